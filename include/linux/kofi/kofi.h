@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a kernel client needs beyond libfabric: discovery in a network
+ * namespace, completions by callback in a chosen context, draining, and where
+ * a domain's device lives. Including this header brings the whole API.
+ */
+#ifndef _LINUX_KOFI_KOFI_H
+#define _LINUX_KOFI_KOFI_H
+
+#include <linux/gfp_types.h>
+
+#include <linux/kofi/fi_cm.h>
+#include <linux/kofi/fi_endpoint.h>
+#include <linux/kofi/fi_eq.h>
+
+struct device;
+
+int kofi_getinfo(struct net *net, u32 version, const char *node,
+		 const char *service, u64 flags, const struct fi_info *hints,
+		 struct fi_info **info, gfp_t gfp);
+
+struct kofi_wc;
+
+/**
+ * struct kofi_cqe - what the context of an operation points to in done mode
+ * @done: called once when the operation has completed
+ *
+ * It is embedded in the consumer's request and must live until @done has been
+ * called. @done runs in the context the queue was opened with, one at a time
+ * per queue. It may post, cancel and read counters; it must not sleep in the
+ * DIRECT and SOFTIRQ contexts, and must not close or drain anything that uses
+ * the queue.
+ */
+struct kofi_cqe {
+	void	(*done)(struct fid_cq *cq, const struct kofi_wc *wc);
+};
+
+/**
+ * struct kofi_wc - a completion
+ * @cqe: done mode: the operation's kofi_cqe
+ * @op_context: read mode: the operation's context
+ * @err: 0, or a positive error code
+ * @prov_errno: the provider's own code for @err
+ * @flags: FI_SEND, FI_RECV, FI_MSG, ..., exactly what happened
+ * @len: bytes received; for transmits 0
+ * @olen: bytes that did not fit, with FI_ETRUNC
+ * @buf: where a multi-receive buffer was filled, otherwise NULL
+ * @data: the peer's value if FI_REMOTE_CQ_DATA is in @flags
+ * @tag: tag of a tagged receive
+ * @src: sender, where the endpoint reports sources
+ * @inv_key: memory key the peer invalidated
+ */
+struct kofi_wc {
+	union {
+		struct kofi_cqe	*cqe;
+		void		*op_context;
+	};
+	int		err;
+	int		prov_errno;
+	u64		flags;
+	size_t		len;
+	size_t		olen;
+	void		*buf;
+	u64		data;
+	u64		tag;
+	fi_addr_t	src;
+	u32		inv_key;
+};
+
+/**
+ * enum kofi_poll - where a completion queue calls its consumer
+ * @KOFI_POLL_DIRECT: inside kofi_cq_poll(), called by the consumer
+ * @KOFI_POLL_SOFTIRQ: in softirq context
+ * @KOFI_POLL_WORKQUEUE: in a work item that may sleep; its queue is
+ *	WQ_MEM_RECLAIM
+ */
+enum kofi_poll {
+	KOFI_POLL_DIRECT,
+	KOFI_POLL_SOFTIRQ,
+	KOFI_POLL_WORKQUEUE,
+};
+
+/**
+ * struct kofi_cq_attr - kernel side of a completion queue
+ * @poll: context of callbacks
+ * @cpu: CPU that runs them, or -1 for the one the completion arrives on
+ * @done: true: each operation's context is a struct kofi_cqe and nothing is
+ *	read; false: completions wait for fi_cq_read()
+ * @notify: read mode: called when completions have become available; one
+ *	shot, armed again by a read that returns -EAGAIN, and called at once if
+ *	something had arrived meanwhile. Not with %KOFI_POLL_DIRECT. May be
+ *	NULL.
+ */
+struct kofi_cq_attr {
+	enum kofi_poll	poll;
+	int		cpu;
+	bool		done;
+	void		(*notify)(struct fid_cq *cq, void *context);
+};
+
+int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+		 const struct kofi_cq_attr *kattr, struct fid_cq **cq,
+		 void *context);
+int kofi_cq_poll(struct fid_cq *cq, int budget);
+
+int kofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
+		 void (*handler)(struct fid_eq *eq, void *context),
+		 struct fid_eq **eq, void *context);
+
+void kofi_ep_drain(struct fid_ep *ep);
+int kofi_ep_write_space(struct fid_ep *ep,
+			void (*fn)(struct fid_ep *ep, void *context));
+
+struct device *kofi_domain_device(struct fid_domain *domain);
+int kofi_domain_node(struct fid_domain *domain);
+const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
+					      int vector);
+
+/*
+ * fi_set_val()/fi_get_val() names every connected provider knows. Times are
+ * unsigned int milliseconds; set before the endpoint connects or listens.
+ */
+#define KOFI_VAL_CONNECT_TIMEOUT	(FI_PROV_SPECIFIC | 1)	/* TCP and handshake, active side */
+#define KOFI_VAL_HANDSHAKE_TIMEOUT	(FI_PROV_SPECIFIC | 2)	/* passive side, per request */
+#define KOFI_VAL_SILENCE_TIMEOUT	(FI_PROV_SPECIFIC | 3)	/* peer that no longer answers */
+#define KOFI_VAL_KEEPALIVE_IDLE		(FI_PROV_SPECIFIC | 4)	/* 0: off */
+
+#endif /* _LINUX_KOFI_KOFI_H */

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a provider implements, and what the core does for it.
+ *
+ * A provider registers a struct kofi_provider. Each object it makes embeds
+ * the core's base of that kind as its first member; the base's init function
+ * sets up the object consumers see, takes the reference on its parent and
+ * remembers the bindings, the exit function gives all of it back. Calls reach
+ * the provider only with arguments the core has checked. Operation tables are
+ * const and may have empty slots: the core points the object to a copy whose
+ * empty slots return -ENOSYS.
+ *
+ * Who frees: fi_close() refuses with -EBUSY while an object is a parent or is
+ * bound, drains an endpoint, and then calls the object's fi_ops.close. That
+ * must succeed; it calls the exit function and frees the object.
+ */
+#ifndef _LINUX_KOFI_PROVIDER_H
+#define _LINUX_KOFI_PROVIDER_H
+
+#include <linux/atomic.h>
+#include <linux/bvec.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <net/net_namespace.h>
+
+#include <linux/kofi/kofi.h>
+
+struct kofi_ops_copy;
+
+/**
+ * struct kofi_provider - a provider module
+ * @name: its prov_name; the module also carries MODULE_ALIAS("kofi-prov-NAME")
+ * @version: of the provider, FI_VERSION() encoded
+ * @getinfo: list what matches. @hints is never NULL, has every attribute
+ *	structure, and names the network namespace in fabric_attr->net. Adds
+ *	to @info a list made with fi_allocinfo() or fi_dupinfo(), best first;
+ *	the core fills prov_name, prov_version, api_version and net. Returns 0
+ *	or -ENODATA.
+ * @freeinfo: called by nothing; the core owns the layout of fi_info. Kept
+ *	for the order of the first members
+ * @fabric: open a fabric; @attr is complete and names this provider
+ * @owner: THIS_MODULE
+ * @priority: place in merged lists, lower comes first
+ * @node: the core's
+ * @ops: the core's, filled operation tables
+ */
+struct kofi_provider {
+	const char	*name;
+	u32		version;
+	int		(*getinfo)(u32 version, const char *node,
+				   const char *service, u64 flags,
+				   const struct fi_info *hints,
+				   struct fi_info **info);
+	int		(*freeinfo)(struct fi_info *info);
+	int		(*fabric)(struct fi_fabric_attr *attr,
+				  struct fid_fabric **fabric, void *context);
+	struct module	*owner;
+	int		priority;
+	struct list_head	node;
+	struct list_head	ops;
+};
+
+int kofi_provider_register(u32 version, struct kofi_provider *prov);
+void kofi_provider_deregister(struct kofi_provider *prov);
+
+/* ------------------------------------------------------------- discovery */
+
+int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints);
+struct fi_info *kofi_info_grant(const struct fi_info *prov,
+				const struct fi_info *hints);
+int kofi_info_resolve(const char *node, const char *service, u64 flags,
+		      const struct fi_info *hints,
+		      struct sockaddr_storage *src,
+		      struct sockaddr_storage *dest);
+
+/* --------------------------------------------------------------- objects */
+
+/**
+ * typedef kofi_stat_fn - takes one statistic
+ * @arg: what the caller of kofi_obj_ops.stats passed
+ * @name: name of the statistic, a constant string
+ * @value: its value
+ */
+typedef void (*kofi_stat_fn)(void *arg, const char *name, u64 value);
+
+/**
+ * struct kofi_obj_ops - what the core asks any object
+ * @stats: hand every statistic of the object to @fn; process context, the
+ *	object cannot go away meanwhile
+ */
+struct kofi_obj_ops {
+	void	(*stats)(struct kofi_obj *obj, kofi_stat_fn fn, void *arg);
+};
+
+/**
+ * struct kofi_obj - the core's part of every object
+ * @fid: the object
+ * @parent: holds one of its users
+ * @prov: provider, NULL for what belongs to no one provider
+ * @ops: may be NULL
+ * @users: children and bindings; negative once fi_close() has won
+ * @id: number of the object, unique while it lives
+ */
+struct kofi_obj {
+	struct fi_fid			*fid;
+	struct kofi_obj			*parent;
+	struct kofi_provider		*prov;
+	const struct kofi_obj_ops	*ops;
+	atomic_t			users;
+	u32				id;
+};
+
+bool kofi_obj_get(struct kofi_obj *obj);
+void kofi_obj_put(struct kofi_obj *obj);
+
+struct kofi_fabric {
+	struct fid_fabric	fabric;
+	struct kofi_obj		obj;
+	struct net		*net;
+	netns_tracker		ns_tracker;
+	char			*name;
+};
+
+int kofi_fabric_init(struct kofi_fabric *fabric, struct kofi_provider *prov,
+		     const struct fi_fabric_attr *attr,
+		     const struct fi_ops *fid_ops,
+		     const struct fi_ops_fabric *ops, void *context);
+void kofi_fabric_exit(struct kofi_fabric *fabric);
+
+/**
+ * struct kofi_domain - base of a provider's domain
+ * @domain: what the consumer holds
+ * @obj: the core's
+ * @fabric: its parent
+ * @eq: queue for FI_NOTIFY, or NULL
+ * @dev: device for DMA, NULL for software
+ * @node: NUMA node, or NUMA_NO_NODE
+ * @name: domain_attr->name
+ */
+struct kofi_domain {
+	struct fid_domain	domain;
+	struct kofi_obj		obj;
+	struct kofi_fabric	*fabric;
+	struct kofi_eq		*eq;
+	struct device		*dev;
+	int			node;
+	char			*name;
+};
+
+int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
+		     const struct fi_info *info, const struct fi_ops *fid_ops,
+		     const struct fi_ops_domain *ops, void *context);
+void kofi_domain_exit(struct kofi_domain *domain);
+void kofi_domain_notify(struct kofi_domain *domain, u64 data);
+
+/* ----------------------------------------------------------------- events */
+
+struct kofi_eq;
+
+/**
+ * struct kofi_event - an event that may wait in an event queue
+ * @node: the queue's
+ * @fid: object the event is about
+ * @context: its context
+ * @event: FI_CONNREQ, ...
+ * @err: positive error code makes this an error entry
+ * @prov_errno: detail of @err
+ * @info: FI_CONNREQ: goes to the reader
+ * @data_val: fi_eq_entry.data
+ * @data: bytes behind the fixed part, or the err_data of an error entry
+ * @data_len: number of them
+ * @release: called when the queue is done with the event; NULL for one that
+ *	is part of its object
+ *
+ * Events that must not be lost are part of the object they report, so queuing
+ * them cannot fail.
+ */
+struct kofi_event {
+	struct list_head	node;
+	struct fi_fid		*fid;
+	void			*context;
+	u32			event;
+	int			err;
+	int			prov_errno;
+	struct fi_info		*info;
+	u64			data_val;
+	const void		*data;
+	size_t			data_len;
+	void			(*release)(struct kofi_event *ev);
+};
+
+void kofi_eq_queue(struct kofi_eq *eq, struct kofi_event *ev);
+bool kofi_eq_room(struct kofi_eq *eq);
+void kofi_eq_purge(struct kofi_eq *eq, struct fi_fid *fid);
+
+/* ------------------------------------------------------ passive endpoints */
+
+/**
+ * struct kofi_pep - base of a passive endpoint
+ * @pep: what the consumer holds
+ * @obj: the core's
+ * @fabric: its parent
+ * @eq: where FI_CONNREQ goes
+ * @info: copy of what it was opened with
+ */
+struct kofi_pep {
+	struct fid_pep		pep;
+	struct kofi_obj		obj;
+	struct kofi_fabric	*fabric;
+	struct kofi_eq		*eq;
+	struct fi_info		*info;
+};
+
+int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
+		  const struct fi_info *info, const struct fi_ops *fid_ops,
+		  const struct fi_ops_ep *ops, const struct fi_ops_cm *cm,
+		  void *context);
+void kofi_pep_exit(struct kofi_pep *pep);
+
+/* -------------------------------------------------------------- endpoints */
+
+/*
+ * Life of an endpoint. Connected types go the whole way, others stop at
+ * ENABLED. Each step is taken once, by cmpxchg, and owns the event it queues.
+ */
+enum kofi_ep_state {
+	KOFI_EP_IDLE,		/* binding, options */
+	KOFI_EP_ENABLED,	/* receives can be posted */
+	KOFI_EP_CONNECTING,	/* connect or accept under way */
+	KOFI_EP_CONNECTED,
+	KOFI_EP_SHUTDOWN,	/* ended or failed; nothing can be posted */
+};
+
+/* Counters of an endpoint, in the order of the bind flags */
+enum {
+	KOFI_CNTR_SEND,
+	KOFI_CNTR_RECV,
+	KOFI_CNTR_READ,
+	KOFI_CNTR_WRITE,
+	KOFI_CNTR_REMOTE_READ,
+	KOFI_CNTR_REMOTE_WRITE,
+	KOFI_CNTR_NR
+};
+
+struct kofi_cq;
+struct kofi_cntr;
+
+#define KOFI_CM_DATA_MAX	256	/* private data any provider may carry */
+
+/**
+ * struct kofi_ep_stats - what the core counts per endpoint
+ * @posts: accepted operations [0 transmit, 1 receive]
+ * @bytes: bytes of successful ones
+ * @completions: final completions, reported or not
+ * @errors: of them, failed ones
+ * @again: posts refused with -EAGAIN
+ */
+struct kofi_ep_stats {
+	atomic64_t	posts[2];
+	atomic64_t	bytes[2];
+	atomic64_t	completions[2];
+	atomic64_t	errors[2];
+	atomic64_t	again[2];
+};
+
+/**
+ * struct kofi_ep_ops - a provider's endpoint
+ * @fid: close, and what else it wants of the generic calls; bind is called
+ *	after the core has bound a queue or counter
+ * @ep: options
+ * @cm: connection management
+ * @msg: messages
+ * @obj: statistics beyond the core's
+ * @enable: get ready for receives; the core has checked the bindings
+ * @drain: refuse posts from now on, and complete everything outstanding with
+ *	ECANCELED before returning; process context, may sleep, never waits
+ *	for the network. May be called more than once.
+ */
+struct kofi_ep_ops {
+	const struct fi_ops		*fid;
+	const struct fi_ops_ep		*ep;
+	const struct fi_ops_cm		*cm;
+	const struct fi_ops_msg		*msg;
+	const struct kofi_obj_ops	*obj;
+	int				(*enable)(struct fid_ep *ep);
+	void				(*drain)(struct fid_ep *ep);
+};
+
+/**
+ * struct kofi_ep - base of an endpoint
+ * @ep: what the consumer holds
+ * @obj: the core's
+ * @ops: the provider's
+ * @domain: its parent
+ * @info: copy of what it was opened with
+ * @eq: connection events
+ * @tx_cq: transmit completions
+ * @rx_cq: receive completions
+ * @tx_selective: report transmits only where FI_COMPLETION is given
+ * @rx_selective: the same for receives
+ * @cntr: counters, by KOFI_CNTR_*
+ * @state: enum kofi_ep_state
+ * @blocked: a post has been refused with -EAGAIN since the last write-space
+ *	callback
+ * @write_space: the consumer's callback, or NULL
+ * @space_node: on tx_cq's list of endpoints to call back
+ * @cq_node: on the list of endpoints that wait for slots of a queue
+ * @in_cq: callbacks queued or running for this endpoint, done mode
+ * @ev_conn: FI_CONNECTED, or why not
+ * @ev_down: FI_SHUTDOWN
+ * @cm_data: private data of @ev_conn
+ * @stats: counted by the core
+ */
+struct kofi_ep {
+	struct fid_ep			ep;
+	struct kofi_obj			obj;
+	const struct kofi_ep_ops	*ops;
+	struct kofi_domain		*domain;
+	struct fi_info			*info;
+	struct kofi_eq			*eq;
+	struct kofi_cq			*tx_cq;
+	struct kofi_cq			*rx_cq;
+	bool				tx_selective;
+	bool				rx_selective;
+	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
+	int				state;
+	unsigned long			blocked;
+	void				(*write_space)(struct fid_ep *ep,
+						       void *context);
+	struct list_head		space_node;
+	struct list_head		cq_node;
+	atomic_t			in_cq;
+	struct kofi_event		ev_conn;
+	struct kofi_event		ev_down;
+	u8				cm_data[KOFI_CM_DATA_MAX];
+	struct kofi_ep_stats		stats;
+};
+
+int kofi_ep_init(struct kofi_ep *ep, struct fid_domain *domain,
+		 const struct fi_info *info, const struct kofi_ep_ops *ops,
+		 void *context);
+void kofi_ep_exit(struct kofi_ep *ep);
+
+/* state: each returns true for the one caller that made the step */
+bool kofi_ep_connected(struct kofi_ep *ep, const void *data, size_t len);
+bool kofi_ep_connect_failed(struct kofi_ep *ep, int err, int prov_errno,
+			    const void *data, size_t len);
+bool kofi_ep_disconnected(struct kofi_ep *ep);
+
+/**
+ * kofi_ep_tx_state - may a transmit be posted
+ * @ep: the endpoint
+ *
+ * Return: 0, -FI_EOPBADSTATE, -ENOTCONN or -ESHUTDOWN.
+ */
+static inline int kofi_ep_tx_state(const struct kofi_ep *ep)
+{
+	switch (READ_ONCE(ep->state)) {
+	case KOFI_EP_CONNECTED:
+		return 0;
+	case KOFI_EP_IDLE:
+		return -FI_EOPBADSTATE;
+	case KOFI_EP_SHUTDOWN:
+		return -ESHUTDOWN;
+	default:
+		return -ENOTCONN;
+	}
+}
+
+/**
+ * kofi_ep_rx_state - may a receive be posted
+ * @ep: the endpoint
+ *
+ * Return: 0, -FI_EOPBADSTATE or -ESHUTDOWN.
+ */
+static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
+{
+	switch (READ_ONCE(ep->state)) {
+	case KOFI_EP_IDLE:
+		return -FI_EOPBADSTATE;
+	case KOFI_EP_SHUTDOWN:
+		return -ESHUTDOWN;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Completions. An operation is accepted only with a slot of its queue
+ * reserved; exactly one _complete or _unreserve gives the slot back or fills
+ * it. All may be called in any context and under the provider's locks: no
+ * consumer is called from inside them.
+ *
+ * A provider that refuses a post for want of something of its own calls
+ * kofi_ep_blocked() and then looks once more, so that no wake-up is lost; the
+ * next transmit completion, or kofi_ep_unblock(), wakes the consumer.
+ */
+int kofi_ep_tx_reserve(struct kofi_ep *ep);
+int kofi_ep_rx_reserve(struct kofi_ep *ep);
+void kofi_ep_tx_unreserve(struct kofi_ep *ep);
+void kofi_ep_rx_unreserve(struct kofi_ep *ep);
+void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
+			 u64 op_flags);
+void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
+			 u64 op_flags);
+void kofi_ep_blocked(struct kofi_ep *ep);
+void kofi_ep_unblock(struct kofi_ep *ep);
+
+/* ---------------------------------------------------------- memory vectors */
+
+#define KOFI_IOV_MAX	16
+
+/**
+ * struct kofi_cursor - position in the memory of an operation
+ * @iter: what is left of the current window
+ * @sg: next scatterlist entry not yet in the window
+ * @sg_left: bytes from @sg on
+ * @left: bytes to the end
+ * @len: bytes in all
+ * @dir: ITER_SOURCE or ITER_DEST
+ * @kv: copied segments
+ * @bv: copied segments, or the window of a scatterlist
+ */
+struct kofi_cursor {
+	struct iov_iter		iter;
+	struct scatterlist	*sg;
+	size_t			sg_left;
+	size_t			left;
+	size_t			len;
+	unsigned int		dir;
+	union {
+		struct kvec	kv[KOFI_IOV_MAX];
+		struct bio_vec	bv[KOFI_IOV_MAX];
+	};
+};
+
+int kofi_cursor_init(struct kofi_cursor *cur, const struct fi_msg *msg,
+		     unsigned int dir, size_t iov_limit);
+struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur);
+void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes);
+int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
+			      const struct sk_buff *skb, int offset,
+			      size_t len);
+
+/* ------------------------------------------------------------ receive queue */
+
+/**
+ * struct kofi_rxop - a posted receive
+ * @node: the queue's
+ * @context: comes back in the completion
+ * @flags: flags it was posted with
+ * @cur: where the bytes go
+ */
+struct kofi_rxop {
+	struct list_head	node;
+	void			*context;
+	u64			flags;
+	struct kofi_cursor	cur;
+};
+
+/**
+ * struct kofi_rxq - posted receives of an endpoint, oldest first
+ * @lock: irqsave, innermost
+ * @posted: waiting for a message
+ * @free: not in use
+ * @ops: all of them
+ * @closed: no more posts
+ */
+struct kofi_rxq {
+	spinlock_t		lock;
+	struct list_head	posted;
+	struct list_head	free;
+	struct kofi_rxop	*ops;
+	bool			closed;
+};
+
+int kofi_rxq_init(struct kofi_rxq *q, size_t size, int node);
+void kofi_rxq_exit(struct kofi_rxq *q);
+int kofi_rxq_post(struct kofi_rxq *q, struct kofi_ep *ep,
+		  const struct fi_msg *msg, u64 flags);
+struct kofi_rxop *kofi_rxq_match(struct kofi_rxq *q);
+void kofi_rxq_done(struct kofi_rxq *q, struct kofi_ep *ep,
+		   struct kofi_rxop *op, struct kofi_wc *wc);
+int kofi_rxq_cancel(struct kofi_rxq *q, struct kofi_ep *ep, void *context);
+void kofi_rxq_flush(struct kofi_rxq *q, struct kofi_ep *ep);
+
+#endif /* _LINUX_KOFI_PROVIDER_H */
