@@ -3,6 +3,8 @@
 #ifndef _KOFI_INTERNAL_H
 #define _KOFI_INTERNAL_H
 
+#include <linux/mutex.h>
+
 #include <linux/kofi/provider.h>
 
 /* fid.c: objects */

@@ -18,6 +18,9 @@
 #include <linux/kofi/fi_errno.h>
 
 struct net;
+struct fid_fabric;
+struct fid_domain;
+struct fid_pep;
 struct kofi_obj;
 
 #define FI_MAJOR_VERSION	2
