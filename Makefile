@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# kOFI outside the kernel tree. Linux 6.12 cannot build modules of one source
+# folder for several kernels (no MO=), so each kernel has its own copy under
+# build/, brought up to date before each make; nothing is built in the sources.
+#
+# FLAVOUR names a kernel of tools/vm (stock, debug, uml, uml-fast), which it
+# fetches or builds into the cache folder; KDIR overrides it with any prepared
+# kernel. All other targets are done by tools/vm/vm.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := all
+
+VM := ./tools/vm/vm
+FLAVOUR ?= stock
+SUITE ?= *
+ONLY ?= *
+KERNEL ?= stock
+SOURCES := $(wildcard Kbuild include kofi providers samples tests/kunit)
+
+# What an external build leaves in its folder, kept when a copy is updated.
+BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \
+	 Module.symvers modules.order .module-common.*
+
+ifneq ($(KDIR),)
+  COPY := build/$(or $(shell cat $(KDIR)/include/config/kernel.release \
+		2>/dev/null),$(error KDIR=$(KDIR) is no prepared kernel: \
+		include/config/kernel.release is missing there))
+  kdir = $(KDIR)
+else
+  COPY := build/$(FLAVOUR)
+  kdir = $$($(VM) kdir $(FLAVOUR))
+endif
+ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
+
+.PHONY: all modules tools sync modules_install check kunit test demo soak \
+	shell prereq clean distclean help
+
+all: modules tools
+
+sync:
+	@mkdir -p $(COPY)
+	@rsync -rlpcR --delete --delete-excluded $(BUILT:%=--filter='P %') \
+		--exclude='__pycache__' $(BUILT:%=--exclude='%') \
+		$(SOURCES) $(COPY)/
+
+# KFLAGS are further arguments of the kernel's make.
+JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+modules: prereq-build sync
+	@k=$(kdir) && [ -n "$$k" ] && \
+	$(MAKE) $(JOBS) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) $(KFLAGS) modules
+
+modules_install: modules
+	@k=$(kdir) && [ -n "$$k" ] && \
+	$(MAKE) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) \
+		INSTALL_MOD_DIR=updates/kofi modules_install
+
+tools: prereq-build
+	@if [ -f tools/kofi/Makefile ]; then \
+		$(MAKE) -C tools/kofi OUT=$(CURDIR)/build/tools; fi
+
+# The argument each of these gives to vm.
+kunit: ARG = $(SUITE)
+test demo soak: ARG = $(ONLY)
+shell: ARG = $(KERNEL)
+check kunit test demo soak shell:
+	@sh tools/vm/prereq $@ && $(VM) $@ '$(ARG)'
+
+prereq: prereq-test
+prereq-%:
+	@sh tools/vm/prereq $*
+
+clean:
+	@rm -rf build
+
+distclean: clean
+	@rm -rf "$${KOFI_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/kofi}"
+
+help:
+	@echo 'Building:'
+	@echo '  all              modules and the kofi tool (what "make" does), into build/'
+	@echo '  modules          all modules'
+	@echo '  tools            build/tools/kofi, the command line tool'
+	@echo '  modules_install  install the modules (as root; INSTALL_MOD_PATH is honoured)'
+	@echo '  clean            remove build/'
+	@echo '  distclean        clean, and remove the cached kernels'
+	@echo 'Trying and testing, in virtual machines; nothing touches this kernel:'
+	@echo '  demo             show what it does, on the stock kernel of Debian'
+	@echo '  test             prove everything; the report is build/report/tests.tap'
+	@echo '  kunit            the unit tests alone, in User-mode Linux, in seconds'
+	@echo '  check            W=1, sparse, checkpatch, kernel-doc, coccinelle'
+	@echo '  soak             the long tests'
+	@echo '  shell            a machine with the modules loaded'
+	@echo '  prereq           check what "test" needs; as root on Debian, install it'
+	@echo '  help             this text'
+	@echo 'Variables:'
+	@echo '  KDIR=dir         build for the prepared kernel in dir, such as'
+	@echo '                   /lib/modules/$$(uname -r)/build'
+	@echo '  FLAVOUR=name     without KDIR: stock (default), debug, uml or uml-fast'
+	@echo '  SUITE=glob       kunit: only these suites, or suite.case'
+	@echo '  ONLY=glob        test, demo, soak: only these parts, such as "check",'
+	@echo '                   "kunit@uml", "smoke" or "smoke@debug"'
+	@echo '  KERNEL=name      shell: stock (default), debug or uml'
+	@echo '  KOFI_CACHE=dir   where kernels are kept (~/.cache/kofi)'
+	@echo '  KOFI_ACCEL=how   tcg, kvm, or auto (default: kvm if a probe boot works)'

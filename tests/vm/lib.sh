@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# What a scenario's script can say. It runs as root in a test machine, with
+# this file read before it; each script is one machine (a.sh, b.sh, … or
+# run.sh), a is 10.0.0.1 and fd00::1, b is 10.0.0.2 and fd00::2 on eth0. Names
+# a, b, … resolve. $VM_NAME and $VM_INDEX say which machine this is, $VM_KERNEL
+# which kernel (stock, debug, uml), $VM has the scenario's other files. Our
+# modules are found by name, also by the kernel itself.
+#
+#   step NAME CMD...      run CMD; ok if it succeeds, else not ok with its output.
+#                         CMD may be a function; it runs in a subshell
+#   show NAME CMD...      the same, and its output is shown to a demo's audience
+#   say TEXT              one line for a demo's audience
+#   pass NAME, fail NAME [TEXT], skip NAME REASON    a result by hand
+#   expect_fail CMD...    succeeds if CMD ran and failed (not: missing, timed out)
+#   expect_status N CMD...
+#   expect_output TEXT CMD...   succeeds if CMD does and prints TEXT somewhere
+#   retry CMD...          every 0.2 s until it succeeds, RETRIES=100 times
+#
+#   load MODULE [PARAM=VALUE...] [MODULE...]   load ours and what they need
+#   unload MODULE...      remove them
+#   load_ours             all of ours but the tests
+#   need_module NAME...   have the kernel's own module, or fail
+#
+# With the other machines of the scenario, through the runner on the host, so
+# also while the link is down; a machine that was killed or has ended does not
+# count:
+#   sync NAME             wait until every machine has called sync NAME
+#   signal NAME           announce something; wait_for NAME waits for it
+#   put KEY VALUE         publish a value; "value=$(get KEY)" waits for it
+#   link down|up [MACHINE]    pull or plug a machine's cable (default: this one's)
+#   kill_machine NAME     switch that machine off, as by a power cut
+#
+# Call these, and step, from the script itself, not from several background
+# jobs at a time: there is one line to the runner.
+#
+# The script's failures are its exit status. At the end, where the scenario or
+# the kernel asks for it, all our modules are unloaded and kmemleak is read.
+
+VM_FAILED=0
+ctl() { printf '%s\n' "$*" >&3; }
+ask() {
+	ctl "$@"
+	IFS= read -r VM_REPLY <&3 || VM_REPLY="fail no runner"
+	case $VM_REPLY in
+	ok*) VM_REPLY=${VM_REPLY#ok}; VM_REPLY=${VM_REPLY# } ;;
+	*) echo "# $*: $VM_REPLY"; return 1 ;;
+	esac
+}
+
+pass() {
+	echo "ok - $1"
+	ctl "ok $1"
+}
+
+fail() {
+	VM_FAILED=$((VM_FAILED + 1))
+	echo "not ok - $1${2:+ # $2}"
+	[ -z "${2:-}" ] || ctl "diag $2"
+	ctl "not $1"
+}
+
+skip() {
+	echo "ok - $1 # SKIP $2"
+	ctl "skip $1 # $2"
+}
+
+say() {
+	echo "| $*"
+	ctl "say $*"
+}
+
+step() {
+	vm_name=$1
+	shift
+	ctl "begin $vm_name"
+	echo "begin - $vm_name"
+	if ("$@") >/tmp/.step 2>&1; then
+		pass "$vm_name"
+		return 0
+	else
+		vm_rc=$?
+	fi
+	tail -n 40 /tmp/.step | while IFS= read -r vm_line; do
+		echo "# $vm_line"
+		ctl "diag $vm_line"
+	done
+	fail "$vm_name" "exit status $vm_rc: $*"
+	return 1
+}
+
+show() {
+	vm_name=$1
+	shift
+	ctl "begin $vm_name"
+	{
+		("$@") 2>&1
+		echo $? >/tmp/.show
+	} | while IFS= read -r vm_line; do say "$vm_line"; done
+	if [ "$(cat /tmp/.show)" = 0 ]; then
+		pass "$vm_name"
+	else
+		fail "$vm_name" "exit status $(cat /tmp/.show): $*"
+		return 1
+	fi
+}
+
+expect_fail() {
+	"$@"
+	vm_rc=$?
+	case $vm_rc in
+	0) echo "succeeded, which it must not: $*"; return 1 ;;
+	124 | 126 | 127 | 13[0-9] | 14[0-9]) return $vm_rc ;;
+	esac
+}
+
+expect_status() {
+	vm_want=$1
+	shift
+	"$@"
+	vm_rc=$?
+	[ $vm_rc = "$vm_want" ] && return
+	echo "exit status $vm_rc, not $vm_want: $*"
+	return 1
+}
+
+expect_output() {
+	vm_want=$1
+	shift
+	"$@" >/tmp/.expect 2>&1
+	vm_rc=$?
+	cat /tmp/.expect
+	[ $vm_rc = 0 ] || return $vm_rc
+	grep -qF -e "$vm_want" /tmp/.expect && return
+	echo "does not print: $vm_want"
+	return 1
+}
+
+retry() {
+	vm_i=0
+	until "$@"; do
+		vm_i=$((vm_i + 1))
+		[ $vm_i -lt "${RETRIES:-100}" ] || return 1
+		sleep 0.2
+	done
+}
+
+# --- modules ---
+
+vm_modprobe() { [ $# = 0 ] || modprobe -d /run/mod "$@"; }
+
+load() {
+	# "m1 p=1 m2" is two calls; parameters belong to the name before them
+	vm_words=
+	for vm_w in "$@"; do
+		case $vm_w in
+		*=*) ;;
+		*) # shellcheck disable=SC2086
+			vm_modprobe $vm_words || return
+			vm_words= ;;
+		esac
+		vm_words="$vm_words $vm_w"
+	done
+	# shellcheck disable=SC2086
+	vm_modprobe $vm_words
+}
+
+unload() { rmmod "$@"; }
+
+load_ours() {
+	for vm_m in "$VM"/ko/*.ko; do
+		vm_m=${vm_m##*/}
+		case $vm_m in
+		*kunit* | *test* | '*.ko') ;;
+		*) vm_modprobe "${vm_m%.ko}" || return ;;
+		esac
+	done
+}
+
+need_module() {
+	for vm_m in "$@"; do
+		[ -d "/sys/module/$vm_m" ] || vm_modprobe "$vm_m" || return
+	done
+}
+
+ours() {	# our modules that are loaded, the one loaded last first
+	for vm_m in $(cut -d' ' -f1 /proc/modules); do
+		for vm_f in "$VM"/ko/*.ko; do
+			vm_f=${vm_f##*/}
+			[ "$(echo "${vm_f%.ko}" | tr - _)" != "$vm_m" ] || echo "$vm_m"
+		done
+	done
+}
+
+unload_all() {
+	# a module's last reference may go away a moment after its last user
+	vm_i=0
+	while vm_left=$(ours) && [ "$vm_left" ]; do
+		for vm_m in $vm_left; do rmmod "$vm_m" 2>/tmp/.rmmod; done
+		vm_i=$((vm_i + 1))
+		[ $vm_i -lt 20 ] || break
+		[ -z "$(ours)" ] || sleep 0.2
+	done
+	[ -z "$(ours)" ] && return
+	cat /tmp/.rmmod
+	echo "still loaded:"
+	cat /proc/modules
+	return 1
+}
+
+vm_leak=/sys/kernel/debug/kmemleak
+kmemleak() {
+	# twice, as an object must be seen unreferenced for 5 s
+	echo scan >$vm_leak && sleep 6 && echo scan >$vm_leak || return
+	[ -n "$(head -c 1 $vm_leak)" ] || return 0
+	sleep 6 && echo scan >$vm_leak
+	[ -n "$(head -c 1 $vm_leak)" ] || return 0
+	cat $vm_leak
+	cat $vm_leak >/dev/console
+	echo "symbols of our modules, for the addresses above:"
+	cat /tmp/.symbols >/dev/console
+	return 1
+}
+
+# --- the other machines ---
+
+sync() { ask sync "$1"; }
+signal() { ask signal "$1"; }
+wait_for() { ask wait "$1"; }
+put() {
+	vm_name=$1
+	shift
+	ask put "$vm_name" "$*"
+}
+get() { ask get "$1" >&2 && echo "$VM_REPLY"; }
+link() { ask link "$1" "${2:-$VM_NAME}"; }
+kill_machine() { ask kill "$1"; }
+
+vm_finish() {
+	vm_rc=$?
+	trap - EXIT
+	if [ $vm_rc != 0 ] && [ $VM_FAILED = 0 ]; then
+		fail script "the script ended with status $vm_rc"
+	fi
+	if [ "$VM_LEAKS" = 1 ]; then
+		grep -F '[' /proc/kallsyms | grep -F "$(ours)" >/tmp/.symbols
+		step unload unload_all
+		if [ -w $vm_leak ]; then step kmemleak kmemleak; fi
+	fi
+	ctl "exit $VM_FAILED"
+	exit $VM_FAILED
+}
+trap vm_finish EXIT

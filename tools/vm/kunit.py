@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Unit tests: all modules of tests/kunit in one machine, their KTAP read from
+its console by the kernel's own parser, one result per case."""
+
+import io
+import re
+import sys
+
+import kernel
+from base import BUILD, HERE, Fail, say
+from image import our_modules
+from report import STAMP
+from scenario import Run, Scenario
+
+
+def parser():
+    """kunit.py's parser, silenced."""
+    src, _ = kernel.source()
+    sys.path.insert(0, str(src / "tools/testing/kunit"))
+    import kunit_parser
+    import kunit_printer
+    kunit_parser.stdout = kunit_printer.Printer(io.StringIO())
+    return kunit_parser
+
+
+def modules(flavour):
+    return [p for p in our_modules(flavour) if "tests/kunit" in str(p)]
+
+
+def sections(lines):
+    """(module, its console lines) between kunit.sh's marks."""
+    name, got = None, []
+    for line in lines:
+        mark = re.search(r"vm-kunit: (begin|end) (\S+)", line)
+        if mark and mark[1] == "begin":
+            name, got = mark[2], []
+        elif mark and name:
+            yield name, got
+            name = None
+        elif name and STAMP.match(line):
+            got.append(line)
+    if name:
+        yield name, got
+
+
+def leaves(test, path=()):
+    """(full name, test) of each case or parameter below TEST."""
+    for sub in test.subtests:
+        if sub.subtests:
+            yield from leaves(sub, (*path, sub.name))
+        else:
+            yield (*path, sub.name), sub
+
+
+def full_name(path, flavour):
+    """suite.case@kernel, or suite.case/parameter@kernel."""
+    return path[0] + "".join((".", "/", "/", "/")[min(n, 3)] + p for n, p
+                             in enumerate(path[1:])) + f"@{flavour}"
+
+
+def report_cases(lines, flavour, report, filtered):
+    """Add every case on the console to the report; how many there were."""
+    kp = parser()
+    ok = {kp.TestStatus.SUCCESS: "ok", kp.TestStatus.SKIPPED: "skip"}
+    cases = failed = 0
+    for module, text in sections(lines):
+        top = kp.parse_run_tests(text)
+        found = list(leaves(top))
+        if not found and not filtered:
+            report.add(f"{module}@{flavour}", "not",
+                       "no test case was seen on the console")
+            failed += 1
+        for path, test in found:
+            if len(path) == 1 and filtered and \
+                    test.status == kp.TestStatus.NO_TESTS:
+                continue
+            status = ok.get(test.status, "not")
+            why = [STAMP.sub("", l) for l in test.log][-40:]
+            if status == "skip":
+                why = [next((l.split("# SKIP", 1)[1].strip() for l in why
+                             if "# SKIP" in l), "")]
+            elif status == "not" and not why:
+                why = [f"{test.status.name.lower()}; see the console"]
+            report.add(full_name(path, flavour), status, why)
+            cases += 1
+            failed += status == "not"
+    return cases, failed
+
+
+def run(flavour, report, suite="*", cmdline=""):
+    """The unit tests on one kernel whose modules are built."""
+    names = [p.stem for p in modules(flavour)]
+    if not names:
+        raise Fail(f"no unit test was built for {flavour}; tests/kunit and "
+                   "its Kbuild should name some")
+    listing = BUILD / "vm" / f"kunit.{flavour}" / "kunit.list"
+    listing.parent.mkdir(parents=True, exist_ok=True)
+    listing.write_text("\n".join(names) + "\n")
+    filtered = suite not in ("", "*")
+    scenario = Scenario("kunit", {"a": "run.sh"}, [listing], kernels=flavour,
+                        timeout="300", smp="2", mem="1024", modules="",
+                        cmdline=f"kunit.filter_glob={suite} {cmdline}"
+                        if filtered else cmdline)
+    script = listing.parent / "run.sh"
+    script.write_text((HERE / "kunit.sh").read_text())
+    scenario.files.append(script)
+    one = Run(scenario, kernel.get(flavour), report)
+    one()
+    lines = (one.logs / "a.log").read_text(errors="replace").splitlines()
+    cases, failed = report_cases(lines, flavour, report, filtered)
+    if filtered and not cases:
+        say(f"  no suite is called {suite}")
+    say(f"  {'PASS' if not failed and not one.failures else 'FAIL'}  "
+        f"kunit@{flavour}: {cases} cases, {failed} failed"
+        f" ({one.logs}/a.log)")
+    return not failed and not one.failures

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""One virtual machine: how it is started, watched, cabled and ended.
+
+A machine has a console, saved line by line, and a second line to the runner
+that carries results and the requests of tests/vm/lib.sh. Both kinds (QEMU,
+User-mode Linux) offer the same calls. Machines belong to the process that
+started them and are ended by their process id; cables are sockets in the
+file system, so no packet is seen by the host's network.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from base import CACHE, Fail, say
+
+
+# --- which accelerator -----------------------------------------------------
+
+def accelerator(kernel, image):
+    """tcg or kvm. /dev/kvm proves nothing: guests may hang under it, so a
+    machine has to have started once."""
+    choice = os.environ.get("KOFI_ACCEL", "auto")
+    if choice in ("tcg", "kvm"):
+        return choice
+    if choice != "auto":
+        raise Fail(f"KOFI_ACCEL is '{choice}'; it must be tcg, kvm or auto",
+                   status=2)
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+    if "vmx" not in flags and "svm" not in flags:
+        return "tcg"
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    verdict = CACHE / "kvm-probe"
+    if verdict.exists() and verdict.read_text().split()[:1] == [boot]:
+        return verdict.read_text().split()[1]
+    say("    trying whether machines start under KVM")
+    got = b""
+    try:
+        got = subprocess.run(
+            ["qemu-system-x86_64", "-M", "q35", "-accel", "kvm", "-cpu",
+             "host", "-m", "512", "-nodefaults", "-no-reboot", "-display",
+             "none", "-serial", "stdio", "-kernel", kernel, "-initrd", image,
+             "-append", "console=ttyS0 panic=-1 vm.dir=/vm vm.name=probe "
+             "vm.run=/dev/null"], timeout=20, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL).stdout
+    except subprocess.TimeoutExpired:
+        pass
+    accel = "kvm" if b"VM-EXIT" in got else "tcg"
+    verdict.write_text(f"{boot} {accel}\n")
+    return accel
+
+
+# --- machines --------------------------------------------------------------
+
+class Machine:
+    """Common to both kinds. on_ctl(machine, line) is called for each line of
+    the second channel, in a thread of the machine's own."""
+
+    def __init__(self, name, log, on_ctl=None, on_console=None):
+        self.name = name
+        self.log = pathlib.Path(log)
+        self.on_ctl = on_ctl
+        self.on_console = on_console
+        self.proc = None
+        self.ctl = None
+        self.killed = False
+        self.up = threading.Event()
+        self.threads = []
+        self._ctl_lock = threading.Lock()
+
+    def _spawn(self, cmd, **kw):
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.proc = subprocess.Popen(
+            [str(c) for c in cmd], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kw)
+        self._thread(self._console)
+
+    def _thread(self, what):
+        t = threading.Thread(target=what, daemon=True)
+        t.start()
+        self.threads.append(t)
+
+    def _console(self):
+        with open(self.log, "w", buffering=1) as out:
+            for raw in self.proc.stdout:
+                line = raw.decode(errors="replace").rstrip("\r\n")
+                out.write(line + "\n")
+                if line.startswith("VM-UP"):
+                    self.up.set()
+                if self.on_console:
+                    self.on_console(self, line)
+
+    def _talk(self):
+        """Read the second channel until the machine is gone."""
+        pending = b""
+        while True:
+            try:
+                data = self.ctl.recv(4096)
+            except OSError:
+                data = b""
+            if not data:
+                return
+            pending += data
+            *lines, pending = pending.split(b"\n")
+            for line in lines:
+                self.on_ctl(self, line.decode(errors="replace").rstrip("\r"))
+
+    def reply(self, text):
+        with self._ctl_lock:
+            try:
+                self.ctl.sendall(text.encode() + b"\n")
+            except OSError:
+                pass        # the machine is gone, its end is reported elsewhere
+
+    def alive(self):
+        return self.proc is not None and self.proc.poll() is None
+
+    def kill(self):
+        """Like a power cut."""
+        self.killed = True
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number):
+        if self.alive():
+            self.proc.send_signal(number)
+
+    def wait(self, until):
+        """True if the machine ended before the time UNTIL (monotonic)."""
+        try:
+            self.proc.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        for t in self.threads:
+            t.join(5)
+        return True
+
+    def end(self):
+        """Make sure nothing of it is left."""
+        if self.alive():
+            self._signal(signal.SIGKILL)
+        if self.proc:
+            self.proc.wait()
+        for t in self.threads:
+            t.join(5)
+        if self.ctl:
+            self.ctl.close()
+
+
+class Qemu(Machine):
+    """A machine with a network card for each cable it is given."""
+
+    def command(self, kernel, image, accel, smp, mem, cmdline, netdev, index):
+        cmd = ["qemu-system-x86_64", "-M", "q35", "-smp", smp, "-m", mem,
+               "-nodefaults", "-no-reboot", "-display", "none",
+               "-kernel", kernel, "-initrd", image, "-append", cmdline]
+        if accel == "kvm":
+            cmd += ["-accel", "kvm", "-cpu", "host"]
+        else:
+            cmd += ["-accel", "tcg,thread=multi", "-cpu", "max"]
+        if netdev:
+            cmd += ["-netdev", netdev, "-device",
+                    "virtio-net-pci,netdev=n0,romfile=,"
+                    f"mac=52:54:00:00:00:{index:02x}"]
+        return cmd
+
+    def start(self, cmd, sockets):
+        ctl = sockets / f"{self.name}.ctl"
+        qmp = sockets / f"{self.name}.qmp"
+        self._spawn([*cmd, "-serial", "stdio",
+                     "-chardev", f"socket,id=ctl,path={ctl},server=on,wait=off",
+                     "-serial", "chardev:ctl",
+                     "-qmp", f"unix:{qmp},server=on,wait=off"])
+        self.qmp_path = qmp
+        self.ctl = self._connect(ctl)
+        if self.ctl:
+            self._thread(self._talk)
+
+    def _connect(self, path):
+        for _ in range(200):
+            s = socket.socket(socket.AF_UNIX)
+            try:
+                s.connect(str(path))
+                return s
+            except OSError:
+                s.close()
+                if not self.alive():
+                    return None
+                time.sleep(0.05)
+        return None
+
+    def link(self, up):
+        """Plug or pull the cable; the sentence to reply with."""
+        s = self._connect(self.qmp_path)
+        if not s:
+            return "fail no monitor"
+        with s, s.makefile("rw") as f:
+            def call(**what):
+                f.write(json.dumps(what) + "\n")
+                f.flush()
+                while True:
+                    got = json.loads(f.readline() or '{"error": "gone"}')
+                    if "return" in got or "error" in got:
+                        return got
+            f.readline()                        # the greeting
+            call(execute="qmp_capabilities")
+            got = call(execute="set_link",
+                       arguments={"name": "n0", "up": up})
+        return "ok" if "return" in got else f"fail {got['error']}"
+
+
+class Uml(Machine):
+    """A plain process on the host's files; it has no cable."""
+
+    @staticmethod
+    def command(linux, init, mem, cmdline):
+        return [linux, f"mem={mem}M", "root=/dev/root", "rootfstype=hostfs",
+                "rootflags=/", "ro", "con0=null,fd:1", "con=null", "ssl=null",
+                f"init={init}", *cmdline.split()]
+
+    def start(self, cmd, sockets):
+        self.ctl, theirs = socket.socketpair()
+        with theirs:
+            fd = theirs.fileno()
+            # its helper processes must not outlive it: one process group
+            self._spawn([*cmd, f"ssl0=fd:{fd},fd:{fd}",
+                         f"uml_dir={sockets}/", f"umid={self.name}"],
+                        pass_fds=[fd], start_new_session=True,
+                        env={**os.environ, "TMPDIR": "/dev/shm"
+                             if os.access("/dev/shm", os.W_OK) else "/tmp"})
+        self._thread(self._talk)
+
+    def _signal(self, number):
+        try:
+            os.killpg(self.proc.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def end(self):
+        if self.proc:
+            self._signal(signal.SIGKILL)
+        super().end()
+
+    def link(self, up):
+        return "fail this machine has no cable"
+
+
+def interactive(cmd):
+    """Run a machine on this terminal; the exit status."""
+    if not sys.stdin.isatty():
+        say("(no terminal here: the machine reads commands from this input)")
+    return subprocess.run([str(c) for c in cmd], check=False).returncode
+
+
+# --- cables ----------------------------------------------------------------
+
+class Cables:
+    """One network segment for the machines NAMES: two share a cable, more
+    meet at a hub in this process."""
+
+    def __init__(self, names, sockets):
+        self.sockets = sockets
+        self.names = names
+        self.hub = None
+        if len(names) > 2:
+            self.hub = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self.hub.bind(str(sockets / "hub"))
+            threading.Thread(target=self._repeat, daemon=True).start()
+
+    def netdev(self, name):
+        if len(self.names) < 2:
+            return None
+        peer = "hub.net" if self.hub else next(
+            n for n in self.names if n != name) + ".net"
+        if self.hub:
+            peer = "hub"
+        return (f"dgram,id=n0,local.type=unix,"
+                f"local.path={self.sockets}/{name}.net,"
+                f"remote.type=unix,remote.path={self.sockets}/{peer}")
+
+    def _repeat(self):
+        ports = {n: str(self.sockets / f"{n}.net") for n in self.names}
+        while True:
+            try:
+                frame, sender = self.hub.recvfrom(70000)
+            except OSError:
+                return
+            for port in ports.values():
+                if port != sender:
+                    try:
+                        self.hub.sendto(frame, socket.MSG_DONTWAIT, port)
+                    except OSError:
+                        pass    # not there, or does not keep up: a lost frame
+
+    def close(self):
+        if self.hub:
+            self.hub.close()

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Scenarios: a folder tests/vm/NAME with one shell script per machine.
+
+run.sh is the script of the only machine; a.sh, b.sh, … (up to h.sh) are those
+of several, joined by one cable. The file `scenario` beside them says the rest,
+one KEY=VALUE per line, # for comments:
+
+  title     one line for the reader
+  kernels   each listed kernel gives a run: stock debug uml (default: stock)
+  tags      test (default), demo, soak: which target runs it
+  programs  host programs the machines need, beyond busybox, ip and kmod
+  modules   the stock kernel's modules to load (other kernels have them built in)
+  timeout   seconds for the whole scenario (default 120; 2.5 times that on debug)
+  mem, smp  MiB and processors of each machine (512; 1024 on debug; 2 processors,
+            1 each with several machines)
+  cmdline   further kernel parameters
+  leaks     no: do not unload everything and look for leaks at the end
+  allow     a regular expression of kernel messages that are meant to appear
+
+Other files of the folder are at $VM in each machine. tests/vm/lib.sh says what
+scripts can say.
+"""
+
+import pathlib
+import shlex
+import shutil
+import tempfile
+import threading
+import time
+
+import image
+import machine
+from base import BUILD, REPORT, TOP, Fail, clock, say
+from report import splats
+
+FOLDER = TOP / "tests/vm"
+KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
+        "smp", "cmdline", "leaks", "allow", "machines"}
+
+
+class Scenario:
+    def __init__(self, name, scripts, files, **keys):
+        self.name = name
+        self.scripts = scripts          # machine name -> script file name
+        self.files = files
+        self.keys = keys
+        self.kernels = keys.get("kernels", "stock").split()
+        self.tags = keys.get("tags", "test").split()
+        self.programs = keys.get("programs", "").split()
+        self.modules = keys.get("modules", "").split()
+        self.leaks = keys.get("leaks", "yes") != "no"
+        self.allow = keys.get("allow")
+
+    @classmethod
+    def load(cls, folder):
+        keys = {}
+        where = f"tests/vm/{folder.name}/scenario"
+        for n, line in enumerate((folder / "scenario").read_text()
+                                 .splitlines(), 1):
+            line = line.strip()
+            if not line or line.startswith("#"):
+                continue
+            key, eq, value = line.partition("=")
+            key, value = key.strip(), value.strip()
+            if value[:1] in "\"'" and value[-1:] == value[:1]:
+                value = value[1:-1]
+            if not eq or key not in KEYS:
+                raise Fail(f"{where}:{n}: '{line}' is none of "
+                           f"{', '.join(sorted(KEYS))}")
+            keys[key] = value
+        for key in ("timeout", "mem", "smp", "machines"):
+            if key in keys and not keys[key].isdigit():
+                raise Fail(f"{where}: {key} must be a number")
+        names = [c for c in "abcdefgh" if (folder / f"{c}.sh").exists()]
+        if (folder / "run.sh").exists():
+            scripts = {"a": "run.sh"}
+        else:
+            scripts = {c: f"{c}.sh" for c in names}
+        if not scripts:
+            raise Fail(f"tests/vm/{folder.name} has neither run.sh nor a.sh")
+        if int(keys.get("machines", len(scripts))) != len(scripts):
+            raise Fail(f"{where}: machines={keys['machines']}, but there are "
+                       f"scripts for {len(scripts)}")
+        files = [f for f in folder.iterdir() if f.is_file()]
+        self = cls(folder.name, scripts, files, **keys)
+        for k in self.kernels:
+            if k not in ("stock", "debug", "uml"):
+                raise Fail(f"{where}: there is no kernel '{k}'")
+            if k == "uml" and len(scripts) > 1:
+                raise Fail(f"{where}: a uml machine has no cable")
+        return self
+
+    def timeout(self, flavour):
+        base = int(self.keys.get("timeout", 120))
+        return base * 2.5 if flavour == "debug" else base
+
+    def mem(self, flavour):
+        return int(self.keys.get("mem", 1024 if flavour == "debug" else 512))
+
+    def smp(self):
+        return int(self.keys.get("smp", 1 if len(self.scripts) > 1 else 2))
+
+
+def find(tag=None):
+    """All scenarios, by name."""
+    found = [Scenario.load(f.parent) for f in
+             sorted(FOLDER.glob("*/scenario"))]
+    return [s for s in found if tag is None or tag in s.tags]
+
+
+class Run:
+    """One scenario on one kernel."""
+
+    def __init__(self, scenario, kernel, report, loud=False, echo=False,
+                 cmdline=""):
+        self.s = scenario
+        self.kernel = kernel
+        self.report = report
+        self.loud = loud                # a demo: show what scripts say
+        self.echo = echo                # show consoles
+        self.extra = cmdline
+        self.name = f"{scenario.name}@{kernel.flavour}"
+        self.logs = REPORT / "logs" / self.name
+        self.machines = {}
+        self.lock = threading.RLock()
+        self.began = {}                 # machine -> step under way
+        self.diag = {}                  # machine -> lines for its next failure
+        self.exits = {}                 # machine -> failures it reported
+        self.arrived = {}               # barrier -> machines that wait at it
+        self.signals = set()
+        self.values = {}
+        self.waiting = []               # (machine, kind, key)
+        self.steps = self.failures = 0
+
+    # --- results ---
+
+    def full(self, name, step):
+        if list(self.s.scripts.values()) == ["run.sh"]:
+            return f"{self.name}/{step}"
+        return f"{self.name}/{name}/{step}"
+
+    def result(self, name, status, step, why=()):
+        with self.lock:
+            self.steps += 1
+            self.failures += status == "not"
+        self.report.add(self.full(name, step), status, why)
+        if self.loud and status != "not":
+            text = step if status == "ok" else f"{step} (skipped: {why})"
+            say(f"  ok    {name}: {text}")
+
+    # --- the second channel: lib.sh is the other end ---
+
+    def on_ctl(self, m, line):
+        verb, _, rest = line.partition(" ")
+        with self.lock:
+            diag = self.diag.setdefault(m.name, [])
+            if verb == "begin":
+                self.began[m.name] = rest
+                diag.clear()
+            elif verb == "diag":
+                diag.append(rest)
+            elif verb in ("ok", "not"):
+                self.began.pop(m.name, None)
+                self.result(m.name, verb, rest, diag[-60:])
+                diag.clear()
+            elif verb == "skip":
+                step, _, why = rest.partition(" # ")
+                self.result(m.name, "skip", step, why)
+            elif verb == "say":
+                if self.loud:
+                    say(f"  {m.name} | {rest}")
+            elif verb == "exit":
+                self.exits[m.name] = int(rest or 0)
+            elif verb == "sync":
+                self.arrived.setdefault(rest, set()).add(m.name)
+                self.settle()
+            elif verb == "signal":
+                self.signals.add(rest)
+                m.reply("ok")
+                self.settle()
+            elif verb == "put":
+                key, _, value = rest.partition(" ")
+                self.values[key] = value
+                m.reply("ok")
+                self.settle()
+            elif verb in ("wait", "get"):
+                self.waiting.append((m.name, verb, rest))
+                self.settle()
+            elif verb == "link":
+                state, _, which = rest.partition(" ")
+                target = self.machines.get(which)
+                if target is None or state not in ("up", "down"):
+                    m.reply(f"fail link {rest}")
+                else:
+                    m.reply(target.link(state == "up"))
+            elif verb == "kill":
+                if rest in self.machines and rest != m.name:
+                    self.machines[rest].kill()
+                    m.reply("ok")
+                else:
+                    m.reply(f"fail there is no other machine {rest}")
+
+    def present(self):
+        return {n for n, m in self.machines.items()
+                if m.alive() and n not in self.exits}
+
+    def settle(self):
+        """Release who need not wait any longer. Under the lock."""
+        present = self.present()
+        for name, who in list(self.arrived.items()):
+            if present <= who:
+                for n in who:
+                    self.machines[n].reply("ok")
+                del self.arrived[name]
+        for entry in list(self.waiting):
+            n, verb, key = entry
+            if verb == "wait" and key in self.signals:
+                self.machines[n].reply("ok")
+            elif verb == "get" and key in self.values:
+                self.machines[n].reply(f"ok {self.values[key]}")
+            elif present <= {n}:
+                self.machines[n].reply("fail nobody is left to say so")
+            else:
+                continue
+            self.waiting.remove(entry)
+
+    # --- start to end ---
+
+    def where(self):
+        """What it is doing, for a progress line."""
+        with self.lock:
+            now = [f"{n}: {s}" if len(self.s.scripts) > 1 else s
+                   for n, s in self.began.items()]
+        return f"{self.name} ({', '.join(now)})" if now else self.name
+
+    def cmdline(self, name, uml=False):
+        words = ["console=tty0" if uml else "console=ttyS0", "panic=-1",
+                 "oops=panic", "printk.time=1", "printk.devkmsg=on",
+                 f"vm.name={name}", f"vm.index={ord(name) - ord('a') + 1}",
+                 f"vm.kernel={self.kernel.flavour}",
+                 f"vm.run={self.s.scripts[name]}",
+                 f"vm.leaks={int(self.s.leaks)}", f"vm.loud={int(self.loud)}",
+                 "vm.ctl=" + ("/dev/ttyS0" if uml else "/dev/ttyS1")]
+        if self.kernel.flavour == "debug":
+            # slow machines on a shared host: no false alarms
+            words += ["watchdog_thresh=30", "workqueue.watchdog_thresh=90"]
+        return " ".join([*words, self.s.keys.get("cmdline", ""), self.extra])
+
+    def console(self, m, line):
+        if self.echo and m.up.is_set():     # the boot is in the saved log
+            say(f"{m.name}| {line}" if len(self.s.scripts) > 1 else line)
+
+    def __call__(self):
+        work = BUILD / "vm" / self.name
+        vm = work / "vm"
+        image.payload(vm, self.kernel, self.s.files, ["virtio_net",
+                      *self.s.modules] if not self.kernel.uml else ())
+        shutil.rmtree(self.logs, ignore_errors=True)
+        # short, as the path of a socket is
+        sockets = pathlib.Path(tempfile.mkdtemp(prefix="kofi-"))
+        cables = machine.Cables(list(self.s.scripts), sockets)
+        deadline = time.monotonic() + self.s.timeout(self.kernel.flavour)
+        try:
+            self.start(work, vm, sockets, cables)
+            watchers = [threading.Thread(target=self.watch, daemon=True,
+                                         args=(m, deadline))
+                        for m in self.machines.values()]
+            for t in watchers:
+                t.start()
+            for t in watchers:
+                t.join()
+        finally:
+            for m in self.machines.values():
+                m.end()
+            cables.close()
+            shutil.rmtree(sockets, ignore_errors=True)
+            (work / "initramfs").unlink(missing_ok=True)
+        for n, m in self.machines.items():
+            self.judge(n, m)
+        return self.failures == 0
+
+    def start(self, work, vm, sockets, cables):
+        k = self.kernel
+        accel = "tcg"
+        initramfs = work / "initramfs"
+        if not k.uml:
+            image.initramfs(initramfs, self.s.programs, vm)
+            accel = machine.accelerator(k.image, initramfs)
+        kind = machine.Uml if k.uml else machine.Qemu
+        for n in self.s.scripts:
+            self.machines[n] = kind(n, self.logs / f"{n}.log", self.on_ctl,
+                                    self.console)
+        for index, (n, m) in enumerate(self.machines.items(), 1):
+            if k.uml:
+                cmd = m.command(k.image, vm / "init", self.s.mem("uml"),
+                                f"{self.cmdline(n, True)} vm.dir={vm}")
+            else:
+                cmd = m.command(k.image, initramfs, accel, self.s.smp(),
+                                self.s.mem(k.flavour),
+                                self.cmdline(n) + " vm.dir=/vm",
+                                cables.netdev(n), index)
+            m.start(cmd, sockets)
+
+    def watch(self, m, deadline):
+        if not m.wait(deadline):
+            m.timed_out = True
+            m.kill()
+            m.wait(time.monotonic() + 10)
+        with self.lock:
+            self.settle()
+
+    def judge(self, name, m):
+        """The line about a machine's console and end."""
+        lines = m.log.read_text(errors="replace").splitlines() \
+            if m.log.exists() else []
+        why = []
+        for excerpt in splats(lines, self.s.allow):
+            why += ["the kernel complained:", *excerpt]
+        if getattr(m, "timed_out", False):
+            step = self.began.get(name)
+            why.append(f"no end after {self.s.timeout(self.kernel.flavour):.0f}"
+                       f" s{f', in step {step}' if step else ''}; it said last:")
+            why += lines[-15:]
+        elif not m.killed and name not in self.exits:
+            why.append("the machine ended before its script did; "
+                       "it said last:")
+            why += lines[-25:]
+        if why:
+            why.append(f"all of it: {m.log}")
+        self.result(name, "not" if why else "ok", "console", why)
