@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of the kofi tool share. */
+#ifndef KOFI_TOOL_KOFI_H
+#define KOFI_TOOL_KOFI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes. A failure has been explained on stderr. */
+enum {
+	EXIT_OK		= 0,
+	EXIT_FAILED	= 1,	/* or: nothing was found */
+	EXIT_USAGE	= 2,
+};
+
+/*
+ * Commands. argv[0] is the command's name; the result is the exit code. Each
+ * prints its own usage to stdout for --help.
+ */
+int cmd_info(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_stat(int argc, char **argv);
+int cmd_pingpong(int argc, char **argv);
+
+/* "kofi: ", the text and a newline, on stderr */
+void error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * The same, with a pointer to "kofi @cmd --help" behind it; EXIT_USAGE, so
+ * that "return usage_error(…)" does.
+ */
+int usage_error(const char *cmd, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/*
+ * A whole decimal or 0x number that is at most @max.
+ * False, without a word, for anything else.
+ */
+bool parse_number(const char *text, uint64_t max, uint64_t *value);
+
+/* "10.0.0.1:47592" or "[fd00::1]:47592"; "?" where it is no IP address */
+const char *addr_text(char *buf, size_t size, const void *addr, size_t len);
+#define ADDR_TEXT_MAX	80
+
+/*
+ * What is printed as JSON, and nothing but JSON, on stdout. A key of NULL is
+ * a member of an array.
+ */
+void json_open(const char *key, char bracket);	/* '{' or '[' */
+void json_close(char bracket);			/* '}' or ']' */
+void json_string(const char *key, const char *value);	/* NULL: null */
+void json_number(const char *key, uint64_t value);
+void json_hex(const char *key, uint64_t value);	/* as a string, "0x…" */
+void json_float(const char *key, double value);
+void json_bool(const char *key, bool value);
+void json_end(void);				/* newline, flush */
+
+#endif /* KOFI_TOOL_KOFI_H */

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The kofi tool: one program with a command per question (info, list, stat,
+ * pingpong). Here are the choice of the command and the few things all of them
+ * say: errors, numbers, addresses.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kofi.h"
+
+#define TOOL_VERSION	"0.1"
+
+static const struct command {
+	const char	*name;
+	int		(*run)(int argc, char **argv);
+	const char	*does;
+} commands[] = {
+	{ "info", cmd_info, "what can be reached, and through which provider" },
+	{ "list", cmd_list, "the providers that are loaded" },
+	{ "stat", cmd_stat, "open objects and their statistics" },
+	{ "pingpong", cmd_pingpong, "run an in-kernel fi_pingpong" },
+};
+
+#define N_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+
+void error(const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("kofi: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+int usage_error(const char *cmd, const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fprintf(stderr, "kofi %s: ", cmd);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, "; see: kofi %s --help\n", cmd);
+	return EXIT_USAGE;
+}
+
+bool parse_number(const char *text, uint64_t max, uint64_t *value)
+{
+	bool hex = !strncmp(text, "0x", 2) || !strncmp(text, "0X", 2);
+	const char *digits = text + (hex ? 2 : 0);
+	char *end;
+
+	if (!*digits ||
+	    digits[strspn(digits, hex ? "0123456789abcdefABCDEF" :
+				  "0123456789")])
+		return false;
+	errno = 0;
+	*value = strtoull(digits, &end, hex ? 16 : 10);
+	return !errno && *value <= max;
+}
+
+const char *addr_text(char *buf, size_t size, const void *addr, size_t len)
+{
+	char host[INET6_ADDRSTRLEN];
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+	sa_family_t family;
+
+	snprintf(buf, size, "?");
+	if (!addr || len < sizeof(family))
+		return buf;
+	memcpy(&family, addr, sizeof(family));
+	if (family == AF_INET && len >= sizeof(in)) {
+		memcpy(&in, addr, sizeof(in));
+		inet_ntop(AF_INET, &in.sin_addr, host, sizeof(host));
+		snprintf(buf, size, "%s:%u", host, ntohs(in.sin_port));
+	} else if (family == AF_INET6 && len >= sizeof(in6)) {
+		memcpy(&in6, addr, sizeof(in6));
+		inet_ntop(AF_INET6, &in6.sin6_addr, host, sizeof(host));
+		snprintf(buf, size, "[%s]:%u", host, ntohs(in6.sin6_port));
+	}
+	return buf;
+}
+
+static void usage(FILE *to)
+{
+	size_t i;
+
+	fputs("Usage: kofi COMMAND [OPTION...]\n\nCommands:\n", to);
+	for (i = 0; i < N_COMMANDS; i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].does);
+	fputs("  help       this text\n"
+	      "\n"
+	      "\"kofi COMMAND --help\" tells a command's options; \"kofi -V\" the version.\n"
+	      "Exit code: 0 done, 1 failed or nothing found, 2 wrong usage.\n", to);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	size_t i;
+	int ret;
+
+	if (!strcmp(name, "-V") || !strcmp(name, "--version")) {
+		puts("kofi " TOOL_VERSION);
+		return EXIT_OK;
+	}
+	if (!strcmp(name, "-h") || !strcmp(name, "--help") ||
+	    !strcmp(name, "help")) {
+		usage(stdout);
+		return EXIT_OK;
+	}
+	for (i = 0; i < N_COMMANDS; i++)
+		if (!strcmp(name, commands[i].name))
+			break;
+	if (i == N_COMMANDS) {
+		if (*name)
+			fprintf(stderr, "kofi: no command is called \"%s\"\n\n",
+				name);
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	ret = commands[i].run(argc - 1, argv + 1);
+	if (fflush(stdout) || ferror(stdout)) {
+		error("cannot write the output: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	return ret;
+}
