@@ -65,6 +65,8 @@ def report_cases(lines, flavour, report, filtered):
     cases = failed = 0
     for module, text in sections(lines):
         top = kp.parse_run_tests(text)
+        reasons = dict(m.groups() for l in text for m in
+                       [re.search(r"ok \d+ (.*) # SKIP ?(.*)$", l)] if m)
         found = list(leaves(top))
         if not found and not filtered:
             report.add(f"{module}@{flavour}", "not",
@@ -77,8 +79,7 @@ def report_cases(lines, flavour, report, filtered):
             status = ok.get(test.status, "not")
             why = [STAMP.sub("", l) for l in test.log][-40:]
             if status == "skip":
-                why = [next((l.split("# SKIP", 1)[1].strip() for l in why
-                             if "# SKIP" in l), "")]
+                why = [reasons.get(test.name, "")]
             elif status == "not" and not why:
                 why = [f"{test.status.name.lower()}; see the console"]
             report.add(full_name(path, flavour), status, why)
@@ -109,7 +110,7 @@ def run(flavour, report, suite="*", cmdline=""):
     lines = (one.logs / "a.log").read_text(errors="replace").splitlines()
     cases, failed = report_cases(lines, flavour, report, filtered)
     if filtered and not cases:
-        say(f"  no suite is called {suite}")
+        raise Fail(f"no suite or case is called {suite}")
     say(f"  {'PASS' if not failed and not one.failures else 'FAIL'}  "
         f"kunit@{flavour}: {cases} cases, {failed} failed"
         f" ({one.logs}/a.log)")

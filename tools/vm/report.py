@@ -23,7 +23,7 @@ SPLATS = re.compile("|".join((
     r"sleeping function called from invalid context",
     r"scheduling while atomic", r"DEBUG_LOCKS_WARN_ON",
     r"workqueue: WQ_MEM_RECLAIM", r"Voluntary context switch within RCU",
-    r"UBSAN: (?!misaligned-access)", r"KASAN: ", r"KCSAN: ", r"kmemleak: \d+ new suspected",
+    r"UBSAN: ", r"KASAN: ", r"KCSAN: ", r"kmemleak: \d+ new suspected",
     r"refcount_t: ", r"ODEBUG: ", r"blocked for more than \d+ seconds",
     r"DMA-API: (?!preallocated|debugging enabled|dma_debug)",
     r"list_(?:add|del) corruption", r"detected buffer overflow",
