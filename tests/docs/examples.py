@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Does the code that the documentation shows compile?
+
+  examples.py KDIR FOLDER     compile in FOLDER with the kernel of KDIR
+  examples.py -x FOLDER       only write the sources to FOLDER
+
+Code is taken from the C blocks of README.md, and from the blocks below
+Documentation/ that have a class build-NAME; all blocks of a page with the same
+name make one source file. A line for each complaint of the compiler.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+DOCS = TOP / "Documentation"
+
+
+def of_readme(sources):
+    blocks = re.findall(r"^```c\n(.*?)^```$", (TOP / "README.md").read_text(),
+                        re.M | re.S)
+    for number, block in enumerate(blocks):
+        sources[f"readme_{number}"] = block
+
+
+def of_page(path, sources):
+    lines = path.read_text().splitlines()
+    number = 0
+    while number < len(lines):
+        if lines[number].strip() != ".. code-block:: c":
+            number += 1
+            continue
+        name, block = None, []
+        number += 1
+        while number < len(lines):
+            line = lines[number]
+            option = re.fullmatch(r"   :class: build-([\w-]+)", line)
+            if option:
+                name = option[1].replace("-", "_")
+            elif line and not line.startswith("   "):
+                break
+            else:
+                block.append(line[3:])
+            number += 1
+        if name:
+            sources.setdefault(name, "")
+            sources[name] += "\n".join(block) + "\n"
+
+
+def collect():
+    sources = {}
+    of_readme(sources)
+    for path in sorted(DOCS.rglob("*.rst")):
+        of_page(path, sources)
+    return sources
+
+
+def write(sources, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.[co]"):
+        old.unlink()
+    for name, text in sources.items():
+        text = re.sub(r"^( {8})+", lambda m: "\t" * (len(m[0]) // 8), text,
+                      flags=re.M)
+        (folder / f"{name}.c").write_text(text.strip("\n") + "\n")
+    (folder / "Kbuild").write_text(
+        f"ccflags-y := -I{TOP}/include -I{TOP}/include/uapi\n"
+        + "".join(f"obj-m += {name}.o\n" for name in sources))
+
+
+def main(argv):
+    if len(argv) != 3:
+        print(__doc__.strip())
+        return 2
+    folder = pathlib.Path(argv[2]).resolve()
+    sources = collect()
+    write(sources, folder)
+    if argv[1] == "-x":
+        return 0
+    got = subprocess.run(
+        ["make", "-C", argv[1], f"M={folder}", "-k",
+         "KCFLAGS=-Werror -Wno-unused-function",
+         *(f"{name}.o" for name in sources)], text=True, check=False,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT)
+    if got.returncode:
+        print(got.stdout.replace(f"{folder}/", ""), end="")
+    return bool(got.returncode)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
