@@ -93,6 +93,7 @@ def read(path):
                     settings_overrides={"warning_stream": warnings,
                                         "report_level": 1,
                                         "halt_level": 5,
+                                        "syntax_highlight": "none",
                                         "input_encoding": "utf-8"})
     for line in warnings.getvalue().splitlines():
         # a label that only :ref: uses is no mistake

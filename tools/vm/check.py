@@ -13,6 +13,7 @@ import py_compile
 import re
 import shutil
 import subprocess
+import sys
 import time
 
 import kernel
@@ -172,6 +173,16 @@ def shell():
     return bad
 
 
+def docs(script, *args):
+    """A script of tests/docs: it prints a line for each finding."""
+    status, lines = lines_of([sys.executable, f"tests/docs/{script}.py", *args])
+    return lines or ([f"{script}.py ended with {status}"] if status else [])
+
+
+def examples():
+    return docs("examples", kernel.get("stock").kdir, BUILD / "check-docs")
+
+
 CHECKS = [
     ("warnings@stock", lambda: warnings("stock")),
     ("warnings@debug", lambda: warnings("debug")),
@@ -181,6 +192,9 @@ CHECKS = [
     ("coccinelle", coccinelle),
     ("python", python),
     ("shell", shell),
+    ("docs-rst", lambda: docs("rst")),
+    ("docs-examples", examples),
+    ("docs-contract", lambda: docs("contract")),
 ]
 
 
