@@ -3,9 +3,32 @@
 #ifndef _KOFI_INTERNAL_H
 #define _KOFI_INTERNAL_H
 
+#include <linux/irq_poll.h>
+#include <linux/llist.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include <linux/kofi/provider.h>
+
+/* provider.c: who provides, and the tables of operations objects point to */
+
+struct kofi_provider *kofi_provider_get(const char *name);
+struct kofi_provider *kofi_provider_next(struct kofi_provider *prov);
+void kofi_provider_put(struct kofi_provider *prov);
+void kofi_provider_load_known(void);
+void kofi_provider_stop(void);	/* at module unload */
+const void *kofi_ops_fill(struct kofi_provider *prov, const void *ops,
+			  const void *defaults, size_t size);
+
+/* netlink.c: what tools ask for */
+
+int kofi_netlink_start(void);	/* at module load */
+void kofi_netlink_stop(void);
 
 /* fid.c: objects */
 
@@ -15,9 +38,242 @@ int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 void kofi_obj_publish(struct kofi_obj *obj);
 void kofi_obj_exit(struct kofi_obj *obj);
 struct kofi_obj *kofi_obj_next(u32 *id);
-const void *kofi_ops_fill(struct kofi_provider *prov, const void *ops,
-			  const void *defaults, size_t size);
+
+/*
+ * Network namespace of the calling task; NULL if the task is exiting and has
+ * none any more.
+ */
+static inline struct net *kofi_current_net(void)
+{
+	return current->nsproxy ? current->nsproxy->net_ns : NULL;
+}
 
 extern struct mutex kofi_obj_mutex;	/* published objects do not go away */
+
+/* cm.c: what an empty slot of a provider's table becomes */
+
+extern const struct fi_ops_cm kofi_cm_nosys;
+
+/* ep.c: endpoints */
+
+extern const struct fi_ops_ep kofi_ep_nosys;	/* also passive ones */
+
+bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
+int kofi_ep_control(struct kofi_ep *ep, int command, void *arg);
+
+/* eq.c: event queues */
+
+/**
+ * struct kofi_eq - an event queue
+ * @eq: what the consumer holds
+ * @obj: the core's
+ * @fabric: its parent
+ * @lock: irqsave, guards all that changes; events are copied out under it, so
+ *	that a purge never races with a reader
+ * @events: struct kofi_event, oldest first
+ * @size: how many events that are not part of their object may wait
+ * @used: how many do
+ * @writable: FI_WRITE: the consumer may queue events
+ * @wait_obj: FI_WAIT_NONE, FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE
+ * @wait: readers asleep
+ * @handler: the consumer's, or NULL
+ * @work: calls @handler
+ * @cpu: where @work runs, or -1
+ * @overrun: reported once the events before it have been read
+ * @err_data: the copy fi_eq_readerr() hands out
+ * @queued: statistics
+ * @errors: of these, error entries
+ * @lost: events there was no room for
+ */
+struct kofi_eq {
+	struct fid_eq		eq;
+	struct kofi_obj		obj;
+	struct kofi_fabric	*fabric;
+	spinlock_t		lock;
+	struct list_head	events;
+	size_t			size;
+	size_t			used;
+	bool			writable;
+	enum fi_wait_obj	wait_obj;
+	wait_queue_head_t	wait;
+	void			(*handler)(struct fid_eq *eq, void *context);
+	struct work_struct	work;
+	int			cpu;
+	struct kofi_event	overrun;
+	u8			err_data[KOFI_CM_DATA_MAX];
+	u64			queued;
+	u64			errors;
+	u64			lost;
+};
+
+int kofi_eq_start(void);	/* at module load */
+void kofi_eq_stop(void);
+
+/* cq.c: completion queues */
+
+enum kofi_dir {
+	KOFI_TX,
+	KOFI_RX,
+};
+
+/* Bits of kofi_ep.blocked */
+enum {
+	KOFI_EP_BLOCKED,	/* a transmit completion shall wake the consumer */
+	KOFI_EP_SPACE,		/* on a queue's list to be called back */
+	KOFI_EP_DRAINED,	/* no callback any more */
+};
+
+/**
+ * struct kofi_cq_entry - a completion in a queue
+ * @wc: the completion
+ * @ep: done mode: the endpoint it is for
+ */
+struct kofi_cq_entry {
+	struct kofi_wc	wc;
+	struct kofi_ep	*ep;
+};
+
+#define KOFI_CQ_BATCH	16
+
+/**
+ * struct kofi_cq - a completion queue
+ * @cq: what the consumer holds
+ * @obj: the core's
+ * @domain: its parent
+ * @poll: where it calls its consumer
+ * @cpu: on which CPU, or -1
+ * @done: done mode
+ * @notify: read mode, or NULL
+ * @format: layout of what is read
+ * @wait_obj: FI_WAIT_NONE, FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE
+ * @threshold: the condition of a blocking read is a number of entries
+ * @limit: how many slots may be in use for one more to be reserved, by enum
+ *	kofi_dir
+ * @slots: size of @ring
+ * @ring: the completions
+ * @lock: irqsave, guards the rest
+ * @head: next entry to be read, counted without end
+ * @tail: next entry to be filled, the same
+ * @first: place of @head in @ring
+ * @reserved: slots promised to operations
+ * @returned: done mode: entries whose callbacks have returned
+ * @errors: error entries in the ring
+ * @armed: the next completion calls @notify
+ * @notify_due: @notify is to be called
+ * @active: bit 0: a call-back context has been asked for or runs
+ * @runner: who is calling the consumer, NULL if nobody
+ * @space_ep: whose write-space callback is running
+ * @flushers: tasks that wait for callbacks to end
+ * @flush_wait: where they sleep
+ * @waiting: endpoints that want slots, by enum kofi_dir
+ * @space: endpoints to be called back, added without @lock
+ * @space_todo: the same, in order
+ * @wait: readers asleep
+ * @readers: number of them
+ * @signals: fi_cq_signal() calls, to see that there was one meanwhile
+ * @signaled: fi_cq_signal() found nobody asleep
+ * @key: lockdep: each queue is a class of its own
+ * @map: held while the consumer is called
+ * @iop: KOFI_POLL_SOFTIRQ
+ * @csd: KOFI_POLL_SOFTIRQ on another CPU
+ * @work: KOFI_POLL_WORKQUEUE
+ * @batch: completions whose callbacks are being called
+ * @completions: statistics
+ * @failed: of these, errors
+ * @again: operations refused for want of a slot
+ */
+struct kofi_cq {
+	struct fid_cq		cq;
+	struct kofi_obj		obj;
+	struct kofi_domain	*domain;
+	enum kofi_poll		poll;
+	int			cpu;
+	bool			done;
+	void			(*notify)(struct fid_cq *cq, void *context);
+	enum fi_cq_format	format;
+	enum fi_wait_obj	wait_obj;
+	bool			threshold;
+	u32			limit[2];
+	u32			slots;
+	struct kofi_cq_entry	*ring;
+
+	spinlock_t		lock ____cacheline_aligned_in_smp;
+	u32			head;
+	u32			tail;
+	u32			first;
+	u32			reserved;
+	u32			returned;
+	u32			errors;
+	bool			armed;
+	bool			notify_due;
+	unsigned long		active;
+	struct task_struct	*runner;
+	struct kofi_ep		*space_ep;
+	unsigned int		flushers;
+	wait_queue_head_t	flush_wait;
+	struct list_head	waiting[2];
+	struct llist_head	space;
+	struct llist_node	*space_todo;
+	wait_queue_head_t	wait;
+	unsigned int		readers;
+	u32			signals;
+	bool			signaled;
+	struct lock_class_key	key;
+	struct lockdep_map	map;
+	struct irq_poll		iop;
+	call_single_data_t	csd;
+	struct work_struct	work;
+	struct kofi_cq_entry	batch[KOFI_CQ_BATCH];
+	u64			completions;
+	u64			failed;
+	u64			again;
+};
+
+int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
+void kofi_cq_unreserve(struct kofi_cq *cq);
+void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir,
+		      const struct kofi_wc *wc);
+void kofi_cq_space(struct kofi_ep *ep);
+void kofi_cq_flush(struct kofi_ep *ep);
+int kofi_cq_start(void);	/* at module load */
+void kofi_cq_stop(void);
+
+/* cntr.c: counters */
+
+/**
+ * struct kofi_cntr - a counter
+ * @cntr: what the consumer holds
+ * @obj: the core's
+ * @domain: its parent
+ * @bytes: counts bytes, not operations
+ * @wait_obj: FI_WAIT_NONE, FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE
+ * @wait: waiters; its lock guards the values
+ * @value: successes
+ * @errors: failures
+ */
+struct kofi_cntr {
+	struct fid_cntr		cntr;
+	struct kofi_obj		obj;
+	struct kofi_domain	*domain;
+	bool			bytes;
+	enum fi_wait_obj	wait_obj;
+	wait_queue_head_t	wait;
+	u64			value;
+	u64			errors;
+};
+
+void kofi_cntr_done(struct kofi_cntr *cntr, const struct kofi_wc *wc);
+
+/* wait.c: what a queue's reader can wait on */
+
+int kofi_wait_check(enum fi_wait_obj wait_obj);
+int kofi_wait_control(enum fi_wait_obj wait_obj, wait_queue_head_t *wait,
+		      int command, void *arg);
+long kofi_wait_timeout(int timeout);
+
+/* netlink.c: the generic netlink family; main.c calls these */
+
+int kofi_netlink_start(void);
+void kofi_netlink_stop(void);
 
 #endif /* _KOFI_INTERNAL_H */

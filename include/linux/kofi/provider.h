@@ -20,7 +20,9 @@
 #include <linux/atomic.h>
 #include <linux/bvec.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -160,6 +162,8 @@ void kofi_domain_notify(struct kofi_domain *domain, u64 data);
 
 struct kofi_eq;
 
+#define KOFI_CM_DATA_MAX	256	/* private data any provider may carry */
+
 /**
  * struct kofi_event - an event that may wait in an event queue
  * @node: the queue's
@@ -171,9 +175,9 @@ struct kofi_eq;
  * @info: FI_CONNREQ: goes to the reader
  * @data_val: fi_eq_entry.data
  * @data: bytes behind the fixed part, or the err_data of an error entry
- * @data_len: number of them
- * @release: called when the queue is done with the event; NULL for one that
- *	is part of its object
+ * @data_len: number of them, at most %KOFI_CM_DATA_MAX
+ * @release: called when the queue is done with the event, with a spinlock held
+ *	and interrupts off; NULL for one that is part of its object
  *
  * Events that must not be lost are part of the object they report, so queuing
  * them cannot fail.
@@ -248,7 +252,15 @@ enum {
 struct kofi_cq;
 struct kofi_cntr;
 
-#define KOFI_CM_DATA_MAX	256	/* private data any provider may carry */
+/**
+ * struct kofi_cq_wait - an endpoint that wants slots of a queue
+ * @node: the queue's
+ * @ep: the endpoint
+ */
+struct kofi_cq_wait {
+	struct list_head	node;
+	struct kofi_ep		*ep;
+};
 
 /**
  * struct kofi_ep_stats - what the core counts per endpoint
@@ -302,13 +314,14 @@ struct kofi_ep_ops {
  * @tx_selective: report transmits only where FI_COMPLETION is given
  * @rx_selective: the same for receives
  * @cntr: counters, by KOFI_CNTR_*
+ * @config: serialises binding, options and enabling
+ * @lock: irqsave; a step of @state and the event it queues are one
  * @state: enum kofi_ep_state
- * @blocked: a post has been refused with -EAGAIN since the last write-space
- *	callback
+ * @blocked: bits of the core: what the consumer waits for
  * @write_space: the consumer's callback, or NULL
- * @space_node: on tx_cq's list of endpoints to call back
- * @cq_node: on the list of endpoints that wait for slots of a queue
- * @in_cq: callbacks queued or running for this endpoint, done mode
+ * @space_node: on the list of endpoints a queue is to call back
+ * @cq_wait: on the list of endpoints that wait for slots of a queue
+ *	[0 transmit, 1 receive]
  * @ev_conn: FI_CONNECTED, or why not
  * @ev_down: FI_SHUTDOWN
  * @cm_data: private data of @ev_conn
@@ -326,13 +339,14 @@ struct kofi_ep {
 	bool				tx_selective;
 	bool				rx_selective;
 	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
+	struct mutex			config;
+	spinlock_t			lock;
 	int				state;
 	unsigned long			blocked;
 	void				(*write_space)(struct fid_ep *ep,
 						       void *context);
-	struct list_head		space_node;
-	struct list_head		cq_node;
-	atomic_t			in_cq;
+	struct llist_node		space_node;
+	struct kofi_cq_wait		cq_wait[2];
 	struct kofi_event		ev_conn;
 	struct kofi_event		ev_down;
 	u8				cm_data[KOFI_CM_DATA_MAX];
@@ -394,9 +408,13 @@ static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
  * it. All may be called in any context and under the provider's locks: no
  * consumer is called from inside them.
  *
+ * For a transmit, kofi_wc.len is the length of the message: it is counted, and
+ * the consumer sees 0.
+ *
  * A provider that refuses a post for want of something of its own calls
  * kofi_ep_blocked() and then looks once more, so that no wake-up is lost; the
- * next transmit completion, or kofi_ep_unblock(), wakes the consumer.
+ * next transmit completion, or kofi_ep_unblock(), wakes the consumer. An
+ * operation therefore gives back what it holds before it is completed.
  */
 int kofi_ep_tx_reserve(struct kofi_ep *ep);
 int kofi_ep_rx_reserve(struct kofi_ep *ep);

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Counters (fi_cntr(3)): how many operations, or bytes, have succeeded and how
+ * many operations have failed.
+ *
+ * Two numbers under the lock of the wait queue on which fi_cntr_wait() sleeps,
+ * so that counting and waking are one step and a waiter that has seen its
+ * value may close the counter.
+ */
+#include <linux/slab.h>
+
+#include "internal.h"
+
+static struct kofi_cntr *kofi_cntr(struct fid_cntr *cntr)
+{
+	return container_of(cntr, struct kofi_cntr, cntr);
+}
+
+static bool kofi_cntr_valid(const struct fid_cntr *cntr)
+{
+	return cntr && cntr->fid.fclass == FI_CLASS_CNTR;
+}
+
+/* Change one of the two numbers. */
+static int kofi_cntr_update(struct fid_cntr *cntr, bool error, bool set,
+			    u64 value)
+{
+	struct kofi_cntr *c = kofi_cntr(cntr);
+	unsigned long flags;
+	u64 *number;
+
+	if (!kofi_cntr_valid(cntr))
+		return -EINVAL;
+	number = error ? &c->errors : &c->value;
+	spin_lock_irqsave(&c->wait.lock, flags);
+	*number = set ? value : *number + value;
+	wake_up_locked(&c->wait);
+	spin_unlock_irqrestore(&c->wait.lock, flags);
+	return 0;
+}
+
+/**
+ * kofi_cntr_done - count a completion
+ * @cntr: the counter, or NULL
+ * @wc: the completion, with the length of the message
+ *
+ * Context: any.
+ */
+void kofi_cntr_done(struct kofi_cntr *cntr, const struct kofi_wc *wc)
+{
+	if (cntr)
+		kofi_cntr_update(&cntr->cntr, wc->err, false,
+				 !wc->err && cntr->bytes ? wc->len : 1);
+}
+
+static u64 kofi_cntr_get(struct fid_cntr *cntr, bool error)
+{
+	struct kofi_cntr *c = kofi_cntr(cntr);
+	unsigned long flags;
+	u64 value;
+
+	if (!kofi_cntr_valid(cntr))
+		return 0;
+	spin_lock_irqsave(&c->wait.lock, flags);
+	value = error ? c->errors : c->value;
+	spin_unlock_irqrestore(&c->wait.lock, flags);
+	return value;
+}
+
+/**
+ * fi_cntr_read - how many operations, or bytes, have succeeded
+ * @cntr: the counter
+ *
+ * fi_cntr(3).
+ *
+ * Context: any.
+ * Return: the value.
+ */
+u64 fi_cntr_read(struct fid_cntr *cntr)
+{
+	return kofi_cntr_get(cntr, false);
+}
+EXPORT_SYMBOL_GPL(fi_cntr_read);
+
+/**
+ * fi_cntr_readerr - how many operations have failed
+ * @cntr: the counter
+ *
+ * fi_cntr(3).
+ *
+ * Context: any.
+ * Return: the error value.
+ */
+u64 fi_cntr_readerr(struct fid_cntr *cntr)
+{
+	return kofi_cntr_get(cntr, true);
+}
+EXPORT_SYMBOL_GPL(fi_cntr_readerr);
+
+/**
+ * fi_cntr_add - add to the value
+ * @cntr: the counter
+ * @value: what to add, modulo 2^64
+ *
+ * fi_cntr(3).
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int fi_cntr_add(struct fid_cntr *cntr, u64 value)
+{
+	return kofi_cntr_update(cntr, false, false, value);
+}
+EXPORT_SYMBOL_GPL(fi_cntr_add);
+
+/**
+ * fi_cntr_adderr - add to the error value
+ * @cntr: the counter
+ * @value: what to add, modulo 2^64
+ *
+ * fi_cntr(3).
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int fi_cntr_adderr(struct fid_cntr *cntr, u64 value)
+{
+	return kofi_cntr_update(cntr, true, false, value);
+}
+EXPORT_SYMBOL_GPL(fi_cntr_adderr);
+
+/**
+ * fi_cntr_set - set the value
+ * @cntr: the counter
+ * @value: new value
+ *
+ * fi_cntr(3).
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int fi_cntr_set(struct fid_cntr *cntr, u64 value)
+{
+	return kofi_cntr_update(cntr, false, true, value);
+}
+EXPORT_SYMBOL_GPL(fi_cntr_set);
+
+/**
+ * fi_cntr_seterr - set the error value
+ * @cntr: the counter
+ * @value: new value
+ *
+ * fi_cntr(3).
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int fi_cntr_seterr(struct fid_cntr *cntr, u64 value)
+{
+	return kofi_cntr_update(cntr, true, true, value);
+}
+EXPORT_SYMBOL_GPL(fi_cntr_seterr);
+
+static bool kofi_cntr_ready(struct fid_cntr *cntr, u64 threshold, u64 errors)
+{
+	return fi_cntr_read(cntr) >= threshold ||
+	       fi_cntr_readerr(cntr) != errors;
+}
+
+/**
+ * fi_cntr_wait - wait until the value has reached a threshold
+ * @cntr: a counter opened with a wait object
+ * @threshold: the value to wait for
+ * @timeout: milliseconds; 0 does not wait, negative has no end
+ *
+ * fi_cntr(3). Only a fatal signal ends the sleep before its time.
+ *
+ * Context: process, sleeps.
+ * Return: 0; -FI_EAVAIL if the error value has changed meanwhile; -ETIMEDOUT;
+ * -EINTR if the task is being killed; -EINVAL also for a counter without wait
+ * object.
+ */
+int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold, int timeout)
+{
+	struct kofi_cntr *c = kofi_cntr(cntr);
+	long left;
+	u64 errors;
+
+	might_sleep();
+	if (!kofi_cntr_valid(cntr) || c->wait_obj == FI_WAIT_NONE)
+		return -EINVAL;
+
+	errors = fi_cntr_readerr(cntr);
+	left = wait_event_killable_timeout(c->wait,
+					   kofi_cntr_ready(cntr, threshold,
+							   errors),
+					   kofi_wait_timeout(timeout));
+	if (fi_cntr_read(cntr) >= threshold)
+		return 0;
+	if (fi_cntr_readerr(cntr) != errors)
+		return -FI_EAVAIL;
+	return left < 0 ? -EINTR : -ETIMEDOUT;
+}
+EXPORT_SYMBOL_GPL(fi_cntr_wait);
+
+static int kofi_cntr_close(struct fi_fid *fid)
+{
+	struct kofi_cntr *c = container_of(fid, struct kofi_cntr, cntr.fid);
+
+	/* The last one to count may still be waking. */
+	spin_lock_irq(&c->wait.lock);
+	spin_unlock_irq(&c->wait.lock);
+	kofi_obj_exit(&c->obj);
+	kfree(c);
+	return 0;
+}
+
+static int kofi_cntr_control(struct fi_fid *fid, int command, void *arg)
+{
+	struct kofi_cntr *c = container_of(fid, struct kofi_cntr, cntr.fid);
+
+	return kofi_wait_control(c->wait_obj, &c->wait, command, arg);
+}
+
+static const struct fi_ops kofi_cntr_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= kofi_cntr_close,
+	.control	= kofi_cntr_control,
+};
+
+static void kofi_cntr_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	struct kofi_cntr *c = container_of(obj, struct kofi_cntr, obj);
+
+	fn(arg, "value", fi_cntr_read(&c->cntr));
+	fn(arg, "errors", fi_cntr_readerr(&c->cntr));
+}
+
+static const struct kofi_obj_ops kofi_cntr_obj_ops = {
+	.stats	= kofi_cntr_stats,
+};
+
+/**
+ * fi_cntr_open - open a counter
+ * @domain: the domain whose endpoints will count with it
+ * @attr: events FI_CNTR_EVENTS_COMP or FI_CNTR_EVENTS_BYTES; wait_obj
+ *	FI_WAIT_NONE, FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE; flags 0. NULL counts
+ *	operations and cannot be waited for.
+ * @cntr: where the counter goes
+ * @context: the consumer's, in fid.context
+ *
+ * fi_cntr(3). Errors are counted in operations by both kinds.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for a wait object only user space
+ * has; -ENOMEM.
+ */
+int fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+		 struct fid_cntr **cntr, void *context)
+{
+	static const struct fi_cntr_attr none;
+	const struct fi_cntr_attr *a = attr ?: &none;
+	struct kofi_domain *kdomain;
+	struct kofi_cntr *c;
+	int ret;
+
+	might_sleep();
+	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !cntr ||
+	    (a->events != FI_CNTR_EVENTS_COMP &&
+	     a->events != FI_CNTR_EVENTS_BYTES))
+		return -EINVAL;
+	if (a->flags)
+		return -FI_EBADFLAGS;
+	ret = kofi_wait_check(a->wait_obj);
+	if (ret)
+		return ret;
+
+	c = kzalloc(sizeof(*c), GFP_KERNEL);
+	if (!c)
+		return -ENOMEM;
+	kdomain = container_of(domain, struct kofi_domain, domain);
+	c->domain = kdomain;
+	c->bytes = a->events == FI_CNTR_EVENTS_BYTES;
+	c->wait_obj = a->wait_obj;
+	init_waitqueue_head(&c->wait);
+
+	ret = kofi_obj_init(&c->obj, &c->cntr.fid, FI_CLASS_CNTR,
+			    &kofi_cntr_fid_ops, &kdomain->obj,
+			    kdomain->obj.prov, context);
+	if (ret)
+		goto free;
+	c->obj.ops = &kofi_cntr_obj_ops;
+	kofi_obj_publish(&c->obj);
+	*cntr = &c->cntr;
+	return 0;
+
+free:
+	kfree(c);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_cntr_open);

@@ -1,0 +1,1104 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Active endpoints: bindings, states, completions, draining (fi_endpoint(3)).
+ *
+ * The provider owns the endpoint and embeds struct kofi_ep. The core keeps the
+ * endpoint's place in the object tree, what it is bound to, its state and its
+ * statistics, and stands between the provider and the queues: the provider
+ * reserves when it accepts an operation and completes when the operation has
+ * ended, here it is decided what the consumer gets to see of it.
+ *
+ * States go one way, each step taken once, by cmpxchg. A step that ends a
+ * connection attempt or a connection owns the event that says so; the event is
+ * part of the endpoint, and step and queuing are one under ep->lock, so that
+ * FI_SHUTDOWN never overtakes FI_CONNECTED.
+ *
+ * Closing: fi_close() drains (the provider completes all that is outstanding,
+ * the queues run the endpoint's callbacks to their end) and calls the
+ * provider's close, which ends in kofi_ep_exit(): events still queued are
+ * purged, bindings given back. What waits in a queue to be read stays there.
+ */
+#include <linux/slab.h>
+
+#include "internal.h"
+#include "kofi_trace.h"
+
+static struct kofi_ep *kofi_ep(struct fid_ep *ep)
+{
+	return container_of(ep, struct kofi_ep, ep);
+}
+
+static bool kofi_ep_valid(const struct fid_ep *ep)
+{
+	return ep && ep->fid.fclass == FI_CLASS_EP;
+}
+
+/* --------------------------------------------- what a provider leaves empty */
+
+static int kofi_ep_no_getopt(fid_t fid, int level, int optname, void *optval,
+			     size_t *optlen)
+{
+	return -ENOPROTOOPT;
+}
+
+static int kofi_ep_no_setopt(fid_t fid, int level, int optname,
+			     const void *optval, size_t optlen)
+{
+	return -ENOPROTOOPT;
+}
+
+const struct fi_ops_ep kofi_ep_nosys = {
+	.size	= sizeof(struct fi_ops_ep),
+	.getopt	= kofi_ep_no_getopt,
+	.setopt	= kofi_ep_no_setopt,
+};
+
+static ssize_t kofi_ep_no_msg(struct fid_ep *ep, const struct fi_msg *msg,
+			      u64 flags)
+{
+	return -ENOSYS;
+}
+
+static ssize_t kofi_ep_no_cancel(struct fid_ep *ep, void *context)
+{
+	return -ENOSYS;
+}
+
+static const struct fi_ops_msg kofi_msg_nosys = {
+	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= kofi_ep_no_msg,
+	.recvmsg	= kofi_ep_no_msg,
+	.cancel		= kofi_ep_no_cancel,
+};
+
+/* ------------------------------------------------------------------- states */
+
+static bool kofi_ep_step_locked(struct kofi_ep *ep, int from, int to)
+{
+	if (cmpxchg(&ep->state, from, to) != from)
+		return false;
+	trace_kofi_ep_state(ep, from, to);
+	return true;
+}
+
+/**
+ * kofi_ep_step - take a step that owns no event
+ * @ep: the endpoint
+ * @from: state it must be in
+ * @to: state it shall be in
+ *
+ * Context: any.
+ * Return: true for the one caller that made the step.
+ */
+bool kofi_ep_step(struct kofi_ep *ep, int from, int to)
+{
+	unsigned long flags;
+	bool step;
+
+	spin_lock_irqsave(&ep->lock, flags);
+	step = kofi_ep_step_locked(ep, from, to);
+	spin_unlock_irqrestore(&ep->lock, flags);
+	return step;
+}
+
+/* End a connection attempt, well or badly. */
+static bool kofi_ep_conn_end(struct kofi_ep *ep, int to, int err,
+			     int prov_errno, const void *data, size_t len)
+{
+	unsigned long flags;
+	bool step;
+
+	if (WARN_ON_ONCE(len > sizeof(ep->cm_data)))
+		len = sizeof(ep->cm_data);
+	spin_lock_irqsave(&ep->lock, flags);
+	step = kofi_ep_step_locked(ep, KOFI_EP_CONNECTING, to);
+	if (step) {
+		if (len)
+			memcpy(ep->cm_data, data, len);
+		ep->ev_conn.event = FI_CONNECTED;
+		ep->ev_conn.err = err;
+		ep->ev_conn.prov_errno = prov_errno;
+		ep->ev_conn.data = ep->cm_data;
+		ep->ev_conn.data_len = len;
+		kofi_eq_queue(ep->eq, &ep->ev_conn);
+	}
+	spin_unlock_irqrestore(&ep->lock, flags);
+	return step;
+}
+
+/**
+ * kofi_ep_connected - the connection has been established
+ * @ep: an endpoint that connects or accepts
+ * @data: what the peer's fi_accept() gave, copied
+ * @len: bytes at @data, at most %KOFI_CM_DATA_MAX
+ *
+ * Queues FI_CONNECTED; transmits can be posted from now on.
+ *
+ * Context: any.
+ * Return: true for the one caller whose call ended the attempt.
+ */
+bool kofi_ep_connected(struct kofi_ep *ep, const void *data, size_t len)
+{
+	return kofi_ep_conn_end(ep, KOFI_EP_CONNECTED, 0, 0, data, len);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_connected);
+
+/**
+ * kofi_ep_connect_failed - the connection attempt has failed
+ * @ep: an endpoint that connects or accepts
+ * @err: why, a positive error code
+ * @prov_errno: the provider's own code
+ * @data: what the peer's fi_reject() gave, copied
+ * @len: bytes at @data, at most %KOFI_CM_DATA_MAX
+ *
+ * Queues the error entry; the endpoint is of no more use.
+ *
+ * Context: any.
+ * Return: true for the one caller whose call ended the attempt.
+ */
+bool kofi_ep_connect_failed(struct kofi_ep *ep, int err, int prov_errno,
+			    const void *data, size_t len)
+{
+	if (WARN_ON_ONCE(err <= 0))
+		err = FI_EOTHER;
+	return kofi_ep_conn_end(ep, KOFI_EP_SHUTDOWN, err, prov_errno, data,
+				len);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_connect_failed);
+
+/**
+ * kofi_ep_disconnected - the connection has ended
+ * @ep: a connected endpoint
+ *
+ * Queues FI_SHUTDOWN, whoever ended it; transmits are refused from now on.
+ *
+ * Context: any.
+ * Return: true for the one caller whose call ended the connection.
+ */
+bool kofi_ep_disconnected(struct kofi_ep *ep)
+{
+	unsigned long flags;
+	bool step;
+
+	spin_lock_irqsave(&ep->lock, flags);
+	step = kofi_ep_step_locked(ep, KOFI_EP_CONNECTED, KOFI_EP_SHUTDOWN);
+	if (step)
+		kofi_eq_queue(ep->eq, &ep->ev_down);
+	spin_unlock_irqrestore(&ep->lock, flags);
+	return step;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_disconnected);
+
+/* -------------------------------------------------------------- completions */
+
+/* Is a direction counted, so that it needs no queue to report to */
+static bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)
+{
+	if (dir == KOFI_RX)
+		return ep->cntr[KOFI_CNTR_RECV] ||
+		       ep->cntr[KOFI_CNTR_REMOTE_READ] ||
+		       ep->cntr[KOFI_CNTR_REMOTE_WRITE];
+	return ep->cntr[KOFI_CNTR_SEND] || ep->cntr[KOFI_CNTR_READ] ||
+	       ep->cntr[KOFI_CNTR_WRITE];
+}
+
+static struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep, enum kofi_dir dir)
+{
+	return dir == KOFI_RX ? ep->rx_cq : ep->tx_cq;
+}
+
+static int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+	int ret = 0;
+
+	if (cq)
+		ret = kofi_cq_reserve(cq, ep, dir);
+	else if (!kofi_ep_counted(ep, dir))
+		return -FI_ENOCQ;
+
+	if (likely(!ret)) {
+		atomic64_inc(&ep->stats.posts[dir]);
+	} else {
+		atomic64_inc(&ep->stats.again[dir]);
+		trace_kofi_ep_again(ep);
+	}
+	return ret;
+}
+
+static void kofi_ep_unreserve(struct kofi_ep *ep, enum kofi_dir dir)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+
+	atomic64_dec(&ep->stats.posts[dir]);
+	if (cq)
+		kofi_cq_unreserve(cq);
+}
+
+/**
+ * kofi_ep_tx_reserve - accept a transmit
+ * @ep: the endpoint
+ *
+ * Context: any.
+ * Return: 0, then one kofi_ep_tx_complete() or kofi_ep_tx_unreserve() must
+ * follow; -EAGAIN without a free slot, and the consumer's write-space callback
+ * will follow; -FI_ENOCQ; -ESHUTDOWN once the endpoint has been drained.
+ */
+int kofi_ep_tx_reserve(struct kofi_ep *ep)
+{
+	return kofi_ep_reserve(ep, KOFI_TX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_reserve);
+
+/**
+ * kofi_ep_rx_reserve - accept a receive
+ * @ep: the endpoint
+ *
+ * Context: any.
+ * Return: 0, then one kofi_ep_rx_complete() or kofi_ep_rx_unreserve() must
+ * follow; otherwise as kofi_ep_tx_reserve().
+ */
+int kofi_ep_rx_reserve(struct kofi_ep *ep)
+{
+	return kofi_ep_reserve(ep, KOFI_RX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_reserve);
+
+/**
+ * kofi_ep_tx_unreserve - refuse a transmit after all
+ * @ep: the endpoint
+ *
+ * Context: any.
+ */
+void kofi_ep_tx_unreserve(struct kofi_ep *ep)
+{
+	kofi_ep_unreserve(ep, KOFI_TX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_unreserve);
+
+/**
+ * kofi_ep_rx_unreserve - refuse a receive after all
+ * @ep: the endpoint
+ *
+ * Context: any.
+ */
+void kofi_ep_rx_unreserve(struct kofi_ep *ep)
+{
+	kofi_ep_unreserve(ep, KOFI_RX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_unreserve);
+
+static void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
+			  const struct kofi_wc *wc)
+{
+	static const struct {
+		u64	flag;
+		int	cntr;
+	} kinds[2][3] = {
+		[KOFI_TX] = {
+			{ FI_SEND, KOFI_CNTR_SEND },
+			{ FI_READ, KOFI_CNTR_READ },
+			{ FI_WRITE, KOFI_CNTR_WRITE },
+		},
+		[KOFI_RX] = {
+			{ FI_RECV, KOFI_CNTR_RECV },
+			{ FI_REMOTE_READ, KOFI_CNTR_REMOTE_READ },
+			{ FI_REMOTE_WRITE, KOFI_CNTR_REMOTE_WRITE },
+		},
+	};
+	int i;
+
+	atomic64_inc(&ep->stats.completions[dir]);
+	if (wc->err)
+		atomic64_inc(&ep->stats.errors[dir]);
+	else
+		atomic64_add(wc->len, &ep->stats.bytes[dir]);
+
+	for (i = 0; i < ARRAY_SIZE(kinds[dir]); i++)
+		if (ep->cntr[kinds[dir][i].cntr] &&
+		    wc->flags & kinds[dir][i].flag)
+			kofi_cntr_done(ep->cntr[kinds[dir][i].cntr], wc);
+}
+
+/*
+ * What the consumer gets to see. Everything of the endpoint is touched before
+ * the queue is: once the completion is there, the consumer may act on it.
+ */
+static void kofi_ep_complete(struct kofi_ep *ep, enum kofi_dir dir,
+			     const struct kofi_wc *wc, u64 op_flags)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+	bool selective = dir == KOFI_RX ? ep->rx_selective : ep->tx_selective;
+	struct kofi_wc report;
+
+	if (!cq && dir == KOFI_TX)
+		kofi_ep_unblock(ep);
+	kofi_ep_count(ep, dir, wc);
+	if (!cq)
+		return;
+
+	if (!wc->err && (op_flags & KOFI_NO_COMPLETION ||
+			 (selective && !(op_flags & FI_COMPLETION)))) {
+		kofi_cq_complete(cq, ep, dir, NULL);
+		return;
+	}
+	report = *wc;
+	if (op_flags & KOFI_NO_COMPLETION)
+		report.op_context = NULL;	/* an inject has none */
+	if (dir == KOFI_TX)
+		report.len = 0;	/* was for counting */
+	if (dir == KOFI_TX || !(ep->info->caps & FI_SOURCE))
+		report.src = FI_ADDR_NOTAVAIL;
+	/* Nobody to be called: counted above, that is all. */
+	kofi_cq_complete(cq, ep, dir, cq->done && !report.cqe ? NULL : &report);
+}
+
+/**
+ * kofi_ep_tx_complete - a transmit has ended
+ * @ep: the endpoint
+ * @wc: how; len is the length of the message. Copied.
+ * @op_flags: flags the operation was posted with
+ *
+ * Counts the operation, and reports it unless it is a success that nobody
+ * asked to hear of. What the operation held of the provider's must have been
+ * given back.
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
+			 u64 op_flags)
+{
+	kofi_ep_complete(ep, KOFI_TX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
+
+/**
+ * kofi_ep_rx_complete - a receive has ended
+ * @ep: the endpoint
+ * @wc: how. Copied.
+ * @op_flags: flags the operation was posted with
+ *
+ * As kofi_ep_tx_complete().
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
+			 u64 op_flags)
+{
+	kofi_ep_complete(ep, KOFI_RX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
+
+/**
+ * kofi_ep_blocked - a transmit is about to be refused with -EAGAIN
+ * @ep: the endpoint
+ *
+ * For want of something of the provider's. The provider looks once more for
+ * what was wanting after this call, and only then refuses.
+ *
+ * Context: any.
+ */
+void kofi_ep_blocked(struct kofi_ep *ep)
+{
+	set_bit(KOFI_EP_BLOCKED, &ep->blocked);
+	smp_mb__after_atomic();	/* the bit, before the caller's second look */
+	atomic64_inc(&ep->stats.again[KOFI_TX]);
+	trace_kofi_ep_again(ep);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_blocked);
+
+/**
+ * kofi_ep_unblock - a refused transmit may be tried again
+ * @ep: the endpoint
+ *
+ * To be called when what was wanting has come back other than with a transmit
+ * completion. Does nothing unless a transmit has been refused.
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_unblock(struct kofi_ep *ep)
+{
+	struct kofi_cq *cq = ep->tx_cq ?: ep->rx_cq;
+	unsigned long flags;
+
+	smp_mb();	/* what came back, before the bit */
+	if (!test_bit(KOFI_EP_BLOCKED, &ep->blocked) ||
+	    !test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked) || !cq)
+		return;
+	spin_lock_irqsave(&cq->lock, flags);
+	kofi_cq_space(ep);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_unblock);
+
+/**
+ * kofi_ep_write_space - name the callback that says when to post again
+ * @ep: an endpoint that has not been enabled
+ * @fn: called after a post has been refused with -EAGAIN, when another attempt
+ *	may succeed; its context is the endpoint's fid.context. NULL for none.
+ *
+ * The callback runs as one of the transmit queue's (of the receive queue if
+ * the endpoint does not transmit), also when that queue is read, and never
+ * when another callback of that queue runs. It may post, and be refused again.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EOPBADSTATE once the endpoint has been enabled.
+ */
+int kofi_ep_write_space(struct fid_ep *ep,
+			void (*fn)(struct fid_ep *ep, void *context))
+{
+	struct kofi_ep *kep = kofi_ep(ep);
+	int ret = 0;
+
+	might_sleep();
+	if (!kofi_ep_valid(ep))
+		return -EINVAL;
+	mutex_lock(&kep->config);
+	if (READ_ONCE(kep->state) == KOFI_EP_IDLE)
+		kep->write_space = fn;
+	else
+		ret = -FI_EOPBADSTATE;
+	mutex_unlock(&kep->config);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_write_space);
+
+/* ------------------------------------------------------------------ binding */
+
+static int kofi_ep_bind_cq(struct kofi_ep *ep, struct kofi_cq *cq, u64 flags)
+{
+	bool selective = flags & FI_SELECTIVE_COMPLETION;
+
+	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
+	    !(flags & (FI_TRANSMIT | FI_RECV)))
+		return -FI_EBADFLAGS;
+	if (cq->domain != ep->domain)
+		return -EINVAL;
+	if ((flags & FI_TRANSMIT && ep->tx_cq) ||
+	    (flags & FI_RECV && ep->rx_cq))
+		return -EBUSY;
+
+	if (!kofi_obj_get(&cq->obj))
+		return -EINVAL;
+	if (flags & FI_TRANSMIT && flags & FI_RECV)
+		kofi_obj_get(&cq->obj);
+	if (flags & FI_TRANSMIT) {
+		ep->tx_selective = selective;
+		ep->tx_cq = cq;
+	}
+	if (flags & FI_RECV) {
+		ep->rx_selective = selective;
+		ep->rx_cq = cq;
+	}
+	return 0;
+}
+
+static int kofi_ep_bind_eq(struct kofi_ep *ep, struct kofi_eq *eq, u64 flags)
+{
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (eq->fabric != ep->domain->fabric)
+		return -EINVAL;
+	if (ep->eq)
+		return -EBUSY;
+	if (!kofi_obj_get(&eq->obj))
+		return -EINVAL;
+	ep->eq = eq;
+	return 0;
+}
+
+/* fi_ep_bind() flags of the counters, by KOFI_CNTR_* */
+static const u64 kofi_ep_cntr_flags[KOFI_CNTR_NR] = {
+	FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE,
+};
+
+static int kofi_ep_bind_cntr(struct kofi_ep *ep, struct kofi_cntr *cntr,
+			     u64 flags)
+{
+	u64 unknown = flags;
+	int i;
+
+	for (i = 0; i < KOFI_CNTR_NR; i++)
+		unknown &= ~kofi_ep_cntr_flags[i];
+	if (unknown || !flags)
+		return -FI_EBADFLAGS;
+	if (cntr->domain != ep->domain)
+		return -EINVAL;
+	for (i = 0; i < KOFI_CNTR_NR; i++)
+		if (flags & kofi_ep_cntr_flags[i] && ep->cntr[i])
+			return -EBUSY;
+
+	for (i = 0; i < KOFI_CNTR_NR; i++) {
+		if (!(flags & kofi_ep_cntr_flags[i]))
+			continue;
+		if (!kofi_obj_get(&cntr->obj))
+			return -EINVAL;
+		ep->cntr[i] = cntr;
+	}
+	return 0;
+}
+
+static void kofi_ep_unbind_cq(struct kofi_ep *ep, u64 flags)
+{
+	if (flags & FI_TRANSMIT) {
+		kofi_obj_put(&ep->tx_cq->obj);
+		ep->tx_cq = NULL;
+	}
+	if (flags & FI_RECV) {
+		kofi_obj_put(&ep->rx_cq->obj);
+		ep->rx_cq = NULL;
+	}
+}
+
+static void kofi_ep_unbind_cntr(struct kofi_ep *ep, u64 flags)
+{
+	int i;
+
+	for (i = 0; i < KOFI_CNTR_NR; i++) {
+		if (!(flags & kofi_ep_cntr_flags[i]) || !ep->cntr[i])
+			continue;
+		kofi_obj_put(&ep->cntr[i]->obj);
+		ep->cntr[i] = NULL;
+	}
+}
+
+static void kofi_ep_unbind_eq(struct kofi_ep *ep)
+{
+	kofi_obj_put(&ep->eq->obj);
+	ep->eq = NULL;
+}
+
+/**
+ * fi_ep_bind - attach a queue or a counter
+ * @ep: an endpoint that has not been enabled
+ * @bfid: an event queue (@flags 0), a completion queue (FI_TRANSMIT, FI_RECV
+ *	or both, and FI_SELECTIVE_COMPLETION to hear of successes only when
+ *	FI_COMPLETION is given) or a counter (any of FI_SEND, FI_RECV, FI_READ,
+ *	FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE). It cannot be closed before
+ *	the endpoint.
+ * @flags: see @bfid
+ *
+ * fi_endpoint(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL, also for an object of another fabric or domain; -EBUSY
+ * if something is bound there already; -FI_EBADFLAGS; -FI_EOPBADSTATE once the
+ * endpoint has been enabled; what the provider returns.
+ */
+int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
+{
+	struct kofi_ep *kep = kofi_ep(ep);
+	const struct fi_ops *ops;
+	int ret;
+
+	might_sleep();
+	if (!kofi_ep_valid(ep) || !bfid)
+		return -EINVAL;
+
+	mutex_lock(&kep->config);
+	if (READ_ONCE(kep->state) != KOFI_EP_IDLE) {
+		ret = -FI_EOPBADSTATE;
+		goto unlock;
+	}
+	switch (bfid->fclass) {
+	case FI_CLASS_EQ:
+		ret = kofi_ep_bind_eq(kep, container_of(bfid, struct kofi_eq,
+							eq.fid), flags);
+		break;
+	case FI_CLASS_CQ:
+		ret = kofi_ep_bind_cq(kep, container_of(bfid, struct kofi_cq,
+							cq.fid), flags);
+		break;
+	case FI_CLASS_CNTR:
+		ret = kofi_ep_bind_cntr(kep, container_of(bfid,
+							  struct kofi_cntr,
+							  cntr.fid), flags);
+		break;
+	default:
+		ret = -EINVAL;
+	}
+	ops = kep->ops->fid;
+	if (ret || !ops->bind)
+		goto unlock;
+
+	ret = ops->bind(&ep->fid, bfid, flags);
+	if (!ret)
+		goto unlock;
+	switch (bfid->fclass) {
+	case FI_CLASS_EQ:
+		kofi_ep_unbind_eq(kep);
+		break;
+	case FI_CLASS_CQ:
+		kofi_ep_unbind_cq(kep, flags);
+		break;
+	case FI_CLASS_CNTR:
+		kofi_ep_unbind_cntr(kep, flags);
+		break;
+	}
+unlock:
+	mutex_unlock(&kep->config);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_ep_bind);
+
+/* Has the endpoint all it needs to report what its capabilities promise */
+static int kofi_ep_check(const struct kofi_ep *ep)
+{
+	u64 caps = ep->info->caps;
+	bool tx, rx;
+
+	if (ep->info->ep_attr->type == FI_EP_MSG && !ep->eq)
+		return -FI_ENOEQ;
+	/* With neither FI_SEND nor FI_RECV both are meant. */
+	tx = !(caps & FI_RECV) || caps & (FI_SEND | FI_READ | FI_WRITE);
+	rx = !(caps & FI_SEND) || caps & FI_RECV;
+	if ((tx && !ep->tx_cq && !kofi_ep_counted(ep, KOFI_TX)) ||
+	    (rx && !ep->rx_cq && !kofi_ep_counted(ep, KOFI_RX)))
+		return -FI_ENOCQ;
+	/* Write space is a queue's callback. */
+	if (ep->write_space && !ep->tx_cq && !ep->rx_cq)
+		return -FI_ENOCQ;
+	return 0;
+}
+
+/**
+ * fi_enable - get an endpoint ready for receives and for connecting
+ * @ep: an endpoint with its queues bound
+ *
+ * fi_endpoint(3). fi_connect() and fi_accept() do it if it has not been done;
+ * doing it again does nothing.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_ENOEQ for a connected type without event queue;
+ * -FI_ENOCQ if a direction it has capabilities for has neither completion
+ * queue nor counter; -FI_EOPBADSTATE once it has been shut down; what the
+ * provider returns.
+ */
+int fi_enable(struct fid_ep *ep)
+{
+	struct kofi_ep *kep = kofi_ep(ep);
+	int ret = 0;
+
+	might_sleep();
+	if (!kofi_ep_valid(ep))
+		return -EINVAL;
+
+	mutex_lock(&kep->config);
+	switch (READ_ONCE(kep->state)) {
+	case KOFI_EP_IDLE:
+		ret = kofi_ep_check(kep);
+		if (!ret && kep->ops->enable)
+			ret = kep->ops->enable(ep);
+		if (!ret && !kofi_ep_step(kep, KOFI_EP_IDLE, KOFI_EP_ENABLED))
+			ret = -FI_EOPBADSTATE;
+		break;
+	case KOFI_EP_SHUTDOWN:
+		ret = -FI_EOPBADSTATE;
+		break;
+	}
+	mutex_unlock(&kep->config);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_enable);
+
+/* ------------------------------------------------------------------ options */
+
+static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
+{
+	if (!fid)
+		return NULL;
+	switch (fid->fclass) {
+	case FI_CLASS_EP:
+		return container_of(fid, struct fid_ep, fid)->ops;
+	case FI_CLASS_PEP:
+		return container_of(fid, struct fid_pep, fid)->ops;
+	default:
+		return NULL;
+	}
+}
+
+/**
+ * fi_setopt - set an option
+ * @fid: an active or passive endpoint
+ * @level: FI_OPT_ENDPOINT
+ * @optname: FI_OPT_...
+ * @optval: its value; the type is in fi_endpoint.h
+ * @optlen: bytes at @optval
+ *
+ * fi_endpoint(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -ENOPROTOOPT for an option that is not known or cannot be
+ * set; what the provider returns.
+ */
+int fi_setopt(fid_t fid, int level, int optname, const void *optval,
+	      size_t optlen)
+{
+	const struct fi_ops_ep *ops = kofi_ep_opt_ops(fid);
+
+	might_sleep();
+	if (!ops || !optval || !optlen)
+		return -EINVAL;
+	if (level != FI_OPT_ENDPOINT)
+		return -ENOPROTOOPT;
+	return ops->setopt(fid, level, optname, optval, optlen);
+}
+EXPORT_SYMBOL_GPL(fi_setopt);
+
+/* Options whose value is in the endpoint's fi_info */
+static bool kofi_ep_info_opt(fid_t fid, int optname, size_t *value)
+{
+	const struct fi_info *info;
+
+	if (fid->fclass != FI_CLASS_EP)
+		return false;
+	info = container_of(fid, struct kofi_ep, ep.fid)->info;
+	switch (optname) {
+	case FI_OPT_TX_SIZE:
+		*value = info->tx_attr->size;
+		return true;
+	case FI_OPT_RX_SIZE:
+		*value = info->rx_attr->size;
+		return true;
+	case FI_OPT_MAX_MSG_SIZE:
+		*value = info->ep_attr->max_msg_size;
+		return true;
+	case FI_OPT_INJECT_MSG_SIZE:
+		*value = info->tx_attr->inject_size;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/**
+ * fi_getopt - read an option
+ * @fid: an active or passive endpoint
+ * @level: FI_OPT_ENDPOINT
+ * @optname: FI_OPT_...
+ * @optval: where the value goes
+ * @optlen: in: bytes at @optval, out: bytes the value has
+ *
+ * fi_endpoint(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_ETOOSMALL; -ENOPROTOOPT for an option that is not
+ * known; what the provider returns.
+ */
+int fi_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	const struct fi_ops_ep *ops = kofi_ep_opt_ops(fid);
+	size_t value;
+
+	might_sleep();
+	if (!ops || !optlen || (*optlen && !optval))
+		return -EINVAL;
+	if (level != FI_OPT_ENDPOINT)
+		return -ENOPROTOOPT;
+	if (!kofi_ep_info_opt(fid, optname, &value))
+		return ops->getopt(fid, level, optname, optval, optlen);
+
+	if (*optlen < sizeof(value)) {
+		*optlen = sizeof(value);
+		return -FI_ETOOSMALL;
+	}
+	memcpy(optval, &value, sizeof(value));
+	*optlen = sizeof(value);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(fi_getopt);
+
+/* Flags that make sense for every operation of a direction */
+#define KOFI_EP_TX_OP_FLAGS	(FI_COMPLETION | FI_INJECT |		\
+				 FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+				 FI_DELIVERY_COMPLETE)
+#define KOFI_EP_RX_OP_FLAGS	(FI_COMPLETION | FI_MULTI_RECV)
+
+static int kofi_ep_ops_flags(struct fid_ep *ep, int command, u64 *arg)
+{
+	u64 *flags, allowed, dir;
+
+	if (!arg)
+		return -EINVAL;
+	dir = *arg & (FI_TRANSMIT | FI_RECV);
+	if (dir == FI_TRANSMIT) {
+		flags = &ep->tx_op_flags;
+		allowed = KOFI_EP_TX_OP_FLAGS;
+	} else if (dir == FI_RECV) {
+		flags = &ep->rx_op_flags;
+		allowed = KOFI_EP_RX_OP_FLAGS;
+	} else {
+		return -EINVAL;
+	}
+	if (command == FI_GETOPSFLAG) {
+		*arg = READ_ONCE(*flags);
+		return 0;
+	}
+	if (*arg & ~(dir | allowed))
+		return -FI_EBADFLAGS;
+	WRITE_ONCE(*flags, *arg & allowed);
+	return 0;
+}
+
+/**
+ * kofi_ep_control - fi_control() of an endpoint
+ * @ep: the endpoint
+ * @command: FI_ENABLE, FI_GETOPSFLAG, FI_SETOPSFLAG, or one of the provider's
+ * @arg: see fabric.h
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EBADFLAGS; FI_ENABLE: as fi_enable(); for other
+ * commands what the provider returns, -ENOSYS if it knows none.
+ */
+int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
+{
+	switch (command) {
+	case FI_ENABLE:
+		return fi_enable(&ep->ep);
+	case FI_GETOPSFLAG:
+	case FI_SETOPSFLAG:
+		return kofi_ep_ops_flags(&ep->ep, command, arg);
+	default:
+		return ep->ep.fid.ops->control(&ep->ep.fid, command, arg);
+	}
+}
+
+/**
+ * fi_cancel - withdraw a receive that no message has matched yet
+ * @fid: an endpoint
+ * @context: context of the receive
+ *
+ * fi_endpoint(3). The receive completes with FI_ECANCELED through its queue;
+ * one that has begun completes as if nothing had happened.
+ *
+ * Context: any.
+ * Return: 0, also if there is no such receive any more; -EINVAL; -ENOSYS.
+ */
+ssize_t fi_cancel(fid_t fid, void *context)
+{
+	struct fid_ep *ep;
+
+	if (!fid || fid->fclass != FI_CLASS_EP)
+		return -EINVAL;
+	ep = container_of(fid, struct fid_ep, fid);
+	return ep->msg->cancel(ep, context);
+}
+EXPORT_SYMBOL_GPL(fi_cancel);
+
+/* --------------------------------------------------------- opening, closing */
+
+static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
+	struct kofi_ep_stats *stats = &ep->stats;
+
+	fn(arg, "state", READ_ONCE(ep->state));
+	fn(arg, "tx_posts", atomic64_read(&stats->posts[KOFI_TX]));
+	fn(arg, "tx_bytes", atomic64_read(&stats->bytes[KOFI_TX]));
+	fn(arg, "tx_completions", atomic64_read(&stats->completions[KOFI_TX]));
+	fn(arg, "tx_errors", atomic64_read(&stats->errors[KOFI_TX]));
+	fn(arg, "tx_again", atomic64_read(&stats->again[KOFI_TX]));
+	fn(arg, "rx_posts", atomic64_read(&stats->posts[KOFI_RX]));
+	fn(arg, "rx_bytes", atomic64_read(&stats->bytes[KOFI_RX]));
+	fn(arg, "rx_completions", atomic64_read(&stats->completions[KOFI_RX]));
+	fn(arg, "rx_errors", atomic64_read(&stats->errors[KOFI_RX]));
+	fn(arg, "rx_again", atomic64_read(&stats->again[KOFI_RX]));
+	if (ep->ops->obj && ep->ops->obj->stats)
+		ep->ops->obj->stats(obj, fn, arg);
+}
+
+static const struct kofi_obj_ops kofi_ep_obj_ops = {
+	.stats	= kofi_ep_stats,
+};
+
+/**
+ * kofi_ep_init - set up the core's part of an endpoint
+ * @ep: the provider's endpoint, zeroed
+ * @domain: its domain
+ * @info: what it is to be, copied
+ * @ops: the provider's
+ * @context: the consumer's
+ *
+ * Context: process, may sleep.
+ * Return: 0, then kofi_ep_exit() undoes it; -ENOMEM; -EBUSY if @domain is being
+ * closed.
+ */
+int kofi_ep_init(struct kofi_ep *ep, struct fid_domain *domain,
+		 const struct fi_info *info, const struct kofi_ep_ops *ops,
+		 void *context)
+{
+	struct kofi_domain *kdomain =
+		container_of(domain, struct kofi_domain, domain);
+	struct kofi_provider *prov = kdomain->obj.prov;
+	enum kofi_dir dir;
+	int ret;
+
+	ep->ops = ops;
+	ep->domain = kdomain;
+	mutex_init(&ep->config);
+	spin_lock_init(&ep->lock);
+	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
+		INIT_LIST_HEAD(&ep->cq_wait[dir].node);
+		ep->cq_wait[dir].ep = ep;
+	}
+	ep->ev_conn.fid = &ep->ep.fid;
+	ep->ev_conn.context = context;
+	INIT_LIST_HEAD(&ep->ev_conn.node);
+	ep->ev_down.fid = &ep->ep.fid;
+	ep->ev_down.context = context;
+	ep->ev_down.event = FI_SHUTDOWN;
+	INIT_LIST_HEAD(&ep->ev_down.node);
+
+	ep->ep.ops = kofi_ops_fill(prov, ops->ep, &kofi_ep_nosys,
+				   sizeof(kofi_ep_nosys));
+	if (IS_ERR(ep->ep.ops))
+		return PTR_ERR(ep->ep.ops);
+	ep->ep.cm = kofi_ops_fill(prov, ops->cm, &kofi_cm_nosys,
+				  sizeof(kofi_cm_nosys));
+	if (IS_ERR(ep->ep.cm))
+		return PTR_ERR(ep->ep.cm);
+	ep->ep.msg = kofi_ops_fill(prov, ops->msg, &kofi_msg_nosys,
+				   sizeof(kofi_msg_nosys));
+	if (IS_ERR(ep->ep.msg))
+		return PTR_ERR(ep->ep.msg);
+	ep->info = fi_dupinfo(info);
+	if (!ep->info)
+		return -ENOMEM;
+	ep->ep.tx_op_flags = info->tx_attr->op_flags;
+	ep->ep.rx_op_flags = info->rx_attr->op_flags;
+
+	ret = kofi_obj_init(&ep->obj, &ep->ep.fid, FI_CLASS_EP, ops->fid,
+			    &kdomain->obj, prov, context);
+	if (ret)
+		goto free_info;
+	ep->obj.ops = &kofi_ep_obj_ops;
+	return 0;
+
+free_info:
+	fi_freeinfo(ep->info);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_init);
+
+/**
+ * kofi_ep_exit - undo kofi_ep_init()
+ * @ep: an endpoint with nothing outstanding
+ *
+ * No callback of the endpoint runs any more, and no event about it is queued,
+ * when this returns.
+ *
+ * Context: process, may sleep.
+ */
+void kofi_ep_exit(struct kofi_ep *ep)
+{
+	kofi_cq_flush(ep);
+	if (ep->eq) {
+		kofi_eq_purge(ep->eq, &ep->ep.fid);
+		kofi_ep_unbind_eq(ep);
+	}
+	kofi_ep_unbind_cntr(ep, ~0ULL);
+	kofi_ep_unbind_cq(ep, (ep->tx_cq ? FI_TRANSMIT : 0) |
+			      (ep->rx_cq ? FI_RECV : 0));
+	kofi_obj_exit(&ep->obj);
+	fi_freeinfo(ep->info);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_exit);
+
+/**
+ * kofi_ep_drain - end an endpoint's work
+ * @ep: the endpoint
+ *
+ * Posts are refused, what is outstanding completes with FI_ECANCELED, a
+ * connection ends. On return no callback of the endpoint runs or will run; on
+ * a DIRECT queue the remaining completion callbacks have been called from
+ * here. fi_close() includes it. May be called more than once.
+ *
+ * Context: process, sleeps, never waits for the network; not from a callback
+ * of the endpoint's queues.
+ */
+void kofi_ep_drain(struct fid_ep *ep)
+{
+	struct kofi_ep *kep = kofi_ep(ep);
+	int state;
+
+	might_sleep();
+	if (WARN_ON_ONCE(!kofi_ep_valid(ep)))
+		return;
+	if (kep->ops->drain)
+		kep->ops->drain(ep);
+	/* The provider may have taken the step itself. */
+	while ((state = READ_ONCE(kep->state)) != KOFI_EP_SHUTDOWN) {
+		if (state == KOFI_EP_CONNECTED)
+			kofi_ep_disconnected(kep);
+		else if (state == KOFI_EP_CONNECTING)
+			kofi_ep_connect_failed(kep, FI_ECANCELED, 0, NULL, 0);
+		else
+			kofi_ep_step(kep, state, KOFI_EP_SHUTDOWN);
+	}
+	kofi_cq_flush(kep);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_drain);
+
+/**
+ * fi_endpoint - open an active endpoint
+ * @domain: an open domain
+ * @info: what it is to be: from fi_getinfo(), or from an FI_CONNREQ event to
+ *	accept that connection. Still the caller's afterwards.
+ * @ep: where the endpoint goes
+ * @context: the consumer's, in fid.context
+ *
+ * fi_endpoint(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -ENOSYS; -ENOMEM; -EBUSY if @domain is being closed; what
+ * the provider returns.
+ */
+int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
+		struct fid_ep **ep, void *context)
+{
+	int ret;
+
+	might_sleep();
+	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !ep ||
+	    !info->tx_attr || !info->rx_attr || !info->ep_attr ||
+	    !info->domain_attr || !info->fabric_attr ||
+	    (info->src_addrlen && !info->src_addr) ||
+	    (info->dest_addrlen && !info->dest_addr))
+		return -EINVAL;
+	switch (info->ep_attr->type) {
+	case FI_EP_MSG:
+	case FI_EP_DGRAM:
+	case FI_EP_RDM:
+		break;
+	default:
+		return -EINVAL;
+	}
+
+	ret = domain->ops->endpoint(domain, info, ep, context);
+	if (!ret)
+		kofi_obj_publish(&kofi_ep(*ep)->obj);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_endpoint);
+
+/**
+ * fi_endpoint2 - open an active endpoint, with flags
+ * @domain: as fi_endpoint()
+ * @info: as fi_endpoint()
+ * @ep: as fi_endpoint()
+ * @flags: none is known
+ * @context: as fi_endpoint()
+ *
+ * fi_endpoint(3).
+ *
+ * Context: process, may sleep.
+ * Return: as fi_endpoint(); -FI_EBADFLAGS.
+ */
+int fi_endpoint2(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, u64 flags, void *context)
+{
+	if (flags)
+		return -FI_EBADFLAGS;
+	return fi_endpoint(domain, info, ep, context);
+}
+EXPORT_SYMBOL_GPL(fi_endpoint2);
