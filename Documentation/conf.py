@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Sphinx: KERNEL_SRC=/usr/src/linux-source-6.12 sphinx-build Documentation build/html
+
+The directives that read kernel-doc comments are the kernel's own, hence the
+kernel source.
+"""
+
+import os
+import sys
+
+top = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+kernel = os.environ.get("KERNEL_SRC", "/usr/src/linux-source-6.12")
+sys.path.insert(0, os.path.join(kernel, "Documentation/sphinx"))
+os.environ.setdefault("srctree", top)
+
+project = "kOFI"
+extensions = ["kerneldoc"]
+kerneldoc_bin = os.path.join(kernel, "scripts/kernel-doc")
+kerneldoc_srctree = top
+kerneldoc_verbosity = 1
+primary_domain = "c"
+highlight_language = "none"
+exclude_patterns = ["netlink"]
+html_theme = "classic"
