@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The endpoint of a run, from discovery to the established connection, and
+ * everything closed again.
+ *
+ * The order is that of any libfabric program. A server discovers what it can
+ * offer at the address its client has used, listens, and opens domain, queue
+ * and endpoint for the request that arrives; a client discovers what reaches
+ * the address it was told. Both post the first receive before the connection
+ * exists, so that no message ever meets an endpoint without one.
+ *
+ * Everything opened is in the run, and pp_ep_close() closes whatever is there,
+ * children before parents; no function here cleans up after itself.
+ */
+#include <linux/in6.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "pingpong.h"
+
+static size_t pp_ep_addr_len(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+					     sizeof(struct sockaddr_in);
+}
+
+static u32 pp_ep_addr_format(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+}
+
+/*
+ * Discovery by hints alone. An info owns what its pointers point to, so
+ * everything in the hints is a copy and fi_freeinfo() frees it.
+ */
+static int pp_ep_getinfo(struct pp_run *run,
+			 const struct sockaddr_storage *src,
+			 const struct sockaddr_storage *dest)
+{
+	const struct pp_opts *opts = &run->opts;
+	struct fi_info *hints;
+	int ret = -ENOMEM;
+
+	run->stage = "fi_getinfo";
+	hints = fi_allocinfo();
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = FI_MSG;
+	hints->ep_attr->type = FI_EP_MSG;
+	if (opts->prov[0]) {
+		hints->fabric_attr->prov_name = kstrdup(opts->prov, GFP_KERNEL);
+		if (!hints->fabric_attr->prov_name)
+			goto free_hints;
+	}
+	if (opts->domain[0]) {
+		hints->domain_attr->name = kstrdup(opts->domain, GFP_KERNEL);
+		if (!hints->domain_attr->name)
+			goto free_hints;
+	}
+	if (src) {
+		hints->addr_format = pp_ep_addr_format(src);
+		hints->src_addrlen = pp_ep_addr_len(src);
+		hints->src_addr = kmemdup(src, hints->src_addrlen, GFP_KERNEL);
+		if (!hints->src_addr)
+			goto free_hints;
+	}
+	if (dest) {
+		hints->addr_format = pp_ep_addr_format(dest);
+		hints->dest_addrlen = pp_ep_addr_len(dest);
+		hints->dest_addr = kmemdup(dest, hints->dest_addrlen,
+					   GFP_KERNEL);
+		if (!hints->dest_addr)
+			goto free_hints;
+	}
+	ret = kofi_getinfo(run->net, FI_VERSION(2, 1), NULL, NULL, 0, hints,
+			   &run->info, GFP_KERNEL);
+free_hints:
+	fi_freeinfo(hints);
+	return ret;
+}
+
+/* Fabric and event queue: what a connection needs before it has a domain. */
+static int pp_ep_fabric(struct pp_run *run)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	int ret;
+
+	run->stage = "fi_fabric";
+	ret = fi_fabric(run->info->fabric_attr, &run->fabric, run);
+	if (ret)
+		return ret;
+	run->stage = "fi_eq_open";
+	return fi_eq_open(run->fabric, &attr, &run->eq, run);
+}
+
+/* Domain, completion queue, endpoint, and the first receive. */
+static int pp_ep_open(struct pp_run *run, struct fi_info *info)
+{
+	struct pp_data *data = &run->data;
+	int ret;
+
+	run->stage = "fi_domain";
+	ret = fi_domain(run->fabric, info, &run->domain, run);
+	if (ret)
+		return ret;
+	run->stage = "fi_cq_open";
+	ret = pp_data_cq_open(run);
+	if (ret)
+		return ret;
+	run->stage = "fi_endpoint";
+	ret = fi_endpoint(run->domain, info, &data->ep, run);
+	if (ret)
+		return ret;
+	run->stage = "fi_ep_bind";
+	ret = fi_ep_bind(data->ep, &run->eq->fid, 0);
+	if (ret)
+		return ret;
+	ret = fi_ep_bind(data->ep, &data->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (ret)
+		return ret;
+	run->stage = "fi_enable";
+	ret = fi_enable(data->ep);
+	if (ret)
+		return ret;
+	data->inject_size = info->tx_attr->inject_size;
+	return pp_data_first_recv(run);
+}
+
+/* The reason behind -FI_EAVAIL. */
+static int pp_ep_event_err(struct pp_run *run)
+{
+	struct fi_eq_err_entry err = {};
+	ssize_t n;
+
+	n = fi_eq_readerr(run->eq, &err, 0);
+	if (n < 0)
+		return n;
+	return err.err ? -err.err : -EIO;
+}
+
+/*
+ * The next event of the queue, which has to be @want. Others may come to a
+ * server's data port while it has its client: they are turned away.
+ */
+static int pp_ep_event(struct pp_run *run, u32 want,
+		       struct fi_eq_cm_entry *entry)
+{
+	ssize_t n;
+	u32 event;
+
+	for (;;) {
+		n = fi_eq_sread(run->eq, &event, entry, sizeof(*entry),
+				pp_timeout_ms(run), 0);
+		if (signal_pending(current)) {
+			if (n > 0 && event == FI_CONNREQ)
+				fi_freeinfo(entry->info);
+			return -EINTR;
+		}
+		if (n == -EAGAIN)
+			return -ETIMEDOUT;
+		if (n == -FI_EAVAIL)
+			return pp_ep_event_err(run);
+		if (n < 0)
+			return n;
+		if (event == want)
+			return 0;
+		if (event != FI_CONNREQ)
+			return event == FI_SHUTDOWN ? -ECONNRESET : -EPROTO;
+		fi_reject(run->pep, entry->info->handle, NULL, 0);
+		fi_freeinfo(entry->info);
+	}
+}
+
+/**
+ * pp_ep_listen - server: be ready for the client's data connection
+ * @run: the run
+ * @local: address the client has used for its control connection
+ *
+ * Context: the run's thread; sleeps.
+ * Return: 0 or a negative error code, -ENODATA if no provider offers it.
+ */
+int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local)
+{
+	struct sockaddr_storage src = *local;
+	bool named = run->opts.domain[0] && !run->opts.source[0];
+	int ret;
+
+	/* both kinds have the port at the same place; any will do */
+	((struct sockaddr_in *)&src)->sin_port = 0;
+	/* a domain that was asked for has an address of its own */
+	ret = pp_ep_getinfo(run, named ? NULL : &src, NULL);
+	if (ret)
+		return ret;
+	ret = pp_ep_fabric(run);
+	if (ret)
+		return ret;
+	run->stage = "fi_passive_ep";
+	ret = fi_passive_ep(run->fabric, run->info, &run->pep, run);
+	if (ret)
+		return ret;
+	run->stage = "fi_pep_bind";
+	ret = fi_pep_bind(run->pep, &run->eq->fid, 0);
+	if (ret)
+		return ret;
+	run->stage = "fi_listen";
+	return fi_listen(run->pep);
+}
+
+/**
+ * pp_ep_name - server: where it listens
+ * @run: the run
+ * @addr: where the address goes
+ *
+ * Context: the run's thread.
+ * Return: 0 or a negative error code.
+ */
+int pp_ep_name(struct pp_run *run, struct sockaddr_storage *addr)
+{
+	size_t len = sizeof(*addr);
+
+	run->stage = "fi_getname";
+	memset(addr, 0, sizeof(*addr));
+	return fi_getname(&run->pep->fid, addr, &len);
+}
+
+/**
+ * pp_ep_accept - server: take the client's data connection
+ * @run: the run
+ *
+ * Context: the run's thread; sleeps.
+ * Return: 0 or a negative error code.
+ */
+int pp_ep_accept(struct pp_run *run)
+{
+	struct fi_eq_cm_entry entry;
+	int ret;
+
+	run->stage = "connection request";
+	ret = pp_ep_event(run, FI_CONNREQ, &entry);
+	if (ret)
+		return ret;
+	ret = pp_ep_open(run, entry.info);
+	if (!ret) {
+		run->stage = "fi_accept";
+		ret = fi_accept(run->data.ep, NULL, 0);
+	} else if (!run->data.ep) {
+		fi_reject(run->pep, entry.info->handle, NULL, 0);
+	}
+	fi_freeinfo(entry.info);
+	if (ret)
+		return ret;
+	run->stage = "connection";
+	return pp_ep_event(run, FI_CONNECTED, &entry);
+}
+
+/**
+ * pp_ep_connect - client: open the data connection
+ * @run: the run
+ * @peer: where the server listens
+ *
+ * Context: the run's thread; sleeps.
+ * Return: 0 or a negative error code, -ENODATA if no provider gets there.
+ */
+int pp_ep_connect(struct pp_run *run, const struct sockaddr_storage *peer)
+{
+	struct sockaddr_storage src;
+	struct fi_eq_cm_entry entry;
+	bool bound = run->opts.source[0];
+	int ret;
+
+	if (bound) {
+		/* what the control connection was bound to, with another port */
+		ret = pp_ctrl_name(run, &src);
+		if (ret)
+			return ret;
+		((struct sockaddr_in *)&src)->sin_port = 0;
+	}
+	ret = pp_ep_getinfo(run, bound ? &src : NULL, peer);
+	if (ret)
+		return ret;
+	ret = pp_ep_fabric(run);
+	if (ret)
+		return ret;
+	ret = pp_ep_open(run, run->info);
+	if (ret)
+		return ret;
+	run->stage = "fi_connect";
+	ret = fi_connect(run->data.ep, peer, NULL, 0);
+	if (ret)
+		return ret;
+	run->stage = "connection";
+	return pp_ep_event(run, FI_CONNECTED, &entry);
+}
+
+static void pp_ep_close_fid(struct fi_fid *fid)
+{
+	int ret = fi_close(fid);
+
+	WARN_ONCE(ret, "fi_close() of class %zu: %d\n", fid->fclass, ret);
+}
+
+/**
+ * pp_ep_close - close everything the run has opened
+ * @run: the run
+ *
+ * Closing an endpoint ends its connection, completes what is outstanding and
+ * waits for the last callback, so everything the callbacks use may go
+ * afterwards.
+ *
+ * Context: the run's thread; sleeps, but not for the network.
+ */
+void pp_ep_close(struct pp_run *run)
+{
+	struct pp_data *data = &run->data;
+
+	if (data->ep)
+		pp_ep_close_fid(&data->ep->fid);
+	if (data->cq)
+		pp_ep_close_fid(&data->cq->fid);
+	if (run->domain)
+		pp_ep_close_fid(&run->domain->fid);
+	if (run->pep)
+		pp_ep_close_fid(&run->pep->fid);
+	if (run->eq)
+		pp_ep_close_fid(&run->eq->fid);
+	if (run->fabric)
+		pp_ep_close_fid(&run->fabric->fid);
+	fi_freeinfo(run->info);
+}

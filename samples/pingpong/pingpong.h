@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of kofi_pingpong.ko share: a run, which is one thread, one
+ * control connection, one endpoint, and the socket that started it.
+ */
+#ifndef _KOFI_PINGPONG_H
+#define _KOFI_PINGPONG_H
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/socket.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
+#include <uapi/linux/kofi_test.h>
+
+#include <linux/kofi/kofi.h>
+
+#include "proto.h"
+
+struct genl_info;
+struct task_struct;
+
+/**
+ * struct pp_opts - what a run was asked to do
+ * @node: address of the server; empty: be the server
+ * @source: local address, or empty
+ * @prov: provider, or empty for any
+ * @domain: domain, or empty for any
+ * @src_port: local control port, host order; 0: the server's usual one, any
+ *	for a client
+ * @dst_port: control port of the server, host order
+ * @ipv6: a server listens on IPv6
+ * @check: fill and check messages
+ * @one_size: only messages of @size bytes
+ * @all_sizes: the long list of sizes
+ * @read: read completions in the thread instead of being called back
+ * @poll: where callbacks run
+ * @size: bytes, with @one_size
+ * @iterations: timed round trips per size
+ * @warmup: round trips before them
+ * @timeout: milliseconds without progress after which the run fails, 0: none
+ */
+struct pp_opts {
+	char		node[KOFI_TEST_NAME_MAX + 1];
+	char		source[KOFI_TEST_NAME_MAX + 1];
+	char		prov[KOFI_TEST_NAME_MAX + 1];
+	char		domain[KOFI_TEST_NAME_MAX + 1];
+	u16		src_port;
+	u16		dst_port;
+	bool		ipv6;
+	bool		check;
+	bool		one_size;
+	bool		all_sizes;
+	bool		read;
+	enum kofi_poll	poll;
+	size_t		size;
+	u32		iterations;
+	u32		warmup;
+	unsigned int	timeout;
+};
+
+/**
+ * struct pp_result - figures of one message size
+ * @size: bytes of a message
+ * @sent: timed round trips
+ * @acked: messages the other side has confirmed
+ * @elapsed: nanoseconds for the timed round trips
+ */
+struct pp_result {
+	size_t	size;
+	u32	sent;
+	u64	acked;
+	u64	elapsed;
+};
+
+enum pp_fin {
+	PP_FIN_NO,		/* there are messages to come */
+	PP_FIN_DUE,		/* it is time */
+	PP_FIN_SENT,		/* posted */
+};
+
+/**
+ * struct pp_data - the messages: who sends next, and what is on its way
+ * @ep: the connected endpoint
+ * @cq: its only completion queue
+ * @tx: context of sends
+ * @rx: context of the one receive that is posted
+ * @lock: everything below; the thread and the callbacks share it
+ * @client: this side sends first
+ * @check: compare what arrives
+ * @inject_size: shorter messages are injected
+ * @size: bytes of a message
+ * @warmup: messages received before the clock starts
+ * @tx_left: messages still to send
+ * @rx_left: messages still to come
+ * @tx_busy: a send has not completed
+ * @fin: PP_FIN_NO, or how far our goodbye is
+ * @fin_seen: the peer has said goodbye
+ * @err: first error, negative
+ * @bad_len: with -EMSGSIZE and -EPROTO the length of the message
+ * @bad_off: with -EBADMSG the first wrong byte
+ * @tx_seq: messages sent so far in the run
+ * @rx_seq: messages received so far in the run
+ * @start: when the clock started
+ * @end: when it stopped
+ * @idle: nothing is left to do, or it has failed
+ * @buf: receives go here
+ * @buf_size: its size in bytes
+ * @pattern: what is sent; message n starts at byte pp_pattern_start(n)
+ * @goodbye: the last message
+ */
+struct pp_data {
+	struct fid_ep		*ep;
+	struct fid_cq		*cq;
+	struct kofi_cqe		tx;
+	struct kofi_cqe		rx;
+	spinlock_t		lock;	/* see above */
+	bool			client;
+	bool			check;
+	size_t			inject_size;
+	size_t			size;
+	u32			warmup;
+	u32			tx_left;
+	u32			rx_left;
+	bool			tx_busy;
+	enum pp_fin		fin;
+	bool			fin_seen;
+	int			err;
+	size_t			bad_len;
+	size_t			bad_off;
+	u64			tx_seq;
+	u64			rx_seq;
+	u64			start;
+	u64			end;
+	struct completion	idle;
+	char			*buf;
+	size_t			buf_size;
+	char			*pattern;
+	char			goodbye[sizeof(PP_FIN)];
+};
+
+/**
+ * struct pp_run - one ping-pong
+ * @node: on the list of the netlink socket that started it
+ * @id: number of the run
+ * @portid: that socket
+ * @net: its network namespace, in which everything happens
+ * @ns_tracker: reference to it
+ * @task: the thread
+ * @release: stops the thread and frees the run when the socket is closed
+ * @pinned: the module must not go away, for the run is not over
+ * @opts: what was asked for
+ * @stage: what is being done, for the report of an error
+ * @detail: a sentence about the error, or empty
+ * @ctrl: control connection
+ * @info: what discovery found
+ * @fabric: opened from @info
+ * @eq: connection events
+ * @pep: server: listens for the data connection
+ * @domain: opened from @info
+ * @data: endpoint, completion queue, messages
+ */
+struct pp_run {
+	struct list_head	node;
+	u32			id;
+	u32			portid;
+	struct net		*net;
+	netns_tracker		ns_tracker;
+	struct task_struct	*task;
+	struct work_struct	release;
+	unsigned long		pinned;
+	struct pp_opts		opts;
+
+	const char		*stage;
+	char			detail[96];
+
+	struct socket		*ctrl;
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_eq		*eq;
+	struct fid_pep		*pep;
+	struct fid_domain	*domain;
+	struct pp_data		data;
+};
+
+static inline bool pp_is_client(const struct pp_run *run)
+{
+	return run->opts.node[0];
+}
+
+/* Milliseconds as the fi_*_sread() calls want them. */
+static inline int pp_timeout_ms(const struct pp_run *run)
+{
+	return run->opts.timeout ? run->opts.timeout : -1;
+}
+
+/* Jiffies as kernel waits want them. */
+static inline long pp_timeout(const struct pp_run *run)
+{
+	return run->opts.timeout ? msecs_to_jiffies(run->opts.timeout) :
+				   MAX_SCHEDULE_TIMEOUT;
+}
+
+/* main.c: reports to the socket; what cannot be delivered is lost */
+int pp_report_progress(const struct pp_run *run, u16 port);
+int pp_report_result(const struct pp_run *run, const struct pp_result *res);
+void pp_report_end(const struct pp_run *run, int err);
+
+/* run.c */
+struct pp_run *pp_run_start(const struct pp_opts *opts, struct net *net,
+			    u32 id, u32 portid);
+void pp_run_release(struct pp_run *run);
+int pp_runs_init(void);
+void pp_runs_exit(void);
+
+/* ctrl.c */
+int pp_ctrl_listen(struct pp_run *run, struct sockaddr_storage *local);
+int pp_ctrl_connect(struct pp_run *run, struct sockaddr_storage *peer);
+int pp_ctrl_name(struct pp_run *run, struct sockaddr_storage *addr);
+void pp_ctrl_close(struct pp_run *run);
+int pp_ctrl_send_addr(struct pp_run *run, const struct sockaddr_storage *addr);
+int pp_ctrl_recv_addr(struct pp_run *run, struct sockaddr_storage *addr);
+int pp_ctrl_sync(struct pp_run *run);
+int pp_ctrl_count(struct pp_run *run, u64 *count);
+
+/* ep.c */
+int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local);
+int pp_ep_name(struct pp_run *run, struct sockaddr_storage *addr);
+int pp_ep_accept(struct pp_run *run);
+int pp_ep_connect(struct pp_run *run, const struct sockaddr_storage *peer);
+void pp_ep_close(struct pp_run *run);
+
+/* data.c */
+int pp_data_alloc(struct pp_run *run, size_t max);
+void pp_data_free(struct pp_run *run);
+int pp_data_cq_open(struct pp_run *run);
+int pp_data_first_recv(struct pp_run *run);
+int pp_data_pingpong(struct pp_run *run, size_t size, struct pp_result *res);
+int pp_data_fin(struct pp_run *run);
+
+#endif /* _KOFI_PINGPONG_H */

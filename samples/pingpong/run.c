@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A run: a thread that goes through a ping-pong from the first connection to
+ * the last, and its life beside the netlink socket that started it.
+ *
+ * The socket's list owns the run. When the socket is closed, pp_run_release()
+ * hands the run to a work item, which sends the thread a signal, so that every
+ * wait of it ends, stops it, and frees the run. The thread itself closes
+ * whatever it has opened before it reports the end, and then only waits to be
+ * stopped.
+ *
+ * The module cannot be unloaded while a run is under way: a run holds a
+ * reference until just before its end is reported, so that whoever has read the
+ * report may unload at once. The module's exit waits for the work items, and
+ * so for threads that have reported but not yet been stopped.
+ */
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "pingpong.h"
+
+static struct workqueue_struct *pp_run_wq;
+
+/* The module may go as far as this run is concerned. */
+static void pp_run_unpin(struct pp_run *run)
+{
+	if (test_and_clear_bit(0, &run->pinned))
+		module_put(THIS_MODULE);
+}
+
+static int pp_run_connect(struct pp_run *run)
+{
+	struct sockaddr_storage addr;
+	int ret;
+
+	if (pp_is_client(run)) {
+		ret = pp_ctrl_connect(run, &addr);
+		if (!ret)
+			ret = pp_ctrl_recv_addr(run, &addr);
+		return ret ?: pp_ep_connect(run, &addr);
+	}
+	ret = pp_ctrl_listen(run, &addr);
+	if (!ret)
+		ret = pp_ep_listen(run, &addr);
+	if (!ret)
+		ret = pp_ep_name(run, &addr);
+	if (!ret)
+		ret = pp_ctrl_send_addr(run, &addr);
+	return ret ?: pp_ep_accept(run);
+}
+
+static int pp_run_size(struct pp_run *run, size_t size)
+{
+	struct pp_result res;
+	int ret;
+
+	ret = pp_ctrl_sync(run);
+	if (ret)
+		return ret;
+	ret = pp_data_pingpong(run, size, &res);
+	if (ret)
+		return ret;
+	ret = pp_ctrl_count(run, &res.acked);
+	if (ret)
+		return ret;
+	/* the peer has counted all of them */
+	res.acked -= min_t(u64, res.acked, run->opts.warmup);
+	run->stage = "report";
+	return pp_report_result(run, &res);
+}
+
+static int pp_run_all(struct pp_run *run)
+{
+	const struct pp_opts *opts = &run->opts;
+	size_t sizes[PP_SIZES_MAX];
+	int i, n, ret;
+
+	run->stage = "memory";
+	n = pp_sizes(opts->all_sizes, PP_DATA_MAX, sizes);
+	if (opts->one_size) {
+		sizes[0] = opts->size;
+		n = 1;
+	}
+	ret = pp_data_alloc(run, sizes[n - 1]);
+	if (ret)
+		return ret;
+
+	ret = pp_run_connect(run);
+	if (ret)
+		return ret;
+	run->stage = "report";
+	ret = pp_report_progress(run, 0);
+	if (ret)
+		return ret;
+
+	for (i = 0; i < n; i++) {
+		/* of a list, what the provider takes; one size has to go */
+		if (!opts->one_size &&
+		    sizes[i] > run->info->ep_attr->max_msg_size)
+			break;
+		ret = pp_run_size(run, sizes[i]);
+		if (ret)
+			return ret;
+	}
+	return pp_data_fin(run);
+}
+
+static int pp_run_thread(void *arg)
+{
+	struct pp_run *run = arg;
+	int ret;
+
+	allow_kernel_signal(SIGKILL);
+	ret = pp_run_all(run);
+	pp_ep_close(run);
+	pp_ctrl_close(run);
+	pp_data_free(run);
+	pp_run_unpin(run);
+	pp_report_end(run, ret);
+
+	set_current_state(TASK_IDLE);
+	while (!kthread_should_stop()) {
+		schedule();
+		set_current_state(TASK_IDLE);
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
+static void pp_run_release_work(struct work_struct *work)
+{
+	struct pp_run *run = container_of(work, struct pp_run, release);
+
+	send_sig(SIGKILL, run->task, 1);
+	kthread_stop_put(run->task);
+	/* a thread that was stopped before its first instruction */
+	pp_run_unpin(run);
+	put_net_track(run->net, &run->ns_tracker);
+	kfree(run);
+}
+
+/**
+ * pp_run_release - abort a run if it is not over, and free it
+ * @run: the run
+ *
+ * Context: process; does not wait.
+ */
+void pp_run_release(struct pp_run *run)
+{
+	queue_work(pp_run_wq, &run->release);
+}
+
+/**
+ * pp_run_start - start a run
+ * @opts: what it is to do
+ * @net: where
+ * @id: its number
+ * @portid: netlink socket to report to
+ *
+ * Context: process; sleeps.
+ * Return: the run, to be ended by pp_run_release(), or an error pointer.
+ */
+struct pp_run *pp_run_start(const struct pp_opts *opts, struct net *net,
+			    u32 id, u32 portid)
+{
+	struct task_struct *task;
+	struct pp_run *run;
+
+	run = kzalloc(sizeof(*run), GFP_KERNEL);
+	if (!run)
+		return ERR_PTR(-ENOMEM);
+	run->opts = *opts;
+	run->id = id;
+	run->portid = portid;
+	run->stage = "start";
+	INIT_WORK(&run->release, pp_run_release_work);
+
+	task = kthread_create(pp_run_thread, run, "kofi_pp/%u", id);
+	if (IS_ERR(task)) {
+		kfree(run);
+		return ERR_CAST(task);
+	}
+	run->task = get_task_struct(task);
+	run->net = get_net_track(net, &run->ns_tracker, GFP_KERNEL);
+	/* the caller is in a call of this module */
+	__module_get(THIS_MODULE);
+	set_bit(0, &run->pinned);
+	wake_up_process(task);
+	return run;
+}
+
+int pp_runs_init(void)
+{
+	pp_run_wq = alloc_workqueue("kofi_pingpong",
+				    WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return pp_run_wq ? 0 : -ENOMEM;
+}
+
+void pp_runs_exit(void)
+{
+	destroy_workqueue(pp_run_wq);
+}
