@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory vectors of operations.
+ *
+ * A cursor is a provider's position in the memory a struct fi_msg describes.
+ * It hides the kinds of vectors behind an iov_iter. Segment arrays are copied
+ * into the cursor, because they belong to the caller of the post; lists of any
+ * length (scatterlists, iterators) stay the consumer's until the completion.
+ * A scatterlist is seen through a window of KOFI_IOV_MAX segments that moves
+ * when it is used up.
+ *
+ * Nothing here allocates, sleeps or locks: a cursor has one user at a time,
+ * which is the provider's business. What can be wrong with a vector is found
+ * by kofi_cursor_init(); afterwards nothing fails.
+ */
+#include <linux/bvec.h>
+#include <linux/export.h>
+#include <linux/overflow.h>
+#include <linux/scatterlist.h>
+#include <linux/skbuff.h>
+#include <linux/uio.h>
+
+#include <linux/kofi/provider.h>
+
+static int kofi_cursor_init_kvec(struct kofi_cursor *cur,
+				 const struct fi_msg *msg)
+{
+	size_t i, len = 0;
+
+	for (i = 0; i < msg->iov_count; i++) {
+		cur->kv[i] = msg->msg_iov[i];
+		if (check_add_overflow(len, cur->kv[i].iov_len, &len))
+			return -EINVAL;
+	}
+	iov_iter_kvec(&cur->iter, cur->dir, cur->kv, msg->iov_count, len);
+	cur->len = len;
+	return 0;
+}
+
+static int kofi_cursor_init_bvec(struct kofi_cursor *cur,
+				 const struct fi_msg *msg)
+{
+	size_t i, len = 0;
+
+	for (i = 0; i < msg->iov_count; i++) {
+		cur->bv[i] = msg->msg_bvec[i];
+		if (check_add_overflow(len, (size_t)cur->bv[i].bv_len, &len))
+			return -EINVAL;
+	}
+	iov_iter_bvec(&cur->iter, cur->dir, cur->bv, msg->iov_count, len);
+	cur->len = len;
+	return 0;
+}
+
+static int kofi_cursor_init_sgl(struct kofi_cursor *cur,
+				const struct fi_msg *msg)
+{
+	struct scatterlist *sg = msg->msg_sgl;
+	size_t i, len = 0;
+
+	for (i = 0; i < msg->iov_count; i++, sg = sg_next(sg)) {
+		if (!sg || check_add_overflow(len, (size_t)sg->length, &len))
+			return -EINVAL;
+	}
+	/* an empty window: the first look at it moves it to the start */
+	iov_iter_bvec(&cur->iter, cur->dir, cur->bv, 0, 0);
+	cur->sg = msg->msg_sgl;
+	cur->sg_left = len;
+	cur->len = len;
+	return 0;
+}
+
+static int kofi_cursor_init_iter(struct kofi_cursor *cur,
+				 const struct fi_msg *msg)
+{
+	const struct iov_iter *iter = msg->msg_iter;
+
+	if (!iter || user_backed_iter(iter) ||
+	    iov_iter_rw(iter) != cur->dir ||
+	    (cur->dir == ITER_SOURCE && iov_iter_is_discard(iter)))
+		return -EINVAL;
+	cur->iter = *iter;
+	cur->len = iov_iter_count(iter);
+	return 0;
+}
+
+/**
+ * kofi_cursor_init - start at the first byte of an operation's memory
+ * @cur: the cursor; whatever it held is forgotten
+ * @msg: the operation. Its segment array, if it has one, is copied.
+ * @dir: ITER_SOURCE for memory that is sent, ITER_DEST for memory that is
+ *	written to
+ * @iov_limit: most segments a kvec or bvec array may have, at most
+ *	KOFI_IOV_MAX
+ *
+ * Memory mapped for DMA (%KOFI_SGL_MAPPED) is refused: it is for providers
+ * with a device, and they need no cursor.
+ *
+ * Context: any.
+ * Return: 0 with @cur->len set; -EINVAL for too many segments, lengths that
+ * overflow, a missing array, a scatterlist shorter than it claims, an
+ * iterator of the wrong direction or over user memory, or an unknown kind.
+ */
+int kofi_cursor_init(struct kofi_cursor *cur, const struct fi_msg *msg,
+		     unsigned int dir, size_t iov_limit)
+{
+	int err;
+
+	cur->sg = NULL;
+	cur->sg_left = 0;
+	cur->dir = dir;
+
+	switch (msg->vec) {
+	case KOFI_KVEC:
+	case KOFI_BVEC:
+		if (msg->iov_count > min_t(size_t, iov_limit, KOFI_IOV_MAX))
+			return -EINVAL;
+		fallthrough;
+	case KOFI_SGL:
+		/* the members of the union are all pointers */
+		if (msg->iov_count && !msg->msg_iov)
+			return -EINVAL;
+		break;
+	default:
+		break;
+	}
+
+	switch (msg->vec) {
+	case KOFI_KVEC:
+		err = kofi_cursor_init_kvec(cur, msg);
+		break;
+	case KOFI_BVEC:
+		err = kofi_cursor_init_bvec(cur, msg);
+		break;
+	case KOFI_SGL:
+		err = kofi_cursor_init_sgl(cur, msg);
+		break;
+	case KOFI_ITER:
+		err = kofi_cursor_init_iter(cur, msg);
+		break;
+	default:
+		err = -EINVAL;
+		break;
+	}
+	cur->left = err ? 0 : cur->len;
+	return err;
+}
+EXPORT_SYMBOL_GPL(kofi_cursor_init);
+
+/* Move the window over a scatterlist to the next entries that hold bytes. */
+static void kofi_cursor_refill(struct kofi_cursor *cur)
+{
+	unsigned int n = 0;
+	size_t len = 0;
+
+	while (cur->sg_left && n < KOFI_IOV_MAX) {
+		struct scatterlist *sg = cur->sg;
+
+		if (sg->length) {
+			bvec_set_page(&cur->bv[n++], sg_page(sg), sg->length,
+				      sg->offset);
+			len += sg->length;
+			cur->sg_left -= sg->length;
+		}
+		cur->sg = sg_next(sg);
+	}
+	iov_iter_bvec(&cur->iter, cur->dir, cur->bv, n, len);
+}
+
+/**
+ * kofi_cursor_iter - the memory from here on
+ * @cur: the cursor
+ *
+ * The iterator covers at least one byte unless the cursor is at its end, but
+ * not always everything that is left: a long scatterlist comes in pieces. A
+ * caller that uses it up works on a copy, and then tells kofi_cursor_used()
+ * how far it came.
+ *
+ * Context: any.
+ * Return: iterator over the bytes that follow, valid until @cur is moved.
+ */
+struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur)
+{
+	if (!iov_iter_count(&cur->iter) && cur->sg_left)
+		kofi_cursor_refill(cur);
+	return &cur->iter;
+}
+EXPORT_SYMBOL_GPL(kofi_cursor_iter);
+
+/**
+ * kofi_cursor_used - go forward
+ * @cur: the cursor
+ * @bytes: how far; at most what kofi_cursor_iter() covered
+ *
+ * Context: any.
+ */
+void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes)
+{
+	iov_iter_advance(&cur->iter, bytes);
+	cur->left -= bytes;
+}
+EXPORT_SYMBOL_GPL(kofi_cursor_used);
+
+/**
+ * kofi_cursor_copy_from_skb - place received bytes
+ * @cur: the cursor, made with ITER_DEST
+ * @skb: where they are
+ * @offset: of the first one in @skb
+ * @len: how many; at most @cur->left. @skb holds as many.
+ *
+ * Context: any.
+ * Return: 0 with the cursor moved by @len; -EFAULT if the packet's memory
+ * cannot be read by the CPU, or the memory did not take the bytes.
+ */
+int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
+			      const struct sk_buff *skb, int offset,
+			      size_t len)
+{
+	while (len) {
+		struct iov_iter *iter = kofi_cursor_iter(cur);
+		size_t n = min(len, iov_iter_count(iter));
+
+		if (!n || skb_copy_datagram_iter(skb, offset, iter, n))
+			return -EFAULT;
+		cur->left -= n;
+		offset += n;
+		len -= n;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_cursor_copy_from_skb);
