@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Generic netlink: the family, providers and open objects.
+ *
+ * The family only tells. Its attributes, policies and operations are generated
+ * from Documentation/netlink/specs/kofi.yaml; here are the functions behind
+ * them, and discovery's are in netlink_info.c.
+ *
+ * Who sees what: a socket belongs to a network namespace, and an object to
+ * that of its fabric. A caller sees the objects of its own namespace; from the
+ * initial one with CAP_NET_ADMIN all of them. What is not seen does not exist.
+ *
+ * Objects: kofi_obj_mutex is held while one is looked at, so it does not go
+ * away, but no longer than for one buffer of a dump. Dumps go by number, which
+ * grows, so one can stop and go on anywhere; they are no snapshot.
+ */
+#include <linux/capability.h>
+#include <linux/socket.h>
+
+#include <kunit/visibility.h>
+
+#include "internal.h"
+#include "netlink-gen.h"
+#include "netlink.h"
+
+/* ---------------------------------------------------------------- providers */
+
+/**
+ * struct kofi_nl_provider_dump - a provider dump under way
+ * @sent: number of providers sent
+ */
+struct kofi_nl_provider_dump {
+	unsigned int	sent;
+};
+
+static int kofi_nl_put_provider(struct sk_buff *skb,
+				const struct genl_info *from,
+				const struct kofi_provider *prov)
+{
+	void *hdr = genlmsg_iput(skb, from);
+
+	if (!hdr)
+		return -EMSGSIZE;
+	if (nla_put_string(skb, KOFI_A_PROVIDER_NAME, prov->name) ||
+	    nla_put_uint(skb, KOFI_A_PROVIDER_VERSION, prov->version) ||
+	    nla_put_string(skb, KOFI_A_PROVIDER_MODULE,
+			   module_name(prov->owner)) ||
+	    nla_put_sint(skb, KOFI_A_PROVIDER_PRIORITY, prov->priority)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
+int kofi_nl_provider_get_dumpit(struct sk_buff *skb,
+				struct netlink_callback *cb)
+{
+	struct kofi_nl_provider_dump *dump = (void *)cb->ctx;
+	struct kofi_provider *prov;
+	unsigned int n = 0;
+	int ret = 0;
+
+	NL_ASSERT_DUMP_CTX_FITS(struct kofi_nl_provider_dump);
+	if (!dump->sent)
+		kofi_provider_load_known();
+	for (prov = kofi_provider_next(NULL); prov;
+	     prov = kofi_provider_next(prov)) {
+		if (n++ < dump->sent)
+			continue;
+		ret = kofi_nl_put_provider(skb, genl_info_dump(cb), prov);
+		if (ret) {
+			kofi_provider_put(prov);
+			break;
+		}
+		dump->sent++;
+	}
+	return ret;
+}
+
+/* ------------------------------------------------------------------ objects */
+
+/**
+ * struct kofi_nl_obj_dump - an object dump under way
+ * @id: smallest number not yet looked at
+ * @fclass: only this class, or FI_CLASS_UNSPEC
+ */
+struct kofi_nl_obj_dump {
+	u32	id;
+	size_t	fclass;
+};
+
+static struct kofi_nl_obj_dump *kofi_nl_obj_dump(struct netlink_callback *cb)
+{
+	NL_ASSERT_DUMP_CTX_FITS(struct kofi_nl_obj_dump);
+
+	return (struct kofi_nl_obj_dump *)cb->ctx;
+}
+
+/* A parent outlives its children, and the root of all is a fabric. */
+static struct net *kofi_nl_obj_net(const struct kofi_obj *obj)
+{
+	while (obj->parent)
+		obj = obj->parent;
+	return container_of(obj, struct kofi_fabric, obj)->net;
+}
+
+static bool kofi_nl_obj_visible(const struct kofi_obj *obj, struct net *net,
+				const struct sk_buff *request)
+{
+	return net_eq(kofi_nl_obj_net(obj), net) ||
+	       (net_eq(net, &init_net) &&
+		netlink_capable(request, CAP_NET_ADMIN));
+}
+
+static const char *kofi_nl_obj_name(const struct kofi_obj *obj)
+{
+	switch (obj->fid->fclass) {
+	case FI_CLASS_FABRIC:
+		return container_of(obj, struct kofi_fabric, obj)->name;
+	case FI_CLASS_DOMAIN:
+		return container_of(obj, struct kofi_domain, obj)->name;
+	default:
+		return NULL;
+	}
+}
+
+/* Addresses an endpoint does not have (yet, or any more) are not sent. */
+static bool kofi_nl_put_ep(struct sk_buff *skb, struct kofi_obj *obj)
+{
+	struct sockaddr_storage addr;
+	size_t len = sizeof(addr);
+	struct kofi_ep *ep;
+
+	if (!fi_getname(obj->fid, &addr, &len) &&
+	    nla_put(skb, KOFI_A_OBJ_ADDR, len, &addr))
+		return true;
+	if (obj->fid->fclass != FI_CLASS_EP)
+		return false;
+
+	ep = container_of(obj, struct kofi_ep, obj);
+	len = sizeof(addr);
+	if (!fi_getpeer(&ep->ep, &addr, &len) &&
+	    nla_put(skb, KOFI_A_OBJ_PEER_ADDR, len, &addr))
+		return true;
+	return nla_put_uint(skb, KOFI_A_OBJ_STATE, READ_ONCE(ep->state));
+}
+
+struct kofi_nl_stats {
+	struct sk_buff	*skb;
+	bool		full;
+};
+
+static void kofi_nl_put_stat(void *arg, const char *name, u64 value)
+{
+	struct kofi_nl_stats *to = arg;
+	struct nlattr *nest;
+
+	if (to->full)
+		return;
+	nest = nla_nest_start(to->skb, KOFI_A_OBJ_STAT);
+	if (!nest ||
+	    nla_put_string(to->skb, KOFI_A_STAT_NAME, name) ||
+	    nla_put_uint(to->skb, KOFI_A_STAT_VALUE, value)) {
+		to->full = true;
+		return;
+	}
+	nla_nest_end(to->skb, nest);
+}
+
+/**
+ * kofi_nl_put_obj - one object as a message
+ * @skb: where it goes; unchanged if it does not fit
+ * @from: what the message answers
+ * @obj: a published object
+ *
+ * Context: process, with kofi_obj_mutex held.
+ * Return: 0, -EMSGSIZE if @skb has no room for it.
+ */
+VISIBLE_IF_KUNIT int kofi_nl_put_obj(struct sk_buff *skb,
+				     const struct genl_info *from,
+				     struct kofi_obj *obj)
+{
+	const size_t fclass = obj->fid->fclass;
+	const char *name = kofi_nl_obj_name(obj);
+	struct kofi_nl_stats stats = { .skb = skb };
+	void *hdr;
+
+	lockdep_assert_held(&kofi_obj_mutex);
+	hdr = genlmsg_iput(skb, from);
+	if (!hdr)
+		return -EMSGSIZE;
+	if (nla_put_uint(skb, KOFI_A_OBJ_ID, obj->id) ||
+	    nla_put_uint(skb, KOFI_A_OBJ_CLASS, fclass) ||
+	    nla_put_uint(skb, KOFI_A_OBJ_NETNS, kofi_nl_obj_net(obj)->ns.inum))
+		goto cancel;
+	if (obj->parent &&
+	    nla_put_uint(skb, KOFI_A_OBJ_PARENT, obj->parent->id))
+		goto cancel;
+	if (obj->prov &&
+	    nla_put_string(skb, KOFI_A_OBJ_PROV_NAME, obj->prov->name))
+		goto cancel;
+	if (name && nla_put_string(skb, KOFI_A_OBJ_NAME, name))
+		goto cancel;
+	if ((fclass == FI_CLASS_EP || fclass == FI_CLASS_PEP) &&
+	    kofi_nl_put_ep(skb, obj))
+		goto cancel;
+	if (obj->ops && obj->ops->stats)
+		obj->ops->stats(obj, kofi_nl_put_stat, &stats);
+	if (stats.full)
+		goto cancel;
+	genlmsg_end(skb, hdr);
+	return 0;
+
+cancel:
+	genlmsg_cancel(skb, hdr);
+	return -EMSGSIZE;
+}
+EXPORT_SYMBOL_IF_KUNIT(kofi_nl_put_obj);
+
+int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info)
+{
+	struct kofi_obj *obj;
+	struct sk_buff *rsp;
+	u32 id, found;
+	int ret;
+
+	if (GENL_REQ_ATTR_CHECK(info, KOFI_A_OBJ_ID))
+		return -EINVAL;
+	id = nla_get_uint(info->attrs[KOFI_A_OBJ_ID]);
+	rsp = genlmsg_new(KOFI_NL_MSG_SIZE, GFP_KERNEL);
+	if (!rsp)
+		return -ENOMEM;
+
+	mutex_lock(&kofi_obj_mutex);
+	found = id;
+	obj = kofi_obj_next(&found);
+	if (obj && found == id &&
+	    kofi_nl_obj_visible(obj, genl_info_net(info), skb)) {
+		ret = kofi_nl_put_obj(rsp, info, obj);
+	} else {
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KOFI_A_OBJ_ID],
+				    "no object has this number");
+		ret = -ENOENT;
+	}
+	mutex_unlock(&kofi_obj_mutex);
+	if (ret) {
+		nlmsg_free(rsp);
+		return ret;
+	}
+	return genlmsg_reply(rsp, info);
+}
+
+int kofi_nl_obj_start(struct netlink_callback *cb)
+{
+	const struct nlattr *fclass = genl_info_dump(cb)->attrs[KOFI_A_OBJ_CLASS];
+
+	cb->min_dump_alloc = KOFI_NL_MSG_SIZE;
+	if (fclass)
+		kofi_nl_obj_dump(cb)->fclass = nla_get_uint(fclass);
+	return 0;
+}
+
+int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct kofi_nl_obj_dump *dump = kofi_nl_obj_dump(cb);
+	struct net *net = sock_net(skb->sk);
+	struct kofi_obj *obj;
+	int ret = 0;
+
+	mutex_lock(&kofi_obj_mutex);
+	for (; (obj = kofi_obj_next(&dump->id)); dump->id++) {
+		if (dump->fclass && obj->fid->fclass != dump->fclass)
+			continue;
+		if (!kofi_nl_obj_visible(obj, net, cb->skb))
+			continue;
+		ret = kofi_nl_put_obj(skb, genl_info_dump(cb), obj);
+		if (ret)
+			break;
+	}
+	mutex_unlock(&kofi_obj_mutex);
+	return ret;
+}
+
+/**
+ * kofi_netlink_start - make the family known
+ *
+ * Context: process, when kofi.ko is loaded.
+ * Return: 0 or what genl_register_family() returns.
+ */
+int kofi_netlink_start(void)
+{
+	return genl_register_family(&kofi_nl_family);
+}
+
+/**
+ * kofi_netlink_stop - withdraw the family
+ *
+ * Context: process, when kofi.ko is unloaded: a dump under way holds the
+ * module.
+ */
+void kofi_netlink_stop(void)
+{
+	genl_unregister_family(&kofi_nl_family);
+}

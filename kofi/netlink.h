@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the netlink files share with each other and with their tests. */
+#ifndef _KOFI_NETLINK_H
+#define _KOFI_NETLINK_H
+
+#include <linux/sizes.h>
+
+struct fi_info;
+struct genl_info;
+struct kofi_obj;
+struct netlink_ext_ack;
+struct nlattr;
+struct sk_buff;
+
+/*
+ * Room for the largest message: an fi_info with all its names takes about 2
+ * KiB, an object as much as its statistics need, about 50 bytes each.
+ */
+#define KOFI_NL_MSG_SIZE	SZ_8K
+
+#if IS_ENABLED(CONFIG_KUNIT)
+struct fi_info *kofi_nl_hints(const struct nlattr *nest,
+			      struct netlink_ext_ack *extack);
+int kofi_nl_put_info(struct sk_buff *skb, const struct genl_info *from,
+		     const struct fi_info *info);
+int kofi_nl_put_obj(struct sk_buff *skb, const struct genl_info *from,
+		    struct kofi_obj *obj);
+#endif
+
+#endif /* _KOFI_NETLINK_H */
