@@ -18,8 +18,7 @@ enum {
  * Commands. argv[0] is the command's name; the result is the exit code. Each
  * prints its own usage to stdout for --help.
  */
-int cmd_info(int argc, char **argv);
-int cmd_list(int argc, char **argv);
+int cmd_info(int argc, char **argv);	/* also "list" */
 int cmd_stat(int argc, char **argv);
 int cmd_pingpong(int argc, char **argv);
 

@@ -22,9 +22,11 @@ static const struct command {
 	const char	*does;
 } commands[] = {
 	{ "info", cmd_info, "what can be reached, and through which provider" },
-	{ "list", cmd_list, "the providers that are loaded" },
+	{ "list", cmd_info, "the providers that are loaded" },
 	{ "stat", cmd_stat, "open objects and their statistics" },
+#ifndef NO_PINGPONG
 	{ "pingpong", cmd_pingpong, "run an in-kernel fi_pingpong" },
+#endif
 };
 
 #define N_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
@@ -92,7 +94,7 @@ const char *addr_text(char *buf, size_t size, const void *addr, size_t len)
 	return buf;
 }
 
-static void usage(FILE *to)
+static void print_help(FILE *to)
 {
 	size_t i;
 
@@ -117,7 +119,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(name, "-h") || !strcmp(name, "--help") ||
 	    !strcmp(name, "help")) {
-		usage(stdout);
+		print_help(stdout);
 		return EXIT_OK;
 	}
 	for (i = 0; i < N_COMMANDS; i++)
@@ -127,7 +129,7 @@ int main(int argc, char **argv)
 		if (*name)
 			fprintf(stderr, "kofi: no command is called \"%s\"\n\n",
 				name);
-		usage(stderr);
+		print_help(stderr);
 		return EXIT_USAGE;
 	}
 	ret = commands[i].run(argc - 1, argv + 1);

@@ -70,6 +70,9 @@ ynl kofi.yaml kernel source kofi/netlink-gen.c
 python3 "$top/tools/kofi/names.py" "$top/Documentation/netlink/specs/kofi.yaml" \
 	>"$tmp/out/netlink-names.h"
 put kofi/netlink-names.h
+ynl kofi_test.yaml uapi header include/uapi/linux/kofi_test.h
+ynl kofi_test.yaml kernel header samples/pingpong/netlink-gen.h
+ynl kofi_test.yaml kernel source samples/pingpong/netlink-gen.c
 
 ynl kofi_test.yaml uapi header include/uapi/linux/kofi_test.h
 ynl kofi_test.yaml kernel header samples/pingpong/netlink-gen.h
