@@ -34,9 +34,9 @@ def sources(*suffixes):
 
 
 def generated(path):
-    """Made by the kernel's own generator: its style is not ours to check."""
+    """Made from a netlink spec: its style is not ours to check."""
     with open(TOP / path, errors="replace") as f:
-        return "YNL-GEN" in f.read(2000)
+        return "auto-generated from:" in f.read(2000)
 
 
 def lines_of(cmd, cwd=TOP):
