@@ -24,6 +24,9 @@ void kofi_provider_load_known(void);
 void kofi_provider_stop(void);	/* at module unload */
 const void *kofi_ops_fill(struct kofi_provider *prov, const void *ops,
 			  const void *defaults, size_t size);
+#if IS_ENABLED(CONFIG_KUNIT)
+bool kofi_provider_allows(const char *filter, const char *name);
+#endif
 
 /* netlink.c: what tools ask for */
 
@@ -118,7 +121,7 @@ enum kofi_dir {
 
 /* Bits of kofi_ep.blocked */
 enum {
-	KOFI_EP_BLOCKED,	/* a transmit completion shall wake the consumer */
+	KOFI_EP_BLOCKED,	/* a completion shall wake the consumer */
 	KOFI_EP_SPACE,		/* on a queue's list to be called back */
 	KOFI_EP_DRAINED,	/* no callback any more */
 };
@@ -231,7 +234,7 @@ struct kofi_cq {
 
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 void kofi_cq_unreserve(struct kofi_cq *cq);
-void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir,
+void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
 		      const struct kofi_wc *wc);
 void kofi_cq_space(struct kofi_ep *ep);
 void kofi_cq_flush(struct kofi_ep *ep);

@@ -18,6 +18,7 @@
 #include <linux/socket.h>
 
 #include <kunit/visibility.h>
+#include <net/sock.h>
 
 #include "internal.h"
 #include "netlink-gen.h"

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connection management: the checks before a provider is called, and the
+ * steps of an endpoint's state that the consumer makes.
+ *
+ * fi_connect() and fi_accept() move an endpoint from ENABLED to CONNECTING
+ * before they call the provider, so only one of several callers gets there.
+ * From then on the provider reports the one outcome through the event queue.
+ * If it refuses at once, the step is taken back and the consumer may try
+ * again.
+ */
+#include <linux/export.h>
+#include <linux/kernel.h>
+#include <linux/socket.h>
+
+#include "internal.h"
+
+static int kofi_cm_no_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	return -ENOSYS;
+}
+
+static int kofi_cm_no_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	return -ENOSYS;
+}
+
+static int kofi_cm_no_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
+{
+	return -ENOSYS;
+}
+
+static int kofi_cm_no_connect(struct fid_ep *ep, const void *addr,
+			      const void *param, size_t paramlen)
+{
+	return -ENOSYS;
+}
+
+static int kofi_cm_no_listen(struct fid_pep *pep)
+{
+	return -ENOSYS;
+}
+
+static int kofi_cm_no_accept(struct fid_ep *ep, const void *param,
+			     size_t paramlen)
+{
+	return -ENOSYS;
+}
+
+static int kofi_cm_no_reject(struct fid_pep *pep, fid_t handle,
+			     const void *param, size_t paramlen)
+{
+	return -ENOSYS;
+}
+
+static int kofi_cm_no_shutdown(struct fid_ep *ep, u64 flags)
+{
+	return -ENOSYS;
+}
+
+const struct fi_ops_cm kofi_cm_nosys = {
+	.size		= sizeof(struct fi_ops_cm),
+	.setname	= kofi_cm_no_setname,
+	.getname	= kofi_cm_no_getname,
+	.getpeer	= kofi_cm_no_getpeer,
+	.connect	= kofi_cm_no_connect,
+	.listen		= kofi_cm_no_listen,
+	.accept		= kofi_cm_no_accept,
+	.reject		= kofi_cm_no_reject,
+	.shutdown	= kofi_cm_no_shutdown,
+};
+
+static bool kofi_cm_is_ep(const struct fid_ep *ep)
+{
+	return ep && ep->fid.fclass == FI_CLASS_EP;
+}
+
+static bool kofi_cm_is_pep(const struct fid_pep *pep)
+{
+	return pep && pep->fid.fclass == FI_CLASS_PEP;
+}
+
+static const struct fi_ops_cm *kofi_cm_ops(fid_t fid)
+{
+	if (!fid)
+		return NULL;
+	switch (fid->fclass) {
+	case FI_CLASS_EP:
+		return container_of(fid, struct fid_ep, fid)->cm;
+	case FI_CLASS_PEP:
+		return container_of(fid, struct fid_pep, fid)->cm;
+	default:
+		return NULL;
+	}
+}
+
+/* May this much private data be sent? */
+static int kofi_cm_check_data(fid_t fid, const struct fi_ops_ep *ops,
+			      const void *param, size_t paramlen)
+{
+	size_t limit = 0;
+	size_t len = sizeof(limit);
+
+	if (!paramlen)
+		return 0;
+	if (!param || paramlen > KOFI_CM_DATA_MAX)
+		return -EINVAL;
+	if (ops->getopt(fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &limit,
+			&len))
+		return -EINVAL;
+	return paramlen <= limit ? 0 : -EINVAL;
+}
+
+/**
+ * fi_setname - choose the local address
+ * @fid: an endpoint that is not enabled, or a passive one that does not listen
+ * @addr: the address, in the endpoint's addr_format
+ * @addrlen: its size in bytes
+ *
+ * See fi_cm(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL for NULL or something that is no endpoint or address;
+ * -FI_EOPBADSTATE after fi_enable() or fi_listen(); -EADDRINUSE,
+ * -EADDRNOTAVAIL, or what else the provider says.
+ */
+int fi_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	const struct fi_ops_cm *cm = kofi_cm_ops(fid);
+
+	might_sleep();
+	if (!cm || !addr || !addrlen || addrlen > sizeof(struct sockaddr_storage))
+		return -EINVAL;
+	if (fid->fclass == FI_CLASS_EP &&
+	    READ_ONCE(container_of(fid, struct kofi_ep, ep.fid)->state) !=
+	    KOFI_EP_IDLE)
+		return -FI_EOPBADSTATE;
+	return cm->setname(fid, addr, addrlen);
+}
+EXPORT_SYMBOL_GPL(fi_setname);
+
+/**
+ * fi_getname - ask for the local address
+ * @fid: an endpoint, active or passive
+ * @addr: where it goes; may be NULL if *@addrlen is 0
+ * @addrlen: in: room at @addr in bytes, out: size of the address
+ *
+ * See fi_cm(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -FI_ETOOSMALL if the room did not suffice, the address is cut
+ * then; -EINVAL for NULL or something that is no endpoint; or what the
+ * provider says.
+ */
+int fi_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	const struct fi_ops_cm *cm = kofi_cm_ops(fid);
+
+	might_sleep();
+	if (!cm || !addrlen || (!addr && *addrlen))
+		return -EINVAL;
+	return cm->getname(fid, addr, addrlen);
+}
+EXPORT_SYMBOL_GPL(fi_getname);
+
+/**
+ * fi_getpeer - ask for the address of the peer
+ * @ep: a connected endpoint
+ * @addr: where it goes; may be NULL if *@addrlen is 0
+ * @addrlen: in: room at @addr in bytes, out: size of the address
+ *
+ * See fi_cm(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -FI_ETOOSMALL if the room did not suffice, the address is cut
+ * then; -EINVAL for NULL or something that is no endpoint; -ENOTCONN if it was
+ * never connected; or what the provider says.
+ */
+int fi_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
+{
+	might_sleep();
+	if (!kofi_cm_is_ep(ep) || !addrlen || (!addr && *addrlen))
+		return -EINVAL;
+	switch (READ_ONCE(container_of(ep, struct kofi_ep, ep)->state)) {
+	case KOFI_EP_CONNECTED:
+	case KOFI_EP_SHUTDOWN:
+		return ep->cm->getpeer(ep, addr, addrlen);
+	default:
+		return -ENOTCONN;
+	}
+}
+EXPORT_SYMBOL_GPL(fi_getpeer);
+
+/**
+ * fi_listen - begin to wait for connection requests
+ * @pep: a passive endpoint with an event queue
+ *
+ * See fi_cm(3). Each request is an FI_CONNREQ event; its fi_info opens the
+ * endpoint for fi_accept(), or its handle is given to fi_reject().
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL for NULL or something that is no passive endpoint;
+ * -FI_ENOEQ without an event queue; -FI_EOPBADSTATE if it listens already;
+ * -EADDRINUSE, or what else the provider says.
+ */
+int fi_listen(struct fid_pep *pep)
+{
+	might_sleep();
+	if (!kofi_cm_is_pep(pep))
+		return -EINVAL;
+	if (!READ_ONCE(container_of(pep, struct kofi_pep, pep)->eq))
+		return -FI_ENOEQ;
+	return pep->cm->listen(pep);
+}
+EXPORT_SYMBOL_GPL(fi_listen);
+
+/* Enable the endpoint if need be, and take the step to CONNECTING. */
+static int kofi_cm_begin(struct kofi_ep *ep)
+{
+	int ret;
+
+	if (!READ_ONCE(ep->eq))
+		return -FI_ENOEQ;
+	if (READ_ONCE(ep->state) == KOFI_EP_IDLE) {
+		ret = fi_enable(&ep->ep);
+		/* Somebody else may have enabled it meanwhile. */
+		if (ret && READ_ONCE(ep->state) == KOFI_EP_IDLE)
+			return ret;
+	}
+	if (kofi_ep_step(ep, KOFI_EP_ENABLED, KOFI_EP_CONNECTING))
+		return 0;
+	switch (READ_ONCE(ep->state)) {
+	case KOFI_EP_CONNECTED:
+		return -EISCONN;
+	case KOFI_EP_SHUTDOWN:
+		return -ESHUTDOWN;
+	default:
+		return -EALREADY;
+	}
+}
+
+static int kofi_cm_end(struct kofi_ep *ep, int ret)
+{
+	if (ret)
+		kofi_ep_step(ep, KOFI_EP_CONNECTING, KOFI_EP_ENABLED);
+	return ret;
+}
+
+static bool kofi_cm_is_request(const struct fi_fid *handle)
+{
+	return handle && handle->fclass == FI_CLASS_CONNREQ;
+}
+
+/**
+ * fi_connect - ask a peer for a connection
+ * @ep: an endpoint of type FI_EP_MSG with an event queue; it is enabled if
+ *	that has not been done
+ * @addr: the peer, in the endpoint's addr_format; NULL for the dest_addr of
+ *	the fi_info the endpoint was opened with
+ * @param: private data the peer gets with its FI_CONNREQ, or NULL
+ * @paramlen: number of these bytes, at most FI_OPT_CM_DATA_SIZE
+ *
+ * See fi_cm(3). If the call succeeds, exactly one event follows: FI_CONNECTED
+ * with the peer's private data, or an error with the data of its reject.
+ *
+ * Context: process, may sleep. Does not wait for the peer.
+ * Return: 0; -EINVAL for NULL, an endpoint opened to accept, no address, or
+ * too much private data; -FI_ENOEQ without an event queue; -EALREADY,
+ * -EISCONN or -ESHUTDOWN by the endpoint's state; what fi_enable() returns; or
+ * what the provider says.
+ */
+int fi_connect(struct fid_ep *ep, const void *addr, const void *param,
+	       size_t paramlen)
+{
+	struct kofi_ep *kep;
+	int ret;
+
+	might_sleep();
+	if (!kofi_cm_is_ep(ep))
+		return -EINVAL;
+	kep = container_of(ep, struct kofi_ep, ep);
+	if (!addr)
+		addr = kep->info->dest_addr;
+	if (!addr || kofi_cm_is_request(kep->info->handle))
+		return -EINVAL;
+	ret = kofi_cm_check_data(&ep->fid, ep->ops, param, paramlen);
+	if (ret)
+		return ret;
+	ret = kofi_cm_begin(kep);
+	if (ret)
+		return ret;
+	return kofi_cm_end(kep, ep->cm->connect(ep, addr, param, paramlen));
+}
+EXPORT_SYMBOL_GPL(fi_connect);
+
+/**
+ * fi_accept - accept a connection request
+ * @ep: an endpoint opened with the fi_info of an FI_CONNREQ, with an event
+ *	queue; it is enabled if that has not been done
+ * @param: private data the peer gets with its FI_CONNECTED, or NULL
+ * @paramlen: number of these bytes, at most FI_OPT_CM_DATA_SIZE
+ *
+ * See fi_cm(3). If the call succeeds, exactly one event follows: FI_CONNECTED
+ * or an error.
+ *
+ * Context: process, may sleep. Does not wait for the peer.
+ * Return: 0; -EINVAL for NULL, an endpoint not opened for a request, or too
+ * much private data; -FI_ENOEQ without an event queue; -EALREADY, -EISCONN or
+ * -ESHUTDOWN by the endpoint's state; what fi_enable() returns; or what the
+ * provider says.
+ */
+int fi_accept(struct fid_ep *ep, const void *param, size_t paramlen)
+{
+	struct kofi_ep *kep;
+	int ret;
+
+	might_sleep();
+	if (!kofi_cm_is_ep(ep))
+		return -EINVAL;
+	kep = container_of(ep, struct kofi_ep, ep);
+	if (!kofi_cm_is_request(kep->info->handle))
+		return -EINVAL;
+	ret = kofi_cm_check_data(&ep->fid, ep->ops, param, paramlen);
+	if (ret)
+		return ret;
+	ret = kofi_cm_begin(kep);
+	if (ret)
+		return ret;
+	return kofi_cm_end(kep, ep->cm->accept(ep, param, paramlen));
+}
+EXPORT_SYMBOL_GPL(fi_accept);
+
+/**
+ * fi_reject - refuse a connection request
+ * @pep: the passive endpoint that reported it
+ * @handle: handle of the fi_info of the FI_CONNREQ; invalid after the call
+ *	unless that returns -EINVAL
+ * @param: private data the peer gets with its error, or NULL
+ * @paramlen: number of these bytes, at most FI_OPT_CM_DATA_SIZE
+ *
+ * See fi_cm(3).
+ *
+ * Context: process, may sleep. Does not wait for the peer.
+ * Return: 0; -EINVAL for NULL, something that is no request, or too much
+ * private data; or what the provider says.
+ */
+int fi_reject(struct fid_pep *pep, fid_t handle, const void *param,
+	      size_t paramlen)
+{
+	int ret;
+
+	might_sleep();
+	if (!kofi_cm_is_pep(pep) || !kofi_cm_is_request(handle))
+		return -EINVAL;
+	ret = kofi_cm_check_data(&pep->fid, pep->ops, param, paramlen);
+	if (ret)
+		return ret;
+	return pep->cm->reject(pep, handle, param, paramlen);
+}
+EXPORT_SYMBOL_GPL(fi_reject);
+
+/**
+ * fi_shutdown - end a connection
+ * @ep: an endpoint that is connected or about to be
+ * @flags: none
+ *
+ * See fi_cm(3). What has been accepted for sending is sent first if the peer
+ * takes it; the peer gets FI_SHUTDOWN. A connection that has ended already is
+ * no error.
+ *
+ * Context: process, may sleep. Does not wait for the peer.
+ * Return: 0; -EINVAL for NULL or something that is no endpoint;
+ * -FI_EBADFLAGS; -ENOTCONN if it was never asked to connect; or what the
+ * provider says.
+ */
+int fi_shutdown(struct fid_ep *ep, u64 flags)
+{
+	might_sleep();
+	if (!kofi_cm_is_ep(ep))
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	switch (READ_ONCE(container_of(ep, struct kofi_ep, ep)->state)) {
+	case KOFI_EP_IDLE:
+	case KOFI_EP_ENABLED:
+		return -ENOTCONN;
+	case KOFI_EP_SHUTDOWN:
+		return 0;
+	default:
+		return ep->cm->shutdown(ep, flags);
+	}
+}
+EXPORT_SYMBOL_GPL(fi_shutdown);

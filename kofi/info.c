@@ -1,0 +1,1197 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Discovery: fi_info and what providers need to answer for one.
+ *
+ * An fi_info belongs to whoever got it and ends with fi_freeinfo(). It owns
+ * all it points to but two things: the handle, which its provider knows, and
+ * open objects named in the attributes. It holds a reference to the network
+ * namespace its addresses belong to, so that the namespace is still there when
+ * a fabric is opened with it.
+ *
+ * kofi_getinfo() checks the arguments, completes the hints, and asks one
+ * provider after the other, best first. An error of one of them does not lose
+ * what others answered. A provider uses kofi_info_resolve() for addresses,
+ * and for each thing it has kofi_info_match() and kofi_info_grant(), so that
+ * all providers read hints the same way.
+ */
+#include <linux/bitops.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/inet.h>
+#include <linux/kernel.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/socket.h>
+#include <linux/string.h>
+#include <net/net_namespace.h>
+#include <rdma/ib.h>
+
+#include "internal.h"
+
+#define KOFI_INFO_FLAGS		(FI_SOURCE | FI_NUMERICHOST | \
+				 FI_PROV_ATTR_ONLY | FI_RESCAN)
+
+/* Capabilities a provider may grant to those who did not ask (fi_getinfo(3)) */
+#define KOFI_CAPS_SECONDARY	(FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | \
+				 FI_SHARED_AV | FI_TRIGGER | FI_FENCE | \
+				 FI_LOCAL_COMM | FI_REMOTE_COMM | \
+				 FI_SOURCE_ERR | FI_RMA_PMEM)
+
+#define KOFI_CAPS_MSG		(FI_SEND | FI_RECV)
+#define KOFI_CAPS_TARGET	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define KOFI_CAPS_RMA		(FI_READ | FI_WRITE | KOFI_CAPS_TARGET)
+
+#define KOFI_MR_ANY		(FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | \
+				 FI_MR_ALLOCATED | FI_MR_PROV_KEY | \
+				 FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
+				 FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE)
+
+/**
+ * struct kofi_info - an fi_info as fi_allocinfo() and fi_dupinfo() make it
+ * @info: what its owner sees, and may change
+ * @net: namespace that is referenced, or NULL
+ * @ns_tracker: of the reference
+ */
+struct kofi_info {
+	struct fi_info	info;
+	struct net	*net;
+	netns_tracker	ns_tracker;
+};
+
+/**
+ * fi_version - version of this API
+ *
+ * See fi_version(3).
+ *
+ * Context: any.
+ * Return: FI_VERSION() of what fi_getinfo() supports at most.
+ */
+u32 fi_version(void)
+{
+	return FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+}
+EXPORT_SYMBOL_GPL(fi_version);
+
+/* ---------------------------------------------------------- copy and free */
+
+static void kofi_info_free_nic(struct fid_nic *nic)
+{
+	if (!nic)
+		return;
+	if (nic->device_attr) {
+		kfree(nic->device_attr->name);
+		kfree(nic->device_attr->device_id);
+		kfree(nic->device_attr->device_version);
+		kfree(nic->device_attr->vendor_id);
+		kfree(nic->device_attr->driver);
+		kfree(nic->device_attr->firmware);
+		kfree(nic->device_attr);
+	}
+	kfree(nic->bus_attr);
+	if (nic->link_attr) {
+		kfree(nic->link_attr->address);
+		kfree(nic->link_attr->network_type);
+		kfree(nic->link_attr);
+	}
+	kfree(nic);
+}
+
+static void kofi_info_free(struct fi_info *info)
+{
+	struct kofi_info *ki = container_of(info, struct kofi_info, info);
+
+	kfree(info->src_addr);
+	kfree(info->dest_addr);
+	kfree(info->tx_attr);
+	kfree(info->rx_attr);
+	if (info->ep_attr) {
+		kfree(info->ep_attr->auth_key);
+		kfree(info->ep_attr);
+	}
+	if (info->domain_attr) {
+		kfree(info->domain_attr->name);
+		kfree(info->domain_attr->auth_key);
+		kfree(info->domain_attr);
+	}
+	if (info->fabric_attr) {
+		kfree(info->fabric_attr->name);
+		kfree(info->fabric_attr->prov_name);
+		kfree(info->fabric_attr);
+	}
+	kofi_info_free_nic(info->nic);
+	if (ki->net)
+		put_net_track(ki->net, &ki->ns_tracker);
+	kfree(ki);
+}
+
+/**
+ * fi_freeinfo - free a list of fi_info
+ * @info: the first of a list made with fi_getinfo(), fi_allocinfo() or
+ *	fi_dupinfo(), or that of an event; NULL is fine
+ *
+ * Frees all they point to, except the handle and open objects. What the owner
+ * has put into them is therefore made with kmalloc() and its relatives. See
+ * fi_getinfo(3).
+ *
+ * Context: any but hard interrupts.
+ */
+void fi_freeinfo(struct fi_info *info)
+{
+	struct fi_info *next;
+
+	for (; info; info = next) {
+		next = info->next;
+		kofi_info_free(info);
+	}
+}
+EXPORT_SYMBOL_GPL(fi_freeinfo);
+
+static int kofi_info_dup_string(char **to, const char *from)
+{
+	*to = NULL;
+	if (!from)
+		return 0;
+	*to = kstrdup(from, GFP_KERNEL);
+	return *to ? 0 : -ENOMEM;
+}
+
+static int kofi_info_dup_bytes(void **to, const void *from, size_t len)
+{
+	*to = NULL;
+	if (!from || !len)
+		return 0;
+	*to = kmemdup(from, len, GFP_KERNEL);
+	return *to ? 0 : -ENOMEM;
+}
+
+static int kofi_info_dup_device(struct fid_nic *nic,
+				const struct fi_device_attr *from)
+{
+	struct fi_device_attr *to;
+
+	if (!from)
+		return 0;
+	to = kzalloc(sizeof(*to), GFP_KERNEL);
+	if (!to)
+		return -ENOMEM;
+	nic->device_attr = to;
+	if (kofi_info_dup_string(&to->name, from->name) ||
+	    kofi_info_dup_string(&to->device_id, from->device_id) ||
+	    kofi_info_dup_string(&to->device_version, from->device_version) ||
+	    kofi_info_dup_string(&to->vendor_id, from->vendor_id) ||
+	    kofi_info_dup_string(&to->driver, from->driver) ||
+	    kofi_info_dup_string(&to->firmware, from->firmware))
+		return -ENOMEM;
+	return 0;
+}
+
+static int kofi_info_dup_link(struct fid_nic *nic,
+			      const struct fi_link_attr *from)
+{
+	struct fi_link_attr *to;
+
+	if (!from)
+		return 0;
+	to = kmemdup(from, sizeof(*to), GFP_KERNEL);
+	if (!to)
+		return -ENOMEM;
+	to->address = NULL;
+	to->network_type = NULL;
+	nic->link_attr = to;
+	if (kofi_info_dup_string(&to->address, from->address) ||
+	    kofi_info_dup_string(&to->network_type, from->network_type))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Only a provider knows how long its own attributes are: they are not copied. */
+static int kofi_info_dup_nic(struct fi_info *to, const struct fi_info *from)
+{
+	struct fid_nic *nic;
+
+	if (!from->nic)
+		return 0;
+	nic = kzalloc(sizeof(*nic), GFP_KERNEL);
+	if (!nic)
+		return -ENOMEM;
+	nic->fid.fclass = FI_CLASS_NIC;
+	nic->fid.context = from->nic->fid.context;
+	to->nic = nic;
+	if (kofi_info_dup_device(nic, from->nic->device_attr) ||
+	    kofi_info_dup_bytes((void **)&nic->bus_attr, from->nic->bus_attr,
+				sizeof(*nic->bus_attr)) ||
+	    kofi_info_dup_link(nic, from->nic->link_attr))
+		return -ENOMEM;
+	return 0;
+}
+
+static int kofi_info_dup_ep(struct fi_info *to, const struct fi_ep_attr *from)
+{
+	struct fi_ep_attr *attr;
+
+	if (!from)
+		return 0;
+	attr = kmemdup(from, sizeof(*attr), GFP_KERNEL);
+	if (!attr)
+		return -ENOMEM;
+	to->ep_attr = attr;
+	return kofi_info_dup_bytes((void **)&attr->auth_key, from->auth_key,
+				   from->auth_key_size);
+}
+
+static int kofi_info_dup_domain(struct fi_info *to,
+				const struct fi_domain_attr *from)
+{
+	struct fi_domain_attr *attr;
+
+	if (!from)
+		return 0;
+	attr = kmemdup(from, sizeof(*attr), GFP_KERNEL);
+	if (!attr)
+		return -ENOMEM;
+	attr->name = NULL;
+	attr->auth_key = NULL;
+	to->domain_attr = attr;
+	if (kofi_info_dup_string(&attr->name, from->name) ||
+	    kofi_info_dup_bytes((void **)&attr->auth_key, from->auth_key,
+				from->auth_key_size))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Name the namespace in an info that names none, and hold it. */
+static void kofi_info_set_net(struct fi_info *info, struct net *net)
+{
+	struct kofi_info *ki = container_of(info, struct kofi_info, info);
+
+	if (net && !WARN_ON_ONCE(ki->net))
+		ki->net = get_net_track(net, &ki->ns_tracker, GFP_KERNEL);
+	info->fabric_attr->net = net;
+}
+
+static int kofi_info_dup_fabric(struct fi_info *to,
+				const struct fi_fabric_attr *from)
+{
+	struct fi_fabric_attr *attr;
+
+	if (!from)
+		return 0;
+	attr = kmemdup(from, sizeof(*attr), GFP_KERNEL);
+	if (!attr)
+		return -ENOMEM;
+	attr->name = NULL;
+	attr->prov_name = NULL;
+	to->fabric_attr = attr;
+	kofi_info_set_net(to, from->net);
+	if (kofi_info_dup_string(&attr->name, from->name) ||
+	    kofi_info_dup_string(&attr->prov_name, from->prov_name))
+		return -ENOMEM;
+	return 0;
+}
+
+static struct fi_info *kofi_info_alloc(void)
+{
+	struct kofi_info *ki = kzalloc(sizeof(*ki), GFP_KERNEL);
+
+	return ki ? &ki->info : NULL;
+}
+
+/* Give an info the attribute structures it has not got. */
+static int kofi_info_add_attrs(struct fi_info *info)
+{
+	if (!info->tx_attr)
+		info->tx_attr = kzalloc(sizeof(*info->tx_attr), GFP_KERNEL);
+	if (!info->rx_attr)
+		info->rx_attr = kzalloc(sizeof(*info->rx_attr), GFP_KERNEL);
+	if (!info->ep_attr)
+		info->ep_attr = kzalloc(sizeof(*info->ep_attr), GFP_KERNEL);
+	if (!info->domain_attr)
+		info->domain_attr = kzalloc(sizeof(*info->domain_attr),
+					    GFP_KERNEL);
+	if (!info->fabric_attr)
+		info->fabric_attr = kzalloc(sizeof(*info->fabric_attr),
+					    GFP_KERNEL);
+	if (!info->tx_attr || !info->rx_attr || !info->ep_attr ||
+	    !info->domain_attr || !info->fabric_attr)
+		return -ENOMEM;
+	return 0;
+}
+
+/**
+ * fi_dupinfo - copy an fi_info
+ * @info: the info, only the first of a list; NULL for an empty one with all
+ *	attribute structures
+ *
+ * The copy is complete, with addresses, names, keys and the description of the
+ * network card (except the card's provider specific attributes). It has the
+ * same handle and a reference of its own to the network namespace. See
+ * fi_getinfo(3).
+ *
+ * Context: process, may sleep.
+ * Return: the copy, to be freed with fi_freeinfo(), or NULL without memory.
+ */
+struct fi_info *fi_dupinfo(const struct fi_info *info)
+{
+	struct fi_info *dup = kofi_info_alloc();
+
+	if (!dup)
+		return NULL;
+	if (!info) {
+		if (kofi_info_add_attrs(dup))
+			goto free;
+		return dup;
+	}
+
+	dup->caps = info->caps;
+	dup->mode = info->mode;
+	dup->addr_format = info->addr_format;
+	dup->src_addrlen = info->src_addrlen;
+	dup->dest_addrlen = info->dest_addrlen;
+	dup->handle = info->handle;
+	if (kofi_info_dup_bytes(&dup->src_addr, info->src_addr,
+				info->src_addrlen) ||
+	    kofi_info_dup_bytes(&dup->dest_addr, info->dest_addr,
+				info->dest_addrlen) ||
+	    kofi_info_dup_bytes((void **)&dup->tx_attr, info->tx_attr,
+				sizeof(*info->tx_attr)) ||
+	    kofi_info_dup_bytes((void **)&dup->rx_attr, info->rx_attr,
+				sizeof(*info->rx_attr)) ||
+	    kofi_info_dup_ep(dup, info->ep_attr) ||
+	    kofi_info_dup_domain(dup, info->domain_attr) ||
+	    kofi_info_dup_fabric(dup, info->fabric_attr) ||
+	    kofi_info_dup_nic(dup, info))
+		goto free;
+	return dup;
+
+free:
+	fi_freeinfo(dup);
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(fi_dupinfo);
+
+/* ----------------------------------------------------------------- getinfo */
+
+/*
+ * Are address and length of the hints consistent, and as long as their family
+ * needs?
+ */
+static int kofi_info_check_addr(u32 format, const void *addr, size_t len)
+{
+	const struct sockaddr *sa = addr;
+	size_t need;
+
+	if (!addr != !len)
+		return -EINVAL;
+	if (!addr)
+		return 0;
+
+	switch (format) {
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IP:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+	case FI_SOCKADDR_IB:
+		break;
+	default:
+		return 0;
+	}
+
+	if (len < offsetofend(struct sockaddr, sa_family) ||
+	    len > sizeof(struct sockaddr_storage))
+		return -EINVAL;
+	switch (sa->sa_family) {
+	case AF_INET:
+		need = sizeof(struct sockaddr_in);
+		break;
+	case AF_INET6:
+		need = sizeof(struct sockaddr_in6);
+		break;
+	case AF_IB:
+		need = sizeof(struct sockaddr_ib);
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (len < need ||
+	    (format == FI_SOCKADDR_IN && sa->sa_family != AF_INET) ||
+	    (format == FI_SOCKADDR_IN6 && sa->sa_family != AF_INET6) ||
+	    (format == FI_SOCKADDR_IB && sa->sa_family != AF_IB) ||
+	    (format == FI_SOCKADDR_IP && sa->sa_family == AF_IB))
+		return -EINVAL;
+	return 0;
+}
+
+static int kofi_info_check(u32 version, const char *node, const char *service,
+			   u64 flags, const struct fi_info *hints)
+{
+	int ret;
+
+	if (FI_VERSION_LT(fi_version(), version))
+		return -ENOSYS;
+	if (flags & ~KOFI_INFO_FLAGS)
+		return -FI_EBADFLAGS;
+	if (flags & FI_SOURCE && !node && !service)
+		return -EINVAL;
+	if (!hints)
+		return 0;
+	ret = kofi_info_check_addr(hints->addr_format, hints->src_addr,
+				   hints->src_addrlen);
+	if (ret)
+		return ret;
+	ret = kofi_info_check_addr(hints->addr_format, hints->dest_addr,
+				   hints->dest_addrlen);
+	if (ret)
+		return ret;
+	if (hints->ep_attr &&
+	    !hints->ep_attr->auth_key != !hints->ep_attr->auth_key_size)
+		return -EINVAL;
+	if (hints->domain_attr &&
+	    !hints->domain_attr->auth_key !=
+	    !hints->domain_attr->auth_key_size)
+		return -EINVAL;
+	return 0;
+}
+
+/* Copy of the hints in which nothing is missing; what was constrains nothing */
+static struct fi_info *kofi_info_complete(const struct fi_info *hints,
+					  struct net *net)
+{
+	struct fi_info *full = hints ? fi_dupinfo(hints) : kofi_info_alloc();
+	struct kofi_info *ki;
+
+	if (!full)
+		return NULL;
+	if (!hints)
+		full->mode = ~0ULL;
+	if (kofi_info_add_attrs(full)) {
+		fi_freeinfo(full);
+		return NULL;
+	}
+	if (!hints || !hints->domain_attr) {
+		full->domain_attr->mode = ~0ULL;
+		full->domain_attr->mr_mode = KOFI_MR_ANY;
+	}
+	/* Hints may have come from another namespace; they do not choose it. */
+	ki = container_of(full, struct kofi_info, info);
+	if (ki->net) {
+		put_net_track(ki->net, &ki->ns_tracker);
+		ki->net = NULL;
+	}
+	kofi_info_set_net(full, net);
+	return full;
+}
+
+/* Sign what a provider has listed. */
+static int kofi_info_sign(struct fi_info *list,
+			  const struct kofi_provider *prov, u32 version,
+			  struct net *net)
+{
+	struct fi_fabric_attr *attr;
+	struct fi_info *info;
+
+	for (info = list; info; info = info->next) {
+		attr = info->fabric_attr;
+		if (WARN_ON_ONCE(!attr))
+			return -EINVAL;
+		kfree(attr->prov_name);
+		attr->prov_name = kstrdup(prov->name, GFP_KERNEL);
+		if (!attr->prov_name)
+			return -ENOMEM;
+		attr->prov_version = prov->version;
+		attr->api_version = version;
+		if (!attr->net)
+			kofi_info_set_net(info, net);
+	}
+	return 0;
+}
+
+/* Ask one provider, and put what it lists at the end. */
+static int kofi_info_ask(struct kofi_provider *prov, u32 version,
+			 const char *node, const char *service, u64 flags,
+			 const struct fi_info *hints, struct fi_info ***end)
+{
+	struct fi_info *list = NULL;
+	int ret = 0;
+
+	if (flags & FI_PROV_ATTR_ONLY) {
+		list = fi_allocinfo();
+		if (!list)
+			return -ENOMEM;
+	} else {
+		ret = prov->getinfo(version, node, service, flags, hints,
+				    &list);
+	}
+	if (!ret)
+		ret = kofi_info_sign(list, prov, version,
+				     hints->fabric_attr->net);
+	if (ret) {
+		fi_freeinfo(list);
+		return ret;
+	}
+	**end = list;
+	while (**end)
+		*end = &(**end)->next;
+	return 0;
+}
+
+static int kofi_info_collect(u32 version, const char *node,
+			     const char *service, u64 flags,
+			     const struct fi_info *hints,
+			     struct fi_info **info)
+{
+	const char *name = hints->fabric_attr->prov_name;
+	struct kofi_provider *prov;
+	struct fi_info **end = info;
+	int first = 0;
+	int ret;
+
+	*info = NULL;
+	if (name) {
+		prov = kofi_provider_get(name);
+		if (prov) {
+			first = kofi_info_ask(prov, version, node, service,
+					      flags, hints, &end);
+			kofi_provider_put(prov);
+		}
+	} else {
+		kofi_provider_load_known();
+		for (prov = kofi_provider_next(NULL); prov;
+		     prov = kofi_provider_next(prov)) {
+			ret = kofi_info_ask(prov, version, node, service,
+					    flags, hints, &end);
+			if (ret != -ENODATA && !first)
+				first = ret;
+		}
+	}
+	if (*info)
+		return 0;
+	return first ?: -ENODATA;
+}
+
+/**
+ * kofi_getinfo - find out what can be opened, in a network namespace
+ * @net: the namespace; the caller holds a reference to it
+ * @version: FI_VERSION() of the API the caller was written for
+ * @node: numeric address, with "%interface" if need be, or NULL
+ * @service: port number, or NULL
+ * @flags: FI_SOURCE: @node and @service are the local side. FI_NUMERICHOST and
+ *	FI_RESCAN change nothing: names are never resolved, and devices are
+ *	known as they come. FI_PROV_ATTR_ONLY: only list the providers.
+ * @hints: what is wanted, only read, or NULL for anything; zero in a field
+ *	asks for nothing, a missing attribute structure too
+ * @info: where the list goes, best first; NULL after an error
+ * @gfp: how memory may be waited for. It must allow to sleep; without
+ *	__GFP_FS and __GFP_IO, no provider's module is loaded.
+ *
+ * See fi_getinfo(3). Each fi_info holds a reference to @net.
+ *
+ * Context: process, may sleep; may load the modules of providers.
+ * Return: 0; -ENODATA if no provider has what was asked for; -EINVAL for NULL
+ * or inconsistent arguments; -FI_EBADFLAGS; -ENOSYS if @version is newer than
+ * fi_version(); if nobody has anything, the error of the first provider that
+ * had one, such as -ENOMEM.
+ */
+int kofi_getinfo(struct net *net, u32 version, const char *node,
+		 const char *service, u64 flags, const struct fi_info *hints,
+		 struct fi_info **info, gfp_t gfp)
+{
+	struct fi_info *full;
+	unsigned int scope = 0;
+	int ret;
+
+	if (!info)
+		return -EINVAL;
+	*info = NULL;
+	if (!net || !gfpflags_allow_blocking(gfp))
+		return -EINVAL;
+	might_sleep();
+	ret = kofi_info_check(version, node, service, flags, hints);
+	if (ret)
+		return ret;
+
+	/* Providers, and what they call, are not told of gfp. */
+	if (!(gfp & __GFP_IO))
+		scope = PF_MEMALLOC_NOIO;
+	else if (!(gfp & __GFP_FS))
+		scope = PF_MEMALLOC_NOFS;
+	scope = memalloc_flags_save(scope);
+	full = kofi_info_complete(hints, net);
+	if (!full) {
+		ret = -ENOMEM;
+		goto restore;
+	}
+	ret = kofi_info_collect(version, node, service, flags, full, info);
+	fi_freeinfo(full);
+restore:
+	memalloc_flags_restore(scope);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_getinfo);
+
+/**
+ * fi_getinfo - find out what can be opened
+ * @version: FI_VERSION() of the API the caller was written for
+ * @node: as in kofi_getinfo()
+ * @service: as in kofi_getinfo()
+ * @flags: as in kofi_getinfo()
+ * @hints: as in kofi_getinfo()
+ * @info: as in kofi_getinfo()
+ *
+ * In the network namespace of the calling task, which is the initial one for
+ * kernel threads. See fi_getinfo(3).
+ *
+ * Context: process, may sleep; may load the modules of providers.
+ * Return: as kofi_getinfo(); also -EINVAL in a task that is exiting and has no
+ * namespace any more.
+ */
+int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
+	       const struct fi_info *hints, struct fi_info **info)
+{
+	return kofi_getinfo(kofi_current_net(), version, node, service, flags,
+			    hints, info, GFP_KERNEL);
+}
+EXPORT_SYMBOL_GPL(fi_getinfo);
+
+/* ---------------------------------------------------------------- matching */
+
+/*
+ * Attributes that are limits: whoever asks for more gets nothing. Each list
+ * holds offsets of members of type size_t.
+ */
+#define KOFI_LIMIT(type, member)					\
+	(offsetof(struct type, member) +				\
+	 BUILD_BUG_ON_ZERO(!__same_type(((struct type *)0)->member, (size_t)0)))
+
+static const size_t kofi_info_tx_limits[] = {
+	KOFI_LIMIT(fi_tx_attr, inject_size),
+	KOFI_LIMIT(fi_tx_attr, size),
+	KOFI_LIMIT(fi_tx_attr, iov_limit),
+	KOFI_LIMIT(fi_tx_attr, rma_iov_limit),
+};
+
+static const size_t kofi_info_rx_limits[] = {
+	KOFI_LIMIT(fi_rx_attr, total_buffered_recv),
+	KOFI_LIMIT(fi_rx_attr, size),
+	KOFI_LIMIT(fi_rx_attr, iov_limit),
+};
+
+static const size_t kofi_info_ep_limits[] = {
+	KOFI_LIMIT(fi_ep_attr, max_msg_size),
+	KOFI_LIMIT(fi_ep_attr, max_order_raw_size),
+	KOFI_LIMIT(fi_ep_attr, max_order_war_size),
+	KOFI_LIMIT(fi_ep_attr, max_order_waw_size),
+};
+
+static const size_t kofi_info_domain_limits[] = {
+	KOFI_LIMIT(fi_domain_attr, mr_key_size),
+	KOFI_LIMIT(fi_domain_attr, cq_data_size),
+	KOFI_LIMIT(fi_domain_attr, cq_cnt),
+	KOFI_LIMIT(fi_domain_attr, ep_cnt),
+	KOFI_LIMIT(fi_domain_attr, tx_ctx_cnt),
+	KOFI_LIMIT(fi_domain_attr, rx_ctx_cnt),
+	KOFI_LIMIT(fi_domain_attr, max_ep_tx_ctx),
+	KOFI_LIMIT(fi_domain_attr, max_ep_rx_ctx),
+	KOFI_LIMIT(fi_domain_attr, max_ep_stx_ctx),
+	KOFI_LIMIT(fi_domain_attr, max_ep_srx_ctx),
+	KOFI_LIMIT(fi_domain_attr, cntr_cnt),
+	KOFI_LIMIT(fi_domain_attr, mr_iov_limit),
+	KOFI_LIMIT(fi_domain_attr, max_err_data),
+	KOFI_LIMIT(fi_domain_attr, mr_cnt),
+	KOFI_LIMIT(fi_domain_attr, max_ep_auth_key),
+};
+
+static bool kofi_info_within(const void *prov, const void *hints,
+			     const size_t *limits, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (*(const size_t *)(hints + limits[i]) >
+		    *(const size_t *)(prov + limits[i]))
+			return false;
+	}
+	return true;
+}
+
+/* A capability without directions means all its directions. */
+static u64 kofi_info_expand(u64 caps)
+{
+	if (caps & (FI_MSG | FI_TAGGED) && !(caps & KOFI_CAPS_MSG))
+		caps |= KOFI_CAPS_MSG;
+	if (caps & (FI_RMA | FI_ATOMIC) && !(caps & KOFI_CAPS_RMA))
+		caps |= KOFI_CAPS_RMA;
+	return caps;
+}
+
+/* What of a provider's demands on registration matters for these capabilities */
+static int kofi_info_mr_needed(u64 caps, int mr_mode)
+{
+	caps = kofi_info_expand(caps);
+	if (!(caps & FI_HMEM))
+		mr_mode &= ~FI_MR_HMEM;
+	if (!(caps & FI_COLLECTIVE))
+		mr_mode &= ~FI_MR_COLLECTIVE;
+	if (!(caps & (FI_RMA | FI_ATOMIC)) || !(caps & KOFI_CAPS_TARGET))
+		mr_mode &= FI_MR_LOCAL | FI_MR_HMEM | FI_MR_COLLECTIVE;
+	return mr_mode;
+}
+
+static bool kofi_info_match_mr(const struct fi_info *prov,
+			       const struct fi_info *hints)
+{
+	int need = kofi_info_mr_needed(hints->caps ?: prov->caps,
+				       prov->domain_attr->mr_mode);
+	int have = hints->domain_attr->mr_mode;
+
+	/* The values of the time when this was no bit mask, and its mode bit */
+	if (have & FI_MR_BASIC)
+		have |= FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	if (hints->mode & FI_LOCAL_MR)
+		have |= FI_MR_LOCAL;
+	return !(need & ~have);
+}
+
+static bool kofi_info_match_format(u32 prov, u32 hint)
+{
+	if (hint == FI_FORMAT_UNSPEC || prov == FI_FORMAT_UNSPEC ||
+	    hint == prov)
+		return true;
+	switch (hint) {
+	case FI_SOCKADDR:
+		return prov == FI_SOCKADDR_IN || prov == FI_SOCKADDR_IN6 ||
+		       prov == FI_SOCKADDR_IB || prov == FI_SOCKADDR_IP;
+	case FI_SOCKADDR_IP:
+		return prov == FI_SOCKADDR_IN || prov == FI_SOCKADDR_IN6 ||
+		       prov == FI_SOCKADDR;
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+		return prov == FI_SOCKADDR || prov == FI_SOCKADDR_IP;
+	case FI_SOCKADDR_IB:
+		return prov == FI_SOCKADDR;
+	default:
+		return false;
+	}
+}
+
+/* Names constrain if both sides have one. */
+static bool kofi_info_match_name(const char *prov, const char *hint)
+{
+	return !prov || !hint || !strcmp(prov, hint);
+}
+
+/* How much a threading model asks of the consumer */
+static int kofi_info_thread_level(enum fi_threading threading)
+{
+	switch (threading) {
+	case FI_THREAD_SAFE:
+		return 1;
+	case FI_THREAD_FID:
+		return 2;
+	case FI_THREAD_ENDPOINT:
+		return 3;
+	case FI_THREAD_COMPLETION:
+		return 4;
+	case FI_THREAD_DOMAIN:
+		return 5;
+	default:
+		return 0;
+	}
+}
+
+/* The enums ask more of the consumer the higher they are. */
+static bool kofi_info_match_progress(enum fi_progress prov,
+				     enum fi_progress hint)
+{
+	return hint == FI_PROGRESS_UNSPEC || prov <= hint;
+}
+
+static bool kofi_info_match_tx(const struct fi_tx_attr *prov,
+			       const struct fi_info *info)
+{
+	const struct fi_tx_attr *hints = info->tx_attr;
+
+	if (!hints)
+		return true;
+	return !(hints->caps & ~prov->caps) &&
+	       !(prov->mode & ~(hints->mode ?: info->mode)) &&
+	       !(hints->op_flags & ~prov->op_flags) &&
+	       !(hints->msg_order & ~prov->msg_order) &&
+	       !(hints->comp_order & ~prov->comp_order) &&
+	       (!hints->tclass || !prov->tclass ||
+		hints->tclass == prov->tclass) &&
+	       kofi_info_within(prov, hints, kofi_info_tx_limits,
+				ARRAY_SIZE(kofi_info_tx_limits));
+}
+
+static bool kofi_info_match_rx(const struct fi_rx_attr *prov,
+			       const struct fi_info *info)
+{
+	const struct fi_rx_attr *hints = info->rx_attr;
+
+	if (!hints)
+		return true;
+	return !(hints->caps & ~prov->caps) &&
+	       !(prov->mode & ~(hints->mode ?: info->mode)) &&
+	       !(hints->op_flags & ~prov->op_flags) &&
+	       !(hints->msg_order & ~prov->msg_order) &&
+	       !(hints->comp_order & ~prov->comp_order) &&
+	       kofi_info_within(prov, hints, kofi_info_rx_limits,
+				ARRAY_SIZE(kofi_info_rx_limits));
+}
+
+/* Number of contexts of an endpoint, or that it shares one */
+static bool kofi_info_match_ctx(size_t hint, size_t max, size_t max_shared)
+{
+	return hint == FI_SHARED_CONTEXT ? max_shared > 0 : hint <= max;
+}
+
+static bool kofi_info_match_ep(const struct fi_info *prov,
+			       const struct fi_info *info)
+{
+	const struct fi_ep_attr *hints = info->ep_attr;
+	const struct fi_ep_attr *attr = prov->ep_attr;
+	const struct fi_domain_attr *dom = prov->domain_attr;
+
+	if (!hints)
+		return true;
+	if ((hints->type && hints->type != attr->type) ||
+	    (hints->protocol && hints->protocol != attr->protocol) ||
+	    hints->protocol_version > attr->protocol_version)
+		return false;
+	if (hints->msg_prefix_size &&
+	    hints->msg_prefix_size < attr->msg_prefix_size)
+		return false;
+	/* A tag format is as wide as its highest bit says. */
+	if (info->caps & FI_TAGGED &&
+	    fls64(hints->mem_tag_format) > fls64(attr->mem_tag_format))
+		return false;
+	if (hints->auth_key_size && hints->auth_key_size != attr->auth_key_size)
+		return false;
+	return kofi_info_match_ctx(hints->tx_ctx_cnt, dom->max_ep_tx_ctx,
+				   dom->max_ep_stx_ctx) &&
+	       kofi_info_match_ctx(hints->rx_ctx_cnt, dom->max_ep_rx_ctx,
+				   dom->max_ep_srx_ctx) &&
+	       kofi_info_within(attr, hints, kofi_info_ep_limits,
+				ARRAY_SIZE(kofi_info_ep_limits));
+}
+
+static bool kofi_info_match_domain(const struct fi_info *prov,
+				   const struct fi_info *info)
+{
+	const struct fi_domain_attr *hints = info->domain_attr;
+	const struct fi_domain_attr *attr = prov->domain_attr;
+	const struct kofi_domain *open;
+
+	if (!hints)
+		return true;
+	if (hints->domain) {
+		open = container_of(hints->domain, struct kofi_domain, domain);
+		if (!kofi_info_match_name(attr->name, open->name))
+			return false;
+	}
+	if (!kofi_info_match_name(attr->name, hints->name))
+		return false;
+	if (hints->threading && kofi_info_thread_level(attr->threading) >
+	    kofi_info_thread_level(hints->threading))
+		return false;
+	if (!kofi_info_match_progress(attr->control_progress,
+				      hints->control_progress) ||
+	    !kofi_info_match_progress(attr->data_progress,
+				      hints->data_progress))
+		return false;
+	if (hints->resource_mgmt == FI_RM_ENABLED &&
+	    attr->resource_mgmt == FI_RM_DISABLED)
+		return false;
+	if (hints->av_type && attr->av_type && hints->av_type != attr->av_type)
+		return false;
+	if (hints->tclass && attr->tclass && hints->tclass != attr->tclass)
+		return false;
+	if (hints->auth_key_size && hints->auth_key_size != attr->auth_key_size)
+		return false;
+	return !(hints->caps & ~attr->caps) &&
+	       !(attr->mode & ~(hints->mode ?: info->mode)) &&
+	       hints->max_group_id <= attr->max_group_id &&
+	       hints->max_cntr_value <= attr->max_cntr_value &&
+	       hints->max_err_cntr_value <= attr->max_err_cntr_value &&
+	       kofi_info_match_mr(prov, info) &&
+	       kofi_info_within(attr, hints, kofi_info_domain_limits,
+				ARRAY_SIZE(kofi_info_domain_limits));
+}
+
+static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
+				   const struct fi_fabric_attr *hints)
+{
+	const struct kofi_fabric *open;
+
+	if (!hints)
+		return true;
+	if (hints->fabric) {
+		open = container_of(hints->fabric, struct kofi_fabric, fabric);
+		if (!kofi_info_match_name(prov->name, open->name) ||
+		    (hints->net && !net_eq(hints->net, open->net)))
+			return false;
+	}
+	return kofi_info_match_name(prov->name, hints->name) &&
+	       kofi_info_match_name(prov->prov_name, hints->prov_name) &&
+	       (!prov->prov_version ||
+		hints->prov_version <= prov->prov_version);
+}
+
+/**
+ * kofi_info_match - does what a provider has satisfy the hints
+ * @prov: what it has: all attribute structures are there, and hold the most
+ *	it can do; op_flags are those it knows
+ * @hints: what was asked for; attribute structures may be missing
+ *
+ * The rules of fi_getinfo(3), fi_endpoint(3), fi_domain(3) and fi_mr(3):
+ * capabilities asked for must be there, where one without directions means all
+ * directions; modes the provider needs must be offered; what is zero in the
+ * hints, or UNSPEC, asks for nothing; limits must not be exceeded. Of the
+ * demands on memory registration only those count that matter for the
+ * capabilities. FI_SOCKADDR matches every kind of sockaddr, FI_SOCKADDR_IP
+ * IPv4 and IPv6. Addresses are not looked at.
+ *
+ * Context: any.
+ * Return: 0 or -ENODATA.
+ */
+int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints)
+{
+	if (!hints)
+		return 0;
+	if (kofi_info_expand(hints->caps) & ~prov->caps ||
+	    prov->mode & ~hints->mode ||
+	    !kofi_info_match_format(prov->addr_format, hints->addr_format) ||
+	    !kofi_info_match_tx(prov->tx_attr, hints) ||
+	    !kofi_info_match_rx(prov->rx_attr, hints) ||
+	    !kofi_info_match_ep(prov, hints) ||
+	    !kofi_info_match_domain(prov, hints) ||
+	    !kofi_info_match_fabric(prov->fabric_attr, hints->fabric_attr))
+		return -ENODATA;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_info_match);
+
+static u64 kofi_info_grant_caps(u64 prov, u64 hints)
+{
+	if (!hints)
+		return prov;
+	return prov & (kofi_info_expand(hints) | KOFI_CAPS_SECONDARY);
+}
+
+static int kofi_info_grant_ep(struct fi_ep_attr *attr,
+			      const struct fi_ep_attr *hints)
+{
+	if (!hints)
+		return 0;
+	if (hints->tx_ctx_cnt)
+		attr->tx_ctx_cnt = hints->tx_ctx_cnt;
+	if (hints->rx_ctx_cnt)
+		attr->rx_ctx_cnt = hints->rx_ctx_cnt;
+	if (!hints->auth_key_size)
+		return 0;
+	kfree(attr->auth_key);
+	attr->auth_key_size = hints->auth_key_size;
+	return kofi_info_dup_bytes((void **)&attr->auth_key, hints->auth_key,
+				   hints->auth_key_size);
+}
+
+static int kofi_info_grant_domain(struct fi_domain_attr *attr,
+				  const struct fi_domain_attr *hints)
+{
+	if (!hints)
+		return 0;
+	attr->domain = hints->domain;
+	if (hints->threading)
+		attr->threading = hints->threading;
+	if (hints->control_progress)
+		attr->control_progress = hints->control_progress;
+	if (hints->data_progress)
+		attr->data_progress = hints->data_progress;
+	if (hints->resource_mgmt)
+		attr->resource_mgmt = hints->resource_mgmt;
+	if (hints->av_type)
+		attr->av_type = hints->av_type;
+	if (hints->tclass)
+		attr->tclass = hints->tclass;
+	if (hints->mr_cnt)
+		attr->mr_cnt = hints->mr_cnt;
+	if (!hints->auth_key_size)
+		return 0;
+	kfree(attr->auth_key);
+	attr->auth_key_size = hints->auth_key_size;
+	return kofi_info_dup_bytes((void **)&attr->auth_key, hints->auth_key,
+				   hints->auth_key_size);
+}
+
+/**
+ * kofi_info_grant - the answer to hints that match
+ * @prov: what the provider has, as for kofi_info_match()
+ * @hints: the hints
+ *
+ * A copy of @prov, with primary capabilities only as far as asked for (all if
+ * none were), secondary ones in any case; op_flags as asked for; the sizes of
+ * queues, numbers of contexts, models of threading and progress and so on as
+ * asked for, where they were; and of the demands on memory registration those
+ * that matter. Addresses are the provider's to fill in.
+ *
+ * Context: process, may sleep.
+ * Return: the info, to be freed with fi_freeinfo(), or NULL without memory.
+ */
+struct fi_info *kofi_info_grant(const struct fi_info *prov,
+				const struct fi_info *hints)
+{
+	const struct fi_tx_attr *tx = hints ? hints->tx_attr : NULL;
+	const struct fi_rx_attr *rx = hints ? hints->rx_attr : NULL;
+	struct fi_info *info = fi_dupinfo(prov);
+
+	if (!info)
+		return NULL;
+	info->caps = kofi_info_grant_caps(prov->caps, hints ? hints->caps : 0);
+	info->tx_attr->caps &= kofi_info_grant_caps(info->caps,
+						    tx ? tx->caps : 0);
+	info->rx_attr->caps &= kofi_info_grant_caps(info->caps,
+						    rx ? rx->caps : 0);
+	info->tx_attr->op_flags = tx ? tx->op_flags : 0;
+	info->rx_attr->op_flags = rx ? rx->op_flags : 0;
+	info->domain_attr->mr_mode =
+		kofi_info_mr_needed(info->caps, prov->domain_attr->mr_mode);
+	if (tx && tx->size)
+		info->tx_attr->size = tx->size;
+	if (tx && tx->tclass)
+		info->tx_attr->tclass = tx->tclass;
+	if (rx && rx->size)
+		info->rx_attr->size = rx->size;
+	if (!hints)
+		return info;
+	if (kofi_info_grant_ep(info->ep_attr, hints->ep_attr) ||
+	    kofi_info_grant_domain(info->domain_attr, hints->domain_attr))
+		goto free;
+	if (hints->fabric_attr)
+		info->fabric_attr->fabric = hints->fabric_attr->fabric;
+	return info;
+
+free:
+	fi_freeinfo(info);
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(kofi_info_grant);
+
+/* --------------------------------------------------------------- addresses */
+
+static int kofi_info_family(u32 format)
+{
+	switch (format) {
+	case FI_SOCKADDR_IN:
+		return AF_INET;
+	case FI_SOCKADDR_IN6:
+		return AF_INET6;
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IP:
+		return AF_UNSPEC;
+	default:
+		return -ENODATA;
+	}
+}
+
+static void kofi_info_set_port(struct sockaddr_storage *ss, u16 port)
+{
+	if (ss->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)ss)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)ss)->sin_port = htons(port);
+}
+
+/* Without a node: any address of ours, or ourselves as the peer */
+static void kofi_info_no_node(int family, bool source,
+			      struct sockaddr_storage *ss)
+{
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)ss;
+	struct sockaddr_in *sin = (struct sockaddr_in *)ss;
+
+	ss->ss_family = family ?: AF_INET;
+	if (family == AF_INET6)
+		sin6->sin6_addr = source ? in6addr_any : in6addr_loopback;
+	else
+		sin->sin_addr.s_addr = htonl(source ? INADDR_ANY :
+					     INADDR_LOOPBACK);
+}
+
+static int kofi_info_copy_addr(struct sockaddr_storage *to, const void *addr,
+			       size_t len)
+{
+	const struct sockaddr *sa = addr;
+
+	if (!addr)
+		return 0;
+	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
+		return -ENODATA;
+	memcpy(to, addr, min(len, sizeof(*to)));
+	return 0;
+}
+
+/**
+ * kofi_info_resolve - IP addresses of both sides
+ * @node: as given to fi_getinfo()
+ * @service: as given to fi_getinfo()
+ * @flags: as given to fi_getinfo()
+ * @hints: as given to kofi_provider.getinfo
+ * @src: where the local address goes; its family is AF_UNSPEC if none was given
+ * @dest: where the peer's goes; the same
+ *
+ * With FI_SOURCE, @node and @service are the local side, and a missing @node
+ * is the wildcard address. Without, they are the peer, and a missing @node is
+ * the loopback address. The other side, or both if there is neither @node nor
+ * @service, comes from the hints. See fi_getinfo(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENODATA if @node is no numeric address, or of another family
+ * than the hints ask for, or the hints' addresses are not IP; -EINVAL if
+ * @service is no port number, or the two sides are of different families.
+ */
+int kofi_info_resolve(const char *node, const char *service, u64 flags,
+		      const struct fi_info *hints,
+		      struct sockaddr_storage *src,
+		      struct sockaddr_storage *dest)
+{
+	bool source = flags & FI_SOURCE;
+	struct sockaddr_storage *given = source ? src : dest;
+	int family = kofi_info_family(hints->addr_format);
+	u16 port = 0;
+	int ret;
+
+	memset(src, 0, sizeof(*src));
+	memset(dest, 0, sizeof(*dest));
+	if (family < 0)
+		return family;
+	if (service && kstrtou16(service, 10, &port))
+		return -EINVAL;
+
+	if (node) {
+		if (inet_pton_with_scope(hints->fabric_attr->net, family, node,
+					 NULL, given))
+			return -ENODATA;
+	} else if (service) {
+		kofi_info_no_node(family, source, given);
+	}
+	if (node || service)
+		kofi_info_set_port(given, port);
+	if (given != src || !(node || service)) {
+		ret = kofi_info_copy_addr(src, hints->src_addr,
+					  hints->src_addrlen);
+		if (ret)
+			return ret;
+	}
+	if (given != dest || !(node || service)) {
+		ret = kofi_info_copy_addr(dest, hints->dest_addr,
+					  hints->dest_addrlen);
+		if (ret)
+			return ret;
+	}
+	if (src->ss_family && dest->ss_family &&
+	    src->ss_family != dest->ss_family)
+		return -EINVAL;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_info_resolve);

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Providers: who is registered, in which order they are asked, how their
+ * modules are loaded, and the tables of operations their objects point to.
+ *
+ * A registered provider belongs to its module. Whoever calls into one holds a
+ * reference to the module, taken here while the list is locked, and no lock:
+ * kofi_provider_get() and kofi_provider_next() hand out such references. As
+ * modules deregister when they exit, a provider that is referenced stays on
+ * the list, so a walk needs no copy of it.
+ *
+ * Op tables: providers have const tables with empty slots. Objects point to a
+ * copy whose empty slots return -ENOSYS, so that no call has to test a slot.
+ * There is one copy per provider and table, made when the first object needs
+ * it and freed with the provider.
+ */
+#include <linux/kmod.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include <kunit/visibility.h>
+
+#include "internal.h"
+
+static char *kofi_provider_filter;
+module_param_named(provider, kofi_provider_filter, charp, 0444);
+MODULE_PARM_DESC(provider,
+		 "Providers that may be used, separated by commas; with ^ in front, those that may not (default: all)");
+
+/* What discovery tries to load while nobody is registered, best first */
+static const char *const kofi_provider_known[] = { "verbs", "sock" };
+
+static LIST_HEAD(kofi_providers);	/* by priority, then age */
+static DEFINE_MUTEX(kofi_provider_mutex);
+
+/**
+ * struct kofi_ops_copy - a filled table of operations
+ * @node: on the provider's list
+ * @source: the provider's own table
+ * @defaults: what its empty slots were filled with
+ * @table: the copy: its size, then the slots
+ */
+struct kofi_ops_copy {
+	struct list_head	node;
+	const void		*source;
+	const void		*defaults;
+	unsigned long		table[];
+};
+
+static DEFINE_SPINLOCK(kofi_ops_lock);	/* all lists of copies */
+static LIST_HEAD(kofi_ops_core);	/* copies of the core's own tables */
+
+static bool kofi_provider_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+	size_t n;
+
+	for (;; list += n + 1) {
+		n = strcspn(list, ",");
+		if (n == len && !memcmp(list, name, n))
+			return true;
+		if (!list[n])
+			return false;
+	}
+}
+
+VISIBLE_IF_KUNIT bool kofi_provider_allows(const char *filter, const char *name)
+{
+	if (!filter || !*filter)
+		return true;
+	if (*filter == '^')
+		return !kofi_provider_listed(filter + 1, name);
+	return kofi_provider_listed(filter, name);
+}
+EXPORT_SYMBOL_IF_KUNIT(kofi_provider_allows);
+
+/*
+ * Loading a module reads a file system, which may wait for the caller if it
+ * is the one that makes memory free.
+ */
+static void kofi_provider_load(const char *name)
+{
+	if (current_gfp_context(GFP_KERNEL) != GFP_KERNEL ||
+	    current->flags & PF_MEMALLOC)
+		return;
+	if (kofi_provider_allows(kofi_provider_filter, name))
+		request_module("kofi-prov-%s", name);
+}
+
+static struct kofi_provider *kofi_provider_find(const char *name)
+{
+	struct kofi_provider *prov;
+
+	mutex_lock(&kofi_provider_mutex);
+	list_for_each_entry(prov, &kofi_providers, node) {
+		if (!strcmp(prov->name, name) &&
+		    kofi_provider_allows(kofi_provider_filter, name) &&
+		    try_module_get(prov->owner))
+			goto unlock;
+	}
+	prov = NULL;
+unlock:
+	mutex_unlock(&kofi_provider_mutex);
+	return prov;
+}
+
+/**
+ * kofi_provider_get - find a provider by name, loading its module if need be
+ * @name: the name
+ *
+ * Context: process, may sleep. Loads nothing where the task must not start
+ * file I/O.
+ * Return: the provider with a reference to its module, given back with
+ * kofi_provider_put(); NULL if there is none.
+ */
+struct kofi_provider *kofi_provider_get(const char *name)
+{
+	struct kofi_provider *prov = kofi_provider_find(name);
+
+	if (prov)
+		return prov;
+	kofi_provider_load(name);
+	return kofi_provider_find(name);
+}
+
+void kofi_provider_put(struct kofi_provider *prov)
+{
+	module_put(prov->owner);
+}
+
+/**
+ * kofi_provider_next - walk over the providers, best first
+ * @prov: the one before, whose reference is given back, or NULL to begin
+ *
+ * Context: process, may sleep.
+ * Return: the next one with a reference to its module, NULL at the end.
+ */
+struct kofi_provider *kofi_provider_next(struct kofi_provider *prov)
+{
+	struct kofi_provider *next;
+
+	mutex_lock(&kofi_provider_mutex);
+	next = list_prepare_entry(prov, &kofi_providers, node);
+	list_for_each_entry_continue(next, &kofi_providers, node) {
+		if (kofi_provider_allows(kofi_provider_filter, next->name) &&
+		    try_module_get(next->owner))
+			goto unlock;
+	}
+	next = NULL;
+unlock:
+	mutex_unlock(&kofi_provider_mutex);
+	if (prov)
+		kofi_provider_put(prov);
+	return next;
+}
+
+/**
+ * kofi_provider_load_known - load the known providers if nobody is registered
+ *
+ * Context: process, may sleep.
+ */
+void kofi_provider_load_known(void)
+{
+	bool none;
+	int i;
+
+	mutex_lock(&kofi_provider_mutex);
+	none = list_empty(&kofi_providers);
+	mutex_unlock(&kofi_provider_mutex);
+	if (!none)
+		return;
+	for (i = 0; i < ARRAY_SIZE(kofi_provider_known); i++)
+		kofi_provider_load(kofi_provider_known[i]);
+}
+
+static void kofi_ops_free(struct list_head *copies)
+{
+	struct kofi_ops_copy *copy, *next;
+
+	list_for_each_entry_safe(copy, next, copies, node)
+		kfree(copy);
+	INIT_LIST_HEAD(copies);
+}
+
+/**
+ * kofi_provider_register - offer a provider to consumers
+ * @version: FI_VERSION() of the API @prov was built for
+ * @prov: the provider; it and its name stay in place until
+ *	kofi_provider_deregister()
+ *
+ * Calls of consumers may come before this function has returned. A module
+ * therefore registers as the last step of its initialisation.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL if @prov is incomplete; -ENOSYS if it was built for
+ * another major or a newer minor version; -EEXIST if the name is taken.
+ */
+int kofi_provider_register(u32 version, struct kofi_provider *prov)
+{
+	struct kofi_provider *pos;
+	struct list_head *at = &kofi_providers;
+	int ret = 0;
+
+	if (!prov || !prov->name || !*prov->name ||
+	    strlen(prov->name) >= FI_NAME_MAX || strchr(prov->name, ',') ||
+	    !prov->getinfo || !prov->fabric)
+		return -EINVAL;
+	if (FI_MAJOR(version) != FI_MAJOR_VERSION ||
+	    FI_MINOR(version) > FI_MINOR_VERSION)
+		return -ENOSYS;
+
+	mutex_lock(&kofi_provider_mutex);
+	list_for_each_entry(pos, &kofi_providers, node) {
+		if (!strcmp(pos->name, prov->name)) {
+			ret = -EEXIST;
+			goto unlock;
+		}
+		if (pos->priority <= prov->priority)
+			at = &pos->node;
+	}
+	INIT_LIST_HEAD(&prov->ops);
+	list_add(&prov->node, at);
+unlock:
+	mutex_unlock(&kofi_provider_mutex);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_provider_register);
+
+/**
+ * kofi_provider_deregister - withdraw a provider
+ * @prov: a registered provider
+ *
+ * To be called when the provider's module exits: open objects and running
+ * calls hold references to the module, so there are none then.
+ *
+ * Context: process, may sleep.
+ */
+void kofi_provider_deregister(struct kofi_provider *prov)
+{
+	mutex_lock(&kofi_provider_mutex);
+	list_del(&prov->node);
+	mutex_unlock(&kofi_provider_mutex);
+	kofi_ops_free(&prov->ops);
+}
+EXPORT_SYMBOL_GPL(kofi_provider_deregister);
+
+/**
+ * kofi_provider_stop - free what the core's own objects left, at module exit
+ */
+void kofi_provider_stop(void)
+{
+	kofi_ops_free(&kofi_ops_core);
+}
+
+static const void *kofi_ops_find(const struct list_head *copies,
+				 const void *ops, const void *defaults)
+{
+	const struct kofi_ops_copy *copy;
+
+	list_for_each_entry(copy, copies, node) {
+		if (copy->source == ops && copy->defaults == defaults)
+			return copy->table;
+	}
+	return NULL;
+}
+
+/**
+ * kofi_ops_fill - the complete form of a table of operations
+ * @prov: whose table it is, NULL for the core's own
+ * @ops: a table: its size in bytes, then function pointers; what lies beyond
+ *	the size counts as empty. NULL is a table without operations.
+ * @defaults: table of the same type that says what empty slots become
+ * @size: sizeof() of the type
+ *
+ * Both tables must be static objects.
+ *
+ * Context: process, may sleep.
+ * Return: the table, which lives as long as @prov; ERR_PTR(-EINVAL) if the
+ * size of @ops has not been set, ERR_PTR(-ENOMEM).
+ */
+const void *kofi_ops_fill(struct kofi_provider *prov, const void *ops,
+			  const void *defaults, size_t size)
+{
+	struct list_head *copies = prov ? &prov->ops : &kofi_ops_core;
+	const size_t slots = size / sizeof(unsigned long);
+	const unsigned long *from = ops;
+	const unsigned long *none = defaults;
+	struct kofi_ops_copy *copy;
+	const void *found;
+	size_t have, i;
+
+	if (!ops)
+		return defaults;
+	spin_lock(&kofi_ops_lock);
+	found = kofi_ops_find(copies, ops, defaults);
+	spin_unlock(&kofi_ops_lock);
+	if (found)
+		return found;
+
+	have = from[0] / sizeof(unsigned long);
+	if (!have)
+		return ERR_PTR(-EINVAL);
+	copy = kzalloc(struct_size(copy, table, slots), GFP_KERNEL);
+	if (!copy)
+		return ERR_PTR(-ENOMEM);
+	copy->source = ops;
+	copy->defaults = defaults;
+	copy->table[0] = size;
+	for (i = 1; i < slots; i++)
+		copy->table[i] = i < have && from[i] ? from[i] : none[i];
+
+	spin_lock(&kofi_ops_lock);
+	found = kofi_ops_find(copies, ops, defaults);
+	if (!found) {
+		list_add(&copy->node, copies);
+		found = copy->table;
+		copy = NULL;
+	}
+	spin_unlock(&kofi_ops_lock);
+	kfree(copy);
+	return found;
+}
+EXPORT_SYMBOL_IF_KUNIT(kofi_ops_fill);
