@@ -33,24 +33,27 @@ else
 endif
 ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
 
-.PHONY: all modules tools sync modules_install check kunit test demo soak \
+.PHONY: all modules built tools modules_install check kunit test demo soak \
 	shell prereq clean distclean help
 
 all: modules tools
 
-sync:
+# One build at a time in a copy, also if two makes are at work here.
+modules: prereq-build
+	@mkdir -p build && flock $(COPY).lock $(MAKE) built
+
+built:
 	@mkdir -p $(COPY)
 	@rsync -rlpcR --delete --delete-excluded $(BUILT:%=--filter='P %') \
 		--exclude='__pycache__' $(BUILT:%=--exclude='%') \
 		$(SOURCES) $(COPY)/
-
-# KFLAGS are further arguments of the kernel's make.
-JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
-modules: prereq-build sync
 	@k=$(kdir) && [ -n "$$k" ] && \
 	$(MAKE) $(JOBS) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) $(KFLAGS) modules
 
 modules_install: modules
+	@if [ -z "$(KDIR)$(INSTALL_MOD_PATH)" ]; then \
+		echo 'modules_install: for which kernel? Give KDIR=, or' \
+			'INSTALL_MOD_PATH= for a folder.' >&2; exit 2; fi
 	@k=$(kdir) && [ -n "$$k" ] && \
 	$(MAKE) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) \
 		INSTALL_MOD_DIR=updates/kofi modules_install

@@ -216,10 +216,9 @@ kmemleak() {
 	[ -n "$(head -c 1 $vm_leak)" ] || return 0
 	sleep 6 && echo scan >$vm_leak
 	[ -n "$(head -c 1 $vm_leak)" ] || return 0
-	cat $vm_leak
-	cat $vm_leak >/dev/console
-	echo "symbols of our modules, for the addresses above:"
-	cat /tmp/.symbols >/dev/console
+	echo "$(grep -c '^unreferenced' $vm_leak) objects; the result 'console' has them"
+	# there, with names for addresses in what is unloaded by now
+	cat $vm_leak /tmp/.symbols >/dev/console
 	return 1
 }
 
@@ -244,7 +243,7 @@ vm_finish() {
 		fail script "the script ended with status $vm_rc"
 	fi
 	if [ "$VM_LEAKS" = 1 ]; then
-		grep -F '[' /proc/kallsyms | grep -F "$(ours)" >/tmp/.symbols
+		grep ' [tT] .*\[' /proc/kallsyms | grep -F "$(ours)" >/tmp/.symbols
 		step unload unload_all
 		if [ -w $vm_leak ]; then step kmemleak kmemleak; fi
 	fi

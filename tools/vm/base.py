@@ -113,19 +113,20 @@ def digest(*parts):
 
 
 @contextlib.contextmanager
-def lock(name):
-    """Held by one process on this cache; the kernel frees it if we die."""
+def lock(name, where=CACHE):
+    """Held by one process at a time; the kernel frees it if we die."""
     try:
-        CACHE.mkdir(parents=True, exist_ok=True)
-        handle = open(CACHE / f".lock-{name}", "w")
+        where.mkdir(parents=True, exist_ok=True)
+        handle = open(where / f".lock-{name}", "w")
     except OSError as e:
-        raise Fail(f"the cache folder {CACHE} cannot be written "
-                   f"({e.strerror}); set KOFI_CACHE to another") from None
+        raise Fail(f"the folder {where} cannot be written ({e.strerror})"
+                   + ("; set KOFI_CACHE to another" if where == CACHE else "")
+                   ) from None
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"    waiting for another run that prepares {name} in {CACHE}")
+            say(f"    waiting for another run that is at {name} in {where}")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

@@ -8,6 +8,7 @@ started them and are ended by their process id; cables are sockets in the
 file system, so no packet is seen by the host's network.
 """
 
+import atexit
 import json
 import os
 import pathlib
@@ -61,6 +62,17 @@ def accelerator(kernel, image):
 
 # --- machines --------------------------------------------------------------
 
+running = set()     # what must be ended if this process is
+
+
+def end_all():
+    """End every machine of this process, whatever it is doing."""
+    for m in list(running):
+        m.kill()
+
+
+atexit.register(end_all)
+
 class Machine:
     """Common to both kinds. on_ctl(machine, line) is called for each line of
     the second channel, in a thread of the machine's own."""
@@ -82,6 +94,7 @@ class Machine:
         self.proc = subprocess.Popen(
             [str(c) for c in cmd], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kw)
+        running.add(self)
         self._thread(self._console)
 
     def _thread(self, what):
@@ -149,6 +162,7 @@ class Machine:
             self._signal(signal.SIGKILL)
         if self.proc:
             self.proc.wait()
+        running.discard(self)
         for t in self.threads:
             t.join(5)
         if self.ctl:

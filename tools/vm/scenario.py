@@ -22,7 +22,6 @@ scripts can say.
 """
 
 import pathlib
-import shlex
 import shutil
 import tempfile
 import threading
@@ -30,8 +29,8 @@ import time
 
 import image
 import machine
-from base import BUILD, REPORT, TOP, Fail, clock, say
-from report import splats
+from base import BUILD, REPORT, TOP, Fail, lock, say
+from report import named, splats
 
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
@@ -251,6 +250,10 @@ class Run:
             say(f"{m.name}| {line}" if len(self.s.scripts) > 1 else line)
 
     def __call__(self):
+        with lock(self.name, BUILD / "vm"):
+            return self.locked()
+
+    def locked(self):
         work = BUILD / "vm" / self.name
         vm = work / "vm"
         image.payload(vm, self.kernel, self.s.files, ["virtio_net",
@@ -313,6 +316,7 @@ class Run:
         """The line about a machine's console and end."""
         lines = m.log.read_text(errors="replace").splitlines() \
             if m.log.exists() else []
+        lines = named(lines)
         why = []
         for excerpt in splats(lines, self.s.allow):
             why += ["the kernel complained:", *excerpt]
