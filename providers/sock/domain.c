@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fabrics and domains. A fabric is an IP network in a network namespace, a
+ * domain one of its devices.
+ *
+ * TCP does not notice that a device goes away, so a notifier does: when the
+ * device of a domain is taken down or unregistered, the domain's consumer gets
+ * FI_NOTIFY and its endpoints end with ENETDOWN. A domain whose device is gone
+ * stays until it is closed, but opens no endpoints.
+ */
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+
+#include "sock.h"
+
+DEFINE_MUTEX(sock_dom_mutex);
+static LIST_HEAD(sock_doms);
+
+static int sock_domain_close(struct fi_fid *fid)
+{
+	struct sock_domain *dom = container_of(fid, struct sock_domain,
+					       base.domain.fid);
+
+	mutex_lock(&sock_dom_mutex);
+	list_del(&dom->node);
+	mutex_unlock(&sock_dom_mutex);
+	kofi_domain_exit(&dom->base);
+	kfree(dom);
+	return 0;
+}
+
+static const struct fi_ops sock_domain_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= sock_domain_close,
+};
+
+static const struct fi_ops_domain sock_domain_ops = {
+	.size		= sizeof(struct fi_ops_domain),
+	.endpoint	= sock_endpoint,
+};
+
+/* fi_domain() */
+static int sock_domain(struct fid_fabric *fabric, struct fi_info *info,
+		       struct fid_domain **fid, void *context)
+{
+	struct kofi_fabric *base = container_of(fabric, struct kofi_fabric,
+						fabric);
+	struct sock_domain *dom;
+	struct net_device *dev;
+	int err;
+
+	if (!info->domain_attr->name)
+		return -EINVAL;
+	dom = kzalloc(sizeof(*dom), GFP_KERNEL);
+	if (!dom)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&dom->eps);
+
+	err = kofi_domain_init(&dom->base, fabric, info, &sock_domain_fid_ops,
+			       &sock_domain_ops, context);
+	if (err)
+		goto free;
+
+	/* the notifier runs under the same mutex: it sees us, or we see it */
+	mutex_lock(&sock_dom_mutex);
+	rcu_read_lock();
+	dev = dev_get_by_name_rcu(base->net, info->domain_attr->name);
+	if (dev) {
+		dom->ifindex = dev->ifindex;
+		dom->base.node = dev->dev.parent ? dev_to_node(dev->dev.parent)
+						 : NUMA_NO_NODE;
+	}
+	rcu_read_unlock();
+	if (dev)
+		list_add_tail(&dom->node, &sock_doms);
+	mutex_unlock(&sock_dom_mutex);
+	if (!dev) {
+		err = -ENODEV;
+		goto exit;
+	}
+	*fid = &dom->base.domain;
+	return 0;
+
+exit:
+	kofi_domain_exit(&dom->base);
+free:
+	kfree(dom);
+	return err;
+}
+
+static int sock_fabric_close(struct fi_fid *fid)
+{
+	struct kofi_fabric *fabric = container_of(fid, struct kofi_fabric,
+						  fabric.fid);
+
+	kofi_fabric_exit(fabric);
+	kfree(fabric);
+	return 0;
+}
+
+static const struct fi_ops sock_fabric_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= sock_fabric_close,
+};
+
+static const struct fi_ops_fabric sock_fabric_ops = {
+	.size		= sizeof(struct fi_ops_fabric),
+	.domain		= sock_domain,
+	.passive_ep	= sock_passive_ep,
+};
+
+/* fi_fabric() */
+int sock_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
+		void *context)
+{
+	struct kofi_fabric *fabric;
+	int err;
+
+	fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
+	if (!fabric)
+		return -ENOMEM;
+	err = kofi_fabric_init(fabric, &sock_provider, attr,
+			       &sock_fabric_fid_ops, &sock_fabric_ops, context);
+	if (err) {
+		kfree(fabric);
+		return err;
+	}
+	*fid = &fabric->fabric;
+	return 0;
+}
+
+/* --------------------------------------------------------------- notifier */
+
+static void sock_domain_lost(struct sock_domain *dom)
+{
+	struct sock_ep *ep;
+
+	lockdep_assert_held(&sock_dom_mutex);
+
+	list_for_each_entry(ep, &dom->eps, domain_node)
+		sock_ep_kill(ep, ENETDOWN);
+	kofi_domain_notify(&dom->base, ENETDOWN);
+}
+
+static int sock_domain_event(struct notifier_block *nb, unsigned long event,
+			     void *ptr)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct sock_domain *dom;
+
+	if (event != NETDEV_DOWN && event != NETDEV_UNREGISTER)
+		return NOTIFY_DONE;
+
+	mutex_lock(&sock_dom_mutex);
+	list_for_each_entry(dom, &sock_doms, node)
+		if (dom->ifindex == dev->ifindex &&
+		    net_eq(dom->base.fabric->net, dev_net(dev)))
+			sock_domain_lost(dom);
+	mutex_unlock(&sock_dom_mutex);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block sock_domain_nb = {
+	.notifier_call = sock_domain_event,
+};
+
+int sock_domain_init(void)
+{
+	return register_netdevice_notifier(&sock_domain_nb);
+}
+
+void sock_domain_exit(void)
+{
+	unregister_netdevice_notifier(&sock_domain_nb);
+}

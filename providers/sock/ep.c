@@ -1,0 +1,691 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Endpoints: life, socket callbacks, and who runs when.
+ *
+ * An endpoint gets its socket once, by connecting or by taking over a
+ * connection request, and keeps it until it is freed; so a post may look at
+ * the socket at any time. Three things run the stream: the socket's callbacks,
+ * the softirq item, and the work item. All do it with the socket locked.
+ *
+ * The end of a stream is always the same. Whoever finds a reason writes it
+ * into ep->dead, once, and queues the work item. That locks the socket,
+ * completes everything, reports the event, and only then resets or shuts the
+ * connection down. Close and drain do the same in their own context. Nothing
+ * waits for the network.
+ *
+ * A peer that no longer answers is found by TCP's keepalive while the
+ * connection is idle, and by our own look at the time of its last
+ * acknowledgement while data is out. TCP_USER_TIMEOUT is not used: it would
+ * end connections whose peer answers but has its window closed.
+ */
+#include <linux/slab.h>
+#include <linux/sched/mm.h>
+#include <net/tcp.h>
+#include <trace/events/sock.h>
+
+#include "sock.h"
+#include "sock_trace.h"
+
+/* Bytes per call of the sender in the work item, and its share of time */
+#define SOCK_EP_CHUNK	SZ_64K
+#define SOCK_EP_SLICE	NSEC_PER_MSEC
+
+/**
+ * sock_ep_kill - the stream must end
+ * @ep: the endpoint
+ * @err: why, a positive error code; ESHUTDOWN if the peer has closed
+ *
+ * The work item does the rest.
+ *
+ * Context: any.
+ */
+void sock_ep_kill(struct sock_ep *ep, int err)
+{
+	if (!cmpxchg(&ep->dead, 0, err))
+		queue_work(sock_wq, &ep->work);
+}
+
+/* ------------------------------------------------------- socket callbacks */
+
+/*
+ * All four are called with the socket locked, which is also what sock_ep_detach
+ * has when it takes them away: sk_user_data is valid.
+ */
+
+static void sock_ep_data_ready(struct sock *sk)
+{
+	struct sock_ep *ep = sk->sk_user_data;
+
+	trace_sk_data_ready(sk);
+	if (ep->phase != SOCK_EP_DATA) {
+		queue_work(sock_wq, &ep->work);
+		return;
+	}
+	if (sock_rx_run(ep))
+		queue_work(sock_wq, &ep->work);
+	if (READ_ONCE(ep->tx_owed)) {
+		sock_stat_inc(ep, tx_inline);
+		if (sock_tx_run(ep, sock_inline_max))
+			queue_work(sock_wq, &ep->work);
+	}
+}
+
+static void sock_ep_write_space(struct sock *sk)
+{
+	struct sock_ep *ep = sk->sk_user_data;
+
+	if (!sk_stream_is_writeable(sk))
+		return;
+	clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+	sock_tx_space(ep);
+}
+
+static void sock_ep_state_change(struct sock *sk)
+{
+	struct sock_ep *ep = sk->sk_user_data;
+
+	if (ep->phase != SOCK_EP_DATA) {
+		queue_work(sock_wq, &ep->work);
+		return;
+	}
+	if (sk->sk_state == TCP_CLOSE)
+		sock_ep_kill(ep, sk->sk_err ? : ECONNRESET);
+	else if (sock_rx_run(ep))
+		queue_work(sock_wq, &ep->work);
+}
+
+static void sock_ep_error_report(struct sock *sk)
+{
+	struct sock_ep *ep = sk->sk_user_data;
+
+	if (ep->phase == SOCK_EP_DATA && sk->sk_err)
+		sock_ep_kill(ep, sk->sk_err);
+	else
+		queue_work(sock_wq, &ep->work);
+}
+
+/**
+ * sock_ep_attach - make a socket the endpoint's
+ * @ep: the endpoint, which has none
+ * @sock: the socket; events before now may have been missed
+ * @phase: enum sock_ep_phase
+ *
+ * Context: process, may sleep; cm_mutex held.
+ */
+void sock_ep_attach(struct sock_ep *ep, struct socket *sock, int phase)
+{
+	struct sock *sk = sock->sk;
+
+	lock_sock(sk);
+	write_lock_bh(&sk->sk_callback_lock);
+	ep->saved = (struct sock_cbs) {
+		.data_ready = sk->sk_data_ready,
+		.write_space = sk->sk_write_space,
+		.state_change = sk->sk_state_change,
+		.error_report = sk->sk_error_report,
+	};
+	sk->sk_user_data = ep;
+	sk->sk_data_ready = sock_ep_data_ready;
+	sk->sk_write_space = sock_ep_write_space;
+	sk->sk_state_change = sock_ep_state_change;
+	sk->sk_error_report = sock_ep_error_report;
+	write_unlock_bh(&sk->sk_callback_lock);
+	ep->phase = phase;
+	WRITE_ONCE(ep->sock, sock);
+	if (READ_ONCE(ep->dead))
+		queue_work(sock_wq, &ep->work);
+	release_sock(sk);
+}
+
+/**
+ * sock_ep_detach - take our callbacks off the socket
+ * @ep: the endpoint
+ *
+ * Context: process, may sleep.
+ */
+void sock_ep_detach(struct sock_ep *ep)
+{
+	struct sock *sk = ep->sock->sk;
+
+	lock_sock(sk);
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_data_ready = ep->saved.data_ready;
+	sk->sk_write_space = ep->saved.write_space;
+	sk->sk_state_change = ep->saved.state_change;
+	sk->sk_error_report = ep->saved.error_report;
+	sk->sk_user_data = NULL;
+	write_unlock_bh(&sk->sk_callback_lock);
+	release_sock(sk);
+}
+
+/* ------------------------------------------------------ the softirq item */
+
+static int sock_ep_poll(struct irq_poll *iop, int weight)
+{
+	struct sock_ep *ep = container_of(iop, struct sock_ep, poll);
+	struct sock *sk = ep->sock->sk;
+	bool more;
+
+	/*
+	 * Complete first: what is scheduled from now on runs again, so nothing
+	 * is lost. in_poll tells sock_ep_close() that we still run.
+	 */
+	atomic_inc(&ep->in_poll);
+	irq_poll_complete(iop);
+
+	bh_lock_sock(sk);
+	if (sock_owned_by_user(sk)) {
+		more = true;
+	} else {
+		more = sock_rx_run(ep);
+		sock_stat_inc(ep, tx_inline);
+		more |= sock_tx_run(ep, sock_inline_max);
+	}
+	bh_unlock_sock(sk);
+	if (more)
+		queue_work(sock_wq, &ep->work);
+
+	if (atomic_dec_and_test(&ep->in_poll))
+		wake_up_var(&ep->in_poll);
+	return 0;
+}
+
+/**
+ * sock_ep_softirq - have the stream run in softirq context
+ * @ep: a connected endpoint
+ *
+ * Context: any.
+ */
+void sock_ep_softirq(struct sock_ep *ep)
+{
+	if (in_hardirq() || irqs_disabled()) {
+		irq_poll_sched(&ep->poll);
+		return;
+	}
+	/* otherwise raising it wakes ksoftirqd */
+	local_bh_disable();
+	irq_poll_sched(&ep->poll);
+	local_bh_enable();
+}
+
+/* ----------------------------------------------------------- the work item */
+
+/*
+ * Complete everything and report the end. Returns whether the connection must
+ * be reset; the caller does that, or shuts it down, when it has unlocked.
+ */
+static bool sock_ep_end(struct sock_ep *ep)
+{
+	int phase = ep->phase, err = READ_ONCE(ep->dead);
+
+	trace_kofi_sock_cm(ep->base.obj.id, "end", err);
+	ep->phase = SOCK_EP_DEAD;
+	sock_tx_flush(ep);
+	sock_rx_flush(ep);
+
+	if (phase == SOCK_EP_DATA)
+		kofi_ep_disconnected(&ep->base);
+	else if (phase != SOCK_EP_ASKED)
+		kofi_ep_connect_failed(&ep->base, err, err, NULL, 0);
+
+	return (err != ESHUTDOWN && err != ECANCELED) ||
+	       test_bit(SOCK_EP_HALF_SENT, &ep->flags);
+}
+
+static void sock_ep_hang_up(struct sock_ep *ep, bool reset)
+{
+	if (reset)
+		sock_socket_abort(ep->sock);
+	else
+		kernel_sock_shutdown(ep->sock, SHUT_RDWR);
+}
+
+/* Both directions, for as long as the time slice lasts. */
+static bool sock_ep_stream(struct sock_ep *ep)
+{
+	struct sock *sk = ep->sock->sk;
+	bool more_rx, more_tx;
+	u64 end;
+
+	/* process context: memory may be waited for */
+	sk->sk_allocation = GFP_NOIO | __GFP_NOWARN;
+	more_rx = sock_rx_run(ep);
+	sock_stat_inc(ep, tx_work);
+	end = ktime_get_ns() + SOCK_EP_SLICE;
+	do {
+		more_tx = sock_tx_run(ep, SOCK_EP_CHUNK);
+	} while (more_tx && ktime_get_ns() < end);
+	sk->sk_allocation = GFP_ATOMIC | __GFP_NOWARN;
+	return more_rx || more_tx;
+}
+
+static void sock_ep_work(struct work_struct *work)
+{
+	struct sock_ep *ep = container_of(work, struct sock_ep, work);
+	struct socket *sock = READ_ONCE(ep->sock);
+	bool more = false, end = false, reset = false;
+	unsigned int noio;
+
+	if (!sock) {
+		/* the device went away before there was a connection */
+		sock_tx_flush(ep);
+		sock_rx_flush(ep);
+		return;
+	}
+
+	noio = memalloc_noio_save();
+	lock_sock(sock->sk);
+	if (ep->phase == SOCK_EP_DATA && !READ_ONCE(ep->dead))
+		more = sock_ep_stream(ep);
+	else if (ep->phase != SOCK_EP_DEAD && !READ_ONCE(ep->dead))
+		sock_cm_work(ep);
+	if (ep->phase != SOCK_EP_DEAD && READ_ONCE(ep->dead)) {
+		reset = sock_ep_end(ep);
+		end = true;
+	}
+	release_sock(sock->sk);
+
+	if (end)
+		sock_ep_hang_up(ep, reset);
+	else if (more)
+		queue_work(sock_wq, &ep->work);
+	memalloc_noio_restore(noio);
+}
+
+/* -------------------------------------------------------- the silent peer */
+
+static unsigned long sock_ep_watch_period(struct sock_ep *ep)
+{
+	return max(msecs_to_jiffies(ep->tun.silence_timeout) / 4, 1UL);
+}
+
+static void sock_ep_watch(struct work_struct *work)
+{
+	struct sock_ep *ep = container_of(to_delayed_work(work),
+					  struct sock_ep, watch);
+	struct sock *sk = ep->sock->sk;
+	u32 now, limit = msecs_to_jiffies(ep->tun.silence_timeout);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	lock_sock(sk);
+	now = tcp_jiffies32;
+	switch (ep->phase) {
+	case SOCK_EP_DIALING:
+	case SOCK_EP_ASKING:
+		sock_ep_kill(ep, ETIMEDOUT);
+		break;
+	case SOCK_EP_DATA:
+		if (!tp->packets_out && tcp_write_queue_empty(sk))
+			ep->watch_base = now;
+		else if (now - tp->rcv_tstamp > limit &&
+			 now - ep->watch_base > limit)
+			sock_ep_kill(ep, ETIMEDOUT);
+		queue_delayed_work(sock_wq, &ep->watch,
+				   sock_ep_watch_period(ep));
+		break;
+	default:
+		break;
+	}
+	release_sock(sk);
+}
+
+/**
+ * sock_ep_live - the connection stands
+ * @ep: the endpoint
+ * @data: private data the peer accepted with
+ * @len: its length
+ *
+ * Context: locked, process.
+ */
+void sock_ep_live(struct sock_ep *ep, const void *data, size_t len)
+{
+	trace_kofi_sock_cm(ep->base.obj.id, "connected", 0);
+	sock_rx_init(&ep->rx);
+	ep->phase = SOCK_EP_DATA;
+	ep->watch_base = tcp_jiffies32;
+	mod_delayed_work(sock_wq, &ep->watch, sock_ep_watch_period(ep));
+	kofi_ep_connected(&ep->base, data, len);
+	/* what the peer has sent behind its CM message */
+	queue_work(sock_wq, &ep->work);
+}
+
+/* ------------------------------------------------------------------- life */
+
+/**
+ * sock_ep_down - end the stream now
+ * @ep: the endpoint
+ * @connection: there must be one, or an attempt
+ *
+ * What fits is sent first. When this returns, everything has completed.
+ *
+ * Context: process, may sleep; never waits for the network.
+ * Return: 0, or -ENOTCONN.
+ */
+int sock_ep_down(struct sock_ep *ep, bool connection)
+{
+	bool end = false, reset = false;
+	struct sock *sk;
+	unsigned int noio;
+	int ret = 0;
+
+	mutex_lock(&ep->cm_mutex);
+	noio = memalloc_noio_save();
+	if (!ep->sock) {
+		if (connection) {
+			ret = -ENOTCONN;
+		} else {
+			cmpxchg(&ep->dead, 0, ECANCELED);
+			sock_tx_flush(ep);
+			sock_rx_flush(ep);
+		}
+		goto unlock;
+	}
+
+	sk = ep->sock->sk;
+	lock_sock(sk);
+	if (ep->phase != SOCK_EP_DEAD) {
+		sock_tx_run(ep, sk->sk_sndbuf);
+		cmpxchg(&ep->dead, 0, ECANCELED);
+		reset = sock_ep_end(ep);
+		end = true;
+	}
+	release_sock(sk);
+	if (end)
+		sock_ep_hang_up(ep, reset);
+unlock:
+	memalloc_noio_restore(noio);
+	mutex_unlock(&ep->cm_mutex);
+	return ret;
+}
+
+static void sock_ep_drain(struct fid_ep *fid)
+{
+	sock_ep_down(sock_ep(fid), false);
+}
+
+static int sock_ep_enable(struct fid_ep *fid)
+{
+	struct sock_ep *ep = sock_ep(fid);
+	const struct fi_info *info = ep->base.info;
+	int err;
+
+	err = sock_tx_init(ep, info->tx_attr->size);
+	if (err)
+		return err;
+	err = kofi_rxq_init(&ep->rxq, info->rx_attr->size,
+			    ep->base.domain->node);
+	if (err) {
+		INIT_LIST_HEAD(&ep->tx_free);
+		sock_tx_exit(ep);
+		ep->tx_ops = NULL;
+	}
+	return err;
+}
+
+static int sock_ep_close(struct fi_fid *fid)
+{
+	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
+
+	mutex_lock(&sock_dom_mutex);
+	list_del(&ep->domain_node);
+	mutex_unlock(&sock_dom_mutex);
+
+	if (ep->sock)
+		sock_ep_detach(ep);
+	timer_shutdown_sync(&ep->retry);
+	cancel_delayed_work_sync(&ep->watch);
+	irq_poll_disable(&ep->poll);
+	wait_var_event(&ep->in_poll, !atomic_read(&ep->in_poll));
+	cancel_work_sync(&ep->work);
+	if (ep->sock)
+		sock_socket_release(ep->sock);
+
+	kofi_ep_exit(&ep->base);
+	kofi_rxq_exit(&ep->rxq);
+	sock_tx_exit(ep);
+	if (ep->req)
+		sock_req_free(ep->req);
+	mutex_destroy(&ep->cm_mutex);
+	kfree(ep);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- options */
+
+static int sock_ep_control(struct fi_fid *fid, int command, void *arg)
+{
+	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
+	struct fi_fid_var *var = arg;
+
+	if (command != FI_SET_VAL && command != FI_GET_VAL)
+		return -ENOSYS;
+	if (!var || !var->val)
+		return -EINVAL;
+	if (command == FI_GET_VAL)
+		return sock_tunables_get(&ep->tun, var->name, var->val);
+	if (READ_ONCE(ep->sock))
+		return -EBUSY;
+	return sock_tunables_set(&ep->tun, var->name, var->val);
+}
+
+static size_t *sock_ep_opt(struct sock_ep *ep, int name)
+{
+	switch (name) {
+	case FI_OPT_TX_SIZE:
+		return &ep->base.info->tx_attr->size;
+	case FI_OPT_RX_SIZE:
+		return &ep->base.info->rx_attr->size;
+	case FI_OPT_MAX_MSG_SIZE:
+		return &ep->base.info->ep_attr->max_msg_size;
+	case FI_OPT_INJECT_MSG_SIZE:
+		return &ep->base.info->tx_attr->inject_size;
+	default:
+		return NULL;
+	}
+}
+
+static int sock_ep_getopt(fid_t fid, int level, int name, void *val,
+			  size_t *len)
+{
+	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
+	size_t out, *opt = sock_ep_opt(ep, name);
+
+	if (level != FI_OPT_ENDPOINT)
+		return -FI_ENOPROTOOPT;
+	if (opt)
+		out = *opt;
+	else if (name == FI_OPT_CM_DATA_SIZE)
+		out = SOCK_CM_DATA_MAX;
+	else if (name == FI_OPT_SEND_BUF_SIZE)
+		out = ep->tun.sndbuf;
+	else if (name == FI_OPT_RECV_BUF_SIZE)
+		out = ep->tun.rcvbuf;
+	else
+		return -FI_ENOPROTOOPT;
+	if (*len < sizeof(out)) {
+		*len = sizeof(out);
+		return -FI_ETOOSMALL;
+	}
+	*len = sizeof(out);
+	*(size_t *)val = out;
+	return 0;
+}
+
+static int sock_ep_setopt(fid_t fid, int level, int name, const void *val,
+			  size_t len)
+{
+	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
+	size_t in, limit, *opt = sock_ep_opt(ep, name);
+
+	if (level != FI_OPT_ENDPOINT)
+		return -FI_ENOPROTOOPT;
+	if (!opt && name != FI_OPT_SEND_BUF_SIZE &&
+	    name != FI_OPT_RECV_BUF_SIZE)
+		return -FI_ENOPROTOOPT;
+	if (len != sizeof(in))
+		return -EINVAL;
+	if (READ_ONCE(ep->base.state) != KOFI_EP_IDLE)
+		return -FI_EOPBADSTATE;
+	in = *(const size_t *)val;
+
+	switch (name) {
+	case FI_OPT_TX_SIZE:
+	case FI_OPT_RX_SIZE:
+		limit = SOCK_TX_RX_MAX;
+		break;
+	case FI_OPT_MAX_MSG_SIZE:
+		limit = SOCK_MSG_MAX;
+		break;
+	case FI_OPT_INJECT_MSG_SIZE:
+		limit = SOCK_INJECT_MAX;
+		break;
+	default:
+		limit = INT_MAX / 2;
+		break;
+	}
+	if (!in || in > limit)
+		return -EINVAL;
+	if (opt)
+		*opt = in;
+	else if (name == FI_OPT_SEND_BUF_SIZE)
+		ep->tun.sndbuf = in;
+	else
+		ep->tun.rcvbuf = in;
+	return 0;
+}
+
+static void sock_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
+	struct sock_ep *ep = container_of(base, struct sock_ep, base);
+
+#define SOCK_STAT(name) fn(arg, #name, READ_ONCE(ep->stats.name))
+	SOCK_STAT(tx_frames);
+	SOCK_STAT(tx_bytes);
+	SOCK_STAT(tx_acks);
+	SOCK_STAT(tx_inline);
+	SOCK_STAT(tx_work);
+	SOCK_STAT(tx_full);
+	SOCK_STAT(tx_retries);
+	SOCK_STAT(rx_frames);
+	SOCK_STAT(rx_bytes);
+	SOCK_STAT(rx_acks);
+	SOCK_STAT(rx_stalls);
+	SOCK_STAT(rx_truncated);
+	SOCK_STAT(rx_budget);
+	SOCK_STAT(violations);
+#undef SOCK_STAT
+}
+
+static ssize_t sock_ep_cancel(struct fid_ep *fid, void *context)
+{
+	struct sock_ep *ep = sock_ep(fid);
+
+	if (kofi_ep_rx_state(&ep->base) == -FI_EOPBADSTATE)
+		return -FI_EOPBADSTATE;
+	return kofi_rxq_cancel(&ep->rxq, &ep->base, context);
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static const struct fi_ops sock_ep_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= sock_ep_close,
+	.control	= sock_ep_control,
+};
+
+static const struct fi_ops_ep sock_ep_opt_ops = {
+	.size		= sizeof(struct fi_ops_ep),
+	.getopt		= sock_ep_getopt,
+	.setopt		= sock_ep_setopt,
+};
+
+static const struct fi_ops_msg sock_ep_msg_ops = {
+	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= sock_tx_post,
+	.recvmsg	= sock_rx_post,
+	.cancel		= sock_ep_cancel,
+};
+
+static const struct kofi_obj_ops sock_ep_obj_ops = {
+	.stats		= sock_ep_stats,
+};
+
+static const struct kofi_ep_ops sock_ep_ops = {
+	.fid		= &sock_ep_fid_ops,
+	.ep		= &sock_ep_opt_ops,
+	.cm		= &sock_ep_cm_ops,
+	.msg		= &sock_ep_msg_ops,
+	.obj		= &sock_ep_obj_ops,
+	.enable		= sock_ep_enable,
+	.drain		= sock_ep_drain,
+};
+
+/* fi_endpoint() */
+int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
+		  struct fid_ep **fid, void *context)
+{
+	struct sock_domain *dom = container_of(domain, struct sock_domain,
+					       base.domain);
+	struct sock_req *req = NULL;
+	struct sock_ep *ep;
+	int err;
+
+	if (info->ep_attr->type != FI_EP_MSG)
+		return -EINVAL;
+	if (!info->tx_attr->size || info->tx_attr->size > SOCK_TX_RX_MAX ||
+	    !info->rx_attr->size || info->rx_attr->size > SOCK_TX_RX_MAX)
+		return -EINVAL;
+	if (info->src_addr &&
+	    sock_addr_check(info->src_addr, info->src_addrlen))
+		return -EINVAL;
+
+	ep = kzalloc_node(sizeof(*ep), GFP_KERNEL, dom->base.node);
+	if (!ep)
+		return -ENOMEM;
+	ep->domain = dom;
+	mutex_init(&ep->cm_mutex);
+	sock_tunables_init(&ep->tun);
+	ep->phase = SOCK_EP_UNUSED;
+	irq_poll_init(&ep->poll, 1, sock_ep_poll);
+	atomic_set(&ep->in_poll, 0);
+	INIT_WORK(&ep->work, sock_ep_work);
+	timer_setup(&ep->retry, sock_tx_retry, 0);
+	INIT_DELAYED_WORK(&ep->watch, sock_ep_watch);
+	spin_lock_init(&ep->tx_lock);
+	ep->tx_state = SOCK_TX_IDLE;
+	INIT_LIST_HEAD(&ep->tx_free);
+	INIT_LIST_HEAD(&ep->tx_queue);
+	INIT_LIST_HEAD(&ep->tx_wait);
+	sock_rx_init(&ep->rx);
+	if (info->src_addr)
+		memcpy(&ep->src, info->src_addr,
+		       sock_addr_len(info->src_addr));
+
+	err = kofi_ep_init(&ep->base, domain, info, &sock_ep_ops, context);
+	if (err)
+		goto free;
+	if (info->handle) {
+		err = sock_req_take(info->handle, &req);
+		if (err)
+			goto exit;
+		mutex_lock(&ep->cm_mutex);
+		sock_ep_attach(ep, sock_req_adopt(req, &ep->be), SOCK_EP_ASKED);
+		mutex_unlock(&ep->cm_mutex);
+		ep->req = req;
+	}
+
+	mutex_lock(&sock_dom_mutex);
+	list_add_tail(&ep->domain_node, &dom->eps);
+	mutex_unlock(&sock_dom_mutex);
+	*fid = &ep->base.ep;
+	return 0;
+
+exit:
+	kofi_ep_exit(&ep->base);
+free:
+	timer_shutdown_sync(&ep->retry);
+	mutex_destroy(&ep->cm_mutex);
+	kfree(ep);
+	return err;
+}

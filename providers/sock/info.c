@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What kofi_sock offers: one fi_info per address of each interface that is up
+ * in the namespace, loopback last.
+ *
+ * The addresses are collected under RCU into an array that is big enough; the
+ * infos are made from it afterwards. As libfabric does, a fabric is named
+ * after the network ("10.0.0.0/24") and a domain after the interface, and the
+ * loopback addresses stand for networks of their own ("127.0.0.1/32").
+ */
+#include <linux/in6.h>
+#include <linux/inetdevice.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+#include <net/if_inet6.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/ipv6_stubs.h>
+#include <net/route.h>
+
+#include "sock.h"
+
+#define SOCK_MSG_ORDER	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | \
+			 FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | \
+			 FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
+			 FI_ORDER_RMA_WAW)
+#define SOCK_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
+
+/* -------------------------------------------------------------- addresses */
+
+/**
+ * sock_addr_len - length of an address
+ * @addr: the address
+ *
+ * Return: in bytes, 0 if it is neither IPv4 nor IPv6.
+ */
+size_t sock_addr_len(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
+/**
+ * sock_addr_check - is this an address for us
+ * @addr: what a consumer gave
+ * @len: bytes it has
+ *
+ * Return: 0 or -EINVAL.
+ */
+int sock_addr_check(const void *addr, size_t len)
+{
+	const struct sockaddr *sa = addr;
+
+	if (len < sizeof(sa->sa_family) || !sock_addr_len(sa) ||
+	    len < sock_addr_len(sa))
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * sock_addr_copy - hand an address to the consumer
+ * @from: the address
+ * @to: the consumer's buffer
+ * @len: in: its size, out: of the address
+ *
+ * Return: 0, or -FI_ETOOSMALL with as much as fits copied.
+ */
+int sock_addr_copy(const struct sockaddr *from, void *to, size_t *len)
+{
+	size_t size = *len;
+
+	*len = sock_addr_len(from);
+	memcpy(to, from, min(size, *len));
+	return size < *len ? -FI_ETOOSMALL : 0;
+}
+
+static bool sock_addr_any(const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET6)
+		return ipv6_addr_any(&((struct sockaddr_in6 *)addr)->sin6_addr);
+	return ((struct sockaddr_in *)addr)->sin_addr.s_addr ==
+		htonl(INADDR_ANY);
+}
+
+/* The same host address, whatever the ports are. */
+static bool sock_addr_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
+	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return ((struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((struct sockaddr_in *)b)->sin_addr.s_addr;
+	return ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr) &&
+	       (!a6->sin6_scope_id || !b6->sin6_scope_id ||
+		a6->sin6_scope_id == b6->sin6_scope_id);
+}
+
+/* ------------------------------------------------------------- interfaces */
+
+struct sock_if_list {
+	struct sock_if	*ifs;
+	size_t		n;
+	size_t		max;
+};
+
+static struct sock_if *sock_if_next(struct sock_if_list *l,
+				    const struct net_device *dev)
+{
+	struct sock_if *i = l->n < l->max ? &l->ifs[l->n] : NULL;
+
+	l->n++;
+	if (!i)
+		return NULL;
+	memset(i, 0, sizeof(*i));
+	strscpy(i->dev, dev->name);
+	i->loopback = dev->flags & IFF_LOOPBACK;
+	return i;
+}
+
+static void sock_if_add4(struct sock_if_list *l, struct net_device *dev)
+{
+	struct in_device *in_dev = __in_dev_get_rcu(dev);
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev)
+		return;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		struct sock_if *i = sock_if_next(l, dev);
+
+		if (!i)
+			continue;
+		i->addr.in4.sin_family = AF_INET;
+		i->addr.in4.sin_addr.s_addr = ifa->ifa_local;
+		i->prefix = i->loopback ? 32 : ifa->ifa_prefixlen;
+	}
+}
+
+static void sock_if_add6(struct sock_if_list *l, struct net_device *dev)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	struct inet6_dev *in6_dev = __in6_dev_get(dev);
+	const struct inet6_ifaddr *ifa;
+
+	if (!in6_dev)
+		return;
+	read_lock_bh(&in6_dev->lock);
+	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
+		struct sock_if *i;
+
+		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED))
+			continue;
+		i = sock_if_next(l, dev);
+		if (!i)
+			continue;
+		i->addr.in6.sin6_family = AF_INET6;
+		i->addr.in6.sin6_addr = ifa->addr;
+		if (ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)
+			i->addr.in6.sin6_scope_id = dev->ifindex;
+		i->prefix = i->loopback ? 128 : ifa->prefix_len;
+	}
+	read_unlock_bh(&in6_dev->lock);
+#endif
+}
+
+static void sock_if_walk(struct net *net, struct sock_if_list *l, bool loopback)
+{
+	struct net_device *dev;
+
+	for_each_netdev_rcu(net, dev) {
+		if (!(dev->flags & IFF_UP) ||
+		    !!(dev->flags & IFF_LOOPBACK) != loopback)
+			continue;
+		sock_if_add4(l, dev);
+		sock_if_add6(l, dev);
+	}
+}
+
+/* All addresses of a namespace. The caller frees l->ifs. */
+static int sock_if_collect(struct net *net, struct sock_if_list *l)
+{
+	l->ifs = NULL;
+	l->n = 16;
+	do {
+		kvfree(l->ifs);
+		l->max = l->n + 16;
+		l->ifs = kvmalloc_array(l->max, sizeof(*l->ifs), GFP_KERNEL);
+		if (!l->ifs)
+			return -ENOMEM;
+		l->n = 0;
+		rcu_read_lock();
+		sock_if_walk(net, l, false);
+		sock_if_walk(net, l, true);
+		rcu_read_unlock();
+	} while (l->n > l->max);
+	return 0;
+}
+
+/**
+ * sock_if_find - the interface that has an address
+ * @net: network namespace
+ * @addr: the address
+ * @found: filled in
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EADDRNOTAVAIL or -ENOMEM.
+ */
+int sock_if_find(struct net *net, const struct sockaddr *addr,
+		 struct sock_if *found)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+	struct sockaddr_in mapped = { .sin_family = AF_INET };
+	struct sock_if_list l;
+	int err;
+	size_t i;
+
+	if (addr->sa_family == AF_INET6 &&
+	    ipv6_addr_v4mapped(&in6->sin6_addr)) {
+		mapped.sin_addr.s_addr = in6->sin6_addr.s6_addr32[3];
+		addr = (const struct sockaddr *)&mapped;
+	}
+	err = sock_if_collect(net, &l);
+	if (err)
+		return err;
+	err = -EADDRNOTAVAIL;
+	for (i = 0; i < l.n && err; i++) {
+		if (!sock_addr_same(addr, &l.ifs[i].addr.sa))
+			continue;
+		*found = l.ifs[i];
+		err = 0;
+	}
+	/* all of 127.0.0.0/8 is the loopback device's */
+	for (i = 0; i < l.n && err; i++) {
+		if (addr->sa_family != AF_INET || !l.ifs[i].loopback ||
+		    l.ifs[i].addr.sa.sa_family != AF_INET ||
+		    !ipv4_is_loopback(((struct sockaddr_in *)addr)
+				      ->sin_addr.s_addr))
+			continue;
+		*found = l.ifs[i];
+		err = 0;
+	}
+	kvfree(l.ifs);
+	return err;
+}
+
+/**
+ * sock_if_fabric - name of the network an address is in
+ * @i: the address
+ *
+ * Return: for kfree(), or NULL without memory.
+ */
+char *sock_if_fabric(const struct sock_if *i)
+{
+	struct in6_addr net6;
+	__be32 net4;
+
+	if (i->addr.sa.sa_family == AF_INET) {
+		net4 = i->addr.in4.sin_addr.s_addr & inet_make_mask(i->prefix);
+		return kasprintf(GFP_KERNEL, "%pI4/%u", &net4, i->prefix);
+	}
+	ipv6_addr_prefix(&net6, &i->addr.in6.sin6_addr, i->prefix);
+	return kasprintf(GFP_KERNEL, "%pI6c/%u", &net6, i->prefix);
+}
+
+/* The address we would talk to @dest from. */
+static int sock_if_route(struct net *net, const struct sockaddr *dest,
+			 union sock_addr *src)
+{
+	memset(src, 0, sizeof(*src));
+	if (dest->sa_family == AF_INET) {
+		struct flowi4 fl4 = {
+			.daddr = ((struct sockaddr_in *)dest)->sin_addr.s_addr,
+			.flowi4_proto = IPPROTO_TCP,
+		};
+		struct rtable *rt = ip_route_output_key(net, &fl4);
+
+		if (IS_ERR(rt))
+			return PTR_ERR(rt);
+		src->in4.sin_family = AF_INET;
+		src->in4.sin_addr.s_addr = fl4.saddr;
+		ip_rt_put(rt);
+	} else {
+		const struct sockaddr_in6 *to =
+			(const struct sockaddr_in6 *)dest;
+		struct flowi6 fl6 = {
+			.daddr = to->sin6_addr,
+			.flowi6_oif = to->sin6_scope_id,
+			.flowi6_proto = IPPROTO_TCP,
+		};
+		struct dst_entry *dst;
+
+		dst = ipv6_stub->ipv6_dst_lookup_flow(net, NULL, &fl6, NULL);
+		if (IS_ERR(dst))
+			return PTR_ERR(dst);
+		src->in6.sin6_family = AF_INET6;
+		src->in6.sin6_addr = fl6.saddr;
+		src->in6.sin6_scope_id = to->sin6_scope_id;
+		dst_release(dst);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ infos */
+
+static void sock_info_fill(struct fi_info *info)
+{
+	info->caps = FI_MSG | FI_SEND | FI_RECV | SOCK_DOM_CAPS;
+
+	*info->tx_attr = (struct fi_tx_attr) {
+		.caps		= FI_MSG | FI_SEND,
+		.msg_order	= SOCK_MSG_ORDER,
+		.comp_order	= FI_ORDER_STRICT,
+		.inject_size	= SOCK_INJECT_MAX,
+		.size		= READ_ONCE(sock_tx_size),
+		.iov_limit	= SOCK_IOV_LIMIT,
+		.rma_iov_limit	= SOCK_RMA_MAX,
+	};
+	*info->rx_attr = (struct fi_rx_attr) {
+		.caps		= FI_MSG | FI_RECV,
+		.msg_order	= SOCK_MSG_ORDER,
+		.comp_order	= FI_ORDER_STRICT,
+		.size		= READ_ONCE(sock_rx_size),
+		.iov_limit	= SOCK_IOV_LIMIT,
+	};
+	*info->ep_attr = (struct fi_ep_attr) {
+		.type		= FI_EP_MSG,
+		.protocol	= FI_PROTO_SOCK_TCP,
+		.max_msg_size	= SOCK_MSG_MAX,
+		.max_order_raw_size = SOCK_MSG_MAX,
+		.max_order_waw_size = SOCK_MSG_MAX,
+		.tx_ctx_cnt	= 1,
+		.rx_ctx_cnt	= 1,
+	};
+	info->domain_attr->threading = FI_THREAD_SAFE;
+	info->domain_attr->control_progress = FI_PROGRESS_AUTO;
+	info->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	info->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	info->domain_attr->av_type = FI_AV_UNSPEC;
+	info->domain_attr->mr_key_size = 8;
+	info->domain_attr->cq_data_size = 8;
+	info->domain_attr->cq_cnt = 65536;
+	info->domain_attr->ep_cnt = 65536;
+	info->domain_attr->tx_ctx_cnt = 65536;
+	info->domain_attr->rx_ctx_cnt = 65536;
+	info->domain_attr->max_ep_tx_ctx = 1;
+	info->domain_attr->max_ep_rx_ctx = 1;
+	info->domain_attr->cntr_cnt = 65536;
+	info->domain_attr->mr_iov_limit = SOCK_IOV_LIMIT;
+	info->domain_attr->caps = SOCK_DOM_CAPS;
+	info->domain_attr->max_err_data = SOCK_CM_DATA_MAX;
+}
+
+/* The info of an address, to the given source and destination. */
+static struct fi_info *sock_info_new(const struct sock_if *i,
+				     const struct sockaddr *src,
+				     const struct sockaddr *dest)
+{
+	struct fi_info *info = fi_allocinfo();
+	size_t len = sock_addr_len(&i->addr.sa);
+
+	if (!info)
+		return NULL;
+	sock_info_fill(info);
+	info->addr_format = i->addr.sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
+							       FI_SOCKADDR_IN;
+	info->src_addr = kmemdup(src, len, GFP_KERNEL);
+	if (!info->src_addr)
+		goto free;
+	info->src_addrlen = len;
+	if (dest) {
+		info->dest_addr = kmemdup(dest, len, GFP_KERNEL);
+		if (!info->dest_addr)
+			goto free;
+		info->dest_addrlen = len;
+	}
+	info->domain_attr->name = kstrdup(i->dev, GFP_KERNEL);
+	info->fabric_attr->name = sock_if_fabric(i);
+	if (!info->domain_attr->name || !info->fabric_attr->name)
+		goto free;
+	return info;
+
+free:
+	fi_freeinfo(info);
+	return NULL;
+}
+
+static void sock_addr_set_port(struct sockaddr *addr,
+			       const struct sockaddr *from)
+{
+	/* at the same place in both families */
+	BUILD_BUG_ON(offsetof(struct sockaddr_in, sin_port) !=
+		     offsetof(struct sockaddr_in6, sin6_port));
+	((struct sockaddr_in *)addr)->sin_port =
+		((struct sockaddr_in *)from)->sin_port;
+}
+
+/**
+ * sock_getinfo - kofi_provider.getinfo
+ * @version: interface version of the caller
+ * @node: host, or NULL
+ * @service: port, or NULL
+ * @flags: FI_SOURCE, FI_NUMERICHOST, ...
+ * @hints: complete
+ * @info: what matches
+ *
+ * A destination selects the address the routing table would use. A wildcard
+ * source that the hints name stays a wildcard, so that a listener can be
+ * opened with it; one that only came about because a service was given without
+ * a node becomes each interface's own address.
+ *
+ * Return: 0 or -ENODATA.
+ */
+int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
+		 const struct fi_info *hints, struct fi_info **info)
+{
+	struct net *net = hints->fabric_attr->net;
+	struct sockaddr_storage src = {}, dest = {};
+	struct sockaddr *want = (struct sockaddr *)&src;
+	struct fi_info **tail = info;
+	union sock_addr from;
+	struct sock_if_list l;
+	bool wildcard;
+	size_t i;
+	int err;
+
+	*info = NULL;
+	if (hints->ep_attr->type != FI_EP_UNSPEC &&
+	    hints->ep_attr->type != FI_EP_MSG)
+		return -ENODATA;
+	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
+		return -ENODATA;
+	if (dest.ss_family &&
+	    sock_if_route(net, (struct sockaddr *)&dest, &from))
+		return -ENODATA;
+	if (sock_if_collect(net, &l))
+		return -ENODATA;
+	wildcard = src.ss_family && sock_addr_any(want) && hints->src_addr;
+
+	for (i = 0; i < l.n; i++) {
+		struct fi_info *mine, *granted;
+		union sock_addr local = {};
+
+		if (src.ss_family &&
+		    src.ss_family != l.ifs[i].addr.sa.sa_family)
+			continue;
+		if (src.ss_family && !sock_addr_any(want) &&
+		    !sock_addr_same(want, &l.ifs[i].addr.sa))
+			continue;
+		if (dest.ss_family &&
+		    !sock_addr_same(&from.sa, &l.ifs[i].addr.sa))
+			continue;
+
+		memcpy(&local, wildcard ? want : &l.ifs[i].addr.sa,
+		       sock_addr_len(&l.ifs[i].addr.sa));
+		if (src.ss_family)
+			sock_addr_set_port(&local.sa, want);
+		mine = sock_info_new(&l.ifs[i], &local.sa,
+				     dest.ss_family ? (struct sockaddr *)&dest :
+						      NULL);
+		if (!mine)
+			break;
+		err = kofi_info_match(mine, hints);
+		granted = err ? NULL : kofi_info_grant(mine, hints);
+		fi_freeinfo(mine);
+		if (!granted)
+			continue;
+		*tail = granted;
+		tail = &granted->next;
+	}
+	kvfree(l.ifs);
+	return *info ? 0 : -ENODATA;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The wire of libfabric's "tcp" provider, protocol 3, connected endpoints.
+ *
+ * A connection starts with one CM message each way, and then carries frames
+ * back to back in both directions. Every frame is a header of 16 to 120 bytes
+ * and a payload; the header says how long both are.
+ *
+ * Integers of the data phase are little-endian if both hosts are, otherwise
+ * big-endian; each side learns the other's order from the probe in the CM
+ * message. The length in a CM message is always big-endian.
+ */
+#ifndef _KOFI_SOCK_PROTO_H
+#define _KOFI_SOCK_PROTO_H
+
+#include <linux/build_bug.h>
+#include <linux/types.h>
+#include <linux/unaligned.h>
+
+#define SOCK_PROTO_VERSION	3
+
+/* ------------------------------------------------- connection management */
+
+enum {
+	SOCK_CM_REQUEST	= 0,
+	SOCK_CM_ACCEPT	= 1,
+	SOCK_CM_REJECT	= 6,
+};
+
+#define SOCK_CM_DATA_MAX	256
+
+/**
+ * struct sock_cm_hdr - CM message, private data follows
+ * @version: SOCK_PROTO_VERSION
+ * @type: SOCK_CM_*
+ * @data_len: length of the private data, at most SOCK_CM_DATA_MAX
+ * @zero: sent as zero, ignored when received
+ * @probe: 1 in the byte order of the sender, zero in a reject
+ */
+struct sock_cm_hdr {
+	u8	version;
+	u8	type;
+	__be16	data_len;
+	u8	zero[20];
+	u64	probe;
+} __packed;
+static_assert(sizeof(struct sock_cm_hdr) == 32);
+
+#define SOCK_CM_MAX	(sizeof(struct sock_cm_hdr) + SOCK_CM_DATA_MAX)
+
+/* ------------------------------------------------------------- data phase */
+
+enum {
+	SOCK_OP_MSG		= 0,
+	SOCK_OP_TAGGED		= 1,
+	SOCK_OP_READ_REQ	= 2,
+	SOCK_OP_READ_RSP	= 3,
+	SOCK_OP_WRITE		= 4,
+};
+
+#define SOCK_F_CQ_DATA	0x0001		/* a word for the peer's completion */
+#define SOCK_F_DELIVERY	0x0004		/* acknowledge when placed */
+#define SOCK_F_COMMIT	0x0008		/* acknowledge when persistent */
+#define SOCK_F_ACK_MASK	(SOCK_F_DELIVERY | SOCK_F_COMMIT)
+
+#define SOCK_OP_DATA_ACK	2	/* with SOCK_OP_MSG: an acknowledgement */
+
+/**
+ * struct sock_hdr - start of every frame
+ * @version: SOCK_PROTO_VERSION; not looked at when received
+ * @op: SOCK_OP_*
+ * @flags: SOCK_F_*
+ * @op_data: SOCK_OP_DATA_ACK, or 0
+ * @rma_count: RMA segments that follow; stale values with operations that
+ *	have none
+ * @hdr_size: from here to the payload
+ * @id: counts the frames of a direction; not looked at when received
+ * @size: of header and payload
+ *
+ * Behind it, each present only where stated: the word of SOCK_F_CQ_DATA, the
+ * tag of SOCK_OP_TAGGED, @rma_count times struct sock_rma with
+ * SOCK_OP_READ_REQ and SOCK_OP_WRITE. Words are bytes here, because their
+ * order is the connection's: sock_get64() and its kin read them.
+ */
+struct sock_hdr {
+	u8	version;
+	u8	op;
+	u8	flags[2];
+	u8	op_data;
+	u8	rma_count;
+	u8	hdr_size;
+	u8	id;
+	u8	size[8];
+};
+static_assert(sizeof(struct sock_hdr) == 16);
+
+struct sock_rma {
+	u8	addr[8];
+	u8	len[8];
+	u8	key[8];
+};
+static_assert(sizeof(struct sock_rma) == 24);
+
+#define SOCK_RMA_MAX	4
+#define SOCK_HDR_MAX	(sizeof(struct sock_hdr) + 8 + \
+			 SOCK_RMA_MAX * sizeof(struct sock_rma))
+static_assert(SOCK_HDR_MAX == 120);
+
+/* Header of a message with everything a message can have */
+#define SOCK_HDR_MSG_MAX	(sizeof(struct sock_hdr) + 8)
+
+static inline u64 sock_get64(const void *p, bool be)
+{
+	return be ? get_unaligned_be64(p) : get_unaligned_le64(p);
+}
+
+static inline u16 sock_get16(const void *p, bool be)
+{
+	return be ? get_unaligned_be16(p) : get_unaligned_le16(p);
+}
+
+static inline void sock_put64(u64 val, void *p, bool be)
+{
+	if (be)
+		put_unaligned_be64(val, p);
+	else
+		put_unaligned_le64(val, p);
+}
+
+static inline void sock_put16(u16 val, void *p, bool be)
+{
+	if (be)
+		put_unaligned_be16(val, p);
+	else
+		put_unaligned_le16(val, p);
+}
+
+#endif /* _KOFI_SOCK_PROTO_H */

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of kofi_sock.ko share.
+ *
+ * Locks, outermost first:
+ *
+ *   sock_dom_mutex	domains and their endpoints, for the device notifier
+ *   sock_ep.cm_mutex	control calls of one endpoint
+ *   the socket's lock	"locked" below means: owned by the caller
+ *			(lock_sock), or its slock held while nobody owns it
+ *			(softirq and inline senders). Everything about the
+ *			stream, both ways, belongs to who has it locked.
+ *   sock_ep.tx_lock	lists of operations; irqsave
+ *   kofi_rxq.lock, locks of the core's queues
+ *
+ *   sock_req_mutex	connection requests nobody has taken yet; innermost
+ *			of the mutexes, never held while waiting for work
+ */
+#ifndef _KOFI_SOCK_H
+#define _KOFI_SOCK_H
+
+#include <linux/irq_poll.h>
+#include <linux/mutex.h>
+#include <linux/net.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+#include <net/sock.h>
+
+#include <linux/kofi/provider.h>
+
+#include "proto.h"
+
+#define SOCK_INJECT_MAX		128
+#define SOCK_IOV_LIMIT		16
+#define SOCK_TX_RX_MAX		65536
+#define SOCK_MSG_MAX		((size_t)MAX_RW_COUNT)
+
+/* ------------------------------------------------------ module parameters */
+
+extern unsigned int sock_inline_max;
+extern unsigned int sock_rx_budget;
+extern unsigned int sock_connect_timeout;
+extern unsigned int sock_handshake_timeout;
+extern unsigned int sock_silence_timeout;
+extern unsigned int sock_keepalive_idle;
+extern unsigned int sock_keepalive_intvl;
+extern unsigned int sock_keepalive_cnt;
+extern unsigned int sock_max_pending;
+extern unsigned int sock_port_min;
+extern unsigned int sock_port_max;
+extern unsigned int sock_tx_size;
+extern unsigned int sock_rx_size;
+
+extern struct workqueue_struct *sock_wq;
+extern struct kofi_provider sock_provider;
+
+/**
+ * struct sock_tunables - what fi_set_val() and fi_setopt() choose
+ * @connect_timeout: milliseconds until the peer has answered
+ * @handshake_timeout: milliseconds for an incoming request to be complete
+ * @silence_timeout: milliseconds without a sign of life while data is out
+ * @keepalive_idle: milliseconds until an idle peer is asked, 0 for never
+ * @sndbuf: bytes of the socket's send buffer, 0 for TCP's choice
+ * @rcvbuf: bytes of the socket's receive buffer, 0 for TCP's choice
+ */
+struct sock_tunables {
+	unsigned int	connect_timeout;
+	unsigned int	handshake_timeout;
+	unsigned int	silence_timeout;
+	unsigned int	keepalive_idle;
+	int		sndbuf;
+	int		rcvbuf;
+};
+
+void sock_tunables_init(struct sock_tunables *tun);
+int sock_tunables_set(struct sock_tunables *tun, int name, const void *val);
+int sock_tunables_get(const struct sock_tunables *tun, int name, void *val);
+
+/* ----------------------------------------------------------------- info.c */
+
+/* An address of either family; there is always one of them in it, or zero */
+union sock_addr {
+	struct sockaddr		sa;
+	struct sockaddr_in	in4;
+	struct sockaddr_in6	in6;
+};
+
+/**
+ * struct sock_if - an address of an interface
+ * @addr: the address, port 0
+ * @prefix: its network's length in bits
+ * @loopback: it belongs to the loopback device
+ * @dev: name of the interface
+ */
+struct sock_if {
+	union sock_addr	addr;
+	u8		prefix;
+	bool		loopback;
+	char		dev[IFNAMSIZ];
+};
+
+int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
+		 const struct fi_info *hints, struct fi_info **info);
+int sock_if_find(struct net *net, const struct sockaddr *addr,
+		 struct sock_if *found);
+char *sock_if_fabric(const struct sock_if *i);
+size_t sock_addr_len(const struct sockaddr *addr);
+int sock_addr_check(const void *addr, size_t len);
+int sock_addr_copy(const struct sockaddr *from, void *to, size_t *len);
+
+/* --------------------------------------------------------------- domain.c */
+
+/**
+ * struct sock_domain - one network device
+ * @base: the core's
+ * @node: on the list of domains
+ * @ifindex: the device; it may be gone
+ * @eps: endpoints of the domain, under sock_dom_mutex
+ */
+struct sock_domain {
+	struct kofi_domain	base;
+	struct list_head	node;
+	int			ifindex;
+	struct list_head	eps;
+};
+
+extern struct mutex sock_dom_mutex;
+
+int sock_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		void *context);
+int sock_domain_init(void);
+void sock_domain_exit(void);
+
+/* ------------------------------------------------------------------- cm.c */
+
+/**
+ * struct sock_cbs - a socket's callbacks before they were ours
+ * @data_ready: of the socket
+ * @write_space: of the socket
+ * @state_change: of the socket
+ * @error_report: of the socket
+ */
+struct sock_cbs {
+	void	(*data_ready)(struct sock *sk);
+	void	(*write_space)(struct sock *sk);
+	void	(*state_change)(struct sock *sk);
+	void	(*error_report)(struct sock *sk);
+};
+
+/**
+ * struct sock_cm - a CM message on its way in or out
+ * @len: bytes in @buf, of a message that is sent: all of them
+ * @off: bytes already sent
+ * @buf: the message
+ */
+struct sock_cm {
+	unsigned int	len;
+	unsigned int	off;
+	union {
+		struct sock_cm_hdr	hdr;
+		u8			buf[SOCK_CM_MAX];
+	};
+};
+
+void sock_cm_format(struct sock_cm *cm, u8 type, const void *data, size_t len);
+int sock_cm_want(const struct sock_cm *cm, unsigned int *want);
+bool sock_cm_big_endian(const struct sock_cm *cm);
+static inline size_t sock_cm_data_len(const struct sock_cm *cm)
+{
+	return cm->len - sizeof(cm->hdr);
+}
+
+struct sock_ep;
+struct sock_req;
+
+int sock_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+		    struct fid_pep **pep, void *context);
+int sock_req_take(fid_t handle, struct sock_req **req);
+void sock_req_free(struct sock_req *req);
+struct socket *sock_req_adopt(struct sock_req *req, bool *big_endian);
+
+extern const struct fi_ops_cm sock_ep_cm_ops;
+void sock_cm_work(struct sock_ep *ep);
+void sock_cm_fail(struct sock_ep *ep, int err, int prov_errno,
+		  const void *data, size_t len);
+void sock_socket_abort(struct socket *sock);
+void sock_socket_release(struct socket *sock);
+
+/* ------------------------------------------------------------------- tx.c */
+
+/**
+ * struct sock_txop - a posted transmit
+ * @node: free, queued, or waiting for an acknowledgement
+ * @context: comes back in the completion
+ * @data: word for the peer's completion
+ * @flags: what it was posted with
+ * @ack: completes when the peer has acknowledged it
+ * @cur: position in the payload
+ * @inject: copied payload
+ */
+struct sock_txop {
+	struct list_head	node;
+	void			*context;
+	u64			data;
+	u64			flags;
+	bool			ack;
+	struct kofi_cursor	cur;
+	u8			inject[SOCK_INJECT_MAX];
+};
+
+/* Who sends. Changes under tx_lock. */
+enum sock_tx_state {
+	SOCK_TX_IDLE,		/* nobody; who posts, kicks */
+	SOCK_TX_ACTIVE,		/* one sender, who looks again before it ends */
+	SOCK_TX_SPACE,		/* the socket took no more; it will call */
+};
+
+int sock_tx_init(struct sock_ep *ep, size_t size);
+void sock_tx_exit(struct sock_ep *ep);
+ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+bool sock_tx_run(struct sock_ep *ep, size_t budget);
+void sock_tx_ack(struct sock_ep *ep);
+bool sock_tx_acked(struct sock_ep *ep);
+void sock_tx_space(struct sock_ep *ep);
+void sock_tx_flush(struct sock_ep *ep);
+void sock_tx_retry(struct timer_list *t);
+unsigned int sock_tx_format_msg(void *hdr, const struct sock_txop *op, u8 id,
+				bool be);
+unsigned int sock_tx_format_ack(void *hdr, u8 id, bool be);
+
+/* ------------------------------------------------------------------- rx.c */
+
+/**
+ * struct sock_frame - what a header says
+ * @op: SOCK_OP_*
+ * @flags: SOCK_F_*
+ * @ack: it is an acknowledgement
+ * @rma_count: entries of @rma
+ * @hdr_size: bytes of the header
+ * @payload: bytes of the payload
+ * @data: the word of SOCK_F_CQ_DATA
+ * @tag: of a tagged message
+ * @rma: segments of a read request or write
+ */
+struct sock_frame {
+	u8	op;
+	u16	flags;
+	bool	ack;
+	u8	rma_count;
+	u8	hdr_size;
+	u64	payload;
+	u64	data;
+	u64	tag;
+	struct {
+		u64	addr;
+		u64	len;
+		u64	key;
+	} rma[SOCK_RMA_MAX];
+};
+
+/**
+ * struct sock_rx - the receive side of a stream; belongs to who has the
+ * socket locked
+ * @have: bytes of the header in @hdr
+ * @want: bytes of the header that @have must reach
+ * @hdr: header of the frame that has begun
+ * @frame: the same, once it is complete
+ * @in_frame: the header is complete, the payload is not
+ * @op: receive that takes the payload
+ * @left: bytes of payload still to come
+ * @lost: bytes of payload that did not fit
+ * @budget: bytes that may still be read in this run
+ * @err: why the stream must end, a positive error code
+ */
+struct sock_rx {
+	unsigned int		have;
+	unsigned int		want;
+	u8			hdr[SOCK_HDR_MAX];
+	struct sock_frame	frame;
+	bool			in_frame;
+	struct kofi_rxop	*op;
+	u64			left;
+	u64			lost;
+	long			budget;
+	int			err;
+};
+
+int sock_rx_decode(struct sock_rx *rx, bool be);
+void sock_rx_init(struct sock_rx *rx);
+bool sock_rx_run(struct sock_ep *ep);
+void sock_rx_flush(struct sock_ep *ep);
+ssize_t sock_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+
+/* ------------------------------------------------------------------- ep.c */
+
+/* How far the socket of an endpoint has come; changes with it locked. */
+enum sock_ep_phase {
+	SOCK_EP_UNUSED,		/* no stream */
+	SOCK_EP_DIALING,	/* TCP connects */
+	SOCK_EP_ASKING,		/* request sent, no answer yet */
+	SOCK_EP_ASKED,		/* request received, not accepted yet */
+	SOCK_EP_DATA,
+	SOCK_EP_DEAD,		/* everything has been completed */
+};
+
+/* sock_ep.flags */
+enum {
+	SOCK_EP_STALLED,	/* a message waits for a receive */
+	SOCK_EP_HALF_SENT,	/* flushed in the middle of a frame */
+};
+
+/**
+ * struct sock_ep_stats - statistics; change with the socket locked
+ * @tx_frames: frames sent, acknowledgements too
+ * @tx_bytes: bytes sent, headers too
+ * @tx_acks: acknowledgements sent
+ * @tx_inline: runs of the sender in a post, a callback or a softirq
+ * @tx_work: runs of the sender in the work item
+ * @tx_full: runs that ended because the socket took no more
+ * @tx_retries: of them, those that a timer resumes
+ * @rx_frames: frames received, acknowledgements too
+ * @rx_bytes: bytes received, headers too
+ * @rx_acks: acknowledgements received
+ * @rx_stalls: messages that found no receive posted
+ * @rx_truncated: messages longer than their receive
+ * @rx_budget: runs of the receiver that used up their budget
+ * @violations: protocol errors of the peer
+ */
+struct sock_ep_stats {
+	unsigned long	tx_frames;
+	unsigned long	tx_bytes;
+	unsigned long	tx_acks;
+	unsigned long	tx_inline;
+	unsigned long	tx_work;
+	unsigned long	tx_full;
+	unsigned long	tx_retries;
+	unsigned long	rx_frames;
+	unsigned long	rx_bytes;
+	unsigned long	rx_acks;
+	unsigned long	rx_stalls;
+	unsigned long	rx_truncated;
+	unsigned long	rx_budget;
+	unsigned long	violations;
+};
+
+#define sock_stat_add(ep, field, n) \
+	WRITE_ONCE((ep)->stats.field, (ep)->stats.field + (n))
+#define sock_stat_inc(ep, field)	sock_stat_add(ep, field, 1)
+
+/**
+ * struct sock_ep - an endpoint and its stream
+ * @base: the core's
+ * @domain: its domain
+ * @domain_node: on the domain's list
+ * @cm_mutex: control calls one after the other
+ * @tun: options
+ * @src: address to bind to; family 0 for none
+ * @req: the request it was opened for, whose handle its info names
+ * @sock: from connect or adoption until the endpoint is freed
+ * @saved: its callbacks
+ * @phase: enum sock_ep_phase
+ * @flags: SOCK_EP_STALLED, ...
+ * @dead: why the stream must end, a positive error code; set once
+ * @be: words on the wire are big-endian
+ * @poll: resumes the receiver and the sender in softirq context
+ * @in_poll: runs of @poll
+ * @work: the same in process context, and everything that must sleep
+ * @retry: wakes the sender when no acknowledgement will
+ * @watch: connect timeout, then the eye on a silent peer
+ * @watch_base: when the peer last had nothing to acknowledge
+ * @cm: the request being sent, the answer being received
+ * @tx_lock: for the members that follow
+ * @tx_state: enum sock_tx_state
+ * @tx_closed: no more posts
+ * @tx_free: unused operations
+ * @tx_queue: operations not begun, oldest first
+ * @tx_wait: operations sent that wait for an acknowledgement, oldest first
+ * @tx_owed: acknowledgements to be sent
+ * @tx_ops: all operations
+ * @tx_op: operation whose frame is being sent. From here on: the sender's.
+ * @tx_hdr: header of the frame being sent
+ * @tx_hdr_len: its length, 0 if no frame is being sent
+ * @tx_hdr_off: how much of it has been sent
+ * @tx_id: number of the next frame
+ * @rxq: posted receives
+ * @rx: receive side of the stream
+ * @stats: statistics
+ */
+struct sock_ep {
+	struct kofi_ep		base;
+	struct sock_domain	*domain;
+	struct list_head	domain_node;
+	struct mutex		cm_mutex;
+	struct sock_tunables	tun;
+	union sock_addr		src;
+	struct sock_req		*req;
+	struct socket		*sock;
+	struct sock_cbs		saved;
+	int			phase;
+	unsigned long		flags;
+	int			dead;
+	bool			be;
+	struct irq_poll		poll;
+	atomic_t		in_poll;
+	struct work_struct	work;
+	struct timer_list	retry;
+	struct delayed_work	watch;
+	u32			watch_base;
+	struct sock_cm		cm;
+
+	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
+	int			tx_state;
+	bool			tx_closed;
+	struct list_head	tx_free;
+	struct list_head	tx_queue;
+	struct list_head	tx_wait;
+	u64			tx_owed;
+	struct sock_txop	*tx_ops;
+
+	struct sock_txop	*tx_op;
+	u8			tx_hdr[SOCK_HDR_MSG_MAX];
+	u8			tx_hdr_len;
+	u8			tx_hdr_off;
+	u8			tx_id;
+
+	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
+	struct sock_rx		rx;
+	struct sock_ep_stats	stats;
+};
+
+static inline struct sock_ep *sock_ep(struct fid_ep *fid)
+{
+	return container_of(fid, struct sock_ep, base.ep);
+}
+
+int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
+		  struct fid_ep **ep, void *context);
+void sock_ep_attach(struct sock_ep *ep, struct socket *sock, int phase);
+void sock_ep_detach(struct sock_ep *ep);
+void sock_ep_kill(struct sock_ep *ep, int err);
+void sock_ep_softirq(struct sock_ep *ep);
+void sock_ep_live(struct sock_ep *ep, const void *data, size_t len);
+int sock_ep_down(struct sock_ep *ep, bool connection);
+
+#endif /* _KOFI_SOCK_H */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM kofi_sock
+
+#if !defined(_KOFI_SOCK_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _KOFI_SOCK_TRACE_H
+
+#include <linux/tracepoint.h>
+
+#include "sock.h"
+
+DECLARE_EVENT_CLASS(kofi_sock_frame,
+	TP_PROTO(const struct sock_ep *ep, const struct sock_hdr *hdr,
+		 u64 payload),
+	TP_ARGS(ep, hdr, payload),
+	TP_STRUCT__entry(
+		__field(u32, ep)
+		__field(u8, op)
+		__field(u8, op_data)
+		__field(u16, flags)
+		__field(u8, id)
+		__field(u64, payload)
+	),
+	TP_fast_assign(
+		__entry->ep = ep->base.obj.id;
+		__entry->op = hdr->op;
+		__entry->op_data = hdr->op_data;
+		__entry->flags = sock_get16(hdr->flags, ep->be);
+		__entry->id = hdr->id;
+		__entry->payload = payload;
+	),
+	TP_printk("ep=%u op=%u op_data=%u flags=%#x id=%u payload=%llu",
+		  __entry->ep, __entry->op, __entry->op_data, __entry->flags,
+		  __entry->id, __entry->payload)
+);
+
+DEFINE_EVENT(kofi_sock_frame, kofi_sock_tx,
+	TP_PROTO(const struct sock_ep *ep, const struct sock_hdr *hdr,
+		 u64 payload),
+	TP_ARGS(ep, hdr, payload));
+
+DEFINE_EVENT(kofi_sock_frame, kofi_sock_rx,
+	TP_PROTO(const struct sock_ep *ep, const struct sock_hdr *hdr,
+		 u64 payload),
+	TP_ARGS(ep, hdr, payload));
+
+TRACE_EVENT(kofi_sock_stall,
+	TP_PROTO(const struct sock_ep *ep, u64 payload),
+	TP_ARGS(ep, payload),
+	TP_STRUCT__entry(
+		__field(u32, ep)
+		__field(u64, payload)
+	),
+	TP_fast_assign(
+		__entry->ep = ep->base.obj.id;
+		__entry->payload = payload;
+	),
+	TP_printk("ep=%u payload=%llu", __entry->ep, __entry->payload)
+);
+
+TRACE_EVENT(kofi_sock_violation,
+	TP_PROTO(const struct sock_ep *ep, const char *what, const u8 *hdr,
+		 unsigned int len),
+	TP_ARGS(ep, what, hdr, len),
+	TP_STRUCT__entry(
+		__field(u32, ep)
+		__string(what, what)
+		__field(unsigned int, len)
+		__array(u8, hdr, sizeof(struct sock_hdr))
+	),
+	TP_fast_assign(
+		__entry->ep = ep->base.obj.id;
+		__assign_str(what);
+		__entry->len = len;
+		memcpy(__entry->hdr, hdr, sizeof(struct sock_hdr));
+	),
+	TP_printk("ep=%u %s len=%u header=%*ph", __entry->ep, __get_str(what),
+		  __entry->len, (int)sizeof(struct sock_hdr), __entry->hdr)
+);
+
+TRACE_EVENT(kofi_sock_cm,
+	TP_PROTO(u32 id, const char *step, int err),
+	TP_ARGS(id, step, err),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__string(step, step)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__assign_str(step);
+		__entry->err = err;
+	),
+	TP_printk("id=%u %s err=%d", __entry->id, __get_str(step),
+		  __entry->err)
+);
+
+#endif /* _KOFI_SOCK_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE sock_trace
+#include <trace/define_trace.h>
