@@ -4,8 +4,8 @@
  * of a kOFI client. It uses the public headers alone.
  *
  * This file is the module's face: the generic netlink family kofi_test, which
- * starts runs and carries their reports. Runs hang on the netlink socket that
- * started them and end with it; their figures go to that socket alone, as
+ * starts runs and carries their reports. A run belongs to the netlink socket
+ * that started it and ends with it; its figures go to that socket alone, as
  * numbers, and nothing goes to the kernel log. A report that finds the socket
  * full is an error of the run.
  *
@@ -15,7 +15,6 @@
  *	data.c	the messages
  *	proto.c	words and numbers of fi_pingpong
  */
-#include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <net/genetlink.h>
@@ -23,8 +22,9 @@
 #include "netlink-gen.h"
 #include "pingpong.h"
 
-static DEFINE_MUTEX(kofi_test_mutex);	/* lists of runs */
-static atomic_t kofi_test_id;
+static DEFINE_MUTEX(kofi_test_mutex);	/* all of these */
+static LIST_HEAD(kofi_test_runs);	/* their sockets are open */
+static u32 kofi_test_id;
 
 /* ---------------------------------------------------------------- reports */
 
@@ -193,11 +193,11 @@ int kofi_test_nl_pingpong_start_doit(struct sk_buff *skb,
 				     struct genl_info *info)
 {
 	struct pp_opts opts = {};
-	struct list_head *runs;
 	struct sk_buff *reply;
 	struct pp_run *run;
 	void *hdr;
 	int ret;
+	u32 id;
 
 	BUILD_BUG_ON(KOFI_TEST_POLL_DIRECT != (int)KOFI_POLL_DIRECT ||
 		     KOFI_TEST_POLL_SOFTIRQ != (int)KOFI_POLL_SOFTIRQ ||
@@ -206,9 +206,6 @@ int kofi_test_nl_pingpong_start_doit(struct sk_buff *skb,
 	ret = kofi_test_opts(&opts, info);
 	if (ret)
 		return ret;
-	runs = genl_sk_priv_get(&kofi_test_nl_family, NETLINK_CB(skb).sk);
-	if (IS_ERR(runs))
-		return PTR_ERR(runs);
 	reply = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!reply)
 		return -ENOMEM;
@@ -219,42 +216,59 @@ int kofi_test_nl_pingpong_start_doit(struct sk_buff *skb,
 		goto free_reply;
 	}
 
-	run = pp_run_start(&opts, genl_info_net(info),
-			   atomic_inc_return(&kofi_test_id),
-			   info->snd_portid);
+	mutex_lock(&kofi_test_mutex);
+	id = ++kofi_test_id;
+	ret = nla_put_u32(reply, KOFI_TEST_A_PINGPONG_ID, id);
+	if (ret)
+		goto unlock;
+	run = pp_run_start(&opts, genl_info_net(info), id, info->snd_portid);
 	if (IS_ERR(run)) {
 		ret = PTR_ERR(run);
-		goto free_reply;
+		goto unlock;
 	}
-	/* from here on the run ends with the socket, whatever else fails */
-	mutex_lock(&kofi_test_mutex);
-	list_add_tail(&run->node, runs);
+	/* from here on it ends with the socket, whatever else happens */
+	list_add_tail(&run->node, &kofi_test_runs);
 	mutex_unlock(&kofi_test_mutex);
-
-	ret = nla_put_u32(reply, KOFI_TEST_A_PINGPONG_ID, run->id);
-	if (ret)
-		goto free_reply;
 	genlmsg_end(reply, hdr);
 	return genlmsg_reply(reply, info);
+
+unlock:
+	mutex_unlock(&kofi_test_mutex);
 
 free_reply:
 	nlmsg_free(reply);
 	return ret;
 }
 
-void kofi_test_nl_sock_priv_init(struct list_head *runs)
-{
-	INIT_LIST_HEAD(runs);
-}
-
-/* The socket is closed, or the family goes away. */
-void kofi_test_nl_sock_priv_destroy(struct list_head *runs)
+/* The runs of one socket, or all of them. */
+static void kofi_test_release(const struct netlink_notify *socket)
 {
 	struct pp_run *run, *next;
 
-	list_for_each_entry_safe(run, next, runs, node)
+	mutex_lock(&kofi_test_mutex);
+	list_for_each_entry_safe(run, next, &kofi_test_runs, node) {
+		if (socket && (run->portid != socket->portid ||
+			       !net_eq(run->net, socket->net)))
+			continue;
+		list_del(&run->node);
 		pp_run_release(run);
+	}
+	mutex_unlock(&kofi_test_mutex);
 }
+
+static int kofi_test_notify(struct notifier_block *nb, unsigned long event,
+			    void *arg)
+{
+	const struct netlink_notify *socket = arg;
+
+	if (event == NETLINK_URELEASE && socket->protocol == NETLINK_GENERIC)
+		kofi_test_release(socket);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block kofi_test_notifier = {
+	.notifier_call = kofi_test_notify,
+};
 
 static int __init kofi_pingpong_init(void)
 {
@@ -263,15 +277,26 @@ static int __init kofi_pingpong_init(void)
 	ret = pp_runs_init();
 	if (ret)
 		return ret;
+	ret = netlink_register_notifier(&kofi_test_notifier);
+	if (ret)
+		goto exit_runs;
 	ret = genl_register_family(&kofi_test_nl_family);
 	if (ret)
-		pp_runs_exit();
+		goto unregister_notifier;
+	return 0;
+
+unregister_notifier:
+	netlink_unregister_notifier(&kofi_test_notifier);
+exit_runs:
+	pp_runs_exit();
 	return ret;
 }
 
 static void __exit kofi_pingpong_exit(void)
 {
 	genl_unregister_family(&kofi_test_nl_family);
+	netlink_unregister_notifier(&kofi_test_notifier);
+	kofi_test_release(NULL);
 	pp_runs_exit();
 }
 

@@ -9,7 +9,6 @@
 #include "netlink-gen.h"
 
 #include <uapi/linux/kofi_test.h>
-#include <linux/list.h>
 
 /* Integer value ranges */
 static const struct netlink_range_validation kofi_test_a_pingpong_size_range = {
@@ -46,16 +45,6 @@ static const struct genl_split_ops kofi_test_nl_ops[] = {
 	},
 };
 
-static void __kofi_test_nl_sock_priv_init(void *priv)
-{
-	kofi_test_nl_sock_priv_init(priv);
-}
-
-static void __kofi_test_nl_sock_priv_destroy(void *priv)
-{
-	kofi_test_nl_sock_priv_destroy(priv);
-}
-
 struct genl_family kofi_test_nl_family __ro_after_init = {
 	.name		= KOFI_TEST_FAMILY_NAME,
 	.version	= KOFI_TEST_FAMILY_VERSION,
@@ -64,7 +53,4 @@ struct genl_family kofi_test_nl_family __ro_after_init = {
 	.module		= THIS_MODULE,
 	.split_ops	= kofi_test_nl_ops,
 	.n_split_ops	= ARRAY_SIZE(kofi_test_nl_ops),
-	.sock_priv_size	= sizeof(struct list_head),
-	.sock_priv_init	= __kofi_test_nl_sock_priv_init,
-	.sock_priv_destroy = __kofi_test_nl_sock_priv_destroy,
 };

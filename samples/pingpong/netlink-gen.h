@@ -10,14 +10,10 @@
 #include <net/genetlink.h>
 
 #include <uapi/linux/kofi_test.h>
-#include <linux/list.h>
 
 int kofi_test_nl_pingpong_start_doit(struct sk_buff *skb,
 				     struct genl_info *info);
 
 extern struct genl_family kofi_test_nl_family;
-
-void kofi_test_nl_sock_priv_init(struct list_head *priv);
-void kofi_test_nl_sock_priv_destroy(struct list_head *priv);
 
 #endif /* _LINUX_KOFI_TEST_GEN_H */

@@ -142,9 +142,9 @@ struct pp_data {
 
 /**
  * struct pp_run - one ping-pong
- * @node: on the list of the netlink socket that started it
+ * @node: on the list of runs
  * @id: number of the run
- * @portid: that socket
+ * @portid: the netlink socket that started it
  * @net: its network namespace, in which everything happens
  * @ns_tracker: reference to it
  * @task: the thread

@@ -3,7 +3,7 @@
  * A run: a thread that goes through a ping-pong from the first connection to
  * the last, and its life beside the netlink socket that started it.
  *
- * The socket's list owns the run. When the socket is closed, pp_run_release()
+ * main.c's list owns the run. When the socket is closed, pp_run_release()
  * hands the run to a work item, which sends the thread a signal, so that every
  * wait of it ends, stops it, and frees the run. The thread itself closes
  * whatever it has opened before it reports the end, and then only waits to be

@@ -74,9 +74,6 @@ ynl kofi_test.yaml uapi header include/uapi/linux/kofi_test.h
 ynl kofi_test.yaml kernel header samples/pingpong/netlink-gen.h
 ynl kofi_test.yaml kernel source samples/pingpong/netlink-gen.c
 
-ynl kofi_test.yaml uapi header include/uapi/linux/kofi_test.h
-ynl kofi_test.yaml kernel header samples/pingpong/netlink-gen.h
-ynl kofi_test.yaml kernel source samples/pingpong/netlink-gen.c
 
 if [ -z "$stale" ]; then
 	exit 0
