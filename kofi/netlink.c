@@ -187,7 +187,6 @@ VISIBLE_IF_KUNIT int kofi_nl_put_obj(struct sk_buff *skb,
 	struct kofi_nl_stats stats = { .skb = skb };
 	void *hdr;
 
-	lockdep_assert_held(&kofi_obj_mutex);
 	hdr = genlmsg_iput(skb, from);
 	if (!hdr)
 		return -EMSGSIZE;

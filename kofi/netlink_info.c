@@ -46,7 +46,7 @@ static int kofi_nl_hints_string(char **to, const struct nlattr *attr)
 {
 	if (!attr)
 		return 0;
-	*to = nla_strdup(attr, GFP_KERNEL_ACCOUNT);
+	*to = nla_strdup(attr, GFP_KERNEL);
 	return *to ? 0 : -ENOMEM;
 }
 
@@ -72,7 +72,7 @@ static int kofi_nl_hints_src_addr(struct fi_info *hints,
 				    "src-addr is no IPv4 or IPv6 address");
 		return -EINVAL;
 	}
-	hints->src_addr = kmemdup(sa, len, GFP_KERNEL_ACCOUNT);
+	hints->src_addr = kmemdup(sa, len, GFP_KERNEL);
 	if (!hints->src_addr)
 		return -ENOMEM;
 	hints->src_addrlen = len;
@@ -444,7 +444,7 @@ int kofi_nl_info_start(struct netlink_callback *cb)
 	ret = kofi_getinfo(genl_info_net(from), version,
 			   kofi_nl_text(tb[KOFI_A_INFO_NODE]),
 			   kofi_nl_text(tb[KOFI_A_INFO_SERVICE]), flags, hints,
-			   &list, GFP_KERNEL_ACCOUNT);
+			   &list, GFP_KERNEL);
 	fi_freeinfo(hints);
 	if (ret) {
 		switch (-ret) {
