@@ -24,9 +24,7 @@ static const struct command {
 	{ "info", cmd_info, "what can be reached, and through which provider" },
 	{ "list", cmd_info, "the providers that are loaded" },
 	{ "stat", cmd_stat, "open objects and their statistics" },
-#ifndef NO_PINGPONG
 	{ "pingpong", cmd_pingpong, "run an in-kernel fi_pingpong" },
-#endif
 };
 
 #define N_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
