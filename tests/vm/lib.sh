@@ -211,10 +211,15 @@ unload_all() {
 
 vm_leak=/sys/kernel/debug/kmemleak
 kmemleak() {
-	# twice, as an object must be seen unreferenced for 5 s
-	echo scan >$vm_leak && sleep 6 && echo scan >$vm_leak || return
+	# twice: the first notes contents, the second reports what is at least
+	# 5 s old, not referred to, and has not changed; and once more, as a
+	# pointer may have been under way
+	sleep 6 &
+	echo scan >$vm_leak
+	wait $!
+	echo scan >$vm_leak
 	[ -n "$(head -c 1 $vm_leak)" ] || return 0
-	sleep 6 && echo scan >$vm_leak
+	echo scan >$vm_leak
 	[ -n "$(head -c 1 $vm_leak)" ] || return 0
 	echo "$(grep -c '^unreferenced' $vm_leak) objects; the result 'console' has them"
 	# there, with names for addresses in what is unloaded by now

@@ -70,6 +70,12 @@ def unpacked(path):
 
 # --- the payload -----------------------------------------------------------
 
+def own_tools():
+    """The programs of tools/, in every machine's PATH."""
+    return [p for p in sorted((BUILD / "tools").glob("*"))
+            if p.is_file() and os.access(p, os.X_OK)]
+
+
 def payload(where, kernel, files, stock_modules=()):
     """Fill the folder WHERE; FILES are a scenario's own."""
     shutil.rmtree(where, ignore_errors=True)
@@ -78,6 +84,9 @@ def payload(where, kernel, files, stock_modules=()):
         shutil.copy(f, where)
     for ko in our_modules(kernel.flavour):
         shutil.copy(ko, where / "ko")
+    (where / "bin").mkdir()
+    for tool in own_tools():
+        shutil.copy(tool, where / "bin")
     if kernel.modules and stock_modules:
         (where / "stock").mkdir()
         for f in with_dependencies(kernel, stock_modules):
@@ -144,9 +153,6 @@ def libraries(path):
 
 
 def find_program(name):
-    own = BUILD / "tools" / name
-    if own.exists():
-        return own
     where = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     path = shutil.which(name, path=where)
     if not path:
@@ -168,8 +174,12 @@ def initramfs(out, programs, vm):
         a.file(where, path)
         needed.update(libraries(path))
 
+    own = own_tools()
+    for tool in own:
+        needed.update(libraries(tool))
     for name in [*BASE_PROGRAMS, *programs]:
-        add(f"bin/{name}", find_program(name))
+        if name not in [tool.name for tool in own]:
+            add(f"bin/{name}", find_program(name))
     add("bin/dash", find_program("dash"))
     a.link("bin/sh", "dash")
     add("bin/kmod", find_program("modprobe").resolve())

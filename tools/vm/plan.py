@@ -202,8 +202,6 @@ def adhoc(flavour):
     builds([flavour, "tools"])
     programs = [p for p in (*DEFAULT_PROGRAMS, "rdma", "ss", "tc", "fio",
                             "strace") if shutil.which(p)]
-    if (BUILD / "tools/kofi").exists():
-        programs.append("kofi")
     stock = "crc32_generic rdma_rxe ib_uverbs rdma_ucm veth dummy sch_netem"
     return k, {"programs": " ".join(programs),
                "modules": stock if flavour == "stock" else ""}

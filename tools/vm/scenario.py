@@ -8,12 +8,14 @@ one KEY=VALUE per line, # for comments:
   title     one line for the reader
   kernels   each listed kernel gives a run: stock debug uml (default: stock)
   tags      test (default), demo, soak: which target runs it
-  programs  host programs the machines need, beyond busybox, ip and kmod
+  programs  host programs the machines need, beyond busybox, ip, kmod and our
+            own tools (on uml all programs of the host are there)
   modules   the stock kernel's modules to load (other kernels have them built in)
   timeout   seconds for the whole scenario (default 120; 2.5 times that on debug)
   mem, smp  MiB and processors of each machine (512; 1024 on debug; 2 processors,
             1 each with several machines)
-  cmdline   further kernel parameters
+  cmdline   further kernel parameters; on uml, time-travel=inf-cpu makes time
+            simulated: computing takes none, timers expire at once, in order
   leaks     no: do not unload everything and look for leaks at the end
   allow     a regular expression of kernel messages that are meant to appear
 
