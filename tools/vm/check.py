@@ -195,6 +195,7 @@ CHECKS = [
     ("docs-rst", lambda: docs("rst")),
     ("docs-examples", examples),
     ("docs-contract", lambda: docs("contract")),
+    ("docs-params", lambda: docs("params")),
 ]
 
 
