@@ -97,7 +97,14 @@ static void pp_data_send_fin(struct pp_data *data)
 	data->fin = PP_FIN_SENT;
 }
 
-static int pp_data_recv(struct pp_data *data)
+/**
+ * pp_data_recv - post the receive
+ * @data: of a run with its endpoint enabled and no receive posted
+ *
+ * Context: any.
+ * Return: 0 or a negative error code.
+ */
+int pp_data_recv(struct pp_data *data)
 {
 	return fi_recv(data->ep, data->buf, data->buf_size, NULL, 0, &data->rx);
 }
@@ -207,8 +214,14 @@ static void pp_data_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	spin_unlock_bh(&data->lock);
 }
 
-/* A post has been refused with -EAGAIN, and now there is room. */
-static void pp_data_write_space(struct fid_ep *ep, void *context)
+/**
+ * pp_data_write_space - a post has been refused with -EAGAIN, now there is room
+ * @ep: the endpoint
+ * @context: the run
+ *
+ * Context: that of the queue's callbacks.
+ */
+void pp_data_write_space(struct fid_ep *ep, void *context)
 {
 	struct pp_run *run = context;
 	struct pp_data *data = &run->data;
@@ -435,24 +448,6 @@ int pp_data_cq_open(struct pp_run *run)
 	attr.format = FI_CQ_FORMAT_MSG;
 	attr.wait_obj = FI_WAIT_UNSPEC;
 	return fi_cq_open(run->domain, &attr, &run->data.cq, run);
-}
-
-/**
- * pp_data_first_recv - post the receive that is there from now on
- * @run: the run, with its endpoint enabled but not yet connected
- *
- * Return: 0 or a negative error code.
- */
-int pp_data_first_recv(struct pp_run *run)
-{
-	int ret;
-
-	run->stage = "kofi_ep_write_space";
-	ret = kofi_ep_write_space(run->data.ep, pp_data_write_space);
-	if (ret)
-		return ret;
-	run->stage = "fi_recv";
-	return pp_data_recv(&run->data);
 }
 
 /**

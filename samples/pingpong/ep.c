@@ -118,12 +118,17 @@ static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 	ret = fi_ep_bind(data->ep, &data->cq->fid, FI_TRANSMIT | FI_RECV);
 	if (ret)
 		return ret;
+	run->stage = "kofi_ep_write_space";
+	ret = kofi_ep_write_space(data->ep, pp_data_write_space);
+	if (ret)
+		return ret;
 	run->stage = "fi_enable";
 	ret = fi_enable(data->ep);
 	if (ret)
 		return ret;
 	data->inject_size = info->tx_attr->inject_size;
-	return pp_data_first_recv(run);
+	run->stage = "fi_recv";
+	return pp_data_recv(data);
 }
 
 /* The reason behind -FI_EAVAIL. */

@@ -235,7 +235,8 @@ void pp_ep_close(struct pp_run *run);
 int pp_data_alloc(struct pp_run *run, size_t max);
 void pp_data_free(struct pp_run *run);
 int pp_data_cq_open(struct pp_run *run);
-int pp_data_first_recv(struct pp_run *run);
+int pp_data_recv(struct pp_data *data);
+void pp_data_write_space(struct fid_ep *ep, void *context);
 int pp_data_pingpong(struct pp_run *run, size_t size, struct pp_result *res);
 int pp_data_fin(struct pp_run *run);
 
