@@ -162,8 +162,6 @@ struct sock_cm {
 	};
 };
 
-void sock_cm_format(struct sock_cm *cm, u8 type, const void *data, size_t len);
-int sock_cm_want(const struct sock_cm *cm, unsigned int *want);
 bool sock_cm_big_endian(const struct sock_cm *cm);
 static inline size_t sock_cm_data_len(const struct sock_cm *cm)
 {
@@ -224,9 +222,6 @@ bool sock_tx_acked(struct sock_ep *ep);
 void sock_tx_space(struct sock_ep *ep);
 void sock_tx_flush(struct sock_ep *ep);
 void sock_tx_retry(struct timer_list *t);
-unsigned int sock_tx_format_msg(void *hdr, const struct sock_txop *op, u8 id,
-				bool be);
-unsigned int sock_tx_format_ack(void *hdr, u8 id, bool be);
 
 /* ------------------------------------------------------------------- rx.c */
 
@@ -285,7 +280,6 @@ struct sock_rx {
 	int			err;
 };
 
-int sock_rx_decode(struct sock_rx *rx, bool be);
 void sock_rx_init(struct sock_rx *rx);
 bool sock_rx_run(struct sock_ep *ep);
 void sock_rx_flush(struct sock_ep *ep);
@@ -441,5 +435,15 @@ void sock_ep_kill(struct sock_ep *ep, int err);
 void sock_ep_softirq(struct sock_ep *ep);
 void sock_ep_live(struct sock_ep *ep, const void *data, size_t len);
 int sock_ep_down(struct sock_ep *ep, bool connection);
+
+/* Pure functions of the wire, static but for the tests */
+#if IS_ENABLED(CONFIG_KUNIT)
+void sock_cm_format(struct sock_cm *cm, u8 type, const void *data, size_t len);
+int sock_cm_want(const struct sock_cm *cm, unsigned int *want);
+unsigned int sock_tx_format_msg(void *hdr, const struct sock_txop *op, u8 id,
+				bool be);
+unsigned int sock_tx_format_ack(void *hdr, u8 id, bool be);
+int sock_rx_decode(struct sock_rx *rx, bool be);
+#endif
 
 #endif /* _KOFI_SOCK_H */
