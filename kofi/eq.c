@@ -294,7 +294,7 @@ EXPORT_SYMBOL_GPL(fi_eq_read);
  * about the queue itself with FI_EOVERRUN means that events were lost.
  *
  * Context: any.
- * Return: sizeof(*buf); -EAGAIN if the next in the queue is no error;
+ * Return: bytes written to @buf; -EAGAIN if the next in the queue is no error;
  * -FI_EBADFLAGS; -EINVAL.
  */
 ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
