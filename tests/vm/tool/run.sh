@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# What a user sees of kofi info, list and stat; what other users and other
+# network namespaces see; and requests no tool would make.
+
+mkdir -p /tmp/t
+need_module dummy
+ip link add eth0 type dummy
+ip addr add 10.0.0.1/24 dev eth0
+ip addr add fd00::1/64 dev eth0 nodad
+ip link set eth0 up
+
+fails_saying() {	# TEXT CMD...: exit status 1, TEXT and nothing else on stderr
+	text=$1
+	shift
+	expect_status 1 "$@" >/tmp/t/out 2>/tmp/t/err || return
+	[ "$(cat /tmp/t/err)" = "$text" ] && return
+	echo "says: $(cat /tmp/t/err)"
+	echo "not:  $text"
+	return 1
+}
+
+misused() {	# TEXT CMD...: exit status 2, stderr has TEXT, stdout nothing
+	text=$1
+	shift
+	expect_status 2 "$@" >/tmp/t/out 2>/tmp/t/err || return
+	cat /tmp/t/err
+	[ ! -s /tmp/t/out ] && grep -qF -e "$text" /tmp/t/err
+}
+
+# Values shrink to v, members to m, until one value is left.
+json() {
+	"$@" >/tmp/t/json || return
+	[ -z "$(tail -c 1 /tmp/t/json)" ] || return
+	tr '\n' ' ' </tmp/t/json | awk '{
+		gsub(/\\./, "x")
+		gsub(/"[^"]*"/, "s")
+		gsub(/ /, "")
+		gsub(/true|false|null/, "v")
+		gsub(/-?(0|[1-9][0-9]*)([.][0-9]+)?/, "v")
+		do {
+			n = length($0)
+			gsub(/\[\]|\{\}/, "v")
+			gsub(/s:[sv]/, "m")
+			gsub(/\[[sv](,[sv])*\]/, "v")
+			gsub(/\{m(,m)*\}/, "v")
+		} while (length($0) != n)
+		if ($0 != "v") {
+			print "left: " $0
+			exit 1
+		}
+	}'
+}
+
+count() { grep -c "$@"; }
+
+# --- nothing there yet
+
+step not-loaded fails_saying \
+	"kofi: the kernel module kofi is not loaded; try: modprobe kofi" kofi info
+step not-loaded-list fails_saying \
+	"kofi: the kernel module kofi is not loaded; try: modprobe kofi" kofi list
+step not-loaded-stat fails_saying \
+	"kofi: the kernel module kofi is not loaded; try: modprobe kofi" kofi stat
+step not-loaded-nltest expect_status 1 kofi-nltest 1
+
+load kofi provider=none
+step no-provider fails_saying \
+	"kofi: no provider is loaded; try: modprobe kofi_sock" kofi info
+step no-provider-list fails_saying \
+	"kofi: no provider is loaded; try: modprobe kofi_sock" kofi list
+step no-provider-json json expect_status 1 kofi info --json
+rmmod kofi
+
+# --- usage
+
+step help expect_output "Usage: kofi" kofi help
+step version expect_output "kofi " kofi -V
+step help-info expect_output "--ep_type" kofi info --help
+step help-stat expect_output "Usage: kofi stat" kofi stat -h
+step no-command misused "Usage: kofi" kofi
+step unknown-command misused 'no command is called "inof"' kofi inof
+step unknown-option misused "--nope is no option" kofi info --nope
+step missing-argument misused "-n is no option" kofi info -n
+step extra-argument misused "tcp is no option" kofi info tcp
+step bad-cap misused "FI_MAGIC is no capability" kofi info -c 'FI_MSG|FI_MAGIC'
+step bad-mode misused "FI_MSG is no mode" kofi info -m FI_MSG
+step bad-type misused "FI_EP_STREAM is no endpoint type" kofi info -t FI_EP_STREAM
+step bad-format misused "FI_EP_MSG is no address format" kofi info -a FI_EP_MSG
+step bad-port misused "65536 is no port number" kofi info -P 65536
+step long-name misused "1 to 63 characters" \
+	kofi info -d "$(printf '%0100d' 0)"
+step filtered-list misused "--list goes with --json alone" kofi info -l -p sock
+step bad-class misused "nonsense is no class or number" kofi stat nonsense
+step two-classes misused "one class or number at a time" kofi stat ep cq
+
+# --- discovery; loads the provider by itself
+
+load kofi
+step list expect_output "sock:" kofi list
+step info-list expect_output "    version: " kofi info -l
+step list-json json kofi list --json
+step short expect_output "provider: sock" kofi info
+step info-json json kofi info --json
+kofi info >/tmp/t/all
+kofi info -v >/tmp/t/long
+fi_info -v -p tcp -t FI_EP_MSG >/tmp/t/fi
+
+as_fi_info() {	# the first fi_info of each: lines up to their colons
+	for i in long fi; do
+		awk '/^---/ { n++ } n == 1' /tmp/t/$i | sed 's/: .*/:/' >/tmp/t/$i.labels
+	done
+	# what a newer fi_info has more is documented
+	diff /tmp/t/long.labels /tmp/t/fi.labels >/tmp/t/diff
+	cat /tmp/t/diff
+	! grep -q '^<' /tmp/t/diff
+}
+step same-fields as_fi_info
+
+same_values() {	# what describes the machine, of eth0's first IPv4 interface
+	for i in long fi; do
+		awk '/^---/ { keep(r); r = "" } { r = r $0 "\n" } END { keep(r) }
+		function keep(r) {
+			if (!done && r ~ /name: eth0\n/ && r ~ /FI_SOCKADDR_IN\n/) {
+				printf "%s", r
+				done = 1
+			}
+		}' /tmp/t/$i |
+		grep -E '^    (addr_format|src_addr|src_addrlen|dest|handle|nic)|^        (type|protocol|protocol_version|threading|resource_mgmt|av_type|mr_mode|name|mr_key_size|cq_data_size|tx_ctx_cnt: 1|tclass|domain):' >/tmp/t/$i.values
+	done
+	cat /tmp/t/long.values
+	[ "$(wc -l </tmp/t/fi.values)" -ge 20 ] && diff /tmp/t/long.values /tmp/t/fi.values
+}
+step same-values same_values
+
+flags_known() {	# no bit without a name, nothing unknown
+	! grep -E '0x[0-9a-f]+[ ,]|Unknown|unknown' /tmp/t/long
+}
+step names flags_known
+
+step provider-tcp sh -c 'kofi info -p tcp | cmp - /tmp/t/all'
+step provider-sock sh -c 'kofi info -p sock | cmp - /tmp/t/all'
+step provider-none fails_saying "kofi: no interface fits" kofi info -p nobody
+step domain expect_output "domain: eth0" kofi info -d eth0
+step domain-none fails_saying "kofi: no interface fits" kofi info -d eth9
+step fabric expect_output "fabric: 10.0.0.0/24" kofi info -f 10.0.0.0/24
+step type expect_output "type: FI_EP_MSG" kofi info -t msg
+step type-none fails_saying "kofi: no interface fits" kofi info -t FI_EP_DGRAM
+step caps expect_output "provider: sock" kofi info -c 'FI_MSG|send'
+step caps-none fails_saying "kofi: no interface fits" kofi info -c FI_HMEM
+step format-6 sh -c 'kofi info -v -a FI_SOCKADDR_IN6 | grep -q fi_sockaddr_in6:// &&
+	! kofi info -v -a FI_SOCKADDR_IN6 | grep -q fi_sockaddr_in://'
+step node expect_output "dest_addr: fi_sockaddr_in://10.0.0.9:4711" \
+	kofi info -v -n 10.0.0.9 -P 4711
+step node-name expect_output "dest_addr: fi_sockaddr_in://10.0.0.1:4711" \
+	kofi info -v -n "$VM_NAME" -P 4711
+step node-6 expect_output "dest_addr: fi_sockaddr_in6://[fd00::9]:4711" \
+	kofi info -v -n fd00::9 -P 4711
+step source expect_output "src_addr: fi_sockaddr_in://10.0.0.1:4712" \
+	kofi info -v -s 10.0.0.1 -P 4712
+step source-and-node expect_output "src_addr: fi_sockaddr_in://10.0.0.1:0" \
+	kofi info -v -s 10.0.0.1 -n 10.0.0.9 -P 4711
+step no-such-name sh -c 'kofi info -n no.such.name 2>&1 | grep -q "^kofi: no.such.name: "'
+step substring expect_output "name: eth0" kofi info -i ETH0
+step no-substring fails_saying "kofi: no interface fits" kofi info -i nonsense
+step full expect_status 1 sh -c 'kofi info -v >/dev/full 2>/tmp/t/err'
+
+many() {	# a list of several buffers: none missing, none twice
+	for i in $(seq 1 100); do
+		ip addr add "10.77.$i.1/24" dev eth0 || return
+	done
+	kofi info -v -a FI_SOCKADDR_IN -d eth0 >/tmp/t/many
+	[ "$(count '^fi_info:' /tmp/t/many)" = 101 ] &&
+	[ "$(grep src_addr: /tmp/t/many | sort -u | wc -l)" = 101 ] &&
+	json kofi info --json
+	rc=$?
+	for i in $(seq 1 100); do
+		ip addr del "10.77.$i.1/24" dev eth0
+	done
+	return $rc
+}
+step many many
+
+unprivileged() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+step unprivileged sh -c "$(command -v setpriv) --reuid 65534 --regid 65534 --clear-groups kofi info | cmp - /tmp/t/all"
+
+ip netns add other
+ip -n other link set lo up
+in_other() {	# the addresses of that namespace, and no others
+	ip netns exec other kofi info >/tmp/t/other || return
+	cat /tmp/t/other
+	grep -q 'domain: lo' /tmp/t/other && ! grep -q eth0 /tmp/t/other
+}
+step netns-info in_other
+
+# --- objects
+
+step nothing-open fails_saying "kofi: no object is open" kofi stat
+step nothing-open-json json expect_status 1 kofi stat --json
+step no-ep fails_saying "kofi: no object of class ep is open" kofi stat ep
+step no-object fails_saying "kofi: no object 77 is open" kofi stat 77
+
+load kofi_pingpong
+kofi pingpong -I 1000000 -S 64 >/tmp/t/server 2>&1 &
+server=$!
+sleep 1
+kofi pingpong -I 1000000 -S 64 127.0.0.1 >/tmp/t/client 2>&1 &
+client=$!
+# Two at work: what one netlink socket started ends with it.
+
+connected() { [ "$(kofi stat ep 2>/dev/null | count connected)" = 2 ]; }
+step pingpong retry connected
+seen() { kofi stat && kofi stat | awk '{ print $2 }' | sort -u | tr '\n' ' ' | grep -q 'CLASS.*cq.*domain.*ep.*eq.*fabric'; }
+step stat seen
+step stat-json json kofi stat --json
+step stat-class sh -c '[ $(kofi stat domain | grep -c "^ *[0-9]* domain") = 2 ]'
+step stat-name expect_output " lo" kofi stat domain
+
+one() {
+	id=$(kofi stat ep | awk '$2 == "ep" { print $1; exit }')
+	kofi stat "$id" >/tmp/t/one || return
+	cat /tmp/t/one
+	[ "$(count "^ *$id ep " /tmp/t/one)" = 1 ] && json kofi stat -j "$id"
+}
+step stat-one one
+
+rising() {	# statistics move while the connection works
+	kofi stat ep >/tmp/t/before
+	retry sh -c 'kofi stat ep >/tmp/t/after; ! cmp -s /tmp/t/before /tmp/t/after'
+}
+step stat-moves rising
+
+step other-sees-nothing fails_saying "kofi: no object is open" \
+	ip netns exec other kofi stat
+step unprivileged-stat sh -c '[ $('"$(command -v setpriv)"' --reuid 65534 --regid 65534 --clear-groups kofi stat ep | grep -c connected) = 2 ]'
+
+kill $client $server
+wait $client $server 2>/dev/null
+step ended retry fails_saying "kofi: no object is open" kofi stat
+
+ip netns exec other kofi pingpong -I 1000000 -S 64 >/tmp/t/server 2>&1 &
+server=$!
+sleep 1
+ip netns exec other kofi pingpong -I 1000000 -S 64 127.0.0.1 >/tmp/t/client 2>&1 &
+client=$!
+other_connected() { [ "$(ip netns exec other kofi stat ep 2>/dev/null | count connected)" = 2 ]; }
+step netns-stat retry other_connected
+step netns-admin expect_output " netns " kofi stat ep
+step netns-user fails_saying "kofi: no object is open" \
+	setpriv --reuid 65534 --regid 65534 --clear-groups kofi stat
+
+step bad-requests kofi-nltest 2000
+kill $client $server
+wait $client $server 2>/dev/null
+ip netns del other
+step ended-too retry fails_saying "kofi: no object is open" kofi stat
