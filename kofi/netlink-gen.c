@@ -54,6 +54,7 @@ static const struct nla_policy kofi_obj_get_dump_nl_policy[KOFI_A_OBJ_CLASS + 1]
 static const struct genl_split_ops kofi_nl_ops[] = {
 	{
 		.cmd	= KOFI_CMD_PROVIDER_GET,
+		.start	= kofi_nl_provider_start,
 		.dumpit	= kofi_nl_provider_get_dumpit,
 		.flags	= GENL_CMD_CAP_DUMP,
 	},

@@ -54,6 +54,17 @@ static int kofi_nl_put_provider(struct sk_buff *skb,
 	return 0;
 }
 
+/* An operation without a policy would take any attribute for no attribute. */
+int kofi_nl_provider_start(struct netlink_callback *cb)
+{
+	if (nlmsg_attrlen(cb->nlh, GENL_HDRLEN)) {
+		NL_SET_ERR_MSG(cb->extack, "the request takes no attributes");
+		return -EINVAL;
+	}
+	kofi_provider_load_known();
+	return 0;
+}
+
 int kofi_nl_provider_get_dumpit(struct sk_buff *skb,
 				struct netlink_callback *cb)
 {
@@ -63,8 +74,6 @@ int kofi_nl_provider_get_dumpit(struct sk_buff *skb,
 	int ret = 0;
 
 	NL_ASSERT_DUMP_CTX_FITS(struct kofi_nl_provider_dump);
-	if (!dump->sent)
-		kofi_provider_load_known();
 	for (prov = kofi_provider_next(NULL); prov;
 	     prov = kofi_provider_next(prov)) {
 		if (n++ < dump->sent)
