@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Contract 6 (a peer that answers is alive, one FI_SHUTDOWN) and 7 (setting up
+ * a connection ends in exactly one event).
+ */
+
+#include <linux/inet.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "contract.h"
+
+#define DATA_MAX	256
+
+/* The request that waits at side 1; the caller frees its info. */
+static void cm_request(struct ct_pair *p, struct ct_event *ev)
+{
+	KUNIT_ASSERT_EQ(p->test, ct_next_event(p->side[1].eq, ev,
+					       CT_TIMEOUT_MS), 0);
+	KUNIT_ASSERT_EQ(p->test, ev->event, FI_CONNREQ);
+	KUNIT_ASSERT_NOT_NULL(p->test, ev->cm.info);
+	KUNIT_EXPECT_PTR_EQ(p->test, ev->cm.fid, &p->pep->fid);
+	KUNIT_EXPECT_NOT_NULL(p->test, ev->cm.info->handle);
+}
+
+static struct ct_pair *cm_unconnected(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_READ, .unconnected = true };
+
+	return ct_pair_open(test, &opts);
+}
+
+static const size_t data_lens[] = { 0, 1, 17, 255, DATA_MAX };
+
+static void cm_private_data(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(data_lens); i++) {
+		size_t len = data_lens[i];
+		struct ct_pair *p = cm_unconnected(test);
+		struct ct_event *ev = ct_buf(p, sizeof(*ev));
+		u8 *data = ct_buf(p, DATA_MAX);
+
+		ct_pattern(data, len, 1);
+		KUNIT_ASSERT_EQ(test, fi_connect(p->side[0].ep, &p->addr, data,
+						 len), 0);
+		cm_request(p, ev);
+		KUNIT_EXPECT_EQ(test, ev->len, sizeof(ev->cm) + len);
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(ev->cm.data, len, 1));
+		KUNIT_ASSERT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+		fi_freeinfo(ev->cm.info);
+		ct_pattern(data, len, 2);
+		KUNIT_ASSERT_EQ(test, fi_accept(p->side[1].ep, data, len), 0);
+		ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
+		KUNIT_ASSERT_EQ(test, ct_next_event(p->side[0].eq, ev,
+						    CT_TIMEOUT_MS), 0);
+		KUNIT_EXPECT_EQ(test, ev->event, FI_CONNECTED);
+		KUNIT_EXPECT_PTR_EQ(test, ev->cm.fid, &p->side[0].ep->fid);
+		KUNIT_EXPECT_EQ(test, ev->len, sizeof(ev->cm) + len);
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(ev->cm.data, len, 2));
+		ct_pair_close(p);
+	}
+}
+
+static void cm_rejected(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(data_lens); i++) {
+		size_t len = data_lens[i];
+		struct ct_pair *p = cm_unconnected(test);
+		struct ct_event *ev = ct_buf(p, sizeof(*ev));
+		u8 *data = ct_buf(p, DATA_MAX);
+
+		ct_pattern(data, len, 3);
+		KUNIT_ASSERT_EQ(test, fi_connect(p->side[0].ep, &p->addr, NULL,
+						 0), 0);
+		cm_request(p, ev);
+		KUNIT_EXPECT_EQ(test, fi_reject(p->pep, ev->cm.info->handle,
+						data, len), 0);
+		fi_freeinfo(ev->cm.info);
+		KUNIT_ASSERT_EQ(test, ct_next_event(p->side[0].eq, ev,
+						    CT_TIMEOUT_MS), 1);
+		KUNIT_EXPECT_EQ(test, ev->error.err, ECONNREFUSED);
+		KUNIT_EXPECT_PTR_EQ(test, ev->error.fid, &p->side[0].ep->fid);
+		KUNIT_EXPECT_EQ(test, ev->error.err_data_size, len);
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(ev->error.err_data, len, 3));
+		ct_expect_no_event(test, p->side[0].eq);
+		ct_expect_no_event(test, p->side[1].eq);
+		ct_pair_close(p);
+	}
+}
+
+static void cm_nobody_listens(struct kunit *test)
+{
+	struct ct_pair *p = cm_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	u8 *buf = ct_buf(p, 64);
+	struct ct_op *r = ct_op(p);
+
+	KUNIT_ASSERT_EQ(test, fi_enable(p->side[0].ep), 0);
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 0, r, buf, 64), 0);
+	KUNIT_ASSERT_EQ(test, fi_close(&p->pep->fid), 0);
+	p->pep = NULL;
+	/* An error of the call, or an entry; not both. */
+	if (!fi_connect(p->side[0].ep, &p->addr, NULL, 0)) {
+		KUNIT_ASSERT_EQ(test, ct_next_event(p->side[0].eq, ev,
+						    CT_TIMEOUT_MS), 1);
+		KUNIT_EXPECT_EQ(test, ev->error.err, ECONNREFUSED);
+	}
+	ct_expect_no_event(test, p->side[0].eq);
+	/* posted ahead of the connection, it completes with it */
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, r));
+	KUNIT_EXPECT_EQ(test, r->wc.err, ECANCELED);
+	ct_pair_close(p);
+}
+
+/* The listener goes with a request that nobody has answered. */
+static void cm_listener_closes(struct kunit *test)
+{
+	struct ct_pair *p = cm_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+
+	KUNIT_ASSERT_EQ(test, fi_connect(p->side[0].ep, &p->addr, NULL, 0), 0);
+	cm_request(p, ev);
+	fi_freeinfo(ev->cm.info);
+	KUNIT_EXPECT_EQ(test, fi_close(&p->pep->fid), 0);
+	p->pep = NULL;
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS), 1);
+	ct_expect_no_event(test, p->side[0].eq);
+	ct_pair_close(p);
+}
+
+/* As above, with the request still in the queue: its info is not leaked. */
+static void cm_listener_closes_unread(struct kunit *test)
+{
+	struct ct_pair *p = cm_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	u32 event;
+
+	KUNIT_ASSERT_EQ(test, fi_connect(p->side[0].ep, &p->addr, NULL, 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, fi_eq_read(p->side[1].eq, &event,
+						      ev->bytes,
+						      sizeof(ev->bytes),
+						      FI_PEEK) > 0,
+					CT_TIMEOUT_MS));
+	KUNIT_EXPECT_EQ(test, event, FI_CONNREQ);
+	KUNIT_EXPECT_EQ(test, fi_close(&p->pep->fid), 0);
+	p->pep = NULL;
+	ct_expect_no_event(test, p->side[1].eq);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS), 1);
+	ct_pair_close(p);
+}
+
+/* Closing an endpoint that is connecting takes its events along. */
+static void cm_closed_while_connecting(struct kunit *test)
+{
+	struct ct_pair *p = cm_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+
+	KUNIT_ASSERT_EQ(test, fi_connect(p->side[0].ep, &p->addr, NULL, 0), 0);
+	cm_request(p, ev);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	ct_expect_no_event(test, p->side[0].eq);
+	/*
+	 * Side 1 may find out when it accepts or just after; its connection
+	 * ends in one event all the same, and then one FI_SHUTDOWN at most.
+	 */
+	KUNIT_ASSERT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	if (!fi_accept(p->side[1].ep, NULL, 0)) {
+		int ret = ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS);
+
+		KUNIT_EXPECT_GE(test, ret, 0);
+		if (!ret) {
+			KUNIT_EXPECT_EQ(test, ev->event, FI_CONNECTED);
+			ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+		}
+	}
+	ct_expect_no_event(test, p->side[1].eq);
+	ct_pair_close(p);
+}
+
+static void cm_addresses(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+	struct sockaddr_storage a = {}, b = {};
+	size_t len = sizeof(a);
+
+	KUNIT_EXPECT_EQ(test, fi_getpeer(p->side[0].ep, &a, &len), 0);
+	KUNIT_EXPECT_TRUE(test, inet_addr_is_any((struct sockaddr *)&a) == 0);
+	KUNIT_EXPECT_MEMEQ(test, &a, &p->addr, sizeof(struct sockaddr_in));
+	len = sizeof(a);
+	KUNIT_EXPECT_EQ(test, fi_getname(&p->side[0].ep->fid, &a, &len), 0);
+	len = sizeof(b);
+	KUNIT_EXPECT_EQ(test, fi_getpeer(p->side[1].ep, &b, &len), 0);
+	KUNIT_EXPECT_MEMEQ(test, &a, &b, sizeof(struct sockaddr_in));
+	/* A buffer too small says how much it takes. */
+	len = 4;
+	KUNIT_EXPECT_EQ(test, fi_getname(&p->side[0].ep->fid, &a, &len),
+			-FI_ETOOSMALL);
+	KUNIT_EXPECT_GE(test, len, sizeof(struct sockaddr_in));
+	ct_pair_close(p);
+}
+
+/* --------------------------------------------------------- 6: the other end */
+
+static void cm_one_shutdown(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	/* more reasons for another one */
+	fi_shutdown(p->side[1].ep, 0);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	ct_expect_no_event(test, p->side[1].eq);
+	ct_pair_close(p);
+}
+
+/* What was sent before the end arrives before the end. */
+static void cm_shutdown_after_data(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+	u8 *out = ct_buf(p, 8192), *in = ct_buf(p, 8192);
+	struct ct_op *r = ct_op(p), *s = ct_op(p);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+
+	ct_pattern(out, 8192, 4);
+	KUNIT_ASSERT_EQ(test, ct_send(p, 0, s, out, 8192), 0);
+	KUNIT_ASSERT_TRUE(test, ct_wait_done(p, s));
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
+	/* The receive comes late: the event waits for the stream's end. */
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 100), -EAGAIN);
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, in, 8192), 0);
+	KUNIT_ASSERT_TRUE(test, ct_wait_done(p, r));
+	KUNIT_EXPECT_EQ(test, r->wc.err, 0);
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, 8192, 4));
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_no_event(test, p->side[1].eq);
+	ct_pair_close(p);
+}
+
+/* A peer that posts no receive for longer than the time-out is alive. */
+static void cm_slow_peer_lives(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_SOFTIRQ, .tx_size = 8, .silence_ms = 500,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	u8 *out = ct_buf(p, 1 << 20), *in = ct_buf(p, 1 << 20);
+	int i, posted = 0;
+
+	for (i = 0; i < 100 && posted < 64; i++) {
+		if (ct_send(p, 0, ct_op(p), out, 1 << 20))
+			break;
+		posted++;
+		ct_wait(p, false, 20);
+	}
+	KUNIT_ASSERT_LT(test, posted, 64);
+	ct_wait(p, false, 2500);
+	ct_expect_no_event(test, p->side[0].eq);
+	for (i = 0; i < posted; i++) {
+		struct ct_op *r = ct_op(p);
+
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, in, 1 << 20), 0);
+		KUNIT_ASSERT_TRUE(test, ct_wait_done(p, r));
+		KUNIT_EXPECT_EQ(test, r->wc.err, 0);
+	}
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	ct_pair_close(p);
+}
+
+static struct kunit_case contract_cm_cases[] = {
+	KUNIT_CASE(cm_private_data),
+	KUNIT_CASE(cm_rejected),
+	KUNIT_CASE(cm_nobody_listens),
+	KUNIT_CASE(cm_listener_closes),
+	KUNIT_CASE(cm_listener_closes_unread),
+	KUNIT_CASE(cm_closed_while_connecting),
+	KUNIT_CASE(cm_addresses),
+	KUNIT_CASE(cm_one_shutdown),
+	KUNIT_CASE(cm_shutdown_after_data),
+	KUNIT_CASE(cm_slow_peer_lives),
+	{}
+};
+
+static struct kunit_suite contract_cm_suite = {
+	.name = "kofi_contract_cm",
+	.suite_init = ct_suite_init,
+	.test_cases = contract_cm_cases,
+};
+
+kunit_test_suite(contract_cm_suite);

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Bad input: every call refuses what makes no sense with the error its page
+ * names, changes nothing, and reports no completion.
+ */
+
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <net/net_namespace.h>
+
+#include "contract.h"
+
+#define BAD_FLAG	BIT_ULL(63)	/* no call knows it */
+
+#define refused(call, want) \
+	KUNIT_EXPECT_EQ_MSG(test, (long long)(call), (long long)(want), #call)
+
+static void input_getinfo(struct kunit *test)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	refused(fi_getinfo(FI_VERSION(2, 1), NULL, NULL, 0, NULL, NULL), -EINVAL);
+	refused(ct_getinfo(BAD_FLAG, hints, &info), -FI_EBADFLAGS);
+	refused(fi_getinfo(FI_VERSION(99, 0), NULL, NULL, 0, NULL, &info),
+		-ENOSYS);
+	refused(fi_getinfo(FI_VERSION(2, 1), "not a number", "1", FI_NUMERICHOST,
+			   NULL, &info), -ENODATA);
+	hints->caps |= BIT_ULL(49) | FI_COLLECTIVE;
+	refused(ct_getinfo(0, hints, &info), -ENODATA);
+	hints->caps = FI_MSG;
+	kfree(hints->domain_attr->name);
+	hints->domain_attr->name = kstrdup("no-such-device", GFP_KERNEL);
+	refused(ct_getinfo(0, hints, &info), -ENODATA);
+	kfree(hints->fabric_attr->prov_name);
+	hints->fabric_attr->prov_name = kstrdup("no-such-provider", GFP_KERNEL);
+	refused(ct_getinfo(0, hints, &info), -ENODATA);
+	KUNIT_EXPECT_NULL(test, info);
+	fi_freeinfo(hints);
+	fi_freeinfo(NULL);
+}
+
+static void input_open(struct kunit *test)
+{
+	const struct ct_opts opts = { .unconnected = true };
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct fi_cq_attr cq_attr = {};
+	struct fi_eq_attr eq_attr = {};
+	struct fi_cntr_attr cntr_attr = {};
+	struct kofi_cq_attr kattr = { .cpu = -1, .done = true };
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_cntr *cntr;
+	struct fid_ep *ep;
+	struct fid_pep *pep;
+	struct fid_cq *cq;
+	struct fid_eq *eq;
+
+	refused(fi_fabric(NULL, &fabric, NULL), -EINVAL);
+	refused(fi_fabric(p->info->fabric_attr, NULL, NULL), -EINVAL);
+	refused(fi_domain(NULL, p->info, &domain, NULL), -EINVAL);
+	refused(fi_domain(p->fabric, NULL, &domain, NULL), -EINVAL);
+	refused(fi_domain(p->fabric, p->info, NULL, NULL), -EINVAL);
+	refused(fi_domain2(p->fabric, p->info, &domain, BAD_FLAG, NULL),
+		-FI_EBADFLAGS);
+	refused(fi_endpoint(NULL, p->info, &ep, NULL), -EINVAL);
+	refused(fi_endpoint(p->domain, NULL, &ep, NULL), -EINVAL);
+	refused(fi_endpoint(p->domain, p->info, NULL, NULL), -EINVAL);
+	refused(fi_passive_ep(NULL, p->info, &pep, NULL), -EINVAL);
+	refused(fi_passive_ep(p->fabric, NULL, &pep, NULL), -EINVAL);
+	refused(fi_passive_ep(p->fabric, p->info, NULL, NULL), -EINVAL);
+	refused(fi_eq_open(NULL, &eq_attr, &eq, NULL), -EINVAL);
+	refused(fi_eq_open(p->fabric, &eq_attr, NULL, NULL), -EINVAL);
+	eq_attr.flags = BAD_FLAG;
+	refused(fi_eq_open(p->fabric, &eq_attr, &eq, NULL), -FI_EBADFLAGS);
+	refused(fi_cq_open(NULL, &cq_attr, &cq, NULL), -EINVAL);
+	refused(fi_cq_open(p->domain, &cq_attr, NULL, NULL), -EINVAL);
+	cq_attr.flags = BAD_FLAG;
+	refused(fi_cq_open(p->domain, &cq_attr, &cq, NULL), -FI_EBADFLAGS);
+	cq_attr = (struct fi_cq_attr){ .format = 99 };
+	refused(fi_cq_open(p->domain, &cq_attr, &cq, NULL), -EINVAL);
+	cq_attr = (struct fi_cq_attr){};
+	kattr.poll = 99;
+	refused(kofi_cq_open(p->domain, &cq_attr, &kattr, &cq, NULL), -EINVAL);
+	kattr.poll = KOFI_POLL_SOFTIRQ;
+	kattr.cpu = nr_cpu_ids;
+	refused(kofi_cq_open(p->domain, &cq_attr, &kattr, &cq, NULL), -EINVAL);
+	refused(fi_cntr_open(NULL, &cntr_attr, &cntr, NULL), -EINVAL);
+	refused(fi_cntr_open(p->domain, &cntr_attr, NULL, NULL), -EINVAL);
+	cntr_attr.flags = BAD_FLAG;
+	refused(fi_cntr_open(p->domain, &cntr_attr, &cntr, NULL), -FI_EBADFLAGS);
+	refused(kofi_eq_open(p->fabric, &eq_attr, NULL, NULL, NULL), -EINVAL);
+	ct_pair_close(p);
+}
+
+static void input_bind(struct kunit *test)
+{
+	const struct ct_opts opts = { .unconnected = true };
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_side *s = &p->side[0];
+	struct fid_ep *bare;
+
+	refused(fi_ep_bind(NULL, &s->eq->fid, 0), -EINVAL);
+	refused(fi_ep_bind(s->ep, NULL, 0), -EINVAL);
+	refused(fi_ep_bind(s->ep, &p->domain->fid, 0), -EINVAL);
+	refused(fi_pep_bind(p->pep, NULL, 0), -EINVAL);
+	refused(fi_pep_bind(p->pep, &s->tx.cq->fid, 0), -EINVAL);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(p->domain, p->info, &bare, NULL), 0);
+	refused(fi_ep_bind(bare, &s->tx.cq->fid, 0), -FI_EBADFLAGS);
+	refused(fi_ep_bind(bare, &s->tx.cq->fid, FI_TRANSMIT | BAD_FLAG),
+		-FI_EBADFLAGS);
+	/* an endpoint without queues has nowhere to report to */
+	refused(fi_enable(bare), -FI_ENOEQ);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(bare, &s->eq->fid, 0), 0);
+	refused(fi_enable(bare), -FI_ENOCQ);
+	KUNIT_EXPECT_EQ(test, fi_close(&bare->fid), 0);
+	refused(fi_enable(NULL), -EINVAL);
+	refused(fi_close(NULL), -EINVAL);
+	ct_pair_close(p);
+}
+
+/* A parent, and what is bound, stays as long as it is needed. */
+static void input_close_busy(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_SOFTIRQ);
+	u8 *buf = ct_buf(p, 64);
+	struct ct_op *r = ct_op(p);
+	int i;
+
+	refused(fi_close(&p->fabric->fid), -EBUSY);
+	refused(fi_close(&p->domain->fid), -EBUSY);
+	for (i = 0; i < 2; i++) {
+		refused(fi_close(&p->side[i].tx.cq->fid), -EBUSY);
+		refused(fi_close(&p->side[i].rx.cq->fid), -EBUSY);
+		refused(fi_close(&p->side[i].eq->fid), -EBUSY);
+	}
+	/* and all of it still works */
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, r, buf, 64), 0);
+	KUNIT_EXPECT_EQ(test, ct_inject(p, 0, buf, 64), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, r));
+	ct_pair_close(p);
+}
+
+static void input_cm(struct kunit *test)
+{
+	const struct ct_opts opts = { .unconnected = true };
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct fid_ep *ep = p->side[0].ep;
+	struct sockaddr_storage addr;
+	size_t len = sizeof(addr);
+	u8 *data = ct_buf(p, 257);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+
+	refused(fi_setname(&ep->fid, NULL, sizeof(addr)), -EINVAL);
+	refused(fi_setname(&ep->fid, &addr, 3), -EINVAL);
+	refused(fi_connect(NULL, &p->addr, NULL, 0), -EINVAL);
+	refused(fi_connect(ep, &p->addr, data, 257), -EINVAL);
+	refused(fi_connect(ep, &p->addr, NULL, 8), -EINVAL);
+	addr = p->addr;
+	addr.ss_family = AF_UNIX;
+	refused(fi_connect(ep, &addr, NULL, 0), -EINVAL);
+	refused(fi_accept(NULL, NULL, 0), -EINVAL);
+	/* only who was asked can accept */
+	refused(fi_accept(ep, NULL, 0), -EINVAL);
+	refused(fi_listen(NULL), -EINVAL);
+	refused(fi_getname(NULL, &addr, &len), -EINVAL);
+	refused(fi_getname(&p->pep->fid, &addr, NULL), -EINVAL);
+	refused(fi_getpeer(ep, &addr, &len), -ENOTCONN);
+	refused(fi_shutdown(NULL, 0), -EINVAL);
+	refused(fi_shutdown(ep, BAD_FLAG), -FI_EBADFLAGS);
+	refused(fi_reject(p->pep, NULL, NULL, 0), -EINVAL);
+	refused(fi_reject(p->pep, &ep->fid, NULL, 0), -EINVAL);
+	/* none of it has spoilt the endpoint */
+	KUNIT_ASSERT_EQ(test, fi_connect(ep, &p->addr, data, 256), 0);
+	KUNIT_ASSERT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS), 0);
+	KUNIT_ASSERT_EQ(test, ev->event, FI_CONNREQ);
+	refused(fi_reject(p->pep, ev->cm.info->handle, data, 257), -EINVAL);
+	KUNIT_ASSERT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	refused(fi_accept(p->side[1].ep, data, 257), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_accept(p->side[1].ep, data, 256), 0);
+	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
+	ct_expect_event(test, p->side[0].eq, FI_CONNECTED);
+	ct_pair_close(p);
+}
+
+static void input_queues(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+	struct fid_cq *cq = p->side[0].tx.cq;
+	struct fid_eq *eq = p->side[0].eq;
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry err = {};
+	struct fi_eq_err_entry eq_err = {};
+	struct fi_eq_entry ev;
+	u32 event;
+
+	refused(fi_cq_read(NULL, &entry, 1), -EINVAL);
+	refused(fi_cq_read(cq, NULL, 1), -EINVAL);
+	refused(fi_cq_read(cq, &entry, 1), -EAGAIN);
+	refused(fi_cq_readerr(cq, NULL, 0), -EINVAL);
+	refused(fi_cq_readerr(cq, &err, BAD_FLAG), -FI_EBADFLAGS);
+	refused(fi_cq_readerr(cq, &err, 0), -EAGAIN);
+	refused(fi_cq_sread(cq, &entry, 1, NULL, 20), -EAGAIN);
+	refused(fi_eq_read(NULL, &event, &ev, sizeof(ev), 0), -EINVAL);
+	refused(fi_eq_read(eq, NULL, &ev, sizeof(ev), 0), -EINVAL);
+	refused(fi_eq_read(eq, &event, NULL, sizeof(ev), 0), -EINVAL);
+	refused(fi_eq_read(eq, &event, &ev, sizeof(ev), BAD_FLAG),
+		-FI_EBADFLAGS);
+	refused(fi_eq_read(eq, &event, &ev, sizeof(ev), 0), -EAGAIN);
+	refused(fi_eq_readerr(eq, NULL, 0), -EINVAL);
+	refused(fi_eq_readerr(eq, &eq_err, 0), -EAGAIN);
+	ct_pair_close(p);
+}
+
+/* Posts that cannot be, in any mode; the books show that none completes. */
+static void input_posts(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
+	size_t inject = p->info->tx_attr->inject_size;
+	u8 *buf = ct_buf(p, inject + 1);
+	struct kvec iov[17];
+	struct fi_msg msg = { .msg_iov = iov, .iov_count = 1 };
+	struct iov_iter iter;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(iov); i++)
+		iov[i] = (struct kvec){ .iov_base = buf, .iov_len = 1 };
+	refused(ct_post_send(p, 0, ct_op(p), &msg, BAD_FLAG), -FI_EBADFLAGS);
+	refused(ct_post_recv(p, 0, ct_op(p), &msg, BAD_FLAG), -FI_EBADFLAGS);
+	refused(ct_post_send(p, 0, ct_op(p), &msg, FI_MULTI_RECV),
+		-FI_EBADFLAGS);
+	refused(ct_post_recv(p, 0, ct_op(p), &msg, FI_INJECT), -FI_EBADFLAGS);
+	iov[0].iov_len = inject + 1;
+	refused(ct_post_send(p, 0, ct_op(p), &msg, FI_INJECT), -EINVAL);
+	refused(ct_inject(p, 0, buf, inject + 1), -EINVAL);
+	iov[0].iov_len = 1;
+	msg.iov_count = p->info->tx_attr->iov_limit + 1;
+	if (msg.iov_count <= ARRAY_SIZE(iov)) {
+		refused(ct_post_send(p, 0, ct_op(p), &msg, 0), -EINVAL);
+		msg.iov_count = p->info->rx_attr->iov_limit + 1;
+		refused(ct_post_recv(p, 0, ct_op(p), &msg, 0), -EINVAL);
+	}
+	msg.iov_count = 1;
+	msg.vec = 77;
+	refused(ct_post_send(p, 0, ct_op(p), &msg, 0), -EINVAL);
+	refused(ct_post_recv(p, 0, ct_op(p), &msg, 0), -EINVAL);
+	/* memory of a process is none of a kernel's business */
+	iov_iter_ubuf(&iter, ITER_SOURCE, NULL, 100);
+	msg = (struct fi_msg){ .msg_iter = &iter, .vec = KOFI_ITER };
+	refused(ct_post_send(p, 0, ct_op(p), &msg, 0), -EINVAL);
+	if (p->info->ep_attr->max_msg_size < SIZE_MAX) {
+		iov[0].iov_len = p->info->ep_attr->max_msg_size + 1;
+		msg = (struct fi_msg){ .msg_iov = iov, .iov_count = 1 };
+		refused(ct_post_send(p, 0, ct_op(p), &msg, 0), -EMSGSIZE);
+	}
+	/* and the endpoint is as good as before */
+	iov[0].iov_len = inject;
+	msg = (struct fi_msg){ .msg_iov = iov, .iov_count = 1 };
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, ct_op(p), buf, inject), 0);
+	KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, ct_op(p), &msg, FI_INJECT), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	ct_pair_close(p);
+}
+
+static void input_states(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = ct_mode_of(test), .unconnected = true,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	u8 *buf = ct_buf(p, 64);
+	struct ct_op *r = ct_op(p);
+
+	/* before it is enabled */
+	refused(ct_send(p, 0, ct_op(p), buf, 64), -FI_EOPBADSTATE);
+	refused(ct_inject(p, 0, buf, 64), -FI_EOPBADSTATE);
+	refused(ct_recv(p, 0, ct_op(p), buf, 64), -FI_EOPBADSTATE);
+	/* never connected */
+	KUNIT_ASSERT_EQ(test, fi_enable(p->side[0].ep), 0);
+	refused(ct_send(p, 0, ct_op(p), buf, 64), -ENOTCONN);
+	refused(ct_inject(p, 0, buf, 64), -ENOTCONN);
+	refused(ct_recv(p, 0, r, buf, 64), 0);
+	/* no more binding, and no second enabling */
+	refused(fi_ep_bind(p->side[0].ep, &p->side[1].tx.cq->fid, FI_TRANSMIT),
+		-FI_EOPBADSTATE);
+	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
+	refused(fi_connect(p->side[0].ep, &p->addr, NULL, 0), -EISCONN);
+	/* a receive from before the connection is good */
+	KUNIT_EXPECT_EQ(test, ct_inject(p, 1, buf, 64), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, r));
+	/* afterwards, on both sides */
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
+	refused(ct_send(p, 0, ct_op(p), buf, 64), -ESHUTDOWN);
+	refused(ct_inject(p, 0, buf, 64), -ESHUTDOWN);
+	refused(ct_recv(p, 0, ct_op(p), buf, 64), -ESHUTDOWN);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	refused(ct_send(p, 1, ct_op(p), buf, 64), -ESHUTDOWN);
+	refused(ct_recv(p, 1, ct_op(p), buf, 64), -ESHUTDOWN);
+	ct_pair_close(p);
+}
+
+static struct kunit_case contract_input_cases[] = {
+	KUNIT_CASE(input_getinfo),
+	KUNIT_CASE(input_open),
+	KUNIT_CASE(input_bind),
+	KUNIT_CASE(input_close_busy),
+	KUNIT_CASE(input_cm),
+	KUNIT_CASE(input_queues),
+	KUNIT_CASE_PARAM(input_posts, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(input_states, ct_mode_gen_params),
+	{}
+};
+
+static struct kunit_suite contract_input_suite = {
+	.name = "kofi_contract_input",
+	.suite_init = ct_suite_init,
+	.test_cases = contract_input_cases,
+};
+
+kunit_test_suite(contract_input_suite);

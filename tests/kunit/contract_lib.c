@@ -1,0 +1,892 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the tests of the contract suite stand on: pairs of connected
+ * endpoints, and the checker that knows every operation posted.
+ *
+ * A pair owns all objects, operations and buffers of its test and gives them
+ * back in ct_pair_teardown(), also when an assertion ends the test early. The
+ * checker runs in the consumer's callbacks, so it only counts; the books are
+ * read at the end by ct_check_books().
+ */
+
+#include <linux/if.h>
+#include <linux/inet.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "contract.h"
+
+char *ct_provider = "sock";
+module_param_named(provider, ct_provider, charp, 0444);
+MODULE_PARM_DESC(provider, "Provider to judge (default sock)");
+
+char *ct_device = "lo";
+module_param_named(device, ct_device, charp, 0444);
+MODULE_PARM_DESC(device, "Its device (default lo)");
+
+char *ct_address = "127.0.0.1";
+module_param_named(address, ct_address, charp, 0444);
+MODULE_PARM_DESC(address, "Numeric address on the device (default 127.0.0.1)");
+
+static const enum ct_mode ct_mode_values[CT_MODES] = {
+	CT_READ, CT_DIRECT, CT_SOFTIRQ, CT_WORKQUEUE,
+};
+
+static const char *const ct_mode_names[CT_MODES] = {
+	[CT_READ]	= "read",
+	[CT_DIRECT]	= "direct",
+	[CT_SOFTIRQ]	= "softirq",
+	[CT_WORKQUEUE]	= "workqueue",
+};
+
+static void ct_mode_desc(const enum ct_mode *mode, char *desc)
+{
+	strscpy(desc, ct_mode_names[*mode], KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(ct_mode_param, ct_mode_values, ct_mode_desc);
+
+const void *ct_mode_gen_params(const void *prev, char *desc)
+{
+	return ct_mode_param_gen_params(prev, desc);
+}
+
+/* Nobody has configured the network of a machine that only runs unit tests. */
+int ct_suite_init(struct kunit_suite *suite)
+{
+	struct net_device *lo = init_net.loopback_dev;
+	int err = 0;
+
+	rtnl_lock();
+	if (!(lo->flags & IFF_UP))
+		err = dev_change_flags(lo, lo->flags | IFF_UP, NULL);
+	rtnl_unlock();
+	return err;
+}
+
+/* ------------------------------------------------------------- the checker */
+
+static void ct_count_context(struct ct_pair *p)
+{
+	bool right = true;
+
+	switch (p->opts.mode) {
+	case CT_SOFTIRQ:
+		right = in_serving_softirq();
+		break;
+	case CT_WORKQUEUE:
+		right = in_task() && current->flags & PF_WQ_WORKER;
+		break;
+	default:
+		right = in_task() && !(current->flags & PF_WQ_WORKER);
+		break;
+	}
+	if (!right)
+		atomic_inc(&p->context);
+}
+
+static void ct_complete(struct ct_cq *cq, struct ct_op *op,
+			const struct kofi_wc *wc)
+{
+	struct ct_pair *p = cq->pair;
+
+	if (!op && wc->err) {
+		atomic_inc(&p->anonymous);
+		wake_up(&p->wq);
+		return;
+	}
+	if (op < p->ops || op >= p->ops + CT_OPS ||
+	    atomic_read(&op->done) >= atomic_read(&op->posted) ||
+	    (op->silent && !wc->err)) {
+		atomic_inc(&p->strays);
+		return;
+	}
+	op->wc = *wc;
+	op->seq = atomic_inc_return(&p->seq);
+	if (op->hook)
+		op->hook(op);
+	atomic_inc(&op->done);
+	wake_up(&p->wq);
+}
+
+static void ct_done(struct fid_cq *fid, const struct kofi_wc *wc)
+{
+	struct ct_cq *cq = fid->fid.context;
+	struct ct_pair *p = cq->pair;
+	struct ct_op *op = container_of(wc->cqe, struct ct_op, cqe);
+	int i;
+
+	if (atomic_inc_return(&cq->running) != 1)
+		atomic_inc(&p->overlaps);
+	if (READ_ONCE(cq->closed))
+		atomic_inc(&p->late);
+	ct_count_context(p);
+	/* A softirq may interrupt a post; then the post has not called us. */
+	for (i = 0; !in_serving_softirq() && i < CT_POSTERS; i++)
+		if (READ_ONCE(p->posters[i]) == current)
+			atomic_inc(&p->inside);
+	if (p->opts.locked) {
+		spin_lock_bh(&p->lock);
+		spin_unlock_bh(&p->lock);
+	}
+	ct_complete(cq, op, wc);
+	atomic_dec(&cq->running);
+}
+
+static void ct_read_errors(struct ct_cq *cq)
+{
+	struct fi_cq_err_entry e = {};
+	struct kofi_wc wc;
+
+	if (fi_cq_readerr(cq->cq, &e, 0) != 1)
+		return;
+	wc = (struct kofi_wc){
+		.op_context = e.op_context, .err = e.err,
+		.prov_errno = e.prov_errno, .flags = e.flags, .len = e.len,
+		.olen = e.olen, .buf = e.buf, .data = e.data, .tag = e.tag,
+	};
+	ct_complete(cq, e.op_context, &wc);
+}
+
+static void ct_read(struct ct_cq *cq)
+{
+	struct fi_cq_tagged_entry e[8];
+	ssize_t n, i;
+
+	while ((n = fi_cq_read(cq->cq, e, ARRAY_SIZE(e))) != -EAGAIN) {
+		if (n == -FI_EAVAIL) {
+			ct_read_errors(cq);
+			continue;
+		}
+		if (n <= 0) {
+			atomic_inc(&cq->pair->strays);
+			return;
+		}
+		for (i = 0; i < n; i++) {
+			struct kofi_wc wc = {
+				.op_context = e[i].op_context,
+				.flags = e[i].flags, .len = e[i].len,
+				.buf = e[i].buf, .data = e[i].data,
+				.tag = e[i].tag,
+			};
+
+			ct_complete(cq, e[i].op_context, &wc);
+		}
+	}
+}
+
+/**
+ * ct_progress - take what has completed, where that is the consumer's work
+ * @p: the pair
+ */
+void ct_progress(struct ct_pair *p)
+{
+	struct ct_cq *cq[] = {
+		&p->side[0].tx, &p->side[0].rx, &p->side[1].tx, &p->side[1].rx,
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cq); i++) {
+		if (!cq[i]->cq)
+			continue;
+		if (p->opts.mode == CT_READ)
+			ct_read(cq[i]);
+		else if (p->opts.mode == CT_DIRECT)
+			kofi_cq_poll(cq[i]->cq, 64);
+	}
+}
+
+/**
+ * ct_all_done - has every operation completed that was accepted
+ * @p: the pair
+ *
+ * Return: true if so; silent ones do not count.
+ */
+bool ct_all_done(struct ct_pair *p)
+{
+	int i, n = atomic_read(&p->used);
+
+	for (i = 0; i < n; i++)
+		if (!p->ops[i].silent && !ct_is_done(&p->ops[i]))
+			return false;
+	return true;
+}
+
+/**
+ * ct_wait_done - wait for an operation
+ * @p: the pair
+ * @op: its operation
+ *
+ * Return: whether all its posts have completed.
+ */
+bool ct_wait_done(struct ct_pair *p, const struct ct_op *op)
+{
+	return ct_wait(p, ct_is_done(op), CT_TIMEOUT_MS);
+}
+
+/**
+ * ct_wait_all - wait for all operations that report
+ * @p: the pair
+ *
+ * Return: whether they have completed.
+ */
+bool ct_wait_all(struct ct_pair *p)
+{
+	return ct_wait(p, ct_all_done(p), CT_TIMEOUT_MS);
+}
+
+/**
+ * ct_check_books - what must hold at the end of any test
+ * @p: the pair, all endpoints closed and everything read
+ */
+void ct_check_books(struct ct_pair *p)
+{
+	int i, n = atomic_read(&p->used);
+
+	for (i = 0; i < n; i++) {
+		struct ct_op *op = &p->ops[i];
+		int posted = atomic_read(&op->posted);
+		int done = atomic_read(&op->done);
+
+		if (op->silent && done <= posted)
+			continue;
+		if (done != posted)
+			KUNIT_FAIL(p->test,
+				   "operation %d: %d posts, %d completions, the last err %d flags %#llx",
+				   i, posted, done, op->wc.err, op->wc.flags);
+	}
+	KUNIT_EXPECT_EQ_MSG(p->test, atomic_read(&p->strays), 0,
+			    "completions nobody asked for");
+	KUNIT_EXPECT_EQ_MSG(p->test, atomic_read(&p->overlaps), 0,
+			    "two callbacks of a queue at a time");
+	KUNIT_EXPECT_EQ_MSG(p->test, atomic_read(&p->late), 0,
+			    "callbacks after close or drain");
+	KUNIT_EXPECT_EQ_MSG(p->test, atomic_read(&p->inside), 0,
+			    "callbacks from inside a post");
+	KUNIT_EXPECT_EQ_MSG(p->test, atomic_read(&p->context), 0,
+			    "callbacks in the wrong context");
+}
+
+/* -------------------------------------------------------------- operations */
+
+/**
+ * ct_op - the next operation of the pair
+ * @p: the pair
+ *
+ * Any context. Running out of them is a mistake of the test.
+ *
+ * Return: an operation not used before.
+ */
+struct ct_op *ct_op(struct ct_pair *p)
+{
+	int i = atomic_inc_return(&p->used) - 1;
+	struct ct_op *op;
+
+	if (WARN_ON_ONCE(i >= CT_OPS))
+		i = CT_OPS - 1;
+	op = &p->ops[i];
+	op->cqe.done = ct_done;
+	op->pair = p;
+	return op;
+}
+
+static int ct_enter(struct ct_pair *p)
+{
+	int i;
+
+	if (p->opts.locked)
+		spin_lock_bh(&p->lock);
+	if (!in_task())
+		return -1;
+	for (i = 0; i < CT_POSTERS; i++)
+		if (!cmpxchg(&p->posters[i], NULL, current))
+			return i;
+	return -1;
+}
+
+static void ct_leave(struct ct_pair *p, int slot)
+{
+	if (slot >= 0)
+		WRITE_ONCE(p->posters[slot], NULL);
+	if (p->opts.locked)
+		spin_unlock_bh(&p->lock);
+}
+
+/**
+ * ct_post_send - post a transmit and enter it in the books
+ * @p: the pair
+ * @side: 0 or 1
+ * @op: becomes the context
+ * @msg: as for fi_sendmsg(); its context is filled in
+ * @flags: as for fi_sendmsg()
+ *
+ * Return: what fi_sendmsg() returns.
+ */
+ssize_t ct_post_send(struct ct_pair *p, int side, struct ct_op *op,
+		     struct fi_msg *msg, u64 flags)
+{
+	ssize_t ret;
+	int slot;
+
+	msg->context = op;
+	op->side = side;
+	atomic_inc(&op->posted);
+	slot = ct_enter(p);
+	ret = fi_sendmsg(p->side[side].ep, msg, flags);
+	ct_leave(p, slot);
+	if (ret)
+		atomic_dec(&op->posted);
+	return ret;
+}
+
+/**
+ * ct_post_recv - post a receive and enter it in the books
+ * @p: the pair
+ * @side: 0 or 1
+ * @op: becomes the context
+ * @msg: as for fi_recvmsg(); its context is filled in
+ * @flags: as for fi_recvmsg()
+ *
+ * Return: what fi_recvmsg() returns.
+ */
+ssize_t ct_post_recv(struct ct_pair *p, int side, struct ct_op *op,
+		     struct fi_msg *msg, u64 flags)
+{
+	ssize_t ret;
+	int slot;
+
+	msg->context = op;
+	op->side = side;
+	atomic_inc(&op->posted);
+	slot = ct_enter(p);
+	ret = fi_recvmsg(p->side[side].ep, msg, flags);
+	ct_leave(p, slot);
+	if (ret)
+		atomic_dec(&op->posted);
+	return ret;
+}
+
+/* The simple forms, through the inlines consumers use most. */
+
+ssize_t ct_send(struct ct_pair *p, int side, struct ct_op *op, const void *buf,
+		size_t len)
+{
+	ssize_t ret;
+	int slot;
+
+	op->side = side;
+	atomic_inc(&op->posted);
+	slot = ct_enter(p);
+	ret = fi_send(p->side[side].ep, buf, len, NULL, 0, op);
+	ct_leave(p, slot);
+	if (ret)
+		atomic_dec(&op->posted);
+	return ret;
+}
+
+ssize_t ct_recv(struct ct_pair *p, int side, struct ct_op *op, void *buf,
+		size_t len)
+{
+	ssize_t ret;
+	int slot;
+
+	op->side = side;
+	atomic_inc(&op->posted);
+	slot = ct_enter(p);
+	ret = fi_recv(p->side[side].ep, buf, len, NULL, 0, op);
+	ct_leave(p, slot);
+	if (ret)
+		atomic_dec(&op->posted);
+	return ret;
+}
+
+ssize_t ct_inject(struct ct_pair *p, int side, const void *buf, size_t len)
+{
+	ssize_t ret;
+	int slot;
+
+	slot = ct_enter(p);
+	ret = fi_inject(p->side[side].ep, buf, len, 0);
+	ct_leave(p, slot);
+	return ret;
+}
+
+/* ----------------------------------------------------------------- content */
+
+static u8 ct_byte(size_t i, u32 seed)
+{
+	return (i * 7 + (i >> 8) * 3 + (i >> 16) + seed * 31) & 0xff;
+}
+
+void ct_pattern(void *buf, size_t len, u32 seed)
+{
+	u8 *b = buf;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		b[i] = ct_byte(i, seed);
+}
+
+bool ct_pattern_ok(const void *buf, size_t len, u32 seed)
+{
+	const u8 *b = buf;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (b[i] != ct_byte(i, seed))
+			return false;
+	return true;
+}
+
+/* ------------------------------------------------------------------ events */
+
+/**
+ * ct_next_event - wait for an event
+ * @eq: the queue
+ * @ev: where it goes; an fi_info in it is the caller's
+ * @timeout_ms: how long
+ *
+ * Return: 0 for an event, 1 for an error entry, or a negative error.
+ */
+int ct_next_event(struct fid_eq *eq, struct ct_event *ev, int timeout_ms)
+{
+	ssize_t n;
+
+	memset(ev, 0, sizeof(*ev));
+	n = fi_eq_sread(eq, &ev->event, ev->bytes, sizeof(ev->bytes),
+			timeout_ms, 0);
+	if (n == -FI_EAVAIL) {
+		ev->error.err_data = ev->error_data;
+		ev->error.err_data_size = sizeof(ev->error_data);
+		n = fi_eq_readerr(eq, &ev->error, 0);
+		return n > 0 ? 1 : n ?: -ENODATA;
+	}
+	ev->len = n;
+	return n > 0 ? 0 : n ?: -ENODATA;
+}
+
+/**
+ * ct_expect_event - the next event is this one
+ * @test: fails otherwise
+ * @eq: the queue
+ * @event: FI_CONNECTED, FI_SHUTDOWN, ...
+ */
+void ct_expect_event(struct kunit *test, struct fid_eq *eq, u32 event)
+{
+	struct ct_event ev;
+	int ret = ct_next_event(eq, &ev, CT_TIMEOUT_MS);
+
+	KUNIT_EXPECT_EQ_MSG(test, ret, 0, "waiting for event %u, error entry %d",
+			    event, ev.error.err);
+	if (!ret)
+		KUNIT_EXPECT_EQ(test, ev.event, event);
+}
+
+/**
+ * ct_expect_no_event - nothing more comes
+ * @test: fails otherwise
+ * @eq: the queue
+ */
+void ct_expect_no_event(struct kunit *test, struct fid_eq *eq)
+{
+	struct ct_event ev;
+
+	KUNIT_EXPECT_EQ_MSG(test, ct_next_event(eq, &ev, 50), -EAGAIN,
+			    "event %u, error entry %d", ev.event, ev.error.err);
+}
+
+/* ----------------------------------------------------------------- objects */
+
+/**
+ * ct_hints - hints for the provider and device under test
+ *
+ * Return: hints to be freed by fi_freeinfo().
+ */
+struct fi_info *ct_hints(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->caps = FI_MSG;
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->fabric_attr->prov_name = kstrdup(ct_provider, GFP_KERNEL);
+	hints->domain_attr->name = kstrdup(ct_device, GFP_KERNEL);
+	if (!hints->fabric_attr->prov_name || !hints->domain_attr->name) {
+		fi_freeinfo(hints);
+		return NULL;
+	}
+	return hints;
+}
+
+/**
+ * ct_getinfo - discovery at the address under test
+ * @flags: as for fi_getinfo()
+ * @hints: as for fi_getinfo()
+ * @info: where the list goes
+ *
+ * Return: what kofi_getinfo() returns.
+ */
+int ct_getinfo(u64 flags, const struct fi_info *hints, struct fi_info **info)
+{
+	return kofi_getinfo(&init_net, FI_VERSION(2, 1), ct_address, "0",
+			    flags, hints, info, GFP_KERNEL);
+}
+
+struct ct_mem {
+	struct list_head	node;
+	void			*mem;
+};
+
+/**
+ * ct_buf - memory that lives as long as the pair
+ * @p: the pair
+ * @len: how much; 0 gives a pointer all the same
+ *
+ * Return: zeroed memory.
+ */
+void *ct_buf(struct ct_pair *p, size_t len)
+{
+	struct ct_mem *m = kzalloc(sizeof(*m), GFP_KERNEL | __GFP_NOFAIL);
+
+	m->mem = kvzalloc(len ?: 1, GFP_KERNEL | __GFP_NOFAIL);
+	list_add(&m->node, &p->bufs);
+	return m->mem;
+}
+
+int ct_cq_open(struct ct_pair *p, struct ct_cq *cq)
+{
+	static const enum kofi_poll polls[CT_MODES] = {
+		[CT_DIRECT]	= KOFI_POLL_DIRECT,
+		[CT_SOFTIRQ]	= KOFI_POLL_SOFTIRQ,
+		[CT_WORKQUEUE]	= KOFI_POLL_WORKQUEUE,
+	};
+	struct fi_cq_attr attr = {
+		.size = p->opts.cq_size ?: CT_OPS,
+		.format = FI_CQ_FORMAT_TAGGED,
+		.wait_obj = FI_WAIT_UNSPEC,
+	};
+	struct kofi_cq_attr kattr = {
+		.poll = polls[p->opts.mode],
+		.cpu = -1,
+		.done = true,
+	};
+
+	cq->pair = p;
+	if (p->opts.mode == CT_READ)
+		return fi_cq_open(p->domain, &attr, &cq->cq, cq);
+	attr.format = FI_CQ_FORMAT_UNSPEC;
+	attr.wait_obj = FI_WAIT_NONE;
+	return kofi_cq_open(p->domain, &attr, &kattr, &cq->cq, cq);
+}
+
+static void ct_write_space(struct fid_ep *ep, void *context)
+{
+	struct ct_side *s = context;
+	struct ct_pair *p = s->pair;
+
+	/* one of the transmit queue's callbacks */
+	if (atomic_inc_return(&s->tx.running) != 1)
+		atomic_inc(&p->overlaps);
+	if (READ_ONCE(s->tx.closed))
+		atomic_inc(&p->late);
+	atomic_inc(&s->space);
+	if (p->on_space)
+		p->on_space(p, s - p->side);
+	wake_up(&p->wq);
+	atomic_dec(&s->tx.running);
+}
+
+/**
+ * ct_ep_open - an endpoint, bound to the queues of its side, not enabled
+ * @p: the pair
+ * @side: 0 or 1
+ * @info: from discovery, or of a connection request
+ *
+ * Return: 0 or a negative error.
+ */
+int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
+{
+	u64 sel = p->opts.selective ? FI_SELECTIVE_COMPLETION : 0;
+	struct ct_side *s = &p->side[side];
+	int err;
+
+	err = fi_endpoint(p->domain, info, &s->ep, s);
+	if (err)
+		return err;
+	err = fi_ep_bind(s->ep, &s->eq->fid, 0);
+	err = err ?: fi_ep_bind(s->ep, &s->tx.cq->fid, FI_TRANSMIT | sel);
+	err = err ?: fi_ep_bind(s->ep, &s->rx.cq->fid, FI_RECV | sel);
+	if (!err && p->opts.write_space)
+		err = kofi_ep_write_space(s->ep, ct_write_space);
+	if (!err && p->opts.silence_ms)
+		err = fi_set_val(&s->ep->fid, KOFI_VAL_SILENCE_TIMEOUT,
+				 &p->opts.silence_ms);
+	return err;
+}
+
+static int ct_listen(struct ct_pair *p)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL;
+	size_t len = sizeof(p->addr);
+	int err = -ENOMEM;
+
+	if (!hints)
+		return err;
+	err = ct_getinfo(FI_SOURCE, hints, &info);
+	fi_freeinfo(hints);
+	err = err ?: fi_passive_ep(p->fabric, info, &p->pep, p);
+	err = err ?: fi_pep_bind(p->pep, &p->side[1].eq->fid, 0);
+	if (!err && p->opts.handshake_ms)
+		err = fi_set_val(&p->pep->fid, KOFI_VAL_HANDSHAKE_TIMEOUT,
+				 &p->opts.handshake_ms);
+	err = err ?: fi_listen(p->pep);
+	err = err ?: fi_getname(&p->pep->fid, &p->addr, &len);
+	fi_freeinfo(info);
+	return err;
+}
+
+/**
+ * ct_pair_setup - all objects of a pair, as its options say
+ * @p: a zeroed pair with its options
+ *
+ * Memory that runs out is an error like any other here, as faults may be
+ * injected. ct_pair_teardown() undoes also what a failure has left.
+ *
+ * Return: 0 or a negative error.
+ */
+int ct_pair_setup(struct ct_pair *p)
+{
+	struct fi_eq_attr eq_attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_info *hints;
+	int err, i;
+
+	init_waitqueue_head(&p->wq);
+	spin_lock_init(&p->lock);
+	INIT_LIST_HEAD(&p->bufs);
+	p->ops = kvcalloc(CT_OPS, sizeof(*p->ops), GFP_KERNEL);
+	hints = ct_hints();
+	if (!p->ops || !hints) {
+		fi_freeinfo(hints);
+		return -ENOMEM;
+	}
+	hints->tx_attr->size = p->opts.tx_size;
+	hints->rx_attr->size = p->opts.rx_size;
+	err = ct_getinfo(0, hints, &p->info);
+	fi_freeinfo(hints);
+	err = err ?: fi_fabric(p->info->fabric_attr, &p->fabric, p);
+	err = err ?: fi_domain(p->fabric, p->info, &p->domain, p);
+	for (i = 0; i < 2 && !err; i++) {
+		struct ct_side *s = &p->side[i];
+
+		s->pair = p;
+		err = fi_eq_open(p->fabric, &eq_attr, &s->eq, p);
+		err = err ?: ct_cq_open(p, &s->tx);
+		err = err ?: ct_cq_open(p, &s->rx);
+	}
+	err = err ?: ct_listen(p);
+	err = err ?: ct_ep_open(p, 0, p->info);
+	if (err || p->opts.unconnected)
+		return err;
+	return ct_pair_connect(p);
+}
+
+/* An accepted endpoint is sized like the one that connects. */
+static int ct_accept(struct ct_pair *p, struct fi_info *info)
+{
+	int err;
+
+	info->tx_attr->size = p->info->tx_attr->size;
+	info->rx_attr->size = p->info->rx_attr->size;
+	err = ct_ep_open(p, 1, info);
+	return err ?: fi_accept(p->side[1].ep, NULL, 0);
+}
+
+/* The request at side 1; or the error of side 0, if that comes first. */
+static int ct_await_request(struct ct_pair *p, struct ct_event *ev)
+{
+	int err, left;
+
+	for (left = CT_TIMEOUT_MS; left > 0; left -= 50) {
+		err = ct_next_event(p->side[1].eq, ev, 50);
+		if (err == -EAGAIN)
+			err = ct_next_event(p->side[0].eq, ev, 0);
+		if (err != -EAGAIN)
+			break;
+	}
+	return !err && ev->event != FI_CONNREQ ? -EPROTO : err;
+}
+
+/**
+ * ct_pair_connect - connect side 0 to side 1
+ * @p: the pair
+ *
+ * Return: 0, or a negative error; that of an error entry too.
+ */
+int ct_pair_connect(struct ct_pair *p)
+{
+	struct ct_event *ev = kzalloc(sizeof(*ev), GFP_KERNEL | __GFP_NOFAIL);
+	int err, side;
+
+	err = fi_connect(p->side[0].ep, &p->addr, NULL, 0);
+	if (err)
+		goto free_event;
+	err = ct_await_request(p, ev);
+	if (!err) {
+		err = ct_accept(p, ev->cm.info);
+		fi_freeinfo(ev->cm.info);
+	}
+	for (side = 0; side < 2 && !err; side++) {
+		err = ct_next_event(p->side[side].eq, ev, CT_TIMEOUT_MS);
+		if (!err && ev->event != FI_CONNECTED)
+			err = -EPROTO;
+	}
+	if (err > 0)
+		err = -ev->error.err;
+free_event:
+	kfree(ev);
+	return err;
+}
+
+/**
+ * ct_ep_close - close an endpoint; its completions are over then
+ * @p: the pair
+ * @side: 0 or 1
+ *
+ * Return: what fi_close() returns.
+ */
+int ct_ep_close(struct ct_pair *p, int side)
+{
+	struct ct_side *s = &p->side[side];
+	int err;
+
+	if (!s->ep)
+		return 0;
+	err = fi_close(&s->ep->fid);
+	if (err)
+		return err;
+	s->ep = NULL;
+	/* In done mode all callbacks have returned. */
+	WRITE_ONCE(s->tx.closed, true);
+	WRITE_ONCE(s->rx.closed, true);
+	return 0;
+}
+
+/**
+ * ct_ep_drain - drain an endpoint; its completions are over then
+ * @p: the pair
+ * @side: 0 or 1
+ */
+void ct_ep_drain(struct ct_pair *p, int side)
+{
+	struct ct_side *s = &p->side[side];
+
+	kofi_ep_drain(s->ep);
+	WRITE_ONCE(s->tx.closed, true);
+	WRITE_ONCE(s->rx.closed, true);
+}
+
+static void ct_close(struct ct_pair *p, struct fi_fid *fid, const char *what)
+{
+	int err = fid ? fi_close(fid) : 0;
+
+	KUNIT_EXPECT_EQ_MSG(p->test, err, 0, "closing the %s", what);
+}
+
+/* Any object; the pointer to it is cleared. */
+#define ct_close_obj(p, obj, what) do {					\
+	typeof(obj) *ct_obj = &(obj);					\
+									\
+	ct_close(p, *ct_obj ? &(*ct_obj)->fid : NULL, what);		\
+	*ct_obj = NULL;							\
+} while (0)
+
+/**
+ * ct_pair_teardown - give everything back
+ * @p: the pair; may be half made
+ */
+void ct_pair_teardown(struct ct_pair *p)
+{
+	struct ct_mem *m, *next;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(p->test, ct_ep_close(p, i), 0);
+	ct_progress(p);		/* entries survive the endpoint */
+	ct_close_obj(p, p->pep, "passive endpoint");
+	for (i = 0; i < 2; i++) {
+		struct ct_side *s = &p->side[i];
+
+		ct_close_obj(p, s->tx.cq, "transmit queue");
+		ct_close_obj(p, s->rx.cq, "receive queue");
+		ct_close_obj(p, s->eq, "event queue");
+	}
+	ct_close_obj(p, p->domain, "domain");
+	ct_close_obj(p, p->fabric, "fabric");
+	fi_freeinfo(p->info);
+	p->info = NULL;
+	if (!p->bufs.next)
+		return;
+	list_for_each_entry_safe(m, next, &p->bufs, node) {
+		list_del(&m->node);
+		kvfree(m->mem);
+		kfree(m);
+	}
+}
+
+static void ct_pair_release(void *arg)
+{
+	struct ct_pair *p = arg;
+
+	ct_pair_teardown(p);
+	kvfree(p->ops);
+	kfree(p);
+}
+
+/**
+ * ct_pair_open - a pair, connected unless its options say otherwise
+ * @test: ends if that fails, and gives the pair back when it ends
+ * @opts: copied; NULL for none
+ *
+ * Return: the pair.
+ */
+struct ct_pair *ct_pair_open(struct kunit *test, const struct ct_opts *opts)
+{
+	struct ct_pair *p = kzalloc(sizeof(*p), GFP_KERNEL | __GFP_NOFAIL);
+	int err;
+
+	p->test = test;
+	if (opts)
+		p->opts = *opts;
+	err = kunit_add_action_or_reset(test, ct_pair_release, p);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	KUNIT_ASSERT_EQ_MSG(test, ct_pair_setup(p), 0,
+			    "no pair of %s endpoints on %s at %s",
+			    ct_provider, ct_device, ct_address);
+	return p;
+}
+
+struct ct_pair *ct_pair_mode(struct kunit *test, enum ct_mode mode)
+{
+	const struct ct_opts opts = { .mode = mode };
+
+	return ct_pair_open(test, &opts);
+}
+
+/**
+ * ct_pair_close - the end of a test: close everything and check the books
+ * @p: the pair; it lives until the test has ended
+ */
+void ct_pair_close(struct ct_pair *p)
+{
+	ct_pair_teardown(p);
+	ct_check_books(p);
+}
+
+MODULE_DESCRIPTION("kOFI: the contract between providers and consumers, KUnit suites");
+MODULE_LICENSE("Dual BSD/GPL");
