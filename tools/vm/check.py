@@ -17,16 +17,18 @@ import sys
 import time
 
 import kernel
-from base import BUILD, CPUS, REPORT, TOP, Fail, run, say
+from base import BUILD, CPUS, REPORT, TOP, Fail, output, run, say
 
 LOGS = REPORT / "logs"
+MODULES = ("include", "kofi", "providers", "samples")
+# A kernel build of ours that is to be judged: no warning is let pass.
+STRICT = "KFLAGS=W=1 KCFLAGS=-Werror"
 
 
 def sources(*suffixes):
     """Our own source files, relative to the top."""
     found = []
-    for folder in ("include", "kofi", "providers", "samples", "tests",
-                   "tools"):
+    for folder in (*MODULES, "tests", "tools"):
         found += [p.relative_to(TOP) for p in (TOP / folder).rglob("*")
                   if p.suffix in suffixes and p.is_file()
                   and not p.name.endswith(".mod.c")]
@@ -48,17 +50,16 @@ def lines_of(cmd, cwd=TOP):
     return got.returncode, got.stdout.splitlines()
 
 
-def build_copy(flavour, what, *flags):
-    """Build a copy of its own with FLAGS; (worked, lines of the log)."""
-    copy = BUILD / f"check-{flavour}"
-    log = LOGS / f"check-{what}-{flavour}.log"
+def build_lines(flavour, what, *flags):
+    """Build a flavour as for a test, with more FLAGS; (worked, what it said)."""
+    copy = BUILD / flavour
+    log = LOGS / f"{what}-{flavour}.log"
     # modpost repeats its warnings only if it has something to do
     (copy / "Module.symvers").unlink(missing_ok=True)
     worked = True
     try:
         run(["make", "-C", TOP, "modules", f"FLAVOUR={flavour}", "KDIR=",
-             f"COPY=build/check-{flavour}",
-             "KFLAGS=W=1 KCFLAGS=-Werror " + " ".join(flags)], log, what)
+             " ".join([STRICT, *flags])], log, what)
     except Fail:
         worked = False
     text = log.read_text(errors="replace").replace(f"{copy}/", "")
@@ -68,15 +69,15 @@ def build_copy(flavour, what, *flags):
 # --- the checks: each returns the lines that make it fail -------------------
 
 def warnings(flavour):
-    worked, lines = build_copy(flavour, "w1")
-    bad = [l for l in lines if re.search(r"\b(warning|error|ERROR|WARNING): ",
-                                         l)]
+    worked, lines = build_lines(flavour, "warnings")
+    bad = [l for l in lines
+           if re.search(r"\b(warning|error|ERROR|WARNING): ", l)]
     return bad or ([] if worked else lines[-20:])
 
 
 def sparse():
-    worked, lines = build_copy("debug", "sparse", "C=2",
-                               "CF=-D__CHECK_ENDIAN__")
+    worked, lines = build_lines("debug", "sparse", "C=2",
+                                "CF=-D__CHECK_ENDIAN__")
     bad = [l for l in lines if re.match(r"[\w./-]+:\d+:\d+: ", l)
            and not l.startswith("/")]
     return bad or ([] if worked else lines[-20:])
@@ -91,8 +92,12 @@ def checkpatch():
     files = [f for f in sources(".c", ".h") if not generated(f)]
     user = [f for f in files if f.parts[0] == "tools"]
     bad = []
-    # a program has not the kernel's macros but the C library's (PRIu64)
-    for some, more in (([f for f in files if f not in user], []),
+    trace = [f for f in files if f.name.endswith("_trace.h")]
+    # TRACE_EVENT has a layout of its own; a program has not the kernel's
+    # macros but the C library's (PRIu64)
+    for some, more in (([f for f in files if f not in user + trace], []),
+                       (trace, ["--ignore",
+                                "OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT"]),
                        (user, ["--ignore", "ARRAY_SIZE,CAMELCASE,"
                                "PREFER_DEFINED_ATTRIBUTE_MACRO"])):
         if some:
@@ -108,7 +113,7 @@ def checkpatch():
 def kernel_doc():
     src, _ = kernel.source()
     files = [f for f in sources(".c", ".h")
-             if f.parts[0] in ("include", "kofi", "providers", "samples")
+             if f.parts[0] in MODULES
              and "uapi" not in f.parts and not generated(f)]
     if not files:
         return []
@@ -119,7 +124,9 @@ def kernel_doc():
 
 def coccinelle():
     src, _ = kernel.source()
-    copy = BUILD / "check-debug"
+    copy = BUILD / "coccinelle"     # of what a user loads; tests are not
+    output(["rsync", "-a", "--delete", "--delete-excluded",
+            "--exclude=.*", *(TOP / d for d in MODULES), copy])
     scripts = [s for s in sorted((src / "scripts/coccinelle")
                                  .rglob("*.cocci"))
                # looks at one driver of the kernel
@@ -146,7 +153,7 @@ def coccinelle():
             return []
         return [l.replace(f"{copy}/", "") + f" [{script.stem}]"
                 for l in got.stdout.splitlines()
-                if ".mod.c:" not in l and l.strip()]
+                if l.strip()]
 
     with concurrent.futures.ThreadPoolExecutor(CPUS) as pool:
         return [l for found in pool.map(one, scripts) for l in found]

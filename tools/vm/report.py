@@ -6,7 +6,6 @@ and, below a failure, why. A kernel's complaint on a console (a splat) is a
 failure whatever the steps said.
 """
 
-import bisect
 import re
 import threading
 
@@ -24,7 +23,7 @@ SPLATS = re.compile("|".join((
     r"sleeping function called from invalid context",
     r"scheduling while atomic", r"DEBUG_LOCKS_WARN_ON",
     r"workqueue: WQ_MEM_RECLAIM", r"Voluntary context switch within RCU",
-    r"UBSAN: ", r"KASAN: ", r"KCSAN: ", r"kmemleak: \d+ new suspected",
+    r"UBSAN: ", r"KASAN: ", r"KCSAN: ",
     r"refcount_t: ", r"ODEBUG: ", r"blocked for more than \d+ seconds",
     r"DMA-API: (?!preallocated|debugging enabled|dma_debug)",
     r"list_(?:add|del) corruption", r"detected buffer overflow",
@@ -50,25 +49,6 @@ def splats(lines, allow=None):
         if len(found) == 3:
             break
     return found
-
-
-def named(lines):
-    """The lines, with names for addresses in modules that were unloaded before
-    kmemleak spoke: lib.sh prints their symbols at the end."""
-    symbol = re.compile(r"([0-9a-f]+) [tT] (\S+)\s+\[(\w+)\]$")
-    table = sorted((int(m[1], 16), m[2], m[3])
-                   for m in map(symbol.match, lines) if m)
-    if not table:
-        return lines
-
-    def name(m):
-        at = int(m[2], 16)
-        n = bisect.bisect_right(table, (at, "\x7f")) - 1
-        if n < 0 or at - table[n][0] > 0x4000:
-            return m[0]     # not ours, or in what init left behind
-        return f"{m[1]}{table[n][1]}+{at - table[n][0]:#x} [{table[n][2]}]"
-    return [re.sub(r"^( +)(0x[0-9a-f]{8,})$", name, l) for l in lines
-            if not symbol.match(l)]
 
 
 class Report:

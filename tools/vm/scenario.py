@@ -32,7 +32,7 @@ import time
 import image
 import machine
 from base import BUILD, REPORT, TOP, Fail, lock, say
-from report import named, splats
+from report import splats
 
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
@@ -318,7 +318,6 @@ class Run:
         """The line about a machine's console and end."""
         lines = m.log.read_text(errors="replace").splitlines() \
             if m.log.exists() else []
-        lines = named(lines)
         why = []
         for excerpt in splats(lines, self.s.allow):
             why += ["the kernel complained:", *excerpt]
