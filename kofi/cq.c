@@ -268,12 +268,11 @@ static void kofi_cq_push(struct kofi_cq *cq, struct kofi_ep *ep,
  * kofi_cq_complete - end an operation for which a slot was reserved
  * @cq: the queue
  * @ep: the endpoint
- * @dir: whether it was a transmit or a receive
  * @wc: what to report, or NULL for nothing
  *
  * Context: any.
  */
-void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir,
+void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
 		      const struct kofi_wc *wc)
 {
 	unsigned long flags;
@@ -286,16 +285,14 @@ void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir,
 		kofi_cq_push(cq, ep, wc);
 	else
 		kofi_cq_freed(cq);
-	if (dir == KOFI_TX) {
-		/*
-		 * What the operation held has been given back before; a post
-		 * that did not find it has set the bit before it looked.
-		 */
-		smp_mb__after_spinlock();
-		if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
-		    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
-			kofi_cq_space(ep);
-	}
+	/*
+	 * What the operation held has been given back before; a post that did
+	 * not find it has set the bit before it looked.
+	 */
+	smp_mb__after_spinlock();
+	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
+	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
+		kofi_cq_space(ep);
 	kofi_cq_unlock(cq, flags, bh);
 }
 

@@ -331,7 +331,7 @@ static void kofi_ep_complete(struct kofi_ep *ep, enum kofi_dir dir,
 	bool selective = dir == KOFI_RX ? ep->rx_selective : ep->tx_selective;
 	struct kofi_wc report;
 
-	if (!cq && dir == KOFI_TX)
+	if (!cq)
 		kofi_ep_unblock(ep);
 	kofi_ep_count(ep, dir, wc);
 	if (!cq)
@@ -339,7 +339,7 @@ static void kofi_ep_complete(struct kofi_ep *ep, enum kofi_dir dir,
 
 	if (!wc->err && (op_flags & KOFI_NO_COMPLETION ||
 			 (selective && !(op_flags & FI_COMPLETION)))) {
-		kofi_cq_complete(cq, ep, dir, NULL);
+		kofi_cq_complete(cq, ep, NULL);
 		return;
 	}
 	report = *wc;
@@ -350,7 +350,7 @@ static void kofi_ep_complete(struct kofi_ep *ep, enum kofi_dir dir,
 	if (dir == KOFI_TX || !(ep->info->caps & FI_SOURCE))
 		report.src = FI_ADDR_NOTAVAIL;
 	/* Nobody to be called: counted above, that is all. */
-	kofi_cq_complete(cq, ep, dir, cq->done && !report.cqe ? NULL : &report);
+	kofi_cq_complete(cq, ep, cq->done && !report.cqe ? NULL : &report);
 }
 
 /**
@@ -390,7 +390,7 @@ void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
 
 /**
- * kofi_ep_blocked - a transmit is about to be refused with -EAGAIN
+ * kofi_ep_blocked - a post is about to be refused with -EAGAIN
  * @ep: the endpoint
  *
  * For want of something of the provider's. The provider looks once more for
@@ -408,11 +408,11 @@ void kofi_ep_blocked(struct kofi_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_ep_blocked);
 
 /**
- * kofi_ep_unblock - a refused transmit may be tried again
+ * kofi_ep_unblock - a refused post may be tried again
  * @ep: the endpoint
  *
- * To be called when what was wanting has come back other than with a transmit
- * completion. Does nothing unless a transmit has been refused.
+ * To be called when what was wanting has come back other than with a
+ * completion. Does nothing unless a post has been refused.
  *
  * Context: any. No consumer is called from inside.
  */
@@ -721,7 +721,7 @@ static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
  * fi_setopt - set an option
  * @fid: an active or passive endpoint
  * @level: FI_OPT_ENDPOINT
- * @optname: FI_OPT_...
+ * @optname: one of the options, FI_OPT_TX_SIZE for instance
  * @optval: its value; the type is in fi_endpoint.h
  * @optlen: bytes at @optval
  *
@@ -775,7 +775,7 @@ static bool kofi_ep_info_opt(fid_t fid, int optname, size_t *value)
  * fi_getopt - read an option
  * @fid: an active or passive endpoint
  * @level: FI_OPT_ENDPOINT
- * @optname: FI_OPT_...
+ * @optname: one of the options, FI_OPT_TX_SIZE for instance
  * @optval: where the value goes
  * @optlen: in: bytes at @optval, out: bytes the value has
  *

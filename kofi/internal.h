@@ -40,7 +40,8 @@ int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 		  struct kofi_provider *prov, void *context);
 void kofi_obj_publish(struct kofi_obj *obj);
 void kofi_obj_exit(struct kofi_obj *obj);
-struct kofi_obj *kofi_obj_next(u32 *id);
+struct kofi_obj *kofi_obj_look(u32 *id);
+void kofi_obj_seen(struct kofi_obj *obj);
 
 /*
  * Network namespace of the calling task; NULL if the task is exiting and has
@@ -50,8 +51,6 @@ static inline struct net *kofi_current_net(void)
 {
 	return current->nsproxy ? current->nsproxy->net_ns : NULL;
 }
-
-extern struct mutex kofi_obj_mutex;	/* published objects do not go away */
 
 /* cm.c: what an empty slot of a provider's table becomes */
 

@@ -104,6 +104,7 @@ struct kofi_obj_ops {
  * @prov: provider, NULL for what belongs to no one provider
  * @ops: may be NULL
  * @users: children and bindings; negative once fi_close() has won
+ * @lookers: dumps that look at it; fi_close() waits for them
  * @id: number of the object, unique while it lives
  */
 struct kofi_obj {
@@ -112,6 +113,7 @@ struct kofi_obj {
 	struct kofi_provider		*prov;
 	const struct kofi_obj_ops	*ops;
 	atomic_t			users;
+	atomic_t			lookers;
 	u32				id;
 };
 
@@ -413,8 +415,8 @@ static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
  *
  * A provider that refuses a post for want of something of its own calls
  * kofi_ep_blocked() and then looks once more, so that no wake-up is lost; the
- * next transmit completion, or kofi_ep_unblock(), wakes the consumer. An
- * operation therefore gives back what it holds before it is completed.
+ * next completion, or kofi_ep_unblock(), wakes the consumer. An operation
+ * therefore gives back what it holds before it is completed.
  */
 int kofi_ep_tx_reserve(struct kofi_ep *ep);
 int kofi_ep_rx_reserve(struct kofi_ep *ep);
