@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Endpoints: binding, enabling, options, states and their events. */
+#include <linux/module.h>
+
+#include "fake.h"
+#include "queues.h"
+
+struct ep_test {
+	struct fake_world	*world;
+	struct fid_eq		*eq;
+	struct fid_cq		*cq;
+	struct fid_cntr		*cntr;
+	struct fid_ep		*ep;
+};
+
+static void ep_open(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->world->domain, t->world->info,
+					     &t->ep, "context"));
+}
+
+static void ep_close(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+}
+
+static void ep_bind_all(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid, 0));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->cq->fid, FI_TRANSMIT |
+					    FI_RECV));
+}
+
+static int ep_init(struct kunit *test)
+{
+	struct ep_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	if (!t)
+		return -ENOMEM;
+	test->priv = t;
+	t->world = fake_open(test);
+	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(t->world->fabric, NULL, &t->eq,
+					    NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->world->domain, NULL, &t->cq,
+					    NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_cntr_open(t->world->domain, NULL, &t->cntr,
+					      NULL));
+	return 0;
+}
+
+static void ep_exit(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cntr->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->eq->fid));
+	fake_close(test, t->world);
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static void ep_open_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	struct fid_domain *domain = t->world->domain;
+	struct fi_info *info = t->world->info;
+	struct fi_tx_attr *tx = info->tx_attr;
+	struct fid_ep *ep;
+
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_endpoint(NULL, info, &ep, NULL));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_endpoint(domain, NULL, &ep, NULL));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_endpoint(domain, info, NULL, NULL));
+	info->tx_attr = NULL;
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_endpoint(domain, info, &ep, NULL));
+	info->tx_attr = tx;
+	info->ep_attr->type = FI_EP_UNSPEC;
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_endpoint(domain, info, &ep, NULL));
+	info->ep_attr->type = FI_EP_MSG;
+	info->dest_addrlen = 4;
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_endpoint(domain, info, &ep, NULL));
+	info->dest_addrlen = 0;
+	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS,
+			fi_endpoint2(domain, info, &ep, FI_PEER, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint2(domain, info, &ep, 0, test));
+	KUNIT_EXPECT_EQ(test, (size_t)FI_CLASS_EP, ep->fid.fclass);
+	KUNIT_EXPECT_PTR_EQ(test, (void *)test, ep->fid.context);
+	/* Only what the provider has is there, and that is everywhere. */
+	KUNIT_EXPECT_EQ(test, -ENOSYS, fi_getname(&ep->fid, tx, &tx->size));
+	KUNIT_EXPECT_EQ(test, -EBUSY, fi_close(&domain->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
+}
+
+/* ------------------------------------------------------------------ binding */
+
+enum { BIND_EQ, BIND_CQ, BIND_CNTR, BIND_DOMAIN, BIND_NULL };
+
+static const struct {
+	const char	*name;
+	int		object;
+	u64		flags;
+	int		ret;
+	int		again;	/* the same once more */
+} ep_binds[] = {
+	{ "event queue", BIND_EQ, 0, 0, -EBUSY },
+	{ "event queue with flags", BIND_EQ, FI_RECV, -FI_EBADFLAGS,
+	  -FI_EBADFLAGS },
+	{ "transmit", BIND_CQ, FI_TRANSMIT, 0, -EBUSY },
+	{ "receive", BIND_CQ, FI_RECV, 0, -EBUSY },
+	{ "both", BIND_CQ, FI_TRANSMIT | FI_RECV, 0, -EBUSY },
+	{ "both, selective", BIND_CQ, FI_TRANSMIT | FI_RECV |
+	  FI_SELECTIVE_COMPLETION, 0, -EBUSY },
+	{ "no direction", BIND_CQ, 0, -FI_EBADFLAGS, -FI_EBADFLAGS },
+	{ "selective alone", BIND_CQ, FI_SELECTIVE_COMPLETION, -FI_EBADFLAGS,
+	  -FI_EBADFLAGS },
+	{ "completion queue, counter flag", BIND_CQ, FI_RECV | FI_WRITE,
+	  -FI_EBADFLAGS, -FI_EBADFLAGS },
+	{ "counter of one kind", BIND_CNTR, FI_READ, 0, -EBUSY },
+	{ "counter of all kinds", BIND_CNTR, FI_SEND | FI_RECV | FI_READ |
+	  FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, 0, -EBUSY },
+	{ "counter of nothing", BIND_CNTR, 0, -FI_EBADFLAGS, -FI_EBADFLAGS },
+	{ "counter, selective", BIND_CNTR, FI_SEND | FI_SELECTIVE_COMPLETION,
+	  -FI_EBADFLAGS, -FI_EBADFLAGS },
+	{ "a domain", BIND_DOMAIN, 0, -EINVAL, -EINVAL },
+	{ "nothing", BIND_NULL, 0, -EINVAL, -EINVAL },
+};
+
+static struct fi_fid *ep_bind_object(struct ep_test *t, int object)
+{
+	switch (object) {
+	case BIND_EQ:
+		return &t->eq->fid;
+	case BIND_CQ:
+		return &t->cq->fid;
+	case BIND_CNTR:
+		return &t->cntr->fid;
+	case BIND_DOMAIN:
+		return &t->world->domain->fid;
+	default:
+		return NULL;
+	}
+}
+
+static void ep_bind_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	struct fi_fid *fid;
+	int i, ret;
+
+	for (i = 0; i < ARRAY_SIZE(ep_binds); i++) {
+		fid = ep_bind_object(t, ep_binds[i].object);
+		ep_open(test);
+		/* If the provider does not want it, nothing has happened. */
+		if (!ep_binds[i].ret) {
+			fake_fail_next(-ENOMEM);
+			KUNIT_EXPECT_EQ_MSG(test, -ENOMEM,
+					    fi_ep_bind(t->ep, fid,
+						       ep_binds[i].flags),
+					    "%s", ep_binds[i].name);
+		}
+		ret = fi_ep_bind(t->ep, fid, ep_binds[i].flags);
+		KUNIT_EXPECT_EQ_MSG(test, ep_binds[i].ret, ret, "%s",
+				    ep_binds[i].name);
+		ret = fi_ep_bind(t->ep, fid, ep_binds[i].flags);
+		KUNIT_EXPECT_EQ_MSG(test, ep_binds[i].again, ret, "%s, again",
+				    ep_binds[i].name);
+		if (!ep_binds[i].ret)
+			KUNIT_EXPECT_EQ(test, -EBUSY, fi_close(fid));
+		ep_close(test);
+	}
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(NULL, &t->eq->fid, 0));
+}
+
+/* Objects of another fabric and domain are refused. */
+static void ep_foreign_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	struct fake_world *other = fake_open(test);
+	struct fid_cntr *cntr;
+	struct fid_cq *cq;
+	struct fid_eq *eq;
+
+	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(other->fabric, NULL, &eq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(other->domain, NULL, &cq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_cntr_open(other->domain, NULL, &cntr,
+					      NULL));
+	ep_open(test);
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(t->ep, &eq->fid, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(t->ep, &cq->fid, FI_RECV));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(t->ep, &cntr->fid, FI_RECV));
+	ep_close(test);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&cntr->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&eq->fid));
+	fake_close(test, other);
+}
+
+/* ----------------------------------------------------------------- enabling */
+
+static const struct {
+	const char	*name;
+	u64		caps;
+	bool		eq;
+	u64		cq;
+	u64		cntr;
+	int		ret;
+} ep_enables[] = {
+	{ "all bound", FI_MSG, true, FI_TRANSMIT | FI_RECV, 0, 0 },
+	{ "no event queue", FI_MSG, false, FI_TRANSMIT | FI_RECV, 0,
+	  -FI_ENOEQ },
+	{ "nothing to complete to", FI_MSG, true, 0, 0, -FI_ENOCQ },
+	{ "no transmit queue", FI_MSG, true, FI_RECV, 0, -FI_ENOCQ },
+	{ "no receive queue", FI_MSG, true, FI_TRANSMIT, 0, -FI_ENOCQ },
+	{ "receives only", FI_MSG | FI_RECV, true, FI_RECV, 0, 0 },
+	{ "sends only", FI_MSG | FI_SEND, true, FI_TRANSMIT, 0, 0 },
+	{ "receives and reads", FI_MSG | FI_RECV | FI_READ, true, FI_RECV, 0,
+	  -FI_ENOCQ },
+	{ "counters only", FI_MSG, true, 0, FI_SEND | FI_RECV, 0 },
+	{ "counter and queue", FI_MSG, true, FI_RECV, FI_WRITE, 0 },
+	{ "counter of the wrong side", FI_MSG, true, FI_RECV, FI_REMOTE_WRITE,
+	  -FI_ENOCQ },
+};
+
+static void ep_enable_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	u64 caps = t->world->info->caps;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ep_enables); i++) {
+		t->world->info->caps = ep_enables[i].caps;
+		ep_open(test);
+		if (ep_enables[i].eq)
+			KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid,
+							    0));
+		if (ep_enables[i].cq)
+			KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->cq->fid,
+							    ep_enables[i].cq));
+		if (ep_enables[i].cntr)
+			KUNIT_ASSERT_EQ(test, 0,
+					fi_ep_bind(t->ep, &t->cntr->fid,
+						   ep_enables[i].cntr));
+		KUNIT_EXPECT_EQ_MSG(test, ep_enables[i].ret, fi_enable(t->ep),
+				    "%s", ep_enables[i].name);
+		ep_close(test);
+	}
+	t->world->info->caps = caps;
+
+	ep_open(test);
+	ep_bind_all(test);
+	KUNIT_EXPECT_EQ(test, -FI_EOPBADSTATE,
+			fi_recv(t->ep, test, 1, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -FI_EOPBADSTATE,
+			fi_send(t->ep, test, 1, NULL, 0, NULL));
+	fake_fail_next(-ENOMEM);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, fi_enable(t->ep));
+	KUNIT_EXPECT_EQ(test, 0, fi_control(&t->ep->fid, FI_ENABLE, NULL));
+	fake_fail_next(-ENOMEM);	/* a second time does not get there */
+	KUNIT_EXPECT_EQ(test, 0, fi_enable(t->ep));
+	fake_fail_next(0);
+	KUNIT_EXPECT_EQ(test, 0, fi_recv(t->ep, test, 1, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -ENOTCONN,
+			fi_send(t->ep, test, 1, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -FI_EOPBADSTATE,
+			fi_ep_bind(t->ep, &t->cntr->fid, FI_SEND));
+	KUNIT_EXPECT_EQ(test, -FI_EOPBADSTATE,
+			kofi_ep_write_space(t->ep, NULL));
+	kofi_ep_drain(t->ep);
+	KUNIT_EXPECT_EQ(test, -ESHUTDOWN,
+			fi_recv(t->ep, test, 1, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -ESHUTDOWN,
+			fi_send(t->ep, test, 1, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -FI_EOPBADSTATE, fi_enable(t->ep));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_enable(NULL));
+	ep_close(test);
+}
+
+/* ------------------------------------------------------------------ options */
+
+static void ep_option_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	static const struct {
+		int	name;
+		size_t	value;
+		int	ret;
+	} options[] = {
+		{ FI_OPT_MAX_MSG_SIZE, 4096, 0 },
+		{ FI_OPT_INJECT_MSG_SIZE, 64, 0 },
+		{ FI_OPT_TX_SIZE, 11, 0 },
+		{ FI_OPT_RX_SIZE, 12, 0 },
+		{ FI_OPT_CM_DATA_SIZE, KOFI_CM_DATA_MAX, 0 },
+		{ FI_OPT_BUFFERED_MIN, 0, -ENOPROTOOPT },
+		{ 12345, 0, -ENOPROTOOPT },
+	};
+	size_t value, len;
+	u64 flags;
+	int i;
+
+	t->world->info->tx_attr->size = 11;
+	t->world->info->rx_attr->size = 12;
+	ep_open(test);
+	for (i = 0; i < ARRAY_SIZE(options); i++) {
+		value = 99;
+		len = sizeof(value);
+		KUNIT_EXPECT_EQ(test, options[i].ret,
+				fi_getopt(&t->ep->fid, FI_OPT_ENDPOINT,
+					  options[i].name, &value, &len));
+		if (options[i].ret)
+			continue;
+		KUNIT_EXPECT_EQ(test, options[i].value, value);
+		len = sizeof(value) - 1;
+		KUNIT_EXPECT_EQ(test, -FI_ETOOSMALL,
+				fi_getopt(&t->ep->fid, FI_OPT_ENDPOINT,
+					  options[i].name, &value, &len));
+		KUNIT_EXPECT_EQ(test, -ENOPROTOOPT,
+				fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
+					  options[i].name, &value,
+					  sizeof(value)));
+	}
+	len = sizeof(value);
+	KUNIT_EXPECT_EQ(test, -ENOPROTOOPT,
+			fi_getopt(&t->ep->fid, 1, FI_OPT_TX_SIZE, &value,
+				  &len));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			fi_getopt(&t->ep->fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE,
+				  &value, NULL));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			fi_getopt(&t->cq->fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE,
+				  &value, &len));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			fi_setopt(NULL, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &value,
+				  len));
+
+	flags = FI_TRANSMIT | FI_COMPLETION;
+	KUNIT_EXPECT_EQ(test, 0, fi_control(&t->ep->fid, FI_SETOPSFLAG,
+					    &flags));
+	KUNIT_EXPECT_EQ(test, FI_COMPLETION, t->ep->tx_op_flags);
+	KUNIT_EXPECT_EQ(test, 0ULL, t->ep->rx_op_flags);
+	flags = FI_TRANSMIT;
+	KUNIT_EXPECT_EQ(test, 0, fi_control(&t->ep->fid, FI_GETOPSFLAG,
+					    &flags));
+	KUNIT_EXPECT_EQ(test, FI_COMPLETION, flags);
+	flags = FI_TRANSMIT | KOFI_NO_COMPLETION;
+	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS,
+			fi_control(&t->ep->fid, FI_SETOPSFLAG, &flags));
+	flags = FI_TRANSMIT | FI_RECV;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			fi_control(&t->ep->fid, FI_SETOPSFLAG, &flags));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			fi_control(&t->ep->fid, FI_SETOPSFLAG, NULL));
+	KUNIT_EXPECT_EQ(test, -ENOSYS,
+			fi_control(&t->ep->fid, FI_BACKLOG, &i));
+	ep_close(test);
+}
+
+/* ------------------------------------------------------------------- states */
+
+/* The next event, or the error behind a negative value */
+static int ep_event(struct kunit *test, struct ep_test *t, char *data,
+		    size_t *len)
+{
+	u8 buf[sizeof(struct fi_eq_cm_entry) + KOFI_CM_DATA_MAX];
+	struct fi_eq_cm_entry *cm = (void *)buf;
+	struct fi_eq_err_entry err = {};
+	ssize_t ret;
+	u32 event;
+
+	ret = fi_eq_read(t->eq, &event, buf, sizeof(buf), 0);
+	if (ret == -FI_EAVAIL) {
+		KUNIT_EXPECT_GT(test, fi_eq_readerr(t->eq, &err, 0), 0);
+		KUNIT_EXPECT_PTR_EQ(test, &t->ep->fid, err.fid);
+		KUNIT_EXPECT_STREQ(test, "context", err.context);
+		*len = err.err_data_size;
+		memcpy(data, err.err_data, *len);
+		return -err.err;
+	}
+	if (ret < 0)
+		return ret;
+	KUNIT_EXPECT_PTR_EQ(test, &t->ep->fid, cm->fid);
+	*len = ret - sizeof(*cm);
+	memcpy(data, cm->data, *len);
+	return event;
+}
+
+static void ep_state_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	struct kofi_ep *kep;
+	char data[KOFI_CM_DATA_MAX];
+	size_t len;
+
+	/* Connected, and ended: one event each, in order */
+	ep_open(test);
+	ep_bind_all(test);
+	kep = &fake_of(t->ep)->base;
+	KUNIT_EXPECT_FALSE(test, kofi_ep_connected(kep, NULL, 0));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_EQ(test, 0, fi_enable(t->ep));
+	kep->state = KOFI_EP_CONNECTING;
+	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_TRUE(test, kofi_ep_connected(kep, "hello", 5));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_connected(kep, "again", 5));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_connect_failed(kep, EIO, 0, NULL, 0));
+	KUNIT_EXPECT_TRUE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_EQ(test, (int)FI_CONNECTED, ep_event(test, t, data, &len));
+	KUNIT_EXPECT_EQ(test, (size_t)5, len);
+	KUNIT_EXPECT_MEMEQ(test, "hello", data, 5);
+	KUNIT_EXPECT_EQ(test, (int)FI_SHUTDOWN, ep_event(test, t, data, &len));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, ep_event(test, t, data, &len));
+	ep_close(test);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, ep_event(test, t, data, &len));
+
+	/* Refused: one error entry, nothing else */
+	ep_open(test);
+	ep_bind_all(test);
+	kep = &fake_of(t->ep)->base;
+	KUNIT_EXPECT_EQ(test, 0, fi_enable(t->ep));
+	kep->state = KOFI_EP_CONNECTING;
+	KUNIT_EXPECT_TRUE(test, kofi_ep_connect_failed(kep, ECONNREFUSED, 1,
+						       "no", 2));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_connected(kep, NULL, 0));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_EQ(test, -ESHUTDOWN,
+			fi_recv(t->ep, test, 1, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, -ECONNREFUSED, ep_event(test, t, data, &len));
+	KUNIT_EXPECT_EQ(test, (size_t)2, len);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, ep_event(test, t, data, &len));
+	ep_close(test);
+
+	/* Drained while connecting, and while connected */
+	ep_open(test);
+	ep_bind_all(test);
+	KUNIT_EXPECT_EQ(test, 0, fi_enable(t->ep));
+	fake_of(t->ep)->base.state = KOFI_EP_CONNECTING;
+	kofi_ep_drain(t->ep);
+	KUNIT_EXPECT_EQ(test, -ECANCELED, ep_event(test, t, data, &len));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, ep_event(test, t, data, &len));
+	ep_close(test);
+	ep_open(test);
+	ep_bind_all(test);
+	fake_connected(test, t->ep);
+	kofi_ep_drain(t->ep);
+	kofi_ep_drain(t->ep);
+	KUNIT_EXPECT_EQ(test, (int)FI_SHUTDOWN, ep_event(test, t, data, &len));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, ep_event(test, t, data, &len));
+	ep_close(test);
+
+	/* Nothing is left of an endpoint that is closed. */
+	ep_open(test);
+	ep_bind_all(test);
+	KUNIT_EXPECT_EQ(test, 0, fi_enable(t->ep));
+	kep = &fake_of(t->ep)->base;
+	kep->state = KOFI_EP_CONNECTING;
+	KUNIT_EXPECT_TRUE(test, kofi_ep_connected(kep, NULL, 0));
+	ep_close(test);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, ep_event(test, t, data, &len));
+}
+
+#define EP_RACES	50
+
+struct ep_race {
+	struct kofi_ep	*ep;
+	atomic_t	gate;
+	atomic_t	steps[3];
+};
+
+static int ep_race_connect(void *arg)
+{
+	struct ep_race *race = arg;
+
+	atomic_dec(&race->gate);
+	while (atomic_read(&race->gate))
+		cond_resched();
+	atomic_add(kofi_ep_connected(race->ep, "c", 1), &race->steps[0]);
+	atomic_add(kofi_ep_disconnected(race->ep), &race->steps[2]);
+	return 0;
+}
+
+static int ep_race_fail(void *arg)
+{
+	struct ep_race *race = arg;
+
+	atomic_dec(&race->gate);
+	while (atomic_read(&race->gate))
+		cond_resched();
+	atomic_add(kofi_ep_connect_failed(race->ep, EIO, 0, NULL, 0),
+		   &race->steps[1]);
+	atomic_add(kofi_ep_disconnected(race->ep), &race->steps[2]);
+	return 0;
+}
+
+/* Whoever wins: exactly one end of the attempt, and the events say the same. */
+static void ep_race_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	struct task_struct *tasks[2];
+	char data[KOFI_CM_DATA_MAX];
+	struct ep_race race;
+	size_t len;
+	int i;
+
+	for (i = 0; i < EP_RACES; i++) {
+		ep_open(test);
+		ep_bind_all(test);
+		KUNIT_ASSERT_EQ(test, 0, fi_enable(t->ep));
+		memset(&race, 0, sizeof(race));
+		race.ep = &fake_of(t->ep)->base;
+		race.ep->state = KOFI_EP_CONNECTING;
+		atomic_set(&race.gate, 2);
+		tasks[0] = fake_thread(test, ep_race_connect, &race);
+		tasks[1] = fake_thread(test, ep_race_fail, &race);
+		while (atomic_read(&race.gate))
+			cond_resched();
+		fake_join(tasks[0]);
+		fake_join(tasks[1]);
+		KUNIT_EXPECT_EQ(test, 1, atomic_read(&race.steps[0]) +
+					 atomic_read(&race.steps[1]));
+		KUNIT_EXPECT_EQ(test, atomic_read(&race.steps[0]),
+				atomic_read(&race.steps[2]));
+		if (atomic_read(&race.steps[0])) {
+			KUNIT_EXPECT_EQ(test, (int)FI_CONNECTED,
+					ep_event(test, t, data, &len));
+			KUNIT_EXPECT_EQ(test, (int)FI_SHUTDOWN,
+					ep_event(test, t, data, &len));
+		} else {
+			KUNIT_EXPECT_EQ(test, -EIO,
+					ep_event(test, t, data, &len));
+		}
+		KUNIT_EXPECT_EQ(test, -EAGAIN, ep_event(test, t, data, &len));
+		ep_close(test);
+	}
+}
+
+static void ep_cancel_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	struct fi_cq_err_entry err = {};
+	struct fi_cq_entry entry;
+
+	ep_open(test);
+	ep_bind_all(test);
+	fake_connected(test, t->ep);
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_cancel(NULL, t));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_cancel(&t->eq->fid, t));
+	KUNIT_EXPECT_EQ(test, 0L, fi_cancel(&t->ep->fid, t));
+	KUNIT_EXPECT_EQ(test, 0L, fi_recv(t->ep, test, 1, NULL, 0, t));
+	KUNIT_EXPECT_EQ(test, 0L, fi_cancel(&t->ep->fid, test));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, fi_cq_read(t->cq, &entry, 1));
+	KUNIT_EXPECT_EQ(test, 0L, fi_cancel(&t->ep->fid, t));
+	KUNIT_EXPECT_EQ(test, -FI_EAVAIL, fi_cq_read(t->cq, &entry, 1));
+	KUNIT_EXPECT_EQ(test, 1L, fi_cq_readerr(t->cq, &err, 0));
+	KUNIT_EXPECT_EQ(test, ECANCELED, err.err);
+	KUNIT_EXPECT_PTR_EQ(test, (void *)t, err.op_context);
+	ep_close(test);
+}
+
+static struct kunit_case ep_cases[] = {
+	KUNIT_CASE(ep_open_test),
+	KUNIT_CASE(ep_bind_test),
+	KUNIT_CASE(ep_foreign_test),
+	KUNIT_CASE(ep_enable_test),
+	KUNIT_CASE(ep_option_test),
+	KUNIT_CASE(ep_state_test),
+	KUNIT_CASE(ep_race_test),
+	KUNIT_CASE(ep_cancel_test),
+	{}
+};
+
+struct kunit_suite kofi_ep_suite = {
+	.name		= "kofi_ep",
+	.suite_init	= fake_suite_init,
+	.suite_exit	= fake_suite_exit,
+	.init		= ep_init,
+	.exit		= ep_exit,
+	.test_cases	= ep_cases,
+};

@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A provider without a network, see fake.h.
+ *
+ * An endpoint's operations sit on its pending list until somebody takes them
+ * off, which makes him the one who completes them: the test, a cancel, the
+ * drain, or the engine in one of its contexts. Drain stops the engine before
+ * it flushes, so nobody is completing when it returns.
+ */
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/overflow.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "fake.h"
+
+static int fake_error;
+
+void fake_fail_next(int err)
+{
+	WRITE_ONCE(fake_error, err);
+}
+
+static int fake_take_error(void)
+{
+	return xchg(&fake_error, 0);
+}
+
+struct fake_ep *fake_of(struct fid_ep *ep)
+{
+	return container_of(ep, struct fake_ep, base.ep);
+}
+
+/* ------------------------------------------------------------- completing */
+
+static void fake_report(struct fake_ep *ep, int dir, struct fake_op *op,
+			int err)
+{
+	struct kofi_wc wc = {
+		.op_context = op->context, .err = err, .prov_errno = -err,
+		.flags = FI_MSG | (dir == FAKE_TX ? FI_SEND : FI_RECV),
+		.len = err ? 0 : op->len, .src = 7,
+	};
+	u64 flags = op->flags;
+	unsigned long irq;
+
+	if (ep->report)
+		ep->report(op->context, err);
+	/* As every provider must: first give back, then report. */
+	spin_lock_irqsave(&ep->lock, irq);
+	list_add(&op->node, &ep->free[dir]);
+	spin_unlock_irqrestore(&ep->lock, irq);
+
+	if (dir == FAKE_TX)
+		kofi_ep_tx_complete(&ep->base, &wc, flags);
+	else
+		kofi_ep_rx_complete(&ep->base, &wc, flags);
+}
+
+static struct fake_op *fake_take(struct fake_ep *ep, int dir)
+{
+	struct fake_op *op;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->lock, irq);
+	op = list_first_entry_or_null(&ep->pending[dir], struct fake_op, node);
+	if (op)
+		list_del(&op->node);
+	spin_unlock_irqrestore(&ep->lock, irq);
+	return op;
+}
+
+/* Complete the oldest operation; false if there is none. */
+bool fake_complete(struct fid_ep *ep, int dir, int err)
+{
+	struct fake_op *op = fake_take(fake_of(ep), dir);
+
+	if (op)
+		fake_report(fake_of(ep), dir, op, err);
+	return op;
+}
+
+/* ----------------------------------------------------------------- engine */
+
+static u32 fake_random(struct fake_ep *ep)
+{
+	unsigned long irq;
+	u32 value;
+
+	spin_lock_irqsave(&ep->lock, irq);
+	value = prandom_u32_state(&ep->rnd);
+	spin_unlock_irqrestore(&ep->lock, irq);
+	return value;
+}
+
+/* Pick who completes next; nobody once drain has begun. */
+static void fake_kick(struct fake_ep *ep)
+{
+	unsigned long irq;
+	ktime_t delay;
+	u32 random;
+
+	spin_lock_irqsave(&ep->lock, irq);
+	random = prandom_u32_state(&ep->rnd);
+	delay = ns_to_ktime(random >> 16);
+	if (ep->closed)
+		goto unlock;
+	switch (random % 3) {
+	case 0:
+		hrtimer_start(&ep->soft, delay, HRTIMER_MODE_REL_SOFT);
+		break;
+	case 1:
+		hrtimer_start(&ep->hard, delay, HRTIMER_MODE_REL_HARD);
+		break;
+	default:
+		queue_work(system_unbound_wq, &ep->work);
+	}
+unlock:
+	spin_unlock_irqrestore(&ep->lock, irq);
+}
+
+/* Complete some operations, and have it done again if there may be more. */
+static void fake_run(struct fake_ep *ep)
+{
+	u32 random = fake_random(ep);
+	int n = 1 + random % 8, dir = (random >> 8) & 1, err;
+	struct fake_op *op = NULL;
+
+	while (n--) {
+		dir ^= 1;
+		op = fake_take(ep, dir);
+		if (!op) {
+			dir ^= 1;
+			op = fake_take(ep, dir);
+		}
+		if (!op)
+			break;
+		random = fake_random(ep);
+		err = random % 10 ? 0 : 1 + random / 10 % 100;
+		fake_report(ep, dir, op, err);
+	}
+	if (op)
+		fake_kick(ep);
+}
+
+static enum hrtimer_restart fake_soft(struct hrtimer *timer)
+{
+	fake_run(container_of(timer, struct fake_ep, soft));
+	return HRTIMER_NORESTART;
+}
+
+static enum hrtimer_restart fake_hard(struct hrtimer *timer)
+{
+	fake_run(container_of(timer, struct fake_ep, hard));
+	return HRTIMER_NORESTART;
+}
+
+static void fake_work(struct work_struct *work)
+{
+	fake_run(container_of(work, struct fake_ep, work));
+}
+
+/* Let an endpoint complete by itself. */
+void fake_engine(struct fid_ep *ep, u64 seed)
+{
+	prandom_seed_state(&fake_of(ep)->rnd, seed);
+	fake_of(ep)->engine = true;
+}
+
+/* --------------------------------------------------------------- posting */
+
+static struct fake_op *fake_get(struct fake_ep *ep, int dir)
+{
+	struct fake_op *op;
+
+	op = list_first_entry_or_null(&ep->free[dir], struct fake_op, node);
+	if (op)
+		list_del(&op->node);
+	return op;
+}
+
+static ssize_t fake_queue(struct fake_ep *ep, const struct fi_msg *msg,
+			  u64 flags, int dir)
+{
+	struct fake_op *op;
+	unsigned long irq;
+	ssize_t ret = 0;
+
+	spin_lock_irqsave(&ep->lock, irq);
+	if (ep->closed) {
+		ret = -ESHUTDOWN;
+		goto unlock;
+	}
+	op = fake_get(ep, dir);
+	if (!op) {
+		ret = -EAGAIN;
+		goto unlock;
+	}
+	op->context = msg->context;
+	op->flags = flags;
+	op->len = msg->iov_count ? msg->msg_iov->iov_len : 0;
+	list_add_tail(&op->node, &ep->pending[dir]);
+unlock:
+	spin_unlock_irqrestore(&ep->lock, irq);
+	return ret;
+}
+
+static ssize_t fake_post(struct fake_ep *ep, const struct fi_msg *msg,
+			 u64 flags, int dir)
+{
+	ssize_t ret;
+
+	ret = dir == FAKE_TX ? kofi_ep_tx_reserve(&ep->base) :
+			       kofi_ep_rx_reserve(&ep->base);
+	if (ret)
+		return ret;
+	ret = fake_queue(ep, msg, flags, dir);
+	if (ret == -EAGAIN) {
+		kofi_ep_blocked(&ep->base);
+		ret = fake_queue(ep, msg, flags, dir);
+	}
+	if (!ret) {
+		if (ep->engine)
+			fake_kick(ep);
+	} else if (dir == FAKE_TX) {
+		kofi_ep_tx_unreserve(&ep->base);
+	} else {
+		kofi_ep_rx_unreserve(&ep->base);
+	}
+	return ret;
+}
+
+static ssize_t fake_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
+			    u64 flags)
+{
+	struct fake_ep *fake = fake_of(ep);
+	int ret = kofi_ep_tx_state(&fake->base);
+
+	return ret ?: fake_post(fake, msg, flags, FAKE_TX);
+}
+
+static ssize_t fake_recvmsg(struct fid_ep *ep, const struct fi_msg *msg,
+			    u64 flags)
+{
+	struct fake_ep *fake = fake_of(ep);
+	int ret = kofi_ep_rx_state(&fake->base);
+
+	return ret ?: fake_post(fake, msg, flags, FAKE_RX);
+}
+
+static ssize_t fake_cancel(struct fid_ep *ep, void *context)
+{
+	struct fake_ep *fake = fake_of(ep);
+	struct fake_op *op, *found = NULL;
+	unsigned long irq;
+
+	spin_lock_irqsave(&fake->lock, irq);
+	list_for_each_entry(op, &fake->pending[FAKE_RX], node) {
+		if (op->context == context) {
+			list_del(&op->node);
+			found = op;
+			break;
+		}
+	}
+	spin_unlock_irqrestore(&fake->lock, irq);
+	if (found)
+		fake_report(fake, FAKE_RX, found, ECANCELED);
+	return 0;
+}
+
+/* ------------------------------------------------------------- connecting */
+
+static void fake_connect_work(struct work_struct *work)
+{
+	struct fake_ep *ep = container_of(work, struct fake_ep, connect);
+
+	if (ep->param_len >= 2 && !memcmp(ep->param, "no", 2))
+		kofi_ep_connect_failed(&ep->base, ECONNREFUSED, 5, ep->param,
+				       ep->param_len);
+	else
+		kofi_ep_connected(&ep->base, ep->param, ep->param_len);
+}
+
+static int fake_connect(struct fid_ep *ep, const void *addr, const void *param,
+			size_t len)
+{
+	struct fake_ep *fake = fake_of(ep);
+
+	if (len)
+		memcpy(fake->param, param, len);
+	fake->param_len = len;
+	queue_work(system_unbound_wq, &fake->connect);
+	return 0;
+}
+
+static int fake_shutdown(struct fid_ep *ep, u64 flags)
+{
+	kofi_ep_disconnected(&fake_of(ep)->base);
+	return 0;
+}
+
+/* -------------------------------------------------------------- endpoints */
+
+static int fake_ep_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
+{
+	return fake_take_error();
+}
+
+static int fake_ep_enable(struct fid_ep *ep)
+{
+	return fake_take_error();
+}
+
+static void fake_ep_drain(struct fid_ep *ep)
+{
+	struct fake_ep *fake = fake_of(ep);
+	int dir;
+
+	fake->drains++;
+	spin_lock_irq(&fake->lock);
+	fake->closed = true;
+	spin_unlock_irq(&fake->lock);
+	cancel_work_sync(&fake->connect);
+	/* Whoever has seen it open may still be running, but starts nobody. */
+	hrtimer_cancel(&fake->soft);
+	hrtimer_cancel(&fake->hard);
+	cancel_work_sync(&fake->work);
+	for (dir = FAKE_TX; dir <= FAKE_RX; dir++)
+		while (fake_complete(ep, dir, ECANCELED))
+			;
+}
+
+static int fake_ep_close(struct fi_fid *fid)
+{
+	struct fake_ep *ep = container_of(fid, struct fake_ep, base.ep.fid);
+
+	kofi_ep_exit(&ep->base);
+	kfree(ep->ops);
+	kfree(ep);
+	return 0;
+}
+
+static int fake_getopt(fid_t fid, int level, int optname, void *optval,
+		       size_t *optlen)
+{
+	if (optname != FI_OPT_CM_DATA_SIZE)
+		return -ENOPROTOOPT;
+	if (*optlen < sizeof(size_t))
+		return -FI_ETOOSMALL;
+	*(size_t *)optval = KOFI_CM_DATA_MAX;
+	*optlen = sizeof(size_t);
+	return 0;
+}
+
+static const struct fi_ops fake_ep_fid_ops = {
+	.size	= sizeof(struct fi_ops),
+	.close	= fake_ep_close,
+	.bind	= fake_ep_bind,
+};
+
+static const struct fi_ops_ep fake_ep_ep_ops = {
+	.size	= sizeof(struct fi_ops_ep),
+	.getopt	= fake_getopt,
+};
+
+static const struct fi_ops_cm fake_cm_ops = {
+	.size		= sizeof(struct fi_ops_cm),
+	.connect	= fake_connect,
+	.shutdown	= fake_shutdown,
+};
+
+static const struct fi_ops_msg fake_msg_ops = {
+	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= fake_sendmsg,
+	.recvmsg	= fake_recvmsg,
+	.cancel		= fake_cancel,
+};
+
+static const struct kofi_ep_ops fake_ep_ops = {
+	.fid	= &fake_ep_fid_ops,
+	.ep	= &fake_ep_ep_ops,
+	.cm	= &fake_cm_ops,
+	.msg	= &fake_msg_ops,
+	.enable	= fake_ep_enable,
+	.drain	= fake_ep_drain,
+};
+
+static int fake_endpoint(struct fid_domain *domain, struct fi_info *info,
+			 struct fid_ep **ep, void *context)
+{
+	size_t size[2] = {
+		info->tx_attr->size ?: FAKE_SIZE,
+		info->rx_attr->size ?: FAKE_SIZE,
+	};
+	struct fake_ep *fake;
+	int dir, ret = -ENOMEM;
+	size_t i, n = 0;
+
+	fake = kzalloc(sizeof(*fake), GFP_KERNEL);
+	if (!fake)
+		return -ENOMEM;
+	fake->ops = kcalloc(size_add(size[0], size[1]), sizeof(*fake->ops),
+			    GFP_KERNEL);
+	if (!fake->ops)
+		goto free;
+	spin_lock_init(&fake->lock);
+	for (dir = FAKE_TX; dir <= FAKE_RX; dir++) {
+		INIT_LIST_HEAD(&fake->free[dir]);
+		INIT_LIST_HEAD(&fake->pending[dir]);
+		for (i = 0; i < size[dir]; i++)
+			list_add(&fake->ops[n++].node, &fake->free[dir]);
+	}
+	hrtimer_init(&fake->soft, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	fake->soft.function = fake_soft;
+	hrtimer_init(&fake->hard, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	fake->hard.function = fake_hard;
+	INIT_WORK(&fake->work, fake_work);
+	INIT_WORK(&fake->connect, fake_connect_work);
+
+	ret = kofi_ep_init(&fake->base, domain, info, &fake_ep_ops, context);
+	if (ret)
+		goto free;
+	*ep = &fake->base.ep;
+	return 0;
+
+free:
+	kfree(fake->ops);
+	kfree(fake);
+	return ret;
+}
+
+/* --------------------------------------------------- domain, fabric, provider */
+
+static int fake_domain_close(struct fi_fid *fid)
+{
+	struct kofi_domain *domain =
+		container_of(fid, struct kofi_domain, domain.fid);
+
+	kofi_domain_exit(domain);
+	kfree(domain);
+	return 0;
+}
+
+static const struct fi_ops fake_domain_fid_ops = {
+	.size	= sizeof(struct fi_ops),
+	.close	= fake_domain_close,
+};
+
+static const struct fi_ops_domain fake_domain_ops = {
+	.size		= sizeof(struct fi_ops_domain),
+	.endpoint	= fake_endpoint,
+};
+
+static int fake_domain(struct fid_fabric *fabric, struct fi_info *info,
+		       struct fid_domain **fid, void *context)
+{
+	struct kofi_domain *domain;
+	int ret;
+
+	domain = kzalloc(sizeof(*domain), GFP_KERNEL);
+	if (!domain)
+		return -ENOMEM;
+	ret = kofi_domain_init(domain, fabric, info, &fake_domain_fid_ops,
+			       &fake_domain_ops, context);
+	if (ret) {
+		kfree(domain);
+		return ret;
+	}
+	*fid = &domain->domain;
+	return 0;
+}
+
+static int fake_fabric_close(struct fi_fid *fid)
+{
+	struct kofi_fabric *fabric =
+		container_of(fid, struct kofi_fabric, fabric.fid);
+
+	kofi_fabric_exit(fabric);
+	kfree(fabric);
+	return 0;
+}
+
+static const struct fi_ops fake_fabric_fid_ops = {
+	.size	= sizeof(struct fi_ops),
+	.close	= fake_fabric_close,
+};
+
+static const struct fi_ops_fabric fake_fabric_ops = {
+	.size	= sizeof(struct fi_ops_fabric),
+	.domain	= fake_domain,
+};
+
+static struct kofi_provider fake_provider;
+
+static int fake_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
+		       void *context)
+{
+	struct kofi_fabric *fabric;
+	int ret;
+
+	fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
+	if (!fabric)
+		return -ENOMEM;
+	ret = kofi_fabric_init(fabric, &fake_provider, attr,
+			       &fake_fabric_fid_ops, &fake_fabric_ops, context);
+	if (ret) {
+		kfree(fabric);
+		return ret;
+	}
+	*fid = &fabric->fabric;
+	return 0;
+}
+
+/* Found by name only, so that nobody else's discovery sees it. */
+static int fake_getinfo(u32 version, const char *node, const char *service,
+			u64 flags, const struct fi_info *hints,
+			struct fi_info **info)
+{
+	return -ENODATA;
+}
+
+static struct kofi_provider fake_provider = {
+	.name		= "model",
+	.version	= FI_VERSION(1, 0),
+	.getinfo	= fake_getinfo,
+	.fabric		= fake_fabric,
+	.owner		= THIS_MODULE,
+	.priority	= 1000,
+};
+
+int fake_suite_init(struct kunit_suite *suite)
+{
+	return kofi_provider_register(FI_VERSION(FI_MAJOR_VERSION,
+						 FI_MINOR_VERSION),
+				      &fake_provider);
+}
+
+void fake_suite_exit(struct kunit_suite *suite)
+{
+	kofi_provider_deregister(&fake_provider);
+}
+
+/* ------------------------------------------------------------ for the tests */
+
+struct fake_world *fake_open(struct kunit *test)
+{
+	struct fake_world *world;
+	struct fi_info *info;
+
+	world = kunit_kzalloc(test, sizeof(*world), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, world);
+	info = fi_allocinfo();
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	world->info = info;
+	info->caps = FI_MSG | FI_SEND | FI_RECV;
+	info->ep_attr->type = FI_EP_MSG;
+	info->ep_attr->max_msg_size = 4096;
+	info->tx_attr->inject_size = 64;
+	info->fabric_attr->prov_name = kstrdup("model", GFP_KERNEL);
+	info->fabric_attr->name = kstrdup("none", GFP_KERNEL);
+	info->domain_attr->name = kstrdup("none", GFP_KERNEL);
+	KUNIT_ASSERT_EQ(test, 0,
+			fi_fabric(info->fabric_attr, &world->fabric, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_domain(world->fabric, info, &world->domain,
+					   NULL));
+	return world;
+}
+
+void fake_close(struct kunit *test, struct fake_world *world)
+{
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&world->domain->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&world->fabric->fid));
+	fi_freeinfo(world->info);
+}
+
+/* A task that may end by itself before fake_join(). */
+struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
+				void *arg)
+{
+	struct task_struct *task = kthread_create(fn, arg, "kofi_test");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	wake_up_process(task);
+	return task;
+}
+
+/* Wait until it is out of this module. */
+void fake_join(struct task_struct *task)
+{
+	kthread_stop(task);
+	put_task_struct(task);
+}
+
+/* Enable an endpoint and make it connected, without an event. */
+void fake_connected(struct kunit *test, struct fid_ep *ep)
+{
+	struct fake_ep *fake = fake_of(ep);
+
+	KUNIT_ASSERT_EQ(test, 0, fi_enable(ep));
+	KUNIT_ASSERT_EQ(test, (int)KOFI_EP_ENABLED,
+			cmpxchg(&fake->base.state, KOFI_EP_ENABLED,
+				KOFI_EP_CONNECTED));
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A provider without a network, for the tests of the core's queues.
+ *
+ * Its endpoints are connected ones. They accept operations and complete them
+ * either when the test says so (fake_complete()) or by themselves, at random:
+ * later, with success or an error, several at a time, in a process, a softirq
+ * or a hard interrupt. Receives are cancelled by fi_cancel(). fi_connect()
+ * works, or fails if the private data says "no", without a peer.
+ */
+#ifndef _KOFI_TESTS_FAKE_H
+#define _KOFI_TESTS_FAKE_H
+
+#include <linux/kofi/provider.h>
+
+#include <kunit/test.h>
+#include <linux/hrtimer.h>
+#include <linux/prandom.h>
+#include <linux/workqueue.h>
+
+#define FAKE_SIZE	16	/* operations per direction, unless asked for */
+
+enum { FAKE_TX, FAKE_RX };
+
+/**
+ * struct fake_op - an accepted operation
+ * @node: on a list of struct fake_ep
+ * @context: what it was posted with
+ * @flags: the same
+ * @len: the same
+ */
+struct fake_op {
+	struct list_head	node;
+	void			*context;
+	u64			flags;
+	size_t			len;
+};
+
+/**
+ * struct fake_ep - an endpoint
+ * @base: the core's
+ * @lock: irqsave, guards the rest
+ * @free: records not in use [FAKE_TX, FAKE_RX]
+ * @pending: accepted operations, oldest first
+ * @ops: all records
+ * @closed: refuse posts
+ * @engine: complete operations at random
+ * @rnd: for that
+ * @soft: engine in softirq context
+ * @hard: engine in hard interrupt context
+ * @work: engine in process context
+ * @param: private data of fi_connect()
+ * @param_len: bytes of it
+ * @connect: ends the connection attempt
+ * @report: hears of every completion before the core does, or NULL
+ * @drains: how often the core has called drain
+ */
+struct fake_ep {
+	struct kofi_ep		base;
+	spinlock_t		lock;	/* guards what follows */
+	struct list_head	free[2];
+	struct list_head	pending[2];
+	struct fake_op		*ops;
+	bool			closed;
+	bool			engine;
+	struct rnd_state	rnd;
+	struct hrtimer		soft;
+	struct hrtimer		hard;
+	struct work_struct	work;
+	u8			param[KOFI_CM_DATA_MAX];
+	size_t			param_len;
+	struct work_struct	connect;
+	void			(*report)(void *context, int err);
+	int			drains;
+};
+
+/* A fabric and a domain of the provider */
+struct fake_world {
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_domain	*domain;
+};
+
+/* suite_init and suite_exit of every suite that uses the provider */
+int fake_suite_init(struct kunit_suite *suite);
+void fake_suite_exit(struct kunit_suite *suite);
+
+struct fake_world *fake_open(struct kunit *test);
+void fake_close(struct kunit *test, struct fake_world *world);
+
+struct fake_ep *fake_of(struct fid_ep *ep);
+void fake_connected(struct kunit *test, struct fid_ep *ep);
+bool fake_complete(struct fid_ep *ep, int dir, int err);
+void fake_engine(struct fid_ep *ep, u64 seed);
+
+struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
+				void *arg);
+void fake_join(struct task_struct *task);
+
+void fake_fail_next(int err);	/* the next bind or enable returns it */
+
+#endif /* _KOFI_TESTS_FAKE_H */

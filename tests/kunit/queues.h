@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The suites of kofi_queues_kunit.ko. */
+#ifndef _KOFI_TESTS_QUEUES_H
+#define _KOFI_TESTS_QUEUES_H
+
+#include <kunit/test.h>
+
+extern struct kunit_suite kofi_eq_suite;
+extern struct kunit_suite kofi_cq_suite;
+extern struct kunit_suite kofi_cntr_suite;
+extern struct kunit_suite kofi_ep_suite;
+extern struct kunit_suite kofi_model_suite;
+
+#endif /* _KOFI_TESTS_QUEUES_H */

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* kofi_queues_kunit.ko: endpoints, queues and counters over a fake provider. */
+#include <linux/module.h>
+
+#include "queues.h"
+
+kunit_test_suites(&kofi_eq_suite, &kofi_cq_suite, &kofi_cntr_suite,
+		  &kofi_ep_suite, &kofi_model_suite);
+
+MODULE_DESCRIPTION("kOFI tests: endpoints, queues, counters");
+MODULE_LICENSE("Dual BSD/GPL");
