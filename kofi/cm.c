@@ -8,6 +8,9 @@
  * From then on the provider reports the one outcome through the event queue.
  * If it refuses at once, the step is taken back and the consumer may try
  * again.
+ *
+ * The handle of a connection request is the provider's: it may be gone as soon
+ * as an endpoint has been opened for it, so nobody looks behind it here.
  */
 #include <linux/export.h>
 #include <linux/kernel.h>
@@ -246,11 +249,6 @@ static int kofi_cm_end(struct kofi_ep *ep, int ret)
 	return ret;
 }
 
-static bool kofi_cm_is_request(const struct fi_fid *handle)
-{
-	return handle && handle->fclass == FI_CLASS_CONNREQ;
-}
-
 /**
  * fi_connect - ask a peer for a connection
  * @ep: an endpoint of type FI_EP_MSG with an event queue; it is enabled if
@@ -281,7 +279,7 @@ int fi_connect(struct fid_ep *ep, const void *addr, const void *param,
 	kep = container_of(ep, struct kofi_ep, ep);
 	if (!addr)
 		addr = kep->info->dest_addr;
-	if (!addr || kofi_cm_is_request(kep->info->handle))
+	if (!addr || kep->info->handle)
 		return -EINVAL;
 	ret = kofi_cm_check_data(&ep->fid, ep->ops, param, paramlen);
 	if (ret)
@@ -318,7 +316,7 @@ int fi_accept(struct fid_ep *ep, const void *param, size_t paramlen)
 	if (!kofi_cm_is_ep(ep))
 		return -EINVAL;
 	kep = container_of(ep, struct kofi_ep, ep);
-	if (!kofi_cm_is_request(kep->info->handle))
+	if (!kep->info->handle)
 		return -EINVAL;
 	ret = kofi_cm_check_data(&ep->fid, ep->ops, param, paramlen);
 	if (ret)
@@ -341,8 +339,8 @@ EXPORT_SYMBOL_GPL(fi_accept);
  * See fi_cm(3).
  *
  * Context: process, may sleep. Does not wait for the peer.
- * Return: 0; -EINVAL for NULL, something that is no request, or too much
- * private data; or what the provider says.
+ * Return: 0; -EINVAL for NULL, a handle that is no request of @pep any more, or
+ * too much private data; or what the provider says.
  */
 int fi_reject(struct fid_pep *pep, fid_t handle, const void *param,
 	      size_t paramlen)
@@ -350,7 +348,7 @@ int fi_reject(struct fid_pep *pep, fid_t handle, const void *param,
 	int ret;
 
 	might_sleep();
-	if (!kofi_cm_is_pep(pep) || !kofi_cm_is_request(handle))
+	if (!kofi_cm_is_pep(pep) || !handle)
 		return -EINVAL;
 	ret = kofi_cm_check_data(&pep->fid, pep->ops, param, paramlen);
 	if (ret)

@@ -24,6 +24,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/topology.h>
+#include <linux/wait_bit.h>
 #include <linux/xarray.h>
 
 #include "internal.h"
@@ -31,8 +32,11 @@
 
 #define KOFI_OBJ_CLOSING	(-1)
 
-/* Nothing that allocates or waits for an object runs under it. */
-DEFINE_MUTEX(kofi_obj_mutex);
+/*
+ * Closing takes it, so nothing that allocates or waits for an object runs under
+ * it.
+ */
+static DEFINE_MUTEX(kofi_obj_mutex);
 
 static DEFINE_XARRAY_ALLOC1(kofi_objs);	/* entries change under the mutex */
 static u32 kofi_obj_last;
@@ -123,6 +127,7 @@ int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 	obj->prov = prov;
 	obj->ops = NULL;
 	atomic_set(&obj->users, 0);
+	atomic_set(&obj->lookers, 0);
 	return 0;
 
 put_parent:
@@ -145,12 +150,13 @@ void kofi_obj_publish(struct kofi_obj *obj)
 	trace_kofi_obj_open(obj);
 }
 
-/* Waits for a dump that looks at it. The number stays its own. */
+/* Waits for dumps that look at it. The number stays its own. */
 static void kofi_obj_withdraw(struct kofi_obj *obj)
 {
 	mutex_lock(&kofi_obj_mutex);
 	xa_cmpxchg(&kofi_objs, obj->id, obj, XA_ZERO_ENTRY, 0);
 	mutex_unlock(&kofi_obj_mutex);
+	wait_var_event(&obj->lookers, !atomic_read(&obj->lookers));
 }
 
 /**
@@ -168,21 +174,41 @@ void kofi_obj_exit(struct kofi_obj *obj)
 }
 
 /**
- * kofi_obj_next - walk over the published objects by number
+ * kofi_obj_look - walk over the published objects by number
  * @id: in: the lowest number that counts, out: the number of the object
  *
- * Context: kofi_obj_mutex is held; the object stays while it is.
- * Return: the object, or NULL at the end.
+ * An object one looks at cannot go away, and neither can its parents. That
+ * holds up the fi_close() of this object alone: a provider may be asked about
+ * it even where its answer has to wait for memory.
+ *
+ * Context: process, may sleep.
+ * Return: the object, given back with kofi_obj_seen(), or NULL at the end.
  */
-struct kofi_obj *kofi_obj_next(u32 *id)
+struct kofi_obj *kofi_obj_look(u32 *id)
 {
 	struct kofi_obj *obj;
 	unsigned long index = *id;
 
-	lockdep_assert_held(&kofi_obj_mutex);
+	mutex_lock(&kofi_obj_mutex);
 	obj = xa_find(&kofi_objs, &index, INT_MAX, XA_PRESENT);
+	if (obj)
+		atomic_inc(&obj->lookers);
+	mutex_unlock(&kofi_obj_mutex);
 	*id = index;
 	return obj;
+}
+
+/**
+ * kofi_obj_seen - look no longer
+ * @obj: from kofi_obj_look(); it may be closed and freed at once
+ *
+ * Context: process.
+ */
+void kofi_obj_seen(struct kofi_obj *obj)
+{
+	/* After the last one, only the address is used. */
+	if (atomic_dec_and_test(&obj->lookers))
+		wake_up_var(&obj->lookers);
 }
 
 /**
@@ -891,6 +917,7 @@ int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	might_sleep();
 	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !pep ||
 	    !info->ep_attr || info->ep_attr->type != FI_EP_MSG ||
+	    (info->src_addrlen && !info->src_addr) ||
 	    !kofi_fabric_has(container_of(fabric, struct kofi_fabric, fabric),
 			     info))
 		return -EINVAL;

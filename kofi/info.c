@@ -659,46 +659,42 @@ EXPORT_SYMBOL_GPL(fi_getinfo);
  * Attributes that are limits: whoever asks for more gets nothing. Each list
  * holds offsets of members of type size_t.
  */
-#define KOFI_LIMIT(type, member)					\
-	(offsetof(struct type, member) +				\
-	 BUILD_BUG_ON_ZERO(!__same_type(((struct type *)0)->member, (size_t)0)))
-
 static const size_t kofi_info_tx_limits[] = {
-	KOFI_LIMIT(fi_tx_attr, inject_size),
-	KOFI_LIMIT(fi_tx_attr, size),
-	KOFI_LIMIT(fi_tx_attr, iov_limit),
-	KOFI_LIMIT(fi_tx_attr, rma_iov_limit),
+	offsetof(struct fi_tx_attr, inject_size),
+	offsetof(struct fi_tx_attr, size),
+	offsetof(struct fi_tx_attr, iov_limit),
+	offsetof(struct fi_tx_attr, rma_iov_limit),
 };
 
 static const size_t kofi_info_rx_limits[] = {
-	KOFI_LIMIT(fi_rx_attr, total_buffered_recv),
-	KOFI_LIMIT(fi_rx_attr, size),
-	KOFI_LIMIT(fi_rx_attr, iov_limit),
+	offsetof(struct fi_rx_attr, total_buffered_recv),
+	offsetof(struct fi_rx_attr, size),
+	offsetof(struct fi_rx_attr, iov_limit),
 };
 
 static const size_t kofi_info_ep_limits[] = {
-	KOFI_LIMIT(fi_ep_attr, max_msg_size),
-	KOFI_LIMIT(fi_ep_attr, max_order_raw_size),
-	KOFI_LIMIT(fi_ep_attr, max_order_war_size),
-	KOFI_LIMIT(fi_ep_attr, max_order_waw_size),
+	offsetof(struct fi_ep_attr, max_msg_size),
+	offsetof(struct fi_ep_attr, max_order_raw_size),
+	offsetof(struct fi_ep_attr, max_order_war_size),
+	offsetof(struct fi_ep_attr, max_order_waw_size),
 };
 
 static const size_t kofi_info_domain_limits[] = {
-	KOFI_LIMIT(fi_domain_attr, mr_key_size),
-	KOFI_LIMIT(fi_domain_attr, cq_data_size),
-	KOFI_LIMIT(fi_domain_attr, cq_cnt),
-	KOFI_LIMIT(fi_domain_attr, ep_cnt),
-	KOFI_LIMIT(fi_domain_attr, tx_ctx_cnt),
-	KOFI_LIMIT(fi_domain_attr, rx_ctx_cnt),
-	KOFI_LIMIT(fi_domain_attr, max_ep_tx_ctx),
-	KOFI_LIMIT(fi_domain_attr, max_ep_rx_ctx),
-	KOFI_LIMIT(fi_domain_attr, max_ep_stx_ctx),
-	KOFI_LIMIT(fi_domain_attr, max_ep_srx_ctx),
-	KOFI_LIMIT(fi_domain_attr, cntr_cnt),
-	KOFI_LIMIT(fi_domain_attr, mr_iov_limit),
-	KOFI_LIMIT(fi_domain_attr, max_err_data),
-	KOFI_LIMIT(fi_domain_attr, mr_cnt),
-	KOFI_LIMIT(fi_domain_attr, max_ep_auth_key),
+	offsetof(struct fi_domain_attr, mr_key_size),
+	offsetof(struct fi_domain_attr, cq_data_size),
+	offsetof(struct fi_domain_attr, cq_cnt),
+	offsetof(struct fi_domain_attr, ep_cnt),
+	offsetof(struct fi_domain_attr, tx_ctx_cnt),
+	offsetof(struct fi_domain_attr, rx_ctx_cnt),
+	offsetof(struct fi_domain_attr, max_ep_tx_ctx),
+	offsetof(struct fi_domain_attr, max_ep_rx_ctx),
+	offsetof(struct fi_domain_attr, max_ep_stx_ctx),
+	offsetof(struct fi_domain_attr, max_ep_srx_ctx),
+	offsetof(struct fi_domain_attr, cntr_cnt),
+	offsetof(struct fi_domain_attr, mr_iov_limit),
+	offsetof(struct fi_domain_attr, max_err_data),
+	offsetof(struct fi_domain_attr, mr_cnt),
+	offsetof(struct fi_domain_attr, max_ep_auth_key),
 };
 
 static bool kofi_info_within(const void *prov, const void *hints,

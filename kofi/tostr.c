@@ -4,7 +4,7 @@
  * so that what is printed on either side can be compared line by line.
  *
  * Everything goes through struct kofi_str, which drops what does not fit. Flags
- * and enums are tables: names in the order in which they are printed.
+ * and enums are tables, flags in the order in which they are printed.
  * Addresses of objects are printed as hashes, as the kernel does everywhere.
  */
 #include <linux/export.h>
@@ -45,338 +45,423 @@ static __printf(2, 3) void kofi_str_add(struct kofi_str *str, const char *fmt,
 
 /* ---------------------------------------------------------- flags and enums */
 
-struct kofi_str_flag {
-	u64		bit;
+/* An entry of a table; the one without a name ends it. */
+struct kofi_str_value {
+	u64		value;
 	const char	*name;
 };
 
-#define KOFI_FLAG(flag)		{ (flag), #flag }
-#define KOFI_NAME(value)	[(value)] = #value
+#define KOFI_STR(x)	{ (x), #x }
 
-static void kofi_str_put_flags(struct kofi_str *str,
-			       const struct kofi_str_flag *flags, size_t count,
-			       u64 value)
+static void kofi_str_flags(struct kofi_str *str,
+			   const struct kofi_str_value *table, u64 flags)
 {
 	const char *sep = "";
-	size_t i;
 
-	for (i = 0; i < count; i++) {
-		if (!(value & flags[i].bit))
+	for (; table->name; table++) {
+		if (!(flags & table->value))
 			continue;
-		kofi_str_add(str, "%s%s", sep, flags[i].name);
+		kofi_str_add(str, "%s%s", sep, table->name);
 		sep = ", ";
 	}
 }
 
-#define kofi_str_flags(str, table, value) \
-	kofi_str_put_flags(str, table, ARRAY_SIZE(table), value)
-
-static void kofi_str_put_name(struct kofi_str *str, const char *const *names,
-			      size_t count, u32 value, const char *other)
+static const char *kofi_str_find(const struct kofi_str_value *table, u32 value)
 {
-	const char *name = value < count ? names[value] : NULL;
-
-	kofi_str_add(str, "%s", name ?: other);
+	while (table->name && table->value != value)
+		table++;
+	return table->name;
 }
 
-#define kofi_str_name(str, table, value) \
-	kofi_str_put_name(str, table, ARRAY_SIZE(table), value, "Unknown")
+static void kofi_str_enum(struct kofi_str *str,
+			  const struct kofi_str_value *table, u32 value)
+{
+	kofi_str_add(str, "%s", kofi_str_find(table, value) ?: "Unknown");
+}
 
-/* Formats and protocols may be a provider's own. */
-#define kofi_str_open_name(str, table, value) \
-	kofi_str_put_name(str, table, ARRAY_SIZE(table), value, \
-			  (value) & FI_PROV_SPECIFIC ? "Provider specific" : \
-						       "Unknown")
+/* An enum providers may have values of their own in */
+static void kofi_str_open_enum(struct kofi_str *str,
+			       const struct kofi_str_value *table, u32 value)
+{
+	const char *other = value & FI_PROV_SPECIFIC ? "Provider specific" :
+						       "Unknown";
 
-static const struct kofi_str_flag kofi_str_caps[] = {
-	KOFI_FLAG(FI_MSG),
-	KOFI_FLAG(FI_RMA),
-	KOFI_FLAG(FI_TAGGED),
-	KOFI_FLAG(FI_ATOMIC),
-	KOFI_FLAG(FI_MULTICAST),
-	KOFI_FLAG(FI_COLLECTIVE),
-	KOFI_FLAG(FI_READ),
-	KOFI_FLAG(FI_WRITE),
-	KOFI_FLAG(FI_RECV),
-	KOFI_FLAG(FI_SEND),
-	KOFI_FLAG(FI_REMOTE_READ),
-	KOFI_FLAG(FI_REMOTE_WRITE),
-	KOFI_FLAG(FI_MULTI_RECV),
-	KOFI_FLAG(FI_REMOTE_CQ_DATA),
-	KOFI_FLAG(FI_TRIGGER),
-	KOFI_FLAG(FI_FENCE),
-	KOFI_FLAG(FI_RMA_PMEM),
-	KOFI_FLAG(FI_SOURCE_ERR),
-	KOFI_FLAG(FI_LOCAL_COMM),
-	KOFI_FLAG(FI_REMOTE_COMM),
-	KOFI_FLAG(FI_SHARED_AV),
-	KOFI_FLAG(FI_RMA_EVENT),
-	KOFI_FLAG(FI_SOURCE),
-	KOFI_FLAG(FI_NAMED_RX_CTX),
-	KOFI_FLAG(FI_DIRECTED_RECV),
-	KOFI_FLAG(FI_HMEM),
-	KOFI_FLAG(FI_AV_USER_ID),
-	KOFI_FLAG(FI_PEER),
+	kofi_str_add(str, "%s", kofi_str_find(table, value) ?: other);
+}
+
+static const struct kofi_str_value kofi_str_caps[] = {
+	KOFI_STR(FI_MSG),
+	KOFI_STR(FI_RMA),
+	KOFI_STR(FI_TAGGED),
+	KOFI_STR(FI_ATOMIC),
+	KOFI_STR(FI_MULTICAST),
+	KOFI_STR(FI_COLLECTIVE),
+	KOFI_STR(FI_READ),
+	KOFI_STR(FI_WRITE),
+	KOFI_STR(FI_RECV),
+	KOFI_STR(FI_SEND),
+	KOFI_STR(FI_REMOTE_READ),
+	KOFI_STR(FI_REMOTE_WRITE),
+	KOFI_STR(FI_MULTI_RECV),
+	KOFI_STR(FI_REMOTE_CQ_DATA),
+	KOFI_STR(FI_TRIGGER),
+	KOFI_STR(FI_FENCE),
+	KOFI_STR(FI_RMA_PMEM),
+	KOFI_STR(FI_SOURCE_ERR),
+	KOFI_STR(FI_LOCAL_COMM),
+	KOFI_STR(FI_REMOTE_COMM),
+	KOFI_STR(FI_SHARED_AV),
+	KOFI_STR(FI_RMA_EVENT),
+	KOFI_STR(FI_SOURCE),
+	KOFI_STR(FI_NAMED_RX_CTX),
+	KOFI_STR(FI_DIRECTED_RECV),
+	KOFI_STR(FI_HMEM),
+	KOFI_STR(FI_AV_USER_ID),
+	KOFI_STR(FI_PEER),
+	{}
 };
 
-static const struct kofi_str_flag kofi_str_op_flags[] = {
-	KOFI_FLAG(FI_MULTICAST),
-	KOFI_FLAG(FI_MULTI_RECV),
-	KOFI_FLAG(FI_REMOTE_CQ_DATA),
-	KOFI_FLAG(FI_MORE),
-	KOFI_FLAG(FI_PEEK),
-	KOFI_FLAG(FI_TRIGGER),
-	KOFI_FLAG(FI_FENCE),
-	KOFI_FLAG(FI_COMPLETION),
-	KOFI_FLAG(FI_INJECT),
-	KOFI_FLAG(FI_INJECT_COMPLETE),
-	KOFI_FLAG(FI_TRANSMIT_COMPLETE),
-	KOFI_FLAG(FI_DELIVERY_COMPLETE),
-	KOFI_FLAG(FI_MATCH_COMPLETE),
-	KOFI_FLAG(FI_AFFINITY),
-	KOFI_FLAG(FI_CLAIM),
-	KOFI_FLAG(FI_DISCARD),
+static const struct kofi_str_value kofi_str_op_flags[] = {
+	KOFI_STR(FI_MULTICAST),
+	KOFI_STR(FI_MULTI_RECV),
+	KOFI_STR(FI_REMOTE_CQ_DATA),
+	KOFI_STR(FI_MORE),
+	KOFI_STR(FI_PEEK),
+	KOFI_STR(FI_TRIGGER),
+	KOFI_STR(FI_FENCE),
+	KOFI_STR(FI_COMPLETION),
+	KOFI_STR(FI_INJECT),
+	KOFI_STR(FI_INJECT_COMPLETE),
+	KOFI_STR(FI_TRANSMIT_COMPLETE),
+	KOFI_STR(FI_DELIVERY_COMPLETE),
+	KOFI_STR(FI_MATCH_COMPLETE),
+	KOFI_STR(FI_AFFINITY),
+	KOFI_STR(FI_CLAIM),
+	KOFI_STR(FI_DISCARD),
+	{}
 };
 
-static const struct kofi_str_flag kofi_str_mode[] = {
-	KOFI_FLAG(FI_CONTEXT),
-	KOFI_FLAG(FI_MSG_PREFIX),
-	KOFI_FLAG(FI_ASYNC_IOV),
-	KOFI_FLAG(FI_RX_CQ_DATA),
-	KOFI_FLAG(FI_LOCAL_MR),
-	KOFI_FLAG(FI_CONTEXT2),
+static const struct kofi_str_value kofi_str_mode[] = {
+	KOFI_STR(FI_CONTEXT),
+	KOFI_STR(FI_MSG_PREFIX),
+	KOFI_STR(FI_ASYNC_IOV),
+	KOFI_STR(FI_RX_CQ_DATA),
+	KOFI_STR(FI_LOCAL_MR),
+	KOFI_STR(FI_CONTEXT2),
+	{}
 };
 
-static const struct kofi_str_flag kofi_str_msg_order[] = {
-	KOFI_FLAG(FI_ORDER_RAR),
-	KOFI_FLAG(FI_ORDER_RAW),
-	KOFI_FLAG(FI_ORDER_RAS),
-	KOFI_FLAG(FI_ORDER_WAR),
-	KOFI_FLAG(FI_ORDER_WAW),
-	KOFI_FLAG(FI_ORDER_WAS),
-	KOFI_FLAG(FI_ORDER_SAR),
-	KOFI_FLAG(FI_ORDER_SAW),
-	KOFI_FLAG(FI_ORDER_SAS),
-	KOFI_FLAG(FI_ORDER_RMA_RAR),
-	KOFI_FLAG(FI_ORDER_RMA_RAW),
-	KOFI_FLAG(FI_ORDER_RMA_WAR),
-	KOFI_FLAG(FI_ORDER_RMA_WAW),
-	KOFI_FLAG(FI_ORDER_ATOMIC_RAR),
-	KOFI_FLAG(FI_ORDER_ATOMIC_RAW),
-	KOFI_FLAG(FI_ORDER_ATOMIC_WAR),
-	KOFI_FLAG(FI_ORDER_ATOMIC_WAW),
+static const struct kofi_str_value kofi_str_msg_order[] = {
+	KOFI_STR(FI_ORDER_RAR),
+	KOFI_STR(FI_ORDER_RAW),
+	KOFI_STR(FI_ORDER_RAS),
+	KOFI_STR(FI_ORDER_WAR),
+	KOFI_STR(FI_ORDER_WAW),
+	KOFI_STR(FI_ORDER_WAS),
+	KOFI_STR(FI_ORDER_SAR),
+	KOFI_STR(FI_ORDER_SAW),
+	KOFI_STR(FI_ORDER_SAS),
+	KOFI_STR(FI_ORDER_RMA_RAR),
+	KOFI_STR(FI_ORDER_RMA_RAW),
+	KOFI_STR(FI_ORDER_RMA_WAR),
+	KOFI_STR(FI_ORDER_RMA_WAW),
+	KOFI_STR(FI_ORDER_ATOMIC_RAR),
+	KOFI_STR(FI_ORDER_ATOMIC_RAW),
+	KOFI_STR(FI_ORDER_ATOMIC_WAR),
+	KOFI_STR(FI_ORDER_ATOMIC_WAW),
+	{}
 };
 
-static const struct kofi_str_flag kofi_str_mr_mode[] = {
-	KOFI_FLAG(FI_MR_BASIC),
-	KOFI_FLAG(FI_MR_SCALABLE),
-	KOFI_FLAG(FI_MR_LOCAL),
-	KOFI_FLAG(FI_MR_RAW),
-	KOFI_FLAG(FI_MR_VIRT_ADDR),
-	KOFI_FLAG(FI_MR_ALLOCATED),
-	KOFI_FLAG(FI_MR_PROV_KEY),
-	KOFI_FLAG(FI_MR_MMU_NOTIFY),
-	KOFI_FLAG(FI_MR_RMA_EVENT),
-	KOFI_FLAG(FI_MR_ENDPOINT),
-	KOFI_FLAG(FI_MR_HMEM),
-	KOFI_FLAG(FI_MR_COLLECTIVE),
+static const struct kofi_str_value kofi_str_mr_mode[] = {
+	KOFI_STR(FI_MR_BASIC),
+	KOFI_STR(FI_MR_SCALABLE),
+	KOFI_STR(FI_MR_LOCAL),
+	KOFI_STR(FI_MR_RAW),
+	KOFI_STR(FI_MR_VIRT_ADDR),
+	KOFI_STR(FI_MR_ALLOCATED),
+	KOFI_STR(FI_MR_PROV_KEY),
+	KOFI_STR(FI_MR_MMU_NOTIFY),
+	KOFI_STR(FI_MR_RMA_EVENT),
+	KOFI_STR(FI_MR_ENDPOINT),
+	KOFI_STR(FI_MR_HMEM),
+	KOFI_STR(FI_MR_COLLECTIVE),
+	{}
 };
 
-static const struct kofi_str_flag kofi_str_cq_event_flags[] = {
-	KOFI_FLAG(FI_SEND),
-	KOFI_FLAG(FI_RECV),
-	KOFI_FLAG(FI_RMA),
-	KOFI_FLAG(FI_ATOMIC),
-	KOFI_FLAG(FI_MSG),
-	KOFI_FLAG(FI_TAGGED),
-	KOFI_FLAG(FI_READ),
-	KOFI_FLAG(FI_WRITE),
-	KOFI_FLAG(FI_REMOTE_READ),
-	KOFI_FLAG(FI_REMOTE_WRITE),
-	KOFI_FLAG(FI_REMOTE_CQ_DATA),
-	KOFI_FLAG(FI_MULTI_RECV),
-	KOFI_FLAG(FI_MORE),
-	KOFI_FLAG(FI_CLAIM),
+static const struct kofi_str_value kofi_str_cq_event_flags[] = {
+	KOFI_STR(FI_SEND),
+	KOFI_STR(FI_RECV),
+	KOFI_STR(FI_RMA),
+	KOFI_STR(FI_ATOMIC),
+	KOFI_STR(FI_MSG),
+	KOFI_STR(FI_TAGGED),
+	KOFI_STR(FI_READ),
+	KOFI_STR(FI_WRITE),
+	KOFI_STR(FI_REMOTE_READ),
+	KOFI_STR(FI_REMOTE_WRITE),
+	KOFI_STR(FI_REMOTE_CQ_DATA),
+	KOFI_STR(FI_MULTI_RECV),
+	KOFI_STR(FI_MORE),
+	KOFI_STR(FI_CLAIM),
+	{}
 };
 
-static const struct kofi_str_flag kofi_str_cq_flags[] = {
-	KOFI_FLAG(FI_AFFINITY),
+static const struct kofi_str_value kofi_str_cq_flags[] = {
+	KOFI_STR(FI_AFFINITY),
+	{}
 };
 
-static const char *const kofi_str_addr_format[] = {
-	KOFI_NAME(FI_FORMAT_UNSPEC),
-	KOFI_NAME(FI_SOCKADDR),
-	KOFI_NAME(FI_SOCKADDR_IN),
-	KOFI_NAME(FI_SOCKADDR_IN6),
-	KOFI_NAME(FI_SOCKADDR_IB),
-	KOFI_NAME(FI_ADDR_PSMX),
-	KOFI_NAME(FI_ADDR_GNI),
-	KOFI_NAME(FI_ADDR_BGQ),
-	KOFI_NAME(FI_ADDR_MLX),
-	KOFI_NAME(FI_ADDR_STR),
-	KOFI_NAME(FI_ADDR_PSMX2),
-	KOFI_NAME(FI_ADDR_IB_UD),
-	KOFI_NAME(FI_ADDR_EFA),
-	KOFI_NAME(FI_ADDR_PSMX3),
-	KOFI_NAME(FI_ADDR_OPX),
-	KOFI_NAME(FI_ADDR_CXI),
-	KOFI_NAME(FI_ADDR_UCX),
-	KOFI_NAME(FI_SOCKADDR_IP),
+static const struct kofi_str_value kofi_str_addr_format[] = {
+	KOFI_STR(FI_FORMAT_UNSPEC),
+	KOFI_STR(FI_SOCKADDR),
+	KOFI_STR(FI_SOCKADDR_IN),
+	KOFI_STR(FI_SOCKADDR_IN6),
+	KOFI_STR(FI_SOCKADDR_IB),
+	KOFI_STR(FI_ADDR_PSMX),
+	KOFI_STR(FI_ADDR_GNI),
+	KOFI_STR(FI_ADDR_BGQ),
+	KOFI_STR(FI_ADDR_MLX),
+	KOFI_STR(FI_ADDR_STR),
+	KOFI_STR(FI_ADDR_PSMX2),
+	KOFI_STR(FI_ADDR_IB_UD),
+	KOFI_STR(FI_ADDR_EFA),
+	KOFI_STR(FI_ADDR_PSMX3),
+	KOFI_STR(FI_ADDR_OPX),
+	KOFI_STR(FI_ADDR_CXI),
+	KOFI_STR(FI_ADDR_UCX),
+	KOFI_STR(FI_SOCKADDR_IP),
+	{}
 };
 
-static const char *const kofi_str_ep_type[] = {
-	KOFI_NAME(FI_EP_UNSPEC),
-	KOFI_NAME(FI_EP_MSG),
-	KOFI_NAME(FI_EP_DGRAM),
-	KOFI_NAME(FI_EP_RDM),
+static const struct kofi_str_value kofi_str_ep_type[] = {
+	KOFI_STR(FI_EP_UNSPEC),
+	KOFI_STR(FI_EP_MSG),
+	KOFI_STR(FI_EP_DGRAM),
+	KOFI_STR(FI_EP_RDM),
+	{}
 };
 
-static const char *const kofi_str_protocol[] = {
-	KOFI_NAME(FI_PROTO_UNSPEC),
-	KOFI_NAME(FI_PROTO_RDMA_CM_IB_RC),
-	KOFI_NAME(FI_PROTO_IWARP),
-	KOFI_NAME(FI_PROTO_IB_UD),
-	KOFI_NAME(FI_PROTO_PSMX),
-	KOFI_NAME(FI_PROTO_UDP),
-	KOFI_NAME(FI_PROTO_SOCK_TCP),
-	KOFI_NAME(FI_PROTO_MXM),
-	KOFI_NAME(FI_PROTO_IWARP_RDM),
-	KOFI_NAME(FI_PROTO_IB_RDM),
-	KOFI_NAME(FI_PROTO_GNI),
-	KOFI_NAME(FI_PROTO_RXM),
-	KOFI_NAME(FI_PROTO_RXD),
-	KOFI_NAME(FI_PROTO_MLX),
-	KOFI_NAME(FI_PROTO_NETWORKDIRECT),
-	KOFI_NAME(FI_PROTO_PSMX2),
-	KOFI_NAME(FI_PROTO_SHM),
-	KOFI_NAME(FI_PROTO_MRAIL),
-	KOFI_NAME(FI_PROTO_RSTREAM),
-	KOFI_NAME(FI_PROTO_RDMA_CM_IB_XRC),
-	KOFI_NAME(FI_PROTO_EFA),
-	KOFI_NAME(FI_PROTO_PSMX3),
-	KOFI_NAME(FI_PROTO_RXM_TCP),
-	KOFI_NAME(FI_PROTO_OPX),
-	KOFI_NAME(FI_PROTO_CXI),
-	KOFI_NAME(FI_PROTO_XNET),
+static const struct kofi_str_value kofi_str_protocol[] = {
+	KOFI_STR(FI_PROTO_UNSPEC),
+	KOFI_STR(FI_PROTO_RDMA_CM_IB_RC),
+	KOFI_STR(FI_PROTO_IWARP),
+	KOFI_STR(FI_PROTO_IB_UD),
+	KOFI_STR(FI_PROTO_PSMX),
+	KOFI_STR(FI_PROTO_UDP),
+	KOFI_STR(FI_PROTO_SOCK_TCP),
+	KOFI_STR(FI_PROTO_MXM),
+	KOFI_STR(FI_PROTO_IWARP_RDM),
+	KOFI_STR(FI_PROTO_IB_RDM),
+	KOFI_STR(FI_PROTO_GNI),
+	KOFI_STR(FI_PROTO_RXM),
+	KOFI_STR(FI_PROTO_RXD),
+	KOFI_STR(FI_PROTO_MLX),
+	KOFI_STR(FI_PROTO_NETWORKDIRECT),
+	KOFI_STR(FI_PROTO_PSMX2),
+	KOFI_STR(FI_PROTO_SHM),
+	KOFI_STR(FI_PROTO_MRAIL),
+	KOFI_STR(FI_PROTO_RSTREAM),
+	KOFI_STR(FI_PROTO_RDMA_CM_IB_XRC),
+	KOFI_STR(FI_PROTO_EFA),
+	KOFI_STR(FI_PROTO_PSMX3),
+	KOFI_STR(FI_PROTO_RXM_TCP),
+	KOFI_STR(FI_PROTO_OPX),
+	KOFI_STR(FI_PROTO_CXI),
+	KOFI_STR(FI_PROTO_XNET),
+	{}
 };
 
-static const char *const kofi_str_threading[] = {
-	KOFI_NAME(FI_THREAD_UNSPEC),
-	KOFI_NAME(FI_THREAD_SAFE),
-	KOFI_NAME(FI_THREAD_FID),
-	KOFI_NAME(FI_THREAD_DOMAIN),
-	KOFI_NAME(FI_THREAD_COMPLETION),
-	KOFI_NAME(FI_THREAD_ENDPOINT),
+static const struct kofi_str_value kofi_str_threading[] = {
+	KOFI_STR(FI_THREAD_UNSPEC),
+	KOFI_STR(FI_THREAD_SAFE),
+	KOFI_STR(FI_THREAD_FID),
+	KOFI_STR(FI_THREAD_DOMAIN),
+	KOFI_STR(FI_THREAD_COMPLETION),
+	KOFI_STR(FI_THREAD_ENDPOINT),
+	{}
 };
 
-static const char *const kofi_str_progress[] = {
-	KOFI_NAME(FI_PROGRESS_UNSPEC),
-	KOFI_NAME(FI_PROGRESS_AUTO),
-	KOFI_NAME(FI_PROGRESS_MANUAL),
-	KOFI_NAME(FI_PROGRESS_CONTROL_UNIFIED),
+static const struct kofi_str_value kofi_str_progress[] = {
+	KOFI_STR(FI_PROGRESS_UNSPEC),
+	KOFI_STR(FI_PROGRESS_AUTO),
+	KOFI_STR(FI_PROGRESS_MANUAL),
+	KOFI_STR(FI_PROGRESS_CONTROL_UNIFIED),
+	{}
 };
 
-static const char *const kofi_str_resource_mgmt[] = {
-	KOFI_NAME(FI_RM_UNSPEC),
-	KOFI_NAME(FI_RM_DISABLED),
-	KOFI_NAME(FI_RM_ENABLED),
+static const struct kofi_str_value kofi_str_resource_mgmt[] = {
+	KOFI_STR(FI_RM_UNSPEC),
+	KOFI_STR(FI_RM_DISABLED),
+	KOFI_STR(FI_RM_ENABLED),
+	{}
 };
 
-static const char *const kofi_str_av_type[] = {
-	KOFI_NAME(FI_AV_UNSPEC),
-	KOFI_NAME(FI_AV_MAP),
-	KOFI_NAME(FI_AV_TABLE),
+static const struct kofi_str_value kofi_str_av_type[] = {
+	KOFI_STR(FI_AV_UNSPEC),
+	KOFI_STR(FI_AV_MAP),
+	KOFI_STR(FI_AV_TABLE),
+	{}
 };
 
 /* The values of these enums have no use here yet; their order is libfabric's. */
-static const char *const kofi_str_atomic_type[] = {
-	"FI_INT8", "FI_UINT8", "FI_INT16", "FI_UINT16", "FI_INT32",
-	"FI_UINT32", "FI_INT64", "FI_UINT64", "FI_FLOAT", "FI_DOUBLE",
-	"FI_FLOAT_COMPLEX", "FI_DOUBLE_COMPLEX", "FI_LONG_DOUBLE",
-	"FI_LONG_DOUBLE_COMPLEX", "FI_INT128", "FI_UINT128",
+static const struct kofi_str_value kofi_str_atomic_type[] = {
+	{ 0, "FI_INT8" },
+	{ 1, "FI_UINT8" },
+	{ 2, "FI_INT16" },
+	{ 3, "FI_UINT16" },
+	{ 4, "FI_INT32" },
+	{ 5, "FI_UINT32" },
+	{ 6, "FI_INT64" },
+	{ 7, "FI_UINT64" },
+	{ 8, "FI_FLOAT" },
+	{ 9, "FI_DOUBLE" },
+	{ 10, "FI_FLOAT_COMPLEX" },
+	{ 11, "FI_DOUBLE_COMPLEX" },
+	{ 12, "FI_LONG_DOUBLE" },
+	{ 13, "FI_LONG_DOUBLE_COMPLEX" },
+	{ 14, "FI_INT128" },
+	{ 15, "FI_UINT128" },
+	{}
 };
 
-static const char *const kofi_str_atomic_op[] = {
-	"FI_MIN", "FI_MAX", "FI_SUM", "FI_PROD", "FI_LOR", "FI_LAND",
-	"FI_BOR", "FI_BAND", "FI_LXOR", "FI_BXOR", "FI_ATOMIC_READ",
-	"FI_ATOMIC_WRITE", "FI_CSWAP", "FI_CSWAP_NE", "FI_CSWAP_LE",
-	"FI_CSWAP_LT", "FI_CSWAP_GE", "FI_CSWAP_GT", "FI_MSWAP",
+static const struct kofi_str_value kofi_str_atomic_op[] = {
+	{ 0, "FI_MIN" },
+	{ 1, "FI_MAX" },
+	{ 2, "FI_SUM" },
+	{ 3, "FI_PROD" },
+	{ 4, "FI_LOR" },
+	{ 5, "FI_LAND" },
+	{ 6, "FI_BOR" },
+	{ 7, "FI_BAND" },
+	{ 8, "FI_LXOR" },
+	{ 9, "FI_BXOR" },
+	{ 10, "FI_ATOMIC_READ" },
+	{ 11, "FI_ATOMIC_WRITE" },
+	{ 12, "FI_CSWAP" },
+	{ 13, "FI_CSWAP_NE" },
+	{ 14, "FI_CSWAP_LE" },
+	{ 15, "FI_CSWAP_LT" },
+	{ 16, "FI_CSWAP_GE" },
+	{ 17, "FI_CSWAP_GT" },
+	{ 18, "FI_MSWAP" },
+	{}
 };
 
-static const char *const kofi_str_op_type[] = {
-	"FI_OP_RECV", "FI_OP_SEND", "FI_OP_TRECV", "FI_OP_TSEND",
-	"FI_OP_READ", "FI_OP_WRITE", "FI_OP_ATOMIC", "FI_OP_FETCH_ATOMIC",
-	"FI_OP_COMPARE_ATOMIC", "FI_OP_CNTR_SET", "FI_OP_CNTR_ADD",
+static const struct kofi_str_value kofi_str_op_type[] = {
+	{ 0, "FI_OP_RECV" },
+	{ 1, "FI_OP_SEND" },
+	{ 2, "FI_OP_TRECV" },
+	{ 3, "FI_OP_TSEND" },
+	{ 4, "FI_OP_READ" },
+	{ 5, "FI_OP_WRITE" },
+	{ 6, "FI_OP_ATOMIC" },
+	{ 7, "FI_OP_FETCH_ATOMIC" },
+	{ 8, "FI_OP_COMPARE_ATOMIC" },
+	{ 9, "FI_OP_CNTR_SET" },
+	{ 10, "FI_OP_CNTR_ADD" },
+	{}
 };
 
-static const char *const kofi_str_collective_op[] = {
-	"FI_BARRIER", "FI_BROADCAST", "FI_ALLTOALL", "FI_ALLREDUCE",
-	"FI_ALLGATHER", "FI_REDUCE_SCATTER", "FI_REDUCE", "FI_SCATTER",
-	"FI_GATHER",
+static const struct kofi_str_value kofi_str_collective_op[] = {
+	{ 0, "FI_BARRIER" },
+	{ 1, "FI_BROADCAST" },
+	{ 2, "FI_ALLTOALL" },
+	{ 3, "FI_ALLREDUCE" },
+	{ 4, "FI_ALLGATHER" },
+	{ 5, "FI_REDUCE_SCATTER" },
+	{ 6, "FI_REDUCE" },
+	{ 7, "FI_SCATTER" },
+	{ 8, "FI_GATHER" },
+	{}
 };
 
-static const char *const kofi_str_hmem_iface[] = {
-	"FI_HMEM_SYSTEM", "FI_HMEM_CUDA", "FI_HMEM_ROCR", "FI_HMEM_ZE",
-	"FI_HMEM_NEURON", "FI_HMEM_SYNAPSEAI",
+static const struct kofi_str_value kofi_str_hmem_iface[] = {
+	{ 0, "FI_HMEM_SYSTEM" },
+	{ 1, "FI_HMEM_CUDA" },
+	{ 2, "FI_HMEM_ROCR" },
+	{ 3, "FI_HMEM_ZE" },
+	{ 4, "FI_HMEM_NEURON" },
+	{ 5, "FI_HMEM_SYNAPSEAI" },
+	{}
 };
 
-static const char *const kofi_str_log_level[] = {
-	"warn", "trace", "info", "debug",
+static const struct kofi_str_value kofi_str_log_level[] = {
+	{ 0, "warn" },
+	{ 1, "trace" },
+	{ 2, "info" },
+	{ 3, "debug" },
+	{}
 };
 
-static const char *const kofi_str_log_subsys[] = {
-	"core", "fabric", "domain", "ep_ctrl", "ep_data", "av", "cq", "eq",
-	"mr", "cntr",
+static const struct kofi_str_value kofi_str_log_subsys[] = {
+	{ 0, "core" },
+	{ 1, "fabric" },
+	{ 2, "domain" },
+	{ 3, "ep_ctrl" },
+	{ 4, "ep_data" },
+	{ 5, "av" },
+	{ 6, "cq" },
+	{ 7, "eq" },
+	{ 8, "mr" },
+	{ 9, "cntr" },
+	{}
 };
 
-static const char *const kofi_str_eq_event[] = {
-	KOFI_NAME(FI_NOTIFY),
-	KOFI_NAME(FI_CONNREQ),
-	KOFI_NAME(FI_CONNECTED),
-	KOFI_NAME(FI_SHUTDOWN),
-	KOFI_NAME(FI_MR_COMPLETE),
-	KOFI_NAME(FI_AV_COMPLETE),
-	KOFI_NAME(FI_JOIN_COMPLETE),
+static const struct kofi_str_value kofi_str_eq_event[] = {
+	KOFI_STR(FI_NOTIFY),
+	KOFI_STR(FI_CONNREQ),
+	KOFI_STR(FI_CONNECTED),
+	KOFI_STR(FI_SHUTDOWN),
+	KOFI_STR(FI_MR_COMPLETE),
+	KOFI_STR(FI_AV_COMPLETE),
+	KOFI_STR(FI_JOIN_COMPLETE),
+	{}
 };
 
-static const char *const kofi_str_cq_format[] = {
-	KOFI_NAME(FI_CQ_FORMAT_UNSPEC),
-	KOFI_NAME(FI_CQ_FORMAT_CONTEXT),
-	KOFI_NAME(FI_CQ_FORMAT_MSG),
-	KOFI_NAME(FI_CQ_FORMAT_DATA),
-	KOFI_NAME(FI_CQ_FORMAT_TAGGED),
+static const struct kofi_str_value kofi_str_cq_format[] = {
+	KOFI_STR(FI_CQ_FORMAT_UNSPEC),
+	KOFI_STR(FI_CQ_FORMAT_CONTEXT),
+	KOFI_STR(FI_CQ_FORMAT_MSG),
+	KOFI_STR(FI_CQ_FORMAT_DATA),
+	KOFI_STR(FI_CQ_FORMAT_TAGGED),
+	{}
 };
 
-static const char *const kofi_str_cq_wait_cond[] = {
-	KOFI_NAME(FI_CQ_COND_NONE),
-	KOFI_NAME(FI_CQ_COND_THRESHOLD),
+static const struct kofi_str_value kofi_str_cq_wait_cond[] = {
+	KOFI_STR(FI_CQ_COND_NONE),
+	KOFI_STR(FI_CQ_COND_THRESHOLD),
+	{}
 };
 
-static const char *const kofi_str_wait_obj[] = {
-	KOFI_NAME(FI_WAIT_NONE),
-	KOFI_NAME(FI_WAIT_UNSPEC),
-	KOFI_NAME(FI_WAIT_SET),
-	KOFI_NAME(FI_WAIT_FD),
-	KOFI_NAME(FI_WAIT_MUTEX_COND),
-	KOFI_NAME(FI_WAIT_YIELD),
-	KOFI_NAME(FI_WAIT_POLLFD),
-	KOFI_NAME(KOFI_WAIT_QUEUE),
+static const struct kofi_str_value kofi_str_wait_obj[] = {
+	KOFI_STR(FI_WAIT_NONE),
+	KOFI_STR(FI_WAIT_UNSPEC),
+	KOFI_STR(FI_WAIT_SET),
+	KOFI_STR(FI_WAIT_FD),
+	KOFI_STR(FI_WAIT_MUTEX_COND),
+	KOFI_STR(FI_WAIT_YIELD),
+	KOFI_STR(FI_WAIT_POLLFD),
+	KOFI_STR(KOFI_WAIT_QUEUE),
+	{}
 };
 
-static const char *const kofi_str_cntr_events[] = {
-	KOFI_NAME(FI_CNTR_EVENTS_COMP),
-	KOFI_NAME(FI_CNTR_EVENTS_BYTES),
+static const struct kofi_str_value kofi_str_cntr_events[] = {
+	KOFI_STR(FI_CNTR_EVENTS_COMP),
+	KOFI_STR(FI_CNTR_EVENTS_BYTES),
+	{}
 };
 
-static const char *const kofi_str_bus_type[] = {
-	KOFI_NAME(FI_BUS_UNKNOWN),
-	KOFI_NAME(FI_BUS_PCI),
+static const struct kofi_str_value kofi_str_bus_type[] = {
+	KOFI_STR(FI_BUS_UNKNOWN),
+	KOFI_STR(FI_BUS_PCI),
+	{}
 };
 
-static const char *const kofi_str_link_state[] = {
-	KOFI_NAME(FI_LINK_UNKNOWN),
-	KOFI_NAME(FI_LINK_DOWN),
-	KOFI_NAME(FI_LINK_UP),
+static const struct kofi_str_value kofi_str_link_state[] = {
+	KOFI_STR(FI_LINK_UNKNOWN),
+	KOFI_STR(FI_LINK_DOWN),
+	KOFI_STR(FI_LINK_UP),
+	{}
 };
 
 /* ------------------------------------------------------ lines "name: value" */
@@ -442,32 +527,31 @@ static void kofi_str_key_version(struct kofi_str *str, const char *key,
 	kofi_str_add(str, "%u.%u\n", FI_MAJOR(value), FI_MINOR(value));
 }
 
-static void kofi_str_put_key_flags(struct kofi_str *str, const char *key,
-				   const struct kofi_str_flag *flags,
-				   size_t count, u64 value)
+static void kofi_str_key_flags(struct kofi_str *str, const char *key,
+			       const struct kofi_str_value *table, u64 flags)
 {
 	kofi_str_key(str, key);
 	kofi_str_add(str, "[ ");
-	kofi_str_put_flags(str, flags, count, value);
+	kofi_str_flags(str, table, flags);
 	kofi_str_add(str, " ]\n");
 }
 
-#define kofi_str_key_flags(str, key, table, value) \
-	kofi_str_put_key_flags(str, key, table, ARRAY_SIZE(table), value)
+static void kofi_str_key_enum(struct kofi_str *str, const char *key,
+			      const struct kofi_str_value *table, u32 value)
+{
+	kofi_str_key(str, key);
+	kofi_str_enum(str, table, value);
+	kofi_str_add(str, "\n");
+}
 
-#define kofi_str_key_name(str, key, table, value)	\
-do {							\
-	kofi_str_key(str, key);				\
-	kofi_str_name(str, table, value);		\
-	kofi_str_add(str, "\n");			\
-} while (0)
-
-#define kofi_str_key_open_name(str, key, table, value)	\
-do {							\
-	kofi_str_key(str, key);				\
-	kofi_str_open_name(str, table, value);		\
-	kofi_str_add(str, "\n");			\
-} while (0)
+static void kofi_str_key_open_enum(struct kofi_str *str, const char *key,
+				   const struct kofi_str_value *table,
+				   u32 value)
+{
+	kofi_str_key(str, key);
+	kofi_str_open_enum(str, table, value);
+	kofi_str_add(str, "\n");
+}
 
 static void kofi_str_key_comp_order(struct kofi_str *str, u64 order)
 {
@@ -508,7 +592,7 @@ static void kofi_str_addr(struct kofi_str *str, u32 format, const void *addr,
 		return;
 	}
 	if (format == FI_ADDR_STR) {
-		kofi_str_add(str, "%.*s", (int)min(len, (size_t)FI_PATH_MAX),
+		kofi_str_add(str, "%.*s", (int)min_t(size_t, len, FI_PATH_MAX),
 			     (const char *)addr);
 		return;
 	}
@@ -573,7 +657,7 @@ static void kofi_str_nic(struct kofi_str *str, const struct fid_nic *nic)
 	}
 	if (bus) {
 		kofi_str_open(str, "fi_bus_attr");
-		kofi_str_key_name(str, "bus_type", kofi_str_bus_type,
+		kofi_str_key_enum(str, "bus_type", kofi_str_bus_type,
 				  bus->bus_type);
 		if (bus->bus_type == FI_BUS_PCI)
 			kofi_str_pci(str, &bus->attr.pci);
@@ -584,7 +668,7 @@ static void kofi_str_nic(struct kofi_str *str, const struct fid_nic *nic)
 		kofi_str_key_string(str, "address", link->address);
 		kofi_str_key_u64(str, "mtu", link->mtu);
 		kofi_str_key_u64(str, "speed", link->speed);
-		kofi_str_key_name(str, "state", kofi_str_link_state,
+		kofi_str_key_enum(str, "state", kofi_str_link_state,
 				  link->state);
 		kofi_str_key_string(str, "network_type", link->network_type);
 		kofi_str_close(str);
@@ -671,8 +755,8 @@ static void kofi_str_ep_attr(struct kofi_str *str, const struct fi_ep_attr *attr
 		return;
 	}
 	kofi_str_open(str, "fi_ep_attr");
-	kofi_str_key_name(str, "type", kofi_str_ep_type, attr->type);
-	kofi_str_key_open_name(str, "protocol", kofi_str_protocol,
+	kofi_str_key_enum(str, "type", kofi_str_ep_type, attr->type);
+	kofi_str_key_open_enum(str, "protocol", kofi_str_protocol,
 			       attr->protocol);
 	kofi_str_key_u64(str, "protocol_version", attr->protocol_version);
 	kofi_str_key_u64(str, "max_msg_size", attr->max_msg_size);
@@ -701,15 +785,15 @@ static void kofi_str_domain_attr(struct kofi_str *str,
 	else
 		kofi_str_key_hex(str, "domain", 0);
 	kofi_str_key_string(str, "name", attr->name);
-	kofi_str_key_name(str, "threading", kofi_str_threading,
+	kofi_str_key_enum(str, "threading", kofi_str_threading,
 			  attr->threading);
-	kofi_str_key_name(str, "control_progress", kofi_str_progress,
+	kofi_str_key_enum(str, "control_progress", kofi_str_progress,
 			  attr->control_progress);
-	kofi_str_key_name(str, "data_progress", kofi_str_progress,
+	kofi_str_key_enum(str, "data_progress", kofi_str_progress,
 			  attr->data_progress);
-	kofi_str_key_name(str, "resource_mgmt", kofi_str_resource_mgmt,
+	kofi_str_key_enum(str, "resource_mgmt", kofi_str_resource_mgmt,
 			  attr->resource_mgmt);
-	kofi_str_key_name(str, "av_type", kofi_str_av_type, attr->av_type);
+	kofi_str_key_enum(str, "av_type", kofi_str_av_type, attr->av_type);
 	kofi_str_key_flags(str, "mr_mode", kofi_str_mr_mode, attr->mr_mode);
 	kofi_str_key_u64(str, "mr_key_size", attr->mr_key_size);
 	kofi_str_key_u64(str, "cq_data_size", attr->cq_data_size);
@@ -756,7 +840,7 @@ static void kofi_str_info(struct kofi_str *str, const struct fi_info *info)
 	kofi_str_open(str, "fi_info");
 	kofi_str_key_flags(str, "caps", kofi_str_caps, info->caps);
 	kofi_str_key_flags(str, "mode", kofi_str_mode, info->mode);
-	kofi_str_key_open_name(str, "addr_format", kofi_str_addr_format,
+	kofi_str_key_open_enum(str, "addr_format", kofi_str_addr_format,
 			       info->addr_format);
 	kofi_str_key_u64(str, "src_addrlen", info->src_addrlen);
 	kofi_str_key_u64(str, "dest_addrlen", info->dest_addrlen);
@@ -779,10 +863,10 @@ static void kofi_str_cq_attr(struct kofi_str *str, const struct fi_cq_attr *attr
 	kofi_str_open(str, "fi_cq_attr");
 	kofi_str_key_u64(str, "size", attr->size);
 	kofi_str_key_flags(str, "flags", kofi_str_cq_flags, attr->flags);
-	kofi_str_key_name(str, "format", kofi_str_cq_format, attr->format);
-	kofi_str_key_name(str, "wait_obj", kofi_str_wait_obj, attr->wait_obj);
+	kofi_str_key_enum(str, "format", kofi_str_cq_format, attr->format);
+	kofi_str_key_enum(str, "wait_obj", kofi_str_wait_obj, attr->wait_obj);
 	kofi_str_key_int(str, "signaling_vector", attr->signaling_vector);
-	kofi_str_key_name(str, "wait_cond", kofi_str_cq_wait_cond,
+	kofi_str_key_enum(str, "wait_cond", kofi_str_cq_wait_cond,
 			  attr->wait_cond);
 	kofi_str_close(str);
 }
@@ -791,8 +875,8 @@ static void kofi_str_cntr_attr(struct kofi_str *str,
 			       const struct fi_cntr_attr *attr)
 {
 	kofi_str_open(str, "fi_cntr_attr");
-	kofi_str_key_name(str, "events", kofi_str_cntr_events, attr->events);
-	kofi_str_key_name(str, "wait_obj", kofi_str_wait_obj, attr->wait_obj);
+	kofi_str_key_enum(str, "events", kofi_str_cntr_events, attr->events);
+	kofi_str_key_enum(str, "wait_obj", kofi_str_wait_obj, attr->wait_obj);
 	kofi_str_key_hex(str, "flags", attr->flags);
 	kofi_str_close(str);
 }
@@ -846,7 +930,7 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 		kofi_str_info(str, data);
 		break;
 	case FI_TYPE_EP_TYPE:
-		kofi_str_name(str, kofi_str_ep_type, *(const int *)data);
+		kofi_str_enum(str, kofi_str_ep_type, *(const int *)data);
 		break;
 	case FI_TYPE_CAPS:
 		kofi_str_flags(str, kofi_str_caps, *(const u64 *)data);
@@ -855,7 +939,7 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 		kofi_str_flags(str, kofi_str_op_flags, *(const u64 *)data);
 		break;
 	case FI_TYPE_ADDR_FORMAT:
-		kofi_str_open_name(str, kofi_str_addr_format,
+		kofi_str_open_enum(str, kofi_str_addr_format,
 				   *(const u32 *)data);
 		break;
 	case FI_TYPE_TX_ATTR:
@@ -874,13 +958,13 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 		kofi_str_fabric_attr(str, data);
 		break;
 	case FI_TYPE_THREADING:
-		kofi_str_name(str, kofi_str_threading, *(const int *)data);
+		kofi_str_enum(str, kofi_str_threading, *(const int *)data);
 		break;
 	case FI_TYPE_PROGRESS:
-		kofi_str_name(str, kofi_str_progress, *(const int *)data);
+		kofi_str_enum(str, kofi_str_progress, *(const int *)data);
 		break;
 	case FI_TYPE_PROTOCOL:
-		kofi_str_open_name(str, kofi_str_protocol, *(const u32 *)data);
+		kofi_str_open_enum(str, kofi_str_protocol, *(const u32 *)data);
 		break;
 	case FI_TYPE_MSG_ORDER:
 		kofi_str_flags(str, kofi_str_msg_order, *(const u64 *)data);
@@ -889,20 +973,20 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 		kofi_str_flags(str, kofi_str_mode, *(const u64 *)data);
 		break;
 	case FI_TYPE_AV_TYPE:
-		kofi_str_name(str, kofi_str_av_type, *(const int *)data);
+		kofi_str_enum(str, kofi_str_av_type, *(const int *)data);
 		break;
 	case FI_TYPE_ATOMIC_TYPE:
-		kofi_str_name(str, kofi_str_atomic_type, *(const int *)data);
+		kofi_str_enum(str, kofi_str_atomic_type, *(const int *)data);
 		break;
 	case FI_TYPE_ATOMIC_OP:
-		kofi_str_name(str, kofi_str_atomic_op, *(const int *)data);
+		kofi_str_enum(str, kofi_str_atomic_op, *(const int *)data);
 		break;
 	case FI_TYPE_VERSION:
 		kofi_str_add(str, "%d.%d.%d", FI_MAJOR_VERSION,
 			     FI_MINOR_VERSION, FI_REVISION_VERSION);
 		break;
 	case FI_TYPE_EQ_EVENT:
-		kofi_str_name(str, kofi_str_eq_event, *(const int *)data);
+		kofi_str_enum(str, kofi_str_eq_event, *(const int *)data);
 		break;
 	case FI_TYPE_CQ_EVENT_FLAGS:
 		kofi_str_flags(str, kofi_str_cq_event_flags,
@@ -912,25 +996,25 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 		kofi_str_flags(str, kofi_str_mr_mode, *(const u32 *)data);
 		break;
 	case FI_TYPE_OP_TYPE:
-		kofi_str_name(str, kofi_str_op_type, *(const int *)data);
+		kofi_str_enum(str, kofi_str_op_type, *(const int *)data);
 		break;
 	case FI_TYPE_FID:
 		kofi_str_fid(str, "fid", data);
 		break;
 	case FI_TYPE_COLLECTIVE_OP:
-		kofi_str_name(str, kofi_str_collective_op, *(const int *)data);
+		kofi_str_enum(str, kofi_str_collective_op, *(const int *)data);
 		break;
 	case FI_TYPE_HMEM_IFACE:
-		kofi_str_name(str, kofi_str_hmem_iface, *(const int *)data);
+		kofi_str_enum(str, kofi_str_hmem_iface, *(const int *)data);
 		break;
 	case FI_TYPE_CQ_FORMAT:
-		kofi_str_name(str, kofi_str_cq_format, *(const int *)data);
+		kofi_str_enum(str, kofi_str_cq_format, *(const int *)data);
 		break;
 	case FI_TYPE_LOG_LEVEL:
-		kofi_str_name(str, kofi_str_log_level, *(const int *)data);
+		kofi_str_enum(str, kofi_str_log_level, *(const int *)data);
 		break;
 	case FI_TYPE_LOG_SUBSYS:
-		kofi_str_name(str, kofi_str_log_subsys, *(const int *)data);
+		kofi_str_enum(str, kofi_str_log_subsys, *(const int *)data);
 		break;
 	case FI_TYPE_CQ_ATTR:
 		kofi_str_cq_attr(str, data);
@@ -942,10 +1026,10 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 		kofi_str_cq_err_entry(str, data);
 		break;
 	case FI_TYPE_CQ_WAIT_COND:
-		kofi_str_name(str, kofi_str_cq_wait_cond, *(const int *)data);
+		kofi_str_enum(str, kofi_str_cq_wait_cond, *(const int *)data);
 		break;
 	case FI_TYPE_WAIT_OBJ:
-		kofi_str_name(str, kofi_str_wait_obj, *(const int *)data);
+		kofi_str_enum(str, kofi_str_wait_obj, *(const int *)data);
 		break;
 	/* Address vectors and memory regions have no attributes here yet. */
 	case FI_TYPE_AV_ATTR:
