@@ -156,7 +156,7 @@ static void kofi_obj_withdraw(struct kofi_obj *obj)
 	mutex_lock(&kofi_obj_mutex);
 	xa_cmpxchg(&kofi_objs, obj->id, obj, XA_ZERO_ENTRY, 0);
 	mutex_unlock(&kofi_obj_mutex);
-	wait_var_event(&obj->lookers, !atomic_read(&obj->lookers));
+	wait_var_event(&obj->lookers, !atomic_read_acquire(&obj->lookers));
 }
 
 /**

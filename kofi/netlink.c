@@ -10,9 +10,10 @@
  * that of its fabric. A caller sees the objects of its own namespace; from the
  * initial one with CAP_NET_ADMIN all of them. What is not seen does not exist.
  *
- * Objects: kofi_obj_mutex is held while one is looked at, so it does not go
- * away, but no longer than for one buffer of a dump. Dumps go by number, which
- * grows, so one can stop and go on anywhere; they are no snapshot.
+ * Objects: one that is looked at does not go away (kofi_obj_look()), and
+ * nothing else is held meanwhile, as providers are asked for addresses and
+ * statistics. Dumps go by number, which grows, so one can stop and go on
+ * anywhere; they are no snapshot.
  */
 #include <linux/capability.h>
 #include <linux/socket.h>
@@ -182,9 +183,9 @@ static void kofi_nl_put_stat(void *arg, const char *name, u64 value)
  * kofi_nl_put_obj - one object as a message
  * @skb: where it goes; unchanged if it does not fit
  * @from: what the message answers
- * @obj: a published object
+ * @obj: from kofi_obj_look()
  *
- * Context: process, with kofi_obj_mutex held.
+ * Context: process, may sleep.
  * Return: 0, -EMSGSIZE if @skb has no room for it.
  */
 VISIBLE_IF_KUNIT int kofi_nl_put_obj(struct sk_buff *skb,
@@ -232,7 +233,7 @@ int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info)
 	struct kofi_obj *obj;
 	struct sk_buff *rsp;
 	u32 id, found;
-	int ret;
+	int ret = -ENOENT;
 
 	if (GENL_REQ_ATTR_CHECK(info, KOFI_A_OBJ_ID))
 		return -EINVAL;
@@ -241,23 +242,22 @@ int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info)
 	if (!rsp)
 		return -ENOMEM;
 
-	mutex_lock(&kofi_obj_mutex);
 	found = id;
-	obj = kofi_obj_next(&found);
-	if (obj && found == id &&
-	    kofi_nl_obj_visible(obj, genl_info_net(info), skb)) {
-		ret = kofi_nl_put_obj(rsp, info, obj);
-	} else {
+	obj = kofi_obj_look(&found);
+	if (obj) {
+		if (found == id &&
+		    kofi_nl_obj_visible(obj, genl_info_net(info), skb))
+			ret = kofi_nl_put_obj(rsp, info, obj);
+		kofi_obj_seen(obj);
+	}
+	if (!ret)
+		return genlmsg_reply(rsp, info);
+
+	if (ret == -ENOENT)
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KOFI_A_OBJ_ID],
 				    "no object has this number");
-		ret = -ENOENT;
-	}
-	mutex_unlock(&kofi_obj_mutex);
-	if (ret) {
-		nlmsg_free(rsp);
-		return ret;
-	}
-	return genlmsg_reply(rsp, info);
+	nlmsg_free(rsp);
+	return ret;
 }
 
 int kofi_nl_obj_start(struct netlink_callback *cb)
@@ -277,17 +277,14 @@ int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	struct kofi_obj *obj;
 	int ret = 0;
 
-	mutex_lock(&kofi_obj_mutex);
-	for (; (obj = kofi_obj_next(&dump->id)); dump->id++) {
-		if (dump->fclass && obj->fid->fclass != dump->fclass)
-			continue;
-		if (!kofi_nl_obj_visible(obj, net, cb->skb))
-			continue;
-		ret = kofi_nl_put_obj(skb, genl_info_dump(cb), obj);
+	for (; (obj = kofi_obj_look(&dump->id)); dump->id++) {
+		if ((!dump->fclass || obj->fid->fclass == dump->fclass) &&
+		    kofi_nl_obj_visible(obj, net, cb->skb))
+			ret = kofi_nl_put_obj(skb, genl_info_dump(cb), obj);
+		kofi_obj_seen(obj);
 		if (ret)
 			break;
 	}
-	mutex_unlock(&kofi_obj_mutex);
 	return ret;
 }
 
