@@ -33,12 +33,11 @@ def kunit_names():
     return names
 
 
-def steps(scenario):
-    """What the scripts of a scenario report."""
-    folder = TOP / "tests/vm" / scenario
-    text = "\n".join(p.read_text() for p in sorted(folder.glob("*.sh")))
-    return {m[1] or m[2] for m in re.finditer(
-        r"\b(?:step|show|pass|fail|skip)\s+(?:\"([^\"]+)\"|([\w:.-]+))", text)}
+def is_step(scenario, step):
+    """Does a script of the scenario speak of it?"""
+    text = "\n".join(p.read_text() for p in
+                     sorted((TOP / "tests/vm" / scenario).glob("*.sh")))
+    return re.search(rf"(?<![\w-]){re.escape(step)}(?![\w-])", text)
 
 
 def main():
@@ -53,7 +52,7 @@ def main():
             line = page.count("\n", 0, field.start(1) + name.start()) + 1
             if "/" in name[1]:
                 scenario, step = name[1].split("/", 1)
-                if step not in steps(scenario):
+                if not is_step(scenario, step):
                     bad.append((line, f"no such step: {name[1]}"))
             elif name[1] not in known:
                 bad.append((line, f"no such KUnit case: {name[1]}"))
