@@ -62,7 +62,6 @@ static const struct genl_split_ops kofi_nl_ops[] = {
 		.cmd		= KOFI_CMD_INFO_GET,
 		.start		= kofi_nl_info_start,
 		.dumpit		= kofi_nl_info_get_dumpit,
-		.done		= kofi_nl_info_done,
 		.policy		= kofi_info_get_nl_policy,
 		.maxattr	= KOFI_A_INFO_HINTS,
 		.flags		= GENL_CMD_CAP_DUMP,

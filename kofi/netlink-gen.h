@@ -17,7 +17,6 @@ extern const struct nla_policy kofi_hints_nl_policy[KOFI_A_HINTS_SRC_ADDR + 1];
 int kofi_nl_provider_start(struct netlink_callback *cb);
 int kofi_nl_info_start(struct netlink_callback *cb);
 int kofi_nl_obj_start(struct netlink_callback *cb);
-int kofi_nl_info_done(struct netlink_callback *cb);
 
 int kofi_nl_provider_get_dumpit(struct sk_buff *skb,
 				struct netlink_callback *cb);

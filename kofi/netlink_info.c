@@ -3,10 +3,11 @@
  * Generic netlink: discovery.
  *
  * KOFI_CMD_INFO_GET is kofi_getinfo() in the network namespace of the caller's
- * socket. The list is made when the dump starts and belongs to the dump until
- * it is done or its socket is closed; each message carries one fi_info, whole.
- * One that does not fit what is left of a buffer goes into the next, so a
- * dump can stop and go on anywhere.
+ * socket. Each message carries one fi_info, whole; one that does not fit what
+ * is left of a buffer goes into the next. The list is made anew for each
+ * buffer: kept by the dump, it would be memory that anybody can hold for as
+ * long and as often as he has sockets. It comes in the same order each time,
+ * and is no snapshot.
  *
  * Nothing of a request is trusted further than the policy has checked it:
  * addresses are checked here, everything else by discovery, which sees the
@@ -25,20 +26,11 @@
 
 /**
  * struct kofi_nl_info_dump - an info dump under way
- * @list: all that was found
- * @next: the next to be sent
+ * @sent: number of infos sent
  */
 struct kofi_nl_info_dump {
-	struct fi_info	*list;
-	struct fi_info	*next;
+	unsigned int	sent;
 };
-
-static struct kofi_nl_info_dump *kofi_nl_info_dump(struct netlink_callback *cb)
-{
-	NL_ASSERT_DUMP_CTX_FITS(struct kofi_nl_info_dump);
-
-	return (struct kofi_nl_info_dump *)cb->ctx;
-}
 
 /* ------------------------------------------------------------------ request */
 
@@ -420,18 +412,32 @@ static const char *kofi_nl_text(const struct nlattr *attr)
 	return attr ? nla_data(attr) : NULL;
 }
 
-/* What discovery makes of a request, with words for what a user may meet. */
-int kofi_nl_info_start(struct netlink_callback *cb)
+/* Words for what a user may meet; the rest the code says well enough. */
+static void kofi_nl_info_explain(const struct genl_info *from, int err)
 {
-	const struct genl_info *from = genl_info_dump(cb);
+	switch (-err) {
+	case FI_EBADFLAGS:
+		NL_SET_ERR_MSG_ATTR(from->extack,
+				    from->attrs[KOFI_A_INFO_FLAGS],
+				    "flags have an unknown bit");
+		break;
+	case ENOSYS:
+		NL_SET_ERR_MSG_ATTR(from->extack,
+				    from->attrs[KOFI_A_INFO_API_VERSION],
+				    "this version of the interface is not known");
+		break;
+	}
+}
+
+static int kofi_nl_info_find(const struct genl_info *from,
+			     struct fi_info **list)
+{
 	struct nlattr **tb = from->attrs;
 	u32 version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 	struct fi_info *hints = NULL;
-	struct fi_info *list;
 	u64 flags = 0;
 	int ret;
 
-	cb->min_dump_alloc = KOFI_NL_MSG_SIZE;
 	if (tb[KOFI_A_INFO_FLAGS])
 		flags = nla_get_uint(tb[KOFI_A_INFO_FLAGS]);
 	if (tb[KOFI_A_INFO_API_VERSION])
@@ -444,41 +450,39 @@ int kofi_nl_info_start(struct netlink_callback *cb)
 	ret = kofi_getinfo(genl_info_net(from), version,
 			   kofi_nl_text(tb[KOFI_A_INFO_NODE]),
 			   kofi_nl_text(tb[KOFI_A_INFO_SERVICE]), flags, hints,
-			   &list, GFP_KERNEL);
+			   list, GFP_KERNEL);
 	fi_freeinfo(hints);
-	if (ret) {
-		switch (-ret) {
-		case FI_EBADFLAGS:
-			NL_SET_ERR_MSG_ATTR(from->extack, tb[KOFI_A_INFO_FLAGS],
-					    "flags have an unknown bit");
-			break;
-		case ENOSYS:
-			NL_SET_ERR_MSG(from->extack,
-				       "this version of the interface is not supported");
-			break;
-		}
-		return ret;
-	}
-	kofi_nl_info_dump(cb)->list = list;
-	kofi_nl_info_dump(cb)->next = list;
+	if (ret)
+		kofi_nl_info_explain(from, ret);
+	return ret;
+}
+
+int kofi_nl_info_start(struct netlink_callback *cb)
+{
+	cb->min_dump_alloc = KOFI_NL_MSG_SIZE;
 	return 0;
 }
 
 int kofi_nl_info_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct kofi_nl_info_dump *dump = kofi_nl_info_dump(cb);
+	struct kofi_nl_info_dump *dump = (void *)cb->ctx;
+	const struct genl_info *from = genl_info_dump(cb);
+	struct fi_info *list, *info;
+	unsigned int n = 0;
 	int ret;
 
-	for (; dump->next; dump->next = dump->next->next) {
-		ret = kofi_nl_put_info(skb, genl_info_dump(cb), dump->next);
+	NL_ASSERT_DUMP_CTX_FITS(struct kofi_nl_info_dump);
+	ret = kofi_nl_info_find(from, &list);
+	if (ret)
+		return dump->sent && ret == -ENODATA ? 0 : ret;
+	for (info = list; info; info = info->next) {
+		if (n++ < dump->sent)
+			continue;
+		ret = kofi_nl_put_info(skb, from, info);
 		if (ret)
-			return ret;
+			break;
+		dump->sent++;
 	}
-	return 0;
-}
-
-int kofi_nl_info_done(struct netlink_callback *cb)
-{
-	fi_freeinfo(kofi_nl_info_dump(cb)->list);
-	return 0;
+	fi_freeinfo(list);
+	return ret;
 }
