@@ -379,8 +379,16 @@ static int pp_data_wait(struct pp_run *run)
 	spin_lock_bh(&data->lock);
 	ret = data->err;
 	spin_unlock_bh(&data->lock);
-	pp_data_explain(run, ret);
-	return ret;
+	switch (ret) {
+	case -ECANCELED:
+	case -ENOTCONN:
+	case -ESHUTDOWN:
+		/* nobody here has ended the connection */
+		return -ECONNRESET;
+	default:
+		pp_data_explain(run, ret);
+		return ret;
+	}
 }
 
 /**
