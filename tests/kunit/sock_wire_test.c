@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The wire of kofi_sock: captured streams through the receive parser in every
+ * segmentation, headers that no peer may send, and what we send compared with
+ * what userspace sent.
+ */
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "../../providers/sock/sock.h"
+#include "sock_vectors.h"
+
+#include "kunit.h"
+
+#define SOCK_VECTOR_DECLARE(name, file, frames)				\
+	extern const u8 sock_vector_##name[];				\
+	extern const u8 sock_vector_##name##_end[];
+SOCK_VECTORS(SOCK_VECTOR_DECLARE)
+
+struct wire_vector {
+	const char	*file;
+	const char	*frames;
+	const u8	*start;
+	const u8	*end;
+};
+
+#define SOCK_VECTOR_ENTRY(name, f, list)				\
+	{ .file = f, .frames = list, .start = sock_vector_##name,	\
+	  .end = sock_vector_##name##_end },
+static const struct wire_vector wire_vectors[] = {
+	SOCK_VECTORS(SOCK_VECTOR_ENTRY)
+};
+
+static void wire_vector_desc(const struct wire_vector *v, char *desc)
+{
+	strscpy(desc, v->file, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wire_vector, wire_vectors, wire_vector_desc);
+
+/* ------------------------------------------------- parsing as the stream does */
+
+struct wire_parser {
+	struct sock_cm	cm;
+	struct sock_rx	rx;
+	bool		in_cm;
+	u64		payload;	/* still to come */
+	char		found[256];
+	size_t		len;
+	int		err;
+};
+
+static void wire_parser_init(struct wire_parser *p, bool cm)
+{
+	memset(p, 0, sizeof(*p));
+	p->in_cm = cm;
+	sock_rx_init(&p->rx);
+}
+
+static void wire_found_cm(struct wire_parser *p)
+{
+	p->len += scnprintf(p->found + p->len, sizeof(p->found) - p->len,
+			    "cm%u+%zu", p->cm.hdr.type,
+			    sock_cm_data_len(&p->cm));
+	p->in_cm = false;
+}
+
+static void wire_found_frame(struct wire_parser *p)
+{
+	const struct sock_frame *f = &p->rx.frame;
+	char *sep = p->len ? " " : "";
+
+	if (f->ack)
+		p->len += scnprintf(p->found + p->len,
+				    sizeof(p->found) - p->len,
+				    "%s%u/%x/ack:%u+%llu", sep, f->op,
+				    f->flags, f->hdr_size, f->payload);
+	else
+		p->len += scnprintf(p->found + p->len,
+				    sizeof(p->found) - p->len,
+				    "%s%u/%x/%u:%u+%llu", sep, f->op, f->flags,
+				    f->rma_count, f->hdr_size, f->payload);
+	p->payload = f->payload;
+	sock_rx_init(&p->rx);
+}
+
+static size_t wire_feed_cm(struct wire_parser *p, const u8 *data, size_t len)
+{
+	unsigned int want;
+
+	p->err = sock_cm_want(&p->cm, &want);
+	if (p->err)
+		return 0;
+	len = min_t(size_t, want, len);
+	memcpy(p->cm.buf + p->cm.len, data, len);
+	p->cm.len += len;
+	p->err = sock_cm_want(&p->cm, &want);
+	if (!p->err && !want)
+		wire_found_cm(p);
+	return len;
+}
+
+static size_t wire_feed_header(struct wire_parser *p, const u8 *data,
+			       size_t len, bool be)
+{
+	int ret;
+
+	len = min_t(size_t, len, p->rx.want - p->rx.have);
+	memcpy(p->rx.hdr + p->rx.have, data, len);
+	p->rx.have += len;
+	if (p->rx.have < p->rx.want)
+		return len;
+	ret = sock_rx_decode(&p->rx, be);
+	if (!ret)
+		wire_found_frame(p);
+	else if (ret < 0)
+		p->err = ret;
+	return len;
+}
+
+/* One segment of the stream */
+static void wire_feed(struct wire_parser *p, const u8 *data, size_t len,
+		      bool be)
+{
+	while (len && !p->err) {
+		size_t n;
+
+		if (p->in_cm) {
+			n = wire_feed_cm(p, data, len);
+		} else if (p->payload) {
+			n = min_t(u64, p->payload, len);
+			p->payload -= n;
+		} else {
+			n = wire_feed_header(p, data, len, be);
+		}
+		data += n;
+		len -= n;
+	}
+}
+
+/* Captures, cut into pieces of every size up to all at once */
+static void wire_vectors_parse(struct kunit *test)
+{
+	const struct wire_vector *v = test->param_value;
+	size_t total = v->end - v->start, piece;
+	struct wire_parser *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	for (piece = 1; piece <= total; piece++) {
+		size_t off;
+
+		wire_parser_init(p, strstarts(v->frames, "cm"));
+		for (off = 0; off < total; off += piece)
+			wire_feed(p, v->start + off, min(piece, total - off),
+				  false);
+		KUNIT_EXPECT_STREQ_MSG(test, p->found, v->frames,
+				       "in pieces of %zu", piece);
+		KUNIT_EXPECT_EQ(test, p->err, 0);
+		KUNIT_EXPECT_EQ(test, p->payload, 0);
+		KUNIT_EXPECT_EQ(test, p->rx.have, 0);
+	}
+}
+
+/* Values behind the base header, in both byte orders */
+static void wire_words(struct kunit *test)
+{
+	struct sock_rx rx;
+	int be;
+
+	for (be = 0; be < 2; be++) {
+		struct sock_hdr *hdr = (struct sock_hdr *)rx.hdr;
+		u8 *p = rx.hdr + sizeof(*hdr);
+		int i;
+
+		memset(&rx, 0, sizeof(rx));
+		sock_rx_init(&rx);
+		hdr->version = 9;	/* not looked at */
+		hdr->op = SOCK_OP_WRITE;
+		hdr->rma_count = 4;
+		hdr->hdr_size = 120;
+		sock_put16(SOCK_F_CQ_DATA | SOCK_F_COMMIT, hdr->flags, be);
+		sock_put64(120 + 10, hdr->size, be);
+		sock_put64(0x0123456789abcdef, p, be);
+		for (i = 0; i < 4; i++) {
+			sock_put64(0xffff0000ffff0000 + i, p + 8 + i * 24, be);
+			sock_put64(i + 1, p + 16 + i * 24, be);
+			sock_put64(~(u64)i, p + 24 + i * 24, be);
+		}
+		rx.have = 16;
+		KUNIT_ASSERT_EQ(test, sock_rx_decode(&rx, be), 1);
+		KUNIT_EXPECT_EQ(test, rx.want, 120);
+		rx.have = 120;
+		KUNIT_ASSERT_EQ(test, sock_rx_decode(&rx, be), 0);
+		KUNIT_EXPECT_EQ(test, rx.frame.op, SOCK_OP_WRITE);
+		KUNIT_EXPECT_EQ(test, rx.frame.flags,
+				SOCK_F_CQ_DATA | SOCK_F_COMMIT);
+		KUNIT_EXPECT_EQ(test, rx.frame.payload, 10);
+		KUNIT_EXPECT_EQ(test, rx.frame.data, 0x0123456789abcdef);
+		for (i = 0; i < 4; i++) {
+			KUNIT_EXPECT_EQ(test, rx.frame.rma[i].addr,
+					0xffff0000ffff0000 + i);
+			KUNIT_EXPECT_EQ(test, rx.frame.rma[i].len, i + 1);
+			KUNIT_EXPECT_EQ(test, rx.frame.rma[i].key, ~(u64)i);
+		}
+	}
+}
+
+/* ------------------------------------------------------------- bad headers */
+
+/* A header, and the segments behind it; zero words where nothing is said */
+struct wire_bad {
+	const char	*name;
+	u8		op;
+	u16		flags;
+	u8		op_data;
+	u8		rma_count;
+	u8		hdr_size;
+	u64		size;
+	u64		addr[4];
+	u64		len[4];
+	bool		good;		/* the limit itself, to show it is one */
+};
+
+static const struct wire_bad wire_bads[] = {
+	{ "message", .hdr_size = 16, .size = 16, .good = true },
+	{ "message, commit flag", .flags = 8, .hdr_size = 16, .size = 16,
+	  .good = true },
+	{ "message, stale segment count", .rma_count = 200, .hdr_size = 16,
+	  .size = 16, .good = true },
+	{ "largest message", .hdr_size = 16, .size = 16 + SOCK_MSG_MAX,
+	  .good = true },
+	{ "message beyond it", .hdr_size = 16, .size = 17 + SOCK_MSG_MAX },
+	{ "message of all the bytes there are", .hdr_size = 16, .size = ~0ULL },
+	{ "op 5", .op = 5, .hdr_size = 16, .size = 16 },
+	{ "op 6", .op = 6, .hdr_size = 16, .size = 16 },
+	{ "op 7", .op = 7, .hdr_size = 16, .size = 16 },
+	{ "op 8", .op = 8, .hdr_size = 16, .size = 16 },
+	{ "op 255", .op = 255, .hdr_size = 16, .size = 16 },
+	{ "flag 0x0002", .flags = 2, .hdr_size = 16, .size = 16 },
+	{ "flag 0x0010", .flags = 0x10, .hdr_size = 16, .size = 16 },
+	{ "flag 0x0080", .flags = 0x80, .hdr_size = 24, .size = 24 },
+	{ "flag 0x8000", .flags = 0x8000, .hdr_size = 16, .size = 16 },
+	{ "op_data 1", .op_data = 1, .hdr_size = 16, .size = 16 },
+	{ "op_data 3", .op_data = 3, .hdr_size = 16, .size = 16 },
+	{ "tagged with op_data", .op = 1, .op_data = 2, .hdr_size = 24,
+	  .size = 24 },
+	{ "hdr_size 0", .hdr_size = 0, .size = 16 },
+	{ "hdr_size 8", .hdr_size = 8, .size = 16 },
+	{ "hdr_size 15", .hdr_size = 15, .size = 16 },
+	{ "hdr_size 17", .hdr_size = 17, .size = 17 },
+	{ "hdr_size 24 without data", .hdr_size = 24, .size = 24 },
+	{ "hdr_size 16 with data", .flags = 1, .hdr_size = 16, .size = 24 },
+	{ "hdr_size 121", .op = 4, .flags = 1, .rma_count = 4,
+	  .hdr_size = 121, .size = 121 },
+	{ "hdr_size 255", .hdr_size = 255, .size = 255 },
+	{ "tagged, hdr_size 16", .op = 1, .hdr_size = 16, .size = 16 },
+	{ "size 0", .hdr_size = 16, .size = 0 },
+	{ "size below hdr_size", .hdr_size = 16, .size = 15 },
+	{ "size below hdr_size with data", .flags = 1, .hdr_size = 24,
+	  .size = 23 },
+	{ "acknowledgement", .op_data = 2, .hdr_size = 16, .size = 16,
+	  .good = true },
+	{ "acknowledgement with payload", .op_data = 2, .hdr_size = 16,
+	  .size = 17 },
+	{ "acknowledgement with data", .op_data = 2, .flags = 1,
+	  .hdr_size = 24, .size = 24 },
+	{ "acknowledgement to be acknowledged", .op_data = 2, .flags = 4,
+	  .hdr_size = 16, .size = 16 },
+	{ "read of nothing", .op = 2, .hdr_size = 16, .size = 16 },
+	{ "read of 5 segments", .op = 2, .rma_count = 5, .hdr_size = 136,
+	  .size = 136 },
+	{ "read of 4 segments", .op = 2, .rma_count = 4, .hdr_size = 112,
+	  .size = 112, .len = { 1, 2, 3, 4 }, .good = true },
+	{ "read with flags", .op = 2, .flags = 4, .rma_count = 1,
+	  .hdr_size = 40, .size = 40 },
+	{ "read with payload", .op = 2, .rma_count = 1, .hdr_size = 40,
+	  .size = 41 },
+	{ "read of too much", .op = 2, .rma_count = 1, .hdr_size = 40,
+	  .size = 40, .len = { SOCK_MSG_MAX + 1 } },
+	{ "read of the most", .op = 2, .rma_count = 1, .hdr_size = 40,
+	  .size = 40, .len = { SOCK_MSG_MAX }, .good = true },
+	{ "read of too much in two", .op = 2, .rma_count = 2, .hdr_size = 64,
+	  .size = 64, .len = { SOCK_MSG_MAX, 1 } },
+	{ "read whose sum wraps", .op = 2, .rma_count = 2, .hdr_size = 64,
+	  .size = 64, .len = { ~0ULL, 2 } },
+	{ "read that wraps around", .op = 2, .rma_count = 1, .hdr_size = 40,
+	  .size = 40, .addr = { ~0ULL }, .len = { 1 } },
+	{ "response with flags", .op = 3, .flags = 4, .hdr_size = 16,
+	  .size = 16 },
+	{ "write of no segment", .op = 4, .hdr_size = 16, .size = 16 },
+	{ "write of 5 segments", .op = 4, .rma_count = 5, .hdr_size = 136,
+	  .size = 136 },
+	{ "write, hdr_size of 3 segments for 4", .op = 4, .rma_count = 4,
+	  .hdr_size = 88, .size = 88 },
+	{ "write shorter than its segments", .op = 4, .rma_count = 1,
+	  .hdr_size = 40, .size = 40, .len = { 1 } },
+	{ "write longer than its segments", .op = 4, .rma_count = 1,
+	  .hdr_size = 40, .size = 42, .len = { 1 } },
+	{ "write whose sum wraps", .op = 4, .rma_count = 2, .hdr_size = 64,
+	  .size = 65, .len = { ~0ULL, 2 } },
+	{ "write that wraps around", .op = 4, .rma_count = 1, .hdr_size = 40,
+	  .size = 48, .addr = { ~0ULL - 6 }, .len = { 8 } },
+	{ "write to the last byte", .op = 4, .rma_count = 1, .hdr_size = 40,
+	  .size = 48, .addr = { ~0ULL - 8 }, .len = { 8 }, .good = true },
+};
+
+static void wire_bad_desc(const struct wire_bad *bad, char *desc)
+{
+	strscpy(desc, bad->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wire_bad, wire_bads, wire_bad_desc);
+
+static void wire_headers(struct kunit *test)
+{
+	const struct wire_bad *bad = test->param_value;
+	int be;
+
+	for (be = 0; be < 2; be++) {
+		struct sock_rx rx = {};
+		struct sock_hdr *hdr = (struct sock_hdr *)rx.hdr;
+		u8 *p = rx.hdr + sizeof(*hdr);
+		int i, ret;
+
+		sock_rx_init(&rx);
+		hdr->version = SOCK_PROTO_VERSION;
+		hdr->op = bad->op;
+		hdr->op_data = bad->op_data;
+		hdr->rma_count = bad->rma_count;
+		hdr->hdr_size = bad->hdr_size;
+		sock_put16(bad->flags, hdr->flags, be);
+		sock_put64(bad->size, hdr->size, be);
+		p += bad->flags & SOCK_F_CQ_DATA ? 8 : 0;
+		for (i = 0; i < min_t(int, bad->rma_count, 4); i++) {
+			sock_put64(bad->addr[i], p + i * 24, be);
+			sock_put64(bad->len[i], p + 8 + i * 24, be);
+		}
+		rx.have = rx.want;
+		ret = sock_rx_decode(&rx, be);
+		if (ret == 1) {
+			KUNIT_ASSERT_LE(test, rx.want, SOCK_HDR_MAX);
+			rx.have = rx.want;
+			ret = sock_rx_decode(&rx, be);
+		}
+		KUNIT_EXPECT_EQ(test, ret, bad->good ? 0 : -EPROTO);
+	}
+}
+
+/* ---------------------------------------------------------------- CM bytes */
+
+struct wire_cm {
+	const char	*name;
+	u8		version;
+	u8		type;
+	u16		data_len;
+	u8		filler;		/* of the bytes nobody looks at */
+	int		ret;
+};
+
+static const struct wire_cm wire_cms[] = {
+	{ "request", 3, 0, 0, 0, 0 },
+	{ "accept", 3, 1, 256, 0, 0 },
+	{ "reject", 3, 6, 1, 0, 0 },
+	{ "ignored bytes set", 3, 0, 7, 0xff, 0 },
+	{ "version 0", 0, 0, 0, 0, -EPROTO },
+	{ "version 2", 2, 0, 0, 0, -EPROTO },
+	{ "version 4", 4, 0, 0, 0, -EPROTO },
+	{ "type 2", 3, 2, 0, 0, -EPROTO },
+	{ "type 5", 3, 5, 0, 0, -EPROTO },
+	{ "type 255", 3, 255, 0, 0, -EPROTO },
+	{ "257 bytes", 3, 0, 257, 0, -EPROTO },
+	{ "65535 bytes", 3, 0, 65535, 0, -EPROTO },
+};
+
+static void wire_cm_desc(const struct wire_cm *cm, char *desc)
+{
+	strscpy(desc, cm->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wire_cm, wire_cms, wire_cm_desc);
+
+static void wire_cm_headers(struct kunit *test)
+{
+	const struct wire_cm *c = test->param_value;
+	struct sock_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+	unsigned int want;
+
+	KUNIT_ASSERT_NOT_NULL(test, cm);
+	memset(cm->buf, c->filler, sizeof(cm->hdr));
+	cm->hdr.version = c->version;
+	cm->hdr.type = c->type;
+	cm->hdr.data_len = cpu_to_be16(c->data_len);
+	cm->len = sizeof(cm->hdr);
+	KUNIT_EXPECT_EQ(test, sock_cm_want(cm, &want), c->ret);
+	if (!c->ret)
+		KUNIT_EXPECT_EQ(test, want, c->data_len);
+
+	/* a wrong version is known from the first byte on */
+	cm->len = 1;
+	if (c->version != SOCK_PROTO_VERSION)
+		KUNIT_EXPECT_EQ(test, sock_cm_want(cm, &want), -EPROTO);
+	else
+		KUNIT_EXPECT_EQ(test, sock_cm_want(cm, &want), 0);
+}
+
+/* --------------------------------------------------------------- formatter */
+
+/* Compare with a capture, but for the bytes that say nothing (@id, @rma_count) */
+static void wire_same(struct kunit *test, const u8 *out, size_t len,
+		      const u8 *start, const u8 *end, u8 id)
+{
+	u8 hdr[32];
+
+	KUNIT_ASSERT_LE(test, len, end - start);
+	memcpy(hdr, out, len);
+	KUNIT_EXPECT_EQ(test, hdr[7], id);
+	hdr[7] = start[7];
+	hdr[5] = start[5];
+	KUNIT_EXPECT_MEMEQ(test, hdr, start, len);
+}
+
+struct wire_format {
+	const char	*name;
+	u64		flags;
+	u64		data;
+	size_t		len;
+	const u8	*start;
+	const u8	*end;
+};
+
+#define WIRE_FORMAT(n, f, d, l, v)					\
+	{ .name = n, .flags = f, .data = d, .len = l,			\
+	  .start = sock_vector_##v, .end = sock_vector_##v##_end }
+static const struct wire_format wire_formats[] = {
+	WIRE_FORMAT("send", 0, 0, 16, msg_send16_c2s),
+	WIRE_FORMAT("empty send", 0, 0, 0, msg_send0_c2s),
+	WIRE_FORMAT("inject", FI_INJECT, 0, 8, msg_inject8_c2s),
+	WIRE_FORMAT("data", FI_REMOTE_CQ_DATA, 0x0123456789abcdef, 16,
+		    msg_senddata16_c2s),
+	WIRE_FORMAT("delivery complete", FI_DELIVERY_COMPLETE, 0, 16,
+		    msg_send_dc_c2s),
+	WIRE_FORMAT("transmit complete", FI_TRANSMIT_COMPLETE, 0, 16,
+		    msg_send_tc_c2s),
+	WIRE_FORMAT("data, delivery complete",
+		    FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE, 0x77, 16,
+		    msg_senddata_dc_iov2_c2s),
+};
+
+static void wire_format_desc(const struct wire_format *f, char *desc)
+{
+	strscpy(desc, f->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wire_format, wire_formats, wire_format_desc);
+
+static void wire_format_message(struct kunit *test)
+{
+	const struct wire_format *f = test->param_value;
+	struct sock_txop *op = kunit_kzalloc(test, sizeof(*op), GFP_KERNEL);
+	u8 hdr[SOCK_HDR_MSG_MAX];
+	unsigned int len;
+
+	KUNIT_ASSERT_NOT_NULL(test, op);
+	op->flags = f->flags;
+	op->data = f->data;
+	op->ack = f->flags & (FI_DELIVERY_COMPLETE | FI_TRANSMIT_COMPLETE);
+	op->cur.len = f->len;
+	len = sock_tx_format_msg(hdr, op, 0xa5, false);
+	KUNIT_EXPECT_EQ(test, len + f->len, f->end - f->start);
+	wire_same(test, hdr, len, f->start, f->end, 0xa5);
+
+	/* big-endian: only the words change, and only in their order */
+	KUNIT_EXPECT_EQ(test, sock_tx_format_msg(hdr, op, 0xa5, true), len);
+	KUNIT_EXPECT_EQ(test, hdr[2], f->start[3]);
+	KUNIT_EXPECT_EQ(test, hdr[3], f->start[2]);
+	KUNIT_EXPECT_EQ(test, sock_get64(hdr + 8, true),
+			sock_get64(f->start + 8, false));
+	if (len > 16)
+		KUNIT_EXPECT_EQ(test, sock_get64(hdr + 16, true), f->data);
+}
+
+static void wire_format_acknowledgement(struct kunit *test)
+{
+	u8 hdr[SOCK_HDR_MSG_MAX];
+
+	KUNIT_ASSERT_EQ(test, sock_tx_format_ack(hdr, 255, false), 16);
+	wire_same(test, hdr, 16, sock_vector_msg_send_dc_s2c,
+		  sock_vector_msg_send_dc_s2c_end, 255);
+	KUNIT_ASSERT_EQ(test, sock_tx_format_ack(hdr, 0, true), 16);
+	KUNIT_EXPECT_EQ(test, sock_get64(hdr + 8, true), 16);
+}
+
+#define WIRE_CM_SAME(test, cm, v) do {					\
+	KUNIT_EXPECT_EQ(test, (cm)->len,				\
+			sock_vector_##v##_end - sock_vector_##v);	\
+	KUNIT_EXPECT_MEMEQ(test, (cm)->buf, sock_vector_##v, (cm)->len); \
+} while (0)
+
+/* On a little-endian machine the captures are what we must send. */
+static void wire_format_cm(struct kunit *test)
+{
+	struct sock_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, cm);
+	if (IS_ENABLED(CONFIG_CPU_BIG_ENDIAN))
+		kunit_skip(test, "the captures are of little-endian machines");
+	memset(cm, 0xff, sizeof(*cm));
+	sock_cm_format(cm, SOCK_CM_REQUEST, "kofi-connect-data", 17);
+	WIRE_CM_SAME(test, cm, cm_connect_accept_data_c2s);
+	sock_cm_format(cm, SOCK_CM_ACCEPT, "kofi-accept", 11);
+	WIRE_CM_SAME(test, cm, cm_connect_accept_data_s2c);
+	sock_cm_format(cm, SOCK_CM_ACCEPT, NULL, 0);
+	WIRE_CM_SAME(test, cm, cm_connect_accept_nodata_s2c);
+	sock_cm_format(cm, SOCK_CM_REJECT, "kofi-reject!", 12);
+	WIRE_CM_SAME(test, cm, cm_connect_reject_data_s2c);
+	sock_cm_format(cm, SOCK_CM_REJECT, NULL, 0);
+	WIRE_CM_SAME(test, cm, cm_connect_reject_nodata_s2c);
+}
+
+static struct kunit_case wire_cases[] = {
+	KUNIT_CASE_PARAM(wire_vectors_parse, wire_vector_gen_params),
+	KUNIT_CASE(wire_words),
+	KUNIT_CASE_PARAM(wire_headers, wire_bad_gen_params),
+	KUNIT_CASE_PARAM(wire_cm_headers, wire_cm_gen_params),
+	KUNIT_CASE_PARAM(wire_format_message, wire_format_gen_params),
+	KUNIT_CASE(wire_format_acknowledgement),
+	KUNIT_CASE(wire_format_cm),
+	{}
+};
+
+static struct kunit_suite wire_suite = {
+	.name = "sock_wire",
+	.test_cases = wire_cases,
+};
+kunit_test_suite(wire_suite);
