@@ -14,9 +14,9 @@
  * waits for the network.
  *
  * A peer that no longer answers is found by TCP's keepalive while the
- * connection is idle, and by our own look at the time of its last
- * acknowledgement while data is out. TCP_USER_TIMEOUT is not used: it would
- * end connections whose peer answers but has its window closed.
+ * connection is idle, and by our own look at what it has not answered while
+ * data is out. TCP_USER_TIMEOUT is not used: it would end connections whose
+ * peer answers but has its window closed.
  */
 #include <linux/slab.h>
 #include <linux/sched/mm.h>
@@ -299,29 +299,54 @@ static unsigned long sock_ep_watch_period(struct sock_ep *ep)
 	return max(msecs_to_jiffies(ep->tun.silence_timeout) / 4, 1UL);
 }
 
+/*
+ * Is there something the peer has not answered yet? The last transmission of
+ * data, or a probe of a closed window. What was sent and answered does not
+ * count, even if it is not acknowledged: the peer is alive.
+ */
+static bool sock_ep_unanswered(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return (tp->packets_out && (s32)(tp->lsndtime - tp->rcv_tstamp) > 0) ||
+	       inet_csk(sk)->icsk_probes_out;
+}
+
+static void sock_ep_watch_stream(struct sock_ep *ep)
+{
+	u32 now = tcp_jiffies32, limit;
+	struct sock *sk = ep->sock->sk;
+
+	limit = msecs_to_jiffies(ep->tun.silence_timeout);
+	if (!sock_ep_unanswered(sk))
+		ep->watch_base = now;
+	else if (now - ep->watch_base > limit &&
+		 now - tcp_sk(sk)->rcv_tstamp > limit)
+		sock_ep_kill(ep, ETIMEDOUT);
+
+	/*
+	 * TCP asks a peer whose window is closed ever more rarely, at last
+	 * every two minutes. We want to know sooner that it is gone.
+	 */
+	if (!tcp_sk(sk)->packets_out && !tcp_write_queue_empty(sk))
+		inet_csk(sk)->icsk_backoff = 0;
+	queue_delayed_work(sock_wq, &ep->watch, sock_ep_watch_period(ep));
+}
+
 static void sock_ep_watch(struct work_struct *work)
 {
 	struct sock_ep *ep = container_of(to_delayed_work(work),
 					  struct sock_ep, watch);
 	struct sock *sk = ep->sock->sk;
-	u32 now, limit = msecs_to_jiffies(ep->tun.silence_timeout);
-	struct tcp_sock *tp = tcp_sk(sk);
 
 	lock_sock(sk);
-	now = tcp_jiffies32;
 	switch (ep->phase) {
 	case SOCK_EP_DIALING:
 	case SOCK_EP_ASKING:
 		sock_ep_kill(ep, ETIMEDOUT);
 		break;
 	case SOCK_EP_DATA:
-		if (!tp->packets_out && tcp_write_queue_empty(sk))
-			ep->watch_base = now;
-		else if (now - tp->rcv_tstamp > limit &&
-			 now - ep->watch_base > limit)
-			sock_ep_kill(ep, ETIMEDOUT);
-		queue_delayed_work(sock_wq, &ep->watch,
-				   sock_ep_watch_period(ep));
+		sock_ep_watch_stream(ep);
 		break;
 	default:
 		break;
@@ -463,7 +488,7 @@ static int sock_ep_control(struct fi_fid *fid, int command, void *arg)
 		return -EINVAL;
 	if (command == FI_GET_VAL)
 		return sock_tunables_get(&ep->tun, var->name, var->val);
-	if (READ_ONCE(ep->sock))
+	if (READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
 		return -EBUSY;
 	return sock_tunables_set(&ep->tun, var->name, var->val);
 }
@@ -561,14 +586,14 @@ static void sock_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 
 #define SOCK_STAT(name) fn(arg, #name, READ_ONCE(ep->stats.name))
 	SOCK_STAT(tx_frames);
-	SOCK_STAT(tx_bytes);
+	fn(arg, "tx_wire_bytes", READ_ONCE(ep->stats.tx_bytes));
 	SOCK_STAT(tx_acks);
 	SOCK_STAT(tx_inline);
 	SOCK_STAT(tx_work);
 	SOCK_STAT(tx_full);
 	SOCK_STAT(tx_retries);
 	SOCK_STAT(rx_frames);
-	SOCK_STAT(rx_bytes);
+	fn(arg, "rx_wire_bytes", READ_ONCE(ep->stats.rx_bytes));
 	SOCK_STAT(rx_acks);
 	SOCK_STAT(rx_stalls);
 	SOCK_STAT(rx_truncated);

@@ -90,6 +90,8 @@ static int sock_rx_decode_base(struct sock_rx *rx, bool be)
 	if (size < len)
 		return -EPROTO;
 	f->payload = size - len;
+	if (f->payload > SOCK_MSG_MAX)
+		return -EPROTO;
 	if (f->payload && (f->ack || !sock_rx_ops[f->op].payload))
 		return -EPROTO;
 	return 0;

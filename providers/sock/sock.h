@@ -361,7 +361,7 @@ struct sock_ep_stats {
  * @work: the same in process context, and everything that must sleep
  * @retry: wakes the sender when no acknowledgement will
  * @watch: connect timeout, then the eye on a silent peer
- * @watch_base: when the peer last had nothing to acknowledge
+ * @watch_base: when the peer had last answered everything, as far as seen
  * @cm: the request being sent, the answer being received
  * @tx_lock: for the members that follow
  * @tx_state: enum sock_tx_state

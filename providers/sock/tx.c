@@ -168,16 +168,23 @@ void sock_tx_ack(struct sock_ep *ep)
 }
 
 /**
- * sock_tx_flush - complete every transmit with ECANCELED, accept no more
+ * sock_tx_flush - complete every transmit with an error, accept no more
  * @ep: the endpoint
+ *
+ * A consumer that may fail over is told of a silent peer and of a lost device;
+ * in all other cases the error is ECANCELED.
  *
  * Context: process; locked, if there is a socket.
  */
 void sock_tx_flush(struct sock_ep *ep)
 {
+	int err = READ_ONCE(ep->dead);
 	struct sock_txop *op, *next;
 	unsigned long irq;
 	LIST_HEAD(list);
+
+	if (err != ETIMEDOUT && err != ENETDOWN)
+		err = ECANCELED;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	ep->tx_closed = true;
@@ -196,7 +203,7 @@ void sock_tx_flush(struct sock_ep *ep)
 	ep->tx_hdr_off = 0;
 
 	list_for_each_entry_safe(op, next, &list, node)
-		sock_tx_complete(ep, op, ECANCELED);
+		sock_tx_complete(ep, op, err);
 }
 
 /* ---------------------------------------------------------------- sending */
