@@ -16,7 +16,7 @@ FLAVOUR ?= stock
 SUITE ?= *
 ONLY ?= *
 KERNEL ?= stock
-SOURCES := $(wildcard Kbuild include kofi providers samples tests/kunit)
+SOURCES := Kbuild include kofi providers samples tests/kunit
 
 # What an external build leaves in its folder, kept when a copy is updated.
 BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \
@@ -59,8 +59,7 @@ modules_install: modules
 		INSTALL_MOD_DIR=updates/kofi modules_install
 
 tools: prereq-build
-	@if [ -f tools/kofi/Makefile ]; then \
-		$(MAKE) -C tools/kofi OUT=$(CURDIR)/build/tools; fi
+	@$(MAKE) -C tools/kofi OUT=$(CURDIR)/build/tools
 
 # The argument each of these gives to vm.
 kunit: ARG = $(SUITE)
