@@ -35,6 +35,9 @@
 #define PP_CQ_SIZE	16	/* a receive, a send, and room for injects */
 #define PP_BATCH	4
 
+/* What somebody asked for may be too much, and nobody shall be killed for it. */
+#define PP_GFP	(GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 /* What this side sends as message number seq of the run. */
 static const char *pp_data_message(const struct pp_data *data, u64 seq)
 {
@@ -411,11 +414,10 @@ int pp_data_alloc(struct pp_run *run, size_t max)
 	memcpy(data->goodbye, PP_FIN, sizeof(PP_FIN));
 
 	data->buf_size = max_t(size_t, max, PP_RECV_MIN);
-	data->buf = kvmalloc(data->buf_size, GFP_KERNEL | __GFP_NOWARN);
+	data->buf = kvmalloc(data->buf_size, PP_GFP);
 	if (!data->buf)
 		return -ENOMEM;
-	data->pattern = kvmalloc(max + PP_PATTERN_LEN,
-				 GFP_KERNEL | __GFP_NOWARN);
+	data->pattern = kvmalloc(max + PP_PATTERN_LEN, PP_GFP);
 	if (!data->pattern)
 		return -ENOMEM;		/* pp_data_free() frees the other */
 	pp_pattern_fill(data->pattern, max + PP_PATTERN_LEN);

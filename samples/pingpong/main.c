@@ -112,22 +112,18 @@ int pp_report_result(const struct pp_run *run, const struct pp_result *res)
  */
 void pp_report_end(const struct pp_run *run, int err)
 {
-	const char *detail = run->detail;
 	struct sk_buff *skb;
 	void *hdr;
 
-	/* codes that only fabrics know come with their words */
-	if (!*detail && err <= -FI_ERRNO_OFFSET)
-		detail = fi_strerror(-err);
 	skb = kofi_test_new(run, KOFI_TEST_CMD_PINGPONG_END, &hdr);
 	if (!skb)
 		return;
 	if (nla_put_u32(skb, KOFI_TEST_A_PINGPONG_REPORT_ERROR, -err) ||
 	    nla_put_string(skb, KOFI_TEST_A_PINGPONG_REPORT_STAGE,
 			   run->stage) ||
-	    (*detail &&
+	    (run->detail[0] &&
 	     nla_put_string(skb, KOFI_TEST_A_PINGPONG_REPORT_DETAIL,
-			    detail))) {
+			    run->detail))) {
 		nlmsg_free(skb);
 		return;
 	}
