@@ -14,7 +14,6 @@
  */
 #include <linux/export.h>
 #include <linux/kernel.h>
-#include <linux/socket.h>
 
 #include "internal.h"
 
@@ -97,6 +96,14 @@ static const struct fi_ops_cm *kofi_cm_ops(fid_t fid)
 	}
 }
 
+/* What an endpoint of either kind was opened with */
+static const struct fi_info *kofi_cm_info(fid_t fid)
+{
+	if (fid->fclass == FI_CLASS_PEP)
+		return container_of(fid, struct kofi_pep, pep.fid)->info;
+	return container_of(fid, struct kofi_ep, ep.fid)->info;
+}
+
 /* May this much private data be sent? */
 static int kofi_cm_check_data(fid_t fid, const struct fi_ops_ep *ops,
 			      const void *param, size_t paramlen)
@@ -132,7 +139,8 @@ int fi_setname(fid_t fid, void *addr, size_t addrlen)
 	const struct fi_ops_cm *cm = kofi_cm_ops(fid);
 
 	might_sleep();
-	if (!cm || !addr || !addrlen || addrlen > sizeof(struct sockaddr_storage))
+	if (!cm || !addr ||
+	    kofi_info_check_addr(kofi_cm_info(fid)->addr_format, addr, addrlen))
 		return -EINVAL;
 	if (fid->fclass == FI_CLASS_EP &&
 	    READ_ONCE(container_of(fid, struct kofi_ep, ep.fid)->state) !=

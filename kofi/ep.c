@@ -1062,8 +1062,8 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !ep ||
 	    !info->tx_attr || !info->rx_attr || !info->ep_attr ||
 	    !info->domain_attr || !info->fabric_attr ||
-	    (info->src_addrlen && !info->src_addr) ||
-	    (info->dest_addrlen && !info->dest_addr))
+	    !kofi_info_usable(info, container_of(domain, struct kofi_domain,
+						 domain)->fabric))
 		return -EINVAL;
 	switch (info->ep_attr->type) {
 	case FI_EP_MSG:

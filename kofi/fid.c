@@ -161,14 +161,14 @@ static void kofi_obj_withdraw(struct kofi_obj *obj)
 
 /**
  * kofi_obj_exit - undo kofi_obj_init()
- * @obj: the core's part of an object without users
+ * @obj: the core's part of an object without users, never published or
+ *	withdrawn by fi_close()
  *
  * Context: process, may sleep.
  */
 void kofi_obj_exit(struct kofi_obj *obj)
 {
-	kofi_obj_withdraw(obj);
-	xa_release(&kofi_objs, obj->id);
+	xa_erase(&kofi_objs, obj->id);
 	if (obj->parent)
 		kofi_obj_put(obj->parent);
 }
@@ -523,19 +523,6 @@ int fi_fabric2(struct fi_info *info, struct fid_fabric **fabric, u64 flags,
 }
 EXPORT_SYMBOL_GPL(fi_fabric2);
 
-/* Is the info about something in this fabric? */
-static bool kofi_fabric_has(const struct kofi_fabric *fabric,
-			    const struct fi_info *info)
-{
-	const struct fi_fabric_attr *attr = info->fabric_attr;
-
-	if (!attr)
-		return true;
-	if (attr->prov_name && strcmp(attr->prov_name, fabric->obj.prov->name))
-		return false;
-	return !attr->net || net_eq(attr->net, fabric->net);
-}
-
 /* ----------------------------------------------------------------- domains */
 
 static int kofi_domain_no_endpoint(struct fid_domain *domain,
@@ -638,8 +625,9 @@ EXPORT_SYMBOL_GPL(kofi_domain_exit);
  * See fi_domain(3).
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments or an @info of another provider or
- * network namespace; -ENOSYS, -ENOMEM, or what the provider says.
+ * Return: 0; -EINVAL for NULL arguments, an @info of another provider or
+ * network namespace, or one with inconsistent addresses; -ENOSYS, -ENOMEM, or
+ * what the provider says.
  */
 int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	      struct fid_domain **domain, void *context)
@@ -649,8 +637,8 @@ int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	might_sleep();
 	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info ||
 	    !info->domain_attr || !domain ||
-	    !kofi_fabric_has(container_of(fabric, struct kofi_fabric, fabric),
-			     info))
+	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
+						 fabric)))
 		return -EINVAL;
 	ret = fabric->ops->domain(fabric, info, domain, context);
 	if (ret)
@@ -682,15 +670,11 @@ int fi_domain2(struct fid_fabric *fabric, struct fi_info *info,
 }
 EXPORT_SYMBOL_GPL(fi_domain2);
 
-/*
- * Bind an event queue where there is room for one. The object's own user count
- * does not change: the queue gets one user more.
- */
+/* Bind an event queue where there is room for one; it gets a user more. */
 static int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
-			struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
+			struct fi_fid *bfid, u64 flags)
 {
 	struct kofi_eq *eq;
-	int ret;
 
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -EINVAL;
@@ -702,21 +686,10 @@ static int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
 	if (!kofi_obj_get(&eq->obj))
 		return -EBUSY;
 	if (cmpxchg(slot, NULL, eq)) {
-		ret = -EINVAL;
-		goto put_eq;
+		kofi_obj_put(&eq->obj);
+		return -EINVAL;
 	}
-	if (fid->ops->bind == kofi_fid_no_bind)
-		return 0;
-	ret = fid->ops->bind(fid, bfid, flags);
-	if (ret)
-		goto unbind;
 	return 0;
-
-unbind:
-	WRITE_ONCE(*slot, NULL);
-put_eq:
-	kofi_obj_put(&eq->obj);
-	return ret;
 }
 
 /**
@@ -731,7 +704,7 @@ put_eq:
  * Context: process, may sleep.
  * Return: 0; -EINVAL for NULL arguments, something that is not an event queue,
  * or a domain that has one; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
- * fabric; -EBUSY if the queue is being closed; or what the provider says.
+ * fabric; -EBUSY if the queue is being closed.
  */
 int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags)
 {
@@ -741,7 +714,7 @@ int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags)
 	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN)
 		return -EINVAL;
 	dom = container_of(domain, struct kofi_domain, domain);
-	return kofi_eq_bind(&dom->eq, dom->fabric, &domain->fid, eq, flags);
+	return kofi_eq_bind(&dom->eq, dom->fabric, eq, flags);
 }
 EXPORT_SYMBOL_GPL(fi_domain_bind);
 
@@ -906,8 +879,8 @@ EXPORT_SYMBOL_GPL(kofi_pep_exit);
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL for NULL arguments, an endpoint type without connections,
- * or an @info of another provider or network namespace; -ENOSYS, -ENOMEM, or
- * what the provider says.
+ * an @info of another provider or network namespace, or one with inconsistent
+ * addresses; -ENOSYS, -ENOMEM, or what the provider says.
  */
 int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		  struct fid_pep **pep, void *context)
@@ -917,9 +890,8 @@ int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	might_sleep();
 	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !pep ||
 	    !info->ep_attr || info->ep_attr->type != FI_EP_MSG ||
-	    (info->src_addrlen && !info->src_addr) ||
-	    !kofi_fabric_has(container_of(fabric, struct kofi_fabric, fabric),
-			     info))
+	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
+						 fabric)))
 		return -EINVAL;
 	ret = fabric->ops->passive_ep(fabric, info, pep, context);
 	if (ret)
@@ -940,8 +912,7 @@ EXPORT_SYMBOL_GPL(fi_passive_ep);
  * Context: process, may sleep.
  * Return: 0; -EINVAL for NULL arguments, something that is not an event queue,
  * or an endpoint that has one; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of
- * another fabric; -EBUSY if the queue is being closed; or what the provider
- * says.
+ * another fabric; -EBUSY if the queue is being closed.
  */
 int fi_pep_bind(struct fid_pep *pep, struct fi_fid *bfid, u64 flags)
 {
@@ -951,6 +922,6 @@ int fi_pep_bind(struct fid_pep *pep, struct fi_fid *bfid, u64 flags)
 	if (!pep || pep->fid.fclass != FI_CLASS_PEP)
 		return -EINVAL;
 	p = container_of(pep, struct kofi_pep, pep);
-	return kofi_eq_bind(&p->eq, p->fabric, &pep->fid, bfid, flags);
+	return kofi_eq_bind(&p->eq, p->fabric, bfid, flags);
 }
 EXPORT_SYMBOL_GPL(fi_pep_bind);

@@ -37,6 +37,15 @@
 				 FI_LOCAL_COMM | FI_REMOTE_COMM | \
 				 FI_SOURCE_ERR | FI_RMA_PMEM)
 
+/* Of the hints of one direction, what is a matter of the other, or of none */
+#define KOFI_CAPS_COMM		(FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV)
+#define KOFI_CAPS_NOT_TX	(KOFI_CAPS_COMM | FI_RECV | FI_REMOTE_READ | \
+				 FI_REMOTE_WRITE | FI_MULTI_RECV | \
+				 FI_DIRECTED_RECV | FI_SOURCE | \
+				 FI_SOURCE_ERR | FI_RMA_EVENT)
+#define KOFI_CAPS_NOT_RX	(KOFI_CAPS_COMM | FI_SEND | FI_READ | \
+				 FI_WRITE | FI_FENCE)
+
 #define KOFI_CAPS_MSG		(FI_SEND | FI_RECV)
 #define KOFI_CAPS_TARGET	(FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define KOFI_CAPS_RMA		(FI_READ | FI_WRITE | KOFI_CAPS_TARGET)
@@ -371,11 +380,19 @@ EXPORT_SYMBOL_GPL(fi_dupinfo);
 
 /* ----------------------------------------------------------------- getinfo */
 
-/*
- * Are address and length of the hints consistent, and as long as their family
- * needs?
+/**
+ * kofi_info_check_addr - are an address and its length consistent
+ * @format: FI_SOCKADDR_IN, ...
+ * @addr: the address, or NULL
+ * @len: its size in bytes
+ *
+ * An address is as long as its family needs, and of a family the format
+ * allows. Nothing is known here about formats that are no sockaddr.
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
-static int kofi_info_check_addr(u32 format, const void *addr, size_t len)
+int kofi_info_check_addr(u32 format, const void *addr, size_t len)
 {
 	const struct sockaddr *sa = addr;
 	size_t need;
@@ -420,6 +437,31 @@ static int kofi_info_check_addr(u32 format, const void *addr, size_t len)
 	    (format == FI_SOCKADDR_IP && sa->sa_family == AF_IB))
 		return -EINVAL;
 	return 0;
+}
+
+/**
+ * kofi_info_usable - can something be opened with an info
+ * @info: the info
+ * @fabric: where it is to be opened
+ *
+ * Context: any.
+ * Return: false if it is of another provider or network namespace, or has
+ * inconsistent addresses.
+ */
+bool kofi_info_usable(const struct fi_info *info,
+		      const struct kofi_fabric *fabric)
+{
+	const struct fi_fabric_attr *attr = info->fabric_attr;
+
+	if (attr && attr->prov_name &&
+	    strcmp(attr->prov_name, fabric->obj.prov->name))
+		return false;
+	if (attr && attr->net && !net_eq(attr->net, fabric->net))
+		return false;
+	return !kofi_info_check_addr(info->addr_format, info->src_addr,
+				     info->src_addrlen) &&
+	       !kofi_info_check_addr(info->addr_format, info->dest_addr,
+				     info->dest_addrlen);
 }
 
 static int kofi_info_check(u32 version, const char *node, const char *service,
@@ -809,7 +851,7 @@ static bool kofi_info_match_tx(const struct fi_tx_attr *prov,
 
 	if (!hints)
 		return true;
-	return !(hints->caps & ~prov->caps) &&
+	return !(hints->caps & ~(prov->caps | KOFI_CAPS_NOT_TX)) &&
 	       !(prov->mode & ~(hints->mode ?: info->mode)) &&
 	       !(hints->op_flags & ~prov->op_flags) &&
 	       !(hints->msg_order & ~prov->msg_order) &&
@@ -827,7 +869,7 @@ static bool kofi_info_match_rx(const struct fi_rx_attr *prov,
 
 	if (!hints)
 		return true;
-	return !(hints->caps & ~prov->caps) &&
+	return !(hints->caps & ~(prov->caps | KOFI_CAPS_NOT_RX)) &&
 	       !(prov->mode & ~(hints->mode ?: info->mode)) &&
 	       !(hints->op_flags & ~prov->op_flags) &&
 	       !(hints->msg_order & ~prov->msg_order) &&
@@ -942,7 +984,8 @@ static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
  *
  * The rules of fi_getinfo(3), fi_endpoint(3), fi_domain(3) and fi_mr(3):
  * capabilities asked for must be there, where one without directions means all
- * directions; modes the provider needs must be offered; what is zero in the
+ * directions, and those of the transmit and receive attributes count as far as
+ * they concern that side; modes the provider needs must be offered; what is zero in the
  * hints, or UNSPEC, asks for nothing; limits must not be exceeded. Of the
  * demands on memory registration only those count that matter for the
  * capabilities. FI_SOCKADDR matches every kind of sockaddr, FI_SOCKADDR_IP

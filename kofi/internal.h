@@ -28,6 +28,12 @@ const void *kofi_ops_fill(struct kofi_provider *prov, const void *ops,
 bool kofi_provider_allows(const char *filter, const char *name);
 #endif
 
+/* info.c: descriptions of what can be opened */
+
+int kofi_info_check_addr(u32 format, const void *addr, size_t len);
+bool kofi_info_usable(const struct fi_info *info,
+		      const struct kofi_fabric *fabric);
+
 /* netlink.c: what tools ask for */
 
 int kofi_netlink_start(void);	/* at module load */

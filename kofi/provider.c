@@ -87,7 +87,7 @@ static void kofi_provider_load(const char *name)
 	if (current_gfp_context(GFP_KERNEL) != GFP_KERNEL ||
 	    current->flags & PF_MEMALLOC)
 		return;
-	if (kofi_provider_allows(kofi_provider_filter, name))
+	if (*name && kofi_provider_allows(kofi_provider_filter, name))
 		request_module("kofi-prov-%s", name);
 }
 

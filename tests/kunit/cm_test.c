@@ -76,6 +76,12 @@ static void cm_names(struct kunit *test)
 			fi_setname(&cm->ep->fid, NULL, sizeof(sin)));
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_setname(&cm->ep->fid, &sin, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_setname(&cm->ep->fid, cm_data, 129));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			fi_setname(&cm->ep->fid, &sin, sizeof(sin) - 1));
+	sin.sin_family = AF_UNIX;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			fi_setname(&cm->ep->fid, &sin, sizeof(sin)));
+	sin.sin_family = AF_INET;
 	KUNIT_EXPECT_EQ(test, 0, fi_setname(&cm->ep->fid, &sin, sizeof(sin)));
 	KUNIT_EXPECT_EQ(test, 0, fi_setname(&cm->pep->fid, &sin, sizeof(sin)));
 

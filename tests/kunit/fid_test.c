@@ -206,6 +206,9 @@ static void fid_domain_args(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_domain(fabric, NULL, &domain, NULL));
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_domain(fabric, info, NULL, NULL));
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_domain(fabric, other, &domain, NULL));
+	info->dest_addrlen--;
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_domain(fabric, info, &domain, NULL));
+	info->dest_addrlen++;
 	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS,
 			fi_domain2(fabric, info, &domain, FI_PEER, NULL));
 	KUNIT_ASSERT_EQ(test, 0, fi_domain2(fabric, info, &domain, 0,

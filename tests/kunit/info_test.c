@@ -351,7 +351,10 @@ static const struct match_case {
 	{ "a string", NO, { H_TOP32(addr_format, FI_ADDR_STR) } },
 
 	{ "transmit caps", 0, { H_TX(caps, FI_MSG | FI_SEND) } },
-	{ "missing transmit caps", NO, { H_TX(caps, FI_MSG | FI_RECV) } },
+	{ "missing transmit caps", NO, { H_TX(caps, FI_MSG | FI_RMA) } },
+	{ "transmit caps with all that was asked for", 0,
+	  { H_TOP(caps, FI_MSG | FI_SEND | FI_RECV | FI_LOCAL_COMM),
+	    H_TX(caps, FI_MSG | FI_SEND | FI_RECV | FI_LOCAL_COMM) } },
 	{ "transmit op flags", 0, { H_TX(op_flags, FI_INJECT) } },
 	{ "unknown transmit op flags", NO, { H_TX(op_flags, FI_FENCE) } },
 	{ "transmit order", 0, { H_TX(msg_order, FI_ORDER_SAS) } },
@@ -371,6 +374,8 @@ static const struct match_case {
 
 	{ "receive caps", 0, { H_RX(caps, FI_MSG | FI_MULTI_RECV) } },
 	{ "missing receive caps", NO, { H_RX(caps, FI_SOURCE) } },
+	{ "receive caps with those of transmits", 0,
+	  { H_RX(caps, FI_MSG | FI_SEND | FI_RECV | FI_REMOTE_COMM) } },
 	{ "unknown receive op flags", NO, { H_RX(op_flags, FI_INJECT) } },
 	{ "missing receive order", NO, { H_RX(msg_order, FI_ORDER_RAS) } },
 	{ "receive queue at the limit", 0, { H_RX(size, 256) } },
