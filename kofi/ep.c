@@ -892,7 +892,6 @@ static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
 	struct kofi_ep_stats *stats = &ep->stats;
 
-	fn(arg, "state", READ_ONCE(ep->state));
 	fn(arg, "tx_posts", atomic64_read(&stats->posts[KOFI_TX]));
 	fn(arg, "tx_bytes", atomic64_read(&stats->bytes[KOFI_TX]));
 	fn(arg, "tx_completions", atomic64_read(&stats->completions[KOFI_TX]));
