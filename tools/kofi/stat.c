@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <linux/netlink.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -69,41 +70,59 @@ static void text_stat(const char *name, uint64_t value)
 	printf("        %s: %" PRIu64 "\n", name, value);
 }
 
-static void text_obj(const struct view *view, const struct nlmsghdr *nlh,
-		     const struct nlattr **tb)
+/* What is particular to a class, each with a space before it */
+static void text_what(FILE *to, const struct view *view,
+		      const struct nlattr **tb)
 {
 	uint64_t netns = nl_uint(tb[KOFI_A_OBJ_NETNS]);
-	char class[32], state[32], parent[16], addr[ADDR_TEXT_MAX];
+	char buf[ADDR_TEXT_MAX];
 
+	if (nl_str(tb[KOFI_A_OBJ_NAME]))
+		fprintf(to, " %s", nl_str(tb[KOFI_A_OBJ_NAME]));
+	if (tb[KOFI_A_OBJ_STATE]) {
+		short_name(buf, sizeof(buf), names_ep_state, "KOFI_EP_",
+			   nl_uint(tb[KOFI_A_OBJ_STATE]));
+		fprintf(to, " %s", buf);
+	}
+	if (tb[KOFI_A_OBJ_ADDR])
+		fprintf(to, " %s", attr_addr(buf, sizeof(buf),
+					     tb[KOFI_A_OBJ_ADDR]));
+	if (tb[KOFI_A_OBJ_PEER_ADDR])
+		fprintf(to, " > %s", attr_addr(buf, sizeof(buf),
+					       tb[KOFI_A_OBJ_PEER_ADDR]));
+	if (netns != view->netns)
+		fprintf(to, " netns %" PRIu64, netns);
+}
+
+static int text_obj(const struct view *view, const struct nlmsghdr *nlh,
+		    const struct nlattr **tb)
+{
+	char class[32], parent[24] = "-";
+	char *what = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&what, &size);
+
+	if (!to)
+		return -ENOMEM;
+	text_what(to, view, tb);
+	if (fclose(to)) {
+		free(what);
+		return -ENOMEM;
+	}
 	short_name(class, sizeof(class), names_class, "FI_CLASS_",
 		   nl_uint(tb[KOFI_A_OBJ_CLASS]));
 	if (tb[KOFI_A_OBJ_PARENT])
 		snprintf(parent, sizeof(parent), "%" PRIu64,
 			 nl_uint(tb[KOFI_A_OBJ_PARENT]));
-	else
-		snprintf(parent, sizeof(parent), "-");
 	if (!view->found)
-		printf("%6s %-8s %6s %-10s %s\n", "ID", "CLASS", "PARENT",
+		printf("%6s %-8s %6s %-8s %s\n", "ID", "CLASS", "PARENT",
 		       "PROVIDER", "WHAT");
-	printf("%6" PRIu64 " %-8s %6s %-10s", nl_uint(tb[KOFI_A_OBJ_ID]), class,
-	       parent, nl_str(tb[KOFI_A_OBJ_PROV_NAME]) ?: "-");
-	if (nl_str(tb[KOFI_A_OBJ_NAME]))
-		printf(" %s", nl_str(tb[KOFI_A_OBJ_NAME]));
-	if (tb[KOFI_A_OBJ_STATE]) {
-		short_name(state, sizeof(state), names_ep_state, "KOFI_EP_",
-			   nl_uint(tb[KOFI_A_OBJ_STATE]));
-		printf(" %s", state);
-	}
-	if (tb[KOFI_A_OBJ_ADDR])
-		printf(" %s", attr_addr(addr, sizeof(addr),
-					tb[KOFI_A_OBJ_ADDR]));
-	if (tb[KOFI_A_OBJ_PEER_ADDR])
-		printf(" > %s", attr_addr(addr, sizeof(addr),
-					  tb[KOFI_A_OBJ_PEER_ADDR]));
-	if (netns != view->netns)
-		printf(" netns %" PRIu64, netns);
-	putchar('\n');
+	printf("%6" PRIu64 " %-8s %6s %-*s%s\n", nl_uint(tb[KOFI_A_OBJ_ID]),
+	       class, parent, *what ? 8 : 0,
+	       nl_str(tb[KOFI_A_OBJ_PROV_NAME]) ?: "-", what);
+	free(what);
 	each_stat(nlh, text_stat);
+	return 0;
 }
 
 static void json_obj(const struct nlmsghdr *nlh, const struct nlattr **tb)
@@ -143,14 +162,15 @@ static int take_obj(struct nl *nl, const struct nlmsghdr *nlh,
 		    const struct nlattr **tb, void *arg)
 {
 	struct view *view = arg;
+	int ret = 0;
 
 	(void)nl;
 	if (view->json)
 		json_obj(nlh, tb);
 	else
-		text_obj(view, nlh, tb);
+		ret = text_obj(view, nlh, tb);
 	view->found++;
-	return 0;
+	return ret;
 }
 
 static int show(struct nl *nl, struct view *view, const char *which,
