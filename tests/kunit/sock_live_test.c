@@ -331,10 +331,466 @@ static void live_sizes(struct kunit *test)
 	}
 }
 
+/* Both ends from the same kind of memory, several messages of it. */
+static void live_memory(struct kunit *test)
+{
+	static const char *const names[] = {
+		[KOFI_KVEC] = "kvec", [KOFI_BVEC] = "bvec", [KOFI_SGL] = "sgl",
+		[KOFI_ITER] = "iter",
+	};
+	static const enum kofi_vec kinds[] = {
+		KOFI_KVEC, KOFI_BVEC, KOFI_SGL, KOFI_ITER,
+	};
+	struct live *l = test->priv;
+	struct fi_cq_err_entry e;
+	int k, dir;
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	live_connect(test, l, 0);
+	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
+		enum kofi_vec vec = kinds[k];
+		unsigned int segs = vec == KOFI_SGL ? 40 : 16, i;
+		size_t seg = 3001, len = segs * seg;
+		struct fi_msg msg[2] = {};
+		struct iov_iter iter[2];
+		struct live_vec {
+			struct kvec		kv[16];
+			struct bio_vec		bv[40];
+			struct scatterlist	sg[40];
+		} *v[2];
+		u8 *mem[2];
+
+		for (dir = 0; dir < 2; dir++) {
+			v[dir] = kunit_kzalloc(test, sizeof(*v[0]), GFP_KERNEL);
+			mem[dir] = kunit_kzalloc(test, len, GFP_KERNEL);
+			KUNIT_ASSERT_NOT_NULL(test, v[dir]);
+			KUNIT_ASSERT_NOT_NULL(test, mem[dir]);
+			sg_init_table(v[dir]->sg, segs);
+			for (i = 0; i < segs; i++) {
+				u8 *p = mem[dir] + i * seg;
+
+				if (i < 16) {
+					v[dir]->kv[i].iov_base = p;
+					v[dir]->kv[i].iov_len = seg;
+				}
+				bvec_set_virt(&v[dir]->bv[i], p, seg);
+				sg_set_buf(&v[dir]->sg[i], p, seg);
+			}
+			iov_iter_bvec(&iter[dir], dir ? ITER_DEST : ITER_SOURCE,
+				      v[dir]->bv, segs, len);
+			msg[dir].vec = vec;
+			msg[dir].iov_count = segs;
+			msg[dir].context = mem[dir];
+			if (vec == KOFI_KVEC)
+				msg[dir].msg_iov = v[dir]->kv;
+			else if (vec == KOFI_BVEC)
+				msg[dir].msg_bvec = v[dir]->bv;
+			else if (vec == KOFI_SGL)
+				msg[dir].msg_sgl = v[dir]->sg;
+			else
+				msg[dir].msg_iter = &iter[dir];
+		}
+		live_pattern(mem[0], len, k);
+		KUNIT_ASSERT_EQ(test, fi_recvmsg(l->end[1].ep, &msg[1], 0), 0);
+		KUNIT_ASSERT_EQ(test, fi_sendmsg(l->end[0].ep, &msg[0],
+						 FI_DELIVERY_COMPLETE), 0);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[0].tx, &e), 0);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
+		KUNIT_EXPECT_EQ_MSG(test, e.len, len, "%s", names[vec]);
+		KUNIT_EXPECT_EQ_MSG(test, memcmp(mem[0], mem[1], len), 0, "%s",
+				    names[vec]);
+	}
+}
+
+/* A receive that is too small is told so; sender and stream do not mind. */
+static void live_truncation(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct fi_cq_err_entry e;
+	struct kvec iov = { .iov_base = l->out, .iov_len = 100000 };
+	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1 };
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	live_connect(test, l, 0);
+	memset(l->in, 0xee, LIVE_BIG);
+	KUNIT_ASSERT_EQ(test, fi_recv(l->end[1].ep, l->in, 10, NULL, 0, NULL),
+			0);
+	KUNIT_ASSERT_EQ(test, fi_recv(l->end[1].ep, l->in + 100, 8, NULL, 0,
+				      NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_sendmsg(l->end[0].ep, &msg,
+					 FI_TRANSMIT_COMPLETE), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(l->end[0].ep, l->out, 8, NULL, 0, NULL),
+			0);
+	KUNIT_EXPECT_EQ(test, live_comp(l->end[1].rx, &e), -FI_ETRUNC);
+	KUNIT_EXPECT_EQ(test, e.len, 10);
+	KUNIT_EXPECT_EQ(test, e.olen, 100000 - 10);
+	KUNIT_EXPECT_EQ(test, e.flags, FI_RECV | FI_MSG);
+	KUNIT_EXPECT_EQ(test, live_comp(l->end[1].rx, &e), 0);
+	KUNIT_EXPECT_EQ(test, e.len, 8);
+	KUNIT_EXPECT_EQ(test, memcmp(l->in, l->out, 10), 0);
+	KUNIT_EXPECT_EQ(test, l->in[10], 0xee);
+	KUNIT_EXPECT_EQ(test, memcmp(l->in + 100, l->out, 8), 0);
+	KUNIT_EXPECT_EQ(test, live_comp(l->end[0].tx, &e), 0);
+	KUNIT_EXPECT_EQ(test, live_comp(l->end[0].tx, &e), 0);
+}
+
+/* FI_MORE promises something that need not come. */
+static void live_more(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct fi_cq_err_entry e;
+	struct kvec iov = { .iov_base = l->out, .iov_len = 100 };
+	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1 };
+	int i;
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	live_connect(test, l, 0);
+	for (i = 0; i < 20; i++) {
+		KUNIT_ASSERT_EQ(test, fi_recv(l->end[1].ep, l->in, 100, NULL, 0,
+					      NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_sendmsg(l->end[0].ep, &msg, FI_MORE),
+				0);
+	}
+	for (i = 0; i < 20; i++)
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
+}
+
+/* ------------------------------------------------ a peer of the other order */
+
+static struct socket *live_raw(struct kunit *test, struct live *l)
+{
+	struct socket *sock;
+
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
+					       IPPROTO_TCP, &sock), 0);
+	sock->sk->sk_rcvtimeo = 10 * HZ;
+	sock->sk->sk_sndtimeo = 10 * HZ;
+	KUNIT_ASSERT_EQ(test, kernel_connect(sock,
+					     (struct sockaddr *)&l->addr,
+					     l->addrlen, 0), 0);
+	return sock;
+}
+
+static int live_raw_send(struct socket *sock, const void *buf, size_t len)
+{
+	struct kvec kv = { .iov_base = (void *)buf, .iov_len = len };
+	struct msghdr msg = {};
+
+	return kernel_sendmsg(sock, &msg, &kv, 1, len);
+}
+
+static int live_raw_recv(struct socket *sock, void *buf, size_t len)
+{
+	struct kvec kv = { .iov_base = buf, .iov_len = len };
+	struct msghdr msg = {};
+
+	return kernel_recvmsg(sock, &msg, &kv, 1, len, MSG_WAITALL);
+}
+
+/* Connect a raw socket to end 1, with a probe as big-endian hosts send it. */
+static struct socket *live_raw_connect(struct kunit *test, struct live *l)
+{
+	struct sock_cm_hdr cm = { .version = 3, .type = SOCK_CM_REQUEST };
+	struct fi_info *req = NULL;
+	struct socket *sock;
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	sock = live_raw(test, l);
+	put_unaligned_be64(1, &cm.probe);
+	KUNIT_EXPECT_EQ(test, live_raw_send(sock, &cm, sizeof(cm)), 32);
+	KUNIT_EXPECT_EQ(test, live_event(l->pep_eq, FI_CONNREQ, &req, NULL), 0);
+	if (!req)
+		goto fail;
+	live_open(test, l, &l->end[1], req, 0);
+	KUNIT_EXPECT_EQ(test, fi_accept(l->end[1].ep, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, live_event(l->end[1].eq, FI_CONNECTED, NULL,
+					 NULL), 0);
+	if (live_raw_recv(sock, &cm, sizeof(cm)) != sizeof(cm))
+		goto fail;
+	KUNIT_EXPECT_EQ(test, cm.version, 3);
+	KUNIT_EXPECT_EQ(test, cm.type, SOCK_CM_ACCEPT);
+	KUNIT_EXPECT_EQ(test, cm.probe, 1);
+	return sock;
+fail:
+	sock_release(sock);
+	KUNIT_FAIL_AND_ABORT(test, "no connection");
+	return NULL;
+}
+
+/*
+ * Words are big-endian both ways, and the frames of a direction are numbered
+ * in the order they are on the wire, acknowledgments too.
+ */
+static void live_other_order(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct socket *sock = live_raw_connect(test, l);
+	struct fi_cq_err_entry e;
+	u8 frame[16 + 8 + 5] = {};
+	int i;
+
+	for (i = 0; i < 300; i++) {
+		KUNIT_EXPECT_EQ(test, fi_recv(l->end[1].ep, l->in, 64, NULL, 0,
+					      NULL), 0);
+		memset(frame, 0, sizeof(frame));
+		frame[0] = 3;
+		put_unaligned_be16(SOCK_F_CQ_DATA | SOCK_F_DELIVERY, frame + 2);
+		frame[6] = 24;
+		put_unaligned_be64(sizeof(frame), frame + 8);
+		put_unaligned_be64(0x1122334455667788 + i, frame + 16);
+		memcpy(frame + 24, "hello", 5);
+		live_raw_send(sock, frame, sizeof(frame));
+		if (live_comp(l->end[1].rx, &e))
+			break;
+		KUNIT_EXPECT_EQ(test, e.data, 0x1122334455667788 + i);
+		KUNIT_EXPECT_EQ(test, e.len, 5);
+		KUNIT_EXPECT_MEMEQ(test, l->in, "hello", 5);
+		/* its acknowledgment */
+		if (live_raw_recv(sock, frame, 16) != 16)
+			break;
+		KUNIT_EXPECT_EQ(test, frame[4], SOCK_OP_DATA_ACK);
+		KUNIT_EXPECT_EQ(test, frame[7], (u8)(2 * i));
+		KUNIT_EXPECT_EQ(test, get_unaligned_be64(frame + 8), 16);
+
+		KUNIT_EXPECT_EQ(test, fi_senddata(l->end[1].ep, "fine", 4, NULL,
+						  ~0x1122334455667788, 0, NULL),
+				0);
+		if (live_raw_recv(sock, frame, 28) != 28)
+			break;
+		KUNIT_EXPECT_EQ(test, get_unaligned_be16(frame + 2),
+				SOCK_F_CQ_DATA);
+		KUNIT_EXPECT_EQ(test, frame[7], (u8)(2 * i + 1));
+		KUNIT_EXPECT_EQ(test, get_unaligned_be64(frame + 8), 28);
+		KUNIT_EXPECT_EQ(test, get_unaligned_be64(frame + 16),
+				~0x1122334455667788);
+		KUNIT_EXPECT_MEMEQ(test, frame + 24, "fine", 4);
+	}
+	KUNIT_EXPECT_EQ(test, i, 300);
+	sock_release(sock);
+	KUNIT_EXPECT_EQ(test, live_event(l->end[1].eq, FI_SHUTDOWN, NULL, NULL),
+			0);
+}
+
+/* A reader that takes a little at a time: the sender waits and resumes. */
+static void live_slow_reader(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct socket *sock = live_raw_connect(test, l);
+	size_t got = 0, total = 4 * (16 + (size_t)LIVE_BIG), bad = 0;
+	struct fi_cq_err_entry e;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, fi_send(l->end[1].ep, l->out, LIVE_BIG,
+					      NULL, 0, NULL), 0);
+	while (got < total) {
+		size_t frame = got % (16 + LIVE_BIG);
+		size_t n = frame < 16 ? 16 - frame :
+			   min_t(size_t, 16 + LIVE_BIG - frame, 10007);
+
+		if (live_raw_recv(sock, l->in, n) != n)
+			break;
+		if (frame >= 16)
+			bad += !!memcmp(l->in, l->out + frame - 16, n);
+		got += n;
+	}
+	KUNIT_EXPECT_EQ(test, got, total);
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, live_comp(l->end[1].tx, &e), 0);
+	sock_release(sock);
+}
+
+/* ------------------------------------------------------------------ options */
+
+struct live_val {
+	const char	*name;
+	int		val;
+	unsigned int	low;
+	unsigned int	high;
+};
+
+static const struct live_val live_vals[] = {
+	{ "connect timeout", KOFI_VAL_CONNECT_TIMEOUT, 10, 86400000 },
+	{ "handshake timeout", KOFI_VAL_HANDSHAKE_TIMEOUT, 10, 86400000 },
+	{ "silence timeout", KOFI_VAL_SILENCE_TIMEOUT, 100, 86400000 },
+	{ "keepalive idle", KOFI_VAL_KEEPALIVE_IDLE, 0, 32767000 },
+};
+
+/* Each value at its limits and beyond them, on both kinds of endpoint */
+static void live_values(struct kunit *test)
+{
+	struct live *l = test->priv;
+	int i, j;
+
+	live_listen(test, l, AF_INET);
+	live_open(test, l, &l->end[0], fi_dupinfo(l->info), 0);
+	for (i = 0; i < ARRAY_SIZE(live_vals); i++) {
+		const struct live_val *v = &live_vals[i];
+		struct fi_fid *fids[2] = { &l->end[0].ep->fid, &l->pep->fid };
+
+		for (j = 0; j < 2; j++) {
+			unsigned int n = v->high;
+
+			KUNIT_EXPECT_EQ_MSG(test, fi_set_val(fids[j], v->val,
+							     &n), 0, "%s",
+					    v->name);
+			n++;
+			KUNIT_EXPECT_EQ_MSG(test, fi_set_val(fids[j], v->val,
+							     &n), -EINVAL,
+					    "%s", v->name);
+			n = v->low;
+			KUNIT_EXPECT_EQ_MSG(test, fi_set_val(fids[j], v->val,
+							     &n), 0, "%s",
+					    v->name);
+			n = ~0;
+			KUNIT_EXPECT_EQ(test, fi_get_val(fids[j], v->val, &n),
+					0);
+			KUNIT_EXPECT_EQ_MSG(test, n, v->low, "%s", v->name);
+			if (v->low) {
+				n = v->low - 1;
+				KUNIT_EXPECT_EQ(test, fi_set_val(fids[j],
+								 v->val, &n),
+						-EINVAL);
+			}
+		}
+	}
+}
+
+/* A source port of the consumer's choice, and one that is taken */
+static void live_ports(struct kunit *test)
+{
+	struct sockaddr_in name, peer;
+	struct live *l = test->priv;
+	struct fid_pep *second;
+	size_t len;
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	KUNIT_ASSERT_EQ(test, fi_passive_ep(l->fabric, l->info, &second, NULL),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_pep_bind(second, &l->pep_eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_setname(&second->fid, &l->addr, l->addrlen),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_listen(second), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, fi_close(&second->fid), 0);
+
+	live_connect(test, l, 0);
+	len = sizeof(name);
+	KUNIT_EXPECT_EQ(test, fi_getname(&l->end[0].ep->fid, &name, &len), 0);
+	len = sizeof(peer);
+	KUNIT_EXPECT_EQ(test, fi_getpeer(l->end[1].ep, &peer, &len), 0);
+	KUNIT_EXPECT_EQ(test, len, sizeof(peer));
+	KUNIT_EXPECT_NE(test, name.sin_port, 0);
+	KUNIT_EXPECT_EQ(test, name.sin_port, peer.sin_port);
+	len = 4;
+	KUNIT_EXPECT_EQ(test, fi_getpeer(l->end[1].ep, &peer, &len),
+			-FI_ETOOSMALL);
+	KUNIT_EXPECT_EQ(test, len, sizeof(peer));
+}
+
+/* A peer that says no, with data */
+static void live_reject(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct fi_info *req = NULL;
+	size_t len = 256;
+	u8 data[256];
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	live_open(test, l, &l->end[0], fi_dupinfo(l->info), 0);
+	KUNIT_ASSERT_EQ(test, fi_connect(l->end[0].ep, &l->addr, l->out, 256),
+			0);
+	KUNIT_ASSERT_EQ(test, live_event(l->pep_eq, FI_CONNREQ, &req, data),
+			256);
+	KUNIT_EXPECT_MEMEQ(test, data, l->out, 256);
+	KUNIT_EXPECT_EQ(test, fi_reject(l->pep, req->handle, l->out + 1, 255),
+			0);
+	fi_freeinfo(req);
+	KUNIT_EXPECT_EQ(test, live_event_err(l->end[0].eq, data, &len),
+			-ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, len, 255);
+	KUNIT_EXPECT_MEMEQ(test, data, l->out + 1, 255);
+}
+
+/* ------------------------------------------------- the queue of receives */
+
+/* kofi/srx.c, on the queue of an endpoint that is not connected */
+static void live_rxq(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct fi_cq_err_entry e;
+	size_t depth = 4, i;
+	struct kofi_rxop *op;
+	struct kofi_wc wc = { .flags = FI_RECV | FI_MSG, .len = 3 };
+	struct sock_ep *ep;
+
+	live_listen(test, l, AF_INET);
+	live_open(test, l, &l->end[0], fi_dupinfo(l->info), 0);
+	KUNIT_ASSERT_EQ(test, fi_setopt(&l->end[0].ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_RX_SIZE, &depth, sizeof(depth)),
+			0);
+	KUNIT_ASSERT_EQ(test, fi_enable(l->end[0].ep), 0);
+	ep = sock_ep(l->end[0].ep);
+	KUNIT_EXPECT_PTR_EQ(test, kofi_rxq_match(&ep->rxq), NULL);
+
+	for (i = 0; i < depth; i++)
+		KUNIT_EXPECT_EQ(test, fi_recv(l->end[0].ep, l->in, 64, NULL, 0,
+					      (void *)(i + 1)), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(l->end[0].ep, l->in, 64, NULL, 0, NULL),
+			-EAGAIN);
+
+	/* one is being filled: it is not to be cancelled */
+	op = kofi_rxq_match(&ep->rxq);
+	KUNIT_ASSERT_NOT_NULL(test, op);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&l->end[0].ep->fid, (void *)1),
+			-ENOENT);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&l->end[0].ep->fid, (void *)3), 0);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&l->end[0].ep->fid, (void *)3),
+			-ENOENT);
+	KUNIT_EXPECT_EQ(test, live_comp(l->end[0].rx, &e), -ECANCELED);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)3);
+
+	kofi_rxq_done(&ep->rxq, &ep->base, op, &wc);
+	KUNIT_EXPECT_EQ(test, live_comp(l->end[0].rx, &e), 0);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)1);
+	KUNIT_EXPECT_EQ(test, e.len, 3);
+
+	/* two records are free again, and go to the end of the queue */
+	for (i = 5; i < 7; i++)
+		KUNIT_EXPECT_EQ(test, fi_recv(l->end[0].ep, l->in, 64, NULL, 0,
+					      (void *)i), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(l->end[0].ep, l->in, 64, NULL, 0, NULL),
+			-EAGAIN);
+	kofi_rxq_flush(&ep->rxq, &ep->base);
+	for (i = 0; i < depth; i++) {
+		static const unsigned long order[] = { 2, 4, 5, 6 };
+
+		KUNIT_EXPECT_EQ(test, live_comp(l->end[0].rx, &e), -ECANCELED);
+		KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)order[i]);
+	}
+	KUNIT_EXPECT_EQ(test, fi_recv(l->end[0].ep, l->in, 64, NULL, 0, NULL),
+			-ESHUTDOWN);
+}
+
 static struct kunit_case live_cases[] = {
 	KUNIT_CASE(live_connect_ipv4),
 	KUNIT_CASE(live_connect_ipv6),
+	KUNIT_CASE(live_reject),
 	KUNIT_CASE(live_sizes),
+	KUNIT_CASE(live_memory),
+	KUNIT_CASE(live_truncation),
+	KUNIT_CASE(live_more),
+	KUNIT_CASE(live_other_order),
+	KUNIT_CASE(live_slow_reader),
+	KUNIT_CASE(live_values),
+	KUNIT_CASE(live_ports),
+	KUNIT_CASE(live_rxq),
 	{}
 };
 
@@ -345,6 +801,7 @@ static struct kunit_suite live_suite = {
 	.exit = live_exit,
 	.test_cases = live_cases,
 };
+
 kunit_test_suite(live_suite);
 
 MODULE_DESCRIPTION("KUnit tests of kofi_sock");

@@ -8,14 +8,14 @@
 #include <linux/string.h>
 
 #include "../../providers/sock/sock.h"
-#include "sock_vectors.h"
 
 #include "kunit.h"
 
-#define SOCK_VECTOR_DECLARE(name, file, frames)				\
+#define SOCK_VECTOR(name, file, frames)					\
 	extern const u8 sock_vector_##name[];				\
 	extern const u8 sock_vector_##name##_end[];
-SOCK_VECTORS(SOCK_VECTOR_DECLARE)
+#include "sock_vectors.inc"
+#undef SOCK_VECTOR
 
 struct wire_vector {
 	const char	*file;
@@ -24,11 +24,12 @@ struct wire_vector {
 	const u8	*end;
 };
 
-#define SOCK_VECTOR_ENTRY(name, f, list)				\
+static const struct wire_vector wire_vectors[] = {
+#define SOCK_VECTOR(name, f, list)					\
 	{ .file = f, .frames = list, .start = sock_vector_##name,	\
 	  .end = sock_vector_##name##_end },
-static const struct wire_vector wire_vectors[] = {
-	SOCK_VECTORS(SOCK_VECTOR_ENTRY)
+#include "sock_vectors.inc"
+#undef SOCK_VECTOR
 };
 
 static void wire_vector_desc(const struct wire_vector *v, char *desc)
@@ -258,13 +259,13 @@ static const struct wire_bad wire_bads[] = {
 	{ "size below hdr_size", .hdr_size = 16, .size = 15 },
 	{ "size below hdr_size with data", .flags = 1, .hdr_size = 24,
 	  .size = 23 },
-	{ "acknowledgement", .op_data = 2, .hdr_size = 16, .size = 16,
+	{ "acknowledgment", .op_data = 2, .hdr_size = 16, .size = 16,
 	  .good = true },
-	{ "acknowledgement with payload", .op_data = 2, .hdr_size = 16,
+	{ "acknowledgment with payload", .op_data = 2, .hdr_size = 16,
 	  .size = 17 },
-	{ "acknowledgement with data", .op_data = 2, .flags = 1,
+	{ "acknowledgment with data", .op_data = 2, .flags = 1,
 	  .hdr_size = 24, .size = 24 },
-	{ "acknowledgement to be acknowledged", .op_data = 2, .flags = 4,
+	{ "acknowledgment to be acknowledged", .op_data = 2, .flags = 4,
 	  .hdr_size = 16, .size = 16 },
 	{ "read of nothing", .op = 2, .hdr_size = 16, .size = 16 },
 	{ "read of 5 segments", .op = 2, .rma_count = 5, .hdr_size = 136,
@@ -479,7 +480,7 @@ static void wire_format_message(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sock_get64(hdr + 16, true), f->data);
 }
 
-static void wire_format_acknowledgement(struct kunit *test)
+static void wire_format_acknowledgment(struct kunit *test)
 {
 	u8 hdr[SOCK_HDR_MSG_MAX];
 
@@ -523,7 +524,7 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE_PARAM(wire_headers, wire_bad_gen_params),
 	KUNIT_CASE_PARAM(wire_cm_headers, wire_cm_gen_params),
 	KUNIT_CASE_PARAM(wire_format_message, wire_format_gen_params),
-	KUNIT_CASE(wire_format_acknowledgement),
+	KUNIT_CASE(wire_format_acknowledgment),
 	KUNIT_CASE(wire_format_cm),
 	{}
 };
@@ -532,4 +533,5 @@ static struct kunit_suite wire_suite = {
 	.name = "sock_wire",
 	.test_cases = wire_cases,
 };
+
 kunit_test_suite(wire_suite);

@@ -343,4 +343,5 @@ static struct kunit_suite vec_suite = {
 	.exit = vec_exit,
 	.test_cases = vec_cases,
 };
+
 kunit_test_suite(vec_suite);
