@@ -340,7 +340,7 @@ static void sock_cm_answered(struct sock_ep *ep)
 	if (err == -EAGAIN)
 		return;
 	if (err == -EPROTO || (err == 1 && cm->hdr.type == SOCK_CM_REQUEST)) {
-		sock_stat_inc(ep, violations);
+		sock_stat_inc(&ep->stats.violations);
 		trace_kofi_sock_violation(ep, "bad answer", cm->buf, cm->len);
 		sock_cm_fail(ep, EIO, EPROTO, NULL, 0);
 	} else if (err < 0) {
@@ -478,7 +478,7 @@ struct sock_pep {
 	union sock_addr		src;
 	struct socket		*sock;
 	struct sock_cbs		saved;
-	struct mutex		lock;
+	struct mutex		lock;	/* control calls */
 	struct delayed_work	work;
 	struct list_head	node;
 	bool			closing;
@@ -521,6 +521,7 @@ struct sock_req_event {
 	u8			data[SOCK_CM_DATA_MAX];
 };
 
+/* For the lists of requests and who owns one */
 static DEFINE_MUTEX(sock_req_mutex);
 static LIST_HEAD(sock_peps);
 

@@ -13,6 +13,7 @@
 
 #include "sock.h"
 
+/* For the list, and for the lists of endpoints; the notifier walks them */
 DEFINE_MUTEX(sock_dom_mutex);
 static LIST_HEAD(sock_doms);
 

@@ -64,7 +64,7 @@ static void sock_ep_data_ready(struct sock *sk)
 	if (sock_rx_run(ep))
 		queue_work(sock_wq, &ep->work);
 	if (READ_ONCE(ep->tx_owed)) {
-		sock_stat_inc(ep, tx_inline);
+		sock_stat_inc(&ep->stats.tx_inline);
 		if (sock_tx_run(ep, sock_inline_max))
 			queue_work(sock_wq, &ep->work);
 	}
@@ -178,7 +178,7 @@ static int sock_ep_poll(struct irq_poll *iop, int weight)
 		more = true;
 	} else {
 		more = sock_rx_run(ep);
-		sock_stat_inc(ep, tx_inline);
+		sock_stat_inc(&ep->stats.tx_inline);
 		more |= sock_tx_run(ep, sock_inline_max);
 	}
 	bh_unlock_sock(sk);
@@ -250,7 +250,7 @@ static bool sock_ep_stream(struct sock_ep *ep)
 	/* process context: memory may be waited for */
 	sk->sk_allocation = GFP_NOIO | __GFP_NOWARN;
 	more_rx = sock_rx_run(ep);
-	sock_stat_inc(ep, tx_work);
+	sock_stat_inc(&ep->stats.tx_work);
 	end = ktime_get_ns() + SOCK_EP_SLICE;
 	do {
 		more_tx = sock_tx_run(ep, SOCK_EP_CHUNK);

@@ -48,40 +48,83 @@ static const struct kernel_param_ops sock_param_ops = {
 	.get = sock_param_get,
 };
 
-#define SOCK_PARAM(name, init, lo, hi, perm, desc)			\
-	unsigned int sock_##name = (init);				\
-	static struct sock_param sock_param_##name = {			\
-		.value = &sock_##name, .min = (lo), .max = (hi),	\
-	};								\
-	module_param_cb(name, &sock_param_ops, &sock_param_##name, perm); \
-	MODULE_PARM_DESC(name, desc " (" #lo " to " #hi ", default " #init ")")
+unsigned int sock_inline_max = 16384;
+static struct sock_param sock_param_inline_max = { &sock_inline_max, 1, 1048576 };
+module_param_cb(inline_max, &sock_param_ops, &sock_param_inline_max, 0644);
+MODULE_PARM_DESC(inline_max,
+		 "Bytes a post or a socket callback sends itself; the rest is the work item's (1 to 1048576, default 16384)");
 
-SOCK_PARAM(inline_max, 16384, 1, 1048576, 0644,
-	   "Bytes a post or a socket callback sends itself; the rest is the work item's");
-SOCK_PARAM(rx_budget, 262144, 4096, 16777216, 0644,
-	   "Bytes one run of the receiver reads before the work item goes on");
-SOCK_PARAM(connect_timeout, 30000, 10, 86400000, 0644,
-	   "Milliseconds for connecting, until the peer has accepted");
-SOCK_PARAM(handshake_timeout, 10000, 10, 86400000, 0644,
-	   "Milliseconds for an incoming connection to send its request");
-SOCK_PARAM(silence_timeout, 30000, 100, 86400000, 0644,
-	   "Milliseconds without an acknowledgement while data is out after which a peer is dead");
-SOCK_PARAM(keepalive_idle, 15000, 0, 32767000, 0644,
-	   "Milliseconds until an idle peer is asked whether it is there, 0: never");
-SOCK_PARAM(keepalive_intvl, 5, 1, 32767, 0644,
-	   "Seconds between these questions");
-SOCK_PARAM(keepalive_cnt, 3, 1, 127, 0644,
-	   "Unanswered questions after which an idle peer is dead");
-SOCK_PARAM(max_pending, 128, 1, 65536, 0644,
-	   "Incoming connections per passive endpoint that have not sent their request yet");
-SOCK_PARAM(port_min, 0, 0, 65535, 0644,
-	   "First port for listeners without one, 0: the system's choice");
-SOCK_PARAM(port_max, 65535, 1, 65535, 0644,
-	   "Last port for listeners without one");
-SOCK_PARAM(tx_size, 256, 1, 65536, 0644,
-	   "Transmits an endpoint may have outstanding, where its consumer does not say");
-SOCK_PARAM(rx_size, 256, 1, 65536, 0644,
-	   "Receives an endpoint may have posted, where its consumer does not say");
+unsigned int sock_rx_budget = 262144;
+static struct sock_param sock_param_rx_budget = { &sock_rx_budget, 4096, 16777216 };
+module_param_cb(rx_budget, &sock_param_ops, &sock_param_rx_budget, 0644);
+MODULE_PARM_DESC(rx_budget,
+		 "Bytes one run of the receiver reads before the work item goes on (4096 to 16777216, default 262144)");
+
+unsigned int sock_connect_timeout = 30000;
+static struct sock_param sock_param_connect_timeout = { &sock_connect_timeout, 10, 86400000 };
+module_param_cb(connect_timeout, &sock_param_ops, &sock_param_connect_timeout, 0644);
+MODULE_PARM_DESC(connect_timeout,
+		 "Milliseconds for connecting, until the peer has accepted (10 to 86400000, default 30000)");
+
+unsigned int sock_handshake_timeout = 10000;
+static struct sock_param sock_param_handshake_timeout = { &sock_handshake_timeout, 10, 86400000 };
+module_param_cb(handshake_timeout, &sock_param_ops, &sock_param_handshake_timeout, 0644);
+MODULE_PARM_DESC(handshake_timeout,
+		 "Milliseconds for an incoming connection to send its request (10 to 86400000, default 10000)");
+
+unsigned int sock_silence_timeout = 30000;
+static struct sock_param sock_param_silence_timeout = { &sock_silence_timeout, 100, 86400000 };
+module_param_cb(silence_timeout, &sock_param_ops, &sock_param_silence_timeout, 0644);
+MODULE_PARM_DESC(silence_timeout,
+		 "Milliseconds without an acknowledgment while data is out after which a peer is dead (100 to 86400000, default 30000)");
+
+unsigned int sock_keepalive_idle = 15000;
+static struct sock_param sock_param_keepalive_idle = { &sock_keepalive_idle, 0, 32767000 };
+module_param_cb(keepalive_idle, &sock_param_ops, &sock_param_keepalive_idle, 0644);
+MODULE_PARM_DESC(keepalive_idle,
+		 "Milliseconds until an idle peer is asked whether it is there, 0: never (0 to 32767000, default 15000)");
+
+unsigned int sock_keepalive_intvl = 5;
+static struct sock_param sock_param_keepalive_intvl = { &sock_keepalive_intvl, 1, 32767 };
+module_param_cb(keepalive_intvl, &sock_param_ops, &sock_param_keepalive_intvl, 0644);
+MODULE_PARM_DESC(keepalive_intvl,
+		 "Seconds between these questions (1 to 32767, default 5)");
+
+unsigned int sock_keepalive_cnt = 3;
+static struct sock_param sock_param_keepalive_cnt = { &sock_keepalive_cnt, 1, 127 };
+module_param_cb(keepalive_cnt, &sock_param_ops, &sock_param_keepalive_cnt, 0644);
+MODULE_PARM_DESC(keepalive_cnt,
+		 "Unanswered questions after which an idle peer is dead (1 to 127, default 3)");
+
+unsigned int sock_max_pending = 128;
+static struct sock_param sock_param_max_pending = { &sock_max_pending, 1, 65536 };
+module_param_cb(max_pending, &sock_param_ops, &sock_param_max_pending, 0644);
+MODULE_PARM_DESC(max_pending,
+		 "Incoming connections per passive endpoint that have not sent their request yet (1 to 65536, default 128)");
+
+unsigned int sock_port_min;
+static struct sock_param sock_param_port_min = { &sock_port_min, 0, 65535 };
+module_param_cb(port_min, &sock_param_ops, &sock_param_port_min, 0644);
+MODULE_PARM_DESC(port_min,
+		 "First port for listeners without one, 0: the system's choice (0 to 65535, default 0)");
+
+unsigned int sock_port_max = 65535;
+static struct sock_param sock_param_port_max = { &sock_port_max, 1, 65535 };
+module_param_cb(port_max, &sock_param_ops, &sock_param_port_max, 0644);
+MODULE_PARM_DESC(port_max,
+		 "Last port for listeners without one (1 to 65535, default 65535)");
+
+unsigned int sock_tx_size = 256;
+static struct sock_param sock_param_tx_size = { &sock_tx_size, 1, 65536 };
+module_param_cb(tx_size, &sock_param_ops, &sock_param_tx_size, 0644);
+MODULE_PARM_DESC(tx_size,
+		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 65536, default 256)");
+
+unsigned int sock_rx_size = 256;
+static struct sock_param sock_param_rx_size = { &sock_rx_size, 1, 65536 };
+module_param_cb(rx_size, &sock_param_ops, &sock_param_rx_size, 0644);
+MODULE_PARM_DESC(rx_size,
+		 "Receives an endpoint may have posted, where its consumer does not say (1 to 65536, default 256)");
 
 void sock_tunables_init(struct sock_tunables *tun)
 {

@@ -44,6 +44,7 @@ struct sock_cm_hdr {
 	u8	zero[20];
 	u64	probe;
 } __packed;
+
 static_assert(sizeof(struct sock_cm_hdr) == 32);
 
 #define SOCK_CM_MAX	(sizeof(struct sock_cm_hdr) + SOCK_CM_DATA_MAX)
@@ -63,7 +64,7 @@ enum {
 #define SOCK_F_COMMIT	0x0008		/* acknowledge when persistent */
 #define SOCK_F_ACK_MASK	(SOCK_F_DELIVERY | SOCK_F_COMMIT)
 
-#define SOCK_OP_DATA_ACK	2	/* with SOCK_OP_MSG: an acknowledgement */
+#define SOCK_OP_DATA_ACK	2	/* with SOCK_OP_MSG: an acknowledgment */
 
 /**
  * struct sock_hdr - start of every frame
@@ -92,6 +93,7 @@ struct sock_hdr {
 	u8	id;
 	u8	size[8];
 };
+
 static_assert(sizeof(struct sock_hdr) == 16);
 
 struct sock_rma {
@@ -99,6 +101,7 @@ struct sock_rma {
 	u8	len[8];
 	u8	key[8];
 };
+
 static_assert(sizeof(struct sock_rma) == 24);
 
 #define SOCK_RMA_MAX	4

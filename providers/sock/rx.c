@@ -9,7 +9,7 @@
  * does not read either, it schedules the endpoint's softirq item.
  *
  * A run reads no more than its budget; the work item goes on. Reading happens
- * with the socket locked and never nests. Acknowledgements are owed while
+ * with the socket locked and never nests. Acknowledgments are owed while
  * reading and sent by the caller afterwards.
  *
  * Whatever a peer sends that the protocol does not know ends its connection:
@@ -157,7 +157,7 @@ EXPORT_SYMBOL_IF_KUNIT(sock_rx_decode);
 static void sock_rx_violation(struct sock_ep *ep, const char *what)
 {
 	trace_kofi_sock_violation(ep, what, ep->rx.hdr, ep->rx.have);
-	sock_stat_inc(ep, violations);
+	sock_stat_inc(&ep->stats.violations);
 	ep->rx.err = EPROTO;
 }
 
@@ -181,7 +181,7 @@ static void sock_rx_end(struct sock_ep *ep)
 	rx->op = NULL;
 	sock_rx_init(rx);
 	if (rx->lost)
-		sock_stat_inc(ep, rx_truncated);
+		sock_stat_inc(&ep->stats.rx_truncated);
 	if (f->flags & SOCK_F_ACK_MASK)
 		sock_tx_ack(ep);
 	kofi_rxq_done(&ep->rxq, &ep->base, op, &wc);
@@ -195,7 +195,7 @@ static bool sock_rx_match(struct sock_ep *ep)
 	rx->op = kofi_rxq_match(&ep->rxq);
 	if (!rx->op) {
 		if (!test_and_set_bit(SOCK_EP_STALLED, &ep->flags)) {
-			sock_stat_inc(ep, rx_stalls);
+			sock_stat_inc(&ep->stats.rx_stalls);
 			trace_kofi_sock_stall(ep, rx->frame.payload);
 		}
 		/*
@@ -222,7 +222,7 @@ static bool sock_rx_begin(struct sock_ep *ep)
 {
 	struct sock_rx *rx = &ep->rx;
 
-	sock_stat_inc(ep, rx_frames);
+	sock_stat_inc(&ep->stats.rx_frames);
 	if (rx->frame.op != SOCK_OP_MSG) {
 		sock_rx_violation(ep, "unsupported operation");
 		return false;
@@ -232,10 +232,10 @@ static bool sock_rx_begin(struct sock_ep *ep)
 
 	trace_kofi_sock_rx(ep, (struct sock_hdr *)rx->hdr, 0);
 	if (!sock_tx_acked(ep)) {
-		sock_rx_violation(ep, "acknowledgement nobody waits for");
+		sock_rx_violation(ep, "acknowledgment nobody waits for");
 		return false;
 	}
-	sock_stat_inc(ep, rx_acks);
+	sock_stat_inc(&ep->stats.rx_acks);
 	sock_rx_init(rx);
 	return true;
 }
@@ -304,7 +304,7 @@ static int sock_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 					       len - used, &go_on);
 	}
 	rx->budget -= used;
-	sock_stat_add(ep, rx_bytes, used);
+	sock_stat_add(&ep->stats.rx_bytes, used);
 	return used;
 }
 
@@ -345,7 +345,7 @@ bool sock_rx_run(struct sock_ep *ep)
 			return false;
 		}
 		if (rx->budget <= 0) {
-			sock_stat_inc(ep, rx_budget);
+			sock_stat_inc(&ep->stats.rx_budget);
 			return true;
 		}
 	}

@@ -151,6 +151,7 @@ struct sock_cbs {
  * struct sock_cm - a CM message on its way in or out
  * @len: bytes in @buf, of a message that is sent: all of them
  * @off: bytes already sent
+ * @hdr: the message's start
  * @buf: the message
  */
 struct sock_cm {
@@ -188,7 +189,7 @@ void sock_socket_release(struct socket *sock);
 
 /**
  * struct sock_txop - a posted transmit
- * @node: free, queued, or waiting for an acknowledgement
+ * @node: free, queued, or waiting for an acknowledgment
  * @context: comes back in the completion
  * @data: word for the peer's completion
  * @flags: what it was posted with
@@ -229,7 +230,7 @@ void sock_tx_retry(struct timer_list *t);
  * struct sock_frame - what a header says
  * @op: SOCK_OP_*
  * @flags: SOCK_F_*
- * @ack: it is an acknowledgement
+ * @ack: it is an acknowledgment
  * @rma_count: entries of @rma
  * @hdr_size: bytes of the header
  * @payload: bytes of the payload
@@ -305,16 +306,16 @@ enum {
 
 /**
  * struct sock_ep_stats - statistics; change with the socket locked
- * @tx_frames: frames sent, acknowledgements too
+ * @tx_frames: frames sent, acknowledgments too
  * @tx_bytes: bytes sent, headers too
- * @tx_acks: acknowledgements sent
+ * @tx_acks: acknowledgments sent
  * @tx_inline: runs of the sender in a post, a callback or a softirq
  * @tx_work: runs of the sender in the work item
  * @tx_full: runs that ended because the socket took no more
  * @tx_retries: of them, those that a timer resumes
- * @rx_frames: frames received, acknowledgements too
+ * @rx_frames: frames received, acknowledgments too
  * @rx_bytes: bytes received, headers too
- * @rx_acks: acknowledgements received
+ * @rx_acks: acknowledgments received
  * @rx_stalls: messages that found no receive posted
  * @rx_truncated: messages longer than their receive
  * @rx_budget: runs of the receiver that used up their budget
@@ -337,9 +338,15 @@ struct sock_ep_stats {
 	unsigned long	violations;
 };
 
-#define sock_stat_add(ep, field, n) \
-	WRITE_ONCE((ep)->stats.field, (ep)->stats.field + (n))
-#define sock_stat_inc(ep, field)	sock_stat_add(ep, field, 1)
+static inline void sock_stat_add(unsigned long *stat, unsigned long n)
+{
+	WRITE_ONCE(*stat, *stat + n);
+}
+
+static inline void sock_stat_inc(unsigned long *stat)
+{
+	sock_stat_add(stat, 1);
+}
 
 /**
  * struct sock_ep - an endpoint and its stream
@@ -359,7 +366,7 @@ struct sock_ep_stats {
  * @poll: resumes the receiver and the sender in softirq context
  * @in_poll: runs of @poll
  * @work: the same in process context, and everything that must sleep
- * @retry: wakes the sender when no acknowledgement will
+ * @retry: wakes the sender when no acknowledgment will
  * @watch: connect timeout, then the eye on a silent peer
  * @watch_base: when the peer had last answered everything, as far as seen
  * @cm: the request being sent, the answer being received
@@ -368,8 +375,8 @@ struct sock_ep_stats {
  * @tx_closed: no more posts
  * @tx_free: unused operations
  * @tx_queue: operations not begun, oldest first
- * @tx_wait: operations sent that wait for an acknowledgement, oldest first
- * @tx_owed: acknowledgements to be sent
+ * @tx_wait: operations sent that wait for an acknowledgment, oldest first
+ * @tx_owed: acknowledgments to be sent
  * @tx_ops: all operations
  * @tx_op: operation whose frame is being sent. From here on: the sender's.
  * @tx_hdr: header of the frame being sent
@@ -384,7 +391,7 @@ struct sock_ep {
 	struct kofi_ep		base;
 	struct sock_domain	*domain;
 	struct list_head	domain_node;
-	struct mutex		cm_mutex;
+	struct mutex		cm_mutex;	/* control calls */
 	struct sock_tunables	tun;
 	union sock_addr		src;
 	struct sock_req		*req;
@@ -402,6 +409,7 @@ struct sock_ep {
 	u32			watch_base;
 	struct sock_cm		cm;
 
+	/* for the lists */
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
 	int			tx_state;
 	bool			tx_closed;

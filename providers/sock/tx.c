@@ -15,7 +15,7 @@
  * come back: TCP's write_space, the retry timer, the work item.
  *
  * A frame, once begun, is finished before the next one; the position in it is
- * kept in the endpoint. Acknowledgements go ahead of frames not begun. They
+ * kept in the endpoint. Acknowledgments go ahead of frames not begun. They
  * are only counted, since they have no identity.
  *
  * An operation completes when its last byte has been copied into the socket,
@@ -126,7 +126,7 @@ static void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
 }
 
 /**
- * sock_tx_acked - an acknowledgement has arrived
+ * sock_tx_acked - an acknowledgment has arrived
  * @ep: the endpoint
  *
  * It belongs to the oldest frame that waits for one.
@@ -151,7 +151,7 @@ bool sock_tx_acked(struct sock_ep *ep)
 }
 
 /**
- * sock_tx_ack - owe the peer an acknowledgement
+ * sock_tx_ack - owe the peer an acknowledgment
  * @ep: the endpoint
  *
  * Whoever runs the receiver runs the sender next.
@@ -252,13 +252,13 @@ static void sock_tx_sent(struct sock_ep *ep)
 
 	trace_kofi_sock_tx(ep, (struct sock_hdr *)ep->tx_hdr,
 			   op ? op->cur.len : 0);
-	sock_stat_inc(ep, tx_frames);
+	sock_stat_inc(&ep->stats.tx_frames);
 	ep->tx_op = NULL;
 	ep->tx_hdr_len = 0;
 	ep->tx_hdr_off = 0;
 
 	if (!op) {
-		sock_stat_inc(ep, tx_acks);
+		sock_stat_inc(&ep->stats.tx_acks);
 	} else if (op->ack) {
 		/* the peer's answer cannot be looked at before we unlock */
 		spin_lock_irqsave(&ep->tx_lock, irq);
@@ -368,10 +368,10 @@ static void sock_tx_stop(struct sock_ep *ep, int err)
 		sock_ep_kill(ep, -err);
 		return;
 	}
-	sock_stat_inc(ep, tx_full);
+	sock_stat_inc(&ep->stats.tx_full);
 	if (sk_stream_memory_free(sk) && !tcp_sk(sk)->packets_out) {
-		/* Out of memory, and no acknowledgement on its way to us. */
-		sock_stat_inc(ep, tx_retries);
+		/* Out of memory, and no acknowledgment on its way to us. */
+		sock_stat_inc(&ep->stats.tx_retries);
 		mod_timer(&ep->retry, jiffies + msecs_to_jiffies(5));
 	}
 }
@@ -416,7 +416,7 @@ bool sock_tx_run(struct sock_ep *ep, size_t budget)
 			sock_tx_stop(ep, sent ? : -EPIPE);
 			return false;
 		}
-		sock_stat_add(ep, tx_bytes, sent);
+		sock_stat_add(&ep->stats.tx_bytes, sent);
 		budget -= min_t(size_t, budget, sent);
 		if (ep->tx_hdr_off == ep->tx_hdr_len &&
 		    (!ep->tx_op || !ep->tx_op->cur.left))
@@ -473,7 +473,7 @@ static void sock_tx_kick(struct sock_ep *ep)
 		if (sock_owned_by_user(sk)) {
 			queue_work(sock_wq, &ep->work);
 		} else {
-			sock_stat_inc(ep, tx_inline);
+			sock_stat_inc(&ep->stats.tx_inline);
 			if (sock_tx_run(ep, sock_inline_max))
 				queue_work(sock_wq, &ep->work);
 		}
