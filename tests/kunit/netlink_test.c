@@ -18,25 +18,40 @@
 
 /* ------------------------------------------------------------- definitions */
 
-/* The macro's rows have nothing between them. */
-#define SAME(name, value)	static_assert((u64)(name) == (u64)(value));
+#define BOTH(name, value)	{ #name, (name), (value) },
 
-KOFI_NAMES_CAPS(SAME)
-KOFI_NAMES_MODE(SAME)
-KOFI_NAMES_OP_FLAGS(SAME)
-KOFI_NAMES_MSG_ORDER(SAME)
-KOFI_NAMES_MR_MODE(SAME)
-KOFI_NAMES_ADDR_FORMAT(SAME)
-KOFI_NAMES_EP_TYPE(SAME)
-KOFI_NAMES_PROTOCOL(SAME)
-KOFI_NAMES_THREADING(SAME)
-KOFI_NAMES_PROGRESS(SAME)
-KOFI_NAMES_RESOURCE_MGMT(SAME)
-KOFI_NAMES_AV_TYPE(SAME)
-KOFI_NAMES_BUS_TYPE(SAME)
-KOFI_NAMES_LINK_STATE(SAME)
-KOFI_NAMES_CLASS(SAME)
-KOFI_NAMES_EP_STATE(SAME)
+static const struct {
+	const char	*name;
+	u64		header;
+	u64		spec;
+} netlink_names[] = {
+	KOFI_NAMES_CAPS(BOTH)
+	KOFI_NAMES_MODE(BOTH)
+	KOFI_NAMES_OP_FLAGS(BOTH)
+	KOFI_NAMES_MSG_ORDER(BOTH)
+	KOFI_NAMES_MR_MODE(BOTH)
+	KOFI_NAMES_ADDR_FORMAT(BOTH)
+	KOFI_NAMES_EP_TYPE(BOTH)
+	KOFI_NAMES_PROTOCOL(BOTH)
+	KOFI_NAMES_THREADING(BOTH)
+	KOFI_NAMES_PROGRESS(BOTH)
+	KOFI_NAMES_RESOURCE_MGMT(BOTH)
+	KOFI_NAMES_AV_TYPE(BOTH)
+	KOFI_NAMES_BUS_TYPE(BOTH)
+	KOFI_NAMES_LINK_STATE(BOTH)
+	KOFI_NAMES_CLASS(BOTH)
+	KOFI_NAMES_EP_STATE(BOTH)
+};
+
+static void netlink_names_same(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(netlink_names); i++)
+		KUNIT_EXPECT_EQ_MSG(test, netlink_names[i].header,
+				    netlink_names[i].spec, "%s",
+				    netlink_names[i].name);
+}
 
 /* ----------------------------------------------------------------- helpers */
 
@@ -189,11 +204,11 @@ free:
 
 /* ------------------------------------------------------------------- infos */
 
-static char netlink_name[] = "a name";
+static const char netlink_name[] = "a name";
 
 static struct fi_device_attr netlink_device = {
-	.name		= netlink_name,
-	.driver		= netlink_name,
+	.name		= (char *)netlink_name,
+	.driver		= (char *)netlink_name,
 };
 
 static struct fi_bus_attr netlink_bus = {
@@ -378,7 +393,7 @@ static void netlink_obj_put(struct kunit *test)
 		.obj = { .fid = &fabric.fabric.fid, .prov = &prov, .id = 7,
 			 .ops = &netlink_obj_ops },
 		.net = &init_net,
-		.name = netlink_name,
+		.name = (char *)netlink_name,
 	};
 	struct fi_fid cq = { .fclass = FI_CLASS_CQ };
 	struct kofi_obj child = {
@@ -427,6 +442,7 @@ static void netlink_obj_put(struct kunit *test)
 }
 
 static struct kunit_case netlink_cases[] = {
+	KUNIT_CASE(netlink_names_same),
 	KUNIT_CASE_PARAM(netlink_hints_parsed, netlink_hints_gen_params),
 	KUNIT_CASE(netlink_info_put),
 	KUNIT_CASE(netlink_info_room),

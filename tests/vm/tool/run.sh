@@ -104,22 +104,22 @@ step list-json json kofi list --json
 step short expect_output "provider: sock" kofi info
 step info-json json kofi info --json
 kofi info >/tmp/t/all
-kofi info -v >/tmp/t/long
-fi_info -v -p tcp -t FI_EP_MSG >/tmp/t/fi
+kofi info -v >/tmp/t/ours
+fi_info -v -p tcp -t FI_EP_MSG >/tmp/t/theirs
 
 as_fi_info() {	# the first fi_info of each: lines up to their colons
-	for i in long fi; do
+	for i in ours theirs; do
 		awk '/^---/ { n++ } n == 1' /tmp/t/$i | sed 's/: .*/:/' >/tmp/t/$i.labels
 	done
 	# what a newer fi_info has more is documented
-	diff /tmp/t/long.labels /tmp/t/fi.labels >/tmp/t/diff
+	diff /tmp/t/ours.labels /tmp/t/theirs.labels >/tmp/t/diff
 	cat /tmp/t/diff
 	! grep -q '^<' /tmp/t/diff
 }
 step same-fields as_fi_info
 
 same_values() {	# what describes the machine, of eth0's first IPv4 interface
-	for i in long fi; do
+	for i in ours theirs; do
 		awk '/^---/ { keep(r); r = "" } { r = r $0 "\n" } END { keep(r) }
 		function keep(r) {
 			if (!done && r ~ /name: eth0\n/ && r ~ /FI_SOCKADDR_IN\n/) {
@@ -129,18 +129,19 @@ same_values() {	# what describes the machine, of eth0's first IPv4 interface
 		}' /tmp/t/$i |
 		grep -E '^    (addr_format|src_addr|src_addrlen|dest|handle|nic)|^        (type|protocol|protocol_version|threading|resource_mgmt|av_type|mr_mode|name|mr_key_size|cq_data_size|tx_ctx_cnt: 1|tclass|domain):' >/tmp/t/$i.values
 	done
-	cat /tmp/t/long.values
-	[ "$(wc -l </tmp/t/fi.values)" -ge 20 ] && diff /tmp/t/long.values /tmp/t/fi.values
+	cat /tmp/t/ours.values
+	[ "$(wc -l </tmp/t/theirs.values)" -ge 20 ] && diff /tmp/t/ours.values /tmp/t/theirs.values
 }
 step same-values same_values
 
 flags_known() {	# no bit without a name, nothing unknown
-	! grep -E '0x[0-9a-f]+[ ,]|Unknown|unknown' /tmp/t/long
+	! grep -E '0x[0-9a-f]+[ ,]|Unknown|unknown' /tmp/t/ours
 }
 step names flags_known
 
-step provider-tcp sh -c 'kofi info -p tcp | cmp - /tmp/t/all'
-step provider-sock sh -c 'kofi info -p sock | cmp - /tmp/t/all'
+provider() { kofi info -p "$1" | cmp - /tmp/t/all; }
+step provider-tcp provider tcp
+step provider-sock provider sock
 step provider-none fails_saying "kofi: no interface fits" kofi info -p nobody
 step domain expect_output "domain: eth0" kofi info -d eth0
 step domain-none fails_saying "kofi: no interface fits" kofi info -d eth9
@@ -149,8 +150,11 @@ step type expect_output "type: FI_EP_MSG" kofi info -t msg
 step type-none fails_saying "kofi: no interface fits" kofi info -t FI_EP_DGRAM
 step caps expect_output "provider: sock" kofi info -c 'FI_MSG|send'
 step caps-none fails_saying "kofi: no interface fits" kofi info -c FI_HMEM
-step format-6 sh -c 'kofi info -v -a FI_SOCKADDR_IN6 | grep -q fi_sockaddr_in6:// &&
-	! kofi info -v -a FI_SOCKADDR_IN6 | grep -q fi_sockaddr_in://'
+only_6() {
+	kofi info -v -a FI_SOCKADDR_IN6 >/tmp/t/six
+	grep -q fi_sockaddr_in6:// /tmp/t/six && ! grep -q fi_sockaddr_in:// /tmp/t/six
+}
+step format-6 only_6
 step node expect_output "dest_addr: fi_sockaddr_in://10.0.0.9:4711" \
 	kofi info -v -n 10.0.0.9 -P 4711
 step node-name expect_output "dest_addr: fi_sockaddr_in://10.0.0.1:4711" \
@@ -161,10 +165,12 @@ step source expect_output "src_addr: fi_sockaddr_in://10.0.0.1:4712" \
 	kofi info -v -s 10.0.0.1 -P 4712
 step source-and-node expect_output "src_addr: fi_sockaddr_in://10.0.0.1:0" \
 	kofi info -v -s 10.0.0.1 -n 10.0.0.9 -P 4711
-step no-such-name sh -c 'kofi info -n no.such.name 2>&1 | grep -q "^kofi: no.such.name: "'
+no_name() { kofi info -n no.such.name 2>&1 | grep -q '^kofi: no.such.name: '; }
+step no-such-name no_name
 step substring expect_output "name: eth0" kofi info -i ETH0
 step no-substring fails_saying "kofi: no interface fits" kofi info -i nonsense
-step full expect_status 1 sh -c 'kofi info -v >/dev/full 2>/tmp/t/err'
+to_full() { kofi info -v >/dev/full; }
+step full expect_status 1 to_full
 
 many() {	# a list of several buffers: none missing, none twice
 	for i in $(seq 1 100); do
@@ -183,7 +189,8 @@ many() {	# a list of several buffers: none missing, none twice
 step many many
 
 unprivileged() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
-step unprivileged sh -c "$(command -v setpriv) --reuid 65534 --regid 65534 --clear-groups kofi info | cmp - /tmp/t/all"
+user_info() { unprivileged kofi info | cmp - /tmp/t/all; }
+step unprivileged user_info
 
 ip netns add other
 ip -n other link set lo up
@@ -216,7 +223,8 @@ step pingpong retry connected
 seen() { kofi stat && kofi stat | awk '{ print $2 }' | sort -u | tr '\n' ' ' | grep -q 'CLASS.*cq.*domain.*ep.*eq.*fabric'; }
 step stat seen
 step stat-json json kofi stat --json
-step stat-class sh -c '[ $(kofi stat domain | grep -c "^ *[0-9]* domain") = 2 ]'
+domains() { [ "$(kofi stat domain | count '^ *[0-9]* domain')" = 2 ]; }
+step stat-class domains
 step stat-name expect_output " lo" kofi stat domain
 
 one() {
@@ -227,15 +235,17 @@ one() {
 }
 step stat-one one
 
+moved() { kofi stat ep >/tmp/t/after && ! cmp -s /tmp/t/before /tmp/t/after; }
 rising() {	# statistics move while the connection works
 	kofi stat ep >/tmp/t/before
-	retry sh -c 'kofi stat ep >/tmp/t/after; ! cmp -s /tmp/t/before /tmp/t/after'
+	retry moved
 }
 step stat-moves rising
 
 step other-sees-nothing fails_saying "kofi: no object is open" \
 	ip netns exec other kofi stat
-step unprivileged-stat sh -c '[ $('"$(command -v setpriv)"' --reuid 65534 --regid 65534 --clear-groups kofi stat ep | grep -c connected) = 2 ]'
+user_stat() { [ "$(unprivileged kofi stat ep | count connected)" = 2 ]; }
+step unprivileged-stat user_stat
 
 kill $client $server
 wait $client $server 2>/dev/null
@@ -250,7 +260,7 @@ other_connected() { [ "$(ip netns exec other kofi stat ep 2>/dev/null | count co
 step netns-stat retry other_connected
 step netns-admin expect_output " netns " kofi stat ep
 step netns-user fails_saying "kofi: no object is open" \
-	setpriv --reuid 65534 --regid 65534 --clear-groups kofi stat
+	unprivileged kofi stat
 
 rounds=2000
 [ "$VM_KERNEL" != debug ] || rounds=300
