@@ -363,8 +363,11 @@ int pp_ctrl_recv_addr(struct pp_run *run, struct sockaddr_storage *addr)
 }
 
 /**
- * pp_ctrl_sync - wait until both sides are ready for a size
+ * pp_ctrl_sync - wait until the other side is ready for a size
  * @run: the run
+ *
+ * A client may send as soon as this returns. A server has heard the question;
+ * it gets ready for messages and then answers.
  *
  * Context: the run's thread; sleeps.
  * Return: 0 or a negative error code, -EPROTO if the peer says something else.
@@ -374,13 +377,22 @@ int pp_ctrl_sync(struct pp_run *run)
 	int ret;
 
 	run->stage = "synchronisation";
-	if (pp_is_client(run)) {
-		ret = pp_ctrl_send_item(run, PP_SYNC_ASK, sizeof(PP_SYNC_ASK));
-		return ret ?: pp_ctrl_recv_text(run, PP_SYNC_ANSWER);
-	}
-	ret = pp_ctrl_recv_text(run, PP_SYNC_ASK);
-	return ret ?: pp_ctrl_send_item(run, PP_SYNC_ANSWER,
-					sizeof(PP_SYNC_ANSWER));
+	if (!pp_is_client(run))
+		return pp_ctrl_recv_text(run, PP_SYNC_ASK);
+	ret = pp_ctrl_send_item(run, PP_SYNC_ASK, sizeof(PP_SYNC_ASK));
+	return ret ?: pp_ctrl_recv_text(run, PP_SYNC_ANSWER);
+}
+
+/**
+ * pp_ctrl_answer - server: let the client begin
+ * @run: the run, ready for messages
+ *
+ * Context: the run's thread; sleeps.
+ * Return: 0 or a negative error code.
+ */
+int pp_ctrl_answer(struct pp_run *run)
+{
+	return pp_ctrl_send_item(run, PP_SYNC_ANSWER, sizeof(PP_SYNC_ANSWER));
 }
 
 /**

@@ -461,21 +461,17 @@ int pp_data_cq_open(struct pp_run *run)
 }
 
 /**
- * pp_data_pingpong - all messages of one size
- * @run: the run, connected, both sides ready
+ * pp_data_begin - be ready for the messages of one size; the client sends
+ * @run: the run, connected, the other side ready or waiting for our answer
  * @size: bytes per message
- * @res: where the figures go
  *
- * Context: the run's thread; sleeps.
- * Return: 0 or the first error, -EBADMSG for wrong contents.
+ * Context: the run's thread.
  */
-int pp_data_pingpong(struct pp_run *run, size_t size, struct pp_result *res)
+void pp_data_begin(struct pp_run *run, size_t size)
 {
-	struct pp_data *data = &run->data;
 	u32 trips = run->opts.iterations + run->opts.warmup;
-	int ret;
+	struct pp_data *data = &run->data;
 
-	run->stage = "transfer";
 	spin_lock_bh(&data->lock);
 	reinit_completion(&data->idle);
 	data->size = size;
@@ -486,13 +482,31 @@ int pp_data_pingpong(struct pp_run *run, size_t size, struct pp_result *res)
 	data->start = ktime_get_ns();
 	pp_data_go_on(data);
 	spin_unlock_bh(&data->lock);
+}
 
+/**
+ * pp_data_end - wait until all messages of the size are through
+ * @run: the run, after pp_data_begin()
+ * @res: where the figures go
+ *
+ * Context: the run's thread; sleeps.
+ * Return: 0 or the first error, -EBADMSG for wrong contents.
+ */
+int pp_data_end(struct pp_run *run, struct pp_result *res)
+{
+	struct pp_data *data = &run->data;
+	int ret;
+
+	run->stage = "transfer";
 	ret = pp_data_wait(run);
-	res->size = size;
+	if (ret)
+		return ret;
+	/* nothing is under way any more, so nobody else touches these */
+	res->size = data->size;
 	res->sent = run->opts.iterations;
-	res->acked = trips;
+	res->acked = (u64)run->opts.iterations + run->opts.warmup;
 	res->elapsed = data->end - data->start;
-	return ret;
+	return 0;
 }
 
 /**

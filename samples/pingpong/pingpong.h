@@ -222,6 +222,7 @@ void pp_ctrl_close(struct pp_run *run);
 int pp_ctrl_send_addr(struct pp_run *run, const struct sockaddr_storage *addr);
 int pp_ctrl_recv_addr(struct pp_run *run, struct sockaddr_storage *addr);
 int pp_ctrl_sync(struct pp_run *run);
+int pp_ctrl_answer(struct pp_run *run);
 int pp_ctrl_count(struct pp_run *run, u64 *count);
 
 /* ep.c */
@@ -237,7 +238,8 @@ void pp_data_free(struct pp_run *run);
 int pp_data_cq_open(struct pp_run *run);
 int pp_data_recv(struct pp_data *data);
 void pp_data_write_space(struct fid_ep *ep, void *context);
-int pp_data_pingpong(struct pp_run *run, size_t size, struct pp_result *res);
+void pp_data_begin(struct pp_run *run, size_t size);
+int pp_data_end(struct pp_run *run, struct pp_result *res);
 int pp_data_fin(struct pp_run *run);
 
 #endif /* _KOFI_PINGPONG_H */

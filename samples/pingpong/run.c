@@ -60,7 +60,13 @@ static int pp_run_size(struct pp_run *run, size_t size)
 	ret = pp_ctrl_sync(run);
 	if (ret)
 		return ret;
-	ret = pp_data_pingpong(run, size, &res);
+	pp_data_begin(run, size);
+	if (!pp_is_client(run)) {
+		ret = pp_ctrl_answer(run);
+		if (ret)
+			return ret;
+	}
+	ret = pp_data_end(run, &res);
 	if (ret)
 		return ret;
 	ret = pp_ctrl_count(run, &res.acked);
