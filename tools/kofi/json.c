@@ -80,18 +80,6 @@ void json_hex(const char *key, uint64_t value)
 	printf("\"0x%" PRIx64 "\"", value);
 }
 
-void json_float(const char *key, double value)
-{
-	json_begin(key);
-	printf("%.2f", value);
-}
-
-void json_bool(const char *key, bool value)
-{
-	json_begin(key);
-	fputs(value ? "true" : "false", stdout);
-}
-
 void json_end(void)
 {
 	putchar('\n');

@@ -51,8 +51,6 @@ void json_close(char bracket);			/* '}' or ']' */
 void json_string(const char *key, const char *value);	/* NULL: null */
 void json_number(const char *key, uint64_t value);
 void json_hex(const char *key, uint64_t value);	/* as a string, "0x…" */
-void json_float(const char *key, double value);
-void json_bool(const char *key, bool value);
 void json_end(void);				/* newline, flush */
 
 #endif /* KOFI_TOOL_KOFI_H */

@@ -34,8 +34,8 @@ struct nl {
 	uint32_t		seq;
 	struct nl_sink		event;
 	char			said[256];	/* by the kernel, about the last error */
-	char			request[NL_REQUEST_SIZE];
-	char			answer[NL_ANSWER_SIZE];
+	_Alignas(struct nlmsghdr) char request[NL_REQUEST_SIZE];
+	_Alignas(struct nlmsghdr) char answer[NL_ANSWER_SIZE];
 };
 
 int nl_fd(const struct nl *nl)

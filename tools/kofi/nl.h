@@ -26,7 +26,8 @@ struct nl;
  * is absent; those above the max the caller named are not in it, and of one
  * that may be there several times only the last (nl_for_each() finds all).
  * 0 to go on; a negative error code ends the call or wait that received the
- * message and is what that returns.
+ * message and is what that returns. The kernel goes on with a list that was
+ * ended so, and begins no other for this socket.
  */
 typedef int (*nl_fn)(struct nl *nl, const struct nlmsghdr *nlh,
 		     const struct nlattr **tb, void *arg);
