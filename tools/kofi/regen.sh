@@ -29,7 +29,15 @@ kernel=$1
 top=$(cd "$(dirname "$0")/../.." && pwd)
 gen=$kernel/tools/net/ynl/ynl-gen-c.py
 [ -f "$gen" ] || fail "$kernel is no kernel source: tools/net/ynl/ynl-gen-c.py is missing there"
-python3 -c 'import yaml' 2>/dev/null ||
+# Debian's packages are its own python3's, which need not come first.
+python=
+for p in python3 /usr/bin/python3; do
+	[ -z "$python" ] && $p -c 'import yaml, jsonschema' 2>/dev/null && python=$p
+done
+for p in python3 /usr/bin/python3; do
+	[ -z "$python" ] && $p -c 'import yaml' 2>/dev/null && python=$p
+done
+[ "$python" ] ||
 	fail "python3 has no yaml; on Debian: apt-get install python3-yaml"
 
 # The generator wants to find a spec in a kernel tree, beside the schemas, and
@@ -40,7 +48,7 @@ mkdir -p "$tmp/Documentation/netlink/specs" "$tmp/out" "$tmp/python"
 : >"$tmp/MAINTAINERS"
 cp "$kernel"/Documentation/netlink/*.yaml "$tmp/Documentation/netlink/"
 cp "$top"/Documentation/netlink/specs/*.yaml "$tmp/Documentation/netlink/specs/"
-if ! python3 -c 'import jsonschema' 2>/dev/null; then
+if ! $python -c 'import jsonschema' 2>/dev/null; then
 	[ -z "$check" ] ||
 		fail "python3 has no jsonschema; on Debian: apt-get install python3-jsonschema"
 	echo "regen.sh: no jsonschema in python3; the specs' form is not checked" >&2
@@ -58,7 +66,7 @@ put() {	# FILE: what was made for it is in $tmp/out
 }
 
 ynl() {	# SPEC MODE KIND FILE
-	python3 "$gen" --spec "$tmp/Documentation/netlink/specs/$1" \
+	$python "$gen" --spec "$tmp/Documentation/netlink/specs/$1" \
 		--mode "$2" "--$3" -o "$tmp/out/$(basename "$4")" ||
 		fail "the generator does not accept $1"
 	put "$4"
@@ -67,7 +75,7 @@ ynl() {	# SPEC MODE KIND FILE
 ynl kofi.yaml uapi header include/uapi/linux/kofi.h
 ynl kofi.yaml kernel header kofi/netlink-gen.h
 ynl kofi.yaml kernel source kofi/netlink-gen.c
-python3 "$top/tools/kofi/names.py" "$top/Documentation/netlink/specs/kofi.yaml" \
+$python "$top/tools/kofi/names.py" "$top/Documentation/netlink/specs/kofi.yaml" \
 	>"$tmp/out/netlink-names.h"
 put kofi/netlink-names.h
 ynl kofi_test.yaml uapi header include/uapi/linux/kofi_test.h

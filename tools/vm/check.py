@@ -159,6 +159,13 @@ def coccinelle():
         return [l for found in pool.map(one, scripts) for l in found]
 
 
+def specs():
+    """Is what is checked in what the generator makes of the specs?"""
+    src, _ = kernel.source()
+    status, lines = lines_of(["sh", "tools/kofi/regen.sh", "--check", src])
+    return lines or ([f"regen.sh ended with {status}"] if status else [])
+
+
 def python():
     bad = []
     for f in [*sources(".py"), pathlib.Path("tools/vm/vm")]:
@@ -196,6 +203,7 @@ CHECKS = [
     ("sparse", sparse),
     ("checkpatch", checkpatch),
     ("kernel-doc", kernel_doc),
+    ("specs", specs),
     ("coccinelle", coccinelle),
     ("python", python),
     ("shell", shell),
