@@ -88,8 +88,9 @@ def report_cases(lines, flavour, report, filtered):
     return cases, failed
 
 
-def run(flavour, report, suite="*", cmdline=""):
-    """The unit tests on one kernel whose modules are built."""
+def run(flavour, report, suite="*", cmdline="", runs=None):
+    """The unit tests on one kernel whose modules are built; the Run goes into
+    the list RUNS, for who wants to know how far it is."""
     names = [p.stem for p in modules(flavour)]
     if not names:
         raise Fail(f"no unit test was built for {flavour}; tests/kunit and "
@@ -106,6 +107,8 @@ def run(flavour, report, suite="*", cmdline=""):
     script.write_text((HERE / "kunit.sh").read_text())
     scenario.files.append(script)
     one = Run(scenario, kernel.get(flavour), report)
+    if runs is not None:
+        runs.append(one)
     one()
     lines = (one.logs / "a.log").read_text(errors="replace").splitlines()
     cases, failed = report_cases(lines, flavour, report, filtered)

@@ -123,7 +123,15 @@ def scenario_job(s, flavour, report, loud=False):
         good = r()
         say(f"  {'PASS' if good else 'FAIL'}  {r.name}: {r.steps} steps, "
             f"{r.failures} failed ({time.monotonic() - began:.0f} s)")
-    return Job(r.name, len(s.scripts), work, r.where)
+    # machines mostly wait, for each other or for a timer: two pairs fit
+    return Job(r.name, CPUS if s.alone else 1, work, r.where)
+
+
+def kunit_job(flavour, report):
+    runs = []
+    return Job(f"kunit@{flavour}", 1 if flavour == "uml" else CPUS,
+               lambda: kunit_.run(flavour, report, runs=runs),
+               lambda: runs[0].where() if runs else f"kunit@{flavour}")
 
 
 def chosen(name, only):
@@ -178,11 +186,8 @@ def everything(tag, name, only):
     jobs = []
     if checking:
             jobs.append(Job("check", 1, lambda: checks.run_all(report)))
-    for k in units:
-        if k in ready:      # User-mode Linux has one processor
-            jobs.append(Job(f"kunit@{k}", 1 if k == "uml" else CPUS,
-                            lambda k=k: kunit_.run(k, report)))
-    for s, k in sorted(wanted, key=lambda w: len(w[0].scripts)):
+    jobs += [kunit_job(k, report) for k in units if k in ready]
+    for s, k in sorted(wanted, key=lambda w: w[0].alone):
         if k in ready:
             jobs.append(scenario_job(s, k, report))
     say(f"{clock()} {len(jobs)} parts; consoles are saved below "

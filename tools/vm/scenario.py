@@ -16,6 +16,7 @@ one KEY=VALUE per line, # for comments:
             1 each with several machines)
   cmdline   further kernel parameters; on uml, time-travel=inf-cpu makes time
             simulated: computing takes none, timers expire at once, in order
+  alone     yes: measures time, so nothing else may run beside it
   leaks     no: do not unload everything and look for leaks at the end
   allow     a regular expression of kernel messages that are meant to appear
 
@@ -36,7 +37,7 @@ from report import splats
 
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
-        "smp", "cmdline", "leaks", "allow", "machines"}
+        "smp", "cmdline", "leaks", "allow", "machines", "alone"}
 
 
 class Scenario:
@@ -50,6 +51,7 @@ class Scenario:
         self.programs = keys.get("programs", "").split()
         self.modules = keys.get("modules", "").split()
         self.leaks = keys.get("leaks", "yes") != "no"
+        self.alone = keys.get("alone") == "yes"
         self.allow = keys.get("allow")
 
     @classmethod
