@@ -97,7 +97,7 @@ struct kofi_eq {
 	struct fid_eq		eq;
 	struct kofi_obj		obj;
 	struct kofi_fabric	*fabric;
-	spinlock_t		lock;
+	spinlock_t		lock;	/* all that follows */
 	struct list_head	events;
 	size_t			size;
 	size_t			used;

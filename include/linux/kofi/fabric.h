@@ -39,7 +39,7 @@ enum {
 	FI_VERSION_MAX	= 64,
 };
 
-#define FI_PROV_SPECIFIC	(1U << 31)
+#define FI_PROV_SPECIFIC	0x80000000U
 
 /*
  * Capabilities, operation flags and completion flags share one 64-bit space.

@@ -341,8 +341,8 @@ struct kofi_ep {
 	bool				tx_selective;
 	bool				rx_selective;
 	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
-	struct mutex			config;
-	spinlock_t			lock;
+	struct mutex			config;	/* bindings, options */
+	spinlock_t			lock;	/* steps of state */
 	int				state;
 	unsigned long			blocked;
 	void				(*write_space)(struct fid_ep *ep,
@@ -490,7 +490,7 @@ struct kofi_rxop {
  * @closed: no more posts
  */
 struct kofi_rxq {
-	spinlock_t		lock;
+	spinlock_t		lock;	/* all that follows */
 	struct list_head	posted;
 	struct list_head	free;
 	struct kofi_rxop	*ops;
