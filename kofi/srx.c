@@ -59,28 +59,35 @@ void kofi_rxq_exit(struct kofi_rxq *q)
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_exit);
 
-static int kofi_rxq_push(struct kofi_rxq *q, struct kofi_ep *ep,
-			 const struct fi_msg *msg, u64 flags)
+static int kofi_rxq_get(struct kofi_rxq *q, struct kofi_rxop **op)
 {
-	struct kofi_rxop *op;
 	unsigned long irq;
-	int err;
+	int err = 0;
 
 	spin_lock_irqsave(&q->lock, irq);
-	op = list_first_entry_or_null(&q->free, struct kofi_rxop, node);
-	if (q->closed) {
+	*op = list_first_entry_or_null(&q->free, struct kofi_rxop, node);
+	if (q->closed)
 		err = -ESHUTDOWN;
-	} else if (!op) {
+	else if (!*op)
 		err = -EAGAIN;
-	} else {
-		err = kofi_cursor_init(&op->cur, msg, ITER_DEST,
-				       ep->info->rx_attr->iov_limit);
-		if (!err) {
-			op->context = msg->context;
-			op->flags = flags;
-			list_move_tail(&op->node, &q->posted);
-		}
-	}
+	else
+		list_del(&(*op)->node);
+	spin_unlock_irqrestore(&q->lock, irq);
+	return err;
+}
+
+/* Make it available to messages, or, if it is not to be, unused again. */
+static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op, int err)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&q->lock, irq);
+	if (!err && q->closed)
+		err = -ESHUTDOWN;
+	if (err)
+		list_add(&op->node, &q->free);
+	else
+		list_add_tail(&op->node, &q->posted);
 	spin_unlock_irqrestore(&q->lock, irq);
 	return err;
 }
@@ -100,20 +107,33 @@ static int kofi_rxq_push(struct kofi_rxq *q, struct kofi_ep *ep,
 int kofi_rxq_post(struct kofi_rxq *q, struct kofi_ep *ep,
 		  const struct fi_msg *msg, u64 flags)
 {
+	struct kofi_rxop *op;
 	int err;
 
 	err = kofi_ep_rx_reserve(ep);
 	if (err)
 		return err;
 
-	err = kofi_rxq_push(q, ep, msg, flags);
+	err = kofi_rxq_get(q, &op);
 	if (err == -EAGAIN) {
 		/* what has been done before the mark was seen wakes nobody */
 		kofi_ep_blocked(ep);
-		err = kofi_rxq_push(q, ep, msg, flags);
+		err = kofi_rxq_get(q, &op);
 	}
 	if (err)
-		kofi_ep_rx_unreserve(ep);
+		goto unreserve;
+
+	op->context = msg->context;
+	op->flags = flags;
+	err = kofi_cursor_init(&op->cur, msg, ITER_DEST,
+			       ep->info->rx_attr->iov_limit);
+	err = kofi_rxq_add(q, op, err);
+	if (!err)
+		return 0;
+	/* somebody may have been refused for want of this record */
+	kofi_ep_unblock(ep);
+unreserve:
+	kofi_ep_rx_unreserve(ep);
 	return err;
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_post);

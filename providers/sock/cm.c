@@ -454,7 +454,7 @@ unlock:
 /**
  * struct sock_pep - passive endpoint
  * @base: the core's
- * @tun: options, inherited by nothing
+ * @tun: options; those of the socket are inherited by what it accepts
  * @src: address to listen on
  * @sock: the listener, once there is one
  * @saved: its callbacks
@@ -873,6 +873,7 @@ static void sock_pep_work(struct work_struct *work)
 		if (err)
 			break;
 		sock_req_new(pep, sock);
+		cond_resched();
 	}
 	/* out of memory or the like: TCP does not tell us again */
 	if (err && err != -EAGAIN && err != -EINVAL)

@@ -5,8 +5,9 @@
  *
  * TCP does not notice that a device goes away, so a notifier does: when the
  * device of a domain is taken down or unregistered, the domain's consumer gets
- * FI_NOTIFY and its endpoints end with ENETDOWN. A domain whose device is gone
- * stays until it is closed, but opens no endpoints.
+ * FI_NOTIFY and its endpoints end with ENETDOWN. A domain whose device has been
+ * unregistered stays until it is closed, but its endpoints are dead from the
+ * start.
  */
 #include <linux/netdevice.h>
 #include <linux/slab.h>
@@ -132,7 +133,7 @@ int sock_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 
 /* --------------------------------------------------------------- notifier */
 
-static void sock_domain_lost(struct sock_domain *dom)
+static void sock_domain_lost(struct sock_domain *dom, bool gone)
 {
 	struct sock_ep *ep;
 
@@ -140,6 +141,8 @@ static void sock_domain_lost(struct sock_domain *dom)
 
 	list_for_each_entry(ep, &dom->eps, domain_node)
 		sock_ep_kill(ep, ENETDOWN);
+	if (gone)
+		dom->ifindex = 0;
 	kofi_domain_notify(&dom->base, ENETDOWN);
 }
 
@@ -156,7 +159,7 @@ static int sock_domain_event(struct notifier_block *nb, unsigned long event,
 	list_for_each_entry(dom, &sock_doms, node)
 		if (dom->ifindex == dev->ifindex &&
 		    net_eq(dom->base.fabric->net, dev_net(dev)))
-			sock_domain_lost(dom);
+			sock_domain_lost(dom, event == NETDEV_UNREGISTER);
 	mutex_unlock(&sock_dom_mutex);
 	return NOTIFY_DONE;
 }

@@ -432,8 +432,10 @@ static int sock_ep_enable(struct fid_ep *fid)
 {
 	struct sock_ep *ep = sock_ep(fid);
 	const struct fi_info *info = ep->base.info;
-	int err;
+	int err = -READ_ONCE(ep->dead);
 
+	if (err)
+		return err;
 	err = sock_tx_init(ep, info->tx_attr->size);
 	if (err)
 		return err;
@@ -702,6 +704,8 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 
 	mutex_lock(&sock_dom_mutex);
 	list_add_tail(&ep->domain_node, &dom->eps);
+	if (!dom->ifindex)
+		sock_ep_kill(ep, ENETDOWN);
 	mutex_unlock(&sock_dom_mutex);
 	*fid = &ep->base.ep;
 	return 0;

@@ -332,6 +332,7 @@ static bool sock_rx_eof(struct sock_ep *ep)
 bool sock_rx_run(struct sock_ep *ep)
 {
 	read_descriptor_t desc = { .arg.data = ep, .count = 1 };
+	struct sock *sk = ep->sock->sk;
 	struct sock_rx *rx = &ep->rx;
 
 	if (ep->phase != SOCK_EP_DATA || READ_ONCE(ep->dead))
@@ -339,7 +340,10 @@ bool sock_rx_run(struct sock_ep *ep)
 
 	if (!test_bit(SOCK_EP_STALLED, &ep->flags) || sock_rx_match(ep)) {
 		rx->budget = sock_rx_budget;
-		tcp_read_sock(ep->sock->sk, &desc, sock_rx_actor);
+		tcp_read_sock(sk, &desc, sock_rx_actor);
+		/* TCP's reader never goes beyond urgent data; we have none */
+		if (tcp_sk(sk)->urg_data)
+			sock_rx_violation(ep, "urgent data");
 		if (rx->err) {
 			sock_ep_kill(ep, rx->err);
 			return false;

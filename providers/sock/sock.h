@@ -114,7 +114,7 @@ int sock_addr_copy(const struct sockaddr *from, void *to, size_t *len);
  * struct sock_domain - one network device
  * @base: the core's
  * @node: on the list of domains
- * @ifindex: the device; it may be gone
+ * @ifindex: the device, 0 once it is gone; under sock_dom_mutex
  * @eps: endpoints of the domain, under sock_dom_mutex
  */
 struct sock_domain {

@@ -527,24 +527,39 @@ static int sock_tx_fill(struct sock_ep *ep, struct sock_txop *op,
 	return sock_tx_inject(op);
 }
 
-static int sock_tx_push(struct sock_ep *ep, const struct fi_msg *msg, u64 flags,
-			bool *kick)
+static int sock_tx_get(struct sock_ep *ep, struct sock_txop **op)
 {
-	struct sock_txop *op;
 	unsigned long irq;
-	int err;
+	int err = 0;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	op = list_first_entry_or_null(&ep->tx_free, struct sock_txop, node);
-	if (ep->tx_closed) {
+	*op = list_first_entry_or_null(&ep->tx_free, struct sock_txop, node);
+	if (ep->tx_closed)
 		err = -ESHUTDOWN;
-	} else if (!op) {
+	else if (!*op)
 		err = -EAGAIN;
-	} else {
-		err = sock_tx_fill(ep, op, msg, flags);
-		if (!err)
-			list_move_tail(&op->node, &ep->tx_queue);
-	}
+	else
+		list_del(&(*op)->node);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return err;
+}
+
+/*
+ * Queue an operation, or, if it is not to be, make it unused again. @kick is
+ * set if there is no sender who would find it.
+ */
+static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op, int err,
+		       bool *kick)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	if (!err && ep->tx_closed)
+		err = -ESHUTDOWN;
+	if (err)
+		list_add(&op->node, &ep->tx_free);
+	else
+		list_add_tail(&op->node, &ep->tx_queue);
 	*kick = ep->tx_state == SOCK_TX_IDLE;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	return err;
@@ -554,6 +569,7 @@ static int sock_tx_push(struct sock_ep *ep, const struct fi_msg *msg, u64 flags,
 ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
 	struct sock_ep *ep = sock_ep(fid);
+	struct sock_txop *op;
 	bool kick;
 	int err;
 
@@ -566,17 +582,25 @@ ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 	if (err)
 		return err;
 
-	err = sock_tx_push(ep, msg, flags, &kick);
+	err = sock_tx_get(ep, &op);
 	if (err == -EAGAIN) {
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
-		err = sock_tx_push(ep, msg, flags, &kick);
+		err = sock_tx_get(ep, &op);
 	}
-	if (err) {
-		kofi_ep_tx_unreserve(&ep->base);
-		return err;
-	}
+	if (err)
+		goto unreserve;
+	err = sock_tx_add(ep, op, sock_tx_fill(ep, op, msg, flags), &kick);
+	if (err)
+		goto unblock;
 	if (kick)
 		sock_tx_kick(ep);
 	return 0;
+
+unblock:
+	/* somebody may have been refused for want of this operation */
+	kofi_ep_unblock(&ep->base);
+unreserve:
+	kofi_ep_tx_unreserve(&ep->base);
+	return err;
 }
