@@ -169,7 +169,10 @@ void kofi_cq_space(struct kofi_ep *ep)
 	kofi_cq_kick(cq);
 }
 
-/* Slots have become free: whoever waits for one may try again. */
+/*
+ * Slots have become free: whoever waits for one may try again. All of them,
+ * because one that is told need not post any more.
+ */
 static void kofi_cq_freed(struct kofi_cq *cq)
 {
 	struct kofi_cq_wait *wait, *next;
@@ -279,17 +282,17 @@ void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
 	bool bh;
 
 	bh = kofi_cq_lock(cq, &flags);
+	/*
+	 * What the operation held has been given back before; a post that did
+	 * not find it has set KOFI_EP_BLOCKED before it looked.
+	 */
+	smp_mb__after_spinlock();
 	WARN_ON_ONCE(!cq->reserved);
 	cq->reserved--;
 	if (wc)
 		kofi_cq_push(cq, ep, wc);
 	else
 		kofi_cq_freed(cq);
-	/*
-	 * What the operation held has been given back before; a post that did
-	 * not find it has set the bit before it looked.
-	 */
-	smp_mb__after_spinlock();
 	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
 	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
 		kofi_cq_space(ep);
@@ -771,30 +774,34 @@ ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
 }
 EXPORT_SYMBOL_GPL(fi_cq_readerr);
 
+static bool kofi_cq_enough(const struct kofi_cq *cq, u32 threshold)
+{
+	return kofi_cq_count(cq) >= threshold || cq->errors;
+}
+
 static bool kofi_cq_ready(struct kofi_cq *cq, u32 threshold, u32 signals)
 {
 	unsigned long flags;
 	bool ready;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	ready = kofi_cq_count(cq) >= threshold || cq->errors ||
-		cq->signals != signals;
+	ready = kofi_cq_enough(cq, threshold) || cq->signals != signals;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return ready;
 }
 
 /*
- * Begin to wait. False if there is nothing to read, but fi_cq_signal() was
+ * Begin to wait. False if there is not enough to read, but fi_cq_signal() was
  * called when nobody waited.
  */
-static bool kofi_cq_wait_begin(struct kofi_cq *cq, u32 *signals)
+static bool kofi_cq_wait_begin(struct kofi_cq *cq, u32 threshold, u32 *signals)
 {
 	unsigned long flags;
 	bool wait;
 
 	spin_lock_irqsave(&cq->lock, flags);
 	*signals = cq->signals;
-	wait = !cq->signaled || kofi_cq_count(cq);
+	wait = !cq->signaled || kofi_cq_enough(cq, threshold);
 	if (wait)
 		cq->readers++;
 	else
@@ -848,7 +855,7 @@ ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count,
 		threshold = clamp((size_t)cond, 1,
 				  clamp(count, 1, (size_t)kcq->limit[KOFI_RX]));
 
-	if (!kofi_cq_wait_begin(kcq, &signals))
+	if (!kofi_cq_wait_begin(kcq, threshold, &signals))
 		return kofi_cq_try_read(kcq, buf, count, src_addr, true);
 	do {
 		left = wait_event_killable_timeout(kcq->wait,
