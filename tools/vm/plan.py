@@ -185,7 +185,7 @@ def everything(tag, name, only):
     ready = builds(["tools", *order], report)
     jobs = []
     if checking:
-            jobs.append(Job("check", 1, lambda: checks.run_all(report)))
+        jobs.append(Job("check", 1, lambda: checks.run_all(report)))
     jobs += [kunit_job(k, report) for k in units if k in ready]
     for s, k in sorted(wanted, key=lambda w: w[0].alone):
         if k in ready:

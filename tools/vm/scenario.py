@@ -11,7 +11,8 @@ one KEY=VALUE per line, # for comments:
   programs  host programs the machines need, beyond busybox, ip, kmod and our
             own tools (on uml all programs of the host are there)
   modules   the stock kernel's modules to load (other kernels have them built in)
-  timeout   seconds for the whole scenario (default 120; 2.5 times that on debug)
+  timeout   seconds for the whole scenario (default 120; 2.5 times that on debug,
+            and more when the host is busy)
   mem, smp  MiB and processors of each machine (512; 1024 on debug; 2 processors,
             1 each with several machines)
   cmdline   further kernel parameters; on uml, time-travel=inf-cpu makes time
@@ -24,6 +25,7 @@ Other files of the folder are at $VM in each machine. tests/vm/lib.sh says what
 scripts can say.
 """
 
+import os
 import pathlib
 import shutil
 import tempfile
@@ -32,7 +34,7 @@ import time
 
 import image
 import machine
-from base import BUILD, REPORT, TOP, Fail, lock, say
+from base import BUILD, CPUS, REPORT, TOP, Fail, lock, say
 from report import splats
 
 FOLDER = TOP / "tests/vm"
@@ -94,8 +96,10 @@ class Scenario:
         return self
 
     def timeout(self, flavour):
+        """Seconds, more where the kernel or the host is slow."""
         base = int(self.keys.get("timeout", 120))
-        return base * 2.5 if flavour == "debug" else base
+        busy = min(max(os.getloadavg()[0] / CPUS, 1), 4)
+        return base * (2.5 if flavour == "debug" else 1) * busy
 
     def mem(self, flavour):
         return int(self.keys.get("mem", 1024 if flavour == "debug" else 512))
@@ -134,6 +138,7 @@ class Run:
         self.values = {}
         self.waiting = []               # (machine, kind, key)
         self.steps = self.failures = 0
+        self.limit = 0                  # seconds it may take
 
     # --- results ---
 
@@ -266,7 +271,8 @@ class Run:
         # short, as the path of a socket is
         sockets = pathlib.Path(tempfile.mkdtemp(prefix="kofi-"))
         cables = machine.Cables(list(self.s.scripts), sockets)
-        deadline = time.monotonic() + self.s.timeout(self.kernel.flavour)
+        self.limit = self.s.timeout(self.kernel.flavour)
+        deadline = time.monotonic() + self.limit
         try:
             self.start(work, vm, sockets, cables)
             watchers = [threading.Thread(target=self.watch, daemon=True,
@@ -325,8 +331,9 @@ class Run:
             why += ["the kernel complained:", *excerpt]
         if getattr(m, "timed_out", False):
             step = self.began.get(name)
-            why.append(f"no end after {self.s.timeout(self.kernel.flavour):.0f}"
-                       f" s{f', in step {step}' if step else ''}; it said last:")
+            why.append(f"no end after {self.limit:.0f} s"
+                       f"{f', in step {step}' if step else ''}; "
+                       "it said last:")
             why += lines[-15:]
         elif not m.killed and name not in self.exits:
             why.append("the machine ended before its script did; "
