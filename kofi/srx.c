@@ -184,8 +184,9 @@ void kofi_rxq_done(struct kofi_rxq *q, struct kofi_ep *ep,
 	list_add(&op->node, &q->free);
 	spin_unlock_irqrestore(&q->lock, irq);
 
-	kofi_ep_rx_complete(ep, wc, flags);
+	/* the endpoint last of all: the consumer may act on the completion */
 	kofi_ep_unblock(ep);
+	kofi_ep_rx_complete(ep, wc, flags);
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_done);
 
