@@ -21,6 +21,8 @@
 #define NL_REQUEST_SIZE	8192
 #define NL_ANSWER_SIZE	65536	/* the kernel's dumps use up to 32 KiB */
 
+#define ALIGNED		__attribute__((aligned(NLMSG_ALIGNTO)))
+
 struct nl_sink {
 	nl_fn	fn;
 	void	*arg;
@@ -34,8 +36,8 @@ struct nl {
 	uint32_t		seq;
 	struct nl_sink		event;
 	char			said[256];	/* by the kernel, about the last error */
-	_Alignas(struct nlmsghdr) char request[NL_REQUEST_SIZE];
-	_Alignas(struct nlmsghdr) char answer[NL_ANSWER_SIZE];
+	char			request[NL_REQUEST_SIZE] ALIGNED;
+	char			answer[NL_ANSWER_SIZE] ALIGNED;
 };
 
 int nl_fd(const struct nl *nl)
