@@ -249,7 +249,7 @@ static void pp_data_complete(struct pp_data *data, const void *context, int err,
 	spin_unlock_bh(&data->lock);
 }
 
-/* Messages so far, or 0 if nothing more is to come. */
+/* Is nothing left to do? Tells the messages so far, too: progress. */
 static bool pp_data_is_finished(struct pp_data *data, u64 *messages)
 {
 	bool finished;

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# One machine, over lo: what becomes of runs that are started together, killed,
+# given wrong options, or have a peer that is no fi_pingpong.
+
+export FI_TCP_IFACE=lo
+load kofi_sock kofi_pingpong || exit
+
+# PORT: the hexadecimal number after the address of a listening socket
+listens() { grep -q "$(printf ':%04X .* 0A ' "${1:-47592}")" /proc/net/tcp /proc/net/tcp6; }
+connected() { kofi stat ep | grep -q connected; }
+nothing() { [ -z "$(kofi stat)" ] && ! cat /proc/[0-9]*/comm 2>/dev/null | grep -q kofi_pp; }
+server() {	# OPTION...
+	kofi pingpong "$@" >/tmp/server 2>&1 &
+	server=$!
+}
+both_end() {	# the client's exit status is $1; the server's has to be the same
+	wait "$server"
+	server_rc=$?
+	cat /tmp/server
+	[ "$1" = 0 ] && [ $server_rc = 0 ]
+}
+
+# --- all ways to take completions, against each other
+
+pair() {	# SERVER_OPTIONS CLIENT_OPTIONS
+	# shellcheck disable=SC2086
+	server -c $1
+	retry listens
+	# shellcheck disable=SC2086
+	kofi pingpong -c $2 127.0.0.1
+	both_end $?
+}
+for one in "-C softirq" "-C workqueue" "-C direct" "-M read"; do
+	step "softirq with $one" pair "" "$one"
+	step "$one with userspace" pair "$one" ""
+done
+step warm-up pair "-w 5 -I 3 -S all" "-w 5 -I 3 -S all"
+step no-round-trips pair "-I 0" "-I 0"
+
+userspace() {
+	server -c -S all -I 2
+	retry listens
+	fi_pingpong -p tcp -e msg -c -S all -I 2 127.0.0.1
+	both_end $?
+}
+step userspace-client userspace
+
+json() {
+	server -j -S 64 -I 5
+	retry listens
+	kofi pingpong -j -S 64 -I 5 127.0.0.1 >/tmp/json
+	both_end $? || return
+	cat /tmp/json
+	grep -q '"total": 640' /tmp/json && grep -q '"error": 0' /tmp/json
+}
+step json json
+
+# --- several runs
+
+several() {
+	for p in 5001 5002 5003; do
+		kofi pingpong -c -B $p &
+	done
+	for p in 5001 5002 5003; do retry listens $p || return; done
+	for p in 5001 5002; do
+		kofi pingpong -c -P $p 127.0.0.1 &
+	done
+	kofi pingpong -c -P 5003 127.0.0.1
+	rc=$?
+	wait
+	return $rc
+}
+step several several
+step several-end retry nothing
+
+same_port() {
+	server
+	retry listens
+	expect_output "Address already in use" \
+		sh -c 'kofi pingpong 2>&1; [ $? = 1 ]'
+	rc=$?
+	kill "$server"
+	return $rc
+}
+step same-port same_port
+step same-port-ends retry nothing
+
+# --- killed at each step: nothing stays
+
+killed() {	# OPTION...
+	kofi pingpong "$@" &
+	pid=$!
+	sleep 0.5
+	kill -9 $pid
+	wait $pid
+	retry nothing
+}
+step kill-listening killed
+silent() {	# a server that says nothing, or an address that does not answer
+	printf '%b' "$1" | busybox nc -l -p 47592 >/dev/null &
+	nc=$!
+	retry listens
+	killed 127.0.0.1
+	rc=$?
+	kill $nc 2>/dev/null
+	return $rc
+}
+step kill-waiting-for-address silent ''
+transfer() {	# MODE: the client is killed, the server has to notice
+	server -S 64 -I 100000000
+	retry listens
+	# shellcheck disable=SC2086
+	kofi pingpong $1 -S 64 -I 100000000 127.0.0.1 &
+	client=$!
+	retry connected
+	kill -9 $client
+	wait "$server"
+	rc=$?
+	cat /tmp/server
+	[ $rc = 1 ] && grep -q "Connection reset by peer" /tmp/server &&
+		retry nothing
+}
+for one in "-C softirq" "-C workqueue" "-C direct" "-M read"; do
+	step "kill-transfer $one" transfer "$one"
+done
+
+# --- peers that talk nonsense
+
+nonsense() {	# SENTENCE BYTES: what a client says to a server that sends that
+	printf '%b' "$2" >/tmp/bytes
+	busybox nc -l -p 47592 </tmp/bytes >/dev/null &
+	nc=$!
+	retry listens
+	kofi pingpong -T 2 127.0.0.1 >/tmp/out 2>&1
+	rc=$?
+	kill $nc 2>/dev/null
+	cat /tmp/out
+	[ $rc = 1 ] && grep -q "$1" /tmp/out && retry nothing
+}
+IN='\002\000\000\000'
+step address-empty nonsense "address exchange: Protocol" "\\000\\000\\000\\000$IN"
+step address-long nonsense "address exchange: Protocol" "\\377\\377\\377\\377$IN"
+step address-other nonsense "address exchange: Protocol" '\000\000\000\020\012\000\000\000'
+step address-family nonsense "address exchange: Protocol" \
+	"\\000\\000\\000\\020$IN\\001\\000AAAAAAAAAAAAAA"
+step address-short nonsense "address exchange: Connection" "\\000\\000\\000\\020$IN\\002\\000"
+step address-closed nonsense "connection: Connection refused" \
+	"\\000\\000\\000\\020$IN\\002\\000\\000\\001\\177\\000\\000\\001\\000\\000\\000\\000\\000\\000\\000\\000"
+
+no_data() {	# a client that has no data connection to offer
+	server -T 1
+	retry listens
+	sleep 2 | busybox nc 127.0.0.1 47592 >/dev/null
+	wait "$server"
+	rc=$?
+	cat /tmp/server
+	[ $rc = 1 ] && grep -q "connection request: Connection timed out" /tmp/server
+}
+step no-data-connection no_data
+
+# --- sides that do not agree
+
+differ() {	# SENTENCE OPTIONS_OF_SERVER OPTIONS_OF_CLIENT
+	# shellcheck disable=SC2086
+	server -T 2 $2
+	retry listens
+	# shellcheck disable=SC2086
+	kofi pingpong -T 2 $3 127.0.0.1 >/tmp/out 2>&1
+	rc=$?
+	wait "$server"
+	cat /tmp/out /tmp/server
+	[ $rc = 1 ] && cat /tmp/out /tmp/server | grep -q "$1"
+}
+step other-size differ "32 bytes came where 64" "-S 64" "-S 32"
+step more-round-trips differ "came where none" "-S 64 -I 3" "-S 64 -I 4"
+step content differ "is wrong from byte 0" "-S 64 -c -I 5" "-S 64 -I 5"
+
+# --- wrong usage and wrong wishes
+
+step no-server expect_output "Connection refused" \
+	sh -c 'kofi pingpong 127.0.0.1 2>&1; [ $? = 1 ]'
+step no-provider differ "fi_getinfo: No data available" "-p nosuch" "-p nosuch"
+step no-domain differ "fi_getinfo: No data available" "-d nosuch" ""
+step bad-size expect_status 2 kofi pingpong -S big
+step bad-endpoint expect_status 2 kofi pingpong -e rdm
+step bad-context expect_status 2 kofi pingpong -C hardirq
+step two-servers expect_status 2 kofi pingpong a b
+step nothing-left retry nothing
