@@ -872,7 +872,8 @@ int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
  * one that has begun completes as if nothing had happened.
  *
  * Context: any.
- * Return: 0, also if there is no such receive any more; -EINVAL; -ENOSYS.
+ * Return: 0; -ENOENT if no such receive waits for a message (any more);
+ * -EINVAL; -ENOSYS.
  */
 ssize_t fi_cancel(fid_t fid, void *context)
 {

@@ -550,9 +550,9 @@ static void ep_cancel_test(struct kunit *test)
 	fake_connected(test, t->ep);
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_cancel(NULL, t));
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_cancel(&t->eq->fid, t));
-	KUNIT_EXPECT_EQ(test, 0L, fi_cancel(&t->ep->fid, t));
+	KUNIT_EXPECT_EQ(test, -ENOENT, fi_cancel(&t->ep->fid, t));
 	KUNIT_EXPECT_EQ(test, 0L, fi_recv(t->ep, test, 1, NULL, 0, t));
-	KUNIT_EXPECT_EQ(test, 0L, fi_cancel(&t->ep->fid, test));
+	KUNIT_EXPECT_EQ(test, -ENOENT, fi_cancel(&t->ep->fid, test));
 	KUNIT_EXPECT_EQ(test, -EAGAIN, fi_cq_read(t->cq, &entry, 1));
 	KUNIT_EXPECT_EQ(test, 0L, fi_cancel(&t->ep->fid, t));
 	KUNIT_EXPECT_EQ(test, -FI_EAVAIL, fi_cq_read(t->cq, &entry, 1));

@@ -265,8 +265,9 @@ static ssize_t fake_cancel(struct fid_ep *ep, void *context)
 		}
 	}
 	spin_unlock_irqrestore(&fake->lock, irq);
-	if (found)
-		fake_report(fake, FAKE_RX, found, ECANCELED);
+	if (!found)
+		return -ENOENT;
+	fake_report(fake, FAKE_RX, found, ECANCELED);
 	return 0;
 }
 
