@@ -295,26 +295,71 @@ struct ct_op *ct_op(struct ct_pair *p)
 	return op;
 }
 
-static int ct_enter(struct ct_pair *p)
+/* A post, whichever call makes it */
+struct ct_post {
+	enum { CT_SENDMSG, CT_RECVMSG, CT_SEND, CT_RECV, CT_INJECT } call;
+	struct fid_ep		*ep;
+	struct ct_op		*op;
+	const struct fi_msg	*msg;
+	u64			flags;
+	const void		*buf;
+	size_t			len;
+};
+
+static ssize_t ct_post_call(const struct ct_post *post)
+{
+	switch (post->call) {
+	case CT_SENDMSG:
+		return fi_sendmsg(post->ep, post->msg, post->flags);
+	case CT_RECVMSG:
+		return fi_recvmsg(post->ep, post->msg, post->flags);
+	case CT_SEND:
+		return fi_send(post->ep, post->buf, post->len, NULL, 0,
+			       post->op);
+	case CT_RECV:
+		return fi_recv(post->ep, (void *)post->buf, post->len, NULL, 0,
+			       post->op);
+	default:
+		return fi_inject(post->ep, post->buf, post->len, 0);
+	}
+}
+
+/* Where this task says that it is in a post, if it is one and there is room. */
+static struct task_struct **ct_mark(struct ct_pair *p)
 {
 	int i;
 
-	if (p->opts.locked)
-		spin_lock_bh(&p->lock);
-	if (!in_task())
-		return -1;
-	for (i = 0; i < CT_POSTERS; i++)
+	for (i = 0; in_task() && i < CT_POSTERS; i++)
 		if (!cmpxchg(&p->posters[i], NULL, current))
-			return i;
-	return -1;
+			return &p->posters[i];
+	return NULL;
 }
 
-static void ct_leave(struct ct_pair *p, int slot)
+/* Enter the post in the books and make it. */
+static ssize_t ct_post(struct ct_pair *p, int side, struct ct_post *post)
 {
-	if (slot >= 0)
-		WRITE_ONCE(p->posters[slot], NULL);
-	if (p->opts.locked)
+	struct ct_op *op = post->op;
+	struct task_struct **mark;
+	ssize_t ret;
+
+	post->ep = p->side[side].ep;
+	if (op) {
+		op->side = side;
+		atomic_inc(&op->posted);
+	}
+	mark = ct_mark(p);
+	if (p->opts.locked) {
+		spin_lock_bh(&p->lock);
+		ret = ct_post_call(post);
 		spin_unlock_bh(&p->lock);
+	} else {
+		ret = ct_post_call(post);
+	}
+	if (mark)
+		WRITE_ONCE(*mark, NULL);
+	if (op && ret)
+		atomic_dec(&op->posted);
+	return ret;
 }
 
 /**
@@ -330,18 +375,12 @@ static void ct_leave(struct ct_pair *p, int slot)
 ssize_t ct_post_send(struct ct_pair *p, int side, struct ct_op *op,
 		     struct fi_msg *msg, u64 flags)
 {
-	ssize_t ret;
-	int slot;
+	struct ct_post post = {
+		.call = CT_SENDMSG, .op = op, .msg = msg, .flags = flags,
+	};
 
 	msg->context = op;
-	op->side = side;
-	atomic_inc(&op->posted);
-	slot = ct_enter(p);
-	ret = fi_sendmsg(p->side[side].ep, msg, flags);
-	ct_leave(p, slot);
-	if (ret)
-		atomic_dec(&op->posted);
-	return ret;
+	return ct_post(p, side, &post);
 }
 
 /**
@@ -357,18 +396,12 @@ ssize_t ct_post_send(struct ct_pair *p, int side, struct ct_op *op,
 ssize_t ct_post_recv(struct ct_pair *p, int side, struct ct_op *op,
 		     struct fi_msg *msg, u64 flags)
 {
-	ssize_t ret;
-	int slot;
+	struct ct_post post = {
+		.call = CT_RECVMSG, .op = op, .msg = msg, .flags = flags,
+	};
 
 	msg->context = op;
-	op->side = side;
-	atomic_inc(&op->posted);
-	slot = ct_enter(p);
-	ret = fi_recvmsg(p->side[side].ep, msg, flags);
-	ct_leave(p, slot);
-	if (ret)
-		atomic_dec(&op->posted);
-	return ret;
+	return ct_post(p, side, &post);
 }
 
 /* The simple forms, through the inlines consumers use most. */
@@ -376,44 +409,28 @@ ssize_t ct_post_recv(struct ct_pair *p, int side, struct ct_op *op,
 ssize_t ct_send(struct ct_pair *p, int side, struct ct_op *op, const void *buf,
 		size_t len)
 {
-	ssize_t ret;
-	int slot;
+	struct ct_post post = {
+		.call = CT_SEND, .op = op, .buf = buf, .len = len,
+	};
 
-	op->side = side;
-	atomic_inc(&op->posted);
-	slot = ct_enter(p);
-	ret = fi_send(p->side[side].ep, buf, len, NULL, 0, op);
-	ct_leave(p, slot);
-	if (ret)
-		atomic_dec(&op->posted);
-	return ret;
+	return ct_post(p, side, &post);
 }
 
 ssize_t ct_recv(struct ct_pair *p, int side, struct ct_op *op, void *buf,
 		size_t len)
 {
-	ssize_t ret;
-	int slot;
+	struct ct_post post = {
+		.call = CT_RECV, .op = op, .buf = buf, .len = len,
+	};
 
-	op->side = side;
-	atomic_inc(&op->posted);
-	slot = ct_enter(p);
-	ret = fi_recv(p->side[side].ep, buf, len, NULL, 0, op);
-	ct_leave(p, slot);
-	if (ret)
-		atomic_dec(&op->posted);
-	return ret;
+	return ct_post(p, side, &post);
 }
 
 ssize_t ct_inject(struct ct_pair *p, int side, const void *buf, size_t len)
 {
-	ssize_t ret;
-	int slot;
+	struct ct_post post = { .call = CT_INJECT, .buf = buf, .len = len };
 
-	slot = ct_enter(p);
-	ret = fi_inject(p->side[side].ep, buf, len, 0);
-	ct_leave(p, slot);
-	return ret;
+	return ct_post(p, side, &post);
 }
 
 /* ----------------------------------------------------------------- content */
