@@ -29,6 +29,7 @@ CACHE = pathlib.Path(
 
 CPUS = len(os.sched_getaffinity(0))
 START = time.monotonic()
+said = START            # when something was last shown
 _say_lock = threading.Lock()
 
 
@@ -43,7 +44,9 @@ class Fail(Exception):
 
 def say(text):
     """One progress line."""
+    global said
     with _say_lock:
+        said = time.monotonic()
         print(text, flush=True)
 
 

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 
+import base
 import check as checks
 import image
 import kernel
@@ -105,9 +106,11 @@ def run_all(jobs, report):
 
 
 def beat(turn, active, done):
-    """Wait for DONE, with a line on what is running every 15 s."""
+    """Wait for DONE; every 15 s a line on what is running, if all is quiet."""
     while not turn.wait_for(done, 15):
         now = time.monotonic()
+        if now - base.said < 5:
+            continue
         for job, began in list(active.items()):
             if now - began > 10:
                 say(f"    ... {clock()} {job.where()}: {now - began:.0f} s")
