@@ -184,7 +184,7 @@ many() {	# a list of several buffers: none missing, none twice
 	for i in $(seq 1 100); do
 		echo "addr del 10.77.$i.1/24 dev eth0"
 	done | ip -batch -
-	return $rc
+	return "$rc"
 }
 step many many
 
@@ -250,6 +250,23 @@ step unprivileged-stat user_stat
 kill $client $server
 wait $client $server 2>/dev/null
 step ended retry fails_saying "kofi: no object is open" kofi stat
+
+look() { while :; do kofi stat; kofi stat -j ep; kofi stat 3; done >/dev/null 2>&1; }
+churn() {	# objects open and close while they are looked at
+	look &
+	looker=$!
+	for i in 1 2 3 4; do
+		kofi pingpong -I 20 -S 64 &
+		server=$!
+		retry listens env && kofi pingpong -I 20 -S 64 127.0.0.1 &&
+			wait $server
+		rc=$?
+		[ $rc = 0 ] || break
+	done
+	kill $looker $server 2>/dev/null
+	return "$rc"
+}
+step churn churn
 
 ip netns exec other kofi pingpong -I 1000000 -S 64 >/tmp/t/server 2>&1 &
 server=$!
