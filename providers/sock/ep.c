@@ -30,6 +30,9 @@
 #define SOCK_EP_CHUNK	SZ_64K
 #define SOCK_EP_SLICE	NSEC_PER_MSEC
 
+/* Doublings of the time between probes of a closed window, from 0.2 s on */
+#define SOCK_EP_BACKOFF	4
+
 /**
  * sock_ep_kill - the stream must end
  * @ep: the endpoint
@@ -314,10 +317,14 @@ static bool sock_ep_unanswered(const struct sock *sk)
 
 static void sock_ep_watch_stream(struct sock_ep *ep)
 {
-	u32 now = tcp_jiffies32, limit;
 	struct sock *sk = ep->sock->sk;
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	u32 now = tcp_jiffies32, limit;
 
 	limit = msecs_to_jiffies(ep->tun.silence_timeout);
+	/* out-of-window segments, as probes are, are answered twice a second */
+	if (!tcp_sk(sk)->packets_out)
+		limit += HZ;
 	if (!sock_ep_unanswered(sk))
 		ep->watch_base = now;
 	else if (now - ep->watch_base > limit &&
@@ -326,10 +333,10 @@ static void sock_ep_watch_stream(struct sock_ep *ep)
 
 	/*
 	 * TCP asks a peer whose window is closed ever more rarely, at last
-	 * every two minutes. We want to know sooner that it is gone.
+	 * every two minutes. Keep it at a few seconds, to know when it is gone.
 	 */
-	if (!tcp_sk(sk)->packets_out && !tcp_write_queue_empty(sk))
-		inet_csk(sk)->icsk_backoff = 0;
+	if (!tcp_sk(sk)->packets_out && icsk->icsk_backoff > SOCK_EP_BACKOFF)
+		icsk->icsk_backoff = SOCK_EP_BACKOFF;
 	queue_delayed_work(sock_wq, &ep->watch, sock_ep_watch_period(ep));
 }
 

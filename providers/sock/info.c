@@ -412,7 +412,7 @@ static void sock_addr_set_port(struct sockaddr *addr,
  * @info: what matches
  *
  * A destination selects the address the routing table would use. A wildcard
- * source that the hints name stays a wildcard, so that a listener can be
+ * source that node or hints name stays a wildcard, so that a listener can be
  * opened with it; one that only came about because a service was given without
  * a node becomes each interface's own address.
  *
@@ -442,7 +442,8 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return -ENODATA;
 	if (sock_if_collect(net, &l))
 		return -ENODATA;
-	wildcard = src.ss_family && sock_addr_any(want) && hints->src_addr;
+	wildcard = src.ss_family && sock_addr_any(want) &&
+		   (node || hints->src_addr);
 
 	for (i = 0; i < l.n; i++) {
 		struct fi_info *mine, *granted;
