@@ -133,6 +133,7 @@ struct ct_pair {
 	struct fi_info		*info;
 	struct fid_fabric	*fabric;
 	struct fid_domain	*domain;
+	struct fid_eq		*eq;		/* of the domain; NULL for none */
 	struct fid_pep		*pep;
 	struct sockaddr_storage	addr;		/* of pep */
 	struct ct_side		side[2];

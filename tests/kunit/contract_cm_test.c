@@ -204,6 +204,36 @@ static void cm_addresses(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* Again and again with the same queues; leaks show when the machine ends. */
+static void cm_many_connections(struct kunit *test)
+{
+	struct ct_pair *p = cm_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	u8 *buf = ct_buf(p, 64);
+	int i, side;
+
+	for (i = 0; i < 200; i++) {
+		struct ct_op *r = ct_op(p), *s = ct_op(p);
+
+		KUNIT_ASSERT_EQ_MSG(test, ct_pair_connect(p), 0,
+				    "connection %d", i);
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, buf, 64), 0);
+		KUNIT_ASSERT_EQ(test, ct_send(p, 0, s, buf, 64), 0);
+		KUNIT_ASSERT_TRUE(test, ct_wait_done(p, r));
+		/* what has been left undone goes with its endpoint */
+		KUNIT_ASSERT_EQ(test, ct_recv(p, i & 1, ct_op(p), buf, 64), 0);
+		KUNIT_ASSERT_EQ(test, ct_ep_close(p, i & 1), 0);
+		KUNIT_ASSERT_EQ(test, ct_ep_close(p, !(i & 1)), 0);
+		ct_progress(p);
+		/* and so do its events */
+		for (side = 0; side < 2; side++)
+			KUNIT_ASSERT_EQ(test, ct_next_event(p->side[side].eq, ev,
+							    0), -EAGAIN);
+		KUNIT_ASSERT_EQ(test, ct_ep_open(p, 0, p->info), 0);
+	}
+	ct_pair_close(p);
+}
+
 /* --------------------------------------------------------- 6: the other end */
 
 static void cm_one_shutdown(struct kunit *test)
@@ -280,6 +310,7 @@ static struct kunit_case contract_cm_cases[] = {
 	KUNIT_CASE(cm_listener_closes_unread),
 	KUNIT_CASE(cm_closed_while_connecting),
 	KUNIT_CASE(cm_addresses),
+	KUNIT_CASE(cm_many_connections),
 	KUNIT_CASE(cm_one_shutdown),
 	KUNIT_CASE(cm_shutdown_after_data),
 	KUNIT_CASE(cm_slow_peer_lives),

@@ -36,7 +36,6 @@ static void device_removed(struct kunit *test)
 	const struct ct_opts opts = { .mode = CT_SOFTIRQ, .unconnected = true };
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct ct_event *ev;
-	struct fid_eq *eq;
 	struct ct_pair *p;
 	int side, i;
 	u8 *buf;
@@ -46,8 +45,8 @@ static void device_removed(struct kunit *test)
 	p = ct_pair_open(test, &opts);
 	ev = ct_buf(p, sizeof(*ev));
 	buf = ct_buf(p, 1 << 20);
-	KUNIT_ASSERT_EQ(test, fi_eq_open(p->fabric, &attr, &eq, NULL), 0);
-	KUNIT_EXPECT_EQ(test, fi_domain_bind(p->domain, &eq->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_eq_open(p->fabric, &attr, &p->eq, p), 0);
+	KUNIT_EXPECT_EQ(test, fi_domain_bind(p->domain, &p->eq->fid, 0), 0);
 	KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
 	/* a receive on each side, and one that sends to a stalled peer */
 	for (side = 0; side < 2; side++)
@@ -58,7 +57,7 @@ static void device_removed(struct kunit *test)
 	device_remove(test);
 
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
-	KUNIT_EXPECT_EQ(test, ct_next_event(eq, ev, CT_TIMEOUT_MS), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->eq, ev, CT_TIMEOUT_MS), 0);
 	KUNIT_EXPECT_EQ(test, ev->event, FI_NOTIFY);
 	KUNIT_EXPECT_PTR_EQ(test, ev->entry.fid, &p->domain->fid);
 	for (side = 0; side < 2; side++) {
@@ -66,10 +65,8 @@ static void device_removed(struct kunit *test)
 		ct_expect_no_event(test, p->side[side].eq);
 	}
 	KUNIT_EXPECT_EQ(test, ct_send(p, 0, ct_op(p), buf, 64), -ESHUTDOWN);
-	/* Everything can be closed as ever, and the device's name is free. */
-	ct_pair_teardown(p);
-	KUNIT_EXPECT_EQ(test, fi_close(&eq->fid), 0);
-	ct_check_books(p);
+	/* and everything can be closed as ever */
+	ct_pair_close(p);
 }
 
 static struct kunit_case contract_device_cases[] = {

@@ -633,6 +633,8 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 	struct ct_side *s = &p->side[side];
 	int err;
 
+	s->tx.closed = false;
+	s->rx.closed = false;
 	err = fi_endpoint(p->domain, info, &s->ep, s);
 	if (err)
 		return err;
@@ -844,6 +846,7 @@ void ct_pair_teardown(struct ct_pair *p)
 		ct_close_obj(p, s->eq, "event queue");
 	}
 	ct_close_obj(p, p->domain, "domain");
+	ct_close_obj(p, p->eq, "domain's event queue");
 	ct_close_obj(p, p->fabric, "fabric");
 	fi_freeinfo(p->info);
 	p->info = NULL;

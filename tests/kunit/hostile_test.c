@@ -188,8 +188,6 @@ static void hostile_close(struct hostile *h)
 	raw_release(h);
 	if (p->side[1].ep)
 		KUNIT_EXPECT_EQ(p->test, ct_ep_close(p, 1), 0);
-	p->side[1].tx.closed = false;
-	p->side[1].rx.closed = false;
 	KUNIT_EXPECT_EQ(p->test, ct_pair_connect(p), 0);
 	ct_pair_close(p);
 	ct_pair_close(h->good);
@@ -577,8 +575,6 @@ static void hostile_answer(struct kunit *test)
 	raw_expect_closed(test, h->raw);
 	/* a new endpoint connects as if nothing had been */
 	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
-	p->side[0].tx.closed = false;
-	p->side[0].rx.closed = false;
 	KUNIT_EXPECT_EQ(test, ct_ep_open(p, 0, p->info), 0);
 	hostile_close(h);
 }

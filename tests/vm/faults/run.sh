@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# The stress suite runs while the kernel fails one allocation in so many, for
+# whoever asks for memory, in any context. The suite holds that each accepted
+# operation ends exactly once, whatever becomes of its connection; KASAN and
+# kmemleak look at the error paths. Then the contract suites of connections on
+# a device of their own, which the last of them takes out of the kernel.
+#
+# With faults on nothing can be started here: the shell opens files and waits,
+# which it repeats until it works.
+
+glob=/sys/module/kunit/parameters/filter_glob
+suite=/sys/module/kofi_contract_kunit/parameters
+fail=/sys/kernel/debug
+
+only() { printf '%s*' "$1" >$glob; }	# a newline would be part of it
+
+results() {	# SUITE: of its last run; fails unless all of it passed
+	cat "$fail/kunit/$1/results"
+	grep -q "^ok [0-9]* $1\$" "$fail/kunit/$1/results"
+}
+
+at_least() { [ "$(cat $suite/$1 2>/dev/null || echo 0)" -ge "$2" ]; }
+
+set_to() {	# VALUE FILE: until it is so
+	until echo "$1" >"$2"; do :; done
+}
+
+for f in failslab fail_page_alloc; do
+	echo N >$fail/$f/task-filter
+	echo N >$fail/$f/ignore-gfp-wait
+	echo 0 >$fail/$f/verbose
+	echo 1 >$fail/$f/interval
+	echo -1 >$fail/$f/times
+	echo 0 >$fail/$f/probability
+done
+echo N >$fail/fail_page_alloc/ignore-gfp-highmem
+echo 0 >$fail/fail_page_alloc/min-order
+
+faults() {	# PERCENT MILLISECONDS
+	only kofi_contract_stress
+	load kofi_contract_kunit stress_ms=$(($2 + 4000)) &
+	job=$!
+	retry at_least stress_pairs 2 || return
+	sleep $(($2 / 1000)) &
+	clock=$!
+	set_to "$1" $fail/failslab/probability
+	set_to "$1" $fail/fail_page_alloc/probability
+	wait $clock
+	set_to 0 $fail/failslab/probability
+	set_to 0 $fail/fail_page_alloc/probability
+	wait $job || return
+	echo "$(cat $suite/stress_pairs) pairs, $(cat $suite/stress_failed_setups) could not be set up"
+	results kofi_contract_stress || return
+	unload kofi_contract_kunit
+}
+load kofi_sock || exit
+step none-fails faults 0 2000
+cat /tmp/.step
+step few-fail faults 1 6000
+cat /tmp/.step
+step many-fail faults 10 6000
+cat /tmp/.step
+
+# --- a device of its own
+
+ip link add dummy0 type dummy
+ip addr add 10.9.0.1/24 dev dummy0
+ip link set dummy0 up
+
+on_dummy() {	# SUITE
+	only "$1"
+	load kofi_contract_kunit device=dummy0 address=10.9.0.1 || return
+	results "$1" || return
+	! grep -q SKIP $fail/kunit/"$1"/results || return
+	unload kofi_contract_kunit
+}
+step device-connections on_dummy kofi_contract_cm
+step device-removed on_dummy kofi_contract_device
+cat /tmp/.step
+gone() { [ ! -e /sys/class/net/dummy0 ]; }
+step device-gone retry gone

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# Traffic runs between two endpoints of this machine while the kernel traces
+# every allocation with its stack. Whoever asked for the memory is the first
+# function that is not one of the allocator's or of its helpers; none of them
+# may be in a module of ours. TCP, which allocates packets, calls us and is
+# called by us, so the rest of the stack does not matter.
+
+t=/sys/kernel/tracing
+events="kmem/kmalloc kmem/kmem_cache_alloc kmem/mm_page_alloc percpu/percpu_alloc_percpu"
+
+trace() {	# on or off
+	for e in $events; do
+		echo "$1" >$t/events/$e/enable || return
+	done
+}
+
+setup() {
+	echo 0 >$t/tracing_on
+	echo 16384 >$t/buffer_size_kb
+	echo 1 >$t/options/stacktrace
+	echo 1 >$t/options/sym-offset	# with the module's name
+}
+
+# One line per event and culprit: "EVENT FUNCTION [MODULE]"
+culprits() {
+	awk '
+	/: (kmalloc|kmem_cache_alloc|mm_page_alloc|percpu_alloc_percpu):/ {
+		event = $0
+		sub(/^.*[0-9]: /, "", event)
+		sub(/:.*/, "", event)
+		inside = 0
+	}
+	/<stack trace>/ { inside = 1; next }
+	inside && /^ *=> / {
+		if ($2 ~ /^(trace_|__traceiter|perf_trace|stack_trace)/ ||
+		    $2 ~ /^_*(kmalloc|kmem_cache_alloc|kmem_cache_zalloc|kvmalloc|kzalloc|krealloc|kvrealloc|kmemdup|kvmemdup|kstrdup|kasprintf|kvasprintf|kcalloc)/ ||
+		    $2 ~ /^_*(alloc_pages|get_free_page|get_zeroed|folio_alloc|vmalloc|vzalloc|pcpu_alloc|alloc_percpu|alloc_slab|new_slab|slab_alloc|do_kmalloc|kasan_|kmemleak_|create_object|alloc_object|stack_depot|set_track|save_stack|page_frag_alloc)/ ||
+		    $2 ~ /^(___slab_alloc|allocate_slab|mempool_alloc|bulk_alloc|alloc_frozen_pages)/)
+			next
+		print event, $2, $3
+		inside = 0
+	}' $t/trace
+}
+
+load kofi_sock kofi_pingpong || exit
+step setup setup
+
+listens() { grep -q ':B9E8 .* 0A ' /proc/net/tcp; }
+messages() { kofi stat ep | awk '/_completions:/ { n += $2 } END { print n + 0 }'; }
+flows() { [ "$(messages)" -gt $((${1:-0} + 50)) ]; }
+
+watch() {	# OPTION...: of both ends
+	kofi pingpong -T 0 -I 100000000 "$@" >/tmp/server 2>&1 &
+	server=$!
+	retry listens || return
+	kofi pingpong -T 0 -I 100000000 "$@" 127.0.0.1 >/tmp/client 2>&1 &
+	client=$!
+	retry flows || return
+	before=$(messages)
+	echo >$t/trace
+	trace 1 && echo 1 >$t/tracing_on || return
+	sleep 2
+	echo 0 >$t/tracing_on
+	trace 0
+	after=$(messages)
+	culprits >/tmp/culprits
+	kill $client $server
+	wait $client $server
+	echo "$((after - before)) completions; who allocated how often:"
+	sort /tmp/culprits | uniq -c | sort -rn | head -n 30
+	# The trace has seen the traffic,
+	[ $((after - before)) -gt 50 ] || return
+	grep -q 'alloc_skb\|tcp_' /tmp/culprits || return
+	# and nothing of ours in it.
+	! grep '\[kofi' /tmp/culprits
+}
+
+over() { [ -z "$(kofi stat)" ]; }
+each() {
+	name=$1
+	shift
+	step "$name" watch "$@"
+	# what ran is in the log, also if it is good
+	cat /tmp/.step
+	step "$name-over" retry over
+}
+each inject -S 64
+each send -S 4096 -C workqueue
+each large -S 262144 -M read -c
+
+# The same net catches something: opening objects does allocate.
+caught() {
+	echo >$t/trace
+	trace 1 && echo 1 >$t/tracing_on || return
+	kofi pingpong -c >/tmp/server 2>&1 &
+	server=$!
+	retry listens || return
+	kofi pingpong -c 127.0.0.1 >/tmp/client || return
+	wait $server || return
+	echo 0 >$t/tracing_on
+	trace 0
+	culprits >/tmp/culprits
+	sort /tmp/culprits | uniq -c | grep '\[kofi'
+}
+step net-has-no-hole caught
