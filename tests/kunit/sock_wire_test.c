@@ -8,33 +8,143 @@
 #include <linux/string.h>
 
 #include "../../providers/sock/sock.h"
+#include "sock_vectors.h"
 
 #include "kunit.h"
 
-#define SOCK_VECTOR(name, file, frames)					\
-	extern const u8 sock_vector_##name[];				\
-	extern const u8 sock_vector_##name##_end[];
-#include "sock_vectors.inc"
-#undef SOCK_VECTOR
-
+/**
+ * struct wire_vector - a capture and what is in it
+ * @name: of the capture
+ * @frames: a CM message as cmTYPE+DATA_LEN, an acknowledgment as ack, another
+ *	frame as OP.FLAGS+PAYLOAD or, with segments, OP.FLAGS.SEGMENTS+PAYLOAD
+ * @data: its bytes
+ * @len: how many
+ */
 struct wire_vector {
-	const char	*file;
+	const char	*name;
 	const char	*frames;
-	const u8	*start;
-	const u8	*end;
+	const u8	*data;
+	size_t		len;
 };
 
+#define WIRE_BYTES(v)	.data = sock_vector_##v, .len = sizeof(sock_vector_##v)
+#define WIRE_VECTOR(v, list) { .name = #v, .frames = list, WIRE_BYTES(v) }
 static const struct wire_vector wire_vectors[] = {
-#define SOCK_VECTOR(name, f, list)					\
-	{ .file = f, .frames = list, .start = sock_vector_##name,	\
-	  .end = sock_vector_##name##_end },
-#include "sock_vectors.inc"
-#undef SOCK_VECTOR
+	WIRE_VECTOR(app_fi_msg_pingpong_1_17_0_data_c2s,
+		    "cm0+0 0.0+1 0.0+64 0.4+4 ack"),
+	WIRE_VECTOR(app_fi_msg_pingpong_1_17_0_data_s2c,
+		    "cm1+0 0.0+1 0.0+64 0.4+4 ack"),
+	WIRE_VECTOR(app_fi_msg_pingpong_2_6_0_data_c2s,
+		    "cm0+0 0.4+0 ack 0.0+64 0.4+4 ack"),
+	WIRE_VECTOR(app_fi_msg_pingpong_2_6_0_data_s2c,
+		    "cm1+0 ack 0.4+0 0.0+64 ack 0.4+4"),
+	WIRE_VECTOR(app_fi_pingpong_msg_data_c2s,
+		    "cm0+0 0.0+64 0.4+4 ack"),
+	WIRE_VECTOR(app_fi_pingpong_msg_data_s2c,
+		    "cm1+0 0.0+64 0.4+4 ack"),
+	WIRE_VECTOR(app_fi_rma_bw_write_1_17_0_data_c2s,
+		    "cm0+0 0.0+24 0.0+1 0.0+1 4.0.1+64 4.0.1+64 0.4+4 ack"),
+	WIRE_VECTOR(app_fi_rma_bw_write_1_17_0_data_s2c,
+		    "cm1+0 0.0+24 0.0+1 0.0+1 4.0.1+64 4.0.1+64 0.4+4 ack"),
+	WIRE_VECTOR(app_fi_rma_bw_write_2_6_0_data_c2s,
+		    "cm0+0 0.0+24 0.4+0 ack 0.4+0 ack 4.0.1+64 4.0.1+64 0.4+4 ack"),
+	WIRE_VECTOR(app_fi_rma_bw_write_2_6_0_data_s2c,
+		    "cm1+0 0.0+24 ack 0.4+0 ack 0.4+0 4.0.1+64 4.0.1+64 ack 0.4+4"),
+	WIRE_VECTOR(cm_connect_accept_data_c2s,
+		    "cm0+17"),
+	WIRE_VECTOR(cm_connect_accept_data_s2c,
+		    "cm1+11"),
+	WIRE_VECTOR(cm_connect_accept_nodata_c2s,
+		    "cm0+0"),
+	WIRE_VECTOR(cm_connect_accept_nodata_s2c,
+		    "cm1+0"),
+	WIRE_VECTOR(cm_connect_reject_data_c2s,
+		    "cm0+17"),
+	WIRE_VECTOR(cm_connect_reject_data_s2c,
+		    "cm6+12"),
+	WIRE_VECTOR(cm_connect_reject_nodata_c2s,
+		    "cm0+0"),
+	WIRE_VECTOR(cm_connect_reject_nodata_s2c,
+		    "cm6+0"),
+	WIRE_VECTOR(msg_inject_write8_c2s,
+		    "4.0.1+8"),
+	WIRE_VECTOR(msg_inject_writedata8_c2s,
+		    "4.1.1+8"),
+	WIRE_VECTOR(msg_inject8_c2s,
+		    "0.0+8"),
+	WIRE_VECTOR(msg_read_badaddr_c2s,
+		    "2.0.1+0"),
+	WIRE_VECTOR(msg_read_write_mix_c2s,
+		    "2.0.1+0 4.0.1+16 0.0+4 2.0.1+0"),
+	WIRE_VECTOR(msg_read_write_mix_s2c,
+		    "3.0+16 3.0+8"),
+	WIRE_VECTOR(msg_read32_c2s,
+		    "2.0.1+0"),
+	WIRE_VECTOR(msg_read32_s2c,
+		    "3.0+32"),
+	WIRE_VECTOR(msg_readmsg_2rma_c2s,
+		    "2.0.2+0"),
+	WIRE_VECTOR(msg_readmsg_2rma_s2c,
+		    "3.0+24"),
+	WIRE_VECTOR(msg_send_dc_c2s,
+		    "0.4+16"),
+	WIRE_VECTOR(msg_send_dc_s2c,
+		    "ack"),
+	WIRE_VECTOR(msg_send_tc_c2s,
+		    "0.4+16"),
+	WIRE_VECTOR(msg_send_tc_s2c,
+		    "ack"),
+	WIRE_VECTOR(msg_send0_c2s,
+		    "0.0+0"),
+	WIRE_VECTOR(msg_send16_c2s,
+		    "0.0+16"),
+	WIRE_VECTOR(msg_senddata_dc_iov2_c2s,
+		    "0.5+16"),
+	WIRE_VECTOR(msg_senddata_dc_iov2_s2c,
+		    "ack"),
+	WIRE_VECTOR(msg_senddata16_c2s,
+		    "0.1+16"),
+	WIRE_VECTOR(msg_tinject_c2s,
+		    "1.0+5"),
+	WIRE_VECTOR(msg_trunc_recv_dc_c2s,
+		    "0.4+64"),
+	WIRE_VECTOR(msg_trunc_recv_dc_s2c,
+		    "ack"),
+	WIRE_VECTOR(msg_trunc_recv_c2s,
+		    "0.0+64 0.0+8"),
+	WIRE_VECTOR(msg_tsend_c2s,
+		    "1.0+40"),
+	WIRE_VECTOR(msg_tsenddata_c2s,
+		    "1.1+40"),
+	WIRE_VECTOR(msg_tsendmsg_dc_c2s,
+		    "1.5+12"),
+	WIRE_VECTOR(msg_tsendmsg_dc_s2c,
+		    "ack"),
+	WIRE_VECTOR(msg_unexp_send_c2s,
+		    "0.0+64 4.0.1+8"),
+	WIRE_VECTOR(msg_write_badkey_dc_c2s,
+		    "4.4.1+8"),
+	WIRE_VECTOR(msg_write_badkey_c2s,
+		    "4.0.1+32"),
+	WIRE_VECTOR(msg_write0_c2s,
+		    "4.0.1+0"),
+	WIRE_VECTOR(msg_write32_c2s,
+		    "4.0.1+32"),
+	WIRE_VECTOR(msg_writedata32_c2s,
+		    "4.1.1+32"),
+	WIRE_VECTOR(msg_writemsg_2rma_dc_c2s,
+		    "4.4.2+24"),
+	WIRE_VECTOR(msg_writemsg_2rma_dc_s2c,
+		    "ack"),
+	WIRE_VECTOR(msg_writemsg_commit_c2s,
+		    "4.8.1+8"),
+	WIRE_VECTOR(msg_writemsg_commit_s2c,
+		    "ack"),
 };
 
 static void wire_vector_desc(const struct wire_vector *v, char *desc)
 {
-	strscpy(desc, v->file, KUNIT_PARAM_DESC_SIZE);
+	strscpy(desc, v->name, KUNIT_PARAM_DESC_SIZE);
 }
 
 KUNIT_ARRAY_PARAM(wire_vector, wire_vectors, wire_vector_desc);
@@ -70,17 +180,17 @@ static void wire_found_frame(struct wire_parser *p)
 {
 	const struct sock_frame *f = &p->rx.frame;
 	char *sep = p->len ? " " : "";
+	char segs[8] = "";
 
+	if (f->rma_count)
+		snprintf(segs, sizeof(segs), ".%u", f->rma_count);
 	if (f->ack)
 		p->len += scnprintf(p->found + p->len,
-				    sizeof(p->found) - p->len,
-				    "%s%u/%x/ack:%u+%llu", sep, f->op,
-				    f->flags, f->hdr_size, f->payload);
+				    sizeof(p->found) - p->len, "%sack", sep);
 	else
 		p->len += scnprintf(p->found + p->len,
-				    sizeof(p->found) - p->len,
-				    "%s%u/%x/%u:%u+%llu", sep, f->op, f->flags,
-				    f->rma_count, f->hdr_size, f->payload);
+				    sizeof(p->found) - p->len, "%s%u.%x%s+%llu",
+				    sep, f->op, f->flags, segs, f->payload);
 	p->payload = f->payload;
 	sock_rx_init(&p->rx);
 }
@@ -143,7 +253,7 @@ static void wire_feed(struct wire_parser *p, const u8 *data, size_t len,
 static void wire_vectors_parse(struct kunit *test)
 {
 	const struct wire_vector *v = test->param_value;
-	size_t total = v->end - v->start, piece;
+	size_t total = v->len, piece;
 	struct wire_parser *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, p);
@@ -152,7 +262,7 @@ static void wire_vectors_parse(struct kunit *test)
 
 		wire_parser_init(p, strstarts(v->frames, "cm"));
 		for (off = 0; off < total; off += piece)
-			wire_feed(p, v->start + off, min(piece, total - off),
+			wire_feed(p, v->data + off, min(piece, total - off),
 				  false);
 		KUNIT_EXPECT_STREQ_MSG(test, p->found, v->frames,
 				       "in pieces of %zu", piece);
@@ -408,30 +518,28 @@ static void wire_cm_headers(struct kunit *test)
 
 /* Compare with a capture, but for the bytes that say nothing (@id, @rma_count) */
 static void wire_same(struct kunit *test, const u8 *out, size_t len,
-		      const u8 *start, const u8 *end, u8 id)
+		      const u8 *data, u8 id)
 {
-	u8 hdr[32];
+	u8 hdr[SOCK_HDR_MSG_MAX];
 
-	KUNIT_ASSERT_LE(test, len, end - start);
 	memcpy(hdr, out, len);
 	KUNIT_EXPECT_EQ(test, hdr[7], id);
-	hdr[7] = start[7];
-	hdr[5] = start[5];
-	KUNIT_EXPECT_MEMEQ(test, hdr, start, len);
+	hdr[7] = data[7];
+	hdr[5] = data[5];
+	KUNIT_EXPECT_MEMEQ(test, hdr, data, len);
 }
 
 struct wire_format {
 	const char	*name;
 	u64		flags;
-	u64		data;
+	u64		cq_data;
+	size_t		payload;
+	const u8	*data;
 	size_t		len;
-	const u8	*start;
-	const u8	*end;
 };
 
 #define WIRE_FORMAT(n, f, d, l, v)					\
-	{ .name = n, .flags = f, .data = d, .len = l,			\
-	  .start = sock_vector_##v, .end = sock_vector_##v##_end }
+	{ .name = n, .flags = f, .cq_data = d, .payload = l, WIRE_BYTES(v) }
 static const struct wire_format wire_formats[] = {
 	WIRE_FORMAT("send", 0, 0, 16, msg_send16_c2s),
 	WIRE_FORMAT("empty send", 0, 0, 0, msg_send0_c2s),
@@ -463,21 +571,21 @@ static void wire_format_message(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, op);
 	op->flags = f->flags;
-	op->data = f->data;
+	op->data = f->cq_data;
 	op->ack = f->flags & (FI_DELIVERY_COMPLETE | FI_TRANSMIT_COMPLETE);
-	op->cur.len = f->len;
+	op->cur.len = f->payload;
 	len = sock_tx_format_msg(hdr, op, 0xa5, false);
-	KUNIT_EXPECT_EQ(test, len + f->len, f->end - f->start);
-	wire_same(test, hdr, len, f->start, f->end, 0xa5);
+	KUNIT_ASSERT_EQ(test, len + f->payload, f->len);
+	wire_same(test, hdr, len, f->data, 0xa5);
 
 	/* big-endian: only the words change, and only in their order */
 	KUNIT_EXPECT_EQ(test, sock_tx_format_msg(hdr, op, 0xa5, true), len);
-	KUNIT_EXPECT_EQ(test, hdr[2], f->start[3]);
-	KUNIT_EXPECT_EQ(test, hdr[3], f->start[2]);
+	KUNIT_EXPECT_EQ(test, hdr[2], f->data[3]);
+	KUNIT_EXPECT_EQ(test, hdr[3], f->data[2]);
 	KUNIT_EXPECT_EQ(test, sock_get64(hdr + 8, true),
-			sock_get64(f->start + 8, false));
+			sock_get64(f->data + 8, false));
 	if (len > 16)
-		KUNIT_EXPECT_EQ(test, sock_get64(hdr + 16, true), f->data);
+		KUNIT_EXPECT_EQ(test, sock_get64(hdr + 16, true), f->cq_data);
 }
 
 static void wire_format_acknowledgment(struct kunit *test)
@@ -485,37 +593,52 @@ static void wire_format_acknowledgment(struct kunit *test)
 	u8 hdr[SOCK_HDR_MSG_MAX];
 
 	KUNIT_ASSERT_EQ(test, sock_tx_format_ack(hdr, 255, false), 16);
-	wire_same(test, hdr, 16, sock_vector_msg_send_dc_s2c,
-		  sock_vector_msg_send_dc_s2c_end, 255);
+	wire_same(test, hdr, 16, sock_vector_msg_send_dc_s2c, 255);
 	KUNIT_ASSERT_EQ(test, sock_tx_format_ack(hdr, 0, true), 16);
 	KUNIT_EXPECT_EQ(test, sock_get64(hdr + 8, true), 16);
 }
 
-#define WIRE_CM_SAME(test, cm, v) do {					\
-	KUNIT_EXPECT_EQ(test, (cm)->len,				\
-			sock_vector_##v##_end - sock_vector_##v);	\
-	KUNIT_EXPECT_MEMEQ(test, (cm)->buf, sock_vector_##v, (cm)->len); \
-} while (0)
-
 /* On a little-endian machine the captures are what we must send. */
+static const struct wire_cm_format {
+	const char	*name;
+	u8		type;
+	const char	*private;
+	const u8	*data;
+	size_t		len;
+} wire_cm_formats[] = {
+	{ "request", SOCK_CM_REQUEST, "kofi-connect-data",
+	  WIRE_BYTES(cm_connect_accept_data_c2s) },
+	{ "request without data", SOCK_CM_REQUEST, "",
+	  WIRE_BYTES(cm_connect_accept_nodata_c2s) },
+	{ "accept", SOCK_CM_ACCEPT, "kofi-accept",
+	  WIRE_BYTES(cm_connect_accept_data_s2c) },
+	{ "accept without data", SOCK_CM_ACCEPT, "",
+	  WIRE_BYTES(cm_connect_accept_nodata_s2c) },
+	{ "reject", SOCK_CM_REJECT, "kofi-reject!",
+	  WIRE_BYTES(cm_connect_reject_data_s2c) },
+	{ "reject without data", SOCK_CM_REJECT, "",
+	  WIRE_BYTES(cm_connect_reject_nodata_s2c) },
+};
+
+static void wire_cm_format_desc(const struct wire_cm_format *f, char *desc)
+{
+	strscpy(desc, f->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(wire_cm_format, wire_cm_formats, wire_cm_format_desc);
+
 static void wire_format_cm(struct kunit *test)
 {
+	const struct wire_cm_format *f = test->param_value;
 	struct sock_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, cm);
 	if (IS_ENABLED(CONFIG_CPU_BIG_ENDIAN))
 		kunit_skip(test, "the captures are of little-endian machines");
 	memset(cm, 0xff, sizeof(*cm));
-	sock_cm_format(cm, SOCK_CM_REQUEST, "kofi-connect-data", 17);
-	WIRE_CM_SAME(test, cm, cm_connect_accept_data_c2s);
-	sock_cm_format(cm, SOCK_CM_ACCEPT, "kofi-accept", 11);
-	WIRE_CM_SAME(test, cm, cm_connect_accept_data_s2c);
-	sock_cm_format(cm, SOCK_CM_ACCEPT, NULL, 0);
-	WIRE_CM_SAME(test, cm, cm_connect_accept_nodata_s2c);
-	sock_cm_format(cm, SOCK_CM_REJECT, "kofi-reject!", 12);
-	WIRE_CM_SAME(test, cm, cm_connect_reject_data_s2c);
-	sock_cm_format(cm, SOCK_CM_REJECT, NULL, 0);
-	WIRE_CM_SAME(test, cm, cm_connect_reject_nodata_s2c);
+	sock_cm_format(cm, f->type, f->private, strlen(f->private));
+	KUNIT_ASSERT_EQ(test, cm->len, f->len);
+	KUNIT_EXPECT_MEMEQ(test, cm->buf, f->data, f->len);
 }
 
 static struct kunit_case wire_cases[] = {
@@ -525,7 +648,7 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE_PARAM(wire_cm_headers, wire_cm_gen_params),
 	KUNIT_CASE_PARAM(wire_format_message, wire_format_gen_params),
 	KUNIT_CASE(wire_format_acknowledgment),
-	KUNIT_CASE(wire_format_cm),
+	KUNIT_CASE_PARAM(wire_format_cm, wire_cm_format_gen_params),
 	{}
 };
 

@@ -243,8 +243,9 @@ static void vec_write(struct kunit *test)
 		while (v->cur.left) {
 			size_t n = min(v->cur.left, steps[s]);
 
-			KUNIT_ASSERT_EQ(test, kofi_cursor_copy_from_skb(
-					&v->cur, skb, 10 + done, n), 0);
+			if (kofi_cursor_copy_from_skb(&v->cur, skb, 10 + done,
+						      n))
+				break;
 			done += n;
 		}
 		KUNIT_EXPECT_EQ(test, done, v->len);
