@@ -249,7 +249,7 @@ def make_kernel(flavour, src, final, wanted):
     arch = ["ARCH=um"] if flavour.startswith("uml") else []
     log = LOGS / f"{flavour}.log"
     env = {"KBUILD_BUILD_TIMESTAMP": "@0", "KBUILD_BUILD_USER": "kofi",
-           "KBUILD_BUILD_HOST": "kofi", "MAKEFLAGS": "", "MFLAGS": ""}
+           "KBUILD_BUILD_HOST": "kofi"}
     say(f"    building the {flavour} kernel, once; this takes about "
         f"{'10' if arch else '15'} minutes on two processors ({log})")
     final.mkdir(parents=True, exist_ok=True)
