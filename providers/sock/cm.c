@@ -248,6 +248,33 @@ void sock_socket_abort(struct socket *sock)
 	tcp_abort(sock->sk, ECONNABORTED);
 }
 
+static int sock_discard_actor(read_descriptor_t *desc, struct sk_buff *skb,
+			      unsigned int offset, size_t len)
+{
+	return len;
+}
+
+/**
+ * sock_socket_shutdown - end a connection in order
+ * @sock: its socket; stays ours
+ *
+ * What has been sent still arrives. What has been received and nobody will
+ * read is thrown away: TCP makes a reset of a close with unread bytes, and
+ * that would overtake what we have sent. A peer that goes on sending after
+ * our FIN is reset all the same.
+ *
+ * Context: process, may sleep; not locked.
+ */
+void sock_socket_shutdown(struct socket *sock)
+{
+	read_descriptor_t desc = { .count = 1 };
+
+	kernel_sock_shutdown(sock, SHUT_RDWR);
+	lock_sock(sock->sk);
+	tcp_read_sock(sock->sk, &desc, sock_discard_actor);
+	release_sock(sock->sk);
+}
+
 /**
  * sock_socket_release - close a socket for good
  * @sock: the socket, which no longer has callbacks of ours
@@ -801,16 +828,20 @@ static struct sock_req *sock_req_find(fid_t handle)
 
 /**
  * sock_req_take - own a request the consumer names
+ * @net: namespace it must belong to; the handle may be stale, and the memory
+ *	somebody else's request by now
  * @handle: what it names
  * @req: where the request goes
  *
  * Context: process, may sleep.
  * Return: 0, or -EINVAL if @handle is no request that waits for an answer.
  */
-int sock_req_take(fid_t handle, struct sock_req **req)
+int sock_req_take(struct net *net, fid_t handle, struct sock_req **req)
 {
 	mutex_lock(&sock_req_mutex);
 	*req = sock_req_find(handle);
+	if (*req && !net_eq((*req)->pep->base.fabric->net, net))
+		*req = NULL;
 	if (*req)
 		sock_req_unlink(*req);
 	mutex_unlock(&sock_req_mutex);
@@ -993,7 +1024,7 @@ static int sock_pep_reject(struct fid_pep *fid, fid_t handle,
 	release_sock(sk);
 	if (!err) {
 		/* a reset would overtake the answer */
-		kernel_sock_shutdown(req->sock, SHUT_RDWR);
+		sock_socket_shutdown(req->sock);
 		sock_socket_release(req->sock);
 		req->sock = NULL;
 	}

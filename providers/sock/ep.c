@@ -240,7 +240,7 @@ static void sock_ep_hang_up(struct sock_ep *ep, bool reset)
 	if (reset)
 		sock_socket_abort(ep->sock);
 	else
-		kernel_sock_shutdown(ep->sock, SHUT_RDWR);
+		sock_socket_shutdown(ep->sock);
 }
 
 /* Both directions, for as long as the time slice lasts. */
@@ -253,6 +253,9 @@ static bool sock_ep_stream(struct sock_ep *ep)
 	/* process context: memory may be waited for */
 	sk->sk_allocation = GFP_NOIO | __GFP_NOWARN;
 	more_rx = sock_rx_run(ep);
+	/* reset before we were connected: no callback will tell */
+	if (!more_rx && sk->sk_state == TCP_CLOSE)
+		sock_ep_kill(ep, sk->sk_err ? : ECONNRESET);
 	sock_stat_inc(&ep->stats.tx_work);
 	end = ktime_get_ns() + SOCK_EP_SLICE;
 	do {
@@ -270,9 +273,16 @@ static void sock_ep_work(struct work_struct *work)
 	unsigned int noio;
 
 	if (!sock) {
-		/* the device went away before there was a connection */
-		sock_tx_flush(ep);
-		sock_rx_flush(ep);
+		/*
+		 * The device went away before there was a connection. A drain
+		 * must not return while this is half done.
+		 */
+		mutex_lock(&ep->cm_mutex);
+		if (!ep->sock) {
+			sock_tx_flush(ep);
+			sock_rx_flush(ep);
+		}
+		mutex_unlock(&ep->cm_mutex);
 		return;
 	}
 
@@ -335,8 +345,11 @@ static void sock_ep_watch_stream(struct sock_ep *ep)
 	 * TCP asks a peer whose window is closed ever more rarely, at last
 	 * every two minutes. Keep it at a few seconds, to know when it is gone.
 	 */
-	if (!tcp_sk(sk)->packets_out && icsk->icsk_backoff > SOCK_EP_BACKOFF)
+	if (!tcp_sk(sk)->packets_out && icsk->icsk_backoff > SOCK_EP_BACKOFF) {
 		icsk->icsk_backoff = SOCK_EP_BACKOFF;
+		/* nor is it TCP that counts how often it was asked */
+		icsk->icsk_probes_out = min_t(u8, icsk->icsk_probes_out, 1);
+	}
 	queue_delayed_work(sock_wq, &ep->watch, sock_ep_watch_period(ep));
 }
 
@@ -452,8 +465,16 @@ static int sock_ep_enable(struct fid_ep *fid)
 		INIT_LIST_HEAD(&ep->tx_free);
 		sock_tx_exit(ep);
 		ep->tx_ops = NULL;
+		return err;
 	}
-	return err;
+	/*
+	 * Killed meanwhile: what ended it found no queue to close. Pairs with
+	 * the cmpxchg in sock_ep_kill().
+	 */
+	smp_mb();
+	if (READ_ONCE(ep->dead))
+		queue_work(sock_wq, &ep->work);
+	return 0;
 }
 
 static int sock_ep_close(struct fi_fid *fid)
@@ -700,7 +721,7 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 	if (err)
 		goto free;
 	if (info->handle) {
-		err = sock_req_take(info->handle, &req);
+		err = sock_req_take(dom->base.fabric->net, info->handle, &req);
 		if (err)
 			goto exit;
 		mutex_lock(&ep->cm_mutex);

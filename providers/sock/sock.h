@@ -174,7 +174,7 @@ struct sock_req;
 
 int sock_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		    struct fid_pep **pep, void *context);
-int sock_req_take(fid_t handle, struct sock_req **req);
+int sock_req_take(struct net *net, fid_t handle, struct sock_req **req);
 void sock_req_free(struct sock_req *req);
 struct socket *sock_req_adopt(struct sock_req *req, bool *big_endian);
 
@@ -183,6 +183,7 @@ void sock_cm_work(struct sock_ep *ep);
 void sock_cm_fail(struct sock_ep *ep, int err, int prov_errno,
 		  const void *data, size_t len);
 void sock_socket_abort(struct socket *sock);
+void sock_socket_shutdown(struct socket *sock);
 void sock_socket_release(struct socket *sock);
 
 /* ------------------------------------------------------------------- tx.c */
