@@ -685,8 +685,8 @@ static void live_ports(struct kunit *test)
 	len = sizeof(peer);
 	KUNIT_EXPECT_EQ(test, fi_getpeer(l->end[1].ep, &peer, &len), 0);
 	KUNIT_EXPECT_EQ(test, len, sizeof(peer));
-	KUNIT_EXPECT_NE(test, name.sin_port, 0);
-	KUNIT_EXPECT_EQ(test, name.sin_port, peer.sin_port);
+	KUNIT_EXPECT_NE(test, ntohs(name.sin_port), 0);
+	KUNIT_EXPECT_EQ(test, ntohs(name.sin_port), ntohs(peer.sin_port));
 	len = 4;
 	KUNIT_EXPECT_EQ(test, fi_getpeer(l->end[1].ep, &peer, &len),
 			-FI_ETOOSMALL);
