@@ -51,7 +51,7 @@ struct progress {
 	char			detail[128];
 };
 
-static void usage(void)
+static void print_usage(void)
 {
 	puts("Usage:\n"
 	     "  kofi pingpong [OPTION...]         be the server\n"
@@ -86,7 +86,8 @@ static void usage(void)
 }
 
 /* -S and the like: the number, or EXIT_USAGE with a sentence */
-static int number(char letter, const char *text, uint64_t max, uint64_t *value)
+static int take_number(char letter, const char *text, uint64_t max,
+		       uint64_t *value)
 {
 	if (parse_number(text, max, value))
 		return EXIT_OK;
@@ -167,10 +168,12 @@ static int parse(int argc, char **argv, struct options *opts)
 					     longs, NULL)) != -1) {
 		switch (letter) {
 		case 'B':
-			ret = number('B', optarg, UINT16_MAX, &opts->src_port);
+			ret = take_number('B', optarg, UINT16_MAX,
+					  &opts->src_port);
 			break;
 		case 'P':
-			ret = number('P', optarg, UINT16_MAX, &opts->dst_port);
+			ret = take_number('P', optarg, UINT16_MAX,
+					  &opts->dst_port);
 			break;
 		case 'd':
 			opts->domain = optarg;
@@ -187,14 +190,16 @@ static int parse(int argc, char **argv, struct options *opts)
 						  letter, optarg);
 			break;
 		case 'I':
-			ret = number('I', optarg, INT_MAX, &opts->iterations);
+			ret = take_number('I', optarg, INT_MAX,
+					  &opts->iterations);
 			break;
 		case 'S':
 			opts->all_sizes = !strcasecmp(optarg, "all");
 			opts->has_size = !opts->all_sizes;
 			if (opts->has_size)
-				ret = number('S', optarg, KOFI_TEST_SIZE_MAX,
-					     &opts->size);
+				ret = take_number('S', optarg,
+						  KOFI_TEST_SIZE_MAX,
+						  &opts->size);
 			break;
 		case 'c':
 			opts->check = true;
@@ -209,7 +214,7 @@ static int parse(int argc, char **argv, struct options *opts)
 			source = optarg;
 			break;
 		case 'w':
-			ret = number('w', optarg, INT_MAX, &opts->warmup);
+			ret = take_number('w', optarg, INT_MAX, &opts->warmup);
 			break;
 		case 'M':
 			ret = choice('M', optarg, mode_names, &opts->mode);
@@ -219,14 +224,14 @@ static int parse(int argc, char **argv, struct options *opts)
 			has_poll = true;
 			break;
 		case 'T':
-			ret = number('T', optarg, INT_MAX / 1000,
-				     &opts->timeout);
+			ret = take_number('T', optarg, INT_MAX / 1000,
+					  &opts->timeout);
 			break;
 		case 'j':
 			opts->json = true;
 			break;
 		case 'h':
-			usage();
+			print_usage();
 			return -1;
 		default:
 			return EXIT_USAGE;
