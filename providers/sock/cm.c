@@ -196,17 +196,14 @@ static int sock_socket_create(struct net *net, int family, bool listener,
 	return 0;
 }
 
-/* An accepted socket is live: its locks get a class, and are not touched. */
+/*
+ * An accepted socket is live: a softirq may be taking its lock, so that the
+ * lock's class must stay what it is, that of all sockets of the kernel.
+ */
 static void sock_socket_accepted(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
-	int v6 = sk->sk_family == AF_INET6;
 
-	sk_owner_set(sk, THIS_MODULE);
-	lockdep_set_class_and_name(&sk->sk_lock.slock, &sock_slock_keys[0][v6],
-				   sock_slock_names[0]);
-	lockdep_init_map(&sk->sk_lock.dep_map, sock_lock_names[0],
-			 &sock_lock_keys[0][v6], 0);
 	sk->sk_use_task_frag = false;
 	sk->sk_allocation = GFP_ATOMIC | __GFP_NOWARN;
 }
