@@ -31,7 +31,6 @@ for f in failslab fail_page_alloc; do
 	echo N >$fail/$f/ignore-gfp-wait
 	echo 0 >$fail/$f/verbose
 	echo 1 >$fail/$f/interval
-	echo -1 >$fail/$f/times
 	echo 0 >$fail/$f/probability
 done
 echo N >$fail/fail_page_alloc/ignore-gfp-highmem
@@ -39,17 +38,22 @@ echo 0 >$fail/fail_page_alloc/min-order
 
 faults() {	# PERCENT MILLISECONDS
 	only kofi_contract_stress
-	load kofi_contract_kunit stress_ms=$(($2 + 4000)) &
+	load kofi_contract_kunit stress_ms=$(($2 + 3000)) &
 	job=$!
 	retry at_least stress_pairs 2 || return
 	sleep $(($2 / 1000)) &
 	clock=$!
+	sleep 0.5	# that one is on its way then, and needs no memory
+	for f in failslab fail_page_alloc; do echo 1000000 >$fail/$f/times; done
 	set_to "$1" $fail/failslab/probability
 	set_to "$1" $fail/fail_page_alloc/probability
 	wait $clock
 	set_to 0 $fail/failslab/probability
 	set_to 0 $fail/fail_page_alloc/probability
 	wait $job || return
+	hit=$((1000000 - $(cat $fail/failslab/times)))
+	echo "$hit slab allocations failed,"
+	[ "$1" = 0 ] || [ $hit -gt 50 ] || return
 	echo "$(cat $suite/stress_pairs) pairs, $(cat $suite/stress_failed_setups) could not be set up"
 	results kofi_contract_stress || return
 	unload kofi_contract_kunit
