@@ -158,23 +158,14 @@ static int sock_cm_send(struct sock *sk, struct sock_cm *cm)
 /* ---------------------------------------------------------------- sockets */
 
 /*
- * User sockets take their locks under locks that memory reclaim takes, ours
- * must not look like them. A listener's is held while its child's is taken.
+ * The locks of a kernel socket have classes apart from user sockets'. Classes
+ * of our own would pin the module, in a kernel with lockdep, until TCP has
+ * done with connections closed long ago; and those of an accepted socket, which
+ * is live, cannot be changed at all.
  */
-static struct lock_class_key sock_lock_keys[2][2];
-static struct lock_class_key sock_slock_keys[2][2];
-static const char *const sock_lock_names[2] = {
-	"sk_lock-kofi", "sk_lock-kofi-listen",
-};
-
-static const char *const sock_slock_names[2] = {
-	"slock-kofi", "slock-kofi-listen",
-};
-
-static int sock_socket_create(struct net *net, int family, bool listener,
+static int sock_socket_create(struct net *net, int family,
 			      struct socket **sockp)
 {
-	int v6 = family == AF_INET6;
 	struct socket *sock;
 	struct sock *sk;
 	int err;
@@ -185,10 +176,6 @@ static int sock_socket_create(struct net *net, int family, bool listener,
 	sk = sock->sk;
 	/* the namespace lives as long as the socket; before any locking */
 	sk_net_refcnt_upgrade(sk);
-	sock_lock_init_class_and_name(sk, sock_slock_names[listener],
-				      &sock_slock_keys[listener][v6],
-				      sock_lock_names[listener],
-				      &sock_lock_keys[listener][v6]);
 	sk->sk_use_task_frag = false;
 	sk->sk_allocation = GFP_ATOMIC | __GFP_NOWARN;
 	sock_set_reuseaddr(sk);
@@ -196,10 +183,6 @@ static int sock_socket_create(struct net *net, int family, bool listener,
 	return 0;
 }
 
-/*
- * An accepted socket is live: a softirq may be taking its lock, so that the
- * lock's class must stay what it is, that of all sockets of the kernel.
- */
 static void sock_socket_accepted(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
@@ -431,7 +414,7 @@ static int sock_cm_connect(struct fid_ep *fid, const void *addr,
 	if (err)
 		goto unlock;
 	err = sock_socket_create(ep->base.domain->fabric->net, to.sa.sa_family,
-				 false, &sock);
+				 &sock);
 	if (err)
 		goto unlock;
 	sock_socket_tune(sock, &ep->tun, ep->base.info->tx_attr->tclass);
@@ -949,7 +932,7 @@ static int sock_pep_listen(struct fid_pep *fid)
 	if (!pep->base.eq)
 		goto unlock;
 	err = sock_socket_create(pep->base.fabric->net,
-				 pep->src.sa.sa_family ? : AF_INET, true, &sock);
+				 pep->src.sa.sa_family ? : AF_INET, &sock);
 	if (err)
 		goto unlock;
 	if (pep->src.sa.sa_family) {
