@@ -11,7 +11,7 @@
  *			(softirq and inline senders). Everything about the
  *			stream, both ways, belongs to who has it locked.
  *   sock_ep.tx_lock	lists of operations; irqsave
- *   kofi_rxq.lock, locks of the core's queues
+ *   kofi_rxq.lock, then locks of the core's queues
  *
  *   sock_req_mutex	connection requests nobody has taken yet; innermost
  *			of the mutexes, never held while waiting for work

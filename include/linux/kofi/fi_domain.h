@@ -1,18 +1,109 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Domains: one network device as a container of resources (fi_domain(3)). */
+/*
+ * Domains: one network device as a container of resources (fi_domain(3)), and
+ * memory regions (fi_mr(3)).
+ */
 #ifndef _LINUX_KOFI_FI_DOMAIN_H
 #define _LINUX_KOFI_FI_DOMAIN_H
 
+#include <linux/compiler.h>
+
 #include <linux/kofi/fi_eq.h>
 
+struct bio_vec;
 struct fid_domain;
 struct fid_ep;
+struct fid_mr;
+struct iov_iter;
 struct kofi_cq_attr;
+struct kvec;
+struct page;
+struct scatterlist;
+
+/**
+ * enum kofi_vec - what the vector of an operation or a region is made of
+ * @KOFI_KVEC: kernel virtual addresses, also of vmalloc. Segments are copied
+ *	by the post.
+ * @KOFI_BVEC: pages. Segments are copied by the post.
+ * @KOFI_SGL: a scatterlist that is not mapped for DMA; it lives until the
+ *	completion
+ * @KOFI_SGL_MAPPED: a scatterlist mapped for the device of the domain
+ * @KOFI_ITER: a kernel iov_iter. It is copied, what it points to lives until
+ *	the completion. User-backed iterators are refused.
+ * @KOFI_PAGES: an array of pages, for registration only
+ */
+enum kofi_vec {
+	KOFI_KVEC,
+	KOFI_BVEC,
+	KOFI_SGL,
+	KOFI_SGL_MAPPED,
+	KOFI_ITER,
+	KOFI_PAGES,
+};
+
+/* ----------------------------------------------------------- memory regions */
+
+/* fi_mr_regattr(), kofi_mr_map() */
+#define FI_MR_DMABUF		BIT_ULL(40)
+#define FI_MR_SINGLE_USE	BIT_ULL(41)
+
+/**
+ * struct fi_mr_attr - what a region is to be
+ * @mr_iov: segments for %KOFI_KVEC
+ * @mr_bvec: segments for %KOFI_BVEC
+ * @mr_sgl: list for %KOFI_SGL
+ * @mr_iter: iterator for %KOFI_ITER
+ * @mr_pages: pages for %KOFI_PAGES
+ * @iov_count: number of segments, entries or pages; ignored for %KOFI_ITER. 0
+ *	makes a region of length 0
+ * @access: FI_SEND, FI_RECV, FI_READ, FI_WRITE for local use, FI_REMOTE_READ
+ *	and FI_REMOTE_WRITE for what peers may do
+ * @offset: must be 0
+ * @requested_key: the region's key in a domain whose mr_mode is without
+ *	FI_MR_PROV_KEY, otherwise ignored
+ * @context: in fid.context
+ * @auth_key_size: must be 0
+ * @auth_key: ignored
+ * @vec: which member of the union is set; 0 is %KOFI_KVEC
+ * @base: remote address of the first byte, 0 with providers that have none to
+ *	choose; kofi_mr_base() tells
+ * @page_offset: %KOFI_PAGES: first byte in the first page
+ * @page_len: %KOFI_PAGES: bytes in all
+ *
+ * The arrays belong to the caller again when the call returns, the memory they
+ * name stays the region's until it is closed.
+ */
+struct fi_mr_attr {
+	union {
+		const struct kvec	*mr_iov;
+		const struct bio_vec	*mr_bvec;
+		struct scatterlist	*mr_sgl;
+		struct iov_iter		*mr_iter;
+		struct page		**mr_pages;
+	};
+	size_t			iov_count;
+	u64			access;
+	u64			offset;
+	u64			requested_key;
+	void			*context;
+	size_t			auth_key_size;
+	u8			*auth_key;
+	enum kofi_vec		vec;
+	u64			base;
+	size_t			page_offset;
+	size_t			page_len;
+};
+
+struct fid_mr {
+	struct fi_fid		fid;
+	void			*mem_desc;
+	u64			key;
+};
 
 /*
  * What a provider's domain can make. Queues and counters are the core's: a
  * provider fills cq_open only to put something of its own beside the core's
- * queue.
+ * queue. Software providers name kofi_mr_regattr() and kofi_srx_open().
  */
 struct fi_ops_domain {
 	size_t	size;
@@ -21,6 +112,12 @@ struct fi_ops_domain {
 	int	(*cq_open)(struct fid_domain *domain, struct fi_cq_attr *attr,
 			   const struct kofi_cq_attr *kattr,
 			   struct fid_cq **cq, void *context);
+	int	(*mr_regattr)(struct fid_domain *domain,
+			      const struct fi_mr_attr *attr, u64 flags,
+			      struct fid_mr **mr);
+	int	(*srx_context)(struct fid_domain *domain,
+			       struct fi_rx_attr *attr, struct fid_ep **srx,
+			       void *context);
 };
 
 struct fid_domain {
@@ -33,5 +130,45 @@ int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 int fi_domain2(struct fid_fabric *fabric, struct fi_info *info,
 	       struct fid_domain **domain, u64 flags, void *context);
 int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags);
+
+int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
+	      u64 access, u64 offset, u64 requested_key, u64 flags,
+	      struct fid_mr **mr, void *context);
+int fi_mr_regv(struct fid_domain *domain, const struct kvec *iov, size_t count,
+	       u64 access, u64 offset, u64 requested_key, u64 flags,
+	       struct fid_mr **mr, void *context);
+int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+		  u64 flags, struct fid_mr **mr);
+int fi_mr_bind(struct fid_mr *mr, struct fi_fid *bfid, u64 flags);
+int fi_mr_enable(struct fid_mr *mr);
+
+/**
+ * fi_mr_desc - local descriptor of a region
+ * @mr: the region
+ *
+ * fi_mr(3). No provider needs one: NULL may be passed wherever a descriptor is
+ * asked for.
+ *
+ * Context: any.
+ * Return: the descriptor.
+ */
+static inline void *fi_mr_desc(struct fid_mr *mr)
+{
+	return mr->mem_desc;
+}
+
+/**
+ * fi_mr_key - key that lets a peer access a region
+ * @mr: an enabled region
+ *
+ * fi_mr(3).
+ *
+ * Context: any.
+ * Return: the key, FI_KEY_NOTAVAIL for a region that is not enabled or mapped.
+ */
+static inline u64 fi_mr_key(struct fid_mr *mr)
+{
+	return READ_ONCE(mr->key);
+}
 
 #endif /* _LINUX_KOFI_FI_DOMAIN_H */

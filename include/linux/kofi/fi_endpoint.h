@@ -27,30 +27,10 @@
 
 #include <linux/kofi/fi_domain.h>
 
-struct bio_vec;
-struct scatterlist;
 struct fi_ops_cm;
 struct fi_ops_tagged;
 struct fi_ops_rma;
 struct fi_ops_atomic;
-
-/**
- * enum kofi_vec - what the vector of a message is made of
- * @KOFI_KVEC: kernel virtual addresses. Segments are copied by the post.
- * @KOFI_BVEC: pages. Segments are copied by the post.
- * @KOFI_SGL: a scatterlist that is not mapped for DMA; it lives until the
- *	completion
- * @KOFI_SGL_MAPPED: a scatterlist mapped for the device of the domain
- * @KOFI_ITER: a kernel iov_iter. It is copied, what it points to lives until
- *	the completion. User-backed iterators are refused.
- */
-enum kofi_vec {
-	KOFI_KVEC,
-	KOFI_BVEC,
-	KOFI_SGL,
-	KOFI_SGL_MAPPED,
-	KOFI_ITER,
-};
 
 /**
  * struct fi_msg - one message operation
@@ -64,6 +44,8 @@ enum kofi_vec {
  * @addr: peer; ignored on connected endpoints
  * @context: comes back in the completion
  * @data: value for FI_REMOTE_CQ_DATA
+ * @inv_key: key of the peer's one-shot region that ends with this message, for
+ *	KOFI_REMOTE_INV
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
  *
  * The structure and its kvec or bvec array are read before the post returns
@@ -82,8 +64,12 @@ struct fi_msg {
 	fi_addr_t		addr;
 	void			*context;
 	u64			data;
+	u64			inv_key;
 	enum kofi_vec		vec;
 };
+
+/* Most segments of a kvec or bvec array, whatever iov_limit says */
+#define KOFI_IOV_MAX	16
 
 enum {
 	FI_OPT_ENDPOINT,
@@ -155,6 +141,8 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 		struct fid_ep **ep, void *context);
 int fi_endpoint2(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, u64 flags, void *context);
+int fi_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
+		   struct fid_ep **srx, void *context);
 int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags);
 int fi_enable(struct fid_ep *ep);
 int fi_setopt(fid_t fid, int level, int optname, const void *optval,
@@ -172,9 +160,10 @@ int fi_getopt(fid_t fid, int level, int optname, void *optval,
  * fi_sendmsg - send a message, all choices in the caller's hands
  * @ep: an enabled, connected endpoint
  * @msg: the message; its memory stays untouched until the completion
- * @flags: FI_COMPLETION, FI_INJECT, FI_MORE, FI_REMOTE_CQ_DATA and at most
- *	one of FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE and
- *	FI_DELIVERY_COMPLETE. The endpoint's default flags do not apply.
+ * @flags: FI_COMPLETION, FI_INJECT, FI_MORE, FI_FENCE, FI_REMOTE_CQ_DATA,
+ *	KOFI_REMOTE_INV and at most one of FI_INJECT_COMPLETE,
+ *	FI_TRANSMIT_COMPLETE and FI_DELIVERY_COMPLETE. The endpoint's default
+ *	flags do not apply.
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of this file.
@@ -309,9 +298,13 @@ static inline ssize_t fi_inject(struct fid_ep *ep, const void *buf, size_t len,
 
 /**
  * fi_recvmsg - post memory for one message, all choices in the caller's hands
- * @ep: an enabled endpoint; it need not be connected yet
+ * @ep: an enabled endpoint, it need not be connected yet; or a shared receive
+ *	context
  * @msg: the memory
- * @flags: FI_COMPLETION, FI_MORE. The endpoint's default flags do not apply.
+ * @flags: FI_COMPLETION, FI_MORE, and FI_MULTI_RECV for memory that takes many
+ *	messages one behind the other: each completes with where it is in buf,
+ *	and FI_MULTI_RECV in the flags of the last says that the memory is the
+ *	consumer's again. The endpoint's default flags do not apply.
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of this file.

@@ -12,6 +12,8 @@
 #include <linux/kofi/fi_cm.h>
 #include <linux/kofi/fi_endpoint.h>
 #include <linux/kofi/fi_eq.h>
+#include <linux/kofi/fi_rma.h>
+#include <linux/kofi/fi_tagged.h>
 
 struct device;
 
@@ -48,7 +50,7 @@ struct kofi_cqe {
  * @data: the peer's value if FI_REMOTE_CQ_DATA is in @flags
  * @tag: tag of a tagged receive
  * @src: sender, where the endpoint reports sources
- * @inv_key: memory key the peer invalidated
+ * @inv_key: key the peer invalidated if KOFI_REMOTE_INV is in @flags
  */
 struct kofi_wc {
 	union {
@@ -64,7 +66,7 @@ struct kofi_wc {
 	u64		data;
 	u64		tag;
 	fi_addr_t	src;
-	u32		inv_key;
+	u64		inv_key;
 };
 
 /**
@@ -111,6 +113,28 @@ void kofi_ep_drain(struct fid_ep *ep);
 int kofi_ep_write_space(struct fid_ep *ep,
 			void (*fn)(struct fid_ep *ep, void *context));
 
+void kofi_ep_set_source(struct fid_ep *ep, fi_addr_t source);
+int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe);
+
+/* ----------------------------------------------------------- memory regions */
+
+/*
+ * fi_sendmsg() flag: fi_msg.inv_key, a key of the peer's, ends with the
+ * message. Completion flag: kofi_wc.inv_key has ended.
+ */
+#define KOFI_REMOTE_INV		BIT_ULL(61)
+
+u64 kofi_mr_base(const struct fid_mr *mr);
+struct fid_mr *kofi_mr_get(struct fid_ep *ep);
+int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
+		u64 flags);
+int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe);
+void kofi_mr_put(struct fid_mr *mr);
+
+/* fi_setopt() of an endpoint, before it is enabled; size_t each */
+#define KOFI_OPT_MR_POOL	0x10001	/* regions kofi_mr_get() can hand out */
+#define KOFI_OPT_MR_SEGS	0x10002	/* most segments of each */
+
 struct device *kofi_domain_device(struct fid_domain *domain);
 int kofi_domain_node(struct fid_domain *domain);
 const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
@@ -124,5 +148,7 @@ const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 #define KOFI_VAL_HANDSHAKE_TIMEOUT	(FI_PROV_SPECIFIC | 2)	/* passive side, per request */
 #define KOFI_VAL_SILENCE_TIMEOUT	(FI_PROV_SPECIFIC | 3)	/* peer that no longer answers */
 #define KOFI_VAL_KEEPALIVE_IDLE		(FI_PROV_SPECIFIC | 4)	/* 0: off */
+#define KOFI_VAL_RECLAIM_SAFE		(FI_PROV_SPECIFIC | 5)	/* 1: below the file system */
+#define KOFI_VAL_CPU			(FI_PROV_SPECIFIC | 6)	/* int: CPU of deferred work, -1: the flow's */
 
 #endif /* _LINUX_KOFI_KOFI_H */

@@ -26,6 +26,7 @@
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
+#include <linux/xarray.h>
 #include <net/net_namespace.h>
 
 #include <linux/kofi/kofi.h>
@@ -135,6 +136,25 @@ int kofi_fabric_init(struct kofi_fabric *fabric, struct kofi_provider *prov,
 void kofi_fabric_exit(struct kofi_fabric *fabric);
 
 /**
+ * struct kofi_mr_table - the regions of a domain that peers can name
+ * @regions: struct kofi_mr; by the low half of a key of ours, by the whole of
+ *	a key the consumer has chosen
+ * @client: consumers choose the keys (mr_mode without FI_MR_PROV_KEY)
+ * @endpoint: regions are bound to an endpoint and then enabled
+ *	(FI_MR_ENDPOINT)
+ * @next: hint for the next low half, so that a slot is used again as late as
+ *	possible
+ * @generation: high half of the next key
+ */
+struct kofi_mr_table {
+	struct xarray	regions;
+	bool		client;
+	bool		endpoint;
+	u32		next;
+	atomic_t	generation;
+};
+
+/**
  * struct kofi_domain - base of a provider's domain
  * @domain: what the consumer holds
  * @obj: the core's
@@ -143,6 +163,7 @@ void kofi_fabric_exit(struct kofi_fabric *fabric);
  * @dev: device for DMA, NULL for software
  * @node: NUMA node, or NUMA_NO_NODE
  * @name: domain_attr->name
+ * @mrs: regions of software providers by their keys
  */
 struct kofi_domain {
 	struct fid_domain	domain;
@@ -152,6 +173,7 @@ struct kofi_domain {
 	struct device		*dev;
 	int			node;
 	char			*name;
+	struct kofi_mr_table	mrs;
 };
 
 int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
@@ -253,15 +275,21 @@ enum {
 
 struct kofi_cq;
 struct kofi_cntr;
+struct kofi_mr_pool;
+struct kofi_srx;
 
 /**
- * struct kofi_cq_wait - an endpoint that wants slots of a queue
+ * struct kofi_cq_wait - somebody who wants a slot of a queue
  * @node: the queue's
  * @ep: the endpoint
+ * @wake: a stream: called once, when a slot may be free, with spinlocks held,
+ *	interrupts and bottom halves off; it only schedules. NULL for a consumer,
+ *	whose write-space callback is called.
  */
 struct kofi_cq_wait {
 	struct list_head	node;
 	struct kofi_ep		*ep;
+	void			(*wake)(struct kofi_cq_wait *wait);
 };
 
 /**
@@ -287,6 +315,8 @@ struct kofi_ep_stats {
  * @ep: options
  * @cm: connection management
  * @msg: messages
+ * @tagged: tagged messages
+ * @rma: remote memory
  * @obj: statistics beyond the core's
  * @enable: get ready for receives; the core has checked the bindings
  * @drain: refuse posts from now on, and complete everything outstanding with
@@ -298,6 +328,8 @@ struct kofi_ep_ops {
 	const struct fi_ops_ep		*ep;
 	const struct fi_ops_cm		*cm;
 	const struct fi_ops_msg		*msg;
+	const struct fi_ops_tagged	*tagged;
+	const struct fi_ops_rma		*rma;
 	const struct kofi_obj_ops	*obj;
 	int				(*enable)(struct fid_ep *ep);
 	void				(*drain)(struct fid_ep *ep);
@@ -316,6 +348,10 @@ struct kofi_ep_ops {
  * @tx_selective: report transmits only where FI_COMPLETION is given
  * @rx_selective: the same for receives
  * @cntr: counters, by KOFI_CNTR_*
+ * @srx: shared receive context whose receives it takes, or NULL
+ * @source: address its messages are said to come from
+ * @remote_cqe: done mode: what peers' values complete to, or NULL
+ * @mr_pool: regions kofi_mr_get() hands out
  * @config: serialises binding, options and enabling
  * @lock: irqsave; a step of @state and the event it queues are one
  * @state: enum kofi_ep_state
@@ -341,6 +377,10 @@ struct kofi_ep {
 	bool				tx_selective;
 	bool				rx_selective;
 	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
+	struct kofi_srx			*srx;
+	fi_addr_t			source;
+	struct kofi_cqe			*remote_cqe;
+	struct kofi_mr_pool		*mr_pool;
 	struct mutex			config;	/* bindings, options */
 	spinlock_t			lock;	/* steps of state */
 	int				state;
@@ -429,9 +469,17 @@ void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 void kofi_ep_blocked(struct kofi_ep *ep);
 void kofi_ep_unblock(struct kofi_ep *ep);
 
-/* ---------------------------------------------------------- memory vectors */
+/*
+ * What a peer does to the endpoint's memory: counted, and reported on the
+ * receive queue if it brings a value (FI_REMOTE_CQ_DATA). For a value a slot is
+ * reserved when its frame begins; while there is none the stream waits.
+ */
+int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait);
+void kofi_ep_remote_unreserve(struct kofi_ep *ep);
+void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc);
+void kofi_cq_wait_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait);
 
-#define KOFI_IOV_MAX	16
+/* ---------------------------------------------------------- memory vectors */
 
 /**
  * struct kofi_cursor - position in the memory of an operation
@@ -468,43 +516,185 @@ int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
 /* ------------------------------------------------------------ receive queue */
 
 /**
- * struct kofi_rxop - a posted receive
+ * struct kofi_rxop - a posted receive, or a message's part of one
  * @node: the queue's
  * @context: comes back in the completion
  * @flags: flags it was posted with
  * @cur: where the bytes go
+ * @tag: tagged receives: the tag
+ * @ignore: tagged receives: bits that need not match
+ * @src: peer it is for, or FI_ADDR_UNSPEC
+ * @tagged: it is a tagged receive
+ * @multi: part of a multi-receive: the receive it is part of
+ * @buf: multi-receive and its parts: address of the first byte, or NULL
+ * @used: multi-receive: bytes given to messages
+ * @parts: multi-receive: messages that are being placed
+ * @gone: multi-receive: no longer posted; the last part ends it
  */
 struct kofi_rxop {
 	struct list_head	node;
 	void			*context;
 	u64			flags;
 	struct kofi_cursor	cur;
+	u64			tag;
+	u64			ignore;
+	fi_addr_t		src;
+	bool			tagged;
+	struct kofi_rxop	*multi;
+	void			*buf;
+	size_t			used;
+	unsigned int		parts;
+	bool			gone;
 };
 
 /**
- * struct kofi_rxq - posted receives of an endpoint, oldest first
- * @lock: irqsave, innermost
- * @posted: waiting for a message
+ * struct kofi_rxmsg - a message that has begun and looks for its receive
+ * @node: the queue's, while the message waits; such messages are what FI_PEEK
+ *	finds
+ * @cq_wait: a part of a multi-receive wants a slot of the queue
+ * @wake: called once when kofi_rxq_match() may find something, as
+ *	kofi_cq_wait.wake; set by the provider, once
+ * @ep: endpoint it came to
+ * @len: its length
+ * @tagged: it has a tag
+ * @tag: its tag
+ * @data: the peer's value
+ * @flags: FI_REMOTE_CQ_DATA if there is one
+ * @claim: context of the FI_CLAIM it is kept for
+ * @claimed: it is kept for one
+ * @discard: throw it away
+ */
+struct kofi_rxmsg {
+	struct list_head	node;
+	struct kofi_cq_wait	cq_wait;
+	void			(*wake)(struct kofi_rxmsg *rxmsg);
+	struct kofi_ep		*ep;
+	size_t			len;
+	bool			tagged;
+	u64			tag;
+	u64			data;
+	u64			flags;
+	void			*claim;
+	bool			claimed;
+	bool			discard;
+};
+
+/**
+ * struct kofi_rxq - posted receives of an endpoint or a shared context
+ * @lock: irqsave; locks of completion queues are taken inside
+ * @ep: whose they are, and who reports them
+ * @posted: waiting for a message, oldest first [0 untagged, 1 tagged]
+ * @waiting: struct kofi_rxmsg: messages that found none, oldest first
  * @free: not in use
  * @ops: all of them
+ * @min_multi: bytes a multi-receive must have left to stay posted
  * @closed: no more posts
  */
 struct kofi_rxq {
 	spinlock_t		lock;	/* all that follows */
-	struct list_head	posted;
+	struct kofi_ep		*ep;
+	struct list_head	posted[2];
+	struct list_head	waiting;
 	struct list_head	free;
 	struct kofi_rxop	*ops;
+	size_t			min_multi;
 	bool			closed;
 };
 
-int kofi_rxq_init(struct kofi_rxq *q, size_t size, int node);
+int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size);
 void kofi_rxq_exit(struct kofi_rxq *q);
-int kofi_rxq_post(struct kofi_rxq *q, struct kofi_ep *ep,
-		  const struct fi_msg *msg, u64 flags);
-struct kofi_rxop *kofi_rxq_match(struct kofi_rxq *q);
-void kofi_rxq_done(struct kofi_rxq *q, struct kofi_ep *ep,
-		   struct kofi_rxop *op, struct kofi_wc *wc);
-int kofi_rxq_cancel(struct kofi_rxq *q, struct kofi_ep *ep, void *context);
-void kofi_rxq_flush(struct kofi_rxq *q, struct kofi_ep *ep);
+int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags);
+int kofi_rxq_tpost(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
+		   u64 flags);
+int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+		   struct kofi_rxop **op);
+void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
+void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
+		   struct kofi_wc *wc);
+int kofi_rxq_cancel(struct kofi_rxq *q, void *context);
+void kofi_rxq_flush(struct kofi_rxq *q);
+
+/* ------------------------------------------------ shared receive contexts */
+
+/**
+ * struct kofi_srx - a shared receive context
+ * @base: what the consumer holds: an endpoint that only receives, from any
+ *	stream bound to it (class FI_CLASS_SRX_CTX)
+ * @rxq: its receives
+ */
+struct kofi_srx {
+	struct kofi_ep		base;
+	struct kofi_rxq		rxq;
+};
+
+int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
+		  struct fid_ep **srx, void *context);
+
+/* ---------------------------------------------- memory of ours, named by peers */
+
+/**
+ * struct kofi_mr - a region of a software provider
+ * @mr: what the consumer holds
+ * @obj: the core's
+ * @domain: its parent
+ * @ep: the endpoint it is bound to, or NULL for all of the domain
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, ...
+ * @flags: FI_MR_SINGLE_USE, FI_RMA_EVENT
+ * @base: remote address of the first byte
+ * @len: bytes
+ * @serial: of the registration; never used twice
+ * @users: accesses under way, and one while it can be accessed
+ * @nr_segs: segments
+ * @bv: the segments
+ * @start: offset of each segment's first byte
+ */
+struct kofi_mr {
+	struct fid_mr		mr;
+	struct kofi_obj		obj;
+	struct kofi_domain	*domain;
+	struct kofi_ep		*ep;
+	u64			access;
+	u64			flags;
+	u64			base;
+	size_t			len;
+	u64			serial;
+	refcount_t		users;
+	unsigned int		nr_segs;
+	struct bio_vec		*bv;
+	u64			*start;
+	/* the rest is mr.c's own business */
+};
+
+int kofi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+		    u64 flags, struct fid_mr **mr);
+
+/**
+ * struct kofi_target - a piece of our memory a peer reads or writes
+ * @key: key it has named
+ * @off: offset in the region of the next byte
+ * @left: bytes to go
+ * @serial: registration the access was allowed for
+ *
+ * Nothing is held between two steps of an access, which may be far apart: each
+ * step looks the key up anew, and finds out that the region has been closed.
+ */
+struct kofi_target {
+	u64	key;
+	u64	off;
+	u64	left;
+	u64	serial;
+};
+
+int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
+		     u64 addr, u64 len, u64 access);
+int kofi_target_copy_from_skb(struct kofi_target *t, struct kofi_ep *ep,
+			      const struct sk_buff *skb, int offset,
+			      size_t len);
+struct kofi_mr *kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
+				struct iov_iter *iter);
+void kofi_target_put(struct kofi_mr *mr);
+void kofi_target_used(struct kofi_target *t, size_t bytes);
+void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access);
+int kofi_mr_invalidate(struct kofi_ep *ep, u64 key);
 
 #endif /* _LINUX_KOFI_PROVIDER_H */
