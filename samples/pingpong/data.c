@@ -364,20 +364,11 @@ static void pp_data_explain(struct pp_run *run, int err)
 	}
 }
 
-/* Until nothing is left to do of what the caller has set up. */
-static int pp_data_wait(struct pp_run *run)
+/* The first error of the messages so far, explained; 0 for none. */
+static int pp_data_error(struct pp_run *run)
 {
 	struct pp_data *data = &run->data;
 	int ret;
-
-	if (run->opts.read)
-		ret = pp_data_wait_read(run);
-	else if (run->opts.poll == KOFI_POLL_DIRECT)
-		ret = pp_data_wait_direct(run);
-	else
-		ret = pp_data_wait_done(run);
-	if (ret)
-		return ret;
 
 	spin_lock_bh(&data->lock);
 	ret = data->err;
@@ -392,6 +383,62 @@ static int pp_data_wait(struct pp_run *run)
 		pp_data_explain(run, ret);
 		return ret;
 	}
+}
+
+/* Until nothing is left to do of what the caller has set up. */
+static int pp_data_wait(struct pp_run *run)
+{
+	int ret;
+
+	if (run->opts.read)
+		ret = pp_data_wait_read(run);
+	else if (run->opts.poll == KOFI_POLL_DIRECT)
+		ret = pp_data_wait_direct(run);
+	else
+		ret = pp_data_wait_done(run);
+	return ret ?: pp_data_error(run);
+}
+
+/* What has completed and nobody is waiting for, where we have to fetch it. */
+static void pp_data_fetch(struct pp_run *run)
+{
+	struct pp_data *data = &run->data;
+	struct fi_cq_msg_entry entry;
+	ssize_t n;
+
+	if (!run->opts.read) {
+		if (run->opts.poll == KOFI_POLL_DIRECT)
+			kofi_cq_poll(data->cq, PP_CQ_SIZE);
+		return;
+	}
+	while ((n = fi_cq_read(data->cq, &entry, 1)) == 1)
+		pp_data_complete(data, entry.op_context, 0, entry.len);
+	if (n == -FI_EAVAIL)
+		pp_data_read_err(data);
+}
+
+/**
+ * pp_data_blame - what a failure of the control connection goes back to
+ * @run: the run, connected
+ * @err: how the control connection has failed
+ *
+ * When the sides do not agree on what to send, one of them finds a wrong
+ * message while the thread waits for the other's word, which does not come.
+ *
+ * Context: the run's thread.
+ * Return: the error of the messages if there is one, explained; otherwise @err.
+ */
+int pp_data_blame(struct pp_run *run, int err)
+{
+	int first;
+
+	pp_data_fetch(run);
+	first = pp_data_error(run);
+	/* both connections go when the peer does, which says nothing new */
+	if (!first || first == -ECONNRESET)
+		return err;
+	run->stage = "transfer";
+	return first;
 }
 
 /**

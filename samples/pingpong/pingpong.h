@@ -241,5 +241,6 @@ void pp_data_write_space(struct fid_ep *ep, void *context);
 void pp_data_begin(struct pp_run *run, size_t size);
 int pp_data_end(struct pp_run *run, struct pp_result *res);
 int pp_data_fin(struct pp_run *run);
+int pp_data_blame(struct pp_run *run, int err);
 
 #endif /* _KOFI_PINGPONG_H */

@@ -52,26 +52,32 @@ static int pp_run_connect(struct pp_run *run)
 	return ret ?: pp_ep_accept(run);
 }
 
-static int pp_run_size(struct pp_run *run, size_t size)
+/* Until both sides are ready for a size and its messages are on their way */
+static int pp_run_begin(struct pp_run *run, size_t size)
 {
-	struct pp_result res;
 	int ret;
 
 	ret = pp_ctrl_sync(run);
 	if (ret)
 		return ret;
 	pp_data_begin(run, size);
-	if (!pp_is_client(run)) {
-		ret = pp_ctrl_answer(run);
-		if (ret)
-			return ret;
-	}
+	return pp_is_client(run) ? 0 : pp_ctrl_answer(run);
+}
+
+static int pp_run_size(struct pp_run *run, size_t size)
+{
+	struct pp_result res;
+	int ret;
+
+	ret = pp_run_begin(run, size);
+	if (ret)
+		return pp_data_blame(run, ret);
 	ret = pp_data_end(run, &res);
 	if (ret)
 		return ret;
 	ret = pp_ctrl_count(run, &res.acked);
 	if (ret)
-		return ret;
+		return pp_data_blame(run, ret);
 	/* the peer has counted all of them */
 	res.acked -= min_t(u64, res.acked, run->opts.warmup);
 	run->stage = "report";

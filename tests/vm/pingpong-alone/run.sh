@@ -173,8 +173,10 @@ differ() {	# SENTENCE OPTIONS_OF_SERVER OPTIONS_OF_CLIENT
 	[ $rc = 1 ] && cat /tmp/out /tmp/server | grep -q "$1"
 }
 step other-size differ "32 bytes came where 64" "-S 64" "-S 32"
-# the server sees the message too many, or waits in vain for the end of the size
-step more-round-trips differ 'came where none\|timed out' "-S 64 -I 3" "-S 64 -I 4"
+for one in "-C softirq" "-C workqueue" "-C direct" "-M read"; do
+	step "more-round-trips $one" differ "came where none" \
+		"$one -S 64 -I 3" "-S 64 -I 4"
+done
 step content differ "is wrong from byte 0" "-S 64 -c -I 5" "-S 64 -I 5"
 
 # --- wrong usage and wrong wishes
