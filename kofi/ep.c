@@ -473,7 +473,7 @@ static int kofi_ep_bind_cq(struct kofi_ep *ep, struct kofi_cq *cq, u64 flags)
 	    !(flags & (FI_TRANSMIT | FI_RECV)))
 		return -FI_EBADFLAGS;
 	if (cq->domain != ep->domain)
-		return -EINVAL;
+		return -FI_EDOMAIN;
 	if ((flags & FI_TRANSMIT && ep->tx_cq) ||
 	    (flags & FI_RECV && ep->rx_cq))
 		return -EBUSY;
@@ -498,7 +498,7 @@ static int kofi_ep_bind_eq(struct kofi_ep *ep, struct kofi_eq *eq, u64 flags)
 	if (flags)
 		return -FI_EBADFLAGS;
 	if (eq->fabric != ep->domain->fabric)
-		return -EINVAL;
+		return -FI_EDOMAIN;
 	if (ep->eq)
 		return -EBUSY;
 	if (!kofi_obj_get(&eq->obj))
@@ -523,7 +523,7 @@ static int kofi_ep_bind_cntr(struct kofi_ep *ep, struct kofi_cntr *cntr,
 	if (unknown || !flags)
 		return -FI_EBADFLAGS;
 	if (cntr->domain != ep->domain)
-		return -EINVAL;
+		return -FI_EDOMAIN;
 	for (i = 0; i < KOFI_CNTR_NR; i++)
 		if (flags & kofi_ep_cntr_flags[i] && ep->cntr[i])
 			return -EBUSY;
@@ -581,9 +581,9 @@ static void kofi_ep_unbind_eq(struct kofi_ep *ep)
  * fi_endpoint(3).
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL, also for an object of another fabric or domain; -EBUSY
- * if something is bound there already; -FI_EBADFLAGS; -FI_EOPBADSTATE once the
- * endpoint has been enabled; what the provider returns.
+ * Return: 0; -EINVAL; -FI_EDOMAIN for an object of another fabric or domain;
+ * -EBUSY if something is bound there already; -FI_EBADFLAGS; -FI_EOPBADSTATE
+ * once the endpoint has been enabled; what the provider returns.
  */
 int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 {

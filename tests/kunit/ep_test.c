@@ -191,9 +191,11 @@ static void ep_foreign_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, fi_cntr_open(other->domain, NULL, &cntr,
 					      NULL));
 	ep_open(test);
-	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(t->ep, &eq->fid, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(t->ep, &cq->fid, FI_RECV));
-	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(t->ep, &cntr->fid, FI_RECV));
+	KUNIT_EXPECT_EQ(test, -FI_EDOMAIN, fi_ep_bind(t->ep, &eq->fid, 0));
+	KUNIT_EXPECT_EQ(test, -FI_EDOMAIN,
+			fi_ep_bind(t->ep, &cq->fid, FI_RECV));
+	KUNIT_EXPECT_EQ(test, -FI_EDOMAIN,
+			fi_ep_bind(t->ep, &cntr->fid, FI_RECV));
 	ep_close(test);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&cntr->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));
