@@ -23,10 +23,11 @@
  * segmentation, never a byte too far: frames may be right behind.
  */
 #include <linux/in6.h>
-#include <linux/sched/mm.h>
+#include <linux/pkt_sched.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include <net/inet_sock.h>
+#include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
 
@@ -177,7 +178,7 @@ static int sock_socket_create(struct net *net, int family,
 	/* the namespace lives as long as the socket; before any locking */
 	sk_net_refcnt_upgrade(sk);
 	sk->sk_use_task_frag = false;
-	sk->sk_allocation = GFP_ATOMIC | __GFP_NOWARN;
+	sock_socket_gfp(sk, GFP_ATOMIC);
 	sock_set_reuseaddr(sk);
 	*sockp = sock;
 	return 0;
@@ -188,23 +189,101 @@ static void sock_socket_accepted(struct socket *sock)
 	struct sock *sk = sock->sk;
 
 	sk->sk_use_task_frag = false;
-	sk->sk_allocation = GFP_ATOMIC | __GFP_NOWARN;
+	sock_socket_gfp(sk, GFP_ATOMIC);
+}
+
+/*
+ * The labels of libfabric as code points. Those of RFC 4594 by what it says of
+ * each service class, with the names it has there; the scavenger is RFC 8622's
+ * lower effort, which replaces the CS1 of RFC 4594. The priority is for queues
+ * of this host: IP_TOS would derive it from bits of RFC 1349, which makes bulk
+ * of the low latency class.
+ */
+static const struct sock_label {
+	u8	dscp;
+	u8	priority;
+} sock_labels[] = {
+	[FI_TC_BEST_EFFORT - FI_TC_LABEL] =	 /* standard: DF */
+		{ 0, TC_PRIO_BESTEFFORT },
+	[FI_TC_LOW_LATENCY - FI_TC_LABEL] =	 /* low-latency data: AF21 */
+		{ 18, TC_PRIO_INTERACTIVE },
+	[FI_TC_DEDICATED_ACCESS - FI_TC_LABEL] = /* virtual leased line: EF */
+		{ 46, TC_PRIO_INTERACTIVE },
+	[FI_TC_BULK_DATA - FI_TC_LABEL] =	 /* high-throughput data: AF11 */
+		{ 10, TC_PRIO_BULK },
+	[FI_TC_SCAVENGER - FI_TC_LABEL] =	 /* lower effort: LE */
+		{ 1, TC_PRIO_FILLER },
+	[FI_TC_NETWORK_CTRL - FI_TC_LABEL] =	 /* network control: CS6 */
+		{ 48, TC_PRIO_CONTROL },
+};
+
+#define SOCK_DSCP_MAX	63
+
+static const struct sock_label *sock_label(u32 tclass)
+{
+	u32 n = tclass - FI_TC_LABEL;
+
+	return n < ARRAY_SIZE(sock_labels) ? &sock_labels[n] : NULL;
+}
+
+/**
+ * sock_tclass_known - is this a traffic class
+ * @tclass: tclass of an attribute
+ *
+ * Return: true for none, a label, or a differentiated services code point.
+ */
+bool sock_tclass_known(u32 tclass)
+{
+	return tclass == FI_TC_UNSPEC || sock_label(tclass) ||
+	       (tclass >= FI_TC_DSCP && tclass <= FI_TC_DSCP + SOCK_DSCP_MAX);
+}
+
+/* The transmit context's own class goes before that of its domain. */
+static u32 sock_info_tclass(const struct fi_info *info)
+{
+	return info->tx_attr->tclass ? : info->domain_attr->tclass;
+}
+
+/* Without a class, the socket is left as the system or its listener made it. */
+static void sock_socket_class(struct socket *sock, u32 tclass)
+{
+	const struct sock_label *label = sock_label(tclass);
+	int dscp = label ? label->dscp : fi_tc_dscp_get(tclass);
+	struct sock *sk = sock->sk;
+	int tos = dscp << 2;
+
+	if (tclass != FI_TC_BULK_DATA)
+		tcp_sock_set_nodelay(sk);
+	if (tclass == FI_TC_UNSPEC)
+		return;
+	/* the peer of an IPv6 socket may have a mapped IPv4 address */
+	ip_sock_set_tos(sk, tos);
+	if (sk->sk_family == AF_INET6)
+		sock->ops->setsockopt(sock, SOL_IPV6, IPV6_TCLASS,
+				      KERNEL_SOCKPTR(&tos), sizeof(tos));
+	if (label)
+		sock_set_priority(sk, label->priority);
 }
 
 /* What every data socket gets before it carries frames. */
 static void sock_socket_tune(struct socket *sock,
-			     const struct sock_tunables *tun, u32 tclass)
+			     const struct sock_tunables *tun,
+			     const struct fi_info *info)
 {
 	struct sock *sk = sock->sk;
+	int off = 0;
 
-	if (tclass != FI_TC_BULK_DATA)
-		tcp_sock_set_nodelay(sk);
+	sock_socket_class(sock, sock_info_tclass(info));
 	if (tun->keepalive_idle) {
 		tcp_sock_set_keepidle(sk, DIV_ROUND_UP(tun->keepalive_idle,
 						       MSEC_PER_SEC));
-		tcp_sock_set_keepintvl(sk, sock_keepalive_intvl);
-		tcp_sock_set_keepcnt(sk, sock_keepalive_cnt);
+		tcp_sock_set_keepintvl(sk, tun->keepalive_intvl);
+		tcp_sock_set_keepcnt(sk, tun->keepalive_cnt);
 		sock_set_keepalive(sk);
+	} else {
+		/* the listener may have handed it down */
+		sock_setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE,
+				KERNEL_SOCKPTR(&off), sizeof(off));
 	}
 	if (tun->rcvbuf)
 		sock_set_rcvbuf(sk, tun->rcvbuf);
@@ -215,6 +294,25 @@ static void sock_socket_tune(struct socket *sock,
 			   max_t(int, tun->sndbuf * 2, SOCK_MIN_SNDBUF));
 		release_sock(sk);
 	}
+}
+
+/*
+ * Let the socket use the emergency reserves, for packets of both directions.
+ * These are the two halves of sk_set_memalloc(): the number of users is a
+ * static key, whose locks are none to take inside the socket's, but the flags
+ * of a connected socket change under its lock.
+ */
+static void sock_socket_reserves(struct sock_ep *ep, struct sock *sk)
+{
+	if (!ep->tun.reclaim_safe)
+		return;
+	if (!ep->reserves)
+		static_branch_inc(&memalloc_socks_key);
+	ep->reserves = true;
+	lock_sock(sk);
+	sock_set_flag(sk, SOCK_MEMALLOC);
+	sk->sk_allocation |= __GFP_MEMALLOC;
+	release_sock(sk);
 }
 
 /**
@@ -406,7 +504,7 @@ static int sock_cm_connect(struct fid_ep *fid, const void *addr,
 	memcpy(&to, dest, sock_addr_len(dest));
 
 	mutex_lock(&ep->cm_mutex);
-	noio = memalloc_noio_save();
+	noio = sock_memalloc_save(ep);
 	err = -EISCONN;
 	if (ep->sock)
 		goto unlock;
@@ -417,7 +515,8 @@ static int sock_cm_connect(struct fid_ep *fid, const void *addr,
 				 &sock);
 	if (err)
 		goto unlock;
-	sock_socket_tune(sock, &ep->tun, ep->base.info->tx_attr->tclass);
+	sock_socket_tune(sock, &ep->tun, ep->base.info);
+	sock_socket_reserves(ep, sock->sk);
 	/* only our own timer ends the attempt */
 	tcp_sock_set_syncnt(sock->sk, MAX_TCP_SYNCNT);
 	if (ep->src.sa.sa_family) {
@@ -451,7 +550,7 @@ static int sock_cm_connect(struct fid_ep *fid, const void *addr,
 	release_sock(sock->sk);
 	err = 0;
 unlock:
-	memalloc_noio_restore(noio);
+	sock_memalloc_restore(noio);
 	mutex_unlock(&ep->cm_mutex);
 	return err;
 }
@@ -940,7 +1039,7 @@ static int sock_pep_listen(struct fid_pep *fid)
 		if (err)
 			goto release;
 	}
-	sock_socket_tune(sock, &pep->tun, pep->base.info->tx_attr->tclass);
+	sock_socket_tune(sock, &pep->tun, pep->base.info);
 
 	sk = sock->sk;
 	write_lock_bh(&sk->sk_callback_lock);
@@ -999,7 +1098,7 @@ static int sock_pep_reject(struct fid_pep *fid, fid_t handle,
 	sk = req->sock->sk;
 	sock_cm_format(&req->cm, SOCK_CM_REJECT, param, paramlen);
 	lock_sock(sk);
-	sk->sk_allocation = GFP_NOIO | __GFP_NOWARN;
+	sock_socket_gfp(sk, GFP_NOIO);
 	err = sock_cm_send(sk, &req->cm);
 	release_sock(sk);
 	if (!err) {
@@ -1025,13 +1124,14 @@ static int sock_cm_accept(struct fid_ep *fid, const void *param,
 	if (paramlen > SOCK_CM_DATA_MAX)
 		return -EINVAL;
 	mutex_lock(&ep->cm_mutex);
-	noio = memalloc_noio_save();
+	noio = sock_memalloc_save(ep);
 	err = -FI_EOPBADSTATE;
 	if (!ep->sock)
 		goto unlock;
 
-	sock_socket_tune(ep->sock, &ep->tun, ep->base.info->tx_attr->tclass);
 	sk = ep->sock->sk;
+	sock_socket_tune(ep->sock, &ep->tun, ep->base.info);
+	sock_socket_reserves(ep, sk);
 	lock_sock(sk);
 	if (ep->phase != SOCK_EP_ASKED)
 		goto release;
@@ -1039,9 +1139,9 @@ static int sock_cm_accept(struct fid_ep *fid, const void *param,
 	if (err)
 		goto release;
 	sock_cm_format(&ep->cm, SOCK_CM_ACCEPT, param, paramlen);
-	sk->sk_allocation = GFP_NOIO | __GFP_NOWARN;
+	sock_socket_gfp(sk, GFP_NOIO);
 	err = sock_cm_send(sk, &ep->cm);
-	sk->sk_allocation = GFP_ATOMIC | __GFP_NOWARN;
+	sock_socket_gfp(sk, GFP_ATOMIC);
 	if (err) {
 		/* half an answer cannot be taken back */
 		sock_cm_fail(ep, -err, -err, NULL, 0);
@@ -1052,7 +1152,7 @@ static int sock_cm_accept(struct fid_ep *fid, const void *param,
 release:
 	release_sock(sk);
 unlock:
-	memalloc_noio_restore(noio);
+	sock_memalloc_restore(noio);
 	mutex_unlock(&ep->cm_mutex);
 	return err;
 }
@@ -1180,6 +1280,12 @@ static int sock_pep_getopt(fid_t fid, int level, int name, void *val,
 	return 0;
 }
 
+/* Options each connection's own endpoint has, and a listener no use for */
+static bool sock_pep_foreign(int name)
+{
+	return name == (int)KOFI_VAL_RECLAIM_SAFE || name == (int)KOFI_VAL_CPU;
+}
+
 static int sock_pep_control(struct fi_fid *fid, int command, void *arg)
 {
 	struct sock_pep *pep = sock_pep(fid);
@@ -1201,12 +1307,16 @@ static int sock_pep_control(struct fi_fid *fid, int command, void *arg)
 			err = -EINVAL;
 		else if (pep->sock)
 			err = -EBUSY;
+		else if (sock_pep_foreign(var->name))
+			err = -ENOSYS;
 		else
 			err = sock_tunables_set(&pep->tun, var->name, var->val);
 		break;
 	case FI_GET_VAL:
 		if (!var || !var->val)
 			err = -EINVAL;
+		else if (sock_pep_foreign(var->name))
+			err = -ENOSYS;
 		else
 			err = sock_tunables_get(&pep->tun, var->name, var->val);
 		break;
@@ -1318,7 +1428,8 @@ int sock_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	struct sock_pep *pep;
 	int err;
 
-	if (info->ep_attr->type != FI_EP_MSG)
+	if (info->ep_attr->type != FI_EP_MSG ||
+	    !sock_tclass_known(sock_info_tclass(info)))
 		return -EINVAL;
 	if (info->src_addr &&
 	    sock_addr_check(info->src_addr, info->src_addrlen))

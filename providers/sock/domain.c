@@ -51,7 +51,8 @@ static int sock_domain(struct fid_fabric *fabric, struct fi_info *info,
 	struct net_device *dev;
 	int err;
 
-	if (!info->domain_attr->name)
+	if (!info->domain_attr->name ||
+	    !sock_tclass_known(info->domain_attr->tclass))
 		return -EINVAL;
 	dom = kzalloc(sizeof(*dom), GFP_KERNEL);
 	if (!dom)

@@ -19,7 +19,6 @@
  * peer answers but has its window closed.
  */
 #include <linux/slab.h>
-#include <linux/sched/mm.h>
 #include <net/tcp.h>
 #include <trace/events/sock.h>
 
@@ -34,6 +33,29 @@
 #define SOCK_EP_BACKOFF	4
 
 /**
+ * sock_ep_queue - have the work item run
+ * @ep: the endpoint
+ *
+ * It runs where the consumer wants it, otherwise on the CPU the connection's
+ * packets arrive on: that has the socket in its cache, and its completions stay
+ * where the others are. A CPU that is offline, or goes there meanwhile, is no
+ * place; its work is done elsewhere.
+ *
+ * Context: any.
+ */
+void sock_ep_queue(struct sock_ep *ep)
+{
+	struct socket *sock = READ_ONCE(ep->sock);
+	int cpu = ep->tun.cpu;
+
+	if (cpu < 0 && sock)
+		cpu = READ_ONCE(sock->sk->sk_incoming_cpu);
+	if (cpu < 0 || cpu >= (int)nr_cpu_ids || !cpu_online(cpu))
+		cpu = WORK_CPU_UNBOUND;
+	queue_work_on(cpu, sock_wq, &ep->work);
+}
+
+/**
  * sock_ep_kill - the stream must end
  * @ep: the endpoint
  * @err: why, a positive error code; ESHUTDOWN if the peer has closed
@@ -45,7 +67,7 @@
 void sock_ep_kill(struct sock_ep *ep, int err)
 {
 	if (!cmpxchg(&ep->dead, 0, err))
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 }
 
 /* ------------------------------------------------------- socket callbacks */
@@ -61,15 +83,15 @@ static void sock_ep_data_ready(struct sock *sk)
 
 	trace_sk_data_ready(sk);
 	if (ep->phase != SOCK_EP_DATA) {
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 		return;
 	}
 	if (sock_rx_run(ep))
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 	if (READ_ONCE(ep->tx_owed)) {
 		sock_stat_inc(&ep->stats.tx_inline);
 		if (sock_tx_run(ep, sock_inline_max))
-			queue_work(sock_wq, &ep->work);
+			sock_ep_queue(ep);
 	}
 }
 
@@ -88,13 +110,13 @@ static void sock_ep_state_change(struct sock *sk)
 	struct sock_ep *ep = sk->sk_user_data;
 
 	if (ep->phase != SOCK_EP_DATA) {
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 		return;
 	}
 	if (sk->sk_state == TCP_CLOSE)
 		sock_ep_kill(ep, sk->sk_err ? : ECONNRESET);
 	else if (sock_rx_run(ep))
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 }
 
 static void sock_ep_error_report(struct sock *sk)
@@ -104,7 +126,7 @@ static void sock_ep_error_report(struct sock *sk)
 	if (ep->phase == SOCK_EP_DATA && sk->sk_err)
 		sock_ep_kill(ep, sk->sk_err);
 	else
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 }
 
 /**
@@ -136,7 +158,7 @@ void sock_ep_attach(struct sock_ep *ep, struct socket *sock, int phase)
 	ep->phase = phase;
 	WRITE_ONCE(ep->sock, sock);
 	if (READ_ONCE(ep->dead))
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 	release_sock(sk);
 }
 
@@ -186,7 +208,7 @@ static int sock_ep_poll(struct irq_poll *iop, int weight)
 	}
 	bh_unlock_sock(sk);
 	if (more)
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 
 	if (atomic_dec_and_test(&ep->in_poll))
 		wake_up_var(&ep->in_poll);
@@ -251,7 +273,7 @@ static bool sock_ep_stream(struct sock_ep *ep)
 	u64 end;
 
 	/* process context: memory may be waited for */
-	sk->sk_allocation = GFP_NOIO | __GFP_NOWARN;
+	sock_socket_gfp(sk, GFP_NOIO);
 	more_rx = sock_rx_run(ep);
 	/* reset before we were connected: no callback will tell */
 	if (!more_rx && sk->sk_state == TCP_CLOSE)
@@ -261,7 +283,7 @@ static bool sock_ep_stream(struct sock_ep *ep)
 	do {
 		more_tx = sock_tx_run(ep, SOCK_EP_CHUNK);
 	} while (more_tx && ktime_get_ns() < end);
-	sk->sk_allocation = GFP_ATOMIC | __GFP_NOWARN;
+	sock_socket_gfp(sk, GFP_ATOMIC);
 	return more_rx || more_tx;
 }
 
@@ -286,7 +308,7 @@ static void sock_ep_work(struct work_struct *work)
 		return;
 	}
 
-	noio = memalloc_noio_save();
+	noio = sock_memalloc_save(ep);
 	lock_sock(sock->sk);
 	if (ep->phase == SOCK_EP_DATA && !READ_ONCE(ep->dead))
 		more = sock_ep_stream(ep);
@@ -301,8 +323,8 @@ static void sock_ep_work(struct work_struct *work)
 	if (end)
 		sock_ep_hang_up(ep, reset);
 	else if (more)
-		queue_work(sock_wq, &ep->work);
-	memalloc_noio_restore(noio);
+		sock_ep_queue(ep);
+	sock_memalloc_restore(noio);
 }
 
 /* -------------------------------------------------------- the silent peer */
@@ -391,7 +413,7 @@ void sock_ep_live(struct sock_ep *ep, const void *data, size_t len)
 	mod_delayed_work(sock_wq, &ep->watch, sock_ep_watch_period(ep));
 	kofi_ep_connected(&ep->base, data, len);
 	/* what the peer has sent behind its CM message */
-	queue_work(sock_wq, &ep->work);
+	sock_ep_queue(ep);
 }
 
 /* ------------------------------------------------------------------- life */
@@ -414,7 +436,7 @@ int sock_ep_down(struct sock_ep *ep, bool connection)
 	int ret = 0;
 
 	mutex_lock(&ep->cm_mutex);
-	noio = memalloc_noio_save();
+	noio = sock_memalloc_save(ep);
 	if (!ep->sock) {
 		if (connection) {
 			ret = -ENOTCONN;
@@ -438,7 +460,7 @@ int sock_ep_down(struct sock_ep *ep, bool connection)
 	if (end)
 		sock_ep_hang_up(ep, reset);
 unlock:
-	memalloc_noio_restore(noio);
+	sock_memalloc_restore(noio);
 	mutex_unlock(&ep->cm_mutex);
 	return ret;
 }
@@ -473,8 +495,22 @@ static int sock_ep_enable(struct fid_ep *fid)
 	 */
 	smp_mb();
 	if (READ_ONCE(ep->dead))
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 	return 0;
+}
+
+/*
+ * The socket is TCP's alone from now on, until what is queued has been sent. It
+ * stays marked for the reserves, which is harmless, whereas sk_clear_memalloc()
+ * is not: a packet from the reserves that was let in before would meet an
+ * unmarked socket when the backlog is processed, which is a BUG().
+ */
+static void sock_ep_release(struct sock_ep *ep)
+{
+	unsigned int noio = sock_memalloc_save(ep);
+
+	sock_socket_release(ep->sock);
+	sock_memalloc_restore(noio);
 }
 
 static int sock_ep_close(struct fi_fid *fid)
@@ -493,7 +529,9 @@ static int sock_ep_close(struct fi_fid *fid)
 	wait_var_event(&ep->in_poll, !atomic_read(&ep->in_poll));
 	cancel_work_sync(&ep->work);
 	if (ep->sock)
-		sock_socket_release(ep->sock);
+		sock_ep_release(ep);
+	if (ep->reserves)
+		static_branch_dec(&memalloc_socks_key);
 
 	kofi_ep_exit(&ep->base);
 	kofi_rxq_exit(&ep->rxq);
@@ -686,7 +724,9 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 	struct sock_ep *ep;
 	int err;
 
-	if (info->ep_attr->type != FI_EP_MSG)
+	if (info->ep_attr->type != FI_EP_MSG ||
+	    !sock_tclass_known(info->tx_attr->tclass) ||
+	    !sock_tclass_known(info->domain_attr->tclass))
 		return -EINVAL;
 	if (!info->tx_attr->size || info->tx_attr->size > SOCK_TX_RX_MAX ||
 	    !info->rx_attr->size || info->rx_attr->size > SOCK_TX_RX_MAX)

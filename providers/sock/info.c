@@ -435,6 +435,9 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	if (hints->ep_attr->type != FI_EP_UNSPEC &&
 	    hints->ep_attr->type != FI_EP_MSG)
 		return -ENODATA;
+	if (!sock_tclass_known(hints->tx_attr->tclass) ||
+	    !sock_tclass_known(hints->domain_attr->tclass))
+		return -ENODATA;
 	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
 		return -ENODATA;
 	if (dest.ss_family &&

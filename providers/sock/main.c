@@ -5,6 +5,7 @@
  *
  * Here: the module, its parameters, and the options derived from them.
  */
+#include <linux/cpumask.h>
 #include <linux/module.h>
 
 #include "sock.h"
@@ -133,10 +134,16 @@ void sock_tunables_init(struct sock_tunables *tun)
 		.handshake_timeout = READ_ONCE(sock_handshake_timeout),
 		.silence_timeout = READ_ONCE(sock_silence_timeout),
 		.keepalive_idle = READ_ONCE(sock_keepalive_idle),
+		.keepalive_intvl = READ_ONCE(sock_keepalive_intvl),
+		.keepalive_cnt = READ_ONCE(sock_keepalive_cnt),
+		.cpu = -1,
 	};
 }
 
-/* Where an option is kept, and the parameter that has its range. */
+/* The range of what has no parameter, as it is never right for all */
+static const struct sock_param sock_range_bool = { .max = 1 };
+
+/* Where an option is kept, and what has its range. */
 static unsigned int *sock_tunable(struct sock_tunables *tun, int name,
 				  const struct sock_param **p)
 {
@@ -153,16 +160,34 @@ static unsigned int *sock_tunable(struct sock_tunables *tun, int name,
 	case KOFI_VAL_KEEPALIVE_IDLE:
 		*p = &sock_param_keepalive_idle;
 		return &tun->keepalive_idle;
+	case KOFI_VAL_KEEPALIVE_INTVL:
+		*p = &sock_param_keepalive_intvl;
+		return &tun->keepalive_intvl;
+	case KOFI_VAL_KEEPALIVE_CNT:
+		*p = &sock_param_keepalive_cnt;
+		return &tun->keepalive_cnt;
+	case KOFI_VAL_RECLAIM_SAFE:
+		*p = &sock_range_bool;
+		return &tun->reclaim_safe;
 	default:
 		return NULL;
 	}
+}
+
+static int sock_tunables_set_cpu(struct sock_tunables *tun, int cpu)
+{
+	if (cpu < -1 || cpu >= (int)nr_cpu_ids ||
+	    (cpu >= 0 && !cpu_possible(cpu)))
+		return -EINVAL;
+	tun->cpu = cpu;
+	return 0;
 }
 
 /**
  * sock_tunables_set - fi_set_val()
  * @tun: options of an object
  * @name: KOFI_VAL_*
- * @val: unsigned int, milliseconds
+ * @val: unsigned int; int for KOFI_VAL_CPU
  *
  * Return: 0; -EINVAL out of range; -ENOSYS for a name that is unknown.
  */
@@ -172,6 +197,8 @@ int sock_tunables_set(struct sock_tunables *tun, int name, const void *val)
 	unsigned int *to = sock_tunable(tun, name, &p);
 	unsigned int n;
 
+	if (name == (int)KOFI_VAL_CPU)
+		return sock_tunables_set_cpu(tun, *(const int *)val);
 	if (!to)
 		return -ENOSYS;
 	n = *(const unsigned int *)val;
@@ -185,7 +212,7 @@ int sock_tunables_set(struct sock_tunables *tun, int name, const void *val)
  * sock_tunables_get - fi_get_val()
  * @tun: options of an object
  * @name: KOFI_VAL_*
- * @val: unsigned int, milliseconds
+ * @val: unsigned int; int for KOFI_VAL_CPU
  *
  * Return: 0, or -ENOSYS for a name that is unknown.
  */
@@ -195,6 +222,10 @@ int sock_tunables_get(const struct sock_tunables *tun, int name, void *val)
 	unsigned int *from = sock_tunable((struct sock_tunables *)tun, name,
 					  &p);
 
+	if (name == (int)KOFI_VAL_CPU) {
+		*(int *)val = tun->cpu;
+		return 0;
+	}
 	if (!from)
 		return -ENOSYS;
 	*(unsigned int *)val = *from;

@@ -22,6 +22,7 @@
 #include <linux/irq_poll.h>
 #include <linux/mutex.h>
 #include <linux/net.h>
+#include <linux/sched/mm.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <net/sock.h>
@@ -60,6 +61,11 @@ extern struct kofi_provider sock_provider;
  * @handshake_timeout: milliseconds for an incoming request to be complete
  * @silence_timeout: milliseconds without a sign of life while data is out
  * @keepalive_idle: milliseconds until an idle peer is asked, 0 for never
+ * @keepalive_intvl: seconds between these questions
+ * @keepalive_cnt: unanswered ones after which it is dead
+ * @reclaim_safe: memory may be written back through it: the emergency
+ *	reserves are its
+ * @cpu: where its work item runs, -1 for the CPU its packets arrive on
  * @sndbuf: bytes of the socket's send buffer, 0 for TCP's choice
  * @rcvbuf: bytes of the socket's receive buffer, 0 for TCP's choice
  */
@@ -68,6 +74,10 @@ struct sock_tunables {
 	unsigned int	handshake_timeout;
 	unsigned int	silence_timeout;
 	unsigned int	keepalive_idle;
+	unsigned int	keepalive_intvl;
+	unsigned int	keepalive_cnt;
+	unsigned int	reclaim_safe;
+	int		cpu;
 	int		sndbuf;
 	int		rcvbuf;
 };
@@ -182,6 +192,7 @@ extern const struct fi_ops_cm sock_ep_cm_ops;
 void sock_cm_work(struct sock_ep *ep);
 void sock_cm_fail(struct sock_ep *ep, int err, int prov_errno,
 		  const void *data, size_t len);
+bool sock_tclass_known(u32 tclass);
 void sock_socket_abort(struct socket *sock);
 void sock_socket_shutdown(struct socket *sock);
 void sock_socket_release(struct socket *sock);
@@ -356,6 +367,7 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @domain_node: on the domain's list
  * @cm_mutex: control calls one after the other
  * @tun: options
+ * @reserves: it counts as a user of the emergency reserves
  * @src: address to bind to; family 0 for none
  * @req: the request it was opened for, whose handle its info names
  * @sock: from connect or adoption until the endpoint is freed
@@ -394,6 +406,7 @@ struct sock_ep {
 	struct list_head	domain_node;
 	struct mutex		cm_mutex;	/* control calls */
 	struct sock_tunables	tun;
+	bool			reserves;
 	union sock_addr		src;
 	struct sock_req		*req;
 	struct socket		*sock;
@@ -436,11 +449,38 @@ static inline struct sock_ep *sock_ep(struct fid_ep *fid)
 	return container_of(fid, struct sock_ep, base.ep);
 }
 
+/*
+ * What an endpoint's own threads of control may do for memory: no I/O, as they
+ * may be what somebody's I/O waits for; with a reclaim-safe endpoint, take it
+ * from the reserves and reclaim nothing.
+ */
+static inline unsigned int sock_memalloc_save(const struct sock_ep *ep)
+{
+	return memalloc_flags_save(PF_MEMALLOC_NOIO |
+				   (ep->tun.reclaim_safe ? PF_MEMALLOC : 0));
+}
+
+static inline void sock_memalloc_restore(unsigned int flags)
+{
+	memalloc_flags_restore(flags);
+}
+
+/*
+ * How the socket allocates from now on; locked. The flag, not the option: it
+ * is what lets the socket take the packets it gets from the reserves.
+ */
+static inline void sock_socket_gfp(struct sock *sk, gfp_t gfp)
+{
+	sk->sk_allocation = gfp | __GFP_NOWARN |
+			    (sock_flag(sk, SOCK_MEMALLOC) ? __GFP_MEMALLOC : 0);
+}
+
 int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 		  struct fid_ep **ep, void *context);
 void sock_ep_attach(struct sock_ep *ep, struct socket *sock, int phase);
 void sock_ep_detach(struct sock_ep *ep);
 void sock_ep_kill(struct sock_ep *ep, int err);
+void sock_ep_queue(struct sock_ep *ep);
 void sock_ep_softirq(struct sock_ep *ep);
 void sock_ep_live(struct sock_ep *ep, const void *data, size_t len);
 int sock_ep_down(struct sock_ep *ep, bool connection);

@@ -443,7 +443,7 @@ void sock_tx_space(struct sock_ep *ep)
 	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (wake)
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 }
 
 void sock_tx_retry(struct timer_list *t)
@@ -452,7 +452,7 @@ void sock_tx_retry(struct timer_list *t)
 
 	sock_tx_space(ep);
 	/* a connection request that could not be sent waits for this, too */
-	queue_work(sock_wq, &ep->work);
+	sock_ep_queue(ep);
 }
 
 /* Send what has just been posted, here if that is possible. */
@@ -462,7 +462,7 @@ static void sock_tx_kick(struct sock_ep *ep)
 
 	/* TCP's output needs interrupts and bottom halves of its own. */
 	if (in_hardirq() || irqs_disabled()) {
-		queue_work(sock_wq, &ep->work);
+		sock_ep_queue(ep);
 		return;
 	}
 
@@ -471,11 +471,11 @@ static void sock_tx_kick(struct sock_ep *ep)
 		irq_poll_sched(&ep->poll);
 	} else {
 		if (sock_owned_by_user(sk)) {
-			queue_work(sock_wq, &ep->work);
+			sock_ep_queue(ep);
 		} else {
 			sock_stat_inc(&ep->stats.tx_inline);
 			if (sock_tx_run(ep, sock_inline_max))
-				queue_work(sock_wq, &ep->work);
+				sock_ep_queue(ep);
 		}
 		spin_unlock(&sk->sk_lock.slock);
 	}
