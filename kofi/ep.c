@@ -687,10 +687,14 @@ int fi_enable(struct fid_ep *ep)
 	switch (READ_ONCE(kep->state)) {
 	case KOFI_EP_IDLE:
 		ret = kofi_ep_check(kep);
+		if (!ret)
+			ret = kofi_mr_pool_open(kep);
 		if (!ret && kep->ops->enable)
 			ret = kep->ops->enable(ep);
 		if (!ret && !kofi_ep_step(kep, KOFI_EP_IDLE, KOFI_EP_ENABLED))
 			ret = -FI_EOPBADSTATE;
+		if (ret)
+			kofi_mr_pool_close(kep);
 		break;
 	case KOFI_EP_SHUTDOWN:
 		ret = -FI_EOPBADSTATE;
@@ -717,6 +721,40 @@ static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
 	}
 }
 
+/* Options of the pool of regions, where the core makes it */
+static bool kofi_ep_pool_opt(fid_t fid, int optname)
+{
+	return fid->fclass == FI_CLASS_EP &&
+	       (optname == KOFI_OPT_MR_POOL || optname == KOFI_OPT_MR_SEGS) &&
+	       kofi_mr_pooled(container_of(fid, struct kofi_ep,
+					   ep.fid)->domain);
+}
+
+static int kofi_ep_set_pool(struct kofi_ep *ep, int optname, const void *optval,
+			    size_t optlen)
+{
+	int ret = 0;
+	size_t value;
+
+	if (optlen != sizeof(value))
+		return -EINVAL;
+	memcpy(&value, optval, sizeof(value));
+	if (ep->domain->mrs.client)
+		return -EOPNOTSUPP;
+
+	mutex_lock(&ep->config);
+	if (READ_ONCE(ep->state) != KOFI_EP_IDLE)
+		ret = -FI_EOPBADSTATE;
+	else if (optname == KOFI_OPT_MR_POOL)
+		ep->mr_pool_size = value;
+	else if (value)
+		ep->mr_pool_segs = value;
+	else
+		ret = -EINVAL;
+	mutex_unlock(&ep->config);
+	return ret;
+}
+
 /**
  * fi_setopt - set an option
  * @fid: an active or passive endpoint
@@ -725,11 +763,14 @@ static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
  * @optval: its value; the type is in fi_endpoint.h
  * @optlen: bytes at @optval
  *
- * fi_endpoint(3).
+ * fi_endpoint(3). KOFI_OPT_MR_POOL (0 at first) and KOFI_OPT_MR_SEGS
+ * (%KOFI_IOV_MAX) say what fi_enable() makes for kofi_mr_get().
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -ENOPROTOOPT for an option that is not known or cannot be
- * set; what the provider returns.
+ * set; -EOPNOTSUPP for a pool in a domain whose consumer chooses the keys;
+ * -FI_EOPBADSTATE for one once the endpoint has been enabled; what the provider
+ * returns.
  */
 int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 	      size_t optlen)
@@ -741,18 +782,29 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 		return -EINVAL;
 	if (level != FI_OPT_ENDPOINT)
 		return -ENOPROTOOPT;
+	if (kofi_ep_pool_opt(fid, optname))
+		return kofi_ep_set_pool(container_of(fid, struct kofi_ep,
+						     ep.fid),
+					optname, optval, optlen);
 	return ops->setopt(fid, level, optname, optval, optlen);
 }
 EXPORT_SYMBOL_GPL(fi_setopt);
 
-/* Options whose value is in the endpoint's fi_info */
+/* Options whose value is in the endpoint or its fi_info */
 static bool kofi_ep_info_opt(fid_t fid, int optname, size_t *value)
 {
 	const struct fi_info *info;
+	struct kofi_ep *ep;
 
 	if (fid->fclass != FI_CLASS_EP)
 		return false;
-	info = container_of(fid, struct kofi_ep, ep.fid)->info;
+	ep = container_of(fid, struct kofi_ep, ep.fid);
+	if (kofi_ep_pool_opt(fid, optname)) {
+		*value = optname == KOFI_OPT_MR_POOL ? ep->mr_pool_size :
+						       ep->mr_pool_segs;
+		return true;
+	}
+	info = ep->info;
 	switch (optname) {
 	case FI_OPT_TX_SIZE:
 		*value = info->tx_attr->size;
@@ -903,6 +955,7 @@ static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "rx_completions", atomic64_read(&stats->completions[KOFI_RX]));
 	fn(arg, "rx_errors", atomic64_read(&stats->errors[KOFI_RX]));
 	fn(arg, "rx_again", atomic64_read(&stats->again[KOFI_RX]));
+	kofi_mr_pool_stats(ep, fn, arg);
 	if (ep->ops->obj && ep->ops->obj->stats)
 		ep->ops->obj->stats(obj, fn, arg);
 }
@@ -941,6 +994,7 @@ int kofi_ep_init(struct kofi_ep *ep, struct fid_domain *domain,
 		INIT_LIST_HEAD(&ep->cq_wait[dir].node);
 		ep->cq_wait[dir].ep = ep;
 	}
+	ep->mr_pool_segs = KOFI_IOV_MAX;
 	ep->ev_conn.fid = &ep->ep.fid;
 	ep->ev_conn.context = context;
 	INIT_LIST_HEAD(&ep->ev_conn.node);
@@ -991,6 +1045,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_init);
  */
 void kofi_ep_exit(struct kofi_ep *ep)
 {
+	kofi_mr_pool_close(ep);
 	kofi_cq_flush(ep);
 	if (ep->eq) {
 		kofi_eq_purge(ep->eq, &ep->ep.fid);
@@ -1026,6 +1081,7 @@ void kofi_ep_drain(struct fid_ep *ep)
 		return;
 	if (kep->ops->drain)
 		kep->ops->drain(ep);
+	kofi_mr_pool_drain(kep);
 	/* The provider may have taken the step itself. */
 	while ((state = READ_ONCE(kep->state)) != KOFI_EP_SHUTDOWN) {
 		if (state == KOFI_EP_CONNECTED)

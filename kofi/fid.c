@@ -540,10 +540,26 @@ static int kofi_domain_no_cq_open(struct fid_domain *domain,
 	return -ENOSYS;
 }
 
+static int kofi_domain_no_mr_regattr(struct fid_domain *domain,
+				     const struct fi_mr_attr *attr, u64 flags,
+				     struct fid_mr **mr)
+{
+	return -ENOSYS;
+}
+
+static int kofi_domain_no_srx_context(struct fid_domain *domain,
+				      struct fi_rx_attr *attr,
+				      struct fid_ep **srx, void *context)
+{
+	return -ENOSYS;
+}
+
 static const struct fi_ops_domain kofi_domain_nosys = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= kofi_domain_no_endpoint,
 	.cq_open	= kofi_domain_no_cq_open,
+	.mr_regattr	= kofi_domain_no_mr_regattr,
+	.srx_context	= kofi_domain_no_srx_context,
 };
 
 /**
@@ -588,6 +604,7 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 			    context);
 	if (ret)
 		goto free_name;
+	kofi_mr_table_init(&domain->mrs, info->domain_attr->mr_mode);
 	return 0;
 
 free_name:
@@ -610,6 +627,7 @@ void kofi_domain_exit(struct kofi_domain *domain)
 		kofi_eq_purge(domain->eq, &domain->domain.fid);
 		kofi_obj_put(&domain->eq->obj);
 	}
+	kofi_mr_table_exit(&domain->mrs);
 	kofi_obj_exit(&domain->obj);
 	kfree(domain->name);
 }

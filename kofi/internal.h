@@ -272,6 +272,16 @@ struct kofi_cntr {
 
 void kofi_cntr_done(struct kofi_cntr *cntr, const struct kofi_wc *wc);
 
+/* mr.c: memory regions, and the pools endpoints have of them */
+
+void kofi_mr_table_init(struct kofi_mr_table *table, int mr_mode);
+void kofi_mr_table_exit(struct kofi_mr_table *table);
+bool kofi_mr_pooled(const struct kofi_domain *domain);
+int kofi_mr_pool_open(struct kofi_ep *ep);
+void kofi_mr_pool_drain(struct kofi_ep *ep);
+void kofi_mr_pool_close(struct kofi_ep *ep);
+void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg);
+
 /* wait.c: what a queue's reader can wait on */
 
 int kofi_wait_check(enum fi_wait_obj wait_obj);

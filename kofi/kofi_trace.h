@@ -152,6 +152,50 @@ DEFINE_EVENT(kofi_ep, kofi_ep_write_space,
 	TP_ARGS(ep)
 );
 
+TRACE_EVENT(kofi_mr_refused,
+	TP_PROTO(const struct kofi_ep *ep, u64 key, u64 addr, u64 len,
+		 u64 access, int err),
+	TP_ARGS(ep, key, addr, len, access, err),
+	TP_STRUCT__entry(
+		__field(u32, ep)
+		__field(u64, key)
+		__field(u64, addr)
+		__field(u64, len)
+		__field(u64, access)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->ep = ep->obj.id;
+		__entry->key = key;
+		__entry->addr = addr;
+		__entry->len = len;
+		__entry->access = access;
+		__entry->err = err;
+	),
+	TP_printk("ep=%u key=0x%llx addr=0x%llx len=%llu access=0x%llx err=%d",
+		  __entry->ep, __entry->key, __entry->addr, __entry->len,
+		  __entry->access, __entry->err)
+);
+
+TRACE_EVENT(kofi_mr_end,
+	TP_PROTO(const struct kofi_mr *mr, int err, u64 flags),
+	TP_ARGS(mr, err, flags),
+	TP_STRUCT__entry(
+		__field(u64, key)
+		__field(u64, len)
+		__field(u64, flags)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->key = mr->mr.key;
+		__entry->len = mr->len;
+		__entry->flags = flags;
+		__entry->err = err;
+	),
+	TP_printk("key=0x%llx len=%llu flags=0x%llx err=%d", __entry->key,
+		  __entry->len, __entry->flags, __entry->err)
+);
+
 #endif /* _KOFI_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

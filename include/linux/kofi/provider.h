@@ -19,10 +19,12 @@
 
 #include <linux/atomic.h>
 #include <linux/bvec.h>
+#include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -352,6 +354,8 @@ struct kofi_ep_ops {
  * @source: address its messages are said to come from
  * @remote_cqe: done mode: what peers' values complete to, or NULL
  * @mr_pool: regions kofi_mr_get() hands out
+ * @mr_pool_size: KOFI_OPT_MR_POOL
+ * @mr_pool_segs: KOFI_OPT_MR_SEGS
  * @config: serialises binding, options and enabling
  * @lock: irqsave; a step of @state and the event it queues are one
  * @state: enum kofi_ep_state
@@ -381,6 +385,8 @@ struct kofi_ep {
 	fi_addr_t			source;
 	struct kofi_cqe			*remote_cqe;
 	struct kofi_mr_pool		*mr_pool;
+	size_t				mr_pool_size;
+	size_t				mr_pool_segs;
 	struct mutex			config;	/* bindings, options */
 	spinlock_t			lock;	/* steps of state */
 	int				state;
@@ -633,9 +639,23 @@ int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 /* ---------------------------------------------- memory of ours, named by peers */
 
 /**
+ * struct kofi_mr_stats - what the core counts per region
+ * @reads: complete accesses of peers that read
+ * @writes: the same that write
+ * @bytes: bytes of both
+ * @refused: accesses that named it and were refused
+ */
+struct kofi_mr_stats {
+	atomic64_t	reads;
+	atomic64_t	writes;
+	atomic64_t	bytes;
+	atomic64_t	refused;
+};
+
+/**
  * struct kofi_mr - a region of a software provider
  * @mr: what the consumer holds
- * @obj: the core's
+ * @obj: the core's; not used for a region of a pool
  * @domain: its parent
  * @ep: the endpoint it is bound to, or NULL for all of the domain
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, ...
@@ -647,6 +667,15 @@ int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
  * @nr_segs: segments
  * @bv: the segments
  * @start: offset of each segment's first byte
+ * @index: place in the domain's table
+ * @state: mr.c's
+ * @pool: pool it belongs to, or NULL
+ * @node: on the pool's list of free ones
+ * @report: its end is a completion
+ * @wc: that completion
+ * @fenced: nobody accesses it any more; for a region of no pool
+ * @stats: counted by the core
+ * @rcu: lookups may still see it
  */
 struct kofi_mr {
 	struct fid_mr		mr;
@@ -662,7 +691,15 @@ struct kofi_mr {
 	unsigned int		nr_segs;
 	struct bio_vec		*bv;
 	u64			*start;
-	/* the rest is mr.c's own business */
+	unsigned long		index;
+	int			state;
+	struct kofi_mr_pool	*pool;
+	struct list_head	node;
+	bool			report;
+	struct kofi_wc		wc;
+	struct completion	fenced;
+	struct kofi_mr_stats	stats;
+	struct rcu_head		rcu;
 };
 
 int kofi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
@@ -673,7 +710,9 @@ int kofi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
  * @key: key it has named
  * @off: offset in the region of the next byte
  * @left: bytes to go
+ * @len: bytes in all
  * @serial: registration the access was allowed for
+ * @event: the region was registered with FI_RMA_EVENT
  *
  * Nothing is held between two steps of an access, which may be far apart: each
  * step looks the key up anew, and finds out that the region has been closed.
@@ -682,7 +721,9 @@ struct kofi_target {
 	u64	key;
 	u64	off;
 	u64	left;
+	u64	len;
 	u64	serial;
+	bool	event;
 };
 
 int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
