@@ -42,15 +42,16 @@ static int kofi_cntr_update(struct fid_cntr *cntr, bool error, bool set,
 /**
  * kofi_cntr_done - count a completion
  * @cntr: the counter, or NULL
- * @wc: the completion, with the length of the message
+ * @failed: it is an error
+ * @bytes: length of the message
  *
  * Context: any.
  */
-void kofi_cntr_done(struct kofi_cntr *cntr, const struct kofi_wc *wc)
+void kofi_cntr_done(struct kofi_cntr *cntr, bool failed, u64 bytes)
 {
 	if (cntr)
-		kofi_cntr_update(&cntr->cntr, wc->err, false,
-				 !wc->err && cntr->bytes ? wc->len : 1);
+		kofi_cntr_update(&cntr->cntr, failed, false,
+				 !failed && cntr->bytes ? bytes : 1);
 }
 
 static u64 kofi_cntr_get(struct fid_cntr *cntr, bool error)

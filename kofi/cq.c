@@ -29,9 +29,17 @@
  * queue. That list is an llist, because the slots may be another queue's and
  * the locks of two queues are never held together.
  *
+ * A stream waits on the same list for a slot for what its peer has begun: a
+ * part of a multi-receive, or a value that comes without a receive. It is woken
+ * under the lock, once, by whoever frees a slot, and does no more than have
+ * itself run; the lock is also what makes kofi_cq_wait_cancel() final. Locks of
+ * receive queues are outside this one, so a wake must not take any.
+ *
  * Receives may not take the last slots of a queue. A consumer that keeps all
  * its receives posted on the queue it also sends through would otherwise wait
- * for ever for a slot to send with.
+ * for ever for a slot to send with. Nor would a value or a part that is in the
+ * stream ahead of what the receives wait for ever be reported; so these use the
+ * last slots, too.
  *
  * Closing an endpoint: kofi_cq_flush() waits for what has been queued before
  * it; on a DIRECT queue it calls the endpoint's own callbacks itself, because
@@ -98,13 +106,15 @@ static void kofi_cq_pop(struct kofi_cq *cq)
 
 /*
  * The lock, and while it is held bottom halves off where that lets a softirq
- * run at once, rather than in ksoftirqd, when they are switched on again.
+ * run at once, rather than in ksoftirqd, when they are switched on again: that
+ * of the queue, or of a stream that waits for a slot.
  */
 static bool kofi_cq_lock(struct kofi_cq *cq, unsigned long *flags)
 	__acquires(&cq->lock)
 {
-	bool bh = cq->poll == KOFI_POLL_SOFTIRQ && !in_hardirq() &&
-		  !irqs_disabled();
+	bool bh = (cq->poll == KOFI_POLL_SOFTIRQ ||
+		   !list_empty(&cq->waiting[KOFI_TX])) &&
+		  !in_hardirq() && !irqs_disabled();
 
 	if (bh)
 		local_bh_disable();
@@ -185,12 +195,25 @@ static void kofi_cq_freed(struct kofi_cq *cq)
 			continue;
 		list_for_each_entry_safe(wait, next, &cq->waiting[dir], node) {
 			list_del_init(&wait->node);
-			kofi_cq_space(wait->ep);
+			if (wait->wake)
+				wait->wake(wait);
+			else
+				kofi_cq_space(wait->ep);
 		}
 	}
 }
 
 /* ---------------------------------------------------------- for endpoints */
+
+static bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
+{
+	lockdep_assert_held(&cq->lock);
+
+	if (unlikely(kofi_cq_count(cq) + cq->reserved >= cq->limit[dir]))
+		return false;
+	cq->reserved++;
+	return true;
+}
 
 /**
  * kofi_cq_reserve - promise a slot to an operation
@@ -207,8 +230,8 @@ int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir)
 	int ret = 0;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (likely(kofi_cq_count(cq) + cq->reserved < cq->limit[dir])) {
-		cq->reserved++;
+	if (likely(kofi_cq_take_slot(cq, dir))) {
+		ep->stats[dir].posts++;
 	} else if (test_bit(KOFI_EP_DRAINED, &ep->blocked)) {
 		ret = -ESHUTDOWN;
 	} else {
@@ -223,36 +246,107 @@ int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir)
 }
 
 /**
- * kofi_cq_unreserve - take back the promise of a slot
+ * kofi_cq_reserve_wait - promise a slot to what a peer has begun
  * @cq: the queue
+ * @wait: called once after -EAGAIN, when a slot may be free
+ *
+ * It may use the slots that posted receives leave free: it is short-lived, and
+ * the receives may be behind it in the same stream.
+ *
+ * Context: any.
+ * Return: 0 or -EAGAIN.
+ */
+int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
+{
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	if (!kofi_cq_take_slot(cq, KOFI_TX)) {
+		cq->again++;
+		if (list_empty(&wait->node))
+			list_add_tail(&wait->node, &cq->waiting[KOFI_TX]);
+		ret = -EAGAIN;
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return ret;
+}
+
+/**
+ * kofi_cq_wait_cancel - want a slot no longer
+ * @ep: the endpoint
+ * @wait: its wake is not called any more; may be waiting for nothing
  *
  * Context: any.
  */
-void kofi_cq_unreserve(struct kofi_cq *cq)
+void kofi_cq_wait_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait)
+{
+	struct kofi_cq *cq = ep->rx_cq;
+	unsigned long flags;
+
+	if (!cq)
+		return;
+	spin_lock_irqsave(&cq->lock, flags);
+	list_del_init(&wait->node);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+EXPORT_SYMBOL_GPL(kofi_cq_wait_cancel);
+
+/**
+ * kofi_cq_unreserve - take back the promise of a slot
+ * @cq: the queue
+ * @ep: endpoint of the operation that is refused after all, or NULL if it was
+ *	none
+ * @dir: its direction
+ *
+ * Context: any.
+ */
+void kofi_cq_unreserve(struct kofi_cq *cq, struct kofi_ep *ep,
+		       enum kofi_dir dir)
 {
 	unsigned long flags;
 	bool bh;
 
 	bh = kofi_cq_lock(cq, &flags);
+	if (ep)
+		ep->stats[dir].posts--;
 	cq->reserved--;
 	kofi_cq_freed(cq);
 	kofi_cq_unlock(cq, flags, bh);
 }
 
-static void kofi_cq_push(struct kofi_cq *cq, struct kofi_ep *ep,
+/*
+ * The consumer sees no length of transmits, and a sender only if it has asked
+ * for that.
+ */
+static void kofi_cq_fill(struct kofi_wc *to, const struct kofi_wc *wc,
+			 const struct kofi_done *done)
+{
+	*to = *wc;
+	if (done->op_flags & KOFI_NO_COMPLETION)
+		to->op_context = NULL;	/* an inject has none */
+	if (done->dir == KOFI_TX)
+		to->len = 0;
+	if (done->dir == KOFI_TX || !(done->from->info->caps & FI_SOURCE))
+		to->src = FI_ADDR_NOTAVAIL;
+	else if (wc->src == FI_ADDR_NOTAVAIL)
+		to->src = READ_ONCE(done->from->source);
+}
+
+static void kofi_cq_push(struct kofi_cq *cq, const struct kofi_done *done,
 			 const struct kofi_wc *wc)
 {
 	struct kofi_cq_entry *entry = kofi_cq_entry(cq, cq->tail);
 
 	cq->tail++;
-	entry->wc = *wc;
-	entry->ep = ep;
+	kofi_cq_fill(&entry->wc, wc, done);
+	entry->ep = done->ep;
 	cq->completions++;
 	if (unlikely(wc->err)) {
 		cq->errors++;
 		cq->failed++;
 	}
-	trace_kofi_cq_complete(cq, ep, wc);
+	trace_kofi_cq_complete(cq, done->ep, &entry->wc);
 
 	if (cq->done) {
 		kofi_cq_kick(cq);
@@ -267,17 +361,31 @@ static void kofi_cq_push(struct kofi_cq *cq, struct kofi_ep *ep,
 	}
 }
 
+/* Is it to be reported? Where callbacks report, somebody must be there. */
+static bool kofi_cq_wanted(const struct kofi_cq *cq,
+			   const struct kofi_done *done,
+			   const struct kofi_wc *wc)
+{
+	if (!wc->err && (done->op_flags & KOFI_NO_COMPLETION ||
+			 (done->selective &&
+			  !(done->op_flags & FI_COMPLETION))))
+		return false;
+	return !cq->done ||
+	       (wc->cqe && !(done->op_flags & KOFI_NO_COMPLETION));
+}
+
 /**
  * kofi_cq_complete - end an operation for which a slot was reserved
  * @cq: the queue
- * @ep: the endpoint
- * @wc: what to report, or NULL for nothing
+ * @done: what it was
+ * @wc: how it ended
  *
  * Context: any.
  */
-void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
+void kofi_cq_complete(struct kofi_cq *cq, const struct kofi_done *done,
 		      const struct kofi_wc *wc)
 {
+	struct kofi_ep *ep = done->ep;
 	unsigned long flags;
 	bool bh;
 
@@ -289,8 +397,9 @@ void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
 	smp_mb__after_spinlock();
 	WARN_ON_ONCE(!cq->reserved);
 	cq->reserved--;
-	if (wc)
-		kofi_cq_push(cq, ep, wc);
+	kofi_ep_tally(done, wc);
+	if (kofi_cq_wanted(cq, done, wc))
+		kofi_cq_push(cq, done, wc);
 	else
 		kofi_cq_freed(cq);
 	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&

@@ -13,6 +13,15 @@
  * part of the endpoint, and step and queuing are one under ep->lock, so that
  * FI_SHUTDOWN never overtakes FI_CONNECTED.
  *
+ * A shared receive context (srx.c) is an endpoint that only receives, and most
+ * of what is here holds for it, too. An endpoint bound to one has no receives
+ * of its own; the two report receives to the same queue, whichever of them was
+ * bound to it. The messages count at the endpoint they came to and at the
+ * context whose receives they took.
+ *
+ * Statistics are plain numbers: they change under the lock of the queue of
+ * their direction, which each operation takes anyway.
+ *
  * Closing: fi_close() drains (the provider completes all that is outstanding,
  * the queues run the endpoint's callbacks to their end) and calls the
  * provider's close, which ends in kofi_ep_exit(): events still queued are
@@ -23,14 +32,27 @@
 #include "internal.h"
 #include "kofi_trace.h"
 
+#define KOFI_MIN_MULTI	64	/* FI_OPT_MIN_MULTI_RECV, as userspace has it */
+
 static struct kofi_ep *kofi_ep(struct fid_ep *ep)
 {
 	return container_of(ep, struct kofi_ep, ep);
 }
 
+static bool kofi_fid_is_ep(const struct fi_fid *fid)
+{
+	return fid && (fid->fclass == FI_CLASS_EP ||
+		       fid->fclass == FI_CLASS_SRX_CTX);
+}
+
 static bool kofi_ep_valid(const struct fid_ep *ep)
 {
-	return ep && ep->fid.fclass == FI_CLASS_EP;
+	return ep && kofi_fid_is_ep(&ep->fid);
+}
+
+static bool kofi_ep_is_srx(const struct kofi_ep *ep)
+{
+	return ep->ep.fid.fclass == FI_CLASS_SRX_CTX;
 }
 
 /* --------------------------------------------- what a provider leaves empty */
@@ -69,6 +91,30 @@ static const struct fi_ops_msg kofi_msg_nosys = {
 	.sendmsg	= kofi_ep_no_msg,
 	.recvmsg	= kofi_ep_no_msg,
 	.cancel		= kofi_ep_no_cancel,
+};
+
+static ssize_t kofi_ep_no_tagged(struct fid_ep *ep,
+				 const struct fi_msg_tagged *msg, u64 flags)
+{
+	return -ENOSYS;
+}
+
+static const struct fi_ops_tagged kofi_tagged_nosys = {
+	.size		= sizeof(struct fi_ops_tagged),
+	.sendmsg	= kofi_ep_no_tagged,
+	.recvmsg	= kofi_ep_no_tagged,
+};
+
+static ssize_t kofi_ep_no_rma(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			      u64 flags)
+{
+	return -ENOSYS;
+}
+
+static const struct fi_ops_rma kofi_rma_nosys = {
+	.size		= sizeof(struct fi_ops_rma),
+	.readmsg	= kofi_ep_no_rma,
+	.writemsg	= kofi_ep_no_rma,
 };
 
 /* ------------------------------------------------------------------- states */
@@ -207,20 +253,30 @@ static struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep, enum kofi_dir dir)
 	return dir == KOFI_RX ? ep->rx_cq : ep->tx_cq;
 }
 
+/* An operation of a direction that is only counted */
+static void kofi_ep_posted(struct kofi_ep *ep, enum kofi_dir dir, int n)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ep->lock, flags);
+	ep->stats[dir].posts += n;
+	spin_unlock_irqrestore(&ep->lock, flags);
+}
+
 static int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-	int ret = 0;
+	int ret;
 
-	if (cq)
-		ret = kofi_cq_reserve(cq, ep, dir);
-	else if (!kofi_ep_counted(ep, dir))
-		return -FI_ENOCQ;
-
-	if (likely(!ret)) {
-		atomic64_inc(&ep->stats.posts[dir]);
-	} else {
-		atomic64_inc(&ep->stats.again[dir]);
+	if (unlikely(!cq)) {
+		if (!kofi_ep_counted(ep, dir))
+			return -FI_ENOCQ;
+		kofi_ep_posted(ep, dir, 1);
+		return 0;
+	}
+	ret = kofi_cq_reserve(cq, ep, dir);
+	if (unlikely(ret)) {
+		atomic64_inc(&ep->stats[dir].again);
 		trace_kofi_ep_again(ep);
 	}
 	return ret;
@@ -230,9 +286,10 @@ static void kofi_ep_unreserve(struct kofi_ep *ep, enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 
-	atomic64_dec(&ep->stats.posts[dir]);
 	if (cq)
-		kofi_cq_unreserve(cq);
+		kofi_cq_unreserve(cq, ep, dir);
+	else
+		kofi_ep_posted(ep, dir, -1);
 }
 
 /**
@@ -288,7 +345,15 @@ void kofi_ep_rx_unreserve(struct kofi_ep *ep)
 }
 EXPORT_SYMBOL_GPL(kofi_ep_rx_unreserve);
 
-static void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
+/* A message that is looked at, or thrown away, has moved no bytes. */
+static u64 kofi_ep_bytes(const struct kofi_done *done, const struct kofi_wc *wc)
+{
+	if (done->dir == KOFI_RX && done->op_flags & (FI_PEEK | FI_DISCARD))
+		return 0;
+	return wc->len;
+}
+
+static void kofi_ep_count(struct kofi_ep *ep, const struct kofi_done *done,
 			  const struct kofi_wc *wc)
 {
 	static const struct {
@@ -306,51 +371,65 @@ static void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
 			{ FI_REMOTE_WRITE, KOFI_CNTR_REMOTE_WRITE },
 		},
 	};
+	enum kofi_dir dir = done->dir;
 	int i;
-
-	atomic64_inc(&ep->stats.completions[dir]);
-	if (wc->err)
-		atomic64_inc(&ep->stats.errors[dir]);
-	else
-		atomic64_add(wc->len, &ep->stats.bytes[dir]);
 
 	for (i = 0; i < ARRAY_SIZE(kinds[dir]); i++)
 		if (ep->cntr[kinds[dir][i].cntr] &&
 		    wc->flags & kinds[dir][i].flag)
-			kofi_cntr_done(ep->cntr[kinds[dir][i].cntr], wc);
+			kofi_cntr_done(ep->cntr[kinds[dir][i].cntr], wc->err,
+				       kofi_ep_bytes(done, wc));
+}
+
+static void kofi_ep_tally_one(struct kofi_ep *ep, const struct kofi_done *done,
+			      const struct kofi_wc *wc)
+{
+	struct kofi_ep_stats *stats = &ep->stats[done->dir];
+
+	stats->completions++;
+	if (unlikely(wc->err))
+		stats->errors++;
+	else
+		stats->bytes += kofi_ep_bytes(done, wc);
+}
+
+/**
+ * kofi_ep_tally - count a completion in the statistics
+ * @done: the operation
+ * @wc: how it ended
+ *
+ * Context: any; the lock of the queue of its direction is held, or of the
+ * endpoint if it has none.
+ */
+void kofi_ep_tally(const struct kofi_done *done, const struct kofi_wc *wc)
+{
+	kofi_ep_tally_one(done->ep, done, wc);
+	if (done->from != done->ep)
+		kofi_ep_tally_one(done->from, done, wc);
 }
 
 /*
- * What the consumer gets to see. Everything of the endpoint is touched before
- * the queue is: once the completion is there, the consumer may act on it.
+ * Everything of the endpoint is touched before the queue is, or the last
+ * counter: once the completion is there, the consumer may act on it.
  */
-static void kofi_ep_complete(struct kofi_ep *ep, enum kofi_dir dir,
-			     const struct kofi_wc *wc, u64 op_flags)
+static void kofi_ep_complete(const struct kofi_done *done,
+			     const struct kofi_wc *wc)
 {
-	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-	bool selective = dir == KOFI_RX ? ep->rx_selective : ep->tx_selective;
-	struct kofi_wc report;
+	struct kofi_ep *ep = done->ep;
+	struct kofi_cq *cq = kofi_ep_cq(ep, done->dir);
+	unsigned long flags;
 
-	if (!cq)
+	if (unlikely(!cq)) {
 		kofi_ep_unblock(ep);
-	kofi_ep_count(ep, dir, wc);
-	if (!cq)
-		return;
-
-	if (!wc->err && (op_flags & KOFI_NO_COMPLETION ||
-			 (selective && !(op_flags & FI_COMPLETION)))) {
-		kofi_cq_complete(cq, ep, NULL);
-		return;
+		spin_lock_irqsave(&ep->lock, flags);
+		kofi_ep_tally(done, wc);
+		spin_unlock_irqrestore(&ep->lock, flags);
 	}
-	report = *wc;
-	if (op_flags & KOFI_NO_COMPLETION)
-		report.op_context = NULL;	/* an inject has none */
-	if (dir == KOFI_TX)
-		report.len = 0;	/* was for counting */
-	if (dir == KOFI_TX || !(ep->info->caps & FI_SOURCE))
-		report.src = FI_ADDR_NOTAVAIL;
-	/* Nobody to be called: counted above, that is all. */
-	kofi_cq_complete(cq, ep, cq->done && !report.cqe ? NULL : &report);
+	kofi_ep_count(done->from, done, wc);
+	if (done->from != ep)
+		kofi_ep_count(ep, done, wc);
+	if (cq)
+		kofi_cq_complete(cq, done, wc);
 }
 
 /**
@@ -368,7 +447,12 @@ static void kofi_ep_complete(struct kofi_ep *ep, enum kofi_dir dir,
 void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags)
 {
-	kofi_ep_complete(ep, KOFI_TX, wc, op_flags);
+	const struct kofi_done done = {
+		.ep = ep, .from = ep, .dir = KOFI_TX,
+		.selective = ep->tx_selective, .op_flags = op_flags,
+	};
+
+	kofi_ep_complete(&done, wc);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
 
@@ -385,9 +469,91 @@ EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
 void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags)
 {
-	kofi_ep_complete(ep, KOFI_RX, wc, op_flags);
+	kofi_ep_recv_complete(ep, ep, wc, op_flags);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
+
+/**
+ * kofi_ep_recv_complete - a receive, perhaps a shared one, has ended
+ * @ep: whose receive it was
+ * @from: the endpoint the message came to
+ * @wc: how. Copied.
+ * @op_flags: flags the operation was posted with
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			   const struct kofi_wc *wc, u64 op_flags)
+{
+	const struct kofi_done done = {
+		.ep = ep, .from = from, .dir = KOFI_RX,
+		.selective = ep->rx_selective, .op_flags = op_flags,
+	};
+
+	kofi_ep_complete(&done, wc);
+}
+
+/**
+ * kofi_ep_remote_reserve - a slot for a value a peer has begun to send
+ * @ep: the endpoint it comes to, or a shared context
+ * @wait: whoever waits for the slot if there is none
+ *
+ * Context: any.
+ * Return: 0, then one kofi_ep_remote_complete() with FI_REMOTE_CQ_DATA or
+ * kofi_ep_remote_unreserve() must follow; -EAGAIN, @wait->wake is called when
+ * another attempt may succeed, unless kofi_cq_wait_cancel() comes first.
+ */
+int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait)
+{
+	struct kofi_cq *cq = ep->rx_cq;
+
+	return cq ? kofi_cq_reserve_wait(cq, wait) : 0;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_reserve);
+
+/**
+ * kofi_ep_remote_unreserve - the value did not come
+ * @ep: the endpoint
+ *
+ * Context: any.
+ */
+void kofi_ep_remote_unreserve(struct kofi_ep *ep)
+{
+	struct kofi_cq *cq = ep->rx_cq;
+
+	if (cq)
+		kofi_cq_unreserve(cq, NULL, KOFI_RX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_unreserve);
+
+/**
+ * kofi_ep_remote_complete - a peer has read or written memory of ours
+ * @ep: the endpoint it came to
+ * @wc: what it did: FI_REMOTE_READ or FI_REMOTE_WRITE, the bytes, and with
+ *	FI_REMOTE_CQ_DATA its value. Copied; the context is filled in here.
+ *
+ * Counts it. A value is also reported, in the slot that was reserved for it,
+ * whether the queue is selective or not; on a queue that calls back to what
+ * kofi_ep_remote_cqe() has named.
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
+{
+	const struct kofi_done done = {
+		.ep = ep, .from = ep, .dir = KOFI_RX, .op_flags = FI_COMPLETION,
+	};
+	struct kofi_cq *cq = ep->rx_cq;
+	struct kofi_wc report;
+
+	kofi_ep_count(ep, &done, wc);
+	if (!(wc->flags & FI_REMOTE_CQ_DATA) || !cq)
+		return;
+	report = *wc;
+	report.cqe = cq->done ? ep->remote_cqe : NULL;
+	kofi_cq_complete(cq, &done, &report);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_complete);
 
 /**
  * kofi_ep_blocked - a post is about to be refused with -EAGAIN
@@ -402,7 +568,7 @@ void kofi_ep_blocked(struct kofi_ep *ep)
 {
 	set_bit(KOFI_EP_BLOCKED, &ep->blocked);
 	smp_mb__after_atomic();	/* the bit, before the caller's second look */
-	atomic64_inc(&ep->stats.again[KOFI_TX]);
+	atomic64_inc(&ep->stats[KOFI_TX].again);
 	trace_kofi_ep_again(ep);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_blocked);
@@ -433,7 +599,8 @@ EXPORT_SYMBOL_GPL(kofi_ep_unblock);
 
 /**
  * kofi_ep_write_space - name the callback that says when to post again
- * @ep: an endpoint that has not been enabled
+ * @ep: an endpoint that has not been enabled, or a shared receive context that
+ *	has not been used
  * @fn: called after a post has been refused with -EAGAIN, when another attempt
  *	may succeed; its context is the endpoint's fid.context. NULL for none.
  *
@@ -463,7 +630,125 @@ int kofi_ep_write_space(struct fid_ep *ep,
 }
 EXPORT_SYMBOL_GPL(kofi_ep_write_space);
 
+/**
+ * kofi_ep_remote_cqe - name what peers' values complete to
+ * @ep: an endpoint that has not been enabled
+ * @cqe: done is called, on the receive queue, for each value that a peer has
+ *	written without a receive of ours (fi_writedata()); lives as long as the
+ *	endpoint. NULL: they are only counted.
+ *
+ * Queues that are read report such values with a NULL context and do not need
+ * this.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EOPBADSTATE once the endpoint has been enabled.
+ */
+int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe)
+{
+	struct kofi_ep *kep = kofi_ep(ep);
+	int ret = 0;
+
+	might_sleep();
+	if (!kofi_ep_valid(ep) || kofi_ep_is_srx(kep))
+		return -EINVAL;
+	mutex_lock(&kep->config);
+	if (READ_ONCE(kep->state) == KOFI_EP_IDLE)
+		kep->remote_cqe = cqe;
+	else
+		ret = -FI_EOPBADSTATE;
+	mutex_unlock(&kep->config);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_cqe);
+
+/**
+ * kofi_ep_set_source - name the peer of a connected endpoint
+ * @ep: the endpoint
+ * @source: address its messages are said to come from, FI_ADDR_UNSPEC for none
+ *
+ * A connected endpoint has one peer, and what to call it is the consumer's
+ * choice. The name is what completions report with FI_SOURCE, and what receives
+ * of a shared context with FI_DIRECTED_RECV are directed to. A message that
+ * already waits for a receive keeps the name it came with, so this is best
+ * called before the endpoint connects.
+ *
+ * Context: any.
+ */
+void kofi_ep_set_source(struct fid_ep *ep, fi_addr_t source)
+{
+	if (!WARN_ON_ONCE(!kofi_ep_valid(ep)))
+		WRITE_ONCE(kofi_ep(ep)->source, source);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_set_source);
+
 /* ------------------------------------------------------------------ binding */
+
+/*
+ * An endpoint and its shared context report receives to the same queue. The
+ * context takes that of the first endpoint that has one.
+ */
+static int kofi_ep_share_cq(struct kofi_srx *srx, struct kofi_cq *cq,
+			    bool selective)
+{
+	struct kofi_ep *base = &srx->base;
+	int ret = 0;
+
+	/* the config mutex of an endpoint is outside that of its context */
+	mutex_lock_nested(&base->config, SINGLE_DEPTH_NESTING);
+	if (base->rx_cq) {
+		if (base->rx_cq != cq)
+			ret = -EINVAL;
+	} else if (!kofi_obj_get(&cq->obj)) {
+		ret = -EINVAL;
+	} else {
+		base->rx_selective = selective;
+		smp_store_release(&base->rx_cq, cq);
+	}
+	mutex_unlock(&base->config);
+	return ret;
+}
+
+/* The other way round, when the endpoint is enabled */
+static int kofi_ep_adopt_cq(struct kofi_ep *ep)
+{
+	struct kofi_ep *base = &ep->srx->base;
+	int ret = 0;
+
+	mutex_lock_nested(&base->config, SINGLE_DEPTH_NESTING);
+	if (!base->rx_cq || !kofi_obj_get(&base->rx_cq->obj))
+		ret = -FI_ENOCQ;
+	else
+		ep->rx_cq = base->rx_cq;
+	mutex_unlock(&base->config);
+	return ret;
+}
+
+static int kofi_ep_bind_srx(struct kofi_ep *ep, struct kofi_srx *srx, u64 flags)
+{
+	int ret;
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (srx->base.domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->srx)
+		return -EBUSY;
+	if (ep->rx_cq) {
+		ret = kofi_ep_share_cq(srx, ep->rx_cq, ep->rx_selective);
+		if (ret)
+			return ret;
+	}
+	if (!kofi_obj_get(&srx->base.obj))
+		return -EINVAL;
+	ep->srx = srx;
+	return 0;
+}
+
+static void kofi_ep_unbind_srx(struct kofi_ep *ep)
+{
+	kofi_obj_put(&ep->srx->base.obj);
+	ep->srx = NULL;
+}
 
 static int kofi_ep_bind_cq(struct kofi_ep *ep, struct kofi_cq *cq, u64 flags)
 {
@@ -474,9 +759,17 @@ static int kofi_ep_bind_cq(struct kofi_ep *ep, struct kofi_cq *cq, u64 flags)
 		return -FI_EBADFLAGS;
 	if (cq->domain != ep->domain)
 		return -FI_EDOMAIN;
+	if (flags & FI_TRANSMIT && kofi_ep_is_srx(ep))
+		return -FI_EBADFLAGS;
 	if ((flags & FI_TRANSMIT && ep->tx_cq) ||
 	    (flags & FI_RECV && ep->rx_cq))
 		return -EBUSY;
+	if (flags & FI_RECV && ep->srx) {
+		int ret = kofi_ep_share_cq(ep->srx, cq, selective);
+
+		if (ret)
+			return ret;
+	}
 
 	if (!kofi_obj_get(&cq->obj))
 		return -EINVAL;
@@ -520,7 +813,7 @@ static int kofi_ep_bind_cntr(struct kofi_ep *ep, struct kofi_cntr *cntr,
 
 	for (i = 0; i < KOFI_CNTR_NR; i++)
 		unknown &= ~kofi_ep_cntr_flags[i];
-	if (unknown || !flags)
+	if (unknown || !flags || (kofi_ep_is_srx(ep) && flags != FI_RECV))
 		return -FI_EBADFLAGS;
 	if (cntr->domain != ep->domain)
 		return -FI_EDOMAIN;
@@ -569,9 +862,12 @@ static void kofi_ep_unbind_eq(struct kofi_ep *ep)
 }
 
 /**
- * fi_ep_bind - attach a queue or a counter
- * @ep: an endpoint that has not been enabled
- * @bfid: an event queue (@flags 0), a completion queue (FI_TRANSMIT, FI_RECV
+ * fi_ep_bind - attach a queue, a counter or a shared receive context
+ * @ep: an endpoint that has not been enabled; or a shared receive context,
+ *	which takes one completion queue and one counter, both for FI_RECV
+ * @bfid: a shared receive context (@flags 0), which then has the receives for
+ *	the endpoint's messages and reports them, so that a receive queue of the
+ *	endpoint must be the context's; an event queue (@flags 0), a completion queue (FI_TRANSMIT, FI_RECV
  *	or both, and FI_SELECTIVE_COMPLETION to hear of successes only when
  *	FI_COMPLETION is given) or a counter (any of FI_SEND, FI_RECV, FI_READ,
  *	FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE). It cannot be closed before
@@ -600,10 +896,19 @@ int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 		ret = -FI_EOPBADSTATE;
 		goto unlock;
 	}
+	if (kofi_ep_is_srx(kep) && bfid->fclass != FI_CLASS_CQ &&
+	    bfid->fclass != FI_CLASS_CNTR) {
+		ret = -EINVAL;
+		goto unlock;
+	}
 	switch (bfid->fclass) {
 	case FI_CLASS_EQ:
 		ret = kofi_ep_bind_eq(kep, container_of(bfid, struct kofi_eq,
 							eq.fid), flags);
+		break;
+	case FI_CLASS_SRX_CTX:
+		ret = kofi_ep_bind_srx(kep, container_of(bfid, struct kofi_srx,
+							 base.ep.fid), flags);
 		break;
 	case FI_CLASS_CQ:
 		ret = kofi_ep_bind_cq(kep, container_of(bfid, struct kofi_cq,
@@ -628,6 +933,9 @@ int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 	case FI_CLASS_EQ:
 		kofi_ep_unbind_eq(kep);
 		break;
+	case FI_CLASS_SRX_CTX:
+		kofi_ep_unbind_srx(kep);
+		break;
 	case FI_CLASS_CQ:
 		kofi_ep_unbind_cq(kep, flags);
 		break;
@@ -647,6 +955,8 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 	u64 caps = ep->info->caps;
 	bool tx, rx;
 
+	if (kofi_ep_is_srx(ep))
+		return ep->rx_cq ? 0 : -FI_ENOCQ;
 	if (ep->info->ep_attr->type == FI_EP_MSG && !ep->eq)
 		return -FI_ENOEQ;
 	/* With neither FI_SEND nor FI_RECV both are meant. */
@@ -663,7 +973,8 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 
 /**
  * fi_enable - get an endpoint ready for receives and for connecting
- * @ep: an endpoint with its queues bound
+ * @ep: an endpoint with its queues bound, or a shared receive context, which
+ *	does not need it
  *
  * fi_endpoint(3). fi_connect() and fi_accept() do it if it has not been done;
  * doing it again does nothing.
@@ -686,7 +997,10 @@ int fi_enable(struct fid_ep *ep)
 	mutex_lock(&kep->config);
 	switch (READ_ONCE(kep->state)) {
 	case KOFI_EP_IDLE:
-		ret = kofi_ep_check(kep);
+		if (kep->srx && !kep->rx_cq)
+			ret = kofi_ep_adopt_cq(kep);
+		if (!ret)
+			ret = kofi_ep_check(kep);
 		if (!ret)
 			ret = kofi_mr_pool_open(kep);
 		if (!ret && kep->ops->enable)
@@ -713,6 +1027,7 @@ static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
 		return NULL;
 	switch (fid->fclass) {
 	case FI_CLASS_EP:
+	case FI_CLASS_SRX_CTX:
 		return container_of(fid, struct fid_ep, fid)->ops;
 	case FI_CLASS_PEP:
 		return container_of(fid, struct fid_pep, fid)->ops;
@@ -755,9 +1070,20 @@ static int kofi_ep_set_pool(struct kofi_ep *ep, int optname, const void *optval,
 	return ret;
 }
 
+/* Options that are the core's own */
+static bool kofi_ep_own_opt(fid_t fid, int optname, size_t **value)
+{
+	struct kofi_ep *ep = container_of(fid, struct kofi_ep, ep.fid);
+
+	if (!kofi_fid_is_ep(fid) || optname != FI_OPT_MIN_MULTI_RECV)
+		return false;
+	*value = &ep->min_multi;
+	return true;
+}
+
 /**
  * fi_setopt - set an option
- * @fid: an active or passive endpoint
+ * @fid: an active or passive endpoint, or a shared receive context
  * @level: FI_OPT_ENDPOINT
  * @optname: one of the options, FI_OPT_TX_SIZE for instance
  * @optval: its value; the type is in fi_endpoint.h
@@ -776,6 +1102,7 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 	      size_t optlen)
 {
 	const struct fi_ops_ep *ops = kofi_ep_opt_ops(fid);
+	size_t *own, value;
 
 	might_sleep();
 	if (!ops || !optval || !optlen)
@@ -786,17 +1113,31 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 		return kofi_ep_set_pool(container_of(fid, struct kofi_ep,
 						     ep.fid),
 					optname, optval, optlen);
+	if (kofi_ep_own_opt(fid, optname, &own)) {
+		if (optlen != sizeof(value))
+			return -EINVAL;
+		memcpy(&value, optval, sizeof(value));
+		if (!value)
+			return -EINVAL;
+		WRITE_ONCE(*own, value);
+		return 0;
+	}
 	return ops->setopt(fid, level, optname, optval, optlen);
 }
 EXPORT_SYMBOL_GPL(fi_setopt);
 
-/* Options whose value is in the endpoint or its fi_info */
-static bool kofi_ep_info_opt(fid_t fid, int optname, size_t *value)
+/* Options whose value the core has, of its own or in the endpoint's fi_info */
+static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
 {
 	const struct fi_info *info;
 	struct kofi_ep *ep;
+	size_t *own;
 
-	if (fid->fclass != FI_CLASS_EP)
+	if (kofi_ep_own_opt(fid, optname, &own)) {
+		*value = READ_ONCE(*own);
+		return true;
+	}
+	if (!kofi_fid_is_ep(fid))
 		return false;
 	ep = container_of(fid, struct kofi_ep, ep.fid);
 	if (kofi_ep_pool_opt(fid, optname)) {
@@ -825,7 +1166,7 @@ static bool kofi_ep_info_opt(fid_t fid, int optname, size_t *value)
 
 /**
  * fi_getopt - read an option
- * @fid: an active or passive endpoint
+ * @fid: an active or passive endpoint, or a shared receive context
  * @level: FI_OPT_ENDPOINT
  * @optname: one of the options, FI_OPT_TX_SIZE for instance
  * @optval: where the value goes
@@ -847,7 +1188,7 @@ int fi_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 		return -EINVAL;
 	if (level != FI_OPT_ENDPOINT)
 		return -ENOPROTOOPT;
-	if (!kofi_ep_info_opt(fid, optname, &value))
+	if (!kofi_ep_known_opt(fid, optname, &value))
 		return ops->getopt(fid, level, optname, optval, optlen);
 
 	if (*optlen < sizeof(value)) {
@@ -864,7 +1205,6 @@ EXPORT_SYMBOL_GPL(fi_getopt);
 #define KOFI_EP_TX_OP_FLAGS	(FI_COMPLETION | FI_INJECT |		\
 				 FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 				 FI_DELIVERY_COMPLETE)
-#define KOFI_EP_RX_OP_FLAGS	(FI_COMPLETION | FI_MULTI_RECV)
 
 static int kofi_ep_ops_flags(struct fid_ep *ep, int command, u64 *arg)
 {
@@ -917,11 +1257,13 @@ int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
 
 /**
  * fi_cancel - withdraw a receive that no message has matched yet
- * @fid: an endpoint
+ * @fid: an endpoint or a shared receive context
  * @context: context of the receive
  *
  * fi_endpoint(3). The receive completes with FI_ECANCELED through its queue;
- * one that has begun completes as if nothing had happened.
+ * one that has begun completes as if nothing had happened. A multi-receive
+ * takes no more messages, and completes with FI_ECANCELED and FI_MULTI_RECV
+ * after those it has taken.
  *
  * Context: any.
  * Return: 0; -ENOENT if no such receive waits for a message (any more);
@@ -931,7 +1273,7 @@ ssize_t fi_cancel(fid_t fid, void *context)
 {
 	struct fid_ep *ep;
 
-	if (!fid || fid->fclass != FI_CLASS_EP)
+	if (!kofi_fid_is_ep(fid))
 		return -EINVAL;
 	ep = container_of(fid, struct fid_ep, fid);
 	return ep->msg->cancel(ep, context);
@@ -940,21 +1282,40 @@ EXPORT_SYMBOL_GPL(fi_cancel);
 
 /* --------------------------------------------------------- opening, closing */
 
+static void kofi_ep_stats_dir(struct kofi_ep *ep, enum kofi_dir dir,
+			      kofi_stat_fn fn, void *arg)
+{
+	static const char *const names[2][5] = {
+		[KOFI_TX] = { "tx_posts", "tx_bytes", "tx_completions",
+			      "tx_errors", "tx_again" },
+		[KOFI_RX] = { "rx_posts", "rx_bytes", "rx_completions",
+			      "rx_errors", "rx_again" },
+	};
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+	spinlock_t *lock = cq ? &cq->lock : &ep->lock;
+	u64 posts, bytes, completions, errors;
+
+	spin_lock_irq(lock);
+	posts = ep->stats[dir].posts;
+	bytes = ep->stats[dir].bytes;
+	completions = ep->stats[dir].completions;
+	errors = ep->stats[dir].errors;
+	spin_unlock_irq(lock);
+
+	fn(arg, names[dir][0], posts);
+	fn(arg, names[dir][1], bytes);
+	fn(arg, names[dir][2], completions);
+	fn(arg, names[dir][3], errors);
+	fn(arg, names[dir][4], atomic64_read(&ep->stats[dir].again));
+}
+
 static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
-	struct kofi_ep_stats *stats = &ep->stats;
 
-	fn(arg, "tx_posts", atomic64_read(&stats->posts[KOFI_TX]));
-	fn(arg, "tx_bytes", atomic64_read(&stats->bytes[KOFI_TX]));
-	fn(arg, "tx_completions", atomic64_read(&stats->completions[KOFI_TX]));
-	fn(arg, "tx_errors", atomic64_read(&stats->errors[KOFI_TX]));
-	fn(arg, "tx_again", atomic64_read(&stats->again[KOFI_TX]));
-	fn(arg, "rx_posts", atomic64_read(&stats->posts[KOFI_RX]));
-	fn(arg, "rx_bytes", atomic64_read(&stats->bytes[KOFI_RX]));
-	fn(arg, "rx_completions", atomic64_read(&stats->completions[KOFI_RX]));
-	fn(arg, "rx_errors", atomic64_read(&stats->errors[KOFI_RX]));
-	fn(arg, "rx_again", atomic64_read(&stats->again[KOFI_RX]));
+	if (!kofi_ep_is_srx(ep))
+		kofi_ep_stats_dir(ep, KOFI_TX, fn, arg);
+	kofi_ep_stats_dir(ep, KOFI_RX, fn, arg);
 	kofi_mr_pool_stats(ep, fn, arg);
 	if (ep->ops->obj && ep->ops->obj->stats)
 		ep->ops->obj->stats(obj, fn, arg);
@@ -963,6 +1324,94 @@ static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 static const struct kofi_obj_ops kofi_ep_obj_ops = {
 	.stats	= kofi_ep_stats,
 };
+
+static int kofi_ep_fill_ops(struct kofi_ep *ep, struct kofi_provider *prov,
+			    const struct kofi_ep_ops *ops)
+{
+	struct fid_ep *fid = &ep->ep;
+
+	fid->ops = kofi_ops_fill(prov, ops->ep, &kofi_ep_nosys,
+				 sizeof(kofi_ep_nosys));
+	if (IS_ERR(fid->ops))
+		return PTR_ERR(fid->ops);
+	fid->cm = kofi_ops_fill(prov, ops->cm, &kofi_cm_nosys,
+				sizeof(kofi_cm_nosys));
+	if (IS_ERR(fid->cm))
+		return PTR_ERR(fid->cm);
+	fid->msg = kofi_ops_fill(prov, ops->msg, &kofi_msg_nosys,
+				 sizeof(kofi_msg_nosys));
+	if (IS_ERR(fid->msg))
+		return PTR_ERR(fid->msg);
+	fid->tagged = kofi_ops_fill(prov, ops->tagged, &kofi_tagged_nosys,
+				    sizeof(kofi_tagged_nosys));
+	if (IS_ERR(fid->tagged))
+		return PTR_ERR(fid->tagged);
+	fid->rma = kofi_ops_fill(prov, ops->rma, &kofi_rma_nosys,
+				 sizeof(kofi_rma_nosys));
+	return PTR_ERR_OR_ZERO(fid->rma);
+}
+
+/**
+ * kofi_ep_setup - set up what an endpoint and a shared context have in common
+ * @ep: zeroed
+ * @domain: its domain
+ * @info: what it is to be, copied
+ * @ops: what it does
+ * @fclass: FI_CLASS_EP or FI_CLASS_SRX_CTX
+ * @context: the consumer's
+ *
+ * Context: process, may sleep.
+ * Return: as kofi_ep_init().
+ */
+int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
+		  const struct fi_info *info, const struct kofi_ep_ops *ops,
+		  size_t fclass, void *context)
+{
+	struct kofi_domain *kdomain =
+		container_of(domain, struct kofi_domain, domain);
+	struct kofi_provider *prov = kdomain->obj.prov;
+	enum kofi_dir dir;
+	int ret;
+
+	ep->ops = ops;
+	ep->domain = kdomain;
+	ep->source = FI_ADDR_UNSPEC;
+	ep->mr_pool_segs = KOFI_IOV_MAX;
+	ep->min_multi = KOFI_MIN_MULTI;
+	mutex_init(&ep->config);
+	spin_lock_init(&ep->lock);
+	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
+		INIT_LIST_HEAD(&ep->cq_wait[dir].node);
+		ep->cq_wait[dir].ep = ep;
+	}
+	ep->ev_conn.fid = &ep->ep.fid;
+	ep->ev_conn.context = context;
+	INIT_LIST_HEAD(&ep->ev_conn.node);
+	ep->ev_down.fid = &ep->ep.fid;
+	ep->ev_down.context = context;
+	ep->ev_down.event = FI_SHUTDOWN;
+	INIT_LIST_HEAD(&ep->ev_down.node);
+
+	ret = kofi_ep_fill_ops(ep, prov, ops);
+	if (ret)
+		return ret;
+	ep->info = fi_dupinfo(info);
+	if (!ep->info)
+		return -ENOMEM;
+	ep->ep.tx_op_flags = info->tx_attr->op_flags;
+	ep->ep.rx_op_flags = info->rx_attr->op_flags;
+
+	ret = kofi_obj_init(&ep->obj, &ep->ep.fid, fclass, ops->fid,
+			    &kdomain->obj, prov, context);
+	if (ret)
+		goto free_info;
+	ep->obj.ops = &kofi_ep_obj_ops;
+	return 0;
+
+free_info:
+	fi_freeinfo(ep->info);
+	return ret;
+}
 
 /**
  * kofi_ep_init - set up the core's part of an endpoint
@@ -980,57 +1429,7 @@ int kofi_ep_init(struct kofi_ep *ep, struct fid_domain *domain,
 		 const struct fi_info *info, const struct kofi_ep_ops *ops,
 		 void *context)
 {
-	struct kofi_domain *kdomain =
-		container_of(domain, struct kofi_domain, domain);
-	struct kofi_provider *prov = kdomain->obj.prov;
-	enum kofi_dir dir;
-	int ret;
-
-	ep->ops = ops;
-	ep->domain = kdomain;
-	mutex_init(&ep->config);
-	spin_lock_init(&ep->lock);
-	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
-		INIT_LIST_HEAD(&ep->cq_wait[dir].node);
-		ep->cq_wait[dir].ep = ep;
-	}
-	ep->mr_pool_segs = KOFI_IOV_MAX;
-	ep->ev_conn.fid = &ep->ep.fid;
-	ep->ev_conn.context = context;
-	INIT_LIST_HEAD(&ep->ev_conn.node);
-	ep->ev_down.fid = &ep->ep.fid;
-	ep->ev_down.context = context;
-	ep->ev_down.event = FI_SHUTDOWN;
-	INIT_LIST_HEAD(&ep->ev_down.node);
-
-	ep->ep.ops = kofi_ops_fill(prov, ops->ep, &kofi_ep_nosys,
-				   sizeof(kofi_ep_nosys));
-	if (IS_ERR(ep->ep.ops))
-		return PTR_ERR(ep->ep.ops);
-	ep->ep.cm = kofi_ops_fill(prov, ops->cm, &kofi_cm_nosys,
-				  sizeof(kofi_cm_nosys));
-	if (IS_ERR(ep->ep.cm))
-		return PTR_ERR(ep->ep.cm);
-	ep->ep.msg = kofi_ops_fill(prov, ops->msg, &kofi_msg_nosys,
-				   sizeof(kofi_msg_nosys));
-	if (IS_ERR(ep->ep.msg))
-		return PTR_ERR(ep->ep.msg);
-	ep->info = fi_dupinfo(info);
-	if (!ep->info)
-		return -ENOMEM;
-	ep->ep.tx_op_flags = info->tx_attr->op_flags;
-	ep->ep.rx_op_flags = info->rx_attr->op_flags;
-
-	ret = kofi_obj_init(&ep->obj, &ep->ep.fid, FI_CLASS_EP, ops->fid,
-			    &kdomain->obj, prov, context);
-	if (ret)
-		goto free_info;
-	ep->obj.ops = &kofi_ep_obj_ops;
-	return 0;
-
-free_info:
-	fi_freeinfo(ep->info);
-	return ret;
+	return kofi_ep_setup(ep, domain, info, ops, FI_CLASS_EP, context);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_init);
 
@@ -1054,6 +1453,8 @@ void kofi_ep_exit(struct kofi_ep *ep)
 	kofi_ep_unbind_cntr(ep, ~0ULL);
 	kofi_ep_unbind_cq(ep, (ep->tx_cq ? FI_TRANSMIT : 0) |
 			      (ep->rx_cq ? FI_RECV : 0));
+	if (ep->srx)
+		kofi_ep_unbind_srx(ep);
 	kofi_obj_exit(&ep->obj);
 	fi_freeinfo(ep->info);
 }
@@ -1067,6 +1468,10 @@ EXPORT_SYMBOL_GPL(kofi_ep_exit);
  * connection ends. On return no callback of the endpoint runs or will run; on
  * a DIRECT queue the remaining completion callbacks have been called from
  * here. fi_close() includes it. May be called more than once.
+ *
+ * A shared receive context has no stream of its own: receives that a message
+ * has begun to fill end with the endpoint the message comes to, which is to be
+ * drained first.
  *
  * Context: process, sleeps, never waits for the network; not from a callback
  * of the endpoint's queues.

@@ -278,7 +278,7 @@ int fi_close(struct fi_fid *fid)
 	__module_get(owner);
 	fclass = fid->fclass;
 
-	if (fclass == FI_CLASS_EP)
+	if (fclass == FI_CLASS_EP || fclass == FI_CLASS_SRX_CTX)
 		kofi_ep_drain(container_of(fid, struct fid_ep, fid));
 	kofi_obj_withdraw(obj);
 	trace_kofi_obj_close(obj);
@@ -307,7 +307,7 @@ int fi_control(struct fi_fid *fid, int command, void *arg)
 {
 	if (!fid || !fid->ops)
 		return -EINVAL;
-	if (fid->fclass == FI_CLASS_EP)
+	if (fid->fclass == FI_CLASS_EP || fid->fclass == FI_CLASS_SRX_CTX)
 		return kofi_ep_control(container_of(fid, struct kofi_ep, ep.fid),
 				       command, arg);
 	if (!fid->ops->control)

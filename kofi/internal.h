@@ -66,8 +66,38 @@ extern const struct fi_ops_cm kofi_cm_nosys;
 
 extern const struct fi_ops_ep kofi_ep_nosys;	/* also passive ones */
 
+enum kofi_dir {
+	KOFI_TX,
+	KOFI_RX,
+};
+
+/**
+ * struct kofi_done - an operation that has ended
+ * @ep: the endpoint that had accepted it, or a shared context
+ * @from: the endpoint whose message it was, mostly the same
+ * @dir: its direction
+ * @selective: successes are reported with FI_COMPLETION only
+ * @op_flags: flags it was posted with
+ */
+struct kofi_done {
+	struct kofi_ep	*ep;
+	struct kofi_ep	*from;
+	enum kofi_dir	dir;
+	bool		selective;
+	u64		op_flags;
+};
+
+/* Default flags of receives that can be chosen */
+#define KOFI_EP_RX_OP_FLAGS	(FI_COMPLETION | FI_MULTI_RECV)
+
+int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
+		  const struct fi_info *info, const struct kofi_ep_ops *ops,
+		  size_t fclass, void *context);
 bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
 int kofi_ep_control(struct kofi_ep *ep, int command, void *arg);
+void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			   const struct kofi_wc *wc, u64 op_flags);
+void kofi_ep_tally(const struct kofi_done *done, const struct kofi_wc *wc);
 
 /* eq.c: event queues */
 
@@ -118,11 +148,6 @@ int kofi_eq_start(void);	/* at module load */
 void kofi_eq_stop(void);
 
 /* cq.c: completion queues */
-
-enum kofi_dir {
-	KOFI_TX,
-	KOFI_RX,
-};
 
 /* Bits of kofi_ep.blocked */
 enum {
@@ -238,8 +263,10 @@ struct kofi_cq {
 };
 
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
-void kofi_cq_unreserve(struct kofi_cq *cq);
-void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
+int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
+void kofi_cq_unreserve(struct kofi_cq *cq, struct kofi_ep *ep,
+		       enum kofi_dir dir);
+void kofi_cq_complete(struct kofi_cq *cq, const struct kofi_done *done,
 		      const struct kofi_wc *wc);
 void kofi_cq_space(struct kofi_ep *ep);
 void kofi_cq_flush(struct kofi_ep *ep);
@@ -270,7 +297,7 @@ struct kofi_cntr {
 	u64			errors;
 };
 
-void kofi_cntr_done(struct kofi_cntr *cntr, const struct kofi_wc *wc);
+void kofi_cntr_done(struct kofi_cntr *cntr, bool failed, u64 bytes);
 
 /* mr.c: memory regions, and the pools endpoints have of them */
 

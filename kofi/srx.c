@@ -1,257 +1,200 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posted receives.
+ * Shared receive contexts (fi_endpoint(3)): receives for whichever of several
+ * endpoints a message comes to.
  *
- * A queue owns a fixed number of receive records, allocated when the endpoint
- * is enabled. A record goes round: free, posted by the consumer, matched by
- * the provider's receive path to the message that has begun (the provider owns
- * it then), done. Whoever takes a record off the posted list reports it, and
- * the lock makes that one: the receive path, a cancel, or the flush when the
- * connection has ended. So each accepted receive completes exactly once.
+ * A context is an endpoint that only receives, of a class of its own: the
+ * core's struct kofi_ep with a queue of receives (rxq.c), without anything of
+ * the provider's. Endpoints are bound to it, each holds it as one of its users,
+ * so it cannot be closed before them, and their streams take their receives
+ * from its queue.
  *
- * The lock is innermost and never held while completions are reported.
+ * It reports to one completion queue: the one it is bound to, or that of the
+ * first endpoint bound to it that has one (ep.c). As soon as it has one, it can
+ * be used: its state goes from IDLE to ENABLED by itself then, at the first
+ * post.
+ *
+ * Closing or draining a context completes what is posted. What messages have
+ * begun to fill is their streams'; a close comes after those have ended.
  */
-#include <linux/export.h>
-#include <linux/mm.h>
-#include <linux/overflow.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include <linux/kofi/provider.h>
+#include "internal.h"
 
-/**
- * kofi_rxq_init - make a queue of posted receives
- * @q: the queue
- * @size: receives that can be posted at a time, at least 1
- * @node: NUMA node for the records, or NUMA_NO_NODE
- *
- * Context: process, may sleep.
- * Return: 0, or -ENOMEM.
- */
-int kofi_rxq_init(struct kofi_rxq *q, size_t size, int node)
+#define KOFI_SRX_SIZE		256	/* attr->size 0 */
+#define KOFI_SRX_SIZE_MAX	SZ_64K
+
+static struct kofi_srx *kofi_srx(struct fid_ep *ep)
 {
-	size_t i;
-
-	spin_lock_init(&q->lock);
-	INIT_LIST_HEAD(&q->posted);
-	INIT_LIST_HEAD(&q->free);
-	q->closed = false;
-	q->ops = kvmalloc_node(array_size(size, sizeof(*q->ops)),
-			       GFP_KERNEL | __GFP_ZERO, node);
-	if (!q->ops)
-		return -ENOMEM;
-	for (i = 0; i < size; i++)
-		list_add_tail(&q->ops[i].node, &q->free);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(kofi_rxq_init);
-
-/**
- * kofi_rxq_exit - give the records back
- * @q: the queue; nothing is posted or matched any more. One that was never
- *	made but is all zero is fine.
- *
- * Context: process, may sleep.
- */
-void kofi_rxq_exit(struct kofi_rxq *q)
-{
-	kvfree(q->ops);
-	q->ops = NULL;
-}
-EXPORT_SYMBOL_GPL(kofi_rxq_exit);
-
-static int kofi_rxq_get(struct kofi_rxq *q, struct kofi_rxop **op)
-{
-	unsigned long irq;
-	int err = 0;
-
-	spin_lock_irqsave(&q->lock, irq);
-	*op = list_first_entry_or_null(&q->free, struct kofi_rxop, node);
-	if (q->closed)
-		err = -ESHUTDOWN;
-	else if (!*op)
-		err = -EAGAIN;
-	else
-		list_del(&(*op)->node);
-	spin_unlock_irqrestore(&q->lock, irq);
-	return err;
+	return container_of(ep, struct kofi_srx, base.ep);
 }
 
-/* Make it available to messages, or, if it is not to be, unused again. */
-static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op, int err)
+/* May a receive be posted */
+static int kofi_srx_state(struct kofi_ep *ep)
 {
-	unsigned long irq;
+	int err = kofi_ep_rx_state(ep);
 
-	spin_lock_irqsave(&q->lock, irq);
-	if (!err && q->closed)
-		err = -ESHUTDOWN;
-	if (err)
-		list_add(&op->node, &q->free);
-	else
-		list_add_tail(&op->node, &q->posted);
-	spin_unlock_irqrestore(&q->lock, irq);
-	return err;
-}
-
-/**
- * kofi_rxq_post - accept a receive
- * @q: the queue
- * @ep: its endpoint, whose receive queue gets the completion
- * @msg: where the message goes
- * @flags: operation flags, come back to kofi_ep_rx_complete()
- *
- * Context: any.
- * Return: 0, one completion will follow; -EAGAIN if no record or no slot of
- * the completion queue is free; -ESHUTDOWN after kofi_rxq_flush(); -EINVAL as
- * kofi_cursor_init(); or what kofi_ep_rx_reserve() returns.
- */
-int kofi_rxq_post(struct kofi_rxq *q, struct kofi_ep *ep,
-		  const struct fi_msg *msg, u64 flags)
-{
-	struct kofi_rxop *op;
-	int err;
-
-	err = kofi_ep_rx_reserve(ep);
-	if (err)
+	if (likely(err != -FI_EOPBADSTATE))
 		return err;
-
-	err = kofi_rxq_get(q, &op);
-	if (err == -EAGAIN) {
-		/* what has been done before the mark was seen wakes nobody */
-		kofi_ep_blocked(ep);
-		err = kofi_rxq_get(q, &op);
-	}
-	if (err)
-		goto unreserve;
-
-	op->context = msg->context;
-	op->flags = flags;
-	err = kofi_cursor_init(&op->cur, msg, ITER_DEST,
-			       ep->info->rx_attr->iov_limit);
-	err = kofi_rxq_add(q, op, err);
-	if (!err)
-		return 0;
-	/* somebody may have been refused for want of this record */
-	kofi_ep_unblock(ep);
-unreserve:
-	kofi_ep_rx_unreserve(ep);
-	return err;
-}
-EXPORT_SYMBOL_GPL(kofi_rxq_post);
-
-/**
- * kofi_rxq_match - take the receive for a message that has begun
- * @q: the queue
- *
- * Context: any.
- * Return: the oldest one, the caller's until kofi_rxq_done(); NULL if nothing
- * is posted.
- */
-struct kofi_rxop *kofi_rxq_match(struct kofi_rxq *q)
-{
-	struct kofi_rxop *op;
-	unsigned long irq;
-
-	spin_lock_irqsave(&q->lock, irq);
-	op = list_first_entry_or_null(&q->posted, struct kofi_rxop, node);
-	if (op)
-		list_del(&op->node);
-	spin_unlock_irqrestore(&q->lock, irq);
-	return op;
-}
-EXPORT_SYMBOL_GPL(kofi_rxq_match);
-
-/**
- * kofi_rxq_done - report a receive
- * @q: the queue
- * @ep: its endpoint
- * @op: taken off the queue by the caller; not to be touched any more
- * @wc: the completion; its context is filled in here
- *
- * The record is free before the consumer can see the completion, so that one
- * that always posts again in its callback never gets -EAGAIN.
- *
- * Context: any.
- */
-void kofi_rxq_done(struct kofi_rxq *q, struct kofi_ep *ep,
-		   struct kofi_rxop *op, struct kofi_wc *wc)
-{
-	u64 flags = op->flags;
-	unsigned long irq;
-
-	wc->op_context = op->context;
-
-	spin_lock_irqsave(&q->lock, irq);
-	list_add(&op->node, &q->free);
-	spin_unlock_irqrestore(&q->lock, irq);
-
-	/* the endpoint last of all: the consumer may act on the completion */
-	kofi_ep_unblock(ep);
-	kofi_ep_rx_complete(ep, wc, flags);
-}
-EXPORT_SYMBOL_GPL(kofi_rxq_done);
-
-static void kofi_rxq_abort(struct kofi_rxq *q, struct kofi_ep *ep,
-			   struct kofi_rxop *op)
-{
-	struct kofi_wc wc = {
-		.err = ECANCELED,
-		.flags = FI_RECV | FI_MSG,
-		.src = FI_ADDR_NOTAVAIL,
-	};
-
-	kofi_rxq_done(q, ep, op, &wc);
+	/* pairs with the release of the endpoint that gave it the queue */
+	if (!smp_load_acquire(&ep->rx_cq))
+		return -FI_ENOCQ;
+	kofi_ep_step(ep, KOFI_EP_IDLE, KOFI_EP_ENABLED);
+	return kofi_ep_rx_state(ep);
 }
 
-/**
- * kofi_rxq_cancel - withdraw a posted receive
- * @q: the queue
- * @ep: its endpoint
- * @context: what it was posted with; the oldest one of several is taken
- *
- * Context: any.
- * Return: 0, it completes with ECANCELED; -ENOENT if none such waits for a
- * message, which includes one that a message has begun to fill.
- */
-int kofi_rxq_cancel(struct kofi_rxq *q, struct kofi_ep *ep, void *context)
+static ssize_t kofi_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,
+				u64 flags)
 {
-	struct kofi_rxop *op, *found = NULL;
-	unsigned long irq;
+	struct kofi_srx *srx = kofi_srx(fid);
+	int err = kofi_srx_state(&srx->base);
 
-	spin_lock_irqsave(&q->lock, irq);
-	list_for_each_entry(op, &q->posted, node) {
-		if (op->context == context) {
-			list_del(&op->node);
-			found = op;
-			break;
-		}
-	}
-	spin_unlock_irqrestore(&q->lock, irq);
-	if (!found)
-		return -ENOENT;
-	kofi_rxq_abort(q, ep, found);
+	return err ?: kofi_rxq_post(&srx->rxq, msg, flags);
+}
+
+static ssize_t kofi_srx_trecvmsg(struct fid_ep *fid,
+				 const struct fi_msg_tagged *msg, u64 flags)
+{
+	struct kofi_srx *srx = kofi_srx(fid);
+	int err = kofi_srx_state(&srx->base);
+
+	return err ?: kofi_rxq_tpost(&srx->rxq, msg, flags);
+}
+
+static ssize_t kofi_srx_cancel(struct fid_ep *fid, void *context)
+{
+	return kofi_rxq_cancel(&kofi_srx(fid)->rxq, context);
+}
+
+static void kofi_srx_drain(struct fid_ep *fid)
+{
+	kofi_rxq_flush(&kofi_srx(fid)->rxq);
+}
+
+static int kofi_srx_close(struct fi_fid *fid)
+{
+	struct kofi_srx *srx = container_of(fid, struct kofi_srx, base.ep.fid);
+
+	kofi_ep_exit(&srx->base);
+	kofi_rxq_exit(&srx->rxq);
+	kfree(srx);
 	return 0;
 }
-EXPORT_SYMBOL_GPL(kofi_rxq_cancel);
+
+static const struct fi_ops kofi_srx_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= kofi_srx_close,
+};
+
+static const struct fi_ops_msg kofi_srx_msg_ops = {
+	.size		= sizeof(struct fi_ops_msg),
+	.recvmsg	= kofi_srx_recvmsg,
+	.cancel		= kofi_srx_cancel,
+};
+
+static const struct fi_ops_tagged kofi_srx_tagged_ops = {
+	.size		= sizeof(struct fi_ops_tagged),
+	.recvmsg	= kofi_srx_trecvmsg,
+};
+
+static const struct kofi_ep_ops kofi_srx_ops = {
+	.fid		= &kofi_srx_fid_ops,
+	.msg		= &kofi_srx_msg_ops,
+	.tagged		= &kofi_srx_tagged_ops,
+	.drain		= kofi_srx_drain,
+};
 
 /**
- * kofi_rxq_flush - complete what is posted with ECANCELED, and accept no more
- * @q: the queue
- * @ep: its endpoint
+ * kofi_srx_open - the core's shared receive context
+ * @domain: the domain
+ * @attr: checked by fi_srx_context(), with size and iov_limit
+ * @srx: where the context goes
+ * @context: the consumer's
  *
- * Receives that were matched stay the receive path's to report.
+ * What a software provider's fi_ops_domain.srx_context points to.
  *
- * Context: any.
+ * Context: process, may sleep.
+ * Return: 0; -ENOMEM; -EBUSY if @domain is being closed.
  */
-void kofi_rxq_flush(struct kofi_rxq *q, struct kofi_ep *ep)
+int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
+		  struct fid_ep **srx, void *context)
 {
-	struct kofi_rxop *op;
-	unsigned long irq;
+	struct kofi_domain *kdomain =
+		container_of(domain, struct kofi_domain, domain);
+	struct fi_info *info;
+	struct kofi_srx *s;
+	int ret = -ENOMEM;
 
-	spin_lock_irqsave(&q->lock, irq);
-	q->closed = true;
-	spin_unlock_irqrestore(&q->lock, irq);
+	info = fi_allocinfo();
+	if (!info)
+		return -ENOMEM;
+	s = kzalloc_node(sizeof(*s), GFP_KERNEL, kdomain->node);
+	if (!s)
+		goto free_info;
+	info->caps = attr->caps;
+	*info->rx_attr = *attr;
+	ret = kofi_ep_setup(&s->base, domain, info, &kofi_srx_ops,
+			    FI_CLASS_SRX_CTX, context);
+	if (ret)
+		goto free;
+	ret = kofi_rxq_init(&s->rxq, &s->base, attr->size);
+	if (ret)
+		goto exit;
+	*srx = &s->base.ep;
+	fi_freeinfo(info);
+	return 0;
 
-	while ((op = kofi_rxq_match(q)))
-		kofi_rxq_abort(q, ep, op);
+exit:
+	kofi_ep_exit(&s->base);
+free:
+	kfree(s);
+free_info:
+	fi_freeinfo(info);
+	return ret;
 }
-EXPORT_SYMBOL_GPL(kofi_rxq_flush);
+EXPORT_SYMBOL_GPL(kofi_srx_open);
+
+/**
+ * fi_srx_context - open a shared receive context
+ * @domain: an open domain
+ * @attr: what it is to be: caps, of which FI_DIRECTED_RECV and FI_SOURCE make a
+ *	difference; op_flags; size and iov_limit, 0 for the defaults of 256 and
+ *	%KOFI_IOV_MAX. NULL for all defaults.
+ * @srx: where the context goes
+ * @context: the consumer's, in fid.context
+ *
+ * fi_endpoint(3). Endpoints are bound to it with fi_ep_bind(). Receives can be
+ * posted once it has a completion queue, its own or an endpoint's.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EBADFLAGS for op_flags no receive has; -ENOSYS if the
+ * provider has no shared contexts; -ENOMEM; -EBUSY if @domain is being closed;
+ * what the provider returns.
+ */
+int fi_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
+		   struct fid_ep **srx, void *context)
+{
+	struct fi_rx_attr rx = {};
+	int ret;
+
+	might_sleep();
+	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !srx)
+		return -EINVAL;
+	if (attr)
+		rx = *attr;
+	if (!rx.size)
+		rx.size = KOFI_SRX_SIZE;
+	if (!rx.iov_limit)
+		rx.iov_limit = KOFI_IOV_MAX;
+	if (rx.size > KOFI_SRX_SIZE_MAX || rx.iov_limit > KOFI_IOV_MAX)
+		return -EINVAL;
+	if (rx.op_flags & ~KOFI_EP_RX_OP_FLAGS)
+		return -FI_EBADFLAGS;
+
+	ret = domain->ops->srx_context(domain, &rx, srx, context);
+	if (!ret)
+		kofi_obj_publish((*srx)->fid.obj);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_srx_context);

@@ -481,8 +481,8 @@ static int sock_ep_enable(struct fid_ep *fid)
 	err = sock_tx_init(ep, info->tx_attr->size);
 	if (err)
 		return err;
-	err = kofi_rxq_init(&ep->rxq, info->rx_attr->size,
-			    ep->base.domain->node);
+	if (!ep->base.srx)
+		err = kofi_rxq_init(&ep->rxq, &ep->base, info->rx_attr->size);
 	if (err) {
 		INIT_LIST_HEAD(&ep->tx_free);
 		sock_tx_exit(ep);
@@ -674,9 +674,14 @@ static ssize_t sock_ep_cancel(struct fid_ep *fid, void *context)
 {
 	struct sock_ep *ep = sock_ep(fid);
 
-	if (kofi_ep_rx_state(&ep->base) == -FI_EOPBADSTATE)
-		return -FI_EOPBADSTATE;
-	return kofi_rxq_cancel(&ep->rxq, &ep->base, context);
+	int err = kofi_ep_rx_state(&ep->base);
+
+	if (err && err != -ESHUTDOWN)
+		return err;
+	/* drained before it was enabled */
+	if (!ep->rxq.ops)
+		return -ENOENT;
+	return kofi_rxq_cancel(&ep->rxq, context);
 }
 
 /* ---------------------------------------------------------------- opening */
@@ -753,6 +758,7 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 	INIT_LIST_HEAD(&ep->tx_queue);
 	INIT_LIST_HEAD(&ep->tx_wait);
 	sock_rx_init(&ep->rx);
+	kofi_rxmsg_init(&ep->rxmsg, &ep->base, sock_rx_wake);
 	if (info->src_addr)
 		memcpy(&ep->src, info->src_addr,
 		       sock_addr_len(info->src_addr));

@@ -6,7 +6,8 @@
  * arrived straight into the memory of the posted receive. Nothing is queued
  * here: a message that finds no receive posted stays in the socket with
  * everything behind it, until the window closes. The post that ends the stall
- * does not read either, it schedules the endpoint's softirq item.
+ * gives the receive to the message, but does not read either: it schedules the
+ * endpoint's softirq item.
  *
  * A run reads no more than its budget; the work item goes on. Reading happens
  * with the socket locked and never nests. Acknowledgments are owed while
@@ -22,8 +23,6 @@
 
 #include "sock.h"
 #include "sock_trace.h"
-
-#define SOCK_RX_FLAGS	(FI_COMPLETION | FI_MORE)
 
 void sock_rx_init(struct sock_rx *rx)
 {
@@ -184,7 +183,13 @@ static void sock_rx_end(struct sock_ep *ep)
 		sock_stat_inc(&ep->stats.rx_truncated);
 	if (f->flags & SOCK_F_ACK_MASK)
 		sock_tx_ack(ep);
-	kofi_rxq_done(&ep->rxq, &ep->base, op, &wc);
+	kofi_rxq_done(kofi_ep_rxq(&ep->base, &ep->rxq), op, &wc);
+}
+
+/* The queue of receives has something for a message that is stalled. */
+void sock_rx_wake(struct kofi_rxmsg *msg)
+{
+	sock_ep_softirq(container_of(msg, struct sock_ep, rxmsg));
 }
 
 /* Find the receive for the message that has begun, or stall. */
@@ -192,22 +197,22 @@ static bool sock_rx_match(struct sock_ep *ep)
 {
 	struct sock_rx *rx = &ep->rx;
 
-	rx->op = kofi_rxq_match(&ep->rxq);
-	if (!rx->op) {
-		if (!test_and_set_bit(SOCK_EP_STALLED, &ep->flags)) {
+	if (!rx->stalled) {
+		ep->rxmsg.len = rx->frame.payload;
+		ep->rxmsg.data = rx->frame.data;
+		ep->rxmsg.flags = rx->frame.flags & SOCK_F_CQ_DATA ?
+				FI_REMOTE_CQ_DATA : 0;
+	}
+	if (kofi_rxq_match(kofi_ep_rxq(&ep->base, &ep->rxq), &ep->rxmsg,
+			   &rx->op)) {
+		if (!rx->stalled) {
 			sock_stat_inc(&ep->stats.rx_stalls);
 			trace_kofi_sock_stall(ep, rx->frame.payload);
 		}
-		/*
-		 * Pairs with the barrier in sock_rx_post(): either the post
-		 * sees the mark, or we see what was posted.
-		 */
-		smp_mb__after_atomic();
-		rx->op = kofi_rxq_match(&ep->rxq);
-		if (!rx->op)
-			return false;
+		rx->stalled = true;
+		return false;
 	}
-	clear_bit(SOCK_EP_STALLED, &ep->flags);
+	rx->stalled = false;
 	rx->in_frame = true;
 	rx->left = rx->frame.payload;
 	rx->lost = rx->left > rx->op->cur.len ?
@@ -291,8 +296,7 @@ static int sock_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 {
 	struct sock_ep *ep = desc->arg.data;
 	struct sock_rx *rx = &ep->rx;
-	bool go_on = !rx->err && rx->budget > 0 &&
-		     !test_bit(SOCK_EP_STALLED, &ep->flags);
+	bool go_on = !rx->err && rx->budget > 0 && !rx->stalled;
 	size_t used = 0;
 
 	while (go_on && used < len) {
@@ -315,8 +319,7 @@ static bool sock_rx_eof(struct sock_ep *ep)
 
 	return (sk->sk_shutdown & RCV_SHUTDOWN) &&
 	       skb_queue_empty(&sk->sk_receive_queue) &&
-	       !(test_bit(SOCK_EP_STALLED, &ep->flags) &&
-		 !ep->rx.frame.payload);
+	       !(ep->rx.stalled && !ep->rx.frame.payload);
 }
 
 /**
@@ -338,7 +341,7 @@ bool sock_rx_run(struct sock_ep *ep)
 	if (ep->phase != SOCK_EP_DATA || READ_ONCE(ep->dead))
 		return false;
 
-	if (!test_bit(SOCK_EP_STALLED, &ep->flags) || sock_rx_match(ep)) {
+	if (!rx->stalled || sock_rx_match(ep)) {
 		rx->budget = sock_rx_budget;
 		tcp_read_sock(sk, &desc, sock_rx_actor);
 		/* TCP's reader never goes beyond urgent data; we have none */
@@ -368,6 +371,7 @@ bool sock_rx_run(struct sock_ep *ep)
  */
 void sock_rx_flush(struct sock_ep *ep)
 {
+	struct kofi_rxq *q = kofi_ep_rxq(&ep->base, &ep->rxq);
 	struct kofi_rxop *op = ep->rx.op;
 
 	if (op) {
@@ -380,12 +384,14 @@ void sock_rx_flush(struct sock_ep *ep)
 		};
 
 		ep->rx.op = NULL;
-		kofi_rxq_done(&ep->rxq, &ep->base, op, &wc);
+		kofi_rxq_done(q, op, &wc);
 	}
 	sock_rx_init(&ep->rx);
-	clear_bit(SOCK_EP_STALLED, &ep->flags);
+	ep->rx.stalled = false;
+	if (q->ops)
+		kofi_rxq_forget(q, &ep->rxmsg);
 	if (ep->rxq.ops)
-		kofi_rxq_flush(&ep->rxq, &ep->base);
+		kofi_rxq_flush(&ep->rxq);
 }
 
 /* fi_recvmsg() and its family */
@@ -394,18 +400,8 @@ ssize_t sock_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 	struct sock_ep *ep = sock_ep(fid);
 	int err;
 
-	if (flags & ~SOCK_RX_FLAGS)
-		return -FI_EBADFLAGS;
 	err = kofi_ep_rx_state(&ep->base);
 	if (err)
 		return err;
-	err = kofi_rxq_post(&ep->rxq, &ep->base, msg, flags);
-	if (err)
-		return err;
-
-	/* pairs with the barrier in sock_rx_match() */
-	smp_mb();
-	if (test_bit(SOCK_EP_STALLED, &ep->flags))
-		sock_ep_softirq(ep);
-	return 0;
+	return kofi_rxq_post(&ep->rxq, msg, flags);
 }

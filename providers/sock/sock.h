@@ -274,6 +274,7 @@ struct sock_frame {
  * @hdr: header of the frame that has begun
  * @frame: the same, once it is complete
  * @in_frame: the header is complete, the payload is not
+ * @stalled: the message looks for a receive
  * @op: receive that takes the payload
  * @left: bytes of payload still to come
  * @lost: bytes of payload that did not fit
@@ -286,6 +287,7 @@ struct sock_rx {
 	u8			hdr[SOCK_HDR_MAX];
 	struct sock_frame	frame;
 	bool			in_frame;
+	bool			stalled;
 	struct kofi_rxop	*op;
 	u64			left;
 	u64			lost;
@@ -296,6 +298,7 @@ struct sock_rx {
 void sock_rx_init(struct sock_rx *rx);
 bool sock_rx_run(struct sock_ep *ep);
 void sock_rx_flush(struct sock_ep *ep);
+void sock_rx_wake(struct kofi_rxmsg *msg);
 ssize_t sock_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 
 /* ------------------------------------------------------------------- ep.c */
@@ -312,7 +315,6 @@ enum sock_ep_phase {
 
 /* sock_ep.flags */
 enum {
-	SOCK_EP_STALLED,	/* a message waits for a receive */
 	SOCK_EP_HALF_SENT,	/* flushed in the middle of a frame */
 };
 
@@ -373,7 +375,7 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @sock: from connect or adoption until the endpoint is freed
  * @saved: its callbacks
  * @phase: enum sock_ep_phase
- * @flags: SOCK_EP_STALLED, ...
+ * @flags: SOCK_EP_HALF_SENT
  * @dead: why the stream must end, a positive error code; set once
  * @be: words on the wire are big-endian
  * @poll: resumes the receiver and the sender in softirq context
@@ -397,6 +399,7 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @tx_hdr_off: how much of it has been sent
  * @tx_id: number of the next frame
  * @rxq: posted receives
+ * @rxmsg: message of the stream that looks for its receive
  * @rx: receive side of the stream
  * @stats: statistics
  */
@@ -440,6 +443,7 @@ struct sock_ep {
 	u8			tx_id;
 
 	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
+	struct kofi_rxmsg	rxmsg;
 	struct sock_rx		rx;
 	struct sock_ep_stats	stats;
 };

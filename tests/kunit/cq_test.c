@@ -378,14 +378,11 @@ static void cq_report_test(struct kunit *test)
 				    -EAGAIN, "%s", cq_reports[i].name);
 		KUNIT_EXPECT_EQ_MSG(test, !!context, cq_reports[i].context,
 				    "%s", cq_reports[i].name);
-		KUNIT_EXPECT_EQ(test, 1LL,
-				atomic64_read(&t->kep->stats.posts[0]));
-		KUNIT_EXPECT_EQ(test, 1LL,
-				atomic64_read(&t->kep->stats.completions[0]));
-		KUNIT_EXPECT_EQ(test, (s64)!!wc.err,
-				atomic64_read(&t->kep->stats.errors[0]));
-		KUNIT_EXPECT_EQ(test, wc.err ? 0LL : 1000LL,
-				atomic64_read(&t->kep->stats.bytes[0]));
+		KUNIT_EXPECT_EQ(test, 1ULL, t->kep->stats[0].posts);
+		KUNIT_EXPECT_EQ(test, 1ULL, t->kep->stats[0].completions);
+		KUNIT_EXPECT_EQ(test, (u64)!!wc.err, t->kep->stats[0].errors);
+		KUNIT_EXPECT_EQ(test, wc.err ? 0ULL : 1000ULL,
+				t->kep->stats[0].bytes);
 		/* The slots are free again. */
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
@@ -405,8 +402,7 @@ static void cq_report_test(struct kunit *test)
 				    kofi_cq_poll(t->cq, 10), "%s",
 				    cq_reports[i].name);
 		KUNIT_EXPECT_EQ(test, (int)cq_reports[i].context, call.calls);
-		KUNIT_EXPECT_EQ(test, (s64)!!wc.err,
-				atomic64_read(&t->kep->stats.errors[0]));
+		KUNIT_EXPECT_EQ(test, (u64)!!wc.err, t->kep->stats[0].errors);
 		cq_close(test);
 	}
 }
@@ -429,8 +425,8 @@ static void cq_slot_test(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_reserve(t->kep));
-	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->stats.again[0]));
-	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->stats.again[1]));
+	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->stats[0].again));
+	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->stats[1].again));
 	kofi_ep_tx_unreserve(t->kep);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_rx_reserve(t->kep));
 	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));

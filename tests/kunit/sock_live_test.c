@@ -720,7 +720,7 @@ static void live_reject(struct kunit *test)
 
 /* ------------------------------------------------- the queue of receives */
 
-/* kofi/srx.c, on the queue of an endpoint that is not connected */
+/* kofi/rxq.c, on the queue of an endpoint that is not connected */
 static void live_rxq(struct kunit *test)
 {
 	struct live *l = test->priv;
@@ -737,7 +737,6 @@ static void live_rxq(struct kunit *test)
 			0);
 	KUNIT_ASSERT_EQ(test, fi_enable(l->end[0].ep), 0);
 	ep = sock_ep(l->end[0].ep);
-	KUNIT_EXPECT_PTR_EQ(test, kofi_rxq_match(&ep->rxq), NULL);
 
 	for (i = 0; i < depth; i++)
 		KUNIT_EXPECT_EQ(test, fi_recv(l->end[0].ep, l->in, 64, NULL, 0,
@@ -746,8 +745,7 @@ static void live_rxq(struct kunit *test)
 			-EAGAIN);
 
 	/* one is being filled: it is not to be cancelled */
-	op = kofi_rxq_match(&ep->rxq);
-	KUNIT_ASSERT_NOT_NULL(test, op);
+	KUNIT_ASSERT_EQ(test, kofi_rxq_match(&ep->rxq, &ep->rxmsg, &op), 0);
 	KUNIT_EXPECT_EQ(test, fi_cancel(&l->end[0].ep->fid, (void *)1),
 			-ENOENT);
 	KUNIT_EXPECT_EQ(test, fi_cancel(&l->end[0].ep->fid, (void *)3), 0);
@@ -756,7 +754,7 @@ static void live_rxq(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, live_comp(l->end[0].rx, &e), -ECANCELED);
 	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)3);
 
-	kofi_rxq_done(&ep->rxq, &ep->base, op, &wc);
+	kofi_rxq_done(&ep->rxq, op, &wc);
 	KUNIT_EXPECT_EQ(test, live_comp(l->end[0].rx, &e), 0);
 	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)1);
 	KUNIT_EXPECT_EQ(test, e.len, 3);
@@ -767,7 +765,7 @@ static void live_rxq(struct kunit *test)
 					      (void *)i), 0);
 	KUNIT_EXPECT_EQ(test, fi_recv(l->end[0].ep, l->in, 64, NULL, 0, NULL),
 			-EAGAIN);
-	kofi_rxq_flush(&ep->rxq, &ep->base);
+	kofi_rxq_flush(&ep->rxq);
 	for (i = 0; i < depth; i++) {
 		static const unsigned long order[] = { 2, 4, 5, 6 };
 

@@ -284,9 +284,9 @@ struct kofi_srx;
  * struct kofi_cq_wait - somebody who wants a slot of a queue
  * @node: the queue's
  * @ep: the endpoint
- * @wake: a stream: called once, when a slot may be free, with spinlocks held,
- *	interrupts and bottom halves off; it only schedules. NULL for a consumer,
- *	whose write-space callback is called.
+ * @wake: a stream: called once, when a slot may be free, with spinlocks held
+ *	and interrupts off; it only schedules. NULL for a consumer, whose
+ *	write-space callback is called.
  */
 struct kofi_cq_wait {
 	struct list_head	node;
@@ -294,20 +294,32 @@ struct kofi_cq_wait {
 	void			(*wake)(struct kofi_cq_wait *wait);
 };
 
+static inline void kofi_cq_wait_init(struct kofi_cq_wait *wait,
+				     struct kofi_ep *ep,
+				     void (*wake)(struct kofi_cq_wait *wait))
+{
+	INIT_LIST_HEAD(&wait->node);
+	wait->ep = ep;
+	wait->wake = wake;
+}
+
 /**
- * struct kofi_ep_stats - what the core counts per endpoint
- * @posts: accepted operations [0 transmit, 1 receive]
+ * struct kofi_ep_stats - what the core counts per endpoint and direction
+ * @posts: accepted operations
  * @bytes: bytes of successful ones
  * @completions: final completions, reported or not
  * @errors: of them, failed ones
  * @again: posts refused with -EAGAIN
+ *
+ * All but @again change under the lock of the direction's queue, which every
+ * operation takes anyway; without a queue, under the endpoint's.
  */
 struct kofi_ep_stats {
-	atomic64_t	posts[2];
-	atomic64_t	bytes[2];
-	atomic64_t	completions[2];
-	atomic64_t	errors[2];
-	atomic64_t	again[2];
+	u64		posts;
+	u64		bytes;
+	u64		completions;
+	u64		errors;
+	atomic64_t	again;
 };
 
 /**
@@ -352,6 +364,7 @@ struct kofi_ep_ops {
  * @cntr: counters, by KOFI_CNTR_*
  * @srx: shared receive context whose receives it takes, or NULL
  * @source: address its messages are said to come from
+ * @min_multi: bytes a multi-receive must have left to stay posted
  * @remote_cqe: done mode: what peers' values complete to, or NULL
  * @mr_pool: regions kofi_mr_get() hands out
  * @mr_pool_size: KOFI_OPT_MR_POOL
@@ -367,7 +380,7 @@ struct kofi_ep_ops {
  * @ev_conn: FI_CONNECTED, or why not
  * @ev_down: FI_SHUTDOWN
  * @cm_data: private data of @ev_conn
- * @stats: counted by the core
+ * @stats: counted by the core [0 transmit, 1 receive]
  */
 struct kofi_ep {
 	struct fid_ep			ep;
@@ -383,6 +396,7 @@ struct kofi_ep {
 	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
 	struct kofi_srx			*srx;
 	fi_addr_t			source;
+	size_t				min_multi;
 	struct kofi_cqe			*remote_cqe;
 	struct kofi_mr_pool		*mr_pool;
 	size_t				mr_pool_size;
@@ -398,7 +412,7 @@ struct kofi_ep {
 	struct kofi_event		ev_conn;
 	struct kofi_event		ev_down;
 	u8				cm_data[KOFI_CM_DATA_MAX];
-	struct kofi_ep_stats		stats;
+	struct kofi_ep_stats		stats[2];
 };
 
 int kofi_ep_init(struct kofi_ep *ep, struct fid_domain *domain,
@@ -436,10 +450,13 @@ static inline int kofi_ep_tx_state(const struct kofi_ep *ep)
  * kofi_ep_rx_state - may a receive be posted
  * @ep: the endpoint
  *
- * Return: 0, -FI_EOPBADSTATE or -ESHUTDOWN.
+ * Return: 0, -FI_EOPBADSTATE or -ESHUTDOWN; -ENOSYS if its receives are those
+ * of a shared receive context.
  */
 static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
 {
+	if (ep->srx)
+		return -ENOSYS;
 	switch (READ_ONCE(ep->state)) {
 	case KOFI_EP_IDLE:
 		return -FI_EOPBADSTATE;
@@ -524,33 +541,40 @@ int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
 /**
  * struct kofi_rxop - a posted receive, or a message's part of one
  * @node: the queue's
+ * @seq: number of the post; the lower is the older
  * @context: comes back in the completion
  * @flags: flags it was posted with
  * @cur: where the bytes go
  * @tag: tagged receives: the tag
- * @ignore: tagged receives: bits that need not match
+ * @ignore: bits of the tag that need not match: all, for untagged receives
  * @src: peer it is for, or FI_ADDR_UNSPEC
+ * @ep: endpoint whose message it has been given to
  * @tagged: it is a tagged receive
  * @multi: part of a multi-receive: the receive it is part of
- * @buf: multi-receive and its parts: address of the first byte, or NULL
+ * @buf: multi-receive and its parts: address of the first byte, NULL for memory
+ *	that has none
  * @used: multi-receive: bytes given to messages
  * @parts: multi-receive: messages that are being placed
  * @gone: multi-receive: no longer posted; the last part ends it
+ * @canceled: multi-receive: it was not used up
  */
 struct kofi_rxop {
 	struct list_head	node;
+	u64			seq;
 	void			*context;
 	u64			flags;
 	struct kofi_cursor	cur;
 	u64			tag;
 	u64			ignore;
 	fi_addr_t		src;
+	struct kofi_ep		*ep;
 	bool			tagged;
 	struct kofi_rxop	*multi;
 	void			*buf;
 	size_t			used;
 	unsigned int		parts;
 	bool			gone;
+	bool			canceled;
 };
 
 /**
@@ -558,17 +582,25 @@ struct kofi_rxop {
  * @node: the queue's, while the message waits; such messages are what FI_PEEK
  *	finds
  * @cq_wait: a part of a multi-receive wants a slot of the queue
- * @wake: called once when kofi_rxq_match() may find something, as
- *	kofi_cq_wait.wake; set by the provider, once
+ * @wake: called when kofi_rxq_match() may find something, as
+ *	kofi_cq_wait.wake
  * @ep: endpoint it came to
  * @len: its length
  * @tagged: it has a tag
  * @tag: its tag
  * @data: the peer's value
  * @flags: FI_REMOTE_CQ_DATA if there is one
+ * @src: where it came from
+ * @op: receive it has been given while it waited
+ * @part: its part of a multi-receive; a stream places one message at a time
  * @claim: context of the FI_CLAIM it is kept for
  * @claimed: it is kept for one
  * @discard: throw it away
+ * @slot: it waits for a slot, not for a receive
+ *
+ * Each stream has one. kofi_rxmsg_init() sets it up; before kofi_rxq_match()
+ * is called for a new message the provider sets @len, @tagged, @tag, @data and
+ * @flags. The rest is the queue's, under its lock.
  */
 struct kofi_rxmsg {
 	struct list_head	node;
@@ -580,9 +612,13 @@ struct kofi_rxmsg {
 	u64			tag;
 	u64			data;
 	u64			flags;
+	fi_addr_t		src;
+	struct kofi_rxop	*op;
+	struct kofi_rxop	part;
 	void			*claim;
 	bool			claimed;
 	bool			discard;
+	bool			slot;
 };
 
 /**
@@ -593,7 +629,7 @@ struct kofi_rxmsg {
  * @waiting: struct kofi_rxmsg: messages that found none, oldest first
  * @free: not in use
  * @ops: all of them
- * @min_multi: bytes a multi-receive must have left to stay posted
+ * @seq: of the next post
  * @closed: no more posts
  */
 struct kofi_rxq {
@@ -603,7 +639,7 @@ struct kofi_rxq {
 	struct list_head	waiting;
 	struct list_head	free;
 	struct kofi_rxop	*ops;
-	size_t			min_multi;
+	u64			seq;
 	bool			closed;
 };
 
@@ -612,6 +648,8 @@ void kofi_rxq_exit(struct kofi_rxq *q);
 int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags);
 int kofi_rxq_tpost(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 		   u64 flags);
+void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
+		     void (*wake)(struct kofi_rxmsg *rxmsg));
 int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		   struct kofi_rxop **op);
 void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
@@ -635,6 +673,19 @@ struct kofi_srx {
 
 int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 		  struct fid_ep **srx, void *context);
+
+/**
+ * kofi_ep_rxq - the queue an endpoint's messages take their receives from
+ * @ep: an enabled endpoint
+ * @own: its own queue, which it uses unless it has a shared context
+ *
+ * Return: the queue.
+ */
+static inline struct kofi_rxq *kofi_ep_rxq(const struct kofi_ep *ep,
+					   struct kofi_rxq *own)
+{
+	return ep->srx ? &ep->srx->rxq : own;
+}
 
 /* ---------------------------------------------- memory of ours, named by peers */
 

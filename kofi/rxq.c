@@ -1,0 +1,863 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Posted receives, and the messages that look for one.
+ *
+ * A queue belongs to an endpoint or to a shared receive context (srx.c), and
+ * has a fixed number of receive records. A record goes round: free, posted by
+ * the consumer, given to a message that has begun (its stream owns it then),
+ * done. Whoever takes a record off the posted list reports it, and the lock
+ * makes that one: a message, a cancel, or the flush. So each accepted receive
+ * completes exactly once.
+ *
+ * A message takes the oldest receive that matches it: of its kind, tagged or
+ * not, with a tag that is the same in all bits the receive does not ignore, and
+ * directed to its sender or to nobody. One that finds none waits on the queue,
+ * and its stream stands still: what waits is the first message of each stream,
+ * and nothing is stored for it. All the time the lock is free, this holds:
+ *
+ *   No posted receive matches a message that waits for a receive.
+ *
+ * So nothing ever stalls beside a receive it could have. A message joins the
+ * waiting only when nothing posted matches it; a receive joins the posted only
+ * when no waiting message matches it: otherwise it is given to the oldest such
+ * message, there and then, and that is woken to fetch it. A receive cannot be
+ * stolen or cancelled on the way, so the wake-up is not in vain, and only one
+ * stream is woken for it, however many share the queue. If the stream ends
+ * before it has fetched the receive, the receive is posted again, in the place
+ * its age gives it.
+ *
+ * A multi-receive stays posted, at its place, while it has room. A message gets
+ * a part of it: the record for that is in the message, and the part needs a slot
+ * in the completion queue of its own; but the last part has the slot that was
+ * reserved for the post. It wakes all the waiting messages it matches. They
+ * wait for nothing then: each is certain to come and look again. A message that
+ * finds a multi-receive and no slot waits in both queues. A free slot wakes it;
+ * and so does the end of a multi-receive, since the receive it then finds may
+ * have its slot. Newer receives are not given to it: the multi-receive goes
+ * first.
+ *
+ * Parts complete in any order, each under the lock, so that FI_MULTI_RECV is
+ * in the completion queue behind all other parts. A multi-receive that is
+ * cancelled takes no more messages and ends when its last part has.
+ *
+ * FI_PEEK looks through the waiting, that is at the first message of each
+ * stream. A claimed message waits on for its claim alone; one that is thrown
+ * away waits no longer, and its stream drops the payload.
+ *
+ * Locks: completion queues' inside this one. A wake is called with the lock
+ * held, interrupts off, and bottom halves off where that lets a softirq it
+ * raises run at once; it only has the stream run. kofi_rxq_forget() takes the
+ * message out under the lock, so none comes afterwards. Nothing here takes the
+ * lock of a stream or an endpoint, so a post may wake any of them whatever its
+ * caller holds. A wake that comes before the stream has seen -EAGAIN is not
+ * lost: who runs it must have it to himself, which is after that.
+ *
+ * Life: the queue outlives its messages: an endpoint's stream ends before its
+ * queue does, and a shared context cannot be closed while an endpoint is bound
+ * to it.
+ */
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+
+#define KOFI_RXQ_FLAGS		(FI_COMPLETION | FI_MORE | FI_MULTI_RECV)
+#define KOFI_RXQ_TFLAGS		(FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | \
+				 FI_DISCARD)
+
+/**
+ * kofi_rxq_init - make a queue of posted receives
+ * @q: the queue
+ * @ep: the endpoint or shared context whose receives they are
+ * @size: receives that can be posted at a time, at least 1
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENOMEM.
+ */
+int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
+{
+	size_t i;
+
+	spin_lock_init(&q->lock);
+	q->ep = ep;
+	INIT_LIST_HEAD(&q->posted[0]);
+	INIT_LIST_HEAD(&q->posted[1]);
+	INIT_LIST_HEAD(&q->waiting);
+	INIT_LIST_HEAD(&q->free);
+	q->seq = 0;
+	q->closed = false;
+	q->ops = kvmalloc_node(array_size(size, sizeof(*q->ops)),
+			       GFP_KERNEL | __GFP_ZERO, ep->domain->node);
+	if (!q->ops)
+		return -ENOMEM;
+	for (i = 0; i < size; i++)
+		list_add_tail(&q->ops[i].node, &q->free);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_init);
+
+/**
+ * kofi_rxq_exit - give the records back
+ * @q: the queue; nothing is posted or matched any more. One that was never
+ *	made but is all zero is fine.
+ *
+ * Context: process, may sleep.
+ */
+void kofi_rxq_exit(struct kofi_rxq *q)
+{
+	kvfree(q->ops);
+	q->ops = NULL;
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_exit);
+
+/*
+ * The lock, for who may wake a message. That there is one is only a guess
+ * before: if it is wrong, ksoftirqd runs the stream.
+ */
+static bool kofi_rxq_lock(struct kofi_rxq *q, unsigned long *irq)
+	__acquires(&q->lock)
+{
+	bool bh = !list_empty(&q->waiting) && !in_hardirq() &&
+		  !irqs_disabled();
+
+	if (bh)
+		local_bh_disable();
+	spin_lock_irqsave(&q->lock, *irq);
+	return bh;
+}
+
+static void kofi_rxq_unlock(struct kofi_rxq *q, unsigned long irq, bool bh)
+	__releases(&q->lock)
+{
+	spin_unlock_irqrestore(&q->lock, irq);
+	if (bh)
+		local_bh_enable();
+}
+
+static struct list_head *kofi_rxq_posted(struct kofi_rxq *q, bool tagged)
+{
+	return &q->posted[tagged];
+}
+
+static bool kofi_rxop_multi(const struct kofi_rxop *op)
+{
+	return op->flags & FI_MULTI_RECV;
+}
+
+/* Whom a receive is for; nobody can be told apart without the capability. */
+static fi_addr_t kofi_rxq_src(const struct kofi_rxq *q, fi_addr_t addr)
+{
+	return q->ep->info->caps & FI_DIRECTED_RECV ? addr : FI_ADDR_UNSPEC;
+}
+
+static bool kofi_rxmsg_fits(const struct kofi_rxmsg *rxmsg, u64 tag, u64 ignore,
+			    fi_addr_t src)
+{
+	return !((tag ^ rxmsg->tag) & ~ignore) &&
+	       (src == FI_ADDR_UNSPEC || src == rxmsg->src);
+}
+
+/* Is the message one the receive is for */
+static bool kofi_rxop_fits(const struct kofi_rxop *op,
+			   const struct kofi_rxmsg *rxmsg)
+{
+	return op->tagged == rxmsg->tagged &&
+	       kofi_rxmsg_fits(rxmsg, op->tag, op->ignore, op->src);
+}
+
+/* --------------------------------------------------------------- messages */
+
+/* Called under the lock of the completion queue: see kofi_cq_reserve_wait(). */
+static void kofi_rxmsg_slot(struct kofi_cq_wait *wait)
+{
+	struct kofi_rxmsg *rxmsg = container_of(wait, struct kofi_rxmsg,
+						cq_wait);
+
+	rxmsg->wake(rxmsg);
+}
+
+/**
+ * kofi_rxmsg_init - set up what a stream's messages look for receives with
+ * @rxmsg: the stream's
+ * @ep: the endpoint
+ * @wake: called when kofi_rxq_match() may find something, with spinlocks held
+ *	and interrupts off, perhaps on behalf of another endpoint; it only has
+ *	the stream run
+ *
+ * Context: any.
+ */
+void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
+		     void (*wake)(struct kofi_rxmsg *rxmsg))
+{
+	INIT_LIST_HEAD(&rxmsg->node);
+	kofi_cq_wait_init(&rxmsg->cq_wait, ep, kofi_rxmsg_slot);
+	rxmsg->wake = wake;
+	rxmsg->ep = ep;
+	rxmsg->op = NULL;
+	rxmsg->claimed = false;
+	rxmsg->discard = false;
+	rxmsg->slot = false;
+}
+EXPORT_SYMBOL_GPL(kofi_rxmsg_init);
+
+/* It waits no longer; its stream comes and looks. */
+static void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg)
+{
+	list_del_init(&rxmsg->node);
+	rxmsg->claimed = false;
+	rxmsg->slot = false;
+	rxmsg->wake(rxmsg);
+}
+
+static void kofi_rxmsg_give(struct kofi_rxmsg *rxmsg, struct kofi_rxop *op)
+{
+	op->ep = rxmsg->ep;
+	rxmsg->op = op;
+	kofi_rxmsg_wake(rxmsg);
+}
+
+/* Would it take any receive that matches */
+static bool kofi_rxmsg_open(const struct kofi_rxmsg *rxmsg)
+{
+	return !rxmsg->claimed && !rxmsg->slot;
+}
+
+/* ---------------------------------------------------------------- posting */
+
+static int kofi_rxq_get(struct kofi_rxq *q, struct kofi_rxop **op)
+{
+	unsigned long irq;
+	int err = 0;
+
+	spin_lock_irqsave(&q->lock, irq);
+	*op = list_first_entry_or_null(&q->free, struct kofi_rxop, node);
+	if (q->closed)
+		err = -ESHUTDOWN;
+	else if (!*op)
+		err = -EAGAIN;
+	else
+		list_del(&(*op)->node);
+	spin_unlock_irqrestore(&q->lock, irq);
+	return err;
+}
+
+static void kofi_rxq_insert(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	struct list_head *list = kofi_rxq_posted(q, op->tagged);
+	struct kofi_rxop *before;
+
+	/* The newest goes to the end at once. */
+	list_for_each_entry_reverse(before, list, node)
+		if (before->seq < op->seq)
+			break;
+	list_add(&op->node, &before->node);
+}
+
+/* A receive for the oldest message that waits for it, or those to come */
+static void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	struct kofi_rxmsg *rxmsg, *next;
+
+	lockdep_assert_held(&q->lock);
+
+	list_for_each_entry_safe(rxmsg, next, &q->waiting, node) {
+		if (!kofi_rxmsg_open(rxmsg) || !kofi_rxop_fits(op, rxmsg))
+			continue;
+		if (!kofi_rxop_multi(op)) {
+			kofi_rxmsg_give(rxmsg, op);
+			return;
+		}
+		kofi_rxmsg_wake(rxmsg);
+	}
+	kofi_rxq_insert(q, op);
+}
+
+static struct kofi_rxmsg *kofi_rxq_claimed(struct kofi_rxq *q, void *context)
+{
+	struct kofi_rxmsg *rxmsg;
+
+	list_for_each_entry(rxmsg, &q->waiting, node)
+		if (rxmsg->claimed && rxmsg->claim == context)
+			return rxmsg;
+	return NULL;
+}
+
+static int kofi_rxq_claim(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	struct kofi_rxmsg *rxmsg = kofi_rxq_claimed(q, op->context);
+
+	if (!rxmsg)
+		return -EINVAL;
+	kofi_rxmsg_give(rxmsg, op);
+	return 0;
+}
+
+/* Make it available to messages, or, if it is not to be, unused again. */
+static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op, int err)
+{
+	unsigned long irq;
+	bool bh;
+
+	bh = kofi_rxq_lock(q, &irq);
+	if (!err && q->closed)
+		err = -ESHUTDOWN;
+	op->seq = q->seq++;
+	if (!err && op->flags & FI_CLAIM)
+		err = kofi_rxq_claim(q, op);
+	else if (!err)
+		kofi_rxq_offer(q, op);
+	if (err)
+		list_add(&op->node, &q->free);
+	kofi_rxq_unlock(q, irq, bh);
+	return err;
+}
+
+/* Memory for many messages is one piece, whose parts have addresses. */
+static int kofi_rxop_init_multi(struct kofi_rxop *op, const struct fi_msg *msg)
+{
+	const struct bio_vec *bv;
+
+	if (msg->iov_count != 1)
+		return -EINVAL;
+	switch (msg->vec) {
+	case KOFI_KVEC:
+		op->buf = msg->msg_iov->iov_base;
+		return 0;
+	case KOFI_BVEC:
+		bv = msg->msg_bvec;
+		op->buf = PageHighMem(bv->bv_page) ? NULL :
+			  page_address(bv->bv_page) + bv->bv_offset;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int kofi_rxop_init(struct kofi_rxop *op, const struct kofi_rxq *q,
+			  const struct fi_msg *msg, u64 flags)
+{
+	const struct fi_info *info = q->ep->info;
+	int err;
+
+	op->context = msg->context;
+	op->flags = flags;
+	op->tag = 0;
+	op->ignore = ~0ULL;
+	op->src = kofi_rxq_src(q, msg->addr);
+	op->tagged = false;
+	op->multi = NULL;
+	op->buf = NULL;
+	op->used = 0;
+	op->parts = 0;
+	op->gone = false;
+	op->canceled = false;
+	err = kofi_cursor_init(&op->cur, msg, ITER_DEST,
+			       info->rx_attr->iov_limit);
+	if (!err && kofi_rxop_multi(op))
+		err = kofi_rxop_init_multi(op, msg);
+	return err;
+}
+
+static int kofi_rxq_accept(struct kofi_rxq *q, const struct fi_msg *msg,
+			   const struct fi_msg_tagged *tagged, u64 flags)
+{
+	struct kofi_ep *ep = q->ep;
+	struct kofi_rxop *op;
+	int err;
+
+	err = kofi_ep_rx_reserve(ep);
+	if (err)
+		return err;
+
+	err = kofi_rxq_get(q, &op);
+	if (err == -EAGAIN) {
+		/* what has been done before the mark was seen wakes nobody */
+		kofi_ep_blocked(ep);
+		err = kofi_rxq_get(q, &op);
+	}
+	if (err)
+		goto unreserve;
+
+	err = kofi_rxop_init(op, q, msg, flags);
+	if (tagged) {
+		op->tagged = true;
+		op->tag = tagged->tag;
+		op->ignore = tagged->ignore;
+	}
+	err = kofi_rxq_add(q, op, err);
+	if (!err)
+		return 0;
+	/* somebody may have been refused for want of this record */
+	kofi_ep_unblock(ep);
+unreserve:
+	kofi_ep_rx_unreserve(ep);
+	return err;
+}
+
+/**
+ * kofi_rxq_post - accept a receive
+ * @q: the queue
+ * @msg: where the message goes
+ * @flags: FI_COMPLETION, FI_MORE, FI_MULTI_RECV
+ *
+ * Context: any.
+ * Return: 0, a completion will follow, or with FI_MULTI_RECV some of which the
+ * last has this flag; -EAGAIN if no record or no slot of the completion queue
+ * is free; -ESHUTDOWN after kofi_rxq_flush(); -FI_EBADFLAGS; -EINVAL as
+ * kofi_cursor_init(), and for a multi-receive that is not one kvec or bvec
+ * segment; or what kofi_ep_rx_reserve() returns.
+ */
+int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags)
+{
+	if (flags & ~KOFI_RXQ_FLAGS)
+		return -FI_EBADFLAGS;
+	return kofi_rxq_accept(q, msg, NULL, flags);
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_post);
+
+static struct kofi_rxmsg *kofi_rxq_peek(struct kofi_rxq *q,
+					const struct fi_msg_tagged *msg)
+{
+	fi_addr_t src = kofi_rxq_src(q, msg->addr);
+	struct kofi_rxmsg *rxmsg;
+
+	list_for_each_entry(rxmsg, &q->waiting, node)
+		if (rxmsg->tagged && kofi_rxmsg_open(rxmsg) &&
+		    kofi_rxmsg_fits(rxmsg, msg->tag, msg->ignore, src))
+			return rxmsg;
+	return NULL;
+}
+
+/*
+ * FI_PEEK, or FI_CLAIM with FI_DISCARD: they need no memory, and complete at
+ * once.
+ */
+static int kofi_rxq_look(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
+			 u64 flags)
+{
+	struct kofi_wc wc = {
+		.op_context = msg->context, .err = FI_ENOMSG,
+		.flags = FI_RECV | FI_TAGGED, .tag = msg->tag,
+		.src = FI_ADDR_NOTAVAIL,
+	};
+	struct kofi_ep *from = q->ep;
+	struct kofi_rxmsg *rxmsg;
+	unsigned long irq;
+	int err;
+	bool bh;
+
+	err = kofi_ep_rx_reserve(q->ep);
+	if (err)
+		return err;
+
+	bh = kofi_rxq_lock(q, &irq);
+	if (q->closed) {
+		err = -ESHUTDOWN;
+		goto unlock;
+	}
+	if (flags & FI_PEEK) {
+		rxmsg = kofi_rxq_peek(q, msg);
+	} else {
+		rxmsg = kofi_rxq_claimed(q, msg->context);
+		if (!rxmsg) {
+			err = -EINVAL;
+			goto unlock;
+		}
+	}
+	if (rxmsg) {
+		from = rxmsg->ep;
+		wc.err = 0;
+		wc.flags |= rxmsg->flags & FI_REMOTE_CQ_DATA;
+		wc.len = rxmsg->len;
+		wc.tag = rxmsg->tag;
+		wc.data = rxmsg->data;
+		if (flags & FI_DISCARD) {
+			rxmsg->discard = true;
+			kofi_rxmsg_wake(rxmsg);
+		} else if (flags & FI_CLAIM) {
+			rxmsg->claimed = true;
+			rxmsg->claim = msg->context;
+		}
+	}
+	/* under the lock, which keeps the message's endpoint */
+	kofi_ep_recv_complete(q->ep, from, &wc, flags);
+unlock:
+	kofi_rxq_unlock(q, irq, bh);
+	if (err)
+		kofi_ep_rx_unreserve(q->ep);
+	return err;
+}
+
+/**
+ * kofi_rxq_tpost - accept a tagged receive, or look for a tagged message
+ * @q: the queue
+ * @msg: where the message goes, and which it is
+ * @flags: FI_COMPLETION, FI_MORE, and FI_PEEK, FI_CLAIM and FI_DISCARD as
+ *	fi_trecvmsg() has them
+ *
+ * Context: any.
+ * Return: as kofi_rxq_post(); -EINVAL also for a claim that holds no message.
+ */
+int kofi_rxq_tpost(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
+		   u64 flags)
+{
+	const struct fi_msg plain = {
+		.msg_iov = msg->msg_iov, .desc = msg->desc,
+		.iov_count = msg->iov_count, .addr = msg->addr,
+		.context = msg->context, .vec = msg->vec,
+	};
+	u64 how = flags & (FI_PEEK | FI_CLAIM | FI_DISCARD);
+
+	if (flags & ~KOFI_RXQ_TFLAGS || how == FI_DISCARD ||
+	    how == (FI_PEEK | FI_CLAIM | FI_DISCARD))
+		return -FI_EBADFLAGS;
+	if (how & (FI_PEEK | FI_DISCARD))
+		return kofi_rxq_look(q, msg, flags);
+	return kofi_rxq_accept(q, &plain, msg, flags);
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_tpost);
+
+/* --------------------------------------------------------------- matching */
+
+/* A multi-receive is no longer posted: what waited for a slot looks again. */
+static void kofi_rxq_remove_multi(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	struct kofi_rxmsg *rxmsg, *next;
+
+	list_del(&op->node);
+	op->gone = true;
+	list_for_each_entry_safe(rxmsg, next, &q->waiting, node)
+		if (rxmsg->slot)
+			kofi_rxmsg_wake(rxmsg);
+}
+
+static void kofi_rxop_init_part(struct kofi_rxop *part,
+				struct kofi_rxop *multi, size_t len)
+{
+	struct fi_msg msg = { .iov_count = 1 };
+	struct bio_vec bv;
+	struct kvec kv;
+	size_t off;
+
+	if (iov_iter_is_kvec(&multi->cur.iter)) {
+		kv.iov_base = multi->cur.kv[0].iov_base + multi->used;
+		kv.iov_len = len;
+		msg.vec = KOFI_KVEC;
+		msg.msg_iov = &kv;
+	} else {
+		off = multi->cur.bv[0].bv_offset + multi->used;
+		bvec_set_page(&bv, nth_page(multi->cur.bv[0].bv_page,
+					    off >> PAGE_SHIFT),
+			      len, offset_in_page(off));
+		msg.vec = KOFI_BVEC;
+		msg.msg_bvec = &bv;
+	}
+	kofi_cursor_init(&part->cur, &msg, ITER_DEST, 1);
+	part->context = multi->context;
+	part->flags = multi->flags;
+	part->tagged = false;
+	part->multi = multi;
+	part->buf = multi->buf ? multi->buf + multi->used : NULL;
+}
+
+/* Give a message the next part of a multi-receive, if there is a slot. */
+static int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+			 struct kofi_rxop *multi)
+{
+	size_t len = min(rxmsg->len, multi->cur.len - multi->used);
+	size_t left = multi->cur.len - multi->used - len;
+	bool last = left < READ_ONCE(q->ep->min_multi);
+
+	if (!last && kofi_ep_remote_reserve(q->ep, &rxmsg->cq_wait)) {
+		rxmsg->slot = true;
+		return -EAGAIN;
+	}
+	kofi_rxop_init_part(&rxmsg->part, multi, len);
+	multi->used += len;
+	multi->parts++;
+	if (last)
+		kofi_rxq_remove_multi(q, multi);
+	return 0;
+}
+
+static int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+			 struct kofi_rxop **found)
+{
+	struct kofi_rxop *op;
+	int err;
+
+	list_for_each_entry(op, kofi_rxq_posted(q, rxmsg->tagged), node) {
+		if (!kofi_rxop_fits(op, rxmsg))
+			continue;
+		if (kofi_rxop_multi(op)) {
+			err = kofi_rxq_part(q, rxmsg, op);
+			if (err)
+				return err;
+			op = &rxmsg->part;
+		} else {
+			list_del(&op->node);
+		}
+		op->ep = rxmsg->ep;
+		*found = op;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+/**
+ * kofi_rxq_match - find the receive for a message that has begun
+ * @q: the queue, of its endpoint or of that one's shared context
+ * @rxmsg: the message
+ * @op: where the receive goes
+ *
+ * The oldest that matches. The stream calls again, for the same message, when
+ * it has been woken; to call without having been does no harm.
+ *
+ * Context: any.
+ * Return: 0 with the receive, the caller's until kofi_rxq_done(), or with NULL
+ * if the payload is to be thrown away; -EAGAIN: the message waits, and is woken
+ * when another call may find something, unless kofi_rxq_forget() comes first.
+ */
+int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+		   struct kofi_rxop **op)
+{
+	unsigned long irq;
+	int err = 0;
+	bool bh;
+
+	*op = NULL;
+	bh = kofi_rxq_lock(q, &irq);
+	if (rxmsg->op) {
+		swap(*op, rxmsg->op);
+	} else if (rxmsg->discard) {
+		rxmsg->discard = false;
+	} else if (!list_empty(&rxmsg->node) && !rxmsg->slot) {
+		/* it waits: what is posted does not match it */
+		err = -EAGAIN;
+	} else {
+		if (list_empty(&rxmsg->node))
+			rxmsg->src = READ_ONCE(rxmsg->ep->source);
+		rxmsg->slot = false;
+		err = kofi_rxq_find(q, rxmsg, op);
+		if (!err)
+			list_del_init(&rxmsg->node);
+		else if (list_empty(&rxmsg->node))
+			list_add_tail(&rxmsg->node, &q->waiting);
+	}
+	kofi_rxq_unlock(q, irq, bh);
+	return err;
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_match);
+
+/* -------------------------------------------------------------- reporting */
+
+static void kofi_rxq_report(struct kofi_rxq *q, const struct kofi_rxop *op,
+			    struct kofi_ep *from, struct kofi_wc *wc)
+{
+	wc->op_context = op->context;
+	kofi_ep_recv_complete(q->ep, from, wc, op->flags);
+}
+
+/*
+ * The record is free before the consumer can see the completion, so that one
+ * that always posts again in its callback never gets -EAGAIN; here the lock
+ * keeps it as it is until then.
+ */
+static void kofi_rxq_report_canceled(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	struct kofi_wc wc = {
+		.err = ECANCELED,
+		.flags = FI_RECV | (op->tagged ? FI_TAGGED : FI_MSG) |
+			 (op->flags & FI_MULTI_RECV),
+		.tag = op->tag,
+		.src = FI_ADDR_NOTAVAIL,
+	};
+
+	lockdep_assert_held(&q->lock);
+
+	list_add(&op->node, &q->free);
+	kofi_rxq_report(q, op, q->ep, &wc);
+}
+
+static void kofi_rxq_done_part(struct kofi_rxq *q, struct kofi_rxop *part,
+			       struct kofi_wc *wc)
+{
+	struct kofi_rxop *multi = part->multi;
+	unsigned long irq;
+	bool last;
+
+	wc->buf = part->buf;
+	spin_lock_irqsave(&q->lock, irq);
+	last = !--multi->parts && multi->gone;
+	if (last && !multi->canceled) {
+		wc->flags |= FI_MULTI_RECV;
+		list_add(&multi->node, &q->free);
+	}
+	kofi_rxq_report(q, part, part->ep, wc);
+	if (last && multi->canceled)
+		kofi_rxq_report_canceled(q, multi);
+	spin_unlock_irqrestore(&q->lock, irq);
+}
+
+/**
+ * kofi_rxq_done - report a receive
+ * @q: the queue
+ * @op: given to the caller's message by kofi_rxq_match(); not to be touched any
+ *	more
+ * @wc: the completion; its context, and the address of a part, are filled in
+ *	here
+ *
+ * The record is free before the consumer can see the completion, so that one
+ * that always posts again in its callback never gets -EAGAIN.
+ *
+ * Context: any.
+ */
+void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
+		   struct kofi_wc *wc)
+{
+	struct kofi_ep *from = op->ep;
+	u64 flags = op->flags;
+	unsigned long irq;
+
+	if (op->multi) {
+		kofi_rxq_done_part(q, op, wc);
+		return;
+	}
+	wc->op_context = op->context;
+
+	spin_lock_irqsave(&q->lock, irq);
+	list_add(&op->node, &q->free);
+	spin_unlock_irqrestore(&q->lock, irq);
+
+	/* the endpoint last of all: the consumer may act on the completion */
+	kofi_ep_recv_complete(q->ep, from, wc, flags);
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_done);
+
+/*
+ * End a receive that has no message. One with parts that are being placed ends
+ * with the last of them.
+ */
+static void kofi_rxq_abort(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	op->canceled = true;
+	if (!op->parts)
+		kofi_rxq_report_canceled(q, op);
+}
+
+static void kofi_rxq_withdraw(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	if (kofi_rxop_multi(op))
+		kofi_rxq_remove_multi(q, op);
+	else
+		list_del(&op->node);
+	kofi_rxq_abort(q, op);
+}
+
+/**
+ * kofi_rxq_forget - a stream's message looks for a receive no longer
+ * @q: the queue
+ * @rxmsg: the message, whether it waits or not
+ *
+ * A receive it has been given and not fetched is for others again. Its wake is
+ * not called any more. kofi_rxq_match() may be called for the next message.
+ *
+ * Context: any.
+ */
+void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
+{
+	struct kofi_rxop *op;
+	unsigned long irq;
+	bool bh;
+
+	bh = kofi_rxq_lock(q, &irq);
+	list_del_init(&rxmsg->node);
+	kofi_cq_wait_cancel(q->ep, &rxmsg->cq_wait);
+	rxmsg->claimed = false;
+	rxmsg->discard = false;
+	rxmsg->slot = false;
+	op = rxmsg->op;
+	rxmsg->op = NULL;
+	/* a claim was for this message only */
+	if (op && (q->closed || op->flags & FI_CLAIM))
+		kofi_rxq_report_canceled(q, op);
+	else if (op)
+		kofi_rxq_offer(q, op);
+	kofi_rxq_unlock(q, irq, bh);
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_forget);
+
+static struct kofi_rxop *kofi_rxq_search(struct list_head *list, void *context)
+{
+	struct kofi_rxop *op;
+
+	list_for_each_entry(op, list, node)
+		if (op->context == context)
+			return op;
+	return NULL;
+}
+
+/**
+ * kofi_rxq_cancel - withdraw a posted receive
+ * @q: the queue
+ * @context: what it was posted with; the oldest one of several is taken
+ *
+ * Context: any.
+ * Return: 0, it completes with ECANCELED, a multi-receive after the messages it
+ * has taken; -ENOENT if none such waits for a message, which includes one that
+ * a message has begun to fill.
+ */
+int kofi_rxq_cancel(struct kofi_rxq *q, void *context)
+{
+	struct kofi_rxop *op, *tagged;
+	unsigned long irq;
+	bool bh;
+
+	bh = kofi_rxq_lock(q, &irq);
+	op = kofi_rxq_search(kofi_rxq_posted(q, false), context);
+	tagged = kofi_rxq_search(kofi_rxq_posted(q, true), context);
+	if (!op || (tagged && tagged->seq < op->seq))
+		op = tagged;
+	if (op)
+		kofi_rxq_withdraw(q, op);
+	kofi_rxq_unlock(q, irq, bh);
+	return op ? 0 : -ENOENT;
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_cancel);
+
+/**
+ * kofi_rxq_flush - complete what is posted with ECANCELED, and accept no more
+ * @q: the queue
+ *
+ * Receives that were matched stay the receive path's to report.
+ *
+ * Context: any.
+ */
+void kofi_rxq_flush(struct kofi_rxq *q)
+{
+	struct kofi_rxop *op;
+	unsigned long irq;
+	bool bh, tagged = false;
+
+	bh = kofi_rxq_lock(q, &irq);
+	q->closed = true;
+	kofi_rxq_unlock(q, irq, bh);
+
+	/* one at a time: they are many, and the lock is irqsave */
+	for (;;) {
+		bh = kofi_rxq_lock(q, &irq);
+		op = list_first_entry_or_null(kofi_rxq_posted(q, tagged),
+					      struct kofi_rxop, node);
+		if (op)
+			kofi_rxq_withdraw(q, op);
+		kofi_rxq_unlock(q, irq, bh);
+		if (op)
+			continue;
+		if (tagged)
+			break;
+		tagged = true;
+	}
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_flush);
