@@ -494,14 +494,15 @@ void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 }
 
 /**
- * kofi_ep_remote_reserve - a slot for a value a peer has begun to send
+ * kofi_ep_remote_reserve - a slot for what a peer has begun
  * @ep: the endpoint it comes to, or a shared context
  * @wait: whoever waits for the slot if there is none
  *
  * Context: any.
  * Return: 0, then one kofi_ep_remote_complete() with FI_REMOTE_CQ_DATA or
- * kofi_ep_remote_unreserve() must follow; -EAGAIN, @wait->wake is called when
- * another attempt may succeed, unless kofi_cq_wait_cancel() comes first.
+ * FI_RMA_EVENT, or kofi_ep_remote_unreserve(), must follow; -EAGAIN:
+ * @wait->wake is called when another attempt may succeed, unless
+ * kofi_cq_wait_cancel() comes first.
  */
 int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait)
 {
@@ -512,7 +513,7 @@ int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait)
 EXPORT_SYMBOL_GPL(kofi_ep_remote_reserve);
 
 /**
- * kofi_ep_remote_unreserve - the value did not come
+ * kofi_ep_remote_unreserve - what the peer had begun did not come to its end
  * @ep: the endpoint
  *
  * Context: any.
@@ -530,11 +531,13 @@ EXPORT_SYMBOL_GPL(kofi_ep_remote_unreserve);
  * kofi_ep_remote_complete - a peer has read or written memory of ours
  * @ep: the endpoint it came to
  * @wc: what it did: FI_REMOTE_READ or FI_REMOTE_WRITE, the bytes, and with
- *	FI_REMOTE_CQ_DATA its value. Copied; the context is filled in here.
+ *	FI_REMOTE_CQ_DATA its value. FI_RMA_EVENT says that a region it named
+ *	asks for events. Copied; the context is filled in here.
  *
- * Counts it. A value is also reported, in the slot that was reserved for it,
- * whether the queue is selective or not; on a queue that calls back to what
- * kofi_ep_remote_cqe() has named.
+ * Counts it. With a value or an event it is also reported, in the slot that was
+ * reserved for it, whether the queue is selective or not; on a queue that calls
+ * back to what kofi_ep_remote_cqe() has named. FI_RMA_EVENT does not show in
+ * the completion.
  *
  * Context: any. No consumer is called from inside.
  */
@@ -547,9 +550,10 @@ void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 	struct kofi_wc report;
 
 	kofi_ep_count(ep, &done, wc);
-	if (!(wc->flags & FI_REMOTE_CQ_DATA) || !cq)
+	if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)) || !cq)
 		return;
 	report = *wc;
+	report.flags &= ~FI_RMA_EVENT;
 	report.cqe = cq->done ? ep->remote_cqe : NULL;
 	kofi_cq_complete(cq, &done, &report);
 }
@@ -634,8 +638,9 @@ EXPORT_SYMBOL_GPL(kofi_ep_write_space);
  * kofi_ep_remote_cqe - name what peers' values complete to
  * @ep: an endpoint that has not been enabled
  * @cqe: done is called, on the receive queue, for each value that a peer has
- *	written without a receive of ours (fi_writedata()); lives as long as the
- *	endpoint. NULL: they are only counted.
+ *	written without a receive of ours (fi_writedata()), and for accesses to
+ *	regions registered with FI_RMA_EVENT; lives as long as the endpoint.
+ *	NULL: they are only counted.
  *
  * Queues that are read report such values with a NULL context and do not need
  * this.

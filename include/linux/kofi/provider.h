@@ -494,8 +494,9 @@ void kofi_ep_unblock(struct kofi_ep *ep);
 
 /*
  * What a peer does to the endpoint's memory: counted, and reported on the
- * receive queue if it brings a value (FI_REMOTE_CQ_DATA). For a value a slot is
- * reserved when its frame begins; while there is none the stream waits.
+ * receive queue if it brings a value (FI_REMOTE_CQ_DATA) or a region asks for
+ * that (FI_RMA_EVENT). A slot for the report is reserved when the frame begins;
+ * while there is none the stream waits.
  */
 int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait);
 void kofi_ep_remote_unreserve(struct kofi_ep *ep);
