@@ -27,14 +27,18 @@ static int kofi_cntr_update(struct fid_cntr *cntr, bool error, bool set,
 {
 	struct kofi_cntr *c = kofi_cntr(cntr);
 	unsigned long flags;
-	u64 *number;
+	u64 *number, *read;
 
 	if (!kofi_cntr_valid(cntr))
 		return -EINVAL;
 	number = error ? &c->errors : &c->value;
+	read = error ? &c->errors_read : &c->value_read;
 	spin_lock_irqsave(&c->wait.lock, flags);
 	*number = set ? value : *number + value;
+	if (set)
+		*read = value;
 	wake_up_locked(&c->wait);
+	kofi_wait_wake(&c->link);
 	spin_unlock_irqrestore(&c->wait.lock, flags);
 	return 0;
 }
@@ -54,7 +58,20 @@ void kofi_cntr_done(struct kofi_cntr *cntr, bool failed, u64 bytes)
 				 !failed && cntr->bytes ? bytes : 1);
 }
 
-static u64 kofi_cntr_get(struct fid_cntr *cntr, bool error)
+/* One of the two numbers, without taking notice of it */
+static u64 kofi_cntr_get(struct kofi_cntr *c, bool error)
+{
+	unsigned long flags;
+	u64 value;
+
+	spin_lock_irqsave(&c->wait.lock, flags);
+	value = error ? c->errors : c->value;
+	spin_unlock_irqrestore(&c->wait.lock, flags);
+	return value;
+}
+
+/* The same, and now the consumer knows it. */
+static u64 kofi_cntr_read(struct fid_cntr *cntr, bool error)
 {
 	struct kofi_cntr *c = kofi_cntr(cntr);
 	unsigned long flags;
@@ -63,9 +80,32 @@ static u64 kofi_cntr_get(struct fid_cntr *cntr, bool error)
 	if (!kofi_cntr_valid(cntr))
 		return 0;
 	spin_lock_irqsave(&c->wait.lock, flags);
+	if (error)
+		c->errors_read = c->errors;
+	else
+		c->value_read = c->value;
 	value = error ? c->errors : c->value;
 	spin_unlock_irqrestore(&c->wait.lock, flags);
 	return value;
+}
+
+/**
+ * kofi_cntr_changed - is there a number the consumer does not know
+ * @c: the counter
+ *
+ * Context: any.
+ * Return: true if the value or the error value is not what was last read or
+ * set.
+ */
+bool kofi_cntr_changed(struct kofi_cntr *c)
+{
+	unsigned long flags;
+	bool changed;
+
+	spin_lock_irqsave(&c->wait.lock, flags);
+	changed = c->value != c->value_read || c->errors != c->errors_read;
+	spin_unlock_irqrestore(&c->wait.lock, flags);
+	return changed;
 }
 
 /**
@@ -79,7 +119,7 @@ static u64 kofi_cntr_get(struct fid_cntr *cntr, bool error)
  */
 u64 fi_cntr_read(struct fid_cntr *cntr)
 {
-	return kofi_cntr_get(cntr, false);
+	return kofi_cntr_read(cntr, false);
 }
 EXPORT_SYMBOL_GPL(fi_cntr_read);
 
@@ -94,7 +134,7 @@ EXPORT_SYMBOL_GPL(fi_cntr_read);
  */
 u64 fi_cntr_readerr(struct fid_cntr *cntr)
 {
-	return kofi_cntr_get(cntr, true);
+	return kofi_cntr_read(cntr, true);
 }
 EXPORT_SYMBOL_GPL(fi_cntr_readerr);
 
@@ -162,10 +202,10 @@ int fi_cntr_seterr(struct fid_cntr *cntr, u64 value)
 }
 EXPORT_SYMBOL_GPL(fi_cntr_seterr);
 
-static bool kofi_cntr_ready(struct fid_cntr *cntr, u64 threshold, u64 errors)
+static bool kofi_cntr_ready(struct kofi_cntr *c, u64 threshold, u64 errors)
 {
-	return fi_cntr_read(cntr) >= threshold ||
-	       fi_cntr_readerr(cntr) != errors;
+	return kofi_cntr_get(c, false) >= threshold ||
+	       kofi_cntr_get(c, true) != errors;
 }
 
 /**
@@ -191,14 +231,13 @@ int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold, int timeout)
 	if (!kofi_cntr_valid(cntr) || c->wait_obj == FI_WAIT_NONE)
 		return -EINVAL;
 
-	errors = fi_cntr_readerr(cntr);
-	left = wait_event_killable_timeout(c->wait,
-					   kofi_cntr_ready(cntr, threshold,
-							   errors),
-					   kofi_wait_timeout(timeout));
-	if (fi_cntr_read(cntr) >= threshold)
+	errors = kofi_cntr_get(c, true);
+	left = kofi_wait_event(c->wait_obj, c->wait,
+			       kofi_cntr_ready(c, threshold, errors),
+			       kofi_wait_timeout(timeout));
+	if (kofi_cntr_get(c, false) >= threshold)
 		return 0;
-	if (fi_cntr_readerr(cntr) != errors)
+	if (kofi_cntr_get(c, true) != errors)
 		return -FI_EAVAIL;
 	return left < 0 ? -EINTR : -ETIMEDOUT;
 }
@@ -211,6 +250,7 @@ static int kofi_cntr_close(struct fi_fid *fid)
 	/* The last one to count may still be waking. */
 	spin_lock_irq(&c->wait.lock);
 	spin_unlock_irq(&c->wait.lock);
+	kofi_wait_leave(&c->link);
 	kofi_obj_exit(&c->obj);
 	kfree(c);
 	return 0;
@@ -233,8 +273,8 @@ static void kofi_cntr_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_cntr *c = container_of(obj, struct kofi_cntr, obj);
 
-	fn(arg, "value", fi_cntr_read(&c->cntr));
-	fn(arg, "errors", fi_cntr_readerr(&c->cntr));
+	fn(arg, "value", kofi_cntr_get(c, false));
+	fn(arg, "errors", kofi_cntr_get(c, true));
 }
 
 static const struct kofi_obj_ops kofi_cntr_obj_ops = {
@@ -245,8 +285,9 @@ static const struct kofi_obj_ops kofi_cntr_obj_ops = {
  * fi_cntr_open - open a counter
  * @domain: the domain whose endpoints will count with it
  * @attr: events FI_CNTR_EVENTS_COMP or FI_CNTR_EVENTS_BYTES; wait_obj
- *	FI_WAIT_NONE, FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE; flags 0. NULL counts
- *	operations and cannot be waited for.
+ *	FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD, KOFI_WAIT_QUEUE, or
+ *	FI_WAIT_SET with a set in wait_set; flags 0. NULL counts operations and
+ *	cannot be waited for.
  * @cntr: where the counter goes
  * @context: the consumer's, in fid.context
  *
@@ -254,7 +295,8 @@ static const struct kofi_obj_ops kofi_cntr_obj_ops = {
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for a wait object only user space
- * has; -ENOMEM.
+ * has; -FI_EDOMAIN for a wait set of another fabric; -EBUSY if @domain or the
+ * set is being closed; -ENOMEM.
  */
 int fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 		 struct fid_cntr **cntr, void *context)
@@ -291,10 +333,16 @@ int fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 	if (ret)
 		goto free;
 	c->obj.ops = &kofi_cntr_obj_ops;
+	ret = kofi_wait_join(&c->link, &c->cntr.fid, a->wait_obj, a->wait_set,
+			     kdomain->fabric);
+	if (ret)
+		goto exit;
 	kofi_obj_publish(&c->obj);
 	*cntr = &c->cntr;
 	return 0;
 
+exit:
+	kofi_obj_exit(&c->obj);
 free:
 	kfree(c);
 	return ret;

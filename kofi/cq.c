@@ -354,6 +354,7 @@ static void kofi_cq_push(struct kofi_cq *cq, const struct kofi_done *done,
 	}
 	if (cq->readers || (int)cq->wait_obj == KOFI_WAIT_QUEUE)
 		wake_up(&cq->wait);
+	kofi_wait_wake(&cq->link);
 	if (cq->armed) {
 		cq->armed = false;
 		cq->notify_due = true;
@@ -749,6 +750,37 @@ static_assert(offsetof(struct fi_cq_tagged_entry, data) ==
 	      offsetof(struct fi_cq_data_entry, data));
 
 /*
+ * Can somebody sleep who reads only afterwards? For him a signal lasts until
+ * the queue has been found empty.
+ */
+static bool kofi_cq_asked(const struct kofi_cq *cq)
+{
+	return cq->link.set || (int)cq->wait_obj == KOFI_WAIT_QUEUE;
+}
+
+/**
+ * kofi_cq_pending - is there something for the consumer to do
+ * @cq: a queue that is read, or is polled by the consumer
+ *
+ * Context: any.
+ * Return: true if there is a completion or an error to be read, or a callback
+ * to be called by kofi_cq_poll(), or if the consumer was told to have a look.
+ */
+bool kofi_cq_pending(struct kofi_cq *cq)
+{
+	unsigned long flags;
+	bool pending;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	pending = cq->head != cq->tail ||
+		  (cq->signaled && kofi_cq_asked(cq)) ||
+		  (cq->poll == KOFI_POLL_DIRECT &&
+		   (cq->space_todo || !llist_empty(&cq->space)));
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return pending;
+}
+
+/*
  * One attempt to read. Only the last one before the caller is told that there
  * is nothing arms the notify handler.
  */
@@ -781,6 +813,8 @@ static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
 		ret = n;
 	} else if (cq->head == cq->tail) {
 		cq->armed = cq->notify && (arm || cq->armed);
+		if (kofi_cq_asked(cq))
+			cq->signaled = false;
 		ret = -EAGAIN;
 	} else if (cq->ring[cq->first].wc.err) {
 		ret = -FI_EAVAIL;
@@ -967,10 +1001,9 @@ ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count,
 	if (!kofi_cq_wait_begin(kcq, threshold, &signals))
 		return kofi_cq_try_read(kcq, buf, count, src_addr, true);
 	do {
-		left = wait_event_killable_timeout(kcq->wait,
-						   kofi_cq_ready(kcq, threshold,
-								 signals),
-						   left);
+		left = kofi_wait_event(kcq->wait_obj, kcq->wait,
+				       kofi_cq_ready(kcq, threshold, signals),
+				       left);
 		/* Another reader may have been quicker. */
 		ret = kofi_cq_try_read(kcq, buf, count, src_addr, false);
 	} while (ret == -EAGAIN && left > 0 &&
@@ -1009,7 +1042,8 @@ EXPORT_SYMBOL_GPL(fi_cq_sread);
  * @cq: a queue opened with a wait object
  *
  * fi_cq(3). If nobody waits, the next reader that would have to returns at
- * once.
+ * once. On a queue that is a member of a wait set, or whose wait queue has been
+ * asked for, fi_wait() and fi_trywait() see it until a read returns -EAGAIN.
  *
  * Context: any.
  * Return: 0; -EINVAL, also for a queue without wait object.
@@ -1025,6 +1059,7 @@ int fi_cq_signal(struct fid_cq *cq)
 	WRITE_ONCE(kcq->signals, kcq->signals + 1);
 	kcq->signaled = !kcq->readers;
 	wake_up(&kcq->wait);
+	kofi_wait_wake(&kcq->link);
 	spin_unlock_irqrestore(&kcq->lock, flags);
 	return 0;
 }
@@ -1075,6 +1110,7 @@ static int kofi_cq_close(struct fi_fid *fid)
 	wait_event_lock_irq(cq->flush_wait,
 			    !test_bit(KOFI_CQ_ACTIVE, &cq->active), cq->lock);
 	spin_unlock_irq(&cq->lock);
+	kofi_wait_leave(&cq->link);
 	kofi_obj_exit(&cq->obj);
 	kofi_cq_free(cq);
 	return 0;
@@ -1191,10 +1227,16 @@ static int kofi_cq_alloc(struct kofi_domain *domain,
 	if (ret)
 		goto free;
 	cq->obj.ops = &kofi_cq_obj_ops;
+	ret = kofi_wait_join(&cq->link, &cq->cq.fid, attr->wait_obj,
+			     attr->wait_set, domain->fabric);
+	if (ret)
+		goto exit;
 	kofi_obj_publish(&cq->obj);
 	*fid = &cq->cq;
 	return 0;
 
+exit:
+	kofi_obj_exit(&cq->obj);
 free:
 	kofi_cq_free(cq);
 	return ret;
@@ -1205,9 +1247,9 @@ free:
  * @domain: the domain whose endpoints will report to it
  * @attr: size, the number of operations that may be under way or unread, 0
  *	means 1024; format, UNSPEC means CONTEXT; wait_obj FI_WAIT_NONE,
- *	FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE; wait_cond; flags FI_AFFINITY for a
- *	CPU in signaling_vector, used if @kattr names none. NULL means all
- *	defaults.
+ *	FI_WAIT_UNSPEC, FI_WAIT_YIELD, KOFI_WAIT_QUEUE, or FI_WAIT_SET with a
+ *	set in wait_set; wait_cond; flags FI_AFFINITY for a CPU in
+ *	signaling_vector, used if @kattr names none. NULL means all defaults.
  * @kattr: the kernel's side; NULL is what fi_cq_open() has
  * @cq: where the queue goes
  * @context: the consumer's, in fid.context and given to notify
@@ -1217,7 +1259,8 @@ free:
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for a wait object only user space
- * has; -ENOMEM; what the provider returns.
+ * has; -FI_EDOMAIN for a wait set of another fabric; -EBUSY if @domain or the
+ * set is being closed; -ENOMEM; what the provider returns.
  */
 int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 const struct kofi_cq_attr *kattr, struct fid_cq **cq,

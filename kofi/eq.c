@@ -69,6 +69,7 @@ static void kofi_eq_add(struct kofi_eq *eq, struct kofi_event *ev)
 		eq->errors++;
 	trace_kofi_eq_queue(eq, ev);
 	wake_up(&eq->wait);
+	kofi_wait_wake(&eq->link);
 	if (!eq->handler)
 		return;
 	if (eq->cpu >= 0 && cpu_online(eq->cpu))
@@ -340,7 +341,14 @@ ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
 }
 EXPORT_SYMBOL_GPL(fi_eq_readerr);
 
-static bool kofi_eq_ready(struct kofi_eq *eq)
+/**
+ * kofi_eq_ready - is there an event to be read
+ * @eq: the queue
+ *
+ * Context: any.
+ * Return: true if so, also if it is an error.
+ */
+bool kofi_eq_ready(struct kofi_eq *eq)
 {
 	unsigned long flags;
 	bool ready;
@@ -381,8 +389,8 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 		ret = fi_eq_read(eq, event, buf, len, flags);
 		if (ret != -EAGAIN || !left)
 			return ret;
-		left = wait_event_killable_timeout(keq->wait,
-						   kofi_eq_ready(keq), left);
+		left = kofi_wait_event(keq->wait_obj, keq->wait,
+				       kofi_eq_ready(keq), left);
 		if (left < 0)
 			return -EINTR;
 	}
@@ -480,6 +488,7 @@ static int kofi_eq_close(struct fi_fid *fid)
 		      "kofi: event queue closed in its own handler\n"))
 		return -EDEADLK;
 	cancel_work_sync(&eq->work);
+	kofi_wait_leave(&eq->link);
 	/* Bound by nobody: what is left has no other owner, and no one adds. */
 	list_for_each_entry_safe(ev, next, &eq->events, node) {
 		fi_freeinfo(ev->info);
@@ -534,7 +543,8 @@ static const struct kofi_obj_ops kofi_eq_obj_ops = {
  * @fabric: the fabric whose objects will report to it
  * @attr: size 0 means 256 events; flags FI_WRITE, and FI_AFFINITY for a CPU
  *	in signaling_vector where the handler shall run; wait_obj FI_WAIT_NONE,
- *	FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE. NULL means all defaults.
+ *	FI_WAIT_UNSPEC, FI_WAIT_YIELD, KOFI_WAIT_QUEUE, or FI_WAIT_SET with a
+ *	set in wait_set. NULL means all defaults.
  * @handler: called in process context after events have been queued. Reads
  *	with fi_eq_read() until it returns -EAGAIN. May sleep, connect, accept
  *	and close endpoints, but not close its own queue. One call at a time.
@@ -546,7 +556,8 @@ static const struct kofi_obj_ops kofi_eq_obj_ops = {
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for a wait object only user space
- * has; -ENOMEM.
+ * has; -FI_EDOMAIN for a wait set of another fabric; -EBUSY if @fabric or the
+ * set is being closed; -ENOMEM.
  */
 int kofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 		 void (*handler)(struct fid_eq *eq, void *context),
@@ -595,10 +606,16 @@ int kofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	if (ret)
 		goto free;
 	keq->obj.ops = &kofi_eq_obj_ops;
+	ret = kofi_wait_join(&keq->link, &keq->eq.fid, a->wait_obj,
+			     a->wait_set, kfabric);
+	if (ret)
+		goto exit;
 	kofi_obj_publish(&keq->obj);
 	*eq = &keq->eq;
 	return 0;
 
+exit:
+	kofi_obj_exit(&keq->obj);
 free:
 	kfree(keq);
 	return ret;

@@ -99,6 +99,36 @@ void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 			   const struct kofi_wc *wc, u64 op_flags);
 void kofi_ep_tally(const struct kofi_done *done, const struct kofi_wc *wc);
 
+/* poll.c: wait sets and poll sets */
+
+struct kofi_wait_set;
+
+/**
+ * struct kofi_wait_link - a queue's membership in a wait set
+ * @node: the set's
+ * @fid: the queue
+ * @set: the set, or NULL
+ * @wait: its wait queue
+ */
+struct kofi_wait_link {
+	struct list_head	node;
+	struct fi_fid		*fid;
+	struct kofi_wait_set	*set;
+	wait_queue_head_t	*wait;
+};
+
+int kofi_wait_join(struct kofi_wait_link *link, struct fi_fid *fid,
+		   enum fi_wait_obj wait_obj, struct fid_wait *wait_set,
+		   struct kofi_fabric *fabric);
+void kofi_wait_leave(struct kofi_wait_link *link);
+
+/* Wake who waits for the set, if there is one. Under the queue's lock. */
+static inline void kofi_wait_wake(struct kofi_wait_link *link)
+{
+	if (link->set)
+		wake_up(link->wait);
+}
+
 /* eq.c: event queues */
 
 /**
@@ -112,8 +142,9 @@ void kofi_ep_tally(const struct kofi_done *done, const struct kofi_wc *wc);
  * @size: how many events that are not part of their object may wait
  * @used: how many do
  * @writable: FI_WRITE: the consumer may queue events
- * @wait_obj: FI_WAIT_NONE, FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE
+ * @wait_obj: how readers wait
  * @wait: readers asleep
+ * @link: wait set
  * @handler: the consumer's, or NULL
  * @work: calls @handler
  * @cpu: where @work runs, or -1
@@ -134,6 +165,7 @@ struct kofi_eq {
 	bool			writable;
 	enum fi_wait_obj	wait_obj;
 	wait_queue_head_t	wait;
+	struct kofi_wait_link	link;
 	void			(*handler)(struct fid_eq *eq, void *context);
 	struct work_struct	work;
 	int			cpu;
@@ -144,6 +176,7 @@ struct kofi_eq {
 	u64			lost;
 };
 
+bool kofi_eq_ready(struct kofi_eq *eq);
 int kofi_eq_start(void);	/* at module load */
 void kofi_eq_stop(void);
 
@@ -178,7 +211,7 @@ struct kofi_cq_entry {
  * @done: done mode
  * @notify: read mode, or NULL
  * @format: layout of what is read
- * @wait_obj: FI_WAIT_NONE, FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE
+ * @wait_obj: how readers wait
  * @threshold: the condition of a blocking read is a number of entries
  * @limit: how many slots may be in use for one more to be reserved, by enum
  *	kofi_dir
@@ -202,6 +235,7 @@ struct kofi_cq_entry {
  * @space: endpoints to be called back, added without @lock
  * @space_todo: the same, in order
  * @wait: readers asleep
+ * @link: wait set
  * @readers: number of them
  * @signals: fi_cq_signal() calls, to see that there was one meanwhile
  * @signaled: fi_cq_signal() found nobody asleep
@@ -248,6 +282,7 @@ struct kofi_cq {
 	struct llist_head	space;
 	struct llist_node	*space_todo;
 	wait_queue_head_t	wait;
+	struct kofi_wait_link	link;
 	unsigned int		readers;
 	u32			signals;
 	bool			signaled;
@@ -270,6 +305,7 @@ void kofi_cq_complete(struct kofi_cq *cq, const struct kofi_done *done,
 		      const struct kofi_wc *wc);
 void kofi_cq_space(struct kofi_ep *ep);
 void kofi_cq_flush(struct kofi_ep *ep);
+bool kofi_cq_pending(struct kofi_cq *cq);
 int kofi_cq_start(void);	/* at module load */
 void kofi_cq_stop(void);
 
@@ -281,10 +317,13 @@ void kofi_cq_stop(void);
  * @obj: the core's
  * @domain: its parent
  * @bytes: counts bytes, not operations
- * @wait_obj: FI_WAIT_NONE, FI_WAIT_UNSPEC or KOFI_WAIT_QUEUE
+ * @wait_obj: how one waits
  * @wait: waiters; its lock guards the values
+ * @link: wait set
  * @value: successes
  * @errors: failures
+ * @value_read: what the consumer knows @value to be
+ * @errors_read: the same for @errors
  */
 struct kofi_cntr {
 	struct fid_cntr		cntr;
@@ -293,11 +332,15 @@ struct kofi_cntr {
 	bool			bytes;
 	enum fi_wait_obj	wait_obj;
 	wait_queue_head_t	wait;
+	struct kofi_wait_link	link;
 	u64			value;
 	u64			errors;
+	u64			value_read;
+	u64			errors_read;
 };
 
 void kofi_cntr_done(struct kofi_cntr *cntr, bool failed, u64 bytes);
+bool kofi_cntr_changed(struct kofi_cntr *cntr);
 
 /* mr.c: memory regions, and the pools endpoints have of them */
 
@@ -315,6 +358,36 @@ int kofi_wait_check(enum fi_wait_obj wait_obj);
 int kofi_wait_control(enum fi_wait_obj wait_obj, wait_queue_head_t *wait,
 		      int command, void *arg);
 long kofi_wait_timeout(int timeout);
+
+/* When a wait began, and how many jiffies it may last */
+struct kofi_wait_time {
+	unsigned long	start;
+	long		timeout;
+};
+
+long kofi_wait_step(enum fi_wait_obj wait_obj,
+		    const struct kofi_wait_time *time, long left);
+
+/**
+ * kofi_wait_event - wait for a condition the way an object's consumer chose
+ * @wait_obj: what the object was opened with
+ * @wq: wait queue head, woken when the condition may have come true
+ * @cond: evaluated many times; must not sleep
+ * @limit: from kofi_wait_timeout()
+ *
+ * Return: as wait_event_killable_timeout().
+ */
+#define kofi_wait_event(wait_obj, wq, cond, limit) ({			\
+	const struct kofi_wait_time kofi_time = {			\
+		.start = jiffies, .timeout = (limit),			\
+	};								\
+									\
+	might_sleep();							\
+	___wait_event(wq, ___wait_cond_timeout(cond), TASK_KILLABLE, 0,	\
+		      kofi_time.timeout,				\
+		      __ret = kofi_wait_step(wait_obj, &kofi_time,	\
+					     __ret));			\
+})
 
 /* netlink.c: the generic netlink family; main.c calls these */
 

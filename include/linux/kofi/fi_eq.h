@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Event queues, completion queues, counters (fi_eq(3), fi_cq(3), fi_cntr(3)). */
+/*
+ * Event queues, completion queues, counters, wait sets and poll sets (fi_eq(3),
+ * fi_cq(3), fi_cntr(3), fi_poll(3)).
+ */
 #ifndef _LINUX_KOFI_FI_EQ_H
 #define _LINUX_KOFI_FI_EQ_H
 
 #include <linux/kofi/fabric.h>
 
 /*
- * How a caller can wait on a queue. KOFI_WAIT_QUEUE hands out the kernel wait
- * queue through fi_control(FI_GETWAIT); file descriptors and pthread objects
- * have no meaning here and are refused.
+ * How a caller can wait on a queue. FI_WAIT_UNSPEC sleeps, FI_WAIT_YIELD looks
+ * again and again and lets other tasks run in between, FI_WAIT_SET makes the
+ * queue a member of a wait set. KOFI_WAIT_QUEUE hands out the kernel wait queue
+ * through fi_control(FI_GETWAIT); file descriptors and pthread objects have no
+ * meaning here and are refused.
  */
 enum fi_wait_obj {
 	FI_WAIT_NONE,
@@ -21,7 +26,22 @@ enum fi_wait_obj {
 	KOFI_WAIT_QUEUE		= 0x100,
 };
 
-struct fid_wait;
+struct fi_wait_attr {
+	enum fi_wait_obj	wait_obj;
+	u64			flags;
+};
+
+struct fid_wait {
+	struct fi_fid		fid;
+};
+
+struct fi_poll_attr {
+	u64			flags;
+};
+
+struct fid_poll {
+	struct fi_fid		fid;
+};
 
 struct fi_eq_attr {
 	size_t			size;
@@ -189,5 +209,16 @@ int fi_cntr_adderr(struct fid_cntr *cntr, u64 value);
 int fi_cntr_set(struct fid_cntr *cntr, u64 value);
 int fi_cntr_seterr(struct fid_cntr *cntr, u64 value);
 int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold, int timeout);
+
+int fi_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
+		 struct fid_wait **waitset);
+int fi_wait(struct fid_wait *waitset, int timeout);
+int fi_trywait(struct fid_fabric *fabric, struct fi_fid **fids, int count);
+
+int fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
+		 struct fid_poll **pollset);
+int fi_poll_add(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags);
+int fi_poll_del(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags);
+int fi_poll(struct fid_poll *pollset, void **context, int count);
 
 #endif /* _LINUX_KOFI_FI_EQ_H */

@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Wait sets and poll sets (fi_poll(3)): many queues and counters, one place to
+ * sleep, one call to ask.
+ *
+ * All of it rests on one question, kofi_fid_pending(): is there something here
+ * that the consumer has not read? For an event queue and a completion queue
+ * that is an entry, for a counter a number other than the one that was read
+ * last, for a wait set a member of which it is true. The answer is a level,
+ * not an edge. A task that asks again after it has been woken, or before it
+ * goes to sleep, therefore misses nothing, however many tasks ask, and what
+ * one of them does not read stays there for the others.
+ *
+ * A wait set is a wait queue head and a list of members. A queue joins when it
+ * is opened with FI_WAIT_SET and leaves when it is closed; in between it is
+ * one of the set's users. It wakes the set with its own lock held, after what
+ * it has to tell is there.
+ *
+ * A poll set has a record for each member, by which set and member are users
+ * of each other. Members that fi_poll() has reported go to the end of the
+ * list, so that a short array does not favour the first ones.
+ *
+ * Locks: that of a set is held while its members are asked, each under its own
+ * lock. Nobody takes a set's lock with that of a queue held; waking takes the
+ * lock of the wait queue head alone.
+ */
+#include <linux/slab.h>
+
+#include "internal.h"
+
+/**
+ * struct kofi_wait_set - a wait set
+ * @wait_set: what the consumer holds
+ * @obj: the core's; members and sleepers are its users
+ * @fabric: its parent
+ * @wait_obj: FI_WAIT_UNSPEC, FI_WAIT_YIELD or KOFI_WAIT_QUEUE
+ * @wait: who sleeps
+ * @lock: irqsave, guards @members
+ * @members: struct kofi_wait_link of each queue
+ */
+struct kofi_wait_set {
+	struct fid_wait		wait_set;
+	struct kofi_obj		obj;
+	struct kofi_fabric	*fabric;
+	enum fi_wait_obj	wait_obj;
+	wait_queue_head_t	wait;
+	spinlock_t		lock;	/* the list */
+	struct list_head	members;
+};
+
+/**
+ * struct kofi_poll_set - a poll set
+ * @poll_set: what the consumer holds
+ * @obj: the core's; members are its users
+ * @domain: its parent
+ * @lock: irqsave, guards @members
+ * @members: struct kofi_poll_member, the one to be asked first in front
+ */
+struct kofi_poll_set {
+	struct fid_poll		poll_set;
+	struct kofi_obj		obj;
+	struct kofi_domain	*domain;
+	spinlock_t		lock;	/* the list */
+	struct list_head	members;
+};
+
+struct kofi_poll_member {
+	struct list_head	node;
+	struct fi_fid		*fid;
+};
+
+static struct kofi_wait_set *kofi_wait_set(struct fi_fid *fid)
+{
+	return container_of(fid, struct kofi_wait_set, wait_set.fid);
+}
+
+static struct kofi_poll_set *kofi_poll_set(struct fi_fid *fid)
+{
+	return container_of(fid, struct kofi_poll_set, poll_set.fid);
+}
+
+/* ------------------------------------------------------- what has been found */
+
+static bool kofi_wait_set_pending(struct kofi_wait_set *set);
+
+/* Is there something the consumer has not read */
+static bool kofi_fid_pending(struct fi_fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_EQ:
+		return kofi_eq_ready(container_of(fid, struct kofi_eq, eq.fid));
+	case FI_CLASS_CQ:
+		return kofi_cq_pending(container_of(fid, struct kofi_cq,
+						    cq.fid));
+	case FI_CLASS_CNTR:
+		return kofi_cntr_changed(container_of(fid, struct kofi_cntr,
+						      cntr.fid));
+	default:
+		return kofi_wait_set_pending(kofi_wait_set(fid));
+	}
+}
+
+static bool kofi_wait_set_pending(struct kofi_wait_set *set)
+{
+	struct kofi_wait_link *link;
+	unsigned long flags;
+	bool pending = false;
+
+	spin_lock_irqsave(&set->lock, flags);
+	list_for_each_entry(link, &set->members, node) {
+		pending = kofi_fid_pending(link->fid);
+		if (pending)
+			break;
+	}
+	spin_unlock_irqrestore(&set->lock, flags);
+	return pending;
+}
+
+/* ------------------------------------------------------- members of wait sets */
+
+/**
+ * kofi_wait_join - make a queue a member of the wait set it asks for
+ * @link: the queue's
+ * @fid: the queue, which may be asked from now on
+ * @wait_obj: of its attributes; with anything but FI_WAIT_SET it joins none
+ * @wait_set: of its attributes
+ * @fabric: the queue's
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL if that is no wait set; -FI_EDOMAIN for one of another
+ * fabric; -EBUSY if it is being closed.
+ */
+int kofi_wait_join(struct kofi_wait_link *link, struct fi_fid *fid,
+		   enum fi_wait_obj wait_obj, struct fid_wait *wait_set,
+		   struct kofi_fabric *fabric)
+{
+	struct kofi_wait_set *set;
+
+	if (wait_obj != FI_WAIT_SET)
+		return 0;
+	if (!wait_set || wait_set->fid.fclass != FI_CLASS_WAIT)
+		return -EINVAL;
+	set = kofi_wait_set(&wait_set->fid);
+	if (set->fabric != fabric)
+		return -FI_EDOMAIN;
+	if (!kofi_obj_get(&set->obj))
+		return -EBUSY;
+
+	link->fid = fid;
+	link->wait = &set->wait;
+	link->set = set;
+	spin_lock_irq(&set->lock);
+	list_add_tail(&link->node, &set->members);
+	spin_unlock_irq(&set->lock);
+	return 0;
+}
+
+/**
+ * kofi_wait_leave - leave the wait set
+ * @link: of a queue that nobody adds to any more; it need not have joined
+ *
+ * Context: process, may sleep.
+ */
+void kofi_wait_leave(struct kofi_wait_link *link)
+{
+	struct kofi_wait_set *set = link->set;
+
+	if (!set)
+		return;
+	spin_lock_irq(&set->lock);
+	list_del(&link->node);
+	spin_unlock_irq(&set->lock);
+	kofi_obj_put(&set->obj);
+}
+
+/* ------------------------------------------------------------------ wait sets */
+
+static int kofi_wait_set_close(struct fi_fid *fid)
+{
+	struct kofi_wait_set *set = kofi_wait_set(fid);
+
+	kofi_obj_exit(&set->obj);
+	kfree(set);
+	return 0;
+}
+
+static int kofi_wait_set_control(struct fi_fid *fid, int command, void *arg)
+{
+	struct kofi_wait_set *set = kofi_wait_set(fid);
+
+	return kofi_wait_control(set->wait_obj, &set->wait, command, arg);
+}
+
+static const struct fi_ops kofi_wait_set_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= kofi_wait_set_close,
+	.control	= kofi_wait_set_control,
+};
+
+static void kofi_wait_set_stats(struct kofi_obj *obj, kofi_stat_fn fn,
+				void *arg)
+{
+	struct kofi_wait_set *set = container_of(obj, struct kofi_wait_set,
+						 obj);
+	size_t members;
+
+	spin_lock_irq(&set->lock);
+	members = list_count_nodes(&set->members);
+	spin_unlock_irq(&set->lock);
+	fn(arg, "members", members);
+}
+
+static const struct kofi_obj_ops kofi_wait_set_obj_ops = {
+	.stats	= kofi_wait_set_stats,
+};
+
+/**
+ * fi_wait_open - open a wait set
+ * @fabric: the fabric whose queues and counters will join
+ * @attr: wait_obj FI_WAIT_UNSPEC, FI_WAIT_YIELD or KOFI_WAIT_QUEUE; flags 0.
+ *	NULL means FI_WAIT_UNSPEC.
+ * @waitset: where the set goes
+ *
+ * fi_poll(3). A queue or counter joins when it is opened with wait_obj
+ * FI_WAIT_SET and this set in wait_set, and leaves when it is closed. The set
+ * cannot be closed before its members. There may be any number of them.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL, also for FI_WAIT_NONE and FI_WAIT_SET; -FI_EBADFLAGS;
+ * -ENOSYS for a wait object only user space has; -EBUSY if @fabric is being
+ * closed; -ENOMEM.
+ */
+int fi_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
+		 struct fid_wait **waitset)
+{
+	static const struct fi_wait_attr defaults = {
+		.wait_obj = FI_WAIT_UNSPEC,
+	};
+	const struct fi_wait_attr *a = attr ?: &defaults;
+	struct kofi_fabric *kfabric;
+	struct kofi_wait_set *set;
+	int ret;
+
+	might_sleep();
+	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !waitset ||
+	    a->wait_obj == FI_WAIT_NONE || a->wait_obj == FI_WAIT_SET)
+		return -EINVAL;
+	if (a->flags)
+		return -FI_EBADFLAGS;
+	ret = kofi_wait_check(a->wait_obj);
+	if (ret)
+		return ret;
+
+	set = kzalloc(sizeof(*set), GFP_KERNEL);
+	if (!set)
+		return -ENOMEM;
+	kfabric = container_of(fabric, struct kofi_fabric, fabric);
+	set->fabric = kfabric;
+	set->wait_obj = a->wait_obj;
+	init_waitqueue_head(&set->wait);
+	spin_lock_init(&set->lock);
+	INIT_LIST_HEAD(&set->members);
+	ret = kofi_obj_init(&set->obj, &set->wait_set.fid, FI_CLASS_WAIT,
+			    &kofi_wait_set_fid_ops, &kfabric->obj,
+			    kfabric->obj.prov, NULL);
+	if (ret)
+		goto free;
+	set->obj.ops = &kofi_wait_set_obj_ops;
+	kofi_obj_publish(&set->obj);
+	*waitset = &set->wait_set;
+	return 0;
+
+free:
+	kfree(set);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_wait_open);
+
+/**
+ * fi_wait - wait until something has come to one of the members
+ * @waitset: the set
+ * @timeout: milliseconds; 0 does not wait, negative has no end
+ *
+ * fi_poll(3). Returns as long as there is something: a completion or an event
+ * that has not been read, a counter whose value or error value is not the one
+ * that was last read or set, an fi_cq_signal() since the queue was last found
+ * empty. So nothing is missed between reading and waiting, and fi_trywait() is
+ * not needed before. Any number of tasks may wait; all of them are woken. Only
+ * a fatal signal ends the sleep before its time.
+ *
+ * The set cannot be closed while a task waits.
+ *
+ * Context: process, sleeps.
+ * Return: 0; -ETIMEDOUT; -EINTR if the task is being killed; -EBUSY if the set
+ * is being closed; -EINVAL.
+ */
+int fi_wait(struct fid_wait *waitset, int timeout)
+{
+	struct kofi_wait_set *set;
+	long left;
+
+	might_sleep();
+	if (!waitset || waitset->fid.fclass != FI_CLASS_WAIT)
+		return -EINVAL;
+	set = kofi_wait_set(&waitset->fid);
+	if (!kofi_obj_get(&set->obj))
+		return -EBUSY;
+	left = kofi_wait_event(set->wait_obj, set->wait,
+			       kofi_wait_set_pending(set),
+			       kofi_wait_timeout(timeout));
+	kofi_obj_put(&set->obj);
+	if (left > 0)
+		return 0;
+	return left < 0 ? -EINTR : -ETIMEDOUT;
+}
+EXPORT_SYMBOL_GPL(fi_wait);
+
+static int kofi_trywait_check(const struct kofi_fabric *fabric,
+			      struct fi_fid *fid)
+{
+	const struct kofi_fabric *owner;
+	enum fi_wait_obj wait_obj;
+	struct kofi_cntr *cntr;
+	struct kofi_eq *eq;
+	struct kofi_cq *cq;
+
+	switch (fid ? fid->fclass : FI_CLASS_UNSPEC) {
+	case FI_CLASS_EQ:
+		eq = container_of(fid, struct kofi_eq, eq.fid);
+		owner = eq->fabric;
+		wait_obj = eq->wait_obj;
+		break;
+	case FI_CLASS_CQ:
+		cq = container_of(fid, struct kofi_cq, cq.fid);
+		owner = cq->domain->fabric;
+		wait_obj = cq->wait_obj;
+		break;
+	case FI_CLASS_CNTR:
+		cntr = container_of(fid, struct kofi_cntr, cntr.fid);
+		owner = cntr->domain->fabric;
+		wait_obj = cntr->wait_obj;
+		break;
+	case FI_CLASS_WAIT:
+		owner = kofi_wait_set(fid)->fabric;
+		wait_obj = kofi_wait_set(fid)->wait_obj;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (wait_obj == FI_WAIT_NONE)
+		return -EINVAL;
+	return owner == fabric ? 0 : -FI_EDOMAIN;
+}
+
+/**
+ * fi_trywait - may one go to sleep on wait queues of one's own
+ * @fabric: the fabric of all of @fids
+ * @fids: event queues, completion queues, counters and wait sets, each opened
+ *	with a wait object
+ * @count: number of @fids
+ *
+ * fi_poll(3). For a task that sleeps on the wait queues FI_GETWAIT has given,
+ * by prepare_to_wait(), this call, schedule() and finish_wait(): what comes
+ * after the call wakes it. The call as such takes notice of nothing, so the
+ * answer stays -EAGAIN until all has been read.
+ *
+ * Context: any.
+ * Return: 0 if there is nothing to be read; -EAGAIN if there is; -EINVAL, also
+ * for an object without wait object; -FI_EDOMAIN for one of another fabric.
+ */
+int fi_trywait(struct fid_fabric *fabric, struct fi_fid **fids, int count)
+{
+	struct kofi_fabric *kfabric;
+	int i, ret;
+
+	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || count < 0 ||
+	    (count && !fids))
+		return -EINVAL;
+	kfabric = container_of(fabric, struct kofi_fabric, fabric);
+	for (i = 0; i < count; i++) {
+		ret = kofi_trywait_check(kfabric, fids[i]);
+		if (ret)
+			return ret;
+	}
+	for (i = 0; i < count; i++)
+		if (kofi_fid_pending(fids[i]))
+			return -EAGAIN;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(fi_trywait);
+
+/* ------------------------------------------------------------------ poll sets */
+
+static int kofi_poll_set_close(struct fi_fid *fid)
+{
+	struct kofi_poll_set *set = kofi_poll_set(fid);
+
+	kofi_obj_exit(&set->obj);
+	kfree(set);
+	return 0;
+}
+
+static const struct fi_ops kofi_poll_set_fid_ops = {
+	.size	= sizeof(struct fi_ops),
+	.close	= kofi_poll_set_close,
+};
+
+static void kofi_poll_set_stats(struct kofi_obj *obj, kofi_stat_fn fn,
+				void *arg)
+{
+	struct kofi_poll_set *set = container_of(obj, struct kofi_poll_set,
+						 obj);
+	size_t members;
+
+	spin_lock_irq(&set->lock);
+	members = list_count_nodes(&set->members);
+	spin_unlock_irq(&set->lock);
+	fn(arg, "members", members);
+}
+
+static const struct kofi_obj_ops kofi_poll_set_obj_ops = {
+	.stats	= kofi_poll_set_stats,
+};
+
+/**
+ * fi_poll_open - open a poll set
+ * @domain: the domain of the completion queues and counters to be asked
+ * @attr: flags 0; may be NULL
+ * @pollset: where the set goes
+ *
+ * fi_poll(3). The set cannot be closed while it has members.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EBADFLAGS; -EBUSY if @domain is being closed;
+ * -ENOMEM.
+ */
+int fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
+		 struct fid_poll **pollset)
+{
+	struct kofi_domain *kdomain;
+	struct kofi_poll_set *set;
+	int ret;
+
+	might_sleep();
+	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !pollset)
+		return -EINVAL;
+	if (attr && attr->flags)
+		return -FI_EBADFLAGS;
+
+	set = kzalloc(sizeof(*set), GFP_KERNEL);
+	if (!set)
+		return -ENOMEM;
+	kdomain = container_of(domain, struct kofi_domain, domain);
+	set->domain = kdomain;
+	spin_lock_init(&set->lock);
+	INIT_LIST_HEAD(&set->members);
+	ret = kofi_obj_init(&set->obj, &set->poll_set.fid, FI_CLASS_POLL,
+			    &kofi_poll_set_fid_ops, &kdomain->obj,
+			    kdomain->obj.prov, NULL);
+	if (ret)
+		goto free;
+	set->obj.ops = &kofi_poll_set_obj_ops;
+	kofi_obj_publish(&set->obj);
+	*pollset = &set->poll_set;
+	return 0;
+
+free:
+	kfree(set);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_poll_open);
+
+static int kofi_poll_check(const struct kofi_domain *domain,
+			   struct fi_fid *fid)
+{
+	bool ours;
+	struct kofi_cq *cq;
+
+	switch (fid ? fid->fclass : FI_CLASS_UNSPEC) {
+	case FI_CLASS_EQ:
+		ours = container_of(fid, struct kofi_eq, eq.fid)->fabric ==
+		       domain->fabric;
+		break;
+	case FI_CLASS_CQ:
+		cq = container_of(fid, struct kofi_cq, cq.fid);
+		/* Other queues call back by themselves. */
+		if (cq->done && cq->poll != KOFI_POLL_DIRECT)
+			return -EINVAL;
+		ours = cq->domain == domain;
+		break;
+	case FI_CLASS_CNTR:
+		ours = container_of(fid, struct kofi_cntr, cntr.fid)->domain ==
+		       domain;
+		break;
+	default:
+		return -EINVAL;
+	}
+	return ours ? 0 : -FI_EDOMAIN;
+}
+
+static struct kofi_poll_member *kofi_poll_find(struct kofi_poll_set *set,
+					       const struct fi_fid *fid)
+{
+	struct kofi_poll_member *member;
+
+	lockdep_assert_held(&set->lock);
+
+	list_for_each_entry(member, &set->members, node)
+		if (member->fid == fid)
+			return member;
+	return NULL;
+}
+
+static bool kofi_poll_set_valid(const struct fid_poll *pollset)
+{
+	return pollset && pollset->fid.fclass == FI_CLASS_POLL;
+}
+
+/**
+ * fi_poll_add - have one more asked
+ * @pollset: the set
+ * @event_fid: a completion queue, counter or event queue of the set's domain
+ *	or its fabric. A completion queue that calls back can be added if it is
+ *	a DIRECT one; it is reported when kofi_cq_poll() has something to do.
+ * @flags: 0
+ *
+ * fi_poll(3). It cannot be closed while it is a member. It may be a member of
+ * several sets, and be opened with any wait object or none.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EBADFLAGS; -FI_EDOMAIN for an object of another
+ * domain or fabric; -EALREADY if it is a member; -EBUSY if it is being closed;
+ * -ENOMEM.
+ */
+int fi_poll_add(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags)
+{
+	struct kofi_poll_member *member;
+	struct kofi_poll_set *set;
+	int ret;
+
+	might_sleep();
+	if (!kofi_poll_set_valid(pollset))
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	set = kofi_poll_set(&pollset->fid);
+	ret = kofi_poll_check(set->domain, event_fid);
+	if (ret)
+		return ret;
+	member = kzalloc(sizeof(*member), GFP_KERNEL);
+	if (!member)
+		return -ENOMEM;
+	member->fid = event_fid;
+	ret = -EBUSY;
+	if (!kofi_obj_get(&set->obj))
+		goto free;
+	if (!kofi_obj_get(event_fid->obj))
+		goto put_set;
+
+	spin_lock_irq(&set->lock);
+	ret = kofi_poll_find(set, event_fid) ? -EALREADY : 0;
+	if (!ret)
+		list_add_tail(&member->node, &set->members);
+	spin_unlock_irq(&set->lock);
+	if (!ret)
+		return 0;
+
+	kofi_obj_put(event_fid->obj);
+put_set:
+	kofi_obj_put(&set->obj);
+free:
+	kfree(member);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_poll_add);
+
+/**
+ * fi_poll_del - have one asked no longer
+ * @pollset: the set
+ * @event_fid: a member
+ * @flags: 0
+ *
+ * fi_poll(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOENT if it is no member.
+ */
+int fi_poll_del(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags)
+{
+	struct kofi_poll_member *member;
+	struct kofi_poll_set *set;
+
+	might_sleep();
+	if (!kofi_poll_set_valid(pollset) || !event_fid)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	set = kofi_poll_set(&pollset->fid);
+	spin_lock_irq(&set->lock);
+	member = kofi_poll_find(set, event_fid);
+	if (member)
+		list_del(&member->node);
+	spin_unlock_irq(&set->lock);
+	if (!member)
+		return -ENOENT;
+	kfree(member);
+	kofi_obj_put(event_fid->obj);
+	kofi_obj_put(&set->obj);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(fi_poll_del);
+
+/**
+ * fi_poll - which members have something to be read
+ * @pollset: the set
+ * @context: array of @count; the context of each of these members goes there
+ * @count: most members to report
+ *
+ * fi_poll(3). A member is reported as long as there is something, as with
+ * fi_wait(). If there are more than @count, the next call begins with those
+ * that have not been reported.
+ *
+ * Context: any. Interrupts are off while the members are asked.
+ * Return: number of contexts, 0 if there is nothing; -EINVAL.
+ */
+int fi_poll(struct fid_poll *pollset, void **context, int count)
+{
+	struct kofi_poll_member *member, *next;
+	struct kofi_poll_set *set;
+	unsigned long flags;
+	LIST_HEAD(reported);
+	int n = 0;
+
+	if (!kofi_poll_set_valid(pollset) || count < 0 || (count && !context))
+		return -EINVAL;
+	set = kofi_poll_set(&pollset->fid);
+	spin_lock_irqsave(&set->lock, flags);
+	list_for_each_entry_safe(member, next, &set->members, node) {
+		if (n == count)
+			break;
+		if (!kofi_fid_pending(member->fid))
+			continue;
+		context[n++] = member->fid->context;
+		list_move_tail(&member->node, &reported);
+	}
+	list_splice_tail(&reported, &set->members);
+	spin_unlock_irqrestore(&set->lock, flags);
+	return n;
+}
+EXPORT_SYMBOL_GPL(fi_poll);
