@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The client: goes through groups of tests, in each of which both sides access
+ * the other's region, and leads the server by commands. Content is checked
+ * after each step, at the side where it has come to be, guards included.
+ *
+ *	transfer	all kinds of memory, all sizes, odd offsets
+ *	forms		short forms, remote segments, values, many at a time, FENCE
+ *	levels		sources overwritten the moment they are ours again
+ *	messages	the same for messages and tagged messages
+ *	wrong		accesses that must not be: the connection ends, nothing is
+ *			touched
+ *
+ * A group reports a line for each of its parts. The first error ends the run.
+ */
+#include <linux/delay.h>
+
+#include "rma.h"
+
+#define RMA_HOLD	50	/* milliseconds a receiver is kept from receiving */
+
+static u32 rma_lead_seed;	/* of the last content; any number will do */
+
+/* ----------------------------------------------------------------- commands */
+
+/* Sends a command and takes the answer; its status is an error. */
+static int rma_call(struct rma_run *run, const struct rma_cmd *cmd,
+		    struct rma_cmd *answer)
+{
+	int ret;
+
+	ret = rma_cmd_expect(run) ?: rma_cmd_send(run, cmd);
+	ret = ret ?: rma_cmd_recv(run, answer);
+	if (ret)
+		return rma_error(run, ret, "command %u", cmd->op);
+	if (answer->op != cmd->op)
+		return rma_error(run, -EPROTO, "command %u, but answer %u",
+				 cmd->op, answer->op);
+	return rma_error(run, -answer->status,
+			 "at the peer, at %llu, command %u", answer->off,
+			 cmd->op);
+}
+
+static int rma_do(struct rma_run *run, const struct rma_cmd *cmd,
+		  enum krma_op op)
+{
+	struct rma_cmd it = *cmd, answer;
+
+	it.op = op;
+	return rma_call(run, &it, &answer);
+}
+
+/* Tells the peer our region, or lets it make its own anew, and learns its. */
+static int rma_meet(struct rma_run *run, enum krma_op op, enum krma_kind kind,
+		    u16 rights)
+{
+	const struct rma_cmd cmd = {
+		.op = op, .flags = rights, .kind = kind,
+		.key = fi_mr_key(run->mr), .addr = kofi_mr_base(run->mr),
+		.size = KRMA_REGION,
+	};
+	struct rma_cmd answer;
+	int ret;
+
+	ret = rma_call(run, &cmd, &answer);
+	if (ret)
+		return ret;
+	if (op == KRMA_REGION_NEW)
+		answer.flags = run->peer.flags;
+	run->peer = answer;
+	return 0;
+}
+
+/* Both regions anew, described so. */
+static int rma_regions(struct rma_run *run, enum krma_kind kind)
+{
+	int ret;
+
+	ret = rma_ep_region(run, kind, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	ret = ret ?: rma_meet(run, KRMA_REGION_NEW, kind, 0);
+	return ret ?: rma_meet(run, KRMA_HELLO, kind, 0);
+}
+
+static int rma_connect(struct rma_run *run)
+{
+	int ret;
+
+	ret = rma_ep_connect(run);
+	if (!ret && !run->mr)
+		ret = rma_ep_region(run, KRMA_KVEC,
+				    FI_REMOTE_READ | FI_REMOTE_WRITE);
+	return ret ?: rma_meet(run, KRMA_HELLO, KRMA_KVEC, 0);
+}
+
+static int rma_goodbye(struct rma_run *run)
+{
+	const struct rma_cmd bye = {
+		.flags = run->opts.last ? KRMA_F_LAST : 0,
+	};
+	int ret;
+
+	ret = rma_do(run, &bye, KRMA_BYE);
+	rma_ep_hangup(run);
+	return ret;
+}
+
+/* ----------------------------------------------------------------- accesses */
+
+enum rma_way {
+	RMA_MY_WRITE,
+	RMA_MY_READ,
+	RMA_YOUR_WRITE,
+	RMA_YOUR_READ,
+	RMA_WAYS,
+};
+
+static const char *const rma_way_names[] = {
+	[RMA_MY_WRITE] = "write", [RMA_MY_READ] = "read",
+	[RMA_YOUR_WRITE] = "write of the peer",
+	[RMA_YOUR_READ] = "read of the peer",
+};
+
+/* Our own region, with the values that have come. */
+static int rma_check_mine(struct rma_run *run, const struct rma_cmd *cmd)
+{
+	u64 where = 0;
+	int ret;
+
+	ret = rma_region_check(run, cmd, &where);
+	return rma_error(run, ret, "here, at %llu", where);
+}
+
+/* One command's accesses in one direction, from the content to the check. */
+static int rma_access(struct rma_run *run, struct rma_cmd *cmd,
+		      enum rma_way way)
+{
+	struct rma_cmd back = *cmd;
+	int ret;
+
+	cmd->seed = ++rma_lead_seed;
+	back.seed = cmd->seed;
+	back.flags |= KRMA_F_BACK;
+	switch (way) {
+	case RMA_MY_WRITE:
+		ret = rma_do(run, &back, KRMA_FILL);
+		ret = ret ?: rma_xfer_access(run, cmd, true);
+		ret = ret ?: rma_do(run, cmd, KRMA_CHECK);
+		break;
+	case RMA_MY_READ:
+		ret = rma_do(run, cmd, KRMA_FILL);
+		ret = ret ?: rma_xfer_access(run, cmd, false);
+		break;
+	case RMA_YOUR_WRITE:
+		ret = rma_region_fill(run, &back);
+		ret = ret ?: rma_do(run, cmd, KRMA_WRITE);
+		ret = ret ?: rma_check_mine(run, cmd);
+		break;
+	default:
+		ret = rma_region_fill(run, cmd);
+		ret = ret ?: rma_do(run, cmd, KRMA_READ);
+	}
+	return rma_error(run, ret,
+			 "%s of %u x %llu bytes at %llu, %u segments, %s, %s",
+			 rma_way_names[way], cmd->count, cmd->len, cmd->off,
+			 cmd->segs, rma_kind_name(cmd->kind),
+			 rma_level_name(cmd->level));
+}
+
+/* -------------------------------------------------------------- the groups */
+
+static int rma_transfer_kind(struct rma_run *run, enum krma_kind kind)
+{
+	static const u32 sizes[] = {
+		0, 1, 7, 127, 128, 4095, 4097, 65537, 1048579, KRMA_DATA_MAX,
+	};
+	struct rma_cmd cmd = { .count = 1, .segs = 1 };
+	enum rma_way way;
+	int i, ret;
+
+	ret = rma_regions(run, kind);
+	if (ret)
+		return ret;
+	/* pages are for regions only */
+	cmd.kind = kind == KRMA_PAGES ? KRMA_KVEC : kind;
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		cmd.len = sizes[i];
+		cmd.off = KRMA_GUARD + (i * 631 + kind * 97) % 4000 / 2 * 2 + 1;
+		for (way = 0; way < RMA_WAYS; way++) {
+			ret = rma_access(run, &cmd, way);
+			if (ret)
+				return ret;
+		}
+	}
+	rma_report(run,
+		   "transfer %-8s both sides write and read, %zu sizes up to %u",
+		   rma_kind_name(kind), ARRAY_SIZE(sizes), KRMA_DATA_MAX);
+	return 0;
+}
+
+static int rma_transfer(struct rma_run *run)
+{
+	enum krma_kind kind;
+	int ret = 0;
+
+	for (kind = 0; kind < KRMA_KINDS && !ret; kind++)
+		ret = rma_transfer_kind(run, kind);
+	return ret;
+}
+
+/* Each short form once, and a read that must not see a fenced write. */
+static int rma_calls(struct rma_run *run)
+{
+	struct rma_cmd cmd = {
+		.count = 1, .segs = 1, .len = KRMA_FORMS, .off = 1001,
+		.seed = ++rma_lead_seed,
+	};
+	struct rma_cmd values = {
+		.count = 2, .segs = 1, .len = 0, .off = 1001,
+		.seed = cmd.seed, .flags = KRMA_F_DATA | KRMA_F_BACK,
+	};
+	int ret;
+
+	/* no bytes: only the values are set, and the guards of no bytes */
+	ret = rma_do(run, &values, KRMA_FILL);
+	cmd.flags = KRMA_F_BACK;
+	ret = ret ?: rma_do(run, &cmd, KRMA_FILL);
+	cmd.flags = 0;
+	ret = ret ?: rma_xfer_forms(run, cmd.seed, cmd.off);
+	ret = ret ?: rma_do(run, &cmd, KRMA_CHECK);
+	if (ret)
+		return ret;
+	/* the values, looked at beside bytes nobody has written */
+	values.off = 100;
+	cmd = values;
+	cmd.flags = KRMA_F_BACK;
+	cmd.count = 1;
+	ret = rma_do(run, &cmd, KRMA_FILL);
+	ret = ret ?: rma_do(run, &values, KRMA_CHECK);
+	if (ret)
+		return ret;
+	rma_report(run, "forms    each short form of write and read");
+
+	cmd = (struct rma_cmd){
+		.count = 1, .segs = 1, .len = 300000, .off = 777,
+		.seed = ++rma_lead_seed, .flags = KRMA_F_BACK,
+	};
+	ret = rma_do(run, &cmd, KRMA_FILL);
+	ret = ret ?: rma_xfer_fence(run, &cmd);
+	cmd.flags = 0;
+	ret = ret ?: rma_do(run, &cmd, KRMA_CHECK);
+	if (!ret)
+		rma_report(run, "forms    FI_FENCE");
+	return ret;
+}
+
+static int rma_forms(struct rma_run *run)
+{
+	static const u32 sizes[] = { 3, 4099, 70001 };
+	struct rma_cmd cmd = {};
+	enum rma_way way;
+	int i, ret;
+
+	ret = rma_regions(run, KRMA_SGL);
+	ret = ret ?: rma_calls(run);
+	for (i = 0; i < ARRAY_SIZE(sizes) && !ret; i++) {
+		cmd.len = sizes[i];
+		cmd.off = 2049 + i;
+		cmd.kind = i % KRMA_PAGES;
+		cmd.count = i ? 8 : KRMA_COUNT_MAX;
+		for (cmd.segs = 1; cmd.segs <= KRMA_SEGS_MAX; cmd.segs++) {
+			for (way = 0; way < RMA_WAYS && !ret; way++) {
+				/* values may go with writes */
+				cmd.flags = way == RMA_MY_WRITE ||
+					    way == RMA_YOUR_WRITE ?
+					    KRMA_F_DATA : 0;
+				cmd.data = cmd.segs * 1000000007ULL;
+				ret = rma_access(run, &cmd, way);
+			}
+		}
+	}
+	if (!ret)
+		rma_report(run,
+			   "forms    up to %u remote segments, many at a time, values",
+			   KRMA_SEGS_MAX);
+	return ret;
+}
+
+/* The peer stops receiving for a moment: what follows waits in between. */
+static int rma_hold(struct rma_run *run)
+{
+	struct rma_cmd hold = { .op = KRMA_HOLD, .len = RMA_HOLD };
+	int ret;
+
+	ret = rma_cmd_send(run, &hold);
+	/* finds no receive, so nothing behind it is looked at either */
+	hold.len = 0;
+	return ret ?: rma_cmd_send(run, &hold);
+}
+
+static int rma_levels(struct rma_run *run)
+{
+	struct rma_cmd cmd = { .segs = 1, .off = 1001, .count = 16 }, back;
+	enum krma_kind kind;
+	int ret;
+
+	ret = rma_regions(run, KRMA_BVEC);
+	for (cmd.level = 0; cmd.level < KRMA_LEVELS && !ret; cmd.level++) {
+		cmd.len = cmd.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
+		for (kind = 0; kind < KRMA_PAGES && !ret; kind++) {
+			cmd.kind = kind;
+			cmd.seed = ++rma_lead_seed;
+			back = cmd;
+			back.flags = KRMA_F_BACK;
+			ret = rma_do(run, &back, KRMA_FILL);
+			ret = ret ?: rma_hold(run);
+			ret = ret ?: rma_xfer_access(run, &cmd, true);
+			ret = ret ?: rma_do(run, &cmd, KRMA_CHECK);
+			ret = ret ?: rma_access(run, &cmd, RMA_YOUR_WRITE);
+		}
+		if (!ret)
+			rma_report(run, "levels   write, %s",
+				   rma_level_name(cmd.level));
+	}
+	return ret;
+}
+
+/* Messages to the peer; it receives them late, if @hold. */
+static int rma_messages_to(struct rma_run *run, struct rma_cmd *cmd, bool hold)
+{
+	struct rma_cmd answer;
+	int ret;
+
+	cmd->op = KRMA_RECV;
+	cmd->seed = ++rma_lead_seed;
+	ret = hold ? rma_hold(run) : 0;
+	ret = ret ?: rma_cmd_expect(run);
+	ret = ret ?: rma_cmd_send(run, cmd);
+	ret = ret ?: rma_xfer_send(run, cmd);
+	ret = ret ?: rma_cmd_recv(run, &answer);
+	return ret ?: rma_error(run, -answer.status, "at the peer, at %llu",
+				answer.off);
+}
+
+/* Messages from the peer; we receive them late, if @hold. */
+static int rma_messages_from(struct rma_run *run, struct rma_cmd *cmd,
+			     bool hold)
+{
+	struct rma_cmd answer;
+	int ret;
+
+	cmd->op = KRMA_SEND;
+	cmd->seed = ++rma_lead_seed;
+	if (hold) {
+		ret = rma_cmd_send(run, cmd);
+		msleep(RMA_HOLD);
+		ret = ret ?: rma_xfer_recv_begin(run, cmd);
+		ret = ret ?: rma_cmd_expect(run);
+	} else {
+		ret = rma_xfer_recv_begin(run, cmd);
+		ret = ret ?: rma_cmd_expect(run);
+		ret = ret ?: rma_cmd_send(run, cmd);
+	}
+	ret = ret ?: rma_xfer_recv_end(run, cmd);
+	ret = ret ?: rma_cmd_recv(run, &answer);
+	return ret ?: rma_error(run, -answer.status, "at the peer");
+}
+
+static int rma_messages_kind(struct rma_run *run, u16 flags)
+{
+	struct rma_cmd cmd = {
+		.segs = 1, .off = 1001, .count = 16, .flags = flags,
+		.data = 0x123456789abc0000ULL,
+	};
+	enum krma_kind kind;
+	int ret = 0;
+
+	for (cmd.level = 0; cmd.level < KRMA_LEVELS; cmd.level++) {
+		cmd.len = cmd.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
+		for (kind = 0; kind < KRMA_PAGES; kind++) {
+			cmd.kind = kind;
+			ret = rma_messages_to(run, &cmd, true);
+			ret = ret ?: rma_messages_to(run, &cmd, false);
+			ret = ret ?: rma_messages_from(run, &cmd, true);
+			ret = ret ?: rma_messages_from(run, &cmd, false);
+			if (ret)
+				return rma_error(run, ret,
+						 "%smessages of %llu bytes, %s, %s",
+						 flags ? "tagged " : "",
+						 cmd.len, rma_kind_name(kind),
+						 rma_level_name(cmd.level));
+		}
+		rma_report(run, "messages %s%s", flags ? "tagged, " : "",
+			   rma_level_name(cmd.level));
+	}
+	return 0;
+}
+
+static int rma_messages(struct rma_run *run)
+{
+	int ret;
+
+	ret = rma_messages_kind(run, 0);
+	if (!ret && (run->peer.flags & KRMA_F_TAGS))
+		ret = rma_messages_kind(run, KRMA_F_TAGGED);
+	else if (!ret)
+		rma_report(run, "messages the peer has no tags");
+	return ret;
+}
+
+/* ------------------------------------------------------------ wrong accesses */
+
+/**
+ * rma_bad_access - an access that the peer has to refuse
+ * @run: the run, connected
+ * @cmd: the access and what is wrong with it
+ * @write: a write
+ *
+ * The wire has no word for a refusal: the peer ends the connection. Whoever
+ * waits for an answer gets ECANCELED; a plain write has succeeded by then.
+ *
+ * Return: 0 if all of that has happened.
+ */
+int rma_bad_access(struct rma_run *run, const struct rma_cmd *cmd, bool write)
+{
+	bool asks = !write || cmd->level == KRMA_TRANSMIT ||
+		    cmd->level == KRMA_DELIVERY;
+	int want = asks ? -ECANCELED : 0;
+	int ret;
+
+	ret = rma_xfer_access(run, cmd, write);
+	if (ret != want)
+		return rma_error(run, -EBADE,
+				 "a wrong access ended with %d, not %d", ret,
+				 want);
+	run->detail[0] = '\0';
+	ret = rma_wait(run, READ_ONCE(run->down));
+	return rma_error(run, ret, "no FI_SHUTDOWN after a wrong access");
+}
+
+/* On the connection that there is; leaves none behind, but a new one. */
+static int rma_wrong_one(struct rma_run *run, struct rma_cmd *cmd,
+			 enum rma_way way)
+{
+	struct rma_cmd back = *cmd;
+	int ret;
+
+	cmd->seed = ++rma_lead_seed;
+	back.seed = cmd->seed;
+	back.flags = KRMA_F_BACK;
+	if (way == RMA_MY_WRITE || way == RMA_MY_READ) {
+		ret = rma_do(run, &back, KRMA_FILL);
+		ret = ret ?: rma_bad_access(run, cmd, way == RMA_MY_WRITE);
+	} else {
+		rma_region_fill(run, &back);
+		cmd->op = way == RMA_YOUR_WRITE ? KRMA_WRITE : KRMA_READ;
+		ret = rma_cmd_send(run, cmd);
+		ret = ret ?: rma_error(run, rma_wait(run, READ_ONCE(run->down)),
+				       "no end after the peer's wrong access");
+	}
+	rma_ep_hangup(run);
+	ret = ret ?: rma_connect(run);
+	/* not a byte has changed, on either side */
+	if (way == RMA_MY_WRITE || way == RMA_MY_READ)
+		ret = ret ?: rma_do(run, &back, KRMA_CHECK);
+	else
+		ret = ret ?: rma_check_mine(run, &back);
+	return ret;
+}
+
+static int rma_wrong_flag(struct rma_run *run, u16 flag, const char *what)
+{
+	static const enum krma_level levels[] = {
+		KRMA_DEFAULT, KRMA_DELIVERY,
+	};
+	struct rma_cmd cmd = { .count = 1, .off = 501, .len = 3000 };
+	enum rma_way way;
+	int i, ret = 0;
+
+	for (way = 0; way < RMA_WAYS && !ret; way++) {
+		/* a peer that would not survive it */
+		if (flag == KRMA_F_BAD_WRAP && way <= RMA_MY_READ &&
+		    !(run->peer.flags & KRMA_F_STRICT))
+			continue;
+		for (i = 0; i < ARRAY_SIZE(levels) && !ret; i++) {
+			cmd.level = levels[i];
+			cmd.segs = i ? KRMA_SEGS_MAX : 1;
+			cmd.flags = flag;
+			ret = rma_wrong_one(run, &cmd, way);
+		}
+	}
+	if (!ret)
+		rma_report(run, "wrong    %s", what);
+	return rma_error(run, ret, "%s, %s, %s", what, rma_way_names[way - 1],
+			 rma_level_name(cmd.level));
+}
+
+/* Regions that grant only what is not asked for. */
+static int rma_wrong_rights(struct rma_run *run)
+{
+	struct rma_cmd cmd = {
+		.count = 1, .segs = 1, .off = 501, .len = 3000,
+		.level = KRMA_DELIVERY, .flags = KRMA_F_BAD_RIGHT,
+	};
+	enum rma_way way;
+	bool write;
+	int ret = 0;
+
+	for (way = 0; way < RMA_WAYS && !ret; way++) {
+		write = way == RMA_MY_WRITE || way == RMA_YOUR_WRITE;
+		if (way == RMA_MY_WRITE || way == RMA_MY_READ) {
+			ret = rma_meet(run, KRMA_REGION_NEW, KRMA_KVEC,
+				       write ? KRMA_F_NO_WRITE :
+					       KRMA_F_NO_READ);
+		} else {
+			ret = rma_ep_region(run, KRMA_KVEC,
+					    write ? FI_REMOTE_READ :
+						    FI_REMOTE_WRITE);
+			ret = ret ?: rma_meet(run, KRMA_HELLO, KRMA_KVEC, 0);
+		}
+		ret = ret ?: rma_wrong_one(run, &cmd, way);
+		ret = ret ?: rma_regions(run, KRMA_KVEC);
+	}
+	if (!ret)
+		rma_report(run, "wrong    a right not granted");
+	return rma_error(run, ret, "%s without the right",
+			 rma_way_names[way - 1]);
+}
+
+static int rma_wrong(struct rma_run *run)
+{
+	int ret;
+
+	ret = rma_wrong_flag(run, KRMA_F_BAD_KEY, "a key that is not there");
+	ret = ret ?: rma_wrong_flag(run, KRMA_F_BAD_RANGE,
+				    "a byte beyond the end");
+	ret = ret ?: rma_wrong_flag(run, KRMA_F_BAD_WRAP,
+				    "an address that wraps around");
+	return ret ?: rma_wrong_rights(run);
+}
+
+/* ---------------------------------------------------------------------- run */
+
+static const struct {
+	const char	*name;
+	int		(*run)(struct rma_run *run);
+} rma_groups[] = {
+	{ "transfer", rma_transfer },
+	{ "forms", rma_forms },
+	{ "levels", rma_levels },
+	{ "messages", rma_messages },
+	{ "wrong", rma_wrong },
+};
+
+/**
+ * rma_lead - be the client
+ * @run: the run
+ *
+ * Return: 0 if everything was as it should be.
+ */
+int rma_lead(struct rma_run *run)
+{
+	bool found = !run->opts.only[0];
+	int i, ret;
+
+	for (i = 0; i < ARRAY_SIZE(rma_groups); i++)
+		found |= !strcmp(run->opts.only, rma_groups[i].name);
+	if (!found)
+		return rma_error(run, -EINVAL, "there is no group %s",
+				 run->opts.only);
+	ret = rma_ep_find(run) ?: rma_connect(run);
+	for (i = 0; i < ARRAY_SIZE(rma_groups) && !ret; i++) {
+		if (run->opts.only[0] &&
+		    strcmp(run->opts.only, rma_groups[i].name))
+			continue;
+		ret = rma_groups[i].run(run);
+	}
+	return ret ?: rma_goodbye(run);
+}

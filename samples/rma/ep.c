@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The endpoint of a run: discovery, connections, and the region that a peer
+ * may access.
+ *
+ * Events are taken by a handler, which keeps what it has seen in the run and
+ * wakes the process that waits for it. A server keeps its domain, its queue and
+ * its region from one connection to the next, as a storage target would.
+ *
+ * Everything opened is in the run, and rma_ep_close() closes whatever is there,
+ * children before parents; no function here cleans up after itself.
+ */
+#include <linux/slab.h>
+
+#include "rma.h"
+
+static void rma_ep_cm_event(struct rma_run *run, u32 event,
+			    struct fi_eq_cm_entry *entry)
+{
+	struct fi_info *refuse = NULL;
+
+	spin_lock(&run->lock);
+	switch (event) {
+	case FI_CONNREQ:
+		/* one client at a time, and one that waits */
+		if (run->request)
+			refuse = entry->info;
+		else
+			run->request = entry->info;
+		break;
+	case FI_CONNECTED:
+		run->connected = true;
+		break;
+	case FI_SHUTDOWN:
+		run->down = true;
+		break;
+	}
+	spin_unlock(&run->lock);
+	if (refuse) {
+		fi_reject(run->pep, refuse->handle, NULL, 0);
+		fi_freeinfo(refuse);
+	}
+}
+
+/* The queue's handler: a work item, after whatever has happened. */
+static void rma_ep_event(struct fid_eq *eq, void *context)
+{
+	struct fi_eq_err_entry err;
+	struct fi_eq_cm_entry entry;
+	struct rma_run *run = context;
+	u32 event;
+	ssize_t n;
+
+	for (;;) {
+		n = fi_eq_read(eq, &event, &entry, sizeof(entry), 0);
+		if (n == -FI_EAVAIL) {
+			memset(&err, 0, sizeof(err));
+			if (fi_eq_readerr(eq, &err, 0) < 0)
+				continue;
+			spin_lock(&run->lock);
+			run->cm_err = err.err ? -err.err : -EIO;
+			spin_unlock(&run->lock);
+			continue;
+		}
+		if (n < 0)
+			break;
+		rma_ep_cm_event(run, event, &entry);
+	}
+	wake_up_all(&run->wq);
+}
+
+/* What the run needs of a provider; node and port are a listener's or not. */
+static int rma_ep_getinfo(struct rma_run *run, u64 flags)
+{
+	struct fi_info *hints;
+	int ret;
+
+	hints = fi_allocinfo();
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = FI_MSG | FI_RMA | FI_TAGGED;
+	hints->ep_attr->type = FI_EP_MSG;
+	/* without the bit, keys are ours to choose */
+	hints->domain_attr->mr_mode = run->opts.client_keys ? 0 :
+							      FI_MR_PROV_KEY;
+	ret = fi_getinfo(FI_VERSION(2, 1),
+			 run->opts.node[0] ? run->opts.node : NULL,
+			 run->opts.port, flags, hints, &run->info);
+	fi_freeinfo(hints);
+	return rma_error(run, ret, "no provider can do this at %s, port %s",
+			 run->opts.node[0] ? run->opts.node : "any address",
+			 run->opts.port);
+}
+
+static int rma_ep_fabric(struct rma_run *run)
+{
+	struct fi_eq_attr attr = {};
+	int ret;
+
+	ret = fi_fabric(run->info->fabric_attr, &run->fabric, run);
+	if (ret)
+		return rma_error(run, ret, "fi_fabric");
+	ret = kofi_eq_open(run->fabric, &attr, rma_ep_event, &run->eq, run);
+	return rma_error(run, ret, "kofi_eq_open");
+}
+
+/* Once: the domain, its completion queue, and the shared context. */
+static int rma_ep_domain(struct rma_run *run, struct fi_info *info)
+{
+	const struct kofi_cq_attr kattr = {
+		.poll = run->opts.poll, .cpu = -1, .done = true,
+	};
+	struct fi_cq_attr attr = { .size = 1024 };
+	int ret;
+
+	if (run->domain)
+		return 0;
+	ret = fi_domain(run->fabric, info, &run->domain, run);
+	if (ret)
+		return rma_error(run, ret, "fi_domain");
+	ret = kofi_cq_open(run->domain, &attr, &kattr, &run->cq, run);
+	if (ret)
+		return rma_error(run, ret, "kofi_cq_open");
+	if (!run->opts.srx)
+		return 0;
+	ret = fi_srx_context(run->domain, info->rx_attr, &run->srx, run);
+	if (ret)
+		return rma_error(run, ret, "fi_srx_context");
+	ret = fi_ep_bind(run->srx, &run->cq->fid, FI_RECV);
+	return rma_error(run, ret, "fi_ep_bind of the shared context");
+}
+
+/* An endpoint, ready to connect or accept, the first receive posted. */
+static int rma_ep_open(struct rma_run *run, struct fi_info *info)
+{
+	int ret;
+
+	ret = rma_ep_domain(run, info);
+	if (ret)
+		return ret;
+	run->connected = false;
+	run->down = false;
+	run->cm_err = 0;
+	ret = fi_endpoint(run->domain, info, &run->ep, run);
+	if (ret)
+		return rma_error(run, ret, "fi_endpoint");
+	ret = fi_ep_bind(run->ep, &run->eq->fid, 0);
+	ret = ret ?: fi_ep_bind(run->ep, &run->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!ret && run->srx)
+		ret = fi_ep_bind(run->ep, &run->srx->fid, 0);
+	ret = ret ?: kofi_ep_write_space(run->ep, rma_xfer_space);
+	/* values that come with writes are no completion of ours */
+	ret = ret ?: kofi_ep_remote_cqe(run->ep, &run->remote);
+	if (ret)
+		return rma_error(run, ret, "binding the endpoint");
+	ret = fi_enable(run->ep);
+	if (ret)
+		return rma_error(run, ret, "fi_enable");
+	return rma_cmd_expect(run);
+}
+
+static bool rma_ep_decided(struct rma_run *run)
+{
+	return READ_ONCE(run->connected) || READ_ONCE(run->cm_err) ||
+	       READ_ONCE(run->down);
+}
+
+static int rma_ep_connected(struct rma_run *run)
+{
+	int ret;
+
+	ret = rma_wait(run, rma_ep_decided(run));
+	if (!ret)
+		ret = run->cm_err ?: run->connected ? 0 : -ECONNRESET;
+	return rma_error(run, ret, "connecting");
+}
+
+/**
+ * rma_ep_listen - server: be there for clients
+ * @run: the run
+ *
+ * Return: 0 or a negative error code.
+ */
+int rma_ep_listen(struct rma_run *run)
+{
+	int ret;
+
+	ret = rma_ep_getinfo(run, FI_SOURCE);
+	ret = ret ?: rma_ep_fabric(run);
+	if (ret)
+		return ret;
+	ret = fi_passive_ep(run->fabric, run->info, &run->pep, run);
+	ret = ret ?: fi_pep_bind(run->pep, &run->eq->fid, 0);
+	ret = ret ?: fi_listen(run->pep);
+	return rma_error(run, ret, "listening on port %s", run->opts.port);
+}
+
+/**
+ * rma_ep_accept - server: wait for a client, without limit, and take it
+ * @run: the run, without a connection
+ *
+ * Return: 0 or a negative error code.
+ */
+int rma_ep_accept(struct rma_run *run)
+{
+	struct fi_info *info;
+	int ret;
+
+	if (wait_event_killable(run->wq, READ_ONCE(run->request)))
+		return rma_error(run, -EINTR, "waiting for a client");
+	spin_lock(&run->lock);
+	info = run->request;
+	run->request = NULL;
+	spin_unlock(&run->lock);
+
+	ret = rma_ep_open(run, info);
+	if (!ret)
+		ret = rma_error(run, fi_accept(run->ep, NULL, 0), "fi_accept");
+	fi_freeinfo(info);
+	return ret ?: rma_ep_connected(run);
+}
+
+/**
+ * rma_ep_find - client: find a way to the server
+ * @run: the run
+ *
+ * Return: 0 or a negative error code.
+ */
+int rma_ep_find(struct rma_run *run)
+{
+	return rma_ep_getinfo(run, 0) ?: rma_ep_fabric(run);
+}
+
+/**
+ * rma_ep_connect - client: a connection to the server
+ * @run: the run, without a connection
+ *
+ * Return: 0 or a negative error code.
+ */
+int rma_ep_connect(struct rma_run *run)
+{
+	int ret;
+
+	ret = rma_ep_open(run, run->info);
+	if (ret)
+		return ret;
+	ret = fi_connect(run->ep, run->info->dest_addr, NULL, 0);
+	return rma_error(run, ret, "fi_connect") ?: rma_ep_connected(run);
+}
+
+/**
+ * rma_ep_region - register the region, in place of what it was before
+ * @run: the run, with a domain
+ * @kind: how to describe its memory
+ * @access: what the peer may do
+ *
+ * The old registration is gone when this returns, and so is its key.
+ *
+ * Return: 0 or a negative error code.
+ */
+int rma_ep_region(struct rma_run *run, enum krma_kind kind, u64 access)
+{
+	struct fi_mr_attr attr = { .access = access, .context = run };
+	struct rma_vec *v;
+	int ret;
+
+	if (run->mr) {
+		ret = fi_close(&run->mr->fid);
+		if (ret)
+			return rma_error(run, ret, "closing the region");
+		run->mr = NULL;
+	}
+	v = kzalloc(sizeof(*v), GFP_KERNEL);
+	if (!v)
+		return -ENOMEM;
+	ret = rma_vec_make(v, &run->region, 0, KRMA_REGION, kind, false);
+	if (ret)
+		goto free_vec;
+	attr.vec = v->vec;
+	attr.iov_count = v->count;
+	attr.requested_key = 0x6b6f666900000000ULL + run->keys++;
+	switch (v->vec) {
+	case KOFI_KVEC:
+		attr.mr_iov = v->kvec;
+		break;
+	case KOFI_BVEC:
+		attr.mr_bvec = v->bvec;
+		break;
+	case KOFI_SGL:
+		attr.mr_sgl = v->table.sgl;
+		break;
+	case KOFI_PAGES:
+		attr.mr_pages = v->pages;
+		attr.page_offset = v->page_offset;
+		attr.page_len = v->len;
+		break;
+	default:
+		attr.mr_iter = &v->iter;
+	}
+	ret = fi_mr_regattr(run->domain, &attr, 0, &run->mr);
+
+free_vec:
+	rma_vec_free(v);
+	kfree(v);
+	return rma_error(run, ret, "registering the region as %s",
+			 rma_kind_name(kind));
+}
+
+static void rma_ep_close_fid(struct fi_fid *fid)
+{
+	int ret = fi_close(fid);
+
+	WARN_ONCE(ret, "fi_close() of class %zu: %d\n", fid->fclass, ret);
+}
+
+/**
+ * rma_ep_hangup - end the connection, if there is one
+ * @run: the run
+ */
+void rma_ep_hangup(struct rma_run *run)
+{
+	if (run->ep)
+		rma_ep_close_fid(&run->ep->fid);
+	run->ep = NULL;
+}
+
+/**
+ * rma_ep_close - close everything the run has opened
+ * @run: the run
+ */
+void rma_ep_close(struct rma_run *run)
+{
+	rma_ep_hangup(run);
+	if (run->srx)
+		rma_ep_close_fid(&run->srx->fid);
+	if (run->mr)
+		rma_ep_close_fid(&run->mr->fid);
+	if (run->cq)
+		rma_ep_close_fid(&run->cq->fid);
+	if (run->domain)
+		rma_ep_close_fid(&run->domain->fid);
+	if (run->pep)
+		rma_ep_close_fid(&run->pep->fid);
+	if (run->eq)
+		rma_ep_close_fid(&run->eq->fid);
+	if (run->fabric)
+		rma_ep_close_fid(&run->fabric->fid);
+	fi_freeinfo(run->request);
+	fi_freeinfo(run->info);
+}
