@@ -33,7 +33,7 @@ else
 endif
 ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
 
-.PHONY: all modules built tools modules_install check kunit test demo soak \
+.PHONY: all modules built tools peer modules_install check kunit test demo soak \
 	shell prereq clean distclean help
 
 all: modules tools
@@ -60,6 +60,10 @@ modules_install: modules
 
 tools: prereq-build
 	@$(MAKE) -C tools/kofi OUT=$(CURDIR)/build/tools
+
+# A program of some scenarios, over the libfabric of userspace.
+peer:
+	@$(MAKE) -C tests/vm/peer OUT=$(CURDIR)/build/peer
 
 # The argument each of these gives to vm.
 kunit: ARG = $(SUITE)

@@ -90,7 +90,7 @@ def checkpatch():
     where.mkdir(parents=True, exist_ok=True)
     shutil.copy(TOP / ".checkpatch.conf", where)
     files = [f for f in sources(".c", ".h") if not generated(f)]
-    user = [f for f in files if f.parts[0] == "tools"]
+    user = [f for f in files if f.parts[0] == "tools" or "peer" in f.parts]
     bad = []
     trace = [f for f in files if f.name.endswith("_trace.h")]
     # TRACE_EVENT has a layout of its own; a program has not the kernel's
@@ -100,7 +100,8 @@ def checkpatch():
                                 "OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT"]),
                        (user, ["--ignore", "ARRAY_SIZE,CAMELCASE,"
                                "EMBEDDED_FUNCTION_NAME,"
-                               "PREFER_DEFINED_ATTRIBUTE_MACRO"])):
+                               "PREFER_DEFINED_ATTRIBUTE_MACRO,"
+                               "PREFER_KERNEL_TYPES"])):
         if some:
             status, lines = lines_of(
                 ["perl", src / "scripts/checkpatch.pl", f"--root={src}",

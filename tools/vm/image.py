@@ -153,7 +153,8 @@ def libraries(path):
 
 
 def find_program(name):
-    where = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    where = os.pathsep.join([str(BUILD / "peer"), os.environ.get("PATH", ""),
+                             "/usr/sbin:/sbin"])
     path = shutil.which(name, path=where)
     if not path:
         raise Fail(f"a scenario needs the program {name}, "

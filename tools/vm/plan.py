@@ -21,9 +21,9 @@ DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]
 
 
 def build(flavour, flags="KFLAGS="):
-    """Our modules, or the tool (flavour "tools"), through the Makefile."""
+    """Our modules, or programs ("tools", "peer"), through the Makefile."""
     log = REPORT / "logs" / f"build-{flavour}.log"
-    what = "tools" if flavour == "tools" else "modules"
+    what = flavour if flavour in ("tools", "peer") else "modules"
     run(["make", "-C", TOP, what, f"FLAVOUR={flavour}", "KDIR=", flags], log,
         f"make {what} FLAVOUR={flavour}")
 
@@ -50,6 +50,12 @@ def builds(flavours, report=None):
             report.add(f"build@{flavour}", "ok")
             say(f"  PASS  build@{flavour} ({time.monotonic() - began:.0f} s)")
     return worked
+
+
+def programs(wanted):
+    """What is to be built besides modules for these scenarios."""
+    return ["tools"] + ["peer"] * any("kofi-peer" in s.programs
+                                      for s in wanted)
 
 
 def lenient(flavour):
@@ -185,7 +191,7 @@ def everything(tag, name, only):
     order = [k for k in ("stock", "uml", "debug") if k in needed]
     kernels(order)
     say(f"{clock()} build")
-    ready = builds(["tools", *order], report)
+    ready = builds([*programs(s for s, _ in wanted), *order], report)
     jobs = []
     if checking:
         jobs.append(Job("check", 1, lambda: checks.run_all(report)))
@@ -209,7 +215,7 @@ def demo(only="*"):
                    status=2)
     kernels(["stock"])
     say(f"{clock()} building the modules and the kofi tool")
-    builds(["tools", "stock"])
+    builds([*programs(wanted), "stock"])
     for s in wanted:
         run_all([scenario_job(s, "stock", report, loud=True)], report)
     say("")

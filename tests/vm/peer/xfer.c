@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Operations and content; samples/rma/xfer.c explains the same in the kernel.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "peer.h"
+
+#define LOCAL_AT	(KRMA_GUARD + 13)
+
+/* ------------------------------------------------------------------ content */
+
+static void fill(struct peer *p, uint8_t *to, size_t len, uint32_t seed,
+		 uint64_t off)
+{
+	size_t n;
+
+	for (; len; len -= n, to += n, off += n) {
+		uint32_t from = krma_pattern_at(seed, off);
+
+		n = KRMA_PATTERN_LEN - from < len ? KRMA_PATTERN_LEN - from :
+						    len;
+		memcpy(to, p->pattern + from, n);
+	}
+}
+
+static bool check(struct peer *p, const uint8_t *is, size_t len, uint32_t seed,
+		  uint64_t off, uint64_t *where)
+{
+	for (; len; len--, is++, off++) {
+		if (*is != p->pattern[krma_pattern_at(seed, off)]) {
+			*where = off;
+			return false;
+		}
+	}
+	return true;
+}
+
+void region_fill(struct peer *p, const struct cmd *c)
+{
+	uint64_t total = c->count * c->len;
+
+	if (c->flags & KRMA_F_DATA) {
+		p->data_next = c->data;
+		p->data_bad = 0;
+	}
+	fill(p, p->region + c->off - KRMA_GUARD, total + 2 * KRMA_GUARD,
+	     c->seed + 1, c->off - KRMA_GUARD);
+	if (!(c->flags & KRMA_F_BACK))
+		fill(p, p->region + c->off, total, c->seed, c->off);
+}
+
+int region_check(struct peer *p, const struct cmd *c, uint64_t *where)
+{
+	uint64_t total = c->count * c->len, end = c->off + total;
+	uint32_t seed = c->flags & KRMA_F_BACK ? c->seed + 1 : c->seed;
+
+	if (!check(p, p->region + c->off - KRMA_GUARD, KRMA_GUARD, c->seed + 1,
+		   c->off - KRMA_GUARD, where) ||
+	    !check(p, p->region + c->off, total, seed, c->off, where) ||
+	    !check(p, p->region + end, KRMA_GUARD, c->seed + 1, end, where))
+		return fault(-EBADMSG, "the region is wrong at %llu",
+			     (unsigned long long)*where);
+	if (!(c->flags & KRMA_F_DATA))
+		return 0;
+	*where = p->data_next;
+	if (p->data_bad || p->data_next != c->data + c->count)
+		return fault(-ENODATA, "values: next %llu, %llu wrong",
+			     (unsigned long long)p->data_next,
+			     (unsigned long long)p->data_bad);
+	return 0;
+}
+
+/* What there is of a command in the local memory, piece after piece */
+struct piece {
+	uint8_t			*at;
+	struct krma_segment	seg;
+};
+
+static bool piece(struct peer *p, const struct cmd *c, uint32_t n,
+		  struct piece *piece)
+{
+	if (n == c->count * c->segs)
+		return false;
+	piece->at = n ? piece->at + piece->seg.len : p->local + LOCAL_AT;
+	piece->seg = krma_segment(c->off + n / c->segs * c->len, c->len,
+				  c->segs, n % c->segs);
+	return true;
+}
+
+static void local_fill(struct peer *p, const struct cmd *c)
+{
+	struct piece it = {};
+	uint32_t n;
+
+	for (n = 0; piece(p, c, n, &it); n++)
+		fill(p, it.at, it.seg.len, c->seed, it.seg.off);
+}
+
+static void local_clear(struct peer *p, const struct cmd *c)
+{
+	fill(p, p->local + LOCAL_AT - KRMA_GUARD,
+	     c->count * c->len + 2 * KRMA_GUARD, c->seed + 1, 0);
+}
+
+static int local_check(struct peer *p, const struct cmd *c)
+{
+	uint64_t total = c->count * c->len, where;
+	struct piece it = {};
+	uint32_t n;
+
+	for (n = 0; piece(p, c, n, &it); n++) {
+		if (!check(p, it.at, it.seg.len, c->seed, it.seg.off, &where))
+			return fault(-EBADMSG, "wrong here at %llu",
+				     (unsigned long long)where);
+	}
+	if (check(p, p->local + LOCAL_AT - KRMA_GUARD, KRMA_GUARD, c->seed + 1,
+		  0, &where) &&
+	    check(p, p->local + LOCAL_AT + total, KRMA_GUARD, c->seed + 1,
+		  KRMA_GUARD + total, &where))
+		return 0;
+	return fault(-EBADMSG, "bytes beside the memory were changed");
+}
+
+/* --------------------------------------------------------------- operations */
+
+enum xfer { WRITE, READ, SEND, RECV };
+
+static uint64_t level_flags(enum krma_level level)
+{
+	switch (level) {
+	case KRMA_INJECT:
+		return FI_INJECT;
+	case KRMA_INJECT_COMPLETE:
+		return FI_INJECT_COMPLETE;
+	case KRMA_TRANSMIT:
+		return FI_TRANSMIT_COMPLETE;
+	case KRMA_DELIVERY:
+		return FI_DELIVERY_COMPLETE;
+	default:
+		return 0;
+	}
+}
+
+static struct fid_ep *rx_ep(struct peer *p)
+{
+	return p->srx ? p->srx : p->ep;
+}
+
+static ssize_t post_rma(struct peer *p, enum xfer what, const struct cmd *c,
+			uint32_t i, struct op *op)
+{
+	struct iovec iov = {
+		.iov_base = p->local + LOCAL_AT + i * c->len,
+		.iov_len = c->len,
+	};
+	struct fi_rma_iov seg[KRMA_SEGS_MAX];
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .rma_iov = seg,
+		.rma_iov_count = c->segs, .context = op, .data = c->data + i,
+	};
+	uint64_t flags = FI_COMPLETION;
+	uint32_t k;
+
+	for (k = 0; k < c->segs; k++) {
+		struct krma_segment s = krma_segment(c->off + i * c->len,
+						     c->len, c->segs, k);
+
+		seg[k].addr = p->remote.addr + s.off;
+		seg[k].len = s.len;
+		seg[k].key = p->remote.key;
+	}
+	k = c->segs - 1;
+	if (c->flags & KRMA_F_BAD_KEY)
+		seg[k].key ^= 1ULL << 40;
+	if (c->flags & KRMA_F_BAD_RANGE)
+		seg[k].addr = p->remote.addr + p->remote.size - seg[k].len + 1;
+	if (c->flags & KRMA_F_BAD_WRAP)
+		seg[k].addr = UINT64_MAX - seg[k].len / 2;
+	op->flags = FI_RMA | (what == READ ? FI_READ : FI_WRITE);
+	if (what == READ)
+		return fi_readmsg(p->ep, &msg, flags);
+	flags |= level_flags(c->level);
+	if (c->flags & KRMA_F_DATA)
+		flags |= FI_REMOTE_CQ_DATA;
+	return fi_writemsg(p->ep, &msg, flags);
+}
+
+static ssize_t post_msg(struct peer *p, enum xfer what, const struct cmd *c,
+			uint32_t i, struct op *op)
+{
+	struct iovec iov = {
+		.iov_base = p->local + LOCAL_AT + i * c->len,
+		.iov_len = c->len,
+	};
+	struct fi_msg_tagged tagged = {
+		.msg_iov = &iov, .iov_count = 1, .context = op,
+		.tag = c->data + i,
+	};
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .context = op,
+	};
+	uint64_t flags = FI_COMPLETION | level_flags(c->level);
+
+	op->flags = what == RECV ? FI_RECV : FI_SEND;
+	if (c->flags & KRMA_F_TAGGED) {
+		op->flags |= FI_TAGGED;
+		if (what == RECV)
+			return fi_trecvmsg(rx_ep(p), &tagged, FI_COMPLETION);
+		return fi_tsendmsg(p->ep, &tagged, flags);
+	}
+	op->flags |= FI_MSG;
+	if (what == RECV)
+		return fi_recvmsg(rx_ep(p), &msg, FI_COMPLETION);
+	return fi_sendmsg(p->ep, &msg, flags);
+}
+
+static int post(struct peer *p, enum xfer what, const struct cmd *c, uint32_t i,
+		struct op *op)
+{
+	double end = now() + TIMEOUT;
+	ssize_t ret;
+
+	op->busy = true;
+	op->err = 0;
+	op->len = c->len;
+	op->spoil = what == WRITE || what == SEND ?
+		    p->local + LOCAL_AT + i * c->len : NULL;
+	for (;;) {
+		ret = what == WRITE || what == READ ?
+		      post_rma(p, what, c, i, op) : post_msg(p, what, c, i, op);
+		if (!ret)
+			break;
+		op->busy = ret == -FI_EAGAIN;
+		if (ret == -FI_EAGAIN)
+			ret = now() < end ? ep_progress(p) : -ETIMEDOUT;
+		if (ret)
+			return fault(ret, "posting operation %u", i);
+	}
+	if (op->spoil && c->level == KRMA_INJECT)
+		memset(op->spoil, 0x5a, c->len);
+	return 0;
+}
+
+static int begin(struct peer *p, enum xfer what, const struct cmd *c,
+		 struct op *ops)
+{
+	uint32_t i, k;
+	int ret = 0;
+
+	for (i = 0; i < c->count && !ret; i++) {
+		/* the last one first: tags bring message and memory together */
+		k = what == RECV && (c->flags & KRMA_F_TAGGED) ?
+		    c->count - 1 - i : i;
+		ret = post(p, what, c, k, &ops[k]);
+	}
+	return ret;
+}
+
+static int end(struct peer *p, const struct cmd *c, struct op *ops)
+{
+	double until = now() + TIMEOUT;
+	int ret = 0, err = 0;
+	uint32_t i;
+
+	for (i = 0; i < c->count && !ret; i++) {
+		while (!ret && ops[i].busy && now() < until)
+			ret = ep_progress(p);
+		if (!ret && ops[i].busy)
+			return fault(-ETIMEDOUT, "operation %u", i);
+		if (!err)
+			err = ops[i].err;
+	}
+	return ret ? ret : err;
+}
+
+int xfer_access(struct peer *p, const struct cmd *c, bool write)
+{
+	int ret;
+
+	if (write)
+		local_fill(p, c);
+	else
+		local_clear(p, c);
+	ret = begin(p, write ? WRITE : READ, c, p->tx);
+	if (!ret)
+		ret = end(p, c, p->tx);
+	return ret || write ? ret : local_check(p, c);
+}
+
+/* The peer has to refuse it; see rma_bad_access() of samples/rma. */
+int xfer_bad(struct peer *p, const struct cmd *c, bool write)
+{
+	bool asks = !write || c->level == KRMA_TRANSMIT ||
+		    c->level == KRMA_DELIVERY;
+	int want = asks ? -ECANCELED : 0, ret;
+
+	ret = xfer_access(p, c, write);
+	if (ret != want)
+		return fault(-EBADE, "a wrong access ended with %d, not %d",
+			     ret, want);
+	return ep_wait_down(p);
+}
+
+int xfer_send(struct peer *p, const struct cmd *c)
+{
+	int ret;
+
+	local_fill(p, c);
+	ret = begin(p, SEND, c, p->tx);
+	return ret ? ret : fault(end(p, c, p->tx), "sending");
+}
+
+int xfer_recv_begin(struct peer *p, const struct cmd *c)
+{
+	local_clear(p, c);
+	return begin(p, RECV, c, p->rx);
+}
+
+int xfer_recv_end(struct peer *p, const struct cmd *c)
+{
+	int ret = fault(end(p, c, p->rx), "receiving");
+
+	return ret ? ret : local_check(p, c);
+}
+
+/* ----------------------------------------------------- commands and answers */
+
+int cmd_send(struct peer *p, const struct cmd *c)
+{
+	struct krma_msg *m = &p->cmd_msg;
+	double until = now() + TIMEOUT;
+	ssize_t ret;
+
+	m->magic = htole32(KRMA_MAGIC);
+	m->op = htole16(c->op);
+	m->flags = htole16(c->flags);
+	m->status = htole32(c->status);
+	m->seed = htole32(c->seed);
+	m->count = htole32(c->count);
+	m->segs = htole32(c->segs);
+	m->level = htole32(c->level);
+	m->kind = htole32(c->kind);
+	m->off = htole64(c->off);
+	m->len = htole64(c->len);
+	m->data = htole64(c->data);
+	m->key = htole64(c->key);
+	m->addr = htole64(c->addr);
+	m->size = htole64(c->size);
+	p->cmd_op = (struct op){ .busy = true, .flags = FI_MSG | FI_SEND };
+	while ((ret = fi_send(p->ep, m, sizeof(*m), NULL, 0, &p->cmd_op)) ==
+	       -FI_EAGAIN && now() < until)
+		ep_progress(p);
+	while (!ret && p->cmd_op.busy && now() < until)
+		ret = ep_progress(p);
+	if (!ret && p->cmd_op.busy)
+		ret = -ETIMEDOUT;
+	return fault(ret ? ret : p->cmd_op.err, "sending command %u", c->op);
+}
+
+int cmd_expect(struct peer *p)
+{
+	ssize_t ret;
+
+	if (p->expecting)
+		return 0;
+	p->answer_op = (struct op){
+		.busy = true, .flags = FI_MSG | FI_RECV,
+		.len = sizeof(p->answer_msg),
+	};
+	ret = fi_recv(rx_ep(p), &p->answer_msg, sizeof(p->answer_msg), NULL, 0,
+		      &p->answer_op);
+	p->expecting = !ret;
+	return fault(ret, "fi_recv");
+}
+
+/* -ECONNRESET, without a word: the connection has ended */
+int cmd_recv(struct peer *p, struct cmd *c)
+{
+	const struct krma_msg *m = &p->answer_msg;
+	double until = now() + TIMEOUT;
+	int ret = 0;
+
+	while (!ret && p->answer_op.busy && !p->down && now() < until)
+		ret = ep_progress(p);
+	if (ret)
+		return ret;
+	if (p->answer_op.busy)
+		return p->down ? -ECONNRESET :
+				 fault(-ETIMEDOUT, "no command or answer");
+	p->expecting = false;
+	if (p->answer_op.err)
+		return p->answer_op.err == -ECANCELED ||
+		       p->answer_op.err == -ENOTCONN ? -ECONNRESET :
+						       p->answer_op.err;
+	if (le32toh(m->magic) != KRMA_MAGIC)
+		return fault(-EPROTO, "no command");
+	*c = (struct cmd){
+		.op = le16toh(m->op), .flags = le16toh(m->flags),
+		.status = le32toh(m->status), .seed = le32toh(m->seed),
+		.count = le32toh(m->count), .segs = le32toh(m->segs),
+		.level = le32toh(m->level), .kind = le32toh(m->kind),
+		.off = le64toh(m->off), .len = le64toh(m->len),
+		.data = le64toh(m->data), .key = le64toh(m->key),
+		.addr = le64toh(m->addr), .size = le64toh(m->size),
+	};
+	return 0;
+}
