@@ -261,8 +261,8 @@ static void sock_socket_class(struct socket *sock, u32 tclass)
 	if (sk->sk_family == AF_INET6)
 		sock->ops->setsockopt(sock, SOL_IPV6, IPV6_TCLASS,
 				      KERNEL_SOCKPTR(&tos), sizeof(tos));
-	if (label)
-		sock_set_priority(sk, label->priority);
+	/* on its own: a class inherited from the listener comes without */
+	sock_set_priority(sk, label ? label->priority : rt_tos2priority(tos));
 }
 
 /* What every data socket gets before it carries frames. */

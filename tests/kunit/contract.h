@@ -111,6 +111,8 @@ struct ct_event {
  * @write_space: install the callback on both ends
  * @silence_ms: time-out for silent peers, 0 for the default
  * @handshake_ms: time-out for requests to be complete, 0 for the default
+ * @tclass: traffic class of both ends
+ * @reclaim_safe: both ends are
  * @unconnected: nothing is connected; side 0 has an endpoint, bound and not
  *	enabled, and the passive endpoint listens
  */
@@ -124,6 +126,8 @@ struct ct_opts {
 	bool		write_space;
 	unsigned int	silence_ms;
 	unsigned int	handshake_ms;
+	u32		tclass;
+	bool		reclaim_safe;
 	bool		unconnected;
 };
 

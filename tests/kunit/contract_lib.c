@@ -646,6 +646,9 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 	if (!err && p->opts.silence_ms)
 		err = fi_set_val(&s->ep->fid, KOFI_VAL_SILENCE_TIMEOUT,
 				 &p->opts.silence_ms);
+	if (!err && p->opts.reclaim_safe)
+		err = fi_set_val(&s->ep->fid, KOFI_VAL_RECLAIM_SAFE,
+				 &(unsigned int){ 1 });
 	return err;
 }
 
@@ -657,6 +660,7 @@ static int ct_listen(struct ct_pair *p)
 
 	if (!hints)
 		return err;
+	hints->tx_attr->tclass = p->opts.tclass;
 	err = ct_getinfo(FI_SOURCE, hints, &info);
 	fi_freeinfo(hints);
 	err = err ?: fi_passive_ep(p->fabric, info, &p->pep, p);
@@ -696,6 +700,7 @@ int ct_pair_setup(struct ct_pair *p)
 	}
 	hints->tx_attr->size = p->opts.tx_size;
 	hints->rx_attr->size = p->opts.rx_size;
+	hints->tx_attr->tclass = p->opts.tclass;
 	err = ct_getinfo(0, hints, &p->info);
 	fi_freeinfo(hints);
 	err = err ?: fi_fabric(p->info->fabric_attr, &p->fabric, p);
