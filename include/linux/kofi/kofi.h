@@ -148,9 +148,9 @@ const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 #define KOFI_VAL_HANDSHAKE_TIMEOUT	(FI_PROV_SPECIFIC | 2)	/* passive side, per request */
 #define KOFI_VAL_SILENCE_TIMEOUT	(FI_PROV_SPECIFIC | 3)	/* peer that no longer answers */
 #define KOFI_VAL_KEEPALIVE_IDLE		(FI_PROV_SPECIFIC | 4)	/* 0: off */
-#define KOFI_VAL_RECLAIM_SAFE		(FI_PROV_SPECIFIC | 5)	/* 1: below the file system */
-#define KOFI_VAL_CPU			(FI_PROV_SPECIFIC | 6)	/* int: CPU of deferred work, -1: the flow's */
+#define KOFI_VAL_RECLAIM_SAFE		(FI_PROV_SPECIFIC | 5)	/* 1: on */
+#define KOFI_VAL_CPU			(FI_PROV_SPECIFIC | 6)	/* int, -1: the flow's */
 #define KOFI_VAL_KEEPALIVE_INTVL	(FI_PROV_SPECIFIC | 7)	/* between probes; seconds */
-#define KOFI_VAL_KEEPALIVE_CNT		(FI_PROV_SPECIFIC | 8)	/* unanswered probes of a dead peer */
+#define KOFI_VAL_KEEPALIVE_CNT		(FI_PROV_SPECIFIC | 8)	/* probes */
 
 #endif /* _LINUX_KOFI_KOFI_H */
