@@ -54,6 +54,9 @@
 #define KOFI_MR_FLAGS		(FI_MR_SINGLE_USE | FI_RMA_EVENT)
 
 #define KOFI_MR_PIECE_MAX	SZ_1G	/* bytes of a bio_vec, an unsigned int */
+/* Sizes are the consumer's: too much of it is an error, not a splat. */
+#define KOFI_MR_GFP		(GFP_KERNEL | __GFP_NOWARN)
+
 #define KOFI_MR_BATCH		16	/* pages of an iterator at a time */
 
 /* States of a region */
@@ -239,13 +242,15 @@ static int kofi_mr_add_iter_bvec(struct kofi_mr_fill *fill,
 static int kofi_mr_add_iter_pages(struct kofi_mr_fill *fill,
 				  const struct iov_iter *from)
 {
-	struct page *pages[KOFI_MR_BATCH], **p = pages;
 	struct iov_iter iter = *from;
 	size_t offset;
 	ssize_t n;
 	int err;
 
 	while (iov_iter_count(&iter)) {
+		/* a hole in an xarray leaves the first one as it was */
+		struct page *pages[KOFI_MR_BATCH] = {}, **p = pages;
+
 		n = iov_iter_extract_pages(&iter, &p, iov_iter_count(&iter),
 					   ARRAY_SIZE(pages), 0, &offset);
 		if (n <= 0)
@@ -273,7 +278,7 @@ static int kofi_mr_add_iter(struct kofi_mr_fill *fill,
 static int kofi_mr_fill(struct kofi_mr_fill *fill,
 			const struct fi_mr_attr *attr)
 {
-	size_t i, room;
+	size_t i, room, need;
 	int err = 0;
 
 	fill->nr = 0;
@@ -299,12 +304,10 @@ static int kofi_mr_fill(struct kofi_mr_fill *fill,
 	case KOFI_ITER:
 		return kofi_mr_add_iter(fill, attr->mr_iter);
 	case KOFI_PAGES:
-		if (check_mul_overflow(attr->iov_count, PAGE_SIZE, &room) ||
-		    (attr->page_len && (attr->page_offset >= PAGE_SIZE ||
-					attr->page_len >
-					room - attr->page_offset)))
-			return -EINVAL;
-		if (attr->page_len && !room)
+		if (attr->page_offset >= PAGE_SIZE ||
+		    check_mul_overflow(attr->iov_count, PAGE_SIZE, &room) ||
+		    check_add_overflow(attr->page_offset, attr->page_len,
+				       &need) || need > room)
 			return -EINVAL;
 		return kofi_mr_add_pages(fill, attr->mr_pages,
 					 attr->page_offset, attr->page_len);
@@ -356,7 +359,7 @@ static int kofi_mr_insert(struct kofi_mr *mr, u64 key)
 		err = xa_alloc_cyclic(&table->regions, &slot, mr, KOFI_MR_SLOTS,
 				      &table->next, GFP_KERNEL);
 		if (err < 0)
-			return err == -EBUSY ? -ENOSPC : err;
+			return err == -EBUSY ? -FI_ENOMR : err;
 		mr->index = slot;
 		return 0;
 	}
@@ -541,9 +544,9 @@ static int kofi_mr_alloc_segs(struct kofi_mr *mr,
 		return err;
 
 	mr->bv = kvmalloc_node(array_size(fill.nr, sizeof(*mr->bv)),
-			       GFP_KERNEL, node);
+			       KOFI_MR_GFP, node);
 	mr->start = kvmalloc_node(array_size(fill.nr, sizeof(*mr->start)),
-				  GFP_KERNEL, node);
+				  KOFI_MR_GFP, node);
 	if (!mr->bv || !mr->start)
 		return -ENOMEM;
 	fill.bv = mr->bv;
@@ -633,7 +636,7 @@ EXPORT_SYMBOL_GPL(kofi_mr_regattr);
  * Return: 0; -EINVAL for arguments that cannot be, memory the provider cannot
  * reach, or an attr->access without a right; -FI_EBADFLAGS; -FI_ENOKEY if
  * attr->requested_key is in use; -FI_EKEYREJECTED if it is out of range;
- * -ENOSPC without a free key; -ENOSYS; -ENOMEM; -EBUSY if @domain is being
+ * -FI_ENOMR without a free key; -ENOSYS; -ENOMEM; -EBUSY if @domain is being
  * closed; what the provider returns.
  */
 int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
@@ -808,7 +811,7 @@ static void kofi_mr_pool_free(struct kofi_mr_pool *pool, size_t inserted)
  * @ep: an endpoint about to be enabled
  *
  * Context: process, may sleep.
- * Return: 0; -ENOSPC without free keys; -ENOMEM.
+ * Return: 0; -FI_ENOMR without free keys; -ENOMEM.
  */
 int kofi_mr_pool_open(struct kofi_ep *ep)
 {
@@ -820,7 +823,7 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
 	if (!nr)
 		return 0;
 	pool = kvmalloc_node(struct_size(pool, mrs, nr),
-			     GFP_KERNEL | __GFP_ZERO, node);
+			     KOFI_MR_GFP | __GFP_ZERO, node);
 	if (!pool)
 		return -ENOMEM;
 	pool->ep = ep;
@@ -830,9 +833,9 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
 	INIT_LIST_HEAD(&pool->free);
 	init_waitqueue_head(&pool->wait);
 	pool->bv = kvmalloc_node(array3_size(nr, segs, sizeof(*pool->bv)),
-				 GFP_KERNEL, node);
+				 KOFI_MR_GFP, node);
 	pool->start = kvmalloc_node(array3_size(nr, segs, sizeof(*pool->start)),
-				    GFP_KERNEL, node);
+				    KOFI_MR_GFP, node);
 	if (!pool->bv || !pool->start) {
 		i = 0;
 		goto free;
@@ -918,8 +921,10 @@ void kofi_mr_pool_close(struct kofi_ep *ep)
 void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_mr_pool *pool;
-	size_t nr_free, mapped;
+	struct kofi_mr_stats *stats;
+	size_t nr_free, mapped, i;
 	u64 maps, empty;
+	u64 reads = 0, writes = 0, bytes = 0, refused = 0;
 
 	mutex_lock(&ep->config);	/* against enabling */
 	pool = ep->mr_pool;
@@ -931,12 +936,23 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg)
 	maps = pool->maps;
 	empty = pool->empty;
 	spin_unlock_irq(&pool->lock);
+	for (i = 0; i < pool->nr; i++) {
+		stats = &pool->mrs[i].stats;
+		reads += atomic64_read(&stats->reads);
+		writes += atomic64_read(&stats->writes);
+		bytes += atomic64_read(&stats->bytes);
+		refused += atomic64_read(&stats->refused);
+	}
 
 	fn(arg, "mr_pool", pool->nr);
 	fn(arg, "mr_free", nr_free);
 	fn(arg, "mr_mapped", mapped);
 	fn(arg, "mr_maps", maps);
 	fn(arg, "mr_empty", empty);
+	fn(arg, "mr_reads", reads);
+	fn(arg, "mr_writes", writes);
+	fn(arg, "mr_bytes", bytes);
+	fn(arg, "mr_refused", refused);
 unlock:
 	mutex_unlock(&ep->config);
 }
@@ -1134,15 +1150,6 @@ idle:
 }
 EXPORT_SYMBOL_GPL(kofi_mr_map);
 
-/* A one-shot region has its slot and context since it was mapped. */
-static int kofi_mr_unmap_once(struct kofi_mr *mr)
-{
-	if (!kofi_mr_end_begin(mr))
-		return -EALREADY;
-	kofi_mr_end(mr, 0, 0);
-	return 0;
-}
-
 /**
  * kofi_mr_unmap - end a mapped region
  * @mr: the region
@@ -1173,21 +1180,23 @@ int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe)
 		return -EALREADY;
 	if (!!cqe == !!(kmr->flags & FI_MR_SINGLE_USE))
 		return -EINVAL;
-	if (!cqe)
-		return kofi_mr_unmap_once(kmr);
 
+	/* A one-shot region has its slot and context since it was mapped. */
 	ep = kmr->pool->ep;
-	if (!ep->tx_cq)
-		return -FI_ENOCQ;
-	err = kofi_ep_tx_reserve(ep);
-	if (err)
-		return err;
+	if (cqe) {
+		err = ep->tx_cq ? kofi_ep_tx_reserve(ep) : -FI_ENOCQ;
+		if (err)
+			return err;
+	}
 	if (!kofi_mr_end_begin(kmr)) {
-		kofi_ep_tx_unreserve(ep);
+		if (cqe)
+			kofi_ep_tx_unreserve(ep);
 		return -EALREADY;
 	}
-	kmr->report = true;
-	kmr->wc.cqe = cqe;
+	if (cqe) {
+		kmr->report = true;
+		kmr->wc.cqe = cqe;
+	}
 	kofi_mr_end(kmr, 0, 0);
 	return 0;
 }

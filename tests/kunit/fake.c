@@ -11,7 +11,9 @@
 #include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/sched/task.h>
+#include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <linux/uio.h>
 #include <net/net_namespace.h>
 
 #include "fake.h"
@@ -452,6 +454,7 @@ static const struct fi_ops fake_domain_fid_ops = {
 static const struct fi_ops_domain fake_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= fake_endpoint,
+	.mr_regattr	= kofi_mr_regattr,
 };
 
 static int fake_domain(struct fid_fabric *fabric, struct fi_info *info,
@@ -545,7 +548,7 @@ void fake_suite_exit(struct kunit_suite *suite)
 
 /* ------------------------------------------------------------ for the tests */
 
-struct fake_world *fake_open(struct kunit *test)
+struct fake_world *fake_open_mr(struct kunit *test, int mr_mode)
 {
 	struct fake_world *world;
 	struct fi_info *info;
@@ -562,6 +565,7 @@ struct fake_world *fake_open(struct kunit *test)
 	info->fabric_attr->prov_name = kstrdup("model", GFP_KERNEL);
 	info->fabric_attr->name = kstrdup("none", GFP_KERNEL);
 	info->domain_attr->name = kstrdup("none", GFP_KERNEL);
+	info->domain_attr->mr_mode = mr_mode;
 	KUNIT_ASSERT_EQ(test, 0,
 			fi_fabric(info->fabric_attr, &world->fabric, NULL));
 	KUNIT_ASSERT_EQ(test, 0, fi_domain(world->fabric, info, &world->domain,
@@ -569,11 +573,79 @@ struct fake_world *fake_open(struct kunit *test)
 	return world;
 }
 
+struct fake_world *fake_open(struct kunit *test)
+{
+	return fake_open_mr(test, 0);
+}
+
 void fake_close(struct kunit *test, struct fake_world *world)
 {
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&world->domain->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&world->fabric->fid));
 	fi_freeinfo(world->info);
+}
+
+/* One step of a write. The packet begins with bytes that are not its own. */
+int fake_peer_place(struct fid_ep *ep, struct kofi_target *t, const void *buf,
+		    size_t len)
+{
+	const unsigned int skew = 7;
+	struct sk_buff *skb;
+	int ret;
+
+	skb = alloc_skb(skew + len, GFP_ATOMIC);
+	if (!skb)
+		return -ENOMEM;
+	memset(skb_put(skb, skew), 0xee, skew);
+	skb_put_data(skb, buf, len);
+	ret = kofi_target_copy_from_skb(t, &fake_of(ep)->base, skb, skew, len);
+	kfree_skb(skb);
+	return ret;
+}
+
+int fake_peer_write(struct fid_ep *ep, u64 key, u64 addr, const void *buf,
+		    size_t len, size_t step)
+{
+	struct kofi_ep *base = &fake_of(ep)->base;
+	struct kofi_target t;
+	size_t n;
+	int ret;
+
+	ret = kofi_target_init(&t, base, key, addr, len, FI_REMOTE_WRITE);
+	for (; !ret && t.left; buf += n) {
+		n = min_t(u64, t.left, step);
+		ret = fake_peer_place(ep, &t, buf, n);
+	}
+	if (!ret)
+		kofi_target_done(&t, base, FI_REMOTE_WRITE);
+	return ret;
+}
+
+int fake_peer_read(struct fid_ep *ep, u64 key, u64 addr, void *buf, size_t len,
+		   size_t step)
+{
+	struct kofi_ep *base = &fake_of(ep)->base;
+	struct kofi_target t;
+	struct iov_iter iter;
+	struct kofi_mr *mr;
+	size_t n;
+	int ret;
+
+	ret = kofi_target_init(&t, base, key, addr, len, FI_REMOTE_READ);
+	for (; !ret && t.left; buf += n) {
+		n = min_t(u64, t.left, step);
+		mr = kofi_target_get(&t, base, &iter);
+		if (!mr)
+			return -EKEYREJECTED;
+		if (iov_iter_count(&iter) != t.left ||
+		    copy_from_iter(buf, n, &iter) != n)
+			ret = -EFAULT;
+		kofi_target_put(mr);
+		kofi_target_used(&t, n);
+	}
+	if (!ret)
+		kofi_target_done(&t, base, FI_REMOTE_READ);
+	return ret;
 }
 
 /* A task that may end by itself before fake_join(). */

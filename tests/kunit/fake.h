@@ -86,12 +86,21 @@ int fake_suite_init(struct kunit_suite *suite);
 void fake_suite_exit(struct kunit_suite *suite);
 
 struct fake_world *fake_open(struct kunit *test);
+struct fake_world *fake_open_mr(struct kunit *test, int mr_mode);
 void fake_close(struct kunit *test, struct fake_world *world);
 
 struct fake_ep *fake_of(struct fid_ep *ep);
 void fake_connected(struct kunit *test, struct fid_ep *ep);
 bool fake_complete(struct fid_ep *ep, int dir, int err);
 void fake_engine(struct fid_ep *ep, u64 seed);
+
+/* what the peer of an endpoint does to our memory, at most step bytes a time */
+int fake_peer_place(struct fid_ep *ep, struct kofi_target *t, const void *buf,
+		    size_t len);
+int fake_peer_write(struct fid_ep *ep, u64 key, u64 addr, const void *buf,
+		    size_t len, size_t step);
+int fake_peer_read(struct fid_ep *ep, u64 key, u64 addr, void *buf, size_t len,
+		   size_t step);
 
 struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
 				void *arg);

@@ -11,5 +11,6 @@ extern struct kunit_suite kofi_cntr_suite;
 extern struct kunit_suite kofi_poll_suite;
 extern struct kunit_suite kofi_ep_suite;
 extern struct kunit_suite kofi_model_suite;
+extern struct kunit_suite kofi_mr_suite;
 
 #endif /* _KOFI_TESTS_QUEUES_H */
