@@ -39,12 +39,15 @@
 /* --------------------------------------------------------------- messages */
 
 VISIBLE_IF_KUNIT
-void sock_cm_format(struct sock_cm *cm, u8 type, const void *data, size_t len)
+void sock_cm_format(struct sock_cm *cm, u8 type, u32 ext, const void *data,
+		    size_t len)
 {
 	cm->hdr = (struct sock_cm_hdr) {
 		.version = SOCK_PROTO_VERSION,
 		.type = type,
 		.data_len = cpu_to_be16(len),
+		.magic = cpu_to_be32(ext ? SOCK_EXT_MAGIC : 0),
+		.ext = cpu_to_be32(ext),
 		.probe = type == SOCK_CM_REJECT ? 0 : 1,
 	};
 	if (len)
@@ -86,6 +89,15 @@ bool sock_cm_big_endian(const struct sock_cm *cm)
 {
 	return IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) || cm->hdr.probe != 1;
 }
+
+/* What the sender of a message, and we, can do beyond libfabric. */
+u32 sock_cm_ext(const struct sock_cm *cm)
+{
+	if (cm->hdr.magic != cpu_to_be32(SOCK_EXT_MAGIC))
+		return 0;
+	return be32_to_cpu(cm->hdr.ext) & SOCK_EXT_ALL;
+}
+EXPORT_SYMBOL_IF_KUNIT(sock_cm_ext);
 
 static int sock_cm_actor(read_descriptor_t *desc, struct sk_buff *skb,
 			 unsigned int offset, size_t len)
@@ -457,6 +469,7 @@ static void sock_cm_answered(struct sock_ep *ep)
 			     sock_cm_data_len(cm));
 	} else {
 		ep->be = sock_cm_big_endian(cm);
+		ep->ext = sock_cm_ext(cm);
 		sock_ep_live(ep, data, sock_cm_data_len(cm));
 	}
 }
@@ -527,7 +540,7 @@ static int sock_cm_connect(struct fid_ep *fid, const void *addr,
 		}
 	}
 
-	sock_cm_format(&ep->cm, SOCK_CM_REQUEST, param, paramlen);
+	sock_cm_format(&ep->cm, SOCK_CM_REQUEST, SOCK_EXT_ALL, param, paramlen);
 	trace_kofi_sock_cm(ep->base.obj.id, "dial", 0);
 	sock_ep_attach(ep, sock, SOCK_EP_DIALING);
 	queue_delayed_work(sock_wq, &ep->watch,
@@ -934,14 +947,17 @@ int sock_req_take(struct net *net, fid_t handle, struct sock_req **req)
  * sock_req_adopt - take the connection out of a request
  * @req: owned by the caller
  * @big_endian: set to the connection's byte order
+ * @ext: set to SOCK_EXT_* both sides know
  *
  * Return: the socket, the caller's now.
  */
-struct socket *sock_req_adopt(struct sock_req *req, bool *big_endian)
+struct socket *sock_req_adopt(struct sock_req *req, bool *big_endian,
+			      u32 *ext)
 {
 	struct socket *sock = req->sock;
 
 	*big_endian = sock_cm_big_endian(&req->cm);
+	*ext = sock_cm_ext(&req->cm);
 	req->sock = NULL;
 	return sock;
 }
@@ -1096,7 +1112,7 @@ static int sock_pep_reject(struct fid_pep *fid, fid_t handle,
 
 	noio = memalloc_noio_save();
 	sk = req->sock->sk;
-	sock_cm_format(&req->cm, SOCK_CM_REJECT, param, paramlen);
+	sock_cm_format(&req->cm, SOCK_CM_REJECT, 0, param, paramlen);
 	lock_sock(sk);
 	sock_socket_gfp(sk, GFP_NOIO);
 	err = sock_cm_send(sk, &req->cm);
@@ -1138,7 +1154,7 @@ static int sock_cm_accept(struct fid_ep *fid, const void *param,
 	err = -READ_ONCE(ep->dead);
 	if (err)
 		goto release;
-	sock_cm_format(&ep->cm, SOCK_CM_ACCEPT, param, paramlen);
+	sock_cm_format(&ep->cm, SOCK_CM_ACCEPT, ep->ext, param, paramlen);
 	sock_socket_gfp(sk, GFP_NOIO);
 	err = sock_cm_send(sk, &ep->cm);
 	sock_socket_gfp(sk, GFP_ATOMIC);

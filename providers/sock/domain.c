@@ -39,6 +39,8 @@ static const struct fi_ops sock_domain_fid_ops = {
 static const struct fi_ops_domain sock_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= sock_endpoint,
+	.mr_regattr	= kofi_mr_regattr,
+	.srx_context	= kofi_srx_open,
 };
 
 /* fi_domain() */

@@ -88,7 +88,7 @@ static void sock_ep_data_ready(struct sock *sk)
 	}
 	if (sock_rx_run(ep))
 		sock_ep_queue(ep);
-	if (READ_ONCE(ep->tx_owed)) {
+	if (sock_tx_ready(ep)) {
 		sock_stat_inc(&ep->stats.tx_inline);
 		if (sock_tx_run(ep, sock_inline_max))
 			sock_ep_queue(ep);
@@ -481,14 +481,13 @@ static int sock_ep_enable(struct fid_ep *fid)
 	err = sock_tx_init(ep, info->tx_attr->size);
 	if (err)
 		return err;
+	err = sock_rma_init(ep);
+	if (err)
+		goto free_tx;
 	if (!ep->base.srx)
 		err = kofi_rxq_init(&ep->rxq, &ep->base, info->rx_attr->size);
-	if (err) {
-		INIT_LIST_HEAD(&ep->tx_free);
-		sock_tx_exit(ep);
-		ep->tx_ops = NULL;
-		return err;
-	}
+	if (err)
+		goto free_rma;
 	/*
 	 * Killed meanwhile: what ended it found no queue to close. Pairs with
 	 * the cmpxchg in sock_ep_kill().
@@ -497,6 +496,15 @@ static int sock_ep_enable(struct fid_ep *fid)
 	if (READ_ONCE(ep->dead))
 		sock_ep_queue(ep);
 	return 0;
+
+free_rma:
+	sock_rma_exit(ep);
+	ep->rsps = NULL;
+free_tx:
+	INIT_LIST_HEAD(&ep->tx_free);
+	sock_tx_exit(ep);
+	ep->tx_ops = NULL;
+	return err;
 }
 
 /*
@@ -535,6 +543,7 @@ static int sock_ep_close(struct fi_fid *fid)
 
 	kofi_ep_exit(&ep->base);
 	kofi_rxq_exit(&ep->rxq);
+	sock_rma_exit(ep);
 	sock_tx_exit(ep);
 	if (ep->req)
 		sock_req_free(ep->req);
@@ -656,6 +665,8 @@ static void sock_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	SOCK_STAT(tx_frames);
 	fn(arg, "tx_wire_bytes", READ_ONCE(ep->stats.tx_bytes));
 	SOCK_STAT(tx_acks);
+	SOCK_STAT(tx_responses);
+	SOCK_STAT(tx_held);
 	SOCK_STAT(tx_inline);
 	SOCK_STAT(tx_work);
 	SOCK_STAT(tx_full);
@@ -663,7 +674,9 @@ static void sock_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	SOCK_STAT(rx_frames);
 	fn(arg, "rx_wire_bytes", READ_ONCE(ep->stats.rx_bytes));
 	SOCK_STAT(rx_acks);
+	SOCK_STAT(rx_responses);
 	SOCK_STAT(rx_stalls);
+	SOCK_STAT(rx_full);
 	SOCK_STAT(rx_truncated);
 	SOCK_STAT(rx_budget);
 	SOCK_STAT(violations);
@@ -673,7 +686,6 @@ static void sock_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 static ssize_t sock_ep_cancel(struct fid_ep *fid, void *context)
 {
 	struct sock_ep *ep = sock_ep(fid);
-
 	int err = kofi_ep_rx_state(&ep->base);
 
 	if (err && err != -ESHUTDOWN)
@@ -705,6 +717,12 @@ static const struct fi_ops_msg sock_ep_msg_ops = {
 	.cancel		= sock_ep_cancel,
 };
 
+static const struct fi_ops_tagged sock_ep_tagged_ops = {
+	.size		= sizeof(struct fi_ops_tagged),
+	.sendmsg	= sock_tx_tpost,
+	.recvmsg	= sock_rx_tpost,
+};
+
 static const struct kofi_obj_ops sock_ep_obj_ops = {
 	.stats		= sock_ep_stats,
 };
@@ -714,6 +732,8 @@ static const struct kofi_ep_ops sock_ep_ops = {
 	.ep		= &sock_ep_opt_ops,
 	.cm		= &sock_ep_cm_ops,
 	.msg		= &sock_ep_msg_ops,
+	.tagged		= &sock_ep_tagged_ops,
+	.rma		= &sock_rma_ops,
 	.obj		= &sock_ep_obj_ops,
 	.enable		= sock_ep_enable,
 	.drain		= sock_ep_drain,
@@ -757,8 +777,8 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 	INIT_LIST_HEAD(&ep->tx_free);
 	INIT_LIST_HEAD(&ep->tx_queue);
 	INIT_LIST_HEAD(&ep->tx_wait);
-	sock_rx_init(&ep->rx);
-	kofi_rxmsg_init(&ep->rxmsg, &ep->base, sock_rx_wake);
+	INIT_LIST_HEAD(&ep->tx_reads);
+	sock_rx_setup(ep);
 	if (info->src_addr)
 		memcpy(&ep->src, info->src_addr,
 		       sock_addr_len(info->src_addr));
@@ -771,7 +791,8 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 		if (err)
 			goto exit;
 		mutex_lock(&ep->cm_mutex);
-		sock_ep_attach(ep, sock_req_adopt(req, &ep->be), SOCK_EP_ASKED);
+		sock_ep_attach(ep, sock_req_adopt(req, &ep->be, &ep->ext),
+			       SOCK_EP_ASKED);
 		mutex_unlock(&ep->cm_mutex);
 		ep->req = req;
 	}

@@ -25,6 +25,14 @@
 			 FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
 			 FI_ORDER_RMA_WAW)
 #define SOCK_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define SOCK_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
+			 FI_WRITE | FI_FENCE)
+#define SOCK_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
+			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
+			 FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
+
+/* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
+#define SOCK_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
 
 /* -------------------------------------------------------------- addresses */
 
@@ -312,19 +320,22 @@ static int sock_if_route(struct net *net, const struct sockaddr *dest,
 
 static void sock_info_fill(struct fi_info *info)
 {
-	info->caps = FI_MSG | FI_SEND | FI_RECV | SOCK_DOM_CAPS;
+	info->caps = SOCK_TX_CAPS | SOCK_RX_CAPS | SOCK_DOM_CAPS;
 
 	*info->tx_attr = (struct fi_tx_attr) {
-		.caps		= FI_MSG | FI_SEND,
+		.caps		= SOCK_TX_CAPS,
+		.op_flags	= FI_COMPLETION | FI_INJECT | SOCK_TX_LEVELS,
 		.msg_order	= SOCK_MSG_ORDER,
-		.comp_order	= FI_ORDER_STRICT,
+		/* what waits for the peer is overtaken by what does not */
+		.comp_order	= FI_ORDER_NONE,
 		.inject_size	= SOCK_INJECT_MAX,
 		.size		= READ_ONCE(sock_tx_size),
 		.iov_limit	= SOCK_IOV_LIMIT,
 		.rma_iov_limit	= SOCK_RMA_MAX,
 	};
 	*info->rx_attr = (struct fi_rx_attr) {
-		.caps		= FI_MSG | FI_RECV,
+		.caps		= SOCK_RX_CAPS,
+		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
 		.msg_order	= SOCK_MSG_ORDER,
 		.comp_order	= FI_ORDER_STRICT,
 		.size		= READ_ONCE(sock_rx_size),
@@ -336,6 +347,7 @@ static void sock_info_fill(struct fi_info *info)
 		.max_msg_size	= SOCK_MSG_MAX,
 		.max_order_raw_size = SOCK_MSG_MAX,
 		.max_order_waw_size = SOCK_MSG_MAX,
+		.mem_tag_format	= SOCK_TAG_FORMAT,
 		.tx_ctx_cnt	= 1,
 		.rx_ctx_cnt	= 1,
 	};
@@ -352,14 +364,33 @@ static void sock_info_fill(struct fi_info *info)
 	info->domain_attr->rx_ctx_cnt = 65536;
 	info->domain_attr->max_ep_tx_ctx = 1;
 	info->domain_attr->max_ep_rx_ctx = 1;
+	info->domain_attr->max_ep_srx_ctx = 65536;
 	info->domain_attr->cntr_cnt = 65536;
-	info->domain_attr->mr_iov_limit = SOCK_IOV_LIMIT;
+	info->domain_attr->mr_iov_limit = KOFI_IOV_MAX;
+	info->domain_attr->mr_cnt = U32_MAX;
 	info->domain_attr->caps = SOCK_DOM_CAPS;
 	info->domain_attr->max_err_data = SOCK_CM_DATA_MAX;
 }
 
+/*
+ * We ask for nothing about registration. Who offers to live with keys of ours
+ * gets them, because they are never used twice; who does not, chooses. Hints
+ * that were not given offer everything, but ask for no regions of endpoints.
+ */
+static int sock_info_mr_mode(const struct fi_info *hints)
+{
+	int mode = hints->domain_attr->mr_mode, granted = 0;
+
+	if (mode & (FI_MR_PROV_KEY | FI_MR_BASIC))
+		granted |= FI_MR_PROV_KEY;
+	if ((mode & FI_MR_ENDPOINT) && !(mode & FI_MR_COLLECTIVE))
+		granted |= FI_MR_ENDPOINT;
+	return granted;
+}
+
 /* The info of an address, to the given source and destination. */
 static struct fi_info *sock_info_new(const struct sock_if *i,
+				     const struct fi_info *hints,
 				     const struct sockaddr *src,
 				     const struct sockaddr *dest)
 {
@@ -369,6 +400,12 @@ static struct fi_info *sock_info_new(const struct sock_if *i,
 	if (!info)
 		return NULL;
 	sock_info_fill(info);
+	/* gives the peer named by a receive a meaning: not unless asked for */
+	if (!(hints->caps & FI_DIRECTED_RECV)) {
+		info->caps &= ~FI_DIRECTED_RECV;
+		info->rx_attr->caps &= ~FI_DIRECTED_RECV;
+	}
+	info->domain_attr->mr_mode = sock_info_mr_mode(hints);
 	info->addr_format = i->addr.sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
 							       FI_SOCKADDR_IN;
 	info->src_addr = kmemdup(src, len, GFP_KERNEL);
@@ -466,7 +503,7 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		       sock_addr_len(&l.ifs[i].addr.sa));
 		if (src.ss_family)
 			sock_addr_set_port(&local.sa, want);
-		mine = sock_info_new(&l.ifs[i], &local.sa,
+		mine = sock_info_new(&l.ifs[i], hints, &local.sa,
 				     dest.ss_family ? (struct sockaddr *)&dest :
 						      NULL);
 		if (!mine)

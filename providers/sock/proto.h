@@ -29,19 +29,33 @@ enum {
 
 #define SOCK_CM_DATA_MAX	256
 
+/*
+ * What kOFI can do beyond libfabric, said in eight bytes that libfabric sends
+ * as zero and does not look at. A request carries them; an accept only if the
+ * request did, with what both sides can do. So a stock peer never sees more
+ * of it than bytes it ignores.
+ */
+#define SOCK_EXT_MAGIC		0x6b4f4649	/* "kOFI" */
+#define SOCK_EXT_REMOTE_INV	0x00000001	/* SOCK_F_REMOTE_INV */
+#define SOCK_EXT_ALL		SOCK_EXT_REMOTE_INV
+
 /**
  * struct sock_cm_hdr - CM message, private data follows
  * @version: SOCK_PROTO_VERSION
  * @type: SOCK_CM_*
  * @data_len: length of the private data, at most SOCK_CM_DATA_MAX
  * @zero: sent as zero, ignored when received
+ * @magic: SOCK_EXT_MAGIC, or anything else from a peer without extensions
+ * @ext: with the magic: SOCK_EXT_*
  * @probe: 1 in the byte order of the sender, zero in a reject
  */
 struct sock_cm_hdr {
 	u8	version;
 	u8	type;
 	__be16	data_len;
-	u8	zero[20];
+	u8	zero[12];
+	__be32	magic;
+	__be32	ext;
 	u64	probe;
 } __packed;
 
@@ -63,6 +77,8 @@ enum {
 #define SOCK_F_DELIVERY	0x0004		/* acknowledge when placed */
 #define SOCK_F_COMMIT	0x0008		/* acknowledge when persistent */
 #define SOCK_F_ACK_MASK	(SOCK_F_DELIVERY | SOCK_F_COMMIT)
+#define SOCK_F_REMOTE_INV 0x0100	/* a key of the receiver's ends; only */
+					/* where SOCK_EXT_REMOTE_INV was agreed */
 
 #define SOCK_OP_DATA_ACK	2	/* with SOCK_OP_MSG: an acknowledgment */
 
@@ -79,8 +95,8 @@ enum {
  * @size: of header and payload
  *
  * Behind it, each present only where stated: the word of SOCK_F_CQ_DATA, the
- * tag of SOCK_OP_TAGGED, @rma_count times struct sock_rma with
- * SOCK_OP_READ_REQ and SOCK_OP_WRITE. Words are bytes here, because their
+ * key of SOCK_F_REMOTE_INV, the tag of SOCK_OP_TAGGED, @rma_count times struct
+ * sock_rma with SOCK_OP_READ_REQ and SOCK_OP_WRITE. Words are bytes here, because their
  * order is the connection's: sock_get64() and its kin read them.
  */
 struct sock_hdr {
@@ -108,9 +124,6 @@ static_assert(sizeof(struct sock_rma) == 24);
 #define SOCK_HDR_MAX	(sizeof(struct sock_hdr) + 8 + \
 			 SOCK_RMA_MAX * sizeof(struct sock_rma))
 static_assert(SOCK_HDR_MAX == 120);
-
-/* Header of a message with everything a message can have */
-#define SOCK_HDR_MSG_MAX	(sizeof(struct sock_hdr) + 8)
 
 static inline u64 sock_get64(const void *p, bool be)
 {

@@ -3,15 +3,16 @@
  * The receive side of a stream.
  *
  * TCP's data_ready, in softirq or from the socket's backlog, reads what has
- * arrived straight into the memory of the posted receive. Nothing is queued
- * here: a message that finds no receive posted stays in the socket with
- * everything behind it, until the window closes. The post that ends the stall
- * gives the receive to the message, but does not read either: it schedules the
- * endpoint's softirq item.
+ * arrived straight into the memory it is for: of the receive that the core has
+ * matched with the message, of a region (rma.c), of our own read. Nothing is
+ * queued here: a frame that lacks something, a message its receive for
+ * instance, stays in the socket with everything behind it, until the window
+ * closes. Who brings what was lacking does not read either, it schedules the
+ * endpoint's softirq item, which tries the same frame again.
  *
  * A run reads no more than its budget; the work item goes on. Reading happens
- * with the socket locked and never nests. Acknowledgments are owed while
- * reading and sent by the caller afterwards.
+ * with the socket locked and never nests. Acknowledgments and responses are
+ * owed while reading and sent by the caller afterwards.
  *
  * Whatever a peer sends that the protocol does not know ends its connection:
  * the error is kept until TCP's reader has returned, the endpoint is marked
@@ -29,6 +30,7 @@ void sock_rx_init(struct sock_rx *rx)
 	rx->have = 0;
 	rx->want = sizeof(struct sock_hdr);
 	rx->in_frame = false;
+	rx->stalled = false;
 }
 EXPORT_SYMBOL_IF_KUNIT(sock_rx_init);
 
@@ -41,7 +43,8 @@ static const struct {
 	bool	rma;
 	bool	payload;
 } sock_rx_ops[] = {
-	[SOCK_OP_MSG]		= { .flags = SOCK_F_CQ_DATA | SOCK_F_ACK_MASK,
+	[SOCK_OP_MSG]		= { .flags = SOCK_F_CQ_DATA | SOCK_F_ACK_MASK |
+					     SOCK_F_REMOTE_INV,
 				    .payload = true },
 	[SOCK_OP_TAGGED]	= { .flags = SOCK_F_CQ_DATA | SOCK_F_ACK_MASK,
 				    .tag = true, .payload = true },
@@ -67,6 +70,7 @@ static int sock_rx_decode_base(struct sock_rx *rx, bool be)
 	f->rma_count = sock_rx_ops[f->op].rma ? hdr->rma_count : 0;
 	f->hdr_size = hdr->hdr_size;
 	f->data = 0;
+	f->inv_key = 0;
 	f->tag = 0;
 
 	if (f->flags & ~sock_rx_ops[f->op].flags)
@@ -80,6 +84,7 @@ static int sock_rx_decode_base(struct sock_rx *rx, bool be)
 		return -EPROTO;
 
 	len += f->flags & SOCK_F_CQ_DATA ? 8 : 0;
+	len += f->flags & SOCK_F_REMOTE_INV ? 8 : 0;
 	len += sock_rx_ops[f->op].tag ? 8 : 0;
 	len += f->rma_count * sizeof(struct sock_rma);
 	if (f->hdr_size != len)
@@ -106,6 +111,10 @@ static int sock_rx_decode_words(struct sock_rx *rx, bool be)
 
 	if (f->flags & SOCK_F_CQ_DATA) {
 		f->data = sock_get64(p, be);
+		p += 8;
+	}
+	if (f->flags & SOCK_F_REMOTE_INV) {
+		f->inv_key = sock_get64(p, be);
 		p += 8;
 	}
 	if (sock_rx_ops[f->op].tag) {
@@ -153,96 +162,207 @@ EXPORT_SYMBOL_IF_KUNIT(sock_rx_decode);
 
 /* ----------------------------------------------------------------- frames */
 
-static void sock_rx_violation(struct sock_ep *ep, const char *what)
+/**
+ * sock_rx_violation - the peer has sent what no peer may send
+ * @ep: the endpoint
+ * @what: in words
+ *
+ * Context: locked.
+ */
+void sock_rx_violation(struct sock_ep *ep, const char *what)
 {
 	trace_kofi_sock_violation(ep, what, ep->rx.hdr, ep->rx.have);
 	sock_stat_inc(&ep->stats.violations);
 	ep->rx.err = EPROTO;
 }
 
-/* The last byte of a frame has been placed. */
-static void sock_rx_end(struct sock_ep *ep)
+/*
+ * A key ends with the message, before the consumer hears of it. One that has
+ * ended already, by an access or because its owner gave it up, is no mistake
+ * of the peer's, which cannot know; one that may not end this way is.
+ */
+static bool sock_rx_invalidate(struct sock_ep *ep, struct kofi_wc *wc)
+{
+	const struct sock_frame *f = &ep->rx.frame;
+	int err;
+
+	if (!(f->flags & SOCK_F_REMOTE_INV))
+		return true;
+	err = kofi_mr_invalidate(&ep->base, f->inv_key);
+	if (err == -EACCES) {
+		sock_rx_violation(ep, "invalidation denied");
+		return false;
+	}
+	if (!err) {
+		wc->flags |= KOFI_REMOTE_INV;
+		wc->inv_key = f->inv_key;
+	}
+	return true;
+}
+
+/* The last byte of a message has been placed. */
+static bool sock_rx_received(struct sock_ep *ep)
 {
 	struct sock_rx *rx = &ep->rx;
 	struct sock_frame *f = &rx->frame;
 	struct kofi_rxop *op = rx->op;
 	struct kofi_wc wc = {
 		.err = rx->lost ? FI_ETRUNC : 0,
-		.flags = FI_RECV | FI_MSG |
-			 (f->flags & SOCK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0),
-		.len = op->cur.len - op->cur.left,
+		.flags = FI_RECV | (ep->rxmsg.tagged ? FI_TAGGED : FI_MSG) |
+			 ep->rxmsg.flags,
 		.olen = rx->lost,
 		.data = f->data,
+		.tag = f->tag,
 		.src = FI_ADDR_NOTAVAIL,
 	};
 
-	trace_kofi_sock_rx(ep, (struct sock_hdr *)rx->hdr, f->payload);
-	rx->op = NULL;
-	sock_rx_init(rx);
-	if (rx->lost)
-		sock_stat_inc(&ep->stats.rx_truncated);
+	if (!sock_rx_invalidate(ep, &wc))
+		return false;
 	if (f->flags & SOCK_F_ACK_MASK)
 		sock_tx_ack(ep);
+	rx->op = NULL;
+	if (!op)
+		return true;	/* discarded */
+	if (rx->lost)
+		sock_stat_inc(&ep->stats.rx_truncated);
+	wc.len = op->cur.len - op->cur.left;
 	kofi_rxq_done(kofi_ep_rxq(&ep->base, &ep->rxq), op, &wc);
+	return true;
 }
 
-/* The queue of receives has something for a message that is stalled. */
-void sock_rx_wake(struct kofi_rxmsg *msg)
-{
-	sock_ep_softirq(container_of(msg, struct sock_ep, rxmsg));
-}
-
-/* Find the receive for the message that has begun, or stall. */
-static bool sock_rx_match(struct sock_ep *ep)
+/* The last byte of a frame has been placed. Returns false to stop reading. */
+static bool sock_rx_end(struct sock_ep *ep)
 {
 	struct sock_rx *rx = &ep->rx;
 
-	if (!rx->stalled) {
-		ep->rxmsg.len = rx->frame.payload;
-		ep->rxmsg.data = rx->frame.data;
-		ep->rxmsg.flags = rx->frame.flags & SOCK_F_CQ_DATA ?
-				FI_REMOTE_CQ_DATA : 0;
+	trace_kofi_sock_rx(ep, (struct sock_hdr *)rx->hdr, rx->frame.payload);
+	switch (rx->frame.op) {
+	case SOCK_OP_WRITE:
+		sock_rma_written(ep);
+		break;
+	case SOCK_OP_READ_RSP:
+		rx->read = NULL;
+		sock_tx_read_done(ep);
+		break;
+	case SOCK_OP_READ_REQ:
+		break;
+	default:
+		if (!rx->frame.ack && !sock_rx_received(ep))
+			return false;
+		break;
 	}
-	if (kofi_rxq_match(kofi_ep_rxq(&ep->base, &ep->rxq), &ep->rxmsg,
-			   &rx->op)) {
+	sock_rx_init(rx);
+	return true;
+}
+
+/* Find the receive for the message that has begun. */
+static int sock_rx_match(struct sock_ep *ep)
+{
+	struct sock_rx *rx = &ep->rx;
+	struct sock_frame *f = &rx->frame;
+	int err;
+
+	if (f->op == SOCK_OP_TAGGED && !(ep->base.info->caps & FI_TAGGED)) {
+		sock_rx_violation(ep, "tag for an endpoint without");
+		return -EPROTO;
+	}
+	if ((f->flags & SOCK_F_REMOTE_INV) &&
+	    !(ep->ext & SOCK_EXT_REMOTE_INV)) {
+		sock_rx_violation(ep, "flag that was not agreed");
+		return -EPROTO;
+	}
+	if (!rx->stalled) {
+		ep->rxmsg.len = f->payload;
+		ep->rxmsg.tagged = f->op == SOCK_OP_TAGGED;
+		ep->rxmsg.tag = f->tag;
+		ep->rxmsg.data = f->data;
+		ep->rxmsg.flags = f->flags & SOCK_F_CQ_DATA ? FI_REMOTE_CQ_DATA :
+							    0;
+	}
+	err = kofi_rxq_match(kofi_ep_rxq(&ep->base, &ep->rxq), &ep->rxmsg,
+			     &rx->op);
+	if (err)
+		return err;
+	rx->lost = f->payload - min_t(u64, f->payload,
+				      rx->op ? rx->op->cur.len : 0);
+	return 0;
+}
+
+static int sock_rx_acked(struct sock_ep *ep)
+{
+	if (!sock_tx_acked(ep)) {
+		sock_rx_violation(ep, "acknowledgment nobody waits for");
+		return -EPROTO;
+	}
+	sock_stat_inc(&ep->stats.rx_acks);
+	return 0;
+}
+
+/* A response begins: it is for the oldest read. */
+static int sock_rx_response(struct sock_ep *ep)
+{
+	struct sock_rx *rx = &ep->rx;
+	struct sock_txop *op = sock_tx_reading(ep);
+
+	if (!op) {
+		sock_rx_violation(ep, "response to no read");
+		return -EPROTO;
+	}
+	if (op->cur.len != rx->frame.payload) {
+		sock_rx_violation(ep, "response of the wrong length");
+		return -EPROTO;
+	}
+	rx->read = op;
+	return 0;
+}
+
+/* Get what a frame needs before its payload can be taken. */
+static int sock_rx_prepare(struct sock_ep *ep)
+{
+	switch (ep->rx.frame.op) {
+	case SOCK_OP_READ_REQ:
+		return sock_rma_read(ep);
+	case SOCK_OP_READ_RSP:
+		return sock_rx_response(ep);
+	case SOCK_OP_WRITE:
+		return sock_rma_write(ep);
+	default:
+		return ep->rx.frame.ack ? sock_rx_acked(ep) :
+					  sock_rx_match(ep);
+	}
+}
+
+/*
+ * A header is complete, or what it lacked may be there now. Returns false if
+ * reading cannot go on.
+ */
+static bool sock_rx_begin(struct sock_ep *ep)
+{
+	struct sock_rx *rx = &ep->rx;
+	int err;
+
+	if (!rx->stalled)
+		sock_stat_inc(&ep->stats.rx_frames);
+	err = sock_rx_prepare(ep);
+	if (err == -EAGAIN) {
 		if (!rx->stalled) {
 			sock_stat_inc(&ep->stats.rx_stalls);
-			trace_kofi_sock_stall(ep, rx->frame.payload);
+			trace_kofi_sock_stall(ep, rx->frame.op,
+					      rx->frame.payload);
 		}
 		rx->stalled = true;
+		return false;
+	}
+	if (err) {
+		/* a violation, or the endpoint is being drained */
+		if (!rx->err)
+			rx->err = -err;
 		return false;
 	}
 	rx->stalled = false;
 	rx->in_frame = true;
 	rx->left = rx->frame.payload;
-	rx->lost = rx->left > rx->op->cur.len ?
-		   rx->left - rx->op->cur.len : 0;
-	if (!rx->left)
-		sock_rx_end(ep);
-	return true;
-}
-
-/* A header is complete. Returns false if reading cannot go on. */
-static bool sock_rx_begin(struct sock_ep *ep)
-{
-	struct sock_rx *rx = &ep->rx;
-
-	sock_stat_inc(&ep->stats.rx_frames);
-	if (rx->frame.op != SOCK_OP_MSG) {
-		sock_rx_violation(ep, "unsupported operation");
-		return false;
-	}
-	if (!rx->frame.ack)
-		return sock_rx_match(ep);
-
-	trace_kofi_sock_rx(ep, (struct sock_hdr *)rx->hdr, 0);
-	if (!sock_tx_acked(ep)) {
-		sock_rx_violation(ep, "acknowledgment nobody waits for");
-		return false;
-	}
-	sock_stat_inc(&ep->stats.rx_acks);
-	sock_rx_init(rx);
-	return true;
+	return rx->left || sock_rx_end(ep);
 }
 
 /* Collect header bytes. Returns how many were taken. */
@@ -271,22 +391,46 @@ static size_t sock_rx_header(struct sock_ep *ep, struct sk_buff *skb,
 	return n;
 }
 
-/* Place payload, drop what does not fit. Returns how many bytes were taken. */
+/* Bytes of a message: what does not fit is dropped. */
+static int sock_rx_place(struct sock_ep *ep, const struct sk_buff *skb,
+			 unsigned int offset, size_t len)
+{
+	struct kofi_rxop *op = ep->rx.op;
+
+	if (!op)
+		return 0;
+	return kofi_cursor_copy_from_skb(&op->cur, skb, offset,
+					 min(op->cur.left, len));
+}
+
+/* Place payload. Returns how many bytes were taken. */
 static size_t sock_rx_payload(struct sock_ep *ep, struct sk_buff *skb,
 			      unsigned int offset, size_t len, bool *go_on)
 {
 	struct sock_rx *rx = &ep->rx;
 	size_t n = min_t(u64, rx->left, len);
-	size_t fit = min(rx->op->cur.left, n);
+	int err;
 
-	if (kofi_cursor_copy_from_skb(&rx->op->cur, skb, offset, fit)) {
-		rx->err = EIO;
+	switch (rx->frame.op) {
+	case SOCK_OP_WRITE:
+		err = sock_rma_place(ep, skb, offset, n);
+		break;
+	case SOCK_OP_READ_RSP:
+		err = kofi_cursor_copy_from_skb(&rx->read->cur, skb, offset, n);
+		break;
+	default:
+		err = sock_rx_place(ep, skb, offset, n);
+		break;
+	}
+	if (err) {
+		/* a region may be closed at any time; anything else is our fault */
+		rx->err = rx->frame.op == SOCK_OP_WRITE ? ECONNABORTED : EIO;
 		*go_on = false;
 		return 0;
 	}
 	rx->left -= n;
 	if (!rx->left)
-		sock_rx_end(ep);
+		*go_on = sock_rx_end(ep);
 	return n;
 }
 
@@ -341,20 +485,20 @@ bool sock_rx_run(struct sock_ep *ep)
 	if (ep->phase != SOCK_EP_DATA || READ_ONCE(ep->dead))
 		return false;
 
-	if (!rx->stalled || sock_rx_match(ep)) {
-		rx->budget = sock_rx_budget;
+	rx->budget = sock_rx_budget;
+	if (!rx->stalled || sock_rx_begin(ep)) {
 		tcp_read_sock(sk, &desc, sock_rx_actor);
 		/* TCP's reader never goes beyond urgent data; we have none */
 		if (tcp_sk(sk)->urg_data)
 			sock_rx_violation(ep, "urgent data");
-		if (rx->err) {
-			sock_ep_kill(ep, rx->err);
-			return false;
-		}
-		if (rx->budget <= 0) {
-			sock_stat_inc(&ep->stats.rx_budget);
-			return true;
-		}
+	}
+	if (rx->err) {
+		sock_ep_kill(ep, rx->err);
+		return false;
+	}
+	if (rx->budget <= 0) {
+		sock_stat_inc(&ep->stats.rx_budget);
+		return true;
 	}
 	if (sock_rx_eof(ep))
 		sock_ep_kill(ep, ESHUTDOWN);
@@ -371,27 +515,65 @@ bool sock_rx_run(struct sock_ep *ep)
  */
 void sock_rx_flush(struct sock_ep *ep)
 {
+	struct sock_rx *rx = &ep->rx;
 	struct kofi_rxq *q = kofi_ep_rxq(&ep->base, &ep->rxq);
-	struct kofi_rxop *op = ep->rx.op;
+	struct kofi_rxop *op = rx->op;
 
+	/* an endpoint that was never enabled has no queue */
+	if (q->ops)
+		kofi_rxq_forget(q, &ep->rxmsg);
+	kofi_cq_wait_cancel(&ep->base, &rx->slot);
 	if (op) {
 		struct kofi_wc wc = {
 			.err = ENOTCONN,
 			.prov_errno = READ_ONCE(ep->dead),
-			.flags = FI_RECV | FI_MSG,
+			.flags = FI_RECV |
+				 (ep->rxmsg.tagged ? FI_TAGGED : FI_MSG),
 			.len = op->cur.len - op->cur.left,
+			.tag = ep->rxmsg.tag,
 			.src = FI_ADDR_NOTAVAIL,
 		};
 
-		ep->rx.op = NULL;
+		rx->op = NULL;
 		kofi_rxq_done(q, op, &wc);
 	}
-	sock_rx_init(&ep->rx);
-	ep->rx.stalled = false;
-	if (q->ops)
-		kofi_rxq_forget(q, &ep->rxmsg);
+	rx->read = NULL;
+	sock_rx_init(rx);
+	/* receives of a shared context stay posted */
 	if (ep->rxq.ops)
 		kofi_rxq_flush(&ep->rxq);
+}
+
+/* --------------------------------------------------------------- receives */
+
+/*
+ * What a frame has waited for may be there. With locks of the core held, and
+ * bottom halves off where that matters.
+ */
+
+static void sock_rx_wake_msg(struct kofi_rxmsg *msg)
+{
+	struct sock_ep *ep = container_of(msg, struct sock_ep, rxmsg);
+
+	irq_poll_sched(&ep->poll);
+}
+
+static void sock_rx_wake_slot(struct kofi_cq_wait *slot)
+{
+	struct sock_ep *ep = container_of(slot, struct sock_ep, rx.slot);
+
+	irq_poll_sched(&ep->poll);
+}
+
+/**
+ * sock_rx_setup - make the receive side of a new endpoint
+ * @ep: the endpoint, with the core's part made
+ */
+void sock_rx_setup(struct sock_ep *ep)
+{
+	sock_rx_init(&ep->rx);
+	kofi_rxmsg_init(&ep->rxmsg, &ep->base, sock_rx_wake_msg);
+	kofi_cq_wait_init(&ep->rx.slot, &ep->base, sock_rx_wake_slot);
 }
 
 /* fi_recvmsg() and its family */
@@ -404,4 +586,19 @@ ssize_t sock_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 	if (err)
 		return err;
 	return kofi_rxq_post(&ep->rxq, msg, flags);
+}
+
+/* fi_trecvmsg() and its family */
+ssize_t sock_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
+		      u64 flags)
+{
+	struct sock_ep *ep = sock_ep(fid);
+	int err;
+
+	if (!(ep->base.info->caps & FI_TAGGED))
+		return -ENOSYS;
+	err = kofi_ep_rx_state(&ep->base);
+	if (err)
+		return err;
+	return kofi_rxq_tpost(&ep->rxq, msg, flags);
 }

@@ -35,6 +35,7 @@
 #define SOCK_IOV_LIMIT		16
 #define SOCK_TX_RX_MAX		65536
 #define SOCK_MSG_MAX		((size_t)MAX_RW_COUNT)
+#define SOCK_READS_MAX		64	/* reads unanswered, each way */
 
 /* ------------------------------------------------------ module parameters */
 
@@ -174,6 +175,7 @@ struct sock_cm {
 };
 
 bool sock_cm_big_endian(const struct sock_cm *cm);
+u32 sock_cm_ext(const struct sock_cm *cm);
 static inline size_t sock_cm_data_len(const struct sock_cm *cm)
 {
 	return cm->len - sizeof(cm->hdr);
@@ -186,7 +188,8 @@ int sock_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		    struct fid_pep **pep, void *context);
 int sock_req_take(struct net *net, fid_t handle, struct sock_req **req);
 void sock_req_free(struct sock_req *req);
-struct socket *sock_req_adopt(struct sock_req *req, bool *big_endian);
+struct socket *sock_req_adopt(struct sock_req *req, bool *big_endian,
+			      u32 *ext);
 
 extern const struct fi_ops_cm sock_ep_cm_ops;
 void sock_cm_work(struct sock_ep *ep);
@@ -201,23 +204,62 @@ void sock_socket_release(struct socket *sock);
 
 /**
  * struct sock_txop - a posted transmit
- * @node: free, queued, or waiting for an acknowledgment
+ * @node: free, queued, or waiting for an answer
  * @context: comes back in the completion
  * @data: word for the peer's completion
+ * @tag: of a tagged message
+ * @inv_key: key of the peer's that ends with the message
  * @flags: what it was posted with
+ * @seq: its place in the order of frames
+ * @op: SOCK_OP_MSG, _TAGGED, _READ_REQ or _WRITE
+ * @rma_count: entries of @rma
  * @ack: completes when the peer has acknowledged it
- * @cur: position in the payload
+ * @rma: the peer's memory
+ * @cur: position in the payload, or in what the response to a read fills
  * @inject: copied payload
  */
 struct sock_txop {
 	struct list_head	node;
 	void			*context;
 	u64			data;
+	u64			tag;
+	u64			inv_key;
 	u64			flags;
+	u64			seq;
+	u8			op;
+	u8			rma_count;
 	bool			ack;
+	struct fi_rma_iov	rma[SOCK_RMA_MAX];
 	struct kofi_cursor	cur;
 	u8			inject[SOCK_INJECT_MAX];
 };
+
+/* Bytes of payload behind an operation's header */
+static inline u64 sock_txop_payload(const struct sock_txop *op)
+{
+	return op->op == SOCK_OP_READ_REQ ? 0 : op->cur.len;
+}
+
+/**
+ * struct sock_post - what a post has beyond its struct fi_msg
+ * @op: SOCK_OP_*
+ * @tag: of a tagged message
+ * @rma: the peer's memory
+ * @rma_count: entries of @rma
+ */
+struct sock_post {
+	u8			op;
+	u64			tag;
+	const struct fi_rma_iov	*rma;
+	size_t			rma_count;
+};
+
+/* Flags every transmit knows, and those that only some do */
+#define SOCK_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+			 FI_DELIVERY_COMPLETE)
+#define SOCK_TX_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE)
+#define SOCK_TX_OUT_FLAGS (SOCK_TX_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA | \
+			 KOFI_NO_COMPLETION | SOCK_TX_LEVELS)
 
 /* Who sends. Changes under tx_lock. */
 enum sock_tx_state {
@@ -229,12 +271,51 @@ enum sock_tx_state {
 int sock_tx_init(struct sock_ep *ep, size_t size);
 void sock_tx_exit(struct sock_ep *ep);
 ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+ssize_t sock_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
+		      u64 flags);
+ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
+		       const struct sock_post *post, u64 flags);
 bool sock_tx_run(struct sock_ep *ep, size_t budget);
+bool sock_tx_ready(const struct sock_ep *ep);
 void sock_tx_ack(struct sock_ep *ep);
 bool sock_tx_acked(struct sock_ep *ep);
+struct sock_txop *sock_tx_reading(struct sock_ep *ep);
+void sock_tx_read_done(struct sock_ep *ep);
 void sock_tx_space(struct sock_ep *ep);
 void sock_tx_flush(struct sock_ep *ep);
 void sock_tx_retry(struct timer_list *t);
+
+/* ------------------------------------------------------------------ rma.c */
+
+/**
+ * struct sock_rsp - a read of the peer's that is to be answered
+ * @payload: bytes of the answer
+ * @count: entries of @seg
+ * @cur: the one that is being sent
+ * @reserved: a completion slot is held, the read will be reported
+ * @seg: what it reads; left goes down as it is sent
+ */
+struct sock_rsp {
+	u64			payload;
+	u8			count;
+	u8			cur;
+	bool			reserved;
+	struct kofi_target	seg[SOCK_RMA_MAX];
+};
+
+extern const struct fi_ops_rma sock_rma_ops;
+
+int sock_rma_init(struct sock_ep *ep);
+void sock_rma_exit(struct sock_ep *ep);
+int sock_rma_read(struct sock_ep *ep);
+struct kofi_mr *sock_rma_source(struct sock_ep *ep, struct iov_iter *iter);
+void sock_rma_sent(struct sock_ep *ep, size_t bytes);
+void sock_rma_answered(struct sock_ep *ep);
+int sock_rma_write(struct sock_ep *ep);
+int sock_rma_place(struct sock_ep *ep, const struct sk_buff *skb, int offset,
+		   size_t len);
+void sock_rma_written(struct sock_ep *ep);
+void sock_rma_flush(struct sock_ep *ep);
 
 /* ------------------------------------------------------------------- rx.c */
 
@@ -247,6 +328,7 @@ void sock_tx_retry(struct timer_list *t);
  * @hdr_size: bytes of the header
  * @payload: bytes of the payload
  * @data: the word of SOCK_F_CQ_DATA
+ * @inv_key: the word of SOCK_F_REMOTE_INV
  * @tag: of a tagged message
  * @rma: segments of a read request or write
  */
@@ -258,6 +340,7 @@ struct sock_frame {
 	u8	hdr_size;
 	u64	payload;
 	u64	data;
+	u64	inv_key;
 	u64	tag;
 	struct {
 		u64	addr;
@@ -274,8 +357,14 @@ struct sock_frame {
  * @hdr: header of the frame that has begun
  * @frame: the same, once it is complete
  * @in_frame: the header is complete, the payload is not
- * @stalled: the message looks for a receive
- * @op: receive that takes the payload
+ * @stalled: the header is complete, and what the frame needs is not there: a
+ *	receive, a completion slot, room for another response
+ * @op: receive that takes the payload, NULL to drop it
+ * @read: read of ours that the payload answers
+ * @seg: memory of ours that the payload is written to
+ * @cur: entry of @seg that comes next
+ * @slot: the frame, when it waits for a completion slot
+ * @reserved: the write will be reported, in a slot that is held
  * @left: bytes of payload still to come
  * @lost: bytes of payload that did not fit
  * @budget: bytes that may still be read in this run
@@ -289,6 +378,11 @@ struct sock_rx {
 	bool			in_frame;
 	bool			stalled;
 	struct kofi_rxop	*op;
+	struct sock_txop	*read;
+	struct kofi_target	seg[SOCK_RMA_MAX];
+	u8			cur;
+	struct kofi_cq_wait	slot;
+	bool			reserved;
 	u64			left;
 	u64			lost;
 	long			budget;
@@ -296,10 +390,13 @@ struct sock_rx {
 };
 
 void sock_rx_init(struct sock_rx *rx);
+void sock_rx_setup(struct sock_ep *ep);
+void sock_rx_violation(struct sock_ep *ep, const char *what);
 bool sock_rx_run(struct sock_ep *ep);
 void sock_rx_flush(struct sock_ep *ep);
-void sock_rx_wake(struct kofi_rxmsg *msg);
 ssize_t sock_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+ssize_t sock_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
+		      u64 flags);
 
 /* ------------------------------------------------------------------- ep.c */
 
@@ -323,6 +420,8 @@ enum {
  * @tx_frames: frames sent, acknowledgments too
  * @tx_bytes: bytes sent, headers too
  * @tx_acks: acknowledgments sent
+ * @tx_responses: reads of the peer's answered
+ * @tx_held: operations that waited for earlier ones to be answered
  * @tx_inline: runs of the sender in a post, a callback or a softirq
  * @tx_work: runs of the sender in the work item
  * @tx_full: runs that ended because the socket took no more
@@ -330,7 +429,9 @@ enum {
  * @rx_frames: frames received, acknowledgments too
  * @rx_bytes: bytes received, headers too
  * @rx_acks: acknowledgments received
- * @rx_stalls: messages that found no receive posted
+ * @rx_responses: reads answered by the peer
+ * @rx_stalls: frames that had to wait: for a receive, or for a slot
+ * @rx_full: of them, reads that found too many others unanswered
  * @rx_truncated: messages longer than their receive
  * @rx_budget: runs of the receiver that used up their budget
  * @violations: protocol errors of the peer
@@ -339,6 +440,8 @@ struct sock_ep_stats {
 	unsigned long	tx_frames;
 	unsigned long	tx_bytes;
 	unsigned long	tx_acks;
+	unsigned long	tx_responses;
+	unsigned long	tx_held;
 	unsigned long	tx_inline;
 	unsigned long	tx_work;
 	unsigned long	tx_full;
@@ -346,7 +449,9 @@ struct sock_ep_stats {
 	unsigned long	rx_frames;
 	unsigned long	rx_bytes;
 	unsigned long	rx_acks;
+	unsigned long	rx_responses;
 	unsigned long	rx_stalls;
+	unsigned long	rx_full;
 	unsigned long	rx_truncated;
 	unsigned long	rx_budget;
 	unsigned long	violations;
@@ -378,6 +483,7 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @flags: SOCK_EP_HALF_SENT
  * @dead: why the stream must end, a positive error code; set once
  * @be: words on the wire are big-endian
+ * @ext: SOCK_EXT_* both sides know
  * @poll: resumes the receiver and the sender in softirq context
  * @in_poll: runs of @poll
  * @work: the same in process context, and everything that must sleep
@@ -391,14 +497,24 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @tx_free: unused operations
  * @tx_queue: operations not begun, oldest first
  * @tx_wait: operations sent that wait for an acknowledgment, oldest first
+ * @tx_reads: reads sent that wait for the response, oldest first
+ * @tx_nreads: how many they are, with the one that is being sent
+ * @tx_seq: of the next operation
  * @tx_owed: acknowledgments to be sent
  * @tx_ops: all operations
  * @tx_op: operation whose frame is being sent. From here on: the sender's.
+ * @tx_rsp: response whose frame is being sent
+ * @tx_held: the oldest operation must wait for answers to earlier ones
  * @tx_hdr: header of the frame being sent
  * @tx_hdr_len: its length, 0 if no frame is being sent
  * @tx_hdr_off: how much of it has been sent
+ * @tx_left: bytes of its payload not sent yet
  * @tx_id: number of the next frame
- * @rxq: posted receives
+ * @rsps: ring of %SOCK_READS_MAX responses owed to the peer; with the socket
+ *	locked
+ * @rsp_first: the oldest
+ * @rsp_count: how many, with the one that is being sent
+ * @rxq: posted receives, unless they are those of a shared context
  * @rxmsg: message of the stream that looks for its receive
  * @rx: receive side of the stream
  * @stats: statistics
@@ -418,6 +534,7 @@ struct sock_ep {
 	unsigned long		flags;
 	int			dead;
 	bool			be;
+	u32			ext;
 	struct irq_poll		poll;
 	atomic_t		in_poll;
 	struct work_struct	work;
@@ -433,14 +550,24 @@ struct sock_ep {
 	struct list_head	tx_free;
 	struct list_head	tx_queue;
 	struct list_head	tx_wait;
+	struct list_head	tx_reads;
+	unsigned int		tx_nreads;
+	u64			tx_seq;
 	u64			tx_owed;
 	struct sock_txop	*tx_ops;
 
 	struct sock_txop	*tx_op;
-	u8			tx_hdr[SOCK_HDR_MSG_MAX];
+	struct sock_rsp		*tx_rsp;
+	bool			tx_held;
+	u8			tx_hdr[SOCK_HDR_MAX];
 	u8			tx_hdr_len;
 	u8			tx_hdr_off;
 	u8			tx_id;
+	u64			tx_left;
+
+	struct sock_rsp		*rsps;
+	unsigned int		rsp_first;
+	unsigned int		rsp_count;
 
 	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
 	struct kofi_rxmsg	rxmsg;
@@ -491,10 +618,12 @@ int sock_ep_down(struct sock_ep *ep, bool connection);
 
 /* Pure functions of the wire, static but for the tests */
 #if IS_ENABLED(CONFIG_KUNIT)
-void sock_cm_format(struct sock_cm *cm, u8 type, const void *data, size_t len);
+void sock_cm_format(struct sock_cm *cm, u8 type, u32 ext, const void *data,
+		    size_t len);
 int sock_cm_want(const struct sock_cm *cm, unsigned int *want);
-unsigned int sock_tx_format_msg(void *hdr, const struct sock_txop *op, u8 id,
-				bool be);
+unsigned int sock_tx_format_op(void *hdr, const struct sock_txop *op, u8 id,
+			       bool be);
+unsigned int sock_tx_format_rsp(void *hdr, u64 payload, u8 id, bool be);
 unsigned int sock_tx_format_ack(void *hdr, u8 id, bool be);
 int sock_rx_decode(struct sock_rx *rx, bool be);
 #endif

@@ -45,17 +45,20 @@ DEFINE_EVENT(kofi_sock_frame, kofi_sock_rx,
 	TP_ARGS(ep, hdr, payload));
 
 TRACE_EVENT(kofi_sock_stall,
-	TP_PROTO(const struct sock_ep *ep, u64 payload),
-	TP_ARGS(ep, payload),
+	TP_PROTO(const struct sock_ep *ep, u8 op, u64 payload),
+	TP_ARGS(ep, op, payload),
 	TP_STRUCT__entry(
 		__field(u32, ep)
+		__field(u8, op)
 		__field(u64, payload)
 	),
 	TP_fast_assign(
 		__entry->ep = ep->base.obj.id;
+		__entry->op = op;
 		__entry->payload = payload;
 	),
-	TP_printk("ep=%u payload=%llu", __entry->ep, __entry->payload)
+	TP_printk("ep=%u op=%u payload=%llu", __entry->ep, __entry->op,
+		  __entry->payload)
 );
 
 TRACE_EVENT(kofi_sock_violation,

@@ -15,16 +15,24 @@
  * come back: TCP's write_space, the retry timer, the work item.
  *
  * A frame, once begun, is finished before the next one; the position in it is
- * kept in the endpoint. Acknowledgments go ahead of frames not begun. They
- * are only counted, since they have no identity.
+ * kept in the endpoint. What the peer waits for goes ahead of operations not
+ * begun: acknowledgments, which are only counted, since they have no identity,
+ * then responses to its reads (rma.c).
+ *
+ * Operations begin in the order they were posted. One with FI_FENCE does not
+ * begin while an earlier one waits for the peer, nor does a read while too
+ * many others do; the sender then becomes idle, and who takes the peer's
+ * answer out of the stream sees to it that somebody sends again.
  *
  * An operation completes when its last byte has been copied into the socket,
- * or, if it asked for more than that, when the peer has acknowledged it. What
- * has not completed when the stream ends is flushed in the order it was
- * posted.
+ * or, if it asked for more than that, when the peer has acknowledged it; a
+ * read when the response is in its memory. What has not completed when the
+ * stream ends is flushed in the order it was posted.
  */
 #include <linux/bitops.h>
+#include <linux/bvec.h>
 #include <linux/mm.h>
+#include <linux/overflow.h>
 #include <linux/preempt.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
@@ -32,12 +40,6 @@
 
 #include "sock.h"
 #include "sock_trace.h"
-
-#define SOCK_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
-			 FI_DELIVERY_COMPLETE)
-#define SOCK_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | \
-			 FI_REMOTE_CQ_DATA | KOFI_NO_COMPLETION | \
-			 SOCK_TX_LEVELS)
 
 /* Segments of a vector that are sent in one call with their header */
 #define SOCK_TX_GATHER	4
@@ -61,29 +63,69 @@ void sock_tx_exit(struct sock_ep *ep)
 	kvfree(ep->tx_ops);
 }
 
+/* ------------------------------------------------------------- formatting */
+
 /* Header of an operation. Returns its length. */
 VISIBLE_IF_KUNIT
-unsigned int sock_tx_format_msg(void *buf, const struct sock_txop *op, u8 id,
-				bool be)
+unsigned int sock_tx_format_op(void *buf, const struct sock_txop *op, u8 id,
+			       bool be)
 {
-	bool data = op->flags & FI_REMOTE_CQ_DATA;
-	unsigned int len = sizeof(struct sock_hdr) + (data ? 8 : 0);
+	struct sock_hdr *hdr = buf;
+	u8 *p = (u8 *)(hdr + 1);
+	u16 flags = op->ack ? SOCK_F_DELIVERY : 0;
+	unsigned int i;
+
+	*hdr = (struct sock_hdr) {
+		.version = SOCK_PROTO_VERSION,
+		.op = op->op,
+		.rma_count = op->rma_count,
+		.id = id,
+	};
+	if (op->flags & FI_REMOTE_CQ_DATA) {
+		flags |= SOCK_F_CQ_DATA;
+		sock_put64(op->data, p, be);
+		p += 8;
+	}
+	if (op->flags & KOFI_REMOTE_INV) {
+		flags |= SOCK_F_REMOTE_INV;
+		sock_put64(op->inv_key, p, be);
+		p += 8;
+	}
+	if (op->op == SOCK_OP_TAGGED) {
+		sock_put64(op->tag, p, be);
+		p += 8;
+	}
+	for (i = 0; i < op->rma_count; i++) {
+		struct sock_rma *rma = (struct sock_rma *)p;
+
+		sock_put64(op->rma[i].addr, rma->addr, be);
+		sock_put64(op->rma[i].len, rma->len, be);
+		sock_put64(op->rma[i].key, rma->key, be);
+		p += sizeof(*rma);
+	}
+	hdr->hdr_size = p - (u8 *)buf;
+	sock_put16(flags, hdr->flags, be);
+	sock_put64(hdr->hdr_size + sock_txop_payload(op), hdr->size, be);
+	return hdr->hdr_size;
+}
+EXPORT_SYMBOL_IF_KUNIT(sock_tx_format_op);
+
+/* Header of the response to a read */
+VISIBLE_IF_KUNIT
+unsigned int sock_tx_format_rsp(void *buf, u64 payload, u8 id, bool be)
+{
 	struct sock_hdr *hdr = buf;
 
 	*hdr = (struct sock_hdr) {
 		.version = SOCK_PROTO_VERSION,
-		.op = SOCK_OP_MSG,
-		.hdr_size = len,
+		.op = SOCK_OP_READ_RSP,
+		.hdr_size = sizeof(*hdr),
 		.id = id,
 	};
-	sock_put16((data ? SOCK_F_CQ_DATA : 0) |
-		   (op->ack ? SOCK_F_DELIVERY : 0), hdr->flags, be);
-	sock_put64(len + (u64)op->cur.len, hdr->size, be);
-	if (data)
-		sock_put64(op->data, hdr + 1, be);
-	return len;
+	sock_put64(sizeof(*hdr) + payload, hdr->size, be);
+	return sizeof(*hdr);
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_tx_format_msg);
+EXPORT_SYMBOL_IF_KUNIT(sock_tx_format_rsp);
 
 VISIBLE_IF_KUNIT
 unsigned int sock_tx_format_ack(void *buf, u8 id, bool be)
@@ -104,13 +146,21 @@ EXPORT_SYMBOL_IF_KUNIT(sock_tx_format_ack);
 
 /* ------------------------------------------------------------- completing */
 
+/* What a completion says has happened */
+static const u64 sock_tx_wc_flags[] = {
+	[SOCK_OP_MSG]		= FI_SEND | FI_MSG,
+	[SOCK_OP_TAGGED]	= FI_SEND | FI_TAGGED,
+	[SOCK_OP_READ_REQ]	= FI_READ | FI_RMA,
+	[SOCK_OP_WRITE]		= FI_WRITE | FI_RMA,
+};
+
 static void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
 {
 	struct kofi_wc wc = {
 		.op_context = op->context,
 		.err = err,
 		.prov_errno = err ? READ_ONCE(ep->dead) : 0,
-		.flags = FI_SEND | FI_MSG,
+		.flags = sock_tx_wc_flags[op->op],
 		.len = op->cur.len,
 		.src = FI_ADDR_NOTAVAIL,
 	};
@@ -151,6 +201,44 @@ bool sock_tx_acked(struct sock_ep *ep)
 }
 
 /**
+ * sock_tx_reading - the read that the next response answers
+ * @ep: the endpoint
+ *
+ * Context: locked.
+ * Return: the oldest one; NULL if none waits.
+ */
+struct sock_txop *sock_tx_reading(struct sock_ep *ep)
+{
+	struct sock_txop *op;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	op = list_first_entry_or_null(&ep->tx_reads, struct sock_txop, node);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return op;
+}
+
+/**
+ * sock_tx_read_done - the oldest read has got its response
+ * @ep: the endpoint
+ *
+ * Context: locked.
+ */
+void sock_tx_read_done(struct sock_ep *ep)
+{
+	struct sock_txop *op;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	op = list_first_entry(&ep->tx_reads, struct sock_txop, node);
+	list_del(&op->node);
+	ep->tx_nreads--;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	sock_stat_inc(&ep->stats.rx_responses);
+	sock_tx_complete(ep, op, 0);
+}
+
+/**
  * sock_tx_ack - owe the peer an acknowledgment
  * @ep: the endpoint
  *
@@ -165,6 +253,22 @@ void sock_tx_ack(struct sock_ep *ep)
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	ep->tx_owed++;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+/* What waits for the peer, in the order it was posted */
+static void sock_tx_unanswered(struct sock_ep *ep, struct list_head *list)
+{
+	struct sock_txop *op, *read;
+
+	while (!list_empty(&ep->tx_wait) && !list_empty(&ep->tx_reads)) {
+		op = list_first_entry(&ep->tx_wait, struct sock_txop, node);
+		read = list_first_entry(&ep->tx_reads, struct sock_txop, node);
+		if (read->seq < op->seq)
+			op = read;
+		list_move_tail(&op->node, list);
+	}
+	list_splice_tail_init(&ep->tx_wait, list);
+	list_splice_tail_init(&ep->tx_reads, list);
 }
 
 /**
@@ -190,7 +294,8 @@ void sock_tx_flush(struct sock_ep *ep)
 	ep->tx_closed = true;
 	ep->tx_owed = 0;
 	ep->tx_state = SOCK_TX_IDLE;
-	list_splice_init(&ep->tx_wait, &list);
+	sock_tx_unanswered(ep, &list);
+	ep->tx_nreads = 0;
 	if (ep->tx_op)
 		list_add_tail(&ep->tx_op->node, &list);
 	list_splice_tail_init(&ep->tx_queue, &list);
@@ -199,8 +304,11 @@ void sock_tx_flush(struct sock_ep *ep)
 	if (ep->tx_hdr_off)
 		set_bit(SOCK_EP_HALF_SENT, &ep->flags);
 	ep->tx_op = NULL;
+	ep->tx_held = false;
 	ep->tx_hdr_len = 0;
 	ep->tx_hdr_off = 0;
+	ep->tx_left = 0;
+	sock_rma_flush(ep);
 
 	list_for_each_entry_safe(op, next, &list, node)
 		sock_tx_complete(ep, op, err);
@@ -209,37 +317,80 @@ void sock_tx_flush(struct sock_ep *ep)
 /* ---------------------------------------------------------------- sending */
 
 /*
+ * Must the oldest operation wait for answers to earlier ones? The one that is
+ * being sent counts as sent. With tx_lock held.
+ */
+static bool sock_tx_blocked(const struct sock_ep *ep,
+			    const struct sock_txop *op)
+{
+	if (op->op == SOCK_OP_READ_REQ && ep->tx_nreads >= SOCK_READS_MAX)
+		return true;
+	return (op->flags & FI_FENCE) &&
+	       (ep->tx_nreads || !list_empty(&ep->tx_wait) ||
+		(ep->tx_op && ep->tx_op->ack));
+}
+
+/* Take the oldest operation, if it may begin. With tx_lock held. */
+static struct sock_txop *sock_tx_begin(struct sock_ep *ep)
+{
+	struct sock_txop *op;
+	bool held;
+
+	op = list_first_entry_or_null(&ep->tx_queue, struct sock_txop, node);
+	held = op && sock_tx_blocked(ep, op);
+	if (held && !ep->tx_held)
+		sock_stat_inc(&ep->stats.tx_held);
+	ep->tx_held = held;
+	if (!op || held)
+		return NULL;
+	list_del(&op->node);
+	op->seq = ep->tx_seq++;
+	if (op->op == SOCK_OP_READ_REQ)
+		ep->tx_nreads++;
+	return op;
+}
+
+/*
  * Begin the next frame. With nothing to send the caller is no longer the
  * sender when this returns.
  */
 static bool sock_tx_next(struct sock_ep *ep)
 {
+	struct sock_rsp *rsp = NULL;
 	struct sock_txop *op = NULL;
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (ep->tx_owed) {
 		ep->tx_owed--;
+	} else if (ep->rsp_count) {
+		rsp = &ep->rsps[ep->rsp_first];
 	} else {
-		op = list_first_entry_or_null(&ep->tx_queue, struct sock_txop,
-					      node);
+		op = sock_tx_begin(ep);
 		if (!op) {
 			ep->tx_state = SOCK_TX_IDLE;
 			spin_unlock_irqrestore(&ep->tx_lock, irq);
 			return false;
 		}
-		list_del(&op->node);
 	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 
 	ep->tx_op = op;
+	ep->tx_rsp = rsp;
 	ep->tx_hdr_off = 0;
-	if (op)
-		ep->tx_hdr_len = sock_tx_format_msg(ep->tx_hdr, op, ep->tx_id,
-						    ep->be);
-	else
+	if (op) {
+		ep->tx_left = sock_txop_payload(op);
+		ep->tx_hdr_len = sock_tx_format_op(ep->tx_hdr, op, ep->tx_id,
+						   ep->be);
+	} else if (rsp) {
+		ep->tx_left = rsp->payload;
+		ep->tx_hdr_len = sock_tx_format_rsp(ep->tx_hdr, rsp->payload,
+						    ep->tx_id, ep->be);
+	} else {
+		ep->tx_left = 0;
 		ep->tx_hdr_len = sock_tx_format_ack(ep->tx_hdr, ep->tx_id,
 						    ep->be);
+	}
 	ep->tx_id++;
 	return true;
 }
@@ -247,22 +398,27 @@ static bool sock_tx_next(struct sock_ep *ep)
 /* The last byte of a frame has been taken by the socket. */
 static void sock_tx_sent(struct sock_ep *ep)
 {
+	const struct sock_hdr *hdr = (const struct sock_hdr *)ep->tx_hdr;
 	struct sock_txop *op = ep->tx_op;
+	struct list_head *list;
 	unsigned long irq;
 
-	trace_kofi_sock_tx(ep, (struct sock_hdr *)ep->tx_hdr,
-			   op ? op->cur.len : 0);
+	trace_kofi_sock_tx(ep, hdr, sock_get64(hdr->size, ep->be) -
+			   ep->tx_hdr_len);
 	sock_stat_inc(&ep->stats.tx_frames);
 	ep->tx_op = NULL;
 	ep->tx_hdr_len = 0;
 	ep->tx_hdr_off = 0;
 
-	if (!op) {
+	if (ep->tx_rsp) {
+		sock_rma_answered(ep);
+	} else if (!op) {
 		sock_stat_inc(&ep->stats.tx_acks);
-	} else if (op->ack) {
+	} else if (op->ack || op->op == SOCK_OP_READ_REQ) {
 		/* the peer's answer cannot be looked at before we unlock */
+		list = op->ack ? &ep->tx_wait : &ep->tx_reads;
 		spin_lock_irqsave(&ep->tx_lock, irq);
-		list_add_tail(&op->node, &ep->tx_wait);
+		list_add_tail(&op->node, list);
 		spin_unlock_irqrestore(&ep->tx_lock, irq);
 	} else {
 		sock_tx_complete(ep, op, 0);
@@ -272,84 +428,139 @@ static void sock_tx_sent(struct sock_ep *ep)
 /* Something is certain to follow what is being sent now. */
 static bool sock_tx_more(struct sock_ep *ep)
 {
-	return (ep->tx_op && (ep->tx_op->flags & FI_MORE)) ||
-	       !list_empty_careful(&ep->tx_queue) || READ_ONCE(ep->tx_owed);
+	struct sock_txop *op;
+	unsigned long irq;
+	bool more;
+
+	if ((ep->tx_op && (ep->tx_op->flags & FI_MORE)) ||
+	    READ_ONCE(ep->tx_owed) || ep->rsp_count > !!ep->tx_rsp)
+		return true;
+	if (list_empty_careful(&ep->tx_queue))
+		return false;
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	op = list_first_entry_or_null(&ep->tx_queue, struct sock_txop, node);
+	more = op && !sock_tx_blocked(ep, op);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return more;
 }
 
-/* Header and the first segments of a short vector, as one array. */
-static unsigned int sock_tx_gather(struct sock_ep *ep, struct kvec *kv,
-				   size_t *len, size_t budget)
+/* Header and the first segments of a payload, as one array */
+union sock_tx_vec {
+	struct kvec	kv[1 + SOCK_TX_GATHER];
+	struct bio_vec	bv[1 + SOCK_TX_GATHER];
+};
+
+static void sock_tx_gather_kvec(const struct iov_iter *from, size_t left,
+				union sock_tx_vec *v, struct iov_iter *to)
 {
-	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off;
-	struct sock_txop *op = ep->tx_op;
-	const struct iov_iter *iter;
-	const struct kvec *seg;
-	size_t skip, left;
-	unsigned int n = 0;
+	const struct kvec *seg = from->kvec;
+	size_t skip = from->iov_offset, len = v->kv[0].iov_len;
+	unsigned int n = 1;
 
-	kv[n++] = (struct kvec) {
-		.iov_base = ep->tx_hdr + ep->tx_hdr_off,
-		.iov_len = hdr,
-	};
-	*len = hdr;
-	if (!op || !op->cur.left || budget <= hdr)
-		return n;
-	iter = kofi_cursor_iter(&op->cur);
-	if (!iov_iter_is_kvec(iter))
-		return n;
-
-	left = min(iov_iter_count(iter), budget - hdr);
-	seg = iter->kvec;
-	skip = iter->iov_offset;
-	while (left && n <= SOCK_TX_GATHER) {
+	for (; left && n <= SOCK_TX_GATHER; seg++, n++) {
 		size_t bytes = min(seg->iov_len - skip, left);
 
-		kv[n++] = (struct kvec) {
+		v->kv[n] = (struct kvec) {
 			.iov_base = seg->iov_base + skip,
 			.iov_len = bytes,
 		};
-		*len += bytes;
+		len += bytes;
 		left -= bytes;
 		skip = 0;
-		seg++;
 	}
-	return n;
+	iov_iter_kvec(to, ITER_SOURCE, v->kv, n, len);
+}
+
+static void sock_tx_gather_bvec(const struct iov_iter *from, size_t left,
+				union sock_tx_vec *v, struct iov_iter *to)
+{
+	const struct bio_vec *seg = from->bvec;
+	size_t skip = from->iov_offset, len = v->bv[0].bv_len;
+	unsigned int n = 1;
+
+	for (; left && n <= SOCK_TX_GATHER; seg++, n++) {
+		size_t bytes = min(seg->bv_len - skip, left);
+
+		bvec_set_page(&v->bv[n], seg->bv_page, bytes,
+			      seg->bv_offset + skip);
+		len += bytes;
+		left -= bytes;
+		skip = 0;
+	}
+	iov_iter_bvec(to, ITER_SOURCE, v->bv, n, len);
+}
+
+/*
+ * What the socket gets next: the rest of the header, and behind it as much of
+ * the payload, which begins at @from, as a short array can hold.
+ */
+static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
+			   size_t budget, union sock_tx_vec *v,
+			   struct iov_iter *to)
+{
+	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, left = 0;
+	u8 *start = ep->tx_hdr + ep->tx_hdr_off;
+
+	if (ep->tx_left && budget > hdr)
+		left = min(iov_iter_count(from), budget - hdr);
+	if (left && iov_iter_is_bvec(from)) {
+		bvec_set_virt(&v->bv[0], start, hdr);
+		sock_tx_gather_bvec(from, left, v, to);
+		return;
+	}
+	v->kv[0] = (struct kvec) { .iov_base = start, .iov_len = hdr };
+	if (left && iov_iter_is_kvec(from))
+		sock_tx_gather_kvec(from, left, v, to);
+	else
+		iov_iter_kvec(to, ITER_SOURCE, v->kv, 1, hdr);
 }
 
 /*
  * Hand the socket more of the frame that has begun, @budget bytes or a header
- * at most. Returns how many it took, or a negative error.
+ * at most. Returns how many it took, or a negative error. The memory of a
+ * response is held only for as long as this takes.
  */
 static ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
-	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off;
-	struct sock_txop *op = ep->tx_op;
-	struct kvec kv[1 + SOCK_TX_GATHER];
-	size_t len, left;
+	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, len;
+	struct iov_iter from = {};
+	struct kofi_mr *mr = NULL;
+	union sock_tx_vec vec;
 	ssize_t sent;
 
-	left = hdr + (op ? op->cur.left : 0);
-	if (hdr) {
-		unsigned int n = sock_tx_gather(ep, kv, &len, budget);
-
-		iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, kv, n, len);
-	} else {
-		msg.msg_iter = *kofi_cursor_iter(&op->cur);
-		iov_iter_truncate(&msg.msg_iter, budget);
-		len = iov_iter_count(&msg.msg_iter);
+	if (ep->tx_left && ep->tx_rsp) {
+		mr = sock_rma_source(ep, &from);
+		if (!mr)
+			return -ECONNABORTED;
+	} else if (ep->tx_left) {
+		from = *kofi_cursor_iter(&ep->tx_op->cur);
 	}
-	if (len < left || sock_tx_more(ep))
+	if (hdr) {
+		sock_tx_gather(ep, &from, budget, &vec, &msg.msg_iter);
+	} else {
+		msg.msg_iter = from;
+		iov_iter_truncate(&msg.msg_iter, budget);
+	}
+	len = iov_iter_count(&msg.msg_iter);
+	if (len < hdr + ep->tx_left || sock_tx_more(ep))
 		msg.msg_flags |= MSG_MORE;
 
 	sent = tcp_sendmsg_locked(ep->sock->sk, &msg, len);
+	if (mr)
+		kofi_target_put(mr);
 	if (sent <= 0)
 		return sent;
 
 	hdr = min_t(size_t, hdr, sent);
 	ep->tx_hdr_off += hdr;
-	if (sent > hdr)
-		kofi_cursor_used(&op->cur, sent - hdr);
+	if (sent > hdr) {
+		ep->tx_left -= sent - hdr;
+		if (ep->tx_rsp)
+			sock_rma_sent(ep, sent - hdr);
+		else
+			kofi_cursor_used(&ep->tx_op->cur, sent - hdr);
+	}
 	return sent;
 }
 
@@ -418,11 +629,24 @@ bool sock_tx_run(struct sock_ep *ep, size_t budget)
 		}
 		sock_stat_add(&ep->stats.tx_bytes, sent);
 		budget -= min_t(size_t, budget, sent);
-		if (ep->tx_hdr_off == ep->tx_hdr_len &&
-		    (!ep->tx_op || !ep->tx_op->cur.left))
+		if (ep->tx_hdr_off == ep->tx_hdr_len && !ep->tx_left)
 			sock_tx_sent(ep);
 	}
 	return false;
+}
+
+/**
+ * sock_tx_ready - has reading made something to send
+ * @ep: the endpoint
+ *
+ * Whoever has run the receiver asks, and runs the sender.
+ *
+ * Context: locked.
+ * Return: true if so, or if an operation that had to wait may now begin.
+ */
+bool sock_tx_ready(const struct sock_ep *ep)
+{
+	return READ_ONCE(ep->tx_owed) || ep->rsp_count || ep->tx_held;
 }
 
 /**
@@ -503,22 +727,54 @@ static int sock_tx_inject(struct sock_txop *op)
 	return kofi_cursor_init(&op->cur, &msg, ITER_SOURCE, 1);
 }
 
+/* Copy the peer's memory, which must be as long as ours. */
+static int sock_tx_fill_rma(struct sock_ep *ep, struct sock_txop *op,
+			    const struct sock_post *post)
+{
+	size_t i, len = 0;
+
+	if (!post->rma_count || !post->rma ||
+	    post->rma_count > min_t(size_t, SOCK_RMA_MAX,
+				    ep->base.info->tx_attr->rma_iov_limit))
+		return -EINVAL;
+	for (i = 0; i < post->rma_count; i++) {
+		op->rma[i] = post->rma[i];
+		if (check_add_overflow(len, post->rma[i].len, &len))
+			return -EINVAL;
+	}
+	return len == op->cur.len ? 0 : -EINVAL;
+}
+
 static int sock_tx_fill(struct sock_ep *ep, struct sock_txop *op,
-			const struct fi_msg *msg, u64 flags)
+			const struct fi_msg *msg, const struct sock_post *post,
+			u64 flags)
 {
 	const struct fi_info *info = ep->base.info;
 	int err;
 
-	err = kofi_cursor_init(&op->cur, msg, ITER_SOURCE,
+	err = kofi_cursor_init(&op->cur, msg,
+			       post->op == SOCK_OP_READ_REQ ? ITER_DEST :
+							      ITER_SOURCE,
 			       info->tx_attr->iov_limit);
 	if (err)
 		return err;
 	if (op->cur.len > info->ep_attr->max_msg_size)
 		return -EMSGSIZE;
+	if ((flags & KOFI_REMOTE_INV) && !(ep->ext & SOCK_EXT_REMOTE_INV))
+		return -EOPNOTSUPP;
 	op->context = msg->context;
 	op->data = msg->data;
+	op->tag = post->tag;
+	op->inv_key = msg->inv_key;
 	op->flags = flags;
+	op->op = post->op;
 	op->ack = flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
+	op->rma_count = post->rma_count;
+	if (post->op == SOCK_OP_READ_REQ || post->op == SOCK_OP_WRITE) {
+		err = sock_tx_fill_rma(ep, op, post);
+		if (err)
+			return err;
+	}
 	if (!(flags & FI_INJECT))
 		return 0;
 	if (op->cur.len > min_t(size_t, info->tx_attr->inject_size,
@@ -565,15 +821,25 @@ static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op, int err,
 	return err;
 }
 
-/* fi_sendmsg() and its family */
-ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
+/**
+ * sock_tx_submit - accept a transmit
+ * @ep: the endpoint
+ * @msg: what all kinds have
+ * @post: what else this one has
+ * @flags: of the operation; those the caller knows
+ *
+ * Context: any.
+ * Return: 0, one completion will follow; or an error of the list in
+ * fi_endpoint.h.
+ */
+ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
+		       const struct sock_post *post, u64 flags)
 {
-	struct sock_ep *ep = sock_ep(fid);
 	struct sock_txop *op;
 	bool kick;
 	int err;
 
-	if ((flags & ~SOCK_TX_FLAGS) || hweight64(flags & SOCK_TX_LEVELS) > 1)
+	if (hweight64(flags & SOCK_TX_LEVELS) > 1)
 		return -FI_EBADFLAGS;
 	err = kofi_ep_tx_state(&ep->base);
 	if (err)
@@ -590,7 +856,8 @@ ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 	}
 	if (err)
 		goto unreserve;
-	err = sock_tx_add(ep, op, sock_tx_fill(ep, op, msg, flags), &kick);
+	err = sock_tx_add(ep, op, sock_tx_fill(ep, op, msg, post, flags),
+			  &kick);
 	if (err)
 		goto unblock;
 	if (kick)
@@ -603,4 +870,38 @@ unblock:
 unreserve:
 	kofi_ep_tx_unreserve(&ep->base);
 	return err;
+}
+
+/* fi_sendmsg() and its family */
+ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
+{
+	const struct sock_post post = { .op = SOCK_OP_MSG };
+
+	if (flags & ~(SOCK_TX_OUT_FLAGS | KOFI_REMOTE_INV))
+		return -FI_EBADFLAGS;
+	return sock_tx_submit(sock_ep(fid), msg, &post, flags);
+}
+
+/* fi_tsendmsg() and its family */
+ssize_t sock_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
+		      u64 flags)
+{
+	const struct sock_post post = {
+		.op = SOCK_OP_TAGGED,
+		.tag = tmsg->tag,
+	};
+	const struct fi_msg msg = {
+		.msg_iov = tmsg->msg_iov,	/* of a union of pointers */
+		.iov_count = tmsg->iov_count,
+		.context = tmsg->context,
+		.data = tmsg->data,
+		.vec = tmsg->vec,
+	};
+	struct sock_ep *ep = sock_ep(fid);
+
+	if (flags & ~SOCK_TX_OUT_FLAGS)
+		return -FI_EBADFLAGS;
+	if (!(ep->base.info->caps & FI_TAGGED))
+		return -ENOSYS;
+	return sock_tx_submit(ep, &msg, &post, flags);
 }

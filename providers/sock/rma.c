@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Remote memory: reads and writes, both sides.
+ *
+ * Who asks posts operations like any other; tx.c sends them. A write completes
+ * as a message does. A read waits, in the order of requests, for the response,
+ * which rx.c copies into its memory.
+ *
+ * Who is asked checks every segment of a request before a byte moves. The
+ * payload of a write goes from the packets straight into the region. A read is
+ * put into a ring, made when the endpoint was enabled, from which the sender
+ * answers; when the ring is full the stream is not read until an answer has
+ * left. A peer that asks for no more than the ring holds, as we do, never sees
+ * that.
+ *
+ * Nothing is held between two steps: struct kofi_target names a region by its
+ * key, and each step looks it up again. A region closed meanwhile ends the
+ * connection, because the frame can neither be finished nor taken back.
+ *
+ * All of the target's side belongs to who has the socket locked.
+ */
+#include <linux/slab.h>
+#include <net/sock.h>
+
+#include "sock.h"
+#include "sock_trace.h"
+
+/* ---------------------------------------------------------------- posting */
+
+static ssize_t sock_rma_post(struct sock_ep *ep, const struct fi_msg_rma *rmsg,
+			     u8 op, u64 flags)
+{
+	const struct sock_post post = {
+		.op = op,
+		.rma = rmsg->rma_iov,
+		.rma_count = rmsg->rma_iov_count,
+	};
+	const struct fi_msg msg = {
+		.msg_iov = rmsg->msg_iov,	/* of a union of pointers */
+		.iov_count = rmsg->iov_count,
+		.context = rmsg->context,
+		.data = rmsg->data,
+		.vec = rmsg->vec,
+	};
+
+	return sock_tx_submit(ep, &msg, &post, flags);
+}
+
+static bool sock_rma_may(const struct sock_ep *ep, u64 right)
+{
+	return (ep->base.info->caps & (FI_RMA | right)) == (FI_RMA | right);
+}
+
+/* fi_readmsg() and its family */
+static ssize_t sock_rma_readmsg(struct fid_ep *fid,
+				const struct fi_msg_rma *msg, u64 flags)
+{
+	struct sock_ep *ep = sock_ep(fid);
+
+	if (flags & ~SOCK_TX_FLAGS)
+		return -FI_EBADFLAGS;
+	if (!sock_rma_may(ep, FI_READ))
+		return -ENOSYS;
+	return sock_rma_post(ep, msg, SOCK_OP_READ_REQ, flags);
+}
+
+/* fi_writemsg() and its family */
+static ssize_t sock_rma_writemsg(struct fid_ep *fid,
+				 const struct fi_msg_rma *msg, u64 flags)
+{
+	struct sock_ep *ep = sock_ep(fid);
+
+	if (flags & ~SOCK_TX_OUT_FLAGS)
+		return -FI_EBADFLAGS;
+	if (!sock_rma_may(ep, FI_WRITE))
+		return -ENOSYS;
+	return sock_rma_post(ep, msg, SOCK_OP_WRITE, flags);
+}
+
+const struct fi_ops_rma sock_rma_ops = {
+	.size		= sizeof(struct fi_ops_rma),
+	.readmsg	= sock_rma_readmsg,
+	.writemsg	= sock_rma_writemsg,
+};
+
+/* ----------------------------------------------------- what peers may touch */
+
+/**
+ * sock_rma_init - make room for the reads of the peer's
+ * @ep: the endpoint, about to be enabled
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int sock_rma_init(struct sock_ep *ep)
+{
+	if (!sock_rma_may(ep, FI_REMOTE_READ))
+		return 0;
+	ep->rsps = kcalloc_node(SOCK_READS_MAX, sizeof(*ep->rsps), GFP_KERNEL,
+				ep->base.domain->node);
+	return ep->rsps ? 0 : -ENOMEM;
+}
+
+/**
+ * sock_rma_exit - undo sock_rma_init()
+ * @ep: the endpoint
+ */
+void sock_rma_exit(struct sock_ep *ep)
+{
+	kfree(ep->rsps);
+}
+
+/*
+ * All segments of the frame that has begun, or none. If the access is to be
+ * reported, because it brings a value or a region asks for that, a completion
+ * slot is reserved.
+ */
+static int sock_rma_targets(struct sock_ep *ep, struct kofi_target *seg,
+			    u64 access, bool *reserved)
+{
+	const struct sock_frame *f = &ep->rx.frame;
+	bool report = f->flags & SOCK_F_CQ_DATA;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < f->rma_count; i++) {
+		if (kofi_target_init(&seg[i], &ep->base, f->rma[i].key,
+				     f->rma[i].addr, f->rma[i].len, access)) {
+			sock_rx_violation(ep, "remote access denied");
+			return -EPROTO;
+		}
+		report |= seg[i].event;
+	}
+	if (report)
+		err = kofi_ep_remote_reserve(&ep->base, &ep->rx.slot);
+	*reserved = report && !err;
+	return err;
+}
+
+/* The peer has read or written what it asked for. */
+static void sock_rma_done(struct sock_ep *ep, struct kofi_target *seg,
+			  unsigned int count, bool reserved,
+			  struct kofi_wc *wc)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		kofi_target_done(&seg[i], &ep->base,
+				 wc->flags & (FI_REMOTE_READ | FI_REMOTE_WRITE));
+	if (reserved)
+		wc->flags |= FI_RMA_EVENT;
+	wc->src = FI_ADDR_NOTAVAIL;
+	kofi_ep_remote_complete(&ep->base, wc);
+}
+
+/* ------------------------------------------------------- reads of the peer's */
+
+/**
+ * sock_rma_read - a request to read has arrived
+ * @ep: the endpoint, the request in rx.frame
+ *
+ * Context: locked.
+ * Return: 0, and the response is owed; -EAGAIN if too many are, or a slot is
+ * wanting; -EPROTO after a violation.
+ */
+int sock_rma_read(struct sock_ep *ep)
+{
+	const struct sock_frame *f = &ep->rx.frame;
+	struct sock_rsp *rsp;
+	unsigned int i;
+	int err;
+
+	if (!sock_rma_may(ep, FI_REMOTE_READ)) {
+		sock_rx_violation(ep, "read from an endpoint without");
+		return -EPROTO;
+	}
+	if (ep->rsp_count == SOCK_READS_MAX) {
+		if (!ep->rx.stalled)
+			sock_stat_inc(&ep->stats.rx_full);
+		return -EAGAIN;
+	}
+	rsp = &ep->rsps[(ep->rsp_first + ep->rsp_count) % SOCK_READS_MAX];
+	err = sock_rma_targets(ep, rsp->seg, FI_REMOTE_READ, &rsp->reserved);
+	if (err)
+		return err;
+	rsp->payload = 0;
+	for (i = 0; i < f->rma_count; i++)
+		rsp->payload += f->rma[i].len;
+	rsp->count = f->rma_count;
+	rsp->cur = 0;
+	ep->rsp_count++;
+	return 0;
+}
+
+/**
+ * sock_rma_source - what comes next of the response that is being sent
+ * @ep: the endpoint, with bytes of the response left
+ * @iter: over at least one byte
+ *
+ * Context: locked.
+ * Return: the region, for kofi_target_put(); NULL if it has been closed.
+ */
+struct kofi_mr *sock_rma_source(struct sock_ep *ep, struct iov_iter *iter)
+{
+	struct sock_rsp *rsp = ep->tx_rsp;
+
+	while (!rsp->seg[rsp->cur].left)
+		rsp->cur++;
+	return kofi_target_get(&rsp->seg[rsp->cur], &ep->base, iter);
+}
+
+/**
+ * sock_rma_sent - the socket has taken bytes of a response
+ * @ep: the endpoint
+ * @bytes: how many; of what sock_rma_source() has given
+ *
+ * Context: locked.
+ */
+void sock_rma_sent(struct sock_ep *ep, size_t bytes)
+{
+	struct sock_rsp *rsp = ep->tx_rsp;
+
+	kofi_target_used(&rsp->seg[rsp->cur], bytes);
+}
+
+/**
+ * sock_rma_answered - the last byte of a response has been taken
+ * @ep: the endpoint
+ *
+ * Context: locked.
+ */
+void sock_rma_answered(struct sock_ep *ep)
+{
+	struct sock_rsp *rsp = ep->tx_rsp;
+	struct kofi_wc wc = {
+		.flags = FI_RMA | FI_REMOTE_READ,
+		.len = rsp->payload,
+	};
+
+	sock_stat_inc(&ep->stats.tx_responses);
+	sock_rma_done(ep, rsp->seg, rsp->count, rsp->reserved, &wc);
+	ep->tx_rsp = NULL;
+	ep->rsp_first = (ep->rsp_first + 1) % SOCK_READS_MAX;
+	ep->rsp_count--;
+	/* there is room for the request that has stopped the receiver */
+	if (ep->rx.stalled && ep->rx.frame.op == SOCK_OP_READ_REQ)
+		sock_ep_softirq(ep);
+}
+
+/* ------------------------------------------------------ writes of the peer's */
+
+/**
+ * sock_rma_write - a write has begun
+ * @ep: the endpoint, its header in rx.frame
+ *
+ * Context: locked.
+ * Return: 0, and all of it may be placed; -EAGAIN if a completion slot is
+ * wanting; -EPROTO after a violation.
+ */
+int sock_rma_write(struct sock_ep *ep)
+{
+	struct sock_rx *rx = &ep->rx;
+
+	if (!sock_rma_may(ep, FI_REMOTE_WRITE)) {
+		sock_rx_violation(ep, "write to an endpoint without");
+		return -EPROTO;
+	}
+	rx->cur = 0;
+	return sock_rma_targets(ep, rx->seg, FI_REMOTE_WRITE, &rx->reserved);
+}
+
+/**
+ * sock_rma_place - payload of a write has arrived
+ * @ep: the endpoint
+ * @skb: where it is
+ * @offset: of its first byte in @skb
+ * @len: bytes; at most what is left of the frame
+ *
+ * Context: locked.
+ * Return: 0, or a negative error if it cannot be placed: the region has been
+ * closed.
+ */
+int sock_rma_place(struct sock_ep *ep, const struct sk_buff *skb, int offset,
+		   size_t len)
+{
+	struct sock_rx *rx = &ep->rx;
+
+	while (len) {
+		struct kofi_target *seg = &rx->seg[rx->cur];
+		size_t n = min_t(u64, seg->left, len);
+		int err;
+
+		if (!n) {
+			rx->cur++;
+			continue;
+		}
+		err = kofi_target_copy_from_skb(seg, &ep->base, skb, offset, n);
+		if (err)
+			return err;
+		offset += n;
+		len -= n;
+	}
+	return 0;
+}
+
+/**
+ * sock_rma_written - the last byte of a write has been placed
+ * @ep: the endpoint, the write still in rx.frame
+ *
+ * Context: locked.
+ */
+void sock_rma_written(struct sock_ep *ep)
+{
+	struct sock_rx *rx = &ep->rx;
+	const struct sock_frame *f = &rx->frame;
+	struct kofi_wc wc = {
+		.flags = FI_RMA | FI_REMOTE_WRITE |
+			 (f->flags & SOCK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0),
+		.len = f->payload,
+		.data = f->data,
+	};
+
+	if (f->flags & SOCK_F_ACK_MASK)
+		sock_tx_ack(ep);
+	sock_rma_done(ep, rx->seg, f->rma_count, rx->reserved, &wc);
+	rx->reserved = false;
+}
+
+/**
+ * sock_rma_flush - forget what is owed to the peer
+ * @ep: the endpoint
+ *
+ * Context: process; locked, if there is a socket.
+ */
+void sock_rma_flush(struct sock_ep *ep)
+{
+	for (; ep->rsp_count; ep->rsp_count--) {
+		if (ep->rsps[ep->rsp_first].reserved)
+			kofi_ep_remote_unreserve(&ep->base);
+		ep->rsp_first = (ep->rsp_first + 1) % SOCK_READS_MAX;
+	}
+	ep->tx_rsp = NULL;
+	if (ep->rx.reserved)
+		kofi_ep_remote_unreserve(&ep->base);
+	ep->rx.reserved = false;
+}
