@@ -20,34 +20,8 @@
 
 #include <linux/kofi/provider.h>
 
-#include "../../providers/sock/sock.h"
-
 #include "kunit.h"
-
-#define LIVE_TIMEOUT	10000	/* milliseconds; nothing that works takes it */
-#define LIVE_BIG	SZ_1M
-
-/* One end of a connection */
-struct live_end {
-	struct fid_domain	*domain;
-	struct fid_ep		*ep;
-	struct fid_eq		*eq;
-	struct fid_cq		*tx;
-	struct fid_cq		*rx;
-	struct fi_info		*info;
-};
-
-struct live {
-	struct fid_fabric	*fabric;
-	struct fid_pep		*pep;
-	struct fid_eq		*pep_eq;
-	struct live_end		end[2];		/* who connects, who accepts */
-	struct fi_info		*info;
-	struct sockaddr_storage	addr;
-	size_t			addrlen;
-	u8			*out;
-	u8			*in;
-};
+#include "sock_live.h"
 
 static int live_eq_open(struct live *l, struct fid_eq **eq)
 {
@@ -69,10 +43,13 @@ static struct fi_info *live_hints(struct kunit *test, int family)
 	return hints;
 }
 
-static void live_listen(struct kunit *test, struct live *l, int family)
+/* A listener; registration as @mr_mode says */
+void live_listen_mode(struct kunit *test, struct live *l, int family,
+		      int mr_mode)
 {
 	struct fi_info *hints = live_hints(test, family);
 
+	hints->domain_attr->mr_mode = mr_mode;
 	KUNIT_ASSERT_EQ(test, fi_getinfo(FI_VERSION(2, 1),
 					 family == AF_INET6 ? "::1" :
 							      "127.0.0.1",
@@ -87,7 +64,12 @@ static void live_listen(struct kunit *test, struct live *l, int family)
 	KUNIT_ASSERT_EQ(test, fi_pep_bind(l->pep, &l->pep_eq->fid, 0), 0);
 }
 
-static void live_start(struct kunit *test, struct live *l)
+void live_listen(struct kunit *test, struct live *l, int family)
+{
+	live_listen_mode(test, l, family, FI_MR_PROV_KEY);
+}
+
+void live_start(struct kunit *test, struct live *l)
 {
 	KUNIT_ASSERT_EQ(test, fi_listen(l->pep), 0);
 	l->addrlen = sizeof(l->addr);
@@ -96,11 +78,11 @@ static void live_start(struct kunit *test, struct live *l)
 }
 
 /* Open one end from an info; sizes of queues as given, 0 for the default. */
-static void live_open(struct kunit *test, struct live *l, struct live_end *e,
-		      struct fi_info *info, size_t cq_size)
+void live_open(struct kunit *test, struct live *l, struct live_end *e,
+	       struct fi_info *info, size_t cq_size)
 {
 	struct fi_cq_attr attr = {
-		.format = FI_CQ_FORMAT_DATA, .size = cq_size,
+		.format = FI_CQ_FORMAT_TAGGED, .size = cq_size,
 		.wait_obj = FI_WAIT_UNSPEC,
 	};
 
@@ -115,7 +97,7 @@ static void live_open(struct kunit *test, struct live *l, struct live_end *e,
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->ep, &e->rx->fid, FI_RECV), 0);
 }
 
-static void live_close_end(struct kunit *test, struct live_end *e)
+void live_close_end(struct kunit *test, struct live_end *e)
 {
 	if (e->ep)
 		KUNIT_EXPECT_EQ(test, fi_close(&e->ep->fid), 0);
@@ -132,8 +114,8 @@ static void live_close_end(struct kunit *test, struct live_end *e)
 }
 
 /* Wait for one event; private data goes to @data. */
-static ssize_t live_event(struct fid_eq *eq, u32 event, struct fi_info **info,
-			  void *data)
+ssize_t live_event(struct fid_eq *eq, u32 event, struct fi_info **info,
+		   void *data)
 {
 	u8 buf[sizeof(struct fi_eq_cm_entry) + 256];
 	struct fi_eq_cm_entry *entry = (struct fi_eq_cm_entry *)buf;
@@ -174,9 +156,9 @@ static int live_event_err(struct fid_eq *eq, void *data, size_t *len)
 }
 
 /* One completion of a queue; returns its error as a negative number. */
-static int live_comp(struct fid_cq *cq, struct fi_cq_err_entry *e)
+int live_comp(struct fid_cq *cq, struct fi_cq_err_entry *e)
 {
-	struct fi_cq_data_entry entry;
+	struct fi_cq_tagged_entry entry;
 	ssize_t n;
 
 	memset(e, 0, sizeof(*e));
@@ -185,7 +167,9 @@ static int live_comp(struct fid_cq *cq, struct fi_cq_err_entry *e)
 		e->op_context = entry.op_context;
 		e->flags = entry.flags;
 		e->len = entry.len;
+		e->buf = entry.buf;
 		e->data = entry.data;
+		e->tag = entry.tag;
 		return 0;
 	}
 	if (n != -FI_EAVAIL)
@@ -195,7 +179,7 @@ static int live_comp(struct fid_cq *cq, struct fi_cq_err_entry *e)
 }
 
 /* Connect end 0 to end 1, private data both ways. */
-static void live_connect(struct kunit *test, struct live *l, size_t cq_size)
+void live_connect(struct kunit *test, struct live *l, size_t cq_size)
 {
 	struct fi_info *req = NULL;
 	char data[256];
@@ -215,7 +199,7 @@ static void live_connect(struct kunit *test, struct live *l, size_t cq_size)
 	KUNIT_EXPECT_MEMEQ(test, data, "welcome", 7);
 }
 
-static void live_pattern(u8 *buf, size_t len, unsigned int seed)
+void live_pattern(u8 *buf, size_t len, unsigned int seed)
 {
 	size_t i;
 
@@ -223,7 +207,7 @@ static void live_pattern(u8 *buf, size_t len, unsigned int seed)
 		buf[i] = seed + i + (i >> 8) * 3;
 }
 
-static int live_init(struct kunit *test)
+int live_init(struct kunit *test)
 {
 	struct live *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
 
@@ -240,7 +224,7 @@ static int live_init(struct kunit *test)
 	return 0;
 }
 
-static void live_exit(struct kunit *test)
+void live_exit(struct kunit *test)
 {
 	struct live *l = test->priv;
 
@@ -259,7 +243,7 @@ static void live_exit(struct kunit *test)
 	vfree(l->in);
 }
 
-static int live_suite_init(struct kunit_suite *suite)
+int live_suite_init(struct kunit_suite *suite)
 {
 	struct net_device *lo = init_net.loopback_dev;
 	int err;
@@ -458,7 +442,7 @@ static void live_more(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
 }
 
-/* ------------------------------------------------ a peer of the other order */
+/* ------------------------------------------- a peer that is a plain socket */
 
 static struct socket *live_raw(struct kunit *test, struct live *l)
 {
@@ -474,7 +458,7 @@ static struct socket *live_raw(struct kunit *test, struct live *l)
 	return sock;
 }
 
-static int live_raw_send(struct socket *sock, const void *buf, size_t len)
+int live_raw_send(struct socket *sock, const void *buf, size_t len)
 {
 	struct kvec kv = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr msg = {};
@@ -482,7 +466,7 @@ static int live_raw_send(struct socket *sock, const void *buf, size_t len)
 	return kernel_sendmsg(sock, &msg, &kv, 1, len);
 }
 
-static int live_raw_recv(struct socket *sock, void *buf, size_t len)
+int live_raw_recv(struct socket *sock, void *buf, size_t len)
 {
 	struct kvec kv = { .iov_base = buf, .iov_len = len };
 	struct msghdr msg = {};
@@ -490,17 +474,30 @@ static int live_raw_recv(struct socket *sock, void *buf, size_t len)
 	return kernel_recvmsg(sock, &msg, &kv, 1, len, MSG_WAITALL);
 }
 
-/* Connect a raw socket to end 1, with a probe as big-endian hosts send it. */
-static struct socket *live_raw_connect(struct kunit *test, struct live *l)
+/*
+ * Connect a raw socket to end 1, with a probe as big-endian hosts send it if
+ * @be, and extensions @ext.
+ */
+struct socket *live_raw_connect(struct kunit *test, struct live *l, bool be,
+				u32 ext)
 {
 	struct sock_cm_hdr cm = { .version = 3, .type = SOCK_CM_REQUEST };
 	struct fi_info *req = NULL;
 	struct socket *sock;
 
-	live_listen(test, l, AF_INET);
-	live_start(test, l);
+	if (!l->pep) {
+		live_listen(test, l, AF_INET);
+		live_start(test, l);
+	}
 	sock = live_raw(test, l);
-	put_unaligned_be64(1, &cm.probe);
+	if (be)
+		put_unaligned_be64(1, &cm.probe);
+	else
+		put_unaligned_le64(1, &cm.probe);
+	if (ext) {
+		cm.magic = cpu_to_be32(SOCK_EXT_MAGIC);
+		cm.ext = cpu_to_be32(ext);
+	}
 	KUNIT_EXPECT_EQ(test, live_raw_send(sock, &cm, sizeof(cm)), 32);
 	KUNIT_EXPECT_EQ(test, live_event(l->pep_eq, FI_CONNREQ, &req, NULL), 0);
 	if (!req)
@@ -514,6 +511,9 @@ static struct socket *live_raw_connect(struct kunit *test, struct live *l)
 	KUNIT_EXPECT_EQ(test, cm.version, 3);
 	KUNIT_EXPECT_EQ(test, cm.type, SOCK_CM_ACCEPT);
 	KUNIT_EXPECT_EQ(test, cm.probe, 1);
+	/* a peer that knows nothing of extensions hears nothing of them */
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(cm.magic), ext ? SOCK_EXT_MAGIC : 0);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(cm.ext), ext & SOCK_EXT_ALL);
 	return sock;
 fail:
 	sock_release(sock);
@@ -528,7 +528,7 @@ fail:
 static void live_other_order(struct kunit *test)
 {
 	struct live *l = test->priv;
-	struct socket *sock = live_raw_connect(test, l);
+	struct socket *sock = live_raw_connect(test, l, true, 0);
 	struct fi_cq_err_entry e;
 	u8 frame[16 + 8 + 5] = {};
 	int i;
@@ -579,7 +579,7 @@ static void live_other_order(struct kunit *test)
 static void live_slow_reader(struct kunit *test)
 {
 	struct live *l = test->priv;
-	struct socket *sock = live_raw_connect(test, l);
+	struct socket *sock = live_raw_connect(test, l, true, 0);
 	size_t got = 0, total = 4 * (16 + (size_t)LIVE_BIG), bad = 0;
 	struct fi_cq_err_entry e;
 	int i;

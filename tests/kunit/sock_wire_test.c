@@ -275,16 +275,17 @@ static void wire_vectors_parse(struct kunit *test)
 /* Values behind the base header, in both byte orders */
 static void wire_words(struct kunit *test)
 {
-	struct sock_rx rx;
+	struct sock_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
 	int be;
 
+	KUNIT_ASSERT_NOT_NULL(test, rx);
 	for (be = 0; be < 2; be++) {
-		struct sock_hdr *hdr = (struct sock_hdr *)rx.hdr;
-		u8 *p = rx.hdr + sizeof(*hdr);
+		struct sock_hdr *hdr = (struct sock_hdr *)rx->hdr;
+		u8 *p = rx->hdr + sizeof(*hdr);
 		int i;
 
-		memset(&rx, 0, sizeof(rx));
-		sock_rx_init(&rx);
+		memset(rx, 0, sizeof(*rx));
+		sock_rx_init(rx);
 		hdr->version = 9;	/* not looked at */
 		hdr->op = SOCK_OP_WRITE;
 		hdr->rma_count = 4;
@@ -297,21 +298,59 @@ static void wire_words(struct kunit *test)
 			sock_put64(i + 1, p + 16 + i * 24, be);
 			sock_put64(~(u64)i, p + 24 + i * 24, be);
 		}
-		rx.have = 16;
-		KUNIT_ASSERT_EQ(test, sock_rx_decode(&rx, be), 1);
-		KUNIT_EXPECT_EQ(test, rx.want, 120);
-		rx.have = 120;
-		KUNIT_ASSERT_EQ(test, sock_rx_decode(&rx, be), 0);
-		KUNIT_EXPECT_EQ(test, rx.frame.op, SOCK_OP_WRITE);
-		KUNIT_EXPECT_EQ(test, rx.frame.flags,
+		rx->have = 16;
+		KUNIT_ASSERT_EQ(test, sock_rx_decode(rx, be), 1);
+		KUNIT_EXPECT_EQ(test, rx->want, 120);
+		rx->have = 120;
+		KUNIT_ASSERT_EQ(test, sock_rx_decode(rx, be), 0);
+		KUNIT_EXPECT_EQ(test, rx->frame.op, SOCK_OP_WRITE);
+		KUNIT_EXPECT_EQ(test, rx->frame.flags,
 				SOCK_F_CQ_DATA | SOCK_F_COMMIT);
-		KUNIT_EXPECT_EQ(test, rx.frame.payload, 10);
-		KUNIT_EXPECT_EQ(test, rx.frame.data, 0x0123456789abcdef);
+		KUNIT_EXPECT_EQ(test, rx->frame.payload, 10);
+		KUNIT_EXPECT_EQ(test, rx->frame.data, 0x0123456789abcdef);
 		for (i = 0; i < 4; i++) {
-			KUNIT_EXPECT_EQ(test, rx.frame.rma[i].addr,
+			KUNIT_EXPECT_EQ(test, rx->frame.rma[i].addr,
 					0xffff0000ffff0000 + i);
-			KUNIT_EXPECT_EQ(test, rx.frame.rma[i].len, i + 1);
-			KUNIT_EXPECT_EQ(test, rx.frame.rma[i].key, ~(u64)i);
+			KUNIT_EXPECT_EQ(test, rx->frame.rma[i].len, i + 1);
+			KUNIT_EXPECT_EQ(test, rx->frame.rma[i].key, ~(u64)i);
+		}
+	}
+}
+
+/* The values of a tagged message and of one that ends a key */
+static void wire_message_words(struct kunit *test)
+{
+	struct sock_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
+	struct sock_txop *op = kunit_kzalloc(test, sizeof(*op), GFP_KERNEL);
+	int be, tagged;
+
+	KUNIT_ASSERT_NOT_NULL(test, rx);
+	KUNIT_ASSERT_NOT_NULL(test, op);
+	op->data = 0x0123456789abcdef;
+	op->inv_key = 0xfedcba9876543210;
+	op->tag = 0x1122334455667788;
+	op->cur.len = 7;
+	for (tagged = 0; tagged < 2; tagged++) {
+		op->op = tagged ? SOCK_OP_TAGGED : SOCK_OP_MSG;
+		op->flags = FI_REMOTE_CQ_DATA |
+			    (tagged ? 0 : KOFI_REMOTE_INV);
+		for (be = 0; be < 2; be++) {
+			sock_rx_init(rx);
+			KUNIT_EXPECT_EQ(test, sock_tx_format_op(rx->hdr, op, 1,
+								be), 32);
+			rx->have = 16;
+			KUNIT_ASSERT_EQ(test, sock_rx_decode(rx, be), 1);
+			KUNIT_ASSERT_EQ(test, rx->want, 32);
+			rx->have = 32;
+			KUNIT_ASSERT_EQ(test, sock_rx_decode(rx, be), 0);
+			KUNIT_EXPECT_EQ(test, rx->frame.payload, 7);
+			KUNIT_EXPECT_EQ(test, rx->frame.data, op->data);
+			KUNIT_EXPECT_EQ(test, rx->frame.tag,
+					tagged ? op->tag : 0);
+			KUNIT_EXPECT_EQ(test, rx->frame.inv_key,
+					tagged ? 0 : op->inv_key);
+			KUNIT_EXPECT_EQ(test, rx->frame.flags, SOCK_F_CQ_DATA |
+					(tagged ? 0 : SOCK_F_REMOTE_INV));
 		}
 	}
 }
@@ -411,6 +450,18 @@ static const struct wire_bad wire_bads[] = {
 	  .size = 65, .len = { ~0ULL, 2 } },
 	{ "write that wraps around", .op = 4, .rma_count = 1, .hdr_size = 40,
 	  .size = 48, .addr = { ~0ULL - 6 }, .len = { 8 } },
+	{ "message that ends a key", .flags = 0x100, .hdr_size = 24,
+	  .size = 24, .good = true },
+	{ "message that ends a key, with data", .flags = 0x101,
+	  .hdr_size = 32, .size = 32, .good = true },
+	{ "message that ends a key, no room", .flags = 0x100, .hdr_size = 16,
+	  .size = 16 },
+	{ "tagged message that ends a key", .op = 1, .flags = 0x100,
+	  .hdr_size = 32, .size = 32 },
+	{ "write that ends a key", .op = 4, .flags = 0x100, .rma_count = 1,
+	  .hdr_size = 48, .size = 48 },
+	{ "acknowledgment that ends a key", .op_data = 2, .flags = 0x100,
+	  .hdr_size = 24, .size = 24 },
 	{ "write to the last byte", .op = 4, .rma_count = 1, .hdr_size = 40,
 	  .size = 48, .addr = { ~0ULL - 8 }, .len = { 8 }, .good = true },
 };
@@ -424,16 +475,18 @@ KUNIT_ARRAY_PARAM(wire_bad, wire_bads, wire_bad_desc);
 
 static void wire_headers(struct kunit *test)
 {
+	struct sock_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
 	const struct wire_bad *bad = test->param_value;
 	int be;
 
+	KUNIT_ASSERT_NOT_NULL(test, rx);
 	for (be = 0; be < 2; be++) {
-		struct sock_rx rx = {};
-		struct sock_hdr *hdr = (struct sock_hdr *)rx.hdr;
-		u8 *p = rx.hdr + sizeof(*hdr);
+		struct sock_hdr *hdr = (struct sock_hdr *)rx->hdr;
+		u8 *p = rx->hdr + sizeof(*hdr);
 		int i, ret;
 
-		sock_rx_init(&rx);
+		memset(rx, 0, sizeof(*rx));
+		sock_rx_init(rx);
 		hdr->version = SOCK_PROTO_VERSION;
 		hdr->op = bad->op;
 		hdr->op_data = bad->op_data;
@@ -442,16 +495,17 @@ static void wire_headers(struct kunit *test)
 		sock_put16(bad->flags, hdr->flags, be);
 		sock_put64(bad->size, hdr->size, be);
 		p += bad->flags & SOCK_F_CQ_DATA ? 8 : 0;
+		p += bad->flags & SOCK_F_REMOTE_INV ? 8 : 0;
 		for (i = 0; i < min_t(int, bad->rma_count, 4); i++) {
 			sock_put64(bad->addr[i], p + i * 24, be);
 			sock_put64(bad->len[i], p + 8 + i * 24, be);
 		}
-		rx.have = rx.want;
-		ret = sock_rx_decode(&rx, be);
+		rx->have = rx->want;
+		ret = sock_rx_decode(rx, be);
 		if (ret == 1) {
-			KUNIT_ASSERT_LE(test, rx.want, SOCK_HDR_MAX);
-			rx.have = rx.want;
-			ret = sock_rx_decode(&rx, be);
+			KUNIT_ASSERT_LE(test, rx->want, SOCK_HDR_MAX);
+			rx->have = rx->want;
+			ret = sock_rx_decode(rx, be);
 		}
 		KUNIT_EXPECT_EQ(test, ret, bad->good ? 0 : -EPROTO);
 	}
@@ -516,43 +570,99 @@ static void wire_cm_headers(struct kunit *test)
 
 /* --------------------------------------------------------------- formatter */
 
-/* Compare with a capture, but for the bytes that say nothing (@id, @rma_count) */
+/*
+ * Compare with a capture, but for the bytes that say nothing: the number of the
+ * frame, and that of RMA segments where there are none.
+ */
 static void wire_same(struct kunit *test, const u8 *out, size_t len,
 		      const u8 *data, u8 id)
 {
-	u8 hdr[SOCK_HDR_MSG_MAX];
+	u8 hdr[SOCK_HDR_MAX];
 
 	memcpy(hdr, out, len);
 	KUNIT_EXPECT_EQ(test, hdr[7], id);
 	hdr[7] = data[7];
-	hdr[5] = data[5];
+	if (hdr[1] != SOCK_OP_READ_REQ && hdr[1] != SOCK_OP_WRITE) {
+		KUNIT_EXPECT_EQ(test, hdr[5], 0);
+		hdr[5] = data[5];
+	}
 	KUNIT_EXPECT_MEMEQ(test, hdr, data, len);
 }
 
 struct wire_format {
-	const char	*name;
-	u64		flags;
-	u64		cq_data;
-	size_t		payload;
-	const u8	*data;
-	size_t		len;
+	const char		*name;
+	u8			op;
+	u64			flags;
+	u64			cq_data;
+	u64			tag;
+	u8			rma_count;
+	struct fi_rma_iov	rma[SOCK_RMA_MAX];
+	size_t			payload;
+	const u8		*data;
+	size_t			len;
 };
 
-#define WIRE_FORMAT(n, f, d, l, v)					\
-	{ .name = n, .flags = f, .cq_data = d, .payload = l, WIRE_BYTES(v) }
+#define WIRE_SEG(a, l, k) { .addr = a, .len = l, .key = k }
+#define WIRE_SEGS(n, ...) .rma_count = n, .rma = { __VA_ARGS__ }
+#define WIRE_FORMAT(n, o, f, p, v, ...)					\
+	{ .name = n, .op = o, .flags = f, .payload = p, WIRE_BYTES(v),	\
+	  ##__VA_ARGS__ }
 static const struct wire_format wire_formats[] = {
-	WIRE_FORMAT("send", 0, 0, 16, msg_send16_c2s),
-	WIRE_FORMAT("empty send", 0, 0, 0, msg_send0_c2s),
-	WIRE_FORMAT("inject", FI_INJECT, 0, 8, msg_inject8_c2s),
-	WIRE_FORMAT("data", FI_REMOTE_CQ_DATA, 0x0123456789abcdef, 16,
-		    msg_senddata16_c2s),
-	WIRE_FORMAT("delivery complete", FI_DELIVERY_COMPLETE, 0, 16,
+	WIRE_FORMAT("send", SOCK_OP_MSG, 0, 16, msg_send16_c2s),
+	WIRE_FORMAT("empty send", SOCK_OP_MSG, 0, 0, msg_send0_c2s),
+	WIRE_FORMAT("inject", SOCK_OP_MSG, FI_INJECT, 8, msg_inject8_c2s),
+	WIRE_FORMAT("data", SOCK_OP_MSG, FI_REMOTE_CQ_DATA, 16,
+		    msg_senddata16_c2s, .cq_data = 0x0123456789abcdef),
+	WIRE_FORMAT("delivery complete", SOCK_OP_MSG, FI_DELIVERY_COMPLETE, 16,
 		    msg_send_dc_c2s),
-	WIRE_FORMAT("transmit complete", FI_TRANSMIT_COMPLETE, 0, 16,
+	WIRE_FORMAT("transmit complete", SOCK_OP_MSG, FI_TRANSMIT_COMPLETE, 16,
 		    msg_send_tc_c2s),
-	WIRE_FORMAT("data, delivery complete",
-		    FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE, 0x77, 16,
-		    msg_senddata_dc_iov2_c2s),
+	WIRE_FORMAT("data, delivery complete", SOCK_OP_MSG,
+		    FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE, 16,
+		    msg_senddata_dc_iov2_c2s, .cq_data = 0x77),
+	WIRE_FORMAT("tagged", SOCK_OP_TAGGED, 0, 40, msg_tsend_c2s,
+		    .tag = 0x1122334455667788),
+	WIRE_FORMAT("tagged, data", SOCK_OP_TAGGED, FI_REMOTE_CQ_DATA, 40,
+		    msg_tsenddata_c2s, .tag = 0x1122334455667788,
+		    .cq_data = 0xaabbccddeeff0011),
+	WIRE_FORMAT("tagged inject", SOCK_OP_TAGGED, FI_INJECT, 5,
+		    msg_tinject_c2s, .tag = 7),
+	WIRE_FORMAT("tagged, data, delivery complete", SOCK_OP_TAGGED,
+		    FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE, 12,
+		    msg_tsendmsg_dc_c2s, .tag = 7, .cq_data = 0x55),
+	WIRE_FORMAT("write", SOCK_OP_WRITE, 0, 32, msg_write32_c2s,
+		    WIRE_SEGS(1, WIRE_SEG(0x100, 32, 0xc0de))),
+	WIRE_FORMAT("empty write", SOCK_OP_WRITE, 0, 0, msg_write0_c2s,
+		    WIRE_SEGS(1, WIRE_SEG(0x100, 0, 0xc0de))),
+	WIRE_FORMAT("write, data", SOCK_OP_WRITE, FI_REMOTE_CQ_DATA, 32,
+		    msg_writedata32_c2s, .cq_data = 0x0123456789abcdef,
+		    WIRE_SEGS(1, WIRE_SEG(0x100, 32, 0xc0de))),
+	WIRE_FORMAT("inject write", SOCK_OP_WRITE, FI_INJECT, 8,
+		    msg_inject_write8_c2s,
+		    WIRE_SEGS(1, WIRE_SEG(0x200, 8, 0xc0de))),
+	WIRE_FORMAT("inject write, data", SOCK_OP_WRITE,
+		    FI_INJECT | FI_REMOTE_CQ_DATA, 8,
+		    msg_inject_writedata8_c2s, .cq_data = 0x99,
+		    WIRE_SEGS(1, WIRE_SEG(0x200, 8, 0xc0de))),
+	WIRE_FORMAT("write of two segments, delivery complete", SOCK_OP_WRITE,
+		    FI_DELIVERY_COMPLETE, 24, msg_writemsg_2rma_dc_c2s,
+		    WIRE_SEGS(2, WIRE_SEG(0x10, 8, 0xc0de),
+			      WIRE_SEG(0x80, 16, 0xc0de))),
+	WIRE_FORMAT("write with another key", SOCK_OP_WRITE, 0, 32,
+		    msg_write_badkey_c2s,
+		    WIRE_SEGS(1, WIRE_SEG(0x100, 32, 0xbad))),
+	WIRE_FORMAT("write with another key, delivery complete", SOCK_OP_WRITE,
+		    FI_DELIVERY_COMPLETE, 8, msg_write_badkey_dc_c2s,
+		    WIRE_SEGS(1, WIRE_SEG(0x10, 8, 0xbad))),
+	WIRE_FORMAT("read", SOCK_OP_READ_REQ, 0, 32, msg_read32_c2s,
+		    WIRE_SEGS(1, WIRE_SEG(0x40, 32, 0xc0de))),
+	WIRE_FORMAT("read of two segments", SOCK_OP_READ_REQ, 0, 24,
+		    msg_readmsg_2rma_c2s,
+		    WIRE_SEGS(2, WIRE_SEG(0x10, 8, 0xc0de),
+			      WIRE_SEG(0x80, 16, 0xc0de))),
+	WIRE_FORMAT("read far out", SOCK_OP_READ_REQ, 0, 32,
+		    msg_read_badaddr_c2s,
+		    WIRE_SEGS(1, WIRE_SEG(0x10000, 32, 0xc0de))),
 };
 
 static void wire_format_desc(const struct wire_format *f, char *desc)
@@ -562,35 +672,68 @@ static void wire_format_desc(const struct wire_format *f, char *desc)
 
 KUNIT_ARRAY_PARAM(wire_format, wire_formats, wire_format_desc);
 
-static void wire_format_message(struct kunit *test)
+static void wire_format_operation(struct kunit *test)
 {
 	const struct wire_format *f = test->param_value;
 	struct sock_txop *op = kunit_kzalloc(test, sizeof(*op), GFP_KERNEL);
-	u8 hdr[SOCK_HDR_MSG_MAX];
-	unsigned int len;
+	u8 hdr[SOCK_HDR_MAX];
+	unsigned int len, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, op);
+	op->op = f->op;
 	op->flags = f->flags;
 	op->data = f->cq_data;
+	op->tag = f->tag;
 	op->ack = f->flags & (FI_DELIVERY_COMPLETE | FI_TRANSMIT_COMPLETE);
+	op->rma_count = f->rma_count;
+	memcpy(op->rma, f->rma, sizeof(op->rma));
 	op->cur.len = f->payload;
-	len = sock_tx_format_msg(hdr, op, 0xa5, false);
-	KUNIT_ASSERT_EQ(test, len + f->payload, f->len);
+	len = sock_tx_format_op(hdr, op, 0xa5, false);
+	KUNIT_ASSERT_EQ(test, len + sock_txop_payload(op), f->len);
 	wire_same(test, hdr, len, f->data, 0xa5);
 
 	/* big-endian: only the words change, and only in their order */
-	KUNIT_EXPECT_EQ(test, sock_tx_format_msg(hdr, op, 0xa5, true), len);
+	KUNIT_EXPECT_EQ(test, sock_tx_format_op(hdr, op, 0xa5, true), len);
 	KUNIT_EXPECT_EQ(test, hdr[2], f->data[3]);
 	KUNIT_EXPECT_EQ(test, hdr[3], f->data[2]);
-	KUNIT_EXPECT_EQ(test, sock_get64(hdr + 8, true),
-			sock_get64(f->data + 8, false));
-	if (len > 16)
-		KUNIT_EXPECT_EQ(test, sock_get64(hdr + 16, true), f->cq_data);
+	for (i = 8; i < len; i += 8)
+		KUNIT_EXPECT_EQ(test, sock_get64(hdr + i, true),
+				sock_get64(f->data + i, false));
+}
+
+/* Answers to reads */
+static void wire_format_response(struct kunit *test)
+{
+	static const struct {
+		u64		payload;
+		const u8	*data;
+		size_t		len;
+	} rsps[] = {
+		{ .payload = 32, WIRE_BYTES(msg_read32_s2c) },
+		{ .payload = 24, WIRE_BYTES(msg_readmsg_2rma_s2c) },
+		/* the first of two */
+		{ .payload = 16, .data = sock_vector_msg_read_write_mix_s2c,
+		  .len = 32 },
+		{ .payload = 8,
+		  .data = sock_vector_msg_read_write_mix_s2c + 32, .len = 24 },
+	};
+	u8 hdr[SOCK_HDR_MAX];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rsps); i++) {
+		KUNIT_ASSERT_EQ(test, sock_tx_format_rsp(hdr, rsps[i].payload,
+							 7, false), 16);
+		KUNIT_EXPECT_EQ(test, 16 + rsps[i].payload, rsps[i].len);
+		wire_same(test, hdr, 16, rsps[i].data, 7);
+		KUNIT_ASSERT_EQ(test, sock_tx_format_rsp(hdr, rsps[i].payload,
+							 7, true), 16);
+		KUNIT_EXPECT_EQ(test, sock_get64(hdr + 8, true), rsps[i].len);
+	}
 }
 
 static void wire_format_acknowledgment(struct kunit *test)
 {
-	u8 hdr[SOCK_HDR_MSG_MAX];
+	u8 hdr[SOCK_HDR_MAX];
 
 	KUNIT_ASSERT_EQ(test, sock_tx_format_ack(hdr, 255, false), 16);
 	wire_same(test, hdr, 16, sock_vector_msg_send_dc_s2c, 255);
@@ -636,17 +779,36 @@ static void wire_format_cm(struct kunit *test)
 	if (IS_ENABLED(CONFIG_CPU_BIG_ENDIAN))
 		kunit_skip(test, "the captures are of little-endian machines");
 	memset(cm, 0xff, sizeof(*cm));
-	sock_cm_format(cm, f->type, f->private, strlen(f->private));
+	sock_cm_format(cm, f->type, 0, f->private, strlen(f->private));
 	KUNIT_ASSERT_EQ(test, cm->len, f->len);
 	KUNIT_EXPECT_MEMEQ(test, cm->buf, f->data, f->len);
+	KUNIT_EXPECT_EQ(test, sock_cm_ext(cm), 0);
+
+	/* extensions change bytes 16 to 23 and nothing else */
+	sock_cm_format(cm, f->type, SOCK_EXT_ALL, f->private,
+		       strlen(f->private));
+	KUNIT_EXPECT_EQ(test, sock_cm_ext(cm), SOCK_EXT_ALL);
+	KUNIT_EXPECT_EQ(test, get_unaligned_be32(cm->buf + 16),
+			SOCK_EXT_MAGIC);
+	KUNIT_EXPECT_EQ(test, get_unaligned_be32(cm->buf + 20), SOCK_EXT_ALL);
+	memset(cm->buf + 16, 0, 8);
+	KUNIT_EXPECT_MEMEQ(test, cm->buf, f->data, f->len);
+
+	/* bits nobody has given a meaning yet are not agreed on */
+	sock_cm_format(cm, f->type, ~0U, f->private, strlen(f->private));
+	KUNIT_EXPECT_EQ(test, sock_cm_ext(cm), SOCK_EXT_ALL);
+	cm->buf[16] ^= 1;
+	KUNIT_EXPECT_EQ(test, sock_cm_ext(cm), 0);
 }
 
 static struct kunit_case wire_cases[] = {
 	KUNIT_CASE_PARAM(wire_vectors_parse, wire_vector_gen_params),
 	KUNIT_CASE(wire_words),
+	KUNIT_CASE(wire_message_words),
 	KUNIT_CASE_PARAM(wire_headers, wire_bad_gen_params),
 	KUNIT_CASE_PARAM(wire_cm_headers, wire_cm_gen_params),
-	KUNIT_CASE_PARAM(wire_format_message, wire_format_gen_params),
+	KUNIT_CASE_PARAM(wire_format_operation, wire_format_gen_params),
+	KUNIT_CASE(wire_format_response),
 	KUNIT_CASE(wire_format_acknowledgment),
 	KUNIT_CASE_PARAM(wire_format_cm, wire_cm_format_gen_params),
 	{}
