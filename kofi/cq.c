@@ -190,6 +190,9 @@ static void kofi_cq_freed(struct kofi_cq *cq)
 
 	lockdep_assert_held(&cq->lock);
 
+	if (likely(list_empty(&cq->waiting[KOFI_TX]) &&
+		   list_empty(&cq->waiting[KOFI_RX])))
+		return;
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
 		if (kofi_cq_count(cq) + cq->reserved >= cq->limit[dir])
 			continue;
@@ -411,28 +414,34 @@ void kofi_cq_complete(struct kofi_cq *cq, const struct kofi_done *done,
 
 /* --------------------------------------------------------------- the runner */
 
-static u32 kofi_cq_take(struct kofi_cq *cq, u32 max)
+/*
+ * Free the slots of the next entries to be called. The entries stay as they
+ * are: the ring has KOFI_CQ_BATCH more than can be in use.
+ */
+static u32 kofi_cq_take(struct kofi_cq *cq, u32 max, u32 *from)
 {
 	u32 n, i;
 
+	*from = cq->first;
 	if (!cq->done)
 		return 0;
 	n = min3(kofi_cq_count(cq), max, (u32)KOFI_CQ_BATCH);
-	for (i = 0; i < n; i++) {
-		cq->batch[i] = cq->ring[cq->first];
+	for (i = 0; i < n; i++)
 		kofi_cq_pop(cq);
-	}
 	if (n)
 		kofi_cq_freed(cq);
 	return n;
 }
 
-static void kofi_cq_call(struct kofi_cq *cq, u32 n)
+static void kofi_cq_call(struct kofi_cq *cq, u32 from, u32 n)
 {
-	u32 i;
+	for (; n; n--) {
+		const struct kofi_wc *wc = &cq->ring[from].wc;
 
-	for (i = 0; i < n; i++)
-		cq->batch[i].wc.cqe->done(&cq->cq, &cq->batch[i].wc);
+		wc->cqe->done(&cq->cq, wc);
+		if (++from == cq->slots)
+			from = 0;
+	}
 }
 
 /* Next endpoint to be called back, in the order they asked */
@@ -495,11 +504,11 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
 	struct kofi_ep *ep;
 	bool notify;
 	int calls = 0;
-	u32 n;
+	u32 from, n;
 
 	kofi_cq_enter(cq);
 	while (calls < budget) {
-		n = kofi_cq_take(cq, budget - calls);
+		n = kofi_cq_take(cq, budget - calls, &from);
 		calls += n;
 		notify = calls < budget && cq->notify_due;
 		if (notify)
@@ -512,7 +521,7 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
 
 		cq->space_ep = ep;
 		spin_unlock_irq(&cq->lock);
-		kofi_cq_call(cq, n);
+		kofi_cq_call(cq, from, n);
 		if (notify)
 			cq->notify(&cq->cq, cq->cq.fid.context);
 		if (ep) {
@@ -631,7 +640,7 @@ static u32 kofi_cq_extract(struct kofi_cq *cq, struct kofi_ep *ep)
 
 static void kofi_cq_flush_direct(struct kofi_cq *cq, struct kofi_ep *ep)
 {
-	u32 n;
+	u32 n, i;
 
 	spin_lock_irq(&cq->lock);
 	kofi_cq_space_remove(cq, ep);
@@ -640,7 +649,8 @@ static void kofi_cq_flush_direct(struct kofi_cq *cq, struct kofi_ep *ep)
 	kofi_cq_enter(cq);
 	while ((n = kofi_cq_extract(cq, ep))) {
 		spin_unlock_irq(&cq->lock);
-		kofi_cq_call(cq, n);
+		for (i = 0; i < n; i++)
+			cq->batch[i].wc.cqe->done(&cq->cq, &cq->batch[i].wc);
 		spin_lock_irq(&cq->lock);
 	}
 	cq->flushers--;
@@ -1205,7 +1215,7 @@ static int kofi_cq_alloc(struct kofi_domain *domain,
 	cq->threshold = attr->wait_cond == FI_CQ_COND_THRESHOLD;
 	cq->limit[KOFI_RX] = size;
 	cq->limit[KOFI_TX] = size + max(size / 8, 1U);
-	cq->slots = cq->limit[KOFI_TX];
+	cq->slots = cq->limit[KOFI_TX] + KOFI_CQ_BATCH;
 	spin_lock_init(&cq->lock);
 	init_waitqueue_head(&cq->flush_wait);
 	INIT_LIST_HEAD(&cq->waiting[KOFI_TX]);

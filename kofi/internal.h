@@ -215,7 +215,8 @@ struct kofi_cq_entry {
  * @threshold: the condition of a blocking read is a number of entries
  * @limit: how many slots may be in use for one more to be reserved, by enum
  *	kofi_dir
- * @slots: size of @ring
+ * @slots: size of @ring; KOFI_CQ_BATCH more than the larger limit, for entries
+ *	whose callbacks are being called
  * @ring: the completions
  * @lock: irqsave, guards the rest
  * @head: next entry to be read, counted without end
@@ -244,7 +245,7 @@ struct kofi_cq_entry {
  * @iop: KOFI_POLL_SOFTIRQ
  * @csd: KOFI_POLL_SOFTIRQ on another CPU
  * @work: KOFI_POLL_WORKQUEUE
- * @batch: completions whose callbacks are being called
+ * @batch: completions taken out of the middle for an endpoint that is closed
  * @completions: statistics
  * @failed: of these, errors
  * @again: operations refused for want of a slot

@@ -201,6 +201,28 @@ void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes)
 }
 EXPORT_SYMBOL_GPL(kofi_cursor_used);
 
+/*
+ * Into one kernel buffer, as most small messages go: without the iterator's
+ * walk and the checks meant for copies to user space.
+ */
+static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
+				   const struct sk_buff *skb, int offset,
+				   size_t len)
+{
+	struct iov_iter *iter = &cur->iter;
+	const struct kvec *kv;
+
+	if (!iov_iter_is_kvec(iter) || len > iov_iter_count(iter))
+		return false;
+	kv = iter->kvec;
+	if (kv->iov_len - iter->iov_offset < len ||
+	    skb_copy_bits(skb, offset, kv->iov_base + iter->iov_offset, len))
+		return false;
+	iov_iter_advance(iter, len);
+	cur->left -= len;
+	return true;
+}
+
 /**
  * kofi_cursor_copy_from_skb - place received bytes
  * @cur: the cursor, made with ITER_DEST
@@ -216,6 +238,8 @@ int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
 			      const struct sk_buff *skb, int offset,
 			      size_t len)
 {
+	if (kofi_cursor_copy_plain(cur, skb, offset, len))
+		return 0;
 	while (len) {
 		struct iov_iter *iter = kofi_cursor_iter(cur);
 		size_t n = min(len, iov_iter_count(iter));
