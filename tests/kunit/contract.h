@@ -30,6 +30,7 @@
 extern char *ct_provider;
 extern char *ct_device;
 extern char *ct_address;
+extern unsigned int stress_ms;
 
 /* How the completions of a pair are taken */
 enum ct_mode {

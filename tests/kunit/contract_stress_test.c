@@ -16,9 +16,9 @@
 #define SIZE_MAX_SENT	20000
 #define STEPS		400
 
-static unsigned int stress_ms = 2000;
+unsigned int stress_ms = 2000;
 module_param(stress_ms, uint, 0444);
-MODULE_PARM_DESC(stress_ms, "How long the stress suite runs, in milliseconds (default 2000)");
+MODULE_PARM_DESC(stress_ms, "How long a stress suite runs, in milliseconds (default 2000)");
 
 /* For the scenario that injects faults: read it to know when. */
 static unsigned int stress_pairs;
@@ -26,8 +26,6 @@ module_param(stress_pairs, uint, 0444);
 MODULE_PARM_DESC(stress_pairs, "Pairs the stress suite has finished (read only)");
 
 static unsigned int stress_failed_setups;
-module_param(stress_failed_setups, uint, 0444);
-MODULE_PARM_DESC(stress_failed_setups, "Of them, those that could not be set up (read only)");
 
 static void stress_step(struct ct_pair *p, u8 *buf)
 {

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
-# The stress suite runs while the kernel fails one allocation in so many, for
-# whoever asks for memory, in any context. The suite holds that each accepted
-# operation ends exactly once, whatever becomes of its connection; KASAN and
-# kmemleak look at the error paths. Then the contract suites of connections on
+# The stress suites run while the kernel fails one allocation in so many, for
+# whoever asks for memory, in any context: one that sets up everything over and
+# over, and one with many connections that do all an endpoint can do. They hold
+# that each accepted operation ends exactly once, whatever becomes of its
+# connection; KASAN and kmemleak look at the error paths. Then the contract suites of connections on
 # a device of their own, which the last of them takes out of the kernel.
 #
 # With faults on nothing can be started here: the shell opens files and waits,
@@ -36,35 +37,45 @@ done
 echo N >$fail/fail_page_alloc/ignore-gfp-highmem
 echo 0 >$fail/fail_page_alloc/min-order
 
-faults() {	# PERCENT MILLISECONDS
-	only kofi_contract_stress
-	load kofi_contract_kunit stress_ms=$(($2 + 3000)) &
+faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
+	only "$1"
+	load kofi_contract_kunit stress_faulty=1 stress_ms=$(($4 + 3000)) &
 	job=$!
-	retry at_least stress_pairs 2 || return
-	sleep $(($2 / 1000)) &
+	retry at_least "$2" 2 || return
+	sleep $(($4 / 1000)) &
 	clock=$!
 	sleep 0.5	# that one is on its way then, and needs no memory
 	for f in failslab fail_page_alloc; do echo 1000000 >$fail/$f/times; done
-	set_to "$1" $fail/failslab/probability
-	set_to "$1" $fail/fail_page_alloc/probability
+	set_to "$3" $fail/failslab/probability
+	set_to "$3" $fail/fail_page_alloc/probability
 	wait $clock
 	set_to 0 $fail/failslab/probability
 	set_to 0 $fail/fail_page_alloc/probability
 	wait $job || return
 	hit=$((1000000 - $(cat $fail/failslab/times)))
 	echo "$hit slab allocations failed,"
-	[ "$1" = 0 ] || [ $hit -gt 50 ] || return
-	echo "$(cat $suite/stress_pairs) pairs, $(cat $suite/stress_failed_setups) could not be set up"
-	results kofi_contract_stress || return
+	[ "$3" = 0 ] || [ $hit -gt 50 ] || return
+	results "$1" || return
 	unload kofi_contract_kunit
 }
 load kofi_sock || exit
-step none-fails faults 0 2000
-cat /tmp/.step
-step few-fail faults 1 6000
-cat /tmp/.step
-step many-fail faults 10 6000
-cat /tmp/.step
+pairs="kofi_contract_stress stress_pairs"
+many="kofi_contract_many stress_connected"
+# shellcheck disable=SC2086
+{
+	step none-fails faults $pairs 0 2000
+	cat /tmp/.step
+	step few-fail faults $pairs 1 6000
+	cat /tmp/.step
+	step many-fail faults $pairs 10 6000
+	cat /tmp/.step
+	step connections-none-fails faults $many 0 2000
+	cat /tmp/.step
+	step connections-few-fail faults $many 1 6000
+	cat /tmp/.step
+	step connections-many-fail faults $many 10 6000
+	cat /tmp/.step
+}
 
 # --- a device of its own
 

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# The suite of many connections for a minute, with a new seed each time; the
+# first line of its results names it.
+
+results=/sys/kernel/debug/kunit/kofi_contract_many/results
+
+load kofi_sock || exit
+printf 'kofi_contract_many*' >/sys/module/kunit/parameters/filter_glob
+
+many() {
+	load kofi_contract_kunit stress_ms=60000
+	cat $results
+	grep -q '^ok [0-9]* kofi_contract_many$' $results
+}
+step many-connections many
+cat /tmp/.step
