@@ -1071,6 +1071,7 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
 		pool->mapped++;
 		pool->maps++;
 		kofi_mr_open(mr);
+		/* whoever ends it finds all of it */
 		smp_store_release(&mr->state, KOFI_MR_OPEN);
 	}
 	spin_unlock_irqrestore(&pool->lock, flags);
@@ -1145,6 +1146,7 @@ unreserve:
 	if (kmr->report)
 		kofi_ep_tx_unreserve(ep);
 idle:
+	/* pairs with the next one to map it */
 	smp_store_release(&kmr->state, KOFI_MR_IDLE);
 	return err;
 }

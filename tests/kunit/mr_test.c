@@ -249,7 +249,8 @@ static void mr_args_test(struct kunit *test)
 	iov_iter_discard(&mr_iter_discard, ITER_DEST, 1);
 	iov_iter_kvec(&mr_iter_long, ITER_DEST, mr_kv_byte, 1, 3);
 	iov_iter_xarray(&mr_iter_hole, ITER_DEST, &mr_xa_empty, 1, 2);
-	mr_pages[0] = mr_pages[1] = ZERO_PAGE(0);
+	mr_pages[0] = ZERO_PAGE(0);
+	mr_pages[1] = ZERO_PAGE(0);
 
 	for (i = 0; i < ARRAY_SIZE(mr_args); i++) {
 		ret = fi_mr_regattr(domain, &mr_args[i].attr, mr_args[i].flags,
@@ -959,7 +960,7 @@ static int mr_closer(void *arg)
 	struct mr_closer *c = arg;
 
 	c->ret = fi_close(&c->mr->fid);
-	smp_store_release(&c->done, true);
+	WRITE_ONCE(c->done, true);
 	return 0;
 }
 
@@ -991,7 +992,7 @@ static void mr_close_wait_test(struct kunit *test)
 						 FI_REMOTE_READ));
 		cond_resched();
 	}
-	KUNIT_EXPECT_FALSE(test, smp_load_acquire(&c.done));
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(c.done));
 	t->mem[0] = 0x42;
 	KUNIT_EXPECT_EQ(test, 1UL, copy_from_iter(&byte, 1, &iter));
 	KUNIT_EXPECT_EQ(test, 0x42, byte);
@@ -1024,7 +1025,7 @@ static int mr_writer(void *arg)
 					 16);
 		if (!w->ret)
 			w->writes++;
-		smp_store_release(&w->ready, true);
+		WRITE_ONCE(w->ready, true);
 		cond_resched();
 	} while (!w->ret);
 	return 0;
@@ -1049,7 +1050,7 @@ static void mr_close_race_test(struct kunit *test)
 			task[j] = fake_thread(test, mr_writer, &w[j]);
 		}
 		for (j = 0; j < 2; j++)
-			while (!smp_load_acquire(&w[j].ready))
+			while (!READ_ONCE(w[j].ready))
 				cond_resched();
 		KUNIT_EXPECT_EQ(test, 0, fi_close(&mr->fid));
 		memset(t->mem, 0x11, MR_SIZE);

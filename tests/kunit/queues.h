@@ -12,5 +12,6 @@ extern struct kunit_suite kofi_poll_suite;
 extern struct kunit_suite kofi_ep_suite;
 extern struct kunit_suite kofi_model_suite;
 extern struct kunit_suite kofi_mr_suite;
+extern struct kunit_suite kofi_mr_model_suite;
 
 #endif /* _KOFI_TESTS_QUEUES_H */
