@@ -106,6 +106,8 @@ struct ct_event {
  * @mode: how completions are taken
  * @tx_size: operations the transmit side holds, 0 for the default
  * @rx_size: the same for receives
+ * @caps: capabilities, 0 for messages alone
+ * @mr_mode: what the consumer lives with in registration
  * @cq_size: of every queue, 0 for one that is large enough for all tests
  * @selective: bind with FI_SELECTIVE_COMPLETION
  * @locked: done() and posts share a lock, as consumers do
@@ -119,6 +121,8 @@ struct ct_event {
  */
 struct ct_opts {
 	enum ct_mode	mode;
+	u64		caps;
+	int		mr_mode;
 	size_t		tx_size;
 	size_t		rx_size;
 	size_t		cq_size;

@@ -652,9 +652,21 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 	return err;
 }
 
+static struct fi_info *ct_pair_hints(const struct ct_pair *p)
+{
+	struct fi_info *hints = ct_hints();
+
+	if (!hints)
+		return NULL;
+	if (p->opts.caps)
+		hints->caps = p->opts.caps;
+	hints->domain_attr->mr_mode = p->opts.mr_mode;
+	return hints;
+}
+
 static int ct_listen(struct ct_pair *p)
 {
-	struct fi_info *hints = ct_hints(), *info = NULL;
+	struct fi_info *hints = ct_pair_hints(p), *info = NULL;
 	size_t len = sizeof(p->addr);
 	int err = -ENOMEM;
 
@@ -693,7 +705,7 @@ int ct_pair_setup(struct ct_pair *p)
 	spin_lock_init(&p->lock);
 	INIT_LIST_HEAD(&p->bufs);
 	p->ops = kvcalloc(CT_OPS, sizeof(*p->ops), GFP_KERNEL);
-	hints = ct_hints();
+	hints = ct_pair_hints(p);
 	if (!p->ops || !hints) {
 		fi_freeinfo(hints);
 		return -ENOMEM;

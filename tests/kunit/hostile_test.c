@@ -301,6 +301,288 @@ static void hostile_frame(struct kunit *test)
 	hostile_close(h);
 }
 
+/* --- access to memory --- */
+
+#define RMA_LEN		4096
+#define RMA_ALL		(FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+enum rma_key {
+	KEY_FULL,	/* may be read and written */
+	KEY_READ,	/* only read */
+	KEY_WRITE,	/* only written */
+	KEY_FOREIGN,	/* bound to another endpoint */
+	KEY_CLOSED,	/* of a region that is no more */
+	KEY_NONE,	/* of none, but for the count of uses like a real one */
+	KEYS
+};
+
+struct rma_param {
+	const char	*name;
+	u8		op;
+	u16		flags;
+	u8		count;
+	u64		payload;
+	enum rma_key	key[4];
+	u64		addr[4];
+	u64		len[4];
+};
+
+static const struct rma_param bad_rmas[] = {
+	{ "write, unknown key", 4, 0, 1, 8, { KEY_NONE }, {}, { 8 } },
+	{ "write of nothing, unknown key", 4, 0, 1, 0, { KEY_NONE } },
+	{ "write, closed region", 4, 0, 1, 8, { KEY_CLOSED }, {}, { 8 } },
+	{ "write, key of another endpoint", 4, 0, 1, 8, { KEY_FOREIGN }, {},
+	  { 8 } },
+	{ "write, not granted", 4, 0, 1, 8, { KEY_READ }, {}, { 8 } },
+	{ "write, one byte too many", 4, 0, 1, 8, { KEY_FULL },
+	  { RMA_LEN - 7 }, { 8 } },
+	{ "write, far out", 4, 0, 1, 8, { KEY_FULL }, { 1ULL << 40 }, { 8 } },
+	{ "write, nothing beyond the end", 4, 0, 1, 0, { KEY_FULL },
+	  { RMA_LEN + 1 } },
+	{ "write, wraps around", 4, 0, 1, 16, { KEY_FULL }, { U64_MAX - 7 },
+	  { 16 } },
+	{ "write, acknowledged, unknown key", 4, 4, 1, 8, { KEY_NONE }, {},
+	  { 8 } },
+	{ "write, second segment bad", 4, 0, 2, 16, { KEY_FULL, KEY_NONE }, {},
+	  { 8, 8 } },
+	{ "write, last of four beyond the end", 4, 0, 4, 32, {},
+	  { 0, 8, 16, RMA_LEN - 7 }, { 8, 8, 8, 8 } },
+	{ "write, lengths less than payload", 4, 0, 1, 9, { KEY_FULL }, {},
+	  { 8 } },
+	{ "write, lengths more than payload", 4, 0, 1, 7, { KEY_FULL }, {},
+	  { 8 } },
+	{ "write, sum wraps to payload", 4, 0, 2, 8, {}, {},
+	  { U64_MAX, 9 } },
+	{ "read, unknown key", 2, 0, 1, 0, { KEY_NONE }, {}, { 8 } },
+	{ "read of nothing, unknown key", 2, 0, 1, 0, { KEY_NONE } },
+	{ "read, closed region", 2, 0, 1, 0, { KEY_CLOSED }, {}, { 8 } },
+	{ "read, key of another endpoint", 2, 0, 1, 0, { KEY_FOREIGN }, {},
+	  { 8 } },
+	{ "read, not granted", 2, 0, 1, 0, { KEY_WRITE }, {}, { 8 } },
+	{ "read, one byte too many", 2, 0, 1, 0, { KEY_FULL },
+	  { RMA_LEN - 7 }, { 8 } },
+	{ "read, wraps around", 2, 0, 1, 0, { KEY_FULL }, { U64_MAX - 7 },
+	  { 16 } },
+	{ "read, second segment bad", 2, 0, 2, 0, { KEY_FULL, KEY_READ },
+	  { 0, RMA_LEN }, { 8, 1 } },
+	{ "read, to be acknowledged", 2, 4, 1, 0, { KEY_FULL }, {}, { 8 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(bad_rma, bad_rmas, name);
+
+struct rma_regions {
+	u8		*mem;
+	struct fid_mr	*mr[KEYS];
+	u64		key[KEYS];
+};
+
+/* Regions of one piece of memory each, all filled with the same byte */
+static struct rma_regions *rma_open(struct kunit *test, struct ct_pair *p)
+{
+	static const u64 access[KEYS] = {
+		RMA_ALL, FI_REMOTE_READ, FI_REMOTE_WRITE, RMA_ALL, RMA_ALL, 0,
+	};
+	struct rma_regions *r = ct_buf(p, sizeof(*r));
+	int i;
+
+	r->mem = ct_buf(p, KEYS * RMA_LEN);
+	memset(r->mem, 0x5e, KEYS * RMA_LEN);
+	for (i = 0; i < KEY_NONE; i++) {
+		struct fid_ep *ep = p->side[i != KEY_FOREIGN].ep;
+
+		KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, r->mem + i * RMA_LEN,
+						RMA_LEN, access[i], 0, 0, 0,
+						&r->mr[i], NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_mr_bind(r->mr[i], &ep->fid, 0), 0);
+		KUNIT_ASSERT_EQ(test, fi_mr_enable(r->mr[i]), 0);
+		r->key[i] = fi_mr_key(r->mr[i]);
+	}
+	KUNIT_EXPECT_EQ(test, fi_close(&r->mr[KEY_CLOSED]->fid), 0);
+	r->mr[KEY_CLOSED] = NULL;
+	/* the slot of one that is, and never its generation */
+	r->key[KEY_NONE] = r->key[KEY_FULL] + (1ULL << 40);
+	return r;
+}
+
+static void rma_close(struct kunit *test, struct rma_regions *r)
+{
+	int i;
+
+	for (i = 0; i < KEYS; i++)
+		if (r->mr[i])
+			KUNIT_EXPECT_EQ(test, fi_close(&r->mr[i]->fid), 0);
+}
+
+static size_t rma_bytes(u8 *b, const struct rma_param *f,
+			const struct rma_regions *r)
+{
+	size_t hdr = 16 + f->count * 24;
+	int i;
+
+	frame_bytes(b, f->op, f->flags, 0, f->count, hdr, hdr + f->payload);
+	for (i = 0; i < f->count; i++) {
+		const u64 seg[3] = { f->addr[i], f->len[i], r->key[f->key[i]] };
+
+		memcpy(b + 16 + i * 24, seg, sizeof(seg));
+	}
+	memset(b + hdr, 0xbd, f->payload);
+	return hdr + f->payload;
+}
+
+/* Not one byte is touched, not even of the segments that are right. */
+static void hostile_access(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
+		.mr_mode = FI_MR_PROV_KEY | FI_MR_ENDPOINT,
+	};
+	const struct rma_param *f = test->param_value;
+	struct hostile *h = hostile_live(test, &opts);
+	struct ct_pair *p = h->bad;
+	struct rma_regions *r = rma_open(test, p);
+	size_t len = rma_bytes(h->buf, f, r);
+	u8 b[8];
+
+	raw_send(h->raw, h->buf, len);
+	KUNIT_ASSERT_TRUE_MSG(test, ct_wait_done(p, h->recv),
+			      "the connection goes on");
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_no_event(test, p->side[1].eq);
+	KUNIT_EXPECT_EQ(test, h->recv->wc.err, ECANCELED);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &p->side[1].ep->fid, "violations"),
+			1);
+	/* no answer of any kind */
+	KUNIT_EXPECT_LE(test, raw_recv(h->raw, b, sizeof(b)), 0);
+	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(r->mem, 0x5e, KEYS * RMA_LEN),
+			    NULL);
+	rma_close(test, r);
+	hostile_close(h);
+}
+
+static const struct rma_param good_rmas[] = {
+	{ "write to the last byte", 4, 0, 1, 8, { KEY_FULL }, { RMA_LEN - 8 },
+	  { 8 } },
+	{ "write of nothing at the end", 4, 0, 1, 0, { KEY_WRITE },
+	  { RMA_LEN } },
+	{ "write, persistent", 4, 8, 1, 8, { KEY_WRITE }, {}, { 8 } },
+	{ "write of four segments", 4, 4, 4, 10,
+	  { KEY_FULL, KEY_WRITE, KEY_FULL, KEY_WRITE },
+	  { 0, 1, 100, RMA_LEN - 5 }, { 1, 4, 0, 5 } },
+	{ "read of nothing", 2, 0, 1, 0, { KEY_READ } },
+	{ "read to the last byte", 2, 0, 1, 0, { KEY_READ }, { RMA_LEN - 8 },
+	  { 8 } },
+	{ "read of four segments", 2, 0, 4, 0,
+	  { KEY_FULL, KEY_READ, KEY_FULL, KEY_READ },
+	  { 0, 1, 100, RMA_LEN - 5 }, { 1, 4, 0, 5 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(good_rma, good_rmas, name);
+
+/* The same frames, where they are right, to show what the others lack. */
+static void hostile_granted(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
+		.mr_mode = FI_MR_PROV_KEY | FI_MR_ENDPOINT,
+	};
+	const struct rma_param *f = test->param_value;
+	struct hostile *h = hostile_live(test, &opts);
+	struct ct_pair *p = h->bad;
+	struct rma_regions *r = rma_open(test, p);
+	size_t len = rma_bytes(h->buf, f, r), total = 0;
+	int i;
+
+	for (i = 0; i < f->count; i++)
+		total += f->len[i];
+	KUNIT_EXPECT_EQ(test, raw_send(h->raw, h->buf, len), len);
+	if (f->op == 2 || f->flags) {
+		KUNIT_EXPECT_EQ(test, raw_recv(h->raw, h->buf, 16), 16);
+		KUNIT_EXPECT_EQ(test, h->buf[1], f->op == 2 ? 3 : 0);
+		KUNIT_EXPECT_EQ(test, h->buf[4], f->op == 2 ? 0 : 2);
+	}
+	if (f->op == 2) {
+		KUNIT_EXPECT_EQ(test, raw_recv(h->raw, h->buf, total), total);
+		KUNIT_EXPECT_PTR_EQ(test, memchr_inv(h->buf, 0x5e, total),
+				    NULL);
+	}
+	/* a message behind it says that it has been placed */
+	frame_bytes(h->buf, 0, 0, 0, 0, 16, 16);
+	KUNIT_EXPECT_EQ(test, raw_send(h->raw, h->buf, 16), 16);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, h->recv));
+	KUNIT_EXPECT_EQ(test, h->recv->wc.err, 0);
+	for (i = 0; f->op == 4 && i < f->count; i++) {
+		u8 *seg = r->mem + f->key[i] * RMA_LEN + f->addr[i];
+
+		KUNIT_EXPECT_PTR_EQ(test, memchr_inv(seg, 0xbd, f->len[i]),
+				    NULL);
+		memset(seg, 0x5e, f->len[i]);
+	}
+	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(r->mem, 0x5e, KEYS * RMA_LEN),
+			    NULL);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &p->side[1].ep->fid, "violations"),
+			0);
+	rma_close(test, r);
+	raw_release(h);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	hostile_close(h);
+}
+
+/* --- answers to our reads --- */
+
+static const struct answer_param {
+	const char	*name;
+	u16		flags;
+	u64		size;		/* of the frame; 100 bytes were asked for */
+	bool		twice;
+} bad_responses[] = {
+	{ "one byte short", 0, 16 + 99 },
+	{ "one byte long", 0, 16 + 101 },
+	{ "empty", 0, 16 },
+	{ "all there is", 0, U64_MAX },
+	{ "to be acknowledged", 4, 16 + 100 },
+	{ "with data", 1, 24 + 100 },
+	{ "and one more", 0, 16 + 100, true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(bad_response, bad_responses, name);
+
+static void hostile_response(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
+		.mr_mode = FI_MR_PROV_KEY,
+	};
+	const struct answer_param *a = test->param_value;
+	struct hostile *h = hostile_live(test, &opts);
+	struct ct_pair *p = h->bad;
+	struct ct_op *op = ct_op(p);
+	u8 *mem = ct_buf(p, 200);
+	int i;
+
+	memset(mem, 0x5e, 200);
+	atomic_inc(&op->posted);
+	KUNIT_ASSERT_EQ(test, fi_read(p->side[1].ep, mem, 100, NULL, 0, 0, 1,
+				      op), 0);
+	KUNIT_ASSERT_EQ(test, raw_recv(h->raw, h->buf, 40), 40);
+	KUNIT_EXPECT_EQ(test, h->buf[1], 2);
+	for (i = 0; i <= a->twice; i++) {
+		memset(h->buf, 0xbd, 512);
+		frame_bytes(h->buf, 3, a->flags, 0, 0, a->flags & 1 ? 24 : 16,
+			    a->size);
+		raw_send(h->raw, h->buf, min_t(u64, a->size, 512));
+	}
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, op->wc.err, a->twice ? 0 : ECANCELED);
+	KUNIT_EXPECT_EQ(test, op->wc.flags, FI_READ | FI_RMA);
+	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(mem, a->twice ? 0xbd : 0x5e, 100),
+			    NULL);
+	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(mem + 100, 0x5e, 100), NULL);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &p->side[1].ep->fid, "violations"),
+			1);
+	hostile_close(h);
+}
+
 /* What looks odd and is legal goes through. */
 static const struct frame_param good_frames[] = {
 	{ "plain", 0, 0, 0, 0, 16, 16 + 64 },
@@ -642,6 +924,9 @@ static void hostile_slow(struct kunit *test)
 
 static struct kunit_case hostile_cases[] = {
 	KUNIT_CASE_PARAM(hostile_frame, bad_frame_gen_params),
+	KUNIT_CASE_PARAM(hostile_access, bad_rma_gen_params),
+	KUNIT_CASE_PARAM(hostile_granted, good_rma_gen_params),
+	KUNIT_CASE_PARAM(hostile_response, bad_response_gen_params),
 	KUNIT_CASE_PARAM(hostile_not_really, good_frame_gen_params),
 	KUNIT_CASE_PARAM(hostile_cut, cut_gen_params),
 	KUNIT_CASE_PARAM(hostile_request, bad_cm_gen_params),
