@@ -13,13 +13,17 @@
 #define LIVE_TIMEOUT	10000	/* milliseconds; nothing that works takes it */
 #define LIVE_BIG	SZ_1M
 
-/* One end of a connection */
+/*
+ * One end of a connection. A domain, a queue for receives and a shared context
+ * that are there already are used.
+ */
 struct live_end {
 	struct fid_domain	*domain;
 	struct fid_ep		*ep;
 	struct fid_eq		*eq;
 	struct fid_cq		*tx;
 	struct fid_cq		*rx;
+	struct fid_ep		*srx;
 	struct fi_info		*info;
 };
 

@@ -69,10 +69,14 @@ static unsigned long rma_stat(struct live_end *e, size_t offset)
 /* Wait for something the provider does by itself. */
 #define RMA_WAIT(test, cond) do {					\
 	unsigned long rma_end = jiffies + msecs_to_jiffies(LIVE_TIMEOUT); \
+	bool rma_true = false;						\
 									\
-	while (!(cond) && time_before(jiffies, rma_end))		\
-		usleep_range(100, 200);					\
-	KUNIT_EXPECT_TRUE(test, cond);					\
+	while (!rma_true && time_before(jiffies, rma_end)) {		\
+		rma_true = (cond);					\
+		if (!rma_true)						\
+			usleep_range(100, 200);				\
+	}								\
+	KUNIT_EXPECT_TRUE_MSG(test, rma_true, "%s", #cond);		\
 } while (0)
 
 /* The next completion is this one. */
@@ -651,6 +655,117 @@ static void rma_multi_receive(struct kunit *test)
 	}
 }
 
+/* Two connections whose accepting ends take their receives from one context */
+struct rma_shared {
+	struct live_end	from[2];
+	struct live_end	to[2];
+};
+
+static void rma_shared_open(struct kunit *test, struct live *l,
+			    struct rma_shared *s)
+{
+	struct fi_cq_attr cq_attr = {
+		.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC,
+	};
+	struct live_end *to = s->to;
+	int i;
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	KUNIT_ASSERT_EQ(test, fi_domain(l->fabric, l->info, &to->domain, NULL),
+			0);
+	KUNIT_ASSERT_EQ(test, fi_cq_open(to->domain, &cq_attr, &to->rx, NULL),
+			0);
+	KUNIT_ASSERT_EQ(test, fi_srx_context(to->domain, l->info->rx_attr,
+					     &to->srx, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(to->srx, &to->rx->fid, FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(to->srx), 0);
+	s->to[1] = s->to[0];
+	for (i = 0; i < 2; i++) {
+		struct fi_info *req = NULL;
+
+		live_open(test, l, &s->from[i], fi_dupinfo(l->info), 0);
+		KUNIT_ASSERT_EQ(test, fi_connect(s->from[i].ep, &l->addr, NULL,
+						 0), 0);
+		KUNIT_ASSERT_EQ(test, live_event(l->pep_eq, FI_CONNREQ, &req,
+						 NULL), 0);
+		live_open(test, l, &s->to[i], req, 0);
+		KUNIT_ASSERT_EQ(test, fi_accept(s->to[i].ep, NULL, 0), 0);
+		KUNIT_ASSERT_EQ(test, live_event(s->to[i].eq, FI_CONNECTED,
+						 NULL, NULL), 0);
+		KUNIT_ASSERT_EQ(test, live_event(s->from[i].eq, FI_CONNECTED,
+						 NULL, NULL), 0);
+	}
+}
+
+static void rma_shared_close(struct kunit *test, struct rma_shared *s)
+{
+	struct live_end *to = s->to;
+	int i;
+
+	KUNIT_EXPECT_EQ(test, fi_close(&to->srx->fid), -EBUSY);
+	for (i = 0; i < 2; i++) {
+		live_close_end(test, &s->from[i]);
+		KUNIT_EXPECT_EQ(test, fi_close(&s->to[i].ep->fid), 0);
+		s->to[i].ep = NULL;
+	}
+	KUNIT_EXPECT_EQ(test, fi_close(&to->srx->fid), 0);
+	s->to[1].rx = NULL;
+	s->to[1].domain = NULL;
+	live_close_end(test, &s->to[1]);
+	live_close_end(test, &s->to[0]);
+}
+
+static void rma_shared(struct kunit *test)
+{
+	struct rma_shared *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct live *l = test->priv;
+	struct fi_cq_err_entry e;
+	struct fid_cq *rx;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	rma_shared_open(test, l, s);
+	rx = s->to[0].rx;
+	KUNIT_EXPECT_EQ(test, fi_recv(s->to[0].ep, l->in, 8, NULL, 0, NULL),
+			-ENOSYS);
+
+	/* both ask, with and without a tag, and each gets its own */
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, fi_send(s->from[i].ep, l->out + i, 100,
+					      NULL, 0, NULL), 0);
+		rma_expect(test, s->from[i].tx, NULL, FI_SEND | FI_MSG);
+		RMA_WAIT(test, RMA_STAT(&s->to[i], rx_stalls) == 1);
+	}
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, fi_recv(s->to[0].srx, l->in, 100, NULL, 0,
+					      l->in), 0);
+		rma_expect(test, rx, l->in, FI_RECV | FI_MSG);
+		KUNIT_EXPECT_EQ(test, memcmp(l->in, l->out + i, 100), 0);
+		rma_expect_none(test, rx);
+	}
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, fi_trecv(s->to[0].srx, l->in + i * 1000,
+					       1000, NULL, 0, i, 0, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(s->from[0].ep, l->out, 1000, NULL, 0, 1,
+				       NULL), 0);
+	KUNIT_ASSERT_EQ(test, live_comp(rx, &e), 0);
+	KUNIT_EXPECT_EQ(test, e.tag, 1);
+	KUNIT_EXPECT_EQ(test, memcmp(l->in + 1000, l->out, 1000), 0);
+
+	/* the end of one stream leaves the receives to the other */
+	live_close_end(test, &s->from[0]);
+	KUNIT_EXPECT_EQ(test, live_event(s->to[0].eq, FI_SHUTDOWN, NULL, NULL),
+			0);
+	rma_expect_none(test, rx);
+	KUNIT_EXPECT_EQ(test, fi_tsend(s->from[1].ep, l->out + 7, 1000, NULL, 0,
+				       0, NULL), 0);
+	KUNIT_ASSERT_EQ(test, live_comp(rx, &e), 0);
+	KUNIT_EXPECT_EQ(test, e.tag, 0);
+	KUNIT_EXPECT_EQ(test, memcmp(l->in, l->out + 7, 1000), 0);
+	rma_shared_close(test, s);
+}
+
 /* ---------------------------------------------- raw peers: bytes written here */
 
 static void raw_frame(u8 *b, u8 op, u16 flags, u8 segs, u8 hdr_size, u64 size)
@@ -1194,6 +1309,7 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_bad_posts),
 	KUNIT_CASE(rma_tagged),
 	KUNIT_CASE(rma_multi_receive),
+	KUNIT_CASE(rma_shared),
 	KUNIT_CASE(rma_read_limit),
 	KUNIT_CASE(rma_fence),
 	KUNIT_CASE(rma_read_flood),
