@@ -17,16 +17,15 @@
 static void rma_ep_cm_event(struct rma_run *run, u32 event,
 			    struct fi_eq_cm_entry *entry)
 {
-	struct fi_info *refuse = NULL;
-
-	spin_lock(&run->lock);
 	switch (event) {
 	case FI_CONNREQ:
 		/* one client at a time, and one that waits */
-		if (run->request)
-			refuse = entry->info;
-		else
+		if (!run->request) {
 			run->request = entry->info;
+			break;
+		}
+		fi_reject(run->pep, entry->info->handle, NULL, 0);
+		fi_freeinfo(entry->info);
 		break;
 	case FI_CONNECTED:
 		run->connected = true;
@@ -34,11 +33,6 @@ static void rma_ep_cm_event(struct rma_run *run, u32 event,
 	case FI_SHUTDOWN:
 		run->down = true;
 		break;
-	}
-	spin_unlock(&run->lock);
-	if (refuse) {
-		fi_reject(run->pep, refuse->handle, NULL, 0);
-		fi_freeinfo(refuse);
 	}
 }
 
@@ -51,21 +45,21 @@ static void rma_ep_event(struct fid_eq *eq, void *context)
 	u32 event;
 	ssize_t n;
 
+	mutex_lock(&run->events);
 	for (;;) {
 		n = fi_eq_read(eq, &event, &entry, sizeof(entry), 0);
 		if (n == -FI_EAVAIL) {
 			memset(&err, 0, sizeof(err));
 			if (fi_eq_readerr(eq, &err, 0) < 0)
 				continue;
-			spin_lock(&run->lock);
 			run->cm_err = err.err ? -err.err : -EIO;
-			spin_unlock(&run->lock);
 			continue;
 		}
 		if (n < 0)
 			break;
 		rma_ep_cm_event(run, event, &entry);
 	}
+	mutex_unlock(&run->events);
 	wake_up_all(&run->wq);
 }
 
@@ -138,9 +132,12 @@ static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 	ret = rma_ep_domain(run, info);
 	if (ret)
 		return ret;
+	/* the last event of the endpoint before this may be on its way here */
+	mutex_lock(&run->events);
 	run->connected = false;
 	run->down = false;
 	run->cm_err = 0;
+	mutex_unlock(&run->events);
 	ret = fi_endpoint(run->domain, info, &run->ep, run);
 	if (ret)
 		return rma_error(run, ret, "fi_endpoint");
@@ -208,10 +205,10 @@ int rma_ep_accept(struct rma_run *run)
 
 	if (wait_event_killable(run->wq, READ_ONCE(run->request)))
 		return rma_error(run, -EINTR, "waiting for a client");
-	spin_lock(&run->lock);
+	mutex_lock(&run->events);
 	info = run->request;
 	run->request = NULL;
-	spin_unlock(&run->lock);
+	mutex_unlock(&run->events);
 
 	ret = rma_ep_open(run, info);
 	if (!ret)

@@ -175,6 +175,7 @@ static int rma_run(struct rma_file *file, const struct rma_opts *opts)
 	run->report = &file->report;
 	init_waitqueue_head(&run->wq);
 	spin_lock_init(&run->lock);
+	mutex_init(&run->events);
 	rma_xfer_init(run);
 	ret = rma_run_memory(run);
 	if (!ret)

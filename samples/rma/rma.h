@@ -7,7 +7,7 @@
 #define _KOFI_RMA_H
 
 #include <linux/bvec.h>
-#include <linux/completion.h>
+#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/seq_buf.h>
 #include <linux/spinlock.h>
@@ -156,7 +156,8 @@ struct rma_ops {
  * @report: what the reader of the device gets
  * @detail: sentence about an error
  * @wq: woken by every callback
- * @lock: events, @data_next and @data_bad
+ * @lock: @data_next and @data_bad
+ * @events: held while events are taken: @request, @connected, @down, @cm_err
  * @pattern: content of a region, see proto.h
  * @region: what the peer may access
  * @local: where our own accesses take from and put to
@@ -198,6 +199,7 @@ struct rma_run {
 	char			detail[160];
 	wait_queue_head_t	wq;
 	spinlock_t		lock;	/* see above */
+	struct mutex		events;	/* see above */
 	u8			*pattern;
 	struct rma_mem		region;
 	struct rma_mem		local;

@@ -70,14 +70,16 @@ def unpacked(path):
 
 # --- the payload -----------------------------------------------------------
 
-def own_tools():
-    """The programs of tools/, in every machine's PATH."""
-    return [p for p in sorted((BUILD / "tools").glob("*"))
+def own_tools(programs=()):
+    """The programs of tools/, in every machine's PATH, and of what the tests
+    have besides those that are among PROGRAMS."""
+    return [p for p in (*sorted((BUILD / "tools").glob("*")),
+                        *(BUILD / "peer" / name for name in programs))
             if p.is_file() and os.access(p, os.X_OK)]
 
 
-def payload(where, kernel, files, stock_modules=()):
-    """Fill the folder WHERE; FILES are a scenario's own."""
+def payload(where, kernel, files, stock_modules=(), programs=()):
+    """Fill the folder WHERE; FILES and PROGRAMS are a scenario's."""
     shutil.rmtree(where, ignore_errors=True)
     (where / "ko").mkdir(parents=True)
     for f in [HERE / "init", TOP / "tests/vm/lib.sh", *files]:
@@ -85,7 +87,7 @@ def payload(where, kernel, files, stock_modules=()):
     for ko in our_modules(kernel.flavour):
         shutil.copy(ko, where / "ko")
     (where / "bin").mkdir()
-    for tool in own_tools():
+    for tool in own_tools(programs):
         shutil.copy(tool, where / "bin")
     if kernel.modules and stock_modules:
         (where / "stock").mkdir()
@@ -153,8 +155,7 @@ def libraries(path):
 
 
 def find_program(name):
-    where = os.pathsep.join([str(BUILD / "peer"), os.environ.get("PATH", ""),
-                             "/usr/sbin:/sbin"])
+    where = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     path = shutil.which(name, path=where)
     if not path:
         raise Fail(f"a scenario needs the program {name}, "
@@ -175,7 +176,7 @@ def initramfs(out, programs, vm):
         a.file(where, path)
         needed.update(libraries(path))
 
-    own = own_tools()
+    own = own_tools(programs)
     for tool in own:
         needed.update(libraries(tool))
     for name in [*BASE_PROGRAMS, *programs]:

@@ -266,7 +266,8 @@ class Run:
         work = BUILD / "vm" / self.name
         vm = work / "vm"
         image.payload(vm, self.kernel, self.s.files, ["virtio_net",
-                      *self.s.modules] if not self.kernel.uml else ())
+                      *self.s.modules] if not self.kernel.uml else (),
+                      self.s.programs)
         shutil.rmtree(self.logs, ignore_errors=True)
         # short, as the path of a socket is
         sockets = pathlib.Path(tempfile.mkdtemp(prefix="kofi-"))
