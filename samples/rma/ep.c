@@ -319,6 +319,9 @@ void rma_ep_hangup(struct rma_run *run)
 	if (run->ep)
 		rma_ep_close_fid(&run->ep->fid);
 	run->ep = NULL;
+	/* what nobody has looked at was of this connection */
+	if (READ_ONCE(run->answer_state) == RMA_ANSWER_HERE)
+		WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
 }
 
 /**

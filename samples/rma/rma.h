@@ -150,6 +150,12 @@ struct rma_ops {
 	int		err;
 };
 
+enum rma_answer {
+	RMA_ANSWER_NONE,
+	RMA_ANSWER_POSTED,
+	RMA_ANSWER_HERE,		/* and nobody has looked yet */
+};
+
 /**
  * struct rma_run - one run
  * @opts: what was asked for
@@ -184,8 +190,7 @@ struct rma_ops {
  * @cmd_err: its error
  * @answer: the receive for the next command or answer
  * @answer_buf: its bytes
- * @answer_posted: it is posted
- * @answer_done: it has completed, and nobody has looked yet
+ * @answer_state: how far it is
  * @answer_err: its error
  * @answer_len: bytes that came
  * @remote: called for values that came with writes
@@ -231,8 +236,7 @@ struct rma_run {
 
 	struct kofi_cqe		answer;
 	struct krma_msg		answer_buf;
-	bool			answer_posted;
-	bool			answer_done;
+	enum rma_answer		answer_state;
 	int			answer_err;
 	size_t			answer_len;
 

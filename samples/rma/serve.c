@@ -85,6 +85,21 @@ static int rma_serve_one(struct rma_run *run, const struct rma_cmd *cmd,
 	}
 }
 
+/* Clients may go when they like; which call notices is a matter of time. */
+static int rma_serve_gone(struct rma_run *run, int err)
+{
+	switch (err) {
+	case -ECANCELED:
+	case -ECONNRESET:
+	case -ENOTCONN:
+	case -ESHUTDOWN:
+		run->detail[0] = '\0';
+		return 0;
+	default:
+		return err;
+	}
+}
+
 /* One connection; @last: the client has said that there will be no other. */
 static int rma_serve_connection(struct rma_run *run, bool *last)
 {
@@ -99,9 +114,8 @@ static int rma_serve_connection(struct rma_run *run, bool *last)
 	}
 	for (;;) {
 		ret = rma_cmd_expect(run) ?: rma_cmd_recv(run, &cmd);
-		/* clients may go when they like */
 		if (ret)
-			return ret == -ECONNRESET ? 0 : ret;
+			return rma_serve_gone(run, ret);
 		if (cmd.op == KRMA_HOLD) {
 			if (msleep_interruptible(min(cmd.len, RMA_HOLD_MAX)))
 				return -EINTR;
@@ -118,7 +132,7 @@ static int rma_serve_connection(struct rma_run *run, bool *last)
 		}
 		ret = rma_cmd_expect(run) ?: rma_cmd_send(run, &answer);
 		if (ret)
-			return ret;
+			return rma_serve_gone(run, ret);
 		if (cmd.op == KRMA_BYE) {
 			*last = cmd.flags & KRMA_F_LAST;
 			return rma_wait(run, READ_ONCE(run->down));

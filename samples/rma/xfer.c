@@ -91,9 +91,8 @@ static void rma_answer_done(struct fid_cq *cq, const struct kofi_wc *wc)
 
 	run->answer_err = -wc->err;
 	run->answer_len = wc->len;
-	run->answer_posted = false;
 	/* whoever sees it sees the rest too: rma_cmd_recv() */
-	smp_store_release(&run->answer_done, true);
+	smp_store_release(&run->answer_state, RMA_ANSWER_HERE);
 	rma_xfer_wake(run);
 }
 
@@ -597,15 +596,21 @@ int rma_cmd_expect(struct rma_run *run)
 {
 	ssize_t ret;
 
-	if (run->answer_posted)
+	/* one that has come already is not to be overwritten */
+	if (READ_ONCE(run->answer_state) != RMA_ANSWER_NONE)
 		return 0;
-	run->answer_posted = true;
-	run->answer_done = false;
+	WRITE_ONCE(run->answer_state, RMA_ANSWER_POSTED);
 	ret = fi_recv(rma_xfer_rx(run), &run->answer_buf,
 		      sizeof(run->answer_buf), NULL, 0, &run->answer);
 	if (ret)
-		run->answer_posted = false;
+		WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
 	return rma_error(run, ret, "fi_recv");
+}
+
+static bool rma_answered(struct rma_run *run)
+{
+	/* pairs with rma_answer_done() */
+	return smp_load_acquire(&run->answer_state) == RMA_ANSWER_HERE;
 }
 
 /* The connection has ended, and a shared context will not say so. */
@@ -627,14 +632,14 @@ int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd)
 	const struct krma_msg *m = &run->answer_buf;
 	int ret;
 
-	/* pairs with rma_answer_done() */
-	ret = rma_wait(run, smp_load_acquire(&run->answer_done) || rma_gone(run));
+	ret = rma_wait(run, rma_answered(run) || rma_gone(run));
 	if (ret)
 		return rma_error(run, ret, "waiting for a command");
-	if (!run->answer_done || run->answer_err == -ECANCELED ||
-	    run->answer_err == -ENOTCONN)
+	if (!rma_answered(run))
 		return -ECONNRESET;
-	run->answer_done = false;
+	WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
+	if (run->answer_err == -ECANCELED || run->answer_err == -ENOTCONN)
+		return -ECONNRESET;
 	if (run->answer_err)
 		return rma_error(run, run->answer_err, "receiving a command");
 	if (run->answer_len != sizeof(*m) ||

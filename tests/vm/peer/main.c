@@ -74,6 +74,13 @@ static int serve_one(struct peer *p, const struct cmd *c, struct cmd *answer)
 	}
 }
 
+/* A client may go when it likes; which call notices is a matter of time. */
+static bool gone(int err)
+{
+	return err == -ECONNRESET || err == -ECANCELED || err == -ENOTCONN ||
+	       err == -FI_ESHUTDOWN || err == -EPIPE;
+}
+
 static int serve_connection(struct peer *p, bool *last)
 {
 	struct cmd c, answer;
@@ -86,7 +93,7 @@ static int serve_connection(struct peer *p, bool *last)
 		if (!ret)
 			ret = cmd_recv(p, &c);
 		if (ret)
-			return ret == -ECONNRESET ? 0 : ret;
+			return gone(ret) ? 0 : ret;
 		if (c.op == KRMA_HOLD) {
 			usleep(c.len * 1000);
 			continue;
@@ -98,6 +105,8 @@ static int serve_connection(struct peer *p, bool *last)
 		ret = cmd_expect(p);
 		if (!ret)
 			ret = cmd_send(p, &answer);
+		if (gone(ret))
+			return 0;
 		if (!ret && c.op == KRMA_BYE) {
 			*last = c.flags & KRMA_F_LAST;
 			return ep_wait_down(p);
