@@ -320,7 +320,7 @@ void kofi_cq_unreserve(struct kofi_cq *cq, struct kofi_ep *ep,
 
 /*
  * The consumer sees no length of transmits, and a sender only if it has asked
- * for that.
+ * for that and there was a message.
  */
 static void kofi_cq_fill(struct kofi_wc *to, const struct kofi_wc *wc,
 			 const struct kofi_done *done)
@@ -332,7 +332,8 @@ static void kofi_cq_fill(struct kofi_wc *to, const struct kofi_wc *wc,
 		to->len = 0;
 	if (done->dir == KOFI_TX || !(done->from->info->caps & FI_SOURCE))
 		to->src = FI_ADDR_NOTAVAIL;
-	else if (wc->src == FI_ADDR_NOTAVAIL)
+	else if (wc->src == FI_ADDR_NOTAVAIL && wc->err != ECANCELED &&
+		 wc->err != FI_ENOMSG)
 		to->src = READ_ONCE(done->from->source);
 }
 

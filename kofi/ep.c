@@ -707,7 +707,7 @@ static int kofi_ep_share_cq(struct kofi_srx *srx, struct kofi_cq *cq,
 		ret = -EINVAL;
 	} else {
 		base->rx_selective = selective;
-		/* pairs with kofi_srx_state() */
+		/* pairs with kofi_srx_state(): posts need no mutex */
 		smp_store_release(&base->rx_cq, cq);
 	}
 	mutex_unlock(&base->config);
@@ -871,13 +871,13 @@ static void kofi_ep_unbind_eq(struct kofi_ep *ep)
  * fi_ep_bind - attach a queue, a counter or a shared receive context
  * @ep: an endpoint that has not been enabled; or a shared receive context,
  *	which takes one completion queue and one counter, both for FI_RECV
- * @bfid: a shared receive context (@flags 0), which then has the receives for
- *	the endpoint's messages and reports them, so that a receive queue of the
- *	endpoint must be the context's; an event queue (@flags 0), a completion
- *	queue (FI_TRANSMIT, FI_RECV or both, and FI_SELECTIVE_COMPLETION to hear
- *	of successes only when FI_COMPLETION is given) or a counter (any of
- *	FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE).
- *	It cannot be closed before the endpoint.
+ * @bfid: an event queue (@flags 0), a completion queue (FI_TRANSMIT, FI_RECV
+ *	or both, and FI_SELECTIVE_COMPLETION to hear of successes only when
+ *	FI_COMPLETION is given), a counter (any of FI_SEND, FI_RECV, FI_READ,
+ *	FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE) or a shared receive context
+ *	(@flags 0), which then has the receives for the endpoint's messages and
+ *	reports them, so that a receive queue of the endpoint must be the
+ *	context's. It cannot be closed before the endpoint.
  * @flags: see @bfid
  *
  * fi_endpoint(3).

@@ -455,6 +455,7 @@ static const struct fi_ops_domain fake_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= fake_endpoint,
 	.mr_regattr	= kofi_mr_regattr,
+	.srx_context	= kofi_srx_open,
 };
 
 static int fake_domain(struct fid_fabric *fabric, struct fi_info *info,

@@ -13,5 +13,8 @@ extern struct kunit_suite kofi_ep_suite;
 extern struct kunit_suite kofi_model_suite;
 extern struct kunit_suite kofi_mr_suite;
 extern struct kunit_suite kofi_mr_model_suite;
+extern struct kunit_suite kofi_srx_suite;
+extern struct kunit_suite kofi_rxq_suite;
+extern struct kunit_suite kofi_rxq_stress_suite;
 
 #endif /* _KOFI_TESTS_QUEUES_H */
