@@ -290,7 +290,7 @@ struct mr_memory {
 	struct page	*page[MR_PAGES];
 };
 
-static u8 mr_static[300];	/* memory of a module */
+static u8 mr_static[300] __aligned(512);	/* memory of a module, in one page */
 
 /* A region in the making, and where its bytes really are */
 struct mr_layout {
