@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# The runs, in the order both machines go through them; each run has a server
+# and a client, and both sides do everything to the other.
+
+device() {	# REQUEST: a run of kofi_rma.ko, and what it says
+	# shellcheck disable=SC2016
+	timeout 200 sh -c 'exec 4<>/dev/kofi_rma && { echo "$*" >&4; rc=$?
+		cat <&4; exit $rc; }' sh "$@"
+}
+listens() { grep -q ':1D31 .* 0A ' /proc/net/tcp /proc/net/tcp6; }
+nothing() { [ -z "$(kofi stat)" ]; }
+
+runs() {	# calls run NAME SERVER_MACHINE OPTIONS_OF_SERVER OPTIONS_OF_CLIENT
+	run all a "" ""
+	run shared b "srx client-keys poll=workqueue" "only=messages"
+	run shared-both b "srx" "srx client-keys only=messages"
+	run client-keys b "client-keys srx poll=workqueue" "only=forms client-keys"
+	run wrong b "client-keys srx" "only=wrong srx poll=workqueue"
+	run ipv6 b "node=fd00::2" "node=fd00::2 only=forms"
+}
+
+run() {
+	if [ "$VM_NAME" = "$2" ]; then
+		# shellcheck disable=SC2086
+		device serve $3 >/tmp/out 2>&1 &
+		pid=$!
+		retry listens
+		sync "$1"
+		wait $pid
+		rc=$?
+		ended() { cat /tmp/out; return $rc; }
+		step "$1" ended
+	else
+		sync "$1"
+		# the server's address, unless the options have another
+		# shellcheck disable=SC2086
+		step "$1" device connect "node=10.0.0.$(($(printf %d "'$2") - 96))" $4 last
+	fi
+	step "$1-nothing-left" retry nothing
+}
+
+load kofi_sock kofi_rma || exit
