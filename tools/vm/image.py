@@ -82,7 +82,8 @@ def payload(where, kernel, files, stock_modules=(), programs=()):
     """Fill the folder WHERE; FILES and PROGRAMS are a scenario's."""
     shutil.rmtree(where, ignore_errors=True)
     (where / "ko").mkdir(parents=True)
-    for f in [HERE / "init", TOP / "tests/vm/lib.sh", *files]:
+    for f in [HERE / "init", TOP / "tests/vm/lib.sh",
+              TOP / "tests/vm/allocations.awk", *files]:
         shutil.copy(f, where)
     for ko in our_modules(kernel.flavour):
         shutil.copy(ko, where / "ko")

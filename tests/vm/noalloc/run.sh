@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 # Traffic runs between two endpoints of this machine while the kernel traces
-# every allocation with its stack. Whoever asked for the memory is the first
-# function that is not one of the allocator's or of its helpers; none of them
-# may be in a module of ours. TCP, which allocates packets, calls us and is
-# called by us, so the rest of the stack does not matter.
+# every allocation with its stack. Nobody who asked for the memory may be in a
+# module of ours. TCP, which allocates packets, calls us and is called by us, so
+# the rest of the stack does not matter.
 
 t=/sys/kernel/tracing
 events="kmem/kmalloc kmem/kmem_cache_alloc kmem/mm_page_alloc percpu/percpu_alloc_percpu"
@@ -23,25 +22,7 @@ setup() {
 }
 
 # One line per event and culprit: "EVENT FUNCTION [MODULE]"
-culprits() {
-	awk '
-	/: (kmalloc|kmem_cache_alloc|mm_page_alloc|percpu_alloc_percpu):/ {
-		event = $0
-		sub(/^.*[0-9]: /, "", event)
-		sub(/:.*/, "", event)
-		inside = 0
-	}
-	/<stack trace>/ { inside = 1; next }
-	inside && /^ *=> / {
-		if ($2 ~ /^(trace_|__traceiter|perf_trace|stack_trace)/ ||
-		    $2 ~ /^_*(kmalloc|kmem_cache_alloc|kmem_cache_zalloc|kvmalloc|kzalloc|krealloc|kvrealloc|kmemdup|kvmemdup|kstrdup|kasprintf|kvasprintf|kcalloc)/ ||
-		    $2 ~ /^_*(alloc_pages|get_free_page|get_zeroed|folio_alloc|vmalloc|vzalloc|pcpu_alloc|alloc_percpu|alloc_slab|new_slab|slab_alloc|do_kmalloc|kasan_|kmemleak_|create_object|alloc_object|stack_depot|set_track|save_stack|page_frag_alloc)/ ||
-		    $2 ~ /^(___slab_alloc|allocate_slab|mempool_alloc|bulk_alloc|alloc_frozen_pages)/)
-			next
-		print event, $2, $3
-		inside = 0
-	}' $t/trace
-}
+culprits() { awk -f "$VM/allocations.awk" $t/trace; }
 
 load kofi_sock kofi_pingpong || exit
 step setup setup
