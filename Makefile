@@ -16,7 +16,7 @@ FLAVOUR ?= stock
 SUITE ?= *
 ONLY ?= *
 KERNEL ?= stock
-SOURCES := Kbuild include kofi providers samples tests/kunit
+SOURCES := Kbuild include kofi providers samples tests/kunit tests/bench
 
 # What an external build leaves in its folder, kept when a copy is updated.
 BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \
@@ -33,8 +33,8 @@ else
 endif
 ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
 
-.PHONY: all modules built tools peer modules_install check kunit test demo soak \
-	shell prereq clean distclean help
+.PHONY: all modules built tools peer bench-user modules_install check kunit \
+	test demo soak bench shell prereq clean distclean help
 
 all: modules tools
 
@@ -65,11 +65,15 @@ tools: prereq-build
 peer:
 	@$(MAKE) -C tests/vm/peer OUT=$(CURDIR)/build/peer
 
+# The same exchange in user space that the bench compares with.
+bench-user:
+	@$(MAKE) -C tests/bench/user OUT=$(CURDIR)/build/peer
+
 # The argument each of these gives to vm.
 kunit: ARG = $(SUITE)
-test demo soak: ARG = $(ONLY)
+test demo soak bench: ARG = $(ONLY)
 shell: ARG = $(KERNEL)
-check kunit test demo soak shell:
+check kunit test demo soak bench shell:
 	@sh tools/vm/prereq $@ && $(VM) $@ '$(ARG)'
 
 prereq: prereq-test
@@ -96,6 +100,8 @@ help:
 	@echo '  kunit            the unit tests alone, in User-mode Linux, in seconds'
 	@echo '  check            W=1, sparse, checkpatch, kernel-doc, coccinelle'
 	@echo '  soak             the long tests'
+	@echo '  bench            how fast it is, against raw sockets and user space;'
+	@echo '                   the report is build/report/bench.json'
 	@echo '  shell            a machine with the modules loaded'
 	@echo '  prereq           check what "test" needs; as root on Debian, install it'
 	@echo '  help             this text'

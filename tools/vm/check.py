@@ -90,7 +90,8 @@ def checkpatch():
     where.mkdir(parents=True, exist_ok=True)
     shutil.copy(TOP / ".checkpatch.conf", where)
     files = [f for f in sources(".c", ".h") if not generated(f)]
-    user = [f for f in files if f.parts[0] == "tools" or "peer" in f.parts]
+    user = [f for f in files if f.parts[0] == "tools"
+            or {"peer", "user"} & set(f.parts)]
     bad = []
     trace = [f for f in files if f.name.endswith("_trace.h")]
     # TRACE_EVENT has a layout of its own; a program has not the kernel's

@@ -178,6 +178,10 @@ class Qemu(Machine):
                "-kernel", kernel, "-initrd", image, "-append", cmdline]
         if accel == "kvm":
             cmd += ["-accel", "kvm", "-cpu", "host"]
+        elif accel == "icount":
+            # time is the number of instructions executed, one per ns
+            cmd += ["-accel", "tcg,thread=single", "-cpu", "max",
+                    "-icount", "shift=0,sleep=off"]
         else:
             cmd += ["-accel", "tcg,thread=multi", "-cpu", "max"]
         if netdev:

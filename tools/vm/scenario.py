@@ -18,6 +18,7 @@ one KEY=VALUE per line, # for comments:
   cmdline   further kernel parameters; on uml, time-travel=inf-cpu makes time
             simulated: computing takes none, timers expire at once, in order
   alone     yes: measures time, so nothing else may run beside it
+  icount    yes: time of the machines counts instructions; QEMU, smp 1
   leaks     no: do not unload everything and look for leaks at the end
   allow     a regular expression of kernel messages that are meant to appear
 
@@ -39,7 +40,7 @@ from report import splats
 
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
-        "smp", "cmdline", "leaks", "allow", "machines", "alone"}
+        "smp", "cmdline", "leaks", "allow", "machines", "alone", "icount"}
 
 
 class Scenario:
@@ -299,7 +300,8 @@ class Run:
         initramfs = work / "initramfs"
         if not k.uml:
             image.initramfs(initramfs, self.s.programs, vm)
-            accel = machine.accelerator(k.image, initramfs)
+            accel = ("icount" if self.s.keys.get("icount") == "yes"
+                     else machine.accelerator(k.image, initramfs))
         kind = machine.Uml if k.uml else machine.Qemu
         for n in self.s.scripts:
             self.machines[n] = kind(n, self.logs / f"{n}.log", self.on_ctl,

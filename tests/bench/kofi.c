@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The client over kOFI: what any client in the kernel does, in two variants.
+ * The one has a queue that calls back in softirq context, the other a queue
+ * that a thread reads and sleeps on, as a libfabric program in userspace does.
+ *
+ * Each side has an endpoint and a completion queue; fabric, domain and event
+ * queue are shared, for both sides are here.
+ */
+#include <linux/in.h>
+#include <linux/kthread.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "bench.h"
+
+#define BENCH_CQ_SIZE	(4 * BENCH_WINDOW_MAX)
+#define BENCH_WAIT_MS	10000
+#define BENCH_BATCH	4
+
+/**
+ * struct bench_kofi_side - a side's endpoint
+ * @side: the side
+ * @cq: its completions
+ * @ep: the endpoint
+ * @mr: the side's memory
+ * @peer: the other one's, for keys
+ * @reader: thread that reads @cq
+ * @stop: it shall end
+ */
+struct bench_kofi_side {
+	struct bench_side	*side;
+	struct fid_cq		*cq;
+	struct fid_ep		*ep;
+	struct fid_mr		*mr;
+	struct bench_kofi_side	*peer;
+	struct task_struct	*reader;
+	bool			stop;
+};
+
+struct bench_kofi {
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_domain	*domain;
+	struct fid_eq		*eq;
+	struct fid_pep		*pep;
+	struct bench_kofi_side	side[2];
+};
+
+/* ------------------------------------------------------------- completions */
+
+static void bench_kofi_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	bench_done(container_of(wc->cqe, struct bench_op, cqe), -wc->err,
+		   wc->len);
+}
+
+static int bench_kofi_read_err(struct fid_cq *cq)
+{
+	struct fi_cq_err_entry err = {};
+	ssize_t n = fi_cq_readerr(cq, &err, 0);
+
+	if (n > 0)
+		bench_done(container_of(err.op_context, struct bench_op, cqe),
+			   -err.err, 0);
+	return n < 0 ? n : 0;
+}
+
+static int bench_kofi_reader(void *arg)
+{
+	struct bench_kofi_side *ks = arg;
+	struct fi_cq_msg_entry entries[BENCH_BATCH];
+
+	while (!READ_ONCE(ks->stop)) {
+		ssize_t n, i;
+
+		n = fi_cq_sread(ks->cq, entries, BENCH_BATCH, NULL,
+				BENCH_WAIT_MS);
+		for (i = 0; i < n; i++)
+			bench_done(container_of(entries[i].op_context,
+						struct bench_op, cqe), 0,
+				   entries[i].len);
+		if (n == -FI_EAVAIL)
+			n = bench_kofi_read_err(ks->cq);
+		if (n < 0 && n != -EAGAIN)
+			bench_fail(ks->side->run, n);
+	}
+	return 0;
+}
+
+static u64 bench_kofi_addr(struct bench_kofi_side *ks,
+			   const struct bench_op *op)
+{
+	return kofi_mr_base(ks->peer->mr) + op->off;
+}
+
+/* One that ends when the bytes are where they belong, as a read does. */
+static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
+{
+	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
+	const struct fi_rma_iov rma = {
+		.addr = bench_kofi_addr(ks, op),
+		.len = op->len,
+		.key = fi_mr_key(ks->peer->mr),
+	};
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1,
+		.rma_iov = &rma, .rma_iov_count = 1,
+		.context = &op->cqe,
+	};
+
+	return fi_writemsg(ks->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+}
+
+static int bench_kofi_post(struct bench_op *op)
+{
+	struct bench_kofi_side *ks = op->side->priv;
+
+	switch (op->kind) {
+	case BENCH_SEND:
+		return fi_send(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
+	case BENCH_RECV:
+		return fi_recv(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
+	case BENCH_WRITE:
+		return bench_kofi_write(ks, op);
+	case BENCH_READ:
+		return fi_read(ks->ep, op->buf, op->len, NULL, 0,
+			       bench_kofi_addr(ks, op),
+			       fi_mr_key(ks->peer->mr), &op->cqe);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* -------------------------------------------------------------- connections */
+
+static int bench_kofi_event(struct bench_kofi *k, u32 want, fid_t fid,
+			    struct fi_eq_cm_entry *entry)
+{
+	ssize_t n;
+	u32 event;
+
+	n = fi_eq_sread(k->eq, &event, entry, sizeof(*entry), BENCH_WAIT_MS, 0);
+	if (n < 0)
+		return n;
+	return event == want && (!fid || entry->fid == fid) ? 0 : -EPROTO;
+}
+
+static int bench_kofi_discover(struct bench_kofi *k, u64 caps)
+{
+	struct sockaddr_in any = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct fi_info *hints;
+	int err = -ENOMEM;
+
+	hints = fi_allocinfo();
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = caps;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY;
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->addr_format = FI_SOCKADDR_IN;
+	hints->src_addrlen = sizeof(any);
+	hints->src_addr = kmemdup(&any, sizeof(any), GFP_KERNEL);
+	hints->fabric_attr->prov_name = kstrdup("sock", GFP_KERNEL);
+	if (hints->src_addr && hints->fabric_attr->prov_name)
+		err = fi_getinfo(FI_VERSION(2, 1), NULL, NULL, 0, hints,
+				 &k->info);
+	fi_freeinfo(hints);
+	return err;
+}
+
+static int bench_kofi_cq(struct bench_kofi *k, struct bench_kofi_side *ks,
+			 bool reads)
+{
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_SOFTIRQ,
+		.cpu = -1,
+		.done = true,
+	};
+	struct fi_cq_attr attr = { .size = BENCH_CQ_SIZE };
+
+	if (!reads)
+		return kofi_cq_open(k->domain, &attr, &kattr, &ks->cq, NULL);
+	attr.format = FI_CQ_FORMAT_MSG;
+	attr.wait_obj = FI_WAIT_UNSPEC;
+	return fi_cq_open(k->domain, &attr, &ks->cq, NULL);
+}
+
+static int bench_kofi_mr(struct bench_kofi *k, struct bench_kofi_side *ks)
+{
+	return fi_mr_reg(k->domain, ks->side->mem, 2 * ks->side->half,
+			 FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &ks->mr,
+			 NULL);
+}
+
+static int bench_kofi_ep(struct bench_kofi *k, struct bench_kofi_side *ks,
+			 struct fi_info *info)
+{
+	int err;
+
+	err = fi_endpoint(k->domain, info, &ks->ep, NULL);
+	if (err)
+		return err;
+	err = fi_ep_bind(ks->ep, &k->eq->fid, 0);
+	if (err)
+		return err;
+	err = fi_ep_bind(ks->ep, &ks->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (err)
+		return err;
+	return fi_enable(ks->ep);
+}
+
+static int bench_kofi_connect(struct bench_kofi *k)
+{
+	struct fi_eq_cm_entry entry;
+	struct sockaddr_in addr;
+	size_t len = sizeof(addr);
+	fid_t first;
+	int err;
+
+	err = fi_passive_ep(k->fabric, k->info, &k->pep, NULL);
+	if (err)
+		return err;
+	err = fi_pep_bind(k->pep, &k->eq->fid, 0);
+	if (err)
+		return err;
+	err = fi_listen(k->pep);
+	if (err)
+		return err;
+	err = fi_getname(&k->pep->fid, &addr, &len);
+	if (err)
+		return err;
+	err = bench_kofi_ep(k, &k->side[0], k->info);
+	if (err)
+		return err;
+	err = fi_connect(k->side[0].ep, &addr, NULL, 0);
+	if (err)
+		return err;
+
+	err = bench_kofi_event(k, FI_CONNREQ, &k->pep->fid, &entry);
+	if (err)
+		return err;
+	err = bench_kofi_ep(k, &k->side[1], entry.info);
+	if (!err)
+		err = fi_accept(k->side[1].ep, NULL, 0);
+	fi_freeinfo(entry.info);
+	if (err)
+		return err;
+	err = bench_kofi_event(k, FI_CONNECTED, NULL, &entry);
+	if (err)
+		return err;
+	first = entry.fid;
+	err = bench_kofi_event(k, FI_CONNECTED, NULL, &entry);
+	return err ?: entry.fid == first ? -EPROTO : 0;
+}
+
+static int bench_kofi_start(struct bench_run *run, bool reads)
+{
+	struct bench_kofi *k;
+	int i, j, err;
+
+	k = kzalloc(sizeof(*k), GFP_KERNEL);
+	if (!k)
+		return -ENOMEM;
+	/* bench_kofi_close() finds all of it through a side's */
+	for (i = 0; i < 2; i++) {
+		k->side[i].side = &run->side[i];
+		k->side[i].peer = &k->side[!i];
+		run->side[i].priv = &k->side[i];
+		for (j = 0; j < run->window; j++) {
+			run->side[i].xmit[j].cqe.done = bench_kofi_done;
+			run->side[i].recv[j].cqe.done = bench_kofi_done;
+		}
+	}
+	err = bench_kofi_discover(k, run->kind == BENCH_SEND ? FI_MSG :
+				     FI_MSG | FI_RMA);
+	if (err)
+		return err;
+	err = fi_fabric(k->info->fabric_attr, &k->fabric, NULL);
+	if (err)
+		return err;
+	err = fi_eq_open(k->fabric, &(struct fi_eq_attr) {
+				.wait_obj = FI_WAIT_UNSPEC }, &k->eq, NULL);
+	if (err)
+		return err;
+	err = fi_domain(k->fabric, k->info, &k->domain, NULL);
+	if (err)
+		return err;
+	for (i = 0; i < 2; i++) {
+		err = bench_kofi_cq(k, &k->side[i], reads);
+		if (!err && run->kind != BENCH_SEND)
+			err = bench_kofi_mr(k, &k->side[i]);
+		if (err)
+			return err;
+	}
+	err = bench_kofi_connect(k);
+	if (err || !reads)
+		return err;
+	for (i = 0; i < 2; i++) {
+		struct task_struct *task;
+
+		task = kthread_run(bench_kofi_reader, &k->side[i],
+				   "kofi_bench/%d", i);
+		if (IS_ERR(task))
+			return PTR_ERR(task);
+		k->side[i].reader = get_task_struct(task);
+	}
+	return 0;
+}
+
+static int bench_kofi_open(struct bench_run *run)
+{
+	return bench_kofi_start(run, false);
+}
+
+static int bench_sread_open(struct bench_run *run)
+{
+	return bench_kofi_start(run, true);
+}
+
+static void bench_kofi_close_fid(struct fi_fid *fid)
+{
+	int err = fi_close(fid);
+
+	WARN_ONCE(err, "fi_close() of class %zu: %d\n", fid->fclass, err);
+}
+
+static void bench_kofi_stop(struct bench_kofi_side *ks)
+{
+	if (!ks->reader)
+		return;
+	/* a signal that nobody waits for ends the next wait */
+	WRITE_ONCE(ks->stop, true);
+	fi_cq_signal(ks->cq);
+	kthread_stop(ks->reader);
+	put_task_struct(ks->reader);
+}
+
+static void bench_kofi_close(struct bench_run *run)
+{
+	struct bench_kofi_side *first = run->side[0].priv;
+	struct bench_kofi *k;
+	int i;
+
+	if (!first)
+		return;
+	k = container_of(first, struct bench_kofi, side[0]);
+	for (i = 0; i < 2; i++) {
+		if (k->side[i].ep)
+			bench_kofi_close_fid(&k->side[i].ep->fid);
+		bench_kofi_stop(&k->side[i]);
+		if (k->side[i].cq)
+			bench_kofi_close_fid(&k->side[i].cq->fid);
+		if (k->side[i].mr)
+			bench_kofi_close_fid(&k->side[i].mr->fid);
+	}
+	if (k->domain)
+		bench_kofi_close_fid(&k->domain->fid);
+	if (k->pep)
+		bench_kofi_close_fid(&k->pep->fid);
+	if (k->eq)
+		bench_kofi_close_fid(&k->eq->fid);
+	if (k->fabric)
+		bench_kofi_close_fid(&k->fabric->fid);
+	fi_freeinfo(k->info);
+	kfree(k);
+}
+
+const struct bench_client bench_kofi = {
+	.name	= "kofi",
+	.open	= bench_kofi_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_sread = {
+	.name	= "sread",
+	.open	= bench_sread_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
