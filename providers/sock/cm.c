@@ -1299,7 +1299,9 @@ static int sock_pep_getopt(fid_t fid, int level, int name, void *val,
 /* Options each connection's own endpoint has, and a listener no use for */
 static bool sock_pep_foreign(int name)
 {
-	return name == (int)KOFI_VAL_RECLAIM_SAFE || name == (int)KOFI_VAL_CPU;
+	return name == (int)KOFI_VAL_RECLAIM_SAFE ||
+	       name == (int)KOFI_VAL_CPU ||
+	       name == (int)KOFI_VAL_ZEROCOPY_MIN;
 }
 
 static int sock_pep_control(struct fi_fid *fid, int command, void *arg)

@@ -253,7 +253,9 @@ static bool sock_ep_end(struct sock_ep *ep)
 	else if (phase != SOCK_EP_ASKED)
 		kofi_ep_connect_failed(&ep->base, err, err, NULL, 0);
 
+	/* pages in TCP's queue come back only if it is emptied */
 	return (err != ESHUTDOWN && err != ECANCELED) ||
+	       atomic_read(&ep->zc_out) ||
 	       test_bit(SOCK_EP_HALF_SENT, &ep->flags);
 }
 
@@ -291,7 +293,7 @@ static void sock_ep_work(struct work_struct *work)
 {
 	struct sock_ep *ep = container_of(work, struct sock_ep, work);
 	struct socket *sock = READ_ONCE(ep->sock);
-	bool more = false, end = false, reset = false;
+	bool more = false, end = false, reset = false, push;
 	unsigned int noio;
 
 	if (!sock) {
@@ -318,12 +320,16 @@ static void sock_ep_work(struct work_struct *work)
 		reset = sock_ep_end(ep);
 		end = true;
 	}
+	push = test_and_clear_bit(SOCK_EP_PUSH, &ep->flags) &&
+	       sock_tx_pushes(ep);
 	release_sock(sock->sk);
 
 	if (end)
 		sock_ep_hang_up(ep, reset);
 	else if (more)
 		sock_ep_queue(ep);
+	if (push && !end)
+		tcp_sock_set_cork(sock->sk, false);
 	sock_memalloc_restore(noio);
 }
 
@@ -459,6 +465,7 @@ int sock_ep_down(struct sock_ep *ep, bool connection)
 	release_sock(sk);
 	if (end)
 		sock_ep_hang_up(ep, reset);
+	sock_zc_wait(ep);
 unlock:
 	sock_memalloc_restore(noio);
 	mutex_unlock(&ep->cm_mutex);
@@ -671,6 +678,10 @@ static void sock_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	SOCK_STAT(tx_work);
 	SOCK_STAT(tx_full);
 	SOCK_STAT(tx_retries);
+	SOCK_STAT(tx_pushes);
+	SOCK_STAT(tx_zc_bytes);
+	SOCK_STAT(tx_copy_bytes);
+	SOCK_STAT(tx_zc_copied);
 	SOCK_STAT(rx_frames);
 	fn(arg, "rx_wire_bytes", READ_ONCE(ep->stats.rx_bytes));
 	SOCK_STAT(rx_acks);

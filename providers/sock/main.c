@@ -127,6 +127,12 @@ module_param_cb(rx_size, &sock_param_ops, &sock_param_rx_size, 0644);
 MODULE_PARM_DESC(rx_size,
 		 "Receives an endpoint may have posted, where its consumer does not say (1 to 65536, default 256)");
 
+unsigned int sock_zerocopy_min = 16384;
+static struct sock_param sock_param_zerocopy_min = { &sock_zerocopy_min, 0, 1073741824 };
+module_param_cb(zerocopy_min, &sock_param_ops, &sock_param_zerocopy_min, 0644);
+MODULE_PARM_DESC(zerocopy_min,
+		 "Bytes from which on an operation's pages are sent without copying them, 0: never (0 to 1073741824, default 16384)");
+
 void sock_tunables_init(struct sock_tunables *tun)
 {
 	*tun = (struct sock_tunables) {
@@ -136,6 +142,7 @@ void sock_tunables_init(struct sock_tunables *tun)
 		.keepalive_idle = READ_ONCE(sock_keepalive_idle),
 		.keepalive_intvl = READ_ONCE(sock_keepalive_intvl),
 		.keepalive_cnt = READ_ONCE(sock_keepalive_cnt),
+		.zerocopy_min = READ_ONCE(sock_zerocopy_min),
 		.cpu = -1,
 	};
 }
@@ -166,6 +173,9 @@ static unsigned int *sock_tunable(struct sock_tunables *tun, int name,
 	case KOFI_VAL_KEEPALIVE_CNT:
 		*p = &sock_param_keepalive_cnt;
 		return &tun->keepalive_cnt;
+	case KOFI_VAL_ZEROCOPY_MIN:
+		*p = &sock_param_zerocopy_min;
+		return &tun->zerocopy_min;
 	case KOFI_VAL_RECLAIM_SAFE:
 		*p = &sock_range_bool;
 		return &tun->reclaim_safe;
@@ -205,6 +215,9 @@ int sock_tunables_set(struct sock_tunables *tun, int name, const void *val)
 	if (n < p->min || n > p->max)
 		return -EINVAL;
 	*to = n;
+	/* chosen by who knows the network */
+	if (to == &tun->zerocopy_min)
+		tun->zerocopy_always = true;
 	return 0;
 }
 

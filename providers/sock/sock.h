@@ -52,6 +52,7 @@ extern unsigned int sock_port_min;
 extern unsigned int sock_port_max;
 extern unsigned int sock_tx_size;
 extern unsigned int sock_rx_size;
+extern unsigned int sock_zerocopy_min;
 
 extern struct workqueue_struct *sock_wq;
 extern struct kofi_provider sock_provider;
@@ -67,6 +68,9 @@ extern struct kofi_provider sock_provider;
  * @reclaim_safe: memory may be written back through it: the emergency
  *	reserves are its
  * @cpu: where its work item runs, -1 for the CPU its packets arrive on
+ * @zerocopy_min: bytes from which on pages are sent without copying them, 0
+ *	for never
+ * @zerocopy_always: also where the network copies them all the same
  * @sndbuf: bytes of the socket's send buffer, 0 for TCP's choice
  * @rcvbuf: bytes of the socket's receive buffer, 0 for TCP's choice
  */
@@ -79,6 +83,8 @@ struct sock_tunables {
 	unsigned int	keepalive_cnt;
 	unsigned int	reclaim_safe;
 	int		cpu;
+	unsigned int	zerocopy_min;
+	bool		zerocopy_always;
 	int		sndbuf;
 	int		rcvbuf;
 };
@@ -214,6 +220,11 @@ void sock_socket_release(struct socket *sock);
  * @op: SOCK_OP_MSG, _TAGGED, _READ_REQ or _WRITE
  * @rma_count: entries of @rma
  * @ack: completes when the peer has acknowledged it
+ * @zc: it hands out its pages; @ubuf and what follows count
+ * @zc_copied: the network has copied some of them
+ * @err: how it ended for the stream, a positive error code
+ * @ep: the endpoint
+ * @ubuf: what packets refer to that hold its pages
  * @rma: the peer's memory
  * @cur: position in the payload, or in what the response to a read fills
  * @inject: copied payload
@@ -229,6 +240,11 @@ struct sock_txop {
 	u8			op;
 	u8			rma_count;
 	bool			ack;
+	bool			zc;
+	bool			zc_copied;
+	int			err;
+	struct sock_ep		*ep;
+	struct ubuf_info	ubuf;
 	struct fi_rma_iov	rma[SOCK_RMA_MAX];
 	struct kofi_cursor	cur;
 	u8			inject[SOCK_INJECT_MAX];
@@ -284,6 +300,17 @@ void sock_tx_read_done(struct sock_ep *ep);
 void sock_tx_space(struct sock_ep *ep);
 void sock_tx_flush(struct sock_ep *ep);
 void sock_tx_retry(struct timer_list *t);
+bool sock_tx_pushes(struct sock_ep *ep);
+int sock_tx_flush_err(const struct sock_ep *ep);
+void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err);
+
+/* ------------------------------------------------------------- zerocopy.c */
+
+void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op);
+void sock_zc_msg(const struct sock *sk, struct sock_txop *op,
+		 struct msghdr *msg);
+void sock_zc_done(struct sock_txop *op);
+void sock_zc_wait(struct sock_ep *ep);
 
 /* ------------------------------------------------------------------ rma.c */
 
@@ -413,6 +440,7 @@ enum sock_ep_phase {
 /* sock_ep.flags */
 enum {
 	SOCK_EP_HALF_SENT,	/* flushed in the middle of a frame */
+	SOCK_EP_PUSH,		/* what FI_MORE holds back has waited enough */
 };
 
 /**
@@ -426,6 +454,10 @@ enum {
  * @tx_work: runs of the sender in the work item
  * @tx_full: runs that ended because the socket took no more
  * @tx_retries: of them, those that a timer resumes
+ * @tx_pushes: segments sent that %FI_MORE held back, and nothing followed
+ * @tx_zc_bytes: bytes of payload sent without copying them
+ * @tx_copy_bytes: bytes of payload copied into the socket
+ * @tx_zc_copied: operations sent without copying that the network has copied
  * @rx_frames: frames received, acknowledgments too
  * @rx_bytes: bytes received, headers too
  * @rx_acks: acknowledgments received
@@ -446,6 +478,10 @@ struct sock_ep_stats {
 	unsigned long	tx_work;
 	unsigned long	tx_full;
 	unsigned long	tx_retries;
+	unsigned long	tx_pushes;
+	unsigned long	tx_zc_bytes;
+	unsigned long	tx_copy_bytes;
+	unsigned long	tx_zc_copied;
 	unsigned long	rx_frames;
 	unsigned long	rx_bytes;
 	unsigned long	rx_acks;
@@ -487,7 +523,8 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @poll: resumes the receiver and the sender in softirq context
  * @in_poll: runs of @poll
  * @work: the same in process context, and everything that must sleep
- * @retry: wakes the sender when no acknowledgment will
+ * @retry: wakes the sender when no acknowledgment will, and pushes out what
+ *	%FI_MORE holds back
  * @watch: connect timeout, then the eye on a silent peer
  * @watch_base: when the peer had last answered everything, as far as seen
  * @cm: the request being sent, the answer being received
@@ -510,6 +547,10 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @tx_hdr_off: how much of it has been sent
  * @tx_left: bytes of its payload not sent yet
  * @tx_id: number of the next frame
+ * @tx_corked: the socket may hold back the last bytes for more to follow
+ * @zc_out: operations whose pages are out, or may be
+ * @zc_skip: operations to be copied before another one tries not to be
+ * @zc_err: the stream has ended with this
  * @rsps: ring of %SOCK_READS_MAX responses owed to the peer; with the socket
  *	locked
  * @rsp_first: the oldest
@@ -563,6 +604,10 @@ struct sock_ep {
 	u8			tx_hdr_len;
 	u8			tx_hdr_off;
 	u8			tx_id;
+	bool			tx_corked;
+	atomic_t		zc_out;
+	unsigned int		zc_skip;
+	int			zc_err;
 	u64			tx_left;
 
 	struct sock_rsp		*rsps;

@@ -61,6 +61,25 @@ TRACE_EVENT(kofi_sock_stall,
 		  __entry->payload)
 );
 
+TRACE_EVENT(kofi_sock_zc,
+	TP_PROTO(const struct sock_ep *ep, const struct sock_txop *op, int err),
+	TP_ARGS(ep, op, err),
+	TP_STRUCT__entry(
+		__field(u32, ep)
+		__field(size_t, len)
+		__field(bool, copied)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->ep = ep->base.obj.id;
+		__entry->len = op->cur.len;
+		__entry->copied = op->zc_copied;
+		__entry->err = err;
+	),
+	TP_printk("ep=%u len=%zu copied=%d err=%d", __entry->ep, __entry->len,
+		  __entry->copied, __entry->err)
+);
+
 TRACE_EVENT(kofi_sock_violation,
 	TP_PROTO(const struct sock_ep *ep, const char *what, const u8 *hdr,
 		 unsigned int len),

@@ -26,8 +26,13 @@
  *
  * An operation completes when its last byte has been copied into the socket,
  * or, if it asked for more than that, when the peer has acknowledged it; a
- * read when the response is in its memory. What has not completed when the
- * stream ends is flushed in the order it was posted.
+ * read when the response is in its memory. One that hands its pages to TCP
+ * instead of having them copied waits for those, too (zerocopy.c). What has
+ * not completed when the stream ends is flushed in the order it was posted.
+ *
+ * Small frames share segments when the sender knows that another follows, or
+ * FI_MORE promises it. If that promise is not kept, the retry timer has the
+ * work item push out what TCP holds back.
  */
 #include <linux/bitops.h>
 #include <linux/bvec.h>
@@ -154,7 +159,15 @@ static const u64 sock_tx_wc_flags[] = {
 	[SOCK_OP_WRITE]		= FI_WRITE | FI_RMA,
 };
 
-static void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
+/**
+ * sock_tx_complete - complete a transmit
+ * @ep: the endpoint
+ * @op: the operation, on no list; unused afterwards
+ * @err: 0 or a positive error code
+ *
+ * Context: any.
+ */
+void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
 {
 	struct kofi_wc wc = {
 		.op_context = op->context,
@@ -173,6 +186,17 @@ static void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 
 	kofi_ep_tx_complete(&ep->base, &wc, op_flags);
+}
+
+/* The stream has done with an operation. */
+static void sock_tx_done(struct sock_ep *ep, struct sock_txop *op, int err)
+{
+	if (!op->zc) {
+		sock_tx_complete(ep, op, err);
+		return;
+	}
+	op->err = err;
+	sock_zc_done(op);
 }
 
 /**
@@ -196,7 +220,7 @@ bool sock_tx_acked(struct sock_ep *ep)
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (!op)
 		return false;
-	sock_tx_complete(ep, op, 0);
+	sock_tx_done(ep, op, 0);
 	return true;
 }
 
@@ -235,7 +259,7 @@ void sock_tx_read_done(struct sock_ep *ep)
 	ep->tx_nreads--;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	sock_stat_inc(&ep->stats.rx_responses);
-	sock_tx_complete(ep, op, 0);
+	sock_tx_done(ep, op, 0);
 }
 
 /**
@@ -272,23 +296,35 @@ static void sock_tx_unanswered(struct sock_ep *ep, struct list_head *list)
 }
 
 /**
- * sock_tx_flush - complete every transmit with an error, accept no more
- * @ep: the endpoint
+ * sock_tx_flush_err - how operations end that the end of the stream cuts off
+ * @ep: an endpoint that is dead
  *
  * A consumer that may fail over is told of a silent peer and of a lost device;
  * in all other cases the error is ECANCELED.
+ *
+ * Return: a positive error code.
+ */
+int sock_tx_flush_err(const struct sock_ep *ep)
+{
+	int err = READ_ONCE(ep->dead);
+
+	return err == ETIMEDOUT || err == ENETDOWN ? err : ECANCELED;
+}
+
+/**
+ * sock_tx_flush - complete every transmit with an error, accept no more
+ * @ep: the endpoint
+ *
+ * Those whose pages are out complete when they are back.
  *
  * Context: process; locked, if there is a socket.
  */
 void sock_tx_flush(struct sock_ep *ep)
 {
-	int err = READ_ONCE(ep->dead);
+	int err = sock_tx_flush_err(ep);
 	struct sock_txop *op, *next;
 	unsigned long irq;
 	LIST_HEAD(list);
-
-	if (err != ETIMEDOUT && err != ENETDOWN)
-		err = ECANCELED;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	ep->tx_closed = true;
@@ -310,8 +346,9 @@ void sock_tx_flush(struct sock_ep *ep)
 	ep->tx_left = 0;
 	sock_rma_flush(ep);
 
+	WRITE_ONCE(ep->zc_err, err);
 	list_for_each_entry_safe(op, next, &list, node)
-		sock_tx_complete(ep, op, err);
+		sock_tx_done(ep, op, err);
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -351,6 +388,17 @@ static struct sock_txop *sock_tx_begin(struct sock_ep *ep)
 }
 
 /*
+ * Nothing follows, although FI_MORE has promised it: the last segment waits in
+ * the socket. One tick is enough for who posts a burst; without us it would be
+ * TCP's timer for closed windows that sends it, after 200 ms or more.
+ */
+static void sock_tx_corked(struct sock_ep *ep)
+{
+	if (ep->tx_corked && !timer_pending(&ep->retry))
+		mod_timer(&ep->retry, jiffies + 1);
+}
+
+/*
  * Begin the next frame. With nothing to send the caller is no longer the
  * sender when this returns.
  */
@@ -370,6 +418,7 @@ static bool sock_tx_next(struct sock_ep *ep)
 		if (!op) {
 			ep->tx_state = SOCK_TX_IDLE;
 			spin_unlock_irqrestore(&ep->tx_lock, irq);
+			sock_tx_corked(ep);
 			return false;
 		}
 	}
@@ -379,6 +428,7 @@ static bool sock_tx_next(struct sock_ep *ep)
 	ep->tx_rsp = rsp;
 	ep->tx_hdr_off = 0;
 	if (op) {
+		sock_zc_begin(ep, op);
 		ep->tx_left = sock_txop_payload(op);
 		ep->tx_hdr_len = sock_tx_format_op(ep->tx_hdr, op, ep->tx_id,
 						   ep->be);
@@ -421,7 +471,7 @@ static void sock_tx_sent(struct sock_ep *ep)
 		list_add_tail(&op->node, list);
 		spin_unlock_irqrestore(&ep->tx_lock, irq);
 	} else {
-		sock_tx_complete(ep, op, 0);
+		sock_tx_done(ep, op, 0);
 	}
 }
 
@@ -501,7 +551,7 @@ static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
 	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, left = 0;
 	u8 *start = ep->tx_hdr + ep->tx_hdr_off;
 
-	if (ep->tx_left && budget > hdr)
+	if (ep->tx_left && budget > hdr && !(ep->tx_op && ep->tx_op->zc))
 		left = min(iov_iter_count(from), budget - hdr);
 	if (left && iov_iter_is_bvec(from)) {
 		bvec_set_virt(&v->bv[0], start, hdr);
@@ -541,6 +591,8 @@ static ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 	} else {
 		msg.msg_iter = from;
 		iov_iter_truncate(&msg.msg_iter, budget);
+		if (ep->tx_op && ep->tx_op->zc)
+			sock_zc_msg(ep->sock->sk, ep->tx_op, &msg);
 	}
 	len = iov_iter_count(&msg.msg_iter);
 	if (len < hdr + ep->tx_left || sock_tx_more(ep))
@@ -552,9 +604,13 @@ static ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 	if (sent <= 0)
 		return sent;
 
+	WRITE_ONCE(ep->tx_corked, msg.msg_flags & MSG_MORE);
 	hdr = min_t(size_t, hdr, sent);
 	ep->tx_hdr_off += hdr;
 	if (sent > hdr) {
+		sock_stat_add(msg.msg_ubuf ? &ep->stats.tx_zc_bytes :
+					     &ep->stats.tx_copy_bytes,
+			      sent - hdr);
 		ep->tx_left -= sent - hdr;
 		if (ep->tx_rsp)
 			sock_rma_sent(ep, sent - hdr);
@@ -670,11 +726,31 @@ void sock_tx_space(struct sock_ep *ep)
 		sock_ep_queue(ep);
 }
 
+/**
+ * sock_tx_pushes - does the socket hold back bytes that nothing follows
+ * @ep: the endpoint
+ *
+ * Context: locked.
+ * Return: true if so; the caller pushes them out.
+ */
+bool sock_tx_pushes(struct sock_ep *ep)
+{
+	if (!ep->tx_corked)
+		return false;
+	WRITE_ONCE(ep->tx_corked, false);
+	sock_stat_inc(&ep->stats.tx_pushes);
+	return true;
+}
+
 void sock_tx_retry(struct timer_list *t)
 {
 	struct sock_ep *ep = from_timer(ep, t, retry);
 
 	sock_tx_space(ep);
+	if (READ_ONCE(ep->tx_corked))
+		set_bit(SOCK_EP_PUSH, &ep->flags);
+	else if (READ_ONCE(ep->phase) == SOCK_EP_DATA)
+		return;
 	/* a connection request that could not be sent waits for this, too */
 	sock_ep_queue(ep);
 }
@@ -767,6 +843,8 @@ static int sock_tx_fill(struct sock_ep *ep, struct sock_txop *op,
 	op->tag = post->tag;
 	op->inv_key = msg->inv_key;
 	op->flags = flags;
+	op->ep = ep;
+	op->zc = false;
 	op->op = post->op;
 	op->ack = flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
 	op->rma_count = post->rma_count;

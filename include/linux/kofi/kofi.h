@@ -152,5 +152,6 @@ const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 #define KOFI_VAL_CPU			(FI_PROV_SPECIFIC | 6)	/* int, -1: the flow's */
 #define KOFI_VAL_KEEPALIVE_INTVL	(FI_PROV_SPECIFIC | 7)	/* between probes; seconds */
 #define KOFI_VAL_KEEPALIVE_CNT		(FI_PROV_SPECIFIC | 8)	/* probes */
+#define KOFI_VAL_ZEROCOPY_MIN		(FI_PROV_SPECIFIC | 9)	/* bytes; 0: never */
 
 #endif /* _LINUX_KOFI_KOFI_H */

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Sending pages without copying them.
+ *
+ * An operation of zerocopy_min bytes or more, in page vectors, hands its pages
+ * to TCP (MSG_ZEROCOPY) together with its own struct ubuf_info, op->ubuf. Its
+ * references are what keeps the operation from completing: one is ours, until
+ * the stream has done with the operation (the frame is out and, where that was
+ * asked for, acknowledged; or the stream has ended), and TCP takes one for
+ * each packet that holds pages. The last one to go completes the operation.
+ * Nothing less says that the memory may be written to again: not that TCP has
+ * taken the bytes, which it may have to send again, and not that they are
+ * acknowledged, since a copy of the packet may still be in a queue of the
+ * device. No list is needed: a packet leads back to its operation.
+ *
+ * The last reference may go in any context: in process context with the socket
+ * owned, when a connection is aborted; in softirq with the socket's lock held,
+ * for an acknowledgment; in softirq without it, when a device has sent; with
+ * interrupts off, from netpoll; in the middle of our own call of TCP. So
+ * completing only takes irqsave locks, and TCP is never called with one of
+ * them held.
+ *
+ * An endpoint waits for its pages before its close or drain returns (zc_out).
+ * What may hold them for long is TCP's queue, if the peer does not read, and
+ * that is why a stream that ends with pages out is aborted, never closed in
+ * order: it empties the queue. What remains is in the device, which gives it
+ * back in bounded time. Operations that are flushed with pages out keep their
+ * error until then. Nothing here ever waits for the peer.
+ *
+ * Where packets never leave the machine (loopback, veth, tap) the receiving
+ * side copies the pages, in softirq and into fresh memory, which is more
+ * expensive than our own copy; it says so when it drops its reference. After
+ * such an operation the next SOCK_ZC_SKIP are copied, then another one asks
+ * again, as routes change. A consumer that has chosen a threshold for the
+ * endpoint gets what it asked for.
+ *
+ * kvec memory is always copied: mostly it comes from slab, whose pages must not
+ * get into packets. Pages that must not either, in page vectors, are copied
+ * piece by piece.
+ */
+#include <linux/bvec.h>
+#include <linux/net.h>
+#include <linux/skbuff.h>
+#include <linux/wait_bit.h>
+
+#include "sock.h"
+#include "sock_trace.h"
+
+/* Operations copied after one that was copied on its way */
+#define SOCK_ZC_SKIP	255
+
+/* How an operation has ended whose last page is back. */
+static int sock_zc_result(struct sock_ep *ep, const struct sock_txop *op)
+{
+	int err = READ_ONCE(ep->sock->sk->sk_err);
+
+	if (op->err)
+		return op->err;
+	if (READ_ONCE(ep->zc_err))
+		return ep->zc_err;
+	if (!err)
+		return 0;
+	/* TCP empties its queue, and then says that the connection is broken */
+	sock_ep_kill(ep, err);
+	return sock_tx_flush_err(ep);
+}
+
+/* Drop a reference. The last one completes the operation. */
+static void sock_zc_put(struct sock_txop *op)
+{
+	struct sock_ep *ep = op->ep;
+	unsigned long irq;
+	int err;
+
+	if (!refcount_dec_and_test(&op->ubuf.refcnt))
+		return;
+
+	err = sock_zc_result(ep, op);
+	trace_kofi_sock_zc(ep, op, err);
+	if (op->zc_copied) {
+		spin_lock_irqsave(&ep->tx_lock, irq);
+		ep->zc_skip = SOCK_ZC_SKIP;
+		sock_stat_inc(&ep->stats.tx_zc_copied);
+		spin_unlock_irqrestore(&ep->tx_lock, irq);
+	}
+	sock_tx_complete(ep, op, err);
+	/* from here on the endpoint may be freed: a wait by its address only */
+	if (atomic_dec_and_test(&ep->zc_out))
+		wake_up_var(&ep->zc_out);
+}
+
+/* A packet has let go of the pages of an operation. */
+static void sock_zc_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
+			     bool success)
+{
+	struct sock_txop *op = container_of(ubuf, struct sock_txop, ubuf);
+
+	if (!success)
+		WRITE_ONCE(op->zc_copied, true);
+	sock_zc_put(op);
+}
+
+static const struct ubuf_info_ops sock_zc_ops = {
+	.complete	= sock_zc_complete,
+};
+
+/**
+ * sock_zc_begin - decide whether an operation hands out its pages
+ * @ep: the endpoint
+ * @op: operation whose frame begins
+ *
+ * Context: locked, the sender.
+ */
+void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op)
+{
+	unsigned int min = ep->tun.zerocopy_min;
+
+	/* a read sends nothing of its memory */
+	if (!min || sock_txop_payload(op) < min ||
+	    !iov_iter_is_bvec(kofi_cursor_iter(&op->cur)))
+		return;
+	if (!ep->tun.zerocopy_always && READ_ONCE(ep->zc_skip)) {
+		WRITE_ONCE(ep->zc_skip, ep->zc_skip - 1);
+		return;
+	}
+	op->ubuf.ops = &sock_zc_ops;
+	op->ubuf.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
+	refcount_set(&op->ubuf.refcnt, 1);
+	op->zc_copied = false;
+	op->zc = true;
+	atomic_inc(&ep->zc_out);
+}
+
+/**
+ * sock_zc_msg - send pages without copying, as far as that is possible
+ * @sk: the socket
+ * @op: an operation that hands out its pages
+ * @msg: what TCP will be called with, the next part of the payload; is cut
+ *	where the pages change between those that may get into packets and those
+ *	that must be copied
+ *
+ * Context: locked, the sender.
+ */
+void sock_zc_msg(const struct sock *sk, struct sock_txop *op,
+		 struct msghdr *msg)
+{
+	const struct bio_vec *bv = msg->msg_iter.bvec;
+	size_t left = iov_iter_count(&msg->msg_iter), run = 0;
+	size_t skip = msg->msg_iter.iov_offset;
+	bool zc = false;
+
+	for (; left; bv++, skip = 0) {
+		size_t offset = bv->bv_offset + skip;
+		size_t bytes = min(bv->bv_len - skip, left);
+		bool ok;
+
+		if (!bytes)
+			continue;
+		/* it looks at whole pages from the first one on */
+		ok = sendpages_ok(bv->bv_page, bytes + offset_in_page(offset),
+				  offset);
+		if (run && ok != zc)
+			break;
+		zc = ok;
+		run += bytes;
+		left -= bytes;
+	}
+	iov_iter_truncate(&msg->msg_iter, run);
+	/* without it TCP copies */
+	if (zc && (sk->sk_route_caps & NETIF_F_SG)) {
+		msg->msg_flags |= MSG_ZEROCOPY;
+		msg->msg_ubuf = &op->ubuf;
+	}
+}
+
+/**
+ * sock_zc_done - the stream has done with an operation that handed out pages
+ * @op: the operation, its result in @op->err
+ *
+ * It is completed as soon as the pages are back.
+ *
+ * Context: any.
+ */
+void sock_zc_done(struct sock_txop *op)
+{
+	sock_zc_put(op);
+}
+
+/**
+ * sock_zc_wait - wait until all pages are back
+ * @ep: an endpoint whose stream has ended, and been aborted if pages were out
+ *
+ * Context: process, sleeps; not locked. The wait is for the device, not for
+ * the peer.
+ */
+void sock_zc_wait(struct sock_ep *ep)
+{
+	wait_var_event(&ep->zc_out, !atomic_read(&ep->zc_out));
+}
