@@ -36,6 +36,7 @@ static const struct option_range option_ranges[] = {
 	{ "keepalive idle", KOFI_VAL_KEEPALIVE_IDLE, 0, 32767000, true },
 	{ "keepalive interval", KOFI_VAL_KEEPALIVE_INTVL, 1, 32767, true },
 	{ "keepalive count", KOFI_VAL_KEEPALIVE_CNT, 1, 127, true },
+	{ "zero copy threshold", KOFI_VAL_ZEROCOPY_MIN, 0, 1073741824, false },
 	{ "reclaim safe", KOFI_VAL_RECLAIM_SAFE, 0, 1, false },
 };
 

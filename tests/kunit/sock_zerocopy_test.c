@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofi_sock sending pages without copying them: when memory may be written to
+ * again, which operations do it, and every way a stream can end with pages
+ * still out. And the other side of the sender: how small messages share
+ * segments.
+ *
+ * Most tests keep the peer from reading, by posting no receive: TCP then holds
+ * the pages for as long as the test likes, and bytes that are overwritten too
+ * early arrive wrong.
+ */
+
+#include <linux/bvec.h>
+#include <linux/completion.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <net/tcp.h>
+
+#include <linux/kofi/provider.h>
+
+#include "../../providers/sock/sock.h"
+
+#include "contract.h"
+
+#define ZC_ORDER	8
+#define ZC_MEM		(PAGE_SIZE << ZC_ORDER)
+
+static struct sock_ep *zc_ep(struct ct_pair *p, int side)
+{
+	return sock_ep(p->side[side].ep);
+}
+
+/* ------------------------------------------------------------------ memory */
+
+/*
+ * Pages of a test. What is out at the end of it must be back soon; a packet's
+ * reference to a page goes right after the one to the operation.
+ */
+static bool zc_pages_back(struct page *pages)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(CT_TIMEOUT_MS);
+
+	while (page_count(pages) != 1 && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	return page_count(pages) == 1;
+}
+
+static void zc_pages_free(void *pages)
+{
+	__free_pages(pages, ZC_ORDER);
+}
+
+static struct page *zc_pages(struct kunit *test)
+{
+	struct page *pages = alloc_pages(GFP_KERNEL | __GFP_COMP, ZC_ORDER);
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, zc_pages_free,
+							pages), 0);
+	return pages;
+}
+
+/* A pair whose side 0 copies only what is shorter than @min. */
+static struct ct_pair *zc_pair(struct kunit *test, enum ct_mode mode,
+			       unsigned int min)
+{
+	const struct ct_opts opts = { .mode = mode, .unconnected = true };
+	struct ct_pair *p;
+
+	if (strcmp(ct_provider, "sock"))
+		kunit_skip(test, "about sock alone");
+	p = ct_pair_open(test, &opts);
+	KUNIT_ASSERT_EQ(test, fi_set_val(&p->side[0].ep->fid,
+					 KOFI_VAL_ZEROCOPY_MIN, &min), 0);
+	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
+	return p;
+}
+
+/* ---------------------------------------------------------------- messages */
+
+/**
+ * struct zc_msg - a message in pages
+ * @op: the send
+ * @recv: the receive
+ * @pages: memory it is in
+ * @offset: of its first byte
+ * @len: bytes
+ * @segs: segments it is cut into, at odd places
+ * @in: what has arrived
+ */
+struct zc_msg {
+	struct ct_op	*op;
+	struct ct_op	*recv;
+	struct page	*pages;
+	size_t		offset;
+	size_t		len;
+	unsigned int	segs;
+	u8		*in;
+};
+
+/* The memory is the consumer's again: use it for something else. */
+static void zc_overwrite(struct ct_op *op)
+{
+	struct zc_msg *m = op->buf;
+
+	memset(page_address(m->pages) + m->offset, 0xa5, m->len);
+}
+
+static void zc_send(struct kunit *test, struct ct_pair *p, struct zc_msg *m,
+		    u64 flags)
+{
+	struct bio_vec bv[4];
+	struct fi_msg msg = {
+		.msg_bvec = bv, .iov_count = m->segs, .vec = KOFI_BVEC,
+	};
+	size_t off = m->offset, left = m->len;
+	unsigned int i;
+
+	for (i = 0; i < m->segs; i++) {
+		size_t n = i + 1 < m->segs ? m->len / m->segs - i : left;
+
+		bvec_set_page(&bv[i], m->pages, n, off);
+		off += n;
+		left -= n;
+	}
+	ct_pattern(page_address(m->pages) + m->offset, m->len, m->len);
+	m->op = ct_op(p);
+	m->op->buf = m;
+	m->op->hook = zc_overwrite;
+	KUNIT_ASSERT_EQ(test, ct_post_send(p, 0, m->op, &msg, flags), 0);
+}
+
+static void zc_recv(struct kunit *test, struct ct_pair *p, struct zc_msg *m)
+{
+	m->in = ct_buf(p, m->len);
+	m->recv = ct_op(p);
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, m->recv, m->in, m->len), 0);
+}
+
+/* -------------------------------------------------- when memory is reusable */
+
+struct zc_level {
+	const char	*name;
+	enum ct_mode	mode;
+	u64		flags;
+};
+
+static const struct zc_level zc_levels[] = {
+	{ "no level, read", CT_READ, 0 },
+	{ "no level, direct", CT_DIRECT, 0 },
+	{ "no level, softirq", CT_SOFTIRQ, 0 },
+	{ "no level, workqueue", CT_WORKQUEUE, 0 },
+	{ "inject complete", CT_SOFTIRQ, FI_INJECT_COMPLETE },
+	{ "transmit complete", CT_SOFTIRQ, FI_TRANSMIT_COMPLETE },
+	{ "delivery complete", CT_SOFTIRQ, FI_DELIVERY_COMPLETE },
+	{ "delivery complete, read", CT_READ, FI_DELIVERY_COMPLETE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(zc_level, zc_levels, name);
+
+static const struct zc_msg zc_shapes[] = {
+	{ .len = 4096, .segs = 1 },
+	{ .len = 4097, .offset = 1, .segs = 2 },
+	{ .len = 16384, .offset = 8, .segs = 1 },
+	{ .len = 65539, .offset = 4095, .segs = 3 },
+	{ .len = 300000, .offset = 77, .segs = 4 },
+	{ .len = ZC_MEM, .segs = 1 },
+	{ .len = ZC_MEM - 5, .offset = 3, .segs = 2 },
+};
+
+/* Whoever is told that its memory is free may write to it. */
+static void zc_overwritten(struct kunit *test)
+{
+	const struct zc_level *l = test->param_value;
+	struct ct_pair *p = zc_pair(test, l->mode, 4096);
+	struct zc_msg m[ARRAY_SIZE(zc_shapes)];
+	const struct sock_ep_stats *stats;
+	size_t i, total = 0;
+
+	stats = &zc_ep(p, 0)->stats;
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		m[i] = zc_shapes[i];
+		m[i].pages = zc_pages(test);
+		total += m[i].len;
+		zc_send(test, p, &m[i], l->flags);
+	}
+	for (i = 0; i < ARRAY_SIZE(m); i++)
+		zc_recv(test, p, &m[i]);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		KUNIT_EXPECT_EQ(test, m[i].op->wc.err, 0);
+		KUNIT_EXPECT_TRUE_MSG(test, ct_pattern_ok(m[i].in, m[i].len,
+							  m[i].len),
+				      "%zu bytes arrived wrong", m[i].len);
+		KUNIT_EXPECT_TRUE(test, zc_pages_back(m[i].pages));
+	}
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_bytes), total);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_copy_bytes), 0);
+	ct_pair_close(p);
+}
+
+/* Handed to TCP, which cannot send it: not complete. */
+static void zc_not_read(struct kunit *test)
+{
+	const struct zc_level *l = test->param_value;
+	struct ct_pair *p = zc_pair(test, l->mode, 4096);
+	struct zc_msg m = { .len = ZC_MEM, .segs = 1 };
+	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+
+	m.pages = zc_pages(test);
+	zc_send(test, p, &m, l->flags);
+	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(stats->tx_frames) == 1,
+					CT_TIMEOUT_MS));
+	ct_progress(p);
+	KUNIT_EXPECT_FALSE(test, ct_is_done(m.op));
+	KUNIT_EXPECT_GT(test, page_count(m.pages), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->zc_out), 1);
+
+	zc_recv(test, p, &m);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(m.in, m.len, m.len));
+	KUNIT_EXPECT_TRUE(test, zc_pages_back(m.pages));
+	ct_pair_close(p);
+}
+
+/* -------------------------------------------------------- which ones do it */
+
+enum zc_kind {
+	ZC_KVEC,
+	ZC_BVEC,
+	ZC_SGL,
+	ZC_ITER,
+};
+
+struct zc_choice {
+	const char	*name;
+	enum zc_kind	kind;
+	unsigned int	min;
+	size_t		len;
+	u64		flags;
+	bool		zc;
+};
+
+static const struct zc_choice zc_choices[] = {
+	{ "pages at the threshold", ZC_BVEC, 8192, 8192, 0, true },
+	{ "pages below the threshold", ZC_BVEC, 8192, 8191, 0, false },
+	{ "pages, switched off", ZC_BVEC, 0, 65536, 0, false },
+	{ "one byte", ZC_BVEC, 1, 1, 0, true },
+	{ "no byte", ZC_BVEC, 1, 0, 0, false },
+	{ "inject", ZC_BVEC, 1, 64, FI_INJECT, false },
+	{ "scatterlist", ZC_SGL, 4096, 300000, 0, true },
+	{ "iterator over pages", ZC_ITER, 4096, 65536, 0, true },
+	{ "kvec", ZC_KVEC, 4096, 65536, 0, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(zc_choice, zc_choices, name);
+
+static void zc_chooses(struct kunit *test)
+{
+	const struct zc_choice *c = test->param_value;
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, c->min);
+	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	struct page *pages = zc_pages(test);
+	struct fi_msg msg = { .iov_count = 1 };
+	struct scatterlist sg[20];
+	struct iov_iter iter;
+	struct bio_vec bv;
+	struct kvec kv;
+	size_t i, off;
+	u8 *in;
+
+	switch (c->kind) {
+	case ZC_KVEC:
+		kv = (struct kvec) { page_address(pages), c->len };
+		msg.msg_iov = &kv;
+		break;
+	case ZC_BVEC:
+	case ZC_ITER:
+		bvec_set_page(&bv, pages, c->len, 0);
+		iov_iter_bvec(&iter, ITER_SOURCE, &bv, 1, c->len);
+		msg.vec = c->kind == ZC_BVEC ? KOFI_BVEC : KOFI_ITER;
+		if (c->kind == ZC_BVEC)
+			msg.msg_bvec = &bv;
+		else
+			msg.msg_iter = &iter;
+		break;
+	case ZC_SGL:
+		/* more segments than a cursor sees at once */
+		sg_init_table(sg, ARRAY_SIZE(sg));
+		for (i = 0, off = 0; i < ARRAY_SIZE(sg); i++) {
+			size_t n = c->len / ARRAY_SIZE(sg);
+
+			sg_set_page(&sg[i], pages, n, off);
+			off += n;
+		}
+		KUNIT_ASSERT_EQ(test, off, c->len);
+		msg.msg_sgl = sg;
+		msg.iov_count = ARRAY_SIZE(sg);
+		msg.vec = KOFI_SGL;
+		break;
+	}
+	ct_pattern(page_address(pages), c->len, 1);
+	in = ct_buf(p, c->len);
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, ct_op(p), in, c->len), 0);
+	KUNIT_ASSERT_EQ(test, ct_post_send(p, 0, ct_op(p), &msg, c->flags), 0);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, c->len, 1));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_bytes),
+			c->zc ? c->len : 0);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_copy_bytes),
+			c->zc ? 0 : c->len);
+	KUNIT_EXPECT_TRUE(test, zc_pages_back(pages));
+	ct_pair_close(p);
+}
+
+/* Slab memory between pages: copied, and only that. */
+static void zc_slab(struct kunit *test)
+{
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 1);
+	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	struct page *pages = zc_pages(test);
+	const size_t len = 8192, slab = 1000;
+	void *mem = kunit_kmalloc(test, slab, GFP_KERNEL);
+	struct bio_vec bv[4];
+	const struct fi_msg msg = {
+		.msg_bvec = bv, .iov_count = ARRAY_SIZE(bv), .vec = KOFI_BVEC,
+	};
+	struct fi_msg copy = msg;
+	u8 *in = ct_buf(p, 2 * len + 2 * slab);
+
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	bvec_set_virt(&bv[0], mem, slab);
+	bvec_set_page(&bv[1], pages, len, 5);
+	bvec_set_virt(&bv[2], mem, slab);
+	bvec_set_page(&bv[3], pages, len, 5);
+	KUNIT_ASSERT_TRUE(test, PageSlab(bv[0].bv_page));
+	ct_pattern(mem, slab, 1);
+	ct_pattern(page_address(pages) + 5, len, 2);
+
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, ct_op(p), in, 2 * len + 2 * slab),
+			0);
+	KUNIT_ASSERT_EQ(test, ct_post_send(p, 0, ct_op(p), &copy, 0), 0);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, slab, 1));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in + slab, len, 2));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in + slab + len, slab, 1));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in + 2 * slab + len, len, 2));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_bytes), 2 * len);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_copy_bytes), 2 * slab);
+	ct_pair_close(p);
+}
+
+/* Loopback copies all the same; who has not insisted soon stops trying. */
+static void zc_gives_up(struct kunit *test)
+{
+	struct zc_msg m = { .len = 65536, .segs = 1 };
+	const struct sock_ep_stats *stats;
+	struct ct_pair *p;
+	int i;
+
+	if (strcmp(ct_provider, "sock") || strcmp(ct_device, "lo"))
+		kunit_skip(test, "about sock over loopback alone");
+	p = ct_pair_mode(test, CT_SOFTIRQ);
+	stats = &zc_ep(p, 0)->stats;
+	m.pages = zc_pages(test);
+	/* one, the 255 that follow, and the next that tries */
+	for (i = 0; i < 257; i++) {
+		zc_send(test, p, &m, 0);
+		zc_recv(test, p, &m);
+		KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+		if (i == 0 || i == 255)
+			KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_bytes),
+					m.len);
+	}
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_bytes), 2 * m.len);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_copied), 2);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_copy_bytes), 255 * m.len);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------- ends with pages out */
+
+struct zc_end {
+	const char	*name;
+	void		(*end)(struct ct_pair *p);
+	bool		ours;
+};
+
+static void zc_end_close(struct ct_pair *p)
+{
+	KUNIT_EXPECT_EQ(p->test, ct_ep_close(p, 0), 0);
+}
+
+static void zc_end_drain(struct ct_pair *p)
+{
+	ct_ep_drain(p, 0);
+}
+
+static void zc_end_shutdown(struct ct_pair *p)
+{
+	KUNIT_EXPECT_EQ(p->test, fi_shutdown(p->side[0].ep, 0), 0);
+}
+
+static void zc_end_peer_reset(struct ct_pair *p)
+{
+	tcp_abort(zc_ep(p, 1)->sock->sk, ECONNABORTED);
+}
+
+static void zc_end_peer_close(struct ct_pair *p)
+{
+	KUNIT_EXPECT_EQ(p->test, ct_ep_close(p, 1), 0);
+}
+
+static const struct zc_end zc_ends[] = {
+	{ "close", zc_end_close, true },
+	{ "drain", zc_end_drain, true },
+	{ "shutdown", zc_end_shutdown, true },
+	{ "peer reset", zc_end_peer_reset, false },
+	{ "peer close", zc_end_peer_close, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(zc_end, zc_ends, name);
+
+/*
+ * What has gone to TCP when a stream ends fails like what has not, once, and
+ * only when its pages are back.
+ */
+static void zc_ends_out(struct kunit *test)
+{
+	const struct zc_end *e = test->param_value;
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 4096);
+	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	struct zc_msg m[4] = {};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		m[i].len = ZC_MEM;
+		m[i].segs = 1;
+		m[i].pages = zc_pages(test);
+		zc_send(test, p, &m[i], i & 1 ? FI_DELIVERY_COMPLETE : 0);
+	}
+	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(stats->tx_frames) >= 1,
+					CT_TIMEOUT_MS));
+	KUNIT_ASSERT_GE(test, atomic_read(&zc_ep(p, 0)->zc_out), 1);
+	KUNIT_ASSERT_FALSE(test, ct_is_done(m[0].op));
+
+	e->end(p);
+	if (e->ours)
+		KUNIT_EXPECT_TRUE(test, ct_all_done(p));
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		KUNIT_EXPECT_EQ(test, m[i].op->wc.err, ECANCELED);
+		KUNIT_EXPECT_TRUE(test, zc_pages_back(m[i].pages));
+	}
+	if (p->side[0].ep)
+		KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->zc_out), 0);
+	ct_pair_close(p);
+}
+
+struct zc_closer {
+	struct ct_pair		*p;
+	struct completion	done;
+};
+
+static int zc_close_thread(void *arg)
+{
+	struct zc_closer *c = arg;
+
+	ct_ep_close(c->p, 0);
+	complete(&c->done);
+	return 0;
+}
+
+/*
+ * A packet is still in the device when the connection is gone: its operation is
+ * not completed, and the endpoint not freed, before it has been sent. It comes
+ * back in the worst context there is.
+ */
+static void zc_device_holds(struct kunit *test)
+{
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 4096);
+	struct sock_ep *ep = zc_ep(p, 0);
+	struct zc_closer c = { .p = p };
+	struct zc_msg m[2] = {};
+	struct sock_txop *held = NULL;
+	unsigned long irq;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		m[i].len = ZC_MEM;
+		m[i].segs = 1;
+		m[i].pages = zc_pages(test);
+		zc_send(test, p, &m[i], 0);
+	}
+	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(ep->stats.tx_frames) >= 1,
+					CT_TIMEOUT_MS));
+	for (i = 0; i < p->info->tx_attr->size && !held; i++)
+		if (ep->tx_ops[i].zc && ep->tx_ops[i].context == m[0].op)
+			held = &ep->tx_ops[i];
+	KUNIT_ASSERT_NOT_NULL(test, held);
+	KUNIT_ASSERT_TRUE(test, refcount_inc_not_zero(&held->ubuf.refcnt));
+
+	init_completion(&c.done);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, kthread_run(zc_close_thread, &c,
+						       "zc_close"));
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, ct_is_done(m[1].op) &&
+					refcount_read(&held->ubuf.refcnt) == 1,
+					CT_TIMEOUT_MS));
+	KUNIT_EXPECT_FALSE(test, ct_is_done(m[0].op));
+	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&c.done));
+
+	local_irq_save(irq);
+	held->ubuf.ops->complete(NULL, &held->ubuf, true);
+	local_irq_restore(irq);
+	wait_for_completion(&c.done);
+	KUNIT_EXPECT_TRUE(test, ct_is_done(m[0].op));
+	KUNIT_EXPECT_EQ(test, m[0].op->wc.err, ECANCELED);
+	KUNIT_EXPECT_EQ(test, m[1].op->wc.err, ECANCELED);
+	for (i = 0; i < ARRAY_SIZE(m); i++)
+		KUNIT_EXPECT_TRUE(test, zc_pages_back(m[i].pages));
+	ct_pair_close(p);
+}
+
+/* ---------------------------------------------------------- sharing segments */
+
+#define ZC_BURST	100
+#define ZC_SMALL	64
+
+struct zc_burst {
+	const char	*name;
+	bool		more;		/* FI_MORE on all but the last */
+	bool		irqs_off;
+	unsigned int	most;		/* segments */
+};
+
+static const struct zc_burst zc_bursts[] = {
+	{ "one by one", false, false, ZC_BURST },
+	/* a tick may pass in the middle of them */
+	{ "FI_MORE", true, false, ZC_BURST / 4 },
+	{ "from the work item", false, true, ZC_BURST / 4 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(zc_burst, zc_bursts, name);
+
+/* How many segments small messages take that are posted together */
+static void zc_coalesces(struct kunit *test)
+{
+	const struct zc_burst *b = test->param_value;
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 0);
+	struct tcp_sock *tp = tcp_sk(zc_ep(p, 0)->sock->sk);
+	u8 *in = ct_buf(p, ZC_BURST * ZC_SMALL), *out = ct_buf(p, ZC_SMALL);
+	unsigned int i, posted, segs = READ_ONCE(tp->data_segs_out);
+	unsigned long irq = 0;
+
+	ct_pattern(out, ZC_SMALL, 1);
+	for (i = 0; i < ZC_BURST; i++)
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, ct_op(p), in + i * ZC_SMALL,
+					      ZC_SMALL), 0);
+	if (b->irqs_off)
+		local_irq_save(irq);
+	for (posted = 0; posted < ZC_BURST; posted++) {
+		struct kvec kv = { out, ZC_SMALL };
+		struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+		bool more = b->more && posted + 1 < ZC_BURST;
+
+		if (ct_post_send(p, 0, ct_op(p), &msg, more ? FI_MORE : 0))
+			break;
+	}
+	if (b->irqs_off)
+		local_irq_restore(irq);
+	KUNIT_ASSERT_EQ(test, posted, ZC_BURST);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < ZC_BURST; i++)
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in + i * ZC_SMALL,
+						      ZC_SMALL, 1));
+	segs = READ_ONCE(tp->data_segs_out) - segs;
+	kunit_info(test, "%s: %u segments for %u messages of %u bytes", b->name,
+		   segs, ZC_BURST, ZC_SMALL);
+	KUNIT_EXPECT_LE(test, segs, b->most);
+	ct_pair_close(p);
+}
+
+/* FI_MORE, and then nothing: the message is sent all the same, by us. */
+static void zc_no_more(struct kunit *test)
+{
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 0);
+	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	u8 *in = ct_buf(p, ZC_SMALL), *out = ct_buf(p, ZC_SMALL);
+	struct kvec kv = { out, ZC_SMALL };
+	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+	int i;
+
+	ct_pattern(out, ZC_SMALL, 1);
+	for (i = 1; i <= 2; i++) {
+		memset(in, 0, ZC_SMALL);
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, ct_op(p), in, ZC_SMALL), 0);
+		KUNIT_ASSERT_EQ(test, ct_post_send(p, 0, ct_op(p), &msg,
+						   FI_MORE), 0);
+		KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, ZC_SMALL, 1));
+		KUNIT_EXPECT_TRUE(test, ct_wait(p, READ_ONCE(stats->tx_pushes)
+						== i, CT_TIMEOUT_MS));
+	}
+	ct_pair_close(p);
+}
+
+static struct kunit_case zc_cases[] = {
+	KUNIT_CASE_PARAM(zc_overwritten, zc_level_gen_params),
+	KUNIT_CASE_PARAM(zc_not_read, zc_level_gen_params),
+	KUNIT_CASE_PARAM(zc_chooses, zc_choice_gen_params),
+	KUNIT_CASE(zc_slab),
+	KUNIT_CASE(zc_gives_up),
+	KUNIT_CASE_PARAM(zc_ends_out, zc_end_gen_params),
+	KUNIT_CASE(zc_device_holds),
+	KUNIT_CASE_PARAM(zc_coalesces, zc_burst_gen_params),
+	KUNIT_CASE(zc_no_more),
+	{}
+};
+
+static struct kunit_suite zc_suite = {
+	.name = "sock_zerocopy",
+	.suite_init = ct_suite_init,
+	.test_cases = zc_cases,
+};
+
+kunit_test_suite(zc_suite);
