@@ -431,7 +431,8 @@ void sock_ep_live(struct sock_ep *ep, const void *data, size_t len)
  *
  * What fits is sent first. When this returns, everything has completed.
  *
- * Context: process, may sleep; never waits for the network.
+ * Context: process, may sleep; never waits for the network, but for the device
+ * where it still has pages that were sent without copying them.
  * Return: 0, or -ENOTCONN.
  */
 int sock_ep_down(struct sock_ep *ep, bool connection)
