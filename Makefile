@@ -71,10 +71,12 @@ bench-user:
 
 # The argument each of these gives to vm.
 kunit: ARG = $(SUITE)
-test demo soak bench: ARG = $(ONLY)
+test demo soak: ARG = $(ONLY)
 shell: ARG = $(KERNEL)
+bench: VERB = $(if $(PROFILE),profile,bench)
+bench: ARG = $(or $(PROFILE),$(ONLY))
 check kunit test demo soak bench shell:
-	@sh tools/vm/prereq $@ && $(VM) $@ '$(ARG)'
+	@sh tools/vm/prereq $@ && $(VM) $(or $(VERB),$@) '$(ARG)'
 
 prereq: prereq-test
 prereq-%:
@@ -101,7 +103,8 @@ help:
 	@echo '  check            W=1, sparse, checkpatch, kernel-doc, coccinelle'
 	@echo '  soak             the long tests'
 	@echo '  bench            how fast it is, against raw sockets and user space;'
-	@echo '                   the report is build/report/bench.json'
+	@echo '                   the report is build/report/bench.json; with'
+	@echo '                   PROFILE="send 1 64": what the instructions are'
 	@echo '  shell            a machine with the modules loaded'
 	@echo '  prereq           check what "test" needs; as root on Debian, install it'
 	@echo '  help             this text'

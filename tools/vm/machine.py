@@ -215,24 +215,29 @@ class Qemu(Machine):
                 time.sleep(0.05)
         return None
 
-    def link(self, up):
-        """Plug or pull the cable; the sentence to reply with."""
+    def monitor(self, *commands):
+        """Give QEMU's monitor these commands, one after the other. None if all
+        of them worked, else what it says."""
         s = self._connect(self.qmp_path)
         if not s:
-            return "fail no monitor"
+            return "no monitor"
         with s, s.makefile("rw") as f:
-            def call(**what):
+            f.readline()                        # the greeting
+            for what in ({"execute": "qmp_capabilities"}, *commands):
                 f.write(json.dumps(what) + "\n")
                 f.flush()
-                while True:
+                got = {}
+                while "return" not in got and "error" not in got:
                     got = json.loads(f.readline() or '{"error": "gone"}')
-                    if "return" in got or "error" in got:
-                        return got
-            f.readline()                        # the greeting
-            call(execute="qmp_capabilities")
-            got = call(execute="set_link",
-                       arguments={"name": "n0", "up": up})
-        return "ok" if "return" in got else f"fail {got['error']}"
+                if "error" in got:
+                    return str(got["error"])
+        return None
+
+    def link(self, up):
+        """Plug or pull the cable; the sentence to reply with."""
+        wrong = self.monitor({"execute": "set_link",
+                              "arguments": {"name": "n0", "up": up}})
+        return f"fail {wrong}" if wrong else "ok"
 
 
 class Uml(Machine):

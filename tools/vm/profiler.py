@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Where the instructions of a message go: make bench PROFILE='send 1 64'.
+
+The words are those of kofi_bench's file: what is done (send, write, read), how
+many at a time, and of how many bytes. Debian's kernel runs it in QEMU, over
+kOFI and over raw sockets; QEMU writes down the address of every instruction,
+and here they are summed up by function and divided by the messages. What is
+printed is sorted by the difference. It is the same count as the bench's, which
+gives one number for all of it.
+"""
+
+import base64
+import bisect
+import collections
+import gzip
+import re
+
+import kernel
+import plan
+import scenario as scenarios
+from base import BUILD, CPUS, REPORT, TOP, Fail, clock, say
+from report import Report
+
+# The function each client is posted to through, and how often per message.
+POST = {"kofi": "bench_kofi_post[kofi_bench]",
+        "sread": "bench_kofi_post[kofi_bench]",
+        "raw": "raw_post[kofi_bench]"}
+POSTS = {"send": 2, "write": 1, "read": 1}
+
+TRACED = re.compile(rb"\[[0-9a-f]+/([0-9a-f]+)/")
+SHOWN = 60
+
+
+class Symbols:
+    """The functions of a kernel by address."""
+
+    def __init__(self, text):
+        found = sorted((int(a, 16), name) for a, name in
+                       (l.split(" ", 1) for l in text.splitlines()))
+        self.starts = [a for a, _ in found]
+        self.names = [n for _, n in found]
+        self.known = {}
+
+    def at(self, pc):
+        """Its name, and whether PC is the first instruction."""
+        got = self.known.get(pc)
+        if got is None:
+            n = bisect.bisect_right(self.starts, pc) - 1
+            got = (self.names[n], self.starts[n] == pc) if n >= 0 else \
+                ("user space", False)
+            self.known[pc] = got
+        return got
+
+
+class Profile:
+    """Sums over what was recorded between two posts."""
+
+    def __init__(self, log, symbols, post, posts):
+        self.cost = collections.Counter()       # function -> instructions
+        self.calls = collections.Counter()
+        with open(log, "rb") as f:
+            pcs = [int(m[1], 16) for m in map(TRACED.search, f) if m]
+        marks = [i for i, pc in enumerate(pcs)
+                 if symbols.at(pc) == (post, True)]
+        # the connection is opened before, and the first ones are unlike others
+        marks = marks[len(marks) // 3:]
+        whole = (len(marks) - 1) // posts * posts
+        if whole <= 0:
+            raise Fail(f"{post} is not in the record; see {log}")
+        for pc in pcs[marks[0]:marks[whole]]:
+            name, first = symbols.at(pc)
+            self.cost[name] += 1
+            self.calls[name] += first
+        n = whole // posts
+        for counter in (self.cost, self.calls):
+            for name in counter:
+                counter[name] /= n
+
+
+class Recorder(scenarios.Run):
+    """Does what the script's "trace" asks for."""
+
+    def __init__(self, *args, where):
+        super().__init__(*args)
+        self.trace = where
+        self.symbols = []
+
+    def on_ctl(self, m, line):
+        verb, _, rest = line.partition(" ")
+        if verb != "trace":
+            super().on_ctl(m, line)
+            return
+        state, client = rest.split()
+        words = [f"logfile {self.trace}.{client}", "singlestep on",
+                 "log exec,nochain"] if state == "on" else \
+            ["log none", "singlestep off"]
+        wrong = m.monitor({"execute": "stop"}, *(
+            {"execute": "human-monitor-command",
+             "arguments": {"command-line": w}} for w in words),
+            {"execute": "cont"})
+        m.reply(f"fail {wrong}" if wrong else "ok")
+
+    def console(self, m, line):
+        if line.startswith("symbols: "):
+            self.symbols.append(line[9:])
+
+
+def record(kind, window, size, clients):
+    """A profile of each client."""
+    work = BUILD / "bench"
+    work.mkdir(parents=True, exist_ok=True)
+    n = 60 if size < 16384 else 24
+    (work / "plan").write_text("".join(
+        f"{c} {kind} {window} {size} {n} {n}\n" for c in clients))
+    report = Report(REPORT / "profile.tap")
+    s = scenarios.Scenario(
+        "profile", {"a": "profile.sh"},
+        [TOP / "tests/bench/profile.sh", work / "plan"],
+        kernels="stock", timeout="300", smp="1", mem="1024", leaks="no",
+        icount="yes")
+    r = Recorder(s, kernel.get("stock"), report, where=work / "trace")
+    plan.run_all([plan.Job("profile", CPUS, r, r.where)], report)
+    if report.finish():
+        raise Fail(f"it did not run; see {r.logs.relative_to(TOP)}")
+    symbols = Symbols(gzip.decompress(base64.b64decode(
+        "".join(r.symbols))).decode())
+    found = []
+    for c in clients:
+        log = work / f"trace.{c}"
+        found.append(Profile(log, symbols, POST[c], POSTS[kind]))
+        log.unlink()
+    return found
+
+
+def module(name):
+    return name[name.index("["):] if "[" in name else "the kernel"
+
+
+def lines(ours, theirs):
+    """The table: a line per function, the largest difference first."""
+    title = (f"{'':>9} {'kofi':>9} {'calls':>6} {'raw':>9} {'calls':>6}  "
+             "instructions per message")
+
+    def line(name, cost, calls):
+        a, b = cost
+        c, d = calls
+        return f"{a - b:+9.1f} {a:9.1f} {c:6} {b:9.1f} {d:6}  {name}"
+
+    def called(n):
+        return f"{n:.1f}" if n else ""
+
+    out = [title, line("all", [sum(p.cost.values()) for p in (ours, theirs)],
+                       ["", ""])]
+    sums = [collections.Counter(), collections.Counter()]
+    for p, by in zip((ours, theirs), sums):
+        for name, n in p.cost.items():
+            by[module(name)] += n
+    names = sorted(set(sums[0]) | set(sums[1]),
+                   key=lambda m: sums[1][m] - sums[0][m])
+    out += [line(m, [s[m] for s in sums], ["", ""]) for m in names]
+    out.append("")
+    names = sorted(set(ours.cost) | set(theirs.cost),
+                   key=lambda f: theirs.cost[f] - ours.cost[f])
+    out += [line(f, [ours.cost[f], theirs.cost[f]],
+                 [called(ours.calls[f]), called(theirs.calls[f])])
+            for f in names]
+    return out
+
+
+def profile(what):
+    words = what.split()
+    if len(words) != 3 or words[0] not in POSTS or \
+            not all(w.isdigit() for w in words[1:]):
+        raise Fail("PROFILE='send|write|read WINDOW SIZE', as in "
+                   "PROFILE='send 1 64'", status=2)
+    kind, window, size = words[0], int(words[1]), int(words[2])
+    say(f"{clock()} kernel and build")
+    plan.kernels(["stock"])
+    plan.build("stock", "KFLAGS=KOFI_BENCH=m")
+    say(f"{clock()} recording")
+    text = lines(*record(kind, window, size, ["kofi", "raw"]))
+    path = REPORT / "profile.txt"
+    path.write_text("\n".join(text) + "\n")
+    for line in text[:SHOWN]:
+        say(line)
+    say(f"{clock()} all of it is in {path.relative_to(TOP)}")
+    return 0
