@@ -346,7 +346,6 @@ void sock_tx_flush(struct sock_ep *ep)
 	ep->tx_left = 0;
 	sock_rma_flush(ep);
 
-	WRITE_ONCE(ep->zc_err, err);
 	list_for_each_entry_safe(op, next, &list, node)
 		sock_tx_done(ep, op, err);
 }
@@ -387,14 +386,27 @@ static struct sock_txop *sock_tx_begin(struct sock_ep *ep)
 	return op;
 }
 
+/* Have the work item send what the socket holds back. */
+static void sock_tx_push(struct sock_ep *ep)
+{
+	set_bit(SOCK_EP_PUSH, &ep->flags);
+	sock_ep_queue(ep);
+}
+
 /*
  * Nothing follows, although FI_MORE has promised it: the last segment waits in
- * the socket. One tick is enough for who posts a burst; without us it would be
- * TCP's timer for closed windows that sends it, after 200 ms or more.
+ * the socket. Without us it would be TCP's timer for closed windows that sends
+ * it, after 200 ms or more. One tick is enough for who posts a burst; no tick,
+ * if what follows is there but must wait for answers, perhaps to what is held
+ * back.
  */
 static void sock_tx_corked(struct sock_ep *ep)
 {
-	if (ep->tx_corked && !timer_pending(&ep->retry))
+	if (!ep->tx_corked)
+		return;
+	if (ep->tx_held)
+		sock_tx_push(ep);
+	else if (!timer_pending(&ep->retry))
 		mod_timer(&ep->retry, jiffies + 1);
 }
 
@@ -475,21 +487,24 @@ static void sock_tx_sent(struct sock_ep *ep)
 	}
 }
 
-/* Something is certain to follow what is being sent now. */
+/*
+ * Something is certain to follow what is being sent now. FI_MORE counts for as
+ * long as what it has promised is not there to be looked at.
+ */
 static bool sock_tx_more(struct sock_ep *ep)
 {
+	bool more = ep->tx_op && (ep->tx_op->flags & FI_MORE);
 	struct sock_txop *op;
 	unsigned long irq;
-	bool more;
 
-	if ((ep->tx_op && (ep->tx_op->flags & FI_MORE)) ||
-	    READ_ONCE(ep->tx_owed) || ep->rsp_count > !!ep->tx_rsp)
+	if (READ_ONCE(ep->tx_owed) || ep->rsp_count > !!ep->tx_rsp)
 		return true;
 	if (list_empty_careful(&ep->tx_queue))
-		return false;
+		return more;
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	op = list_first_entry_or_null(&ep->tx_queue, struct sock_txop, node);
-	more = op && !sock_tx_blocked(ep, op);
+	if (op)
+		more = !sock_tx_blocked(ep, op);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	return more;
 }
@@ -604,7 +619,8 @@ static ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 	if (sent <= 0)
 		return sent;
 
-	WRITE_ONCE(ep->tx_corked, msg.msg_flags & MSG_MORE);
+	/* with less than all, TCP is out of room and has pushed it itself */
+	WRITE_ONCE(ep->tx_corked, sent == len && (msg.msg_flags & MSG_MORE));
 	hdr = min_t(size_t, hdr, sent);
 	ep->tx_hdr_off += hdr;
 	if (sent > hdr) {
@@ -636,8 +652,14 @@ static void sock_tx_stop(struct sock_ep *ep, int err)
 		return;
 	}
 	sock_stat_inc(&ep->stats.tx_full);
-	if (sk_stream_memory_free(sk) && !tcp_sk(sk)->packets_out) {
-		/* Out of memory, and no acknowledgment on its way to us. */
+	/* an acknowledgment will make room, and sends what is held back */
+	if (tcp_sk(sk)->packets_out)
+		return;
+	/* all the room may be taken by what waits for more to follow */
+	if (ep->tx_corked)
+		sock_tx_push(ep);
+	if (sk_stream_memory_free(sk)) {
+		/* out of memory */
 		sock_stat_inc(&ep->stats.tx_retries);
 		mod_timer(&ep->retry, jiffies + msecs_to_jiffies(5));
 	}
