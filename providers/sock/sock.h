@@ -516,7 +516,7 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @sock: from connect or adoption until the endpoint is freed
  * @saved: its callbacks
  * @phase: enum sock_ep_phase
- * @flags: SOCK_EP_HALF_SENT
+ * @flags: SOCK_EP_HALF_SENT, SOCK_EP_PUSH
  * @dead: why the stream must end, a positive error code; set once
  * @be: words on the wire are big-endian
  * @ext: SOCK_EXT_* both sides know
@@ -550,7 +550,6 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @tx_corked: the socket may hold back the last bytes for more to follow
  * @zc_out: operations whose pages are out, or may be
  * @zc_skip: operations to be copied before another one tries not to be
- * @zc_err: the stream has ended with this
  * @rsps: ring of %SOCK_READS_MAX responses owed to the peer; with the socket
  *	locked
  * @rsp_first: the oldest
@@ -607,7 +606,6 @@ struct sock_ep {
 	bool			tx_corked;
 	atomic_t		zc_out;
 	unsigned int		zc_skip;
-	int			zc_err;
 	u64			tx_left;
 
 	struct sock_rsp		*rsps;

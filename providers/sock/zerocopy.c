@@ -36,12 +36,15 @@
  *
  * kvec memory is always copied: mostly it comes from slab, whose pages must not
  * get into packets. Pages that must not either, in page vectors, are copied
- * piece by piece.
+ * piece by piece. And everything is while TCP may send probes for a larger MTU.
  */
 #include <linux/bvec.h>
+#include <linux/memremap.h>
 #include <linux/net.h>
+#include <linux/rcupdate.h>
 #include <linux/skbuff.h>
 #include <linux/wait_bit.h>
+#include <net/inet_connection_sock.h>
 
 #include "sock.h"
 #include "sock_trace.h"
@@ -49,20 +52,23 @@
 /* Operations copied after one that was copied on its way */
 #define SOCK_ZC_SKIP	255
 
-/* How an operation has ended whose last page is back. */
+/*
+ * How an operation has ended whose last page is back. TCP notes an error, then
+ * empties its queue, which brings us here, and only then says that the
+ * connection is broken. Later on, somebody may have fetched the error from the
+ * socket; then the stream is dead.
+ */
 static int sock_zc_result(struct sock_ep *ep, const struct sock_txop *op)
 {
-	int err = READ_ONCE(ep->sock->sk->sk_err);
+	int err;
 
 	if (op->err)
 		return op->err;
-	if (READ_ONCE(ep->zc_err))
-		return ep->zc_err;
-	if (!err)
-		return 0;
-	/* TCP empties its queue, and then says that the connection is broken */
-	sock_ep_kill(ep, err);
-	return sock_tx_flush_err(ep);
+	/* before dead; pairs with the xchg() in sock_error() */
+	err = smp_load_acquire(&ep->sock->sk->sk_err);
+	if (err)
+		sock_ep_kill(ep, err);
+	return READ_ONCE(ep->dead) ? sock_tx_flush_err(ep) : 0;
 }
 
 /* Drop a reference. The last one completes the operation. */
@@ -97,12 +103,37 @@ static void sock_zc_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
 
 	if (!success)
 		WRITE_ONCE(op->zc_copied, true);
+	/*
+	 * With the last reference nothing of ours is left to keep this module.
+	 * Its memory is not freed before readers are through.
+	 */
+	rcu_read_lock();
 	sock_zc_put(op);
+	rcu_read_unlock();
 }
 
 static const struct ubuf_info_ops sock_zc_ops = {
 	.complete	= sock_zc_complete,
 };
+
+/*
+ * A probe for a larger MTU is a packet that TCP makes of others which wait to
+ * be sent. It takes over their pages, but not what they owe us: those would
+ * seem to be back with the probe still on its way.
+ */
+static bool sock_zc_probes(const struct sock *sk)
+{
+	return inet_csk(sk)->icsk_mtup.enabled ||
+	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing);
+}
+
+/* May these bytes get into a packet as they are? */
+static bool sock_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
+{
+	/* it looks at whole pages from the first one on */
+	return sendpages_ok(bv->bv_page, len + offset_in_page(offset), offset) &&
+	       !is_pci_p2pdma_page(bv->bv_page);
+}
 
 /**
  * sock_zc_begin - decide whether an operation hands out its pages
@@ -117,7 +148,8 @@ void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op)
 
 	/* a read sends nothing of its memory */
 	if (!min || sock_txop_payload(op) < min ||
-	    !iov_iter_is_bvec(kofi_cursor_iter(&op->cur)))
+	    !iov_iter_is_bvec(kofi_cursor_iter(&op->cur)) ||
+	    sock_zc_probes(ep->sock->sk))
 		return;
 	if (!ep->tun.zerocopy_always && READ_ONCE(ep->zc_skip)) {
 		WRITE_ONCE(ep->zc_skip, ep->zc_skip - 1);
@@ -137,35 +169,37 @@ void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op)
  * @op: an operation that hands out its pages
  * @msg: what TCP will be called with, the next part of the payload; is cut
  *	where the pages change between those that may get into packets and those
- *	that must be copied
+ *	that must be copied, and before an empty segment
  *
  * Context: locked, the sender.
  */
 void sock_zc_msg(const struct sock *sk, struct sock_txop *op,
 		 struct msghdr *msg)
 {
-	const struct bio_vec *bv = msg->msg_iter.bvec;
-	size_t left = iov_iter_count(&msg->msg_iter), run = 0;
-	size_t skip = msg->msg_iter.iov_offset;
+	struct iov_iter *iter = &msg->msg_iter;
+	size_t left = iov_iter_count(iter), run = 0, skip;
+	const struct bio_vec *bv;
 	bool zc = false;
 
+	/* to the next byte; TCP cannot take pages from an empty segment */
+	iov_iter_advance(iter, 0);
+	bv = iter->bvec;
+	skip = iter->iov_offset;
+
 	for (; left; bv++, skip = 0) {
-		size_t offset = bv->bv_offset + skip;
 		size_t bytes = min(bv->bv_len - skip, left);
-		bool ok;
+		bool able;
 
 		if (!bytes)
-			continue;
-		/* it looks at whole pages from the first one on */
-		ok = sendpages_ok(bv->bv_page, bytes + offset_in_page(offset),
-				  offset);
-		if (run && ok != zc)
 			break;
-		zc = ok;
+		able = sock_zc_able(bv, bv->bv_offset + skip, bytes);
+		if (run && able != zc)
+			break;
+		zc = able;
 		run += bytes;
 		left -= bytes;
 	}
-	iov_iter_truncate(&msg->msg_iter, run);
+	iov_iter_truncate(iter, run);
 	/* without it TCP copies */
 	if (zc && (sk->sk_route_caps & NETIF_F_SG)) {
 		msg->msg_flags |= MSG_ZEROCOPY;
