@@ -63,20 +63,35 @@ static struct page *zc_pages(struct kunit *test)
 	return pages;
 }
 
-/* A pair whose side 0 copies only what is shorter than @min. */
-static struct ct_pair *zc_pair(struct kunit *test, enum ct_mode mode,
-			       unsigned int min)
+/*
+ * A pair whose side 0 copies only what is shorter than @min, with a send buffer
+ * of @sndbuf bytes, or of TCP's choice.
+ */
+static struct ct_pair *zc_pair_opts(struct kunit *test, struct ct_opts opts,
+				    unsigned int min, size_t sndbuf)
 {
-	const struct ct_opts opts = { .mode = mode, .unconnected = true };
+	struct fid_ep *ep;
 	struct ct_pair *p;
 
 	if (strcmp(ct_provider, "sock"))
 		kunit_skip(test, "about sock alone");
+	opts.unconnected = true;
 	p = ct_pair_open(test, &opts);
-	KUNIT_ASSERT_EQ(test, fi_set_val(&p->side[0].ep->fid,
-					 KOFI_VAL_ZEROCOPY_MIN, &min), 0);
+	ep = p->side[0].ep;
+	KUNIT_ASSERT_EQ(test, fi_set_val(&ep->fid, KOFI_VAL_ZEROCOPY_MIN, &min),
+			0);
+	if (sndbuf)
+		KUNIT_ASSERT_EQ(test, fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+						FI_OPT_SEND_BUF_SIZE, &sndbuf,
+						sizeof(sndbuf)), 0);
 	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
 	return p;
+}
+
+static struct ct_pair *zc_pair(struct kunit *test, enum ct_mode mode,
+			       unsigned int min)
+{
+	return zc_pair_opts(test, (struct ct_opts){ .mode = mode }, min, 0);
 }
 
 /* ---------------------------------------------------------------- messages */
@@ -353,6 +368,96 @@ static void zc_slab(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* TCP takes an empty segment for an error, or for a page more. */
+static void zc_empty_segments(struct kunit *test)
+{
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 1);
+	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	struct page *pages = zc_pages(test);
+	const size_t len = 5000;
+	struct bio_vec bv[] = {
+		{ NULL, 0, 0 }, { NULL, 0, 77 },
+		{ pages, len, 0 },
+		{ pages, 0, 4095 }, { pages, 0, 0 }, { NULL, 0, 1 },
+		{ pages, len, len },
+		{ pages, 0, 9 },
+	};
+	struct iov_iter iter;
+	struct fi_msg msg = { .vec = KOFI_ITER, .msg_iter = &iter };
+	u8 *in = ct_buf(p, 2 * len);
+	int i;
+
+	ct_pattern(page_address(pages), 2 * len, 3);
+	for (i = 0; i < 2; i++) {
+		memset(in, 0, 2 * len);
+		iov_iter_bvec(&iter, ITER_SOURCE, bv, ARRAY_SIZE(bv), 2 * len);
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, ct_op(p), in, 2 * len), 0);
+		KUNIT_ASSERT_EQ(test, ct_post_send(p, 0, ct_op(p), &msg, 0), 0);
+		KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, 2 * len, 3));
+		/* the same as an array of segments */
+		msg = (struct fi_msg){
+			.msg_bvec = bv, .iov_count = ARRAY_SIZE(bv),
+			.vec = KOFI_BVEC,
+		};
+	}
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_bytes), 4 * len);
+	KUNIT_EXPECT_TRUE(test, zc_pages_back(pages));
+	ct_pair_close(p);
+}
+
+static void zc_no_probes(void *arg)
+{
+	init_net.ipv4.sysctl_tcp_mtu_probing = 0;
+}
+
+/*
+ * Probes for a larger MTU carry pages that nobody would wait for: with them
+ * nothing is sent without copying it. The first messages open the congestion
+ * window; the last ones are not read before TCP has acknowledged them.
+ */
+static void zc_mtu_probes(struct kunit *test)
+{
+	struct zc_msg open = { .len = ZC_MEM, .segs = 1 }, m[8] = {};
+	const struct sock_ep_stats *stats;
+	struct sock_ep *ep;
+	struct ct_pair *p;
+	size_t i;
+
+	KUNIT_ASSERT_EQ(test, init_net.ipv4.sysctl_tcp_mtu_probing, 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, zc_no_probes,
+							NULL), 0);
+	init_net.ipv4.sysctl_tcp_mtu_probing = 2;
+	p = zc_pair(test, CT_SOFTIRQ, 4096);
+	ep = zc_ep(p, 0);
+	stats = &ep->stats;
+	KUNIT_ASSERT_TRUE(test, inet_csk(ep->sock->sk)->icsk_mtup.enabled);
+	open.pages = zc_pages(test);
+	for (i = 0; i < 4; i++) {
+		zc_send(test, p, &open, 0);
+		zc_recv(test, p, &open);
+		KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	}
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		m[i].len = 32768;
+		m[i].segs = 1;
+		m[i].pages = zc_pages(test);
+		zc_send(test, p, &m[i], 0);
+	}
+	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(stats->tx_frames) == 4 + i &&
+					!tcp_sk(ep->sock->sk)->packets_out,
+					CT_TIMEOUT_MS));
+	for (i = 0; i < ARRAY_SIZE(m); i++)
+		zc_recv(test, p, &m[i]);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < ARRAY_SIZE(m); i++)
+		KUNIT_EXPECT_TRUE_MSG(test, ct_pattern_ok(m[i].in, m[i].len,
+							  m[i].len),
+				      "message %zu arrived wrong", i);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_bytes), 0);
+	ct_pair_close(p);
+}
+
 /* Loopback copies all the same; who has not insisted soon stops trying. */
 static void zc_gives_up(struct kunit *test)
 {
@@ -457,6 +562,37 @@ static void zc_ends_out(struct kunit *test)
 	}
 	if (p->side[0].ep)
 		KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->zc_out), 0);
+	ct_pair_close(p);
+}
+
+/* The peer's host answers nothing any more, with the pages sent to it. */
+static void zc_silent(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_SOFTIRQ, .silence_ms = 1000 };
+	struct ct_pair *p = zc_pair_opts(test, opts, 4096, 0);
+	struct sock *peer = zc_ep(p, 1)->sock->sk;
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct zc_msg m[4] = {};
+	size_t i;
+	int ret;
+
+	/* all segments wait in its backlog, and then are dropped */
+	lock_sock(peer);
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		m[i].len = ZC_MEM;
+		m[i].segs = 1;
+		m[i].pages = zc_pages(test);
+		zc_send(test, p, &m[i], i & 1 ? FI_DELIVERY_COMPLETE : 0);
+	}
+	ret = ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	release_sock(peer);
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, ev->event, FI_SHUTDOWN);
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		KUNIT_EXPECT_EQ(test, m[i].op->wc.err, ETIMEDOUT);
+		KUNIT_EXPECT_TRUE(test, zc_pages_back(m[i].pages));
+	}
 	ct_pair_close(p);
 }
 
@@ -607,16 +743,119 @@ static void zc_no_more(struct kunit *test)
 	ct_pair_close(p);
 }
 
+struct zc_held {
+	const char	*name;
+	bool		together;	/* both are there when the first is sent */
+	unsigned int	pushes;
+};
+
+static const struct zc_held zc_held[] = {
+	/* nothing is held back that would have to be pushed */
+	{ "posted together", true, 0 },
+	{ "posted later", false, 1 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(zc_held, zc_held, name);
+
+/*
+ * FI_MORE, and what follows may not be sent before the peer has answered. No
+ * timer of ours is left to help.
+ */
+static void zc_more_held(struct kunit *test)
+{
+	const struct zc_held *h = test->param_value;
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 0);
+	struct sock_ep *ep = zc_ep(p, 0);
+	u8 *in = ct_buf(p, 2 * ZC_SMALL), *out = ct_buf(p, ZC_SMALL);
+	struct kvec kv = { out, ZC_SMALL };
+	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+	unsigned long irq = 0;
+	ssize_t ret[2];
+	int i;
+
+	ct_pattern(out, ZC_SMALL, 1);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, ct_op(p), in + i * ZC_SMALL,
+					      ZC_SMALL), 0);
+	if (h->together)
+		local_irq_save(irq);
+	ret[0] = ct_post_send(p, 0, ct_op(p), &msg,
+			      FI_MORE | FI_DELIVERY_COMPLETE);
+	if (!h->together)
+		timer_delete_sync(&ep->retry);
+	ret[1] = ct_post_send(p, 0, ct_op(p), &msg, FI_FENCE);
+	if (h->together)
+		local_irq_restore(irq);
+	KUNIT_ASSERT_EQ(test, ret[0], 0);
+	KUNIT_ASSERT_EQ(test, ret[1], 0);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, ZC_SMALL, 1));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in + ZC_SMALL, ZC_SMALL, 1));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->stats.tx_held), 1);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->stats.tx_pushes), h->pushes);
+	ct_pair_close(p);
+}
+
+/*
+ * A send buffer so small that what is held back fills it: the second message,
+ * whose pages cannot be in the packet of the first, never gets the room that
+ * the first one is waiting for.
+ */
+static void zc_held_room(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_SOFTIRQ };
+	struct ct_pair *p = zc_pair_opts(test, opts, 4096, 1);
+	struct zc_msg m[2] = {};
+	struct sock_ep *ep = zc_ep(p, 0);
+	struct fi_msg msg[2];
+	struct bio_vec bv[2];
+	unsigned long irq;
+	ssize_t ret[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		m[i].len = 4096;
+		m[i].pages = zc_pages(test);
+		zc_recv(test, p, &m[i]);
+		ct_pattern(page_address(m[i].pages), m[i].len, m[i].len);
+		bvec_set_page(&bv[i], m[i].pages, m[i].len, 0);
+		msg[i] = (struct fi_msg){
+			.msg_bvec = &bv[i], .iov_count = 1, .vec = KOFI_BVEC,
+		};
+		m[i].op = ct_op(p);
+	}
+	local_irq_save(irq);
+	for (i = 0; i < 2; i++)
+		ret[i] = ct_post_send(p, 0, m[i].op, &msg[i], 0);
+	local_irq_restore(irq);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, ret[i], 0);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(m[i].in, m[i].len,
+						      m[i].len));
+		KUNIT_EXPECT_TRUE(test, zc_pages_back(m[i].pages));
+	}
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->stats.tx_zc_bytes), 8192);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->stats.tx_pushes), 1);
+	ct_pair_close(p);
+}
+
 static struct kunit_case zc_cases[] = {
 	KUNIT_CASE_PARAM(zc_overwritten, zc_level_gen_params),
 	KUNIT_CASE_PARAM(zc_not_read, zc_level_gen_params),
 	KUNIT_CASE_PARAM(zc_chooses, zc_choice_gen_params),
 	KUNIT_CASE(zc_slab),
+	KUNIT_CASE(zc_empty_segments),
+	KUNIT_CASE(zc_mtu_probes),
 	KUNIT_CASE(zc_gives_up),
 	KUNIT_CASE_PARAM(zc_ends_out, zc_end_gen_params),
+	KUNIT_CASE(zc_silent),
 	KUNIT_CASE(zc_device_holds),
 	KUNIT_CASE_PARAM(zc_coalesces, zc_burst_gen_params),
 	KUNIT_CASE(zc_no_more),
+	KUNIT_CASE_PARAM(zc_more_held, zc_held_gen_params),
+	KUNIT_CASE(zc_held_room),
 	{}
 };
 
