@@ -1008,21 +1008,24 @@ static void sock_pep_work(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
-/* A port of the configured range, as good as any. */
-static int sock_pep_bind(struct socket *sock, union sock_addr *src)
+/* A listener that names no port gets one of the range, as good as any. */
+static int sock_pep_bind(struct socket *sock, const union sock_addr *src)
 {
-	size_t len = sock_addr_len(&src->sa);
+	union sock_addr try = *src;
 	unsigned int n, i, first;
 	int err = -EADDRINUSE;
+	size_t len;
 
-	if (*sock_addr_port(src) || !sock_port_min)
-		return kernel_bind(sock, &src->sa, len);
+	/* no address at all is any address, but the same ports */
+	if (!try.sa.sa_family)
+		try.sa.sa_family = AF_INET;
+	len = sock_addr_len(&try.sa);
+	if (*sock_addr_port(&try) || !sock_port_min)
+		return kernel_bind(sock, &try.sa, len);
 
 	n = sock_port_max - sock_port_min + 1;
 	first = get_random_u32_below(n);
 	for (i = 0; i < n && err == -EADDRINUSE; i++) {
-		union sock_addr try = *src;
-
 		*sock_addr_port(&try) = htons(sock_port_min + (first + i) % n);
 		err = kernel_bind(sock, &try.sa, len);
 	}
@@ -1050,11 +1053,9 @@ static int sock_pep_listen(struct fid_pep *fid)
 				 pep->src.sa.sa_family ? : AF_INET, &sock);
 	if (err)
 		goto unlock;
-	if (pep->src.sa.sa_family) {
-		err = sock_pep_bind(sock, &pep->src);
-		if (err)
-			goto release;
-	}
+	err = sock_pep_bind(sock, &pep->src);
+	if (err)
+		goto release;
 	sock_socket_tune(sock, &pep->tun, pep->base.info);
 
 	sk = sock->sk;

@@ -7,6 +7,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/module.h>
+#include <kunit/visibility.h>
 
 #include "sock.h"
 
@@ -104,12 +105,14 @@ MODULE_PARM_DESC(max_pending,
 		 "Incoming connections per passive endpoint that have not sent their request yet (1 to 65536, default 128)");
 
 unsigned int sock_port_min;
+EXPORT_SYMBOL_IF_KUNIT(sock_port_min);
 static struct sock_param sock_param_port_min = { &sock_port_min, 0, 65535 };
 module_param_cb(port_min, &sock_param_ops, &sock_param_port_min, 0444);
 MODULE_PARM_DESC(port_min,
 		 "First port for listeners without one, 0: the system's choice (0 to 65535, default 0)");
 
 unsigned int sock_port_max = 65535;
+EXPORT_SYMBOL_IF_KUNIT(sock_port_max);
 static struct sock_param sock_param_port_max = { &sock_port_max, 1, 65535 };
 module_param_cb(port_max, &sock_param_ops, &sock_param_port_max, 0444);
 MODULE_PARM_DESC(port_max,

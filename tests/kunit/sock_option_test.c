@@ -13,6 +13,7 @@
 #include "../../providers/sock/sock.h"
 
 #include "contract.h"
+#include "kunit.h"
 
 static struct sock *option_sk(struct ct_pair *p, int side)
 {
@@ -448,6 +449,49 @@ static void option_cpu_chosen(struct kunit *test)
 	}
 }
 
+/* The CPU a receive completes on whose message was sent on @cpu, over lo. */
+static int option_rx_cpu(struct kunit *test, struct ct_pair *p, int cpu)
+{
+	struct ct_op *r = ct_op(p), *s = ct_op(p);
+	void *out = ct_buf(p, 64), *in = ct_buf(p, 64);
+	int got = -1;
+
+	r->buf = &got;
+	r->hook = option_note_cpu;
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, r, in, 64), 0);
+	/* while a work item has a socket, it does what others come with */
+	flush_work(&sock_ep(p->side[0].ep)->work);
+	flush_work(&sock_ep(p->side[1].ep)->work);
+	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)),
+			0);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, s, out, 64), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	return got;
+}
+
+/*
+ * A packet's CPU places the data and calls back, and is where the work item
+ * goes from then on. Over lo it is the CPU that has sent it.
+ */
+static void option_cpu_receive(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_SOFTIRQ };
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	cpumask_var_t mask;
+	int cpu;
+
+	KUNIT_ASSERT_TRUE(test, alloc_cpumask_var(&mask, GFP_KERNEL));
+	cpumask_copy(mask, current->cpus_ptr);
+	for_each_online_cpu(cpu) {
+		KUNIT_EXPECT_EQ(test, option_rx_cpu(test, p, cpu), cpu);
+		KUNIT_EXPECT_EQ(test, cpu,
+				READ_ONCE(option_sk(p, 1)->sk_incoming_cpu));
+	}
+	set_cpus_allowed_ptr(current, mask);
+	free_cpumask_var(mask);
+	ct_pair_close(p);
+}
+
 static void option_cpu_follows(struct kunit *test)
 {
 	const struct ct_opts opts = { .mode = CT_SOFTIRQ };
@@ -461,6 +505,106 @@ static void option_cpu_follows(struct kunit *test)
 	/* where there is no such CPU, the work is done all the same */
 	WRITE_ONCE(option_sk(p, 0)->sk_incoming_cpu, nr_cpu_ids);
 	KUNIT_EXPECT_GE(test, option_work_cpu(test, p), 0);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------------------- ports */
+
+#define OPTION_PORT	30100
+#define OPTION_PORTS	3
+
+static int option_port(const union sock_addr *addr)
+{
+	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port :
+						      addr->in4.sin_port);
+}
+
+/* A new listener. Returns its port, or a negative error code. */
+static int option_listen(struct ct_pair *p, struct fi_info *info,
+			 struct fid_pep **pep)
+{
+	union sock_addr addr = {};
+	size_t len = sizeof(addr);
+	int err;
+
+	err = fi_passive_ep(p->fabric, info, pep, NULL);
+	if (err)
+		return err;
+	err = fi_pep_bind(*pep, &p->side[1].eq->fid, 0);
+	err = err ?: fi_listen(*pep);
+	err = err ?: fi_getname(&(*pep)->fid, &addr, &len);
+	if (!err)
+		return option_port(&addr);
+	fi_close(&(*pep)->fid);
+	*pep = NULL;
+	return err;
+}
+
+/* One listener more than the range has ports; then room for one of them. */
+static void option_ports(struct kunit *test, struct ct_pair *p,
+			 struct fi_info *info)
+{
+	unsigned int min = sock_port_min, max = sock_port_max;
+	struct fid_pep *pep[OPTION_PORTS + 1] = {};
+	int port[OPTION_PORTS + 1], i, seen = 0;
+
+	sock_port_min = OPTION_PORT;
+	sock_port_max = OPTION_PORT + OPTION_PORTS - 1;
+	for (i = 0; i <= OPTION_PORTS; i++)
+		port[i] = option_listen(p, info, &pep[i]);
+	for (i = 0; i < OPTION_PORTS; i++)
+		if (port[i] >= OPTION_PORT &&
+		    port[i] < OPTION_PORT + OPTION_PORTS)
+			seen |= BIT(port[i] - OPTION_PORT);
+	KUNIT_EXPECT_EQ(test, seen, BIT(OPTION_PORTS) - 1);
+	KUNIT_EXPECT_EQ(test, port[OPTION_PORTS], -EADDRINUSE);
+
+	if (pep[1])
+		KUNIT_EXPECT_EQ(test, fi_close(&pep[1]->fid), 0);
+	pep[1] = NULL;
+	KUNIT_EXPECT_EQ(test, option_listen(p, info, &pep[1]), port[1]);
+
+	sock_port_min = min;
+	sock_port_max = max;
+	for (i = 0; i <= OPTION_PORTS; i++)
+		if (pep[i])
+			fi_close(&pep[i]->fid);
+}
+
+static struct fi_info *option_listen_info(struct kunit *test)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	KUNIT_EXPECT_EQ(test, ct_getinfo(FI_SOURCE, hints, &info), 0);
+	fi_freeinfo(hints);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	return info;
+}
+
+static void option_port_range(struct kunit *test)
+{
+	const struct ct_opts opts = { .unconnected = true };
+	struct fi_info *info = option_listen_info(test);
+	struct ct_pair *p = ct_pair_open(test, &opts);
+
+	option_ports(test, p, info);
+	fi_freeinfo(info);
+	ct_pair_close(p);
+}
+
+/* The range holds for a listener without an address, too. */
+static void option_port_any_address(struct kunit *test)
+{
+	const struct ct_opts opts = { .unconnected = true };
+	struct fi_info *info = option_listen_info(test);
+	struct ct_pair *p = ct_pair_open(test, &opts);
+
+	kfree(info->src_addr);
+	info->src_addr = NULL;
+	info->src_addrlen = 0;
+	option_ports(test, p, info);
+	fi_freeinfo(info);
 	ct_pair_close(p);
 }
 
@@ -478,7 +622,10 @@ static struct kunit_case option_cases[] = {
 	KUNIT_CASE(option_safe_alone),
 	KUNIT_CASE(option_cpu_range),
 	KUNIT_CASE(option_cpu_chosen),
+	KUNIT_CASE(option_cpu_receive),
 	KUNIT_CASE(option_cpu_follows),
+	KUNIT_CASE(option_port_range),
+	KUNIT_CASE(option_port_any_address),
 	{}
 };
 
