@@ -42,7 +42,12 @@ all: modules tools
 modules: prereq-build
 	@mkdir -p build && flock $(COPY).lock $(MAKE) built
 
+# Another kernel, although of the same name: nothing it finds there would fit,
+# and make would not know, as all of it is newer than that kernel.
 built:
+	@k=$(kdir) && [ -n "$$k" ] && \
+	if [ "$$(cat $(COPY).kernel 2>/dev/null)" != "$$k" ]; then \
+		rm -rf $(COPY) && echo "$$k" >$(COPY).kernel; fi
 	@mkdir -p $(COPY)
 	@rsync -rlpcR --delete --delete-excluded $(BUILT:%=--filter='P %') \
 		--exclude='__pycache__' $(BUILT:%=--exclude='%') \
