@@ -16,7 +16,7 @@ FLAVOUR ?= stock
 SUITE ?= *
 ONLY ?= *
 KERNEL ?= stock
-SOURCES := Kbuild include kofi providers samples tests/kunit tests/bench
+SOURCES := Kbuild include kofi providers samples tests/kunit tests/blk tests/bench
 
 # What an external build leaves in its folder, kept when a copy is updated.
 BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \
