@@ -9,7 +9,6 @@
  * ends the connection it came on, counts, and nothing else.
  */
 
-#include <linux/in.h>
 #include <linux/net.h>
 #include <linux/slab.h>
 #include <linux/unaligned.h>
@@ -19,9 +18,8 @@
 #include <net/tcp.h>
 
 #include "contract.h"
+#include "raw.h"
 
-#define RAW_TIMEOUT	(5 * HZ)
-#define CM_LEN		32
 #define RECV_LEN	256
 
 struct hostile {
@@ -43,40 +41,6 @@ static void raw_release(void *arg)
 	h->raw = NULL;
 }
 
-static struct socket *raw_connect(struct kunit *test, struct ct_pair *p)
-{
-	struct socket *sock;
-
-	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, p->addr.ss_family,
-					       SOCK_STREAM, IPPROTO_TCP,
-					       &sock), 0);
-	sock->sk->sk_rcvtimeo = RAW_TIMEOUT;
-	sock->sk->sk_sndtimeo = RAW_TIMEOUT;
-	tcp_sock_set_nodelay(sock->sk);
-	if (kernel_connect(sock, (struct sockaddr *)&p->addr,
-			   sizeof(struct sockaddr_in), 0)) {
-		sock_release(sock);
-		return NULL;
-	}
-	return sock;
-}
-
-static int raw_send(struct socket *sock, const void *buf, size_t len)
-{
-	struct kvec iov = { .iov_base = (void *)buf, .iov_len = len };
-	struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
-
-	return len ? kernel_sendmsg(sock, &msg, &iov, 1, len) : 0;
-}
-
-static int raw_recv(struct socket *sock, void *buf, size_t len)
-{
-	struct kvec iov = { .iov_base = buf, .iov_len = len };
-	struct msghdr msg = {};
-
-	return kernel_recvmsg(sock, &msg, &iov, 1, len, MSG_WAITALL);
-}
-
 /* The other end has closed the connection, one way or the other. */
 static void raw_expect_closed(struct kunit *test, struct socket *sock)
 {
@@ -88,32 +52,6 @@ static void raw_expect_closed(struct kunit *test, struct socket *sock)
 	} while (n > 0);
 	if (n != 0 && n != -ECONNRESET && n != -EPIPE)
 		KUNIT_FAIL(test, "the connection is open: %d", n);
-}
-
-/* ------------------------------------------------------------------- bytes */
-
-static void cm_bytes(u8 *b, u8 version, u8 type, u16 data_len)
-{
-	u64 probe = 1;
-
-	memset(b, 0, CM_LEN);
-	b[0] = version;
-	b[1] = type;
-	put_unaligned_be16(data_len, b + 2);
-	memcpy(b + 24, &probe, sizeof(probe));
-}
-
-static void frame_bytes(u8 *b, u8 op, u16 flags, u8 op_data, u8 rma_count,
-			u8 hdr_size, u64 size)
-{
-	b[0] = 3;
-	b[1] = op;
-	memcpy(b + 2, &flags, sizeof(flags));	/* both ends are this host */
-	b[4] = op_data;
-	b[5] = rma_count;
-	b[6] = hdr_size;
-	b[7] = 0;
-	memcpy(b + 8, &size, sizeof(size));
 }
 
 /* -------------------------------------------------------------- statistics */
@@ -210,15 +148,15 @@ static struct hostile *hostile_live(struct kunit *test,
 	ev = ct_buf(p, sizeof(*ev));
 	h->raw = raw_connect(test, p);
 	KUNIT_ASSERT_NOT_NULL(test, h->raw);
-	cm_bytes(h->buf, 3, 0, 0);
-	KUNIT_ASSERT_EQ(test, raw_send(h->raw, h->buf, CM_LEN), CM_LEN);
+	raw_cm(h->buf, 3, 0, 0);
+	KUNIT_ASSERT_EQ(test, raw_send(h->raw, h->buf, RAW_CM_LEN), RAW_CM_LEN);
 	KUNIT_ASSERT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS), 0);
 	KUNIT_ASSERT_EQ(test, ev->event, FI_CONNREQ);
 	KUNIT_ASSERT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
 	fi_freeinfo(ev->cm.info);
 	KUNIT_ASSERT_EQ(test, fi_accept(p->side[1].ep, NULL, 0), 0);
 	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
-	KUNIT_ASSERT_EQ(test, raw_recv(h->raw, h->buf, CM_LEN), CM_LEN);
+	KUNIT_ASSERT_EQ(test, raw_recv(h->raw, h->buf, RAW_CM_LEN), RAW_CM_LEN);
 	KUNIT_EXPECT_EQ(test, h->buf[0], 3);
 	KUNIT_EXPECT_EQ(test, h->buf[1], 1);
 	h->recv = ct_op(p);
@@ -286,8 +224,8 @@ static void hostile_frame(struct kunit *test)
 	struct ct_pair *p = h->bad;
 
 	memset(h->buf, 0, 512);
-	frame_bytes(h->buf, f->op, f->flags, f->op_data, f->rma_count,
-		    f->hdr_size, f->size);
+	raw_frame(h->buf, f->op, f->flags, f->op_data, f->rma_count,
+		  f->hdr_size, f->size);
 	/* enough for whatever it claims to be; the receiver may be gone */
 	raw_send(h->raw, h->buf, 512);
 	KUNIT_ASSERT_TRUE_MSG(test, ct_wait_done(p, h->recv),
@@ -419,7 +357,7 @@ static size_t rma_bytes(u8 *b, const struct rma_param *f,
 	size_t hdr = 16 + f->count * 24;
 	int i;
 
-	frame_bytes(b, f->op, f->flags, 0, f->count, hdr, hdr + f->payload);
+	raw_frame(b, f->op, f->flags, 0, f->count, hdr, hdr + f->payload);
 	for (i = 0; i < f->count; i++) {
 		const u64 seg[3] = { f->addr[i], f->len[i], r->key[f->key[i]] };
 
@@ -506,7 +444,7 @@ static void hostile_granted(struct kunit *test)
 				    NULL);
 	}
 	/* a message behind it says that it has been placed */
-	frame_bytes(h->buf, 0, 0, 0, 0, 16, 16);
+	raw_frame(h->buf, 0, 0, 0, 0, 16, 16);
 	KUNIT_EXPECT_EQ(test, raw_send(h->raw, h->buf, 16), 16);
 	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, h->recv));
 	KUNIT_EXPECT_EQ(test, h->recv->wc.err, 0);
@@ -567,8 +505,8 @@ static void hostile_response(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, h->buf[1], 2);
 	for (i = 0; i <= a->twice; i++) {
 		memset(h->buf, 0xbd, 512);
-		frame_bytes(h->buf, 3, a->flags, 0, 0, a->flags & 1 ? 24 : 16,
-			    a->size);
+		raw_frame(h->buf, 3, a->flags, 0, 0, a->flags & 1 ? 24 : 16,
+			  a->size);
 		raw_send(h->raw, h->buf, min_t(u64, a->size, 512));
 	}
 	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
@@ -602,8 +540,8 @@ static void hostile_not_really(struct kunit *test)
 	u8 *b = h->buf, ack[16];
 
 	memset(b, 0, 512);
-	frame_bytes(b, f->op, f->flags, f->op_data, f->rma_count, f->hdr_size,
-		    f->size);
+	raw_frame(b, f->op, f->flags, f->op_data, f->rma_count, f->hdr_size,
+		  f->size);
 	b[0] = 9;	/* the version of a frame is not looked at */
 	b[7] = 200;	/* nor is its number */
 	KUNIT_EXPECT_EQ(test, raw_send(h->raw, b, f->size), f->size);
@@ -651,7 +589,7 @@ static void hostile_cut(struct kunit *test)
 	struct ct_pair *p = h->bad;
 
 	memset(h->buf, 0, 124);
-	frame_bytes(h->buf, 0, 0x0001, 0, 0, 24, 124);
+	raw_frame(h->buf, 0, 0x0001, 0, 0, 24, 124);
 	KUNIT_EXPECT_EQ(test, raw_send(h->raw, h->buf, c->len), c->len);
 	if (c->reset)
 		sock_no_linger(h->raw->sk);
@@ -711,7 +649,7 @@ static void hostile_request(struct kunit *test)
 
 	h->raw = raw_connect(test, p);
 	KUNIT_ASSERT_NOT_NULL(test, h->raw);
-	cm_bytes(h->buf, c->version, c->type, c->data_len);
+	raw_cm(h->buf, c->version, c->type, c->data_len);
 	for (i = 0; c->garbage && i < c->sent; i++) {
 		x = x * 1664525 + 1013904223;
 		h->buf[i] = x >> 24;
@@ -739,11 +677,11 @@ static void hostile_request_in_pieces(struct kunit *test)
 
 	h->raw = raw_connect(test, p);
 	KUNIT_ASSERT_NOT_NULL(test, h->raw);
-	cm_bytes(b, 3, 0, 5);
-	memcpy(b + CM_LEN, "hello", 5);
-	frame_bytes(b + CM_LEN + 5, 0, 0, 0, 0, 16, 16 + 4);
-	memcpy(b + CM_LEN + 5 + 16, "data", 4);
-	len = CM_LEN + 5 + 16 + 4;
+	raw_cm(b, 3, 0, 5);
+	memcpy(b + RAW_CM_LEN, "hello", 5);
+	raw_frame(b + RAW_CM_LEN + 5, 0, 0, 0, 0, 16, 16 + 4);
+	memcpy(b + RAW_CM_LEN + 5 + 16, "data", 4);
+	len = RAW_CM_LEN + 5 + 16 + 4;
 	for (i = 0; i < len; i++)
 		KUNIT_ASSERT_EQ(test, raw_send(h->raw, b + i, 1), 1);
 	KUNIT_ASSERT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS), 0);
@@ -844,8 +782,8 @@ static void hostile_answer(struct kunit *test)
 	sock_release(listener);
 	KUNIT_ASSERT_EQ(test, err, 0);
 	h->raw->sk->sk_rcvtimeo = RAW_TIMEOUT;
-	KUNIT_ASSERT_EQ(test, raw_recv(h->raw, h->buf, CM_LEN), CM_LEN);
-	cm_bytes(h->buf, c->version, c->type, c->data_len);
+	KUNIT_ASSERT_EQ(test, raw_recv(h->raw, h->buf, RAW_CM_LEN), RAW_CM_LEN);
+	raw_cm(h->buf, c->version, c->type, c->data_len);
 	if (c->garbage)
 		memset(h->buf, 0xee, c->sent);
 	raw_send(h->raw, h->buf, c->sent);
@@ -913,7 +851,7 @@ static void hostile_slow(struct kunit *test)
 	ct_expect_no_event(test, p->side[1].eq);
 	KUNIT_EXPECT_FALSE(test, ct_is_done(s));
 	KUNIT_EXPECT_EQ(test, raw_recv(h->raw, h->buf, 116), 116);
-	frame_bytes(h->buf, 0, 0, 2, 0, 16, 16);
+	raw_frame(h->buf, 0, 0, 2, 0, 16, 16);
 	KUNIT_EXPECT_EQ(test, raw_send(h->raw, h->buf, 16), 16);
 	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, s));
 	KUNIT_EXPECT_EQ(test, s->wc.err, 0);
