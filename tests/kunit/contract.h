@@ -52,6 +52,7 @@ struct ct_pair;
  * @posted: posts that were accepted, or are under way
  * @side: the end it was posted on
  * @silent: not reported if it succeeds
+ * @multi: completions without FI_MULTI_RECV are parts of it, and not counted
  * @done: completions that came
  * @seq: its place among the completions of the pair
  * @wc: the last one
@@ -64,6 +65,7 @@ struct ct_op {
 	atomic_t	posted;
 	int		side;
 	bool		silent;
+	bool		multi;
 	atomic_t	done;
 	unsigned int	seq;
 	struct kofi_wc	wc;
@@ -116,6 +118,8 @@ struct ct_event {
  * @handshake_ms: time-out for requests to be complete, 0 for the default
  * @tclass: traffic class of both ends
  * @reclaim_safe: both ends are
+ * @mr_pool: regions in the pool of each end
+ * @zerocopy_min: bytes from which on pages are not copied; 0 for the default
  * @unconnected: nothing is connected; side 0 has an endpoint, bound and not
  *	enabled, and the passive endpoint listens
  */
@@ -133,6 +137,8 @@ struct ct_opts {
 	unsigned int	handshake_ms;
 	u32		tclass;
 	bool		reclaim_safe;
+	size_t		mr_pool;
+	unsigned int	zerocopy_min;
 	bool		unconnected;
 };
 
@@ -196,6 +202,9 @@ ssize_t ct_send(struct ct_pair *p, int side, struct ct_op *op, const void *buf,
 ssize_t ct_recv(struct ct_pair *p, int side, struct ct_op *op, void *buf,
 		size_t len);
 ssize_t ct_inject(struct ct_pair *p, int side, const void *buf, size_t len);
+ssize_t ct_post_fn(struct ct_pair *p, int side, struct ct_op *op,
+		   ssize_t (*fn)(struct fid_ep *ep, void *context, void *arg),
+		   void *arg);
 
 /* completions */
 void ct_progress(struct ct_pair *p);

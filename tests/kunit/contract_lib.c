@@ -110,7 +110,8 @@ static void ct_complete(struct ct_cq *cq, struct ct_op *op,
 	op->seq = atomic_inc_return(&p->seq);
 	if (op->hook)
 		op->hook(op);
-	atomic_inc(&op->done);
+	if (!op->multi || wc->flags & FI_MULTI_RECV)
+		atomic_inc(&op->done);
 	wake_up(&p->wq);
 }
 
@@ -297,7 +298,12 @@ struct ct_op *ct_op(struct ct_pair *p)
 
 /* A post, whichever call makes it */
 struct ct_post {
-	enum { CT_SENDMSG, CT_RECVMSG, CT_SEND, CT_RECV, CT_INJECT } call;
+	enum {
+		CT_SENDMSG, CT_RECVMSG, CT_SEND, CT_RECV, CT_INJECT, CT_OTHER
+	} call;
+	ssize_t			(*fn)(struct fid_ep *ep, void *context,
+				      void *arg);
+	void			*arg;
 	struct fid_ep		*ep;
 	struct ct_op		*op;
 	const struct fi_msg	*msg;
@@ -319,6 +325,8 @@ static ssize_t ct_post_call(const struct ct_post *post)
 	case CT_RECV:
 		return fi_recv(post->ep, (void *)post->buf, post->len, NULL, 0,
 			       post->op);
+	case CT_OTHER:
+		return post->fn(post->ep, post->op, post->arg);
 	default:
 		return fi_inject(post->ep, post->buf, post->len, 0);
 	}
@@ -429,6 +437,27 @@ ssize_t ct_recv(struct ct_pair *p, int side, struct ct_op *op, void *buf,
 ssize_t ct_inject(struct ct_pair *p, int side, const void *buf, size_t len)
 {
 	struct ct_post post = { .call = CT_INJECT, .buf = buf, .len = len };
+
+	return ct_post(p, side, &post);
+}
+
+/**
+ * ct_post_fn - make any other post and enter it in the books
+ * @p: the pair
+ * @side: 0 or 1
+ * @op: the context; NULL for an inject
+ * @fn: makes it, with the endpoint, the context and @arg
+ * @arg: for @fn
+ *
+ * Return: what @fn returns.
+ */
+ssize_t ct_post_fn(struct ct_pair *p, int side, struct ct_op *op,
+		   ssize_t (*fn)(struct fid_ep *ep, void *context, void *arg),
+		   void *arg)
+{
+	struct ct_post post = {
+		.call = CT_OTHER, .op = op, .fn = fn, .arg = arg,
+	};
 
 	return ct_post(p, side, &post);
 }
@@ -649,6 +678,12 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 	if (!err && p->opts.reclaim_safe)
 		err = fi_set_val(&s->ep->fid, KOFI_VAL_RECLAIM_SAFE,
 				 &(unsigned int){ 1 });
+	if (!err && p->opts.zerocopy_min)
+		err = fi_set_val(&s->ep->fid, KOFI_VAL_ZEROCOPY_MIN,
+				 &p->opts.zerocopy_min);
+	if (!err && p->opts.mr_pool)
+		err = fi_setopt(&s->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
+				&p->opts.mr_pool, sizeof(p->opts.mr_pool));
 	return err;
 }
 
