@@ -17,12 +17,16 @@
  * With KOFI_POLL_SOFTIRQ it is an irq_poll handler, with KOFI_POLL_WORKQUEUE
  * a work item, with KOFI_POLL_DIRECT kofi_cq_poll(). Bit 0 of active says that
  * one has been asked for or is running and will look again before it ends.
- * The runner takes completions out of the ring in batches, which frees their
- * slots before the callbacks run, so that a callback can post anew.
+ * The runner frees a completion's slot before it calls back, so that the
+ * callback can post anew. It needs the lock only to see that nothing is left.
  *
- * Completing, kicking and waking all happen under the lock: once a consumer
- * has seen a completion, the one who delivered it no longer touches the queue,
- * and the consumer may close it.
+ * Slots are reserved without the lock. They are counted in one number, and who
+ * finds it at the limit takes the lock, has himself put on a list, and looks
+ * again.
+ *
+ * Completing, kicking and waking all happen under the lock, and closing takes
+ * it: once a consumer that has seen a completion has closed the endpoint, the
+ * one who delivered it no longer touches the queue.
  *
  * Write space: an endpoint refused for want of a slot waits on the queue's
  * list; slots that come back move it to the call-back list of its transmit
@@ -84,10 +88,10 @@ static bool kofi_cq_reads(const struct fid_cq *cq)
 
 static u32 kofi_cq_count(const struct kofi_cq *cq)
 {
-	return cq->tail - cq->head;
+	return cq->tail - READ_ONCE(cq->head);
 }
 
-/* The entry at head <= pos <= tail */
+/* The entry at head <= pos <= tail, while nobody else moves head */
 static struct kofi_cq_entry *kofi_cq_entry(struct kofi_cq *cq, u32 pos)
 {
 	u32 i = cq->first + (pos - cq->head);
@@ -95,13 +99,20 @@ static struct kofi_cq_entry *kofi_cq_entry(struct kofi_cq *cq, u32 pos)
 	return &cq->ring[i < cq->slots ? i : i - cq->slots];
 }
 
-static void kofi_cq_pop(struct kofi_cq *cq)
+/*
+ * Take the next entry out and free its slot. It stays as it is until the next
+ * one is taken, since no more are filled than there are slots to use.
+ */
+static struct kofi_wc *kofi_cq_pop(struct kofi_cq *cq)
 {
-	if (cq->ring[cq->first].wc.err)
-		cq->errors--;
-	cq->head++;
+	struct kofi_wc *wc = &cq->ring[cq->first].wc;
+
 	if (++cq->first == cq->slots)
 		cq->first = 0;
+	WRITE_ONCE(cq->head, cq->head + 1);
+	/* after the last look at the entry before, and before one at waiting */
+	atomic_dec_return(&cq->used);
+	return wc;
 }
 
 /*
@@ -112,9 +123,9 @@ static void kofi_cq_pop(struct kofi_cq *cq)
 static bool kofi_cq_lock(struct kofi_cq *cq, unsigned long *flags)
 	__acquires(&cq->lock)
 {
-	bool bh = (cq->poll == KOFI_POLL_SOFTIRQ ||
-		   !list_empty(&cq->waiting[KOFI_TX])) &&
-		  !in_hardirq() && !irqs_disabled();
+	bool bh = !in_interrupt() && !irqs_disabled() &&
+		  (cq->poll == KOFI_POLL_SOFTIRQ ||
+		   !list_empty(&cq->waiting[KOFI_TX]));
 
 	if (bh)
 		local_bh_disable();
@@ -152,6 +163,7 @@ static void kofi_cq_queue_work(struct kofi_cq *cq)
 static void kofi_cq_kick(struct kofi_cq *cq)
 {
 	if (cq->poll == KOFI_POLL_DIRECT ||
+	    test_bit(KOFI_CQ_ACTIVE, &cq->active) ||
 	    test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active))
 		return;
 	if (cq->poll == KOFI_POLL_WORKQUEUE)
@@ -179,6 +191,13 @@ void kofi_cq_space(struct kofi_ep *ep)
 	kofi_cq_kick(cq);
 }
 
+/* Does somebody wait for a slot? */
+static bool kofi_cq_wanted(const struct kofi_cq *cq)
+{
+	return unlikely(!list_empty(&cq->waiting[KOFI_TX]) ||
+			!list_empty(&cq->waiting[KOFI_RX]));
+}
+
 /*
  * Slots have become free: whoever waits for one may try again. All of them,
  * because one that is told need not post any more.
@@ -190,11 +209,10 @@ static void kofi_cq_freed(struct kofi_cq *cq)
 
 	lockdep_assert_held(&cq->lock);
 
-	if (likely(list_empty(&cq->waiting[KOFI_TX]) &&
-		   list_empty(&cq->waiting[KOFI_RX])))
+	if (!kofi_cq_wanted(cq))
 		return;
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
-		if (kofi_cq_count(cq) + cq->reserved >= cq->limit[dir])
+		if (atomic_read(&cq->used) >= cq->limit[dir])
 			continue;
 		list_for_each_entry_safe(wait, next, &cq->waiting[dir], node) {
 			list_del_init(&wait->node);
@@ -208,18 +226,32 @@ static void kofi_cq_freed(struct kofi_cq *cq)
 
 /* ---------------------------------------------------------- for endpoints */
 
-static bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
+/*
+ * Wait for a slot, unless one is free after all: the runner, who frees them
+ * without the lock, looks at the list afterwards.
+ */
+static bool kofi_cq_wait_slot(struct kofi_cq *cq, struct kofi_cq_wait *wait,
+			      enum kofi_dir dir)
 {
+	bool added = list_empty(&wait->node);
+
 	lockdep_assert_held(&cq->lock);
 
-	if (unlikely(kofi_cq_count(cq) + cq->reserved >= cq->limit[dir]))
-		return false;
-	cq->reserved++;
-	return true;
+	if (added)
+		list_add_tail(&wait->node, &cq->waiting[dir]);
+	smp_mb();	/* the list, before the number; see kofi_cq_pop() */
+	if (!kofi_cq_take_slot(cq, dir)) {
+		cq->again++;
+		return true;
+	}
+	/* not that of another post of the endpoint's */
+	if (added)
+		list_del_init(&wait->node);
+	return false;
 }
 
 /**
- * kofi_cq_reserve - promise a slot to an operation
+ * kofi_cq_reserve - promise a slot to an operation that has found none
  * @cq: the queue
  * @ep: the endpoint; its write-space callback follows -EAGAIN
  * @dir: whether it is a transmit or a receive
@@ -233,15 +265,13 @@ int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir)
 	int ret = 0;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (likely(kofi_cq_take_slot(cq, dir))) {
-		ep->stats[dir].posts++;
-	} else if (test_bit(KOFI_EP_DRAINED, &ep->blocked)) {
+	if (test_bit(KOFI_EP_DRAINED, &ep->blocked)) {
 		ret = -ESHUTDOWN;
+	} else if (ep->write_space) {
+		if (kofi_cq_wait_slot(cq, &ep->cq_wait[dir], dir))
+			ret = -EAGAIN;
 	} else {
 		cq->again++;
-		if (ep->write_space && list_empty(&ep->cq_wait[dir].node))
-			list_add_tail(&ep->cq_wait[dir].node,
-				      &cq->waiting[dir]);
 		ret = -EAGAIN;
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
@@ -264,13 +294,11 @@ int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
 	unsigned long flags;
 	int ret = 0;
 
+	if (kofi_cq_take_slot(cq, KOFI_TX))
+		return 0;
 	spin_lock_irqsave(&cq->lock, flags);
-	if (!kofi_cq_take_slot(cq, KOFI_TX)) {
-		cq->again++;
-		if (list_empty(&wait->node))
-			list_add_tail(&wait->node, &cq->waiting[KOFI_TX]);
+	if (kofi_cq_wait_slot(cq, wait, KOFI_TX))
 		ret = -EAGAIN;
-	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return ret;
 }
@@ -298,22 +326,16 @@ EXPORT_SYMBOL_GPL(kofi_cq_wait_cancel);
 /**
  * kofi_cq_unreserve - take back the promise of a slot
  * @cq: the queue
- * @ep: endpoint of the operation that is refused after all, or NULL if it was
- *	none
- * @dir: its direction
  *
  * Context: any.
  */
-void kofi_cq_unreserve(struct kofi_cq *cq, struct kofi_ep *ep,
-		       enum kofi_dir dir)
+void kofi_cq_unreserve(struct kofi_cq *cq)
 {
 	unsigned long flags;
 	bool bh;
 
 	bh = kofi_cq_lock(cq, &flags);
-	if (ep)
-		ep->stats[dir].posts--;
-	cq->reserved--;
+	atomic_dec(&cq->used);
 	kofi_cq_freed(cq);
 	kofi_cq_unlock(cq, flags, bh);
 }
@@ -322,40 +344,26 @@ void kofi_cq_unreserve(struct kofi_cq *cq, struct kofi_ep *ep,
  * The consumer sees no length of transmits, and a sender only if it has asked
  * for that and there was a message.
  */
-static void kofi_cq_fill(struct kofi_wc *to, const struct kofi_wc *wc,
-			 const struct kofi_done *done)
+static void kofi_cq_fill(struct kofi_wc *to, const struct kofi_ep *from,
+			 enum kofi_dir dir, const struct kofi_wc *wc,
+			 u64 op_flags)
 {
 	*to = *wc;
-	if (done->op_flags & KOFI_NO_COMPLETION)
+	if (op_flags & KOFI_NO_COMPLETION)
 		to->op_context = NULL;	/* an inject has none */
-	if (done->dir == KOFI_TX)
+	if (dir == KOFI_TX)
 		to->len = 0;
-	if (done->dir == KOFI_TX || !(done->from->info->caps & FI_SOURCE))
+	if (dir == KOFI_TX || !(from->info->caps & FI_SOURCE))
 		to->src = FI_ADDR_NOTAVAIL;
 	else if (wc->src == FI_ADDR_NOTAVAIL && wc->err != ECANCELED &&
 		 wc->err != FI_ENOMSG)
-		to->src = READ_ONCE(done->from->source);
+		to->src = READ_ONCE(from->source);
 }
 
-static void kofi_cq_push(struct kofi_cq *cq, const struct kofi_done *done,
-			 const struct kofi_wc *wc)
+/* An entry has been filled that is to be read. */
+static void kofi_cq_readable(struct kofi_cq *cq, int err)
 {
-	struct kofi_cq_entry *entry = kofi_cq_entry(cq, cq->tail);
-
-	cq->tail++;
-	kofi_cq_fill(&entry->wc, wc, done);
-	entry->ep = done->ep;
-	cq->completions++;
-	if (unlikely(wc->err)) {
-		cq->errors++;
-		cq->failed++;
-	}
-	trace_kofi_cq_complete(cq, done->ep, &entry->wc);
-
-	if (cq->done) {
-		kofi_cq_kick(cq);
-		return;
-	}
+	cq->errors += !!err;
 	if (cq->readers || (int)cq->wait_obj == KOFI_WAIT_QUEUE)
 		wake_up(&cq->wait);
 	kofi_wait_wake(&cq->link);
@@ -366,31 +374,55 @@ static void kofi_cq_push(struct kofi_cq *cq, const struct kofi_done *done,
 	}
 }
 
-/* Is it to be reported? Where callbacks report, somebody must be there. */
-static bool kofi_cq_wanted(const struct kofi_cq *cq,
-			   const struct kofi_done *done,
-			   const struct kofi_wc *wc)
+static void kofi_cq_push(struct kofi_cq *cq, struct kofi_ep *ep,
+			 const struct kofi_ep *from, enum kofi_dir dir,
+			 const struct kofi_wc *wc, u64 op_flags)
 {
-	if (!wc->err && (done->op_flags & KOFI_NO_COMPLETION ||
-			 (done->selective &&
-			  !(done->op_flags & FI_COMPLETION))))
+	struct kofi_cq_entry *entry = &cq->ring[cq->next];
+
+	kofi_cq_fill(&entry->wc, from, dir, wc, op_flags);
+	entry->ep = ep;
+	cq->completions++;
+	cq->failed += !!wc->err;
+	trace_kofi_cq_complete(cq, ep, &entry->wc);
+
+	if (++cq->next == cq->slots)
+		cq->next = 0;
+	/* the runner may be waiting for nothing but this */
+	smp_store_release(&cq->tail, cq->tail + 1);
+	if (cq->done)
+		kofi_cq_kick(cq);
+	else
+		kofi_cq_readable(cq, wc->err);
+}
+
+/* Is it to be reported? Where callbacks report, somebody must be there. */
+static bool kofi_cq_reports(const struct kofi_cq *cq, bool selective,
+			    const struct kofi_wc *wc, u64 op_flags)
+{
+	if (op_flags & KOFI_NO_COMPLETION)
+		return wc->err && !cq->done;
+	if (selective && !wc->err && !(op_flags & FI_COMPLETION))
 		return false;
-	return !cq->done ||
-	       (wc->cqe && !(done->op_flags & KOFI_NO_COMPLETION));
+	return !cq->done || wc->cqe;
 }
 
 /**
  * kofi_cq_complete - end an operation for which a slot was reserved
  * @cq: the queue
- * @done: what it was
+ * @ep: the endpoint that had accepted it, or a shared context
+ * @from: the endpoint whose message it was, mostly the same
+ * @dir: its direction
  * @wc: how it ended
+ * @op_flags: flags it was posted with
  *
  * Context: any.
  */
-void kofi_cq_complete(struct kofi_cq *cq, const struct kofi_done *done,
-		      const struct kofi_wc *wc)
+void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
+		      struct kofi_ep *from, enum kofi_dir dir,
+		      const struct kofi_wc *wc, u64 op_flags)
 {
-	struct kofi_ep *ep = done->ep;
+	bool selective = dir == KOFI_TX ? ep->tx_selective : ep->rx_selective;
 	unsigned long flags;
 	bool bh;
 
@@ -400,13 +432,15 @@ void kofi_cq_complete(struct kofi_cq *cq, const struct kofi_done *done,
 	 * not find it has set KOFI_EP_BLOCKED before it looked.
 	 */
 	smp_mb__after_spinlock();
-	WARN_ON_ONCE(!cq->reserved);
-	cq->reserved--;
-	kofi_ep_tally(done, wc);
-	if (kofi_cq_wanted(cq, done, wc))
-		kofi_cq_push(cq, done, wc);
-	else
+	kofi_ep_tally(ep, dir, wc, op_flags);
+	if (unlikely(from != ep))
+		kofi_ep_tally(from, dir, wc, op_flags);
+	if (likely(kofi_cq_reports(cq, selective, wc, op_flags))) {
+		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
+	} else {
+		atomic_dec(&cq->used);
 		kofi_cq_freed(cq);
+	}
 	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
 	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
 		kofi_cq_space(ep);
@@ -415,34 +449,28 @@ void kofi_cq_complete(struct kofi_cq *cq, const struct kofi_done *done,
 
 /* --------------------------------------------------------------- the runner */
 
-/*
- * Free the slots of the next entries to be called. The entries stay as they
- * are: the ring has KOFI_CQ_BATCH more than can be in use.
- */
-static u32 kofi_cq_take(struct kofi_cq *cq, u32 max, u32 *from)
+/* Somebody has waited for a slot when the runner freed one. */
+static noinline void kofi_cq_refreed(struct kofi_cq *cq)
 {
-	u32 n, i;
-
-	*from = cq->first;
-	if (!cq->done)
-		return 0;
-	n = min3(kofi_cq_count(cq), max, (u32)KOFI_CQ_BATCH);
-	for (i = 0; i < n; i++)
-		kofi_cq_pop(cq);
-	if (n)
-		kofi_cq_freed(cq);
-	return n;
+	spin_lock_irq(&cq->lock);
+	kofi_cq_freed(cq);
+	spin_unlock_irq(&cq->lock);
 }
 
-static void kofi_cq_call(struct kofi_cq *cq, u32 from, u32 n)
+/* Call back for the completions that are there. */
+static int kofi_cq_call(struct kofi_cq *cq, int max)
 {
-	for (; n; n--) {
-		const struct kofi_wc *wc = &cq->ring[from].wc;
+	int n;
 
+	for (n = 0; n < max && cq->head != smp_load_acquire(&cq->tail); n++) {
+		const struct kofi_wc *wc = kofi_cq_pop(cq);
+
+		if (kofi_cq_wanted(cq))
+			kofi_cq_refreed(cq);
 		wc->cqe->done(&cq->cq, wc);
-		if (++from == cq->slots)
-			from = 0;
+		WRITE_ONCE(cq->returned, cq->returned + 1);
 	}
+	return n;
 }
 
 /* Next endpoint to be called back, in the order they asked */
@@ -495,47 +523,67 @@ static void kofi_cq_leave(struct kofi_cq *cq)
 		wake_up_all(&cq->flush_wait);
 }
 
-/*
- * Call the consumer, at most budget times. Returns less than that only when
- * there was nothing left, and then the next to put something in kicks.
- */
-static int kofi_cq_run(struct kofi_cq *cq, int budget)
+/* Is there anything to call back for? */
+static bool kofi_cq_idle(const struct kofi_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+
+	return !(cq->done && cq->head != cq->tail) && !cq->notify_due &&
+	       !cq->space_todo && llist_empty(&cq->space);
+}
+
+/* Call back for everything that is no completion. */
+static int kofi_cq_call_others(struct kofi_cq *cq, int max)
 	__must_hold(&cq->lock)
 {
-	struct kofi_ep *ep;
-	bool notify;
+	bool notify = cq->notify_due && max > 0;
+	struct kofi_ep *ep = NULL;
+
+	if (notify)
+		cq->notify_due = false;
+	if (max > notify)
+		ep = kofi_cq_space_next(cq);
+	if (!notify && !ep)
+		return 0;
+
+	cq->space_ep = ep;
+	spin_unlock_irq(&cq->lock);
+	if (notify)
+		cq->notify(&cq->cq, cq->cq.fid.context);
+	if (ep) {
+		trace_kofi_ep_write_space(ep);
+		ep->write_space(&ep->ep, ep->ep.fid.context);
+	}
+	spin_lock_irq(&cq->lock);
+	cq->space_ep = NULL;
+	return notify + !!ep;
+}
+
+/*
+ * Call the consumer, at most budget times. Returns, with the lock, less than
+ * that only when there was nothing left, and then the next to put something in
+ * kicks.
+ */
+static int kofi_cq_run(struct kofi_cq *cq, int budget)
+	__acquires(&cq->lock)
+{
 	int calls = 0;
-	u32 from, n;
 
-	kofi_cq_enter(cq);
-	while (calls < budget) {
-		n = kofi_cq_take(cq, budget - calls, &from);
-		calls += n;
-		notify = calls < budget && cq->notify_due;
-		if (notify)
-			cq->notify_due = false;
-		calls += notify;
-		ep = calls < budget ? kofi_cq_space_next(cq) : NULL;
-		calls += !!ep;
-		if (!n && !notify && !ep)
-			break;
-
-		cq->space_ep = ep;
-		spin_unlock_irq(&cq->lock);
-		kofi_cq_call(cq, from, n);
-		if (notify)
-			cq->notify(&cq->cq, cq->cq.fid.context);
-		if (ep) {
-			trace_kofi_ep_write_space(ep);
-			ep->write_space(&ep->ep, ep->ep.fid.context);
-		}
-		if (cq->poll == KOFI_POLL_WORKQUEUE)
-			cond_resched();
+	for (;;) {
+		if (cq->done)
+			calls += kofi_cq_call(cq, min(budget - calls,
+						      KOFI_CQ_BATCH));
 		spin_lock_irq(&cq->lock);
-		cq->space_ep = NULL;
-		cq->returned += n;
+		if (kofi_cq_idle(cq))
+			break;
+		calls += kofi_cq_call_others(cq, budget - calls);
 		if (cq->flushers)
 			wake_up_all(&cq->flush_wait);
+		if (calls >= budget)
+			break;
+		spin_unlock_irq(&cq->lock);
+		if (cq->poll == KOFI_POLL_WORKQUEUE)
+			cond_resched();
 	}
 	kofi_cq_leave(cq);
 	return calls;
@@ -546,7 +594,7 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
  * the lock: who adds to it between the last look and the clearing of the bit
  * does not kick, so look once more.
  */
-static void kofi_cq_idle(struct kofi_cq *cq)
+static void kofi_cq_end(struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
 
@@ -563,11 +611,11 @@ static int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 	struct kofi_cq *cq = container_of(iop, struct kofi_cq, iop);
 	int calls;
 
-	spin_lock_irq(&cq->lock);
+	kofi_cq_enter(cq);
 	calls = kofi_cq_run(cq, budget);
 	if (calls < budget) {
 		irq_poll_complete(iop);
-		kofi_cq_idle(cq);
+		kofi_cq_end(cq);
 	}
 	spin_unlock_irq(&cq->lock);
 	return calls;
@@ -577,9 +625,9 @@ static void kofi_cq_work(struct work_struct *work)
 {
 	struct kofi_cq *cq = container_of(work, struct kofi_cq, work);
 
-	spin_lock_irq(&cq->lock);
+	kofi_cq_enter(cq);
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_WORK) < KOFI_CQ_BUDGET_WORK)
-		kofi_cq_idle(cq);
+		kofi_cq_end(cq);
 	else
 		kofi_cq_queue_work(cq);
 	spin_unlock_irq(&cq->lock);
@@ -600,12 +648,18 @@ int kofi_cq_poll(struct fid_cq *cq, int budget)
 {
 	struct kofi_cq *kcq = kofi_cq(cq);
 	int calls = 0;
+	bool busy;
 
 	if (!kofi_cq_valid(cq) || kcq->poll != KOFI_POLL_DIRECT || budget < 0)
 		return -EINVAL;
 	spin_lock_irq(&kcq->lock);
-	if (!kcq->runner && !kcq->flushers)
-		calls = kofi_cq_run(kcq, budget);
+	busy = kcq->runner || kcq->flushers;
+	if (!busy)
+		kofi_cq_enter(kcq);
+	spin_unlock_irq(&kcq->lock);
+	if (busy)
+		return 0;
+	calls = kofi_cq_run(kcq, budget);
 	spin_unlock_irq(&kcq->lock);
 	return calls;
 }
@@ -625,17 +679,16 @@ static u32 kofi_cq_extract(struct kofi_cq *cq, struct kofi_ep *ep)
 
 		if (entry->ep == ep && n < KOFI_CQ_BATCH) {
 			cq->batch[n++] = *entry;
-			if (entry->wc.err)
-				cq->errors--;
 		} else {
 			if (from != to)
 				*kofi_cq_entry(cq, to) = *entry;
 			to++;
 		}
 	}
+	cq->next = kofi_cq_entry(cq, to) - cq->ring;
 	cq->tail = to;
-	if (n)
-		kofi_cq_freed(cq);
+	atomic_sub(n, &cq->used);
+	kofi_cq_freed(cq);
 	return n;
 }
 
@@ -918,6 +971,7 @@ ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
 				.err_data = buf->err_data_size ?
 					    buf->err_data : NULL,
 			};
+			kcq->errors--;
 			kofi_cq_pop(kcq);
 			kofi_cq_freed(kcq);
 			ret = 1;
@@ -1147,8 +1201,9 @@ static void kofi_cq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	u32 waiting, reserved;
 
 	spin_lock_irq(&cq->lock);
+	reserved = atomic_read(&cq->used);
 	waiting = kofi_cq_count(cq);
-	reserved = cq->reserved;
+	reserved -= min(reserved, waiting);	/* the runner may be between */
 	completions = cq->completions;
 	failed = cq->failed;
 	again = cq->again;
@@ -1216,7 +1271,7 @@ static int kofi_cq_alloc(struct kofi_domain *domain,
 	cq->threshold = attr->wait_cond == FI_CQ_COND_THRESHOLD;
 	cq->limit[KOFI_RX] = size;
 	cq->limit[KOFI_TX] = size + max(size / 8, 1U);
-	cq->slots = cq->limit[KOFI_TX] + KOFI_CQ_BATCH;
+	cq->slots = cq->limit[KOFI_TX] + 1;
 	spin_lock_init(&cq->lock);
 	init_waitqueue_head(&cq->flush_wait);
 	INIT_LIST_HEAD(&cq->waiting[KOFI_TX]);

@@ -19,8 +19,8 @@
  * bound to it. The messages count at the endpoint they came to and at the
  * context whose receives they took.
  *
- * Statistics are plain numbers: they change under the lock of the queue of
- * their direction, which each operation takes anyway.
+ * Statistics of what has ended are plain numbers: they change under the lock of
+ * the queue of their direction, which each completion takes anyway.
  *
  * Closing: fi_close() drains (the provider completes all that is outstanding,
  * the queues run the endpoint's callbacks to their end) and calls the
@@ -253,43 +253,42 @@ static struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep, enum kofi_dir dir)
 	return dir == KOFI_RX ? ep->rx_cq : ep->tx_cq;
 }
 
-/* An operation of a direction that is only counted */
-static void kofi_ep_posted(struct kofi_ep *ep, enum kofi_dir dir, int n)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&ep->lock, flags);
-	ep->stats[dir].posts += n;
-	spin_unlock_irqrestore(&ep->lock, flags);
-}
-
-static int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+/* There is no free slot at once, or no queue. */
+static noinline int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-	int ret;
+	int ret = 0;
 
-	if (unlikely(!cq)) {
-		if (!kofi_ep_counted(ep, dir))
-			return -FI_ENOCQ;
-		kofi_ep_posted(ep, dir, 1);
-		return 0;
-	}
-	ret = kofi_cq_reserve(cq, ep, dir);
-	if (unlikely(ret)) {
+	if (cq)
+		ret = kofi_cq_reserve(cq, ep, dir);
+	else if (!kofi_ep_counted(ep, dir))
+		return -FI_ENOCQ;
+	if (!ret) {
+		atomic64_inc(&ep->stats[dir].posts);
+	} else {
 		atomic64_inc(&ep->stats[dir].again);
 		trace_kofi_ep_again(ep);
 	}
 	return ret;
 }
 
+static int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+
+	if (unlikely(!cq) || !kofi_cq_take_slot(cq, dir))
+		return kofi_ep_reserve_slow(ep, dir);
+	atomic64_inc(&ep->stats[dir].posts);
+	return 0;
+}
+
 static void kofi_ep_unreserve(struct kofi_ep *ep, enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 
+	atomic64_dec(&ep->stats[dir].posts);
 	if (cq)
-		kofi_cq_unreserve(cq, ep, dir);
-	else
-		kofi_ep_posted(ep, dir, -1);
+		kofi_cq_unreserve(cq);
 }
 
 /**
@@ -345,16 +344,8 @@ void kofi_ep_rx_unreserve(struct kofi_ep *ep)
 }
 EXPORT_SYMBOL_GPL(kofi_ep_rx_unreserve);
 
-/* A message that is looked at, or thrown away, has moved no bytes. */
-static u64 kofi_ep_bytes(const struct kofi_done *done, const struct kofi_wc *wc)
-{
-	if (done->dir == KOFI_RX && done->op_flags & (FI_PEEK | FI_DISCARD))
-		return 0;
-	return wc->len;
-}
-
-static void kofi_ep_count(struct kofi_ep *ep, const struct kofi_done *done,
-			  const struct kofi_wc *wc)
+static void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
+			  const struct kofi_wc *wc, u64 op_flags)
 {
 	static const struct {
 		u64	flag;
@@ -371,65 +362,50 @@ static void kofi_ep_count(struct kofi_ep *ep, const struct kofi_done *done,
 			{ FI_REMOTE_WRITE, KOFI_CNTR_REMOTE_WRITE },
 		},
 	};
-	enum kofi_dir dir = done->dir;
 	int i;
 
+	if (likely(!ep->counted))
+		return;
 	for (i = 0; i < ARRAY_SIZE(kinds[dir]); i++)
 		if (ep->cntr[kinds[dir][i].cntr] &&
 		    wc->flags & kinds[dir][i].flag)
 			kofi_cntr_done(ep->cntr[kinds[dir][i].cntr], wc->err,
-				       kofi_ep_bytes(done, wc));
+				       kofi_wc_bytes(dir, wc, op_flags));
 }
 
-static void kofi_ep_tally_one(struct kofi_ep *ep, const struct kofi_done *done,
-			      const struct kofi_wc *wc)
+/* An operation has ended whose direction is only counted. */
+static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
+					      enum kofi_dir dir,
+					      const struct kofi_wc *wc,
+					      u64 op_flags)
 {
-	struct kofi_ep_stats *stats = &ep->stats[done->dir];
+	unsigned long flags;
 
-	stats->completions++;
-	if (unlikely(wc->err))
-		stats->errors++;
-	else
-		stats->bytes += kofi_ep_bytes(done, wc);
-}
-
-/**
- * kofi_ep_tally - count a completion in the statistics
- * @done: the operation
- * @wc: how it ended
- *
- * Context: any; the lock of the queue of its direction is held, or of the
- * endpoint if it has none.
- */
-void kofi_ep_tally(const struct kofi_done *done, const struct kofi_wc *wc)
-{
-	kofi_ep_tally_one(done->ep, done, wc);
-	if (done->from != done->ep)
-		kofi_ep_tally_one(done->from, done, wc);
+	kofi_ep_unblock(ep);
+	spin_lock_irqsave(&ep->lock, flags);
+	kofi_ep_tally(ep, dir, wc, op_flags);
+	spin_unlock_irqrestore(&ep->lock, flags);
+	kofi_ep_count(ep, dir, wc, op_flags);
 }
 
 /*
  * Everything of the endpoint is touched before the queue is, or the last
  * counter: once the completion is there, the consumer may act on it.
  */
-static void kofi_ep_complete(const struct kofi_done *done,
-			     const struct kofi_wc *wc)
+static void kofi_ep_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			     enum kofi_dir dir, const struct kofi_wc *wc,
+			     u64 op_flags)
 {
-	struct kofi_ep *ep = done->ep;
-	struct kofi_cq *cq = kofi_ep_cq(ep, done->dir);
-	unsigned long flags;
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 
 	if (unlikely(!cq)) {
-		kofi_ep_unblock(ep);
-		spin_lock_irqsave(&ep->lock, flags);
-		kofi_ep_tally(done, wc);
-		spin_unlock_irqrestore(&ep->lock, flags);
+		kofi_ep_complete_counted(ep, dir, wc, op_flags);
+		return;
 	}
-	kofi_ep_count(done->from, done, wc);
-	if (done->from != ep)
-		kofi_ep_count(ep, done, wc);
-	if (cq)
-		kofi_cq_complete(cq, done, wc);
+	kofi_ep_count(ep, dir, wc, op_flags);
+	if (unlikely(from != ep))
+		kofi_ep_count(from, dir, wc, op_flags);
+	kofi_cq_complete(cq, ep, from, dir, wc, op_flags);
 }
 
 /**
@@ -447,12 +423,7 @@ static void kofi_ep_complete(const struct kofi_done *done,
 void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags)
 {
-	const struct kofi_done done = {
-		.ep = ep, .from = ep, .dir = KOFI_TX,
-		.selective = ep->tx_selective, .op_flags = op_flags,
-	};
-
-	kofi_ep_complete(&done, wc);
+	kofi_ep_complete(ep, ep, KOFI_TX, wc, op_flags);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
 
@@ -485,12 +456,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
 void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 			   const struct kofi_wc *wc, u64 op_flags)
 {
-	const struct kofi_done done = {
-		.ep = ep, .from = from, .dir = KOFI_RX,
-		.selective = ep->rx_selective, .op_flags = op_flags,
-	};
-
-	kofi_ep_complete(&done, wc);
+	kofi_ep_complete(ep, from, KOFI_RX, wc, op_flags);
 }
 
 /**
@@ -523,7 +489,7 @@ void kofi_ep_remote_unreserve(struct kofi_ep *ep)
 	struct kofi_cq *cq = ep->rx_cq;
 
 	if (cq)
-		kofi_cq_unreserve(cq, NULL, KOFI_RX);
+		kofi_cq_unreserve(cq);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_remote_unreserve);
 
@@ -543,19 +509,16 @@ EXPORT_SYMBOL_GPL(kofi_ep_remote_unreserve);
  */
 void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 {
-	const struct kofi_done done = {
-		.ep = ep, .from = ep, .dir = KOFI_RX, .op_flags = FI_COMPLETION,
-	};
 	struct kofi_cq *cq = ep->rx_cq;
 	struct kofi_wc report;
 
-	kofi_ep_count(ep, &done, wc);
+	kofi_ep_count(ep, KOFI_RX, wc, 0);
 	if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)) || !cq)
 		return;
 	report = *wc;
 	report.flags &= ~FI_RMA_EVENT;
 	report.cqe = cq->done ? ep->remote_cqe : NULL;
-	kofi_cq_complete(cq, &done, &report);
+	kofi_cq_complete(cq, ep, ep, KOFI_RX, &report, FI_COMPLETION);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_remote_complete);
 
@@ -833,6 +796,7 @@ static int kofi_ep_bind_cntr(struct kofi_ep *ep, struct kofi_cntr *cntr,
 		if (!kofi_obj_get(&cntr->obj))
 			return -EINVAL;
 		ep->cntr[i] = cntr;
+		ep->counted = true;
 	}
 	return 0;
 }
@@ -1299,16 +1263,15 @@ static void kofi_ep_stats_dir(struct kofi_ep *ep, enum kofi_dir dir,
 	};
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 	spinlock_t *lock = cq ? &cq->lock : &ep->lock;
-	u64 posts, bytes, completions, errors;
+	u64 bytes, completions, errors;
 
 	spin_lock_irq(lock);
-	posts = ep->stats[dir].posts;
 	bytes = ep->stats[dir].bytes;
 	completions = ep->stats[dir].completions;
 	errors = ep->stats[dir].errors;
 	spin_unlock_irq(lock);
 
-	fn(arg, names[dir][0], posts);
+	fn(arg, names[dir][0], atomic64_read(&ep->stats[dir].posts));
 	fn(arg, names[dir][1], bytes);
 	fn(arg, names[dir][2], completions);
 	fn(arg, names[dir][3], errors);

@@ -71,22 +71,6 @@ enum kofi_dir {
 	KOFI_RX,
 };
 
-/**
- * struct kofi_done - an operation that has ended
- * @ep: the endpoint that had accepted it, or a shared context
- * @from: the endpoint whose message it was, mostly the same
- * @dir: its direction
- * @selective: successes are reported with FI_COMPLETION only
- * @op_flags: flags it was posted with
- */
-struct kofi_done {
-	struct kofi_ep	*ep;
-	struct kofi_ep	*from;
-	enum kofi_dir	dir;
-	bool		selective;
-	u64		op_flags;
-};
-
 /* Default flags of receives that can be chosen */
 #define KOFI_EP_RX_OP_FLAGS	(FI_COMPLETION | FI_MULTI_RECV)
 
@@ -97,7 +81,28 @@ bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
 int kofi_ep_control(struct kofi_ep *ep, int command, void *arg);
 void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 			   const struct kofi_wc *wc, u64 op_flags);
-void kofi_ep_tally(const struct kofi_done *done, const struct kofi_wc *wc);
+
+/* A message that is looked at, or thrown away, has moved no bytes. */
+static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
+				u64 op_flags)
+{
+	if (dir == KOFI_RX && op_flags & (FI_PEEK | FI_DISCARD))
+		return 0;
+	return wc->len;
+}
+
+/* Count a completion; under the lock that the statistics are under. */
+static inline void kofi_ep_tally(struct kofi_ep *ep, enum kofi_dir dir,
+				 const struct kofi_wc *wc, u64 op_flags)
+{
+	struct kofi_ep_stats *stats = &ep->stats[dir];
+
+	stats->completions++;
+	if (unlikely(wc->err))
+		stats->errors++;
+	else
+		stats->bytes += kofi_wc_bytes(dir, wc, op_flags);
+}
 
 /* poll.c: wait sets and poll sets */
 
@@ -215,16 +220,19 @@ struct kofi_cq_entry {
  * @threshold: the condition of a blocking read is a number of entries
  * @limit: how many slots may be in use for one more to be reserved, by enum
  *	kofi_dir
- * @slots: size of @ring; KOFI_CQ_BATCH more than the larger limit, for entries
- *	whose callbacks are being called
+ * @slots: size of @ring; one more than the larger limit, for the entry whose
+ *	callback is being called
  * @ring: the completions
- * @lock: irqsave, guards the rest
- * @head: next entry to be read, counted without end
- * @tail: next entry to be filled, the same
+ * @used: slots that are filled, or promised to operations; goes down under
+ *	@lock, or by the runner
+ * @head: next entry to be read, counted without end. This, @first and
+ *	@returned are the runner's in done mode, guarded by @lock otherwise.
  * @first: place of @head in @ring
- * @reserved: slots promised to operations
  * @returned: done mode: entries whose callbacks have returned
- * @errors: error entries in the ring
+ * @lock: irqsave, guards the rest
+ * @tail: next entry to be filled, as @head
+ * @next: place of @tail in @ring
+ * @errors: error entries to be read
  * @armed: the next completion calls @notify
  * @notify_due: @notify is to be called
  * @active: bit 0: a call-back context has been asked for or runs
@@ -261,16 +269,18 @@ struct kofi_cq {
 	enum fi_cq_format	format;
 	enum fi_wait_obj	wait_obj;
 	bool			threshold;
-	u32			limit[2];
+	int			limit[2];
 	u32			slots;
 	struct kofi_cq_entry	*ring;
 
-	spinlock_t		lock ____cacheline_aligned_in_smp;
+	atomic_t		used ____cacheline_aligned_in_smp;
 	u32			head;
-	u32			tail;
 	u32			first;
-	u32			reserved;
 	u32			returned;
+
+	spinlock_t		lock ____cacheline_aligned_in_smp;
+	u32			tail;
+	u32			next;
 	u32			errors;
 	bool			armed;
 	bool			notify_due;
@@ -298,12 +308,24 @@ struct kofi_cq {
 	u64			again;
 };
 
+/* Without the lock: slots that become free are for who comes first. */
+static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
+{
+	int used = atomic_read(&cq->used);
+
+	do {
+		if (unlikely(used >= cq->limit[dir]))
+			return false;
+	} while (!atomic_try_cmpxchg(&cq->used, &used, used + 1));
+	return true;
+}
+
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
-void kofi_cq_unreserve(struct kofi_cq *cq, struct kofi_ep *ep,
-		       enum kofi_dir dir);
-void kofi_cq_complete(struct kofi_cq *cq, const struct kofi_done *done,
-		      const struct kofi_wc *wc);
+void kofi_cq_unreserve(struct kofi_cq *cq);
+void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
+		      struct kofi_ep *from, enum kofi_dir dir,
+		      const struct kofi_wc *wc, u64 op_flags);
 void kofi_cq_space(struct kofi_ep *ep);
 void kofi_cq_flush(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_cq *cq);

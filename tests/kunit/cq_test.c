@@ -378,7 +378,8 @@ static void cq_report_test(struct kunit *test)
 				    -EAGAIN, "%s", cq_reports[i].name);
 		KUNIT_EXPECT_EQ_MSG(test, !!context, cq_reports[i].context,
 				    "%s", cq_reports[i].name);
-		KUNIT_EXPECT_EQ(test, 1ULL, t->kep->stats[0].posts);
+		KUNIT_EXPECT_EQ(test, 1LL,
+				atomic64_read(&t->kep->stats[0].posts));
 		KUNIT_EXPECT_EQ(test, 1ULL, t->kep->stats[0].completions);
 		KUNIT_EXPECT_EQ(test, (u64)!!wc.err, t->kep->stats[0].errors);
 		KUNIT_EXPECT_EQ(test, wc.err ? 0ULL : 1000ULL,

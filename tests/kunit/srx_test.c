@@ -217,8 +217,9 @@ static void srx_refuse_test(struct kunit *test)
 	msg.msg_iov = NULL;
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_recvmsg(t->srx, &msg, 0));
 	/* nothing of all that is left */
-	KUNIT_EXPECT_EQ(test, 0ULL,
-			container_of(t->srx, struct kofi_ep, ep)->stats[1].posts);
+	KUNIT_EXPECT_EQ(test, 0LL,
+			atomic64_read(&container_of(t->srx, struct kofi_ep,
+						    ep)->stats[1].posts));
 }
 
 /* --------------------------------------------------------------- binding */

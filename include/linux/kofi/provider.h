@@ -306,20 +306,20 @@ static inline void kofi_cq_wait_init(struct kofi_cq_wait *wait,
 /**
  * struct kofi_ep_stats - what the core counts per endpoint and direction
  * @posts: accepted operations
+ * @again: posts refused with -EAGAIN
  * @bytes: bytes of successful ones
  * @completions: final completions, reported or not
  * @errors: of them, failed ones
- * @again: posts refused with -EAGAIN
  *
- * All but @again change under the lock of the direction's queue, which every
- * operation takes anyway; without a queue, under the endpoint's.
+ * The last three change under the lock of the direction's queue, which every
+ * completion takes anyway; without a queue, under the endpoint's.
  */
 struct kofi_ep_stats {
-	u64		posts;
+	atomic64_t	posts;
+	atomic64_t	again;
 	u64		bytes;
 	u64		completions;
 	u64		errors;
-	atomic64_t	again;
 };
 
 /**
@@ -361,6 +361,7 @@ struct kofi_ep_ops {
  * @rx_cq: receive completions
  * @tx_selective: report transmits only where FI_COMPLETION is given
  * @rx_selective: the same for receives
+ * @counted: there are counters
  * @cntr: counters, by KOFI_CNTR_*
  * @srx: shared receive context whose receives it takes, or NULL
  * @source: address its messages are said to come from
@@ -393,6 +394,7 @@ struct kofi_ep {
 	struct kofi_cq			*rx_cq;
 	bool				tx_selective;
 	bool				rx_selective;
+	bool				counted;
 	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
 	struct kofi_srx			*srx;
 	fi_addr_t			source;
