@@ -85,7 +85,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	INIT_LIST_HEAD(&q->posted[0]);
 	INIT_LIST_HEAD(&q->posted[1]);
 	INIT_LIST_HEAD(&q->waiting);
-	INIT_LIST_HEAD(&q->free);
+	q->free = (struct kofi_free) {};
 	q->seq = 0;
 	q->closed = false;
 	q->ops = kvmalloc_node(array_size(size, sizeof(*q->ops)),
@@ -93,7 +93,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	if (!q->ops)
 		return -ENOMEM;
 	for (i = 0; i < size; i++)
-		list_add_tail(&q->ops[i].node, &q->free);
+		kofi_free_put(&q->free, &q->ops[i].free);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_init);
@@ -119,7 +119,7 @@ EXPORT_SYMBOL_GPL(kofi_rxq_exit);
 static bool kofi_rxq_lock(struct kofi_rxq *q, unsigned long *irq)
 	__acquires(&q->lock)
 {
-	bool bh = !list_empty(&q->waiting) && !in_hardirq() &&
+	bool bh = !list_empty(&q->waiting) && !in_interrupt() &&
 		  !irqs_disabled();
 
 	if (bh)
@@ -226,21 +226,11 @@ static bool kofi_rxmsg_open(const struct kofi_rxmsg *rxmsg)
 
 /* ---------------------------------------------------------------- posting */
 
-static int kofi_rxq_get(struct kofi_rxq *q, struct kofi_rxop **op)
+static struct kofi_rxop *kofi_rxq_get(struct kofi_rxq *q)
 {
-	unsigned long irq;
-	int err = 0;
+	struct llist_node *node = kofi_free_get(&q->free, &q->lock);
 
-	spin_lock_irqsave(&q->lock, irq);
-	*op = list_first_entry_or_null(&q->free, struct kofi_rxop, node);
-	if (q->closed)
-		err = -ESHUTDOWN;
-	else if (!*op)
-		err = -EAGAIN;
-	else
-		list_del(&(*op)->node);
-	spin_unlock_irqrestore(&q->lock, irq);
-	return err;
+	return node ? llist_entry(node, struct kofi_rxop, free) : NULL;
 }
 
 static void kofi_rxq_insert(struct kofi_rxq *q, struct kofi_rxop *op)
@@ -294,22 +284,21 @@ static int kofi_rxq_claim(struct kofi_rxq *q, struct kofi_rxop *op)
 	return 0;
 }
 
-/* Make it available to messages, or, if it is not to be, unused again. */
-static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op, int err)
+/* Make it available to messages. */
+static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op)
 {
 	unsigned long irq;
+	int err = 0;
 	bool bh;
 
 	bh = kofi_rxq_lock(q, &irq);
-	if (!err && q->closed)
-		err = -ESHUTDOWN;
 	op->seq = q->seq++;
-	if (!err && op->flags & FI_CLAIM)
+	if (q->closed)
+		err = -ESHUTDOWN;
+	else if (op->flags & FI_CLAIM)
 		err = kofi_rxq_claim(q, op);
-	else if (!err)
+	else
 		kofi_rxq_offer(q, op);
-	if (err)
-		list_add(&op->node, &q->free);
 	kofi_rxq_unlock(q, irq, bh);
 	return err;
 }
@@ -371,14 +360,16 @@ static int kofi_rxq_accept(struct kofi_rxq *q, const struct fi_msg *msg,
 	if (err)
 		return err;
 
-	err = kofi_rxq_get(q, &op);
-	if (err == -EAGAIN) {
+	op = kofi_rxq_get(q);
+	if (unlikely(!op)) {
 		/* what has been done before the mark was seen wakes nobody */
 		kofi_ep_blocked(ep);
-		err = kofi_rxq_get(q, &op);
+		op = kofi_rxq_get(q);
 	}
-	if (err)
+	if (unlikely(!op)) {
+		err = READ_ONCE(q->closed) ? -ESHUTDOWN : -EAGAIN;
 		goto unreserve;
+	}
 
 	err = kofi_rxop_init(op, q, msg, flags);
 	if (tagged) {
@@ -386,9 +377,11 @@ static int kofi_rxq_accept(struct kofi_rxq *q, const struct fi_msg *msg,
 		op->tag = tagged->tag;
 		op->ignore = tagged->ignore;
 	}
-	err = kofi_rxq_add(q, op, err);
+	if (!err)
+		err = kofi_rxq_add(q, op);
 	if (!err)
 		return 0;
+	kofi_free_put(&q->free, &op->free);
 	/* somebody may have been refused for want of this record */
 	kofi_ep_unblock(ep);
 unreserve:
@@ -653,18 +646,23 @@ EXPORT_SYMBOL_GPL(kofi_rxq_match);
 
 /* -------------------------------------------------------------- reporting */
 
-static void kofi_rxq_report(struct kofi_rxq *q, const struct kofi_rxop *op,
-			    struct kofi_ep *from, struct kofi_wc *wc)
-{
-	wc->op_context = op->context;
-	kofi_ep_recv_complete(q->ep, from, wc, op->flags);
-}
-
 /*
  * The record is free before the consumer can see the completion, so that one
- * that always posts again in its callback never gets -EAGAIN; here the lock
- * keeps it as it is until then.
+ * that always posts again in its callback never gets -EAGAIN. A part's is its
+ * message's.
  */
+static void kofi_rxq_report(struct kofi_rxq *q, struct kofi_rxop *op,
+			    struct kofi_ep *from, struct kofi_wc *wc)
+{
+	u64 flags = op->flags;
+
+	wc->op_context = op->context;
+	if (!op->multi)
+		kofi_free_put(&q->free, &op->free);
+	/* the endpoint last of all: the consumer may act on the completion */
+	kofi_ep_recv_complete(q->ep, from, wc, flags);
+}
+
 static void kofi_rxq_report_canceled(struct kofi_rxq *q, struct kofi_rxop *op)
 {
 	struct kofi_wc wc = {
@@ -677,7 +675,6 @@ static void kofi_rxq_report_canceled(struct kofi_rxq *q, struct kofi_rxop *op)
 
 	lockdep_assert_held(&q->lock);
 
-	list_add(&op->node, &q->free);
 	kofi_rxq_report(q, op, q->ep, &wc);
 }
 
@@ -693,7 +690,7 @@ static void kofi_rxq_done_part(struct kofi_rxq *q, struct kofi_rxop *part,
 	last = !--multi->parts && multi->gone;
 	if (last && !multi->canceled) {
 		wc->flags |= FI_MULTI_RECV;
-		list_add(&multi->node, &q->free);
+		kofi_free_put(&q->free, &multi->free);
 	}
 	kofi_rxq_report(q, part, part->ep, wc);
 	if (last && multi->canceled)
@@ -709,30 +706,15 @@ static void kofi_rxq_done_part(struct kofi_rxq *q, struct kofi_rxop *part,
  * @wc: the completion; its context, and the address of a part, are filled in
  *	here
  *
- * The record is free before the consumer can see the completion, so that one
- * that always posts again in its callback never gets -EAGAIN.
- *
  * Context: any.
  */
 void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
 		   struct kofi_wc *wc)
 {
-	struct kofi_ep *from = op->ep;
-	u64 flags = op->flags;
-	unsigned long irq;
-
-	if (op->multi) {
+	if (unlikely(op->multi))
 		kofi_rxq_done_part(q, op, wc);
-		return;
-	}
-	wc->op_context = op->context;
-
-	spin_lock_irqsave(&q->lock, irq);
-	list_add(&op->node, &q->free);
-	spin_unlock_irqrestore(&q->lock, irq);
-
-	/* the endpoint last of all: the consumer may act on the completion */
-	kofi_ep_recv_complete(q->ep, from, wc, flags);
+	else
+		kofi_rxq_report(q, op, op->ep, wc);
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_done);
 

@@ -509,9 +509,7 @@ free_rma:
 	sock_rma_exit(ep);
 	ep->rsps = NULL;
 free_tx:
-	INIT_LIST_HEAD(&ep->tx_free);
 	sock_tx_exit(ep);
-	ep->tx_ops = NULL;
 	return err;
 }
 
@@ -786,7 +784,6 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 	INIT_DELAYED_WORK(&ep->watch, sock_ep_watch);
 	spin_lock_init(&ep->tx_lock);
 	ep->tx_state = SOCK_TX_IDLE;
-	INIT_LIST_HEAD(&ep->tx_free);
 	INIT_LIST_HEAD(&ep->tx_queue);
 	INIT_LIST_HEAD(&ep->tx_wait);
 	INIT_LIST_HEAD(&ep->tx_reads);

@@ -230,7 +230,10 @@ void sock_socket_release(struct socket *sock);
  * @inject: copied payload
  */
 struct sock_txop {
-	struct list_head	node;
+	union {
+		struct list_head	node;
+		struct llist_node	free;
+	};
 	void			*context;
 	u64			data;
 	u64			tag;
@@ -279,7 +282,7 @@ struct sock_post {
 
 /* Who sends. Changes under tx_lock. */
 enum sock_tx_state {
-	SOCK_TX_IDLE,		/* nobody; who posts, kicks */
+	SOCK_TX_IDLE,		/* nobody; who posts, sends */
 	SOCK_TX_ACTIVE,		/* one sender, who looks again before it ends */
 	SOCK_TX_SPACE,		/* the socket took no more; it will call */
 };
@@ -531,7 +534,7 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @tx_lock: for the members that follow
  * @tx_state: enum sock_tx_state
  * @tx_closed: no more posts
- * @tx_free: unused operations
+ * @tx_free: unused operations; can be put to without the lock
  * @tx_queue: operations not begun, oldest first
  * @tx_wait: operations sent that wait for an acknowledgment, oldest first
  * @tx_reads: reads sent that wait for the response, oldest first
@@ -587,7 +590,7 @@ struct sock_ep {
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
 	int			tx_state;
 	bool			tx_closed;
-	struct list_head	tx_free;
+	struct kofi_free	tx_free;
 	struct list_head	tx_queue;
 	struct list_head	tx_wait;
 	struct list_head	tx_reads;

@@ -2,12 +2,11 @@
 /*
  * The send side of a stream.
  *
- * A post puts its operation on the endpoint's list and then tries to send it
- * right there (sock_tx_kick). Who may talk to TCP is decided by the socket's
- * lock, which can be had in two ways: owned, in process context, or by its
- * spinlock while nobody owns it. A post only tries the spinlock. If somebody
- * else has it, the endpoint's softirq item sends; if the socket is owned, the
- * work item does.
+ * A post puts its operation on the endpoint's list and sends it right there, if
+ * it can. Who may talk to TCP is decided by the socket's lock, which can be had
+ * in two ways: owned, in process context, or by its spinlock while nobody owns
+ * it. A post only tries the spinlock. If it does not get it, the endpoint's
+ * softirq item sends; if that finds the socket owned, the work item does.
  *
  * The lock alone does not make one sender, because TCP may process the backlog
  * in the middle of a send, and that runs our own callbacks: tx_state does. The
@@ -59,13 +58,15 @@ int sock_tx_init(struct sock_ep *ep, size_t size)
 	if (!ep->tx_ops)
 		return -ENOMEM;
 	for (i = 0; i < size; i++)
-		list_add_tail(&ep->tx_ops[i].node, &ep->tx_free);
+		kofi_free_put(&ep->tx_free, &ep->tx_ops[i].free);
 	return 0;
 }
 
 void sock_tx_exit(struct sock_ep *ep)
 {
 	kvfree(ep->tx_ops);
+	ep->tx_ops = NULL;
+	ep->tx_free = (struct kofi_free) {};
 }
 
 /* ------------------------------------------------------------- formatting */
@@ -178,13 +179,9 @@ void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
 		.src = FI_ADDR_NOTAVAIL,
 	};
 	u64 op_flags = op->flags;
-	unsigned long irq;
 
 	/* free before the consumer knows, who may post again at once */
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	list_add(&op->node, &ep->tx_free);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-
+	kofi_free_put(&ep->tx_free, &op->free);
 	kofi_ep_tx_complete(&ep->base, &wc, op_flags);
 }
 
@@ -410,35 +407,60 @@ static void sock_tx_corked(struct sock_ep *ep)
 		mod_timer(&ep->retry, jiffies + 1);
 }
 
+/* Choose what comes next. False: nothing may begin. With tx_lock held. */
+static bool sock_tx_choose(struct sock_ep *ep)
+{
+	ep->tx_rsp = NULL;
+	if (ep->tx_owed) {
+		ep->tx_owed--;
+		return true;
+	}
+	if (ep->rsp_count) {
+		ep->tx_rsp = &ep->rsps[ep->rsp_first];
+		return true;
+	}
+	ep->tx_op = sock_tx_begin(ep);
+	return ep->tx_op;
+}
+
 /*
- * Begin the next frame. With nothing to send the caller is no longer the
+ * Become the sender, with a frame that has begun or has been chosen. With
+ * tx_lock held.
+ */
+static bool sock_tx_start(struct sock_ep *ep)
+{
+	if (ep->tx_state != SOCK_TX_IDLE ||
+	    (!ep->tx_hdr_len && !sock_tx_choose(ep)))
+		return false;
+	ep->tx_state = SOCK_TX_ACTIVE;
+	return true;
+}
+
+/*
+ * Go on to the next frame. With nothing to send the caller is no longer the
  * sender when this returns.
  */
 static bool sock_tx_next(struct sock_ep *ep)
 {
-	struct sock_rsp *rsp = NULL;
-	struct sock_txop *op = NULL;
 	unsigned long irq;
+	bool found;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (ep->tx_owed) {
-		ep->tx_owed--;
-	} else if (ep->rsp_count) {
-		rsp = &ep->rsps[ep->rsp_first];
-	} else {
-		op = sock_tx_begin(ep);
-		if (!op) {
-			ep->tx_state = SOCK_TX_IDLE;
-			spin_unlock_irqrestore(&ep->tx_lock, irq);
-			sock_tx_corked(ep);
-			return false;
-		}
-	}
+	found = sock_tx_choose(ep);
+	if (!found)
+		ep->tx_state = SOCK_TX_IDLE;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (!found)
+		sock_tx_corked(ep);
+	return found;
+}
 
-	ep->tx_op = op;
-	ep->tx_rsp = rsp;
-	ep->tx_hdr_off = 0;
+/* Begin the frame that has been chosen. */
+static void sock_tx_format(struct sock_ep *ep)
+{
+	struct sock_rsp *rsp = ep->tx_rsp;
+	struct sock_txop *op = ep->tx_op;
+
 	if (op) {
 		sock_zc_begin(ep, op);
 		ep->tx_left = sock_txop_payload(op);
@@ -454,7 +476,6 @@ static bool sock_tx_next(struct sock_ep *ep)
 						    ep->be);
 	}
 	ep->tx_id++;
-	return true;
 }
 
 /* The last byte of a frame has been taken by the socket. */
@@ -589,22 +610,24 @@ static ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, len;
-	struct iov_iter from = {};
+	const struct iov_iter *from = NULL;
 	struct kofi_mr *mr = NULL;
 	union sock_tx_vec vec;
+	struct iov_iter rsp;
 	ssize_t sent;
 
 	if (ep->tx_left && ep->tx_rsp) {
-		mr = sock_rma_source(ep, &from);
+		mr = sock_rma_source(ep, &rsp);
 		if (!mr)
 			return -ECONNABORTED;
+		from = &rsp;
 	} else if (ep->tx_left) {
-		from = *kofi_cursor_iter(&ep->tx_op->cur);
+		from = kofi_cursor_iter(&ep->tx_op->cur);
 	}
 	if (hdr) {
-		sock_tx_gather(ep, &from, budget, &vec, &msg.msg_iter);
+		sock_tx_gather(ep, from, budget, &vec, &msg.msg_iter);
 	} else {
-		msg.msg_iter = from;
+		msg.msg_iter = *from;
 		iov_iter_truncate(&msg.msg_iter, budget);
 		if (ep->tx_op && ep->tx_op->zc)
 			sock_zc_msg(ep->sock->sk, ep->tx_op, &msg);
@@ -630,7 +653,7 @@ static ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 		ep->tx_left -= sent - hdr;
 		if (ep->tx_rsp)
 			sock_rma_sent(ep, sent - hdr);
-		else
+		else if (ep->tx_left)
 			kofi_cursor_used(&ep->tx_op->cur, sent - hdr);
 	}
 	return sent;
@@ -665,35 +688,15 @@ static void sock_tx_stop(struct sock_ep *ep, int err)
 	}
 }
 
-/**
- * sock_tx_run - send
- * @ep: the endpoint
- * @budget: how many bytes at most, give or take a header
- *
- * Context: locked.
- * Return: true if the budget is used up and something is left to do; the
- * caller sees to it that somebody runs the sender again.
- */
-bool sock_tx_run(struct sock_ep *ep, size_t budget)
+/* Send one frame after the other, as the sender. As sock_tx_run(). */
+static bool sock_tx_frames(struct sock_ep *ep, size_t budget)
 {
-	bool sender = false;
 	unsigned long irq;
+	ssize_t sent;
 
-	if (ep->phase != SOCK_EP_DATA || READ_ONCE(ep->dead))
-		return false;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (ep->tx_state == SOCK_TX_IDLE) {
-		ep->tx_state = SOCK_TX_ACTIVE;
-		sender = true;
-	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (!sender)
-		return false;
-
-	while (ep->tx_hdr_len || sock_tx_next(ep)) {
-		ssize_t sent;
-
+	do {
+		if (!ep->tx_hdr_len)
+			sock_tx_format(ep);
 		if (!budget) {
 			spin_lock_irqsave(&ep->tx_lock, irq);
 			ep->tx_state = SOCK_TX_IDLE;
@@ -709,7 +712,41 @@ bool sock_tx_run(struct sock_ep *ep, size_t budget)
 		budget -= min_t(size_t, budget, sent);
 		if (ep->tx_hdr_off == ep->tx_hdr_len && !ep->tx_left)
 			sock_tx_sent(ep);
-	}
+	} while (ep->tx_hdr_len || sock_tx_next(ep));
+	return false;
+}
+
+/* Is there a stream to send on? Locked. */
+static bool sock_tx_alive(const struct sock_ep *ep)
+{
+	return ep->phase == SOCK_EP_DATA && !READ_ONCE(ep->dead);
+}
+
+/**
+ * sock_tx_run - send
+ * @ep: the endpoint
+ * @budget: how many bytes at most, give or take a header
+ *
+ * Context: locked.
+ * Return: true if the budget is used up and something is left to do; the
+ * caller sees to it that somebody runs the sender again.
+ */
+bool sock_tx_run(struct sock_ep *ep, size_t budget)
+{
+	unsigned long irq;
+	bool idle, start;
+
+	if (!sock_tx_alive(ep))
+		return false;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	idle = ep->tx_state == SOCK_TX_IDLE;
+	start = sock_tx_start(ep);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (start)
+		return sock_tx_frames(ep, budget);
+	if (idle)
+		sock_tx_corked(ep);
 	return false;
 }
 
@@ -775,33 +812,6 @@ void sock_tx_retry(struct timer_list *t)
 		return;
 	/* a connection request that could not be sent waits for this, too */
 	sock_ep_queue(ep);
-}
-
-/* Send what has just been posted, here if that is possible. */
-static void sock_tx_kick(struct sock_ep *ep)
-{
-	struct sock *sk = ep->sock->sk;
-
-	/* TCP's output needs interrupts and bottom halves of its own. */
-	if (in_hardirq() || irqs_disabled()) {
-		sock_ep_queue(ep);
-		return;
-	}
-
-	local_bh_disable();
-	if (!spin_trylock(&sk->sk_lock.slock)) {
-		irq_poll_sched(&ep->poll);
-	} else {
-		if (sock_owned_by_user(sk)) {
-			sock_ep_queue(ep);
-		} else {
-			sock_stat_inc(&ep->stats.tx_inline);
-			if (sock_tx_run(ep, sock_inline_max))
-				sock_ep_queue(ep);
-		}
-		spin_unlock(&sk->sk_lock.slock);
-	}
-	local_bh_enable();
 }
 
 /* ---------------------------------------------------------------- posting */
@@ -883,41 +893,67 @@ static int sock_tx_fill(struct sock_ep *ep, struct sock_txop *op,
 	return sock_tx_inject(op);
 }
 
-static int sock_tx_get(struct sock_ep *ep, struct sock_txop **op)
+static struct sock_txop *sock_tx_get(struct sock_ep *ep)
 {
+	struct llist_node *node = kofi_free_get(&ep->tx_free, &ep->tx_lock);
+
+	return node ? llist_entry(node, struct sock_txop, free) : NULL;
+}
+
+/* Lock the socket, if nobody has to be waited for. */
+static bool sock_tx_trylock(struct sock *sk)
+{
+	/* TCP's output needs interrupts and bottom halves of its own. */
+	if (in_hardirq() || irqs_disabled())
+		return false;
+	local_bh_disable();
+	if (spin_trylock(&sk->sk_lock.slock)) {
+		if (!sock_owned_by_user(sk))
+			return true;
+		spin_unlock(&sk->sk_lock.slock);
+	}
+	local_bh_enable();
+	return false;
+}
+
+static void sock_tx_unlock(struct sock *sk)
+{
+	spin_unlock(&sk->sk_lock.slock);
+	local_bh_enable();
+}
+
+/*
+ * Queue an operation. Without a sender who would find it, send it, or have
+ * somebody else do that.
+ */
+static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
+{
+	struct sock *sk = ep->sock->sk;
+	bool locked = sock_tx_trylock(sk), idle = false, start = false;
 	unsigned long irq;
 	int err = 0;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	*op = list_first_entry_or_null(&ep->tx_free, struct sock_txop, node);
-	if (ep->tx_closed)
+	if (ep->tx_closed) {
 		err = -ESHUTDOWN;
-	else if (!*op)
-		err = -EAGAIN;
-	else
-		list_del(&(*op)->node);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	return err;
-}
-
-/*
- * Queue an operation, or, if it is not to be, make it unused again. @kick is
- * set if there is no sender who would find it.
- */
-static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op, int err,
-		       bool *kick)
-{
-	unsigned long irq;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (!err && ep->tx_closed)
-		err = -ESHUTDOWN;
-	if (err)
-		list_add(&op->node, &ep->tx_free);
-	else
+	} else {
 		list_add_tail(&op->node, &ep->tx_queue);
-	*kick = ep->tx_state == SOCK_TX_IDLE;
+		idle = ep->tx_state == SOCK_TX_IDLE;
+		start = locked && sock_tx_alive(ep) && sock_tx_start(ep);
+	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
+
+	if (start) {
+		sock_stat_inc(&ep->stats.tx_inline);
+		if (sock_tx_frames(ep, sock_inline_max))
+			sock_ep_queue(ep);
+	} else if (idle && locked) {
+		sock_tx_corked(ep);
+	} else if (idle) {
+		sock_ep_softirq(ep);
+	}
+	if (locked)
+		sock_tx_unlock(sk);
 	return err;
 }
 
@@ -936,7 +972,6 @@ ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
 		       const struct sock_post *post, u64 flags)
 {
 	struct sock_txop *op;
-	bool kick;
 	int err;
 
 	if (hweight64(flags & SOCK_TX_LEVELS) > 1)
@@ -948,23 +983,22 @@ ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
 	if (err)
 		return err;
 
-	err = sock_tx_get(ep, &op);
-	if (err == -EAGAIN) {
+	op = sock_tx_get(ep);
+	if (unlikely(!op)) {
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
-		err = sock_tx_get(ep, &op);
+		op = sock_tx_get(ep);
 	}
-	if (err)
+	if (unlikely(!op)) {
+		err = READ_ONCE(ep->tx_closed) ? -ESHUTDOWN : -EAGAIN;
 		goto unreserve;
-	err = sock_tx_add(ep, op, sock_tx_fill(ep, op, msg, post, flags),
-			  &kick);
-	if (err)
-		goto unblock;
-	if (kick)
-		sock_tx_kick(ep);
-	return 0;
-
-unblock:
+	}
+	err = sock_tx_fill(ep, op, msg, post, flags);
+	if (!err)
+		err = sock_tx_add(ep, op);
+	if (!err)
+		return 0;
+	kofi_free_put(&ep->tx_free, &op->free);
 	/* somebody may have been refused for want of this operation */
 	kofi_ep_unblock(&ep->base);
 unreserve:

@@ -539,11 +539,61 @@ int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
 			      const struct sk_buff *skb, int offset,
 			      size_t len);
 
+/* ---------------------------------------------------- records of operations */
+
+/**
+ * struct kofi_free - records that are not in use
+ * @one: one of them: who gives one back and takes one in turn needs no lock
+ * @list: the others
+ */
+struct kofi_free {
+	struct llist_node	*one;
+	struct llist_head	list;
+};
+
+/**
+ * kofi_free_put - give a record back
+ * @f: records that are not in use; all zero if there are none
+ * @node: in the record
+ *
+ * Context: any. Who completes an operation does this before.
+ */
+static inline void kofi_free_put(struct kofi_free *f, struct llist_node *node)
+{
+	if (READ_ONCE(f->one) || cmpxchg(&f->one, NULL, node))
+		llist_add(node, &f->list);
+}
+
+/**
+ * kofi_free_get - take a record
+ * @f: records that are not in use
+ * @lock: the same one in all calls
+ *
+ * Context: any.
+ * Return: its node, or NULL.
+ */
+static inline struct llist_node *kofi_free_get(struct kofi_free *f,
+					       spinlock_t *lock)
+{
+	struct llist_node *node = NULL;
+	unsigned long irq;
+
+	if (READ_ONCE(f->one))
+		node = xchg(&f->one, NULL);
+	if (node)
+		return node;
+	spin_lock_irqsave(lock, irq);
+	node = llist_del_first(&f->list);
+	spin_unlock_irqrestore(lock, irq);
+	return node;
+}
+
 /* ------------------------------------------------------------ receive queue */
 
 /**
  * struct kofi_rxop - a posted receive, or a message's part of one
  * @node: the queue's
+ * @free: the same, while it is not in use
  * @seq: number of the post; the lower is the older
  * @context: comes back in the completion
  * @flags: flags it was posted with
@@ -562,7 +612,10 @@ int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
  * @canceled: multi-receive: it was not used up
  */
 struct kofi_rxop {
-	struct list_head	node;
+	union {
+		struct list_head	node;
+		struct llist_node	free;
+	};
 	u64			seq;
 	void			*context;
 	u64			flags;
@@ -626,7 +679,8 @@ struct kofi_rxmsg {
 
 /**
  * struct kofi_rxq - posted receives of an endpoint or a shared context
- * @lock: irqsave; locks of completion queues are taken inside
+ * @lock: irqsave; locks of completion queues are taken inside. @free can be put
+ *	to without it.
  * @ep: whose they are, and who reports them
  * @posted: waiting for a message, oldest first [0 untagged, 1 tagged]
  * @waiting: struct kofi_rxmsg: messages that found none, oldest first
@@ -640,7 +694,7 @@ struct kofi_rxq {
 	struct kofi_ep		*ep;
 	struct list_head	posted[2];
 	struct list_head	waiting;
-	struct list_head	free;
+	struct kofi_free	free;
 	struct kofi_rxop	*ops;
 	u64			seq;
 	bool			closed;
