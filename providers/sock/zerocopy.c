@@ -31,8 +31,10 @@
  * side copies the pages, in softirq and into fresh memory, which is more
  * expensive than our own copy; it says so when it drops its reference. After
  * such an operation the next SOCK_ZC_SKIP are copied, then another one asks
- * again, as routes change. A consumer that has chosen a threshold for the
- * endpoint gets what it asked for.
+ * again, as routes change. A device that cannot gather pages or make checksums
+ * has the kernel copy them as well, which is looked at beforehand: TCP does not
+ * mind, and who segments a packet does not tell. A consumer that has chosen a
+ * threshold for the endpoint gets what it asked for.
  *
  * kvec memory is always copied: mostly it comes from slab, whose pages must not
  * get into packets. Pages that must not either, in page vectors, are copied
@@ -41,9 +43,11 @@
 #include <linux/bvec.h>
 #include <linux/memremap.h>
 #include <linux/net.h>
+#include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <linux/skbuff.h>
 #include <linux/wait_bit.h>
+#include <net/dst.h>
 #include <net/inet_connection_sock.h>
 
 #include "sock.h"
@@ -127,6 +131,35 @@ static bool sock_zc_probes(const struct sock *sk)
 	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing);
 }
 
+/* Does the device send pages as they are? With the socket locked. */
+static bool sock_zc_device(struct sock *sk)
+{
+	netdev_features_t features = 0;
+	struct dst_entry *dst;
+
+	rcu_read_lock();
+	dst = __sk_dst_get(sk);
+	if (dst)
+		features = READ_ONCE(dst->dev)->features;
+	rcu_read_unlock();
+	return (features & NETIF_F_SG) &&
+	       can_checksum_protocol(features, sk->sk_family == AF_INET6 ?
+					       htons(ETH_P_IPV6) :
+					       htons(ETH_P_IP));
+}
+
+/* Is it expected to save anything? */
+static bool sock_zc_saves(struct sock_ep *ep)
+{
+	unsigned int skip = READ_ONCE(ep->zc_skip);
+
+	if (skip) {
+		WRITE_ONCE(ep->zc_skip, skip - 1);
+		return false;
+	}
+	return sock_zc_device(ep->sock->sk);
+}
+
 /* May these bytes get into a packet as they are? */
 static bool sock_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
 {
@@ -151,10 +184,8 @@ void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op)
 	    !iov_iter_is_bvec(kofi_cursor_iter(&op->cur)) ||
 	    sock_zc_probes(ep->sock->sk))
 		return;
-	if (!ep->tun.zerocopy_always && READ_ONCE(ep->zc_skip)) {
-		WRITE_ONCE(ep->zc_skip, ep->zc_skip - 1);
+	if (!ep->tun.zerocopy_always && !sock_zc_saves(ep))
 		return;
-	}
 	op->ubuf.ops = &sock_zc_ops;
 	op->ubuf.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
 	refcount_set(&op->ubuf.refcnt, 1);
