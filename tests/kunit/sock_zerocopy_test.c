@@ -14,6 +14,8 @@
 #include <linux/completion.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -485,6 +487,64 @@ static void zc_gives_up(struct kunit *test)
 	ct_pair_close(p);
 }
 
+struct zc_device {
+	const char		*name;
+	netdev_features_t	lacks;
+	bool			insist;
+};
+
+static const struct zc_device zc_devices[] = {
+	{ "no scatter-gather", NETIF_F_SG, false },
+	{ "no checksums", NETIF_F_HW_CSUM, false },
+	{ "no scatter-gather, all the same", NETIF_F_SG, true },
+	{ "no checksums, all the same", NETIF_F_HW_CSUM, true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(zc_device, zc_devices, name);
+
+static void zc_features(netdev_features_t set, netdev_features_t clear)
+{
+	struct net_device *dev = init_net.loopback_dev;
+
+	rtnl_lock();
+	dev->features |= set;
+	dev->features &= ~clear;
+	rtnl_unlock();
+}
+
+static void zc_features_back(void *arg)
+{
+	zc_features(NETIF_F_SG | NETIF_F_HW_CSUM, 0);
+}
+
+/* The device makes the kernel copy; who has insisted gets it right even so. */
+static void zc_poor_device(struct kunit *test)
+{
+	const struct zc_device *d = test->param_value;
+	struct zc_msg m = { .len = ZC_MEM, .segs = 3 };
+	const struct sock_ep_stats *stats;
+	struct ct_pair *p;
+
+	if (strcmp(ct_provider, "sock") || strcmp(ct_device, "lo"))
+		kunit_skip(test, "about sock over loopback alone");
+	KUNIT_ASSERT_TRUE(test, init_net.loopback_dev->features & d->lacks);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, zc_features_back,
+							NULL), 0);
+	zc_features(0, d->lacks);
+	p = d->insist ? zc_pair(test, CT_SOFTIRQ, 4096) :
+			ct_pair_mode(test, CT_SOFTIRQ);
+	stats = &zc_ep(p, 0)->stats;
+	m.pages = zc_pages(test);
+	zc_send(test, p, &m, 0);
+	zc_recv(test, p, &m);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(m.in, m.len, m.len));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(stats->tx_zc_bytes),
+			d->insist ? m.len : 0);
+	KUNIT_EXPECT_TRUE(test, zc_pages_back(m.pages));
+	ct_pair_close(p);
+}
+
 /* ------------------------------------------------------- ends with pages out */
 
 struct zc_end {
@@ -848,6 +908,7 @@ static struct kunit_case zc_cases[] = {
 	KUNIT_CASE(zc_empty_segments),
 	KUNIT_CASE(zc_mtu_probes),
 	KUNIT_CASE(zc_gives_up),
+	KUNIT_CASE_PARAM(zc_poor_device, zc_device_gen_params),
 	KUNIT_CASE_PARAM(zc_ends_out, zc_end_gen_params),
 	KUNIT_CASE(zc_silent),
 	KUNIT_CASE(zc_device_holds),
