@@ -148,6 +148,9 @@ static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 	ret = ret ?: kofi_ep_write_space(run->ep, rma_xfer_space);
 	/* values that come with writes are no completion of ours */
 	ret = ret ?: kofi_ep_remote_cqe(run->ep, &run->remote);
+	if (!ret && run->opts.zerocopy >= 0)
+		ret = fi_set_val(&run->ep->fid, KOFI_VAL_ZEROCOPY_MIN,
+				 &(unsigned int){ run->opts.zerocopy });
 	if (ret)
 		return rma_error(run, ret, "binding the endpoint");
 	ret = fi_enable(run->ep);

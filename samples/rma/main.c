@@ -19,6 +19,7 @@
  *	poll=CONTEXT	callbacks run in: softirq (default) or workqueue
  *	srx		receive from a shared context
  *	client-keys	choose the keys of regions here
+ *	zerocopy=BYTES	from which on pages are sent without copying them
  *	last		connect: tell the server to end, too
  *
  * A signal that kills the writer aborts the run; the network namespace is the
@@ -109,6 +110,8 @@ static int rma_parse_word(struct rma_opts *opts, char *word)
 		n = strscpy(opts->port, value);
 	else if (!strcmp(word, "only"))
 		n = strscpy(opts->only, value);
+	else if (!strcmp(word, "zerocopy"))
+		n = kstrtoint(value, 10, &opts->zerocopy);
 	else if (!strcmp(word, "poll") && !strcmp(value, "softirq"))
 		opts->poll = KOFI_POLL_SOFTIRQ;
 	else if (!strcmp(word, "poll") && !strcmp(value, "workqueue"))
@@ -124,6 +127,7 @@ static int rma_parse(struct rma_opts *opts, char *request)
 	int ret;
 
 	opts->poll = KOFI_POLL_SOFTIRQ;
+	opts->zerocopy = -1;
 	snprintf(opts->port, sizeof(opts->port), "%u", KRMA_PORT);
 	word = strsep(&request, " ");
 	opts->server = !strcmp(word, "serve");

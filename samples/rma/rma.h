@@ -30,6 +30,7 @@
  * @srx: receive from a shared context
  * @client_keys: choose keys instead of being given them
  * @last: client: the server may end when this run is over
+ * @zerocopy: bytes from which on pages are not copied; -1: the provider's choice
  */
 struct rma_opts {
 	bool		server;
@@ -40,6 +41,7 @@ struct rma_opts {
 	bool		srx;
 	bool		client_keys;
 	bool		last;
+	int		zerocopy;
 };
 
 /* A struct krma_msg, member by member, in this machine's byte order */
