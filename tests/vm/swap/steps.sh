@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
-# The client's side, of both scenarios. Three disks whose blocks come over
+# The side of the client. Three disks whose blocks come over
 # endpoints, kofi_testblk's: kofiblk0 is swap space, kofiblk1 has a file system,
 # and of kofiblk2 the server lacks the second half. kofiblk0 works in softirqs,
 # kofiblk1 in work items.
