@@ -11,7 +11,8 @@
  *	wrong		accesses that must not be: the connection ends, nothing is
  *			touched
  *
- * A group reports a line for each of its parts. The first error ends the run.
+ * A group reports a line for each of its parts; a table of what either side has
+ * done ends the report. The first error ends the run.
  */
 #include <linux/delay.h>
 
@@ -130,6 +131,17 @@ static int rma_check_mine(struct rma_run *run, const struct rma_cmd *cmd)
 	return rma_error(run, ret, "here, at %llu", where);
 }
 
+/* These accesses, in this direction, were what they had to be. */
+static void rma_count(struct rma_run *run, const struct rma_cmd *cmd,
+		      enum rma_way way)
+{
+	bool write = way == RMA_MY_WRITE || way == RMA_YOUR_WRITE;
+	bool yours = way == RMA_YOUR_WRITE || way == RMA_YOUR_READ;
+	enum krma_row row = krma_row(write, cmd->flags, cmd->level);
+
+	krma_count(run->tally, row, yours, cmd->count, cmd->count * cmd->len);
+}
+
 /* One command's accesses in one direction, from the content to the check. */
 static int rma_access(struct rma_run *run, struct rma_cmd *cmd,
 		      enum rma_way way)
@@ -159,6 +171,8 @@ static int rma_access(struct rma_run *run, struct rma_cmd *cmd,
 		ret = rma_region_fill(run, cmd);
 		ret = ret ?: rma_do(run, cmd, KRMA_READ);
 	}
+	if (!ret)
+		rma_count(run, cmd, way);
 	return rma_error(run, ret,
 			 "%s of %u x %llu bytes at %llu, %u segments, %s, %s",
 			 rma_way_names[way], cmd->count, cmd->len, cmd->off,
@@ -174,15 +188,17 @@ static int rma_transfer_kind(struct rma_run *run, enum krma_kind kind)
 		0, 1, 7, 127, 128, 4095, 4097, 65537, 1048579, KRMA_DATA_MAX,
 	};
 	struct rma_cmd cmd = { .count = 1, .segs = 1 };
+	int i, n = ARRAY_SIZE(sizes), ret;
 	enum rma_way way;
-	int i, ret;
 
 	ret = rma_regions(run, kind);
 	if (ret)
 		return ret;
+	if (run->opts.brief && kind)
+		n--;
 	/* pages are for regions only */
 	cmd.kind = kind == KRMA_PAGES ? KRMA_KVEC : kind;
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (i = 0; i < n; i++) {
 		cmd.len = sizes[i];
 		cmd.off = KRMA_GUARD + (i * 631 + kind * 97) % 4000 / 2 * 2 + 1;
 		for (way = 0; way < RMA_WAYS; way++) {
@@ -192,8 +208,8 @@ static int rma_transfer_kind(struct rma_run *run, enum krma_kind kind)
 		}
 	}
 	rma_report(run,
-		   "transfer %-8s both sides write and read, %zu sizes up to %u",
-		   rma_kind_name(kind), ARRAY_SIZE(sizes), KRMA_DATA_MAX);
+		   "transfer %-8s both sides write and read, %d sizes up to %u",
+		   rma_kind_name(kind), n, sizes[n - 1]);
 	return 0;
 }
 
@@ -238,6 +254,7 @@ static int rma_calls(struct rma_run *run)
 	ret = ret ?: rma_do(run, &values, KRMA_CHECK);
 	if (ret)
 		return ret;
+	krma_count_forms(run->tally);
 	rma_report(run, "forms    each short form of write and read");
 
 	cmd = (struct rma_cmd){
@@ -248,25 +265,37 @@ static int rma_calls(struct rma_run *run)
 	ret = ret ?: rma_xfer_fence(run, &cmd);
 	cmd.flags = 0;
 	ret = ret ?: rma_do(run, &cmd, KRMA_CHECK);
-	if (!ret)
-		rma_report(run, "forms    FI_FENCE");
-	return ret;
+	if (ret)
+		return ret;
+	krma_count(run->tally, KRMA_ROW_READ, 0, 1, cmd.len);
+	krma_count(run->tally, KRMA_ROW_WRITE, 0, 1, cmd.len);
+	rma_report(run, "forms    FI_FENCE");
+	return 0;
 }
 
 static int rma_forms(struct rma_run *run)
 {
-	static const u32 sizes[] = { 3, 4099, 70001 };
+	static const struct {
+		u32		len;
+		u32		count;
+		enum krma_level	level;
+	} each[] = {
+		{ 3, KRMA_COUNT_MAX, KRMA_DEFAULT },
+		{ 3, KRMA_COUNT_MAX, KRMA_INJECT },
+		{ 4099, 8, KRMA_DEFAULT }, { 70001, 8, KRMA_DEFAULT },
+	};
 	struct rma_cmd cmd = {};
 	enum rma_way way;
 	int i, ret;
 
 	ret = rma_regions(run, KRMA_SGL);
 	ret = ret ?: rma_calls(run);
-	for (i = 0; i < ARRAY_SIZE(sizes) && !ret; i++) {
-		cmd.len = sizes[i];
+	for (i = 0; i < ARRAY_SIZE(each) && !ret; i++) {
+		cmd.len = each[i].len;
+		cmd.count = each[i].count;
+		cmd.level = each[i].level;
 		cmd.off = 2049 + i;
 		cmd.kind = i % KRMA_PAGES;
-		cmd.count = i ? 8 : KRMA_COUNT_MAX;
 		for (cmd.segs = 1; cmd.segs <= KRMA_SEGS_MAX; cmd.segs++) {
 			for (way = 0; way < RMA_WAYS && !ret; way++) {
 				/* values may go with writes */
@@ -297,6 +326,19 @@ static int rma_hold(struct rma_run *run)
 	return ret ?: rma_cmd_send(run, &hold);
 }
 
+/* Is this kind tried with this level? In a brief run each has one. */
+static bool rma_tried(struct rma_run *run, enum krma_level level,
+		      enum krma_kind kind)
+{
+	return !run->opts.brief || kind == level % KRMA_PAGES;
+}
+
+static const char *rma_tried_name(struct rma_run *run, enum krma_level level)
+{
+	return run->opts.brief ? rma_kind_name(level % KRMA_PAGES) :
+				 "all kinds";
+}
+
 static int rma_levels(struct rma_run *run)
 {
 	struct rma_cmd cmd = { .segs = 1, .off = 1001, .count = 16 }, back;
@@ -307,6 +349,8 @@ static int rma_levels(struct rma_run *run)
 	for (cmd.level = 0; cmd.level < KRMA_LEVELS && !ret; cmd.level++) {
 		cmd.len = cmd.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
 		for (kind = 0; kind < KRMA_PAGES && !ret; kind++) {
+			if (!rma_tried(run, cmd.level, kind))
+				continue;
 			cmd.kind = kind;
 			cmd.seed = ++rma_lead_seed;
 			back = cmd;
@@ -315,11 +359,14 @@ static int rma_levels(struct rma_run *run)
 			ret = ret ?: rma_hold(run);
 			ret = ret ?: rma_xfer_access(run, &cmd, true);
 			ret = ret ?: rma_do(run, &cmd, KRMA_CHECK);
+			if (!ret)
+				rma_count(run, &cmd, RMA_MY_WRITE);
 			ret = ret ?: rma_access(run, &cmd, RMA_YOUR_WRITE);
 		}
 		if (!ret)
-			rma_report(run, "levels   write, %s",
-				   rma_level_name(cmd.level));
+			rma_report(run, "levels   write, %s, %s",
+				   rma_level_name(cmd.level),
+				   rma_tried_name(run, cmd.level));
 	}
 	return ret;
 }
@@ -377,6 +424,8 @@ static int rma_messages_kind(struct rma_run *run, u16 flags)
 	for (cmd.level = 0; cmd.level < KRMA_LEVELS; cmd.level++) {
 		cmd.len = cmd.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
 		for (kind = 0; kind < KRMA_PAGES; kind++) {
+			if (!rma_tried(run, cmd.level, kind))
+				continue;
 			cmd.kind = kind;
 			ret = rma_messages_to(run, &cmd, true);
 			ret = ret ?: rma_messages_to(run, &cmd, false);
@@ -389,8 +438,9 @@ static int rma_messages_kind(struct rma_run *run, u16 flags)
 						 cmd.len, rma_kind_name(kind),
 						 rma_level_name(cmd.level));
 		}
-		rma_report(run, "messages %s%s", flags ? "tagged, " : "",
-			   rma_level_name(cmd.level));
+		rma_report(run, "messages %s%s, %s", flags ? "tagged, " : "",
+			   rma_level_name(cmd.level),
+			   rma_tried_name(run, cmd.level));
 	}
 	return 0;
 }
@@ -464,6 +514,8 @@ static int rma_wrong_one(struct rma_run *run, struct rma_cmd *cmd,
 		ret = ret ?: rma_do(run, &back, KRMA_CHECK);
 	else
 		ret = ret ?: rma_check_mine(run, &back);
+	if (!ret)
+		rma_count(run, cmd, way);
 	return ret;
 }
 
@@ -551,6 +603,29 @@ static const struct {
 	{ "wrong", rma_wrong },
 };
 
+/* What either side has done to the other's memory, in the words of the calls. */
+static void rma_show(struct rma_run *run)
+{
+	bool kernels = run->peer.flags & KRMA_F_KERNEL;
+	struct krma_tally *t;
+	enum krma_row row;
+
+	rma_report(run, "%-23s%28s%28s", "all bytes compared",
+		   kernels ? "kernel in peer's memory" :
+			     "kernel in program's memory",
+		   kernels ? "peer in kernel's memory" :
+			     "program in kernel's memory");
+	rma_report(run, "%-23s%12s%16s%12s%16s", "", "times", "bytes", "times",
+		   "bytes");
+	for (row = 0; row < KRMA_ROWS; row++) {
+		t = run->tally[row];
+		if (t[0].count || t[1].count)
+			rma_report(run, "%-23s%12u%16llu%12u%16llu",
+				   krma_row_name(row), t[0].count, t[0].bytes,
+				   t[1].count, t[1].bytes);
+	}
+}
+
 /**
  * rma_lead - be the client
  * @run: the run
@@ -574,5 +649,9 @@ int rma_lead(struct rma_run *run)
 			continue;
 		ret = rma_groups[i].run(run);
 	}
-	return ret ?: rma_goodbye(run);
+	ret = ret ?: rma_goodbye(run);
+	/* messages are no accesses */
+	if (!ret && strcmp(run->opts.only, "messages"))
+		rma_show(run);
+	return ret;
 }

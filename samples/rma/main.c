@@ -20,6 +20,8 @@
  *	srx		receive from a shared context
  *	client-keys	choose the keys of regions here
  *	zerocopy=BYTES	from which on pages are sent without copying them
+ *	brief		connect: the largest size and each level with one kind of
+ *			memory only
  *	last		connect: tell the server to end, too
  *
  * A signal that kills the writer aborts the run; the network namespace is the
@@ -100,6 +102,8 @@ static int rma_parse_word(struct rma_opts *opts, char *word)
 		opts->srx = true;
 	else if (!strcmp(word, "client-keys") && !value)
 		opts->client_keys = true;
+	else if (!strcmp(word, "brief") && !value)
+		opts->brief = true;
 	else if (!strcmp(word, "last") && !value)
 		opts->last = true;
 	else if (!value)

@@ -72,6 +72,7 @@ enum krma_op {
 /* HELLO and its answer */
 #define KRMA_F_STRICT		0x1000	/* survives KRMA_F_BAD_WRAP */
 #define KRMA_F_TAGS		0x2000	/* understands KRMA_F_TAGGED */
+#define KRMA_F_KERNEL		0x4000	/* is a kernel */
 
 /* When an operation is complete; in this order also in reports */
 enum krma_level {
@@ -151,6 +152,80 @@ static inline struct krma_segment krma_segment(__u64 off, __u64 len, __u32 segs,
 	struct krma_segment seg = { .off = off + from, .len = to - from };
 
 	return seg;
+}
+
+/*
+ * What a client counts of a run, for each side, and shows in the end: accesses
+ * that were what they had to be, and their bytes, each of which was compared.
+ */
+enum krma_row {
+	KRMA_ROW_READ,
+	KRMA_ROW_WRITE,
+	KRMA_ROW_DATA,
+	KRMA_ROW_INJECT,
+	KRMA_ROW_INJECT_DATA,
+	KRMA_ROW_ACKED,
+	KRMA_ROW_REFUSED,		/* nothing was moved */
+	KRMA_ROWS,
+};
+
+struct krma_tally {
+	__u32	count;
+	__u64	bytes;
+};
+
+static inline void krma_count(struct krma_tally (*tally)[2], enum krma_row row,
+			      int yours, __u32 count, __u64 bytes)
+{
+	tally[row][yours].count += count;
+	if (row != KRMA_ROW_REFUSED)
+		tally[row][yours].bytes += bytes;
+}
+
+/* The short forms of a client, which make KRMA_FORMS bytes. */
+static inline void krma_count_forms(struct krma_tally (*tally)[2])
+{
+	krma_count(tally, KRMA_ROW_WRITE, 0, 2, 100 + 123);
+	krma_count(tally, KRMA_ROW_DATA, 0, 1, 1000);
+	krma_count(tally, KRMA_ROW_INJECT, 0, 1, 64);
+	krma_count(tally, KRMA_ROW_INJECT_DATA, 0, 1, 128);
+	krma_count(tally, KRMA_ROW_READ, 0, 2, KRMA_FORMS);
+}
+
+/* Row of an access with these flags and this level. */
+static inline enum krma_row krma_row(int write, __u32 flags,
+				     enum krma_level level)
+{
+	if (flags & KRMA_F_BAD)
+		return KRMA_ROW_REFUSED;
+	if (!write)
+		return KRMA_ROW_READ;
+	if (level == KRMA_INJECT)
+		return flags & KRMA_F_DATA ? KRMA_ROW_INJECT_DATA :
+					     KRMA_ROW_INJECT;
+	if (level == KRMA_TRANSMIT || level == KRMA_DELIVERY)
+		return KRMA_ROW_ACKED;
+	return flags & KRMA_F_DATA ? KRMA_ROW_DATA : KRMA_ROW_WRITE;
+}
+
+static inline const char *krma_row_name(enum krma_row row)
+{
+	switch (row) {
+	case KRMA_ROW_READ:
+		return "read";
+	case KRMA_ROW_WRITE:
+		return "write";
+	case KRMA_ROW_DATA:
+		return "writedata";
+	case KRMA_ROW_INJECT:
+		return "inject_write";
+	case KRMA_ROW_INJECT_DATA:
+		return "inject_writedata";
+	case KRMA_ROW_ACKED:
+		return "write, acknowledged";
+	default:
+		return "wrong: nothing touched";
+	}
 }
 
 #endif /* _KOFI_RMA_PROTO_H */

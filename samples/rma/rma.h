@@ -18,7 +18,7 @@
 
 #include "proto.h"
 
-#define RMA_TIMEOUT	(60 * HZ)	/* nothing that works takes this long */
+#define RMA_TIMEOUT	(120 * HZ)	/* nothing that works takes this long */
 
 /**
  * struct rma_opts - what a run was asked to do
@@ -29,6 +29,7 @@
  * @poll: where callbacks run
  * @srx: receive from a shared context
  * @client_keys: choose keys instead of being given them
+ * @brief: client: less of what takes long
  * @last: client: the server may end when this run is over
  * @zerocopy: bytes from which on pages are not copied; -1: the provider's choice
  */
@@ -40,6 +41,7 @@ struct rma_opts {
 	enum kofi_poll	poll;
 	bool		srx;
 	bool		client_keys;
+	bool		brief;
 	bool		last;
 	int		zerocopy;
 };
@@ -199,6 +201,7 @@ enum rma_answer {
  * @data_next: the value to come next
  * @data_bad: values that were others
  * @peer: the peer's region, and what the peer can do
+ * @tally: client: what was done, by this side and by the peer
  */
 struct rma_run {
 	struct rma_opts		opts;
@@ -247,6 +250,7 @@ struct rma_run {
 	u64			data_bad;
 
 	struct rma_cmd		peer;
+	struct krma_tally	tally[KRMA_ROWS][2];
 };
 
 /*

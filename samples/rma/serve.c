@@ -38,7 +38,7 @@ static int rma_serve_one(struct rma_run *run, const struct rma_cmd *cmd,
 	switch (cmd->op) {
 	case KRMA_HELLO:
 		run->peer = *cmd;
-		answer->flags = KRMA_F_STRICT | KRMA_F_TAGS;
+		answer->flags = KRMA_F_STRICT | KRMA_F_TAGS | KRMA_F_KERNEL;
 		break;
 	case KRMA_REGION_NEW:
 		answer->status = -rma_ep_region(run, cmd->kind,

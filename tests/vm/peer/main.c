@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi-peer serve|connect [node=ADDRESS] [port=NUMBER] [only=GROUP] [srx] [last]
+ * kofi-peer serve|connect [node=ADDRESS] [port=NUMBER] [only=GROUP] [srx]
+ *           [brief] [last]
  *
  * Roles and commands are those of samples/rma/serve.c and client.c, the groups
  * those that make sense with one kind of memory. Tags need a shared receive
@@ -194,6 +195,16 @@ static int lead_connect(struct peer *p)
 	return ret ? ret : meet(p, KRMA_HELLO, 0);
 }
 
+/* These accesses, in this direction, were what they had to be. */
+static void count(struct peer *p, const struct cmd *c, enum way way)
+{
+	bool write = way == MY_WRITE || way == YOUR_WRITE;
+	bool yours = way == YOUR_WRITE || way == YOUR_READ;
+
+	krma_count(p->tally, krma_row(write, c->flags, c->level), yours,
+		   c->count, c->count * c->len);
+}
+
 static int access_one(struct peer *p, struct cmd *c, enum way way)
 {
 	uint64_t where = 0;
@@ -226,6 +237,8 @@ static int access_one(struct peer *p, struct cmd *c, enum way way)
 		region_fill(p, c);
 		ret = order(p, c, KRMA_READ);
 	}
+	if (!ret)
+		count(p, c, way);
 	return fault(ret, "%s of %u x %llu bytes at %llu, %u segments, %s",
 		     ways[way], c->count, (unsigned long long)c->len,
 		     (unsigned long long)c->off, c->segs, levels[c->level]);
@@ -259,17 +272,56 @@ static int transfer(struct peer *p)
 	return ret;
 }
 
+/* Each short form once; the values that two of them carry are looked at, too. */
+static int calls(struct peer *p)
+{
+	struct cmd c = {
+		.count = 1, .segs = 1, .len = KRMA_FORMS, .off = 1001,
+		.seed = ++last_seed, .flags = KRMA_F_BACK,
+	};
+	struct cmd values = {
+		.count = 2, .segs = 1, .off = 100, .seed = c.seed,
+		.flags = KRMA_F_DATA | KRMA_F_BACK,
+	};
+	/* no bytes, apart from the others: only the values matter */
+	int ret = order(p, &values, KRMA_FILL);
+
+	if (!ret)
+		ret = order(p, &c, KRMA_FILL);
+	if (!ret)
+		ret = xfer_forms(p, c.seed, c.off);
+	c.flags = 0;
+	if (!ret)
+		ret = order(p, &c, KRMA_CHECK);
+	if (!ret)
+		ret = order(p, &values, KRMA_CHECK);
+	if (ret)
+		return fault(ret, "the short forms");
+	krma_count_forms(p->tally);
+	printf("forms    each short form of write and read\n");
+	return 0;
+}
+
 static int forms(struct peer *p)
 {
-	static const uint32_t sizes[] = { 3, 4099, 70001 };
+	static const struct {
+		uint32_t	len;
+		uint32_t	count;
+		enum krma_level	level;
+	} each[] = {
+		{ 3, KRMA_COUNT_MAX, KRMA_DEFAULT },
+		{ 3, KRMA_COUNT_MAX, KRMA_INJECT },
+		{ 4099, 8, KRMA_DEFAULT }, { 70001, 8, KRMA_DEFAULT },
+	};
 	struct cmd c = {};
 	enum way way;
-	int i, ret = 0;
+	int i, ret = calls(p);
 
-	for (i = 0; i < 3 && !ret; i++) {
-		c.len = sizes[i];
+	for (i = 0; i < 4 && !ret; i++) {
+		c.len = each[i].len;
+		c.count = each[i].count;
+		c.level = each[i].level;
 		c.off = 2049 + i;
-		c.count = i ? 8 : KRMA_COUNT_MAX;
 		for (c.segs = 1; c.segs <= KRMA_SEGS_MAX; c.segs++) {
 			for (way = 0; way < WAYS && !ret; way++) {
 				c.flags = way == MY_WRITE || way == YOUR_WRITE ?
@@ -294,6 +346,17 @@ static int hold(struct peer *p)
 	return ret ? ret : cmd_send(p, &c);
 }
 
+/* Is this kind tried with this level? In a brief run each has one. */
+static bool tried(struct peer *p, enum krma_level level, enum krma_kind kind)
+{
+	return !p->brief || kind == level % KRMA_PAGES;
+}
+
+static const char *tried_name(struct peer *p)
+{
+	return p->brief ? "one kind" : "all kinds";
+}
+
 static int level_writes(struct peer *p)
 {
 	struct cmd c = { .segs = 1, .off = 1001, .count = 16 };
@@ -302,12 +365,15 @@ static int level_writes(struct peer *p)
 	for (c.level = 0; c.level < KRMA_LEVELS && !ret; c.level++) {
 		c.len = c.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
 		for (c.kind = 0; c.kind < KRMA_PAGES && !ret; c.kind++) {
+			if (!tried(p, c.level, c.kind))
+				continue;
 			ret = access_one(p, &c, MY_WRITE);
 			if (!ret)
 				ret = access_one(p, &c, YOUR_WRITE);
 		}
 		if (!ret)
-			printf("levels   write, %s\n", levels[c.level]);
+			printf("levels   write, %s, %s\n", levels[c.level],
+			       tried_name(p));
 	}
 	return ret;
 }
@@ -363,13 +429,15 @@ static int messages_kind(struct peer *p, uint16_t flags)
 	for (c.level = 0; c.level < KRMA_LEVELS && !ret; c.level++) {
 		c.len = c.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
 		for (c.kind = 0; c.kind < KRMA_PAGES && !ret; c.kind++) {
+			if (!tried(p, c.level, c.kind))
+				continue;
 			ret = messages_to(p, &c);
 			if (!ret)
 				ret = messages_from(p, &c);
 		}
 		if (!ret)
-			printf("messages %s%s\n", flags ? "tagged, " : "",
-			       levels[c.level]);
+			printf("messages %s%s, %s\n", flags ? "tagged, " : "",
+			       levels[c.level], tried_name(p));
 	}
 	return ret;
 }
@@ -410,6 +478,8 @@ static int wrong_one(struct peer *p, struct cmd *c, enum way way)
 	if (!ret)
 		ret = mine ? order(p, &back, KRMA_CHECK) :
 			     region_check(p, &back, &where);
+	if (!ret)
+		count(p, c, way);
 	return ret;
 }
 
@@ -483,6 +553,29 @@ static int wrong(struct peer *p)
 	return ret ? ret : wrong_rights(p);
 }
 
+/* What either side has done to the other's memory, in the words of the calls. */
+static void show(struct peer *p)
+{
+	const char *you = p->remote.flags & KRMA_F_KERNEL ? "kernel" : "peer";
+	char heads[2][32];
+	enum krma_row row;
+
+	snprintf(heads[0], sizeof(heads[0]), "program in %s's memory", you);
+	snprintf(heads[1], sizeof(heads[1]), "%s in program's memory", you);
+	printf("%-23s%28s%28s\n", "all bytes compared", heads[0], heads[1]);
+	printf("%-23s%12s%16s%12s%16s\n", "", "times", "bytes", "times",
+	       "bytes");
+	for (row = 0; row < KRMA_ROWS; row++) {
+		const struct krma_tally *t = p->tally[row];
+
+		if (t[0].count || t[1].count)
+			printf("%-23s%12u%16llu%12u%16llu\n",
+			       krma_row_name(row), t[0].count,
+			       (unsigned long long)t[0].bytes, t[1].count,
+			       (unsigned long long)t[1].bytes);
+	}
+}
+
 static int lead(struct peer *p, const char *only)
 {
 	static const struct {
@@ -509,7 +602,12 @@ static int lead(struct peer *p, const char *only)
 	}
 	if (!ret && !found)
 		ret = fault(-EINVAL, "there is no group %s", only);
-	return ret ? ret : order(p, &bye, KRMA_BYE);
+	if (!ret)
+		ret = order(p, &bye, KRMA_BYE);
+	/* messages are no accesses */
+	if (!ret && (!only || strcmp(only, "messages")))
+		show(p);
+	return ret;
 }
 
 int main(int argc, char **argv)
@@ -529,6 +627,8 @@ int main(int argc, char **argv)
 			only = argv[i] + 5;
 		else if (!strcmp(argv[i], "srx"))
 			p->srx_wanted = true;
+		else if (!strcmp(argv[i], "brief"))
+			p->brief = true;
 		else if (!strcmp(argv[i], "last"))
 			p->last = true;
 		else
@@ -536,7 +636,7 @@ int main(int argc, char **argv)
 	}
 	if (argc < 2 || (strcmp(argv[1], "serve") && strcmp(argv[1], "connect"))) {
 		fputs("kofi-peer serve|connect [node=ADDRESS] [port=NUMBER] [only=GROUP]\n"
-		      "          [srx] [last]\n", stderr);
+		      "          [srx] [brief] [last]\n", stderr);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);

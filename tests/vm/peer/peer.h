@@ -21,7 +21,7 @@
 
 #include "../../../samples/rma/proto.h"
 
-#define TIMEOUT		60	/* seconds; nothing that works takes this long */
+#define TIMEOUT		120	/* seconds; nothing that works takes this long */
 
 /* A struct krma_msg in this machine's byte order */
 struct cmd {
@@ -56,6 +56,7 @@ struct peer {
 	const char		*port;
 	bool			server;
 	bool			srx_wanted;
+	bool			brief;
 	bool			last;
 	/* the fabric */
 	struct fi_info		*info;
@@ -86,6 +87,7 @@ struct peer {
 	uint64_t		data_next;
 	uint64_t		data_bad;
 	struct cmd		remote;		/* its region */
+	struct krma_tally	tally[KRMA_ROWS][2];	/* done by us and by it */
 };
 
 /* All functions return 0 or a negative errno value, having said why. */
@@ -106,6 +108,7 @@ double now(void);
 /* xfer.c */
 int xfer_access(struct peer *p, const struct cmd *c, bool write);
 int xfer_bad(struct peer *p, const struct cmd *c, bool write);
+int xfer_forms(struct peer *p, uint32_t seed, uint64_t off);
 int xfer_send(struct peer *p, const struct cmd *c);
 int xfer_recv_begin(struct peer *p, const struct cmd *c);
 int xfer_recv_end(struct peer *p, const struct cmd *c);

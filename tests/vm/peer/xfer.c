@@ -305,6 +305,71 @@ int xfer_bad(struct peer *p, const struct cmd *c, bool write)
 	return ep_wait_down(p);
 }
 
+/* An operation of which only the completion is wanted. */
+static struct op *single(struct op *op, uint64_t flags)
+{
+	*op = (struct op){ .busy = true, .flags = FI_RMA | flags };
+	return op;
+}
+
+/* Each short form of write and read, once; see rma_xfer_forms() of samples/rma. */
+int xfer_forms(struct peer *p, uint32_t seed, uint64_t off)
+{
+	struct cmd c = {
+		.count = 1, .segs = 1, .seed = seed, .off = off,
+		.len = KRMA_FORMS,
+	};
+	uint64_t addr = p->remote.addr + off, key = p->remote.key;
+	uint8_t *at = p->local + LOCAL_AT;
+	struct iovec iov[2] = {
+		{ .iov_base = at + 100, .iov_len = 50 },
+		{ .iov_base = at + 150, .iov_len = 73 },
+	};
+	ssize_t ret;
+
+	local_fill(p, &c);
+	ret = fi_write(p->ep, at, 100, NULL, 0, addr, key,
+		       single(&p->tx[0], FI_WRITE));
+	if (!ret)
+		ret = fi_writev(p->ep, iov, NULL, 2, 0, addr + 100, key,
+				single(&p->tx[1], FI_WRITE));
+	if (!ret)
+		ret = fi_writedata(p->ep, at + 223, 1000, NULL, 0, 0,
+				   addr + 223, key,
+				   single(&p->tx[2], FI_WRITE));
+	if (!ret)
+		ret = fi_inject_write(p->ep, at + 1223, 64, 0, addr + 1223,
+				      key);
+	if (!ret)
+		ret = fi_inject_writedata(p->ep, at + 1287, 128, 1, 0,
+					  addr + 1287, key);
+	if (ret)
+		return fault(ret, "a short form of write");
+	c.count = 3;
+	ret = end(p, &c, p->tx);
+	if (ret)
+		return fault(ret, "a short form of write");
+
+	c.count = 1;
+	local_clear(p, &c);
+	iov[0] = (struct iovec){ .iov_base = at + 1000, .iov_len = 400 };
+	iov[1] = (struct iovec){
+		.iov_base = at + 1400, .iov_len = KRMA_FORMS - 1400,
+	};
+	ret = fi_read(p->ep, at, 1000, NULL, 0, addr, key,
+		      single(&p->tx[0], FI_READ));
+	if (!ret)
+		ret = fi_readv(p->ep, iov, NULL, 2, 0, addr + 1000, key,
+			       single(&p->tx[1], FI_READ));
+	c.count = 2;
+	if (!ret)
+		ret = end(p, &c, p->tx);
+	if (ret)
+		return fault(ret, "a short form of read");
+	c.count = 1;
+	return local_check(p, &c);
+}
+
 int xfer_send(struct peer *p, const struct cmd *c)
 {
 	int ret;
