@@ -12,7 +12,7 @@ one KEY=VALUE per line, # for comments:
             own tools (on uml all programs of the host are there)
   modules   the stock kernel's modules to load (other kernels have them built in)
   timeout   seconds for the whole scenario (default 120; 2.5 times that on debug,
-            and more when the host is busy)
+            and more while the host is busy)
   mem, smp  MiB and processors of each machine (512; 1024 on debug; 2 processors,
             1 each with several machines)
   cmdline   further kernel parameters; on uml, time-travel=inf-cpu makes time
@@ -97,10 +97,9 @@ class Scenario:
         return self
 
     def timeout(self, flavour):
-        """Seconds, more where the kernel or the host is slow."""
-        base = int(self.keys.get("timeout", 120))
-        busy = min(max(os.getloadavg()[0] / CPUS, 1), 4)
-        return base * (2.5 if flavour == "debug" else 1) * busy
+        """Seconds of a host that has nothing else to do."""
+        return (int(self.keys.get("timeout", 120))
+                * (2.5 if flavour == "debug" else 1))
 
     def mem(self, flavour):
         return int(self.keys.get("mem", 1024 if flavour == "debug" else 512))
@@ -139,7 +138,7 @@ class Run:
         self.values = {}
         self.waiting = []               # (machine, kind, key)
         self.steps = self.failures = 0
-        self.limit = 0                  # seconds it may take
+        self.began_at = 0               # when its machines were started
 
     # --- results ---
 
@@ -273,12 +272,11 @@ class Run:
         # short, as the path of a socket is
         sockets = pathlib.Path(tempfile.mkdtemp(prefix="kofi-"))
         cables = machine.Cables(list(self.s.scripts), sockets)
-        self.limit = self.s.timeout(self.kernel.flavour)
-        deadline = time.monotonic() + self.limit
+        self.began_at = time.monotonic()
         try:
             self.start(work, vm, sockets, cables)
             watchers = [threading.Thread(target=self.watch, daemon=True,
-                                         args=(m, deadline))
+                                         args=(m,))
                         for m in self.machines.values()]
             for t in watchers:
                 t.start()
@@ -317,11 +315,18 @@ class Run:
                                 cables.netdev(n), index)
             m.start(cmd, sockets)
 
-    def watch(self, m, deadline):
-        if not m.wait(deadline):
-            m.timed_out = True
+    def watch(self, m):
+        """Until M has ended or used up its time, which passes more slowly
+        while others use the processors."""
+        left = self.s.timeout(self.kernel.flavour)
+        while not m.wait(time.monotonic() + 5):
+            left -= 5 / min(max(os.getloadavg()[0] / CPUS, 1), 4)
+            if left > 0:
+                continue
+            m.timed_out = time.monotonic() - self.began_at
             m.kill()
             m.wait(time.monotonic() + 10)
+            break
         with self.lock:
             self.settle()
 
@@ -334,7 +339,7 @@ class Run:
             why += ["the kernel complained:", *excerpt]
         if getattr(m, "timed_out", False):
             step = self.began.get(name)
-            why.append(f"no end after {self.limit:.0f} s"
+            why.append(f"no end after {m.timed_out:.0f} s"
                        f"{f', in step {step}' if step else ''}; "
                        "it said last:")
             why += lines[-15:]
