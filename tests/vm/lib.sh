@@ -16,7 +16,7 @@
 #   expect_fail CMD...    succeeds if CMD ran and failed (not: missing, timed out)
 #   expect_status N CMD...
 #   expect_output TEXT CMD...   succeeds if CMD does and prints TEXT somewhere
-#   retry CMD...          every 0.2 s until it succeeds, RETRIES=100 times
+#   retry CMD...          every 0.2 s until it succeeds, for a minute and more
 #
 #   load MODULE [PARAM=VALUE...] [MODULE...]   load ours and what they need
 #   unload MODULE...      remove them
@@ -39,6 +39,8 @@
 # the kernel asks for it, all our modules are unloaded and kmemleak is read.
 
 VM_FAILED=0
+vm_retries=300
+[ "$VM_KERNEL" != debug ] || vm_retries=750
 ctl() { printf '%s\n' "$*" >&3; }
 ask() {
 	ctl "$@"
@@ -138,10 +140,11 @@ expect_output() {
 }
 
 retry() {
+	# a last resort: what works takes far less, unless the host is busy
 	vm_i=0
 	until "$@"; do
 		vm_i=$((vm_i + 1))
-		[ $vm_i -lt "${RETRIES:-100}" ] || return 1
+		[ $vm_i -lt $vm_retries ] || return 1
 		sleep 0.2
 	done
 }

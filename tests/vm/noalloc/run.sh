@@ -29,7 +29,10 @@ step setup setup
 
 listens() { grep -q ':B9E8 .* 0A ' /proc/net/tcp; }
 messages() { kofi stat ep | awk '/_completions:/ { n += $2 } END { print n + 0 }'; }
-flows() { [ "$(messages)" -gt $((${1:-0} + 50)) ]; }
+flows() { [ "$(messages)" -gt 50 ]; }
+# What asks for messages allocates; this does not, in modules of ours.
+segments() { awk '$1 == "Tcp:" { n = $12 } END { print n }' /proc/net/snmp; }
+moved() { [ "$(segments)" -ge "$1" ]; }
 
 watch() {	# OPTION...: of both ends
 	kofi pingpong -T 0 -I 100000000 "$@" >/tmp/server 2>&1 &
@@ -41,7 +44,7 @@ watch() {	# OPTION...: of both ends
 	before=$(messages)
 	echo >$t/trace
 	trace 1 && echo 1 >$t/tracing_on || return
-	sleep 2
+	retry moved $(($(segments) + 600)) || return
 	echo 0 >$t/tracing_on
 	trace 0
 	after=$(messages)
