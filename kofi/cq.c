@@ -120,7 +120,8 @@ static struct kofi_wc *kofi_cq_pop(struct kofi_cq *cq)
  * run at once, rather than in ksoftirqd, when they are switched on again: that
  * of the queue, or of a stream that waits for a slot.
  */
-static bool kofi_cq_lock(struct kofi_cq *cq, unsigned long *flags)
+static __always_inline bool kofi_cq_lock(struct kofi_cq *cq,
+					 unsigned long *flags)
 	__acquires(&cq->lock)
 {
 	bool bh = !in_interrupt() && !irqs_disabled() &&
@@ -133,7 +134,8 @@ static bool kofi_cq_lock(struct kofi_cq *cq, unsigned long *flags)
 	return bh;
 }
 
-static void kofi_cq_unlock(struct kofi_cq *cq, unsigned long flags, bool bh)
+static __always_inline void kofi_cq_unlock(struct kofi_cq *cq,
+					   unsigned long flags, bool bh)
 	__releases(&cq->lock)
 {
 	spin_unlock_irqrestore(&cq->lock, flags);
@@ -156,14 +158,9 @@ static void kofi_cq_queue_work(struct kofi_cq *cq)
 		queue_work(kofi_cq_wq, &cq->work);
 }
 
-/*
- * Have the runner look at the queue. Called with interrupts off, after what it
- * is to find has been put there.
- */
-static void kofi_cq_kick(struct kofi_cq *cq)
+static noinline void kofi_cq_start_runner(struct kofi_cq *cq)
 {
 	if (cq->poll == KOFI_POLL_DIRECT ||
-	    test_bit(KOFI_CQ_ACTIVE, &cq->active) ||
 	    test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active))
 		return;
 	if (cq->poll == KOFI_POLL_WORKQUEUE)
@@ -171,6 +168,16 @@ static void kofi_cq_kick(struct kofi_cq *cq)
 	else if (cq->cpu < 0 || cq->cpu == smp_processor_id() ||
 		 smp_call_function_single_async(cq->cpu, &cq->csd))
 		irq_poll_sched(&cq->iop);
+}
+
+/*
+ * Have the runner look at the queue. Called with interrupts off and the lock,
+ * after what it is to find has been put there.
+ */
+static void kofi_cq_kick(struct kofi_cq *cq)
+{
+	if (!test_bit(KOFI_CQ_ACTIVE, &cq->active))
+		kofi_cq_start_runner(cq);
 }
 
 /**
@@ -344,9 +351,11 @@ void kofi_cq_unreserve(struct kofi_cq *cq)
  * The consumer sees no length of transmits, and a sender only if it has asked
  * for that and there was a message.
  */
-static void kofi_cq_fill(struct kofi_wc *to, const struct kofi_ep *from,
-			 enum kofi_dir dir, const struct kofi_wc *wc,
-			 u64 op_flags)
+static __always_inline void kofi_cq_fill(struct kofi_wc *to,
+					 const struct kofi_ep *from,
+					 enum kofi_dir dir,
+					 const struct kofi_wc *wc,
+					 u64 op_flags)
 {
 	*to = *wc;
 	if (op_flags & KOFI_NO_COMPLETION)
@@ -374,9 +383,12 @@ static void kofi_cq_readable(struct kofi_cq *cq, int err)
 	}
 }
 
-static void kofi_cq_push(struct kofi_cq *cq, struct kofi_ep *ep,
-			 const struct kofi_ep *from, enum kofi_dir dir,
-			 const struct kofi_wc *wc, u64 op_flags)
+static __always_inline void kofi_cq_push(struct kofi_cq *cq,
+					 struct kofi_ep *ep,
+					 const struct kofi_ep *from,
+					 enum kofi_dir dir,
+					 const struct kofi_wc *wc,
+					 u64 op_flags)
 {
 	struct kofi_cq_entry *entry = &cq->ring[cq->next];
 
@@ -407,20 +419,12 @@ static bool kofi_cq_reports(const struct kofi_cq *cq, bool selective,
 	return !cq->done || wc->cqe;
 }
 
-/**
- * kofi_cq_complete - end an operation for which a slot was reserved
- * @cq: the queue
- * @ep: the endpoint that had accepted it, or a shared context
- * @from: the endpoint whose message it was, mostly the same
- * @dir: its direction
- * @wc: how it ended
- * @op_flags: flags it was posted with
- *
- * Context: any.
- */
-void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
-		      struct kofi_ep *from, enum kofi_dir dir,
-		      const struct kofi_wc *wc, u64 op_flags)
+static __always_inline void kofi_cq_complete(struct kofi_cq *cq,
+					     struct kofi_ep *ep,
+					     struct kofi_ep *from,
+					     enum kofi_dir dir,
+					     const struct kofi_wc *wc,
+					     u64 op_flags)
 {
 	bool selective = dir == KOFI_TX ? ep->tx_selective : ep->rx_selective;
 	unsigned long flags;
@@ -445,6 +449,38 @@ void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
 	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
 		kofi_cq_space(ep);
 	kofi_cq_unlock(cq, flags, bh);
+}
+
+/**
+ * kofi_cq_complete_tx - end a transmit for which a slot was reserved
+ * @cq: the queue
+ * @ep: the endpoint that had accepted it
+ * @wc: how it ended
+ * @op_flags: flags it was posted with
+ *
+ * Context: any.
+ */
+void kofi_cq_complete_tx(struct kofi_cq *cq, struct kofi_ep *ep,
+			 const struct kofi_wc *wc, u64 op_flags)
+{
+	kofi_cq_complete(cq, ep, ep, KOFI_TX, wc, op_flags);
+}
+
+/**
+ * kofi_cq_complete_rx - end a receive for which a slot was reserved
+ * @cq: the queue
+ * @ep: the endpoint that had accepted it, or a shared context
+ * @from: the endpoint whose message it was, mostly the same
+ * @wc: how it ended
+ * @op_flags: flags it was posted with
+ *
+ * Context: any.
+ */
+void kofi_cq_complete_rx(struct kofi_cq *cq, struct kofi_ep *ep,
+			 struct kofi_ep *from, const struct kofi_wc *wc,
+			 u64 op_flags)
+{
+	kofi_cq_complete(cq, ep, from, KOFI_RX, wc, op_flags);
 }
 
 /* --------------------------------------------------------------- the runner */

@@ -344,8 +344,8 @@ void kofi_ep_rx_unreserve(struct kofi_ep *ep)
 }
 EXPORT_SYMBOL_GPL(kofi_ep_rx_unreserve);
 
-static void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
-			  const struct kofi_wc *wc, u64 op_flags)
+static noinline void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
+				   const struct kofi_wc *wc, u64 op_flags)
 {
 	static const struct {
 		u64	flag;
@@ -364,8 +364,6 @@ static void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
 	};
 	int i;
 
-	if (likely(!ep->counted))
-		return;
 	for (i = 0; i < ARRAY_SIZE(kinds[dir]); i++)
 		if (ep->cntr[kinds[dir][i].cntr] &&
 		    wc->flags & kinds[dir][i].flag)
@@ -388,26 +386,6 @@ static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
 	kofi_ep_count(ep, dir, wc, op_flags);
 }
 
-/*
- * Everything of the endpoint is touched before the queue is, or the last
- * counter: once the completion is there, the consumer may act on it.
- */
-static void kofi_ep_complete(struct kofi_ep *ep, struct kofi_ep *from,
-			     enum kofi_dir dir, const struct kofi_wc *wc,
-			     u64 op_flags)
-{
-	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-
-	if (unlikely(!cq)) {
-		kofi_ep_complete_counted(ep, dir, wc, op_flags);
-		return;
-	}
-	kofi_ep_count(ep, dir, wc, op_flags);
-	if (unlikely(from != ep))
-		kofi_ep_count(from, dir, wc, op_flags);
-	kofi_cq_complete(cq, ep, from, dir, wc, op_flags);
-}
-
 /**
  * kofi_ep_tx_complete - a transmit has ended
  * @ep: the endpoint
@@ -416,14 +394,23 @@ static void kofi_ep_complete(struct kofi_ep *ep, struct kofi_ep *from,
  *
  * Counts the operation, and reports it unless it is a success that nobody
  * asked to hear of. What the operation held of the provider's must have been
- * given back.
+ * given back, and everything of the endpoint be done with: once the completion
+ * is there, the consumer may act on it.
  *
  * Context: any. No consumer is called from inside.
  */
 void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags)
 {
-	kofi_ep_complete(ep, ep, KOFI_TX, wc, op_flags);
+	struct kofi_cq *cq = ep->tx_cq;
+
+	if (unlikely(!cq)) {
+		kofi_ep_complete_counted(ep, KOFI_TX, wc, op_flags);
+		return;
+	}
+	if (unlikely(ep->counted))
+		kofi_ep_count(ep, KOFI_TX, wc, op_flags);
+	kofi_cq_complete_tx(cq, ep, wc, op_flags);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
 
@@ -456,7 +443,17 @@ EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
 void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 			   const struct kofi_wc *wc, u64 op_flags)
 {
-	kofi_ep_complete(ep, from, KOFI_RX, wc, op_flags);
+	struct kofi_cq *cq = ep->rx_cq;
+
+	if (unlikely(!cq)) {
+		kofi_ep_complete_counted(ep, KOFI_RX, wc, op_flags);
+		return;
+	}
+	if (unlikely(ep->counted))
+		kofi_ep_count(ep, KOFI_RX, wc, op_flags);
+	if (unlikely(from != ep && from->counted))
+		kofi_ep_count(from, KOFI_RX, wc, op_flags);
+	kofi_cq_complete_rx(cq, ep, from, wc, op_flags);
 }
 
 /**
@@ -512,13 +509,14 @@ void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 	struct kofi_cq *cq = ep->rx_cq;
 	struct kofi_wc report;
 
-	kofi_ep_count(ep, KOFI_RX, wc, 0);
+	if (ep->counted)
+		kofi_ep_count(ep, KOFI_RX, wc, 0);
 	if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)) || !cq)
 		return;
 	report = *wc;
 	report.flags &= ~FI_RMA_EVENT;
 	report.cqe = cq->done ? ep->remote_cqe : NULL;
-	kofi_cq_complete(cq, ep, ep, KOFI_RX, &report, FI_COMPLETION);
+	kofi_cq_complete_rx(cq, ep, ep, &report, FI_COMPLETION);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_remote_complete);
 

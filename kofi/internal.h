@@ -323,9 +323,11 @@ static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 void kofi_cq_unreserve(struct kofi_cq *cq);
-void kofi_cq_complete(struct kofi_cq *cq, struct kofi_ep *ep,
-		      struct kofi_ep *from, enum kofi_dir dir,
-		      const struct kofi_wc *wc, u64 op_flags);
+void kofi_cq_complete_tx(struct kofi_cq *cq, struct kofi_ep *ep,
+			 const struct kofi_wc *wc, u64 op_flags);
+void kofi_cq_complete_rx(struct kofi_cq *cq, struct kofi_ep *ep,
+			 struct kofi_ep *from, const struct kofi_wc *wc,
+			 u64 op_flags);
 void kofi_cq_space(struct kofi_ep *ep);
 void kofi_cq_flush(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_cq *cq);

@@ -116,7 +116,8 @@ EXPORT_SYMBOL_GPL(kofi_rxq_exit);
  * The lock, for who may wake a message. That there is one is only a guess
  * before: if it is wrong, ksoftirqd runs the stream.
  */
-static bool kofi_rxq_lock(struct kofi_rxq *q, unsigned long *irq)
+static __always_inline bool kofi_rxq_lock(struct kofi_rxq *q,
+					  unsigned long *irq)
 	__acquires(&q->lock)
 {
 	bool bh = !list_empty(&q->waiting) && !in_interrupt() &&
@@ -128,7 +129,8 @@ static bool kofi_rxq_lock(struct kofi_rxq *q, unsigned long *irq)
 	return bh;
 }
 
-static void kofi_rxq_unlock(struct kofi_rxq *q, unsigned long irq, bool bh)
+static __always_inline void kofi_rxq_unlock(struct kofi_rxq *q,
+					    unsigned long irq, bool bh)
 	__releases(&q->lock)
 {
 	spin_unlock_irqrestore(&q->lock, irq);
@@ -297,6 +299,8 @@ static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op)
 		err = -ESHUTDOWN;
 	else if (op->flags & FI_CLAIM)
 		err = kofi_rxq_claim(q, op);
+	else if (list_empty(&q->waiting))
+		list_add_tail(&op->node, kofi_rxq_posted(q, op->tagged));
 	else
 		kofi_rxq_offer(q, op);
 	kofi_rxq_unlock(q, irq, bh);
@@ -308,6 +312,10 @@ static int kofi_rxop_init_multi(struct kofi_rxop *op, const struct fi_msg *msg)
 {
 	const struct bio_vec *bv;
 
+	op->used = 0;
+	op->parts = 0;
+	op->gone = false;
+	op->canceled = false;
 	if (msg->iov_count != 1)
 		return -EINVAL;
 	switch (msg->vec) {
@@ -338,10 +346,6 @@ static int kofi_rxop_init(struct kofi_rxop *op, const struct kofi_rxq *q,
 	op->tagged = false;
 	op->multi = NULL;
 	op->buf = NULL;
-	op->used = 0;
-	op->parts = 0;
-	op->gone = false;
-	op->canceled = false;
 	err = kofi_cursor_init(&op->cur, msg, ITER_DEST,
 			       info->rx_attr->iov_limit);
 	if (!err && kofi_rxop_multi(op))
@@ -575,8 +579,8 @@ static int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	return 0;
 }
 
-static int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
-			 struct kofi_rxop **found)
+static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+				struct kofi_rxop **found)
 {
 	struct kofi_rxop *op;
 	int err;
@@ -725,7 +729,7 @@ EXPORT_SYMBOL_GPL(kofi_rxq_done);
 static void kofi_rxq_abort(struct kofi_rxq *q, struct kofi_rxop *op)
 {
 	op->canceled = true;
-	if (!op->parts)
+	if (!kofi_rxop_multi(op) || !op->parts)
 		kofi_rxq_report_canceled(q, op);
 }
 

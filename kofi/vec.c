@@ -110,38 +110,22 @@ int kofi_cursor_init(struct kofi_cursor *cur, const struct fi_msg *msg,
 	cur->sg_left = 0;
 	cur->dir = dir;
 
-	switch (msg->vec) {
-	case KOFI_KVEC:
-	case KOFI_BVEC:
-		if (msg->iov_count > min_t(size_t, iov_limit, KOFI_IOV_MAX))
-			return -EINVAL;
-		fallthrough;
-	case KOFI_SGL:
-		/* the members of the union are all pointers */
-		if (msg->iov_count && !msg->msg_iov)
-			return -EINVAL;
-		break;
-	default:
-		break;
-	}
-
-	switch (msg->vec) {
-	case KOFI_KVEC:
-		err = kofi_cursor_init_kvec(cur, msg);
-		break;
-	case KOFI_BVEC:
-		err = kofi_cursor_init_bvec(cur, msg);
-		break;
-	case KOFI_SGL:
-		err = kofi_cursor_init_sgl(cur, msg);
-		break;
-	case KOFI_ITER:
-		err = kofi_cursor_init_iter(cur, msg);
-		break;
-	default:
+	/* the members of the union are all pointers */
+	if (msg->vec != KOFI_ITER && msg->iov_count && !msg->msg_iov)
 		err = -EINVAL;
-		break;
-	}
+	else if (msg->vec != KOFI_SGL && msg->vec != KOFI_ITER &&
+		 msg->iov_count > min_t(size_t, iov_limit, KOFI_IOV_MAX))
+		err = -EINVAL;
+	else if (msg->vec == KOFI_KVEC)
+		err = kofi_cursor_init_kvec(cur, msg);
+	else if (msg->vec == KOFI_BVEC)
+		err = kofi_cursor_init_bvec(cur, msg);
+	else if (msg->vec == KOFI_SGL)
+		err = kofi_cursor_init_sgl(cur, msg);
+	else if (msg->vec == KOFI_ITER)
+		err = kofi_cursor_init_iter(cur, msg);
+	else
+		err = -EINVAL;
 	cur->left = err ? 0 : cur->len;
 	return err;
 }
@@ -211,14 +195,18 @@ static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 {
 	struct iov_iter *iter = &cur->iter;
 	const struct kvec *kv;
+	size_t room;
 
 	if (!iov_iter_is_kvec(iter) || len > iov_iter_count(iter))
 		return false;
 	kv = iter->kvec;
-	if (kv->iov_len - iter->iov_offset < len ||
+	room = kv->iov_len - iter->iov_offset;
+	/* within the segment, or to the end of all: that needs no walk either */
+	if (len > room || (len == room && len != iov_iter_count(iter)) ||
 	    skb_copy_bits(skb, offset, kv->iov_base + iter->iov_offset, len))
 		return false;
-	iov_iter_advance(iter, len);
+	iter->iov_offset += len;
+	iter->count -= len;
 	cur->left -= len;
 	return true;
 }

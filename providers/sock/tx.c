@@ -33,7 +33,6 @@
  * FI_MORE promises it. If that promise is not kept, the retry timer has the
  * work item push out what TCP holds back.
  */
-#include <linux/bitops.h>
 #include <linux/bvec.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -363,8 +362,18 @@ static bool sock_tx_blocked(const struct sock_ep *ep,
 		(ep->tx_op && ep->tx_op->ack));
 }
 
+/* The operation, on no list, is the next to be sent. With tx_lock held. */
+static void sock_tx_begin(struct sock_ep *ep, struct sock_txop *op)
+{
+	op->seq = ep->tx_seq++;
+	if (op->op == SOCK_OP_READ_REQ)
+		ep->tx_nreads++;
+	ep->tx_rsp = NULL;
+	ep->tx_op = op;
+}
+
 /* Take the oldest operation, if it may begin. With tx_lock held. */
-static struct sock_txop *sock_tx_begin(struct sock_ep *ep)
+static bool sock_tx_take(struct sock_ep *ep)
 {
 	struct sock_txop *op;
 	bool held;
@@ -375,12 +384,10 @@ static struct sock_txop *sock_tx_begin(struct sock_ep *ep)
 		sock_stat_inc(&ep->stats.tx_held);
 	ep->tx_held = held;
 	if (!op || held)
-		return NULL;
+		return false;
 	list_del(&op->node);
-	op->seq = ep->tx_seq++;
-	if (op->op == SOCK_OP_READ_REQ)
-		ep->tx_nreads++;
-	return op;
+	sock_tx_begin(ep, op);
+	return true;
 }
 
 /* Have the work item send what the socket holds back. */
@@ -408,7 +415,7 @@ static void sock_tx_corked(struct sock_ep *ep)
 }
 
 /* Choose what comes next. False: nothing may begin. With tx_lock held. */
-static bool sock_tx_choose(struct sock_ep *ep)
+static __always_inline bool sock_tx_choose(struct sock_ep *ep)
 {
 	ep->tx_rsp = NULL;
 	if (ep->tx_owed) {
@@ -419,8 +426,7 @@ static bool sock_tx_choose(struct sock_ep *ep)
 		ep->tx_rsp = &ep->rsps[ep->rsp_first];
 		return true;
 	}
-	ep->tx_op = sock_tx_begin(ep);
-	return ep->tx_op;
+	return !list_empty(&ep->tx_queue) && sock_tx_take(ep);
 }
 
 /*
@@ -922,6 +928,14 @@ static void sock_tx_unlock(struct sock *sk)
 	local_bh_enable();
 }
 
+/* Can it be sent ahead of everything else? Locked, with tx_lock held. */
+static bool sock_tx_first(const struct sock_ep *ep, const struct sock_txop *op)
+{
+	return sock_tx_alive(ep) && !ep->tx_hdr_len &&
+	       list_empty(&ep->tx_queue) && !ep->tx_owed && !ep->rsp_count &&
+	       !sock_tx_blocked(ep, op);
+}
+
 /*
  * Queue an operation. Without a sender who would find it, send it, or have
  * somebody else do that.
@@ -937,9 +951,16 @@ static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
 	if (ep->tx_closed) {
 		err = -ESHUTDOWN;
 	} else {
-		list_add_tail(&op->node, &ep->tx_queue);
 		idle = ep->tx_state == SOCK_TX_IDLE;
-		start = locked && sock_tx_alive(ep) && sock_tx_start(ep);
+		if (idle && locked && sock_tx_first(ep, op)) {
+			sock_tx_begin(ep, op);
+			ep->tx_state = SOCK_TX_ACTIVE;
+			start = true;
+		} else {
+			list_add_tail(&op->node, &ep->tx_queue);
+			start = locked && sock_tx_alive(ep) &&
+				sock_tx_start(ep);
+		}
 	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 
@@ -971,10 +992,11 @@ static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
 ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
 		       const struct sock_post *post, u64 flags)
 {
+	u64 levels = flags & SOCK_TX_LEVELS;
 	struct sock_txop *op;
 	int err;
 
-	if (hweight64(flags & SOCK_TX_LEVELS) > 1)
+	if (levels & (levels - 1))
 		return -FI_EBADFLAGS;
 	err = kofi_ep_tx_state(&ep->base);
 	if (err)
