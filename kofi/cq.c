@@ -409,8 +409,10 @@ static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 }
 
 /* Is it to be reported? Where callbacks report, somebody must be there. */
-static bool kofi_cq_reports(const struct kofi_cq *cq, bool selective,
-			    const struct kofi_wc *wc, u64 op_flags)
+static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
+					    bool selective,
+					    const struct kofi_wc *wc,
+					    u64 op_flags)
 {
 	if (op_flags & KOFI_NO_COMPLETION)
 		return wc->err && !cq->done;

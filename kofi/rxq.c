@@ -560,8 +560,8 @@ static void kofi_rxop_init_part(struct kofi_rxop *part,
 }
 
 /* Give a message the next part of a multi-receive, if there is a slot. */
-static int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
-			 struct kofi_rxop *multi)
+static noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+				  struct kofi_rxop *multi)
 {
 	size_t len = min(rxmsg->len, multi->cur.len - multi->used);
 	size_t left = multi->cur.len - multi->used - len;

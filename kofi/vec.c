@@ -17,7 +17,6 @@
 #include <linux/export.h>
 #include <linux/overflow.h>
 #include <linux/scatterlist.h>
-#include <linux/skbuff.h>
 #include <linux/uio.h>
 
 #include <linux/kofi/provider.h>
@@ -195,6 +194,8 @@ static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 {
 	struct iov_iter *iter = &cur->iter;
 	const struct kvec *kv;
+	const void *bytes;
+	void *to;
 	size_t room;
 
 	if (!iov_iter_is_kvec(iter) || len > iov_iter_count(iter))
@@ -202,8 +203,13 @@ static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 	kv = iter->kvec;
 	room = kv->iov_len - iter->iov_offset;
 	/* within the segment, or to the end of all: that needs no walk either */
-	if (len > room || (len == room && len != iov_iter_count(iter)) ||
-	    skb_copy_bits(skb, offset, kv->iov_base + iter->iov_offset, len))
+	if (len > room || (len == room && len != iov_iter_count(iter)))
+		return false;
+	to = kv->iov_base + iter->iov_offset;
+	bytes = kofi_skb_bytes(skb, offset, len);
+	if (bytes)
+		memcpy(to, bytes, len);
+	else if (skb_copy_bits(skb, offset, to, len))
 		return false;
 	iter->iov_offset += len;
 	iter->count -= len;

@@ -37,7 +37,7 @@ EXPORT_SYMBOL_IF_KUNIT(sock_rx_init);
 /* --------------------------------------------------------------- decoding */
 
 /* What each operation may carry */
-static const struct {
+static const struct sock_rx_op {
 	u16	flags;
 	bool	tag;
 	bool	rma;
@@ -58,35 +58,43 @@ static const struct {
 static int sock_rx_decode_base(struct sock_rx *rx, bool be)
 {
 	const struct sock_hdr *hdr = (const struct sock_hdr *)rx->hdr;
-	struct sock_frame *f = &rx->frame;
 	unsigned int len = sizeof(*hdr);
+	struct sock_frame *f = &rx->frame;
+	const struct sock_rx_op *op;
 	u64 size;
 
 	if (hdr->op >= ARRAY_SIZE(sock_rx_ops))
 		return -EPROTO;
+	op = &sock_rx_ops[hdr->op];
 	f->op = hdr->op;
 	f->flags = sock_get16(hdr->flags, be);
-	f->ack = hdr->op == SOCK_OP_MSG && hdr->op_data == SOCK_OP_DATA_ACK;
-	f->rma_count = sock_rx_ops[f->op].rma ? hdr->rma_count : 0;
+	f->ack = false;
+	f->rma_count = 0;
 	f->hdr_size = hdr->hdr_size;
 	f->data = 0;
 	f->inv_key = 0;
 	f->tag = 0;
 
-	if (f->flags & ~sock_rx_ops[f->op].flags)
-		return -EPROTO;
-	if (hdr->op_data && !f->ack)
-		return -EPROTO;
-	if (f->ack && f->flags)
-		return -EPROTO;
-	if (sock_rx_ops[f->op].rma &&
-	    (!f->rma_count || f->rma_count > SOCK_RMA_MAX))
-		return -EPROTO;
-
-	len += f->flags & SOCK_F_CQ_DATA ? 8 : 0;
-	len += f->flags & SOCK_F_REMOTE_INV ? 8 : 0;
-	len += sock_rx_ops[f->op].tag ? 8 : 0;
-	len += f->rma_count * sizeof(struct sock_rma);
+	if (f->flags) {
+		if (f->flags & ~op->flags)
+			return -EPROTO;
+		len += f->flags & SOCK_F_CQ_DATA ? 8 : 0;
+		len += f->flags & SOCK_F_REMOTE_INV ? 8 : 0;
+	}
+	if (hdr->op_data) {
+		f->ack = hdr->op == SOCK_OP_MSG &&
+			 hdr->op_data == SOCK_OP_DATA_ACK;
+		if (!f->ack || f->flags)
+			return -EPROTO;
+	}
+	if (op->tag)
+		len += 8;
+	if (op->rma) {
+		f->rma_count = hdr->rma_count;
+		if (!f->rma_count || f->rma_count > SOCK_RMA_MAX)
+			return -EPROTO;
+		len += f->rma_count * sizeof(struct sock_rma);
+	}
 	if (f->hdr_size != len)
 		return -EPROTO;
 
@@ -96,7 +104,7 @@ static int sock_rx_decode_base(struct sock_rx *rx, bool be)
 	f->payload = size - len;
 	if (f->payload > SOCK_MSG_MAX)
 		return -EPROTO;
-	if (f->payload && (f->ack || !sock_rx_ops[f->op].payload))
+	if (f->payload && (f->ack || !op->payload))
 		return -EPROTO;
 	return 0;
 }
@@ -153,8 +161,7 @@ int sock_rx_decode(struct sock_rx *rx, bool be)
 		if (err)
 			return err;
 		rx->want = rx->frame.hdr_size;
-		if (rx->want > rx->have)
-			return 1;
+		return rx->want > rx->have;
 	}
 	return sock_rx_decode_words(rx, be);
 }
@@ -371,9 +378,14 @@ static size_t sock_rx_header(struct sock_ep *ep, struct sk_buff *skb,
 {
 	struct sock_rx *rx = &ep->rx;
 	size_t n = min_t(size_t, rx->want - rx->have, len);
+	const void *bytes = NULL;
 	int err;
 
-	if (skb_copy_bits(skb, offset, rx->hdr + rx->have, n)) {
+	if (n == sizeof(struct sock_hdr))
+		bytes = kofi_skb_bytes(skb, offset, n);
+	if (bytes) {
+		memcpy(rx->hdr + rx->have, bytes, sizeof(struct sock_hdr));
+	} else if (skb_copy_bits(skb, offset, rx->hdr + rx->have, n)) {
 		rx->err = EIO;
 		*go_on = false;
 		return 0;

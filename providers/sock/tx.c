@@ -612,7 +612,7 @@ static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
  * at most. Returns how many it took, or a negative error. The memory of a
  * response is held only for as long as this takes.
  */
-static ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
+static __always_inline ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, len;
@@ -1031,7 +1031,7 @@ unreserve:
 /* fi_sendmsg() and its family */
 ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
-	const struct sock_post post = { .op = SOCK_OP_MSG };
+	static const struct sock_post post = { .op = SOCK_OP_MSG };
 
 	if (flags & ~(SOCK_TX_OUT_FLAGS | KOFI_REMOTE_INV))
 		return -FI_EBADFLAGS;

@@ -26,6 +26,7 @@
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/scatterlist.h>
+#include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
@@ -530,6 +531,31 @@ struct kofi_cursor {
 		struct bio_vec	bv[KOFI_IOV_MAX];
 	};
 };
+
+/**
+ * kofi_skb_bytes - address of received bytes, if they lie side by side
+ * @skb: the packet
+ * @offset: of the first one
+ * @len: how many; the packet holds as many
+ *
+ * Most do: in the packet's own memory, or in its first fragment.
+ *
+ * Return: the address, or NULL: skb_copy_bits() gets them.
+ */
+static inline const void *kofi_skb_bytes(const struct sk_buff *skb,
+					 unsigned int offset, size_t len)
+{
+	const skb_frag_t *frag = &skb_shinfo(skb)->frags[0];
+	unsigned int head = skb_headlen(skb);
+
+	if (offset + len <= head)
+		return skb->data + offset;
+	if (offset < head || !skb_shinfo(skb)->nr_frags ||
+	    offset - head + len > skb_frag_size(frag) ||
+	    !skb_frag_page(frag) || PageHighMem(skb_frag_page(frag)))
+		return NULL;
+	return skb_frag_address(frag) + (offset - head);
+}
 
 int kofi_cursor_init(struct kofi_cursor *cur, const struct fi_msg *msg,
 		     unsigned int dir, size_t iov_limit);
