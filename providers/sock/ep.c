@@ -102,7 +102,8 @@ static void sock_ep_write_space(struct sock *sk)
 	if (!sk_stream_is_writeable(sk))
 		return;
 	clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
-	sock_tx_space(ep);
+	if (sock_tx_space(ep))
+		sock_ep_softirq(ep);
 }
 
 static void sock_ep_state_change(struct sock *sk)

@@ -50,11 +50,11 @@ static const struct kernel_param_ops sock_param_ops = {
 	.get = sock_param_get,
 };
 
-unsigned int sock_inline_max = 16384;
+unsigned int sock_inline_max = 131072;
 static struct sock_param sock_param_inline_max = { &sock_inline_max, 1, 1048576 };
 module_param_cb(inline_max, &sock_param_ops, &sock_param_inline_max, 0644);
 MODULE_PARM_DESC(inline_max,
-		 "Bytes a post or a socket callback sends itself; the rest is the work item's (1 to 1048576, default 16384)");
+		 "Bytes a post or a socket callback sends itself; the rest is the work item's (1 to 1048576, default 131072)");
 
 unsigned int sock_rx_budget = 262144;
 static struct sock_param sock_param_rx_budget = { &sock_rx_budget, 4096, 16777216 };

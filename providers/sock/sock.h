@@ -300,7 +300,7 @@ void sock_tx_ack(struct sock_ep *ep);
 bool sock_tx_acked(struct sock_ep *ep);
 struct sock_txop *sock_tx_reading(struct sock_ep *ep);
 void sock_tx_read_done(struct sock_ep *ep);
-void sock_tx_space(struct sock_ep *ep);
+bool sock_tx_space(struct sock_ep *ep);
 void sock_tx_flush(struct sock_ep *ep);
 void sock_tx_retry(struct timer_list *t);
 bool sock_tx_pushes(struct sock_ep *ep);

@@ -593,8 +593,8 @@ static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
 	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, left = 0;
 	u8 *start = ep->tx_hdr + ep->tx_hdr_off;
 
-	if (ep->tx_left && budget > hdr && !(ep->tx_op && ep->tx_op->zc))
-		left = min(iov_iter_count(from), budget - hdr);
+	if (ep->tx_left && !(ep->tx_op && ep->tx_op->zc))
+		left = min(iov_iter_count(from), budget);
 	if (left && iov_iter_is_bvec(from)) {
 		bvec_set_virt(&v->bv[0], start, hdr);
 		sock_tx_gather_bvec(from, left, v, to);
@@ -608,8 +608,8 @@ static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
 }
 
 /*
- * Hand the socket more of the frame that has begun, @budget bytes or a header
- * at most. Returns how many it took, or a negative error. The memory of a
+ * Hand the socket more of the frame that has begun: its header, and @budget
+ * bytes of its payload at most. Returns how many it took, or a negative error. The memory of a
  * response is held only for as long as this takes.
  */
 static __always_inline ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
@@ -775,8 +775,10 @@ bool sock_tx_ready(const struct sock_ep *ep)
  * @ep: the endpoint
  *
  * Context: any.
+ * Return: true if that was waited for; the caller sees to it that somebody runs
+ * the sender.
  */
-void sock_tx_space(struct sock_ep *ep)
+bool sock_tx_space(struct sock_ep *ep)
 {
 	bool wake = false;
 	unsigned long irq;
@@ -787,8 +789,7 @@ void sock_tx_space(struct sock_ep *ep)
 		wake = true;
 	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (wake)
-		sock_ep_queue(ep);
+	return wake;
 }
 
 /**
@@ -810,11 +811,11 @@ bool sock_tx_pushes(struct sock_ep *ep)
 void sock_tx_retry(struct timer_list *t)
 {
 	struct sock_ep *ep = from_timer(ep, t, retry);
+	bool wake = sock_tx_space(ep);
 
-	sock_tx_space(ep);
 	if (READ_ONCE(ep->tx_corked))
 		set_bit(SOCK_EP_PUSH, &ep->flags);
-	else if (READ_ONCE(ep->phase) == SOCK_EP_DATA)
+	else if (!wake && READ_ONCE(ep->phase) == SOCK_EP_DATA)
 		return;
 	/* a connection request that could not be sent waits for this, too */
 	sock_ep_queue(ep);
