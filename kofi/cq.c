@@ -171,8 +171,8 @@ static noinline void kofi_cq_start_runner(struct kofi_cq *cq)
 }
 
 /*
- * Have the runner look at the queue. Called with interrupts off and the lock,
- * after what it is to find has been put there.
+ * Have the runner look at the queue. Called with interrupts off, after what it
+ * is to find has been put there, under the lock or with a full barrier.
  */
 static void kofi_cq_kick(struct kofi_cq *cq)
 {
@@ -421,6 +421,15 @@ static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 	return !cq->done || wc->cqe;
 }
 
+/* Is there a promise left that can be kept? The runner moves head first. */
+static __always_inline void kofi_cq_promised(const struct kofi_cq *cq)
+{
+	int used = atomic_read(&cq->used);
+
+	smp_rmb();	/* pairs with the runner's kofi_cq_pop() */
+	WARN_ON_ONCE(used <= (int)kofi_cq_count(cq));
+}
+
 static __always_inline void kofi_cq_complete(struct kofi_cq *cq,
 					     struct kofi_ep *ep,
 					     struct kofi_ep *from,
@@ -438,6 +447,7 @@ static __always_inline void kofi_cq_complete(struct kofi_cq *cq,
 	 * not find it has set KOFI_EP_BLOCKED before it looked.
 	 */
 	smp_mb__after_spinlock();
+	kofi_cq_promised(cq);
 	kofi_ep_tally(ep, dir, wc, op_flags);
 	if (unlikely(from != ep))
 		kofi_ep_tally(from, dir, wc, op_flags);
@@ -495,12 +505,18 @@ static noinline void kofi_cq_refreed(struct kofi_cq *cq)
 	spin_unlock_irq(&cq->lock);
 }
 
+static bool kofi_cq_filled(struct kofi_cq *cq)
+{
+	/* pairs with kofi_cq_push(): what is behind tail has been written */
+	return cq->head != smp_load_acquire(&cq->tail);
+}
+
 /* Call back for the completions that are there. */
 static int kofi_cq_call(struct kofi_cq *cq, int max)
 {
 	int n;
 
-	for (n = 0; n < max && cq->head != smp_load_acquire(&cq->tail); n++) {
+	for (n = 0; n < max && kofi_cq_filled(cq); n++) {
 		const struct kofi_wc *wc = kofi_cq_pop(cq);
 
 		if (kofi_cq_wanted(cq))
@@ -759,7 +775,7 @@ static void kofi_cq_flush_wait(struct kofi_cq *cq, struct kofi_ep *ep)
 	last = cq->done ? cq->tail : cq->returned;
 	cq->flushers++;
 	wait_event_lock_irq(cq->flush_wait,
-			    (s32)(cq->returned - last) >= 0 &&
+			    (s32)(READ_ONCE(cq->returned) - last) >= 0 &&
 			    cq->space_ep != ep, cq->lock);
 	cq->flushers--;
 	spin_unlock_irq(&cq->lock);

@@ -36,8 +36,8 @@ static int kofi_cursor_init_kvec(struct kofi_cursor *cur,
 	return 0;
 }
 
-static int kofi_cursor_init_bvec(struct kofi_cursor *cur,
-				 const struct fi_msg *msg)
+static noinline int kofi_cursor_init_bvec(struct kofi_cursor *cur,
+					  const struct fi_msg *msg)
 {
 	size_t i, len = 0;
 
@@ -51,8 +51,8 @@ static int kofi_cursor_init_bvec(struct kofi_cursor *cur,
 	return 0;
 }
 
-static int kofi_cursor_init_sgl(struct kofi_cursor *cur,
-				const struct fi_msg *msg)
+static noinline int kofi_cursor_init_sgl(struct kofi_cursor *cur,
+					 const struct fi_msg *msg)
 {
 	struct scatterlist *sg = msg->msg_sgl;
 	size_t i, len = 0;
@@ -69,8 +69,8 @@ static int kofi_cursor_init_sgl(struct kofi_cursor *cur,
 	return 0;
 }
 
-static int kofi_cursor_init_iter(struct kofi_cursor *cur,
-				 const struct fi_msg *msg)
+static noinline int kofi_cursor_init_iter(struct kofi_cursor *cur,
+					  const struct fi_msg *msg)
 {
 	const struct iov_iter *iter = msg->msg_iter;
 

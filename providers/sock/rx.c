@@ -463,6 +463,8 @@ static int sock_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 			used += sock_rx_header(ep, skb, offset + used,
 					       len - used, &go_on);
 	}
+	/* behind the last packet TCP need not look for another */
+	desc->count = !skb_queue_is_last(&ep->sock->sk->sk_receive_queue, skb);
 	rx->budget -= used;
 	sock_stat_add(&ep->stats.rx_bytes, used);
 	return used;

@@ -210,7 +210,8 @@ void sock_socket_release(struct socket *sock);
 
 /**
  * struct sock_txop - a posted transmit
- * @node: free, queued, or waiting for an answer
+ * @node: queued, or waiting for an answer
+ * @free: the same, while it is not in use
  * @context: comes back in the completion
  * @data: word for the peer's completion
  * @tag: of a tagged message
