@@ -575,8 +575,7 @@ static void many_aim(struct many_worker *w, struct many_end *end)
 }
 
 /* One for more uses. Its memory becomes a record that is posted. */
-static void many_unmap_more(struct many_worker *w, struct many_end *end,
-			    struct many_region *r)
+static void many_unmap_more(struct many_worker *w, struct many_region *r)
 {
 	int ret;
 
@@ -585,8 +584,7 @@ static void many_unmap_more(struct many_worker *w, struct many_end *end,
 	r->over = many_posted(w, r->op, ret);
 }
 
-static void many_unmap_once(struct many_worker *w, struct many_end *end,
-			    struct many_region *r)
+static void many_unmap_once(struct many_worker *w, struct many_region *r)
 {
 	int ret = kofi_mr_unmap(r->mr, NULL);
 
@@ -606,13 +604,13 @@ static void many_unmap(struct many_worker *w, struct many_end *end)
 		return;
 	if (!r->once) {
 		if (!r->aimed && !r->over)
-			many_unmap_more(w, end, r);
+			many_unmap_more(w, r);
 		return;
 	}
 	/* the others are mostly left to their fates */
 	if (r->fate == MANY_BY_US || r->fate == MANY_BY_PEER ||
 	    (!r->over && !many_below(w, 16)))
-		many_unmap_once(w, end, r);
+		many_unmap_once(w, r);
 }
 
 /*
@@ -626,7 +624,7 @@ bool many_unmap_aimed(struct many_worker *w, struct many_end *end)
 	for (r = end->regions; r < end->regions + MANY_POOL; r++) {
 		if (!r->mr || r->once || !r->aimed || r->over)
 			continue;
-		many_unmap_more(w, end, r);
+		many_unmap_more(w, r);
 		return true;
 	}
 	return false;
