@@ -147,6 +147,7 @@ static void many_conn_close(struct many_conn *c)
 	many_end_close(&c->end[0]);
 	many_end_close(&c->end[1]);
 	many_progress(c->w);
+	many_claims(c->w);	/* those of this connection hold nothing now */
 	many_check_acked(&c->end[0]);
 	many_check_acked(&c->end[1]);
 	if (c->w->shared.ep)
