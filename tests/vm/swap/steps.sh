@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
-# The side of the client. Three disks whose blocks come over
-# endpoints, kofi_testblk's: kofiblk0 is swap space, kofiblk1 has a file system,
-# and of kofiblk2 the server lacks the second half. kofiblk0 works in softirqs,
-# kofiblk1 in work items.
+# The side of the client. Three disks whose blocks come over endpoints,
+# kofi_testblk's: kofiblk0 is swap space, kofiblk1 has a file system, and of
+# kofiblk2 the server lacks the second half. kofiblk0 works in softirqs, kofiblk1
+# in work items.
 #
 # Processes with more memory than there is send each other's pages away and
 # back, and a writer fills the page cache with pages that only this machinery
