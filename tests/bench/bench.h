@@ -4,11 +4,13 @@
  *
  * A run moves messages between two sides in this kernel, over the loopback
  * device. What is moved and how it is counted is main.c's; how the two sides
- * talk is a client's, and there are three of them with the same three calls:
+ * talk is a client's, and there are five of them with the same three calls:
  *
  *   raw	TCP sockets and nothing between them and the run
  *   kofi	kOFI's endpoints, completions by call-back
  *   sread	kOFI's endpoints, a thread per side that sleeps in fi_cq_sread()
+ *   pages	as kofi, what is sent is given as pages
+ *   zerocopy	the same, and they are not copied
  *
  * An operation belongs to the run until it is posted, then to the client until
  * the client calls bench_done().
@@ -68,7 +70,12 @@ struct bench_op {
  * @lock: for the members that follow, and the run's counts
  * @xmit: operations that send, write or read
  * @recv: receives
+ * @to_xmit: how many of these are still to be posted
+ * @to_recv: how many of those
+ * @busy: how many have not ended
  * @due: ping-pong: a message is to be sent when its operation is free
+ * @draining: when nothing is @busy,
+ * @idle: that is to be said
  */
 struct bench_side {
 	struct bench_run	*run;
@@ -80,7 +87,12 @@ struct bench_side {
 	spinlock_t		lock;
 	struct bench_op		xmit[BENCH_WINDOW_MAX];
 	struct bench_op		recv[BENCH_WINDOW_MAX];
+	u32			to_xmit;
+	u32			to_recv;
+	u32			busy;
 	bool			due;
+	bool			draining;
+	struct completion	idle;
 };
 
 /**
@@ -90,14 +102,14 @@ struct bench_side {
  * @window: operations under way at a time; BENCH_SEND with a window of one is
  *	a ping-pong, and its unit is the round trip
  * @size: bytes of each
- * @warmup: how many are not measured
- * @total: how many there are
+ * @warmup: how many come first
+ * @count: how many are measured
+ * @total: how many there are in this part of the run
  * @side: [0] begins. The sender, or who reads and writes; [1] the other
- * @posted: how many have been posted
- * @finished: how many have arrived, or ended
+ * @finished: how many have arrived, or ended, in this part
  * @closing: errors are no news
- * @start: when the measured ones began, in ns
- * @end: when the last one had arrived
+ * @start: when this part began, in ns
+ * @end: when its last one had arrived
  * @err: the first error
  * @over: everything has arrived
  */
@@ -107,9 +119,9 @@ struct bench_run {
 	u32				window;
 	size_t				size;
 	u32				warmup;
+	u32				count;
 	u32				total;
 	struct bench_side		side[2];
-	u32				posted;
 	u32				finished;
 	bool				closing;
 	u64				start;
@@ -136,6 +148,8 @@ struct bench_client {
 extern const struct bench_client bench_raw;
 extern const struct bench_client bench_kofi;
 extern const struct bench_client bench_sread;
+extern const struct bench_client bench_pages;
+extern const struct bench_client bench_zerocopy;
 
 void bench_done(struct bench_op *op, int err, size_t len);
 void bench_fail(struct bench_run *run, int err);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The client over kOFI: what any client in the kernel does, in two variants.
- * The one has a queue that calls back in softirq context, the other a queue
- * that a thread reads and sleeps on, as a libfabric program in userspace does.
+ * The client over kOFI: what any client in the kernel does, in four variants.
+ * They differ in two things. Completions are called back in softirq context, or
+ * read by a thread that sleeps on the queue as a libfabric program in userspace
+ * does. And what is sent is given by address, or as pages, which are then
+ * copied into the socket or not.
  *
  * Each side has an endpoint and a completion queue; fabric, domain and event
  * queue are shared, for both sides are here.
  */
 #include <linux/in.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -17,7 +21,19 @@
 
 #define BENCH_CQ_SIZE	(4 * BENCH_WINDOW_MAX)
 #define BENCH_WAIT_MS	10000
-#define BENCH_BATCH	4
+#define BENCH_BATCH	16
+
+/**
+ * struct bench_kofi_way - a variant
+ * @reads: threads read the queues
+ * @pages: what is sent is a list of pages
+ * @zerocopy: which are not copied
+ */
+struct bench_kofi_way {
+	bool	reads;
+	bool	pages;
+	bool	zerocopy;
+};
 
 /**
  * struct bench_kofi_side - a side's endpoint
@@ -26,6 +42,7 @@
  * @ep: the endpoint
  * @mr: the side's memory
  * @peer: the other one's, for keys
+ * @pages: what is sent by each of the side's xmit; empty: as an address
  * @reader: thread that reads @cq
  * @stop: it shall end
  */
@@ -35,11 +52,13 @@ struct bench_kofi_side {
 	struct fid_ep		*ep;
 	struct fid_mr		*mr;
 	struct bench_kofi_side	*peer;
+	struct sg_table		pages[BENCH_WINDOW_MAX];
 	struct task_struct	*reader;
 	bool			stop;
 };
 
 struct bench_kofi {
+	const struct bench_kofi_way *way;
 	struct fi_info		*info;
 	struct fid_fabric	*fabric;
 	struct fid_domain	*domain;
@@ -95,21 +114,48 @@ static u64 bench_kofi_addr(struct bench_kofi_side *ks,
 	return kofi_mr_base(ks->peer->mr) + op->off;
 }
 
+static struct sg_table *bench_kofi_pages(struct bench_kofi_side *ks,
+					 const struct bench_op *op)
+{
+	struct sg_table *table = &ks->pages[op - ks->side->xmit];
+
+	return table->nents ? table : NULL;
+}
+
+static int bench_kofi_send(struct bench_kofi_side *ks, struct bench_op *op)
+{
+	struct sg_table *table = bench_kofi_pages(ks, op);
+	struct fi_msg msg = { .context = &op->cqe };
+
+	if (!table)
+		return fi_send(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
+	msg.vec = KOFI_SGL;
+	msg.msg_sgl = table->sgl;
+	msg.iov_count = table->nents;
+	return fi_sendmsg(ks->ep, &msg, FI_COMPLETION);
+}
+
 /* One that ends when the bytes are where they belong, as a read does. */
 static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
 {
+	struct sg_table *table = bench_kofi_pages(ks, op);
 	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
 	const struct fi_rma_iov rma = {
 		.addr = bench_kofi_addr(ks, op),
 		.len = op->len,
 		.key = fi_mr_key(ks->peer->mr),
 	};
-	const struct fi_msg_rma msg = {
+	struct fi_msg_rma msg = {
 		.msg_iov = &iov, .iov_count = 1,
 		.rma_iov = &rma, .rma_iov_count = 1,
 		.context = &op->cqe,
 	};
 
+	if (table) {
+		msg.vec = KOFI_SGL;
+		msg.msg_sgl = table->sgl;
+		msg.iov_count = table->nents;
+	}
 	return fi_writemsg(ks->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
 }
 
@@ -119,7 +165,7 @@ static int bench_kofi_post(struct bench_op *op)
 
 	switch (op->kind) {
 	case BENCH_SEND:
-		return fi_send(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
+		return bench_kofi_send(ks, op);
 	case BENCH_RECV:
 		return fi_recv(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
 	case BENCH_WRITE:
@@ -197,12 +243,52 @@ static int bench_kofi_mr(struct bench_kofi *k, struct bench_kofi_side *ks)
 			 NULL);
 }
 
+static int bench_kofi_table(struct sg_table *table, const struct bench_op *op)
+{
+	unsigned int n = DIV_ROUND_UP(offset_in_page(op->buf) + op->len,
+				      PAGE_SIZE);
+	const void *at = op->buf - offset_in_page(op->buf);
+	struct page **pages;
+	unsigned int i;
+	int err;
+
+	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL);
+	if (!pages)
+		return -ENOMEM;
+	for (i = 0; i < n; i++, at += PAGE_SIZE)
+		pages[i] = is_vmalloc_addr(at) ? vmalloc_to_page(at) :
+						 virt_to_page(at);
+	err = sg_alloc_table_from_pages(table, pages, n, offset_in_page(op->buf),
+					op->len, GFP_KERNEL);
+	kvfree(pages);
+	return err;
+}
+
+static int bench_kofi_tables(struct bench_kofi_side *ks)
+{
+	u32 i;
+
+	for (i = 0; i < ks->side->run->window; i++) {
+		int err = bench_kofi_table(&ks->pages[i], &ks->side->xmit[i]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int bench_kofi_ep(struct bench_kofi *k, struct bench_kofi_side *ks,
 			 struct fi_info *info)
 {
+	/* what an endpoint was told holds over loopback, too; 0 is never */
+	unsigned int min = k->way->zerocopy ? 1 : 0;
 	int err;
 
 	err = fi_endpoint(k->domain, info, &ks->ep, NULL);
+	if (err)
+		return err;
+	if (k->way->pages)
+		err = fi_set_val(&ks->ep->fid, KOFI_VAL_ZEROCOPY_MIN, &min);
 	if (err)
 		return err;
 	err = fi_ep_bind(ks->ep, &k->eq->fid, 0);
@@ -258,7 +344,8 @@ static int bench_kofi_connect(struct bench_kofi *k)
 	return err ?: entry.fid == first ? -EPROTO : 0;
 }
 
-static int bench_kofi_start(struct bench_run *run, bool reads)
+static int bench_kofi_start(struct bench_run *run,
+			    const struct bench_kofi_way *way)
 {
 	struct bench_kofi *k;
 	int i, j, err;
@@ -266,6 +353,7 @@ static int bench_kofi_start(struct bench_run *run, bool reads)
 	k = kzalloc(sizeof(*k), GFP_KERNEL);
 	if (!k)
 		return -ENOMEM;
+	k->way = way;
 	/* bench_kofi_close() finds all of it through a side's */
 	for (i = 0; i < 2; i++) {
 		k->side[i].side = &run->side[i];
@@ -291,14 +379,16 @@ static int bench_kofi_start(struct bench_run *run, bool reads)
 	if (err)
 		return err;
 	for (i = 0; i < 2; i++) {
-		err = bench_kofi_cq(k, &k->side[i], reads);
+		err = bench_kofi_cq(k, &k->side[i], way->reads);
+		if (!err && way->pages && run->kind != BENCH_READ)
+			err = bench_kofi_tables(&k->side[i]);
 		if (!err && run->kind != BENCH_SEND)
 			err = bench_kofi_mr(k, &k->side[i]);
 		if (err)
 			return err;
 	}
 	err = bench_kofi_connect(k);
-	if (err || !reads)
+	if (err || !way->reads)
 		return err;
 	for (i = 0; i < 2; i++) {
 		struct task_struct *task;
@@ -314,12 +404,32 @@ static int bench_kofi_start(struct bench_run *run, bool reads)
 
 static int bench_kofi_open(struct bench_run *run)
 {
-	return bench_kofi_start(run, false);
+	static const struct bench_kofi_way way = {};
+
+	return bench_kofi_start(run, &way);
 }
 
 static int bench_sread_open(struct bench_run *run)
 {
-	return bench_kofi_start(run, true);
+	static const struct bench_kofi_way way = { .reads = true };
+
+	return bench_kofi_start(run, &way);
+}
+
+static int bench_pages_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = { .pages = true };
+
+	return bench_kofi_start(run, &way);
+}
+
+static int bench_zerocopy_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = {
+		.pages = true, .zerocopy = true,
+	};
+
+	return bench_kofi_start(run, &way);
 }
 
 static void bench_kofi_close_fid(struct fi_fid *fid)
@@ -344,7 +454,7 @@ static void bench_kofi_close(struct bench_run *run)
 {
 	struct bench_kofi_side *first = run->side[0].priv;
 	struct bench_kofi *k;
-	int i;
+	int i, j;
 
 	if (!first)
 		return;
@@ -357,6 +467,8 @@ static void bench_kofi_close(struct bench_run *run)
 			bench_kofi_close_fid(&k->side[i].cq->fid);
 		if (k->side[i].mr)
 			bench_kofi_close_fid(&k->side[i].mr->fid);
+		for (j = 0; j < BENCH_WINDOW_MAX; j++)
+			sg_free_table(&k->side[i].pages[j]);
 	}
 	if (k->domain)
 		bench_kofi_close_fid(&k->domain->fid);
@@ -380,6 +492,20 @@ const struct bench_client bench_kofi = {
 const struct bench_client bench_sread = {
 	.name	= "sread",
 	.open	= bench_sread_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_pages = {
+	.name	= "pages",
+	.open	= bench_pages_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_zerocopy = {
+	.name	= "zerocopy",
+	.open	= bench_zerocopy_open,
 	.close	= bench_kofi_close,
 	.post	= bench_kofi_post,
 };

@@ -5,15 +5,16 @@
  *   echo "CLIENT KIND WINDOW SIZE WARMUP COUNT" >/sys/kernel/debug/kofi_bench/run
  *   cat /sys/kernel/debug/kofi_bench/run
  *
- * CLIENT is raw, kofi or sread; KIND is send, write or read. The write returns
- * when the run is over, the file then says how many nanoseconds COUNT
+ * CLIENT is one of those in bench.h; KIND is send, write or read. The write
+ * returns when the run is over, the file then says how many nanoseconds COUNT
  * operations took. Every run has a connection of its own, so runs of different
- * clients can be interleaved; connecting, the first WARMUP operations and
- * comparing what has arrived with what was sent are not measured. While it is
- * measured, and only then, the kernel's trace buffer is on.
+ * clients can be interleaved; connecting, WARMUP operations before and comparing
+ * what has arrived with what was sent are not measured. While it is measured,
+ * and only then, the kernel's trace buffer is on.
  *
- * The next operation is posted where the last one has ended, in the client's
- * callback; the thread that began sleeps.
+ * The two parts begin and end with nothing under way, so that no work of the
+ * one is done in the other. In between, the next operation is posted where the
+ * last one has ended, in the client's callback; the thread that began sleeps.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -32,7 +33,7 @@
 #define BENCH_TIMEOUT	(120 * HZ)
 
 static const struct bench_client *const bench_clients[] = {
-	&bench_raw, &bench_kofi, &bench_sread,
+	&bench_raw, &bench_kofi, &bench_sread, &bench_pages, &bench_zerocopy,
 };
 
 static const char *const bench_kinds[] = {
@@ -41,9 +42,13 @@ static const char *const bench_kinds[] = {
 	[BENCH_READ]	= "read",
 };
 
-static DEFINE_MUTEX(bench_mutex);	/* one run at a time */
+static DEFINE_MUTEX(bench_mutex);	/* one run at a time; for what follows */
 static struct dentry *bench_dir;
 static char bench_result[64];
+
+/* Memory of the two sides, kept from run to run: it is slow to get. */
+static u8 *bench_mem[2];
+static size_t bench_mem_size;
 
 /* -------------------------------------------------------------- operations */
 
@@ -62,33 +67,51 @@ void bench_fail(struct bench_run *run, int err)
 	complete(&run->over);
 }
 
+/* Called with the side's lock held. */
 static void bench_post(struct bench_op *op)
 {
-	struct bench_run *run = op->side->run;
+	struct bench_side *side = op->side;
 	int err;
 
 	op->busy = true;
-	err = run->client->post(op);
+	side->busy++;
+	err = side->run->client->post(op);
 	if (err) {
 		op->busy = false;
-		bench_fail(run, err);
+		side->busy--;
+		bench_fail(side->run, err);
 	}
 }
 
-/* One more has arrived, or ended. Returns false for the last one. */
-static bool bench_count(struct bench_run *run)
+static void bench_post_recv(struct bench_side *side, struct bench_op *op)
 {
-	u32 n = ++run->finished;
+	if (side->to_recv) {
+		side->to_recv--;
+		bench_post(op);
+	}
+}
 
-	if (n == run->warmup) {
-		tracing_on();
-		run->start = ktime_get_ns();
-	} else if (n == run->total) {
+static void bench_post_xmit(struct bench_side *side, struct bench_op *op)
+{
+	if (side->to_xmit) {
+		side->to_xmit--;
+		bench_post(op);
+	}
+}
+
+/* One more has arrived, or ended. */
+static void bench_count(struct bench_run *run)
+{
+	if (++run->finished == run->total) {
 		run->end = ktime_get_ns();
 		tracing_off();
 		complete(&run->over);
 	}
-	return n < run->total;
+}
+
+static bool bench_pingpong(const struct bench_run *run)
+{
+	return run->kind == BENCH_SEND && run->window == 1;
 }
 
 /* The peer's turn is over: ours. */
@@ -99,23 +122,23 @@ static void bench_reply(struct bench_side *side)
 	if (op->busy)
 		side->due = true;
 	else
-		bench_post(op);
+		bench_post_xmit(side, op);
 }
 
 static void bench_received(struct bench_side *side, struct bench_op *op,
 			   size_t len)
 {
 	struct bench_run *run = side->run;
-	bool pingpong = run->window == 1;
+	bool pingpong = bench_pingpong(run);
 
 	if (len != run->size) {
 		bench_fail(run, -EMSGSIZE);
 		return;
 	}
 	/* a round trip is over where it began */
-	if ((!pingpong || side == &run->side[0]) && !bench_count(run))
-		return;
-	bench_post(op);
+	if (!pingpong || side == &run->side[0])
+		bench_count(run);
+	bench_post_recv(side, op);
 	if (pingpong)
 		bench_reply(side);
 }
@@ -124,19 +147,16 @@ static void bench_ended(struct bench_side *side, struct bench_op *op)
 {
 	struct bench_run *run = side->run;
 
-	if (run->kind == BENCH_SEND && run->window == 1) {
+	if (bench_pingpong(run)) {
 		if (side->due) {
 			side->due = false;
-			bench_post(op);
+			bench_post_xmit(side, op);
 		}
 		return;
 	}
-	if (run->kind != BENCH_SEND && !bench_count(run))
-		return;
-	if (run->posted < run->total) {
-		run->posted++;
-		bench_post(op);
-	}
+	if (run->kind != BENCH_SEND)
+		bench_count(run);
+	bench_post_xmit(side, op);
 }
 
 /**
@@ -153,33 +173,53 @@ void bench_done(struct bench_op *op, int err, size_t len)
 
 	spin_lock_bh(&side->lock);
 	op->busy = false;
+	side->busy--;
 	if (unlikely(err))
 		bench_fail(side->run, err);
 	else if (op->kind == BENCH_RECV)
 		bench_received(side, op, len);
 	else
 		bench_ended(side, op);
+	if (unlikely(side->draining) && !side->busy)
+		complete(&side->idle);
 	spin_unlock_bh(&side->lock);
 }
 
 /* -------------------------------------------------------------------- runs */
 
 /* Distinct at each place of each side */
-static void bench_fill(u8 *mem, size_t len, u32 seed)
+static void bench_fill(u8 *mem, size_t len, u64 seed)
 {
 	size_t i;
 
-	for (i = 0; i + sizeof(u32) <= len; i += sizeof(u32)) {
-		seed = seed * 1664525 + 1013904223;
+	for (i = 0; i + sizeof(seed) <= len; i += sizeof(seed)) {
+		seed = seed * 6364136223846793005 + 1442695040888963407;
 		memcpy(mem + i, &seed, sizeof(seed));
 	}
 }
 
-static void bench_free(struct bench_run *run)
+static void bench_mem_free(void)
 {
-	kvfree(run->side[0].mem);
-	kvfree(run->side[1].mem);
-	kfree(run);
+	kvfree(bench_mem[0]);
+	kvfree(bench_mem[1]);
+	bench_mem[0] = NULL;
+	bench_mem[1] = NULL;
+	bench_mem_size = 0;
+}
+
+static int bench_mem_get(size_t size)
+{
+	if (size <= bench_mem_size)
+		return 0;
+	bench_mem_free();
+	bench_mem[0] = kvmalloc(size, GFP_KERNEL);
+	bench_mem[1] = kvmalloc(size, GFP_KERNEL);
+	if (!bench_mem[0] || !bench_mem[1]) {
+		bench_mem_free();
+		return -ENOMEM;
+	}
+	bench_mem_size = size;
+	return 0;
 }
 
 static void bench_ops_init(struct bench_side *side)
@@ -206,35 +246,28 @@ static void bench_ops_init(struct bench_side *side)
 	}
 }
 
-static struct bench_run *bench_alloc(const struct bench_client *client,
-				     enum bench_kind kind, u32 window,
-				     size_t size)
+static void bench_side_init(struct bench_run *run, int i)
 {
-	struct bench_run *run = kzalloc(sizeof(*run), GFP_KERNEL);
-	int i;
+	struct bench_side *side = &run->side[i];
 
-	if (!run)
-		return NULL;
-	run->client = client;
-	run->kind = kind;
-	run->window = window;
-	run->size = size;
-	init_completion(&run->over);
-	for (i = 0; i < 2; i++) {
-		struct bench_side *side = &run->side[i];
+	side->run = run;
+	spin_lock_init(&side->lock);
+	init_completion(&side->idle);
+	side->mem = bench_mem[i];
+	side->half = PAGE_ALIGN(run->window * run->size);
+	bench_fill(side->mem, run->window * run->size, i);
+	memset(side->mem + side->half, 0, side->half);
+	bench_ops_init(side);
+}
 
-		side->run = run;
-		spin_lock_init(&side->lock);
-		side->half = PAGE_ALIGN(window * size);
-		side->mem = kvzalloc(2 * side->half, GFP_KERNEL);
-		if (!side->mem) {
-			bench_free(run);
-			return NULL;
-		}
-		bench_fill(side->mem, window * size, i);
-		bench_ops_init(side);
-	}
-	return run;
+static int bench_prepare(struct bench_run *run)
+{
+	int i, err;
+
+	err = bench_mem_get(2 * PAGE_ALIGN(run->window * run->size));
+	for (i = 0; i < 2 && !err; i++)
+		bench_side_init(run, i);
+	return err;
 }
 
 /* Has everything arrived at its place? */
@@ -246,42 +279,83 @@ static int bench_compare(struct bench_run *run)
 	if (run->kind != BENCH_READ &&
 	    memcmp(b->mem + b->half, a->mem, len))
 		return -EBADMSG;
-	if ((run->kind == BENCH_READ || run->window == 1) &&
-	    run->kind != BENCH_WRITE && memcmp(a->mem + a->half, b->mem, len))
+	if ((run->kind == BENCH_READ || bench_pingpong(run)) &&
+	    memcmp(a->mem + a->half, b->mem, len))
 		return -EBADMSG;
 	return 0;
 }
 
-static int bench_transfer(struct bench_run *run)
+static int bench_wait(struct completion *c)
+{
+	return wait_for_completion_timeout(c, BENCH_TIMEOUT) ? 0 : -ETIMEDOUT;
+}
+
+/* What has arrived may still have to end where it was sent from. */
+static int bench_drain(struct bench_side *side)
+{
+	bool busy;
+	int err = 0;
+
+	spin_lock_bh(&side->lock);
+	busy = side->busy;
+	side->draining = busy;
+	spin_unlock_bh(&side->lock);
+	if (busy)
+		err = bench_wait(&side->idle);
+	spin_lock_bh(&side->lock);
+	side->draining = false;
+	reinit_completion(&side->idle);
+	spin_unlock_bh(&side->lock);
+	return err;
+}
+
+static int bench_transfer(struct bench_run *run, u32 total, bool measured)
 {
 	struct bench_side *a = &run->side[0], *b = &run->side[1];
-	bool pingpong = run->window == 1;
 	u32 i;
+	int err;
 
-	if (run->kind == BENCH_SEND) {
-		for (i = 0; i < run->window; i++)
-			bench_post(&b->recv[i]);
-		if (pingpong)
-			bench_post(&a->recv[0]);
+	run->finished = 0;
+	run->total = total;
+	reinit_completion(&run->over);
+	a->to_xmit = total;
+	b->to_recv = run->kind == BENCH_SEND ? total : 0;
+	if (bench_pingpong(run)) {
+		b->to_xmit = total;
+		a->to_recv = total;
 	}
+	spin_lock_bh(&b->lock);
+	for (i = 0; i < run->window; i++)
+		bench_post_recv(b, &b->recv[i]);
+	spin_unlock_bh(&b->lock);
+
+	if (measured)
+		tracing_on();
 	spin_lock_bh(&a->lock);
-	run->posted = min(run->window, run->total);
-	for (i = 0; i < run->posted; i++)
-		bench_post(&a->xmit[i]);
+	bench_post_recv(a, &a->recv[0]);
+	run->start = ktime_get_ns();
+	for (i = 0; i < run->window; i++)
+		bench_post_xmit(a, &a->xmit[i]);
 	spin_unlock_bh(&a->lock);
 
-	if (!wait_for_completion_timeout(&run->over, BENCH_TIMEOUT))
-		return -ETIMEDOUT;
-	return run->err;
+	err = bench_wait(&run->over) ?: run->err;
+	for (i = 0; i < 2 && !err; i++)
+		err = bench_drain(&run->side[i]) ?: run->err;
+	return err;
 }
 
 static int bench_run(struct bench_run *run)
 {
 	int err;
 
+	err = bench_prepare(run);
+	if (err)
+		return err;
 	err = run->client->open(run);
 	if (!err)
-		err = bench_transfer(run);
+		err = bench_transfer(run, run->warmup, false);
+	if (!err)
+		err = bench_transfer(run, run->count, true);
 	WRITE_ONCE(run->closing, true);
 	run->client->close(run);
 	return err ?: bench_compare(run);
@@ -289,29 +363,24 @@ static int bench_run(struct bench_run *run)
 
 /* ------------------------------------------------------------------ the file */
 
-static int bench_parse(const char *text, struct bench_run **run)
+static int bench_parse(const char *text, struct bench_run *run)
 {
-	const struct bench_client *client = NULL;
-	char name[8], word[8];
-	u32 window, warmup, count;
-	size_t size;
+	char name[16], word[8];
 	int kind, i;
 
-	if (sscanf(text, "%7s %7s %u %zu %u %u", name, word, &window, &size,
-		   &warmup, &count) != 6)
+	if (sscanf(text, "%15s %7s %u %zu %u %u", name, word, &run->window,
+		   &run->size, &run->warmup, &run->count) != 6)
 		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(bench_clients); i++)
 		if (!strcmp(name, bench_clients[i]->name))
-			client = bench_clients[i];
+			run->client = bench_clients[i];
 	kind = match_string(bench_kinds, ARRAY_SIZE(bench_kinds), word);
-	if (!client || kind < 0 || !window || window > BENCH_WINDOW_MAX ||
-	    !size || size > SZ_16M || !warmup || !count)
+	if (!run->client || kind < 0 || !run->window ||
+	    run->window > BENCH_WINDOW_MAX || !run->size ||
+	    run->size > SZ_16M || !run->warmup || !run->count)
 		return -EINVAL;
-	*run = bench_alloc(client, kind, window, size);
-	if (!*run)
-		return -ENOMEM;
-	(*run)->warmup = warmup;
-	(*run)->total = warmup + count;
+	run->kind = kind;
+	init_completion(&run->over);
 	return 0;
 }
 
@@ -327,9 +396,12 @@ static ssize_t bench_write(struct file *file, const char __user *buf,
 	if (copy_from_user(text, buf, len))
 		return -EFAULT;
 	text[len] = '\0';
-	err = bench_parse(text, &run);
+	run = kzalloc(sizeof(*run), GFP_KERNEL);
+	if (!run)
+		return -ENOMEM;
+	err = bench_parse(text, run);
 	if (err)
-		return err;
+		goto free;
 
 	mutex_lock(&bench_mutex);
 	err = bench_run(run);
@@ -339,7 +411,8 @@ static ssize_t bench_write(struct file *file, const char __user *buf,
 	if (err)
 		pr_err("%s: error %d after %u of %u\n", strim(text), err,
 		       run->finished, run->total);
-	bench_free(run);
+free:
+	kfree(run);
 	return err ?: len;
 }
 
@@ -380,6 +453,7 @@ static void __exit bench_exit(void)
 {
 	debugfs_remove(bench_dir);
 	bench_raw_exit();
+	bench_mem_free();
 }
 
 module_init(bench_init);

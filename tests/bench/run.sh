@@ -5,9 +5,12 @@
 # reads the other.
 #
 #   run CLIENT KIND WINDOW SIZE WARMUP COUNT	nanoseconds of the measured ones
-#   user SIZE WARMUP COUNT			the same, in user space
+#   user KIND WINDOW SIZE WARMUP COUNT		the same, in user space
 #   count CLIENT KIND WINDOW SIZE WARMUP COUNT	allocations, those of ours, and
 #						context switches in them
+#   settle CLIENT KIND WINDOW SIZE WARMUP COUNT	as run, until ten in a row have taken
+#						the same time: a machine that has just
+#						come up is busy with other things
 
 t=/sys/kernel/tracing
 run=/sys/kernel/debug/kofi_bench/run
@@ -31,30 +34,54 @@ bench_run() {
 	echo "$*" >$run && cat $run
 }
 
-bench_user() {
-	port=$((20000 + n))
-	kofi-bench-user server 127.0.0.1 $port "$1" &
-	retry listens $port || return
-	kofi-bench-user client 127.0.0.1 $port "$@" || return
-	wait $!
+bench_settle() {
+	was=0 same=0
+	for _ in $(seq 100); do
+		now=$(bench_run "$@") || return
+		diff=$(((now - was) * 50))
+		same=$((same + 1))
+		[ $diff -le $now ] && [ $diff -ge -$now ] || same=0
+		[ $same -lt 10 ] || break
+		was=$now
+	done
+	echo "$now"
 }
-listens() { grep -q "$(printf ':%04X .* 0A ' "$1")" /proc/net/tcp; }
+
+# One program for all of them: to load it takes longer than a run.
+user_setup() {
+	mkfifo /tmp/lines /tmp/answers
+	# no look at what else libfabric could use
+	FI_PROVIDER=tcp kofi-bench-user </tmp/lines >/tmp/answers &
+	exec 5>/tmp/lines 6</tmp/answers
+}
+
+bench_user() {
+	echo "$*" >&5 && IFS= read -r got <&6 && echo "$got"
+}
+
+# Every event must be there: the trace's head has "IN-BUFFER/WRITTEN".
+complete() {
+	awk '/entries-written:/ { split($3, n, "/"); exit }
+	     END { exit n[1] == "" || n[1] != n[2] }' $t/trace
+}
 
 bench_count() {
 	echo >$t/trace
 	events 1 || return
 	echo "$*" >$run || return
 	events 0
+	complete || return
 	awk -f "$VM/allocations.awk" $t/trace >/tmp/who
-	echo "$(grep -c . /tmp/who) $(grep -c '\[kofi' /tmp/who) $(grep -c ': sched_switch: ' $t/trace)"
-	sort /tmp/who | uniq -c | sort -rn >&2
+	sed -n 's/.*: sched_switch: .* next_comm=\(.*\) next_pid.*/\1/p' $t/trace >/tmp/next
+	echo "$(grep -c . /tmp/who) $(grep -c '\[kofi' /tmp/who) $(grep -c . /tmp/next)"
+	# whose they are is for those who read the log
+	sort /tmp/who /tmp/next | uniq -c | sort -rn >&2
 }
 
 load kofi_sock kofi_bench || exit
 grep -q '^count' "$VM/plan" && { step trace trace_setup || exit; }
-n=0
+if grep -q '^user' "$VM/plan"; then user_setup; fi
 while read -r what rest; do
-	n=$((n + 1))
 	# shellcheck disable=SC2086 # words
 	got=$("bench_$what" $rest) || got=failed
 	echo "bench: $what $rest = $got"

@@ -21,11 +21,11 @@ import scenario as scenarios
 from base import BUILD, CPUS, REPORT, TOP, Fail, clock, say
 from report import Report
 
-# The function each client is posted to through, and how often per message.
-POST = {"kofi": "bench_kofi_post[kofi_bench]",
-        "sread": "bench_kofi_post[kofi_bench]",
-        "raw": "raw_post[kofi_bench]"}
+# Each client's function that takes an operation, how often that is called per
+# message, and its function that ends a run
+POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]"}
 POSTS = {"send": 2, "write": 1, "read": 1}
+CLOSE = {"kofi": "bench_kofi_close[kofi_bench]", "raw": "raw_close[kofi_bench]"}
 
 TRACED = re.compile(rb"\[[0-9a-f]+/([0-9a-f]+)/")
 SHOWN = 60
@@ -53,28 +53,39 @@ class Symbols:
 
 
 class Profile:
-    """Sums over what was recorded between two posts."""
+    """Sums over the second half of a run, which has N messages."""
 
-    def __init__(self, log, symbols, post, posts):
+    def __init__(self, log, symbols, client, kind, window, n):
         self.cost = collections.Counter()       # function -> instructions
         self.calls = collections.Counter()
         with open(log, "rb") as f:
             pcs = [int(m[1], 16) for m in map(TRACED.search, f) if m]
-        marks = [i for i, pc in enumerate(pcs)
-                 if symbols.at(pc) == (post, True)]
-        # the connection is opened before, and the first ones are unlike others
-        marks = marks[len(marks) // 3:]
-        whole = (len(marks) - 1) // posts * posts
-        if whole <= 0:
-            raise Fail(f"{post} is not in the record; see {log}")
-        for pc in pcs[marks[0]:marks[whole]]:
-            name, first = symbols.at(pc)
+        first, last, n = self.part(
+            [i for i, pc in enumerate(pcs)
+             if symbols.at(pc) == (POST[client], True)],
+            [i for i, pc in enumerate(pcs)
+             if symbols.at(pc) == (CLOSE[client], True)],
+            POSTS[kind], window, n)
+        for pc in pcs[first:last]:
+            name, start = symbols.at(pc)
             self.cost[name] += 1
-            self.calls[name] += first
-        n = whole // posts
+            self.calls[name] += start
         for counter in (self.cost, self.calls):
             for name in counter:
                 counter[name] /= n
+
+    @staticmethod
+    def part(posted, closed, posts, window, n):
+        """From where to where, and how many messages that is. One at a time,
+        messages are alike, and beginning and end are best left out; of several,
+        work of one is done in another, and only all are whole."""
+        if len(posted) != 2 * n * posts or len(closed) != 1:
+            raise Fail(f"{len(posted)} posts were recorded, not "
+                       f"{2 * n * posts}")
+        posted = posted[n * posts:]
+        if window > 1:
+            return posted[0], closed[0], n
+        return posted[2 * posts], posted[-posts], n - 3
 
 
 class Recorder(scenarios.Run):
@@ -109,9 +120,11 @@ def record(kind, window, size, clients):
     """A profile of each client."""
     work = BUILD / "bench"
     work.mkdir(parents=True, exist_ok=True)
-    n = 60 if size < 16384 else 24
+    n = 60 if size < 16384 else max(12, 4 * window)
     (work / "plan").write_text("".join(
         f"{c} {kind} {window} {size} {n} {n}\n" for c in clients))
+    if kind == "send" and window == 1:
+        n *= 2                  # round trips of two messages
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
@@ -127,7 +140,7 @@ def record(kind, window, size, clients):
     found = []
     for c in clients:
         log = work / f"trace.{c}"
-        found.append(Profile(log, symbols, POST[c], POSTS[kind]))
+        found.append(Profile(log, symbols, c, kind, window, n))
         log.unlink()
     return found
 

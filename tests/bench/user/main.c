@@ -1,31 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The ping-pong of kofi_bench.ko in user space, over libfabric's provider tcp:
+ * The runs of kofi_bench.ko in user space, over libfabric's provider tcp.
  *
- *   kofi-bench-user server ADDRESS PORT SIZE
- *   kofi-bench-user client ADDRESS PORT SIZE WARMUP COUNT
+ * Each line of the input is a run, "KIND WINDOW SIZE WARMUP COUNT", and the
+ * answer to it is a line with the nanoseconds that COUNT operations took. Two
+ * processes do it, one at each end, which sleep in fi_cq_sread() until something
+ * has come: this one is the client, and begins, the other is the server. They
+ * agree through pipes on what comes next and on the port; every run has a
+ * connection of its own, and the client's hanging up ends the server's part.
  *
- * One process each, which sleeps in fi_cq_sread() until something has arrived,
- * posts the receive again and sends. The client prints how many nanoseconds
- * COUNT round trips took and hangs up; that ends the server.
+ * KIND is send, write or read; sends with a window of one are a ping-pong. If
+ * there are more at a time, the server says when it has received the last one.
+ * WARMUP operations go before those that are measured. Both ends compare what
+ * has arrived.
  */
-#include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 
-#define BATCH		4
+#define BATCH		16
+#define WINDOW_MAX	16
 #define WAIT_MS		30000
+#define KEY		1
+
+enum kind { SEND, WRITE, READ };
 
 static struct fi_info *info;
 static struct fid_fabric *fabric;
@@ -34,117 +46,39 @@ static struct fid_eq *eq;
 static struct fid_cq *cq;
 static struct fid_pep *pep;
 static struct fid_ep *ep;
-static char *tx, *rx;
+static struct fid_mr *mr;
+
+/* The run */
+static enum kind kind;
+static bool pingpong;
+static unsigned int window, warmup, count;
 static size_t size;
+
+/* To the server, and back */
+static int order[2], reply[2];
+
+/* What is sent from, then what is received to; a peer may use all of it. */
+static char *tx, *rx;
+
+/* What a context of an operation points at */
+static struct op {
+	bool	recv;
+	bool	busy;
+} xmit[WINDOW_MAX], recvs[WINDOW_MAX];
+static unsigned int under_way;	/* of the former */
+static unsigned int first;	/* of the former, to be used next */
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	exit(1);
+}
 
 static void check(int ret, const char *what)
 {
 	if (ret < 0) {
 		fprintf(stderr, "%s: %s\n", what, fi_strerror(-ret));
 		exit(1);
-	}
-}
-
-static void discover(const char *address, const char *port, uint64_t flags)
-{
-	struct fi_info *hints = fi_allocinfo();
-
-	if (!hints)
-		exit(1);
-	hints->caps = FI_MSG;
-	hints->ep_attr->type = FI_EP_MSG;
-	hints->fabric_attr->prov_name = strdup("tcp");
-	check(fi_getinfo(FI_VERSION(1, 17), address, port, flags, hints, &info),
-	      "fi_getinfo");
-	fi_freeinfo(hints);
-}
-
-static void open_fabric(void)
-{
-	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
-
-	check(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
-	check(fi_eq_open(fabric, &attr, &eq, NULL), "fi_eq_open");
-}
-
-static void open_endpoint(struct fi_info *from)
-{
-	struct fi_cq_attr attr = {
-		.format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_UNSPEC,
-		.size = 64,
-	};
-
-	check(fi_domain(fabric, from, &domain, NULL), "fi_domain");
-	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
-	check(fi_endpoint(domain, from, &ep, NULL), "fi_endpoint");
-	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
-	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
-	check(fi_enable(ep), "fi_enable");
-	check(fi_recv(ep, rx, size, NULL, 0, rx), "fi_recv");
-}
-
-static void event(uint32_t want, struct fi_eq_cm_entry *entry)
-{
-	uint32_t got;
-	ssize_t n = fi_eq_sread(eq, &got, entry, sizeof(*entry), WAIT_MS, 0);
-
-	check(n, "fi_eq_sread");
-	if (got != want) {
-		fprintf(stderr, "event %u instead of %u\n", got, want);
-		exit(1);
-	}
-}
-
-/* Sleep until a message has arrived. False if the peer has hung up. */
-static bool received(bool *busy)
-{
-	struct fi_cq_msg_entry entries[BATCH];
-	bool got = false;
-
-	while (!got) {
-		ssize_t n = fi_cq_sread(cq, entries, BATCH, NULL, WAIT_MS);
-		ssize_t i;
-
-		if (n == -FI_EAVAIL)
-			return false;
-		check(n, "fi_cq_sread");
-		for (i = 0; i < n; i++) {
-			if (entries[i].op_context == rx)
-				got = true;
-			else
-				*busy = false;
-		}
-	}
-	return true;
-}
-
-static void send_message(bool *busy)
-{
-	if (*busy) {
-		fprintf(stderr, "answered before it was sent\n");
-		exit(1);
-	}
-	*busy = true;
-	check(fi_send(ep, tx, size, NULL, 0, tx), "fi_send");
-}
-
-static void serve(void)
-{
-	struct fi_eq_cm_entry entry;
-	bool busy = false;
-
-	check(fi_passive_ep(fabric, info, &pep, NULL), "fi_passive_ep");
-	check(fi_pep_bind(pep, &eq->fid, 0), "fi_pep_bind");
-	check(fi_listen(pep), "fi_listen");
-	event(FI_CONNREQ, &entry);
-	open_endpoint(entry.info);
-	check(fi_accept(ep, NULL, 0), "fi_accept");
-	fi_freeinfo(entry.info);
-	event(FI_CONNECTED, &entry);
-	while (received(&busy)) {
-		check(fi_recv(ep, rx, size, NULL, 0, rx), "fi_recv");
-		send_message(&busy);
 	}
 }
 
@@ -156,52 +90,77 @@ static uint64_t now(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-static void ask(unsigned int warmup, unsigned int count)
-{
-	struct fi_eq_cm_entry entry;
-	unsigned int i, total = warmup + count;
-	bool busy = false;
-	uint64_t start = 0;
+/* ------------------------------------------------------------- connections */
 
-	open_endpoint(info);
-	check(fi_connect(ep, info->dest_addr, NULL, 0), "fi_connect");
-	event(FI_CONNECTED, &entry);
-	for (i = 0; i < total; i++) {
-		if (i == warmup)
-			start = now();
-		if (i)
-			check(fi_recv(ep, rx, size, NULL, 0, rx), "fi_recv");
-		send_message(&busy);
-		if (!received(&busy))
-			check(-FI_EIO, "connection");
-	}
-	printf("%llu\n", (unsigned long long)(now() - start));
+static void discover(unsigned int port, uint64_t flags)
+{
+	struct fi_info *hints = fi_allocinfo();
+	char service[8];
+
+	if (!hints)
+		exit(1);
+	hints->caps = kind == SEND ? FI_MSG : FI_MSG | FI_RMA;
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->domain_attr->mr_mode = 0;
+	hints->fabric_attr->prov_name = strdup("tcp");
+	snprintf(service, sizeof(service), "%u", port);
+	check(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", service, flags, hints,
+			 &info), "fi_getinfo");
+	fi_freeinfo(hints);
 }
 
-int main(int argc, char **argv)
+static void open_fabric(void)
 {
-	bool server = argc == 5 && !strcmp(argv[1], "server");
-	bool client = argc == 7 && !strcmp(argv[1], "client");
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 
-	if (!server && !client) {
-		fprintf(stderr,
-			"usage: %s server ADDRESS PORT SIZE\n"
-			"       %s client ADDRESS PORT SIZE WARMUP COUNT\n",
-			argv[0], argv[0]);
-		return 2;
-	}
-	size = strtoul(argv[4], NULL, 0);
-	tx = calloc(1, size);
-	rx = calloc(1, size);
-	if (!size || !tx || !rx)
-		return 2;
-	discover(argv[2], argv[3], server ? FI_SOURCE : 0);
-	open_fabric();
-	if (server)
-		serve();
-	else
-		ask(strtoul(argv[5], NULL, 0), strtoul(argv[6], NULL, 0));
+	check(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
+	check(fi_eq_open(fabric, &attr, &eq, NULL), "fi_eq_open");
+}
+
+static void post_recv(unsigned int n)
+{
+	recvs[n] = (struct op) { .recv = true, .busy = true };
+	check(fi_recv(ep, rx + n * size, size, NULL, 0, &recvs[n]), "fi_recv");
+}
+
+static void open_endpoint(struct fi_info *from, unsigned int receives)
+{
+	struct fi_cq_attr attr = {
+		.format = FI_CQ_FORMAT_MSG,
+		.wait_obj = FI_WAIT_UNSPEC,
+		.size = 4 * WINDOW_MAX,
+	};
+	unsigned int i;
+
+	check(fi_domain(fabric, from, &domain, NULL), "fi_domain");
+	if (kind != SEND)
+		check(fi_mr_reg(domain, tx, 2 * window * size,
+				FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0,
+				&mr, NULL), "fi_mr_reg");
+	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
+	check(fi_endpoint(domain, from, &ep, NULL), "fi_endpoint");
+	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
+	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+	check(fi_enable(ep), "fi_enable");
+	for (i = 0; i < receives; i++)
+		post_recv(i);
+}
+
+static void expect(uint32_t want, struct fi_eq_cm_entry *entry)
+{
+	uint32_t got;
+
+	check(fi_eq_sread(eq, &got, entry, sizeof(*entry), WAIT_MS, 0),
+	      "fi_eq_sread");
+	if (got != want)
+		fail("another event than expected");
+}
+
+static void close_all(void)
+{
 	fi_close(&ep->fid);
+	if (mr)
+		fi_close(&mr->fid);
 	if (pep)
 		fi_close(&pep->fid);
 	fi_close(&cq->fid);
@@ -209,7 +168,278 @@ int main(int argc, char **argv)
 	fi_close(&eq->fid);
 	fi_close(&fabric->fid);
 	fi_freeinfo(info);
+	mr = NULL;
+	pep = NULL;
+}
+
+/* ------------------------------------------------------------------- content */
+
+/* Distinct at each place; both sides send the same. */
+static void fill(char *to, size_t len)
+{
+	uint32_t seed = 1;
+	size_t i;
+
+	for (i = 0; i + sizeof(seed) <= len; i += sizeof(seed)) {
+		seed = seed * 1664525 + 1013904223;
+		memcpy(to + i, &seed, sizeof(seed));
+	}
+}
+
+static void compare(void)
+{
+	unsigned int n = count < window ? count : window;
+
+	if (memcmp(rx, tx, n * size))
+		fail("what has arrived is not what was sent");
+}
+
+/* ---------------------------------------------------------------- operations */
+
+/* Sleep until something has come. 0 if the peer has hung up. */
+static ssize_t wait_for_some(struct fi_cq_msg_entry *entries)
+{
+	ssize_t n;
+
+	do {
+		n = fi_cq_sread(cq, entries, BATCH, NULL, WAIT_MS);
+	} while (n == -FI_EAGAIN);
+	if (n == -FI_EAVAIL)
+		return 0;
+	check(n, "fi_cq_sread");
+	return n;
+}
+
+/* One that ends when the bytes are where they belong, as a read does. */
+static ssize_t post_write(struct op *op, char *buf, uint64_t addr)
+{
+	const struct iovec iov = { .iov_base = buf, .iov_len = size };
+	const struct fi_rma_iov rma = { .addr = addr, .len = size, .key = KEY };
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1,
+		.rma_iov = &rma, .rma_iov_count = 1,
+		.context = op,
+	};
+
+	return fi_writemsg(ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+}
+
+static void post(struct op *op)
+{
+	size_t at = (op - xmit) * size;
+	size_t half = window * size;
+	ssize_t ret = 0;
+
+	if (op->busy)
+		fail("posted before it ended");
+	op->busy = true;
+	under_way++;
+	switch (kind) {
+	case SEND:
+		ret = fi_send(ep, tx + at, size, NULL, 0, op);
+		break;
+	case WRITE:
+		ret = post_write(op, tx + at, half + at);
+		break;
+	case READ:
+		ret = fi_read(ep, rx + at, size, NULL, 0, at, KEY, op);
+		break;
+	}
+	check(ret, "post");
+}
+
+static void ended(struct op *op)
+{
+	op->busy = false;
+	if (!op->recv)
+		under_way--;
+}
+
+/* ---------------------------------------------------------------------- runs */
+
+/* Answer each message until the peer hangs up. */
+static void answer(void)
+{
+	struct fi_cq_msg_entry entries[BATCH];
+	ssize_t n, i;
+
+	while ((n = wait_for_some(entries))) {
+		for (i = 0; i < n; i++) {
+			struct op *op = entries[i].op_context;
+
+			ended(op);
+			if (!op->recv)
+				continue;
+			post_recv(0);
+			post(&xmit[0]);
+		}
+	}
+}
+
+/* Receive, say when it was enough, and go on until the peer hangs up. */
+static void receive(void)
+{
+	struct fi_cq_msg_entry entries[BATCH];
+	unsigned int got = 0;
+	ssize_t n, i;
+
+	while ((n = wait_for_some(entries))) {
+		for (i = 0; i < n; i++) {
+			struct op *op = entries[i].op_context;
+
+			ended(op);
+			if (!op->recv)
+				continue;
+			post_recv(op - recvs);
+			got++;
+			if (got == warmup || got == warmup + count)
+				post(&xmit[0]);
+		}
+	}
+}
+
+/* So many round trips, writes or reads, or sends and the word that they came. */
+static void issue(unsigned int total)
+{
+	unsigned int posted, over = 0, expected = total;
+	struct fi_cq_msg_entry entries[BATCH];
+	ssize_t n, i;
+
+	if (kind == SEND && !pingpong)
+		expected = 1;
+	for (posted = 0; posted < window && posted < total; posted++)
+		post(&xmit[(first + posted) % window]);
+	while (over < expected || under_way) {
+		n = wait_for_some(entries);
+		if (!n)
+			fail("the peer hung up");
+		for (i = 0; i < n; i++) {
+			struct op *op = entries[i].op_context;
+
+			ended(op);
+			if (op->recv)
+				post_recv(0);
+			/* of a send it is the peer who says that it has come */
+			if (op->recv || kind != SEND)
+				over++;
+			if (op->recv == pingpong && posted < total) {
+				posted++;
+				post(pingpong ? &xmit[0] : op);
+			}
+		}
+	}
+	/* places go round, also from one part to the next, as the server's do */
+	first = (first + total) % window;
+}
+
+static void serve(void)
+{
+	struct fi_eq_cm_entry entry;
+	struct sockaddr_in addr;
+	size_t len = sizeof(addr);
+	unsigned int port;
+
+	discover(0, FI_SOURCE);
+	open_fabric();
+	check(fi_passive_ep(fabric, info, &pep, NULL), "fi_passive_ep");
+	check(fi_pep_bind(pep, &eq->fid, 0), "fi_pep_bind");
+	check(fi_listen(pep), "fi_listen");
+	check(fi_getname(&pep->fid, &addr, &len), "fi_getname");
+	port = ntohs(addr.sin_port);
+	if (write(reply[1], &port, sizeof(port)) != sizeof(port))
+		fail("the client is gone");
+	expect(FI_CONNREQ, &entry);
+	/* the end of a receive also tells that the peer has hung up */
+	open_endpoint(entry.info, kind == SEND ? window : 1);
+	check(fi_accept(ep, NULL, 0), "fi_accept");
+	fi_freeinfo(entry.info);
+	expect(FI_CONNECTED, &entry);
+	if (pingpong)
+		answer();
+	else
+		receive();
+	if (kind != READ)
+		compare();
+}
+
+static void ask(void)
+{
+	struct fi_eq_cm_entry entry;
+	unsigned int port;
+	uint64_t start;
+
+	if (read(reply[0], &port, sizeof(port)) != sizeof(port))
+		fail("the server is gone");
+	discover(port, 0);
+	open_fabric();
+	open_endpoint(info, kind == SEND ? 1 : 0);
+	check(fi_connect(ep, info->dest_addr, NULL, 0), "fi_connect");
+	expect(FI_CONNECTED, &entry);
+	issue(warmup);
+	start = now();
+	issue(count);
+	printf("%llu\n", (unsigned long long)(now() - start));
+	fflush(stdout);
+	if (pingpong || kind == READ)
+		compare();
+}
+
+static bool parse(const char *text)
+{
+	static const char *const kinds[] = { "send", "write", "read" };
+	char word[8];
+	unsigned int i;
+
+	if (sscanf(text, "%7s %u %zu %u %u", word, &window, &size, &warmup,
+		   &count) != 5)
+		return false;
+	for (i = 0; i < 3 && strcmp(word, kinds[i]); i++)
+		;
+	kind = i;
+	pingpong = kind == SEND && window == 1;
+	return i < 3 && window && window <= WINDOW_MAX && size && warmup &&
+	       count;
+}
+
+/* One line: the part of either process in it */
+static void part(const char *text, void (*what)(void))
+{
+	if (!parse(text))
+		fail("that is not KIND WINDOW SIZE WARMUP COUNT");
+	memset(xmit, 0, sizeof(xmit));
+	under_way = 0;
+	first = 0;
+	tx = calloc(2 * window, size);
+	if (!tx)
+		fail("no memory");
+	rx = tx + window * size;
+	fill(tx, window * size);
+	what();
+	close_all();
 	free(tx);
-	free(rx);
+}
+
+int main(void)
+{
+	char text[80];
+	pid_t pid;
+
+	if (pipe(order) || pipe(reply))
+		return 1;
+	pid = fork();
+	if (pid < 0)
+		return 1;
+	if (!pid) {
+		close(order[1]);
+		while (read(order[0], text, sizeof(text)) == sizeof(text))
+			part(text, serve);
+		return 0;
+	}
+	close(reply[1]);
+	while (fgets(text, sizeof(text), stdin)) {
+		if (write(order[1], text, sizeof(text)) != sizeof(text))
+			return 1;
+		part(text, ask);
+	}
 	return 0;
 }
