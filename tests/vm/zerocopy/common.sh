@@ -20,7 +20,7 @@ setup() {
 
 device() {	# REQUEST: a run of kofi_rma.ko, and what it says
 	# shellcheck disable=SC2016
-	timeout 100 sh -c 'exec 4<>/dev/kofi_rma && { echo "$*" >&4; rc=$?
+	timeout 500 sh -c 'exec 4<>/dev/kofi_rma && { echo "$*" >&4; rc=$?
 		cat <&4; exit $rc; }' sh "$@"
 }
 listens() { grep -q ':1D31 .* 0A ' /proc/net/tcp /proc/net/tcp6; }
