@@ -609,8 +609,8 @@ static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
 
 /*
  * Hand the socket more of the frame that has begun: its header, and @budget
- * bytes of its payload at most. Returns how many it took, or a negative error. The memory of a
- * response is held only for as long as this takes.
+ * bytes of its payload at most. Returns how many it took, or a negative error.
+ * The memory of a response is held only for as long as this takes.
  */
 static __always_inline ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 {
@@ -915,8 +915,11 @@ static bool sock_tx_trylock(struct sock *sk)
 		return false;
 	local_bh_disable();
 	if (spin_trylock(&sk->sk_lock.slock)) {
-		if (!sock_owned_by_user(sk))
+		if (!sock_owned_by_user(sk)) {
+			/* sparse does not follow a lock that is held or not */
+			__release(&sk->sk_lock.slock);
 			return true;
+		}
 		spin_unlock(&sk->sk_lock.slock);
 	}
 	local_bh_enable();
@@ -925,6 +928,7 @@ static bool sock_tx_trylock(struct sock *sk)
 
 static void sock_tx_unlock(struct sock *sk)
 {
+	__acquire(&sk->sk_lock.slock);	/* see sock_tx_trylock() */
 	spin_unlock(&sk->sk_lock.slock);
 	local_bh_enable();
 }
