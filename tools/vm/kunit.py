@@ -100,7 +100,7 @@ def run(flavour, report, suite="*", cmdline="", runs=None):
     listing.write_text("\n".join(names) + "\n")
     filtered = suite not in ("", "*")
     scenario = Scenario("kunit", {"a": "run.sh"}, [listing], kernels=flavour,
-                        timeout="480", smp="2", mem="1024", modules="",
+                        timeout="900", smp="2", mem="1024", modules="",
                         cmdline=f"kunit.filter_glob={suite} {cmdline}"
                         if filtered else cmdline)
     script = listing.parent / "run.sh"
