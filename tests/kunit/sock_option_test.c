@@ -4,6 +4,7 @@
  * the socket. The sockets are looked at through the provider's own headers.
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/pkt_sched.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
@@ -14,6 +15,8 @@
 
 #include "contract.h"
 #include "kunit.h"
+
+#define OPTION_TIMEOUT	10000	/* ms */
 
 static struct sock *option_sk(struct ct_pair *p, int side)
 {
@@ -415,19 +418,29 @@ static void option_note_cpu(struct ct_op *op)
 	*(int *)op->buf = raw_smp_processor_id();
 }
 
-/* The CPU a send completes on that only the work item may make. */
+/*
+ * The CPU a send completes on that only the work item can make, because the
+ * socket is owned when it is posted.
+ */
 static int option_work_cpu(struct kunit *test, struct ct_pair *p)
 {
+	unsigned long end = jiffies + msecs_to_jiffies(OPTION_TIMEOUT);
+	struct work_struct *work = &sock_ep(p->side[0].ep)->work;
 	struct ct_op *r = ct_op(p), *s = ct_op(p);
 	void *out = ct_buf(p, 64), *in = ct_buf(p, 64);
+	struct sock *sk = option_sk(p, 0);
 	int cpu = -1;
 
 	s->buf = &cpu;
 	s->hook = option_note_cpu;
 	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, r, in, 64), 0);
-	local_irq_disable();
+	flush_work(work);
+	lock_sock(sk);
 	KUNIT_EXPECT_EQ(test, ct_send(p, 0, s, out, 64), 0);
-	local_irq_enable();
+	while (!work_busy(work) && time_before(jiffies, end))
+		usleep_range(100, 200);
+	KUNIT_EXPECT_TRUE(test, work_busy(work));
+	release_sock(sk);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	return cpu;
 }
