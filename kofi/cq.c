@@ -522,7 +522,8 @@ static int kofi_cq_call(struct kofi_cq *cq, int max)
 		if (kofi_cq_wanted(cq))
 			kofi_cq_refreed(cq);
 		wc->cqe->done(&cq->cq, wc);
-		WRITE_ONCE(cq->returned, cq->returned + 1);
+		/* all the callback did, before who waits for it goes on */
+		smp_store_release(&cq->returned, cq->returned + 1);
 	}
 	return n;
 }
@@ -775,7 +776,8 @@ static void kofi_cq_flush_wait(struct kofi_cq *cq, struct kofi_ep *ep)
 	last = cq->done ? cq->tail : cq->returned;
 	cq->flushers++;
 	wait_event_lock_irq(cq->flush_wait,
-			    (s32)(READ_ONCE(cq->returned) - last) >= 0 &&
+			    /* pairs with kofi_cq_call() */
+			    (s32)(smp_load_acquire(&cq->returned) - last) >= 0 &&
 			    cq->space_ep != ep, cq->lock);
 	cq->flushers--;
 	spin_unlock_irq(&cq->lock);

@@ -459,6 +459,8 @@ int sock_ep_down(struct sock_ep *ep, bool connection)
 	sk = ep->sock->sk;
 	lock_sock(sk);
 	if (ep->phase != SOCK_EP_DEAD) {
+		/* no pages from here on, which would turn the close into a reset */
+		ep->tun.zerocopy_min = 0;
 		sock_tx_run(ep, sk->sk_sndbuf);
 		cmpxchg(&ep->dead, 0, ECANCELED);
 		reset = sock_ep_end(ep);

@@ -907,30 +907,24 @@ static struct sock_txop *sock_tx_get(struct sock_ep *ep)
 	return node ? llist_entry(node, struct sock_txop, free) : NULL;
 }
 
-/* Lock the socket, if nobody has to be waited for. */
+/* Lock the socket, if nobody has to be waited for. Bottom halves are off. */
 static bool sock_tx_trylock(struct sock *sk)
 {
-	/* TCP's output needs interrupts and bottom halves of its own. */
-	if (in_hardirq() || irqs_disabled())
+	if (!spin_trylock(&sk->sk_lock.slock))
 		return false;
-	local_bh_disable();
-	if (spin_trylock(&sk->sk_lock.slock)) {
-		if (!sock_owned_by_user(sk)) {
-			/* sparse does not follow a lock that is held or not */
-			__release(&sk->sk_lock.slock);
-			return true;
-		}
+	if (sock_owned_by_user(sk)) {
 		spin_unlock(&sk->sk_lock.slock);
+		return false;
 	}
-	local_bh_enable();
-	return false;
+	/* sparse does not follow a lock that is held or not */
+	__release(&sk->sk_lock.slock);
+	return true;
 }
 
 static void sock_tx_unlock(struct sock *sk)
 {
 	__acquire(&sk->sk_lock.slock);	/* see sock_tx_trylock() */
 	spin_unlock(&sk->sk_lock.slock);
-	local_bh_enable();
 }
 
 /* Can it be sent ahead of everything else? Locked, with tx_lock held. */
@@ -943,15 +937,22 @@ static bool sock_tx_first(const struct sock_ep *ep, const struct sock_txop *op)
 
 /*
  * Queue an operation. Without a sender who would find it, send it, or have
- * somebody else do that.
+ * somebody else do that. Once it is queued and no lock is held, it may have
+ * completed, and the consumer have closed the endpoint.
  */
 static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
 {
+	/* TCP's output needs interrupts and bottom halves of its own */
+	bool bh = !in_hardirq() && !irqs_disabled();
+	bool locked = false, idle = false, start = false;
 	struct sock *sk = ep->sock->sk;
-	bool locked = sock_tx_trylock(sk), idle = false, start = false;
 	unsigned long irq;
 	int err = 0;
 
+	if (bh) {
+		local_bh_disable();
+		locked = sock_tx_trylock(sk);
+	}
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (ep->tx_closed) {
 		err = -ESHUTDOWN;
@@ -966,6 +967,8 @@ static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
 			start = locked && sock_tx_alive(ep) &&
 				sock_tx_start(ep);
 		}
+		if (idle && !locked)
+			irq_poll_sched(&ep->poll);
 	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 
@@ -975,11 +978,11 @@ static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
 			sock_ep_queue(ep);
 	} else if (idle && locked) {
 		sock_tx_corked(ep);
-	} else if (idle) {
-		sock_ep_softirq(ep);
 	}
 	if (locked)
 		sock_tx_unlock(sk);
+	if (bh)
+		local_bh_enable();
 	return err;
 }
 

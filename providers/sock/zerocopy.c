@@ -66,7 +66,8 @@ static int sock_zc_result(struct sock_ep *ep, const struct sock_txop *op)
 {
 	int err;
 
-	if (op->err)
+	/* an acknowledged one has arrived, whatever became of the stream */
+	if (op->err || op->ack)
 		return op->err;
 	/* before dead; pairs with the xchg() in sock_error() */
 	err = smp_load_acquire(&ep->sock->sk->sk_err);
