@@ -243,12 +243,18 @@ def machine(accel, wanted, report):
     return log
 
 
+def measured(words):
+    return words and words[0] != "failed"
+
+
 def collect(wanted, said):
+    """Ours and theirs follow each other; another row may have one of them."""
     for m in wanted:
-        for got, line in zip(m.got, m.lines):
-            for what, answer in said:
-                if what == line and answer and answer[0] != "failed":
-                    got.append(m.value(answer))
+        for (one, ours), (other, theirs) in zip(said, said[1:]):
+            if ([one, other] == m.lines
+                    and measured(ours) and measured(theirs)):
+                m.got[0].append(m.value(ours))
+                m.got[1].append(m.value(theirs))
 
 
 # --- the target ------------------------------------------------------------
