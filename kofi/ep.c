@@ -1451,6 +1451,7 @@ void kofi_ep_drain(struct fid_ep *ep)
 	might_sleep();
 	if (WARN_ON_ONCE(!kofi_ep_valid(ep)))
 		return;
+	kofi_mr_pool_stop(kep);
 	if (kep->ops->drain)
 		kep->ops->drain(ep);
 	kofi_mr_pool_drain(kep);

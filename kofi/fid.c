@@ -571,7 +571,8 @@ static const struct fi_ops_domain kofi_domain_nosys = {
  * @ops: operations of the domain
  * @context: the consumer's
  *
- * The provider then sets dev and node if it has a device.
+ * The provider then sets dev and node if it has a device, and mr_ops if that
+ * device moves the data.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL if @fid_ops has no close; -EBUSY if @fabric is being
@@ -589,6 +590,7 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 	domain->dev = NULL;
 	domain->node = NUMA_NO_NODE;
 	domain->name = NULL;
+	domain->mr_ops = &kofi_mr_soft;
 
 	fid->ops = kofi_ops_fill(domain->fabric->obj.prov, ops,
 				 &kofi_domain_nosys, sizeof(*ops));

@@ -369,13 +369,19 @@ bool kofi_cntr_changed(struct kofi_cntr *cntr);
 
 /* mr.c: memory regions, and the pools endpoints have of them */
 
-void kofi_mr_table_init(struct kofi_mr_table *table, int mr_mode);
-void kofi_mr_table_exit(struct kofi_mr_table *table);
 bool kofi_mr_pooled(const struct kofi_domain *domain);
 int kofi_mr_pool_open(struct kofi_ep *ep);
+void kofi_mr_pool_stop(struct kofi_ep *ep);
 void kofi_mr_pool_drain(struct kofi_ep *ep);
 void kofi_mr_pool_close(struct kofi_ep *ep);
 void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg);
+
+/* target.c: regions of software providers */
+
+extern const struct kofi_mr_ops kofi_mr_soft;
+
+void kofi_mr_table_init(struct kofi_mr_table *table, int mr_mode);
+void kofi_mr_table_exit(struct kofi_mr_table *table);
 
 /* wait.c: what a queue's reader can wait on */
 

@@ -1,53 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions (fi_mr(3), kofi.h), and how software providers reach them.
+ * Memory regions (fi_mr(3), kofi.h): what they are made of, their life, and the
+ * pools endpoints have of them.
  *
  * A region is an array of bio_vecs, whatever it was registered as, with the
- * offset of each one's first byte beside it. It lives in the table of its
- * domain, where peers find it by key. The consumer owns the memory, the region
- * the two arrays.
- *
- * A key of ours is a slot of the table below a generation that grows with each
- * registration of the domain; a lookup compares all of it, so a key that has
- * been used never fits again. Slots go round and are used again late. A key the
- * consumer has chosen is the place in the table itself.
+ * offset of each one's first byte beside it. The consumer owns the memory, the
+ * region the two arrays. How peers get to the memory is the provider's: struct
+ * kofi_mr_ops opens a region to them and ends it. Software providers share one
+ * (target.c).
  *
  * Life: idle, open (peers may access it), ending, and for a region of a pool
- * idle again. Whoever moves it from open to ending says why it ends, withdraws
- * the key and gives back the reference that being open is. An access holds one
- * for as long as it copies, never for longer: between two steps of an access
- * there is only the key and the number of the registration, and each step looks
- * both up. So the references go away by themselves, soon, and the last one
- * makes the region fenced: nobody can touch the memory any more. fi_close()
- * waits for that; a region of a pool reports it.
+ * idle again. Whoever moves it from open to ending says why it ends and
+ * withdraws the key; the provider then says when the region is fenced: nobody
+ * can touch the memory any more. fi_close() waits for that; a region of a pool
+ * reports it.
  *
- * A lookup is lockless: RCU keeps the region from being freed, a reference
- * taken from a count that is not 0 keeps it open, and then the key is compared
- * once more, because the region may have been mapped anew in between.
- *
- * Pools: an endpoint's regions for registration in any context, with their
- * slots and arrays, made when it is enabled. Mapping one changes its generation
- * and allocates nothing. Such a region is bound to its endpoint. Draining the
- * endpoint ends those that are mapped and waits for them; they are freed with
- * the endpoint.
+ * Pools: an endpoint's regions for registration in any context, with all they
+ * need, made when it is enabled. Mapping one allocates nothing. Such a region
+ * is bound to its endpoint. Draining the endpoint ends those that are mapped
+ * and waits for them; they are freed with the endpoint.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
-#include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
-#include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
 
 #include "internal.h"
 #include "kofi_trace.h"
-
-/* Slots stay below, so that no key of ours is FI_KEY_NOTAVAIL. */
-#define KOFI_MR_SLOTS		XA_LIMIT(0, INT_MAX)
 
 #define KOFI_MR_ACCESS		(FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 				 FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -84,7 +68,8 @@ enum {
  * @rcu: lookups may still see the regions
  * @bv: segments of all regions
  * @start: offsets of them
- * @mrs: the regions
+ * @stride: bytes from one region to the next
+ * @mrs: the regions, which are the provider's
  */
 struct kofi_mr_pool {
 	struct kofi_ep		*ep;
@@ -101,10 +86,14 @@ struct kofi_mr_pool {
 	struct rcu_head		rcu;
 	struct bio_vec		*bv;
 	u64			*start;
-	struct kofi_mr		mrs[];
+	size_t			stride;
+	u8			mrs[] __aligned(__alignof__(struct kofi_mr));
 };
 
-static atomic64_t kofi_mr_serial;
+static struct kofi_mr *kofi_mr_pool_nth(struct kofi_mr_pool *pool, size_t i)
+{
+	return (struct kofi_mr *)(pool->mrs + i * pool->stride);
+}
 
 static struct kofi_mr *kofi_mr(struct fid_mr *mr)
 {
@@ -317,85 +306,45 @@ static int kofi_mr_fill(struct kofi_mr_fill *fill,
 	}
 }
 
-/* -------------------------------------------------------------- the table */
-
-/**
- * kofi_mr_table_init - a domain without regions
- * @table: the domain's
- * @mr_mode: domain_attr->mr_mode it was opened with
- *
- * Context: process.
- */
-void kofi_mr_table_init(struct kofi_mr_table *table, int mr_mode)
-{
-	xa_init_flags(&table->regions, XA_FLAGS_ALLOC);
-	table->client = !(mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC));
-	table->endpoint = mr_mode & FI_MR_ENDPOINT;
-	table->next = 0;
-	/* What was a key before the domain was opened shall not fit now. */
-	atomic_set(&table->generation, get_random_u32());
-}
-
-/**
- * kofi_mr_table_exit - undo kofi_mr_table_init()
- * @table: the domain's; the regions have been closed
- *
- * Context: process.
- */
-void kofi_mr_table_exit(struct kofi_mr_table *table)
-{
-	WARN_ON_ONCE(!xa_empty(&table->regions));
-	xa_destroy(&table->regions);
-}
-
-/* Find a place; peers do not see the region before it is open. */
-static int kofi_mr_insert(struct kofi_mr *mr, u64 key)
-{
-	struct kofi_mr_table *table = &mr->domain->mrs;
-	u32 slot;
-	int err;
-
-	if (!table->client) {
-		err = xa_alloc_cyclic(&table->regions, &slot, mr, KOFI_MR_SLOTS,
-				      &table->next, GFP_KERNEL);
-		if (err < 0)
-			return err == -EBUSY ? -FI_ENOMR : err;
-		mr->index = slot;
-		return 0;
-	}
-	if (key == FI_KEY_NOTAVAIL || key != (unsigned long)key)
-		return -EKEYREJECTED;
-	err = xa_insert(&table->regions, key, mr, GFP_KERNEL);
-	if (err)
-		return err == -EBUSY ? -FI_ENOKEY : err;
-	mr->index = key;
-	return 0;
-}
-
-/* From here on peers find it. What it is has been written before. */
-static void kofi_mr_open(struct kofi_mr *mr)
-{
-	struct kofi_mr_table *table = &mr->domain->mrs;
-	u64 key = mr->index;
-
-	if (!table->client)
-		key |= (u64)(u32)atomic_inc_return(&table->generation) << 32;
-	mr->serial = atomic64_inc_return(&kofi_mr_serial);
-	WRITE_ONCE(mr->mr.key, key);
-	smp_wmb();	/* all of it before a lookup gets a reference */
-	refcount_set(&mr->users, 1);
-}
-
 /* --------------------------------------------------------------- the end */
 
-/* Step from open to ending. The one who makes it calls kofi_mr_end(). */
+/* Step from open to ending. The one who makes it calls kofi_mr_withdraw(). */
 static bool kofi_mr_end_begin(struct kofi_mr *mr)
 {
 	return cmpxchg(&mr->state, KOFI_MR_OPEN, KOFI_MR_ENDING) ==
 	       KOFI_MR_OPEN;
 }
 
-/* Nobody touches the memory of a pool's region any more. */
+static void kofi_mr_withdraw(struct kofi_mr *mr, int err, u64 flags)
+{
+	mr->wc.err = err;
+	mr->wc.flags = flags;
+	mr->wc.inv_key = flags & KOFI_REMOTE_INV ? mr->mr.key : 0;
+	trace_kofi_mr_end(mr, err, flags);
+	WRITE_ONCE(mr->mr.key, FI_KEY_NOTAVAIL);
+	mr->domain->mr_ops->end(mr);
+}
+
+/**
+ * kofi_mr_end - a peer, or the loss of it, ends a region
+ * @mr: a region that has been open
+ * @err: why, a positive error code, or 0
+ * @flags: what the peer did, for the completion: FI_RMA and FI_REMOTE_READ or
+ *	FI_REMOTE_WRITE, or KOFI_REMOTE_INV
+ *
+ * Context: any. No consumer is called from inside.
+ * Return: true for the one caller that ended it, false if it was not open (any
+ * more).
+ */
+bool kofi_mr_end(struct kofi_mr *mr, int err, u64 flags)
+{
+	if (!kofi_mr_end_begin(mr))
+		return false;
+	kofi_mr_withdraw(mr, err, flags);
+	return true;
+}
+EXPORT_SYMBOL_GPL(kofi_mr_end);
+
 static void kofi_mr_pool_fenced(struct kofi_mr *mr)
 {
 	struct kofi_mr_pool *pool = mr->pool;
@@ -414,25 +363,21 @@ static void kofi_mr_pool_fenced(struct kofi_mr *mr)
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
-static void kofi_mr_put_user(struct kofi_mr *mr)
+/**
+ * kofi_mr_fenced - nobody can touch the memory of a region any more
+ * @mr: a region whose end the provider has been told, and which it has done
+ *	with: it may be opened again or freed at once
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_mr_fenced(struct kofi_mr *mr)
 {
-	if (!refcount_dec_and_test(&mr->users))
-		return;
 	if (mr->pool)
 		kofi_mr_pool_fenced(mr);
 	else
 		complete(&mr->fenced);
 }
-
-static void kofi_mr_end(struct kofi_mr *mr, int err, u64 flags)
-{
-	mr->wc.err = err;
-	mr->wc.flags = flags;
-	mr->wc.inv_key = flags & KOFI_REMOTE_INV ? mr->mr.key : 0;
-	trace_kofi_mr_end(mr, err, flags);
-	WRITE_ONCE(mr->mr.key, FI_KEY_NOTAVAIL);
-	kofi_mr_put_user(mr);
-}
+EXPORT_SYMBOL_GPL(kofi_mr_fenced);
 
 /* ------------------------------------------------------------ registration */
 
@@ -461,6 +406,19 @@ static int kofi_mr_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 	return 0;
 }
 
+/* Whoever ends the region may come as soon as the provider knows the key. */
+static int kofi_mr_open(struct kofi_mr *mr)
+{
+	int err;
+
+	if (cmpxchg(&mr->state, KOFI_MR_IDLE, KOFI_MR_OPEN) != KOFI_MR_IDLE)
+		return 0;
+	err = mr->domain->mr_ops->open(mr);
+	if (err)
+		smp_store_release(&mr->state, KOFI_MR_IDLE); /* as it was */
+	return err;
+}
+
 static int kofi_mr_control(struct fi_fid *fid, int command, void *arg)
 {
 	struct kofi_mr *mr = container_of(fid, struct kofi_mr, mr.fid);
@@ -469,9 +427,7 @@ static int kofi_mr_control(struct fi_fid *fid, int command, void *arg)
 		return -ENOSYS;
 	if (!READ_ONCE(mr->ep) && READ_ONCE(mr->state) == KOFI_MR_IDLE)
 		return -FI_EOPBADSTATE;
-	if (cmpxchg(&mr->state, KOFI_MR_IDLE, KOFI_MR_OPEN) == KOFI_MR_IDLE)
-		kofi_mr_open(mr);
-	return 0;
+	return kofi_mr_open(mr);
 }
 
 static void kofi_mr_free(struct kofi_mr *mr)
@@ -485,12 +441,11 @@ static int kofi_mr_close(struct fi_fid *fid)
 {
 	struct kofi_mr *mr = container_of(fid, struct kofi_mr, mr.fid);
 
-	xa_erase(&mr->domain->mrs.regions, mr->index);
 	if (mr->state != KOFI_MR_IDLE) {
-		if (kofi_mr_end_begin(mr))
-			kofi_mr_end(mr, 0, 0);
+		kofi_mr_end(mr, 0, 0);
 		wait_for_completion(&mr->fenced);
 	}
+	mr->domain->mr_ops->exit(mr);
 	if (mr->ep)
 		kofi_obj_put(&mr->ep->obj);
 	kofi_obj_exit(&mr->obj);
@@ -511,6 +466,8 @@ static void kofi_mr_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 
 	fn(arg, "len", mr->len);
 	fn(arg, "segments", mr->nr_segs);
+	if (!mr->domain->mr_ops->counted)
+		return;
 	fn(arg, "reads", atomic64_read(&mr->stats.reads));
 	fn(arg, "writes", atomic64_read(&mr->stats.writes));
 	fn(arg, "bytes", atomic64_read(&mr->stats.bytes));
@@ -528,7 +485,6 @@ static void kofi_mr_setup(struct kofi_mr *mr, struct kofi_domain *domain)
 	mr->mr.key = FI_KEY_NOTAVAIL;
 	mr->mr.mem_desc = mr;
 	mr->state = KOFI_MR_IDLE;
-	refcount_set(&mr->users, 0);
 	init_completion(&mr->fenced);
 }
 
@@ -559,13 +515,14 @@ static int kofi_mr_alloc_segs(struct kofi_mr *mr,
 }
 
 /**
- * kofi_mr_regattr - register memory with a software provider
+ * kofi_mr_regattr - register memory
  * @domain: as fi_mr_regattr()
  * @attr: the same, checked by it
  * @flags: the same
  * @mr: the same
  *
- * For the mr_regattr slot of such a provider's struct fi_ops_domain.
+ * For the mr_regattr slot of a provider's struct fi_ops_domain; the provider
+ * then has struct kofi_mr_ops in its domain, or is a software one.
  *
  * Context: process, may sleep.
  * Return: as fi_mr_regattr().
@@ -575,13 +532,14 @@ int kofi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 {
 	struct kofi_domain *kdomain =
 		container_of(domain, struct kofi_domain, domain);
+	const struct kofi_mr_ops *ops = kdomain->mr_ops;
 	struct kofi_mr *kmr;
 	u64 end;
 	int err;
 
 	if (flags & ~KOFI_MR_FLAGS)
 		return -FI_EBADFLAGS;
-	kmr = kzalloc_node(sizeof(*kmr), GFP_KERNEL, kdomain->node);
+	kmr = kzalloc_node(ops->size, GFP_KERNEL, kdomain->node);
 	if (!kmr)
 		return -ENOMEM;
 	kofi_mr_setup(kmr, kdomain);
@@ -600,16 +558,19 @@ int kofi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 	if (err)
 		goto free;
 	kmr->obj.ops = &kofi_mr_obj_ops;
-	err = kofi_mr_insert(kmr, attr->requested_key);
+	err = ops->init(kmr, kmr->nr_segs, attr->requested_key);
 	if (err)
 		goto exit_obj;
 	if (!kdomain->mrs.endpoint) {
-		kmr->state = KOFI_MR_OPEN;
-		kofi_mr_open(kmr);
+		err = kofi_mr_open(kmr);
+		if (err)
+			goto exit_mr;
 	}
 	*mr = &kmr->mr;
 	return 0;
 
+exit_mr:
+	ops->exit(kmr);
 exit_obj:
 	kofi_obj_exit(&kmr->obj);
 free:
@@ -636,8 +597,9 @@ EXPORT_SYMBOL_GPL(kofi_mr_regattr);
  * Return: 0; -EINVAL for arguments that cannot be, memory the provider cannot
  * reach, or an attr->access without a right; -FI_EBADFLAGS; -FI_ENOKEY if
  * attr->requested_key is in use; -FI_EKEYREJECTED if it is out of range;
- * -FI_ENOMR without a free key; -ENOSYS; -ENOMEM; -EBUSY if @domain is being
- * closed; what the provider returns.
+ * -FI_ENOMR without a free key; -EOPNOTSUPP for a flag the device cannot do;
+ * -ENOSYS; -ENOMEM; -EBUSY if @domain is being closed; what the provider
+ * returns.
  */
 int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		  u64 flags, struct fid_mr **mr)
@@ -765,7 +727,9 @@ EXPORT_SYMBOL_GPL(fi_mr_enable);
  * kofi_mr_base - remote address of a region's first byte
  * @mr: a region
  *
- * Software providers count from 0, unless fi_mr_attr.base says otherwise.
+ * Software providers count from 0, unless fi_mr_attr.base says otherwise. With
+ * devices it is the offset of the first byte in its page. It may be another one
+ * each time a region of a pool is mapped.
  *
  * Context: any.
  * Return: the address a peer names to reach the first byte.
@@ -795,12 +759,12 @@ bool kofi_mr_pooled(const struct kofi_domain *domain)
 	return domain->domain.ops->mr_regattr == kofi_mr_regattr;
 }
 
-static void kofi_mr_pool_free(struct kofi_mr_pool *pool, size_t inserted)
+static void kofi_mr_pool_free(struct kofi_mr_pool *pool, size_t made)
 {
-	struct xarray *regions = &pool->ep->domain->mrs.regions;
+	const struct kofi_mr_ops *ops = pool->ep->domain->mr_ops;
 
-	while (inserted--)
-		xa_erase(regions, pool->mrs[inserted].index);
+	while (made--)
+		ops->exit(kofi_mr_pool_nth(pool, made));
 	kvfree(pool->bv);
 	kvfree(pool->start);
 	kvfree_rcu(pool, rcu);
@@ -811,22 +775,25 @@ static void kofi_mr_pool_free(struct kofi_mr_pool *pool, size_t inserted)
  * @ep: an endpoint about to be enabled
  *
  * Context: process, may sleep.
- * Return: 0; -FI_ENOMR without free keys; -ENOMEM.
+ * Return: 0; -FI_ENOMR without free keys; -EINVAL for more segments than the
+ * device can; -ENOMEM.
  */
 int kofi_mr_pool_open(struct kofi_ep *ep)
 {
-	size_t nr = ep->mr_pool_size, segs = ep->mr_pool_segs, i;
+	const struct kofi_mr_ops *ops = ep->domain->mr_ops;
+	size_t nr = ep->mr_pool_size, segs = ep->mr_pool_segs, i, size;
 	int node = ep->domain->node, err = -ENOMEM;
 	struct kofi_mr_pool *pool;
 	struct kofi_mr *mr;
 
 	if (!nr)
 		return 0;
-	pool = kvmalloc_node(struct_size(pool, mrs, nr),
-			     KOFI_MR_GFP | __GFP_ZERO, node);
+	size = size_add(sizeof(*pool), size_mul(nr, ops->size));
+	pool = kvmalloc_node(size, KOFI_MR_GFP | __GFP_ZERO, node);
 	if (!pool)
 		return -ENOMEM;
 	pool->ep = ep;
+	pool->stride = ops->size;
 	pool->nr = nr;
 	pool->segs = segs;
 	spin_lock_init(&pool->lock);
@@ -842,7 +809,7 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
 	}
 
 	for (i = 0; i < nr; i++) {
-		mr = &pool->mrs[i];
+		mr = kofi_mr_pool_nth(pool, i);
 		kofi_mr_setup(mr, ep->domain);
 		mr->mr.fid.ops = &kofi_mr_pool_fid_ops;
 		mr->state = KOFI_MR_FREE;
@@ -850,7 +817,7 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
 		mr->ep = ep;
 		mr->bv = pool->bv + i * segs;
 		mr->start = pool->start + i * segs;
-		err = kofi_mr_insert(mr, 0);
+		err = ops->init(mr, segs, 0);
 		if (err)
 			goto free;
 		list_add_tail(&mr->node, &pool->free);
@@ -865,10 +832,31 @@ free:
 }
 
 /**
- * kofi_mr_pool_drain - end an endpoint's mapped regions
- * @ep: an endpoint whose provider has been drained
+ * kofi_mr_pool_stop - let nothing be mapped any more
+ * @ep: an endpoint that is about to be drained
  *
- * Nothing can be mapped any more. May be called more than once.
+ * On return no call of the provider's that opens a region of the pool runs or
+ * will run. May be called more than once.
+ *
+ * Context: process.
+ */
+void kofi_mr_pool_stop(struct kofi_ep *ep)
+{
+	struct kofi_mr_pool *pool = ep->mr_pool;
+
+	if (!pool)
+		return;
+	spin_lock_irq(&pool->lock);
+	pool->closed = true;
+	spin_unlock_irq(&pool->lock);
+}
+
+/**
+ * kofi_mr_pool_drain - end an endpoint's mapped regions
+ * @ep: an endpoint whose pool has been stopped and whose provider has been
+ *	drained
+ *
+ * May be called more than once.
  *
  * Context: process, sleeps; never waits for the network.
  */
@@ -880,13 +868,8 @@ void kofi_mr_pool_drain(struct kofi_ep *ep)
 	might_sleep();
 	if (!pool)
 		return;
-	spin_lock_irq(&pool->lock);
-	pool->closed = true;
-	spin_unlock_irq(&pool->lock);
-
 	for (i = 0; i < pool->nr; i++)
-		if (kofi_mr_end_begin(&pool->mrs[i]))
-			kofi_mr_end(&pool->mrs[i], ECANCELED, 0);
+		kofi_mr_end(kofi_mr_pool_nth(pool, i), ECANCELED, 0);
 
 	spin_lock_irq(&pool->lock);
 	wait_event_lock_irq(pool->wait, !pool->mapped, pool->lock);
@@ -905,6 +888,7 @@ void kofi_mr_pool_close(struct kofi_ep *ep)
 
 	if (!pool)
 		return;
+	kofi_mr_pool_stop(ep);
 	kofi_mr_pool_drain(ep);
 	ep->mr_pool = NULL;
 	kofi_mr_pool_free(pool, pool->nr);
@@ -937,7 +921,7 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg)
 	empty = pool->empty;
 	spin_unlock_irq(&pool->lock);
 	for (i = 0; i < pool->nr; i++) {
-		stats = &pool->mrs[i].stats;
+		stats = &kofi_mr_pool_nth(pool, i)->stats;
 		reads += atomic64_read(&stats->reads);
 		writes += atomic64_read(&stats->writes);
 		bytes += atomic64_read(&stats->bytes);
@@ -949,6 +933,8 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg)
 	fn(arg, "mr_mapped", mapped);
 	fn(arg, "mr_maps", maps);
 	fn(arg, "mr_empty", empty);
+	if (!ep->domain->mr_ops->counted)
+		goto unlock;
 	fn(arg, "mr_reads", reads);
 	fn(arg, "mr_writes", writes);
 	fn(arg, "mr_bytes", bytes);
@@ -1062,15 +1048,16 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
 {
 	struct kofi_mr_pool *pool = mr->pool;
 	unsigned long flags;
-	int err = 0;
+	int err;
 
 	spin_lock_irqsave(&pool->lock, flags);
-	if (pool->closed) {
+	if (pool->closed)
 		err = -ESHUTDOWN;
-	} else {
+	else
+		err = mr->domain->mr_ops->open(mr);
+	if (!err) {
 		pool->mapped++;
 		pool->maps++;
-		kofi_mr_open(mr);
 		/* whoever ends it finds all of it */
 		smp_store_release(&mr->state, KOFI_MR_OPEN);
 	}
@@ -1097,13 +1084,17 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
  * FI_REMOTE_READ or FI_REMOTE_WRITE), a message of the peer's that invalidates
  * the key (KOFI_REMOTE_INV, the key in inv_key), kofi_mr_unmap() (no flags), or
  * the end of the endpoint (FI_ECANCELED). The memory is fenced when it
- * completes. Others end with kofi_mr_unmap() or the endpoint.
+ * completes. A device that moves the data by itself does not tell of accesses:
+ * there only the last three are left. Other regions end with kofi_mr_unmap() or
+ * the endpoint.
  *
  * Context: any. Nothing is allocated.
  * Return: 0; -EINVAL, also for too many segments or a region of no pool;
  * -FI_EBADFLAGS; -EBUSY if the region is mapped; one-shot: -EAGAIN without a
  * slot of the queue, and the write-space callback follows, -FI_ENOCQ without
- * transmit queue; -ESHUTDOWN once the endpoint has been drained.
+ * transmit queue; -ESHUTDOWN once the endpoint has been drained. Of a device
+ * also -EOPNOTSUPP for a flag it cannot do, -EINVAL for memory with gaps it
+ * cannot map, and -ENOTCONN or -ESHUTDOWN for an endpoint that is not connected.
  */
 int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
 		u64 flags)
@@ -1199,272 +1190,7 @@ int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe)
 		kmr->report = true;
 		kmr->wc.cqe = cqe;
 	}
-	kofi_mr_end(kmr, 0, 0);
+	kofi_mr_withdraw(kmr, 0, 0);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_mr_unmap);
-
-/* ------------------------------------------------------- accesses of peers */
-
-/* The open region a key stands for, with a reference; NULL if there is none. */
-static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
-{
-	struct kofi_mr_table *table = &ep->domain->mrs;
-	u64 index = table->client ? key : (u32)key;
-	struct kofi_mr *mr;
-
-	if (index != (unsigned long)index)
-		return NULL;
-	rcu_read_lock();
-	mr = xa_load(&table->regions, index);
-	if (mr && (READ_ONCE(mr->mr.key) != key ||
-		   !refcount_inc_not_zero(&mr->users)))
-		mr = NULL;
-	rcu_read_unlock();
-	if (!mr)
-		return NULL;
-	smp_mb__after_atomic();	/* the reference, before what it protects */
-	if (READ_ONCE(mr->mr.key) == key && (!mr->ep || mr->ep == ep))
-		return mr;
-	kofi_mr_put_user(mr);
-	return NULL;
-}
-
-/* The same for a later step: it must be the same registration. */
-static struct kofi_mr *kofi_mr_find_again(struct kofi_ep *ep,
-					  const struct kofi_target *t)
-{
-	struct kofi_mr *mr = kofi_mr_find(ep, t->key);
-
-	if (!mr || mr->serial == t->serial)
-		return mr;
-	kofi_mr_put_user(mr);
-	return NULL;
-}
-
-/* May a peer access that piece? */
-static int kofi_mr_check(const struct kofi_mr *mr, u64 addr, u64 len,
-			 u64 access)
-{
-	u64 end;
-
-	if ((mr->access & access) != access)
-		return -EACCES;
-	if (check_add_overflow(addr, len, &end))
-		return -EACCES;
-	if (addr < mr->base || end - mr->base > mr->len)
-		return -EACCES;
-	return 0;
-}
-
-/**
- * kofi_target_init - begin a peer's access to our memory
- * @t: the access
- * @ep: endpoint it came to
- * @key: key the peer has named
- * @addr: remote address it has named
- * @len: bytes; the key is checked for none, too
- * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
- *
- * Checks everything that can be wrong with the access, and keeps nothing: a
- * region closed afterwards shows in the steps that follow.
- *
- * Context: any.
- * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
- * has the key; -EACCES if the region does not grant @access, or not all of the
- * piece is inside it.
- */
-int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
-		     u64 addr, u64 len, u64 access)
-{
-	struct kofi_mr *mr = kofi_mr_find(ep, key);
-	int err = -EKEYREJECTED;
-
-	if (mr) {
-		err = kofi_mr_check(mr, addr, len, access);
-		if (err)
-			atomic64_inc(&mr->stats.refused);
-		t->key = key;
-		t->off = addr - mr->base;
-		t->left = len;
-		t->len = len;
-		t->serial = mr->serial;
-		t->event = mr->flags & FI_RMA_EVENT;
-		kofi_mr_put_user(mr);
-	}
-	if (err)
-		trace_kofi_mr_refused(ep, key, addr, len, access, err);
-	return err;
-}
-EXPORT_SYMBOL_GPL(kofi_target_init);
-
-/* The segment an offset inside the region is in */
-static unsigned int kofi_mr_seg(const struct kofi_mr *mr, u64 off)
-{
-	unsigned int low = 0, high = mr->nr_segs;
-
-	while (high - low > 1) {
-		unsigned int mid = low + (high - low) / 2;
-
-		if (mr->start[mid] <= off)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static void kofi_target_iter(const struct kofi_target *t,
-			     const struct kofi_mr *mr, unsigned int dir,
-			     size_t len, struct iov_iter *iter)
-{
-	unsigned int seg;
-	size_t skip;
-
-	if (!len) {
-		iov_iter_bvec(iter, dir, mr->bv, 0, 0);
-		return;
-	}
-	seg = kofi_mr_seg(mr, t->off);
-	skip = t->off - mr->start[seg];
-	iov_iter_bvec(iter, dir, mr->bv + seg, mr->nr_segs - seg, skip + len);
-	iov_iter_advance(iter, skip);
-}
-
-/**
- * kofi_target_copy_from_skb - a step of a peer's write
- * @t: the access
- * @ep: endpoint it came to
- * @skb: where the bytes are
- * @offset: of the first one in @skb
- * @len: how many; at most @t->left. @skb holds as many.
- *
- * Context: any.
- * Return: 0 with @t moved by @len; -FI_EKEYREJECTED if the region has ended
- * meanwhile: its memory has not been touched by this step; -EFAULT if the
- * packet's memory cannot be read by the CPU.
- */
-int kofi_target_copy_from_skb(struct kofi_target *t, struct kofi_ep *ep,
-			      const struct sk_buff *skb, int offset,
-			      size_t len)
-{
-	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
-	struct iov_iter iter;
-	int err = 0;
-
-	if (!mr)
-		return -EKEYREJECTED;
-	kofi_target_iter(t, mr, ITER_DEST, len, &iter);
-	if (skb_copy_datagram_iter(skb, offset, &iter, len))
-		err = -EFAULT;
-	else
-		kofi_target_used(t, len);
-	kofi_mr_put_user(mr);
-	return err;
-}
-EXPORT_SYMBOL_GPL(kofi_target_copy_from_skb);
-
-/**
- * kofi_target_get - begin a step of a peer's read
- * @t: the access
- * @ep: endpoint it came to
- * @iter: becomes a source of all that is left; valid until kofi_target_put()
- *
- * To be held for one bounded copy and no longer: who closes the region waits
- * for it.
- *
- * Context: any.
- * Return: the region, to be given back with kofi_target_put(); NULL if it has
- * ended meanwhile.
- */
-struct kofi_mr *kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
-				struct iov_iter *iter)
-{
-	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
-
-	if (mr)
-		kofi_target_iter(t, mr, ITER_SOURCE, t->left, iter);
-	return mr;
-}
-EXPORT_SYMBOL_GPL(kofi_target_get);
-
-/**
- * kofi_target_put - end a step of a peer's read
- * @mr: from kofi_target_get(); it may be freed at once
- *
- * Context: any.
- */
-void kofi_target_put(struct kofi_mr *mr)
-{
-	kofi_mr_put_user(mr);
-}
-EXPORT_SYMBOL_GPL(kofi_target_put);
-
-/**
- * kofi_target_used - go forward
- * @t: the access
- * @bytes: how far; at most @t->left
- *
- * Context: any.
- */
-void kofi_target_used(struct kofi_target *t, size_t bytes)
-{
-	t->off += bytes;
-	t->left -= bytes;
-}
-EXPORT_SYMBOL_GPL(kofi_target_used);
-
-/**
- * kofi_target_done - a peer's access is complete
- * @t: the access
- * @ep: endpoint it came to
- * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
- *
- * Counts it, and ends a one-shot region. For an operation on several pieces
- * it is called for each of them once all are complete. A region that has ended
- * meanwhile is no error.
- *
- * Context: any. No consumer is called from inside.
- */
-void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access)
-{
-	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
-
-	if (!mr)
-		return;
-	atomic64_inc(access & FI_REMOTE_READ ? &mr->stats.reads :
-					       &mr->stats.writes);
-	atomic64_add(t->len, &mr->stats.bytes);
-	if (mr->flags & FI_MR_SINGLE_USE && kofi_mr_end_begin(mr))
-		kofi_mr_end(mr, 0, FI_RMA | access);
-	kofi_mr_put_user(mr);
-}
-EXPORT_SYMBOL_GPL(kofi_target_done);
-
-/**
- * kofi_mr_invalidate - a peer's message ends a one-shot region
- * @ep: endpoint the message came to
- * @key: key the peer has named
- *
- * Context: any. No consumer is called from inside.
- * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
- * has the key (any more): also where the consumer has unmapped it while the
- * message was under way; -EACCES if the region is not a one-shot one.
- */
-int kofi_mr_invalidate(struct kofi_ep *ep, u64 key)
-{
-	struct kofi_mr *mr = kofi_mr_find(ep, key);
-	int err = 0;
-
-	if (!mr)
-		return -EKEYREJECTED;
-	if (!(mr->flags & FI_MR_SINGLE_USE))
-		err = -EACCES;
-	else if (kofi_mr_end_begin(mr))
-		kofi_mr_end(mr, 0, KOFI_REMOTE_INV);
-	else
-		err = -EKEYREJECTED;
-	kofi_mr_put_user(mr);
-	return err;
-}
-EXPORT_SYMBOL_GPL(kofi_mr_invalidate);

@@ -34,6 +34,7 @@
 
 #include <linux/kofi/kofi.h>
 
+struct kofi_mr_ops;
 struct kofi_ops_copy;
 
 /**
@@ -167,16 +168,18 @@ struct kofi_mr_table {
  * @node: NUMA node, or NUMA_NO_NODE
  * @name: domain_attr->name
  * @mrs: regions of software providers by their keys
+ * @mr_ops: how peers get to regions
  */
 struct kofi_domain {
-	struct fid_domain	domain;
-	struct kofi_obj		obj;
-	struct kofi_fabric	*fabric;
-	struct kofi_eq		*eq;
-	struct device		*dev;
-	int			node;
-	char			*name;
-	struct kofi_mr_table	mrs;
+	struct fid_domain		domain;
+	struct kofi_obj			obj;
+	struct kofi_fabric		*fabric;
+	struct kofi_eq			*eq;
+	struct device			*dev;
+	int				node;
+	char				*name;
+	struct kofi_mr_table		mrs;
+	const struct kofi_mr_ops	*mr_ops;
 };
 
 int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
@@ -787,7 +790,7 @@ struct kofi_mr_stats {
 };
 
 /**
- * struct kofi_mr - a region of a software provider
+ * struct kofi_mr - base of a region
  * @mr: what the consumer holds
  * @obj: the core's; not used for a region of a pool
  * @domain: its parent
@@ -796,12 +799,9 @@ struct kofi_mr_stats {
  * @flags: FI_MR_SINGLE_USE, FI_RMA_EVENT
  * @base: remote address of the first byte
  * @len: bytes
- * @serial: of the registration; never used twice
- * @users: accesses under way, and one while it can be accessed
  * @nr_segs: segments
  * @bv: the segments
  * @start: offset of each segment's first byte
- * @index: place in the domain's table
  * @state: mr.c's
  * @pool: pool it belongs to, or NULL
  * @node: on the pool's list of free ones
@@ -809,6 +809,9 @@ struct kofi_mr_stats {
  * @wc: that completion
  * @fenced: nobody accesses it any more; for a region of no pool
  * @stats: counted by the core
+ * @serial: software: of the registration; never used twice
+ * @users: software: accesses under way, and one while it can be accessed
+ * @index: software: place in the domain's table
  * @rcu: lookups may still see it
  */
 struct kofi_mr {
@@ -820,12 +823,9 @@ struct kofi_mr {
 	u64			flags;
 	u64			base;
 	size_t			len;
-	u64			serial;
-	refcount_t		users;
 	unsigned int		nr_segs;
 	struct bio_vec		*bv;
 	u64			*start;
-	unsigned long		index;
 	int			state;
 	struct kofi_mr_pool	*pool;
 	struct list_head	node;
@@ -833,11 +833,46 @@ struct kofi_mr {
 	struct kofi_wc		wc;
 	struct completion	fenced;
 	struct kofi_mr_stats	stats;
+	u64			serial;
+	refcount_t		users;
+	unsigned long		index;
 	struct rcu_head		rcu;
+};
+
+/**
+ * struct kofi_mr_ops - how a provider lets peers get to regions
+ * @size: bytes of its region, which begins with a struct kofi_mr
+ * @counted: it tells the core of accesses, which counts them
+ * @init: get what a region needs; process context. A region of a pool, which
+ *	has @pool and @ep set, is to hold @segs segments, whatever they will be;
+ *	any other has its memory and base already, and may ask for @key. What
+ *	the provider cannot do it refuses with -EINVAL or -EOPNOTSUPP.
+ * @exit: give it back; process context. The region is not open.
+ * @open: let peers access the memory, as @access and @flags say: sets @base
+ *	where that is the provider's choice, and mr.key. The context is that of
+ *	the consumer's call: any for a region of a pool, where a spinlock of the
+ *	core's is held with interrupts off; process context for others. On an
+ *	error nothing has happened.
+ * @end: an open region ends: make sure that nobody can touch the memory any
+ *	more, and then call kofi_mr_fenced(), from inside or later. Any context,
+ *	also while @open has not returned if a peer was that quick. For a region
+ *	of a pool whose endpoint has been drained that must not need the network.
+ */
+struct kofi_mr_ops {
+	size_t	size;
+	bool	counted;
+	int	(*init)(struct kofi_mr *mr, size_t segs, u64 key);
+	void	(*exit)(struct kofi_mr *mr);
+	int	(*open)(struct kofi_mr *mr);
+	void	(*end)(struct kofi_mr *mr);
 };
 
 int kofi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		    u64 flags, struct fid_mr **mr);
+bool kofi_mr_end(struct kofi_mr *mr, int err, u64 flags);
+void kofi_mr_fenced(struct kofi_mr *mr);
+
+/* --------------------------------------------- regions of software providers */
 
 /**
  * struct kofi_target - a piece of our memory a peer reads or writes

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How software providers let peers reach memory regions: the table of keys, and
+ * accesses step by step.
+ *
+ * A region lives in the table of its domain, where peers find it by key. A key
+ * of ours is a slot of the table below a generation that grows with each
+ * registration of the domain; a lookup compares all of it, so a key that has
+ * been used never fits again. Slots go round and are used again late. A key the
+ * consumer has chosen is the place in the table itself.
+ *
+ * An open region has one reference for being open, and each access holds one
+ * for as long as it copies, never for longer: between two steps of an access
+ * there is only the key and the number of the registration, and each step looks
+ * both up. So the references go away by themselves, soon, and with the last one
+ * the region is fenced.
+ *
+ * A lookup is lockless: RCU keeps the region from being freed, a reference
+ * taken from a count that is not 0 keeps it open, and then the key is compared
+ * once more, because the region may have been mapped anew in between.
+ */
+#include <linux/bvec.h>
+#include <linux/overflow.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/skbuff.h>
+#include <linux/uio.h>
+
+#include "internal.h"
+#include "kofi_trace.h"
+
+/* Slots stay below, so that no key of ours is FI_KEY_NOTAVAIL. */
+#define KOFI_MR_SLOTS		XA_LIMIT(0, INT_MAX)
+
+static atomic64_t kofi_mr_serial;
+
+/* -------------------------------------------------------------- the table */
+
+/**
+ * kofi_mr_table_init - a domain without regions
+ * @table: the domain's
+ * @mr_mode: domain_attr->mr_mode it was opened with
+ *
+ * Context: process.
+ */
+void kofi_mr_table_init(struct kofi_mr_table *table, int mr_mode)
+{
+	xa_init_flags(&table->regions, XA_FLAGS_ALLOC);
+	table->client = !(mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC));
+	table->endpoint = mr_mode & FI_MR_ENDPOINT;
+	table->next = 0;
+	/* What was a key before the domain was opened shall not fit now. */
+	atomic_set(&table->generation, get_random_u32());
+}
+
+/**
+ * kofi_mr_table_exit - undo kofi_mr_table_init()
+ * @table: the domain's; the regions have been closed
+ *
+ * Context: process.
+ */
+void kofi_mr_table_exit(struct kofi_mr_table *table)
+{
+	WARN_ON_ONCE(!xa_empty(&table->regions));
+	xa_destroy(&table->regions);
+}
+
+/* Find a place; peers do not see the region before it is open. */
+static int kofi_mr_insert(struct kofi_mr *mr, size_t segs, u64 key)
+{
+	struct kofi_mr_table *table = &mr->domain->mrs;
+	u32 slot;
+	int err;
+
+	refcount_set(&mr->users, 0);
+	if (!table->client) {
+		err = xa_alloc_cyclic(&table->regions, &slot, mr, KOFI_MR_SLOTS,
+				      &table->next, GFP_KERNEL);
+		if (err < 0)
+			return err == -EBUSY ? -FI_ENOMR : err;
+		mr->index = slot;
+		return 0;
+	}
+	if (key == FI_KEY_NOTAVAIL || key != (unsigned long)key)
+		return -EKEYREJECTED;
+	err = xa_insert(&table->regions, key, mr, GFP_KERNEL);
+	if (err)
+		return err == -EBUSY ? -FI_ENOKEY : err;
+	mr->index = key;
+	return 0;
+}
+
+static void kofi_mr_erase(struct kofi_mr *mr)
+{
+	xa_erase(&mr->domain->mrs.regions, mr->index);
+}
+
+/* From here on peers find it. What it is has been written before. */
+static int kofi_mr_show(struct kofi_mr *mr)
+{
+	struct kofi_mr_table *table = &mr->domain->mrs;
+	u64 key = mr->index;
+
+	if (!table->client)
+		key |= (u64)(u32)atomic_inc_return(&table->generation) << 32;
+	mr->serial = atomic64_inc_return(&kofi_mr_serial);
+	WRITE_ONCE(mr->mr.key, key);
+	smp_wmb();	/* all of it before a lookup gets a reference */
+	refcount_set(&mr->users, 1);
+	return 0;
+}
+
+static void kofi_mr_put_user(struct kofi_mr *mr)
+{
+	if (refcount_dec_and_test(&mr->users))
+		kofi_mr_fenced(mr);
+}
+
+const struct kofi_mr_ops kofi_mr_soft = {
+	.size		= sizeof(struct kofi_mr),
+	.counted	= true,
+	.init		= kofi_mr_insert,
+	.exit		= kofi_mr_erase,
+	.open		= kofi_mr_show,
+	.end		= kofi_mr_put_user,
+};
+
+/* ------------------------------------------------------- accesses of peers */
+
+/* The open region a key stands for, with a reference; NULL if there is none. */
+static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
+{
+	struct kofi_mr_table *table = &ep->domain->mrs;
+	u64 index = table->client ? key : (u32)key;
+	struct kofi_mr *mr;
+
+	if (index != (unsigned long)index)
+		return NULL;
+	rcu_read_lock();
+	mr = xa_load(&table->regions, index);
+	if (mr && (READ_ONCE(mr->mr.key) != key ||
+		   !refcount_inc_not_zero(&mr->users)))
+		mr = NULL;
+	rcu_read_unlock();
+	if (!mr)
+		return NULL;
+	smp_mb__after_atomic();	/* the reference, before what it protects */
+	if (READ_ONCE(mr->mr.key) == key && (!mr->ep || mr->ep == ep))
+		return mr;
+	kofi_mr_put_user(mr);
+	return NULL;
+}
+
+/* The same for a later step: it must be the same registration. */
+static struct kofi_mr *kofi_mr_find_again(struct kofi_ep *ep,
+					  const struct kofi_target *t)
+{
+	struct kofi_mr *mr = kofi_mr_find(ep, t->key);
+
+	if (!mr || mr->serial == t->serial)
+		return mr;
+	kofi_mr_put_user(mr);
+	return NULL;
+}
+
+/* May a peer access that piece? */
+static int kofi_mr_check(const struct kofi_mr *mr, u64 addr, u64 len,
+			 u64 access)
+{
+	u64 end;
+
+	if ((mr->access & access) != access)
+		return -EACCES;
+	if (check_add_overflow(addr, len, &end))
+		return -EACCES;
+	if (addr < mr->base || end - mr->base > mr->len)
+		return -EACCES;
+	return 0;
+}
+
+/**
+ * kofi_target_init - begin a peer's access to our memory
+ * @t: the access
+ * @ep: endpoint it came to
+ * @key: key the peer has named
+ * @addr: remote address it has named
+ * @len: bytes; the key is checked for none, too
+ * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
+ *
+ * Checks everything that can be wrong with the access, and keeps nothing: a
+ * region closed afterwards shows in the steps that follow.
+ *
+ * Context: any.
+ * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
+ * has the key; -EACCES if the region does not grant @access, or not all of the
+ * piece is inside it.
+ */
+int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
+		     u64 addr, u64 len, u64 access)
+{
+	struct kofi_mr *mr = kofi_mr_find(ep, key);
+	int err = -EKEYREJECTED;
+
+	if (mr) {
+		err = kofi_mr_check(mr, addr, len, access);
+		if (err)
+			atomic64_inc(&mr->stats.refused);
+		t->key = key;
+		t->off = addr - mr->base;
+		t->left = len;
+		t->len = len;
+		t->serial = mr->serial;
+		t->event = mr->flags & FI_RMA_EVENT;
+		kofi_mr_put_user(mr);
+	}
+	if (err)
+		trace_kofi_mr_refused(ep, key, addr, len, access, err);
+	return err;
+}
+EXPORT_SYMBOL_GPL(kofi_target_init);
+
+/* The segment an offset inside the region is in */
+static unsigned int kofi_mr_seg(const struct kofi_mr *mr, u64 off)
+{
+	unsigned int low = 0, high = mr->nr_segs;
+
+	while (high - low > 1) {
+		unsigned int mid = low + (high - low) / 2;
+
+		if (mr->start[mid] <= off)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void kofi_target_iter(const struct kofi_target *t,
+			     const struct kofi_mr *mr, unsigned int dir,
+			     size_t len, struct iov_iter *iter)
+{
+	unsigned int seg;
+	size_t skip;
+
+	if (!len) {
+		iov_iter_bvec(iter, dir, mr->bv, 0, 0);
+		return;
+	}
+	seg = kofi_mr_seg(mr, t->off);
+	skip = t->off - mr->start[seg];
+	iov_iter_bvec(iter, dir, mr->bv + seg, mr->nr_segs - seg, skip + len);
+	iov_iter_advance(iter, skip);
+}
+
+/**
+ * kofi_target_copy_from_skb - a step of a peer's write
+ * @t: the access
+ * @ep: endpoint it came to
+ * @skb: where the bytes are
+ * @offset: of the first one in @skb
+ * @len: how many; at most @t->left. @skb holds as many.
+ *
+ * Context: any.
+ * Return: 0 with @t moved by @len; -FI_EKEYREJECTED if the region has ended
+ * meanwhile: its memory has not been touched by this step; -EFAULT if the
+ * packet's memory cannot be read by the CPU.
+ */
+int kofi_target_copy_from_skb(struct kofi_target *t, struct kofi_ep *ep,
+			      const struct sk_buff *skb, int offset,
+			      size_t len)
+{
+	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
+	struct iov_iter iter;
+	int err = 0;
+
+	if (!mr)
+		return -EKEYREJECTED;
+	kofi_target_iter(t, mr, ITER_DEST, len, &iter);
+	if (skb_copy_datagram_iter(skb, offset, &iter, len))
+		err = -EFAULT;
+	else
+		kofi_target_used(t, len);
+	kofi_mr_put_user(mr);
+	return err;
+}
+EXPORT_SYMBOL_GPL(kofi_target_copy_from_skb);
+
+/**
+ * kofi_target_get - begin a step of a peer's read
+ * @t: the access
+ * @ep: endpoint it came to
+ * @iter: becomes a source of all that is left; valid until kofi_target_put()
+ *
+ * To be held for one bounded copy and no longer: who closes the region waits
+ * for it.
+ *
+ * Context: any.
+ * Return: the region, to be given back with kofi_target_put(); NULL if it has
+ * ended meanwhile.
+ */
+struct kofi_mr *kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
+				struct iov_iter *iter)
+{
+	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
+
+	if (mr)
+		kofi_target_iter(t, mr, ITER_SOURCE, t->left, iter);
+	return mr;
+}
+EXPORT_SYMBOL_GPL(kofi_target_get);
+
+/**
+ * kofi_target_put - end a step of a peer's read
+ * @mr: from kofi_target_get(); it may be freed at once
+ *
+ * Context: any.
+ */
+void kofi_target_put(struct kofi_mr *mr)
+{
+	kofi_mr_put_user(mr);
+}
+EXPORT_SYMBOL_GPL(kofi_target_put);
+
+/**
+ * kofi_target_used - go forward
+ * @t: the access
+ * @bytes: how far; at most @t->left
+ *
+ * Context: any.
+ */
+void kofi_target_used(struct kofi_target *t, size_t bytes)
+{
+	t->off += bytes;
+	t->left -= bytes;
+}
+EXPORT_SYMBOL_GPL(kofi_target_used);
+
+/**
+ * kofi_target_done - a peer's access is complete
+ * @t: the access
+ * @ep: endpoint it came to
+ * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
+ *
+ * Counts it, and ends a one-shot region. For an operation on several pieces
+ * it is called for each of them once all are complete. A region that has ended
+ * meanwhile is no error.
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access)
+{
+	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
+
+	if (!mr)
+		return;
+	atomic64_inc(access & FI_REMOTE_READ ? &mr->stats.reads :
+					       &mr->stats.writes);
+	atomic64_add(t->len, &mr->stats.bytes);
+	if (mr->flags & FI_MR_SINGLE_USE)
+		kofi_mr_end(mr, 0, FI_RMA | access);
+	kofi_mr_put_user(mr);
+}
+EXPORT_SYMBOL_GPL(kofi_target_done);
+
+/**
+ * kofi_mr_invalidate - a peer's message ends a one-shot region
+ * @ep: endpoint the message came to
+ * @key: key the peer has named
+ *
+ * Context: any. No consumer is called from inside.
+ * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
+ * has the key (any more): also where the consumer has unmapped it while the
+ * message was under way; -EACCES if the region is not a one-shot one.
+ */
+int kofi_mr_invalidate(struct kofi_ep *ep, u64 key)
+{
+	struct kofi_mr *mr = kofi_mr_find(ep, key);
+	int err = 0;
+
+	if (!mr)
+		return -EKEYREJECTED;
+	if (!(mr->flags & FI_MR_SINGLE_USE))
+		err = -EACCES;
+	else if (!kofi_mr_end(mr, 0, KOFI_REMOTE_INV))
+		err = -EKEYREJECTED;
+	kofi_mr_put_user(mr);
+	return err;
+}
+EXPORT_SYMBOL_GPL(kofi_mr_invalidate);

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Regions of a provider that has operations of its own for them, as one with a
+ * device has: what the core asks of it, and what it makes of the answers.
+ */
+#include <linux/bvec.h>
+#include <linux/completion.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "fake.h"
+#include "queues.h"
+
+#define OWN_POOL	3UL
+#define OWN_SEGS	2UL
+#define OWN_MARK	0x6b6f6669
+#define OWN_BASE	40U	/* of the first byte: not the consumer's choice */
+#define OWN_ALL		(FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define OWN_WAIT	(10 * HZ)
+
+/* What the provider counts, and is told to do */
+static struct {
+	int			inits;
+	int			exits;
+	int			opens;
+	int			ends;
+	size_t			segs;		/* of the last init */
+	int			init_err;	/* of the next call each */
+	int			open_err;
+	bool			later;		/* fence when the test says so */
+	struct kofi_mr		*ending;
+	struct completion	told;		/* of that one */
+} own;
+
+/* A region of the provider; larger than the core's, so that steps show. */
+struct own_mr {
+	struct kofi_mr	base;
+	u32		mark;
+	u32		key;
+};
+
+static struct own_mr *own_of(struct kofi_mr *mr)
+{
+	return container_of(mr, struct own_mr, base);
+}
+
+static int own_init(struct kofi_mr *mr, size_t segs, u64 key)
+{
+	int err = own.init_err;
+
+	own.init_err = 0;
+	if (err)
+		return err;
+	if (mr->base)
+		return -EINVAL;
+	own.segs = segs;
+	own_of(mr)->mark = OWN_MARK;
+	own_of(mr)->key = 0x100 * ++own.inits;
+	return 0;
+}
+
+static void own_exit(struct kofi_mr *mr)
+{
+	if (own_of(mr)->mark == OWN_MARK)
+		own.exits++;
+	own_of(mr)->mark = 0;
+}
+
+static int own_open(struct kofi_mr *mr)
+{
+	int err = own.open_err;
+
+	own.open_err = 0;
+	if (err)
+		return err;
+	own.opens++;
+	mr->base = OWN_BASE;
+	WRITE_ONCE(mr->mr.key, ++own_of(mr)->key);
+	return 0;
+}
+
+static void own_end(struct kofi_mr *mr)
+{
+	own.ends++;
+	if (!own.later) {
+		kofi_mr_fenced(mr);
+		return;
+	}
+	own.ending = mr;
+	complete(&own.told);
+}
+
+static const struct kofi_mr_ops own_ops = {
+	.size	= sizeof(struct own_mr),
+	.init	= own_init,
+	.exit	= own_exit,
+	.open	= own_open,
+	.end	= own_end,
+};
+
+struct own_test {
+	struct fake_world	*world;
+	struct fid_eq		*eq;
+	struct fid_cq		*cq;	/* DIRECT, calls back */
+	struct fid_ep		*ep;	/* with a pool */
+	u8			*mem;
+};
+
+/* Where a region's end is reported to */
+struct own_end {
+	struct kofi_cqe	cqe;
+	struct kofi_wc	wc;
+	int		calls;
+};
+
+static void own_end_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct own_end *end = container_of(wc->cqe, struct own_end, cqe);
+
+	end->wc = *wc;
+	end->calls++;
+}
+
+static int own_start(struct kunit *test, int mr_mode)
+{
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_DIRECT, .cpu = -1, .done = true,
+	};
+	struct fi_cq_attr attr = { .size = 4 };
+	struct own_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	size_t nr = OWN_POOL, segs = OWN_SEGS;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	test->priv = t;
+	memset(&own, 0, sizeof(own));
+	init_completion(&own.told);
+	t->mem = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, t->mem);
+	t->world = fake_open_mr(test, FI_MR_PROV_KEY | mr_mode);
+	container_of(t->world->domain, struct kofi_domain, domain)->mr_ops =
+		&own_ops;
+	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(t->world->fabric, NULL, &t->eq,
+					    NULL));
+	KUNIT_ASSERT_EQ(test, 0, kofi_cq_open(t->world->domain, &attr, &kattr,
+					      &t->cq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->world->domain, t->world->info,
+					     &t->ep, t));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid, 0));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->cq->fid, FI_TRANSMIT |
+					    FI_RECV));
+	KUNIT_ASSERT_EQ(test, 0, fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
+					   KOFI_OPT_MR_POOL, &nr, sizeof(nr)));
+	KUNIT_ASSERT_EQ(test, 0, fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
+					   KOFI_OPT_MR_SEGS, &segs,
+					   sizeof(segs)));
+	return 0;
+}
+
+static int own_init_test(struct kunit *test)
+{
+	return own_start(test, 0);
+}
+
+static void own_exit_test(struct kunit *test)
+{
+	struct own_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->eq->fid));
+	fake_close(test, t->world);
+	/* all that has been set up, and nothing twice */
+	KUNIT_EXPECT_EQ(test, own.inits, own.exits);
+	KUNIT_EXPECT_EQ(test, own.opens, own.ends);
+}
+
+static int own_map(struct own_test *t, struct fid_mr *mr, void *context,
+		   u64 flags)
+{
+	const struct kvec kv = { t->mem, 100 };
+	const struct fi_msg msg = {
+		.msg_iov = &kv, .iov_count = 1, .context = context,
+	};
+
+	return kofi_mr_map(mr, &msg, OWN_ALL, flags);
+}
+
+/* Each region of a pool is one of the provider's, set up before it is used. */
+static void own_pool_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+	struct fid_mr *mr[OWN_POOL];
+	int i;
+
+	fake_connected(test, t->ep);
+	KUNIT_EXPECT_EQ(test, (int)OWN_POOL, own.inits);
+	KUNIT_EXPECT_EQ(test, OWN_SEGS, own.segs);
+	for (i = 0; i < OWN_POOL; i++) {
+		struct own_mr *o;
+
+		mr[i] = kofi_mr_get(t->ep);
+		KUNIT_ASSERT_NOT_NULL(test, mr[i]);
+		o = container_of(mr[i], struct own_mr, base.mr);
+		KUNIT_EXPECT_EQ(test, (u32)OWN_MARK, o->mark);
+		KUNIT_EXPECT_EQ(test, 0, own_map(t, mr[i], NULL, 0));
+		KUNIT_EXPECT_EQ(test, (u64)o->key, fi_mr_key(mr[i]));
+		KUNIT_EXPECT_EQ(test, (u64)OWN_BASE, kofi_mr_base(mr[i]));
+		KUNIT_EXPECT_EQ(test, 100UL, o->base.len);
+		KUNIT_EXPECT_EQ(test, 1U, o->base.nr_segs);
+	}
+	KUNIT_EXPECT_EQ(test, (int)OWN_POOL, own.opens);
+
+	KUNIT_EXPECT_EQ(test, 0, kofi_mr_unmap(mr[0], &end.cqe));
+	KUNIT_EXPECT_EQ(test, FI_KEY_NOTAVAIL, fi_mr_key(mr[0]));
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 1, end.calls);
+	KUNIT_EXPECT_EQ(test, 0, end.wc.err);
+	kofi_mr_put(mr[0]);
+	/* the end of the endpoint ends the others */
+}
+
+/* A pool that cannot be made leaves nothing behind, and can be tried again. */
+static void own_pool_refused_test(struct kunit *test)
+{
+	struct own_test *t = test->priv;
+
+	own.init_err = -EINVAL;
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_enable(t->ep));
+	KUNIT_EXPECT_EQ(test, own.inits, own.exits);
+	KUNIT_EXPECT_NULL(test, kofi_mr_get(t->ep));
+	KUNIT_EXPECT_EQ(test, 0, fi_enable(t->ep));
+	KUNIT_EXPECT_EQ(test, own.exits + (int)OWN_POOL, own.inits);
+}
+
+/* A region the device does not open is as before, and so is the queue. */
+static void own_map_refused_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+	struct fid_mr *mr;
+	int i;
+
+	fake_connected(test, t->ep);
+	mr = kofi_mr_get(t->ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	/* oftener than the queue has slots */
+	for (i = 0; i < 16; i++) {
+		own.open_err = -EAGAIN;
+		KUNIT_EXPECT_EQ(test, -EAGAIN, own_map(t, mr, &end.cqe,
+						       FI_MR_SINGLE_USE));
+		KUNIT_EXPECT_EQ(test, FI_KEY_NOTAVAIL, fi_mr_key(mr));
+	}
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, &end.cqe, FI_MR_SINGLE_USE));
+	KUNIT_EXPECT_EQ(test, 0, kofi_mr_unmap(mr, NULL));
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 1, end.calls);
+	kofi_mr_put(mr);
+}
+
+/* The completion waits for the device. */
+static void own_later_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+	struct fid_mr *mr;
+
+	fake_connected(test, t->ep);
+	mr = kofi_mr_get(t->ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	own.later = true;
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, NULL, 0));
+	KUNIT_EXPECT_EQ(test, 0, kofi_mr_unmap(mr, &end.cqe));
+	KUNIT_EXPECT_EQ(test, -EALREADY, kofi_mr_unmap(mr, &end.cqe));
+	KUNIT_EXPECT_EQ(test, -EBUSY, own_map(t, mr, NULL, 0));
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 0, end.calls);
+
+	kofi_mr_fenced(own.ending);
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 1, end.calls);
+	own.later = false;
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, NULL, 0));
+}
+
+/* The peer's invalidation is the provider's to report. */
+static void own_remote_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+	struct kofi_mr *base;
+	struct fid_mr *mr;
+	u64 key;
+
+	fake_connected(test, t->ep);
+	mr = kofi_mr_get(t->ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	base = container_of(mr, struct kofi_mr, mr);
+	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, 0, KOFI_REMOTE_INV));
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, &end.cqe, FI_MR_SINGLE_USE));
+	key = fi_mr_key(mr);
+	KUNIT_EXPECT_TRUE(test, kofi_mr_end(base, 0, KOFI_REMOTE_INV));
+	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, 0, KOFI_REMOTE_INV));
+	KUNIT_EXPECT_EQ(test, -EALREADY, kofi_mr_unmap(mr, NULL));
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 1, end.calls);
+	KUNIT_EXPECT_EQ(test, KOFI_REMOTE_INV, end.wc.flags);
+	KUNIT_EXPECT_EQ(test, key, end.wc.inv_key);
+	KUNIT_EXPECT_EQ(test, 1, own.ends);
+}
+
+static int own_drain_thread(void *arg)
+{
+	kofi_ep_drain(arg);
+	return 0;
+}
+
+/* Draining maps nothing any more, and waits for what the device still has. */
+static void own_drain_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+	struct task_struct *task;
+	struct fid_mr *mr, *idle;
+
+	fake_connected(test, t->ep);
+	mr = kofi_mr_get(t->ep);
+	idle = kofi_mr_get(t->ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	KUNIT_ASSERT_NOT_NULL(test, idle);
+	own.later = true;
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, &end.cqe, FI_MR_SINGLE_USE));
+	task = fake_thread(test, own_drain_thread, t->ep);
+	KUNIT_ASSERT_NE(test, 0UL, wait_for_completion_timeout(&own.told,
+							       OWN_WAIT));
+	KUNIT_EXPECT_EQ(test, -ESHUTDOWN, own_map(t, idle, NULL, 0));
+	KUNIT_EXPECT_NULL(test, kofi_mr_get(t->ep));
+	KUNIT_EXPECT_EQ(test, 0, READ_ONCE(end.calls));
+	/* the provider's drain has come first */
+	KUNIT_EXPECT_EQ(test, 1, fake_of(t->ep)->drains);
+
+	kofi_mr_fenced(own.ending);
+	fake_join(task);
+	KUNIT_EXPECT_EQ(test, 1, end.calls);
+	KUNIT_EXPECT_EQ(test, ECANCELED, end.wc.err);
+}
+
+static void own_stat(void *arg, const char *name, u64 value)
+{
+	if (!strcmp(name, "reads") || !strcmp(name, "len"))
+		(*(int *)arg)++;
+}
+
+static int own_reg(struct own_test *t, u64 base, struct fid_mr **mr)
+{
+	const struct kvec kv = { t->mem, 100 };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &kv, .iov_count = 1, .access = OWN_ALL, .base = base,
+	};
+
+	return fi_mr_regattr(t->world->domain, &attr, 0, mr);
+}
+
+/* Registration: each step can fail, and what was done is undone. */
+static void own_reg_test(struct kunit *test)
+{
+	struct own_test *t = test->priv;
+	struct kofi_mr *base;
+	struct fid_mr *mr;
+	int stats = 0;
+
+	own.init_err = -EOPNOTSUPP;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, own_reg(t, 0, &mr));
+	KUNIT_EXPECT_EQ(test, 0, own.inits);
+	KUNIT_EXPECT_EQ(test, -EINVAL, own_reg(t, 1, &mr));
+	own.open_err = -ENOTCONN;
+	KUNIT_EXPECT_EQ(test, -ENOTCONN, own_reg(t, 0, &mr));
+	KUNIT_EXPECT_EQ(test, 1, own.inits);
+	KUNIT_EXPECT_EQ(test, 1, own.exits);
+	KUNIT_EXPECT_EQ(test, 0, own.ends);
+
+	KUNIT_ASSERT_EQ(test, 0, own_reg(t, 0, &mr));
+	KUNIT_EXPECT_EQ(test, 1UL, own.segs);
+	KUNIT_EXPECT_EQ(test, (u64)OWN_BASE, kofi_mr_base(mr));
+	base = container_of(mr, struct kofi_mr, mr);
+	base->obj.ops->stats(&base->obj, own_stat, &stats);
+	/* len, and not what the provider does not see */
+	KUNIT_EXPECT_EQ(test, 1, stats);
+	KUNIT_EXPECT_EQ(test, 0, fi_mr_enable(mr));
+	KUNIT_EXPECT_EQ(test, 1, own.opens);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&mr->fid));
+	KUNIT_EXPECT_EQ(test, 1, own.ends);
+}
+
+static int own_close_thread(void *arg)
+{
+	struct fid_mr *mr = arg;
+
+	return fi_close(&mr->fid);
+}
+
+/* fi_close() waits until the region is fenced. */
+static void own_close_test(struct kunit *test)
+{
+	struct own_test *t = test->priv;
+	struct task_struct *task;
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, 0, own_reg(t, 0, &mr));
+	own.later = true;
+	task = fake_thread(test, own_close_thread, mr);
+	KUNIT_ASSERT_NE(test, 0UL, wait_for_completion_timeout(&own.told,
+							       OWN_WAIT));
+	KUNIT_EXPECT_EQ(test, 0, own.exits);
+	kofi_mr_fenced(own.ending);
+	fake_join(task);
+	KUNIT_EXPECT_EQ(test, 1, own.exits);
+}
+
+static struct kunit_case own_cases[] = {
+	KUNIT_CASE(own_pool_test),
+	KUNIT_CASE(own_pool_refused_test),
+	KUNIT_CASE(own_map_refused_test),
+	KUNIT_CASE(own_later_test),
+	KUNIT_CASE(own_remote_test),
+	KUNIT_CASE(own_drain_test),
+	KUNIT_CASE(own_reg_test),
+	KUNIT_CASE(own_close_test),
+	{}
+};
+
+struct kunit_suite kofi_mr_ops_suite = {
+	.name		= "kofi_mr_ops",
+	.suite_init	= fake_suite_init,
+	.suite_exit	= fake_suite_exit,
+	.init		= own_init_test,
+	.exit		= own_exit_test,
+	.test_cases	= own_cases,
+};
+
+/* -------------------------------------------- regions bound to an endpoint */
+
+static int own_init_bound(struct kunit *test)
+{
+	return own_start(test, FI_MR_ENDPOINT);
+}
+
+/* Enabling may fail, and then be tried again; closing is possible always. */
+static void own_enable_test(struct kunit *test)
+{
+	struct own_test *t = test->priv;
+	struct fid_mr *mr, *never;
+
+	fake_connected(test, t->ep);
+	KUNIT_ASSERT_EQ(test, 0, own_reg(t, 0, &mr));
+	KUNIT_ASSERT_EQ(test, 0, own_reg(t, 0, &never));
+	KUNIT_EXPECT_EQ(test, -FI_EOPBADSTATE, fi_mr_enable(mr));
+	KUNIT_EXPECT_EQ(test, 0, fi_mr_bind(mr, &t->ep->fid, 0));
+	own.open_err = -ENOMEM;
+	KUNIT_EXPECT_EQ(test, -ENOMEM, fi_mr_enable(mr));
+	KUNIT_EXPECT_EQ(test, FI_KEY_NOTAVAIL, fi_mr_key(mr));
+	KUNIT_EXPECT_EQ(test, 0, fi_mr_enable(mr));
+	KUNIT_EXPECT_NE(test, FI_KEY_NOTAVAIL, fi_mr_key(mr));
+	KUNIT_EXPECT_EQ(test, 1, own.opens);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&never->fid));
+	KUNIT_EXPECT_EQ(test, 0, own.ends);
+	KUNIT_EXPECT_EQ(test, -EBUSY, fi_close(&t->ep->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&mr->fid));
+}
+
+static struct kunit_case own_bound_cases[] = {
+	KUNIT_CASE(own_enable_test),
+	{}
+};
+
+struct kunit_suite kofi_mr_ops_bound_suite = {
+	.name		= "kofi_mr_ops_bound",
+	.suite_init	= fake_suite_init,
+	.suite_exit	= fake_suite_exit,
+	.init		= own_init_bound,
+	.exit		= own_exit_test,
+	.test_cases	= own_bound_cases,
+};
