@@ -1315,7 +1315,11 @@ static int kofi_ep_fill_ops(struct kofi_ep *ep, struct kofi_provider *prov,
 		return PTR_ERR(fid->tagged);
 	fid->rma = kofi_ops_fill(prov, ops->rma, &kofi_rma_nosys,
 				 sizeof(kofi_rma_nosys));
-	return PTR_ERR_OR_ZERO(fid->rma);
+	if (IS_ERR(fid->rma))
+		return PTR_ERR(fid->rma);
+	fid->atomic = kofi_ops_fill(prov, ops->atomic, &kofi_atomic_nosys,
+				    sizeof(kofi_atomic_nosys));
+	return PTR_ERR_OR_ZERO(fid->atomic);
 }
 
 /**

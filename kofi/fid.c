@@ -554,12 +554,20 @@ static int kofi_domain_no_srx_context(struct fid_domain *domain,
 	return -ENOSYS;
 }
 
+static int kofi_domain_no_query_atomic(struct fid_domain *domain,
+				       enum fi_datatype datatype, enum fi_op op,
+				       struct fi_atomic_attr *attr, u64 flags)
+{
+	return -ENOSYS;
+}
+
 static const struct fi_ops_domain kofi_domain_nosys = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= kofi_domain_no_endpoint,
 	.cq_open	= kofi_domain_no_cq_open,
 	.mr_regattr	= kofi_domain_no_mr_regattr,
 	.srx_context	= kofi_domain_no_srx_context,
+	.query_atomic	= kofi_domain_no_query_atomic,
 };
 
 /**

@@ -62,6 +62,10 @@ static inline struct net *kofi_current_net(void)
 
 extern const struct fi_ops_cm kofi_cm_nosys;
 
+/* atomic.c: the same for atomic operations */
+
+extern const struct fi_ops_atomic kofi_atomic_nosys;
+
 /* ep.c: endpoints */
 
 extern const struct fi_ops_ep kofi_ep_nosys;	/* also passive ones */

@@ -273,6 +273,100 @@ static ssize_t fake_cancel(struct fid_ep *ep, void *context)
 	return 0;
 }
 
+/* ------------------------------------------------------ atomic operations */
+
+/* It is remembered, and completes as a message would. */
+static ssize_t fake_atomic_post(struct fid_ep *ep,
+				const struct fi_msg_atomic *msg, u64 call,
+				u64 flags)
+{
+	struct fake_atomic *atomic = &fake_of(ep)->atomic;
+	const struct fi_msg as_msg = { .context = msg->context };
+
+	if (msg->iov_count > FAKE_PIECES || msg->rma_iov_count > FAKE_PIECES)
+		return -EINVAL;
+	atomic->call = call;
+	atomic->msg = *msg;
+	atomic->flags = flags;
+	memcpy(atomic->iov, msg->msg_iov, msg->iov_count * sizeof(*msg->msg_iov));
+	memcpy(atomic->rma, msg->rma_iov,
+	       msg->rma_iov_count * sizeof(*msg->rma_iov));
+	return fake_post(fake_of(ep), &as_msg, flags, FAKE_TX);
+}
+
+static ssize_t fake_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+			     u64 flags)
+{
+	return fake_atomic_post(ep, msg, 0, flags);
+}
+
+static void fake_atomic_result(struct fake_atomic *atomic,
+			       const struct fi_ioc *resultv, size_t count)
+{
+	atomic->result_count = count;
+	memcpy(atomic->result, resultv, count * sizeof(*resultv));
+}
+
+static ssize_t fake_readwritemsg(struct fid_ep *ep,
+				 const struct fi_msg_atomic *msg,
+				 struct fi_ioc *resultv, void **result_desc,
+				 size_t result_count, u64 flags)
+{
+	if (result_count > FAKE_PIECES)
+		return -EINVAL;
+	fake_atomic_result(&fake_of(ep)->atomic, resultv, result_count);
+	return fake_atomic_post(ep, msg, FI_FETCH_ATOMIC, flags);
+}
+
+static ssize_t fake_compwritemsg(struct fid_ep *ep,
+				 const struct fi_msg_atomic *msg,
+				 const struct fi_ioc *comparev,
+				 void **compare_desc, size_t compare_count,
+				 struct fi_ioc *resultv, void **result_desc,
+				 size_t result_count, u64 flags)
+{
+	struct fake_atomic *atomic = &fake_of(ep)->atomic;
+
+	if (result_count > FAKE_PIECES || compare_count > FAKE_PIECES)
+		return -EINVAL;
+	fake_atomic_result(atomic, resultv, result_count);
+	atomic->compare_count = compare_count;
+	memcpy(atomic->compare, comparev, compare_count * sizeof(*comparev));
+	return fake_atomic_post(ep, msg, FI_COMPARE_ATOMIC, flags);
+}
+
+/* 64 bits: write one, add two, compare and swap three. */
+static int fake_valid(struct fid_ep *ep, enum fi_datatype datatype,
+		      enum fi_op op, u64 flags, size_t *count)
+{
+	static const struct {
+		enum fi_op	op;
+		u64		flags;
+	} known[] = {
+		{ FI_ATOMIC_WRITE, 0 },
+		{ FI_SUM, FI_FETCH_ATOMIC },
+		{ FI_CSWAP, FI_COMPARE_ATOMIC },
+	};
+	int i;
+
+	if (kofi_datatype_size(datatype) != sizeof(u64))
+		return -EOPNOTSUPP;
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		if (op == known[i].op && flags == known[i].flags) {
+			*count = i + 1;
+			return 0;
+		}
+	}
+	return -EOPNOTSUPP;
+}
+
+static int fake_query_atomic(struct fid_domain *domain,
+			     enum fi_datatype datatype, enum fi_op op,
+			     struct fi_atomic_attr *attr, u64 flags)
+{
+	return fake_valid(NULL, datatype, op, flags, &attr->count);
+}
+
 /* ------------------------------------------------------------- connecting */
 
 static void fake_connect_work(struct work_struct *work)
@@ -381,11 +475,20 @@ static const struct fi_ops_msg fake_msg_ops = {
 	.cancel		= fake_cancel,
 };
 
+static const struct fi_ops_atomic fake_atomic_ops = {
+	.size		= sizeof(struct fi_ops_atomic),
+	.writemsg	= fake_writemsg,
+	.readwritemsg	= fake_readwritemsg,
+	.compwritemsg	= fake_compwritemsg,
+	.valid		= fake_valid,
+};
+
 static const struct kofi_ep_ops fake_ep_ops = {
 	.fid	= &fake_ep_fid_ops,
 	.ep	= &fake_ep_ep_ops,
 	.cm	= &fake_cm_ops,
 	.msg	= &fake_msg_ops,
+	.atomic	= &fake_atomic_ops,
 	.enable	= fake_ep_enable,
 	.drain	= fake_ep_drain,
 };
@@ -456,6 +559,7 @@ static const struct fi_ops_domain fake_domain_ops = {
 	.endpoint	= fake_endpoint,
 	.mr_regattr	= kofi_mr_regattr,
 	.srx_context	= kofi_srx_open,
+	.query_atomic	= fake_query_atomic,
 };
 
 static int fake_domain(struct fid_fabric *fabric, struct fi_info *info,

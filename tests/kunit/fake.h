@@ -11,6 +11,7 @@
 #ifndef _KOFI_TESTS_FAKE_H
 #define _KOFI_TESTS_FAKE_H
 
+#include <linux/kofi/fi_atomic.h>
 #include <linux/kofi/provider.h>
 
 #include <kunit/test.h>
@@ -36,6 +37,32 @@ struct fake_op {
 	size_t			len;
 };
 
+#define FAKE_PIECES	4	/* of an atomic operation */
+
+/**
+ * struct fake_atomic - an atomic operation as the provider has got it
+ * @call: 0, FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC
+ * @msg: it; the arrays are the copies that follow
+ * @flags: its flags
+ * @iov: operands
+ * @rma: remote memory
+ * @compare: what to compare with
+ * @compare_count: pieces of that
+ * @result: where the old values go
+ * @result_count: pieces of that
+ */
+struct fake_atomic {
+	u64			call;
+	struct fi_msg_atomic	msg;
+	u64			flags;
+	struct fi_ioc		iov[FAKE_PIECES];
+	struct fi_rma_ioc	rma[FAKE_PIECES];
+	struct fi_ioc		compare[FAKE_PIECES];
+	size_t			compare_count;
+	struct fi_ioc		result[FAKE_PIECES];
+	size_t			result_count;
+};
+
 /**
  * struct fake_ep - an endpoint
  * @base: the core's
@@ -52,6 +79,7 @@ struct fake_op {
  * @param: private data of fi_connect()
  * @param_len: bytes of it
  * @connect: ends the connection attempt
+ * @atomic: the last atomic operation posted
  * @report: hears of every completion before the core does, or NULL
  * @drains: how often the core has called drain
  */
@@ -70,6 +98,7 @@ struct fake_ep {
 	u8			param[KOFI_CM_DATA_MAX];
 	size_t			param_len;
 	struct work_struct	connect;
+	struct fake_atomic	atomic;
 	void			(*report)(void *context, int err);
 	int			drains;
 };

@@ -11,6 +11,7 @@
 #include <linux/kofi/fi_eq.h>
 
 struct bio_vec;
+struct fi_atomic_attr;
 struct fid_domain;
 struct fid_ep;
 struct fid_mr;
@@ -39,6 +40,50 @@ enum kofi_vec {
 	KOFI_SGL_MAPPED,
 	KOFI_ITER,
 	KOFI_PAGES,
+};
+
+/* ------------------------------------------------------- atomic operations */
+
+/* Values are libfabric's. Those from FI_FLOAT on no provider knows here. */
+enum fi_datatype {
+	FI_INT8,
+	FI_UINT8,
+	FI_INT16,
+	FI_UINT16,
+	FI_INT32,
+	FI_UINT32,
+	FI_INT64,
+	FI_UINT64,
+	FI_FLOAT,
+	FI_DOUBLE,
+	FI_FLOAT_COMPLEX,
+	FI_DOUBLE_COMPLEX,
+	FI_LONG_DOUBLE,
+	FI_LONG_DOUBLE_COMPLEX,
+	FI_INT128,
+	FI_UINT128,
+};
+
+enum fi_op {
+	FI_MIN,
+	FI_MAX,
+	FI_SUM,
+	FI_PROD,
+	FI_LOR,
+	FI_LAND,
+	FI_BOR,
+	FI_BAND,
+	FI_LXOR,
+	FI_BXOR,
+	FI_ATOMIC_READ,
+	FI_ATOMIC_WRITE,
+	FI_CSWAP,
+	FI_CSWAP_NE,
+	FI_CSWAP_LE,
+	FI_CSWAP_LT,
+	FI_CSWAP_GE,
+	FI_CSWAP_GT,
+	FI_MSWAP,
 };
 
 /* ----------------------------------------------------------- memory regions */
@@ -119,6 +164,9 @@ struct fi_ops_domain {
 	int	(*srx_context)(struct fid_domain *domain,
 			       struct fi_rx_attr *attr, struct fid_ep **srx,
 			       void *context);
+	int	(*query_atomic)(struct fid_domain *domain,
+				enum fi_datatype datatype, enum fi_op op,
+				struct fi_atomic_attr *attr, u64 flags);
 };
 
 struct fid_domain {

@@ -9,6 +9,7 @@
 
 #include <linux/gfp_types.h>
 
+#include <linux/kofi/fi_atomic.h>
 #include <linux/kofi/fi_cm.h>
 #include <linux/kofi/fi_endpoint.h>
 #include <linux/kofi/fi_eq.h>

@@ -335,6 +335,7 @@ struct kofi_ep_stats {
  * @msg: messages
  * @tagged: tagged messages
  * @rma: remote memory
+ * @atomic: atomic operations on it
  * @obj: statistics beyond the core's
  * @enable: get ready for receives; the core has checked the bindings
  * @drain: refuse posts from now on, and complete everything outstanding with
@@ -348,6 +349,7 @@ struct kofi_ep_ops {
 	const struct fi_ops_msg		*msg;
 	const struct fi_ops_tagged	*tagged;
 	const struct fi_ops_rma		*rma;
+	const struct fi_ops_atomic	*atomic;
 	const struct kofi_obj_ops	*obj;
 	int				(*enable)(struct fid_ep *ep);
 	void				(*drain)(struct fid_ep *ep);
@@ -508,6 +510,11 @@ int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait);
 void kofi_ep_remote_unreserve(struct kofi_ep *ep);
 void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc);
 void kofi_cq_wait_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait);
+
+/* ------------------------------------------------------- atomic operations */
+
+size_t kofi_datatype_size(enum fi_datatype datatype);
+bool kofi_atomic_op_fits(enum fi_op op, u64 flags);
 
 /* ---------------------------------------------------------- memory vectors */
 
