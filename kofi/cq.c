@@ -45,6 +45,15 @@
  * stream ahead of what the receives wait for ever be reported; so these use the
  * last slots, too.
  *
+ * A provider with a device has its own way to learn of completions, and may
+ * learn of them in the context the queue was opened for. kofi_cq_begin() and
+ * kofi_cq_end() make it the runner there: what it completes in between goes
+ * through the ring as always, and is taken out again, with all that others have
+ * put in, before it goes on. If there is a runner already, that one takes it
+ * out. A DIRECT queue looks at the device when it is polled, and for the rest
+ * of the time nobody does: who needs to know meanwhile claims the queue, which
+ * is to be its runner without calling anybody, and looks himself.
+ *
  * Closing an endpoint: kofi_cq_flush() waits for what has been queued before
  * it; on a DIRECT queue it calls the endpoint's own callbacks itself, because
  * nobody else may ever poll. While it waits it holds the queue's lockdep map,
@@ -649,11 +658,12 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
  * the lock: who adds to it between the last look and the clearing of the bit
  * does not kick, so look once more.
  */
-static void kofi_cq_end(struct kofi_cq *cq)
+static void kofi_cq_stop_runner(struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
 
-	clear_bit(KOFI_CQ_ACTIVE, &cq->active);
+	/* kofi_cq_begin() then takes over what only the runner changes */
+	clear_bit_unlock(KOFI_CQ_ACTIVE, &cq->active);
 	smp_mb__after_atomic();	/* against llist_add() and kofi_cq_kick() */
 	if (!llist_empty(&cq->space))
 		kofi_cq_kick(cq);
@@ -670,7 +680,7 @@ static int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 	calls = kofi_cq_run(cq, budget);
 	if (calls < budget) {
 		irq_poll_complete(iop);
-		kofi_cq_end(cq);
+		kofi_cq_stop_runner(cq);
 	}
 	spin_unlock_irq(&cq->lock);
 	return calls;
@@ -682,7 +692,7 @@ static void kofi_cq_work(struct work_struct *work)
 
 	kofi_cq_enter(cq);
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_WORK) < KOFI_CQ_BUDGET_WORK)
-		kofi_cq_end(cq);
+		kofi_cq_stop_runner(cq);
 	else
 		kofi_cq_queue_work(cq);
 	spin_unlock_irq(&cq->lock);
@@ -714,11 +724,88 @@ int kofi_cq_poll(struct fid_cq *cq, int budget)
 	spin_unlock_irq(&kcq->lock);
 	if (busy)
 		return 0;
+	if (kcq->ops && kcq->ops->poll)
+		kcq->ops->poll(kcq);
 	calls = kofi_cq_run(kcq, budget);
 	spin_unlock_irq(&kcq->lock);
 	return calls;
 }
 EXPORT_SYMBOL_GPL(kofi_cq_poll);
+
+/* ------------------------------------------------------------- for devices */
+
+/**
+ * kofi_cq_begin - be the runner of a queue while completing operations
+ * @cq: a queue that calls back; the caller is in the context it was opened for
+ *
+ * What is completed until kofi_cq_end() is reported by that call. No queue of
+ * the same consumer may be begun in between.
+ *
+ * Context: softirq or a work item, as the queue was opened.
+ * Return: true if kofi_cq_end() must be called; false if somebody else is, or
+ * shall be, the runner, who then reports what the caller completes.
+ */
+bool kofi_cq_begin(struct kofi_cq *cq)
+{
+	if (cq->cpu >= 0 && cq->cpu != raw_smp_processor_id())
+		return false;
+	return !test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active);
+}
+EXPORT_SYMBOL_GPL(kofi_cq_begin);
+
+/**
+ * kofi_cq_end - report what has been completed since kofi_cq_begin()
+ * @cq: the queue
+ *
+ * Calls the consumer. If others keep putting in more, the queue's own context
+ * goes on.
+ *
+ * Context: that of kofi_cq_begin(); the caller holds no locks.
+ */
+void kofi_cq_end(struct kofi_cq *cq)
+{
+	kofi_cq_enter(cq);
+	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
+		kofi_cq_stop_runner(cq);
+	else if (cq->poll == KOFI_POLL_WORKQUEUE)
+		kofi_cq_queue_work(cq);
+	else
+		irq_poll_sched(&cq->iop);
+	spin_unlock_irq(&cq->lock);
+}
+EXPORT_SYMBOL_GPL(kofi_cq_end);
+
+/**
+ * kofi_cq_priv - the provider's part of a queue
+ * @cq: a queue made by kofi_cq_make()
+ *
+ * Context: any.
+ * Return: kofi_cq_ops.priv_size bytes.
+ */
+void *kofi_cq_priv(struct kofi_cq *cq)
+{
+	return cq->priv;
+}
+EXPORT_SYMBOL_GPL(kofi_cq_priv);
+
+/**
+ * kofi_ep_tx_scarce - are more than half of the slots for transmits in use
+ * @ep: an endpoint whose transmit has just been accepted
+ *
+ * An operation whose end the device does not report gives its slot back only
+ * when a later one has ended. As long as none is accepted this way in scarcity,
+ * a queue without a free slot is certain to get one back.
+ *
+ * Context: any.
+ * Return: true if so; the operation's end is to be reported at once.
+ */
+bool kofi_ep_tx_scarce(struct kofi_ep *ep)
+{
+	struct kofi_cq *cq = ep->tx_cq;
+
+	return cq && atomic_read(&cq->used) > cq->limit[KOFI_RX] / 2;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_scarce);
 
 /* ----------------------------------------------------- an endpoint is closed */
 
@@ -798,6 +885,42 @@ static bool kofi_cq_may_wait(struct kofi_cq *cq)
 	return !WARN_ONCE(READ_ONCE(cq->runner) == current,
 			  "kofi: close or drain in a callback of the same queue\n");
 }
+
+/**
+ * kofi_cq_claim - keep everybody else from running a queue
+ * @cq: a queue opened with KOFI_POLL_DIRECT
+ *
+ * Until kofi_cq_release(), of the same task, nobody is called back, and
+ * kofi_cq_ops.poll is not called but by the caller.
+ *
+ * Context: process, sleeps; not from a callback of the queue.
+ */
+void kofi_cq_claim(struct kofi_cq *cq)
+{
+	might_sleep();
+	kofi_cq_may_wait(cq);
+	spin_lock_irq(&cq->lock);
+	cq->flushers++;
+	wait_event_lock_irq(cq->flush_wait, !cq->runner, cq->lock);
+	cq->flushers--;
+	kofi_cq_enter(cq);
+	spin_unlock_irq(&cq->lock);
+}
+EXPORT_SYMBOL_GPL(kofi_cq_claim);
+
+/**
+ * kofi_cq_release - end what kofi_cq_claim() has begun
+ * @cq: a queue opened with KOFI_POLL_DIRECT
+ *
+ * Context: process.
+ */
+void kofi_cq_release(struct kofi_cq *cq)
+{
+	spin_lock_irq(&cq->lock);
+	kofi_cq_leave(cq);
+	spin_unlock_irq(&cq->lock);
+}
+EXPORT_SYMBOL_GPL(kofi_cq_release);
 
 static void kofi_cq_flush_one(struct kofi_cq *cq, struct kofi_ep *ep)
 {
@@ -1202,8 +1325,13 @@ EXPORT_SYMBOL_GPL(fi_cq_signal);
 const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
 			   const void *err_data, char *buf, size_t len)
 {
-	const char *text = fi_strerror(prov_errno);
+	struct kofi_cq *kcq = kofi_cq(cq);
+	const char *text;
 
+	if (kofi_cq_valid(cq) && kcq->ops && kcq->ops->strerror)
+		text = kcq->ops->strerror(prov_errno);
+	else
+		text = fi_strerror(prov_errno);
 	if (buf && len)
 		strscpy(buf, text, len);
 	return text;
@@ -1216,6 +1344,7 @@ static void kofi_cq_free(struct kofi_cq *cq)
 {
 	lockdep_unregister_key(&cq->key);
 	kvfree(cq->ring);
+	kfree(cq->priv);
 	kfree(cq);
 }
 
@@ -1232,6 +1361,8 @@ static int kofi_cq_close(struct fi_fid *fid)
 			    !test_bit(KOFI_CQ_ACTIVE, &cq->active), cq->lock);
 	spin_unlock_irq(&cq->lock);
 	kofi_wait_leave(&cq->link);
+	if (cq->ops && cq->ops->close)
+		cq->ops->close(cq);
 	kofi_obj_exit(&cq->obj);
 	kofi_cq_free(cq);
 	return 0;
@@ -1300,11 +1431,41 @@ static int kofi_cq_check(const struct fi_cq_attr *attr,
 	return kofi_wait_check(attr->wait_obj);
 }
 
-static int kofi_cq_alloc(struct kofi_domain *domain,
-			 const struct fi_cq_attr *attr,
-			 const struct kofi_cq_attr *kattr,
-			 struct fid_cq **fid, void *context)
+/* The provider's part, if it has one */
+static int kofi_cq_open_priv(struct kofi_cq *cq, const struct fi_cq_attr *attr,
+			     const struct kofi_cq_attr *kattr)
 {
+	if (!cq->ops)
+		return 0;
+	cq->priv = kzalloc_node(cq->ops->priv_size, GFP_KERNEL,
+				cq->domain->node);
+	if (!cq->priv)
+		return -ENOMEM;
+	return cq->ops->open ? cq->ops->open(cq, attr, kattr) : 0;
+}
+
+/**
+ * kofi_cq_make - a completion queue with a device behind it
+ * @fid_domain: the domain
+ * @attr: checked by kofi_cq_open()
+ * @kattr: the same
+ * @ops: the provider's, or NULL
+ * @fid: where the queue goes
+ * @context: the consumer's
+ *
+ * What a provider's fi_ops_domain.cq_open ends in.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOMEM; -EBUSY if the domain is being closed; -FI_EDOMAIN; what
+ * kofi_cq_ops.open returns.
+ */
+int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
+		 const struct kofi_cq_attr *kattr,
+		 const struct kofi_cq_ops *ops, struct fid_cq **fid,
+		 void *context)
+{
+	struct kofi_domain *domain =
+		container_of(fid_domain, struct kofi_domain, domain);
 	u32 size = attr->size ?: KOFI_CQ_SIZE;
 	struct kofi_cq *cq;
 	int ret;
@@ -1315,6 +1476,7 @@ static int kofi_cq_alloc(struct kofi_domain *domain,
 	lockdep_register_key(&cq->key);
 	lockdep_init_map(&cq->map, "kofi_cq", &cq->key, 0);
 	cq->domain = domain;
+	cq->ops = ops;
 	cq->poll = kattr->poll;
 	cq->cpu = kattr->cpu;
 	if (cq->cpu < 0 && attr->flags & FI_AFFINITY)
@@ -1353,16 +1515,22 @@ static int kofi_cq_alloc(struct kofi_domain *domain,
 			     attr->wait_set, domain->fabric);
 	if (ret)
 		goto exit;
+	ret = kofi_cq_open_priv(cq, attr, kattr);
+	if (ret)
+		goto leave;
 	kofi_obj_publish(&cq->obj);
 	*fid = &cq->cq;
 	return 0;
 
+leave:
+	kofi_wait_leave(&cq->link);
 exit:
 	kofi_obj_exit(&cq->obj);
 free:
 	kofi_cq_free(cq);
 	return ret;
 }
+EXPORT_SYMBOL_GPL(kofi_cq_make);
 
 /**
  * kofi_cq_open - open a completion queue, choosing how it calls its consumer
@@ -1409,8 +1577,7 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	ret = domain->ops->cq_open(domain, attr, kattr, cq, context);
 	if (ret != -ENOSYS)
 		return ret;
-	return kofi_cq_alloc(container_of(domain, struct kofi_domain, domain),
-			     attr, kattr, cq, context);
+	return kofi_cq_make(domain, attr, kattr, NULL, cq, context);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_open);
 

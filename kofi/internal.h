@@ -215,6 +215,8 @@ struct kofi_cq_entry {
  * @cq: what the consumer holds
  * @obj: the core's
  * @domain: its parent
+ * @ops: the provider's, or NULL
+ * @priv: the provider's part
  * @poll: where it calls its consumer
  * @cpu: on which CPU, or -1
  * @done: done mode
@@ -266,6 +268,8 @@ struct kofi_cq {
 	struct fid_cq		cq;
 	struct kofi_obj		obj;
 	struct kofi_domain	*domain;
+	const struct kofi_cq_ops *ops;
+	void			*priv;
 	enum kofi_poll		poll;
 	int			cpu;
 	bool			done;

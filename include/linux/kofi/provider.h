@@ -516,6 +516,47 @@ void kofi_cq_wait_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait);
 size_t kofi_datatype_size(enum fi_datatype datatype);
 bool kofi_atomic_op_fits(enum fi_op op, u64 flags);
 
+/* ------------------------------------------- completion queues of a device */
+
+/**
+ * struct kofi_cq_ops - what a provider has behind a completion queue
+ * @priv_size: bytes the core allocates for the provider with the queue, zeroed
+ * @open: set up what kofi_cq_priv() returns, before anybody uses the queue;
+ *	may sleep. May be NULL
+ * @close: undo that. No endpoint reports to the queue any more. May be NULL
+ * @poll: KOFI_POLL_DIRECT with callbacks: take from the device what has
+ *	completed, and complete it. Never called twice at a time, and without
+ *	locks of the core; interrupts may not be off. NULL if the device is
+ *	taken care of otherwise
+ * @strerror: text for a kofi_wc.prov_errno, a constant string
+ *
+ * The core's queue remains the one queue there is: whatever the device has
+ * completed goes into it with kofi_ep_tx_complete() and its kin. A device that
+ * calls the provider in the very context the queue was opened for puts these
+ * calls between kofi_cq_begin() and kofi_cq_end(), and the consumer is called
+ * right there.
+ */
+struct kofi_cq_ops {
+	size_t		priv_size;
+	int		(*open)(struct kofi_cq *cq,
+				const struct fi_cq_attr *attr,
+				const struct kofi_cq_attr *kattr);
+	void		(*close)(struct kofi_cq *cq);
+	void		(*poll)(struct kofi_cq *cq);
+	const char	*(*strerror)(int prov_errno);
+};
+
+int kofi_cq_make(struct fid_domain *domain, const struct fi_cq_attr *attr,
+		 const struct kofi_cq_attr *kattr,
+		 const struct kofi_cq_ops *ops, struct fid_cq **cq,
+		 void *context);
+void *kofi_cq_priv(struct kofi_cq *cq);
+bool kofi_cq_begin(struct kofi_cq *cq);
+void kofi_cq_end(struct kofi_cq *cq);
+void kofi_cq_claim(struct kofi_cq *cq);
+void kofi_cq_release(struct kofi_cq *cq);
+bool kofi_ep_tx_scarce(struct kofi_ep *ep);
+
 /* ---------------------------------------------------------- memory vectors */
 
 /**
