@@ -10,7 +10,7 @@ load kofi_sock || exit
 printf 'kofi_drop_wire*' >/sys/module/kunit/parameters/filter_glob
 
 drops() {
-	load kofi_contract_kunit drop_bytes=1
+	load kofi_sock_own_kunit drop_bytes=1
 	cat $results
 	grep -q '^ok [0-9]* kofi_drop_wire$' $results
 }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues: the device's behind the core's.
+ *
+ * The core's queue is what the consumer has. Behind each direction of an
+ * endpoint there is one of the device, sized for all of the endpoint's work
+ * requests: entries of a queue that ib_core shares between its users, or, where
+ * the consumer polls, one of its own. It delivers in the context the core's
+ * queue calls back in, so that a callback runs straight from the completion of
+ * the work request (kofi_cq_begin()). A queue that is read is filled in
+ * softirq context, whatever its consumer has chosen for other callbacks.
+ *
+ * A queue that is polled gives its completions only to who looks. The consumer
+ * does, through vrb_cq_poll(); and whoever waits for something of the device
+ * must do so, too, with the core's queue claimed: vrb_epcq_wait().
+ */
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+/* Completions a look at a polled queue takes at most, of each endpoint */
+#define VRB_POLL_BUDGET	64
+
+static int vrb_cq_init(struct kofi_cq *cq, const struct fi_cq_attr *attr,
+		       const struct kofi_cq_attr *kattr)
+{
+	struct vrb_cq *vcq = kofi_cq_priv(cq);
+
+	vcq->poll = kattr->poll;
+	vcq->done = kattr->done;
+	vcq->cpu = kattr->cpu;
+	if (vcq->cpu < 0 && attr->flags & FI_AFFINITY)
+		vcq->cpu = attr->signaling_vector;
+	INIT_LIST_HEAD(&vcq->direct);
+	return 0;
+}
+
+static void vrb_cq_poll(struct kofi_cq *cq)
+{
+	struct vrb_cq *vcq = kofi_cq_priv(cq);
+	struct vrb_epcq *q;
+
+	list_for_each_entry(q, &vcq->direct, node)
+		ib_process_cq_direct(q->ib, VRB_POLL_BUDGET);
+}
+
+static const char *vrb_cq_strerror(int prov_errno)
+{
+	return ib_wc_status_msg(prov_errno);
+}
+
+static const struct kofi_cq_ops vrb_cq_ops = {
+	.priv_size	= sizeof(struct vrb_cq),
+	.open		= vrb_cq_init,
+	.poll		= vrb_cq_poll,
+	.strerror	= vrb_cq_strerror,
+};
+
+static const struct kofi_cq_ops vrb_cq_read_ops = {
+	.priv_size	= sizeof(struct vrb_cq),
+	.open		= vrb_cq_init,
+	.strerror	= vrb_cq_strerror,
+};
+
+/* fi_cq_open() and kofi_cq_open() */
+int vrb_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+		const struct kofi_cq_attr *kattr, struct fid_cq **cq,
+		void *context)
+{
+	return kofi_cq_make(domain, attr, kattr,
+			    kattr->done ? &vrb_cq_ops : &vrb_cq_read_ops, cq,
+			    context);
+}
+
+/* ------------------------------------------------------ an endpoint's part */
+
+/* A vector whose interrupts arrive where completions are wanted */
+static int vrb_cq_vector(struct ib_device *ib, int cpu)
+{
+	const struct cpumask *mask;
+	int v;
+
+	if (cpu < 0)
+		return -1;
+	for (v = 0; v < ib->num_comp_vectors; v++) {
+		mask = ib_get_vector_affinity(ib, v);
+		if (mask && cpumask_test_cpu(cpu, mask))
+			return v;
+	}
+	return cpu % ib->num_comp_vectors;
+}
+
+/**
+ * vrb_epcq_open - get entries of a queue of the device
+ * @q: the endpoint's
+ * @dom: its domain
+ * @kcq: the core's queue that gets the completions; NULL: they are only counted
+ * @nr: how many entries
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error.
+ */
+int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
+		  struct kofi_cq *kcq, unsigned int nr)
+{
+	struct vrb_cq *vcq = kcq ? kofi_cq_priv(kcq) : NULL;
+	enum ib_poll_context context = IB_POLL_SOFTIRQ;
+
+	*q = (struct vrb_epcq) { .kcq = kcq, .nr = nr };
+	if (vcq && vcq->done) {
+		q->direct = vcq->poll == KOFI_POLL_DIRECT;
+		q->runs = !q->direct;
+		if (vcq->poll == KOFI_POLL_WORKQUEUE)
+			context = IB_POLL_WORKQUEUE;
+	}
+	if (q->direct)
+		q->ib = ib_alloc_cq(dom->ib, NULL, nr, 0, IB_POLL_DIRECT);
+	else
+		q->ib = ib_cq_pool_get(dom->ib, nr,
+				       vrb_cq_vector(dom->ib,
+						     vcq ? vcq->cpu : -1),
+				       context);
+	if (IS_ERR(q->ib)) {
+		int err = PTR_ERR(q->ib);
+
+		q->ib = NULL;
+		return err;
+	}
+	if (q->direct) {
+		kofi_cq_claim(kcq);
+		list_add_tail(&q->node, &vcq->direct);
+		kofi_cq_release(kcq);
+	}
+	return 0;
+}
+
+/**
+ * vrb_epcq_close - give them back
+ * @q: the endpoint's; no queue pair uses it any more. Nothing happens if it is
+ *	not open.
+ *
+ * Context: process, may sleep.
+ */
+void vrb_epcq_close(struct vrb_epcq *q)
+{
+	if (!q->ib)
+		return;
+	if (q->direct) {
+		kofi_cq_claim(q->kcq);
+		list_del(&q->node);
+		kofi_cq_release(q->kcq);
+		ib_free_cq(q->ib);
+	} else {
+		ib_cq_pool_put(q->ib, q->nr);
+	}
+	q->ib = NULL;
+}
+
+/**
+ * vrb_epcq_wait - wait for something the queue delivers
+ * @q: an open queue
+ * @done: completed by a work request that reports to it
+ *
+ * Context: process, may sleep.
+ */
+void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done)
+{
+	if (!q->direct) {
+		wait_for_completion(done);
+		return;
+	}
+	do {
+		kofi_cq_claim(q->kcq);
+		ib_process_cq_direct(q->ib, VRB_POLL_BUDGET);
+		kofi_cq_release(q->kcq);
+	} while (!wait_for_completion_timeout(done, 1));
+}
+
+/* ----------------------------------------------------------------- errors */
+
+/* What consumers are told; what is not listed is EIO. */
+static const int vrb_wc_errors[] = {
+	[IB_WC_WR_FLUSH_ERR]		= ECANCELED,
+	/* a message that is longer than the receive it came to */
+	[IB_WC_LOC_LEN_ERR]		= FI_ETRUNC,
+	[IB_WC_LOC_PROT_ERR]		= EFAULT,
+	[IB_WC_LOC_ACCESS_ERR]		= EACCES,
+	[IB_WC_REM_ACCESS_ERR]		= EACCES,
+	/* such as a message for which the peer's receive is too short */
+	[IB_WC_REM_INV_REQ_ERR]		= EREMOTEIO,
+	[IB_WC_REM_OP_ERR]		= EREMOTEIO,
+	[IB_WC_RETRY_EXC_ERR]		= ETIMEDOUT,
+	[IB_WC_RESP_TIMEOUT_ERR]	= ETIMEDOUT,
+	[IB_WC_RNR_RETRY_EXC_ERR]	= FI_ENORX,
+	[IB_WC_REM_ABORT_ERR]		= ECONNABORTED,
+};
+
+/**
+ * vrb_wc_error - what a consumer is told of a work completion
+ * @status: its status, enum ib_wc_status
+ *
+ * Return: 0 or a positive error code.
+ */
+int vrb_wc_error(int status)
+{
+	if (status == IB_WC_SUCCESS)
+		return 0;
+	if (status > 0 && status < ARRAY_SIZE(vrb_wc_errors) &&
+	    vrb_wc_errors[status])
+		return vrb_wc_errors[status];
+	return EIO;
+}

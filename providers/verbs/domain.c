@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Devices, fabrics and domains. A domain is a device, with one protection
+ * domain; a fabric is the network its address is in.
+ *
+ * ib_core tells us of devices that come and go. When one goes, nothing of ours
+ * may use it any more when vrb_dev_remove() returns, while consumers still hold
+ * their objects: endpoints end, with all their operations, and give back what
+ * they have of the device; the connection manager's side of passive endpoints
+ * and requests is destroyed; regions and the protection domain are freed. What
+ * stays are shells, to be closed in any order that respects parents. A domain
+ * whose device has gone opens nothing new.
+ *
+ * vrb_mutex guards the lists of devices, domains and endpoints, and makes a
+ * removal wait for who walks them. It is outside an endpoint's cm_mutex. The
+ * connection manager's events never take it, because who holds it waits for
+ * them.
+ */
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+DEFINE_MUTEX(vrb_mutex);	/* see above */
+LIST_HEAD(vrb_devs);
+
+static int vrb_domain_close(struct fi_fid *fid)
+{
+	struct vrb_domain *dom = container_of(fid, struct vrb_domain,
+					      base.domain.fid);
+	struct device *dev = dom->base.dev;
+
+	mutex_lock(&vrb_mutex);
+	if (!dom->gone) {
+		list_del(&dom->node);
+		ib_dealloc_pd(dom->pd);
+	}
+	mutex_unlock(&vrb_mutex);
+	kofi_domain_exit(&dom->base);
+	put_device(dev);
+	kfree(dom);
+	return 0;
+}
+
+static const struct fi_ops vrb_domain_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= vrb_domain_close,
+};
+
+static const struct fi_ops_domain vrb_domain_ops = {
+	.size		= sizeof(struct fi_ops_domain),
+	.endpoint	= vrb_endpoint,
+	.cq_open	= vrb_cq_open,
+};
+
+static struct vrb_dev *vrb_dev_find(const char *name)
+{
+	struct vrb_dev *dev;
+
+	lockdep_assert_held(&vrb_mutex);
+
+	list_for_each_entry(dev, &vrb_devs, node)
+		if (!strcmp(dev_name(&dev->ib->dev), name))
+			return dev;
+	return NULL;
+}
+
+/* fi_domain() */
+static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
+		      struct fid_domain **fid, void *context)
+{
+	struct vrb_domain *dom;
+	struct vrb_dev *dev;
+	int err;
+
+	if (!info->domain_attr->name)
+		return -EINVAL;
+	dom = kzalloc(sizeof(*dom), GFP_KERNEL);
+	if (!dom)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&dom->eps);
+
+	err = kofi_domain_init(&dom->base, fabric, info, &vrb_domain_fid_ops,
+			       &vrb_domain_ops, context);
+	if (err)
+		goto free;
+
+	mutex_lock(&vrb_mutex);
+	dev = vrb_dev_find(info->domain_attr->name);
+	if (!dev ||
+	    !rdma_dev_access_netns(dev->ib, dom->base.fabric->net)) {
+		err = -ENODEV;
+		goto unlock;
+	}
+	dom->ib = dev->ib;
+	dom->pd = ib_alloc_pd(dev->ib, 0);
+	if (IS_ERR(dom->pd)) {
+		err = PTR_ERR(dom->pd);
+		goto unlock;
+	}
+	dom->max_wr = vrb_info_max_wr(dev->ib);
+	dom->base.dev = get_device(dev->ib->dma_device);
+	dom->base.node = dev_to_node(&dev->ib->dev);
+	list_add_tail(&dom->node, &dev->doms);
+	mutex_unlock(&vrb_mutex);
+	*fid = &dom->base.domain;
+	return 0;
+
+unlock:
+	mutex_unlock(&vrb_mutex);
+	kofi_domain_exit(&dom->base);
+free:
+	kfree(dom);
+	return err;
+}
+
+static int vrb_fabric_close(struct fi_fid *fid)
+{
+	struct kofi_fabric *fabric = container_of(fid, struct kofi_fabric,
+						  fabric.fid);
+
+	kofi_fabric_exit(fabric);
+	kfree(fabric);
+	return 0;
+}
+
+static const struct fi_ops vrb_fabric_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= vrb_fabric_close,
+};
+
+static const struct fi_ops_fabric vrb_fabric_ops = {
+	.size		= sizeof(struct fi_ops_fabric),
+	.domain		= vrb_domain,
+	.passive_ep	= vrb_passive_ep,
+};
+
+/* fi_fabric() */
+int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
+	       void *context)
+{
+	struct kofi_fabric *fabric;
+	int err;
+
+	fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
+	if (!fabric)
+		return -ENOMEM;
+	err = kofi_fabric_init(fabric, &vrb_provider, attr,
+			       &vrb_fabric_fid_ops, &vrb_fabric_ops, context);
+	if (err) {
+		kfree(fabric);
+		return err;
+	}
+	*fid = &fabric->fabric;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- devices */
+
+/* What has neither of the two kinds of connections is of no use. */
+static bool vrb_dev_usable(struct ib_device *ib)
+{
+	u32 port;
+
+	rdma_for_each_port(ib, port)
+		if (rdma_cap_ib_cm(ib, port) || rdma_cap_iw_cm(ib, port))
+			return true;
+	return false;
+}
+
+static int vrb_dev_add(struct ib_device *ib)
+{
+	struct vrb_dev *dev;
+
+	if (!vrb_dev_usable(ib))
+		return -EOPNOTSUPP;
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	dev->ib = ib;
+	INIT_LIST_HEAD(&dev->doms);
+
+	mutex_lock(&vrb_mutex);
+	list_add_tail(&dev->node, &vrb_devs);
+	mutex_unlock(&vrb_mutex);
+	return 0;
+}
+
+/* The domain's consumer keeps it, but it has no device any more. */
+static void vrb_domain_lost(struct vrb_domain *dom)
+{
+	struct vrb_ep *ep;
+
+	lockdep_assert_held(&vrb_mutex);
+
+	/* who enables an endpoint looks at this with cm_mutex held */
+	WRITE_ONCE(dom->gone, true);
+	list_for_each_entry(ep, &dom->eps, dom_node)
+		vrb_ep_end(ep, ENODEV);
+	ib_dealloc_pd(dom->pd);
+	dom->pd = NULL;
+	list_del(&dom->node);
+	kofi_domain_notify(&dom->base, ENODEV);
+}
+
+static void vrb_dev_remove(struct ib_device *ib, void *data)
+{
+	struct vrb_dev *dev, *found = NULL;
+	struct vrb_domain *dom, *next;
+
+	mutex_lock(&vrb_mutex);
+	list_for_each_entry(dev, &vrb_devs, node)
+		if (dev->ib == ib)
+			found = dev;
+	if (found) {
+		list_del(&found->node);
+		list_for_each_entry_safe(dom, next, &found->doms, node)
+			vrb_domain_lost(dom);
+	}
+	vrb_cm_remove(ib);
+	mutex_unlock(&vrb_mutex);
+	kfree(found);
+}
+
+static struct ib_client vrb_client = {
+	.name	= "kofi_verbs",
+	.add	= vrb_dev_add,
+	.remove	= vrb_dev_remove,
+};
+
+int vrb_domain_init(void)
+{
+	return ib_register_client(&vrb_client);
+}
+
+void vrb_domain_exit(void)
+{
+	ib_unregister_client(&vrb_client);
+}

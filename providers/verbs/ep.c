@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Endpoints: life and options.
+ *
+ * Enabling makes all an endpoint has of the device: the connection manager's
+ * identifier, completion queues, the queue pair, which takes receives from then
+ * on. The end gives all of it back, once, whoever has found a reason for it:
+ * the consumer, the peer, an error of a work request, the device that goes.
+ *
+ * The end is vrb_ep_end(), under cm_mutex. Posts are refused; the connection
+ * manager tells the peer; the queue pair goes into its error state, in which
+ * the device completes all that is outstanding, and a last work request of ours
+ * in each direction says when it has; the queue pair and the rest are
+ * destroyed; the consumer gets its event. Nothing of it waits for the network.
+ * Who finds a reason in a context that cannot do that writes it into ep->dead
+ * and queues the work item.
+ */
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+/**
+ * vrb_ep_kill - the endpoint must end
+ * @ep: the endpoint
+ * @err: why, a positive error code; ESHUTDOWN if the peer has disconnected
+ *
+ * The work item does the rest.
+ *
+ * Context: any.
+ */
+void vrb_ep_kill(struct vrb_ep *ep, int err)
+{
+	if (!cmpxchg(&ep->dead, 0, err))
+		mod_delayed_work(vrb_wq, &ep->work, 0);
+}
+
+/* ---------------------------------------------------------------- the end */
+
+struct vrb_drain {
+	struct ib_cqe		cqe;
+	struct completion	done;
+};
+
+static void vrb_drain_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	complete(&container_of(wc->wr_cqe, struct vrb_drain, cqe)->done);
+}
+
+static void vrb_drain_init(struct vrb_drain *drain)
+{
+	drain->cqe.done = vrb_drain_done;
+	init_completion(&drain->done);
+}
+
+/*
+ * A queue that is polled has no context of its own. ib_core would look at it
+ * ten times a second; and a device with a way of its own is to use that.
+ */
+static void vrb_ep_drain_sq(struct vrb_ep *ep)
+{
+	struct vrb_drain drain;
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &drain.cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	if (!ep->tx_cq.direct) {
+		ib_drain_sq(ep->qp);
+	} else if (ep->qp->device->ops.drain_sq) {
+		kofi_cq_claim(ep->tx_cq.kcq);
+		ib_drain_sq(ep->qp);
+		kofi_cq_release(ep->tx_cq.kcq);
+	} else {
+		vrb_drain_init(&drain);
+		if (!WARN_ON_ONCE(ib_post_send(ep->qp, &wr.wr, NULL)))
+			vrb_epcq_wait(&ep->tx_cq, &drain.done);
+	}
+}
+
+static void vrb_ep_drain_rq(struct vrb_ep *ep)
+{
+	struct vrb_epcq *q = vrb_ep_rx_cq(ep);
+	struct vrb_drain drain;
+	struct ib_recv_wr wr = { .wr_cqe = &drain.cqe };
+
+	if (!q->direct) {
+		ib_drain_rq(ep->qp);
+	} else if (ep->qp->device->ops.drain_rq) {
+		kofi_cq_claim(q->kcq);
+		ib_drain_rq(ep->qp);
+		kofi_cq_release(q->kcq);
+	} else {
+		vrb_drain_init(&drain);
+		if (!WARN_ON_ONCE(ib_post_recv(ep->qp, &wr, NULL)))
+			vrb_epcq_wait(q, &drain.done);
+	}
+}
+
+/* Everything outstanding completes, and nothing of the queue pair's is left. */
+static void vrb_ep_destroy_qp(struct vrb_ep *ep)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	rdma_disconnect(ep->id);
+	if (!WARN_ON_ONCE(ib_modify_qp(ep->qp, &attr, IB_QP_STATE))) {
+		vrb_ep_drain_sq(ep);
+		vrb_ep_drain_rq(ep);
+	}
+	rdma_destroy_qp(ep->id);
+	ep->qp = NULL;
+}
+
+/**
+ * vrb_ep_end - end the endpoint now
+ * @ep: the endpoint
+ * @err: why, a positive error code, if nobody else has said so
+ *
+ * When this returns, everything has completed, the device and the connection
+ * manager know the endpoint no longer, and the consumer's event is queued.
+ *
+ * Context: process, may sleep; never waits for the network.
+ */
+void vrb_ep_end(struct vrb_ep *ep, int err)
+{
+	struct rdma_cm_id *id;
+
+	cmpxchg(&ep->dead, 0, err);
+	mutex_lock(&ep->cm_mutex);
+	vrb_tx_close(ep);
+	vrb_rx_close(ep);
+	if (ep->qp)
+		vrb_ep_destroy_qp(ep);
+	id = ep->id;
+	if (id) {
+		/* waits for the manager's events, which do not take the mutex */
+		rdma_destroy_id(id);
+		ep->id = NULL;
+	}
+	vrb_epcq_close(&ep->tx_cq);
+	vrb_epcq_close(&ep->rx_cq);
+	vrb_tx_flush(ep);
+	vrb_rx_flush(ep);
+
+	err = READ_ONCE(ep->dead);
+	if (!kofi_ep_disconnected(&ep->base))
+		kofi_ep_connect_failed(&ep->base,
+				       err == ESHUTDOWN ? ECONNRESET : err,
+				       err, NULL, 0);
+	mutex_unlock(&ep->cm_mutex);
+}
+
+static void vrb_ep_drain(struct fid_ep *fid)
+{
+	vrb_ep_end(vrb_ep(fid), ECANCELED);
+}
+
+static void vrb_ep_work(struct work_struct *work)
+{
+	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
+					 work);
+
+	if (READ_ONCE(ep->dead))
+		vrb_ep_end(ep, ECANCELED);
+	else
+		vrb_rx_repost(ep);
+}
+
+static void vrb_ep_retry_timer(struct timer_list *t)
+{
+	struct vrb_ep *ep = from_timer(ep, t, retry);
+
+	kofi_ep_unblock(&ep->base);
+}
+
+/* --------------------------------------------------------------- enabling */
+
+static void vrb_qp_event(struct ib_event *event, void *context)
+{
+	struct vrb_ep *ep = context;
+
+	switch (event->event) {
+	case IB_EVENT_COMM_EST:
+		/* the peer's first message has overtaken the manager's */
+		rdma_notify(ep->id, event->event);
+		break;
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		vrb_ep_kill(ep, EIO);
+		break;
+	default:
+		break;
+	}
+}
+
+static void vrb_ep_close_cqs(struct vrb_ep *ep)
+{
+	vrb_epcq_close(&ep->tx_cq);
+	vrb_epcq_close(&ep->rx_cq);
+}
+
+/* Room for every work request, and for those that end the endpoint */
+static int vrb_ep_open_cqs(struct vrb_ep *ep)
+{
+	unsigned int rx = ep->base.info->rx_attr->size + 1;
+	unsigned int tx = ep->sq_size + 1;
+	int err;
+
+	if (vrb_ep_shares_cq(ep))
+		return vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq,
+				     tx + rx);
+	err = vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq, tx);
+	if (err)
+		return err;
+	err = vrb_epcq_open(&ep->rx_cq, ep->dom, ep->base.rx_cq, rx);
+	if (err)
+		vrb_epcq_close(&ep->tx_cq);
+	return err;
+}
+
+/* How much of everything the queue pair is to have at most */
+static void vrb_ep_size(struct vrb_ep *ep)
+{
+	const struct ib_device_attr *dev = &ep->dom->ib->attrs;
+	const struct fi_info *info = ep->base.info;
+	unsigned int chain;
+
+	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
+	ep->send_sge = min(dev->max_send_sge, VRB_SGES);
+	ep->read_sge = clamp(dev->max_sge_rd, 1, (int)ep->send_sge);
+	/* long vectors take several work requests, on iWARP one per segment */
+	chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
+	ep->sq_size = min_t(unsigned int, info->tx_attr->size + chain,
+			    dev->max_qp_wr - 1);
+	if (info->handle)
+		return;
+	/* the peer may have less; then that is what counts */
+	ep->responder_resources = min(dev->max_qp_rd_atom, U8_MAX);
+	ep->initiator_depth = min(dev->max_qp_init_rd_atom, U8_MAX);
+}
+
+/*
+ * How many bytes a work request can take along no device tells but by trying;
+ * those that cannot have as many get them copied.
+ */
+static int vrb_ep_create_qp(struct vrb_ep *ep)
+{
+	const struct fi_info *info = ep->base.info;
+	struct ib_qp_init_attr attr;
+	size_t inject = info->tx_attr->inject_size;
+	int err;
+
+	do {
+		attr = (struct ib_qp_init_attr) {
+			.event_handler	= vrb_qp_event,
+			.qp_context	= ep,
+			.send_cq	= ep->tx_cq.ib,
+			.recv_cq	= vrb_ep_rx_cq(ep)->ib,
+			.cap = {
+				.max_send_wr	= ep->sq_size + 1,
+				.max_recv_wr	= info->rx_attr->size + 1,
+				.max_send_sge	= ep->send_sge,
+				.max_recv_sge	= ep->rxq.sge,
+				.max_inline_data = inject,
+			},
+			.sq_sig_type	= IB_SIGNAL_REQ_WR,
+			.qp_type	= IB_QPT_RC,
+		};
+		err = rdma_create_qp(ep->id, ep->dom->pd, &attr);
+		inject /= 2;
+	} while (err && attr.cap.max_inline_data);
+	if (err)
+		return err;
+	ep->qp = ep->id->qp;
+	ep->max_inline = attr.cap.max_inline_data;
+	return 0;
+}
+
+static int vrb_ep_enable(struct fid_ep *fid)
+{
+	struct vrb_ep *ep = vrb_ep(fid);
+	bool made_id = false;
+	int err;
+
+	mutex_lock(&ep->cm_mutex);
+	err = READ_ONCE(ep->dom->gone) ? -ENODEV : -READ_ONCE(ep->dead);
+	if (err)
+		goto unlock;
+	if (!ep->id) {
+		err = vrb_cm_create(ep);
+		if (err)
+			goto unlock;
+		made_id = true;
+	}
+	vrb_ep_size(ep);
+	err = vrb_tx_init(ep);
+	if (err)
+		goto destroy_id;
+	err = vrb_rx_init(ep);
+	if (err)
+		goto free_tx;
+	err = vrb_ep_open_cqs(ep);
+	if (err)
+		goto free_rx;
+	err = vrb_ep_create_qp(ep);
+	if (err)
+		goto close_cqs;
+	mutex_unlock(&ep->cm_mutex);
+	return 0;
+
+close_cqs:
+	vrb_ep_close_cqs(ep);
+free_rx:
+	vrb_rx_exit(ep);
+free_tx:
+	vrb_tx_exit(ep);
+destroy_id:
+	if (made_id) {
+		rdma_destroy_id(ep->id);
+		ep->id = NULL;
+	}
+unlock:
+	mutex_unlock(&ep->cm_mutex);
+	return err;
+}
+
+/* ------------------------------------------------------------------- life */
+
+static int vrb_ep_close(struct fi_fid *fid)
+{
+	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
+
+	mutex_lock(&vrb_mutex);
+	list_del(&ep->dom_node);
+	mutex_unlock(&vrb_mutex);
+
+	/* drained, so nobody queues these any more */
+	cancel_delayed_work_sync(&ep->watch);
+	cancel_delayed_work_sync(&ep->work);
+	timer_shutdown_sync(&ep->retry);
+	kofi_ep_exit(&ep->base);
+	vrb_rx_exit(ep);
+	vrb_tx_exit(ep);
+	mutex_destroy(&ep->cm_mutex);
+	kfree(ep);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- options */
+
+static int vrb_ep_control(struct fi_fid *fid, int command, void *arg)
+{
+	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
+	struct fi_fid_var *var = arg;
+
+	if (command != FI_SET_VAL && command != FI_GET_VAL)
+		return -ENOSYS;
+	if (!var || !var->val)
+		return -EINVAL;
+	if (command == FI_GET_VAL)
+		return vrb_tunables_get(&ep->tun, var->name, var->val);
+	if (READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
+		return -EBUSY;
+	return vrb_tunables_set(&ep->tun, var->name, var->val);
+}
+
+/* Options kept in the info, and the most each may be */
+static size_t *vrb_ep_opt(struct vrb_ep *ep, int name, size_t *most)
+{
+	struct fi_info *info = ep->base.info;
+
+	switch (name) {
+	case FI_OPT_TX_SIZE:
+		*most = ep->dom->max_wr;
+		return &info->tx_attr->size;
+	case FI_OPT_RX_SIZE:
+		*most = ep->dom->max_wr;
+		return &info->rx_attr->size;
+	case FI_OPT_MAX_MSG_SIZE:
+		*most = ep->max_msg;
+		return &info->ep_attr->max_msg_size;
+	case FI_OPT_INJECT_MSG_SIZE:
+		*most = VRB_INJECT_MAX;
+		return &info->tx_attr->inject_size;
+	default:
+		return NULL;
+	}
+}
+
+static int vrb_ep_getopt(fid_t fid, int level, int name, void *val,
+			 size_t *len)
+{
+	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
+	size_t most, out, *opt = vrb_ep_opt(ep, name, &most);
+
+	if (level != FI_OPT_ENDPOINT)
+		return -FI_ENOPROTOOPT;
+	if (opt)
+		out = *opt;
+	else if (name == FI_OPT_CM_DATA_SIZE)
+		out = VRB_CM_DATA_MAX;
+	else
+		return -FI_ENOPROTOOPT;
+	if (*len < sizeof(out)) {
+		*len = sizeof(out);
+		return -FI_ETOOSMALL;
+	}
+	*len = sizeof(out);
+	*(size_t *)val = out;
+	return 0;
+}
+
+static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
+			 size_t len)
+{
+	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
+	size_t most, in, *opt = vrb_ep_opt(ep, name, &most);
+
+	if (level != FI_OPT_ENDPOINT || !opt)
+		return -FI_ENOPROTOOPT;
+	if (len != sizeof(in))
+		return -EINVAL;
+	if (READ_ONCE(ep->base.state) != KOFI_EP_IDLE)
+		return -FI_EOPBADSTATE;
+	in = *(const size_t *)val;
+	if (!in || in > most)
+		return -EINVAL;
+	*opt = in;
+	return 0;
+}
+
+static void vrb_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
+	struct vrb_ep *ep = container_of(base, struct vrb_ep, base);
+
+#define VRB_STAT(name) fn(arg, #name, READ_ONCE(ep->stats.name))
+	VRB_STAT(tx_wrs);
+	VRB_STAT(tx_unsignaled);
+	VRB_STAT(tx_inline);
+	VRB_STAT(tx_full);
+	VRB_STAT(rx_late);
+#undef VRB_STAT
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static const struct fi_ops vrb_ep_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= vrb_ep_close,
+	.control	= vrb_ep_control,
+};
+
+static const struct fi_ops_ep vrb_ep_opt_ops = {
+	.size		= sizeof(struct fi_ops_ep),
+	.getopt		= vrb_ep_getopt,
+	.setopt		= vrb_ep_setopt,
+};
+
+static const struct fi_ops_msg vrb_ep_msg_ops = {
+	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= vrb_tx_post,
+	.recvmsg	= vrb_rx_post,
+};
+
+static const struct kofi_obj_ops vrb_ep_obj_ops = {
+	.stats		= vrb_ep_stats,
+};
+
+static const struct kofi_ep_ops vrb_ep_ops = {
+	.fid		= &vrb_ep_fid_ops,
+	.ep		= &vrb_ep_opt_ops,
+	.cm		= &vrb_ep_cm_ops,
+	.msg		= &vrb_ep_msg_ops,
+	.rma		= &vrb_rma_ops,
+	.obj		= &vrb_ep_obj_ops,
+	.enable		= vrb_ep_enable,
+	.drain		= vrb_ep_drain,
+};
+
+/* What can only be said, or done, while the device is there */
+static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
+{
+	struct ib_device *ib = ep->dom->ib;
+	u32 port;
+	int err;
+
+	lockdep_assert_held(&vrb_mutex);
+
+	if (ep->dom->gone)
+		return -ENODEV;
+	/* ports of a device are alike but for their link */
+	port = rdma_start_port(ib);
+	err = vrb_info_check(info, ib, port, &ep->max_msg);
+	if (err)
+		return err;
+	if (info->handle) {
+		mutex_lock(&ep->cm_mutex);
+		err = vrb_req_take(ep, info->handle);
+		mutex_unlock(&ep->cm_mutex);
+		if (err)
+			return err;
+	}
+	list_add_tail(&ep->dom_node, &ep->dom->eps);
+	return 0;
+}
+
+/* fi_endpoint() */
+int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **fid, void *context)
+{
+	struct vrb_domain *dom = container_of(domain, struct vrb_domain,
+					      base.domain);
+	struct vrb_ep *ep;
+	int err;
+
+	if (info->ep_attr->type != FI_EP_MSG ||
+	    (info->src_addr && !vrb_addr_len(info->src_addr)))
+		return -EINVAL;
+	ep = kzalloc_node(sizeof(*ep), GFP_KERNEL, dom->base.node);
+	if (!ep)
+		return -ENOMEM;
+	ep->dom = dom;
+	mutex_init(&ep->cm_mutex);
+	INIT_DELAYED_WORK(&ep->work, vrb_ep_work);
+	INIT_DELAYED_WORK(&ep->watch, vrb_cm_watch);
+	timer_setup(&ep->retry, vrb_ep_retry_timer, 0);
+	vrb_tunables_init(&ep->tun);
+	spin_lock_init(&ep->tx_lock);
+	INIT_LIST_HEAD(&ep->tx_free);
+	INIT_LIST_HEAD(&ep->tx_posted);
+	spin_lock_init(&ep->rxq.lock);
+	INIT_LIST_HEAD(&ep->rxq.free);
+	INIT_LIST_HEAD(&ep->rxq.posted);
+	INIT_LIST_HEAD(&ep->rxq.late);
+	if (info->src_addr)
+		memcpy(&ep->local, info->src_addr,
+		       vrb_addr_len(info->src_addr));
+
+	err = kofi_ep_init(&ep->base, domain, info, &vrb_ep_ops, context);
+	if (err)
+		goto free;
+	mutex_lock(&vrb_mutex);
+	err = vrb_ep_attach(ep, info);
+	mutex_unlock(&vrb_mutex);
+	if (err)
+		goto exit;
+	*fid = &ep->base.ep;
+	return 0;
+
+exit:
+	kofi_ep_exit(&ep->base);
+free:
+	timer_shutdown_sync(&ep->retry);
+	mutex_destroy(&ep->cm_mutex);
+	kfree(ep);
+	return err;
+}

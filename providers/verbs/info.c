@@ -1,0 +1,787 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What kofi_verbs offers: one fi_info per address that belongs to a port of an
+ * RDMA device.
+ *
+ * Which device an address belongs to, the connection manager knows best, for
+ * IPoIB, RoCE on VLANs and bonds, and iWARP alike: so each address of the
+ * namespace is bound for a moment, and the manager names device and port. What
+ * is offered is what these can do, never more than was asked of the device.
+ *
+ * A fabric is named after the network as IP has it ("10.0.0.0/24"), for a port
+ * of InfiniBand with the prefix of its subnet in front, because there not only
+ * IP decides who reaches whom. The port number after an iWARP device's network
+ * says that the two protocols do not understand each other. A domain is named
+ * after the device.
+ */
+#include <linux/inetdevice.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+#include <net/if_inet6.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/ipv6_stubs.h>
+#include <net/route.h>
+#include <rdma/ib_cache.h>
+
+#include "verbs.h"
+
+#define VRB_MSG_ORDER	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | \
+			 FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | \
+			 FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
+			 FI_ORDER_RMA_WAW)
+#define VRB_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define VRB_TX_CAPS	(FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE | \
+			 FI_FENCE)
+#define VRB_RX_CAPS	(FI_MSG | FI_RECV | FI_SOURCE)
+
+/* -------------------------------------------------------------- addresses */
+
+/**
+ * vrb_addr_len - length of an address
+ * @addr: the address
+ *
+ * Return: in bytes, 0 if it is neither IPv4 nor IPv6.
+ */
+size_t vrb_addr_len(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
+/**
+ * vrb_addr_copy - hand an address to the consumer
+ * @from: the address
+ * @to: the consumer's buffer
+ * @len: in: its size, out: of the address
+ *
+ * Return: 0, or -FI_ETOOSMALL with as much as fits copied.
+ */
+int vrb_addr_copy(const struct sockaddr *from, void *to, size_t *len)
+{
+	size_t size = *len;
+
+	*len = vrb_addr_len(from);
+	memcpy(to, from, min(size, *len));
+	return size < *len ? -FI_ETOOSMALL : 0;
+}
+
+bool vrb_addr_any(const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET6)
+		return ipv6_addr_any(&((struct sockaddr_in6 *)addr)->sin6_addr);
+	return ((struct sockaddr_in *)addr)->sin_addr.s_addr ==
+		htonl(INADDR_ANY);
+}
+
+__be16 *vrb_addr_port(struct sockaddr *addr)
+{
+	/* at the same place in both families */
+	BUILD_BUG_ON(offsetof(struct sockaddr_in, sin_port) !=
+		     offsetof(struct sockaddr_in6, sin6_port));
+	return &((struct sockaddr_in *)addr)->sin_port;
+}
+
+/* The same host address, whatever the ports are. */
+static bool vrb_addr_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
+	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return ((struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((struct sockaddr_in *)b)->sin_addr.s_addr;
+	return ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr) &&
+	       (!a6->sin6_scope_id || !b6->sin6_scope_id ||
+		a6->sin6_scope_id == b6->sin6_scope_id);
+}
+
+struct vrb_if_list {
+	struct vrb_if	*ifs;
+	size_t		n;
+	size_t		max;
+};
+
+static struct vrb_if *vrb_if_next(struct vrb_if_list *l)
+{
+	struct vrb_if *i = l->n < l->max ? &l->ifs[l->n] : NULL;
+
+	l->n++;
+	if (i)
+		memset(i, 0, sizeof(*i));
+	return i;
+}
+
+static void vrb_if_add4(struct vrb_if_list *l, struct net_device *dev)
+{
+	struct in_device *in_dev = __in_dev_get_rcu(dev);
+	const struct in_ifaddr *ifa;
+
+	if (!in_dev)
+		return;
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		struct vrb_if *i = vrb_if_next(l);
+
+		if (!i)
+			continue;
+		i->addr.in4.sin_family = AF_INET;
+		i->addr.in4.sin_addr.s_addr = ifa->ifa_local;
+		i->prefix = ifa->ifa_prefixlen;
+	}
+}
+
+static void vrb_if_add6(struct vrb_if_list *l, struct net_device *dev)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	struct inet6_dev *in6_dev = __in6_dev_get(dev);
+	const struct inet6_ifaddr *ifa;
+
+	if (!in6_dev)
+		return;
+	read_lock_bh(&in6_dev->lock);
+	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
+		struct vrb_if *i;
+
+		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED))
+			continue;
+		i = vrb_if_next(l);
+		if (!i)
+			continue;
+		i->addr.in6.sin6_family = AF_INET6;
+		i->addr.in6.sin6_addr = ifa->addr;
+		if (ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)
+			i->addr.in6.sin6_scope_id = dev->ifindex;
+		i->prefix = ifa->prefix_len;
+	}
+	read_unlock_bh(&in6_dev->lock);
+#endif
+}
+
+/*
+ * All addresses of a namespace but the loopback device's, which is no way to
+ * an RDMA device. The caller frees l->ifs.
+ */
+static int vrb_if_collect(struct net *net, struct vrb_if_list *l)
+{
+	struct net_device *dev;
+
+	l->ifs = NULL;
+	l->n = 16;
+	do {
+		kvfree(l->ifs);
+		l->max = l->n + 16;
+		l->ifs = kvmalloc_array(l->max, sizeof(*l->ifs), GFP_KERNEL);
+		if (!l->ifs)
+			return -ENOMEM;
+		l->n = 0;
+		rcu_read_lock();
+		for_each_netdev_rcu(net, dev) {
+			if (!(dev->flags & IFF_UP) ||
+			    dev->flags & IFF_LOOPBACK)
+				continue;
+			vrb_if_add4(l, dev);
+			vrb_if_add6(l, dev);
+		}
+		rcu_read_unlock();
+	} while (l->n > l->max);
+	return 0;
+}
+
+static int vrb_if_no_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	return 0;
+}
+
+/*
+ * The connection manager's identifier of an address, bound to a device, which
+ * stays while the identifier exists.
+ */
+static struct rdma_cm_id *vrb_if_bind(struct net *net, const struct vrb_if *i)
+{
+	struct rdma_cm_id *id;
+	union vrb_addr addr = i->addr;
+	int err;
+
+	id = rdma_create_id(net, vrb_if_no_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return id;
+	err = rdma_bind_addr(id, &addr.sa);
+	if (!err && !id->device)
+		err = -EADDRNOTAVAIL;
+	if (err) {
+		rdma_destroy_id(id);
+		return ERR_PTR(err);
+	}
+	return id;
+}
+
+/**
+ * vrb_if_find_dev - an address of a device
+ * @net: network namespace
+ * @ib: the device
+ * @family: of the address, or AF_UNSPEC
+ * @addr: where it goes
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EADDRNOTAVAIL or -ENOMEM.
+ */
+int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
+		    union vrb_addr *addr)
+{
+	struct rdma_cm_id *id;
+	struct vrb_if_list l;
+	int err;
+	size_t i;
+
+	err = vrb_if_collect(net, &l);
+	if (err)
+		return err;
+	err = -EADDRNOTAVAIL;
+	for (i = 0; i < l.n && err; i++) {
+		if (family && family != l.ifs[i].addr.sa.sa_family)
+			continue;
+		id = vrb_if_bind(net, &l.ifs[i]);
+		if (IS_ERR(id))
+			continue;
+		if (id->device == ib) {
+			*addr = l.ifs[i].addr;
+			err = 0;
+		}
+		rdma_destroy_id(id);
+	}
+	kvfree(l.ifs);
+	return err;
+}
+
+static char *vrb_if_network(const struct vrb_if *i)
+{
+	struct in6_addr net6;
+	__be32 net4;
+
+	if (i->addr.sa.sa_family == AF_INET) {
+		net4 = i->addr.in4.sin_addr.s_addr & inet_make_mask(i->prefix);
+		return kasprintf(GFP_KERNEL, "%pI4/%u", &net4, i->prefix);
+	}
+	ipv6_addr_prefix(&net6, &i->addr.in6.sin6_addr, i->prefix);
+	return kasprintf(GFP_KERNEL, "%pI6c/%u", &net6, i->prefix);
+}
+
+/* Name of the fabric a port is in, with an address of it */
+static char *vrb_if_fabric(const struct vrb_if *i, struct ib_device *ib,
+			   u32 port)
+{
+	char *network, *name;
+	union ib_gid gid;
+
+	network = vrb_if_network(i);
+	if (!network)
+		return NULL;
+	if (rdma_protocol_iwarp(ib, port)) {
+		name = kasprintf(GFP_KERNEL, "iWARP-%s", network);
+	} else if (rdma_protocol_ib(ib, port) &&
+		   !rdma_query_gid(ib, port, 0, &gid)) {
+		name = kasprintf(GFP_KERNEL, "IB-%016llx-%s",
+				 be64_to_cpu(gid.global.subnet_prefix),
+				 network);
+	} else {
+		return network;
+	}
+	kfree(network);
+	return name;
+}
+
+/* The address we would talk to @dest from. */
+static int vrb_if_route(struct net *net, const struct sockaddr *dest,
+			union vrb_addr *src)
+{
+	memset(src, 0, sizeof(*src));
+	if (dest->sa_family == AF_INET) {
+		struct flowi4 fl4 = {
+			.daddr = ((struct sockaddr_in *)dest)->sin_addr.s_addr,
+		};
+		struct rtable *rt = ip_route_output_key(net, &fl4);
+
+		if (IS_ERR(rt))
+			return PTR_ERR(rt);
+		src->in4.sin_family = AF_INET;
+		src->in4.sin_addr.s_addr = fl4.saddr;
+		ip_rt_put(rt);
+	} else {
+		const struct sockaddr_in6 *to =
+			(const struct sockaddr_in6 *)dest;
+		struct flowi6 fl6 = {
+			.daddr = to->sin6_addr,
+			.flowi6_oif = to->sin6_scope_id,
+		};
+		struct dst_entry *dst;
+
+		dst = ipv6_stub->ipv6_dst_lookup_flow(net, NULL, &fl6, NULL);
+		if (IS_ERR(dst))
+			return PTR_ERR(dst);
+		src->in6.sin6_family = AF_INET6;
+		src->in6.sin6_addr = fl6.saddr;
+		src->in6.sin6_scope_id = to->sin6_scope_id;
+		dst_release(dst);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------- attributes */
+
+/* Attributes of devices are signed. */
+static size_t vrb_limit(int value)
+{
+	return max(value, 0);
+}
+
+/**
+ * vrb_info_max_wr - operations a direction of an endpoint can have
+ * @ib: its device
+ *
+ * Return: the number; a work request is kept back, for the end.
+ */
+size_t vrb_info_max_wr(const struct ib_device *ib)
+{
+	return clamp(ib->attrs.max_qp_wr - 1, 1, VRB_SIZE_MAX);
+}
+
+/* What device and port can do at most, whoever asks. */
+static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
+{
+	const struct ib_device_attr *dev = &ib->attrs;
+	bool iwarp = rdma_protocol_iwarp(ib, port);
+	size_t max_wr = vrb_info_max_wr(ib);
+	struct ib_port_attr attr;
+	size_t max_msg;
+	int err;
+
+	err = ib_query_port(ib, port, &attr);
+	if (err)
+		return err;
+	max_msg = min_t(size_t, attr.max_msg_sz, SZ_1G);
+	info->caps = VRB_TX_CAPS | VRB_RX_CAPS | VRB_DOM_CAPS;
+
+	*info->tx_attr = (struct fi_tx_attr) {
+		.caps		= VRB_TX_CAPS,
+		.op_flags	= FI_COMPLETION | FI_INJECT |
+				  FI_INJECT_COMPLETE |
+				  /* there a send ends when TCP has it */
+				  (iwarp ? 0 : FI_TRANSMIT_COMPLETE |
+					       FI_DELIVERY_COMPLETE),
+		.msg_order	= VRB_MSG_ORDER,
+		.comp_order	= FI_ORDER_STRICT,
+		.inject_size	= VRB_INJECT_MAX,
+		.size		= max_wr,
+		.iov_limit	= min_t(size_t, vrb_limit(dev->max_send_sge),
+					KOFI_IOV_MAX),
+		.rma_iov_limit	= VRB_RMA_MAX,
+	};
+	*info->rx_attr = (struct fi_rx_attr) {
+		.caps		= VRB_RX_CAPS,
+		.op_flags	= FI_COMPLETION,
+		.msg_order	= VRB_MSG_ORDER,
+		.comp_order	= FI_ORDER_STRICT,
+		.size		= max_wr,
+		.iov_limit	= min_t(size_t, vrb_limit(dev->max_recv_sge),
+					KOFI_IOV_MAX),
+	};
+	*info->ep_attr = (struct fi_ep_attr) {
+		.type		= FI_EP_MSG,
+		.protocol	= iwarp ? FI_PROTO_IWARP :
+					  FI_PROTO_RDMA_CM_IB_RC,
+		.protocol_version = 1,
+		.max_msg_size	= max_msg,
+		.max_order_raw_size = max_msg,
+		.max_order_waw_size = max_msg,
+		.tx_ctx_cnt	= 1,
+		.rx_ctx_cnt	= 1,
+	};
+	info->domain_attr->threading = FI_THREAD_SAFE;
+	info->domain_attr->control_progress = FI_PROGRESS_AUTO;
+	info->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	/* without a posted receive, iWARP ends the connection */
+	info->domain_attr->resource_mgmt = iwarp ? FI_RM_DISABLED :
+						   FI_RM_ENABLED;
+	info->domain_attr->av_type = FI_AV_UNSPEC;
+	info->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR |
+				     FI_MR_ALLOCATED;
+	info->domain_attr->mr_key_size = sizeof(u32);
+	/* immediate data; iWARP has none */
+	info->domain_attr->cq_data_size = iwarp ? 0 : sizeof(__be32);
+	info->domain_attr->cq_cnt = vrb_limit(dev->max_cq);
+	info->domain_attr->ep_cnt = vrb_limit(dev->max_qp);
+	info->domain_attr->tx_ctx_cnt = vrb_limit(dev->max_qp);
+	info->domain_attr->rx_ctx_cnt = vrb_limit(dev->max_qp);
+	info->domain_attr->max_ep_tx_ctx = 1;
+	info->domain_attr->max_ep_rx_ctx = 1;
+	info->domain_attr->cntr_cnt = 65536;
+	info->domain_attr->mr_iov_limit = KOFI_IOV_MAX;
+	info->domain_attr->mr_cnt = vrb_limit(dev->max_mr);
+	info->domain_attr->caps = VRB_DOM_CAPS;
+	info->domain_attr->max_err_data = VRB_CM_DATA_MAX;
+	return 0;
+}
+
+/* ------------------------------------------------------------ the NIC */
+
+static size_t vrb_nic_speed(const struct ib_port_attr *attr)
+{
+	static const struct {
+		u16	speed;
+		u32	mbits;	/* of one lane */
+	} lanes[] = {
+		{ IB_SPEED_SDR, 2500 }, { IB_SPEED_DDR, 5000 },
+		{ IB_SPEED_QDR, 10000 }, { IB_SPEED_FDR10, 10000 },
+		{ IB_SPEED_FDR, 14000 }, { IB_SPEED_EDR, 25000 },
+		{ IB_SPEED_HDR, 50000 }, { IB_SPEED_NDR, 100000 },
+		{ IB_SPEED_XDR, 200000 },
+	};
+	int width = ib_width_enum_to_int(attr->active_width);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(lanes); i++)
+		if (lanes[i].speed == attr->active_speed && width > 0)
+			return (size_t)lanes[i].mbits * width * 1000000;
+	return 0;
+}
+
+static void vrb_nic_bus(struct fi_bus_attr *bus, struct ib_device *ib)
+{
+	struct device *dev = ib->dev.parent;
+	struct pci_dev *pci;
+
+	if (!dev || !dev_is_pci(dev))
+		return;
+	pci = to_pci_dev(dev);
+	bus->bus_type = FI_BUS_PCI;
+	bus->attr.pci = (struct fi_pci_attr) {
+		.domain_id = pci_domain_nr(pci->bus),
+		.bus_id = pci->bus->number,
+		.device_id = PCI_SLOT(pci->devfn),
+		.function_id = PCI_FUNC(pci->devfn),
+	};
+}
+
+static int vrb_nic_device(struct fi_device_attr *attr, struct ib_device *ib)
+{
+	struct device_driver *driver = ib->dev.parent ? ib->dev.parent->driver :
+							NULL;
+	char *fw;
+
+	attr->name = kstrdup(dev_name(&ib->dev), GFP_KERNEL);
+	attr->device_id = kasprintf(GFP_KERNEL, "0x%04x",
+				    ib->attrs.vendor_part_id);
+	attr->device_version = kasprintf(GFP_KERNEL, "%u", ib->attrs.hw_ver);
+	attr->vendor_id = kasprintf(GFP_KERNEL, "0x%04x", ib->attrs.vendor_id);
+	/* software devices have no driver but their module */
+	if (driver)
+		attr->driver = kstrdup(driver->name, GFP_KERNEL);
+	else if (ib->ops.owner)
+		attr->driver = kstrdup(module_name(ib->ops.owner), GFP_KERNEL);
+	fw = kzalloc(IB_FW_VERSION_NAME_MAX, GFP_KERNEL);
+	if (!fw)
+		return -ENOMEM;
+	attr->firmware = fw;
+	ib_get_device_fw_str(ib, fw);
+	return attr->name && attr->device_id && attr->device_version &&
+	       attr->vendor_id ? 0 : -ENOMEM;
+}
+
+static int vrb_nic_link(struct fi_link_attr *link, struct ib_device *ib,
+			u32 port)
+{
+	struct ib_port_attr attr;
+	union ib_gid gid;
+	int err;
+
+	err = ib_query_port(ib, port, &attr);
+	if (err)
+		return err;
+	link->mtu = ib_mtu_enum_to_int(attr.active_mtu);
+	link->speed = vrb_nic_speed(&attr);
+	link->state = attr.state == IB_PORT_ACTIVE ? FI_LINK_UP : FI_LINK_DOWN;
+	link->network_type =
+		kstrdup(rdma_port_get_link_layer(ib, port) ==
+			IB_LINK_LAYER_INFINIBAND ? "InfiniBand" : "Ethernet",
+			GFP_KERNEL);
+	if (!link->network_type)
+		return -ENOMEM;
+	if (rdma_query_gid(ib, port, 0, &gid))
+		return 0;
+	link->address = kasprintf(GFP_KERNEL, "%pI6", &gid);
+	return link->address ? 0 : -ENOMEM;
+}
+
+static int vrb_info_nic(struct fi_info *info, struct ib_device *ib, u32 port)
+{
+	struct fid_nic *nic = kzalloc(sizeof(*nic), GFP_KERNEL);
+
+	if (!nic)
+		return -ENOMEM;
+	nic->fid.fclass = FI_CLASS_NIC;
+	info->nic = nic;
+	nic->device_attr = kzalloc(sizeof(*nic->device_attr), GFP_KERNEL);
+	nic->bus_attr = kzalloc(sizeof(*nic->bus_attr), GFP_KERNEL);
+	nic->link_attr = kzalloc(sizeof(*nic->link_attr), GFP_KERNEL);
+	if (!nic->device_attr || !nic->bus_attr || !nic->link_attr)
+		return -ENOMEM;
+	vrb_nic_bus(nic->bus_attr, ib);
+	return vrb_nic_device(nic->device_attr, ib) ? :
+	       vrb_nic_link(nic->link_attr, ib, port);
+}
+
+/* ------------------------------------------------------------------ infos */
+
+static int vrb_info_addrs(struct fi_info *info, const struct sockaddr *src,
+			  const struct sockaddr *dest)
+{
+	size_t len = vrb_addr_len(src);
+
+	info->addr_format = src->sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
+							 FI_SOCKADDR_IN;
+	info->src_addr = kmemdup(src, len, GFP_KERNEL);
+	if (!info->src_addr)
+		return -ENOMEM;
+	info->src_addrlen = len;
+	if (!dest)
+		return 0;
+	info->dest_addr = kmemdup(dest, len, GFP_KERNEL);
+	if (!info->dest_addr)
+		return -ENOMEM;
+	info->dest_addrlen = len;
+	return 0;
+}
+
+/* The info of an address, to the given source and destination. */
+static struct fi_info *vrb_info_new(const struct vrb_if *i,
+				    struct ib_device *ib, u32 port,
+				    const struct sockaddr *src,
+				    const struct sockaddr *dest)
+{
+	struct fi_info *info = fi_allocinfo();
+
+	if (!info)
+		return NULL;
+	if (vrb_info_fill(info, ib, port) || vrb_info_addrs(info, src, dest) ||
+	    vrb_info_nic(info, ib, port))
+		goto free;
+	info->domain_attr->name = kstrdup(dev_name(&ib->dev), GFP_KERNEL);
+	info->fabric_attr->name = vrb_if_fabric(i, ib, port);
+	if (!info->domain_attr->name || !info->fabric_attr->name)
+		goto free;
+	return info;
+
+free:
+	fi_freeinfo(info);
+	return NULL;
+}
+
+/**
+ * vrb_info_check - is an info within what a device can do
+ * @info: from the consumer, who may have changed it
+ * @ib: the device
+ * @port: its port
+ * @max_msg: set to how long a message can be
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL if it asks for more; -ENOMEM.
+ */
+int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
+		   size_t *max_msg)
+{
+	struct fi_info *most = fi_allocinfo();
+	int err;
+
+	if (!most)
+		return -ENOMEM;
+	err = vrb_info_fill(most, ib, port);
+	if (!err && (!info->tx_attr->size || !info->rx_attr->size ||
+		     info->tx_attr->size > most->tx_attr->size ||
+		     info->rx_attr->size > most->rx_attr->size ||
+		     info->tx_attr->iov_limit > most->tx_attr->iov_limit ||
+		     info->rx_attr->iov_limit > most->rx_attr->iov_limit ||
+		     info->tx_attr->rma_iov_limit > VRB_RMA_MAX ||
+		     info->tx_attr->inject_size > VRB_INJECT_MAX ||
+		     info->ep_attr->max_msg_size >
+		     most->ep_attr->max_msg_size ||
+		     info->tx_attr->op_flags & ~most->tx_attr->op_flags))
+		err = -EINVAL;
+	*max_msg = most->ep_attr->max_msg_size;
+	fi_freeinfo(most);
+	return err;
+}
+
+/* A wildcard listener may be asked through any device: no more than it has. */
+static void vrb_info_reduce(struct fi_info *info, const struct fi_info *most)
+{
+	info->tx_attr->size = min(info->tx_attr->size, most->tx_attr->size);
+	info->rx_attr->size = min(info->rx_attr->size, most->rx_attr->size);
+	info->tx_attr->iov_limit = min(info->tx_attr->iov_limit,
+				       most->tx_attr->iov_limit);
+	info->rx_attr->iov_limit = min(info->rx_attr->iov_limit,
+				       most->rx_attr->iov_limit);
+	info->ep_attr->max_msg_size = min(info->ep_attr->max_msg_size,
+					  most->ep_attr->max_msg_size);
+	info->ep_attr->protocol = most->ep_attr->protocol;
+	info->tx_attr->op_flags &= most->tx_attr->op_flags;
+	info->domain_attr->cq_data_size = min(info->domain_attr->cq_data_size,
+					      most->domain_attr->cq_data_size);
+	info->domain_attr->resource_mgmt = most->domain_attr->resource_mgmt;
+}
+
+/**
+ * vrb_info_request - the info a connection request is reported with
+ * @from: what the passive endpoint was opened with
+ * @id: the connection manager's identifier of the request
+ * @fabric: name of the passive endpoint's fabric
+ *
+ * Context: process, may sleep.
+ * Return: the info without a handle, or NULL.
+ */
+struct fi_info *vrb_info_request(const struct fi_info *from,
+				 struct rdma_cm_id *id, const char *fabric)
+{
+	struct sockaddr *src = (struct sockaddr *)&id->route.addr.src_addr;
+	struct sockaddr *dest = (struct sockaddr *)&id->route.addr.dst_addr;
+	struct fi_info *info, *most;
+
+	if (!vrb_addr_len(src) || src->sa_family != dest->sa_family)
+		return NULL;
+	info = fi_dupinfo(from);
+	most = fi_allocinfo();
+	if (!info || !most || vrb_info_fill(most, id->device, id->port_num))
+		goto free;
+	vrb_info_reduce(info, most);
+	kfree(info->src_addr);
+	kfree(info->dest_addr);
+	kfree(info->domain_attr->name);
+	kfree(info->fabric_attr->name);
+	info->src_addr = NULL;
+	info->dest_addr = NULL;
+	info->src_addrlen = 0;
+	info->dest_addrlen = 0;
+	info->domain_attr->name = kstrdup(dev_name(&id->device->dev),
+					  GFP_KERNEL);
+	info->fabric_attr->name = kstrdup(fabric, GFP_KERNEL);
+	if (!info->domain_attr->name || !info->fabric_attr->name ||
+	    vrb_info_addrs(info, src, dest))
+		goto free;
+	fi_freeinfo(most);
+	return info;
+
+free:
+	fi_freeinfo(most);
+	fi_freeinfo(info);
+	return NULL;
+}
+
+/* The default depth is not the most the device has. */
+static void vrb_info_defaults(struct fi_info *info,
+			      const struct fi_info *hints)
+{
+	if (!hints->tx_attr->size)
+		info->tx_attr->size = min_t(size_t, info->tx_attr->size,
+					    READ_ONCE(vrb_tx_size));
+	if (!hints->rx_attr->size)
+		info->rx_attr->size = min_t(size_t, info->rx_attr->size,
+					    READ_ONCE(vrb_rx_size));
+}
+
+/* One address, if it belongs to a device and is what was asked for */
+static struct fi_info *vrb_info_offer(struct net *net, const struct vrb_if *i,
+				      const struct fi_info *hints,
+				      const struct sockaddr *src,
+				      const struct sockaddr *dest)
+{
+	struct fi_info *mine, *granted = NULL;
+	struct rdma_cm_id *id;
+
+	id = vrb_if_bind(net, i);
+	if (IS_ERR(id))
+		return NULL;
+	mine = vrb_info_new(i, id->device, id->port_num, src, dest);
+	rdma_destroy_id(id);
+	if (mine && !kofi_info_match(mine, hints)) {
+		vrb_info_defaults(mine, hints);
+		granted = kofi_info_grant(mine, hints);
+	}
+	fi_freeinfo(mine);
+	return granted;
+}
+
+/**
+ * vrb_getinfo - kofi_provider.getinfo
+ * @version: interface version of the caller
+ * @node: host, or NULL
+ * @service: port, or NULL
+ * @flags: FI_SOURCE, FI_NUMERICHOST, ...
+ * @hints: complete
+ * @info: what matches
+ *
+ * A destination selects the address the routing table would use. A wildcard
+ * source that node or hints name stays a wildcard, so that a listener can be
+ * opened with it.
+ *
+ * Return: 0 or -ENODATA.
+ */
+int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
+		const struct fi_info *hints, struct fi_info **info)
+{
+	struct net *net = hints->fabric_attr->net;
+	struct sockaddr_storage src = {}, dest = {};
+	struct sockaddr *want = (struct sockaddr *)&src;
+	struct fi_info **tail = info;
+	struct vrb_if_list l;
+	union vrb_addr from;
+	bool wildcard;
+	size_t i;
+
+	*info = NULL;
+	if (hints->ep_attr->type != FI_EP_UNSPEC &&
+	    hints->ep_attr->type != FI_EP_MSG)
+		return -ENODATA;
+	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
+		return -ENODATA;
+	if (dest.ss_family &&
+	    vrb_if_route(net, (struct sockaddr *)&dest, &from))
+		return -ENODATA;
+	if (vrb_if_collect(net, &l))
+		return -ENODATA;
+	wildcard = src.ss_family && vrb_addr_any(want) &&
+		   (node || hints->src_addr);
+
+	for (i = 0; i < l.n; i++) {
+		union vrb_addr local = {};
+
+		if (src.ss_family &&
+		    src.ss_family != l.ifs[i].addr.sa.sa_family)
+			continue;
+		if (src.ss_family && !vrb_addr_any(want) &&
+		    !vrb_addr_same(want, &l.ifs[i].addr.sa))
+			continue;
+		if (dest.ss_family &&
+		    !vrb_addr_same(&from.sa, &l.ifs[i].addr.sa))
+			continue;
+
+		memcpy(&local, wildcard ? want : &l.ifs[i].addr.sa,
+		       vrb_addr_len(&l.ifs[i].addr.sa));
+		if (src.ss_family)
+			*vrb_addr_port(&local.sa) = *vrb_addr_port(want);
+		*tail = vrb_info_offer(net, &l.ifs[i], hints, &local.sa,
+				       dest.ss_family ?
+				       (struct sockaddr *)&dest : NULL);
+		if (*tail)
+			tail = &(*tail)->next;
+	}
+	kvfree(l.ifs);
+	return *info ? 0 : -ENODATA;
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofi_verbs.ko: connected endpoints over RDMA devices, through the kernel's
+ * ib_core and rdma_cm; on the wire the userspace "verbs" provider of libfabric.
+ *
+ * Here: the module, its parameters, and the options derived from them.
+ */
+#include <linux/cpumask.h>
+#include <linux/module.h>
+
+#include "verbs.h"
+
+struct workqueue_struct *vrb_wq;
+
+/* ------------------------------------------------------------- parameters */
+
+/* A parameter's value, its range, and what to say about it */
+struct vrb_param {
+	unsigned int	*value;
+	unsigned int	min;
+	unsigned int	max;
+};
+
+static int vrb_param_set(const char *val, const struct kernel_param *kp)
+{
+	const struct vrb_param *p = kp->arg;
+	unsigned int n;
+	int err;
+
+	err = kstrtouint(val, 0, &n);
+	if (!err && n >= p->min && n <= p->max) {
+		WRITE_ONCE(*p->value, n);
+		return 0;
+	}
+	pr_err("kofi_verbs: %s=%s: must be a number from %u to %u\n",
+	       kp->name, val, p->min, p->max);
+	return err ? : -ERANGE;
+}
+
+static int vrb_param_get(char *buf, const struct kernel_param *kp)
+{
+	const struct vrb_param *p = kp->arg;
+
+	return sysfs_emit(buf, "%u\n", *p->value);
+}
+
+static const struct kernel_param_ops vrb_param_ops = {
+	.set = vrb_param_set,
+	.get = vrb_param_get,
+};
+
+unsigned int vrb_connect_timeout = 30000;
+static struct vrb_param vrb_param_connect_timeout = { &vrb_connect_timeout, 10, 86400000 };
+module_param_cb(connect_timeout, &vrb_param_ops, &vrb_param_connect_timeout, 0644);
+MODULE_PARM_DESC(connect_timeout,
+		 "Milliseconds for connecting, until the peer has accepted (10 to 86400000, default 30000)");
+
+static unsigned int vrb_silence_timeout;
+static struct vrb_param vrb_param_silence_timeout = { &vrb_silence_timeout, 0, 86400000 };
+module_param_cb(silence_timeout, &vrb_param_ops, &vrb_param_silence_timeout, 0644);
+MODULE_PARM_DESC(silence_timeout,
+		 "Milliseconds without an acknowledgment while data is out after which a peer is dead, rounded to what the device knows, 0: as the path says (0 to 86400000, default 0)");
+
+unsigned int vrb_tx_size = 256;
+static struct vrb_param vrb_param_tx_size = { &vrb_tx_size, 1, VRB_SIZE_MAX };
+module_param_cb(tx_size, &vrb_param_ops, &vrb_param_tx_size, 0644);
+MODULE_PARM_DESC(tx_size,
+		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 16384, default 256)");
+
+unsigned int vrb_rx_size = 256;
+static struct vrb_param vrb_param_rx_size = { &vrb_rx_size, 1, VRB_SIZE_MAX };
+module_param_cb(rx_size, &vrb_param_ops, &vrb_param_rx_size, 0644);
+MODULE_PARM_DESC(rx_size,
+		 "Receives an endpoint may have posted, where its consumer does not say (1 to 16384, default 256)");
+
+void vrb_tunables_init(struct vrb_tunables *tun)
+{
+	*tun = (struct vrb_tunables) {
+		.connect_timeout = READ_ONCE(vrb_connect_timeout),
+		.silence_timeout = READ_ONCE(vrb_silence_timeout),
+		.cpu = -1,
+	};
+}
+
+/* Where an option is kept, and what has its range. */
+static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
+				 const struct vrb_param **p)
+{
+	switch ((unsigned int)name) {
+	case KOFI_VAL_CONNECT_TIMEOUT:
+		*p = &vrb_param_connect_timeout;
+		return &tun->connect_timeout;
+	case KOFI_VAL_SILENCE_TIMEOUT:
+		*p = &vrb_param_silence_timeout;
+		return &tun->silence_timeout;
+	default:
+		return NULL;
+	}
+}
+
+static int vrb_tunables_set_cpu(struct vrb_tunables *tun, int cpu)
+{
+	if (cpu < -1 || cpu >= (int)nr_cpu_ids ||
+	    (cpu >= 0 && !cpu_possible(cpu)))
+		return -EINVAL;
+	tun->cpu = cpu;
+	return 0;
+}
+
+/**
+ * vrb_tunables_set - fi_set_val()
+ * @tun: options of an object
+ * @name: KOFI_VAL_*
+ * @val: unsigned int; int for KOFI_VAL_CPU
+ *
+ * Return: 0; -EINVAL out of range; -ENOSYS for a name that is unknown.
+ */
+int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val)
+{
+	const struct vrb_param *p;
+	unsigned int *to = vrb_tunable(tun, name, &p);
+	unsigned int n;
+
+	if (name == (int)KOFI_VAL_CPU)
+		return vrb_tunables_set_cpu(tun, *(const int *)val);
+	if (!to)
+		return -ENOSYS;
+	n = *(const unsigned int *)val;
+	if (n < p->min || n > p->max)
+		return -EINVAL;
+	*to = n;
+	return 0;
+}
+
+/**
+ * vrb_tunables_get - fi_get_val()
+ * @tun: options of an object
+ * @name: KOFI_VAL_*
+ * @val: unsigned int; int for KOFI_VAL_CPU
+ *
+ * Return: 0, or -ENOSYS for a name that is unknown.
+ */
+int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val)
+{
+	const struct vrb_param *p;
+	unsigned int *from = vrb_tunable((struct vrb_tunables *)tun, name, &p);
+
+	if (name == (int)KOFI_VAL_CPU) {
+		*(int *)val = tun->cpu;
+		return 0;
+	}
+	if (!from)
+		return -ENOSYS;
+	*(unsigned int *)val = *from;
+	return 0;
+}
+
+/* ----------------------------------------------------------------- module */
+
+struct kofi_provider vrb_provider = {
+	.name		= "verbs",
+	.version	= FI_VERSION(1, 0),
+	.getinfo	= vrb_getinfo,
+	.fabric		= vrb_fabric,
+	.owner		= THIS_MODULE,
+	.priority	= 5,
+};
+
+static int __init vrb_init(void)
+{
+	int err;
+
+	vrb_wq = alloc_workqueue("kofi_verbs", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	if (!vrb_wq)
+		return -ENOMEM;
+	err = vrb_domain_init();
+	if (err)
+		goto destroy_wq;
+	err = kofi_provider_register(FI_VERSION(FI_MAJOR_VERSION,
+						FI_MINOR_VERSION),
+				     &vrb_provider);
+	if (err)
+		goto unregister_client;
+	return 0;
+
+unregister_client:
+	vrb_domain_exit();
+destroy_wq:
+	destroy_workqueue(vrb_wq);
+	return err;
+}
+
+static void __exit vrb_exit(void)
+{
+	kofi_provider_deregister(&vrb_provider);
+	vrb_domain_exit();
+	destroy_workqueue(vrb_wq);
+}
+
+module_init(vrb_init);
+module_exit(vrb_exit);
+
+MODULE_DESCRIPTION("kOFI provider for RDMA devices");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_ALIAS("kofi-prov-verbs");

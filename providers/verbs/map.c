@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory of operations, mapped for the device.
+ *
+ * Whatever kind of vector the consumer gives, it is cut into pieces that are
+ * contiguous for the device, and each is mapped. The addresses are kept with
+ * the operation, because they are needed to undo it, and the consumer's arrays
+ * may be gone by then or be another operation's, too. An operation has room for
+ * some, a long vector takes blocks of more from its endpoint. A list the
+ * consumer has mapped itself (KOFI_SGL_MAPPED) is used as it is.
+ *
+ * Nothing here allocates or sleeps.
+ */
+#include <linux/bvec.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/vmalloc.h>
+
+#include "verbs.h"
+
+/* Pages taken out of an iterator at a time */
+#define VRB_PAGES	16
+
+/**
+ * vrb_blocks_init - make the blocks of an endpoint
+ * @b: zeroed
+ * @node: NUMA node
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int vrb_blocks_init(struct vrb_blocks *b, int node)
+{
+	unsigned int i;
+
+	spin_lock_init(&b->lock);
+	b->mem = kvcalloc_node(VRB_BLOCKS, sizeof(*b->mem), GFP_KERNEL, node);
+	if (!b->mem)
+		return -ENOMEM;
+	for (i = 0; i < VRB_BLOCKS; i++) {
+		b->mem[i].next = b->free;
+		b->free = &b->mem[i];
+	}
+	return 0;
+}
+
+void vrb_blocks_exit(struct vrb_blocks *b)
+{
+	kvfree(b->mem);
+	b->mem = NULL;
+	b->free = NULL;
+}
+
+static struct vrb_block *vrb_block_get(struct vrb_blocks *b)
+{
+	struct vrb_block *block;
+	unsigned long irq;
+
+	spin_lock_irqsave(&b->lock, irq);
+	block = b->free;
+	if (block)
+		b->free = block->next;
+	spin_unlock_irqrestore(&b->lock, irq);
+	return block;
+}
+
+/* Give a chain back. */
+static void vrb_blocks_put(struct vrb_blocks *b, struct vrb_block *first,
+			   struct vrb_block *last)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&b->lock, irq);
+	last->next = b->free;
+	b->free = first;
+	spin_unlock_irqrestore(&b->lock, irq);
+}
+
+/* ---------------------------------------------------------------- lengths */
+
+static int vrb_len_sgl(const struct fi_msg *msg, size_t *len)
+{
+	bool mapped = msg->vec == KOFI_SGL_MAPPED;
+	struct scatterlist *sg = msg->msg_sgl;
+	size_t i;
+
+	for (i = 0; i < msg->iov_count; i++, sg = sg_next(sg)) {
+		if (!sg || check_add_overflow(*len, (size_t)(mapped ?
+					      sg_dma_len(sg) : sg->length),
+					      len))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * vrb_msg_len - check a vector, and count its bytes
+ * @msg: the operation
+ * @dir: ITER_SOURCE for memory that is sent, ITER_DEST for memory that is
+ *	written to
+ * @iov_limit: most segments an array may have
+ * @len: set to the number of bytes
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int vrb_msg_len(const struct fi_msg *msg, unsigned int dir, size_t iov_limit,
+		size_t *len)
+{
+	size_t i;
+
+	*len = 0;
+	switch (msg->vec) {
+	case KOFI_KVEC:
+	case KOFI_BVEC:
+		if (msg->iov_count > min_t(size_t, iov_limit, KOFI_IOV_MAX))
+			return -EINVAL;
+		fallthrough;
+	case KOFI_SGL:
+	case KOFI_SGL_MAPPED:
+		/* the members of the union are all pointers */
+		if (msg->iov_count && !msg->msg_iov)
+			return -EINVAL;
+		break;
+	case KOFI_ITER:
+		if (!msg->msg_iter || user_backed_iter(msg->msg_iter) ||
+		    iov_iter_rw(msg->msg_iter) != dir ||
+		    iov_iter_is_discard(msg->msg_iter))
+			return -EINVAL;
+		*len = iov_iter_count(msg->msg_iter);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+	if (msg->vec == KOFI_SGL || msg->vec == KOFI_SGL_MAPPED)
+		return vrb_len_sgl(msg, len);
+	for (i = 0; i < msg->iov_count; i++) {
+		size_t n = msg->vec == KOFI_KVEC ? msg->msg_iov[i].iov_len :
+						   msg->msg_bvec[i].bv_len;
+
+		if (check_add_overflow(*len, n, len))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* ---------------------------------------------------------------- walking */
+
+void vrb_walk_init(struct vrb_walk *w, const struct vrb_map *map)
+{
+	*w = (struct vrb_walk) { .map = map, .sg = map->sgl };
+}
+
+static void vrb_walk_get(const struct vrb_walk *w, u64 *addr, u32 *len)
+{
+	const struct vrb_seg *seg;
+
+	if (w->sg) {
+		*addr = sg_dma_address(w->sg);
+		*len = sg_dma_len(w->sg);
+		return;
+	}
+	seg = w->i < VRB_SEGS ? &w->map->segs[w->i] :
+	      &w->block->segs[(w->i - VRB_SEGS) % VRB_BLOCK_SEGS];
+	*addr = seg->addr;
+	*len = seg->len;
+}
+
+static void vrb_walk_next(struct vrb_walk *w)
+{
+	w->i++;
+	w->off = 0;
+	if (w->sg)
+		w->sg = w->i < w->map->nr ? sg_next(w->sg) : NULL;
+	else if (w->i == VRB_SEGS)
+		w->block = w->map->blocks;
+	else if (w->i > VRB_SEGS && !((w->i - VRB_SEGS) % VRB_BLOCK_SEGS))
+		w->block = w->block->next;
+}
+
+/**
+ * vrb_walk_sges - the next segments of a work request
+ * @w: position, moved on
+ * @sge: filled in, unless NULL
+ * @max: most segments
+ * @lkey: their key
+ * @want: most bytes
+ * @len: set to how many bytes they have
+ *
+ * Return: number of segments.
+ */
+unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
+			   unsigned int max, u32 lkey, size_t want, u32 *len)
+{
+	unsigned int n = 0;
+
+	*len = 0;
+	while (n < max && want && w->i < w->map->nr) {
+		u64 addr;
+		u32 have;
+
+		vrb_walk_get(w, &addr, &have);
+		addr += w->off;
+		have = min_t(size_t, have - w->off, want);
+		if (have) {
+			if (sge)
+				sge[n] = (struct ib_sge) {
+					.addr = addr, .length = have,
+					.lkey = lkey,
+				};
+			n++;
+			*len += have;
+			want -= have;
+			w->off += have;
+		}
+		vrb_walk_get(w, &addr, &have);
+		if (w->off == have)
+			vrb_walk_next(w);
+	}
+	return n;
+}
+
+/* ---------------------------------------------------------------- mapping */
+
+/**
+ * struct vrb_mapper - a vector that is being mapped
+ * @map: what becomes of it
+ * @ib: the device
+ * @blocks: where more room is
+ * @page: first page of a piece that may still grow
+ * @off: of its first byte in @page
+ * @len: its length, 0 if there is none
+ */
+struct vrb_mapper {
+	struct vrb_map		*map;
+	struct ib_device	*ib;
+	struct vrb_blocks	*blocks;
+	struct page		*page;
+	size_t			off;
+	size_t			len;
+};
+
+static struct vrb_seg *vrb_map_seg(struct vrb_map *map,
+				   struct vrb_blocks *blocks)
+{
+	struct vrb_block *block;
+	unsigned int i;
+
+	if (map->nr < VRB_SEGS)
+		return &map->segs[map->nr];
+	i = (map->nr - VRB_SEGS) % VRB_BLOCK_SEGS;
+	if (!i) {
+		block = vrb_block_get(blocks);
+		if (!block)
+			return NULL;
+		block->next = NULL;
+		if (map->last)
+			map->last->next = block;
+		else
+			map->blocks = block;
+		map->last = block;
+	}
+	return &map->last->segs[i];
+}
+
+/* Map the piece that has grown until now. */
+static int vrb_mapper_flush(struct vrb_mapper *m)
+{
+	size_t max = min_t(size_t, ib_dma_max_seg_size(m->ib), SZ_1G);
+
+	while (m->len) {
+		size_t len = min(m->len, max);
+		struct vrb_seg *seg = vrb_map_seg(m->map, m->blocks);
+
+		/* more than all blocks hold never fits */
+		if (!seg)
+			return m->map->nr >= VRB_SEGS +
+					     VRB_BLOCKS * VRB_BLOCK_SEGS ?
+			       -EMSGSIZE : -EAGAIN;
+		seg->addr = ib_dma_map_page(m->ib, m->page, m->off, len,
+					    m->map->dir);
+		if (ib_dma_mapping_error(m->ib, seg->addr))
+			return -ENOBUFS;
+		seg->len = len;
+		m->map->nr++;
+		m->off += len;
+		m->len -= len;
+		m->page = nth_page(m->page, m->off >> PAGE_SHIFT);
+		m->off = offset_in_page(m->off);
+	}
+	return 0;
+}
+
+/* Add bytes that are contiguous in physical memory. */
+static int vrb_mapper_add(struct vrb_mapper *m, struct page *page, size_t off,
+			  size_t len)
+{
+	int err;
+
+	if (!len)
+		return 0;
+	if (m->len && page_to_phys(m->page) + m->off + m->len ==
+		      page_to_phys(page) + off) {
+		m->len += len;
+		return 0;
+	}
+	err = vrb_mapper_flush(m);
+	if (err)
+		return err;
+	m->page = nth_page(page, off >> PAGE_SHIFT);
+	m->off = offset_in_page(off);
+	m->len = len;
+	return 0;
+}
+
+/* Contiguous memory is one piece, vmalloc goes page by page. */
+static int vrb_mapper_add_buf(struct vrb_mapper *m, const void *base,
+			      size_t len)
+{
+	bool vmalloc = is_vmalloc_or_module_addr(base);
+	int err = 0;
+
+	if (!vmalloc && len)
+		return vrb_mapper_add(m, virt_to_page(base),
+				      offset_in_page(base), len);
+	while (len && !err) {
+		size_t n = min_t(size_t, len, PAGE_SIZE - offset_in_page(base));
+
+		err = vrb_mapper_add(m, vmalloc_to_page(base),
+				     offset_in_page(base), n);
+		base += n;
+		len -= n;
+	}
+	return err;
+}
+
+static int vrb_mapper_add_iter(struct vrb_mapper *m,
+			       const struct iov_iter *from)
+{
+	struct page *pages[VRB_PAGES], **p = pages;
+	struct iov_iter iter = *from;
+	int err = 0;
+
+	while (iov_iter_count(&iter) && !err) {
+		size_t off;
+		ssize_t n = iov_iter_extract_pages(&iter, &p, SZ_1G, VRB_PAGES,
+						   0, &off);
+		unsigned int i;
+
+		if (n <= 0)
+			return n ? : -EFAULT;
+		for (i = 0; n && !err; i++, off = 0) {
+			size_t len = min_t(size_t, n, PAGE_SIZE - off);
+
+			err = vrb_mapper_add(m, pages[i], off, len);
+			n -= len;
+		}
+	}
+	return err;
+}
+
+static int vrb_mapper_add_msg(struct vrb_mapper *m, const struct fi_msg *msg)
+{
+	const struct bio_vec *bv;
+	struct scatterlist *sg;
+	size_t i;
+	int err = 0;
+
+	switch (msg->vec) {
+	case KOFI_KVEC:
+		for (i = 0; i < msg->iov_count && !err; i++)
+			err = vrb_mapper_add_buf(m, msg->msg_iov[i].iov_base,
+						 msg->msg_iov[i].iov_len);
+		return err;
+	case KOFI_BVEC:
+		for (i = 0; i < msg->iov_count && !err; i++) {
+			bv = &msg->msg_bvec[i];
+			err = vrb_mapper_add(m, bv->bv_page, bv->bv_offset,
+					     bv->bv_len);
+		}
+		return err;
+	case KOFI_SGL:
+		sg = msg->msg_sgl;
+		for (i = 0; i < msg->iov_count && !err; i++, sg = sg_next(sg))
+			err = vrb_mapper_add(m, sg_page(sg), sg->offset,
+					     sg->length);
+		return err;
+	default:
+		return vrb_mapper_add_iter(m, msg->msg_iter);
+	}
+}
+
+/**
+ * vrb_unmap - undo vrb_map_msg()
+ * @map: the mapping; holds nothing afterwards
+ * @ib: the device
+ * @blocks: of the endpoint
+ *
+ * Context: any.
+ */
+void vrb_unmap(struct vrb_map *map, struct ib_device *ib,
+	       struct vrb_blocks *blocks)
+{
+	struct vrb_walk w;
+
+	if (!map->sgl && !ib_uses_virt_dma(ib)) {
+		vrb_walk_init(&w, map);
+		while (w.i < map->nr) {
+			u64 addr;
+			u32 len;
+
+			vrb_walk_get(&w, &addr, &len);
+			ib_dma_unmap_page(ib, addr, len, map->dir);
+			vrb_walk_next(&w);
+		}
+	}
+	if (map->blocks)
+		vrb_blocks_put(blocks, map->blocks, map->last);
+	map->sgl = NULL;
+	map->nr = 0;
+	map->blocks = NULL;
+	map->last = NULL;
+}
+
+/**
+ * vrb_map_msg - map an operation's memory
+ * @map: whatever it held is forgotten; after an error it holds nothing
+ * @ib: the device
+ * @blocks: of the endpoint
+ * @msg: the operation, checked by vrb_msg_len()
+ * @dir: which way the bytes go
+ * @len: what that has counted
+ *
+ * Context: any.
+ * Return: 0; -EAGAIN if other operations have the blocks; -ENOBUFS if the
+ * system cannot map more for now; -EMSGSIZE if there are more pieces than blocks
+ * for them; -EFAULT.
+ */
+int vrb_map_msg(struct vrb_map *map, struct ib_device *ib,
+		struct vrb_blocks *blocks, const struct fi_msg *msg,
+		enum dma_data_direction dir, size_t len)
+{
+	struct vrb_mapper m = { .map = map, .ib = ib, .blocks = blocks };
+	int err;
+
+	map->dir = dir;
+	map->nr = 0;
+	map->len = len;
+	map->sgl = NULL;
+	map->blocks = NULL;
+	map->last = NULL;
+	if (msg->vec == KOFI_SGL_MAPPED) {
+		map->sgl = msg->msg_sgl;
+		map->nr = msg->iov_count;
+		return 0;
+	}
+	err = vrb_mapper_add_msg(&m, msg);
+	if (!err)
+		err = vrb_mapper_flush(&m);
+	if (err)
+		vrb_unmap(map, ib, blocks);
+	return err;
+}

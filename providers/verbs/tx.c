@@ -1,0 +1,688 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Transmits: messages, and reads and writes of a peer's memory.
+ *
+ * An operation has a record of its own, with its mapped memory, until it
+ * completes. It becomes one work request, or, if it is a read or write whose
+ * memory on either side has more pieces than one can have, a chain of them of
+ * which only the last is reported. Work requests are built on the stack: the
+ * device copies them. tx_lock makes the order of the records that of the device,
+ * and keeps a chain together.
+ *
+ * Which operations the device reports. All whose end somebody wants to hear of,
+ * and all reads, as a device may complete those after younger operations. Of the
+ * others, which are silent as long as they succeed, only every so many, and each
+ * one once something gets scarce that only a report brings back; the work
+ * requests of a queue pair complete in order, so an operation that has completed
+ * says the same of all silent ones before it. What fails is always reported.
+ *
+ * An error of a work request is the end of its queue pair: the one that caused
+ * it completes with what the device says, and all others are flushed.
+ */
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "verbs.h"
+
+#define VRB_TX_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT | \
+			 FI_REMOTE_CQ_DATA | KOFI_NO_COMPLETION | \
+			 VRB_TX_LEVELS)
+#define VRB_READ_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE)
+
+/* Silent operations in a row at most */
+#define VRB_TX_SILENT	32
+
+/* What a completion says has happened */
+static const u64 vrb_tx_wc_flags[] = {
+	[VRB_SEND]	= FI_SEND | FI_MSG,
+	[VRB_WRITE]	= FI_WRITE | FI_RMA,
+	[VRB_READ]	= FI_READ | FI_RMA,
+};
+
+/* What one kind of post has beyond struct fi_msg */
+struct vrb_post {
+	enum vrb_op			op;
+	const struct fi_rma_iov		*rma;
+	size_t				rma_count;
+};
+
+/* ------------------------------------------------------------- completing */
+
+/* The end of an operation that is on no list any more; unused afterwards */
+static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
+{
+	struct kofi_wc wc = {
+		.op_context = op->context,
+		.err = err,
+		.prov_errno = op->status,
+		.flags = vrb_tx_wc_flags[op->op],
+		.len = op->len,
+		.src = FI_ADDR_NOTAVAIL,
+	};
+	u64 flags = op->flags;
+	unsigned long irq;
+
+	vrb_unmap(&op->map, ep->dom->ib, &ep->tx_blocks);
+	/* free before the consumer knows, who may post again at once */
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	ep->tx_used--;
+	list_add(&op->node, &ep->tx_free);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+
+	kofi_ep_tx_complete(&ep->base, &wc, flags);
+}
+
+/* Take an operation that has completed, and the silent ones before it. */
+static void vrb_tx_take(struct vrb_ep *ep, struct vrb_txop *op,
+			struct list_head *list)
+{
+	struct vrb_txop *before, *next;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	list_for_each_entry_safe(before, next, &ep->tx_posted, node) {
+		if (before != op && before->signaled)
+			continue;
+		list_move_tail(&before->node, list);
+		ep->sq_free += before->wrs;
+		if (before == op)
+			break;
+	}
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, cqe);
+	struct vrb_ep *ep = op->ep;
+	struct vrb_txop *next;
+	LIST_HEAD(list);
+	bool run;
+
+	if (unlikely(wc->status)) {
+		if (!op->status)
+			op->status = wc->status;
+		if (wc->status != IB_WC_WR_FLUSH_ERR)
+			vrb_ep_kill(ep, vrb_wc_error(wc->status));
+	}
+	vrb_tx_take(ep, op, &list);
+	run = vrb_epcq_begin(&ep->tx_cq);
+	list_for_each_entry_safe(op, next, &list, node)
+		vrb_tx_complete(ep, op, vrb_wc_error(op->status));
+	if (run)
+		kofi_cq_end(ep->tx_cq.kcq);
+}
+
+/* A work request of a chain has failed; the last one completes the operation. */
+static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, part);
+
+	if (wc->status && !op->status)
+		op->status = wc->status;
+	if (wc->status && wc->status != IB_WC_WR_FLUSH_ERR)
+		vrb_ep_kill(op->ep, vrb_wc_error(wc->status));
+}
+
+/* -------------------------------------------------------- work requests */
+
+/* Position in the memory of an operation, on both sides */
+struct vrb_chain {
+	struct vrb_walk		w;
+	const struct vrb_txop	*op;
+	unsigned int		piece;	/* of the peer's memory */
+	size_t			off;	/* in that */
+};
+
+static void vrb_chain_init(struct vrb_chain *c, const struct vrb_txop *op)
+{
+	*c = (struct vrb_chain) { .op = op };
+	vrb_walk_init(&c->w, &op->map);
+	while (op->len && c->piece < op->rma_count && !op->rma[c->piece].len)
+		c->piece++;
+}
+
+/*
+ * Local segments of the next work request, and how many bytes they have. It
+ * covers no more than one piece of the peer's memory, at remote.
+ */
+static unsigned int vrb_chain_next(struct vrb_chain *c, struct ib_sge *sge,
+				   unsigned int max, u32 lkey,
+				   struct fi_rma_iov *remote)
+{
+	const struct vrb_txop *op = c->op;
+	const struct fi_rma_iov *rma = &op->rma[c->piece];
+	unsigned int n;
+	u32 len;
+
+	remote->addr = rma->addr + c->off;
+	remote->key = rma->key;
+	n = vrb_walk_sges(&c->w, sge, max, lkey, rma->len - c->off, &len);
+	remote->len = len;
+	c->off += len;
+	while (c->piece < op->rma_count && c->off == op->rma[c->piece].len) {
+		c->piece++;
+		c->off = 0;
+	}
+	return n;
+}
+
+static unsigned int vrb_tx_sges(const struct vrb_ep *ep,
+				const struct vrb_txop *op)
+{
+	return op->op == VRB_READ ? ep->read_sge : ep->send_sge;
+}
+
+/* How many work requests an operation takes */
+static int vrb_tx_count(const struct vrb_ep *ep, struct vrb_txop *op)
+{
+	unsigned int max = vrb_tx_sges(ep, op);
+	struct fi_rma_iov remote;
+	struct vrb_chain c;
+
+	op->wrs = 1;
+	if (op->op == VRB_SEND)
+		return op->map.nr <= max ? 0 : -EINVAL;
+	if (!op->len || (op->rma_count == 1 && op->map.nr <= max))
+		return 0;
+	vrb_chain_init(&c, op);
+	for (op->wrs = 0; c.piece < op->rma_count; op->wrs++)
+		vrb_chain_next(&c, NULL, max, 0, &remote);
+	return op->wrs <= ep->sq_size ? 0 : -EMSGSIZE;
+}
+
+static void vrb_wr_opcode(struct ib_rdma_wr *wr, const struct vrb_txop *op,
+			  bool last)
+{
+	bool data = last && op->flags & FI_REMOTE_CQ_DATA;
+
+	switch (op->op) {
+	case VRB_SEND:
+		wr->wr.opcode = data ? IB_WR_SEND_WITH_IMM : IB_WR_SEND;
+		if (op->flags & KOFI_REMOTE_INV) {
+			wr->wr.opcode = IB_WR_SEND_WITH_INV;
+			wr->wr.ex.invalidate_rkey = op->inv_key;
+		}
+		break;
+	case VRB_WRITE:
+		wr->wr.opcode = data ? IB_WR_RDMA_WRITE_WITH_IMM :
+				       IB_WR_RDMA_WRITE;
+		break;
+	case VRB_READ:
+		wr->wr.opcode = IB_WR_RDMA_READ;
+		break;
+	}
+	if (data)
+		wr->wr.ex.imm_data = cpu_to_be32(op->data);
+}
+
+/* Segments of the next work request */
+static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
+			struct vrb_chain *c, struct ib_rdma_wr *wr,
+			struct ib_sge *sge)
+{
+	u32 lkey = ep->dom->pd->local_dma_lkey;
+	unsigned int max = vrb_tx_sges(ep, op);
+	struct fi_rma_iov remote = {};
+	u32 len;
+
+	wr->wr.sg_list = sge;
+	if (op->inlined) {
+		/* the CPU reads these */
+		sge[0] = (struct ib_sge) {
+			.addr = (uintptr_t)op->inject, .length = op->len,
+		};
+		wr->wr.num_sge = !!op->len;
+		wr->wr.send_flags |= IB_SEND_INLINE;
+		vrb_stat_inc(&ep->stats.tx_inline);
+		remote = op->rma[0];
+	} else if (op->op == VRB_SEND) {
+		wr->wr.num_sge = vrb_walk_sges(&c->w, sge, max, lkey, op->len,
+					       &len);
+	} else {
+		wr->wr.num_sge = vrb_chain_next(c, sge, max, lkey, &remote);
+	}
+	if (op->op == VRB_SEND)
+		return;
+	wr->remote_addr = remote.addr;
+	wr->rkey = remote.key;
+	/* a read without bytes still has a place for them */
+	if (op->op == VRB_READ && !wr->wr.num_sge) {
+		sge[0] = (struct ib_sge) { .lkey = lkey };
+		wr->wr.num_sge = 1;
+	}
+}
+
+/*
+ * Hand an operation to the device. If it takes only the first part of a chain,
+ * that is the end of the endpoint, and of the operation.
+ */
+static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op)
+{
+	struct ib_sge sge[VRB_SGES];
+	struct vrb_chain c;
+	unsigned int i;
+	int err;
+
+	vrb_chain_init(&c, op);
+	for (i = 0; i < op->wrs; i++) {
+		bool last = i == op->wrs - 1;
+		struct ib_rdma_wr wr = {
+			.wr.wr_cqe = last ? &op->cqe : &op->part,
+		};
+
+		if (last && op->signaled)
+			wr.wr.send_flags |= IB_SEND_SIGNALED;
+		if (!i && op->flags & FI_FENCE)
+			wr.wr.send_flags |= IB_SEND_FENCE;
+		vrb_wr_opcode(&wr, op, last);
+		vrb_wr_segs(ep, op, &c, &wr, sge);
+		err = ib_post_send(ep->qp, &wr.wr, NULL);
+		if (!err) {
+			vrb_stat_inc(&ep->stats.tx_wrs);
+			continue;
+		}
+		if (!i)
+			return err;
+		op->status = IB_WC_GENERAL_ERR;
+		op->signaled = true;
+		vrb_ep_kill(ep, EIO);
+		return 0;
+	}
+	return 0;
+}
+
+/* ---------------------------------------------------------------- posting */
+
+/* Copy the payload of an inject into its operation. */
+static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
+			 const struct fi_msg *msg, struct fi_msg *copy,
+			 struct kvec *kv)
+{
+	struct kofi_cursor cur;
+	size_t off = 0;
+	int err;
+
+	err = kofi_cursor_init(&cur, msg, ITER_SOURCE,
+			       ep->base.info->tx_attr->iov_limit);
+	if (err)
+		return err;
+	if (cur.len > ep->base.info->tx_attr->inject_size)
+		return -EINVAL;
+	while (cur.left) {
+		struct iov_iter iter = *kofi_cursor_iter(&cur);
+		size_t n = iov_iter_count(&iter);
+
+		if (copy_from_iter(op->inject + off, n, &iter) != n)
+			return -EINVAL;
+		kofi_cursor_used(&cur, n);
+		off += n;
+	}
+	*kv = (struct kvec) { .iov_base = op->inject, .iov_len = cur.len };
+	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
+	op->inlined = cur.len <= ep->max_inline;
+	return 0;
+}
+
+/* Copy the peer's memory, which must be as long as ours. */
+static int vrb_tx_fill_rma(const struct vrb_ep *ep, struct vrb_txop *op,
+			   const struct vrb_post *post)
+{
+	size_t i, len = 0;
+
+	op->rma_count = post->rma_count;
+	if (post->op == VRB_SEND)
+		return 0;
+	if (!post->rma_count || !post->rma ||
+	    post->rma_count > min_t(size_t, VRB_RMA_MAX,
+				    ep->base.info->tx_attr->rma_iov_limit))
+		return -EINVAL;
+	for (i = 0; i < post->rma_count; i++) {
+		op->rma[i] = post->rma[i];
+		if (check_add_overflow(len, post->rma[i].len, &len) ||
+		    post->rma[i].key > U32_MAX)
+			return -EINVAL;
+	}
+	return len == op->len ? 0 : -EINVAL;
+}
+
+static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
+		       const struct fi_msg *msg, const struct vrb_post *post,
+		       u64 flags)
+{
+	const struct fi_info *info = ep->base.info;
+	bool read = post->op == VRB_READ;
+	struct fi_msg copy;
+	struct kvec kv;
+	int err;
+
+	op->op = post->op;
+	op->context = msg->context;
+	op->flags = flags;
+	op->data = msg->data;
+	op->inv_key = msg->inv_key;
+	op->status = IB_WC_SUCCESS;
+	op->inlined = false;
+	err = vrb_msg_len(msg, read ? ITER_DEST : ITER_SOURCE,
+			  info->tx_attr->iov_limit, &op->len);
+	if (err)
+		return err;
+	if (op->len > info->ep_attr->max_msg_size)
+		return -EMSGSIZE;
+	err = vrb_tx_fill_rma(ep, op, post);
+	if (err)
+		return err;
+	if (flags & FI_INJECT) {
+		err = vrb_tx_inject(ep, op, msg, &copy, &kv);
+		if (err)
+			return err;
+		msg = &copy;
+	}
+	if (op->inlined) {
+		op->wrs = 1;
+		return 0;
+	}
+	err = vrb_map_msg(&op->map, ep->dom->ib, &ep->tx_blocks, msg,
+			  read ? DMA_FROM_DEVICE : DMA_TO_DEVICE, op->len);
+	if (err)
+		return err;
+	err = vrb_tx_count(ep, op);
+	if (err)
+		vrb_unmap(&op->map, ep->dom->ib, &ep->tx_blocks);
+	return err;
+}
+
+static int vrb_tx_get(struct vrb_ep *ep, struct vrb_txop **op)
+{
+	unsigned long irq;
+	int err = 0;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	*op = list_first_entry_or_null(&ep->tx_free, struct vrb_txop, node);
+	if (ep->tx_closed) {
+		err = -ESHUTDOWN;
+	} else if (!*op) {
+		err = -EAGAIN;
+	} else {
+		list_del(&(*op)->node);
+		ep->tx_used++;
+	}
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return err;
+}
+
+static void vrb_tx_put(struct vrb_ep *ep, struct vrb_txop *op)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	ep->tx_used--;
+	list_add(&op->node, &ep->tx_free);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+static bool vrb_tx_counted(const struct vrb_ep *ep)
+{
+	return ep->base.cntr[KOFI_CNTR_SEND] || ep->base.cntr[KOFI_CNTR_READ] ||
+	       ep->base.cntr[KOFI_CNTR_WRITE];
+}
+
+/* Is the device to report the end of an operation? With tx_lock held. */
+static bool vrb_tx_signal(struct vrb_ep *ep, const struct vrb_txop *op)
+{
+	bool silent = op->flags & KOFI_NO_COMPLETION ||
+		      (ep->base.tx_selective && !(op->flags & FI_COMPLETION));
+
+	if (silent && op->op != VRB_READ && !op->map.blocks &&
+	    !vrb_tx_counted(ep) && ep->tx_used <= ep->tx_size / 2 &&
+	    ep->sq_free >= ep->sq_size / 2 &&
+	    ep->tx_silent < VRB_TX_SILENT && !kofi_ep_tx_scarce(&ep->base)) {
+		ep->tx_silent++;
+		vrb_stat_inc(&ep->stats.tx_unsignaled);
+		return false;
+	}
+	ep->tx_silent = 0;
+	return true;
+}
+
+static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op)
+{
+	unsigned long irq;
+	int err = 0;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	if (ep->tx_closed)
+		err = -ESHUTDOWN;
+	else if (ep->sq_free < op->wrs)
+		err = -EAGAIN;
+	if (err)
+		goto unlock;
+	ep->sq_free -= op->wrs;
+	op->signaled = vrb_tx_signal(ep, op);
+	list_add_tail(&op->node, &ep->tx_posted);
+	err = vrb_tx_hand_over(ep, op);
+	if (err) {
+		list_del(&op->node);
+		ep->sq_free += op->wrs;
+	}
+unlock:
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return err;
+}
+
+/*
+ * The device has refused. A queue pair that is on its way to its end is no
+ * error of the operation; and what the device has too little of just now, no
+ * completion of ours need bring back.
+ */
+static int vrb_tx_refused(struct vrb_ep *ep, int err)
+{
+	switch (err) {
+	case -ENOTCONN:
+		return -ESHUTDOWN;
+	case -ENOMEM:
+	case -ENOBUFS:
+		kofi_ep_blocked(&ep->base);
+		vrb_ep_retry(ep);
+		return -EAGAIN;
+	default:
+		return err;
+	}
+}
+
+static ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
+			     const struct vrb_post *post, u64 flags)
+{
+	struct vrb_txop *op;
+	int err;
+
+	if (hweight64(flags & VRB_TX_LEVELS) > 1)
+		return -FI_EBADFLAGS;
+	err = kofi_ep_tx_state(&ep->base);
+	if (err)
+		return err;
+	/* what the device has not */
+	if (flags & FI_REMOTE_CQ_DATA &&
+	    (!ep->base.info->domain_attr->cq_data_size ||
+	     flags & KOFI_REMOTE_INV))
+		return -EOPNOTSUPP;
+	if (ep->iwarp && (post->op == VRB_READ ||
+			  flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)))
+		return -EOPNOTSUPP;
+	err = kofi_ep_tx_reserve(&ep->base);
+	if (err)
+		return err;
+
+	err = vrb_tx_get(ep, &op);
+	if (err == -EAGAIN) {
+		/* one may have completed before the mark was there to see */
+		kofi_ep_blocked(&ep->base);
+		err = vrb_tx_get(ep, &op);
+	}
+	if (err)
+		goto unreserve;
+	err = vrb_tx_fill(ep, op, msg, post, flags);
+	if (err == -EAGAIN) {
+		kofi_ep_blocked(&ep->base);
+		err = vrb_tx_fill(ep, op, msg, post, flags);
+	}
+	if (err)
+		goto put;
+	err = vrb_tx_submit(ep, op);
+	if (err == -EAGAIN) {
+		vrb_stat_inc(&ep->stats.tx_full);
+		kofi_ep_blocked(&ep->base);
+		err = vrb_tx_submit(ep, op);
+	}
+	if (!err)
+		return 0;
+
+	vrb_unmap(&op->map, ep->dom->ib, &ep->tx_blocks);
+put:
+	vrb_tx_put(ep, op);
+	err = vrb_tx_refused(ep, err);
+	/* somebody may have been refused for want of this operation */
+	if (err != -EAGAIN)
+		kofi_ep_unblock(&ep->base);
+unreserve:
+	kofi_ep_tx_unreserve(&ep->base);
+	return err;
+}
+
+/* fi_sendmsg() and its family */
+ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
+{
+	const struct vrb_post post = { .op = VRB_SEND };
+
+	if (flags & ~(VRB_TX_FLAGS | KOFI_REMOTE_INV))
+		return -FI_EBADFLAGS;
+	return vrb_tx_accept(vrb_ep(fid), msg, &post, flags);
+}
+
+static ssize_t vrb_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rma,
+			    enum vrb_op op, u64 flags)
+{
+	struct vrb_ep *ep = vrb_ep(fid);
+	const struct vrb_post post = {
+		.op = op, .rma = rma->rma_iov, .rma_count = rma->rma_iov_count,
+	};
+	const struct fi_msg msg = {
+		.msg_iov = rma->msg_iov,	/* of a union of pointers */
+		.iov_count = rma->iov_count,
+		.context = rma->context,
+		.data = rma->data,
+		.vec = rma->vec,
+	};
+
+	if (!(ep->base.info->caps & FI_RMA))
+		return -ENOSYS;
+	return vrb_tx_accept(ep, &msg, &post, flags);
+}
+
+/* fi_readmsg() and its family */
+static ssize_t vrb_rma_read(struct fid_ep *fid, const struct fi_msg_rma *msg,
+			    u64 flags)
+{
+	if (flags & ~VRB_READ_FLAGS)
+		return -FI_EBADFLAGS;
+	return vrb_rma_post(fid, msg, VRB_READ, flags);
+}
+
+/* fi_writemsg() and its family */
+static ssize_t vrb_rma_write(struct fid_ep *fid, const struct fi_msg_rma *msg,
+			     u64 flags)
+{
+	if (flags & ~VRB_TX_FLAGS)
+		return -FI_EBADFLAGS;
+	return vrb_rma_post(fid, msg, VRB_WRITE, flags);
+}
+
+const struct fi_ops_rma vrb_rma_ops = {
+	.size		= sizeof(struct fi_ops_rma),
+	.readmsg	= vrb_rma_read,
+	.writemsg	= vrb_rma_write,
+};
+
+/* ------------------------------------------------------------------- life */
+
+/**
+ * vrb_tx_init - make the operations
+ * @ep: an endpoint whose queue pair has been sized
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int vrb_tx_init(struct vrb_ep *ep)
+{
+	size_t i, size = ep->base.info->tx_attr->size;
+	int err;
+
+	ep->tx_ops = kvcalloc_node(size, sizeof(*ep->tx_ops), GFP_KERNEL,
+				   ep->base.domain->node);
+	if (!ep->tx_ops)
+		return -ENOMEM;
+	err = vrb_blocks_init(&ep->tx_blocks, ep->base.domain->node);
+	if (err) {
+		vrb_tx_exit(ep);
+		return err;
+	}
+	for (i = 0; i < size; i++) {
+		struct vrb_txop *op = &ep->tx_ops[i];
+
+		op->cqe.done = vrb_tx_done;
+		op->part.done = vrb_tx_part_done;
+		op->ep = ep;
+		list_add_tail(&op->node, &ep->tx_free);
+	}
+	ep->tx_size = size;
+	ep->sq_free = ep->sq_size;
+	return 0;
+}
+
+void vrb_tx_exit(struct vrb_ep *ep)
+{
+	INIT_LIST_HEAD(&ep->tx_free);
+	vrb_blocks_exit(&ep->tx_blocks);
+	kvfree(ep->tx_ops);
+	ep->tx_ops = NULL;
+}
+
+/**
+ * vrb_tx_close - accept no more
+ * @ep: the endpoint
+ *
+ * Nobody is in the device's post function any more when this returns.
+ *
+ * Context: any.
+ */
+void vrb_tx_close(struct vrb_ep *ep)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	ep->tx_closed = true;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+/**
+ * vrb_tx_flush - complete what the device has not reported
+ * @ep: an endpoint whose queue pair has been drained
+ *
+ * That is silent operations, which have succeeded, since the others would have
+ * been reported, and a chain that could not be posted to its end.
+ *
+ * Context: process.
+ */
+void vrb_tx_flush(struct vrb_ep *ep)
+{
+	struct vrb_txop *op, *next;
+	unsigned long irq;
+	LIST_HEAD(list);
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	list_splice_init(&ep->tx_posted, &list);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	list_for_each_entry_safe(op, next, &list, node)
+		vrb_tx_complete(ep, op, !op->signaled ? 0 : ECANCELED);
+}

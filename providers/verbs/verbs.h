@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of kofi_verbs.ko share. */
+#ifndef _KOFI_VERBS_H
+#define _KOFI_VERBS_H
+
+#include <linux/in6.h>
+#include <linux/kofi/provider.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/socket.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#define VRB_CM_DATA_MAX		55	/* private data of a request, without its length */
+#define VRB_CM_DATA_AREA	(VRB_CM_DATA_MAX + 1)
+#define VRB_INJECT_MAX		128	/* bytes an inject may have */
+#define VRB_RMA_MAX		4	/* pieces of remote memory of one operation */
+#define VRB_SIZE_MAX		16384	/* operations of one direction */
+#define VRB_SGES		32	/* segments of a work request we make use of */
+#define VRB_SEGS		32	/* segments an operation has room for itself */
+#define VRB_BLOCK_SEGS		64	/* segments of a block, for longer vectors */
+#define VRB_BLOCKS		16	/* blocks of an endpoint */
+#define VRB_CHAIN_MAX		256	/* work requests of one operation */
+
+#define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+				 FI_DELIVERY_COMPLETE)
+
+union vrb_addr {
+	struct sockaddr		sa;
+	struct sockaddr_in	in4;
+	struct sockaddr_in6	in6;
+};
+
+/* ------------------------------------------------------------------ main.c */
+
+extern struct kofi_provider vrb_provider;
+extern struct workqueue_struct *vrb_wq;
+extern unsigned int vrb_tx_size;
+extern unsigned int vrb_rx_size;
+extern unsigned int vrb_connect_timeout;
+
+/**
+ * struct vrb_tunables - options of an endpoint
+ * @connect_timeout: milliseconds for connecting
+ * @silence_timeout: milliseconds without an answer after which a peer is dead;
+ *	0 is what the path says
+ * @cpu: where completions are wanted, or -1
+ */
+struct vrb_tunables {
+	unsigned int	connect_timeout;
+	unsigned int	silence_timeout;
+	int		cpu;
+};
+
+void vrb_tunables_init(struct vrb_tunables *tun);
+int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val);
+int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val);
+
+/* ------------------------------------------------------------------ info.c */
+
+/**
+ * struct vrb_if - an address
+ * @addr: the address, without a port number
+ * @prefix: bits of it that name the network
+ */
+struct vrb_if {
+	union vrb_addr	addr;
+	unsigned int	prefix;
+};
+
+size_t vrb_addr_len(const struct sockaddr *addr);
+int vrb_addr_copy(const struct sockaddr *from, void *to, size_t *len);
+bool vrb_addr_any(const struct sockaddr *addr);
+__be16 *vrb_addr_port(struct sockaddr *addr);
+int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
+		    union vrb_addr *addr);
+size_t vrb_info_max_wr(const struct ib_device *ib);
+int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
+		   size_t *max_msg);
+struct fi_info *vrb_info_request(const struct fi_info *from,
+				 struct rdma_cm_id *id, const char *fabric);
+int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
+		const struct fi_info *hints, struct fi_info **info);
+
+/* ---------------------------------------------------------------- domain.c */
+
+/**
+ * struct vrb_dev - a device that can be used
+ * @node: on the list of them
+ * @ib: the device
+ * @doms: domains opened on it
+ */
+struct vrb_dev {
+	struct list_head	node;
+	struct ib_device	*ib;
+	struct list_head	doms;
+};
+
+/**
+ * struct vrb_domain - a domain
+ * @base: the core's
+ * @node: on the device's list, while there is a device
+ * @eps: its endpoints; with @node under vrb_mutex
+ * @ib: the device. Once it has gone nobody follows this any more: endpoints
+ *	have ended, and new ones are refused
+ * @pd: protection domain of all that is in the domain
+ * @max_wr: operations a direction of an endpoint can have
+ * @gone: the device has been, or is being, removed
+ */
+struct vrb_domain {
+	struct kofi_domain	base;
+	struct list_head	node;
+	struct list_head	eps;
+	struct ib_device	*ib;
+	struct ib_pd		*pd;
+	size_t			max_wr;
+	bool			gone;
+};
+
+extern struct mutex vrb_mutex;
+extern struct list_head vrb_devs;
+
+int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
+	       void *context);
+int vrb_domain_init(void);
+void vrb_domain_exit(void);
+
+/* -------------------------------------------------------------------- cq.c */
+
+/**
+ * struct vrb_cq - the provider's part of a completion queue
+ * @poll: where it calls back
+ * @done: it does
+ * @cpu: wanted, or -1
+ * @direct: struct vrb_epcq that are to be polled; changed with the queue claimed
+ */
+struct vrb_cq {
+	enum kofi_poll		poll;
+	bool			done;
+	int			cpu;
+	struct list_head	direct;
+};
+
+/**
+ * struct vrb_epcq - a device's queue behind one direction of an endpoint
+ * @node: vrb_cq.direct
+ * @kcq: the core's queue its completions go to; NULL if they are only counted
+ * @ib: the device's queue
+ * @nr: entries we have of it
+ * @direct: it is polled
+ * @runs: it delivers in the context @kcq calls back in
+ *
+ * A device's queue has room for every work request of its endpoint, as each of
+ * them may fail. So the number of endpoints that report to one of the core's
+ * queues has no bound, and no device's queue overruns.
+ */
+struct vrb_epcq {
+	struct list_head	node;
+	struct kofi_cq		*kcq;
+	struct ib_cq		*ib;
+	unsigned int		nr;
+	bool			direct;
+	bool			runs;
+};
+
+int vrb_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+		const struct kofi_cq_attr *kattr, struct fid_cq **cq,
+		void *context);
+int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
+		  struct kofi_cq *kcq, unsigned int nr);
+void vrb_epcq_close(struct vrb_epcq *q);
+void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done);
+int vrb_wc_error(int status);
+
+static inline bool vrb_epcq_begin(struct vrb_epcq *q)
+{
+	return q->runs && kofi_cq_begin(q->kcq);
+}
+
+/* ------------------------------------------------------------------- map.c */
+
+struct vrb_seg {
+	u64	addr;
+	u32	len;
+};
+
+struct vrb_block {
+	struct vrb_block	*next;
+	struct vrb_seg		segs[VRB_BLOCK_SEGS];
+};
+
+/**
+ * struct vrb_blocks - segments for long vectors, shared by an endpoint's
+ * operations
+ * @lock: irqsave, guards @free
+ * @free: unused ones
+ * @mem: all of them
+ */
+struct vrb_blocks {
+	spinlock_t		lock;	/* free */
+	struct vrb_block	*free;
+	struct vrb_block	*mem;
+};
+
+/**
+ * struct vrb_map - memory of an operation as the device sees it
+ * @dir: which way it goes
+ * @nr: segments
+ * @len: bytes
+ * @sgl: mapped by the consumer: its list, instead of the segments that follow
+ * @segs: the first of them
+ * @blocks: the others
+ * @last: of @blocks
+ */
+struct vrb_map {
+	enum dma_data_direction	dir;
+	unsigned int		nr;
+	size_t			len;
+	struct scatterlist	*sgl;
+	struct vrb_seg		segs[VRB_SEGS];
+	struct vrb_block	*blocks;
+	struct vrb_block	*last;
+};
+
+/* Position in a vrb_map */
+struct vrb_walk {
+	const struct vrb_map	*map;
+	const struct vrb_block	*block;
+	struct scatterlist	*sg;
+	unsigned int		i;	/* segment */
+	u32			off;	/* in it */
+};
+
+int vrb_blocks_init(struct vrb_blocks *b, int node);
+void vrb_blocks_exit(struct vrb_blocks *b);
+int vrb_msg_len(const struct fi_msg *msg, unsigned int dir, size_t iov_limit,
+		size_t *len);
+int vrb_map_msg(struct vrb_map *map, struct ib_device *ib,
+		struct vrb_blocks *blocks, const struct fi_msg *msg,
+		enum dma_data_direction dir, size_t len);
+void vrb_unmap(struct vrb_map *map, struct ib_device *ib,
+	       struct vrb_blocks *blocks);
+void vrb_walk_init(struct vrb_walk *w, const struct vrb_map *map);
+unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
+			   unsigned int max, u32 lkey, size_t want, u32 *len);
+
+/* ------------------------------------------------------------------- ep.c */
+
+struct vrb_ep;
+
+enum vrb_op {
+	VRB_SEND,
+	VRB_WRITE,
+	VRB_READ,
+};
+
+/**
+ * struct vrb_txop - a transmit
+ * @cqe: of its last work request
+ * @part: of the ones before
+ * @node: on the list of those that are free or posted
+ * @ep: whose it is
+ * @context: comes back in the completion
+ * @flags: it was posted with
+ * @data: the consumer's value
+ * @inv_key: key that ends with the message
+ * @len: bytes
+ * @op: what it is
+ * @signaled: the device reports its end
+ * @inlined: its work request takes its bytes along
+ * @wrs: work requests
+ * @rma_count: pieces of the peer's memory
+ * @rma: these
+ * @status: why it has failed: enum ib_wc_status of the first that did
+ * @map: its memory
+ * @inject: VRB_INJECT_MAX bytes for its payload
+ */
+struct vrb_txop {
+	struct ib_cqe		cqe;
+	struct ib_cqe		part;
+	struct list_head	node;
+	struct vrb_ep		*ep;
+	void			*context;
+	u64			flags;
+	u64			data;
+	u64			inv_key;
+	size_t			len;
+	enum vrb_op		op;
+	bool			signaled;
+	bool			inlined;
+	unsigned int		wrs;
+	unsigned int		rma_count;
+	struct fi_rma_iov	rma[VRB_RMA_MAX];
+	int			status;
+	struct vrb_map		map;
+	u8			inject[VRB_INJECT_MAX];
+};
+
+struct vrb_rxq;
+
+/**
+ * struct vrb_rxop - a receive
+ * @cqe: of its work request
+ * @node: on the list of those that are free or posted
+ * @q: whose it is
+ * @context: comes back in the completion
+ * @flags: it was posted with
+ * @map: its memory
+ */
+struct vrb_rxop {
+	struct ib_cqe		cqe;
+	struct list_head	node;
+	struct vrb_rxq		*q;
+	void			*context;
+	u64			flags;
+	struct vrb_map		map;
+};
+
+/**
+ * struct vrb_rxq - receives of an endpoint
+ * @lock: irqsave, guards the lists
+ * @ep: whose they are
+ * @free: not in use
+ * @posted: with the device, or waiting to be
+ * @late: of the posted, those the device could not take yet
+ * @ops: all of them
+ * @blocks: for long vectors
+ * @sge: segments of a work request
+ * @closed: no more posts
+ */
+struct vrb_rxq {
+	spinlock_t		lock;	/* the lists */
+	struct vrb_ep		*ep;
+	struct list_head	free;
+	struct list_head	posted;
+	struct list_head	late;
+	struct vrb_rxop		*ops;
+	struct vrb_blocks	blocks;
+	unsigned int		sge;
+	bool			closed;
+};
+
+/**
+ * struct vrb_stats - statistics of an endpoint beyond the core's
+ * @tx_wrs: work requests posted for sending
+ * @tx_unsignaled: operations whose end the device does not report
+ * @tx_inline: work requests that took their bytes along
+ * @tx_full: posts refused because the send queue was full
+ * @rx_late: receives that had to wait for the queue pair
+ */
+struct vrb_stats {
+	unsigned long	tx_wrs;
+	unsigned long	tx_unsignaled;
+	unsigned long	tx_inline;
+	unsigned long	tx_full;
+	unsigned long	rx_late;
+};
+
+/**
+ * struct vrb_ep - endpoint
+ * @base: the core's
+ * @dom: its domain
+ * @dom_node: vrb_domain.eps
+ * @cm_mutex: control calls, and the end, one after the other; not taken by
+ *	events of the connection manager
+ * @id: the connection manager's side; from enabling, or the request, to the end
+ * @qp: the queue pair; from enabling to the end
+ * @dead: why the endpoint must end, a positive error code; set once
+ * @work: ends it, or posts late receives
+ * @watch: bounds the time for connecting
+ * @retry: after a post that failed for want of something nobody gives back
+ * @tun: options
+ * @local: own address
+ * @peer: the other one's
+ * @responder_resources: of the connection
+ * @initiator_depth: the same
+ * @iwarp: the device is one of iWARP
+ * @max_msg: bytes a message can have
+ * @cm_len: bytes at @cm_data
+ * @cm_data: private data on its way out
+ * @tx_cq: what the device reports transmits to
+ * @rx_cq: the same for receives; the other one if that is the same
+ * @tx_lock: irqsave; the order of posts is that of the device; guards all of
+ *	the transmit side
+ * @tx_free: operations not in use
+ * @tx_posted: with the device, in order
+ * @tx_ops: all of them
+ * @tx_blocks: for long vectors
+ * @tx_size: number of operations
+ * @tx_used: of them, in use
+ * @tx_silent: operations since the last one whose end will be reported
+ * @tx_closed: no more posts
+ * @sq_size: work requests the send queue has room for, of operations
+ * @sq_free: of them, free
+ * @send_sge: segments of a work request that sends or writes
+ * @read_sge: the same, that reads
+ * @max_inline: bytes a work request can take along
+ * @rxq: receives
+ * @stats: statistics
+ */
+struct vrb_ep {
+	struct kofi_ep		base;
+	struct vrb_domain	*dom;
+	struct list_head	dom_node;
+	struct mutex		cm_mutex;	/* see above */
+	struct rdma_cm_id	*id;
+	struct ib_qp		*qp;
+	int			dead;
+	struct delayed_work	work;
+	struct delayed_work	watch;
+	struct timer_list	retry;
+	struct vrb_tunables	tun;
+	union vrb_addr		local;
+	union vrb_addr		peer;
+	u8			responder_resources;
+	u8			initiator_depth;
+	bool			iwarp;
+	size_t			max_msg;
+	u8			cm_len;
+	u8			cm_data[VRB_CM_DATA_AREA];
+	struct vrb_epcq		tx_cq;
+	struct vrb_epcq		rx_cq;
+
+	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
+	struct list_head	tx_free;
+	struct list_head	tx_posted;
+	struct vrb_txop		*tx_ops;
+	struct vrb_blocks	tx_blocks;
+	unsigned int		tx_size;
+	unsigned int		tx_used;
+	unsigned int		tx_silent;
+	bool			tx_closed;
+	unsigned int		sq_size;
+	unsigned int		sq_free;
+	unsigned int		send_sge;
+	unsigned int		read_sge;
+	unsigned int		max_inline;
+	struct vrb_rxq		rxq;
+	struct vrb_stats	stats;
+};
+
+static inline struct vrb_ep *vrb_ep(struct fid_ep *fid)
+{
+	return container_of(fid, struct vrb_ep, base.ep);
+}
+
+int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **fid, void *context);
+void vrb_ep_kill(struct vrb_ep *ep, int err);
+void vrb_ep_end(struct vrb_ep *ep, int err);
+
+static inline bool vrb_ep_shares_cq(const struct vrb_ep *ep)
+{
+	return ep->base.tx_cq == ep->base.rx_cq;
+}
+
+/* What the device reports receives to */
+static inline struct vrb_epcq *vrb_ep_rx_cq(struct vrb_ep *ep)
+{
+	return vrb_ep_shares_cq(ep) ? &ep->tx_cq : &ep->rx_cq;
+}
+
+/* A post was refused for want of what no completion of ours brings back. */
+static inline void vrb_ep_retry(struct vrb_ep *ep)
+{
+	mod_timer(&ep->retry, jiffies + 1);
+}
+
+/* ------------------------------------------------------------------- cm.c */
+
+struct vrb_req;
+
+extern const struct fi_ops_cm vrb_ep_cm_ops;
+
+int vrb_cm_create(struct vrb_ep *ep);
+void vrb_cm_watch(struct work_struct *work);
+int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+		   struct fid_pep **fid, void *context);
+int vrb_req_take(struct vrb_ep *ep, fid_t handle);
+void vrb_cm_remove(struct ib_device *ib);
+
+/* ------------------------------------------------------------------- tx.c */
+
+int vrb_tx_init(struct vrb_ep *ep);
+void vrb_tx_exit(struct vrb_ep *ep);
+void vrb_tx_close(struct vrb_ep *ep);
+void vrb_tx_flush(struct vrb_ep *ep);
+ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+extern const struct fi_ops_rma vrb_rma_ops;
+
+/* ------------------------------------------------------------------- rx.c */
+
+int vrb_rx_init(struct vrb_ep *ep);
+void vrb_rx_exit(struct vrb_ep *ep);
+void vrb_rx_close(struct vrb_ep *ep);
+void vrb_rx_flush(struct vrb_ep *ep);
+void vrb_rx_late(struct vrb_ep *ep);
+void vrb_rx_repost(struct vrb_ep *ep);
+ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+
+static inline void vrb_stat_inc(unsigned long *stat)
+{
+	WRITE_ONCE(*stat, *stat + 1);
+}
+
+#endif /* _KOFI_VERBS_H */
