@@ -28,10 +28,11 @@ def modules(flavour):
 
 
 def sections(lines):
-    """(module, its console lines) between kunit.sh's marks."""
+    """(module, its console lines) between kunit.sh's marks; with a device
+    behind it where the module ran on one."""
     name, got = None, []
     for line in lines:
-        mark = re.search(r"vm-kunit: (begin|end) (\S+)", line)
+        mark = re.search(r"vm-kunit: (begin|end) (\S+(?: \S+)?)", line)
         if mark and mark[1] == "begin":
             name, got = mark[2], []
         elif mark and name:
@@ -52,10 +53,12 @@ def leaves(test, path=()):
             yield (*path, sub.name), sub
 
 
-def full_name(path, flavour):
-    """suite.case@kernel, or suite.case/parameter@kernel."""
+def full_name(path, flavour, device):
+    """suite.case@kernel, suite.case/parameter@kernel, or with a device
+    suite.case:device@kernel."""
     return path[0] + "".join((".", "/", "/", "/")[min(n, 3)] + p for n, p
-                             in enumerate(path[1:])) + f"@{flavour}"
+                             in enumerate(path[1:])) + \
+        (f":{device}" if device else "") + f"@{flavour}"
 
 
 def report_cases(lines, flavour, report, filtered):
@@ -63,13 +66,14 @@ def report_cases(lines, flavour, report, filtered):
     kp = parser()
     ok = {kp.TestStatus.SUCCESS: "ok", kp.TestStatus.SKIPPED: "skip"}
     cases = failed = 0
-    for module, text in sections(lines):
+    for section, text in sections(lines):
+        module, _, device = section.partition(" ")
         top = kp.parse_run_tests(text)
         reasons = dict(m.groups() for l in text for m in
                        [re.search(r"ok \d+ (.*) # SKIP ?(.*)$", l)] if m)
         found = list(leaves(top))
         if not found and not filtered:
-            report.add(f"{module}@{flavour}", "not",
+            report.add(full_name((module,), flavour, device), "not",
                        "no test case was seen on the console")
             failed += 1
         for path, test in found:
@@ -82,7 +86,7 @@ def report_cases(lines, flavour, report, filtered):
                 why = [reasons.get(test.name, "")]
             elif status == "not" and not why:
                 why = [f"{test.status.name.lower()}; see the console"]
-            report.add(full_name(path, flavour), status, why)
+            report.add(full_name(path, flavour, device), status, why)
             cases += 1
             failed += status == "not"
     return cases, failed
