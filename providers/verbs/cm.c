@@ -27,6 +27,7 @@
 #include <rdma/ib_cm.h>
 
 #include "verbs.h"
+#include "verbs_trace.h"
 
 #define VRB_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
 #define VRB_RESOLVE_MS	2000	/* for each of address and route */
@@ -105,8 +106,10 @@ static void vrb_cm_tune(struct vrb_ep *ep)
 static void vrb_cm_fail(struct vrb_ep *ep, int err, int prov_errno,
 			const void *data, size_t len)
 {
-	kofi_ep_connect_failed(&ep->base, err, prov_errno, data, len);
-	vrb_ep_kill(ep, err);
+	trace_kofi_verbs_cm(ep->base.obj.id, "failed", prov_errno);
+	/* whoever has been quicker does, or did, the rest */
+	if (kofi_ep_connect_failed(&ep->base, err, prov_errno, data, len))
+		vrb_ep_kill(ep, err);
 }
 
 /* The connection stands; on the active side with the peer's answer. */
@@ -122,6 +125,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 		vrb_cm_fail(ep, EIO, EPROTO, NULL, 0);
 		return;
 	}
+	trace_kofi_verbs_cm(ep->base.obj.id, "connected", 0);
 	cancel_delayed_work(&ep->watch);
 	kofi_ep_connected(&ep->base, data, len);
 	/* receives the queue pair could not take while it was being set up */
@@ -156,6 +160,8 @@ static int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 	struct vrb_ep *ep = id->context;
 	int err = 0;
 
+	trace_kofi_verbs_cm(ep->base.obj.id, rdma_event_msg(ev->event),
+			    ev->status);
 	/* who ends the endpoint destroys the identifier */
 	if (READ_ONCE(ep->dead))
 		return 0;
@@ -203,8 +209,7 @@ void vrb_cm_watch(struct work_struct *work)
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
 					 watch);
 
-	if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTING)
-		vrb_cm_fail(ep, ETIMEDOUT, ETIMEDOUT, NULL, 0);
+	vrb_cm_fail(ep, ETIMEDOUT, ETIMEDOUT, NULL, 0);
 }
 
 /* ------------------------------------------------------------ active side */
@@ -411,6 +416,7 @@ static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
 		kofi_eq_queue(pep->base.eq, &ev->ev);
 	}
 	mutex_unlock(&vrb_req_lock);
+	trace_kofi_verbs_cm(pep->base.obj.id, "request", err);
 	return err;
 }
 
@@ -568,6 +574,7 @@ static int vrb_pep_listen(struct fid_pep *fid)
 	}
 	memcpy(&pep->local, &id->route.addr.src_addr, sizeof(pep->local));
 	pep->id = id;
+	trace_kofi_verbs_cm(pep->base.obj.id, "listen", 0);
 unlock:
 	mutex_unlock(&pep->lock);
 	mutex_unlock(&vrb_mutex);

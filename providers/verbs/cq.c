@@ -203,10 +203,11 @@ static const int vrb_wc_errors[] = {
  */
 int vrb_wc_error(int status)
 {
+	int err = 0;
+
 	if (status == IB_WC_SUCCESS)
 		return 0;
-	if (status > 0 && status < ARRAY_SIZE(vrb_wc_errors) &&
-	    vrb_wc_errors[status])
-		return vrb_wc_errors[status];
-	return EIO;
+	if (status > 0 && status < ARRAY_SIZE(vrb_wc_errors))
+		err = vrb_wc_errors[status];
+	return err ? : EIO;
 }

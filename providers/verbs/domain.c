@@ -16,6 +16,7 @@
  * connection manager's events never take it, because who holds it waits for
  * them.
  */
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
@@ -185,7 +186,11 @@ static int vrb_dev_add(struct ib_device *ib)
 	return 0;
 }
 
-/* The domain's consumer keeps it, but it has no device any more. */
+/*
+ * The domain's consumer keeps it, but it has no device any more. Posts map
+ * memory for the device before they take any lock: those that have begun are
+ * waited for, later ones find their queue closed.
+ */
 static void vrb_domain_lost(struct vrb_domain *dom)
 {
 	struct vrb_ep *ep;
@@ -194,6 +199,11 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 
 	/* who enables an endpoint looks at this with cm_mutex held */
 	WRITE_ONCE(dom->gone, true);
+	list_for_each_entry(ep, &dom->eps, dom_node) {
+		vrb_tx_close(ep);
+		vrb_rx_close(ep);
+	}
+	synchronize_rcu();
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		vrb_ep_end(ep, ENODEV);
 	ib_dealloc_pd(dom->pd);

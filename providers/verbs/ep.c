@@ -18,6 +18,7 @@
 #include <linux/slab.h>
 
 #include "verbs.h"
+#include "verbs_trace.h"
 
 /**
  * vrb_ep_kill - the endpoint must end
@@ -129,6 +130,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 
 	cmpxchg(&ep->dead, 0, err);
 	mutex_lock(&ep->cm_mutex);
+	trace_kofi_verbs_cm(ep->base.obj.id, "end", READ_ONCE(ep->dead));
 	vrb_tx_close(ep);
 	vrb_rx_close(ep);
 	if (ep->qp)
@@ -249,11 +251,13 @@ static void vrb_ep_size(struct vrb_ep *ep)
 static int vrb_ep_create_qp(struct vrb_ep *ep)
 {
 	const struct fi_info *info = ep->base.info;
+	size_t next = info->tx_attr->inject_size, inject;
 	struct ib_qp_init_attr attr;
-	size_t inject = info->tx_attr->inject_size;
 	int err;
 
 	do {
+		inject = next;
+		next /= 2;
 		attr = (struct ib_qp_init_attr) {
 			.event_handler	= vrb_qp_event,
 			.qp_context	= ep,
@@ -270,12 +274,11 @@ static int vrb_ep_create_qp(struct vrb_ep *ep)
 			.qp_type	= IB_QPT_RC,
 		};
 		err = rdma_create_qp(ep->id, ep->dom->pd, &attr);
-		inject /= 2;
-	} while (err && attr.cap.max_inline_data);
+	} while (err && inject);
 	if (err)
 		return err;
 	ep->qp = ep->id->qp;
-	ep->max_inline = attr.cap.max_inline_data;
+	ep->max_inline = inject;
 	return 0;
 }
 

@@ -373,10 +373,9 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= VRB_TX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_INJECT |
-				  FI_INJECT_COMPLETE |
+				  FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
 				  /* there a send ends when TCP has it */
-				  (iwarp ? 0 : FI_TRANSMIT_COMPLETE |
-					       FI_DELIVERY_COMPLETE),
+				  (iwarp ? 0 : FI_DELIVERY_COMPLETE),
 		.msg_order	= VRB_MSG_ORDER,
 		.comp_order	= FI_ORDER_STRICT,
 		.inject_size	= VRB_INJECT_MAX,
@@ -688,6 +687,11 @@ free:
 static void vrb_info_defaults(struct fi_info *info,
 			      const struct fi_info *hints)
 {
+	/* a peer's write with a value takes a receive, where that is agreed */
+	if (hints->mode & FI_RX_CQ_DATA && info->domain_attr->cq_data_size) {
+		info->mode |= FI_RX_CQ_DATA;
+		info->rx_attr->mode |= FI_RX_CQ_DATA;
+	}
 	if (!hints->tx_attr->size)
 		info->tx_attr->size = min_t(size_t, info->tx_attr->size,
 					    READ_ONCE(vrb_tx_size));

@@ -55,32 +55,28 @@ module_param_cb(connect_timeout, &vrb_param_ops, &vrb_param_connect_timeout, 064
 MODULE_PARM_DESC(connect_timeout,
 		 "Milliseconds for connecting, until the peer has accepted (10 to 86400000, default 30000)");
 
-static unsigned int vrb_silence_timeout;
-static struct vrb_param vrb_param_silence_timeout = { &vrb_silence_timeout, 0, 86400000 };
-module_param_cb(silence_timeout, &vrb_param_ops, &vrb_param_silence_timeout, 0644);
-MODULE_PARM_DESC(silence_timeout,
-		 "Milliseconds without an acknowledgment while data is out after which a peer is dead, rounded to what the device knows, 0: as the path says (0 to 86400000, default 0)");
-
 unsigned int vrb_tx_size = 256;
-static struct vrb_param vrb_param_tx_size = { &vrb_tx_size, 1, VRB_SIZE_MAX };
+static struct vrb_param vrb_param_tx_size = { &vrb_tx_size, 1, 65536 };
 module_param_cb(tx_size, &vrb_param_ops, &vrb_param_tx_size, 0644);
 MODULE_PARM_DESC(tx_size,
-		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 16384, default 256)");
+		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 65536, default 256)");
 
 unsigned int vrb_rx_size = 256;
-static struct vrb_param vrb_param_rx_size = { &vrb_rx_size, 1, VRB_SIZE_MAX };
+static struct vrb_param vrb_param_rx_size = { &vrb_rx_size, 1, 65536 };
 module_param_cb(rx_size, &vrb_param_ops, &vrb_param_rx_size, 0644);
 MODULE_PARM_DESC(rx_size,
-		 "Receives an endpoint may have posted, where its consumer does not say (1 to 16384, default 256)");
+		 "Receives an endpoint may have posted, where its consumer does not say (1 to 65536, default 256)");
 
 void vrb_tunables_init(struct vrb_tunables *tun)
 {
 	*tun = (struct vrb_tunables) {
 		.connect_timeout = READ_ONCE(vrb_connect_timeout),
-		.silence_timeout = READ_ONCE(vrb_silence_timeout),
 		.cpu = -1,
 	};
 }
+
+/* The range of what has no parameter: the device knows best */
+static const struct vrb_param vrb_range_silence = { .max = 86400000 };
 
 /* Where an option is kept, and what has its range. */
 static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
@@ -91,7 +87,7 @@ static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
 		*p = &vrb_param_connect_timeout;
 		return &tun->connect_timeout;
 	case KOFI_VAL_SILENCE_TIMEOUT:
-		*p = &vrb_param_silence_timeout;
+		*p = &vrb_range_silence;
 		return &tun->silence_timeout;
 	default:
 		return NULL;

@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "verbs.h"
+#include "verbs_trace.h"
 
 #define VRB_RX_FLAGS	(FI_COMPLETION | FI_MORE)
 
@@ -53,6 +54,21 @@ static void vrb_rx_fill(struct kofi_wc *to, const struct ib_wc *wc)
 	}
 }
 
+/*
+ * Nothing is wrong with a receive of ours but that a message is longer; what
+ * devices have to say of that is not always the length.
+ */
+static int vrb_rx_error(int status)
+{
+	switch (status) {
+	case IB_WC_LOC_QP_OP_ERR:
+	case IB_WC_REM_INV_REQ_ERR:
+		return FI_ETRUNC;
+	default:
+		return vrb_wc_error(status);
+	}
+}
+
 static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_rxop *op = container_of(wc->wr_cqe, struct vrb_rxop, cqe);
@@ -66,10 +82,12 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (likely(!wc->status)) {
 		vrb_rx_fill(&done, wc);
 	} else {
-		done.err = vrb_wc_error(wc->status);
+		done.err = vrb_rx_error(wc->status);
 		done.prov_errno = wc->status;
-		if (wc->status != IB_WC_WR_FLUSH_ERR)
+		if (wc->status != IB_WC_WR_FLUSH_ERR) {
+			trace_kofi_verbs_error(ep, wc);
 			vrb_ep_kill(ep, done.err);
+		}
 	}
 	spin_lock_irqsave(&q->lock, irq);
 	list_del(&op->node);
@@ -220,6 +238,7 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 	return err;
 }
 
+/* With RCU, which keeps the device: see vrb_domain_lost(). */
 static ssize_t vrb_rx_accept(struct vrb_rxq *q, const struct fi_msg *msg,
 			     u64 flags)
 {
@@ -265,13 +284,16 @@ unreserve:
 ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
-	int err = kofi_ep_rx_state(&ep->base);
+	ssize_t err = kofi_ep_rx_state(&ep->base);
 
 	if (err)
 		return err;
 	if (flags & ~VRB_RX_FLAGS)
 		return -FI_EBADFLAGS;
-	return vrb_rx_accept(&ep->rxq, msg, flags);
+	rcu_read_lock();
+	err = vrb_rx_accept(&ep->rxq, msg, flags);
+	rcu_read_unlock();
+	return err;
 }
 
 /* ------------------------------------------------------------------- life */

@@ -24,6 +24,7 @@
 #include <linux/uio.h>
 
 #include "verbs.h"
+#include "verbs_trace.h"
 
 #define VRB_TX_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT | \
 			 FI_REMOTE_CQ_DATA | KOFI_NO_COMPLETION | \
@@ -103,8 +104,10 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(wc->status)) {
 		if (!op->status)
 			op->status = wc->status;
-		if (wc->status != IB_WC_WR_FLUSH_ERR)
+		if (wc->status != IB_WC_WR_FLUSH_ERR) {
+			trace_kofi_verbs_error(ep, wc);
 			vrb_ep_kill(ep, vrb_wc_error(wc->status));
+		}
 	}
 	vrb_tx_take(ep, op, &list);
 	run = vrb_epcq_begin(&ep->tx_cq);
@@ -121,8 +124,10 @@ static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->status && !op->status)
 		op->status = wc->status;
-	if (wc->status && wc->status != IB_WC_WR_FLUSH_ERR)
+	if (wc->status && wc->status != IB_WC_WR_FLUSH_ERR) {
+		trace_kofi_verbs_error(op->ep, wc);
 		vrb_ep_kill(op->ep, vrb_wc_error(wc->status));
+	}
 }
 
 /* -------------------------------------------------------- work requests */
@@ -462,6 +467,7 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op)
 	op->signaled = vrb_tx_signal(ep, op);
 	list_add_tail(&op->node, &ep->tx_posted);
 	err = vrb_tx_hand_over(ep, op);
+	trace_kofi_verbs_tx(ep, op, err);
 	if (err) {
 		list_del(&op->node);
 		ep->sq_free += op->wrs;
@@ -491,25 +497,34 @@ static int vrb_tx_refused(struct vrb_ep *ep, int err)
 	}
 }
 
-static ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
-			     const struct vrb_post *post, u64 flags)
+/* What the device has not, or the consumer has not agreed to */
+static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
+			u64 flags)
+{
+	const struct fi_info *info = ep->base.info;
+
+	if (hweight64(flags & VRB_TX_LEVELS) > 1)
+		return -FI_EBADFLAGS;
+	if (flags & FI_REMOTE_CQ_DATA) {
+		if (!info->domain_attr->cq_data_size ||
+		    flags & KOFI_REMOTE_INV)
+			return -EOPNOTSUPP;
+		/* takes a receive of the peer, who is like us */
+		if (post->op == VRB_WRITE && !(info->mode & FI_RX_CQ_DATA))
+			return -EOPNOTSUPP;
+	}
+	if (ep->iwarp && (post->op == VRB_READ || flags & FI_DELIVERY_COMPLETE))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* With RCU, which keeps the device: see vrb_domain_lost(). */
+static ssize_t vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
+				 const struct vrb_post *post, u64 flags)
 {
 	struct vrb_txop *op;
 	int err;
 
-	if (hweight64(flags & VRB_TX_LEVELS) > 1)
-		return -FI_EBADFLAGS;
-	err = kofi_ep_tx_state(&ep->base);
-	if (err)
-		return err;
-	/* what the device has not */
-	if (flags & FI_REMOTE_CQ_DATA &&
-	    (!ep->base.info->domain_attr->cq_data_size ||
-	     flags & KOFI_REMOTE_INV))
-		return -EOPNOTSUPP;
-	if (ep->iwarp && (post->op == VRB_READ ||
-			  flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)))
-		return -EOPNOTSUPP;
 	err = kofi_ep_tx_reserve(&ep->base);
 	if (err)
 		return err;
@@ -547,6 +562,20 @@ put:
 		kofi_ep_unblock(&ep->base);
 unreserve:
 	kofi_ep_tx_unreserve(&ep->base);
+	return err;
+}
+
+static ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
+			     const struct vrb_post *post, u64 flags)
+{
+	ssize_t err = kofi_ep_tx_state(&ep->base) ? :
+		      vrb_tx_check(ep, post, flags);
+
+	if (err)
+		return err;
+	rcu_read_lock();
+	err = vrb_tx_accept_rcu(ep, msg, post, flags);
+	rcu_read_unlock();
 	return err;
 }
 

@@ -19,7 +19,7 @@
 #define VRB_CM_DATA_AREA	(VRB_CM_DATA_MAX + 1)
 #define VRB_INJECT_MAX		128	/* bytes an inject may have */
 #define VRB_RMA_MAX		4	/* pieces of remote memory of one operation */
-#define VRB_SIZE_MAX		16384	/* operations of one direction */
+#define VRB_SIZE_MAX		65536	/* operations of one direction */
 #define VRB_SGES		32	/* segments of a work request we make use of */
 #define VRB_SEGS		32	/* segments an operation has room for itself */
 #define VRB_BLOCK_SEGS		64	/* segments of a block, for longer vectors */
