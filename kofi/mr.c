@@ -1075,9 +1075,10 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
  * @flags: FI_MR_SINGLE_USE for a one-shot region, FI_RMA_EVENT as in
  *	fi_mr_regattr()
  *
- * The region has a key, a new one, when the call returns. The arrays @vec
- * points to are the caller's again, the memory stays the region's until it is
- * unmapped.
+ * The region has a key, a new one, when the call returns. A peer may use it once
+ * it has got a message that was posted later, as a message with the key is. The
+ * arrays @vec points to are the caller's again, the memory stays the region's
+ * until it is unmapped.
  *
  * A one-shot region ends, and then completes on the endpoint's transmit queue,
  * in exactly one way: the peer's first complete access (flags FI_RMA and

@@ -127,6 +127,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 	}
 	trace_kofi_verbs_cm(ep->base.obj.id, "connected", 0);
 	cancel_delayed_work(&ep->watch);
+	vrb_mr_connected(ep);
 	kofi_ep_connected(&ep->base, data, len);
 	/* receives the queue pair could not take while it was being set up */
 	vrb_rx_late(ep);

@@ -143,17 +143,21 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
  */
 void vrb_epcq_close(struct vrb_epcq *q)
 {
+	struct ib_cq *ib;
+
 	if (!q->ib)
 		return;
-	if (q->direct) {
-		kofi_cq_claim(q->kcq);
-		list_del(&q->node);
-		kofi_cq_release(q->kcq);
-		ib_free_cq(q->ib);
-	} else {
+	if (!q->direct) {
 		ib_cq_pool_put(q->ib, q->nr);
+		q->ib = NULL;
+		return;
 	}
+	ib = q->ib;
+	kofi_cq_claim(q->kcq);
+	list_del(&q->node);
 	q->ib = NULL;
+	kofi_cq_release(q->kcq);
+	ib_free_cq(ib);
 }
 
 /**
@@ -171,7 +175,9 @@ void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done)
 	}
 	do {
 		kofi_cq_claim(q->kcq);
-		ib_process_cq_direct(q->ib, VRB_POLL_BUDGET);
+		/* if it has been closed meanwhile, everything was delivered */
+		if (q->ib)
+			ib_process_cq_direct(q->ib, VRB_POLL_BUDGET);
 		kofi_cq_release(q->kcq);
 	} while (!wait_for_completion_timeout(done, 1));
 }

@@ -36,6 +36,7 @@ static int vrb_domain_close(struct fi_fid *fid)
 		ib_dealloc_pd(dom->pd);
 	}
 	mutex_unlock(&vrb_mutex);
+	vrb_mr_domain_exit(dom);
 	kofi_domain_exit(&dom->base);
 	put_device(dev);
 	kfree(dom);
@@ -51,6 +52,7 @@ static const struct fi_ops_domain vrb_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= vrb_endpoint,
 	.cq_open	= vrb_cq_open,
+	.mr_regattr	= kofi_mr_regattr,
 };
 
 static struct vrb_dev *vrb_dev_find(const char *name)
@@ -79,11 +81,13 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	if (!dom)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&dom->eps);
+	vrb_mr_domain_init(dom);
 
 	err = kofi_domain_init(&dom->base, fabric, info, &vrb_domain_fid_ops,
 			       &vrb_domain_ops, context);
 	if (err)
 		goto free;
+	dom->base.mr_ops = &vrb_mr_ops;
 
 	mutex_lock(&vrb_mutex);
 	dev = vrb_dev_find(info->domain_attr->name);
@@ -110,6 +114,7 @@ unlock:
 	mutex_unlock(&vrb_mutex);
 	kofi_domain_exit(&dom->base);
 free:
+	vrb_mr_domain_exit(dom);
 	kfree(dom);
 	return err;
 }
@@ -206,6 +211,7 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 	synchronize_rcu();
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		vrb_ep_end(ep, ENODEV);
+	vrb_mr_lost(dom);
 	ib_dealloc_pd(dom->pd);
 	dom->pd = NULL;
 	list_del(&dom->node);

@@ -133,6 +133,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	trace_kofi_verbs_cm(ep->base.obj.id, "end", READ_ONCE(ep->dead));
 	vrb_tx_close(ep);
 	vrb_rx_close(ep);
+	vrb_mr_ended(ep);
 	if (ep->qp)
 		vrb_ep_destroy_qp(ep);
 	id = ep->id;
@@ -208,7 +209,7 @@ static void vrb_ep_close_cqs(struct vrb_ep *ep)
 static int vrb_ep_open_cqs(struct vrb_ep *ep)
 {
 	unsigned int rx = ep->base.info->rx_attr->size + 1;
-	unsigned int tx = ep->sq_size + 1;
+	unsigned int tx = ep->sq_size + ep->mr_wrs + 1;
 	int err;
 
 	if (vrb_ep_shares_cq(ep))
@@ -224,24 +225,30 @@ static int vrb_ep_open_cqs(struct vrb_ep *ep)
 }
 
 /* How much of everything the queue pair is to have at most */
-static void vrb_ep_size(struct vrb_ep *ep)
+static int vrb_ep_size(struct vrb_ep *ep)
 {
 	const struct ib_device_attr *dev = &ep->dom->ib->attrs;
 	const struct fi_info *info = ep->base.info;
 	unsigned int chain;
+	size_t mr_wrs;
 
 	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
 	ep->send_sge = min(dev->max_send_sge, VRB_SGES);
 	ep->read_sge = clamp(dev->max_sge_rd, 1, (int)ep->send_sge);
 	/* long vectors take several work requests, on iWARP one per segment */
 	chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
+	mr_wrs = vrb_mr_ep_wrs(ep);
+	if (mr_wrs >= dev->max_qp_wr - info->tx_attr->size)
+		return -EINVAL;
+	ep->mr_wrs = mr_wrs;
 	ep->sq_size = min_t(unsigned int, info->tx_attr->size + chain,
-			    dev->max_qp_wr - 1);
+			    dev->max_qp_wr - mr_wrs - 1);
 	if (info->handle)
-		return;
+		return 0;
 	/* the peer may have less; then that is what counts */
 	ep->responder_resources = min(dev->max_qp_rd_atom, U8_MAX);
 	ep->initiator_depth = min(dev->max_qp_init_rd_atom, U8_MAX);
+	return 0;
 }
 
 /*
@@ -264,7 +271,7 @@ static int vrb_ep_create_qp(struct vrb_ep *ep)
 			.send_cq	= ep->tx_cq.ib,
 			.recv_cq	= vrb_ep_rx_cq(ep)->ib,
 			.cap = {
-				.max_send_wr	= ep->sq_size + 1,
+				.max_send_wr	= ep->sq_size + ep->mr_wrs + 1,
 				.max_recv_wr	= info->rx_attr->size + 1,
 				.max_send_sge	= ep->send_sge,
 				.max_recv_sge	= ep->rxq.sge,
@@ -298,7 +305,9 @@ static int vrb_ep_enable(struct fid_ep *fid)
 			goto unlock;
 		made_id = true;
 	}
-	vrb_ep_size(ep);
+	err = vrb_ep_size(ep);
+	if (err)
+		goto destroy_id;
 	err = vrb_tx_init(ep);
 	if (err)
 		goto destroy_id;
@@ -344,6 +353,7 @@ static int vrb_ep_close(struct fi_fid *fid)
 	cancel_delayed_work_sync(&ep->watch);
 	cancel_delayed_work_sync(&ep->work);
 	timer_shutdown_sync(&ep->retry);
+	vrb_mr_ep_exit(ep);
 	kofi_ep_exit(&ep->base);
 	vrb_rx_exit(ep);
 	vrb_tx_exit(ep);
@@ -532,6 +542,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	INIT_DELAYED_WORK(&ep->watch, vrb_cm_watch);
 	timer_setup(&ep->retry, vrb_ep_retry_timer, 0);
 	vrb_tunables_init(&ep->tun);
+	vrb_mr_ep_init(ep);
 	spin_lock_init(&ep->tx_lock);
 	INIT_LIST_HEAD(&ep->tx_free);
 	INIT_LIST_HEAD(&ep->tx_posted);

@@ -34,7 +34,8 @@
 #define VRB_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define VRB_TX_CAPS	(FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE | \
 			 FI_FENCE)
-#define VRB_RX_CAPS	(FI_MSG | FI_RECV | FI_SOURCE)
+#define VRB_RX_CAPS	(FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | \
+			 FI_REMOTE_WRITE | FI_SOURCE)
 
 /* -------------------------------------------------------------- addresses */
 
@@ -692,6 +693,10 @@ static void vrb_info_defaults(struct fi_info *info,
 		info->mode |= FI_RX_CQ_DATA;
 		info->rx_attr->mode |= FI_RX_CQ_DATA;
 	}
+	/* regions of endpoints only for those who ask */
+	if (hints->domain_attr->mr_mode & FI_MR_ENDPOINT &&
+	    !(hints->domain_attr->mr_mode & FI_MR_COLLECTIVE))
+		info->domain_attr->mr_mode |= FI_MR_ENDPOINT;
 	if (!hints->tx_attr->size)
 		info->tx_attr->size = min_t(size_t, info->tx_attr->size,
 					    READ_ONCE(vrb_tx_size));

@@ -81,6 +81,8 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (likely(!wc->status)) {
 		vrb_rx_fill(&done, wc);
+		if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
+			vrb_mr_invalidated(ep, wc->ex.invalidate_rkey);
 	} else {
 		done.err = vrb_rx_error(wc->status);
 		done.prov_errno = wc->status;

@@ -12,6 +12,7 @@
 #include <linux/spinlock.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
@@ -110,6 +111,11 @@ struct vrb_dev {
  * @pd: protection domain of all that is in the domain
  * @max_wr: operations a direction of an endpoint can have
  * @gone: the device has been, or is being, removed
+ * @mr_mutex: mr.c's
+ * @mrs: regions that have something of the device
+ * @mr_eps: endpoints on which regions can be registered
+ * @mr_pending: regions to be registered
+ * @mr_keys: all regions, by their keys without the part that changes
  */
 struct vrb_domain {
 	struct kofi_domain	base;
@@ -119,6 +125,11 @@ struct vrb_domain {
 	struct ib_pd		*pd;
 	size_t			max_wr;
 	bool			gone;
+	struct mutex		mr_mutex;	/* all that follows */
+	struct list_head	mrs;
+	struct list_head	mr_eps;
+	struct list_head	mr_pending;
+	struct xarray		mr_keys;
 };
 
 extern struct mutex vrb_mutex;
@@ -384,6 +395,10 @@ struct vrb_stats {
  * @cm_data: private data on its way out
  * @tx_cq: what the device reports transmits to
  * @rx_cq: the same for receives; the other one if that is the same
+ * @mr_node: vrb_domain.mr_eps
+ * @mr_users: who registers regions by way of it
+ * @reg_done: the last registration of a region of no pool has been reported
+ * @mr_wrs: work requests the send queue has room for, of regions
  * @tx_lock: irqsave; the order of posts is that of the device; guards all of
  *	the transmit side
  * @tx_free: operations not in use
@@ -424,6 +439,10 @@ struct vrb_ep {
 	u8			cm_data[VRB_CM_DATA_AREA];
 	struct vrb_epcq		tx_cq;
 	struct vrb_epcq		rx_cq;
+	struct list_head	mr_node;
+	atomic_t		mr_users;
+	struct completion	reg_done;
+	unsigned int		mr_wrs;
 
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
 	struct list_head	tx_free;
@@ -491,6 +510,20 @@ void vrb_tx_close(struct vrb_ep *ep);
 void vrb_tx_flush(struct vrb_ep *ep);
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 extern const struct fi_ops_rma vrb_rma_ops;
+
+/* ------------------------------------------------------------------- mr.c */
+
+extern const struct kofi_mr_ops vrb_mr_ops;
+
+void vrb_mr_invalidated(struct vrb_ep *ep, u32 key);
+void vrb_mr_connected(struct vrb_ep *ep);
+void vrb_mr_ended(struct vrb_ep *ep);
+void vrb_mr_ep_init(struct vrb_ep *ep);
+void vrb_mr_ep_exit(struct vrb_ep *ep);
+size_t vrb_mr_ep_wrs(const struct vrb_ep *ep);
+void vrb_mr_domain_init(struct vrb_domain *dom);
+void vrb_mr_domain_exit(struct vrb_domain *dom);
+void vrb_mr_lost(struct vrb_domain *dom);
 
 /* ------------------------------------------------------------------- rx.c */
 

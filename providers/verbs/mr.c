@@ -1,0 +1,743 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory regions: fast registration, on the queue pairs of our endpoints.
+ *
+ * A region has one of the device's (struct ib_mr), which belongs to the
+ * protection domain, so that any queue pair of the domain can register it, and
+ * the peers of all of them can name it. Memory is described to the device, a
+ * new key made (its low 8 bits change each time), and a work request makes the
+ * key valid. What the peer is to name as address of the first byte is its
+ * offset in its page, never an address of ours.
+ *
+ * A region of a pool is registered on its endpoint's queue pair, ahead of all
+ * that is posted later, and nobody waits. Such a region has two references
+ * while it is mapped: one until the device has reported the registration, one
+ * until the region has been invalidated, by a work request or by the peer. With
+ * the last of them it is fenced. Where a work request has failed nobody knows
+ * what the device thinks of the region; then the work item takes the device's
+ * region away, which holds in any case. The connection has ended by then, so no
+ * new one is needed.
+ *
+ * Other regions are registered on the endpoint they are bound to, or else on
+ * any that is connected; one at a time of each endpoint. While there is none
+ * they are pending, with a key that will be valid before the first FI_CONNECTED.
+ * Whoever registers a region that is bound to no endpoint waits until the
+ * device has done it, because messages of other queue pairs do not. The end of
+ * such a region takes the device's region away.
+ *
+ * dom->mr_mutex guards the lists of regions and of connected endpoints, and the
+ * device's regions that are not of an open pool. It is outside an endpoint's
+ * tx_lock. Nobody waits for a completion with the mutex held but
+ * vrb_mr_connected(), on a queue pair that has nothing else to do.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/rcupdate.h>
+#include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+#include <linux/xarray.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+
+#include "verbs.h"
+
+/* Pages every region of a pool has room for, if the device has as many */
+#define VRB_MR_PAGES	256
+
+/**
+ * struct vrb_mr - a region
+ * @base: the core's
+ * @dom: its domain
+ * @ib: the device's part; NULL once it has been taken away
+ * @node: on the domain's list of those that have @ib
+ * @pending: on the domain's list of those to be registered
+ * @sg: the memory
+ * @nents: entries that are mapped for the device, 0 if none is
+ * @dir: which way the bytes go
+ * @reg: the registration has ended
+ * @inv: the invalidation has
+ * @refs: of a pool: what has to come before it is fenced
+ * @suspect: of a pool: a work request has failed
+ * @ep: registers it, for a region of no pool
+ * @status: of the registration, for a region of no pool
+ * @registered: the device has reported it
+ * @work: takes the device's region away
+ */
+struct vrb_mr {
+	struct kofi_mr		base;
+	struct vrb_domain	*dom;
+	struct ib_mr		*ib;
+	struct list_head	node;
+	struct list_head	pending;
+	struct scatterlist	*sg;
+	int			nents;
+	enum dma_data_direction	dir;
+	struct ib_cqe		reg;
+	struct ib_cqe		inv;
+	atomic_t		refs;
+	bool			suspect;
+	struct vrb_ep		*ep;
+	int			status;
+	struct completion	registered;
+	struct work_struct	work;
+};
+
+static struct vrb_mr *vrb_mr(struct kofi_mr *base)
+{
+	return container_of(base, struct vrb_mr, base);
+}
+
+/* -------------------------------------------------------- the device's part */
+
+static int vrb_mr_access(const struct vrb_mr *mr)
+{
+	const u64 both = FI_REMOTE_READ | FI_REMOTE_WRITE;
+	u64 access = mr->base.access;
+	int ret = 0;
+
+	if (access & (FI_REMOTE_WRITE | FI_READ | FI_RECV))
+		ret |= IB_ACCESS_LOCAL_WRITE;
+	if (access & FI_REMOTE_WRITE)
+		ret |= IB_ACCESS_REMOTE_WRITE;
+	if (access & FI_REMOTE_READ)
+		ret |= IB_ACCESS_REMOTE_READ;
+	if ((access & both) == both &&
+	    mr->ib->device->attrs.atomic_cap != IB_ATOMIC_NONE)
+		ret |= IB_ACCESS_REMOTE_ATOMIC;
+	return ret;
+}
+
+static void vrb_mr_unmap(struct vrb_mr *mr, struct ib_device *dev)
+{
+	if (!mr->nents)
+		return;
+	ib_dma_unmap_sg(dev, mr->sg, mr->base.nr_segs, mr->dir);
+	mr->nents = 0;
+}
+
+/* Describe the memory to the device, and make the key. Any context */
+static int vrb_mr_map(struct vrb_mr *mr)
+{
+	const struct kofi_mr *base = &mr->base;
+	struct ib_mr *ib = mr->ib;
+	unsigned int i;
+	int n;
+
+	if (!base->nr_segs)
+		return -EOPNOTSUPP;
+	sg_init_table(mr->sg, base->nr_segs);
+	for (i = 0; i < base->nr_segs; i++)
+		sg_set_page(&mr->sg[i], base->bv[i].bv_page,
+			    base->bv[i].bv_len, base->bv[i].bv_offset);
+	switch (base->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) {
+	case FI_REMOTE_READ:
+		mr->dir = DMA_TO_DEVICE;
+		break;
+	case FI_REMOTE_WRITE:
+		mr->dir = DMA_FROM_DEVICE;
+		break;
+	default:
+		mr->dir = DMA_BIDIRECTIONAL;
+	}
+
+	mr->nents = ib_dma_map_sg(ib->device, mr->sg, base->nr_segs, mr->dir);
+	if (!mr->nents)
+		return -EAGAIN;
+	/* gaps, or too many pages, show in what is left over */
+	n = ib_map_mr_sg(ib, mr->sg, mr->nents, NULL, PAGE_SIZE);
+	if (n != mr->nents || ib->length != base->len) {
+		vrb_mr_unmap(mr, ib->device);
+		return n < 0 && n != -EINVAL ? n : -EINVAL;
+	}
+	/* software devices take kernel addresses for those of DMA */
+	ib->iova &= ib->page_size - 1;
+	ib_update_fast_reg_key(ib, ib_inc_rkey(ib->rkey));
+	return 0;
+}
+
+static void vrb_mr_show(struct vrb_mr *mr)
+{
+	mr->base.base = mr->ib->iova;
+	WRITE_ONCE(mr->base.mr.key, mr->ib->rkey);
+}
+
+static size_t vrb_mr_pages(const struct kofi_mr *mr)
+{
+	size_t pages = 0;
+	unsigned int i;
+
+	for (i = 0; i < mr->nr_segs; i++)
+		pages += DIV_ROUND_UP(offset_in_page(mr->bv[i].bv_offset) +
+				      mr->bv[i].bv_len, PAGE_SIZE);
+	return pages;
+}
+
+static struct ib_mr *vrb_mr_alloc_ib(struct ib_pd *pd, size_t pages)
+{
+	const struct ib_device_attr *attrs = &pd->device->attrs;
+	enum ib_mr_type type = IB_MR_TYPE_MEM_REG;
+
+	if (attrs->kernel_cap_flags & IBK_SG_GAPS_REG)
+		type = IB_MR_TYPE_SG_GAPS;
+	return ib_alloc_mr(pd, type, pages);
+}
+
+/* How long a list of pages the region needs; 0 if the device has none so long */
+static size_t vrb_mr_room(const struct vrb_mr *mr, size_t segs)
+{
+	size_t max = mr->dom->ib->attrs.max_fast_reg_page_list_len;
+	size_t pages;
+
+	if (mr->base.pool)
+		pages = max(segs, min_t(size_t, max, VRB_MR_PAGES));
+	else
+		pages = max_t(size_t, vrb_mr_pages(&mr->base), 1);
+	return pages <= max ? pages : 0;
+}
+
+/* Take the device's region away: nobody can access the memory afterwards. */
+static void vrb_mr_dereg(struct vrb_mr *mr)
+{
+	struct ib_device *dev;
+
+	lockdep_assert_held(&mr->dom->mr_mutex);
+
+	if (!mr->ib)
+		return;
+	dev = mr->ib->device;
+	list_del(&mr->node);
+	list_del_init(&mr->pending);
+	xa_erase(&mr->dom->mr_keys, mr->ib->rkey >> 8);
+	WARN_ON_ONCE(ib_dereg_mr(mr->ib));
+	mr->ib = NULL;
+	/* siw does not wait for what it is just placing, in softirq context */
+	if (dev->ops.driver_id == RDMA_DRIVER_SIW)
+		synchronize_rcu();
+	vrb_mr_unmap(mr, dev);
+}
+
+/* ---------------------------------------------------------------- of a pool */
+
+static void vrb_mr_work(struct work_struct *work)
+{
+	struct vrb_mr *mr = container_of(work, struct vrb_mr, work);
+
+	mutex_lock(&mr->dom->mr_mutex);
+	vrb_mr_dereg(mr);
+	mutex_unlock(&mr->dom->mr_mutex);
+	kofi_mr_fenced(&mr->base);
+}
+
+static void vrb_mr_put(struct vrb_mr *mr)
+{
+	if (!atomic_dec_and_test(&mr->refs))
+		return;
+	if (mr->suspect) {
+		queue_work(vrb_wq, &mr->work);
+		return;
+	}
+	vrb_mr_unmap(mr, mr->ib->device);
+	kofi_mr_fenced(&mr->base);
+}
+
+/* A work request of a pool's region has ended. */
+static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc)
+{
+	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
+	bool run;
+
+	if (unlikely(wc->status)) {
+		mr->suspect = true;
+		if (wc->status != IB_WC_WR_FLUSH_ERR)
+			vrb_ep_kill(ep, vrb_wc_error(wc->status));
+	}
+	run = vrb_epcq_begin(&ep->tx_cq);
+	vrb_mr_put(mr);
+	if (run)
+		kofi_cq_end(ep->tx_cq.kcq);
+}
+
+static void vrb_mr_pool_reg_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, reg), wc);
+}
+
+static void vrb_mr_pool_inv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, inv), wc);
+}
+
+/* May the queue pair be given work? With tx_lock held */
+static int vrb_mr_may_post(struct vrb_ep *ep)
+{
+	lockdep_assert_held(&ep->tx_lock);
+
+	if (ep->tx_closed)
+		return -ESHUTDOWN;
+	return kofi_ep_tx_state(&ep->base);
+}
+
+static int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep)
+{
+	struct ib_reg_wr wr = {
+		.wr = {
+			.wr_cqe		= &mr->reg,
+			.opcode		= IB_WR_REG_MR,
+			.send_flags	= IB_SEND_SIGNALED,
+		},
+		.mr	= mr->ib,
+		.key	= mr->ib->rkey,
+		.access	= vrb_mr_access(mr),
+	};
+
+	return ib_post_send(ep->qp, &wr.wr, NULL);
+}
+
+static int vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
+{
+	struct ib_send_wr wr = {
+		.wr_cqe			= &mr->inv,
+		.opcode			= IB_WR_LOCAL_INV,
+		.send_flags		= IB_SEND_SIGNALED,
+		.ex.invalidate_rkey	= mr->ib->rkey,
+	};
+
+	return ib_post_send(ep->qp, &wr, NULL);
+}
+
+/* The queue pair has room for two work requests of each region of the pool. */
+static int vrb_mr_open_pool(struct vrb_mr *mr)
+{
+	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
+	unsigned long irq;
+	int err;
+
+	if (mr->base.flags & FI_RMA_EVENT)
+		return -EOPNOTSUPP;
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	/* without @ib an earlier registration has ended the connection */
+	err = mr->ib ? vrb_mr_may_post(ep) : -ESHUTDOWN;
+	if (err)
+		goto unlock;
+	err = vrb_mr_map(mr);
+	if (err)
+		goto unlock;
+	vrb_mr_show(mr);
+	mr->suspect = false;
+	atomic_set(&mr->refs, 2);
+	err = vrb_mr_post_reg(mr, ep);
+	if (err) {
+		vrb_mr_unmap(mr, mr->ib->device);
+		WRITE_ONCE(mr->base.mr.key, FI_KEY_NOTAVAIL);
+		/* a device in want of something is as one that is no more */
+		err = -ESHUTDOWN;
+	}
+unlock:
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return err;
+}
+
+static void vrb_mr_end_pool(struct vrb_mr *mr)
+{
+	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
+	unsigned long irq;
+	int err;
+
+	/* The device has done it. */
+	if (mr->base.wc.flags & KOFI_REMOTE_INV) {
+		vrb_mr_put(mr);
+		return;
+	}
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	err = vrb_mr_may_post(ep) ?: vrb_mr_post_inv(mr, ep);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (err) {
+		mr->suspect = true;
+		vrb_mr_put(mr);
+	}
+}
+
+/**
+ * vrb_mr_invalidated - a peer's message has invalidated a key
+ * @ep: endpoint it came to
+ * @key: the key
+ *
+ * A device lets a peer invalidate any region of the domain. One that it must
+ * not is the end of the connection; the region is of no more use, but its owner
+ * ends it as ever.
+ *
+ * Context: any.
+ */
+void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
+{
+	struct vrb_mr *mr;
+	bool allowed;
+
+	rcu_read_lock();
+	mr = xa_load(&ep->dom->mr_keys, key >> 8);
+	allowed = mr && mr->base.ep == &ep->base &&
+		  mr->base.flags & FI_MR_SINGLE_USE;
+	/* the consumer may just have ended it */
+	if (allowed && READ_ONCE(mr->base.mr.key) == key)
+		kofi_mr_end(&mr->base, 0, KOFI_REMOTE_INV);
+	rcu_read_unlock();
+	if (!allowed)
+		vrb_ep_kill(ep, EACCES);
+}
+
+/* -------------------------------------------------------------- of no pool */
+
+static void vrb_mr_reg_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct vrb_mr *mr = container_of(wc->wr_cqe, struct vrb_mr, reg);
+	struct vrb_ep *ep = mr->ep;
+
+	if (wc->status && wc->status != IB_WC_WR_FLUSH_ERR)
+		vrb_ep_kill(ep, vrb_wc_error(wc->status));
+	mr->status = wc->status;
+	complete_all(&mr->registered);
+	complete(&ep->reg_done);
+}
+
+/* Post it, once the one before has been reported. */
+static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
+{
+	unsigned long irq;
+	int err;
+
+	vrb_epcq_wait(&ep->tx_cq, &ep->reg_done);
+	mr->ep = ep;
+	reinit_completion(&mr->registered);
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	err = ep->tx_closed ? -ESHUTDOWN : vrb_mr_post_reg(mr, ep);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (err) {
+		complete_all(&mr->registered);
+		complete(&ep->reg_done);
+	}
+	return err;
+}
+
+/* An endpoint that can register the region; it stays until vrb_mr_unuse(). */
+static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr)
+{
+	struct vrb_domain *dom = mr->dom;
+	struct vrb_ep *ep;
+
+	lockdep_assert_held(&dom->mr_mutex);
+
+	list_for_each_entry(ep, &dom->mr_eps, mr_node) {
+		if (mr->base.ep && mr->base.ep != &ep->base)
+			continue;
+		atomic_inc(&ep->mr_users);
+		return ep;
+	}
+	return NULL;
+}
+
+static void vrb_mr_unuse(struct vrb_ep *ep)
+{
+	/* After the last one, only the address is used. */
+	if (atomic_dec_and_test(&ep->mr_users))
+		wake_up_var(&ep->mr_users);
+}
+
+/*
+ * Get a pending region registered, unless somebody else does or nobody can now.
+ * An endpoint that ended meanwhile says nothing about the region.
+ */
+static int vrb_mr_settle(struct vrb_mr *mr)
+{
+	struct vrb_domain *dom = mr->dom;
+	struct vrb_ep *ep;
+	int err;
+
+	for (;;) {
+		mutex_lock(&dom->mr_mutex);
+		ep = list_empty(&mr->pending) ? NULL : vrb_mr_use(mr);
+		if (ep)
+			list_del_init(&mr->pending);
+		mutex_unlock(&dom->mr_mutex);
+		if (!ep)
+			return 0;
+
+		err = vrb_mr_register(mr, ep);
+		/* messages of its own queue pair come later anyway */
+		if (!err && !mr->base.ep)
+			vrb_epcq_wait(&ep->tx_cq, &mr->registered);
+		vrb_mr_unuse(ep);
+		if (mr->base.ep)
+			return 0;
+		if (!err && mr->status == IB_WC_SUCCESS)
+			return 0;
+		if (!err && mr->status != IB_WC_WR_FLUSH_ERR)
+			return -EIO;
+		mutex_lock(&dom->mr_mutex);
+		if (mr->ib)
+			list_add_tail(&mr->pending, &dom->mr_pending);
+		mutex_unlock(&dom->mr_mutex);
+	}
+}
+
+static int vrb_mr_open_other(struct vrb_mr *mr)
+{
+	struct vrb_domain *dom = mr->dom;
+	int err;
+
+	mutex_lock(&dom->mr_mutex);
+	err = mr->ib ? vrb_mr_map(mr) : -ENODEV;
+	if (!err) {
+		vrb_mr_show(mr);
+		list_add_tail(&mr->pending, &dom->mr_pending);
+	}
+	mutex_unlock(&dom->mr_mutex);
+	if (err)
+		return err;
+
+	err = vrb_mr_settle(mr);
+	if (err) {
+		mutex_lock(&dom->mr_mutex);
+		WRITE_ONCE(mr->base.mr.key, FI_KEY_NOTAVAIL);
+		vrb_mr_dereg(mr);
+		mutex_unlock(&dom->mr_mutex);
+	}
+	return err;
+}
+
+/* fi_close(): the device must have done with the registration. */
+static void vrb_mr_end_other(struct vrb_mr *mr)
+{
+	struct vrb_domain *dom = mr->dom;
+	bool posted;
+
+	mutex_lock(&dom->mr_mutex);
+	posted = mr->ep && list_empty(&mr->pending);
+	list_del_init(&mr->pending);
+	mutex_unlock(&dom->mr_mutex);
+	/* of a region that is not bound it has been reported */
+	if (posted && mr->base.ep)
+		vrb_epcq_wait(&mr->ep->tx_cq, &mr->registered);
+
+	mutex_lock(&dom->mr_mutex);
+	vrb_mr_dereg(mr);
+	mutex_unlock(&dom->mr_mutex);
+	kofi_mr_fenced(&mr->base);
+}
+
+/* --------------------------------------------------------- what the core asks */
+
+static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
+{
+	struct vrb_domain *dom = container_of(base->domain, struct vrb_domain,
+					      base);
+	struct vrb_mr *mr = vrb_mr(base);
+	unsigned int noio;
+	size_t room;
+	int err;
+
+	/* no device tells us of accesses, nor lets us choose addresses */
+	if (base->base)
+		return -EINVAL;
+	if (base->flags)
+		return -EOPNOTSUPP;
+	mr->dom = dom;
+	INIT_LIST_HEAD(&mr->pending);
+	INIT_WORK(&mr->work, vrb_mr_work);
+	init_completion(&mr->registered);
+	mr->reg.done = base->pool ? vrb_mr_pool_reg_done : vrb_mr_reg_done;
+	mr->inv.done = vrb_mr_pool_inv_done;
+	mr->sg = kvmalloc_array(max_t(size_t, segs, 1), sizeof(*mr->sg),
+				GFP_KERNEL);
+	if (!mr->sg)
+		return -ENOMEM;
+
+	/* the end of an endpoint may be what memory is waiting for */
+	noio = memalloc_noio_save();
+	mutex_lock(&dom->mr_mutex);
+	err = -ENODEV;
+	if (dom->gone)
+		goto unlock;
+	err = -EINVAL;
+	room = vrb_mr_room(mr, segs);
+	if (!room)
+		goto unlock;
+	mr->ib = vrb_mr_alloc_ib(dom->pd, room);
+	if (IS_ERR(mr->ib)) {
+		err = PTR_ERR(mr->ib);
+		goto unlock;
+	}
+	err = xa_insert(&dom->mr_keys, mr->ib->rkey >> 8, mr, GFP_KERNEL);
+	if (err) {
+		ib_dereg_mr(mr->ib);
+		goto unlock;
+	}
+	list_add_tail(&mr->node, &dom->mrs);
+unlock:
+	mutex_unlock(&dom->mr_mutex);
+	memalloc_noio_restore(noio);
+	if (err)
+		kvfree(mr->sg);
+	return err;
+}
+
+static void vrb_mr_exit(struct kofi_mr *base)
+{
+	struct vrb_mr *mr = vrb_mr(base);
+
+	mutex_lock(&mr->dom->mr_mutex);
+	vrb_mr_dereg(mr);
+	mutex_unlock(&mr->dom->mr_mutex);
+	kvfree(mr->sg);
+}
+
+static int vrb_mr_open(struct kofi_mr *base)
+{
+	struct vrb_mr *mr = vrb_mr(base);
+
+	return base->pool ? vrb_mr_open_pool(mr) : vrb_mr_open_other(mr);
+}
+
+static void vrb_mr_end(struct kofi_mr *base)
+{
+	struct vrb_mr *mr = vrb_mr(base);
+
+	if (base->pool)
+		vrb_mr_end_pool(mr);
+	else
+		vrb_mr_end_other(mr);
+}
+
+const struct kofi_mr_ops vrb_mr_ops = {
+	.size	= sizeof(struct vrb_mr),
+	.init	= vrb_mr_init,
+	.exit	= vrb_mr_exit,
+	.open	= vrb_mr_open,
+	.end	= vrb_mr_end,
+};
+
+/* ------------------------------------------------- endpoints, and the device */
+
+/**
+ * vrb_mr_connected - an endpoint can register from now on
+ * @ep: an endpoint whose queue pair can send, and whose consumer does not know
+ *
+ * Registers what is pending, so that it can be accessed before the consumer
+ * hears of the connection.
+ *
+ * Context: process, may sleep.
+ */
+void vrb_mr_connected(struct vrb_ep *ep)
+{
+	struct vrb_domain *dom = ep->dom;
+	struct vrb_mr *mr, *next;
+	LIST_HEAD(again);
+
+	mutex_lock(&dom->mr_mutex);
+	if (READ_ONCE(ep->tx_closed))
+		goto unlock;
+	list_add_tail(&ep->mr_node, &dom->mr_eps);
+	list_for_each_entry_safe(mr, next, &dom->mr_pending, pending) {
+		if (mr->base.ep && mr->base.ep != &ep->base)
+			continue;
+		list_del_init(&mr->pending);
+		if (!vrb_mr_register(mr, ep))
+			vrb_epcq_wait(&ep->tx_cq, &mr->registered);
+		else
+			mr->status = IB_WC_WR_FLUSH_ERR;
+		if (mr->status == IB_WC_WR_FLUSH_ERR && !mr->base.ep)
+			list_add_tail(&mr->pending, &again);
+	}
+	list_splice_tail(&again, &dom->mr_pending);
+unlock:
+	mutex_unlock(&dom->mr_mutex);
+}
+
+/**
+ * vrb_mr_ended - an endpoint registers no more
+ * @ep: an endpoint that posts no more
+ *
+ * Context: process, may sleep.
+ */
+void vrb_mr_ended(struct vrb_ep *ep)
+{
+	mutex_lock(&ep->dom->mr_mutex);
+	list_del_init(&ep->mr_node);
+	mutex_unlock(&ep->dom->mr_mutex);
+}
+
+/**
+ * vrb_mr_ep_init - an endpoint as regions know it
+ * @ep: the endpoint
+ */
+void vrb_mr_ep_init(struct vrb_ep *ep)
+{
+	INIT_LIST_HEAD(&ep->mr_node);
+	atomic_set(&ep->mr_users, 0);
+	init_completion(&ep->reg_done);
+	complete(&ep->reg_done);
+}
+
+/**
+ * vrb_mr_ep_exit - nobody registers by way of an endpoint
+ * @ep: an endpoint whose queue pair has been drained
+ *
+ * Context: process, may sleep; what is waited for has been flushed.
+ */
+void vrb_mr_ep_exit(struct vrb_ep *ep)
+{
+	wait_var_event(&ep->mr_users, !atomic_read_acquire(&ep->mr_users));
+}
+
+/**
+ * vrb_mr_ep_wrs - work requests the regions of an endpoint need room for
+ * @ep: an endpoint about to be enabled
+ *
+ * Return: how many: two of each region of its pool, and one of all others.
+ */
+size_t vrb_mr_ep_wrs(const struct vrb_ep *ep)
+{
+	return size_add(size_mul(ep->base.mr_pool_size, 2), 1);
+}
+
+/**
+ * vrb_mr_domain_init - a domain without regions
+ * @dom: the domain
+ */
+void vrb_mr_domain_init(struct vrb_domain *dom)
+{
+	mutex_init(&dom->mr_mutex);
+	INIT_LIST_HEAD(&dom->mrs);
+	INIT_LIST_HEAD(&dom->mr_eps);
+	INIT_LIST_HEAD(&dom->mr_pending);
+	xa_init(&dom->mr_keys);
+}
+
+/**
+ * vrb_mr_domain_exit - undo vrb_mr_domain_init()
+ * @dom: the domain, whose regions have been closed
+ */
+void vrb_mr_domain_exit(struct vrb_domain *dom)
+{
+	WARN_ON_ONCE(!list_empty(&dom->mrs));
+	xa_destroy(&dom->mr_keys);
+	mutex_destroy(&dom->mr_mutex);
+}
+
+/**
+ * vrb_mr_lost - the device goes
+ * @dom: a domain whose endpoints have ended, and that is marked as gone
+ *
+ * Takes the device's part of all regions away. The regions stay, without use,
+ * until they are closed.
+ *
+ * Context: process, may sleep.
+ */
+void vrb_mr_lost(struct vrb_domain *dom)
+{
+	struct vrb_mr *mr, *next;
+
+	mutex_lock(&dom->mr_mutex);
+	list_for_each_entry_safe(mr, next, &dom->mrs, node)
+		vrb_mr_dereg(mr);
+	mutex_unlock(&dom->mr_mutex);
+}
