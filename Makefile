@@ -75,6 +75,7 @@ bench-user:
 	@$(MAKE) -C tests/bench/user OUT=$(CURDIR)/build/peer
 
 # The argument each of these gives to vm.
+export DEVICE
 kunit: ARG = $(SUITE)
 test demo soak: ARG = $(ONLY)
 shell: ARG = $(KERNEL)
@@ -118,6 +119,8 @@ help:
 	@echo '                   /lib/modules/$$(uname -r)/build'
 	@echo '  FLAVOUR=name     without KDIR: stock (default), debug, uml or uml-fast'
 	@echo '  SUITE=glob       kunit: only these suites, or suite.case'
+	@echo '  DEVICE=name      kunit: the contract, over an RDMA device in software:'
+	@echo '                   rxe or siw'
 	@echo '  ONLY=glob        test, demo, soak: only these parts, such as "check",'
 	@echo '                   "kunit@uml", "smoke" or "smoke@debug"'
 	@echo '  KERNEL=name      shell: stock (default), debug or uml'

@@ -186,6 +186,14 @@ void ct_ep_drain(struct ct_pair *p, int side);
 void ct_pair_close(struct ct_pair *p);
 void *ct_buf(struct ct_pair *p, size_t len);
 
+/* what not every provider can */
+bool ct_streams(const struct ct_pair *p);
+bool ct_cancels(const struct ct_pair *p);
+void ct_need_stalls(const struct ct_pair *p);
+size_t ct_cm_data_max(const struct ct_pair *p);
+u64 ct_cq_data(const struct ct_pair *p, u64 data);
+bool ct_has_flags(const struct ct_pair *p, u64 flags);
+
 /* events */
 int ct_next_event(struct fid_eq *eq, struct ct_event *ev, int timeout_ms);
 void ct_expect_event(struct kunit *test, struct fid_eq *eq, u32 event);

@@ -16,6 +16,35 @@
 
 /* --------------------------------------------------- 2: ways to complete */
 
+/* On a device, a message that is too long is the end of the connection. */
+static void complete_too_long(struct ct_pair *p)
+{
+	struct ct_op *r = ct_op(p), *r2 = ct_op(p), *s = ct_op(p);
+	u8 *out = ct_buf(p, LEN), *in = ct_buf(p, LEN);
+	struct kunit *test = p->test;
+	int side;
+
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, in, 100), 0);
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r2, in + 200, 100), 0);
+	KUNIT_ASSERT_EQ(test, ct_send(p, 0, s, out, LEN), 0);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, r->wc.err, FI_ETRUNC);
+	KUNIT_EXPECT_EQ(test, r2->wc.err, ECANCELED);
+	/*
+	 * iWARP's transmit ends before anybody has looked at the message; others
+	 * are told what was wrong with it, if that comes before the end does.
+	 */
+	if (p->info->ep_attr->protocol != FI_PROTO_IWARP)
+		KUNIT_EXPECT_TRUE(test, s->wc.err == EREMOTEIO ||
+				  s->wc.err == ECANCELED);
+	for (side = 0; side < 2; side++) {
+		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
+	KUNIT_EXPECT_NULL(test, memchr_inv(in + 100, 0, LEN - 100));
+	ct_pair_close(p);
+}
+
 static void complete_truncated(struct kunit *test)
 {
 	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
@@ -23,6 +52,10 @@ static void complete_truncated(struct kunit *test)
 	struct ct_op *s = ct_op(p), *s2 = ct_op(p);
 	u8 *out = ct_buf(p, LEN), *in = ct_buf(p, LEN);
 
+	if (!ct_streams(p)) {
+		complete_too_long(p);
+		return;
+	}
 	ct_pattern(out, LEN, 1);
 	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, in, 100), 0);
 	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r2, in + 200, 100), 0);
@@ -48,6 +81,8 @@ static void complete_cancelled(struct kunit *test)
 	struct ct_op *r[3], *s = ct_op(p);
 	int i;
 
+	if (!ct_cancels(p))
+		kunit_skip(test, "receives cannot be withdrawn");
 	for (i = 0; i < 3; i++) {
 		r[i] = ct_op(p);
 		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r[i], in + i * LEN, LEN), 0);
@@ -124,6 +159,7 @@ static void complete_flushed(struct kunit *test)
 		struct ct_op *r[8];
 		int i;
 
+		ct_need_stalls(p);
 		for (i = 0; i < 8; i++) {
 			r[i] = ct_op(p);
 			KUNIT_ASSERT_EQ(test, ct_recv(p, 0, r[i], in + i * LEN,
@@ -197,6 +233,7 @@ static void complete_inject_failure(struct kunit *test)
 	int injected = 0, i;
 	ssize_t ret;
 
+	ct_need_stalls(p);
 	/* Fill the socket, keep room for operations, and inject behind it. */
 	for (i = 0; i < 1000; i++) {
 		struct ct_op *s = ct_op(p);
@@ -235,6 +272,7 @@ static void complete_inject_errors_counted(struct kunit *test)
 	struct fid_cntr *cntr;
 	int i, sent = 0;
 
+	ct_need_stalls(p);
 	KUNIT_ASSERT_EQ(test, fi_cntr_open(p->domain, &attr, &cntr, NULL), 0);
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(p->side[0].ep, &cntr->fid, FI_SEND), 0);
 	KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
@@ -301,7 +339,9 @@ static void complete_selective(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, r[3]));
 	KUNIT_EXPECT_EQ(test, r[3]->wc.err, FI_ETRUNC);
 	KUNIT_EXPECT_EQ(test, atomic_read(&r[1]->done), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&s[0]->done), 0);
+	/* on a device, its acknowledgment may have come after the end */
+	if (ct_streams(p))
+		KUNIT_EXPECT_EQ(test, atomic_read(&s[0]->done), 0);
 	ct_pair_close(p);
 }
 
@@ -398,7 +438,11 @@ static void callbacks_end_with_close(struct kunit *test)
 
 		b->p = p;
 		b->buf = ct_buf(p, LEN);
-		atomic_set(&b->left, INT_MAX);
+		/*
+		 * For as long as it takes; but one that flies in softirqs alone
+		 * keeps siw's thread, and a processor, to itself.
+		 */
+		atomic_set(&b->left, ct_streams(p) ? INT_MAX : 5000);
 		for (i = 0; i < 2; i++) {
 			b->recv[i] = ct_op(p);
 			b->recv[i]->buf = b;

@@ -148,13 +148,14 @@ static void input_cm(struct kunit *test)
 	struct fid_ep *ep = p->side[0].ep;
 	struct sockaddr_storage addr;
 	size_t len = sizeof(addr);
-	u8 *data = ct_buf(p, 257);
+	size_t max = ct_cm_data_max(p);
+	u8 *data = ct_buf(p, max + 1);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 
 	refused(fi_setname(&ep->fid, NULL, sizeof(addr)), -EINVAL);
 	refused(fi_setname(&ep->fid, &addr, 3), -EINVAL);
 	refused(fi_connect(NULL, &p->addr, NULL, 0), -EINVAL);
-	refused(fi_connect(ep, &p->addr, data, 257), -EINVAL);
+	refused(fi_connect(ep, &p->addr, data, max + 1), -EINVAL);
 	refused(fi_connect(ep, &p->addr, NULL, 8), -EINVAL);
 	addr = p->addr;
 	addr.ss_family = AF_UNIX;
@@ -171,14 +172,14 @@ static void input_cm(struct kunit *test)
 	refused(fi_reject(p->pep, NULL, NULL, 0), -EINVAL);
 	refused(fi_reject(p->pep, &ep->fid, NULL, 0), -EINVAL);
 	/* none of it has spoilt the endpoint */
-	KUNIT_ASSERT_EQ(test, fi_connect(ep, &p->addr, data, 256), 0);
+	KUNIT_ASSERT_EQ(test, fi_connect(ep, &p->addr, data, max), 0);
 	KUNIT_ASSERT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS), 0);
 	KUNIT_ASSERT_EQ(test, ev->event, FI_CONNREQ);
-	refused(fi_reject(p->pep, ev->cm.info->handle, data, 257), -EINVAL);
+	refused(fi_reject(p->pep, ev->cm.info->handle, data, max + 1), -EINVAL);
 	KUNIT_ASSERT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
 	fi_freeinfo(ev->cm.info);
-	refused(fi_accept(p->side[1].ep, data, 257), -EINVAL);
-	KUNIT_EXPECT_EQ(test, fi_accept(p->side[1].ep, data, 256), 0);
+	refused(fi_accept(p->side[1].ep, data, max + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_accept(p->side[1].ep, data, max), 0);
 	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
 	ct_expect_event(test, p->side[0].eq, FI_CONNECTED);
 	ct_pair_close(p);

@@ -462,6 +462,91 @@ ssize_t ct_post_fn(struct ct_pair *p, int side, struct ct_op *op,
 	return ct_post(p, side, &post);
 }
 
+/* ---------------------------------------------- what not every provider can */
+
+/**
+ * ct_streams - do messages go over a stream of bytes
+ * @p: the pair
+ *
+ * Then a transmit may complete before its receive is posted, a message may be
+ * longer than its receive, and what was sent is read in spite of the end.
+ *
+ * Return: true if so; on a device, such a message ends the connection.
+ */
+bool ct_streams(const struct ct_pair *p)
+{
+	return p->info->ep_attr->protocol == FI_PROTO_SOCK_TCP;
+}
+
+/**
+ * ct_cancels - can a receive be withdrawn
+ * @p: the pair, of enabled endpoints
+ *
+ * Return: true if so; a device's queues cannot.
+ */
+bool ct_cancels(const struct ct_pair *p)
+{
+	/* a context nobody has used */
+	return fi_cancel(&p->side[0].ep->fid, (void *)p) != -ENOSYS;
+}
+
+/**
+ * ct_need_stalls - the test sends what nobody receives yet
+ * @p: the pair
+ *
+ * Skips the test where that is not held back but ends the connection.
+ */
+void ct_need_stalls(const struct ct_pair *p)
+{
+	if (p->info->domain_attr->resource_mgmt != FI_RM_ENABLED)
+		kunit_skip(p->test, "a message without a receive is an error");
+}
+
+/**
+ * ct_cm_data_max - private data a connection request can have
+ * @p: the pair
+ *
+ * Return: bytes.
+ */
+size_t ct_cm_data_max(const struct ct_pair *p)
+{
+	size_t max = 0, len = sizeof(max);
+
+	fi_getopt(&p->pep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &max,
+		  &len);
+	return max;
+}
+
+/**
+ * ct_cq_data - what arrives of a value
+ * @p: the pair
+ * @data: the value
+ *
+ * Return: as many bytes of it as the provider carries.
+ */
+u64 ct_cq_data(const struct ct_pair *p, u64 data)
+{
+	size_t size = p->info->domain_attr->cq_data_size;
+
+	return size >= sizeof(data) ? data : data & (BIT_ULL(8 * size) - 1);
+}
+
+/**
+ * ct_has_flags - does the provider know flags of a transmit
+ * @p: the pair
+ * @flags: for fi_sendmsg()
+ *
+ * Return: false if it has no values or not this level of completion.
+ */
+bool ct_has_flags(const struct ct_pair *p, u64 flags)
+{
+	if (flags & FI_REMOTE_CQ_DATA && !p->info->domain_attr->cq_data_size)
+		return false;
+	/* iWARP knows of no receiver */
+	return !(flags & FI_DELIVERY_COMPLETE) ||
+	       p->info->ep_attr->protocol != FI_PROTO_IWARP;
+}
+
 /* ----------------------------------------------------------------- content */
 
 static u8 ct_byte(size_t i, u32 seed)
@@ -600,7 +685,11 @@ void *ct_buf(struct ct_pair *p, size_t len)
 {
 	struct ct_mem *m = kzalloc(sizeof(*m), GFP_KERNEL | __GFP_NOFAIL);
 
-	m->mem = kvzalloc(len ?: 1, GFP_KERNEL | __GFP_NOFAIL);
+	/* for a device, better in one piece */
+	m->mem = kzalloc(len ?: 1, GFP_KERNEL | __GFP_RETRY_MAYFAIL |
+			 __GFP_NOWARN);
+	if (!m->mem)
+		m->mem = kvzalloc(len, GFP_KERNEL | __GFP_NOFAIL);
 	list_add(&m->node, &p->bufs);
 	return m->mem;
 }

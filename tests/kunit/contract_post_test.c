@@ -29,6 +29,7 @@ struct ctx_work {
 	struct timer_list timer;
 	bool		ran;
 	bool		right;
+	bool		cancels;
 	ssize_t		ret[6];
 };
 
@@ -42,8 +43,10 @@ static void ctx_post(struct ctx_work *w)
 	w->ret[1] = ct_recv(p, 1, w->recv[1], w->in[1], MSG_LEN);
 	w->ret[2] = ct_send(p, 0, w->send, w->out, MSG_LEN);
 	w->ret[3] = ct_inject(p, 0, w->out, 64);
-	w->ret[4] = ct_recv(p, 0, w->cancelled, w->in[0], MSG_LEN);
-	w->ret[5] = fi_cancel(&p->side[0].ep->fid, w->cancelled);
+	if (w->cancels) {
+		w->ret[4] = ct_recv(p, 0, w->cancelled, w->in[0], MSG_LEN);
+		w->ret[5] = fi_cancel(&p->side[0].ep->fid, w->cancelled);
+	}
 	/* nothing can have been sent to side 0 */
 	if (p->opts.mode == CT_READ &&
 	    fi_cq_read(p->side[1].tx.cq, &entry, 1) != -EAGAIN)
@@ -142,6 +145,7 @@ static void post_in_context(struct kunit *test)
 			.send = ct_op(p), .cancelled = ct_op(p),
 			.in = { ct_buf(p, MSG_LEN), ct_buf(p, MSG_LEN) },
 			.out = ct_buf(p, MSG_LEN),
+			.cancels = ct_cancels(p),
 		};
 		int i;
 
@@ -152,7 +156,8 @@ static void post_in_context(struct kunit *test)
 		for (i = 0; i < ARRAY_SIZE(w.ret); i++)
 			KUNIT_EXPECT_EQ_MSG(test, w.ret[i], 0, "call %d", i);
 		KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
-		KUNIT_EXPECT_EQ(test, w.cancelled->wc.err, ECANCELED);
+		if (w.cancels)
+			KUNIT_EXPECT_EQ(test, w.cancelled->wc.err, ECANCELED);
 		KUNIT_EXPECT_EQ(test, w.send->wc.err, 0);
 		KUNIT_EXPECT_EQ(test, w.recv[0]->wc.len, MSG_LEN);
 		KUNIT_EXPECT_EQ(test, w.recv[1]->wc.len, 64);
@@ -172,12 +177,14 @@ static const size_t sizes[] = {
 
 static void post_sizes(struct kunit *test)
 {
-	const size_t max = sizes[ARRAY_SIZE(sizes) - 1];
 	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
+	/* a device wants it in one piece, of which there are no larger ones */
+	const size_t max = ct_streams(p) ? sizes[ARRAY_SIZE(sizes) - 1] :
+					   KMALLOC_MAX_SIZE / 4;
 	u8 *out = ct_buf(p, max), *in = ct_buf(p, max + 1);
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (i = 0; i < ARRAY_SIZE(sizes) && sizes[i] <= max; i++) {
 		struct ct_op *r = ct_op(p), *s = ct_op(p);
 		size_t len = sizes[i];
 
@@ -386,6 +393,8 @@ static void post_flags(struct kunit *test)
 			.msg_iov = &iov, .iov_count = 1, .data = data,
 		};
 
+		if (!ct_has_flags(p, f->flags))
+			continue;
 		ct_pattern(out, 100, i);
 		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, in, 100), 0);
 		KUNIT_ASSERT_EQ(test, ct_post_send(p, 0, s, &msg, f->flags), 0);
@@ -399,7 +408,8 @@ static void post_flags(struct kunit *test)
 				    FI_RECV | FI_MSG | f->recv_flags, "%s",
 				    f->name);
 		KUNIT_EXPECT_EQ_MSG(test, r->wc.data,
-				    f->recv_flags ? data : 0, "%s", f->name);
+				    f->recv_flags ? ct_cq_data(p, data) : 0,
+				    "%s", f->name);
 		KUNIT_EXPECT_EQ(test, r->wc.len, 100);
 		KUNIT_EXPECT_EQ(test, s->wc.len, 0);
 		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, 100, i));
@@ -419,6 +429,8 @@ static void post_simple_forms(struct kunit *test)
 	struct ct_op *r[5], *s[2];
 	int i;
 
+	if (!ct_has_flags(p, FI_REMOTE_CQ_DATA))
+		kunit_skip(test, "no values with messages");
 	ct_pattern(out, 64, 9);
 	for (i = 0; i < 5; i++) {
 		r[i] = ct_op(p);

@@ -28,11 +28,10 @@ def modules(flavour):
 
 
 def sections(lines):
-    """(module, its console lines) between kunit.sh's marks; with a device
-    behind it where the module ran on one."""
+    """(module, its console lines) between kunit.sh's marks."""
     name, got = None, []
     for line in lines:
-        mark = re.search(r"vm-kunit: (begin|end) (\S+(?: \S+)?)", line)
+        mark = re.search(r"vm-kunit: (begin|end) (\S+)", line)
         if mark and mark[1] == "begin":
             name, got = mark[2], []
         elif mark and name:
@@ -53,12 +52,11 @@ def leaves(test, path=()):
             yield (*path, sub.name), sub
 
 
-def full_name(path, flavour, device):
-    """suite.case@kernel, suite.case/parameter@kernel, or with a device
-    suite.case:device@kernel."""
+def full_name(path, flavour):
+    """suite.case@kernel, or suite.case/parameter@kernel; the kernel's name has
+    the device in front, rxe:uml, where one is tested."""
     return path[0] + "".join((".", "/", "/", "/")[min(n, 3)] + p for n, p
-                             in enumerate(path[1:])) + \
-        (f":{device}" if device else "") + f"@{flavour}"
+                             in enumerate(path[1:])) + f"@{flavour}"
 
 
 def report_cases(lines, flavour, report, filtered):
@@ -66,14 +64,13 @@ def report_cases(lines, flavour, report, filtered):
     kp = parser()
     ok = {kp.TestStatus.SUCCESS: "ok", kp.TestStatus.SKIPPED: "skip"}
     cases = failed = 0
-    for section, text in sections(lines):
-        module, _, device = section.partition(" ")
+    for module, text in sections(lines):
         top = kp.parse_run_tests(text)
         reasons = dict(m.groups() for l in text for m in
                        [re.search(r"ok \d+ (.*) # SKIP ?(.*)$", l)] if m)
         found = list(leaves(top))
         if not found and not filtered:
-            report.add(full_name((module,), flavour, device), "not",
+            report.add(f"{module}@{flavour}", "not",
                        "no test case was seen on the console")
             failed += 1
         for path, test in found:
@@ -86,39 +83,47 @@ def report_cases(lines, flavour, report, filtered):
                 why = [reasons.get(test.name, "")]
             elif status == "not" and not why:
                 why = [f"{test.status.name.lower()}; see the console"]
-            report.add(full_name(path, flavour, device), status, why)
+            report.add(full_name(path, flavour), status, why)
             cases += 1
             failed += status == "not"
     return cases, failed
 
 
-def run(flavour, report, suite="*", cmdline="", runs=None):
+def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     """The unit tests on one kernel whose modules are built; the Run goes into
-    the list RUNS, for who wants to know how far it is."""
-    names = [p.stem for p in modules(flavour)]
+    the list RUNS, for who wants to know how far it is. With DEVICE, rxe or
+    siw, the contract over a device of that kind."""
+    names = [p.stem for p in modules(flavour)
+             if not device or p.stem == "kofi_contract_kunit"]
     if not names:
         raise Fail(f"no unit test was built for {flavour}; tests/kunit and "
                    "its Kbuild should name some")
-    listing = BUILD / "vm" / f"kunit.{flavour}" / "kunit.list"
+    name = f"kunit-{device}" if device else "kunit"
+    listing = BUILD / "vm" / f"{name}.{flavour}" / "kunit.list"
     listing.parent.mkdir(parents=True, exist_ok=True)
     listing.write_text("\n".join(names) + "\n")
     filtered = suite not in ("", "*")
-    scenario = Scenario("kunit", {"a": "run.sh"}, [listing], kernels=flavour,
+    scenario = Scenario(name, {"a": "run.sh"}, [listing], kernels=flavour,
                         timeout="900", smp="2", mem="1024", modules="",
+                        programs="rdma" if device else "",
                         cmdline=f"kunit.filter_glob={suite} {cmdline}"
                         if filtered else cmdline)
     script = listing.parent / "run.sh"
     script.write_text((HERE / "kunit.sh").read_text())
     scenario.files.append(script)
+    if device:
+        (listing.parent / "device").write_text(device + "\n")
+        scenario.files.append(listing.parent / "device")
     one = Run(scenario, kernel.get(flavour), report)
     if runs is not None:
         runs.append(one)
     one()
     lines = (one.logs / "a.log").read_text(errors="replace").splitlines()
-    cases, failed = report_cases(lines, flavour, report, filtered)
+    where = f"{device}:{flavour}" if device else flavour
+    cases, failed = report_cases(lines, where, report, filtered)
     if filtered and not cases:
         raise Fail(f"no suite or case is called {suite}")
     say(f"  {'PASS' if not failed and not one.failures else 'FAIL'}  "
-        f"kunit@{flavour}: {cases} cases, {failed} failed"
+        f"{name}@{flavour}: {cases} cases, {failed} failed"
         f" ({one.logs}/a.log)")
     return not failed and not one.failures

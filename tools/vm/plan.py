@@ -160,7 +160,8 @@ def kunit(suite="*"):
     report = Report(REPORT / "kunit-uml.tap")
     kernel.get("uml")
     build("uml")
-    kunit_.run("uml", report, suite or "*")
+    kunit_.run("uml", report, suite or "*",
+               device=os.environ.get("DEVICE", ""))
     return report.finish()
 
 

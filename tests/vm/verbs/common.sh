@@ -19,6 +19,6 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run small-server "$KERNEL -I 20 -S 64" "$USER -I 20 -S 64 10.0.0.1"
 	run small-client "$USER -I 20 -S 64" "$KERNEL -I 20 -S 64 10.0.0.1"
 	run ipv6 "$KERNEL -6 -I 20 -S 4096" "$KERNEL -6 -I 20 -S 4096 fd00::1"
-	run read "$KERNEL -M read" "$KERNEL -M read 10.0.0.1"
+	run by-reading "$KERNEL -M read" "$KERNEL -M read 10.0.0.1"
 	run direct "$KERNEL -C direct" "$KERNEL -C workqueue 10.0.0.1"
 }

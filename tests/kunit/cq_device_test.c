@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues with a device behind them: who is called when, and that
+ * there is still one queue, one runner, and nothing lost. The device is the
+ * test, on an endpoint of the fake provider.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+
+#include "fake.h"
+#include "queues.h"
+
+#define DEV_ERRNO	4711
+
+/* What the provider has of its own */
+struct dev_priv {
+	struct dev_test		*t;
+	int			opened;
+};
+
+struct dev_test {
+	struct kofi_cqe		cqe;
+	struct fake_world	*world;
+	struct fid_eq		*eq;
+	struct fid_cq		*cq;
+	struct fid_ep		*ep;
+	struct kofi_ep		*kep;
+	struct kofi_cq		*kcq;
+	struct task_struct	*caller;
+	int			calls;
+	int			polls;
+	int			closes;
+	int			ready;		/* what the device has completed */
+	struct completion	claimed;
+	struct completion	go_on;
+};
+
+/* of the queue that is being opened; suites run one after the other */
+static struct dev_test *dev_now;
+static int dev_open_err;
+
+static int dev_open(struct kofi_cq *cq, const struct fi_cq_attr *attr,
+		    const struct kofi_cq_attr *kattr)
+{
+	struct dev_priv *priv = kofi_cq_priv(cq);
+
+	priv->opened++;
+	priv->t = dev_now;
+	dev_now->kcq = cq;
+	return dev_open_err;
+}
+
+static void dev_close(struct kofi_cq *cq)
+{
+	struct dev_priv *priv = kofi_cq_priv(cq);
+
+	priv->t->closes++;
+}
+
+static void dev_complete(struct dev_test *t)
+{
+	const struct kofi_wc wc = {
+		.cqe = &t->cqe, .flags = FI_SEND | FI_MSG,
+	};
+
+	kofi_ep_tx_complete(t->kep, &wc, FI_COMPLETION);
+}
+
+static void dev_poll(struct kofi_cq *cq)
+{
+	struct dev_priv *priv = kofi_cq_priv(cq);
+	struct dev_test *t = priv->t;
+
+	t->polls++;
+	for (; t->ready; t->ready--)
+		dev_complete(t);
+}
+
+static const char *dev_strerror(int prov_errno)
+{
+	return prov_errno == DEV_ERRNO ? "the device says no" : "unknown";
+}
+
+static const struct kofi_cq_ops dev_ops = {
+	.priv_size	= sizeof(struct dev_priv),
+	.open		= dev_open,
+	.close		= dev_close,
+	.poll		= dev_poll,
+	.strerror	= dev_strerror,
+};
+
+static void dev_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct dev_test *t = container_of(wc->cqe, struct dev_test, cqe);
+
+	t->caller = current;
+	t->calls++;
+}
+
+static int dev_init(struct kunit *test)
+{
+	struct dev_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	if (!t)
+		return -ENOMEM;
+	test->priv = t;
+	t->cqe.done = dev_done;
+	init_completion(&t->claimed);
+	init_completion(&t->go_on);
+	dev_now = t;
+	dev_open_err = 0;
+	t->world = fake_open(test);
+	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(t->world->fabric, NULL, &t->eq,
+					    NULL));
+	return 0;
+}
+
+static void dev_exit(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->eq->fid));
+	fake_close(test, t->world);
+}
+
+static void dev_make(struct kunit *test, enum kofi_poll poll, size_t size)
+{
+	const struct kofi_cq_attr kattr = {
+		.poll = poll, .cpu = -1, .done = true,
+	};
+	const struct fi_cq_attr attr = { .size = size };
+	struct dev_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, kofi_cq_make(t->world->domain, &attr, &kattr,
+					      &dev_ops, &t->cq, t));
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->world->domain, t->world->info,
+					     &t->ep, t));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid, 0));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->cq->fid,
+					    FI_TRANSMIT | FI_RECV));
+	fake_connected(test, t->ep);
+	t->kep = &fake_of(t->ep)->base;
+}
+
+static void dev_unmake(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 1, t->closes);
+}
+
+static void dev_reserve(struct kunit *test, int n)
+{
+	struct dev_test *t = test->priv;
+
+	for (; n; n--)
+		KUNIT_ASSERT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+}
+
+static void dev_open_test(struct kunit *test)
+{
+	const struct kofi_cq_attr kattr = { .cpu = -1 };
+	const struct fi_cq_attr attr = {};
+	struct dev_test *t = test->priv;
+	struct fid_cq *cq = NULL;
+	struct dev_priv *priv;
+
+	/* what the provider cannot open leaves nothing behind */
+	dev_open_err = -EXDEV;
+	KUNIT_EXPECT_EQ(test, -EXDEV, kofi_cq_make(t->world->domain, &attr,
+						   &kattr, &dev_ops, &cq, t));
+	KUNIT_EXPECT_NULL(test, cq);
+	dev_open_err = 0;
+
+	dev_make(test, KOFI_POLL_SOFTIRQ, 4);
+	priv = kofi_cq_priv(t->kcq);
+	KUNIT_EXPECT_EQ(test, 1, priv->opened);
+	KUNIT_EXPECT_STREQ(test, "the device says no",
+			   fi_cq_strerror(t->cq, DEV_ERRNO, NULL, NULL, 0));
+	dev_unmake(test);
+}
+
+/* Called at the end, here, and not before. */
+static void dev_bracket_test(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+
+	dev_make(test, KOFI_POLL_WORKQUEUE, 8);
+	dev_reserve(test, 3);
+	KUNIT_ASSERT_TRUE(test, kofi_cq_begin(t->kcq));
+	dev_complete(t);
+	/* somebody else's: he who has begun reports it */
+	KUNIT_EXPECT_FALSE(test, kofi_cq_begin(t->kcq));
+	dev_complete(t);
+	KUNIT_EXPECT_EQ(test, 0, t->calls);
+	kofi_cq_end(t->kcq);
+	KUNIT_EXPECT_EQ(test, 2, t->calls);
+	KUNIT_EXPECT_PTR_EQ(test, t->caller, current);
+
+	/* a completion outside of it goes the queue's own way */
+	dev_complete(t);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+	KUNIT_EXPECT_EQ(test, 3, t->calls);
+	KUNIT_EXPECT_TRUE(test, t->caller != current);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 1, t->closes);
+}
+
+/* More than one run may call: the queue's own context goes on. */
+static void dev_budget_test(struct kunit *test)
+{
+	enum { N = 1000 };
+	struct dev_test *t = test->priv;
+	int i;
+
+	dev_make(test, KOFI_POLL_SOFTIRQ, N);
+	dev_reserve(test, N);
+	KUNIT_ASSERT_TRUE(test, kofi_cq_begin(t->kcq));
+	for (i = 0; i < N; i++)
+		dev_complete(t);
+	kofi_cq_end(t->kcq);
+	KUNIT_EXPECT_GT(test, t->calls, 0);
+	/* the close waits for the rest */
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+	KUNIT_EXPECT_EQ(test, N, t->calls);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 1, t->closes);
+}
+
+static int dev_claimer(void *arg)
+{
+	struct dev_test *t = arg;
+
+	kofi_cq_claim(t->kcq);
+	complete(&t->claimed);
+	wait_for_completion(&t->go_on);
+	kofi_cq_release(t->kcq);
+	return 0;
+}
+
+static void dev_direct_test(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+	struct task_struct *claimer;
+
+	dev_make(test, KOFI_POLL_DIRECT, 8);
+	dev_reserve(test, 2);
+	t->ready = 1;
+	KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 8));
+	KUNIT_EXPECT_EQ(test, 1, t->polls);
+	KUNIT_EXPECT_EQ(test, 1, t->calls);
+
+	/* claimed: nobody looks, and nobody is called */
+	claimer = fake_thread(test, dev_claimer, t);
+	KUNIT_ASSERT_NOT_NULL(test, claimer);
+	wait_for_completion(&t->claimed);
+	t->ready = 1;
+	KUNIT_EXPECT_EQ(test, 0, kofi_cq_poll(t->cq, 8));
+	KUNIT_EXPECT_EQ(test, 1, t->polls);
+	complete(&t->go_on);
+	fake_join(claimer);
+	KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 8));
+	KUNIT_EXPECT_EQ(test, 2, t->polls);
+	KUNIT_EXPECT_EQ(test, 2, t->calls);
+	dev_unmake(test);
+}
+
+/* Scarce from more than half on, whoever has the slots. */
+static void dev_scarce_test(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+	int i;
+
+	dev_make(test, KOFI_POLL_DIRECT, 8);
+	for (i = 1; i <= 8; i++) {
+		dev_reserve(test, 1);
+		KUNIT_EXPECT_EQ_MSG(test, i > 4, kofi_ep_tx_scarce(t->kep),
+				    "%d slots in use", i);
+	}
+	/* what waits to be reported has one, too */
+	for (i = 8; i > 4; i--) {
+		dev_complete(t);
+		KUNIT_EXPECT_TRUE(test, kofi_ep_tx_scarce(t->kep));
+	}
+	KUNIT_EXPECT_EQ(test, 4, kofi_cq_poll(t->cq, 8));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_tx_scarce(t->kep));
+	for (; i; i--)
+		dev_complete(t);
+	dev_unmake(test);
+	KUNIT_EXPECT_EQ(test, 8, t->calls);
+}
+
+static struct kunit_case dev_cases[] = {
+	KUNIT_CASE(dev_open_test),
+	KUNIT_CASE(dev_bracket_test),
+	KUNIT_CASE(dev_budget_test),
+	KUNIT_CASE(dev_direct_test),
+	KUNIT_CASE(dev_scarce_test),
+	{}
+};
+
+struct kunit_suite kofi_cq_device_suite = {
+	.name = "kofi_cq_device",
+	.suite_init = fake_suite_init,
+	.suite_exit = fake_suite_exit,
+	.init = dev_init,
+	.exit = dev_exit,
+	.test_cases = dev_cases,
+};
