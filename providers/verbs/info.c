@@ -360,6 +360,8 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 {
 	const struct ib_device_attr *dev = &ib->attrs;
 	bool iwarp = rdma_protocol_iwarp(ib, port);
+	/* there a read asks for memory that peers may write to */
+	u64 tx_caps = iwarp ? VRB_TX_CAPS & ~FI_READ : VRB_TX_CAPS;
 	size_t max_wr = vrb_info_max_wr(ib);
 	struct ib_port_attr attr;
 	size_t max_msg;
@@ -369,10 +371,10 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	if (err)
 		return err;
 	max_msg = min_t(size_t, attr.max_msg_sz, SZ_1G);
-	info->caps = VRB_TX_CAPS | VRB_RX_CAPS | VRB_DOM_CAPS;
+	info->caps = tx_caps | VRB_RX_CAPS | VRB_DOM_CAPS;
 
 	*info->tx_attr = (struct fi_tx_attr) {
-		.caps		= VRB_TX_CAPS,
+		.caps		= tx_caps,
 		.op_flags	= FI_COMPLETION | FI_INJECT |
 				  FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
 				  /* there a send ends when TCP has it */
@@ -604,7 +606,8 @@ int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
 	if (!most)
 		return -ENOMEM;
 	err = vrb_info_fill(most, ib, port);
-	if (!err && (!info->tx_attr->size || !info->rx_attr->size ||
+	if (!err && (info->caps & ~most->caps ||
+		     !info->tx_attr->size || !info->rx_attr->size ||
 		     info->tx_attr->size > most->tx_attr->size ||
 		     info->rx_attr->size > most->rx_attr->size ||
 		     info->tx_attr->iov_limit > most->tx_attr->iov_limit ||
@@ -623,6 +626,8 @@ int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
 /* A wildcard listener may be asked through any device: no more than it has. */
 static void vrb_info_reduce(struct fi_info *info, const struct fi_info *most)
 {
+	info->caps &= most->caps;
+	info->tx_attr->caps &= most->tx_attr->caps;
 	info->tx_attr->size = min(info->tx_attr->size, most->tx_attr->size);
 	info->rx_attr->size = min(info->rx_attr->size, most->rx_attr->size);
 	info->tx_attr->iov_limit = min(info->tx_attr->iov_limit,
