@@ -140,7 +140,13 @@ static void vrb_cm_rejected(struct vrb_ep *ep, struct rdma_cm_id *id,
 	u8 area_len = 0;
 	size_t len;
 
-	area = rdma_consumer_reject_data(id, ev, &area_len);
+	if (ep->iwarp) {
+		/* some devices call a consumer's rejection a reset */
+		area = ev->param.conn.private_data;
+		area_len = ev->param.conn.private_data_len;
+	} else {
+		area = rdma_consumer_reject_data(id, ev, &area_len);
+	}
 	/* the manager itself rejects, too, and has nothing to say */
 	if (!vrb_cm_unpack(area, area_len, &data, &len))
 		len = 0;
