@@ -23,6 +23,9 @@
 #   load_ours             all of ours but the tests
 #   need_module NAME...   have the kernel's own module, or fail
 #
+#   listens PORT          succeeds if something of this machine does, over TCP
+#   no_objects            succeeds if kofi stat knows of none
+#
 # With the other machines of the scenario, through the runner on the host, so
 # also while the link is down; a machine that was killed or has ended does not
 # count:
@@ -148,6 +151,14 @@ retry() {
 		sleep 0.2
 	done
 }
+
+# --- what there is ---
+
+listens() {
+	grep -q "$(printf ':%04X .* 0A ' "$1")" /proc/net/tcp /proc/net/tcp6
+}
+
+no_objects() { [ -z "$(kofi stat)" ]; }
 
 # --- modules ---
 

@@ -43,13 +43,12 @@ nothing_left() {
 	[ -z "$(kofi stat)" ]
 }
 
-listens() { grep -q ':B9E8 .* 0A ' /proc/net/tcp /proc/net/tcp6; }
 
 serve() {
 	# shellcheck disable=SC2086
 	kofi pingpong $LONG >/tmp/out 2>&1 &
 	pid=$!
-	retry listens
+	retry listens 47592
 }
 
 load kofi_sock silence_timeout=3000 keepalive_idle=2000 keepalive_intvl=1 \
@@ -97,7 +96,7 @@ sync cable-up
 # shellcheck disable=SC2086
 timeout 60 kofi pingpong -c >/tmp/out 2>&1 &
 pid=$!
-retry listens
+retry listens 47592
 sync again
 wait $pid
 step works-again [ $? = 0 ]

@@ -19,14 +19,13 @@ kofi pingpong -T 0 $LONG a >/tmp/out 2>&1 &
 pid=$!
 wait_for kill-kernel
 kill -KILL $pid
-nothing_left() { [ -z "$(kofi stat)" ]; }
-step aborted retry nothing_left
+step aborted retry no_objects
 
 # Both sides notice that the cable is out.
 sync cable
 # shellcheck disable=SC2086
 step cable-pulled expect_status 1 timeout 60 kofi pingpong -T 0 $LONG a
-step nothing-left retry nothing_left
+step nothing-left retry no_objects
 sync cable-over
 sync cable-up
 

@@ -17,7 +17,7 @@ load kofi_sock kofi_pingpong || exit
 in_ns() {	# NAMESPACE CMD...
 	ip netns exec "$@"
 }
-listens() { in_ns "$1" grep -q ':B9E8 .* 0A ' /proc/net/tcp; }
+listens_in() { in_ns "$1" grep -q ':B9E8 .* 0A ' /proc/net/tcp; }
 nothing_left() { [ -z "$(kofi stat)" ]; }
 
 # --- a round: made, connected, nameless, closed
@@ -65,7 +65,7 @@ start() {	# servers, clients, and their process numbers
 		# shellcheck disable=SC2086
 		ip netns exec "a$n" kofi pingpong $LONG >"/tmp/a$n" 2>&1 &
 		servers="$servers $!"
-		retry listens "a$n" || return
+		retry listens_in "a$n" || return
 	done
 	for n in $ALL; do
 		# shellcheck disable=SC2086

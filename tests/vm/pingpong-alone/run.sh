@@ -6,10 +6,8 @@
 export FI_TCP_IFACE=lo
 load kofi_sock kofi_pingpong || exit
 
-# PORT: the hexadecimal number after the address of a listening socket
-listens() { grep -q "$(printf ':%04X .* 0A ' "${1:-47592}")" /proc/net/tcp /proc/net/tcp6; }
 connected() { kofi stat ep | grep -q connected; }
-nothing() { [ -z "$(kofi stat)" ] && ! cat /proc/[0-9]*/comm 2>/dev/null | grep -q kofi_pp; }
+nothing() { no_objects && ! cat /proc/[0-9]*/comm 2>/dev/null | grep -q kofi_pp; }
 server() {	# OPTION...
 	kofi pingpong "$@" >/tmp/server 2>&1 &
 	server=$!
@@ -26,7 +24,7 @@ both_end() {	# the client's exit status is $1; the server's has to be the same
 pair() {	# SERVER_OPTIONS CLIENT_OPTIONS
 	# shellcheck disable=SC2086
 	server -c $1
-	retry listens
+	retry listens 47592
 	# shellcheck disable=SC2086
 	kofi pingpong -c $2 127.0.0.1
 	both_end $?
@@ -40,7 +38,7 @@ step no-round-trips pair "-I 0" "-I 0"
 
 userspace() {
 	server -c -S all -I 2
-	retry listens
+	retry listens 47592
 	fi_pingpong -p tcp -e msg -c -S all -I 2 127.0.0.1
 	both_end $?
 }
@@ -48,7 +46,7 @@ step userspace-client userspace
 
 json() {
 	server -j -S 64 -I 5
-	retry listens
+	retry listens 47592
 	kofi pingpong -j -S 64 -I 5 127.0.0.1 >/tmp/json
 	both_end $? || return
 	cat /tmp/json
@@ -76,7 +74,7 @@ step several-end retry nothing
 
 same_port() {
 	server
-	retry listens
+	retry listens 47592
 	expect_output "Address already in use" \
 		sh -c 'kofi pingpong 2>&1; [ $? = 1 ]'
 	rc=$?
@@ -100,7 +98,7 @@ step kill-listening killed
 silent() {	# a server that says nothing, or an address that does not answer
 	printf '%b' "$1" | busybox nc -l -p 47592 >/dev/null &
 	nc=$!
-	retry listens
+	retry listens 47592
 	killed 127.0.0.1
 	rc=$?
 	kill $nc 2>/dev/null
@@ -109,7 +107,7 @@ silent() {	# a server that says nothing, or an address that does not answer
 step kill-waiting-for-address silent ''
 transfer() {	# MODE: the client is killed, the server has to notice
 	server -S 64 -I 100000000
-	retry listens
+	retry listens 47592
 	# shellcheck disable=SC2086
 	kofi pingpong $1 -S 64 -I 100000000 127.0.0.1 &
 	client=$!
@@ -131,7 +129,7 @@ nonsense() {	# SENTENCE BYTES: what a client says to a server that sends that
 	printf '%b' "$2" >/tmp/bytes
 	busybox nc -l -p 47592 </tmp/bytes >/dev/null &
 	nc=$!
-	retry listens
+	retry listens 47592
 	kofi pingpong -T 2 127.0.0.1 >/tmp/out 2>&1
 	rc=$?
 	kill $nc 2>/dev/null
@@ -150,7 +148,7 @@ step address-closed nonsense "connection: Connection refused" \
 
 no_data() {	# a client that has no data connection to offer
 	server -T 1
-	retry listens
+	retry listens 47592
 	sleep 2 | busybox nc 127.0.0.1 47592 >/dev/null
 	wait "$server"
 	rc=$?
@@ -164,7 +162,7 @@ step no-data-connection no_data
 differ() {	# SENTENCE OPTIONS_OF_SERVER OPTIONS_OF_CLIENT
 	# shellcheck disable=SC2086
 	server -T 2 $2
-	retry listens
+	retry listens 47592
 	# shellcheck disable=SC2086
 	kofi pingpong -T 2 $3 127.0.0.1 >/tmp/out 2>&1
 	rc=$?

@@ -14,5 +14,4 @@ load kofi_sock kofi_pingpong || exit
 say "b\$ kofi info"
 show info kofi info
 runs
-nothing_left() { [ -z "$(kofi stat)" ]; }
-step nothing-left retry nothing_left
+step nothing-left retry no_objects

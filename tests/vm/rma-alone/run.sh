@@ -12,8 +12,6 @@ device() {	# REQUEST: a run of kofi_rma.ko, and what it says
 		cat <&4; exit $rc; }' sh "$@"
 }
 peer() { timeout 100 kofi-peer "$@"; }
-listens() { grep -q ':1D31 .* 0A ' /proc/net/tcp /proc/net/tcp6; }
-nothing() { [ -z "$(kofi stat)" ]; }
 
 pair() {	# SERVER CLIENT, each device or peer with options
 	# shellcheck disable=SC2086
@@ -21,7 +19,7 @@ pair() {	# SERVER CLIENT, each device or peer with options
 	# shellcheck disable=SC2086
 	$1 serve node=127.0.0.1 $2 >/tmp/server 2>&1 &
 	server=$!
-	retry listens
+	retry listens 7473
 	# shellcheck disable=SC2086
 	$3 connect node=127.0.0.1 $4 last
 	rc=$?
@@ -30,7 +28,7 @@ pair() {	# SERVER CLIENT, each device or peer with options
 	server_rc=$?
 	echo "the server said:"
 	cat /tmp/server
-	[ $rc = 0 ] && [ $server_rc = 0 ] && retry nothing
+	[ $rc = 0 ] && [ $server_rc = 0 ] && retry no_objects
 }
 
 step kernel-kernel pair "device poll=softirq" "device poll=softirq"
@@ -50,10 +48,10 @@ step no-server no_server
 killed() {	# REQUEST: the process that is inside the run is killed
 	sh -c "exec 4<>/dev/kofi_rma; echo '$1' >&4" &
 	pid=$!
-	retry listens
+	retry listens 7473
 	kill -9 $pid
 	wait $pid
-	[ $? = 137 ] && retry nothing
+	[ $? = 137 ] && retry no_objects
 }
 step killed-server killed "serve node=127.0.0.1"
 step works-again pair "device poll=softirq" "device only=forms"

@@ -12,8 +12,6 @@ device() {	# REQUEST: a run of kofi_rma.ko, and what it says; never returns
 	exec sh -c 'exec 4<>/dev/kofi_rma && { echo "$*" >&4; rc=$?
 		cat <&4; exit $rc; }' sh "$@"
 }
-listens() { grep -q ':1D31 .* 0A ' /proc/net/tcp /proc/net/tcp6; }
-nothing() { [ -z "$(kofi stat)" ]; }
 over() { ! kill -0 "$1" 2>/dev/null; }
 
 runs() {	# calls run NAME SERVER_MACHINE OPTIONS_OF_SERVER OPTIONS_OF_CLIENT
@@ -30,7 +28,7 @@ run() {
 		# shellcheck disable=SC2086
 		device serve $3 >/tmp/out 2>&1 &
 		pid=$!
-		retry listens
+		retry listens 7473
 		sync "$1"
 		# a client that has failed will not say that it was the last
 		sync "$1-over"
@@ -48,7 +46,7 @@ run() {
 		cat /tmp/.step
 		sync "$1-over"
 	fi
-	step "$1-nothing-left" retry nothing
+	step "$1-nothing-left" retry no_objects
 }
 
 load kofi_sock kofi_rma || exit

@@ -213,12 +213,12 @@ step nothing-open-json json expect_status 1 kofi stat --json
 step no-ep fails_saying "kofi: no object of class ep is open" kofi stat ep
 step no-object fails_saying "kofi: no object 77 is open" kofi stat 77
 
-listens() { "$@" cat /proc/net/tcp /proc/net/tcp6 | grep -q ':B9E8 .* 0A '; }	# 47592
+listens_in() { "$@" cat /proc/net/tcp /proc/net/tcp6 | grep -q ':B9E8 .* 0A '; }	# 47592
 
 load kofi_pingpong
 kofi pingpong -I 1000000 -S 64 >/tmp/t/server 2>&1 &
 server=$!
-step listening retry listens env
+step listening retry listens_in env
 kofi pingpong -I 1000000 -S 64 127.0.0.1 >/tmp/t/client 2>&1 &
 client=$!
 # Two at work: what one netlink socket started ends with it.
@@ -263,7 +263,7 @@ churn() {	# objects open and close while they are looked at
 	for i in 1 2 3 4; do
 		kofi pingpong -I 20 -S 64 &
 		server=$!
-		retry listens env && kofi pingpong -I 20 -S 64 127.0.0.1 &&
+		retry listens_in env && kofi pingpong -I 20 -S 64 127.0.0.1 &&
 			wait $server
 		rc=$?
 		[ $rc = 0 ] || break
@@ -275,7 +275,7 @@ step churn churn
 
 ip netns exec other kofi pingpong -I 1000000 -S 64 >/tmp/t/server 2>&1 &
 server=$!
-step netns-listening retry listens ip netns exec other
+step netns-listening retry listens_in ip netns exec other
 ip netns exec other kofi pingpong -I 1000000 -S 64 127.0.0.1 >/tmp/t/client 2>&1 &
 client=$!
 other_connected() { [ "$(ip netns exec other kofi stat ep 2>/dev/null | count connected)" = 2 ]; }

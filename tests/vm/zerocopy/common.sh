@@ -23,8 +23,6 @@ device() {	# REQUEST: a run of kofi_rma.ko, and what it says
 	timeout 500 sh -c 'exec 4<>/dev/kofi_rma && { echo "$*" >&4; rc=$?
 		cat <&4; exit $rc; }' sh "$@"
 }
-listens() { grep -q ':1D31 .* 0A ' /proc/net/tcp /proc/net/tcp6; }
-nothing() { [ -z "$(kofi stat)" ]; }
 
 pages() {	# N: so many operations at least, all of them well
 	grep -o 'kofi_sock_zc: .*' $t/trace >/tmp/zc
@@ -37,7 +35,7 @@ run() {	# GROUP SERVER_MACHINE OPERATIONS
 	if [ "$VM_NAME" = "$2" ]; then
 		device serve zerocopy=4096 >/tmp/out 2>&1 &
 		pid=$!
-		retry listens
+		retry listens 7473
 		sync "$1"
 		wait $pid
 		rc=$?
@@ -50,7 +48,7 @@ run() {	# GROUP SERVER_MACHINE OPERATIONS
 			zerocopy=4096 last
 	fi
 	step "$1-pages" pages "$3"
-	step "$1-nothing-left" retry nothing
+	step "$1-nothing-left" retry no_objects
 }
 
 runs() {
