@@ -53,6 +53,7 @@ static const struct fi_ops_domain vrb_domain_ops = {
 	.endpoint	= vrb_endpoint,
 	.cq_open	= vrb_cq_open,
 	.mr_regattr	= kofi_mr_regattr,
+	.query_atomic	= vrb_query_atomic,
 };
 
 static struct vrb_dev *vrb_dev_find(const char *name)
@@ -103,6 +104,7 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 		goto unlock;
 	}
 	dom->max_wr = vrb_info_max_wr(dev->ib);
+	dom->atomic = vrb_info_atomic(dev->ib);
 	dom->base.dev = get_device(dev->ib->dma_device);
 	dom->base.node = dev_to_node(&dev->ib->dev);
 	list_add_tail(&dom->node, &dev->doms);

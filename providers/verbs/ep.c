@@ -489,6 +489,7 @@ static const struct kofi_ep_ops vrb_ep_ops = {
 	.cm		= &vrb_ep_cm_ops,
 	.msg		= &vrb_ep_msg_ops,
 	.rma		= &vrb_rma_ops,
+	.atomic		= &vrb_atomic_ops,
 	.obj		= &vrb_ep_obj_ops,
 	.enable		= vrb_ep_enable,
 	.drain		= vrb_ep_drain,

@@ -31,6 +31,8 @@
 			 FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | \
 			 FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
 			 FI_ORDER_RMA_WAW)
+#define VRB_ATOMIC_ORDER (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | \
+			  FI_ORDER_ATOMIC_WAW)
 #define VRB_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define VRB_TX_CAPS	(FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE | \
 			 FI_FENCE)
@@ -355,13 +357,27 @@ size_t vrb_info_max_wr(const struct ib_device *ib)
 	return clamp(ib->attrs.max_qp_wr - 1, 1, VRB_SIZE_MAX);
 }
 
+/**
+ * vrb_info_atomic - has a device atomic operations
+ * @ib: the device
+ *
+ * Return: true if it has those of 64 bits.
+ */
+bool vrb_info_atomic(const struct ib_device *ib)
+{
+	return ib->attrs.atomic_cap != IB_ATOMIC_NONE;
+}
+
 /* What device and port can do at most, whoever asks. */
 static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 {
 	const struct ib_device_attr *dev = &ib->attrs;
 	bool iwarp = rdma_protocol_iwarp(ib, port);
+	u64 atomic = vrb_info_atomic(ib) ? FI_ATOMIC : 0;
 	/* there a read asks for memory that peers may write to */
-	u64 tx_caps = iwarp ? VRB_TX_CAPS & ~FI_READ : VRB_TX_CAPS;
+	u64 tx_caps = (iwarp ? VRB_TX_CAPS & ~FI_READ : VRB_TX_CAPS) | atomic;
+	u64 rx_caps = VRB_RX_CAPS | atomic;
+	u64 order = VRB_MSG_ORDER | (atomic ? VRB_ATOMIC_ORDER : 0);
 	size_t max_wr = vrb_info_max_wr(ib);
 	struct ib_port_attr attr;
 	size_t max_msg;
@@ -371,7 +387,7 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	if (err)
 		return err;
 	max_msg = min_t(size_t, attr.max_msg_sz, SZ_1G);
-	info->caps = tx_caps | VRB_RX_CAPS | VRB_DOM_CAPS;
+	info->caps = tx_caps | rx_caps | VRB_DOM_CAPS;
 
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= tx_caps,
@@ -379,7 +395,7 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 				  FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
 				  /* there a send ends when TCP has it */
 				  (iwarp ? 0 : FI_DELIVERY_COMPLETE),
-		.msg_order	= VRB_MSG_ORDER,
+		.msg_order	= order,
 		.comp_order	= FI_ORDER_STRICT,
 		.inject_size	= VRB_INJECT_MAX,
 		.size		= max_wr,
@@ -388,9 +404,9 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 		.rma_iov_limit	= VRB_RMA_MAX,
 	};
 	*info->rx_attr = (struct fi_rx_attr) {
-		.caps		= VRB_RX_CAPS,
+		.caps		= rx_caps,
 		.op_flags	= FI_COMPLETION,
-		.msg_order	= VRB_MSG_ORDER,
+		.msg_order	= order,
 		.comp_order	= FI_ORDER_STRICT,
 		.size		= max_wr,
 		.iov_limit	= min_t(size_t, vrb_limit(dev->max_recv_sge),
@@ -628,6 +644,7 @@ static void vrb_info_reduce(struct fi_info *info, const struct fi_info *most)
 {
 	info->caps &= most->caps;
 	info->tx_attr->caps &= most->tx_attr->caps;
+	info->rx_attr->caps &= most->rx_attr->caps;
 	info->tx_attr->size = min(info->tx_attr->size, most->tx_attr->size);
 	info->rx_attr->size = min(info->rx_attr->size, most->rx_attr->size);
 	info->tx_attr->iov_limit = min(info->tx_attr->iov_limit,

@@ -101,8 +101,7 @@ static int vrb_mr_access(const struct vrb_mr *mr)
 		ret |= IB_ACCESS_REMOTE_WRITE;
 	if (access & FI_REMOTE_READ)
 		ret |= IB_ACCESS_REMOTE_READ;
-	if ((access & both) == both &&
-	    mr->ib->device->attrs.atomic_cap != IB_ATOMIC_NONE)
+	if ((access & both) == both && vrb_info_atomic(mr->ib->device))
 		ret |= IB_ACCESS_REMOTE_ATOMIC;
 	return ret;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Transmits: messages, and reads and writes of a peer's memory.
+ * Transmits: messages, and reads, writes and atomic changes of a peer's memory.
  *
  * An operation has a record of its own, with its mapped memory, until it
  * completes. It becomes one work request, or, if it is a read or write whose
@@ -10,7 +10,7 @@
  * and keeps a chain together.
  *
  * Which operations the device reports. All whose end somebody wants to hear of,
- * and all reads, as a device may complete those after younger operations. Of the
+ * and all that fetch, as a device may complete those after younger operations. Of the
  * others, which are silent as long as they succeed, only every so many, and each
  * one once something gets scarce that only a report brings back; the work
  * requests of a queue pair complete in order, so an operation that has completed
@@ -26,11 +26,6 @@
 #include "verbs.h"
 #include "verbs_trace.h"
 
-#define VRB_TX_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT | \
-			 FI_REMOTE_CQ_DATA | KOFI_NO_COMPLETION | \
-			 VRB_TX_LEVELS)
-#define VRB_READ_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE)
-
 /* Silent operations in a row at most */
 #define VRB_TX_SILENT	32
 
@@ -39,13 +34,9 @@ static const u64 vrb_tx_wc_flags[] = {
 	[VRB_SEND]	= FI_SEND | FI_MSG,
 	[VRB_WRITE]	= FI_WRITE | FI_RMA,
 	[VRB_READ]	= FI_READ | FI_RMA,
-};
-
-/* What one kind of post has beyond struct fi_msg */
-struct vrb_post {
-	enum vrb_op			op;
-	const struct fi_rma_iov		*rma;
-	size_t				rma_count;
+	[VRB_STORE]	= FI_WRITE | FI_ATOMIC,
+	[VRB_ADD]	= FI_READ | FI_ATOMIC,
+	[VRB_SWAP]	= FI_READ | FI_ATOMIC,
 };
 
 /* ------------------------------------------------------------- completing */
@@ -210,12 +201,12 @@ static void vrb_wr_opcode(struct ib_rdma_wr *wr, const struct vrb_txop *op,
 			wr->wr.ex.invalidate_rkey = op->inv_key;
 		}
 		break;
-	case VRB_WRITE:
-		wr->wr.opcode = data ? IB_WR_RDMA_WRITE_WITH_IMM :
-				       IB_WR_RDMA_WRITE;
-		break;
 	case VRB_READ:
 		wr->wr.opcode = IB_WR_RDMA_READ;
+		break;
+	default:
+		wr->wr.opcode = data ? IB_WR_RDMA_WRITE_WITH_IMM :
+				       IB_WR_RDMA_WRITE;
 		break;
 	}
 	if (data)
@@ -259,6 +250,41 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 	}
 }
 
+/* What fetches one element: one work request, which is reported */
+static noinline_for_stack int
+vrb_tx_hand_over_atomic(struct vrb_ep *ep, struct vrb_txop *op)
+{
+	struct ib_sge sge = {
+		.addr = op->map.segs[0].addr, .length = op->map.segs[0].len,
+		.lkey = ep->dom->pd->local_dma_lkey,
+	};
+	struct ib_atomic_wr wr = {
+		.wr = {
+			.wr_cqe		= &op->cqe,
+			.opcode		= IB_WR_ATOMIC_FETCH_AND_ADD,
+			.send_flags	= IB_SEND_SIGNALED,
+			.sg_list	= &sge,
+			.num_sge	= 1,
+		},
+		.remote_addr	= op->rma[0].addr,
+		.rkey		= op->rma[0].key,
+		.compare_add	= op->operand,
+	};
+	int err;
+
+	if (op->op == VRB_SWAP) {
+		wr.wr.opcode = IB_WR_ATOMIC_CMP_AND_SWP;
+		wr.compare_add = op->compare;
+		wr.swap = op->operand;
+	}
+	if (op->flags & FI_FENCE)
+		wr.wr.send_flags |= IB_SEND_FENCE;
+	err = ib_post_send(ep->qp, &wr.wr, NULL);
+	if (!err)
+		vrb_stat_inc(&ep->stats.tx_wrs);
+	return err;
+}
+
 /*
  * Hand an operation to the device. If it takes only the first part of a chain,
  * that is the end of the endpoint, and of the operation.
@@ -270,6 +296,8 @@ static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op)
 	unsigned int i;
 	int err;
 
+	if (op->op == VRB_ADD || op->op == VRB_SWAP)
+		return vrb_tx_hand_over_atomic(ep, op);
 	vrb_chain_init(&c, op);
 	for (i = 0; i < op->wrs; i++) {
 		bool last = i == op->wrs - 1;
@@ -357,7 +385,7 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		       u64 flags)
 {
 	const struct fi_info *info = ep->base.info;
-	bool read = post->op == VRB_READ;
+	bool fetch = vrb_op_fetches(post->op);
 	struct fi_msg copy;
 	struct kvec kv;
 	int err;
@@ -367,9 +395,11 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 	op->flags = flags;
 	op->data = msg->data;
 	op->inv_key = msg->inv_key;
+	op->operand = post->operand;
+	op->compare = post->compare;
 	op->status = IB_WC_SUCCESS;
 	op->inlined = false;
-	err = vrb_msg_len(msg, read ? ITER_DEST : ITER_SOURCE,
+	err = vrb_msg_len(msg, fetch ? ITER_DEST : ITER_SOURCE,
 			  info->tx_attr->iov_limit, &op->len);
 	if (err)
 		return err;
@@ -389,7 +419,7 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		return 0;
 	}
 	err = vrb_map_msg(&op->map, ep->dom->ib, &ep->tx_blocks, msg,
-			  read ? DMA_FROM_DEVICE : DMA_TO_DEVICE, op->len);
+			  fetch ? DMA_FROM_DEVICE : DMA_TO_DEVICE, op->len);
 	if (err)
 		return err;
 	err = vrb_tx_count(ep, op);
@@ -439,7 +469,7 @@ static bool vrb_tx_signal(struct vrb_ep *ep, const struct vrb_txop *op)
 	bool silent = op->flags & KOFI_NO_COMPLETION ||
 		      (ep->base.tx_selective && !(op->flags & FI_COMPLETION));
 
-	if (silent && op->op != VRB_READ && !op->map.blocks &&
+	if (silent && !vrb_op_fetches(op->op) && !op->map.blocks &&
 	    !vrb_tx_counted(ep) && ep->tx_used <= ep->tx_size / 2 &&
 	    ep->sq_free >= ep->sq_size / 2 &&
 	    ep->tx_silent < VRB_TX_SILENT && !kofi_ep_tx_scarce(&ep->base)) {
@@ -507,7 +537,7 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 		return -FI_EBADFLAGS;
 	if (flags & FI_REMOTE_CQ_DATA) {
 		if (!info->domain_attr->cq_data_size ||
-		    flags & KOFI_REMOTE_INV)
+		    flags & KOFI_REMOTE_INV || post->op == VRB_STORE)
 			return -EOPNOTSUPP;
 		/* takes a receive of the peer, who is like us */
 		if (post->op == VRB_WRITE && !(info->mode & FI_RX_CQ_DATA))
@@ -565,8 +595,18 @@ unreserve:
 	return err;
 }
 
-static ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
-			     const struct vrb_post *post, u64 flags)
+/**
+ * vrb_tx_accept - accept a transmit, or refuse it
+ * @ep: the endpoint
+ * @msg: local memory, and what comes back
+ * @post: what is done
+ * @flags: known to this kind of post
+ *
+ * Context: any.
+ * Return: see the head of fi_endpoint.h.
+ */
+ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
+		      const struct vrb_post *post, u64 flags)
 {
 	ssize_t err = kofi_ep_tx_state(&ep->base) ? :
 		      vrb_tx_check(ep, post, flags);
@@ -613,7 +653,7 @@ static ssize_t vrb_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rma,
 static ssize_t vrb_rma_read(struct fid_ep *fid, const struct fi_msg_rma *msg,
 			    u64 flags)
 {
-	if (flags & ~VRB_READ_FLAGS)
+	if (flags & ~VRB_FETCH_FLAGS)
 		return -FI_EBADFLAGS;
 	return vrb_rma_post(fid, msg, VRB_READ, flags);
 }

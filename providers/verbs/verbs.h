@@ -29,6 +29,10 @@
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 				 FI_DELIVERY_COMPLETE)
+#define VRB_TX_FLAGS		(FI_COMPLETION | FI_MORE | FI_FENCE | \
+				 FI_INJECT | FI_REMOTE_CQ_DATA | \
+				 KOFI_NO_COMPLETION | VRB_TX_LEVELS)
+#define VRB_FETCH_FLAGS		(FI_COMPLETION | FI_MORE | FI_FENCE)
 
 union vrb_addr {
 	struct sockaddr		sa;
@@ -80,6 +84,7 @@ __be16 *vrb_addr_port(struct sockaddr *addr);
 int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
 		    union vrb_addr *addr);
 size_t vrb_info_max_wr(const struct ib_device *ib);
+bool vrb_info_atomic(const struct ib_device *ib);
 int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
 		   size_t *max_msg);
 struct fi_info *vrb_info_request(const struct fi_info *from,
@@ -110,6 +115,7 @@ struct vrb_dev {
  *	have ended, and new ones are refused
  * @pd: protection domain of all that is in the domain
  * @max_wr: operations a direction of an endpoint can have
+ * @atomic: the device has atomic operations
  * @gone: the device has been, or is being, removed
  * @mr_mutex: mr.c's
  * @mrs: regions that have something of the device
@@ -124,6 +130,7 @@ struct vrb_domain {
 	struct ib_device	*ib;
 	struct ib_pd		*pd;
 	size_t			max_wr;
+	bool			atomic;
 	bool			gone;
 	struct mutex		mr_mutex;	/* all that follows */
 	struct list_head	mrs;
@@ -267,6 +274,31 @@ enum vrb_op {
 	VRB_SEND,
 	VRB_WRITE,
 	VRB_READ,
+	VRB_STORE,	/* an atomic write */
+	VRB_ADD,	/* fetch and add */
+	VRB_SWAP,	/* compare and swap */
+};
+
+/* Does something come back that is written to local memory? */
+static inline bool vrb_op_fetches(enum vrb_op op)
+{
+	return op == VRB_READ || op == VRB_ADD || op == VRB_SWAP;
+}
+
+/**
+ * struct vrb_post - what one kind of post has beyond struct fi_msg
+ * @op: what it is
+ * @rma: pieces of the peer's memory
+ * @rma_count: number of them
+ * @operand: of VRB_ADD and VRB_SWAP
+ * @compare: of VRB_SWAP
+ */
+struct vrb_post {
+	enum vrb_op			op;
+	const struct fi_rma_iov		*rma;
+	size_t				rma_count;
+	u64				operand;
+	u64				compare;
 };
 
 /**
@@ -279,6 +311,8 @@ enum vrb_op {
  * @flags: it was posted with
  * @data: the consumer's value
  * @inv_key: key that ends with the message
+ * @operand: of VRB_ADD and VRB_SWAP
+ * @compare: of VRB_SWAP
  * @len: bytes
  * @op: what it is
  * @signaled: the device reports its end
@@ -299,6 +333,8 @@ struct vrb_txop {
 	u64			flags;
 	u64			data;
 	u64			inv_key;
+	u64			operand;
+	u64			compare;
 	size_t			len;
 	enum vrb_op		op;
 	bool			signaled;
@@ -508,8 +544,17 @@ int vrb_tx_init(struct vrb_ep *ep);
 void vrb_tx_exit(struct vrb_ep *ep);
 void vrb_tx_close(struct vrb_ep *ep);
 void vrb_tx_flush(struct vrb_ep *ep);
+ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
+		      const struct vrb_post *post, u64 flags);
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 extern const struct fi_ops_rma vrb_rma_ops;
+
+/* --------------------------------------------------------------- atomic.c */
+
+extern const struct fi_ops_atomic vrb_atomic_ops;
+
+int vrb_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
+		     enum fi_op op, struct fi_atomic_attr *attr, u64 flags);
 
 /* ------------------------------------------------------------------- mr.c */
 

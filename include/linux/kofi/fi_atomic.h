@@ -3,9 +3,10 @@
  * Atomic operations on a peer's memory (fi_atomic(3)).
  *
  * The peer's memory is changed as if no other atomic operation of the same
- * provider ran at the time; whether the peer's CPUs see it so, too, is the
- * device's to say (provider pages). Values are in the byte order of the CPU at
- * either end, and what is fetched is in that of the caller.
+ * provider ran at the time; whether that holds for the peer's CPUs, and for
+ * plain writes, too, is the device's to say (provider pages). Values are in the
+ * byte order of the CPU at either end, and what is fetched is in that of the
+ * caller.
  *
  * The calls are posts as those of fi_endpoint.h are, in any context, and return
  * what the list at the head of that file says, and -EOPNOTSUPP for a datatype

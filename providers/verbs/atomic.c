@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Atomic operations, as far as devices have them: one element of 64 bits.
+ *
+ * A sum is the device's fetch-and-add, and a read the same with nothing to add,
+ * so that both are atomic to all others; a compare-and-swap is that. Operands
+ * travel in the work request, and the device writes what it has fetched to local
+ * memory, in the byte order of the CPU there. A write is a plain write of eight
+ * bytes, as the userspace provider's is: devices that report to have atomic
+ * operations do not promise that those do not lose it.
+ *
+ * tx.c does the rest.
+ */
+#include "verbs.h"
+
+/* What becomes of an operation on a datatype: enum vrb_op or -EOPNOTSUPP */
+static int vrb_atomic_op(enum fi_datatype datatype, enum fi_op op, u64 flags)
+{
+	if (datatype != FI_INT64 && datatype != FI_UINT64)
+		return -EOPNOTSUPP;
+	switch (op) {
+	case FI_SUM:
+	case FI_ATOMIC_READ:
+		return flags == FI_FETCH_ATOMIC ? VRB_ADD : -EOPNOTSUPP;
+	case FI_CSWAP:
+		return flags == FI_COMPARE_ATOMIC ? VRB_SWAP : -EOPNOTSUPP;
+	case FI_ATOMIC_WRITE:
+		return !flags ? VRB_STORE : -EOPNOTSUPP;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* fi_query_atomic() */
+int vrb_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
+		     enum fi_op op, struct fi_atomic_attr *attr, u64 flags)
+{
+	struct vrb_domain *dom = container_of(domain, struct vrb_domain,
+					      base.domain);
+
+	if (!dom->atomic || vrb_atomic_op(datatype, op, flags) < 0)
+		return -EOPNOTSUPP;
+	attr->count = 1;
+	return 0;
+}
+
+/* fi_atomicvalid() and its kin */
+static int vrb_atomic_valid(struct fid_ep *fid, enum fi_datatype datatype,
+			    enum fi_op op, u64 flags, size_t *count)
+{
+	if (!(vrb_ep(fid)->base.info->caps & FI_ATOMIC) ||
+	    vrb_atomic_op(datatype, op, flags) < 0)
+		return -EOPNOTSUPP;
+	*count = 1;
+	return 0;
+}
+
+/* One element, where it must be */
+static int vrb_atomic_piece(const struct fi_ioc *ioc, size_t pieces)
+{
+	return pieces == 1 && ioc && ioc->addr && ioc->count == 1 &&
+	       IS_ALIGNED((uintptr_t)ioc->addr, sizeof(u64)) ? 0 : -EINVAL;
+}
+
+/*
+ * All three calls. The local memory is what is written there for a store, and
+ * for the others where the old value goes.
+ */
+static ssize_t vrb_atomic_post(struct fid_ep *fid,
+			       const struct fi_msg_atomic *msg,
+			       const struct fi_ioc *local, size_t pieces,
+			       const struct fi_ioc *compare,
+			       size_t compare_pieces, u64 call, u64 flags)
+{
+	const struct fi_rma_ioc *peer = msg->rma_iov;
+	int op = vrb_atomic_op(msg->datatype, msg->op, call);
+	struct vrb_ep *ep = vrb_ep(fid);
+	struct vrb_post post = { .op = op, .rma_count = 1 };
+	struct fi_rma_iov rma;
+	struct kvec kv;
+	const struct fi_msg m = {
+		.msg_iov = &kv, .iov_count = 1, .context = msg->context,
+		.data = msg->data,
+	};
+
+	if (!(ep->base.info->caps & FI_ATOMIC) || op < 0)
+		return -EOPNOTSUPP;
+	if (vrb_atomic_piece(local, pieces) || msg->rma_iov_count != 1 ||
+	    !peer || peer->count != 1)
+		return -EINVAL;
+	/* of a plain write nobody would find it out */
+	if (!IS_ALIGNED(peer->addr, sizeof(u64)))
+		return -EINVAL;
+	if (msg->op == FI_SUM || msg->op == FI_CSWAP) {
+		if (vrb_atomic_piece(msg->msg_iov, msg->iov_count))
+			return -EINVAL;
+		post.operand = *(const u64 *)msg->msg_iov->addr;
+	}
+	if (msg->op == FI_CSWAP) {
+		if (vrb_atomic_piece(compare, compare_pieces))
+			return -EINVAL;
+		post.compare = *(const u64 *)compare->addr;
+	}
+	kv = (struct kvec) { .iov_base = local->addr, .iov_len = sizeof(u64) };
+	rma = (struct fi_rma_iov) {
+		.addr = peer->addr, .len = sizeof(u64), .key = peer->key,
+	};
+	post.rma = &rma;
+	return vrb_tx_accept(ep, &m, &post, flags);
+}
+
+/* fi_atomicmsg() and its family */
+static ssize_t vrb_atomic_write(struct fid_ep *fid,
+				const struct fi_msg_atomic *msg, u64 flags)
+{
+	if (flags & ~VRB_TX_FLAGS)
+		return -FI_EBADFLAGS;
+	return vrb_atomic_post(fid, msg, msg->msg_iov, msg->iov_count, NULL, 0,
+			       0, flags);
+}
+
+/* fi_fetch_atomicmsg() and its family */
+static ssize_t vrb_atomic_readwrite(struct fid_ep *fid,
+				    const struct fi_msg_atomic *msg,
+				    struct fi_ioc *resultv, void **result_desc,
+				    size_t result_count, u64 flags)
+{
+	if (flags & ~VRB_FETCH_FLAGS)
+		return -FI_EBADFLAGS;
+	return vrb_atomic_post(fid, msg, resultv, result_count, NULL, 0,
+			       FI_FETCH_ATOMIC, flags);
+}
+
+/* fi_compare_atomicmsg() and its family */
+static ssize_t vrb_atomic_compwrite(struct fid_ep *fid,
+				    const struct fi_msg_atomic *msg,
+				    const struct fi_ioc *comparev,
+				    void **compare_desc, size_t compare_count,
+				    struct fi_ioc *resultv, void **result_desc,
+				    size_t result_count, u64 flags)
+{
+	if (flags & ~VRB_FETCH_FLAGS)
+		return -FI_EBADFLAGS;
+	return vrb_atomic_post(fid, msg, resultv, result_count, comparev,
+			       compare_count, FI_COMPARE_ATOMIC, flags);
+}
+
+const struct fi_ops_atomic vrb_atomic_ops = {
+	.size		= sizeof(struct fi_ops_atomic),
+	.writemsg	= vrb_atomic_write,
+	.readwritemsg	= vrb_atomic_readwrite,
+	.compwritemsg	= vrb_atomic_compwrite,
+	.valid		= vrb_atomic_valid,
+};
