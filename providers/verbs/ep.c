@@ -35,6 +35,28 @@ void vrb_ep_kill(struct vrb_ep *ep, int err)
 		mod_delayed_work(vrb_wq, &ep->work, 0);
 }
 
+/**
+ * vrb_ep_failed - a work request has not succeeded
+ * @ep: the endpoint
+ * @wc: what the device says of it
+ * @err: what that is to the consumer
+ *
+ * That is the end. Of a flushed one, too, unless that has come already: a queue
+ * pair that fails by itself need not say so (rxe does not when it runs out of
+ * memory).
+ *
+ * Context: any.
+ */
+void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
+{
+	if (wc->status != IB_WC_WR_FLUSH_ERR) {
+		trace_kofi_verbs_error(ep, wc);
+		vrb_ep_kill(ep, err);
+	} else if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED) {
+		vrb_ep_kill(ep, ESHUTDOWN);
+	}
+}
+
 /* ---------------------------------------------------------------- the end */
 
 struct vrb_drain {

@@ -86,10 +86,7 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	} else {
 		done.err = vrb_rx_error(wc->status);
 		done.prov_errno = wc->status;
-		if (wc->status != IB_WC_WR_FLUSH_ERR) {
-			trace_kofi_verbs_error(ep, wc);
-			vrb_ep_kill(ep, done.err);
-		}
+		vrb_ep_failed(ep, wc, done.err);
 	}
 	spin_lock_irqsave(&q->lock, irq);
 	list_del(&op->node);

@@ -95,10 +95,7 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(wc->status)) {
 		if (!op->status)
 			op->status = wc->status;
-		if (wc->status != IB_WC_WR_FLUSH_ERR) {
-			trace_kofi_verbs_error(ep, wc);
-			vrb_ep_kill(ep, vrb_wc_error(wc->status));
-		}
+		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 	}
 	vrb_tx_take(ep, op, &list);
 	run = vrb_epcq_begin(&ep->tx_cq);
@@ -113,12 +110,11 @@ static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, part);
 
-	if (wc->status && !op->status)
+	if (!wc->status)
+		return;
+	if (!op->status)
 		op->status = wc->status;
-	if (wc->status && wc->status != IB_WC_WR_FLUSH_ERR) {
-		trace_kofi_verbs_error(op->ep, wc);
-		vrb_ep_kill(op->ep, vrb_wc_error(wc->status));
-	}
+	vrb_ep_failed(op->ep, wc, vrb_wc_error(wc->status));
 }
 
 /* -------------------------------------------------------- work requests */

@@ -506,6 +506,7 @@ static inline struct vrb_ep *vrb_ep(struct fid_ep *fid)
 int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **fid, void *context);
 void vrb_ep_kill(struct vrb_ep *ep, int err);
+void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err);
 void vrb_ep_end(struct vrb_ep *ep, int err);
 
 static inline bool vrb_ep_shares_cq(const struct vrb_ep *ep)
