@@ -275,8 +275,9 @@ static bool sock_ep_stream(struct sock_ep *ep)
 	bool more_rx, more_tx;
 	u64 end;
 
-	/* process context: memory may be waited for */
+	/* process context: memory may be waited for, also by who ran out of it */
 	sock_socket_gfp(sk, GFP_NOIO);
+	sock_tx_space(ep);
 	more_rx = sock_rx_run(ep);
 	/* reset before we were connected: no callback will tell */
 	if (!more_rx && sk->sk_state == TCP_CLOSE)
@@ -787,6 +788,7 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 	INIT_DELAYED_WORK(&ep->watch, sock_ep_watch);
 	spin_lock_init(&ep->tx_lock);
 	ep->tx_state = SOCK_TX_IDLE;
+	INIT_LIST_HEAD(&ep->tx_posted);
 	INIT_LIST_HEAD(&ep->tx_queue);
 	INIT_LIST_HEAD(&ep->tx_wait);
 	INIT_LIST_HEAD(&ep->tx_reads);

@@ -10,7 +10,7 @@
  *			(lock_sock), or its slock held while nobody owns it
  *			(softirq and inline senders). Everything about the
  *			stream, both ways, belongs to who has it locked.
- *   sock_ep.tx_lock	lists of operations; irqsave
+ *   sock_ep.tx_lock	what is posted without the socket's lock; irqsave
  *   kofi_rxq.lock, then locks of the core's queues
  *
  *   sock_req_mutex	connection requests nobody has taken yet; innermost
@@ -281,7 +281,7 @@ struct sock_post {
 #define SOCK_TX_OUT_FLAGS (SOCK_TX_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA | \
 			 KOFI_NO_COMPLETION | SOCK_TX_LEVELS)
 
-/* Who sends. Changes under tx_lock. */
+/* Who sends. Changes with the socket locked. */
 enum sock_tx_state {
 	SOCK_TX_IDLE,		/* nobody; who posts, sends */
 	SOCK_TX_ACTIVE,		/* one sender, who looks again before it ends */
@@ -533,9 +533,11 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @watch_base: when the peer had last answered everything, as far as seen
  * @cm: the request being sent, the answer being received
  * @tx_lock: for the members that follow
- * @tx_state: enum sock_tx_state
- * @tx_closed: no more posts
+ * @tx_closed: no more posts; changes with the socket locked, too
  * @tx_free: unused operations; can be put to without the lock
+ * @tx_posted: operations posted without the socket's lock, oldest first; newer
+ *	than those in @tx_queue
+ * @tx_state: enum sock_tx_state. From here on: with the socket locked.
  * @tx_queue: operations not begun, oldest first
  * @tx_wait: operations sent that wait for an acknowledgment, oldest first
  * @tx_reads: reads sent that wait for the response, oldest first
@@ -587,11 +589,13 @@ struct sock_ep {
 	u32			watch_base;
 	struct sock_cm		cm;
 
-	/* for the lists */
+	/* what is posted without the socket's lock */
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
-	int			tx_state;
 	bool			tx_closed;
 	struct kofi_free	tx_free;
+	struct list_head	tx_posted;
+
+	int			tx_state;
 	struct list_head	tx_queue;
 	struct list_head	tx_wait;
 	struct list_head	tx_reads;

@@ -2,16 +2,20 @@
 /*
  * The send side of a stream.
  *
- * A post puts its operation on the endpoint's list and sends it right there, if
- * it can. Who may talk to TCP is decided by the socket's lock, which can be had
- * in two ways: owned, in process context, or by its spinlock while nobody owns
- * it. A post only tries the spinlock. If it does not get it, the endpoint's
- * softirq item sends; if that finds the socket owned, the work item does.
+ * A post sends its operation right there, if it can. Who may talk to TCP is
+ * decided by the socket's lock, which can be had in two ways: owned, in process
+ * context, or by its spinlock while nobody owns it. A post only tries the
+ * spinlock. If it does not get it, it leaves the operation on a list of its own,
+ * under tx_lock, and the endpoint's softirq item sends; if that finds the socket
+ * owned, the work item does. Who has the socket locked takes from that list what
+ * is there; all the rest is his, without any other lock.
  *
  * The lock alone does not make one sender, because TCP may process the backlog
  * in the middle of a send, and that runs our own callbacks: tx_state does. The
  * sender clears it only with the lists empty, or with somebody certain to
- * come back: TCP's write_space, the retry timer, the work item.
+ * come back: TCP's write_space, the retry timer, the work item. It looks at the
+ * list of posts once more after that, and a post looks at tx_state when it has
+ * put its operation there, so one of the two sees the other.
  *
  * A frame, once begun, is finished before the next one; the position in it is
  * kept in the endpoint. What the peer waits for goes ahead of operations not
@@ -207,15 +211,11 @@ static void sock_tx_done(struct sock_ep *ep, struct sock_txop *op, int err)
 bool sock_tx_acked(struct sock_ep *ep)
 {
 	struct sock_txop *op;
-	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
 	op = list_first_entry_or_null(&ep->tx_wait, struct sock_txop, node);
-	if (op)
-		list_del(&op->node);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (!op)
 		return false;
+	list_del(&op->node);
 	sock_tx_done(ep, op, 0);
 	return true;
 }
@@ -229,13 +229,7 @@ bool sock_tx_acked(struct sock_ep *ep)
  */
 struct sock_txop *sock_tx_reading(struct sock_ep *ep)
 {
-	struct sock_txop *op;
-	unsigned long irq;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	op = list_first_entry_or_null(&ep->tx_reads, struct sock_txop, node);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	return op;
+	return list_first_entry_or_null(&ep->tx_reads, struct sock_txop, node);
 }
 
 /**
@@ -246,14 +240,10 @@ struct sock_txop *sock_tx_reading(struct sock_ep *ep)
  */
 void sock_tx_read_done(struct sock_ep *ep)
 {
-	struct sock_txop *op;
-	unsigned long irq;
+	struct sock_txop *op = sock_tx_reading(ep);
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	op = list_first_entry(&ep->tx_reads, struct sock_txop, node);
 	list_del(&op->node);
 	ep->tx_nreads--;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	sock_stat_inc(&ep->stats.rx_responses);
 	sock_tx_done(ep, op, 0);
 }
@@ -268,11 +258,29 @@ void sock_tx_read_done(struct sock_ep *ep)
  */
 void sock_tx_ack(struct sock_ep *ep)
 {
+	ep->tx_owed++;
+}
+
+/* Who posts looks at it without the socket's lock. */
+static void sock_tx_state(struct sock_ep *ep, enum sock_tx_state state)
+{
+	WRITE_ONCE(ep->tx_state, state);
+}
+
+static noinline void sock_tx_collect_posted(struct sock_ep *ep)
+{
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	ep->tx_owed++;
+	list_splice_tail_init(&ep->tx_posted, &ep->tx_queue);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+/* What has been posted without the socket's lock is next in the queue. */
+static void sock_tx_collect(struct sock_ep *ep)
+{
+	if (!list_empty(&ep->tx_posted))
+		sock_tx_collect_posted(ep);
 }
 
 /* What waits for the peer, in the order it was posted */
@@ -324,14 +332,16 @@ void sock_tx_flush(struct sock_ep *ep)
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	ep->tx_closed = true;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+
 	ep->tx_owed = 0;
-	ep->tx_state = SOCK_TX_IDLE;
+	sock_tx_state(ep, SOCK_TX_IDLE);
 	sock_tx_unanswered(ep, &list);
 	ep->tx_nreads = 0;
 	if (ep->tx_op)
 		list_add_tail(&ep->tx_op->node, &list);
+	sock_tx_collect(ep);
 	list_splice_tail_init(&ep->tx_queue, &list);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
 
 	if (ep->tx_hdr_off)
 		set_bit(SOCK_EP_HALF_SENT, &ep->flags);
@@ -350,7 +360,7 @@ void sock_tx_flush(struct sock_ep *ep)
 
 /*
  * Must the oldest operation wait for answers to earlier ones? The one that is
- * being sent counts as sent. With tx_lock held.
+ * being sent counts as sent.
  */
 static bool sock_tx_blocked(const struct sock_ep *ep,
 			    const struct sock_txop *op)
@@ -362,7 +372,7 @@ static bool sock_tx_blocked(const struct sock_ep *ep,
 		(ep->tx_op && ep->tx_op->ack));
 }
 
-/* The operation, on no list, is the next to be sent. With tx_lock held. */
+/* The operation, on no list, is the next to be sent. */
 static void sock_tx_begin(struct sock_ep *ep, struct sock_txop *op)
 {
 	op->seq = ep->tx_seq++;
@@ -372,12 +382,13 @@ static void sock_tx_begin(struct sock_ep *ep, struct sock_txop *op)
 	ep->tx_op = op;
 }
 
-/* Take the oldest operation, if it may begin. With tx_lock held. */
+/* Take the oldest operation, if it may begin. */
 static bool sock_tx_take(struct sock_ep *ep)
 {
 	struct sock_txop *op;
 	bool held;
 
+	sock_tx_collect(ep);
 	op = list_first_entry_or_null(&ep->tx_queue, struct sock_txop, node);
 	held = op && sock_tx_blocked(ep, op);
 	if (held && !ep->tx_held)
@@ -414,7 +425,7 @@ static void sock_tx_corked(struct sock_ep *ep)
 		mod_timer(&ep->retry, jiffies + 1);
 }
 
-/* Choose what comes next. False: nothing may begin. With tx_lock held. */
+/* Choose what comes next. False: nothing may begin. */
 static __always_inline bool sock_tx_choose(struct sock_ep *ep)
 {
 	ep->tx_rsp = NULL;
@@ -426,19 +437,16 @@ static __always_inline bool sock_tx_choose(struct sock_ep *ep)
 		ep->tx_rsp = &ep->rsps[ep->rsp_first];
 		return true;
 	}
-	return !list_empty(&ep->tx_queue) && sock_tx_take(ep);
+	return sock_tx_take(ep);
 }
 
-/*
- * Become the sender, with a frame that has begun or has been chosen. With
- * tx_lock held.
- */
+/* Become the sender, with a frame that has begun or has been chosen. */
 static bool sock_tx_start(struct sock_ep *ep)
 {
 	if (ep->tx_state != SOCK_TX_IDLE ||
 	    (!ep->tx_hdr_len && !sock_tx_choose(ep)))
 		return false;
-	ep->tx_state = SOCK_TX_ACTIVE;
+	sock_tx_state(ep, SOCK_TX_ACTIVE);
 	return true;
 }
 
@@ -448,17 +456,14 @@ static bool sock_tx_start(struct sock_ep *ep)
  */
 static bool sock_tx_next(struct sock_ep *ep)
 {
-	unsigned long irq;
-	bool found;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	found = sock_tx_choose(ep);
-	if (!found)
-		ep->tx_state = SOCK_TX_IDLE;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (!found)
-		sock_tx_corked(ep);
-	return found;
+	if (sock_tx_choose(ep))
+		return true;
+	sock_tx_state(ep, SOCK_TX_IDLE);
+	smp_mb();	/* that, before what is posted; see sock_tx_leave() */
+	if (unlikely(!list_empty(&ep->tx_posted)) && sock_tx_start(ep))
+		return true;
+	sock_tx_corked(ep);
+	return false;
 }
 
 /* Begin the frame that has been chosen. */
@@ -489,8 +494,6 @@ static void sock_tx_sent(struct sock_ep *ep)
 {
 	const struct sock_hdr *hdr = (const struct sock_hdr *)ep->tx_hdr;
 	struct sock_txop *op = ep->tx_op;
-	struct list_head *list;
-	unsigned long irq;
 
 	trace_kofi_sock_tx(ep, hdr, sock_get64(hdr->size, ep->be) -
 			   ep->tx_hdr_len);
@@ -505,10 +508,8 @@ static void sock_tx_sent(struct sock_ep *ep)
 		sock_stat_inc(&ep->stats.tx_acks);
 	} else if (op->ack || op->op == SOCK_OP_READ_REQ) {
 		/* the peer's answer cannot be looked at before we unlock */
-		list = op->ack ? &ep->tx_wait : &ep->tx_reads;
-		spin_lock_irqsave(&ep->tx_lock, irq);
-		list_add_tail(&op->node, list);
-		spin_unlock_irqrestore(&ep->tx_lock, irq);
+		list_add_tail(&op->node, op->ack ? &ep->tx_wait :
+						   &ep->tx_reads);
 	} else {
 		sock_tx_done(ep, op, 0);
 	}
@@ -522,18 +523,12 @@ static bool sock_tx_more(struct sock_ep *ep)
 {
 	bool more = ep->tx_op && (ep->tx_op->flags & FI_MORE);
 	struct sock_txop *op;
-	unsigned long irq;
 
-	if (READ_ONCE(ep->tx_owed) || ep->rsp_count > !!ep->tx_rsp)
+	if (ep->tx_owed || ep->rsp_count > !!ep->tx_rsp)
 		return true;
-	if (list_empty_careful(&ep->tx_queue))
-		return more;
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	sock_tx_collect(ep);
 	op = list_first_entry_or_null(&ep->tx_queue, struct sock_txop, node);
-	if (op)
-		more = !sock_tx_blocked(ep, op);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	return more;
+	return op ? !sock_tx_blocked(ep, op) : more;
 }
 
 /* Header and the first segments of a payload, as one array */
@@ -670,12 +665,8 @@ static void sock_tx_stop(struct sock_ep *ep, int err)
 {
 	struct sock *sk = ep->sock->sk;
 	bool full = err == -EAGAIN;
-	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	ep->tx_state = full ? SOCK_TX_SPACE : SOCK_TX_IDLE;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-
+	sock_tx_state(ep, full ? SOCK_TX_SPACE : SOCK_TX_IDLE);
 	if (!full) {
 		sock_ep_kill(ep, -err);
 		return;
@@ -697,16 +688,13 @@ static void sock_tx_stop(struct sock_ep *ep, int err)
 /* Send one frame after the other, as the sender. As sock_tx_run(). */
 static bool sock_tx_frames(struct sock_ep *ep, size_t budget)
 {
-	unsigned long irq;
 	ssize_t sent;
 
 	do {
 		if (!ep->tx_hdr_len)
 			sock_tx_format(ep);
 		if (!budget) {
-			spin_lock_irqsave(&ep->tx_lock, irq);
-			ep->tx_state = SOCK_TX_IDLE;
-			spin_unlock_irqrestore(&ep->tx_lock, irq);
+			sock_tx_state(ep, SOCK_TX_IDLE);
 			return true;
 		}
 		sent = sock_tx_send(ep, budget);
@@ -739,19 +727,11 @@ static bool sock_tx_alive(const struct sock_ep *ep)
  */
 bool sock_tx_run(struct sock_ep *ep, size_t budget)
 {
-	unsigned long irq;
-	bool idle, start;
-
 	if (!sock_tx_alive(ep))
 		return false;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	idle = ep->tx_state == SOCK_TX_IDLE;
-	start = sock_tx_start(ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (start)
+	if (sock_tx_start(ep))
 		return sock_tx_frames(ep, budget);
-	if (idle)
+	if (ep->tx_state == SOCK_TX_IDLE)
 		sock_tx_corked(ep);
 	return false;
 }
@@ -767,29 +747,23 @@ bool sock_tx_run(struct sock_ep *ep, size_t budget)
  */
 bool sock_tx_ready(const struct sock_ep *ep)
 {
-	return READ_ONCE(ep->tx_owed) || ep->rsp_count || ep->tx_held;
+	return ep->tx_owed || ep->rsp_count || ep->tx_held;
 }
 
 /**
  * sock_tx_space - the socket takes bytes again
  * @ep: the endpoint
  *
- * Context: any.
+ * Context: locked.
  * Return: true if that was waited for; the caller sees to it that somebody runs
  * the sender.
  */
 bool sock_tx_space(struct sock_ep *ep)
 {
-	bool wake = false;
-	unsigned long irq;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (ep->tx_state == SOCK_TX_SPACE) {
-		ep->tx_state = SOCK_TX_IDLE;
-		wake = true;
-	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	return wake;
+	if (ep->tx_state != SOCK_TX_SPACE)
+		return false;
+	sock_tx_state(ep, SOCK_TX_IDLE);
+	return true;
 }
 
 /**
@@ -811,11 +785,11 @@ bool sock_tx_pushes(struct sock_ep *ep)
 void sock_tx_retry(struct timer_list *t)
 {
 	struct sock_ep *ep = from_timer(ep, t, retry);
-	bool wake = sock_tx_space(ep);
 
 	if (READ_ONCE(ep->tx_corked))
 		set_bit(SOCK_EP_PUSH, &ep->flags);
-	else if (!wake && READ_ONCE(ep->phase) == SOCK_EP_DATA)
+	else if (READ_ONCE(ep->tx_state) != SOCK_TX_SPACE &&
+		 READ_ONCE(ep->phase) == SOCK_EP_DATA)
 		return;
 	/* a connection request that could not be sent waits for this, too */
 	sock_ep_queue(ep);
@@ -927,62 +901,81 @@ static void sock_tx_unlock(struct sock *sk)
 	spin_unlock(&sk->sk_lock.slock);
 }
 
-/* Can it be sent ahead of everything else? Locked, with tx_lock held. */
-static bool sock_tx_first(const struct sock_ep *ep, const struct sock_txop *op)
-{
-	return sock_tx_alive(ep) && !ep->tx_hdr_len &&
-	       list_empty(&ep->tx_queue) && !ep->tx_owed && !ep->rsp_count &&
-	       !sock_tx_blocked(ep, op);
-}
-
 /*
- * Queue an operation. Without a sender who would find it, send it, or have
- * somebody else do that. Once it is queued and no lock is held, it may have
- * completed, and the consumer have closed the endpoint.
+ * Leave an operation to who has the socket locked, or have the softirq item
+ * lock it, unless there is a sender who will find the operation. The lock keeps
+ * the endpoint: as soon as it is free, the operation may have completed, and the
+ * consumer have closed the endpoint.
  */
-static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
+static int sock_tx_leave(struct sock_ep *ep, struct sock_txop *op)
 {
-	/* TCP's output needs interrupts and bottom halves of its own */
-	bool bh = !in_hardirq() && !irqs_disabled();
-	bool locked = false, idle = false, start = false;
-	struct sock *sk = ep->sock->sk;
 	unsigned long irq;
 	int err = 0;
 
-	if (bh) {
-		local_bh_disable();
-		locked = sock_tx_trylock(sk);
-	}
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (ep->tx_closed) {
 		err = -ESHUTDOWN;
 	} else {
-		idle = ep->tx_state == SOCK_TX_IDLE;
-		if (idle && locked && sock_tx_first(ep, op)) {
-			sock_tx_begin(ep, op);
-			ep->tx_state = SOCK_TX_ACTIVE;
-			start = true;
-		} else {
-			list_add_tail(&op->node, &ep->tx_queue);
-			start = locked && sock_tx_alive(ep) &&
-				sock_tx_start(ep);
-		}
-		if (idle && !locked)
+		list_add_tail(&op->node, &ep->tx_posted);
+		smp_mb();	/* that, before the state; see sock_tx_next() */
+		if (READ_ONCE(ep->tx_state) == SOCK_TX_IDLE)
 			irq_poll_sched(&ep->poll);
 	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return err;
+}
 
+/* Can it be sent ahead of everything else? */
+static bool sock_tx_first(const struct sock_ep *ep, const struct sock_txop *op)
+{
+	return ep->tx_state == SOCK_TX_IDLE && !ep->tx_hdr_len &&
+	       list_empty(&ep->tx_queue) && list_empty(&ep->tx_posted) &&
+	       !ep->tx_owed && !ep->rsp_count && !sock_tx_blocked(ep, op);
+}
+
+/* Queue an operation, with the socket locked, and send what can be sent. */
+static int sock_tx_send_now(struct sock_ep *ep, struct sock_txop *op)
+{
+	bool start = true;
+
+	if (ep->tx_closed)
+		return -ESHUTDOWN;
+	if (sock_tx_alive(ep) && likely(sock_tx_first(ep, op))) {
+		sock_tx_begin(ep, op);
+		sock_tx_state(ep, SOCK_TX_ACTIVE);
+	} else {
+		sock_tx_collect(ep);
+		list_add_tail(&op->node, &ep->tx_queue);
+		start = sock_tx_alive(ep) && sock_tx_start(ep);
+	}
 	if (start) {
 		sock_stat_inc(&ep->stats.tx_inline);
 		if (sock_tx_frames(ep, sock_inline_max))
 			sock_ep_queue(ep);
-	} else if (idle && locked) {
+	} else if (ep->tx_state == SOCK_TX_IDLE) {
 		sock_tx_corked(ep);
 	}
-	if (locked)
+	return 0;
+}
+
+/* Send an operation, or have somebody else do that. */
+static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
+{
+	struct sock *sk = ep->sock->sk;
+	int err;
+
+	/* TCP's output needs interrupts and bottom halves of its own */
+	if (in_hardirq() || irqs_disabled())
+		return sock_tx_leave(ep, op);
+
+	local_bh_disable();
+	if (sock_tx_trylock(sk)) {
+		err = sock_tx_send_now(ep, op);
 		sock_tx_unlock(sk);
-	if (bh)
-		local_bh_enable();
+	} else {
+		err = sock_tx_leave(ep, op);
+	}
+	local_bh_enable();
 	return err;
 }
 
