@@ -439,16 +439,25 @@ static __always_inline void kofi_cq_promised(const struct kofi_cq *cq)
 	WARN_ON_ONCE(used <= (int)kofi_cq_count(cq));
 }
 
-static __always_inline void kofi_cq_complete(struct kofi_cq *cq,
-					     struct kofi_ep *ep,
+static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
 					     struct kofi_ep *from,
 					     enum kofi_dir dir,
 					     const struct kofi_wc *wc,
 					     u64 op_flags)
 {
 	bool selective = dir == KOFI_TX ? ep->tx_selective : ep->rx_selective;
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 	unsigned long flags;
 	bool bh;
+
+	if (unlikely(!cq)) {
+		kofi_ep_complete_counted(ep, dir, wc, op_flags);
+		return;
+	}
+	if (unlikely(ep->counted))
+		kofi_ep_count(ep, dir, wc, op_flags);
+	if (unlikely(from != ep && from->counted))
+		kofi_ep_count(from, dir, wc, op_flags);
 
 	bh = kofi_cq_lock(cq, &flags);
 	/*
@@ -473,36 +482,56 @@ static __always_inline void kofi_cq_complete(struct kofi_cq *cq,
 }
 
 /**
- * kofi_cq_complete_tx - end a transmit for which a slot was reserved
- * @cq: the queue
- * @ep: the endpoint that had accepted it
- * @wc: how it ended
- * @op_flags: flags it was posted with
+ * kofi_ep_tx_complete - a transmit has ended
+ * @ep: the endpoint
+ * @wc: how; len is the length of the message. Copied.
+ * @op_flags: flags the operation was posted with
  *
- * Context: any.
+ * Counts the operation, and reports it unless it is a success that nobody
+ * asked to hear of. What the operation held of the provider's must have been
+ * given back, and everything of the endpoint be done with: once the completion
+ * is there, the consumer may act on it.
+ *
+ * Context: any. No consumer is called from inside.
  */
-void kofi_cq_complete_tx(struct kofi_cq *cq, struct kofi_ep *ep,
-			 const struct kofi_wc *wc, u64 op_flags)
+void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
+			 u64 op_flags)
 {
-	kofi_cq_complete(cq, ep, ep, KOFI_TX, wc, op_flags);
+	kofi_cq_complete(ep, ep, KOFI_TX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
+
+/**
+ * kofi_ep_recv_complete - a receive, perhaps a shared one, has ended
+ * @ep: whose receive it was
+ * @from: the endpoint the message came to
+ * @wc: how. Copied.
+ * @op_flags: flags the operation was posted with
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			   const struct kofi_wc *wc, u64 op_flags)
+{
+	kofi_cq_complete(ep, from, KOFI_RX, wc, op_flags);
 }
 
 /**
- * kofi_cq_complete_rx - end a receive for which a slot was reserved
- * @cq: the queue
- * @ep: the endpoint that had accepted it, or a shared context
- * @from: the endpoint whose message it was, mostly the same
- * @wc: how it ended
- * @op_flags: flags it was posted with
+ * kofi_ep_rx_complete - a receive has ended
+ * @ep: the endpoint
+ * @wc: how. Copied.
+ * @op_flags: flags the operation was posted with
  *
- * Context: any.
+ * As kofi_ep_tx_complete().
+ *
+ * Context: any. No consumer is called from inside.
  */
-void kofi_cq_complete_rx(struct kofi_cq *cq, struct kofi_ep *ep,
-			 struct kofi_ep *from, const struct kofi_wc *wc,
+void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags)
 {
-	kofi_cq_complete(cq, ep, from, KOFI_RX, wc, op_flags);
+	kofi_ep_recv_complete(ep, ep, wc, op_flags);
 }
+EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
 
 /* --------------------------------------------------------------- the runner */
 

@@ -248,13 +248,15 @@ static bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)
 	       ep->cntr[KOFI_CNTR_WRITE];
 }
 
-static struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep, enum kofi_dir dir)
-{
-	return dir == KOFI_RX ? ep->rx_cq : ep->tx_cq;
-}
-
-/* There is no free slot at once, or no queue. */
-static noinline int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir)
+/**
+ * kofi_ep_reserve_slow - kofi_ep_reserve() without a free slot, or a queue
+ * @ep: the endpoint
+ * @dir: whether it is a transmit or a receive
+ *
+ * Context: any.
+ * Return: as kofi_ep_tx_reserve().
+ */
+int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 	int ret = 0;
@@ -270,16 +272,6 @@ static noinline int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir)
 		trace_kofi_ep_again(ep);
 	}
 	return ret;
-}
-
-static int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
-{
-	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-
-	if (unlikely(!cq) || !kofi_cq_take_slot(cq, dir))
-		return kofi_ep_reserve_slow(ep, dir);
-	atomic64_inc(&ep->stats[dir].posts);
-	return 0;
 }
 
 static void kofi_ep_unreserve(struct kofi_ep *ep, enum kofi_dir dir)
@@ -344,8 +336,17 @@ void kofi_ep_rx_unreserve(struct kofi_ep *ep)
 }
 EXPORT_SYMBOL_GPL(kofi_ep_rx_unreserve);
 
-static noinline void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
-				   const struct kofi_wc *wc, u64 op_flags)
+/**
+ * kofi_ep_count - have an endpoint's counters count what has ended
+ * @ep: an endpoint with counters
+ * @dir: whether it was a transmit or a receive
+ * @wc: how it ended
+ * @op_flags: flags it was posted with
+ *
+ * Context: any.
+ */
+void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
+		   const struct kofi_wc *wc, u64 op_flags)
 {
 	static const struct {
 		u64	flag;
@@ -371,11 +372,17 @@ static noinline void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
 				       kofi_wc_bytes(dir, wc, op_flags));
 }
 
-/* An operation has ended whose direction is only counted. */
-static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
-					      enum kofi_dir dir,
-					      const struct kofi_wc *wc,
-					      u64 op_flags)
+/**
+ * kofi_ep_complete_counted - an operation has ended that is only counted
+ * @ep: an endpoint without a queue for the direction
+ * @dir: whether it was a transmit or a receive
+ * @wc: how it ended
+ * @op_flags: flags it was posted with
+ *
+ * Context: any.
+ */
+void kofi_ep_complete_counted(struct kofi_ep *ep, enum kofi_dir dir,
+			      const struct kofi_wc *wc, u64 op_flags)
 {
 	unsigned long flags;
 
@@ -384,76 +391,6 @@ static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
 	kofi_ep_tally(ep, dir, wc, op_flags);
 	spin_unlock_irqrestore(&ep->lock, flags);
 	kofi_ep_count(ep, dir, wc, op_flags);
-}
-
-/**
- * kofi_ep_tx_complete - a transmit has ended
- * @ep: the endpoint
- * @wc: how; len is the length of the message. Copied.
- * @op_flags: flags the operation was posted with
- *
- * Counts the operation, and reports it unless it is a success that nobody
- * asked to hear of. What the operation held of the provider's must have been
- * given back, and everything of the endpoint be done with: once the completion
- * is there, the consumer may act on it.
- *
- * Context: any. No consumer is called from inside.
- */
-void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
-			 u64 op_flags)
-{
-	struct kofi_cq *cq = ep->tx_cq;
-
-	if (unlikely(!cq)) {
-		kofi_ep_complete_counted(ep, KOFI_TX, wc, op_flags);
-		return;
-	}
-	if (unlikely(ep->counted))
-		kofi_ep_count(ep, KOFI_TX, wc, op_flags);
-	kofi_cq_complete_tx(cq, ep, wc, op_flags);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
-
-/**
- * kofi_ep_rx_complete - a receive has ended
- * @ep: the endpoint
- * @wc: how. Copied.
- * @op_flags: flags the operation was posted with
- *
- * As kofi_ep_tx_complete().
- *
- * Context: any. No consumer is called from inside.
- */
-void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
-			 u64 op_flags)
-{
-	kofi_ep_recv_complete(ep, ep, wc, op_flags);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
-
-/**
- * kofi_ep_recv_complete - a receive, perhaps a shared one, has ended
- * @ep: whose receive it was
- * @from: the endpoint the message came to
- * @wc: how. Copied.
- * @op_flags: flags the operation was posted with
- *
- * Context: any. No consumer is called from inside.
- */
-void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
-			   const struct kofi_wc *wc, u64 op_flags)
-{
-	struct kofi_cq *cq = ep->rx_cq;
-
-	if (unlikely(!cq)) {
-		kofi_ep_complete_counted(ep, KOFI_RX, wc, op_flags);
-		return;
-	}
-	if (unlikely(ep->counted))
-		kofi_ep_count(ep, KOFI_RX, wc, op_flags);
-	if (unlikely(from != ep && from->counted))
-		kofi_ep_count(from, KOFI_RX, wc, op_flags);
-	kofi_cq_complete_rx(cq, ep, from, wc, op_flags);
 }
 
 /**
@@ -509,14 +446,15 @@ void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 	struct kofi_cq *cq = ep->rx_cq;
 	struct kofi_wc report;
 
-	if (ep->counted)
-		kofi_ep_count(ep, KOFI_RX, wc, 0);
-	if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)) || !cq)
+	if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)) || !cq) {
+		if (ep->counted)
+			kofi_ep_count(ep, KOFI_RX, wc, 0);
 		return;
+	}
 	report = *wc;
 	report.flags &= ~FI_RMA_EVENT;
 	report.cqe = cq->done ? ep->remote_cqe : NULL;
-	kofi_cq_complete_rx(cq, ep, ep, &report, FI_COMPLETION);
+	kofi_ep_rx_complete(ep, &report, FI_COMPLETION);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_remote_complete);
 

@@ -83,8 +83,17 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 		  size_t fclass, void *context);
 bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
 int kofi_ep_control(struct kofi_ep *ep, int command, void *arg);
-void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
-			   const struct kofi_wc *wc, u64 op_flags);
+int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir);
+void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
+		   const struct kofi_wc *wc, u64 op_flags);
+void kofi_ep_complete_counted(struct kofi_ep *ep, enum kofi_dir dir,
+			      const struct kofi_wc *wc, u64 op_flags);
+
+static inline struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep,
+					 enum kofi_dir dir)
+{
+	return dir == KOFI_RX ? ep->rx_cq : ep->tx_cq;
+}
 
 /* A message that is looked at, or thrown away, has moved no bytes. */
 static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
@@ -328,14 +337,22 @@ static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
 	return true;
 }
 
+/* As kofi_ep_tx_reserve() and kofi_ep_rx_reserve() */
+static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+
+	if (unlikely(!cq) || !kofi_cq_take_slot(cq, dir))
+		return kofi_ep_reserve_slow(ep, dir);
+	atomic64_inc(&ep->stats[dir].posts);
+	return 0;
+}
+
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 void kofi_cq_unreserve(struct kofi_cq *cq);
-void kofi_cq_complete_tx(struct kofi_cq *cq, struct kofi_ep *ep,
-			 const struct kofi_wc *wc, u64 op_flags);
-void kofi_cq_complete_rx(struct kofi_cq *cq, struct kofi_ep *ep,
-			 struct kofi_ep *from, const struct kofi_wc *wc,
-			 u64 op_flags);
+void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			   const struct kofi_wc *wc, u64 op_flags);
 void kofi_cq_space(struct kofi_ep *ep);
 void kofi_cq_flush(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_cq *cq);

@@ -161,12 +161,11 @@ static bool kofi_rxmsg_fits(const struct kofi_rxmsg *rxmsg, u64 tag, u64 ignore,
 	       (src == FI_ADDR_UNSPEC || src == rxmsg->src);
 }
 
-/* Is the message one the receive is for */
+/* Is the message, which is of its kind, one the receive is for */
 static bool kofi_rxop_fits(const struct kofi_rxop *op,
 			   const struct kofi_rxmsg *rxmsg)
 {
-	return op->tagged == rxmsg->tagged &&
-	       kofi_rxmsg_fits(rxmsg, op->tag, op->ignore, op->src);
+	return kofi_rxmsg_fits(rxmsg, op->tag, op->ignore, op->src);
 }
 
 /* --------------------------------------------------------------- messages */
@@ -255,7 +254,8 @@ static void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op)
 	lockdep_assert_held(&q->lock);
 
 	list_for_each_entry_safe(rxmsg, next, &q->waiting, node) {
-		if (!kofi_rxmsg_open(rxmsg) || !kofi_rxop_fits(op, rxmsg))
+		if (!kofi_rxmsg_open(rxmsg) || op->tagged != rxmsg->tagged ||
+		    !kofi_rxop_fits(op, rxmsg))
 			continue;
 		if (!kofi_rxop_multi(op)) {
 			kofi_rxmsg_give(rxmsg, op);
@@ -332,8 +332,9 @@ static int kofi_rxop_init_multi(struct kofi_rxop *op, const struct fi_msg *msg)
 	}
 }
 
-static int kofi_rxop_init(struct kofi_rxop *op, const struct kofi_rxq *q,
-			  const struct fi_msg *msg, u64 flags)
+static __always_inline int kofi_rxop_init(struct kofi_rxop *op,
+					  const struct kofi_rxq *q,
+					  const struct fi_msg *msg, u64 flags)
 {
 	const struct fi_info *info = q->ep->info;
 	int err;
@@ -344,7 +345,6 @@ static int kofi_rxop_init(struct kofi_rxop *op, const struct kofi_rxq *q,
 	op->ignore = ~0ULL;
 	op->src = kofi_rxq_src(q, msg->addr);
 	op->tagged = false;
-	op->multi = NULL;
 	op->buf = NULL;
 	err = kofi_cursor_init(&op->cur, msg, ITER_DEST,
 			       info->rx_attr->iov_limit);
@@ -353,14 +353,16 @@ static int kofi_rxop_init(struct kofi_rxop *op, const struct kofi_rxq *q,
 	return err;
 }
 
-static int kofi_rxq_accept(struct kofi_rxq *q, const struct fi_msg *msg,
-			   const struct fi_msg_tagged *tagged, u64 flags)
+static noinline int kofi_rxq_accept(struct kofi_rxq *q,
+				    const struct fi_msg *msg,
+				    const struct fi_msg_tagged *tagged,
+				    u64 flags)
 {
 	struct kofi_ep *ep = q->ep;
 	struct kofi_rxop *op;
 	int err;
 
-	err = kofi_ep_rx_reserve(ep);
+	err = kofi_ep_reserve(ep, KOFI_RX);
 	if (err)
 		return err;
 
@@ -445,7 +447,7 @@ static int kofi_rxq_look(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 	int err;
 	bool bh;
 
-	err = kofi_ep_rx_reserve(q->ep);
+	err = kofi_ep_reserve(q->ep, KOFI_RX);
 	if (err)
 		return err;
 
@@ -621,26 +623,27 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		   struct kofi_rxop **op)
 {
 	unsigned long irq;
+	bool bh, waits;
 	int err = 0;
-	bool bh;
 
 	*op = NULL;
 	bh = kofi_rxq_lock(q, &irq);
+	waits = !list_empty(&rxmsg->node);
 	if (rxmsg->op) {
 		swap(*op, rxmsg->op);
 	} else if (rxmsg->discard) {
 		rxmsg->discard = false;
-	} else if (!list_empty(&rxmsg->node) && !rxmsg->slot) {
-		/* it waits: what is posted does not match it */
+	} else if (waits && !rxmsg->slot) {
+		/* what is posted does not match it */
 		err = -EAGAIN;
 	} else {
-		if (list_empty(&rxmsg->node))
+		if (!waits)
 			rxmsg->src = READ_ONCE(rxmsg->ep->source);
 		rxmsg->slot = false;
 		err = kofi_rxq_find(q, rxmsg, op);
-		if (!err)
+		if (!err && waits)
 			list_del_init(&rxmsg->node);
-		else if (list_empty(&rxmsg->node))
+		else if (err && !waits)
 			list_add_tail(&rxmsg->node, &q->waiting);
 	}
 	kofi_rxq_unlock(q, irq, bh);
@@ -682,8 +685,9 @@ static void kofi_rxq_report_canceled(struct kofi_rxq *q, struct kofi_rxop *op)
 	kofi_rxq_report(q, op, q->ep, &wc);
 }
 
-static void kofi_rxq_done_part(struct kofi_rxq *q, struct kofi_rxop *part,
-			       struct kofi_wc *wc)
+static noinline void kofi_rxq_done_part(struct kofi_rxq *q,
+					struct kofi_rxop *part,
+					struct kofi_wc *wc)
 {
 	struct kofi_rxop *multi = part->multi;
 	unsigned long irq;

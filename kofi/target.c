@@ -10,10 +10,10 @@
  * consumer has chosen is the place in the table itself.
  *
  * An open region has one reference for being open, and each access holds one
- * for as long as it copies, never for longer: between two steps of an access
- * there is only the key and the number of the registration, and each step looks
- * both up. So the references go away by themselves, soon, and with the last one
- * the region is fenced.
+ * for as long as it copies, and between steps that follow each other at once,
+ * never for longer: otherwise there is only the key and the number of the
+ * registration, and each step looks both up. So the references go away by
+ * themselves, soon, and with the last one the region is fenced.
  *
  * A lookup is lockless: RCU keeps the region from being freed, a reference
  * taken from a count that is not 0 keeps it open, and then the key is compared
@@ -151,16 +151,34 @@ static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
 	return NULL;
 }
 
-/* The same for a later step: it must be the same registration. */
-static struct kofi_mr *kofi_mr_find_again(struct kofi_ep *ep,
-					  const struct kofi_target *t)
+/**
+ * kofi_target_drop - hold the region of an access no longer
+ * @t: the access, whether it holds its region or not
+ *
+ * The next step looks for it again.
+ *
+ * Context: any.
+ */
+void kofi_target_drop(struct kofi_target *t)
 {
-	struct kofi_mr *mr = kofi_mr_find(ep, t->key);
+	struct kofi_mr *mr = t->mr;
 
-	if (!mr || mr->serial == t->serial)
-		return mr;
-	kofi_mr_put_user(mr);
-	return NULL;
+	t->mr = NULL;
+	if (mr)
+		kofi_mr_put_user(mr);
+}
+EXPORT_SYMBOL_GPL(kofi_target_drop);
+
+/* Hold the region for another step: it must be the same registration. */
+static bool kofi_target_hold(struct kofi_target *t, struct kofi_ep *ep)
+{
+	if (t->mr)
+		return true;
+	t->mr = kofi_mr_find(ep, t->key);
+	if (!t->mr || t->mr->serial == t->serial)
+		return t->mr;
+	kofi_target_drop(t);
+	return false;
 }
 
 /* May a peer access that piece? */
@@ -187,8 +205,9 @@ static int kofi_mr_check(const struct kofi_mr *mr, u64 addr, u64 len,
  * @len: bytes; the key is checked for none, too
  * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
  *
- * Checks everything that can be wrong with the access, and keeps nothing: a
- * region closed afterwards shows in the steps that follow.
+ * Checks everything that can be wrong with the access, and holds the region,
+ * until kofi_target_drop() or kofi_target_done(): at once, unless the next step
+ * follows at once. A region closed afterwards shows in the steps that follow.
  *
  * Context: any.
  * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
@@ -201,20 +220,22 @@ int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
 	struct kofi_mr *mr = kofi_mr_find(ep, key);
 	int err = -EKEYREJECTED;
 
+	t->mr = mr;
 	if (mr) {
 		err = kofi_mr_check(mr, addr, len, access);
-		if (err)
-			atomic64_inc(&mr->stats.refused);
 		t->key = key;
 		t->off = addr - mr->base;
 		t->left = len;
 		t->len = len;
 		t->serial = mr->serial;
 		t->event = mr->flags & FI_RMA_EVENT;
-		kofi_mr_put_user(mr);
 	}
-	if (err)
+	if (unlikely(err)) {
+		if (mr)
+			atomic64_inc(&mr->stats.refused);
+		kofi_target_drop(t);
 		trace_kofi_mr_refused(ep, key, addr, len, access, err);
+	}
 	return err;
 }
 EXPORT_SYMBOL_GPL(kofi_target_init);
@@ -235,10 +256,10 @@ static unsigned int kofi_mr_seg(const struct kofi_mr *mr, u64 off)
 	return low;
 }
 
-static void kofi_target_iter(const struct kofi_target *t,
-			     const struct kofi_mr *mr, unsigned int dir,
+static void kofi_target_iter(const struct kofi_target *t, unsigned int dir,
 			     size_t len, struct iov_iter *iter)
 {
+	const struct kofi_mr *mr = t->mr;
 	unsigned int seg;
 	size_t skip;
 
@@ -252,36 +273,54 @@ static void kofi_target_iter(const struct kofi_target *t,
 	iov_iter_advance(iter, skip);
 }
 
+/* Within one segment, from bytes that lie side by side: that needs no walk. */
+static bool kofi_target_copy_plain(const struct kofi_target *t,
+				   const void *bytes, size_t len)
+{
+	const struct kofi_mr *mr = t->mr;
+	const struct bio_vec *bv;
+	unsigned int seg;
+	size_t skip;
+
+	if (!bytes || !len)
+		return false;
+	seg = kofi_mr_seg(mr, t->off);
+	bv = &mr->bv[seg];
+	skip = t->off - mr->start[seg];
+	if (skip + len > bv->bv_len || PageHighMem(bv->bv_page))
+		return false;
+	memcpy(page_address(bv->bv_page) + bv->bv_offset + skip, bytes, len);
+	return true;
+}
+
 /**
  * kofi_target_copy_from_skb - a step of a peer's write
  * @t: the access
  * @ep: endpoint it came to
- * @skb: where the bytes are
- * @offset: of the first one in @skb
- * @len: how many; at most @t->left. @skb holds as many.
+ * @from: the bytes
+ * @len: how many of them; at most @t->left
+ *
+ * Holds the region until kofi_target_drop() or kofi_target_done().
  *
  * Context: any.
- * Return: 0 with @t moved by @len; -FI_EKEYREJECTED if the region has ended
- * meanwhile: its memory has not been touched by this step; -EFAULT if the
+ * Return: 0 with @t moved by @len, @from not; -FI_EKEYREJECTED if the region has
+ * ended meanwhile: its memory has not been touched by this step; -EFAULT if the
  * packet's memory cannot be read by the CPU.
  */
 int kofi_target_copy_from_skb(struct kofi_target *t, struct kofi_ep *ep,
-			      const struct sk_buff *skb, int offset,
-			      size_t len)
+			      const struct kofi_skb_part *from, size_t len)
 {
-	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
 	struct iov_iter iter;
-	int err = 0;
 
-	if (!mr)
+	if (!kofi_target_hold(t, ep))
 		return -EKEYREJECTED;
-	kofi_target_iter(t, mr, ITER_DEST, len, &iter);
-	if (skb_copy_datagram_iter(skb, offset, &iter, len))
-		err = -EFAULT;
-	else
-		kofi_target_used(t, len);
-	kofi_mr_put_user(mr);
-	return err;
+	if (!kofi_target_copy_plain(t, kofi_skb_part_flat(from, len), len)) {
+		kofi_target_iter(t, ITER_DEST, len, &iter);
+		if (skb_copy_datagram_iter(from->skb, from->offset, &iter, len))
+			return -EFAULT;
+	}
+	kofi_target_used(t, len);
+	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_target_copy_from_skb);
 
@@ -289,37 +328,23 @@ EXPORT_SYMBOL_GPL(kofi_target_copy_from_skb);
  * kofi_target_get - begin a step of a peer's read
  * @t: the access
  * @ep: endpoint it came to
- * @iter: becomes a source of all that is left; valid until kofi_target_put()
+ * @iter: becomes a source of all that is left; valid until kofi_target_drop()
  *
- * To be held for one bounded copy and no longer: who closes the region waits
- * for it.
+ * Holds the region until then, or kofi_target_done(): for one bounded copy and no
+ * longer, as who closes the region waits for it.
  *
  * Context: any.
- * Return: the region, to be given back with kofi_target_put(); NULL if it has
- * ended meanwhile.
+ * Return: false if the region has ended meanwhile.
  */
-struct kofi_mr *kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
-				struct iov_iter *iter)
+bool kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
+		     struct iov_iter *iter)
 {
-	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
-
-	if (mr)
-		kofi_target_iter(t, mr, ITER_SOURCE, t->left, iter);
-	return mr;
+	if (!kofi_target_hold(t, ep))
+		return false;
+	kofi_target_iter(t, ITER_SOURCE, t->left, iter);
+	return true;
 }
 EXPORT_SYMBOL_GPL(kofi_target_get);
-
-/**
- * kofi_target_put - end a step of a peer's read
- * @mr: from kofi_target_get(); it may be freed at once
- *
- * Context: any.
- */
-void kofi_target_put(struct kofi_mr *mr)
-{
-	kofi_mr_put_user(mr);
-}
-EXPORT_SYMBOL_GPL(kofi_target_put);
 
 /**
  * kofi_target_used - go forward
@@ -349,16 +374,17 @@ EXPORT_SYMBOL_GPL(kofi_target_used);
  */
 void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access)
 {
-	struct kofi_mr *mr = kofi_mr_find_again(ep, t);
+	struct kofi_mr *mr;
 
-	if (!mr)
+	if (!kofi_target_hold(t, ep))
 		return;
+	mr = t->mr;
 	atomic64_inc(access & FI_REMOTE_READ ? &mr->stats.reads :
 					       &mr->stats.writes);
 	atomic64_add(t->len, &mr->stats.bytes);
 	if (mr->flags & FI_MR_SINGLE_USE)
 		kofi_mr_end(mr, 0, FI_RMA | access);
-	kofi_mr_put_user(mr);
+	kofi_target_drop(t);
 }
 EXPORT_SYMBOL_GPL(kofi_target_done);
 

@@ -84,24 +84,17 @@ static noinline int kofi_cursor_init_iter(struct kofi_cursor *cur,
 }
 
 /**
- * kofi_cursor_init - start at the first byte of an operation's memory
- * @cur: the cursor; whatever it held is forgotten
- * @msg: the operation. Its segment array, if it has one, is copied.
- * @dir: ITER_SOURCE for memory that is sent, ITER_DEST for memory that is
- *	written to
- * @iov_limit: most segments a kvec or bvec array may have, at most
- *	KOFI_IOV_MAX
- *
- * Memory mapped for DMA (%KOFI_SGL_MAPPED) is refused: it is for providers
- * with a device, and they need no cursor.
+ * kofi_cursor_init_any - kofi_cursor_init() for memory of any kind
+ * @cur: the cursor
+ * @msg: the operation
+ * @dir: as there
+ * @iov_limit: as there
  *
  * Context: any.
- * Return: 0 with @cur->len set; -EINVAL for too many segments, lengths that
- * overflow, a missing array, a scatterlist shorter than it claims, an
- * iterator of the wrong direction or over user memory, or an unknown kind.
+ * Return: as there.
  */
-int kofi_cursor_init(struct kofi_cursor *cur, const struct fi_msg *msg,
-		     unsigned int dir, size_t iov_limit)
+int kofi_cursor_init_any(struct kofi_cursor *cur, const struct fi_msg *msg,
+			 unsigned int dir, size_t iov_limit)
 {
 	int err;
 
@@ -128,10 +121,17 @@ int kofi_cursor_init(struct kofi_cursor *cur, const struct fi_msg *msg,
 	cur->left = err ? 0 : cur->len;
 	return err;
 }
-EXPORT_SYMBOL_GPL(kofi_cursor_init);
+EXPORT_SYMBOL_GPL(kofi_cursor_init_any);
 
-/* Move the window over a scatterlist to the next entries that hold bytes. */
-static void kofi_cursor_refill(struct kofi_cursor *cur)
+/**
+ * kofi_cursor_refill - move the window over a scatterlist
+ * @cur: a cursor whose window is used up
+ *
+ * For kofi_cursor_iter(): to the next entries that hold bytes.
+ *
+ * Context: any.
+ */
+void kofi_cursor_refill(struct kofi_cursor *cur)
 {
 	unsigned int n = 0;
 	size_t len = 0;
@@ -149,26 +149,7 @@ static void kofi_cursor_refill(struct kofi_cursor *cur)
 	}
 	iov_iter_bvec(&cur->iter, cur->dir, cur->bv, n, len);
 }
-
-/**
- * kofi_cursor_iter - the memory from here on
- * @cur: the cursor
- *
- * The iterator covers at least one byte unless the cursor is at its end, but
- * not always everything that is left: a long scatterlist comes in pieces. A
- * caller that uses it up works on a copy, and then tells kofi_cursor_used()
- * how far it came.
- *
- * Context: any.
- * Return: iterator over the bytes that follow, valid until @cur is moved.
- */
-struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur)
-{
-	if (!iov_iter_count(&cur->iter) && cur->sg_left)
-		kofi_cursor_refill(cur);
-	return &cur->iter;
-}
-EXPORT_SYMBOL_GPL(kofi_cursor_iter);
+EXPORT_SYMBOL_GPL(kofi_cursor_refill);
 
 /**
  * kofi_cursor_used - go forward
@@ -189,12 +170,11 @@ EXPORT_SYMBOL_GPL(kofi_cursor_used);
  * walk and the checks meant for copies to user space.
  */
 static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
-				   const struct sk_buff *skb, int offset,
-				   size_t len)
+				   const struct kofi_skb_part *from, size_t len)
 {
+	const void *bytes = kofi_skb_part_flat(from, len);
 	struct iov_iter *iter = &cur->iter;
 	const struct kvec *kv;
-	const void *bytes;
 	void *to;
 	size_t room;
 
@@ -206,10 +186,9 @@ static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 	if (len > room || (len == room && len != iov_iter_count(iter)))
 		return false;
 	to = kv->iov_base + iter->iov_offset;
-	bytes = kofi_skb_bytes(skb, offset, len);
 	if (bytes)
 		memcpy(to, bytes, len);
-	else if (skb_copy_bits(skb, offset, to, len))
+	else if (skb_copy_bits(from->skb, from->offset, to, len))
 		return false;
 	iter->iov_offset += len;
 	iter->count -= len;
@@ -220,25 +199,25 @@ static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 /**
  * kofi_cursor_copy_from_skb - place received bytes
  * @cur: the cursor, made with ITER_DEST
- * @skb: where they are
- * @offset: of the first one in @skb
- * @len: how many; at most @cur->left. @skb holds as many.
+ * @from: the bytes
+ * @len: how many of them; at most @cur->left
  *
  * Context: any.
- * Return: 0 with the cursor moved by @len; -EFAULT if the packet's memory
- * cannot be read by the CPU, or the memory did not take the bytes.
+ * Return: 0 with the cursor moved by @len, @from not; -EFAULT if the packet's
+ * memory cannot be read by the CPU, or the memory did not take the bytes.
  */
 int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
-			      const struct sk_buff *skb, int offset,
-			      size_t len)
+			      const struct kofi_skb_part *from, size_t len)
 {
-	if (kofi_cursor_copy_plain(cur, skb, offset, len))
+	int offset = from->offset;
+
+	if (kofi_cursor_copy_plain(cur, from, len))
 		return 0;
 	while (len) {
 		struct iov_iter *iter = kofi_cursor_iter(cur);
 		size_t n = min(len, iov_iter_count(iter));
 
-		if (!n || skb_copy_datagram_iter(skb, offset, iter, n))
+		if (!n || skb_copy_datagram_iter(from->skb, offset, iter, n))
 			return -EFAULT;
 		cur->left -= n;
 		offset += n;

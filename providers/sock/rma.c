@@ -13,9 +13,10 @@
  * left. A peer that asks for no more than the ring holds, as we do, never sees
  * that.
  *
- * Nothing is held between two steps: struct kofi_target names a region by its
- * key, and each step looks it up again. A region closed meanwhile ends the
- * connection, because the frame can neither be finished nor taken back.
+ * Nothing is held from one run of the receiver, or call of TCP, to the next:
+ * struct kofi_target names a region by its key, and each step looks it up again.
+ * A region closed meanwhile ends the connection, because the frame can neither be
+ * finished nor taken back. What comes or goes at once needs one look.
  *
  * All of the target's side belongs to who has the socket locked.
  */
@@ -110,10 +111,16 @@ void sock_rma_exit(struct sock_ep *ep)
 	kfree(ep->rsps);
 }
 
+static void sock_rma_drop(struct kofi_target *seg, unsigned int count)
+{
+	while (count--)
+		kofi_target_drop(&seg[count]);
+}
+
 /*
- * All segments of the frame that has begun, or none. If the access is to be
- * reported, because it brings a value or a region asks for that, a completion
- * slot is reserved.
+ * All segments of the frame that has begun, which are then held, or none. If the
+ * access is to be reported, because it brings a value or a region asks for that,
+ * a completion slot is reserved.
  */
 static int sock_rma_targets(struct sock_ep *ep, struct kofi_target *seg,
 			    u64 access, bool *reserved)
@@ -126,6 +133,7 @@ static int sock_rma_targets(struct sock_ep *ep, struct kofi_target *seg,
 	for (i = 0; i < f->rma_count; i++) {
 		if (kofi_target_init(&seg[i], &ep->base, f->rma[i].key,
 				     f->rma[i].addr, f->rma[i].len, access)) {
+			sock_rma_drop(seg, i);
 			sock_rx_violation(ep, "remote access denied");
 			return -EPROTO;
 		}
@@ -133,6 +141,8 @@ static int sock_rma_targets(struct sock_ep *ep, struct kofi_target *seg,
 	}
 	if (report)
 		err = kofi_ep_remote_reserve(&ep->base, &ep->rx.slot);
+	if (err)
+		sock_rma_drop(seg, f->rma_count);
 	*reserved = report && !err;
 	return err;
 }
@@ -183,6 +193,8 @@ int sock_rma_read(struct sock_ep *ep)
 	err = sock_rma_targets(ep, rsp->seg, FI_REMOTE_READ, &rsp->reserved);
 	if (err)
 		return err;
+	/* nobody knows when it will be answered */
+	sock_rma_drop(rsp->seg, f->rma_count);
 	rsp->payload = 0;
 	for (i = 0; i < f->rma_count; i++)
 		rsp->payload += f->rma[i].len;
@@ -197,10 +209,12 @@ int sock_rma_read(struct sock_ep *ep)
  * @ep: the endpoint, with bytes of the response left
  * @iter: over at least one byte
  *
+ * The region is held until sock_rma_sent().
+ *
  * Context: locked.
- * Return: the region, for kofi_target_put(); NULL if it has been closed.
+ * Return: false if the region has been closed.
  */
-struct kofi_mr *sock_rma_source(struct sock_ep *ep, struct iov_iter *iter)
+bool sock_rma_source(struct sock_ep *ep, struct iov_iter *iter)
 {
 	struct sock_rsp *rsp = ep->tx_rsp;
 
@@ -210,9 +224,11 @@ struct kofi_mr *sock_rma_source(struct sock_ep *ep, struct iov_iter *iter)
 }
 
 /**
- * sock_rma_sent - the socket has taken bytes of a response
+ * sock_rma_sent - the socket has taken bytes of a response, or none
  * @ep: the endpoint
  * @bytes: how many; of what sock_rma_source() has given
+ *
+ * With the last of them sock_rma_answered() follows at once.
  *
  * Context: locked.
  */
@@ -221,6 +237,8 @@ void sock_rma_sent(struct sock_ep *ep, size_t bytes)
 	struct sock_rsp *rsp = ep->tx_rsp;
 
 	kofi_target_used(&rsp->seg[rsp->cur], bytes);
+	if (ep->tx_left)
+		kofi_target_drop(&rsp->seg[rsp->cur]);
 }
 
 /**
@@ -272,16 +290,14 @@ int sock_rma_write(struct sock_ep *ep)
 /**
  * sock_rma_place - payload of a write has arrived
  * @ep: the endpoint
- * @skb: where it is
- * @offset: of its first byte in @skb
+ * @from: where it is
  * @len: bytes; at most what is left of the frame
  *
  * Context: locked.
  * Return: 0, or a negative error if it cannot be placed: the region has been
  * closed.
  */
-int sock_rma_place(struct sock_ep *ep, const struct sk_buff *skb, int offset,
-		   size_t len)
+int sock_rma_place(struct sock_ep *ep, struct kofi_skb_part from, size_t len)
 {
 	struct sock_rx *rx = &ep->rx;
 
@@ -294,13 +310,24 @@ int sock_rma_place(struct sock_ep *ep, const struct sk_buff *skb, int offset,
 			rx->cur++;
 			continue;
 		}
-		err = kofi_target_copy_from_skb(seg, &ep->base, skb, offset, n);
+		err = kofi_target_copy_from_skb(seg, &ep->base, &from, n);
 		if (err)
 			return err;
-		offset += n;
+		from.offset += n;
 		len -= n;
 	}
 	return 0;
+}
+
+/**
+ * sock_rma_pause - the receiver ends in the middle of a write
+ * @ep: the endpoint, the write still in rx.frame
+ *
+ * Context: locked.
+ */
+void sock_rma_pause(struct sock_ep *ep)
+{
+	sock_rma_drop(ep->rx.seg, ep->rx.frame.rma_count);
 }
 
 /**

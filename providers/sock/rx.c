@@ -55,11 +55,11 @@ static const struct sock_rx_op {
 };
 
 /* The first 16 bytes. What they imply about the rest is checked here. */
-static int sock_rx_decode_base(struct sock_rx *rx, bool be)
+static __always_inline int sock_rx_decode_base(struct sock_frame *f,
+					       const struct sock_hdr *hdr,
+					       bool be)
 {
-	const struct sock_hdr *hdr = (const struct sock_hdr *)rx->hdr;
 	unsigned int len = sizeof(*hdr);
-	struct sock_frame *f = &rx->frame;
 	const struct sock_rx_op *op;
 	u64 size;
 
@@ -157,7 +157,8 @@ int sock_rx_decode(struct sock_rx *rx, bool be)
 	int err;
 
 	if (rx->have == sizeof(struct sock_hdr)) {
-		err = sock_rx_decode_base(rx, be);
+		err = sock_rx_decode_base(&rx->frame,
+					  (const struct sock_hdr *)rx->hdr, be);
 		if (err)
 			return err;
 		rx->want = rx->frame.hdr_size;
@@ -208,19 +209,25 @@ static bool sock_rx_invalidate(struct sock_ep *ep, struct kofi_wc *wc)
 }
 
 /* The last byte of a message has been placed. */
-static bool sock_rx_received(struct sock_ep *ep)
+static __always_inline bool sock_rx_received(struct sock_ep *ep)
 {
 	struct sock_rx *rx = &ep->rx;
 	struct sock_frame *f = &rx->frame;
 	struct kofi_rxop *op = rx->op;
+	/* every member: otherwise all of it is cleared first */
 	struct kofi_wc wc = {
+		.op_context = NULL,
 		.err = rx->lost ? FI_ETRUNC : 0,
+		.prov_errno = 0,
 		.flags = FI_RECV | (ep->rxmsg.tagged ? FI_TAGGED : FI_MSG) |
 			 ep->rxmsg.flags,
+		.len = op ? op->cur.len - op->cur.left : 0,
 		.olen = rx->lost,
+		.buf = NULL,
 		.data = f->data,
 		.tag = f->tag,
 		.src = FI_ADDR_NOTAVAIL,
+		.inv_key = 0,
 	};
 
 	if (!sock_rx_invalidate(ep, &wc))
@@ -232,13 +239,12 @@ static bool sock_rx_received(struct sock_ep *ep)
 		return true;	/* discarded */
 	if (rx->lost)
 		sock_stat_inc(&ep->stats.rx_truncated);
-	wc.len = op->cur.len - op->cur.left;
 	kofi_rxq_done(kofi_ep_rxq(&ep->base, &ep->rxq), op, &wc);
 	return true;
 }
 
 /* The last byte of a frame has been placed. Returns false to stop reading. */
-static bool sock_rx_end(struct sock_ep *ep)
+static noinline bool sock_rx_end(struct sock_ep *ep)
 {
 	struct sock_rx *rx = &ep->rx;
 
@@ -263,7 +269,7 @@ static bool sock_rx_end(struct sock_ep *ep)
 }
 
 /* Find the receive for the message that has begun. */
-static int sock_rx_match(struct sock_ep *ep)
+static __always_inline int sock_rx_match(struct sock_ep *ep)
 {
 	struct sock_rx *rx = &ep->rx;
 	struct sock_frame *f = &rx->frame;
@@ -340,17 +346,15 @@ static int sock_rx_prepare(struct sock_ep *ep)
 }
 
 /*
- * A header is complete, or what it lacked may be there now. Returns false if
- * reading cannot go on.
+ * A header is complete, or what it lacked may be there now, and @err is what has
+ * come of looking for that. Returns false if reading cannot go on.
  */
-static bool sock_rx_begin(struct sock_ep *ep)
+static bool sock_rx_begun(struct sock_ep *ep, int err)
 {
 	struct sock_rx *rx = &ep->rx;
-	int err;
 
 	if (!rx->stalled)
 		sock_stat_inc(&ep->stats.rx_frames);
-	err = sock_rx_prepare(ep);
 	if (err == -EAGAIN) {
 		if (!rx->stalled) {
 			sock_stat_inc(&ep->stats.rx_stalls);
@@ -369,23 +373,32 @@ static bool sock_rx_begin(struct sock_ep *ep)
 	rx->stalled = false;
 	rx->in_frame = true;
 	rx->left = rx->frame.payload;
-	return rx->left || sock_rx_end(ep);
+	return true;
+}
+
+/* What the frame lacked when it began may be there now. */
+static noinline bool sock_rx_resume(struct sock_ep *ep)
+{
+	return sock_rx_begun(ep, sock_rx_prepare(ep)) &&
+	       (ep->rx.left || sock_rx_end(ep));
 }
 
 /* Collect header bytes. Returns how many were taken. */
-static size_t sock_rx_header(struct sock_ep *ep, struct sk_buff *skb,
-			     unsigned int offset, size_t len, bool *go_on)
+static __always_inline size_t sock_rx_header(struct sock_ep *ep,
+					     const struct kofi_skb_part *from,
+					     bool *go_on)
 {
 	struct sock_rx *rx = &ep->rx;
-	size_t n = min_t(size_t, rx->want - rx->have, len);
+	size_t n = min_t(size_t, rx->want - rx->have, from->end - from->offset);
 	const void *bytes = NULL;
 	int err;
 
 	if (n == sizeof(struct sock_hdr))
-		bytes = kofi_skb_bytes(skb, offset, n);
+		bytes = kofi_skb_part_flat(from, n);
 	if (bytes) {
 		memcpy(rx->hdr + rx->have, bytes, sizeof(struct sock_hdr));
-	} else if (skb_copy_bits(skb, offset, rx->hdr + rx->have, n)) {
+	} else if (skb_copy_bits(from->skb, from->offset, rx->hdr + rx->have,
+				 n)) {
 		rx->err = EIO;
 		*go_on = false;
 		return 0;
@@ -398,40 +411,41 @@ static size_t sock_rx_header(struct sock_ep *ep, struct sk_buff *skb,
 		sock_rx_violation(ep, "bad header");
 		*go_on = false;
 	} else if (!err) {
-		*go_on = sock_rx_begin(ep);
+		*go_on = sock_rx_begun(ep, sock_rx_prepare(ep));
 	}
 	return n;
 }
 
 /* Bytes of a message: what does not fit is dropped. */
-static int sock_rx_place(struct sock_ep *ep, const struct sk_buff *skb,
-			 unsigned int offset, size_t len)
+static int sock_rx_place(struct sock_ep *ep, const struct kofi_skb_part *from,
+			 size_t len)
 {
 	struct kofi_rxop *op = ep->rx.op;
 
 	if (!op)
 		return 0;
-	return kofi_cursor_copy_from_skb(&op->cur, skb, offset,
+	return kofi_cursor_copy_from_skb(&op->cur, from,
 					 min(op->cur.left, len));
 }
 
 /* Place payload. Returns how many bytes were taken. */
-static size_t sock_rx_payload(struct sock_ep *ep, struct sk_buff *skb,
-			      unsigned int offset, size_t len, bool *go_on)
+static __always_inline size_t sock_rx_payload(struct sock_ep *ep,
+					      const struct kofi_skb_part *from,
+					      bool *go_on)
 {
 	struct sock_rx *rx = &ep->rx;
-	size_t n = min_t(u64, rx->left, len);
+	size_t n = min_t(u64, rx->left, from->end - from->offset);
 	int err;
 
 	switch (rx->frame.op) {
 	case SOCK_OP_WRITE:
-		err = sock_rma_place(ep, skb, offset, n);
+		err = sock_rma_place(ep, *from, n);
 		break;
 	case SOCK_OP_READ_RSP:
-		err = kofi_cursor_copy_from_skb(&rx->read->cur, skb, offset, n);
+		err = kofi_cursor_copy_from_skb(&rx->read->cur, from, n);
 		break;
 	default:
-		err = sock_rx_place(ep, skb, offset, n);
+		err = sock_rx_place(ep, from, n);
 		break;
 	}
 	if (err) {
@@ -441,9 +455,46 @@ static size_t sock_rx_payload(struct sock_ep *ep, struct sk_buff *skb,
 		return 0;
 	}
 	rx->left -= n;
-	if (!rx->left)
-		*go_on = sock_rx_end(ep);
 	return n;
+}
+
+/*
+ * A plain message whose bytes all lie side by side, as those of most small ones
+ * do: place it without taking notes of how far it has come. Returns false if it
+ * is not one.
+ */
+static __always_inline bool sock_rx_whole(struct sock_ep *ep,
+					  struct kofi_skb_part *from,
+					  bool *go_on)
+{
+	const struct sock_hdr *hdr = kofi_skb_part_flat(from, sizeof(*hdr));
+	struct sock_rx *rx = &ep->rx;
+	struct sock_frame *f = &rx->frame;
+	int err;
+
+	if (!hdr || hdr->op != SOCK_OP_MSG || hdr->op_data ||
+	    sock_rx_decode_base(f, hdr, ep->be) || f->flags ||
+	    !kofi_skb_part_flat(from, sizeof(*hdr) + f->payload))
+		return false;
+
+	err = sock_rx_match(ep);
+	from->offset += sizeof(*hdr);
+	if (unlikely(err)) {
+		memcpy(rx->hdr, hdr, sizeof(*hdr));
+		rx->have = sizeof(*hdr);
+		*go_on = sock_rx_begun(ep, err);
+		return true;
+	}
+	sock_stat_inc(&ep->stats.rx_frames);
+	if (sock_rx_place(ep, from, f->payload)) {
+		rx->err = EIO;
+		*go_on = false;
+		return true;
+	}
+	from->offset += f->payload;
+	trace_kofi_sock_rx(ep, hdr, f->payload);
+	*go_on = sock_rx_received(ep);
+	return true;
 }
 
 /* What tcp_read_sock() calls; taking nothing makes it stop. */
@@ -453,18 +504,23 @@ static int sock_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 	struct sock_ep *ep = desc->arg.data;
 	struct sock_rx *rx = &ep->rx;
 	bool go_on = !rx->err && rx->budget > 0 && !rx->stalled;
-	size_t used = 0;
+	struct kofi_skb_part from;
+	size_t used;
 
-	while (go_on && used < len) {
-		if (rx->in_frame)
-			used += sock_rx_payload(ep, skb, offset + used,
-						len - used, &go_on);
-		else
-			used += sock_rx_header(ep, skb, offset + used,
-					       len - used, &go_on);
+	kofi_skb_part_init(&from, skb, offset, len);
+	while (go_on && from.offset < from.end) {
+		if (!rx->in_frame && !rx->have &&
+		    sock_rx_whole(ep, &from, &go_on))
+			continue;
+		used = rx->in_frame ? sock_rx_payload(ep, &from, &go_on) :
+				      sock_rx_header(ep, &from, &go_on);
+		from.offset += used;
+		if (go_on && rx->in_frame && !rx->left)
+			go_on = sock_rx_end(ep);
 	}
 	/* behind the last packet TCP need not look for another */
 	desc->count = !skb_queue_is_last(&ep->sock->sk->sk_receive_queue, skb);
+	used = from.offset - offset;
 	rx->budget -= used;
 	sock_stat_add(&ep->stats.rx_bytes, used);
 	return used;
@@ -500,8 +556,10 @@ bool sock_rx_run(struct sock_ep *ep)
 		return false;
 
 	rx->budget = sock_rx_budget;
-	if (!rx->stalled || sock_rx_begin(ep)) {
+	if (!rx->stalled || sock_rx_resume(ep)) {
 		tcp_read_sock(sk, &desc, sock_rx_actor);
+		if (unlikely(rx->in_frame) && rx->frame.op == SOCK_OP_WRITE)
+			sock_rma_pause(ep);
 		/* TCP's reader never goes beyond urgent data; we have none */
 		if (tcp_sk(sk)->urg_data)
 			sock_rx_violation(ep, "urgent data");

@@ -254,6 +254,15 @@ struct sock_txop {
 	u8			inject[SOCK_INJECT_MAX];
 };
 
+/* Segments of a vector that are sent in one call with their header */
+#define SOCK_TX_GATHER	4
+
+/* Header and the first segments of a payload, as one array */
+union sock_tx_vec {
+	struct kvec	kv[1 + SOCK_TX_GATHER];
+	struct bio_vec	bv[1 + SOCK_TX_GATHER];
+};
+
 /* Bytes of payload behind an operation's header */
 static inline u64 sock_txop_payload(const struct sock_txop *op)
 {
@@ -296,7 +305,6 @@ ssize_t sock_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
 		       const struct sock_post *post, u64 flags);
 bool sock_tx_run(struct sock_ep *ep, size_t budget);
-bool sock_tx_ready(const struct sock_ep *ep);
 void sock_tx_ack(struct sock_ep *ep);
 bool sock_tx_acked(struct sock_ep *ep);
 struct sock_txop *sock_tx_reading(struct sock_ep *ep);
@@ -339,12 +347,12 @@ extern const struct fi_ops_rma sock_rma_ops;
 int sock_rma_init(struct sock_ep *ep);
 void sock_rma_exit(struct sock_ep *ep);
 int sock_rma_read(struct sock_ep *ep);
-struct kofi_mr *sock_rma_source(struct sock_ep *ep, struct iov_iter *iter);
+bool sock_rma_source(struct sock_ep *ep, struct iov_iter *iter);
 void sock_rma_sent(struct sock_ep *ep, size_t bytes);
 void sock_rma_answered(struct sock_ep *ep);
 int sock_rma_write(struct sock_ep *ep);
-int sock_rma_place(struct sock_ep *ep, const struct sk_buff *skb, int offset,
-		   size_t len);
+int sock_rma_place(struct sock_ep *ep, struct kofi_skb_part from, size_t len);
+void sock_rma_pause(struct sock_ep *ep);
 void sock_rma_written(struct sock_ep *ep);
 void sock_rma_flush(struct sock_ep *ep);
 
@@ -554,6 +562,8 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @tx_left: bytes of its payload not sent yet
  * @tx_id: number of the next frame
  * @tx_corked: the socket may hold back the last bytes for more to follow
+ * @tx_msg: what TCP is called with; kept, as a new one would have to be cleared
+ * @tx_vec: what @tx_msg refers to, the same
  * @zc_out: operations whose pages are out, or may be
  * @zc_skip: operations to be copied before another one tries not to be
  * @rsps: ring of %SOCK_READS_MAX responses owed to the peer; with the socket
@@ -615,6 +625,8 @@ struct sock_ep {
 	atomic_t		zc_out;
 	unsigned int		zc_skip;
 	u64			tx_left;
+	struct msghdr		tx_msg;
+	union sock_tx_vec	tx_vec;
 
 	struct sock_rsp		*rsps;
 	unsigned int		rsp_first;
@@ -629,6 +641,20 @@ struct sock_ep {
 static inline struct sock_ep *sock_ep(struct fid_ep *fid)
 {
 	return container_of(fid, struct sock_ep, base.ep);
+}
+
+/**
+ * sock_tx_ready - has reading made something to send
+ * @ep: the endpoint
+ *
+ * Whoever has run the receiver asks, and runs the sender.
+ *
+ * Context: locked.
+ * Return: true if so, or if an operation that had to wait may now begin.
+ */
+static inline bool sock_tx_ready(const struct sock_ep *ep)
+{
+	return ep->tx_owed || ep->rsp_count || ep->tx_held;
 }
 
 /*

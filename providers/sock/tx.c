@@ -48,9 +48,6 @@
 #include "sock.h"
 #include "sock_trace.h"
 
-/* Segments of a vector that are sent in one call with their header */
-#define SOCK_TX_GATHER	4
-
 int sock_tx_init(struct sock_ep *ep, size_t size)
 {
 	size_t i;
@@ -173,13 +170,19 @@ static const u64 sock_tx_wc_flags[] = {
  */
 void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
 {
+	/* every member: otherwise all of it is cleared first */
 	struct kofi_wc wc = {
 		.op_context = op->context,
 		.err = err,
 		.prov_errno = err ? READ_ONCE(ep->dead) : 0,
 		.flags = sock_tx_wc_flags[op->op],
 		.len = op->cur.len,
+		.olen = 0,
+		.buf = NULL,
+		.data = 0,
+		.tag = 0,
 		.src = FI_ADDR_NOTAVAIL,
+		.inv_key = 0,
 	};
 	u64 op_flags = op->flags;
 
@@ -362,8 +365,8 @@ void sock_tx_flush(struct sock_ep *ep)
  * Must the oldest operation wait for answers to earlier ones? The one that is
  * being sent counts as sent.
  */
-static bool sock_tx_blocked(const struct sock_ep *ep,
-			    const struct sock_txop *op)
+static inline bool sock_tx_blocked(const struct sock_ep *ep,
+				   const struct sock_txop *op)
 {
 	if (op->op == SOCK_OP_READ_REQ && ep->tx_nreads >= SOCK_READS_MAX)
 		return true;
@@ -383,7 +386,7 @@ static void sock_tx_begin(struct sock_ep *ep, struct sock_txop *op)
 }
 
 /* Take the oldest operation, if it may begin. */
-static bool sock_tx_take(struct sock_ep *ep)
+static __always_inline bool sock_tx_take(struct sock_ep *ep)
 {
 	struct sock_txop *op;
 	bool held;
@@ -415,14 +418,18 @@ static void sock_tx_push(struct sock_ep *ep)
  * if what follows is there but must wait for answers, perhaps to what is held
  * back.
  */
-static void sock_tx_corked(struct sock_ep *ep)
+static noinline void sock_tx_cork_wait(struct sock_ep *ep)
 {
-	if (!ep->tx_corked)
-		return;
 	if (ep->tx_held)
 		sock_tx_push(ep);
 	else if (!timer_pending(&ep->retry))
 		mod_timer(&ep->retry, jiffies + 1);
+}
+
+static void sock_tx_corked(struct sock_ep *ep)
+{
+	if (unlikely(ep->tx_corked))
+		sock_tx_cork_wait(ep);
 }
 
 /* Choose what comes next. False: nothing may begin. */
@@ -473,7 +480,9 @@ static void sock_tx_format(struct sock_ep *ep)
 	struct sock_txop *op = ep->tx_op;
 
 	if (op) {
-		sock_zc_begin(ep, op);
+		/* most are too short */
+		if (op->cur.len >= ep->tun.zerocopy_min)
+			sock_zc_begin(ep, op);
 		ep->tx_left = sock_txop_payload(op);
 		ep->tx_hdr_len = sock_tx_format_op(ep->tx_hdr, op, ep->tx_id,
 						   ep->be);
@@ -531,12 +540,6 @@ static bool sock_tx_more(struct sock_ep *ep)
 	return op ? !sock_tx_blocked(ep, op) : more;
 }
 
-/* Header and the first segments of a payload, as one array */
-union sock_tx_vec {
-	struct kvec	kv[1 + SOCK_TX_GATHER];
-	struct bio_vec	bv[1 + SOCK_TX_GATHER];
-};
-
 static void sock_tx_gather_kvec(const struct iov_iter *from, size_t left,
 				union sock_tx_vec *v, struct iov_iter *to)
 {
@@ -555,7 +558,7 @@ static void sock_tx_gather_kvec(const struct iov_iter *from, size_t left,
 		left -= bytes;
 		skip = 0;
 	}
-	iov_iter_kvec(to, ITER_SOURCE, v->kv, n, len);
+	kofi_iter_kvec(to, ITER_SOURCE, v->kv, n, len);
 }
 
 static void sock_tx_gather_bvec(const struct iov_iter *from, size_t left,
@@ -579,14 +582,15 @@ static void sock_tx_gather_bvec(const struct iov_iter *from, size_t left,
 
 /*
  * What the socket gets next: the rest of the header, and behind it as much of
- * the payload, which begins at @from, as a short array can hold.
+ * the payload, which begins at @from, as a short array can hold. @from and @to
+ * may be the same.
  */
 static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
-			   size_t budget, union sock_tx_vec *v,
-			   struct iov_iter *to)
+			   size_t budget, struct iov_iter *to)
 {
 	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, left = 0;
 	u8 *start = ep->tx_hdr + ep->tx_hdr_off;
+	union sock_tx_vec *v = &ep->tx_vec;
 
 	if (ep->tx_left && !(ep->tx_op && ep->tx_op->zc))
 		left = min(iov_iter_count(from), budget);
@@ -599,7 +603,7 @@ static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
 	if (left && iov_iter_is_kvec(from))
 		sock_tx_gather_kvec(from, left, v, to);
 	else
-		iov_iter_kvec(to, ITER_SOURCE, v->kv, 1, hdr);
+		kofi_iter_kvec(to, ITER_SOURCE, v->kv, 1, hdr);
 }
 
 /*
@@ -609,54 +613,53 @@ static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
  */
 static __always_inline ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 {
-	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
-	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, len;
+	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, len, took = 0;
 	const struct iov_iter *from = NULL;
-	struct kofi_mr *mr = NULL;
-	union sock_tx_vec vec;
-	struct iov_iter rsp;
+	struct msghdr *msg = &ep->tx_msg;
 	ssize_t sent;
+	bool rsp;
 
-	if (ep->tx_left && ep->tx_rsp) {
-		mr = sock_rma_source(ep, &rsp);
-		if (!mr)
+	msg->msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+	msg->msg_ubuf = NULL;
+	rsp = ep->tx_left && ep->tx_rsp;
+	if (rsp) {
+		if (!sock_rma_source(ep, &msg->msg_iter))
 			return -ECONNABORTED;
-		from = &rsp;
+		from = &msg->msg_iter;
 	} else if (ep->tx_left) {
 		from = kofi_cursor_iter(&ep->tx_op->cur);
 	}
 	if (hdr) {
-		sock_tx_gather(ep, from, budget, &vec, &msg.msg_iter);
+		sock_tx_gather(ep, from, budget, &msg->msg_iter);
 	} else {
-		msg.msg_iter = *from;
-		iov_iter_truncate(&msg.msg_iter, budget);
+		msg->msg_iter = *from;
+		iov_iter_truncate(&msg->msg_iter, budget);
 		if (ep->tx_op && ep->tx_op->zc)
-			sock_zc_msg(ep->sock->sk, ep->tx_op, &msg);
+			sock_zc_msg(ep->sock->sk, ep->tx_op, msg);
 	}
-	len = iov_iter_count(&msg.msg_iter);
+	len = iov_iter_count(&msg->msg_iter);
 	if (len < hdr + ep->tx_left || sock_tx_more(ep))
-		msg.msg_flags |= MSG_MORE;
+		msg->msg_flags |= MSG_MORE;
 
-	sent = tcp_sendmsg_locked(ep->sock->sk, &msg, len);
-	if (mr)
-		kofi_target_put(mr);
+	sent = tcp_sendmsg_locked(ep->sock->sk, msg, len);
 	if (sent <= 0)
-		return sent;
+		goto out;
 
 	/* with less than all, TCP is out of room and has pushed it itself */
-	WRITE_ONCE(ep->tx_corked, sent == len && (msg.msg_flags & MSG_MORE));
+	WRITE_ONCE(ep->tx_corked, sent == len && (msg->msg_flags & MSG_MORE));
 	hdr = min_t(size_t, hdr, sent);
 	ep->tx_hdr_off += hdr;
-	if (sent > hdr) {
-		sock_stat_add(msg.msg_ubuf ? &ep->stats.tx_zc_bytes :
-					     &ep->stats.tx_copy_bytes,
-			      sent - hdr);
-		ep->tx_left -= sent - hdr;
-		if (ep->tx_rsp)
-			sock_rma_sent(ep, sent - hdr);
-		else if (ep->tx_left)
-			kofi_cursor_used(&ep->tx_op->cur, sent - hdr);
+	took = sent - hdr;
+	if (took) {
+		sock_stat_add(msg->msg_ubuf ? &ep->stats.tx_zc_bytes :
+					      &ep->stats.tx_copy_bytes, took);
+		ep->tx_left -= took;
+		if (ep->tx_left && !rsp)
+			kofi_cursor_used(&ep->tx_op->cur, took);
 	}
+out:
+	if (rsp)
+		sock_rma_sent(ep, took);
 	return sent;
 }
 
@@ -734,20 +737,6 @@ bool sock_tx_run(struct sock_ep *ep, size_t budget)
 	if (ep->tx_state == SOCK_TX_IDLE)
 		sock_tx_corked(ep);
 	return false;
-}
-
-/**
- * sock_tx_ready - has reading made something to send
- * @ep: the endpoint
- *
- * Whoever has run the receiver asks, and runs the sender.
- *
- * Context: locked.
- * Return: true if so, or if an operation that had to wait may now begin.
- */
-bool sock_tx_ready(const struct sock_ep *ep)
-{
-	return ep->tx_owed || ep->rsp_count || ep->tx_held;
 }
 
 /**

@@ -42,7 +42,8 @@ struct bench_kofi_way {
  * @ep: the endpoint
  * @mr: the side's memory
  * @peer: the other one's, for keys
- * @pages: what is sent by each of the side's xmit; empty: as an address
+ * @given: what is sent is given as pages, not by its address
+ * @pages: the pages, of each of the side's xmit
  * @reader: thread that reads @cq
  * @stop: it shall end
  */
@@ -52,6 +53,7 @@ struct bench_kofi_side {
 	struct fid_ep		*ep;
 	struct fid_mr		*mr;
 	struct bench_kofi_side	*peer;
+	bool			given;
 	struct sg_table		pages[BENCH_WINDOW_MAX];
 	struct task_struct	*reader;
 	bool			stop;
@@ -117,22 +119,28 @@ static u64 bench_kofi_addr(struct bench_kofi_side *ks,
 static struct sg_table *bench_kofi_pages(struct bench_kofi_side *ks,
 					 const struct bench_op *op)
 {
-	struct sg_table *table = &ks->pages[op - ks->side->xmit];
+	return ks->given ? &ks->pages[op - ks->side->xmit] : NULL;
+}
 
-	return table->nents ? table : NULL;
+static noinline int bench_kofi_send_pages(struct bench_kofi_side *ks,
+					  struct bench_op *op,
+					  const struct sg_table *table)
+{
+	const struct fi_msg msg = {
+		.msg_sgl = table->sgl, .iov_count = table->nents,
+		.context = &op->cqe, .vec = KOFI_SGL,
+	};
+
+	return fi_sendmsg(ks->ep, &msg, FI_COMPLETION);
 }
 
 static int bench_kofi_send(struct bench_kofi_side *ks, struct bench_op *op)
 {
-	struct sg_table *table = bench_kofi_pages(ks, op);
-	struct fi_msg msg = { .context = &op->cqe };
+	const struct sg_table *table = bench_kofi_pages(ks, op);
 
-	if (!table)
-		return fi_send(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
-	msg.vec = KOFI_SGL;
-	msg.msg_sgl = table->sgl;
-	msg.iov_count = table->nents;
-	return fi_sendmsg(ks->ep, &msg, FI_COMPLETION);
+	if (table)
+		return bench_kofi_send_pages(ks, op, table);
+	return fi_send(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
 }
 
 /* One that ends when the bytes are where they belong, as a read does. */
@@ -268,6 +276,7 @@ static int bench_kofi_tables(struct bench_kofi_side *ks)
 {
 	u32 i;
 
+	ks->given = true;
 	for (i = 0; i < ks->side->run->window; i++) {
 		int err = bench_kofi_table(&ks->pages[i], &ks->side->xmit[i]);
 

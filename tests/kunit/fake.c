@@ -690,11 +690,23 @@ void fake_close(struct kunit *test, struct fake_world *world)
 	fi_freeinfo(world->info);
 }
 
+/* Begin an access whose next step comes later. */
+int fake_peer_begin(struct fid_ep *ep, struct kofi_target *t, u64 key, u64 addr,
+		    u64 len, u64 access)
+{
+	int ret = kofi_target_init(t, &fake_of(ep)->base, key, addr, len,
+				   access);
+
+	kofi_target_drop(t);
+	return ret;
+}
+
 /* One step of a write. The packet begins with bytes that are not its own. */
 int fake_peer_place(struct fid_ep *ep, struct kofi_target *t, const void *buf,
 		    size_t len)
 {
 	const unsigned int skew = 7;
+	struct kofi_skb_part from;
 	struct sk_buff *skb;
 	int ret;
 
@@ -703,7 +715,9 @@ int fake_peer_place(struct fid_ep *ep, struct kofi_target *t, const void *buf,
 		return -ENOMEM;
 	memset(skb_put(skb, skew), 0xee, skew);
 	skb_put_data(skb, buf, len);
-	ret = kofi_target_copy_from_skb(t, &fake_of(ep)->base, skb, skew, len);
+	kofi_skb_part_init(&from, skb, skew, len);
+	ret = kofi_target_copy_from_skb(t, &fake_of(ep)->base, &from, len);
+	kofi_target_drop(t);
 	kfree_skb(skb);
 	return ret;
 }
@@ -732,20 +746,18 @@ int fake_peer_read(struct fid_ep *ep, u64 key, u64 addr, void *buf, size_t len,
 	struct kofi_ep *base = &fake_of(ep)->base;
 	struct kofi_target t;
 	struct iov_iter iter;
-	struct kofi_mr *mr;
 	size_t n;
 	int ret;
 
 	ret = kofi_target_init(&t, base, key, addr, len, FI_REMOTE_READ);
 	for (; !ret && t.left; buf += n) {
 		n = min_t(u64, t.left, step);
-		mr = kofi_target_get(&t, base, &iter);
-		if (!mr)
+		if (!kofi_target_get(&t, base, &iter))
 			return -EKEYREJECTED;
 		if (iov_iter_count(&iter) != t.left ||
 		    copy_from_iter(buf, n, &iter) != n)
 			ret = -EFAULT;
-		kofi_target_put(mr);
+		kofi_target_drop(&t);
 		kofi_target_used(&t, n);
 	}
 	if (!ret)

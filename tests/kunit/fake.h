@@ -124,6 +124,8 @@ bool fake_complete(struct fid_ep *ep, int dir, int err);
 void fake_engine(struct fid_ep *ep, u64 seed);
 
 /* what the peer of an endpoint does to our memory, at most step bytes a time */
+int fake_peer_begin(struct fid_ep *ep, struct kofi_target *t, u64 key, u64 addr,
+		    u64 len, u64 access);
 int fake_peer_place(struct fid_ep *ep, struct kofi_target *t, const void *buf,
 		    size_t len);
 int fake_peer_write(struct fid_ep *ep, u64 key, u64 addr, const void *buf,

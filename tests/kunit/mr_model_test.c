@@ -393,8 +393,7 @@ static void mrm_step(struct mrm *m, struct mrm_open *o, size_t n)
 	size_t off = o->t.off;
 	u8 data[MRM_SIZE];
 	struct iov_iter iter;
-	struct kofi_mr *mr;
-	bool same;
+	bool same, got;
 
 	if (o->access == FI_REMOTE_WRITE) {
 		prandom_bytes_state(&m->rnd, data, n);
@@ -404,14 +403,14 @@ static void mrm_step(struct mrm *m, struct mrm_open *o, size_t n)
 			memcpy(o->r->shadow + off, data, n);
 		return;
 	}
-	mr = kofi_target_get(&o->t, &fake_of(m->ep[o->ep])->base, &iter);
-	mrm_check(m, !!mr == alive, "a region that has ended, or none");
-	if (!mr)
+	got = kofi_target_get(&o->t, &fake_of(m->ep[o->ep])->base, &iter);
+	mrm_check(m, got == alive, "a region that has ended, or none");
+	if (!got)
 		return;
 	same = copy_from_iter(data, n, &iter) == n &&
 	       !memcmp(data, o->r->shadow + off, n);
 	mrm_check(m, same, "other bytes");
-	kofi_target_put(mr);
+	kofi_target_drop(&o->t);
 	kofi_target_used(&o->t, n);
 }
 
@@ -438,8 +437,8 @@ static void mrm_peer(struct mrm *m)
 		o->ep = mrm_random(m, 4) ? 0 : 1;
 		o->access = mrm_random(m, 2) ? FI_REMOTE_READ : FI_REMOTE_WRITE;
 		mrm_range(m, key, &addr, &len);
-		ret = kofi_target_init(&o->t, &fake_of(m->ep[o->ep])->base, key,
-				       addr, len, o->access);
+		ret = fake_peer_begin(m->ep[o->ep], &o->t, key, addr, len,
+				      o->access);
 		mrm_ret(m, mrm_allowed(m, o->ep, key, addr, len, o->access), ret);
 		o->used = !ret && !m->failed;
 		if (!o->used)

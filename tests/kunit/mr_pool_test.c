@@ -294,8 +294,8 @@ static void mr_oneshot_test(struct kunit *test)
 		key = fi_mr_key(mr);
 		/* What has only begun, or is refused, does not end it. */
 		KUNIT_EXPECT_EQ(test, 0,
-				kofi_target_init(&begun, &fake_of(ep)->base,
-						 key, 0, 8, FI_REMOTE_WRITE));
+				fake_peer_begin(ep, &begun, key, 0, 8,
+						FI_REMOTE_WRITE));
 		KUNIT_EXPECT_EQ(test, -EACCES,
 				fake_peer_read(ep, key, MR_SIZE, t->mem, 1, 1));
 		KUNIT_EXPECT_EQ(test, -EKEYREJECTED,
@@ -369,7 +369,6 @@ static void mr_fence_test(struct kunit *test)
 	struct fid_mr *mr = kofi_mr_get(t->ep);
 	struct kofi_target target;
 	struct iov_iter iter;
-	struct kofi_mr *held;
 	int once;
 
 	for (once = 0; once <= 1; once++) {
@@ -380,15 +379,14 @@ static void mr_fence_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, kofi_target_init(&target, base,
 							  fi_mr_key(mr), 0, 9,
 							  FI_REMOTE_READ));
-		held = kofi_target_get(&target, base, &iter);
-		KUNIT_ASSERT_NOT_NULL(test, held);
+		KUNIT_ASSERT_TRUE(test, kofi_target_get(&target, base, &iter));
 		KUNIT_EXPECT_EQ(test, 0, kofi_mr_unmap(mr, once ? NULL :
 						       &end.cqe));
 		kofi_cq_poll(t->cq, 10);
 		KUNIT_EXPECT_EQ(test, 0, end.calls);
 		KUNIT_EXPECT_EQ(test, -EBUSY, kofi_mr_map(mr, &vec, MR_ALL, 0));
 		KUNIT_EXPECT_EQ(test, -EALREADY, kofi_mr_unmap(mr, &end.cqe));
-		kofi_target_put(held);
+		kofi_target_drop(&target);
 		kofi_cq_poll(t->cq, 10);
 		KUNIT_EXPECT_EQ(test, 1, end.calls);
 	}
@@ -497,6 +495,7 @@ static enum hrtimer_restart mr_atomic_tick(struct hrtimer *timer)
 	struct fi_msg vec = {
 		.msg_iov = &a->iov, .iov_count = 1, .context = &a->cqe[0],
 	};
+	struct kofi_skb_part from;
 	struct kofi_target target;
 	int i;
 
@@ -512,7 +511,8 @@ static enum hrtimer_restart mr_atomic_tick(struct hrtimer *timer)
 	a->wrong += !in_hardirq();
 	a->wrong += !!kofi_target_init(&target, base, fi_mr_key(a->mr[0]), 1,
 				       a->skb->len, FI_REMOTE_WRITE);
-	a->wrong += !!kofi_target_copy_from_skb(&target, base, a->skb, 0,
+	kofi_skb_part_init(&from, a->skb, 0, a->skb->len);
+	a->wrong += !!kofi_target_copy_from_skb(&target, base, &from,
 						a->skb->len);
 	kofi_target_done(&target, base, FI_REMOTE_WRITE);
 	a->wrong += !!kofi_mr_unmap(a->mr[1], &a->cqe[1]);

@@ -704,9 +704,9 @@ static void mr_check_test(struct kunit *test)
 		attr.base = mr_checks[i].base;
 		KUNIT_ASSERT_EQ(test, 0, fi_mr_regattr(t->world->domain, &attr,
 						       0, &mr));
-		ret = kofi_target_init(&target, &fake_of(t->ep)->base,
-				       fi_mr_key(mr), mr_checks[i].addr,
-				       mr_checks[i].len, mr_checks[i].access);
+		ret = fake_peer_begin(t->ep, &target, fi_mr_key(mr),
+				      mr_checks[i].addr, mr_checks[i].len,
+				      mr_checks[i].access);
 		KUNIT_EXPECT_EQ_MSG(test, mr_checks[i].ret, ret, "%s",
 				    mr_checks[i].name);
 		KUNIT_EXPECT_EQ_MSG(test, (u64)!!mr_checks[i].ret,
@@ -727,17 +727,13 @@ static void mr_check_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2ULL, mr_stat_of(&mr_of(mr)->obj, "reads"));
 	KUNIT_EXPECT_EQ(test, 7ULL, mr_stat_of(&mr_of(mr)->obj, "bytes"));
 	KUNIT_EXPECT_EQ(test, (u64)MR_SIZE, mr_stat_of(&mr_of(mr)->obj, "len"));
-	KUNIT_EXPECT_EQ(test, 0, kofi_target_init(&target,
-						  &fake_of(t->ep)->base,
-						  fi_mr_key(mr), 0, 1,
-						  FI_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, 0, fake_peer_begin(t->ep, &target, fi_mr_key(mr),
+						 0, 1, FI_REMOTE_READ));
 	KUNIT_EXPECT_FALSE(test, target.event);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&mr->fid));
 	mr = mr_reg(test, MR_ALL, FI_RMA_EVENT);
-	KUNIT_EXPECT_EQ(test, 0, kofi_target_init(&target,
-						  &fake_of(t->ep)->base,
-						  fi_mr_key(mr), 0, 1,
-						  FI_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, 0, fake_peer_begin(t->ep, &target, fi_mr_key(mr),
+						 0, 1, FI_REMOTE_READ));
 	KUNIT_EXPECT_TRUE(test, target.event);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&mr->fid));
 }
@@ -828,9 +824,8 @@ static void mr_client_test(struct kunit *test)
 	 * An access that has begun does not go over to the next region of the
 	 * same key.
 	 */
-	KUNIT_EXPECT_EQ(test, 0, kofi_target_init(&target, &fake_of(ep)->base,
-						  keys[0], 0, 1,
-						  FI_REMOTE_WRITE));
+	KUNIT_EXPECT_EQ(test, 0, fake_peer_begin(ep, &target, keys[0], 0, 1,
+						 FI_REMOTE_WRITE));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&mr[0]->fid));
 	KUNIT_ASSERT_EQ(test, 0, fi_mr_reg(domain, t->mem + 50, 1, MR_ALL, 0,
 					   keys[0], 0, &mr[0], NULL));
@@ -952,17 +947,15 @@ static void mr_close_wait_test(struct kunit *test)
 	struct kofi_target target, next;
 	struct task_struct *task;
 	struct iov_iter iter;
-	struct kofi_mr *mr;
 	u8 byte;
 	int i;
 
 	KUNIT_ASSERT_EQ(test, 0, kofi_target_init(&target, ep, key, 0, 8,
 						  FI_REMOTE_READ));
-	mr = kofi_target_get(&target, ep, &iter);
-	KUNIT_ASSERT_NOT_NULL(test, mr);
+	KUNIT_ASSERT_TRUE(test, kofi_target_get(&target, ep, &iter));
 	task = fake_thread(test, mr_closer, &c);
 	/* Until ours is the only reference: the closer waits for it. */
-	while (refcount_read(&mr->users) > 1)
+	while (refcount_read(&target.mr->users) > 1)
 		cond_resched();
 	for (i = 0; i < 100; i++) {
 		KUNIT_EXPECT_EQ(test, -EKEYREJECTED,
@@ -974,11 +967,11 @@ static void mr_close_wait_test(struct kunit *test)
 	t->mem[0] = 0x42;
 	KUNIT_EXPECT_EQ(test, 1UL, copy_from_iter(&byte, 1, &iter));
 	KUNIT_EXPECT_EQ(test, 0x42, byte);
-	kofi_target_put(mr);
+	kofi_target_drop(&target);
 	fake_join(task);
 	KUNIT_EXPECT_TRUE(test, c.done);
 	KUNIT_EXPECT_EQ(test, 0, c.ret);
-	KUNIT_EXPECT_NULL(test, kofi_target_get(&target, ep, &iter));
+	KUNIT_EXPECT_FALSE(test, kofi_target_get(&target, ep, &iter));
 }
 
 struct mr_writer {

@@ -234,8 +234,10 @@ static void vec_write(struct kunit *test)
 	vec_build(v, c, ITER_DEST);
 	skb = vec_skb(test, v->len + 10);
 	for (s = 0; s < ARRAY_SIZE(steps); s++) {
+		struct kofi_skb_part from;
 		size_t done = 0, bad = 0;
 
+		kofi_skb_part_init(&from, skb, 10, v->len);
 		memset(v->mem, 0, VEC_BYTES);
 		vec_build(v, c, ITER_DEST);
 		KUNIT_ASSERT_EQ(test, kofi_cursor_init(&v->cur, &v->msg,
@@ -243,9 +245,9 @@ static void vec_write(struct kunit *test)
 		while (v->cur.left) {
 			size_t n = min(v->cur.left, steps[s]);
 
-			if (kofi_cursor_copy_from_skb(&v->cur, skb, 10 + done,
-						      n))
+			if (kofi_cursor_copy_from_skb(&v->cur, &from, n))
 				break;
+			from.offset += n;
 			done += n;
 		}
 		KUNIT_EXPECT_EQ(test, done, v->len);

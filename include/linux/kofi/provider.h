@@ -584,37 +584,142 @@ struct kofi_cursor {
 };
 
 /**
- * kofi_skb_bytes - address of received bytes, if they lie side by side
+ * struct kofi_skb_part - received bytes that are being taken out of a packet
  * @skb: the packet
+ * @offset: of the next one
+ * @end: offset behind the last one
+ * @flat: address of offset 0, for those that lie side by side; most do, in the
+ *	packet's own memory or in its first fragment
+ * @flat_end: offset behind the last of these
+ */
+struct kofi_skb_part {
+	const struct sk_buff	*skb;
+	size_t			offset;
+	size_t			end;
+	const void		*flat;
+	size_t			flat_end;
+};
+
+/**
+ * kofi_skb_part_init - begin to take bytes
+ * @part: the bytes
+ * @skb: packet they are in
  * @offset: of the first one
  * @len: how many; the packet holds as many
- *
- * Most do: in the packet's own memory, or in its first fragment.
- *
- * Return: the address, or NULL: skb_copy_bits() gets them.
  */
-static inline const void *kofi_skb_bytes(const struct sk_buff *skb,
-					 unsigned int offset, size_t len)
+static inline void kofi_skb_part_init(struct kofi_skb_part *part,
+				      const struct sk_buff *skb,
+				      unsigned int offset, size_t len)
 {
 	const skb_frag_t *frag = &skb_shinfo(skb)->frags[0];
 	unsigned int head = skb_headlen(skb);
 
-	if (offset + len <= head)
-		return skb->data + offset;
+	*part = (struct kofi_skb_part) {
+		.skb = skb,
+		.offset = offset,
+		.end = offset + len,
+		.flat = skb->data,
+		.flat_end = head,
+	};
 	if (offset < head || !skb_shinfo(skb)->nr_frags ||
-	    offset - head + len > skb_frag_size(frag) ||
 	    !skb_frag_page(frag) || PageHighMem(skb_frag_page(frag)))
-		return NULL;
-	return skb_frag_address(frag) + (offset - head);
+		return;
+	part->flat = skb_frag_address(frag) - head;
+	part->flat_end = head + skb_frag_size(frag);
 }
 
-int kofi_cursor_init(struct kofi_cursor *cur, const struct fi_msg *msg,
-		     unsigned int dir, size_t iov_limit);
-struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur);
+/**
+ * kofi_skb_part_flat - address of the next bytes
+ * @part: the bytes
+ * @len: how many; the packet may hold less
+ *
+ * Return: the address, or NULL if that many do not lie side by side:
+ * skb_copy_bits() gets those there are.
+ */
+static inline const void *kofi_skb_part_flat(const struct kofi_skb_part *part,
+					     size_t len)
+{
+	size_t end = part->offset + len;
+
+	return end <= part->flat_end && end <= part->end ?
+	       part->flat + part->offset : NULL;
+}
+
+int kofi_cursor_init_any(struct kofi_cursor *cur, const struct fi_msg *msg,
+			 unsigned int dir, size_t iov_limit);
+void kofi_cursor_refill(struct kofi_cursor *cur);
+
+/* What iov_iter_kvec() does, without a call */
+static inline void kofi_iter_kvec(struct iov_iter *iter, unsigned int dir,
+				  const struct kvec *kv, unsigned int count,
+				  size_t len)
+{
+	*iter = (struct iov_iter) {
+		.iter_type = ITER_KVEC,
+		.data_source = dir,
+		.kvec = kv,
+		.nr_segs = count,
+		.count = len,
+	};
+}
+
+/**
+ * kofi_cursor_init - start at the first byte of an operation's memory
+ * @cur: the cursor; whatever it held is forgotten
+ * @msg: the operation. Its segment array, if it has one, is copied.
+ * @dir: ITER_SOURCE for memory that is sent, ITER_DEST for memory that is
+ *	written to
+ * @iov_limit: most segments a kvec or bvec array may have, at most
+ *	KOFI_IOV_MAX
+ *
+ * Memory mapped for DMA (%KOFI_SGL_MAPPED) is refused: it is for providers
+ * with a device, and they need no cursor.
+ *
+ * Context: any.
+ * Return: 0 with @cur->len set; -EINVAL for too many segments, lengths that
+ * overflow, a missing array, a scatterlist shorter than it claims, an
+ * iterator of the wrong direction or over user memory, or an unknown kind.
+ */
+static inline int kofi_cursor_init(struct kofi_cursor *cur,
+				   const struct fi_msg *msg, unsigned int dir,
+				   size_t iov_limit)
+{
+	/* with one kernel buffer, as most have, there is little to look at */
+	if (msg->vec != KOFI_KVEC || msg->iov_count != 1 || !msg->msg_iov ||
+	    !iov_limit)
+		return kofi_cursor_init_any(cur, msg, dir, iov_limit);
+	cur->kv[0] = *msg->msg_iov;
+	cur->sg = NULL;
+	cur->sg_left = 0;
+	cur->dir = dir;
+	cur->len = cur->kv[0].iov_len;
+	cur->left = cur->len;
+	kofi_iter_kvec(&cur->iter, dir, cur->kv, 1, cur->len);
+	return 0;
+}
+
+/**
+ * kofi_cursor_iter - the memory from here on
+ * @cur: the cursor
+ *
+ * The iterator covers at least one byte unless the cursor is at its end, but
+ * not always everything that is left: a long scatterlist comes in pieces. A
+ * caller that uses it up works on a copy, and then tells kofi_cursor_used()
+ * how far it came.
+ *
+ * Context: any.
+ * Return: iterator over the bytes that follow, valid until @cur is moved.
+ */
+static inline struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur)
+{
+	if (!iov_iter_count(&cur->iter) && cur->sg_left)
+		kofi_cursor_refill(cur);
+	return &cur->iter;
+}
+
 void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes);
 int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
-			      const struct sk_buff *skb, int offset,
-			      size_t len);
+			      const struct kofi_skb_part *from, size_t len);
 
 /* ---------------------------------------------------- records of operations */
 
@@ -930,27 +1035,30 @@ void kofi_mr_fenced(struct kofi_mr *mr);
  * @len: bytes in all
  * @serial: registration the access was allowed for
  * @event: the region was registered with FI_RMA_EVENT
+ * @mr: the region while it is held, or NULL
  *
- * Nothing is held between two steps of an access, which may be far apart: each
- * step looks the key up anew, and finds out that the region has been closed.
+ * Nothing is held between two steps of an access that may be far apart: each
+ * looks the key up anew, and finds out that the region has been closed. Steps
+ * that follow each other at once may share a look-up: the region is held in
+ * between, and who closes it waits for kofi_target_drop().
  */
 struct kofi_target {
-	u64	key;
-	u64	off;
-	u64	left;
-	u64	len;
-	u64	serial;
-	bool	event;
+	u64		key;
+	u64		off;
+	u64		left;
+	u64		len;
+	u64		serial;
+	bool		event;
+	struct kofi_mr	*mr;
 };
 
 int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
 		     u64 addr, u64 len, u64 access);
 int kofi_target_copy_from_skb(struct kofi_target *t, struct kofi_ep *ep,
-			      const struct sk_buff *skb, int offset,
-			      size_t len);
-struct kofi_mr *kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
-				struct iov_iter *iter);
-void kofi_target_put(struct kofi_mr *mr);
+			      const struct kofi_skb_part *from, size_t len);
+bool kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
+		     struct iov_iter *iter);
+void kofi_target_drop(struct kofi_target *t);
 void kofi_target_used(struct kofi_target *t, size_t bytes);
 void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access);
 int kofi_mr_invalidate(struct kofi_ep *ep, u64 key);
