@@ -3,14 +3,17 @@
  * What the files of kofi_bench.ko share.
  *
  * A run moves messages between two sides in this kernel, over the loopback
- * device. What is moved and how it is counted is main.c's; how the two sides
- * talk is a client's, and there are five of them with the same three calls:
+ * device, or an RDMA device that talks to itself. What is moved and how it is
+ * counted is main.c's; how the two sides talk is a client's, and there are some
+ * with the same three calls:
  *
  *   raw	TCP sockets and nothing between them and the run
  *   kofi	kOFI's endpoints, completions by call-back
  *   sread	kOFI's endpoints, a thread per side that sleeps in fi_cq_sread()
  *   pages	as kofi, what is sent is given as pages
  *   zerocopy	the same, and they are not copied
+ *   verbs	as kofi, over an RDMA device
+ *   rawverbs	the RDMA device, and nothing between it and the run
  *
  * An operation belongs to the run until it is posted, then to the client until
  * the client calls bench_done().
@@ -19,10 +22,12 @@
 #define _KOFI_BENCH_H
 
 #include <linux/completion.h>
+#include <linux/in.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 
 #include <linux/kofi/kofi.h>
+#include <rdma/ib_verbs.h>
 
 #define BENCH_WINDOW_MAX	16
 
@@ -40,6 +45,8 @@ struct bench_side;
  * struct bench_op - one operation
  * @cqe: kofi: context of the operation
  * @node: raw: on one of its lists
+ * @wr: rawverbs: context of the work request
+ * @dma: rawverbs: @buf for the device
  * @side: whose it is
  * @kind: what it is
  * @busy: the client has it
@@ -51,6 +58,8 @@ struct bench_side;
 struct bench_op {
 	struct kofi_cqe		cqe;
 	struct list_head	node;
+	struct ib_cqe		wr;
+	u64			dma;
 	struct bench_side	*side;
 	enum bench_kind		kind;
 	bool			busy;
@@ -105,6 +114,7 @@ struct bench_side {
  * @warmup: how many come first
  * @count: how many are measured
  * @total: how many there are in this part of the run
+ * @addr: where both sides are
  * @side: [0] begins. The sender, or who reads and writes; [1] the other
  * @finished: how many have arrived, or ended, in this part
  * @closing: errors are no news
@@ -121,6 +131,7 @@ struct bench_run {
 	u32				warmup;
 	u32				count;
 	u32				total;
+	struct sockaddr_in		addr;
 	struct bench_side		side[2];
 	u32				finished;
 	bool				closing;
@@ -150,6 +161,8 @@ extern const struct bench_client bench_kofi;
 extern const struct bench_client bench_sread;
 extern const struct bench_client bench_pages;
 extern const struct bench_client bench_zerocopy;
+extern const struct bench_client bench_verbs;
+extern const struct bench_client bench_rawverbs;
 
 void bench_done(struct bench_op *op, int err, size_t len);
 void bench_fail(struct bench_run *run, int err);

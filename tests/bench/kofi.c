@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The client over kOFI: what any client in the kernel does, in four variants.
- * They differ in two things. Completions are called back in softirq context, or
+ * The client over kOFI: what any client in the kernel does, in five variants.
+ * There are two providers. Completions are called back in softirq context, or
  * read by a thread that sleeps on the queue as a libfabric program in userspace
- * does. And what is sent is given by address, or as pages, which are then
+ * does. What is sent is given by address, or as pages, which are then
  * copied into the socket or not.
  *
  * Each side has an endpoint and a completion queue; fabric, domain and event
@@ -25,22 +25,28 @@
 
 /**
  * struct bench_kofi_way - a variant
+ * @provider: whose endpoints they are
+ * @write_flags: of writes, which are to end when the bytes are where they belong,
+ *	as a read does, where the provider knows
  * @reads: threads read the queues
  * @pages: what is sent is a list of pages
  * @zerocopy: which are not copied
  */
 struct bench_kofi_way {
-	bool	reads;
-	bool	pages;
-	bool	zerocopy;
+	const char	*provider;
+	u64		write_flags;
+	bool		reads;
+	bool		pages;
+	bool		zerocopy;
 };
 
 /**
  * struct bench_kofi_side - a side's endpoint
  * @side: the side
+ * @way: the variant
  * @cq: its completions
  * @ep: the endpoint
- * @mr: the side's memory
+ * @mr: what the peer's xmit access
  * @peer: the other one's, for keys
  * @given: what is sent is given as pages, not by its address
  * @pages: the pages, of each of the side's xmit
@@ -49,9 +55,10 @@ struct bench_kofi_way {
  */
 struct bench_kofi_side {
 	struct bench_side	*side;
+	const struct bench_kofi_way *way;
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
-	struct fid_mr		*mr;
+	struct fid_mr		*mr[BENCH_WINDOW_MAX];
 	struct bench_kofi_side	*peer;
 	bool			given;
 	struct sg_table		pages[BENCH_WINDOW_MAX];
@@ -110,10 +117,11 @@ static int bench_kofi_reader(void *arg)
 	return 0;
 }
 
-static u64 bench_kofi_addr(struct bench_kofi_side *ks,
-			   const struct bench_op *op)
+/* What an operation accesses: the device's regions are no longer than that. */
+static struct fid_mr *bench_kofi_region(struct bench_kofi_side *ks,
+					const struct bench_op *op)
 {
-	return kofi_mr_base(ks->peer->mr) + op->off;
+	return ks->peer->mr[op - ks->side->xmit];
 }
 
 static struct sg_table *bench_kofi_pages(struct bench_kofi_side *ks,
@@ -143,15 +151,15 @@ static int bench_kofi_send(struct bench_kofi_side *ks, struct bench_op *op)
 	return fi_send(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
 }
 
-/* One that ends when the bytes are where they belong, as a read does. */
 static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
 {
 	struct sg_table *table = bench_kofi_pages(ks, op);
 	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
+	struct fid_mr *mr = bench_kofi_region(ks, op);
 	const struct fi_rma_iov rma = {
-		.addr = bench_kofi_addr(ks, op),
+		.addr = kofi_mr_base(mr),
 		.len = op->len,
-		.key = fi_mr_key(ks->peer->mr),
+		.key = fi_mr_key(mr),
 	};
 	struct fi_msg_rma msg = {
 		.msg_iov = &iov, .iov_count = 1,
@@ -164,7 +172,15 @@ static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
 		msg.msg_sgl = table->sgl;
 		msg.iov_count = table->nents;
 	}
-	return fi_writemsg(ks->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	return fi_writemsg(ks->ep, &msg, ks->way->write_flags);
+}
+
+static int bench_kofi_read(struct bench_kofi_side *ks, struct bench_op *op)
+{
+	struct fid_mr *mr = bench_kofi_region(ks, op);
+
+	return fi_read(ks->ep, op->buf, op->len, NULL, 0, kofi_mr_base(mr),
+		       fi_mr_key(mr), &op->cqe);
 }
 
 static int bench_kofi_post(struct bench_op *op)
@@ -179,9 +195,7 @@ static int bench_kofi_post(struct bench_op *op)
 	case BENCH_WRITE:
 		return bench_kofi_write(ks, op);
 	case BENCH_READ:
-		return fi_read(ks->ep, op->buf, op->len, NULL, 0,
-			       bench_kofi_addr(ks, op),
-			       fi_mr_key(ks->peer->mr), &op->cqe);
+		return bench_kofi_read(ks, op);
 	default:
 		return -EINVAL;
 	}
@@ -201,12 +215,9 @@ static int bench_kofi_event(struct bench_kofi *k, u32 want, fid_t fid,
 	return event == want && (!fid || entry->fid == fid) ? 0 : -EPROTO;
 }
 
-static int bench_kofi_discover(struct bench_kofi *k, u64 caps)
+static int bench_kofi_discover(struct bench_kofi *k,
+			       const struct sockaddr_in *addr, u64 caps)
 {
-	struct sockaddr_in any = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
 	struct fi_info *hints;
 	int err = -ENOMEM;
 
@@ -214,12 +225,13 @@ static int bench_kofi_discover(struct bench_kofi *k, u64 caps)
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = caps;
-	hints->domain_attr->mr_mode = FI_MR_PROV_KEY;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR |
+				      FI_MR_ALLOCATED;
 	hints->ep_attr->type = FI_EP_MSG;
 	hints->addr_format = FI_SOCKADDR_IN;
-	hints->src_addrlen = sizeof(any);
-	hints->src_addr = kmemdup(&any, sizeof(any), GFP_KERNEL);
-	hints->fabric_attr->prov_name = kstrdup("sock", GFP_KERNEL);
+	hints->src_addrlen = sizeof(*addr);
+	hints->src_addr = kmemdup(addr, sizeof(*addr), GFP_KERNEL);
+	hints->fabric_attr->prov_name = kstrdup(k->way->provider, GFP_KERNEL);
 	if (hints->src_addr && hints->fabric_attr->prov_name)
 		err = fi_getinfo(FI_VERSION(2, 1), NULL, NULL, 0, hints,
 				 &k->info);
@@ -246,9 +258,19 @@ static int bench_kofi_cq(struct bench_kofi *k, struct bench_kofi_side *ks,
 
 static int bench_kofi_mr(struct bench_kofi *k, struct bench_kofi_side *ks)
 {
-	return fi_mr_reg(k->domain, ks->side->mem, 2 * ks->side->half,
-			 FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &ks->mr,
-			 NULL);
+	u32 i;
+
+	for (i = 0; i < ks->side->run->window; i++) {
+		/* the sides are alike, so this is what the peer's has */
+		const struct bench_op *op = &ks->side->xmit[i];
+		int err = fi_mr_reg(k->domain, ks->side->mem + op->off, op->len,
+				    FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0,
+				    &ks->mr[i], NULL);
+
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 static int bench_kofi_table(struct sg_table *table, const struct bench_op *op)
@@ -353,6 +375,19 @@ static int bench_kofi_connect(struct bench_kofi *k)
 	return err ?: entry.fid == first ? -EPROTO : 0;
 }
 
+static u64 bench_kofi_caps(const struct bench_run *run)
+{
+	switch (run->kind) {
+	case BENCH_WRITE:
+		return FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE |
+		       FI_SEND | FI_RECV;
+	case BENCH_READ:
+		return FI_MSG | FI_RMA;
+	default:
+		return FI_MSG;
+	}
+}
+
 static int bench_kofi_start(struct bench_run *run,
 			    const struct bench_kofi_way *way)
 {
@@ -366,6 +401,7 @@ static int bench_kofi_start(struct bench_run *run,
 	/* bench_kofi_close() finds all of it through a side's */
 	for (i = 0; i < 2; i++) {
 		k->side[i].side = &run->side[i];
+		k->side[i].way = way;
 		k->side[i].peer = &k->side[!i];
 		run->side[i].priv = &k->side[i];
 		for (j = 0; j < run->window; j++) {
@@ -373,8 +409,7 @@ static int bench_kofi_start(struct bench_run *run,
 			run->side[i].recv[j].cqe.done = bench_kofi_done;
 		}
 	}
-	err = bench_kofi_discover(k, run->kind == BENCH_SEND ? FI_MSG :
-				     FI_MSG | FI_RMA);
+	err = bench_kofi_discover(k, &run->addr, bench_kofi_caps(run));
 	if (err)
 		return err;
 	err = fi_fabric(k->info->fabric_attr, &k->fabric, NULL);
@@ -411,23 +446,31 @@ static int bench_kofi_start(struct bench_run *run,
 	return 0;
 }
 
+/* Of the variants over TCP */
+#define BENCH_KOFI_SOCK		.provider = "sock", \
+	.write_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE
+
 static int bench_kofi_open(struct bench_run *run)
 {
-	static const struct bench_kofi_way way = {};
+	static const struct bench_kofi_way way = { BENCH_KOFI_SOCK };
 
 	return bench_kofi_start(run, &way);
 }
 
 static int bench_sread_open(struct bench_run *run)
 {
-	static const struct bench_kofi_way way = { .reads = true };
+	static const struct bench_kofi_way way = {
+		BENCH_KOFI_SOCK, .reads = true,
+	};
 
 	return bench_kofi_start(run, &way);
 }
 
 static int bench_pages_open(struct bench_run *run)
 {
-	static const struct bench_kofi_way way = { .pages = true };
+	static const struct bench_kofi_way way = {
+		BENCH_KOFI_SOCK, .pages = true,
+	};
 
 	return bench_kofi_start(run, &way);
 }
@@ -435,7 +478,16 @@ static int bench_pages_open(struct bench_run *run)
 static int bench_zerocopy_open(struct bench_run *run)
 {
 	static const struct bench_kofi_way way = {
-		.pages = true, .zerocopy = true,
+		BENCH_KOFI_SOCK, .pages = true, .zerocopy = true,
+	};
+
+	return bench_kofi_start(run, &way);
+}
+
+static int bench_verbs_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = {
+		.provider = "verbs", .write_flags = FI_COMPLETION,
 	};
 
 	return bench_kofi_start(run, &way);
@@ -474,10 +526,11 @@ static void bench_kofi_close(struct bench_run *run)
 		bench_kofi_stop(&k->side[i]);
 		if (k->side[i].cq)
 			bench_kofi_close_fid(&k->side[i].cq->fid);
-		if (k->side[i].mr)
-			bench_kofi_close_fid(&k->side[i].mr->fid);
-		for (j = 0; j < BENCH_WINDOW_MAX; j++)
+		for (j = 0; j < BENCH_WINDOW_MAX; j++) {
+			if (k->side[i].mr[j])
+				bench_kofi_close_fid(&k->side[i].mr[j]->fid);
 			sg_free_table(&k->side[i].pages[j]);
+		}
 	}
 	if (k->domain)
 		bench_kofi_close_fid(&k->domain->fid);
@@ -515,6 +568,13 @@ const struct bench_client bench_pages = {
 const struct bench_client bench_zerocopy = {
 	.name	= "zerocopy",
 	.open	= bench_zerocopy_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_verbs = {
+	.name	= "verbs",
+	.open	= bench_verbs_open,
 	.close	= bench_kofi_close,
 	.post	= bench_kofi_post,
 };

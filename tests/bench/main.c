@@ -2,10 +2,12 @@
 /*
  * The runs, and the file in debugfs that starts them.
  *
- *   echo "CLIENT KIND WINDOW SIZE WARMUP COUNT" >/sys/kernel/debug/kofi_bench/run
+ *   echo "CLIENT KIND WINDOW SIZE WARMUP COUNT [ADDRESS]" \
+ *	>/sys/kernel/debug/kofi_bench/run
  *   cat /sys/kernel/debug/kofi_bench/run
  *
- * CLIENT is one of those in bench.h; KIND is send, write or read. The write
+ * CLIENT is one of those in bench.h; KIND is send, write or read; ADDRESS is
+ * where both sides are, 127.0.0.1 unless it says something else. The write
  * returns when the run is over, the file then says how many nanoseconds COUNT
  * operations took. Every run has a connection of its own, so runs of different
  * clients can be interleaved; connecting, WARMUP operations before and comparing
@@ -19,6 +21,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/debugfs.h>
+#include <linux/inet.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -34,6 +37,7 @@
 
 static const struct bench_client *const bench_clients[] = {
 	&bench_raw, &bench_kofi, &bench_sread, &bench_pages, &bench_zerocopy,
+	&bench_verbs, &bench_rawverbs,
 };
 
 static const char *const bench_kinds[] = {
@@ -131,7 +135,7 @@ static void bench_received(struct bench_side *side, struct bench_op *op,
 	struct bench_run *run = side->run;
 	bool pingpong = bench_pingpong(run);
 
-	if (len != run->size) {
+	if (len != op->len) {
 		bench_fail(run, -EMSGSIZE);
 		return;
 	}
@@ -344,6 +348,27 @@ static int bench_transfer(struct bench_run *run, u32 total, bool measured)
 	return err;
 }
 
+/*
+ * Not every device says when a write has arrived, but nothing overtakes it: a
+ * byte behind the writes, to memory that is not compared.
+ */
+static int bench_follow(struct bench_run *run)
+{
+	struct bench_side *a = &run->side[0], *b = &run->side[1];
+
+	b->recv[0].buf = b->mem;
+	b->recv[0].len = 1;
+	a->xmit[0].kind = BENCH_SEND;
+	a->xmit[0].len = 1;
+	spin_lock_bh(&b->lock);
+	bench_post(&b->recv[0]);
+	spin_unlock_bh(&b->lock);
+	spin_lock_bh(&a->lock);
+	bench_post(&a->xmit[0]);
+	spin_unlock_bh(&a->lock);
+	return run->err ?: bench_drain(b) ?: bench_drain(a) ?: run->err;
+}
+
 static int bench_run(struct bench_run *run)
 {
 	int err;
@@ -356,6 +381,8 @@ static int bench_run(struct bench_run *run)
 		err = bench_transfer(run, run->warmup, false);
 	if (!err)
 		err = bench_transfer(run, run->count, true);
+	if (!err && run->kind == BENCH_WRITE)
+		err = bench_follow(run);
 	WRITE_ONCE(run->closing, true);
 	run->client->close(run);
 	return err ?: bench_compare(run);
@@ -365,11 +392,15 @@ static int bench_run(struct bench_run *run)
 
 static int bench_parse(const char *text, struct bench_run *run)
 {
-	char name[16], word[8];
+	char name[16], word[8], addr[16] = "127.0.0.1";
 	int kind, i;
 
-	if (sscanf(text, "%15s %7s %u %zu %u %u", name, word, &run->window,
-		   &run->size, &run->warmup, &run->count) != 6)
+	if (sscanf(text, "%15s %7s %u %zu %u %u %15s", name, word,
+		   &run->window, &run->size, &run->warmup, &run->count,
+		   addr) < 6)
+		return -EINVAL;
+	run->addr.sin_family = AF_INET;
+	if (!in4_pton(addr, -1, (u8 *)&run->addr.sin_addr, -1, NULL))
 		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(bench_clients); i++)
 		if (!strcmp(name, bench_clients[i]->name))
@@ -459,5 +490,5 @@ static void __exit bench_exit(void)
 module_init(bench_init);
 module_exit(bench_exit);
 
-MODULE_DESCRIPTION("Benchmark of kOFI against sockets");
+MODULE_DESCRIPTION("Benchmark of kOFI against sockets and RDMA devices");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -12,12 +12,14 @@ symbols() {
 		sed 's/^/symbols: /'
 }
 
-load kofi_sock kofi_bench || exit
+. "$VM/devices.sh"
+load kofi_sock kofi_verbs kofi_bench || exit
+devices || exit
 symbols || exit
-while read -r client rest; do
+while read -r name client rest; do
 	# once unrecorded: what is done at the first use is not of interest
 	echo "$client $rest" >$run || exit
-	ask trace on "$client" || exit
+	ask trace on "$name" || exit
 	echo "$client $rest" >$run || exit
-	ask trace off "$client" || exit
+	ask trace off "$name" || exit
 done <"$VM/plan"

@@ -564,12 +564,8 @@ static void raw_attach(struct raw_side *s)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
-static int raw_connect(struct raw_conn *c)
+static int raw_connect(struct raw_conn *c, struct sockaddr_in addr)
 {
-	struct sockaddr_in addr = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
 	int err;
 
 	err = raw_socket(&c->listener);
@@ -623,7 +619,7 @@ static int raw_open(struct bench_run *run)
 		return -ENOMEM;
 	for (i = 0; i < 2; i++)
 		raw_init(&c->side[i], &run->side[i]);
-	err = raw_connect(c);
+	err = raw_connect(c, run->addr);
 	if (err)
 		return err;
 	for (i = 0; i < 2; i++)

@@ -4,13 +4,13 @@
 # the console that begins with "bench: ". tools/vm/bench.py writes the one and
 # reads the other.
 #
-#   run CLIENT KIND WINDOW SIZE WARMUP COUNT	nanoseconds of the measured ones
-#   user KIND WINDOW SIZE WARMUP COUNT		the same, in user space
-#   count CLIENT KIND WINDOW SIZE WARMUP COUNT	allocations, those of ours, and
-#						context switches in them
-#   settle CLIENT KIND WINDOW SIZE WARMUP COUNT	as run, until ten in a row have taken
-#						the same time: a machine that has just
-#						come up is busy with other things
+#   run WORDS	nanoseconds of the measured ones; WORDS are those of kofi_bench.ko:
+#		CLIENT KIND WINDOW SIZE WARMUP COUNT [ADDRESS]
+#   user WORDS	the same in user space, without CLIENT
+#   count WORDS	allocations, those of ours, and context switches in them
+#   settle WORDS
+#		as run, until ten in a row have taken the same time: a machine
+#		that has just come up is busy with other things
 
 t=/sys/kernel/tracing
 run=/sys/kernel/debug/kofi_bench/run
@@ -78,7 +78,9 @@ bench_count() {
 	sort /tmp/who /tmp/next | uniq -c | sort -rn >&2
 }
 
-load kofi_sock kofi_bench || exit
+. "$VM/devices.sh"
+load kofi_sock kofi_verbs kofi_bench || exit
+devices || exit
 grep -q '^count' "$VM/plan" && { step trace trace_setup || exit; }
 if grep -q '^user' "$VM/plan"; then user_setup; fi
 while read -r what rest; do

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The bench: kOFI against raw sockets, and against libfabric in user space.
+"""The bench: kOFI against raw sockets and raw verbs, and against libfabric in
+user space.
 
 Two machines, one after the other: User-mode Linux, whose clock is the host's
 (unit: time), and Debian's kernel in QEMU under -icount, whose clock counts
@@ -30,9 +31,14 @@ KINDS = ("send", "write", "read")
 WINDOW = 8
 LARGE = 65536           # bytes, from here on it is bandwidth that counts
 
+# RDMA devices in software, by machine, and their addresses; Debian has no siw
+DEVICES = {"uml": ("rxe", "siw"), "icount": ("rxe",)}
+ADDRESSES = {"lo": "127.0.0.1", "rxe": "10.99.1.1", "siw": "10.99.2.1"}
+
 # How often each comparison is made
 PAIRS = {"uml": 21, "icount": 3}
 KERNELS = {"uml": "uml-fast", "icount": "stock"}
+MODULES = "dummy crc32_generic rdma_ucm rdma_rxe"     # of Debian's
 
 # Targets, of the ratio or of the two figures
 NEAR = "<= 1.05"        # time of one at a time, of the raw socket's
@@ -40,6 +46,7 @@ WIDE = ">= 0.97"        # bandwidth, of the raw socket's
 USER = ">= 1.3"         # round trips, of those in user space
 NONE = "== 0"           # allocations of ours
 SAME = "<= +0.02"       # context switches more than the raw socket's
+OURS = "<= +600"        # instructions more than raw verbs, one end of a message
 
 
 # About how long the measured part of a run is. On a busy host a short one is
@@ -53,6 +60,12 @@ def operations(accel, kind, window, size):
     cost = {"uml": (600 if single else 4000) + size / 5,
             "icount": (10000 if single else 30000) + 2.2 * size}[accel]
     return max(int(LENGTH[accel] / cost), 2 * window)
+
+
+def verbs_operations(accel, window, size):
+    """The same over an RDMA device in software."""
+    cost = {"uml": 4000 + size, "icount": 40000 + 8 * size}[accel]
+    return max(int(LENGTH[accel] / cost), 4 * window)
 
 
 class Measure:
@@ -122,8 +135,10 @@ def rate(n):
 def measures(accel):
     """What is compared in the machine with that clock."""
     found = against_raw(accel) + zero_copy(accel)
+    for device in DEVICES[accel]:
+        found += against_verbs(accel, device)
     if accel == "icount":
-        found += against_user() + counts()
+        found += against_user() + counts() + verbs_counts("rxe")
     return found
 
 
@@ -145,6 +160,75 @@ def against_raw(accel):
                 [f"run {c} {many}" for c in ("kofi", "raw")],
                 megabytes(n, size), WIDE if size >= LARGE else None))
     return found
+
+
+def verbs_lines(device, *what, verb="run"):
+    return [f"{verb} {c} {words(*what)} {ADDRESSES[device]}"
+            for c in ("verbs", "rawverbs")]
+
+
+def verbs_kinds(device):
+    """iWARP has no reads that kOFI would offer."""
+    return [k for k in KINDS if k != "read" or device != "siw"]
+
+
+def verbs_window(size):
+    """Contiguous memory, which raw verbs need, has an end."""
+    return WINDOW if size < 1048576 else 2
+
+
+def against_verbs(accel, device):
+    found = []
+    for kind in verbs_kinds(device):
+        for size, text in SIZES[::2]:
+            n = verbs_operations(accel, 1, size)
+            found.append(Measure(
+                f"{kind} {text} over {device}, one at a time", "us",
+                verbs_lines(device, kind, 1, size, n), microseconds(n),
+                NEAR if size < LARGE else None))
+        for size, text in SIZES[::2]:
+            window = verbs_window(size)
+            n = verbs_operations(accel, window, size)
+            found.append(Measure(
+                f"{kind} {text} over {device}, {window} at a time", "MB/s",
+                verbs_lines(device, kind, window, size, n),
+                megabytes(n, size), WIDE if size >= LARGE else None))
+    return found
+
+
+# What is counted by function
+OWN = [(kind, f"{kind} 64 B over rxe: instructions of a post and its completion")
+       for kind in KINDS]
+
+
+def verbs_counts(device):
+    """The device's work queues make context switches, as they like."""
+    found = []
+    for kind in KINDS:
+        for window, size, text, n in ((1, 64, "64 B over {}, one", 400),
+                                      (WINDOW, 65536, "64 KiB over {}, 8", 64),
+                                      (2, 1048576, "1 MiB over {}, 2", 8)):
+            found += counted(
+                f"{kind} {text.format(device)} at a time",
+                verbs_lines(device, kind, window, size, n, verb="count"), n,
+                switches=None)
+    return found
+
+
+def own_instructions(wanted):
+    """Rows about what is done between the device and the program: an
+    operation's post and its completion. A message has two of them."""
+    import profiler
+    runs = [(c, kind, 1, 64, "rxe") for kind, _ in wanted
+            for c in ("verbs", "rawverbs")]
+    found = profiler.record(runs)
+    rows = []
+    for (kind, name), ours, theirs in zip(wanted, found[::2], found[1::2]):
+        m = Measure(name, "1", [], None, OURS)
+        ends = 2 if kind == "send" else 1
+        m.got = ([ours.own / ends], [theirs.own / ends])
+        rows.append(m.row("icount"))
+    return rows
 
 
 def zero_copy(accel):
@@ -186,6 +270,17 @@ def against_user():
     return found
 
 
+def counted(name, lines, n, switches=SAME):
+    """Rows about N operations that were traced."""
+    return [Measure(f"{name}: {what}", "1/operation", lines,
+                    lambda got, i=index: int(got[i]) / n, target,
+                    repeat=False)
+            for index, what, target in (
+                (1, "allocations by kOFI", NONE),
+                (0, "allocations by all", None),
+                (2, "context switches", switches))]
+
+
 def counts():
     found = []
     for kind in KINDS:
@@ -194,14 +289,7 @@ def counts():
                                       (WINDOW, 1048576, f"1 MiB, {WINDOW}", 24)):
             lines = [f"count {c} {words(kind, window, size, n)}"
                      for c in ("kofi", "raw")]
-            for index, what, target in (
-                    (1, "allocations by kOFI", NONE),
-                    (0, "allocations by all", None),
-                    (2, "context switches", SAME)):
-                found.append(Measure(
-                    f"{kind} {text} at a time: {what}", "1/operation", lines,
-                    lambda got, i=index, n=n: int(got[i]) / n, target,
-                    repeat=False))
+            found += counted(f"{kind} {text} at a time", lines, n)
     return found
 
 
@@ -223,13 +311,14 @@ def machine(accel, wanted, report):
     work = BUILD / "bench" / accel
     work.mkdir(parents=True, exist_ok=True)
     (work / "plan").write_text("\n".join(turns(wanted, PAIRS[accel])) + "\n")
-    programs = [] if accel == "uml" else ["kofi-bench-user"]
+    programs = [] if accel == "uml" else ["kofi-bench-user", "rdma"]
     s = scenarios.Scenario(
         f"bench-{accel}", {"a": "run.sh"},
-        [TOP / "tests/bench/run.sh", TOP / "tests/vm/allocations.awk",
-         work / "plan"],
+        [TOP / "tests/bench/run.sh", TOP / "tests/bench/devices.sh",
+         TOP / "tests/vm/allocations.awk", work / "plan"],
         kernels=flavour, timeout="900", smp="1", mem="1024", leaks="no",
-        icount="no" if accel == "uml" else "yes", programs=" ".join(programs))
+        icount="no" if accel == "uml" else "yes", modules=MODULES,
+        programs=" ".join(programs))
     r = scenarios.Run(s, kernel.get(flavour), report)
     plan.run_all([plan.Job(f"bench-{accel}", CPUS, r, r.where)], report)
     log = r.logs / "a.log"
@@ -288,15 +377,19 @@ def bench(only="*"):
                        for n in (accel, m.name))]
         if some:
             wanted[accel] = some
-    if not wanted:
+    own = [(kind, name) for kind, name in OWN
+           if any(fnmatch.fnmatch(n, only or "*") for n in ("icount", name))]
+    if not wanted and not own:
         raise Fail(f"nothing measured is called '{only}'", status=2)
     say(f"{clock()} kernels")
-    plan.kernels([KERNELS[a] for a in wanted])
+    needed = [KERNELS[a] for a in KERNELS
+              if a in wanted or (own and a == "icount")]
+    plan.kernels(needed)
     say(f"{clock()} build")
     run(["make", "-C", TOP, "bench-user"], REPORT / "logs/bench-user.log",
         "the bench's program in user space")
-    for accel in wanted:
-        plan.build(KERNELS[accel], "KFLAGS=KOFI_BENCH=m")
+    for flavour in needed:
+        plan.build(flavour, "KFLAGS=KOFI_BENCH=m")
     for accel, some in wanted.items():
         say(f"{clock()} measuring: {accel}, {len(some)} comparisons")
         log = machine(accel, some, report)
@@ -307,6 +400,9 @@ def bench(only="*"):
             else:
                 report.add(f"bench@{accel}/{m.name}", "not",
                            [f"not measured; see {log.relative_to(TOP)}"])
+    if own:
+        say(f"{clock()} counting instructions")
+        rows += own_instructions(own)
     path = REPORT / "bench.json"
     path.write_text(json.dumps(rows, indent=1) + "\n")
     table(rows)

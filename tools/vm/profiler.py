@@ -2,8 +2,8 @@
 """Where the instructions of a message go: make bench PROFILE='send 1 64'.
 
 The words are those of kofi_bench's file: what is done (send, write, read), how
-many at a time, and of how many bytes. Debian's kernel runs it in QEMU, over
-kOFI and over raw sockets; QEMU writes down the address of every instruction,
+many at a time, and of how many bytes; and rxe, if it is to go over that. Debian's
+kernel runs it in QEMU, over kOFI and over raw sockets or verbs; QEMU writes down the address of every instruction,
 and here they are summed up by function and divided by the messages. What is
 printed is sorted by the difference. It is the same count as the bench's, which
 gives one number for all of it.
@@ -15,6 +15,7 @@ import collections
 import gzip
 import re
 
+import bench
 import kernel
 import plan
 import scenario as scenarios
@@ -23,9 +24,18 @@ from report import Report
 
 # Each client's function that takes an operation, how often that is called per
 # message, and its function that ends a run
-POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]"}
+POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
+        "verbs": "bench_kofi_post[kofi_bench]",
+        "rawverbs": "rv_post[kofi_bench]"}
+KERNEL = "the kernel"
 POSTS = {"send": 2, "write": 1, "read": 1}
-CLOSE = {"kofi": "bench_kofi_close[kofi_bench]", "raw": "raw_close[kofi_bench]"}
+CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
+         "raw": "raw_close[kofi_bench]",
+         "verbs": "bench_kofi_close[kofi_bench]",
+         "rawverbs": "rv_close[kofi_bench]"}
+
+# Longer stretches of the kernel's instructions are none of a helper
+HELPER = 100
 
 TRACED = re.compile(rb"\[[0-9a-f]+/([0-9a-f]+)/")
 SHOWN = 60
@@ -73,18 +83,38 @@ class Profile:
         for counter in (self.cost, self.calls):
             for name in counter:
                 counter[name] /= n
+        self.own = self.alone([module(symbols.at(pc)[0])
+                               for pc in pcs[first:last]]) / n
+
+    @staticmethod
+    def alone(modules):
+        """The instructions of our modules, and of the kernel's functions that
+        they call and that return to them without any other module: locks, lists.
+        That leaves out what the device does."""
+        own = 0
+        between = HELPER
+        for m in modules:
+            if m.startswith("[kofi"):
+                own += 1 + (between if between < HELPER else 0)
+                between = 0
+            else:
+                between += 1 if m == KERNEL else HELPER
+        return own
 
     @staticmethod
     def part(posted, closed, posts, window, n):
         """From where to where, and how many messages that is. One at a time,
         messages are alike, and beginning and end are best left out; of several,
         work of one is done in another, and only all are whole."""
-        if len(posted) != 2 * n * posts or len(closed) != 1:
+        # a message follows writes
+        if (len(posted) - 2 * n * posts not in (0, POSTS["send"])
+                or len(closed) != 1):
             raise Fail(f"{len(posted)} posts were recorded, not "
                        f"{2 * n * posts}")
-        posted = posted[n * posts:]
+        end = (posted + closed)[2 * n * posts]
+        posted = posted[n * posts:2 * n * posts]
         if window > 1:
-            return posted[0], closed[0], n
+            return posted[0], end, n
         return posted[2 * posts], posted[-posts], n - 3
 
 
@@ -101,8 +131,8 @@ class Recorder(scenarios.Run):
         if verb != "trace":
             super().on_ctl(m, line)
             return
-        state, client = rest.split()
-        words = [f"logfile {self.trace}.{client}", "singlestep on",
+        state, run = rest.split()
+        words = [f"logfile {self.trace}.{run}", "singlestep on",
                  "log exec,nochain"] if state == "on" else \
             ["log none", "singlestep off"]
         wrong = m.monitor({"execute": "stop"}, *(
@@ -116,21 +146,26 @@ class Recorder(scenarios.Run):
             self.symbols.append(line[9:])
 
 
-def record(kind, window, size, clients):
-    """A profile of each client."""
+def record(runs):
+    """A profile of each of the runs: client, kind, window, size, device."""
     work = BUILD / "bench"
     work.mkdir(parents=True, exist_ok=True)
-    n = 60 if size < 16384 else max(12, 4 * window)
-    (work / "plan").write_text("".join(
-        f"{c} {kind} {window} {size} {n} {n}\n" for c in clients))
-    if kind == "send" and window == 1:
-        n *= 2                  # round trips of two messages
+    text = []
+    counts = []
+    for i, (client, kind, window, size, device) in enumerate(runs):
+        n = max(12, 4 * window)
+        text.append(f"{i} {client} {kind} {window} {size} {n} {n} "
+                    f"{bench.ADDRESSES[device]}\n")
+        # a round trip has two messages
+        counts.append(2 * n if kind == "send" and window == 1 else n)
+    (work / "plan").write_text("".join(text))
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
-        [TOP / "tests/bench/profile.sh", work / "plan"],
+        [TOP / "tests/bench/profile.sh", TOP / "tests/bench/devices.sh",
+         work / "plan"],
         kernels="stock", timeout="300", smp="1", mem="1024", leaks="no",
-        icount="yes")
+        icount="yes", programs="rdma", modules=bench.MODULES)
     r = Recorder(s, kernel.get("stock"), report, where=work / "trace")
     plan.run_all([plan.Job("profile", CPUS, r, r.where)], report)
     if report.finish():
@@ -138,18 +173,18 @@ def record(kind, window, size, clients):
     symbols = Symbols(gzip.decompress(base64.b64decode(
         "".join(r.symbols))).decode())
     found = []
-    for c in clients:
-        log = work / f"trace.{c}"
-        found.append(Profile(log, symbols, c, kind, window, n))
+    for i, (client, kind, window, _, _) in enumerate(runs):
+        log = work / f"trace.{i}"
+        found.append(Profile(log, symbols, client, kind, window, counts[i]))
         log.unlink()
     return found
 
 
 def module(name):
-    return name[name.index("["):] if "[" in name else "the kernel"
+    return name[name.index("["):] if "[" in name else KERNEL
 
 
-def lines(ours, theirs):
+def lines(ours, theirs, verbs):
     """The table: a line per function, the largest difference first."""
     title = (f"{'':>9} {'kofi':>9} {'calls':>6} {'raw':>9} {'calls':>6}  "
              "instructions per message")
@@ -170,6 +205,9 @@ def lines(ours, theirs):
             by[module(name)] += n
     names = sorted(set(sums[0]) | set(sums[1]),
                    key=lambda m: sums[1][m] - sums[0][m])
+    if verbs:
+        out.append(line("all but the device's", [ours.own, theirs.own],
+                        ["", ""]))
     out += [line(m, [s[m] for s in sums], ["", ""]) for m in names]
     out.append("")
     names = sorted(set(ours.cost) | set(theirs.cost),
@@ -182,16 +220,20 @@ def lines(ours, theirs):
 
 def profile(what):
     words = what.split()
+    device = words.pop() if words[-1:] == ["rxe"] else "lo"
     if len(words) != 3 or words[0] not in POSTS or \
             not all(w.isdigit() for w in words[1:]):
-        raise Fail("PROFILE='send|write|read WINDOW SIZE', as in "
+        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe]', as in "
                    "PROFILE='send 1 64'", status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
+    verbs = device != "lo"
+    clients = ["verbs", "rawverbs"] if verbs else ["kofi", "raw"]
     say(f"{clock()} kernel and build")
     plan.kernels(["stock"])
     plan.build("stock", "KFLAGS=KOFI_BENCH=m")
     say(f"{clock()} recording")
-    text = lines(*record(kind, window, size, ["kofi", "raw"]))
+    text = lines(*record([(c, kind, window, size, device)
+                          for c in clients]), verbs)
     path = REPORT / "profile.txt"
     path.write_text("\n".join(text) + "\n")
     for line in text[:SHOWN]:
