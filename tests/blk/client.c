@@ -215,7 +215,8 @@ static int tb_disk_add(struct tb_disk *disk, unsigned int mib)
 	struct queue_limits lim = {
 		.max_hw_sectors		= TB_BYTES >> SECTOR_SHIFT,
 		.max_segments		= TB_SEGS,
-		.max_segment_size	= TB_BYTES,
+		/* regions of an RDMA device have no gaps */
+		.virt_boundary_mask	= PAGE_SIZE - 1,
 		.physical_block_size	= PAGE_SIZE,
 	};
 	struct gendisk *gd;

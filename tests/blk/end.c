@@ -20,28 +20,33 @@
 int tb_getinfo(const char *node, u64 flags, struct fi_info **info)
 {
 	struct fi_info *hints = fi_allocinfo();
-	int err;
+	int err = -ENOMEM;
 
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->ep_attr->type = FI_EP_MSG;
-	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_ENDPOINT |
+				      FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
 	hints->tx_attr->size = 2 * TB_DEPTH;
 	hints->rx_attr->size = TB_DEPTH;
-	err = fi_getinfo(FI_VERSION(2, 1), node, TB_PORT,
-			 flags | FI_NUMERICHOST, hints, info);
+	hints->fabric_attr->prov_name = kstrdup(tb_provider, GFP_KERNEL);
+	if (hints->fabric_attr->prov_name)
+		err = fi_getinfo(FI_VERSION(2, 1), node, TB_PORT,
+				 flags | FI_NUMERICHOST, hints, info);
 	fi_freeinfo(hints);
 	return err;
 }
 
 static int tb_end_options(struct tb_end *e, size_t regions)
 {
-	unsigned int safe = tb_safe;
+	unsigned int safe = true;
 	size_t segs = TB_SEGS;
-	int err;
+	int err = 0;
 
-	err = fi_set_val(&e->ep->fid, KOFI_VAL_RECLAIM_SAFE, &safe);
+	/* not every provider knows of it */
+	if (tb_safe)
+		err = fi_set_val(&e->ep->fid, KOFI_VAL_RECLAIM_SAFE, &safe);
 	if (err || !regions)
 		return err;
 	err = fi_setopt(&e->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,

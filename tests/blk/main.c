@@ -30,6 +30,10 @@ static bool tb_sleepy[TB_DISKS];
 module_param_array_named(sleepy, tb_sleepy, bool, NULL, 0444);
 MODULE_PARM_DESC(sleepy, "Completions of each in work items, not softirqs");
 
+char *tb_provider = "sock";
+module_param_named(provider, tb_provider, charp, 0444);
+MODULE_PARM_DESC(provider, "Whose endpoints (default: sock)");
+
 bool tb_safe = true;
 module_param_named(safe, tb_safe, bool, 0444);
 MODULE_PARM_DESC(safe, "Reclaim-safe endpoints (default: yes)");

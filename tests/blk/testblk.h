@@ -87,6 +87,7 @@ struct tb_end {
 	struct fid_ep		*ep;
 };
 
+extern char *tb_provider;
 extern bool tb_safe;
 
 int tb_getinfo(const char *node, u64 flags, struct fi_info **info);

@@ -22,7 +22,7 @@ from base import BUILD, CPUS, REPORT, TOP, Fail, output, run, say
 LOGS = REPORT / "logs"
 MODULES = ("include", "kofi", "providers", "samples")
 # A kernel build of ours that is to be judged: no warning is let pass.
-STRICT = "KFLAGS=W=1 KCFLAGS=-Werror"
+STRICT = "KFLAGS=W=1 KOFI_TESTBLK=m KCFLAGS=-Werror"
 
 
 def sources(*suffixes):

@@ -20,7 +20,7 @@ from report import Report
 DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]
 
 
-def build(flavour, flags="KFLAGS="):
+def build(flavour, flags="KFLAGS=KOFI_TESTBLK=m"):
     """Our modules, or programs ("tools", "peer"), through the Makefile."""
     log = REPORT / "logs" / f"build-{flavour}.log"
     what = flavour if flavour in ("tools", "peer") else "modules"

@@ -4,13 +4,11 @@
 
 run() {
 	sync "$1"
+	say ""
+	say "b\$ $3"
 	# shellcheck disable=SC2086
 	show "$1" timeout 100 $3
 }
 
-step setup setup || exit
-sync ready
-show info kofi info -p verbs
-runs
-nothing_left() { [ -z "$(kofi stat)" ]; }
-step nothing-left retry nothing_left
+load kofi_sock kofi_verbs kofi_pingpong || exit
+device rxe
