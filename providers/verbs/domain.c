@@ -37,6 +37,7 @@ static int vrb_domain_close(struct fi_fid *fid)
 	}
 	mutex_unlock(&vrb_mutex);
 	vrb_mr_domain_exit(dom);
+	vrb_map_check(dom);
 	kofi_domain_exit(&dom->base);
 	put_device(dev);
 	kfree(dom);
@@ -105,6 +106,7 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	}
 	dom->max_wr = vrb_info_max_wr(dev->ib);
 	dom->atomic = vrb_info_atomic(dev->ib);
+	dom->regions = vrb_info_regions(dev->ib);
 	dom->base.dev = get_device(dev->ib->dma_device);
 	dom->base.node = dev_to_node(&dev->ib->dev);
 	list_add_tail(&dom->node, &dev->doms);

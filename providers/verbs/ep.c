@@ -166,6 +166,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	}
 	vrb_epcq_close(&ep->tx_cq);
 	vrb_epcq_close(&ep->rx_cq);
+	vrb_sinks_end(ep);
 	vrb_tx_flush(ep);
 	vrb_rx_flush(ep);
 

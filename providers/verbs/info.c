@@ -368,14 +368,24 @@ bool vrb_info_atomic(const struct ib_device *ib)
 	return ib->attrs.atomic_cap != IB_ATOMIC_NONE;
 }
 
+/**
+ * vrb_info_regions - has a device the regions we use
+ * @ib: the device
+ *
+ * Return: true if work requests register and invalidate them.
+ */
+bool vrb_info_regions(const struct ib_device *ib)
+{
+	return ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
+}
+
 /* What device and port can do at most, whoever asks. */
 static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 {
 	const struct ib_device_attr *dev = &ib->attrs;
 	bool iwarp = rdma_protocol_iwarp(ib, port);
 	u64 atomic = vrb_info_atomic(ib) ? FI_ATOMIC : 0;
-	/* there a read asks for memory that peers may write to */
-	u64 tx_caps = (iwarp ? VRB_TX_CAPS & ~FI_READ : VRB_TX_CAPS) | atomic;
+	u64 tx_caps = VRB_TX_CAPS | atomic;
 	u64 rx_caps = VRB_RX_CAPS | atomic;
 	u64 order = VRB_MSG_ORDER | (atomic ? VRB_ATOMIC_ORDER : 0);
 	size_t max_wr = vrb_info_max_wr(ib);
@@ -386,6 +396,12 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	err = ib_query_port(ib, port, &attr);
 	if (err)
 		return err;
+	if (!vrb_info_regions(ib)) {
+		rx_caps &= ~(FI_RMA | FI_ATOMIC | FI_REMOTE_READ |
+			     FI_REMOTE_WRITE);
+		/* there a read needs one, too */
+		tx_caps &= ~(iwarp ? FI_READ : 0);
+	}
 	max_msg = min_t(size_t, attr.max_msg_sz, SZ_1G);
 	info->caps = tx_caps | rx_caps | VRB_DOM_CAPS;
 
@@ -443,7 +459,8 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	info->domain_attr->max_ep_rx_ctx = 1;
 	info->domain_attr->cntr_cnt = 65536;
 	info->domain_attr->mr_iov_limit = KOFI_IOV_MAX;
-	info->domain_attr->mr_cnt = vrb_limit(dev->max_mr);
+	info->domain_attr->mr_cnt = vrb_info_regions(ib) ?
+				    vrb_limit(dev->max_mr) : 0;
 	info->domain_attr->caps = VRB_DOM_CAPS;
 	info->domain_attr->max_err_data = VRB_CM_DATA_MAX;
 	return 0;

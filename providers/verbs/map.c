@@ -12,6 +12,7 @@
  * Nothing here allocates or sleeps.
  */
 #include <linux/bvec.h>
+#include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/scatterlist.h>
@@ -223,12 +224,107 @@ unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 	return n;
 }
 
+/* --------------------------------------------------------------- counting */
+
+/*
+ * Software devices bypass the DMA API, and with it the kernel's check that what
+ * is unmapped has been mapped so, and that in the end nothing is. So in kernels
+ * that are made for tests every domain has one of its own.
+ */
+#if IS_ENABLED(CONFIG_KUNIT)
+static void vrb_map_count(struct vrb_domain *dom, u64 addr, u64 len, int n)
+{
+	atomic_add(n, &dom->maps);
+	/* neither may stand in for the other */
+	atomic64_add(n * (s64)(addr + ror64(len, 16)), &dom->map_sum);
+}
+
+/**
+ * vrb_map_check - nothing may be mapped
+ * @dom: a domain whose endpoints and regions have been closed
+ */
+void vrb_map_check(struct vrb_domain *dom)
+{
+	WARN(atomic_read(&dom->maps) || atomic64_read(&dom->map_sum),
+	     "kofi_verbs: maps and unmaps do not balance: %d pieces, %#llx\n",
+	     atomic_read(&dom->maps), atomic64_read(&dom->map_sum));
+}
+
+static bool vrb_map_matters(struct ib_device *ib)
+{
+	return true;
+}
+#else
+static void vrb_map_count(struct vrb_domain *dom, u64 addr, u64 len, int n)
+{
+}
+
+void vrb_map_check(struct vrb_domain *dom)
+{
+}
+
+/* Otherwise there is nothing to undo. */
+static bool vrb_map_matters(struct ib_device *ib)
+{
+	return !ib_uses_virt_dma(ib);
+}
+#endif
+
+static void vrb_map_count_sg(struct vrb_domain *dom, struct scatterlist *sgl,
+			     int nents, int n)
+{
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sg(sgl, sg, nents, i)
+		vrb_map_count(dom, sg_dma_address(sg), sg_dma_len(sg), n);
+}
+
+/**
+ * vrb_map_sg - map a list
+ * @dom: whose memory it is
+ * @ib: the device
+ * @sg: the list
+ * @nents: its entries
+ * @dir: which way the bytes go
+ *
+ * Context: any.
+ * Return: entries that are mapped, 0 if none could be.
+ */
+int vrb_map_sg(struct vrb_domain *dom, struct ib_device *ib,
+	       struct scatterlist *sg, int nents, enum dma_data_direction dir)
+{
+	int n = ib_dma_map_sg(ib, sg, nents, dir);
+
+	vrb_map_count_sg(dom, sg, n, 1);
+	return n;
+}
+
+/**
+ * vrb_unmap_sg - undo vrb_map_sg()
+ * @dom: whose memory it is
+ * @ib: the device
+ * @sg: the list
+ * @nents: its entries
+ * @mapped: what vrb_map_sg() has returned
+ * @dir: which way the bytes went
+ *
+ * Context: any.
+ */
+void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
+		  struct scatterlist *sg, int nents, int mapped,
+		  enum dma_data_direction dir)
+{
+	vrb_map_count_sg(dom, sg, mapped, -1);
+	ib_dma_unmap_sg(ib, sg, nents, dir);
+}
+
 /* ---------------------------------------------------------------- mapping */
 
 /**
  * struct vrb_mapper - a vector that is being mapped
  * @map: what becomes of it
- * @ib: the device
+ * @dom: for its device
  * @blocks: where more room is
  * @page: first page of a piece that may still grow
  * @off: of its first byte in @page
@@ -236,7 +332,7 @@ unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
  */
 struct vrb_mapper {
 	struct vrb_map		*map;
-	struct ib_device	*ib;
+	struct vrb_domain	*dom;
 	struct vrb_blocks	*blocks;
 	struct page		*page;
 	size_t			off;
@@ -266,10 +362,20 @@ static struct vrb_seg *vrb_map_seg(struct vrb_map *map,
 	return &map->last->segs[i];
 }
 
+/* How long a segment may be; where memory bounces, that is not much. */
+static size_t vrb_map_max(struct ib_device *ib)
+{
+	size_t max = min_t(size_t, ib_dma_max_seg_size(ib), SZ_1G);
+
+	return ib_uses_virt_dma(ib) ? max :
+	       min(max, dma_max_mapping_size(ib->dma_device));
+}
+
 /* Map the piece that has grown until now. */
 static int vrb_mapper_flush(struct vrb_mapper *m)
 {
-	size_t max = min_t(size_t, ib_dma_max_seg_size(m->ib), SZ_1G);
+	struct ib_device *ib = m->dom->ib;
+	size_t max = vrb_map_max(ib);
 
 	while (m->len) {
 		size_t len = min(m->len, max);
@@ -280,11 +386,12 @@ static int vrb_mapper_flush(struct vrb_mapper *m)
 			return m->map->nr >= VRB_SEGS +
 					     VRB_BLOCKS * VRB_BLOCK_SEGS ?
 			       -EMSGSIZE : -EAGAIN;
-		seg->addr = ib_dma_map_page(m->ib, m->page, m->off, len,
+		seg->addr = ib_dma_map_page(ib, m->page, m->off, len,
 					    m->map->dir);
-		if (ib_dma_mapping_error(m->ib, seg->addr))
+		if (ib_dma_mapping_error(ib, seg->addr))
 			return -ENOBUFS;
 		seg->len = len;
+		vrb_map_count(m->dom, seg->addr, len, 1);
 		m->map->nr++;
 		m->off += len;
 		m->len -= len;
@@ -396,24 +503,25 @@ static int vrb_mapper_add_msg(struct vrb_mapper *m, const struct fi_msg *msg)
 /**
  * vrb_unmap - undo vrb_map_msg()
  * @map: the mapping; holds nothing afterwards
- * @ib: the device
+ * @dom: the domain, with its device
  * @blocks: of the endpoint
  *
  * Context: any.
  */
-void vrb_unmap(struct vrb_map *map, struct ib_device *ib,
+void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
 	       struct vrb_blocks *blocks)
 {
 	struct vrb_walk w;
 
-	if (!map->sgl && !ib_uses_virt_dma(ib)) {
+	if (!map->sgl && vrb_map_matters(dom->ib)) {
 		vrb_walk_init(&w, map);
 		while (w.i < map->nr) {
 			u64 addr;
 			u32 len;
 
 			vrb_walk_get(&w, &addr, &len);
-			ib_dma_unmap_page(ib, addr, len, map->dir);
+			ib_dma_unmap_page(dom->ib, addr, len, map->dir);
+			vrb_map_count(dom, addr, len, -1);
 			vrb_walk_next(&w);
 		}
 	}
@@ -428,7 +536,7 @@ void vrb_unmap(struct vrb_map *map, struct ib_device *ib,
 /**
  * vrb_map_msg - map an operation's memory
  * @map: whatever it held is forgotten; after an error it holds nothing
- * @ib: the device
+ * @dom: the domain, with its device
  * @blocks: of the endpoint
  * @msg: the operation, checked by vrb_msg_len()
  * @dir: which way the bytes go
@@ -437,13 +545,14 @@ void vrb_unmap(struct vrb_map *map, struct ib_device *ib,
  * Context: any.
  * Return: 0; -EAGAIN if other operations have the blocks; -ENOBUFS if the
  * system cannot map more for now; -EMSGSIZE if there are more pieces than blocks
- * for them; -EFAULT.
+ * for them; -EFAULT; -EINVAL for a mapped list where there is no device to map
+ * for.
  */
-int vrb_map_msg(struct vrb_map *map, struct ib_device *ib,
+int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 		struct vrb_blocks *blocks, const struct fi_msg *msg,
 		enum dma_data_direction dir, size_t len)
 {
-	struct vrb_mapper m = { .map = map, .ib = ib, .blocks = blocks };
+	struct vrb_mapper m = { .map = map, .dom = dom, .blocks = blocks };
 	int err;
 
 	map->dir = dir;
@@ -453,6 +562,9 @@ int vrb_map_msg(struct vrb_map *map, struct ib_device *ib,
 	map->blocks = NULL;
 	map->last = NULL;
 	if (msg->vec == KOFI_SGL_MAPPED) {
+		/* nobody can have mapped it */
+		if (ib_uses_virt_dma(dom->ib))
+			return -EINVAL;
 		map->sgl = msg->msg_sgl;
 		map->nr = msg->iov_count;
 		return 0;
@@ -461,6 +573,6 @@ int vrb_map_msg(struct vrb_map *map, struct ib_device *ib,
 	if (!err)
 		err = vrb_mapper_flush(&m);
 	if (err)
-		vrb_unmap(map, ib, blocks);
+		vrb_unmap(map, dom, blocks);
 	return err;
 }

@@ -41,9 +41,6 @@
 
 #include "verbs.h"
 
-/* Pages every region of a pool has room for, if the device has as many */
-#define VRB_MR_PAGES	256
-
 /**
  * struct vrb_mr - a region
  * @base: the core's
@@ -110,7 +107,7 @@ static void vrb_mr_unmap(struct vrb_mr *mr, struct ib_device *dev)
 {
 	if (!mr->nents)
 		return;
-	ib_dma_unmap_sg(dev, mr->sg, mr->base.nr_segs, mr->dir);
+	vrb_unmap_sg(mr->dom, dev, mr->sg, mr->base.nr_segs, mr->nents, mr->dir);
 	mr->nents = 0;
 }
 
@@ -139,7 +136,8 @@ static int vrb_mr_map(struct vrb_mr *mr)
 		mr->dir = DMA_BIDIRECTIONAL;
 	}
 
-	mr->nents = ib_dma_map_sg(ib->device, mr->sg, base->nr_segs, mr->dir);
+	mr->nents = vrb_map_sg(mr->dom, ib->device, mr->sg, base->nr_segs,
+			       mr->dir);
 	if (!mr->nents)
 		return -EAGAIN;
 	/* gaps, or too many pages, show in what is left over */

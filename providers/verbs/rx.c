@@ -29,7 +29,7 @@ static void vrb_rx_complete(struct vrb_rxop *op, struct kofi_wc *wc)
 
 	wc->op_context = op->context;
 	wc->src = FI_ADDR_NOTAVAIL;
-	vrb_unmap(&op->map, q->ep->dom->ib, &q->blocks);
+	vrb_unmap(&op->map, q->ep->dom, &q->blocks);
 	/* free before the consumer knows, who may post again at once */
 	spin_lock_irqsave(&q->lock, irq);
 	list_add(&op->node, &q->free);
@@ -217,7 +217,7 @@ static void vrb_rx_put(struct vrb_rxq *q, struct vrb_rxop *op)
 static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 			  const struct fi_msg *msg, u64 flags)
 {
-	struct ib_device *ib = q->ep->dom->ib;
+	struct vrb_domain *dom = q->ep->dom;
 	size_t len;
 	int err;
 
@@ -229,9 +229,9 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 		return err;
 	if (len > U32_MAX)
 		return -EMSGSIZE;
-	err = vrb_map_msg(&op->map, ib, &q->blocks, msg, DMA_FROM_DEVICE, len);
+	err = vrb_map_msg(&op->map, dom, &q->blocks, msg, DMA_FROM_DEVICE, len);
 	if (!err && op->map.nr > q->sge) {
-		vrb_unmap(&op->map, ib, &q->blocks);
+		vrb_unmap(&op->map, dom, &q->blocks);
 		err = -EINVAL;
 	}
 	return err;
@@ -263,7 +263,7 @@ static ssize_t vrb_rx_accept(struct vrb_rxq *q, const struct fi_msg *msg,
 	if (!err)
 		return 0;
 
-	vrb_unmap(&op->map, q->ep->dom->ib, &q->blocks);
+	vrb_unmap(&op->map, q->ep->dom, &q->blocks);
 put:
 	vrb_rx_put(q, op);
 	if (err == -ENOBUFS || err == -ENOMEM || err == -EAGAIN) {

@@ -55,9 +55,10 @@ static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 	u64 flags = op->flags;
 	unsigned long irq;
 
-	vrb_unmap(&op->map, ep->dom->ib, &ep->tx_blocks);
+	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	/* free before the consumer knows, who may post again at once */
 	spin_lock_irqsave(&ep->tx_lock, irq);
+	vrb_sinks_put(ep, op);
 	ep->tx_used--;
 	list_add(&op->node, &ep->tx_free);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
@@ -96,6 +97,9 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 		if (!op->status)
 			op->status = wc->status;
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
+		/* completes when what it reads into is out of reach */
+		if (op->sinks)
+			return;
 	}
 	vrb_tx_take(ep, op, &list);
 	run = vrb_epcq_begin(&ep->tx_cq);
@@ -123,13 +127,17 @@ static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc)
 struct vrb_chain {
 	struct vrb_walk		w;
 	const struct vrb_txop	*op;
+	struct vrb_sinks	*sinks;	/* what it reads into has to fit */
 	unsigned int		piece;	/* of the peer's memory */
 	size_t			off;	/* in that */
 };
 
-static void vrb_chain_init(struct vrb_chain *c, const struct vrb_txop *op)
+static void vrb_chain_init(struct vrb_chain *c, struct vrb_ep *ep,
+			   const struct vrb_txop *op)
 {
 	*c = (struct vrb_chain) { .op = op };
+	if (op->op == VRB_READ && op->len && ep->iwarp)
+		c->sinks = &ep->sinks;
 	vrb_walk_init(&c->w, &op->map);
 	while (op->len && c->piece < op->rma_count && !op->rma[c->piece].len)
 		c->piece++;
@@ -150,7 +158,12 @@ static unsigned int vrb_chain_next(struct vrb_chain *c, struct ib_sge *sge,
 
 	remote->addr = rma->addr + c->off;
 	remote->key = rma->key;
-	n = vrb_walk_sges(&c->w, sge, max, lkey, rma->len - c->off, &len);
+	if (c->sinks)
+		n = vrb_sink_segs(c->sinks, &c->w, sge ? c->sinks->sg : NULL,
+				  remote->addr, rma->len - c->off, &len);
+	else
+		n = vrb_walk_sges(&c->w, sge, max, lkey, rma->len - c->off,
+				  &len);
 	remote->len = len;
 	c->off += len;
 	while (c->piece < op->rma_count && c->off == op->rma[c->piece].len) {
@@ -167,21 +180,26 @@ static unsigned int vrb_tx_sges(const struct vrb_ep *ep,
 }
 
 /* How many work requests an operation takes */
-static int vrb_tx_count(const struct vrb_ep *ep, struct vrb_txop *op)
+static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op)
 {
 	unsigned int max = vrb_tx_sges(ep, op);
 	struct fi_rma_iov remote;
 	struct vrb_chain c;
 
+	op->parts = 1;
 	op->wrs = 1;
 	if (op->op == VRB_SEND)
 		return op->map.nr <= max ? 0 : -EINVAL;
-	if (!op->len || (op->rma_count == 1 && op->map.nr <= max))
+	vrb_chain_init(&c, ep, op);
+	if (!op->len ||
+	    (op->rma_count == 1 && op->map.nr <= max && !c.sinks))
 		return 0;
-	vrb_chain_init(&c, op);
-	for (op->wrs = 0; c.piece < op->rma_count; op->wrs++)
+	for (op->parts = 0; c.piece < op->rma_count; op->parts++)
 		vrb_chain_next(&c, NULL, max, 0, &remote);
-	return op->wrs <= ep->sq_size ? 0 : -EMSGSIZE;
+	op->wrs = c.sinks ? 2 * op->parts : op->parts;
+	if (op->wrs > ep->sq_size || (c.sinks && op->parts > VRB_SINKS))
+		return -EMSGSIZE;
+	return 0;
 }
 
 static void vrb_wr_opcode(struct ib_rdma_wr *wr, const struct vrb_txop *op,
@@ -234,16 +252,39 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 					       &len);
 	} else {
 		wr->wr.num_sge = vrb_chain_next(c, sge, max, lkey, &remote);
+		if (c->sinks)
+			sge[0].length = remote.len;
 	}
 	if (op->op == VRB_SEND)
 		return;
 	wr->remote_addr = remote.addr;
 	wr->rkey = remote.key;
-	/* a read without bytes still has a place for them */
+	/* a read without bytes still has a place for them, and no key to show */
 	if (op->op == VRB_READ && !wr->wr.num_sge) {
-		sge[0] = (struct ib_sge) { .lkey = lkey };
+		sge[0] = (struct ib_sge) { .lkey = ep->iwarp ? 0 : lkey };
 		wr->wr.num_sge = 1;
+		/* reads of iWARP come in order anyway, and siw has none fenced */
+		if (ep->iwarp)
+			wr->wr.send_flags &= ~IB_SEND_FENCE;
 	}
+}
+
+/* A read of iWARP: what it reads into is registered first, and ends with it. */
+static int vrb_tx_post_read(struct vrb_ep *ep, struct vrb_txop *op,
+			    struct ib_rdma_wr *wr, struct ib_sge *sge)
+{
+	int err;
+
+	err = vrb_sink_register(ep, op, wr->wr.num_sge, sge->length,
+				wr->wr.send_flags & IB_SEND_FENCE, sge);
+	if (err)
+		return err;
+	vrb_stat_inc(&ep->stats.tx_wrs);
+	wr->wr.opcode = IB_WR_RDMA_READ_WITH_INV;
+	wr->wr.ex.invalidate_rkey = sge->lkey;
+	wr->wr.send_flags &= ~IB_SEND_FENCE;
+	wr->wr.num_sge = 1;
+	return ib_post_send(ep->qp, &wr->wr, NULL);
 }
 
 /* What fetches one element: one work request, which is reported */
@@ -294,9 +335,9 @@ static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op)
 
 	if (op->op == VRB_ADD || op->op == VRB_SWAP)
 		return vrb_tx_hand_over_atomic(ep, op);
-	vrb_chain_init(&c, op);
-	for (i = 0; i < op->wrs; i++) {
-		bool last = i == op->wrs - 1;
+	vrb_chain_init(&c, ep, op);
+	for (i = 0; i < op->parts; i++) {
+		bool last = i == op->parts - 1;
 		struct ib_rdma_wr wr = {
 			.wr.wr_cqe = last ? &op->cqe : &op->part,
 		};
@@ -307,12 +348,13 @@ static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op)
 			wr.wr.send_flags |= IB_SEND_FENCE;
 		vrb_wr_opcode(&wr, op, last);
 		vrb_wr_segs(ep, op, &c, &wr, sge);
-		err = ib_post_send(ep->qp, &wr.wr, NULL);
+		err = c.sinks ? vrb_tx_post_read(ep, op, &wr, sge) :
+				ib_post_send(ep->qp, &wr.wr, NULL);
 		if (!err) {
 			vrb_stat_inc(&ep->stats.tx_wrs);
 			continue;
 		}
-		if (!i)
+		if (!i && !op->sinks)
 			return err;
 		op->status = IB_WC_GENERAL_ERR;
 		op->signaled = true;
@@ -401,6 +443,8 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		return err;
 	if (op->len > info->ep_attr->max_msg_size)
 		return -EMSGSIZE;
+	if (flags & KOFI_REMOTE_INV && msg->inv_key > U32_MAX)
+		return -EINVAL;
 	err = vrb_tx_fill_rma(ep, op, post);
 	if (err)
 		return err;
@@ -411,16 +455,17 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		msg = &copy;
 	}
 	if (op->inlined) {
+		op->parts = 1;
 		op->wrs = 1;
 		return 0;
 	}
-	err = vrb_map_msg(&op->map, ep->dom->ib, &ep->tx_blocks, msg,
+	err = vrb_map_msg(&op->map, ep->dom, &ep->tx_blocks, msg,
 			  fetch ? DMA_FROM_DEVICE : DMA_TO_DEVICE, op->len);
 	if (err)
 		return err;
 	err = vrb_tx_count(ep, op);
 	if (err)
-		vrb_unmap(&op->map, ep->dom->ib, &ep->tx_blocks);
+		vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	return err;
 }
 
@@ -477,6 +522,13 @@ static bool vrb_tx_signal(struct vrb_ep *ep, const struct vrb_txop *op)
 	return true;
 }
 
+/* A read of iWARP needs a region for each part. With tx_lock held */
+static bool vrb_sinks_suffice(const struct vrb_ep *ep,
+			      const struct vrb_txop *op)
+{
+	return op->parts == op->wrs || ep->sinks.nr_free >= op->parts;
+}
+
 static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op)
 {
 	unsigned long irq;
@@ -485,7 +537,7 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op)
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (ep->tx_closed)
 		err = -ESHUTDOWN;
-	else if (ep->sq_free < op->wrs)
+	else if (ep->sq_free < op->wrs || !vrb_sinks_suffice(ep, op))
 		err = -EAGAIN;
 	if (err)
 		goto unlock;
@@ -539,7 +591,10 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 		if (post->op == VRB_WRITE && !(info->mode & FI_RX_CQ_DATA))
 			return -EOPNOTSUPP;
 	}
-	if (ep->iwarp && (post->op == VRB_READ || flags & FI_DELIVERY_COMPLETE))
+	if (flags & KOFI_REMOTE_INV && !ep->dom->regions)
+		return -EOPNOTSUPP;
+	if (ep->iwarp && (flags & FI_DELIVERY_COMPLETE ||
+			  (post->op == VRB_READ && !ep->sinks.mem)))
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -579,7 +634,7 @@ static ssize_t vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
 	if (!err)
 		return 0;
 
-	vrb_unmap(&op->map, ep->dom->ib, &ep->tx_blocks);
+	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 put:
 	vrb_tx_put(ep, op);
 	err = vrb_tx_refused(ep, err);
@@ -687,7 +742,8 @@ int vrb_tx_init(struct vrb_ep *ep)
 				   ep->base.domain->node);
 	if (!ep->tx_ops)
 		return -ENOMEM;
-	err = vrb_blocks_init(&ep->tx_blocks, ep->base.domain->node);
+	err = vrb_blocks_init(&ep->tx_blocks, ep->base.domain->node) ?:
+	      vrb_sinks_init(ep);
 	if (err) {
 		vrb_tx_exit(ep);
 		return err;
@@ -708,6 +764,7 @@ int vrb_tx_init(struct vrb_ep *ep)
 void vrb_tx_exit(struct vrb_ep *ep)
 {
 	INIT_LIST_HEAD(&ep->tx_free);
+	vrb_sinks_exit(ep);
 	vrb_blocks_exit(&ep->tx_blocks);
 	kvfree(ep->tx_ops);
 	ep->tx_ops = NULL;
@@ -735,7 +792,8 @@ void vrb_tx_close(struct vrb_ep *ep)
  * @ep: an endpoint whose queue pair has been drained
  *
  * That is silent operations, which have succeeded, since the others would have
- * been reported, and a chain that could not be posted to its end.
+ * been reported, a chain that could not be posted to its end, and reads of iWARP
+ * that have failed.
  *
  * Context: process.
  */
@@ -749,5 +807,6 @@ void vrb_tx_flush(struct vrb_ep *ep)
 	list_splice_init(&ep->tx_posted, &list);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	list_for_each_entry_safe(op, next, &list, node)
-		vrb_tx_complete(ep, op, !op->signaled ? 0 : ECANCELED);
+		vrb_tx_complete(ep, op, op->status || !op->signaled ?
+				vrb_wc_error(op->status) : ECANCELED);
 }

@@ -26,6 +26,8 @@
 #define VRB_BLOCK_SEGS		64	/* segments of a block, for longer vectors */
 #define VRB_BLOCKS		16	/* blocks of an endpoint */
 #define VRB_CHAIN_MAX		256	/* work requests of one operation */
+#define VRB_MR_PAGES		256	/* pages a region has room for, unless asked */
+#define VRB_SINKS		32	/* regions an endpoint of iWARP reads into */
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 				 FI_DELIVERY_COMPLETE)
@@ -85,6 +87,7 @@ int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
 		    union vrb_addr *addr);
 size_t vrb_info_max_wr(const struct ib_device *ib);
 bool vrb_info_atomic(const struct ib_device *ib);
+bool vrb_info_regions(const struct ib_device *ib);
 int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
 		   size_t *max_msg);
 struct fi_info *vrb_info_request(const struct fi_info *from,
@@ -116,12 +119,15 @@ struct vrb_dev {
  * @pd: protection domain of all that is in the domain
  * @max_wr: operations a direction of an endpoint can have
  * @atomic: the device has atomic operations
+ * @regions: it has regions, and messages that invalidate them
  * @gone: the device has been, or is being, removed
  * @mr_mutex: mr.c's
  * @mrs: regions that have something of the device
  * @mr_eps: endpoints on which regions can be registered
  * @mr_pending: regions to be registered
  * @mr_keys: all regions, by their keys without the part that changes
+ * @maps: map.c's, for its check: pieces of memory that are mapped
+ * @map_sum: the sum of their addresses and lengths
  */
 struct vrb_domain {
 	struct kofi_domain	base;
@@ -131,12 +137,17 @@ struct vrb_domain {
 	struct ib_pd		*pd;
 	size_t			max_wr;
 	bool			atomic;
+	bool			regions;
 	bool			gone;
 	struct mutex		mr_mutex;	/* all that follows */
 	struct list_head	mrs;
 	struct list_head	mr_eps;
 	struct list_head	mr_pending;
 	struct xarray		mr_keys;
+#if IS_ENABLED(CONFIG_KUNIT)
+	atomic_t		maps;
+	atomic64_t		map_sum;
+#endif
 };
 
 extern struct mutex vrb_mutex;
@@ -257,18 +268,60 @@ int vrb_blocks_init(struct vrb_blocks *b, int node);
 void vrb_blocks_exit(struct vrb_blocks *b);
 int vrb_msg_len(const struct fi_msg *msg, unsigned int dir, size_t iov_limit,
 		size_t *len);
-int vrb_map_msg(struct vrb_map *map, struct ib_device *ib,
+int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 		struct vrb_blocks *blocks, const struct fi_msg *msg,
 		enum dma_data_direction dir, size_t len);
-void vrb_unmap(struct vrb_map *map, struct ib_device *ib,
+void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
 	       struct vrb_blocks *blocks);
+int vrb_map_sg(struct vrb_domain *dom, struct ib_device *ib,
+	       struct scatterlist *sg, int nents, enum dma_data_direction dir);
+void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
+		  struct scatterlist *sg, int nents, int mapped,
+		  enum dma_data_direction dir);
+void vrb_map_check(struct vrb_domain *dom);
 void vrb_walk_init(struct vrb_walk *w, const struct vrb_map *map);
 unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 			   unsigned int max, u32 lkey, size_t want, u32 *len);
 
-/* ------------------------------------------------------------------- ep.c */
+/* ----------------------------------------------------------------- sink.c */
+
+struct vrb_sink {
+	struct vrb_sink	*next;
+	struct ib_mr	*mr;
+};
+
+/**
+ * struct vrb_sinks - regions an endpoint of iWARP reads into
+ * @free: unused ones
+ * @nr_free: number of them
+ * @siw: the device is siw, with its ways
+ * @pages: each has room for
+ * @sg: as many entries, to describe memory to the device
+ * @mem: all of them; NULL for an endpoint that does not read, or not so
+ */
+struct vrb_sinks {
+	struct vrb_sink		*free;
+	unsigned int		nr_free;
+	bool			siw;
+	unsigned int		pages;
+	struct scatterlist	*sg;
+	struct vrb_sink		*mem;
+};
 
 struct vrb_ep;
+struct vrb_txop;
+
+int vrb_sinks_init(struct vrb_ep *ep);
+void vrb_sinks_end(struct vrb_ep *ep);
+void vrb_sinks_exit(struct vrb_ep *ep);
+unsigned int vrb_sink_segs(const struct vrb_sinks *s, struct vrb_walk *w,
+			   struct scatterlist *sg, u64 from, size_t want,
+			   u32 *len);
+int vrb_sink_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
+		      u32 len, int send_flags, struct ib_sge *sge);
+void vrb_sinks_put(struct vrb_ep *ep, struct vrb_txop *op);
+
+/* ------------------------------------------------------------------- ep.c */
 
 enum vrb_op {
 	VRB_SEND,
@@ -317,7 +370,9 @@ struct vrb_post {
  * @op: what it is
  * @signaled: the device reports its end
  * @inlined: its work request takes its bytes along
- * @wrs: work requests
+ * @parts: work requests it is cut into
+ * @wrs: work requests, with those that register what it reads into
+ * @sinks: what it reads into, on iWARP
  * @rma_count: pieces of the peer's memory
  * @rma: these
  * @status: why it has failed: enum ib_wc_status of the first that did
@@ -339,7 +394,9 @@ struct vrb_txop {
 	enum vrb_op		op;
 	bool			signaled;
 	bool			inlined;
+	unsigned int		parts;
 	unsigned int		wrs;
+	struct vrb_sink		*sinks;
 	unsigned int		rma_count;
 	struct fi_rma_iov	rma[VRB_RMA_MAX];
 	int			status;
@@ -450,6 +507,7 @@ struct vrb_stats {
  * @send_sge: segments of a work request that sends or writes
  * @read_sge: the same, that reads
  * @max_inline: bytes a work request can take along
+ * @sinks: what it reads into, on iWARP
  * @rxq: receives
  * @stats: statistics
  */
@@ -494,6 +552,7 @@ struct vrb_ep {
 	unsigned int		send_sge;
 	unsigned int		read_sge;
 	unsigned int		max_inline;
+	struct vrb_sinks	sinks;
 	struct vrb_rxq		rxq;
 	struct vrb_stats	stats;
 };

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Regions an endpoint of iWARP reads into.
+ *
+ * There the one who reads tells the peer where to, so the memory needs a region
+ * that is open to the peer, and to all others of the domain, until the read has
+ * ended. An endpoint has some for that. Each work request that reads gets one:
+ * a work request registers its memory ahead of it, and the device invalidates
+ * the region when all bytes are there. Like other regions they show no address
+ * of ours, but the offset in the page.
+ *
+ * A read that has failed may leave its region valid. So it does not complete
+ * before the endpoint has ended and the device's regions have been taken away.
+ *
+ * tx_lock guards all of it.
+ */
+#include <linux/rcupdate.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+
+#include "verbs.h"
+
+/*
+ * Bytes of an answer that siw copies (MAX_HDR_INLINE). If they are in two pages,
+ * it takes the wrong ones from the second: so nobody asks it for such.
+ */
+#define VRB_SIW_SHORT	32
+
+/**
+ * vrb_sinks_init - make the regions of an endpoint
+ * @ep: an endpoint that is being enabled
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error; vrb_sinks_exit() undoes also what that leaves.
+ */
+int vrb_sinks_init(struct vrb_ep *ep)
+{
+	const struct ib_device_attr *attrs = &ep->dom->ib->attrs;
+	struct vrb_sinks *s = &ep->sinks;
+	int node = ep->base.domain->node;
+	unsigned int i;
+
+	if (!ep->iwarp || !(ep->base.info->caps & FI_READ))
+		return 0;
+	s->siw = ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
+	s->pages = min(attrs->max_fast_reg_page_list_len, VRB_MR_PAGES);
+	s->sg = kvcalloc_node(s->pages, sizeof(*s->sg), GFP_KERNEL, node);
+	s->mem = kvcalloc_node(VRB_SINKS, sizeof(*s->mem), GFP_KERNEL, node);
+	if (!s->sg || !s->mem)
+		return -ENOMEM;
+	for (i = 0; i < VRB_SINKS; i++) {
+		struct vrb_sink *sink = &s->mem[i];
+		struct ib_mr *mr = ib_alloc_mr(ep->dom->pd, IB_MR_TYPE_MEM_REG,
+					       s->pages);
+
+		if (IS_ERR(mr))
+			return PTR_ERR(mr);
+		sink->mr = mr;
+		sink->next = s->free;
+		s->free = sink;
+		s->nr_free++;
+	}
+	return 0;
+}
+
+/**
+ * vrb_sinks_end - take the device's regions away
+ * @ep: an endpoint without a queue pair
+ *
+ * Nobody can access what the endpoint was reading into afterwards.
+ *
+ * Context: process, may sleep.
+ */
+void vrb_sinks_end(struct vrb_ep *ep)
+{
+	struct vrb_sinks *s = &ep->sinks;
+	unsigned int i;
+
+	for (i = 0; s->mem && i < VRB_SINKS; i++) {
+		struct ib_mr *mr = s->mem[i].mr;
+
+		if (!mr)
+			break;
+		WARN_ON_ONCE(ib_dereg_mr(mr));
+		s->mem[i].mr = NULL;
+	}
+	/* see vrb_mr_dereg() */
+	if (s->siw && s->nr_free < VRB_SINKS)
+		synchronize_rcu();
+}
+
+void vrb_sinks_exit(struct vrb_ep *ep)
+{
+	vrb_sinks_end(ep);
+	kvfree(ep->sinks.mem);
+	kvfree(ep->sinks.sg);
+	ep->sinks = (struct vrb_sinks) {};
+}
+
+/* As much as a region can have: no gaps, and no more pages */
+static unsigned int vrb_sink_fit(const struct vrb_sinks *s, struct vrb_walk *w,
+				 struct scatterlist *sg, size_t want, u32 *len)
+{
+	unsigned int n = 0;
+	struct ib_sge sge;
+	u64 end = 0;
+
+	for (*len = 0; n < s->pages; n++) {
+		struct vrb_walk next = *w;
+		u32 have;
+
+		if (!vrb_walk_sges(&next, &sge, 1, 0, want - *len, &have))
+			break;
+		if (!n)
+			want = min_t(size_t, want, s->pages * PAGE_SIZE -
+				     offset_in_page(sge.addr));
+		else if (sge.addr != end && !PAGE_ALIGNED(sge.addr | end))
+			break;
+		if (have > want - *len) {
+			next = *w;
+			vrb_walk_sges(&next, &sge, 1, 0, want - *len, &have);
+		}
+		if (sg) {
+			sg_dma_address(&sg[n]) = sge.addr;
+			sg_dma_len(&sg[n]) = have;
+		}
+		end = sge.addr + have;
+		*len += have;
+		*w = next;
+	}
+	return n;
+}
+
+/**
+ * vrb_sink_segs - memory of the next work request that reads
+ * @s: the endpoint's regions
+ * @w: position, moved on
+ * @sg: filled in for vrb_sink_register(), unless NULL
+ * @from: where the peer's bytes are
+ * @want: most bytes
+ * @len: set to how many bytes it has
+ *
+ * Return: number of segments.
+ */
+unsigned int vrb_sink_segs(const struct vrb_sinks *s, struct vrb_walk *w,
+			   struct scatterlist *sg, u64 from, size_t want,
+			   u32 *len)
+{
+	const u32 edge = SZ_4K - (from & (SZ_4K - 1));
+	const struct vrb_walk begin = *w;
+	unsigned int n = vrb_sink_fit(s, w, sg, want, len);
+
+	if (s->siw && *len <= VRB_SIW_SHORT && *len > edge) {
+		*w = begin;
+		n = vrb_sink_fit(s, w, sg, edge, len);
+	}
+	return n;
+}
+
+/**
+ * vrb_sink_register - post the registration of what the next one reads into
+ * @ep: the endpoint, with tx_lock held and a region free
+ * @op: the read
+ * @n: segments in the list of the endpoint's regions
+ * @len: their bytes
+ * @send_flags: of the work request
+ * @sge: set to what the read names
+ *
+ * Context: any.
+ * Return: 0 or a negative error, and nothing has been posted.
+ */
+int vrb_sink_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
+		      u32 len, int send_flags, struct ib_sge *sge)
+{
+	struct vrb_sinks *s = &ep->sinks;
+	struct vrb_sink *sink = s->free;
+	struct ib_mr *mr = sink->mr;
+	struct ib_reg_wr wr = {
+		.wr = {
+			.wr_cqe		= &op->part,
+			.opcode		= IB_WR_REG_MR,
+			.send_flags	= send_flags,
+		},
+		.mr	= mr,
+		.access	= IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+	};
+	int err;
+
+	sg_mark_end(&s->sg[n - 1]);
+	err = ib_map_mr_sg(mr, s->sg, n, NULL, PAGE_SIZE);
+	sg_unmark_end(&s->sg[n - 1]);
+	if (err != n || WARN_ON_ONCE(mr->length != len))
+		return err < 0 ? err : -EIO;
+	mr->iova &= mr->page_size - 1;
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	wr.key = mr->rkey;
+	err = ib_post_send(ep->qp, &wr.wr, NULL);
+	if (err)
+		return err;
+	s->free = sink->next;
+	s->nr_free--;
+	sink->next = op->sinks;
+	op->sinks = sink;
+	*sge = (struct ib_sge) {
+		.addr = mr->iova, .length = len, .lkey = mr->lkey,
+	};
+	return 0;
+}
+
+/**
+ * vrb_sinks_put - a read has ended, and with it its regions
+ * @ep: the endpoint, with tx_lock held
+ * @op: the read
+ *
+ * Context: any.
+ */
+void vrb_sinks_put(struct vrb_ep *ep, struct vrb_txop *op)
+{
+	struct vrb_sink *sink;
+
+	lockdep_assert_held(&ep->tx_lock);
+
+	while ((sink = op->sinks)) {
+		op->sinks = sink->next;
+		sink->next = ep->sinks.free;
+		ep->sinks.free = sink;
+		ep->sinks.nr_free++;
+	}
+}
