@@ -168,7 +168,7 @@ def verbs_lines(device, *what, verb="run"):
 
 
 def verbs_kinds(device):
-    """iWARP has no reads that kOFI would offer."""
+    """On iWARP a read needs a region of its own, which raw verbs has not."""
     return [k for k in KINDS if k != "read" or device != "siw"]
 
 
