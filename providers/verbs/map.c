@@ -362,8 +362,13 @@ static struct vrb_seg *vrb_map_seg(struct vrb_map *map,
 	return &map->last->segs[i];
 }
 
-/* How long a segment may be; where memory bounces, that is not much. */
-static size_t vrb_map_max(struct ib_device *ib)
+/**
+ * vrb_map_max - how long a segment may be
+ * @ib: the device
+ *
+ * Return: bytes; where memory bounces, that is not much.
+ */
+size_t vrb_map_max(struct ib_device *ib)
 {
 	size_t max = min_t(size_t, ib_dma_max_seg_size(ib), SZ_1G);
 
@@ -375,10 +380,9 @@ static size_t vrb_map_max(struct ib_device *ib)
 static int vrb_mapper_flush(struct vrb_mapper *m)
 {
 	struct ib_device *ib = m->dom->ib;
-	size_t max = vrb_map_max(ib);
 
 	while (m->len) {
-		size_t len = min(m->len, max);
+		size_t len = min(m->len, m->dom->map_max);
 		struct vrb_seg *seg = vrb_map_seg(m->map, m->blocks);
 
 		/* more than all blocks hold never fits */

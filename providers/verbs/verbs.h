@@ -118,6 +118,7 @@ struct vrb_dev {
  *	have ended, and new ones are refused
  * @pd: protection domain of all that is in the domain
  * @max_wr: operations a direction of an endpoint can have
+ * @map_max: bytes a segment can have
  * @atomic: the device has atomic operations
  * @regions: it has regions, and messages that invalidate them
  * @gone: the device has been, or is being, removed
@@ -136,6 +137,7 @@ struct vrb_domain {
 	struct ib_device	*ib;
 	struct ib_pd		*pd;
 	size_t			max_wr;
+	size_t			map_max;
 	bool			atomic;
 	bool			regions;
 	bool			gone;
@@ -278,6 +280,7 @@ int vrb_map_sg(struct vrb_domain *dom, struct ib_device *ib,
 void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
 		  struct scatterlist *sg, int nents, int mapped,
 		  enum dma_data_direction dir);
+size_t vrb_map_max(struct ib_device *ib);
 void vrb_map_check(struct vrb_domain *dom);
 void vrb_walk_init(struct vrb_walk *w, const struct vrb_map *map);
 unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
