@@ -697,6 +697,16 @@ static void rxq_invariants(struct rxq_model *m)
 	}
 }
 
+/* Now and then a message goes before its stream has seen the claim. */
+static void rxq_kill_claimed(struct rxq_model *m)
+{
+	struct rxq_stream *s;
+
+	for (s = m->streams; s < m->streams + m->nstreams; s++)
+		if (s->state == RXQ_GIVEN && s->recv->claim && rxq_random(m, 2))
+			rxq_kill(m, s);
+}
+
 static void rxq_step(struct rxq_model *m)
 {
 	struct rxq_stream *s = &m->streams[rxq_random(m, m->nstreams)];
@@ -714,6 +724,7 @@ static void rxq_step(struct rxq_model *m)
 		break;
 	case 5:
 		rxq_post_tagged(m, true);
+		rxq_kill_claimed(m);
 		break;
 	case 6:
 		rxq_peek(m);
