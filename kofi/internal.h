@@ -28,6 +28,10 @@ const void *kofi_ops_fill(struct kofi_provider *prov, const void *ops,
 bool kofi_provider_allows(const char *filter, const char *name);
 #endif
 
+/* client.c: who hears of domains */
+
+void kofi_client_provider(struct kofi_provider *prov, bool live);
+
 /* info.c: descriptions of what can be opened */
 
 int kofi_info_check_addr(u32 format, const void *addr, size_t len);

@@ -51,6 +51,23 @@ DEFINE_EVENT(kofi_obj, kofi_obj_close,
 	TP_ARGS(obj)
 );
 
+TRACE_EVENT(kofi_device,
+	TP_PROTO(const char *prov, const char *name, bool there),
+	TP_ARGS(prov, name, there),
+	TP_STRUCT__entry(
+		__string(prov, prov)
+		__string(name, name)
+		__field(bool, there)
+	),
+	TP_fast_assign(
+		__assign_str(prov);
+		__assign_str(name);
+		__entry->there = there;
+	),
+	TP_printk("%s %s %s", __get_str(prov), __get_str(name),
+		  __entry->there ? "comes" : "goes")
+);
+
 TRACE_EVENT(kofi_ep_state,
 	TP_PROTO(const struct kofi_ep *ep, int from, int to),
 	TP_ARGS(ep, from, to),

@@ -226,6 +226,8 @@ int kofi_provider_register(u32 version, struct kofi_provider *prov)
 	list_add(&prov->node, at);
 unlock:
 	mutex_unlock(&kofi_provider_mutex);
+	if (!ret)
+		kofi_client_provider(prov, true);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(kofi_provider_register);
@@ -241,6 +243,7 @@ EXPORT_SYMBOL_GPL(kofi_provider_register);
  */
 void kofi_provider_deregister(struct kofi_provider *prov)
 {
+	kofi_client_provider(prov, false);
 	mutex_lock(&kofi_provider_mutex);
 	list_del(&prov->node);
 	mutex_unlock(&kofi_provider_mutex);

@@ -8,6 +8,11 @@
  * FI_NOTIFY and its endpoints end with ENETDOWN. A domain whose device has been
  * unregistered stays until it is closed, but its endpoints are dead from the
  * start.
+ *
+ * The notifier also sees which devices are up, which are those clients are told of
+ * (kofi_client_register()). It runs with the RTNL, which a client may need, so
+ * that telling is a work item's. A device waits for it: it is held until it has
+ * been taken back.
  */
 #include <linux/netdevice.h>
 #include <linux/slab.h>
@@ -167,16 +172,162 @@ static int sock_domain_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
+/* ----------------------------------------------------- what clients hear */
+
+/**
+ * struct sock_netdev - a network device
+ * @node: sock_netdevs
+ * @dev: held
+ * @net: the namespace it has been seen in
+ * @now: its name
+ * @name: the one clients have been told
+ * @up: it can be used
+ * @told: clients know it
+ * @gone: it waits for us to let it go
+ */
+struct sock_netdev {
+	struct list_head	node;
+	struct net_device	*dev;
+	struct net		*net;
+	char			now[IFNAMSIZ];
+	char			name[IFNAMSIZ];
+	bool			up;
+	bool			told;
+	bool			gone;
+};
+
+static void sock_netdev_tell(struct work_struct *work);
+
+static DEFINE_MUTEX(sock_netdev_mutex);	/* the list */
+static LIST_HEAD(sock_netdevs);
+static DECLARE_WORK(sock_netdev_work, sock_netdev_tell);
+
+/*
+ * The next thing to do, off the list if nothing follows. That the name has
+ * changed is that the old one goes and the new one comes.
+ */
+static struct sock_netdev *sock_netdev_next(bool *comes)
+{
+	struct sock_netdev *d;
+
+	mutex_lock(&sock_netdev_mutex);
+	list_for_each_entry(d, &sock_netdevs, node) {
+		*comes = d->up && !d->told;
+		if (*comes)
+			strscpy(d->name, d->now);
+		else if (d->told ? d->up && !strcmp(d->name, d->now) : !d->gone)
+			continue;
+		else if (d->gone && !d->told)
+			list_del_init(&d->node);
+		mutex_unlock(&sock_netdev_mutex);
+		return d;
+	}
+	mutex_unlock(&sock_netdev_mutex);
+	return NULL;
+}
+
+/* Only this changes @told, and frees. */
+static void sock_netdev_tell(struct work_struct *work)
+{
+	struct sock_netdev *d;
+	bool comes;
+
+	while ((d = sock_netdev_next(&comes))) {
+		if (comes) {
+			if (kofi_device_add(&sock_provider, d->net, d->name))
+				pr_warn_ratelimited("kofi_sock: %s: not announced\n",
+						    d->name);
+		} else if (d->told) {
+			kofi_device_remove(&sock_provider, d->net, d->name);
+		} else {
+			dev_put(d->dev);
+			kfree(d);
+			continue;
+		}
+		mutex_lock(&sock_netdev_mutex);
+		d->told = comes;
+		mutex_unlock(&sock_netdev_mutex);
+	}
+}
+
+static struct sock_netdev *sock_netdev_find(const struct net_device *dev)
+{
+	struct sock_netdev *d;
+
+	lockdep_assert_held(&sock_netdev_mutex);
+
+	list_for_each_entry(d, &sock_netdevs, node)
+		if (d->dev == dev && !d->gone)
+			return d;
+	return NULL;
+}
+
+static void sock_netdev_event(struct net_device *dev, unsigned long event)
+{
+	struct sock_netdev *d;
+
+	mutex_lock(&sock_netdev_mutex);
+	d = sock_netdev_find(dev);
+	if (!d && event == NETDEV_UP) {
+		/* few bytes, and nobody would ever hear of the device */
+		d = kzalloc(sizeof(*d), GFP_KERNEL | __GFP_NOFAIL);
+		dev_hold(dev);
+		d->dev = dev;
+		d->net = dev_net(dev);
+		list_add_tail(&d->node, &sock_netdevs);
+	}
+	if (d) {
+		strscpy(d->now, dev->name);
+		d->up = event == NETDEV_UP ||
+			(event == NETDEV_CHANGENAME && d->up);
+		d->gone = event == NETDEV_UNREGISTER;
+		queue_work(system_unbound_wq, &sock_netdev_work);
+	}
+	mutex_unlock(&sock_netdev_mutex);
+}
+
+static int sock_netdev_notify(struct notifier_block *nb, unsigned long event,
+			      void *ptr)
+{
+	switch (event) {
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGENAME:
+	case NETDEV_UNREGISTER:
+		sock_netdev_event(netdev_notifier_info_to_dev(ptr), event);
+		break;
+	default:
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block sock_netdev_nb = {
+	.notifier_call = sock_netdev_notify,
+};
+
+/* What befalls domains, before clients hear of it */
 static struct notifier_block sock_domain_nb = {
 	.notifier_call = sock_domain_event,
 };
 
 int sock_domain_init(void)
 {
-	return register_netdevice_notifier(&sock_domain_nb);
+	int err = register_netdevice_notifier(&sock_domain_nb);
+
+	if (err)
+		return err;
+	/* is told of all there are */
+	err = register_netdevice_notifier(&sock_netdev_nb);
+	if (err)
+		unregister_netdevice_notifier(&sock_domain_nb);
+	return err;
 }
 
 void sock_domain_exit(void)
 {
+	/* and once more, that they go */
+	unregister_netdevice_notifier(&sock_netdev_nb);
+	flush_work(&sock_netdev_work);
 	unregister_netdevice_notifier(&sock_domain_nb);
 }

@@ -22,6 +22,48 @@ int kofi_getinfo(struct net *net, u32 version, const char *node,
 		 const char *service, u64 flags, const struct fi_info *hints,
 		 struct fi_info **info, gfp_t gfp);
 
+/**
+ * struct kofi_domain_id - a domain that can be opened
+ * @prov_name: its provider, for hints
+ * @name: its name, for hints
+ * @net: network namespace it is in; NULL: it can be opened in any
+ *
+ * Which addresses there are, and what they can do, discovery knows: an RDMA
+ * device has none when it comes.
+ */
+struct kofi_domain_id {
+	const char	*prov_name;
+	const char	*name;
+	struct net	*net;
+};
+
+/**
+ * struct kofi_client - who wants to hear of domains that come and go
+ * @name: for the reader
+ * @net: tell of those that can be opened in this network namespace, which the
+ *	client holds; NULL: of all
+ * @add: a domain can be opened; @id is valid during the call
+ * @remove: the same one goes, if it has not gone already. What is open on it may
+ *	be closed here, and an RDMA device waits for that; otherwise all there is
+ *	of it ends, as after every loss of a device
+ * @node: the core's
+ *
+ * The callbacks run in process context, one at a time, and may sleep, discover,
+ * open and close.
+ */
+struct kofi_client {
+	const char		*name;
+	struct net		*net;
+	void			(*add)(struct kofi_client *client,
+				       const struct kofi_domain_id *id);
+	void			(*remove)(struct kofi_client *client,
+					  const struct kofi_domain_id *id);
+	struct list_head	node;
+};
+
+int kofi_client_register(struct kofi_client *client);
+void kofi_client_unregister(struct kofi_client *client);
+
 struct kofi_wc;
 
 /**

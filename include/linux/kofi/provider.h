@@ -53,6 +53,7 @@ struct kofi_ops_copy;
  * @priority: place in merged lists, lower comes first
  * @node: the core's
  * @ops: the core's, filled operation tables
+ * @live: the core's: clients have been told of its devices
  */
 struct kofi_provider {
 	const char	*name;
@@ -68,10 +69,17 @@ struct kofi_provider {
 	int		priority;
 	struct list_head	node;
 	struct list_head	ops;
+	bool			live;
 };
 
 int kofi_provider_register(u32 version, struct kofi_provider *prov);
 void kofi_provider_deregister(struct kofi_provider *prov);
+
+/* what clients are told of: see kofi_client_register() */
+int kofi_device_add(struct kofi_provider *prov, struct net *net,
+		    const char *name);
+void kofi_device_remove(struct kofi_provider *prov, struct net *net,
+			const char *name);
 
 /* ------------------------------------------------------------- discovery */
 

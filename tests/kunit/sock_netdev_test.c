@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Clients hear of network devices that come up and go down. */
+
+#include <linux/etherdevice.h>
+#include <linux/jiffies.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <linux/wait.h>
+#include <net/net_namespace.h>
+
+#include <linux/kofi/kofi.h>
+
+#include <kunit/test.h>
+
+#define SN_NAME		"kofitest0"
+#define SN_RENAMED	"kofitest1"
+
+static int sn_there[2];		/* of each name */
+static bool sn_wrong;
+static DECLARE_WAIT_QUEUE_HEAD(sn_wq);
+
+static void sn_count(const struct kofi_domain_id *id, int step)
+{
+	static const char *const names[] = { SN_NAME, SN_RENAMED };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(id->prov_name, "sock") || strcmp(id->name, names[i]))
+			continue;
+		sn_there[i] += step;
+		if (sn_there[i] != max(step, 0) || id->net != &init_net)
+			sn_wrong = true;
+		wake_up(&sn_wq);
+	}
+}
+
+static void sn_add(struct kofi_client *client, const struct kofi_domain_id *id)
+{
+	sn_count(id, 1);
+}
+
+static void sn_remove(struct kofi_client *client,
+		      const struct kofi_domain_id *id)
+{
+	sn_count(id, -1);
+}
+
+static struct kofi_client sn_client = {
+	.name = "netdev test", .add = sn_add, .remove = sn_remove,
+};
+
+static netdev_tx_t sn_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	dev_kfree_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops sn_netdev_ops = { .ndo_start_xmit = sn_xmit };
+
+static void sn_setup(struct net_device *dev)
+{
+	ether_setup(dev);
+	dev->netdev_ops = &sn_netdev_ops;
+	eth_hw_addr_random(dev);
+}
+
+static void sn_flags(struct kunit *test, struct net_device *dev, bool up)
+{
+	int err;
+
+	rtnl_lock();
+	err = dev_change_flags(dev, up ? dev->flags | IFF_UP :
+					 dev->flags & ~IFF_UP, NULL);
+	rtnl_unlock();
+	KUNIT_EXPECT_EQ(test, err, 0);
+}
+
+static void sn_expect(struct kunit *test, int there, int renamed)
+{
+	KUNIT_EXPECT_GT(test, wait_event_timeout(sn_wq,
+						 READ_ONCE(sn_there[0]) == there &&
+						 READ_ONCE(sn_there[1]) == renamed,
+						 10 * HZ), 0);
+}
+
+static void netdev_client(struct kunit *test)
+{
+	struct net_device *dev = alloc_netdev(0, SN_NAME, NET_NAME_USER,
+					      sn_setup);
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_ASSERT_EQ(test, kofi_client_register(&sn_client), 0);
+	KUNIT_EXPECT_EQ(test, register_netdev(dev), 0);
+	KUNIT_EXPECT_EQ(test, sn_there[0], 0);
+	sn_flags(test, dev, true);
+	sn_expect(test, 1, 0);
+	sn_flags(test, dev, false);
+	sn_expect(test, 0, 0);
+	sn_flags(test, dev, true);
+	sn_expect(test, 1, 0);
+	/* who comes now hears of it, too, and who goes has nothing left */
+	kofi_client_unregister(&sn_client);
+	KUNIT_EXPECT_EQ(test, sn_there[0], 0);
+	KUNIT_EXPECT_EQ(test, kofi_client_register(&sn_client), 0);
+	KUNIT_EXPECT_EQ(test, sn_there[0], 1);
+	/* the device is there until its clients know that it goes */
+	unregister_netdev(dev);
+	KUNIT_EXPECT_EQ(test, sn_there[0], 0);
+	free_netdev(dev);
+	kofi_client_unregister(&sn_client);
+	KUNIT_EXPECT_FALSE(test, sn_wrong);
+}
+
+static struct kunit_case sock_netdev_cases[] = {
+	KUNIT_CASE(netdev_client),
+	{}
+};
+
+static struct kunit_suite sock_netdev_suite = {
+	.name = "sock_netdev",
+	.test_cases = sock_netdev_cases,
+};
+
+kunit_test_suite(sock_netdev_suite);
