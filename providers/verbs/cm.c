@@ -17,6 +17,12 @@
  * Private data begins with a byte that says how much of it there is, because
  * the messages that carry it have a fixed size.
  *
+ * The end. What tells the peer may be lost, and the manager repeats it, for as
+ * long as there is the identifier. So that stays when the endpoint is closed, as
+ * a struct vrb_rest, until the peer has answered or enough time has passed. On
+ * iWARP, TCP does that; but an attempt to connect cannot be given up there, so
+ * identifier and queue pair stay until it has come to its end by itself.
+ *
  * Locks: the manager calls its handlers with the identifier's handler mutex,
  * and destroying an identifier waits for its handler. So handlers take
  * vrb_req_lock at most, which is never held while an identifier is destroyed.
@@ -31,9 +37,12 @@
 
 #define VRB_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
 #define VRB_RESOLVE_MS	2000	/* for each of address and route */
-#define VRB_RETRIES	7	/* the most the wire knows */
+#define VRB_RETRIES	6	/* of 7 the wire knows, which rxe takes for "without end" */
 #define VRB_RNR_FOREVER	7
 #define VRB_RNR_TIMER	12	/* 0.64 ms */
+#define VRB_SHUTDOWN_MS	5000	/* without progress */
+#define VRB_RESTS	128	/* identifiers that outlive their endpoints */
+#define VRB_REST_MS	90000	/* and for how long: the manager's own limit is less */
 
 /* ---------------------------------------------------------- private data */
 
@@ -81,7 +90,7 @@ static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
 }
 
 /*
- * The device multiplies: after a time-out it tries again, 7 times, and the time
+ * The device multiplies: after a time-out it tries again, 6 times, and the time
  * is a power of two of 4.096 us.
  */
 static u8 vrb_cm_ack_timeout(unsigned int ms)
@@ -126,8 +135,12 @@ static void vrb_cm_established(struct vrb_ep *ep,
 		return;
 	}
 	trace_kofi_verbs_cm(ep->base.obj.id, "connected", 0);
+	WRITE_ONCE(ep->established, true);
 	cancel_delayed_work(&ep->watch);
 	vrb_mr_connected(ep);
+	if (ep->tun.keepalive_idle)
+		mod_timer(&ep->idle,
+			  jiffies + msecs_to_jiffies(ep->tun.keepalive_idle));
 	kofi_ep_connected(&ep->base, data, len);
 	/* receives the queue pair could not take while it was being set up */
 	vrb_rx_late(ep);
@@ -156,9 +169,32 @@ static void vrb_cm_rejected(struct vrb_ep *ep, struct rdma_cm_id *id,
 static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param;
+	int err;
 
 	vrb_cm_param(ep, &param);
-	return rdma_connect_locked(id, &param);
+	ep->asked = true;
+	err = rdma_connect_locked(id, &param);
+	if (err)
+		ep->asked = false;
+	return err;
+}
+
+/* What is left to be waited for, also of an endpoint that has ended */
+static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_DISCONNECTED:
+		ep->left = true;
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		ep->asked = false;
+		break;
+	default:
+		break;
+	}
 }
 
 /* The manager's events of an endpoint's identifier */
@@ -169,7 +205,7 @@ static int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 
 	trace_kofi_verbs_cm(ep->base.obj.id, rdma_event_msg(ev->event),
 			    ev->status);
-	/* who ends the endpoint destroys the identifier */
+	vrb_cm_note(ep, ev->event);
 	if (READ_ONCE(ep->dead))
 		return 0;
 
@@ -210,13 +246,246 @@ static int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 	return 0;
 }
 
-/* It has taken too long. */
+/* It has taken too long to connect; or nothing more is sent of what was left. */
 void vrb_cm_watch(struct work_struct *work)
 {
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
 					 watch);
+	unsigned int left = READ_ONCE(ep->tx_used);
 
-	vrb_cm_fail(ep, ETIMEDOUT, ETIMEDOUT, NULL, 0);
+	if (!READ_ONCE(ep->tx_closed)) {
+		vrb_cm_fail(ep, ETIMEDOUT, ETIMEDOUT, NULL, 0);
+	} else if (left == ep->tx_left) {
+		vrb_ep_kill(ep, ECANCELED);
+	} else {
+		ep->tx_left = left;
+		queue_delayed_work(vrb_wq, &ep->watch,
+				   msecs_to_jiffies(VRB_SHUTDOWN_MS));
+	}
+}
+
+/* ------------------------------------------------------------- what is left */
+
+/**
+ * struct vrb_rest - what outlives an endpoint
+ * @node: vrb_rests; empty on iWARP
+ * @id: the connection manager's identifier
+ * @until: jiffies at which it is destroyed, whatever the peer does
+ * @dom: iWARP: domain of the queue pair that @id has; it stays
+ * @tx_cq: iWARP: what that reports to
+ * @rx_cq: the same
+ * @work: iWARP: destroys it all
+ */
+struct vrb_rest {
+	struct list_head	node;
+	struct rdma_cm_id	*id;
+	unsigned long		until;
+	struct vrb_domain	*dom;
+	struct vrb_epcq		tx_cq;
+	struct vrb_epcq		rx_cq;
+	struct work_struct	work;
+};
+
+static void vrb_rest_reap(struct work_struct *work);
+
+/* waits for the manager's queues, which may wait for memory */
+static struct workqueue_struct *vrb_rest_wq;
+static DECLARE_DELAYED_WORK(vrb_rest_reaper, vrb_rest_reap);
+static DEFINE_SPINLOCK(vrb_rest_lock);	/* all that follows */
+static LIST_HEAD(vrb_rests);		/* by age */
+static unsigned int vrb_rest_count;
+
+static void vrb_rest_due(struct vrb_rest *rest)
+{
+	lockdep_assert_held(&vrb_rest_lock);
+
+	rest->until = jiffies;
+	list_move(&rest->node, &vrb_rests);
+	mod_delayed_work(vrb_rest_wq, &vrb_rest_reaper, 0);
+}
+
+/* The first one if its time has come, off the list; if not, see to it later. */
+static struct vrb_rest *vrb_rest_next(void)
+{
+	struct vrb_rest *rest;
+
+	spin_lock(&vrb_rest_lock);
+	rest = list_first_entry_or_null(&vrb_rests, struct vrb_rest, node);
+	if (rest && time_before(jiffies, rest->until)) {
+		mod_delayed_work(vrb_rest_wq, &vrb_rest_reaper,
+				 rest->until - jiffies);
+		rest = NULL;
+	}
+	if (rest) {
+		list_del_init(&rest->node);
+		vrb_rest_count--;
+	}
+	spin_unlock(&vrb_rest_lock);
+	return rest;
+}
+
+static void vrb_rest_reap(struct work_struct *work)
+{
+	struct vrb_rest *rest;
+
+	while ((rest = vrb_rest_next())) {
+		rdma_destroy_id(rest->id);
+		kfree(rest);
+	}
+}
+
+/* The manager's events of an identifier whose endpoint has been closed */
+static int vrb_rest_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	struct vrb_rest *rest = id->context;
+
+	if (ev->event != RDMA_CM_EVENT_DISCONNECTED &&
+	    ev->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return 0;
+	spin_lock(&vrb_rest_lock);
+	if (!list_empty(&rest->node))
+		vrb_rest_due(rest);
+	spin_unlock(&vrb_rest_lock);
+	return 0;
+}
+
+static void vrb_rest_keep(struct vrb_rest *rest)
+{
+	rest->until = jiffies + msecs_to_jiffies(VRB_REST_MS);
+	spin_lock(&vrb_rest_lock);
+	list_add_tail(&rest->node, &vrb_rests);
+	/* too many: the oldest has had its chance */
+	if (++vrb_rest_count > VRB_RESTS)
+		vrb_rest_due(list_first_entry(&vrb_rests, struct vrb_rest,
+					      node));
+	else
+		queue_delayed_work(vrb_rest_wq, &vrb_rest_reaper,
+				   msecs_to_jiffies(VRB_REST_MS));
+	spin_unlock(&vrb_rest_lock);
+}
+
+static void vrb_cm_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
+			      struct vrb_epcq *rx_cq)
+{
+	rdma_destroy_qp(id);
+	vrb_epcq_close(tx_cq);
+	vrb_epcq_close(rx_cq);
+}
+
+/* The attempt to connect comes to its end, and then so does this. */
+static void vrb_rest_work(struct work_struct *work)
+{
+	struct vrb_rest *rest = container_of(work, struct vrb_rest, work);
+	struct vrb_domain *dom = rest->dom;
+
+	vrb_cm_destroy_qp(rest->id, &rest->tx_cq, &rest->rx_cq);
+	rdma_destroy_id(rest->id);
+	kfree(rest);
+	if (atomic_dec_and_test(&dom->rests))
+		wake_up_var(&dom->rests);
+}
+
+/**
+ * vrb_cm_prepare - have what vrb_cm_bury() needs
+ * @ep: an endpoint that is being enabled
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int vrb_cm_prepare(struct vrb_ep *ep)
+{
+	ep->rest = kzalloc(sizeof(*ep->rest), GFP_KERNEL);
+	if (!ep->rest)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&ep->rest->node);
+	INIT_WORK(&ep->rest->work, vrb_rest_work);
+	return 0;
+}
+
+/*
+ * The manager's events do not come to the endpoint any more. Returns whether
+ * there are such to be waited for.
+ */
+static bool vrb_cm_leave(struct vrb_ep *ep, struct rdma_cm_id *id,
+			 struct vrb_rest *rest)
+{
+	bool waits;
+
+	rest->id = id;
+	rdma_lock_handler(id);
+	id->context = rest;
+	id->event_handler = vrb_rest_event;
+	if (ep->iwarp) {
+		waits = ep->asked;
+	} else {
+		waits = ep->established && !ep->left && !ep->dom->gone;
+		if (waits)
+			vrb_rest_keep(rest);
+	}
+	rdma_unlock_handler(id);
+	return waits;
+}
+
+/**
+ * vrb_cm_bury - give back what the endpoint has of device and manager
+ * @ep: an endpoint that has ended, with an identifier
+ *
+ * On iWARP, what waits for the peer goes to a work item. While the device
+ * connects TCP, this waits, too.
+ *
+ * Context: process, may sleep; cm_mutex held.
+ */
+void vrb_cm_bury(struct vrb_ep *ep)
+{
+	struct vrb_rest *rest = ep->rest;
+	struct rdma_cm_id *id = ep->id;
+	bool waits;
+
+	ep->id = NULL;
+	ep->rest = NULL;
+	if (!ep->qp) {
+		/* of a request, which is refused by that */
+		rdma_destroy_id(id);
+		return;
+	}
+	ep->qp->qp_context = NULL;
+	ep->qp = NULL;
+	if (!ep->iwarp)
+		vrb_cm_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
+	waits = vrb_cm_leave(ep, id, rest);
+	if (ep->iwarp && waits) {
+		rest->dom = ep->dom;
+		vrb_epcq_move(&ep->tx_cq, &rest->tx_cq);
+		vrb_epcq_move(&ep->rx_cq, &rest->rx_cq);
+		atomic_inc(&ep->dom->rests);
+		queue_work(vrb_rest_wq, &rest->work);
+	} else if (ep->iwarp) {
+		vrb_cm_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
+	}
+	if (!waits) {
+		rdma_destroy_id(id);
+		kfree(rest);
+	}
+}
+
+int vrb_cm_init(void)
+{
+	vrb_rest_wq = alloc_workqueue("kofi_verbs_rest", WQ_UNBOUND, 0);
+	return vrb_rest_wq ? 0 : -ENOMEM;
+}
+
+void vrb_cm_exit(void)
+{
+	struct vrb_rest *rest;
+
+	spin_lock(&vrb_rest_lock);
+	list_for_each_entry(rest, &vrb_rests, node)
+		rest->until = jiffies;
+	spin_unlock(&vrb_rest_lock);
+	vrb_rest_reap(NULL);
+	/* nothing is left that queues it */
+	cancel_delayed_work_sync(&vrb_rest_reaper);
+	destroy_workqueue(vrb_rest_wq);
 }
 
 /* ------------------------------------------------------------ active side */
@@ -701,7 +970,13 @@ static int vrb_cm_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 /* fi_shutdown() */
 static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 {
-	vrb_ep_end(vrb_ep(fid), ECANCELED);
+	struct vrb_ep *ep = vrb_ep(fid);
+
+	if (READ_ONCE(ep->established) && vrb_tx_finish(ep))
+		queue_delayed_work(vrb_wq, &ep->watch,
+				   msecs_to_jiffies(VRB_SHUTDOWN_MS));
+	else
+		vrb_ep_end(ep, ECANCELED);
 	return 0;
 }
 

@@ -135,6 +135,29 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
 }
 
 /**
+ * vrb_epcq_move - part them from the core's queue
+ * @q: the endpoint's; nothing is to come from it any more. Nothing happens if
+ *	it is not open.
+ * @to: where they go, to be closed
+ *
+ * Context: process, may sleep.
+ */
+void vrb_epcq_move(struct vrb_epcq *q, struct vrb_epcq *to)
+{
+	*to = *q;
+	if (!q->ib)
+		return;
+	if (q->direct && q->kcq) {
+		kofi_cq_claim(q->kcq);
+		list_del(&q->node);
+		q->ib = NULL;
+		kofi_cq_release(q->kcq);
+	}
+	q->ib = NULL;
+	to->kcq = NULL;
+}
+
+/**
  * vrb_epcq_close - give them back
  * @q: the endpoint's; no queue pair uses it any more. Nothing happens if it is
  *	not open.
@@ -143,21 +166,15 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
  */
 void vrb_epcq_close(struct vrb_epcq *q)
 {
-	struct ib_cq *ib;
+	struct vrb_epcq own;
 
-	if (!q->ib)
+	vrb_epcq_move(q, &own);
+	if (!own.ib)
 		return;
-	if (!q->direct) {
-		ib_cq_pool_put(q->ib, q->nr);
-		q->ib = NULL;
-		return;
-	}
-	ib = q->ib;
-	kofi_cq_claim(q->kcq);
-	list_del(&q->node);
-	q->ib = NULL;
-	kofi_cq_release(q->kcq);
-	ib_free_cq(ib);
+	if (own.direct)
+		ib_free_cq(own.ib);
+	else
+		ib_cq_pool_put(own.ib, own.nr);
 }
 
 /**

@@ -18,11 +18,18 @@
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "verbs.h"
 
 DEFINE_MUTEX(vrb_mutex);	/* see above */
 LIST_HEAD(vrb_devs);
+
+/* Until no queue pair of endpoints that have been closed is left */
+static void vrb_domain_wait(struct vrb_domain *dom)
+{
+	wait_var_event(&dom->rests, !atomic_read(&dom->rests));
+}
 
 static int vrb_domain_close(struct fi_fid *fid)
 {
@@ -30,6 +37,7 @@ static int vrb_domain_close(struct fi_fid *fid)
 					      base.domain.fid);
 	struct device *dev = dom->base.dev;
 
+	vrb_domain_wait(dom);
 	mutex_lock(&vrb_mutex);
 	if (!dom->gone) {
 		list_del(&dom->node);
@@ -40,6 +48,7 @@ static int vrb_domain_close(struct fi_fid *fid)
 	vrb_map_check(dom);
 	kofi_domain_exit(&dom->base);
 	put_device(dev);
+	put_device(&dom->ib->dev);
 	kfree(dom);
 	return 0;
 }
@@ -109,6 +118,7 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	dom->atomic = vrb_info_atomic(dev->ib);
 	dom->regions = vrb_info_regions(dev->ib);
 	dom->base.dev = get_device(dev->ib->dma_device);
+	get_device(&dev->ib->dev);
 	dom->base.node = dev_to_node(&dev->ib->dev);
 	list_add_tail(&dom->node, &dev->doms);
 	mutex_unlock(&vrb_mutex);
@@ -167,6 +177,13 @@ int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 
 /* ---------------------------------------------------------------- devices */
 
+/* Where a device can be opened; NULL: everywhere */
+static struct net *vrb_dev_net(struct ib_device *ib)
+{
+	return rdma_dev_access_netns(ib, NULL) ? NULL :
+	       read_pnet(&ib->coredev.rdma_net);
+}
+
 /* What has neither of the two kinds of connections is of no use. */
 static bool vrb_dev_usable(struct ib_device *ib)
 {
@@ -178,9 +195,12 @@ static bool vrb_dev_usable(struct ib_device *ib)
 	return false;
 }
 
+static struct ib_client vrb_client;
+
 static int vrb_dev_add(struct ib_device *ib)
 {
 	struct vrb_dev *dev;
+	int err;
 
 	if (!vrb_dev_usable(ib))
 		return -EOPNOTSUPP;
@@ -188,11 +208,22 @@ static int vrb_dev_add(struct ib_device *ib)
 	if (!dev)
 		return -ENOMEM;
 	dev->ib = ib;
+	strscpy(dev->name, dev_name(&ib->dev));
+	dev->net = vrb_dev_net(ib);
 	INIT_LIST_HEAD(&dev->doms);
 
 	mutex_lock(&vrb_mutex);
 	list_add_tail(&dev->node, &vrb_devs);
 	mutex_unlock(&vrb_mutex);
+	err = kofi_device_add(&vrb_provider, dev->net, dev->name);
+	if (err) {
+		mutex_lock(&vrb_mutex);
+		list_del(&dev->node);
+		mutex_unlock(&vrb_mutex);
+		kfree(dev);
+		return err;
+	}
+	ib_set_client_data(ib, &vrb_client, dev);
 	return 0;
 }
 
@@ -216,6 +247,9 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 	synchronize_rcu();
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		vrb_ep_end(ep, ENODEV);
+	list_for_each_entry(ep, &dom->eps, dom_node)
+		vrb_ep_bury(ep);
+	vrb_domain_wait(dom);
 	vrb_mr_lost(dom);
 	ib_dealloc_pd(dom->pd);
 	dom->pd = NULL;
@@ -225,27 +259,37 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 
 static void vrb_dev_remove(struct ib_device *ib, void *data)
 {
-	struct vrb_dev *dev, *found = NULL;
 	struct vrb_domain *dom, *next;
+	struct vrb_dev *dev = data;
 
+	/* clients close what they will, for which they need the mutex */
+	kofi_device_remove(&vrb_provider, dev->net, dev->name);
 	mutex_lock(&vrb_mutex);
-	list_for_each_entry(dev, &vrb_devs, node)
-		if (dev->ib == ib)
-			found = dev;
-	if (found) {
-		list_del(&found->node);
-		list_for_each_entry_safe(dom, next, &found->doms, node)
-			vrb_domain_lost(dom);
-	}
+	/* first: an endpoint of ours may wait for the answer to a request */
 	vrb_cm_remove(ib);
+	list_del(&dev->node);
+	list_for_each_entry_safe(dom, next, &dev->doms, node)
+		vrb_domain_lost(dom);
 	mutex_unlock(&vrb_mutex);
-	kfree(found);
+	kfree(dev);
+}
+
+/* As if the one went and the other came; what is open stays. */
+static void vrb_dev_rename(struct ib_device *ib, void *data)
+{
+	struct vrb_dev *dev = data;
+
+	kofi_device_remove(&vrb_provider, dev->net, dev->name);
+	strscpy(dev->name, dev_name(&ib->dev));
+	if (kofi_device_add(&vrb_provider, dev->net, dev->name))
+		dev_warn(&ib->dev, "kofi_verbs: not announced\n");
 }
 
 static struct ib_client vrb_client = {
 	.name	= "kofi_verbs",
 	.add	= vrb_dev_add,
 	.remove	= vrb_dev_remove,
+	.rename	= vrb_dev_rename,
 };
 
 int vrb_domain_init(void)

@@ -4,16 +4,20 @@
  *
  * Enabling makes all an endpoint has of the device: the connection manager's
  * identifier, completion queues, the queue pair, which takes receives from then
- * on. The end gives all of it back, once, whoever has found a reason for it:
- * the consumer, the peer, an error of a work request, the device that goes.
+ * on. The end comes once, whoever has found a reason for it: the consumer, the
+ * peer, an error of a work request, the device that goes.
  *
  * The end is vrb_ep_end(), under cm_mutex. Posts are refused; the connection
  * manager tells the peer; the queue pair goes into its error state, in which
  * the device completes all that is outstanding, and a last work request of ours
- * in each direction says when it has; the queue pair and the rest are
- * destroyed; the consumer gets its event. Nothing of it waits for the network.
- * Who finds a reason in a context that cannot do that writes it into ep->dead
- * and queues the work item.
+ * in each direction says when it has; the consumer gets its event. Nothing of it
+ * waits for the network. Who finds a reason in a context that cannot do that
+ * writes it into ep->dead and queues the work item.
+ *
+ * What the endpoint had of device and connection manager is given back by
+ * vrb_ep_bury(), when it is closed or the device goes: not in the work item,
+ * whose queue may be needed to make memory free, while the manager's may wait
+ * for memory.
  */
 #include <linux/slab.h>
 
@@ -122,18 +126,18 @@ static void vrb_ep_drain_rq(struct vrb_ep *ep)
 	}
 }
 
-/* Everything outstanding completes, and nothing of the queue pair's is left. */
-static void vrb_ep_destroy_qp(struct vrb_ep *ep)
+/* Everything outstanding completes. */
+static void vrb_ep_stop_qp(struct vrb_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	rdma_disconnect(ep->id);
+	/* on iWARP it would wait for the answer to an attempt */
+	if (!ep->iwarp || READ_ONCE(ep->established))
+		rdma_disconnect(ep->id);
 	if (!WARN_ON_ONCE(ib_modify_qp(ep->qp, &attr, IB_QP_STATE))) {
 		vrb_ep_drain_sq(ep);
 		vrb_ep_drain_rq(ep);
 	}
-	rdma_destroy_qp(ep->id);
-	ep->qp = NULL;
 }
 
 /**
@@ -141,31 +145,24 @@ static void vrb_ep_destroy_qp(struct vrb_ep *ep)
  * @ep: the endpoint
  * @err: why, a positive error code, if nobody else has said so
  *
- * When this returns, everything has completed, the device and the connection
- * manager know the endpoint no longer, and the consumer's event is queued.
+ * When this returns, everything has completed, and the consumer's event is
+ * queued.
  *
  * Context: process, may sleep; never waits for the network.
  */
 void vrb_ep_end(struct vrb_ep *ep, int err)
 {
-	struct rdma_cm_id *id;
-
 	cmpxchg(&ep->dead, 0, err);
 	mutex_lock(&ep->cm_mutex);
+	if (ep->ended)
+		goto unlock;
+	ep->ended = true;
 	trace_kofi_verbs_cm(ep->base.obj.id, "end", READ_ONCE(ep->dead));
 	vrb_tx_close(ep);
 	vrb_rx_close(ep);
 	vrb_mr_ended(ep);
 	if (ep->qp)
-		vrb_ep_destroy_qp(ep);
-	id = ep->id;
-	if (id) {
-		/* waits for the manager's events, which do not take the mutex */
-		rdma_destroy_id(id);
-		ep->id = NULL;
-	}
-	vrb_epcq_close(&ep->tx_cq);
-	vrb_epcq_close(&ep->rx_cq);
+		vrb_ep_stop_qp(ep);
 	vrb_sinks_end(ep);
 	vrb_tx_flush(ep);
 	vrb_rx_flush(ep);
@@ -175,6 +172,21 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 		kofi_ep_connect_failed(&ep->base,
 				       err == ESHUTDOWN ? ECONNRESET : err,
 				       err, NULL, 0);
+unlock:
+	mutex_unlock(&ep->cm_mutex);
+}
+
+/**
+ * vrb_ep_bury - give back what an endpoint has of device and connection manager
+ * @ep: an endpoint that has ended
+ *
+ * Context: process, may sleep.
+ */
+void vrb_ep_bury(struct vrb_ep *ep)
+{
+	mutex_lock(&ep->cm_mutex);
+	if (ep->id)
+		vrb_cm_bury(ep);
 	mutex_unlock(&ep->cm_mutex);
 }
 
@@ -207,6 +219,9 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 {
 	struct vrb_ep *ep = context;
 
+	/* closed; the queue pair only waits for the manager */
+	if (!ep)
+		return;
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
 		/* the peer's first message has overtaken the manager's */
@@ -232,7 +247,7 @@ static void vrb_ep_close_cqs(struct vrb_ep *ep)
 static int vrb_ep_open_cqs(struct vrb_ep *ep)
 {
 	unsigned int rx = ep->base.info->rx_attr->size + 1;
-	unsigned int tx = ep->sq_size + ep->mr_wrs + 1;
+	unsigned int tx = ep->sq_size + ep->mr_wrs + VRB_OWN_WRS;
 	int err;
 
 	if (vrb_ep_shares_cq(ep))
@@ -261,11 +276,12 @@ static int vrb_ep_size(struct vrb_ep *ep)
 	/* long vectors take several work requests, on iWARP one per segment */
 	chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
 	mr_wrs = vrb_mr_ep_wrs(ep);
-	if (mr_wrs >= dev->max_qp_wr - info->tx_attr->size)
+	if (mr_wrs + VRB_OWN_WRS + info->tx_attr->size >
+	    (size_t)dev->max_qp_wr)
 		return -EINVAL;
 	ep->mr_wrs = mr_wrs;
 	ep->sq_size = min_t(unsigned int, info->tx_attr->size + chain,
-			    dev->max_qp_wr - mr_wrs - 1);
+			    dev->max_qp_wr - mr_wrs - VRB_OWN_WRS);
 	if (info->handle)
 		return 0;
 	/* the peer may have less; then that is what counts */
@@ -294,7 +310,8 @@ static int vrb_ep_create_qp(struct vrb_ep *ep)
 			.send_cq	= ep->tx_cq.ib,
 			.recv_cq	= vrb_ep_rx_cq(ep)->ib,
 			.cap = {
-				.max_send_wr	= ep->sq_size + ep->mr_wrs + 1,
+				.max_send_wr	= ep->sq_size + ep->mr_wrs +
+						  VRB_OWN_WRS,
 				.max_recv_wr	= info->rx_attr->size + 1,
 				.max_send_sge	= ep->send_sge,
 				.max_recv_sge	= ep->rxq.sge,
@@ -331,9 +348,12 @@ static int vrb_ep_enable(struct fid_ep *fid)
 	err = vrb_ep_size(ep);
 	if (err)
 		goto destroy_id;
-	err = vrb_tx_init(ep);
+	err = vrb_cm_prepare(ep);
 	if (err)
 		goto destroy_id;
+	err = vrb_tx_init(ep);
+	if (err)
+		goto free_rest;
 	err = vrb_rx_init(ep);
 	if (err)
 		goto free_tx;
@@ -352,6 +372,9 @@ free_rx:
 	vrb_rx_exit(ep);
 free_tx:
 	vrb_tx_exit(ep);
+free_rest:
+	kfree(ep->rest);
+	ep->rest = NULL;
 destroy_id:
 	if (made_id) {
 		rdma_destroy_id(ep->id);
@@ -368,6 +391,8 @@ static int vrb_ep_close(struct fi_fid *fid)
 {
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
 
+	/* until then a removal must find it */
+	vrb_ep_bury(ep);
 	mutex_lock(&vrb_mutex);
 	list_del(&ep->dom_node);
 	mutex_unlock(&vrb_mutex);
@@ -376,6 +401,7 @@ static int vrb_ep_close(struct fi_fid *fid)
 	cancel_delayed_work_sync(&ep->watch);
 	cancel_delayed_work_sync(&ep->work);
 	timer_shutdown_sync(&ep->retry);
+	timer_shutdown_sync(&ep->idle);
 	vrb_mr_ep_exit(ep);
 	kofi_ep_exit(&ep->base);
 	vrb_rx_exit(ep);
@@ -400,6 +426,10 @@ static int vrb_ep_control(struct fi_fid *fid, int command, void *arg)
 		return vrb_tunables_get(&ep->tun, var->name, var->val);
 	if (READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
 		return -EBUSY;
+	/* what is sent there has been sent when TCP has it */
+	if (var->name == (int)KOFI_VAL_KEEPALIVE_IDLE &&
+	    rdma_protocol_iwarp(ep->dom->ib, rdma_start_port(ep->dom->ib)))
+		return -EOPNOTSUPP;
 	return vrb_tunables_set(&ep->tun, var->name, var->val);
 }
 
@@ -565,6 +595,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	INIT_DELAYED_WORK(&ep->work, vrb_ep_work);
 	INIT_DELAYED_WORK(&ep->watch, vrb_cm_watch);
 	timer_setup(&ep->retry, vrb_ep_retry_timer, 0);
+	timer_setup(&ep->idle, vrb_tx_idle, 0);
 	vrb_tunables_init(&ep->tun);
 	vrb_mr_ep_init(ep);
 	spin_lock_init(&ep->tx_lock);
@@ -593,6 +624,7 @@ exit:
 	kofi_ep_exit(&ep->base);
 free:
 	timer_shutdown_sync(&ep->retry);
+	timer_shutdown_sync(&ep->idle);
 	mutex_destroy(&ep->cm_mutex);
 	kfree(ep);
 	return err;

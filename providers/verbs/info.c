@@ -350,11 +350,11 @@ static size_t vrb_limit(int value)
  * vrb_info_max_wr - operations a direction of an endpoint can have
  * @ib: its device
  *
- * Return: the number; a work request is kept back, for the end.
+ * Return: the number; some work requests are kept back, for our own.
  */
 size_t vrb_info_max_wr(const struct ib_device *ib)
 {
-	return clamp(ib->attrs.max_qp_wr - 1, 1, VRB_SIZE_MAX);
+	return clamp(ib->attrs.max_qp_wr - VRB_OWN_WRS, 1, VRB_SIZE_MAX);
 }
 
 /**

@@ -75,8 +75,9 @@ void vrb_tunables_init(struct vrb_tunables *tun)
 	};
 }
 
-/* The range of what has no parameter: the device knows best */
+/* Ranges of what has no parameter: the device knows best, or it is off */
 static const struct vrb_param vrb_range_silence = { .max = 86400000 };
+static const struct vrb_param vrb_range_idle = { .max = 32767000 };
 
 /* Where an option is kept, and what has its range. */
 static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
@@ -89,6 +90,9 @@ static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
 	case KOFI_VAL_SILENCE_TIMEOUT:
 		*p = &vrb_range_silence;
 		return &tun->silence_timeout;
+	case KOFI_VAL_KEEPALIVE_IDLE:
+		*p = &vrb_range_idle;
+		return &tun->keepalive_idle;
 	default:
 		return NULL;
 	}
@@ -169,9 +173,12 @@ static int __init vrb_init(void)
 	vrb_wq = alloc_workqueue("kofi_verbs", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
 	if (!vrb_wq)
 		return -ENOMEM;
-	err = vrb_domain_init();
+	err = vrb_cm_init();
 	if (err)
 		goto destroy_wq;
+	err = vrb_domain_init();
+	if (err)
+		goto exit_cm;
 	err = kofi_provider_register(FI_VERSION(FI_MAJOR_VERSION,
 						FI_MINOR_VERSION),
 				     &vrb_provider);
@@ -181,6 +188,8 @@ static int __init vrb_init(void)
 
 unregister_client:
 	vrb_domain_exit();
+exit_cm:
+	vrb_cm_exit();
 destroy_wq:
 	destroy_workqueue(vrb_wq);
 	return err;
@@ -190,6 +199,7 @@ static void __exit vrb_exit(void)
 {
 	kofi_provider_deregister(&vrb_provider);
 	vrb_domain_exit();
+	vrb_cm_exit();
 	destroy_workqueue(vrb_wq);
 }
 

@@ -67,7 +67,7 @@ int vrb_sinks_init(struct vrb_ep *ep)
 
 /**
  * vrb_sinks_end - take the device's regions away
- * @ep: an endpoint without a queue pair
+ * @ep: an endpoint whose queue pair, if it has one, has been drained
  *
  * Nobody can access what the endpoint was reading into afterwards.
  *

@@ -16,6 +16,11 @@
  * requests of a queue pair complete in order, so an operation that has completed
  * says the same of all silent ones before it. What fails is always reported.
  *
+ * Two work requests are not of operations: writes of no bytes, which take nothing
+ * of the peer's. One is the last of a connection that is shut down, and its
+ * completion says that everything before has completed. The other, from a timer,
+ * makes an idle connection notice a peer that has died.
+ *
  * An error of a work request is the end of its queue pair: the one that caused
  * it completes with what the device says, and all others are flushed.
  */
@@ -66,7 +71,21 @@ static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 	kofi_ep_tx_complete(&ep->base, &wc, flags);
 }
 
-/* Take an operation that has completed, and the silent ones before it. */
+static void vrb_tx_complete_list(struct vrb_ep *ep, struct list_head *list)
+{
+	bool run = vrb_epcq_begin(&ep->tx_cq);
+	struct vrb_txop *op, *next;
+
+	list_for_each_entry_safe(op, next, list, node)
+		vrb_tx_complete(ep, op, vrb_wc_error(op->status));
+	if (run)
+		kofi_cq_end(ep->tx_cq.kcq);
+}
+
+/*
+ * Take an operation that has completed, and the silent ones before it; NULL:
+ * all silent ones.
+ */
 static void vrb_tx_take(struct vrb_ep *ep, struct vrb_txop *op,
 			struct list_head *list)
 {
@@ -89,9 +108,7 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, cqe);
 	struct vrb_ep *ep = op->ep;
-	struct vrb_txop *next;
 	LIST_HEAD(list);
-	bool run;
 
 	if (unlikely(wc->status)) {
 		if (!op->status)
@@ -102,11 +119,7 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 			return;
 	}
 	vrb_tx_take(ep, op, &list);
-	run = vrb_epcq_begin(&ep->tx_cq);
-	list_for_each_entry_safe(op, next, &list, node)
-		vrb_tx_complete(ep, op, vrb_wc_error(op->status));
-	if (run)
-		kofi_cq_end(ep->tx_cq.kcq);
+	vrb_tx_complete_list(ep, &list);
 }
 
 /* A work request of a chain has failed; the last one completes the operation. */
@@ -119,6 +132,92 @@ static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (!op->status)
 		op->status = wc->status;
 	vrb_ep_failed(op->ep, wc, vrb_wc_error(wc->status));
+}
+
+/* ----------------------------------------------------- writes of no bytes */
+
+static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	lockdep_assert_held(&ep->tx_lock);
+
+	return ib_post_send(ep->qp, &wr.wr, NULL);
+}
+
+/* Everything has been sent. */
+static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_last);
+	LIST_HEAD(list);
+
+	if (!wc->status) {
+		vrb_tx_take(ep, NULL, &list);
+		vrb_tx_complete_list(ep, &list);
+	}
+	vrb_ep_kill(ep, wc->status ? vrb_wc_error(wc->status) : ECANCELED);
+}
+
+/**
+ * vrb_tx_finish - accept no more, and end the endpoint when all has been sent
+ * @ep: a connected endpoint
+ *
+ * Context: any.
+ * Return: true if that is under way; false if there is nothing to wait for.
+ */
+bool vrb_tx_finish(struct vrb_ep *ep)
+{
+	unsigned long irq;
+	bool waits;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	waits = !list_empty(&ep->tx_posted);
+	/* otherwise we are called again, or somebody ends the endpoint */
+	if (!ep->tx_closed && waits)
+		waits = !vrb_tx_post_nothing(ep, &ep->tx_last);
+	ep->tx_left = ep->tx_used;
+	ep->tx_closed = true;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return waits;
+}
+
+static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_probe);
+
+	WRITE_ONCE(ep->tx_probing, false);
+	if (wc->status && wc->status != IB_WC_WR_FLUSH_ERR) {
+		trace_kofi_verbs_error(ep, wc);
+		vrb_ep_kill(ep, vrb_wc_error(wc->status));
+	}
+}
+
+/**
+ * vrb_tx_idle - send something if nothing is outstanding
+ * @t: the endpoint's timer, which starts with the connection
+ *
+ * Context: softirq.
+ */
+void vrb_tx_idle(struct timer_list *t)
+{
+	struct vrb_ep *ep = from_timer(ep, t, idle);
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	if (!ep->tx_closed) {
+		if (!READ_ONCE(ep->tx_probing) && list_empty(&ep->tx_posted))
+			WRITE_ONCE(ep->tx_probing,
+				   !vrb_tx_post_nothing(ep, &ep->tx_probe));
+		mod_timer(&ep->idle,
+			  jiffies + msecs_to_jiffies(ep->tun.keepalive_idle));
+	}
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
 /* -------------------------------------------------------- work requests */
@@ -756,6 +855,8 @@ int vrb_tx_init(struct vrb_ep *ep)
 		op->ep = ep;
 		list_add_tail(&op->node, &ep->tx_free);
 	}
+	ep->tx_last.done = vrb_tx_last_done;
+	ep->tx_probe.done = vrb_tx_probe_done;
 	ep->tx_size = size;
 	ep->sq_free = ep->sq_size;
 	return 0;

@@ -28,6 +28,7 @@
 #define VRB_CHAIN_MAX		256	/* work requests of one operation */
 #define VRB_MR_PAGES		256	/* pages a region has room for, unless asked */
 #define VRB_SINKS		32	/* regions an endpoint of iWARP reads into */
+#define VRB_OWN_WRS		3	/* for sending that are of no operation */
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 				 FI_DELIVERY_COMPLETE)
@@ -55,11 +56,14 @@ extern unsigned int vrb_connect_timeout;
  * @connect_timeout: milliseconds for connecting
  * @silence_timeout: milliseconds without an answer after which a peer is dead;
  *	0 is what the path says
+ * @keepalive_idle: milliseconds with nothing outstanding after which something
+ *	is sent; 0: never
  * @cpu: where completions are wanted, or -1
  */
 struct vrb_tunables {
 	unsigned int	connect_timeout;
 	unsigned int	silence_timeout;
+	unsigned int	keepalive_idle;
 	int		cpu;
 };
 
@@ -101,11 +105,15 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
  * struct vrb_dev - a device that can be used
  * @node: on the list of them
  * @ib: the device
+ * @name: its name, as clients know it
+ * @net: network namespace it can be opened in; NULL: all
  * @doms: domains opened on it
  */
 struct vrb_dev {
 	struct list_head	node;
 	struct ib_device	*ib;
+	char			name[IB_DEVICE_NAME_MAX];
+	struct net		*net;
 	struct list_head	doms;
 };
 
@@ -114,14 +122,17 @@ struct vrb_dev {
  * @base: the core's
  * @node: on the device's list, while there is a device
  * @eps: its endpoints; with @node under vrb_mutex
- * @ib: the device. Once it has gone nobody follows this any more: endpoints
- *	have ended, and new ones are refused
+ * @ib: the device. Once it has gone we do not follow this any more: endpoints
+ *	have ended, and new ones are refused. Its memory stays all the same: the
+ *	last work items of siw for a connection outlive the connection
  * @pd: protection domain of all that is in the domain
  * @max_wr: operations a direction of an endpoint can have
  * @map_max: bytes a segment can have
  * @atomic: the device has atomic operations
  * @regions: it has regions, and messages that invalidate them
  * @gone: the device has been, or is being, removed
+ * @rests: queue pairs of endpoints that have been closed before the peer has
+ *	answered
  * @mr_mutex: mr.c's
  * @mrs: regions that have something of the device
  * @mr_eps: endpoints on which regions can be registered
@@ -141,6 +152,7 @@ struct vrb_domain {
 	bool			atomic;
 	bool			regions;
 	bool			gone;
+	atomic_t		rests;
 	struct mutex		mr_mutex;	/* all that follows */
 	struct list_head	mrs;
 	struct list_head	mr_eps;
@@ -203,6 +215,7 @@ int vrb_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		void *context);
 int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
 		  struct kofi_cq *kcq, unsigned int nr);
+void vrb_epcq_move(struct vrb_epcq *q, struct vrb_epcq *to);
 void vrb_epcq_close(struct vrb_epcq *q);
 void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done);
 int vrb_wc_error(int status);
@@ -474,12 +487,20 @@ struct vrb_stats {
  * @dom_node: vrb_domain.eps
  * @cm_mutex: control calls, and the end, one after the other; not taken by
  *	events of the connection manager
- * @id: the connection manager's side; from enabling, or the request, to the end
- * @qp: the queue pair; from enabling to the end
+ * @id: the connection manager's side; from enabling, or the request, until
+ *	endpoint or device go
+ * @qp: the queue pair; from enabling, as long
+ * @rest: for what outlives the endpoint; as long
+ * @asked: the manager waits for the peer's answer; with @established and @left
+ *	written by the manager's events
+ * @established: the connection stood
+ * @left: the manager knows that it does no more
  * @dead: why the endpoint must end, a positive error code; set once
+ * @ended: it has; under cm_mutex
  * @work: ends it, or posts late receives
- * @watch: bounds the time for connecting
+ * @watch: bounds the time for connecting, and for sending what is left
  * @retry: after a post that failed for want of something nobody gives back
+ * @idle: sees to it that something is sent now and then
  * @tun: options
  * @local: own address
  * @peer: the other one's
@@ -505,6 +526,10 @@ struct vrb_stats {
  * @tx_used: of them, in use
  * @tx_silent: operations since the last one whose end will be reported
  * @tx_closed: no more posts
+ * @tx_left: @tx_used as @watch has seen it last, of an endpoint that shuts down
+ * @tx_probing: @tx_probe is with the device
+ * @tx_last: of the work request after all others, when the consumer shuts down
+ * @tx_probe: of the one that asks whether the peer is alive
  * @sq_size: work requests the send queue has room for, of operations
  * @sq_free: of them, free
  * @send_sge: segments of a work request that sends or writes
@@ -521,10 +546,16 @@ struct vrb_ep {
 	struct mutex		cm_mutex;	/* see above */
 	struct rdma_cm_id	*id;
 	struct ib_qp		*qp;
+	struct vrb_rest		*rest;
+	bool			asked;
+	bool			established;
+	bool			left;
 	int			dead;
+	bool			ended;
 	struct delayed_work	work;
 	struct delayed_work	watch;
 	struct timer_list	retry;
+	struct timer_list	idle;
 	struct vrb_tunables	tun;
 	union vrb_addr		local;
 	union vrb_addr		peer;
@@ -550,6 +581,10 @@ struct vrb_ep {
 	unsigned int		tx_used;
 	unsigned int		tx_silent;
 	bool			tx_closed;
+	bool			tx_probing;
+	unsigned int		tx_left;
+	struct ib_cqe		tx_last;
+	struct ib_cqe		tx_probe;
 	unsigned int		sq_size;
 	unsigned int		sq_free;
 	unsigned int		send_sge;
@@ -570,6 +605,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 void vrb_ep_kill(struct vrb_ep *ep, int err);
 void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err);
 void vrb_ep_end(struct vrb_ep *ep, int err);
+void vrb_ep_bury(struct vrb_ep *ep);
 
 static inline bool vrb_ep_shares_cq(const struct vrb_ep *ep)
 {
@@ -595,17 +631,23 @@ struct vrb_req;
 extern const struct fi_ops_cm vrb_ep_cm_ops;
 
 int vrb_cm_create(struct vrb_ep *ep);
+int vrb_cm_prepare(struct vrb_ep *ep);
+void vrb_cm_bury(struct vrb_ep *ep);
 void vrb_cm_watch(struct work_struct *work);
 int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		   struct fid_pep **fid, void *context);
 int vrb_req_take(struct vrb_ep *ep, fid_t handle);
 void vrb_cm_remove(struct ib_device *ib);
+int vrb_cm_init(void);
+void vrb_cm_exit(void);
 
 /* ------------------------------------------------------------------- tx.c */
 
 int vrb_tx_init(struct vrb_ep *ep);
 void vrb_tx_exit(struct vrb_ep *ep);
 void vrb_tx_close(struct vrb_ep *ep);
+bool vrb_tx_finish(struct vrb_ep *ep);
+void vrb_tx_idle(struct timer_list *t);
 void vrb_tx_flush(struct vrb_ep *ep);
 ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
 		      const struct vrb_post *post, u64 flags);

@@ -13,6 +13,11 @@ from report import STAMP
 from scenario import Run, Scenario
 
 
+# What runs where there is an RDMA device, in this order, as the contract's last
+# suite takes it away; what verbs has of its own runs nowhere else.
+ON_DEVICE = ["kofi_verbs_own_kunit", "kofi_contract_kunit"]
+
+
 def parser():
     """kunit.py's parser, silenced."""
     src, _ = kernel.source()
@@ -92,9 +97,10 @@ def report_cases(lines, flavour, report, filtered):
 def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     """The unit tests on one kernel whose modules are built; the Run goes into
     the list RUNS, for who wants to know how far it is. With DEVICE, rxe or
-    siw, the contract over a device of that kind."""
-    names = [p.stem for p in modules(flavour)
-             if not device or p.stem == "kofi_contract_kunit"]
+    siw, the contract over a device of that kind, and what is verbs' own."""
+    names = [p.stem for p in modules(flavour)]
+    names = [n for n in ON_DEVICE if n in names] if device else \
+            [n for n in names if n != ON_DEVICE[0]]
     if not names:
         raise Fail(f"no unit test was built for {flavour}; tests/kunit and "
                    "its Kbuild should name some")

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections of kofi_verbs: how they end, with what was sent before the end;
+ * and how they begin, with a peer that is not libfabric's, says wrong things,
+ * says nothing, or dies.
+ */
+
+#include <linux/slab.h>
+#include <rdma/ib_cm.h>
+#include <rdma/rdma_cm.h>
+
+#include "contract.h"
+#include "verbs_link.h"
+#include "verbs_raw.h"
+
+#define VC_SENDS	32
+#define VC_LEN		8192
+#define VC_AREA		56	/* private data of a request with IP addresses */
+#define VC_SOON_MS	2000	/* what does not wait for the network takes less */
+
+static bool vc_iwarp(const struct ct_pair *p)
+{
+	return p->info->ep_attr->protocol == FI_PROTO_IWARP;
+}
+
+static struct ct_pair *vc_unconnected(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_READ, .unconnected = true };
+
+	return ct_pair_open(test, &opts);
+}
+
+/* ----------------------------------------------------------------- the end */
+
+/* A DIRECT queue has to be polled for that, too. */
+static void vc_expect_end(struct ct_pair *p, int side)
+{
+	u32 event = 0;
+	u8 bytes[256];
+
+	KUNIT_EXPECT_TRUE(p->test, ct_wait(p, fi_eq_read(p->side[side].eq,
+							 &event, bytes,
+							 sizeof(bytes), 0) > 0,
+					   CT_TIMEOUT_MS));
+	KUNIT_EXPECT_EQ(p->test, event, FI_SHUTDOWN);
+}
+
+/* Operations are sent, and complete, before the connection ends. */
+static void cm_shutdown_sends(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
+	struct ct_op *recv[VC_SENDS], *send[VC_SENDS];
+	u8 *in = ct_buf(p, VC_SENDS * VC_LEN), *out = ct_buf(p, VC_LEN);
+	int i, side;
+
+	ct_pattern(out, VC_LEN, 5);
+	for (i = 0; i < VC_SENDS; i++) {
+		recv[i] = ct_op(p);
+		send[i] = ct_op(p);
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, recv[i], in + i * VC_LEN,
+					      VC_LEN), 0);
+	}
+	for (i = 0; i < VC_SENDS; i++)
+		KUNIT_ASSERT_EQ(test, ct_send(p, 0, send[i], out, VC_LEN), 0);
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
+	/* it may have ended by now, but in any case it is */
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, ct_op(p), out, 1), -ESHUTDOWN);
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < VC_SENDS; i++) {
+		KUNIT_EXPECT_EQ(test, send[i]->wc.err, 0);
+		KUNIT_EXPECT_EQ(test, recv[i]->wc.err, 0);
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in + i * VC_LEN, VC_LEN,
+						      5));
+	}
+	for (side = 0; side < 2; side++) {
+		vc_expect_end(p, side);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
+	ct_pair_close(p);
+}
+
+/* Those that report nothing are no exception, and are not called failed. */
+static void cm_shutdown_silent(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
+	struct ct_op *recv[VC_SENDS];
+	u8 *in = ct_buf(p, VC_SENDS * 64), *out = ct_buf(p, 64);
+	int i;
+
+	for (i = 0; i < VC_SENDS; i++) {
+		recv[i] = ct_op(p);
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, recv[i], in + i * 64, 64),
+				0);
+	}
+	for (i = 0; i < VC_SENDS; i++) {
+		ct_pattern(out, 64, i);
+		KUNIT_ASSERT_EQ(test, ct_inject(p, 0, out, 64), 0);
+	}
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < VC_SENDS; i++) {
+		KUNIT_EXPECT_EQ(test, recv[i]->wc.err, 0);
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in + i * 64, 64, i));
+	}
+	vc_expect_end(p, 0);
+	vc_expect_end(p, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&p->anonymous), 0);
+	ct_pair_close(p);
+}
+
+/* A peer that receives nothing holds up the end for a while, but not the close. */
+static void cm_shutdown_stalled(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_SOFTIRQ);
+	struct ct_op *op = ct_op(p);
+	u8 *out = ct_buf(p, VC_LEN);
+	unsigned long began;
+
+	ct_need_stalls(p);
+	KUNIT_ASSERT_EQ(test, ct_send(p, 0, op, out, VC_LEN), 0);
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
+	ct_expect_no_event(test, p->side[0].eq);
+	ct_expect_no_event(test, p->side[1].eq);
+	KUNIT_EXPECT_FALSE(test, ct_is_done(op));
+	began = jiffies;
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began), VC_SOON_MS);
+	KUNIT_EXPECT_TRUE(test, ct_is_done(op));
+	KUNIT_EXPECT_EQ(test, op->wc.err, ECANCELED);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_no_event(test, p->side[1].eq);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------- strange requests */
+
+struct vc_area {
+	const char	*name;
+	u8		len;	/* bytes given to the connection manager */
+	u8		first;	/* what the first one says */
+	bool		good;	/* as far as libfabric is concerned */
+};
+
+static const struct vc_area vc_areas[] = {
+	{ "nothing",		1,		0,		true },
+	{ "all-there-is",	VC_AREA,	VC_AREA - 1,	true },
+	{ "one-too-many",	VC_AREA,	VC_AREA,	false },
+	{ "far-too-many",	VC_AREA,	255,		false },
+	{ "text",		8,		'h',		false },
+};
+
+static void vc_area_desc(const struct vc_area *area, char *desc)
+{
+	strscpy(desc, area->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(vc_area, vc_areas, vc_area_desc);
+
+static struct rdma_conn_param vc_param(const struct vc_area *area, u8 *bytes)
+{
+	memset(bytes, 0x5a, VC_AREA);
+	bytes[0] = area->first;
+	return (struct rdma_conn_param) {
+		.private_data = bytes, .private_data_len = area->len,
+		.responder_resources = 1, .initiator_depth = 1,
+		.flow_control = 1, .retry_count = 6, .rnr_retry_count = 7,
+	};
+}
+
+static void cm_hostile_request(struct kunit *test)
+{
+	const struct vc_area *area = test->param_value;
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	u8 bytes[VC_AREA];
+	const struct rdma_conn_param param = vc_param(area, bytes);
+	int ret = vraw_connect(raw, &p->addr, &param);
+
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	if (!ret && area->good) {
+		KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev,
+						    CT_TIMEOUT_MS), 0);
+		KUNIT_EXPECT_EQ(test, ev->event, FI_CONNREQ);
+		KUNIT_EXPECT_EQ(test, ev->len, sizeof(ev->cm) + area->first);
+		KUNIT_EXPECT_MEMEQ(test, ev->cm.data, bytes + 1, area->first);
+		KUNIT_EXPECT_EQ(test, fi_reject(p->pep, ev->cm.info->handle,
+						NULL, 0), 0);
+		fi_freeinfo(ev->cm.info);
+	}
+	if (!ret)
+		KUNIT_EXPECT_EQ(test, vraw_wait(raw), RDMA_CM_EVENT_REJECTED);
+	ct_expect_no_event(test, p->side[1].eq);
+	vraw_close(raw);
+	/* and the listener serves those who behave */
+	KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
+	ct_pair_close(p);
+}
+
+/* -------------------------------------------------------- strange answers */
+
+/* A listener for the endpoint of side 0 to ask */
+static void vc_ask(struct ct_pair *p, struct vraw *raw)
+{
+	struct sockaddr_storage addr = p->addr;
+
+	((struct sockaddr_in *)&addr)->sin_port = 0;
+	KUNIT_EXPECT_EQ(p->test, vraw_listen(raw, &addr), 0);
+	KUNIT_EXPECT_EQ(p->test, fi_connect(p->side[0].ep, &addr, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(p->test, vraw_wait(raw),
+			RDMA_CM_EVENT_CONNECT_REQUEST);
+}
+
+static void cm_hostile_answer(struct kunit *test)
+{
+	const struct vc_area *area = test->param_value;
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	u8 bytes[VC_AREA];
+	const struct rdma_conn_param param = vc_param(area, bytes);
+	/* those of IB and RoCE have room for more than a request */
+	bool good = area->good || (!vc_iwarp(p) && area->first < 196);
+	int ret;
+
+	vc_ask(p, raw);
+	KUNIT_EXPECT_EQ(test, raw->len, vc_iwarp(p) ? 1 : VC_AREA);
+	KUNIT_EXPECT_EQ(test, raw->data[0], 0);
+	KUNIT_EXPECT_EQ(test, vraw_accept(raw, &param), 0);
+	ret = ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS);
+	if (good) {
+		KUNIT_EXPECT_EQ(test, ret, 0);
+		KUNIT_EXPECT_EQ(test, ev->event, FI_CONNECTED);
+		KUNIT_EXPECT_EQ(test, ev->len, sizeof(ev->cm) + area->first);
+		KUNIT_EXPECT_MEMEQ(test, ev->cm.data, bytes + 1,
+				   min(area->len - 1, area->first));
+	} else {
+		KUNIT_EXPECT_EQ(test, ret, 1);
+		KUNIT_EXPECT_EQ(test, ev->error.err, EIO);
+		ct_expect_no_event(test, p->side[0].eq);
+	}
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	vraw_close(raw);
+	ct_pair_close(p);
+}
+
+static void cm_hostile_reject(struct kunit *test)
+{
+	const struct vc_area *area = test->param_value;
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	bool good = area->good || (!vc_iwarp(p) && area->first < 148);
+	u8 bytes[VC_AREA];
+
+	vc_param(area, bytes);
+	vc_ask(p, raw);
+	KUNIT_EXPECT_EQ(test, rdma_reject(raw->id, bytes, area->len,
+					  IB_CM_REJ_CONSUMER_DEFINED), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS),
+			1);
+	KUNIT_EXPECT_EQ(test, ev->error.err, ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, ev->error.err_data_size, good ? area->first : 0);
+	ct_expect_no_event(test, p->side[0].eq);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	vraw_close(raw);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------- nothing, or death */
+
+/* No answer comes: one error after the time-out, and a close that is quick. */
+static void cm_no_answer(struct kunit *test)
+{
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	unsigned int timeout = 300;
+	unsigned long began;
+
+	KUNIT_EXPECT_EQ(test, fi_set_val(&p->side[0].ep->fid,
+					 KOFI_VAL_CONNECT_TIMEOUT, &timeout),
+			0);
+	vc_ask(p, raw);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS),
+			1);
+	KUNIT_EXPECT_EQ(test, ev->error.err, ETIMEDOUT);
+	ct_expect_no_event(test, p->side[0].eq);
+	began = jiffies;
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began), VC_SOON_MS);
+	/* the domain waits for what is left, which this brings to its end */
+	vraw_close(raw);
+	ct_pair_close(p);
+}
+
+/* More requests than the consumer takes are refused at once. */
+static void cm_backlog(struct kunit *test)
+{
+	struct vraw *raw = kunit_kcalloc(test, 3, sizeof(*raw), GFP_KERNEL);
+	const struct rdma_conn_param param = {
+		.private_data = "", .private_data_len = 1,
+		.retry_count = 6, .rnr_retry_count = 7,
+	};
+	struct ct_pair *p = vc_unconnected(test);
+	struct fid_pep *pep = p->pep;
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct sockaddr_storage addr;
+	size_t len = sizeof(addr);
+	int i, backlog = 2;
+
+	KUNIT_EXPECT_EQ(test, fi_control(&pep->fid, FI_BACKLOG, &backlog),
+			-EBUSY);
+	KUNIT_ASSERT_EQ(test, fi_passive_ep(p->fabric, p->info, &pep, p), 0);
+	KUNIT_EXPECT_EQ(test, fi_pep_bind(pep, &p->side[1].eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_control(&pep->fid, FI_BACKLOG, &backlog), 0);
+	KUNIT_EXPECT_EQ(test, fi_listen(pep), 0);
+	KUNIT_EXPECT_EQ(test, fi_getname(&pep->fid, &addr, &len), 0);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, vraw_connect(&raw[i], &addr, &param), 0);
+	KUNIT_EXPECT_EQ(test, vraw_wait(&raw[2]), RDMA_CM_EVENT_REJECTED);
+	for (i = 0; i < backlog; i++) {
+		KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev,
+						    CT_TIMEOUT_MS), 0);
+		KUNIT_EXPECT_EQ(test, ev->event, FI_CONNREQ);
+		fi_freeinfo(ev->cm.info);
+	}
+	ct_expect_no_event(test, p->side[1].eq);
+	/* those that wait end with the listener */
+	KUNIT_EXPECT_EQ(test, fi_close(&pep->fid), 0);
+	for (i = 0; i < backlog; i++)
+		KUNIT_EXPECT_EQ(test, vraw_wait(&raw[i]),
+				RDMA_CM_EVENT_REJECTED);
+	for (i = 0; i < 3; i++)
+		vraw_close(&raw[i]);
+	ct_pair_close(p);
+}
+
+/* Reads the peer lets us have, and those it wants, whichever are fewer */
+static void cm_depths(struct kunit *test)
+{
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	const struct rdma_conn_param param = {
+		.private_data = "", .private_data_len = 1,
+		.responder_resources = 2, .initiator_depth = 1,
+		.retry_count = 6, .rnr_retry_count = 7,
+	};
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+
+	if (vc_iwarp(p))
+		kunit_skip(test, "siw does not say what it has agreed to");
+	KUNIT_EXPECT_EQ(test, vraw_connect(raw, &p->addr, &param), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS),
+			0);
+	KUNIT_EXPECT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	KUNIT_EXPECT_EQ(test, fi_accept(p->side[1].ep, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, vraw_wait(raw), RDMA_CM_EVENT_ESTABLISHED);
+	/* what we answer is seen from the other side */
+	KUNIT_EXPECT_LE(test, raw->depth[0], 2);
+	KUNIT_EXPECT_GE(test, raw->depth[0], 1);
+	KUNIT_EXPECT_EQ(test, raw->depth[1], 1);
+	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
+	vraw_close(raw);
+	ct_pair_close(p);
+}
+
+/* A connection on which nothing is sent notices, where it was asked to. */
+static void cm_idle_peer_dies(struct kunit *test)
+{
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	const struct rdma_conn_param param = {
+		.private_data = "", .private_data_len = 1,
+		.retry_count = 6, .rnr_retry_count = 7,
+	};
+	unsigned int idle = 100, silence = 500;
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct fid_ep *ep = p->side[0].ep;
+
+	if (vc_iwarp(p)) {
+		KUNIT_EXPECT_EQ(test, fi_set_val(&ep->fid,
+						 KOFI_VAL_KEEPALIVE_IDLE,
+						 &idle), -EOPNOTSUPP);
+		ct_pair_close(p);
+		return;
+	}
+	KUNIT_EXPECT_EQ(test, vraw_connect(raw, &p->addr, &param), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS),
+			0);
+	KUNIT_EXPECT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	ep = p->side[1].ep;
+	KUNIT_EXPECT_EQ(test, fi_set_val(&ep->fid, KOFI_VAL_KEEPALIVE_IDLE,
+					 &idle), 0);
+	KUNIT_EXPECT_EQ(test, fi_set_val(&ep->fid, KOFI_VAL_SILENCE_TIMEOUT,
+					 &silence), 0);
+	KUNIT_EXPECT_EQ(test, fi_accept(ep, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, vraw_wait(raw), RDMA_CM_EVENT_ESTABLISHED);
+	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
+	/* for as long as the peer's device answers, nothing happens */
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 1000), -EAGAIN);
+	vraw_die(raw);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_no_event(test, p->side[1].eq);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
+	vraw_close(raw);
+	ct_pair_close(p);
+}
+
+static struct kunit_case verbs_cm_cases[] = {
+	KUNIT_CASE_PARAM(cm_shutdown_sends, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(cm_shutdown_silent, ct_mode_gen_params),
+	KUNIT_CASE(cm_shutdown_stalled),
+	KUNIT_CASE_PARAM(cm_hostile_request, vc_area_gen_params),
+	KUNIT_CASE_PARAM(cm_hostile_answer, vc_area_gen_params),
+	KUNIT_CASE_PARAM(cm_hostile_reject, vc_area_gen_params),
+	KUNIT_CASE(cm_no_answer),
+	KUNIT_CASE(cm_backlog),
+	KUNIT_CASE(cm_depths),
+	KUNIT_CASE(cm_idle_peer_dies),
+	{}
+};
+
+static struct kunit_suite verbs_cm_suite = {
+	.name = "verbs_cm",
+	.suite_init = ct_suite_init,
+	.init = link_test_init,
+	.test_cases = verbs_cm_cases,
+};
+
+kunit_test_suite(verbs_cm_suite);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * An RDMA device in software is removed, as "rdma link delete" does it, and made
+ * again by the message that "rdma link add" sends: in the kernel it has no other
+ * way. The device is named after its kind.
+ */
+
+#include <linux/file.h>
+#include <linux/module.h>
+#include <linux/net.h>
+#include <net/net_namespace.h>
+#include <net/netlink.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_netlink.h>
+
+#include "contract.h"
+#include "verbs_link.h"
+
+static char *link_under;
+module_param_named(netdev, link_under, charp, 0444);
+MODULE_PARM_DESC(netdev, "Network device below the RDMA device");
+
+#define LINK_ROOM	256	/* of a message, and of its answer */
+
+/**
+ * link_test_init - kunit_suite.init of what needs an RDMA device
+ * @test: skipped if there is none
+ *
+ * Return: 0.
+ */
+int link_test_init(struct kunit *test)
+{
+	struct ib_device *ib = ib_device_get_by_name(ct_device,
+						     RDMA_DRIVER_UNKNOWN);
+
+	if (!ib)
+		kunit_skip(test, "no RDMA device in software");
+	ib_device_put(ib);
+	return 0;
+}
+
+static struct sk_buff *link_message(void)
+{
+	struct sk_buff *skb = nlmsg_new(LINK_ROOM, GFP_KERNEL);
+	struct nlmsghdr *nlh;
+
+	if (!skb)
+		return NULL;
+	nlh = nlmsg_put(skb, 0, 1, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV,
+						    RDMA_NLDEV_CMD_NEWLINK),
+			0, NLM_F_REQUEST | NLM_F_ACK);
+	if (!nlh ||
+	    nla_put_string(skb, RDMA_NLDEV_ATTR_DEV_NAME, ct_device) ||
+	    nla_put_string(skb, RDMA_NLDEV_ATTR_LINK_TYPE, ct_device) ||
+	    nla_put_string(skb, RDMA_NLDEV_ATTR_NDEV_NAME, link_under)) {
+		nlmsg_free(skb);
+		return NULL;
+	}
+	nlmsg_end(skb, nlh);
+	return skb;
+}
+
+/* Send a message, and return what its answer says. */
+static int link_talk(struct socket *sock, struct sk_buff *skb)
+{
+	struct kvec kv = { .iov_base = skb->data, .iov_len = skb->len };
+	u8 answer[LINK_ROOM] __aligned(NLMSG_ALIGNTO);
+	const struct nlmsghdr *nlh = (void *)answer;
+	struct msghdr msg = {};
+	int n;
+
+	n = kernel_sendmsg(sock, &msg, &kv, 1, kv.iov_len);
+	if (n < 0)
+		return n;
+	kv = (struct kvec) { .iov_base = answer, .iov_len = sizeof(answer) };
+	n = kernel_recvmsg(sock, &msg, &kv, 1, kv.iov_len, MSG_DONTWAIT);
+	if (n < 0)
+		return n;
+	if (n < nlmsg_msg_size(sizeof(struct nlmsgerr)) ||
+	    nlh->nlmsg_type != NLMSG_ERROR)
+		return -EPROTO;
+	return ((const struct nlmsgerr *)nlmsg_data(nlh))->error;
+}
+
+/**
+ * link_add - make the device
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error.
+ */
+int link_add(void)
+{
+	struct socket *sock;
+	struct sk_buff *skb;
+	struct file *file;
+	int err;
+
+	if (!link_under)
+		return -ENODEV;
+	skb = link_message();
+	if (!skb)
+		return -ENOMEM;
+	err = sock_create_kern(&init_net, PF_NETLINK, SOCK_RAW, NETLINK_RDMA,
+			       &sock);
+	if (err)
+		goto free;
+	/* whose owner is asked whether he may */
+	file = sock_alloc_file(sock, 0, NULL);
+	if (IS_ERR(file)) {
+		err = PTR_ERR(file);
+		goto free;
+	}
+	err = link_talk(sock, skb);
+	fput(file);
+free:
+	nlmsg_free(skb);
+	return err;
+}
+
+/*
+ * The memory of the device removed last: siw does not wait for its own work items,
+ * which look at it for a moment after the last connection is known to have gone.
+ */
+static struct device *link_last;
+
+/**
+ * link_remove - remove the device
+ *
+ * Context: process, may sleep; one at a time.
+ * Return: 0, or -ENODEV if there is none.
+ */
+int link_remove(void)
+{
+	struct ib_device *ib = ib_device_get_by_name(ct_device,
+						     RDMA_DRIVER_UNKNOWN);
+	struct device *before = link_last;
+
+	if (!ib)
+		return -ENODEV;
+	link_last = get_device(&ib->dev);
+	put_device(before);
+	ib_unregister_device_and_put(ib);
+	return 0;
+}
+
+/**
+ * link_suite_exit - kunit_suite.suite_exit of what removes devices
+ * @suite: the suite
+ */
+void link_suite_exit(struct kunit_suite *suite)
+{
+	put_device(link_last);
+	link_last = NULL;
+}
