@@ -232,8 +232,8 @@ static void atomic_contended(struct kunit *test)
 		ssize_t ret;
 
 		op = ct_op(t->p);
-		while ((ret = at_post(t, i & 1, op, &a)) == -EAGAIN)
-			ct_progress(t->p);
+		ct_wait(t->p, (ret = at_post(t, i & 1, op, &a)) != -EAGAIN,
+			CT_TIMEOUT_MS);
 		KUNIT_EXPECT_EQ(test, ret, 0);
 	}
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(t->p));

@@ -136,11 +136,21 @@ def scenario_job(s, flavour, report, loud=False):
     return Job(r.name, CPUS if s.alone else 1, work, r.where)
 
 
-def kunit_job(flavour, report):
+# The unit tests, and the contract's over RDMA devices in software
+UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml")],
+         "soak": [("rxe", "debug"), ("siw", "debug")]}
+
+
+def kunit_name(device, flavour):
+    return f"kunit-{device}@{flavour}" if device else f"kunit@{flavour}"
+
+
+def kunit_job(device, flavour, report):
+    name = kunit_name(device, flavour)
     runs = []
-    return Job(f"kunit@{flavour}", 1 if flavour == "uml" else CPUS,
-               lambda: kunit_.run(flavour, report, runs=runs),
-               lambda: runs[0].where() if runs else f"kunit@{flavour}")
+    return Job(name, 1 if flavour == "uml" else CPUS,
+               lambda: kunit_.run(flavour, report, runs=runs, device=device),
+               lambda: runs[0].where() if runs else name)
 
 
 def chosen(name, only):
@@ -177,15 +187,16 @@ def everything(tag, name, only):
     report = Report(REPORT / name)
     wanted = [(s, k) for s in scenarios.find(tag) for k in s.kernels
               if chosen(f"{s.name}@{k}", only)]
-    units = [k for k in ("uml", "debug")
-             if tag == "test" and chosen(f"kunit@{k}", only)]
+    units = [(d, k) for d, k in UNITS[tag] if chosen(kunit_name(d, k), only)]
     checking = tag == "test" and chosen("check", only)
-    needed = {k for _, k in wanted} | set(units)
+    needed = {k for _, k in wanted} | {k for _, k in units}
     if checking:
         needed |= {"stock", "debug"}
     if not needed:
-        raise Fail(f"nothing is called '{only}'; there are check, kunit@uml, "
-                   "kunit@debug and the scenarios "
+        raise Fail(f"nothing is called '{only}'; there are "
+                   + "check, " * (tag == "test")
+                   + ", ".join(kunit_name(d, k) for d, k in UNITS[tag])
+                   + " and the scenarios "
                    + ", ".join(f"{s.name}@{k}" for s in scenarios.find(tag)
                                for k in s.kernels), status=2)
     say(f"{clock()} kernels")
@@ -196,7 +207,7 @@ def everything(tag, name, only):
     jobs = []
     if checking:
         jobs.append(Job("check", 1, lambda: checks.run_all(report)))
-    jobs += [kunit_job(k, report) for k in units if k in ready]
+    jobs += [kunit_job(d, k, report) for d, k in units if k in ready]
     for s, k in sorted(wanted, key=lambda w: w[0].alone):
         if k in ready:
             jobs.append(scenario_job(s, k, report))

@@ -1,0 +1,603 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Contract 8 and 13: reads and writes of a peer's memory, in all sizes and from
+ * all kinds of vectors, several pieces at a time on both sides; and what is
+ * refused, here or by the peer.
+ */
+
+#include <linux/bvec.h>
+#include <linux/prandom.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "contract.h"
+
+#define RT_MR_MODE	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
+#define RT_BOTH		(FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define RT_CAPS		(FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_READ | \
+			 FI_WRITE | RT_BOTH)
+#define RT_REGIONS	16
+#define RT_REGION	SZ_1M	/* what every device takes in one */
+#define RT_SEGS		12
+#define RT_FILL		0xa5		/* what nobody has written to */
+
+/* Side 0 reads and writes regions of side 1. */
+struct rt_test {
+	struct ct_pair		*p;
+	u8			*mem;		/* the regions, in a row */
+	u8			*local;		/* as much of side 0 */
+	struct fid_mr		*mr[RT_REGIONS];
+	unsigned int		nr;
+	struct rnd_state	rnd;
+};
+
+/* One operation, as ct_post_fn() is given it */
+struct rt_op {
+	struct fi_msg_rma	msg;
+	bool			read;
+	u64			flags;
+};
+
+static struct rt_test *rt_open_as(struct kunit *test, enum ct_mode mode,
+				  unsigned int regions, u64 access)
+{
+	const struct ct_opts opts = {
+		.mode = mode, .mr_mode = RT_MR_MODE,
+		.caps = RT_CAPS,
+	};
+	struct rt_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->p = ct_pair_open(test, &opts);
+	if (ct_streams(t->p))
+		kunit_skip(test, "kofi_sock has a suite of its own for this");
+	t->mem = ct_buf(t->p, regions * RT_REGION);
+	t->local = ct_buf(t->p, regions * RT_REGION + PAGE_SIZE);
+	t->nr = regions;
+	prandom_seed_state(&t->rnd, 4711);
+	for (i = 0; i < regions; i++)
+		KUNIT_ASSERT_EQ(test, fi_mr_reg(t->p->domain,
+						t->mem + i * RT_REGION,
+						RT_REGION, access, 0, 0, 0,
+						&t->mr[i], NULL), 0);
+	return t;
+}
+
+static struct rt_test *rt_open(struct kunit *test, unsigned int regions)
+{
+	return rt_open_as(test, ct_mode_of(test), regions, RT_BOTH);
+}
+
+static void rt_close(struct kunit *test, struct rt_test *t)
+{
+	int i;
+
+	for (i = 0; i < t->nr; i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&t->mr[i]->fid), 0);
+	ct_pair_close(t->p);
+}
+
+/* A piece of the peer's memory */
+static struct fi_rma_iov rt_peer(struct rt_test *t, int region, size_t off,
+				 size_t len)
+{
+	return (struct fi_rma_iov) {
+		.addr = kofi_mr_base(t->mr[region]) + off, .len = len,
+		.key = fi_mr_key(t->mr[region]),
+	};
+}
+
+static ssize_t rt_post_fn(struct fid_ep *ep, void *context, void *arg)
+{
+	struct rt_op *o = arg;
+
+	o->msg.context = context;
+	return o->read ? fi_readmsg(ep, &o->msg, o->flags) :
+			 fi_writemsg(ep, &o->msg, o->flags);
+}
+
+/* Post, as soon as there is room. */
+static struct ct_op *rt_post(struct kunit *test, struct rt_test *t,
+			     struct rt_op *o)
+{
+	struct ct_op *op = ct_op(t->p);
+	ssize_t ret;
+
+	o->flags |= FI_COMPLETION;
+	ct_wait(t->p, (ret = ct_post_fn(t->p, 0, op, rt_post_fn, o)) != -EAGAIN,
+		CT_TIMEOUT_MS);
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	return op;
+}
+
+/* Post and wait. */
+static void rt_do(struct kunit *test, struct rt_test *t, struct rt_op *o)
+{
+	struct ct_op *op = rt_post(test, t, o);
+
+	KUNIT_ASSERT_TRUE(test, ct_wait_done(t->p, op));
+	KUNIT_EXPECT_EQ(test, op->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, op->wc.flags,
+			FI_RMA | (o->read ? FI_READ : FI_WRITE));
+}
+
+static void rt_simple(struct kunit *test, struct rt_test *t, bool read,
+		      void *buf, struct fi_rma_iov rma, u64 flags)
+{
+	const struct kvec kv = { buf, rma.len };
+	struct rt_op o = {
+		.msg = {
+			.msg_iov = &kv, .iov_count = 1, .rma_iov = &rma,
+			.rma_iov_count = 1,
+		},
+		.read = read, .flags = flags,
+	};
+
+	rt_do(test, t, &o);
+}
+
+static bool rt_filled(const u8 *mem, size_t len)
+{
+	return !len || (*mem == RT_FILL && !memcmp(mem, mem + 1, len - 1));
+}
+
+/* ------------------------------------------------------------------- sizes */
+
+/* Written, read back, and nothing beside it touched on either side */
+static void rma_sizes(struct kunit *test)
+{
+	static const size_t sizes[] = {
+		0, 1, 3, 8, 63, 128, 129, 511, 4095, 4096, 4097, 9000, 65535,
+		65537, RT_REGION - 8192,
+	};
+	static const size_t offs[] = { 0, 1, 509, 4095 };
+	struct rt_test *t = rt_open(test, 1);
+	int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		for (j = 0; j < ARRAY_SIZE(offs); j++) {
+			size_t len = sizes[i], off = offs[j];
+			size_t own = offs[(i + j) % ARRAY_SIZE(offs)];
+			size_t most = min_t(size_t, RT_REGION, len + 8192);
+			u8 *mem = t->mem + off, *buf = t->local + own;
+
+			memset(t->mem, RT_FILL, most);
+			ct_pattern(buf, len, i);
+			rt_simple(test, t, false, buf, rt_peer(t, 0, off, len),
+				  0);
+			memset(t->local, RT_FILL, most);
+			rt_simple(test, t, true, buf, rt_peer(t, 0, off, len),
+				  0);
+			KUNIT_EXPECT_TRUE(test, ct_pattern_ok(buf, len, i));
+			KUNIT_EXPECT_TRUE(test, ct_pattern_ok(mem, len, i));
+			KUNIT_EXPECT_TRUE(test, rt_filled(t->mem, off));
+			KUNIT_EXPECT_TRUE(test, rt_filled(mem + len, most - off -
+							  len));
+			KUNIT_EXPECT_TRUE(test, rt_filled(t->local, own));
+			KUNIT_EXPECT_TRUE(test, rt_filled(buf + len, most - own -
+							  len));
+		}
+	}
+	rt_close(test, t);
+}
+
+/* 16 MiB, as many regions at a time as one operation takes, all under way */
+static void rma_large(struct kunit *test)
+{
+	struct rt_test *t = rt_open(test, RT_REGIONS);
+	size_t limit = t->p->info->tx_attr->rma_iov_limit;
+	u8 *buf = t->local + 77;
+	int read, i, j;
+
+	KUNIT_ASSERT_GE(test, limit, 1UL);
+	limit = min_t(size_t, limit, 4);
+	ct_pattern(buf, RT_REGIONS * RT_REGION, 3);
+	for (read = 0; read < 2; read++) {
+		for (i = 0; i < RT_REGIONS; i += limit) {
+			const struct kvec kv = {
+				buf + i * RT_REGION, limit * RT_REGION
+			};
+			struct fi_rma_iov rma[4];
+			struct rt_op o = {
+				.msg = {
+					.msg_iov = &kv, .iov_count = 1,
+					.rma_iov = rma, .rma_iov_count = limit,
+				},
+				.read = read,
+			};
+
+			for (j = 0; j < limit; j++)
+				rma[j] = rt_peer(t, i + j, 0, RT_REGION);
+			rt_post(test, t, &o);
+		}
+		KUNIT_ASSERT_TRUE(test, ct_wait_all(t->p));
+		if (!read)
+			memset(buf, 0, RT_REGIONS * RT_REGION);
+	}
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(t->mem, RT_REGIONS * RT_REGION,
+					      3));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(buf, RT_REGIONS * RT_REGION, 3));
+	rt_close(test, t);
+}
+
+/* ----------------------------------------------------------------- vectors */
+
+/* The same segments as each kind of vector */
+struct rt_vec {
+	struct kvec		kv[RT_SEGS];
+	struct bio_vec		bv[RT_SEGS];
+	struct scatterlist	sg[RT_SEGS];
+	struct iov_iter		iter;
+	size_t			len;
+};
+
+static struct page *rt_page(const void *buf)
+{
+	return is_vmalloc_addr(buf) ? vmalloc_to_page(buf) : virt_to_page(buf);
+}
+
+/* Segments inside of pages, in a row in memory with holes between them */
+static void rt_vec(struct rt_test *t, struct rt_vec *v, u8 *buf)
+{
+	int i;
+
+	v->len = 0;
+	sg_init_table(v->sg, RT_SEGS);
+	for (i = 0; i < RT_SEGS; i++, buf += PAGE_SIZE) {
+		size_t off = prandom_u32_state(&t->rnd) % 100;
+		size_t len = prandom_u32_state(&t->rnd) % (PAGE_SIZE - off);
+
+		/* some without holes, some without bytes */
+		if (!(i % 4))
+			off = 0;
+		if (i % 4 == 1)
+			len = PAGE_SIZE - off;
+		if (i == 6)
+			len = 0;
+		v->kv[i] = (struct kvec) { buf + off, len };
+		bvec_set_page(&v->bv[i], rt_page(buf), len, off);
+		sg_set_page(&v->sg[i], rt_page(buf), len, off);
+		v->len += len;
+	}
+}
+
+static void rt_vec_use(struct rt_vec *v, enum kofi_vec kind, unsigned int dir,
+		       struct fi_msg_rma *msg)
+{
+	msg->vec = kind;
+	msg->iov_count = RT_SEGS;
+	switch (kind) {
+	case KOFI_KVEC:
+		msg->msg_iov = v->kv;
+		break;
+	case KOFI_BVEC:
+		msg->msg_bvec = v->bv;
+		break;
+	case KOFI_SGL:
+		msg->msg_sgl = v->sg;
+		break;
+	default:
+		iov_iter_bvec(&v->iter, dir, v->bv, RT_SEGS, v->len);
+		msg->msg_iter = &v->iter;
+	}
+}
+
+static void rt_vec_fill(struct rt_vec *v, u32 seed)
+{
+	int i;
+
+	for (i = 0; i < RT_SEGS; i++)
+		ct_pattern(v->kv[i].iov_base, v->kv[i].iov_len, seed + i);
+}
+
+/* Is what the peer's pieces have, one after the other, what the vector has? */
+static bool rt_vec_same(const struct rt_vec *v, const u8 *mem)
+{
+	int i;
+
+	for (i = 0; i < RT_SEGS; mem += v->kv[i].iov_len, i++)
+		if (memcmp(mem, v->kv[i].iov_base, v->kv[i].iov_len))
+			return false;
+	return true;
+}
+
+/*
+ * The peer's memory in pieces of several regions, one of them without bytes.
+ * They are in a row there, so that a test can look at all of them at once.
+ */
+static size_t rt_pieces(struct rt_test *t, size_t len, struct fi_rma_iov *rma,
+			size_t *count)
+{
+	size_t limit = min_t(size_t, t->p->info->tx_attr->rma_iov_limit, 4);
+	size_t first = prandom_u32_state(&t->rnd) % len;
+
+	if (limit < 4) {
+		rma[0] = rt_peer(t, 0, 33, len);
+		*count = 1;
+		return 33;
+	}
+	rma[0] = rt_peer(t, 0, RT_REGION - first, first);
+	rma[1] = rt_peer(t, 1, 5, 0);
+	rma[2] = rt_peer(t, 1, 0, (len - first) / 2);
+	rma[3] = rt_peer(t, 1, rma[2].len, len - first - rma[2].len);
+	*count = 4;
+	return RT_REGION - first;
+}
+
+static void rma_vectors(struct kunit *test)
+{
+	static const enum kofi_vec kinds[] = {
+		KOFI_KVEC, KOFI_BVEC, KOFI_SGL, KOFI_ITER,
+	};
+	struct rt_test *t = rt_open(test, 2);
+	struct rt_vec *v = kunit_kzalloc(test, sizeof(*v), GFP_KERNEL);
+	u8 *far = vzalloc(RT_SEGS * PAGE_SIZE);
+	size_t limit = t->p->info->tx_attr->iov_limit;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, v);
+	KUNIT_ASSERT_NOT_NULL(test, far);
+	for (i = 0; i < 8 * ARRAY_SIZE(kinds); i++) {
+		struct fi_rma_iov rma[4];
+		struct rt_op o = { .msg = { .rma_iov = rma } };
+		enum kofi_vec kind = kinds[i % ARRAY_SIZE(kinds)];
+		size_t off;
+
+		/* an array no longer than the provider takes */
+		if (limit < RT_SEGS && (kind == KOFI_KVEC || kind == KOFI_BVEC))
+			continue;
+		rt_vec(t, v, i & 8 ? far : t->local);
+		off = rt_pieces(t, v->len, rma, &o.msg.rma_iov_count);
+		rt_vec_fill(v, i);
+		rt_vec_use(v, kind, ITER_SOURCE, &o.msg);
+		rt_do(test, t, &o);
+
+		/* another vector of as many bytes gets what the first one had */
+		o.read = true;
+		rt_vec_use(v, kind, ITER_DEST, &o.msg);
+		memset(i & 8 ? far : t->local, 0, RT_SEGS * PAGE_SIZE);
+		rt_do(test, t, &o);
+		KUNIT_EXPECT_TRUE(test, rt_vec_same(v, t->mem + off));
+		rt_vec_fill(v, i);
+		KUNIT_EXPECT_TRUE(test, rt_vec_same(v, t->mem + off));
+	}
+	vfree(far);
+	rt_close(test, t);
+}
+
+/* ------------------------------------------------------------- many, fences */
+
+/* More reads than a device or a provider has under way */
+static void rma_many_reads(struct kunit *test)
+{
+	struct rt_test *t = rt_open(test, 1);
+	int i;
+
+	ct_pattern(t->mem, 400 * 64, 9);
+	for (i = 0; i < 400; i++) {
+		const struct kvec kv = { t->local + i * 64, 64 };
+		const struct fi_rma_iov rma = rt_peer(t, 0, i * 64, 64);
+		struct rt_op o = {
+			.msg = {
+				.msg_iov = &kv, .iov_count = 1, .rma_iov = &rma,
+				.rma_iov_count = 1,
+			},
+			.read = true,
+		};
+
+		rt_post(test, t, &o);
+	}
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(t->p));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(t->local, 400 * 64, 9));
+	rt_close(test, t);
+}
+
+/* What is fenced off from a read does not overtake it; nor does a read. */
+static void rma_fenced(struct kunit *test)
+{
+	struct rt_test *t = rt_open(test, 1);
+	const size_t len = 32768;
+	u8 *in = t->local, *out = t->local + len;
+	int i;
+
+	if (!(t->p->info->caps & FI_FENCE)) {
+		rt_close(test, t);
+		kunit_skip(test, "the provider has no FI_FENCE");
+	}
+	ct_pattern(t->mem, len, 0);
+	for (i = 0; i < 20; i++) {
+		const struct kvec from = { in, len }, to = { out, len };
+		const struct fi_rma_iov rma = rt_peer(t, 0, 0, len);
+		struct rt_op o = {
+			.msg = {
+				.msg_iov = &from, .iov_count = 1,
+				.rma_iov = &rma, .rma_iov_count = 1,
+			},
+			.read = true, .flags = i & 1 ? FI_FENCE : 0,
+		};
+
+		ct_pattern(out, len, i + 1);
+		rt_post(test, t, &o);
+		o.read = false;
+		o.flags = FI_FENCE;
+		o.msg.msg_iov = &to;
+		rt_post(test, t, &o);
+		KUNIT_ASSERT_TRUE(test, ct_wait_all(t->p));
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, len, i));
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(t->mem, len, i + 1));
+	}
+	/* one without bytes, too */
+	rt_simple(test, t, true, in, rt_peer(t, 0, 0, 0), FI_FENCE);
+	rt_close(test, t);
+}
+
+/* ---------------------------------------------------------------- refusals */
+
+static void rma_arguments(struct kunit *test)
+{
+	struct rt_test *t = rt_open(test, 1);
+	const struct kvec kv = { t->local, 64 };
+	struct fi_rma_iov rma[17];
+	struct rt_op o = {
+		.msg = {
+			.msg_iov = &kv, .iov_count = 1, .rma_iov = rma,
+			.rma_iov_count = 1,
+		},
+		.flags = FI_COMPLETION,
+	};
+	int i, read;
+
+	for (i = 0; i < ARRAY_SIZE(rma); i++)
+		rma[i] = rt_peer(t, 0, 0, i ? 0 : 64);
+	for (read = 0; read < 2; read++) {
+		struct ct_op *op = ct_op(t->p);
+
+		o.read = read;
+		rma[0].len = 65;
+		KUNIT_EXPECT_EQ(test, ct_post_fn(t->p, 0, op, rt_post_fn, &o),
+				-EINVAL);
+		rma[0].len = 64;
+		o.msg.rma_iov_count = 17;
+		KUNIT_EXPECT_EQ(test, ct_post_fn(t->p, 0, op, rt_post_fn, &o),
+				-EINVAL);
+		o.msg.rma_iov_count = 0;
+		KUNIT_EXPECT_EQ(test, ct_post_fn(t->p, 0, op, rt_post_fn, &o),
+				-EINVAL);
+		o.msg.rma_iov_count = 1;
+		rt_do(test, t, &o);
+	}
+	rt_close(test, t);
+}
+
+/* What the peer refuses */
+struct rt_wrong {
+	const char	*name;
+	u64		access;
+	bool		read;
+	s64		off;
+	u64		key;	/* changed bits */
+};
+
+static const struct rt_wrong rt_wrongs[] = {
+	{ "write right", FI_REMOTE_READ, false },
+	{ "read right", FI_REMOTE_WRITE, true },
+	{ "write behind", RT_BOTH, false, RT_REGION - 63 },
+	{ "read behind", RT_BOTH, true, RT_REGION - 63 },
+	{ "write before", RT_BOTH, false, -1 },
+	{ "read before", RT_BOTH, true, -1 },
+	{ "write key", RT_BOTH, false, 0, 0x5a },
+	{ "read key", RT_BOTH, true, 0, 0x5a },
+	{ "write other key", RT_BOTH, false, 0, 0x5a00 },
+	{ "read other key", RT_BOTH, true, 0, 0x5a00 },
+};
+
+static void rt_desc(const struct rt_wrong *w, char *desc)
+{
+	strscpy(desc, w->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rt_wrong, rt_wrongs, rt_desc);
+
+/*
+ * Both ends hear of the end, once, and no memory changes. A read cannot succeed,
+ * and where the peer answers, a write neither.
+ */
+static void rma_wrong(struct kunit *test)
+{
+	const struct rt_wrong *w = test->param_value;
+	struct rt_test *t = rt_open_as(test, CT_SOFTIRQ, 1, w->access);
+	struct fi_rma_iov rma = rt_peer(t, 0, w->off, 64);
+	const struct kvec kv = { t->local, 64 };
+	struct rt_op o = {
+		.msg = {
+			.msg_iov = &kv, .iov_count = 1, .rma_iov = &rma,
+			.rma_iov_count = 1,
+		},
+		.read = w->read,
+	};
+	struct ct_op *op;
+	int side;
+
+	if (w->read && !(w->access & FI_REMOTE_READ) &&
+	    t->p->info->ep_attr->protocol == FI_PROTO_IWARP) {
+		rt_close(test, t);
+		kunit_skip(test, "siw does not look at the right to read");
+	}
+	rma.key ^= w->key;
+	memset(t->mem, RT_FILL, RT_REGION);
+	memset(t->local, RT_FILL, RT_REGION);
+	if (!w->read)
+		memset(t->local, 0, 64);
+	op = rt_post(test, t, &o);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(t->p, op));
+	if (t->p->info->ep_attr->protocol == FI_PROTO_RDMA_CM_IB_RC)
+		KUNIT_EXPECT_EQ(test, op->wc.err, EACCES);
+	else if (w->read)
+		KUNIT_EXPECT_NE(test, op->wc.err, 0);
+	for (side = 0; side < 2; side++)
+		ct_expect_event(test, t->p->side[side].eq, FI_SHUTDOWN);
+	for (side = 0; side < 2; side++)
+		ct_expect_no_event(test, t->p->side[side].eq);
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->mem, RT_REGION));
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->local + 64, RT_REGION - 64));
+	if (w->read)
+		KUNIT_EXPECT_TRUE(test, rt_filled(t->local, 64));
+	rt_close(test, t);
+}
+
+/* The end with reads under way: each completes once, whole or cancelled. */
+static void rma_shutdown(struct kunit *test)
+{
+	struct rt_test *t = rt_open(test, 1);
+	struct ct_op *ops[12];
+	int i;
+
+	ct_pattern(t->mem, RT_REGION, 1);
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		const struct kvec kv = { t->local + i * 65536, 65536 };
+		const struct fi_rma_iov rma = rt_peer(t, 0, i * 65536, 65536);
+		struct rt_op o = {
+			.msg = {
+				.msg_iov = &kv, .iov_count = 1, .rma_iov = &rma,
+				.rma_iov_count = 1,
+			},
+			.read = true,
+		};
+
+		ops[i] = rt_post(test, t, &o);
+	}
+	KUNIT_EXPECT_EQ(test, fi_shutdown(t->p->side[0].ep, 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(t->p));
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		if (ops[i]->wc.err)
+			KUNIT_EXPECT_EQ(test, ops[i]->wc.err, ECANCELED);
+		else
+			KUNIT_EXPECT_EQ(test, memcmp(t->local + i * 65536,
+						     t->mem + i * 65536,
+						     65536), 0);
+	}
+	rt_close(test, t);
+}
+
+static struct kunit_case contract_rma_cases[] = {
+	KUNIT_CASE_PARAM(rma_sizes, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_large, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_vectors, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_many_reads, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_fenced, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_arguments, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_wrong, rt_wrong_gen_params),
+	KUNIT_CASE_PARAM(rma_shutdown, ct_mode_gen_params),
+	{}
+};
+
+static struct kunit_suite contract_rma_suite = {
+	.name = "kofi_contract_rma",
+	.suite_init = ct_suite_init,
+	.test_cases = contract_rma_cases,
+};
+
+kunit_test_suite(contract_rma_suite);
