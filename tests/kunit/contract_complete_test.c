@@ -555,13 +555,6 @@ static void read_by_several(struct kunit *test)
 	ct_pair_close(p);
 }
 
-/* -------------------------------------------------- 8: not yet */
-
-static void memory_regions(struct kunit *test)
-{
-	kunit_skip(test, "this version of kOFI has no memory registration");
-}
-
 static struct kunit_case contract_complete_cases[] = {
 	KUNIT_CASE_PARAM(complete_truncated, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(complete_cancelled, ct_mode_gen_params),
@@ -573,7 +566,6 @@ static struct kunit_case contract_complete_cases[] = {
 	KUNIT_CASE_PARAM(callbacks_post, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(callbacks_end_with_close, ct_mode_gen_params),
 	KUNIT_CASE(read_by_several),
-	KUNIT_CASE(memory_regions),
 	{}
 };
 
