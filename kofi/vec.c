@@ -178,7 +178,8 @@ static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 	void *to;
 	size_t room;
 
-	if (!iov_iter_is_kvec(iter) || len > iov_iter_count(iter))
+	/* of an iterator without bytes there may be no segment to look at */
+	if (!len || !iov_iter_is_kvec(iter) || len > iov_iter_count(iter))
 		return false;
 	kv = iter->kvec;
 	room = kv->iov_len - iter->iov_offset;

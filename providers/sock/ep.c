@@ -198,6 +198,7 @@ static int sock_ep_poll(struct irq_poll *iop, int weight)
 	 */
 	atomic_inc(&ep->in_poll);
 	irq_poll_complete(iop);
+	smp_mb();	/* that, before what is posted; see sock_tx_leave() */
 
 	bh_lock_sock(sk);
 	if (sock_owned_by_user(sk)) {

@@ -467,12 +467,18 @@ static __always_inline bool sock_rx_whole(struct sock_ep *ep,
 					  struct kofi_skb_part *from,
 					  bool *go_on)
 {
-	const struct sock_hdr *hdr = kofi_skb_part_flat(from, sizeof(*hdr));
 	struct sock_rx *rx = &ep->rx;
+	const struct sock_hdr *hdr = (const struct sock_hdr *)rx->hdr;
+	const void *start = kofi_skb_part_flat(from, sizeof(*hdr));
 	struct sock_frame *f = &rx->frame;
 	int err;
 
-	if (!hdr || hdr->op != SOCK_OP_MSG || hdr->op_data ||
+	if (!start)
+		return false;
+	memcpy(rx->hdr, start, sizeof(*hdr));
+	/* read once: a local peer may still write to what it has sent */
+	barrier();
+	if (hdr->op != SOCK_OP_MSG || hdr->op_data ||
 	    sock_rx_decode_base(f, hdr, ep->be) || f->flags ||
 	    !kofi_skb_part_flat(from, sizeof(*hdr) + f->payload))
 		return false;
@@ -480,7 +486,6 @@ static __always_inline bool sock_rx_whole(struct sock_ep *ep,
 	err = sock_rx_match(ep);
 	from->offset += sizeof(*hdr);
 	if (unlikely(err)) {
-		memcpy(rx->hdr, hdr, sizeof(*hdr));
 		rx->have = sizeof(*hdr);
 		*go_on = sock_rx_begun(ep, err);
 		return true;

@@ -266,6 +266,24 @@ static void vec_write(struct kunit *test)
 	kfree_skb(skb);
 }
 
+/* An iterator that is used up points behind its segments, or nowhere. */
+static void vec_write_nothing(struct kunit *test)
+{
+	struct vec *v = test->priv;
+	struct fi_msg msg = { .vec = KOFI_ITER, .msg_iter = &v->iter };
+	struct sk_buff *skb = vec_skb(test, 10);
+	struct kofi_skb_part from;
+
+	kofi_skb_part_init(&from, skb, 0, 10);
+	iov_iter_kvec(&v->iter, ITER_DEST, NULL, 0, 0);
+	KUNIT_ASSERT_EQ(test, kofi_cursor_init(&v->cur, &msg, ITER_DEST, 16),
+			0);
+	KUNIT_EXPECT_EQ(test, kofi_cursor_copy_from_skb(&v->cur, &from, 0), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cursor_copy_from_skb(&v->cur, &from, 1),
+			-EFAULT);
+	kfree_skb(skb);
+}
+
 /* What a post must be refused for */
 static void vec_refused(struct kunit *test)
 {
@@ -335,6 +353,7 @@ static void vec_iter_refused(struct kunit *test)
 static struct kunit_case vec_cases[] = {
 	KUNIT_CASE_PARAM(vec_read, vec_case_gen_params),
 	KUNIT_CASE_PARAM(vec_write, vec_case_gen_params),
+	KUNIT_CASE(vec_write_nothing),
 	KUNIT_CASE(vec_refused),
 	KUNIT_CASE(vec_iter_refused),
 	{}
