@@ -515,6 +515,7 @@ void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 {
 	kofi_cq_complete(ep, from, KOFI_RX, wc, op_flags);
 }
+EXPORT_SYMBOL_GPL(kofi_ep_recv_complete);
 
 /**
  * kofi_ep_rx_complete - a receive has ended

@@ -591,50 +591,49 @@ EXPORT_SYMBOL_GPL(kofi_ep_set_source);
  * An endpoint and its shared context report receives to the same queue. The
  * context takes that of the first endpoint that has one.
  */
-static int kofi_ep_share_cq(struct kofi_srx *srx, struct kofi_cq *cq,
+static int kofi_ep_share_cq(struct kofi_ep *srx, struct kofi_cq *cq,
 			    bool selective)
 {
-	struct kofi_ep *base = &srx->base;
 	int ret = 0;
 
 	/* the config mutex of an endpoint is outside that of its context */
-	mutex_lock_nested(&base->config, SINGLE_DEPTH_NESTING);
-	if (base->rx_cq) {
-		if (base->rx_cq != cq)
+	mutex_lock_nested(&srx->config, SINGLE_DEPTH_NESTING);
+	if (srx->rx_cq) {
+		if (srx->rx_cq != cq)
 			ret = -EINVAL;
 	} else if (!kofi_obj_get(&cq->obj)) {
 		ret = -EINVAL;
 	} else {
-		base->rx_selective = selective;
+		srx->rx_selective = selective;
 		/* pairs with kofi_srx_state(): posts need no mutex */
-		smp_store_release(&base->rx_cq, cq);
+		smp_store_release(&srx->rx_cq, cq);
 	}
-	mutex_unlock(&base->config);
+	mutex_unlock(&srx->config);
 	return ret;
 }
 
 /* The other way round, when the endpoint is enabled */
 static int kofi_ep_adopt_cq(struct kofi_ep *ep)
 {
-	struct kofi_ep *base = &ep->srx->base;
+	struct kofi_ep *srx = ep->srx;
 	int ret = 0;
 
-	mutex_lock_nested(&base->config, SINGLE_DEPTH_NESTING);
-	if (!base->rx_cq || !kofi_obj_get(&base->rx_cq->obj))
+	mutex_lock_nested(&srx->config, SINGLE_DEPTH_NESTING);
+	if (!srx->rx_cq || !kofi_obj_get(&srx->rx_cq->obj))
 		ret = -FI_ENOCQ;
 	else
-		ep->rx_cq = base->rx_cq;
-	mutex_unlock(&base->config);
+		ep->rx_cq = srx->rx_cq;
+	mutex_unlock(&srx->config);
 	return ret;
 }
 
-static int kofi_ep_bind_srx(struct kofi_ep *ep, struct kofi_srx *srx, u64 flags)
+static int kofi_ep_bind_srx(struct kofi_ep *ep, struct kofi_ep *srx, u64 flags)
 {
 	int ret;
 
 	if (flags)
 		return -FI_EBADFLAGS;
-	if (srx->base.domain != ep->domain)
+	if (srx->domain != ep->domain)
 		return -FI_EDOMAIN;
 	if (ep->srx)
 		return -EBUSY;
@@ -643,7 +642,7 @@ static int kofi_ep_bind_srx(struct kofi_ep *ep, struct kofi_srx *srx, u64 flags)
 		if (ret)
 			return ret;
 	}
-	if (!kofi_obj_get(&srx->base.obj))
+	if (!kofi_obj_get(&srx->obj))
 		return -EINVAL;
 	ep->srx = srx;
 	return 0;
@@ -651,7 +650,7 @@ static int kofi_ep_bind_srx(struct kofi_ep *ep, struct kofi_srx *srx, u64 flags)
 
 static void kofi_ep_unbind_srx(struct kofi_ep *ep)
 {
-	kofi_obj_put(&ep->srx->base.obj);
+	kofi_obj_put(&ep->srx->obj);
 	ep->srx = NULL;
 }
 
@@ -813,8 +812,8 @@ int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 							eq.fid), flags);
 		break;
 	case FI_CLASS_SRX_CTX:
-		ret = kofi_ep_bind_srx(kep, container_of(bfid, struct kofi_srx,
-							 base.ep.fid), flags);
+		ret = kofi_ep_bind_srx(kep, container_of(bfid, struct kofi_ep,
+							 ep.fid), flags);
 		break;
 	case FI_CLASS_CQ:
 		ret = kofi_ep_bind_cq(kep, container_of(bfid, struct kofi_cq,
@@ -1380,7 +1379,8 @@ EXPORT_SYMBOL_GPL(kofi_ep_exit);
  *
  * A shared receive context has no stream of its own: receives that a message
  * has begun to fill end with the endpoint the message comes to, which is to be
- * drained first.
+ * drained first. A device need not tell them from the others: then draining the
+ * context ends the endpoints that use it.
  *
  * Context: process, sleeps, never waits for the network; not from a callback
  * of the endpoint's queues.

@@ -355,8 +355,6 @@ static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 void kofi_cq_unreserve(struct kofi_cq *cq);
-void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
-			   const struct kofi_wc *wc, u64 op_flags);
 void kofi_cq_space(struct kofi_ep *ep);
 void kofi_cq_flush(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_cq *cq);

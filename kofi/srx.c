@@ -5,9 +5,9 @@
  *
  * A context is an endpoint that only receives, of a class of its own: the
  * core's struct kofi_ep with a queue of receives (rxq.c), without anything of
- * the provider's. Endpoints are bound to it, each holds it as one of its users,
- * so it cannot be closed before them, and their streams take their receives
- * from its queue.
+ * the provider's, unless its devices have a queue for that. Endpoints are bound
+ * to it, each holds it as one of its users, so it cannot be closed before them,
+ * and their streams take their receives from its queue.
  *
  * It reports to one completion queue: the one it is bound to, or that of the
  * first endpoint bound to it that has one (ep.c). As soon as it has one, it can
@@ -30,19 +30,26 @@ static struct kofi_srx *kofi_srx(struct fid_ep *ep)
 	return container_of(ep, struct kofi_srx, base.ep);
 }
 
-/* May a receive be posted */
-static int kofi_srx_state(struct kofi_ep *ep)
+/**
+ * kofi_srx_state - may a receive be posted
+ * @srx: a shared context
+ *
+ * Context: any.
+ * Return: 0, -FI_ENOCQ or -ESHUTDOWN.
+ */
+int kofi_srx_state(struct kofi_ep *srx)
 {
-	int err = kofi_ep_rx_state(ep);
+	int err = kofi_ep_rx_state(srx);
 
 	if (likely(err != -FI_EOPBADSTATE))
 		return err;
 	/* pairs with the release of the endpoint that gave it the queue */
-	if (!smp_load_acquire(&ep->rx_cq))
+	if (!smp_load_acquire(&srx->rx_cq))
 		return -FI_ENOCQ;
-	kofi_ep_step(ep, KOFI_EP_IDLE, KOFI_EP_ENABLED);
-	return kofi_ep_rx_state(ep);
+	kofi_ep_step(srx, KOFI_EP_IDLE, KOFI_EP_ENABLED);
+	return kofi_ep_rx_state(srx);
 }
+EXPORT_SYMBOL_GPL(kofi_srx_state);
 
 static ssize_t kofi_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,
 				u64 flags)
@@ -106,9 +113,38 @@ static const struct kofi_ep_ops kofi_srx_ops = {
 };
 
 /**
+ * kofi_srx_init - set up the base of a shared receive context
+ * @srx: zeroed
+ * @domain: the domain
+ * @attr: checked by fi_srx_context()
+ * @ops: the provider's, or the core's own
+ * @context: the consumer's
+ *
+ * Context: process, may sleep.
+ * Return: 0, then kofi_ep_exit() undoes it; -ENOMEM; -EBUSY if @domain is being
+ * closed.
+ */
+int kofi_srx_init(struct kofi_ep *srx, struct fid_domain *domain,
+		  const struct fi_rx_attr *attr, const struct kofi_ep_ops *ops,
+		  void *context)
+{
+	struct fi_info *info = fi_allocinfo();
+	int ret;
+
+	if (!info)
+		return -ENOMEM;
+	info->caps = attr->caps;
+	*info->rx_attr = *attr;
+	ret = kofi_ep_setup(srx, domain, info, ops, FI_CLASS_SRX_CTX, context);
+	fi_freeinfo(info);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_srx_init);
+
+/**
  * kofi_srx_open - the core's shared receive context
  * @domain: the domain
- * @attr: checked by fi_srx_context(), with size and iov_limit
+ * @attr: checked by fi_srx_context(), with a size
  * @srx: where the context goes
  * @context: the consumer's
  *
@@ -122,35 +158,27 @@ int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 {
 	struct kofi_domain *kdomain =
 		container_of(domain, struct kofi_domain, domain);
-	struct fi_info *info;
 	struct kofi_srx *s;
-	int ret = -ENOMEM;
+	int ret;
 
-	info = fi_allocinfo();
-	if (!info)
-		return -ENOMEM;
 	s = kzalloc_node(sizeof(*s), GFP_KERNEL, kdomain->node);
 	if (!s)
-		goto free_info;
-	info->caps = attr->caps;
-	*info->rx_attr = *attr;
-	ret = kofi_ep_setup(&s->base, domain, info, &kofi_srx_ops,
-			    FI_CLASS_SRX_CTX, context);
+		return -ENOMEM;
+	if (!attr->iov_limit)
+		attr->iov_limit = KOFI_IOV_MAX;
+	ret = kofi_srx_init(&s->base, domain, attr, &kofi_srx_ops, context);
 	if (ret)
 		goto free;
 	ret = kofi_rxq_init(&s->rxq, &s->base, attr->size);
 	if (ret)
 		goto exit;
 	*srx = &s->base.ep;
-	fi_freeinfo(info);
 	return 0;
 
 exit:
 	kofi_ep_exit(&s->base);
 free:
 	kfree(s);
-free_info:
-	fi_freeinfo(info);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(kofi_srx_open);
@@ -159,8 +187,8 @@ EXPORT_SYMBOL_GPL(kofi_srx_open);
  * fi_srx_context - open a shared receive context
  * @domain: an open domain
  * @attr: what it is to be: caps, of which FI_DIRECTED_RECV and FI_SOURCE make a
- *	difference; op_flags; size and iov_limit, 0 for the defaults of 256 and
- *	%KOFI_IOV_MAX. NULL for all defaults.
+ *	difference; op_flags; size, 0 for 256; iov_limit, 0 for what the provider
+ *	can do. NULL for all defaults.
  * @srx: where the context goes
  * @context: the consumer's, in fid.context
  *
@@ -185,8 +213,6 @@ int fi_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 		rx = *attr;
 	if (!rx.size)
 		rx.size = KOFI_SRX_SIZE;
-	if (!rx.iov_limit)
-		rx.iov_limit = KOFI_IOV_MAX;
 	if (rx.size > KOFI_SRX_SIZE_MAX || rx.iov_limit > KOFI_IOV_MAX)
 		return -EINVAL;
 	if (rx.op_flags & ~KOFI_EP_RX_OP_FLAGS)

@@ -14,6 +14,7 @@
  * does, through vrb_cq_poll(); and whoever waits for something of the device
  * must do so, too, with the core's queue claimed: vrb_epcq_wait().
  */
+#include <kunit/visibility.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
@@ -44,10 +45,18 @@ static void vrb_cq_poll(struct kofi_cq *cq)
 		ib_process_cq_direct(q->ib, VRB_POLL_BUDGET);
 }
 
-static const char *vrb_cq_strerror(int prov_errno)
+/**
+ * vrb_cq_strerror - the device's word for an error
+ * @prov_errno: of a completion, enum ib_wc_status
+ *
+ * Context: any.
+ * Return: a constant string.
+ */
+const char *vrb_cq_strerror(int prov_errno)
 {
 	return ib_wc_status_msg(prov_errno);
 }
+EXPORT_SYMBOL_IF_KUNIT(vrb_cq_strerror);
 
 static const struct kofi_cq_ops vrb_cq_ops = {
 	.priv_size	= sizeof(struct vrb_cq),
@@ -199,6 +208,23 @@ void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done)
 	} while (!wait_for_completion_timeout(done, 1));
 }
 
+static void vrb_drain_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	complete(&container_of(wc->wr_cqe, struct vrb_drain, cqe)->done);
+}
+
+/**
+ * vrb_drain_init - prepare to wait for a last work request
+ * @drain: its cqe is the work request's
+ *
+ * Context: any.
+ */
+void vrb_drain_init(struct vrb_drain *drain)
+{
+	drain->cqe.done = vrb_drain_done;
+	init_completion(&drain->done);
+}
+
 /* ----------------------------------------------------------------- errors */
 
 /* What consumers are told; what is not listed is EIO. */
@@ -234,3 +260,4 @@ int vrb_wc_error(int status)
 		err = vrb_wc_errors[status];
 	return err ? : EIO;
 }
+EXPORT_SYMBOL_IF_KUNIT(vrb_wc_error);

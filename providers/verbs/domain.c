@@ -11,10 +11,10 @@
  * stays are shells, to be closed in any order that respects parents. A domain
  * whose device has gone opens nothing new.
  *
- * vrb_mutex guards the lists of devices, domains and endpoints, and makes a
- * removal wait for who walks them. It is outside an endpoint's cm_mutex. The
- * connection manager's events never take it, because who holds it waits for
- * them.
+ * vrb_mutex guards the lists of devices, domains, endpoints and shared contexts,
+ * and makes a removal wait for who walks them. It is outside an endpoint's
+ * cm_mutex, which is outside a shared context's mutex. The connection manager's
+ * events never take it, because who holds it waits for them.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -26,7 +26,7 @@ DEFINE_MUTEX(vrb_mutex);	/* see above */
 LIST_HEAD(vrb_devs);
 
 /* Until no queue pair of endpoints that have been closed is left */
-static void vrb_domain_wait(struct vrb_domain *dom)
+void vrb_domain_wait(struct vrb_domain *dom)
 {
 	wait_var_event(&dom->rests, !atomic_read(&dom->rests));
 }
@@ -62,6 +62,7 @@ static const struct fi_ops_domain vrb_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= vrb_endpoint,
 	.cq_open	= vrb_cq_open,
+	.srx_context	= vrb_srx_context,
 	.mr_regattr	= kofi_mr_regattr,
 	.query_atomic	= vrb_query_atomic,
 };
@@ -92,6 +93,7 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	if (!dom)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&dom->eps);
+	INIT_LIST_HEAD(&dom->srxs);
 	vrb_mr_domain_init(dom);
 
 	err = kofi_domain_init(&dom->base, fabric, info, &vrb_domain_fid_ops,
@@ -234,6 +236,7 @@ static int vrb_dev_add(struct ib_device *ib)
  */
 static void vrb_domain_lost(struct vrb_domain *dom)
 {
+	struct vrb_srx *srx;
 	struct vrb_ep *ep;
 
 	lockdep_assert_held(&vrb_mutex);
@@ -242,14 +245,18 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 	WRITE_ONCE(dom->gone, true);
 	list_for_each_entry(ep, &dom->eps, dom_node) {
 		vrb_tx_close(ep);
-		vrb_rx_close(ep);
+		vrb_rxq_close(&ep->rxq);
 	}
+	list_for_each_entry(srx, &dom->srxs, dom_node)
+		vrb_rxq_close(&srx->rxq);
 	synchronize_rcu();
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		vrb_ep_end(ep, ENODEV);
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		vrb_ep_bury(ep);
 	vrb_domain_wait(dom);
+	list_for_each_entry(srx, &dom->srxs, dom_node)
+		vrb_srx_end(srx);
 	vrb_mr_lost(dom);
 	ib_dealloc_pd(dom->pd);
 	dom->pd = NULL;

@@ -63,22 +63,6 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
 
 /* ---------------------------------------------------------------- the end */
 
-struct vrb_drain {
-	struct ib_cqe		cqe;
-	struct completion	done;
-};
-
-static void vrb_drain_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	complete(&container_of(wc->wr_cqe, struct vrb_drain, cqe)->done);
-}
-
-static void vrb_drain_init(struct vrb_drain *drain)
-{
-	drain->cqe.done = vrb_drain_done;
-	init_completion(&drain->done);
-}
-
 /*
  * A queue that is polled has no context of its own. ib_core would look at it
  * ten times a second; and a device with a way of its own is to use that.
@@ -136,7 +120,10 @@ static void vrb_ep_stop_qp(struct vrb_ep *ep)
 		rdma_disconnect(ep->id);
 	if (!WARN_ON_ONCE(ib_modify_qp(ep->qp, &attr, IB_QP_STATE))) {
 		vrb_ep_drain_sq(ep);
-		vrb_ep_drain_rq(ep);
+		if (ep->srx)
+			vrb_srx_drain_ep(ep);
+		else
+			vrb_ep_drain_rq(ep);
 	}
 }
 
@@ -159,13 +146,13 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	ep->ended = true;
 	trace_kofi_verbs_cm(ep->base.obj.id, "end", READ_ONCE(ep->dead));
 	vrb_tx_close(ep);
-	vrb_rx_close(ep);
+	vrb_rxq_close(&ep->rxq);
 	vrb_mr_ended(ep);
 	if (ep->qp)
 		vrb_ep_stop_qp(ep);
 	vrb_sinks_end(ep);
 	vrb_tx_flush(ep);
-	vrb_rx_flush(ep);
+	vrb_rxq_flush(&ep->rxq);
 
 	err = READ_ONCE(ep->dead);
 	if (!kofi_ep_disconnected(&ep->base))
@@ -250,9 +237,14 @@ static int vrb_ep_open_cqs(struct vrb_ep *ep)
 	unsigned int tx = ep->sq_size + ep->mr_wrs + VRB_OWN_WRS;
 	int err;
 
-	if (vrb_ep_shares_cq(ep))
+	if (ep->srx)
+		return vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq, tx);
+	if (ep->base.tx_cq == ep->base.rx_cq) {
+		ep->rxq.cq = &ep->tx_cq;
 		return vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq,
 				     tx + rx);
+	}
+	ep->rxq.cq = &ep->rx_cq;
 	err = vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq, tx);
 	if (err)
 		return err;
@@ -298,6 +290,7 @@ static int vrb_ep_create_qp(struct vrb_ep *ep)
 {
 	const struct fi_info *info = ep->base.info;
 	size_t next = info->tx_attr->inject_size, inject;
+	struct ib_srq *srq = ep->srx ? ep->srx->rxq.srq : NULL;
 	struct ib_qp_init_attr attr;
 	int err;
 
@@ -309,10 +302,12 @@ static int vrb_ep_create_qp(struct vrb_ep *ep)
 			.qp_context	= ep,
 			.send_cq	= ep->tx_cq.ib,
 			.recv_cq	= vrb_ep_rx_cq(ep)->ib,
+			.srq		= srq,
 			.cap = {
 				.max_send_wr	= ep->sq_size + ep->mr_wrs +
 						  VRB_OWN_WRS,
-				.max_recv_wr	= info->rx_attr->size + 1,
+				.max_recv_wr	= srq ? 0 :
+						  info->rx_attr->size + 1,
 				.max_send_sge	= ep->send_sge,
 				.max_recv_sge	= ep->rxq.sge,
 				.max_inline_data = inject,
@@ -354,7 +349,10 @@ static int vrb_ep_enable(struct fid_ep *fid)
 	err = vrb_tx_init(ep);
 	if (err)
 		goto free_rest;
-	err = vrb_rx_init(ep);
+	if (ep->base.srx)
+		err = vrb_srx_attach(ep);
+	else
+		err = vrb_rxq_init(&ep->rxq, ep->dom->ib->attrs.max_recv_sge);
 	if (err)
 		goto free_tx;
 	err = vrb_ep_open_cqs(ep);
@@ -369,7 +367,8 @@ static int vrb_ep_enable(struct fid_ep *fid)
 close_cqs:
 	vrb_ep_close_cqs(ep);
 free_rx:
-	vrb_rx_exit(ep);
+	ep->srx = NULL;
+	vrb_rxq_exit(&ep->rxq);
 free_tx:
 	vrb_tx_exit(ep);
 free_rest:
@@ -404,7 +403,7 @@ static int vrb_ep_close(struct fi_fid *fid)
 	timer_shutdown_sync(&ep->idle);
 	vrb_mr_ep_exit(ep);
 	kofi_ep_exit(&ep->base);
-	vrb_rx_exit(ep);
+	vrb_rxq_exit(&ep->rxq);
 	vrb_tx_exit(ep);
 	mutex_destroy(&ep->cm_mutex);
 	kfree(ep);
@@ -601,10 +600,8 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	spin_lock_init(&ep->tx_lock);
 	INIT_LIST_HEAD(&ep->tx_free);
 	INIT_LIST_HEAD(&ep->tx_posted);
-	spin_lock_init(&ep->rxq.lock);
-	INIT_LIST_HEAD(&ep->rxq.free);
-	INIT_LIST_HEAD(&ep->rxq.posted);
-	INIT_LIST_HEAD(&ep->rxq.late);
+	vrb_rxq_prepare(&ep->rxq, &ep->base, dom, &ep->retry);
+	ep->rxq.ep = ep;
 	if (info->src_addr)
 		memcpy(&ep->local, info->src_addr,
 		       vrb_addr_len(info->src_addr));

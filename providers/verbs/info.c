@@ -457,6 +457,7 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	info->domain_attr->rx_ctx_cnt = vrb_limit(dev->max_qp);
 	info->domain_attr->max_ep_tx_ctx = 1;
 	info->domain_attr->max_ep_rx_ctx = 1;
+	info->domain_attr->max_ep_srx_ctx = dev->max_srq;
 	info->domain_attr->cntr_cnt = 65536;
 	info->domain_attr->mr_iov_limit = KOFI_IOV_MAX;
 	info->domain_attr->mr_cnt = vrb_info_regions(ib) ?

@@ -10,7 +10,11 @@
  * A queue pair that is being connected may refuse a receive for a moment. Such
  * receives, and those posted after them, wait in a list until the work item has
  * posted them; the consumer does not notice.
+ *
+ * A queue of receives is an endpoint's, or that of a shared context (srx.c),
+ * whose receives the device gives to whichever endpoint a message comes to.
  */
+#include <kunit/visibility.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
@@ -20,8 +24,12 @@
 
 /* ------------------------------------------------------------- completing */
 
-/* The end of a receive that is on no list any more; unused afterwards */
-static void vrb_rx_complete(struct vrb_rxop *op, struct kofi_wc *wc)
+/*
+ * The end of a receive that is on no list any more; unused afterwards. Its
+ * message, if there was one, came to @from.
+ */
+static void vrb_rx_complete(struct vrb_rxop *op, struct kofi_ep *from,
+			    struct kofi_wc *wc)
 {
 	struct vrb_rxq *q = op->q;
 	u64 flags = op->flags;
@@ -29,13 +37,13 @@ static void vrb_rx_complete(struct vrb_rxop *op, struct kofi_wc *wc)
 
 	wc->op_context = op->context;
 	wc->src = FI_ADDR_NOTAVAIL;
-	vrb_unmap(&op->map, q->ep->dom, &q->blocks);
+	vrb_unmap(&op->map, q->dom, &q->blocks);
 	/* free before the consumer knows, who may post again at once */
 	spin_lock_irqsave(&q->lock, irq);
 	list_add(&op->node, &q->free);
 	spin_unlock_irqrestore(&q->lock, irq);
 
-	kofi_ep_rx_complete(&q->ep->base, wc, flags);
+	kofi_ep_recv_complete(q->base, from, wc, flags);
 }
 
 /* What the device says of a message that has arrived */
@@ -54,11 +62,16 @@ static void vrb_rx_fill(struct kofi_wc *to, const struct ib_wc *wc)
 	}
 }
 
-/*
+/**
+ * vrb_rx_error - what a consumer is told of a receive
+ * @status: of its work completion, enum ib_wc_status
+ *
  * Nothing is wrong with a receive of ours but that a message is longer; what
  * devices have to say of that is not always the length.
+ *
+ * Return: 0 or a positive error code.
  */
-static int vrb_rx_error(int status)
+int vrb_rx_error(int status)
 {
 	switch (status) {
 	case IB_WC_LOC_QP_OP_ERR:
@@ -68,14 +81,14 @@ static int vrb_rx_error(int status)
 		return vrb_wc_error(status);
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(vrb_rx_error);
 
 static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_rxop *op = container_of(wc->wr_cqe, struct vrb_rxop, cqe);
 	struct vrb_rxq *q = op->q;
-	struct vrb_ep *ep = q->ep;
+	struct vrb_ep *ep = wc->qp->qp_context;
 	struct kofi_wc done = { .flags = FI_RECV | FI_MSG };
-	struct vrb_epcq *epcq = vrb_ep_rx_cq(ep);
 	unsigned long irq;
 	bool run;
 
@@ -92,10 +105,10 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	list_del(&op->node);
 	spin_unlock_irqrestore(&q->lock, irq);
 
-	run = vrb_epcq_begin(epcq);
-	vrb_rx_complete(op, &done);
+	run = vrb_epcq_begin(q->cq);
+	vrb_rx_complete(op, &ep->base, &done);
 	if (run)
-		kofi_cq_end(epcq->kcq);
+		kofi_cq_end(q->cq->kcq);
 }
 
 /* ---------------------------------------------------------------- posting */
@@ -109,9 +122,10 @@ static int vrb_rx_hand_over(struct vrb_rxq *q, struct vrb_rxop *op)
 
 	vrb_walk_init(&w, &op->map);
 	wr.num_sge = vrb_walk_sges(&w, sge, q->sge,
-				   q->ep->dom->pd->local_dma_lkey, op->map.len,
+				   q->dom->pd->local_dma_lkey, op->map.len,
 				   &len);
-	return ib_post_recv(q->ep->qp, &wr, NULL);
+	return q->srq ? ib_post_srq_recv(q->srq, &wr, NULL) :
+			ib_post_recv(q->ep->qp, &wr, NULL);
 }
 
 static int vrb_rx_submit(struct vrb_rxq *q, struct vrb_rxop *op)
@@ -128,7 +142,7 @@ static int vrb_rx_submit(struct vrb_rxq *q, struct vrb_rxop *op)
 		err = vrb_rx_hand_over(q, op);
 		if (err)
 			list_del(&op->node);
-		late = err == -ENOTCONN;
+		late = err == -ENOTCONN && q->ep;
 	} else {
 		late = true;
 	}
@@ -217,13 +231,13 @@ static void vrb_rx_put(struct vrb_rxq *q, struct vrb_rxop *op)
 static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 			  const struct fi_msg *msg, u64 flags)
 {
-	struct vrb_domain *dom = q->ep->dom;
+	struct vrb_domain *dom = q->dom;
 	size_t len;
 	int err;
 
 	op->context = msg->context;
 	op->flags = flags;
-	err = vrb_msg_len(msg, ITER_DEST, q->ep->base.info->rx_attr->iov_limit,
+	err = vrb_msg_len(msg, ITER_DEST, q->base->info->rx_attr->iov_limit,
 			  &len);
 	if (err)
 		return err;
@@ -241,7 +255,7 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 static ssize_t vrb_rx_accept(struct vrb_rxq *q, const struct fi_msg *msg,
 			     u64 flags)
 {
-	struct kofi_ep *base = &q->ep->base;
+	struct kofi_ep *base = q->base;
 	struct vrb_rxop *op;
 	int err;
 
@@ -263,12 +277,12 @@ static ssize_t vrb_rx_accept(struct vrb_rxq *q, const struct fi_msg *msg,
 	if (!err)
 		return 0;
 
-	vrb_unmap(&op->map, q->ep->dom, &q->blocks);
+	vrb_unmap(&op->map, q->dom, &q->blocks);
 put:
 	vrb_rx_put(q, op);
 	if (err == -ENOBUFS || err == -ENOMEM || err == -EAGAIN) {
 		kofi_ep_blocked(base);
-		vrb_ep_retry(q->ep);
+		vrb_retry(q->retry);
 		err = -EAGAIN;
 	} else {
 		/* somebody may have been refused for want of this receive */
@@ -279,46 +293,80 @@ unreserve:
 	return err;
 }
 
+/**
+ * vrb_rxq_post - post a receive
+ * @q: the queue; its owner's state allows posts
+ * @msg: as for fi_recvmsg()
+ * @flags: the same
+ *
+ * Context: any.
+ * Return: what fi_recvmsg() returns.
+ */
+ssize_t vrb_rxq_post(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags)
+{
+	ssize_t err;
+
+	if (flags & ~VRB_RX_FLAGS)
+		return -FI_EBADFLAGS;
+	rcu_read_lock();
+	err = vrb_rx_accept(q, msg, flags);
+	rcu_read_unlock();
+	return err;
+}
+
 /* fi_recvmsg() and its family */
 ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
-	ssize_t err = kofi_ep_rx_state(&ep->base);
 
-	if (err)
-		return err;
-	if (flags & ~VRB_RX_FLAGS)
-		return -FI_EBADFLAGS;
-	rcu_read_lock();
-	err = vrb_rx_accept(&ep->rxq, msg, flags);
-	rcu_read_unlock();
-	return err;
+	return kofi_ep_rx_state(&ep->base) ?:
+	       vrb_rxq_post(&ep->rxq, msg, flags);
 }
 
 /* ------------------------------------------------------------------- life */
 
 /**
- * vrb_rx_init - make the receives
- * @ep: the endpoint
+ * vrb_rxq_prepare - an empty queue, which can be closed and flushed
+ * @q: zeroed
+ * @base: whose it is
+ * @dom: its domain
+ * @retry: timer of the owner's
+ *
+ * Context: any.
+ */
+void vrb_rxq_prepare(struct vrb_rxq *q, struct kofi_ep *base,
+		     struct vrb_domain *dom, struct timer_list *retry)
+{
+	spin_lock_init(&q->lock);
+	INIT_LIST_HEAD(&q->free);
+	INIT_LIST_HEAD(&q->posted);
+	INIT_LIST_HEAD(&q->late);
+	q->base = base;
+	q->dom = dom;
+	q->retry = retry;
+}
+
+/**
+ * vrb_rxq_init - make the receives
+ * @q: prepared
+ * @max_sge: segments a work request of the device can have
  *
  * Context: process, may sleep.
  * Return: 0 or -ENOMEM.
  */
-int vrb_rx_init(struct vrb_ep *ep)
+int vrb_rxq_init(struct vrb_rxq *q, unsigned int max_sge)
 {
-	size_t i, size = ep->base.info->rx_attr->size;
-	int node = ep->base.domain->node;
-	struct vrb_rxq *q = &ep->rxq;
+	size_t i, size = q->base->info->rx_attr->size;
+	int node = q->dom->base.node;
 	int err;
 
-	q->ep = ep;
-	q->sge = min(ep->dom->ib->attrs.max_recv_sge, VRB_SGES);
+	q->sge = min(max_sge, VRB_SGES);
 	q->ops = kvcalloc_node(size, sizeof(*q->ops), GFP_KERNEL, node);
 	if (!q->ops)
 		return -ENOMEM;
 	err = vrb_blocks_init(&q->blocks, node);
 	if (err) {
-		vrb_rx_exit(ep);
+		vrb_rxq_exit(q);
 		return err;
 	}
 	for (i = 0; i < size; i++) {
@@ -329,10 +377,8 @@ int vrb_rx_init(struct vrb_ep *ep)
 	return 0;
 }
 
-void vrb_rx_exit(struct vrb_ep *ep)
+void vrb_rxq_exit(struct vrb_rxq *q)
 {
-	struct vrb_rxq *q = &ep->rxq;
-
 	INIT_LIST_HEAD(&q->free);
 	vrb_blocks_exit(&q->blocks);
 	kvfree(q->ops);
@@ -340,38 +386,38 @@ void vrb_rx_exit(struct vrb_ep *ep)
 }
 
 /**
- * vrb_rx_close - accept no more
- * @ep: the endpoint
+ * vrb_rxq_close - accept no more
+ * @q: the queue
  *
  * Nobody is in the device's post function any more when this returns.
  *
  * Context: any.
  */
-void vrb_rx_close(struct vrb_ep *ep)
+void vrb_rxq_close(struct vrb_rxq *q)
 {
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->rxq.lock, irq);
-	ep->rxq.closed = true;
-	spin_unlock_irqrestore(&ep->rxq.lock, irq);
+	spin_lock_irqsave(&q->lock, irq);
+	q->closed = true;
+	spin_unlock_irqrestore(&q->lock, irq);
 }
 
 /**
- * vrb_rx_flush - complete what the device never had
- * @ep: an endpoint whose queue pair has been drained
+ * vrb_rxq_flush - complete what the device never had, or does not report
+ * @q: a closed queue; the device has it no longer
  *
  * Context: process.
  */
-void vrb_rx_flush(struct vrb_ep *ep)
+void vrb_rxq_flush(struct vrb_rxq *q)
 {
 	struct vrb_rxop *op, *next;
 	unsigned long irq;
 	LIST_HEAD(list);
 
-	spin_lock_irqsave(&ep->rxq.lock, irq);
-	list_splice_init(&ep->rxq.posted, &list);
-	list_splice_tail_init(&ep->rxq.late, &list);
-	spin_unlock_irqrestore(&ep->rxq.lock, irq);
+	spin_lock_irqsave(&q->lock, irq);
+	list_splice_init(&q->posted, &list);
+	list_splice_tail_init(&q->late, &list);
+	spin_unlock_irqrestore(&q->lock, irq);
 	list_for_each_entry_safe(op, next, &list, node) {
 		struct kofi_wc wc = {
 			.err = ECANCELED,
@@ -379,6 +425,6 @@ void vrb_rx_flush(struct vrb_ep *ep)
 			.flags = FI_RECV | FI_MSG,
 		};
 
-		vrb_rx_complete(op, &wc);
+		vrb_rx_complete(op, q->base, &wc);
 	}
 }

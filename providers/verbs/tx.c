@@ -667,7 +667,7 @@ static int vrb_tx_refused(struct vrb_ep *ep, int err)
 	case -ENOMEM:
 	case -ENOBUFS:
 		kofi_ep_blocked(&ep->base);
-		vrb_ep_retry(ep);
+		vrb_retry(&ep->retry);
 		return -EAGAIN;
 	default:
 		return err;

@@ -122,6 +122,7 @@ struct vrb_dev {
  * @base: the core's
  * @node: on the device's list, while there is a device
  * @eps: its endpoints; with @node under vrb_mutex
+ * @srxs: its shared receive contexts; the same
  * @ib: the device. Once it has gone we do not follow this any more: endpoints
  *	have ended, and new ones are refused. Its memory stays all the same: the
  *	last work items of siw for a connection outlive the connection
@@ -145,6 +146,7 @@ struct vrb_domain {
 	struct kofi_domain	base;
 	struct list_head	node;
 	struct list_head	eps;
+	struct list_head	srxs;
 	struct ib_device	*ib;
 	struct ib_pd		*pd;
 	size_t			max_wr;
@@ -169,6 +171,7 @@ extern struct list_head vrb_devs;
 
 int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 	       void *context);
+void vrb_domain_wait(struct vrb_domain *dom);
 int vrb_domain_init(void);
 void vrb_domain_exit(void);
 
@@ -210,6 +213,16 @@ struct vrb_epcq {
 	bool			runs;
 };
 
+/**
+ * struct vrb_drain - a work request behind which nothing is left
+ * @cqe: its own
+ * @done: it has come through
+ */
+struct vrb_drain {
+	struct ib_cqe		cqe;
+	struct completion	done;
+};
+
 int vrb_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		const struct kofi_cq_attr *kattr, struct fid_cq **cq,
 		void *context);
@@ -218,6 +231,8 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
 void vrb_epcq_move(struct vrb_epcq *q, struct vrb_epcq *to);
 void vrb_epcq_close(struct vrb_epcq *q);
 void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done);
+void vrb_drain_init(struct vrb_drain *drain);
+const char *vrb_cq_strerror(int prov_errno);
 int vrb_wc_error(int status);
 
 static inline bool vrb_epcq_begin(struct vrb_epcq *q)
@@ -441,9 +456,14 @@ struct vrb_rxop {
 };
 
 /**
- * struct vrb_rxq - receives of an endpoint
+ * struct vrb_rxq - receives of an endpoint or a shared context
  * @lock: irqsave, guards the lists
- * @ep: whose they are
+ * @base: whose they are, and who reports them
+ * @ep: the endpoint; NULL for a shared context
+ * @srq: the device's queue; NULL for the endpoint's queue pair
+ * @dom: their domain
+ * @cq: what the device reports them to
+ * @retry: timer of who could not post, see vrb_retry()
  * @free: not in use
  * @posted: with the device, or waiting to be
  * @late: of the posted, those the device could not take yet
@@ -454,7 +474,12 @@ struct vrb_rxop {
  */
 struct vrb_rxq {
 	spinlock_t		lock;	/* the lists */
+	struct kofi_ep		*base;
 	struct vrb_ep		*ep;
+	struct ib_srq		*srq;
+	struct vrb_domain	*dom;
+	struct vrb_epcq		*cq;
+	struct timer_list	*retry;
 	struct list_head	free;
 	struct list_head	posted;
 	struct list_head	late;
@@ -511,7 +536,8 @@ struct vrb_stats {
  * @cm_len: bytes at @cm_data
  * @cm_data: private data on its way out
  * @tx_cq: what the device reports transmits to
- * @rx_cq: the same for receives; the other one if that is the same
+ * @rx_cq: the same for receives; unused if they report to the same queue, or
+ *	are a shared context's
  * @mr_node: vrb_domain.mr_eps
  * @mr_users: who registers regions by way of it
  * @reg_done: the last registration of a region of no pool has been reported
@@ -536,7 +562,8 @@ struct vrb_stats {
  * @read_sge: the same, that reads
  * @max_inline: bytes a work request can take along
  * @sinks: what it reads into, on iWARP
- * @rxq: receives
+ * @srx: shared context it has its receives of, from enabling on, or NULL
+ * @rxq: receives; unused with @srx
  * @stats: statistics
  */
 struct vrb_ep {
@@ -591,6 +618,7 @@ struct vrb_ep {
 	unsigned int		read_sge;
 	unsigned int		max_inline;
 	struct vrb_sinks	sinks;
+	struct vrb_srx		*srx;
 	struct vrb_rxq		rxq;
 	struct vrb_stats	stats;
 };
@@ -607,21 +635,10 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err);
 void vrb_ep_end(struct vrb_ep *ep, int err);
 void vrb_ep_bury(struct vrb_ep *ep);
 
-static inline bool vrb_ep_shares_cq(const struct vrb_ep *ep)
-{
-	return ep->base.tx_cq == ep->base.rx_cq;
-}
-
-/* What the device reports receives to */
-static inline struct vrb_epcq *vrb_ep_rx_cq(struct vrb_ep *ep)
-{
-	return vrb_ep_shares_cq(ep) ? &ep->tx_cq : &ep->rx_cq;
-}
-
 /* A post was refused for want of what no completion of ours brings back. */
-static inline void vrb_ep_retry(struct vrb_ep *ep)
+static inline void vrb_retry(struct timer_list *retry)
 {
-	mod_timer(&ep->retry, jiffies + 1);
+	mod_timer(retry, jiffies + 1);
 }
 
 /* ------------------------------------------------------------------- cm.c */
@@ -677,13 +694,52 @@ void vrb_mr_lost(struct vrb_domain *dom);
 
 /* ------------------------------------------------------------------- rx.c */
 
-int vrb_rx_init(struct vrb_ep *ep);
-void vrb_rx_exit(struct vrb_ep *ep);
-void vrb_rx_close(struct vrb_ep *ep);
-void vrb_rx_flush(struct vrb_ep *ep);
+void vrb_rxq_prepare(struct vrb_rxq *q, struct kofi_ep *base,
+		     struct vrb_domain *dom, struct timer_list *retry);
+int vrb_rxq_init(struct vrb_rxq *q, unsigned int max_sge);
+void vrb_rxq_exit(struct vrb_rxq *q);
+void vrb_rxq_close(struct vrb_rxq *q);
+void vrb_rxq_flush(struct vrb_rxq *q);
+ssize_t vrb_rxq_post(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags);
+int vrb_rx_error(int status);
 void vrb_rx_late(struct vrb_ep *ep);
 void vrb_rx_repost(struct vrb_ep *ep);
 ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+
+/* ------------------------------------------------------------------ srx.c */
+
+/**
+ * struct vrb_srx - a shared receive context
+ * @base: the core's
+ * @dom_node: vrb_domain.srxs
+ * @mutex: guards what follows to @drain, and makes one barrier at a time
+ * @cq: what the device reports to; from the first endpoint's enabling to the end
+ * @drain: queue pair that never was connected, for barriers of @cq
+ * @rxq: its receives; its srq is NULL from the end on
+ * @retry: after a post that failed for want of something nobody gives back
+ */
+struct vrb_srx {
+	struct kofi_ep		base;
+	struct list_head	dom_node;
+	struct mutex		mutex;	/* see above */
+	struct vrb_epcq		cq;
+	struct ib_qp		*drain;
+	struct vrb_rxq		rxq;
+	struct timer_list	retry;
+};
+
+int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
+		    struct fid_ep **fid, void *context);
+int vrb_srx_attach(struct vrb_ep *ep);
+void vrb_srx_drain_ep(struct vrb_ep *ep);
+void vrb_srx_end(struct vrb_srx *srx);
+size_t vrb_srx_sges(const struct ib_device *ib);
+
+/* What the device reports an endpoint's receives to */
+static inline struct vrb_epcq *vrb_ep_rx_cq(struct vrb_ep *ep)
+{
+	return ep->srx ? &ep->srx->cq : ep->rxq.cq;
+}
 
 static inline void vrb_stat_inc(unsigned long *stat)
 {

@@ -119,6 +119,7 @@ struct ct_event {
  * @tclass: traffic class of both ends
  * @reclaim_safe: both ends are
  * @mr_pool: regions in the pool of each end
+ * @srx_size: side 1 has its receives of a shared context, which has as many
  * @zerocopy_min: bytes from which on pages are not copied; 0 for the default
  * @unconnected: nothing is connected; side 0 has an endpoint, bound and not
  *	enabled, and the passive endpoint listens
@@ -138,6 +139,7 @@ struct ct_opts {
 	u32		tclass;
 	bool		reclaim_safe;
 	size_t		mr_pool;
+	size_t		srx_size;
 	unsigned int	zerocopy_min;
 	bool		unconnected;
 };
@@ -152,6 +154,7 @@ struct ct_pair {
 	struct fid_pep		*pep;
 	struct sockaddr_storage	addr;		/* of pep */
 	struct ct_side		side[2];
+	struct fid_ep		*srx;		/* of side 1; NULL for none */
 	struct ct_op		*ops;
 	atomic_t		used;
 	atomic_t		seq;
@@ -183,6 +186,7 @@ struct ct_pair *ct_pair_open(struct kunit *test, const struct ct_opts *opts);
 struct ct_pair *ct_pair_mode(struct kunit *test, enum ct_mode mode);
 int ct_ep_close(struct ct_pair *p, int side);
 void ct_ep_drain(struct ct_pair *p, int side);
+void ct_srx_close(struct ct_pair *p);
 void ct_pair_close(struct ct_pair *p);
 void *ct_buf(struct ct_pair *p, size_t len);
 

@@ -351,6 +351,9 @@ static ssize_t ct_post(struct ct_pair *p, int side, struct ct_post *post)
 	ssize_t ret;
 
 	post->ep = p->side[side].ep;
+	if (side && p->srx && (post->call == CT_RECV ||
+			       post->call == CT_RECVMSG))
+		post->ep = p->srx;
 	if (op) {
 		op->side = side;
 		atomic_inc(&op->posted);
@@ -759,6 +762,8 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 	err = fi_ep_bind(s->ep, &s->eq->fid, 0);
 	err = err ?: fi_ep_bind(s->ep, &s->tx.cq->fid, FI_TRANSMIT | sel);
 	err = err ?: fi_ep_bind(s->ep, &s->rx.cq->fid, FI_RECV | sel);
+	if (!err && side && p->srx)
+		err = fi_ep_bind(s->ep, &p->srx->fid, 0);
 	if (!err && p->opts.write_space)
 		err = kofi_ep_write_space(s->ep, ct_write_space);
 	if (!err && p->opts.silence_ms)
@@ -849,6 +854,13 @@ int ct_pair_setup(struct ct_pair *p)
 		err = err ?: ct_cq_open(p, &s->tx);
 		err = err ?: ct_cq_open(p, &s->rx);
 	}
+	if (!err && p->opts.srx_size) {
+		struct fi_rx_attr attr = { .size = p->opts.srx_size };
+
+		err = fi_srx_context(p->domain, &attr, &p->srx, p);
+		err = err ?: fi_ep_bind(p->srx, &p->side[1].rx.cq->fid,
+					FI_RECV);
+	}
 	err = err ?: ct_listen(p);
 	err = err ?: ct_ep_open(p, 0, p->info);
 	if (err || p->opts.unconnected)
@@ -933,8 +945,22 @@ int ct_ep_close(struct ct_pair *p, int side)
 	s->ep = NULL;
 	/* In done mode all callbacks have returned. */
 	WRITE_ONCE(s->tx.closed, true);
-	WRITE_ONCE(s->rx.closed, true);
+	if (!side || !p->srx)
+		WRITE_ONCE(s->rx.closed, true);
 	return 0;
+}
+
+/**
+ * ct_srx_close - close the shared context; its completions are over then
+ * @p: the pair, whose side 1 has been closed
+ */
+void ct_srx_close(struct ct_pair *p)
+{
+	if (!p->srx)
+		return;
+	KUNIT_EXPECT_EQ(p->test, fi_close(&p->srx->fid), 0);
+	p->srx = NULL;
+	WRITE_ONCE(p->side[1].rx.closed, true);
 }
 
 /**
@@ -977,6 +1003,7 @@ void ct_pair_teardown(struct ct_pair *p)
 
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_EQ(p->test, ct_ep_close(p, i), 0);
+	ct_srx_close(p);
 	ct_progress(p);		/* entries survive the endpoint */
 	ct_close_obj(p, p->pep, "passive endpoint");
 	for (i = 0; i < 2; i++) {

@@ -290,7 +290,6 @@ enum {
 struct kofi_cq;
 struct kofi_cntr;
 struct kofi_mr_pool;
-struct kofi_srx;
 
 /**
  * struct kofi_cq_wait - somebody who wants a slot of a queue
@@ -377,7 +376,8 @@ struct kofi_ep_ops {
  * @rx_selective: the same for receives
  * @counted: there are counters
  * @cntr: counters, by KOFI_CNTR_*
- * @srx: shared receive context whose receives it takes, or NULL
+ * @srx: shared receive context whose receives it takes, or NULL; that is an
+ *	endpoint that only receives (class FI_CLASS_SRX_CTX)
  * @source: address its messages are said to come from
  * @min_multi: bytes a multi-receive must have left to stay posted
  * @remote_cqe: done mode: what peers' values complete to, or NULL
@@ -410,7 +410,7 @@ struct kofi_ep {
 	bool				rx_selective;
 	bool				counted;
 	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
-	struct kofi_srx			*srx;
+	struct kofi_ep			*srx;
 	fi_addr_t			source;
 	size_t				min_multi;
 	struct kofi_cqe			*remote_cqe;
@@ -908,9 +908,8 @@ void kofi_rxq_flush(struct kofi_rxq *q);
 /* ------------------------------------------------ shared receive contexts */
 
 /**
- * struct kofi_srx - a shared receive context
- * @base: what the consumer holds: an endpoint that only receives, from any
- *	stream bound to it (class FI_CLASS_SRX_CTX)
+ * struct kofi_srx - the core's shared receive context
+ * @base: what the consumer holds
  * @rxq: its receives
  */
 struct kofi_srx {
@@ -920,6 +919,14 @@ struct kofi_srx {
 
 int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 		  struct fid_ep **srx, void *context);
+
+/* what a provider needs whose devices have their own */
+int kofi_srx_init(struct kofi_ep *srx, struct fid_domain *domain,
+		  const struct fi_rx_attr *attr, const struct kofi_ep_ops *ops,
+		  void *context);
+int kofi_srx_state(struct kofi_ep *srx);
+void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			   const struct kofi_wc *wc, u64 op_flags);
 
 /**
  * kofi_ep_rxq - the queue an endpoint's messages take their receives from
@@ -931,7 +938,8 @@ int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 static inline struct kofi_rxq *kofi_ep_rxq(const struct kofi_ep *ep,
 					   struct kofi_rxq *own)
 {
-	return ep->srx ? &ep->srx->rxq : own;
+	return ep->srx ? &container_of(ep->srx, struct kofi_srx, base)->rxq :
+			 own;
 }
 
 /* ---------------------------------------------- memory of ours, named by peers */

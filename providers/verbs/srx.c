@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Shared receive contexts: the device's shared receive queues.
+ *
+ * A context has a queue of receives (rx.c), all of which report to one queue of
+ * the device, which has room for each of them; so it does not matter how many
+ * endpoints take from it. That queue is opened when the first endpoint is
+ * enabled, as only then it is known for sure who gets the completions.
+ *
+ * An endpoint's end must not leave completions behind that still name its queue
+ * pair, and nothing of the queue pair's can be posted behind them: its receives
+ * are not its own. First the device has to be through with them. InfiniBand
+ * says when (the last work request has been reached), iWARP is when the queue
+ * pair is in its error state. Then a work request of another queue pair, which
+ * has been in its error state all its life, goes through the same queue of the
+ * device.
+ *
+ * What a queue pair has taken it gives back with an error when it dies, or,
+ * rxe, forgets. Nobody can tell which receive that was, as they complete in any
+ * order; it completes, cancelled, with those that are still posted, at the end
+ * of the context.
+ */
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+/* Devices say at once that they are through, or not at all. */
+#define VRB_LAST_WQE	HZ
+
+static struct vrb_srx *vrb_srx(struct fid_ep *fid)
+{
+	return container_of(fid, struct vrb_srx, base.ep);
+}
+
+/* -------------------------------------------------------------- endpoints */
+
+static int vrb_srx_open_drain(struct vrb_srx *srx)
+{
+	struct vrb_domain *dom = srx->rxq.dom;
+	struct ib_qp_attr attr = {
+		.qp_state	= IB_QPS_INIT,
+		.port_num	= rdma_start_port(dom->ib),
+	};
+	struct ib_qp_init_attr init = {
+		.send_cq	= srx->cq.ib,
+		.recv_cq	= srx->cq.ib,
+		.cap		= { .max_send_wr = 1, .max_send_sge = 1 },
+		.sq_sig_type	= IB_SIGNAL_ALL_WR,
+		.qp_type	= IB_QPT_RC,
+	};
+	struct ib_qp *qp;
+	int err;
+
+	qp = ib_create_qp(dom->pd, &init);
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	/* there is no way from the reset state */
+	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+				      IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+	attr.qp_state = IB_QPS_ERR;
+	err = err ?: ib_modify_qp(qp, &attr, IB_QP_STATE);
+	if (err)
+		ib_destroy_qp(qp);
+	else
+		srx->drain = qp;
+	return err;
+}
+
+static int vrb_srx_open_cq(struct vrb_srx *srx)
+{
+	int err;
+
+	/* each receive, and a barrier */
+	err = vrb_epcq_open(&srx->cq, srx->rxq.dom, srx->base.rx_cq,
+			    srx->base.info->rx_attr->size + 1);
+	if (err)
+		return err;
+	err = vrb_srx_open_drain(srx);
+	if (err)
+		vrb_epcq_close(&srx->cq);
+	return err;
+}
+
+/**
+ * vrb_srx_attach - let an endpoint have its receives of its shared context
+ * @ep: an endpoint that is bound to one and is being enabled
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ESHUTDOWN; what the device returns.
+ */
+int vrb_srx_attach(struct vrb_ep *ep)
+{
+	struct vrb_srx *srx = container_of(ep->base.srx, struct vrb_srx, base);
+	int err = 0;
+
+	mutex_lock(&srx->mutex);
+	if (!srx->rxq.srq || srx->rxq.closed)
+		err = -ESHUTDOWN;
+	else if (!srx->drain)
+		err = vrb_srx_open_cq(srx);
+	if (!err)
+		ep->srx = srx;
+	mutex_unlock(&srx->mutex);
+	return err;
+}
+
+/**
+ * vrb_srx_drain_ep - take all completions of an endpoint's receives
+ * @ep: an endpoint with a shared context and a queue pair in its error state
+ *
+ * Context: process, may sleep.
+ */
+void vrb_srx_drain_ep(struct vrb_ep *ep)
+{
+	struct vrb_drain drain;
+	struct ib_rdma_wr wr = {
+		.wr = { .wr_cqe = &drain.cqe, .opcode = IB_WR_RDMA_WRITE },
+	};
+	struct vrb_srx *srx = ep->srx;
+
+	if (!ep->iwarp && READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
+		wait_for_completion_timeout(&ep->qp->srq_completion,
+					    VRB_LAST_WQE);
+	vrb_drain_init(&drain);
+	mutex_lock(&srx->mutex);
+	if (!WARN_ON_ONCE(ib_post_send(srx->drain, &wr.wr, NULL)))
+		vrb_epcq_wait(&srx->cq, &drain.done);
+	mutex_unlock(&srx->mutex);
+}
+
+/* ---------------------------------------------------------------- the end */
+
+/**
+ * vrb_srx_end - end a shared context now
+ * @srx: the context; the endpoints that had their receives of it have ended
+ *
+ * When this returns everything has completed, and the device does not know the
+ * context any more.
+ *
+ * Context: process, may sleep.
+ */
+void vrb_srx_end(struct vrb_srx *srx)
+{
+	mutex_lock(&srx->mutex);
+	vrb_rxq_close(&srx->rxq);
+	if (srx->drain)
+		ib_destroy_qp(srx->drain);
+	srx->drain = NULL;
+	if (srx->rxq.srq)
+		ib_destroy_srq(srx->rxq.srq);
+	srx->rxq.srq = NULL;
+	vrb_epcq_close(&srx->cq);
+	vrb_rxq_flush(&srx->rxq);
+	mutex_unlock(&srx->mutex);
+}
+
+/*
+ * The device gives no receive back while a queue pair may take it. So this ends
+ * the endpoints, too, whose consumer should have done so.
+ */
+static void vrb_srx_drain(struct fid_ep *fid)
+{
+	struct vrb_srx *srx = vrb_srx(fid);
+	struct vrb_domain *dom = srx->rxq.dom;
+	struct vrb_ep *ep;
+
+	mutex_lock(&vrb_mutex);
+	/* nobody attaches any more */
+	mutex_lock(&srx->mutex);
+	vrb_rxq_close(&srx->rxq);
+	mutex_unlock(&srx->mutex);
+	list_for_each_entry(ep, &dom->eps, dom_node) {
+		if (READ_ONCE(ep->srx) != srx)
+			continue;
+		vrb_ep_end(ep, ECANCELED);
+		vrb_ep_bury(ep);
+	}
+	/* iWARP: a queue pair whose attempt to connect has not come to its end */
+	vrb_domain_wait(dom);
+	vrb_srx_end(srx);
+	mutex_unlock(&vrb_mutex);
+}
+
+static int vrb_srx_close(struct fi_fid *fid)
+{
+	struct vrb_srx *srx = container_of(fid, struct vrb_srx, base.ep.fid);
+
+	mutex_lock(&vrb_mutex);
+	list_del(&srx->dom_node);
+	mutex_unlock(&vrb_mutex);
+
+	timer_shutdown_sync(&srx->retry);
+	kofi_ep_exit(&srx->base);
+	vrb_rxq_exit(&srx->rxq);
+	mutex_destroy(&srx->mutex);
+	kfree(srx);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static ssize_t vrb_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,
+			       u64 flags)
+{
+	struct vrb_srx *srx = vrb_srx(fid);
+
+	return kofi_srx_state(&srx->base) ?:
+	       vrb_rxq_post(&srx->rxq, msg, flags);
+}
+
+static void vrb_srx_retry_timer(struct timer_list *t)
+{
+	struct vrb_srx *srx = from_timer(srx, t, retry);
+
+	kofi_ep_unblock(&srx->base);
+}
+
+static const struct fi_ops vrb_srx_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= vrb_srx_close,
+};
+
+static const struct fi_ops_msg vrb_srx_msg_ops = {
+	.size		= sizeof(struct fi_ops_msg),
+	.recvmsg	= vrb_srx_recvmsg,
+};
+
+static const struct kofi_ep_ops vrb_srx_ops = {
+	.fid		= &vrb_srx_fid_ops,
+	.msg		= &vrb_srx_msg_ops,
+	.drain		= vrb_srx_drain,
+};
+
+/* Segments a shared receive can have */
+size_t vrb_srx_sges(const struct ib_device *ib)
+{
+	return min_t(size_t, ib->attrs.max_srq_sge, VRB_SGES);
+}
+
+/* What needs the device */
+static int vrb_srx_create(struct vrb_srx *srx, const struct fi_rx_attr *attr)
+{
+	struct vrb_domain *dom = srx->rxq.dom;
+	struct ib_srq_init_attr init = {
+		.attr = {
+			.max_wr		= attr->size,
+			.max_sge	= vrb_srx_sges(dom->ib),
+		},
+		.srq_type	= IB_SRQT_BASIC,
+	};
+	struct ib_srq *srq;
+
+	lockdep_assert_held(&vrb_mutex);
+
+	srq = ib_create_srq(dom->pd, &init);
+	if (IS_ERR(srq))
+		return PTR_ERR(srq);
+	srx->rxq.srq = srq;
+	list_add_tail(&srx->dom_node, &dom->srxs);
+	return 0;
+}
+
+static int vrb_srx_check(const struct vrb_domain *dom, struct fi_rx_attr *attr)
+{
+	const struct ib_device_attr *dev = &dom->ib->attrs;
+	size_t sges = min_t(size_t, vrb_srx_sges(dom->ib), KOFI_IOV_MAX);
+
+	if (!dev->max_srq)
+		return -EOPNOTSUPP;
+	if (!attr->iov_limit)
+		attr->iov_limit = sges;
+	if (attr->iov_limit > sges || attr->size > dev->max_srq_wr ||
+	    attr->caps & (FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV))
+		return -EINVAL;
+	return attr->op_flags & ~FI_COMPLETION ? -FI_EBADFLAGS : 0;
+}
+
+/* fi_srx_context() */
+int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
+		    struct fid_ep **fid, void *context)
+{
+	struct vrb_domain *dom = container_of(domain, struct vrb_domain,
+					      base.domain);
+	struct vrb_srx *srx;
+	int err;
+
+	srx = kzalloc_node(sizeof(*srx), GFP_KERNEL, dom->base.node);
+	if (!srx)
+		return -ENOMEM;
+	mutex_init(&srx->mutex);
+	timer_setup(&srx->retry, vrb_srx_retry_timer, 0);
+	vrb_rxq_prepare(&srx->rxq, &srx->base, dom, &srx->retry);
+	srx->rxq.cq = &srx->cq;
+
+	mutex_lock(&vrb_mutex);
+	err = dom->gone ? -ENODEV : vrb_srx_check(dom, attr);
+	if (err)
+		goto unlock;
+	err = kofi_srx_init(&srx->base, domain, attr, &vrb_srx_ops, context);
+	if (err)
+		goto unlock;
+	err = vrb_rxq_init(&srx->rxq, vrb_srx_sges(dom->ib));
+	if (err)
+		goto exit;
+	err = vrb_srx_create(srx, attr);
+	if (err)
+		goto free_rxq;
+	mutex_unlock(&vrb_mutex);
+	*fid = &srx->base.ep;
+	return 0;
+
+free_rxq:
+	vrb_rxq_exit(&srx->rxq);
+exit:
+	kofi_ep_exit(&srx->base);
+unlock:
+	mutex_unlock(&vrb_mutex);
+	timer_shutdown_sync(&srx->retry);
+	mutex_destroy(&srx->mutex);
+	kfree(srx);
+	return err;
+}
