@@ -491,7 +491,8 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	}
 	*kv = (struct kvec) { .iov_base = op->inject, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
-	op->inlined = cur.len <= ep->max_inline;
+	/* one work request takes them to one place */
+	op->inlined = cur.len <= ep->max_inline && op->rma_count <= 1;
 	return 0;
 }
 

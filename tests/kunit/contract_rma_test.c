@@ -434,6 +434,45 @@ static void rma_fenced(struct kunit *test)
 	rt_close(test, t);
 }
 
+/* An inject takes its bytes along, to each of the peer's pieces their own. */
+static void rma_inject_pieces(struct kunit *test)
+{
+	struct rt_test *t = rt_open(test, 2);
+	const struct fi_rma_iov rma[] = {
+		rt_peer(t, 0, 3, 20), rt_peer(t, 1, 64, 12),
+	};
+	const struct kvec kv = { t->local, 32 };
+	struct rt_op o = {
+		.msg = {
+			.msg_iov = &kv, .iov_count = 1, .rma_iov = rma,
+			.rma_iov_count = ARRAY_SIZE(rma),
+		},
+		.flags = FI_INJECT | FI_DELIVERY_COMPLETE,
+	};
+	struct ct_op *op;
+	u8 sent[32];
+
+	if (!(t->p->info->tx_attr->op_flags & FI_DELIVERY_COMPLETE))
+		o.flags &= ~FI_DELIVERY_COMPLETE;
+	memset(t->mem, RT_FILL, 2 * RT_REGION);
+	ct_pattern(sent, sizeof(sent), 5);
+	memcpy(t->local, sent, sizeof(sent));
+	op = rt_post(test, t, &o);
+	memset(t->local, 0, sizeof(sent));
+	KUNIT_ASSERT_TRUE(test, ct_wait_done(t->p, op));
+	KUNIT_EXPECT_EQ(test, op->wc.err, 0);
+	/* read behind it: then it has been placed, whatever the device says */
+	rt_simple(test, t, true, t->local, rt_peer(t, 0, 0, 32), FI_FENCE);
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->mem, 3));
+	KUNIT_EXPECT_MEMEQ(test, t->mem + 3, sent, 20);
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->mem + 23, RT_REGION - 23));
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->mem + RT_REGION, 64));
+	KUNIT_EXPECT_MEMEQ(test, t->mem + RT_REGION + 64, sent + 20, 12);
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->mem + RT_REGION + 76,
+					  RT_REGION - 76));
+	rt_close(test, t);
+}
+
 /* ---------------------------------------------------------------- refusals */
 
 static void rma_arguments(struct kunit *test)
@@ -588,6 +627,7 @@ static struct kunit_case contract_rma_cases[] = {
 	KUNIT_CASE_PARAM(rma_vectors, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_many_reads, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_fenced, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_inject_pieces, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_arguments, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_wrong, rt_wrong_gen_params),
 	KUNIT_CASE_PARAM(rma_shutdown, ct_mode_gen_params),
