@@ -36,6 +36,15 @@ def our_modules(flavour):
             for p in map(pathlib.Path, names)]
 
 
+def needed_by(ours):
+    """Names of the kernel's modules that our files OURS need. They have to be in
+    every machine, as the core asks for its providers by itself."""
+    out = subprocess.run(["modinfo", "-F", "depends", *ours], check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    return {name for line in out.splitlines() for name in line.split(",")
+            if name} - {ko.stem.replace("-", "_") for ko in ours}
+
+
 def with_dependencies(kernel, names):
     """The kernel's modules NAMES and all they need, as files."""
     depends = {}
@@ -85,17 +94,19 @@ def payload(where, kernel, files, stock_modules=(), programs=()):
     for f in [HERE / "init", TOP / "tests/vm/lib.sh",
               TOP / "tests/vm/allocations.awk", *files]:
         shutil.copy(f, where)
-    for ko in our_modules(kernel.flavour):
+    ours = our_modules(kernel.flavour)
+    for ko in ours:
         shutil.copy(ko, where / "ko")
     (where / "bin").mkdir()
     for tool in own_tools(programs):
         shutil.copy(tool, where / "bin")
-    if kernel.modules and stock_modules:
+    if kernel.modules:
         (where / "stock").mkdir()
-        for f in with_dependencies(kernel, stock_modules):
+        for f in with_dependencies(kernel, {*stock_modules, *needed_by(ours)}):
             name = re.sub(r"\.ko.*", ".ko", f.name)
             (where / "stock" / name).write_bytes(unpacked(f))
-        (where / "stock/load").write_text("\n".join(stock_modules) + "\n")
+        (where / "stock/load").write_text(
+            "".join(m + "\n" for m in stock_modules))
 
 
 # --- the initramfs ---------------------------------------------------------

@@ -40,8 +40,9 @@ step unload-idle unload kofi_sock kofi
 step autoload load kofi_pingpong
 loaded() { kofi info -d lo && [ -d /sys/module/kofi_sock ]; }
 step autoload-provider loaded
+step autoload-every-provider [ -d /sys/module/kofi_verbs ]
 step core-used expect_fail rmmod kofi
-step unload-used-by-module unload kofi_pingpong kofi_sock kofi
+step unload-used-by-module unload kofi_pingpong kofi_sock kofi_verbs kofi
 
 step reload load kofi_sock kofi_pingpong
 kofi pingpong -T 0 -I 100000000 -S 64 >/tmp/server 2>&1 &
