@@ -71,7 +71,7 @@ struct vrb_mr {
 	enum dma_data_direction	dir;
 	struct ib_cqe		reg;
 	struct ib_cqe		inv;
-	atomic_t		refs;
+	refcount_t		refs;
 	bool			suspect;
 	struct vrb_ep		*ep;
 	int			status;
@@ -227,7 +227,7 @@ static void vrb_mr_work(struct work_struct *work)
 
 static void vrb_mr_put(struct vrb_mr *mr)
 {
-	if (!atomic_dec_and_test(&mr->refs))
+	if (!refcount_dec_and_test(&mr->refs))
 		return;
 	if (mr->suspect) {
 		queue_work(vrb_wq, &mr->work);
@@ -321,7 +321,7 @@ static int vrb_mr_open_pool(struct vrb_mr *mr)
 		goto unlock;
 	vrb_mr_show(mr);
 	mr->suspect = false;
-	atomic_set(&mr->refs, 2);
+	refcount_set(&mr->refs, 2);
 	err = vrb_mr_post_reg(mr, ep);
 	if (err) {
 		vrb_mr_unmap(mr, mr->ib->device);
