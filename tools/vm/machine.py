@@ -183,7 +183,9 @@ class Qemu(Machine):
             cmd += ["-accel", "tcg,thread=single", "-cpu", "max",
                     "-icount", "shift=0,sleep=off"]
         else:
-            cmd += ["-accel", "tcg,thread=multi", "-cpu", "max"]
+            # the emulator's cmpxchg16b, made by a helper, now and then
+            # returns with flags nobody set, and the guest falls over
+            cmd += ["-accel", "tcg,thread=multi", "-cpu", "max,-cx16"]
         if netdev:
             cmd += ["-netdev", netdev, "-device",
                     "virtio-net-pci,netdev=n0,romfile=,"
