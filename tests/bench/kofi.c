@@ -124,10 +124,12 @@ static struct fid_mr *bench_kofi_region(struct bench_kofi_side *ks,
 	return ks->peer->mr[op - ks->side->xmit];
 }
 
+/* Of what is measured: the word at the end of writes is not. */
 static struct sg_table *bench_kofi_pages(struct bench_kofi_side *ks,
 					 const struct bench_op *op)
 {
-	return ks->given ? &ks->pages[op - ks->side->xmit] : NULL;
+	return ks->given && op->kind == ks->side->run->kind ?
+	       &ks->pages[op - ks->side->xmit] : NULL;
 }
 
 static noinline int bench_kofi_send_pages(struct bench_kofi_side *ks,
