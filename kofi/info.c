@@ -1011,6 +1011,52 @@ int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints)
 }
 EXPORT_SYMBOL_GPL(kofi_info_match);
 
+static void kofi_info_cut(void *info, const void *most, const size_t *limits,
+			  size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		size_t *value = info + limits[i];
+
+		*value = min(*value, *(const size_t *)(most + limits[i]));
+	}
+}
+
+/**
+ * kofi_info_reduce - make an info no more than what there is
+ * @info: what was granted, perhaps by another device
+ * @most: what this one has, as for kofi_info_match()
+ *
+ * Capabilities, orders, flags of operations and all limits; both have all
+ * attribute structures.
+ *
+ * Context: any.
+ */
+void kofi_info_reduce(struct fi_info *info, const struct fi_info *most)
+{
+	info->caps &= most->caps;
+	info->tx_attr->caps &= most->tx_attr->caps;
+	info->rx_attr->caps &= most->rx_attr->caps;
+	info->domain_attr->caps &= most->domain_attr->caps;
+	info->tx_attr->op_flags &= most->tx_attr->op_flags;
+	info->rx_attr->op_flags &= most->rx_attr->op_flags;
+	info->tx_attr->msg_order &= most->tx_attr->msg_order;
+	info->rx_attr->msg_order &= most->rx_attr->msg_order;
+	info->tx_attr->comp_order &= most->tx_attr->comp_order;
+	info->rx_attr->comp_order &= most->rx_attr->comp_order;
+	kofi_info_cut(info->tx_attr, most->tx_attr, kofi_info_tx_limits,
+		      ARRAY_SIZE(kofi_info_tx_limits));
+	kofi_info_cut(info->rx_attr, most->rx_attr, kofi_info_rx_limits,
+		      ARRAY_SIZE(kofi_info_rx_limits));
+	kofi_info_cut(info->ep_attr, most->ep_attr, kofi_info_ep_limits,
+		      ARRAY_SIZE(kofi_info_ep_limits));
+	kofi_info_cut(info->domain_attr, most->domain_attr,
+		      kofi_info_domain_limits,
+		      ARRAY_SIZE(kofi_info_domain_limits));
+}
+EXPORT_SYMBOL_GPL(kofi_info_reduce);
+
 static u64 kofi_info_grant_caps(u64 prov, u64 hints)
 {
 	if (!hints)

@@ -109,6 +109,9 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 		err = -ENODEV;
 		goto unlock;
 	}
+	err = vrb_info_check_domain(info, dev->ib);
+	if (err)
+		goto unlock;
 	dom->ib = dev->ib;
 	dom->pd = ib_alloc_pd(dev->ib, 0);
 	if (IS_ERR(dom->pd)) {

@@ -239,7 +239,8 @@ static int vrb_ep_open_cqs(struct vrb_ep *ep)
 
 	if (ep->srx)
 		return vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq, tx);
-	if (ep->base.tx_cq == ep->base.rx_cq) {
+	if (ep->base.tx_cq == ep->base.rx_cq &&
+	    tx + rx <= ep->dom->ib->attrs.max_cqe) {
 		ep->rxq.cq = &ep->tx_cq;
 		return vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq,
 				     tx + rx);
@@ -259,21 +260,19 @@ static int vrb_ep_size(struct vrb_ep *ep)
 {
 	const struct ib_device_attr *dev = &ep->dom->ib->attrs;
 	const struct fi_info *info = ep->base.info;
+	size_t most = max(vrb_info_queue(ep->dom->ib) - VRB_OWN_WRS, 0);
+	size_t mr_wrs = vrb_mr_ep_wrs(ep);
 	unsigned int chain;
-	size_t mr_wrs;
 
 	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
 	ep->send_sge = min(dev->max_send_sge, VRB_SGES);
 	ep->read_sge = clamp(dev->max_sge_rd, 1, (int)ep->send_sge);
 	/* long vectors take several work requests, on iWARP one per segment */
 	chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
-	mr_wrs = vrb_mr_ep_wrs(ep);
-	if (mr_wrs + VRB_OWN_WRS + info->tx_attr->size >
-	    (size_t)dev->max_qp_wr)
+	if (size_add(mr_wrs, info->tx_attr->size) > most)
 		return -EINVAL;
 	ep->mr_wrs = mr_wrs;
-	ep->sq_size = min_t(unsigned int, info->tx_attr->size + chain,
-			    dev->max_qp_wr - mr_wrs - VRB_OWN_WRS);
+	ep->sq_size = min(info->tx_attr->size + chain, most - mr_wrs);
 	if (info->handle)
 		return 0;
 	/* the peer may have less; then that is what counts */
@@ -560,7 +559,7 @@ static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 		return -ENODEV;
 	/* ports of a device are alike but for their link */
 	port = rdma_start_port(ib);
-	err = vrb_info_check(info, ib, port, &ep->max_msg);
+	err = vrb_info_check_ep(info, ib, port, &ep->max_msg);
 	if (err)
 		return err;
 	if (info->handle) {

@@ -347,6 +347,17 @@ static size_t vrb_limit(int value)
 }
 
 /**
+ * vrb_info_queue - work requests a direction of an endpoint can have
+ * @ib: its device
+ *
+ * Return: the number; the device must have room for each, and to report each.
+ */
+int vrb_info_queue(const struct ib_device *ib)
+{
+	return min(ib->attrs.max_qp_wr, ib->attrs.max_cqe);
+}
+
+/**
  * vrb_info_max_wr - operations a direction of an endpoint can have
  * @ib: its device
  *
@@ -354,7 +365,7 @@ static size_t vrb_limit(int value)
  */
 size_t vrb_info_max_wr(const struct ib_device *ib)
 {
-	return clamp(ib->attrs.max_qp_wr - VRB_OWN_WRS, 1, VRB_SIZE_MAX);
+	return clamp(vrb_info_queue(ib) - VRB_OWN_WRS, 1, VRB_SIZE_MAX);
 }
 
 /**
@@ -621,18 +632,9 @@ free:
 	return NULL;
 }
 
-/**
- * vrb_info_check - is an info within what a device can do
- * @info: from the consumer, who may have changed it
- * @ib: the device
- * @port: its port
- * @max_msg: set to how long a message can be
- *
- * Context: process, may sleep.
- * Return: 0; -EINVAL if it asks for more; -ENOMEM.
- */
-int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
-		   size_t *max_msg)
+/* Is what was asked for within what a device can do? */
+static int vrb_info_within(const struct fi_info *asked, struct ib_device *ib,
+			   u32 port, size_t *max_msg)
 {
 	struct fi_info *most = fi_allocinfo();
 	int err;
@@ -640,41 +642,60 @@ int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
 	if (!most)
 		return -ENOMEM;
 	err = vrb_info_fill(most, ib, port);
-	if (!err && (info->caps & ~most->caps ||
-		     !info->tx_attr->size || !info->rx_attr->size ||
-		     info->tx_attr->size > most->tx_attr->size ||
-		     info->rx_attr->size > most->rx_attr->size ||
-		     info->tx_attr->iov_limit > most->tx_attr->iov_limit ||
-		     info->rx_attr->iov_limit > most->rx_attr->iov_limit ||
-		     info->tx_attr->rma_iov_limit > VRB_RMA_MAX ||
-		     info->tx_attr->inject_size > VRB_INJECT_MAX ||
-		     info->ep_attr->max_msg_size >
-		     most->ep_attr->max_msg_size ||
-		     info->tx_attr->op_flags & ~most->tx_attr->op_flags))
+	if (!err && kofi_info_match(most, asked))
 		err = -EINVAL;
 	*max_msg = most->ep_attr->max_msg_size;
 	fi_freeinfo(most);
 	return err;
 }
 
+/**
+ * vrb_info_check_domain - can a domain be what an info describes
+ * @info: from the consumer, who may have changed it
+ * @ib: the device
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL if it asks for more than the device has; -ENOMEM.
+ */
+int vrb_info_check_domain(const struct fi_info *info, struct ib_device *ib)
+{
+	const struct fi_info asked = {
+		.caps = info->caps, .mode = info->mode,
+		.domain_attr = info->domain_attr,
+	};
+	size_t max_msg;
+
+	return vrb_info_within(&asked, ib, rdma_start_port(ib), &max_msg);
+}
+
+/**
+ * vrb_info_check_ep - can an endpoint be what an info describes
+ * @info: from the consumer, who may have changed it
+ * @ib: the device
+ * @port: its port
+ * @max_msg: set to how long a message can be
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL if it asks for more than the device has; -ENOMEM.
+ */
+int vrb_info_check_ep(const struct fi_info *info, struct ib_device *ib,
+		      u32 port, size_t *max_msg)
+{
+	struct fi_info asked = *info;
+
+	if (!info->tx_attr->size || !info->rx_attr->size)
+		return -EINVAL;
+	/* the domain has been opened */
+	asked.domain_attr = NULL;
+	asked.fabric_attr = NULL;
+	return vrb_info_within(&asked, ib, port, max_msg);
+}
+
 /* A wildcard listener may be asked through any device: no more than it has. */
 static void vrb_info_reduce(struct fi_info *info, const struct fi_info *most)
 {
-	info->caps &= most->caps;
-	info->tx_attr->caps &= most->tx_attr->caps;
-	info->rx_attr->caps &= most->rx_attr->caps;
-	info->tx_attr->size = min(info->tx_attr->size, most->tx_attr->size);
-	info->rx_attr->size = min(info->rx_attr->size, most->rx_attr->size);
-	info->tx_attr->iov_limit = min(info->tx_attr->iov_limit,
-				       most->tx_attr->iov_limit);
-	info->rx_attr->iov_limit = min(info->rx_attr->iov_limit,
-				       most->rx_attr->iov_limit);
-	info->ep_attr->max_msg_size = min(info->ep_attr->max_msg_size,
-					  most->ep_attr->max_msg_size);
+	kofi_info_reduce(info, most);
 	info->ep_attr->protocol = most->ep_attr->protocol;
-	info->tx_attr->op_flags &= most->tx_attr->op_flags;
-	info->domain_attr->cq_data_size = min(info->domain_attr->cq_data_size,
-					      most->domain_attr->cq_data_size);
 	info->domain_attr->resource_mgmt = most->domain_attr->resource_mgmt;
 }
 

@@ -689,11 +689,12 @@ void vrb_mr_ep_exit(struct vrb_ep *ep)
  * vrb_mr_ep_wrs - work requests the regions of an endpoint need room for
  * @ep: an endpoint about to be enabled
  *
- * Return: how many: two of each region of its pool, and one of all others.
+ * Return: how many: two of each region of its pool; the one of all others is
+ * among VRB_OWN_WRS.
  */
 size_t vrb_mr_ep_wrs(const struct vrb_ep *ep)
 {
-	return size_add(size_mul(ep->base.mr_pool_size, 2), 1);
+	return size_mul(ep->base.mr_pool_size, 2);
 }
 
 /**

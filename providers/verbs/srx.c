@@ -264,12 +264,14 @@ static int vrb_srx_check(const struct vrb_domain *dom, struct fi_rx_attr *attr)
 {
 	const struct ib_device_attr *dev = &dom->ib->attrs;
 	size_t sges = min_t(size_t, vrb_srx_sges(dom->ib), KOFI_IOV_MAX);
+	/* each is reported, and so is a barrier */
+	int most = min(dev->max_srq_wr, dev->max_cqe - 1);
 
 	if (!dev->max_srq)
 		return -EOPNOTSUPP;
 	if (!attr->iov_limit)
 		attr->iov_limit = sges;
-	if (attr->iov_limit > sges || attr->size > dev->max_srq_wr ||
+	if (attr->iov_limit > sges || attr->size > most ||
 	    attr->caps & (FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV))
 		return -EINVAL;
 	return attr->op_flags & ~FI_COMPLETION ? -FI_EBADFLAGS : 0;

@@ -28,7 +28,7 @@
 #define VRB_CHAIN_MAX		256	/* work requests of one operation */
 #define VRB_MR_PAGES		256	/* pages a region has room for, unless asked */
 #define VRB_SINKS		32	/* regions an endpoint of iWARP reads into */
-#define VRB_OWN_WRS		3	/* for sending that are of no operation */
+#define VRB_OWN_WRS		4	/* for sending that are of no operation */
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 				 FI_DELIVERY_COMPLETE)
@@ -89,11 +89,13 @@ bool vrb_addr_any(const struct sockaddr *addr);
 __be16 *vrb_addr_port(struct sockaddr *addr);
 int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
 		    union vrb_addr *addr);
+int vrb_info_queue(const struct ib_device *ib);
 size_t vrb_info_max_wr(const struct ib_device *ib);
 bool vrb_info_atomic(const struct ib_device *ib);
 bool vrb_info_regions(const struct ib_device *ib);
-int vrb_info_check(struct fi_info *info, struct ib_device *ib, u32 port,
-		   size_t *max_msg);
+int vrb_info_check_domain(const struct fi_info *info, struct ib_device *ib);
+int vrb_info_check_ep(const struct fi_info *info, struct ib_device *ib,
+		      u32 port, size_t *max_msg);
 struct fi_info *vrb_info_request(const struct fi_info *from,
 				 struct rdma_cm_id *id, const char *fabric);
 int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
@@ -541,7 +543,7 @@ struct vrb_stats {
  * @mr_node: vrb_domain.mr_eps
  * @mr_users: who registers regions by way of it
  * @reg_done: the last registration of a region of no pool has been reported
- * @mr_wrs: work requests the send queue has room for, of regions
+ * @mr_wrs: work requests the send queue has room for, of the regions of a pool
  * @tx_lock: irqsave; the order of posts is that of the device; guards all of
  *	the transmit side
  * @tx_free: operations not in use

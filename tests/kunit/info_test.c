@@ -643,6 +643,34 @@ static void info_grant_defaults(struct kunit *test)
 	fi_freeinfo(got);
 }
 
+static void info_reduce(struct kunit *test)
+{
+	struct fi_info *most = info_prov(test), *info = fi_dupinfo(most);
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	info->caps |= FI_RMA;
+	info->tx_attr->op_flags |= FI_COMMIT_COMPLETE;
+	info->rx_attr->msg_order = FI_ORDER_WAR;
+	info->tx_attr->size = 10;
+	info->rx_attr->size = SIZE_MAX;
+	info->ep_attr->max_msg_size = SIZE_MAX;
+	info->domain_attr->cq_data_size = 4;
+	info->domain_attr->cntr_cnt = 11;
+	KUNIT_EXPECT_EQ(test, NO, kofi_info_match(most, info));
+	kofi_info_reduce(info, most);
+	KUNIT_EXPECT_EQ(test, 0, kofi_info_match(most, info));
+	KUNIT_EXPECT_EQ(test, most->caps, info->caps);
+	KUNIT_EXPECT_EQ(test, most->tx_attr->op_flags, info->tx_attr->op_flags);
+	KUNIT_EXPECT_EQ(test, 0, info->rx_attr->msg_order);
+	KUNIT_EXPECT_EQ(test, 10, info->tx_attr->size);
+	KUNIT_EXPECT_EQ(test, 256, info->rx_attr->size);
+	KUNIT_EXPECT_EQ(test, most->ep_attr->max_msg_size,
+			info->ep_attr->max_msg_size);
+	KUNIT_EXPECT_EQ(test, 4, info->domain_attr->cq_data_size);
+	KUNIT_EXPECT_EQ(test, 10, info->domain_attr->cntr_cnt);
+	fi_freeinfo(info);
+}
+
 static void info_grant_asked(struct kunit *test)
 {
 	struct fi_info *prov = info_prov(test);
@@ -1056,6 +1084,7 @@ static struct kunit_case info_cases[] = {
 	KUNIT_CASE(info_match_open),
 	KUNIT_CASE_PARAM(info_grant_caps, caps_gen_params),
 	KUNIT_CASE(info_grant_defaults),
+	KUNIT_CASE(info_reduce),
 	KUNIT_CASE(info_grant_asked),
 	KUNIT_CASE_PARAM(info_resolve, resolve_gen_params),
 	KUNIT_CASE(info_resolve_hints),

@@ -86,6 +86,7 @@ void kofi_device_remove(struct kofi_provider *prov, struct net *net,
 int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints);
 struct fi_info *kofi_info_grant(const struct fi_info *prov,
 				const struct fi_info *hints);
+void kofi_info_reduce(struct fi_info *info, const struct fi_info *most);
 int kofi_info_resolve(const char *node, const char *service, u64 flags,
 		      const struct fi_info *hints,
 		      struct sockaddr_storage *src,

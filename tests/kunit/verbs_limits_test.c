@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What is offered can be opened, and works; what is beyond is refused, by
+ * fi_getinfo() with -ENODATA and by who opens with -EINVAL. The devices in
+ * software have limits an endpoint can reach: rxe's completion queues, siw's
+ * work queues.
+ */
+
+#include <linux/minmax.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "contract.h"
+#include "verbs_link.h"
+
+#define LIM_FAR		SZ_1M	/* more than any queue can have */
+#define LIM_MR_MODE	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
+#define LIM_CAPS	(FI_MSG | FI_RMA)
+
+/* ------------------------------------------------------------- attributes */
+
+enum lim_where { LIM_TX, LIM_RX, LIM_EP, LIM_DOMAIN };
+
+/**
+ * struct lim_attr - an attribute of an info that is a limit
+ * @name: of the attribute
+ * @where: structure it is in
+ * @offset: where there
+ * @queue: the default is less than the most there is
+ */
+struct lim_attr {
+	const char	*name;
+	enum lim_where	where;
+	size_t		offset;
+	bool		queue;
+};
+
+#define LIM_IN(where, type, field) \
+	{ #type "-" #field, where, offsetof(struct fi_##type##_attr, field) }
+#define LIM_QUEUE(where, type) \
+	{ #type "-size", where, offsetof(struct fi_##type##_attr, size), true }
+
+static const struct lim_attr lim_attrs[] = {
+	LIM_QUEUE(LIM_TX, tx),
+	LIM_IN(LIM_TX, tx, inject_size),
+	LIM_IN(LIM_TX, tx, iov_limit),
+	LIM_IN(LIM_TX, tx, rma_iov_limit),
+	LIM_QUEUE(LIM_RX, rx),
+	LIM_IN(LIM_RX, rx, total_buffered_recv),
+	LIM_IN(LIM_RX, rx, iov_limit),
+	LIM_IN(LIM_EP, ep, max_msg_size),
+	LIM_IN(LIM_EP, ep, max_order_raw_size),
+	LIM_IN(LIM_EP, ep, max_order_war_size),
+	LIM_IN(LIM_EP, ep, max_order_waw_size),
+	LIM_IN(LIM_EP, ep, tx_ctx_cnt),
+	LIM_IN(LIM_EP, ep, rx_ctx_cnt),
+	LIM_IN(LIM_DOMAIN, domain, mr_key_size),
+	LIM_IN(LIM_DOMAIN, domain, cq_data_size),
+	LIM_IN(LIM_DOMAIN, domain, cq_cnt),
+	LIM_IN(LIM_DOMAIN, domain, ep_cnt),
+	LIM_IN(LIM_DOMAIN, domain, tx_ctx_cnt),
+	LIM_IN(LIM_DOMAIN, domain, rx_ctx_cnt),
+	LIM_IN(LIM_DOMAIN, domain, max_ep_tx_ctx),
+	LIM_IN(LIM_DOMAIN, domain, max_ep_rx_ctx),
+	LIM_IN(LIM_DOMAIN, domain, max_ep_stx_ctx),
+	LIM_IN(LIM_DOMAIN, domain, max_ep_srx_ctx),
+	LIM_IN(LIM_DOMAIN, domain, cntr_cnt),
+	LIM_IN(LIM_DOMAIN, domain, mr_iov_limit),
+	LIM_IN(LIM_DOMAIN, domain, max_err_data),
+	LIM_IN(LIM_DOMAIN, domain, mr_cnt),
+	LIM_IN(LIM_DOMAIN, domain, max_ep_auth_key),
+};
+
+static void lim_attr_desc(const struct lim_attr *attr, char *desc)
+{
+	strscpy(desc, attr->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(lim_attr, lim_attrs, lim_attr_desc);
+
+static size_t *lim_field(struct fi_info *info, const struct lim_attr *attr)
+{
+	void *const in[] = {
+		[LIM_TX] = info->tx_attr, [LIM_RX] = info->rx_attr,
+		[LIM_EP] = info->ep_attr, [LIM_DOMAIN] = info->domain_attr,
+	};
+
+	return in[attr->where] + attr->offset;
+}
+
+/* Is so much offered, and then at least that? */
+static int lim_ask(struct kunit *test, const struct lim_attr *attr,
+		   size_t value)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL;
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->caps = LIM_CAPS;
+	hints->domain_attr->mr_mode = LIM_MR_MODE;
+	*lim_field(hints, attr) = value;
+	ret = ct_getinfo(0, hints, &info);
+	if (!ret)
+		KUNIT_EXPECT_GE(test, *lim_field(info, attr), value);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+/* The most that is offered: the info says so, but of the depth of a queue. */
+static size_t lim_most(struct kunit *test, const struct fi_info *info,
+		       const struct lim_attr *attr)
+{
+	size_t good = *lim_field((struct fi_info *)info, attr), bad = LIM_FAR;
+
+	while (attr->queue && good + 1 < bad) {
+		size_t mid = good + (bad - good) / 2;
+
+		if (lim_ask(test, attr, mid))
+			bad = mid;
+		else
+			good = mid;
+	}
+	return good;
+}
+
+/* Open what the info describes, and close it again. */
+static int lim_open(struct ct_pair *p, struct fi_info *info,
+		    const struct lim_attr *attr)
+{
+	struct fid_domain *domain;
+	struct fid_ep *ep;
+	int ret;
+
+	if (attr->where == LIM_DOMAIN) {
+		ret = fi_domain(p->fabric, info, &domain, NULL);
+		return ret ?: fi_close(&domain->fid);
+	}
+	ret = fi_endpoint(p->domain, info, &ep, NULL);
+	return ret ?: fi_close(&ep->fid);
+}
+
+static struct ct_pair *lim_unconnected(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .caps = LIM_CAPS, .mr_mode = LIM_MR_MODE,
+		.unconnected = true,
+	};
+
+	return ct_pair_open(test, &opts);
+}
+
+static void limits_attribute(struct kunit *test)
+{
+	const struct lim_attr *attr = test->param_value;
+	struct ct_pair *p = lim_unconnected(test);
+	size_t most = lim_most(test, p->info, attr);
+	struct fi_info *info = fi_dupinfo(p->info);
+	size_t *field = lim_field(info, attr);
+
+	KUNIT_EXPECT_EQ(test, lim_ask(test, attr, most), 0);
+	KUNIT_EXPECT_EQ(test, lim_ask(test, attr, most + 1), -ENODATA);
+	/* the highest value has another meaning */
+	KUNIT_EXPECT_EQ(test, lim_ask(test, attr, SIZE_MAX - 1), -ENODATA);
+	*field = most;
+	KUNIT_EXPECT_EQ(test, lim_open(p, info, attr), 0);
+	*field = most + 1;
+	KUNIT_EXPECT_EQ(test, lim_open(p, info, attr), -EINVAL);
+	*field = SIZE_MAX - 1;
+	KUNIT_EXPECT_EQ(test, lim_open(p, info, attr), -EINVAL);
+	fi_freeinfo(info);
+	ct_pair_close(p);
+}
+
+/* What no endpoint can be; NULL if that is all */
+static const char *lim_spoil(struct fi_info *info, int how)
+{
+	switch (how) {
+	case 0:
+		info->caps |= FI_TAGGED;
+		return "tagged messages";
+	case 1:
+		info->caps |= FI_MULTI_RECV;
+		return "multi-receive";
+	case 2:
+		info->tx_attr->caps |= FI_TAGGED;
+		return "tagged transmits";
+	case 3:
+		info->rx_attr->caps |= FI_DIRECTED_RECV;
+		return "directed receives";
+	case 4:
+		info->tx_attr->msg_order |= FI_ORDER_WAR;
+		return "order of transmits";
+	case 5:
+		info->rx_attr->msg_order |= FI_ORDER_WAR;
+		return "order of receives";
+	case 6:
+		info->tx_attr->op_flags = FI_COMMIT_COMPLETE;
+		return "flags of transmits";
+	case 7:
+		info->rx_attr->op_flags = FI_MULTI_RECV;
+		return "flags of receives";
+	case 8:
+		info->tx_attr->size = 0;
+		return "no transmits";
+	case 9:
+		info->rx_attr->size = 0;
+		return "no receives";
+	case 10:
+		info->ep_attr->type = FI_EP_RDM;
+		return "type";
+	case 11:
+		info->ep_attr->protocol = FI_PROTO_SOCK_TCP;
+		return "protocol";
+	case 12:
+		info->ep_attr->protocol_version = 99;
+		return "version of the protocol";
+	default:
+		return NULL;
+	}
+}
+
+static void limits_kind(struct kunit *test)
+{
+	struct ct_pair *p = lim_unconnected(test);
+	struct fi_info *info;
+	const char *what;
+	struct fid_ep *ep;
+	int i = 0;
+
+	do {
+		info = fi_dupinfo(p->info);
+		what = lim_spoil(info, i++);
+		if (what)
+			KUNIT_EXPECT_EQ_MSG(test, fi_endpoint(p->domain, info,
+							      &ep, NULL),
+					    -EINVAL, "%s", what);
+		fi_freeinfo(info);
+	} while (what);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------ queues, at the most */
+
+enum lim_deep { DEEP_TX = 1, DEEP_RX = 2, DEEP_SAME_CQ = 4 };
+
+struct lim_queue {
+	const char	*name;
+	unsigned int	deep;
+};
+
+static const struct lim_queue lim_queues[] = {
+	{ "tx", DEEP_TX },
+	{ "rx", DEEP_RX },
+	{ "both", DEEP_TX | DEEP_RX },
+	{ "both-in-one", DEEP_TX | DEEP_RX | DEEP_SAME_CQ },
+};
+
+static void lim_queue_desc(const struct lim_queue *queue, char *desc)
+{
+	strscpy(desc, queue->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(lim_queue, lim_queues, lim_queue_desc);
+
+/* A message each way, in as many pieces as there may be */
+static void lim_exchange(struct ct_pair *p)
+{
+	size_t in_pieces = p->info->rx_attr->iov_limit;
+	size_t out_pieces = p->info->tx_attr->iov_limit;
+	struct kvec in[KOFI_IOV_MAX], out[KOFI_IOV_MAX];
+	size_t len = 64 * in_pieces * out_pieces;
+	u8 *to = ct_buf(p, len), *from = ct_buf(p, len);
+	struct fi_msg recv = { .msg_iov = in, .iov_count = in_pieces };
+	struct fi_msg send = { .msg_iov = out, .iov_count = out_pieces };
+	int i, side;
+
+	for (i = 0; i < in_pieces; i++)
+		in[i] = (struct kvec) { to + i * 64 * out_pieces,
+					64 * out_pieces };
+	for (i = 0; i < out_pieces; i++)
+		out[i] = (struct kvec) { from + i * 64 * in_pieces,
+					 64 * in_pieces };
+	for (side = 0; side < 2; side++) {
+		struct ct_op *r = ct_op(p);
+
+		ct_pattern(from, len, side);
+		KUNIT_EXPECT_EQ(p->test, ct_post_recv(p, !side, r, &recv, 0),
+				0);
+		KUNIT_EXPECT_EQ(p->test, ct_post_send(p, side, ct_op(p), &send,
+						      0), 0);
+		KUNIT_EXPECT_TRUE(p->test, ct_wait_all(p));
+		KUNIT_EXPECT_EQ(p->test, r->wc.len, len);
+		KUNIT_EXPECT_TRUE(p->test, ct_pattern_ok(to, len, side));
+	}
+}
+
+/* An endpoint of side 0 that reports all to one queue, instead of its own */
+static void lim_same_cq(struct ct_pair *p)
+{
+	struct ct_side *s = &p->side[0];
+
+	KUNIT_ASSERT_EQ(p->test, ct_ep_close(p, 0), 0);
+	s->tx.closed = false;
+	KUNIT_ASSERT_EQ(p->test, fi_endpoint(p->domain, p->info, &s->ep, s), 0);
+	KUNIT_EXPECT_EQ(p->test, fi_ep_bind(s->ep, &s->eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(p->test, fi_ep_bind(s->ep, &s->tx.cq->fid,
+					    FI_TRANSMIT | FI_RECV), 0);
+}
+
+static void limits_queues(struct kunit *test)
+{
+	const struct lim_queue *queue = test->param_value;
+	struct ct_pair *p = lim_unconnected(test);
+	const struct ct_opts opts = {
+		.mode = CT_SOFTIRQ, .caps = LIM_CAPS, .mr_mode = LIM_MR_MODE,
+		.tx_size = queue->deep & DEEP_TX ?
+			   lim_most(test, p->info, &lim_attrs[0]) : 0,
+		.rx_size = queue->deep & DEEP_RX ?
+			   lim_most(test, p->info, &lim_attrs[4]) : 0,
+		.unconnected = true,
+	};
+
+	ct_pair_close(p);
+	p = ct_pair_open(test, &opts);
+	if (queue->deep & DEEP_SAME_CQ)
+		lim_same_cq(p);
+	KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
+	lim_exchange(p);
+	ct_pair_close(p);
+}
+
+/* The same by an option */
+static void limits_options(struct kunit *test)
+{
+	static const struct {
+		int	name;
+		int	attr;
+	} options[] = {
+		{ FI_OPT_TX_SIZE, 0 },
+		{ FI_OPT_INJECT_MSG_SIZE, 1 },
+		{ FI_OPT_RX_SIZE, 4 },
+		{ FI_OPT_MAX_MSG_SIZE, 7 },
+	};
+	struct ct_pair *p = lim_unconnected(test);
+	fid_t fid = &p->side[0].ep->fid;
+	size_t value;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(options); i++) {
+		const struct lim_attr *attr = &lim_attrs[options[i].attr];
+
+		value = lim_most(test, p->info, attr) + 1;
+		KUNIT_EXPECT_EQ_MSG(test, fi_setopt(fid, FI_OPT_ENDPOINT,
+						    options[i].name, &value,
+						    sizeof(value)),
+				    -EINVAL, "%s %zu", attr->name, value);
+		value--;
+		KUNIT_EXPECT_EQ_MSG(test, fi_setopt(fid, FI_OPT_ENDPOINT,
+						    options[i].name, &value,
+						    sizeof(value)),
+				    0, "%s %zu", attr->name, value);
+	}
+	/* a pool takes work requests, too: not with the longest of queues */
+	value = 1;
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
+					&value, sizeof(value)), 0);
+	KUNIT_EXPECT_EQ(test, fi_enable(p->side[0].ep), -EINVAL);
+	value = SIZE_MAX / 2 + 1;
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
+					&value, sizeof(value)), 0);
+	KUNIT_EXPECT_NE(test, fi_enable(p->side[0].ep), 0);
+	value = 0;
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
+					&value, sizeof(value)), 0);
+	KUNIT_EXPECT_EQ(test, fi_enable(p->side[0].ep), 0);
+	KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
+	lim_exchange(p);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------------ other openings */
+
+/* A request whose info asks for too much remains to be taken. */
+static void limits_request(struct kunit *test)
+{
+	struct ct_pair *p = lim_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	int i;
+
+	KUNIT_EXPECT_EQ(test, fi_connect(p->side[0].ep, &p->addr, NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS),
+			0);
+	KUNIT_EXPECT_EQ(test, ev->event, FI_CONNREQ);
+	for (i = 0; lim_attrs[i].where != LIM_DOMAIN; i++) {
+		size_t *field = lim_field(ev->cm.info, &lim_attrs[i]);
+		size_t before = *field;
+
+		*field = lim_most(test, p->info, &lim_attrs[i]) + 1;
+		KUNIT_EXPECT_EQ_MSG(test, ct_ep_open(p, 1, ev->cm.info),
+				    -EINVAL, "%s", lim_attrs[i].name);
+		*field = before;
+	}
+	KUNIT_EXPECT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	KUNIT_EXPECT_EQ(test, fi_accept(p->side[1].ep, NULL, 0), 0);
+	ct_expect_event(test, p->side[0].eq, FI_CONNECTED);
+	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
+	lim_exchange(p);
+	ct_pair_close(p);
+}
+
+static int lim_srx(struct ct_pair *p, size_t size, size_t iov_limit)
+{
+	struct fi_rx_attr attr = { .size = size, .iov_limit = iov_limit };
+	struct fid_ep *srx;
+	int ret = fi_srx_context(p->domain, &attr, &srx, NULL);
+
+	return ret ?: fi_close(&srx->fid);
+}
+
+/* Shared receives */
+static void limits_srx(struct kunit *test)
+{
+	struct ct_pair *p = lim_unconnected(test);
+	struct ct_opts opts = { .mode = CT_SOFTIRQ };
+	size_t good = 1, bad = LIM_FAR, iovs = 1;
+
+	while (good + 1 < bad) {
+		size_t mid = good + (bad - good) / 2;
+		int ret = lim_srx(p, mid, 0);
+
+		if (ret)
+			bad = mid;
+		else
+			good = mid;
+		if (ret)
+			KUNIT_EXPECT_EQ(test, ret, -EINVAL);
+	}
+	while (!lim_srx(p, 1, iovs + 1))
+		iovs++;
+	KUNIT_EXPECT_EQ(test, lim_srx(p, 1, iovs + 1), -EINVAL);
+	KUNIT_EXPECT_GE(test, iovs, p->info->rx_attr->iov_limit);
+	ct_pair_close(p);
+	opts.srx_size = good;
+	p = ct_pair_open(test, &opts);
+	lim_exchange(p);
+	ct_pair_close(p);
+}
+
+static struct kunit_case verbs_limits_cases[] = {
+	KUNIT_CASE_PARAM(limits_attribute, lim_attr_gen_params),
+	KUNIT_CASE(limits_kind),
+	KUNIT_CASE_PARAM(limits_queues, lim_queue_gen_params),
+	KUNIT_CASE(limits_options),
+	KUNIT_CASE(limits_request),
+	KUNIT_CASE(limits_srx),
+	{}
+};
+
+static struct kunit_suite verbs_limits_suite = {
+	.name = "verbs_limits",
+	.suite_init = ct_suite_init,
+	.init = link_test_init,
+	.test_cases = verbs_limits_cases,
+};
+
+kunit_test_suite(verbs_limits_suite);
