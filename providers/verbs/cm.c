@@ -119,6 +119,9 @@ static void vrb_cm_fail(struct vrb_ep *ep, int err, int prov_errno,
 	/* whoever has been quicker does, or did, the rest */
 	if (kofi_ep_connect_failed(&ep->base, err, prov_errno, data, len))
 		vrb_ep_kill(ep, err);
+	else if (READ_ONCE(ep->base.state) == KOFI_EP_IDLE)
+		/* of a request, whose peer waits no more: not to be enabled */
+		cmpxchg(&ep->dead, 0, ECONNRESET);
 }
 
 /* The connection stands; on the active side with the peer's answer. */
@@ -602,6 +605,7 @@ struct vrb_pep {
  * @pep: where it came in
  * @node: on vrb_reqs; empty once somebody owns it
  * @id: the connection manager's identifier
+ * @gone: the peer waits no more; written by the manager's events
  * @responder_resources: the most the peer lets us have
  * @initiator_depth: the same
  */
@@ -610,6 +614,7 @@ struct vrb_req {
 	struct vrb_pep		*pep;
 	struct list_head	node;
 	struct rdma_cm_id	*id;
+	bool			gone;
 	u8			responder_resources;
 	u8			initiator_depth;
 };
@@ -659,8 +664,10 @@ static int vrb_req_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 	struct vrb_req *req = id->context;
 	bool own;
 
-	if (ev->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+	if (ev->event != RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		req->gone = true;
 		return 0;
+	}
 	mutex_lock(&vrb_req_lock);
 	own = !list_empty(&req->node);
 	if (own)
@@ -814,6 +821,8 @@ int vrb_req_take(struct vrb_ep *ep, fid_t handle)
 	rdma_lock_handler(id);
 	id->context = ep;
 	id->event_handler = vrb_cm_event;
+	if (req->gone)
+		ep->dead = ECONNRESET;
 	rdma_unlock_handler(id);
 	ep->id = id;
 	kfree(req);

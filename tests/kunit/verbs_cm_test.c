@@ -6,7 +6,9 @@
  */
 
 #include <linux/slab.h>
+#include <net/net_namespace.h>
 #include <rdma/ib_cm.h>
+#include <rdma/ib_mad.h>
 #include <rdma/rdma_cm.h>
 
 #include "contract.h"
@@ -143,6 +145,7 @@ struct vc_area {
 };
 
 static const struct vc_area vc_areas[] = {
+	{ "none",		0,		0,		true },
 	{ "nothing",		1,		0,		true },
 	{ "all-there-is",	VC_AREA,	VC_AREA - 1,	true },
 	{ "one-too-many",	VC_AREA,	VC_AREA,	false },
@@ -234,7 +237,7 @@ static void cm_hostile_answer(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ev->event, FI_CONNECTED);
 		KUNIT_EXPECT_EQ(test, ev->len, sizeof(ev->cm) + area->first);
 		KUNIT_EXPECT_MEMEQ(test, ev->cm.data, bytes + 1,
-				   min(area->len - 1, area->first));
+				   area->len ? min(area->len - 1, area->first) : 0);
 	} else {
 		KUNIT_EXPECT_EQ(test, ret, 1);
 		KUNIT_EXPECT_EQ(test, ev->error.err, EIO);
@@ -295,6 +298,126 @@ static void cm_no_answer(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* A peer that is asked, and never answers, whatever is meant to carry that */
+static void cm_silent_host(struct kunit *test)
+{
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	int retries = READ_ONCE(init_net.ipv4.sysctl_tcp_syn_retries);
+	struct sockaddr_storage addr = p->addr;
+	unsigned int timeout = 300;
+	unsigned long began = jiffies;
+
+	/* iWARP waits for TCP: 3 s, then */
+	WRITE_ONCE(init_net.ipv4.sysctl_tcp_syn_retries, 1);
+	((struct sockaddr_in *)&addr)->sin_addr.s_addr ^= htonl(0x42);
+	KUNIT_EXPECT_EQ(test, fi_set_val(&p->side[0].ep->fid,
+					 KOFI_VAL_CONNECT_TIMEOUT, &timeout),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_connect(p->side[0].ep, &addr, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS),
+			1);
+	KUNIT_EXPECT_EQ(test, ev->error.err, ETIMEDOUT);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began),
+			timeout + VC_SOON_MS);
+	ct_expect_no_event(test, p->side[0].eq);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began),
+			timeout + 3000 + VC_SOON_MS);
+	WRITE_ONCE(init_net.ipv4.sysctl_tcp_syn_retries, retries);
+	ct_pair_close(p);
+}
+
+/*
+ * A place there is no way to. TCP says so at once; elsewhere the manager, whose
+ * address is bound to an interface, takes it to be at the other end of that.
+ */
+static void cm_no_route(struct kunit *test)
+{
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct sockaddr_storage addr = p->addr;
+	unsigned int timeout = 300;
+
+	((struct sockaddr_in *)&addr)->sin_addr.s_addr = htonl(0xc0000201);
+	KUNIT_EXPECT_EQ(test, fi_set_val(&p->side[0].ep->fid,
+					 KOFI_VAL_CONNECT_TIMEOUT, &timeout),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_connect(p->side[0].ep, &addr, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS),
+			1);
+	KUNIT_EXPECT_EQ(test, ev->error.err,
+			vc_iwarp(p) ? ENETUNREACH : ETIMEDOUT);
+	ct_expect_no_event(test, p->side[0].eq);
+	ct_pair_close(p);
+}
+
+struct vc_late {
+	const char	*name;
+	bool		accept;
+	bool		closed;
+};
+
+static const struct vc_late vc_lates[] = {
+	{ "reject",		false, false },
+	{ "reject-closed",	false, true },
+	{ "accept",		true, false },
+	{ "accept-closed",	true, true },
+};
+
+static void vc_late_desc(const struct vc_late *late, char *desc)
+{
+	strscpy(desc, late->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(vc_late, vc_lates, vc_late_desc);
+
+/* The answer comes when who has asked waits no more. */
+static void cm_late_answer(struct kunit *test)
+{
+	const struct vc_late *late = test->param_value;
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct fi_info *info;
+	unsigned int timeout = 300;
+	int ret;
+
+	KUNIT_EXPECT_EQ(test, fi_set_val(&p->side[0].ep->fid,
+					 KOFI_VAL_CONNECT_TIMEOUT, &timeout),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_connect(p->side[0].ep, &p->addr, NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS),
+			0);
+	info = ev->cm.info;
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS),
+			1);
+	KUNIT_EXPECT_EQ(test, ev->error.err, ETIMEDOUT);
+	if (late->closed)
+		KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	if (late->accept) {
+		KUNIT_EXPECT_EQ(test, ct_ep_open(p, 1, info), 0);
+		ret = fi_accept(p->side[1].ep, NULL, 0);
+		/* the request has gone; or this is found out now, and once */
+		if (ret) {
+			KUNIT_EXPECT_EQ(test, ret, -ECONNRESET);
+		} else {
+			ret = ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS);
+			KUNIT_EXPECT_GE(test, ret, 0);
+		}
+		if (!ret) {
+			KUNIT_EXPECT_EQ(test, ev->event, FI_CONNECTED);
+			ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+		}
+	} else {
+		KUNIT_EXPECT_EQ(test, fi_reject(p->pep, info->handle, "no", 2),
+				0);
+	}
+	fi_freeinfo(info);
+	ct_expect_no_event(test, p->side[0].eq);
+	ct_expect_no_event(test, p->side[1].eq);
+	ct_pair_close(p);
+}
+
 /* More requests than the consumer takes are refused at once. */
 static void cm_backlog(struct kunit *test)
 {
@@ -349,8 +472,6 @@ static void cm_depths(struct kunit *test)
 	struct ct_pair *p = vc_unconnected(test);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 
-	if (vc_iwarp(p))
-		kunit_skip(test, "siw does not say what it has agreed to");
 	KUNIT_EXPECT_EQ(test, vraw_connect(raw, &p->addr, &param), 0);
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS),
 			0);
@@ -358,13 +479,192 @@ static void cm_depths(struct kunit *test)
 	fi_freeinfo(ev->cm.info);
 	KUNIT_EXPECT_EQ(test, fi_accept(p->side[1].ep, NULL, 0), 0);
 	KUNIT_EXPECT_EQ(test, vraw_wait(raw), RDMA_CM_EVENT_ESTABLISHED);
-	/* what we answer is seen from the other side */
-	KUNIT_EXPECT_LE(test, raw->depth[0], 2);
-	KUNIT_EXPECT_GE(test, raw->depth[0], 1);
-	KUNIT_EXPECT_EQ(test, raw->depth[1], 1);
+	/* what we answer is seen from the other side, on iWARP as its own */
+	KUNIT_EXPECT_EQ(test, raw->depth[vc_iwarp(p)], 2);
+	KUNIT_EXPECT_EQ(test, raw->depth[!vc_iwarp(p)], 1);
 	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
 	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
 	vraw_close(raw);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------------ what gets lost */
+
+static int (*vc_post_send)(struct ib_qp *qp, const struct ib_send_wr *wr,
+			   const struct ib_send_wr **bad);
+static atomic_t vc_lose;	/* so many requests to disconnect */
+
+static bool vc_is_dreq(const struct ib_qp *qp, const struct ib_send_wr *wr)
+{
+	const struct ib_mad_hdr *mad;
+
+	if (qp->qp_type != IB_QPT_GSI || !wr->num_sge)
+		return false;
+	mad = ib_virt_dma_to_ptr(wr->sg_list[0].addr);
+	return mad->mgmt_class == IB_MGMT_CLASS_CM &&
+	       mad->attr_id == CM_DREQ_ATTR_ID;
+}
+
+/* It goes to a queue pair that no device gives out. */
+static int vc_losing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			       const struct ib_send_wr **bad)
+{
+	struct ib_ud_wr ud;
+
+	if (!vc_is_dreq(qp, wr) || atomic_dec_if_positive(&vc_lose) < 0)
+		return vc_post_send(qp, wr, bad);
+	ud = *ud_wr(wr);
+	ud.remote_qpn = 2;
+	return vc_post_send(qp, &ud.wr, bad);
+}
+
+/*
+ * The peer hears of the end although what told it was lost, also if the endpoint
+ * has been closed since. The manager repeats it every 4 s or 9.
+ */
+static void cm_lost_end(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	unsigned long began = jiffies;
+	struct ib_device *ib;
+
+	if (vc_iwarp(p))
+		kunit_skip(test, "TCP tells the peer");
+	ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
+	KUNIT_ASSERT_NOT_NULL(test, ib);
+	atomic_set(&vc_lose, 1);
+	vc_post_send = ib->ops.post_send;
+	WRITE_ONCE(ib->ops.post_send, vc_losing_post_send);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began), VC_SOON_MS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vc_lose), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 1000), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev,
+					    3 * CT_TIMEOUT_MS), 0);
+	KUNIT_EXPECT_EQ(test, ev->event, FI_SHUTDOWN);
+	WRITE_ONCE(ib->ops.post_send, vc_post_send);
+	ib_device_put(ib);
+	ct_expect_no_event(test, p->side[1].eq);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------- what ends connections */
+
+/* A peer of side 1's, which posts no receives */
+static void vc_raw_peer(struct ct_pair *p, struct vraw *raw, u8 rnr_retries)
+{
+	const struct rdma_conn_param param = {
+		.private_data = "", .private_data_len = 1,
+		.responder_resources = 1, .initiator_depth = 1,
+		.retry_count = 6, .rnr_retry_count = rnr_retries,
+	};
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+
+	KUNIT_ASSERT_EQ(p->test, vraw_connect(raw, &p->addr, &param), 0);
+	KUNIT_ASSERT_EQ(p->test, ct_next_event(p->side[1].eq, ev,
+					       CT_TIMEOUT_MS), 0);
+	KUNIT_ASSERT_EQ(p->test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	KUNIT_ASSERT_EQ(p->test, fi_accept(p->side[1].ep, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(p->test, vraw_wait(raw), RDMA_CM_EVENT_ESTABLISHED);
+	ct_expect_event(p->test, p->side[1].eq, FI_CONNECTED);
+}
+
+static void vc_expect_status(struct ct_pair *p, const struct ct_op *op, int err,
+			     int status)
+{
+	KUNIT_EXPECT_EQ(p->test, op->wc.err, err);
+	KUNIT_EXPECT_EQ(p->test, op->wc.prov_errno, status);
+	KUNIT_EXPECT_STREQ(p->test,
+			   fi_cq_strerror(p->side[op->side].tx.cq,
+					  op->wc.prov_errno, NULL, NULL, 0),
+			   ib_wc_status_msg(status));
+}
+
+/*
+ * A peer that has no receive, and has asked for few retries: the end. That of
+ * iWARP is always, and told by nobody but the connection.
+ */
+static void cm_no_receive(struct kunit *test)
+{
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_op *first = ct_op(p), *second = ct_op(p);
+	u8 *buf = ct_buf(p, 64);
+
+	vc_raw_peer(p, raw, 1);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 1, first, buf, 64), 0);
+	/* of which the connection may have died already */
+	ct_send(p, 1, second, buf, 64);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	if (!vc_iwarp(p)) {
+		vc_expect_status(p, first, FI_ENORX, IB_WC_RNR_RETRY_EXC_ERR);
+		vc_expect_status(p, second, ECANCELED, IB_WC_WR_FLUSH_ERR);
+	}
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_no_event(test, p->side[1].eq);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
+	vraw_close(raw);
+	ct_pair_close(p);
+}
+
+static ssize_t vc_write(struct fid_ep *ep, void *context, void *arg)
+{
+	return fi_write(ep, arg, 64, NULL, 0, 0x1000, 0x12345678, context);
+}
+
+/* A key the peer has never given out */
+static void cm_wrong_key(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
+		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_op *op = ct_op(p), *recv = ct_op(p);
+	u8 *buf = ct_buf(p, 128);
+	int side;
+
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, recv, buf + 64, 64), 0);
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, op, vc_write, buf), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	if (!vc_iwarp(p))
+		vc_expect_status(p, op, EACCES, IB_WC_REM_ACCESS_ERR);
+	vc_expect_status(p, recv, ECANCELED, IB_WC_WR_FLUSH_ERR);
+	for (side = 0; side < 2; side++) {
+		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
+	ct_pair_close(p);
+}
+
+/* A message longer than its receive */
+static void cm_too_long(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+	struct ct_op *send = ct_op(p), *recv = ct_op(p);
+	u8 *buf = ct_buf(p, 128);
+	int side;
+
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, recv, buf + 64, 32), 0);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, send, buf, 64), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	/* the peer's end of the connection may be quicker than its device's answer */
+	if (send->wc.err == ECANCELED)
+		vc_expect_status(p, send, ECANCELED, IB_WC_WR_FLUSH_ERR);
+	else if (send->wc.prov_errno == IB_WC_REM_OP_ERR)
+		vc_expect_status(p, send, EREMOTEIO, IB_WC_REM_OP_ERR);
+	else if (!vc_iwarp(p))
+		vc_expect_status(p, send, EREMOTEIO, IB_WC_REM_INV_REQ_ERR);
+	KUNIT_EXPECT_EQ(test, recv->wc.err, FI_ETRUNC);
+	/* devices call it different names */
+	vc_expect_status(p, recv, FI_ETRUNC, recv->wc.prov_errno);
+	KUNIT_EXPECT_NE(test, recv->wc.prov_errno, IB_WC_SUCCESS);
+	for (side = 0; side < 2; side++) {
+		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
 	ct_pair_close(p);
 }
 
@@ -419,8 +719,15 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE_PARAM(cm_hostile_answer, vc_area_gen_params),
 	KUNIT_CASE_PARAM(cm_hostile_reject, vc_area_gen_params),
 	KUNIT_CASE(cm_no_answer),
+	KUNIT_CASE(cm_silent_host),
+	KUNIT_CASE(cm_no_route),
+	KUNIT_CASE_PARAM(cm_late_answer, vc_late_gen_params),
 	KUNIT_CASE(cm_backlog),
 	KUNIT_CASE(cm_depths),
+	KUNIT_CASE(cm_lost_end),
+	KUNIT_CASE(cm_no_receive),
+	KUNIT_CASE(cm_wrong_key),
+	KUNIT_CASE(cm_too_long),
 	KUNIT_CASE(cm_idle_peer_dies),
 	{}
 };
