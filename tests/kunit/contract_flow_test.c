@@ -230,7 +230,7 @@ static void flow_both_ways(struct kunit *test)
 {
 	const struct ct_opts opts = { .mode = ct_mode_of(test) };
 	struct ct_pair *p = ct_pair_open(test, &opts);
-	enum { N = 12, BIG = 2 << 20 };
+	enum { N = 6, BIG = 2 << 20 };
 	u8 *out = ct_buf(p, BIG), *in[2];
 	struct ct_op *r[2][N];
 	int side, i;
