@@ -392,6 +392,15 @@ static void kofi_cq_readable(struct kofi_cq *cq, int err)
 	}
 }
 
+static __always_inline void kofi_cq_note(struct kofi_cq *cq,
+					 struct kofi_ep *ep,
+					 const struct kofi_wc *wc)
+{
+	cq->completions++;
+	cq->failed += !!wc->err;
+	trace_kofi_cq_complete(cq, ep, wc);
+}
+
 static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 					 struct kofi_ep *ep,
 					 const struct kofi_ep *from,
@@ -403,9 +412,7 @@ static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 
 	kofi_cq_fill(&entry->wc, from, dir, wc, op_flags);
 	entry->ep = ep;
-	cq->completions++;
-	cq->failed += !!wc->err;
-	trace_kofi_cq_complete(cq, ep, &entry->wc);
+	kofi_cq_note(cq, ep, &entry->wc);
 
 	if (++cq->next == cq->slots)
 		cq->next = 0;
@@ -417,12 +424,22 @@ static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 		kofi_cq_readable(cq, wc->err);
 }
 
+/* A promised slot is free again. With the lock */
+static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
+{
+	atomic_dec(&cq->used);
+	kofi_cq_freed(cq);
+}
+
 /* Is it to be reported? Where callbacks report, somebody must be there. */
 static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
-					    bool selective,
+					    const struct kofi_ep *ep,
+					    enum kofi_dir dir,
 					    const struct kofi_wc *wc,
 					    u64 op_flags)
 {
+	bool selective = dir == KOFI_TX ? ep->tx_selective : ep->rx_selective;
+
 	if (op_flags & KOFI_NO_COMPLETION)
 		return wc->err && !cq->done;
 	if (selective && !wc->err && !(op_flags & FI_COMPLETION))
@@ -439,27 +456,27 @@ static __always_inline void kofi_cq_promised(const struct kofi_cq *cq)
 	WARN_ON_ONCE(used <= (int)kofi_cq_count(cq));
 }
 
-static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
-					     struct kofi_ep *from,
-					     enum kofi_dir dir,
-					     const struct kofi_wc *wc,
-					     u64 op_flags)
+/* Counters. Without the lock */
+static __always_inline void kofi_cq_count_ended(struct kofi_ep *ep,
+						struct kofi_ep *from,
+						enum kofi_dir dir,
+						const struct kofi_wc *wc,
+						u64 op_flags)
 {
-	bool selective = dir == KOFI_TX ? ep->tx_selective : ep->rx_selective;
-	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-	unsigned long flags;
-	bool bh;
-
-	if (unlikely(!cq)) {
-		kofi_ep_complete_counted(ep, dir, wc, op_flags);
-		return;
-	}
 	if (unlikely(ep->counted))
 		kofi_ep_count(ep, dir, wc, op_flags);
 	if (unlikely(from != ep && from->counted))
 		kofi_ep_count(from, dir, wc, op_flags);
+}
 
-	bh = kofi_cq_lock(cq, &flags);
+/* Statistics. The lock has just been taken. */
+static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
+					  struct kofi_ep *ep,
+					  struct kofi_ep *from,
+					  enum kofi_dir dir,
+					  const struct kofi_wc *wc,
+					  u64 op_flags)
+{
 	/*
 	 * What the operation held has been given back before; a post that did
 	 * not find it has set KOFI_EP_BLOCKED before it looked.
@@ -469,15 +486,38 @@ static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
 	kofi_ep_tally(ep, dir, wc, op_flags);
 	if (unlikely(from != ep))
 		kofi_ep_tally(from, dir, wc, op_flags);
-	if (likely(kofi_cq_reports(cq, selective, wc, op_flags))) {
-		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
-	} else {
-		atomic_dec(&cq->used);
-		kofi_cq_freed(cq);
-	}
+}
+
+/* Has a post been refused for want of what an operation held? With the lock */
+static __always_inline void kofi_cq_unblock(struct kofi_ep *ep)
+{
 	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
 	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
 		kofi_cq_space(ep);
+}
+
+static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
+					     struct kofi_ep *from,
+					     enum kofi_dir dir,
+					     const struct kofi_wc *wc,
+					     u64 op_flags)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+	unsigned long flags;
+	bool bh;
+
+	if (unlikely(!cq)) {
+		kofi_ep_complete_counted(ep, dir, wc, op_flags);
+		return;
+	}
+	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
+	bh = kofi_cq_lock(cq, &flags);
+	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
+	if (likely(kofi_cq_reports(cq, ep, dir, wc, op_flags)))
+		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
+	else
+		kofi_cq_unused(cq);
+	kofi_cq_unblock(ep);
 	kofi_cq_unlock(cq, flags, bh);
 }
 
@@ -550,6 +590,14 @@ static bool kofi_cq_filled(struct kofi_cq *cq)
 	return cq->head != smp_load_acquire(&cq->tail);
 }
 
+static __always_inline void kofi_cq_call_one(struct kofi_cq *cq,
+					     const struct kofi_wc *wc)
+{
+	wc->cqe->done(&cq->cq, wc);
+	/* all the callback did, before who waits for it goes on */
+	smp_store_release(&cq->returned, cq->returned + 1);
+}
+
 /* Call back for the completions that are there. */
 static int kofi_cq_call(struct kofi_cq *cq, int max)
 {
@@ -560,9 +608,7 @@ static int kofi_cq_call(struct kofi_cq *cq, int max)
 
 		if (kofi_cq_wanted(cq))
 			kofi_cq_refreed(cq);
-		wc->cqe->done(&cq->cq, wc);
-		/* all the callback did, before who waits for it goes on */
-		smp_store_release(&cq->returned, cq->returned + 1);
+		kofi_cq_call_one(cq, wc);
 	}
 	return n;
 }
@@ -764,6 +810,18 @@ EXPORT_SYMBOL_GPL(kofi_cq_poll);
 
 /* ------------------------------------------------------------- for devices */
 
+/* The runner reports what is there, and ends, or asks for another. */
+static noinline void kofi_cq_run_on(struct kofi_cq *cq)
+{
+	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
+		kofi_cq_stop_runner(cq);
+	else if (cq->poll == KOFI_POLL_WORKQUEUE)
+		kofi_cq_queue_work(cq);
+	else
+		irq_poll_sched(&cq->iop);
+	spin_unlock_irq(&cq->lock);
+}
+
 /**
  * kofi_cq_begin - be the runner of a queue while completing operations
  * @cq: a queue that calls back; the caller is in the context it was opened for
@@ -795,15 +853,93 @@ EXPORT_SYMBOL_GPL(kofi_cq_begin);
 void kofi_cq_end(struct kofi_cq *cq)
 {
 	kofi_cq_enter(cq);
-	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
-		kofi_cq_stop_runner(cq);
-	else if (cq->poll == KOFI_POLL_WORKQUEUE)
-		kofi_cq_queue_work(cq);
-	else
-		irq_poll_sched(&cq->iop);
-	spin_unlock_irq(&cq->lock);
+	kofi_cq_run_on(cq);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_end);
+
+/*
+ * In the context a queue calls back in: be its runner, and if nothing is before
+ * this completion in the ring it need not go through it.
+ */
+static __always_inline void kofi_cq_report(struct kofi_ep *ep,
+					   struct kofi_ep *from,
+					   enum kofi_dir dir,
+					   struct kofi_wc *wc, u64 op_flags)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+	bool call = false;
+
+	if (unlikely(!cq || !cq->done || cq->poll == KOFI_POLL_DIRECT ||
+		     !kofi_cq_begin(cq))) {
+		kofi_cq_complete(ep, from, dir, wc, op_flags);
+		return;
+	}
+	kofi_cq_enter(cq);
+	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
+	spin_lock_irq(&cq->lock);
+	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
+	if (unlikely(!kofi_cq_reports(cq, ep, dir, wc, op_flags))) {
+		kofi_cq_unused(cq);
+	} else if (likely(cq->head == cq->tail)) {
+		kofi_cq_fill(wc, from, dir, wc, op_flags);
+		kofi_cq_note(cq, ep, wc);
+		WRITE_ONCE(cq->head, cq->head + 1);
+		cq->tail++;
+		kofi_cq_unused(cq);
+		call = true;
+	} else {
+		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
+	}
+	kofi_cq_unblock(ep);
+	spin_unlock_irq(&cq->lock);
+
+	if (likely(call))
+		kofi_cq_call_one(cq, wc);
+	spin_lock_irq(&cq->lock);
+	if (likely(kofi_cq_idle(cq))) {
+		kofi_cq_leave(cq);
+		kofi_cq_stop_runner(cq);
+		spin_unlock_irq(&cq->lock);
+		return;
+	}
+	spin_unlock_irq(&cq->lock);
+	kofi_cq_run_on(cq);
+}
+
+/**
+ * kofi_ep_tx_report - kofi_ep_tx_complete() from where the consumer is called
+ * @ep: the endpoint
+ * @wc: as there, but not copied: what the consumer gets to see is filled in here
+ * @op_flags: as there
+ *
+ * The caller is in the context the endpoint's queue was opened for, if that
+ * calls back in one of its own, and then the consumer may be called from inside.
+ * Between kofi_cq_begin() and kofi_cq_end() it is not.
+ *
+ * Context: softirq or a work item, as the queue was opened; otherwise any. The
+ * caller holds no locks.
+ */
+void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags)
+{
+	kofi_cq_report(ep, ep, KOFI_TX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_report);
+
+/**
+ * kofi_ep_recv_report - kofi_ep_recv_complete() from where the consumer is called
+ * @ep: whose receive it was
+ * @from: the endpoint the message came to
+ * @wc: as for kofi_ep_tx_report()
+ * @op_flags: flags the operation was posted with
+ *
+ * Context: as kofi_ep_tx_report().
+ */
+void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
+			 struct kofi_wc *wc, u64 op_flags)
+{
+	kofi_cq_report(ep, from, KOFI_RX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_recv_report);
 
 /**
  * kofi_cq_priv - the provider's part of a queue

@@ -33,6 +33,9 @@ struct dev_test {
 	int			polls;
 	int			closes;
 	int			ready;		/* what the device has completed */
+	bool			report;		/* one more, in the callback */
+	int			nested;		/* calls after that */
+	size_t			len;		/* that consumers were told */
 	struct completion	claimed;
 	struct completion	go_on;
 };
@@ -68,6 +71,15 @@ static void dev_complete(struct dev_test *t)
 	kofi_ep_tx_complete(t->kep, &wc, FI_COMPLETION);
 }
 
+static void dev_report(struct dev_test *t)
+{
+	struct kofi_wc wc = {
+		.cqe = &t->cqe, .flags = FI_SEND | FI_MSG, .len = 1,
+	};
+
+	kofi_ep_tx_report(t->kep, &wc, FI_COMPLETION);
+}
+
 static void dev_poll(struct kofi_cq *cq)
 {
 	struct dev_priv *priv = kofi_cq_priv(cq);
@@ -97,6 +109,13 @@ static void dev_done(struct fid_cq *cq, const struct kofi_wc *wc)
 
 	t->caller = current;
 	t->calls++;
+	t->len += wc->len;
+	if (t->report) {
+		t->report = false;
+		dev_report(t);
+		/* callbacks do not nest */
+		t->nested = t->calls;
+	}
 }
 
 static int dev_init(struct kunit *test)
@@ -210,6 +229,66 @@ static void dev_bracket_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, t->closes);
 }
 
+/* How many operations can be accepted */
+static int dev_slots(struct dev_test *t)
+{
+	int i, n;
+
+	for (n = 0; !kofi_ep_tx_reserve(t->kep); n++)
+		;
+	for (i = 0; i < n; i++)
+		kofi_ep_tx_unreserve(t->kep);
+	return n;
+}
+
+/* Called at once, unless somebody else is to call */
+static void dev_report_test(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+	int slots;
+
+	dev_make(test, KOFI_POLL_WORKQUEUE, 8);
+	slots = dev_slots(t);
+	dev_reserve(test, 4);
+	dev_report(t);
+	KUNIT_EXPECT_EQ(test, 1, t->calls);
+	KUNIT_EXPECT_PTR_EQ(test, t->caller, current);
+
+	/* what completes in the callback is reported after it */
+	t->report = true;
+	dev_report(t);
+	KUNIT_EXPECT_EQ(test, 2, t->nested);
+	KUNIT_EXPECT_EQ(test, 3, t->calls);
+	KUNIT_EXPECT_PTR_EQ(test, t->caller, current);
+
+	KUNIT_ASSERT_TRUE(test, kofi_cq_begin(t->kcq));
+	dev_report(t);
+	KUNIT_EXPECT_EQ(test, 3, t->calls);
+	kofi_cq_end(t->kcq);
+	KUNIT_EXPECT_EQ(test, 4, t->calls);
+
+	KUNIT_EXPECT_EQ(test, slots, dev_slots(t));
+	KUNIT_EXPECT_EQ(test, 0, t->len);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+	KUNIT_EXPECT_EQ(test, 4, t->calls);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 1, t->closes);
+}
+
+/* A DIRECT queue calls back in kofi_cq_poll() only. */
+static void dev_report_direct_test(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+
+	dev_make(test, KOFI_POLL_DIRECT, 8);
+	dev_reserve(test, 1);
+	dev_report(t);
+	KUNIT_EXPECT_EQ(test, 0, t->calls);
+	KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 8));
+	KUNIT_EXPECT_EQ(test, 1, t->calls);
+	dev_unmake(test);
+}
+
 /* More than one run may call: the queue's own context goes on. */
 static void dev_budget_test(struct kunit *test)
 {
@@ -297,6 +376,8 @@ static void dev_scarce_test(struct kunit *test)
 static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(dev_open_test),
 	KUNIT_CASE(dev_bracket_test),
+	KUNIT_CASE(dev_report_test),
+	KUNIT_CASE(dev_report_direct_test),
 	KUNIT_CASE(dev_budget_test),
 	KUNIT_CASE(dev_direct_test),
 	KUNIT_CASE(dev_scarce_test),

@@ -542,8 +542,9 @@ bool kofi_atomic_op_fits(enum fi_op op, u64 flags);
  * The core's queue remains the one queue there is: whatever the device has
  * completed goes into it with kofi_ep_tx_complete() and its kin. A device that
  * calls the provider in the very context the queue was opened for puts these
- * calls between kofi_cq_begin() and kofi_cq_end(), and the consumer is called
- * right there.
+ * calls between kofi_cq_begin() and kofi_cq_end(), or for a single completion
+ * calls kofi_ep_tx_report() or kofi_ep_recv_report(), and the consumer is
+ * called right there.
  */
 struct kofi_cq_ops {
 	size_t		priv_size;
@@ -562,6 +563,9 @@ int kofi_cq_make(struct fid_domain *domain, const struct fi_cq_attr *attr,
 void *kofi_cq_priv(struct kofi_cq *cq);
 bool kofi_cq_begin(struct kofi_cq *cq);
 void kofi_cq_end(struct kofi_cq *cq);
+void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags);
+void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
+			 struct kofi_wc *wc, u64 op_flags);
 void kofi_cq_claim(struct kofi_cq *cq);
 void kofi_cq_release(struct kofi_cq *cq);
 bool kofi_ep_tx_scarce(struct kofi_ep *ep);
