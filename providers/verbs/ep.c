@@ -597,8 +597,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	vrb_tunables_init(&ep->tun);
 	vrb_mr_ep_init(ep);
 	spin_lock_init(&ep->tx_lock);
-	INIT_LIST_HEAD(&ep->tx_free);
-	INIT_LIST_HEAD(&ep->tx_posted);
+	ep->tx_end = &ep->tx_posted;
 	vrb_rxq_prepare(&ep->rxq, &ep->base, dom, &ep->retry);
 	ep->rxq.ep = ep;
 	if (info->src_addr)

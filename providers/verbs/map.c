@@ -249,11 +249,6 @@ void vrb_map_check(struct vrb_domain *dom)
 	     "kofi_verbs: maps and unmaps do not balance: %d pieces, %#llx\n",
 	     atomic_read(&dom->maps), atomic64_read(&dom->map_sum));
 }
-
-static bool vrb_map_matters(struct ib_device *ib)
-{
-	return true;
-}
 #else
 static void vrb_map_count(struct vrb_domain *dom, u64 addr, u64 len, int n)
 {
@@ -261,12 +256,6 @@ static void vrb_map_count(struct vrb_domain *dom, u64 addr, u64 len, int n)
 
 void vrb_map_check(struct vrb_domain *dom)
 {
-}
-
-/* Otherwise there is nothing to undo. */
-static bool vrb_map_matters(struct ib_device *ib)
-{
-	return !ib_uses_virt_dma(ib);
 }
 #endif
 
@@ -339,8 +328,8 @@ struct vrb_mapper {
 	size_t			len;
 };
 
-static struct vrb_seg *vrb_map_seg(struct vrb_map *map,
-				   struct vrb_blocks *blocks)
+static struct vrb_seg *vrb_map_next(struct vrb_map *map,
+				    struct vrb_blocks *blocks)
 {
 	struct vrb_block *block;
 	unsigned int i;
@@ -383,7 +372,7 @@ static int vrb_mapper_flush(struct vrb_mapper *m)
 
 	while (m->len) {
 		size_t len = min(m->len, m->dom->map_max);
-		struct vrb_seg *seg = vrb_map_seg(m->map, m->blocks);
+		struct vrb_seg *seg = vrb_map_next(m->map, m->blocks);
 
 		/* more than all blocks hold never fits */
 		if (!seg)
@@ -505,46 +494,107 @@ static int vrb_mapper_add_msg(struct vrb_mapper *m, const struct fi_msg *msg)
 }
 
 /**
- * vrb_unmap - undo vrb_map_msg()
- * @map: the mapping; holds nothing afterwards
+ * vrb_msg_is_one - is an operation's memory one segment for sure
+ * @dom: the domain
+ * @msg: the operation
+ * @iov_limit: most segments an array may have
+ *
+ * Context: any.
+ * Return: false also if it has no bytes, or is not valid.
+ */
+bool vrb_msg_is_one(const struct vrb_domain *dom, const struct fi_msg *msg,
+		    size_t iov_limit)
+{
+	const struct kvec *kv = msg->msg_iov;
+
+	return msg->vec == KOFI_KVEC && msg->iov_count == 1 && iov_limit &&
+	       kv && kv->iov_len && kv->iov_len <= dom->map_max &&
+	       !is_vmalloc_or_module_addr(kv->iov_base);
+}
+
+/**
+ * vrb_map_seg - map an operation's memory that is one segment
  * @dom: the domain, with its device
- * @blocks: of the endpoint
+ * @seg: set to what the device sees
+ * @msg: the operation, which is known to be so from vrb_msg_is_one()
+ * @dir: which way the bytes go
+ *
+ * Context: any.
+ * Return: 0, or -ENOBUFS if the system cannot map more for now.
+ */
+int vrb_map_seg(struct vrb_domain *dom, struct vrb_seg *seg,
+		const struct fi_msg *msg, enum dma_data_direction dir)
+{
+	const struct kvec *kv = msg->msg_iov;
+
+	seg->len = kv->iov_len;
+	seg->addr = ib_dma_map_single(dom->ib, kv->iov_base, seg->len, dir);
+	if (unlikely(ib_dma_mapping_error(dom->ib, seg->addr)))
+		return -ENOBUFS;
+	vrb_map_count(dom, seg->addr, seg->len, 1);
+	return 0;
+}
+
+/**
+ * vrb_unmap_seg - undo vrb_map_seg()
+ * @dom: the domain, with its device
+ * @seg: the segment
+ * @dir: which way the bytes went
  *
  * Context: any.
  */
-void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
-	       struct vrb_blocks *blocks)
+void vrb_unmap_seg(struct vrb_domain *dom, const struct vrb_seg *seg,
+		   enum dma_data_direction dir)
+{
+	vrb_map_count(dom, seg->addr, seg->len, -1);
+	ib_dma_unmap_single(dom->ib, seg->addr, seg->len, dir);
+}
+
+static void vrb_unmap_segs(struct vrb_map *map, struct vrb_domain *dom)
 {
 	struct vrb_walk w;
 
-	if (!map->sgl && vrb_map_matters(dom->ib)) {
-		vrb_walk_init(&w, map);
-		while (w.i < map->nr) {
-			u64 addr;
-			u32 len;
+	vrb_walk_init(&w, map);
+	while (w.i < map->nr) {
+		struct vrb_seg seg;
 
-			vrb_walk_get(&w, &addr, &len);
-			ib_dma_unmap_page(dom->ib, addr, len, map->dir);
-			vrb_map_count(dom, addr, len, -1);
-			vrb_walk_next(&w);
-		}
+		vrb_walk_get(&w, &seg.addr, &seg.len);
+		vrb_unmap_seg(dom, &seg, map->dir);
+		vrb_walk_next(&w);
 	}
-	if (map->blocks)
-		vrb_blocks_put(blocks, map->blocks, map->last);
+}
+
+/**
+ * vrb_unmap_any - vrb_unmap() where there may be something to undo
+ * @map: as there
+ * @dom: as there
+ * @blocks: as there
+ *
+ * Context: any.
+ */
+void vrb_unmap_any(struct vrb_map *map, struct vrb_domain *dom,
+		   struct vrb_blocks *blocks)
+{
+	if (vrb_map_is_one(map))
+		vrb_unmap_seg(dom, &map->segs[0], map->dir);
+	else if (!map->sgl && vrb_map_matters(dom))
+		vrb_unmap_segs(map, dom);
 	map->sgl = NULL;
 	map->nr = 0;
+	if (!map->blocks)
+		return;
+	vrb_blocks_put(blocks, map->blocks, map->last);
 	map->blocks = NULL;
 	map->last = NULL;
 }
 
 /**
  * vrb_map_msg - map an operation's memory
- * @map: whatever it held is forgotten; after an error it holds nothing
+ * @map: holds nothing, and after an error as well
  * @dom: the domain, with its device
  * @blocks: of the endpoint
  * @msg: the operation, checked by vrb_msg_len()
  * @dir: which way the bytes go
- * @len: what that has counted
  *
  * Context: any.
  * Return: 0; -EAGAIN if other operations have the blocks; -ENOBUFS if the
@@ -554,17 +604,12 @@ void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
  */
 int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 		struct vrb_blocks *blocks, const struct fi_msg *msg,
-		enum dma_data_direction dir, size_t len)
+		enum dma_data_direction dir)
 {
 	struct vrb_mapper m = { .map = map, .dom = dom, .blocks = blocks };
 	int err;
 
 	map->dir = dir;
-	map->nr = 0;
-	map->len = len;
-	map->sgl = NULL;
-	map->blocks = NULL;
-	map->last = NULL;
 	if (msg->vec == KOFI_SGL_MAPPED) {
 		/* nobody can have mapped it */
 		if (ib_uses_virt_dma(dom->ib))

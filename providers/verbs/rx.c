@@ -24,28 +24,6 @@
 
 /* ------------------------------------------------------------- completing */
 
-/*
- * The end of a receive that is on no list any more; unused afterwards. Its
- * message, if there was one, came to @from.
- */
-static void vrb_rx_complete(struct vrb_rxop *op, struct kofi_ep *from,
-			    struct kofi_wc *wc)
-{
-	struct vrb_rxq *q = op->q;
-	u64 flags = op->flags;
-	unsigned long irq;
-
-	wc->op_context = op->context;
-	wc->src = FI_ADDR_NOTAVAIL;
-	vrb_unmap(&op->map, q->dom, &q->blocks);
-	/* free before the consumer knows, who may post again at once */
-	spin_lock_irqsave(&q->lock, irq);
-	list_add(&op->node, &q->free);
-	spin_unlock_irqrestore(&q->lock, irq);
-
-	kofi_ep_recv_complete(q->base, from, wc, flags);
-}
-
 /* What the device says of a message that has arrived */
 static void vrb_rx_fill(struct kofi_wc *to, const struct ib_wc *wc)
 {
@@ -83,14 +61,29 @@ int vrb_rx_error(int status)
 }
 EXPORT_SYMBOL_IF_KUNIT(vrb_rx_error);
 
+/* A receive has ended: all but the report */
+static void vrb_rx_end(struct vrb_rxop *op, struct kofi_wc *wc)
+{
+	struct vrb_rxq *q = op->q;
+	unsigned long irq;
+
+	wc->op_context = op->context;
+	wc->src = FI_ADDR_NOTAVAIL;
+	vrb_unmap(&op->map, q->dom, &q->blocks);
+	/* free before the consumer knows, who may post again at once */
+	spin_lock_irqsave(&q->lock, irq);
+	hlist_del(&op->node);
+	hlist_add_head(&op->node, &q->free);
+	spin_unlock_irqrestore(&q->lock, irq);
+}
+
 static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_rxop *op = container_of(wc->wr_cqe, struct vrb_rxop, cqe);
 	struct vrb_rxq *q = op->q;
 	struct vrb_ep *ep = wc->qp->qp_context;
 	struct kofi_wc done = { .flags = FI_RECV | FI_MSG };
-	unsigned long irq;
-	bool run;
+	u64 flags = op->flags;
 
 	if (likely(!wc->status)) {
 		vrb_rx_fill(&done, wc);
@@ -101,19 +94,21 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 		done.prov_errno = wc->status;
 		vrb_ep_failed(ep, wc, done.err);
 	}
-	spin_lock_irqsave(&q->lock, irq);
-	list_del(&op->node);
-	spin_unlock_irqrestore(&q->lock, irq);
-
-	run = vrb_epcq_begin(q->cq);
-	vrb_rx_complete(op, &ep->base, &done);
-	if (run)
-		kofi_cq_end(q->cq->kcq);
+	vrb_rx_end(op, &done);
+	/* the message came to EP */
+	kofi_ep_recv_report(q->base, &ep->base, &done, flags);
 }
 
 /* ---------------------------------------------------------------- posting */
 
-static int vrb_rx_hand_over(struct vrb_rxq *q, struct vrb_rxop *op)
+static int vrb_rx_post_wr(struct vrb_rxq *q, const struct ib_recv_wr *wr)
+{
+	return q->srq ? ib_post_srq_recv(q->srq, wr, NULL) :
+			ib_post_recv(q->ep->qp, wr, NULL);
+}
+
+static noinline_for_stack int vrb_rx_hand_over_many(struct vrb_rxq *q,
+						    struct vrb_rxop *op)
 {
 	struct ib_sge sge[VRB_SGES];
 	struct ib_recv_wr wr = { .wr_cqe = &op->cqe, .sg_list = sge };
@@ -122,38 +117,51 @@ static int vrb_rx_hand_over(struct vrb_rxq *q, struct vrb_rxop *op)
 
 	vrb_walk_init(&w, &op->map);
 	wr.num_sge = vrb_walk_sges(&w, sge, q->sge,
-				   q->dom->pd->local_dma_lkey, op->map.len,
+				   q->dom->pd->local_dma_lkey, SIZE_MAX,
 				   &len);
-	return q->srq ? ib_post_srq_recv(q->srq, &wr, NULL) :
-			ib_post_recv(q->ep->qp, &wr, NULL);
+	return vrb_rx_post_wr(q, &wr);
 }
 
+static int vrb_rx_hand_over(struct vrb_rxq *q, struct vrb_rxop *op)
+{
+	struct ib_sge sge;
+	struct ib_recv_wr wr;
+
+	if (unlikely(!vrb_map_is_one(&op->map)))
+		return vrb_rx_hand_over_many(q, op);
+	sge.addr = op->map.segs[0].addr;
+	sge.length = op->map.segs[0].len;
+	sge.lkey = q->dom->pd->local_dma_lkey;
+	wr.next = NULL;
+	wr.wr_cqe = &op->cqe;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	return vrb_rx_post_wr(q, &wr);
+}
+
+/*
+ * Post a receive. The device may take it later than others if its queue pair is
+ * not ready. With the queue's lock held; op is on no list.
+ *
+ * Return: 0, -EINPROGRESS if it is late, or another error.
+ */
 static int vrb_rx_submit(struct vrb_rxq *q, struct vrb_rxop *op)
 {
-	unsigned long irq;
-	bool late = false;
-	int err = 0;
+	int err = -EINPROGRESS;
 
-	spin_lock_irqsave(&q->lock, irq);
-	if (q->closed) {
-		err = -ESHUTDOWN;
-	} else if (list_empty(&q->late)) {
-		list_add_tail(&op->node, &q->posted);
+	if (unlikely(q->closed))
+		return -ESHUTDOWN;
+	if (likely(list_empty(&q->late)))
 		err = vrb_rx_hand_over(q, op);
-		if (err)
-			list_del(&op->node);
-		late = err == -ENOTCONN && q->ep;
-	} else {
-		late = true;
+	if (likely(!err)) {
+		hlist_add_head(&op->node, &q->posted);
+		return 0;
 	}
-	if (late) {
-		list_add_tail(&op->node, &q->late);
+	if (err == -EINPROGRESS || (err == -ENOTCONN && q->ep)) {
+		list_add_tail(&op->late, &q->late);
 		vrb_stat_inc(&q->ep->stats.rx_late);
-		err = 0;
+		err = -EINPROGRESS;
 	}
-	spin_unlock_irqrestore(&q->lock, irq);
-	if (late)
-		mod_delayed_work(vrb_wq, &q->ep->work, 1);
 	return err;
 }
 
@@ -187,13 +195,14 @@ void vrb_rx_repost(struct vrb_ep *ep)
 
 	spin_lock_irqsave(&q->lock, irq);
 	while (!q->closed && !err) {
-		op = list_first_entry_or_null(&q->late, struct vrb_rxop, node);
+		op = list_first_entry_or_null(&q->late, struct vrb_rxop, late);
 		if (!op)
 			break;
-		list_move_tail(&op->node, &q->posted);
 		err = vrb_rx_hand_over(q, op);
 		if (err)
-			list_move(&op->node, &q->late);
+			break;
+		list_del(&op->late);
+		hlist_add_head(&op->node, &q->posted);
 	}
 	spin_unlock_irqrestore(&q->lock, irq);
 	if (err == -ENOTCONN)
@@ -202,30 +211,47 @@ void vrb_rx_repost(struct vrb_ep *ep)
 		vrb_ep_kill(ep, EIO);
 }
 
+/* With the queue's lock held */
 static int vrb_rx_get(struct vrb_rxq *q, struct vrb_rxop **op)
 {
-	unsigned long irq;
-	int err = 0;
-
-	spin_lock_irqsave(&q->lock, irq);
-	*op = list_first_entry_or_null(&q->free, struct vrb_rxop, node);
-	if (q->closed)
-		err = -ESHUTDOWN;
-	else if (!*op)
-		err = -EAGAIN;
-	else
-		list_del(&(*op)->node);
-	spin_unlock_irqrestore(&q->lock, irq);
-	return err;
+	*op = hlist_entry_safe(q->free.first, struct vrb_rxop, node);
+	if (unlikely(q->closed))
+		return -ESHUTDOWN;
+	if (unlikely(!*op))
+		return -EAGAIN;
+	hlist_del(&(*op)->node);
+	return 0;
 }
 
-static void vrb_rx_put(struct vrb_rxq *q, struct vrb_rxop *op)
+/* One piece of memory, as most receives have: one turn of the lock */
+static int vrb_rx_try_one(struct vrb_rxq *q, const struct fi_msg *msg,
+			  u64 flags)
 {
+	struct vrb_domain *dom = q->dom;
+	struct vrb_rxop *op;
 	unsigned long irq;
+	struct vrb_seg seg;
+	int err;
 
+	err = vrb_map_seg(dom, &seg, msg, DMA_FROM_DEVICE);
+	if (unlikely(err))
+		return err;
 	spin_lock_irqsave(&q->lock, irq);
-	list_add(&op->node, &q->free);
+	err = vrb_rx_get(q, &op);
+	if (likely(!err)) {
+		op->context = msg->context;
+		op->flags = flags;
+		vrb_map_set(&op->map, &seg, DMA_FROM_DEVICE);
+		err = vrb_rx_submit(q, op);
+		if (unlikely(err && err != -EINPROGRESS)) {
+			op->map.nr = 0;
+			hlist_add_head(&op->node, &q->free);
+		}
+	}
 	spin_unlock_irqrestore(&q->lock, irq);
+	if (unlikely(err && err != -EINPROGRESS))
+		vrb_unmap_seg(dom, &seg, DMA_FROM_DEVICE);
+	return err;
 }
 
 static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
@@ -243,7 +269,10 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 		return err;
 	if (len > U32_MAX)
 		return -EMSGSIZE;
-	err = vrb_map_msg(&op->map, dom, &q->blocks, msg, DMA_FROM_DEVICE, len);
+	err = vrb_map_msg(&op->map, dom, &q->blocks, msg, DMA_FROM_DEVICE);
+	/* other posts may have the blocks, and nothing else be outstanding */
+	if (err == -EAGAIN)
+		return -ENOBUFS;
 	if (!err && op->map.nr > q->sge) {
 		vrb_unmap(&op->map, dom, &q->blocks);
 		err = -EINVAL;
@@ -251,44 +280,72 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 	return err;
 }
 
+static int vrb_rx_try_any(struct vrb_rxq *q, const struct fi_msg *msg,
+			  u64 flags)
+{
+	struct vrb_rxop *op;
+	unsigned long irq;
+	int err;
+
+	spin_lock_irqsave(&q->lock, irq);
+	err = vrb_rx_get(q, &op);
+	spin_unlock_irqrestore(&q->lock, irq);
+	if (err)
+		return err;
+	err = vrb_rx_fill_op(q, op, msg, flags);
+	if (err)
+		goto put;
+	spin_lock_irqsave(&q->lock, irq);
+	err = vrb_rx_submit(q, op);
+	spin_unlock_irqrestore(&q->lock, irq);
+	if (!err || err == -EINPROGRESS)
+		return err;
+
+	vrb_unmap(&op->map, q->dom, &q->blocks);
+put:
+	spin_lock_irqsave(&q->lock, irq);
+	hlist_add_head(&op->node, &q->free);
+	spin_unlock_irqrestore(&q->lock, irq);
+	return err;
+}
+
+static int vrb_rx_try(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags)
+{
+	return likely(vrb_msg_is_one(q->dom, msg,
+				     q->base->info->rx_attr->iov_limit)) ?
+	       vrb_rx_try_one(q, msg, flags) : vrb_rx_try_any(q, msg, flags);
+}
+
 /* With RCU, which keeps the device: see vrb_domain_lost(). */
 static ssize_t vrb_rx_accept(struct vrb_rxq *q, const struct fi_msg *msg,
 			     u64 flags)
 {
 	struct kofi_ep *base = q->base;
-	struct vrb_rxop *op;
 	int err;
 
 	err = kofi_ep_rx_reserve(base);
-	if (err)
+	if (unlikely(err))
 		return err;
-	err = vrb_rx_get(q, &op);
-	if (err == -EAGAIN) {
+	err = vrb_rx_try(q, msg, flags);
+	if (unlikely(err == -EAGAIN)) {
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(base);
-		err = vrb_rx_get(q, &op);
+		err = vrb_rx_try(q, msg, flags);
 	}
-	if (err)
-		goto unreserve;
-	err = vrb_rx_fill_op(q, op, msg, flags);
-	if (err)
-		goto put;
-	err = vrb_rx_submit(q, op);
-	if (!err)
+	if (likely(!err))
 		return 0;
-
-	vrb_unmap(&op->map, q->dom, &q->blocks);
-put:
-	vrb_rx_put(q, op);
-	if (err == -ENOBUFS || err == -ENOMEM || err == -EAGAIN) {
+	if (err == -EINPROGRESS) {
+		mod_delayed_work(vrb_wq, &q->ep->work, 1);
+		return 0;
+	}
+	if (err == -ENOBUFS || err == -ENOMEM) {
 		kofi_ep_blocked(base);
 		vrb_retry(q->retry);
 		err = -EAGAIN;
-	} else {
+	} else if (err != -EAGAIN) {
 		/* somebody may have been refused for want of this receive */
 		kofi_ep_unblock(base);
 	}
-unreserve:
 	kofi_ep_rx_unreserve(base);
 	return err;
 }
@@ -338,8 +395,8 @@ void vrb_rxq_prepare(struct vrb_rxq *q, struct kofi_ep *base,
 		     struct vrb_domain *dom, struct timer_list *retry)
 {
 	spin_lock_init(&q->lock);
-	INIT_LIST_HEAD(&q->free);
-	INIT_LIST_HEAD(&q->posted);
+	INIT_HLIST_HEAD(&q->free);
+	INIT_HLIST_HEAD(&q->posted);
 	INIT_LIST_HEAD(&q->late);
 	q->base = base;
 	q->dom = dom;
@@ -372,14 +429,14 @@ int vrb_rxq_init(struct vrb_rxq *q, unsigned int max_sge)
 	for (i = 0; i < size; i++) {
 		q->ops[i].cqe.done = vrb_rx_done;
 		q->ops[i].q = q;
-		list_add_tail(&q->ops[i].node, &q->free);
+		hlist_add_head(&q->ops[i].node, &q->free);
 	}
 	return 0;
 }
 
 void vrb_rxq_exit(struct vrb_rxq *q)
 {
-	INIT_LIST_HEAD(&q->free);
+	INIT_HLIST_HEAD(&q->free);
 	vrb_blocks_exit(&q->blocks);
 	kvfree(q->ops);
 	q->ops = NULL;
@@ -411,20 +468,30 @@ void vrb_rxq_close(struct vrb_rxq *q)
 void vrb_rxq_flush(struct vrb_rxq *q)
 {
 	struct vrb_rxop *op, *next;
+	struct hlist_node *n;
 	unsigned long irq;
-	LIST_HEAD(list);
+	HLIST_HEAD(list);
 
 	spin_lock_irqsave(&q->lock, irq);
-	list_splice_init(&q->posted, &list);
-	list_splice_tail_init(&q->late, &list);
+	list_for_each_entry_safe(op, next, &q->late, late) {
+		list_del(&op->late);
+		hlist_add_head(&op->node, &q->posted);
+	}
+	/* in the order they were posted */
+	hlist_for_each_entry_safe(op, n, &q->posted, node) {
+		hlist_del(&op->node);
+		hlist_add_head(&op->node, &list);
+	}
 	spin_unlock_irqrestore(&q->lock, irq);
-	list_for_each_entry_safe(op, next, &list, node) {
+	hlist_for_each_entry_safe(op, n, &list, node) {
 		struct kofi_wc wc = {
 			.err = ECANCELED,
 			.prov_errno = IB_WC_WR_FLUSH_ERR,
 			.flags = FI_RECV | FI_MSG,
 		};
+		u64 flags = op->flags;
 
-		vrb_rx_complete(op, q->base, &wc);
+		vrb_rx_end(op, &wc);
+		kofi_ep_rx_complete(q->base, &wc, flags);
 	}
 }

@@ -46,10 +46,18 @@ static const u64 vrb_tx_wc_flags[] = {
 
 /* ------------------------------------------------------------- completing */
 
-/* The end of an operation that is on no list any more; unused afterwards */
-static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
+/* With tx_lock held */
+static void vrb_tx_free(struct vrb_ep *ep, struct vrb_txop *op)
 {
-	struct kofi_wc wc = {
+	ep->tx_used--;
+	op->posted = false;
+	op->next = ep->tx_free;
+	ep->tx_free = op;
+}
+
+static void vrb_tx_wc(struct kofi_wc *wc, const struct vrb_txop *op, int err)
+{
+	*wc = (struct kofi_wc) {
 		.op_context = op->context,
 		.err = err,
 		.prov_errno = op->status,
@@ -57,69 +65,117 @@ static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 		.len = op->len,
 		.src = FI_ADDR_NOTAVAIL,
 	};
+}
+
+/* The end of an operation that is on no list any more; unused afterwards */
+static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
+{
 	u64 flags = op->flags;
 	unsigned long irq;
+	struct kofi_wc wc;
 
+	vrb_tx_wc(&wc, op, err);
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	/* free before the consumer knows, who may post again at once */
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	vrb_sinks_put(ep, op);
-	ep->tx_used--;
-	list_add(&op->node, &ep->tx_free);
+	vrb_tx_free(ep, op);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 
 	kofi_ep_tx_complete(&ep->base, &wc, flags);
 }
 
-static void vrb_tx_complete_list(struct vrb_ep *ep, struct list_head *list)
+static void vrb_tx_complete_list(struct vrb_ep *ep, struct vrb_txop *op)
 {
-	bool run = vrb_epcq_begin(&ep->tx_cq);
-	struct vrb_txop *op, *next;
+	struct vrb_txop *next;
 
-	list_for_each_entry_safe(op, next, list, node)
+	for (; op; op = next) {
+		next = op->next;
 		vrb_tx_complete(ep, op, vrb_wc_error(op->status));
-	if (run)
-		kofi_cq_end(ep->tx_cq.kcq);
+	}
 }
 
 /*
- * Take an operation that has completed, and the silent ones before it; NULL:
- * all silent ones.
+ * Take an operation that has completed off the list of those that are posted;
+ * NULL: one after all of them. With tx_lock held.
+ *
+ * Return: the silent operations before it.
  */
-static void vrb_tx_take(struct vrb_ep *ep, struct vrb_txop *op,
-			struct list_head *list)
+static struct vrb_txop *vrb_tx_take(struct vrb_ep *ep,
+				    const struct vrb_txop *op)
 {
-	struct vrb_txop *before, *next;
+	struct vrb_txop **link = &ep->tx_posted, *before;
+	struct vrb_txop *silent = NULL, **end = &silent;
+
+	while (unlikely((before = *link) != op)) {
+		if (before->signaled) {
+			link = &before->next;
+			continue;
+		}
+		*link = before->next;
+		before->next = NULL;
+		*end = before;
+		end = &before->next;
+		ep->sq_free += before->wrs;
+	}
+	if (op) {
+		*link = op->next;
+		ep->sq_free += op->wrs;
+	}
+	if (!*link)
+		ep->tx_end = link;
+	return silent;
+}
+
+/*
+ * A work request has failed. siw may say that twice of a read, or once after it
+ * has succeeded; so a record is not used again once anything has failed.
+ */
+static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
+			  const struct ib_wc *wc)
+{
+	int err = vrb_wc_error(wc->status);
+	bool posted, first;
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	list_for_each_entry_safe(before, next, &ep->tx_posted, node) {
-		if (before != op && before->signaled)
-			continue;
-		list_move_tail(&before->node, list);
-		ep->sq_free += before->wrs;
-		if (before == op)
-			break;
-	}
+	first = !ep->tx_closed;
+	ep->tx_closed = true;
+	posted = op->posted;
+	if (posted && !op->status)
+		op->status = wc->status;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	vrb_ep_failed(ep, wc, err);
+	/* nobody else will: vrb_tx_finish() finds it closed */
+	if (first)
+		vrb_ep_kill(ep, err);
+	/* completes when what it reads into is out of reach */
+	return posted && !op->sinks;
 }
 
 static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, cqe);
 	struct vrb_ep *ep = op->ep;
-	LIST_HEAD(list);
+	struct vrb_txop *silent;
+	struct kofi_wc done;
+	unsigned long irq;
+	u64 flags;
 
-	if (unlikely(wc->status)) {
-		if (!op->status)
-			op->status = wc->status;
-		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
-		/* completes when what it reads into is out of reach */
-		if (op->sinks)
-			return;
-	}
-	vrb_tx_take(ep, op, &list);
-	vrb_tx_complete_list(ep, &list);
+	if (unlikely(wc->status) && !vrb_tx_failed(ep, op, wc))
+		return;
+	flags = op->flags;
+	vrb_tx_wc(&done, op, vrb_wc_error(op->status));
+	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
+	/* free before the consumer knows, who may post again at once */
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	silent = vrb_tx_take(ep, op);
+	if (unlikely(op->sinks))
+		vrb_sinks_put(ep, op);
+	vrb_tx_free(ep, op);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	vrb_tx_complete_list(ep, silent);
+	kofi_ep_tx_report(&ep->base, &done, flags);
 }
 
 /* A work request of a chain has failed; the last one completes the operation. */
@@ -127,11 +183,8 @@ static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, part);
 
-	if (!wc->status)
-		return;
-	if (!op->status)
-		op->status = wc->status;
-	vrb_ep_failed(op->ep, wc, vrb_wc_error(wc->status));
+	if (wc->status)
+		vrb_tx_failed(op->ep, op, wc);
 }
 
 /* ----------------------------------------------------- writes of no bytes */
@@ -155,11 +208,14 @@ static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
 static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_last);
-	LIST_HEAD(list);
+	struct vrb_txop *silent;
+	unsigned long irq;
 
 	if (!wc->status) {
-		vrb_tx_take(ep, NULL, &list);
-		vrb_tx_complete_list(ep, &list);
+		spin_lock_irqsave(&ep->tx_lock, irq);
+		silent = vrb_tx_take(ep, NULL);
+		spin_unlock_irqrestore(&ep->tx_lock, irq);
+		vrb_tx_complete_list(ep, silent);
 	}
 	vrb_ep_kill(ep, wc->status ? vrb_wc_error(wc->status) : ECANCELED);
 }
@@ -177,7 +233,7 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 	bool waits;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	waits = !list_empty(&ep->tx_posted);
+	waits = ep->tx_posted;
 	/* otherwise we are called again, or somebody ends the endpoint */
 	if (!ep->tx_closed && waits)
 		waits = !vrb_tx_post_nothing(ep, &ep->tx_last);
@@ -211,7 +267,7 @@ void vrb_tx_idle(struct timer_list *t)
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (!ep->tx_closed) {
-		if (!READ_ONCE(ep->tx_probing) && list_empty(&ep->tx_posted))
+		if (!READ_ONCE(ep->tx_probing) && !ep->tx_posted)
 			WRITE_ONCE(ep->tx_probing,
 				   !vrb_tx_post_nothing(ep, &ep->tx_probe));
 		mod_timer(&ep->idle,
@@ -225,20 +281,22 @@ void vrb_tx_idle(struct timer_list *t)
 /* Position in the memory of an operation, on both sides */
 struct vrb_chain {
 	struct vrb_walk		w;
-	const struct vrb_txop	*op;
+	const struct vrb_post	*post;
 	struct vrb_sinks	*sinks;	/* what it reads into has to fit */
 	unsigned int		piece;	/* of the peer's memory */
 	size_t			off;	/* in that */
 };
 
 static void vrb_chain_init(struct vrb_chain *c, struct vrb_ep *ep,
-			   const struct vrb_txop *op)
+			   const struct vrb_txop *op,
+			   const struct vrb_post *post)
 {
-	*c = (struct vrb_chain) { .op = op };
+	*c = (struct vrb_chain) { .post = post };
 	if (op->op == VRB_READ && op->len && ep->iwarp)
 		c->sinks = &ep->sinks;
 	vrb_walk_init(&c->w, &op->map);
-	while (op->len && c->piece < op->rma_count && !op->rma[c->piece].len)
+	while (op->len && c->piece < post->rma_count &&
+	       !post->rma[c->piece].len)
 		c->piece++;
 }
 
@@ -250,8 +308,8 @@ static unsigned int vrb_chain_next(struct vrb_chain *c, struct ib_sge *sge,
 				   unsigned int max, u32 lkey,
 				   struct fi_rma_iov *remote)
 {
-	const struct vrb_txop *op = c->op;
-	const struct fi_rma_iov *rma = &op->rma[c->piece];
+	const struct vrb_post *post = c->post;
+	const struct fi_rma_iov *rma = &post->rma[c->piece];
 	unsigned int n;
 	u32 len;
 
@@ -265,7 +323,8 @@ static unsigned int vrb_chain_next(struct vrb_chain *c, struct ib_sge *sge,
 				  &len);
 	remote->len = len;
 	c->off += len;
-	while (c->piece < op->rma_count && c->off == op->rma[c->piece].len) {
+	while (c->piece < post->rma_count &&
+	       c->off == post->rma[c->piece].len) {
 		c->piece++;
 		c->off = 0;
 	}
@@ -279,21 +338,20 @@ static unsigned int vrb_tx_sges(const struct vrb_ep *ep,
 }
 
 /* How many work requests an operation takes */
-static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op)
+static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op,
+			const struct vrb_post *post)
 {
 	unsigned int max = vrb_tx_sges(ep, op);
 	struct fi_rma_iov remote;
 	struct vrb_chain c;
 
-	op->parts = 1;
-	op->wrs = 1;
 	if (op->op == VRB_SEND)
 		return op->map.nr <= max ? 0 : -EINVAL;
-	vrb_chain_init(&c, ep, op);
+	vrb_chain_init(&c, ep, op, post);
 	if (!op->len ||
-	    (op->rma_count == 1 && op->map.nr <= max && !c.sinks))
+	    (post->rma_count == 1 && op->map.nr <= max && !c.sinks))
 		return 0;
-	for (op->parts = 0; c.piece < op->rma_count; op->parts++)
+	for (op->parts = 0; c.piece < post->rma_count; op->parts++)
 		vrb_chain_next(&c, NULL, max, 0, &remote);
 	op->wrs = c.sinks ? 2 * op->parts : op->parts;
 	if (op->wrs > ep->sq_size || (c.sinks && op->parts > VRB_SINKS))
@@ -302,7 +360,7 @@ static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op)
 }
 
 static void vrb_wr_opcode(struct ib_rdma_wr *wr, const struct vrb_txop *op,
-			  bool last)
+			  const struct fi_msg *msg, bool last)
 {
 	bool data = last && op->flags & FI_REMOTE_CQ_DATA;
 
@@ -311,7 +369,7 @@ static void vrb_wr_opcode(struct ib_rdma_wr *wr, const struct vrb_txop *op,
 		wr->wr.opcode = data ? IB_WR_SEND_WITH_IMM : IB_WR_SEND;
 		if (op->flags & KOFI_REMOTE_INV) {
 			wr->wr.opcode = IB_WR_SEND_WITH_INV;
-			wr->wr.ex.invalidate_rkey = op->inv_key;
+			wr->wr.ex.invalidate_rkey = msg->inv_key;
 		}
 		break;
 	case VRB_READ:
@@ -323,7 +381,7 @@ static void vrb_wr_opcode(struct ib_rdma_wr *wr, const struct vrb_txop *op,
 		break;
 	}
 	if (data)
-		wr->wr.ex.imm_data = cpu_to_be32(op->data);
+		wr->wr.ex.imm_data = cpu_to_be32(msg->data);
 }
 
 /* Segments of the next work request */
@@ -333,29 +391,18 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 {
 	u32 lkey = ep->dom->pd->local_dma_lkey;
 	unsigned int max = vrb_tx_sges(ep, op);
-	struct fi_rma_iov remote = {};
+	struct fi_rma_iov remote;
 	u32 len;
 
 	wr->wr.sg_list = sge;
-	if (op->inlined) {
-		/* the CPU reads these */
-		sge[0] = (struct ib_sge) {
-			.addr = (uintptr_t)op->inject, .length = op->len,
-		};
-		wr->wr.num_sge = !!op->len;
-		wr->wr.send_flags |= IB_SEND_INLINE;
-		vrb_stat_inc(&ep->stats.tx_inline);
-		remote = op->rma[0];
-	} else if (op->op == VRB_SEND) {
+	if (op->op == VRB_SEND) {
 		wr->wr.num_sge = vrb_walk_sges(&c->w, sge, max, lkey, op->len,
 					       &len);
-	} else {
-		wr->wr.num_sge = vrb_chain_next(c, sge, max, lkey, &remote);
-		if (c->sinks)
-			sge[0].length = remote.len;
-	}
-	if (op->op == VRB_SEND)
 		return;
+	}
+	wr->wr.num_sge = vrb_chain_next(c, sge, max, lkey, &remote);
+	if (c->sinks)
+		sge[0].length = remote.len;
 	wr->remote_addr = remote.addr;
 	wr->rkey = remote.key;
 	/* a read without bytes still has a place for them, and no key to show */
@@ -388,7 +435,8 @@ static int vrb_tx_post_read(struct vrb_ep *ep, struct vrb_txop *op,
 
 /* What fetches one element: one work request, which is reported */
 static noinline_for_stack int
-vrb_tx_hand_over_atomic(struct vrb_ep *ep, struct vrb_txop *op)
+vrb_tx_hand_over_atomic(struct vrb_ep *ep, struct vrb_txop *op,
+			const struct vrb_post *post)
 {
 	struct ib_sge sge = {
 		.addr = op->map.segs[0].addr, .length = op->map.segs[0].len,
@@ -402,16 +450,16 @@ vrb_tx_hand_over_atomic(struct vrb_ep *ep, struct vrb_txop *op)
 			.sg_list	= &sge,
 			.num_sge	= 1,
 		},
-		.remote_addr	= op->rma[0].addr,
-		.rkey		= op->rma[0].key,
-		.compare_add	= op->operand,
+		.remote_addr	= post->rma->addr,
+		.rkey		= post->rma->key,
+		.compare_add	= post->operand,
 	};
 	int err;
 
 	if (op->op == VRB_SWAP) {
 		wr.wr.opcode = IB_WR_ATOMIC_CMP_AND_SWP;
-		wr.compare_add = op->compare;
-		wr.swap = op->operand;
+		wr.compare_add = post->compare;
+		wr.swap = post->operand;
 	}
 	if (op->flags & FI_FENCE)
 		wr.wr.send_flags |= IB_SEND_FENCE;
@@ -421,20 +469,59 @@ vrb_tx_hand_over_atomic(struct vrb_ep *ep, struct vrb_txop *op)
 	return err;
 }
 
+/* What is one work request with one segment, as most are */
+static int vrb_tx_hand_over_one(struct vrb_ep *ep, struct vrb_txop *op,
+				const struct fi_msg *msg,
+				const struct vrb_post *post)
+{
+	struct ib_sge sge = {
+		.addr = op->map.segs[0].addr, .length = op->len,
+		.lkey = ep->dom->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr;
+	int err;
+
+	/* not the rest of the union, which nobody reads */
+	wr.wr = (struct ib_send_wr) {
+		.wr_cqe		= &op->cqe,
+		.sg_list	= &sge,
+		.num_sge	= 1,
+		.send_flags	= op->signaled ? IB_SEND_SIGNALED : 0,
+	};
+	if (unlikely(op->flags & FI_FENCE))
+		wr.wr.send_flags |= IB_SEND_FENCE;
+	vrb_wr_opcode(&wr, op, msg, true);
+	if (op->op != VRB_SEND) {
+		wr.remote_addr = post->rma->addr;
+		wr.rkey = post->rma->key;
+	}
+	if (unlikely(op->inlined)) {
+		/* the CPU reads these */
+		sge.addr = (uintptr_t)op->inject;
+		wr.wr.num_sge = !!op->len;
+		wr.wr.send_flags |= IB_SEND_INLINE;
+		vrb_stat_inc(&ep->stats.tx_inline);
+	}
+	err = ib_post_send(ep->qp, &wr.wr, NULL);
+	if (!err)
+		vrb_stat_inc(&ep->stats.tx_wrs);
+	return err;
+}
+
 /*
- * Hand an operation to the device. If it takes only the first part of a chain,
- * that is the end of the endpoint, and of the operation.
+ * Work requests of any kind of vector. If the device takes only the first part
+ * of a chain, that is the end of the endpoint, and of the operation.
  */
-static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op)
+static noinline_for_stack int
+vrb_tx_hand_over_chain(struct vrb_ep *ep, struct vrb_txop *op,
+		       const struct fi_msg *msg, const struct vrb_post *post)
 {
 	struct ib_sge sge[VRB_SGES];
 	struct vrb_chain c;
 	unsigned int i;
 	int err;
 
-	if (op->op == VRB_ADD || op->op == VRB_SWAP)
-		return vrb_tx_hand_over_atomic(ep, op);
-	vrb_chain_init(&c, ep, op);
+	vrb_chain_init(&c, ep, op, post);
 	for (i = 0; i < op->parts; i++) {
 		bool last = i == op->parts - 1;
 		struct ib_rdma_wr wr = {
@@ -445,7 +532,7 @@ static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op)
 			wr.wr.send_flags |= IB_SEND_SIGNALED;
 		if (!i && op->flags & FI_FENCE)
 			wr.wr.send_flags |= IB_SEND_FENCE;
-		vrb_wr_opcode(&wr, op, last);
+		vrb_wr_opcode(&wr, op, msg, last);
 		vrb_wr_segs(ep, op, &c, &wr, sge);
 		err = c.sinks ? vrb_tx_post_read(ep, op, &wr, sge) :
 				ib_post_send(ep->qp, &wr.wr, NULL);
@@ -463,11 +550,24 @@ static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op)
 	return 0;
 }
 
+/* Hand an operation to the device. */
+static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op,
+			    const struct fi_msg *msg,
+			    const struct vrb_post *post)
+{
+	if (unlikely(op->op == VRB_ADD || op->op == VRB_SWAP))
+		return vrb_tx_hand_over_atomic(ep, op, post);
+	if (likely(op->single))
+		return vrb_tx_hand_over_one(ep, op, msg, post);
+	return vrb_tx_hand_over_chain(ep, op, msg, post);
+}
+
 /* ---------------------------------------------------------------- posting */
 
 /* Copy the payload of an inject into its operation. */
 static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
-			 const struct fi_msg *msg, struct fi_msg *copy,
+			 const struct fi_msg *msg,
+			 const struct vrb_post *post, struct fi_msg *copy,
 			 struct kvec *kv)
 {
 	struct kofi_cursor cur;
@@ -492,17 +592,16 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	*kv = (struct kvec) { .iov_base = op->inject, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
 	/* one work request takes them to one place */
-	op->inlined = cur.len <= ep->max_inline && op->rma_count <= 1;
+	op->inlined = cur.len <= ep->max_inline && post->rma_count <= 1;
 	return 0;
 }
 
-/* Copy the peer's memory, which must be as long as ours. */
-static int vrb_tx_fill_rma(const struct vrb_ep *ep, struct vrb_txop *op,
-			   const struct vrb_post *post)
+/* The peer's memory must be as long as ours. */
+static int vrb_tx_check_rma(const struct vrb_ep *ep, const struct vrb_txop *op,
+			    const struct vrb_post *post)
 {
 	size_t i, len = 0;
 
-	op->rma_count = post->rma_count;
 	if (post->op == VRB_SEND)
 		return 0;
 	if (!post->rma_count || !post->rma ||
@@ -510,12 +609,25 @@ static int vrb_tx_fill_rma(const struct vrb_ep *ep, struct vrb_txop *op,
 				    ep->base.info->tx_attr->rma_iov_limit))
 		return -EINVAL;
 	for (i = 0; i < post->rma_count; i++) {
-		op->rma[i] = post->rma[i];
 		if (check_add_overflow(len, post->rma[i].len, &len) ||
 		    post->rma[i].key > U32_MAX)
 			return -EINVAL;
 	}
 	return len == op->len ? 0 : -EINVAL;
+}
+
+static void vrb_tx_start(struct vrb_txop *op, const struct fi_msg *msg,
+			 const struct vrb_post *post, u64 flags, size_t len)
+{
+	op->op = post->op;
+	op->context = msg->context;
+	op->flags = flags;
+	op->len = len;
+	op->status = IB_WC_SUCCESS;
+	op->inlined = false;
+	op->single = true;
+	op->parts = 1;
+	op->wrs = 1;
 }
 
 static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
@@ -526,76 +638,54 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 	bool fetch = vrb_op_fetches(post->op);
 	struct fi_msg copy;
 	struct kvec kv;
+	size_t len;
 	int err;
 
-	op->op = post->op;
-	op->context = msg->context;
-	op->flags = flags;
-	op->data = msg->data;
-	op->inv_key = msg->inv_key;
-	op->operand = post->operand;
-	op->compare = post->compare;
-	op->status = IB_WC_SUCCESS;
-	op->inlined = false;
 	err = vrb_msg_len(msg, fetch ? ITER_DEST : ITER_SOURCE,
-			  info->tx_attr->iov_limit, &op->len);
+			  info->tx_attr->iov_limit, &len);
 	if (err)
 		return err;
-	if (op->len > info->ep_attr->max_msg_size)
+	if (len > info->ep_attr->max_msg_size)
 		return -EMSGSIZE;
 	if (flags & KOFI_REMOTE_INV && msg->inv_key > U32_MAX)
 		return -EINVAL;
-	err = vrb_tx_fill_rma(ep, op, post);
+	vrb_tx_start(op, msg, post, flags, len);
+	err = vrb_tx_check_rma(ep, op, post);
 	if (err)
 		return err;
 	if (flags & FI_INJECT) {
-		err = vrb_tx_inject(ep, op, msg, &copy, &kv);
+		err = vrb_tx_inject(ep, op, msg, post, &copy, &kv);
 		if (err)
 			return err;
 		msg = &copy;
 	}
-	if (op->inlined) {
-		op->parts = 1;
-		op->wrs = 1;
+	if (op->inlined)
 		return 0;
-	}
 	err = vrb_map_msg(&op->map, ep->dom, &ep->tx_blocks, msg,
-			  fetch ? DMA_FROM_DEVICE : DMA_TO_DEVICE, op->len);
+			  fetch ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	if (err)
 		return err;
-	err = vrb_tx_count(ep, op);
+	op->single = vrb_map_is_one(&op->map) && post->rma_count <= 1 &&
+		     !(ep->iwarp && op->op == VRB_READ);
+	if (likely(op->single))
+		return 0;
+	err = vrb_tx_count(ep, op, post);
 	if (err)
 		vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	return err;
 }
 
+/* With tx_lock held */
 static int vrb_tx_get(struct vrb_ep *ep, struct vrb_txop **op)
 {
-	unsigned long irq;
-	int err = 0;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	*op = list_first_entry_or_null(&ep->tx_free, struct vrb_txop, node);
-	if (ep->tx_closed) {
-		err = -ESHUTDOWN;
-	} else if (!*op) {
-		err = -EAGAIN;
-	} else {
-		list_del(&(*op)->node);
-		ep->tx_used++;
-	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	return err;
-}
-
-static void vrb_tx_put(struct vrb_ep *ep, struct vrb_txop *op)
-{
-	unsigned long irq;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	ep->tx_used--;
-	list_add(&op->node, &ep->tx_free);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	*op = ep->tx_free;
+	if (unlikely(ep->tx_closed))
+		return -ESHUTDOWN;
+	if (unlikely(!*op))
+		return -EAGAIN;
+	ep->tx_free = (*op)->next;
+	ep->tx_used++;
+	return 0;
 }
 
 static bool vrb_tx_counted(const struct vrb_ep *ep)
@@ -629,30 +719,116 @@ static bool vrb_sinks_suffice(const struct vrb_ep *ep,
 	return op->parts == op->wrs || ep->sinks.nr_free >= op->parts;
 }
 
-static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op)
+/* With tx_lock held */
+static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
+			 const struct fi_msg *msg, const struct vrb_post *post)
 {
-	unsigned long irq;
-	int err = 0;
+	int err;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (ep->tx_closed)
-		err = -ESHUTDOWN;
-	else if (ep->sq_free < op->wrs || !vrb_sinks_suffice(ep, op))
-		err = -EAGAIN;
-	if (err)
-		goto unlock;
+	if (unlikely(ep->tx_closed))
+		return -ESHUTDOWN;
+	if (unlikely(ep->sq_free < op->wrs || !vrb_sinks_suffice(ep, op)))
+		return -EAGAIN;
 	ep->sq_free -= op->wrs;
 	op->signaled = vrb_tx_signal(ep, op);
-	list_add_tail(&op->node, &ep->tx_posted);
-	err = vrb_tx_hand_over(ep, op);
+	err = vrb_tx_hand_over(ep, op, msg, post);
 	trace_kofi_verbs_tx(ep, op, err);
-	if (err) {
-		list_del(&op->node);
+	if (unlikely(err)) {
 		ep->sq_free += op->wrs;
+		return err;
 	}
-unlock:
+	op->posted = true;
+	op->next = NULL;
+	*ep->tx_end = op;
+	ep->tx_end = &op->next;
+	return 0;
+}
+
+/* Is it one piece of memory on both sides, as most operations have? */
+static bool vrb_tx_is_one(const struct vrb_ep *ep, const struct fi_msg *msg,
+			  const struct vrb_post *post, u64 flags)
+{
+	const struct fi_info *info = ep->base.info;
+	const struct fi_rma_iov *rma = post->rma;
+
+	if (!vrb_msg_is_one(ep->dom, msg, info->tx_attr->iov_limit) ||
+	    msg->msg_iov->iov_len > info->ep_attr->max_msg_size ||
+	    flags & (FI_INJECT | KOFI_REMOTE_INV))
+		return false;
+	if (post->op == VRB_SEND)
+		return true;
+	return (post->op == VRB_WRITE ||
+		(post->op == VRB_READ && !ep->iwarp)) &&
+	       post->rma_count == 1 && rma &&
+	       rma->len == msg->msg_iov->iov_len && rma->key <= U32_MAX;
+}
+
+/* Post that, with one turn of the lock. */
+static int vrb_tx_try_one(struct vrb_ep *ep, const struct fi_msg *msg,
+			  const struct vrb_post *post, u64 flags)
+{
+	enum dma_data_direction dir = post->op == VRB_READ ? DMA_FROM_DEVICE :
+							     DMA_TO_DEVICE;
+	struct vrb_txop *op;
+	unsigned long irq;
+	struct vrb_seg seg;
+	int err;
+
+	err = vrb_map_seg(ep->dom, &seg, msg, dir);
+	if (unlikely(err))
+		return err;
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	err = vrb_tx_get(ep, &op);
+	if (likely(!err)) {
+		vrb_tx_start(op, msg, post, flags, seg.len);
+		vrb_map_set(&op->map, &seg, dir);
+		err = vrb_tx_submit(ep, op, msg, post);
+		if (unlikely(err)) {
+			op->map.nr = 0;
+			vrb_tx_free(ep, op);
+		}
+	}
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (unlikely(err))
+		vrb_unmap_seg(ep->dom, &seg, dir);
+	return err;
+}
+
+static int vrb_tx_try_any(struct vrb_ep *ep, const struct fi_msg *msg,
+			  const struct vrb_post *post, u64 flags)
+{
+	struct vrb_txop *op;
+	unsigned long irq;
+	int err;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	err = vrb_tx_get(ep, &op);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (err)
+		return err;
+	err = vrb_tx_fill(ep, op, msg, post, flags);
+	if (err)
+		goto put;
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	err = vrb_tx_submit(ep, op, msg, post);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (!err)
+		return 0;
+
+	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
+put:
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	vrb_tx_free(ep, op);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	return err;
+}
+
+static int vrb_tx_try(struct vrb_ep *ep, const struct fi_msg *msg,
+		      const struct vrb_post *post, u64 flags)
+{
+	return likely(vrb_tx_is_one(ep, msg, post, flags)) ?
+	       vrb_tx_try_one(ep, msg, post, flags) :
+	       vrb_tx_try_any(ep, msg, post, flags);
 }
 
 /*
@@ -681,6 +857,9 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 {
 	const struct fi_info *info = ep->base.info;
 
+	if (likely(!(flags & (VRB_TX_LEVELS | FI_REMOTE_CQ_DATA |
+			      KOFI_REMOTE_INV)) && !ep->iwarp))
+		return 0;
 	if (hweight64(flags & VRB_TX_LEVELS) > 1)
 		return -FI_EBADFLAGS;
 	if (flags & FI_REMOTE_CQ_DATA) {
@@ -703,45 +882,26 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 static ssize_t vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
 				 const struct vrb_post *post, u64 flags)
 {
-	struct vrb_txop *op;
 	int err;
 
 	err = kofi_ep_tx_reserve(&ep->base);
-	if (err)
+	if (unlikely(err))
 		return err;
 
-	err = vrb_tx_get(ep, &op);
-	if (err == -EAGAIN) {
+	err = vrb_tx_try(ep, msg, post, flags);
+	if (unlikely(err == -EAGAIN)) {
+		vrb_stat_inc(&ep->stats.tx_full);
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
-		err = vrb_tx_get(ep, &op);
+		err = vrb_tx_try(ep, msg, post, flags);
 	}
-	if (err)
-		goto unreserve;
-	err = vrb_tx_fill(ep, op, msg, post, flags);
-	if (err == -EAGAIN) {
-		kofi_ep_blocked(&ep->base);
-		err = vrb_tx_fill(ep, op, msg, post, flags);
-	}
-	if (err)
-		goto put;
-	err = vrb_tx_submit(ep, op);
-	if (err == -EAGAIN) {
-		vrb_stat_inc(&ep->stats.tx_full);
-		kofi_ep_blocked(&ep->base);
-		err = vrb_tx_submit(ep, op);
-	}
-	if (!err)
+	if (likely(!err))
 		return 0;
 
-	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
-put:
-	vrb_tx_put(ep, op);
 	err = vrb_tx_refused(ep, err);
 	/* somebody may have been refused for want of this operation */
 	if (err != -EAGAIN)
 		kofi_ep_unblock(&ep->base);
-unreserve:
 	kofi_ep_tx_unreserve(&ep->base);
 	return err;
 }
@@ -854,7 +1014,8 @@ int vrb_tx_init(struct vrb_ep *ep)
 		op->cqe.done = vrb_tx_done;
 		op->part.done = vrb_tx_part_done;
 		op->ep = ep;
-		list_add_tail(&op->node, &ep->tx_free);
+		op->next = ep->tx_free;
+		ep->tx_free = op;
 	}
 	ep->tx_last.done = vrb_tx_last_done;
 	ep->tx_probe.done = vrb_tx_probe_done;
@@ -865,7 +1026,7 @@ int vrb_tx_init(struct vrb_ep *ep)
 
 void vrb_tx_exit(struct vrb_ep *ep)
 {
-	INIT_LIST_HEAD(&ep->tx_free);
+	ep->tx_free = NULL;
 	vrb_sinks_exit(ep);
 	vrb_blocks_exit(&ep->tx_blocks);
 	kvfree(ep->tx_ops);
@@ -903,12 +1064,15 @@ void vrb_tx_flush(struct vrb_ep *ep)
 {
 	struct vrb_txop *op, *next;
 	unsigned long irq;
-	LIST_HEAD(list);
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	list_splice_init(&ep->tx_posted, &list);
+	op = ep->tx_posted;
+	ep->tx_posted = NULL;
+	ep->tx_end = &ep->tx_posted;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	list_for_each_entry_safe(op, next, &list, node)
+	for (; op; op = next) {
+		next = op->next;
 		vrb_tx_complete(ep, op, op->status || !op->signaled ?
 				vrb_wc_error(op->status) : ECANCELED);
+	}
 }

@@ -271,7 +271,6 @@ struct vrb_blocks {
  * struct vrb_map - memory of an operation as the device sees it
  * @dir: which way it goes
  * @nr: segments
- * @len: bytes
  * @sgl: mapped by the consumer: its list, instead of the segments that follow
  * @segs: the first of them
  * @blocks: the others
@@ -280,7 +279,6 @@ struct vrb_blocks {
 struct vrb_map {
 	enum dma_data_direction	dir;
 	unsigned int		nr;
-	size_t			len;
 	struct scatterlist	*sgl;
 	struct vrb_seg		segs[VRB_SEGS];
 	struct vrb_block	*blocks;
@@ -296,15 +294,42 @@ struct vrb_walk {
 	u32			off;	/* in it */
 };
 
+/* Is it one segment of ours, as most are? */
+static inline bool vrb_map_is_one(const struct vrb_map *map)
+{
+	return likely(map->nr == 1 && !map->sgl);
+}
+
+/* Take over what vrb_map_seg() has mapped. */
+static inline void vrb_map_set(struct vrb_map *map, const struct vrb_seg *seg,
+			       enum dma_data_direction dir)
+{
+	map->dir = dir;
+	map->nr = 1;
+	map->segs[0] = *seg;
+}
+
+/* Otherwise there is nothing to undo, but that is checked in kernels for tests. */
+static inline bool vrb_map_matters(const struct vrb_domain *dom)
+{
+	return IS_ENABLED(CONFIG_KUNIT) || !ib_uses_virt_dma(dom->ib);
+}
+
 int vrb_blocks_init(struct vrb_blocks *b, int node);
 void vrb_blocks_exit(struct vrb_blocks *b);
 int vrb_msg_len(const struct fi_msg *msg, unsigned int dir, size_t iov_limit,
 		size_t *len);
 int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 		struct vrb_blocks *blocks, const struct fi_msg *msg,
-		enum dma_data_direction dir, size_t len);
-void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
-	       struct vrb_blocks *blocks);
+		enum dma_data_direction dir);
+bool vrb_msg_is_one(const struct vrb_domain *dom, const struct fi_msg *msg,
+		    size_t iov_limit);
+int vrb_map_seg(struct vrb_domain *dom, struct vrb_seg *seg,
+		const struct fi_msg *msg, enum dma_data_direction dir);
+void vrb_unmap_seg(struct vrb_domain *dom, const struct vrb_seg *seg,
+		   enum dma_data_direction dir);
+void vrb_unmap_any(struct vrb_map *map, struct vrb_domain *dom,
+		   struct vrb_blocks *blocks);
 int vrb_map_sg(struct vrb_domain *dom, struct ib_device *ib,
 	       struct scatterlist *sg, int nents, enum dma_data_direction dir);
 void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
@@ -313,6 +338,24 @@ void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
 size_t vrb_map_max(struct ib_device *ib);
 void vrb_map_check(struct vrb_domain *dom);
 void vrb_walk_init(struct vrb_walk *w, const struct vrb_map *map);
+
+/**
+ * vrb_unmap - undo vrb_map_msg(), or vrb_map_set()
+ * @map: the mapping; holds nothing afterwards
+ * @dom: the domain, with its device
+ * @blocks: of the endpoint
+ *
+ * Context: any.
+ */
+static inline void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
+			     struct vrb_blocks *blocks)
+{
+	if (vrb_map_is_one(map) && !vrb_map_matters(dom))
+		map->nr = 0;
+	else
+		vrb_unmap_any(map, dom, blocks);
+}
+
 unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 			   unsigned int max, u32 lkey, size_t want, u32 *len);
 
@@ -391,23 +434,19 @@ struct vrb_post {
  * struct vrb_txop - a transmit
  * @cqe: of its last work request
  * @part: of the ones before
- * @node: on the list of those that are free or posted
+ * @next: of those that are posted, or free
  * @ep: whose it is
  * @context: comes back in the completion
  * @flags: it was posted with
- * @data: the consumer's value
- * @inv_key: key that ends with the message
- * @operand: of VRB_ADD and VRB_SWAP
- * @compare: of VRB_SWAP
  * @len: bytes
  * @op: what it is
+ * @posted: the device has it, or has had it and it has not completed
  * @signaled: the device reports its end
  * @inlined: its work request takes its bytes along
+ * @single: it is one work request with one segment
  * @parts: work requests it is cut into
  * @wrs: work requests, with those that register what it reads into
  * @sinks: what it reads into, on iWARP
- * @rma_count: pieces of the peer's memory
- * @rma: these
  * @status: why it has failed: enum ib_wc_status of the first that did
  * @map: its memory
  * @inject: VRB_INJECT_MAX bytes for its payload
@@ -415,23 +454,19 @@ struct vrb_post {
 struct vrb_txop {
 	struct ib_cqe		cqe;
 	struct ib_cqe		part;
-	struct list_head	node;
+	struct vrb_txop		*next;
 	struct vrb_ep		*ep;
 	void			*context;
 	u64			flags;
-	u64			data;
-	u64			inv_key;
-	u64			operand;
-	u64			compare;
 	size_t			len;
 	enum vrb_op		op;
+	bool			posted;
 	bool			signaled;
 	bool			inlined;
+	bool			single;
 	unsigned int		parts;
 	unsigned int		wrs;
 	struct vrb_sink		*sinks;
-	unsigned int		rma_count;
-	struct fi_rma_iov	rma[VRB_RMA_MAX];
 	int			status;
 	struct vrb_map		map;
 	u8			inject[VRB_INJECT_MAX];
@@ -443,6 +478,7 @@ struct vrb_rxq;
  * struct vrb_rxop - a receive
  * @cqe: of its work request
  * @node: on the list of those that are free or posted
+ * @late: or on this one
  * @q: whose it is
  * @context: comes back in the completion
  * @flags: it was posted with
@@ -450,7 +486,8 @@ struct vrb_rxq;
  */
 struct vrb_rxop {
 	struct ib_cqe		cqe;
-	struct list_head	node;
+	struct hlist_node	node;
+	struct list_head	late;
 	struct vrb_rxq		*q;
 	void			*context;
 	u64			flags;
@@ -467,8 +504,8 @@ struct vrb_rxop {
  * @cq: what the device reports them to
  * @retry: timer of who could not post, see vrb_retry()
  * @free: not in use
- * @posted: with the device, or waiting to be
- * @late: of the posted, those the device could not take yet
+ * @posted: with the device, the last one first
+ * @late: posted after these, but the device could not take them yet
  * @ops: all of them
  * @blocks: for long vectors
  * @sge: segments of a work request
@@ -482,8 +519,8 @@ struct vrb_rxq {
 	struct vrb_domain	*dom;
 	struct vrb_epcq		*cq;
 	struct timer_list	*retry;
-	struct list_head	free;
-	struct list_head	posted;
+	struct hlist_head	free;
+	struct hlist_head	posted;
 	struct list_head	late;
 	struct vrb_rxop		*ops;
 	struct vrb_blocks	blocks;
@@ -496,7 +533,7 @@ struct vrb_rxq {
  * @tx_wrs: work requests posted for sending
  * @tx_unsignaled: operations whose end the device does not report
  * @tx_inline: work requests that took their bytes along
- * @tx_full: posts refused because the send queue was full
+ * @tx_full: posts that found no operation free, or the send queue full
  * @rx_late: receives that had to wait for the queue pair
  */
 struct vrb_stats {
@@ -546,8 +583,9 @@ struct vrb_stats {
  * @mr_wrs: work requests the send queue has room for, of the regions of a pool
  * @tx_lock: irqsave; the order of posts is that of the device; guards all of
  *	the transmit side
- * @tx_free: operations not in use
- * @tx_posted: with the device, in order
+ * @tx_free: first of the operations not in use
+ * @tx_posted: first of those that are with the device, in order
+ * @tx_end: where the next one goes
  * @tx_ops: all of them
  * @tx_blocks: for long vectors
  * @tx_size: number of operations
@@ -602,8 +640,9 @@ struct vrb_ep {
 	unsigned int		mr_wrs;
 
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
-	struct list_head	tx_free;
-	struct list_head	tx_posted;
+	struct vrb_txop		*tx_free;
+	struct vrb_txop		*tx_posted;
+	struct vrb_txop		**tx_end;
 	struct vrb_txop		*tx_ops;
 	struct vrb_blocks	tx_blocks;
 	unsigned int		tx_size;
