@@ -30,6 +30,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
 #include "bench.h"
 
@@ -50,7 +51,12 @@ static DEFINE_MUTEX(bench_mutex);	/* one run at a time; for what follows */
 static struct dentry *bench_dir;
 static char bench_result[64];
 
-/* Memory of the two sides, kept from run to run: it is slow to get. */
+/*
+ * Memory of the two sides, kept from run to run: it is slow to get. Raw verbs
+ * need it in one piece, so what a short run uses is taken when there still is
+ * some.
+ */
+static u8 *bench_near[2];
 static u8 *bench_mem[2];
 static size_t bench_mem_size;
 
@@ -202,28 +208,26 @@ static void bench_fill(u8 *mem, size_t len, u64 seed)
 	}
 }
 
-static void bench_mem_free(void)
+static void bench_mem_free(u8 **mem)
 {
-	kvfree(bench_mem[0]);
-	kvfree(bench_mem[1]);
-	bench_mem[0] = NULL;
-	bench_mem[1] = NULL;
-	bench_mem_size = 0;
+	kvfree(mem[0]);
+	kvfree(mem[1]);
+	mem[0] = NULL;
+	mem[1] = NULL;
 }
 
-static int bench_mem_get(size_t size)
+/* Memory of SIZE bytes for each side; NULL if there is none */
+static u8 **bench_mem_get(size_t size)
 {
+	if (size <= KMALLOC_MAX_SIZE)
+		return bench_near;
 	if (size <= bench_mem_size)
-		return 0;
-	bench_mem_free();
-	bench_mem[0] = kvmalloc(size, GFP_KERNEL);
-	bench_mem[1] = kvmalloc(size, GFP_KERNEL);
-	if (!bench_mem[0] || !bench_mem[1]) {
-		bench_mem_free();
-		return -ENOMEM;
-	}
-	bench_mem_size = size;
-	return 0;
+		return bench_mem;
+	bench_mem_free(bench_mem);
+	bench_mem[0] = vmalloc(size);
+	bench_mem[1] = vmalloc(size);
+	bench_mem_size = bench_mem[0] && bench_mem[1] ? size : 0;
+	return bench_mem_size ? bench_mem : NULL;
 }
 
 static void bench_ops_init(struct bench_side *side)
@@ -250,14 +254,14 @@ static void bench_ops_init(struct bench_side *side)
 	}
 }
 
-static void bench_side_init(struct bench_run *run, int i)
+static void bench_side_init(struct bench_run *run, int i, u8 *mem)
 {
 	struct bench_side *side = &run->side[i];
 
 	side->run = run;
 	spin_lock_init(&side->lock);
 	init_completion(&side->idle);
-	side->mem = bench_mem[i];
+	side->mem = mem;
 	side->half = PAGE_ALIGN(run->window * run->size);
 	bench_fill(side->mem, run->window * run->size, i);
 	memset(side->mem + side->half, 0, side->half);
@@ -266,12 +270,14 @@ static void bench_side_init(struct bench_run *run, int i)
 
 static int bench_prepare(struct bench_run *run)
 {
-	int i, err;
+	u8 **mem = bench_mem_get(2 * PAGE_ALIGN(run->window * run->size));
+	int i;
 
-	err = bench_mem_get(2 * PAGE_ALIGN(run->window * run->size));
-	for (i = 0; i < 2 && !err; i++)
-		bench_side_init(run, i);
-	return err;
+	if (!mem)
+		return -ENOMEM;
+	for (i = 0; i < 2; i++)
+		bench_side_init(run, i, mem[i]);
+	return 0;
 }
 
 /* Has everything arrived at its place? */
@@ -471,10 +477,16 @@ static const struct file_operations bench_fops = {
 
 static int __init bench_init(void)
 {
-	int err = bench_raw_init();
+	int err = -ENOMEM;
 
-	if (err)
+	bench_near[0] = kmalloc(KMALLOC_MAX_SIZE, GFP_KERNEL);
+	bench_near[1] = kmalloc(KMALLOC_MAX_SIZE, GFP_KERNEL);
+	if (bench_near[0] && bench_near[1])
+		err = bench_raw_init();
+	if (err) {
+		bench_mem_free(bench_near);
 		return err;
+	}
 	bench_dir = debugfs_create_dir("kofi_bench", NULL);
 	debugfs_create_file("run", 0600, bench_dir, NULL, &bench_fops);
 	return 0;
@@ -484,7 +496,8 @@ static void __exit bench_exit(void)
 {
 	debugfs_remove(bench_dir);
 	bench_raw_exit();
-	bench_mem_free();
+	bench_mem_free(bench_mem);
+	bench_mem_free(bench_near);
 }
 
 module_init(bench_init);
