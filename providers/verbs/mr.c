@@ -245,8 +245,7 @@ static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc)
 
 	if (unlikely(wc->status)) {
 		mr->suspect = true;
-		if (wc->status != IB_WC_WR_FLUSH_ERR)
-			vrb_ep_kill(ep, vrb_wc_error(wc->status));
+		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 	}
 	run = vrb_epcq_begin(&ep->tx_cq);
 	vrb_mr_put(mr);
@@ -389,8 +388,8 @@ static void vrb_mr_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct vrb_mr *mr = container_of(wc->wr_cqe, struct vrb_mr, reg);
 	struct vrb_ep *ep = mr->ep;
 
-	if (wc->status && wc->status != IB_WC_WR_FLUSH_ERR)
-		vrb_ep_kill(ep, vrb_wc_error(wc->status));
+	if (wc->status)
+		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 	mr->status = wc->status;
 	complete_all(&mr->registered);
 	complete(&ep->reg_done);
@@ -415,7 +414,11 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
 	return err;
 }
 
-/* An endpoint that can register the region; it stays until vrb_mr_unuse(). */
+/*
+ * An endpoint that can register the region; it stays until vrb_mr_unuse(). One
+ * that ends is passed over: it may be on the list for long, and whoever tried
+ * again and again would keep the processor from who takes it off.
+ */
 static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr)
 {
 	struct vrb_domain *dom = mr->dom;
@@ -424,7 +427,8 @@ static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr)
 	lockdep_assert_held(&dom->mr_mutex);
 
 	list_for_each_entry(ep, &dom->mr_eps, mr_node) {
-		if (mr->base.ep && mr->base.ep != &ep->base)
+		if ((mr->base.ep && mr->base.ep != &ep->base) ||
+		    READ_ONCE(ep->tx_closed))
 			continue;
 		atomic_inc(&ep->mr_users);
 		return ep;
