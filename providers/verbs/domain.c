@@ -73,8 +73,9 @@ static struct vrb_dev *vrb_dev_find(const char *name)
 
 	lockdep_assert_held(&vrb_mutex);
 
+	/* not dev_name(): who renames the device frees that */
 	list_for_each_entry(dev, &vrb_devs, node)
-		if (!strcmp(dev_name(&dev->ib->dev), name))
+		if (!strcmp(dev->ib->name, name))
 			return dev;
 	return NULL;
 }
@@ -213,7 +214,7 @@ static int vrb_dev_add(struct ib_device *ib)
 	if (!dev)
 		return -ENOMEM;
 	dev->ib = ib;
-	strscpy(dev->name, dev_name(&ib->dev));
+	strscpy(dev->name, ib->name);
 	dev->net = vrb_dev_net(ib);
 	INIT_LIST_HEAD(&dev->doms);
 
@@ -290,7 +291,7 @@ static void vrb_dev_rename(struct ib_device *ib, void *data)
 	struct vrb_dev *dev = data;
 
 	kofi_device_remove(&vrb_provider, dev->net, dev->name);
-	strscpy(dev->name, dev_name(&ib->dev));
+	strscpy(dev->name, ib->name);
 	if (kofi_device_add(&vrb_provider, dev->net, dev->name))
 		dev_warn(&ib->dev, "kofi_verbs: not announced\n");
 }

@@ -518,13 +518,19 @@ static void vrb_nic_bus(struct fi_bus_attr *bus, struct ib_device *ib)
 	};
 }
 
+/* Not of dev_name(), which whoever renames the device frees */
+static char *vrb_info_dev_name(const struct ib_device *ib)
+{
+	return kstrndup(ib->name, sizeof(ib->name) - 1, GFP_KERNEL);
+}
+
 static int vrb_nic_device(struct fi_device_attr *attr, struct ib_device *ib)
 {
 	struct device_driver *driver = ib->dev.parent ? ib->dev.parent->driver :
 							NULL;
 	char *fw;
 
-	attr->name = kstrdup(dev_name(&ib->dev), GFP_KERNEL);
+	attr->name = vrb_info_dev_name(ib);
 	attr->device_id = kasprintf(GFP_KERNEL, "0x%04x",
 				    ib->attrs.vendor_part_id);
 	attr->device_version = kasprintf(GFP_KERNEL, "%u", ib->attrs.hw_ver);
@@ -621,7 +627,7 @@ static struct fi_info *vrb_info_new(const struct vrb_if *i,
 	if (vrb_info_fill(info, ib, port) || vrb_info_addrs(info, src, dest) ||
 	    vrb_info_nic(info, ib, port))
 		goto free;
-	info->domain_attr->name = kstrdup(dev_name(&ib->dev), GFP_KERNEL);
+	info->domain_attr->name = vrb_info_dev_name(ib);
 	info->fabric_attr->name = vrb_if_fabric(i, ib, port);
 	if (!info->domain_attr->name || !info->fabric_attr->name)
 		goto free;
@@ -730,8 +736,7 @@ struct fi_info *vrb_info_request(const struct fi_info *from,
 	info->dest_addr = NULL;
 	info->src_addrlen = 0;
 	info->dest_addrlen = 0;
-	info->domain_attr->name = kstrdup(dev_name(&id->device->dev),
-					  GFP_KERNEL);
+	info->domain_attr->name = vrb_info_dev_name(id->device);
 	info->fabric_attr->name = kstrdup(fabric, GFP_KERNEL);
 	if (!info->domain_attr->name || !info->fabric_attr->name ||
 	    vrb_info_addrs(info, src, dest))
