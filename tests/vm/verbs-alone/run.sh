@@ -51,10 +51,12 @@ runs() { # KIND ADDRESS
 # The device goes under load: both sides are told, and nothing is left of it. A
 # new one of the same name is found.
 connected() { kofi stat ep | grep -q connected; }
-removed() { # KIND ADDRESS OPTION...
-	kind=$1
-	address=$2
-	shift 2
+gone() { ! rdma link show | grep -qw "$1"; }
+removed() { # HOW KIND ADDRESS OPTION...
+	how=$1
+	kind=$2
+	address=$3
+	shift 3
 	kofi pingpong -p verbs -d "$kind" -I 100000000 "$@" >/tmp/server 2>&1 &
 	server=$!
 	retry listens
@@ -63,14 +65,23 @@ removed() { # KIND ADDRESS OPTION...
 	client=$!
 	retry connected || return
 	sleep 0.2
-	rdma link delete "$kind" || return
+	if [ "$how" = device ]; then
+		rdma link delete "$kind"
+	else
+		ip link del "dummy_$kind"
+	fi || return
 	wait $client
 	client_rc=$?
 	wait $server
 	server_rc=$?
 	cat /tmp/client /tmp/server
 	[ $client_rc = 1 ] && [ $server_rc = 1 ] && retry nothing &&
+		retry gone "$kind" || return
+	if [ "$how" = device ]; then
 		rdma link add "$kind" type "$kind" netdev "dummy_$kind"
+	else
+		device "$kind" "$address"
+	fi
 }
 removals() { # KIND ADDRESS WAY...
 	kind=$1
@@ -78,8 +89,11 @@ removals() { # KIND ADDRESS WAY...
 	shift 2
 	for how; do
 		# shellcheck disable=SC2086
-		step "$kind removed $how" removed "$kind" "$address" -S 4096 $how
+		step "$kind removed $how" removed device "$kind" "$address" \
+			-S 4096 $how
 	done
+	step "$kind interface removed" removed interface "$kind" "$address" \
+		-S 4096 -C workqueue
 	step "$kind again" pair "$kernel" "$kernel $address"
 }
 
