@@ -26,11 +26,11 @@ module_param_named(provider, ct_provider, charp, 0444);
 MODULE_PARM_DESC(provider, "Provider to judge (default sock)");
 
 char *ct_device = "lo";
-module_param_named(device, ct_device, charp, 0444);
+module_param_named(device, ct_device, charp, 0644);
 MODULE_PARM_DESC(device, "Its device (default lo)");
 
 char *ct_address = "127.0.0.1";
-module_param_named(address, ct_address, charp, 0444);
+module_param_named(address, ct_address, charp, 0644);
 MODULE_PARM_DESC(address, "Numeric address on the device (default 127.0.0.1)");
 
 static const enum ct_mode ct_mode_values[CT_MODES] = {

@@ -11,7 +11,6 @@
 #include <rdma/ib_mad.h>
 #include <rdma/rdma_cm.h>
 
-#include "contract.h"
 #include "verbs_link.h"
 #include "verbs_raw.h"
 

@@ -8,17 +8,22 @@
 #include <linux/file.h>
 #include <linux/module.h>
 #include <linux/net.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <net/net_namespace.h>
 #include <net/netlink.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_netlink.h>
 
-#include "contract.h"
 #include "verbs_link.h"
 
 static char *link_under;
-module_param_named(netdev, link_under, charp, 0444);
+module_param_named(netdev, link_under, charp, 0644);
 MODULE_PARM_DESC(netdev, "Network device below the RDMA device");
+
+unsigned int link_rounds = 4;
+module_param_named(rounds, link_rounds, uint, 0444);
+MODULE_PARM_DESC(rounds, "How often the device is removed in each situation");
 
 #define LINK_ROOM	256	/* of a message, and of its answer */
 
@@ -141,6 +146,44 @@ int link_remove(void)
 	put_device(before);
 	ib_unregister_device_and_put(ib);
 	return 0;
+}
+
+/**
+ * link_set_up - set the network device below up or down
+ * @up: which
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error.
+ */
+int link_set_up(bool up)
+{
+	struct net_device *dev;
+	int err = -ENODEV;
+
+	rtnl_lock();
+	dev = __dev_get_by_name(&init_net, link_under ?: "");
+	if (dev)
+		err = dev_change_flags(dev, up ? dev->flags | IFF_UP :
+						 dev->flags & ~IFF_UP, NULL);
+	rtnl_unlock();
+	return err;
+}
+
+/**
+ * link_mode - how completions are taken in a round
+ * @round: its number
+ *
+ * A ball that flies in softirqs alone keeps siw's thread, and with it the one
+ * processor there may be, to itself: nobody could remove the device.
+ *
+ * Return: each in turn.
+ */
+enum ct_mode link_mode(unsigned int round)
+{
+	enum ct_mode mode = round % CT_MODES;
+
+	return mode == CT_SOFTIRQ && !strcmp(ct_device, "siw") ? CT_WORKQUEUE :
+								 mode;
 }
 
 /**

@@ -9,16 +9,10 @@
  */
 
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
-#include "contract.h"
 #include "verbs_link.h"
-
-static unsigned int rounds = 4;
-module_param(rounds, uint, 0444);
-MODULE_PARM_DESC(rounds, "How often the device is removed at each step");
 
 #define RM_LEN		4096	/* bytes of a message */
 #define RM_BALLS	4	/* that fly between the sides */
@@ -362,21 +356,9 @@ static void rm_close(struct rm *r)
 	ct_pair_close(r->p);
 }
 
-/*
- * A ball that flies in softirqs alone keeps siw's thread, and with it the one
- * processor there may be, to itself: nobody could remove the device.
- */
-static enum ct_mode rm_mode(struct kunit *test, unsigned int round)
-{
-	enum ct_mode mode = round % CT_MODES;
-
-	return mode == CT_SOFTIRQ && !strcmp(ct_device, "siw") ? CT_WORKQUEUE :
-								 mode;
-}
-
 static void rm_round(struct kunit *test, enum rm_step step, unsigned int round)
 {
-	struct rm *r = rm_open(test, rm_mode(test, round));
+	struct rm *r = rm_open(test, link_mode(round));
 	struct ct_pair *p = r->p;
 
 	rm_go(r, step);
@@ -404,7 +386,7 @@ static void removal_at(struct kunit *test)
 	enum rm_step step = *(const enum rm_step *)test->param_value;
 	unsigned int round;
 
-	for (round = 0; round < rounds; round++)
+	for (round = 0; round < link_rounds; round++)
 		rm_round(test, step, round);
 }
 
@@ -477,9 +459,9 @@ static void removal_any_time(struct kunit *test)
 
 	remover.task = kthread_run(rm_remover, &remover, "remover");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(remover.task));
-	while (READ_ONCE(remover.times) < 4 * rounds &&
+	while (READ_ONCE(remover.times) < 4 * link_rounds &&
 	       !READ_ONCE(remover.err)) {
-		connected += rm_live(test, rm_mode(test, lives++));
+		connected += rm_live(test, link_mode(lives++));
 		cond_resched();
 	}
 	kthread_stop(remover.task);
@@ -490,7 +472,66 @@ static void removal_any_time(struct kunit *test)
 		   connected, remover.times);
 }
 
+/* --------------------------------------------------- the interface is down */
+
+static bool rm_flies(struct rm *r)
+{
+	int seen = atomic_read(&r->flights);
+
+	return ct_wait(r->p, atomic_read(&r->flights) >= seen + RM_FLIGHTS,
+		       CT_TIMEOUT_MS);
+}
+
+static void rm_keepalive(struct rm *r, int side)
+{
+	unsigned int ms = 200;
+
+	KUNIT_EXPECT_EQ(r->p->test, fi_set_val(&r->p->side[side].ep->fid,
+					       KOFI_VAL_KEEPALIVE_IDLE, &ms),
+			0);
+}
+
+/*
+ * Messages of iWARP wait in TCP, and arrive when the interface is up again. Of
+ * others rxe gives up at once: who has something to send is told, and who does
+ * not finds out if it asks.
+ */
+static void interface_down(struct kunit *test)
+{
+	struct rm *r = rm_open(test, link_mode(CT_SOFTIRQ));
+	struct ct_pair *p = r->p;
+	bool iwarp = p->info->ep_attr->protocol == FI_PROTO_IWARP;
+	int side;
+
+	if (!iwarp)
+		rm_keepalive(r, 0);
+	rm_go(r, RM_TAKEN);
+	if (!iwarp)
+		rm_keepalive(r, 1);
+	rm_accept(r);
+	rm_connected(r);
+	rm_load(r);
+	KUNIT_EXPECT_EQ(test, link_set_up(false), 0);
+	for (side = 0; side < 2; side++) {
+		if (!iwarp)
+			ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
+	if (!iwarp)
+		KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, link_set_up(true), 0);
+	if (iwarp)
+		KUNIT_EXPECT_TRUE(test, rm_flies(r));
+	WRITE_ONCE(r->stop, true);
+	rm_close(r);
+	/* rxe sends no message of the connection manager ever after */
+	KUNIT_EXPECT_EQ(test, link_remove(), 0);
+	KUNIT_ASSERT_EQ(test, link_add(), 0);
+	KUNIT_EXPECT_TRUE(test, rm_live(test, CT_READ));
+}
+
 static struct kunit_case verbs_removal_cases[] = {
+	KUNIT_CASE(interface_down),
 	KUNIT_CASE_PARAM(removal_at, removal_gen_params),
 	KUNIT_CASE(removal_any_time),
 	{}
