@@ -24,8 +24,7 @@
 
 #include "pingpong.h"
 
-/* Seconds: a peer that answers no probe is given up after their sum. */
-#define PP_KEEP_IDLE	10
+/* Seconds: a peer that answers no probe is given up after them. */
 #define PP_KEEP_INTVL	5
 #define PP_KEEP_CNT	4
 

@@ -93,6 +93,23 @@ static int pp_ep_fabric(struct pp_run *run)
 	return fi_eq_open(run->fabric, &attr, &run->eq, run);
 }
 
+/*
+ * A peer that vanishes when it is its turn is only noticed by asking. Where the
+ * provider does so unless told otherwise, or cannot, there is nothing to do.
+ */
+static int pp_ep_keepalive(struct fid_ep *ep)
+{
+	unsigned int idle = 0;
+	int ret;
+
+	ret = fi_get_val(&ep->fid, KOFI_VAL_KEEPALIVE_IDLE, &idle);
+	if (ret || idle)
+		return ret;
+	idle = PP_KEEP_IDLE * MSEC_PER_SEC;
+	ret = fi_set_val(&ep->fid, KOFI_VAL_KEEPALIVE_IDLE, &idle);
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
 /* Domain, completion queue, endpoint, and the first receive. */
 static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 {
@@ -120,6 +137,10 @@ static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 		return ret;
 	run->stage = "kofi_ep_write_space";
 	ret = kofi_ep_write_space(data->ep, pp_data_write_space);
+	if (ret)
+		return ret;
+	run->stage = "keepalive";
+	ret = pp_ep_keepalive(data->ep);
 	if (ret)
 		return ret;
 	run->stage = "fi_enable";

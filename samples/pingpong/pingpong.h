@@ -18,6 +18,9 @@
 
 #include "proto.h"
 
+/* Seconds without a sign of the peer, after which it is asked for one */
+#define PP_KEEP_IDLE	10
+
 struct genl_info;
 struct task_struct;
 
