@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
+. "$VM/common.sh"
+
 # This machine survives. b's process is killed, the cable is pulled, and in the
 # end b is switched off; each time the run here has to end with an error in
 # bounded time, and nothing may be left of it.
 #
-# Times: a silent peer is dead after 3 s, an idle one after 2 + 2 * 1 s. Runs
-# have no time-out of their own (-T 0), so that it is kofi_sock's that ends
+# Times: over sock, a silent peer is dead after 3 s, an idle one after 2 + 2 * 1
+# s. Over verbs, which asks an idle one after 10 s, a peer is dead when a device
+# has sent something 7 times, and waited half a second or more each time. Runs
+# have no time-out of their own (-T 0), so that it is the provider's that ends
 # them.
-
-# No number of round trips that would end before the peer does.
-LONG="-T 0 -I 100000000 -S 4096"
 
 stops_within() {	# SECONDS: run $pid ends by itself, with an error
 	i=0
@@ -25,34 +26,35 @@ stops_within() {	# SECONDS: run $pid ends by itself, with an error
 	done
 	wait "$pid"
 	rc=$?
-	cat /tmp/out
-	[ $rc = 1 ]
+	cat "/tmp/out.$pid"
+	[ $rc = 1 ] && grep -q "pingpong failed at " "/tmp/out.$pid"
 }
 
-flows() {	# at least 20 more messages have been received
-	now=$(received)
-	retry more_than $((${now:-0} + 20))
+flows() {	# PROVIDER: at least 20 more messages have been received over it
+	now=$(received "$1")
+	retry more_than "$1" $((${now:-0} + 20))
 }
 received() {
-	kofi stat ep | awk '/rx_frames/ { n += $2 } END { print n + 0 }'
+	kofi stat ep | awk -v provider="$1" '
+		$2 == "ep" { counts = $4 == provider }
+		/rx_completions/ && counts { n += $2 }
+		END { print n + 0 }'
 }
-more_than() { [ "$(received)" -gt "$1" ]; }
+more_than() { [ "$(received "$1")" -gt "$2" ]; }
 
-nothing_left() {
-	kofi stat
-	[ -z "$(kofi stat)" ]
-}
-
-
-serve() {
+serve() {	# PROVIDER [PORT]
 	# shellcheck disable=SC2086
-	kofi pingpong $LONG >/tmp/out 2>&1 &
+	sh -c 'exec "$@" >/tmp/out.$$ 2>&1' sh \
+		kofi pingpong $LONG -p "$1" -B "${2:-$PORT}" &
 	pid=$!
-	retry listens 47592
+	retry listens "${2:-$PORT}"
 }
 
-load kofi_sock silence_timeout=3000 keepalive_idle=2000 keepalive_intvl=1 \
-	keepalive_cnt=2 kofi_pingpong || exit
+begin() {	# PROVIDER NAME
+	serve "$1"
+	sync "$2"
+	check "$2-flows" flows "$1"
+}
 
 # step runs its command in a subshell, which cannot wait for the shell's jobs
 check() {
@@ -65,46 +67,55 @@ check() {
 	fi
 }
 
-# --- SIGKILL of a userspace peer
-serve
-sync user
-check user-flows flows
-signal kill-user
-check user-killed stops_within 10
-check user-nothing-left retry nothing_left
+# SIGKILL of a userspace peer, and of the tool of a kernel peer, whose run is
+# aborted
+dies() {	# PROVIDER DEVICE
+	begin "$1" "$2 user"
+	signal "$2 kill-user"
+	check "$2 user-killed" stops_within 10
+	check "$2 user-nothing-left" retry no_objects
+	begin "$1" "$2 kernel"
+	signal "$2 kill-kernel"
+	check "$2 kernel-killed" stops_within 10
+	check "$2 kernel-nothing-left" retry no_objects
+}
 
-# --- SIGKILL of the tool of a kernel peer: its run is aborted
-serve
-sync kernel
-check kernel-flows flows
-signal kill-kernel
-check kernel-killed stops_within 10
-check kernel-nothing-left retry nothing_left
+# The cable is pulled in mid-transfer.
+pulled() {	# PROVIDER DEVICE SECONDS
+	begin "$1" "$2 cable"
+	link down
+	check "$2 cable-pulled" stops_within "$3"
+	check "$2 cable-nothing-left" retry no_objects
+	sync "$2 cable-over"
+	link up
+	sync "$2 cable-up"
+}
 
-# --- the cable is pulled in mid-transfer
-serve
-sync cable
-check cable-flows flows
-link down
-check cable-pulled stops_within 15
-check cable-nothing-left retry nothing_left
-sync cable-over
-link up
-sync cable-up
+over() {
+	dies "$@"
+	pulled "$@"
+}
+
+devices
 
 # --- a bit of good weather
 # shellcheck disable=SC2086
-timeout 60 kofi pingpong -c >/tmp/out 2>&1 &
+timeout 60 kofi pingpong -p sock -c >/tmp/out 2>&1 &
 pid=$!
-retry listens 47592
+retry listens $PORT
 sync again
 wait $pid
 step works-again [ $? = 0 ]
 
 # --- the other machine is switched off
-serve
+serve verbs $((PORT + 1))
+verbs=$pid
+serve sock
 sync power
-check power-flows flows
+check power-flows flows sock
+check "rxe power-flows" flows verbs
 kill_machine b
 check power-off stops_within 15
-check power-nothing-left retry nothing_left
+pid=$verbs
+check "rxe power-off" stops_within 30
+check power-nothing-left retry no_objects
