@@ -539,7 +539,7 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 	/* no device tells us of accesses, nor lets us choose addresses */
 	if (base->base)
 		return -EINVAL;
-	if (base->flags)
+	if (base->flags || !dom->regions)
 		return -EOPNOTSUPP;
 	mr->dom = dom;
 	INIT_LIST_HEAD(&mr->pending);

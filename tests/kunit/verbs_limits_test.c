@@ -10,6 +10,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
+#include <rdma/ib_verbs.h>
 
 #include "contract.h"
 #include "verbs_link.h"
@@ -449,6 +450,113 @@ static void limits_srx(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* ----------------------------------------------------- a device with little */
+
+#define LIM_POOR_WR	64
+#define LIM_POOR_CQE	100	/* less than both directions need */
+#define LIM_POOR_MOST	(LIM_POOR_WR - 4)	/* the provider has four itself */
+
+struct lim_poor {
+	struct ib_device	*ib;
+	struct ib_device_attr	rich;
+};
+
+static void lim_restore(void *arg)
+{
+	struct lim_poor *poor = arg;
+
+	poor->ib->attrs = poor->rich;
+	ib_device_put(poor->ib);
+}
+
+/* Until the test ends, the device says that it can do next to nothing. */
+static void lim_impoverish(struct kunit *test)
+{
+	struct lim_poor *poor = kunit_kzalloc(test, sizeof(*poor), GFP_KERNEL);
+	struct ib_device_attr *attrs;
+
+	KUNIT_ASSERT_NOT_NULL(test, poor);
+	poor->ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
+	KUNIT_ASSERT_NOT_NULL(test, poor->ib);
+	attrs = &poor->ib->attrs;
+	poor->rich = *attrs;
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, lim_restore,
+							poor), 0);
+	attrs->device_cap_flags &= ~IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attrs->atomic_cap = IB_ATOMIC_NONE;
+	attrs->max_srq = 0;
+	attrs->max_qp_wr = LIM_POOR_WR;
+	attrs->max_cqe = LIM_POOR_CQE;
+	attrs->max_send_sge = 1;
+	attrs->max_recv_sge = 1;
+	attrs->max_sge_rd = 1;
+}
+
+static int lim_poor_ask(struct kunit *test, u64 caps, size_t tx, size_t rx)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL;
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->caps = caps;
+	hints->domain_attr->mr_mode = LIM_MR_MODE;
+	hints->tx_attr->size = tx;
+	hints->rx_attr->size = rx;
+	ret = ct_getinfo(0, hints, &info);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+static ssize_t lim_invalidate(struct fid_ep *ep, void *context, void *arg)
+{
+	struct kvec kv = { arg, 1 };
+	struct fi_msg msg = {
+		.msg_iov = &kv, .iov_count = 1, .context = context,
+		.inv_key = 1,
+	};
+
+	return fi_sendmsg(ep, &msg, KOFI_REMOTE_INV);
+}
+
+static void limits_poor(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_SOFTIRQ, .tx_size = LIM_POOR_MOST,
+		.rx_size = LIM_POOR_MOST, .unconnected = true,
+	};
+	struct fi_atomic_attr atomic = {};
+	struct ct_pair *p;
+	struct fid_mr *mr;
+	u8 *buf;
+
+	lim_impoverish(test);
+	KUNIT_EXPECT_EQ(test, lim_poor_ask(test, FI_RMA, 0, 0), -ENODATA);
+	KUNIT_EXPECT_EQ(test, lim_poor_ask(test, FI_ATOMIC, 0, 0), -ENODATA);
+	KUNIT_EXPECT_EQ(test, lim_poor_ask(test, FI_MSG, LIM_POOR_MOST + 1, 0),
+			-ENODATA);
+	KUNIT_EXPECT_EQ(test, lim_poor_ask(test, FI_MSG, 0, LIM_POOR_MOST + 1),
+			-ENODATA);
+	p = ct_pair_open(test, &opts);
+	lim_same_cq(p);
+	KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
+	KUNIT_EXPECT_EQ(test, p->info->tx_attr->iov_limit, 1);
+	KUNIT_EXPECT_EQ(test, p->info->rx_attr->iov_limit, 1);
+	lim_exchange(p);
+	buf = ct_buf(p, 64);
+	KUNIT_EXPECT_EQ(test, fi_mr_reg(p->domain, buf, 64, FI_REMOTE_WRITE, 0,
+					0, 0, &mr, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, lim_srx(p, 1, 1), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_query_atomic(p->domain, FI_UINT64, FI_SUM,
+					      &atomic, FI_FETCH_ATOMIC),
+			-EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, ct_op(p), lim_invalidate, buf),
+			-EOPNOTSUPP);
+	/* and goes on */
+	lim_exchange(p);
+	ct_pair_close(p);
+}
+
 static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_attribute, lim_attr_gen_params),
 	KUNIT_CASE(limits_kind),
@@ -456,6 +564,7 @@ static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE(limits_options),
 	KUNIT_CASE(limits_request),
 	KUNIT_CASE(limits_srx),
+	KUNIT_CASE(limits_poor),
 	{}
 };
 
