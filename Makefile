@@ -16,7 +16,8 @@ FLAVOUR ?= stock
 SUITE ?= *
 ONLY ?= *
 KERNEL ?= stock
-SOURCES := Kbuild include kofi providers samples tests/kunit tests/blk tests/bench
+SOURCES := Kbuild include kofi providers samples tests/kunit tests/blk tests/bench \
+	   tests/rdma
 
 # What an external build leaves in its folder, kept when a copy is updated.
 BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \
@@ -120,7 +121,7 @@ help:
 	@echo '  FLAVOUR=name     without KDIR: stock (default), debug, uml or uml-fast'
 	@echo '  SUITE=glob       kunit: only these suites, or suite.case'
 	@echo '  DEVICE=name      kunit: the contract, over an RDMA device in software:'
-	@echo '                   rxe or siw'
+	@echo '                   rxe or siw; or dma, which stands for hardware'
 	@echo '  ONLY=glob        test, demo, soak: only these parts, such as "check",'
 	@echo '                   "kunit@uml", "smoke" or "smoke@debug"'
 	@echo '  KERNEL=name      shell: stock (default), debug or uml'

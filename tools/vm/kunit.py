@@ -96,11 +96,12 @@ def report_cases(lines, flavour, report, filtered):
 
 def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     """The unit tests on one kernel whose modules are built; the Run goes into
-    the list RUNS, for who wants to know how far it is. With DEVICE, rxe or
-    siw, the contract over a device of that kind, and what is verbs' own."""
+    the list RUNS, for who wants to know how far it is. With DEVICE, rxe, siw or
+    dma, the contract over a device of that kind; and over one of the kernel's
+    what is verbs' own, which looks at the other end of the wire."""
     names = [p.stem for p in modules(flavour)]
-    names = [n for n in ON_DEVICE if n in names] if device else \
-            [n for n in names if n != ON_DEVICE[0]]
+    names = [n for n in ON_DEVICE[device == "dma":] if n in names] \
+            if device else [n for n in names if n != ON_DEVICE[0]]
     if not names:
         raise Fail(f"no unit test was built for {flavour}; tests/kunit and "
                    "its Kbuild should name some")

@@ -5,9 +5,9 @@
 # module is loaded and prints KTAP on the console; kunit.py reads it there,
 # between the marks. insmod succeeds also if cases fail.
 #
-# A machine for the contract on an RDMA device in software has the file device
-# beside this, which names its kind. The device is on an interface that leads
-# nowhere else, and talks to itself.
+# A machine for the contract on an RDMA device has the file device beside this,
+# which names its kind: one of the kernel's in software, or dma, that of the
+# tests. It is on an interface that leads nowhere else, and talks to itself.
 
 # A suite that has allocations fail needs no report of each.
 for f in /sys/kernel/debug/fail*; do
@@ -20,6 +20,7 @@ if [ -e "$VM/device" ]; then
 	ip link set under0 mtu 4200
 	ip addr add 10.99.1.1/24 dev under0
 	ip link set under0 up
+	[ "$device" != dma ] || step "load $device" load kofi_testrdma
 	step "link $device" rdma link add "$device" type "$device" netdev under0
 	parameters="provider=verbs device=$device address=10.99.1.1 netdev=under0"
 fi

@@ -139,9 +139,10 @@ def scenario_job(s, flavour, report, loud=False):
     return Job(r.name, CPUS if s.alone else 1, work, r.where)
 
 
-# The unit tests, and the contract's over RDMA devices in software
-UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml")],
-         "soak": [("rxe", "debug"), ("siw", "debug")]}
+# The unit tests, and the contract's over RDMA devices
+UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml"),
+                  ("dma", "uml")],
+         "soak": [("rxe", "debug"), ("siw", "debug"), ("dma", "debug")]}
 
 
 def kunit_name(device, flavour):
