@@ -355,14 +355,15 @@ static struct vrb_seg *vrb_map_next(struct vrb_map *map,
  * vrb_map_max - how long a segment may be
  * @ib: the device
  *
- * Return: bytes; where memory bounces, that is not much.
+ * Return: bytes, of whole pages; where memory bounces, that is not much.
  */
 size_t vrb_map_max(struct ib_device *ib)
 {
 	size_t max = min_t(size_t, ib_dma_max_seg_size(ib), SZ_1G);
 
-	return ib_uses_virt_dma(ib) ? max :
-	       min(max, dma_max_mapping_size(ib->dma_device));
+	if (!ib_uses_virt_dma(ib))
+		max = min(max, dma_max_mapping_size(ib->dma_device));
+	return max_t(size_t, round_down(max, PAGE_SIZE), PAGE_SIZE);
 }
 
 /* Map the piece that has grown until now. */

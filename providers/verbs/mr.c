@@ -48,7 +48,9 @@
  * @ib: the device's part; NULL once it has been taken away
  * @node: on the domain's list of those that have @ib
  * @pending: on the domain's list of those to be registered
- * @sg: the memory
+ * @sg: the memory, in pieces that can be mapped
+ * @max_sg: entries there is room for
+ * @nr_sg: entries in use
  * @nents: entries that are mapped for the device, 0 if none is
  * @dir: which way the bytes go
  * @reg: the registration has ended
@@ -67,6 +69,8 @@ struct vrb_mr {
 	struct list_head	node;
 	struct list_head	pending;
 	struct scatterlist	*sg;
+	unsigned int		max_sg;
+	unsigned int		nr_sg;
 	int			nents;
 	enum dma_data_direction	dir;
 	struct ib_cqe		reg;
@@ -107,8 +111,41 @@ static void vrb_mr_unmap(struct vrb_mr *mr, struct ib_device *dev)
 {
 	if (!mr->nents)
 		return;
-	vrb_unmap_sg(mr->dom, dev, mr->sg, mr->base.nr_segs, mr->nents, mr->dir);
+	vrb_unmap_sg(mr->dom, dev, mr->sg, mr->nr_sg, mr->nents, mr->dir);
 	mr->nents = 0;
+}
+
+/* Cut the memory where it is too long to be mapped, at the ends of pages. */
+static int vrb_mr_cut(struct vrb_mr *mr)
+{
+	const struct kofi_mr *base = &mr->base;
+	const size_t max = mr->dom->map_max;
+	struct scatterlist *sg = mr->sg;
+	unsigned int i;
+
+	mr->nr_sg = 0;
+	for (i = 0; i < base->nr_segs; i++) {
+		size_t off = base->bv[i].bv_offset, len = base->bv[i].bv_len;
+
+		while (len) {
+			size_t n = min(len, max - offset_in_page(off));
+
+			/* these are more pages than it has room for */
+			if (mr->nr_sg == mr->max_sg)
+				return -EINVAL;
+			sg = &mr->sg[mr->nr_sg++];
+			*sg = (struct scatterlist) {};
+			sg_set_page(sg, nth_page(base->bv[i].bv_page,
+						 off >> PAGE_SHIFT),
+				    n, offset_in_page(off));
+			off += n;
+			len -= n;
+		}
+	}
+	if (!mr->nr_sg)
+		return -EOPNOTSUPP;
+	sg_mark_end(sg);
+	return 0;
 }
 
 /* Describe the memory to the device, and make the key. Any context */
@@ -116,15 +153,11 @@ static int vrb_mr_map(struct vrb_mr *mr)
 {
 	const struct kofi_mr *base = &mr->base;
 	struct ib_mr *ib = mr->ib;
-	unsigned int i;
 	int n;
 
-	if (!base->nr_segs)
-		return -EOPNOTSUPP;
-	sg_init_table(mr->sg, base->nr_segs);
-	for (i = 0; i < base->nr_segs; i++)
-		sg_set_page(&mr->sg[i], base->bv[i].bv_page,
-			    base->bv[i].bv_len, base->bv[i].bv_offset);
+	n = vrb_mr_cut(mr);
+	if (n)
+		return n;
 	switch (base->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) {
 	case FI_REMOTE_READ:
 		mr->dir = DMA_TO_DEVICE;
@@ -136,8 +169,7 @@ static int vrb_mr_map(struct vrb_mr *mr)
 		mr->dir = DMA_BIDIRECTIONAL;
 	}
 
-	mr->nents = vrb_map_sg(mr->dom, ib->device, mr->sg, base->nr_segs,
-			       mr->dir);
+	mr->nents = vrb_map_sg(mr->dom, ib->device, mr->sg, mr->nr_sg, mr->dir);
 	if (!mr->nents)
 		return -EAGAIN;
 	/* gaps, or too many pages, show in what is left over */
@@ -547,7 +579,11 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 	init_completion(&mr->registered);
 	mr->reg.done = base->pool ? vrb_mr_pool_reg_done : vrb_mr_reg_done;
 	mr->inv.done = vrb_mr_pool_inv_done;
-	mr->sg = kvmalloc_array(max_t(size_t, segs, 1), sizeof(*mr->sg),
+	room = vrb_mr_room(mr, segs);
+	if (!room)
+		return -EINVAL;
+	mr->max_sg = segs + room / (dom->map_max >> PAGE_SHIFT);
+	mr->sg = kvmalloc_array(max(mr->max_sg, 1), sizeof(*mr->sg),
 				GFP_KERNEL);
 	if (!mr->sg)
 		return -ENOMEM;
@@ -557,10 +593,6 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 	mutex_lock(&dom->mr_mutex);
 	err = -ENODEV;
 	if (dom->gone)
-		goto unlock;
-	err = -EINVAL;
-	room = vrb_mr_room(mr, segs);
-	if (!room)
 		goto unlock;
 	mr->ib = vrb_mr_alloc_ib(dom->pd, room);
 	if (IS_ERR(mr->ib)) {
