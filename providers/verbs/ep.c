@@ -512,9 +512,17 @@ static void vrb_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 
 /* ---------------------------------------------------------------- opening */
 
+/* A device does not tell of accesses of peers, so nobody can count them. */
+static int vrb_ep_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
+{
+	return bfid->fclass == FI_CLASS_CNTR &&
+	       flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) ? -EOPNOTSUPP : 0;
+}
+
 static const struct fi_ops vrb_ep_fid_ops = {
 	.size		= sizeof(struct fi_ops),
 	.close		= vrb_ep_close,
+	.bind		= vrb_ep_bind,
 	.control	= vrb_ep_control,
 };
 
