@@ -40,20 +40,15 @@ struct rt_op {
 	u64			flags;
 };
 
-static struct rt_test *rt_open_as(struct kunit *test, enum ct_mode mode,
-				  unsigned int regions, u64 access)
+static struct rt_test *rt_open_opts(struct kunit *test,
+				    const struct ct_opts *opts,
+				    unsigned int regions, u64 access)
 {
-	const struct ct_opts opts = {
-		.mode = mode, .mr_mode = RT_MR_MODE,
-		.caps = RT_CAPS,
-	};
 	struct rt_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
-	t->p = ct_pair_open(test, &opts);
-	if (ct_streams(t->p))
-		kunit_skip(test, "kofi_sock has a suite of its own for this");
+	t->p = ct_pair_open(test, opts);
 	t->mem = ct_buf(t->p, regions * RT_REGION);
 	t->local = ct_buf(t->p, regions * RT_REGION + PAGE_SIZE);
 	t->nr = regions;
@@ -64,6 +59,17 @@ static struct rt_test *rt_open_as(struct kunit *test, enum ct_mode mode,
 						RT_REGION, access, 0, 0, 0,
 						&t->mr[i], NULL), 0);
 	return t;
+}
+
+static struct rt_test *rt_open_as(struct kunit *test, enum ct_mode mode,
+				  unsigned int regions, u64 access)
+{
+	const struct ct_opts opts = {
+		.mode = mode, .mr_mode = RT_MR_MODE,
+		.caps = RT_CAPS,
+	};
+
+	return rt_open_opts(test, &opts, regions, access);
 }
 
 static struct rt_test *rt_open(struct kunit *test, unsigned int regions)
@@ -368,6 +374,405 @@ static void rma_vectors(struct kunit *test)
 	rt_close(test, t);
 }
 
+/* ------------------------------------------------------------ long vectors */
+
+#define RT_MANY		1100	/* pieces, more than any device is asked for */
+
+/* A vector of any length in vmalloc memory, every other page of it */
+struct rt_long {
+	u8			*mem;
+	struct bio_vec		bv[RT_MANY];
+	struct scatterlist	sg[RT_MANY];
+	struct iov_iter		iter;
+	unsigned int		nr;
+	size_t			len;
+};
+
+static void rt_long_free(void *arg)
+{
+	struct rt_long *l = arg;
+
+	vfree(l->mem);
+	kvfree(l);
+}
+
+static struct rt_long *rt_long_alloc(struct kunit *test)
+{
+	struct rt_long *l = kvzalloc(sizeof(*l), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	l->mem = vzalloc(2 * RT_MANY * PAGE_SIZE);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, rt_long_free, l),
+			0);
+	KUNIT_ASSERT_NOT_NULL(test, l->mem);
+	return l;
+}
+
+/* Pieces of so many bytes, and every seventh without any */
+static void rt_long_set(struct rt_long *l, unsigned int nr, size_t off,
+			size_t len)
+{
+	unsigned int i;
+
+	l->nr = nr;
+	l->len = 0;
+	sg_init_table(l->sg, nr);
+	for (i = 0; i < nr; i++) {
+		struct page *page = vmalloc_to_page(l->mem + 2 * i * PAGE_SIZE);
+		size_t n = i % 7 == 3 ? 0 : len;
+
+		bvec_set_page(&l->bv[i], page, n, off);
+		sg_set_page(&l->sg[i], page, n, off);
+		l->len += n;
+	}
+}
+
+static u8 *rt_long_at(struct rt_long *l, unsigned int i)
+{
+	return l->mem + 2 * i * PAGE_SIZE + l->bv[i].bv_offset;
+}
+
+static void rt_long_use(struct rt_long *l, bool iter, bool read,
+			struct fi_msg_rma *msg)
+{
+	msg->iov_count = l->nr;
+	msg->vec = iter ? KOFI_ITER : KOFI_SGL;
+	msg->msg_sgl = l->sg;
+	iov_iter_bvec(&l->iter, read ? ITER_DEST : ITER_SOURCE, l->bv, l->nr,
+		      l->len);
+	if (iter)
+		msg->msg_iter = &l->iter;
+}
+
+struct rt_shape {
+	const char	*name;
+	unsigned int	nr;
+	size_t		off;
+	size_t		len;
+	bool		iter;
+};
+
+static const struct rt_shape rt_shapes[] = {
+	{ "two pieces", 2, 100, 1000, false },
+	{ "33 pieces", 33, 0, 512, true },
+	{ "whole pages", 250, 0, PAGE_SIZE, false },
+	{ "pages of an iterator", 250, 0, PAGE_SIZE, true },
+	{ "1000 small ones", 1000, 4000, 64, false },
+	{ "1000 single bytes", 1000, 4095, 1, true },
+};
+
+static void rt_shape_desc(const struct rt_shape *shape, char *desc)
+{
+	strscpy(desc, shape->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rt_shape, rt_shapes, rt_shape_desc);
+
+/*
+ * More pieces than a work request has segments: written, and read back. Where
+ * who reads shows the memory to the peer, pieces with holes between them are
+ * regions of their own, of which there are 32.
+ */
+static void rma_long(struct kunit *test)
+{
+	const struct rt_shape *shape = test->param_value;
+	struct rt_test *t = rt_open_as(test, CT_SOFTIRQ, 1, RT_BOTH);
+	struct rt_long *l = rt_long_alloc(test);
+	struct rt_op o = { .msg = { .rma_iov_count = 1 } };
+	struct fi_rma_iov rma;
+	unsigned int i;
+	u8 *at;
+
+	rt_long_set(l, shape->nr, shape->off, shape->len);
+	rma = rt_peer(t, 0, 5, l->len);
+	o.msg.rma_iov = &rma;
+	memset(t->mem, RT_FILL, RT_REGION);
+	for (i = 0; i < l->nr; i++)
+		ct_pattern(rt_long_at(l, i), l->bv[i].bv_len, i);
+	rt_long_use(l, shape->iter, false, &o.msg);
+	rt_do(test, t, &o);
+	/* a read behind it: then it has been placed, whatever the device says */
+	rt_simple(test, t, true, t->local, rt_peer(t, 0, 0, 1), FI_FENCE);
+	at = t->mem + 5;
+	for (i = 0; i < l->nr; at += l->bv[i++].bv_len)
+		if (!ct_pattern_ok(at, l->bv[i].bv_len, i))
+			break;
+	KUNIT_EXPECT_EQ(test, i, l->nr);
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->mem, 5));
+	KUNIT_EXPECT_TRUE(test, rt_filled(at, t->mem + RT_REGION - at));
+
+	memset(l->mem, RT_FILL, 2 * RT_MANY * PAGE_SIZE);
+	o.read = true;
+	rt_long_use(l, shape->iter, true, &o.msg);
+	if (t->p->info->ep_attr->protocol == FI_PROTO_IWARP &&
+	    shape->len < PAGE_SIZE && l->len / shape->len > 32) {
+		o.flags = FI_COMPLETION;
+		KUNIT_EXPECT_EQ(test, ct_post_fn(t->p, 0, ct_op(t->p),
+						 rt_post_fn, &o), -EMSGSIZE);
+		rt_close(test, t);
+		return;
+	}
+	rt_do(test, t, &o);
+	for (i = 0; i < l->nr; i++) {
+		at = l->mem + 2 * i * PAGE_SIZE;
+		if (!rt_filled(at, shape->off) ||
+		    !ct_pattern_ok(rt_long_at(l, i), l->bv[i].bv_len, i) ||
+		    !rt_filled(rt_long_at(l, i) + l->bv[i].bv_len,
+			       2 * PAGE_SIZE - shape->off - l->bv[i].bv_len))
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, i, l->nr);
+	rt_close(test, t);
+}
+
+/* Too many for a device, which refuses them again and again, and loses nothing */
+static void rma_too_long(struct kunit *test)
+{
+	struct rt_test *t = rt_open(test, 1);
+	struct rt_long *l = rt_long_alloc(test);
+	struct rt_op o = {
+		.msg = { .rma_iov_count = 1 }, .flags = FI_COMPLETION,
+	};
+	struct fi_rma_iov rma;
+	int i;
+
+	for (i = 0; i < 2 * RT_MANY; i++)
+		l->mem[i * PAGE_SIZE] = i;
+	/* and none of them empty */
+	rt_long_set(l, RT_MANY, 0, 1);
+	for (i = 0; i < RT_MANY; i++) {
+		l->bv[i].bv_len = 1;
+		l->sg[i].length = 1;
+	}
+	l->len = RT_MANY;
+	rma = rt_peer(t, 0, 0, l->len);
+	o.msg.rma_iov = &rma;
+	for (i = 0; i < 40; i++) {
+		struct ct_op *op = ct_op(t->p);
+
+		rt_long_use(l, i & 1, false, &o.msg);
+		if (ct_streams(t->p)) {
+			rt_do(test, t, &o);
+			continue;
+		}
+		KUNIT_EXPECT_EQ(test, ct_post_fn(t->p, 0, op, rt_post_fn, &o),
+				-EMSGSIZE);
+	}
+	rt_long_set(l, 1000, 0, 1);
+	rma.len = l->len;
+	rt_long_use(l, false, false, &o.msg);
+	rt_do(test, t, &o);
+	rt_close(test, t);
+}
+
+/* --------------------------------------------------------------- silent ones */
+
+/*
+ * Writes nobody is told of fill all there is, again and again: who is refused
+ * is always woken, and all of them have been done when the last one, which is
+ * reported, has.
+ */
+static void rma_silent(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = ct_mode_of(test), .mr_mode = RT_MR_MODE,
+		.caps = RT_CAPS, .selective = true, .tx_size = 40,
+		.write_space = true,
+	};
+	struct rt_test *t = rt_open_opts(test, &opts, 1, RT_BOTH);
+	const struct fi_msg_rma plain = { .rma_iov_count = 1, .iov_count = 1 };
+	int i, refused = 0;
+	ssize_t ret;
+
+	ct_pattern(t->local, 900 * 16, 8);
+	for (i = 0; i < 900; i++) {
+		const struct kvec kv = { t->local + i * 16, 16 };
+		const struct fi_rma_iov rma = rt_peer(t, 0, i * 16, 16);
+		struct rt_op o = { .msg = plain };
+		struct ct_op *op = ct_op(t->p);
+
+		/* some the device takes along, some it fetches */
+		o.flags = i % 3 ? 0 : FI_INJECT;
+		o.msg.msg_iov = &kv;
+		o.msg.rma_iov = &rma;
+		op->silent = true;
+		for (;;) {
+			int space = atomic_read(&t->p->side[0].space);
+
+			ret = ct_post_fn(t->p, 0, op, rt_post_fn, &o);
+			if (ret != -EAGAIN)
+				break;
+			refused++;
+			KUNIT_ASSERT_TRUE_MSG(test,
+					      ct_wait(t->p,
+						      atomic_read(&t->p->side[0].space) != space,
+						      CT_TIMEOUT_MS),
+					      "no wake-up at %d", i);
+		}
+		KUNIT_ASSERT_EQ(test, ret, 0);
+	}
+	rt_simple(test, t, true, t->local, rt_peer(t, 0, 0, 900 * 16),
+		  FI_COMPLETION | FI_FENCE);
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(t->mem, 900 * 16, 8));
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(t->local, 900 * 16, 8));
+	kunit_info(test, "refused %d times", refused);
+	rt_close(test, t);
+}
+
+/* ----------------------------------------------------------------- counters */
+
+/* Each kind counts its own, once: reported, silent and injected ones. */
+static void rma_counted(struct kunit *test)
+{
+	static const u64 kinds[] = { FI_SEND, FI_READ, FI_WRITE, FI_RECV };
+	const struct ct_opts opts = {
+		.mode = ct_mode_of(test), .mr_mode = RT_MR_MODE,
+		.caps = RT_CAPS, .selective = true, .unconnected = true,
+	};
+	struct rt_test *t = rt_open_opts(test, &opts, 1, RT_BOTH);
+	struct fid_cntr *cntr[ARRAY_SIZE(kinds)];
+	struct fi_cntr_attr attr = {};
+	struct ct_pair *p = t->p;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		KUNIT_ASSERT_EQ(test, fi_cntr_open(p->domain, &attr, &cntr[i],
+						   NULL), 0);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(p->side[0].ep, &cntr[i]->fid,
+						 kinds[i]), 0);
+	}
+	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
+	for (i = 0; i < 40; i++) {
+		const struct kvec kv = { t->local + i, 1 };
+		const struct fi_rma_iov rma = rt_peer(t, 0, i, 1);
+		struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+		struct rt_op o = {
+			.msg = {
+				.msg_iov = &kv, .iov_count = 1, .rma_iov = &rma,
+				.rma_iov_count = 1,
+			},
+			.read = i & 1, .flags = i & 2 ? FI_COMPLETION : 0,
+		};
+		struct ct_op *op = ct_op(p), *rx = ct_op(p), *tx = ct_op(p);
+
+		op->silent = !(i & 2);
+		KUNIT_ASSERT_EQ(test, ct_post_fn(p, 0, op, rt_post_fn, &o), 0);
+		/* to and fro; the other end has none, and is not selective there */
+		rx->silent = true;
+		tx->silent = true;
+		KUNIT_ASSERT_EQ(test, ct_post_recv(p, i & 1, rx, &msg, 0), 0);
+		if (i % 3)
+			KUNIT_ASSERT_EQ(test, ct_post_send(p, !(i & 1), tx,
+							   &msg, 0), 0);
+		else
+			KUNIT_ASSERT_EQ(test, ct_inject(p, !(i & 1), t->local,
+							1), 0);
+	}
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		KUNIT_EXPECT_TRUE_MSG(test, ct_wait(p, fi_cntr_read(cntr[i]) ==
+						    20, CT_TIMEOUT_MS),
+				      "kind %d: %llu", i,
+				      fi_cntr_read(cntr[i]));
+		KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr[i]), 0);
+	}
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr[i]), 20);
+		KUNIT_EXPECT_EQ(test, fi_close(&cntr[i]->fid), 0);
+	}
+	rt_close(test, t);
+}
+
+/* What peers do is counted, or nothing that would count it can be bound. */
+static void rma_counted_remote(struct kunit *test)
+{
+	static const u64 kinds[] = { FI_REMOTE_READ, FI_REMOTE_WRITE };
+	const struct ct_opts opts = {
+		.mode = ct_mode_of(test), .mr_mode = RT_MR_MODE,
+		.caps = RT_CAPS, .unconnected = true,
+	};
+	struct rt_test *t = rt_open_opts(test, &opts, 1, RT_BOTH);
+	struct fid_cntr *cntr[ARRAY_SIZE(kinds)];
+	struct fi_cntr_attr attr = {};
+	struct ct_pair *p = t->p;
+	bool can = ct_streams(p);
+	struct ct_op *op;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		KUNIT_ASSERT_EQ(test, fi_cntr_open(p->domain, &attr, &cntr[i],
+						   NULL), 0);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(p->side[0].ep, &cntr[i]->fid,
+						 kinds[i]),
+				can ? 0 : -EOPNOTSUPP);
+	}
+	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
+	for (i = 0; i < 10; i++) {
+		const struct kvec kv = { t->local, 8 };
+		const struct fi_rma_iov rma = rt_peer(t, 0, 0, 8);
+		struct rt_op o = {
+			.msg = {
+				.msg_iov = &kv, .iov_count = 1, .rma_iov = &rma,
+				.rma_iov_count = 1,
+			},
+			.read = i & 1, .flags = FI_COMPLETION,
+		};
+
+		op = ct_op(p);
+		KUNIT_ASSERT_EQ(test, ct_post_fn(p, 1, op, rt_post_fn, &o), 0);
+	}
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		KUNIT_EXPECT_TRUE(test, ct_wait(p, fi_cntr_read(cntr[i]) ==
+						(can ? 5 : 0), CT_TIMEOUT_MS));
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&cntr[i]->fid), 0);
+	rt_close(test, t);
+}
+
+/* -------------------------------------------------------------------- gaps */
+
+/* A region with a hole in it, which nobody can see from outside */
+static void rma_gaps(struct kunit *test)
+{
+	struct rt_test *t = rt_open(test, 1);
+	const struct kvec kv[] = {
+		{ t->local + 100, 1000 }, { t->local + 5000, 3 },
+		{ t->local + 3 * PAGE_SIZE, 5000 },
+	};
+	const struct fi_mr_attr attr = {
+		.mr_iov = kv, .iov_count = ARRAY_SIZE(kv), .access = RT_BOTH,
+	};
+	u8 *out = t->mem, *in = t->mem + PAGE_SIZE * 4;
+	struct fi_rma_iov rma = { .len = 6003 };
+	/* neither of the kernel's devices in software can, the tests' own does */
+	bool can = ct_streams(t->p) || kofi_domain_device(t->p->domain);
+	struct fid_mr *mr;
+	int err;
+
+	err = fi_mr_regattr(t->p->domain, &attr, 0, &mr);
+	KUNIT_ASSERT_EQ(test, err, can ? 0 : -EINVAL);
+	if (!can) {
+		rt_close(test, t);
+		return;
+	}
+	memset(t->local, RT_FILL, 5 * PAGE_SIZE);
+	rma.addr = kofi_mr_base(mr);
+	rma.key = fi_mr_key(mr);
+	ct_pattern(out, 6003, 3);
+	rt_simple(test, t, false, out, rma, 0);
+	rt_simple(test, t, true, in, rma, FI_FENCE);
+	KUNIT_EXPECT_MEMEQ(test, in, out, 6003);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->local, 100));
+	KUNIT_EXPECT_MEMEQ(test, kv[0].iov_base, out, 1000);
+	KUNIT_EXPECT_TRUE(test, rt_filled(t->local + 1100, 3900));
+	KUNIT_EXPECT_MEMEQ(test, kv[1].iov_base, out + 1000, 3);
+	KUNIT_EXPECT_MEMEQ(test, kv[2].iov_base, out + 1003, 5000);
+	rt_close(test, t);
+}
+
 /* ------------------------------------------------------------- many, fences */
 
 /* More reads than a device or a provider has under way */
@@ -625,6 +1030,12 @@ static struct kunit_case contract_rma_cases[] = {
 	KUNIT_CASE_PARAM(rma_sizes, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_large, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_vectors, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_long, rt_shape_gen_params),
+	KUNIT_CASE_PARAM(rma_too_long, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_silent, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_counted, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_counted_remote, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_gaps, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_many_reads, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_fenced, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_inject_pieces, ct_mode_gen_params),
