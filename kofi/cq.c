@@ -858,8 +858,8 @@ void kofi_cq_end(struct kofi_cq *cq)
 EXPORT_SYMBOL_GPL(kofi_cq_end);
 
 /*
- * In the context a queue calls back in: be its runner, and if nothing is before
- * this completion in the ring it need not go through it.
+ * In softirq context, and if a queue calls back there: be its runner, and if
+ * nothing is before this completion in the ring it need not go through it.
  */
 static __always_inline void kofi_cq_report(struct kofi_ep *ep,
 					   struct kofi_ep *from,
@@ -869,7 +869,7 @@ static __always_inline void kofi_cq_report(struct kofi_ep *ep,
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 	bool call = false;
 
-	if (unlikely(!cq || !cq->done || cq->poll == KOFI_POLL_DIRECT ||
+	if (unlikely(!cq || !cq->done || cq->poll != KOFI_POLL_SOFTIRQ ||
 		     !kofi_cq_begin(cq))) {
 		kofi_cq_complete(ep, from, dir, wc, op_flags);
 		return;
@@ -912,12 +912,11 @@ static __always_inline void kofi_cq_report(struct kofi_ep *ep,
  * @wc: as there, but not copied: what the consumer gets to see is filled in here
  * @op_flags: as there
  *
- * The caller is in the context the endpoint's queue was opened for, if that
- * calls back in one of its own, and then the consumer may be called from inside.
- * Between kofi_cq_begin() and kofi_cq_end() it is not.
+ * If the endpoint's queue calls back in softirq context, the consumer may be
+ * called from inside, but not between kofi_cq_begin() and kofi_cq_end().
  *
- * Context: softirq or a work item, as the queue was opened; otherwise any. The
- * caller holds no locks.
+ * Context: softirq, or any if the queue does not call back there. The caller
+ * holds no locks.
  */
 void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags)
 {

@@ -444,17 +444,20 @@ void vrb_cm_bury(struct vrb_ep *ep)
 	struct rdma_cm_id *id = ep->id;
 	bool waits;
 
-	ep->id = NULL;
+	/* waits for its events, which have an endpoint with an identifier */
+	if (ep->qp && !ep->iwarp)
+		vrb_cm_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
+	WRITE_ONCE(ep->id, NULL);
 	ep->rest = NULL;
 	if (!ep->qp) {
 		/* of a request, which is refused by that */
 		rdma_destroy_id(id);
 		return;
 	}
-	ep->qp->qp_context = NULL;
+	/* this may stay longer than the endpoint */
+	if (ep->iwarp)
+		WRITE_ONCE(ep->qp->qp_context, NULL);
 	ep->qp = NULL;
-	if (!ep->iwarp)
-		vrb_cm_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
 	waits = vrb_cm_leave(ep, id, rest);
 	if (ep->iwarp && waits) {
 		rest->dom = ep->dom;
@@ -976,7 +979,7 @@ static int vrb_cm_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 	return err;
 }
 
-/* fi_shutdown() */
+/* fi_shutdown(), perhaps in a callback of the queue an end waits for */
 static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
@@ -985,7 +988,7 @@ static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 		queue_delayed_work(vrb_wq, &ep->watch,
 				   msecs_to_jiffies(VRB_SHUTDOWN_MS));
 	else
-		vrb_ep_end(ep, ECANCELED);
+		vrb_ep_kill(ep, ECANCELED);
 	return 0;
 }
 

@@ -5,10 +5,10 @@
  * The core's queue is what the consumer has. Behind each direction of an
  * endpoint there is one of the device, sized for all of the endpoint's work
  * requests: entries of a queue that ib_core shares between its users, or, where
- * the consumer polls, one of its own. It delivers in the context the core's
- * queue calls back in, so that a callback runs straight from the completion of
- * the work request (kofi_cq_begin()). A queue that is read is filled in
- * softirq context, whatever its consumer has chosen for other callbacks.
+ * the consumer polls, one of its own. It delivers in softirq context, so that a
+ * callback that wants that runs straight from the completion of the work request
+ * (kofi_cq_begin()). One that wants a work item has the core's: it may sleep,
+ * and in ib_core's it would keep from everybody what others wait for.
  *
  * A queue that is polled gives its completions only to who looks. The consumer
  * does, through vrb_cq_poll(); and whoever waits for something of the device
@@ -113,14 +113,11 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
 		  struct kofi_cq *kcq, unsigned int nr)
 {
 	struct vrb_cq *vcq = kcq ? kofi_cq_priv(kcq) : NULL;
-	enum ib_poll_context context = IB_POLL_SOFTIRQ;
 
 	*q = (struct vrb_epcq) { .kcq = kcq, .nr = nr };
 	if (vcq && vcq->done) {
 		q->direct = vcq->poll == KOFI_POLL_DIRECT;
-		q->runs = !q->direct;
-		if (vcq->poll == KOFI_POLL_WORKQUEUE)
-			context = IB_POLL_WORKQUEUE;
+		q->runs = vcq->poll == KOFI_POLL_SOFTIRQ;
 	}
 	if (q->direct)
 		q->ib = ib_alloc_cq(dom->ib, NULL, nr, 0, IB_POLL_DIRECT);
@@ -128,7 +125,7 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
 		q->ib = ib_cq_pool_get(dom->ib, nr,
 				       vrb_cq_vector(dom->ib,
 						     vcq ? vcq->cpu : -1),
-				       context);
+				       IB_POLL_SOFTIRQ);
 	if (IS_ERR(q->ib)) {
 		int err = PTR_ERR(q->ib);
 

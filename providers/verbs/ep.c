@@ -155,10 +155,11 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	vrb_rxq_flush(&ep->rxq);
 
 	err = READ_ONCE(ep->dead);
-	if (!kofi_ep_disconnected(&ep->base))
-		kofi_ep_connect_failed(&ep->base,
-				       err == ESHUTDOWN ? ECONNRESET : err,
-				       err, NULL, 0);
+	/* in the order of states: it may be connected in between */
+	if (!kofi_ep_connect_failed(&ep->base,
+				    err == ESHUTDOWN ? ECONNRESET : err, err,
+				    NULL, 0))
+		kofi_ep_disconnected(&ep->base);
 unlock:
 	mutex_unlock(&ep->cm_mutex);
 }
@@ -205,14 +206,19 @@ static void vrb_ep_retry_timer(struct timer_list *t)
 static void vrb_qp_event(struct ib_event *event, void *context)
 {
 	struct vrb_ep *ep = context;
+	struct rdma_cm_id *id;
 
 	/* closed; the queue pair only waits for the manager */
 	if (!ep)
 		return;
+	/* which may be while we look */
+	guard(rcu)();
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
 		/* the peer's first message has overtaken the manager's */
-		rdma_notify(ep->id, event->event);
+		id = READ_ONCE(ep->id);
+		if (id)
+			rdma_notify(id, event->event);
 		break;
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
@@ -282,8 +288,9 @@ static int vrb_ep_size(struct vrb_ep *ep)
 }
 
 /*
- * How many bytes a work request can take along no device tells but by trying;
- * those that cannot have as many get them copied.
+ * Some devices refuse a queue pair that is to take more bytes along with a work
+ * request than they can, others say that they will take none; what cannot be
+ * taken along gets copied.
  */
 static int vrb_ep_create_qp(struct vrb_ep *ep)
 {
@@ -319,7 +326,7 @@ static int vrb_ep_create_qp(struct vrb_ep *ep)
 	if (err)
 		return err;
 	ep->qp = ep->id->qp;
-	ep->max_inline = inject;
+	ep->max_inline = min_t(size_t, inject, attr.cap.max_inline_data);
 	return 0;
 }
 
@@ -405,7 +412,8 @@ static int vrb_ep_close(struct fi_fid *fid)
 	vrb_rxq_exit(&ep->rxq);
 	vrb_tx_exit(ep);
 	mutex_destroy(&ep->cm_mutex);
-	kfree(ep);
+	/* vrb_qp_event() may look at it */
+	kfree_rcu_mightsleep(ep);
 	return 0;
 }
 

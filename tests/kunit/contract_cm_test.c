@@ -249,6 +249,42 @@ static void cm_one_shutdown(struct kunit *test)
 	ct_pair_close(p);
 }
 
+static void cm_shutdown_hook(struct ct_op *op)
+{
+	int *err = op->pair->priv;
+
+	*err = fi_shutdown(op->pair->side[op->side].ep, 0);
+}
+
+/* A callback that may sleep ends the connection it was called for. */
+static void cm_shutdown_in_callback(struct kunit *test)
+{
+	static const enum ct_mode modes[] = { CT_DIRECT, CT_WORKQUEUE };
+	struct ct_op *r;
+	int i, j, err;
+	u8 *buf;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct ct_pair *p = ct_pair_mode(test, modes[i]);
+
+		err = 1;
+		p->priv = &err;
+		buf = ct_buf(p, 64);
+		r = ct_op(p);
+		r->hook = cm_shutdown_hook;
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, buf, 64), 0);
+		for (j = 0; j < 4; j++)
+			KUNIT_ASSERT_EQ(test, ct_recv(p, 1, ct_op(p), buf, 64),
+					0);
+		KUNIT_ASSERT_EQ(test, ct_send(p, 0, ct_op(p), buf, 64), 0);
+		KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+		KUNIT_EXPECT_EQ(test, err, 0);
+		ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
+		ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+		ct_pair_close(p);
+	}
+}
+
 /* What was sent before the end arrives before the end. */
 static void cm_shutdown_after_data(struct kunit *test)
 {
@@ -315,6 +351,7 @@ static struct kunit_case contract_cm_cases[] = {
 	KUNIT_CASE(cm_addresses),
 	KUNIT_CASE(cm_many_connections),
 	KUNIT_CASE(cm_one_shutdown),
+	KUNIT_CASE(cm_shutdown_in_callback),
 	KUNIT_CASE(cm_shutdown_after_data),
 	KUNIT_CASE(cm_slow_peer_lives),
 	{}

@@ -247,7 +247,7 @@ static void dev_report_test(struct kunit *test)
 	struct dev_test *t = test->priv;
 	int slots;
 
-	dev_make(test, KOFI_POLL_WORKQUEUE, 8);
+	dev_make(test, KOFI_POLL_SOFTIRQ, 8);
 	slots = dev_slots(t);
 	dev_reserve(test, 4);
 	dev_report(t);
@@ -287,6 +287,22 @@ static void dev_report_direct_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 8));
 	KUNIT_EXPECT_EQ(test, 1, t->calls);
 	dev_unmake(test);
+}
+
+/* One with a work item calls back there. */
+static void dev_report_work_test(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+
+	dev_make(test, KOFI_POLL_WORKQUEUE, 8);
+	dev_reserve(test, 1);
+	dev_report(t);
+	/* the close waits for it */
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+	KUNIT_EXPECT_EQ(test, 1, t->calls);
+	KUNIT_EXPECT_PTR_NE(test, t->caller, current);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 1, t->closes);
 }
 
 /* More than one run may call: the queue's own context goes on. */
@@ -378,6 +394,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(dev_bracket_test),
 	KUNIT_CASE(dev_report_test),
 	KUNIT_CASE(dev_report_direct_test),
+	KUNIT_CASE(dev_report_work_test),
 	KUNIT_CASE(dev_budget_test),
 	KUNIT_CASE(dev_direct_test),
 	KUNIT_CASE(dev_scarce_test),
