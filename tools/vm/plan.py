@@ -140,9 +140,9 @@ def scenario_job(s, flavour, report, loud=False):
 
 
 # The unit tests, and the contract's over RDMA devices
-UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml"),
-                  ("dma", "uml")],
-         "soak": [("rxe", "debug"), ("siw", "debug"), ("dma", "debug")]}
+UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml")],
+         "soak": [("rxe", "debug"), ("siw", "debug"), ("dma", "uml"),
+                  ("dma", "debug")]}
 
 
 def kunit_name(device, flavour):
