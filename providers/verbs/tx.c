@@ -97,15 +97,13 @@ static void vrb_tx_complete_list(struct vrb_ep *ep, struct vrb_txop *op)
 
 /*
  * Take an operation that has completed off the list of those that are posted;
- * NULL: one after all of them. With tx_lock held.
- *
- * Return: the silent operations before it.
+ * NULL: one after all of them. The silent ones before it are added to those at
+ * silent. With tx_lock held.
  */
-static struct vrb_txop *vrb_tx_take(struct vrb_ep *ep,
-				    const struct vrb_txop *op)
+static void vrb_tx_take(struct vrb_ep *ep, const struct vrb_txop *op,
+			struct vrb_txop **silent)
 {
 	struct vrb_txop **link = &ep->tx_posted, *before;
-	struct vrb_txop *silent = NULL, **end = &silent;
 
 	while (unlikely((before = *link) != op)) {
 		if (before->signaled) {
@@ -114,8 +112,8 @@ static struct vrb_txop *vrb_tx_take(struct vrb_ep *ep,
 		}
 		*link = before->next;
 		before->next = NULL;
-		*end = before;
-		end = &before->next;
+		*silent = before;
+		silent = &before->next;
 		ep->sq_free += before->wrs;
 	}
 	if (op) {
@@ -124,7 +122,6 @@ static struct vrb_txop *vrb_tx_take(struct vrb_ep *ep,
 	}
 	if (!*link)
 		ep->tx_end = link;
-	return silent;
 }
 
 /*
@@ -157,7 +154,7 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, cqe);
 	struct vrb_ep *ep = op->ep;
-	struct vrb_txop *silent;
+	struct vrb_txop *silent = NULL;
 	struct kofi_wc done;
 	unsigned long irq;
 	u64 flags;
@@ -169,7 +166,7 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	/* free before the consumer knows, who may post again at once */
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	silent = vrb_tx_take(ep, op);
+	vrb_tx_take(ep, op, &silent);
 	if (unlikely(op->sinks))
 		vrb_sinks_put(ep, op);
 	vrb_tx_free(ep, op);
@@ -208,12 +205,12 @@ static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
 static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_last);
-	struct vrb_txop *silent;
+	struct vrb_txop *silent = NULL;
 	unsigned long irq;
 
 	if (!wc->status) {
 		spin_lock_irqsave(&ep->tx_lock, irq);
-		silent = vrb_tx_take(ep, NULL);
+		vrb_tx_take(ep, NULL, &silent);
 		spin_unlock_irqrestore(&ep->tx_lock, irq);
 		vrb_tx_complete_list(ep, silent);
 	}
