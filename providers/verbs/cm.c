@@ -984,11 +984,15 @@ static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
 
-	if (READ_ONCE(ep->established) && vrb_tx_finish(ep))
+	if (READ_ONCE(ep->established) && vrb_tx_finish(ep)) {
 		queue_delayed_work(vrb_wq, &ep->watch,
 				   msecs_to_jiffies(VRB_SHUTDOWN_MS));
-	else
-		vrb_ep_kill(ep, ECANCELED);
+		return 0;
+	}
+	/* nothing is accepted from now on */
+	vrb_tx_close(ep);
+	vrb_rxq_close(&ep->rxq);
+	vrb_ep_kill(ep, ECANCELED);
 	return 0;
 }
 
