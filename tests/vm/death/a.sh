@@ -100,7 +100,7 @@ devices
 
 # --- a bit of good weather
 # shellcheck disable=SC2086
-timeout 60 kofi pingpong -p sock -c >/tmp/out 2>&1 &
+timeout 180 kofi pingpong -p sock -c >/tmp/out 2>&1 &
 pid=$!
 retry listens $PORT
 sync again

@@ -29,7 +29,7 @@ over() {	# PROVIDER DEVICE SECONDS
 	dies "$@"
 	sync "$2 cable"
 	# shellcheck disable=SC2086
-	step "$2 cable-pulled" expect_status 1 timeout 60 kofi pingpong -p "$1" $LONG a
+	step "$2 cable-pulled" expect_status 1 timeout 180 kofi pingpong -p "$1" $LONG a
 	step "$2 nothing-left" retry no_objects
 	sync "$2 cable-over"
 	sync "$2 cable-up"
@@ -38,7 +38,7 @@ over() {	# PROVIDER DEVICE SECONDS
 devices
 
 sync again
-step works-again timeout 60 kofi pingpong -p sock -c a
+step works-again timeout 180 kofi pingpong -p sock -c a
 
 sync power
 # shellcheck disable=SC2086

@@ -54,7 +54,7 @@ faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
 	wait $job || return
 	hit=$((1000000 - $(cat $fail/failslab/times)))
 	echo "$hit slab allocations failed,"
-	[ "$3" = 0 ] || [ $hit -gt 50 ] || return
+	[ "$3" = 0 ] || [ $hit -gt 20 ] || return
 	results "$1" || return
 	unload kofi_contract_kunit
 }
