@@ -389,6 +389,23 @@ static void vrb_rest_work(struct work_struct *work)
 }
 
 /**
+ * vrb_cm_given_up - has the peer given up its request
+ * @ep: an endpoint of a request
+ *
+ * The manager knows before its event comes, and makes no queue pair any more.
+ *
+ * Context: process, may sleep; cm_mutex held.
+ * Return: whether it has.
+ */
+bool vrb_cm_given_up(struct vrb_ep *ep)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT };
+	int mask;
+
+	return rdma_init_qp_attr(ep->id, &attr, &mask);
+}
+
+/**
  * vrb_cm_prepare - have what vrb_cm_bury() needs
  * @ep: an endpoint that is being enabled
  *

@@ -324,7 +324,7 @@ static int vrb_ep_create_qp(struct vrb_ep *ep)
 		err = rdma_create_qp(ep->id, ep->dom->pd, &attr);
 	} while (err && inject);
 	if (err)
-		return err;
+		return info->handle && vrb_cm_given_up(ep) ? -ECONNRESET : err;
 	ep->qp = ep->id->qp;
 	ep->max_inline = min_t(size_t, inject, attr.cap.max_inline_data);
 	return 0;

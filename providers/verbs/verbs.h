@@ -689,6 +689,7 @@ struct vrb_req;
 extern const struct fi_ops_cm vrb_ep_cm_ops;
 
 int vrb_cm_create(struct vrb_ep *ep);
+bool vrb_cm_given_up(struct vrb_ep *ep);
 int vrb_cm_prepare(struct vrb_ep *ep);
 void vrb_cm_bury(struct vrb_ep *ep);
 void vrb_cm_watch(struct work_struct *work);
