@@ -693,6 +693,7 @@ void many_check_books(struct kunit *test, struct many_worker *w)
 		   w->kinds[MANY_UNMAP], w->claimed, w->discarded,
 		   w->directed, w->zerocopy);
 	KUNIT_EXPECT_NE(test, 0ULL, w->ups);
-	if (!stress_faulty && stress_ms >= MANY_ENOUGH_MS)
+	if (!stress_faulty && stress_ms >= MANY_ENOUGH_MS &&
+	    w->completed >= MANY_ENOUGH)
 		many_check_mix(test, w);
 }
