@@ -1094,8 +1094,10 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
  * -FI_EBADFLAGS; -EBUSY if the region is mapped; one-shot: -EAGAIN without a
  * slot of the queue, and the write-space callback follows, -FI_ENOCQ without
  * transmit queue; -ESHUTDOWN once the endpoint has been drained. Of a device
- * also -EOPNOTSUPP for a flag it cannot do, -EINVAL for memory with gaps it
- * cannot map, and -ENOTCONN or -ESHUTDOWN for an endpoint that is not connected.
+ * also -EAGAIN while it cannot map more, and the write-space callback follows,
+ * -EOPNOTSUPP for a flag it cannot do, -EINVAL for memory with gaps it cannot
+ * map, -ENOTCONN or -ESHUTDOWN for an endpoint that is not connected, and
+ * what else it returns.
  */
 int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
 		u64 flags)

@@ -184,6 +184,34 @@ void vrb_epcq_close(struct vrb_epcq *q)
 }
 
 /**
+ * vrb_epcq_wait_for - wait for something the queue delivers, but not for ever
+ * @q: an open queue
+ * @done: completed by a work request that reports to it
+ * @timeout: jiffies
+ *
+ * Context: process, may sleep.
+ * Return: whether it has been delivered.
+ */
+bool vrb_epcq_wait_for(struct vrb_epcq *q, struct completion *done,
+		       unsigned long timeout)
+{
+	const unsigned long end = jiffies + timeout;
+
+	if (!q->direct)
+		return wait_for_completion_timeout(done, timeout);
+	do {
+		kofi_cq_claim(q->kcq);
+		/* if it has been closed meanwhile, everything was delivered */
+		if (q->ib)
+			ib_process_cq_direct(q->ib, VRB_POLL_BUDGET);
+		kofi_cq_release(q->kcq);
+		if (wait_for_completion_timeout(done, 1))
+			return true;
+	} while (time_before(jiffies, end));
+	return false;
+}
+
+/**
  * vrb_epcq_wait - wait for something the queue delivers
  * @q: an open queue
  * @done: completed by a work request that reports to it
@@ -192,17 +220,8 @@ void vrb_epcq_close(struct vrb_epcq *q)
  */
 void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done)
 {
-	if (!q->direct) {
-		wait_for_completion(done);
-		return;
-	}
-	do {
-		kofi_cq_claim(q->kcq);
-		/* if it has been closed meanwhile, everything was delivered */
-		if (q->ib)
-			ib_process_cq_direct(q->ib, VRB_POLL_BUDGET);
-		kofi_cq_release(q->kcq);
-	} while (!wait_for_completion_timeout(done, 1));
+	while (!vrb_epcq_wait_for(q, done, HZ))
+		;
 }
 
 static void vrb_drain_done(struct ib_cq *cq, struct ib_wc *wc)

@@ -122,6 +122,7 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	dom->max_wr = vrb_info_max_wr(dev->ib);
 	dom->map_max = vrb_map_max(dev->ib);
 	dom->atomic = vrb_info_atomic(dev->ib);
+	dom->mr_atomic = dom->atomic && info->caps & FI_ATOMIC;
 	dom->regions = vrb_info_regions(dev->ib);
 	dom->base.dev = get_device(dev->ib->dma_device);
 	get_device(&dev->ib->dev);

@@ -424,9 +424,12 @@ static int vrb_mapper_add_buf(struct vrb_mapper *m, const void *base,
 	bool vmalloc = is_vmalloc_or_module_addr(base);
 	int err = 0;
 
-	if (!vmalloc && len)
+	if (!vmalloc && len) {
+		if (!virt_addr_valid(base))
+			return -EFAULT;
 		return vrb_mapper_add(m, virt_to_page(base),
 				      offset_in_page(base), len);
+	}
 	while (len && !err) {
 		size_t n = min_t(size_t, len, PAGE_SIZE - offset_in_page(base));
 
@@ -441,18 +444,19 @@ static int vrb_mapper_add_buf(struct vrb_mapper *m, const void *base,
 static int vrb_mapper_add_iter(struct vrb_mapper *m,
 			       const struct iov_iter *from)
 {
-	struct page *pages[VRB_PAGES], **p = pages;
 	struct iov_iter iter = *from;
 	int err = 0;
 
 	while (iov_iter_count(&iter) && !err) {
+		/* a hole in an xarray leaves the first one as it was */
+		struct page *pages[VRB_PAGES] = {}, **p = pages;
 		size_t off;
 		ssize_t n = iov_iter_extract_pages(&iter, &p, SZ_1G, VRB_PAGES,
 						   0, &off);
 		unsigned int i;
 
-		if (n <= 0)
-			return n ? : -EFAULT;
+		if (n <= 0 || !pages[0])
+			return n < 0 ? n : -EFAULT;
 		for (i = 0; n && !err; i++, off = 0) {
 			size_t len = min_t(size_t, n, PAGE_SIZE - off);
 

@@ -23,7 +23,9 @@
  * they are pending, with a key that will be valid before the first FI_CONNECTED.
  * Whoever registers a region that is bound to no endpoint waits until the
  * device has done it, because messages of other queue pairs do not. The end of
- * such a region takes the device's region away.
+ * such a region takes the device's region away. What is waited for stands behind
+ * what was posted before, which the peer may hold up: not for long, as that
+ * costs it the connection.
  *
  * dom->mr_mutex guards the lists of regions and of connected endpoints, and the
  * device's regions that are not of an open pool. It is outside an endpoint's
@@ -41,11 +43,15 @@
 
 #include "verbs.h"
 
+/* How long a peer may take nothing while a registration waits behind that */
+#define VRB_MR_STALL_MS	10000
+
 /**
  * struct vrb_mr - a region
  * @base: the core's
  * @dom: its domain
  * @ib: the device's part; NULL once it has been taken away
+ * @key: the last one it had
  * @node: on the domain's list of those that have @ib
  * @pending: on the domain's list of those to be registered
  * @sg: the memory, in pieces that can be mapped
@@ -66,6 +72,7 @@ struct vrb_mr {
 	struct kofi_mr		base;
 	struct vrb_domain	*dom;
 	struct ib_mr		*ib;
+	u32			key;
 	struct list_head	node;
 	struct list_head	pending;
 	struct scatterlist	*sg;
@@ -102,7 +109,8 @@ static int vrb_mr_access(const struct vrb_mr *mr)
 		ret |= IB_ACCESS_REMOTE_WRITE;
 	if (access & FI_REMOTE_READ)
 		ret |= IB_ACCESS_REMOTE_READ;
-	if ((access & both) == both && vrb_info_atomic(mr->ib->device))
+	/* not for who does not want it: some devices refuse that here */
+	if ((access & both) == both && mr->dom->mr_atomic)
 		ret |= IB_ACCESS_REMOTE_ATOMIC;
 	return ret;
 }
@@ -171,12 +179,12 @@ static int vrb_mr_map(struct vrb_mr *mr)
 
 	mr->nents = vrb_map_sg(mr->dom, ib->device, mr->sg, mr->nr_sg, mr->dir);
 	if (!mr->nents)
-		return -EAGAIN;
+		return -ENOMEM;
 	/* gaps, or too many pages, show in what is left over */
 	n = ib_map_mr_sg(ib, mr->sg, mr->nents, NULL, PAGE_SIZE);
 	if (n != mr->nents || ib->length != base->len) {
 		vrb_mr_unmap(mr, ib->device);
-		return n < 0 && n != -EINVAL ? n : -EINVAL;
+		return -EINVAL;
 	}
 	/* software devices take kernel addresses for those of DMA */
 	ib->iova &= ib->page_size - 1;
@@ -187,6 +195,7 @@ static int vrb_mr_map(struct vrb_mr *mr)
 static void vrb_mr_show(struct vrb_mr *mr)
 {
 	mr->base.base = mr->ib->iova;
+	WRITE_ONCE(mr->key, mr->ib->rkey);
 	WRITE_ONCE(mr->base.mr.key, mr->ib->rkey);
 }
 
@@ -349,17 +358,17 @@ static int vrb_mr_open_pool(struct vrb_mr *mr)
 		goto unlock;
 	err = vrb_mr_map(mr);
 	if (err)
-		goto unlock;
+		goto refused;
 	vrb_mr_show(mr);
 	mr->suspect = false;
 	refcount_set(&mr->refs, 2);
 	err = vrb_mr_post_reg(mr, ep);
-	if (err) {
-		vrb_mr_unmap(mr, mr->ib->device);
-		WRITE_ONCE(mr->base.mr.key, FI_KEY_NOTAVAIL);
-		/* a device in want of something is as one that is no more */
-		err = -ESHUTDOWN;
-	}
+	if (!err)
+		goto unlock;
+	vrb_mr_unmap(mr, mr->ib->device);
+	WRITE_ONCE(mr->base.mr.key, FI_KEY_NOTAVAIL);
+refused:
+	err = vrb_tx_refused(ep, err);
 unlock:
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	return err;
@@ -398,6 +407,7 @@ static void vrb_mr_end_pool(struct vrb_mr *mr)
  */
 void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 {
+	bool siw = ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
 	struct vrb_mr *mr;
 	bool allowed;
 
@@ -405,6 +415,9 @@ void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 	mr = xa_load(&ep->dom->mr_keys, key >> 8);
 	allowed = mr && mr->base.ep == &ep->base &&
 		  mr->base.flags & FI_MR_SINGLE_USE;
+	/* siw takes an old key for the one of today */
+	if (allowed && siw && READ_ONCE(mr->key) != key)
+		allowed = false;
 	/* the consumer may just have ended it */
 	if (allowed && READ_ONCE(mr->base.mr.key) == key)
 		kofi_mr_end(&mr->base, 0, KOFI_REMOTE_INV);
@@ -427,13 +440,31 @@ static void vrb_mr_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&ep->reg_done);
 }
 
+/*
+ * Wait for a registration. While that has not been reported nothing posted
+ * behind it can be the first, so the same record is the same operation.
+ */
+static void vrb_mr_wait(struct vrb_ep *ep, struct completion *done)
+{
+	const unsigned long stall = msecs_to_jiffies(VRB_MR_STALL_MS);
+	struct vrb_txop *op;
+
+	do {
+		op = READ_ONCE(ep->tx_posted);
+		if (vrb_epcq_wait_for(&ep->tx_cq, done, stall))
+			return;
+	} while (op != READ_ONCE(ep->tx_posted));
+	vrb_ep_kill(ep, ETIMEDOUT);
+	vrb_epcq_wait(&ep->tx_cq, done);
+}
+
 /* Post it, once the one before has been reported. */
 static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
 {
 	unsigned long irq;
 	int err;
 
-	vrb_epcq_wait(&ep->tx_cq, &ep->reg_done);
+	vrb_mr_wait(ep, &ep->reg_done);
 	mr->ep = ep;
 	reinit_completion(&mr->registered);
 	spin_lock_irqsave(&ep->tx_lock, irq);
@@ -443,29 +474,42 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
 		complete_all(&mr->registered);
 		complete(&ep->reg_done);
 	}
+	/* siw: the end of the connection is on its way */
+	if (err == -ENOTCONN) {
+		vrb_ep_kill(ep, ESHUTDOWN);
+		err = -ESHUTDOWN;
+	}
 	return err;
 }
 
 /*
- * An endpoint that can register the region; it stays until vrb_mr_unuse(). One
- * that ends is passed over: it may be on the list for long, and whoever tried
- * again and again would keep the processor from who takes it off.
+ * An endpoint that can register the region, one with nothing outstanding if
+ * there is such; it stays until vrb_mr_unuse(). One that ends is passed over: it
+ * may be on the list for long, and whoever tried again and again would keep the
+ * processor from who takes it off.
  */
 static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr)
 {
 	struct vrb_domain *dom = mr->dom;
-	struct vrb_ep *ep;
+	struct vrb_ep *ep, *found = NULL;
 
 	lockdep_assert_held(&dom->mr_mutex);
 
 	list_for_each_entry(ep, &dom->mr_eps, mr_node) {
+		bool idle = !READ_ONCE(ep->tx_posted) &&
+			    completion_done(&ep->reg_done);
+
 		if ((mr->base.ep && mr->base.ep != &ep->base) ||
-		    READ_ONCE(ep->tx_closed))
+		    READ_ONCE(ep->tx_closed) || READ_ONCE(ep->dead))
 			continue;
-		atomic_inc(&ep->mr_users);
-		return ep;
+		if (!found || idle)
+			found = ep;
+		if (idle)
+			break;
 	}
-	return NULL;
+	if (found)
+		atomic_inc(&found->mr_users);
+	return found;
 }
 
 static void vrb_mr_unuse(struct vrb_ep *ep)
@@ -475,9 +519,22 @@ static void vrb_mr_unuse(struct vrb_ep *ep)
 		wake_up_var(&ep->mr_users);
 }
 
+/* An endpoint that has ended says nothing about a region. */
+static int vrb_mr_outcome(const struct vrb_mr *mr)
+{
+	switch (mr->status) {
+	case IB_WC_SUCCESS:
+		return 0;
+	case IB_WC_WR_FLUSH_ERR:
+		return -ESHUTDOWN;
+	default:
+		return -EIO;
+	}
+}
+
 /*
- * Get a pending region registered, unless somebody else does or nobody can now.
- * An endpoint that ended meanwhile says nothing about the region.
+ * Get a pending region registered, unless somebody else has or nobody can now.
+ * A bound one whose endpoint has ended is as one that came too late.
  */
 static int vrb_mr_settle(struct vrb_mr *mr)
 {
@@ -486,25 +543,32 @@ static int vrb_mr_settle(struct vrb_mr *mr)
 	int err;
 
 	for (;;) {
+		ep = NULL;
+		err = 0;
 		mutex_lock(&dom->mr_mutex);
-		ep = list_empty(&mr->pending) ? NULL : vrb_mr_use(mr);
+		if (!mr->ib)
+			err = -ENODEV;
+		else if (list_empty(&mr->pending))
+			err = vrb_mr_outcome(mr);
+		else
+			ep = vrb_mr_use(mr);
 		if (ep)
 			list_del_init(&mr->pending);
 		mutex_unlock(&dom->mr_mutex);
 		if (!ep)
-			return 0;
+			return mr->base.ep && err == -ESHUTDOWN ? 0 : err;
 
 		err = vrb_mr_register(mr, ep);
 		/* messages of its own queue pair come later anyway */
-		if (!err && !mr->base.ep)
-			vrb_epcq_wait(&ep->tx_cq, &mr->registered);
+		if (!err && !mr->base.ep) {
+			vrb_mr_wait(ep, &mr->registered);
+			err = vrb_mr_outcome(mr);
+		}
 		vrb_mr_unuse(ep);
+		if (err != -ESHUTDOWN)
+			return err;
 		if (mr->base.ep)
 			return 0;
-		if (!err && mr->status == IB_WC_SUCCESS)
-			return 0;
-		if (!err && mr->status != IB_WC_WR_FLUSH_ERR)
-			return -EIO;
 		mutex_lock(&dom->mr_mutex);
 		if (mr->ib)
 			list_add_tail(&mr->pending, &dom->mr_pending);
@@ -549,7 +613,7 @@ static void vrb_mr_end_other(struct vrb_mr *mr)
 	mutex_unlock(&dom->mr_mutex);
 	/* of a region that is not bound it has been reported */
 	if (posted && mr->base.ep)
-		vrb_epcq_wait(&mr->ep->tx_cq, &mr->registered);
+		vrb_mr_wait(mr->ep, &mr->registered);
 
 	mutex_lock(&dom->mr_mutex);
 	vrb_mr_dereg(mr);

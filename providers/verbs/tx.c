@@ -828,12 +828,19 @@ static int vrb_tx_try(struct vrb_ep *ep, const struct fi_msg *msg,
 	       vrb_tx_try_any(ep, msg, post, flags);
 }
 
-/*
- * The device has refused. A queue pair that is on its way to its end is no
- * error of the operation; and what the device has too little of just now, no
- * completion of ours need bring back.
+/**
+ * vrb_tx_refused - what a consumer is told of a refusal
+ * @ep: the endpoint
+ * @err: the device's, or the mapping's
+ *
+ * A queue pair that is on its way to its end is no error of the operation; and
+ * what the device has too little of just now, no completion of ours need bring
+ * back.
+ *
+ * Context: any.
+ * Return: the error; with -EAGAIN for want of memory the wake-up is under way.
  */
-static int vrb_tx_refused(struct vrb_ep *ep, int err)
+int vrb_tx_refused(struct vrb_ep *ep, int err)
 {
 	switch (err) {
 	case -ENOTCONN:

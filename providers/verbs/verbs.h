@@ -132,6 +132,7 @@ struct vrb_dev {
  * @max_wr: operations a direction of an endpoint can have
  * @map_max: bytes a segment can have
  * @atomic: the device has atomic operations
+ * @mr_atomic: and the consumer wants regions to be open to them
  * @regions: it has regions, and messages that invalidate them
  * @gone: the device has been, or is being, removed
  * @rests: queue pairs of endpoints that have been closed before the peer has
@@ -154,6 +155,7 @@ struct vrb_domain {
 	size_t			max_wr;
 	size_t			map_max;
 	bool			atomic;
+	bool			mr_atomic;
 	bool			regions;
 	bool			gone;
 	atomic_t		rests;
@@ -232,6 +234,8 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
 		  struct kofi_cq *kcq, unsigned int nr);
 void vrb_epcq_move(struct vrb_epcq *q, struct vrb_epcq *to);
 void vrb_epcq_close(struct vrb_epcq *q);
+bool vrb_epcq_wait_for(struct vrb_epcq *q, struct completion *done,
+		       unsigned long timeout);
 void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done);
 void vrb_drain_init(struct vrb_drain *drain);
 const char *vrb_cq_strerror(int prov_errno);
@@ -708,6 +712,7 @@ void vrb_tx_close(struct vrb_ep *ep);
 bool vrb_tx_finish(struct vrb_ep *ep);
 void vrb_tx_idle(struct timer_list *t);
 void vrb_tx_flush(struct vrb_ep *ep);
+int vrb_tx_refused(struct vrb_ep *ep, int err);
 ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
 		      const struct vrb_post *post, u64 flags);
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);

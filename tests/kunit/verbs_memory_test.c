@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory of kofi_verbs: registrations behind a peer that takes nothing, keys that
+ * were, and memory that is not there.
+ */
+
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/xarray.h>
+
+#include "contract.h"
+#include "verbs_link.h"
+
+#define VM_MODE		(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
+#define VM_ALL		(FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define VM_CAPS		(FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_READ | \
+			 FI_WRITE | VM_ALL)
+#define VM_LEN		64
+#define VM_SOON_MS	2000	/* what does not wait for the peer takes less */
+#define VM_STALL_MS	20000	/* what waits for it, without an end of that */
+
+static struct ct_pair *vm_open(struct kunit *test, int mode, size_t pool)
+{
+	const struct ct_opts opts = {
+		.mode = CT_SOFTIRQ, .caps = VM_CAPS, .mr_mode = VM_MODE | mode,
+		.mr_pool = pool,
+	};
+
+	return ct_pair_open(test, &opts);
+}
+
+/* Something that waits for a receive of the other side */
+static struct ct_op *vm_stall(struct ct_pair *p, int side)
+{
+	struct ct_op *op = ct_op(p);
+
+	ct_need_stalls(p);
+	KUNIT_ASSERT_EQ(p->test, ct_send(p, side, op, ct_buf(p, VM_LEN),
+					 VM_LEN), 0);
+	return op;
+}
+
+static const int vm_sides[] = { 0, 1 };
+
+static void vm_side_desc(const int *side, char *desc)
+{
+	strscpy(desc, *side ? "passive" : "active", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(vm_side, vm_sides, vm_side_desc);
+
+/* A region of the domain is registered where nothing is in the way. */
+static void vm_expect_region(struct ct_pair *p)
+{
+	unsigned long began = jiffies;
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(p->test, fi_mr_reg(p->domain, ct_buf(p, VM_LEN),
+					   VM_LEN, VM_ALL, 0, 0, 0, &mr, NULL),
+			0);
+	KUNIT_EXPECT_LT(p->test, jiffies_to_msecs(jiffies - began),
+			VM_SOON_MS);
+	KUNIT_EXPECT_EQ(p->test, fi_close(&mr->fid), 0);
+}
+
+static void memory_one_stalled(struct kunit *test)
+{
+	const int side = *(const int *)test->param_value;
+	struct ct_pair *p = vm_open(test, 0, 0);
+	struct ct_op *tx = vm_stall(p, side), *rx = ct_op(p);
+
+	vm_expect_region(p);
+	KUNIT_EXPECT_FALSE(test, ct_is_done(tx));
+	KUNIT_EXPECT_EQ(test, ct_recv(p, !side, rx, ct_buf(p, VM_LEN), VM_LEN),
+			0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, tx->wc.err, 0);
+	ct_pair_close(p);
+}
+
+static void memory_one_closing(struct kunit *test)
+{
+	const int side = *(const int *)test->param_value;
+	struct ct_pair *p = vm_open(test, 0, 0);
+	struct ct_op *tx = vm_stall(p, side);
+
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[side].ep, 0), 0);
+	vm_expect_region(p);
+	KUNIT_EXPECT_FALSE(test, ct_is_done(tx));
+	ct_pair_close(p);
+}
+
+/* A region behind a stalled send: its close ends the connection, in the end. */
+static void memory_bound_stalled(struct kunit *test)
+{
+	struct ct_pair *p = vm_open(test, FI_MR_ENDPOINT, 0);
+	struct ct_op *tx = vm_stall(p, 0);
+	unsigned long began;
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, ct_buf(p, VM_LEN), VM_LEN,
+					VM_ALL, 0, 0, 0, &mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_bind(mr, &p->side[0].ep->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_enable(mr), 0);
+	began = jiffies;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began), VM_STALL_MS);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, tx));
+	KUNIT_EXPECT_EQ(test, tx->wc.err, ECANCELED);
+	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_pair_close(p);
+}
+
+static void vm_map(struct ct_pair *p, struct fid_mr *mr, struct ct_op *op)
+{
+	const struct kvec kv = { ct_buf(p, VM_LEN), VM_LEN };
+	const struct fi_msg vec = {
+		.msg_iov = &kv, .iov_count = 1, .context = op,
+	};
+
+	op->side = 1;
+	atomic_inc(&op->posted);
+	KUNIT_ASSERT_EQ(p->test, kofi_mr_map(mr, &vec, VM_ALL,
+					     FI_MR_SINGLE_USE), 0);
+}
+
+/* A peer that invalidates with a key that was, whatever the device does */
+static void memory_old_key(struct kunit *test)
+{
+	struct ct_pair *p = vm_open(test, 0, 1);
+	struct fid_mr *mr = kofi_mr_get(p->side[1].ep);
+	struct ct_op *first = ct_op(p), *second = ct_op(p), *tx = ct_op(p);
+	struct ct_op *rx[2] = { ct_op(p), ct_op(p) };
+	u8 *in = ct_buf(p, VM_LEN), *out = ct_buf(p, VM_LEN);
+	const struct kvec kv = { out, 8 };
+	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	vm_map(p, mr, first);
+	msg.inv_key = fi_mr_key(mr);
+	KUNIT_EXPECT_EQ(test, kofi_mr_unmap(mr, NULL), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, first));
+	vm_map(p, mr, second);
+	KUNIT_EXPECT_NE(test, fi_mr_key(mr), msg.inv_key);
+	/* the registration has been done when this message comes */
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 0, rx[0], in, 8), 0);
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, rx[1], in, 8), 0);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 1, ct_op(p), out, 8), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, rx[0]));
+	KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, tx, &msg, FI_COMPLETION |
+					   KOFI_REMOTE_INV), 0);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
+	ct_ep_drain(p, 1);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, second));
+	KUNIT_EXPECT_EQ(test, second->wc.err, ECANCELED);
+	ct_pair_close(p);
+}
+
+/* Pages an iterator says it has, and has not, from there on */
+static const loff_t vm_holes[] = { 0, 100, PAGE_SIZE, PAGE_SIZE + 100 };
+
+static void vm_hole_desc(const loff_t *from, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "from-%lld", *from);
+}
+
+KUNIT_ARRAY_PARAM(vm_hole, vm_holes, vm_hole_desc);
+
+static void memory_hole(struct kunit *test)
+{
+	const loff_t from = *(const loff_t *)test->param_value;
+	struct ct_pair *p = vm_open(test, 0, 0);
+	struct page *page = alloc_page(GFP_KERNEL);
+	struct fi_msg msg = { .vec = KOFI_ITER };
+	struct ct_op *rx = ct_op(p);
+	struct iov_iter iter;
+	struct xarray xa;
+
+	xa_init(&xa);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_ASSERT_FALSE(test, xa_is_err(xa_store(&xa, 0, page,
+						    GFP_KERNEL)));
+	iov_iter_xarray(&iter, ITER_SOURCE, &xa, from, 2 * PAGE_SIZE);
+	msg.msg_iter = &iter;
+	KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, ct_op(p), &msg, FI_COMPLETION),
+			-EFAULT);
+	/* nothing is left of it */
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, rx, ct_buf(p, VM_LEN), VM_LEN), 0);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, ct_op(p), ct_buf(p, VM_LEN),
+				      VM_LEN), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, rx->wc.err, 0);
+	ct_pair_close(p);
+	xa_destroy(&xa);
+	__free_page(page);
+}
+
+static struct kunit_case verbs_memory_cases[] = {
+	KUNIT_CASE_PARAM(memory_one_stalled, vm_side_gen_params),
+	KUNIT_CASE_PARAM(memory_one_closing, vm_side_gen_params),
+	KUNIT_CASE_SLOW(memory_bound_stalled),
+	KUNIT_CASE(memory_old_key),
+	KUNIT_CASE_PARAM(memory_hole, vm_hole_gen_params),
+	{}
+};
+
+static struct kunit_suite verbs_memory_suite = {
+	.name = "verbs_memory",
+	.suite_init = ct_suite_init,
+	.init = link_test_init,
+	.test_cases = verbs_memory_cases,
+};
+
+kunit_test_suite(verbs_memory_suite);
