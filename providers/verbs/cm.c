@@ -1137,8 +1137,8 @@ static int vrb_pep_control(struct fi_fid *fid, int command, void *arg)
 	return err;
 }
 
-static int vrb_pep_getopt(fid_t fid, int level, int name, void *val,
-			  size_t *len)
+/* fi_getopt() of an endpoint of either kind, as far as the core does not know */
+int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len)
 {
 	if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE)
 		return -FI_ENOPROTOOPT;
@@ -1176,7 +1176,7 @@ static const struct fi_ops vrb_pep_fid_ops = {
 
 static const struct fi_ops_ep vrb_pep_opt_ops = {
 	.size		= sizeof(struct fi_ops_ep),
-	.getopt		= vrb_pep_getopt,
+	.getopt		= vrb_cm_getopt,
 };
 
 /* fi_passive_ep() */

@@ -462,29 +462,6 @@ static size_t *vrb_ep_opt(struct vrb_ep *ep, int name, size_t *most)
 	}
 }
 
-static int vrb_ep_getopt(fid_t fid, int level, int name, void *val,
-			 size_t *len)
-{
-	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
-	size_t most, out, *opt = vrb_ep_opt(ep, name, &most);
-
-	if (level != FI_OPT_ENDPOINT)
-		return -FI_ENOPROTOOPT;
-	if (opt)
-		out = *opt;
-	else if (name == FI_OPT_CM_DATA_SIZE)
-		out = VRB_CM_DATA_MAX;
-	else
-		return -FI_ENOPROTOOPT;
-	if (*len < sizeof(out)) {
-		*len = sizeof(out);
-		return -FI_ETOOSMALL;
-	}
-	*len = sizeof(out);
-	*(size_t *)val = out;
-	return 0;
-}
-
 static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 			 size_t len)
 {
@@ -536,7 +513,7 @@ static const struct fi_ops vrb_ep_fid_ops = {
 
 static const struct fi_ops_ep vrb_ep_opt_ops = {
 	.size		= sizeof(struct fi_ops_ep),
-	.getopt		= vrb_ep_getopt,
+	.getopt		= vrb_cm_getopt,
 	.setopt		= vrb_ep_setopt,
 };
 

@@ -5,7 +5,6 @@
  *
  * Here: the module, its parameters, and the options derived from them.
  */
-#include <linux/cpumask.h>
 #include <linux/module.h>
 
 #include "verbs.h"
@@ -71,7 +70,6 @@ void vrb_tunables_init(struct vrb_tunables *tun)
 {
 	*tun = (struct vrb_tunables) {
 		.connect_timeout = READ_ONCE(vrb_connect_timeout),
-		.cpu = -1,
 	};
 }
 
@@ -98,20 +96,11 @@ static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
 	}
 }
 
-static int vrb_tunables_set_cpu(struct vrb_tunables *tun, int cpu)
-{
-	if (cpu < -1 || cpu >= (int)nr_cpu_ids ||
-	    (cpu >= 0 && !cpu_possible(cpu)))
-		return -EINVAL;
-	tun->cpu = cpu;
-	return 0;
-}
-
 /**
  * vrb_tunables_set - fi_set_val()
  * @tun: options of an object
  * @name: KOFI_VAL_*
- * @val: unsigned int; int for KOFI_VAL_CPU
+ * @val: unsigned int
  *
  * Return: 0; -EINVAL out of range; -ENOSYS for a name that is unknown.
  */
@@ -121,8 +110,6 @@ int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val)
 	unsigned int *to = vrb_tunable(tun, name, &p);
 	unsigned int n;
 
-	if (name == (int)KOFI_VAL_CPU)
-		return vrb_tunables_set_cpu(tun, *(const int *)val);
 	if (!to)
 		return -ENOSYS;
 	n = *(const unsigned int *)val;
@@ -136,7 +123,7 @@ int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val)
  * vrb_tunables_get - fi_get_val()
  * @tun: options of an object
  * @name: KOFI_VAL_*
- * @val: unsigned int; int for KOFI_VAL_CPU
+ * @val: unsigned int
  *
  * Return: 0, or -ENOSYS for a name that is unknown.
  */
@@ -145,10 +132,6 @@ int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val)
 	const struct vrb_param *p;
 	unsigned int *from = vrb_tunable((struct vrb_tunables *)tun, name, &p);
 
-	if (name == (int)KOFI_VAL_CPU) {
-		*(int *)val = tun->cpu;
-		return 0;
-	}
 	if (!from)
 		return -ENOSYS;
 	*(unsigned int *)val = *from;

@@ -58,13 +58,11 @@ extern unsigned int vrb_connect_timeout;
  *	0 is what the path says
  * @keepalive_idle: milliseconds with nothing outstanding after which something
  *	is sent; 0: never
- * @cpu: where completions are wanted, or -1
  */
 struct vrb_tunables {
 	unsigned int	connect_timeout;
 	unsigned int	silence_timeout;
 	unsigned int	keepalive_idle;
-	int		cpu;
 };
 
 void vrb_tunables_init(struct vrb_tunables *tun);
@@ -692,6 +690,7 @@ struct vrb_req;
 
 extern const struct fi_ops_cm vrb_ep_cm_ops;
 
+int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len);
 int vrb_cm_create(struct vrb_ep *ep);
 bool vrb_cm_given_up(struct vrb_ep *ep);
 int vrb_cm_prepare(struct vrb_ep *ep);
