@@ -250,10 +250,14 @@ static int kofi_cm_begin(struct kofi_ep *ep)
 	}
 }
 
+/*
+ * A refusal takes the step back, unless the attempt has had its end meanwhile:
+ * then there is an event, and the call is not to have failed as well.
+ */
 static int kofi_cm_end(struct kofi_ep *ep, int ret)
 {
-	if (ret)
-		kofi_ep_step(ep, KOFI_EP_CONNECTING, KOFI_EP_ENABLED);
+	if (ret && !kofi_ep_step(ep, KOFI_EP_CONNECTING, KOFI_EP_ENABLED))
+		return 0;
 	return ret;
 }
 

@@ -137,6 +137,10 @@ static void vrb_cm_established(struct vrb_ep *ep,
 		vrb_cm_fail(ep, EIO, EPROTO, NULL, 0);
 		return;
 	}
+	/* reads it lets us have; on iWARP not all devices say */
+	if (!ep->base.info->handle && !ep->iwarp)
+		ep->initiator_depth = min(ep->initiator_depth,
+					  conn->initiator_depth);
 	trace_kofi_verbs_cm(ep->base.obj.id, "connected", 0);
 	WRITE_ONCE(ep->established, true);
 	cancel_delayed_work(&ep->watch);

@@ -204,10 +204,17 @@ static bool vrb_dev_usable(struct ib_device *ib)
 
 static struct ib_client vrb_client;
 
+/* Domains can be opened on it in any case. */
+static void vrb_dev_announce(struct vrb_dev *dev)
+{
+	strscpy(dev->name, dev->ib->name);
+	if (kofi_device_add(&vrb_provider, dev->net, dev->name))
+		dev_warn(&dev->ib->dev, "kofi_verbs: not announced\n");
+}
+
 static int vrb_dev_add(struct ib_device *ib)
 {
 	struct vrb_dev *dev;
-	int err;
 
 	if (!vrb_dev_usable(ib))
 		return -EOPNOTSUPP;
@@ -215,22 +222,14 @@ static int vrb_dev_add(struct ib_device *ib)
 	if (!dev)
 		return -ENOMEM;
 	dev->ib = ib;
-	strscpy(dev->name, ib->name);
 	dev->net = vrb_dev_net(ib);
 	INIT_LIST_HEAD(&dev->doms);
+	ib_set_client_data(ib, &vrb_client, dev);
 
 	mutex_lock(&vrb_mutex);
 	list_add_tail(&dev->node, &vrb_devs);
 	mutex_unlock(&vrb_mutex);
-	err = kofi_device_add(&vrb_provider, dev->net, dev->name);
-	if (err) {
-		mutex_lock(&vrb_mutex);
-		list_del(&dev->node);
-		mutex_unlock(&vrb_mutex);
-		kfree(dev);
-		return err;
-	}
-	ib_set_client_data(ib, &vrb_client, dev);
+	vrb_dev_announce(dev);
 	return 0;
 }
 
@@ -292,9 +291,7 @@ static void vrb_dev_rename(struct ib_device *ib, void *data)
 	struct vrb_dev *dev = data;
 
 	kofi_device_remove(&vrb_provider, dev->net, dev->name);
-	strscpy(dev->name, ib->name);
-	if (kofi_device_add(&vrb_provider, dev->net, dev->name))
-		dev_warn(&ib->dev, "kofi_verbs: not announced\n");
+	vrb_dev_announce(dev);
 }
 
 static struct ib_client vrb_client = {

@@ -143,7 +143,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	mutex_lock(&ep->cm_mutex);
 	if (ep->ended)
 		goto unlock;
-	ep->ended = true;
+	WRITE_ONCE(ep->ended, true);
 	trace_kofi_verbs_cm(ep->base.obj.id, "end", READ_ONCE(ep->dead));
 	vrb_tx_close(ep);
 	vrb_rxq_close(&ep->rxq);
@@ -188,6 +188,9 @@ static void vrb_ep_work(struct work_struct *work)
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
 					 work);
 
+	/* who has ended it may hold the mutex and wait for memory */
+	if (READ_ONCE(ep->ended))
+		return;
 	if (READ_ONCE(ep->dead))
 		vrb_ep_end(ep, ECANCELED);
 	else
@@ -224,6 +227,11 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
 		vrb_ep_kill(ep, EIO);
+		break;
+	case IB_EVENT_QP_LAST_WQE_REACHED:
+		/* all that is said of an error if it has no receives of its own */
+		if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED)
+			vrb_ep_kill(ep, ESHUTDOWN);
 		break;
 	default:
 		break;

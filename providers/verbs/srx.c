@@ -20,6 +20,7 @@
  * order; it completes, cancelled, with those that are still posted, at the end
  * of the context.
  */
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
@@ -91,8 +92,11 @@ static int vrb_srx_open_cq(struct vrb_srx *srx)
 int vrb_srx_attach(struct vrb_ep *ep)
 {
 	struct vrb_srx *srx = container_of(ep->base.srx, struct vrb_srx, base);
+	unsigned int noio;
 	int err = 0;
 
+	/* the end of another endpoint may be what memory is waiting for */
+	noio = memalloc_noio_save();
 	mutex_lock(&srx->mutex);
 	if (!srx->rxq.srq || srx->rxq.closed)
 		err = -ESHUTDOWN;
@@ -101,6 +105,7 @@ int vrb_srx_attach(struct vrb_ep *ep)
 	if (!err)
 		ep->srx = srx;
 	mutex_unlock(&srx->mutex);
+	memalloc_noio_restore(noio);
 	return err;
 }
 

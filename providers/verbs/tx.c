@@ -245,10 +245,8 @@ static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_probe);
 
 	WRITE_ONCE(ep->tx_probing, false);
-	if (wc->status && wc->status != IB_WC_WR_FLUSH_ERR) {
-		trace_kofi_verbs_error(ep, wc);
-		vrb_ep_kill(ep, vrb_wc_error(wc->status));
-	}
+	if (wc->status)
+		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 }
 
 /**
@@ -875,6 +873,9 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 			return -EOPNOTSUPP;
 	}
 	if (flags & KOFI_REMOTE_INV && !ep->dom->regions)
+		return -EOPNOTSUPP;
+	/* without a place at the peer it would wait for ever */
+	if (vrb_op_fetches(post->op) && !ep->initiator_depth)
 		return -EOPNOTSUPP;
 	if (ep->iwarp && (flags & FI_DELIVERY_COMPLETE ||
 			  (post->op == VRB_READ && !ep->sinks.mem)))

@@ -267,6 +267,37 @@ static void cm_refused(struct kunit *test)
 	cm_close(test, cm);
 }
 
+/* An attempt that has had its end, with an event, has not failed as well. */
+static int cm_late_connect(struct fid_ep *ep, const void *addr,
+			   const void *param, size_t paramlen)
+{
+	struct kofi_ep *kep = container_of(ep, struct kofi_ep, ep);
+
+	return kofi_ep_connect_failed(kep, ENODEV, 0, NULL, 0) ? -ENODEV : 0;
+}
+
+static void cm_refused_late(struct kunit *test)
+{
+	struct cm *cm = cm_open(test, NULL);
+	struct fi_eq_err_entry error = {};
+	struct fi_eq_cm_entry entry;
+	struct fi_ops_cm ops = *cm->ep->cm;
+	u32 event;
+
+	cm_bind(test, cm);
+	ops.connect = cm_late_connect;
+	cm->ep->cm = &ops;
+	KUNIT_EXPECT_EQ(test, 0, fi_connect(cm->ep, NULL, NULL, 0));
+	KUNIT_EXPECT_EQ(test, -FI_EAVAIL,
+			fi_eq_read(cm->eq, &event, &entry, sizeof(entry), 0));
+	KUNIT_EXPECT_EQ(test, sizeof(error), fi_eq_readerr(cm->eq, &error, 0));
+	KUNIT_EXPECT_EQ(test, ENODEV, error.err);
+	KUNIT_EXPECT_EQ(test, -EAGAIN,
+			fi_eq_read(cm->eq, &event, &entry, sizeof(entry), 0));
+	KUNIT_EXPECT_EQ(test, -ESHUTDOWN, fi_connect(cm->ep, NULL, NULL, 0));
+	cm_close(test, cm);
+}
+
 static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(cm_names),
 	KUNIT_CASE(cm_setname_late),
@@ -279,6 +310,7 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(cm_implicit_enable),
 	KUNIT_CASE(cm_states),
 	KUNIT_CASE(cm_refused),
+	KUNIT_CASE(cm_refused_late),
 	{}
 };
 

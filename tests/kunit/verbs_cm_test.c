@@ -11,6 +11,7 @@
 #include <rdma/ib_mad.h>
 #include <rdma/rdma_cm.h>
 
+#include "../../providers/verbs/verbs.h"
 #include "verbs_link.h"
 #include "verbs_raw.h"
 
@@ -673,14 +674,83 @@ static void cm_too_long(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* A peer that lets us have no reads: they are refused, and nothing waits. */
+static void cm_no_reads(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .unconnected = true,
+		.caps = FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_READ |
+			FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
+	};
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	const struct rdma_conn_param param = {
+		.private_data = "", .private_data_len = 1,
+		.retry_count = 6, .rnr_retry_count = 7,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	u8 *buf = ct_buf(p, 64);
+	struct ct_op *op = ct_op(p);
+
+	if (vc_iwarp(p))
+		kunit_skip(test, "siw does not say what it has agreed to");
+	vc_ask(p, raw);
+	KUNIT_EXPECT_EQ(test, vraw_accept(raw, &param), 0);
+	ct_expect_event(test, p->side[0].eq, FI_CONNECTED);
+	KUNIT_EXPECT_EQ(test, fi_read(p->side[0].ep, buf, 64, NULL, 0, 0, 0,
+				      op), -EOPNOTSUPP);
+	/* what needs nothing of the peer's program goes on */
+	op->side = 0;
+	atomic_inc(&op->posted);
+	KUNIT_EXPECT_EQ(test, fi_write(p->side[0].ep, buf, 0, NULL, 0, 0, 0,
+				       op), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, op));
+	KUNIT_EXPECT_EQ(test, op->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	vraw_close(raw);
+	ct_pair_close(p);
+}
+
+/* A queue pair fails, and the device says nothing. */
+static void vc_break(struct fid_ep *fid)
+{
+	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
+}
+
+/* Its receives are of a shared context, so none of them says it. */
+static void cm_shared_breaks(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_READ, .srx_size = 8 };
+	struct ct_pair *p = ct_pair_open(test, &opts);
+
+	vc_break(p->side[1].ep);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_no_event(test, p->side[1].eq);
+	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
+	ct_pair_close(p);
+}
+
 /* A connection on which nothing is sent notices, where it was asked to. */
-static void cm_idle_peer_dies(struct kunit *test)
+static const bool vc_deaths[] = { true, false };
+
+static void vc_death_desc(const bool *dies, char *desc)
+{
+	strscpy(desc, *dies ? "peer" : "queue-pair", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(vc_death, vc_deaths, vc_death_desc);
+
+static void cm_idle_notices(struct kunit *test)
 {
 	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
 	const struct rdma_conn_param param = {
 		.private_data = "", .private_data_len = 1,
 		.retry_count = 6, .rnr_retry_count = 7,
 	};
+	const bool dies = *(const bool *)test->param_value;
 	unsigned int idle = 100, silence = 500;
 	struct ct_pair *p = vc_unconnected(test);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
@@ -708,7 +778,10 @@ static void cm_idle_peer_dies(struct kunit *test)
 	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
 	/* for as long as the peer's device answers, nothing happens */
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 1000), -EAGAIN);
-	vraw_die(raw);
+	if (dies)
+		vraw_die(raw);
+	else
+		vc_break(ep);
 	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
 	ct_expect_no_event(test, p->side[1].eq);
 	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
@@ -733,7 +806,9 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE(cm_no_receive),
 	KUNIT_CASE(cm_wrong_key),
 	KUNIT_CASE(cm_too_long),
-	KUNIT_CASE(cm_idle_peer_dies),
+	KUNIT_CASE(cm_no_reads),
+	KUNIT_CASE(cm_shared_breaks),
+	KUNIT_CASE_PARAM(cm_idle_notices, vc_death_gen_params),
 	{}
 };
 
