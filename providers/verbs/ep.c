@@ -286,7 +286,9 @@ static int vrb_ep_size(struct vrb_ep *ep)
 	if (size_add(mr_wrs, info->tx_attr->size) > most)
 		return -EINVAL;
 	ep->mr_wrs = mr_wrs;
-	ep->sq_size = min(info->tx_attr->size + chain, most - mr_wrs);
+	/* and more than half of the queue one operation does not get */
+	ep->sq_size = min(max(info->tx_attr->size + chain, 2 * chain),
+			  most - mr_wrs);
 	if (info->handle)
 		return 0;
 	/* the peer may have less; then that is what counts */

@@ -61,6 +61,16 @@ int vrb_rx_error(int status)
 }
 EXPORT_SYMBOL_IF_KUNIT(vrb_rx_error);
 
+/*
+ * A write that takes a receive: who has not agreed to that would take its length
+ * for that of a message in the receive's memory.
+ */
+static bool vrb_rx_unasked(const struct vrb_ep *ep, const struct ib_wc *wc)
+{
+	return !wc->status && wc->opcode == IB_WC_RECV_RDMA_WITH_IMM &&
+	       !(ep->base.info->mode & FI_RX_CQ_DATA);
+}
+
 /* A receive has ended: all but the report */
 static void vrb_rx_end(struct vrb_rxop *op, struct kofi_wc *wc)
 {
@@ -85,7 +95,10 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct kofi_wc done = { .flags = FI_RECV | FI_MSG };
 	u64 flags = op->flags;
 
-	if (likely(!wc->status)) {
+	if (unlikely(vrb_rx_unasked(ep, wc))) {
+		done.err = EPROTO;
+		vrb_ep_kill(ep, EPROTO);
+	} else if (likely(!wc->status)) {
 		vrb_rx_fill(&done, wc);
 		if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
 			vrb_mr_invalidated(ep, wc->ex.invalidate_rkey);
@@ -111,7 +124,7 @@ static noinline_for_stack int vrb_rx_hand_over_many(struct vrb_rxq *q,
 						    struct vrb_rxop *op)
 {
 	struct ib_sge sge[VRB_SGES];
-	struct ib_recv_wr wr = { .wr_cqe = &op->cqe, .sg_list = sge };
+	struct ib_recv_wr wr = { .wr_cqe = &op->cqe };
 	struct vrb_walk w;
 	u32 len;
 
@@ -119,6 +132,9 @@ static noinline_for_stack int vrb_rx_hand_over_many(struct vrb_rxq *q,
 	wr.num_sge = vrb_walk_sges(&w, sge, q->sge,
 				   q->dom->pd->local_dma_lkey, SIZE_MAX,
 				   &len);
+	/* some devices look at the first, whatever the number is */
+	if (wr.num_sge)
+		wr.sg_list = sge;
 	return vrb_rx_post_wr(q, &wr);
 }
 

@@ -349,7 +349,8 @@ static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op,
 	for (op->parts = 0; c.piece < post->rma_count; op->parts++)
 		vrb_chain_next(&c, NULL, max, 0, &remote);
 	op->wrs = c.sinks ? 2 * op->parts : op->parts;
-	if (op->wrs > ep->sq_size || (c.sinks && op->parts > VRB_SINKS))
+	/* silent ones, which give nothing back, leave half of the queue free */
+	if (op->wrs > ep->sq_size / 2 || (c.sinks && op->parts > VRB_SINKS))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -389,10 +390,11 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 	struct fi_rma_iov remote;
 	u32 len;
 
-	wr->wr.sg_list = sge;
 	if (op->op == VRB_SEND) {
 		wr->wr.num_sge = vrb_walk_sges(&c->w, sge, max, lkey, op->len,
 					       &len);
+		/* some devices look at the first, whatever the number is */
+		wr->wr.sg_list = wr->wr.num_sge ? sge : NULL;
 		return;
 	}
 	wr->wr.num_sge = vrb_chain_next(c, sge, max, lkey, &remote);
@@ -408,6 +410,7 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 		if (ep->iwarp)
 			wr->wr.send_flags &= ~IB_SEND_FENCE;
 	}
+	wr->wr.sg_list = wr->wr.num_sge ? sge : NULL;
 }
 
 /* A read of iWARP: what it reads into is registered first, and ends with it. */
@@ -658,6 +661,9 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		return 0;
 	err = vrb_map_msg(&op->map, ep->dom, &ep->tx_blocks, msg,
 			  fetch ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
+	/* other posts may have the blocks, and nothing else be outstanding */
+	if (err == -EAGAIN)
+		return -ENOBUFS;
 	if (err)
 		return err;
 	op->single = vrb_map_is_one(&op->map) && post->rma_count <= 1 &&
@@ -859,6 +865,9 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 {
 	const struct fi_info *info = ep->base.info;
 
+	/* without a place at the peer it would wait for ever */
+	if (vrb_op_fetches(post->op) && unlikely(!ep->initiator_depth))
+		return -EOPNOTSUPP;
 	if (likely(!(flags & (VRB_TX_LEVELS | FI_REMOTE_CQ_DATA |
 			      KOFI_REMOTE_INV)) && !ep->iwarp))
 		return 0;
@@ -873,9 +882,6 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 			return -EOPNOTSUPP;
 	}
 	if (flags & KOFI_REMOTE_INV && !ep->dom->regions)
-		return -EOPNOTSUPP;
-	/* without a place at the peer it would wait for ever */
-	if (vrb_op_fetches(post->op) && !ep->initiator_depth)
 		return -EOPNOTSUPP;
 	if (ep->iwarp && (flags & FI_DELIVERY_COMPLETE ||
 			  (post->op == VRB_READ && !ep->sinks.mem)))

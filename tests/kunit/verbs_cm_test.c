@@ -674,6 +674,42 @@ static void cm_too_long(struct kunit *test)
 	ct_pair_close(p);
 }
 
+static void vc_nothing(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
+/*
+ * A write that takes a receive, to who has not agreed to such: its length is not
+ * taken for that of a message.
+ */
+static void cm_unasked(struct kunit *test)
+{
+	static struct ib_cqe cqe = { .done = vc_nothing };
+	const struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &cqe,
+			.opcode = IB_WR_RDMA_WRITE_WITH_IMM,
+		},
+	};
+	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
+	struct ct_pair *p = vc_unconnected(test);
+	struct ct_op *recv = ct_op(p);
+
+	if (vc_iwarp(p))
+		kunit_skip(test, "no immediate data");
+	vc_raw_peer(p, raw, 7);
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, recv, ct_buf(p, 64), 64), 0);
+	KUNIT_EXPECT_EQ(test, ib_post_send(raw->id->qp, &wr.wr, NULL), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, recv->wc.err, EPROTO);
+	KUNIT_EXPECT_EQ(test, recv->wc.len, 0);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_no_event(test, p->side[1].eq);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
+	vraw_close(raw);
+	ct_pair_close(p);
+}
+
 /* A peer that lets us have no reads: they are refused, and nothing waits. */
 static void cm_no_reads(struct kunit *test)
 {
@@ -806,6 +842,7 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE(cm_no_receive),
 	KUNIT_CASE(cm_wrong_key),
 	KUNIT_CASE(cm_too_long),
+	KUNIT_CASE(cm_unasked),
 	KUNIT_CASE(cm_no_reads),
 	KUNIT_CASE(cm_shared_breaks),
 	KUNIT_CASE_PARAM(cm_idle_notices, vc_death_gen_params),
