@@ -1162,6 +1162,30 @@ free:
 }
 EXPORT_SYMBOL_GPL(kofi_info_grant);
 
+/**
+ * kofi_info_listed - does a list have the same to offer already
+ * @list: the list, or NULL
+ * @info: with a source address and both names
+ *
+ * Where a wildcard is asked for, all addresses of a device in one network lead
+ * to the same.
+ *
+ * Context: any.
+ * Return: true if an info of @list has the same domain, fabric and source.
+ */
+bool kofi_info_listed(const struct fi_info *list, const struct fi_info *info)
+{
+	for (; list; list = list->next)
+		if (list->src_addrlen == info->src_addrlen &&
+		    !memcmp(list->src_addr, info->src_addr,
+			    info->src_addrlen) &&
+		    !strcmp(list->domain_attr->name, info->domain_attr->name) &&
+		    !strcmp(list->fabric_attr->name, info->fabric_attr->name))
+			return true;
+	return false;
+}
+EXPORT_SYMBOL_GPL(kofi_info_listed);
+
 /* --------------------------------------------------------------- addresses */
 
 static int kofi_info_family(u32 format)

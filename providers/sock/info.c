@@ -466,7 +466,7 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	struct sock_if_list l;
 	bool wildcard;
 	size_t i;
-	int err;
+	bool skip;
 
 	*info = NULL;
 	if (hints->ep_attr->type != FI_EP_UNSPEC &&
@@ -508,8 +508,9 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 						      NULL);
 		if (!mine)
 			break;
-		err = kofi_info_match(mine, hints);
-		granted = err ? NULL : kofi_info_grant(mine, hints);
+		skip = kofi_info_match(mine, hints) ||
+		       (wildcard && kofi_info_listed(*info, mine));
+		granted = skip ? NULL : kofi_info_grant(mine, hints);
 		fi_freeinfo(mine);
 		if (!granted)
 			continue;

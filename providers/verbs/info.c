@@ -836,6 +836,7 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 
 	for (i = 0; i < l.n; i++) {
 		union vrb_addr local = {};
+		struct fi_info *offer;
 
 		if (src.ss_family &&
 		    src.ss_family != l.ifs[i].addr.sa.sa_family)
@@ -851,11 +852,17 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		       vrb_addr_len(&l.ifs[i].addr.sa));
 		if (src.ss_family)
 			*vrb_addr_port(&local.sa) = *vrb_addr_port(want);
-		*tail = vrb_info_offer(net, &l.ifs[i], hints, &local.sa,
+		offer = vrb_info_offer(net, &l.ifs[i], hints, &local.sa,
 				       dest.ss_family ?
 				       (struct sockaddr *)&dest : NULL);
-		if (*tail)
-			tail = &(*tail)->next;
+		if (!offer)
+			continue;
+		if (wildcard && kofi_info_listed(*info, offer)) {
+			fi_freeinfo(offer);
+			continue;
+		}
+		*tail = offer;
+		tail = &offer->next;
 	}
 	kvfree(l.ifs);
 	return *info ? 0 : -ENODATA;

@@ -87,6 +87,7 @@ int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints);
 struct fi_info *kofi_info_grant(const struct fi_info *prov,
 				const struct fi_info *hints);
 void kofi_info_reduce(struct fi_info *info, const struct fi_info *most);
+bool kofi_info_listed(const struct fi_info *list, const struct fi_info *info);
 int kofi_info_resolve(const char *node, const char *service, u64 flags,
 		      const struct fi_info *hints,
 		      struct sockaddr_storage *src,
