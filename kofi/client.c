@@ -8,17 +8,26 @@
  * Devices of a provider count from when it has registered, so that a client can
  * ask discovery about what it is told of, until it deregisters.
  *
+ * Which addresses a device has, discovery says. Whatever befalls a network device,
+ * an address or a port has a work item ask it, and compare with what it said last;
+ * a client that wants to know is told of each device with other addresses.
+ *
  * One mutex makes all of it one sequence: no client misses a device or hears of
  * one twice, and none is called after it has unregistered. It is held while
  * clients are called; they may sleep, discover, open and close, and must not
  * register or unregister there. A provider calls without locks that these need.
  */
 #include <linux/export.h>
+#include <linux/inetdevice.h>
 #include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <net/addrconf.h>
+#include <net/if_inet6.h>
 #include <net/net_namespace.h>
 
 #include "internal.h"
@@ -40,12 +49,32 @@ static DEFINE_MUTEX(kofi_client_mutex);	/* all that follows */
 static LIST_HEAD(kofi_clients);
 static LIST_HEAD(kofi_devices);		/* by age */
 
+/* No module is loaded meanwhile: a provider's would wait for the mutex. */
+static unsigned int kofi_client_lock(void)
+{
+	mutex_lock(&kofi_client_mutex);
+	return memalloc_noio_save();
+}
+
+static void kofi_client_unlock(unsigned int scope)
+{
+	memalloc_noio_restore(scope);
+	mutex_unlock(&kofi_client_mutex);
+}
+
+static bool kofi_client_concerns(const struct kofi_client *client,
+				 const struct kofi_device *dev)
+{
+	return !client->net || !dev->id.net ||
+	       net_eq(client->net, dev->id.net);
+}
+
 static void kofi_client_tell(struct kofi_client *client,
 			     const struct kofi_device *dev, bool there)
 {
 	lockdep_assert_held(&kofi_client_mutex);
 
-	if (client->net && dev->id.net && !net_eq(client->net, dev->id.net))
+	if (!kofi_client_concerns(client, dev))
 		return;
 	if (there)
 		client->add(client, &dev->id);
@@ -68,29 +97,216 @@ static void kofi_client_tell_all(const struct kofi_device *dev, bool there)
 	}
 }
 
+/* ----------------------------------------------------- what discovery says */
+
+#define KOFI_LOOK_AGAIN	(HZ / 2)
+
+static void kofi_client_work_fn(struct work_struct *work);
+static DECLARE_DELAYED_WORK(kofi_client_work, kofi_client_work_fn);
+
+/*
+ * Is an IPv6 address being checked for duplicates? Discovery leaves it out until
+ * then, and no notifier is called when it is done.
+ */
+static bool kofi_client_tentative(struct net *net)
+{
+	bool found = false;
+#if IS_ENABLED(CONFIG_IPV6)
+	const struct inet6_ifaddr *ifa;
+	struct inet6_dev *in6_dev;
+	struct net_device *dev;
+
+	rcu_read_lock();
+	for_each_netdev_rcu(net, dev) {
+		in6_dev = __in6_dev_get(dev);
+		/* without a link, it has not begun */
+		if (!in6_dev || !(in6_dev->if_flags & IF_READY))
+			continue;
+		read_lock_bh(&in6_dev->lock);
+		list_for_each_entry(ifa, &in6_dev->addr_list, if_list)
+			if ((ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) ==
+			    IFA_F_TENTATIVE)
+				found = true;
+		read_unlock_bh(&in6_dev->lock);
+	}
+	rcu_read_unlock();
+#endif
+	return found;
+}
+
+/* What discovery says of a device: of a list, the next that is about it */
+static const struct fi_info *kofi_device_info(const struct kofi_device *dev,
+					      const struct fi_info *info)
+{
+	while (info &&
+	       (strcmp(info->fabric_attr->prov_name, dev->id.prov_name) ||
+		strcmp(info->domain_attr->name, dev->id.name)))
+		info = info->next;
+	return info;
+}
+
+static bool kofi_device_same(const struct kofi_device *dev,
+			     const struct fi_info *a, const struct fi_info *b)
+{
+	for (;;) {
+		a = kofi_device_info(dev, a);
+		b = kofi_device_info(dev, b);
+		if (!a || !b)
+			return a == b;
+		if (a->src_addrlen != b->src_addrlen ||
+		    memcmp(a->src_addr, b->src_addr, a->src_addrlen) ||
+		    strcmp(a->fabric_attr->name, b->fabric_attr->name))
+			return false;
+		a = a->next;
+		b = b->next;
+	}
+}
+
+/* Ask discovery; if it had no memory, or is to find more soon, once more then */
+static bool kofi_client_ask(const struct kofi_client *client,
+			    struct fi_info **info)
+{
+	int ret = kofi_getinfo(client->net,
+			       FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
+			       NULL, NULL, 0, NULL, info, GFP_NOIO);
+	bool known = !ret || ret == -ENODATA;
+
+	if (!known || kofi_client_tentative(client->net))
+		mod_delayed_work(system_unbound_wq, &kofi_client_work,
+				 KOFI_LOOK_AGAIN);
+	return known;
+}
+
+/* Tell a client where discovery says something else than before. */
+static void kofi_client_look(struct kofi_client *client)
+{
+	struct fi_info *before = client->seen, *now;
+	struct kofi_device *dev;
+
+	lockdep_assert_held(&kofi_client_mutex);
+
+	if (!client->change || !kofi_client_ask(client, &now))
+		return;
+	client->seen = now;
+	list_for_each_entry(dev, &kofi_devices, node)
+		if (dev->prov->live && kofi_client_concerns(client, dev) &&
+		    !kofi_device_same(dev, before, now))
+			client->change(client, &dev->id);
+	fi_freeinfo(before);
+}
+
+static void kofi_client_look_all(void)
+{
+	struct kofi_client *client;
+
+	list_for_each_entry(client, &kofi_clients, node)
+		kofi_client_look(client);
+}
+
+static void kofi_client_work_fn(struct work_struct *work)
+{
+	unsigned int scope = kofi_client_lock();
+
+	kofi_client_look_all();
+	kofi_client_unlock(scope);
+}
+
+/**
+ * kofi_device_look - discovery may say something else of a device
+ *
+ * For what the core does not see itself, which is network devices and addresses.
+ * Clients are told if it does.
+ *
+ * Context: any.
+ */
+void kofi_device_look(void)
+{
+	mod_delayed_work(system_unbound_wq, &kofi_client_work, 0);
+}
+EXPORT_SYMBOL_GPL(kofi_device_look);
+
+static int kofi_client_event(struct notifier_block *nb, unsigned long event,
+			     void *ptr)
+{
+	kofi_device_look();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block kofi_client_netdev_nb = {
+	.notifier_call = kofi_client_event,
+};
+
+static struct notifier_block kofi_client_inet_nb = {
+	.notifier_call = kofi_client_event,
+};
+
+static struct notifier_block kofi_client_inet6_nb = {
+	.notifier_call = kofi_client_event,
+};
+
+int kofi_client_start(void)
+{
+	int ret;
+
+	ret = register_netdevice_notifier(&kofi_client_netdev_nb);
+	if (ret)
+		return ret;
+	ret = register_inetaddr_notifier(&kofi_client_inet_nb);
+	if (ret)
+		goto unregister_netdev;
+	ret = register_inet6addr_notifier(&kofi_client_inet6_nb);
+	if (ret)
+		goto unregister_inet;
+	return 0;
+
+unregister_inet:
+	unregister_inetaddr_notifier(&kofi_client_inet_nb);
+unregister_netdev:
+	unregister_netdevice_notifier(&kofi_client_netdev_nb);
+	cancel_delayed_work_sync(&kofi_client_work);
+	return ret;
+}
+
+void kofi_client_stop(void)
+{
+	unregister_inet6addr_notifier(&kofi_client_inet6_nb);
+	unregister_inetaddr_notifier(&kofi_client_inet_nb);
+	unregister_netdevice_notifier(&kofi_client_netdev_nb);
+	cancel_delayed_work_sync(&kofi_client_work);
+}
+
+/* ------------------------------------------------- who comes, and who goes */
+
 /**
  * kofi_client_register - hear of domains that can be opened
  * @client: filled in; it stays until it has been unregistered
  *
  * @client->add is called for every domain there is, before this returns, and
- * then for each that comes; @client->remove for each that goes.
+ * then for each that comes; @client->remove for each that goes; @client->change
+ * between the two, whenever discovery finds other addresses of it.
  *
  * Context: process, may sleep; not from a client's callback.
- * Return: 0, or -EINVAL without a name or a callback.
+ * Return: 0, or -EINVAL without a name or a callback, or with @client->change and
+ * without a network namespace.
  */
 int kofi_client_register(struct kofi_client *client)
 {
 	struct kofi_device *dev;
+	unsigned int scope;
 
 	might_sleep();
-	if (!client || !client->name || !client->add || !client->remove)
+	if (!client || !client->name || !client->add || !client->remove ||
+	    (client->change && !client->net))
 		return -EINVAL;
-	mutex_lock(&kofi_client_mutex);
+	scope = kofi_client_lock();
+	client->seen = NULL;
+	if (client->change)
+		kofi_client_ask(client, &client->seen);
 	list_add_tail(&client->node, &kofi_clients);
 	list_for_each_entry(dev, &kofi_devices, node)
 		if (dev->prov->live)
 			kofi_client_tell(client, dev, true);
-	mutex_unlock(&kofi_client_mutex);
+	kofi_client_unlock(scope);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_client_register);
@@ -107,14 +323,16 @@ EXPORT_SYMBOL_GPL(kofi_client_register);
 void kofi_client_unregister(struct kofi_client *client)
 {
 	struct kofi_device *dev;
+	unsigned int scope;
 
 	might_sleep();
-	mutex_lock(&kofi_client_mutex);
+	scope = kofi_client_lock();
 	list_for_each_entry_reverse(dev, &kofi_devices, node)
 		if (dev->prov->live)
 			kofi_client_tell(client, dev, false);
 	list_del(&client->node);
-	mutex_unlock(&kofi_client_mutex);
+	fi_freeinfo(client->seen);
+	kofi_client_unlock(scope);
 }
 EXPORT_SYMBOL_GPL(kofi_client_unregister);
 
@@ -148,6 +366,7 @@ int kofi_device_add(struct kofi_provider *prov, struct net *net,
 		    const char *name)
 {
 	struct kofi_device *dev;
+	unsigned int scope;
 	int ret = 0;
 
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
@@ -161,16 +380,19 @@ int kofi_device_add(struct kofi_provider *prov, struct net *net,
 		kfree(dev);
 		return -ENOMEM;
 	}
-	mutex_lock(&kofi_client_mutex);
+	scope = kofi_client_lock();
 	if (kofi_device_find(prov, net, name)) {
 		ret = -EEXIST;
 		goto unlock;
 	}
+	/* what is found of it already is no change */
+	if (prov->live)
+		kofi_client_look_all();
 	list_add_tail(&dev->node, &kofi_devices);
 	if (prov->live)
 		kofi_client_tell_all(dev, true);
 unlock:
-	mutex_unlock(&kofi_client_mutex);
+	kofi_client_unlock(scope);
 	if (ret) {
 		kfree(dev->id.name);
 		kfree(dev);
@@ -194,8 +416,9 @@ void kofi_device_remove(struct kofi_provider *prov, struct net *net,
 			const char *name)
 {
 	struct kofi_device *dev;
+	unsigned int scope;
 
-	mutex_lock(&kofi_client_mutex);
+	scope = kofi_client_lock();
 	dev = kofi_device_find(prov, net, name);
 	if (dev) {
 		if (prov->live)
@@ -204,7 +427,7 @@ void kofi_device_remove(struct kofi_provider *prov, struct net *net,
 		kfree(dev->id.name);
 		kfree(dev);
 	}
-	mutex_unlock(&kofi_client_mutex);
+	kofi_client_unlock(scope);
 }
 EXPORT_SYMBOL_GPL(kofi_device_remove);
 
@@ -216,11 +439,14 @@ EXPORT_SYMBOL_GPL(kofi_device_remove);
 void kofi_client_provider(struct kofi_provider *prov, bool live)
 {
 	struct kofi_device *dev;
+	unsigned int scope;
 
-	mutex_lock(&kofi_client_mutex);
+	scope = kofi_client_lock();
+	if (live)
+		kofi_client_look_all();
 	list_for_each_entry(dev, &kofi_devices, node)
 		if (dev->prov == prov)
 			kofi_client_tell_all(dev, live);
 	prov->live = live;
-	mutex_unlock(&kofi_client_mutex);
+	kofi_client_unlock(scope);
 }

@@ -30,6 +30,8 @@ bool kofi_provider_allows(const char *filter, const char *name);
 
 /* client.c: who hears of domains */
 
+int kofi_client_start(void);	/* at module load */
+void kofi_client_stop(void);
 void kofi_client_provider(struct kofi_provider *prov, bool live);
 
 /* info.c: descriptions of what can be opened */

@@ -20,11 +20,16 @@ static int __init kofi_init(void)
 	ret = kofi_cq_start();
 	if (ret)
 		goto stop_eq;
-	ret = kofi_netlink_start();
+	ret = kofi_client_start();
 	if (ret)
 		goto stop_cq;
+	ret = kofi_netlink_start();
+	if (ret)
+		goto stop_client;
 	return 0;
 
+stop_client:
+	kofi_client_stop();
 stop_cq:
 	kofi_cq_stop();
 stop_eq:
@@ -35,6 +40,7 @@ stop_eq:
 static void __exit kofi_exit(void)
 {
 	kofi_netlink_stop();
+	kofi_client_stop();
 	kofi_cq_stop();
 	kofi_eq_stop();
 	kofi_provider_stop();

@@ -108,9 +108,15 @@ static void client_test(struct kunit *test)
 {
 	struct cl_client *early = cl_new(test), *late = cl_new(test);
 	struct kofi_client bad = { .name = "bad", .add = cl_add };
+	/* addresses are a network namespace's */
+	struct kofi_client nowhere = {
+		.name = "nowhere", .add = cl_add, .remove = cl_remove,
+		.change = cl_remove,
+	};
 
 	KUNIT_EXPECT_EQ(test, kofi_client_register(NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, kofi_client_register(&bad), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kofi_client_register(&nowhere), -EINVAL);
 	KUNIT_ASSERT_EQ(test, kofi_client_register(&early->client), 0);
 
 	/* a device counts once its provider does */

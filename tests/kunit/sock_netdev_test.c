@@ -16,6 +16,7 @@
 #define SN_RENAMED	"kofitest1"
 
 static int sn_there[2];		/* of each name */
+static int sn_changes;		/* of the first */
 static bool sn_wrong;
 static DECLARE_WAIT_QUEUE_HEAD(sn_wq);
 
@@ -45,8 +46,18 @@ static void sn_remove(struct kofi_client *client,
 	sn_count(id, -1);
 }
 
+static void sn_change(struct kofi_client *client,
+		      const struct kofi_domain_id *id)
+{
+	if (strcmp(id->prov_name, "sock") || strcmp(id->name, SN_NAME))
+		return;
+	WRITE_ONCE(sn_changes, sn_changes + 1);
+	wake_up(&sn_wq);
+}
+
 static struct kofi_client sn_client = {
-	.name = "netdev test", .add = sn_add, .remove = sn_remove,
+	.name = "netdev test", .net = &init_net,
+	.add = sn_add, .remove = sn_remove, .change = sn_change,
 };
 
 static netdev_tx_t sn_xmit(struct sk_buff *skb, struct net_device *dev)
@@ -94,6 +105,11 @@ static void netdev_client(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sn_there[0], 0);
 	sn_flags(test, dev, true);
 	sn_expect(test, 1, 0);
+	/* the address IPv6 gives it, when it is known to be nobody else's */
+	if (IS_ENABLED(CONFIG_IPV6))
+		KUNIT_EXPECT_GT(test, wait_event_timeout(sn_wq,
+							 READ_ONCE(sn_changes) == 1,
+							 10 * HZ), 0);
 	sn_flags(test, dev, false);
 	sn_expect(test, 0, 0);
 	sn_flags(test, dev, true);

@@ -46,10 +46,15 @@ struct kofi_domain_id {
  * @remove: the same one goes, if it has not gone already. What is open on it may
  *	be closed here, and an RDMA device waits for that; otherwise all there is
  *	of it ends, as after every loss of a device
+ * @change: discovery in @net finds other addresses of this domain than at the
+ *	last callback: some have come or gone, or a link is up or down. May be
+ *	NULL, and must be without @net
  * @node: the core's
+ * @seen: the core's: what discovery has said last
  *
  * The callbacks run in process context, one at a time, and may sleep, discover,
- * open and close.
+ * open and close. No provider's module is loaded there, as by discovery with the
+ * name of another one: it would wait for the callback.
  */
 struct kofi_client {
 	const char		*name;
@@ -58,7 +63,10 @@ struct kofi_client {
 				       const struct kofi_domain_id *id);
 	void			(*remove)(struct kofi_client *client,
 					  const struct kofi_domain_id *id);
+	void			(*change)(struct kofi_client *client,
+					  const struct kofi_domain_id *id);
 	struct list_head	node;
+	struct fi_info		*seen;
 };
 
 int kofi_client_register(struct kofi_client *client);

@@ -80,6 +80,7 @@ int kofi_device_add(struct kofi_provider *prov, struct net *net,
 		    const char *name);
 void kofi_device_remove(struct kofi_provider *prov, struct net *net,
 			const char *name);
+void kofi_device_look(void);
 
 /* ------------------------------------------------------------- discovery */
 
