@@ -80,6 +80,28 @@ static struct vrb_dev *vrb_dev_find(const char *name)
 	return NULL;
 }
 
+/**
+ * vrb_dev_access - can a device be used in a network namespace
+ * @ib: the device
+ * @net: the namespace; NULL: in any
+ *
+ * Of the devices in software, rxe has its sockets in the initial namespace, and
+ * siw those it connects with in that of the calling task, which is one of the
+ * connection manager's.
+ *
+ * Return: true if it can be.
+ */
+bool vrb_dev_access(const struct ib_device *ib, const struct net *net)
+{
+	switch (ib->ops.driver_id) {
+	case RDMA_DRIVER_RXE:
+	case RDMA_DRIVER_SIW:
+		return net == &init_net;
+	default:
+		return rdma_dev_access_netns(ib, net);
+	}
+}
+
 /* fi_domain() */
 static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 		      struct fid_domain **fid, void *context)
@@ -105,8 +127,7 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 
 	mutex_lock(&vrb_mutex);
 	dev = vrb_dev_find(info->domain_attr->name);
-	if (!dev ||
-	    !rdma_dev_access_netns(dev->ib, dom->base.fabric->net)) {
+	if (!dev || !vrb_dev_access(dev->ib, dom->base.fabric->net)) {
 		err = -ENODEV;
 		goto unlock;
 	}
@@ -187,7 +208,7 @@ int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 /* Where a device can be opened; NULL: everywhere */
 static struct net *vrb_dev_net(struct ib_device *ib)
 {
-	return rdma_dev_access_netns(ib, NULL) ? NULL :
+	return vrb_dev_access(ib, NULL) ? NULL :
 	       read_pnet(&ib->coredev.rdma_net);
 }
 
@@ -200,6 +221,13 @@ static bool vrb_dev_usable(struct ib_device *ib)
 		if (rdma_cap_ib_cm(ib, port) || rdma_cap_iw_cm(ib, port))
 			return true;
 	return false;
+}
+
+/* A port is up or down, or has other addresses. */
+static void vrb_dev_event(struct ib_event_handler *handler,
+			  struct ib_event *event)
+{
+	kofi_device_look();
 }
 
 static struct ib_client vrb_client;
@@ -230,6 +258,10 @@ static int vrb_dev_add(struct ib_device *ib)
 	list_add_tail(&dev->node, &vrb_devs);
 	mutex_unlock(&vrb_mutex);
 	vrb_dev_announce(dev);
+	INIT_IB_EVENT_HANDLER(&dev->events, ib, vrb_dev_event);
+	ib_register_event_handler(&dev->events);
+	/* whatever there was before */
+	kofi_device_look();
 	return 0;
 }
 
@@ -273,6 +305,7 @@ static void vrb_dev_remove(struct ib_device *ib, void *data)
 	struct vrb_domain *dom, *next;
 	struct vrb_dev *dev = data;
 
+	ib_unregister_event_handler(&dev->events);
 	/* clients close what they will, for which they need the mutex */
 	kofi_device_remove(&vrb_provider, dev->net, dev->name);
 	mutex_lock(&vrb_mutex);

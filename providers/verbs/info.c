@@ -218,7 +218,7 @@ static struct rdma_cm_id *vrb_if_bind(struct net *net, const struct vrb_if *i)
 	if (IS_ERR(id))
 		return id;
 	err = rdma_bind_addr(id, &addr.sa);
-	if (!err && !id->device)
+	if (!err && (!id->device || !vrb_dev_access(id->device, net)))
 		err = -EADDRNOTAVAIL;
 	if (err) {
 		rdma_destroy_id(id);
@@ -771,7 +771,7 @@ static void vrb_info_defaults(struct fi_info *info,
 					    READ_ONCE(vrb_rx_size));
 }
 
-/* One address, if it belongs to a device and is what was asked for */
+/* One address, if it belongs to a port that is up, and is what was asked for */
 static struct fi_info *vrb_info_offer(struct net *net, const struct vrb_if *i,
 				      const struct fi_info *hints,
 				      const struct sockaddr *src,
@@ -785,7 +785,8 @@ static struct fi_info *vrb_info_offer(struct net *net, const struct vrb_if *i,
 		return NULL;
 	mine = vrb_info_new(i, id->device, id->port_num, src, dest);
 	rdma_destroy_id(id);
-	if (mine && !kofi_info_match(mine, hints)) {
+	if (mine && mine->nic->link_attr->state == FI_LINK_UP &&
+	    !kofi_info_match(mine, hints)) {
 		vrb_info_defaults(mine, hints);
 		granted = kofi_info_grant(mine, hints);
 	}

@@ -108,6 +108,7 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
  * @name: its name, as clients know it
  * @net: network namespace it can be opened in; NULL: all
  * @doms: domains opened on it
+ * @events: its handler of the device's events
  */
 struct vrb_dev {
 	struct list_head	node;
@@ -115,6 +116,7 @@ struct vrb_dev {
 	char			name[IB_DEVICE_NAME_MAX];
 	struct net		*net;
 	struct list_head	doms;
+	struct ib_event_handler	events;
 };
 
 /**
@@ -174,6 +176,7 @@ extern struct list_head vrb_devs;
 int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 	       void *context);
 void vrb_domain_wait(struct vrb_domain *dom);
+bool vrb_dev_access(const struct ib_device *ib, const struct net *net);
 int vrb_domain_init(void);
 void vrb_domain_exit(void);
 

@@ -2,10 +2,12 @@
 /*
  * An RDMA device in software is removed, as "rdma link delete" does it, and made
  * again by the message that "rdma link add" sends: in the kernel it has no other
- * way. The device is named after its kind.
+ * way. The device is named after its kind. The network device below it gets and
+ * loses addresses as with "ip address".
  */
 
 #include <linux/file.h>
+#include <linux/if_addr.h>
 #include <linux/module.h>
 #include <linux/net.h>
 #include <linux/netdevice.h>
@@ -87,25 +89,14 @@ static int link_talk(struct socket *sock, struct sk_buff *skb)
 	return ((const struct nlmsgerr *)nlmsg_data(nlh))->error;
 }
 
-/**
- * link_add - make the device
- *
- * Context: process, may sleep.
- * Return: 0 or a negative error.
- */
-int link_add(void)
+/* Send a message of ours, which is freed, over a socket of its own. */
+static int link_ask(int protocol, struct sk_buff *skb)
 {
 	struct socket *sock;
-	struct sk_buff *skb;
 	struct file *file;
 	int err;
 
-	if (!link_under)
-		return -ENODEV;
-	skb = link_message();
-	if (!skb)
-		return -ENOMEM;
-	err = sock_create_kern(&init_net, PF_NETLINK, SOCK_RAW, NETLINK_RDMA,
+	err = sock_create_kern(&init_net, PF_NETLINK, SOCK_RAW, protocol,
 			       &sock);
 	if (err)
 		goto free;
@@ -118,6 +109,77 @@ int link_add(void)
 	err = link_talk(sock, skb);
 	fput(file);
 free:
+	nlmsg_free(skb);
+	return err;
+}
+
+/**
+ * link_add - make the device
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error.
+ */
+int link_add(void)
+{
+	struct sk_buff *skb;
+
+	if (!link_under)
+		return -ENODEV;
+	skb = link_message();
+	return skb ? link_ask(NETLINK_RDMA, skb) : -ENOMEM;
+}
+
+/**
+ * link_netdev - the network device below the device
+ *
+ * Return: it, with a reference, or NULL.
+ */
+struct net_device *link_netdev(void)
+{
+	return link_under ? dev_get_by_name(&init_net, link_under) : NULL;
+}
+
+/**
+ * link_address - give the network device an address, or take it
+ * @there: which of these
+ * @family: AF_INET or AF_INET6
+ * @addr: the address, in network order
+ * @len: its length in bytes
+ * @prefix: its prefix in bits
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error.
+ */
+int link_address(bool there, int family, const void *addr, int len, int prefix)
+{
+	struct sk_buff *skb = nlmsg_new(LINK_ROOM, GFP_KERNEL);
+	struct net_device *dev = link_netdev();
+	struct ifaddrmsg *ifm;
+	struct nlmsghdr *nlh;
+	int err = -ENOMEM;
+
+	if (!skb || !dev)
+		goto free;
+	nlh = nlmsg_put(skb, 0, 1, there ? RTM_NEWADDR : RTM_DELADDR,
+			sizeof(*ifm), NLM_F_REQUEST | NLM_F_ACK |
+			(there ? NLM_F_CREATE | NLM_F_EXCL : 0));
+	if (!nlh)
+		goto free;
+	ifm = nlmsg_data(nlh);
+	*ifm = (struct ifaddrmsg) {
+		.ifa_family	= family,
+		.ifa_prefixlen	= prefix,
+		.ifa_index	= dev->ifindex,
+	};
+	err = nla_put(skb, IFA_LOCAL, len, addr);
+	if (err)
+		goto free;
+	nlmsg_end(skb, nlh);
+	dev_put(dev);
+	return link_ask(NETLINK_ROUTE, skb);
+
+free:
+	dev_put(dev);
 	nlmsg_free(skb);
 	return err;
 }
