@@ -327,6 +327,9 @@ static void atomic_arguments(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, &one, 1, NULL, t->old, NULL,
 					      0, t->addr, t->key, FI_UINT32,
 					      FI_SUM, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, t->old, 1, NULL, t->old, NULL,
+					      0, t->addr, t->key, FI_UINT128,
+					      FI_SUM, NULL), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, &one, 1, NULL, t->old, NULL,
 					      0, t->addr, t->key, FI_UINT64,
 					      FI_PROD, NULL), -EOPNOTSUPP);
@@ -348,7 +351,7 @@ static void atomic_questions(struct kunit *test)
 	u64 *old = ct_buf(p, 8);
 	int type, op, i, can = 0;
 
-	for (type = FI_INT8; type <= FI_UINT64; type++) {
+	for (type = FI_INT8; type <= FI_UINT128; type++) {
 		for (op = FI_MIN; op <= FI_MSWAP; op++) {
 			for (i = 0; i < ARRAY_SIZE(calls); i++) {
 				struct fi_atomic_attr attr = {};

@@ -5,12 +5,14 @@
  */
 
 #include <linux/bvec.h>
+#include <linux/dma-mapping.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/timer.h>
 #include <linux/uio.h>
+#include <linux/vmalloc.h>
 
 #include "contract.h"
 
@@ -356,6 +358,207 @@ static void post_vectors(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* ------------------------------------------------- pieces, folios, mappings */
+
+#define PIECES	33	/* one more than any device is asked for */
+
+/* Every other page of vmalloc memory, as a list; the message is at offset 9 */
+struct pieces {
+	struct scatterlist	sg[PIECES];
+	u8			*mem;
+};
+
+static void pieces_free(void *arg)
+{
+	vfree(arg);
+}
+
+static struct pieces *pieces_make(struct ct_pair *p, size_t len)
+{
+	struct pieces *v = ct_buf(p, sizeof(*v));
+	int i;
+
+	v->mem = vzalloc(2 * PIECES * PAGE_SIZE);
+	KUNIT_ASSERT_NOT_NULL(p->test, v->mem);
+	KUNIT_ASSERT_EQ(p->test, kunit_add_action_or_reset(p->test, pieces_free,
+							   v->mem), 0);
+	sg_init_table(v->sg, PIECES);
+	for (i = 0; i < PIECES; i++)
+		sg_set_page(&v->sg[i],
+			    vmalloc_to_page(v->mem + 2 * i * PAGE_SIZE), len,
+			    9);
+	return v;
+}
+
+static u8 *pieces_at(const struct pieces *v, int i)
+{
+	return v->mem + 2 * i * PAGE_SIZE + 9;
+}
+
+/* All of them become single bytes of the last one, in a row. */
+static void pieces_join(struct pieces *v)
+{
+	struct page *page = sg_page(&v->sg[PIECES - 1]);
+	int i;
+
+	for (i = 0; i < PIECES; i++)
+		sg_set_page(&v->sg[i], page, 1, 9 + i);
+}
+
+/* As many pieces as are promised arrive; more than any device has are refused. */
+static void post_pieces(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
+	size_t limit = min(p->info->tx_attr->iov_limit,
+			   p->info->rx_attr->iov_limit);
+	struct pieces *out = pieces_make(p, 500), *in = pieces_make(p, 500);
+	struct fi_msg send = {
+		.msg_sgl = out->sg, .iov_count = limit, .vec = KOFI_SGL,
+	};
+	struct fi_msg recv = {
+		.msg_sgl = in->sg, .iov_count = limit, .vec = KOFI_SGL,
+	};
+	struct ct_op *r = ct_op(p), *s = ct_op(p);
+	int i;
+
+	KUNIT_ASSERT_LT(test, limit, PIECES);
+	for (i = 0; i < PIECES; i++)
+		ct_pattern(pieces_at(out, i), 500, i);
+	KUNIT_ASSERT_EQ(test, ct_post_recv(p, 1, r, &recv, 0), 0);
+	KUNIT_ASSERT_EQ(test, ct_post_send(p, 0, s, &send, 0), 0);
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, r->wc.len, limit * 500);
+
+	r = ct_op(p);
+	send.iov_count = PIECES;
+	recv.iov_count = PIECES;
+	if (ct_streams(p)) {
+		limit = PIECES;
+		KUNIT_EXPECT_EQ(test, ct_post_recv(p, 1, r, &recv, 0), 0);
+		KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, s, &send, 0), 0);
+	} else {
+		KUNIT_EXPECT_EQ(test, ct_post_recv(p, 1, r, &recv, 0), -EINVAL);
+		KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, s, &send, 0), -EINVAL);
+		/* those that follow each other are one */
+		pieces_join(out);
+		pieces_join(in);
+		KUNIT_EXPECT_EQ(test, ct_post_recv(p, 1, r, &recv, 0), 0);
+		KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, s, &send, 0), 0);
+	}
+	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < limit; i++)
+		KUNIT_EXPECT_TRUE_MSG(test,
+				      ct_pattern_ok(pieces_at(in, i), 500, i),
+				      "piece %d", i);
+	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(pieces_at(in, PIECES - 1), PIECES,
+					      PIECES - 1));
+	ct_pair_close(p);
+}
+
+#define FOLIO_ORDER	3
+
+/* A segment that begins in a later page of its folio, and crosses some */
+static void post_folio(struct kunit *test)
+{
+	static const enum kofi_vec kinds[] = { KOFI_BVEC, KOFI_SGL, KOFI_ITER };
+	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
+	const size_t off = 2 * PAGE_SIZE + 77, len = 4 * PAGE_SIZE + 5;
+	struct page *page[2];
+	int i, side;
+
+	for (side = 0; side < 2; side++) {
+		page[side] = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_ZERO,
+					 FOLIO_ORDER);
+		KUNIT_ASSERT_NOT_NULL(test, page[side]);
+	}
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct ct_op *op[2] = { ct_op(p), ct_op(p) };
+		struct scatterlist sg[2][1];
+		struct iov_iter iter[2];
+		struct bio_vec bv[2];
+		struct fi_msg msg[2];
+
+		ct_pattern(page_address(page[0]) + off, len, i);
+		for (side = 0; side < 2; side++) {
+			bvec_set_page(&bv[side], page[side], len, off);
+			sg_init_table(sg[side], 1);
+			sg_set_page(sg[side], page[side], len, off);
+			iov_iter_bvec(&iter[side], side ? ITER_DEST :
+							  ITER_SOURCE,
+				      &bv[side], 1, len);
+			msg[side] = (struct fi_msg) {
+				.msg_bvec = &bv[side], .iov_count = 1,
+				.vec = kinds[i],
+			};
+			if (kinds[i] == KOFI_SGL)
+				msg[side].msg_sgl = sg[side];
+			if (kinds[i] == KOFI_ITER)
+				msg[side].msg_iter = &iter[side];
+		}
+		KUNIT_EXPECT_EQ(test, ct_post_recv(p, 1, op[1], &msg[1], 0), 0);
+		KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, op[0], &msg[0], 0), 0);
+		KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+		KUNIT_EXPECT_EQ(test, op[1]->wc.len, len);
+		KUNIT_EXPECT_TRUE(test,
+				  ct_pattern_ok(page_address(page[1]) + off,
+						len, i));
+		KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page[1]), 0,
+						   off));
+		KUNIT_EXPECT_NULL(test,
+				  memchr_inv(page_address(page[1]) + off + len,
+					     0, (PAGE_SIZE << FOLIO_ORDER) -
+					     off - len));
+	}
+	ct_pair_close(p);
+	for (side = 0; side < 2; side++)
+		__free_pages(page[side], FOLIO_ORDER);
+}
+
+/* A list the consumer has mapped, where there is a device to map it for */
+static void post_mapped(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
+	static const enum dma_data_direction dirs[] = {
+		DMA_TO_DEVICE, DMA_FROM_DEVICE,
+	};
+	struct device *dev = kofi_domain_device(p->domain);
+	struct ct_op *op[2] = { ct_op(p), ct_op(p) };
+	struct pieces *v[2];
+	struct fi_msg msg[2];
+	int side, i;
+
+	for (side = 0; side < 2; side++) {
+		v[side] = pieces_make(p, 1000);
+		msg[side] = (struct fi_msg) {
+			.msg_sgl = v[side]->sg, .iov_count = 4,
+			.vec = KOFI_SGL_MAPPED,
+		};
+	}
+	if (!dev) {
+		KUNIT_EXPECT_EQ(test, ct_post_recv(p, 1, op[1], &msg[1], 0),
+				-EINVAL);
+		KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, op[0], &msg[0], 0),
+				-EINVAL);
+		ct_pair_close(p);
+		return;
+	}
+	for (i = 0; i < 4; i++)
+		ct_pattern(pieces_at(v[0], i), 1000, i);
+	for (side = 0; side < 2; side++)
+		KUNIT_ASSERT_EQ(test, dma_map_sg(dev, v[side]->sg, 4,
+						 dirs[side]), 4);
+	KUNIT_EXPECT_EQ(test, ct_post_recv(p, 1, op[1], &msg[1], 0), 0);
+	KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, op[0], &msg[0], 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	for (side = 0; side < 2; side++)
+		dma_unmap_sg(dev, v[side]->sg, 4, dirs[side]);
+	KUNIT_EXPECT_EQ(test, op[1]->wc.len, 4000);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(pieces_at(v[1], i), 1000,
+						      i));
+	ct_pair_close(p);
+}
+
 /* -------------------------- 9: completion flags, data, and nothing more */
 
 struct flags_param {
@@ -459,6 +662,29 @@ static void post_simple_forms(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* Injects of each size, taken along by the device or not, overwritten at once */
+static void post_injects(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, ct_mode_of(test));
+	size_t len, max = p->info->tx_attr->inject_size;
+	u8 *out = ct_buf(p, max), *in = ct_buf(p, max + 1);
+
+	for (len = 0; len <= max; len++) {
+		struct ct_op *r = ct_op(p);
+
+		memset(in, 0xa5, max + 1);
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, in, max + 1), 0);
+		ct_pattern(out, len, len);
+		KUNIT_ASSERT_EQ(test, ct_inject(p, 0, out, len), 0);
+		memset(out, 0, len);
+		KUNIT_ASSERT_TRUE(test, ct_wait_done(p, r));
+		KUNIT_EXPECT_EQ(test, r->wc.len, len);
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, len, len));
+		KUNIT_EXPECT_EQ(test, in[len], 0xa5);
+	}
+	ct_pair_close(p);
+}
+
 /* The order of messages and of each side's completions is that of the posts. */
 static void post_order(struct kunit *test)
 {
@@ -499,6 +725,10 @@ static struct kunit_case contract_post_cases[] = {
 	KUNIT_CASE_PARAM(post_in_context, ctx_gen_params),
 	KUNIT_CASE_PARAM(post_sizes, ct_mode_gen_params),
 	KUNIT_CASE(post_vectors),
+	KUNIT_CASE_PARAM(post_pieces, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(post_folio, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(post_mapped, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(post_injects, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(post_flags, ct_mode_gen_params),
 	KUNIT_CASE(post_simple_forms),
 	KUNIT_CASE_PARAM(post_order, ct_mode_gen_params),
