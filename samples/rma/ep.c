@@ -72,18 +72,31 @@ static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 	hints = fi_allocinfo();
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG | FI_RMA | FI_TAGGED;
+	hints->caps = FI_MSG | FI_RMA;
+	hints->mode = FI_RX_CQ_DATA;
 	hints->ep_attr->type = FI_EP_MSG;
-	/* without the bit, keys are ours to choose */
-	hints->domain_attr->mr_mode = run->opts.client_keys ? 0 :
-							      FI_MR_PROV_KEY;
+	/* without the bits, keys are ours to choose */
+	if (!run->opts.client_keys)
+		hints->domain_attr->mr_mode = FI_MR_PROV_KEY |
+					      FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
+	/* devices know no tags */
+	if (run->opts.verbs)
+		hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
+	else
+		hints->caps |= FI_TAGGED;
 	ret = fi_getinfo(FI_VERSION(2, 1),
 			 run->opts.node[0] ? run->opts.node : NULL,
 			 run->opts.port, flags, hints, &run->info);
 	fi_freeinfo(hints);
-	return rma_error(run, ret, "no provider can do this at %s, port %s",
-			 run->opts.node[0] ? run->opts.node : "any address",
-			 run->opts.port);
+	if (ret)
+		return rma_error(run, ret,
+				 "no provider can do this at %s, port %s",
+				 run->opts.node[0] ? run->opts.node :
+						     "any address",
+				 run->opts.port);
+	run->iwarp = run->info->ep_attr->protocol == FI_PROTO_IWARP;
+	run->size = run->opts.verbs ? KRMA_REGION_DEVICE : KRMA_REGION;
+	return 0;
 }
 
 static int rma_ep_fabric(struct rma_run *run)
@@ -273,7 +286,7 @@ int rma_ep_region(struct rma_run *run, enum krma_kind kind, u64 access)
 	v = kzalloc(sizeof(*v), GFP_KERNEL);
 	if (!v)
 		return -ENOMEM;
-	ret = rma_vec_make(v, &run->region, 0, KRMA_REGION, kind, false);
+	ret = rma_vec_make(v, &run->region, 0, run->size, kind, false);
 	if (ret)
 		goto free_vec;
 	attr.vec = v->vec;

@@ -17,6 +17,7 @@
  *	port=NUMBER	of the server (7473)
  *	only=GROUP	connect: transfer, forms, levels, messages or wrong
  *	poll=CONTEXT	callbacks run in: softirq (default) or workqueue
+ *	verbs		over an RDMA device
  *	srx		receive from a shared context
  *	client-keys	choose the keys of regions here
  *	zerocopy=BYTES	from which on pages are sent without copying them
@@ -98,7 +99,9 @@ static int rma_parse_word(struct rma_opts *opts, char *word)
 
 	if (value)
 		*value++ = '\0';
-	if (!strcmp(word, "srx") && !value)
+	if (!strcmp(word, "verbs") && !value)
+		opts->verbs = true;
+	else if (!strcmp(word, "srx") && !value)
 		opts->srx = true;
 	else if (!strcmp(word, "client-keys") && !value)
 		opts->client_keys = true;

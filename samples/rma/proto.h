@@ -2,8 +2,8 @@
 /*
  * What kofi_rma.ko and its peers say to each other; also for programs.
  *
- * Two sides have one connection. Each side has a region of KRMA_REGION bytes
- * that the other may access. The side that has connected leads: it sends
+ * Two sides have one connection. Each side has a region of KRMA_REGION bytes or
+ * less that the other may access. The side that has connected leads: it sends
  * commands, one struct krma_msg each, and the other side answers each with one
  * struct krma_msg that has the same op, a status, and for a content that is
  * wrong its place. All numbers are little-endian.
@@ -23,7 +23,9 @@
 #define KRMA_MAGIC		0x616d726bU
 #define KRMA_DATA_MAX		(16U << 20)		/* bytes of all accesses */
 #define KRMA_GUARD		64U
-#define KRMA_REGION		(KRMA_DATA_MAX + 8192U)
+#define KRMA_SLACK		8192U			/* for offsets and guards */
+#define KRMA_REGION		(KRMA_DATA_MAX + KRMA_SLACK)
+#define KRMA_REGION_DEVICE	(256U * 4096U)		/* of a kernel's, in an RDMA device */
 #define KRMA_COUNT_MAX		32U			/* accesses of a command */
 #define KRMA_SEGS_MAX		4U
 #define KRMA_INJECT_MAX		128U
@@ -102,7 +104,7 @@ struct krma_msg {
 	__le32	status;			/* answers: 0 or an errno value of Linux */
 	__le32	seed;
 	__le32	count;
-	__le32	segs;
+	__le32	segs;			/* answers to HELLO: the most it can name */
 	__le32	level;
 	__le32	kind;
 	__le64	off;			/* answers: first wrong byte */
@@ -183,12 +185,13 @@ static inline void krma_count(struct krma_tally (*tally)[2], enum krma_row row,
 }
 
 /* The short forms of a client, which make KRMA_FORMS bytes. */
-static inline void krma_count_forms(struct krma_tally (*tally)[2])
+static inline void krma_count_forms(struct krma_tally (*tally)[2], int values)
 {
 	krma_count(tally, KRMA_ROW_WRITE, 0, 2, 100 + 123);
-	krma_count(tally, KRMA_ROW_DATA, 0, 1, 1000);
+	krma_count(tally, values ? KRMA_ROW_DATA : KRMA_ROW_WRITE, 0, 1, 1000);
 	krma_count(tally, KRMA_ROW_INJECT, 0, 1, 64);
-	krma_count(tally, KRMA_ROW_INJECT_DATA, 0, 1, 128);
+	krma_count(tally, values ? KRMA_ROW_INJECT_DATA : KRMA_ROW_INJECT, 0, 1,
+		   128);
 	krma_count(tally, KRMA_ROW_READ, 0, 2, KRMA_FORMS);
 }
 

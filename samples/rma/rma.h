@@ -27,6 +27,7 @@
  * @port: of the server
  * @only: client: only this group of tests; empty: all
  * @poll: where callbacks run
+ * @verbs: over an RDMA device
  * @srx: receive from a shared context
  * @client_keys: choose keys instead of being given them
  * @brief: client: less of what takes long
@@ -39,6 +40,7 @@ struct rma_opts {
 	char		port[6];
 	char		only[16];
 	enum kofi_poll	poll;
+	bool		verbs;
 	bool		srx;
 	bool		client_keys;
 	bool		brief;
@@ -172,6 +174,9 @@ enum rma_answer {
  * @region: what the peer may access
  * @local: where our own accesses take from and put to
  * @info: what discovery found
+ * @iwarp: there are no values with writes, nobody says when the peer has
+ *	something, and a message that finds no receive ends the connection
+ * @size: bytes of @region that are registered
  * @fabric: opened from @info
  * @eq: calls rma_ep_event()
  * @pep: server: where clients come
@@ -215,6 +220,8 @@ struct rma_run {
 	struct rma_mem		local;
 
 	struct fi_info		*info;
+	bool			iwarp;
+	size_t			size;
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
 	struct fid_pep		*pep;

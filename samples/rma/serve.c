@@ -38,7 +38,9 @@ static int rma_serve_one(struct rma_run *run, const struct rma_cmd *cmd,
 	switch (cmd->op) {
 	case KRMA_HELLO:
 		run->peer = *cmd;
-		answer->flags = KRMA_F_STRICT | KRMA_F_TAGS | KRMA_F_KERNEL;
+		answer->flags = KRMA_F_STRICT | KRMA_F_KERNEL;
+		if (!run->opts.verbs)
+			answer->flags |= KRMA_F_TAGS;
 		break;
 	case KRMA_REGION_NEW:
 		answer->status = -rma_ep_region(run, cmd->kind,
@@ -77,7 +79,8 @@ static int rma_serve_one(struct rma_run *run, const struct rma_cmd *cmd,
 	case KRMA_REGION_NEW:
 		answer->key = fi_mr_key(run->mr);
 		answer->addr = kofi_mr_base(run->mr);
-		answer->size = KRMA_REGION;
+		answer->size = run->size;
+		answer->segs = run->info->tx_attr->rma_iov_limit;
 		return 0;
 	default:
 		return rma_error(run, -EPROTO, "command %u is unknown",

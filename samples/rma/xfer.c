@@ -157,8 +157,9 @@ static void rma_xfer_segments(struct rma_run *run, const struct rma_cmd *cmd,
 	}
 	/* the last of several, so that the others are right */
 	k = cmd->segs - 1;
+	/* a key has 32 bits, if it is a device's */
 	if (cmd->flags & KRMA_F_BAD_KEY)
-		seg[k].key ^= 1ULL << 40;
+		seg[k].key ^= 0x80;
 	if (cmd->flags & KRMA_F_BAD_RANGE)
 		seg[k].addr = run->peer.addr + run->peer.size - seg[k].len + 1;
 	if (cmd->flags & KRMA_F_BAD_WRAP)
@@ -434,7 +435,8 @@ static struct kofi_cqe *rma_xfer_single(struct rma_ops *ops, u32 i, u64 flags)
  * @seed: of the content, of which KRMA_FORMS bytes are written
  * @off: where in the peer's region
  *
- * The two that carry values carry 0 and 1.
+ * The two that carry values carry 0 and 1; without values they are the same
+ * again.
  *
  * Return: 0 or the first error.
  */
@@ -448,6 +450,7 @@ int rma_xfer_forms(struct rma_run *run, u32 seed, u64 off)
 	u64 addr = run->peer.addr + off, key = run->peer.key;
 	struct rma_ops *ops = &run->tx;
 	struct fid_ep *ep = run->ep;
+	struct kofi_cqe *cqe;
 	struct kvec iov[2] = {
 		{ .iov_base = p + 100, .iov_len = 50 },
 		{ .iov_base = p + 150, .iov_len = 73 },
@@ -461,11 +464,19 @@ int rma_xfer_forms(struct rma_run *run, u32 seed, u64 off)
 		       rma_xfer_single(ops, 0, FI_WRITE));
 	ret = ret ?: fi_writev(ep, iov, NULL, 2, 0, addr + 100, key,
 			       rma_xfer_single(ops, 1, FI_WRITE));
-	ret = ret ?: fi_writedata(ep, p + 223, 1000, NULL, 0, 0, addr + 223,
-				  key, rma_xfer_single(ops, 2, FI_WRITE));
 	ret = ret ?: fi_inject_write(ep, p + 1223, 64, 0, addr + 1223, key);
-	ret = ret ?: fi_inject_writedata(ep, p + 1287, 128, 1, 0, addr + 1287,
-					 key);
+	cqe = rma_xfer_single(ops, 2, FI_WRITE);
+	if (run->iwarp) {
+		ret = ret ?: fi_write(ep, p + 223, 1000, NULL, 0, addr + 223,
+				      key, cqe);
+		ret = ret ?: fi_inject_write(ep, p + 1287, 128, 0, addr + 1287,
+					     key);
+	} else {
+		ret = ret ?: fi_writedata(ep, p + 223, 1000, NULL, 0, 0,
+					  addr + 223, key, cqe);
+		ret = ret ?: fi_inject_writedata(ep, p + 1287, 128, 1, 0,
+						 addr + 1287, key);
+	}
 	if (ret)
 		return rma_error(run, ret, "a short form of write");
 	ret = rma_xfer_end(run, ops);
@@ -664,22 +675,38 @@ int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd)
 
 /* --------------------------------------------------------------- our region */
 
+/* Where that is the rule, a write with a value takes a receive of ours. */
+static int rma_values_expect(struct rma_run *run, u32 count)
+{
+	ssize_t ret = 0;
+
+	if (!(run->info->mode & FI_RX_CQ_DATA))
+		return 0;
+	while (count-- && !ret)
+		ret = fi_recv(rma_xfer_rx(run), NULL, 0, NULL, 0, &run->remote);
+	return rma_error(run, ret, "fi_recv for values");
+}
+
 /**
  * rma_region_fill - KRMA_FILL of our own region
- * @run: the run
+ * @run: the run, connected if values are to come
  * @cmd: which content; also the values to come next
  *
- * Return: 0.
+ * Return: 0 or a negative error code.
  */
 int rma_region_fill(struct rma_run *run, const struct rma_cmd *cmd)
 {
 	u64 total = cmd->count * cmd->len;
+	int ret;
 
 	if (cmd->flags & KRMA_F_DATA) {
 		spin_lock_bh(&run->lock);
 		run->data_next = cmd->data;
 		run->data_bad = 0;
 		spin_unlock_bh(&run->lock);
+		ret = rma_values_expect(run, cmd->count);
+		if (ret)
+			return ret;
 	}
 	rma_mem_fill(run, &run->region, cmd->off - KRMA_GUARD,
 		     total + 2 * KRMA_GUARD, cmd->seed + 1,

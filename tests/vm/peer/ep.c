@@ -48,12 +48,16 @@ static int ep_getinfo(struct peer *p, uint64_t flags)
 		hints->caps |= FI_TAGGED;
 		hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	}
-	hints->fabric_attr->prov_name = strdup("tcp");
+	hints->fabric_attr->prov_name = strdup(p->verbs ? "verbs" : "tcp");
+	hints->mode = FI_RX_CQ_DATA;
 	/* no bit: keys are ours, addresses are offsets */
-	hints->domain_attr->mr_mode = 0;
+	hints->domain_attr->mr_mode = p->verbs ? FI_MR_LOCAL | FI_MR_PROV_KEY |
+				      FI_MR_VIRT_ADDR | FI_MR_ALLOCATED : 0;
 	ret = fi_getinfo(FI_VERSION(1, 17), p->node, p->port, flags, hints,
 			 &p->info);
 	fi_freeinfo(hints);
+	if (!ret)
+		p->iwarp = p->info->ep_attr->protocol == FI_PROTO_IWARP;
 	return fault(ret, "fi_getinfo");
 }
 
@@ -65,6 +69,22 @@ static int ep_fabric(struct peer *p)
 	ret = fi_fabric(p->info->fabric_attr, &p->fabric, p);
 	return fault(ret ? ret : fi_eq_open(p->fabric, &attr, &p->eq, p),
 		     "fabric and event queue");
+}
+
+/* What operations take from and put to; the peer cannot reach it. */
+static int ep_local(struct peer *p)
+{
+	uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
+	int ret;
+
+	if (!(p->info->domain_attr->mr_mode & FI_MR_LOCAL))
+		return 0;
+	ret = fi_mr_reg(p->domain, p->local, KRMA_REGION, access, 0, 0, 0,
+			&p->local_mr, p);
+	if (!ret)
+		ret = fi_mr_reg(p->domain, &p->msgs, sizeof(p->msgs), access, 0,
+				0, 0, &p->msg_mr, p);
+	return fault(ret, "registering local memory");
 }
 
 static int ep_domain(struct peer *p, struct fi_info *info)
@@ -82,7 +102,8 @@ static int ep_domain(struct peer *p, struct fi_info *info)
 		ret = fi_cq_open(p->domain, &attr, &p->cq, p);
 	if (!ret && p->srx_wanted)
 		ret = fi_srx_context(p->domain, info->rx_attr, &p->srx, p);
-	return fault(ret, "domain, completion queue, shared context");
+	return fault(ret, "domain, completion queue, shared context") ?:
+	       ep_local(p);
 }
 
 static int ep_open(struct peer *p, struct fi_info *info)
@@ -273,6 +294,13 @@ int ep_region(struct peer *p, uint64_t access)
 		     "fi_mr_reg");
 }
 
+/* What a peer names as the address of the region's first byte. */
+uint64_t ep_base(struct peer *p)
+{
+	return p->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ?
+	       (uintptr_t)p->region : 0;
+}
+
 void ep_hangup(struct peer *p)
 {
 	if (p->ep)
@@ -287,6 +315,8 @@ void ep_close(struct peer *p)
 {
 	struct fid *fids[] = {
 		p->srx ? &p->srx->fid : NULL, p->mr ? &p->mr->fid : NULL,
+		p->local_mr ? &p->local_mr->fid : NULL,
+		p->msg_mr ? &p->msg_mr->fid : NULL,
 		p->cq ? &p->cq->fid : NULL, p->domain ? &p->domain->fid : NULL,
 		p->pep ? &p->pep->fid : NULL, p->eq ? &p->eq->fid : NULL,
 		p->fabric ? &p->fabric->fid : NULL,

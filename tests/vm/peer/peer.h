@@ -55,6 +55,7 @@ struct peer {
 	const char		*node;
 	const char		*port;
 	bool			server;
+	bool			verbs;
 	bool			srx_wanted;
 	bool			brief;
 	bool			last;
@@ -68,7 +69,10 @@ struct peer {
 	struct fid_ep		*srx;
 	struct fid_ep		*ep;
 	struct fid_mr		*mr;
+	struct fid_mr		*local_mr;	/* where the provider needs them */
+	struct fid_mr		*msg_mr;
 	struct fi_info		*request;
+	bool			iwarp;		/* see struct rma_run of samples/rma */
 	uint64_t		keys;
 	bool			connected;
 	bool			down;
@@ -81,8 +85,10 @@ struct peer {
 	struct op		rx[KRMA_COUNT_MAX];
 	struct op		cmd_op;
 	struct op		answer_op;
-	struct krma_msg		cmd_msg;
-	struct krma_msg		answer_msg;
+	struct {
+		struct krma_msg	cmd;
+		struct krma_msg	answer;
+	} msgs;
 	bool			expecting;
 	uint64_t		data_next;
 	uint64_t		data_bad;
@@ -99,6 +105,7 @@ int ep_accept(struct peer *p);
 int ep_find(struct peer *p);
 int ep_connect(struct peer *p);
 int ep_region(struct peer *p, uint64_t access);
+uint64_t ep_base(struct peer *p);
 int ep_progress(struct peer *p);
 int ep_wait_down(struct peer *p);
 void ep_hangup(struct peer *p);
@@ -112,10 +119,11 @@ int xfer_forms(struct peer *p, uint32_t seed, uint64_t off);
 int xfer_send(struct peer *p, const struct cmd *c);
 int xfer_recv_begin(struct peer *p, const struct cmd *c);
 int xfer_recv_end(struct peer *p, const struct cmd *c);
+uint32_t segs_max(struct peer *p, bool yours);
 int cmd_send(struct peer *p, const struct cmd *c);
 int cmd_expect(struct peer *p);
 int cmd_recv(struct peer *p, struct cmd *c);
-void region_fill(struct peer *p, const struct cmd *c);
+int region_fill(struct peer *p, const struct cmd *c);
 int region_check(struct peer *p, const struct cmd *c, uint64_t *where);
 
 #endif /* _KOFI_PEER_H */

@@ -7,8 +7,8 @@ run() {
 	say ""
 	say "b\$ $3"
 	# shellcheck disable=SC2086
-	show "$1" timeout 100 $3
+	show "$1" timeout 200 $3
 }
 
-load kofi_sock kofi_verbs kofi_pingpong || exit
-device rxe
+load kofi_sock kofi_verbs kofi_pingpong kofi_rma || exit
+devices

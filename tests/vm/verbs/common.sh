@@ -3,9 +3,11 @@
 # The runs, in the order both machines go through them: a serves, b connects.
 # -S, -I and -c have to be the same on both sides. fi_pingpong spins while it
 # waits, which makes machines with one processor slow: few round trips. Debian's
-# kernel has no siw; verbs-alone does the same over that.
+# kernel has no siw, the debug kernel has both.
 
 KERNEL="kofi pingpong -p verbs -c"
+MEMORY="sh $VM/memory.sh"
+PEER=kofi-peer
 
 runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	user="fi_pingpong -p verbs -e msg -d $1 -c"
@@ -17,6 +19,10 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run "$1 ipv6" "$KERNEL -6 -I 20 -S 4096" "$KERNEL -6 -I 20 -S 4096 fd00::1"
 	run "$1 by-reading" "$KERNEL -M read" "$KERNEL -M read 10.0.0.1"
 	run "$1 direct" "$KERNEL -C direct" "$KERNEL -C workqueue 10.0.0.1"
+	at="node=10.0.0.1 verbs"
+	run "$1 memory" "$MEMORY serve $at" "$MEMORY connect $at brief last"
+	run "$1 memory kernel-server" "$MEMORY serve $at" "$PEER connect $at brief last"
+	run "$1 memory kernel-client" "$PEER serve $at" "$MEMORY connect $at only=forms last"
 }
 
 trace=/sys/kernel/tracing
@@ -52,4 +58,9 @@ device() {	# KIND: everything over a device of that kind, on the cable
 	step "$1 nothing-left" retry no_objects
 	sync "$1 over"
 	step "remove $1" rdma link delete "$1"
+}
+
+devices() {
+	device rxe
+	[ "$VM_KERNEL" != debug ] || device siw
 }
