@@ -46,11 +46,11 @@
  * last slots, too.
  *
  * A provider with a device has its own way to learn of completions, and may
- * learn of them in the context the queue was opened for. kofi_cq_begin() and
- * kofi_cq_end() make it the runner there: what it completes in between goes
- * through the ring as always, and is taken out again, with all that others have
- * put in, before it goes on. If there is a runner already, that one takes it
- * out. A DIRECT queue looks at the device when it is polled, and for the rest
+ * learn of them in softirq context. If that is where the queue calls back,
+ * kofi_cq_begin() and kofi_cq_end() make the provider its runner: what it
+ * completes in between goes through the ring as always, and is taken out again,
+ * with all that others have put in, before it goes on. If there is a runner
+ * already, that one takes it out. A DIRECT queue looks at the device when it is polled, and for the rest
  * of the time nobody does: who needs to know meanwhile claims the queue, which
  * is to be its runner without calling anybody, and looks himself.
  *
@@ -815,8 +815,6 @@ static noinline void kofi_cq_run_on(struct kofi_cq *cq)
 {
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
 		kofi_cq_stop_runner(cq);
-	else if (cq->poll == KOFI_POLL_WORKQUEUE)
-		kofi_cq_queue_work(cq);
 	else
 		irq_poll_sched(&cq->iop);
 	spin_unlock_irq(&cq->lock);
@@ -824,17 +822,20 @@ static noinline void kofi_cq_run_on(struct kofi_cq *cq)
 
 /**
  * kofi_cq_begin - be the runner of a queue while completing operations
- * @cq: a queue that calls back; the caller is in the context it was opened for
+ * @cq: the queue, or NULL
  *
  * What is completed until kofi_cq_end() is reported by that call. No queue of
  * the same consumer may be begun in between.
  *
- * Context: softirq or a work item, as the queue was opened.
- * Return: true if kofi_cq_end() must be called; false if somebody else is, or
+ * Context: softirq.
+ * Return: true if kofi_cq_end() must be called; false if the queue does not call
+ * back in softirq context, or not on this processor, or somebody else is, or
  * shall be, the runner, who then reports what the caller completes.
  */
 bool kofi_cq_begin(struct kofi_cq *cq)
 {
+	if (unlikely(!cq || !cq->done || cq->poll != KOFI_POLL_SOFTIRQ))
+		return false;
 	if (cq->cpu >= 0 && cq->cpu != raw_smp_processor_id())
 		return false;
 	return !test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active);
@@ -845,8 +846,8 @@ EXPORT_SYMBOL_GPL(kofi_cq_begin);
  * kofi_cq_end - report what has been completed since kofi_cq_begin()
  * @cq: the queue
  *
- * Calls the consumer. If others keep putting in more, the queue's own context
- * goes on.
+ * Calls the consumer. If others keep putting in more, the queue's own softirq
+ * handler goes on.
  *
  * Context: that of kofi_cq_begin(); the caller holds no locks.
  */
@@ -869,8 +870,7 @@ static __always_inline void kofi_cq_report(struct kofi_ep *ep,
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 	bool call = false;
 
-	if (unlikely(!cq || !cq->done || cq->poll != KOFI_POLL_SOFTIRQ ||
-		     !kofi_cq_begin(cq))) {
+	if (unlikely(!kofi_cq_begin(cq))) {
 		kofi_cq_complete(ep, from, dir, wc, op_flags);
 		return;
 	}

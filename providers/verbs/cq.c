@@ -115,10 +115,7 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
 	struct vrb_cq *vcq = kcq ? kofi_cq_priv(kcq) : NULL;
 
 	*q = (struct vrb_epcq) { .kcq = kcq, .nr = nr };
-	if (vcq && vcq->done) {
-		q->direct = vcq->poll == KOFI_POLL_DIRECT;
-		q->runs = vcq->poll == KOFI_POLL_SOFTIRQ;
-	}
+	q->direct = vcq && vcq->done && vcq->poll == KOFI_POLL_DIRECT;
 	if (q->direct)
 		q->ib = ib_alloc_cq(dom->ib, NULL, nr, 0, IB_POLL_DIRECT);
 	else

@@ -288,7 +288,7 @@ static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc)
 		mr->suspect = true;
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 	}
-	run = vrb_epcq_begin(&ep->tx_cq);
+	run = kofi_cq_begin(ep->tx_cq.kcq);
 	vrb_mr_put(mr);
 	if (run)
 		kofi_cq_end(ep->tx_cq.kcq);

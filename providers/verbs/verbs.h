@@ -203,7 +203,6 @@ struct vrb_cq {
  * @ib: the device's queue
  * @nr: entries we have of it
  * @direct: it is polled
- * @runs: it delivers in the context @kcq calls back in
  *
  * A device's queue has room for every work request of its endpoint, as each of
  * them may fail. So the number of endpoints that report to one of the core's
@@ -215,7 +214,6 @@ struct vrb_epcq {
 	struct ib_cq		*ib;
 	unsigned int		nr;
 	bool			direct;
-	bool			runs;
 };
 
 /**
@@ -241,11 +239,6 @@ void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done);
 void vrb_drain_init(struct vrb_drain *drain);
 const char *vrb_cq_strerror(int prov_errno);
 int vrb_wc_error(int status);
-
-static inline bool vrb_epcq_begin(struct vrb_epcq *q)
-{
-	return q->runs && kofi_cq_begin(q->kcq);
-}
 
 /* ------------------------------------------------------------------- map.c */
 

@@ -542,11 +542,11 @@ bool kofi_atomic_op_fits(enum fi_op op, u64 flags);
  * @strerror: text for a kofi_wc.prov_errno, a constant string
  *
  * The core's queue remains the one queue there is: whatever the device has
- * completed goes into it with kofi_ep_tx_complete() and its kin. A device that
- * calls the provider in the very context the queue was opened for puts these
- * calls between kofi_cq_begin() and kofi_cq_end(), or for a single completion
- * calls kofi_ep_tx_report() or kofi_ep_recv_report(), and the consumer is
- * called right there.
+ * completed goes into it with kofi_ep_tx_complete() and its kin. A provider that
+ * is called by its device in softirq context puts these calls between
+ * kofi_cq_begin() and kofi_cq_end(), or for a single completion calls
+ * kofi_ep_tx_report() or kofi_ep_recv_report(): if the queue calls back in that
+ * context, the consumer is called right there.
  */
 struct kofi_cq_ops {
 	size_t		priv_size;
