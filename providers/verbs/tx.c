@@ -496,7 +496,6 @@ static int vrb_tx_hand_over_one(struct vrb_ep *ep, struct vrb_txop *op,
 	if (unlikely(op->inlined)) {
 		/* the CPU reads these */
 		sge.addr = (uintptr_t)op->inject;
-		wr.wr.num_sge = !!op->len;
 		wr.wr.send_flags |= IB_SEND_INLINE;
 		vrb_stat_inc(&ep->stats.tx_inline);
 	}
@@ -589,8 +588,9 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	}
 	*kv = (struct kvec) { .iov_base = op->inject, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
-	/* one work request takes them to one place */
-	op->inlined = cur.len <= ep->max_inline && post->rma_count <= 1;
+	/* one work request takes them to one place; siw refuses to take none */
+	op->inlined = cur.len && cur.len <= ep->max_inline &&
+		      post->rma_count <= 1;
 	return 0;
 }
 

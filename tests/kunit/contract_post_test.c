@@ -675,7 +675,8 @@ static void post_injects(struct kunit *test)
 		memset(in, 0xa5, max + 1);
 		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, in, max + 1), 0);
 		ct_pattern(out, len, len);
-		KUNIT_ASSERT_EQ(test, ct_inject(p, 0, out, len), 0);
+		KUNIT_ASSERT_EQ_MSG(test, ct_inject(p, 0, out, len), 0,
+				    "%zu bytes", len);
 		memset(out, 0, len);
 		KUNIT_ASSERT_TRUE(test, ct_wait_done(p, r));
 		KUNIT_EXPECT_EQ(test, r->wc.len, len);
