@@ -250,8 +250,10 @@ static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * vrb_tx_idle - send something if nothing is outstanding
+ * vrb_tx_idle - send something if nothing is outstanding whose end is reported
  * @t: the endpoint's timer, which starts with the connection
+ *
+ * Silent operations after all others stay on the list, whatever became of them.
  *
  * Context: softirq.
  */
@@ -262,7 +264,8 @@ void vrb_tx_idle(struct timer_list *t)
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (!ep->tx_closed) {
-		if (!READ_ONCE(ep->tx_probing) && !ep->tx_posted)
+		if (!READ_ONCE(ep->tx_probing) &&
+		    (!ep->tx_posted || ep->tx_silent))
 			WRITE_ONCE(ep->tx_probing,
 				   !vrb_tx_post_nothing(ep, &ep->tx_probe));
 		mod_timer(&ep->idle,

@@ -769,26 +769,45 @@ static void cm_shared_breaks(struct kunit *test)
 	ct_pair_close(p);
 }
 
-/* A connection on which nothing is sent notices, where it was asked to. */
-static const bool vc_deaths[] = { true, false };
+/*
+ * A connection on which nothing is sent notices, where it was asked to; also if
+ * the last thing sent was a silent operation, whose end the device never reports.
+ */
+struct vc_death {
+	const char	*name;
+	bool		peer;	/* dies; otherwise the queue pair fails */
+	bool		sent;	/* something, before that */
+};
 
-static void vc_death_desc(const bool *dies, char *desc)
+static const struct vc_death vc_deaths[] = {
+	{ "peer", true, false },
+	{ "queue-pair", false, false },
+	{ "peer-sent", true, true },
+	{ "queue-pair-sent", false, true },
+};
+
+static void vc_death_desc(const struct vc_death *death, char *desc)
 {
-	strscpy(desc, *dies ? "peer" : "queue-pair", KUNIT_PARAM_DESC_SIZE);
+	strscpy(desc, death->name, KUNIT_PARAM_DESC_SIZE);
 }
 
 KUNIT_ARRAY_PARAM(vc_death, vc_deaths, vc_death_desc);
 
 static void cm_idle_notices(struct kunit *test)
 {
+	const struct ct_opts opts = {
+		.mode = CT_READ, .unconnected = true,
+		.caps = FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_WRITE,
+		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
+	};
+	const struct vc_death *death = test->param_value;
 	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
 	const struct rdma_conn_param param = {
 		.private_data = "", .private_data_len = 1,
 		.retry_count = 6, .rnr_retry_count = 7,
 	};
-	const bool dies = *(const bool *)test->param_value;
 	unsigned int idle = 100, silence = 500;
-	struct ct_pair *p = vc_unconnected(test);
+	struct ct_pair *p = ct_pair_open(test, &opts);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 	struct fid_ep *ep = p->side[0].ep;
 
@@ -812,9 +831,11 @@ static void cm_idle_notices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_accept(ep, NULL, 0), 0);
 	KUNIT_EXPECT_EQ(test, vraw_wait(raw), RDMA_CM_EVENT_ESTABLISHED);
 	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
+	if (death->sent)
+		KUNIT_EXPECT_EQ(test, fi_inject_write(ep, ev, 0, 0, 0, 0), 0);
 	/* for as long as the peer's device answers, nothing happens */
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 1000), -EAGAIN);
-	if (dies)
+	if (death->peer)
 		vraw_die(raw);
 	else
 		vc_break(ep);

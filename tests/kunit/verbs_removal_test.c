@@ -498,17 +498,10 @@ static void rm_keepalive(struct rm *r, int side)
  */
 static void interface_down(struct kunit *test)
 {
-	struct ct_pair *p;
-	struct rm *r;
-	bool iwarp;
+	struct rm *r = rm_open(test, link_mode(CT_SOFTIRQ));
+	struct ct_pair *p = r->p;
+	bool iwarp = p->info->ep_attr->protocol == FI_PROTO_IWARP;
 	int side;
-
-	/* seen to say nothing for more than ten seconds */
-	if (strcmp(ct_device, "siw"))
-		kunit_skip(test, "rxe does not always notice");
-	r = rm_open(test, link_mode(CT_SOFTIRQ));
-	p = r->p;
-	iwarp = p->info->ep_attr->protocol == FI_PROTO_IWARP;
 
 	if (!iwarp)
 		rm_keepalive(r, 0);
