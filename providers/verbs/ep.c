@@ -297,46 +297,62 @@ static int vrb_ep_size(struct vrb_ep *ep)
 	return 0;
 }
 
+static int vrb_ep_try_qp(struct vrb_ep *ep, unsigned int inject)
+{
+	const struct fi_info *info = ep->base.info;
+	struct ib_srq *srq = ep->srx ? ep->srx->rxq.srq : NULL;
+	struct ib_qp_init_attr attr = {
+		.event_handler	= vrb_qp_event,
+		.qp_context	= ep,
+		.send_cq	= ep->tx_cq.ib,
+		.recv_cq	= vrb_ep_rx_cq(ep)->ib,
+		.srq		= srq,
+		.cap = {
+			.max_send_wr	= ep->sq_size + ep->mr_wrs +
+					  VRB_OWN_WRS,
+			.max_recv_wr	= srq ? 0 : info->rx_attr->size + 1,
+			.max_send_sge	= ep->send_sge,
+			.max_recv_sge	= ep->rxq.sge,
+			.max_inline_data = inject,
+		},
+		.sq_sig_type	= IB_SIGNAL_REQ_WR,
+		.qp_type	= IB_QPT_RC,
+	};
+	int err;
+
+	err = rdma_create_qp(ep->id, ep->dom->pd, &attr);
+	if (err)
+		return err;
+	ep->qp = ep->id->qp;
+	ep->max_inline = min(inject, attr.cap.max_inline_data);
+	return 0;
+}
+
 /*
  * Some devices refuse a queue pair that is to take more bytes along with a work
  * request than they can, others say that they will take none; what cannot be
- * taken along gets copied.
+ * taken along gets copied. And a deep queue some have only for work requests of
+ * few segments; it is the depth that has been promised, and iov_limit of those.
  */
 static int vrb_ep_create_qp(struct vrb_ep *ep)
 {
 	const struct fi_info *info = ep->base.info;
-	size_t next = info->tx_attr->inject_size, inject;
-	struct ib_srq *srq = ep->srx ? ep->srx->rxq.srq : NULL;
-	struct ib_qp_init_attr attr;
+	const unsigned int least = info->tx_attr->iov_limit;
+	unsigned int inject = info->tx_attr->inject_size;
 	int err;
 
-	do {
-		inject = next;
-		next /= 2;
-		attr = (struct ib_qp_init_attr) {
-			.event_handler	= vrb_qp_event,
-			.qp_context	= ep,
-			.send_cq	= ep->tx_cq.ib,
-			.recv_cq	= vrb_ep_rx_cq(ep)->ib,
-			.srq		= srq,
-			.cap = {
-				.max_send_wr	= ep->sq_size + ep->mr_wrs +
-						  VRB_OWN_WRS,
-				.max_recv_wr	= srq ? 0 :
-						  info->rx_attr->size + 1,
-				.max_send_sge	= ep->send_sge,
-				.max_recv_sge	= ep->rxq.sge,
-				.max_inline_data = inject,
-			},
-			.sq_sig_type	= IB_SIGNAL_REQ_WR,
-			.qp_type	= IB_QPT_RC,
-		};
-		err = rdma_create_qp(ep->id, ep->dom->pd, &attr);
-	} while (err && inject);
-	if (err)
-		return info->handle && vrb_cm_given_up(ep) ? -ECONNRESET : err;
-	ep->qp = ep->id->qp;
-	ep->max_inline = min_t(size_t, inject, attr.cap.max_inline_data);
+	while ((err = vrb_ep_try_qp(ep, inject))) {
+		if (inject) {
+			inject /= 2;
+		} else if (ep->send_sge > least) {
+			ep->send_sge = max(ep->send_sge / 2, least);
+			ep->read_sge = min(ep->read_sge, ep->send_sge);
+			inject = info->tx_attr->inject_size;
+		} else {
+			return info->handle && vrb_cm_given_up(ep) ?
+			       -ECONNRESET : err;
+		}
+	}
 	return 0;
 }
 

@@ -456,9 +456,20 @@ static void limits_srx(struct kunit *test)
 #define LIM_POOR_CQE	100	/* less than both directions need */
 #define LIM_POOR_MOST	(LIM_POOR_WR - 4)	/* the provider has four itself */
 
+/**
+ * struct lim_poor - a device that is made out to be less than it is
+ * @ib: the device
+ * @rich: what it says of itself
+ * @create_qp: how it makes queue pairs
+ * @refused: number of them it has not made
+ */
 struct lim_poor {
 	struct ib_device	*ib;
 	struct ib_device_attr	rich;
+	int			(*create_qp)(struct ib_qp *qp,
+					     struct ib_qp_init_attr *attr,
+					     struct ib_udata *udata);
+	int			refused;
 };
 
 static void lim_restore(void *arg)
@@ -466,22 +477,30 @@ static void lim_restore(void *arg)
 	struct lim_poor *poor = arg;
 
 	poor->ib->attrs = poor->rich;
+	poor->ib->ops.create_qp = poor->create_qp;
 	ib_device_put(poor->ib);
 }
 
-/* Until the test ends, the device says that it can do next to nothing. */
-static void lim_impoverish(struct kunit *test)
+/* It is as it was when the test ends. */
+static struct lim_poor *lim_device(struct kunit *test)
 {
 	struct lim_poor *poor = kunit_kzalloc(test, sizeof(*poor), GFP_KERNEL);
-	struct ib_device_attr *attrs;
 
 	KUNIT_ASSERT_NOT_NULL(test, poor);
 	poor->ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
 	KUNIT_ASSERT_NOT_NULL(test, poor->ib);
-	attrs = &poor->ib->attrs;
-	poor->rich = *attrs;
+	poor->rich = poor->ib->attrs;
+	poor->create_qp = poor->ib->ops.create_qp;
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, lim_restore,
 							poor), 0);
+	return poor;
+}
+
+/* The device says that it can do next to nothing. */
+static void lim_impoverish(struct kunit *test)
+{
+	struct ib_device_attr *attrs = &lim_device(test)->ib->attrs;
+
 	attrs->device_cap_flags &= ~IB_DEVICE_MEM_MGT_EXTENSIONS;
 	attrs->atomic_cap = IB_ATOMIC_NONE;
 	attrs->max_srq = 0;
@@ -557,6 +576,35 @@ static void limits_poor(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* As many segments as are promised, whatever the device says */
+static struct lim_poor *lim_shallow;
+
+static int lim_shallow_create_qp(struct ib_qp *qp,
+				 struct ib_qp_init_attr *attr,
+				 struct ib_udata *udata)
+{
+	if (attr->cap.max_send_sge > KOFI_IOV_MAX ||
+	    attr->cap.max_inline_data > 32) {
+		lim_shallow->refused++;
+		return -ENOMEM;
+	}
+	return lim_shallow->create_qp(qp, attr, udata);
+}
+
+/* A device with queues as deep as it says, but for short work requests only */
+static void limits_shallow(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_SOFTIRQ };
+	struct ct_pair *p;
+
+	lim_shallow = lim_device(test);
+	lim_shallow->ib->ops.create_qp = lim_shallow_create_qp;
+	p = ct_pair_open(test, &opts);
+	KUNIT_EXPECT_GT(test, lim_shallow->refused, 0);
+	lim_exchange(p);
+	ct_pair_close(p);
+}
+
 static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_attribute, lim_attr_gen_params),
 	KUNIT_CASE(limits_kind),
@@ -565,6 +613,7 @@ static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE(limits_request),
 	KUNIT_CASE(limits_srx),
 	KUNIT_CASE(limits_poor),
+	KUNIT_CASE(limits_shallow),
 	{}
 };
 
