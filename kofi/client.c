@@ -171,9 +171,10 @@ static bool kofi_client_ask(const struct kofi_client *client,
 			       NULL, NULL, 0, NULL, info, GFP_NOIO);
 	bool known = !ret || ret == -ENODATA;
 
+	/* not instead of a look that is due before */
 	if (!known || kofi_client_tentative(client->net))
-		mod_delayed_work(system_unbound_wq, &kofi_client_work,
-				 KOFI_LOOK_AGAIN);
+		queue_delayed_work(system_unbound_wq, &kofi_client_work,
+				   KOFI_LOOK_AGAIN);
 	return known;
 }
 
