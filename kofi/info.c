@@ -1168,7 +1168,7 @@ EXPORT_SYMBOL_GPL(kofi_info_grant);
  * @info: with a source address and both names
  *
  * Where a wildcard is asked for, all addresses of a device in one network lead
- * to the same.
+ * to the same; and two interfaces of one RDMA device may have the same address.
  *
  * Context: any.
  * Return: true if an info of @list has the same domain, fabric and source.

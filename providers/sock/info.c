@@ -6,7 +6,9 @@
  * The addresses are collected under RCU into an array that is big enough; the
  * infos are made from it afterwards. As libfabric does, a fabric is named
  * after the network ("10.0.0.0/24") and a domain after the interface, and the
- * loopback addresses stand for networks of their own ("127.0.0.1/32").
+ * loopback addresses stand for networks of their own ("127.0.0.1/32"). The
+ * network of link-local addresses has the interface in its name, as they look
+ * alike on all of them ("fe80::%eth0/64").
  */
 #include <linux/in6.h>
 #include <linux/inetdevice.h>
@@ -275,17 +277,21 @@ char *sock_if_fabric(const struct sock_if *i)
 		return kasprintf(GFP_KERNEL, "%pI4/%u", &net4, i->prefix);
 	}
 	ipv6_addr_prefix(&net6, &i->addr.in6.sin6_addr, i->prefix);
+	/* the same on every link, of which none leads to another */
+	if (i->addr.in6.sin6_scope_id)
+		return kasprintf(GFP_KERNEL, "%pI6c%%%s/%u", &net6, i->dev,
+				 i->prefix);
 	return kasprintf(GFP_KERNEL, "%pI6c/%u", &net6, i->prefix);
 }
 
-/* The address we would talk to @dest from. */
+/* The address we would talk to @dest from, which is @src if that is set. */
 static int sock_if_route(struct net *net, const struct sockaddr *dest,
 			 union sock_addr *src)
 {
-	memset(src, 0, sizeof(*src));
 	if (dest->sa_family == AF_INET) {
 		struct flowi4 fl4 = {
 			.daddr = ((struct sockaddr_in *)dest)->sin_addr.s_addr,
+			.saddr = src->in4.sin_addr.s_addr,
 			.flowi4_proto = IPPROTO_TCP,
 		};
 		struct rtable *rt = ip_route_output_key(net, &fl4);
@@ -300,7 +306,9 @@ static int sock_if_route(struct net *net, const struct sockaddr *dest,
 			(const struct sockaddr_in6 *)dest;
 		struct flowi6 fl6 = {
 			.daddr = to->sin6_addr,
-			.flowi6_oif = to->sin6_scope_id,
+			.saddr = src->in6.sin6_addr,
+			.flowi6_oif = to->sin6_scope_id ? :
+				      src->in6.sin6_scope_id,
 			.flowi6_proto = IPPROTO_TCP,
 		};
 		struct dst_entry *dst;
@@ -310,7 +318,7 @@ static int sock_if_route(struct net *net, const struct sockaddr *dest,
 			return PTR_ERR(dst);
 		src->in6.sin6_family = AF_INET6;
 		src->in6.sin6_addr = fl6.saddr;
-		src->in6.sin6_scope_id = to->sin6_scope_id;
+		src->in6.sin6_scope_id = fl6.flowi6_oif;
 		dst_release(dst);
 	}
 	return 0;
@@ -448,10 +456,10 @@ static void sock_addr_set_port(struct sockaddr *addr,
  * @hints: complete
  * @info: what matches
  *
- * A destination selects the address the routing table would use. A wildcard
- * source that node or hints name stays a wildcard, so that a listener can be
- * opened with it; one that only came about because a service was given without
- * a node becomes each interface's own address.
+ * A destination selects the address the routing table would use, if no source
+ * is named. A wildcard source that node or hints name stays a wildcard, so that a
+ * listener can be opened with it; one that only came about because a service was
+ * given without a node becomes each interface's own address.
  *
  * Return: 0 or -ENODATA.
  */
@@ -462,9 +470,9 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	struct sockaddr_storage src = {}, dest = {};
 	struct sockaddr *want = (struct sockaddr *)&src;
 	struct fi_info **tail = info;
-	union sock_addr from;
+	union sock_addr from = {};
 	struct sock_if_list l;
-	bool wildcard;
+	bool wildcard, named;
 	size_t i;
 	bool skip;
 
@@ -477,13 +485,15 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return -ENODATA;
 	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
 		return -ENODATA;
+	named = src.ss_family && !sock_addr_any(want);
+	if (named)
+		memcpy(&from, want, sock_addr_len(want));
 	if (dest.ss_family &&
 	    sock_if_route(net, (struct sockaddr *)&dest, &from))
 		return -ENODATA;
 	if (sock_if_collect(net, &l))
 		return -ENODATA;
-	wildcard = src.ss_family && sock_addr_any(want) &&
-		   (node || hints->src_addr);
+	wildcard = src.ss_family && !named && (node || hints->src_addr);
 
 	for (i = 0; i < l.n; i++) {
 		struct fi_info *mine, *granted;
@@ -492,10 +502,7 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		if (src.ss_family &&
 		    src.ss_family != l.ifs[i].addr.sa.sa_family)
 			continue;
-		if (src.ss_family && !sock_addr_any(want) &&
-		    !sock_addr_same(want, &l.ifs[i].addr.sa))
-			continue;
-		if (dest.ss_family &&
+		if ((named || dest.ss_family) &&
 		    !sock_addr_same(&from.sa, &l.ifs[i].addr.sa))
 			continue;
 
@@ -509,7 +516,7 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		if (!mine)
 			break;
 		skip = kofi_info_match(mine, hints) ||
-		       (wildcard && kofi_info_listed(*info, mine));
+		       kofi_info_listed(*info, mine);
 		granted = skip ? NULL : kofi_info_grant(mine, hints);
 		fi_freeinfo(mine);
 		if (!granted)

@@ -8,11 +8,12 @@
  * namespace is bound for a moment, and the manager names device and port. What
  * is offered is what these can do, never more than was asked of the device.
  *
- * A fabric is named after the network as IP has it ("10.0.0.0/24"), for a port
- * of InfiniBand with the prefix of its subnet in front, because there not only
- * IP decides who reaches whom. The port number after an iWARP device's network
- * says that the two protocols do not understand each other. A domain is named
- * after the device.
+ * A fabric is named after the network as IP has it ("10.0.0.0/24"): that of
+ * link-local addresses with the interface, as they look alike on all of them
+ * ("fe80::%eth0/64"); for a port of InfiniBand with the prefix of its subnet in
+ * front, because there not only IP decides who reaches whom; and for iWARP with
+ * that word in front, as the two protocols do not understand each other. A domain
+ * is named after the device.
  */
 #include <linux/inetdevice.h>
 #include <linux/pci.h>
@@ -114,13 +115,17 @@ struct vrb_if_list {
 	size_t		max;
 };
 
-static struct vrb_if *vrb_if_next(struct vrb_if_list *l)
+static struct vrb_if *vrb_if_next(struct vrb_if_list *l,
+				  const struct net_device *dev)
 {
 	struct vrb_if *i = l->n < l->max ? &l->ifs[l->n] : NULL;
 
 	l->n++;
-	if (i)
-		memset(i, 0, sizeof(*i));
+	if (!i)
+		return NULL;
+	memset(i, 0, sizeof(*i));
+	strscpy(i->dev, dev->name);
+	i->ifindex = dev->ifindex;
 	return i;
 }
 
@@ -132,7 +137,7 @@ static void vrb_if_add4(struct vrb_if_list *l, struct net_device *dev)
 	if (!in_dev)
 		return;
 	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		struct vrb_if *i = vrb_if_next(l);
+		struct vrb_if *i = vrb_if_next(l, dev);
 
 		if (!i)
 			continue;
@@ -156,7 +161,7 @@ static void vrb_if_add6(struct vrb_if_list *l, struct net_device *dev)
 
 		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED))
 			continue;
-		i = vrb_if_next(l);
+		i = vrb_if_next(l, dev);
 		if (!i)
 			continue;
 		i->addr.in6.sin6_family = AF_INET6;
@@ -275,6 +280,10 @@ static char *vrb_if_network(const struct vrb_if *i)
 		return kasprintf(GFP_KERNEL, "%pI4/%u", &net4, i->prefix);
 	}
 	ipv6_addr_prefix(&net6, &i->addr.in6.sin6_addr, i->prefix);
+	/* the same on every link, of which none leads to another */
+	if (i->addr.in6.sin6_scope_id)
+		return kasprintf(GFP_KERNEL, "%pI6c%%%s/%u", &net6, i->dev,
+				 i->prefix);
 	return kasprintf(GFP_KERNEL, "%pI6c/%u", &net6, i->prefix);
 }
 
@@ -302,14 +311,31 @@ static char *vrb_if_fabric(const struct vrb_if *i, struct ib_device *ib,
 	return name;
 }
 
-/* The address we would talk to @dest from. */
-static int vrb_if_route(struct net *net, const struct sockaddr *dest,
-			union vrb_addr *src)
+/* The interface that leads out to @dest, or that has it if it is our own */
+static int vrb_if_out(const struct vrb_if_list *l, const struct dst_entry *dst,
+		      const struct sockaddr *dest)
 {
-	memset(src, 0, sizeof(*src));
+	size_t i;
+
+	if (dst->dev->flags & IFF_LOOPBACK)
+		for (i = 0; i < l->n; i++)
+			if (vrb_addr_same(dest, &l->ifs[i].addr.sa))
+				return l->ifs[i].ifindex;
+	return dst->dev->ifindex;
+}
+
+/*
+ * The address we would talk to @dest from, which is @src if that is set, and the
+ * interface. What the connection manager binds to an address stays on that one's.
+ */
+static int vrb_if_route(struct net *net, const struct vrb_if_list *l,
+			const struct sockaddr *dest, union vrb_addr *src,
+			int *ifindex)
+{
 	if (dest->sa_family == AF_INET) {
 		struct flowi4 fl4 = {
 			.daddr = ((struct sockaddr_in *)dest)->sin_addr.s_addr,
+			.saddr = src->in4.sin_addr.s_addr,
 		};
 		struct rtable *rt = ip_route_output_key(net, &fl4);
 
@@ -317,13 +343,16 @@ static int vrb_if_route(struct net *net, const struct sockaddr *dest,
 			return PTR_ERR(rt);
 		src->in4.sin_family = AF_INET;
 		src->in4.sin_addr.s_addr = fl4.saddr;
+		*ifindex = vrb_if_out(l, &rt->dst, dest);
 		ip_rt_put(rt);
 	} else {
 		const struct sockaddr_in6 *to =
 			(const struct sockaddr_in6 *)dest;
 		struct flowi6 fl6 = {
 			.daddr = to->sin6_addr,
-			.flowi6_oif = to->sin6_scope_id,
+			.saddr = src->in6.sin6_addr,
+			.flowi6_oif = to->sin6_scope_id ? :
+				      src->in6.sin6_scope_id,
 		};
 		struct dst_entry *dst;
 
@@ -332,7 +361,8 @@ static int vrb_if_route(struct net *net, const struct sockaddr *dest,
 			return PTR_ERR(dst);
 		src->in6.sin6_family = AF_INET6;
 		src->in6.sin6_addr = fl6.saddr;
-		src->in6.sin6_scope_id = to->sin6_scope_id;
+		src->in6.sin6_scope_id = fl6.flowi6_oif;
+		*ifindex = vrb_if_out(l, dst, dest);
 		dst_release(dst);
 	}
 	return 0;
@@ -803,9 +833,9 @@ static struct fi_info *vrb_info_offer(struct net *net, const struct vrb_if *i,
  * @hints: complete
  * @info: what matches
  *
- * A destination selects the address the routing table would use. A wildcard
- * source that node or hints name stays a wildcard, so that a listener can be
- * opened with it.
+ * A destination selects the address the routing table would use, if no source
+ * is named, and the interface. A wildcard source that node or hints name stays a
+ * wildcard, so that a listener can be opened with it.
  *
  * Return: 0 or -ENODATA.
  */
@@ -816,9 +846,10 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	struct sockaddr_storage src = {}, dest = {};
 	struct sockaddr *want = (struct sockaddr *)&src;
 	struct fi_info **tail = info;
+	union vrb_addr from = {};
+	bool wildcard, named;
 	struct vrb_if_list l;
-	union vrb_addr from;
-	bool wildcard;
+	int ifindex = 0;
 	size_t i;
 
 	*info = NULL;
@@ -827,13 +858,15 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return -ENODATA;
 	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
 		return -ENODATA;
-	if (dest.ss_family &&
-	    vrb_if_route(net, (struct sockaddr *)&dest, &from))
-		return -ENODATA;
 	if (vrb_if_collect(net, &l))
 		return -ENODATA;
-	wildcard = src.ss_family && vrb_addr_any(want) &&
-		   (node || hints->src_addr);
+	named = src.ss_family && !vrb_addr_any(want);
+	wildcard = src.ss_family && !named && (node || hints->src_addr);
+	if (named)
+		memcpy(&from, want, vrb_addr_len(want));
+	if (dest.ss_family &&
+	    vrb_if_route(net, &l, (struct sockaddr *)&dest, &from, &ifindex))
+		goto free;
 
 	for (i = 0; i < l.n; i++) {
 		union vrb_addr local = {};
@@ -842,11 +875,10 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		if (src.ss_family &&
 		    src.ss_family != l.ifs[i].addr.sa.sa_family)
 			continue;
-		if (src.ss_family && !vrb_addr_any(want) &&
-		    !vrb_addr_same(want, &l.ifs[i].addr.sa))
-			continue;
-		if (dest.ss_family &&
+		if ((named || dest.ss_family) &&
 		    !vrb_addr_same(&from.sa, &l.ifs[i].addr.sa))
+			continue;
+		if (ifindex && ifindex != l.ifs[i].ifindex)
 			continue;
 
 		memcpy(&local, wildcard ? want : &l.ifs[i].addr.sa,
@@ -858,13 +890,14 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 				       (struct sockaddr *)&dest : NULL);
 		if (!offer)
 			continue;
-		if (wildcard && kofi_info_listed(*info, offer)) {
+		if (kofi_info_listed(*info, offer)) {
 			fi_freeinfo(offer);
 			continue;
 		}
 		*tail = offer;
 		tail = &offer->next;
 	}
+free:
 	kvfree(l.ifs);
 	return *info ? 0 : -ENODATA;
 }

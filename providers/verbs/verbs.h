@@ -75,10 +75,14 @@ int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val);
  * struct vrb_if - an address
  * @addr: the address, without a port number
  * @prefix: bits of it that name the network
+ * @ifindex: of the interface that has it
+ * @dev: name of the interface
  */
 struct vrb_if {
 	union vrb_addr	addr;
 	unsigned int	prefix;
+	int		ifindex;
+	char		dev[IFNAMSIZ];
 };
 
 size_t vrb_addr_len(const struct sockaddr *addr);

@@ -5,6 +5,7 @@
 #include <linux/jiffies.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
+#include <linux/slab.h>
 #include <linux/wait.h>
 #include <net/net_namespace.h>
 
@@ -94,6 +95,24 @@ static void sn_expect(struct kunit *test, int there, int renamed)
 						 10 * HZ), 0);
 }
 
+/* A link-local address leads to no other link, so the fabric is this one. */
+static void sn_expect_fabric(struct kunit *test)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->fabric_attr->prov_name = kstrdup("sock", GFP_KERNEL);
+	hints->domain_attr->name = kstrdup(SN_NAME, GFP_KERNEL);
+	KUNIT_EXPECT_EQ(test, kofi_getinfo(&init_net, FI_VERSION(2, 1), NULL,
+					   NULL, 0, hints, &info, GFP_KERNEL), 0);
+	fi_freeinfo(hints);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name,
+			   "fe80::%" SN_NAME "/64");
+	KUNIT_EXPECT_PTR_EQ(test, info->next, NULL);
+	fi_freeinfo(info);
+}
+
 static void netdev_client(struct kunit *test)
 {
 	struct net_device *dev = alloc_netdev(0, SN_NAME, NET_NAME_USER,
@@ -106,10 +125,12 @@ static void netdev_client(struct kunit *test)
 	sn_flags(test, dev, true);
 	sn_expect(test, 1, 0);
 	/* the address IPv6 gives it, when it is known to be nobody else's */
-	if (IS_ENABLED(CONFIG_IPV6))
+	if (IS_ENABLED(CONFIG_IPV6)) {
 		KUNIT_EXPECT_GT(test, wait_event_timeout(sn_wq,
 							 READ_ONCE(sn_changes) == 1,
 							 10 * HZ), 0);
+		sn_expect_fabric(test);
+	}
 	sn_flags(test, dev, false);
 	sn_expect(test, 0, 0);
 	sn_flags(test, dev, true);
