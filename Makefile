@@ -17,7 +17,7 @@ SUITE ?= *
 ONLY ?= *
 KERNEL ?= stock
 SOURCES := Kbuild include kofi providers samples tests/kunit tests/blk tests/bench \
-	   tests/rdma
+	   tests/rdma tests/rping
 
 # What an external build leaves in its folder, kept when a copy is updated.
 BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \

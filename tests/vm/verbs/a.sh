@@ -10,7 +10,7 @@ ended() {
 # A device's listener has no socket.
 serves() {
 	listens 47592 ||
-		rdma resource show cm_id | grep -q 'LISTEN.*:7473 '
+		rdma resource show cm_id | grep -q 'LISTEN.*:\(7473\|7174\) '
 }
 
 run() {

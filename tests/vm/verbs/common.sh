@@ -8,6 +8,7 @@
 KERNEL="kofi pingpong -p verbs -c"
 MEMORY="sh $VM/memory.sh"
 PEER=kofi-peer
+RPING="sh $VM/rping.sh"
 
 runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	user="fi_pingpong -p verbs -e msg -d $1 -c"
@@ -19,6 +20,8 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run "$1 ipv6" "$KERNEL -6 -I 20 -S 4096" "$KERNEL -6 -I 20 -S 4096 fd00::1"
 	run "$1 by-reading" "$KERNEL -M read" "$KERNEL -M read 10.0.0.1"
 	run "$1 direct" "$KERNEL -C direct" "$KERNEL -C workqueue 10.0.0.1"
+	run "$1 rping kernel-server" "$RPING listen=10.0.0.1" "rping -c -a 10.0.0.1 -C 10 -v -V"
+	run "$1 rping kernel-client" "rping -s -a 10.0.0.1 -C 10" "$RPING connect=10.0.0.1"
 	at="node=10.0.0.1 verbs"
 	run "$1 memory" "$MEMORY serve $at" "$MEMORY connect $at brief last"
 	run "$1 memory kernel-server" "$MEMORY serve $at" "$PEER connect $at brief last"
