@@ -298,11 +298,25 @@ static void cm_no_answer(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* Connect to addr in vain; says why. */
+static int vc_fail(struct ct_pair *p, struct sockaddr_storage *addr,
+		   unsigned int timeout)
+{
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct ct_side *s = &p->side[0];
+
+	KUNIT_EXPECT_EQ(p->test, fi_set_val(&s->ep->fid,
+					    KOFI_VAL_CONNECT_TIMEOUT, &timeout),
+			0);
+	KUNIT_EXPECT_EQ(p->test, fi_connect(s->ep, addr, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(p->test, ct_next_event(s->eq, ev, CT_TIMEOUT_MS), 1);
+	return ev->error.err;
+}
+
 /* A peer that is asked, and never answers, whatever is meant to carry that */
 static void cm_silent_host(struct kunit *test)
 {
 	struct ct_pair *p = vc_unconnected(test);
-	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 	int retries = READ_ONCE(init_net.ipv4.sysctl_tcp_syn_retries);
 	struct sockaddr_storage addr = p->addr;
 	unsigned int timeout = 300;
@@ -311,13 +325,7 @@ static void cm_silent_host(struct kunit *test)
 	/* iWARP waits for TCP: 3 s, then */
 	WRITE_ONCE(init_net.ipv4.sysctl_tcp_syn_retries, 1);
 	((struct sockaddr_in *)&addr)->sin_addr.s_addr ^= htonl(0x42);
-	KUNIT_EXPECT_EQ(test, fi_set_val(&p->side[0].ep->fid,
-					 KOFI_VAL_CONNECT_TIMEOUT, &timeout),
-			0);
-	KUNIT_EXPECT_EQ(test, fi_connect(p->side[0].ep, &addr, NULL, 0), 0);
-	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS),
-			1);
-	KUNIT_EXPECT_EQ(test, ev->error.err, ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, vc_fail(p, &addr, timeout), ETIMEDOUT);
 	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began),
 			timeout + VC_SOON_MS);
 	ct_expect_no_event(test, p->side[0].eq);
@@ -335,18 +343,10 @@ static void cm_silent_host(struct kunit *test)
 static void cm_no_route(struct kunit *test)
 {
 	struct ct_pair *p = vc_unconnected(test);
-	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 	struct sockaddr_storage addr = p->addr;
-	unsigned int timeout = 300;
 
 	((struct sockaddr_in *)&addr)->sin_addr.s_addr = htonl(0xc0000201);
-	KUNIT_EXPECT_EQ(test, fi_set_val(&p->side[0].ep->fid,
-					 KOFI_VAL_CONNECT_TIMEOUT, &timeout),
-			0);
-	KUNIT_EXPECT_EQ(test, fi_connect(p->side[0].ep, &addr, NULL, 0), 0);
-	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS),
-			1);
-	KUNIT_EXPECT_EQ(test, ev->error.err,
+	KUNIT_EXPECT_EQ(test, vc_fail(p, &addr, 300),
 			vc_iwarp(p) ? ENETUNREACH : ETIMEDOUT);
 	ct_expect_no_event(test, p->side[0].eq);
 	ct_pair_close(p);
