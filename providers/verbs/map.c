@@ -499,60 +499,40 @@ static int vrb_mapper_add_msg(struct vrb_mapper *m, const struct fi_msg *msg)
 }
 
 /**
- * vrb_msg_is_one - is an operation's memory one segment for sure
- * @dom: the domain
- * @msg: the operation
- * @iov_limit: most segments an array may have
+ * vrb_map_seg - vrb_map_one() where that is more than taking the address
+ * @dom: as there
+ * @kv: the memory
+ * @dir: as there
  *
  * Context: any.
- * Return: false also if it has no bytes, or is not valid.
+ * Return: as there.
  */
-bool vrb_msg_is_one(const struct vrb_domain *dom, const struct fi_msg *msg,
-		    size_t iov_limit)
+dma_addr_t vrb_map_seg(struct vrb_domain *dom, const struct kvec *kv,
+		       enum dma_data_direction dir)
 {
-	const struct kvec *kv = msg->msg_iov;
+	dma_addr_t addr = ib_dma_map_single(dom->ib, kv->iov_base, kv->iov_len,
+					    dir);
 
-	return msg->vec == KOFI_KVEC && msg->iov_count == 1 && iov_limit &&
-	       kv && kv->iov_len && kv->iov_len <= dom->map_max &&
-	       !is_vmalloc_or_module_addr(kv->iov_base);
+	if (unlikely(ib_dma_mapping_error(dom->ib, addr)))
+		return DMA_MAPPING_ERROR;
+	vrb_map_count(dom, addr, kv->iov_len, 1);
+	return addr;
 }
 
 /**
- * vrb_map_seg - map an operation's memory that is one segment
+ * vrb_unmap_seg - undo vrb_map_one()
  * @dom: the domain, with its device
- * @seg: set to what the device sees
- * @msg: the operation, which is known to be so from vrb_msg_is_one()
- * @dir: which way the bytes go
- *
- * Context: any.
- * Return: 0, or -ENOBUFS if the system cannot map more for now.
- */
-int vrb_map_seg(struct vrb_domain *dom, struct vrb_seg *seg,
-		const struct fi_msg *msg, enum dma_data_direction dir)
-{
-	const struct kvec *kv = msg->msg_iov;
-
-	seg->len = kv->iov_len;
-	seg->addr = ib_dma_map_single(dom->ib, kv->iov_base, seg->len, dir);
-	if (unlikely(ib_dma_mapping_error(dom->ib, seg->addr)))
-		return -ENOBUFS;
-	vrb_map_count(dom, seg->addr, seg->len, 1);
-	return 0;
-}
-
-/**
- * vrb_unmap_seg - undo vrb_map_seg()
- * @dom: the domain, with its device
- * @seg: the segment
+ * @addr: where the device sees it
+ * @len: its length
  * @dir: which way the bytes went
  *
  * Context: any.
  */
-void vrb_unmap_seg(struct vrb_domain *dom, const struct vrb_seg *seg,
+void vrb_unmap_seg(struct vrb_domain *dom, u64 addr, u32 len,
 		   enum dma_data_direction dir)
 {
-	vrb_map_count(dom, seg->addr, seg->len, -1);
-	ib_dma_unmap_single(dom->ib, seg->addr, seg->len, dir);
+	vrb_map_count(dom, addr, len, -1);
+	ib_dma_unmap_single(dom->ib, addr, len, dir);
 }
 
 static void vrb_unmap_segs(struct vrb_map *map, struct vrb_domain *dom)
@@ -561,10 +541,11 @@ static void vrb_unmap_segs(struct vrb_map *map, struct vrb_domain *dom)
 
 	vrb_walk_init(&w, map);
 	while (w.i < map->nr) {
-		struct vrb_seg seg;
+		u64 addr;
+		u32 len;
 
-		vrb_walk_get(&w, &seg.addr, &seg.len);
-		vrb_unmap_seg(dom, &seg, map->dir);
+		vrb_walk_get(&w, &addr, &len);
+		vrb_unmap_seg(dom, addr, len, map->dir);
 		vrb_walk_next(&w);
 	}
 }
@@ -581,7 +562,8 @@ void vrb_unmap_any(struct vrb_map *map, struct vrb_domain *dom,
 		   struct vrb_blocks *blocks)
 {
 	if (vrb_map_is_one(map))
-		vrb_unmap_seg(dom, &map->segs[0], map->dir);
+		vrb_unmap_seg(dom, map->segs[0].addr, map->segs[0].len,
+			      map->dir);
 	else if (!map->sgl && vrb_map_matters(dom))
 		vrb_unmap_segs(map, dom);
 	map->sgl = NULL;

@@ -27,7 +27,6 @@
 /* What the device says of a message that has arrived */
 static void vrb_rx_fill(struct kofi_wc *to, const struct ib_wc *wc)
 {
-	to->len = wc->byte_len;
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 		to->flags = FI_RMA | FI_REMOTE_WRITE;
 	if (wc->wc_flags & IB_WC_WITH_IMM) {
@@ -71,20 +70,17 @@ static bool vrb_rx_unasked(const struct vrb_ep *ep, const struct ib_wc *wc)
 	       !(ep->base.info->mode & FI_RX_CQ_DATA);
 }
 
-/* A receive has ended: all but the report */
-static void vrb_rx_end(struct vrb_rxop *op, struct kofi_wc *wc)
+/* A receive has ended: all but the report. With interrupts on */
+static __always_inline void vrb_rx_end(struct vrb_rxop *op)
 {
 	struct vrb_rxq *q = op->q;
-	unsigned long irq;
 
-	wc->op_context = op->context;
-	wc->src = FI_ADDR_NOTAVAIL;
 	vrb_unmap(&op->map, q->dom, &q->blocks);
 	/* free before the consumer knows, who may post again at once */
-	spin_lock_irqsave(&q->lock, irq);
+	spin_lock_irq(&q->lock);
 	hlist_del(&op->node);
 	hlist_add_head(&op->node, &q->free);
-	spin_unlock_irqrestore(&q->lock, irq);
+	spin_unlock_irq(&q->lock);
 }
 
 static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -92,11 +88,14 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct vrb_rxop *op = container_of(wc->wr_cqe, struct vrb_rxop, cqe);
 	struct vrb_rxq *q = op->q;
 	struct vrb_ep *ep = wc->qp->qp_context;
-	struct kofi_wc done = { .flags = FI_RECV | FI_MSG };
+	struct kofi_wc done __uninitialized;
 	u64 flags = op->flags;
 
+	vrb_wc_set(&done, op->context, 0, wc->status, FI_RECV | FI_MSG,
+		   wc->byte_len);
 	if (unlikely(vrb_rx_unasked(ep, wc))) {
 		done.err = EPROTO;
+		done.len = 0;
 		vrb_ep_kill(ep, EPROTO);
 	} else if (likely(!wc->status)) {
 		vrb_rx_fill(&done, wc);
@@ -104,20 +103,21 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 			vrb_mr_invalidated(ep, wc->ex.invalidate_rkey);
 	} else {
 		done.err = vrb_rx_error(wc->status);
-		done.prov_errno = wc->status;
+		done.len = 0;
 		vrb_ep_failed(ep, wc, done.err);
 	}
-	vrb_rx_end(op, &done);
+	vrb_rx_end(op);
 	/* the message came to EP */
 	kofi_ep_recv_report(q->base, &ep->base, &done, flags);
 }
 
 /* ---------------------------------------------------------------- posting */
 
-static int vrb_rx_post_wr(struct vrb_rxq *q, const struct ib_recv_wr *wr)
+static __always_inline int vrb_rx_post_wr(struct vrb_rxq *q,
+					  const struct ib_recv_wr *wr)
 {
-	return q->srq ? ib_post_srq_recv(q->srq, wr, NULL) :
-			ib_post_recv(q->ep->qp, wr, NULL);
+	return unlikely(q->srq) ? ib_post_srq_recv(q->srq, wr, NULL) :
+				  ib_post_recv(q->ep->qp, wr, NULL);
 }
 
 static noinline_for_stack int vrb_rx_hand_over_many(struct vrb_rxq *q,
@@ -138,10 +138,11 @@ static noinline_for_stack int vrb_rx_hand_over_many(struct vrb_rxq *q,
 	return vrb_rx_post_wr(q, &wr);
 }
 
-static int vrb_rx_hand_over(struct vrb_rxq *q, struct vrb_rxop *op)
+static __always_inline int vrb_rx_hand_over(struct vrb_rxq *q,
+					    struct vrb_rxop *op)
 {
-	struct ib_sge sge;
-	struct ib_recv_wr wr;
+	struct ib_recv_wr wr __uninitialized;
+	struct ib_sge sge __uninitialized;
 
 	if (unlikely(!vrb_map_is_one(&op->map)))
 		return vrb_rx_hand_over_many(q, op);
@@ -161,7 +162,8 @@ static int vrb_rx_hand_over(struct vrb_rxq *q, struct vrb_rxop *op)
  *
  * Return: 0, -EINPROGRESS if it is late, or another error.
  */
-static int vrb_rx_submit(struct vrb_rxq *q, struct vrb_rxop *op)
+static __always_inline int vrb_rx_submit(struct vrb_rxq *q,
+					 struct vrb_rxop *op)
 {
 	int err = -EINPROGRESS;
 
@@ -231,33 +233,32 @@ void vrb_rx_repost(struct vrb_ep *ep)
 static int vrb_rx_get(struct vrb_rxq *q, struct vrb_rxop **op)
 {
 	*op = hlist_entry_safe(q->free.first, struct vrb_rxop, node);
-	if (unlikely(q->closed))
-		return -ESHUTDOWN;
 	if (unlikely(!*op))
-		return -EAGAIN;
+		return q->closed ? -ESHUTDOWN : -EAGAIN;
 	hlist_del(&(*op)->node);
 	return 0;
 }
 
 /* One piece of memory, as most receives have: one turn of the lock */
-static int vrb_rx_try_one(struct vrb_rxq *q, const struct fi_msg *msg,
-			  u64 flags)
+static __always_inline int vrb_rx_try_one(struct vrb_rxq *q,
+					  const struct fi_msg *msg, u64 flags)
 {
 	struct vrb_domain *dom = q->dom;
+	size_t len = msg->msg_iov->iov_len;
 	struct vrb_rxop *op;
 	unsigned long irq;
-	struct vrb_seg seg;
+	dma_addr_t addr;
 	int err;
 
-	err = vrb_map_seg(dom, &seg, msg, DMA_FROM_DEVICE);
-	if (unlikely(err))
-		return err;
+	addr = vrb_map_one(dom, msg, DMA_FROM_DEVICE);
+	if (unlikely(addr == DMA_MAPPING_ERROR))
+		return -ENOBUFS;
 	spin_lock_irqsave(&q->lock, irq);
 	err = vrb_rx_get(q, &op);
 	if (likely(!err)) {
 		op->context = msg->context;
 		op->flags = flags;
-		vrb_map_set(&op->map, &seg, DMA_FROM_DEVICE);
+		vrb_map_set(&op->map, addr, len, DMA_FROM_DEVICE);
 		err = vrb_rx_submit(q, op);
 		if (unlikely(err && err != -EINPROGRESS)) {
 			op->map.nr = 0;
@@ -266,7 +267,7 @@ static int vrb_rx_try_one(struct vrb_rxq *q, const struct fi_msg *msg,
 	}
 	spin_unlock_irqrestore(&q->lock, irq);
 	if (unlikely(err && err != -EINPROGRESS))
-		vrb_unmap_seg(dom, &seg, DMA_FROM_DEVICE);
+		vrb_unmap_seg(dom, addr, len, DMA_FROM_DEVICE);
 	return err;
 }
 
@@ -296,8 +297,8 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 	return err;
 }
 
-static int vrb_rx_try_any(struct vrb_rxq *q, const struct fi_msg *msg,
-			  u64 flags)
+static noinline int vrb_rx_try_any(struct vrb_rxq *q, const struct fi_msg *msg,
+				   u64 flags)
 {
 	struct vrb_rxop *op;
 	unsigned long irq;
@@ -325,31 +326,19 @@ put:
 	return err;
 }
 
-static int vrb_rx_try(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags)
-{
-	return likely(vrb_msg_is_one(q->dom, msg,
-				     q->base->info->rx_attr->iov_limit)) ?
-	       vrb_rx_try_one(q, msg, flags) : vrb_rx_try_any(q, msg, flags);
-}
-
-/* With RCU, which keeps the device: see vrb_domain_lost(). */
-static ssize_t vrb_rx_accept(struct vrb_rxq *q, const struct fi_msg *msg,
-			     u64 flags)
+/* It has not worked, for ERR: try once more if that may help. */
+static noinline int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
+				 u64 flags, int err)
 {
 	struct kofi_ep *base = q->base;
-	int err;
 
-	err = kofi_ep_rx_reserve(base);
-	if (unlikely(err))
-		return err;
-	err = vrb_rx_try(q, msg, flags);
-	if (unlikely(err == -EAGAIN)) {
+	if (err == -EAGAIN) {
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(base);
-		err = vrb_rx_try(q, msg, flags);
+		err = vrb_rx_try_any(q, msg, flags);
+		if (!err)
+			return 0;
 	}
-	if (likely(!err))
-		return 0;
 	if (err == -EINPROGRESS) {
 		mod_delayed_work(vrb_wq, &q->ep->work, 1);
 		return 0;
@@ -364,6 +353,22 @@ static ssize_t vrb_rx_accept(struct vrb_rxq *q, const struct fi_msg *msg,
 	}
 	kofi_ep_rx_unreserve(base);
 	return err;
+}
+
+/* With RCU, which keeps the device: see vrb_domain_lost(). */
+static __always_inline int vrb_rx_accept(struct vrb_rxq *q,
+					 const struct fi_msg *msg, u64 flags)
+{
+	int err;
+
+	if (unlikely(READ_ONCE(q->closed)))
+		return -ESHUTDOWN;
+	err = kofi_ep_rx_reserve(q->base);
+	if (unlikely(err))
+		return err;
+	err = likely(vrb_msg_is_one(msg, q->one_max)) ?
+	      vrb_rx_try_one(q, msg, flags) : vrb_rx_try_any(q, msg, flags);
+	return likely(!err) ? 0 : vrb_rx_again(q, msg, flags, err);
 }
 
 /**
@@ -434,6 +439,8 @@ int vrb_rxq_init(struct vrb_rxq *q, unsigned int max_sge)
 	int err;
 
 	q->sge = min(max_sge, VRB_SGES);
+	q->one_max = vrb_one_max(q->dom, q->base->info->rx_attr->iov_limit,
+				 U32_MAX);
 	q->ops = kvcalloc_node(size, sizeof(*q->ops), GFP_KERNEL, node);
 	if (!q->ops)
 		return -ENOMEM;
@@ -471,7 +478,7 @@ void vrb_rxq_close(struct vrb_rxq *q)
 	unsigned long irq;
 
 	spin_lock_irqsave(&q->lock, irq);
-	q->closed = true;
+	WRITE_ONCE(q->closed, true);
 	spin_unlock_irqrestore(&q->lock, irq);
 }
 
@@ -500,14 +507,12 @@ void vrb_rxq_flush(struct vrb_rxq *q)
 	}
 	spin_unlock_irqrestore(&q->lock, irq);
 	hlist_for_each_entry_safe(op, n, &list, node) {
-		struct kofi_wc wc = {
-			.err = ECANCELED,
-			.prov_errno = IB_WC_WR_FLUSH_ERR,
-			.flags = FI_RECV | FI_MSG,
-		};
+		struct kofi_wc wc __uninitialized;
 		u64 flags = op->flags;
 
-		vrb_rx_end(op, &wc);
+		vrb_wc_set(&wc, op->context, ECANCELED, IB_WC_WR_FLUSH_ERR,
+			   FI_RECV | FI_MSG, 0);
+		vrb_rx_end(op);
 		kofi_ep_rx_complete(q->base, &wc, flags);
 	}
 }

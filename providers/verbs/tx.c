@@ -55,24 +55,19 @@ static void vrb_tx_free(struct vrb_ep *ep, struct vrb_txop *op)
 	ep->tx_free = op;
 }
 
-static void vrb_tx_wc(struct kofi_wc *wc, const struct vrb_txop *op, int err)
+static __always_inline void vrb_tx_wc(struct kofi_wc *wc,
+				      const struct vrb_txop *op, int err)
 {
-	*wc = (struct kofi_wc) {
-		.op_context = op->context,
-		.err = err,
-		.prov_errno = op->status,
-		.flags = vrb_tx_wc_flags[op->op],
-		.len = op->len,
-		.src = FI_ADDR_NOTAVAIL,
-	};
+	vrb_wc_set(wc, op->context, err, op->status, vrb_tx_wc_flags[op->op],
+		   op->len);
 }
 
 /* The end of an operation that is on no list any more; unused afterwards */
 static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 {
+	struct kofi_wc wc __uninitialized;
 	u64 flags = op->flags;
 	unsigned long irq;
-	struct kofi_wc wc;
 
 	vrb_tx_wc(&wc, op, err);
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
@@ -85,7 +80,8 @@ static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 	kofi_ep_tx_complete(&ep->base, &wc, flags);
 }
 
-static void vrb_tx_complete_list(struct vrb_ep *ep, struct vrb_txop *op)
+static noinline void vrb_tx_complete_list(struct vrb_ep *ep,
+					  struct vrb_txop *op)
 {
 	struct vrb_txop *next;
 
@@ -100,8 +96,9 @@ static void vrb_tx_complete_list(struct vrb_ep *ep, struct vrb_txop *op)
  * NULL: one after all of them. The silent ones before it are added to those at
  * silent. With tx_lock held.
  */
-static void vrb_tx_take(struct vrb_ep *ep, const struct vrb_txop *op,
-			struct vrb_txop **silent)
+static __always_inline void vrb_tx_take(struct vrb_ep *ep,
+					const struct vrb_txop *op,
+					struct vrb_txop **silent)
 {
 	struct vrb_txop **link = &ep->tx_posted, *before;
 
@@ -150,29 +147,34 @@ static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
 	return posted && !op->sinks;
 }
 
-static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
+static __always_inline void vrb_tx_report(struct vrb_ep *ep,
+					  struct vrb_txop *op)
 {
-	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, cqe);
-	struct vrb_ep *ep = op->ep;
+	int err = unlikely(op->status) ? vrb_wc_error(op->status) : 0;
+	struct kofi_wc wc __uninitialized;
 	struct vrb_txop *silent = NULL;
-	struct kofi_wc done;
-	unsigned long irq;
-	u64 flags;
+	u64 flags = op->flags;
 
-	if (unlikely(wc->status) && !vrb_tx_failed(ep, op, wc))
-		return;
-	flags = op->flags;
-	vrb_tx_wc(&done, op, vrb_wc_error(op->status));
+	vrb_tx_wc(&wc, op, err);
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	/* free before the consumer knows, who may post again at once */
-	spin_lock_irqsave(&ep->tx_lock, irq);
+	spin_lock_irq(&ep->tx_lock);
 	vrb_tx_take(ep, op, &silent);
 	if (unlikely(op->sinks))
 		vrb_sinks_put(ep, op);
 	vrb_tx_free(ep, op);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	vrb_tx_complete_list(ep, silent);
-	kofi_ep_tx_report(&ep->base, &done, flags);
+	spin_unlock_irq(&ep->tx_lock);
+	if (unlikely(silent))
+		vrb_tx_complete_list(ep, silent);
+	kofi_ep_tx_report(&ep->base, &wc, flags);
+}
+
+static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, cqe);
+
+	if (likely(!wc->status) || vrb_tx_failed(op->ep, op, wc))
+		vrb_tx_report(op->ep, op);
 }
 
 /* A work request of a chain has failed; the last one completes the operation. */
@@ -358,15 +360,16 @@ static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op,
 	return 0;
 }
 
-static void vrb_wr_opcode(struct ib_rdma_wr *wr, const struct vrb_txop *op,
-			  const struct fi_msg *msg, bool last)
+static __always_inline void vrb_wr_opcode(struct ib_rdma_wr *wr,
+					  enum vrb_op op, u64 flags,
+					  const struct fi_msg *msg, bool last)
 {
-	bool data = last && op->flags & FI_REMOTE_CQ_DATA;
+	bool data = last && flags & FI_REMOTE_CQ_DATA;
 
-	switch (op->op) {
+	switch (op) {
 	case VRB_SEND:
 		wr->wr.opcode = data ? IB_WR_SEND_WITH_IMM : IB_WR_SEND;
-		if (op->flags & KOFI_REMOTE_INV) {
+		if (flags & KOFI_REMOTE_INV) {
 			wr->wr.opcode = IB_WR_SEND_WITH_INV;
 			wr->wr.ex.invalidate_rkey = msg->inv_key;
 		}
@@ -470,32 +473,32 @@ vrb_tx_hand_over_atomic(struct vrb_ep *ep, struct vrb_txop *op,
 	return err;
 }
 
-/* What is one work request with one segment, as most are */
-static int vrb_tx_hand_over_one(struct vrb_ep *ep, struct vrb_txop *op,
-				const struct fi_msg *msg,
-				const struct vrb_post *post)
+/* What is one work request with one segment, as most are; nothing is cleared. */
+static __always_inline int vrb_tx_hand_over_one(struct vrb_ep *ep,
+						struct vrb_txop *op,
+						const struct fi_msg *msg,
+						const struct vrb_post *post)
 {
-	struct ib_sge sge = {
-		.addr = op->map.segs[0].addr, .length = op->len,
-		.lkey = ep->dom->pd->local_dma_lkey,
-	};
-	struct ib_rdma_wr wr;
+	const struct fi_rma_iov *rma = post->op == VRB_SEND ? NULL : post->rma;
+	const u64 flags = op->flags;
+	struct ib_rdma_wr wr __uninitialized;
+	struct ib_sge sge __uninitialized;
 	int err;
 
-	/* not the rest of the union, which nobody reads */
-	wr.wr = (struct ib_send_wr) {
-		.wr_cqe		= &op->cqe,
-		.sg_list	= &sge,
-		.num_sge	= 1,
-		.send_flags	= op->signaled ? IB_SEND_SIGNALED : 0,
-	};
-	if (unlikely(op->flags & FI_FENCE))
+	sge.addr = op->map.segs[0].addr;
+	sge.length = op->len;
+	sge.lkey = ep->dom->pd->local_dma_lkey;
+	wr.wr.next = NULL;
+	wr.wr.wr_cqe = &op->cqe;
+	wr.wr.sg_list = &sge;
+	wr.wr.num_sge = 1;
+	wr.wr.send_flags = op->signaled ? IB_SEND_SIGNALED : 0;
+	wr.wr.ex.imm_data = 0;
+	wr.remote_addr = rma ? rma->addr : 0;
+	wr.rkey = rma ? rma->key : 0;
+	vrb_wr_opcode(&wr, post->op, flags, msg, true);
+	if (unlikely(flags & FI_FENCE))
 		wr.wr.send_flags |= IB_SEND_FENCE;
-	vrb_wr_opcode(&wr, op, msg, true);
-	if (op->op != VRB_SEND) {
-		wr.remote_addr = post->rma->addr;
-		wr.rkey = post->rma->key;
-	}
 	if (unlikely(op->inlined)) {
 		/* the CPU reads these */
 		sge.addr = (uintptr_t)op->inject;
@@ -532,7 +535,7 @@ vrb_tx_hand_over_chain(struct vrb_ep *ep, struct vrb_txop *op,
 			wr.wr.send_flags |= IB_SEND_SIGNALED;
 		if (!i && op->flags & FI_FENCE)
 			wr.wr.send_flags |= IB_SEND_FENCE;
-		vrb_wr_opcode(&wr, op, msg, last);
+		vrb_wr_opcode(&wr, op->op, op->flags, msg, last);
 		vrb_wr_segs(ep, op, &c, &wr, sge);
 		err = c.sinks ? vrb_tx_post_read(ep, op, &wr, sge) :
 				ib_post_send(ep->qp, &wr.wr, NULL);
@@ -551,13 +554,13 @@ vrb_tx_hand_over_chain(struct vrb_ep *ep, struct vrb_txop *op,
 }
 
 /* Hand an operation to the device. */
-static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op,
-			    const struct fi_msg *msg,
-			    const struct vrb_post *post)
+static noinline int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op,
+				     const struct fi_msg *msg,
+				     const struct vrb_post *post)
 {
-	if (unlikely(op->op == VRB_ADD || op->op == VRB_SWAP))
+	if (op->op == VRB_ADD || op->op == VRB_SWAP)
 		return vrb_tx_hand_over_atomic(ep, op, post);
-	if (likely(op->single))
+	if (op->single)
 		return vrb_tx_hand_over_one(ep, op, msg, post);
 	return vrb_tx_hand_over_chain(ep, op, msg, post);
 }
@@ -683,10 +686,8 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 static int vrb_tx_get(struct vrb_ep *ep, struct vrb_txop **op)
 {
 	*op = ep->tx_free;
-	if (unlikely(ep->tx_closed))
-		return -ESHUTDOWN;
 	if (unlikely(!*op))
-		return -EAGAIN;
+		return ep->tx_closed ? -ESHUTDOWN : -EAGAIN;
 	ep->tx_free = (*op)->next;
 	ep->tx_used++;
 	return 0;
@@ -698,20 +699,26 @@ static bool vrb_tx_counted(const struct vrb_ep *ep)
 	       ep->base.cntr[KOFI_CNTR_WRITE];
 }
 
-/* Is the device to report the end of an operation? With tx_lock held. */
-static bool vrb_tx_signal(struct vrb_ep *ep, const struct vrb_txop *op)
+/* Nobody wants to hear of it: may it be silent? With tx_lock held. */
+static noinline bool vrb_tx_silent(struct vrb_ep *ep, const struct vrb_txop *op)
 {
-	bool silent = op->flags & KOFI_NO_COMPLETION ||
-		      (ep->base.tx_selective && !(op->flags & FI_COMPLETION));
-
-	if (silent && !vrb_op_fetches(op->op) && !op->map.blocks &&
-	    !vrb_tx_counted(ep) && ep->tx_used <= ep->tx_size / 2 &&
-	    ep->sq_free >= ep->sq_size / 2 &&
-	    ep->tx_silent < VRB_TX_SILENT && !kofi_ep_tx_scarce(&ep->base)) {
-		ep->tx_silent++;
-		vrb_stat_inc(&ep->stats.tx_unsignaled);
+	if (vrb_op_fetches(op->op) || op->map.blocks || vrb_tx_counted(ep) ||
+	    ep->tx_used > ep->tx_size / 2 || ep->sq_free < ep->sq_size / 2 ||
+	    ep->tx_silent >= VRB_TX_SILENT || kofi_ep_tx_scarce(&ep->base))
 		return false;
-	}
+	ep->tx_silent++;
+	vrb_stat_inc(&ep->stats.tx_unsignaled);
+	return true;
+}
+
+/* Is the device to report the end of an operation? With tx_lock held. */
+static __always_inline bool vrb_tx_signal(struct vrb_ep *ep,
+					  const struct vrb_txop *op)
+{
+	if ((op->flags & KOFI_NO_COMPLETION ||
+	     (ep->base.tx_selective && !(op->flags & FI_COMPLETION))) &&
+	    vrb_tx_silent(ep, op))
+		return false;
 	ep->tx_silent = 0;
 	return true;
 }
@@ -723,9 +730,11 @@ static bool vrb_sinks_suffice(const struct vrb_ep *ep,
 	return op->parts == op->wrs || ep->sinks.nr_free >= op->parts;
 }
 
-/* With tx_lock held */
-static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
-			 const struct fi_msg *msg, const struct vrb_post *post)
+/* ONE: it is known to be one work request with one segment. With tx_lock held */
+static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
+					 struct vrb_txop *op,
+					 const struct fi_msg *msg,
+					 const struct vrb_post *post, bool one)
 {
 	int err;
 
@@ -735,7 +744,8 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 		return -EAGAIN;
 	ep->sq_free -= op->wrs;
 	op->signaled = vrb_tx_signal(ep, op);
-	err = vrb_tx_hand_over(ep, op, msg, post);
+	err = one ? vrb_tx_hand_over_one(ep, op, msg, post) :
+		    vrb_tx_hand_over(ep, op, msg, post);
 	trace_kofi_verbs_tx(ep, op, err);
 	if (unlikely(err)) {
 		ep->sq_free += op->wrs;
@@ -749,14 +759,14 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 }
 
 /* Is it one piece of memory on both sides, as most operations have? */
-static bool vrb_tx_is_one(const struct vrb_ep *ep, const struct fi_msg *msg,
-			  const struct vrb_post *post, u64 flags)
+static __always_inline bool vrb_tx_is_one(const struct vrb_ep *ep,
+					  const struct fi_msg *msg,
+					  const struct vrb_post *post,
+					  u64 flags)
 {
-	const struct fi_info *info = ep->base.info;
 	const struct fi_rma_iov *rma = post->rma;
 
-	if (!vrb_msg_is_one(ep->dom, msg, info->tx_attr->iov_limit) ||
-	    msg->msg_iov->iov_len > info->ep_attr->max_msg_size ||
+	if (!vrb_msg_is_one(msg, ep->tx_one_max) ||
 	    flags & (FI_INJECT | KOFI_REMOTE_INV))
 		return false;
 	if (post->op == VRB_SEND)
@@ -768,25 +778,28 @@ static bool vrb_tx_is_one(const struct vrb_ep *ep, const struct fi_msg *msg,
 }
 
 /* Post that, with one turn of the lock. */
-static int vrb_tx_try_one(struct vrb_ep *ep, const struct fi_msg *msg,
-			  const struct vrb_post *post, u64 flags)
+static __always_inline int vrb_tx_try_one(struct vrb_ep *ep,
+					  const struct fi_msg *msg,
+					  const struct vrb_post *post,
+					  u64 flags)
 {
 	enum dma_data_direction dir = post->op == VRB_READ ? DMA_FROM_DEVICE :
 							     DMA_TO_DEVICE;
+	size_t len = msg->msg_iov->iov_len;
 	struct vrb_txop *op;
 	unsigned long irq;
-	struct vrb_seg seg;
+	dma_addr_t addr;
 	int err;
 
-	err = vrb_map_seg(ep->dom, &seg, msg, dir);
-	if (unlikely(err))
-		return err;
+	addr = vrb_map_one(ep->dom, msg, dir);
+	if (unlikely(addr == DMA_MAPPING_ERROR))
+		return -ENOBUFS;
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	err = vrb_tx_get(ep, &op);
 	if (likely(!err)) {
-		vrb_tx_start(op, msg, post, flags, seg.len);
-		vrb_map_set(&op->map, &seg, dir);
-		err = vrb_tx_submit(ep, op, msg, post);
+		vrb_tx_start(op, msg, post, flags, len);
+		vrb_map_set(&op->map, addr, len, dir);
+		err = vrb_tx_submit(ep, op, msg, post, true);
 		if (unlikely(err)) {
 			op->map.nr = 0;
 			vrb_tx_free(ep, op);
@@ -794,12 +807,12 @@ static int vrb_tx_try_one(struct vrb_ep *ep, const struct fi_msg *msg,
 	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (unlikely(err))
-		vrb_unmap_seg(ep->dom, &seg, dir);
+		vrb_unmap_seg(ep->dom, addr, len, dir);
 	return err;
 }
 
-static int vrb_tx_try_any(struct vrb_ep *ep, const struct fi_msg *msg,
-			  const struct vrb_post *post, u64 flags)
+static noinline int vrb_tx_try_any(struct vrb_ep *ep, const struct fi_msg *msg,
+				   const struct vrb_post *post, u64 flags)
 {
 	struct vrb_txop *op;
 	unsigned long irq;
@@ -814,7 +827,7 @@ static int vrb_tx_try_any(struct vrb_ep *ep, const struct fi_msg *msg,
 	if (err)
 		goto put;
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = vrb_tx_submit(ep, op, msg, post);
+	err = vrb_tx_submit(ep, op, msg, post, false);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (!err)
 		return 0;
@@ -827,8 +840,9 @@ put:
 	return err;
 }
 
-static int vrb_tx_try(struct vrb_ep *ep, const struct fi_msg *msg,
-		      const struct vrb_post *post, u64 flags)
+static __always_inline int vrb_tx_try(struct vrb_ep *ep,
+				      const struct fi_msg *msg,
+				      const struct vrb_post *post, u64 flags)
 {
 	return likely(vrb_tx_is_one(ep, msg, post, flags)) ?
 	       vrb_tx_try_one(ep, msg, post, flags) :
@@ -863,17 +877,11 @@ int vrb_tx_refused(struct vrb_ep *ep, int err)
 }
 
 /* What the device has not, or the consumer has not agreed to */
-static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
-			u64 flags)
+static noinline int vrb_tx_check_flags(const struct vrb_ep *ep,
+				       const struct vrb_post *post, u64 flags)
 {
 	const struct fi_info *info = ep->base.info;
 
-	/* without a place at the peer it would wait for ever */
-	if (vrb_op_fetches(post->op) && unlikely(!ep->initiator_depth))
-		return -EOPNOTSUPP;
-	if (likely(!(flags & (VRB_TX_LEVELS | FI_REMOTE_CQ_DATA |
-			      KOFI_REMOTE_INV)) && !ep->iwarp))
-		return 0;
 	if (hweight64(flags & VRB_TX_LEVELS) > 1)
 		return -FI_EBADFLAGS;
 	if (flags & FI_REMOTE_CQ_DATA) {
@@ -886,38 +894,60 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 	}
 	if (flags & KOFI_REMOTE_INV && !ep->dom->regions)
 		return -EOPNOTSUPP;
-	if (ep->iwarp && (flags & FI_DELIVERY_COMPLETE ||
-			  (post->op == VRB_READ && !ep->sinks.mem)))
+	if (ep->iwarp && flags & FI_DELIVERY_COMPLETE)
 		return -EOPNOTSUPP;
 	return 0;
 }
 
-/* With RCU, which keeps the device: see vrb_domain_lost(). */
-static ssize_t vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
-				 const struct vrb_post *post, u64 flags)
+static __always_inline int vrb_tx_check(const struct vrb_ep *ep,
+					const struct vrb_post *post, u64 flags)
 {
-	int err;
+	/* without a place at the peer it would wait for ever */
+	if (vrb_op_fetches(post->op) &&
+	    unlikely(!ep->initiator_depth ||
+		     (post->op == VRB_READ && ep->iwarp && !ep->sinks.mem)))
+		return -EOPNOTSUPP;
+	return likely(!(flags & (VRB_TX_LEVELS | FI_REMOTE_CQ_DATA |
+				 KOFI_REMOTE_INV))) ?
+	       0 : vrb_tx_check_flags(ep, post, flags);
+}
 
-	err = kofi_ep_tx_reserve(&ep->base);
-	if (unlikely(err))
-		return err;
-
-	err = vrb_tx_try(ep, msg, post, flags);
-	if (unlikely(err == -EAGAIN)) {
+/* It has not worked, for ERR: try once more if that may help. */
+static noinline int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
+				 const struct vrb_post *post, u64 flags,
+				 int err)
+{
+	if (err == -EAGAIN) {
 		vrb_stat_inc(&ep->stats.tx_full);
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
-		err = vrb_tx_try(ep, msg, post, flags);
+		err = vrb_tx_try_any(ep, msg, post, flags);
+		if (!err)
+			return 0;
 	}
-	if (likely(!err))
-		return 0;
-
 	err = vrb_tx_refused(ep, err);
 	/* somebody may have been refused for want of this operation */
 	if (err != -EAGAIN)
 		kofi_ep_unblock(&ep->base);
 	kofi_ep_tx_unreserve(&ep->base);
 	return err;
+}
+
+/* With RCU, which keeps the device: see vrb_domain_lost(). */
+static __always_inline int vrb_tx_accept_rcu(struct vrb_ep *ep,
+					     const struct fi_msg *msg,
+					     const struct vrb_post *post,
+					     u64 flags)
+{
+	int err;
+
+	if (unlikely(READ_ONCE(ep->tx_closed)))
+		return -ESHUTDOWN;
+	err = kofi_ep_tx_reserve(&ep->base);
+	if (unlikely(err))
+		return err;
+	err = vrb_tx_try(ep, msg, post, flags);
+	return likely(!err) ? 0 : vrb_tx_again(ep, msg, post, flags, err);
 }
 
 /**
@@ -947,15 +977,16 @@ ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
 /* fi_sendmsg() and its family */
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
-	const struct vrb_post post = { .op = VRB_SEND };
+	static const struct vrb_post post = { .op = VRB_SEND };
 
 	if (flags & ~(VRB_TX_FLAGS | KOFI_REMOTE_INV))
 		return -FI_EBADFLAGS;
 	return vrb_tx_accept(vrb_ep(fid), msg, &post, flags);
 }
 
-static ssize_t vrb_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rma,
-			    enum vrb_op op, u64 flags)
+static __always_inline ssize_t vrb_rma_post(struct fid_ep *fid,
+					    const struct fi_msg_rma *rma,
+					    enum vrb_op op, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
 	const struct vrb_post post = {
@@ -963,7 +994,9 @@ static ssize_t vrb_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rma,
 	};
 	const struct fi_msg msg = {
 		.msg_iov = rma->msg_iov,	/* of a union of pointers */
+		.desc = rma->desc,
 		.iov_count = rma->iov_count,
+		.addr = rma->addr,
 		.context = rma->context,
 		.data = rma->data,
 		.vec = rma->vec,
@@ -1034,6 +1067,9 @@ int vrb_tx_init(struct vrb_ep *ep)
 	ep->tx_last.done = vrb_tx_last_done;
 	ep->tx_probe.done = vrb_tx_probe_done;
 	ep->tx_size = size;
+	ep->tx_one_max = vrb_one_max(ep->dom,
+				     ep->base.info->tx_attr->iov_limit,
+				     ep->base.info->ep_attr->max_msg_size);
 	ep->sq_free = ep->sq_size;
 	return 0;
 }
@@ -1060,7 +1096,7 @@ void vrb_tx_close(struct vrb_ep *ep)
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	ep->tx_closed = true;
+	WRITE_ONCE(ep->tx_closed, true);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 

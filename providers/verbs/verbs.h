@@ -230,6 +230,27 @@ struct vrb_drain {
 	struct completion	done;
 };
 
+/*
+ * How an operation has ended, all of it; whoever knows more adds that. Member by
+ * member, as the compiler would clear everything first.
+ */
+static __always_inline void vrb_wc_set(struct kofi_wc *wc, void *context,
+				       int err, int status, u64 flags,
+				       size_t len)
+{
+	wc->op_context = context;
+	wc->err = err;
+	wc->prov_errno = status;
+	wc->flags = flags;
+	wc->len = len;
+	wc->olen = 0;
+	wc->buf = NULL;
+	wc->data = 0;
+	wc->tag = 0;
+	wc->src = FI_ADDR_NOTAVAIL;
+	wc->inv_key = 0;
+}
+
 int vrb_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		const struct kofi_cq_attr *kattr, struct fid_cq **cq,
 		void *context);
@@ -302,13 +323,14 @@ static inline bool vrb_map_is_one(const struct vrb_map *map)
 	return likely(map->nr == 1 && !map->sgl);
 }
 
-/* Take over what vrb_map_seg() has mapped. */
-static inline void vrb_map_set(struct vrb_map *map, const struct vrb_seg *seg,
+/* Take over what vrb_map_one() has mapped. */
+static inline void vrb_map_set(struct vrb_map *map, u64 addr, u32 len,
 			       enum dma_data_direction dir)
 {
 	map->dir = dir;
 	map->nr = 1;
-	map->segs[0] = *seg;
+	map->segs[0].addr = addr;
+	map->segs[0].len = len;
 }
 
 /* Otherwise there is nothing to undo, but that is checked in kernels for tests. */
@@ -324,11 +346,9 @@ int vrb_msg_len(const struct fi_msg *msg, unsigned int dir, size_t iov_limit,
 int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 		struct vrb_blocks *blocks, const struct fi_msg *msg,
 		enum dma_data_direction dir);
-bool vrb_msg_is_one(const struct vrb_domain *dom, const struct fi_msg *msg,
-		    size_t iov_limit);
-int vrb_map_seg(struct vrb_domain *dom, struct vrb_seg *seg,
-		const struct fi_msg *msg, enum dma_data_direction dir);
-void vrb_unmap_seg(struct vrb_domain *dom, const struct vrb_seg *seg,
+dma_addr_t vrb_map_seg(struct vrb_domain *dom, const struct kvec *kv,
+		       enum dma_data_direction dir);
+void vrb_unmap_seg(struct vrb_domain *dom, u64 addr, u32 len,
 		   enum dma_data_direction dir);
 void vrb_unmap_any(struct vrb_map *map, struct vrb_domain *dom,
 		   struct vrb_blocks *blocks);
@@ -340,6 +360,47 @@ void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
 size_t vrb_map_max(struct ib_device *ib);
 void vrb_map_check(struct vrb_domain *dom);
 void vrb_walk_init(struct vrb_walk *w, const struct vrb_map *map);
+
+/*
+ * Is the memory of an operation one segment for sure, of at most MAX bytes? In
+ * the kernel's linear mapping it is, and all that is elsewhere may be vmalloc's.
+ */
+static inline bool vrb_msg_is_one(const struct fi_msg *msg, size_t max)
+{
+	const struct kvec *kv = msg->msg_iov;
+
+	return msg->vec == KOFI_KVEC && msg->iov_count == 1 && kv &&
+	       kv->iov_len && kv->iov_len <= max &&
+	       (unsigned long)kv->iov_base >= PAGE_OFFSET &&
+	       kv->iov_base < high_memory;
+}
+
+/* The longest for which that can be, where an array may have IOV_LIMIT segments */
+static inline size_t vrb_one_max(const struct vrb_domain *dom, size_t iov_limit,
+				 size_t msg_max)
+{
+	return iov_limit ? min(dom->map_max, msg_max) : 0;
+}
+
+/**
+ * vrb_map_one - map an operation's memory that is one segment
+ * @dom: the domain, with its device
+ * @msg: the operation, which is known to be so from vrb_msg_is_one()
+ * @dir: which way the bytes go
+ *
+ * Context: any.
+ * Return: where the device sees it, or DMA_MAPPING_ERROR if the system cannot
+ * map more for now.
+ */
+static inline dma_addr_t vrb_map_one(struct vrb_domain *dom,
+				     const struct fi_msg *msg,
+				     enum dma_data_direction dir)
+{
+	const struct kvec *kv = msg->msg_iov;
+
+	return vrb_map_matters(dom) ? vrb_map_seg(dom, kv, dir) :
+				      (uintptr_t)kv->iov_base;
+}
 
 /**
  * vrb_unmap - undo vrb_map_msg(), or vrb_map_set()
@@ -511,6 +572,7 @@ struct vrb_rxop {
  * @ops: all of them
  * @blocks: for long vectors
  * @sge: segments of a work request
+ * @one_max: see vrb_one_max()
  * @closed: no more posts
  */
 struct vrb_rxq {
@@ -527,6 +589,7 @@ struct vrb_rxq {
 	struct vrb_rxop		*ops;
 	struct vrb_blocks	blocks;
 	unsigned int		sge;
+	size_t			one_max;
 	bool			closed;
 };
 
@@ -590,6 +653,7 @@ struct vrb_stats {
  * @tx_end: where the next one goes
  * @tx_ops: all of them
  * @tx_blocks: for long vectors
+ * @tx_one_max: see vrb_one_max()
  * @tx_size: number of operations
  * @tx_used: of them, in use
  * @tx_silent: operations since the last one whose end will be reported
@@ -647,6 +711,7 @@ struct vrb_ep {
 	struct vrb_txop		**tx_end;
 	struct vrb_txop		*tx_ops;
 	struct vrb_blocks	tx_blocks;
+	size_t			tx_one_max;
 	unsigned int		tx_size;
 	unsigned int		tx_used;
 	unsigned int		tx_silent;
