@@ -734,7 +734,7 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
  * the lock: who adds to it between the last look and the clearing of the bit
  * does not kick, so look once more.
  */
-static void kofi_cq_stop_runner(struct kofi_cq *cq)
+static __always_inline void kofi_cq_stop_runner(struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
 
@@ -896,8 +896,11 @@ static __always_inline void kofi_cq_report(struct kofi_ep *ep,
 	if (likely(call))
 		kofi_cq_call_one(cq, wc);
 	spin_lock_irq(&cq->lock);
-	if (likely(kofi_cq_idle(cq))) {
-		kofi_cq_leave(cq);
+	if (likely(cq->head == cq->tail && !cq->space_todo &&
+		   llist_empty(&cq->space))) {
+		/* as kofi_cq_leave(), but waking is done once */
+		lock_map_release(&cq->map);
+		cq->runner = NULL;
 		kofi_cq_stop_runner(cq);
 		spin_unlock_irq(&cq->lock);
 		return;

@@ -453,9 +453,11 @@ bool kofi_ep_disconnected(struct kofi_ep *ep);
  */
 static inline int kofi_ep_tx_state(const struct kofi_ep *ep)
 {
-	switch (READ_ONCE(ep->state)) {
-	case KOFI_EP_CONNECTED:
+	int state = READ_ONCE(ep->state);
+
+	if (likely(state == KOFI_EP_CONNECTED))
 		return 0;
+	switch (state) {
 	case KOFI_EP_IDLE:
 		return -FI_EOPBADSTATE;
 	case KOFI_EP_SHUTDOWN:
