@@ -47,7 +47,8 @@ struct bench_kofi_way {
  * @cq: its completions
  * @ep: the endpoint
  * @mr: what the peer's xmit access
- * @peer: the other one's, for keys
+ * @remote: where that of this side's xmit is, as a peer would have said
+ * @peer: the other one's
  * @given: what is sent is given as pages, not by its address
  * @pages: the pages, of each of the side's xmit
  * @reader: thread that reads @cq
@@ -59,6 +60,7 @@ struct bench_kofi_side {
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
 	struct fid_mr		*mr[BENCH_WINDOW_MAX];
+	struct fi_rma_iov	remote[BENCH_WINDOW_MAX];
 	struct bench_kofi_side	*peer;
 	bool			given;
 	struct sg_table		pages[BENCH_WINDOW_MAX];
@@ -118,10 +120,10 @@ static int bench_kofi_reader(void *arg)
 }
 
 /* What an operation accesses: the device's regions are no longer than that. */
-static struct fid_mr *bench_kofi_region(struct bench_kofi_side *ks,
-					const struct bench_op *op)
+static const struct fi_rma_iov *
+bench_kofi_remote(const struct bench_kofi_side *ks, const struct bench_op *op)
 {
-	return ks->peer->mr[op - ks->side->xmit];
+	return &ks->remote[op - ks->side->xmit];
 }
 
 /* Of what is measured: the word at the end of writes is not. */
@@ -157,15 +159,9 @@ static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
 {
 	struct sg_table *table = bench_kofi_pages(ks, op);
 	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
-	struct fid_mr *mr = bench_kofi_region(ks, op);
-	const struct fi_rma_iov rma = {
-		.addr = kofi_mr_base(mr),
-		.len = op->len,
-		.key = fi_mr_key(mr),
-	};
 	struct fi_msg_rma msg = {
 		.msg_iov = &iov, .iov_count = 1,
-		.rma_iov = &rma, .rma_iov_count = 1,
+		.rma_iov = bench_kofi_remote(ks, op), .rma_iov_count = 1,
 		.context = &op->cqe,
 	};
 
@@ -179,10 +175,10 @@ static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
 
 static int bench_kofi_read(struct bench_kofi_side *ks, struct bench_op *op)
 {
-	struct fid_mr *mr = bench_kofi_region(ks, op);
+	const struct fi_rma_iov *remote = bench_kofi_remote(ks, op);
 
-	return fi_read(ks->ep, op->buf, op->len, NULL, 0, kofi_mr_base(mr),
-		       fi_mr_key(mr), &op->cqe);
+	return fi_read(ks->ep, op->buf, op->len, NULL, 0, remote->addr,
+		       remote->key, &op->cqe);
 }
 
 static int bench_kofi_post(struct bench_op *op)
@@ -273,6 +269,19 @@ static int bench_kofi_mr(struct bench_kofi *k, struct bench_kofi_side *ks)
 			return err;
 	}
 	return 0;
+}
+
+/* Keys may change until the regions are there, with the connection. */
+static void bench_kofi_tell(struct bench_kofi_side *ks)
+{
+	u32 i;
+
+	for (i = 0; i < ks->side->run->window && ks->peer->mr[i]; i++)
+		ks->remote[i] = (struct fi_rma_iov) {
+			.addr = kofi_mr_base(ks->peer->mr[i]),
+			.len = ks->side->xmit[i].len,
+			.key = fi_mr_key(ks->peer->mr[i]),
+		};
 }
 
 static int bench_kofi_table(struct sg_table *table, const struct bench_op *op)
@@ -434,9 +443,11 @@ static int bench_kofi_start(struct bench_run *run,
 			return err;
 	}
 	err = bench_kofi_connect(k);
-	if (err || !way->reads)
+	if (err)
 		return err;
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++)
+		bench_kofi_tell(&k->side[i]);
+	for (i = 0; i < 2 && way->reads; i++) {
 		struct task_struct *task;
 
 		task = kthread_run(bench_kofi_reader, &k->side[i],
