@@ -1,38 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
-# One machine with devices in software that talk to themselves: kofi_verbs is
-# unloaded while there is a device, while it is used, and while devices come and
-# go and change their names; the device's own module goes under messages; and
-# everything of ours goes while devices stay.
+# One machine with an rxe device that talks to itself: kofi_verbs is unloaded
+# while there is a device, while it is used, and while devices come and go and
+# change their names; the device's module goes under messages; and everything of
+# ours goes while the device stays.
 #
-# The stock kernel has no siw, and only that has rxe in a module. User-mode Linux
-# is of no use: its KASAN does not forget the variables of a module that has gone.
+# Only the stock kernel has rxe in a module. User-mode Linux is of no use: its KASAN
+# does not forget the variables of a module that has gone.
 
-LONG="-p verbs -T 0 -I 100000000 -S 4096 -C workqueue"
-KINDS="rxe siw"
-[ "$VM_KERNEL" != stock ] || KINDS=rxe
+LONG="-p verbs -d rxe -T 0 -I 100000000 -S 4096 -C workqueue"
 
-net=0
-interface() { # NAME ADDRESS
-	ip link add "$1" type dummy && ip link set "$1" mtu 4200 &&
-		ip addr add "$2/24" dev "$1" && ip link set "$1" up
+interface() {
+	ip link add under0 type dummy && ip link set under0 mtu 4200 &&
+		ip addr add 10.99.1.1/24 dev under0 && ip link set under0 up
 }
-add() { rdma link add "$1" type "$1" netdev "under_$1"; }
-found() { kofi info -p verbs -d "$1"; }
+add() { rdma link add rxe type rxe netdev under0; }
+found() { kofi info -p verbs -d rxe; }
 connected() { kofi stat ep | grep -q connected; }
 reload() {
 	unload kofi_pingpong kofi_verbs && load kofi_verbs kofi_pingpong &&
-		found "$1"
+		found
 }
 
 # not in a step, which is a subshell: the script waits for these
-start() { # STEP KIND ADDRESS
+start() { # STEP
 	# shellcheck disable=SC2086
-	kofi pingpong $LONG -d "$2" >/tmp/server 2>&1 &
+	kofi pingpong $LONG >/tmp/server 2>&1 &
 	server=$!
 	retry listens 47592
 	# shellcheck disable=SC2086
-	kofi pingpong $LONG -d "$2" "$3" >/tmp/client 2>&1 &
+	kofi pingpong $LONG 10.99.1.1 >/tmp/client 2>&1 &
 	client=$!
 	step "$1" retry connected
 }
@@ -47,21 +44,21 @@ errors() {
 	cat /tmp/client /tmp/server
 	[ $client_rc = 1 ] && [ $server_rc = 1 ]
 }
-refused() { # KIND: and messages go on
+refused() { # and the connection is still there
 	expect_fail rmmod kofi_verbs && expect_fail rmmod kofi &&
-		connected && found "$1"
+		connected && found
 }
 
 # --- at the same time
 
-devices() { # KIND: until the file has gone
+devices() { # until the file has gone
 	while [ -e /tmp/busy ]; do
-		add "$1" && rdma link delete "$1" || return
+		add && rdma link delete rxe || return
 	done
 }
-names() { # KIND
+names() {
 	while [ -e /tmp/busy ]; do
-		rdma dev set "$1" name other && rdma dev set other name "$1" ||
+		rdma dev set rxe name other && rdma dev set other name rxe ||
 			return
 	done
 }
@@ -74,9 +71,9 @@ modules() { # N: times; discovery finds the device, or does not
 		i=$((i + 1))
 	done
 }
-meanwhile() { # CHANGES KIND
+meanwhile() { # CHANGES
 	touch /tmp/busy
-	"$@" >/tmp/changes 2>&1 &
+	"$1" >/tmp/changes 2>&1 &
 	changes=$!
 	modules 10
 	rc=$?
@@ -86,47 +83,34 @@ meanwhile() { # CHANGES KIND
 	return $rc
 }
 
+step interface interface
+step device add
 step load load kofi_verbs kofi_pingpong
-for kind in $KINDS; do
-	net=$((net + 1))
-	address=10.99.$net.1
-	step "$kind interface" interface "under_$kind" $address
-	step "$kind device" add "$kind"
-	step "$kind found" found "$kind"
-	step "$kind reload" reload "$kind"
+step found found
+step reload reload
 
-	start "$kind used" "$kind" $address
-	step "$kind used-refused" refused "$kind"
-	if [ -d "/sys/module/rdma_$kind/holders" ]; then
-		step "$kind module-goes" rmmod "rdma_$kind"
-		ended "$kind module-ended"
-		step "$kind module-again" need_module "rdma_$kind"
-	else
-		step "$kind goes" rdma link delete "$kind"
-		ended "$kind ended"
-	fi
-	step "$kind nothing-left" retry no_objects
-	step "$kind again" add "$kind"
-	start "$kind used-again" "$kind" $address
-	step "$kind goes-again" rdma link delete "$kind"
-	ended "$kind ended-again"
-	step "$kind nothing-left-again" retry no_objects
+start used
+step used-refused refused
+step module-goes rmmod rdma_rxe
+ended module-ended
+step nothing-left retry no_objects
+step module-again need_module rdma_rxe
+step device-again add
+start used-again
+step device-goes rdma link delete rxe
+ended device-ended
+step nothing-left-again retry no_objects
 
-	step "$kind devices-meanwhile" meanwhile devices "$kind"
-	step "$kind device-for-names" add "$kind"
-	step "$kind names-meanwhile" meanwhile names "$kind"
-	step "$kind names-found" found "$kind"
-done
+step devices-meanwhile meanwhile devices
+step device-for-names add
+step names-meanwhile meanwhile names
+step names-found found
 
-# --- all of ours, while the devices stay
+# --- all of ours, while the device stays
 
-nothing() {
-	! grep ^kofi /proc/modules && rdma link && for kind in $KINDS; do
-		rdma link show "$kind/1" || return
-	done
-}
+without() { ! grep ^kofi /proc/modules && rdma link show rxe/1; }
 step core-refused expect_fail rmmod kofi
 step core-last unload kofi_pingpong kofi_verbs kofi
-step devices-stay nothing
+step device-stays without
 step from-nothing load kofi_verbs
-for kind in $KINDS; do step "$kind from-nothing-found" found "$kind"; done
+step from-nothing-found found
