@@ -527,9 +527,9 @@ static int lim_poor_ask(struct kunit *test, u64 caps, size_t tx, size_t rx)
 	return ret;
 }
 
-static ssize_t lim_invalidate(struct fid_ep *ep, void *context, void *arg)
+static ssize_t lim_invalidate(struct fid_ep *ep, void *context, void *buf)
 {
-	struct kvec kv = { arg, 1 };
+	struct kvec kv = { buf, 1 };
 	struct fi_msg msg = {
 		.msg_iov = &kv, .iov_count = 1, .context = context,
 		.inv_key = 1,
@@ -538,16 +538,66 @@ static ssize_t lim_invalidate(struct fid_ep *ep, void *context, void *arg)
 	return fi_sendmsg(ep, &msg, KOFI_REMOTE_INV);
 }
 
+static ssize_t lim_fetch(struct fid_ep *ep, void *context, void *buf)
+{
+	return fi_fetch_atomic(ep, buf, 1, NULL, buf + 8, NULL, 0, 0, 1,
+			       FI_UINT64, FI_SUM, context);
+}
+
+static ssize_t lim_store(struct fid_ep *ep, void *context, void *buf)
+{
+	return fi_atomic(ep, buf, 1, NULL, 0, 0, 1, FI_UINT64,
+			 FI_ATOMIC_WRITE, context);
+}
+
+static ssize_t lim_read(struct fid_ep *ep, void *context, void *buf)
+{
+	return fi_read(ep, buf, 8, NULL, 0, 0, 1, context);
+}
+
+static ssize_t lim_value(struct fid_ep *ep, void *context, void *buf)
+{
+	return fi_senddata(ep, buf, 8, NULL, 1, 0, context);
+}
+
+static ssize_t lim_delivered(struct fid_ep *ep, void *context, void *buf)
+{
+	struct kvec kv = { buf, 8 };
+	struct fi_msg msg = {
+		.msg_iov = &kv, .iov_count = 1, .context = context,
+	};
+
+	return fi_sendmsg(ep, &msg, FI_DELIVERY_COMPLETE);
+}
+
+/* Operations that need what the device has not, or no device of iWARP has */
+static const struct {
+	const char	*name;
+	bool		iwarp;
+	ssize_t		(*fn)(struct fid_ep *ep, void *context, void *buf);
+} lim_lacks[] = {
+	{ "remote invalidate",	false,	lim_invalidate },
+	{ "fetching atomic",	false,	lim_fetch },
+	{ "atomic write",	false,	lim_store },
+	{ "read",		true,	lim_read },
+	{ "value",		true,	lim_value },
+	{ "delivery complete",	true,	lim_delivered },
+};
+
 static void limits_poor(struct kunit *test)
 {
 	const struct ct_opts opts = {
-		.mode = CT_SOFTIRQ, .tx_size = LIM_POOR_MOST,
-		.rx_size = LIM_POOR_MOST, .unconnected = true,
+		/* on iWARP, a read needs a region, and a write does not */
+		.caps = FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_WRITE,
+		.mode = CT_SOFTIRQ, .mr_mode = LIM_MR_MODE,
+		.tx_size = LIM_POOR_MOST, .rx_size = LIM_POOR_MOST,
+		.unconnected = true,
 	};
 	struct fi_atomic_attr atomic = {};
 	struct ct_pair *p;
 	struct fid_mr *mr;
 	u8 *buf;
+	int i;
 
 	lim_impoverish(test);
 	KUNIT_EXPECT_EQ(test, lim_poor_ask(test, FI_RMA, 0, 0), -ENODATA);
@@ -569,8 +619,14 @@ static void limits_poor(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_query_atomic(p->domain, FI_UINT64, FI_SUM,
 					      &atomic, FI_FETCH_ATOMIC),
 			-EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, ct_op(p), lim_invalidate, buf),
-			-EOPNOTSUPP);
+	for (i = 0; i < ARRAY_SIZE(lim_lacks); i++)
+		if (!lim_lacks[i].iwarp ||
+		    p->info->ep_attr->protocol == FI_PROTO_IWARP)
+			KUNIT_EXPECT_EQ_MSG(test,
+					    ct_post_fn(p, 0, ct_op(p),
+						       lim_lacks[i].fn, buf),
+					    -EOPNOTSUPP, "%s",
+					    lim_lacks[i].name);
 	/* and goes on */
 	lim_exchange(p);
 	ct_pair_close(p);
