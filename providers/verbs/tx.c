@@ -347,6 +347,9 @@ static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op,
 
 	if (op->op == VRB_SEND)
 		return op->map.nr <= max ? 0 : -EINVAL;
+	/* siw may answer a request for no bytes with those it sent last */
+	if (op->op == VRB_READ && !op->len && ep->sinks.siw)
+		return -EOPNOTSUPP;
 	vrb_chain_init(&c, ep, op, post);
 	if (!op->len ||
 	    (post->rma_count == 1 && op->map.nr <= max && !c.sinks))
@@ -412,9 +415,6 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 	if (op->op == VRB_READ && !wr->wr.num_sge) {
 		sge[0] = (struct ib_sge) { .lkey = ep->iwarp ? 0 : lkey };
 		wr->wr.num_sge = 1;
-		/* reads of iWARP come in order anyway, and siw has none fenced */
-		if (ep->iwarp)
-			wr->wr.send_flags &= ~IB_SEND_FENCE;
 	}
 	wr->wr.sg_list = wr->wr.num_sge ? sge : NULL;
 }

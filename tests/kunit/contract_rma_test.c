@@ -158,6 +158,12 @@ static void rt_simple(struct kunit *test, struct rt_test *t, bool read,
 	rt_do(test, t, &o);
 }
 
+/* Can no bytes be read? siw may answer that with some, so there it is refused. */
+static bool rt_reads_nothing(void)
+{
+	return strcmp(ct_device, "siw");
+}
+
 static bool rt_filled(const u8 *mem, size_t len)
 {
 	return !len || (*mem == RT_FILL && !memcmp(mem, mem + 1, len - 1));
@@ -188,8 +194,9 @@ static void rma_sizes(struct kunit *test)
 			rt_simple(test, t, false, buf, rt_peer(t, 0, off, len),
 				  0);
 			memset(t->local, RT_FILL, most);
-			rt_simple(test, t, true, buf, rt_peer(t, 0, off, len),
-				  0);
+			if (len || rt_reads_nothing())
+				rt_simple(test, t, true, buf,
+					  rt_peer(t, 0, off, len), 0);
 			KUNIT_EXPECT_TRUE(test, ct_pattern_ok(buf, len, i));
 			KUNIT_EXPECT_TRUE(test, ct_pattern_ok(mem, len, i));
 			KUNIT_EXPECT_TRUE(test, rt_filled(t->mem, off));
@@ -852,7 +859,8 @@ static void rma_fenced(struct kunit *test)
 						CT_TIMEOUT_MS));
 	}
 	/* one without bytes, too */
-	rt_simple(test, t, true, in, rt_peer(t, 0, 0, 0), FI_FENCE);
+	if (rt_reads_nothing())
+		rt_simple(test, t, true, in, rt_peer(t, 0, 0, 0), FI_FENCE);
 	rt_close(test, t);
 }
 
@@ -930,6 +938,11 @@ static void rma_arguments(struct kunit *test)
 		o.msg.rma_iov_count = 1;
 		rt_do(test, t, &o);
 	}
+	o.msg.iov_count = 0;
+	rma[0].len = 0;
+	if (!rt_reads_nothing())
+		KUNIT_EXPECT_EQ(test, ct_post_fn(t->p, 0, ct_op(t->p),
+						 rt_post_fn, &o), -EOPNOTSUPP);
 	rt_close(test, t);
 }
 

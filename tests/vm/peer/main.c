@@ -146,6 +146,11 @@ static bool yours(enum way way)
 	return way == YOUR_WRITE || way == YOUR_READ;
 }
 
+static bool writes(enum way way)
+{
+	return way == MY_WRITE || way == YOUR_WRITE;
+}
+
 /* The flag of accesses that may have values with them */
 static uint16_t values_flag(struct peer *p)
 {
@@ -211,9 +216,7 @@ static int lead_connect(struct peer *p)
 /* These accesses, in this direction, were what they had to be. */
 static void count(struct peer *p, const struct cmd *c, enum way way)
 {
-	bool write = way == MY_WRITE || way == YOUR_WRITE;
-
-	krma_count(p->tally, krma_row(write, c->flags, c->level), yours(way),
+	krma_count(p->tally, krma_row(writes(way), c->flags, c->level), yours(way),
 		   c->count, c->count * c->len);
 }
 
@@ -278,8 +281,12 @@ static int transfer(struct peer *p)
 				continue;
 			c.len = sizes[i];
 			c.off = KRMA_GUARD + i * 333 + c.kind * 4 + 1;
-			for (way = 0; way < WAYS && !ret; way++)
+			for (way = 0; way < WAYS && !ret; way++) {
+				/* siw may answer these with bytes */
+				if (p->iwarp && !c.len && !writes(way))
+					continue;
 				ret = access_one(p, &c, way);
+			}
 		}
 	}
 	if (!ret)
@@ -342,8 +349,7 @@ static int forms(struct peer *p)
 			for (way = 0; way < WAYS && !ret; way++) {
 				if (c.segs > segs_max(p, yours(way)))
 					continue;
-				c.flags = way == MY_WRITE || way == YOUR_WRITE ?
-					  values_flag(p) : 0;
+				c.flags = writes(way) ? values_flag(p) : 0;
 				c.data = c.segs * 1000000007ULL;
 				ret = access_one(p, &c, way);
 			}
@@ -545,7 +551,7 @@ static int wrong_rights(struct peer *p)
 	int ret = 0;
 
 	for (way = 0; way < WAYS && !ret; way++) {
-		bool write = way == MY_WRITE || way == YOUR_WRITE;
+		bool write = writes(way);
 
 		/* siw lets everybody read */
 		if (p->iwarp && !write)
