@@ -5,7 +5,7 @@
  * An operation has a record of its own, with its mapped memory, until it
  * completes. It becomes one work request, or, if it is a read or write whose
  * memory on either side has more pieces than one can have, a chain of them of
- * which only the last is reported. Work requests are built on the stack: the
+ * which only the last is waited for. Work requests are built on the stack: the
  * device copies them. tx_lock makes the order of the records that of the device,
  * and keeps a chain together.
  *
@@ -27,6 +27,7 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 
 #include "verbs.h"
 #include "verbs_trace.h"
@@ -512,6 +513,16 @@ static __always_inline int vrb_tx_hand_over_one(struct vrb_ep *ep,
 }
 
 /*
+ * What siw is not to report it has TCP send out of the memory itself, which is
+ * still needed when a later work request has completed. So it reports all of it.
+ */
+static bool vrb_tx_lends(const struct vrb_ep *ep, const struct vrb_txop *op)
+{
+	return ep->iwarp && op->len >= PAGE_SIZE && !vrb_op_fetches(op->op) &&
+	       ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
+}
+
+/*
  * Work requests of any kind of vector. If the device takes only the first part
  * of a chain, that is the end of the endpoint, and of the operation.
  */
@@ -531,7 +542,7 @@ vrb_tx_hand_over_chain(struct vrb_ep *ep, struct vrb_txop *op,
 			.wr.wr_cqe = last ? &op->cqe : &op->part,
 		};
 
-		if (last && op->signaled)
+		if (last ? op->signaled : vrb_tx_lends(ep, op))
 			wr.wr.send_flags |= IB_SEND_SIGNALED;
 		if (!i && op->flags & FI_FENCE)
 			wr.wr.send_flags |= IB_SEND_FENCE;
@@ -703,6 +714,7 @@ static bool vrb_tx_counted(const struct vrb_ep *ep)
 static noinline bool vrb_tx_silent(struct vrb_ep *ep, const struct vrb_txop *op)
 {
 	if (vrb_op_fetches(op->op) || op->map.blocks || vrb_tx_counted(ep) ||
+	    vrb_tx_lends(ep, op) ||
 	    ep->tx_used > ep->tx_size / 2 || ep->sq_free < ep->sq_size / 2 ||
 	    ep->tx_silent >= VRB_TX_SILENT || kofi_ep_tx_scarce(&ep->base))
 		return false;
