@@ -561,7 +561,7 @@ static void removal_clients(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stays->opened, 1);
 	for (i = 0; i < ARRAY_SIZE(fns); i++)
 		threads[i].task = kthread_run(fns[i], &threads[i], "rl_thread");
-	for (n = 0; !err && (n < 4 * link_rounds ||
+	for (n = 0; !err && (n < link_rounds ||
 			     rl_least_turns(threads, ARRAY_SIZE(fns)) < 8); n++) {
 		err = link_remove() ?: link_add();
 		cond_resched();
