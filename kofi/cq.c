@@ -50,9 +50,10 @@
  * kofi_cq_begin() and kofi_cq_end() make the provider its runner: what it
  * completes in between goes through the ring as always, and is taken out again,
  * with all that others have put in, before it goes on. If there is a runner
- * already, that one takes it out. A DIRECT queue looks at the device when it is polled, and for the rest
- * of the time nobody does: who needs to know meanwhile claims the queue, which
- * is to be its runner without calling anybody, and looks himself.
+ * already, that one takes it out. A DIRECT queue looks at the device when it is
+ * polled, and for the rest of the time nobody does: who needs to know meanwhile
+ * claims the queue, which is to be its runner without calling anybody, and looks
+ * himself.
  *
  * Closing an endpoint: kofi_cq_flush() waits for what has been queued before
  * it; on a DIRECT queue it calls the endpoint's own callbacks itself, because
