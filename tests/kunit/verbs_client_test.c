@@ -67,7 +67,7 @@ static bool vc_is(const struct fi_info *info, int which)
 	if (info->addr_format == FI_SOCKADDR_IN6)
 		return which == VC_IP6 &&
 		       ipv6_addr_equal(&in6->sin6_addr, &vc_ip6);
-	return in4->sin_addr.s_addr ==
+	return which != VC_IP6 && in4->sin_addr.s_addr ==
 	       (which == VC_OWN ? in_aton(ct_address) : vc_ip4);
 }
 
