@@ -499,18 +499,21 @@ static int rma_messages(struct rma_run *run)
 /* ------------------------------------------------------------ wrong accesses */
 
 /*
- * What a wrong access ends with. Only that of RoCE and InfiniBand is a wire with
- * a word for a refusal. Otherwise the peer ends the connection: who waits for an
- * answer gets ECANCELED, a plain write has succeeded by then.
+ * Is that what a wrong access ends with? Only that of RoCE and InfiniBand is a
+ * wire with a word for a refusal. Otherwise the peer ends the connection: who
+ * waits for an answer gets ECANCELED, a plain write has succeeded by then. On
+ * iWARP it may also learn of the end, if that is quicker than TCP.
  */
-static int rma_bad_end(struct rma_run *run, const struct rma_cmd *cmd,
-		       bool write)
+static bool rma_bad_ended(struct rma_run *run, const struct rma_cmd *cmd,
+			  bool write, int err)
 {
 	bool acked = cmd->level == KRMA_TRANSMIT || cmd->level == KRMA_DELIVERY;
 
 	if (run->opts.verbs && !run->iwarp)
-		return -EACCES;
-	return !write || (acked && !run->iwarp) ? -ECANCELED : 0;
+		return err == -EACCES;
+	if (run->iwarp && write)
+		return !err || err == -ECANCELED || err == -EIO;
+	return err == (!write || acked ? -ECANCELED : 0);
 }
 
 /**
@@ -523,14 +526,12 @@ static int rma_bad_end(struct rma_run *run, const struct rma_cmd *cmd,
  */
 int rma_bad_access(struct rma_run *run, const struct rma_cmd *cmd, bool write)
 {
-	int want = rma_bad_end(run, cmd, write);
 	int ret;
 
 	ret = rma_xfer_access(run, cmd, write);
-	if (ret != want)
-		return rma_error(run, -EBADE,
-				 "a wrong access ended with %d, not %d", ret,
-				 want);
+	if (!rma_bad_ended(run, cmd, write, ret))
+		return rma_error(run, -EBADE, "a wrong access ended with %d",
+				 ret);
 	run->detail[0] = '\0';
 	ret = rma_wait(run, READ_ONCE(run->down));
 	return rma_error(run, ret, "no FI_SHUTDOWN after a wrong access");

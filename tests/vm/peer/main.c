@@ -381,6 +381,14 @@ static const char *tried_name(struct peer *p)
 	return p->brief ? "one kind" : "all kinds";
 }
 
+/* Bytes the device takes along, as far as the other side does */
+static size_t inject_max(const struct peer *p)
+{
+	size_t max = p->info->tx_attr->inject_size;
+
+	return max < KRMA_INJECT_MAX ? max : KRMA_INJECT_MAX;
+}
+
 static int level_writes(struct peer *p)
 {
 	enum krma_level end = p->iwarp ? KRMA_DELIVERY : KRMA_LEVELS;
@@ -388,7 +396,7 @@ static int level_writes(struct peer *p)
 	int ret = 0;
 
 	for (c.level = 0; c.level < end && !ret; c.level++) {
-		c.len = c.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
+		c.len = c.level == KRMA_INJECT ? inject_max(p) : 40960;
 		for (c.kind = 0; c.kind < KRMA_PAGES && !ret; c.kind++) {
 			if (!tried(p, c.level, c.kind))
 				continue;
@@ -452,7 +460,7 @@ static int messages_kind(struct peer *p, uint16_t flags)
 	int ret = 0;
 
 	for (c.level = 0; c.level < KRMA_LEVELS && !ret; c.level++) {
-		c.len = c.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
+		c.len = c.level == KRMA_INJECT ? inject_max(p) : 40960;
 		for (c.kind = 0; c.kind < KRMA_PAGES && !ret; c.kind++) {
 			if (!tried(p, c.level, c.kind))
 				continue;

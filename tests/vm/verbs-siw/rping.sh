@@ -1,0 +1,1 @@
+../verbs/rping.sh
