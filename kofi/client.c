@@ -62,19 +62,19 @@ static void kofi_client_unlock(unsigned int scope)
 	mutex_unlock(&kofi_client_mutex);
 }
 
-static bool kofi_client_concerns(const struct kofi_client *client,
-				 const struct kofi_device *dev)
+static bool kofi_client_matches(const struct kofi_client *client,
+				const struct kofi_device *dev)
 {
 	return !client->net || !dev->id.net ||
 	       net_eq(client->net, dev->id.net);
 }
 
-static void kofi_client_tell(struct kofi_client *client,
-			     const struct kofi_device *dev, bool there)
+static void kofi_client_notify(struct kofi_client *client,
+			       const struct kofi_device *dev, bool there)
 {
 	lockdep_assert_held(&kofi_client_mutex);
 
-	if (!kofi_client_concerns(client, dev))
+	if (!kofi_client_matches(client, dev))
 		return;
 	if (there)
 		client->add(client, &dev->id);
@@ -83,17 +83,17 @@ static void kofi_client_tell(struct kofi_client *client,
 }
 
 /* The last one to come is the first to hear that a device goes. */
-static void kofi_client_tell_all(const struct kofi_device *dev, bool there)
+static void kofi_client_notify_all(const struct kofi_device *dev, bool there)
 {
 	struct kofi_client *client;
 
 	trace_kofi_device(dev->id.prov_name, dev->id.name, there);
 	if (there) {
 		list_for_each_entry(client, &kofi_clients, node)
-			kofi_client_tell(client, dev, true);
+			kofi_client_notify(client, dev, true);
 	} else {
 		list_for_each_entry_reverse(client, &kofi_clients, node)
-			kofi_client_tell(client, dev, false);
+			kofi_client_notify(client, dev, false);
 	}
 }
 
@@ -179,7 +179,7 @@ static bool kofi_client_ask(const struct kofi_client *client,
 }
 
 /* Tell a client where discovery says something else than before. */
-static void kofi_client_look(struct kofi_client *client)
+static void kofi_client_rescan(struct kofi_client *client)
 {
 	struct fi_info *before = client->seen, *now;
 	struct kofi_device *dev;
@@ -190,46 +190,46 @@ static void kofi_client_look(struct kofi_client *client)
 		return;
 	client->seen = now;
 	list_for_each_entry(dev, &kofi_devices, node)
-		if (dev->prov->live && kofi_client_concerns(client, dev) &&
+		if (dev->prov->live && kofi_client_matches(client, dev) &&
 		    !kofi_device_same(dev, before, now))
 			client->change(client, &dev->id);
 	fi_freeinfo(before);
 }
 
-static void kofi_client_look_all(void)
+static void kofi_client_rescan_all(void)
 {
 	struct kofi_client *client;
 
 	list_for_each_entry(client, &kofi_clients, node)
-		kofi_client_look(client);
+		kofi_client_rescan(client);
 }
 
 static void kofi_client_work_fn(struct work_struct *work)
 {
 	unsigned int scope = kofi_client_lock();
 
-	kofi_client_look_all();
+	kofi_client_rescan_all();
 	kofi_client_unlock(scope);
 }
 
 /**
- * kofi_device_look - discovery may say something else of a device
+ * kofi_device_rescan - discovery may say something else of a device
  *
  * For what the core does not see itself, which is network devices and addresses.
  * Clients are told if it does.
  *
  * Context: any.
  */
-void kofi_device_look(void)
+void kofi_device_rescan(void)
 {
 	mod_delayed_work(system_unbound_wq, &kofi_client_work, 0);
 }
-EXPORT_SYMBOL_GPL(kofi_device_look);
+EXPORT_SYMBOL_GPL(kofi_device_rescan);
 
 static int kofi_client_event(struct notifier_block *nb, unsigned long event,
 			     void *ptr)
 {
-	kofi_device_look();
+	kofi_device_rescan();
 	return NOTIFY_DONE;
 }
 
@@ -306,7 +306,7 @@ int kofi_client_register(struct kofi_client *client)
 	list_add_tail(&client->node, &kofi_clients);
 	list_for_each_entry(dev, &kofi_devices, node)
 		if (dev->prov->live)
-			kofi_client_tell(client, dev, true);
+			kofi_client_notify(client, dev, true);
 	kofi_client_unlock(scope);
 	return 0;
 }
@@ -330,7 +330,7 @@ void kofi_client_unregister(struct kofi_client *client)
 	scope = kofi_client_lock();
 	list_for_each_entry_reverse(dev, &kofi_devices, node)
 		if (dev->prov->live)
-			kofi_client_tell(client, dev, false);
+			kofi_client_notify(client, dev, false);
 	list_del(&client->node);
 	fi_freeinfo(client->seen);
 	kofi_client_unlock(scope);
@@ -388,10 +388,10 @@ int kofi_device_add(struct kofi_provider *prov, struct net *net,
 	}
 	/* what is found of it already is no change */
 	if (prov->live)
-		kofi_client_look_all();
+		kofi_client_rescan_all();
 	list_add_tail(&dev->node, &kofi_devices);
 	if (prov->live)
-		kofi_client_tell_all(dev, true);
+		kofi_client_notify_all(dev, true);
 unlock:
 	kofi_client_unlock(scope);
 	if (ret) {
@@ -423,7 +423,7 @@ void kofi_device_remove(struct kofi_provider *prov, struct net *net,
 	dev = kofi_device_find(prov, net, name);
 	if (dev) {
 		if (prov->live)
-			kofi_client_tell_all(dev, false);
+			kofi_client_notify_all(dev, false);
 		list_del(&dev->node);
 		kfree(dev->id.name);
 		kfree(dev);
@@ -444,10 +444,10 @@ void kofi_client_provider(struct kofi_provider *prov, bool live)
 
 	scope = kofi_client_lock();
 	if (live)
-		kofi_client_look_all();
+		kofi_client_rescan_all();
 	list_for_each_entry(dev, &kofi_devices, node)
 		if (dev->prov == prov)
-			kofi_client_tell_all(dev, live);
+			kofi_client_notify_all(dev, live);
 	prov->live = live;
 	kofi_client_unlock(scope);
 }

@@ -168,7 +168,7 @@ static void kofi_cq_queue_work(struct kofi_cq *cq)
 		queue_work(kofi_cq_wq, &cq->work);
 }
 
-static noinline void kofi_cq_start_runner(struct kofi_cq *cq)
+static noinline void kofi_cq_start_poller(struct kofi_cq *cq)
 {
 	if (cq->poll == KOFI_POLL_DIRECT ||
 	    test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active))
@@ -187,7 +187,7 @@ static noinline void kofi_cq_start_runner(struct kofi_cq *cq)
 static void kofi_cq_kick(struct kofi_cq *cq)
 {
 	if (!test_bit(KOFI_CQ_ACTIVE, &cq->active))
-		kofi_cq_start_runner(cq);
+		kofi_cq_start_poller(cq);
 }
 
 /**
@@ -449,7 +449,7 @@ static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 }
 
 /* Is there a promise left that can be kept? The runner moves head first. */
-static __always_inline void kofi_cq_promised(const struct kofi_cq *cq)
+static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
 {
 	int used = atomic_read(&cq->used);
 
@@ -483,7 +483,7 @@ static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
 	 * not find it has set KOFI_EP_BLOCKED before it looked.
 	 */
 	smp_mb__after_spinlock();
-	kofi_cq_promised(cq);
+	kofi_cq_assert_reserved(cq);
 	kofi_ep_tally(ep, dir, wc, op_flags);
 	if (unlikely(from != ep))
 		kofi_ep_tally(from, dir, wc, op_flags);
@@ -735,7 +735,7 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
  * the lock: who adds to it between the last look and the clearing of the bit
  * does not kick, so look once more.
  */
-static __always_inline void kofi_cq_stop_runner(struct kofi_cq *cq)
+static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
 
@@ -757,7 +757,7 @@ static int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 	calls = kofi_cq_run(cq, budget);
 	if (calls < budget) {
 		irq_poll_complete(iop);
-		kofi_cq_stop_runner(cq);
+		kofi_cq_stop_poller(cq);
 	}
 	spin_unlock_irq(&cq->lock);
 	return calls;
@@ -769,7 +769,7 @@ static void kofi_cq_work(struct work_struct *work)
 
 	kofi_cq_enter(cq);
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_WORK) < KOFI_CQ_BUDGET_WORK)
-		kofi_cq_stop_runner(cq);
+		kofi_cq_stop_poller(cq);
 	else
 		kofi_cq_queue_work(cq);
 	spin_unlock_irq(&cq->lock);
@@ -815,7 +815,7 @@ EXPORT_SYMBOL_GPL(kofi_cq_poll);
 static noinline void kofi_cq_run_on(struct kofi_cq *cq)
 {
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
-		kofi_cq_stop_runner(cq);
+		kofi_cq_stop_poller(cq);
 	else
 		irq_poll_sched(&cq->iop);
 	spin_unlock_irq(&cq->lock);
@@ -902,7 +902,7 @@ static __always_inline void kofi_cq_report(struct kofi_ep *ep,
 		/* as kofi_cq_leave(), but waking is done once */
 		lock_map_release(&cq->map);
 		cq->runner = NULL;
-		kofi_cq_stop_runner(cq);
+		kofi_cq_stop_poller(cq);
 		spin_unlock_irq(&cq->lock);
 		return;
 	}

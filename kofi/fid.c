@@ -151,7 +151,7 @@ void kofi_obj_publish(struct kofi_obj *obj)
 }
 
 /* Waits for dumps that look at it. The number stays its own. */
-static void kofi_obj_withdraw(struct kofi_obj *obj)
+static void kofi_obj_unlist(struct kofi_obj *obj)
 {
 	mutex_lock(&kofi_obj_mutex);
 	xa_cmpxchg(&kofi_objs, obj->id, obj, XA_ZERO_ENTRY, 0);
@@ -174,7 +174,7 @@ void kofi_obj_exit(struct kofi_obj *obj)
 }
 
 /**
- * kofi_obj_look - walk over the published objects by number
+ * kofi_obj_inspect - walk over the published objects by number
  * @id: in: the lowest number that counts, out: the number of the object
  *
  * An object one looks at cannot go away, and neither can its parents. That
@@ -184,7 +184,7 @@ void kofi_obj_exit(struct kofi_obj *obj)
  * Context: process, may sleep.
  * Return: the object, given back with kofi_obj_seen(), or NULL at the end.
  */
-struct kofi_obj *kofi_obj_look(u32 *id)
+struct kofi_obj *kofi_obj_inspect(u32 *id)
 {
 	struct kofi_obj *obj;
 	unsigned long index = *id;
@@ -200,7 +200,7 @@ struct kofi_obj *kofi_obj_look(u32 *id)
 
 /**
  * kofi_obj_seen - look no longer
- * @obj: from kofi_obj_look(); it may be closed and freed at once
+ * @obj: from kofi_obj_inspect(); it may be closed and freed at once
  *
  * Context: process.
  */
@@ -280,7 +280,7 @@ int fi_close(struct fi_fid *fid)
 
 	if (fclass == FI_CLASS_EP || fclass == FI_CLASS_SRX_CTX)
 		kofi_ep_drain(container_of(fid, struct fid_ep, fid));
-	kofi_obj_withdraw(obj);
+	kofi_obj_unlist(obj);
 	trace_kofi_obj_close(obj);
 	ret = fid->ops->close(fid);
 	if (!WARN_ONCE(ret, "kofi: close of class %zu failed: %d\n", fclass,

@@ -308,14 +308,14 @@ static int kofi_mr_fill(struct kofi_mr_fill *fill,
 
 /* --------------------------------------------------------------- the end */
 
-/* Step from open to ending. The one who makes it calls kofi_mr_withdraw(). */
+/* Step from open to ending. The one who makes it calls kofi_mr_revoke(). */
 static bool kofi_mr_end_begin(struct kofi_mr *mr)
 {
 	return cmpxchg(&mr->state, KOFI_MR_OPEN, KOFI_MR_ENDING) ==
 	       KOFI_MR_OPEN;
 }
 
-static void kofi_mr_withdraw(struct kofi_mr *mr, int err, u64 flags)
+static void kofi_mr_revoke(struct kofi_mr *mr, int err, u64 flags)
 {
 	mr->wc.err = err;
 	mr->wc.flags = flags;
@@ -340,7 +340,7 @@ bool kofi_mr_end(struct kofi_mr *mr, int err, u64 flags)
 {
 	if (!kofi_mr_end_begin(mr))
 		return false;
-	kofi_mr_withdraw(mr, err, flags);
+	kofi_mr_revoke(mr, err, flags);
 	return true;
 }
 EXPORT_SYMBOL_GPL(kofi_mr_end);
@@ -1193,7 +1193,7 @@ int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe)
 		kmr->report = true;
 		kmr->wc.cqe = cqe;
 	}
-	kofi_mr_withdraw(kmr, 0, 0);
+	kofi_mr_revoke(kmr, 0, 0);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_mr_unmap);

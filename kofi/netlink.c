@@ -10,7 +10,7 @@
  * that of its fabric. A caller sees the objects of its own namespace; from the
  * initial one with CAP_NET_ADMIN all of them. What is not seen does not exist.
  *
- * Objects: one that is looked at does not go away (kofi_obj_look()), and
+ * Objects: one that is looked at does not go away (kofi_obj_inspect()), and
  * nothing else is held meanwhile, as providers are asked for addresses and
  * statistics. Dumps go by number, which grows, so one can stop and go on
  * anywhere; they are no snapshot.
@@ -183,7 +183,7 @@ static void kofi_nl_put_stat(void *arg, const char *name, u64 value)
  * kofi_nl_put_obj - one object as a message
  * @skb: where it goes; unchanged if it does not fit
  * @from: what the message answers
- * @obj: from kofi_obj_look()
+ * @obj: from kofi_obj_inspect()
  *
  * Context: process, may sleep.
  * Return: 0, -EMSGSIZE if @skb has no room for it.
@@ -243,7 +243,7 @@ int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info)
 		return -ENOMEM;
 
 	found = id;
-	obj = kofi_obj_look(&found);
+	obj = kofi_obj_inspect(&found);
 	if (obj) {
 		if (found == id &&
 		    kofi_nl_obj_visible(obj, genl_info_net(info), skb))
@@ -277,7 +277,7 @@ int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	struct kofi_obj *obj;
 	int ret = 0;
 
-	for (; (obj = kofi_obj_look(&dump->id)); dump->id++) {
+	for (; (obj = kofi_obj_inspect(&dump->id)); dump->id++) {
 		if ((!dump->fclass || obj->fid->fclass == dump->fclass) &&
 		    kofi_nl_obj_visible(obj, net, cb->skb))
 			ret = kofi_nl_put_obj(skb, genl_info_dump(cb), obj);

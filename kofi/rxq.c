@@ -85,7 +85,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	INIT_LIST_HEAD(&q->posted[0]);
 	INIT_LIST_HEAD(&q->posted[1]);
 	INIT_LIST_HEAD(&q->waiting);
-	q->free = (struct kofi_free) {};
+	q->free = (struct kofi_freelist) {};
 	q->seq = 0;
 	q->closed = false;
 	q->ops = kvmalloc_node(array_size(size, sizeof(*q->ops)),
@@ -93,7 +93,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	if (!q->ops)
 		return -ENOMEM;
 	for (i = 0; i < size; i++)
-		kofi_free_put(&q->free, &q->ops[i].free);
+		kofi_freelist_put(&q->free, &q->ops[i].free);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_init);
@@ -229,7 +229,7 @@ static bool kofi_rxmsg_open(const struct kofi_rxmsg *rxmsg)
 
 static struct kofi_rxop *kofi_rxq_get(struct kofi_rxq *q)
 {
-	struct llist_node *node = kofi_free_get(&q->free, &q->lock);
+	struct llist_node *node = kofi_freelist_get(&q->free, &q->lock);
 
 	return node ? llist_entry(node, struct kofi_rxop, free) : NULL;
 }
@@ -387,7 +387,7 @@ static noinline int kofi_rxq_accept(struct kofi_rxq *q,
 		err = kofi_rxq_add(q, op);
 	if (!err)
 		return 0;
-	kofi_free_put(&q->free, &op->free);
+	kofi_freelist_put(&q->free, &op->free);
 	/* somebody may have been refused for want of this record */
 	kofi_ep_unblock(ep);
 unreserve:
@@ -416,8 +416,8 @@ int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags)
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_post);
 
-static struct kofi_rxmsg *kofi_rxq_peek(struct kofi_rxq *q,
-					const struct fi_msg_tagged *msg)
+static struct kofi_rxmsg *
+kofi_rxq_find_waiting(struct kofi_rxq *q, const struct fi_msg_tagged *msg)
 {
 	fi_addr_t src = kofi_rxq_src(q, msg->addr);
 	struct kofi_rxmsg *rxmsg;
@@ -433,7 +433,7 @@ static struct kofi_rxmsg *kofi_rxq_peek(struct kofi_rxq *q,
  * FI_PEEK, or FI_CLAIM with FI_DISCARD: they need no memory, and complete at
  * once.
  */
-static int kofi_rxq_look(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
+static int kofi_rxq_peek(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 			 u64 flags)
 {
 	struct kofi_wc wc = {
@@ -457,7 +457,7 @@ static int kofi_rxq_look(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 		goto unlock;
 	}
 	if (flags & FI_PEEK) {
-		rxmsg = kofi_rxq_peek(q, msg);
+		rxmsg = kofi_rxq_find_waiting(q, msg);
 	} else {
 		rxmsg = kofi_rxq_claimed(q, msg->context);
 		if (!rxmsg) {
@@ -513,7 +513,7 @@ int kofi_rxq_tpost(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 	    how == (FI_PEEK | FI_CLAIM | FI_DISCARD))
 		return -FI_EBADFLAGS;
 	if (how & (FI_PEEK | FI_DISCARD))
-		return kofi_rxq_look(q, msg, flags);
+		return kofi_rxq_peek(q, msg, flags);
 	return kofi_rxq_accept(q, &plain, msg, flags);
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_tpost);
@@ -665,7 +665,7 @@ static void kofi_rxq_report(struct kofi_rxq *q, struct kofi_rxop *op,
 
 	wc->op_context = op->context;
 	if (!op->multi)
-		kofi_free_put(&q->free, &op->free);
+		kofi_freelist_put(&q->free, &op->free);
 	/* the endpoint last of all: the consumer may act on the completion */
 	kofi_ep_recv_complete(q->ep, from, wc, flags);
 }
@@ -698,7 +698,7 @@ static noinline void kofi_rxq_done_part(struct kofi_rxq *q,
 	last = !--multi->parts && multi->gone;
 	if (last && !multi->canceled) {
 		wc->flags |= FI_MULTI_RECV;
-		kofi_free_put(&q->free, &multi->free);
+		kofi_freelist_put(&q->free, &multi->free);
 	}
 	kofi_rxq_report(q, part, part->ep, wc);
 	if (last && multi->canceled)
@@ -737,7 +737,7 @@ static void kofi_rxq_abort(struct kofi_rxq *q, struct kofi_rxop *op)
 		kofi_rxq_report_canceled(q, op);
 }
 
-static void kofi_rxq_withdraw(struct kofi_rxq *q, struct kofi_rxop *op)
+static void kofi_rxq_remove(struct kofi_rxq *q, struct kofi_rxop *op)
 {
 	if (kofi_rxop_multi(op))
 		kofi_rxq_remove_multi(q, op);
@@ -811,7 +811,7 @@ int kofi_rxq_cancel(struct kofi_rxq *q, void *context)
 	if (!op || (tagged && tagged->seq < op->seq))
 		op = tagged;
 	if (op)
-		kofi_rxq_withdraw(q, op);
+		kofi_rxq_remove(q, op);
 	kofi_rxq_unlock(q, irq, bh);
 	return op ? 0 : -ENOENT;
 }
@@ -841,7 +841,7 @@ void kofi_rxq_flush(struct kofi_rxq *q)
 		op = list_first_entry_or_null(kofi_rxq_posted(q, tagged),
 					      struct kofi_rxop, node);
 		if (op)
-			kofi_rxq_withdraw(q, op);
+			kofi_rxq_remove(q, op);
 		kofi_rxq_unlock(q, irq, bh);
 		if (op)
 			continue;

@@ -7,12 +7,12 @@
  * answer. One timer, the endpoint's watch, bounds all of it.
  *
  * Passive side. The listener's work item accepts connections and makes a
- * struct sock_req of each. It reads the request, under a timer of its own, and
+ * struct ksk_req of each. It reads the request, under a timer of its own, and
  * then waits, silent, for the consumer: an endpoint opened with it takes the
- * socket over, a reject answers and closes. sock_reqs lists all requests that
+ * socket over, a reject answers and closes. ksk_reqs lists all requests that
  * are the consumer's to take; a handle is only looked up there, never
  * followed, because it may be stale. Who takes a request off its list, under
- * sock_req_mutex, owns it. Requests nobody took die with their passive
+ * ksk_req_mutex, owns it. Requests nobody took die with their passive
  * endpoint.
  *
  * Both bounds matter: handshakes under way (max_pending, the surplus is closed
@@ -34,81 +34,81 @@
 #include "sock.h"
 #include "sock_trace.h"
 
-#define SOCK_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
+#define KSK_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
 
 /* --------------------------------------------------------------- messages */
 
 VISIBLE_IF_KUNIT
-void sock_cm_format(struct sock_cm *cm, u8 type, u32 ext, const void *data,
-		    size_t len)
+void ksk_cm_format(struct ksk_cm *cm, u8 type, u32 ext, const void *data,
+		   size_t len)
 {
-	cm->hdr = (struct sock_cm_hdr) {
-		.version = SOCK_PROTO_VERSION,
+	cm->hdr = (struct ksk_cm_hdr) {
+		.version = KSK_PROTO_VERSION,
 		.type = type,
 		.data_len = cpu_to_be16(len),
-		.magic = cpu_to_be32(ext ? SOCK_EXT_MAGIC : 0),
+		.magic = cpu_to_be32(ext ? KSK_EXT_MAGIC : 0),
 		.ext = cpu_to_be32(ext),
-		.probe = type == SOCK_CM_REJECT ? 0 : 1,
+		.probe = type == KSK_CM_REJECT ? 0 : 1,
 	};
 	if (len)
 		memcpy(cm->buf + sizeof(cm->hdr), data, len);
 	cm->len = sizeof(cm->hdr) + len;
 	cm->off = 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_cm_format);
+EXPORT_SYMBOL_IF_KUNIT(ksk_cm_format);
 
 /*
  * How many bytes a message that is being received still lacks. Returns 0, or
  * -EPROTO if what is there cannot become a message.
  */
 VISIBLE_IF_KUNIT
-int sock_cm_want(const struct sock_cm *cm, unsigned int *want)
+int ksk_cm_want(const struct ksk_cm *cm, unsigned int *want)
 {
 	unsigned int len;
 
 	if (cm->len >= sizeof(cm->hdr.version) &&
-	    cm->hdr.version != SOCK_PROTO_VERSION)
+	    cm->hdr.version != KSK_PROTO_VERSION)
 		return -EPROTO;
 	if (cm->len < sizeof(cm->hdr)) {
 		*want = sizeof(cm->hdr) - cm->len;
 		return 0;
 	}
-	if (cm->hdr.type != SOCK_CM_REQUEST && cm->hdr.type != SOCK_CM_ACCEPT &&
-	    cm->hdr.type != SOCK_CM_REJECT)
+	if (cm->hdr.type != KSK_CM_REQUEST && cm->hdr.type != KSK_CM_ACCEPT &&
+	    cm->hdr.type != KSK_CM_REJECT)
 		return -EPROTO;
 	len = be16_to_cpu(cm->hdr.data_len);
-	if (len > SOCK_CM_DATA_MAX)
+	if (len > KSK_CM_DATA_MAX)
 		return -EPROTO;
 	*want = sizeof(cm->hdr) + len - cm->len;
 	return 0;
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_cm_want);
+EXPORT_SYMBOL_IF_KUNIT(ksk_cm_want);
 
 /* Words of the data phase are little-endian only if both hosts are. */
-bool sock_cm_big_endian(const struct sock_cm *cm)
+bool ksk_cm_big_endian(const struct ksk_cm *cm)
 {
 	return IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) || cm->hdr.probe != 1;
 }
 
 /* What the sender of a message, and we, can do beyond libfabric. */
-u32 sock_cm_ext(const struct sock_cm *cm)
+u32 ksk_cm_ext(const struct ksk_cm *cm)
 {
-	if (cm->hdr.magic != cpu_to_be32(SOCK_EXT_MAGIC))
+	if (cm->hdr.magic != cpu_to_be32(KSK_EXT_MAGIC))
 		return 0;
-	return be32_to_cpu(cm->hdr.ext) & SOCK_EXT_ALL;
+	return be32_to_cpu(cm->hdr.ext) & KSK_EXT_ALL;
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_cm_ext);
+EXPORT_SYMBOL_IF_KUNIT(ksk_cm_ext);
 
-static int sock_cm_actor(read_descriptor_t *desc, struct sk_buff *skb,
-			 unsigned int offset, size_t len)
+static int ksk_cm_actor(read_descriptor_t *desc, struct sk_buff *skb,
+			unsigned int offset, size_t len)
 {
-	struct sock_cm *cm = desc->arg.data;
+	struct ksk_cm *cm = desc->arg.data;
 	size_t used = 0;
 
 	while (used < len) {
 		unsigned int want;
 
-		desc->error = sock_cm_want(cm, &want);
+		desc->error = ksk_cm_want(cm, &want);
 		if (desc->error || !want)
 			break;
 		want = min_t(size_t, want, len - used);
@@ -127,16 +127,16 @@ static int sock_cm_actor(read_descriptor_t *desc, struct sk_buff *skb,
  * -EAGAIN for more to come, -EPROTO, or the error of a broken connection,
  * -ECONNRESET if it just ended. Locked.
  */
-static int sock_cm_read(struct sock *sk, struct sock_cm *cm)
+static int ksk_cm_read(struct sock *sk, struct ksk_cm *cm)
 {
 	read_descriptor_t desc = { .arg.data = cm, .count = 1 };
 	unsigned int want;
 	int err;
 
-	tcp_read_sock(sk, &desc, sock_cm_actor);
+	tcp_read_sock(sk, &desc, ksk_cm_actor);
 	if (desc.error)
 		return desc.error;
-	err = sock_cm_want(cm, &want);
+	err = ksk_cm_want(cm, &want);
 	if (err)
 		return err;
 	if (!want)
@@ -149,7 +149,7 @@ static int sock_cm_read(struct sock *sk, struct sock_cm *cm)
 }
 
 /* Send a CM message, or the rest of it. Locked. Returns 0 when it is sent. */
-static int sock_cm_send(struct sock *sk, struct sock_cm *cm)
+static int ksk_cm_send(struct sock *sk, struct ksk_cm *cm)
 {
 	while (cm->off < cm->len) {
 		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
@@ -176,8 +176,8 @@ static int sock_cm_send(struct sock *sk, struct sock_cm *cm)
  * done with connections closed long ago; and those of an accepted socket, which
  * is live, cannot be changed at all.
  */
-static int sock_socket_create(struct net *net, int family,
-			      struct socket **sockp)
+static int ksk_socket_create(struct net *net, int family,
+			     struct socket **sockp)
 {
 	struct socket *sock;
 	struct sock *sk;
@@ -190,18 +190,18 @@ static int sock_socket_create(struct net *net, int family,
 	/* the namespace lives as long as the socket; before any locking */
 	sk_net_refcnt_upgrade(sk);
 	sk->sk_use_task_frag = false;
-	sock_socket_gfp(sk, GFP_ATOMIC);
+	ksk_socket_gfp(sk, GFP_ATOMIC);
 	sock_set_reuseaddr(sk);
 	*sockp = sock;
 	return 0;
 }
 
-static void sock_socket_accepted(struct socket *sock)
+static void ksk_socket_accepted(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 
 	sk->sk_use_task_frag = false;
-	sock_socket_gfp(sk, GFP_ATOMIC);
+	ksk_socket_gfp(sk, GFP_ATOMIC);
 }
 
 /*
@@ -211,10 +211,10 @@ static void sock_socket_accepted(struct socket *sock)
  * of this host: IP_TOS would derive it from bits of RFC 1349, which makes bulk
  * of the low latency class.
  */
-static const struct sock_label {
+static const struct ksk_label {
 	u8	dscp;
 	u8	priority;
-} sock_labels[] = {
+} ksk_labels[] = {
 	[FI_TC_BEST_EFFORT - FI_TC_LABEL] =	 /* standard: DF */
 		{ 0, TC_PRIO_BESTEFFORT },
 	[FI_TC_LOW_LATENCY - FI_TC_LABEL] =	 /* low-latency data: AF21 */
@@ -229,37 +229,37 @@ static const struct sock_label {
 		{ 48, TC_PRIO_CONTROL },
 };
 
-#define SOCK_DSCP_MAX	63
+#define KSK_DSCP_MAX	63
 
-static const struct sock_label *sock_label(u32 tclass)
+static const struct ksk_label *ksk_label(u32 tclass)
 {
 	u32 n = tclass - FI_TC_LABEL;
 
-	return n < ARRAY_SIZE(sock_labels) ? &sock_labels[n] : NULL;
+	return n < ARRAY_SIZE(ksk_labels) ? &ksk_labels[n] : NULL;
 }
 
 /**
- * sock_tclass_known - is this a traffic class
+ * ksk_tclass_known - is this a traffic class
  * @tclass: tclass of an attribute
  *
  * Return: true for none, a label, or a differentiated services code point.
  */
-bool sock_tclass_known(u32 tclass)
+bool ksk_tclass_known(u32 tclass)
 {
-	return tclass == FI_TC_UNSPEC || sock_label(tclass) ||
-	       (tclass >= FI_TC_DSCP && tclass <= FI_TC_DSCP + SOCK_DSCP_MAX);
+	return tclass == FI_TC_UNSPEC || ksk_label(tclass) ||
+	       (tclass >= FI_TC_DSCP && tclass <= FI_TC_DSCP + KSK_DSCP_MAX);
 }
 
 /* The transmit context's own class goes before that of its domain. */
-static u32 sock_info_tclass(const struct fi_info *info)
+static u32 ksk_info_tclass(const struct fi_info *info)
 {
 	return info->tx_attr->tclass ? : info->domain_attr->tclass;
 }
 
 /* Without a class, the socket is left as the system or its listener made it. */
-static void sock_socket_class(struct socket *sock, u32 tclass)
+static void ksk_socket_class(struct socket *sock, u32 tclass)
 {
-	const struct sock_label *label = sock_label(tclass);
+	const struct ksk_label *label = ksk_label(tclass);
 	int dscp = label ? label->dscp : fi_tc_dscp_get(tclass);
 	struct sock *sk = sock->sk;
 	int tos = dscp << 2;
@@ -278,14 +278,14 @@ static void sock_socket_class(struct socket *sock, u32 tclass)
 }
 
 /* What every data socket gets before it carries frames. */
-static void sock_socket_tune(struct socket *sock,
-			     const struct sock_tunables *tun,
-			     const struct fi_info *info)
+static void ksk_socket_tune(struct socket *sock,
+			    const struct ksk_tunables *tun,
+			    const struct fi_info *info)
 {
 	struct sock *sk = sock->sk;
 	int off = 0;
 
-	sock_socket_class(sock, sock_info_tclass(info));
+	ksk_socket_class(sock, ksk_info_tclass(info));
 	if (tun->keepalive_idle) {
 		tcp_sock_set_keepidle(sk, DIV_ROUND_UP(tun->keepalive_idle,
 						       MSEC_PER_SEC));
@@ -314,7 +314,7 @@ static void sock_socket_tune(struct socket *sock,
  * static key, whose locks are none to take inside the socket's, but the flags
  * of a connected socket change under its lock.
  */
-static void sock_socket_reserves(struct sock_ep *ep, struct sock *sk)
+static void ksk_socket_reserves(struct ksk_ep *ep, struct sock *sk)
 {
 	if (!ep->tun.reclaim_safe)
 		return;
@@ -328,24 +328,24 @@ static void sock_socket_reserves(struct sock_ep *ep, struct sock *sk)
 }
 
 /**
- * sock_socket_abort - reset a connection
+ * ksk_socket_abort - reset a connection
  * @sock: its socket; stays ours
  *
  * Context: process, may sleep; not locked.
  */
-void sock_socket_abort(struct socket *sock)
+void ksk_socket_abort(struct socket *sock)
 {
 	tcp_abort(sock->sk, ECONNABORTED);
 }
 
-static int sock_discard_actor(read_descriptor_t *desc, struct sk_buff *skb,
-			      unsigned int offset, size_t len)
+static int ksk_discard_actor(read_descriptor_t *desc, struct sk_buff *skb,
+			     unsigned int offset, size_t len)
 {
 	return len;
 }
 
 /**
- * sock_socket_shutdown - end a connection in order
+ * ksk_socket_shutdown - end a connection in order
  * @sock: its socket; stays ours
  *
  * What has been sent still arrives. What has been received and nobody will
@@ -355,23 +355,23 @@ static int sock_discard_actor(read_descriptor_t *desc, struct sk_buff *skb,
  *
  * Context: process, may sleep; not locked.
  */
-void sock_socket_shutdown(struct socket *sock)
+void ksk_socket_shutdown(struct socket *sock)
 {
 	read_descriptor_t desc = { .count = 1 };
 
 	kernel_sock_shutdown(sock, SHUT_RDWR);
 	lock_sock(sock->sk);
-	tcp_read_sock(sock->sk, &desc, sock_discard_actor);
+	tcp_read_sock(sock->sk, &desc, ksk_discard_actor);
 	release_sock(sock->sk);
 }
 
 /**
- * sock_socket_release - close a socket for good
+ * ksk_socket_release - close a socket for good
  * @sock: the socket, which no longer has callbacks of ours
  *
  * Context: process, may sleep; not locked.
  */
-void sock_socket_release(struct socket *sock)
+void ksk_socket_release(struct socket *sock)
 {
 	unsigned int noio = memalloc_noio_save();
 
@@ -379,14 +379,14 @@ void sock_socket_release(struct socket *sock)
 	memalloc_noio_restore(noio);
 }
 
-static bool sock_addr_any(const union sock_addr *addr)
+static bool ksk_addr_any(const union ksk_addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET6)
 		return ipv6_addr_any(&addr->in6.sin6_addr);
 	return addr->in4.sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-static __be16 *sock_addr_port(union sock_addr *addr)
+static __be16 *ksk_addr_port(union ksk_addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET6)
 		return &addr->in6.sin6_port;
@@ -396,7 +396,7 @@ static __be16 *sock_addr_port(union sock_addr *addr)
 /* ------------------------------------------------------------ active side */
 
 /**
- * sock_cm_fail - connecting has failed
+ * ksk_cm_fail - connecting has failed
  * @ep: the endpoint
  * @err: what the consumer is told, a positive error code
  * @prov_errno: why, the same
@@ -405,16 +405,16 @@ static __be16 *sock_addr_port(union sock_addr *addr)
  *
  * Context: locked, process.
  */
-void sock_cm_fail(struct sock_ep *ep, int err, int prov_errno,
-		  const void *data, size_t len)
+void ksk_cm_fail(struct ksk_ep *ep, int err, int prov_errno,
+		 const void *data, size_t len)
 {
 	trace_kofi_sock_cm(ep->base.obj.id, "failed", prov_errno);
 	kofi_ep_connect_failed(&ep->base, err, prov_errno, data, len);
-	sock_ep_kill(ep, err);
+	ksk_ep_abort(ep, err);
 }
 
 /* TCP has connected: send the request. */
-static void sock_cm_dialed(struct sock_ep *ep)
+static void ksk_cm_tcp_connected(struct ksk_ep *ep)
 {
 	struct sock *sk = ep->sock->sk;
 	int err;
@@ -427,125 +427,125 @@ static void sock_cm_dialed(struct sock_ep *ep)
 		break;
 	default:
 		err = sk->sk_err ? : ECONNREFUSED;
-		sock_cm_fail(ep, err, err, NULL, 0);
+		ksk_cm_fail(ep, err, err, NULL, 0);
 		return;
 	}
 
-	err = sock_cm_send(sk, &ep->cm);
+	err = ksk_cm_send(sk, &ep->cm);
 	if (err == -EAGAIN) {
 		/* out of memory; the buffer of a new socket is empty */
 		mod_timer(&ep->retry, jiffies + msecs_to_jiffies(5));
 		return;
 	}
 	if (err) {
-		sock_cm_fail(ep, -err, -err, NULL, 0);
+		ksk_cm_fail(ep, -err, -err, NULL, 0);
 		return;
 	}
 	trace_kofi_sock_cm(ep->base.obj.id, "requested", 0);
-	ep->phase = SOCK_EP_ASKING;
+	ep->phase = KSK_EP_REQUESTING;
 	ep->cm.len = 0;
 }
 
 /* The request is out: read the answer. */
-static void sock_cm_answered(struct sock_ep *ep)
+static void ksk_cm_answered(struct ksk_ep *ep)
 {
-	struct sock_cm *cm = &ep->cm;
+	struct ksk_cm *cm = &ep->cm;
 	const void *data = cm->buf + sizeof(cm->hdr);
 	int err;
 
-	err = sock_cm_read(ep->sock->sk, cm);
+	err = ksk_cm_read(ep->sock->sk, cm);
 	if (err == -EAGAIN)
 		return;
-	if (err == -EPROTO || (err == 1 && cm->hdr.type == SOCK_CM_REQUEST)) {
-		sock_stat_inc(&ep->stats.violations);
+	if (err == -EPROTO || (err == 1 && cm->hdr.type == KSK_CM_REQUEST)) {
+		ksk_stat_inc(&ep->stats.violations);
 		trace_kofi_sock_violation(ep, "bad answer", cm->buf, cm->len);
-		sock_cm_fail(ep, EIO, EPROTO, NULL, 0);
+		ksk_cm_fail(ep, EIO, EPROTO, NULL, 0);
 	} else if (err < 0) {
 		/* the listener has gone, or thrown us out */
-		sock_cm_fail(ep, err == -ECONNRESET ? ECONNREFUSED : -err,
-			     -err, NULL, 0);
-	} else if (cm->hdr.type == SOCK_CM_REJECT) {
-		sock_cm_fail(ep, ECONNREFUSED, ECONNREFUSED, data,
-			     sock_cm_data_len(cm));
+		ksk_cm_fail(ep, err == -ECONNRESET ? ECONNREFUSED : -err,
+			    -err, NULL, 0);
+	} else if (cm->hdr.type == KSK_CM_REJECT) {
+		ksk_cm_fail(ep, ECONNREFUSED, ECONNREFUSED, data,
+			    ksk_cm_data_len(cm));
 	} else {
-		ep->be = sock_cm_big_endian(cm);
-		ep->ext = sock_cm_ext(cm);
-		sock_ep_live(ep, data, sock_cm_data_len(cm));
+		ep->be = ksk_cm_big_endian(cm);
+		ep->ext = ksk_cm_ext(cm);
+		ksk_ep_established(ep, data, ksk_cm_data_len(cm));
 	}
 }
 
 /**
- * sock_cm_work - go on connecting
+ * ksk_cm_work - go on connecting
  * @ep: the endpoint
  *
  * Context: locked, process.
  */
-void sock_cm_work(struct sock_ep *ep)
+void ksk_cm_work(struct ksk_ep *ep)
 {
-	if (ep->phase == SOCK_EP_DIALING)
-		sock_cm_dialed(ep);
-	if (ep->phase == SOCK_EP_ASKING && !READ_ONCE(ep->dead))
-		sock_cm_answered(ep);
+	if (ep->phase == KSK_EP_CONNECTING)
+		ksk_cm_tcp_connected(ep);
+	if (ep->phase == KSK_EP_REQUESTING && !READ_ONCE(ep->dead))
+		ksk_cm_answered(ep);
 }
 
-static int sock_cm_bind(struct socket *sock, union sock_addr *src)
+static int ksk_cm_bind(struct socket *sock, union ksk_addr *src)
 {
-	if (!*sock_addr_port(src)) {
-		if (sock_addr_any(src))
+	if (!*ksk_addr_port(src)) {
+		if (ksk_addr_any(src))
 			return 0;
 		/* the port is found when the peer is known */
 		inet_set_bit(BIND_ADDRESS_NO_PORT, sock->sk);
 	}
-	return kernel_bind(sock, &src->sa, sock_addr_len(&src->sa));
+	return kernel_bind(sock, &src->sa, ksk_addr_len(&src->sa));
 }
 
 /* fi_connect() */
-static int sock_cm_connect(struct fid_ep *fid, const void *addr,
-			   const void *param, size_t paramlen)
+static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
+			  const void *param, size_t paramlen)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 	const struct sockaddr *dest = addr ? : ep->base.info->dest_addr;
-	union sock_addr to;
+	union ksk_addr to;
 	struct socket *sock;
 	unsigned int noio;
 	int err;
 
-	if (!dest || !sock_addr_len(dest) || paramlen > SOCK_CM_DATA_MAX)
+	if (!dest || !ksk_addr_len(dest) || paramlen > KSK_CM_DATA_MAX)
 		return -EINVAL;
 	if (ep->src.sa.sa_family && ep->src.sa.sa_family != dest->sa_family)
 		return -EINVAL;
-	memcpy(&to, dest, sock_addr_len(dest));
+	memcpy(&to, dest, ksk_addr_len(dest));
 
 	mutex_lock(&ep->cm_mutex);
-	noio = sock_memalloc_save(ep);
+	noio = ksk_memalloc_save(ep);
 	err = -EISCONN;
 	if (ep->sock)
 		goto unlock;
 	err = -READ_ONCE(ep->dead);
 	if (err)
 		goto unlock;
-	err = sock_socket_create(ep->base.domain->fabric->net, to.sa.sa_family,
-				 &sock);
+	err = ksk_socket_create(ep->base.domain->fabric->net, to.sa.sa_family,
+				&sock);
 	if (err)
 		goto unlock;
-	sock_socket_tune(sock, &ep->tun, ep->base.info);
-	sock_socket_reserves(ep, sock->sk);
+	ksk_socket_tune(sock, &ep->tun, ep->base.info);
+	ksk_socket_reserves(ep, sock->sk);
 	/* only our own timer ends the attempt */
 	tcp_sock_set_syncnt(sock->sk, MAX_TCP_SYNCNT);
 	if (ep->src.sa.sa_family) {
-		err = sock_cm_bind(sock, &ep->src);
+		err = ksk_cm_bind(sock, &ep->src);
 		if (err) {
-			sock_socket_release(sock);
+			ksk_socket_release(sock);
 			goto unlock;
 		}
 	}
 
-	sock_cm_format(&ep->cm, SOCK_CM_REQUEST, SOCK_EXT_ALL, param, paramlen);
+	ksk_cm_format(&ep->cm, KSK_CM_REQUEST, KSK_EXT_ALL, param, paramlen);
 	trace_kofi_sock_cm(ep->base.obj.id, "dial", 0);
-	sock_ep_attach(ep, sock, SOCK_EP_DIALING);
-	queue_delayed_work(sock_wq, &ep->watch,
+	ksk_ep_attach(ep, sock, KSK_EP_CONNECTING);
+	queue_delayed_work(ksk_wq, &ep->watch,
 			   msecs_to_jiffies(ep->tun.connect_timeout));
-	err = kernel_connect(sock, &to.sa, sock_addr_len(&to.sa), O_NONBLOCK);
+	err = kernel_connect(sock, &to.sa, ksk_addr_len(&to.sa), O_NONBLOCK);
 	if (!err || err == -EINPROGRESS) {
 		err = 0;
 		goto unlock;
@@ -556,14 +556,14 @@ static int sock_cm_connect(struct fid_ep *fid, const void *addr,
 	 * quicker and told the consumer already; then it is no error here.
 	 */
 	lock_sock(sock->sk);
-	if (READ_ONCE(ep->dead) || ep->phase != SOCK_EP_DIALING)
+	if (READ_ONCE(ep->dead) || ep->phase != KSK_EP_CONNECTING)
 		err = 0;
 	else
-		sock_cm_fail(ep, -err, -err, NULL, 0);
+		ksk_cm_fail(ep, -err, -err, NULL, 0);
 	release_sock(sock->sk);
 	err = 0;
 unlock:
-	sock_memalloc_restore(noio);
+	ksk_memalloc_restore(noio);
 	mutex_unlock(&ep->cm_mutex);
 	return err;
 }
@@ -571,7 +571,7 @@ unlock:
 /* --------------------------------------------------- connection requests */
 
 /**
- * struct sock_pep - passive endpoint
+ * struct ksk_pep - passive endpoint
  * @base: the core's
  * @tun: options; those of the socket are inherited by what it accepts
  * @src: address to listen on
@@ -582,7 +582,7 @@ unlock:
  * @node: on the list of them
  * @closing: no more
  * @backlog: requests the consumer may leave unanswered
- * @reqs: of this endpoint; from here on under sock_req_mutex
+ * @reqs: of this endpoint; from here on under ksk_req_mutex
  * @pending: of them, with the handshake not complete
  * @delivered: of them, waiting for the consumer
  * @accepted: statistics: TCP connections
@@ -591,12 +591,12 @@ unlock:
  * @violations: of them, closed because it was none
  * @lost: of them, closed because the event queue was full
  */
-struct sock_pep {
+struct ksk_pep {
 	struct kofi_pep		base;
-	struct sock_tunables	tun;
-	union sock_addr		src;
+	struct ksk_tunables	tun;
+	union ksk_addr		src;
 	struct socket		*sock;
-	struct sock_cbs		saved;
+	struct ksk_cbs		saved;
 	struct mutex		lock;	/* control calls */
 	struct delayed_work	work;
 	struct list_head	node;
@@ -613,7 +613,7 @@ struct sock_pep {
 };
 
 /**
- * struct sock_req - connection request on the passive side
+ * struct ksk_req - connection request on the passive side
  * @fid: handle for the consumer
  * @pep: where it came in, as long as it is on a list
  * @node: on the passive endpoint's list; empty once somebody owns it
@@ -623,61 +623,61 @@ struct sock_pep {
  * @work: reads it, and is its timer
  * @deadline: when it must be complete, in jiffies
  */
-struct sock_req {
+struct ksk_req {
 	struct fi_fid		fid;
-	struct sock_pep		*pep;
+	struct ksk_pep		*pep;
 	struct list_head	node;
 	bool			delivered;
 	struct socket		*sock;
-	struct sock_cm		cm;
+	struct ksk_cm		cm;
 	struct delayed_work	work;
 	unsigned long		deadline;
 };
 
 /* Event with a copy of the private data: it outlives a request taken early. */
-struct sock_req_event {
+struct ksk_req_event {
 	struct kofi_event	ev;
-	u8			data[SOCK_CM_DATA_MAX];
+	u8			data[KSK_CM_DATA_MAX];
 };
 
 /* For the lists of requests and who owns one */
-static DEFINE_MUTEX(sock_req_mutex);
-static LIST_HEAD(sock_peps);
+static DEFINE_MUTEX(ksk_req_mutex);
+static LIST_HEAD(ksk_peps);
 
-static struct sock_pep *sock_pep(struct fi_fid *fid)
+static struct ksk_pep *ksk_pep(struct fi_fid *fid)
 {
-	return container_of(fid, struct sock_pep, base.pep.fid);
+	return container_of(fid, struct ksk_pep, base.pep.fid);
 }
 
 /* While the request comes in, every event of the socket means: look. */
-static void sock_req_event_cb(struct sock *sk)
+static void ksk_req_event_cb(struct sock *sk)
 {
-	struct sock_req *req = sk->sk_user_data;
+	struct ksk_req *req = sk->sk_user_data;
 
-	mod_delayed_work(sock_wq, &req->work, 0);
+	mod_delayed_work(ksk_wq, &req->work, 0);
 }
 
-static void sock_req_quiet(struct sock *sk)
+static void ksk_req_silence(struct sock *sk)
 {
 }
 
-static void sock_req_attach(struct sock_req *req)
+static void ksk_req_attach(struct ksk_req *req)
 {
 	struct sock *sk = req->sock->sk;
 
 	lock_sock(sk);
 	write_lock_bh(&sk->sk_callback_lock);
 	sk->sk_user_data = req;
-	sk->sk_data_ready = sock_req_event_cb;
-	sk->sk_state_change = sock_req_event_cb;
-	sk->sk_error_report = sock_req_event_cb;
-	sk->sk_write_space = sock_req_quiet;
+	sk->sk_data_ready = ksk_req_event_cb;
+	sk->sk_state_change = ksk_req_event_cb;
+	sk->sk_error_report = ksk_req_event_cb;
+	sk->sk_write_space = ksk_req_silence;
 	write_unlock_bh(&sk->sk_callback_lock);
 	release_sock(sk);
 }
 
 /* The callbacks of a fresh socket; @cbs are its listener's own. */
-static void sock_req_detach(struct sock *sk, const struct sock_cbs *cbs)
+static void ksk_req_detach(struct sock *sk, const struct ksk_cbs *cbs)
 {
 	write_lock_bh(&sk->sk_callback_lock);
 	sk->sk_user_data = NULL;
@@ -689,9 +689,9 @@ static void sock_req_detach(struct sock *sk, const struct sock_cbs *cbs)
 }
 
 /* Off its list: the caller owns it. */
-static void sock_req_unlink(struct sock_req *req)
+static void ksk_req_unlink(struct ksk_req *req)
 {
-	lockdep_assert_held(&sock_req_mutex);
+	lockdep_assert_held(&ksk_req_mutex);
 
 	list_del_init(&req->node);
 	if (req->delivered)
@@ -700,37 +700,37 @@ static void sock_req_unlink(struct sock_req *req)
 		req->pep->pending--;
 	/* there may be room for another one now */
 	if (!req->pep->closing)
-		mod_delayed_work(sock_wq, &req->pep->work, 0);
+		mod_delayed_work(ksk_wq, &req->pep->work, 0);
 }
 
 /**
- * sock_req_free - forget a request
+ * ksk_req_free - forget a request
  * @req: owned by the caller, and its work item not running. Its connection,
  *	if nobody has adopted it, is reset.
  *
  * Context: process, may sleep.
  */
-void sock_req_free(struct sock_req *req)
+void ksk_req_free(struct ksk_req *req)
 {
 	if (req->sock) {
-		sock_socket_abort(req->sock);
-		sock_socket_release(req->sock);
+		ksk_socket_abort(req->sock);
+		ksk_socket_release(req->sock);
 	}
 	kfree(req);
 }
 
-static void sock_req_event_release(struct kofi_event *ev)
+static void ksk_req_event_release(struct kofi_event *ev)
 {
-	kfree(container_of(ev, struct sock_req_event, ev));
+	kfree(container_of(ev, struct ksk_req_event, ev));
 }
 
 /* What the consumer opens the endpoint with. */
-static struct fi_info *sock_req_info(struct sock_req *req)
+static struct fi_info *ksk_req_info(struct ksk_req *req)
 {
 	struct net *net = req->pep->base.fabric->net;
 	struct sockaddr_storage local = {}, peer = {};
 	struct fi_info *info;
-	struct sock_if i;
+	struct ksk_if i;
 	char *fabric, *dev;
 	void *src, *dst;
 	size_t len;
@@ -738,12 +738,12 @@ static struct fi_info *sock_req_info(struct sock_req *req)
 	if (kernel_getsockname(req->sock, (struct sockaddr *)&local) < 0 ||
 	    kernel_getpeername(req->sock, (struct sockaddr *)&peer) < 0)
 		return NULL;
-	if (sock_if_find(net, (struct sockaddr *)&local, &i))
+	if (ksk_if_find(net, (struct sockaddr *)&local, &i))
 		return NULL;
 	info = fi_dupinfo(req->pep->base.info);
 	if (!info)
 		return NULL;
-	len = sock_addr_len((struct sockaddr *)&local);
+	len = ksk_addr_len((struct sockaddr *)&local);
 	src = kmemdup(&local, len, GFP_KERNEL);
 	dst = kmemdup(&peer, len, GFP_KERNEL);
 	dev = kstrdup(i.dev, GFP_KERNEL);
@@ -773,10 +773,10 @@ static struct fi_info *sock_req_info(struct sock_req *req)
 }
 
 /* The request is complete. Returns false if it cannot be delivered. */
-static bool sock_req_deliver(struct sock_req *req)
+static bool ksk_req_deliver(struct ksk_req *req)
 {
-	struct sock_pep *pep = req->pep;
-	struct sock_req_event *ev;
+	struct ksk_pep *pep = req->pep;
+	struct ksk_req_event *ev;
 	bool delivered = false;
 
 	ev = kzalloc(sizeof(*ev), GFP_KERNEL);
@@ -786,16 +786,16 @@ static bool sock_req_deliver(struct sock_req *req)
 		.fid = &pep->base.pep.fid,
 		.context = pep->base.pep.fid.context,
 		.event = FI_CONNREQ,
-		.info = sock_req_info(req),
+		.info = ksk_req_info(req),
 		.data = ev->data,
-		.data_len = sock_cm_data_len(&req->cm),
-		.release = sock_req_event_release,
+		.data_len = ksk_cm_data_len(&req->cm),
+		.release = ksk_req_event_release,
 	};
 	memcpy(ev->data, req->cm.buf + sizeof(req->cm.hdr), ev->ev.data_len);
 	if (!ev->ev.info)
 		goto free;
 
-	mutex_lock(&sock_req_mutex);
+	mutex_lock(&ksk_req_mutex);
 	if (list_empty(&req->node)) {
 		/* the passive endpoint is being closed */
 	} else if (!kofi_eq_room(pep->base.eq)) {
@@ -808,7 +808,7 @@ static bool sock_req_deliver(struct sock_req *req)
 		kofi_eq_queue(pep->base.eq, &ev->ev);
 		delivered = true;
 	}
-	mutex_unlock(&sock_req_mutex);
+	mutex_unlock(&ksk_req_mutex);
 	if (delivered)
 		return true;
 	fi_freeinfo(ev->ev.info);
@@ -817,10 +817,10 @@ free:
 	return false;
 }
 
-static void sock_req_work(struct work_struct *work)
+static void ksk_req_work(struct work_struct *work)
 {
-	struct sock_req *req = container_of(to_delayed_work(work),
-					    struct sock_req, work);
+	struct ksk_req *req = container_of(to_delayed_work(work),
+					   struct ksk_req, work);
 	struct sock *sk = req->sock->sk;
 	unsigned int noio;
 	bool own = false;
@@ -832,86 +832,86 @@ static void sock_req_work(struct work_struct *work)
 
 	noio = memalloc_noio_save();
 	lock_sock(sk);
-	err = sock_cm_read(sk, &req->cm);
-	if (err == 1 && req->cm.hdr.type != SOCK_CM_REQUEST)
+	err = ksk_cm_read(sk, &req->cm);
+	if (err == 1 && req->cm.hdr.type != KSK_CM_REQUEST)
 		err = -EPROTO;
 	if (err == -EAGAIN && time_after_eq(jiffies, req->deadline))
 		err = -ETIMEDOUT;
 	if (err != -EAGAIN)
-		sock_req_detach(sk, &req->pep->saved);
+		ksk_req_detach(sk, &req->pep->saved);
 	release_sock(sk);
 
 	if (err == -EAGAIN) {
-		queue_delayed_work(sock_wq, &req->work,
+		queue_delayed_work(ksk_wq, &req->work,
 				   max_t(long, req->deadline - jiffies, 1));
 		goto out;
 	}
-	if (err == 1 && sock_req_deliver(req))
+	if (err == 1 && ksk_req_deliver(req))
 		goto out;
 
-	mutex_lock(&sock_req_mutex);
+	mutex_lock(&ksk_req_mutex);
 	if (!list_empty(&req->node)) {
 		trace_kofi_sock_cm(req->pep->base.obj.id, "dropped", err);
 		if (err == -EPROTO)
 			req->pep->violations++;
 		else if (err == -ETIMEDOUT)
 			req->pep->timeouts++;
-		sock_req_unlink(req);
+		ksk_req_unlink(req);
 		own = true;
 	}
-	mutex_unlock(&sock_req_mutex);
+	mutex_unlock(&ksk_req_mutex);
 	if (own) {
 		/* nothing queues it any more, but something may have */
 		cancel_delayed_work(&req->work);
-		sock_req_free(req);
+		ksk_req_free(req);
 	}
 out:
 	memalloc_noio_restore(noio);
 }
 
-static void sock_req_new(struct sock_pep *pep, struct socket *sock)
+static void ksk_req_new(struct ksk_pep *pep, struct socket *sock)
 {
-	struct sock_req *req;
+	struct ksk_req *req;
 	bool surplus;
 
-	sock_socket_accepted(sock);
-	mutex_lock(&sock_req_mutex);
+	ksk_socket_accepted(sock);
+	mutex_lock(&ksk_req_mutex);
 	pep->accepted++;
-	surplus = pep->pending >= sock_max_pending;
+	surplus = pep->pending >= ksk_max_pending;
 	if (surplus)
 		pep->surplus++;
-	mutex_unlock(&sock_req_mutex);
+	mutex_unlock(&ksk_req_mutex);
 
 	req = surplus ? NULL : kzalloc(sizeof(*req), GFP_KERNEL);
 	if (!req) {
-		sock_socket_abort(sock);
-		sock_socket_release(sock);
+		ksk_socket_abort(sock);
+		ksk_socket_release(sock);
 		return;
 	}
 	req->fid.fclass = FI_CLASS_CONNREQ;
 	req->pep = pep;
 	req->sock = sock;
 	req->deadline = jiffies + msecs_to_jiffies(pep->tun.handshake_timeout);
-	INIT_DELAYED_WORK(&req->work, sock_req_work);
+	INIT_DELAYED_WORK(&req->work, ksk_req_work);
 
-	mutex_lock(&sock_req_mutex);
+	mutex_lock(&ksk_req_mutex);
 	list_add_tail(&req->node, &pep->reqs);
 	pep->pending++;
-	mutex_unlock(&sock_req_mutex);
-	sock_req_attach(req);
+	mutex_unlock(&ksk_req_mutex);
+	ksk_req_attach(req);
 	/* it may all be there already */
-	mod_delayed_work(sock_wq, &req->work, 0);
+	mod_delayed_work(ksk_wq, &req->work, 0);
 }
 
 /* Find a request by its handle, which need not be one. */
-static struct sock_req *sock_req_find(fid_t handle)
+static struct ksk_req *ksk_req_find(fid_t handle)
 {
-	struct sock_pep *pep;
-	struct sock_req *req;
+	struct ksk_pep *pep;
+	struct ksk_req *req;
 
-	lockdep_assert_held(&sock_req_mutex);
+	lockdep_assert_held(&ksk_req_mutex);
 
-	list_for_each_entry(pep, &sock_peps, node)
+	list_for_each_entry(pep, &ksk_peps, node)
 		list_for_each_entry(req, &pep->reqs, node)
 			if (&req->fid == handle && req->delivered)
 				return req;
@@ -919,7 +919,7 @@ static struct sock_req *sock_req_find(fid_t handle)
 }
 
 /**
- * sock_req_take - own a request the consumer names
+ * ksk_req_take - own a request the consumer names
  * @net: namespace it must belong to; the handle may be stale, and the memory
  *	somebody else's request by now
  * @handle: what it names
@@ -928,15 +928,15 @@ static struct sock_req *sock_req_find(fid_t handle)
  * Context: process, may sleep.
  * Return: 0, or -EINVAL if @handle is no request that waits for an answer.
  */
-int sock_req_take(struct net *net, fid_t handle, struct sock_req **req)
+int ksk_req_take(struct net *net, fid_t handle, struct ksk_req **req)
 {
-	mutex_lock(&sock_req_mutex);
-	*req = sock_req_find(handle);
+	mutex_lock(&ksk_req_mutex);
+	*req = ksk_req_find(handle);
 	if (*req && !net_eq((*req)->pep->base.fabric->net, net))
 		*req = NULL;
 	if (*req)
-		sock_req_unlink(*req);
-	mutex_unlock(&sock_req_mutex);
+		ksk_req_unlink(*req);
+	mutex_unlock(&ksk_req_mutex);
 	if (!*req)
 		return -EINVAL;
 	cancel_delayed_work_sync(&(*req)->work);
@@ -944,29 +944,29 @@ int sock_req_take(struct net *net, fid_t handle, struct sock_req **req)
 }
 
 /**
- * sock_req_adopt - take the connection out of a request
+ * ksk_req_adopt - take the connection out of a request
  * @req: owned by the caller
  * @big_endian: set to the connection's byte order
- * @ext: set to SOCK_EXT_* both sides know
+ * @ext: set to KSK_EXT_* both sides know
  *
  * Return: the socket, the caller's now.
  */
-struct socket *sock_req_adopt(struct sock_req *req, bool *big_endian,
-			      u32 *ext)
+struct socket *ksk_req_adopt(struct ksk_req *req, bool *big_endian,
+			     u32 *ext)
 {
 	struct socket *sock = req->sock;
 
-	*big_endian = sock_cm_big_endian(&req->cm);
-	*ext = sock_cm_ext(&req->cm);
+	*big_endian = ksk_cm_big_endian(&req->cm);
+	*ext = ksk_cm_ext(&req->cm);
 	req->sock = NULL;
 	return sock;
 }
 
 /* ----------------------------------------------------------- passive side */
 
-static void sock_pep_data_ready(struct sock *sk)
+static void ksk_pep_data_ready(struct sock *sk)
 {
-	struct sock_pep *pep;
+	struct ksk_pep *pep;
 
 	/*
 	 * Called with the child's lock, and also for a child nobody has
@@ -975,14 +975,14 @@ static void sock_pep_data_ready(struct sock *sk)
 	read_lock_bh(&sk->sk_callback_lock);
 	pep = sk->sk_user_data;
 	if (pep && sk->sk_state == TCP_LISTEN)
-		mod_delayed_work(sock_wq, &pep->work, 0);
+		mod_delayed_work(ksk_wq, &pep->work, 0);
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-static void sock_pep_work(struct work_struct *work)
+static void ksk_pep_work(struct work_struct *work)
 {
-	struct sock_pep *pep = container_of(to_delayed_work(work),
-					    struct sock_pep, work);
+	struct ksk_pep *pep = container_of(to_delayed_work(work),
+					   struct ksk_pep, work);
 	unsigned int noio = memalloc_noio_save();
 	int err = 0;
 
@@ -990,28 +990,28 @@ static void sock_pep_work(struct work_struct *work)
 		struct socket *sock;
 		bool room;
 
-		mutex_lock(&sock_req_mutex);
+		mutex_lock(&ksk_req_mutex);
 		room = !pep->closing && pep->delivered < pep->backlog;
-		mutex_unlock(&sock_req_mutex);
+		mutex_unlock(&ksk_req_mutex);
 		if (!room)
 			break;
 		err = kernel_accept(pep->sock, &sock, O_NONBLOCK);
 		if (err)
 			break;
-		sock_req_new(pep, sock);
+		ksk_req_new(pep, sock);
 		cond_resched();
 	}
 	/* out of memory or the like: TCP does not tell us again */
 	if (err && err != -EAGAIN && err != -EINVAL)
-		queue_delayed_work(sock_wq, &pep->work,
+		queue_delayed_work(ksk_wq, &pep->work,
 				   msecs_to_jiffies(100));
 	memalloc_noio_restore(noio);
 }
 
 /* A listener that names no port gets one of the range, as good as any. */
-static int sock_pep_bind(struct socket *sock, const union sock_addr *src)
+static int ksk_pep_bind(struct socket *sock, const union ksk_addr *src)
 {
-	union sock_addr try = *src;
+	union ksk_addr try = *src;
 	unsigned int n, i, first;
 	int err = -EADDRINUSE;
 	size_t len;
@@ -1019,23 +1019,23 @@ static int sock_pep_bind(struct socket *sock, const union sock_addr *src)
 	/* no address at all is any address, but the same ports */
 	if (!try.sa.sa_family)
 		try.sa.sa_family = AF_INET;
-	len = sock_addr_len(&try.sa);
-	if (*sock_addr_port(&try) || !sock_port_min)
+	len = ksk_addr_len(&try.sa);
+	if (*ksk_addr_port(&try) || !ksk_port_min)
 		return kernel_bind(sock, &try.sa, len);
 
-	n = sock_port_max - sock_port_min + 1;
+	n = ksk_port_max - ksk_port_min + 1;
 	first = get_random_u32_below(n);
 	for (i = 0; i < n && err == -EADDRINUSE; i++) {
-		*sock_addr_port(&try) = htons(sock_port_min + (first + i) % n);
+		*ksk_addr_port(&try) = htons(ksk_port_min + (first + i) % n);
 		err = kernel_bind(sock, &try.sa, len);
 	}
 	return err;
 }
 
 /* fi_listen() */
-static int sock_pep_listen(struct fid_pep *fid)
+static int ksk_pep_listen(struct fid_pep *fid)
 {
-	struct sock_pep *pep = sock_pep(&fid->fid);
+	struct ksk_pep *pep = ksk_pep(&fid->fid);
 	struct socket *sock;
 	unsigned int noio;
 	struct sock *sk;
@@ -1049,25 +1049,25 @@ static int sock_pep_listen(struct fid_pep *fid)
 	err = -FI_ENOEQ;
 	if (!pep->base.eq)
 		goto unlock;
-	err = sock_socket_create(pep->base.fabric->net,
-				 pep->src.sa.sa_family ? : AF_INET, &sock);
+	err = ksk_socket_create(pep->base.fabric->net,
+				pep->src.sa.sa_family ? : AF_INET, &sock);
 	if (err)
 		goto unlock;
-	err = sock_pep_bind(sock, &pep->src);
+	err = ksk_pep_bind(sock, &pep->src);
 	if (err)
 		goto release;
-	sock_socket_tune(sock, &pep->tun, pep->base.info);
+	ksk_socket_tune(sock, &pep->tun, pep->base.info);
 
 	sk = sock->sk;
 	write_lock_bh(&sk->sk_callback_lock);
-	pep->saved = (struct sock_cbs) {
+	pep->saved = (struct ksk_cbs) {
 		.data_ready = sk->sk_data_ready,
 		.write_space = sk->sk_write_space,
 		.state_change = sk->sk_state_change,
 		.error_report = sk->sk_error_report,
 	};
 	sk->sk_user_data = pep;
-	sk->sk_data_ready = sock_pep_data_ready;
+	sk->sk_data_ready = ksk_pep_data_ready;
 	write_unlock_bh(&sk->sk_callback_lock);
 
 	pep->sock = sock;
@@ -1082,7 +1082,7 @@ static int sock_pep_listen(struct fid_pep *fid)
 	sk->sk_data_ready = pep->saved.data_ready;
 	write_unlock_bh(&sk->sk_callback_lock);
 release:
-	sock_socket_release(sock);
+	ksk_socket_release(sock);
 unlock:
 	memalloc_noio_restore(noio);
 	mutex_unlock(&pep->lock);
@@ -1090,94 +1090,94 @@ unlock:
 }
 
 /* fi_reject() */
-static int sock_pep_reject(struct fid_pep *fid, fid_t handle,
-			   const void *param, size_t paramlen)
+static int ksk_pep_reject(struct fid_pep *fid, fid_t handle,
+			  const void *param, size_t paramlen)
 {
-	struct sock_req *req;
+	struct ksk_req *req;
 	unsigned int noio;
 	struct sock *sk;
 	int err;
 
-	if (paramlen > SOCK_CM_DATA_MAX)
+	if (paramlen > KSK_CM_DATA_MAX)
 		return -EINVAL;
-	mutex_lock(&sock_req_mutex);
-	req = sock_req_find(handle);
-	if (req && req->pep != sock_pep(&fid->fid))
+	mutex_lock(&ksk_req_mutex);
+	req = ksk_req_find(handle);
+	if (req && req->pep != ksk_pep(&fid->fid))
 		req = NULL;
 	if (req)
-		sock_req_unlink(req);
-	mutex_unlock(&sock_req_mutex);
+		ksk_req_unlink(req);
+	mutex_unlock(&ksk_req_mutex);
 	if (!req)
 		return -EINVAL;
 	cancel_delayed_work_sync(&req->work);
 
 	noio = memalloc_noio_save();
 	sk = req->sock->sk;
-	sock_cm_format(&req->cm, SOCK_CM_REJECT, 0, param, paramlen);
+	ksk_cm_format(&req->cm, KSK_CM_REJECT, 0, param, paramlen);
 	lock_sock(sk);
-	sock_socket_gfp(sk, GFP_NOIO);
-	err = sock_cm_send(sk, &req->cm);
+	ksk_socket_gfp(sk, GFP_NOIO);
+	err = ksk_cm_send(sk, &req->cm);
 	release_sock(sk);
 	if (!err) {
 		/* a reset would overtake the answer */
-		sock_socket_shutdown(req->sock);
-		sock_socket_release(req->sock);
+		ksk_socket_shutdown(req->sock);
+		ksk_socket_release(req->sock);
 		req->sock = NULL;
 	}
-	sock_req_free(req);
+	ksk_req_free(req);
 	memalloc_noio_restore(noio);
 	return 0;
 }
 
 /* fi_accept() */
-static int sock_cm_accept(struct fid_ep *fid, const void *param,
-			  size_t paramlen)
+static int ksk_cm_accept(struct fid_ep *fid, const void *param,
+			 size_t paramlen)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 	unsigned int noio;
 	struct sock *sk;
 	int err;
 
-	if (paramlen > SOCK_CM_DATA_MAX)
+	if (paramlen > KSK_CM_DATA_MAX)
 		return -EINVAL;
 	mutex_lock(&ep->cm_mutex);
-	noio = sock_memalloc_save(ep);
+	noio = ksk_memalloc_save(ep);
 	err = -FI_EOPBADSTATE;
 	if (!ep->sock)
 		goto unlock;
 
 	sk = ep->sock->sk;
-	sock_socket_tune(ep->sock, &ep->tun, ep->base.info);
-	sock_socket_reserves(ep, sk);
+	ksk_socket_tune(ep->sock, &ep->tun, ep->base.info);
+	ksk_socket_reserves(ep, sk);
 	lock_sock(sk);
-	if (ep->phase != SOCK_EP_ASKED)
+	if (ep->phase != KSK_EP_REQUESTED)
 		goto release;
 	err = -READ_ONCE(ep->dead);
 	if (err)
 		goto release;
-	sock_cm_format(&ep->cm, SOCK_CM_ACCEPT, ep->ext, param, paramlen);
-	sock_socket_gfp(sk, GFP_NOIO);
-	err = sock_cm_send(sk, &ep->cm);
-	sock_socket_gfp(sk, GFP_ATOMIC);
+	ksk_cm_format(&ep->cm, KSK_CM_ACCEPT, ep->ext, param, paramlen);
+	ksk_socket_gfp(sk, GFP_NOIO);
+	err = ksk_cm_send(sk, &ep->cm);
+	ksk_socket_gfp(sk, GFP_ATOMIC);
 	if (err) {
 		/* half an answer cannot be taken back */
-		sock_cm_fail(ep, -err, -err, NULL, 0);
+		ksk_cm_fail(ep, -err, -err, NULL, 0);
 		err = 0;
 	} else {
-		sock_ep_live(ep, NULL, 0);
+		ksk_ep_established(ep, NULL, 0);
 	}
 release:
 	release_sock(sk);
 unlock:
-	sock_memalloc_restore(noio);
+	ksk_memalloc_restore(noio);
 	mutex_unlock(&ep->cm_mutex);
 	return err;
 }
 
 /* -------------------------------------------------------------- addresses */
 
-static int sock_cm_name(struct socket *sock, const union sock_addr *src,
-			void *addr, size_t *len)
+static int ksk_cm_name(struct socket *sock, const union ksk_addr *src,
+		       void *addr, size_t *len)
 {
 	struct sockaddr_storage name = {};
 	int err;
@@ -1185,30 +1185,30 @@ static int sock_cm_name(struct socket *sock, const union sock_addr *src,
 	if (!sock) {
 		if (!src->sa.sa_family)
 			return -EADDRNOTAVAIL;
-		return sock_addr_copy(&src->sa, addr, len);
+		return ksk_addr_copy(&src->sa, addr, len);
 	}
 	err = kernel_getsockname(sock, (struct sockaddr *)&name);
 	if (err < 0)
 		return err;
-	return sock_addr_copy((struct sockaddr *)&name, addr, len);
+	return ksk_addr_copy((struct sockaddr *)&name, addr, len);
 }
 
 /* fi_getname() and fi_setname() work on both kinds of endpoint */
-static int sock_ep_getname(fid_t fid, void *addr, size_t *len)
+static int ksk_ep_getname(fid_t fid, void *addr, size_t *len)
 {
-	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 	int err;
 
 	mutex_lock(&ep->cm_mutex);
-	err = sock_cm_name(ep->sock, &ep->src, addr, len);
+	err = ksk_cm_name(ep->sock, &ep->src, addr, len);
 	mutex_unlock(&ep->cm_mutex);
 	return err;
 }
 
-static int sock_ep_setname(fid_t fid, void *addr, size_t len)
+static int ksk_ep_setname(fid_t fid, void *addr, size_t len)
 {
-	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
-	int err = sock_addr_check(addr, len);
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
+	int err = ksk_addr_check(addr, len);
 
 	if (err)
 		return err;
@@ -1216,14 +1216,14 @@ static int sock_ep_setname(fid_t fid, void *addr, size_t len)
 	if (ep->sock)
 		err = -FI_EOPBADSTATE;
 	else
-		memcpy(&ep->src, addr, sock_addr_len(addr));
+		memcpy(&ep->src, addr, ksk_addr_len(addr));
 	mutex_unlock(&ep->cm_mutex);
 	return err;
 }
 
-static int sock_ep_getpeer(struct fid_ep *fid, void *addr, size_t *len)
+static int ksk_ep_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 	struct sockaddr_storage name = {};
 	int err = -ENOTCONN;
 
@@ -1233,44 +1233,44 @@ static int sock_ep_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 	mutex_unlock(&ep->cm_mutex);
 	if (err < 0)
 		return err;
-	return sock_addr_copy((struct sockaddr *)&name, addr, len);
+	return ksk_addr_copy((struct sockaddr *)&name, addr, len);
 }
 
 /* fi_shutdown() */
-static int sock_ep_shutdown(struct fid_ep *fid, u64 flags)
+static int ksk_ep_shutdown(struct fid_ep *fid, u64 flags)
 {
 	if (flags)
 		return -FI_EBADFLAGS;
-	return sock_ep_down(sock_ep(fid), true);
+	return ksk_ep_down(ksk_ep(fid), true);
 }
 
-const struct fi_ops_cm sock_ep_cm_ops = {
+const struct fi_ops_cm ksk_ep_cm_ops = {
 	.size		= sizeof(struct fi_ops_cm),
-	.setname	= sock_ep_setname,
-	.getname	= sock_ep_getname,
-	.getpeer	= sock_ep_getpeer,
-	.connect	= sock_cm_connect,
-	.accept		= sock_cm_accept,
-	.shutdown	= sock_ep_shutdown,
+	.setname	= ksk_ep_setname,
+	.getname	= ksk_ep_getname,
+	.getpeer	= ksk_ep_getpeer,
+	.connect	= ksk_cm_connect,
+	.accept		= ksk_cm_accept,
+	.shutdown	= ksk_ep_shutdown,
 };
 
 /* ------------------------------------------------------ passive endpoints */
 
-static int sock_pep_getname(fid_t fid, void *addr, size_t *len)
+static int ksk_pep_getname(fid_t fid, void *addr, size_t *len)
 {
-	struct sock_pep *pep = sock_pep(fid);
+	struct ksk_pep *pep = ksk_pep(fid);
 	int err;
 
 	mutex_lock(&pep->lock);
-	err = sock_cm_name(pep->sock, &pep->src, addr, len);
+	err = ksk_cm_name(pep->sock, &pep->src, addr, len);
 	mutex_unlock(&pep->lock);
 	return err;
 }
 
-static int sock_pep_setname(fid_t fid, void *addr, size_t len)
+static int ksk_pep_setname(fid_t fid, void *addr, size_t len)
 {
-	struct sock_pep *pep = sock_pep(fid);
-	int err = sock_addr_check(addr, len);
+	struct ksk_pep *pep = ksk_pep(fid);
+	int err = ksk_addr_check(addr, len);
 
 	if (err)
 		return err;
@@ -1278,13 +1278,13 @@ static int sock_pep_setname(fid_t fid, void *addr, size_t len)
 	if (pep->sock)
 		err = -FI_EOPBADSTATE;
 	else
-		memcpy(&pep->src, addr, sock_addr_len(addr));
+		memcpy(&pep->src, addr, ksk_addr_len(addr));
 	mutex_unlock(&pep->lock);
 	return err;
 }
 
-static int sock_pep_getopt(fid_t fid, int level, int name, void *val,
-			   size_t *len)
+static int ksk_pep_getopt(fid_t fid, int level, int name, void *val,
+			  size_t *len)
 {
 	if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE)
 		return -FI_ENOPROTOOPT;
@@ -1293,21 +1293,21 @@ static int sock_pep_getopt(fid_t fid, int level, int name, void *val,
 		return -FI_ETOOSMALL;
 	}
 	*len = sizeof(size_t);
-	*(size_t *)val = SOCK_CM_DATA_MAX;
+	*(size_t *)val = KSK_CM_DATA_MAX;
 	return 0;
 }
 
 /* Options each connection's own endpoint has, and a listener no use for */
-static bool sock_pep_foreign(int name)
+static bool ksk_pep_foreign(int name)
 {
 	return name == (int)KOFI_VAL_RECLAIM_SAFE ||
 	       name == (int)KOFI_VAL_CPU ||
 	       name == (int)KOFI_VAL_ZEROCOPY_MIN;
 }
 
-static int sock_pep_control(struct fi_fid *fid, int command, void *arg)
+static int ksk_pep_control(struct fi_fid *fid, int command, void *arg)
 {
-	struct sock_pep *pep = sock_pep(fid);
+	struct ksk_pep *pep = ksk_pep(fid);
 	struct fi_fid_var *var = arg;
 	int err = 0;
 
@@ -1326,18 +1326,18 @@ static int sock_pep_control(struct fi_fid *fid, int command, void *arg)
 			err = -EINVAL;
 		else if (pep->sock)
 			err = -EBUSY;
-		else if (sock_pep_foreign(var->name))
+		else if (ksk_pep_foreign(var->name))
 			err = -ENOSYS;
 		else
-			err = sock_tunables_set(&pep->tun, var->name, var->val);
+			err = ksk_tunables_set(&pep->tun, var->name, var->val);
 		break;
 	case FI_GET_VAL:
 		if (!var || !var->val)
 			err = -EINVAL;
-		else if (sock_pep_foreign(var->name))
+		else if (ksk_pep_foreign(var->name))
 			err = -ENOSYS;
 		else
-			err = sock_tunables_get(&pep->tun, var->name, var->val);
+			err = ksk_tunables_get(&pep->tun, var->name, var->val);
 		break;
 	default:
 		err = -ENOSYS;
@@ -1347,12 +1347,12 @@ static int sock_pep_control(struct fi_fid *fid, int command, void *arg)
 	return err;
 }
 
-static void sock_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+static void ksk_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_pep *base = container_of(obj, struct kofi_pep, obj);
-	struct sock_pep *pep = container_of(base, struct sock_pep, base);
+	struct ksk_pep *pep = container_of(base, struct ksk_pep, base);
 
-	mutex_lock(&sock_req_mutex);
+	mutex_lock(&ksk_req_mutex);
 	fn(arg, "accepted", pep->accepted);
 	fn(arg, "pending", pep->pending);
 	fn(arg, "delivered", pep->delivered);
@@ -1360,30 +1360,30 @@ static void sock_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "timeouts", pep->timeouts);
 	fn(arg, "violations", pep->violations);
 	fn(arg, "lost", pep->lost);
-	mutex_unlock(&sock_req_mutex);
+	mutex_unlock(&ksk_req_mutex);
 }
 
 /* The next request, off the list: ours, though its work item may run. */
-static struct sock_req *sock_pep_unlink(struct sock_pep *pep)
+static struct ksk_req *ksk_pep_unlink(struct ksk_pep *pep)
 {
-	struct sock_req *req;
+	struct ksk_req *req;
 
-	mutex_lock(&sock_req_mutex);
-	req = list_first_entry_or_null(&pep->reqs, struct sock_req, node);
+	mutex_lock(&ksk_req_mutex);
+	req = list_first_entry_or_null(&pep->reqs, struct ksk_req, node);
 	if (req)
-		sock_req_unlink(req);
-	mutex_unlock(&sock_req_mutex);
+		ksk_req_unlink(req);
+	mutex_unlock(&ksk_req_mutex);
 	return req;
 }
 
-static int sock_pep_close(struct fi_fid *fid)
+static int ksk_pep_close(struct fi_fid *fid)
 {
-	struct sock_pep *pep = sock_pep(fid);
-	struct sock_req *req;
+	struct ksk_pep *pep = ksk_pep(fid);
+	struct ksk_req *req;
 
-	mutex_lock(&sock_req_mutex);
+	mutex_lock(&ksk_req_mutex);
 	pep->closing = true;
-	mutex_unlock(&sock_req_mutex);
+	mutex_unlock(&ksk_req_mutex);
 
 	if (pep->sock) {
 		struct sock *sk = pep->sock->sk;
@@ -1397,85 +1397,85 @@ static int sock_pep_close(struct fi_fid *fid)
 	}
 	cancel_delayed_work_sync(&pep->work);
 
-	while ((req = sock_pep_unlink(pep))) {
+	while ((req = ksk_pep_unlink(pep))) {
 		lock_sock(req->sock->sk);
-		sock_req_detach(req->sock->sk, &pep->saved);
+		ksk_req_detach(req->sock->sk, &pep->saved);
 		release_sock(req->sock->sk);
 		cancel_delayed_work_sync(&req->work);
-		sock_req_free(req);
+		ksk_req_free(req);
 	}
-	mutex_lock(&sock_req_mutex);
+	mutex_lock(&ksk_req_mutex);
 	list_del(&pep->node);
-	mutex_unlock(&sock_req_mutex);
+	mutex_unlock(&ksk_req_mutex);
 
 	kofi_eq_purge(pep->base.eq, &pep->base.pep.fid);
 	if (pep->sock)
-		sock_socket_release(pep->sock);
+		ksk_socket_release(pep->sock);
 	kofi_pep_exit(&pep->base);
 	mutex_destroy(&pep->lock);
 	kfree(pep);
 	return 0;
 }
 
-static const struct fi_ops sock_pep_fid_ops = {
+static const struct fi_ops ksk_pep_fid_ops = {
 	.size		= sizeof(struct fi_ops),
-	.close		= sock_pep_close,
-	.control	= sock_pep_control,
+	.close		= ksk_pep_close,
+	.control	= ksk_pep_control,
 };
 
-static const struct fi_ops_ep sock_pep_opt_ops = {
+static const struct fi_ops_ep ksk_pep_opt_ops = {
 	.size		= sizeof(struct fi_ops_ep),
-	.getopt		= sock_pep_getopt,
+	.getopt		= ksk_pep_getopt,
 };
 
-static const struct fi_ops_cm sock_pep_cm_ops = {
+static const struct fi_ops_cm ksk_pep_cm_ops = {
 	.size		= sizeof(struct fi_ops_cm),
-	.setname	= sock_pep_setname,
-	.getname	= sock_pep_getname,
-	.listen		= sock_pep_listen,
-	.reject		= sock_pep_reject,
+	.setname	= ksk_pep_setname,
+	.getname	= ksk_pep_getname,
+	.listen		= ksk_pep_listen,
+	.reject		= ksk_pep_reject,
 };
 
-static const struct kofi_obj_ops sock_pep_obj_ops = {
-	.stats		= sock_pep_stats,
+static const struct kofi_obj_ops ksk_pep_obj_ops = {
+	.stats		= ksk_pep_stats,
 };
 
 /* fi_passive_ep() */
-int sock_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
-		    struct fid_pep **fid, void *context)
+int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+		   struct fid_pep **fid, void *context)
 {
-	struct sock_pep *pep;
+	struct ksk_pep *pep;
 	int err;
 
 	if (info->ep_attr->type != FI_EP_MSG ||
-	    !sock_tclass_known(sock_info_tclass(info)))
+	    !ksk_tclass_known(ksk_info_tclass(info)))
 		return -EINVAL;
 	if (info->src_addr &&
-	    sock_addr_check(info->src_addr, info->src_addrlen))
+	    ksk_addr_check(info->src_addr, info->src_addrlen))
 		return -EINVAL;
 	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
 	if (!pep)
 		return -ENOMEM;
-	sock_tunables_init(&pep->tun);
-	pep->backlog = SOCK_BACKLOG;
+	ksk_tunables_init(&pep->tun);
+	pep->backlog = KSK_BACKLOG;
 	mutex_init(&pep->lock);
-	INIT_DELAYED_WORK(&pep->work, sock_pep_work);
+	INIT_DELAYED_WORK(&pep->work, ksk_pep_work);
 	INIT_LIST_HEAD(&pep->reqs);
 	if (info->src_addr)
 		memcpy(&pep->src, info->src_addr,
-		       sock_addr_len(info->src_addr));
+		       ksk_addr_len(info->src_addr));
 
-	err = kofi_pep_init(&pep->base, fabric, info, &sock_pep_fid_ops,
-			    &sock_pep_opt_ops, &sock_pep_cm_ops, context);
+	err = kofi_pep_init(&pep->base, fabric, info, &ksk_pep_fid_ops,
+			    &ksk_pep_opt_ops, &ksk_pep_cm_ops, context);
 	if (err) {
 		mutex_destroy(&pep->lock);
 		kfree(pep);
 		return err;
 	}
-	pep->base.obj.ops = &sock_pep_obj_ops;
-	mutex_lock(&sock_req_mutex);
-	list_add_tail(&pep->node, &sock_peps);
-	mutex_unlock(&sock_req_mutex);
+	pep->base.obj.ops = &ksk_pep_obj_ops;
+	mutex_lock(&ksk_req_mutex);
+	list_add_tail(&pep->node, &ksk_peps);
+	mutex_unlock(&ksk_req_mutex);
 	*fid = &pep->base.pep;
 	return 0;
 }

@@ -20,59 +20,59 @@
 #include "sock.h"
 
 /* For the list, and for the lists of endpoints; the notifier walks them */
-DEFINE_MUTEX(sock_dom_mutex);
-static LIST_HEAD(sock_doms);
+DEFINE_MUTEX(ksk_dom_mutex);
+static LIST_HEAD(ksk_doms);
 
-static int sock_domain_close(struct fi_fid *fid)
+static int ksk_domain_close(struct fi_fid *fid)
 {
-	struct sock_domain *dom = container_of(fid, struct sock_domain,
-					       base.domain.fid);
+	struct ksk_domain *dom = container_of(fid, struct ksk_domain,
+					      base.domain.fid);
 
-	mutex_lock(&sock_dom_mutex);
+	mutex_lock(&ksk_dom_mutex);
 	list_del(&dom->node);
-	mutex_unlock(&sock_dom_mutex);
+	mutex_unlock(&ksk_dom_mutex);
 	kofi_domain_exit(&dom->base);
 	kfree(dom);
 	return 0;
 }
 
-static const struct fi_ops sock_domain_fid_ops = {
+static const struct fi_ops ksk_domain_fid_ops = {
 	.size		= sizeof(struct fi_ops),
-	.close		= sock_domain_close,
+	.close		= ksk_domain_close,
 };
 
-static const struct fi_ops_domain sock_domain_ops = {
+static const struct fi_ops_domain ksk_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
-	.endpoint	= sock_endpoint,
+	.endpoint	= ksk_endpoint,
 	.mr_regattr	= kofi_mr_regattr,
 	.srx_context	= kofi_srx_open,
 };
 
 /* fi_domain() */
-static int sock_domain(struct fid_fabric *fabric, struct fi_info *info,
-		       struct fid_domain **fid, void *context)
+static int ksk_domain(struct fid_fabric *fabric, struct fi_info *info,
+		      struct fid_domain **fid, void *context)
 {
 	struct kofi_fabric *base = container_of(fabric, struct kofi_fabric,
 						fabric);
-	struct sock_domain *dom;
+	struct ksk_domain *dom;
 	struct net_device *dev;
 	int err;
 
 	if (!info->domain_attr->name ||
-	    !sock_tclass_known(info->domain_attr->tclass))
+	    !ksk_tclass_known(info->domain_attr->tclass))
 		return -EINVAL;
 	dom = kzalloc(sizeof(*dom), GFP_KERNEL);
 	if (!dom)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&dom->eps);
 
-	err = kofi_domain_init(&dom->base, fabric, info, &sock_domain_fid_ops,
-			       &sock_domain_ops, context);
+	err = kofi_domain_init(&dom->base, fabric, info, &ksk_domain_fid_ops,
+			       &ksk_domain_ops, context);
 	if (err)
 		goto free;
 
 	/* the notifier runs under the same mutex: it sees us, or we see it */
-	mutex_lock(&sock_dom_mutex);
+	mutex_lock(&ksk_dom_mutex);
 	rcu_read_lock();
 	dev = dev_get_by_name_rcu(base->net, info->domain_attr->name);
 	if (dev) {
@@ -82,8 +82,8 @@ static int sock_domain(struct fid_fabric *fabric, struct fi_info *info,
 	}
 	rcu_read_unlock();
 	if (dev)
-		list_add_tail(&dom->node, &sock_doms);
-	mutex_unlock(&sock_dom_mutex);
+		list_add_tail(&dom->node, &ksk_doms);
+	mutex_unlock(&ksk_dom_mutex);
 	if (!dev) {
 		err = -ENODEV;
 		goto exit;
@@ -98,7 +98,7 @@ free:
 	return err;
 }
 
-static int sock_fabric_close(struct fi_fid *fid)
+static int ksk_fabric_close(struct fi_fid *fid)
 {
 	struct kofi_fabric *fabric = container_of(fid, struct kofi_fabric,
 						  fabric.fid);
@@ -108,20 +108,20 @@ static int sock_fabric_close(struct fi_fid *fid)
 	return 0;
 }
 
-static const struct fi_ops sock_fabric_fid_ops = {
+static const struct fi_ops ksk_fabric_fid_ops = {
 	.size		= sizeof(struct fi_ops),
-	.close		= sock_fabric_close,
+	.close		= ksk_fabric_close,
 };
 
-static const struct fi_ops_fabric sock_fabric_ops = {
+static const struct fi_ops_fabric ksk_fabric_ops = {
 	.size		= sizeof(struct fi_ops_fabric),
-	.domain		= sock_domain,
-	.passive_ep	= sock_passive_ep,
+	.domain		= ksk_domain,
+	.passive_ep	= ksk_passive_ep,
 };
 
 /* fi_fabric() */
-int sock_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
-		void *context)
+int ksk_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
+	       void *context)
 {
 	struct kofi_fabric *fabric;
 	int err;
@@ -129,8 +129,8 @@ int sock_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 	fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
 	if (!fabric)
 		return -ENOMEM;
-	err = kofi_fabric_init(fabric, &sock_provider, attr,
-			       &sock_fabric_fid_ops, &sock_fabric_ops, context);
+	err = kofi_fabric_init(fabric, &ksk_provider, attr,
+			       &ksk_fabric_fid_ops, &ksk_fabric_ops, context);
 	if (err) {
 		kfree(fabric);
 		return err;
@@ -141,42 +141,42 @@ int sock_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 
 /* --------------------------------------------------------------- notifier */
 
-static void sock_domain_lost(struct sock_domain *dom, bool gone)
+static void ksk_domain_lost(struct ksk_domain *dom, bool gone)
 {
-	struct sock_ep *ep;
+	struct ksk_ep *ep;
 
-	lockdep_assert_held(&sock_dom_mutex);
+	lockdep_assert_held(&ksk_dom_mutex);
 
 	list_for_each_entry(ep, &dom->eps, domain_node)
-		sock_ep_kill(ep, ENETDOWN);
+		ksk_ep_abort(ep, ENETDOWN);
 	if (gone)
 		dom->ifindex = 0;
 	kofi_domain_notify(&dom->base, ENETDOWN);
 }
 
-static int sock_domain_event(struct notifier_block *nb, unsigned long event,
-			     void *ptr)
+static int ksk_domain_event(struct notifier_block *nb, unsigned long event,
+			    void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
-	struct sock_domain *dom;
+	struct ksk_domain *dom;
 
 	if (event != NETDEV_DOWN && event != NETDEV_UNREGISTER)
 		return NOTIFY_DONE;
 
-	mutex_lock(&sock_dom_mutex);
-	list_for_each_entry(dom, &sock_doms, node)
+	mutex_lock(&ksk_dom_mutex);
+	list_for_each_entry(dom, &ksk_doms, node)
 		if (dom->ifindex == dev->ifindex &&
 		    net_eq(dom->base.fabric->net, dev_net(dev)))
-			sock_domain_lost(dom, event == NETDEV_UNREGISTER);
-	mutex_unlock(&sock_dom_mutex);
+			ksk_domain_lost(dom, event == NETDEV_UNREGISTER);
+	mutex_unlock(&ksk_dom_mutex);
 	return NOTIFY_DONE;
 }
 
 /* ----------------------------------------------------- what clients hear */
 
 /**
- * struct sock_netdev - a network device
- * @node: sock_netdevs
+ * struct ksk_netdev - a network device
+ * @node: ksk_netdevs
  * @dev: held
  * @net: the namespace it has been seen in
  * @now: its name
@@ -185,7 +185,7 @@ static int sock_domain_event(struct notifier_block *nb, unsigned long event,
  * @told: clients know it
  * @gone: it waits for us to let it go
  */
-struct sock_netdev {
+struct ksk_netdev {
 	struct list_head	node;
 	struct net_device	*dev;
 	struct net		*net;
@@ -196,22 +196,22 @@ struct sock_netdev {
 	bool			gone;
 };
 
-static void sock_netdev_tell(struct work_struct *work);
+static void ksk_netdev_notify_clients(struct work_struct *work);
 
-static DEFINE_MUTEX(sock_netdev_mutex);	/* the list */
-static LIST_HEAD(sock_netdevs);
-static DECLARE_WORK(sock_netdev_work, sock_netdev_tell);
+static DEFINE_MUTEX(ksk_netdev_mutex);	/* the list */
+static LIST_HEAD(ksk_netdevs);
+static DECLARE_WORK(ksk_netdev_work, ksk_netdev_notify_clients);
 
 /*
  * The next thing to do, off the list if nothing follows. That the name has
  * changed is that the old one goes and the new one comes.
  */
-static struct sock_netdev *sock_netdev_next(bool *comes)
+static struct ksk_netdev *ksk_netdev_next(bool *comes)
 {
-	struct sock_netdev *d;
+	struct ksk_netdev *d;
 
-	mutex_lock(&sock_netdev_mutex);
-	list_for_each_entry(d, &sock_netdevs, node) {
+	mutex_lock(&ksk_netdev_mutex);
+	list_for_each_entry(d, &ksk_netdevs, node) {
 		*comes = d->up && !d->told;
 		if (*comes)
 			strscpy(d->name, d->now);
@@ -219,82 +219,82 @@ static struct sock_netdev *sock_netdev_next(bool *comes)
 			continue;
 		else if (d->gone && !d->told)
 			list_del_init(&d->node);
-		mutex_unlock(&sock_netdev_mutex);
+		mutex_unlock(&ksk_netdev_mutex);
 		return d;
 	}
-	mutex_unlock(&sock_netdev_mutex);
+	mutex_unlock(&ksk_netdev_mutex);
 	return NULL;
 }
 
 /* Only this changes @told, and frees. */
-static void sock_netdev_tell(struct work_struct *work)
+static void ksk_netdev_notify_clients(struct work_struct *work)
 {
-	struct sock_netdev *d;
+	struct ksk_netdev *d;
 	bool comes;
 
-	while ((d = sock_netdev_next(&comes))) {
+	while ((d = ksk_netdev_next(&comes))) {
 		if (comes) {
-			if (kofi_device_add(&sock_provider, d->net, d->name))
+			if (kofi_device_add(&ksk_provider, d->net, d->name))
 				pr_warn_ratelimited("kofi_sock: %s: not announced\n",
 						    d->name);
 		} else if (d->told) {
-			kofi_device_remove(&sock_provider, d->net, d->name);
+			kofi_device_remove(&ksk_provider, d->net, d->name);
 		} else {
 			dev_put(d->dev);
 			kfree(d);
 			continue;
 		}
-		mutex_lock(&sock_netdev_mutex);
+		mutex_lock(&ksk_netdev_mutex);
 		d->told = comes;
-		mutex_unlock(&sock_netdev_mutex);
+		mutex_unlock(&ksk_netdev_mutex);
 	}
 }
 
-static struct sock_netdev *sock_netdev_find(const struct net_device *dev)
+static struct ksk_netdev *ksk_netdev_find(const struct net_device *dev)
 {
-	struct sock_netdev *d;
+	struct ksk_netdev *d;
 
-	lockdep_assert_held(&sock_netdev_mutex);
+	lockdep_assert_held(&ksk_netdev_mutex);
 
-	list_for_each_entry(d, &sock_netdevs, node)
+	list_for_each_entry(d, &ksk_netdevs, node)
 		if (d->dev == dev && !d->gone)
 			return d;
 	return NULL;
 }
 
-static void sock_netdev_event(struct net_device *dev, unsigned long event)
+static void ksk_netdev_event(struct net_device *dev, unsigned long event)
 {
-	struct sock_netdev *d;
+	struct ksk_netdev *d;
 
-	mutex_lock(&sock_netdev_mutex);
-	d = sock_netdev_find(dev);
+	mutex_lock(&ksk_netdev_mutex);
+	d = ksk_netdev_find(dev);
 	if (!d && event == NETDEV_UP) {
 		/* few bytes, and nobody would ever hear of the device */
 		d = kzalloc(sizeof(*d), GFP_KERNEL | __GFP_NOFAIL);
 		dev_hold(dev);
 		d->dev = dev;
 		d->net = dev_net(dev);
-		list_add_tail(&d->node, &sock_netdevs);
+		list_add_tail(&d->node, &ksk_netdevs);
 	}
 	if (d) {
 		strscpy(d->now, dev->name);
 		d->up = event == NETDEV_UP ||
 			(event == NETDEV_CHANGENAME && d->up);
 		d->gone = event == NETDEV_UNREGISTER;
-		queue_work(system_unbound_wq, &sock_netdev_work);
+		queue_work(system_unbound_wq, &ksk_netdev_work);
 	}
-	mutex_unlock(&sock_netdev_mutex);
+	mutex_unlock(&ksk_netdev_mutex);
 }
 
-static int sock_netdev_notify(struct notifier_block *nb, unsigned long event,
-			      void *ptr)
+static int ksk_netdev_notify(struct notifier_block *nb, unsigned long event,
+			     void *ptr)
 {
 	switch (event) {
 	case NETDEV_UP:
 	case NETDEV_DOWN:
 	case NETDEV_CHANGENAME:
 	case NETDEV_UNREGISTER:
-		sock_netdev_event(netdev_notifier_info_to_dev(ptr), event);
+		ksk_netdev_event(netdev_notifier_info_to_dev(ptr), event);
 		break;
 	default:
 		break;
@@ -302,32 +302,32 @@ static int sock_netdev_notify(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
-static struct notifier_block sock_netdev_nb = {
-	.notifier_call = sock_netdev_notify,
+static struct notifier_block ksk_netdev_nb = {
+	.notifier_call = ksk_netdev_notify,
 };
 
 /* What befalls domains, before clients hear of it */
-static struct notifier_block sock_domain_nb = {
-	.notifier_call = sock_domain_event,
+static struct notifier_block ksk_domain_nb = {
+	.notifier_call = ksk_domain_event,
 };
 
-int sock_domain_init(void)
+int ksk_domain_init(void)
 {
-	int err = register_netdevice_notifier(&sock_domain_nb);
+	int err = register_netdevice_notifier(&ksk_domain_nb);
 
 	if (err)
 		return err;
 	/* is told of all there are */
-	err = register_netdevice_notifier(&sock_netdev_nb);
+	err = register_netdevice_notifier(&ksk_netdev_nb);
 	if (err)
-		unregister_netdevice_notifier(&sock_domain_nb);
+		unregister_netdevice_notifier(&ksk_domain_nb);
 	return err;
 }
 
-void sock_domain_exit(void)
+void ksk_domain_exit(void)
 {
 	/* and once more, that they go */
-	unregister_netdevice_notifier(&sock_netdev_nb);
-	flush_work(&sock_netdev_work);
-	unregister_netdevice_notifier(&sock_domain_nb);
+	unregister_netdevice_notifier(&ksk_netdev_nb);
+	flush_work(&ksk_netdev_work);
+	unregister_netdevice_notifier(&ksk_domain_nb);
 }

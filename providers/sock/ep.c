@@ -26,14 +26,14 @@
 #include "sock_trace.h"
 
 /* Bytes per call of the sender in the work item, and its share of time */
-#define SOCK_EP_CHUNK	SZ_64K
-#define SOCK_EP_SLICE	NSEC_PER_MSEC
+#define KSK_EP_CHUNK	SZ_64K
+#define KSK_EP_SLICE	NSEC_PER_MSEC
 
 /* Doublings of the time between probes of a closed window, from 0.2 s on */
-#define SOCK_EP_BACKOFF	4
+#define KSK_EP_BACKOFF	4
 
 /**
- * sock_ep_queue - have the work item run
+ * ksk_ep_queue - have the work item run
  * @ep: the endpoint
  *
  * It runs where the consumer wants it, otherwise on the CPU the connection's
@@ -43,7 +43,7 @@
  *
  * Context: any.
  */
-void sock_ep_queue(struct sock_ep *ep)
+void ksk_ep_queue(struct ksk_ep *ep)
 {
 	struct socket *sock = READ_ONCE(ep->sock);
 	int cpu = ep->tun.cpu;
@@ -52,11 +52,11 @@ void sock_ep_queue(struct sock_ep *ep)
 		cpu = READ_ONCE(sock->sk->sk_incoming_cpu);
 	if (cpu < 0 || cpu >= (int)nr_cpu_ids || !cpu_online(cpu))
 		cpu = WORK_CPU_UNBOUND;
-	queue_work_on(cpu, sock_wq, &ep->work);
+	queue_work_on(cpu, ksk_wq, &ep->work);
 }
 
 /**
- * sock_ep_kill - the stream must end
+ * ksk_ep_abort - the stream must end
  * @ep: the endpoint
  * @err: why, a positive error code; ESHUTDOWN if the peer has closed
  *
@@ -64,112 +64,112 @@ void sock_ep_queue(struct sock_ep *ep)
  *
  * Context: any.
  */
-void sock_ep_kill(struct sock_ep *ep, int err)
+void ksk_ep_abort(struct ksk_ep *ep, int err)
 {
 	if (!cmpxchg(&ep->dead, 0, err))
-		sock_ep_queue(ep);
+		ksk_ep_queue(ep);
 }
 
 /* ------------------------------------------------------- socket callbacks */
 
 /*
- * All four are called with the socket locked, which is also what sock_ep_detach
+ * All four are called with the socket locked, which is also what ksk_ep_detach
  * has when it takes them away: sk_user_data is valid.
  */
 
-static void sock_ep_data_ready(struct sock *sk)
+static void ksk_ep_data_ready(struct sock *sk)
 {
-	struct sock_ep *ep = sk->sk_user_data;
+	struct ksk_ep *ep = sk->sk_user_data;
 
 	trace_sk_data_ready(sk);
-	if (ep->phase != SOCK_EP_DATA) {
-		sock_ep_queue(ep);
+	if (ep->phase != KSK_EP_ESTABLISHED) {
+		ksk_ep_queue(ep);
 		return;
 	}
-	if (sock_rx_run(ep))
-		sock_ep_queue(ep);
-	if (sock_tx_ready(ep)) {
-		sock_stat_inc(&ep->stats.tx_inline);
-		if (sock_tx_run(ep, sock_inline_max))
-			sock_ep_queue(ep);
+	if (ksk_rx_run(ep))
+		ksk_ep_queue(ep);
+	if (ksk_tx_ready(ep)) {
+		ksk_stat_inc(&ep->stats.tx_inline);
+		if (ksk_tx_run(ep, ksk_inline_max))
+			ksk_ep_queue(ep);
 	}
 }
 
-static void sock_ep_write_space(struct sock *sk)
+static void ksk_ep_write_space(struct sock *sk)
 {
-	struct sock_ep *ep = sk->sk_user_data;
+	struct ksk_ep *ep = sk->sk_user_data;
 
 	if (!sk_stream_is_writeable(sk))
 		return;
 	clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
-	if (sock_tx_space(ep))
-		sock_ep_softirq(ep);
+	if (ksk_tx_space(ep))
+		ksk_ep_softirq(ep);
 }
 
-static void sock_ep_state_change(struct sock *sk)
+static void ksk_ep_state_change(struct sock *sk)
 {
-	struct sock_ep *ep = sk->sk_user_data;
+	struct ksk_ep *ep = sk->sk_user_data;
 
-	if (ep->phase != SOCK_EP_DATA) {
-		sock_ep_queue(ep);
+	if (ep->phase != KSK_EP_ESTABLISHED) {
+		ksk_ep_queue(ep);
 		return;
 	}
 	if (sk->sk_state == TCP_CLOSE)
-		sock_ep_kill(ep, sk->sk_err ? : ECONNRESET);
-	else if (sock_rx_run(ep))
-		sock_ep_queue(ep);
+		ksk_ep_abort(ep, sk->sk_err ? : ECONNRESET);
+	else if (ksk_rx_run(ep))
+		ksk_ep_queue(ep);
 }
 
-static void sock_ep_error_report(struct sock *sk)
+static void ksk_ep_error_report(struct sock *sk)
 {
-	struct sock_ep *ep = sk->sk_user_data;
+	struct ksk_ep *ep = sk->sk_user_data;
 
-	if (ep->phase == SOCK_EP_DATA && sk->sk_err)
-		sock_ep_kill(ep, sk->sk_err);
+	if (ep->phase == KSK_EP_ESTABLISHED && sk->sk_err)
+		ksk_ep_abort(ep, sk->sk_err);
 	else
-		sock_ep_queue(ep);
+		ksk_ep_queue(ep);
 }
 
 /**
- * sock_ep_attach - make a socket the endpoint's
+ * ksk_ep_attach - make a socket the endpoint's
  * @ep: the endpoint, which has none
  * @sock: the socket; events before now may have been missed
- * @phase: enum sock_ep_phase
+ * @phase: enum ksk_ep_phase
  *
  * Context: process, may sleep; cm_mutex held.
  */
-void sock_ep_attach(struct sock_ep *ep, struct socket *sock, int phase)
+void ksk_ep_attach(struct ksk_ep *ep, struct socket *sock, int phase)
 {
 	struct sock *sk = sock->sk;
 
 	lock_sock(sk);
 	write_lock_bh(&sk->sk_callback_lock);
-	ep->saved = (struct sock_cbs) {
+	ep->saved = (struct ksk_cbs) {
 		.data_ready = sk->sk_data_ready,
 		.write_space = sk->sk_write_space,
 		.state_change = sk->sk_state_change,
 		.error_report = sk->sk_error_report,
 	};
 	sk->sk_user_data = ep;
-	sk->sk_data_ready = sock_ep_data_ready;
-	sk->sk_write_space = sock_ep_write_space;
-	sk->sk_state_change = sock_ep_state_change;
-	sk->sk_error_report = sock_ep_error_report;
+	sk->sk_data_ready = ksk_ep_data_ready;
+	sk->sk_write_space = ksk_ep_write_space;
+	sk->sk_state_change = ksk_ep_state_change;
+	sk->sk_error_report = ksk_ep_error_report;
 	write_unlock_bh(&sk->sk_callback_lock);
 	ep->phase = phase;
 	WRITE_ONCE(ep->sock, sock);
 	if (READ_ONCE(ep->dead))
-		sock_ep_queue(ep);
+		ksk_ep_queue(ep);
 	release_sock(sk);
 }
 
 /**
- * sock_ep_detach - take our callbacks off the socket
+ * ksk_ep_detach - take our callbacks off the socket
  * @ep: the endpoint
  *
  * Context: process, may sleep.
  */
-void sock_ep_detach(struct sock_ep *ep)
+void ksk_ep_detach(struct ksk_ep *ep)
 {
 	struct sock *sk = ep->sock->sk;
 
@@ -186,31 +186,31 @@ void sock_ep_detach(struct sock_ep *ep)
 
 /* ------------------------------------------------------ the softirq item */
 
-static int sock_ep_poll(struct irq_poll *iop, int weight)
+static int ksk_ep_poll(struct irq_poll *iop, int weight)
 {
-	struct sock_ep *ep = container_of(iop, struct sock_ep, poll);
+	struct ksk_ep *ep = container_of(iop, struct ksk_ep, poll);
 	struct sock *sk = ep->sock->sk;
 	bool more;
 
 	/*
 	 * Complete first: what is scheduled from now on runs again, so nothing
-	 * is lost. in_poll tells sock_ep_close() that we still run.
+	 * is lost. in_poll tells ksk_ep_close() that we still run.
 	 */
 	atomic_inc(&ep->in_poll);
 	irq_poll_complete(iop);
-	smp_mb();	/* that, before what is posted; see sock_tx_leave() */
+	smp_mb();	/* that, before what is posted; see ksk_tx_leave() */
 
 	bh_lock_sock(sk);
 	if (sock_owned_by_user(sk)) {
 		more = true;
 	} else {
-		more = sock_rx_run(ep);
-		sock_stat_inc(&ep->stats.tx_inline);
-		more |= sock_tx_run(ep, sock_inline_max);
+		more = ksk_rx_run(ep);
+		ksk_stat_inc(&ep->stats.tx_inline);
+		more |= ksk_tx_run(ep, ksk_inline_max);
 	}
 	bh_unlock_sock(sk);
 	if (more)
-		sock_ep_queue(ep);
+		ksk_ep_queue(ep);
 
 	if (atomic_dec_and_test(&ep->in_poll))
 		wake_up_var(&ep->in_poll);
@@ -218,12 +218,12 @@ static int sock_ep_poll(struct irq_poll *iop, int weight)
 }
 
 /**
- * sock_ep_softirq - have the stream run in softirq context
+ * ksk_ep_softirq - have the stream run in softirq context
  * @ep: a connected endpoint
  *
  * Context: any.
  */
-void sock_ep_softirq(struct sock_ep *ep)
+void ksk_ep_softirq(struct ksk_ep *ep)
 {
 	if (in_hardirq() || irqs_disabled()) {
 		irq_poll_sched(&ep->poll);
@@ -241,60 +241,60 @@ void sock_ep_softirq(struct sock_ep *ep)
  * Complete everything and report the end. Returns whether the connection must
  * be reset; the caller does that, or shuts it down, when it has unlocked.
  */
-static bool sock_ep_end(struct sock_ep *ep)
+static bool ksk_ep_end(struct ksk_ep *ep)
 {
 	int phase = ep->phase, err = READ_ONCE(ep->dead);
 
 	trace_kofi_sock_cm(ep->base.obj.id, "end", err);
-	ep->phase = SOCK_EP_DEAD;
-	sock_tx_flush(ep);
-	sock_rx_flush(ep);
+	ep->phase = KSK_EP_DEAD;
+	ksk_tx_flush(ep);
+	ksk_rx_flush(ep);
 
-	if (phase == SOCK_EP_DATA)
+	if (phase == KSK_EP_ESTABLISHED)
 		kofi_ep_disconnected(&ep->base);
-	else if (phase != SOCK_EP_ASKED)
+	else if (phase != KSK_EP_REQUESTED)
 		kofi_ep_connect_failed(&ep->base, err, err, NULL, 0);
 
 	/* pages in TCP's queue come back only if it is emptied */
 	return (err != ESHUTDOWN && err != ECANCELED) ||
 	       atomic_read(&ep->zc_out) ||
-	       test_bit(SOCK_EP_HALF_SENT, &ep->flags);
+	       test_bit(KSK_EP_HALF_SENT, &ep->flags);
 }
 
-static void sock_ep_hang_up(struct sock_ep *ep, bool reset)
+static void ksk_ep_disconnect(struct ksk_ep *ep, bool reset)
 {
 	if (reset)
-		sock_socket_abort(ep->sock);
+		ksk_socket_abort(ep->sock);
 	else
-		sock_socket_shutdown(ep->sock);
+		ksk_socket_shutdown(ep->sock);
 }
 
 /* Both directions, for as long as the time slice lasts. */
-static bool sock_ep_stream(struct sock_ep *ep)
+static bool ksk_ep_stream(struct ksk_ep *ep)
 {
 	struct sock *sk = ep->sock->sk;
 	bool more_rx, more_tx;
 	u64 end;
 
 	/* process context: memory may be waited for, also by who ran out of it */
-	sock_socket_gfp(sk, GFP_NOIO);
-	sock_tx_space(ep);
-	more_rx = sock_rx_run(ep);
+	ksk_socket_gfp(sk, GFP_NOIO);
+	ksk_tx_space(ep);
+	more_rx = ksk_rx_run(ep);
 	/* reset before we were connected: no callback will tell */
 	if (!more_rx && sk->sk_state == TCP_CLOSE)
-		sock_ep_kill(ep, sk->sk_err ? : ECONNRESET);
-	sock_stat_inc(&ep->stats.tx_work);
-	end = ktime_get_ns() + SOCK_EP_SLICE;
+		ksk_ep_abort(ep, sk->sk_err ? : ECONNRESET);
+	ksk_stat_inc(&ep->stats.tx_work);
+	end = ktime_get_ns() + KSK_EP_SLICE;
 	do {
-		more_tx = sock_tx_run(ep, SOCK_EP_CHUNK);
+		more_tx = ksk_tx_run(ep, KSK_EP_CHUNK);
 	} while (more_tx && ktime_get_ns() < end);
-	sock_socket_gfp(sk, GFP_ATOMIC);
+	ksk_socket_gfp(sk, GFP_ATOMIC);
 	return more_rx || more_tx;
 }
 
-static void sock_ep_work(struct work_struct *work)
+static void ksk_ep_work(struct work_struct *work)
 {
-	struct sock_ep *ep = container_of(work, struct sock_ep, work);
+	struct ksk_ep *ep = container_of(work, struct ksk_ep, work);
 	struct socket *sock = READ_ONCE(ep->sock);
 	bool more = false, end = false, reset = false, push;
 	unsigned int noio;
@@ -306,39 +306,39 @@ static void sock_ep_work(struct work_struct *work)
 		 */
 		mutex_lock(&ep->cm_mutex);
 		if (!ep->sock) {
-			sock_tx_flush(ep);
-			sock_rx_flush(ep);
+			ksk_tx_flush(ep);
+			ksk_rx_flush(ep);
 		}
 		mutex_unlock(&ep->cm_mutex);
 		return;
 	}
 
-	noio = sock_memalloc_save(ep);
+	noio = ksk_memalloc_save(ep);
 	lock_sock(sock->sk);
-	if (ep->phase == SOCK_EP_DATA && !READ_ONCE(ep->dead))
-		more = sock_ep_stream(ep);
-	else if (ep->phase != SOCK_EP_DEAD && !READ_ONCE(ep->dead))
-		sock_cm_work(ep);
-	if (ep->phase != SOCK_EP_DEAD && READ_ONCE(ep->dead)) {
-		reset = sock_ep_end(ep);
+	if (ep->phase == KSK_EP_ESTABLISHED && !READ_ONCE(ep->dead))
+		more = ksk_ep_stream(ep);
+	else if (ep->phase != KSK_EP_DEAD && !READ_ONCE(ep->dead))
+		ksk_cm_work(ep);
+	if (ep->phase != KSK_EP_DEAD && READ_ONCE(ep->dead)) {
+		reset = ksk_ep_end(ep);
 		end = true;
 	}
-	push = test_and_clear_bit(SOCK_EP_PUSH, &ep->flags) &&
-	       sock_tx_pushes(ep);
+	push = test_and_clear_bit(KSK_EP_PUSH, &ep->flags) &&
+	       ksk_tx_pushes(ep);
 	release_sock(sock->sk);
 
 	if (end)
-		sock_ep_hang_up(ep, reset);
+		ksk_ep_disconnect(ep, reset);
 	else if (more)
-		sock_ep_queue(ep);
+		ksk_ep_queue(ep);
 	if (push && !end)
 		tcp_sock_set_cork(sock->sk, false);
-	sock_memalloc_restore(noio);
+	ksk_memalloc_restore(noio);
 }
 
 /* -------------------------------------------------------- the silent peer */
 
-static unsigned long sock_ep_watch_period(struct sock_ep *ep)
+static unsigned long ksk_ep_watch_period(struct ksk_ep *ep)
 {
 	return max(msecs_to_jiffies(ep->tun.silence_timeout) / 4, 1UL);
 }
@@ -348,7 +348,7 @@ static unsigned long sock_ep_watch_period(struct sock_ep *ep)
  * data, or a probe of a closed window. What was sent and answered does not
  * count, even if it is not acknowledged: the peer is alive.
  */
-static bool sock_ep_unanswered(const struct sock *sk)
+static bool ksk_ep_unanswered(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
@@ -356,7 +356,7 @@ static bool sock_ep_unanswered(const struct sock *sk)
 	       inet_csk(sk)->icsk_probes_out;
 }
 
-static void sock_ep_watch_stream(struct sock_ep *ep)
+static void ksk_ep_watch_stream(struct ksk_ep *ep)
 {
 	struct sock *sk = ep->sock->sk;
 	struct inet_connection_sock *icsk = inet_csk(sk);
@@ -366,38 +366,38 @@ static void sock_ep_watch_stream(struct sock_ep *ep)
 	/* out-of-window segments, as probes are, are answered twice a second */
 	if (!tcp_sk(sk)->packets_out)
 		limit += HZ;
-	if (!sock_ep_unanswered(sk))
+	if (!ksk_ep_unanswered(sk))
 		ep->watch_base = now;
 	else if (now - ep->watch_base > limit &&
 		 now - tcp_sk(sk)->rcv_tstamp > limit)
-		sock_ep_kill(ep, ETIMEDOUT);
+		ksk_ep_abort(ep, ETIMEDOUT);
 
 	/*
 	 * TCP asks a peer whose window is closed ever more rarely, at last
 	 * every two minutes. Keep it at a few seconds, to know when it is gone.
 	 */
-	if (!tcp_sk(sk)->packets_out && icsk->icsk_backoff > SOCK_EP_BACKOFF) {
-		icsk->icsk_backoff = SOCK_EP_BACKOFF;
+	if (!tcp_sk(sk)->packets_out && icsk->icsk_backoff > KSK_EP_BACKOFF) {
+		icsk->icsk_backoff = KSK_EP_BACKOFF;
 		/* nor is it TCP that counts how often it was asked */
 		icsk->icsk_probes_out = min_t(u8, icsk->icsk_probes_out, 1);
 	}
-	queue_delayed_work(sock_wq, &ep->watch, sock_ep_watch_period(ep));
+	queue_delayed_work(ksk_wq, &ep->watch, ksk_ep_watch_period(ep));
 }
 
-static void sock_ep_watch(struct work_struct *work)
+static void ksk_ep_watch(struct work_struct *work)
 {
-	struct sock_ep *ep = container_of(to_delayed_work(work),
-					  struct sock_ep, watch);
+	struct ksk_ep *ep = container_of(to_delayed_work(work),
+					 struct ksk_ep, watch);
 	struct sock *sk = ep->sock->sk;
 
 	lock_sock(sk);
 	switch (ep->phase) {
-	case SOCK_EP_DIALING:
-	case SOCK_EP_ASKING:
-		sock_ep_kill(ep, ETIMEDOUT);
+	case KSK_EP_CONNECTING:
+	case KSK_EP_REQUESTING:
+		ksk_ep_abort(ep, ETIMEDOUT);
 		break;
-	case SOCK_EP_DATA:
-		sock_ep_watch_stream(ep);
+	case KSK_EP_ESTABLISHED:
+		ksk_ep_watch_stream(ep);
 		break;
 	default:
 		break;
@@ -406,29 +406,29 @@ static void sock_ep_watch(struct work_struct *work)
 }
 
 /**
- * sock_ep_live - the connection stands
+ * ksk_ep_established - the connection stands
  * @ep: the endpoint
  * @data: private data the peer accepted with
  * @len: its length
  *
  * Context: locked, process.
  */
-void sock_ep_live(struct sock_ep *ep, const void *data, size_t len)
+void ksk_ep_established(struct ksk_ep *ep, const void *data, size_t len)
 {
 	trace_kofi_sock_cm(ep->base.obj.id, "connected", 0);
-	sock_rx_init(&ep->rx);
-	ep->phase = SOCK_EP_DATA;
+	ksk_rx_init(&ep->rx);
+	ep->phase = KSK_EP_ESTABLISHED;
 	ep->watch_base = tcp_jiffies32;
-	mod_delayed_work(sock_wq, &ep->watch, sock_ep_watch_period(ep));
+	mod_delayed_work(ksk_wq, &ep->watch, ksk_ep_watch_period(ep));
 	kofi_ep_connected(&ep->base, data, len);
 	/* what the peer has sent behind its CM message */
-	sock_ep_queue(ep);
+	ksk_ep_queue(ep);
 }
 
 /* ------------------------------------------------------------------- life */
 
 /**
- * sock_ep_down - end the stream now
+ * ksk_ep_down - end the stream now
  * @ep: the endpoint
  * @connection: there must be one, or an attempt
  *
@@ -438,7 +438,7 @@ void sock_ep_live(struct sock_ep *ep, const void *data, size_t len)
  * where it still has pages that were sent without copying them.
  * Return: 0, or -ENOTCONN.
  */
-int sock_ep_down(struct sock_ep *ep, bool connection)
+int ksk_ep_down(struct ksk_ep *ep, bool connection)
 {
 	bool end = false, reset = false;
 	struct sock *sk;
@@ -446,55 +446,55 @@ int sock_ep_down(struct sock_ep *ep, bool connection)
 	int ret = 0;
 
 	mutex_lock(&ep->cm_mutex);
-	noio = sock_memalloc_save(ep);
+	noio = ksk_memalloc_save(ep);
 	if (!ep->sock) {
 		if (connection) {
 			ret = -ENOTCONN;
 		} else {
 			cmpxchg(&ep->dead, 0, ECANCELED);
-			sock_tx_flush(ep);
-			sock_rx_flush(ep);
+			ksk_tx_flush(ep);
+			ksk_rx_flush(ep);
 		}
 		goto unlock;
 	}
 
 	sk = ep->sock->sk;
 	lock_sock(sk);
-	if (ep->phase != SOCK_EP_DEAD) {
+	if (ep->phase != KSK_EP_DEAD) {
 		/* no pages from here on, which would turn the close into a reset */
 		ep->tun.zerocopy_min = 0;
-		sock_tx_run(ep, sk->sk_sndbuf);
+		ksk_tx_run(ep, sk->sk_sndbuf);
 		cmpxchg(&ep->dead, 0, ECANCELED);
-		reset = sock_ep_end(ep);
+		reset = ksk_ep_end(ep);
 		end = true;
 	}
 	release_sock(sk);
 	if (end)
-		sock_ep_hang_up(ep, reset);
-	sock_zc_wait(ep);
+		ksk_ep_disconnect(ep, reset);
+	ksk_zc_wait(ep);
 unlock:
-	sock_memalloc_restore(noio);
+	ksk_memalloc_restore(noio);
 	mutex_unlock(&ep->cm_mutex);
 	return ret;
 }
 
-static void sock_ep_drain(struct fid_ep *fid)
+static void ksk_ep_drain(struct fid_ep *fid)
 {
-	sock_ep_down(sock_ep(fid), false);
+	ksk_ep_down(ksk_ep(fid), false);
 }
 
-static int sock_ep_enable(struct fid_ep *fid)
+static int ksk_ep_enable(struct fid_ep *fid)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 	const struct fi_info *info = ep->base.info;
 	int err = -READ_ONCE(ep->dead);
 
 	if (err)
 		return err;
-	err = sock_tx_init(ep, info->tx_attr->size);
+	err = ksk_tx_init(ep, info->tx_attr->size);
 	if (err)
 		return err;
-	err = sock_rma_init(ep);
+	err = ksk_rma_init(ep);
 	if (err)
 		goto free_tx;
 	if (!ep->base.srx)
@@ -503,18 +503,18 @@ static int sock_ep_enable(struct fid_ep *fid)
 		goto free_rma;
 	/*
 	 * Killed meanwhile: what ended it found no queue to close. Pairs with
-	 * the cmpxchg in sock_ep_kill().
+	 * the cmpxchg in ksk_ep_abort().
 	 */
 	smp_mb();
 	if (READ_ONCE(ep->dead))
-		sock_ep_queue(ep);
+		ksk_ep_queue(ep);
 	return 0;
 
 free_rma:
-	sock_rma_exit(ep);
+	ksk_rma_exit(ep);
 	ep->rsps = NULL;
 free_tx:
-	sock_tx_exit(ep);
+	ksk_tx_exit(ep);
 	return err;
 }
 
@@ -524,40 +524,40 @@ free_tx:
  * is not: a packet from the reserves that was let in before would meet an
  * unmarked socket when the backlog is processed, which is a BUG().
  */
-static void sock_ep_release(struct sock_ep *ep)
+static void ksk_ep_release(struct ksk_ep *ep)
 {
-	unsigned int noio = sock_memalloc_save(ep);
+	unsigned int noio = ksk_memalloc_save(ep);
 
-	sock_socket_release(ep->sock);
-	sock_memalloc_restore(noio);
+	ksk_socket_release(ep->sock);
+	ksk_memalloc_restore(noio);
 }
 
-static int sock_ep_close(struct fi_fid *fid)
+static int ksk_ep_close(struct fi_fid *fid)
 {
-	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 
-	mutex_lock(&sock_dom_mutex);
+	mutex_lock(&ksk_dom_mutex);
 	list_del(&ep->domain_node);
-	mutex_unlock(&sock_dom_mutex);
+	mutex_unlock(&ksk_dom_mutex);
 
 	if (ep->sock)
-		sock_ep_detach(ep);
+		ksk_ep_detach(ep);
 	timer_shutdown_sync(&ep->retry);
 	cancel_delayed_work_sync(&ep->watch);
 	irq_poll_disable(&ep->poll);
 	wait_var_event(&ep->in_poll, !atomic_read(&ep->in_poll));
 	cancel_work_sync(&ep->work);
 	if (ep->sock)
-		sock_ep_release(ep);
+		ksk_ep_release(ep);
 	if (ep->reserves)
 		static_branch_dec(&memalloc_socks_key);
 
 	kofi_ep_exit(&ep->base);
 	kofi_rxq_exit(&ep->rxq);
-	sock_rma_exit(ep);
-	sock_tx_exit(ep);
+	ksk_rma_exit(ep);
+	ksk_tx_exit(ep);
 	if (ep->req)
-		sock_req_free(ep->req);
+		ksk_req_free(ep->req);
 	mutex_destroy(&ep->cm_mutex);
 	kfree(ep);
 	return 0;
@@ -565,9 +565,9 @@ static int sock_ep_close(struct fi_fid *fid)
 
 /* ---------------------------------------------------------------- options */
 
-static int sock_ep_control(struct fi_fid *fid, int command, void *arg)
+static int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 {
-	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 	struct fi_fid_var *var = arg;
 
 	if (command != FI_SET_VAL && command != FI_GET_VAL)
@@ -575,13 +575,13 @@ static int sock_ep_control(struct fi_fid *fid, int command, void *arg)
 	if (!var || !var->val)
 		return -EINVAL;
 	if (command == FI_GET_VAL)
-		return sock_tunables_get(&ep->tun, var->name, var->val);
+		return ksk_tunables_get(&ep->tun, var->name, var->val);
 	if (READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
 		return -EBUSY;
-	return sock_tunables_set(&ep->tun, var->name, var->val);
+	return ksk_tunables_set(&ep->tun, var->name, var->val);
 }
 
-static size_t *sock_ep_opt(struct sock_ep *ep, int name)
+static size_t *ksk_ep_opt(struct ksk_ep *ep, int name)
 {
 	switch (name) {
 	case FI_OPT_TX_SIZE:
@@ -597,18 +597,18 @@ static size_t *sock_ep_opt(struct sock_ep *ep, int name)
 	}
 }
 
-static int sock_ep_getopt(fid_t fid, int level, int name, void *val,
-			  size_t *len)
+static int ksk_ep_getopt(fid_t fid, int level, int name, void *val,
+			 size_t *len)
 {
-	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
-	size_t out, *opt = sock_ep_opt(ep, name);
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
+	size_t out, *opt = ksk_ep_opt(ep, name);
 
 	if (level != FI_OPT_ENDPOINT)
 		return -FI_ENOPROTOOPT;
 	if (opt)
 		out = *opt;
 	else if (name == FI_OPT_CM_DATA_SIZE)
-		out = SOCK_CM_DATA_MAX;
+		out = KSK_CM_DATA_MAX;
 	else if (name == FI_OPT_SEND_BUF_SIZE)
 		out = ep->tun.sndbuf;
 	else if (name == FI_OPT_RECV_BUF_SIZE)
@@ -624,11 +624,11 @@ static int sock_ep_getopt(fid_t fid, int level, int name, void *val,
 	return 0;
 }
 
-static int sock_ep_setopt(fid_t fid, int level, int name, const void *val,
-			  size_t len)
+static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
+			 size_t len)
 {
-	struct sock_ep *ep = container_of(fid, struct sock_ep, base.ep.fid);
-	size_t in, limit, *opt = sock_ep_opt(ep, name);
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
+	size_t in, limit, *opt = ksk_ep_opt(ep, name);
 
 	if (level != FI_OPT_ENDPOINT)
 		return -FI_ENOPROTOOPT;
@@ -644,13 +644,13 @@ static int sock_ep_setopt(fid_t fid, int level, int name, const void *val,
 	switch (name) {
 	case FI_OPT_TX_SIZE:
 	case FI_OPT_RX_SIZE:
-		limit = SOCK_TX_RX_MAX;
+		limit = KSK_TX_RX_MAX;
 		break;
 	case FI_OPT_MAX_MSG_SIZE:
-		limit = SOCK_MSG_MAX;
+		limit = KSK_MSG_MAX;
 		break;
 	case FI_OPT_INJECT_MSG_SIZE:
-		limit = SOCK_INJECT_MAX;
+		limit = KSK_INJECT_MAX;
 		break;
 	default:
 		limit = INT_MAX / 2;
@@ -667,40 +667,40 @@ static int sock_ep_setopt(fid_t fid, int level, int name, const void *val,
 	return 0;
 }
 
-static void sock_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+static void ksk_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
-	struct sock_ep *ep = container_of(base, struct sock_ep, base);
+	struct ksk_ep *ep = container_of(base, struct ksk_ep, base);
 
-#define SOCK_STAT(name) fn(arg, #name, READ_ONCE(ep->stats.name))
-	SOCK_STAT(tx_frames);
+#define KSK_STAT(name) fn(arg, #name, READ_ONCE(ep->stats.name))
+	KSK_STAT(tx_frames);
 	fn(arg, "tx_wire_bytes", READ_ONCE(ep->stats.tx_bytes));
-	SOCK_STAT(tx_acks);
-	SOCK_STAT(tx_responses);
-	SOCK_STAT(tx_held);
-	SOCK_STAT(tx_inline);
-	SOCK_STAT(tx_work);
-	SOCK_STAT(tx_full);
-	SOCK_STAT(tx_retries);
-	SOCK_STAT(tx_pushes);
-	SOCK_STAT(tx_zc_bytes);
-	SOCK_STAT(tx_copy_bytes);
-	SOCK_STAT(tx_zc_copied);
-	SOCK_STAT(rx_frames);
+	KSK_STAT(tx_acks);
+	KSK_STAT(tx_responses);
+	KSK_STAT(tx_held);
+	KSK_STAT(tx_inline);
+	KSK_STAT(tx_work);
+	KSK_STAT(tx_full);
+	KSK_STAT(tx_retries);
+	KSK_STAT(tx_pushes);
+	KSK_STAT(tx_zc_bytes);
+	KSK_STAT(tx_copy_bytes);
+	KSK_STAT(tx_zc_copied);
+	KSK_STAT(rx_frames);
 	fn(arg, "rx_wire_bytes", READ_ONCE(ep->stats.rx_bytes));
-	SOCK_STAT(rx_acks);
-	SOCK_STAT(rx_responses);
-	SOCK_STAT(rx_stalls);
-	SOCK_STAT(rx_full);
-	SOCK_STAT(rx_truncated);
-	SOCK_STAT(rx_budget);
-	SOCK_STAT(violations);
-#undef SOCK_STAT
+	KSK_STAT(rx_acks);
+	KSK_STAT(rx_responses);
+	KSK_STAT(rx_stalls);
+	KSK_STAT(rx_full);
+	KSK_STAT(rx_truncated);
+	KSK_STAT(rx_budget);
+	KSK_STAT(violations);
+#undef KSK_STAT
 }
 
-static ssize_t sock_ep_cancel(struct fid_ep *fid, void *context)
+static ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 	int err = kofi_ep_rx_state(&ep->base);
 
 	if (err && err != -ESHUTDOWN)
@@ -713,66 +713,66 @@ static ssize_t sock_ep_cancel(struct fid_ep *fid, void *context)
 
 /* ---------------------------------------------------------------- opening */
 
-static const struct fi_ops sock_ep_fid_ops = {
+static const struct fi_ops ksk_ep_fid_ops = {
 	.size		= sizeof(struct fi_ops),
-	.close		= sock_ep_close,
-	.control	= sock_ep_control,
+	.close		= ksk_ep_close,
+	.control	= ksk_ep_control,
 };
 
-static const struct fi_ops_ep sock_ep_opt_ops = {
+static const struct fi_ops_ep ksk_ep_opt_ops = {
 	.size		= sizeof(struct fi_ops_ep),
-	.getopt		= sock_ep_getopt,
-	.setopt		= sock_ep_setopt,
+	.getopt		= ksk_ep_getopt,
+	.setopt		= ksk_ep_setopt,
 };
 
-static const struct fi_ops_msg sock_ep_msg_ops = {
+static const struct fi_ops_msg ksk_ep_msg_ops = {
 	.size		= sizeof(struct fi_ops_msg),
-	.sendmsg	= sock_tx_post,
-	.recvmsg	= sock_rx_post,
-	.cancel		= sock_ep_cancel,
+	.sendmsg	= ksk_tx_post,
+	.recvmsg	= ksk_rx_post,
+	.cancel		= ksk_ep_cancel,
 };
 
-static const struct fi_ops_tagged sock_ep_tagged_ops = {
+static const struct fi_ops_tagged ksk_ep_tagged_ops = {
 	.size		= sizeof(struct fi_ops_tagged),
-	.sendmsg	= sock_tx_tpost,
-	.recvmsg	= sock_rx_tpost,
+	.sendmsg	= ksk_tx_tpost,
+	.recvmsg	= ksk_rx_tpost,
 };
 
-static const struct kofi_obj_ops sock_ep_obj_ops = {
-	.stats		= sock_ep_stats,
+static const struct kofi_obj_ops ksk_ep_obj_ops = {
+	.stats		= ksk_ep_stats,
 };
 
-static const struct kofi_ep_ops sock_ep_ops = {
-	.fid		= &sock_ep_fid_ops,
-	.ep		= &sock_ep_opt_ops,
-	.cm		= &sock_ep_cm_ops,
-	.msg		= &sock_ep_msg_ops,
-	.tagged		= &sock_ep_tagged_ops,
-	.rma		= &sock_rma_ops,
-	.obj		= &sock_ep_obj_ops,
-	.enable		= sock_ep_enable,
-	.drain		= sock_ep_drain,
+static const struct kofi_ep_ops ksk_ep_ops = {
+	.fid		= &ksk_ep_fid_ops,
+	.ep		= &ksk_ep_opt_ops,
+	.cm		= &ksk_ep_cm_ops,
+	.msg		= &ksk_ep_msg_ops,
+	.tagged		= &ksk_ep_tagged_ops,
+	.rma		= &ksk_rma_ops,
+	.obj		= &ksk_ep_obj_ops,
+	.enable		= ksk_ep_enable,
+	.drain		= ksk_ep_drain,
 };
 
 /* fi_endpoint() */
-int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
-		  struct fid_ep **fid, void *context)
+int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **fid, void *context)
 {
-	struct sock_domain *dom = container_of(domain, struct sock_domain,
-					       base.domain);
-	struct sock_req *req = NULL;
-	struct sock_ep *ep;
+	struct ksk_domain *dom = container_of(domain, struct ksk_domain,
+					      base.domain);
+	struct ksk_req *req = NULL;
+	struct ksk_ep *ep;
 	int err;
 
 	if (info->ep_attr->type != FI_EP_MSG ||
-	    !sock_tclass_known(info->tx_attr->tclass) ||
-	    !sock_tclass_known(info->domain_attr->tclass))
+	    !ksk_tclass_known(info->tx_attr->tclass) ||
+	    !ksk_tclass_known(info->domain_attr->tclass))
 		return -EINVAL;
-	if (!info->tx_attr->size || info->tx_attr->size > SOCK_TX_RX_MAX ||
-	    !info->rx_attr->size || info->rx_attr->size > SOCK_TX_RX_MAX)
+	if (!info->tx_attr->size || info->tx_attr->size > KSK_TX_RX_MAX ||
+	    !info->rx_attr->size || info->rx_attr->size > KSK_TX_RX_MAX)
 		return -EINVAL;
 	if (info->src_addr &&
-	    sock_addr_check(info->src_addr, info->src_addrlen))
+	    ksk_addr_check(info->src_addr, info->src_addrlen))
 		return -EINVAL;
 
 	ep = kzalloc_node(sizeof(*ep), GFP_KERNEL, dom->base.node);
@@ -780,43 +780,43 @@ int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
 		return -ENOMEM;
 	ep->domain = dom;
 	mutex_init(&ep->cm_mutex);
-	sock_tunables_init(&ep->tun);
-	ep->phase = SOCK_EP_UNUSED;
-	irq_poll_init(&ep->poll, 1, sock_ep_poll);
+	ksk_tunables_init(&ep->tun);
+	ep->phase = KSK_EP_UNUSED;
+	irq_poll_init(&ep->poll, 1, ksk_ep_poll);
 	atomic_set(&ep->in_poll, 0);
-	INIT_WORK(&ep->work, sock_ep_work);
-	timer_setup(&ep->retry, sock_tx_retry, 0);
-	INIT_DELAYED_WORK(&ep->watch, sock_ep_watch);
+	INIT_WORK(&ep->work, ksk_ep_work);
+	timer_setup(&ep->retry, ksk_tx_retry, 0);
+	INIT_DELAYED_WORK(&ep->watch, ksk_ep_watch);
 	spin_lock_init(&ep->tx_lock);
-	ep->tx_state = SOCK_TX_IDLE;
+	ep->tx_state = KSK_TX_IDLE;
 	INIT_LIST_HEAD(&ep->tx_posted);
 	INIT_LIST_HEAD(&ep->tx_queue);
 	INIT_LIST_HEAD(&ep->tx_wait);
 	INIT_LIST_HEAD(&ep->tx_reads);
-	sock_rx_setup(ep);
+	ksk_rx_setup(ep);
 	if (info->src_addr)
 		memcpy(&ep->src, info->src_addr,
-		       sock_addr_len(info->src_addr));
+		       ksk_addr_len(info->src_addr));
 
-	err = kofi_ep_init(&ep->base, domain, info, &sock_ep_ops, context);
+	err = kofi_ep_init(&ep->base, domain, info, &ksk_ep_ops, context);
 	if (err)
 		goto free;
 	if (info->handle) {
-		err = sock_req_take(dom->base.fabric->net, info->handle, &req);
+		err = ksk_req_take(dom->base.fabric->net, info->handle, &req);
 		if (err)
 			goto exit;
 		mutex_lock(&ep->cm_mutex);
-		sock_ep_attach(ep, sock_req_adopt(req, &ep->be, &ep->ext),
-			       SOCK_EP_ASKED);
+		ksk_ep_attach(ep, ksk_req_adopt(req, &ep->be, &ep->ext),
+			      KSK_EP_REQUESTED);
 		mutex_unlock(&ep->cm_mutex);
 		ep->req = req;
 	}
 
-	mutex_lock(&sock_dom_mutex);
+	mutex_lock(&ksk_dom_mutex);
 	list_add_tail(&ep->domain_node, &dom->eps);
 	if (!dom->ifindex)
-		sock_ep_kill(ep, ENETDOWN);
-	mutex_unlock(&sock_dom_mutex);
+		ksk_ep_abort(ep, ENETDOWN);
+	mutex_unlock(&ksk_dom_mutex);
 	*fid = &ep->base.ep;
 	return 0;
 

@@ -22,29 +22,29 @@
 
 #include "sock.h"
 
-#define SOCK_MSG_ORDER	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | \
+#define KSK_MSG_ORDER	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | \
 			 FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | \
 			 FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
 			 FI_ORDER_RMA_WAW)
-#define SOCK_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define SOCK_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
+#define KSK_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define KSK_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
 			 FI_WRITE | FI_FENCE)
-#define SOCK_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
+#define KSK_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
 			 FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
 
 /* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
-#define SOCK_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
+#define KSK_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
 
 /* -------------------------------------------------------------- addresses */
 
 /**
- * sock_addr_len - length of an address
+ * ksk_addr_len - length of an address
  * @addr: the address
  *
  * Return: in bytes, 0 if it is neither IPv4 nor IPv6.
  */
-size_t sock_addr_len(const struct sockaddr *addr)
+size_t ksk_addr_len(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {
 	case AF_INET:
@@ -57,40 +57,40 @@ size_t sock_addr_len(const struct sockaddr *addr)
 }
 
 /**
- * sock_addr_check - is this an address for us
+ * ksk_addr_check - is this an address for us
  * @addr: what a consumer gave
  * @len: bytes it has
  *
  * Return: 0 or -EINVAL.
  */
-int sock_addr_check(const void *addr, size_t len)
+int ksk_addr_check(const void *addr, size_t len)
 {
 	const struct sockaddr *sa = addr;
 
-	if (len < sizeof(sa->sa_family) || !sock_addr_len(sa) ||
-	    len < sock_addr_len(sa))
+	if (len < sizeof(sa->sa_family) || !ksk_addr_len(sa) ||
+	    len < ksk_addr_len(sa))
 		return -EINVAL;
 	return 0;
 }
 
 /**
- * sock_addr_copy - hand an address to the consumer
+ * ksk_addr_copy - hand an address to the consumer
  * @from: the address
  * @to: the consumer's buffer
  * @len: in: its size, out: of the address
  *
  * Return: 0, or -FI_ETOOSMALL with as much as fits copied.
  */
-int sock_addr_copy(const struct sockaddr *from, void *to, size_t *len)
+int ksk_addr_copy(const struct sockaddr *from, void *to, size_t *len)
 {
 	size_t size = *len;
 
-	*len = sock_addr_len(from);
+	*len = ksk_addr_len(from);
 	memcpy(to, from, min(size, *len));
 	return size < *len ? -FI_ETOOSMALL : 0;
 }
 
-static bool sock_addr_any(const struct sockaddr *addr)
+static bool ksk_addr_any(const struct sockaddr *addr)
 {
 	if (addr->sa_family == AF_INET6)
 		return ipv6_addr_any(&((struct sockaddr_in6 *)addr)->sin6_addr);
@@ -99,7 +99,7 @@ static bool sock_addr_any(const struct sockaddr *addr)
 }
 
 /* The same host address, whatever the ports are. */
-static bool sock_addr_same(const struct sockaddr *a, const struct sockaddr *b)
+static bool ksk_addr_same(const struct sockaddr *a, const struct sockaddr *b)
 {
 	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
 	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
@@ -116,16 +116,16 @@ static bool sock_addr_same(const struct sockaddr *a, const struct sockaddr *b)
 
 /* ------------------------------------------------------------- interfaces */
 
-struct sock_if_list {
-	struct sock_if	*ifs;
+struct ksk_if_list {
+	struct ksk_if	*ifs;
 	size_t		n;
 	size_t		max;
 };
 
-static struct sock_if *sock_if_next(struct sock_if_list *l,
-				    const struct net_device *dev)
+static struct ksk_if *ksk_if_next(struct ksk_if_list *l,
+				  const struct net_device *dev)
 {
-	struct sock_if *i = l->n < l->max ? &l->ifs[l->n] : NULL;
+	struct ksk_if *i = l->n < l->max ? &l->ifs[l->n] : NULL;
 
 	l->n++;
 	if (!i)
@@ -136,7 +136,7 @@ static struct sock_if *sock_if_next(struct sock_if_list *l,
 	return i;
 }
 
-static void sock_if_add4(struct sock_if_list *l, struct net_device *dev)
+static void ksk_if_add4(struct ksk_if_list *l, struct net_device *dev)
 {
 	struct in_device *in_dev = __in_dev_get_rcu(dev);
 	const struct in_ifaddr *ifa;
@@ -144,7 +144,7 @@ static void sock_if_add4(struct sock_if_list *l, struct net_device *dev)
 	if (!in_dev)
 		return;
 	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		struct sock_if *i = sock_if_next(l, dev);
+		struct ksk_if *i = ksk_if_next(l, dev);
 
 		if (!i)
 			continue;
@@ -154,7 +154,7 @@ static void sock_if_add4(struct sock_if_list *l, struct net_device *dev)
 	}
 }
 
-static void sock_if_add6(struct sock_if_list *l, struct net_device *dev)
+static void ksk_if_add6(struct ksk_if_list *l, struct net_device *dev)
 {
 #if IS_ENABLED(CONFIG_IPV6)
 	struct inet6_dev *in6_dev = __in6_dev_get(dev);
@@ -164,11 +164,11 @@ static void sock_if_add6(struct sock_if_list *l, struct net_device *dev)
 		return;
 	read_lock_bh(&in6_dev->lock);
 	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
-		struct sock_if *i;
+		struct ksk_if *i;
 
 		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED))
 			continue;
-		i = sock_if_next(l, dev);
+		i = ksk_if_next(l, dev);
 		if (!i)
 			continue;
 		i->addr.in6.sin6_family = AF_INET6;
@@ -181,7 +181,7 @@ static void sock_if_add6(struct sock_if_list *l, struct net_device *dev)
 #endif
 }
 
-static void sock_if_walk(struct net *net, struct sock_if_list *l, bool loopback)
+static void ksk_if_walk(struct net *net, struct ksk_if_list *l, bool loopback)
 {
 	struct net_device *dev;
 
@@ -189,13 +189,13 @@ static void sock_if_walk(struct net *net, struct sock_if_list *l, bool loopback)
 		if (!(dev->flags & IFF_UP) ||
 		    !!(dev->flags & IFF_LOOPBACK) != loopback)
 			continue;
-		sock_if_add4(l, dev);
-		sock_if_add6(l, dev);
+		ksk_if_add4(l, dev);
+		ksk_if_add6(l, dev);
 	}
 }
 
 /* All addresses of a namespace. The caller frees l->ifs. */
-static int sock_if_collect(struct net *net, struct sock_if_list *l)
+static int ksk_if_collect(struct net *net, struct ksk_if_list *l)
 {
 	l->ifs = NULL;
 	l->n = 16;
@@ -207,15 +207,15 @@ static int sock_if_collect(struct net *net, struct sock_if_list *l)
 			return -ENOMEM;
 		l->n = 0;
 		rcu_read_lock();
-		sock_if_walk(net, l, false);
-		sock_if_walk(net, l, true);
+		ksk_if_walk(net, l, false);
+		ksk_if_walk(net, l, true);
 		rcu_read_unlock();
 	} while (l->n > l->max);
 	return 0;
 }
 
 /**
- * sock_if_find - the interface that has an address
+ * ksk_if_find - the interface that has an address
  * @net: network namespace
  * @addr: the address
  * @found: filled in
@@ -223,12 +223,12 @@ static int sock_if_collect(struct net *net, struct sock_if_list *l)
  * Context: process, may sleep.
  * Return: 0, -EADDRNOTAVAIL or -ENOMEM.
  */
-int sock_if_find(struct net *net, const struct sockaddr *addr,
-		 struct sock_if *found)
+int ksk_if_find(struct net *net, const struct sockaddr *addr,
+		struct ksk_if *found)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
 	struct sockaddr_in mapped = { .sin_family = AF_INET };
-	struct sock_if_list l;
+	struct ksk_if_list l;
 	int err;
 	size_t i;
 
@@ -237,12 +237,12 @@ int sock_if_find(struct net *net, const struct sockaddr *addr,
 		mapped.sin_addr.s_addr = in6->sin6_addr.s6_addr32[3];
 		addr = (const struct sockaddr *)&mapped;
 	}
-	err = sock_if_collect(net, &l);
+	err = ksk_if_collect(net, &l);
 	if (err)
 		return err;
 	err = -EADDRNOTAVAIL;
 	for (i = 0; i < l.n && err; i++) {
-		if (!sock_addr_same(addr, &l.ifs[i].addr.sa))
+		if (!ksk_addr_same(addr, &l.ifs[i].addr.sa))
 			continue;
 		*found = l.ifs[i];
 		err = 0;
@@ -262,12 +262,12 @@ int sock_if_find(struct net *net, const struct sockaddr *addr,
 }
 
 /**
- * sock_if_fabric - name of the network an address is in
+ * ksk_if_fabric - name of the network an address is in
  * @i: the address
  *
  * Return: for kfree(), or NULL without memory.
  */
-char *sock_if_fabric(const struct sock_if *i)
+char *ksk_if_fabric(const struct ksk_if *i)
 {
 	struct in6_addr net6;
 	__be32 net4;
@@ -285,8 +285,8 @@ char *sock_if_fabric(const struct sock_if *i)
 }
 
 /* The address we would talk to @dest from, which is @src if that is set. */
-static int sock_if_route(struct net *net, const struct sockaddr *dest,
-			 union sock_addr *src)
+static int ksk_if_route(struct net *net, const struct sockaddr *dest,
+			union ksk_addr *src)
 {
 	if (dest->sa_family == AF_INET) {
 		struct flowi4 fl4 = {
@@ -326,36 +326,36 @@ static int sock_if_route(struct net *net, const struct sockaddr *dest,
 
 /* ------------------------------------------------------------------ infos */
 
-static void sock_info_fill(struct fi_info *info)
+static void ksk_info_fill(struct fi_info *info)
 {
-	info->caps = SOCK_TX_CAPS | SOCK_RX_CAPS | SOCK_DOM_CAPS;
+	info->caps = KSK_TX_CAPS | KSK_RX_CAPS | KSK_DOM_CAPS;
 
 	*info->tx_attr = (struct fi_tx_attr) {
-		.caps		= SOCK_TX_CAPS,
-		.op_flags	= FI_COMPLETION | FI_INJECT | SOCK_TX_LEVELS,
-		.msg_order	= SOCK_MSG_ORDER,
+		.caps		= KSK_TX_CAPS,
+		.op_flags	= FI_COMPLETION | FI_INJECT | KSK_TX_LEVELS,
+		.msg_order	= KSK_MSG_ORDER,
 		/* what waits for the peer is overtaken by what does not */
 		.comp_order	= FI_ORDER_NONE,
-		.inject_size	= SOCK_INJECT_MAX,
-		.size		= READ_ONCE(sock_tx_size),
-		.iov_limit	= SOCK_IOV_LIMIT,
-		.rma_iov_limit	= SOCK_RMA_MAX,
+		.inject_size	= KSK_INJECT_MAX,
+		.size		= READ_ONCE(ksk_tx_size),
+		.iov_limit	= KSK_IOV_LIMIT,
+		.rma_iov_limit	= KSK_RMA_MAX,
 	};
 	*info->rx_attr = (struct fi_rx_attr) {
-		.caps		= SOCK_RX_CAPS,
+		.caps		= KSK_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
-		.msg_order	= SOCK_MSG_ORDER,
+		.msg_order	= KSK_MSG_ORDER,
 		.comp_order	= FI_ORDER_STRICT,
-		.size		= READ_ONCE(sock_rx_size),
-		.iov_limit	= SOCK_IOV_LIMIT,
+		.size		= READ_ONCE(ksk_rx_size),
+		.iov_limit	= KSK_IOV_LIMIT,
 	};
 	*info->ep_attr = (struct fi_ep_attr) {
 		.type		= FI_EP_MSG,
 		.protocol	= FI_PROTO_SOCK_TCP,
-		.max_msg_size	= SOCK_MSG_MAX,
-		.max_order_raw_size = SOCK_MSG_MAX,
-		.max_order_waw_size = SOCK_MSG_MAX,
-		.mem_tag_format	= SOCK_TAG_FORMAT,
+		.max_msg_size	= KSK_MSG_MAX,
+		.max_order_raw_size = KSK_MSG_MAX,
+		.max_order_waw_size = KSK_MSG_MAX,
+		.mem_tag_format	= KSK_TAG_FORMAT,
 		.tx_ctx_cnt	= 1,
 		.rx_ctx_cnt	= 1,
 	};
@@ -376,8 +376,8 @@ static void sock_info_fill(struct fi_info *info)
 	info->domain_attr->cntr_cnt = 65536;
 	info->domain_attr->mr_iov_limit = KOFI_IOV_MAX;
 	info->domain_attr->mr_cnt = U32_MAX;
-	info->domain_attr->caps = SOCK_DOM_CAPS;
-	info->domain_attr->max_err_data = SOCK_CM_DATA_MAX;
+	info->domain_attr->caps = KSK_DOM_CAPS;
+	info->domain_attr->max_err_data = KSK_CM_DATA_MAX;
 }
 
 /*
@@ -385,7 +385,7 @@ static void sock_info_fill(struct fi_info *info)
  * gets them, because they are never used twice; who does not, chooses. Hints
  * that were not given offer everything, but ask for no regions of endpoints.
  */
-static int sock_info_mr_mode(const struct fi_info *hints)
+static int ksk_info_mr_mode(const struct fi_info *hints)
 {
 	int mode = hints->domain_attr->mr_mode, granted = 0;
 
@@ -397,23 +397,23 @@ static int sock_info_mr_mode(const struct fi_info *hints)
 }
 
 /* The info of an address, to the given source and destination. */
-static struct fi_info *sock_info_new(const struct sock_if *i,
-				     const struct fi_info *hints,
-				     const struct sockaddr *src,
-				     const struct sockaddr *dest)
+static struct fi_info *ksk_info_new(const struct ksk_if *i,
+				    const struct fi_info *hints,
+				    const struct sockaddr *src,
+				    const struct sockaddr *dest)
 {
 	struct fi_info *info = fi_allocinfo();
-	size_t len = sock_addr_len(&i->addr.sa);
+	size_t len = ksk_addr_len(&i->addr.sa);
 
 	if (!info)
 		return NULL;
-	sock_info_fill(info);
+	ksk_info_fill(info);
 	/* gives the peer named by a receive a meaning: not unless asked for */
 	if (!(hints->caps & FI_DIRECTED_RECV)) {
 		info->caps &= ~FI_DIRECTED_RECV;
 		info->rx_attr->caps &= ~FI_DIRECTED_RECV;
 	}
-	info->domain_attr->mr_mode = sock_info_mr_mode(hints);
+	info->domain_attr->mr_mode = ksk_info_mr_mode(hints);
 	info->addr_format = i->addr.sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
 							       FI_SOCKADDR_IN;
 	info->src_addr = kmemdup(src, len, GFP_KERNEL);
@@ -427,7 +427,7 @@ static struct fi_info *sock_info_new(const struct sock_if *i,
 		info->dest_addrlen = len;
 	}
 	info->domain_attr->name = kstrdup(i->dev, GFP_KERNEL);
-	info->fabric_attr->name = sock_if_fabric(i);
+	info->fabric_attr->name = ksk_if_fabric(i);
 	if (!info->domain_attr->name || !info->fabric_attr->name)
 		goto free;
 	return info;
@@ -437,8 +437,8 @@ free:
 	return NULL;
 }
 
-static void sock_addr_set_port(struct sockaddr *addr,
-			       const struct sockaddr *from)
+static void ksk_addr_set_port(struct sockaddr *addr,
+			      const struct sockaddr *from)
 {
 	/* at the same place in both families */
 	BUILD_BUG_ON(offsetof(struct sockaddr_in, sin_port) !=
@@ -448,7 +448,7 @@ static void sock_addr_set_port(struct sockaddr *addr,
 }
 
 /**
- * sock_getinfo - kofi_provider.getinfo
+ * ksk_getinfo - kofi_provider.getinfo
  * @version: interface version of the caller
  * @node: host, or NULL
  * @service: port, or NULL
@@ -463,15 +463,15 @@ static void sock_addr_set_port(struct sockaddr *addr,
  *
  * Return: 0 or -ENODATA.
  */
-int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
-		 const struct fi_info *hints, struct fi_info **info)
+int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
+		const struct fi_info *hints, struct fi_info **info)
 {
 	struct net *net = hints->fabric_attr->net;
 	struct sockaddr_storage src = {}, dest = {};
 	struct sockaddr *want = (struct sockaddr *)&src;
 	struct fi_info **tail = info;
-	union sock_addr from = {};
-	struct sock_if_list l;
+	union ksk_addr from = {};
+	struct ksk_if_list l;
 	bool wildcard, named;
 	size_t i;
 	bool skip;
@@ -480,38 +480,38 @@ int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	if (hints->ep_attr->type != FI_EP_UNSPEC &&
 	    hints->ep_attr->type != FI_EP_MSG)
 		return -ENODATA;
-	if (!sock_tclass_known(hints->tx_attr->tclass) ||
-	    !sock_tclass_known(hints->domain_attr->tclass))
+	if (!ksk_tclass_known(hints->tx_attr->tclass) ||
+	    !ksk_tclass_known(hints->domain_attr->tclass))
 		return -ENODATA;
 	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
 		return -ENODATA;
-	named = src.ss_family && !sock_addr_any(want);
+	named = src.ss_family && !ksk_addr_any(want);
 	if (named)
-		memcpy(&from, want, sock_addr_len(want));
+		memcpy(&from, want, ksk_addr_len(want));
 	if (dest.ss_family &&
-	    sock_if_route(net, (struct sockaddr *)&dest, &from))
+	    ksk_if_route(net, (struct sockaddr *)&dest, &from))
 		return -ENODATA;
-	if (sock_if_collect(net, &l))
+	if (ksk_if_collect(net, &l))
 		return -ENODATA;
 	wildcard = src.ss_family && !named && (node || hints->src_addr);
 
 	for (i = 0; i < l.n; i++) {
 		struct fi_info *mine, *granted;
-		union sock_addr local = {};
+		union ksk_addr local = {};
 
 		if (src.ss_family &&
 		    src.ss_family != l.ifs[i].addr.sa.sa_family)
 			continue;
 		if ((named || dest.ss_family) &&
-		    !sock_addr_same(&from.sa, &l.ifs[i].addr.sa))
+		    !ksk_addr_same(&from.sa, &l.ifs[i].addr.sa))
 			continue;
 
 		memcpy(&local, wildcard ? want : &l.ifs[i].addr.sa,
-		       sock_addr_len(&l.ifs[i].addr.sa));
+		       ksk_addr_len(&l.ifs[i].addr.sa));
 		if (src.ss_family)
-			sock_addr_set_port(&local.sa, want);
-		mine = sock_info_new(&l.ifs[i], hints, &local.sa,
-				     dest.ss_family ? (struct sockaddr *)&dest :
+			ksk_addr_set_port(&local.sa, want);
+		mine = ksk_info_new(&l.ifs[i], hints, &local.sa,
+				    dest.ss_family ? (struct sockaddr *)&dest :
 						      NULL);
 		if (!mine)
 			break;

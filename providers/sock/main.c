@@ -11,20 +11,20 @@
 
 #include "sock.h"
 
-struct workqueue_struct *sock_wq;
+struct workqueue_struct *ksk_wq;
 
 /* ------------------------------------------------------------- parameters */
 
 /* A parameter's value, its range, and what to say about it */
-struct sock_param {
+struct ksk_param {
 	unsigned int	*value;
 	unsigned int	min;
 	unsigned int	max;
 };
 
-static int sock_param_set(const char *val, const struct kernel_param *kp)
+static int ksk_param_set(const char *val, const struct kernel_param *kp)
 {
-	const struct sock_param *p = kp->arg;
+	const struct ksk_param *p = kp->arg;
 	unsigned int n;
 	int err;
 
@@ -38,156 +38,156 @@ static int sock_param_set(const char *val, const struct kernel_param *kp)
 	return err ? : -ERANGE;
 }
 
-static int sock_param_get(char *buf, const struct kernel_param *kp)
+static int ksk_param_get(char *buf, const struct kernel_param *kp)
 {
-	const struct sock_param *p = kp->arg;
+	const struct ksk_param *p = kp->arg;
 
 	return sysfs_emit(buf, "%u\n", *p->value);
 }
 
-static const struct kernel_param_ops sock_param_ops = {
-	.set = sock_param_set,
-	.get = sock_param_get,
+static const struct kernel_param_ops ksk_param_ops = {
+	.set = ksk_param_set,
+	.get = ksk_param_get,
 };
 
-unsigned int sock_inline_max = 131072;
-static struct sock_param sock_param_inline_max = { &sock_inline_max, 1, 1048576 };
-module_param_cb(inline_max, &sock_param_ops, &sock_param_inline_max, 0644);
+unsigned int ksk_inline_max = 131072;
+static struct ksk_param ksk_param_inline_max = { &ksk_inline_max, 1, 1048576 };
+module_param_cb(inline_max, &ksk_param_ops, &ksk_param_inline_max, 0644);
 MODULE_PARM_DESC(inline_max,
 		 "Bytes a post or a socket callback sends itself; the rest is the work item's (1 to 1048576, default 131072)");
 
-unsigned int sock_rx_budget = 262144;
-static struct sock_param sock_param_rx_budget = { &sock_rx_budget, 4096, 16777216 };
-module_param_cb(rx_budget, &sock_param_ops, &sock_param_rx_budget, 0644);
+unsigned int ksk_rx_budget = 262144;
+static struct ksk_param ksk_param_rx_budget = { &ksk_rx_budget, 4096, 16777216 };
+module_param_cb(rx_budget, &ksk_param_ops, &ksk_param_rx_budget, 0644);
 MODULE_PARM_DESC(rx_budget,
 		 "Bytes one run of the receiver reads before the work item goes on (4096 to 16777216, default 262144)");
 
-unsigned int sock_connect_timeout = 30000;
-static struct sock_param sock_param_connect_timeout = { &sock_connect_timeout, 10, 86400000 };
-module_param_cb(connect_timeout, &sock_param_ops, &sock_param_connect_timeout, 0644);
+unsigned int ksk_connect_timeout = 30000;
+static struct ksk_param ksk_param_connect_timeout = { &ksk_connect_timeout, 10, 86400000 };
+module_param_cb(connect_timeout, &ksk_param_ops, &ksk_param_connect_timeout, 0644);
 MODULE_PARM_DESC(connect_timeout,
 		 "Milliseconds for connecting, until the peer has accepted (10 to 86400000, default 30000)");
 
-unsigned int sock_handshake_timeout = 10000;
-static struct sock_param sock_param_handshake_timeout = { &sock_handshake_timeout, 10, 86400000 };
-module_param_cb(handshake_timeout, &sock_param_ops, &sock_param_handshake_timeout, 0644);
+unsigned int ksk_handshake_timeout = 10000;
+static struct ksk_param ksk_param_handshake_timeout = { &ksk_handshake_timeout, 10, 86400000 };
+module_param_cb(handshake_timeout, &ksk_param_ops, &ksk_param_handshake_timeout, 0644);
 MODULE_PARM_DESC(handshake_timeout,
 		 "Milliseconds for an incoming connection to send its request (10 to 86400000, default 10000)");
 
-unsigned int sock_silence_timeout = 30000;
-static struct sock_param sock_param_silence_timeout = { &sock_silence_timeout, 100, 86400000 };
-module_param_cb(silence_timeout, &sock_param_ops, &sock_param_silence_timeout, 0644);
+unsigned int ksk_silence_timeout = 30000;
+static struct ksk_param ksk_param_silence_timeout = { &ksk_silence_timeout, 100, 86400000 };
+module_param_cb(silence_timeout, &ksk_param_ops, &ksk_param_silence_timeout, 0644);
 MODULE_PARM_DESC(silence_timeout,
 		 "Milliseconds without an acknowledgment while data is out after which a peer is dead (100 to 86400000, default 30000)");
 
-unsigned int sock_keepalive_idle = 15000;
-static struct sock_param sock_param_keepalive_idle = { &sock_keepalive_idle, 0, 32767000 };
-module_param_cb(keepalive_idle, &sock_param_ops, &sock_param_keepalive_idle, 0644);
+unsigned int ksk_keepalive_idle = 15000;
+static struct ksk_param ksk_param_keepalive_idle = { &ksk_keepalive_idle, 0, 32767000 };
+module_param_cb(keepalive_idle, &ksk_param_ops, &ksk_param_keepalive_idle, 0644);
 MODULE_PARM_DESC(keepalive_idle,
 		 "Milliseconds until an idle peer is asked whether it is there, 0: never (0 to 32767000, default 15000)");
 
-unsigned int sock_keepalive_intvl = 5;
-static struct sock_param sock_param_keepalive_intvl = { &sock_keepalive_intvl, 1, 32767 };
-module_param_cb(keepalive_intvl, &sock_param_ops, &sock_param_keepalive_intvl, 0644);
+unsigned int ksk_keepalive_intvl = 5;
+static struct ksk_param ksk_param_keepalive_intvl = { &ksk_keepalive_intvl, 1, 32767 };
+module_param_cb(keepalive_intvl, &ksk_param_ops, &ksk_param_keepalive_intvl, 0644);
 MODULE_PARM_DESC(keepalive_intvl,
 		 "Seconds between these questions (1 to 32767, default 5)");
 
-unsigned int sock_keepalive_cnt = 3;
-static struct sock_param sock_param_keepalive_cnt = { &sock_keepalive_cnt, 1, 127 };
-module_param_cb(keepalive_cnt, &sock_param_ops, &sock_param_keepalive_cnt, 0644);
+unsigned int ksk_keepalive_cnt = 3;
+static struct ksk_param ksk_param_keepalive_cnt = { &ksk_keepalive_cnt, 1, 127 };
+module_param_cb(keepalive_cnt, &ksk_param_ops, &ksk_param_keepalive_cnt, 0644);
 MODULE_PARM_DESC(keepalive_cnt,
 		 "Unanswered questions after which an idle peer is dead (1 to 127, default 3)");
 
-unsigned int sock_max_pending = 128;
-static struct sock_param sock_param_max_pending = { &sock_max_pending, 1, 65536 };
-module_param_cb(max_pending, &sock_param_ops, &sock_param_max_pending, 0644);
+unsigned int ksk_max_pending = 128;
+static struct ksk_param ksk_param_max_pending = { &ksk_max_pending, 1, 65536 };
+module_param_cb(max_pending, &ksk_param_ops, &ksk_param_max_pending, 0644);
 MODULE_PARM_DESC(max_pending,
 		 "Incoming connections per passive endpoint that have not sent their request yet (1 to 65536, default 128)");
 
-unsigned int sock_port_min;
-EXPORT_SYMBOL_IF_KUNIT(sock_port_min);
-static struct sock_param sock_param_port_min = { &sock_port_min, 0, 65535 };
-module_param_cb(port_min, &sock_param_ops, &sock_param_port_min, 0444);
+unsigned int ksk_port_min;
+EXPORT_SYMBOL_IF_KUNIT(ksk_port_min);
+static struct ksk_param ksk_param_port_min = { &ksk_port_min, 0, 65535 };
+module_param_cb(port_min, &ksk_param_ops, &ksk_param_port_min, 0444);
 MODULE_PARM_DESC(port_min,
 		 "First port for listeners without one, 0: the system's choice (0 to 65535, default 0)");
 
-unsigned int sock_port_max = 65535;
-EXPORT_SYMBOL_IF_KUNIT(sock_port_max);
-static struct sock_param sock_param_port_max = { &sock_port_max, 1, 65535 };
-module_param_cb(port_max, &sock_param_ops, &sock_param_port_max, 0444);
+unsigned int ksk_port_max = 65535;
+EXPORT_SYMBOL_IF_KUNIT(ksk_port_max);
+static struct ksk_param ksk_param_port_max = { &ksk_port_max, 1, 65535 };
+module_param_cb(port_max, &ksk_param_ops, &ksk_param_port_max, 0444);
 MODULE_PARM_DESC(port_max,
 		 "Last port for listeners without one (1 to 65535, default 65535)");
 
-unsigned int sock_tx_size = 256;
-static struct sock_param sock_param_tx_size = { &sock_tx_size, 1, 65536 };
-module_param_cb(tx_size, &sock_param_ops, &sock_param_tx_size, 0644);
+unsigned int ksk_tx_size = 256;
+static struct ksk_param ksk_param_tx_size = { &ksk_tx_size, 1, 65536 };
+module_param_cb(tx_size, &ksk_param_ops, &ksk_param_tx_size, 0644);
 MODULE_PARM_DESC(tx_size,
 		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 65536, default 256)");
 
-unsigned int sock_rx_size = 256;
-static struct sock_param sock_param_rx_size = { &sock_rx_size, 1, 65536 };
-module_param_cb(rx_size, &sock_param_ops, &sock_param_rx_size, 0644);
+unsigned int ksk_rx_size = 256;
+static struct ksk_param ksk_param_rx_size = { &ksk_rx_size, 1, 65536 };
+module_param_cb(rx_size, &ksk_param_ops, &ksk_param_rx_size, 0644);
 MODULE_PARM_DESC(rx_size,
 		 "Receives an endpoint may have posted, where its consumer does not say (1 to 65536, default 256)");
 
-unsigned int sock_zerocopy_min = 16384;
-static struct sock_param sock_param_zerocopy_min = { &sock_zerocopy_min, 0, 1073741824 };
-module_param_cb(zerocopy_min, &sock_param_ops, &sock_param_zerocopy_min, 0644);
+unsigned int ksk_zerocopy_min = 16384;
+static struct ksk_param ksk_param_zerocopy_min = { &ksk_zerocopy_min, 0, 1073741824 };
+module_param_cb(zerocopy_min, &ksk_param_ops, &ksk_param_zerocopy_min, 0644);
 MODULE_PARM_DESC(zerocopy_min,
 		 "Bytes from which on an operation's pages are sent without copying them, 0: never (0 to 1073741824, default 16384)");
 
-void sock_tunables_init(struct sock_tunables *tun)
+void ksk_tunables_init(struct ksk_tunables *tun)
 {
-	*tun = (struct sock_tunables) {
-		.connect_timeout = READ_ONCE(sock_connect_timeout),
-		.handshake_timeout = READ_ONCE(sock_handshake_timeout),
-		.silence_timeout = READ_ONCE(sock_silence_timeout),
-		.keepalive_idle = READ_ONCE(sock_keepalive_idle),
-		.keepalive_intvl = READ_ONCE(sock_keepalive_intvl),
-		.keepalive_cnt = READ_ONCE(sock_keepalive_cnt),
-		.zerocopy_min = READ_ONCE(sock_zerocopy_min),
+	*tun = (struct ksk_tunables) {
+		.connect_timeout = READ_ONCE(ksk_connect_timeout),
+		.handshake_timeout = READ_ONCE(ksk_handshake_timeout),
+		.silence_timeout = READ_ONCE(ksk_silence_timeout),
+		.keepalive_idle = READ_ONCE(ksk_keepalive_idle),
+		.keepalive_intvl = READ_ONCE(ksk_keepalive_intvl),
+		.keepalive_cnt = READ_ONCE(ksk_keepalive_cnt),
+		.zerocopy_min = READ_ONCE(ksk_zerocopy_min),
 		.cpu = -1,
 	};
 }
 
 /* The range of what has no parameter, as it is never right for all */
-static const struct sock_param sock_range_bool = { .max = 1 };
+static const struct ksk_param ksk_range_bool = { .max = 1 };
 
 /* Where an option is kept, and what has its range. */
-static unsigned int *sock_tunable(struct sock_tunables *tun, int name,
-				  const struct sock_param **p)
+static unsigned int *ksk_tunable(struct ksk_tunables *tun, int name,
+				 const struct ksk_param **p)
 {
 	switch ((unsigned int)name) {
 	case KOFI_VAL_CONNECT_TIMEOUT:
-		*p = &sock_param_connect_timeout;
+		*p = &ksk_param_connect_timeout;
 		return &tun->connect_timeout;
 	case KOFI_VAL_HANDSHAKE_TIMEOUT:
-		*p = &sock_param_handshake_timeout;
+		*p = &ksk_param_handshake_timeout;
 		return &tun->handshake_timeout;
 	case KOFI_VAL_SILENCE_TIMEOUT:
-		*p = &sock_param_silence_timeout;
+		*p = &ksk_param_silence_timeout;
 		return &tun->silence_timeout;
 	case KOFI_VAL_KEEPALIVE_IDLE:
-		*p = &sock_param_keepalive_idle;
+		*p = &ksk_param_keepalive_idle;
 		return &tun->keepalive_idle;
 	case KOFI_VAL_KEEPALIVE_INTVL:
-		*p = &sock_param_keepalive_intvl;
+		*p = &ksk_param_keepalive_intvl;
 		return &tun->keepalive_intvl;
 	case KOFI_VAL_KEEPALIVE_CNT:
-		*p = &sock_param_keepalive_cnt;
+		*p = &ksk_param_keepalive_cnt;
 		return &tun->keepalive_cnt;
 	case KOFI_VAL_ZEROCOPY_MIN:
-		*p = &sock_param_zerocopy_min;
+		*p = &ksk_param_zerocopy_min;
 		return &tun->zerocopy_min;
 	case KOFI_VAL_RECLAIM_SAFE:
-		*p = &sock_range_bool;
+		*p = &ksk_range_bool;
 		return &tun->reclaim_safe;
 	default:
 		return NULL;
 	}
 }
 
-static int sock_tunables_set_cpu(struct sock_tunables *tun, int cpu)
+static int ksk_tunables_set_cpu(struct ksk_tunables *tun, int cpu)
 {
 	if (cpu < -1 || cpu >= (int)nr_cpu_ids ||
 	    (cpu >= 0 && !cpu_possible(cpu)))
@@ -197,21 +197,21 @@ static int sock_tunables_set_cpu(struct sock_tunables *tun, int cpu)
 }
 
 /**
- * sock_tunables_set - fi_set_val()
+ * ksk_tunables_set - fi_set_val()
  * @tun: options of an object
  * @name: KOFI_VAL_*
  * @val: unsigned int; int for KOFI_VAL_CPU
  *
  * Return: 0; -EINVAL out of range; -ENOSYS for a name that is unknown.
  */
-int sock_tunables_set(struct sock_tunables *tun, int name, const void *val)
+int ksk_tunables_set(struct ksk_tunables *tun, int name, const void *val)
 {
-	const struct sock_param *p;
-	unsigned int *to = sock_tunable(tun, name, &p);
+	const struct ksk_param *p;
+	unsigned int *to = ksk_tunable(tun, name, &p);
 	unsigned int n;
 
 	if (name == (int)KOFI_VAL_CPU)
-		return sock_tunables_set_cpu(tun, *(const int *)val);
+		return ksk_tunables_set_cpu(tun, *(const int *)val);
 	if (!to)
 		return -ENOSYS;
 	n = *(const unsigned int *)val;
@@ -225,18 +225,18 @@ int sock_tunables_set(struct sock_tunables *tun, int name, const void *val)
 }
 
 /**
- * sock_tunables_get - fi_get_val()
+ * ksk_tunables_get - fi_get_val()
  * @tun: options of an object
  * @name: KOFI_VAL_*
  * @val: unsigned int; int for KOFI_VAL_CPU
  *
  * Return: 0, or -ENOSYS for a name that is unknown.
  */
-int sock_tunables_get(const struct sock_tunables *tun, int name, void *val)
+int ksk_tunables_get(const struct ksk_tunables *tun, int name, void *val)
 {
-	const struct sock_param *p;
-	unsigned int *from = sock_tunable((struct sock_tunables *)tun, name,
-					  &p);
+	const struct ksk_param *p;
+	unsigned int *from = ksk_tunable((struct ksk_tunables *)tun, name,
+					 &p);
 
 	if (name == (int)KOFI_VAL_CPU) {
 		*(int *)val = tun->cpu;
@@ -250,53 +250,53 @@ int sock_tunables_get(const struct sock_tunables *tun, int name, void *val)
 
 /* ----------------------------------------------------------------- module */
 
-struct kofi_provider sock_provider = {
+struct kofi_provider ksk_provider = {
 	.name		= "sock",
 	.version	= FI_VERSION(1, 0),
-	.getinfo	= sock_getinfo,
-	.fabric		= sock_fabric,
+	.getinfo	= ksk_getinfo,
+	.fabric		= ksk_fabric,
 	.owner		= THIS_MODULE,
 	.priority	= 10,
 };
 
-static int __init sock_init(void)
+static int __init ksk_init(void)
 {
 	int err;
 
-	if (sock_port_min > sock_port_max) {
+	if (ksk_port_min > ksk_port_max) {
 		pr_err("kofi_sock: port_min=%u: must be at most port_max=%u\n",
-		       sock_port_min, sock_port_max);
+		       ksk_port_min, ksk_port_max);
 		return -ERANGE;
 	}
-	sock_wq = alloc_workqueue("kofi_sock", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
-	if (!sock_wq)
+	ksk_wq = alloc_workqueue("kofi_sock", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	if (!ksk_wq)
 		return -ENOMEM;
-	err = sock_domain_init();
+	err = ksk_domain_init();
 	if (err)
 		goto destroy_wq;
 	err = kofi_provider_register(FI_VERSION(FI_MAJOR_VERSION,
 						FI_MINOR_VERSION),
-				     &sock_provider);
+				     &ksk_provider);
 	if (err)
 		goto unregister_notifier;
 	return 0;
 
 unregister_notifier:
-	sock_domain_exit();
+	ksk_domain_exit();
 destroy_wq:
-	destroy_workqueue(sock_wq);
+	destroy_workqueue(ksk_wq);
 	return err;
 }
 
-static void __exit sock_exit(void)
+static void __exit ksk_exit(void)
 {
-	kofi_provider_deregister(&sock_provider);
-	sock_domain_exit();
-	destroy_workqueue(sock_wq);
+	kofi_provider_deregister(&ksk_provider);
+	ksk_domain_exit();
+	destroy_workqueue(ksk_wq);
 }
 
-module_init(sock_init);
-module_exit(sock_exit);
+module_init(ksk_init);
+module_exit(ksk_exit);
 
 MODULE_DESCRIPTION("kOFI provider for TCP");
 MODULE_LICENSE("Dual BSD/GPL");

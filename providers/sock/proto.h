@@ -17,17 +17,17 @@
 #include <linux/types.h>
 #include <linux/unaligned.h>
 
-#define SOCK_PROTO_VERSION	3
+#define KSK_PROTO_VERSION	3
 
 /* ------------------------------------------------- connection management */
 
 enum {
-	SOCK_CM_REQUEST	= 0,
-	SOCK_CM_ACCEPT	= 1,
-	SOCK_CM_REJECT	= 6,
+	KSK_CM_REQUEST	= 0,
+	KSK_CM_ACCEPT	= 1,
+	KSK_CM_REJECT	= 6,
 };
 
-#define SOCK_CM_DATA_MAX	256
+#define KSK_CM_DATA_MAX	256
 
 /*
  * What kOFI can do beyond libfabric, said in eight bytes that libfabric sends
@@ -35,21 +35,21 @@ enum {
  * request did, with what both sides can do. So a stock peer never sees more
  * of it than bytes it ignores.
  */
-#define SOCK_EXT_MAGIC		0x6b4f4649	/* "kOFI" */
-#define SOCK_EXT_REMOTE_INV	0x00000001	/* SOCK_F_REMOTE_INV */
-#define SOCK_EXT_ALL		SOCK_EXT_REMOTE_INV
+#define KSK_EXT_MAGIC		0x6b4f4649	/* "kOFI" */
+#define KSK_EXT_REMOTE_INV	0x00000001	/* KSK_F_REMOTE_INV */
+#define KSK_EXT_ALL		KSK_EXT_REMOTE_INV
 
 /**
- * struct sock_cm_hdr - CM message, private data follows
- * @version: SOCK_PROTO_VERSION
- * @type: SOCK_CM_*
- * @data_len: length of the private data, at most SOCK_CM_DATA_MAX
+ * struct ksk_cm_hdr - CM message, private data follows
+ * @version: KSK_PROTO_VERSION
+ * @type: KSK_CM_*
+ * @data_len: length of the private data, at most KSK_CM_DATA_MAX
  * @zero: sent as zero, ignored when received
- * @magic: SOCK_EXT_MAGIC, or anything else from a peer without extensions
- * @ext: with the magic: SOCK_EXT_*
+ * @magic: KSK_EXT_MAGIC, or anything else from a peer without extensions
+ * @ext: with the magic: KSK_EXT_*
  * @probe: 1 in the byte order of the sender, zero in a reject
  */
-struct sock_cm_hdr {
+struct ksk_cm_hdr {
 	u8	version;
 	u8	type;
 	__be16	data_len;
@@ -59,47 +59,47 @@ struct sock_cm_hdr {
 	u64	probe;
 } __packed;
 
-static_assert(sizeof(struct sock_cm_hdr) == 32);
+static_assert(sizeof(struct ksk_cm_hdr) == 32);
 
-#define SOCK_CM_MAX	(sizeof(struct sock_cm_hdr) + SOCK_CM_DATA_MAX)
+#define KSK_CM_MAX	(sizeof(struct ksk_cm_hdr) + KSK_CM_DATA_MAX)
 
 /* ------------------------------------------------------------- data phase */
 
 enum {
-	SOCK_OP_MSG		= 0,
-	SOCK_OP_TAGGED		= 1,
-	SOCK_OP_READ_REQ	= 2,
-	SOCK_OP_READ_RSP	= 3,
-	SOCK_OP_WRITE		= 4,
+	KSK_OP_MSG		= 0,
+	KSK_OP_TAGGED		= 1,
+	KSK_OP_READ_REQ	= 2,
+	KSK_OP_READ_RSP	= 3,
+	KSK_OP_WRITE		= 4,
 };
 
-#define SOCK_F_CQ_DATA	0x0001		/* a word for the peer's completion */
-#define SOCK_F_DELIVERY	0x0004		/* acknowledge when placed */
-#define SOCK_F_COMMIT	0x0008		/* acknowledge when persistent */
-#define SOCK_F_ACK_MASK	(SOCK_F_DELIVERY | SOCK_F_COMMIT)
-#define SOCK_F_REMOTE_INV 0x0100	/* a key of the receiver's ends; only */
-					/* where SOCK_EXT_REMOTE_INV was agreed */
+#define KSK_F_CQ_DATA	0x0001		/* a word for the peer's completion */
+#define KSK_F_DELIVERY	0x0004		/* acknowledge when placed */
+#define KSK_F_COMMIT	0x0008		/* acknowledge when persistent */
+#define KSK_F_ACK_MASK	(KSK_F_DELIVERY | KSK_F_COMMIT)
+#define KSK_F_REMOTE_INV 0x0100	/* a key of the receiver's ends; only */
+					/* where KSK_EXT_REMOTE_INV was agreed */
 
-#define SOCK_OP_DATA_ACK	2	/* with SOCK_OP_MSG: an acknowledgment */
+#define KSK_OP_DATA_ACK	2	/* with KSK_OP_MSG: an acknowledgment */
 
 /**
- * struct sock_hdr - start of every frame
- * @version: SOCK_PROTO_VERSION; not looked at when received
- * @op: SOCK_OP_*
- * @flags: SOCK_F_*
- * @op_data: SOCK_OP_DATA_ACK, or 0
+ * struct ksk_hdr - start of every frame
+ * @version: KSK_PROTO_VERSION; not looked at when received
+ * @op: KSK_OP_*
+ * @flags: KSK_F_*
+ * @op_data: KSK_OP_DATA_ACK, or 0
  * @rma_count: RMA segments that follow; stale values with operations that
  *	have none
  * @hdr_size: from here to the payload
  * @id: counts the frames of a direction; not looked at when received
  * @size: of header and payload
  *
- * Behind it, each present only where stated: the word of SOCK_F_CQ_DATA, the
- * key of SOCK_F_REMOTE_INV, the tag of SOCK_OP_TAGGED, @rma_count times struct
- * sock_rma with SOCK_OP_READ_REQ and SOCK_OP_WRITE. Words are bytes here, because their
- * order is the connection's: sock_get64() and its kin read them.
+ * Behind it, each present only where stated: the word of KSK_F_CQ_DATA, the
+ * key of KSK_F_REMOTE_INV, the tag of KSK_OP_TAGGED, @rma_count times struct
+ * ksk_rma with KSK_OP_READ_REQ and KSK_OP_WRITE. Words are bytes here, because their
+ * order is the connection's: ksk_get64() and its kin read them.
  */
-struct sock_hdr {
+struct ksk_hdr {
 	u8	version;
 	u8	op;
 	u8	flags[2];
@@ -110,32 +110,32 @@ struct sock_hdr {
 	u8	size[8];
 };
 
-static_assert(sizeof(struct sock_hdr) == 16);
+static_assert(sizeof(struct ksk_hdr) == 16);
 
-struct sock_rma {
+struct ksk_rma {
 	u8	addr[8];
 	u8	len[8];
 	u8	key[8];
 };
 
-static_assert(sizeof(struct sock_rma) == 24);
+static_assert(sizeof(struct ksk_rma) == 24);
 
-#define SOCK_RMA_MAX	4
-#define SOCK_HDR_MAX	(sizeof(struct sock_hdr) + 8 + \
-			 SOCK_RMA_MAX * sizeof(struct sock_rma))
-static_assert(SOCK_HDR_MAX == 120);
+#define KSK_RMA_MAX	4
+#define KSK_HDR_MAX	(sizeof(struct ksk_hdr) + 8 + \
+			 KSK_RMA_MAX * sizeof(struct ksk_rma))
+static_assert(KSK_HDR_MAX == 120);
 
-static inline u64 sock_get64(const void *p, bool be)
+static inline u64 ksk_get64(const void *p, bool be)
 {
 	return be ? get_unaligned_be64(p) : get_unaligned_le64(p);
 }
 
-static inline u16 sock_get16(const void *p, bool be)
+static inline u16 ksk_get16(const void *p, bool be)
 {
 	return be ? get_unaligned_be16(p) : get_unaligned_le16(p);
 }
 
-static inline void sock_put64(u64 val, void *p, bool be)
+static inline void ksk_put64(u64 val, void *p, bool be)
 {
 	if (be)
 		put_unaligned_be64(val, p);
@@ -143,7 +143,7 @@ static inline void sock_put64(u64 val, void *p, bool be)
 		put_unaligned_le64(val, p);
 }
 
-static inline void sock_put16(u16 val, void *p, bool be)
+static inline void ksk_put16(u16 val, void *p, bool be)
 {
 	if (be)
 		put_unaligned_be16(val, p);

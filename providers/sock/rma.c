@@ -28,10 +28,10 @@
 
 /* ---------------------------------------------------------------- posting */
 
-static ssize_t sock_rma_post(struct sock_ep *ep, const struct fi_msg_rma *rmsg,
-			     u8 op, u64 flags)
+static ssize_t ksk_rma_post(struct ksk_ep *ep, const struct fi_msg_rma *rmsg,
+			    u8 op, u64 flags)
 {
-	const struct sock_post post = {
+	const struct ksk_post post = {
 		.op = op,
 		.rma = rmsg->rma_iov,
 		.rma_count = rmsg->rma_iov_count,
@@ -44,74 +44,74 @@ static ssize_t sock_rma_post(struct sock_ep *ep, const struct fi_msg_rma *rmsg,
 		.vec = rmsg->vec,
 	};
 
-	return sock_tx_submit(ep, &msg, &post, flags);
+	return ksk_tx_submit(ep, &msg, &post, flags);
 }
 
-static bool sock_rma_may(const struct sock_ep *ep, u64 right)
+static bool ksk_rma_may(const struct ksk_ep *ep, u64 right)
 {
 	return (ep->base.info->caps & (FI_RMA | right)) == (FI_RMA | right);
 }
 
 /* fi_readmsg() and its family */
-static ssize_t sock_rma_readmsg(struct fid_ep *fid,
-				const struct fi_msg_rma *msg, u64 flags)
+static ssize_t ksk_rma_readmsg(struct fid_ep *fid,
+			       const struct fi_msg_rma *msg, u64 flags)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 
-	if (flags & ~SOCK_TX_FLAGS)
+	if (flags & ~KSK_TX_FLAGS)
 		return -FI_EBADFLAGS;
-	if (!sock_rma_may(ep, FI_READ))
+	if (!ksk_rma_may(ep, FI_READ))
 		return -ENOSYS;
-	return sock_rma_post(ep, msg, SOCK_OP_READ_REQ, flags);
+	return ksk_rma_post(ep, msg, KSK_OP_READ_REQ, flags);
 }
 
 /* fi_writemsg() and its family */
-static ssize_t sock_rma_writemsg(struct fid_ep *fid,
-				 const struct fi_msg_rma *msg, u64 flags)
+static ssize_t ksk_rma_writemsg(struct fid_ep *fid,
+				const struct fi_msg_rma *msg, u64 flags)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 
-	if (flags & ~SOCK_TX_OUT_FLAGS)
+	if (flags & ~KSK_TX_OUT_FLAGS)
 		return -FI_EBADFLAGS;
-	if (!sock_rma_may(ep, FI_WRITE))
+	if (!ksk_rma_may(ep, FI_WRITE))
 		return -ENOSYS;
-	return sock_rma_post(ep, msg, SOCK_OP_WRITE, flags);
+	return ksk_rma_post(ep, msg, KSK_OP_WRITE, flags);
 }
 
-const struct fi_ops_rma sock_rma_ops = {
+const struct fi_ops_rma ksk_rma_ops = {
 	.size		= sizeof(struct fi_ops_rma),
-	.readmsg	= sock_rma_readmsg,
-	.writemsg	= sock_rma_writemsg,
+	.readmsg	= ksk_rma_readmsg,
+	.writemsg	= ksk_rma_writemsg,
 };
 
 /* ----------------------------------------------------- what peers may touch */
 
 /**
- * sock_rma_init - make room for the reads of the peer's
+ * ksk_rma_init - make room for the reads of the peer's
  * @ep: the endpoint, about to be enabled
  *
  * Context: process, may sleep.
  * Return: 0 or -ENOMEM.
  */
-int sock_rma_init(struct sock_ep *ep)
+int ksk_rma_init(struct ksk_ep *ep)
 {
-	if (!sock_rma_may(ep, FI_REMOTE_READ))
+	if (!ksk_rma_may(ep, FI_REMOTE_READ))
 		return 0;
-	ep->rsps = kcalloc_node(SOCK_READS_MAX, sizeof(*ep->rsps), GFP_KERNEL,
+	ep->rsps = kcalloc_node(KSK_READS_MAX, sizeof(*ep->rsps), GFP_KERNEL,
 				ep->base.domain->node);
 	return ep->rsps ? 0 : -ENOMEM;
 }
 
 /**
- * sock_rma_exit - undo sock_rma_init()
+ * ksk_rma_exit - undo ksk_rma_init()
  * @ep: the endpoint
  */
-void sock_rma_exit(struct sock_ep *ep)
+void ksk_rma_exit(struct ksk_ep *ep)
 {
 	kfree(ep->rsps);
 }
 
-static void sock_rma_drop(struct kofi_target *seg, unsigned int count)
+static void ksk_rma_drop(struct kofi_target *seg, unsigned int count)
 {
 	while (count--)
 		kofi_target_drop(&seg[count]);
@@ -122,19 +122,19 @@ static void sock_rma_drop(struct kofi_target *seg, unsigned int count)
  * access is to be reported, because it brings a value or a region asks for that,
  * a completion slot is reserved.
  */
-static int sock_rma_targets(struct sock_ep *ep, struct kofi_target *seg,
-			    u64 access, bool *reserved)
+static int ksk_rma_targets(struct ksk_ep *ep, struct kofi_target *seg,
+			   u64 access, bool *reserved)
 {
-	const struct sock_frame *f = &ep->rx.frame;
-	bool report = f->flags & SOCK_F_CQ_DATA;
+	const struct ksk_frame *f = &ep->rx.frame;
+	bool report = f->flags & KSK_F_CQ_DATA;
 	unsigned int i;
 	int err = 0;
 
 	for (i = 0; i < f->rma_count; i++) {
 		if (kofi_target_init(&seg[i], &ep->base, f->rma[i].key,
 				     f->rma[i].addr, f->rma[i].len, access)) {
-			sock_rma_drop(seg, i);
-			sock_rx_violation(ep, "remote access denied");
+			ksk_rma_drop(seg, i);
+			ksk_rx_violation(ep, "remote access denied");
 			return -EPROTO;
 		}
 		report |= seg[i].event;
@@ -142,15 +142,15 @@ static int sock_rma_targets(struct sock_ep *ep, struct kofi_target *seg,
 	if (report)
 		err = kofi_ep_remote_reserve(&ep->base, &ep->rx.slot);
 	if (err)
-		sock_rma_drop(seg, f->rma_count);
+		ksk_rma_drop(seg, f->rma_count);
 	*reserved = report && !err;
 	return err;
 }
 
 /* The peer has read or written what it asked for. */
-static void sock_rma_done(struct sock_ep *ep, struct kofi_target *seg,
-			  unsigned int count, bool reserved,
-			  struct kofi_wc *wc)
+static void ksk_rma_done(struct ksk_ep *ep, struct kofi_target *seg,
+			 unsigned int count, bool reserved,
+			 struct kofi_wc *wc)
 {
 	unsigned int i;
 
@@ -166,35 +166,35 @@ static void sock_rma_done(struct sock_ep *ep, struct kofi_target *seg,
 /* ------------------------------------------------------- reads of the peer's */
 
 /**
- * sock_rma_read - a request to read has arrived
+ * ksk_rma_read - a request to read has arrived
  * @ep: the endpoint, the request in rx.frame
  *
  * Context: locked.
  * Return: 0, and the response is owed; -EAGAIN if too many are, or a slot is
  * wanting; -EPROTO after a violation.
  */
-int sock_rma_read(struct sock_ep *ep)
+int ksk_rma_read(struct ksk_ep *ep)
 {
-	const struct sock_frame *f = &ep->rx.frame;
-	struct sock_rsp *rsp;
+	const struct ksk_frame *f = &ep->rx.frame;
+	struct ksk_rsp *rsp;
 	unsigned int i;
 	int err;
 
-	if (!sock_rma_may(ep, FI_REMOTE_READ)) {
-		sock_rx_violation(ep, "read from an endpoint without");
+	if (!ksk_rma_may(ep, FI_REMOTE_READ)) {
+		ksk_rx_violation(ep, "read from an endpoint without");
 		return -EPROTO;
 	}
-	if (ep->rsp_count == SOCK_READS_MAX) {
+	if (ep->rsp_count == KSK_READS_MAX) {
 		if (!ep->rx.stalled)
-			sock_stat_inc(&ep->stats.rx_full);
+			ksk_stat_inc(&ep->stats.rx_full);
 		return -EAGAIN;
 	}
-	rsp = &ep->rsps[(ep->rsp_first + ep->rsp_count) % SOCK_READS_MAX];
-	err = sock_rma_targets(ep, rsp->seg, FI_REMOTE_READ, &rsp->reserved);
+	rsp = &ep->rsps[(ep->rsp_first + ep->rsp_count) % KSK_READS_MAX];
+	err = ksk_rma_targets(ep, rsp->seg, FI_REMOTE_READ, &rsp->reserved);
 	if (err)
 		return err;
 	/* nobody knows when it will be answered */
-	sock_rma_drop(rsp->seg, f->rma_count);
+	ksk_rma_drop(rsp->seg, f->rma_count);
 	rsp->payload = 0;
 	for (i = 0; i < f->rma_count; i++)
 		rsp->payload += f->rma[i].len;
@@ -205,18 +205,18 @@ int sock_rma_read(struct sock_ep *ep)
 }
 
 /**
- * sock_rma_source - what comes next of the response that is being sent
+ * ksk_rma_source - what comes next of the response that is being sent
  * @ep: the endpoint, with bytes of the response left
  * @iter: over at least one byte
  *
- * The region is held until sock_rma_sent().
+ * The region is held until ksk_rma_sent().
  *
  * Context: locked.
  * Return: false if the region has been closed.
  */
-bool sock_rma_source(struct sock_ep *ep, struct iov_iter *iter)
+bool ksk_rma_source(struct ksk_ep *ep, struct iov_iter *iter)
 {
-	struct sock_rsp *rsp = ep->tx_rsp;
+	struct ksk_rsp *rsp = ep->tx_rsp;
 
 	while (!rsp->seg[rsp->cur].left)
 		rsp->cur++;
@@ -224,17 +224,17 @@ bool sock_rma_source(struct sock_ep *ep, struct iov_iter *iter)
 }
 
 /**
- * sock_rma_sent - the socket has taken bytes of a response, or none
+ * ksk_rma_sent - the socket has taken bytes of a response, or none
  * @ep: the endpoint
- * @bytes: how many; of what sock_rma_source() has given
+ * @bytes: how many; of what ksk_rma_source() has given
  *
- * With the last of them sock_rma_answered() follows at once.
+ * With the last of them ksk_rma_answered() follows at once.
  *
  * Context: locked.
  */
-void sock_rma_sent(struct sock_ep *ep, size_t bytes)
+void ksk_rma_sent(struct ksk_ep *ep, size_t bytes)
 {
-	struct sock_rsp *rsp = ep->tx_rsp;
+	struct ksk_rsp *rsp = ep->tx_rsp;
 
 	kofi_target_used(&rsp->seg[rsp->cur], bytes);
 	if (ep->tx_left)
@@ -242,53 +242,53 @@ void sock_rma_sent(struct sock_ep *ep, size_t bytes)
 }
 
 /**
- * sock_rma_answered - the last byte of a response has been taken
+ * ksk_rma_answered - the last byte of a response has been taken
  * @ep: the endpoint
  *
  * Context: locked.
  */
-void sock_rma_answered(struct sock_ep *ep)
+void ksk_rma_answered(struct ksk_ep *ep)
 {
-	struct sock_rsp *rsp = ep->tx_rsp;
+	struct ksk_rsp *rsp = ep->tx_rsp;
 	struct kofi_wc wc = {
 		.flags = FI_RMA | FI_REMOTE_READ,
 		.len = rsp->payload,
 	};
 
-	sock_stat_inc(&ep->stats.tx_responses);
-	sock_rma_done(ep, rsp->seg, rsp->count, rsp->reserved, &wc);
+	ksk_stat_inc(&ep->stats.tx_responses);
+	ksk_rma_done(ep, rsp->seg, rsp->count, rsp->reserved, &wc);
 	ep->tx_rsp = NULL;
-	ep->rsp_first = (ep->rsp_first + 1) % SOCK_READS_MAX;
+	ep->rsp_first = (ep->rsp_first + 1) % KSK_READS_MAX;
 	ep->rsp_count--;
 	/* there is room for the request that has stopped the receiver */
-	if (ep->rx.stalled && ep->rx.frame.op == SOCK_OP_READ_REQ)
-		sock_ep_softirq(ep);
+	if (ep->rx.stalled && ep->rx.frame.op == KSK_OP_READ_REQ)
+		ksk_ep_softirq(ep);
 }
 
 /* ------------------------------------------------------ writes of the peer's */
 
 /**
- * sock_rma_write - a write has begun
+ * ksk_rma_write - a write has begun
  * @ep: the endpoint, its header in rx.frame
  *
  * Context: locked.
  * Return: 0, and all of it may be placed; -EAGAIN if a completion slot is
  * wanting; -EPROTO after a violation.
  */
-int sock_rma_write(struct sock_ep *ep)
+int ksk_rma_write(struct ksk_ep *ep)
 {
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &ep->rx;
 
-	if (!sock_rma_may(ep, FI_REMOTE_WRITE)) {
-		sock_rx_violation(ep, "write to an endpoint without");
+	if (!ksk_rma_may(ep, FI_REMOTE_WRITE)) {
+		ksk_rx_violation(ep, "write to an endpoint without");
 		return -EPROTO;
 	}
 	rx->cur = 0;
-	return sock_rma_targets(ep, rx->seg, FI_REMOTE_WRITE, &rx->reserved);
+	return ksk_rma_targets(ep, rx->seg, FI_REMOTE_WRITE, &rx->reserved);
 }
 
 /**
- * sock_rma_place - payload of a write has arrived
+ * ksk_rma_place - payload of a write has arrived
  * @ep: the endpoint
  * @from: where it is
  * @len: bytes; at most what is left of the frame
@@ -297,9 +297,9 @@ int sock_rma_write(struct sock_ep *ep)
  * Return: 0, or a negative error if it cannot be placed: the region has been
  * closed.
  */
-int sock_rma_place(struct sock_ep *ep, struct kofi_skb_part from, size_t len)
+int ksk_rma_place(struct ksk_ep *ep, struct kofi_skb_part from, size_t len)
 {
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &ep->rx;
 
 	while (len) {
 		struct kofi_target *seg = &rx->seg[rx->cur];
@@ -320,51 +320,51 @@ int sock_rma_place(struct sock_ep *ep, struct kofi_skb_part from, size_t len)
 }
 
 /**
- * sock_rma_pause - the receiver ends in the middle of a write
+ * ksk_rma_pause - the receiver ends in the middle of a write
  * @ep: the endpoint, the write still in rx.frame
  *
  * Context: locked.
  */
-void sock_rma_pause(struct sock_ep *ep)
+void ksk_rma_pause(struct ksk_ep *ep)
 {
-	sock_rma_drop(ep->rx.seg, ep->rx.frame.rma_count);
+	ksk_rma_drop(ep->rx.seg, ep->rx.frame.rma_count);
 }
 
 /**
- * sock_rma_written - the last byte of a write has been placed
+ * ksk_rma_written - the last byte of a write has been placed
  * @ep: the endpoint, the write still in rx.frame
  *
  * Context: locked.
  */
-void sock_rma_written(struct sock_ep *ep)
+void ksk_rma_written(struct ksk_ep *ep)
 {
-	struct sock_rx *rx = &ep->rx;
-	const struct sock_frame *f = &rx->frame;
+	struct ksk_rx *rx = &ep->rx;
+	const struct ksk_frame *f = &rx->frame;
 	struct kofi_wc wc = {
 		.flags = FI_RMA | FI_REMOTE_WRITE |
-			 (f->flags & SOCK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0),
+			 (f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0),
 		.len = f->payload,
 		.data = f->data,
 	};
 
-	if (f->flags & SOCK_F_ACK_MASK)
-		sock_tx_ack(ep);
-	sock_rma_done(ep, rx->seg, f->rma_count, rx->reserved, &wc);
+	if (f->flags & KSK_F_ACK_MASK)
+		ksk_tx_ack(ep);
+	ksk_rma_done(ep, rx->seg, f->rma_count, rx->reserved, &wc);
 	rx->reserved = false;
 }
 
 /**
- * sock_rma_flush - forget what is owed to the peer
+ * ksk_rma_flush - forget what is owed to the peer
  * @ep: the endpoint
  *
  * Context: process; locked, if there is a socket.
  */
-void sock_rma_flush(struct sock_ep *ep)
+void ksk_rma_flush(struct ksk_ep *ep)
 {
 	for (; ep->rsp_count; ep->rsp_count--) {
 		if (ep->rsps[ep->rsp_first].reserved)
 			kofi_ep_remote_unreserve(&ep->base);
-		ep->rsp_first = (ep->rsp_first + 1) % SOCK_READS_MAX;
+		ep->rsp_first = (ep->rsp_first + 1) % KSK_READS_MAX;
 	}
 	ep->tx_rsp = NULL;
 	if (ep->rx.reserved)

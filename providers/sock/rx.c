@@ -25,49 +25,49 @@
 #include "sock.h"
 #include "sock_trace.h"
 
-void sock_rx_init(struct sock_rx *rx)
+void ksk_rx_init(struct ksk_rx *rx)
 {
 	rx->have = 0;
-	rx->want = sizeof(struct sock_hdr);
+	rx->want = sizeof(struct ksk_hdr);
 	rx->in_frame = false;
 	rx->stalled = false;
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_rx_init);
+EXPORT_SYMBOL_IF_KUNIT(ksk_rx_init);
 
 /* --------------------------------------------------------------- decoding */
 
 /* What each operation may carry */
-static const struct sock_rx_op {
+static const struct ksk_rx_op {
 	u16	flags;
 	bool	tag;
 	bool	rma;
 	bool	payload;
-} sock_rx_ops[] = {
-	[SOCK_OP_MSG]		= { .flags = SOCK_F_CQ_DATA | SOCK_F_ACK_MASK |
-					     SOCK_F_REMOTE_INV,
+} ksk_rx_ops[] = {
+	[KSK_OP_MSG]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK |
+					     KSK_F_REMOTE_INV,
 				    .payload = true },
-	[SOCK_OP_TAGGED]	= { .flags = SOCK_F_CQ_DATA | SOCK_F_ACK_MASK,
+	[KSK_OP_TAGGED]	= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
 				    .tag = true, .payload = true },
-	[SOCK_OP_READ_REQ]	= { .rma = true },
-	[SOCK_OP_READ_RSP]	= { .payload = true },
-	[SOCK_OP_WRITE]		= { .flags = SOCK_F_CQ_DATA | SOCK_F_ACK_MASK,
+	[KSK_OP_READ_REQ]	= { .rma = true },
+	[KSK_OP_READ_RSP]	= { .payload = true },
+	[KSK_OP_WRITE]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
 				    .rma = true, .payload = true },
 };
 
 /* The first 16 bytes. What they imply about the rest is checked here. */
-static __always_inline int sock_rx_decode_base(struct sock_frame *f,
-					       const struct sock_hdr *hdr,
-					       bool be)
+static __always_inline int ksk_rx_decode_base(struct ksk_frame *f,
+					      const struct ksk_hdr *hdr,
+					      bool be)
 {
 	unsigned int len = sizeof(*hdr);
-	const struct sock_rx_op *op;
+	const struct ksk_rx_op *op;
 	u64 size;
 
-	if (hdr->op >= ARRAY_SIZE(sock_rx_ops))
+	if (hdr->op >= ARRAY_SIZE(ksk_rx_ops))
 		return -EPROTO;
-	op = &sock_rx_ops[hdr->op];
+	op = &ksk_rx_ops[hdr->op];
 	f->op = hdr->op;
-	f->flags = sock_get16(hdr->flags, be);
+	f->flags = ksk_get16(hdr->flags, be);
 	f->ack = false;
 	f->rma_count = 0;
 	f->hdr_size = hdr->hdr_size;
@@ -78,12 +78,12 @@ static __always_inline int sock_rx_decode_base(struct sock_frame *f,
 	if (f->flags) {
 		if (f->flags & ~op->flags)
 			return -EPROTO;
-		len += f->flags & SOCK_F_CQ_DATA ? 8 : 0;
-		len += f->flags & SOCK_F_REMOTE_INV ? 8 : 0;
+		len += f->flags & KSK_F_CQ_DATA ? 8 : 0;
+		len += f->flags & KSK_F_REMOTE_INV ? 8 : 0;
 	}
 	if (hdr->op_data) {
-		f->ack = hdr->op == SOCK_OP_MSG &&
-			 hdr->op_data == SOCK_OP_DATA_ACK;
+		f->ack = hdr->op == KSK_OP_MSG &&
+			 hdr->op_data == KSK_OP_DATA_ACK;
 		if (!f->ack || f->flags)
 			return -EPROTO;
 	}
@@ -91,18 +91,18 @@ static __always_inline int sock_rx_decode_base(struct sock_frame *f,
 		len += 8;
 	if (op->rma) {
 		f->rma_count = hdr->rma_count;
-		if (!f->rma_count || f->rma_count > SOCK_RMA_MAX)
+		if (!f->rma_count || f->rma_count > KSK_RMA_MAX)
 			return -EPROTO;
-		len += f->rma_count * sizeof(struct sock_rma);
+		len += f->rma_count * sizeof(struct ksk_rma);
 	}
 	if (f->hdr_size != len)
 		return -EPROTO;
 
-	size = sock_get64(hdr->size, be);
+	size = ksk_get64(hdr->size, be);
 	if (size < len)
 		return -EPROTO;
 	f->payload = size - len;
-	if (f->payload > SOCK_MSG_MAX)
+	if (f->payload > KSK_MSG_MAX)
 		return -EPROTO;
 	if (f->payload && (f->ack || !op->payload))
 		return -EPROTO;
@@ -110,38 +110,38 @@ static __always_inline int sock_rx_decode_base(struct sock_frame *f,
 }
 
 /* The words behind them */
-static int sock_rx_decode_words(struct sock_rx *rx, bool be)
+static int ksk_rx_decode_words(struct ksk_rx *rx, bool be)
 {
-	const u8 *p = rx->hdr + sizeof(struct sock_hdr);
-	struct sock_frame *f = &rx->frame;
+	const u8 *p = rx->hdr + sizeof(struct ksk_hdr);
+	struct ksk_frame *f = &rx->frame;
 	u64 sum = 0, end;
 	unsigned int i;
 
-	if (f->flags & SOCK_F_CQ_DATA) {
-		f->data = sock_get64(p, be);
+	if (f->flags & KSK_F_CQ_DATA) {
+		f->data = ksk_get64(p, be);
 		p += 8;
 	}
-	if (f->flags & SOCK_F_REMOTE_INV) {
-		f->inv_key = sock_get64(p, be);
+	if (f->flags & KSK_F_REMOTE_INV) {
+		f->inv_key = ksk_get64(p, be);
 		p += 8;
 	}
-	if (sock_rx_ops[f->op].tag) {
-		f->tag = sock_get64(p, be);
+	if (ksk_rx_ops[f->op].tag) {
+		f->tag = ksk_get64(p, be);
 		p += 8;
 	}
 	for (i = 0; i < f->rma_count; i++) {
-		const struct sock_rma *rma = (const struct sock_rma *)p + i;
+		const struct ksk_rma *rma = (const struct ksk_rma *)p + i;
 
-		f->rma[i].addr = sock_get64(rma->addr, be);
-		f->rma[i].len = sock_get64(rma->len, be);
-		f->rma[i].key = sock_get64(rma->key, be);
+		f->rma[i].addr = ksk_get64(rma->addr, be);
+		f->rma[i].len = ksk_get64(rma->len, be);
+		f->rma[i].key = ksk_get64(rma->key, be);
 		if (check_add_overflow(f->rma[i].addr, f->rma[i].len, &end) ||
 		    check_add_overflow(sum, f->rma[i].len, &sum))
 			return -EPROTO;
 	}
-	if (f->op == SOCK_OP_WRITE && sum != f->payload)
+	if (f->op == KSK_OP_WRITE && sum != f->payload)
 		return -EPROTO;
-	if (f->op == SOCK_OP_READ_REQ && sum > SOCK_MSG_MAX)
+	if (f->op == KSK_OP_READ_REQ && sum > KSK_MSG_MAX)
 		return -EPROTO;
 	return 0;
 }
@@ -152,35 +152,35 @@ static int sock_rx_decode_words(struct sock_rx *rx, bool be)
  * more bytes are needed, -EPROTO for what no peer may send.
  */
 VISIBLE_IF_KUNIT
-int sock_rx_decode(struct sock_rx *rx, bool be)
+int ksk_rx_decode(struct ksk_rx *rx, bool be)
 {
 	int err;
 
-	if (rx->have == sizeof(struct sock_hdr)) {
-		err = sock_rx_decode_base(&rx->frame,
-					  (const struct sock_hdr *)rx->hdr, be);
+	if (rx->have == sizeof(struct ksk_hdr)) {
+		err = ksk_rx_decode_base(&rx->frame,
+					 (const struct ksk_hdr *)rx->hdr, be);
 		if (err)
 			return err;
 		rx->want = rx->frame.hdr_size;
 		return rx->want > rx->have;
 	}
-	return sock_rx_decode_words(rx, be);
+	return ksk_rx_decode_words(rx, be);
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_rx_decode);
+EXPORT_SYMBOL_IF_KUNIT(ksk_rx_decode);
 
 /* ----------------------------------------------------------------- frames */
 
 /**
- * sock_rx_violation - the peer has sent what no peer may send
+ * ksk_rx_violation - the peer has sent what no peer may send
  * @ep: the endpoint
  * @what: in words
  *
  * Context: locked.
  */
-void sock_rx_violation(struct sock_ep *ep, const char *what)
+void ksk_rx_violation(struct ksk_ep *ep, const char *what)
 {
 	trace_kofi_sock_violation(ep, what, ep->rx.hdr, ep->rx.have);
-	sock_stat_inc(&ep->stats.violations);
+	ksk_stat_inc(&ep->stats.violations);
 	ep->rx.err = EPROTO;
 }
 
@@ -189,16 +189,16 @@ void sock_rx_violation(struct sock_ep *ep, const char *what)
  * ended already, by an access or because its owner gave it up, is no mistake
  * of the peer's, which cannot know; one that may not end this way is.
  */
-static bool sock_rx_invalidate(struct sock_ep *ep, struct kofi_wc *wc)
+static bool ksk_rx_invalidate(struct ksk_ep *ep, struct kofi_wc *wc)
 {
-	const struct sock_frame *f = &ep->rx.frame;
+	const struct ksk_frame *f = &ep->rx.frame;
 	int err;
 
-	if (!(f->flags & SOCK_F_REMOTE_INV))
+	if (!(f->flags & KSK_F_REMOTE_INV))
 		return true;
 	err = kofi_mr_invalidate(&ep->base, f->inv_key);
 	if (err == -EACCES) {
-		sock_rx_violation(ep, "invalidation denied");
+		ksk_rx_violation(ep, "invalidation denied");
 		return false;
 	}
 	if (!err) {
@@ -209,10 +209,10 @@ static bool sock_rx_invalidate(struct sock_ep *ep, struct kofi_wc *wc)
 }
 
 /* The last byte of a message has been placed. */
-static __always_inline bool sock_rx_received(struct sock_ep *ep)
+static __always_inline bool ksk_rx_received(struct ksk_ep *ep)
 {
-	struct sock_rx *rx = &ep->rx;
-	struct sock_frame *f = &rx->frame;
+	struct ksk_rx *rx = &ep->rx;
+	struct ksk_frame *f = &rx->frame;
 	struct kofi_rxop *op = rx->op;
 	/* every member: otherwise all of it is cleared first */
 	struct kofi_wc wc = {
@@ -230,66 +230,66 @@ static __always_inline bool sock_rx_received(struct sock_ep *ep)
 		.inv_key = 0,
 	};
 
-	if (!sock_rx_invalidate(ep, &wc))
+	if (!ksk_rx_invalidate(ep, &wc))
 		return false;
-	if (f->flags & SOCK_F_ACK_MASK)
-		sock_tx_ack(ep);
+	if (f->flags & KSK_F_ACK_MASK)
+		ksk_tx_ack(ep);
 	rx->op = NULL;
 	if (!op)
 		return true;	/* discarded */
 	if (rx->lost)
-		sock_stat_inc(&ep->stats.rx_truncated);
+		ksk_stat_inc(&ep->stats.rx_truncated);
 	kofi_rxq_done(kofi_ep_rxq(&ep->base, &ep->rxq), op, &wc);
 	return true;
 }
 
 /* The last byte of a frame has been placed. Returns false to stop reading. */
-static noinline bool sock_rx_end(struct sock_ep *ep)
+static noinline bool ksk_rx_end(struct ksk_ep *ep)
 {
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &ep->rx;
 
-	trace_kofi_sock_rx(ep, (struct sock_hdr *)rx->hdr, rx->frame.payload);
+	trace_kofi_sock_rx(ep, (struct ksk_hdr *)rx->hdr, rx->frame.payload);
 	switch (rx->frame.op) {
-	case SOCK_OP_WRITE:
-		sock_rma_written(ep);
+	case KSK_OP_WRITE:
+		ksk_rma_written(ep);
 		break;
-	case SOCK_OP_READ_RSP:
+	case KSK_OP_READ_RSP:
 		rx->read = NULL;
-		sock_tx_read_done(ep);
+		ksk_tx_read_done(ep);
 		break;
-	case SOCK_OP_READ_REQ:
+	case KSK_OP_READ_REQ:
 		break;
 	default:
-		if (!rx->frame.ack && !sock_rx_received(ep))
+		if (!rx->frame.ack && !ksk_rx_received(ep))
 			return false;
 		break;
 	}
-	sock_rx_init(rx);
+	ksk_rx_init(rx);
 	return true;
 }
 
 /* Find the receive for the message that has begun. */
-static __always_inline int sock_rx_match(struct sock_ep *ep)
+static __always_inline int ksk_rx_match(struct ksk_ep *ep)
 {
-	struct sock_rx *rx = &ep->rx;
-	struct sock_frame *f = &rx->frame;
+	struct ksk_rx *rx = &ep->rx;
+	struct ksk_frame *f = &rx->frame;
 	int err;
 
-	if (f->op == SOCK_OP_TAGGED && !(ep->base.info->caps & FI_TAGGED)) {
-		sock_rx_violation(ep, "tag for an endpoint without");
+	if (f->op == KSK_OP_TAGGED && !(ep->base.info->caps & FI_TAGGED)) {
+		ksk_rx_violation(ep, "tag for an endpoint without");
 		return -EPROTO;
 	}
-	if ((f->flags & SOCK_F_REMOTE_INV) &&
-	    !(ep->ext & SOCK_EXT_REMOTE_INV)) {
-		sock_rx_violation(ep, "flag that was not agreed");
+	if ((f->flags & KSK_F_REMOTE_INV) &&
+	    !(ep->ext & KSK_EXT_REMOTE_INV)) {
+		ksk_rx_violation(ep, "flag that was not agreed");
 		return -EPROTO;
 	}
 	if (!rx->stalled) {
 		ep->rxmsg.len = f->payload;
-		ep->rxmsg.tagged = f->op == SOCK_OP_TAGGED;
+		ep->rxmsg.tagged = f->op == KSK_OP_TAGGED;
 		ep->rxmsg.tag = f->tag;
 		ep->rxmsg.data = f->data;
-		ep->rxmsg.flags = f->flags & SOCK_F_CQ_DATA ? FI_REMOTE_CQ_DATA :
+		ep->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA :
 							    0;
 	}
 	err = kofi_rxq_match(kofi_ep_rxq(&ep->base, &ep->rxq), &ep->rxmsg,
@@ -301,28 +301,28 @@ static __always_inline int sock_rx_match(struct sock_ep *ep)
 	return 0;
 }
 
-static int sock_rx_acked(struct sock_ep *ep)
+static int ksk_rx_acked(struct ksk_ep *ep)
 {
-	if (!sock_tx_acked(ep)) {
-		sock_rx_violation(ep, "acknowledgment nobody waits for");
+	if (!ksk_tx_acked(ep)) {
+		ksk_rx_violation(ep, "acknowledgment nobody waits for");
 		return -EPROTO;
 	}
-	sock_stat_inc(&ep->stats.rx_acks);
+	ksk_stat_inc(&ep->stats.rx_acks);
 	return 0;
 }
 
 /* A response begins: it is for the oldest read. */
-static int sock_rx_response(struct sock_ep *ep)
+static int ksk_rx_response(struct ksk_ep *ep)
 {
-	struct sock_rx *rx = &ep->rx;
-	struct sock_txop *op = sock_tx_reading(ep);
+	struct ksk_rx *rx = &ep->rx;
+	struct ksk_txop *op = ksk_tx_reading(ep);
 
 	if (!op) {
-		sock_rx_violation(ep, "response to no read");
+		ksk_rx_violation(ep, "response to no read");
 		return -EPROTO;
 	}
 	if (op->cur.len != rx->frame.payload) {
-		sock_rx_violation(ep, "response of the wrong length");
+		ksk_rx_violation(ep, "response of the wrong length");
 		return -EPROTO;
 	}
 	rx->read = op;
@@ -330,18 +330,18 @@ static int sock_rx_response(struct sock_ep *ep)
 }
 
 /* Get what a frame needs before its payload can be taken. */
-static int sock_rx_prepare(struct sock_ep *ep)
+static int ksk_rx_prepare(struct ksk_ep *ep)
 {
 	switch (ep->rx.frame.op) {
-	case SOCK_OP_READ_REQ:
-		return sock_rma_read(ep);
-	case SOCK_OP_READ_RSP:
-		return sock_rx_response(ep);
-	case SOCK_OP_WRITE:
-		return sock_rma_write(ep);
+	case KSK_OP_READ_REQ:
+		return ksk_rma_read(ep);
+	case KSK_OP_READ_RSP:
+		return ksk_rx_response(ep);
+	case KSK_OP_WRITE:
+		return ksk_rma_write(ep);
 	default:
-		return ep->rx.frame.ack ? sock_rx_acked(ep) :
-					  sock_rx_match(ep);
+		return ep->rx.frame.ack ? ksk_rx_acked(ep) :
+					  ksk_rx_match(ep);
 	}
 }
 
@@ -349,15 +349,15 @@ static int sock_rx_prepare(struct sock_ep *ep)
  * A header is complete, or what it lacked may be there now, and @err is what has
  * come of looking for that. Returns false if reading cannot go on.
  */
-static bool sock_rx_begun(struct sock_ep *ep, int err)
+static bool ksk_rx_begun(struct ksk_ep *ep, int err)
 {
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &ep->rx;
 
 	if (!rx->stalled)
-		sock_stat_inc(&ep->stats.rx_frames);
+		ksk_stat_inc(&ep->stats.rx_frames);
 	if (err == -EAGAIN) {
 		if (!rx->stalled) {
-			sock_stat_inc(&ep->stats.rx_stalls);
+			ksk_stat_inc(&ep->stats.rx_stalls);
 			trace_kofi_sock_stall(ep, rx->frame.op,
 					      rx->frame.payload);
 		}
@@ -377,26 +377,26 @@ static bool sock_rx_begun(struct sock_ep *ep, int err)
 }
 
 /* What the frame lacked when it began may be there now. */
-static noinline bool sock_rx_resume(struct sock_ep *ep)
+static noinline bool ksk_rx_resume(struct ksk_ep *ep)
 {
-	return sock_rx_begun(ep, sock_rx_prepare(ep)) &&
-	       (ep->rx.left || sock_rx_end(ep));
+	return ksk_rx_begun(ep, ksk_rx_prepare(ep)) &&
+	       (ep->rx.left || ksk_rx_end(ep));
 }
 
 /* Collect header bytes. Returns how many were taken. */
-static __always_inline size_t sock_rx_header(struct sock_ep *ep,
-					     const struct kofi_skb_part *from,
-					     bool *go_on)
+static __always_inline size_t ksk_rx_header(struct ksk_ep *ep,
+					    const struct kofi_skb_part *from,
+					    bool *go_on)
 {
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &ep->rx;
 	size_t n = min_t(size_t, rx->want - rx->have, from->end - from->offset);
 	const void *bytes = NULL;
 	int err;
 
-	if (n == sizeof(struct sock_hdr))
+	if (n == sizeof(struct ksk_hdr))
 		bytes = kofi_skb_part_flat(from, n);
 	if (bytes) {
-		memcpy(rx->hdr + rx->have, bytes, sizeof(struct sock_hdr));
+		memcpy(rx->hdr + rx->have, bytes, sizeof(struct ksk_hdr));
 	} else if (skb_copy_bits(from->skb, from->offset, rx->hdr + rx->have,
 				 n)) {
 		rx->err = EIO;
@@ -406,19 +406,19 @@ static __always_inline size_t sock_rx_header(struct sock_ep *ep,
 	rx->have += n;
 	if (rx->have < rx->want)
 		return n;
-	err = sock_rx_decode(rx, ep->be);
+	err = ksk_rx_decode(rx, ep->be);
 	if (err < 0) {
-		sock_rx_violation(ep, "bad header");
+		ksk_rx_violation(ep, "bad header");
 		*go_on = false;
 	} else if (!err) {
-		*go_on = sock_rx_begun(ep, sock_rx_prepare(ep));
+		*go_on = ksk_rx_begun(ep, ksk_rx_prepare(ep));
 	}
 	return n;
 }
 
 /* Bytes of a message: what does not fit is dropped. */
-static int sock_rx_place(struct sock_ep *ep, const struct kofi_skb_part *from,
-			 size_t len)
+static int ksk_rx_place(struct ksk_ep *ep, const struct kofi_skb_part *from,
+			size_t len)
 {
 	struct kofi_rxop *op = ep->rx.op;
 
@@ -429,28 +429,28 @@ static int sock_rx_place(struct sock_ep *ep, const struct kofi_skb_part *from,
 }
 
 /* Place payload. Returns how many bytes were taken. */
-static __always_inline size_t sock_rx_payload(struct sock_ep *ep,
-					      const struct kofi_skb_part *from,
-					      bool *go_on)
+static __always_inline size_t ksk_rx_payload(struct ksk_ep *ep,
+					     const struct kofi_skb_part *from,
+					     bool *go_on)
 {
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &ep->rx;
 	size_t n = min_t(u64, rx->left, from->end - from->offset);
 	int err;
 
 	switch (rx->frame.op) {
-	case SOCK_OP_WRITE:
-		err = sock_rma_place(ep, *from, n);
+	case KSK_OP_WRITE:
+		err = ksk_rma_place(ep, *from, n);
 		break;
-	case SOCK_OP_READ_RSP:
+	case KSK_OP_READ_RSP:
 		err = kofi_cursor_copy_from_skb(&rx->read->cur, from, n);
 		break;
 	default:
-		err = sock_rx_place(ep, from, n);
+		err = ksk_rx_place(ep, from, n);
 		break;
 	}
 	if (err) {
 		/* a region may be closed at any time; anything else is our fault */
-		rx->err = rx->frame.op == SOCK_OP_WRITE ? ECONNABORTED : EIO;
+		rx->err = rx->frame.op == KSK_OP_WRITE ? ECONNABORTED : EIO;
 		*go_on = false;
 		return 0;
 	}
@@ -463,14 +463,14 @@ static __always_inline size_t sock_rx_payload(struct sock_ep *ep,
  * do: place it without taking notes of how far it has come. Returns false if it
  * is not one.
  */
-static __always_inline bool sock_rx_whole(struct sock_ep *ep,
-					  struct kofi_skb_part *from,
-					  bool *go_on)
+static __always_inline bool ksk_rx_whole(struct ksk_ep *ep,
+					 struct kofi_skb_part *from,
+					 bool *go_on)
 {
-	struct sock_rx *rx = &ep->rx;
-	const struct sock_hdr *hdr = (const struct sock_hdr *)rx->hdr;
+	struct ksk_rx *rx = &ep->rx;
+	const struct ksk_hdr *hdr = (const struct ksk_hdr *)rx->hdr;
 	const void *start = kofi_skb_part_flat(from, sizeof(*hdr));
-	struct sock_frame *f = &rx->frame;
+	struct ksk_frame *f = &rx->frame;
 	int err;
 
 	if (!start)
@@ -478,36 +478,36 @@ static __always_inline bool sock_rx_whole(struct sock_ep *ep,
 	memcpy(rx->hdr, start, sizeof(*hdr));
 	/* read once: a local peer may still write to what it has sent */
 	barrier();
-	if (hdr->op != SOCK_OP_MSG || hdr->op_data ||
-	    sock_rx_decode_base(f, hdr, ep->be) || f->flags ||
+	if (hdr->op != KSK_OP_MSG || hdr->op_data ||
+	    ksk_rx_decode_base(f, hdr, ep->be) || f->flags ||
 	    !kofi_skb_part_flat(from, sizeof(*hdr) + f->payload))
 		return false;
 
-	err = sock_rx_match(ep);
+	err = ksk_rx_match(ep);
 	from->offset += sizeof(*hdr);
 	if (unlikely(err)) {
 		rx->have = sizeof(*hdr);
-		*go_on = sock_rx_begun(ep, err);
+		*go_on = ksk_rx_begun(ep, err);
 		return true;
 	}
-	sock_stat_inc(&ep->stats.rx_frames);
-	if (sock_rx_place(ep, from, f->payload)) {
+	ksk_stat_inc(&ep->stats.rx_frames);
+	if (ksk_rx_place(ep, from, f->payload)) {
 		rx->err = EIO;
 		*go_on = false;
 		return true;
 	}
 	from->offset += f->payload;
 	trace_kofi_sock_rx(ep, hdr, f->payload);
-	*go_on = sock_rx_received(ep);
+	*go_on = ksk_rx_received(ep);
 	return true;
 }
 
 /* What tcp_read_sock() calls; taking nothing makes it stop. */
-static int sock_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
-			 unsigned int offset, size_t len)
+static int ksk_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
+			unsigned int offset, size_t len)
 {
-	struct sock_ep *ep = desc->arg.data;
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_ep *ep = desc->arg.data;
+	struct ksk_rx *rx = &ep->rx;
 	bool go_on = !rx->err && rx->budget > 0 && !rx->stalled;
 	struct kofi_skb_part from;
 	size_t used;
@@ -515,24 +515,24 @@ static int sock_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 	kofi_skb_part_init(&from, skb, offset, len);
 	while (go_on && from.offset < from.end) {
 		if (!rx->in_frame && !rx->have &&
-		    sock_rx_whole(ep, &from, &go_on))
+		    ksk_rx_whole(ep, &from, &go_on))
 			continue;
-		used = rx->in_frame ? sock_rx_payload(ep, &from, &go_on) :
-				      sock_rx_header(ep, &from, &go_on);
+		used = rx->in_frame ? ksk_rx_payload(ep, &from, &go_on) :
+				      ksk_rx_header(ep, &from, &go_on);
 		from.offset += used;
 		if (go_on && rx->in_frame && !rx->left)
-			go_on = sock_rx_end(ep);
+			go_on = ksk_rx_end(ep);
 	}
 	/* behind the last packet TCP need not look for another */
 	desc->count = !skb_queue_is_last(&ep->sock->sk->sk_receive_queue, skb);
 	used = from.offset - offset;
 	rx->budget -= used;
-	sock_stat_add(&ep->stats.rx_bytes, used);
+	ksk_stat_add(&ep->stats.rx_bytes, used);
 	return used;
 }
 
 /* The peer has sent its last byte, and we have read it. */
-static bool sock_rx_eof(struct sock_ep *ep)
+static bool ksk_rx_eof(struct ksk_ep *ep)
 {
 	struct sock *sk = ep->sock->sk;
 
@@ -542,7 +542,7 @@ static bool sock_rx_eof(struct sock_ep *ep)
 }
 
 /**
- * sock_rx_run - read what has arrived
+ * ksk_rx_run - read what has arrived
  * @ep: the endpoint
  *
  * The caller runs the sender afterwards.
@@ -551,48 +551,48 @@ static bool sock_rx_eof(struct sock_ep *ep)
  * Return: true if the budget ended before the bytes did; the caller sees to it
  * that somebody runs the receiver again.
  */
-bool sock_rx_run(struct sock_ep *ep)
+bool ksk_rx_run(struct ksk_ep *ep)
 {
 	read_descriptor_t desc = { .arg.data = ep, .count = 1 };
 	struct sock *sk = ep->sock->sk;
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &ep->rx;
 
-	if (ep->phase != SOCK_EP_DATA || READ_ONCE(ep->dead))
+	if (ep->phase != KSK_EP_ESTABLISHED || READ_ONCE(ep->dead))
 		return false;
 
-	rx->budget = sock_rx_budget;
-	if (!rx->stalled || sock_rx_resume(ep)) {
-		tcp_read_sock(sk, &desc, sock_rx_actor);
-		if (unlikely(rx->in_frame) && rx->frame.op == SOCK_OP_WRITE)
-			sock_rma_pause(ep);
+	rx->budget = ksk_rx_budget;
+	if (!rx->stalled || ksk_rx_resume(ep)) {
+		tcp_read_sock(sk, &desc, ksk_rx_actor);
+		if (unlikely(rx->in_frame) && rx->frame.op == KSK_OP_WRITE)
+			ksk_rma_pause(ep);
 		/* TCP's reader never goes beyond urgent data; we have none */
 		if (tcp_sk(sk)->urg_data)
-			sock_rx_violation(ep, "urgent data");
+			ksk_rx_violation(ep, "urgent data");
 	}
 	if (rx->err) {
-		sock_ep_kill(ep, rx->err);
+		ksk_ep_abort(ep, rx->err);
 		return false;
 	}
 	if (rx->budget <= 0) {
-		sock_stat_inc(&ep->stats.rx_budget);
+		ksk_stat_inc(&ep->stats.rx_budget);
 		return true;
 	}
-	if (sock_rx_eof(ep))
-		sock_ep_kill(ep, ESHUTDOWN);
+	if (ksk_rx_eof(ep))
+		ksk_ep_abort(ep, ESHUTDOWN);
 	return false;
 }
 
 /**
- * sock_rx_flush - complete every receive, accept no more
+ * ksk_rx_flush - complete every receive, accept no more
  * @ep: the endpoint
  *
  * One that a message has begun to fill gets ENOTCONN, the others ECANCELED.
  *
  * Context: process; locked, if there is a socket.
  */
-void sock_rx_flush(struct sock_ep *ep)
+void ksk_rx_flush(struct ksk_ep *ep)
 {
-	struct sock_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &ep->rx;
 	struct kofi_rxq *q = kofi_ep_rxq(&ep->base, &ep->rxq);
 	struct kofi_rxop *op = rx->op;
 
@@ -615,7 +615,7 @@ void sock_rx_flush(struct sock_ep *ep)
 		kofi_rxq_done(q, op, &wc);
 	}
 	rx->read = NULL;
-	sock_rx_init(rx);
+	ksk_rx_init(rx);
 	/* receives of a shared context stay posted */
 	if (ep->rxq.ops)
 		kofi_rxq_flush(&ep->rxq);
@@ -628,35 +628,35 @@ void sock_rx_flush(struct sock_ep *ep)
  * bottom halves off where that matters.
  */
 
-static void sock_rx_wake_msg(struct kofi_rxmsg *msg)
+static void ksk_rx_wake_msg(struct kofi_rxmsg *msg)
 {
-	struct sock_ep *ep = container_of(msg, struct sock_ep, rxmsg);
+	struct ksk_ep *ep = container_of(msg, struct ksk_ep, rxmsg);
 
 	irq_poll_sched(&ep->poll);
 }
 
-static void sock_rx_wake_slot(struct kofi_cq_wait *slot)
+static void ksk_rx_wake_slot(struct kofi_cq_wait *slot)
 {
-	struct sock_ep *ep = container_of(slot, struct sock_ep, rx.slot);
+	struct ksk_ep *ep = container_of(slot, struct ksk_ep, rx.slot);
 
 	irq_poll_sched(&ep->poll);
 }
 
 /**
- * sock_rx_setup - make the receive side of a new endpoint
+ * ksk_rx_setup - make the receive side of a new endpoint
  * @ep: the endpoint, with the core's part made
  */
-void sock_rx_setup(struct sock_ep *ep)
+void ksk_rx_setup(struct ksk_ep *ep)
 {
-	sock_rx_init(&ep->rx);
-	kofi_rxmsg_init(&ep->rxmsg, &ep->base, sock_rx_wake_msg);
-	kofi_cq_wait_init(&ep->rx.slot, &ep->base, sock_rx_wake_slot);
+	ksk_rx_init(&ep->rx);
+	kofi_rxmsg_init(&ep->rxmsg, &ep->base, ksk_rx_wake_msg);
+	kofi_cq_wait_init(&ep->rx.slot, &ep->base, ksk_rx_wake_slot);
 }
 
 /* fi_recvmsg() and its family */
-ssize_t sock_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
+ssize_t ksk_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 	int err;
 
 	err = kofi_ep_rx_state(&ep->base);
@@ -666,10 +666,10 @@ ssize_t sock_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 }
 
 /* fi_trecvmsg() and its family */
-ssize_t sock_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
-		      u64 flags)
+ssize_t ksk_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
+		     u64 flags)
 {
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 	int err;
 
 	if (!(ep->base.info->caps & FI_TAGGED))

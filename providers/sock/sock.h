@@ -4,16 +4,16 @@
  *
  * Locks, outermost first:
  *
- *   sock_dom_mutex	domains and their endpoints, for the device notifier
- *   sock_ep.cm_mutex	control calls of one endpoint
+ *   ksk_dom_mutex	domains and their endpoints, for the device notifier
+ *   ksk_ep.cm_mutex	control calls of one endpoint
  *   the socket's lock	"locked" below means: owned by the caller
  *			(lock_sock), or its slock held while nobody owns it
  *			(softirq and inline senders). Everything about the
  *			stream, both ways, belongs to who has it locked.
- *   sock_ep.tx_lock	what is posted without the socket's lock; irqsave
+ *   ksk_ep.tx_lock	what is posted without the socket's lock; irqsave
  *   kofi_rxq.lock, then locks of the core's queues
  *
- *   sock_req_mutex	connection requests nobody has taken yet; innermost
+ *   ksk_req_mutex	connection requests nobody has taken yet; innermost
  *			of the mutexes, never held while waiting for work
  */
 #ifndef _KOFI_SOCK_H
@@ -31,34 +31,34 @@
 
 #include "proto.h"
 
-#define SOCK_INJECT_MAX		128
-#define SOCK_IOV_LIMIT		16
-#define SOCK_TX_RX_MAX		65536
-#define SOCK_MSG_MAX		((size_t)MAX_RW_COUNT)
-#define SOCK_READS_MAX		64	/* reads unanswered, each way */
+#define KSK_INJECT_MAX		128
+#define KSK_IOV_LIMIT		16
+#define KSK_TX_RX_MAX		65536
+#define KSK_MSG_MAX		((size_t)MAX_RW_COUNT)
+#define KSK_READS_MAX		64	/* reads unanswered, each way */
 
 /* ------------------------------------------------------ module parameters */
 
-extern unsigned int sock_inline_max;
-extern unsigned int sock_rx_budget;
-extern unsigned int sock_connect_timeout;
-extern unsigned int sock_handshake_timeout;
-extern unsigned int sock_silence_timeout;
-extern unsigned int sock_keepalive_idle;
-extern unsigned int sock_keepalive_intvl;
-extern unsigned int sock_keepalive_cnt;
-extern unsigned int sock_max_pending;
-extern unsigned int sock_port_min;
-extern unsigned int sock_port_max;
-extern unsigned int sock_tx_size;
-extern unsigned int sock_rx_size;
-extern unsigned int sock_zerocopy_min;
+extern unsigned int ksk_inline_max;
+extern unsigned int ksk_rx_budget;
+extern unsigned int ksk_connect_timeout;
+extern unsigned int ksk_handshake_timeout;
+extern unsigned int ksk_silence_timeout;
+extern unsigned int ksk_keepalive_idle;
+extern unsigned int ksk_keepalive_intvl;
+extern unsigned int ksk_keepalive_cnt;
+extern unsigned int ksk_max_pending;
+extern unsigned int ksk_port_min;
+extern unsigned int ksk_port_max;
+extern unsigned int ksk_tx_size;
+extern unsigned int ksk_rx_size;
+extern unsigned int ksk_zerocopy_min;
 
-extern struct workqueue_struct *sock_wq;
-extern struct kofi_provider sock_provider;
+extern struct workqueue_struct *ksk_wq;
+extern struct kofi_provider ksk_provider;
 
 /**
- * struct sock_tunables - what fi_set_val() and fi_setopt() choose
+ * struct ksk_tunables - what fi_set_val() and fi_setopt() choose
  * @connect_timeout: milliseconds until the peer has answered
  * @handshake_timeout: milliseconds for an incoming request to be complete
  * @silence_timeout: milliseconds without a sign of life while data is out
@@ -74,7 +74,7 @@ extern struct kofi_provider sock_provider;
  * @sndbuf: bytes of the socket's send buffer, 0 for TCP's choice
  * @rcvbuf: bytes of the socket's receive buffer, 0 for TCP's choice
  */
-struct sock_tunables {
+struct ksk_tunables {
 	unsigned int	connect_timeout;
 	unsigned int	handshake_timeout;
 	unsigned int	silence_timeout;
@@ -89,75 +89,75 @@ struct sock_tunables {
 	int		rcvbuf;
 };
 
-void sock_tunables_init(struct sock_tunables *tun);
-int sock_tunables_set(struct sock_tunables *tun, int name, const void *val);
-int sock_tunables_get(const struct sock_tunables *tun, int name, void *val);
+void ksk_tunables_init(struct ksk_tunables *tun);
+int ksk_tunables_set(struct ksk_tunables *tun, int name, const void *val);
+int ksk_tunables_get(const struct ksk_tunables *tun, int name, void *val);
 
 /* ----------------------------------------------------------------- info.c */
 
 /* An address of either family; there is always one of them in it, or zero */
-union sock_addr {
+union ksk_addr {
 	struct sockaddr		sa;
 	struct sockaddr_in	in4;
 	struct sockaddr_in6	in6;
 };
 
 /**
- * struct sock_if - an address of an interface
+ * struct ksk_if - an address of an interface
  * @addr: the address, port 0
  * @prefix: its network's length in bits
  * @loopback: it belongs to the loopback device
  * @dev: name of the interface
  */
-struct sock_if {
-	union sock_addr	addr;
+struct ksk_if {
+	union ksk_addr	addr;
 	u8		prefix;
 	bool		loopback;
 	char		dev[IFNAMSIZ];
 };
 
-int sock_getinfo(u32 version, const char *node, const char *service, u64 flags,
-		 const struct fi_info *hints, struct fi_info **info);
-int sock_if_find(struct net *net, const struct sockaddr *addr,
-		 struct sock_if *found);
-char *sock_if_fabric(const struct sock_if *i);
-size_t sock_addr_len(const struct sockaddr *addr);
-int sock_addr_check(const void *addr, size_t len);
-int sock_addr_copy(const struct sockaddr *from, void *to, size_t *len);
+int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
+		const struct fi_info *hints, struct fi_info **info);
+int ksk_if_find(struct net *net, const struct sockaddr *addr,
+		struct ksk_if *found);
+char *ksk_if_fabric(const struct ksk_if *i);
+size_t ksk_addr_len(const struct sockaddr *addr);
+int ksk_addr_check(const void *addr, size_t len);
+int ksk_addr_copy(const struct sockaddr *from, void *to, size_t *len);
 
 /* --------------------------------------------------------------- domain.c */
 
 /**
- * struct sock_domain - one network device
+ * struct ksk_domain - one network device
  * @base: the core's
  * @node: on the list of domains
- * @ifindex: the device, 0 once it is gone; under sock_dom_mutex
- * @eps: endpoints of the domain, under sock_dom_mutex
+ * @ifindex: the device, 0 once it is gone; under ksk_dom_mutex
+ * @eps: endpoints of the domain, under ksk_dom_mutex
  */
-struct sock_domain {
+struct ksk_domain {
 	struct kofi_domain	base;
 	struct list_head	node;
 	int			ifindex;
 	struct list_head	eps;
 };
 
-extern struct mutex sock_dom_mutex;
+extern struct mutex ksk_dom_mutex;
 
-int sock_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
-		void *context);
-int sock_domain_init(void);
-void sock_domain_exit(void);
+int ksk_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+	       void *context);
+int ksk_domain_init(void);
+void ksk_domain_exit(void);
 
 /* ------------------------------------------------------------------- cm.c */
 
 /**
- * struct sock_cbs - a socket's callbacks before they were ours
+ * struct ksk_cbs - a socket's callbacks before they were ours
  * @data_ready: of the socket
  * @write_space: of the socket
  * @state_change: of the socket
  * @error_report: of the socket
  */
-struct sock_cbs {
+struct ksk_cbs {
 	void	(*data_ready)(struct sock *sk);
 	void	(*write_space)(struct sock *sk);
 	void	(*state_change)(struct sock *sk);
@@ -165,51 +165,51 @@ struct sock_cbs {
 };
 
 /**
- * struct sock_cm - a CM message on its way in or out
+ * struct ksk_cm - a CM message on its way in or out
  * @len: bytes in @buf, of a message that is sent: all of them
  * @off: bytes already sent
  * @hdr: the message's start
  * @buf: the message
  */
-struct sock_cm {
+struct ksk_cm {
 	unsigned int	len;
 	unsigned int	off;
 	union {
-		struct sock_cm_hdr	hdr;
-		u8			buf[SOCK_CM_MAX];
+		struct ksk_cm_hdr	hdr;
+		u8			buf[KSK_CM_MAX];
 	};
 };
 
-bool sock_cm_big_endian(const struct sock_cm *cm);
-u32 sock_cm_ext(const struct sock_cm *cm);
-static inline size_t sock_cm_data_len(const struct sock_cm *cm)
+bool ksk_cm_big_endian(const struct ksk_cm *cm);
+u32 ksk_cm_ext(const struct ksk_cm *cm);
+static inline size_t ksk_cm_data_len(const struct ksk_cm *cm)
 {
 	return cm->len - sizeof(cm->hdr);
 }
 
-struct sock_ep;
-struct sock_req;
+struct ksk_ep;
+struct ksk_req;
 
-int sock_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
-		    struct fid_pep **pep, void *context);
-int sock_req_take(struct net *net, fid_t handle, struct sock_req **req);
-void sock_req_free(struct sock_req *req);
-struct socket *sock_req_adopt(struct sock_req *req, bool *big_endian,
-			      u32 *ext);
+int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+		   struct fid_pep **pep, void *context);
+int ksk_req_take(struct net *net, fid_t handle, struct ksk_req **req);
+void ksk_req_free(struct ksk_req *req);
+struct socket *ksk_req_adopt(struct ksk_req *req, bool *big_endian,
+			     u32 *ext);
 
-extern const struct fi_ops_cm sock_ep_cm_ops;
-void sock_cm_work(struct sock_ep *ep);
-void sock_cm_fail(struct sock_ep *ep, int err, int prov_errno,
-		  const void *data, size_t len);
-bool sock_tclass_known(u32 tclass);
-void sock_socket_abort(struct socket *sock);
-void sock_socket_shutdown(struct socket *sock);
-void sock_socket_release(struct socket *sock);
+extern const struct fi_ops_cm ksk_ep_cm_ops;
+void ksk_cm_work(struct ksk_ep *ep);
+void ksk_cm_fail(struct ksk_ep *ep, int err, int prov_errno,
+		 const void *data, size_t len);
+bool ksk_tclass_known(u32 tclass);
+void ksk_socket_abort(struct socket *sock);
+void ksk_socket_shutdown(struct socket *sock);
+void ksk_socket_release(struct socket *sock);
 
 /* ------------------------------------------------------------------- tx.c */
 
 /**
- * struct sock_txop - a posted transmit
+ * struct ksk_txop - a posted transmit
  * @node: queued, or waiting for an answer
  * @free: the same, while it is not in use
  * @context: comes back in the completion
@@ -218,7 +218,7 @@ void sock_socket_release(struct socket *sock);
  * @inv_key: key of the peer's that ends with the message
  * @flags: what it was posted with
  * @seq: its place in the order of frames
- * @op: SOCK_OP_MSG, _TAGGED, _READ_REQ or _WRITE
+ * @op: KSK_OP_MSG, _TAGGED, _READ_REQ or _WRITE
  * @rma_count: entries of @rma
  * @ack: completes when the peer has acknowledged it
  * @zc: it hands out its pages; @ubuf and what follows count
@@ -230,7 +230,7 @@ void sock_socket_release(struct socket *sock);
  * @cur: position in the payload, or in what the response to a read fills
  * @inject: copied payload
  */
-struct sock_txop {
+struct ksk_txop {
 	union {
 		struct list_head	node;
 		struct llist_node	free;
@@ -247,36 +247,36 @@ struct sock_txop {
 	bool			zc;
 	bool			zc_copied;
 	int			err;
-	struct sock_ep		*ep;
+	struct ksk_ep		*ep;
 	struct ubuf_info	ubuf;
-	struct fi_rma_iov	rma[SOCK_RMA_MAX];
+	struct fi_rma_iov	rma[KSK_RMA_MAX];
 	struct kofi_cursor	cur;
-	u8			inject[SOCK_INJECT_MAX];
+	u8			inject[KSK_INJECT_MAX];
 };
 
 /* Segments of a vector that are sent in one call with their header */
-#define SOCK_TX_GATHER	4
+#define KSK_TX_GATHER	4
 
 /* Header and the first segments of a payload, as one array */
-union sock_tx_vec {
-	struct kvec	kv[1 + SOCK_TX_GATHER];
-	struct bio_vec	bv[1 + SOCK_TX_GATHER];
+union ksk_tx_vec {
+	struct kvec	kv[1 + KSK_TX_GATHER];
+	struct bio_vec	bv[1 + KSK_TX_GATHER];
 };
 
 /* Bytes of payload behind an operation's header */
-static inline u64 sock_txop_payload(const struct sock_txop *op)
+static inline u64 ksk_txop_payload(const struct ksk_txop *op)
 {
-	return op->op == SOCK_OP_READ_REQ ? 0 : op->cur.len;
+	return op->op == KSK_OP_READ_REQ ? 0 : op->cur.len;
 }
 
 /**
- * struct sock_post - what a post has beyond its struct fi_msg
- * @op: SOCK_OP_*
+ * struct ksk_post - what a post has beyond its struct fi_msg
+ * @op: KSK_OP_*
  * @tag: of a tagged message
  * @rma: the peer's memory
  * @rma_count: entries of @rma
  */
-struct sock_post {
+struct ksk_post {
 	u8			op;
 	u64			tag;
 	const struct fi_rma_iov	*rma;
@@ -284,94 +284,94 @@ struct sock_post {
 };
 
 /* Flags every transmit knows, and those that only some do */
-#define SOCK_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+#define KSK_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 			 FI_DELIVERY_COMPLETE)
-#define SOCK_TX_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE)
-#define SOCK_TX_OUT_FLAGS (SOCK_TX_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA | \
-			 KOFI_NO_COMPLETION | SOCK_TX_LEVELS)
+#define KSK_TX_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE)
+#define KSK_TX_OUT_FLAGS (KSK_TX_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA | \
+			 KOFI_NO_COMPLETION | KSK_TX_LEVELS)
 
 /* Who sends. Changes with the socket locked. */
-enum sock_tx_state {
-	SOCK_TX_IDLE,		/* nobody; who posts, sends */
-	SOCK_TX_ACTIVE,		/* one sender, who looks again before it ends */
-	SOCK_TX_SPACE,		/* the socket took no more; it will call */
+enum ksk_tx_state {
+	KSK_TX_IDLE,		/* nobody; who posts, sends */
+	KSK_TX_ACTIVE,		/* one sender, who looks again before it ends */
+	KSK_TX_SPACE,		/* the socket took no more; it will call */
 };
 
-int sock_tx_init(struct sock_ep *ep, size_t size);
-void sock_tx_exit(struct sock_ep *ep);
-ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
-ssize_t sock_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
-		      u64 flags);
-ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
-		       const struct sock_post *post, u64 flags);
-bool sock_tx_run(struct sock_ep *ep, size_t budget);
-void sock_tx_ack(struct sock_ep *ep);
-bool sock_tx_acked(struct sock_ep *ep);
-struct sock_txop *sock_tx_reading(struct sock_ep *ep);
-void sock_tx_read_done(struct sock_ep *ep);
-bool sock_tx_space(struct sock_ep *ep);
-void sock_tx_flush(struct sock_ep *ep);
-void sock_tx_retry(struct timer_list *t);
-bool sock_tx_pushes(struct sock_ep *ep);
-int sock_tx_flush_err(const struct sock_ep *ep);
-void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err);
+int ksk_tx_init(struct ksk_ep *ep, size_t size);
+void ksk_tx_exit(struct ksk_ep *ep);
+ssize_t ksk_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
+		     u64 flags);
+ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
+		      const struct ksk_post *post, u64 flags);
+bool ksk_tx_run(struct ksk_ep *ep, size_t budget);
+void ksk_tx_ack(struct ksk_ep *ep);
+bool ksk_tx_acked(struct ksk_ep *ep);
+struct ksk_txop *ksk_tx_reading(struct ksk_ep *ep);
+void ksk_tx_read_done(struct ksk_ep *ep);
+bool ksk_tx_space(struct ksk_ep *ep);
+void ksk_tx_flush(struct ksk_ep *ep);
+void ksk_tx_retry(struct timer_list *t);
+bool ksk_tx_pushes(struct ksk_ep *ep);
+int ksk_tx_flush_err(const struct ksk_ep *ep);
+void ksk_tx_complete(struct ksk_ep *ep, struct ksk_txop *op, int err);
 
 /* ------------------------------------------------------------- zerocopy.c */
 
-void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op);
-void sock_zc_msg(const struct sock *sk, struct sock_txop *op,
-		 struct msghdr *msg);
-void sock_zc_done(struct sock_txop *op);
-void sock_zc_wait(struct sock_ep *ep);
+void ksk_zc_begin(struct ksk_ep *ep, struct ksk_txop *op);
+void ksk_zc_msg(const struct sock *sk, struct ksk_txop *op,
+		struct msghdr *msg);
+void ksk_zc_done(struct ksk_txop *op);
+void ksk_zc_wait(struct ksk_ep *ep);
 
 /* ------------------------------------------------------------------ rma.c */
 
 /**
- * struct sock_rsp - a read of the peer's that is to be answered
+ * struct ksk_rsp - a read of the peer's that is to be answered
  * @payload: bytes of the answer
  * @count: entries of @seg
  * @cur: the one that is being sent
  * @reserved: a completion slot is held, the read will be reported
  * @seg: what it reads; left goes down as it is sent
  */
-struct sock_rsp {
+struct ksk_rsp {
 	u64			payload;
 	u8			count;
 	u8			cur;
 	bool			reserved;
-	struct kofi_target	seg[SOCK_RMA_MAX];
+	struct kofi_target	seg[KSK_RMA_MAX];
 };
 
-extern const struct fi_ops_rma sock_rma_ops;
+extern const struct fi_ops_rma ksk_rma_ops;
 
-int sock_rma_init(struct sock_ep *ep);
-void sock_rma_exit(struct sock_ep *ep);
-int sock_rma_read(struct sock_ep *ep);
-bool sock_rma_source(struct sock_ep *ep, struct iov_iter *iter);
-void sock_rma_sent(struct sock_ep *ep, size_t bytes);
-void sock_rma_answered(struct sock_ep *ep);
-int sock_rma_write(struct sock_ep *ep);
-int sock_rma_place(struct sock_ep *ep, struct kofi_skb_part from, size_t len);
-void sock_rma_pause(struct sock_ep *ep);
-void sock_rma_written(struct sock_ep *ep);
-void sock_rma_flush(struct sock_ep *ep);
+int ksk_rma_init(struct ksk_ep *ep);
+void ksk_rma_exit(struct ksk_ep *ep);
+int ksk_rma_read(struct ksk_ep *ep);
+bool ksk_rma_source(struct ksk_ep *ep, struct iov_iter *iter);
+void ksk_rma_sent(struct ksk_ep *ep, size_t bytes);
+void ksk_rma_answered(struct ksk_ep *ep);
+int ksk_rma_write(struct ksk_ep *ep);
+int ksk_rma_place(struct ksk_ep *ep, struct kofi_skb_part from, size_t len);
+void ksk_rma_pause(struct ksk_ep *ep);
+void ksk_rma_written(struct ksk_ep *ep);
+void ksk_rma_flush(struct ksk_ep *ep);
 
 /* ------------------------------------------------------------------- rx.c */
 
 /**
- * struct sock_frame - what a header says
- * @op: SOCK_OP_*
- * @flags: SOCK_F_*
+ * struct ksk_frame - what a header says
+ * @op: KSK_OP_*
+ * @flags: KSK_F_*
  * @ack: it is an acknowledgment
  * @rma_count: entries of @rma
  * @hdr_size: bytes of the header
  * @payload: bytes of the payload
- * @data: the word of SOCK_F_CQ_DATA
- * @inv_key: the word of SOCK_F_REMOTE_INV
+ * @data: the word of KSK_F_CQ_DATA
+ * @inv_key: the word of KSK_F_REMOTE_INV
  * @tag: of a tagged message
  * @rma: segments of a read request or write
  */
-struct sock_frame {
+struct ksk_frame {
 	u8	op;
 	u16	flags;
 	bool	ack;
@@ -385,11 +385,11 @@ struct sock_frame {
 		u64	addr;
 		u64	len;
 		u64	key;
-	} rma[SOCK_RMA_MAX];
+	} rma[KSK_RMA_MAX];
 };
 
 /**
- * struct sock_rx - the receive side of a stream; belongs to who has the
+ * struct ksk_rx - the receive side of a stream; belongs to who has the
  * socket locked
  * @have: bytes of the header in @hdr
  * @want: bytes of the header that @have must reach
@@ -409,16 +409,16 @@ struct sock_frame {
  * @budget: bytes that may still be read in this run
  * @err: why the stream must end, a positive error code
  */
-struct sock_rx {
+struct ksk_rx {
 	unsigned int		have;
 	unsigned int		want;
-	u8			hdr[SOCK_HDR_MAX];
-	struct sock_frame	frame;
+	u8			hdr[KSK_HDR_MAX];
+	struct ksk_frame	frame;
 	bool			in_frame;
 	bool			stalled;
 	struct kofi_rxop	*op;
-	struct sock_txop	*read;
-	struct kofi_target	seg[SOCK_RMA_MAX];
+	struct ksk_txop	*read;
+	struct kofi_target	seg[KSK_RMA_MAX];
 	u8			cur;
 	struct kofi_cq_wait	slot;
 	bool			reserved;
@@ -428,35 +428,35 @@ struct sock_rx {
 	int			err;
 };
 
-void sock_rx_init(struct sock_rx *rx);
-void sock_rx_setup(struct sock_ep *ep);
-void sock_rx_violation(struct sock_ep *ep, const char *what);
-bool sock_rx_run(struct sock_ep *ep);
-void sock_rx_flush(struct sock_ep *ep);
-ssize_t sock_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
-ssize_t sock_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
-		      u64 flags);
+void ksk_rx_init(struct ksk_rx *rx);
+void ksk_rx_setup(struct ksk_ep *ep);
+void ksk_rx_violation(struct ksk_ep *ep, const char *what);
+bool ksk_rx_run(struct ksk_ep *ep);
+void ksk_rx_flush(struct ksk_ep *ep);
+ssize_t ksk_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+ssize_t ksk_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
+		     u64 flags);
 
 /* ------------------------------------------------------------------- ep.c */
 
 /* How far the socket of an endpoint has come; changes with it locked. */
-enum sock_ep_phase {
-	SOCK_EP_UNUSED,		/* no stream */
-	SOCK_EP_DIALING,	/* TCP connects */
-	SOCK_EP_ASKING,		/* request sent, no answer yet */
-	SOCK_EP_ASKED,		/* request received, not accepted yet */
-	SOCK_EP_DATA,
-	SOCK_EP_DEAD,		/* everything has been completed */
+enum ksk_ep_phase {
+	KSK_EP_UNUSED,		/* no stream */
+	KSK_EP_CONNECTING,	/* TCP connects */
+	KSK_EP_REQUESTING,		/* request sent, no answer yet */
+	KSK_EP_REQUESTED,		/* request received, not accepted yet */
+	KSK_EP_ESTABLISHED,
+	KSK_EP_DEAD,		/* everything has been completed */
 };
 
-/* sock_ep.flags */
+/* ksk_ep.flags */
 enum {
-	SOCK_EP_HALF_SENT,	/* flushed in the middle of a frame */
-	SOCK_EP_PUSH,		/* what FI_MORE holds back has waited enough */
+	KSK_EP_HALF_SENT,	/* flushed in the middle of a frame */
+	KSK_EP_PUSH,		/* what FI_MORE holds back has waited enough */
 };
 
 /**
- * struct sock_ep_stats - statistics; change with the socket locked
+ * struct ksk_ep_stats - statistics; change with the socket locked
  * @tx_frames: frames sent, acknowledgments too
  * @tx_bytes: bytes sent, headers too
  * @tx_acks: acknowledgments sent
@@ -480,7 +480,7 @@ enum {
  * @rx_budget: runs of the receiver that used up their budget
  * @violations: protocol errors of the peer
  */
-struct sock_ep_stats {
+struct ksk_ep_stats {
 	unsigned long	tx_frames;
 	unsigned long	tx_bytes;
 	unsigned long	tx_acks;
@@ -505,18 +505,18 @@ struct sock_ep_stats {
 	unsigned long	violations;
 };
 
-static inline void sock_stat_add(unsigned long *stat, unsigned long n)
+static inline void ksk_stat_add(unsigned long *stat, unsigned long n)
 {
 	WRITE_ONCE(*stat, *stat + n);
 }
 
-static inline void sock_stat_inc(unsigned long *stat)
+static inline void ksk_stat_inc(unsigned long *stat)
 {
-	sock_stat_add(stat, 1);
+	ksk_stat_add(stat, 1);
 }
 
 /**
- * struct sock_ep - an endpoint and its stream
+ * struct ksk_ep - an endpoint and its stream
  * @base: the core's
  * @domain: its domain
  * @domain_node: on the domain's list
@@ -527,11 +527,11 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @req: the request it was opened for, whose handle its info names
  * @sock: from connect or adoption until the endpoint is freed
  * @saved: its callbacks
- * @phase: enum sock_ep_phase
- * @flags: SOCK_EP_HALF_SENT, SOCK_EP_PUSH
+ * @phase: enum ksk_ep_phase
+ * @flags: KSK_EP_HALF_SENT, KSK_EP_PUSH
  * @dead: why the stream must end, a positive error code; set once
  * @be: words on the wire are big-endian
- * @ext: SOCK_EXT_* both sides know
+ * @ext: KSK_EXT_* both sides know
  * @poll: resumes the receiver and the sender in softirq context
  * @in_poll: runs of @poll
  * @work: the same in process context, and everything that must sleep
@@ -545,7 +545,7 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @tx_free: unused operations; can be put to without the lock
  * @tx_posted: operations posted without the socket's lock, oldest first; newer
  *	than those in @tx_queue
- * @tx_state: enum sock_tx_state. From here on: with the socket locked.
+ * @tx_state: enum ksk_tx_state. From here on: with the socket locked.
  * @tx_queue: operations not begun, oldest first
  * @tx_wait: operations sent that wait for an acknowledgment, oldest first
  * @tx_reads: reads sent that wait for the response, oldest first
@@ -566,7 +566,7 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @tx_vec: what @tx_msg refers to, the same
  * @zc_out: operations whose pages are out, or may be
  * @zc_skip: operations to be copied before another one tries not to be
- * @rsps: ring of %SOCK_READS_MAX responses owed to the peer; with the socket
+ * @rsps: ring of %KSK_READS_MAX responses owed to the peer; with the socket
  *	locked
  * @rsp_first: the oldest
  * @rsp_count: how many, with the one that is being sent
@@ -575,17 +575,17 @@ static inline void sock_stat_inc(unsigned long *stat)
  * @rx: receive side of the stream
  * @stats: statistics
  */
-struct sock_ep {
+struct ksk_ep {
 	struct kofi_ep		base;
-	struct sock_domain	*domain;
+	struct ksk_domain	*domain;
 	struct list_head	domain_node;
 	struct mutex		cm_mutex;	/* control calls */
-	struct sock_tunables	tun;
+	struct ksk_tunables	tun;
 	bool			reserves;
-	union sock_addr		src;
-	struct sock_req		*req;
+	union ksk_addr		src;
+	struct ksk_req		*req;
 	struct socket		*sock;
-	struct sock_cbs		saved;
+	struct ksk_cbs		saved;
 	int			phase;
 	unsigned long		flags;
 	int			dead;
@@ -597,12 +597,12 @@ struct sock_ep {
 	struct timer_list	retry;
 	struct delayed_work	watch;
 	u32			watch_base;
-	struct sock_cm		cm;
+	struct ksk_cm		cm;
 
 	/* what is posted without the socket's lock */
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
 	bool			tx_closed;
-	struct kofi_free	tx_free;
+	struct kofi_freelist	tx_free;
 	struct list_head	tx_posted;
 
 	int			tx_state;
@@ -612,12 +612,12 @@ struct sock_ep {
 	unsigned int		tx_nreads;
 	u64			tx_seq;
 	u64			tx_owed;
-	struct sock_txop	*tx_ops;
+	struct ksk_txop	*tx_ops;
 
-	struct sock_txop	*tx_op;
-	struct sock_rsp		*tx_rsp;
+	struct ksk_txop	*tx_op;
+	struct ksk_rsp		*tx_rsp;
 	bool			tx_held;
-	u8			tx_hdr[SOCK_HDR_MAX];
+	u8			tx_hdr[KSK_HDR_MAX];
 	u8			tx_hdr_len;
 	u8			tx_hdr_off;
 	u8			tx_id;
@@ -626,25 +626,25 @@ struct sock_ep {
 	unsigned int		zc_skip;
 	u64			tx_left;
 	struct msghdr		tx_msg;
-	union sock_tx_vec	tx_vec;
+	union ksk_tx_vec	tx_vec;
 
-	struct sock_rsp		*rsps;
+	struct ksk_rsp		*rsps;
 	unsigned int		rsp_first;
 	unsigned int		rsp_count;
 
 	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
 	struct kofi_rxmsg	rxmsg;
-	struct sock_rx		rx;
-	struct sock_ep_stats	stats;
+	struct ksk_rx		rx;
+	struct ksk_ep_stats	stats;
 };
 
-static inline struct sock_ep *sock_ep(struct fid_ep *fid)
+static inline struct ksk_ep *ksk_ep(struct fid_ep *fid)
 {
-	return container_of(fid, struct sock_ep, base.ep);
+	return container_of(fid, struct ksk_ep, base.ep);
 }
 
 /**
- * sock_tx_ready - has reading made something to send
+ * ksk_tx_ready - has reading made something to send
  * @ep: the endpoint
  *
  * Whoever has run the receiver asks, and runs the sender.
@@ -652,7 +652,7 @@ static inline struct sock_ep *sock_ep(struct fid_ep *fid)
  * Context: locked.
  * Return: true if so, or if an operation that had to wait may now begin.
  */
-static inline bool sock_tx_ready(const struct sock_ep *ep)
+static inline bool ksk_tx_ready(const struct ksk_ep *ep)
 {
 	return ep->tx_owed || ep->rsp_count || ep->tx_held;
 }
@@ -662,13 +662,13 @@ static inline bool sock_tx_ready(const struct sock_ep *ep)
  * may be what somebody's I/O waits for; with a reclaim-safe endpoint, take it
  * from the reserves and reclaim nothing.
  */
-static inline unsigned int sock_memalloc_save(const struct sock_ep *ep)
+static inline unsigned int ksk_memalloc_save(const struct ksk_ep *ep)
 {
 	return memalloc_flags_save(PF_MEMALLOC_NOIO |
 				   (ep->tun.reclaim_safe ? PF_MEMALLOC : 0));
 }
 
-static inline void sock_memalloc_restore(unsigned int flags)
+static inline void ksk_memalloc_restore(unsigned int flags)
 {
 	memalloc_flags_restore(flags);
 }
@@ -677,32 +677,32 @@ static inline void sock_memalloc_restore(unsigned int flags)
  * How the socket allocates from now on; locked. The flag, not the option: it
  * is what lets the socket take the packets it gets from the reserves.
  */
-static inline void sock_socket_gfp(struct sock *sk, gfp_t gfp)
+static inline void ksk_socket_gfp(struct sock *sk, gfp_t gfp)
 {
 	sk->sk_allocation = gfp | __GFP_NOWARN |
 			    (sock_flag(sk, SOCK_MEMALLOC) ? __GFP_MEMALLOC : 0);
 }
 
-int sock_endpoint(struct fid_domain *domain, struct fi_info *info,
-		  struct fid_ep **ep, void *context);
-void sock_ep_attach(struct sock_ep *ep, struct socket *sock, int phase);
-void sock_ep_detach(struct sock_ep *ep);
-void sock_ep_kill(struct sock_ep *ep, int err);
-void sock_ep_queue(struct sock_ep *ep);
-void sock_ep_softirq(struct sock_ep *ep);
-void sock_ep_live(struct sock_ep *ep, const void *data, size_t len);
-int sock_ep_down(struct sock_ep *ep, bool connection);
+int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, void *context);
+void ksk_ep_attach(struct ksk_ep *ep, struct socket *sock, int phase);
+void ksk_ep_detach(struct ksk_ep *ep);
+void ksk_ep_abort(struct ksk_ep *ep, int err);
+void ksk_ep_queue(struct ksk_ep *ep);
+void ksk_ep_softirq(struct ksk_ep *ep);
+void ksk_ep_established(struct ksk_ep *ep, const void *data, size_t len);
+int ksk_ep_down(struct ksk_ep *ep, bool connection);
 
 /* Pure functions of the wire, static but for the tests */
 #if IS_ENABLED(CONFIG_KUNIT)
-void sock_cm_format(struct sock_cm *cm, u8 type, u32 ext, const void *data,
-		    size_t len);
-int sock_cm_want(const struct sock_cm *cm, unsigned int *want);
-unsigned int sock_tx_format_op(void *hdr, const struct sock_txop *op, u8 id,
-			       bool be);
-unsigned int sock_tx_format_rsp(void *hdr, u64 payload, u8 id, bool be);
-unsigned int sock_tx_format_ack(void *hdr, u8 id, bool be);
-int sock_rx_decode(struct sock_rx *rx, bool be);
+void ksk_cm_format(struct ksk_cm *cm, u8 type, u32 ext, const void *data,
+		   size_t len);
+int ksk_cm_want(const struct ksk_cm *cm, unsigned int *want);
+unsigned int ksk_tx_format_op(void *hdr, const struct ksk_txop *op, u8 id,
+			      bool be);
+unsigned int ksk_tx_format_rsp(void *hdr, u64 payload, u8 id, bool be);
+unsigned int ksk_tx_format_ack(void *hdr, u8 id, bool be);
+int ksk_rx_decode(struct ksk_rx *rx, bool be);
 #endif
 
 #endif /* _KOFI_SOCK_H */

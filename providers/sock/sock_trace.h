@@ -10,7 +10,7 @@
 #include "sock.h"
 
 DECLARE_EVENT_CLASS(kofi_sock_frame,
-	TP_PROTO(const struct sock_ep *ep, const struct sock_hdr *hdr,
+	TP_PROTO(const struct ksk_ep *ep, const struct ksk_hdr *hdr,
 		 u64 payload),
 	TP_ARGS(ep, hdr, payload),
 	TP_STRUCT__entry(
@@ -25,7 +25,7 @@ DECLARE_EVENT_CLASS(kofi_sock_frame,
 		__entry->ep = ep->base.obj.id;
 		__entry->op = hdr->op;
 		__entry->op_data = hdr->op_data;
-		__entry->flags = sock_get16(hdr->flags, ep->be);
+		__entry->flags = ksk_get16(hdr->flags, ep->be);
 		__entry->id = hdr->id;
 		__entry->payload = payload;
 	),
@@ -35,17 +35,17 @@ DECLARE_EVENT_CLASS(kofi_sock_frame,
 );
 
 DEFINE_EVENT(kofi_sock_frame, kofi_sock_tx,
-	TP_PROTO(const struct sock_ep *ep, const struct sock_hdr *hdr,
+	TP_PROTO(const struct ksk_ep *ep, const struct ksk_hdr *hdr,
 		 u64 payload),
 	TP_ARGS(ep, hdr, payload));
 
 DEFINE_EVENT(kofi_sock_frame, kofi_sock_rx,
-	TP_PROTO(const struct sock_ep *ep, const struct sock_hdr *hdr,
+	TP_PROTO(const struct ksk_ep *ep, const struct ksk_hdr *hdr,
 		 u64 payload),
 	TP_ARGS(ep, hdr, payload));
 
 TRACE_EVENT(kofi_sock_stall,
-	TP_PROTO(const struct sock_ep *ep, u8 op, u64 payload),
+	TP_PROTO(const struct ksk_ep *ep, u8 op, u64 payload),
 	TP_ARGS(ep, op, payload),
 	TP_STRUCT__entry(
 		__field(u32, ep)
@@ -62,7 +62,7 @@ TRACE_EVENT(kofi_sock_stall,
 );
 
 TRACE_EVENT(kofi_sock_zc,
-	TP_PROTO(const struct sock_ep *ep, const struct sock_txop *op, int err),
+	TP_PROTO(const struct ksk_ep *ep, const struct ksk_txop *op, int err),
 	TP_ARGS(ep, op, err),
 	TP_STRUCT__entry(
 		__field(u32, ep)
@@ -81,23 +81,23 @@ TRACE_EVENT(kofi_sock_zc,
 );
 
 TRACE_EVENT(kofi_sock_violation,
-	TP_PROTO(const struct sock_ep *ep, const char *what, const u8 *hdr,
+	TP_PROTO(const struct ksk_ep *ep, const char *what, const u8 *hdr,
 		 unsigned int len),
 	TP_ARGS(ep, what, hdr, len),
 	TP_STRUCT__entry(
 		__field(u32, ep)
 		__string(what, what)
 		__field(unsigned int, len)
-		__array(u8, hdr, sizeof(struct sock_hdr))
+		__array(u8, hdr, sizeof(struct ksk_hdr))
 	),
 	TP_fast_assign(
 		__entry->ep = ep->base.obj.id;
 		__assign_str(what);
 		__entry->len = len;
-		memcpy(__entry->hdr, hdr, sizeof(struct sock_hdr));
+		memcpy(__entry->hdr, hdr, sizeof(struct ksk_hdr));
 	),
 	TP_printk("ep=%u %s len=%u header=%*ph", __entry->ep, __get_str(what),
-		  __entry->len, (int)sizeof(struct sock_hdr), __entry->hdr)
+		  __entry->len, (int)sizeof(struct ksk_hdr), __entry->hdr)
 );
 
 TRACE_EVENT(kofi_sock_cm,

@@ -48,7 +48,7 @@
 #include "sock.h"
 #include "sock_trace.h"
 
-int sock_tx_init(struct sock_ep *ep, size_t size)
+int ksk_tx_init(struct ksk_ep *ep, size_t size)
 {
 	size_t i;
 
@@ -58,124 +58,124 @@ int sock_tx_init(struct sock_ep *ep, size_t size)
 	if (!ep->tx_ops)
 		return -ENOMEM;
 	for (i = 0; i < size; i++)
-		kofi_free_put(&ep->tx_free, &ep->tx_ops[i].free);
+		kofi_freelist_put(&ep->tx_free, &ep->tx_ops[i].free);
 	return 0;
 }
 
-void sock_tx_exit(struct sock_ep *ep)
+void ksk_tx_exit(struct ksk_ep *ep)
 {
 	kvfree(ep->tx_ops);
 	ep->tx_ops = NULL;
-	ep->tx_free = (struct kofi_free) {};
+	ep->tx_free = (struct kofi_freelist) {};
 }
 
 /* ------------------------------------------------------------- formatting */
 
 /* Header of an operation. Returns its length. */
 VISIBLE_IF_KUNIT
-unsigned int sock_tx_format_op(void *buf, const struct sock_txop *op, u8 id,
-			       bool be)
+unsigned int ksk_tx_format_op(void *buf, const struct ksk_txop *op, u8 id,
+			      bool be)
 {
-	struct sock_hdr *hdr = buf;
+	struct ksk_hdr *hdr = buf;
 	u8 *p = (u8 *)(hdr + 1);
-	u16 flags = op->ack ? SOCK_F_DELIVERY : 0;
+	u16 flags = op->ack ? KSK_F_DELIVERY : 0;
 	unsigned int i;
 
-	*hdr = (struct sock_hdr) {
-		.version = SOCK_PROTO_VERSION,
+	*hdr = (struct ksk_hdr) {
+		.version = KSK_PROTO_VERSION,
 		.op = op->op,
 		.rma_count = op->rma_count,
 		.id = id,
 	};
 	if (op->flags & FI_REMOTE_CQ_DATA) {
-		flags |= SOCK_F_CQ_DATA;
-		sock_put64(op->data, p, be);
+		flags |= KSK_F_CQ_DATA;
+		ksk_put64(op->data, p, be);
 		p += 8;
 	}
 	if (op->flags & KOFI_REMOTE_INV) {
-		flags |= SOCK_F_REMOTE_INV;
-		sock_put64(op->inv_key, p, be);
+		flags |= KSK_F_REMOTE_INV;
+		ksk_put64(op->inv_key, p, be);
 		p += 8;
 	}
-	if (op->op == SOCK_OP_TAGGED) {
-		sock_put64(op->tag, p, be);
+	if (op->op == KSK_OP_TAGGED) {
+		ksk_put64(op->tag, p, be);
 		p += 8;
 	}
 	for (i = 0; i < op->rma_count; i++) {
-		struct sock_rma *rma = (struct sock_rma *)p;
+		struct ksk_rma *rma = (struct ksk_rma *)p;
 
-		sock_put64(op->rma[i].addr, rma->addr, be);
-		sock_put64(op->rma[i].len, rma->len, be);
-		sock_put64(op->rma[i].key, rma->key, be);
+		ksk_put64(op->rma[i].addr, rma->addr, be);
+		ksk_put64(op->rma[i].len, rma->len, be);
+		ksk_put64(op->rma[i].key, rma->key, be);
 		p += sizeof(*rma);
 	}
 	hdr->hdr_size = p - (u8 *)buf;
-	sock_put16(flags, hdr->flags, be);
-	sock_put64(hdr->hdr_size + sock_txop_payload(op), hdr->size, be);
+	ksk_put16(flags, hdr->flags, be);
+	ksk_put64(hdr->hdr_size + ksk_txop_payload(op), hdr->size, be);
 	return hdr->hdr_size;
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_tx_format_op);
+EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_op);
 
 /* Header of the response to a read */
 VISIBLE_IF_KUNIT
-unsigned int sock_tx_format_rsp(void *buf, u64 payload, u8 id, bool be)
+unsigned int ksk_tx_format_rsp(void *buf, u64 payload, u8 id, bool be)
 {
-	struct sock_hdr *hdr = buf;
+	struct ksk_hdr *hdr = buf;
 
-	*hdr = (struct sock_hdr) {
-		.version = SOCK_PROTO_VERSION,
-		.op = SOCK_OP_READ_RSP,
+	*hdr = (struct ksk_hdr) {
+		.version = KSK_PROTO_VERSION,
+		.op = KSK_OP_READ_RSP,
 		.hdr_size = sizeof(*hdr),
 		.id = id,
 	};
-	sock_put64(sizeof(*hdr) + payload, hdr->size, be);
+	ksk_put64(sizeof(*hdr) + payload, hdr->size, be);
 	return sizeof(*hdr);
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_tx_format_rsp);
+EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_rsp);
 
 VISIBLE_IF_KUNIT
-unsigned int sock_tx_format_ack(void *buf, u8 id, bool be)
+unsigned int ksk_tx_format_ack(void *buf, u8 id, bool be)
 {
-	struct sock_hdr *hdr = buf;
+	struct ksk_hdr *hdr = buf;
 
-	*hdr = (struct sock_hdr) {
-		.version = SOCK_PROTO_VERSION,
-		.op = SOCK_OP_MSG,
-		.op_data = SOCK_OP_DATA_ACK,
+	*hdr = (struct ksk_hdr) {
+		.version = KSK_PROTO_VERSION,
+		.op = KSK_OP_MSG,
+		.op_data = KSK_OP_DATA_ACK,
 		.hdr_size = sizeof(*hdr),
 		.id = id,
 	};
-	sock_put64(sizeof(*hdr), hdr->size, be);
+	ksk_put64(sizeof(*hdr), hdr->size, be);
 	return sizeof(*hdr);
 }
-EXPORT_SYMBOL_IF_KUNIT(sock_tx_format_ack);
+EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_ack);
 
 /* ------------------------------------------------------------- completing */
 
 /* What a completion says has happened */
-static const u64 sock_tx_wc_flags[] = {
-	[SOCK_OP_MSG]		= FI_SEND | FI_MSG,
-	[SOCK_OP_TAGGED]	= FI_SEND | FI_TAGGED,
-	[SOCK_OP_READ_REQ]	= FI_READ | FI_RMA,
-	[SOCK_OP_WRITE]		= FI_WRITE | FI_RMA,
+static const u64 ksk_tx_wc_flags[] = {
+	[KSK_OP_MSG]		= FI_SEND | FI_MSG,
+	[KSK_OP_TAGGED]	= FI_SEND | FI_TAGGED,
+	[KSK_OP_READ_REQ]	= FI_READ | FI_RMA,
+	[KSK_OP_WRITE]		= FI_WRITE | FI_RMA,
 };
 
 /**
- * sock_tx_complete - complete a transmit
+ * ksk_tx_complete - complete a transmit
  * @ep: the endpoint
  * @op: the operation, on no list; unused afterwards
  * @err: 0 or a positive error code
  *
  * Context: any.
  */
-void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
+void ksk_tx_complete(struct ksk_ep *ep, struct ksk_txop *op, int err)
 {
 	/* every member: otherwise all of it is cleared first */
 	struct kofi_wc wc = {
 		.op_context = op->context,
 		.err = err,
 		.prov_errno = err ? READ_ONCE(ep->dead) : 0,
-		.flags = sock_tx_wc_flags[op->op],
+		.flags = ksk_tx_wc_flags[op->op],
 		.len = op->cur.len,
 		.olen = 0,
 		.buf = NULL,
@@ -187,23 +187,23 @@ void sock_tx_complete(struct sock_ep *ep, struct sock_txop *op, int err)
 	u64 op_flags = op->flags;
 
 	/* free before the consumer knows, who may post again at once */
-	kofi_free_put(&ep->tx_free, &op->free);
+	kofi_freelist_put(&ep->tx_free, &op->free);
 	kofi_ep_tx_complete(&ep->base, &wc, op_flags);
 }
 
 /* The stream has done with an operation. */
-static void sock_tx_done(struct sock_ep *ep, struct sock_txop *op, int err)
+static void ksk_tx_done(struct ksk_ep *ep, struct ksk_txop *op, int err)
 {
 	if (!op->zc) {
-		sock_tx_complete(ep, op, err);
+		ksk_tx_complete(ep, op, err);
 		return;
 	}
 	op->err = err;
-	sock_zc_done(op);
+	ksk_zc_done(op);
 }
 
 /**
- * sock_tx_acked - an acknowledgment has arrived
+ * ksk_tx_acked - an acknowledgment has arrived
  * @ep: the endpoint
  *
  * It belongs to the oldest frame that waits for one.
@@ -211,66 +211,66 @@ static void sock_tx_done(struct sock_ep *ep, struct sock_txop *op, int err)
  * Context: locked.
  * Return: false if none does.
  */
-bool sock_tx_acked(struct sock_ep *ep)
+bool ksk_tx_acked(struct ksk_ep *ep)
 {
-	struct sock_txop *op;
+	struct ksk_txop *op;
 
-	op = list_first_entry_or_null(&ep->tx_wait, struct sock_txop, node);
+	op = list_first_entry_or_null(&ep->tx_wait, struct ksk_txop, node);
 	if (!op)
 		return false;
 	list_del(&op->node);
-	sock_tx_done(ep, op, 0);
+	ksk_tx_done(ep, op, 0);
 	return true;
 }
 
 /**
- * sock_tx_reading - the read that the next response answers
+ * ksk_tx_reading - the read that the next response answers
  * @ep: the endpoint
  *
  * Context: locked.
  * Return: the oldest one; NULL if none waits.
  */
-struct sock_txop *sock_tx_reading(struct sock_ep *ep)
+struct ksk_txop *ksk_tx_reading(struct ksk_ep *ep)
 {
-	return list_first_entry_or_null(&ep->tx_reads, struct sock_txop, node);
+	return list_first_entry_or_null(&ep->tx_reads, struct ksk_txop, node);
 }
 
 /**
- * sock_tx_read_done - the oldest read has got its response
+ * ksk_tx_read_done - the oldest read has got its response
  * @ep: the endpoint
  *
  * Context: locked.
  */
-void sock_tx_read_done(struct sock_ep *ep)
+void ksk_tx_read_done(struct ksk_ep *ep)
 {
-	struct sock_txop *op = sock_tx_reading(ep);
+	struct ksk_txop *op = ksk_tx_reading(ep);
 
 	list_del(&op->node);
 	ep->tx_nreads--;
-	sock_stat_inc(&ep->stats.rx_responses);
-	sock_tx_done(ep, op, 0);
+	ksk_stat_inc(&ep->stats.rx_responses);
+	ksk_tx_done(ep, op, 0);
 }
 
 /**
- * sock_tx_ack - owe the peer an acknowledgment
+ * ksk_tx_ack - owe the peer an acknowledgment
  * @ep: the endpoint
  *
  * Whoever runs the receiver runs the sender next.
  *
  * Context: locked.
  */
-void sock_tx_ack(struct sock_ep *ep)
+void ksk_tx_ack(struct ksk_ep *ep)
 {
 	ep->tx_owed++;
 }
 
 /* Who posts looks at it without the socket's lock. */
-static void sock_tx_state(struct sock_ep *ep, enum sock_tx_state state)
+static void ksk_tx_state(struct ksk_ep *ep, enum ksk_tx_state state)
 {
 	WRITE_ONCE(ep->tx_state, state);
 }
 
-static noinline void sock_tx_collect_posted(struct sock_ep *ep)
+static noinline void ksk_tx_collect_posted(struct ksk_ep *ep)
 {
 	unsigned long irq;
 
@@ -280,20 +280,20 @@ static noinline void sock_tx_collect_posted(struct sock_ep *ep)
 }
 
 /* What has been posted without the socket's lock is next in the queue. */
-static void sock_tx_collect(struct sock_ep *ep)
+static void ksk_tx_collect(struct ksk_ep *ep)
 {
 	if (!list_empty(&ep->tx_posted))
-		sock_tx_collect_posted(ep);
+		ksk_tx_collect_posted(ep);
 }
 
 /* What waits for the peer, in the order it was posted */
-static void sock_tx_unanswered(struct sock_ep *ep, struct list_head *list)
+static void ksk_tx_unanswered(struct ksk_ep *ep, struct list_head *list)
 {
-	struct sock_txop *op, *read;
+	struct ksk_txop *op, *read;
 
 	while (!list_empty(&ep->tx_wait) && !list_empty(&ep->tx_reads)) {
-		op = list_first_entry(&ep->tx_wait, struct sock_txop, node);
-		read = list_first_entry(&ep->tx_reads, struct sock_txop, node);
+		op = list_first_entry(&ep->tx_wait, struct ksk_txop, node);
+		read = list_first_entry(&ep->tx_reads, struct ksk_txop, node);
 		if (read->seq < op->seq)
 			op = read;
 		list_move_tail(&op->node, list);
@@ -303,7 +303,7 @@ static void sock_tx_unanswered(struct sock_ep *ep, struct list_head *list)
 }
 
 /**
- * sock_tx_flush_err - how operations end that the end of the stream cuts off
+ * ksk_tx_flush_err - how operations end that the end of the stream cuts off
  * @ep: an endpoint that is dead
  *
  * A consumer that may fail over is told of a silent peer and of a lost device;
@@ -311,7 +311,7 @@ static void sock_tx_unanswered(struct sock_ep *ep, struct list_head *list)
  *
  * Return: a positive error code.
  */
-int sock_tx_flush_err(const struct sock_ep *ep)
+int ksk_tx_flush_err(const struct ksk_ep *ep)
 {
 	int err = READ_ONCE(ep->dead);
 
@@ -319,17 +319,17 @@ int sock_tx_flush_err(const struct sock_ep *ep)
 }
 
 /**
- * sock_tx_flush - complete every transmit with an error, accept no more
+ * ksk_tx_flush - complete every transmit with an error, accept no more
  * @ep: the endpoint
  *
  * Those whose pages are out complete when they are back.
  *
  * Context: process; locked, if there is a socket.
  */
-void sock_tx_flush(struct sock_ep *ep)
+void ksk_tx_flush(struct ksk_ep *ep)
 {
-	int err = sock_tx_flush_err(ep);
-	struct sock_txop *op, *next;
+	int err = ksk_tx_flush_err(ep);
+	struct ksk_txop *op, *next;
 	unsigned long irq;
 	LIST_HEAD(list);
 
@@ -338,25 +338,25 @@ void sock_tx_flush(struct sock_ep *ep)
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 
 	ep->tx_owed = 0;
-	sock_tx_state(ep, SOCK_TX_IDLE);
-	sock_tx_unanswered(ep, &list);
+	ksk_tx_state(ep, KSK_TX_IDLE);
+	ksk_tx_unanswered(ep, &list);
 	ep->tx_nreads = 0;
 	if (ep->tx_op)
 		list_add_tail(&ep->tx_op->node, &list);
-	sock_tx_collect(ep);
+	ksk_tx_collect(ep);
 	list_splice_tail_init(&ep->tx_queue, &list);
 
 	if (ep->tx_hdr_off)
-		set_bit(SOCK_EP_HALF_SENT, &ep->flags);
+		set_bit(KSK_EP_HALF_SENT, &ep->flags);
 	ep->tx_op = NULL;
 	ep->tx_held = false;
 	ep->tx_hdr_len = 0;
 	ep->tx_hdr_off = 0;
 	ep->tx_left = 0;
-	sock_rma_flush(ep);
+	ksk_rma_flush(ep);
 
 	list_for_each_entry_safe(op, next, &list, node)
-		sock_tx_done(ep, op, err);
+		ksk_tx_done(ep, op, err);
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -365,10 +365,10 @@ void sock_tx_flush(struct sock_ep *ep)
  * Must the oldest operation wait for answers to earlier ones? The one that is
  * being sent counts as sent.
  */
-static inline bool sock_tx_blocked(const struct sock_ep *ep,
-				   const struct sock_txop *op)
+static inline bool ksk_tx_blocked(const struct ksk_ep *ep,
+				  const struct ksk_txop *op)
 {
-	if (op->op == SOCK_OP_READ_REQ && ep->tx_nreads >= SOCK_READS_MAX)
+	if (op->op == KSK_OP_READ_REQ && ep->tx_nreads >= KSK_READS_MAX)
 		return true;
 	return (op->flags & FI_FENCE) &&
 	       (ep->tx_nreads || !list_empty(&ep->tx_wait) ||
@@ -376,39 +376,39 @@ static inline bool sock_tx_blocked(const struct sock_ep *ep,
 }
 
 /* The operation, on no list, is the next to be sent. */
-static void sock_tx_begin(struct sock_ep *ep, struct sock_txop *op)
+static void ksk_tx_begin(struct ksk_ep *ep, struct ksk_txop *op)
 {
 	op->seq = ep->tx_seq++;
-	if (op->op == SOCK_OP_READ_REQ)
+	if (op->op == KSK_OP_READ_REQ)
 		ep->tx_nreads++;
 	ep->tx_rsp = NULL;
 	ep->tx_op = op;
 }
 
 /* Take the oldest operation, if it may begin. */
-static __always_inline bool sock_tx_take(struct sock_ep *ep)
+static __always_inline bool ksk_tx_take(struct ksk_ep *ep)
 {
-	struct sock_txop *op;
+	struct ksk_txop *op;
 	bool held;
 
-	sock_tx_collect(ep);
-	op = list_first_entry_or_null(&ep->tx_queue, struct sock_txop, node);
-	held = op && sock_tx_blocked(ep, op);
+	ksk_tx_collect(ep);
+	op = list_first_entry_or_null(&ep->tx_queue, struct ksk_txop, node);
+	held = op && ksk_tx_blocked(ep, op);
 	if (held && !ep->tx_held)
-		sock_stat_inc(&ep->stats.tx_held);
+		ksk_stat_inc(&ep->stats.tx_held);
 	ep->tx_held = held;
 	if (!op || held)
 		return false;
 	list_del(&op->node);
-	sock_tx_begin(ep, op);
+	ksk_tx_begin(ep, op);
 	return true;
 }
 
 /* Have the work item send what the socket holds back. */
-static void sock_tx_push(struct sock_ep *ep)
+static void ksk_tx_push(struct ksk_ep *ep)
 {
-	set_bit(SOCK_EP_PUSH, &ep->flags);
-	sock_ep_queue(ep);
+	set_bit(KSK_EP_PUSH, &ep->flags);
+	ksk_ep_queue(ep);
 }
 
 /*
@@ -418,22 +418,22 @@ static void sock_tx_push(struct sock_ep *ep)
  * if what follows is there but must wait for answers, perhaps to what is held
  * back.
  */
-static noinline void sock_tx_cork_wait(struct sock_ep *ep)
+static noinline void ksk_tx_cork_wait(struct ksk_ep *ep)
 {
 	if (ep->tx_held)
-		sock_tx_push(ep);
+		ksk_tx_push(ep);
 	else if (!timer_pending(&ep->retry))
 		mod_timer(&ep->retry, jiffies + 1);
 }
 
-static void sock_tx_corked(struct sock_ep *ep)
+static void ksk_tx_corked(struct ksk_ep *ep)
 {
 	if (unlikely(ep->tx_corked))
-		sock_tx_cork_wait(ep);
+		ksk_tx_cork_wait(ep);
 }
 
 /* Choose what comes next. False: nothing may begin. */
-static __always_inline bool sock_tx_choose(struct sock_ep *ep)
+static __always_inline bool ksk_tx_choose(struct ksk_ep *ep)
 {
 	ep->tx_rsp = NULL;
 	if (ep->tx_owed) {
@@ -444,16 +444,16 @@ static __always_inline bool sock_tx_choose(struct sock_ep *ep)
 		ep->tx_rsp = &ep->rsps[ep->rsp_first];
 		return true;
 	}
-	return sock_tx_take(ep);
+	return ksk_tx_take(ep);
 }
 
 /* Become the sender, with a frame that has begun or has been chosen. */
-static bool sock_tx_start(struct sock_ep *ep)
+static bool ksk_tx_start(struct ksk_ep *ep)
 {
-	if (ep->tx_state != SOCK_TX_IDLE ||
-	    (!ep->tx_hdr_len && !sock_tx_choose(ep)))
+	if (ep->tx_state != KSK_TX_IDLE ||
+	    (!ep->tx_hdr_len && !ksk_tx_choose(ep)))
 		return false;
-	sock_tx_state(ep, SOCK_TX_ACTIVE);
+	ksk_tx_state(ep, KSK_TX_ACTIVE);
 	return true;
 }
 
@@ -461,66 +461,66 @@ static bool sock_tx_start(struct sock_ep *ep)
  * Go on to the next frame. With nothing to send the caller is no longer the
  * sender when this returns.
  */
-static bool sock_tx_next(struct sock_ep *ep)
+static bool ksk_tx_next(struct ksk_ep *ep)
 {
-	if (sock_tx_choose(ep))
+	if (ksk_tx_choose(ep))
 		return true;
-	sock_tx_state(ep, SOCK_TX_IDLE);
-	smp_mb();	/* that, before what is posted; see sock_tx_leave() */
-	if (unlikely(!list_empty(&ep->tx_posted)) && sock_tx_start(ep))
+	ksk_tx_state(ep, KSK_TX_IDLE);
+	smp_mb();	/* that, before what is posted; see ksk_tx_leave() */
+	if (unlikely(!list_empty(&ep->tx_posted)) && ksk_tx_start(ep))
 		return true;
-	sock_tx_corked(ep);
+	ksk_tx_corked(ep);
 	return false;
 }
 
 /* Begin the frame that has been chosen. */
-static void sock_tx_format(struct sock_ep *ep)
+static void ksk_tx_format(struct ksk_ep *ep)
 {
-	struct sock_rsp *rsp = ep->tx_rsp;
-	struct sock_txop *op = ep->tx_op;
+	struct ksk_rsp *rsp = ep->tx_rsp;
+	struct ksk_txop *op = ep->tx_op;
 
 	if (op) {
 		/* most are too short */
 		if (op->cur.len >= ep->tun.zerocopy_min)
-			sock_zc_begin(ep, op);
-		ep->tx_left = sock_txop_payload(op);
-		ep->tx_hdr_len = sock_tx_format_op(ep->tx_hdr, op, ep->tx_id,
-						   ep->be);
+			ksk_zc_begin(ep, op);
+		ep->tx_left = ksk_txop_payload(op);
+		ep->tx_hdr_len = ksk_tx_format_op(ep->tx_hdr, op, ep->tx_id,
+						  ep->be);
 	} else if (rsp) {
 		ep->tx_left = rsp->payload;
-		ep->tx_hdr_len = sock_tx_format_rsp(ep->tx_hdr, rsp->payload,
-						    ep->tx_id, ep->be);
+		ep->tx_hdr_len = ksk_tx_format_rsp(ep->tx_hdr, rsp->payload,
+						   ep->tx_id, ep->be);
 	} else {
 		ep->tx_left = 0;
-		ep->tx_hdr_len = sock_tx_format_ack(ep->tx_hdr, ep->tx_id,
-						    ep->be);
+		ep->tx_hdr_len = ksk_tx_format_ack(ep->tx_hdr, ep->tx_id,
+						   ep->be);
 	}
 	ep->tx_id++;
 }
 
 /* The last byte of a frame has been taken by the socket. */
-static void sock_tx_sent(struct sock_ep *ep)
+static void ksk_tx_sent(struct ksk_ep *ep)
 {
-	const struct sock_hdr *hdr = (const struct sock_hdr *)ep->tx_hdr;
-	struct sock_txop *op = ep->tx_op;
+	const struct ksk_hdr *hdr = (const struct ksk_hdr *)ep->tx_hdr;
+	struct ksk_txop *op = ep->tx_op;
 
-	trace_kofi_sock_tx(ep, hdr, sock_get64(hdr->size, ep->be) -
+	trace_kofi_sock_tx(ep, hdr, ksk_get64(hdr->size, ep->be) -
 			   ep->tx_hdr_len);
-	sock_stat_inc(&ep->stats.tx_frames);
+	ksk_stat_inc(&ep->stats.tx_frames);
 	ep->tx_op = NULL;
 	ep->tx_hdr_len = 0;
 	ep->tx_hdr_off = 0;
 
 	if (ep->tx_rsp) {
-		sock_rma_answered(ep);
+		ksk_rma_answered(ep);
 	} else if (!op) {
-		sock_stat_inc(&ep->stats.tx_acks);
-	} else if (op->ack || op->op == SOCK_OP_READ_REQ) {
+		ksk_stat_inc(&ep->stats.tx_acks);
+	} else if (op->ack || op->op == KSK_OP_READ_REQ) {
 		/* the peer's answer cannot be looked at before we unlock */
 		list_add_tail(&op->node, op->ack ? &ep->tx_wait :
 						   &ep->tx_reads);
 	} else {
-		sock_tx_done(ep, op, 0);
+		ksk_tx_done(ep, op, 0);
 	}
 }
 
@@ -528,26 +528,26 @@ static void sock_tx_sent(struct sock_ep *ep)
  * Something is certain to follow what is being sent now. FI_MORE counts for as
  * long as what it has promised is not there to be looked at.
  */
-static bool sock_tx_more(struct sock_ep *ep)
+static bool ksk_tx_more(struct ksk_ep *ep)
 {
 	bool more = ep->tx_op && (ep->tx_op->flags & FI_MORE);
-	struct sock_txop *op;
+	struct ksk_txop *op;
 
 	if (ep->tx_owed || ep->rsp_count > !!ep->tx_rsp)
 		return true;
-	sock_tx_collect(ep);
-	op = list_first_entry_or_null(&ep->tx_queue, struct sock_txop, node);
-	return op ? !sock_tx_blocked(ep, op) : more;
+	ksk_tx_collect(ep);
+	op = list_first_entry_or_null(&ep->tx_queue, struct ksk_txop, node);
+	return op ? !ksk_tx_blocked(ep, op) : more;
 }
 
-static void sock_tx_gather_kvec(const struct iov_iter *from, size_t left,
-				union sock_tx_vec *v, struct iov_iter *to)
+static void ksk_tx_gather_kvec(const struct iov_iter *from, size_t left,
+			       union ksk_tx_vec *v, struct iov_iter *to)
 {
 	const struct kvec *seg = from->kvec;
 	size_t skip = from->iov_offset, len = v->kv[0].iov_len;
 	unsigned int n = 1;
 
-	for (; left && n <= SOCK_TX_GATHER; seg++, n++) {
+	for (; left && n <= KSK_TX_GATHER; seg++, n++) {
 		size_t bytes = min(seg->iov_len - skip, left);
 
 		v->kv[n] = (struct kvec) {
@@ -561,14 +561,14 @@ static void sock_tx_gather_kvec(const struct iov_iter *from, size_t left,
 	kofi_iter_kvec(to, ITER_SOURCE, v->kv, n, len);
 }
 
-static void sock_tx_gather_bvec(const struct iov_iter *from, size_t left,
-				union sock_tx_vec *v, struct iov_iter *to)
+static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
+			       union ksk_tx_vec *v, struct iov_iter *to)
 {
 	const struct bio_vec *seg = from->bvec;
 	size_t skip = from->iov_offset, len = v->bv[0].bv_len;
 	unsigned int n = 1;
 
-	for (; left && n <= SOCK_TX_GATHER; seg++, n++) {
+	for (; left && n <= KSK_TX_GATHER; seg++, n++) {
 		size_t bytes = min(seg->bv_len - skip, left);
 
 		bvec_set_page(&v->bv[n], seg->bv_page, bytes,
@@ -585,23 +585,23 @@ static void sock_tx_gather_bvec(const struct iov_iter *from, size_t left,
  * the payload, which begins at @from, as a short array can hold. @from and @to
  * may be the same.
  */
-static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
-			   size_t budget, struct iov_iter *to)
+static void ksk_tx_gather(struct ksk_ep *ep, const struct iov_iter *from,
+			  size_t budget, struct iov_iter *to)
 {
 	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, left = 0;
 	u8 *start = ep->tx_hdr + ep->tx_hdr_off;
-	union sock_tx_vec *v = &ep->tx_vec;
+	union ksk_tx_vec *v = &ep->tx_vec;
 
 	if (ep->tx_left && !(ep->tx_op && ep->tx_op->zc))
 		left = min(iov_iter_count(from), budget);
 	if (left && iov_iter_is_bvec(from)) {
 		bvec_set_virt(&v->bv[0], start, hdr);
-		sock_tx_gather_bvec(from, left, v, to);
+		ksk_tx_gather_bvec(from, left, v, to);
 		return;
 	}
 	v->kv[0] = (struct kvec) { .iov_base = start, .iov_len = hdr };
 	if (left && iov_iter_is_kvec(from))
-		sock_tx_gather_kvec(from, left, v, to);
+		ksk_tx_gather_kvec(from, left, v, to);
 	else
 		kofi_iter_kvec(to, ITER_SOURCE, v->kv, 1, hdr);
 }
@@ -611,7 +611,7 @@ static void sock_tx_gather(struct sock_ep *ep, const struct iov_iter *from,
  * bytes of its payload at most. Returns how many it took, or a negative error.
  * The memory of a response is held only for as long as this takes.
  */
-static __always_inline ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
+static __always_inline ssize_t ksk_tx_send(struct ksk_ep *ep, size_t budget)
 {
 	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, len, took = 0;
 	const struct iov_iter *from = NULL;
@@ -623,22 +623,22 @@ static __always_inline ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 	msg->msg_ubuf = NULL;
 	rsp = ep->tx_left && ep->tx_rsp;
 	if (rsp) {
-		if (!sock_rma_source(ep, &msg->msg_iter))
+		if (!ksk_rma_source(ep, &msg->msg_iter))
 			return -ECONNABORTED;
 		from = &msg->msg_iter;
 	} else if (ep->tx_left) {
 		from = kofi_cursor_iter(&ep->tx_op->cur);
 	}
 	if (hdr) {
-		sock_tx_gather(ep, from, budget, &msg->msg_iter);
+		ksk_tx_gather(ep, from, budget, &msg->msg_iter);
 	} else {
 		msg->msg_iter = *from;
 		iov_iter_truncate(&msg->msg_iter, budget);
 		if (ep->tx_op && ep->tx_op->zc)
-			sock_zc_msg(ep->sock->sk, ep->tx_op, msg);
+			ksk_zc_msg(ep->sock->sk, ep->tx_op, msg);
 	}
 	len = iov_iter_count(&msg->msg_iter);
-	if (len < hdr + ep->tx_left || sock_tx_more(ep))
+	if (len < hdr + ep->tx_left || ksk_tx_more(ep))
 		msg->msg_flags |= MSG_MORE;
 
 	sent = tcp_sendmsg_locked(ep->sock->sk, msg, len);
@@ -651,7 +651,7 @@ static __always_inline ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 	ep->tx_hdr_off += hdr;
 	took = sent - hdr;
 	if (took) {
-		sock_stat_add(msg->msg_ubuf ? &ep->stats.tx_zc_bytes :
+		ksk_stat_add(msg->msg_ubuf ? &ep->stats.tx_zc_bytes :
 					      &ep->stats.tx_copy_bytes, took);
 		ep->tx_left -= took;
 		if (ep->tx_left && !rsp)
@@ -659,68 +659,68 @@ static __always_inline ssize_t sock_tx_send(struct sock_ep *ep, size_t budget)
 	}
 out:
 	if (rsp)
-		sock_rma_sent(ep, took);
+		ksk_rma_sent(ep, took);
 	return sent;
 }
 
 /* The socket took nothing, or is broken. The caller stops being the sender. */
-static void sock_tx_stop(struct sock_ep *ep, int err)
+static void ksk_tx_stop(struct ksk_ep *ep, int err)
 {
 	struct sock *sk = ep->sock->sk;
 	bool full = err == -EAGAIN;
 
-	sock_tx_state(ep, full ? SOCK_TX_SPACE : SOCK_TX_IDLE);
+	ksk_tx_state(ep, full ? KSK_TX_SPACE : KSK_TX_IDLE);
 	if (!full) {
-		sock_ep_kill(ep, -err);
+		ksk_ep_abort(ep, -err);
 		return;
 	}
-	sock_stat_inc(&ep->stats.tx_full);
+	ksk_stat_inc(&ep->stats.tx_full);
 	/* an acknowledgment will make room, and sends what is held back */
 	if (tcp_sk(sk)->packets_out)
 		return;
 	/* all the room may be taken by what waits for more to follow */
 	if (ep->tx_corked)
-		sock_tx_push(ep);
+		ksk_tx_push(ep);
 	if (sk_stream_memory_free(sk)) {
 		/* out of memory */
-		sock_stat_inc(&ep->stats.tx_retries);
+		ksk_stat_inc(&ep->stats.tx_retries);
 		mod_timer(&ep->retry, jiffies + msecs_to_jiffies(5));
 	}
 }
 
-/* Send one frame after the other, as the sender. As sock_tx_run(). */
-static bool sock_tx_frames(struct sock_ep *ep, size_t budget)
+/* Send one frame after the other, as the sender. As ksk_tx_run(). */
+static bool ksk_tx_frames(struct ksk_ep *ep, size_t budget)
 {
 	ssize_t sent;
 
 	do {
 		if (!ep->tx_hdr_len)
-			sock_tx_format(ep);
+			ksk_tx_format(ep);
 		if (!budget) {
-			sock_tx_state(ep, SOCK_TX_IDLE);
+			ksk_tx_state(ep, KSK_TX_IDLE);
 			return true;
 		}
-		sent = sock_tx_send(ep, budget);
+		sent = ksk_tx_send(ep, budget);
 		if (sent <= 0) {
-			sock_tx_stop(ep, sent ? : -EPIPE);
+			ksk_tx_stop(ep, sent ? : -EPIPE);
 			return false;
 		}
-		sock_stat_add(&ep->stats.tx_bytes, sent);
+		ksk_stat_add(&ep->stats.tx_bytes, sent);
 		budget -= min_t(size_t, budget, sent);
 		if (ep->tx_hdr_off == ep->tx_hdr_len && !ep->tx_left)
-			sock_tx_sent(ep);
-	} while (ep->tx_hdr_len || sock_tx_next(ep));
+			ksk_tx_sent(ep);
+	} while (ep->tx_hdr_len || ksk_tx_next(ep));
 	return false;
 }
 
 /* Is there a stream to send on? Locked. */
-static bool sock_tx_alive(const struct sock_ep *ep)
+static bool ksk_tx_alive(const struct ksk_ep *ep)
 {
-	return ep->phase == SOCK_EP_DATA && !READ_ONCE(ep->dead);
+	return ep->phase == KSK_EP_ESTABLISHED && !READ_ONCE(ep->dead);
 }
 
 /**
- * sock_tx_run - send
+ * ksk_tx_run - send
  * @ep: the endpoint
  * @budget: how many bytes at most, give or take a header
  *
@@ -728,66 +728,66 @@ static bool sock_tx_alive(const struct sock_ep *ep)
  * Return: true if the budget is used up and something is left to do; the
  * caller sees to it that somebody runs the sender again.
  */
-bool sock_tx_run(struct sock_ep *ep, size_t budget)
+bool ksk_tx_run(struct ksk_ep *ep, size_t budget)
 {
-	if (!sock_tx_alive(ep))
+	if (!ksk_tx_alive(ep))
 		return false;
-	if (sock_tx_start(ep))
-		return sock_tx_frames(ep, budget);
-	if (ep->tx_state == SOCK_TX_IDLE)
-		sock_tx_corked(ep);
+	if (ksk_tx_start(ep))
+		return ksk_tx_frames(ep, budget);
+	if (ep->tx_state == KSK_TX_IDLE)
+		ksk_tx_corked(ep);
 	return false;
 }
 
 /**
- * sock_tx_space - the socket takes bytes again
+ * ksk_tx_space - the socket takes bytes again
  * @ep: the endpoint
  *
  * Context: locked.
  * Return: true if that was waited for; the caller sees to it that somebody runs
  * the sender.
  */
-bool sock_tx_space(struct sock_ep *ep)
+bool ksk_tx_space(struct ksk_ep *ep)
 {
-	if (ep->tx_state != SOCK_TX_SPACE)
+	if (ep->tx_state != KSK_TX_SPACE)
 		return false;
-	sock_tx_state(ep, SOCK_TX_IDLE);
+	ksk_tx_state(ep, KSK_TX_IDLE);
 	return true;
 }
 
 /**
- * sock_tx_pushes - does the socket hold back bytes that nothing follows
+ * ksk_tx_pushes - does the socket hold back bytes that nothing follows
  * @ep: the endpoint
  *
  * Context: locked.
  * Return: true if so; the caller pushes them out.
  */
-bool sock_tx_pushes(struct sock_ep *ep)
+bool ksk_tx_pushes(struct ksk_ep *ep)
 {
 	if (!ep->tx_corked)
 		return false;
 	WRITE_ONCE(ep->tx_corked, false);
-	sock_stat_inc(&ep->stats.tx_pushes);
+	ksk_stat_inc(&ep->stats.tx_pushes);
 	return true;
 }
 
-void sock_tx_retry(struct timer_list *t)
+void ksk_tx_retry(struct timer_list *t)
 {
-	struct sock_ep *ep = from_timer(ep, t, retry);
+	struct ksk_ep *ep = from_timer(ep, t, retry);
 
 	if (READ_ONCE(ep->tx_corked))
-		set_bit(SOCK_EP_PUSH, &ep->flags);
-	else if (READ_ONCE(ep->tx_state) != SOCK_TX_SPACE &&
-		 READ_ONCE(ep->phase) == SOCK_EP_DATA)
+		set_bit(KSK_EP_PUSH, &ep->flags);
+	else if (READ_ONCE(ep->tx_state) != KSK_TX_SPACE &&
+		 READ_ONCE(ep->phase) == KSK_EP_ESTABLISHED)
 		return;
 	/* a connection request that could not be sent waits for this, too */
-	sock_ep_queue(ep);
+	ksk_ep_queue(ep);
 }
 
 /* ---------------------------------------------------------------- posting */
 
 /* Copy the payload of an inject into its operation. */
-static int sock_tx_inject(struct sock_txop *op)
+static int ksk_tx_inject(struct ksk_txop *op)
 {
 	struct kvec kv = { .iov_base = op->inject, .iov_len = op->cur.len };
 	const struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
@@ -806,13 +806,13 @@ static int sock_tx_inject(struct sock_txop *op)
 }
 
 /* Copy the peer's memory, which must be as long as ours. */
-static int sock_tx_fill_rma(struct sock_ep *ep, struct sock_txop *op,
-			    const struct sock_post *post)
+static int ksk_tx_fill_rma(struct ksk_ep *ep, struct ksk_txop *op,
+			   const struct ksk_post *post)
 {
 	size_t i, len = 0;
 
 	if (!post->rma_count || !post->rma ||
-	    post->rma_count > min_t(size_t, SOCK_RMA_MAX,
+	    post->rma_count > min_t(size_t, KSK_RMA_MAX,
 				    ep->base.info->tx_attr->rma_iov_limit))
 		return -EINVAL;
 	for (i = 0; i < post->rma_count; i++) {
@@ -823,22 +823,22 @@ static int sock_tx_fill_rma(struct sock_ep *ep, struct sock_txop *op,
 	return len == op->cur.len ? 0 : -EINVAL;
 }
 
-static int sock_tx_fill(struct sock_ep *ep, struct sock_txop *op,
-			const struct fi_msg *msg, const struct sock_post *post,
-			u64 flags)
+static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
+		       const struct fi_msg *msg, const struct ksk_post *post,
+		       u64 flags)
 {
 	const struct fi_info *info = ep->base.info;
 	int err;
 
 	err = kofi_cursor_init(&op->cur, msg,
-			       post->op == SOCK_OP_READ_REQ ? ITER_DEST :
+			       post->op == KSK_OP_READ_REQ ? ITER_DEST :
 							      ITER_SOURCE,
 			       info->tx_attr->iov_limit);
 	if (err)
 		return err;
 	if (op->cur.len > info->ep_attr->max_msg_size)
 		return -EMSGSIZE;
-	if ((flags & KOFI_REMOTE_INV) && !(ep->ext & SOCK_EXT_REMOTE_INV))
+	if ((flags & KOFI_REMOTE_INV) && !(ep->ext & KSK_EXT_REMOTE_INV))
 		return -EOPNOTSUPP;
 	op->context = msg->context;
 	op->data = msg->data;
@@ -850,28 +850,28 @@ static int sock_tx_fill(struct sock_ep *ep, struct sock_txop *op,
 	op->op = post->op;
 	op->ack = flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
 	op->rma_count = post->rma_count;
-	if (post->op == SOCK_OP_READ_REQ || post->op == SOCK_OP_WRITE) {
-		err = sock_tx_fill_rma(ep, op, post);
+	if (post->op == KSK_OP_READ_REQ || post->op == KSK_OP_WRITE) {
+		err = ksk_tx_fill_rma(ep, op, post);
 		if (err)
 			return err;
 	}
 	if (!(flags & FI_INJECT))
 		return 0;
 	if (op->cur.len > min_t(size_t, info->tx_attr->inject_size,
-				SOCK_INJECT_MAX))
+				KSK_INJECT_MAX))
 		return -EINVAL;
-	return sock_tx_inject(op);
+	return ksk_tx_inject(op);
 }
 
-static struct sock_txop *sock_tx_get(struct sock_ep *ep)
+static struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
 {
-	struct llist_node *node = kofi_free_get(&ep->tx_free, &ep->tx_lock);
+	struct llist_node *node = kofi_freelist_get(&ep->tx_free, &ep->tx_lock);
 
-	return node ? llist_entry(node, struct sock_txop, free) : NULL;
+	return node ? llist_entry(node, struct ksk_txop, free) : NULL;
 }
 
 /* Lock the socket, if nobody has to be waited for. Bottom halves are off. */
-static bool sock_tx_trylock(struct sock *sk)
+static bool ksk_tx_trylock(struct sock *sk)
 {
 	if (!spin_trylock(&sk->sk_lock.slock))
 		return false;
@@ -884,9 +884,9 @@ static bool sock_tx_trylock(struct sock *sk)
 	return true;
 }
 
-static void sock_tx_unlock(struct sock *sk)
+static void ksk_tx_unlock(struct sock *sk)
 {
-	__acquire(&sk->sk_lock.slock);	/* see sock_tx_trylock() */
+	__acquire(&sk->sk_lock.slock);	/* see ksk_tx_trylock() */
 	spin_unlock(&sk->sk_lock.slock);
 }
 
@@ -896,7 +896,7 @@ static void sock_tx_unlock(struct sock *sk)
  * the endpoint: as soon as it is free, the operation may have completed, and the
  * consumer have closed the endpoint.
  */
-static int sock_tx_leave(struct sock_ep *ep, struct sock_txop *op)
+static int ksk_tx_leave(struct ksk_ep *ep, struct ksk_txop *op)
 {
 	unsigned long irq;
 	int err = 0;
@@ -906,8 +906,8 @@ static int sock_tx_leave(struct sock_ep *ep, struct sock_txop *op)
 		err = -ESHUTDOWN;
 	} else {
 		list_add_tail(&op->node, &ep->tx_posted);
-		smp_mb();	/* that, before the state; see sock_tx_next() */
-		if (READ_ONCE(ep->tx_state) == SOCK_TX_IDLE)
+		smp_mb();	/* that, before the state; see ksk_tx_next() */
+		if (READ_ONCE(ep->tx_state) == KSK_TX_IDLE)
 			irq_poll_sched(&ep->poll);
 	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
@@ -915,61 +915,61 @@ static int sock_tx_leave(struct sock_ep *ep, struct sock_txop *op)
 }
 
 /* Can it be sent ahead of everything else? */
-static bool sock_tx_first(const struct sock_ep *ep, const struct sock_txop *op)
+static bool ksk_tx_first(const struct ksk_ep *ep, const struct ksk_txop *op)
 {
-	return ep->tx_state == SOCK_TX_IDLE && !ep->tx_hdr_len &&
+	return ep->tx_state == KSK_TX_IDLE && !ep->tx_hdr_len &&
 	       list_empty(&ep->tx_queue) && list_empty(&ep->tx_posted) &&
-	       !ep->tx_owed && !ep->rsp_count && !sock_tx_blocked(ep, op);
+	       !ep->tx_owed && !ep->rsp_count && !ksk_tx_blocked(ep, op);
 }
 
 /* Queue an operation, with the socket locked, and send what can be sent. */
-static int sock_tx_send_now(struct sock_ep *ep, struct sock_txop *op)
+static int ksk_tx_send_now(struct ksk_ep *ep, struct ksk_txop *op)
 {
 	bool start = true;
 
 	if (ep->tx_closed)
 		return -ESHUTDOWN;
-	if (sock_tx_alive(ep) && likely(sock_tx_first(ep, op))) {
-		sock_tx_begin(ep, op);
-		sock_tx_state(ep, SOCK_TX_ACTIVE);
+	if (ksk_tx_alive(ep) && likely(ksk_tx_first(ep, op))) {
+		ksk_tx_begin(ep, op);
+		ksk_tx_state(ep, KSK_TX_ACTIVE);
 	} else {
-		sock_tx_collect(ep);
+		ksk_tx_collect(ep);
 		list_add_tail(&op->node, &ep->tx_queue);
-		start = sock_tx_alive(ep) && sock_tx_start(ep);
+		start = ksk_tx_alive(ep) && ksk_tx_start(ep);
 	}
 	if (start) {
-		sock_stat_inc(&ep->stats.tx_inline);
-		if (sock_tx_frames(ep, sock_inline_max))
-			sock_ep_queue(ep);
-	} else if (ep->tx_state == SOCK_TX_IDLE) {
-		sock_tx_corked(ep);
+		ksk_stat_inc(&ep->stats.tx_inline);
+		if (ksk_tx_frames(ep, ksk_inline_max))
+			ksk_ep_queue(ep);
+	} else if (ep->tx_state == KSK_TX_IDLE) {
+		ksk_tx_corked(ep);
 	}
 	return 0;
 }
 
 /* Send an operation, or have somebody else do that. */
-static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
+static int ksk_tx_add(struct ksk_ep *ep, struct ksk_txop *op)
 {
 	struct sock *sk = ep->sock->sk;
 	int err;
 
 	/* TCP's output needs interrupts and bottom halves of its own */
 	if (in_hardirq() || irqs_disabled())
-		return sock_tx_leave(ep, op);
+		return ksk_tx_leave(ep, op);
 
 	local_bh_disable();
-	if (sock_tx_trylock(sk)) {
-		err = sock_tx_send_now(ep, op);
-		sock_tx_unlock(sk);
+	if (ksk_tx_trylock(sk)) {
+		err = ksk_tx_send_now(ep, op);
+		ksk_tx_unlock(sk);
 	} else {
-		err = sock_tx_leave(ep, op);
+		err = ksk_tx_leave(ep, op);
 	}
 	local_bh_enable();
 	return err;
 }
 
 /**
- * sock_tx_submit - accept a transmit
+ * ksk_tx_submit - accept a transmit
  * @ep: the endpoint
  * @msg: what all kinds have
  * @post: what else this one has
@@ -979,11 +979,11 @@ static int sock_tx_add(struct sock_ep *ep, struct sock_txop *op)
  * Return: 0, one completion will follow; or an error of the list in
  * fi_endpoint.h.
  */
-ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
-		       const struct sock_post *post, u64 flags)
+ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
+		      const struct ksk_post *post, u64 flags)
 {
-	u64 levels = flags & SOCK_TX_LEVELS;
-	struct sock_txop *op;
+	u64 levels = flags & KSK_TX_LEVELS;
+	struct ksk_txop *op;
 	int err;
 
 	if (levels & (levels - 1))
@@ -995,22 +995,22 @@ ssize_t sock_tx_submit(struct sock_ep *ep, const struct fi_msg *msg,
 	if (err)
 		return err;
 
-	op = sock_tx_get(ep);
+	op = ksk_tx_get(ep);
 	if (unlikely(!op)) {
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
-		op = sock_tx_get(ep);
+		op = ksk_tx_get(ep);
 	}
 	if (unlikely(!op)) {
 		err = READ_ONCE(ep->tx_closed) ? -ESHUTDOWN : -EAGAIN;
 		goto unreserve;
 	}
-	err = sock_tx_fill(ep, op, msg, post, flags);
+	err = ksk_tx_fill(ep, op, msg, post, flags);
 	if (!err)
-		err = sock_tx_add(ep, op);
+		err = ksk_tx_add(ep, op);
 	if (!err)
 		return 0;
-	kofi_free_put(&ep->tx_free, &op->free);
+	kofi_freelist_put(&ep->tx_free, &op->free);
 	/* somebody may have been refused for want of this operation */
 	kofi_ep_unblock(&ep->base);
 unreserve:
@@ -1019,21 +1019,21 @@ unreserve:
 }
 
 /* fi_sendmsg() and its family */
-ssize_t sock_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
+ssize_t ksk_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
-	static const struct sock_post post = { .op = SOCK_OP_MSG };
+	static const struct ksk_post post = { .op = KSK_OP_MSG };
 
-	if (flags & ~(SOCK_TX_OUT_FLAGS | KOFI_REMOTE_INV))
+	if (flags & ~(KSK_TX_OUT_FLAGS | KOFI_REMOTE_INV))
 		return -FI_EBADFLAGS;
-	return sock_tx_submit(sock_ep(fid), msg, &post, flags);
+	return ksk_tx_submit(ksk_ep(fid), msg, &post, flags);
 }
 
 /* fi_tsendmsg() and its family */
-ssize_t sock_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
-		      u64 flags)
+ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
+		     u64 flags)
 {
-	const struct sock_post post = {
-		.op = SOCK_OP_TAGGED,
+	const struct ksk_post post = {
+		.op = KSK_OP_TAGGED,
 		.tag = tmsg->tag,
 	};
 	const struct fi_msg msg = {
@@ -1043,11 +1043,11 @@ ssize_t sock_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
 		.data = tmsg->data,
 		.vec = tmsg->vec,
 	};
-	struct sock_ep *ep = sock_ep(fid);
+	struct ksk_ep *ep = ksk_ep(fid);
 
-	if (flags & ~SOCK_TX_OUT_FLAGS)
+	if (flags & ~KSK_TX_OUT_FLAGS)
 		return -FI_EBADFLAGS;
 	if (!(ep->base.info->caps & FI_TAGGED))
 		return -ENOSYS;
-	return sock_tx_submit(ep, &msg, &post, flags);
+	return ksk_tx_submit(ep, &msg, &post, flags);
 }

@@ -30,7 +30,7 @@
  * Where packets never leave the machine (loopback, veth, tap) the receiving
  * side copies the pages, in softirq and into fresh memory, which is more
  * expensive than our own copy; it says so when it drops its reference. After
- * such an operation the next SOCK_ZC_SKIP are copied, then another one asks
+ * such an operation the next KSK_ZC_SKIP are copied, then another one asks
  * again, as routes change. A device that cannot gather pages or make checksums
  * has the kernel copy them as well, which is looked at beforehand: TCP does not
  * mind, and who segments a packet does not tell. A consumer that has chosen a
@@ -54,7 +54,7 @@
 #include "sock_trace.h"
 
 /* Operations copied after one that was copied on its way */
-#define SOCK_ZC_SKIP	255
+#define KSK_ZC_SKIP	255
 
 /*
  * How an operation has ended whose last page is back. TCP notes an error, then
@@ -62,7 +62,7 @@
  * connection is broken. Later on, somebody may have fetched the error from the
  * socket; then the stream is dead.
  */
-static int sock_zc_result(struct sock_ep *ep, const struct sock_txop *op)
+static int ksk_zc_result(struct ksk_ep *ep, const struct ksk_txop *op)
 {
 	int err;
 
@@ -72,39 +72,39 @@ static int sock_zc_result(struct sock_ep *ep, const struct sock_txop *op)
 	/* before dead; pairs with the xchg() in sock_error() */
 	err = smp_load_acquire(&ep->sock->sk->sk_err);
 	if (err)
-		sock_ep_kill(ep, err);
-	return READ_ONCE(ep->dead) ? sock_tx_flush_err(ep) : 0;
+		ksk_ep_abort(ep, err);
+	return READ_ONCE(ep->dead) ? ksk_tx_flush_err(ep) : 0;
 }
 
 /* Drop a reference. The last one completes the operation. */
-static void sock_zc_put(struct sock_txop *op)
+static void ksk_zc_put(struct ksk_txop *op)
 {
-	struct sock_ep *ep = op->ep;
+	struct ksk_ep *ep = op->ep;
 	unsigned long irq;
 	int err;
 
 	if (!refcount_dec_and_test(&op->ubuf.refcnt))
 		return;
 
-	err = sock_zc_result(ep, op);
+	err = ksk_zc_result(ep, op);
 	trace_kofi_sock_zc(ep, op, err);
 	if (op->zc_copied) {
 		spin_lock_irqsave(&ep->tx_lock, irq);
-		ep->zc_skip = SOCK_ZC_SKIP;
-		sock_stat_inc(&ep->stats.tx_zc_copied);
+		ep->zc_skip = KSK_ZC_SKIP;
+		ksk_stat_inc(&ep->stats.tx_zc_copied);
 		spin_unlock_irqrestore(&ep->tx_lock, irq);
 	}
-	sock_tx_complete(ep, op, err);
+	ksk_tx_complete(ep, op, err);
 	/* from here on the endpoint may be freed: a wait by its address only */
 	if (atomic_dec_and_test(&ep->zc_out))
 		wake_up_var(&ep->zc_out);
 }
 
 /* A packet has let go of the pages of an operation. */
-static void sock_zc_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
-			     bool success)
+static void ksk_zc_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
+			    bool success)
 {
-	struct sock_txop *op = container_of(ubuf, struct sock_txop, ubuf);
+	struct ksk_txop *op = container_of(ubuf, struct ksk_txop, ubuf);
 
 	if (!success)
 		WRITE_ONCE(op->zc_copied, true);
@@ -113,12 +113,12 @@ static void sock_zc_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
 	 * Its memory is not freed before readers are through.
 	 */
 	rcu_read_lock();
-	sock_zc_put(op);
+	ksk_zc_put(op);
 	rcu_read_unlock();
 }
 
-static const struct ubuf_info_ops sock_zc_ops = {
-	.complete	= sock_zc_complete,
+static const struct ubuf_info_ops ksk_zc_ops = {
+	.complete	= ksk_zc_complete,
 };
 
 /*
@@ -126,14 +126,14 @@ static const struct ubuf_info_ops sock_zc_ops = {
  * be sent. It takes over their pages, but not what they owe us: those would
  * seem to be back with the probe still on its way.
  */
-static bool sock_zc_probes(const struct sock *sk)
+static bool ksk_zc_probes(const struct sock *sk)
 {
 	return inet_csk(sk)->icsk_mtup.enabled ||
 	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing);
 }
 
 /* Does the device send pages as they are? With the socket locked. */
-static bool sock_zc_device(struct sock *sk)
+static bool ksk_zc_device(struct sock *sk)
 {
 	netdev_features_t features = 0;
 	struct dst_entry *dst;
@@ -150,7 +150,7 @@ static bool sock_zc_device(struct sock *sk)
 }
 
 /* Is it expected to save anything? */
-static bool sock_zc_saves(struct sock_ep *ep)
+static bool ksk_zc_saves(struct ksk_ep *ep)
 {
 	unsigned int skip = READ_ONCE(ep->zc_skip);
 
@@ -158,11 +158,11 @@ static bool sock_zc_saves(struct sock_ep *ep)
 		WRITE_ONCE(ep->zc_skip, skip - 1);
 		return false;
 	}
-	return sock_zc_device(ep->sock->sk);
+	return ksk_zc_device(ep->sock->sk);
 }
 
 /* May these bytes get into a packet as they are? */
-static bool sock_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
+static bool ksk_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
 {
 	/* it looks at whole pages from the first one on */
 	return sendpages_ok(bv->bv_page, len + offset_in_page(offset), offset) &&
@@ -170,24 +170,24 @@ static bool sock_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
 }
 
 /**
- * sock_zc_begin - decide whether an operation hands out its pages
+ * ksk_zc_begin - decide whether an operation hands out its pages
  * @ep: the endpoint
  * @op: operation whose frame begins
  *
  * Context: locked, the sender.
  */
-void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op)
+void ksk_zc_begin(struct ksk_ep *ep, struct ksk_txop *op)
 {
 	unsigned int min = ep->tun.zerocopy_min;
 
 	/* a read sends nothing of its memory */
-	if (!min || sock_txop_payload(op) < min ||
+	if (!min || ksk_txop_payload(op) < min ||
 	    !iov_iter_is_bvec(kofi_cursor_iter(&op->cur)) ||
-	    sock_zc_probes(ep->sock->sk))
+	    ksk_zc_probes(ep->sock->sk))
 		return;
-	if (!ep->tun.zerocopy_always && !sock_zc_saves(ep))
+	if (!ep->tun.zerocopy_always && !ksk_zc_saves(ep))
 		return;
-	op->ubuf.ops = &sock_zc_ops;
+	op->ubuf.ops = &ksk_zc_ops;
 	op->ubuf.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
 	refcount_set(&op->ubuf.refcnt, 1);
 	op->zc_copied = false;
@@ -196,7 +196,7 @@ void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op)
 }
 
 /**
- * sock_zc_msg - send pages without copying, as far as that is possible
+ * ksk_zc_msg - send pages without copying, as far as that is possible
  * @sk: the socket
  * @op: an operation that hands out its pages
  * @msg: what TCP will be called with, the next part of the payload; is cut
@@ -205,8 +205,8 @@ void sock_zc_begin(struct sock_ep *ep, struct sock_txop *op)
  *
  * Context: locked, the sender.
  */
-void sock_zc_msg(const struct sock *sk, struct sock_txop *op,
-		 struct msghdr *msg)
+void ksk_zc_msg(const struct sock *sk, struct ksk_txop *op,
+		struct msghdr *msg)
 {
 	struct iov_iter *iter = &msg->msg_iter;
 	size_t left = iov_iter_count(iter), run = 0, skip;
@@ -224,7 +224,7 @@ void sock_zc_msg(const struct sock *sk, struct sock_txop *op,
 
 		if (!bytes)
 			break;
-		able = sock_zc_able(bv, bv->bv_offset + skip, bytes);
+		able = ksk_zc_able(bv, bv->bv_offset + skip, bytes);
 		if (run && able != zc)
 			break;
 		zc = able;
@@ -240,26 +240,26 @@ void sock_zc_msg(const struct sock *sk, struct sock_txop *op,
 }
 
 /**
- * sock_zc_done - the stream has done with an operation that handed out pages
+ * ksk_zc_done - the stream has done with an operation that handed out pages
  * @op: the operation, its result in @op->err
  *
  * It is completed as soon as the pages are back.
  *
  * Context: any.
  */
-void sock_zc_done(struct sock_txop *op)
+void ksk_zc_done(struct ksk_txop *op)
 {
-	sock_zc_put(op);
+	ksk_zc_put(op);
 }
 
 /**
- * sock_zc_wait - wait until all pages are back
+ * ksk_zc_wait - wait until all pages are back
  * @ep: an endpoint whose stream has ended, and been aborted if pages were out
  *
  * Context: process, sleeps; not locked. The wait is for the device, not for
  * the peer.
  */
-void sock_zc_wait(struct sock_ep *ep)
+void ksk_zc_wait(struct ksk_ep *ep)
 {
 	wait_var_event(&ep->zc_out, !atomic_read(&ep->zc_out));
 }

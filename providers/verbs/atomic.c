@@ -56,7 +56,7 @@ static int vrb_atomic_valid(struct fid_ep *fid, enum fi_datatype datatype,
 }
 
 /* One element, where it must be */
-static int vrb_atomic_piece(const struct fi_ioc *ioc, size_t pieces)
+static int vrb_atomic_segment(const struct fi_ioc *ioc, size_t pieces)
 {
 	return pieces == 1 && ioc && ioc->addr && ioc->count == 1 &&
 	       IS_ALIGNED((uintptr_t)ioc->addr, sizeof(u64)) ? 0 : -EINVAL;
@@ -85,19 +85,19 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 
 	if (!(ep->base.info->caps & FI_ATOMIC) || op < 0)
 		return -EOPNOTSUPP;
-	if (vrb_atomic_piece(local, pieces) || msg->rma_iov_count != 1 ||
+	if (vrb_atomic_segment(local, pieces) || msg->rma_iov_count != 1 ||
 	    !peer || peer->count != 1)
 		return -EINVAL;
 	/* of a plain write nobody would find it out */
 	if (!IS_ALIGNED(peer->addr, sizeof(u64)))
 		return -EINVAL;
 	if (msg->op == FI_SUM || msg->op == FI_CSWAP) {
-		if (vrb_atomic_piece(msg->msg_iov, msg->iov_count))
+		if (vrb_atomic_segment(msg->msg_iov, msg->iov_count))
 			return -EINVAL;
 		post.operand = *(const u64 *)msg->msg_iov->addr;
 	}
 	if (msg->op == FI_CSWAP) {
-		if (vrb_atomic_piece(compare, compare_pieces))
+		if (vrb_atomic_segment(compare, compare_pieces))
 			return -EINVAL;
 		post.compare = *(const u64 *)compare->addr;
 	}

@@ -19,7 +19,7 @@
  *
  * The end. What tells the peer may be lost, and the manager repeats it, for as
  * long as there is the identifier. So that stays when the endpoint is closed, as
- * a struct vrb_rest, until the peer has answered or enough time has passed. On
+ * a struct vrb_linger, until the peer has answered or enough time has passed. On
  * iWARP, TCP does that; but an attempt to connect cannot be given up there, so
  * identifier and queue pair stay until it has come to its end by itself.
  *
@@ -118,7 +118,7 @@ static void vrb_cm_fail(struct vrb_ep *ep, int err, int prov_errno,
 	trace_kofi_verbs_cm(ep->base.obj.id, "failed", prov_errno);
 	/* whoever has been quicker does, or did, the rest */
 	if (kofi_ep_connect_failed(&ep->base, err, prov_errno, data, len))
-		vrb_ep_kill(ep, err);
+		vrb_ep_abort(ep, err);
 	else if (READ_ONCE(ep->base.state) == KOFI_EP_IDLE)
 		/* of a request, whose peer waits no more: not to be enabled */
 		cmpxchg(&ep->dead, 0, ECONNRESET);
@@ -150,7 +150,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 			  jiffies + msecs_to_jiffies(ep->tun.keepalive_idle));
 	kofi_ep_connected(&ep->base, data, len);
 	/* receives the queue pair could not take while it was being set up */
-	vrb_rx_late(ep);
+	vrb_rx_deferred(ep);
 }
 
 static void vrb_cm_rejected(struct vrb_ep *ep, struct rdma_cm_id *id,
@@ -236,14 +236,14 @@ static int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		err = ev->status < 0 ? ev->status : -EHOSTUNREACH;
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		vrb_ep_kill(ep, ESHUTDOWN);
+		vrb_ep_abort(ep, ESHUTDOWN);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		/* what is bound to the old address can only be done again */
-		vrb_ep_kill(ep, ENETDOWN);
+		vrb_ep_abort(ep, ENETDOWN);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		vrb_ep_kill(ep, ENODEV);
+		vrb_ep_abort(ep, ENODEV);
 		break;
 	default:
 		break;
@@ -263,7 +263,7 @@ void vrb_cm_watch(struct work_struct *work)
 	if (!READ_ONCE(ep->tx_closed)) {
 		vrb_cm_fail(ep, ETIMEDOUT, ETIMEDOUT, NULL, 0);
 	} else if (left == ep->tx_left) {
-		vrb_ep_kill(ep, ECANCELED);
+		vrb_ep_abort(ep, ECANCELED);
 	} else {
 		ep->tx_left = left;
 		queue_delayed_work(vrb_wq, &ep->watch,
@@ -274,8 +274,8 @@ void vrb_cm_watch(struct work_struct *work)
 /* ------------------------------------------------------------- what is left */
 
 /**
- * struct vrb_rest - what outlives an endpoint
- * @node: vrb_rests; empty on iWARP
+ * struct vrb_linger - what outlives an endpoint
+ * @node: vrb_lingering; empty on iWARP
  * @id: the connection manager's identifier
  * @until: jiffies at which it is destroyed, whatever the peer does
  * @dom: iWARP: domain of the queue pair that @id has; it stays
@@ -283,7 +283,7 @@ void vrb_cm_watch(struct work_struct *work)
  * @rx_cq: the same
  * @work: iWARP: destroys it all
  */
-struct vrb_rest {
+struct vrb_linger {
 	struct list_head	node;
 	struct rdma_cm_id	*id;
 	unsigned long		until;
@@ -293,82 +293,82 @@ struct vrb_rest {
 	struct work_struct	work;
 };
 
-static void vrb_rest_reap(struct work_struct *work);
+static void vrb_linger_reap(struct work_struct *work);
 
 /* waits for the manager's queues, which may wait for memory */
-static struct workqueue_struct *vrb_rest_wq;
-static DECLARE_DELAYED_WORK(vrb_rest_reaper, vrb_rest_reap);
-static DEFINE_SPINLOCK(vrb_rest_lock);	/* all that follows */
-static LIST_HEAD(vrb_rests);		/* by age */
-static unsigned int vrb_rest_count;
+static struct workqueue_struct *vrb_linger_wq;
+static DECLARE_DELAYED_WORK(vrb_linger_reaper, vrb_linger_reap);
+static DEFINE_SPINLOCK(vrb_linger_lock);	/* all that follows */
+static LIST_HEAD(vrb_lingering);		/* by age */
+static unsigned int vrb_linger_count;
 
-static void vrb_rest_due(struct vrb_rest *rest)
+static void vrb_linger_due(struct vrb_linger *rest)
 {
-	lockdep_assert_held(&vrb_rest_lock);
+	lockdep_assert_held(&vrb_linger_lock);
 
 	rest->until = jiffies;
-	list_move(&rest->node, &vrb_rests);
-	mod_delayed_work(vrb_rest_wq, &vrb_rest_reaper, 0);
+	list_move(&rest->node, &vrb_lingering);
+	mod_delayed_work(vrb_linger_wq, &vrb_linger_reaper, 0);
 }
 
 /* The first one if its time has come, off the list; if not, see to it later. */
-static struct vrb_rest *vrb_rest_next(void)
+static struct vrb_linger *vrb_linger_next(void)
 {
-	struct vrb_rest *rest;
+	struct vrb_linger *rest;
 
-	spin_lock(&vrb_rest_lock);
-	rest = list_first_entry_or_null(&vrb_rests, struct vrb_rest, node);
+	spin_lock(&vrb_linger_lock);
+	rest = list_first_entry_or_null(&vrb_lingering, struct vrb_linger, node);
 	if (rest && time_before(jiffies, rest->until)) {
-		mod_delayed_work(vrb_rest_wq, &vrb_rest_reaper,
+		mod_delayed_work(vrb_linger_wq, &vrb_linger_reaper,
 				 rest->until - jiffies);
 		rest = NULL;
 	}
 	if (rest) {
 		list_del_init(&rest->node);
-		vrb_rest_count--;
+		vrb_linger_count--;
 	}
-	spin_unlock(&vrb_rest_lock);
+	spin_unlock(&vrb_linger_lock);
 	return rest;
 }
 
-static void vrb_rest_reap(struct work_struct *work)
+static void vrb_linger_reap(struct work_struct *work)
 {
-	struct vrb_rest *rest;
+	struct vrb_linger *rest;
 
-	while ((rest = vrb_rest_next())) {
+	while ((rest = vrb_linger_next())) {
 		rdma_destroy_id(rest->id);
 		kfree(rest);
 	}
 }
 
 /* The manager's events of an identifier whose endpoint has been closed */
-static int vrb_rest_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+static int vrb_linger_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
-	struct vrb_rest *rest = id->context;
+	struct vrb_linger *rest = id->context;
 
 	if (ev->event != RDMA_CM_EVENT_DISCONNECTED &&
 	    ev->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return 0;
-	spin_lock(&vrb_rest_lock);
+	spin_lock(&vrb_linger_lock);
 	if (!list_empty(&rest->node))
-		vrb_rest_due(rest);
-	spin_unlock(&vrb_rest_lock);
+		vrb_linger_due(rest);
+	spin_unlock(&vrb_linger_lock);
 	return 0;
 }
 
-static void vrb_rest_keep(struct vrb_rest *rest)
+static void vrb_linger_keep(struct vrb_linger *rest)
 {
 	rest->until = jiffies + msecs_to_jiffies(VRB_REST_MS);
-	spin_lock(&vrb_rest_lock);
-	list_add_tail(&rest->node, &vrb_rests);
+	spin_lock(&vrb_linger_lock);
+	list_add_tail(&rest->node, &vrb_lingering);
 	/* too many: the oldest has had its chance */
-	if (++vrb_rest_count > VRB_RESTS)
-		vrb_rest_due(list_first_entry(&vrb_rests, struct vrb_rest,
-					      node));
+	if (++vrb_linger_count > VRB_RESTS)
+		vrb_linger_due(list_first_entry(&vrb_lingering, struct vrb_linger,
+						node));
 	else
-		queue_delayed_work(vrb_rest_wq, &vrb_rest_reaper,
+		queue_delayed_work(vrb_linger_wq, &vrb_linger_reaper,
 				   msecs_to_jiffies(VRB_REST_MS));
-	spin_unlock(&vrb_rest_lock);
+	spin_unlock(&vrb_linger_lock);
 }
 
 static void vrb_cm_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
@@ -380,9 +380,9 @@ static void vrb_cm_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
 }
 
 /* The attempt to connect comes to its end, and then so does this. */
-static void vrb_rest_work(struct work_struct *work)
+static void vrb_linger_work(struct work_struct *work)
 {
-	struct vrb_rest *rest = container_of(work, struct vrb_rest, work);
+	struct vrb_linger *rest = container_of(work, struct vrb_linger, work);
 	struct vrb_domain *dom = rest->dom;
 
 	vrb_cm_destroy_qp(rest->id, &rest->tx_cq, &rest->rx_cq);
@@ -410,7 +410,7 @@ bool vrb_cm_given_up(struct vrb_ep *ep)
 }
 
 /**
- * vrb_cm_prepare - have what vrb_cm_bury() needs
+ * vrb_cm_prepare - have what vrb_cm_linger() needs
  * @ep: an endpoint that is being enabled
  *
  * Context: process, may sleep.
@@ -422,7 +422,7 @@ int vrb_cm_prepare(struct vrb_ep *ep)
 	if (!ep->rest)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&ep->rest->node);
-	INIT_WORK(&ep->rest->work, vrb_rest_work);
+	INIT_WORK(&ep->rest->work, vrb_linger_work);
 	return 0;
 }
 
@@ -431,27 +431,27 @@ int vrb_cm_prepare(struct vrb_ep *ep)
  * there are such to be waited for.
  */
 static bool vrb_cm_leave(struct vrb_ep *ep, struct rdma_cm_id *id,
-			 struct vrb_rest *rest)
+			 struct vrb_linger *rest)
 {
 	bool waits;
 
 	rest->id = id;
 	rdma_lock_handler(id);
 	id->context = rest;
-	id->event_handler = vrb_rest_event;
+	id->event_handler = vrb_linger_event;
 	if (ep->iwarp) {
 		waits = ep->asked;
 	} else {
 		waits = ep->established && !ep->left && !ep->dom->gone;
 		if (waits)
-			vrb_rest_keep(rest);
+			vrb_linger_keep(rest);
 	}
 	rdma_unlock_handler(id);
 	return waits;
 }
 
 /**
- * vrb_cm_bury - give back what the endpoint has of device and manager
+ * vrb_cm_linger - give back what the endpoint has of device and manager
  * @ep: an endpoint that has ended, with an identifier
  *
  * On iWARP, what waits for the peer goes to a work item. While the device
@@ -459,9 +459,9 @@ static bool vrb_cm_leave(struct vrb_ep *ep, struct rdma_cm_id *id,
  *
  * Context: process, may sleep; cm_mutex held.
  */
-void vrb_cm_bury(struct vrb_ep *ep)
+void vrb_cm_linger(struct vrb_ep *ep)
 {
-	struct vrb_rest *rest = ep->rest;
+	struct vrb_linger *rest = ep->rest;
 	struct rdma_cm_id *id = ep->id;
 	bool waits;
 
@@ -485,7 +485,7 @@ void vrb_cm_bury(struct vrb_ep *ep)
 		vrb_epcq_move(&ep->tx_cq, &rest->tx_cq);
 		vrb_epcq_move(&ep->rx_cq, &rest->rx_cq);
 		atomic_inc(&ep->dom->rests);
-		queue_work(vrb_rest_wq, &rest->work);
+		queue_work(vrb_linger_wq, &rest->work);
 	} else if (ep->iwarp) {
 		vrb_cm_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
 	}
@@ -497,22 +497,22 @@ void vrb_cm_bury(struct vrb_ep *ep)
 
 int vrb_cm_init(void)
 {
-	vrb_rest_wq = alloc_workqueue("kofi_verbs_rest", WQ_UNBOUND, 0);
-	return vrb_rest_wq ? 0 : -ENOMEM;
+	vrb_linger_wq = alloc_workqueue("kofi_verbs_linger", WQ_UNBOUND, 0);
+	return vrb_linger_wq ? 0 : -ENOMEM;
 }
 
 void vrb_cm_exit(void)
 {
-	struct vrb_rest *rest;
+	struct vrb_linger *rest;
 
-	spin_lock(&vrb_rest_lock);
-	list_for_each_entry(rest, &vrb_rests, node)
+	spin_lock(&vrb_linger_lock);
+	list_for_each_entry(rest, &vrb_lingering, node)
 		rest->until = jiffies;
-	spin_unlock(&vrb_rest_lock);
-	vrb_rest_reap(NULL);
+	spin_unlock(&vrb_linger_lock);
+	vrb_linger_reap(NULL);
 	/* nothing is left that queues it */
-	cancel_delayed_work_sync(&vrb_rest_reaper);
-	destroy_workqueue(vrb_rest_wq);
+	cancel_delayed_work_sync(&vrb_linger_reaper);
+	destroy_workqueue(vrb_linger_wq);
 }
 
 /* ------------------------------------------------------------ active side */
@@ -1013,7 +1013,7 @@ static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 	/* nothing is accepted from now on */
 	vrb_tx_close(ep);
 	vrb_rxq_close(&ep->rxq);
-	vrb_ep_kill(ep, ECANCELED);
+	vrb_ep_abort(ep, ECANCELED);
 	return 0;
 }
 

@@ -227,7 +227,7 @@ static bool vrb_dev_usable(struct ib_device *ib)
 static void vrb_dev_event(struct ib_event_handler *handler,
 			  struct ib_event *event)
 {
-	kofi_device_look();
+	kofi_device_rescan();
 }
 
 static struct ib_client vrb_client;
@@ -261,7 +261,7 @@ static int vrb_dev_add(struct ib_device *ib)
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, vrb_dev_event);
 	ib_register_event_handler(&dev->events);
 	/* whatever there was before */
-	kofi_device_look();
+	kofi_device_rescan();
 	return 0;
 }
 
@@ -289,7 +289,7 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		vrb_ep_end(ep, ENODEV);
 	list_for_each_entry(ep, &dom->eps, dom_node)
-		vrb_ep_bury(ep);
+		vrb_ep_linger(ep);
 	vrb_domain_wait(dom);
 	list_for_each_entry(srx, &dom->srxs, dom_node)
 		vrb_srx_end(srx);

@@ -15,7 +15,7 @@
  * writes it into ep->dead and queues the work item.
  *
  * What the endpoint had of device and connection manager is given back by
- * vrb_ep_bury(), when it is closed or the device goes: not in the work item,
+ * vrb_ep_linger(), when it is closed or the device goes: not in the work item,
  * whose queue may be needed to make memory free, while the manager's may wait
  * for memory.
  */
@@ -25,7 +25,7 @@
 #include "verbs_trace.h"
 
 /**
- * vrb_ep_kill - the endpoint must end
+ * vrb_ep_abort - the endpoint must end
  * @ep: the endpoint
  * @err: why, a positive error code; ESHUTDOWN if the peer has disconnected
  *
@@ -33,7 +33,7 @@
  *
  * Context: any.
  */
-void vrb_ep_kill(struct vrb_ep *ep, int err)
+void vrb_ep_abort(struct vrb_ep *ep, int err)
 {
 	if (!cmpxchg(&ep->dead, 0, err))
 		mod_delayed_work(vrb_wq, &ep->work, 0);
@@ -55,9 +55,9 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
 {
 	if (wc->status != IB_WC_WR_FLUSH_ERR) {
 		trace_kofi_verbs_error(ep, wc);
-		vrb_ep_kill(ep, err);
+		vrb_ep_abort(ep, err);
 	} else if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED) {
-		vrb_ep_kill(ep, ESHUTDOWN);
+		vrb_ep_abort(ep, ESHUTDOWN);
 	}
 }
 
@@ -150,7 +150,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	vrb_mr_ended(ep);
 	if (ep->qp)
 		vrb_ep_stop_qp(ep);
-	vrb_sinks_end(ep);
+	vrb_read_mrs_end(ep);
 	vrb_tx_flush(ep);
 	vrb_rxq_flush(&ep->rxq);
 
@@ -165,16 +165,16 @@ unlock:
 }
 
 /**
- * vrb_ep_bury - give back what an endpoint has of device and connection manager
+ * vrb_ep_linger - give back what an endpoint has of device and connection manager
  * @ep: an endpoint that has ended
  *
  * Context: process, may sleep.
  */
-void vrb_ep_bury(struct vrb_ep *ep)
+void vrb_ep_linger(struct vrb_ep *ep)
 {
 	mutex_lock(&ep->cm_mutex);
 	if (ep->id)
-		vrb_cm_bury(ep);
+		vrb_cm_linger(ep);
 	mutex_unlock(&ep->cm_mutex);
 }
 
@@ -226,12 +226,12 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
-		vrb_ep_kill(ep, EIO);
+		vrb_ep_abort(ep, EIO);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		/* all that is said of an error if it has no receives of its own */
 		if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED)
-			vrb_ep_kill(ep, ESHUTDOWN);
+			vrb_ep_abort(ep, ESHUTDOWN);
 		break;
 	default:
 		break;
@@ -423,7 +423,7 @@ static int vrb_ep_close(struct fi_fid *fid)
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
 
 	/* until then a removal must find it */
-	vrb_ep_bury(ep);
+	vrb_ep_linger(ep);
 	mutex_lock(&vrb_mutex);
 	list_del(&ep->dom_node);
 	mutex_unlock(&vrb_mutex);
@@ -517,7 +517,7 @@ static void vrb_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	VRB_STAT(tx_unsignaled);
 	VRB_STAT(tx_inline);
 	VRB_STAT(tx_full);
-	VRB_STAT(rx_late);
+	VRB_STAT(rx_deferred);
 #undef VRB_STAT
 }
 

@@ -423,7 +423,7 @@ void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 		kofi_mr_end(&mr->base, 0, KOFI_REMOTE_INV);
 	rcu_read_unlock();
 	if (!allowed)
-		vrb_ep_kill(ep, EACCES);
+		vrb_ep_abort(ep, EACCES);
 }
 
 /* -------------------------------------------------------------- of no pool */
@@ -454,7 +454,7 @@ static void vrb_mr_wait(struct vrb_ep *ep, struct completion *done)
 		if (vrb_epcq_wait_for(&ep->tx_cq, done, stall))
 			return;
 	} while (op != READ_ONCE(ep->tx_posted));
-	vrb_ep_kill(ep, ETIMEDOUT);
+	vrb_ep_abort(ep, ETIMEDOUT);
 	vrb_epcq_wait(&ep->tx_cq, done);
 }
 
@@ -476,7 +476,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
 	}
 	/* siw: the end of the connection is on its way */
 	if (err == -ENOTCONN) {
-		vrb_ep_kill(ep, ESHUTDOWN);
+		vrb_ep_abort(ep, ESHUTDOWN);
 		err = -ESHUTDOWN;
 	}
 	return err;

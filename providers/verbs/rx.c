@@ -96,7 +96,7 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(vrb_rx_unasked(ep, wc))) {
 		done.err = EPROTO;
 		done.len = 0;
-		vrb_ep_kill(ep, EPROTO);
+		vrb_ep_abort(ep, EPROTO);
 	} else if (likely(!wc->status)) {
 		vrb_rx_fill(&done, wc);
 		if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
@@ -177,19 +177,19 @@ static __always_inline int vrb_rx_submit(struct vrb_rxq *q,
 	}
 	if (err == -EINPROGRESS || (err == -ENOTCONN && q->ep)) {
 		list_add_tail(&op->late, &q->late);
-		vrb_stat_inc(&q->ep->stats.rx_late);
+		vrb_stat_inc(&q->ep->stats.rx_deferred);
 		err = -EINPROGRESS;
 	}
 	return err;
 }
 
 /**
- * vrb_rx_late - post what the queue pair could not take
+ * vrb_rx_deferred - post what the queue pair could not take
  * @ep: the endpoint; its queue pair is ready now
  *
  * Context: any.
  */
-void vrb_rx_late(struct vrb_ep *ep)
+void vrb_rx_deferred(struct vrb_ep *ep)
 {
 	if (!list_empty_careful(&ep->rxq.late))
 		mod_delayed_work(vrb_wq, &ep->work, 0);
@@ -226,7 +226,7 @@ void vrb_rx_repost(struct vrb_ep *ep)
 	if (err == -ENOTCONN)
 		mod_delayed_work(vrb_wq, &ep->work, 1);
 	else if (err)
-		vrb_ep_kill(ep, EIO);
+		vrb_ep_abort(ep, EIO);
 }
 
 /* With the queue's lock held */

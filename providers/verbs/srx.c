@@ -178,7 +178,7 @@ static void vrb_srx_drain(struct fid_ep *fid)
 		if (READ_ONCE(ep->srx) != srx)
 			continue;
 		vrb_ep_end(ep, ECANCELED);
-		vrb_ep_bury(ep);
+		vrb_ep_linger(ep);
 	}
 	/* iWARP: a queue pair whose attempt to connect has not come to its end */
 	vrb_domain_wait(dom);

@@ -33,7 +33,7 @@
 #include "verbs_trace.h"
 
 /* Silent operations in a row at most */
-#define VRB_TX_SILENT	32
+#define VRB_TX_UNREPORTED	32
 
 /* What a completion says has happened */
 static const u64 vrb_tx_wc_flags[] = {
@@ -74,7 +74,7 @@ static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	/* free before the consumer knows, who may post again at once */
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	vrb_sinks_put(ep, op);
+	vrb_read_mrs_put(ep, op);
 	vrb_tx_free(ep, op);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 
@@ -99,7 +99,7 @@ static noinline void vrb_tx_complete_list(struct vrb_ep *ep,
  */
 static __always_inline void vrb_tx_take(struct vrb_ep *ep,
 					const struct vrb_txop *op,
-					struct vrb_txop **silent)
+					struct vrb_txop **unreported)
 {
 	struct vrb_txop **link = &ep->tx_posted, *before;
 
@@ -110,8 +110,8 @@ static __always_inline void vrb_tx_take(struct vrb_ep *ep,
 		}
 		*link = before->next;
 		before->next = NULL;
-		*silent = before;
-		silent = &before->next;
+		*unreported = before;
+		unreported = &before->next;
 		ep->sq_free += before->wrs;
 	}
 	if (op) {
@@ -143,9 +143,9 @@ static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
 	vrb_ep_failed(ep, wc, err);
 	/* nobody else will: vrb_tx_finish() finds it closed */
 	if (first)
-		vrb_ep_kill(ep, err);
+		vrb_ep_abort(ep, err);
 	/* completes when what it reads into is out of reach */
-	return posted && !op->sinks;
+	return posted && !op->read_mrs;
 }
 
 static __always_inline void vrb_tx_report(struct vrb_ep *ep,
@@ -153,20 +153,20 @@ static __always_inline void vrb_tx_report(struct vrb_ep *ep,
 {
 	int err = unlikely(op->status) ? vrb_wc_error(op->status) : 0;
 	struct kofi_wc wc __uninitialized;
-	struct vrb_txop *silent = NULL;
+	struct vrb_txop *unreported = NULL;
 	u64 flags = op->flags;
 
 	vrb_tx_wc(&wc, op, err);
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	/* free before the consumer knows, who may post again at once */
 	spin_lock_irq(&ep->tx_lock);
-	vrb_tx_take(ep, op, &silent);
-	if (unlikely(op->sinks))
-		vrb_sinks_put(ep, op);
+	vrb_tx_take(ep, op, &unreported);
+	if (unlikely(op->read_mrs))
+		vrb_read_mrs_put(ep, op);
 	vrb_tx_free(ep, op);
 	spin_unlock_irq(&ep->tx_lock);
-	if (unlikely(silent))
-		vrb_tx_complete_list(ep, silent);
+	if (unlikely(unreported))
+		vrb_tx_complete_list(ep, unreported);
 	kofi_ep_tx_report(&ep->base, &wc, flags);
 }
 
@@ -208,16 +208,16 @@ static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
 static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_last);
-	struct vrb_txop *silent = NULL;
+	struct vrb_txop *unreported = NULL;
 	unsigned long irq;
 
 	if (!wc->status) {
 		spin_lock_irqsave(&ep->tx_lock, irq);
-		vrb_tx_take(ep, NULL, &silent);
+		vrb_tx_take(ep, NULL, &unreported);
 		spin_unlock_irqrestore(&ep->tx_lock, irq);
-		vrb_tx_complete_list(ep, silent);
+		vrb_tx_complete_list(ep, unreported);
 	}
-	vrb_ep_kill(ep, wc->status ? vrb_wc_error(wc->status) : ECANCELED);
+	vrb_ep_abort(ep, wc->status ? vrb_wc_error(wc->status) : ECANCELED);
 }
 
 /**
@@ -268,7 +268,7 @@ void vrb_tx_idle(struct timer_list *t)
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (!ep->tx_closed) {
 		if (!READ_ONCE(ep->tx_probing) &&
-		    (!ep->tx_posted || ep->tx_silent))
+		    (!ep->tx_posted || ep->tx_unreported))
 			WRITE_ONCE(ep->tx_probing,
 				   !vrb_tx_post_nothing(ep, &ep->tx_probe));
 		mod_timer(&ep->idle,
@@ -283,7 +283,7 @@ void vrb_tx_idle(struct timer_list *t)
 struct vrb_chain {
 	struct vrb_walk		w;
 	const struct vrb_post	*post;
-	struct vrb_sinks	*sinks;	/* what it reads into has to fit */
+	struct vrb_read_mrs	*read_mrs; /* what it reads into has to fit */
 	unsigned int		piece;	/* of the peer's memory */
 	size_t			off;	/* in that */
 };
@@ -294,7 +294,7 @@ static void vrb_chain_init(struct vrb_chain *c, struct vrb_ep *ep,
 {
 	*c = (struct vrb_chain) { .post = post };
 	if (op->op == VRB_READ && op->len && ep->iwarp)
-		c->sinks = &ep->sinks;
+		c->read_mrs = &ep->read_mrs;
 	vrb_walk_init(&c->w, &op->map);
 	while (op->len && c->piece < post->rma_count &&
 	       !post->rma[c->piece].len)
@@ -316,9 +316,10 @@ static unsigned int vrb_chain_next(struct vrb_chain *c, struct ib_sge *sge,
 
 	remote->addr = rma->addr + c->off;
 	remote->key = rma->key;
-	if (c->sinks)
-		n = vrb_sink_segs(c->sinks, &c->w, sge ? c->sinks->sg : NULL,
-				  remote->addr, rma->len - c->off, &len);
+	if (c->read_mrs)
+		n = vrb_read_mr_segs(c->read_mrs, &c->w,
+				     sge ? c->read_mrs->sg : NULL, remote->addr,
+				     rma->len - c->off, &len);
 	else
 		n = vrb_walk_sges(&c->w, sge, max, lkey, rma->len - c->off,
 				  &len);
@@ -349,17 +350,18 @@ static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op,
 	if (op->op == VRB_SEND)
 		return op->map.nr <= max ? 0 : -EINVAL;
 	/* siw may answer a request for no bytes with those it sent last */
-	if (op->op == VRB_READ && !op->len && ep->sinks.siw)
+	if (op->op == VRB_READ && !op->len && ep->read_mrs.siw)
 		return -EOPNOTSUPP;
 	vrb_chain_init(&c, ep, op, post);
 	if (!op->len ||
-	    (post->rma_count == 1 && op->map.nr <= max && !c.sinks))
+	    (post->rma_count == 1 && op->map.nr <= max && !c.read_mrs))
 		return 0;
 	for (op->parts = 0; c.piece < post->rma_count; op->parts++)
 		vrb_chain_next(&c, NULL, max, 0, &remote);
-	op->wrs = c.sinks ? 2 * op->parts : op->parts;
+	op->wrs = c.read_mrs ? 2 * op->parts : op->parts;
 	/* silent ones, which give nothing back, leave half of the queue free */
-	if (op->wrs > ep->sq_size / 2 || (c.sinks && op->parts > VRB_SINKS))
+	if (op->wrs > ep->sq_size / 2 ||
+	    (c.read_mrs && op->parts > VRB_READ_MRS))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -408,7 +410,7 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 		return;
 	}
 	wr->wr.num_sge = vrb_chain_next(c, sge, max, lkey, &remote);
-	if (c->sinks)
+	if (c->read_mrs)
 		sge[0].length = remote.len;
 	wr->remote_addr = remote.addr;
 	wr->rkey = remote.key;
@@ -426,8 +428,8 @@ static int vrb_tx_post_read(struct vrb_ep *ep, struct vrb_txop *op,
 {
 	int err;
 
-	err = vrb_sink_register(ep, op, wr->wr.num_sge, sge->length,
-				wr->wr.send_flags & IB_SEND_FENCE, sge);
+	err = vrb_read_mr_register(ep, op, wr->wr.num_sge, sge->length,
+				   wr->wr.send_flags & IB_SEND_FENCE, sge);
 	if (err)
 		return err;
 	vrb_stat_inc(&ep->stats.tx_wrs);
@@ -548,17 +550,17 @@ vrb_tx_hand_over_chain(struct vrb_ep *ep, struct vrb_txop *op,
 			wr.wr.send_flags |= IB_SEND_FENCE;
 		vrb_wr_opcode(&wr, op->op, op->flags, msg, last);
 		vrb_wr_segs(ep, op, &c, &wr, sge);
-		err = c.sinks ? vrb_tx_post_read(ep, op, &wr, sge) :
+		err = c.read_mrs ? vrb_tx_post_read(ep, op, &wr, sge) :
 				ib_post_send(ep->qp, &wr.wr, NULL);
 		if (!err) {
 			vrb_stat_inc(&ep->stats.tx_wrs);
 			continue;
 		}
-		if (!i && !op->sinks)
+		if (!i && !op->read_mrs)
 			return err;
 		op->status = IB_WC_GENERAL_ERR;
 		op->signaled = true;
-		vrb_ep_kill(ep, EIO);
+		vrb_ep_abort(ep, EIO);
 		return 0;
 	}
 	return 0;
@@ -711,14 +713,16 @@ static bool vrb_tx_counted(const struct vrb_ep *ep)
 }
 
 /* Nobody wants to hear of it: may it be silent? With tx_lock held. */
-static noinline bool vrb_tx_silent(struct vrb_ep *ep, const struct vrb_txop *op)
+static noinline bool vrb_tx_may_be_unsignaled(struct vrb_ep *ep,
+					      const struct vrb_txop *op)
 {
 	if (vrb_op_fetches(op->op) || op->map.blocks || vrb_tx_counted(ep) ||
 	    vrb_tx_lends(ep, op) ||
 	    ep->tx_used > ep->tx_size / 2 || ep->sq_free < ep->sq_size / 2 ||
-	    ep->tx_silent >= VRB_TX_SILENT || kofi_ep_tx_scarce(&ep->base))
+	    ep->tx_unreported >= VRB_TX_UNREPORTED ||
+	    kofi_ep_tx_scarce(&ep->base))
 		return false;
-	ep->tx_silent++;
+	ep->tx_unreported++;
 	vrb_stat_inc(&ep->stats.tx_unsignaled);
 	return true;
 }
@@ -729,17 +733,17 @@ static __always_inline bool vrb_tx_signal(struct vrb_ep *ep,
 {
 	if ((op->flags & KOFI_NO_COMPLETION ||
 	     (ep->base.tx_selective && !(op->flags & FI_COMPLETION))) &&
-	    vrb_tx_silent(ep, op))
+	    vrb_tx_may_be_unsignaled(ep, op))
 		return false;
-	ep->tx_silent = 0;
+	ep->tx_unreported = 0;
 	return true;
 }
 
 /* A read of iWARP needs a region for each part. With tx_lock held */
-static bool vrb_sinks_suffice(const struct vrb_ep *ep,
-			      const struct vrb_txop *op)
+static bool vrb_read_mrs_suffice(const struct vrb_ep *ep,
+				 const struct vrb_txop *op)
 {
-	return op->parts == op->wrs || ep->sinks.nr_free >= op->parts;
+	return op->parts == op->wrs || ep->read_mrs.nr_free >= op->parts;
 }
 
 /* ONE: it is known to be one work request with one segment. With tx_lock held */
@@ -752,7 +756,7 @@ static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
 
 	if (unlikely(ep->tx_closed))
 		return -ESHUTDOWN;
-	if (unlikely(ep->sq_free < op->wrs || !vrb_sinks_suffice(ep, op)))
+	if (unlikely(ep->sq_free < op->wrs || !vrb_read_mrs_suffice(ep, op)))
 		return -EAGAIN;
 	ep->sq_free -= op->wrs;
 	op->signaled = vrb_tx_signal(ep, op);
@@ -917,7 +921,7 @@ static __always_inline int vrb_tx_check(const struct vrb_ep *ep,
 	/* without a place at the peer it would wait for ever */
 	if (vrb_op_fetches(post->op) &&
 	    unlikely(!ep->initiator_depth ||
-		     (post->op == VRB_READ && ep->iwarp && !ep->sinks.mem)))
+		     (post->op == VRB_READ && ep->iwarp && !ep->read_mrs.mem)))
 		return -EOPNOTSUPP;
 	return likely(!(flags & (VRB_TX_LEVELS | FI_REMOTE_CQ_DATA |
 				 KOFI_REMOTE_INV))) ?
@@ -1062,7 +1066,7 @@ int vrb_tx_init(struct vrb_ep *ep)
 	if (!ep->tx_ops)
 		return -ENOMEM;
 	err = vrb_blocks_init(&ep->tx_blocks, ep->base.domain->node) ?:
-	      vrb_sinks_init(ep);
+	      vrb_read_mrs_init(ep);
 	if (err) {
 		vrb_tx_exit(ep);
 		return err;
@@ -1089,7 +1093,7 @@ int vrb_tx_init(struct vrb_ep *ep)
 void vrb_tx_exit(struct vrb_ep *ep)
 {
 	ep->tx_free = NULL;
-	vrb_sinks_exit(ep);
+	vrb_read_mrs_exit(ep);
 	vrb_blocks_exit(&ep->tx_blocks);
 	kvfree(ep->tx_ops);
 	ep->tx_ops = NULL;

@@ -27,7 +27,7 @@
 #define VRB_BLOCKS		16	/* blocks of an endpoint */
 #define VRB_CHAIN_MAX		256	/* work requests of one operation */
 #define VRB_MR_PAGES		256	/* pages a region has room for, unless asked */
-#define VRB_SINKS		32	/* regions an endpoint of iWARP reads into */
+#define VRB_READ_MRS		32	/* regions an endpoint of iWARP reads into */
 #define VRB_OWN_WRS		4	/* for sending that are of no operation */
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -146,7 +146,7 @@ struct vrb_dev {
  * @mr_eps: endpoints on which regions can be registered
  * @mr_pending: regions to be registered
  * @mr_keys: all regions, by their keys without the part that changes
- * @maps: map.c's, for its check: pieces of memory that are mapped
+ * @maps: dma.c's, for its check: pieces of memory that are mapped
  * @map_sum: the sum of their addresses and lengths
  */
 struct vrb_domain {
@@ -265,7 +265,7 @@ void vrb_drain_init(struct vrb_drain *drain);
 const char *vrb_cq_strerror(int prov_errno);
 int vrb_wc_error(int status);
 
-/* ------------------------------------------------------------------- map.c */
+/* ------------------------------------------------------------------- dma.c */
 
 struct vrb_seg {
 	u64	addr;
@@ -422,15 +422,15 @@ static inline void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
 unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 			   unsigned int max, u32 lkey, size_t want, u32 *len);
 
-/* ----------------------------------------------------------------- sink.c */
+/* ----------------------------------------------------------------- read_mr.c */
 
-struct vrb_sink {
-	struct vrb_sink	*next;
+struct vrb_read_mr {
+	struct vrb_read_mr	*next;
 	struct ib_mr	*mr;
 };
 
 /**
- * struct vrb_sinks - regions an endpoint of iWARP reads into
+ * struct vrb_read_mrs - regions an endpoint of iWARP reads into
  * @free: unused ones
  * @nr_free: number of them
  * @siw: the device is siw, with its ways
@@ -438,27 +438,27 @@ struct vrb_sink {
  * @sg: as many entries, to describe memory to the device
  * @mem: all of them; NULL for an endpoint that does not read, or not so
  */
-struct vrb_sinks {
-	struct vrb_sink		*free;
+struct vrb_read_mrs {
+	struct vrb_read_mr		*free;
 	unsigned int		nr_free;
 	bool			siw;
 	unsigned int		pages;
 	struct scatterlist	*sg;
-	struct vrb_sink		*mem;
+	struct vrb_read_mr		*mem;
 };
 
 struct vrb_ep;
 struct vrb_txop;
 
-int vrb_sinks_init(struct vrb_ep *ep);
-void vrb_sinks_end(struct vrb_ep *ep);
-void vrb_sinks_exit(struct vrb_ep *ep);
-unsigned int vrb_sink_segs(const struct vrb_sinks *s, struct vrb_walk *w,
-			   struct scatterlist *sg, u64 from, size_t want,
-			   u32 *len);
-int vrb_sink_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
-		      u32 len, int send_flags, struct ib_sge *sge);
-void vrb_sinks_put(struct vrb_ep *ep, struct vrb_txop *op);
+int vrb_read_mrs_init(struct vrb_ep *ep);
+void vrb_read_mrs_end(struct vrb_ep *ep);
+void vrb_read_mrs_exit(struct vrb_ep *ep);
+unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
+			      struct scatterlist *sg, u64 from, size_t want,
+			      u32 *len);
+int vrb_read_mr_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
+			 u32 len, int send_flags, struct ib_sge *sge);
+void vrb_read_mrs_put(struct vrb_ep *ep, struct vrb_txop *op);
 
 /* ------------------------------------------------------------------- ep.c */
 
@@ -509,7 +509,7 @@ struct vrb_post {
  * @single: it is one work request with one segment
  * @parts: work requests it is cut into
  * @wrs: work requests, with those that register what it reads into
- * @sinks: what it reads into, on iWARP
+ * @read_mrs: what it reads into, on iWARP
  * @status: why it has failed: enum ib_wc_status of the first that did
  * @map: its memory
  * @inject: VRB_INJECT_MAX bytes for its payload
@@ -529,7 +529,7 @@ struct vrb_txop {
 	bool			single;
 	unsigned int		parts;
 	unsigned int		wrs;
-	struct vrb_sink		*sinks;
+	struct vrb_read_mr		*read_mrs;
 	int			status;
 	struct vrb_map		map;
 	u8			inject[VRB_INJECT_MAX];
@@ -599,14 +599,14 @@ struct vrb_rxq {
  * @tx_unsignaled: operations whose end the device does not report
  * @tx_inline: work requests that took their bytes along
  * @tx_full: posts that found no operation free, or the send queue full
- * @rx_late: receives that had to wait for the queue pair
+ * @rx_deferred: receives that had to wait for the queue pair
  */
 struct vrb_stats {
 	unsigned long	tx_wrs;
 	unsigned long	tx_unsignaled;
 	unsigned long	tx_inline;
 	unsigned long	tx_full;
-	unsigned long	rx_late;
+	unsigned long	rx_deferred;
 };
 
 /**
@@ -656,7 +656,7 @@ struct vrb_stats {
  * @tx_one_max: see vrb_one_max()
  * @tx_size: number of operations
  * @tx_used: of them, in use
- * @tx_silent: operations since the last one whose end will be reported
+ * @tx_unreported: operations since the last one whose end will be reported
  * @tx_closed: no more posts
  * @tx_left: @tx_used as @watch has seen it last, of an endpoint that shuts down
  * @tx_probing: @tx_probe is with the device
@@ -667,7 +667,7 @@ struct vrb_stats {
  * @send_sge: segments of a work request that sends or writes
  * @read_sge: the same, that reads
  * @max_inline: bytes a work request can take along
- * @sinks: what it reads into, on iWARP
+ * @read_mrs: what it reads into, on iWARP
  * @srx: shared context it has its receives of, from enabling on, or NULL
  * @rxq: receives; unused with @srx
  * @stats: statistics
@@ -679,7 +679,7 @@ struct vrb_ep {
 	struct mutex		cm_mutex;	/* see above */
 	struct rdma_cm_id	*id;
 	struct ib_qp		*qp;
-	struct vrb_rest		*rest;
+	struct vrb_linger		*rest;
 	bool			asked;
 	bool			established;
 	bool			left;
@@ -714,7 +714,7 @@ struct vrb_ep {
 	size_t			tx_one_max;
 	unsigned int		tx_size;
 	unsigned int		tx_used;
-	unsigned int		tx_silent;
+	unsigned int		tx_unreported;
 	bool			tx_closed;
 	bool			tx_probing;
 	unsigned int		tx_left;
@@ -725,7 +725,7 @@ struct vrb_ep {
 	unsigned int		send_sge;
 	unsigned int		read_sge;
 	unsigned int		max_inline;
-	struct vrb_sinks	sinks;
+	struct vrb_read_mrs	read_mrs;
 	struct vrb_srx		*srx;
 	struct vrb_rxq		rxq;
 	struct vrb_stats	stats;
@@ -738,10 +738,10 @@ static inline struct vrb_ep *vrb_ep(struct fid_ep *fid)
 
 int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **fid, void *context);
-void vrb_ep_kill(struct vrb_ep *ep, int err);
+void vrb_ep_abort(struct vrb_ep *ep, int err);
 void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err);
 void vrb_ep_end(struct vrb_ep *ep, int err);
-void vrb_ep_bury(struct vrb_ep *ep);
+void vrb_ep_linger(struct vrb_ep *ep);
 
 /* A post was refused for want of what no completion of ours brings back. */
 static inline void vrb_retry(struct timer_list *retry)
@@ -759,7 +759,7 @@ int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len);
 int vrb_cm_create(struct vrb_ep *ep);
 bool vrb_cm_given_up(struct vrb_ep *ep);
 int vrb_cm_prepare(struct vrb_ep *ep);
-void vrb_cm_bury(struct vrb_ep *ep);
+void vrb_cm_linger(struct vrb_ep *ep);
 void vrb_cm_watch(struct work_struct *work);
 int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		   struct fid_pep **fid, void *context);
@@ -813,7 +813,7 @@ void vrb_rxq_close(struct vrb_rxq *q);
 void vrb_rxq_flush(struct vrb_rxq *q);
 ssize_t vrb_rxq_post(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags);
 int vrb_rx_error(int status);
-void vrb_rx_late(struct vrb_ep *ep);
+void vrb_rx_deferred(struct vrb_ep *ep);
 void vrb_rx_repost(struct vrb_ep *ep);
 ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 

@@ -86,9 +86,9 @@ struct drop_case {
 
 #define DROP_WIRE	512
 
-static struct sock_ep *drop_ep(const struct drop *d)
+static struct ksk_ep *drop_ep(const struct drop *d)
 {
-	return sock_ep(d->p->side[1].ep);
+	return ksk_ep(d->p->side[1].ep);
 }
 
 #define drop_stat(d, name) READ_ONCE(drop_ep(d)->stats.name)
@@ -493,24 +493,24 @@ struct drop_recv {
 
 static const struct drop_recv drop_recvs[] = {
 	{ "receive", WANT_RECV, 0, 0 },
-	{ "receive, data", WANT_RECV, 0, SOCK_F_CQ_DATA },
-	{ "receive, acknowledged", WANT_RECV, 0, SOCK_F_DELIVERY },
+	{ "receive, data", WANT_RECV, 0, KSK_F_CQ_DATA },
+	{ "receive, acknowledged", WANT_RECV, 0, KSK_F_DELIVERY },
 	{ "receive, directed", WANT_RECV, 0, 0, .directed = true },
 	{ "receive, too short", WANT_SHORT, 0, 0 },
-	{ "tagged receive", WANT_RECV, 1, SOCK_F_CQ_DATA | SOCK_F_DELIVERY },
+	{ "tagged receive", WANT_RECV, 1, KSK_F_CQ_DATA | KSK_F_DELIVERY },
 	{ "tagged receive, directed", WANT_RECV, 1, 0, .directed = true },
-	{ "shared receive", WANT_RECV, 0, SOCK_F_DELIVERY, .shared = true },
+	{ "shared receive", WANT_RECV, 0, KSK_F_DELIVERY, .shared = true },
 	{ "shared receive, tagged and directed", WANT_RECV, 1, 0,
 	  .shared = true, .directed = true },
-	{ "multi-receive", WANT_MULTI, 0, SOCK_F_CQ_DATA },
+	{ "multi-receive", WANT_MULTI, 0, KSK_F_CQ_DATA },
 	{ "multi-receive, shared", WANT_MULTI, 0, 0, .shared = true },
 	{ "claimed message", WANT_CLAIM, 1, 0 },
-	{ "claimed message, shared", WANT_CLAIM, 1, SOCK_F_DELIVERY,
+	{ "claimed message, shared", WANT_CLAIM, 1, KSK_F_DELIVERY,
 	  .shared = true },
-	{ "discarded message", WANT_DISCARD, 1, SOCK_F_DELIVERY },
+	{ "discarded message", WANT_DISCARD, 1, KSK_F_DELIVERY },
 	{ "one-shot region, read", WANT_ONESHOT, 2, 0 },
 	{ "one-shot region, written", WANT_ONESHOT, 4, 0 },
-	{ "one-shot region, invalidated", WANT_ONESHOT, 0, SOCK_F_REMOTE_INV },
+	{ "one-shot region, invalidated", WANT_ONESHOT, 0, KSK_F_REMOTE_INV },
 };
 
 KUNIT_ARRAY_PARAM_DESC(drop_recv, drop_recvs, name);
@@ -577,11 +577,11 @@ static size_t drop_frame(const struct drop *d, const struct drop_recv *r,
 	bool rma = r->op == 2 || r->op == 4;
 	u8 *word = b + 16;
 
-	if (r->flags & SOCK_F_CQ_DATA) {
+	if (r->flags & KSK_F_CQ_DATA) {
 		memset(word, 0x11, 8);
 		word += 8;
 	}
-	if (r->flags & SOCK_F_REMOTE_INV) {
+	if (r->flags & KSK_F_REMOTE_INV) {
 		put_unaligned(fi_mr_key(d->mr), (u64 *)word);
 		word += 8;
 	}
@@ -789,8 +789,8 @@ static void drop_recv_at(struct kunit *test, struct drop_case *c,
 
 static size_t drop_recv_header(const struct drop_recv *r)
 {
-	return 16 + (r->flags & SOCK_F_CQ_DATA ? 8 : 0) +
-	       (r->flags & SOCK_F_REMOTE_INV ? 8 : 0) +
+	return 16 + (r->flags & KSK_F_CQ_DATA ? 8 : 0) +
+	       (r->flags & KSK_F_REMOTE_INV ? 8 : 0) +
 	       (r->op == 1 ? 8 : 0) + (r->op > 1 ? 24 : 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Two endpoints of kofi_sock over the loopback device, or one and a plain TCP
- * socket: what the suites sock_live and sock_rma share.
+ * socket: what the suites sock_live and ksk_rma share.
  */
 #ifndef _KOFI_TESTS_SOCK_LIVE_H
 #define _KOFI_TESTS_SOCK_LIVE_H

@@ -487,7 +487,7 @@ int live_raw_recv(struct socket *sock, void *buf, size_t len)
 struct socket *live_raw_connect(struct kunit *test, struct live *l, bool be,
 				u32 ext)
 {
-	struct sock_cm_hdr cm = { .version = 3, .type = SOCK_CM_REQUEST };
+	struct ksk_cm_hdr cm = { .version = 3, .type = KSK_CM_REQUEST };
 	struct fi_info *req = NULL;
 	struct socket *sock;
 
@@ -501,7 +501,7 @@ struct socket *live_raw_connect(struct kunit *test, struct live *l, bool be,
 	else
 		put_unaligned_le64(1, &cm.probe);
 	if (ext) {
-		cm.magic = cpu_to_be32(SOCK_EXT_MAGIC);
+		cm.magic = cpu_to_be32(KSK_EXT_MAGIC);
 		cm.ext = cpu_to_be32(ext);
 	}
 	KUNIT_EXPECT_EQ(test, live_raw_send(sock, &cm, sizeof(cm)), 32);
@@ -515,11 +515,11 @@ struct socket *live_raw_connect(struct kunit *test, struct live *l, bool be,
 	if (live_raw_recv(sock, &cm, sizeof(cm)) != sizeof(cm))
 		goto fail;
 	KUNIT_EXPECT_EQ(test, cm.version, 3);
-	KUNIT_EXPECT_EQ(test, cm.type, SOCK_CM_ACCEPT);
+	KUNIT_EXPECT_EQ(test, cm.type, KSK_CM_ACCEPT);
 	KUNIT_EXPECT_EQ(test, cm.probe, 1);
 	/* a peer that knows nothing of extensions hears nothing of them */
-	KUNIT_EXPECT_EQ(test, be32_to_cpu(cm.magic), ext ? SOCK_EXT_MAGIC : 0);
-	KUNIT_EXPECT_EQ(test, be32_to_cpu(cm.ext), ext & SOCK_EXT_ALL);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(cm.magic), ext ? KSK_EXT_MAGIC : 0);
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(cm.ext), ext & KSK_EXT_ALL);
 	return sock;
 fail:
 	sock_release(sock);
@@ -544,7 +544,7 @@ static void live_other_order(struct kunit *test)
 					      NULL), 0);
 		memset(frame, 0, sizeof(frame));
 		frame[0] = 3;
-		put_unaligned_be16(SOCK_F_CQ_DATA | SOCK_F_DELIVERY, frame + 2);
+		put_unaligned_be16(KSK_F_CQ_DATA | KSK_F_DELIVERY, frame + 2);
 		frame[6] = 24;
 		put_unaligned_be64(sizeof(frame), frame + 8);
 		put_unaligned_be64(0x1122334455667788 + i, frame + 16);
@@ -558,7 +558,7 @@ static void live_other_order(struct kunit *test)
 		/* its acknowledgment */
 		if (live_raw_recv(sock, frame, 16) != 16)
 			break;
-		KUNIT_EXPECT_EQ(test, frame[4], SOCK_OP_DATA_ACK);
+		KUNIT_EXPECT_EQ(test, frame[4], KSK_OP_DATA_ACK);
 		KUNIT_EXPECT_EQ(test, frame[7], (u8)(2 * i));
 		KUNIT_EXPECT_EQ(test, get_unaligned_be64(frame + 8), 16);
 
@@ -568,7 +568,7 @@ static void live_other_order(struct kunit *test)
 		if (live_raw_recv(sock, frame, 28) != 28)
 			break;
 		KUNIT_EXPECT_EQ(test, get_unaligned_be16(frame + 2),
-				SOCK_F_CQ_DATA);
+				KSK_F_CQ_DATA);
 		KUNIT_EXPECT_EQ(test, frame[7], (u8)(2 * i + 1));
 		KUNIT_EXPECT_EQ(test, get_unaligned_be64(frame + 8), 28);
 		KUNIT_EXPECT_EQ(test, get_unaligned_be64(frame + 16),
@@ -734,7 +734,7 @@ static void live_rxq(struct kunit *test)
 	size_t depth = 4, i;
 	struct kofi_rxop *op;
 	struct kofi_wc wc = { .flags = FI_RECV | FI_MSG, .len = 3 };
-	struct sock_ep *ep;
+	struct ksk_ep *ep;
 
 	live_listen(test, l, AF_INET);
 	live_open(test, l, &l->end[0], fi_dupinfo(l->info), 0);
@@ -742,7 +742,7 @@ static void live_rxq(struct kunit *test)
 					FI_OPT_RX_SIZE, &depth, sizeof(depth)),
 			0);
 	KUNIT_ASSERT_EQ(test, fi_enable(l->end[0].ep), 0);
-	ep = sock_ep(l->end[0].ep);
+	ep = ksk_ep(l->end[0].ep);
 
 	for (i = 0; i < depth; i++)
 		KUNIT_EXPECT_EQ(test, fi_recv(l->end[0].ep, l->in, 64, NULL, 0,

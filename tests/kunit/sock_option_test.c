@@ -20,7 +20,7 @@
 
 static struct sock *option_sk(struct ct_pair *p, int side)
 {
-	return sock_ep(p->side[side].ep)->sock->sk;
+	return ksk_ep(p->side[side].ep)->sock->sk;
 }
 
 /* ------------------------------------------------------------------ ranges */
@@ -425,7 +425,7 @@ static void option_note_cpu(struct ct_op *op)
 static int option_work_cpu(struct kunit *test, struct ct_pair *p)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(OPTION_TIMEOUT);
-	struct work_struct *work = &sock_ep(p->side[0].ep)->work;
+	struct work_struct *work = &ksk_ep(p->side[0].ep)->work;
 	struct ct_op *r = ct_op(p), *s = ct_op(p);
 	void *out = ct_buf(p, 64), *in = ct_buf(p, 64);
 	struct sock *sk = option_sk(p, 0);
@@ -473,8 +473,8 @@ static int option_rx_cpu(struct kunit *test, struct ct_pair *p, int cpu)
 	r->hook = option_note_cpu;
 	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, r, in, 64), 0);
 	/* while a work item has a socket, it does what others come with */
-	flush_work(&sock_ep(p->side[0].ep)->work);
-	flush_work(&sock_ep(p->side[1].ep)->work);
+	flush_work(&ksk_ep(p->side[0].ep)->work);
+	flush_work(&ksk_ep(p->side[1].ep)->work);
 	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)),
 			0);
 	KUNIT_EXPECT_EQ(test, ct_send(p, 0, s, out, 64), 0);
@@ -526,7 +526,7 @@ static void option_cpu_follows(struct kunit *test)
 #define OPTION_PORT	30100
 #define OPTION_PORTS	3
 
-static int option_port(const union sock_addr *addr)
+static int option_port(const union ksk_addr *addr)
 {
 	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port :
 						      addr->in4.sin_port);
@@ -536,7 +536,7 @@ static int option_port(const union sock_addr *addr)
 static int option_listen(struct ct_pair *p, struct fi_info *info,
 			 struct fid_pep **pep)
 {
-	union sock_addr addr = {};
+	union ksk_addr addr = {};
 	size_t len = sizeof(addr);
 	int err;
 
@@ -557,12 +557,12 @@ static int option_listen(struct ct_pair *p, struct fi_info *info,
 static void option_ports(struct kunit *test, struct ct_pair *p,
 			 struct fi_info *info)
 {
-	unsigned int min = sock_port_min, max = sock_port_max;
+	unsigned int min = ksk_port_min, max = ksk_port_max;
 	struct fid_pep *pep[OPTION_PORTS + 1] = {};
 	int port[OPTION_PORTS + 1], i, seen = 0;
 
-	sock_port_min = OPTION_PORT;
-	sock_port_max = OPTION_PORT + OPTION_PORTS - 1;
+	ksk_port_min = OPTION_PORT;
+	ksk_port_max = OPTION_PORT + OPTION_PORTS - 1;
 	for (i = 0; i <= OPTION_PORTS; i++)
 		port[i] = option_listen(p, info, &pep[i]);
 	for (i = 0; i < OPTION_PORTS; i++)
@@ -577,8 +577,8 @@ static void option_ports(struct kunit *test, struct ct_pair *p,
 	pep[1] = NULL;
 	KUNIT_EXPECT_EQ(test, option_listen(p, info, &pep[1]), port[1]);
 
-	sock_port_min = min;
-	sock_port_max = max;
+	ksk_port_min = min;
+	ksk_port_max = max;
 	for (i = 0; i <= OPTION_PORTS; i++)
 		if (pep[i])
 			fi_close(&pep[i]->fid);

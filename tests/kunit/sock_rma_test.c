@@ -59,12 +59,12 @@ static void rma_unreg(struct kunit *test, struct fid_mr *mr)
 
 static unsigned long rma_stat(struct live_end *e, size_t offset)
 {
-	struct sock_ep *ep = sock_ep(e->ep);
+	struct ksk_ep *ep = ksk_ep(e->ep);
 
 	return READ_ONCE(*(unsigned long *)((void *)&ep->stats + offset));
 }
 
-#define RMA_STAT(e, name) rma_stat(e, offsetof(struct sock_ep_stats, name))
+#define RMA_STAT(e, name) rma_stat(e, offsetof(struct ksk_ep_stats, name))
 
 /* Wait for something the provider does by itself. */
 #define RMA_WAIT(test, cond) do {					\
@@ -564,8 +564,8 @@ static void rma_bad_posts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_writemsg(ep, &msg, FI_TRANSMIT_COMPLETE |
 					  FI_DELIVERY_COMPLETE),
 			-FI_EBADFLAGS);
-	iov.iov_len = SOCK_MSG_MAX + 1;
-	rma[0].len = SOCK_MSG_MAX + 1;
+	iov.iov_len = KSK_MSG_MAX + 1;
+	rma[0].len = KSK_MSG_MAX + 1;
 	KUNIT_EXPECT_EQ(test, fi_readmsg(ep, &msg, 0), -EMSGSIZE);
 	rma_expect_none(test, l->end[0].tx);
 }
@@ -823,7 +823,7 @@ static void rma_read_limit(struct kunit *test)
 	struct live *l = test->priv;
 	struct socket *sock = raw_peer(test, 0);
 	struct live_end *e = &l->end[1];
-	u8 b[SOCK_HDR_MAX + LEN];
+	u8 b[KSK_HDR_MAX + LEN];
 	int i;
 
 	for (i = 0; i < READS; i++)
@@ -831,16 +831,16 @@ static void rma_read_limit(struct kunit *test)
 					      0, i * LEN, 0x77,
 					      (void *)(long)i), 0);
 	RMA_WAIT(test, RMA_STAT(e, tx_held) == 1);
-	KUNIT_EXPECT_EQ(test, RMA_STAT(e, tx_frames), SOCK_READS_MAX);
+	KUNIT_EXPECT_EQ(test, RMA_STAT(e, tx_frames), KSK_READS_MAX);
 	for (i = 0; i < READS; i++) {
 		if (!raw_next(test, sock, b))
 			break;
-		KUNIT_EXPECT_EQ(test, b[1], SOCK_OP_READ_REQ);
+		KUNIT_EXPECT_EQ(test, b[1], KSK_OP_READ_REQ);
 		KUNIT_EXPECT_EQ(test, b[6], 40);
 		KUNIT_EXPECT_EQ(test, get_unaligned_le64(b + 16), i * LEN);
 		KUNIT_EXPECT_EQ(test, get_unaligned_le64(b + 24), LEN);
 		KUNIT_EXPECT_EQ(test, get_unaligned_le64(b + 32), 0x77);
-		raw_frame(b, SOCK_OP_READ_RSP, 0, 1, 16, 16 + LEN);
+		raw_frame(b, KSK_OP_READ_RSP, 0, 1, 16, 16 + LEN);
 		memcpy(b + 16, l->out + i * LEN, LEN);
 		live_raw_send(sock, b, 16 + LEN);
 		rma_expect(test, e->tx, (void *)(long)i, FI_READ | FI_RMA);
@@ -857,7 +857,7 @@ static void rma_fence(struct kunit *test)
 	struct live_end *e = &l->end[1];
 	struct kvec iov = { l->out, 8 };
 	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .context = &iov };
-	u8 b[SOCK_HDR_MAX];
+	u8 b[KSK_HDR_MAX];
 
 	/* behind a read, and behind one that waits for an acknowledgment */
 	KUNIT_ASSERT_EQ(test, fi_read(e->ep, l->in, 8, NULL, 0, 0, 1, b), 0);
@@ -867,20 +867,20 @@ static void rma_fence(struct kunit *test)
 	RMA_WAIT(test, RMA_STAT(e, tx_held) == 1);
 	KUNIT_EXPECT_EQ(test, RMA_STAT(e, tx_frames), 1);
 	KUNIT_ASSERT_TRUE(test, raw_next(test, sock, b));
-	KUNIT_EXPECT_EQ(test, b[1], SOCK_OP_READ_REQ);
+	KUNIT_EXPECT_EQ(test, b[1], KSK_OP_READ_REQ);
 
-	raw_frame(b, SOCK_OP_READ_RSP, 0, 0, 16, 24);
+	raw_frame(b, KSK_OP_READ_RSP, 0, 0, 16, 24);
 	live_raw_send(sock, b, 24);
 	rma_expect(test, e->tx, b, FI_READ | FI_RMA);
 	KUNIT_ASSERT_TRUE(test, raw_next(test, sock, b));
-	KUNIT_EXPECT_EQ(test, b[1], SOCK_OP_MSG);
-	KUNIT_EXPECT_EQ(test, b[2], SOCK_F_DELIVERY);
+	KUNIT_EXPECT_EQ(test, b[1], KSK_OP_MSG);
+	KUNIT_EXPECT_EQ(test, b[2], KSK_F_DELIVERY);
 	KUNIT_EXPECT_EQ(test, live_raw_recv(sock, b, 8), 8);
 	RMA_WAIT(test, RMA_STAT(e, tx_held) == 2);
 	KUNIT_EXPECT_EQ(test, RMA_STAT(e, tx_frames), 2);
 
-	raw_frame(b, SOCK_OP_MSG, 0, 0, 16, 16);
-	b[4] = SOCK_OP_DATA_ACK;
+	raw_frame(b, KSK_OP_MSG, 0, 0, 16, 16);
+	b[4] = KSK_OP_DATA_ACK;
 	live_raw_send(sock, b, 16);
 	rma_expect(test, e->tx, &iov, FI_SEND | FI_MSG);
 	KUNIT_ASSERT_TRUE(test, raw_next(test, sock, b));
@@ -897,22 +897,22 @@ static void rma_read_flood(struct kunit *test)
 	struct socket *sock = raw_peer(test, 0);
 	struct live_end *e = &l->end[1];
 	struct fid_mr *mr = rma_reg(test, e, l->out, LIVE_BIG, FI_REMOTE_READ);
-	u8 b[SOCK_HDR_MAX];
+	u8 b[KSK_HDR_MAX];
 	int i;
 
 	for (i = 0; i < READS; i++) {
-		raw_frame(b, SOCK_OP_READ_REQ, 0, 1, 40, 40);
+		raw_frame(b, KSK_OP_READ_REQ, 0, 1, 40, 40);
 		raw_seg(b + 16, kofi_mr_base(mr) + i, len, fi_mr_key(mr));
 		KUNIT_ASSERT_EQ(test, live_raw_send(sock, b, 40), 40);
 	}
 	/* nobody reads the answers: they fill what buffers there are */
 	RMA_WAIT(test, RMA_STAT(e, rx_full) >= 1);
 	KUNIT_EXPECT_LT(test, RMA_STAT(e, tx_responses), READS -
-			SOCK_READS_MAX);
+			KSK_READS_MAX);
 	for (i = 0; i < READS; i++) {
 		if (!raw_next(test, sock, b))
 			break;
-		KUNIT_EXPECT_EQ(test, b[1], SOCK_OP_READ_RSP);
+		KUNIT_EXPECT_EQ(test, b[1], KSK_OP_READ_RSP);
 		KUNIT_EXPECT_EQ(test, b[6], 16);
 		KUNIT_EXPECT_EQ(test, get_unaligned_le16(b + 2), 0);
 		KUNIT_ASSERT_EQ(test, get_unaligned_le64(b + 8), 16 + len);
@@ -935,10 +935,10 @@ static void rma_close_in_write(struct kunit *test)
 	struct live_end *e = &l->end[1];
 	struct fid_mr *mr = rma_reg(test, e, l->in, LIVE_BIG, FI_REMOTE_WRITE);
 	size_t half = LIVE_BIG / 2, i;
-	u8 b[SOCK_HDR_MAX];
+	u8 b[KSK_HDR_MAX];
 
 	memset(l->in, 0, LIVE_BIG);
-	raw_frame(b, SOCK_OP_WRITE, 0, 1, 40, 40 + LIVE_BIG);
+	raw_frame(b, KSK_OP_WRITE, 0, 1, 40, 40 + LIVE_BIG);
 	raw_seg(b + 16, kofi_mr_base(mr), LIVE_BIG, fi_mr_key(mr));
 	KUNIT_ASSERT_EQ(test, live_raw_send(sock, b, 40), 40);
 	KUNIT_ASSERT_EQ(test, live_raw_send(sock, l->out, half), half);
@@ -964,12 +964,12 @@ static void rma_close_in_read(struct kunit *test)
 	struct live_end *e = &l->end[1];
 	u8 *mem = rma_alloc(test, RMA_BIG);
 	struct fid_mr *mr = rma_reg(test, e, mem, RMA_BIG, FI_REMOTE_READ);
-	u8 b[SOCK_HDR_MAX];
+	u8 b[KSK_HDR_MAX];
 	size_t got = 0;
 	int n;
 
 	live_pattern(mem, RMA_BIG, 1);
-	raw_frame(b, SOCK_OP_READ_REQ, 0, 1, 40, 40);
+	raw_frame(b, KSK_OP_READ_REQ, 0, 1, 40, 40);
 	raw_seg(b + 16, kofi_mr_base(mr), RMA_BIG, fi_mr_key(mr));
 	KUNIT_ASSERT_EQ(test, live_raw_send(sock, b, 40), 40);
 	/* the socket has taken what it takes */
@@ -1097,12 +1097,12 @@ static void rma_invalidate_stock(struct kunit *test)
 	struct kvec iov = { l->out, 32 };
 	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1 };
 	struct fi_cq_err_entry err;
-	u8 b[SOCK_HDR_MAX];
+	u8 b[KSK_HDR_MAX];
 
 	KUNIT_EXPECT_EQ(test, fi_sendmsg(e->ep, &msg, KOFI_REMOTE_INV),
 			-EOPNOTSUPP);
 	KUNIT_ASSERT_EQ(test, fi_recv(e->ep, l->in, 32, NULL, 0, NULL), 0);
-	raw_frame(b, SOCK_OP_MSG, SOCK_F_REMOTE_INV, 0, 24, 24);
+	raw_frame(b, KSK_OP_MSG, KSK_F_REMOTE_INV, 0, 24, 24);
 	put_unaligned_le64(1, b + 16);
 	live_raw_send(sock, b, 24);
 	KUNIT_EXPECT_EQ(test, live_event(e->eq, FI_SHUTDOWN, NULL, NULL), 0);
@@ -1218,13 +1218,13 @@ static void rma_drop_response(struct kunit *test)
 	struct socket *sock = raw_peer(test, 0);
 	struct live_end *e = &l->end[1];
 	struct fi_cq_err_entry err;
-	u8 b[SOCK_HDR_MAX];
+	u8 b[KSK_HDR_MAX];
 	long i;
 
 	for (i = 1; i <= 3; i++)
 		KUNIT_ASSERT_EQ(test, fi_read(e->ep, l->in, 1000, NULL, 0, 0, 1,
 					      (void *)i), 0);
-	raw_frame(b, SOCK_OP_READ_RSP, 0, 0, 16, 1016);
+	raw_frame(b, KSK_OP_READ_RSP, 0, 0, 16, 1016);
 	live_raw_send(sock, b, 16);
 	live_raw_send(sock, l->out, 1000);
 	live_raw_send(sock, b, 16);
@@ -1248,14 +1248,14 @@ static const struct rma_part {
 	u16		flags;
 	unsigned int	sent;
 } rma_parts[] = {
-	{ "header of a write", SOCK_OP_WRITE, SOCK_F_CQ_DATA, 30 },
-	{ "write without payload", SOCK_OP_WRITE, SOCK_F_CQ_DATA, 48 },
-	{ "half a write", SOCK_OP_WRITE, SOCK_F_CQ_DATA, 548 },
-	{ "half a write to be acknowledged", SOCK_OP_WRITE, SOCK_F_DELIVERY,
+	{ "header of a write", KSK_OP_WRITE, KSK_F_CQ_DATA, 30 },
+	{ "write without payload", KSK_OP_WRITE, KSK_F_CQ_DATA, 48 },
+	{ "half a write", KSK_OP_WRITE, KSK_F_CQ_DATA, 548 },
+	{ "half a write to be acknowledged", KSK_OP_WRITE, KSK_F_DELIVERY,
 	  540 },
-	{ "half a request to read", SOCK_OP_READ_REQ, 0, 20 },
-	{ "half a tagged message", SOCK_OP_TAGGED, 0, 500 },
-	{ "header of a tagged message", SOCK_OP_TAGGED, 0, 24 },
+	{ "half a request to read", KSK_OP_READ_REQ, 0, 20 },
+	{ "half a tagged message", KSK_OP_TAGGED, 0, 500 },
+	{ "header of a tagged message", KSK_OP_TAGGED, 0, 24 },
 };
 
 static void rma_part_desc(const struct rma_part *p, char *desc)
@@ -1268,8 +1268,8 @@ KUNIT_ARRAY_PARAM(rma_part, rma_parts, rma_part_desc);
 static void rma_drop_target(struct kunit *test)
 {
 	const struct rma_part *p = test->param_value;
-	unsigned int hdr = p->op == SOCK_OP_TAGGED ? 24 :
-			   p->flags & SOCK_F_CQ_DATA ? 48 : 40;
+	unsigned int hdr = p->op == KSK_OP_TAGGED ? 24 :
+			   p->flags & KSK_F_CQ_DATA ? 48 : 40;
 	struct live *l = test->priv;
 	struct socket *sock = raw_peer(test, 0);
 	struct live_end *e = &l->end[1];
@@ -1277,9 +1277,9 @@ static void rma_drop_target(struct kunit *test)
 	struct fi_cq_err_entry err;
 	u8 *b = l->out;
 
-	raw_frame(b, p->op, p->flags, p->op == SOCK_OP_TAGGED ? 0 : 1, hdr,
-		  hdr + (p->op == SOCK_OP_READ_REQ ? 0 : 1000));
-	if (p->op == SOCK_OP_TAGGED)
+	raw_frame(b, p->op, p->flags, p->op == KSK_OP_TAGGED ? 0 : 1, hdr,
+		  hdr + (p->op == KSK_OP_READ_REQ ? 0 : 1000));
+	if (p->op == KSK_OP_TAGGED)
 		put_unaligned_le64(5, b + 16);
 	else
 		raw_seg(b + hdr - 24, kofi_mr_base(mr), 1000, fi_mr_key(mr));
@@ -1291,7 +1291,7 @@ static void rma_drop_target(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, live_event(e->eq, FI_SHUTDOWN, NULL, NULL), 0);
 	/* nothing but the receive, whatever happened to it */
 	KUNIT_EXPECT_EQ(test, live_comp(e->rx, &err),
-			p->op == SOCK_OP_TAGGED ? -ENOTCONN : -ECANCELED);
+			p->op == KSK_OP_TAGGED ? -ENOTCONN : -ECANCELED);
 	KUNIT_EXPECT_PTR_EQ(test, err.op_context, (void *)l);
 	KUNIT_EXPECT_EQ(test, err.flags, FI_RECV | FI_TAGGED);
 	rma_expect_none(test, e->rx);

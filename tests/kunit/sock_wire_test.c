@@ -152,8 +152,8 @@ KUNIT_ARRAY_PARAM(wire_vector, wire_vectors, wire_vector_desc);
 /* ------------------------------------------------- parsing as the stream does */
 
 struct wire_parser {
-	struct sock_cm	cm;
-	struct sock_rx	rx;
+	struct ksk_cm	cm;
+	struct ksk_rx	rx;
 	bool		in_cm;
 	u64		payload;	/* still to come */
 	char		found[256];
@@ -165,20 +165,20 @@ static void wire_parser_init(struct wire_parser *p, bool cm)
 {
 	memset(p, 0, sizeof(*p));
 	p->in_cm = cm;
-	sock_rx_init(&p->rx);
+	ksk_rx_init(&p->rx);
 }
 
 static void wire_found_cm(struct wire_parser *p)
 {
 	p->len += scnprintf(p->found + p->len, sizeof(p->found) - p->len,
 			    "cm%u+%zu", p->cm.hdr.type,
-			    sock_cm_data_len(&p->cm));
+			    ksk_cm_data_len(&p->cm));
 	p->in_cm = false;
 }
 
 static void wire_found_frame(struct wire_parser *p)
 {
-	const struct sock_frame *f = &p->rx.frame;
+	const struct ksk_frame *f = &p->rx.frame;
 	char *sep = p->len ? " " : "";
 	char segs[8] = "";
 
@@ -192,20 +192,20 @@ static void wire_found_frame(struct wire_parser *p)
 				    sizeof(p->found) - p->len, "%s%u.%x%s+%llu",
 				    sep, f->op, f->flags, segs, f->payload);
 	p->payload = f->payload;
-	sock_rx_init(&p->rx);
+	ksk_rx_init(&p->rx);
 }
 
 static size_t wire_feed_cm(struct wire_parser *p, const u8 *data, size_t len)
 {
 	unsigned int want;
 
-	p->err = sock_cm_want(&p->cm, &want);
+	p->err = ksk_cm_want(&p->cm, &want);
 	if (p->err)
 		return 0;
 	len = min_t(size_t, want, len);
 	memcpy(p->cm.buf + p->cm.len, data, len);
 	p->cm.len += len;
-	p->err = sock_cm_want(&p->cm, &want);
+	p->err = ksk_cm_want(&p->cm, &want);
 	if (!p->err && !want)
 		wire_found_cm(p);
 	return len;
@@ -221,7 +221,7 @@ static size_t wire_feed_header(struct wire_parser *p, const u8 *data,
 	p->rx.have += len;
 	if (p->rx.have < p->rx.want)
 		return len;
-	ret = sock_rx_decode(&p->rx, be);
+	ret = ksk_rx_decode(&p->rx, be);
 	if (!ret)
 		wire_found_frame(p);
 	else if (ret < 0)
@@ -275,37 +275,37 @@ static void wire_vectors_parse(struct kunit *test)
 /* Values behind the base header, in both byte orders */
 static void wire_words(struct kunit *test)
 {
-	struct sock_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
+	struct ksk_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
 	int be;
 
 	KUNIT_ASSERT_NOT_NULL(test, rx);
 	for (be = 0; be < 2; be++) {
-		struct sock_hdr *hdr = (struct sock_hdr *)rx->hdr;
+		struct ksk_hdr *hdr = (struct ksk_hdr *)rx->hdr;
 		u8 *p = rx->hdr + sizeof(*hdr);
 		int i;
 
 		memset(rx, 0, sizeof(*rx));
-		sock_rx_init(rx);
+		ksk_rx_init(rx);
 		hdr->version = 9;	/* not looked at */
-		hdr->op = SOCK_OP_WRITE;
+		hdr->op = KSK_OP_WRITE;
 		hdr->rma_count = 4;
 		hdr->hdr_size = 120;
-		sock_put16(SOCK_F_CQ_DATA | SOCK_F_COMMIT, hdr->flags, be);
-		sock_put64(120 + 10, hdr->size, be);
-		sock_put64(0x0123456789abcdef, p, be);
+		ksk_put16(KSK_F_CQ_DATA | KSK_F_COMMIT, hdr->flags, be);
+		ksk_put64(120 + 10, hdr->size, be);
+		ksk_put64(0x0123456789abcdef, p, be);
 		for (i = 0; i < 4; i++) {
-			sock_put64(0xffff0000ffff0000 + i, p + 8 + i * 24, be);
-			sock_put64(i + 1, p + 16 + i * 24, be);
-			sock_put64(~(u64)i, p + 24 + i * 24, be);
+			ksk_put64(0xffff0000ffff0000 + i, p + 8 + i * 24, be);
+			ksk_put64(i + 1, p + 16 + i * 24, be);
+			ksk_put64(~(u64)i, p + 24 + i * 24, be);
 		}
 		rx->have = 16;
-		KUNIT_ASSERT_EQ(test, sock_rx_decode(rx, be), 1);
+		KUNIT_ASSERT_EQ(test, ksk_rx_decode(rx, be), 1);
 		KUNIT_EXPECT_EQ(test, rx->want, 120);
 		rx->have = 120;
-		KUNIT_ASSERT_EQ(test, sock_rx_decode(rx, be), 0);
-		KUNIT_EXPECT_EQ(test, rx->frame.op, SOCK_OP_WRITE);
+		KUNIT_ASSERT_EQ(test, ksk_rx_decode(rx, be), 0);
+		KUNIT_EXPECT_EQ(test, rx->frame.op, KSK_OP_WRITE);
 		KUNIT_EXPECT_EQ(test, rx->frame.flags,
-				SOCK_F_CQ_DATA | SOCK_F_COMMIT);
+				KSK_F_CQ_DATA | KSK_F_COMMIT);
 		KUNIT_EXPECT_EQ(test, rx->frame.payload, 10);
 		KUNIT_EXPECT_EQ(test, rx->frame.data, 0x0123456789abcdef);
 		for (i = 0; i < 4; i++) {
@@ -320,8 +320,8 @@ static void wire_words(struct kunit *test)
 /* The values of a tagged message and of one that ends a key */
 static void wire_message_words(struct kunit *test)
 {
-	struct sock_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
-	struct sock_txop *op = kunit_kzalloc(test, sizeof(*op), GFP_KERNEL);
+	struct ksk_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
+	struct ksk_txop *op = kunit_kzalloc(test, sizeof(*op), GFP_KERNEL);
 	int be, tagged;
 
 	KUNIT_ASSERT_NOT_NULL(test, rx);
@@ -331,26 +331,26 @@ static void wire_message_words(struct kunit *test)
 	op->tag = 0x1122334455667788;
 	op->cur.len = 7;
 	for (tagged = 0; tagged < 2; tagged++) {
-		op->op = tagged ? SOCK_OP_TAGGED : SOCK_OP_MSG;
+		op->op = tagged ? KSK_OP_TAGGED : KSK_OP_MSG;
 		op->flags = FI_REMOTE_CQ_DATA |
 			    (tagged ? 0 : KOFI_REMOTE_INV);
 		for (be = 0; be < 2; be++) {
-			sock_rx_init(rx);
-			KUNIT_EXPECT_EQ(test, sock_tx_format_op(rx->hdr, op, 1,
-								be), 32);
+			ksk_rx_init(rx);
+			KUNIT_EXPECT_EQ(test, ksk_tx_format_op(rx->hdr, op, 1,
+							       be), 32);
 			rx->have = 16;
-			KUNIT_ASSERT_EQ(test, sock_rx_decode(rx, be), 1);
+			KUNIT_ASSERT_EQ(test, ksk_rx_decode(rx, be), 1);
 			KUNIT_ASSERT_EQ(test, rx->want, 32);
 			rx->have = 32;
-			KUNIT_ASSERT_EQ(test, sock_rx_decode(rx, be), 0);
+			KUNIT_ASSERT_EQ(test, ksk_rx_decode(rx, be), 0);
 			KUNIT_EXPECT_EQ(test, rx->frame.payload, 7);
 			KUNIT_EXPECT_EQ(test, rx->frame.data, op->data);
 			KUNIT_EXPECT_EQ(test, rx->frame.tag,
 					tagged ? op->tag : 0);
 			KUNIT_EXPECT_EQ(test, rx->frame.inv_key,
 					tagged ? 0 : op->inv_key);
-			KUNIT_EXPECT_EQ(test, rx->frame.flags, SOCK_F_CQ_DATA |
-					(tagged ? 0 : SOCK_F_REMOTE_INV));
+			KUNIT_EXPECT_EQ(test, rx->frame.flags, KSK_F_CQ_DATA |
+					(tagged ? 0 : KSK_F_REMOTE_INV));
 		}
 	}
 }
@@ -377,9 +377,9 @@ static const struct wire_bad wire_bads[] = {
 	  .good = true },
 	{ "message, stale segment count", .rma_count = 200, .hdr_size = 16,
 	  .size = 16, .good = true },
-	{ "largest message", .hdr_size = 16, .size = 16 + SOCK_MSG_MAX,
+	{ "largest message", .hdr_size = 16, .size = 16 + KSK_MSG_MAX,
 	  .good = true },
-	{ "message beyond it", .hdr_size = 16, .size = 17 + SOCK_MSG_MAX },
+	{ "message beyond it", .hdr_size = 16, .size = 17 + KSK_MSG_MAX },
 	{ "message of all the bytes there are", .hdr_size = 16, .size = ~0ULL },
 	{ "op 5", .op = 5, .hdr_size = 16, .size = 16 },
 	{ "op 6", .op = 6, .hdr_size = 16, .size = 16 },
@@ -426,11 +426,11 @@ static const struct wire_bad wire_bads[] = {
 	{ "read with payload", .op = 2, .rma_count = 1, .hdr_size = 40,
 	  .size = 41 },
 	{ "read of too much", .op = 2, .rma_count = 1, .hdr_size = 40,
-	  .size = 40, .len = { SOCK_MSG_MAX + 1 } },
+	  .size = 40, .len = { KSK_MSG_MAX + 1 } },
 	{ "read of the most", .op = 2, .rma_count = 1, .hdr_size = 40,
-	  .size = 40, .len = { SOCK_MSG_MAX }, .good = true },
+	  .size = 40, .len = { KSK_MSG_MAX }, .good = true },
 	{ "read of too much in two", .op = 2, .rma_count = 2, .hdr_size = 64,
-	  .size = 64, .len = { SOCK_MSG_MAX, 1 } },
+	  .size = 64, .len = { KSK_MSG_MAX, 1 } },
 	{ "read whose sum wraps", .op = 2, .rma_count = 2, .hdr_size = 64,
 	  .size = 64, .len = { ~0ULL, 2 } },
 	{ "read that wraps around", .op = 2, .rma_count = 1, .hdr_size = 40,
@@ -475,37 +475,37 @@ KUNIT_ARRAY_PARAM(wire_bad, wire_bads, wire_bad_desc);
 
 static void wire_headers(struct kunit *test)
 {
-	struct sock_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
+	struct ksk_rx *rx = kunit_kzalloc(test, sizeof(*rx), GFP_KERNEL);
 	const struct wire_bad *bad = test->param_value;
 	int be;
 
 	KUNIT_ASSERT_NOT_NULL(test, rx);
 	for (be = 0; be < 2; be++) {
-		struct sock_hdr *hdr = (struct sock_hdr *)rx->hdr;
+		struct ksk_hdr *hdr = (struct ksk_hdr *)rx->hdr;
 		u8 *p = rx->hdr + sizeof(*hdr);
 		int i, ret;
 
 		memset(rx, 0, sizeof(*rx));
-		sock_rx_init(rx);
-		hdr->version = SOCK_PROTO_VERSION;
+		ksk_rx_init(rx);
+		hdr->version = KSK_PROTO_VERSION;
 		hdr->op = bad->op;
 		hdr->op_data = bad->op_data;
 		hdr->rma_count = bad->rma_count;
 		hdr->hdr_size = bad->hdr_size;
-		sock_put16(bad->flags, hdr->flags, be);
-		sock_put64(bad->size, hdr->size, be);
-		p += bad->flags & SOCK_F_CQ_DATA ? 8 : 0;
-		p += bad->flags & SOCK_F_REMOTE_INV ? 8 : 0;
+		ksk_put16(bad->flags, hdr->flags, be);
+		ksk_put64(bad->size, hdr->size, be);
+		p += bad->flags & KSK_F_CQ_DATA ? 8 : 0;
+		p += bad->flags & KSK_F_REMOTE_INV ? 8 : 0;
 		for (i = 0; i < min_t(int, bad->rma_count, 4); i++) {
-			sock_put64(bad->addr[i], p + i * 24, be);
-			sock_put64(bad->len[i], p + 8 + i * 24, be);
+			ksk_put64(bad->addr[i], p + i * 24, be);
+			ksk_put64(bad->len[i], p + 8 + i * 24, be);
 		}
 		rx->have = rx->want;
-		ret = sock_rx_decode(rx, be);
+		ret = ksk_rx_decode(rx, be);
 		if (ret == 1) {
-			KUNIT_ASSERT_LE(test, rx->want, SOCK_HDR_MAX);
+			KUNIT_ASSERT_LE(test, rx->want, KSK_HDR_MAX);
 			rx->have = rx->want;
-			ret = sock_rx_decode(rx, be);
+			ret = ksk_rx_decode(rx, be);
 		}
 		KUNIT_EXPECT_EQ(test, ret, bad->good ? 0 : -EPROTO);
 	}
@@ -547,7 +547,7 @@ KUNIT_ARRAY_PARAM(wire_cm, wire_cms, wire_cm_desc);
 static void wire_cm_headers(struct kunit *test)
 {
 	const struct wire_cm *c = test->param_value;
-	struct sock_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+	struct ksk_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
 	unsigned int want;
 
 	KUNIT_ASSERT_NOT_NULL(test, cm);
@@ -556,16 +556,16 @@ static void wire_cm_headers(struct kunit *test)
 	cm->hdr.type = c->type;
 	cm->hdr.data_len = cpu_to_be16(c->data_len);
 	cm->len = sizeof(cm->hdr);
-	KUNIT_EXPECT_EQ(test, sock_cm_want(cm, &want), c->ret);
+	KUNIT_EXPECT_EQ(test, ksk_cm_want(cm, &want), c->ret);
 	if (!c->ret)
 		KUNIT_EXPECT_EQ(test, want, c->data_len);
 
 	/* a wrong version is known from the first byte on */
 	cm->len = 1;
-	if (c->version != SOCK_PROTO_VERSION)
-		KUNIT_EXPECT_EQ(test, sock_cm_want(cm, &want), -EPROTO);
+	if (c->version != KSK_PROTO_VERSION)
+		KUNIT_EXPECT_EQ(test, ksk_cm_want(cm, &want), -EPROTO);
 	else
-		KUNIT_EXPECT_EQ(test, sock_cm_want(cm, &want), 0);
+		KUNIT_EXPECT_EQ(test, ksk_cm_want(cm, &want), 0);
 }
 
 /* --------------------------------------------------------------- formatter */
@@ -577,12 +577,12 @@ static void wire_cm_headers(struct kunit *test)
 static void wire_same(struct kunit *test, const u8 *out, size_t len,
 		      const u8 *data, u8 id)
 {
-	u8 hdr[SOCK_HDR_MAX];
+	u8 hdr[KSK_HDR_MAX];
 
 	memcpy(hdr, out, len);
 	KUNIT_EXPECT_EQ(test, hdr[7], id);
 	hdr[7] = data[7];
-	if (hdr[1] != SOCK_OP_READ_REQ && hdr[1] != SOCK_OP_WRITE) {
+	if (hdr[1] != KSK_OP_READ_REQ && hdr[1] != KSK_OP_WRITE) {
 		KUNIT_EXPECT_EQ(test, hdr[5], 0);
 		hdr[5] = data[5];
 	}
@@ -596,7 +596,7 @@ struct wire_format {
 	u64			cq_data;
 	u64			tag;
 	u8			rma_count;
-	struct fi_rma_iov	rma[SOCK_RMA_MAX];
+	struct fi_rma_iov	rma[KSK_RMA_MAX];
 	size_t			payload;
 	const u8		*data;
 	size_t			len;
@@ -608,59 +608,59 @@ struct wire_format {
 	{ .name = n, .op = o, .flags = f, .payload = p, WIRE_BYTES(v),	\
 	  ##__VA_ARGS__ }
 static const struct wire_format wire_formats[] = {
-	WIRE_FORMAT("send", SOCK_OP_MSG, 0, 16, msg_send16_c2s),
-	WIRE_FORMAT("empty send", SOCK_OP_MSG, 0, 0, msg_send0_c2s),
-	WIRE_FORMAT("inject", SOCK_OP_MSG, FI_INJECT, 8, msg_inject8_c2s),
-	WIRE_FORMAT("data", SOCK_OP_MSG, FI_REMOTE_CQ_DATA, 16,
+	WIRE_FORMAT("send", KSK_OP_MSG, 0, 16, msg_send16_c2s),
+	WIRE_FORMAT("empty send", KSK_OP_MSG, 0, 0, msg_send0_c2s),
+	WIRE_FORMAT("inject", KSK_OP_MSG, FI_INJECT, 8, msg_inject8_c2s),
+	WIRE_FORMAT("data", KSK_OP_MSG, FI_REMOTE_CQ_DATA, 16,
 		    msg_senddata16_c2s, .cq_data = 0x0123456789abcdef),
-	WIRE_FORMAT("delivery complete", SOCK_OP_MSG, FI_DELIVERY_COMPLETE, 16,
+	WIRE_FORMAT("delivery complete", KSK_OP_MSG, FI_DELIVERY_COMPLETE, 16,
 		    msg_send_dc_c2s),
-	WIRE_FORMAT("transmit complete", SOCK_OP_MSG, FI_TRANSMIT_COMPLETE, 16,
+	WIRE_FORMAT("transmit complete", KSK_OP_MSG, FI_TRANSMIT_COMPLETE, 16,
 		    msg_send_tc_c2s),
-	WIRE_FORMAT("data, delivery complete", SOCK_OP_MSG,
+	WIRE_FORMAT("data, delivery complete", KSK_OP_MSG,
 		    FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE, 16,
 		    msg_senddata_dc_iov2_c2s, .cq_data = 0x77),
-	WIRE_FORMAT("tagged", SOCK_OP_TAGGED, 0, 40, msg_tsend_c2s,
+	WIRE_FORMAT("tagged", KSK_OP_TAGGED, 0, 40, msg_tsend_c2s,
 		    .tag = 0x1122334455667788),
-	WIRE_FORMAT("tagged, data", SOCK_OP_TAGGED, FI_REMOTE_CQ_DATA, 40,
+	WIRE_FORMAT("tagged, data", KSK_OP_TAGGED, FI_REMOTE_CQ_DATA, 40,
 		    msg_tsenddata_c2s, .tag = 0x1122334455667788,
 		    .cq_data = 0xaabbccddeeff0011),
-	WIRE_FORMAT("tagged inject", SOCK_OP_TAGGED, FI_INJECT, 5,
+	WIRE_FORMAT("tagged inject", KSK_OP_TAGGED, FI_INJECT, 5,
 		    msg_tinject_c2s, .tag = 7),
-	WIRE_FORMAT("tagged, data, delivery complete", SOCK_OP_TAGGED,
+	WIRE_FORMAT("tagged, data, delivery complete", KSK_OP_TAGGED,
 		    FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE, 12,
 		    msg_tsendmsg_dc_c2s, .tag = 7, .cq_data = 0x55),
-	WIRE_FORMAT("write", SOCK_OP_WRITE, 0, 32, msg_write32_c2s,
+	WIRE_FORMAT("write", KSK_OP_WRITE, 0, 32, msg_write32_c2s,
 		    WIRE_SEGS(1, WIRE_SEG(0x100, 32, 0xc0de))),
-	WIRE_FORMAT("empty write", SOCK_OP_WRITE, 0, 0, msg_write0_c2s,
+	WIRE_FORMAT("empty write", KSK_OP_WRITE, 0, 0, msg_write0_c2s,
 		    WIRE_SEGS(1, WIRE_SEG(0x100, 0, 0xc0de))),
-	WIRE_FORMAT("write, data", SOCK_OP_WRITE, FI_REMOTE_CQ_DATA, 32,
+	WIRE_FORMAT("write, data", KSK_OP_WRITE, FI_REMOTE_CQ_DATA, 32,
 		    msg_writedata32_c2s, .cq_data = 0x0123456789abcdef,
 		    WIRE_SEGS(1, WIRE_SEG(0x100, 32, 0xc0de))),
-	WIRE_FORMAT("inject write", SOCK_OP_WRITE, FI_INJECT, 8,
+	WIRE_FORMAT("inject write", KSK_OP_WRITE, FI_INJECT, 8,
 		    msg_inject_write8_c2s,
 		    WIRE_SEGS(1, WIRE_SEG(0x200, 8, 0xc0de))),
-	WIRE_FORMAT("inject write, data", SOCK_OP_WRITE,
+	WIRE_FORMAT("inject write, data", KSK_OP_WRITE,
 		    FI_INJECT | FI_REMOTE_CQ_DATA, 8,
 		    msg_inject_writedata8_c2s, .cq_data = 0x99,
 		    WIRE_SEGS(1, WIRE_SEG(0x200, 8, 0xc0de))),
-	WIRE_FORMAT("write of two segments, delivery complete", SOCK_OP_WRITE,
+	WIRE_FORMAT("write of two segments, delivery complete", KSK_OP_WRITE,
 		    FI_DELIVERY_COMPLETE, 24, msg_writemsg_2rma_dc_c2s,
 		    WIRE_SEGS(2, WIRE_SEG(0x10, 8, 0xc0de),
 			      WIRE_SEG(0x80, 16, 0xc0de))),
-	WIRE_FORMAT("write with another key", SOCK_OP_WRITE, 0, 32,
+	WIRE_FORMAT("write with another key", KSK_OP_WRITE, 0, 32,
 		    msg_write_badkey_c2s,
 		    WIRE_SEGS(1, WIRE_SEG(0x100, 32, 0xbad))),
-	WIRE_FORMAT("write with another key, delivery complete", SOCK_OP_WRITE,
+	WIRE_FORMAT("write with another key, delivery complete", KSK_OP_WRITE,
 		    FI_DELIVERY_COMPLETE, 8, msg_write_badkey_dc_c2s,
 		    WIRE_SEGS(1, WIRE_SEG(0x10, 8, 0xbad))),
-	WIRE_FORMAT("read", SOCK_OP_READ_REQ, 0, 32, msg_read32_c2s,
+	WIRE_FORMAT("read", KSK_OP_READ_REQ, 0, 32, msg_read32_c2s,
 		    WIRE_SEGS(1, WIRE_SEG(0x40, 32, 0xc0de))),
-	WIRE_FORMAT("read of two segments", SOCK_OP_READ_REQ, 0, 24,
+	WIRE_FORMAT("read of two segments", KSK_OP_READ_REQ, 0, 24,
 		    msg_readmsg_2rma_c2s,
 		    WIRE_SEGS(2, WIRE_SEG(0x10, 8, 0xc0de),
 			      WIRE_SEG(0x80, 16, 0xc0de))),
-	WIRE_FORMAT("read far out", SOCK_OP_READ_REQ, 0, 32,
+	WIRE_FORMAT("read far out", KSK_OP_READ_REQ, 0, 32,
 		    msg_read_badaddr_c2s,
 		    WIRE_SEGS(1, WIRE_SEG(0x10000, 32, 0xc0de))),
 };
@@ -675,8 +675,8 @@ KUNIT_ARRAY_PARAM(wire_format, wire_formats, wire_format_desc);
 static void wire_format_operation(struct kunit *test)
 {
 	const struct wire_format *f = test->param_value;
-	struct sock_txop *op = kunit_kzalloc(test, sizeof(*op), GFP_KERNEL);
-	u8 hdr[SOCK_HDR_MAX];
+	struct ksk_txop *op = kunit_kzalloc(test, sizeof(*op), GFP_KERNEL);
+	u8 hdr[KSK_HDR_MAX];
 	unsigned int len, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, op);
@@ -688,17 +688,17 @@ static void wire_format_operation(struct kunit *test)
 	op->rma_count = f->rma_count;
 	memcpy(op->rma, f->rma, sizeof(op->rma));
 	op->cur.len = f->payload;
-	len = sock_tx_format_op(hdr, op, 0xa5, false);
-	KUNIT_ASSERT_EQ(test, len + sock_txop_payload(op), f->len);
+	len = ksk_tx_format_op(hdr, op, 0xa5, false);
+	KUNIT_ASSERT_EQ(test, len + ksk_txop_payload(op), f->len);
 	wire_same(test, hdr, len, f->data, 0xa5);
 
 	/* big-endian: only the words change, and only in their order */
-	KUNIT_EXPECT_EQ(test, sock_tx_format_op(hdr, op, 0xa5, true), len);
+	KUNIT_EXPECT_EQ(test, ksk_tx_format_op(hdr, op, 0xa5, true), len);
 	KUNIT_EXPECT_EQ(test, hdr[2], f->data[3]);
 	KUNIT_EXPECT_EQ(test, hdr[3], f->data[2]);
 	for (i = 8; i < len; i += 8)
-		KUNIT_EXPECT_EQ(test, sock_get64(hdr + i, true),
-				sock_get64(f->data + i, false));
+		KUNIT_EXPECT_EQ(test, ksk_get64(hdr + i, true),
+				ksk_get64(f->data + i, false));
 }
 
 /* Answers to reads */
@@ -717,28 +717,28 @@ static void wire_format_response(struct kunit *test)
 		{ .payload = 8,
 		  .data = sock_vector_msg_read_write_mix_s2c + 32, .len = 24 },
 	};
-	u8 hdr[SOCK_HDR_MAX];
+	u8 hdr[KSK_HDR_MAX];
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rsps); i++) {
-		KUNIT_ASSERT_EQ(test, sock_tx_format_rsp(hdr, rsps[i].payload,
-							 7, false), 16);
+		KUNIT_ASSERT_EQ(test, ksk_tx_format_rsp(hdr, rsps[i].payload,
+							7, false), 16);
 		KUNIT_EXPECT_EQ(test, 16 + rsps[i].payload, rsps[i].len);
 		wire_same(test, hdr, 16, rsps[i].data, 7);
-		KUNIT_ASSERT_EQ(test, sock_tx_format_rsp(hdr, rsps[i].payload,
-							 7, true), 16);
-		KUNIT_EXPECT_EQ(test, sock_get64(hdr + 8, true), rsps[i].len);
+		KUNIT_ASSERT_EQ(test, ksk_tx_format_rsp(hdr, rsps[i].payload,
+							7, true), 16);
+		KUNIT_EXPECT_EQ(test, ksk_get64(hdr + 8, true), rsps[i].len);
 	}
 }
 
 static void wire_format_acknowledgment(struct kunit *test)
 {
-	u8 hdr[SOCK_HDR_MAX];
+	u8 hdr[KSK_HDR_MAX];
 
-	KUNIT_ASSERT_EQ(test, sock_tx_format_ack(hdr, 255, false), 16);
+	KUNIT_ASSERT_EQ(test, ksk_tx_format_ack(hdr, 255, false), 16);
 	wire_same(test, hdr, 16, sock_vector_msg_send_dc_s2c, 255);
-	KUNIT_ASSERT_EQ(test, sock_tx_format_ack(hdr, 0, true), 16);
-	KUNIT_EXPECT_EQ(test, sock_get64(hdr + 8, true), 16);
+	KUNIT_ASSERT_EQ(test, ksk_tx_format_ack(hdr, 0, true), 16);
+	KUNIT_EXPECT_EQ(test, ksk_get64(hdr + 8, true), 16);
 }
 
 /* On a little-endian machine the captures are what we must send. */
@@ -749,17 +749,17 @@ static const struct wire_cm_format {
 	const u8	*data;
 	size_t		len;
 } wire_cm_formats[] = {
-	{ "request", SOCK_CM_REQUEST, "kofi-connect-data",
+	{ "request", KSK_CM_REQUEST, "kofi-connect-data",
 	  WIRE_BYTES(cm_connect_accept_data_c2s) },
-	{ "request without data", SOCK_CM_REQUEST, "",
+	{ "request without data", KSK_CM_REQUEST, "",
 	  WIRE_BYTES(cm_connect_accept_nodata_c2s) },
-	{ "accept", SOCK_CM_ACCEPT, "kofi-accept",
+	{ "accept", KSK_CM_ACCEPT, "kofi-accept",
 	  WIRE_BYTES(cm_connect_accept_data_s2c) },
-	{ "accept without data", SOCK_CM_ACCEPT, "",
+	{ "accept without data", KSK_CM_ACCEPT, "",
 	  WIRE_BYTES(cm_connect_accept_nodata_s2c) },
-	{ "reject", SOCK_CM_REJECT, "kofi-reject!",
+	{ "reject", KSK_CM_REJECT, "kofi-reject!",
 	  WIRE_BYTES(cm_connect_reject_data_s2c) },
-	{ "reject without data", SOCK_CM_REJECT, "",
+	{ "reject without data", KSK_CM_REJECT, "",
 	  WIRE_BYTES(cm_connect_reject_nodata_s2c) },
 };
 
@@ -773,32 +773,32 @@ KUNIT_ARRAY_PARAM(wire_cm_format, wire_cm_formats, wire_cm_format_desc);
 static void wire_format_cm(struct kunit *test)
 {
 	const struct wire_cm_format *f = test->param_value;
-	struct sock_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+	struct ksk_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, cm);
 	if (IS_ENABLED(CONFIG_CPU_BIG_ENDIAN))
 		kunit_skip(test, "the captures are of little-endian machines");
 	memset(cm, 0xff, sizeof(*cm));
-	sock_cm_format(cm, f->type, 0, f->private, strlen(f->private));
+	ksk_cm_format(cm, f->type, 0, f->private, strlen(f->private));
 	KUNIT_ASSERT_EQ(test, cm->len, f->len);
 	KUNIT_EXPECT_MEMEQ(test, cm->buf, f->data, f->len);
-	KUNIT_EXPECT_EQ(test, sock_cm_ext(cm), 0);
+	KUNIT_EXPECT_EQ(test, ksk_cm_ext(cm), 0);
 
 	/* extensions change bytes 16 to 23 and nothing else */
-	sock_cm_format(cm, f->type, SOCK_EXT_ALL, f->private,
-		       strlen(f->private));
-	KUNIT_EXPECT_EQ(test, sock_cm_ext(cm), SOCK_EXT_ALL);
+	ksk_cm_format(cm, f->type, KSK_EXT_ALL, f->private,
+		      strlen(f->private));
+	KUNIT_EXPECT_EQ(test, ksk_cm_ext(cm), KSK_EXT_ALL);
 	KUNIT_EXPECT_EQ(test, get_unaligned_be32(cm->buf + 16),
-			SOCK_EXT_MAGIC);
-	KUNIT_EXPECT_EQ(test, get_unaligned_be32(cm->buf + 20), SOCK_EXT_ALL);
+			KSK_EXT_MAGIC);
+	KUNIT_EXPECT_EQ(test, get_unaligned_be32(cm->buf + 20), KSK_EXT_ALL);
 	memset(cm->buf + 16, 0, 8);
 	KUNIT_EXPECT_MEMEQ(test, cm->buf, f->data, f->len);
 
 	/* bits nobody has given a meaning yet are not agreed on */
-	sock_cm_format(cm, f->type, ~0U, f->private, strlen(f->private));
-	KUNIT_EXPECT_EQ(test, sock_cm_ext(cm), SOCK_EXT_ALL);
+	ksk_cm_format(cm, f->type, ~0U, f->private, strlen(f->private));
+	KUNIT_EXPECT_EQ(test, ksk_cm_ext(cm), KSK_EXT_ALL);
 	cm->buf[16] ^= 1;
-	KUNIT_EXPECT_EQ(test, sock_cm_ext(cm), 0);
+	KUNIT_EXPECT_EQ(test, ksk_cm_ext(cm), 0);
 }
 
 static struct kunit_case wire_cases[] = {

@@ -30,9 +30,9 @@
 #define ZC_ORDER	8
 #define ZC_MEM		(PAGE_SIZE << ZC_ORDER)
 
-static struct sock_ep *zc_ep(struct ct_pair *p, int side)
+static struct ksk_ep *zc_ep(struct ct_pair *p, int side)
 {
-	return sock_ep(p->side[side].ep);
+	return ksk_ep(p->side[side].ep);
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -194,7 +194,7 @@ static void zc_overwritten(struct kunit *test)
 	const struct zc_level *l = test->param_value;
 	struct ct_pair *p = zc_pair(test, l->mode, 4096);
 	struct zc_msg m[ARRAY_SIZE(zc_shapes)];
-	const struct sock_ep_stats *stats;
+	const struct ksk_ep_stats *stats;
 	size_t i, total = 0;
 
 	stats = &zc_ep(p, 0)->stats;
@@ -225,7 +225,7 @@ static void zc_not_read(struct kunit *test)
 	const struct zc_level *l = test->param_value;
 	struct ct_pair *p = zc_pair(test, l->mode, 4096);
 	struct zc_msg m = { .len = ZC_MEM, .segs = 1 };
-	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	const struct ksk_ep_stats *stats = &zc_ep(p, 0)->stats;
 
 	m.pages = zc_pages(test);
 	zc_send(test, p, &m, l->flags);
@@ -279,7 +279,7 @@ static void zc_chooses(struct kunit *test)
 {
 	const struct zc_choice *c = test->param_value;
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, c->min);
-	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	const struct ksk_ep_stats *stats = &zc_ep(p, 0)->stats;
 	struct page *pages = zc_pages(test);
 	struct fi_msg msg = { .iov_count = 1 };
 	struct scatterlist sg[20];
@@ -337,7 +337,7 @@ static void zc_chooses(struct kunit *test)
 static void zc_slab(struct kunit *test)
 {
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 1);
-	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	const struct ksk_ep_stats *stats = &zc_ep(p, 0)->stats;
 	struct page *pages = zc_pages(test);
 	const size_t len = 8192, slab = 1000;
 	void *mem = kunit_kmalloc(test, slab, GFP_KERNEL);
@@ -374,7 +374,7 @@ static void zc_slab(struct kunit *test)
 static void zc_empty_segments(struct kunit *test)
 {
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 1);
-	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	const struct ksk_ep_stats *stats = &zc_ep(p, 0)->stats;
 	struct page *pages = zc_pages(test);
 	const size_t len = 5000;
 	struct bio_vec bv[] = {
@@ -430,7 +430,7 @@ static void zc_mtu_probes(struct kunit *test)
 	struct zc_msg open = { .len = 16384, .segs = 1 };
 	struct zc_msg m = { .len = ZC_MEM / 2, .segs = 1 };
 	const struct inet_connection_sock *icsk;
-	const struct sock_ep_stats *stats;
+	const struct ksk_ep_stats *stats;
 	unsigned long end;
 	struct ct_pair *p;
 	struct sock *sk;
@@ -478,7 +478,7 @@ static void zc_mtu_probes(struct kunit *test)
 static void zc_gives_up(struct kunit *test)
 {
 	struct zc_msg m = { .len = 65536, .segs = 1 };
-	const struct sock_ep_stats *stats;
+	const struct ksk_ep_stats *stats;
 	struct ct_pair *p;
 	int i;
 
@@ -537,7 +537,7 @@ static void zc_poor_device(struct kunit *test)
 {
 	const struct zc_device *d = test->param_value;
 	struct zc_msg m = { .len = ZC_MEM, .segs = 3 };
-	const struct sock_ep_stats *stats;
+	const struct ksk_ep_stats *stats;
 	struct ct_pair *p;
 
 	if (strcmp(ct_provider, "sock") || strcmp(ct_device, "lo"))
@@ -611,7 +611,7 @@ static void zc_ends_out(struct kunit *test)
 {
 	const struct zc_end *e = test->param_value;
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 4096);
-	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	const struct ksk_ep_stats *stats = &zc_ep(p, 0)->stats;
 	struct zc_msg m[4] = {};
 	size_t i;
 
@@ -692,10 +692,10 @@ static int zc_close_thread(void *arg)
 static void zc_device_holds(struct kunit *test)
 {
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 4096);
-	struct sock_ep *ep = zc_ep(p, 0);
+	struct ksk_ep *ep = zc_ep(p, 0);
 	struct zc_closer c = { .p = p };
 	struct zc_msg m[2] = {};
-	struct sock_txop *held = NULL;
+	struct ksk_txop *held = NULL;
 	unsigned long irq;
 	size_t i;
 
@@ -797,7 +797,7 @@ static void zc_coalesces(struct kunit *test)
 static void zc_no_more(struct kunit *test)
 {
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 0);
-	const struct sock_ep_stats *stats = &zc_ep(p, 0)->stats;
+	const struct ksk_ep_stats *stats = &zc_ep(p, 0)->stats;
 	u8 *in = ct_buf(p, ZC_SMALL), *out = ct_buf(p, ZC_SMALL);
 	struct kvec kv = { out, ZC_SMALL };
 	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
@@ -839,7 +839,7 @@ static void zc_more_held(struct kunit *test)
 {
 	const struct zc_held *h = test->param_value;
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 0);
-	struct sock_ep *ep = zc_ep(p, 0);
+	struct ksk_ep *ep = zc_ep(p, 0);
 	u8 *in = ct_buf(p, 2 * ZC_SMALL), *out = ct_buf(p, ZC_SMALL);
 	struct kvec kv = { out, ZC_SMALL };
 	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
@@ -880,7 +880,7 @@ static void zc_held_room(struct kunit *test)
 	const struct ct_opts opts = { .mode = CT_SOFTIRQ };
 	struct ct_pair *p = zc_pair_opts(test, opts, 4096, 1);
 	struct zc_msg m[2] = {};
-	struct sock_ep *ep = zc_ep(p, 0);
+	struct ksk_ep *ep = zc_ep(p, 0);
 	struct fi_msg msg[2];
 	struct bio_vec bv[2];
 	unsigned long irq;

@@ -80,7 +80,7 @@ int kofi_device_add(struct kofi_provider *prov, struct net *net,
 		    const char *name);
 void kofi_device_remove(struct kofi_provider *prov, struct net *net,
 			const char *name);
-void kofi_device_look(void);
+void kofi_device_rescan(void);
 
 /* ------------------------------------------------------------- discovery */
 
@@ -741,38 +741,38 @@ int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
 /* ---------------------------------------------------- records of operations */
 
 /**
- * struct kofi_free - records that are not in use
+ * struct kofi_freelist - records that are not in use
  * @one: one of them: who gives one back and takes one in turn needs no lock
  * @list: the others
  */
-struct kofi_free {
+struct kofi_freelist {
 	struct llist_node	*one;
 	struct llist_head	list;
 };
 
 /**
- * kofi_free_put - give a record back
+ * kofi_freelist_put - give a record back
  * @f: records that are not in use; all zero if there are none
  * @node: in the record
  *
  * Context: any. Who completes an operation does this before.
  */
-static inline void kofi_free_put(struct kofi_free *f, struct llist_node *node)
+static inline void kofi_freelist_put(struct kofi_freelist *f, struct llist_node *node)
 {
 	if (READ_ONCE(f->one) || cmpxchg(&f->one, NULL, node))
 		llist_add(node, &f->list);
 }
 
 /**
- * kofi_free_get - take a record
+ * kofi_freelist_get - take a record
  * @f: records that are not in use
  * @lock: the same one in all calls
  *
  * Context: any.
  * Return: its node, or NULL.
  */
-static inline struct llist_node *kofi_free_get(struct kofi_free *f,
-					       spinlock_t *lock)
+static inline struct llist_node *kofi_freelist_get(struct kofi_freelist *f,
+						   spinlock_t *lock)
 {
 	struct llist_node *node = NULL;
 	unsigned long irq;
@@ -893,7 +893,7 @@ struct kofi_rxq {
 	struct kofi_ep		*ep;
 	struct list_head	posted[2];
 	struct list_head	waiting;
-	struct kofi_free	free;
+	struct kofi_freelist	free;
 	struct kofi_rxop	*ops;
 	u64			seq;
 	bool			closed;

@@ -29,16 +29,16 @@
 #define VRB_SIW_SHORT	32
 
 /**
- * vrb_sinks_init - make the regions of an endpoint
+ * vrb_read_mrs_init - make the regions of an endpoint
  * @ep: an endpoint that is being enabled
  *
  * Context: process, may sleep.
- * Return: 0 or a negative error; vrb_sinks_exit() undoes also what that leaves.
+ * Return: 0 or a negative error; vrb_read_mrs_exit() undoes also what that leaves.
  */
-int vrb_sinks_init(struct vrb_ep *ep)
+int vrb_read_mrs_init(struct vrb_ep *ep)
 {
 	const struct ib_device_attr *attrs = &ep->dom->ib->attrs;
-	struct vrb_sinks *s = &ep->sinks;
+	struct vrb_read_mrs *s = &ep->read_mrs;
 	int node = ep->base.domain->node;
 	unsigned int i;
 
@@ -47,38 +47,38 @@ int vrb_sinks_init(struct vrb_ep *ep)
 	s->siw = ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
 	s->pages = min(attrs->max_fast_reg_page_list_len, VRB_MR_PAGES);
 	s->sg = kvcalloc_node(s->pages, sizeof(*s->sg), GFP_KERNEL, node);
-	s->mem = kvcalloc_node(VRB_SINKS, sizeof(*s->mem), GFP_KERNEL, node);
+	s->mem = kvcalloc_node(VRB_READ_MRS, sizeof(*s->mem), GFP_KERNEL, node);
 	if (!s->sg || !s->mem)
 		return -ENOMEM;
-	for (i = 0; i < VRB_SINKS; i++) {
-		struct vrb_sink *sink = &s->mem[i];
+	for (i = 0; i < VRB_READ_MRS; i++) {
+		struct vrb_read_mr *read_mr = &s->mem[i];
 		struct ib_mr *mr = ib_alloc_mr(ep->dom->pd, IB_MR_TYPE_MEM_REG,
 					       s->pages);
 
 		if (IS_ERR(mr))
 			return PTR_ERR(mr);
-		sink->mr = mr;
-		sink->next = s->free;
-		s->free = sink;
+		read_mr->mr = mr;
+		read_mr->next = s->free;
+		s->free = read_mr;
 		s->nr_free++;
 	}
 	return 0;
 }
 
 /**
- * vrb_sinks_end - take the device's regions away
+ * vrb_read_mrs_end - take the device's regions away
  * @ep: an endpoint whose queue pair, if it has one, has been drained
  *
  * Nobody can access what the endpoint was reading into afterwards.
  *
  * Context: process, may sleep.
  */
-void vrb_sinks_end(struct vrb_ep *ep)
+void vrb_read_mrs_end(struct vrb_ep *ep)
 {
-	struct vrb_sinks *s = &ep->sinks;
+	struct vrb_read_mrs *s = &ep->read_mrs;
 	unsigned int i;
 
-	for (i = 0; s->mem && i < VRB_SINKS; i++) {
+	for (i = 0; s->mem && i < VRB_READ_MRS; i++) {
 		struct ib_mr *mr = s->mem[i].mr;
 
 		if (!mr)
@@ -87,21 +87,21 @@ void vrb_sinks_end(struct vrb_ep *ep)
 		s->mem[i].mr = NULL;
 	}
 	/* see vrb_mr_dereg() */
-	if (s->siw && s->nr_free < VRB_SINKS)
+	if (s->siw && s->nr_free < VRB_READ_MRS)
 		synchronize_rcu();
 }
 
-void vrb_sinks_exit(struct vrb_ep *ep)
+void vrb_read_mrs_exit(struct vrb_ep *ep)
 {
-	vrb_sinks_end(ep);
-	kvfree(ep->sinks.mem);
-	kvfree(ep->sinks.sg);
-	ep->sinks = (struct vrb_sinks) {};
+	vrb_read_mrs_end(ep);
+	kvfree(ep->read_mrs.mem);
+	kvfree(ep->read_mrs.sg);
+	ep->read_mrs = (struct vrb_read_mrs) {};
 }
 
 /* As much as a region can have: no gaps, and no more pages */
-static unsigned int vrb_sink_fit(const struct vrb_sinks *s, struct vrb_walk *w,
-				 struct scatterlist *sg, size_t want, u32 *len)
+static unsigned int vrb_read_mr_fit(const struct vrb_read_mrs *s, struct vrb_walk *w,
+				    struct scatterlist *sg, size_t want, u32 *len)
 {
 	unsigned int n = 0;
 	struct ib_sge sge;
@@ -134,33 +134,33 @@ static unsigned int vrb_sink_fit(const struct vrb_sinks *s, struct vrb_walk *w,
 }
 
 /**
- * vrb_sink_segs - memory of the next work request that reads
+ * vrb_read_mr_segs - memory of the next work request that reads
  * @s: the endpoint's regions
  * @w: position, moved on
- * @sg: filled in for vrb_sink_register(), unless NULL
+ * @sg: filled in for vrb_read_mr_register(), unless NULL
  * @from: where the peer's bytes are
  * @want: most bytes
  * @len: set to how many bytes it has
  *
  * Return: number of segments.
  */
-unsigned int vrb_sink_segs(const struct vrb_sinks *s, struct vrb_walk *w,
-			   struct scatterlist *sg, u64 from, size_t want,
-			   u32 *len)
+unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
+			      struct scatterlist *sg, u64 from, size_t want,
+			      u32 *len)
 {
 	const u32 edge = SZ_4K - (from & (SZ_4K - 1));
 	const struct vrb_walk begin = *w;
-	unsigned int n = vrb_sink_fit(s, w, sg, want, len);
+	unsigned int n = vrb_read_mr_fit(s, w, sg, want, len);
 
 	if (s->siw && *len <= VRB_SIW_SHORT && *len > edge) {
 		*w = begin;
-		n = vrb_sink_fit(s, w, sg, edge, len);
+		n = vrb_read_mr_fit(s, w, sg, edge, len);
 	}
 	return n;
 }
 
 /**
- * vrb_sink_register - post the registration of what the next one reads into
+ * vrb_read_mr_register - post the registration of what the next one reads into
  * @ep: the endpoint, with tx_lock held and a region free
  * @op: the read
  * @n: segments in the list of the endpoint's regions
@@ -171,12 +171,12 @@ unsigned int vrb_sink_segs(const struct vrb_sinks *s, struct vrb_walk *w,
  * Context: any.
  * Return: 0 or a negative error, and nothing has been posted.
  */
-int vrb_sink_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
-		      u32 len, int send_flags, struct ib_sge *sge)
+int vrb_read_mr_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
+			 u32 len, int send_flags, struct ib_sge *sge)
 {
-	struct vrb_sinks *s = &ep->sinks;
-	struct vrb_sink *sink = s->free;
-	struct ib_mr *mr = sink->mr;
+	struct vrb_read_mrs *s = &ep->read_mrs;
+	struct vrb_read_mr *read_mr = s->free;
+	struct ib_mr *mr = read_mr->mr;
 	struct ib_reg_wr wr = {
 		.wr = {
 			.wr_cqe		= &op->part,
@@ -199,10 +199,10 @@ int vrb_sink_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
 	err = ib_post_send(ep->qp, &wr.wr, NULL);
 	if (err)
 		return err;
-	s->free = sink->next;
+	s->free = read_mr->next;
 	s->nr_free--;
-	sink->next = op->sinks;
-	op->sinks = sink;
+	read_mr->next = op->read_mrs;
+	op->read_mrs = read_mr;
 	*sge = (struct ib_sge) {
 		.addr = mr->iova, .length = len, .lkey = mr->lkey,
 	};
@@ -210,22 +210,22 @@ int vrb_sink_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
 }
 
 /**
- * vrb_sinks_put - a read has ended, and with it its regions
+ * vrb_read_mrs_put - a read has ended, and with it its regions
  * @ep: the endpoint, with tx_lock held
  * @op: the read
  *
  * Context: any.
  */
-void vrb_sinks_put(struct vrb_ep *ep, struct vrb_txop *op)
+void vrb_read_mrs_put(struct vrb_ep *ep, struct vrb_txop *op)
 {
-	struct vrb_sink *sink;
+	struct vrb_read_mr *read_mr;
 
 	lockdep_assert_held(&ep->tx_lock);
 
-	while ((sink = op->sinks)) {
-		op->sinks = sink->next;
-		sink->next = ep->sinks.free;
-		ep->sinks.free = sink;
-		ep->sinks.nr_free++;
+	while ((read_mr = op->read_mrs)) {
+		op->read_mrs = read_mr->next;
+		read_mr->next = ep->read_mrs.free;
+		ep->read_mrs.free = read_mr;
+		ep->read_mrs.nr_free++;
 	}
 }
