@@ -4,8 +4,9 @@
  *
  * An endpoint gets its socket once, by connecting or by taking over a
  * connection request, and keeps it until it is freed; so a post may look at
- * the socket at any time. Three things run the stream: the socket's callbacks,
- * the softirq item, and the work item. All do it with the socket locked.
+ * the socket at any time. Three things run the stream: the socket's callbacks
+ * and the softirq item read and send, the work item only sends. All do it with
+ * the socket locked.
  *
  * The end of a stream is always the same. Whoever finds a reason writes it
  * into ep->dead, once, and queues the work item. That locks the socket,
@@ -75,7 +76,22 @@ void ksk_ep_abort(struct ksk_ep *ep, int err)
 /*
  * All four are called with the socket locked, which is also what ksk_ep_detach
  * has when it takes them away: sk_user_data is valid.
+ *
+ * Reading is for the socket's spinlock alone. While a process owns the socket,
+ * TCP counts its backlog as memory in use: what is read then is acknowledged
+ * with a small window, or none, and no call of TCP's opens it again, so that
+ * the peer would wait for its probe timer. That holds in the callbacks, which
+ * TCP calls for the backlog, and for the owner, as packets get there while it
+ * reads.
  */
+
+/* The socket is owned: have the stream run when it no longer is. */
+static void ksk_ep_after_owner(struct ksk_ep *ep)
+{
+	/* the work item sees to it itself, at its end */
+	if (!READ_ONCE(ep->in_work))
+		ksk_ep_queue(ep);
+}
 
 static void ksk_ep_data_ready(struct sock *sk)
 {
@@ -86,8 +102,12 @@ static void ksk_ep_data_ready(struct sock *sk)
 		ksk_ep_queue(ep);
 		return;
 	}
+	if (sock_owned_by_user(sk)) {
+		ksk_ep_after_owner(ep);
+		return;
+	}
 	if (ksk_rx_run(ep))
-		ksk_ep_queue(ep);
+		ksk_ep_softirq(ep);
 	if (ksk_tx_ready(ep)) {
 		ksk_stat_inc(&ep->stats.tx_inline);
 		if (ksk_tx_run(ep, ksk_inline_max))
@@ -102,7 +122,11 @@ static void ksk_ep_write_space(struct sock *sk)
 	if (!sk_stream_is_writeable(sk))
 		return;
 	clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
-	if (ksk_tx_space(ep))
+	if (!ksk_tx_space(ep))
+		return;
+	if (sock_owned_by_user(sk))
+		ksk_ep_after_owner(ep);
+	else
 		ksk_ep_softirq(ep);
 }
 
@@ -116,8 +140,10 @@ static void ksk_ep_state_change(struct sock *sk)
 	}
 	if (sk->sk_state == TCP_CLOSE)
 		ksk_ep_abort(ep, sk->sk_err ? : ECONNRESET);
+	else if (sock_owned_by_user(sk))
+		ksk_ep_after_owner(ep);
 	else if (ksk_rx_run(ep))
-		ksk_ep_queue(ep);
+		ksk_ep_softirq(ep);
 }
 
 static void ksk_ep_error_report(struct sock *sk)
@@ -190,7 +216,6 @@ static int ksk_ep_poll(struct irq_poll *iop, int weight)
 {
 	struct ksk_ep *ep = container_of(iop, struct ksk_ep, poll);
 	struct sock *sk = ep->sock->sk;
-	bool more;
 
 	/*
 	 * Complete first: what is scheduled from now on runs again, so nothing
@@ -202,15 +227,19 @@ static int ksk_ep_poll(struct irq_poll *iop, int weight)
 
 	bh_lock_sock(sk);
 	if (sock_owned_by_user(sk)) {
-		more = true;
+		ksk_ep_after_owner(ep);
 	} else {
-		more = ksk_rx_run(ep);
+		if (ksk_rx_run(ep))
+			irq_poll_sched(iop);
+		/* reset before we were connected: no callback will tell */
+		else if (ep->phase == KSK_EP_ESTABLISHED &&
+			 sk->sk_state == TCP_CLOSE)
+			ksk_ep_abort(ep, sk->sk_err ? : ECONNRESET);
 		ksk_stat_inc(&ep->stats.tx_inline);
-		more |= ksk_tx_run(ep, ksk_inline_max);
+		if (ksk_tx_run(ep, ksk_inline_max))
+			ksk_ep_queue(ep);
 	}
 	bh_unlock_sock(sk);
-	if (more)
-		ksk_ep_queue(ep);
 
 	if (atomic_dec_and_test(&ep->in_poll))
 		wake_up_var(&ep->in_poll);
@@ -269,27 +298,23 @@ static void ksk_ep_disconnect(struct ksk_ep *ep, bool reset)
 		ksk_socket_shutdown(ep->sock);
 }
 
-/* Both directions, for as long as the time slice lasts. */
-static bool ksk_ep_stream(struct ksk_ep *ep)
+/* Send, for as long as the time slice lasts. */
+static bool ksk_ep_send(struct ksk_ep *ep)
 {
 	struct sock *sk = ep->sock->sk;
-	bool more_rx, more_tx;
+	bool more;
 	u64 end;
 
 	/* process context: memory may be waited for, also by who ran out of it */
 	ksk_socket_gfp(sk, GFP_NOIO);
 	ksk_tx_space(ep);
-	more_rx = ksk_rx_run(ep);
-	/* reset before we were connected: no callback will tell */
-	if (!more_rx && sk->sk_state == TCP_CLOSE)
-		ksk_ep_abort(ep, sk->sk_err ? : ECONNRESET);
 	ksk_stat_inc(&ep->stats.tx_work);
 	end = ktime_get_ns() + KSK_EP_SLICE;
 	do {
-		more_tx = ksk_tx_run(ep, KSK_EP_CHUNK);
-	} while (more_tx && ktime_get_ns() < end);
+		more = ksk_tx_run(ep, KSK_EP_CHUNK);
+	} while (more && ktime_get_ns() < end);
 	ksk_socket_gfp(sk, GFP_ATOMIC);
-	return more_rx || more_tx;
+	return more;
 }
 
 static void ksk_ep_work(struct work_struct *work)
@@ -315,8 +340,9 @@ static void ksk_ep_work(struct work_struct *work)
 
 	noio = ksk_memalloc_save(ep);
 	lock_sock(sock->sk);
+	WRITE_ONCE(ep->in_work, true);
 	if (ep->phase == KSK_EP_ESTABLISHED && !READ_ONCE(ep->dead))
-		more = ksk_ep_stream(ep);
+		more = ksk_ep_send(ep);
 	else if (ep->phase != KSK_EP_DEAD && !READ_ONCE(ep->dead))
 		ksk_cm_work(ep);
 	if (ep->phase != KSK_EP_DEAD && READ_ONCE(ep->dead)) {
@@ -326,13 +352,20 @@ static void ksk_ep_work(struct work_struct *work)
 	push = test_and_clear_bit(KSK_EP_PUSH, &ep->flags) &&
 	       ksk_tx_pushes(ep);
 	release_sock(sock->sk);
+	/*
+	 * Before the softirq item runs: if that finds another owner, it relies
+	 * on what comes after that one.
+	 */
+	WRITE_ONCE(ep->in_work, false);
 
 	if (end)
 		ksk_ep_disconnect(ep, reset);
-	else if (more)
-		ksk_ep_queue(ep);
-	if (push && !end)
+	else if (push)
 		tcp_sock_set_cork(sock->sk, false);
+	if (!end && READ_ONCE(ep->phase) == KSK_EP_ESTABLISHED)
+		ksk_ep_softirq(ep);
+	if (!end && more)
+		ksk_ep_queue(ep);
 	ksk_memalloc_restore(noio);
 }
 

@@ -2,17 +2,18 @@
 /*
  * The receive side of a stream.
  *
- * TCP's data_ready, in softirq or from the socket's backlog, reads what has
- * arrived straight into the memory it is for: of the receive that the core has
- * matched with the message, of a region (rma.c), of our own read. Nothing is
- * queued here: a frame that lacks something, a message its receive for
- * instance, stays in the socket with everything behind it, until the window
- * closes. Who brings what was lacking does not read either, it schedules the
- * endpoint's softirq item, which tries the same frame again.
+ * TCP's data_ready, in softirq, reads what has arrived straight into the memory
+ * it is for: of the receive that the core has matched with the message, of a
+ * region (rma.c), of our own read. Nothing is queued here: a frame that lacks
+ * something, a message its receive for instance, stays in the socket with
+ * everything behind it, until the window closes. Who brings what was lacking does
+ * not read either, it schedules the endpoint's softirq item, which tries the same
+ * frame again.
  *
- * A run reads no more than its budget; the work item goes on. Reading happens
- * with the socket locked and never nests. Acknowledgments and responses are
- * owed while reading and sent by the caller afterwards.
+ * A run reads no more than its budget; another one goes on. Reading happens
+ * under the socket's spinlock, never while a process owns it (ep.c), and never
+ * nests. Acknowledgments and responses are owed while reading and sent by the
+ * caller afterwards.
  *
  * Whatever a peer sends that the protocol does not know ends its connection:
  * the error is kept until TCP's reader has returned, the endpoint is marked
@@ -547,7 +548,7 @@ static bool ksk_rx_eof(struct ksk_ep *ep)
  *
  * The caller runs the sender afterwards.
  *
- * Context: locked.
+ * Context: locked, and not owned.
  * Return: true if the budget ended before the bytes did; the caller sees to it
  * that somebody runs the receiver again.
  */

@@ -534,7 +534,8 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * @ext: KSK_EXT_* both sides know
  * @poll: resumes the receiver and the sender in softirq context
  * @in_poll: runs of @poll
- * @work: the same in process context, and everything that must sleep
+ * @work: the sender in process context, and everything that must sleep
+ * @in_work: @work owns the socket, or did and has not scheduled @poll yet
  * @retry: wakes the sender when no acknowledgment will, and pushes out what
  *	%FI_MORE holds back
  * @watch: connect timeout, then the eye on a silent peer
@@ -594,6 +595,7 @@ struct ksk_ep {
 	struct irq_poll		poll;
 	atomic_t		in_poll;
 	struct work_struct	work;
+	bool			in_work;
 	struct timer_list	retry;
 	struct delayed_work	watch;
 	u32			watch_base;
