@@ -90,14 +90,6 @@ int ksk_addr_copy(const struct sockaddr *from, void *to, size_t *len)
 	return size < *len ? -FI_ETOOSMALL : 0;
 }
 
-static bool ksk_addr_any(const struct sockaddr *addr)
-{
-	if (addr->sa_family == AF_INET6)
-		return ipv6_addr_any(&((struct sockaddr_in6 *)addr)->sin6_addr);
-	return ((struct sockaddr_in *)addr)->sin_addr.s_addr ==
-		htonl(INADDR_ANY);
-}
-
 /* The same host address, whatever the ports are. */
 static bool ksk_addr_same(const struct sockaddr *a, const struct sockaddr *b)
 {

@@ -8,8 +8,8 @@
  *
  * Who is asked checks every segment of a request before a byte moves. The
  * payload of a write goes from the packets straight into the region. A read is
- * put into a ring, made when the endpoint was enabled, from which the sender
- * answers; when the ring is full the stream is not read until an answer has
+ * put into a ring, made when the first one arrives, from which the sender answers,
+ * with the acknowledgments of what arrived before it ahead of it; when the ring is full the stream is not read until an answer has
  * left. A peer that asks for no more than the ring holds, as we do, never sees
  * that.
  *
@@ -87,28 +87,31 @@ const struct fi_ops_rma ksk_rma_ops = {
 /* ----------------------------------------------------- what peers may touch */
 
 /**
- * ksk_rma_init - make room for the reads of the peer's
- * @ep: the endpoint, about to be enabled
+ * ksk_rma_prepare - make room for reads of the peer's
+ * @c: connection whose receiver has met its first one and waits
  *
- * Context: process, may sleep.
- * Return: 0 or -ENOMEM.
+ * Most connections never need it.
+ *
+ * Context: locked, process.
  */
-int ksk_rma_init(struct ksk_ep *ep)
+void ksk_rma_prepare(struct ksk_conn *c)
 {
-	if (!ksk_rma_may(ep, FI_REMOTE_READ))
-		return 0;
-	ep->rsps = kcalloc_node(KSK_READS_MAX, sizeof(*ep->rsps), GFP_KERNEL,
-				ep->base.domain->node);
-	return ep->rsps ? 0 : -ENOMEM;
+	if (!c->rsps)
+		c->rsps = kcalloc_node(KSK_READS_MAX, sizeof(*c->rsps),
+				       GFP_NOIO, c->ep->base.domain->node);
+	if (c->rsps)
+		clear_bit(KSK_CONN_RSPS, &c->flags);
+	else
+		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
 }
 
 /**
- * ksk_rma_exit - undo ksk_rma_init()
- * @ep: the endpoint
+ * ksk_rma_exit - undo ksk_rma_prepare()
+ * @c: the connection
  */
-void ksk_rma_exit(struct ksk_ep *ep)
+void ksk_rma_exit(struct ksk_conn *c)
 {
-	kfree(ep->rsps);
+	kfree(c->rsps);
 }
 
 static void ksk_rma_drop(struct kofi_target *seg, unsigned int count)
@@ -122,25 +125,25 @@ static void ksk_rma_drop(struct kofi_target *seg, unsigned int count)
  * access is to be reported, because it brings a value or a region asks for that,
  * a completion slot is reserved.
  */
-static int ksk_rma_targets(struct ksk_ep *ep, struct kofi_target *seg,
+static int ksk_rma_targets(struct ksk_conn *c, struct kofi_target *seg,
 			   u64 access, bool *reserved)
 {
-	const struct ksk_frame *f = &ep->rx.frame;
+	const struct ksk_frame *f = &c->rx.frame;
 	bool report = f->flags & KSK_F_CQ_DATA;
 	unsigned int i;
 	int err = 0;
 
 	for (i = 0; i < f->rma_count; i++) {
-		if (kofi_target_init(&seg[i], &ep->base, f->rma[i].key,
+		if (kofi_target_init(&seg[i], &c->ep->base, f->rma[i].key,
 				     f->rma[i].addr, f->rma[i].len, access)) {
 			ksk_rma_drop(seg, i);
-			ksk_rx_violation(ep, "remote access denied");
+			ksk_rx_violation(c, "remote access denied");
 			return -EPROTO;
 		}
 		report |= seg[i].event;
 	}
 	if (report)
-		err = kofi_ep_remote_reserve(&ep->base, &ep->rx.slot);
+		err = kofi_ep_remote_reserve(&c->ep->base, &c->rx.slot);
 	if (err)
 		ksk_rma_drop(seg, f->rma_count);
 	*reserved = report && !err;
@@ -148,49 +151,54 @@ static int ksk_rma_targets(struct ksk_ep *ep, struct kofi_target *seg,
 }
 
 /* The peer has read or written what it asked for. */
-static void ksk_rma_done(struct ksk_ep *ep, struct kofi_target *seg,
+static void ksk_rma_done(struct ksk_conn *c, struct kofi_target *seg,
 			 unsigned int count, bool reserved,
 			 struct kofi_wc *wc)
 {
 	unsigned int i;
 
 	for (i = 0; i < count; i++)
-		kofi_target_done(&seg[i], &ep->base,
+		kofi_target_done(&seg[i], &c->ep->base,
 				 wc->flags & (FI_REMOTE_READ | FI_REMOTE_WRITE));
 	if (reserved)
 		wc->flags |= FI_RMA_EVENT;
 	wc->src = FI_ADDR_NOTAVAIL;
-	kofi_ep_remote_complete(&ep->base, wc);
+	kofi_ep_remote_complete(&c->ep->base, wc);
 }
 
 /* ------------------------------------------------------- reads of the peer's */
 
 /**
  * ksk_rma_read - a request to read has arrived
- * @ep: the endpoint, the request in rx.frame
+ * @c: the connection, the request in rx.frame
  *
  * Context: locked.
  * Return: 0, and the response is owed; -EAGAIN if too many are, or a slot is
  * wanting; -EPROTO after a violation.
  */
-int ksk_rma_read(struct ksk_ep *ep)
+int ksk_rma_read(struct ksk_conn *c)
 {
-	const struct ksk_frame *f = &ep->rx.frame;
+	const struct ksk_frame *f = &c->rx.frame;
 	struct ksk_rsp *rsp;
 	unsigned int i;
 	int err;
 
-	if (!ksk_rma_may(ep, FI_REMOTE_READ)) {
-		ksk_rx_violation(ep, "read from an endpoint without");
+	if (!ksk_rma_may(c->ep, FI_REMOTE_READ)) {
+		ksk_rx_violation(c, "read from an endpoint without");
 		return -EPROTO;
 	}
-	if (ep->rsp_count == KSK_READS_MAX) {
-		if (!ep->rx.stalled)
-			ksk_stat_inc(&ep->stats.rx_full);
+	if (!c->rsps) {
+		set_bit(KSK_CONN_RSPS, &c->flags);
+		ksk_conn_queue(c);
 		return -EAGAIN;
 	}
-	rsp = &ep->rsps[(ep->rsp_first + ep->rsp_count) % KSK_READS_MAX];
-	err = ksk_rma_targets(ep, rsp->seg, FI_REMOTE_READ, &rsp->reserved);
+	if (c->rsp_count == KSK_READS_MAX) {
+		if (!c->rx.stalled)
+			ksk_stat_inc(&c->stats.rx_full);
+		return -EAGAIN;
+	}
+	rsp = &c->rsps[(c->rsp_first + c->rsp_count) % KSK_READS_MAX];
+	err = ksk_rma_targets(c, rsp->seg, FI_REMOTE_READ, &rsp->reserved);
 	if (err)
 		return err;
 	/* nobody knows when it will be answered */
@@ -200,13 +208,15 @@ int ksk_rma_read(struct ksk_ep *ep)
 		rsp->payload += f->rma[i].len;
 	rsp->count = f->rma_count;
 	rsp->cur = 0;
-	ep->rsp_count++;
+	rsp->acks = c->tx_acks;
+	c->tx_acks = 0;
+	c->rsp_count++;
 	return 0;
 }
 
 /**
  * ksk_rma_source - what comes next of the response that is being sent
- * @ep: the endpoint, with bytes of the response left
+ * @c: the connection, with bytes of the response left
  * @iter: over at least one byte
  *
  * The region is held until ksk_rma_sent().
@@ -214,82 +224,82 @@ int ksk_rma_read(struct ksk_ep *ep)
  * Context: locked.
  * Return: false if the region has been closed.
  */
-bool ksk_rma_source(struct ksk_ep *ep, struct iov_iter *iter)
+bool ksk_rma_source(struct ksk_conn *c, struct iov_iter *iter)
 {
-	struct ksk_rsp *rsp = ep->tx_rsp;
+	struct ksk_rsp *rsp = c->tx_rsp;
 
 	while (!rsp->seg[rsp->cur].left)
 		rsp->cur++;
-	return kofi_target_get(&rsp->seg[rsp->cur], &ep->base, iter);
+	return kofi_target_get(&rsp->seg[rsp->cur], &c->ep->base, iter);
 }
 
 /**
  * ksk_rma_sent - the socket has taken bytes of a response, or none
- * @ep: the endpoint
+ * @c: the connection
  * @bytes: how many; of what ksk_rma_source() has given
  *
  * With the last of them ksk_rma_answered() follows at once.
  *
  * Context: locked.
  */
-void ksk_rma_sent(struct ksk_ep *ep, size_t bytes)
+void ksk_rma_sent(struct ksk_conn *c, size_t bytes)
 {
-	struct ksk_rsp *rsp = ep->tx_rsp;
+	struct ksk_rsp *rsp = c->tx_rsp;
 
 	kofi_target_used(&rsp->seg[rsp->cur], bytes);
-	if (ep->tx_left)
+	if (c->tx_left)
 		kofi_target_drop(&rsp->seg[rsp->cur]);
 }
 
 /**
  * ksk_rma_answered - the last byte of a response has been taken
- * @ep: the endpoint
+ * @c: the connection
  *
  * Context: locked.
  */
-void ksk_rma_answered(struct ksk_ep *ep)
+void ksk_rma_answered(struct ksk_conn *c)
 {
-	struct ksk_rsp *rsp = ep->tx_rsp;
+	struct ksk_rsp *rsp = c->tx_rsp;
 	struct kofi_wc wc = {
 		.flags = FI_RMA | FI_REMOTE_READ,
 		.len = rsp->payload,
 	};
 
-	ksk_stat_inc(&ep->stats.tx_responses);
-	ksk_rma_done(ep, rsp->seg, rsp->count, rsp->reserved, &wc);
-	ep->tx_rsp = NULL;
-	ep->rsp_first = (ep->rsp_first + 1) % KSK_READS_MAX;
-	ep->rsp_count--;
+	ksk_stat_inc(&c->stats.tx_responses);
+	ksk_rma_done(c, rsp->seg, rsp->count, rsp->reserved, &wc);
+	c->tx_rsp = NULL;
+	c->rsp_first = (c->rsp_first + 1) % KSK_READS_MAX;
+	c->rsp_count--;
 	/* there is room for the request that has stopped the receiver */
-	if (ep->rx.stalled && ep->rx.frame.op == KSK_OP_READ_REQ)
-		ksk_ep_softirq(ep);
+	if (c->rx.stalled && c->rx.frame.op == KSK_OP_READ_REQ)
+		ksk_conn_softirq(c);
 }
 
 /* ------------------------------------------------------ writes of the peer's */
 
 /**
  * ksk_rma_write - a write has begun
- * @ep: the endpoint, its header in rx.frame
+ * @c: the connection, its header in rx.frame
  *
  * Context: locked.
  * Return: 0, and all of it may be placed; -EAGAIN if a completion slot is
  * wanting; -EPROTO after a violation.
  */
-int ksk_rma_write(struct ksk_ep *ep)
+int ksk_rma_write(struct ksk_conn *c)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 
-	if (!ksk_rma_may(ep, FI_REMOTE_WRITE)) {
-		ksk_rx_violation(ep, "write to an endpoint without");
+	if (!ksk_rma_may(c->ep, FI_REMOTE_WRITE)) {
+		ksk_rx_violation(c, "write to an endpoint without");
 		return -EPROTO;
 	}
 	rx->cur = 0;
-	return ksk_rma_targets(ep, rx->seg, FI_REMOTE_WRITE, &rx->reserved);
+	return ksk_rma_targets(c, rx->seg, FI_REMOTE_WRITE, &rx->reserved);
 }
 
 /**
  * ksk_rma_place - payload of a write has arrived
- * @ep: the endpoint
+ * @c: the connection
  * @from: where it is
  * @len: bytes; at most what is left of the frame
  *
@@ -297,9 +307,9 @@ int ksk_rma_write(struct ksk_ep *ep)
  * Return: 0, or a negative error if it cannot be placed: the region has been
  * closed.
  */
-int ksk_rma_place(struct ksk_ep *ep, struct kofi_skb_part from, size_t len)
+int ksk_rma_place(struct ksk_conn *c, struct kofi_skb_part from, size_t len)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 
 	while (len) {
 		struct kofi_target *seg = &rx->seg[rx->cur];
@@ -310,7 +320,7 @@ int ksk_rma_place(struct ksk_ep *ep, struct kofi_skb_part from, size_t len)
 			rx->cur++;
 			continue;
 		}
-		err = kofi_target_copy_from_skb(seg, &ep->base, &from, n);
+		err = kofi_target_copy_from_skb(seg, &c->ep->base, &from, n);
 		if (err)
 			return err;
 		from.offset += n;
@@ -321,24 +331,24 @@ int ksk_rma_place(struct ksk_ep *ep, struct kofi_skb_part from, size_t len)
 
 /**
  * ksk_rma_pause - the receiver ends in the middle of a write
- * @ep: the endpoint, the write still in rx.frame
+ * @c: the connection, the write still in rx.frame
  *
  * Context: locked.
  */
-void ksk_rma_pause(struct ksk_ep *ep)
+void ksk_rma_pause(struct ksk_conn *c)
 {
-	ksk_rma_drop(ep->rx.seg, ep->rx.frame.rma_count);
+	ksk_rma_drop(c->rx.seg, c->rx.frame.rma_count);
 }
 
 /**
  * ksk_rma_written - the last byte of a write has been placed
- * @ep: the endpoint, the write still in rx.frame
+ * @c: the connection, the write still in rx.frame
  *
  * Context: locked.
  */
-void ksk_rma_written(struct ksk_ep *ep)
+void ksk_rma_written(struct ksk_conn *c)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 	const struct ksk_frame *f = &rx->frame;
 	struct kofi_wc wc = {
 		.flags = FI_RMA | FI_REMOTE_WRITE |
@@ -348,26 +358,26 @@ void ksk_rma_written(struct ksk_ep *ep)
 	};
 
 	if (f->flags & KSK_F_ACK_MASK)
-		ksk_tx_ack(ep);
-	ksk_rma_done(ep, rx->seg, f->rma_count, rx->reserved, &wc);
+		ksk_tx_ack(c);
+	ksk_rma_done(c, rx->seg, f->rma_count, rx->reserved, &wc);
 	rx->reserved = false;
 }
 
 /**
  * ksk_rma_flush - forget what is owed to the peer
- * @ep: the endpoint
+ * @c: the connection
  *
  * Context: process; locked, if there is a socket.
  */
-void ksk_rma_flush(struct ksk_ep *ep)
+void ksk_rma_flush(struct ksk_conn *c)
 {
-	for (; ep->rsp_count; ep->rsp_count--) {
-		if (ep->rsps[ep->rsp_first].reserved)
-			kofi_ep_remote_unreserve(&ep->base);
-		ep->rsp_first = (ep->rsp_first + 1) % KSK_READS_MAX;
+	for (; c->rsp_count; c->rsp_count--) {
+		if (c->rsps[c->rsp_first].reserved)
+			kofi_ep_remote_unreserve(&c->ep->base);
+		c->rsp_first = (c->rsp_first + 1) % KSK_READS_MAX;
 	}
-	ep->tx_rsp = NULL;
-	if (ep->rx.reserved)
-		kofi_ep_remote_unreserve(&ep->base);
-	ep->rx.reserved = false;
+	c->tx_rsp = NULL;
+	if (c->rx.reserved)
+		kofi_ep_remote_unreserve(&c->ep->base);
+	c->rx.reserved = false;
 }

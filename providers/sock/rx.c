@@ -173,16 +173,16 @@ EXPORT_SYMBOL_IF_KUNIT(ksk_rx_decode);
 
 /**
  * ksk_rx_violation - the peer has sent what no peer may send
- * @ep: the endpoint
+ * @c: the connection
  * @what: in words
  *
  * Context: locked.
  */
-void ksk_rx_violation(struct ksk_ep *ep, const char *what)
+void ksk_rx_violation(struct ksk_conn *c, const char *what)
 {
-	trace_kofi_sock_violation(ep, what, ep->rx.hdr, ep->rx.have);
-	ksk_stat_inc(&ep->stats.violations);
-	ep->rx.err = EPROTO;
+	trace_kofi_sock_violation(c, what, c->rx.hdr, c->rx.have);
+	ksk_stat_inc(&c->stats.violations);
+	c->rx.err = EPROTO;
 }
 
 /*
@@ -190,16 +190,16 @@ void ksk_rx_violation(struct ksk_ep *ep, const char *what)
  * ended already, by an access or because its owner gave it up, is no mistake
  * of the peer's, which cannot know; one that may not end this way is.
  */
-static bool ksk_rx_invalidate(struct ksk_ep *ep, struct kofi_wc *wc)
+static bool ksk_rx_invalidate(struct ksk_conn *c, struct kofi_wc *wc)
 {
-	const struct ksk_frame *f = &ep->rx.frame;
+	const struct ksk_frame *f = &c->rx.frame;
 	int err;
 
 	if (!(f->flags & KSK_F_REMOTE_INV))
 		return true;
-	err = kofi_mr_invalidate(&ep->base, f->inv_key);
+	err = kofi_mr_invalidate(&c->ep->base, f->inv_key);
 	if (err == -EACCES) {
-		ksk_rx_violation(ep, "invalidation denied");
+		ksk_rx_violation(c, "invalidation denied");
 		return false;
 	}
 	if (!err) {
@@ -210,9 +210,9 @@ static bool ksk_rx_invalidate(struct ksk_ep *ep, struct kofi_wc *wc)
 }
 
 /* The last byte of a message has been placed. */
-static __always_inline bool ksk_rx_received(struct ksk_ep *ep)
+static __always_inline bool ksk_rx_received(struct ksk_conn *c)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 	struct ksk_frame *f = &rx->frame;
 	struct kofi_rxop *op = rx->op;
 	/* every member: otherwise all of it is cleared first */
@@ -220,8 +220,8 @@ static __always_inline bool ksk_rx_received(struct ksk_ep *ep)
 		.op_context = NULL,
 		.err = rx->lost ? FI_ETRUNC : 0,
 		.prov_errno = 0,
-		.flags = FI_RECV | (ep->rxmsg.tagged ? FI_TAGGED : FI_MSG) |
-			 ep->rxmsg.flags,
+		.flags = FI_RECV | (c->rxmsg.tagged ? FI_TAGGED : FI_MSG) |
+			 c->rxmsg.flags,
 		.len = op ? op->cur.len - op->cur.left : 0,
 		.olen = rx->lost,
 		.buf = NULL,
@@ -231,37 +231,37 @@ static __always_inline bool ksk_rx_received(struct ksk_ep *ep)
 		.inv_key = 0,
 	};
 
-	if (!ksk_rx_invalidate(ep, &wc))
+	if (!ksk_rx_invalidate(c, &wc))
 		return false;
 	if (f->flags & KSK_F_ACK_MASK)
-		ksk_tx_ack(ep);
+		ksk_tx_ack(c);
 	rx->op = NULL;
 	if (!op)
 		return true;	/* discarded */
 	if (rx->lost)
-		ksk_stat_inc(&ep->stats.rx_truncated);
-	kofi_rxq_done(kofi_ep_rxq(&ep->base, &ep->rxq), op, &wc);
+		ksk_stat_inc(&c->stats.rx_truncated);
+	kofi_rxq_done(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), op, &wc);
 	return true;
 }
 
 /* The last byte of a frame has been placed. Returns false to stop reading. */
-static noinline bool ksk_rx_end(struct ksk_ep *ep)
+static noinline bool ksk_rx_end(struct ksk_conn *c)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 
-	trace_kofi_sock_rx(ep, (struct ksk_hdr *)rx->hdr, rx->frame.payload);
+	trace_kofi_sock_rx(c, (struct ksk_hdr *)rx->hdr, rx->frame.payload);
 	switch (rx->frame.op) {
 	case KSK_OP_WRITE:
-		ksk_rma_written(ep);
+		ksk_rma_written(c);
 		break;
 	case KSK_OP_READ_RSP:
 		rx->read = NULL;
-		ksk_tx_read_done(ep);
+		ksk_tx_read_done(c);
 		break;
 	case KSK_OP_READ_REQ:
 		break;
 	default:
-		if (!rx->frame.ack && !ksk_rx_received(ep))
+		if (!rx->frame.ack && !ksk_rx_received(c))
 			return false;
 		break;
 	}
@@ -270,30 +270,30 @@ static noinline bool ksk_rx_end(struct ksk_ep *ep)
 }
 
 /* Find the receive for the message that has begun. */
-static __always_inline int ksk_rx_match(struct ksk_ep *ep)
+static __always_inline int ksk_rx_match(struct ksk_conn *c)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 	struct ksk_frame *f = &rx->frame;
 	int err;
 
-	if (f->op == KSK_OP_TAGGED && !(ep->base.info->caps & FI_TAGGED)) {
-		ksk_rx_violation(ep, "tag for an endpoint without");
+	if (f->op == KSK_OP_TAGGED && !(c->ep->base.info->caps & FI_TAGGED)) {
+		ksk_rx_violation(c, "tag for an endpoint without");
 		return -EPROTO;
 	}
 	if ((f->flags & KSK_F_REMOTE_INV) &&
-	    !(ep->ext & KSK_EXT_REMOTE_INV)) {
-		ksk_rx_violation(ep, "flag that was not agreed");
+	    !(c->ext & KSK_EXT_REMOTE_INV)) {
+		ksk_rx_violation(c, "flag that was not agreed");
 		return -EPROTO;
 	}
 	if (!rx->stalled) {
-		ep->rxmsg.len = f->payload;
-		ep->rxmsg.tagged = f->op == KSK_OP_TAGGED;
-		ep->rxmsg.tag = f->tag;
-		ep->rxmsg.data = f->data;
-		ep->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA :
+		c->rxmsg.len = f->payload;
+		c->rxmsg.tagged = f->op == KSK_OP_TAGGED;
+		c->rxmsg.tag = f->tag;
+		c->rxmsg.data = f->data;
+		c->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA :
 							    0;
 	}
-	err = kofi_rxq_match(kofi_ep_rxq(&ep->base, &ep->rxq), &ep->rxmsg,
+	err = kofi_rxq_match(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), &c->rxmsg,
 			     &rx->op);
 	if (err)
 		return err;
@@ -302,28 +302,28 @@ static __always_inline int ksk_rx_match(struct ksk_ep *ep)
 	return 0;
 }
 
-static int ksk_rx_acked(struct ksk_ep *ep)
+static int ksk_rx_acked(struct ksk_conn *c)
 {
-	if (!ksk_tx_acked(ep)) {
-		ksk_rx_violation(ep, "acknowledgment nobody waits for");
+	if (!ksk_tx_acked(c)) {
+		ksk_rx_violation(c, "acknowledgment nobody waits for");
 		return -EPROTO;
 	}
-	ksk_stat_inc(&ep->stats.rx_acks);
+	ksk_stat_inc(&c->stats.rx_acks);
 	return 0;
 }
 
 /* A response begins: it is for the oldest read. */
-static int ksk_rx_response(struct ksk_ep *ep)
+static int ksk_rx_response(struct ksk_conn *c)
 {
-	struct ksk_rx *rx = &ep->rx;
-	struct ksk_txop *op = ksk_tx_reading(ep);
+	struct ksk_rx *rx = &c->rx;
+	struct ksk_txop *op = ksk_tx_reading(c);
 
 	if (!op) {
-		ksk_rx_violation(ep, "response to no read");
+		ksk_rx_violation(c, "response to no read");
 		return -EPROTO;
 	}
 	if (op->cur.len != rx->frame.payload) {
-		ksk_rx_violation(ep, "response of the wrong length");
+		ksk_rx_violation(c, "response of the wrong length");
 		return -EPROTO;
 	}
 	rx->read = op;
@@ -331,18 +331,18 @@ static int ksk_rx_response(struct ksk_ep *ep)
 }
 
 /* Get what a frame needs before its payload can be taken. */
-static int ksk_rx_prepare(struct ksk_ep *ep)
+static int ksk_rx_prepare(struct ksk_conn *c)
 {
-	switch (ep->rx.frame.op) {
+	switch (c->rx.frame.op) {
 	case KSK_OP_READ_REQ:
-		return ksk_rma_read(ep);
+		return ksk_rma_read(c);
 	case KSK_OP_READ_RSP:
-		return ksk_rx_response(ep);
+		return ksk_rx_response(c);
 	case KSK_OP_WRITE:
-		return ksk_rma_write(ep);
+		return ksk_rma_write(c);
 	default:
-		return ep->rx.frame.ack ? ksk_rx_acked(ep) :
-					  ksk_rx_match(ep);
+		return c->rx.frame.ack ? ksk_rx_acked(c) :
+					  ksk_rx_match(c);
 	}
 }
 
@@ -350,16 +350,16 @@ static int ksk_rx_prepare(struct ksk_ep *ep)
  * A header is complete, or what it lacked may be there now, and @err is what has
  * come of looking for that. Returns false if reading cannot go on.
  */
-static bool ksk_rx_begun(struct ksk_ep *ep, int err)
+static bool ksk_rx_begun(struct ksk_conn *c, int err)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 
 	if (!rx->stalled)
-		ksk_stat_inc(&ep->stats.rx_frames);
+		ksk_stat_inc(&c->stats.rx_frames);
 	if (err == -EAGAIN) {
 		if (!rx->stalled) {
-			ksk_stat_inc(&ep->stats.rx_stalls);
-			trace_kofi_sock_stall(ep, rx->frame.op,
+			ksk_stat_inc(&c->stats.rx_stalls);
+			trace_kofi_sock_stall(c, rx->frame.op,
 					      rx->frame.payload);
 		}
 		rx->stalled = true;
@@ -378,18 +378,18 @@ static bool ksk_rx_begun(struct ksk_ep *ep, int err)
 }
 
 /* What the frame lacked when it began may be there now. */
-static noinline bool ksk_rx_resume(struct ksk_ep *ep)
+static noinline bool ksk_rx_resume(struct ksk_conn *c)
 {
-	return ksk_rx_begun(ep, ksk_rx_prepare(ep)) &&
-	       (ep->rx.left || ksk_rx_end(ep));
+	return ksk_rx_begun(c, ksk_rx_prepare(c)) &&
+	       (c->rx.left || ksk_rx_end(c));
 }
 
 /* Collect header bytes. Returns how many were taken. */
-static __always_inline size_t ksk_rx_header(struct ksk_ep *ep,
+static __always_inline size_t ksk_rx_header(struct ksk_conn *c,
 					    const struct kofi_skb_part *from,
 					    bool *go_on)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 	size_t n = min_t(size_t, rx->want - rx->have, from->end - from->offset);
 	const void *bytes = NULL;
 	int err;
@@ -407,21 +407,21 @@ static __always_inline size_t ksk_rx_header(struct ksk_ep *ep,
 	rx->have += n;
 	if (rx->have < rx->want)
 		return n;
-	err = ksk_rx_decode(rx, ep->be);
+	err = ksk_rx_decode(rx, c->be);
 	if (err < 0) {
-		ksk_rx_violation(ep, "bad header");
+		ksk_rx_violation(c, "bad header");
 		*go_on = false;
 	} else if (!err) {
-		*go_on = ksk_rx_begun(ep, ksk_rx_prepare(ep));
+		*go_on = ksk_rx_begun(c, ksk_rx_prepare(c));
 	}
 	return n;
 }
 
 /* Bytes of a message: what does not fit is dropped. */
-static int ksk_rx_place(struct ksk_ep *ep, const struct kofi_skb_part *from,
+static int ksk_rx_place(struct ksk_conn *c, const struct kofi_skb_part *from,
 			size_t len)
 {
-	struct kofi_rxop *op = ep->rx.op;
+	struct kofi_rxop *op = c->rx.op;
 
 	if (!op)
 		return 0;
@@ -430,23 +430,23 @@ static int ksk_rx_place(struct ksk_ep *ep, const struct kofi_skb_part *from,
 }
 
 /* Place payload. Returns how many bytes were taken. */
-static __always_inline size_t ksk_rx_payload(struct ksk_ep *ep,
+static __always_inline size_t ksk_rx_payload(struct ksk_conn *c,
 					     const struct kofi_skb_part *from,
 					     bool *go_on)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 	size_t n = min_t(u64, rx->left, from->end - from->offset);
 	int err;
 
 	switch (rx->frame.op) {
 	case KSK_OP_WRITE:
-		err = ksk_rma_place(ep, *from, n);
+		err = ksk_rma_place(c, *from, n);
 		break;
 	case KSK_OP_READ_RSP:
 		err = kofi_cursor_copy_from_skb(&rx->read->cur, from, n);
 		break;
 	default:
-		err = ksk_rx_place(ep, from, n);
+		err = ksk_rx_place(c, from, n);
 		break;
 	}
 	if (err) {
@@ -464,11 +464,11 @@ static __always_inline size_t ksk_rx_payload(struct ksk_ep *ep,
  * do: place it without taking notes of how far it has come. Returns false if it
  * is not one.
  */
-static __always_inline bool ksk_rx_whole(struct ksk_ep *ep,
+static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 					 struct kofi_skb_part *from,
 					 bool *go_on)
 {
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_rx *rx = &c->rx;
 	const struct ksk_hdr *hdr = (const struct ksk_hdr *)rx->hdr;
 	const void *start = kofi_skb_part_flat(from, sizeof(*hdr));
 	struct ksk_frame *f = &rx->frame;
@@ -480,26 +480,26 @@ static __always_inline bool ksk_rx_whole(struct ksk_ep *ep,
 	/* read once: a local peer may still write to what it has sent */
 	barrier();
 	if (hdr->op != KSK_OP_MSG || hdr->op_data ||
-	    ksk_rx_decode_base(f, hdr, ep->be) || f->flags ||
+	    ksk_rx_decode_base(f, hdr, c->be) || f->flags ||
 	    !kofi_skb_part_flat(from, sizeof(*hdr) + f->payload))
 		return false;
 
-	err = ksk_rx_match(ep);
+	err = ksk_rx_match(c);
 	from->offset += sizeof(*hdr);
 	if (unlikely(err)) {
 		rx->have = sizeof(*hdr);
-		*go_on = ksk_rx_begun(ep, err);
+		*go_on = ksk_rx_begun(c, err);
 		return true;
 	}
-	ksk_stat_inc(&ep->stats.rx_frames);
-	if (ksk_rx_place(ep, from, f->payload)) {
+	ksk_stat_inc(&c->stats.rx_frames);
+	if (ksk_rx_place(c, from, f->payload)) {
 		rx->err = EIO;
 		*go_on = false;
 		return true;
 	}
 	from->offset += f->payload;
-	trace_kofi_sock_rx(ep, hdr, f->payload);
-	*go_on = ksk_rx_received(ep);
+	trace_kofi_sock_rx(c, hdr, f->payload);
+	*go_on = ksk_rx_received(c);
 	return true;
 }
 
@@ -507,8 +507,8 @@ static __always_inline bool ksk_rx_whole(struct ksk_ep *ep,
 static int ksk_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 			unsigned int offset, size_t len)
 {
-	struct ksk_ep *ep = desc->arg.data;
-	struct ksk_rx *rx = &ep->rx;
+	struct ksk_conn *c = desc->arg.data;
+	struct ksk_rx *rx = &c->rx;
 	bool go_on = !rx->err && rx->budget > 0 && !rx->stalled;
 	struct kofi_skb_part from;
 	size_t used;
@@ -516,35 +516,35 @@ static int ksk_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 	kofi_skb_part_init(&from, skb, offset, len);
 	while (go_on && from.offset < from.end) {
 		if (!rx->in_frame && !rx->have &&
-		    ksk_rx_whole(ep, &from, &go_on))
+		    ksk_rx_whole(c, &from, &go_on))
 			continue;
-		used = rx->in_frame ? ksk_rx_payload(ep, &from, &go_on) :
-				      ksk_rx_header(ep, &from, &go_on);
+		used = rx->in_frame ? ksk_rx_payload(c, &from, &go_on) :
+				      ksk_rx_header(c, &from, &go_on);
 		from.offset += used;
 		if (go_on && rx->in_frame && !rx->left)
-			go_on = ksk_rx_end(ep);
+			go_on = ksk_rx_end(c);
 	}
 	/* behind the last packet TCP need not look for another */
-	desc->count = !skb_queue_is_last(&ep->sock->sk->sk_receive_queue, skb);
+	desc->count = !skb_queue_is_last(&c->sock->sk->sk_receive_queue, skb);
 	used = from.offset - offset;
 	rx->budget -= used;
-	ksk_stat_add(&ep->stats.rx_bytes, used);
+	ksk_stat_add(&c->stats.rx_bytes, used);
 	return used;
 }
 
 /* The peer has sent its last byte, and we have read it. */
-static bool ksk_rx_eof(struct ksk_ep *ep)
+static bool ksk_rx_eof(struct ksk_conn *c)
 {
-	struct sock *sk = ep->sock->sk;
+	struct sock *sk = c->sock->sk;
 
 	return (sk->sk_shutdown & RCV_SHUTDOWN) &&
 	       skb_queue_empty(&sk->sk_receive_queue) &&
-	       !(ep->rx.stalled && !ep->rx.frame.payload);
+	       !(c->rx.stalled && !c->rx.frame.payload);
 }
 
 /**
  * ksk_rx_run - read what has arrived
- * @ep: the endpoint
+ * @c: the connection
  *
  * The caller runs the sender afterwards.
  *
@@ -552,63 +552,63 @@ static bool ksk_rx_eof(struct ksk_ep *ep)
  * Return: true if the budget ended before the bytes did; the caller sees to it
  * that somebody runs the receiver again.
  */
-bool ksk_rx_run(struct ksk_ep *ep)
+bool ksk_rx_run(struct ksk_conn *c)
 {
-	read_descriptor_t desc = { .arg.data = ep, .count = 1 };
-	struct sock *sk = ep->sock->sk;
-	struct ksk_rx *rx = &ep->rx;
+	read_descriptor_t desc = { .arg.data = c, .count = 1 };
+	struct sock *sk = c->sock->sk;
+	struct ksk_rx *rx = &c->rx;
 
-	if (ep->phase != KSK_EP_ESTABLISHED || READ_ONCE(ep->dead))
+	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead))
 		return false;
 
 	rx->budget = ksk_rx_budget;
-	if (!rx->stalled || ksk_rx_resume(ep)) {
+	if (!rx->stalled || ksk_rx_resume(c)) {
 		tcp_read_sock(sk, &desc, ksk_rx_actor);
 		if (unlikely(rx->in_frame) && rx->frame.op == KSK_OP_WRITE)
-			ksk_rma_pause(ep);
+			ksk_rma_pause(c);
 		/* TCP's reader never goes beyond urgent data; we have none */
 		if (tcp_sk(sk)->urg_data)
-			ksk_rx_violation(ep, "urgent data");
+			ksk_rx_violation(c, "urgent data");
 	}
 	if (rx->err) {
-		ksk_ep_abort(ep, rx->err);
+		ksk_conn_abort(c, rx->err);
 		return false;
 	}
 	if (rx->budget <= 0) {
-		ksk_stat_inc(&ep->stats.rx_budget);
+		ksk_stat_inc(&c->stats.rx_budget);
 		return true;
 	}
-	if (ksk_rx_eof(ep))
-		ksk_ep_abort(ep, ESHUTDOWN);
+	if (ksk_rx_eof(c))
+		ksk_conn_abort(c, ESHUTDOWN);
 	return false;
 }
 
 /**
  * ksk_rx_flush - complete every receive, accept no more
- * @ep: the endpoint
+ * @c: the connection
  *
  * One that a message has begun to fill gets ENOTCONN, the others ECANCELED.
  *
  * Context: process; locked, if there is a socket.
  */
-void ksk_rx_flush(struct ksk_ep *ep)
+void ksk_rx_flush(struct ksk_conn *c)
 {
-	struct ksk_rx *rx = &ep->rx;
-	struct kofi_rxq *q = kofi_ep_rxq(&ep->base, &ep->rxq);
+	struct ksk_rx *rx = &c->rx;
+	struct kofi_rxq *q = kofi_ep_rxq(&c->ep->base, &c->ep->rxq);
 	struct kofi_rxop *op = rx->op;
 
 	/* an endpoint that was never enabled has no queue */
 	if (q->ops)
-		kofi_rxq_forget(q, &ep->rxmsg);
-	kofi_cq_wait_cancel(&ep->base, &rx->slot);
+		kofi_rxq_forget(q, &c->rxmsg);
+	kofi_cq_wait_cancel(&c->ep->base, &rx->slot);
 	if (op) {
 		struct kofi_wc wc = {
 			.err = ENOTCONN,
-			.prov_errno = READ_ONCE(ep->dead),
+			.prov_errno = READ_ONCE(c->dead),
 			.flags = FI_RECV |
-				 (ep->rxmsg.tagged ? FI_TAGGED : FI_MSG),
+				 (c->rxmsg.tagged ? FI_TAGGED : FI_MSG),
 			.len = op->cur.len - op->cur.left,
-			.tag = ep->rxmsg.tag,
+			.tag = c->rxmsg.tag,
 			.src = FI_ADDR_NOTAVAIL,
 		};
 
@@ -618,8 +618,8 @@ void ksk_rx_flush(struct ksk_ep *ep)
 	rx->read = NULL;
 	ksk_rx_init(rx);
 	/* receives of a shared context stay posted */
-	if (ep->rxq.ops)
-		kofi_rxq_flush(&ep->rxq);
+	if (c->ep->rxq.ops)
+		kofi_rxq_flush(&c->ep->rxq);
 }
 
 /* --------------------------------------------------------------- receives */
@@ -631,27 +631,27 @@ void ksk_rx_flush(struct ksk_ep *ep)
 
 static void ksk_rx_wake_msg(struct kofi_rxmsg *msg)
 {
-	struct ksk_ep *ep = container_of(msg, struct ksk_ep, rxmsg);
+	struct ksk_conn *c = container_of(msg, struct ksk_conn, rxmsg);
 
-	irq_poll_sched(&ep->poll);
+	irq_poll_sched(&c->poll);
 }
 
 static void ksk_rx_wake_slot(struct kofi_cq_wait *slot)
 {
-	struct ksk_ep *ep = container_of(slot, struct ksk_ep, rx.slot);
+	struct ksk_conn *c = container_of(slot, struct ksk_conn, rx.slot);
 
-	irq_poll_sched(&ep->poll);
+	irq_poll_sched(&c->poll);
 }
 
 /**
  * ksk_rx_setup - make the receive side of a new endpoint
- * @ep: the endpoint, with the core's part made
+ * @c: the connection, with the core's part made
  */
-void ksk_rx_setup(struct ksk_ep *ep)
+void ksk_rx_setup(struct ksk_conn *c)
 {
-	ksk_rx_init(&ep->rx);
-	kofi_rxmsg_init(&ep->rxmsg, &ep->base, ksk_rx_wake_msg);
-	kofi_cq_wait_init(&ep->rx.slot, &ep->base, ksk_rx_wake_slot);
+	ksk_rx_init(&c->rx);
+	kofi_rxmsg_init(&c->rxmsg, &c->ep->base, ksk_rx_wake_msg);
+	kofi_cq_wait_init(&c->rx.slot, &c->ep->base, ksk_rx_wake_slot);
 }
 
 /* fi_recvmsg() and its family */

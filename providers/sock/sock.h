@@ -5,26 +5,28 @@
  * Locks, outermost first:
  *
  *   ksk_dom_mutex	domains and their endpoints, for the device notifier
- *   ksk_ep.cm_mutex	control calls of one endpoint
+ *   ksk_conn.mutex	control calls of one connection
  *   the socket's lock	"locked" below means: owned by the caller
  *			(lock_sock), or its slock held while nobody owns it
  *			(softirq and inline senders). Everything about the
  *			stream, both ways, belongs to who has it locked.
- *   ksk_ep.tx_lock	what is posted without the socket's lock; irqsave
+ *   ksk_conn.tx_lock	what is posted without the socket's lock; irqsave
  *   kofi_rxq.lock, then locks of the core's queues
  *
- *   ksk_req_mutex	connection requests nobody has taken yet; innermost
+ *   ksk_req_mutex	connection requests that have not been taken; innermost
  *			of the mutexes, never held while waiting for work
  */
 #ifndef _KOFI_SOCK_H
 #define _KOFI_SOCK_H
 
+#include <linux/types.h>
 #include <linux/irq_poll.h>
 #include <linux/mutex.h>
 #include <linux/net.h>
 #include <linux/sched/mm.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
+#include <net/ipv6.h>
 #include <net/sock.h>
 
 #include <linux/kofi/provider.h>
@@ -148,7 +150,12 @@ int ksk_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 int ksk_domain_init(void);
 void ksk_domain_exit(void);
 
-/* ------------------------------------------------------------------- cm.c */
+struct ksk_conn;
+struct ksk_ep;
+struct ksk_listener;
+struct ksk_req;
+
+/* --------------------------------------------------------------- socket.c */
 
 /**
  * struct ksk_cbs - a socket's callbacks before they were ours
@@ -163,6 +170,19 @@ struct ksk_cbs {
 	void	(*state_change)(struct sock *sk);
 	void	(*error_report)(struct sock *sk);
 };
+
+int ksk_socket_create(struct net *net, int family, struct socket **sockp);
+void ksk_socket_accepted(struct socket *sock);
+void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
+		     const struct fi_info *info);
+void ksk_socket_reserves(struct ksk_ep *ep, struct sock *sk);
+void ksk_socket_abort(struct socket *sock);
+void ksk_socket_shutdown(struct socket *sock);
+void ksk_socket_release(struct socket *sock);
+bool ksk_tclass_known(u32 tclass);
+u32 ksk_info_tclass(const struct fi_info *info);
+
+/* ------------------------------------------------------------------- cm.c */
 
 /**
  * struct ksk_cm - a CM message on its way in or out
@@ -187,24 +207,133 @@ static inline size_t ksk_cm_data_len(const struct ksk_cm *cm)
 	return cm->len - sizeof(cm->hdr);
 }
 
-struct ksk_ep;
-struct ksk_req;
+extern const struct fi_ops_cm ksk_ep_cm_ops;
 
-int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
-		   struct fid_pep **pep, void *context);
-int ksk_req_take(struct net *net, fid_t handle, struct ksk_req **req);
+void ksk_cm_format(struct ksk_cm *cm, u8 type, u32 ext, const void *data,
+		   size_t len);
+int ksk_cm_want(const struct ksk_cm *cm, unsigned int *want);
+int ksk_cm_read(struct sock *sk, struct ksk_cm *cm);
+int ksk_cm_send(struct sock *sk, struct ksk_cm *cm);
+int ksk_cm_name(struct socket *sock, const union ksk_addr *src, void *addr,
+		size_t *len);
+void ksk_cm_work(struct ksk_conn *c);
+void ksk_cm_fail(struct ksk_conn *c, int err, int prov_errno,
+		 const void *data, size_t len);
+
+static inline bool ksk_addr_any(const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET6)
+		return ipv6_addr_any(&((struct sockaddr_in6 *)addr)->sin6_addr);
+	return ((struct sockaddr_in *)addr)->sin_addr.s_addr ==
+		htonl(INADDR_ANY);
+}
+
+static inline __be16 *ksk_addr_port(union ksk_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET6)
+		return &addr->in6.sin6_port;
+	return &addr->in4.sin_port;
+}
+
+/* ------------------------------------------------------------- listener.c */
+
+/**
+ * struct ksk_req - connection request on the passive side
+ * @fid: handle for the consumer
+ * @listener: where it came in, as long as it is on a list
+ * @node: on the listener's list; empty once it has been taken
+ * @delivered: it may be taken
+ * @sock: the connection
+ * @cm: the request
+ * @work: reads it, and is its timer
+ * @deadline: when it must be complete, in jiffies
+ */
+struct ksk_req {
+	struct fi_fid		fid;
+	struct ksk_listener	*listener;
+	struct list_head	node;
+	bool			delivered;
+	struct socket		*sock;
+	struct ksk_cm		cm;
+	struct delayed_work	work;
+	unsigned long		deadline;
+};
+
+/**
+ * struct ksk_listener_ops - a listener's owner
+ * @prepare: a request is complete: get what it takes to announce it, or NULL to
+ *	have it dropped; process context, may sleep
+ * @deliver: announce it; from now on ksk_req_take() finds it. Returns false if
+ *	there is no room; under a mutex, must not wait for the listener
+ * @discard: give back what @prepare has got, as it has not been delivered
+ */
+struct ksk_listener_ops {
+	void	*(*prepare)(struct ksk_req *req);
+	bool	(*deliver)(struct ksk_req *req, void *prepared);
+	void	(*discard)(void *prepared);
+};
+
+/**
+ * struct ksk_listener - a socket that accepts connections
+ * @ops: its owner
+ * @net: its namespace
+ * @info: what it was opened with
+ * @id: number of the owner's object, for traces
+ * @src: address to listen on
+ * @tun: options; those of the socket are inherited by what it accepts
+ * @backlog: requests that may wait to be taken
+ * @sock: the socket, once there is one
+ * @saved: its callbacks
+ * @work: accepts
+ * @node: on the list of listeners; from here on under ksk_req_mutex
+ * @closing: no more
+ * @reqs: requests that have not been taken
+ * @pending: of them, with the handshake not complete
+ * @delivered: of them, waiting to be taken
+ * @accepted: statistics: TCP connections
+ * @surplus: of them, closed because too many were pending
+ * @timeouts: of them, closed because the request did not come in time
+ * @violations: of them, closed because it was none
+ * @lost: of them, closed because there was no room to announce them
+ */
+struct ksk_listener {
+	const struct ksk_listener_ops *ops;
+	struct net		*net;
+	const struct fi_info	*info;
+	u32			id;
+	union ksk_addr		src;
+	struct ksk_tunables	tun;
+	int			backlog;
+	struct socket		*sock;
+	struct ksk_cbs		saved;
+	struct delayed_work	work;
+	struct list_head	node;
+	bool			closing;
+	struct list_head	reqs;
+	unsigned int		pending;
+	unsigned int		delivered;
+	unsigned long		accepted;
+	unsigned long		surplus;
+	unsigned long		timeouts;
+	unsigned long		violations;
+	unsigned long		lost;
+};
+
+void ksk_listener_init(struct ksk_listener *l);
+int ksk_listener_start(struct ksk_listener *l);
+void ksk_listener_stop(struct ksk_listener *l);
+void ksk_listener_exit(struct ksk_listener *l);
+void ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg);
+int ksk_req_take(struct net *net, const struct ksk_listener *l, fid_t handle,
+		 struct ksk_req **req);
 void ksk_req_free(struct ksk_req *req);
 struct socket *ksk_req_adopt(struct ksk_req *req, bool *big_endian,
 			     u32 *ext);
 
-extern const struct fi_ops_cm ksk_ep_cm_ops;
-void ksk_cm_work(struct ksk_ep *ep);
-void ksk_cm_fail(struct ksk_ep *ep, int err, int prov_errno,
-		 const void *data, size_t len);
-bool ksk_tclass_known(u32 tclass);
-void ksk_socket_abort(struct socket *sock);
-void ksk_socket_shutdown(struct socket *sock);
-void ksk_socket_release(struct socket *sock);
+/* ------------------------------------------------------------------ pep.c */
+
+int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+		   struct fid_pep **pep, void *context);
 
 /* ------------------------------------------------------------------- tx.c */
 
@@ -224,7 +353,7 @@ void ksk_socket_release(struct socket *sock);
  * @zc: it hands out its pages; @ubuf and what follows count
  * @zc_copied: the network has copied some of them
  * @err: how it ended for the stream, a positive error code
- * @ep: the endpoint
+ * @conn: the connection
  * @ubuf: what packets refer to that hold its pages
  * @rma: the peer's memory
  * @cur: position in the payload, or in what the response to a read fills
@@ -247,7 +376,7 @@ struct ksk_txop {
 	bool			zc;
 	bool			zc_copied;
 	int			err;
-	struct ksk_ep		*ep;
+	struct ksk_conn		*conn;
 	struct ubuf_info	ubuf;
 	struct fi_rma_iov	rma[KSK_RMA_MAX];
 	struct kofi_cursor	cur;
@@ -304,30 +433,35 @@ ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 		     u64 flags);
 ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags);
-bool ksk_tx_run(struct ksk_ep *ep, size_t budget);
-void ksk_tx_ack(struct ksk_ep *ep);
-bool ksk_tx_acked(struct ksk_ep *ep);
-struct ksk_txop *ksk_tx_reading(struct ksk_ep *ep);
-void ksk_tx_read_done(struct ksk_ep *ep);
-bool ksk_tx_space(struct ksk_ep *ep);
-void ksk_tx_flush(struct ksk_ep *ep);
+bool ksk_tx_run(struct ksk_conn *c, size_t budget);
+void ksk_tx_ack(struct ksk_conn *c);
+bool ksk_tx_acked(struct ksk_conn *c);
+struct ksk_txop *ksk_tx_reading(struct ksk_conn *c);
+void ksk_tx_read_done(struct ksk_conn *c);
+bool ksk_tx_space(struct ksk_conn *c);
+void ksk_tx_flush(struct ksk_conn *c);
 void ksk_tx_retry(struct timer_list *t);
-bool ksk_tx_pushes(struct ksk_ep *ep);
-int ksk_tx_flush_err(const struct ksk_ep *ep);
-void ksk_tx_complete(struct ksk_ep *ep, struct ksk_txop *op, int err);
+bool ksk_tx_pushes(struct ksk_conn *c);
+int ksk_tx_flush_err(const struct ksk_conn *c);
+void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err);
+unsigned int ksk_tx_format_op(void *hdr, const struct ksk_txop *op, u8 id,
+			      bool be);
+unsigned int ksk_tx_format_rsp(void *hdr, u64 payload, u8 id, bool be);
+unsigned int ksk_tx_format_ack(void *hdr, u8 id, bool be);
 
 /* ------------------------------------------------------------- zerocopy.c */
 
-void ksk_zc_begin(struct ksk_ep *ep, struct ksk_txop *op);
+void ksk_zc_begin(struct ksk_conn *c, struct ksk_txop *op);
 void ksk_zc_msg(const struct sock *sk, struct ksk_txop *op,
 		struct msghdr *msg);
 void ksk_zc_done(struct ksk_txop *op);
-void ksk_zc_wait(struct ksk_ep *ep);
+void ksk_zc_wait(struct ksk_conn *c);
 
 /* ------------------------------------------------------------------ rma.c */
 
 /**
  * struct ksk_rsp - a read of the peer's that is to be answered
+ * @acks: acknowledgments that go ahead of it
  * @payload: bytes of the answer
  * @count: entries of @seg
  * @cur: the one that is being sent
@@ -335,6 +469,7 @@ void ksk_zc_wait(struct ksk_ep *ep);
  * @seg: what it reads; left goes down as it is sent
  */
 struct ksk_rsp {
+	u64			acks;
 	u64			payload;
 	u8			count;
 	u8			cur;
@@ -344,17 +479,17 @@ struct ksk_rsp {
 
 extern const struct fi_ops_rma ksk_rma_ops;
 
-int ksk_rma_init(struct ksk_ep *ep);
-void ksk_rma_exit(struct ksk_ep *ep);
-int ksk_rma_read(struct ksk_ep *ep);
-bool ksk_rma_source(struct ksk_ep *ep, struct iov_iter *iter);
-void ksk_rma_sent(struct ksk_ep *ep, size_t bytes);
-void ksk_rma_answered(struct ksk_ep *ep);
-int ksk_rma_write(struct ksk_ep *ep);
-int ksk_rma_place(struct ksk_ep *ep, struct kofi_skb_part from, size_t len);
-void ksk_rma_pause(struct ksk_ep *ep);
-void ksk_rma_written(struct ksk_ep *ep);
-void ksk_rma_flush(struct ksk_ep *ep);
+void ksk_rma_prepare(struct ksk_conn *c);
+void ksk_rma_exit(struct ksk_conn *c);
+int ksk_rma_read(struct ksk_conn *c);
+bool ksk_rma_source(struct ksk_conn *c, struct iov_iter *iter);
+void ksk_rma_sent(struct ksk_conn *c, size_t bytes);
+void ksk_rma_answered(struct ksk_conn *c);
+int ksk_rma_write(struct ksk_conn *c);
+int ksk_rma_place(struct ksk_conn *c, struct kofi_skb_part from, size_t len);
+void ksk_rma_pause(struct ksk_conn *c);
+void ksk_rma_written(struct ksk_conn *c);
+void ksk_rma_flush(struct ksk_conn *c);
 
 /* ------------------------------------------------------------------- rx.c */
 
@@ -429,34 +564,51 @@ struct ksk_rx {
 };
 
 void ksk_rx_init(struct ksk_rx *rx);
-void ksk_rx_setup(struct ksk_ep *ep);
-void ksk_rx_violation(struct ksk_ep *ep, const char *what);
-bool ksk_rx_run(struct ksk_ep *ep);
-void ksk_rx_flush(struct ksk_ep *ep);
+void ksk_rx_setup(struct ksk_conn *c);
+void ksk_rx_violation(struct ksk_conn *c, const char *what);
+bool ksk_rx_run(struct ksk_conn *c);
+void ksk_rx_flush(struct ksk_conn *c);
 ssize_t ksk_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 ssize_t ksk_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 		     u64 flags);
 
-/* ------------------------------------------------------------------- ep.c */
+/* ----------------------------------------------------------------- conn.c */
 
-/* How far the socket of an endpoint has come; changes with it locked. */
-enum ksk_ep_phase {
-	KSK_EP_UNUSED,		/* no stream */
-	KSK_EP_CONNECTING,	/* TCP connects */
-	KSK_EP_REQUESTING,		/* request sent, no answer yet */
-	KSK_EP_REQUESTED,		/* request received, not accepted yet */
-	KSK_EP_ESTABLISHED,
-	KSK_EP_DEAD,		/* everything has been completed */
+/* How far a connection has come; changes with its socket locked. */
+enum ksk_conn_phase {
+	KSK_CONN_UNUSED,	/* no socket */
+	KSK_CONN_CONNECTING,	/* TCP connects */
+	KSK_CONN_REQUESTING,	/* request sent, no answer yet */
+	KSK_CONN_REQUESTED,	/* request received, not accepted yet */
+	KSK_CONN_ESTABLISHED,
+	KSK_CONN_DEAD,		/* everything has been completed */
 };
 
-/* ksk_ep.flags */
+/* ksk_conn.flags */
 enum {
-	KSK_EP_HALF_SENT,	/* flushed in the middle of a frame */
-	KSK_EP_PUSH,		/* what FI_MORE holds back has waited enough */
+	KSK_CONN_HALF_SENT,	/* flushed in the middle of a frame */
+	KSK_CONN_PUSH,		/* what FI_MORE holds back has waited enough */
+	KSK_CONN_RSPS,		/* the receiver waits for ksk_rma_prepare() */
 };
 
 /**
- * struct ksk_ep_stats - statistics; change with the socket locked
+ * struct ksk_conn_ops - what a connection tells its owner
+ * @established: both peers have agreed; @data is what the other one has said
+ * @failed: they have not; a positive error code, and what the peer has said
+ * @ended: an established connection has ended
+ *
+ * All are called with the socket locked, in process context.
+ */
+struct ksk_conn_ops {
+	void	(*established)(struct ksk_conn *c, const void *data,
+			       size_t len);
+	void	(*failed)(struct ksk_conn *c, int err, int prov_errno,
+			  const void *data, size_t len);
+	void	(*ended)(struct ksk_conn *c);
+};
+
+/**
+ * struct ksk_conn_stats - statistics; change with the socket locked
  * @tx_frames: frames sent, acknowledgments too
  * @tx_bytes: bytes sent, headers too
  * @tx_acks: acknowledgments sent
@@ -480,7 +632,7 @@ enum {
  * @rx_budget: runs of the receiver that used up their budget
  * @violations: protocol errors of the peer
  */
-struct ksk_ep_stats {
+struct ksk_conn_stats {
 	unsigned long	tx_frames;
 	unsigned long	tx_bytes;
 	unsigned long	tx_acks;
@@ -516,34 +668,28 @@ static inline void ksk_stat_inc(unsigned long *stat)
 }
 
 /**
- * struct ksk_ep - an endpoint and its stream
- * @base: the core's
- * @domain: its domain
- * @domain_node: on the domain's list
- * @cm_mutex: control calls one after the other
- * @tun: options
- * @reserves: it counts as a user of the emergency reserves
- * @src: address to bind to; family 0 for none
- * @req: the request it was opened for, whose handle its info names
- * @sock: from connect or adoption until the endpoint is freed
+ * struct ksk_conn - a connection and its stream
+ * @ep: endpoint it belongs to
+ * @ops: its owner
+ * @mutex: control calls one after the other
+ * @sock: from connect or adoption until it is freed
  * @saved: its callbacks
- * @phase: enum ksk_ep_phase
- * @flags: KSK_EP_HALF_SENT, KSK_EP_PUSH
+ * @phase: enum ksk_conn_phase
+ * @flags: KSK_CONN_HALF_SENT and what follows
  * @dead: why the stream must end, a positive error code; set once
  * @be: words on the wire are big-endian
  * @ext: KSK_EXT_* both sides know
- * @poll: resumes the receiver and the sender in softirq context
+ * @poll: runs the receiver and the sender in softirq context
  * @in_poll: runs of @poll
  * @work: the sender in process context, and everything that must sleep
  * @in_work: @work owns the socket, or did and has not scheduled @poll yet
  * @retry: wakes the sender when no acknowledgment will, and pushes out what
  *	%FI_MORE holds back
- * @watch: connect timeout, then the eye on a silent peer
+ * @watch: connect timeout, then the eye on a peer that does not answer
  * @watch_base: when the peer had last answered everything, as far as seen
  * @cm: the request being sent, the answer being received
  * @tx_lock: for the members that follow
  * @tx_closed: no more posts; changes with the socket locked, too
- * @tx_free: unused operations; can be put to without the lock
  * @tx_posted: operations posted without the socket's lock, oldest first; newer
  *	than those in @tx_queue
  * @tx_state: enum ksk_tx_state. From here on: with the socket locked.
@@ -552,8 +698,8 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * @tx_reads: reads sent that wait for the response, oldest first
  * @tx_nreads: how many they are, with the one that is being sent
  * @tx_seq: of the next operation
- * @tx_owed: acknowledgments to be sent
- * @tx_ops: all operations
+ * @tx_acks: acknowledgments to be sent, behind all responses
+ * @zc_min: bytes from which on pages are sent without copying them, 0 for never
  * @tx_op: operation whose frame is being sent. From here on: the sender's.
  * @tx_rsp: response whose frame is being sent
  * @tx_held: the oldest operation must wait for answers to earlier ones
@@ -563,28 +709,22 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * @tx_left: bytes of its payload not sent yet
  * @tx_id: number of the next frame
  * @tx_corked: the socket may hold back the last bytes for more to follow
- * @tx_msg: what TCP is called with; kept, as a new one would have to be cleared
- * @tx_vec: what @tx_msg refers to, the same
  * @zc_out: operations whose pages are out, or may be
  * @zc_skip: operations to be copied before another one tries not to be
- * @rsps: ring of %KSK_READS_MAX responses owed to the peer; with the socket
- *	locked
+ * @tx_msg: what TCP is called with; kept, as a new one would have to be cleared
+ * @tx_vec: what @tx_msg refers to, the same
+ * @rsps: ring of %KSK_READS_MAX responses the peer waits for, NULL before its
+ *	first read; with the socket locked
  * @rsp_first: the oldest
  * @rsp_count: how many, with the one that is being sent
- * @rxq: posted receives, unless they are those of a shared context
  * @rxmsg: message of the stream that looks for its receive
  * @rx: receive side of the stream
  * @stats: statistics
  */
-struct ksk_ep {
-	struct kofi_ep		base;
-	struct ksk_domain	*domain;
-	struct list_head	domain_node;
-	struct mutex		cm_mutex;	/* control calls */
-	struct ksk_tunables	tun;
-	bool			reserves;
-	union ksk_addr		src;
-	struct ksk_req		*req;
+struct ksk_conn {
+	struct ksk_ep		*ep;
+	const struct ksk_conn_ops *ops;
+	struct mutex		mutex;	/* control calls */
 	struct socket		*sock;
 	struct ksk_cbs		saved;
 	int			phase;
@@ -604,7 +744,6 @@ struct ksk_ep {
 	/* what is posted without the socket's lock */
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
 	bool			tx_closed;
-	struct kofi_freelist	tx_free;
 	struct list_head	tx_posted;
 
 	int			tx_state;
@@ -612,11 +751,11 @@ struct ksk_ep {
 	struct list_head	tx_wait;
 	struct list_head	tx_reads;
 	unsigned int		tx_nreads;
+	unsigned int		zc_min;
 	u64			tx_seq;
-	u64			tx_owed;
-	struct ksk_txop	*tx_ops;
+	u64			tx_acks;
 
-	struct ksk_txop	*tx_op;
+	struct ksk_txop		*tx_op;
 	struct ksk_rsp		*tx_rsp;
 	bool			tx_held;
 	u8			tx_hdr[KSK_HDR_MAX];
@@ -634,29 +773,71 @@ struct ksk_ep {
 	unsigned int		rsp_first;
 	unsigned int		rsp_count;
 
-	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
-	struct kofi_rxmsg	rxmsg;
+	struct kofi_rxmsg	rxmsg ____cacheline_aligned_in_smp;
 	struct ksk_rx		rx;
-	struct ksk_ep_stats	stats;
+	struct ksk_conn_stats	stats;
+};
+
+void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
+		   const struct ksk_conn_ops *ops);
+void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase);
+void ksk_conn_abort(struct ksk_conn *c, int err);
+void ksk_conn_queue(struct ksk_conn *c);
+void ksk_conn_softirq(struct ksk_conn *c);
+void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len);
+int ksk_conn_down(struct ksk_conn *c, bool connection);
+void ksk_conn_close(struct ksk_conn *c);
+void ksk_conn_exit(struct ksk_conn *c);
+
+/**
+ * ksk_tx_ready - has reading made something to send
+ * @c: the connection
+ *
+ * The caller of the receiver asks, and runs the sender.
+ *
+ * Context: locked.
+ * Return: true if so, or if an operation that had to wait may now begin.
+ */
+static inline bool ksk_tx_ready(const struct ksk_conn *c)
+{
+	return c->tx_acks || c->rsp_count || c->tx_held;
+}
+
+/* ------------------------------------------------------------------- ep.c */
+
+/**
+ * struct ksk_ep - an endpoint
+ * @base: the core's
+ * @domain: its domain
+ * @domain_node: on the domain's list
+ * @tun: options
+ * @reserves: it counts as a user of the emergency reserves
+ * @src: address to bind to; family 0 for none
+ * @req: the request it was opened for, whose handle its info names
+ * @tx_free_lock: takes from @tx_free
+ * @tx_free: unused operations; can be put to without the lock
+ * @tx_ops: all operations
+ * @rxq: posted receives, unless they are those of a shared context
+ * @conn: its connection
+ */
+struct ksk_ep {
+	struct kofi_ep		base;
+	struct ksk_domain	*domain;
+	struct list_head	domain_node;
+	struct ksk_tunables	tun;
+	bool			reserves;
+	union ksk_addr		src;
+	struct ksk_req		*req;
+	spinlock_t		tx_free_lock ____cacheline_aligned_in_smp;
+	struct kofi_freelist	tx_free;
+	struct ksk_txop		*tx_ops;
+	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
+	struct ksk_conn		conn;
 };
 
 static inline struct ksk_ep *ksk_ep(struct fid_ep *fid)
 {
 	return container_of(fid, struct ksk_ep, base.ep);
-}
-
-/**
- * ksk_tx_ready - has reading made something to send
- * @ep: the endpoint
- *
- * Whoever has run the receiver asks, and runs the sender.
- *
- * Context: locked.
- * Return: true if so, or if an operation that had to wait may now begin.
- */
-static inline bool ksk_tx_ready(const struct ksk_ep *ep)
-{
-	return ep->tx_owed || ep->rsp_count || ep->tx_held;
 }
 
 /*
@@ -687,23 +868,9 @@ static inline void ksk_socket_gfp(struct sock *sk, gfp_t gfp)
 
 int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
-void ksk_ep_attach(struct ksk_ep *ep, struct socket *sock, int phase);
-void ksk_ep_detach(struct ksk_ep *ep);
-void ksk_ep_abort(struct ksk_ep *ep, int err);
-void ksk_ep_queue(struct ksk_ep *ep);
-void ksk_ep_softirq(struct ksk_ep *ep);
-void ksk_ep_established(struct ksk_ep *ep, const void *data, size_t len);
-int ksk_ep_down(struct ksk_ep *ep, bool connection);
 
 /* Pure functions of the wire, static but for the tests */
 #if IS_ENABLED(CONFIG_KUNIT)
-void ksk_cm_format(struct ksk_cm *cm, u8 type, u32 ext, const void *data,
-		   size_t len);
-int ksk_cm_want(const struct ksk_cm *cm, unsigned int *want);
-unsigned int ksk_tx_format_op(void *hdr, const struct ksk_txop *op, u8 id,
-			      bool be);
-unsigned int ksk_tx_format_rsp(void *hdr, u64 payload, u8 id, bool be);
-unsigned int ksk_tx_format_ack(void *hdr, u8 id, bool be);
 int ksk_rx_decode(struct ksk_rx *rx, bool be);
 #endif
 

@@ -10,9 +10,9 @@
 #include "sock.h"
 
 DECLARE_EVENT_CLASS(kofi_sock_frame,
-	TP_PROTO(const struct ksk_ep *ep, const struct ksk_hdr *hdr,
+	TP_PROTO(const struct ksk_conn *c, const struct ksk_hdr *hdr,
 		 u64 payload),
-	TP_ARGS(ep, hdr, payload),
+	TP_ARGS(c, hdr, payload),
 	TP_STRUCT__entry(
 		__field(u32, ep)
 		__field(u8, op)
@@ -22,10 +22,10 @@ DECLARE_EVENT_CLASS(kofi_sock_frame,
 		__field(u64, payload)
 	),
 	TP_fast_assign(
-		__entry->ep = ep->base.obj.id;
+		__entry->ep = c->ep->base.obj.id;
 		__entry->op = hdr->op;
 		__entry->op_data = hdr->op_data;
-		__entry->flags = ksk_get16(hdr->flags, ep->be);
+		__entry->flags = ksk_get16(hdr->flags, c->be);
 		__entry->id = hdr->id;
 		__entry->payload = payload;
 	),
@@ -35,25 +35,25 @@ DECLARE_EVENT_CLASS(kofi_sock_frame,
 );
 
 DEFINE_EVENT(kofi_sock_frame, kofi_sock_tx,
-	TP_PROTO(const struct ksk_ep *ep, const struct ksk_hdr *hdr,
+	TP_PROTO(const struct ksk_conn *c, const struct ksk_hdr *hdr,
 		 u64 payload),
-	TP_ARGS(ep, hdr, payload));
+	TP_ARGS(c, hdr, payload));
 
 DEFINE_EVENT(kofi_sock_frame, kofi_sock_rx,
-	TP_PROTO(const struct ksk_ep *ep, const struct ksk_hdr *hdr,
+	TP_PROTO(const struct ksk_conn *c, const struct ksk_hdr *hdr,
 		 u64 payload),
-	TP_ARGS(ep, hdr, payload));
+	TP_ARGS(c, hdr, payload));
 
 TRACE_EVENT(kofi_sock_stall,
-	TP_PROTO(const struct ksk_ep *ep, u8 op, u64 payload),
-	TP_ARGS(ep, op, payload),
+	TP_PROTO(const struct ksk_conn *c, u8 op, u64 payload),
+	TP_ARGS(c, op, payload),
 	TP_STRUCT__entry(
 		__field(u32, ep)
 		__field(u8, op)
 		__field(u64, payload)
 	),
 	TP_fast_assign(
-		__entry->ep = ep->base.obj.id;
+		__entry->ep = c->ep->base.obj.id;
 		__entry->op = op;
 		__entry->payload = payload;
 	),
@@ -62,8 +62,8 @@ TRACE_EVENT(kofi_sock_stall,
 );
 
 TRACE_EVENT(kofi_sock_zc,
-	TP_PROTO(const struct ksk_ep *ep, const struct ksk_txop *op, int err),
-	TP_ARGS(ep, op, err),
+	TP_PROTO(const struct ksk_conn *c, const struct ksk_txop *op, int err),
+	TP_ARGS(c, op, err),
 	TP_STRUCT__entry(
 		__field(u32, ep)
 		__field(size_t, len)
@@ -71,7 +71,7 @@ TRACE_EVENT(kofi_sock_zc,
 		__field(int, err)
 	),
 	TP_fast_assign(
-		__entry->ep = ep->base.obj.id;
+		__entry->ep = c->ep->base.obj.id;
 		__entry->len = op->cur.len;
 		__entry->copied = op->zc_copied;
 		__entry->err = err;
@@ -81,9 +81,9 @@ TRACE_EVENT(kofi_sock_zc,
 );
 
 TRACE_EVENT(kofi_sock_violation,
-	TP_PROTO(const struct ksk_ep *ep, const char *what, const u8 *hdr,
+	TP_PROTO(const struct ksk_conn *c, const char *what, const u8 *hdr,
 		 unsigned int len),
-	TP_ARGS(ep, what, hdr, len),
+	TP_ARGS(c, what, hdr, len),
 	TP_STRUCT__entry(
 		__field(u32, ep)
 		__string(what, what)
@@ -91,7 +91,7 @@ TRACE_EVENT(kofi_sock_violation,
 		__array(u8, hdr, sizeof(struct ksk_hdr))
 	),
 	TP_fast_assign(
-		__entry->ep = ep->base.obj.id;
+		__entry->ep = c->ep->base.obj.id;
 		__assign_str(what);
 		__entry->len = len;
 		memcpy(__entry->hdr, hdr, sizeof(struct ksk_hdr));

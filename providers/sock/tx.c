@@ -18,9 +18,9 @@
  * put its operation there, so one of the two sees the other.
  *
  * A frame, once begun, is finished before the next one; the position in it is
- * kept in the endpoint. What the peer waits for goes ahead of operations not
+ * kept in the connection. What the peer waits for goes ahead of operations not
  * begun: acknowledgments, which are only counted, since they have no identity,
- * then responses to its reads (rma.c).
+ * and responses to its reads (rma.c), both in the order in which it has asked.
  *
  * Operations begin in the order they were posted. One with FI_FENCE does not
  * begin while an earlier one waits for the peer, nor does a read while too
@@ -69,87 +69,6 @@ void ksk_tx_exit(struct ksk_ep *ep)
 	ep->tx_free = (struct kofi_freelist) {};
 }
 
-/* ------------------------------------------------------------- formatting */
-
-/* Header of an operation. Returns its length. */
-VISIBLE_IF_KUNIT
-unsigned int ksk_tx_format_op(void *buf, const struct ksk_txop *op, u8 id,
-			      bool be)
-{
-	struct ksk_hdr *hdr = buf;
-	u8 *p = (u8 *)(hdr + 1);
-	u16 flags = op->ack ? KSK_F_DELIVERY : 0;
-	unsigned int i;
-
-	*hdr = (struct ksk_hdr) {
-		.version = KSK_PROTO_VERSION,
-		.op = op->op,
-		.rma_count = op->rma_count,
-		.id = id,
-	};
-	if (op->flags & FI_REMOTE_CQ_DATA) {
-		flags |= KSK_F_CQ_DATA;
-		ksk_put64(op->data, p, be);
-		p += 8;
-	}
-	if (op->flags & KOFI_REMOTE_INV) {
-		flags |= KSK_F_REMOTE_INV;
-		ksk_put64(op->inv_key, p, be);
-		p += 8;
-	}
-	if (op->op == KSK_OP_TAGGED) {
-		ksk_put64(op->tag, p, be);
-		p += 8;
-	}
-	for (i = 0; i < op->rma_count; i++) {
-		struct ksk_rma *rma = (struct ksk_rma *)p;
-
-		ksk_put64(op->rma[i].addr, rma->addr, be);
-		ksk_put64(op->rma[i].len, rma->len, be);
-		ksk_put64(op->rma[i].key, rma->key, be);
-		p += sizeof(*rma);
-	}
-	hdr->hdr_size = p - (u8 *)buf;
-	ksk_put16(flags, hdr->flags, be);
-	ksk_put64(hdr->hdr_size + ksk_txop_payload(op), hdr->size, be);
-	return hdr->hdr_size;
-}
-EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_op);
-
-/* Header of the response to a read */
-VISIBLE_IF_KUNIT
-unsigned int ksk_tx_format_rsp(void *buf, u64 payload, u8 id, bool be)
-{
-	struct ksk_hdr *hdr = buf;
-
-	*hdr = (struct ksk_hdr) {
-		.version = KSK_PROTO_VERSION,
-		.op = KSK_OP_READ_RSP,
-		.hdr_size = sizeof(*hdr),
-		.id = id,
-	};
-	ksk_put64(sizeof(*hdr) + payload, hdr->size, be);
-	return sizeof(*hdr);
-}
-EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_rsp);
-
-VISIBLE_IF_KUNIT
-unsigned int ksk_tx_format_ack(void *buf, u8 id, bool be)
-{
-	struct ksk_hdr *hdr = buf;
-
-	*hdr = (struct ksk_hdr) {
-		.version = KSK_PROTO_VERSION,
-		.op = KSK_OP_MSG,
-		.op_data = KSK_OP_DATA_ACK,
-		.hdr_size = sizeof(*hdr),
-		.id = id,
-	};
-	ksk_put64(sizeof(*hdr), hdr->size, be);
-	return sizeof(*hdr);
-}
-EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_ack);
-
 /* ------------------------------------------------------------- completing */
 
 /* What a completion says has happened */
@@ -162,19 +81,19 @@ static const u64 ksk_tx_wc_flags[] = {
 
 /**
  * ksk_tx_complete - complete a transmit
- * @ep: the endpoint
+ * @c: the connection
  * @op: the operation, on no list; unused afterwards
  * @err: 0 or a positive error code
  *
  * Context: any.
  */
-void ksk_tx_complete(struct ksk_ep *ep, struct ksk_txop *op, int err)
+void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err)
 {
 	/* every member: otherwise all of it is cleared first */
 	struct kofi_wc wc = {
 		.op_context = op->context,
 		.err = err,
-		.prov_errno = err ? READ_ONCE(ep->dead) : 0,
+		.prov_errno = err ? READ_ONCE(c->dead) : 0,
 		.flags = ksk_tx_wc_flags[op->op],
 		.len = op->cur.len,
 		.olen = 0,
@@ -187,15 +106,15 @@ void ksk_tx_complete(struct ksk_ep *ep, struct ksk_txop *op, int err)
 	u64 op_flags = op->flags;
 
 	/* free before the consumer knows, who may post again at once */
-	kofi_freelist_put(&ep->tx_free, &op->free);
-	kofi_ep_tx_complete(&ep->base, &wc, op_flags);
+	kofi_freelist_put(&c->ep->tx_free, &op->free);
+	kofi_ep_tx_complete(&c->ep->base, &wc, op_flags);
 }
 
 /* The stream has done with an operation. */
-static void ksk_tx_done(struct ksk_ep *ep, struct ksk_txop *op, int err)
+static void ksk_tx_done(struct ksk_conn *c, struct ksk_txop *op, int err)
 {
 	if (!op->zc) {
-		ksk_tx_complete(ep, op, err);
+		ksk_tx_complete(c, op, err);
 		return;
 	}
 	op->err = err;
@@ -204,159 +123,159 @@ static void ksk_tx_done(struct ksk_ep *ep, struct ksk_txop *op, int err)
 
 /**
  * ksk_tx_acked - an acknowledgment has arrived
- * @ep: the endpoint
+ * @c: the connection
  *
  * It belongs to the oldest frame that waits for one.
  *
  * Context: locked.
  * Return: false if none does.
  */
-bool ksk_tx_acked(struct ksk_ep *ep)
+bool ksk_tx_acked(struct ksk_conn *c)
 {
 	struct ksk_txop *op;
 
-	op = list_first_entry_or_null(&ep->tx_wait, struct ksk_txop, node);
+	op = list_first_entry_or_null(&c->tx_wait, struct ksk_txop, node);
 	if (!op)
 		return false;
 	list_del(&op->node);
-	ksk_tx_done(ep, op, 0);
+	ksk_tx_done(c, op, 0);
 	return true;
 }
 
 /**
  * ksk_tx_reading - the read that the next response answers
- * @ep: the endpoint
+ * @c: the connection
  *
  * Context: locked.
  * Return: the oldest one; NULL if none waits.
  */
-struct ksk_txop *ksk_tx_reading(struct ksk_ep *ep)
+struct ksk_txop *ksk_tx_reading(struct ksk_conn *c)
 {
-	return list_first_entry_or_null(&ep->tx_reads, struct ksk_txop, node);
+	return list_first_entry_or_null(&c->tx_reads, struct ksk_txop, node);
 }
 
 /**
  * ksk_tx_read_done - the oldest read has got its response
- * @ep: the endpoint
+ * @c: the connection
  *
  * Context: locked.
  */
-void ksk_tx_read_done(struct ksk_ep *ep)
+void ksk_tx_read_done(struct ksk_conn *c)
 {
-	struct ksk_txop *op = ksk_tx_reading(ep);
+	struct ksk_txop *op = ksk_tx_reading(c);
 
 	list_del(&op->node);
-	ep->tx_nreads--;
-	ksk_stat_inc(&ep->stats.rx_responses);
-	ksk_tx_done(ep, op, 0);
+	c->tx_nreads--;
+	ksk_stat_inc(&c->stats.rx_responses);
+	ksk_tx_done(c, op, 0);
 }
 
 /**
  * ksk_tx_ack - owe the peer an acknowledgment
- * @ep: the endpoint
+ * @c: the connection
  *
  * Whoever runs the receiver runs the sender next.
  *
  * Context: locked.
  */
-void ksk_tx_ack(struct ksk_ep *ep)
+void ksk_tx_ack(struct ksk_conn *c)
 {
-	ep->tx_owed++;
+	c->tx_acks++;
 }
 
 /* Who posts looks at it without the socket's lock. */
-static void ksk_tx_state(struct ksk_ep *ep, enum ksk_tx_state state)
+static void ksk_tx_state(struct ksk_conn *c, enum ksk_tx_state state)
 {
-	WRITE_ONCE(ep->tx_state, state);
+	WRITE_ONCE(c->tx_state, state);
 }
 
-static noinline void ksk_tx_collect_posted(struct ksk_ep *ep)
+static noinline void ksk_tx_collect_posted(struct ksk_conn *c)
 {
 	unsigned long irq;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	list_splice_tail_init(&ep->tx_posted, &ep->tx_queue);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_lock_irqsave(&c->tx_lock, irq);
+	list_splice_tail_init(&c->tx_posted, &c->tx_queue);
+	spin_unlock_irqrestore(&c->tx_lock, irq);
 }
 
 /* What has been posted without the socket's lock is next in the queue. */
-static void ksk_tx_collect(struct ksk_ep *ep)
+static void ksk_tx_collect(struct ksk_conn *c)
 {
-	if (!list_empty(&ep->tx_posted))
-		ksk_tx_collect_posted(ep);
+	if (!list_empty(&c->tx_posted))
+		ksk_tx_collect_posted(c);
 }
 
 /* What waits for the peer, in the order it was posted */
-static void ksk_tx_unanswered(struct ksk_ep *ep, struct list_head *list)
+static void ksk_tx_unanswered(struct ksk_conn *c, struct list_head *list)
 {
 	struct ksk_txop *op, *read;
 
-	while (!list_empty(&ep->tx_wait) && !list_empty(&ep->tx_reads)) {
-		op = list_first_entry(&ep->tx_wait, struct ksk_txop, node);
-		read = list_first_entry(&ep->tx_reads, struct ksk_txop, node);
+	while (!list_empty(&c->tx_wait) && !list_empty(&c->tx_reads)) {
+		op = list_first_entry(&c->tx_wait, struct ksk_txop, node);
+		read = list_first_entry(&c->tx_reads, struct ksk_txop, node);
 		if (read->seq < op->seq)
 			op = read;
 		list_move_tail(&op->node, list);
 	}
-	list_splice_tail_init(&ep->tx_wait, list);
-	list_splice_tail_init(&ep->tx_reads, list);
+	list_splice_tail_init(&c->tx_wait, list);
+	list_splice_tail_init(&c->tx_reads, list);
 }
 
 /**
  * ksk_tx_flush_err - how operations end that the end of the stream cuts off
- * @ep: an endpoint that is dead
+ * @c: an endpoint that is dead
  *
  * A consumer that may fail over is told of a silent peer and of a lost device;
  * in all other cases the error is ECANCELED.
  *
  * Return: a positive error code.
  */
-int ksk_tx_flush_err(const struct ksk_ep *ep)
+int ksk_tx_flush_err(const struct ksk_conn *c)
 {
-	int err = READ_ONCE(ep->dead);
+	int err = READ_ONCE(c->dead);
 
 	return err == ETIMEDOUT || err == ENETDOWN ? err : ECANCELED;
 }
 
 /**
  * ksk_tx_flush - complete every transmit with an error, accept no more
- * @ep: the endpoint
+ * @c: the connection
  *
  * Those whose pages are out complete when they are back.
  *
  * Context: process; locked, if there is a socket.
  */
-void ksk_tx_flush(struct ksk_ep *ep)
+void ksk_tx_flush(struct ksk_conn *c)
 {
-	int err = ksk_tx_flush_err(ep);
+	int err = ksk_tx_flush_err(c);
 	struct ksk_txop *op, *next;
 	unsigned long irq;
 	LIST_HEAD(list);
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	ep->tx_closed = true;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_lock_irqsave(&c->tx_lock, irq);
+	c->tx_closed = true;
+	spin_unlock_irqrestore(&c->tx_lock, irq);
 
-	ep->tx_owed = 0;
-	ksk_tx_state(ep, KSK_TX_IDLE);
-	ksk_tx_unanswered(ep, &list);
-	ep->tx_nreads = 0;
-	if (ep->tx_op)
-		list_add_tail(&ep->tx_op->node, &list);
-	ksk_tx_collect(ep);
-	list_splice_tail_init(&ep->tx_queue, &list);
+	c->tx_acks = 0;
+	ksk_tx_state(c, KSK_TX_IDLE);
+	ksk_tx_unanswered(c, &list);
+	c->tx_nreads = 0;
+	if (c->tx_op)
+		list_add_tail(&c->tx_op->node, &list);
+	ksk_tx_collect(c);
+	list_splice_tail_init(&c->tx_queue, &list);
 
-	if (ep->tx_hdr_off)
-		set_bit(KSK_EP_HALF_SENT, &ep->flags);
-	ep->tx_op = NULL;
-	ep->tx_held = false;
-	ep->tx_hdr_len = 0;
-	ep->tx_hdr_off = 0;
-	ep->tx_left = 0;
-	ksk_rma_flush(ep);
+	if (c->tx_hdr_off)
+		set_bit(KSK_CONN_HALF_SENT, &c->flags);
+	c->tx_op = NULL;
+	c->tx_held = false;
+	c->tx_hdr_len = 0;
+	c->tx_hdr_off = 0;
+	c->tx_left = 0;
+	ksk_rma_flush(c);
 
 	list_for_each_entry_safe(op, next, &list, node)
-		ksk_tx_done(ep, op, err);
+		ksk_tx_done(c, op, err);
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -365,50 +284,50 @@ void ksk_tx_flush(struct ksk_ep *ep)
  * Must the oldest operation wait for answers to earlier ones? The one that is
  * being sent counts as sent.
  */
-static inline bool ksk_tx_blocked(const struct ksk_ep *ep,
+static inline bool ksk_tx_blocked(const struct ksk_conn *c,
 				  const struct ksk_txop *op)
 {
-	if (op->op == KSK_OP_READ_REQ && ep->tx_nreads >= KSK_READS_MAX)
+	if (op->op == KSK_OP_READ_REQ && c->tx_nreads >= KSK_READS_MAX)
 		return true;
 	return (op->flags & FI_FENCE) &&
-	       (ep->tx_nreads || !list_empty(&ep->tx_wait) ||
-		(ep->tx_op && ep->tx_op->ack));
+	       (c->tx_nreads || !list_empty(&c->tx_wait) ||
+		(c->tx_op && c->tx_op->ack));
 }
 
 /* The operation, on no list, is the next to be sent. */
-static void ksk_tx_begin(struct ksk_ep *ep, struct ksk_txop *op)
+static void ksk_tx_begin(struct ksk_conn *c, struct ksk_txop *op)
 {
-	op->seq = ep->tx_seq++;
+	op->seq = c->tx_seq++;
 	if (op->op == KSK_OP_READ_REQ)
-		ep->tx_nreads++;
-	ep->tx_rsp = NULL;
-	ep->tx_op = op;
+		c->tx_nreads++;
+	c->tx_rsp = NULL;
+	c->tx_op = op;
 }
 
 /* Take the oldest operation, if it may begin. */
-static __always_inline bool ksk_tx_take(struct ksk_ep *ep)
+static __always_inline bool ksk_tx_take(struct ksk_conn *c)
 {
 	struct ksk_txop *op;
 	bool held;
 
-	ksk_tx_collect(ep);
-	op = list_first_entry_or_null(&ep->tx_queue, struct ksk_txop, node);
-	held = op && ksk_tx_blocked(ep, op);
-	if (held && !ep->tx_held)
-		ksk_stat_inc(&ep->stats.tx_held);
-	ep->tx_held = held;
+	ksk_tx_collect(c);
+	op = list_first_entry_or_null(&c->tx_queue, struct ksk_txop, node);
+	held = op && ksk_tx_blocked(c, op);
+	if (held && !c->tx_held)
+		ksk_stat_inc(&c->stats.tx_held);
+	c->tx_held = held;
 	if (!op || held)
 		return false;
 	list_del(&op->node);
-	ksk_tx_begin(ep, op);
+	ksk_tx_begin(c, op);
 	return true;
 }
 
 /* Have the work item send what the socket holds back. */
-static void ksk_tx_push(struct ksk_ep *ep)
+static void ksk_tx_push(struct ksk_conn *c)
 {
-	set_bit(KSK_EP_PUSH, &ep->flags);
-	ksk_ep_queue(ep);
+	set_bit(KSK_CONN_PUSH, &c->flags);
+	ksk_conn_queue(c);
 }
 
 /*
@@ -418,42 +337,50 @@ static void ksk_tx_push(struct ksk_ep *ep)
  * if what follows is there but must wait for answers, perhaps to what is held
  * back.
  */
-static noinline void ksk_tx_cork_wait(struct ksk_ep *ep)
+static noinline void ksk_tx_cork_wait(struct ksk_conn *c)
 {
-	if (ep->tx_held)
-		ksk_tx_push(ep);
-	else if (!timer_pending(&ep->retry))
-		mod_timer(&ep->retry, jiffies + 1);
+	if (c->tx_held)
+		ksk_tx_push(c);
+	else if (!timer_pending(&c->retry))
+		mod_timer(&c->retry, jiffies + 1);
 }
 
-static void ksk_tx_corked(struct ksk_ep *ep)
+static void ksk_tx_corked(struct ksk_conn *c)
 {
-	if (unlikely(ep->tx_corked))
-		ksk_tx_cork_wait(ep);
+	if (unlikely(c->tx_corked))
+		ksk_tx_cork_wait(c);
 }
 
 /* Choose what comes next. False: nothing may begin. */
-static __always_inline bool ksk_tx_choose(struct ksk_ep *ep)
+static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 {
-	ep->tx_rsp = NULL;
-	if (ep->tx_owed) {
-		ep->tx_owed--;
+	u64 *acks = &c->tx_acks;
+
+	c->tx_rsp = NULL;
+	if (c->rsp_count) {
+		struct ksk_rsp *rsp = &c->rsps[c->rsp_first];
+
+		/* those of what arrived before the request */
+		acks = &rsp->acks;
+		if (!*acks) {
+			c->tx_rsp = rsp;
+			return true;
+		}
+	}
+	if (*acks) {
+		--*acks;
 		return true;
 	}
-	if (ep->rsp_count) {
-		ep->tx_rsp = &ep->rsps[ep->rsp_first];
-		return true;
-	}
-	return ksk_tx_take(ep);
+	return ksk_tx_take(c);
 }
 
 /* Become the sender, with a frame that has begun or has been chosen. */
-static bool ksk_tx_start(struct ksk_ep *ep)
+static bool ksk_tx_start(struct ksk_conn *c)
 {
-	if (ep->tx_state != KSK_TX_IDLE ||
-	    (!ep->tx_hdr_len && !ksk_tx_choose(ep)))
+	if (c->tx_state != KSK_TX_IDLE ||
+	    (!c->tx_hdr_len && !ksk_tx_choose(c)))
 		return false;
-	ksk_tx_state(ep, KSK_TX_ACTIVE);
+	ksk_tx_state(c, KSK_TX_ACTIVE);
 	return true;
 }
 
@@ -461,66 +388,66 @@ static bool ksk_tx_start(struct ksk_ep *ep)
  * Go on to the next frame. With nothing to send the caller is no longer the
  * sender when this returns.
  */
-static bool ksk_tx_next(struct ksk_ep *ep)
+static bool ksk_tx_next(struct ksk_conn *c)
 {
-	if (ksk_tx_choose(ep))
+	if (ksk_tx_choose(c))
 		return true;
-	ksk_tx_state(ep, KSK_TX_IDLE);
+	ksk_tx_state(c, KSK_TX_IDLE);
 	smp_mb();	/* that, before what is posted; see ksk_tx_leave() */
-	if (unlikely(!list_empty(&ep->tx_posted)) && ksk_tx_start(ep))
+	if (unlikely(!list_empty(&c->tx_posted)) && ksk_tx_start(c))
 		return true;
-	ksk_tx_corked(ep);
+	ksk_tx_corked(c);
 	return false;
 }
 
 /* Begin the frame that has been chosen. */
-static void ksk_tx_format(struct ksk_ep *ep)
+static void ksk_tx_format(struct ksk_conn *c)
 {
-	struct ksk_rsp *rsp = ep->tx_rsp;
-	struct ksk_txop *op = ep->tx_op;
+	struct ksk_rsp *rsp = c->tx_rsp;
+	struct ksk_txop *op = c->tx_op;
 
 	if (op) {
 		/* most are too short */
-		if (op->cur.len >= ep->tun.zerocopy_min)
-			ksk_zc_begin(ep, op);
-		ep->tx_left = ksk_txop_payload(op);
-		ep->tx_hdr_len = ksk_tx_format_op(ep->tx_hdr, op, ep->tx_id,
-						  ep->be);
+		if (op->cur.len >= c->zc_min)
+			ksk_zc_begin(c, op);
+		c->tx_left = ksk_txop_payload(op);
+		c->tx_hdr_len = ksk_tx_format_op(c->tx_hdr, op, c->tx_id,
+						 c->be);
 	} else if (rsp) {
-		ep->tx_left = rsp->payload;
-		ep->tx_hdr_len = ksk_tx_format_rsp(ep->tx_hdr, rsp->payload,
-						   ep->tx_id, ep->be);
+		c->tx_left = rsp->payload;
+		c->tx_hdr_len = ksk_tx_format_rsp(c->tx_hdr, rsp->payload,
+						  c->tx_id, c->be);
 	} else {
-		ep->tx_left = 0;
-		ep->tx_hdr_len = ksk_tx_format_ack(ep->tx_hdr, ep->tx_id,
-						   ep->be);
+		c->tx_left = 0;
+		c->tx_hdr_len = ksk_tx_format_ack(c->tx_hdr, c->tx_id,
+						  c->be);
 	}
-	ep->tx_id++;
+	c->tx_id++;
 }
 
 /* The last byte of a frame has been taken by the socket. */
-static void ksk_tx_sent(struct ksk_ep *ep)
+static void ksk_tx_sent(struct ksk_conn *c)
 {
-	const struct ksk_hdr *hdr = (const struct ksk_hdr *)ep->tx_hdr;
-	struct ksk_txop *op = ep->tx_op;
+	const struct ksk_hdr *hdr = (const struct ksk_hdr *)c->tx_hdr;
+	struct ksk_txop *op = c->tx_op;
 
-	trace_kofi_sock_tx(ep, hdr, ksk_get64(hdr->size, ep->be) -
-			   ep->tx_hdr_len);
-	ksk_stat_inc(&ep->stats.tx_frames);
-	ep->tx_op = NULL;
-	ep->tx_hdr_len = 0;
-	ep->tx_hdr_off = 0;
+	trace_kofi_sock_tx(c, hdr, ksk_get64(hdr->size, c->be) -
+			   c->tx_hdr_len);
+	ksk_stat_inc(&c->stats.tx_frames);
+	c->tx_op = NULL;
+	c->tx_hdr_len = 0;
+	c->tx_hdr_off = 0;
 
-	if (ep->tx_rsp) {
-		ksk_rma_answered(ep);
+	if (c->tx_rsp) {
+		ksk_rma_answered(c);
 	} else if (!op) {
-		ksk_stat_inc(&ep->stats.tx_acks);
+		ksk_stat_inc(&c->stats.tx_acks);
 	} else if (op->ack || op->op == KSK_OP_READ_REQ) {
 		/* the peer's answer cannot be looked at before we unlock */
-		list_add_tail(&op->node, op->ack ? &ep->tx_wait :
-						   &ep->tx_reads);
+		list_add_tail(&op->node, op->ack ? &c->tx_wait :
+						   &c->tx_reads);
 	} else {
-		ksk_tx_done(ep, op, 0);
+		ksk_tx_done(c, op, 0);
 	}
 }
 
@@ -528,16 +455,16 @@ static void ksk_tx_sent(struct ksk_ep *ep)
  * Something is certain to follow what is being sent now. FI_MORE counts for as
  * long as what it has promised is not there to be looked at.
  */
-static bool ksk_tx_more(struct ksk_ep *ep)
+static bool ksk_tx_more(struct ksk_conn *c)
 {
-	bool more = ep->tx_op && (ep->tx_op->flags & FI_MORE);
+	bool more = c->tx_op && (c->tx_op->flags & FI_MORE);
 	struct ksk_txop *op;
 
-	if (ep->tx_owed || ep->rsp_count > !!ep->tx_rsp)
+	if (c->tx_acks || c->rsp_count > !!c->tx_rsp)
 		return true;
-	ksk_tx_collect(ep);
-	op = list_first_entry_or_null(&ep->tx_queue, struct ksk_txop, node);
-	return op ? !ksk_tx_blocked(ep, op) : more;
+	ksk_tx_collect(c);
+	op = list_first_entry_or_null(&c->tx_queue, struct ksk_txop, node);
+	return op ? !ksk_tx_blocked(c, op) : more;
 }
 
 static void ksk_tx_gather_kvec(const struct iov_iter *from, size_t left,
@@ -585,14 +512,14 @@ static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
  * the payload, which begins at @from, as a short array can hold. @from and @to
  * may be the same.
  */
-static void ksk_tx_gather(struct ksk_ep *ep, const struct iov_iter *from,
+static void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
 			  size_t budget, struct iov_iter *to)
 {
-	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, left = 0;
-	u8 *start = ep->tx_hdr + ep->tx_hdr_off;
-	union ksk_tx_vec *v = &ep->tx_vec;
+	size_t hdr = c->tx_hdr_len - c->tx_hdr_off, left = 0;
+	u8 *start = c->tx_hdr + c->tx_hdr_off;
+	union ksk_tx_vec *v = &c->tx_vec;
 
-	if (ep->tx_left && !(ep->tx_op && ep->tx_op->zc))
+	if (c->tx_left && !(c->tx_op && c->tx_op->zc))
 		left = min(iov_iter_count(from), budget);
 	if (left && iov_iter_is_bvec(from)) {
 		bvec_set_virt(&v->bv[0], start, hdr);
@@ -611,177 +538,178 @@ static void ksk_tx_gather(struct ksk_ep *ep, const struct iov_iter *from,
  * bytes of its payload at most. Returns how many it took, or a negative error.
  * The memory of a response is held only for as long as this takes.
  */
-static __always_inline ssize_t ksk_tx_send(struct ksk_ep *ep, size_t budget)
+static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 {
-	size_t hdr = ep->tx_hdr_len - ep->tx_hdr_off, len, took = 0;
+	size_t hdr = c->tx_hdr_len - c->tx_hdr_off, len, took = 0;
 	const struct iov_iter *from = NULL;
-	struct msghdr *msg = &ep->tx_msg;
+	struct msghdr *msg = &c->tx_msg;
 	ssize_t sent;
 	bool rsp;
 
 	msg->msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 	msg->msg_ubuf = NULL;
-	rsp = ep->tx_left && ep->tx_rsp;
+	rsp = c->tx_left && c->tx_rsp;
 	if (rsp) {
-		if (!ksk_rma_source(ep, &msg->msg_iter))
+		if (!ksk_rma_source(c, &msg->msg_iter))
 			return -ECONNABORTED;
 		from = &msg->msg_iter;
-	} else if (ep->tx_left) {
-		from = kofi_cursor_iter(&ep->tx_op->cur);
+	} else if (c->tx_left) {
+		from = kofi_cursor_iter(&c->tx_op->cur);
 	}
 	if (hdr) {
-		ksk_tx_gather(ep, from, budget, &msg->msg_iter);
+		ksk_tx_gather(c, from, budget, &msg->msg_iter);
 	} else {
 		msg->msg_iter = *from;
 		iov_iter_truncate(&msg->msg_iter, budget);
-		if (ep->tx_op && ep->tx_op->zc)
-			ksk_zc_msg(ep->sock->sk, ep->tx_op, msg);
+		if (c->tx_op && c->tx_op->zc)
+			ksk_zc_msg(c->sock->sk, c->tx_op, msg);
 	}
 	len = iov_iter_count(&msg->msg_iter);
-	if (len < hdr + ep->tx_left || ksk_tx_more(ep))
+	if (len < hdr + c->tx_left || ksk_tx_more(c))
 		msg->msg_flags |= MSG_MORE;
 
-	sent = tcp_sendmsg_locked(ep->sock->sk, msg, len);
+	sent = tcp_sendmsg_locked(c->sock->sk, msg, len);
 	if (sent <= 0)
 		goto out;
 
 	/* with less than all, TCP is out of room and has pushed it itself */
-	WRITE_ONCE(ep->tx_corked, sent == len && (msg->msg_flags & MSG_MORE));
+	WRITE_ONCE(c->tx_corked, sent == len && (msg->msg_flags & MSG_MORE));
 	hdr = min_t(size_t, hdr, sent);
-	ep->tx_hdr_off += hdr;
+	c->tx_hdr_off += hdr;
 	took = sent - hdr;
 	if (took) {
-		ksk_stat_add(msg->msg_ubuf ? &ep->stats.tx_zc_bytes :
-					      &ep->stats.tx_copy_bytes, took);
-		ep->tx_left -= took;
-		if (ep->tx_left && !rsp)
-			kofi_cursor_used(&ep->tx_op->cur, took);
+		ksk_stat_add(msg->msg_ubuf ? &c->stats.tx_zc_bytes :
+					      &c->stats.tx_copy_bytes, took);
+		c->tx_left -= took;
+		if (c->tx_left && !rsp)
+			kofi_cursor_used(&c->tx_op->cur, took);
 	}
 out:
 	if (rsp)
-		ksk_rma_sent(ep, took);
+		ksk_rma_sent(c, took);
 	return sent;
 }
 
 /* The socket took nothing, or is broken. The caller stops being the sender. */
-static void ksk_tx_stop(struct ksk_ep *ep, int err)
+static void ksk_tx_stop(struct ksk_conn *c, int err)
 {
-	struct sock *sk = ep->sock->sk;
+	struct sock *sk = c->sock->sk;
 	bool full = err == -EAGAIN;
 
-	ksk_tx_state(ep, full ? KSK_TX_SPACE : KSK_TX_IDLE);
+	ksk_tx_state(c, full ? KSK_TX_SPACE : KSK_TX_IDLE);
 	if (!full) {
-		ksk_ep_abort(ep, -err);
+		ksk_conn_abort(c, -err);
 		return;
 	}
-	ksk_stat_inc(&ep->stats.tx_full);
+	ksk_stat_inc(&c->stats.tx_full);
 	/* an acknowledgment will make room, and sends what is held back */
 	if (tcp_sk(sk)->packets_out)
 		return;
 	/* all the room may be taken by what waits for more to follow */
-	if (ep->tx_corked)
-		ksk_tx_push(ep);
+	if (c->tx_corked)
+		ksk_tx_push(c);
 	if (sk_stream_memory_free(sk)) {
 		/* out of memory */
-		ksk_stat_inc(&ep->stats.tx_retries);
-		mod_timer(&ep->retry, jiffies + msecs_to_jiffies(5));
+		ksk_stat_inc(&c->stats.tx_retries);
+		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
 	}
 }
 
 /* Send one frame after the other, as the sender. As ksk_tx_run(). */
-static bool ksk_tx_frames(struct ksk_ep *ep, size_t budget)
+static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 {
 	ssize_t sent;
 
 	do {
-		if (!ep->tx_hdr_len)
-			ksk_tx_format(ep);
+		if (!c->tx_hdr_len)
+			ksk_tx_format(c);
 		if (!budget) {
-			ksk_tx_state(ep, KSK_TX_IDLE);
+			ksk_tx_state(c, KSK_TX_IDLE);
 			return true;
 		}
-		sent = ksk_tx_send(ep, budget);
+		sent = ksk_tx_send(c, budget);
 		if (sent <= 0) {
-			ksk_tx_stop(ep, sent ? : -EPIPE);
+			ksk_tx_stop(c, sent ? : -EPIPE);
 			return false;
 		}
-		ksk_stat_add(&ep->stats.tx_bytes, sent);
+		ksk_stat_add(&c->stats.tx_bytes, sent);
 		budget -= min_t(size_t, budget, sent);
-		if (ep->tx_hdr_off == ep->tx_hdr_len && !ep->tx_left)
-			ksk_tx_sent(ep);
-	} while (ep->tx_hdr_len || ksk_tx_next(ep));
+		if (c->tx_hdr_off == c->tx_hdr_len && !c->tx_left)
+			ksk_tx_sent(c);
+	} while (c->tx_hdr_len || ksk_tx_next(c));
 	return false;
 }
 
 /* Is there a stream to send on? Locked. */
-static bool ksk_tx_alive(const struct ksk_ep *ep)
+static bool ksk_tx_alive(const struct ksk_conn *c)
 {
-	return ep->phase == KSK_EP_ESTABLISHED && !READ_ONCE(ep->dead);
+	return c->phase == KSK_CONN_ESTABLISHED && !READ_ONCE(c->dead);
 }
 
 /**
  * ksk_tx_run - send
- * @ep: the endpoint
+ * @c: the connection
  * @budget: how many bytes at most, give or take a header
  *
  * Context: locked.
  * Return: true if the budget is used up and something is left to do; the
  * caller sees to it that somebody runs the sender again.
  */
-bool ksk_tx_run(struct ksk_ep *ep, size_t budget)
+bool ksk_tx_run(struct ksk_conn *c, size_t budget)
 {
-	if (!ksk_tx_alive(ep))
+	if (!ksk_tx_alive(c))
 		return false;
-	if (ksk_tx_start(ep))
-		return ksk_tx_frames(ep, budget);
-	if (ep->tx_state == KSK_TX_IDLE)
-		ksk_tx_corked(ep);
+	if (ksk_tx_start(c))
+		return ksk_tx_frames(c, budget);
+	if (c->tx_state == KSK_TX_IDLE)
+		ksk_tx_corked(c);
 	return false;
 }
 
 /**
  * ksk_tx_space - the socket takes bytes again
- * @ep: the endpoint
+ * @c: the connection
  *
  * Context: locked.
  * Return: true if that was waited for; the caller sees to it that somebody runs
  * the sender.
  */
-bool ksk_tx_space(struct ksk_ep *ep)
+bool ksk_tx_space(struct ksk_conn *c)
 {
-	if (ep->tx_state != KSK_TX_SPACE)
+	if (c->tx_state != KSK_TX_SPACE)
 		return false;
-	ksk_tx_state(ep, KSK_TX_IDLE);
+	ksk_tx_state(c, KSK_TX_IDLE);
 	return true;
 }
 
 /**
  * ksk_tx_pushes - does the socket hold back bytes that nothing follows
- * @ep: the endpoint
+ * @c: the connection
  *
  * Context: locked.
  * Return: true if so; the caller pushes them out.
  */
-bool ksk_tx_pushes(struct ksk_ep *ep)
+bool ksk_tx_pushes(struct ksk_conn *c)
 {
-	if (!ep->tx_corked)
+	if (!c->tx_corked)
 		return false;
-	WRITE_ONCE(ep->tx_corked, false);
-	ksk_stat_inc(&ep->stats.tx_pushes);
+	WRITE_ONCE(c->tx_corked, false);
+	ksk_stat_inc(&c->stats.tx_pushes);
 	return true;
 }
 
 void ksk_tx_retry(struct timer_list *t)
 {
-	struct ksk_ep *ep = from_timer(ep, t, retry);
+	struct ksk_conn *c = from_timer(c, t, retry);
 
-	if (READ_ONCE(ep->tx_corked))
-		set_bit(KSK_EP_PUSH, &ep->flags);
-	else if (READ_ONCE(ep->tx_state) != KSK_TX_SPACE &&
-		 READ_ONCE(ep->phase) == KSK_EP_ESTABLISHED)
+	if (READ_ONCE(c->tx_corked))
+		set_bit(KSK_CONN_PUSH, &c->flags);
+	else if (READ_ONCE(c->tx_state) != KSK_TX_SPACE &&
+		 !test_bit(KSK_CONN_RSPS, &c->flags) &&
+		 READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)
 		return;
 	/* a connection request that could not be sent waits for this, too */
-	ksk_ep_queue(ep);
+	ksk_conn_queue(c);
 }
 
 /* ---------------------------------------------------------------- posting */
@@ -838,14 +766,14 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 		return err;
 	if (op->cur.len > info->ep_attr->max_msg_size)
 		return -EMSGSIZE;
-	if ((flags & KOFI_REMOTE_INV) && !(ep->ext & KSK_EXT_REMOTE_INV))
+	if ((flags & KOFI_REMOTE_INV) && !(ep->conn.ext & KSK_EXT_REMOTE_INV))
 		return -EOPNOTSUPP;
 	op->context = msg->context;
 	op->data = msg->data;
 	op->tag = post->tag;
 	op->inv_key = msg->inv_key;
 	op->flags = flags;
-	op->ep = ep;
+	op->conn = &ep->conn;
 	op->zc = false;
 	op->op = post->op;
 	op->ack = flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
@@ -865,7 +793,8 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 
 static struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
 {
-	struct llist_node *node = kofi_freelist_get(&ep->tx_free, &ep->tx_lock);
+	struct llist_node *node = kofi_freelist_get(&ep->tx_free,
+						    &ep->tx_free_lock);
 
 	return node ? llist_entry(node, struct ksk_txop, free) : NULL;
 }
@@ -896,73 +825,73 @@ static void ksk_tx_unlock(struct sock *sk)
  * the endpoint: as soon as it is free, the operation may have completed, and the
  * consumer have closed the endpoint.
  */
-static int ksk_tx_leave(struct ksk_ep *ep, struct ksk_txop *op)
+static int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op)
 {
 	unsigned long irq;
 	int err = 0;
 
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (ep->tx_closed) {
+	spin_lock_irqsave(&c->tx_lock, irq);
+	if (c->tx_closed) {
 		err = -ESHUTDOWN;
 	} else {
-		list_add_tail(&op->node, &ep->tx_posted);
+		list_add_tail(&op->node, &c->tx_posted);
 		smp_mb();	/* that, before the state; see ksk_tx_next() */
-		if (READ_ONCE(ep->tx_state) == KSK_TX_IDLE)
-			irq_poll_sched(&ep->poll);
+		if (READ_ONCE(c->tx_state) == KSK_TX_IDLE)
+			irq_poll_sched(&c->poll);
 	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	spin_unlock_irqrestore(&c->tx_lock, irq);
 	return err;
 }
 
 /* Can it be sent ahead of everything else? */
-static bool ksk_tx_first(const struct ksk_ep *ep, const struct ksk_txop *op)
+static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 {
-	return ep->tx_state == KSK_TX_IDLE && !ep->tx_hdr_len &&
-	       list_empty(&ep->tx_queue) && list_empty(&ep->tx_posted) &&
-	       !ep->tx_owed && !ep->rsp_count && !ksk_tx_blocked(ep, op);
+	return c->tx_state == KSK_TX_IDLE && !c->tx_hdr_len &&
+	       list_empty(&c->tx_queue) && list_empty(&c->tx_posted) &&
+	       !c->tx_acks && !c->rsp_count && !ksk_tx_blocked(c, op);
 }
 
 /* Queue an operation, with the socket locked, and send what can be sent. */
-static int ksk_tx_send_now(struct ksk_ep *ep, struct ksk_txop *op)
+static int ksk_tx_send_now(struct ksk_conn *c, struct ksk_txop *op)
 {
 	bool start = true;
 
-	if (ep->tx_closed)
+	if (c->tx_closed)
 		return -ESHUTDOWN;
-	if (ksk_tx_alive(ep) && likely(ksk_tx_first(ep, op))) {
-		ksk_tx_begin(ep, op);
-		ksk_tx_state(ep, KSK_TX_ACTIVE);
+	if (ksk_tx_alive(c) && likely(ksk_tx_first(c, op))) {
+		ksk_tx_begin(c, op);
+		ksk_tx_state(c, KSK_TX_ACTIVE);
 	} else {
-		ksk_tx_collect(ep);
-		list_add_tail(&op->node, &ep->tx_queue);
-		start = ksk_tx_alive(ep) && ksk_tx_start(ep);
+		ksk_tx_collect(c);
+		list_add_tail(&op->node, &c->tx_queue);
+		start = ksk_tx_alive(c) && ksk_tx_start(c);
 	}
 	if (start) {
-		ksk_stat_inc(&ep->stats.tx_inline);
-		if (ksk_tx_frames(ep, ksk_inline_max))
-			ksk_ep_queue(ep);
-	} else if (ep->tx_state == KSK_TX_IDLE) {
-		ksk_tx_corked(ep);
+		ksk_stat_inc(&c->stats.tx_inline);
+		if (ksk_tx_frames(c, ksk_inline_max))
+			ksk_conn_queue(c);
+	} else if (c->tx_state == KSK_TX_IDLE) {
+		ksk_tx_corked(c);
 	}
 	return 0;
 }
 
 /* Send an operation, or have somebody else do that. */
-static int ksk_tx_add(struct ksk_ep *ep, struct ksk_txop *op)
+static int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 {
-	struct sock *sk = ep->sock->sk;
+	struct sock *sk = c->sock->sk;
 	int err;
 
 	/* TCP's output needs interrupts and bottom halves of its own */
 	if (in_hardirq() || irqs_disabled())
-		return ksk_tx_leave(ep, op);
+		return ksk_tx_leave(c, op);
 
 	local_bh_disable();
 	if (ksk_tx_trylock(sk)) {
-		err = ksk_tx_send_now(ep, op);
+		err = ksk_tx_send_now(c, op);
 		ksk_tx_unlock(sk);
 	} else {
-		err = ksk_tx_leave(ep, op);
+		err = ksk_tx_leave(c, op);
 	}
 	local_bh_enable();
 	return err;
@@ -1002,12 +931,12 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		op = ksk_tx_get(ep);
 	}
 	if (unlikely(!op)) {
-		err = READ_ONCE(ep->tx_closed) ? -ESHUTDOWN : -EAGAIN;
+		err = READ_ONCE(ep->conn.tx_closed) ? -ESHUTDOWN : -EAGAIN;
 		goto unreserve;
 	}
 	err = ksk_tx_fill(ep, op, msg, post, flags);
 	if (!err)
-		err = ksk_tx_add(ep, op);
+		err = ksk_tx_add(&ep->conn, op);
 	if (!err)
 		return 0;
 	kofi_freelist_put(&ep->tx_free, &op->free);

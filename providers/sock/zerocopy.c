@@ -62,7 +62,7 @@
  * connection is broken. Later on, somebody may have fetched the error from the
  * socket; then the stream is dead.
  */
-static int ksk_zc_result(struct ksk_ep *ep, const struct ksk_txop *op)
+static int ksk_zc_result(struct ksk_conn *c, const struct ksk_txop *op)
 {
 	int err;
 
@@ -70,34 +70,34 @@ static int ksk_zc_result(struct ksk_ep *ep, const struct ksk_txop *op)
 	if (op->err || op->ack)
 		return op->err;
 	/* before dead; pairs with the xchg() in sock_error() */
-	err = smp_load_acquire(&ep->sock->sk->sk_err);
+	err = smp_load_acquire(&c->sock->sk->sk_err);
 	if (err)
-		ksk_ep_abort(ep, err);
-	return READ_ONCE(ep->dead) ? ksk_tx_flush_err(ep) : 0;
+		ksk_conn_abort(c, err);
+	return READ_ONCE(c->dead) ? ksk_tx_flush_err(c) : 0;
 }
 
 /* Drop a reference. The last one completes the operation. */
 static void ksk_zc_put(struct ksk_txop *op)
 {
-	struct ksk_ep *ep = op->ep;
+	struct ksk_conn *c = op->conn;
 	unsigned long irq;
 	int err;
 
 	if (!refcount_dec_and_test(&op->ubuf.refcnt))
 		return;
 
-	err = ksk_zc_result(ep, op);
-	trace_kofi_sock_zc(ep, op, err);
+	err = ksk_zc_result(c, op);
+	trace_kofi_sock_zc(c, op, err);
 	if (op->zc_copied) {
-		spin_lock_irqsave(&ep->tx_lock, irq);
-		ep->zc_skip = KSK_ZC_SKIP;
-		ksk_stat_inc(&ep->stats.tx_zc_copied);
-		spin_unlock_irqrestore(&ep->tx_lock, irq);
+		spin_lock_irqsave(&c->tx_lock, irq);
+		c->zc_skip = KSK_ZC_SKIP;
+		ksk_stat_inc(&c->stats.tx_zc_copied);
+		spin_unlock_irqrestore(&c->tx_lock, irq);
 	}
-	ksk_tx_complete(ep, op, err);
+	ksk_tx_complete(c, op, err);
 	/* from here on the endpoint may be freed: a wait by its address only */
-	if (atomic_dec_and_test(&ep->zc_out))
-		wake_up_var(&ep->zc_out);
+	if (atomic_dec_and_test(&c->zc_out))
+		wake_up_var(&c->zc_out);
 }
 
 /* A packet has let go of the pages of an operation. */
@@ -150,15 +150,15 @@ static bool ksk_zc_device(struct sock *sk)
 }
 
 /* Is it expected to save anything? */
-static bool ksk_zc_saves(struct ksk_ep *ep)
+static bool ksk_zc_saves(struct ksk_conn *c)
 {
-	unsigned int skip = READ_ONCE(ep->zc_skip);
+	unsigned int skip = READ_ONCE(c->zc_skip);
 
 	if (skip) {
-		WRITE_ONCE(ep->zc_skip, skip - 1);
+		WRITE_ONCE(c->zc_skip, skip - 1);
 		return false;
 	}
-	return ksk_zc_device(ep->sock->sk);
+	return ksk_zc_device(c->sock->sk);
 }
 
 /* May these bytes get into a packet as they are? */
@@ -171,28 +171,28 @@ static bool ksk_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
 
 /**
  * ksk_zc_begin - decide whether an operation hands out its pages
- * @ep: the endpoint
+ * @c: the connection
  * @op: operation whose frame begins
  *
  * Context: locked, the sender.
  */
-void ksk_zc_begin(struct ksk_ep *ep, struct ksk_txop *op)
+void ksk_zc_begin(struct ksk_conn *c, struct ksk_txop *op)
 {
-	unsigned int min = ep->tun.zerocopy_min;
+	unsigned int min = c->zc_min;
 
 	/* a read sends nothing of its memory */
 	if (!min || ksk_txop_payload(op) < min ||
 	    !iov_iter_is_bvec(kofi_cursor_iter(&op->cur)) ||
-	    ksk_zc_probes(ep->sock->sk))
+	    ksk_zc_probes(c->sock->sk))
 		return;
-	if (!ep->tun.zerocopy_always && !ksk_zc_saves(ep))
+	if (!c->ep->tun.zerocopy_always && !ksk_zc_saves(c))
 		return;
 	op->ubuf.ops = &ksk_zc_ops;
 	op->ubuf.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
 	refcount_set(&op->ubuf.refcnt, 1);
 	op->zc_copied = false;
 	op->zc = true;
-	atomic_inc(&ep->zc_out);
+	atomic_inc(&c->zc_out);
 }
 
 /**
@@ -254,12 +254,12 @@ void ksk_zc_done(struct ksk_txop *op)
 
 /**
  * ksk_zc_wait - wait until all pages are back
- * @ep: an endpoint whose stream has ended, and been aborted if pages were out
+ * @c: an endpoint whose stream has ended, and been aborted if pages were out
  *
  * Context: process, sleeps; not locked. The wait is for the device, not for
  * the peer.
  */
-void ksk_zc_wait(struct ksk_ep *ep)
+void ksk_zc_wait(struct ksk_conn *c)
 {
-	wait_var_event(&ep->zc_out, !atomic_read(&ep->zc_out));
+	wait_var_event(&c->zc_out, !atomic_read(&c->zc_out));
 }

@@ -751,7 +751,8 @@ static void live_rxq(struct kunit *test)
 			-EAGAIN);
 
 	/* one is being filled: it is not to be cancelled */
-	KUNIT_ASSERT_EQ(test, kofi_rxq_match(&ep->rxq, &ep->rxmsg, &op), 0);
+	KUNIT_ASSERT_EQ(test, kofi_rxq_match(&ep->rxq, &ep->conn.rxmsg, &op),
+			0);
 	KUNIT_EXPECT_EQ(test, fi_cancel(&l->end[0].ep->fid, (void *)1),
 			-ENOENT);
 	KUNIT_EXPECT_EQ(test, fi_cancel(&l->end[0].ep->fid, (void *)3), 0);

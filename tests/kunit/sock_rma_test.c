@@ -61,10 +61,10 @@ static unsigned long rma_stat(struct live_end *e, size_t offset)
 {
 	struct ksk_ep *ep = ksk_ep(e->ep);
 
-	return READ_ONCE(*(unsigned long *)((void *)&ep->stats + offset));
+	return READ_ONCE(*(unsigned long *)((void *)&ep->conn.stats + offset));
 }
 
-#define RMA_STAT(e, name) rma_stat(e, offsetof(struct ksk_ep_stats, name))
+#define RMA_STAT(e, name) rma_stat(e, offsetof(struct ksk_conn_stats, name))
 
 /* Wait for something the provider does by itself. */
 #define RMA_WAIT(test, cond) do {					\
@@ -888,6 +888,55 @@ static void rma_fence(struct kunit *test)
 	rma_expect(test, e->tx, &iov, FI_SEND | FI_MSG);
 }
 
+/*
+ * A peer answers reads and acknowledges writes in the order in which they have
+ * arrived, as one queue would: no acknowledgment overtakes an earlier response.
+ * All arrive in one segment, so that there are several to choose from.
+ */
+static void rma_answer_order(struct kunit *test)
+{
+	static const char ops[] = "rwwrwrrw";
+	struct live *l = test->priv;
+	u8 *mem = rma_alloc(test, SZ_64K);
+	struct fi_rma_iov rma = { .len = SZ_4K };
+	struct kvec iov = { .iov_len = SZ_4K };
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1,
+		.rma_iov = &rma, .rma_iov_count = 1,
+	};
+	struct fid_mr *mr;
+	unsigned int round;
+	size_t i;
+
+	rma_pair(test, l);
+	mr = rma_reg(test, &l->end[1], mem, SZ_64K, RMA_ALL);
+	rma.key = fi_mr_key(mr);
+	for (round = 0; round < 3; round++) {
+		for (i = 0; ops[i]; i++) {
+			u64 more = ops[i + 1] ? FI_MORE : 0;
+
+			rma.addr = kofi_mr_base(mr) + i * SZ_4K;
+			msg.context = (void *)(i + 1);
+			if (ops[i] == 'r') {
+				iov.iov_base = l->in + i * SZ_4K;
+				KUNIT_ASSERT_EQ(test, 0,
+						fi_readmsg(l->end[0].ep, &msg,
+							   more));
+				continue;
+			}
+			iov.iov_base = l->out;
+			KUNIT_ASSERT_EQ(test, 0,
+					fi_writemsg(l->end[0].ep, &msg, more |
+						    FI_DELIVERY_COMPLETE));
+		}
+		for (i = 0; ops[i]; i++)
+			rma_expect(test, l->end[0].tx, (void *)(i + 1),
+				   FI_RMA | (ops[i] == 'r' ? FI_READ :
+							     FI_WRITE));
+	}
+	rma_unreg(test, mr);
+}
+
 /* A peer with more reads than we queue: it waits, and gets all in order. */
 static void rma_read_flood(struct kunit *test)
 {
@@ -1313,6 +1362,7 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_shared),
 	KUNIT_CASE(rma_read_limit),
 	KUNIT_CASE(rma_fence),
+	KUNIT_CASE(rma_answer_order),
 	KUNIT_CASE(rma_read_flood),
 	KUNIT_CASE(rma_close_in_write),
 	KUNIT_CASE(rma_close_in_read),

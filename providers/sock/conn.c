@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections: a socket, the two directions of its stream, and its end.
+ *
+ * Life
+ *
+ * A connection gets its socket once, by connecting or by taking over a
+ * connection request, and keeps it until it is freed; so a post may look at the
+ * socket at any time. Three things run the stream: the socket's callbacks and
+ * the softirq item read and send, the work item only sends. All do it with the
+ * socket locked.
+ *
+ * The end
+ *
+ * The end of a stream is always the same. The first reason found is written
+ * into c->dead, once, and the work item queued. That locks the socket, completes
+ * everything, tells the connection's owner, and only then resets or shuts the
+ * connection down. ksk_conn_down() does the same in its caller's context.
+ * Nothing waits for the network.
+ *
+ * Peers that do not answer
+ *
+ * They are found by TCP's keepalive while the connection is idle, and by a look
+ * of our own at what has not been answered while data is out.
+ * TCP_USER_TIMEOUT is not used: it would end connections whose peer answers but
+ * has its window closed.
+ */
+#include <net/tcp.h>
+#include <trace/events/sock.h>
+
+#include "sock.h"
+#include "sock_trace.h"
+
+/* Bytes per call of the sender in the work item, and its share of time */
+#define KSK_CONN_CHUNK	SZ_64K
+#define KSK_CONN_SLICE	NSEC_PER_MSEC
+
+/* Doublings of the time between probes of a closed window, from 0.2 s on */
+#define KSK_CONN_BACKOFF	4
+
+/**
+ * ksk_conn_queue - have the work item run
+ * @c: the connection
+ *
+ * It runs where the consumer wants it, otherwise on the CPU the connection's
+ * packets arrive on: that has the socket in its cache, and its completions stay
+ * where the others are. A CPU that is offline, or goes there meanwhile, is no
+ * place; its work is done elsewhere.
+ *
+ * Context: any.
+ */
+void ksk_conn_queue(struct ksk_conn *c)
+{
+	struct socket *sock = READ_ONCE(c->sock);
+	int cpu = c->ep->tun.cpu;
+
+	if (cpu < 0 && sock)
+		cpu = READ_ONCE(sock->sk->sk_incoming_cpu);
+	if (cpu < 0 || cpu >= (int)nr_cpu_ids || !cpu_online(cpu))
+		cpu = WORK_CPU_UNBOUND;
+	queue_work_on(cpu, ksk_wq, &c->work);
+}
+
+/**
+ * ksk_conn_abort - the stream must end
+ * @c: the connection
+ * @err: why, a positive error code; ESHUTDOWN if the peer has closed
+ *
+ * The work item does the rest.
+ *
+ * Context: any.
+ */
+void ksk_conn_abort(struct ksk_conn *c, int err)
+{
+	if (!cmpxchg(&c->dead, 0, err))
+		ksk_conn_queue(c);
+}
+
+/* ------------------------------------------------------- socket callbacks */
+
+/*
+ * All four are called with the socket locked, which is also what ksk_conn_detach
+ * has when it takes them away: sk_user_data is valid.
+ *
+ * Reading is for the socket's spinlock alone. While a process owns the socket,
+ * TCP counts its backlog as memory in use: what is read then is acknowledged
+ * with a small window, or none, and no call of TCP's opens it again, so that
+ * the peer would wait for its probe timer. That holds in the callbacks, which
+ * TCP calls for the backlog, and for the owner, as packets get there while it
+ * reads.
+ */
+
+/* The socket is owned: have the stream run when it no longer is. */
+static void ksk_conn_after_owner(struct ksk_conn *c)
+{
+	/* the work item sees to it itself, at its end */
+	if (!READ_ONCE(c->in_work))
+		ksk_conn_queue(c);
+}
+
+static void ksk_conn_data_ready(struct sock *sk)
+{
+	struct ksk_conn *c = sk->sk_user_data;
+
+	trace_sk_data_ready(sk);
+	if (c->phase != KSK_CONN_ESTABLISHED) {
+		ksk_conn_queue(c);
+		return;
+	}
+	if (sock_owned_by_user(sk)) {
+		ksk_conn_after_owner(c);
+		return;
+	}
+	if (ksk_rx_run(c))
+		ksk_conn_softirq(c);
+	if (ksk_tx_ready(c)) {
+		ksk_stat_inc(&c->stats.tx_inline);
+		if (ksk_tx_run(c, ksk_inline_max))
+			ksk_conn_queue(c);
+	}
+}
+
+static void ksk_conn_write_space(struct sock *sk)
+{
+	struct ksk_conn *c = sk->sk_user_data;
+
+	if (!sk_stream_is_writeable(sk))
+		return;
+	clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+	if (!ksk_tx_space(c))
+		return;
+	if (sock_owned_by_user(sk))
+		ksk_conn_after_owner(c);
+	else
+		ksk_conn_softirq(c);
+}
+
+static void ksk_conn_state_change(struct sock *sk)
+{
+	struct ksk_conn *c = sk->sk_user_data;
+
+	if (c->phase != KSK_CONN_ESTABLISHED) {
+		ksk_conn_queue(c);
+		return;
+	}
+	if (sk->sk_state == TCP_CLOSE)
+		ksk_conn_abort(c, sk->sk_err ? : ECONNRESET);
+	else if (sock_owned_by_user(sk))
+		ksk_conn_after_owner(c);
+	else if (ksk_rx_run(c))
+		ksk_conn_softirq(c);
+}
+
+static void ksk_conn_error_report(struct sock *sk)
+{
+	struct ksk_conn *c = sk->sk_user_data;
+
+	if (c->phase == KSK_CONN_ESTABLISHED && sk->sk_err)
+		ksk_conn_abort(c, sk->sk_err);
+	else
+		ksk_conn_queue(c);
+}
+
+/* ------------------------------------------------------- the softirq item */
+
+static int ksk_conn_poll(struct irq_poll *iop, int weight)
+{
+	struct ksk_conn *c = container_of(iop, struct ksk_conn, poll);
+	struct sock *sk = c->sock->sk;
+
+	/*
+	 * Complete first: what is scheduled from now on runs again, so nothing
+	 * is lost. in_poll tells ksk_conn_close() that we still run.
+	 */
+	atomic_inc(&c->in_poll);
+	irq_poll_complete(iop);
+	smp_mb();	/* that, before what is posted; see ksk_tx_leave() */
+
+	bh_lock_sock(sk);
+	if (sock_owned_by_user(sk)) {
+		ksk_conn_after_owner(c);
+	} else {
+		if (ksk_rx_run(c))
+			irq_poll_sched(iop);
+		/* reset before we were connected: no callback will tell */
+		else if (c->phase == KSK_CONN_ESTABLISHED &&
+			 sk->sk_state == TCP_CLOSE)
+			ksk_conn_abort(c, sk->sk_err ? : ECONNRESET);
+		ksk_stat_inc(&c->stats.tx_inline);
+		if (ksk_tx_run(c, ksk_inline_max))
+			ksk_conn_queue(c);
+	}
+	bh_unlock_sock(sk);
+
+	if (atomic_dec_and_test(&c->in_poll))
+		wake_up_var(&c->in_poll);
+	return 0;
+}
+
+/**
+ * ksk_conn_softirq - have the stream run in softirq context
+ * @c: a connection that is established
+ *
+ * Context: any.
+ */
+void ksk_conn_softirq(struct ksk_conn *c)
+{
+	if (in_hardirq() || irqs_disabled()) {
+		irq_poll_sched(&c->poll);
+		return;
+	}
+	/* otherwise raising it wakes ksoftirqd */
+	local_bh_disable();
+	irq_poll_sched(&c->poll);
+	local_bh_enable();
+}
+
+/* ---------------------------------------------------------- the work item */
+
+/*
+ * Complete everything and report the end. Returns whether the connection must
+ * be reset; the caller does that, or shuts it down, when it has unlocked.
+ */
+static bool ksk_conn_end(struct ksk_conn *c)
+{
+	int phase = c->phase, err = READ_ONCE(c->dead);
+
+	trace_kofi_sock_cm(c->ep->base.obj.id, "end", err);
+	c->phase = KSK_CONN_DEAD;
+	ksk_tx_flush(c);
+	ksk_rx_flush(c);
+
+	if (phase == KSK_CONN_ESTABLISHED)
+		c->ops->ended(c);
+	else if (phase != KSK_CONN_REQUESTED)
+		c->ops->failed(c, err, err, NULL, 0);
+
+	/* pages in TCP's queue come back only if it is emptied */
+	return (err != ESHUTDOWN && err != ECANCELED) ||
+	       atomic_read(&c->zc_out) ||
+	       test_bit(KSK_CONN_HALF_SENT, &c->flags);
+}
+
+static void ksk_conn_disconnect(struct ksk_conn *c, bool reset)
+{
+	if (reset)
+		ksk_socket_abort(c->sock);
+	else
+		ksk_socket_shutdown(c->sock);
+}
+
+/* Send, for as long as the time slice lasts. */
+static bool ksk_conn_send(struct ksk_conn *c)
+{
+	struct sock *sk = c->sock->sk;
+	bool more;
+	u64 end;
+
+	/* process context: memory may be waited for, also by who ran out of it */
+	ksk_socket_gfp(sk, GFP_NOIO);
+	ksk_tx_space(c);
+	ksk_stat_inc(&c->stats.tx_work);
+	end = ktime_get_ns() + KSK_CONN_SLICE;
+	do {
+		more = ksk_tx_run(c, KSK_CONN_CHUNK);
+	} while (more && ktime_get_ns() < end);
+	ksk_socket_gfp(sk, GFP_ATOMIC);
+	return more;
+}
+
+static void ksk_conn_work(struct work_struct *work)
+{
+	struct ksk_conn *c = container_of(work, struct ksk_conn, work);
+	struct socket *sock = READ_ONCE(c->sock);
+	bool more = false, end = false, reset = false, push;
+	unsigned int noio;
+
+	if (!sock) {
+		/*
+		 * The device went away before there was a connection. A drain
+		 * must not return while this is half done.
+		 */
+		mutex_lock(&c->mutex);
+		if (!c->sock) {
+			ksk_tx_flush(c);
+			ksk_rx_flush(c);
+		}
+		mutex_unlock(&c->mutex);
+		return;
+	}
+
+	noio = ksk_memalloc_save(c->ep);
+	lock_sock(sock->sk);
+	WRITE_ONCE(c->in_work, true);
+	if (c->phase == KSK_CONN_ESTABLISHED && !READ_ONCE(c->dead))
+		more = ksk_conn_send(c);
+	else if (c->phase != KSK_CONN_DEAD && !READ_ONCE(c->dead))
+		ksk_cm_work(c);
+	if (test_bit(KSK_CONN_RSPS, &c->flags))
+		ksk_rma_prepare(c);
+	if (c->phase != KSK_CONN_DEAD && READ_ONCE(c->dead)) {
+		reset = ksk_conn_end(c);
+		end = true;
+	}
+	push = test_and_clear_bit(KSK_CONN_PUSH, &c->flags) &&
+	       ksk_tx_pushes(c);
+	release_sock(sock->sk);
+	/*
+	 * Before the softirq item runs: if that finds another owner, it relies
+	 * on what comes after that one.
+	 */
+	WRITE_ONCE(c->in_work, false);
+
+	if (end)
+		ksk_conn_disconnect(c, reset);
+	else if (push)
+		tcp_sock_set_cork(sock->sk, false);
+	if (!end && READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)
+		ksk_conn_softirq(c);
+	if (!end && more)
+		ksk_conn_queue(c);
+	ksk_memalloc_restore(noio);
+}
+
+/* --------------------------------------------- peers that do not answer */
+
+static unsigned long ksk_conn_watch_period(struct ksk_conn *c)
+{
+	return max(msecs_to_jiffies(c->ep->tun.silence_timeout) / 4, 1UL);
+}
+
+/*
+ * Is there something the peer has not answered yet? The last transmission of
+ * data, or a probe of a closed window. What was sent and answered does not
+ * count, even if it is not acknowledged: the peer is alive.
+ */
+static bool ksk_conn_unanswered(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return (tp->packets_out && (s32)(tp->lsndtime - tp->rcv_tstamp) > 0) ||
+	       inet_csk(sk)->icsk_probes_out;
+}
+
+static void ksk_conn_watch_stream(struct ksk_conn *c)
+{
+	struct sock *sk = c->sock->sk;
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	u32 now = tcp_jiffies32, limit;
+
+	limit = msecs_to_jiffies(c->ep->tun.silence_timeout);
+	/* out-of-window segments, as probes are, are answered twice a second */
+	if (!tcp_sk(sk)->packets_out)
+		limit += HZ;
+	if (!ksk_conn_unanswered(sk))
+		c->watch_base = now;
+	else if (now - c->watch_base > limit &&
+		 now - tcp_sk(sk)->rcv_tstamp > limit)
+		ksk_conn_abort(c, ETIMEDOUT);
+
+	/*
+	 * TCP asks a peer whose window is closed ever more rarely, at last
+	 * every two minutes. Keep it at a few seconds, to know when it is gone.
+	 */
+	if (!tcp_sk(sk)->packets_out && icsk->icsk_backoff > KSK_CONN_BACKOFF) {
+		icsk->icsk_backoff = KSK_CONN_BACKOFF;
+		/* nor is it TCP that counts how often it was asked */
+		icsk->icsk_probes_out = min_t(u8, icsk->icsk_probes_out, 1);
+	}
+	queue_delayed_work(ksk_wq, &c->watch, ksk_conn_watch_period(c));
+}
+
+static void ksk_conn_watch(struct work_struct *work)
+{
+	struct ksk_conn *c = container_of(to_delayed_work(work),
+					  struct ksk_conn, watch);
+	struct sock *sk = c->sock->sk;
+
+	lock_sock(sk);
+	switch (c->phase) {
+	case KSK_CONN_CONNECTING:
+	case KSK_CONN_REQUESTING:
+		ksk_conn_abort(c, ETIMEDOUT);
+		break;
+	case KSK_CONN_ESTABLISHED:
+		ksk_conn_watch_stream(c);
+		break;
+	default:
+		break;
+	}
+	release_sock(sk);
+}
+
+/**
+ * ksk_conn_established - the peers have agreed
+ * @c: the connection
+ * @data: private data the peer accepted with
+ * @len: its length
+ *
+ * Context: locked, process.
+ */
+void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len)
+{
+	trace_kofi_sock_cm(c->ep->base.obj.id, "connected", 0);
+	ksk_rx_init(&c->rx);
+	c->phase = KSK_CONN_ESTABLISHED;
+	c->watch_base = tcp_jiffies32;
+	mod_delayed_work(ksk_wq, &c->watch, ksk_conn_watch_period(c));
+	c->zc_min = c->ep->tun.zerocopy_min;
+	c->ops->established(c, data, len);
+	/* what the peer has sent behind its CM message */
+	ksk_conn_queue(c);
+}
+
+/* ----------------------------------------------------------- beginning, end */
+
+/**
+ * ksk_conn_init - make a connection without a socket
+ * @c: the connection, all zero
+ * @ep: endpoint it belongs to
+ * @ops: tell its owner what becomes of it
+ */
+void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
+		   const struct ksk_conn_ops *ops)
+{
+	c->ep = ep;
+	c->ops = ops;
+	mutex_init(&c->mutex);
+	c->phase = KSK_CONN_UNUSED;
+	irq_poll_init(&c->poll, 1, ksk_conn_poll);
+	atomic_set(&c->in_poll, 0);
+	INIT_WORK(&c->work, ksk_conn_work);
+	timer_setup(&c->retry, ksk_tx_retry, 0);
+	INIT_DELAYED_WORK(&c->watch, ksk_conn_watch);
+	spin_lock_init(&c->tx_lock);
+	c->tx_state = KSK_TX_IDLE;
+	INIT_LIST_HEAD(&c->tx_posted);
+	INIT_LIST_HEAD(&c->tx_queue);
+	INIT_LIST_HEAD(&c->tx_wait);
+	INIT_LIST_HEAD(&c->tx_reads);
+	ksk_rx_setup(c);
+}
+
+/**
+ * ksk_conn_attach - make a socket the connection's
+ * @c: the connection, which has none
+ * @sock: the socket; events before now may have been missed
+ * @phase: enum ksk_conn_phase
+ *
+ * Context: process, may sleep; the mutex held.
+ */
+void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase)
+{
+	struct sock *sk = sock->sk;
+
+	lock_sock(sk);
+	write_lock_bh(&sk->sk_callback_lock);
+	c->saved = (struct ksk_cbs) {
+		.data_ready = sk->sk_data_ready,
+		.write_space = sk->sk_write_space,
+		.state_change = sk->sk_state_change,
+		.error_report = sk->sk_error_report,
+	};
+	sk->sk_user_data = c;
+	sk->sk_data_ready = ksk_conn_data_ready;
+	sk->sk_write_space = ksk_conn_write_space;
+	sk->sk_state_change = ksk_conn_state_change;
+	sk->sk_error_report = ksk_conn_error_report;
+	write_unlock_bh(&sk->sk_callback_lock);
+	c->phase = phase;
+	WRITE_ONCE(c->sock, sock);
+	if (READ_ONCE(c->dead))
+		ksk_conn_queue(c);
+	release_sock(sk);
+}
+
+/**
+ * ksk_conn_down - end the stream now
+ * @c: the connection
+ * @connection: there must be one, or an attempt
+ *
+ * What fits is sent first. When this returns, everything has completed.
+ *
+ * Context: process, may sleep; never waits for the network, but for the device
+ * where it still has pages that were sent without copying them.
+ * Return: 0, or -ENOTCONN.
+ */
+int ksk_conn_down(struct ksk_conn *c, bool connection)
+{
+	bool end = false, reset = false;
+	struct sock *sk;
+	unsigned int noio;
+	int ret = 0;
+
+	mutex_lock(&c->mutex);
+	noio = ksk_memalloc_save(c->ep);
+	if (!c->sock) {
+		if (connection) {
+			ret = -ENOTCONN;
+		} else {
+			cmpxchg(&c->dead, 0, ECANCELED);
+			ksk_tx_flush(c);
+			ksk_rx_flush(c);
+		}
+		goto unlock;
+	}
+
+	sk = c->sock->sk;
+	lock_sock(sk);
+	if (c->phase != KSK_CONN_DEAD) {
+		/* no pages from here on, which would turn the close into a reset */
+		c->zc_min = 0;
+		ksk_tx_run(c, sk->sk_sndbuf);
+		cmpxchg(&c->dead, 0, ECANCELED);
+		reset = ksk_conn_end(c);
+		end = true;
+	}
+	release_sock(sk);
+	if (end)
+		ksk_conn_disconnect(c, reset);
+	ksk_zc_wait(c);
+unlock:
+	ksk_memalloc_restore(noio);
+	mutex_unlock(&c->mutex);
+	return ret;
+}
+
+static void ksk_conn_detach(struct ksk_conn *c)
+{
+	struct sock *sk = c->sock->sk;
+
+	lock_sock(sk);
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_data_ready = c->saved.data_ready;
+	sk->sk_write_space = c->saved.write_space;
+	sk->sk_state_change = c->saved.state_change;
+	sk->sk_error_report = c->saved.error_report;
+	sk->sk_user_data = NULL;
+	write_unlock_bh(&sk->sk_callback_lock);
+	release_sock(sk);
+}
+
+/*
+ * The socket is TCP's alone from now on, until what is queued has been sent. It
+ * stays marked for the reserves, which is harmless, whereas sk_clear_memalloc()
+ * is not: a packet from the reserves that was let in before would meet an
+ * unmarked socket when the backlog is processed, which is a BUG().
+ */
+static void ksk_conn_release(struct ksk_conn *c)
+{
+	unsigned int noio = ksk_memalloc_save(c->ep);
+
+	ksk_socket_release(c->sock);
+	ksk_memalloc_restore(noio);
+}
+
+/**
+ * ksk_conn_close - take the socket away, and everything that runs
+ * @c: the connection, on which nothing is posted any more
+ *
+ * What belongs to its endpoint may go afterwards, then ksk_conn_exit().
+ *
+ * Context: process, may sleep.
+ */
+void ksk_conn_close(struct ksk_conn *c)
+{
+	if (c->sock)
+		ksk_conn_detach(c);
+	timer_shutdown_sync(&c->retry);
+	cancel_delayed_work_sync(&c->watch);
+	irq_poll_disable(&c->poll);
+	wait_var_event(&c->in_poll, !atomic_read(&c->in_poll));
+	cancel_work_sync(&c->work);
+	if (c->sock)
+		ksk_conn_release(c);
+}
+
+/**
+ * ksk_conn_exit - give back what a connection holds
+ * @c: the connection, closed, or not used since ksk_conn_init()
+ */
+void ksk_conn_exit(struct ksk_conn *c)
+{
+	timer_shutdown_sync(&c->retry);
+	ksk_rma_exit(c);
+	mutex_destroy(&c->mutex);
+}

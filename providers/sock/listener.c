@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Listening: sockets that accept connections, and requests on their way in.
+ *
+ * A request's way
+ *
+ * The listener's work item accepts connections and makes a struct ksk_req of
+ * each. Its own work item reads the request, under a time limit, and hands it
+ * to the listener's owner, who decides: it takes the socket over, or answers
+ * with a reject. Until then the connection waits.
+ *
+ * Ownership
+ *
+ * A listener's list has all requests that are not taken. A handle is only
+ * looked up there, never followed, because it may be stale. Taking a request
+ * off its list, under ksk_req_mutex, is what makes it the caller's. Requests
+ * still on the list die with their listener.
+ *
+ * Limits
+ *
+ * Handshakes under way are limited by max_pending; what comes beyond that is
+ * closed and counted. Requests that have been delivered are limited by the
+ * backlog; beyond that nothing is accepted and TCP's own backlog fills.
+ */
+#include <linux/slab.h>
+#include <net/tcp.h>
+
+#include "sock.h"
+#include "sock_trace.h"
+
+#define KSK_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
+
+/* --------------------------------------------------- connection requests */
+
+/* For the lists of requests and who owns one */
+static DEFINE_MUTEX(ksk_req_mutex);
+static LIST_HEAD(ksk_listeners);
+
+/* While the request comes in, every event of the socket means: look. */
+static void ksk_req_event_cb(struct sock *sk)
+{
+	struct ksk_req *req = sk->sk_user_data;
+
+	mod_delayed_work(ksk_wq, &req->work, 0);
+}
+
+static void ksk_req_silence(struct sock *sk)
+{
+}
+
+static void ksk_req_attach(struct ksk_req *req)
+{
+	struct sock *sk = req->sock->sk;
+
+	lock_sock(sk);
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_user_data = req;
+	sk->sk_data_ready = ksk_req_event_cb;
+	sk->sk_state_change = ksk_req_event_cb;
+	sk->sk_error_report = ksk_req_event_cb;
+	sk->sk_write_space = ksk_req_silence;
+	write_unlock_bh(&sk->sk_callback_lock);
+	release_sock(sk);
+}
+
+/* The callbacks of a fresh socket; @cbs are its listener's own. */
+static void ksk_req_detach(struct sock *sk, const struct ksk_cbs *cbs)
+{
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_user_data = NULL;
+	sk->sk_data_ready = cbs->data_ready;
+	sk->sk_write_space = cbs->write_space;
+	sk->sk_state_change = cbs->state_change;
+	sk->sk_error_report = cbs->error_report;
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* Off its list: the caller owns it. */
+static void ksk_req_unlink(struct ksk_req *req)
+{
+	lockdep_assert_held(&ksk_req_mutex);
+
+	list_del_init(&req->node);
+	if (req->delivered)
+		req->listener->delivered--;
+	else
+		req->listener->pending--;
+	/* there may be room for another one now */
+	if (!req->listener->closing)
+		mod_delayed_work(ksk_wq, &req->listener->work, 0);
+}
+
+/**
+ * ksk_req_free - forget a request
+ * @req: owned by the caller, and its work item not running. Its connection,
+ *	if nobody has adopted it, is reset.
+ *
+ * Context: process, may sleep.
+ */
+void ksk_req_free(struct ksk_req *req)
+{
+	if (req->sock) {
+		ksk_socket_abort(req->sock);
+		ksk_socket_release(req->sock);
+	}
+	kfree(req);
+}
+
+/*
+ * The request is complete. Returns false if its owner does not want it, or the
+ * listener is being closed.
+ */
+static bool ksk_req_deliver(struct ksk_req *req)
+{
+	struct ksk_listener *l = req->listener;
+	void *prepared = l->ops->prepare(req);
+	bool delivered = false;
+
+	if (!prepared)
+		return false;
+	mutex_lock(&ksk_req_mutex);
+	if (!list_empty(&req->node)) {
+		delivered = l->ops->deliver(req, prepared);
+		if (delivered) {
+			req->delivered = true;
+			l->pending--;
+			l->delivered++;
+			trace_kofi_sock_cm(l->id, "request", 0);
+		} else {
+			l->lost++;
+		}
+	}
+	mutex_unlock(&ksk_req_mutex);
+	if (!delivered)
+		l->ops->discard(prepared);
+	return delivered;
+}
+
+static void ksk_req_work(struct work_struct *work)
+{
+	struct ksk_req *req = container_of(to_delayed_work(work),
+					   struct ksk_req, work);
+	struct sock *sk = req->sock->sk;
+	unsigned int noio;
+	bool own = false;
+	int err;
+
+	/* a wake-up from before it was delivered */
+	if (READ_ONCE(req->delivered))
+		return;
+
+	noio = memalloc_noio_save();
+	lock_sock(sk);
+	err = ksk_cm_read(sk, &req->cm);
+	if (err == 1 && req->cm.hdr.type != KSK_CM_REQUEST)
+		err = -EPROTO;
+	if (err == -EAGAIN && time_after_eq(jiffies, req->deadline))
+		err = -ETIMEDOUT;
+	if (err != -EAGAIN)
+		ksk_req_detach(sk, &req->listener->saved);
+	release_sock(sk);
+
+	if (err == -EAGAIN) {
+		queue_delayed_work(ksk_wq, &req->work,
+				   max_t(long, req->deadline - jiffies, 1));
+		goto out;
+	}
+	if (err == 1 && ksk_req_deliver(req))
+		goto out;
+
+	mutex_lock(&ksk_req_mutex);
+	if (!list_empty(&req->node)) {
+		trace_kofi_sock_cm(req->listener->id, "dropped", err);
+		if (err == -EPROTO)
+			req->listener->violations++;
+		else if (err == -ETIMEDOUT)
+			req->listener->timeouts++;
+		ksk_req_unlink(req);
+		own = true;
+	}
+	mutex_unlock(&ksk_req_mutex);
+	if (own) {
+		/* nothing queues it any more, but something may have */
+		cancel_delayed_work(&req->work);
+		ksk_req_free(req);
+	}
+out:
+	memalloc_noio_restore(noio);
+}
+
+static void ksk_req_new(struct ksk_listener *l, struct socket *sock)
+{
+	struct ksk_req *req;
+	bool surplus;
+
+	ksk_socket_accepted(sock);
+	mutex_lock(&ksk_req_mutex);
+	l->accepted++;
+	surplus = l->pending >= ksk_max_pending;
+	if (surplus)
+		l->surplus++;
+	mutex_unlock(&ksk_req_mutex);
+
+	req = surplus ? NULL : kzalloc(sizeof(*req), GFP_KERNEL);
+	if (!req) {
+		ksk_socket_abort(sock);
+		ksk_socket_release(sock);
+		return;
+	}
+	req->fid.fclass = FI_CLASS_CONNREQ;
+	req->listener = l;
+	req->sock = sock;
+	req->deadline = jiffies + msecs_to_jiffies(l->tun.handshake_timeout);
+	INIT_DELAYED_WORK(&req->work, ksk_req_work);
+
+	mutex_lock(&ksk_req_mutex);
+	list_add_tail(&req->node, &l->reqs);
+	l->pending++;
+	mutex_unlock(&ksk_req_mutex);
+	ksk_req_attach(req);
+	/* it may all be there already */
+	mod_delayed_work(ksk_wq, &req->work, 0);
+}
+
+/* Find a request by its handle, which need not be one. */
+static struct ksk_req *ksk_req_find(fid_t handle)
+{
+	struct ksk_listener *l;
+	struct ksk_req *req;
+
+	lockdep_assert_held(&ksk_req_mutex);
+
+	list_for_each_entry(l, &ksk_listeners, node)
+		list_for_each_entry(req, &l->reqs, node)
+			if (&req->fid == handle && req->delivered)
+				return req;
+	return NULL;
+}
+
+/**
+ * ksk_req_take - own a request the consumer names
+ * @net: namespace it must belong to; the handle may be stale, and the memory
+ *	that of another request by now
+ * @l: listener it must belong to, NULL for any
+ * @handle: what it names
+ * @req: where the request goes
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -EINVAL if @handle is no request that waits for an answer.
+ */
+int ksk_req_take(struct net *net, const struct ksk_listener *l, fid_t handle,
+		 struct ksk_req **req)
+{
+	mutex_lock(&ksk_req_mutex);
+	*req = ksk_req_find(handle);
+	if (*req && (!net_eq((*req)->listener->net, net) ||
+		     (l && (*req)->listener != l)))
+		*req = NULL;
+	if (*req)
+		ksk_req_unlink(*req);
+	mutex_unlock(&ksk_req_mutex);
+	if (!*req)
+		return -EINVAL;
+	cancel_delayed_work_sync(&(*req)->work);
+	return 0;
+}
+
+/**
+ * ksk_req_adopt - take the connection out of a request
+ * @req: owned by the caller
+ * @big_endian: set to the connection's byte order
+ * @ext: set to KSK_EXT_* both sides know
+ *
+ * Return: the socket, the caller's now.
+ */
+struct socket *ksk_req_adopt(struct ksk_req *req, bool *big_endian,
+			     u32 *ext)
+{
+	struct socket *sock = req->sock;
+
+	*big_endian = ksk_cm_big_endian(&req->cm);
+	*ext = ksk_cm_ext(&req->cm);
+	req->sock = NULL;
+	return sock;
+}
+
+/* -------------------------------------------------------------- listening */
+
+static void ksk_listener_data_ready(struct sock *sk)
+{
+	struct ksk_listener *l;
+
+	/*
+	 * Called with the child's lock, and also for a child nobody has
+	 * accepted yet, which has inherited callback and pointer.
+	 */
+	read_lock_bh(&sk->sk_callback_lock);
+	l = sk->sk_user_data;
+	if (l && sk->sk_state == TCP_LISTEN)
+		mod_delayed_work(ksk_wq, &l->work, 0);
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+static void ksk_listener_detach(struct ksk_listener *l, struct sock *sk)
+{
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_data_ready = l->saved.data_ready;
+	sk->sk_user_data = NULL;
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+static void ksk_listener_work(struct work_struct *work)
+{
+	struct ksk_listener *l = container_of(to_delayed_work(work),
+					      struct ksk_listener, work);
+	unsigned int noio = memalloc_noio_save();
+	int err = 0;
+
+	for (;;) {
+		struct socket *sock;
+		bool room;
+
+		mutex_lock(&ksk_req_mutex);
+		room = !l->closing && l->delivered < l->backlog;
+		mutex_unlock(&ksk_req_mutex);
+		if (!room)
+			break;
+		err = kernel_accept(l->sock, &sock, O_NONBLOCK);
+		if (err)
+			break;
+		ksk_req_new(l, sock);
+		cond_resched();
+	}
+	/* out of memory or the like: TCP does not tell us again */
+	if (err && err != -EAGAIN && err != -EINVAL)
+		queue_delayed_work(ksk_wq, &l->work, msecs_to_jiffies(100));
+	memalloc_noio_restore(noio);
+}
+
+/* A listener that names no port gets one of the range, as good as any. */
+static int ksk_listener_bind(struct socket *sock, const union ksk_addr *src)
+{
+	union ksk_addr try = *src;
+	unsigned int n, i, first;
+	int err = -EADDRINUSE;
+	size_t len;
+
+	/* no address at all is any address, but the same ports */
+	if (!try.sa.sa_family)
+		try.sa.sa_family = AF_INET;
+	len = ksk_addr_len(&try.sa);
+	if (*ksk_addr_port(&try) || !ksk_port_min)
+		return kernel_bind(sock, &try.sa, len);
+
+	n = ksk_port_max - ksk_port_min + 1;
+	first = get_random_u32_below(n);
+	for (i = 0; i < n && err == -EADDRINUSE; i++) {
+		*ksk_addr_port(&try) = htons(ksk_port_min + (first + i) % n);
+		err = kernel_bind(sock, &try.sa, len);
+	}
+	return err;
+}
+
+/**
+ * ksk_listener_start - listen
+ * @l: a listener that does not yet
+ *
+ * Context: process, may sleep.
+ * Return: 0, or a negative error; then it can be tried again.
+ */
+int ksk_listener_start(struct ksk_listener *l)
+{
+	struct socket *sock;
+	struct sock *sk;
+	int err;
+
+	err = ksk_socket_create(l->net, l->src.sa.sa_family ? : AF_INET, &sock);
+	if (err)
+		return err;
+	err = ksk_listener_bind(sock, &l->src);
+	if (err)
+		goto release;
+	ksk_socket_tune(sock, &l->tun, l->info);
+
+	sk = sock->sk;
+	write_lock_bh(&sk->sk_callback_lock);
+	l->saved = (struct ksk_cbs) {
+		.data_ready = sk->sk_data_ready,
+		.write_space = sk->sk_write_space,
+		.state_change = sk->sk_state_change,
+		.error_report = sk->sk_error_report,
+	};
+	sk->sk_user_data = l;
+	sk->sk_data_ready = ksk_listener_data_ready;
+	write_unlock_bh(&sk->sk_callback_lock);
+
+	l->sock = sock;
+	err = kernel_listen(sock, l->backlog);
+	if (!err) {
+		trace_kofi_sock_cm(l->id, "listen", 0);
+		return 0;
+	}
+	l->sock = NULL;
+	ksk_listener_detach(l, sk);
+release:
+	ksk_socket_release(sock);
+	return err;
+}
+
+/* The next request, off the list; its work item may still run. */
+static struct ksk_req *ksk_listener_unlink(struct ksk_listener *l)
+{
+	struct ksk_req *req;
+
+	mutex_lock(&ksk_req_mutex);
+	req = list_first_entry_or_null(&l->reqs, struct ksk_req, node);
+	if (req)
+		ksk_req_unlink(req);
+	mutex_unlock(&ksk_req_mutex);
+	return req;
+}
+
+/**
+ * ksk_listener_stop - accept no more, and drop what has not been taken
+ * @l: the listener
+ *
+ * When this returns, @l->deliver is not called any more. The socket stays bound
+ * until ksk_listener_exit().
+ *
+ * Context: process, may sleep.
+ */
+void ksk_listener_stop(struct ksk_listener *l)
+{
+	struct ksk_req *req;
+
+	mutex_lock(&ksk_req_mutex);
+	l->closing = true;
+	mutex_unlock(&ksk_req_mutex);
+
+	if (l->sock) {
+		lock_sock(l->sock->sk);
+		ksk_listener_detach(l, l->sock->sk);
+		release_sock(l->sock->sk);
+	}
+	cancel_delayed_work_sync(&l->work);
+
+	while ((req = ksk_listener_unlink(l))) {
+		lock_sock(req->sock->sk);
+		ksk_req_detach(req->sock->sk, &l->saved);
+		release_sock(req->sock->sk);
+		cancel_delayed_work_sync(&req->work);
+		ksk_req_free(req);
+	}
+	mutex_lock(&ksk_req_mutex);
+	list_del(&l->node);
+	mutex_unlock(&ksk_req_mutex);
+}
+
+/**
+ * ksk_listener_exit - close the socket
+ * @l: a listener that has been stopped
+ *
+ * Context: process, may sleep.
+ */
+void ksk_listener_exit(struct ksk_listener *l)
+{
+	if (l->sock)
+		ksk_socket_release(l->sock);
+}
+
+/**
+ * ksk_listener_init - make a listener
+ * @l: the listener, all zero but for what its owner has set: @net, @info, @id,
+ *	@src, @deliver
+ */
+void ksk_listener_init(struct ksk_listener *l)
+{
+	ksk_tunables_init(&l->tun);
+	l->backlog = KSK_BACKLOG;
+	INIT_DELAYED_WORK(&l->work, ksk_listener_work);
+	INIT_LIST_HEAD(&l->reqs);
+	mutex_lock(&ksk_req_mutex);
+	list_add_tail(&l->node, &ksk_listeners);
+	mutex_unlock(&ksk_req_mutex);
+}
+
+/**
+ * ksk_listener_stats - report its statistics
+ * @l: the listener
+ * @fn: takes one
+ * @arg: for @fn
+ */
+void ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg)
+{
+	mutex_lock(&ksk_req_mutex);
+	fn(arg, "accepted", l->accepted);
+	fn(arg, "pending", l->pending);
+	fn(arg, "delivered", l->delivered);
+	fn(arg, "surplus", l->surplus);
+	fn(arg, "timeouts", l->timeouts);
+	fn(arg, "violations", l->violations);
+	fn(arg, "lost", l->lost);
+	mutex_unlock(&ksk_req_mutex);
+}

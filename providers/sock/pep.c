@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Passive endpoints: listeners whose requests become FI_CONNREQ events.
+ *
+ * The event carries the fi_info that the consumer opens an endpoint with, whose
+ * handle names the request, and a copy of the private data, as it outlives a
+ * request that is taken early. Without room in the event queue the request is
+ * dropped and counted.
+ */
+#include <linux/slab.h>
+#include <net/inet_sock.h>
+
+#include "sock.h"
+
+/**
+ * struct ksk_pep - passive endpoint
+ * @base: the core's
+ * @lock: control calls one after the other
+ * @listener: what it does; its options are inherited by what it accepts
+ */
+struct ksk_pep {
+	struct kofi_pep		base;
+	struct mutex		lock;	/* control calls */
+	struct ksk_listener	listener;
+};
+
+struct ksk_pep_event {
+	struct kofi_event	ev;
+	u8			data[KSK_CM_DATA_MAX];
+};
+
+static struct ksk_pep *ksk_pep(struct fi_fid *fid)
+{
+	return container_of(fid, struct ksk_pep, base.pep.fid);
+}
+
+/* ---------------------------------------------------- connection requests */
+
+static void ksk_pep_event_release(struct kofi_event *ev)
+{
+	kfree(container_of(ev, struct ksk_pep_event, ev));
+}
+
+/* What the consumer opens the endpoint with. */
+static struct fi_info *ksk_pep_info(struct ksk_pep *pep, struct ksk_req *req)
+{
+	struct net *net = pep->base.fabric->net;
+	struct sockaddr_storage local = {}, peer = {};
+	struct fi_info *info;
+	struct ksk_if i;
+	char *fabric, *dev;
+	void *src, *dst;
+	size_t len;
+
+	if (kernel_getsockname(req->sock, (struct sockaddr *)&local) < 0 ||
+	    kernel_getpeername(req->sock, (struct sockaddr *)&peer) < 0)
+		return NULL;
+	if (ksk_if_find(net, (struct sockaddr *)&local, &i))
+		return NULL;
+	info = fi_dupinfo(pep->base.info);
+	if (!info)
+		return NULL;
+	len = ksk_addr_len((struct sockaddr *)&local);
+	src = kmemdup(&local, len, GFP_KERNEL);
+	dst = kmemdup(&peer, len, GFP_KERNEL);
+	dev = kstrdup(i.dev, GFP_KERNEL);
+	fabric = kstrdup(pep->base.fabric->name, GFP_KERNEL);
+	if (!src || !dst || !dev || !fabric) {
+		kfree(src);
+		kfree(dst);
+		kfree(dev);
+		kfree(fabric);
+		fi_freeinfo(info);
+		return NULL;
+	}
+	kfree(info->src_addr);
+	kfree(info->dest_addr);
+	kfree(info->domain_attr->name);
+	kfree(info->fabric_attr->name);
+	info->src_addr = src;
+	info->dest_addr = dst;
+	info->src_addrlen = len;
+	info->dest_addrlen = len;
+	info->addr_format = local.ss_family == AF_INET6 ? FI_SOCKADDR_IN6 :
+							  FI_SOCKADDR_IN;
+	info->domain_attr->name = dev;
+	info->fabric_attr->name = fabric;
+	info->handle = &req->fid;
+	return info;
+}
+
+static struct ksk_pep *ksk_req_pep(struct ksk_req *req)
+{
+	return container_of(req->listener, struct ksk_pep, listener);
+}
+
+static void *ksk_pep_prepare(struct ksk_req *req)
+{
+	struct ksk_pep *pep = ksk_req_pep(req);
+	struct ksk_pep_event *ev;
+
+	ev = kzalloc(sizeof(*ev), GFP_KERNEL);
+	if (!ev)
+		return NULL;
+	ev->ev = (struct kofi_event) {
+		.fid = &pep->base.pep.fid,
+		.context = pep->base.pep.fid.context,
+		.event = FI_CONNREQ,
+		.info = ksk_pep_info(pep, req),
+		.data = ev->data,
+		.data_len = ksk_cm_data_len(&req->cm),
+		.release = ksk_pep_event_release,
+	};
+	memcpy(ev->data, req->cm.buf + sizeof(req->cm.hdr), ev->ev.data_len);
+	if (ev->ev.info)
+		return ev;
+	kfree(ev);
+	return NULL;
+}
+
+static bool ksk_pep_deliver(struct ksk_req *req, void *prepared)
+{
+	struct ksk_pep *pep = ksk_req_pep(req);
+	struct ksk_pep_event *ev = prepared;
+
+	if (!kofi_eq_room(pep->base.eq))
+		return false;
+	kofi_eq_queue(pep->base.eq, &ev->ev);
+	return true;
+}
+
+static void ksk_pep_discard(void *prepared)
+{
+	struct ksk_pep_event *ev = prepared;
+
+	fi_freeinfo(ev->ev.info);
+	kfree(ev);
+}
+
+static const struct ksk_listener_ops ksk_pep_listener_ops = {
+	.prepare	= ksk_pep_prepare,
+	.deliver	= ksk_pep_deliver,
+	.discard	= ksk_pep_discard,
+};
+
+/* fi_listen() */
+static int ksk_pep_listen(struct fid_pep *fid)
+{
+	struct ksk_pep *pep = ksk_pep(&fid->fid);
+	unsigned int noio;
+	int err;
+
+	mutex_lock(&pep->lock);
+	noio = memalloc_noio_save();
+	if (pep->listener.sock)
+		err = -FI_EOPBADSTATE;
+	else if (!pep->base.eq)
+		err = -FI_ENOEQ;
+	else
+		err = ksk_listener_start(&pep->listener);
+	memalloc_noio_restore(noio);
+	mutex_unlock(&pep->lock);
+	return err;
+}
+
+/* fi_reject() */
+static int ksk_pep_reject(struct fid_pep *fid, fid_t handle,
+			  const void *param, size_t paramlen)
+{
+	struct ksk_pep *pep = ksk_pep(&fid->fid);
+	struct ksk_req *req;
+	unsigned int noio;
+	struct sock *sk;
+	int err;
+
+	if (paramlen > KSK_CM_DATA_MAX)
+		return -EINVAL;
+	err = ksk_req_take(pep->listener.net, &pep->listener, handle, &req);
+	if (err)
+		return err;
+
+	noio = memalloc_noio_save();
+	sk = req->sock->sk;
+	ksk_cm_format(&req->cm, KSK_CM_REJECT, 0, param, paramlen);
+	lock_sock(sk);
+	ksk_socket_gfp(sk, GFP_NOIO);
+	err = ksk_cm_send(sk, &req->cm);
+	release_sock(sk);
+	if (!err) {
+		/* a reset would overtake the answer */
+		ksk_socket_shutdown(req->sock);
+		ksk_socket_release(req->sock);
+		req->sock = NULL;
+	}
+	ksk_req_free(req);
+	memalloc_noio_restore(noio);
+	return 0;
+}
+
+static int ksk_pep_getname(fid_t fid, void *addr, size_t *len)
+{
+	struct ksk_pep *pep = ksk_pep(fid);
+	int err;
+
+	mutex_lock(&pep->lock);
+	err = ksk_cm_name(pep->listener.sock, &pep->listener.src, addr, len);
+	mutex_unlock(&pep->lock);
+	return err;
+}
+
+static int ksk_pep_setname(fid_t fid, void *addr, size_t len)
+{
+	struct ksk_pep *pep = ksk_pep(fid);
+	int err = ksk_addr_check(addr, len);
+
+	if (err)
+		return err;
+	mutex_lock(&pep->lock);
+	if (pep->listener.sock)
+		err = -FI_EOPBADSTATE;
+	else
+		memcpy(&pep->listener.src, addr, ksk_addr_len(addr));
+	mutex_unlock(&pep->lock);
+	return err;
+}
+
+static int ksk_pep_getopt(fid_t fid, int level, int name, void *val,
+			  size_t *len)
+{
+	if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE)
+		return -FI_ENOPROTOOPT;
+	if (*len < sizeof(size_t)) {
+		*len = sizeof(size_t);
+		return -FI_ETOOSMALL;
+	}
+	*len = sizeof(size_t);
+	*(size_t *)val = KSK_CM_DATA_MAX;
+	return 0;
+}
+
+/* Options each connection's own endpoint has, and a listener no use for */
+static bool ksk_pep_foreign(int name)
+{
+	return name == (int)KOFI_VAL_RECLAIM_SAFE ||
+	       name == (int)KOFI_VAL_CPU ||
+	       name == (int)KOFI_VAL_ZEROCOPY_MIN;
+}
+
+static int ksk_pep_control(struct fi_fid *fid, int command, void *arg)
+{
+	struct ksk_pep *pep = ksk_pep(fid);
+	struct fi_fid_var *var = arg;
+	int err = 0;
+
+	mutex_lock(&pep->lock);
+	switch (command) {
+	case FI_BACKLOG:
+		if (!arg || *(int *)arg <= 0)
+			err = -EINVAL;
+		else if (pep->listener.sock)
+			err = -FI_EOPBADSTATE;
+		else
+			pep->listener.backlog = *(int *)arg;
+		break;
+	case FI_SET_VAL:
+		if (!var || !var->val)
+			err = -EINVAL;
+		else if (pep->listener.sock)
+			err = -EBUSY;
+		else if (ksk_pep_foreign(var->name))
+			err = -ENOSYS;
+		else
+			err = ksk_tunables_set(&pep->listener.tun, var->name, var->val);
+		break;
+	case FI_GET_VAL:
+		if (!var || !var->val)
+			err = -EINVAL;
+		else if (ksk_pep_foreign(var->name))
+			err = -ENOSYS;
+		else
+			err = ksk_tunables_get(&pep->listener.tun, var->name, var->val);
+		break;
+	default:
+		err = -ENOSYS;
+		break;
+	}
+	mutex_unlock(&pep->lock);
+	return err;
+}
+
+static void ksk_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	struct kofi_pep *base = container_of(obj, struct kofi_pep, obj);
+	struct ksk_pep *pep = container_of(base, struct ksk_pep, base);
+
+	ksk_listener_stats(&pep->listener, fn, arg);
+}
+
+static int ksk_pep_close(struct fi_fid *fid)
+{
+	struct ksk_pep *pep = ksk_pep(fid);
+
+	ksk_listener_stop(&pep->listener);
+	kofi_eq_purge(pep->base.eq, &pep->base.pep.fid);
+	ksk_listener_exit(&pep->listener);
+	kofi_pep_exit(&pep->base);
+	mutex_destroy(&pep->lock);
+	kfree(pep);
+	return 0;
+}
+
+static const struct fi_ops ksk_pep_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= ksk_pep_close,
+	.control	= ksk_pep_control,
+};
+
+static const struct fi_ops_ep ksk_pep_opt_ops = {
+	.size		= sizeof(struct fi_ops_ep),
+	.getopt		= ksk_pep_getopt,
+};
+
+static const struct fi_ops_cm ksk_pep_cm_ops = {
+	.size		= sizeof(struct fi_ops_cm),
+	.setname	= ksk_pep_setname,
+	.getname	= ksk_pep_getname,
+	.listen		= ksk_pep_listen,
+	.reject		= ksk_pep_reject,
+};
+
+static const struct kofi_obj_ops ksk_pep_obj_ops = {
+	.stats		= ksk_pep_stats,
+};
+
+/* fi_passive_ep() */
+int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+		   struct fid_pep **fid, void *context)
+{
+	struct ksk_pep *pep;
+	int err;
+
+	if (info->ep_attr->type != FI_EP_MSG ||
+	    !ksk_tclass_known(ksk_info_tclass(info)))
+		return -EINVAL;
+	if (info->src_addr &&
+	    ksk_addr_check(info->src_addr, info->src_addrlen))
+		return -EINVAL;
+	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
+	if (!pep)
+		return -ENOMEM;
+	mutex_init(&pep->lock);
+	if (info->src_addr)
+		memcpy(&pep->listener.src, info->src_addr,
+		       ksk_addr_len(info->src_addr));
+
+	err = kofi_pep_init(&pep->base, fabric, info, &ksk_pep_fid_ops,
+			    &ksk_pep_opt_ops, &ksk_pep_cm_ops, context);
+	if (err) {
+		mutex_destroy(&pep->lock);
+		kfree(pep);
+		return err;
+	}
+	pep->base.obj.ops = &ksk_pep_obj_ops;
+	pep->listener.ops = &ksk_pep_listener_ops;
+	pep->listener.net = pep->base.fabric->net;
+	pep->listener.info = pep->base.info;
+	pep->listener.id = pep->base.obj.id;
+	ksk_listener_init(&pep->listener);
+	*fid = &pep->base.pep;
+	return 0;
+}

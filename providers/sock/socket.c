@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Sockets: creating and tuning them, and ending connections.
+ *
+ * Namespaces
+ *
+ * A socket holds a reference on its network namespace, so that the namespace
+ * lives while the socket does.
+ *
+ * Locks
+ *
+ * The locks of a kernel socket have classes apart from user sockets'. Classes
+ * of our own would pin the module, in a kernel with lockdep, until TCP has
+ * done with connections closed long ago; and those of an accepted socket, which
+ * is in use already, cannot be changed at all.
+ */
+#include <linux/in6.h>
+#include <linux/pkt_sched.h>
+#include <net/inet_sock.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/tcp.h>
+
+#include "sock.h"
+
+int ksk_socket_create(struct net *net, int family, struct socket **sockp)
+{
+	struct socket *sock;
+	struct sock *sk;
+	int err;
+
+	err = sock_create_kern(net, family, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (err)
+		return err;
+	sk = sock->sk;
+	/* the namespace lives as long as the socket; before any locking */
+	sk_net_refcnt_upgrade(sk);
+	sk->sk_use_task_frag = false;
+	ksk_socket_gfp(sk, GFP_ATOMIC);
+	sock_set_reuseaddr(sk);
+	*sockp = sock;
+	return 0;
+}
+
+void ksk_socket_accepted(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	sk->sk_use_task_frag = false;
+	ksk_socket_gfp(sk, GFP_ATOMIC);
+}
+
+/*
+ * The labels of libfabric as code points. Those of RFC 4594 by what it says of
+ * each service class, with the names it has there; the scavenger is RFC 8622's
+ * lower effort, which replaces the CS1 of RFC 4594. The priority is for queues
+ * of this host: IP_TOS would derive it from bits of RFC 1349, which makes bulk
+ * of the low latency class.
+ */
+static const struct ksk_label {
+	u8	dscp;
+	u8	priority;
+} ksk_labels[] = {
+	[FI_TC_BEST_EFFORT - FI_TC_LABEL] =	 /* standard: DF */
+		{ 0, TC_PRIO_BESTEFFORT },
+	[FI_TC_LOW_LATENCY - FI_TC_LABEL] =	 /* low-latency data: AF21 */
+		{ 18, TC_PRIO_INTERACTIVE },
+	[FI_TC_DEDICATED_ACCESS - FI_TC_LABEL] = /* virtual leased line: EF */
+		{ 46, TC_PRIO_INTERACTIVE },
+	[FI_TC_BULK_DATA - FI_TC_LABEL] =	 /* high-throughput data: AF11 */
+		{ 10, TC_PRIO_BULK },
+	[FI_TC_SCAVENGER - FI_TC_LABEL] =	 /* lower effort: LE */
+		{ 1, TC_PRIO_FILLER },
+	[FI_TC_NETWORK_CTRL - FI_TC_LABEL] =	 /* network control: CS6 */
+		{ 48, TC_PRIO_CONTROL },
+};
+
+#define KSK_DSCP_MAX	63
+
+static const struct ksk_label *ksk_label(u32 tclass)
+{
+	u32 n = tclass - FI_TC_LABEL;
+
+	return n < ARRAY_SIZE(ksk_labels) ? &ksk_labels[n] : NULL;
+}
+
+/**
+ * ksk_tclass_known - is this a traffic class
+ * @tclass: tclass of an attribute
+ *
+ * Return: true for none, a label, or a differentiated services code point.
+ */
+bool ksk_tclass_known(u32 tclass)
+{
+	return tclass == FI_TC_UNSPEC || ksk_label(tclass) ||
+	       (tclass >= FI_TC_DSCP && tclass <= FI_TC_DSCP + KSK_DSCP_MAX);
+}
+
+/* The transmit context's own class goes before that of its domain. */
+u32 ksk_info_tclass(const struct fi_info *info)
+{
+	return info->tx_attr->tclass ? : info->domain_attr->tclass;
+}
+
+/* Without a class, the socket is left as the system or its listener made it. */
+static void ksk_socket_class(struct socket *sock, u32 tclass)
+{
+	const struct ksk_label *label = ksk_label(tclass);
+	int dscp = label ? label->dscp : fi_tc_dscp_get(tclass);
+	struct sock *sk = sock->sk;
+	int tos = dscp << 2;
+
+	if (tclass != FI_TC_BULK_DATA)
+		tcp_sock_set_nodelay(sk);
+	if (tclass == FI_TC_UNSPEC)
+		return;
+	/* the peer of an IPv6 socket may have a mapped IPv4 address */
+	ip_sock_set_tos(sk, tos);
+	if (sk->sk_family == AF_INET6)
+		sock->ops->setsockopt(sock, SOL_IPV6, IPV6_TCLASS,
+				      KERNEL_SOCKPTR(&tos), sizeof(tos));
+	/* on its own: a class inherited from the listener comes without */
+	sock_set_priority(sk, label ? label->priority : rt_tos2priority(tos));
+}
+
+/* What every data socket gets before it carries frames. */
+void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
+		     const struct fi_info *info)
+{
+	struct sock *sk = sock->sk;
+	int off = 0;
+
+	ksk_socket_class(sock, ksk_info_tclass(info));
+	if (tun->keepalive_idle) {
+		tcp_sock_set_keepidle(sk, DIV_ROUND_UP(tun->keepalive_idle,
+						       MSEC_PER_SEC));
+		tcp_sock_set_keepintvl(sk, tun->keepalive_intvl);
+		tcp_sock_set_keepcnt(sk, tun->keepalive_cnt);
+		sock_set_keepalive(sk);
+	} else {
+		/* the listener may have handed it down */
+		sock_setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE,
+				KERNEL_SOCKPTR(&off), sizeof(off));
+	}
+	if (tun->rcvbuf)
+		sock_set_rcvbuf(sk, tun->rcvbuf);
+	if (tun->sndbuf) {
+		lock_sock(sk);
+		sk->sk_userlocks |= SOCK_SNDBUF_LOCK;
+		WRITE_ONCE(sk->sk_sndbuf,
+			   max_t(int, tun->sndbuf * 2, SOCK_MIN_SNDBUF));
+		release_sock(sk);
+	}
+}
+
+/*
+ * Let the socket use the emergency reserves, for packets of both directions.
+ * These are the two halves of sk_set_memalloc(): the number of users is a
+ * static key, whose locks are none to take inside the socket's, but the flags
+ * of a connected socket change under its lock.
+ */
+void ksk_socket_reserves(struct ksk_ep *ep, struct sock *sk)
+{
+	if (!ep->tun.reclaim_safe)
+		return;
+	if (!ep->reserves)
+		static_branch_inc(&memalloc_socks_key);
+	ep->reserves = true;
+	lock_sock(sk);
+	sock_set_flag(sk, SOCK_MEMALLOC);
+	sk->sk_allocation |= __GFP_MEMALLOC;
+	release_sock(sk);
+}
+
+/**
+ * ksk_socket_abort - reset a connection
+ * @sock: its socket; stays ours
+ *
+ * Context: process, may sleep; not locked.
+ */
+void ksk_socket_abort(struct socket *sock)
+{
+	tcp_abort(sock->sk, ECONNABORTED);
+}
+
+static int ksk_discard_actor(read_descriptor_t *desc, struct sk_buff *skb,
+			     unsigned int offset, size_t len)
+{
+	return len;
+}
+
+/**
+ * ksk_socket_shutdown - end a connection in order
+ * @sock: its socket; stays ours
+ *
+ * What has been sent still arrives. What has been received and nobody will
+ * read is thrown away: TCP makes a reset of a close with unread bytes, and
+ * that would overtake what we have sent. A peer that goes on sending after
+ * our FIN is reset all the same.
+ *
+ * Context: process, may sleep; not locked.
+ */
+void ksk_socket_shutdown(struct socket *sock)
+{
+	read_descriptor_t desc = { .count = 1 };
+
+	kernel_sock_shutdown(sock, SHUT_RDWR);
+	lock_sock(sock->sk);
+	tcp_read_sock(sock->sk, &desc, ksk_discard_actor);
+	release_sock(sock->sk);
+}
+
+/**
+ * ksk_socket_release - close a socket for good
+ * @sock: the socket, which no longer has callbacks of ours
+ *
+ * Context: process, may sleep; not locked.
+ */
+void ksk_socket_release(struct socket *sock)
+{
+	unsigned int noio = memalloc_noio_save();
+
+	sock_release(sock);
+	memalloc_noio_restore(noio);
+}
+
