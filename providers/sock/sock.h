@@ -710,6 +710,7 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * @tx_id: number of the next frame
  * @tx_corked: the socket may hold back the last bytes for more to follow
  * @zc_out: operations whose pages are out, or may be
+ * @zc_users: the same, and those that are being completed
  * @zc_skip: operations to be copied before another one tries not to be
  * @tx_msg: what TCP is called with; kept, as a new one would have to be cleared
  * @tx_vec: what @tx_msg refers to, the same
@@ -764,6 +765,7 @@ struct ksk_conn {
 	u8			tx_id;
 	bool			tx_corked;
 	atomic_t		zc_out;
+	atomic_t		zc_users;
 	unsigned int		zc_skip;
 	u64			tx_left;
 	struct msghdr		tx_msg;

@@ -20,7 +20,7 @@
  * completing only takes irqsave locks, and TCP is never called with one of
  * them held.
  *
- * An endpoint waits for its pages before its close or drain returns (zc_out).
+ * An endpoint waits for its pages before its close or drain returns (zc_users).
  * What may hold them for long is TCP's queue, if the peer does not read, and
  * that is why a stream that ends with pages out is aborted, never closed in
  * order: it empties the queue. What remains is in the device, which gives it
@@ -40,6 +40,8 @@
  * get into packets. Pages that must not either, in page vectors, are copied
  * piece by piece. And everything is while TCP may send probes for a larger MTU.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/bvec.h>
 #include <linux/memremap.h>
 #include <linux/net.h>
@@ -55,6 +57,9 @@
 
 /* Operations copied after one that was copied on its way */
 #define KSK_ZC_SKIP	255
+
+/* How long a device may keep pages without a word in the log */
+#define KSK_ZC_PATIENCE	(10 * HZ)
 
 /*
  * How an operation has ended whose last page is back. TCP notes an error, then
@@ -94,10 +99,12 @@ static void ksk_zc_put(struct ksk_txop *op)
 		ksk_stat_inc(&c->stats.tx_zc_copied);
 		spin_unlock_irqrestore(&c->tx_lock, irq);
 	}
+	/* before the consumer knows, who may close at once: with no reset then */
+	atomic_dec(&c->zc_out);
 	ksk_tx_complete(c, op, err);
 	/* from here on the endpoint may be freed: a wait by its address only */
-	if (atomic_dec_and_test(&c->zc_out))
-		wake_up_var(&c->zc_out);
+	if (atomic_dec_and_test(&c->zc_users))
+		wake_up_var(&c->zc_users);
 }
 
 /* A packet has let go of the pages of an operation. */
@@ -193,6 +200,7 @@ void ksk_zc_begin(struct ksk_conn *c, struct ksk_txop *op)
 	op->zc_copied = false;
 	op->zc = true;
 	atomic_inc(&c->zc_out);
+	atomic_inc(&c->zc_users);
 }
 
 /**
@@ -261,5 +269,9 @@ void ksk_zc_done(struct ksk_txop *op)
  */
 void ksk_zc_wait(struct ksk_conn *c)
 {
-	wait_var_event(&c->zc_out, !atomic_read(&c->zc_out));
+	while (!wait_var_event_timeout(&c->zc_users,
+				       !atomic_read(&c->zc_users),
+				       KSK_ZC_PATIENCE))
+		pr_warn("endpoint %u: a network device still has pages of %d operations\n",
+			c->ep->base.obj.id, atomic_read(&c->zc_users));
 }
