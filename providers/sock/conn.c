@@ -331,15 +331,17 @@ static unsigned long ksk_conn_watch_period(struct ksk_conn *c)
 
 /*
  * Is there something the peer has not answered yet? The last transmission of
- * data, or a probe of a closed window. What was sent and answered does not
- * count, even if it is not acknowledged: the peer is alive.
+ * data, or a probe of a closed window, which TCP sends only while data waits:
+ * the same counter has its keepalive probes, which are judged by TCP. What was
+ * sent and answered does not count, even if it is not acknowledged: the peer is
+ * alive.
  */
 static bool ksk_conn_unanswered(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	return (tp->packets_out && (s32)(tp->lsndtime - tp->rcv_tstamp) > 0) ||
-	       inet_csk(sk)->icsk_probes_out;
+	       (inet_csk(sk)->icsk_probes_out && tcp_send_head(sk));
 }
 
 static void ksk_conn_watch_stream(struct ksk_conn *c)

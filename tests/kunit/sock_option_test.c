@@ -392,6 +392,33 @@ static void option_safe_alone(struct kunit *test)
 
 /* --------------------------------------------------------------------- CPU */
 
+/*
+ * An idle connection whose last keepalive probe was lost lives: how many of them
+ * may be is TCP's to judge. With data that waits for the peer's window the same
+ * counter has probes that are ours to judge.
+ */
+static void option_lost_probe(struct kunit *test)
+{
+	const struct ct_opts opts = {};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ksk_conn *c = &ksk_ep(p->side[0].ep)->conn;
+	struct sock *sk = option_sk(p, 0);
+	u32 long_ago;
+
+	lock_sock(sk);
+	long_ago = tcp_jiffies32 - 2 * HZ -
+		   msecs_to_jiffies(ksk_ep(p->side[0].ep)->tun.silence_timeout);
+	c->watch_base = long_ago;
+	tcp_sk(sk)->rcv_tstamp = long_ago;
+	inet_csk(sk)->icsk_probes_out = 1;
+	release_sock(sk);
+	mod_delayed_work(system_wq, &c->watch, 0);
+	flush_delayed_work(&c->watch);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(c->dead), 0);
+	KUNIT_EXPECT_NE(test, c->watch_base, long_ago);
+	ct_pair_close(p);
+}
+
 static void option_cpu_range(struct kunit *test)
 {
 	const struct ct_opts opts = { .unconnected = true };
@@ -633,6 +660,7 @@ static struct kunit_case option_cases[] = {
 	KUNIT_CASE_PARAM(option_reclaim_safe, ct_mode_gen_params),
 	KUNIT_CASE(option_not_safe),
 	KUNIT_CASE(option_safe_alone),
+	KUNIT_CASE(option_lost_probe),
 	KUNIT_CASE(option_cpu_range),
 	KUNIT_CASE(option_cpu_chosen),
 	KUNIT_CASE(option_cpu_receive),
