@@ -18,9 +18,11 @@
  *
  * Limits
  *
- * Handshakes under way are limited by max_pending; what comes beyond that is
- * closed and counted. Requests that have been delivered are limited by the
- * backlog; beyond that nothing is accepted and TCP's own backlog fills.
+ * Handshakes under way are limited by max_pending, and requests that have been
+ * delivered by the backlog. Beyond either nothing is accepted and TCP's own
+ * backlog fills. So that clients that send no request cannot keep the others
+ * out for the whole time limit, the oldest handshake gives way to a new one when
+ * it has had an eighth of that time.
  */
 #include <linux/slab.h>
 #include <net/tcp.h>
@@ -29,6 +31,7 @@
 #include "sock_trace.h"
 
 #define KSK_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
+#define KSK_ACCEPT_RUN	64	/* connections accepted in a row */
 
 /* --------------------------------------------------- connection requests */
 
@@ -154,7 +157,7 @@ static void ksk_req_work(struct work_struct *work)
 	err = ksk_cm_read(sk, &req->cm);
 	if (err == 1 && req->cm.hdr.type != KSK_CM_REQUEST)
 		err = -EPROTO;
-	if (err == -EAGAIN && time_after_eq(jiffies, req->deadline))
+	if (err == -EAGAIN && time_after_eq(jiffies, READ_ONCE(req->deadline)))
 		err = -ETIMEDOUT;
 	if (err != -EAGAIN)
 		ksk_req_detach(sk, &req->listener->saved);
@@ -162,7 +165,8 @@ static void ksk_req_work(struct work_struct *work)
 
 	if (err == -EAGAIN) {
 		queue_delayed_work(ksk_wq, &req->work,
-				   max_t(long, req->deadline - jiffies, 1));
+				   max_t(long, READ_ONCE(req->deadline) -
+					 jiffies, 1));
 		goto out;
 	}
 	if (err == 1 && ksk_req_deliver(req))
@@ -190,18 +194,9 @@ out:
 
 static void ksk_req_new(struct ksk_listener *l, struct socket *sock)
 {
-	struct ksk_req *req;
-	bool surplus;
+	struct ksk_req *req = kzalloc(sizeof(*req), GFP_KERNEL);
 
 	ksk_socket_accepted(sock);
-	mutex_lock(&ksk_req_mutex);
-	l->accepted++;
-	surplus = l->pending >= ksk_max_pending;
-	if (surplus)
-		l->surplus++;
-	mutex_unlock(&ksk_req_mutex);
-
-	req = surplus ? NULL : kzalloc(sizeof(*req), GFP_KERNEL);
 	if (!req) {
 		ksk_socket_abort(sock);
 		ksk_socket_release(sock);
@@ -215,6 +210,7 @@ static void ksk_req_new(struct ksk_listener *l, struct socket *sock)
 
 	mutex_lock(&ksk_req_mutex);
 	list_add_tail(&req->node, &l->reqs);
+	l->accepted++;
 	l->pending++;
 	mutex_unlock(&ksk_req_mutex);
 	ksk_req_attach(req);
@@ -309,28 +305,61 @@ static void ksk_listener_detach(struct ksk_listener *l, struct sock *sk)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
+/* End the oldest handshake if it has had its share of the time. */
+static void ksk_listener_evict(struct ksk_listener *l)
+{
+	long wait, limit = msecs_to_jiffies(l->tun.handshake_timeout);
+	struct ksk_req *req;
+
+	list_for_each_entry(req, &l->reqs, node)
+		if (!req->delivered)
+			break;
+	if (list_entry_is_head(req, &l->reqs, node))
+		return;
+	wait = req->deadline - jiffies - limit + limit / 8;
+	if (wait > 0) {
+		queue_delayed_work(ksk_wq, &l->work, wait);
+	} else if (time_before(jiffies, req->deadline)) {
+		l->evicted++;
+		WRITE_ONCE(req->deadline, jiffies);
+		/* its end makes room, and brings the listener back */
+		mod_delayed_work(ksk_wq, &req->work, 0);
+	}
+}
+
+/* May another connection be accepted? If not, what makes room runs us again. */
+static bool ksk_listener_room(struct ksk_listener *l)
+{
+	bool room = false;
+
+	mutex_lock(&ksk_req_mutex);
+	if (l->closing || l->delivered >= l->backlog)
+		goto unlock;
+	room = l->pending < READ_ONCE(ksk_max_pending);
+	if (!room)
+		ksk_listener_evict(l);
+unlock:
+	mutex_unlock(&ksk_req_mutex);
+	return room;
+}
+
 static void ksk_listener_work(struct work_struct *work)
 {
 	struct ksk_listener *l = container_of(to_delayed_work(work),
 					      struct ksk_listener, work);
 	unsigned int noio = memalloc_noio_save();
-	int err = 0;
+	int err = 0, n;
 
-	for (;;) {
+	for (n = 0; n < KSK_ACCEPT_RUN && ksk_listener_room(l); n++) {
 		struct socket *sock;
-		bool room;
 
-		mutex_lock(&ksk_req_mutex);
-		room = !l->closing && l->delivered < l->backlog;
-		mutex_unlock(&ksk_req_mutex);
-		if (!room)
-			break;
 		err = kernel_accept(l->sock, &sock, O_NONBLOCK);
 		if (err)
 			break;
 		ksk_req_new(l, sock);
-		cond_resched();
 	}
+	if (n == KSK_ACCEPT_RUN)
+		mod_delayed_work(ksk_wq, &l->work, 0);
 	/* out of memory or the like: TCP does not tell us again */
 	if (err && err != -EAGAIN && err != -EINVAL)
 		queue_delayed_work(ksk_wq, &l->work, msecs_to_jiffies(100));
@@ -496,7 +525,7 @@ void ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg)
 	fn(arg, "accepted", l->accepted);
 	fn(arg, "pending", l->pending);
 	fn(arg, "delivered", l->delivered);
-	fn(arg, "surplus", l->surplus);
+	fn(arg, "evicted", l->evicted);
 	fn(arg, "timeouts", l->timeouts);
 	fn(arg, "violations", l->violations);
 	fn(arg, "lost", l->lost);

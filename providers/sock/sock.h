@@ -291,7 +291,7 @@ struct ksk_listener_ops {
  * @pending: of them, with the handshake not complete
  * @delivered: of them, waiting to be taken
  * @accepted: statistics: TCP connections
- * @surplus: of them, closed because too many were pending
+ * @evicted: of them, closed early because too many were pending
  * @timeouts: of them, closed because the request did not come in time
  * @violations: of them, closed because it was none
  * @lost: of them, closed because there was no room to announce them
@@ -313,7 +313,7 @@ struct ksk_listener {
 	unsigned int		pending;
 	unsigned int		delivered;
 	unsigned long		accepted;
-	unsigned long		surplus;
+	unsigned long		evicted;
 	unsigned long		timeouts;
 	unsigned long		violations;
 	unsigned long		lost;
