@@ -13,7 +13,7 @@
  * part of the endpoint, and step and queuing are one under ep->lock, so that
  * FI_SHUTDOWN never overtakes FI_CONNECTED.
  *
- * A shared receive context (srx.c) is an endpoint that only receives, and most
+ * A shared receive context (lib/srx.c) is an endpoint that only receives, and most
  * of what is here holds for it, too. An endpoint bound to one has no receives
  * of its own; the two report receives to the same queue, whichever of them was
  * bound to it. The messages count at the endpoint they came to and at the

@@ -405,7 +405,7 @@ void kofi_mr_pool_drain(struct kofi_ep *ep);
 void kofi_mr_pool_close(struct kofi_ep *ep);
 void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg);
 
-/* target.c: regions of software providers */
+/* lib/target.c: regions of software providers */
 
 extern const struct kofi_mr_ops kofi_mr_soft;
 

@@ -7,7 +7,7 @@
  * offset of each one's first byte beside it. The consumer owns the memory, the
  * region the two arrays. How peers get to the memory is the provider's: struct
  * kofi_mr_ops opens a region to them and ends it. Software providers share one
- * (target.c).
+ * (lib/target.c).
  *
  * Life: idle, open (peers may access it), ending, and for a region of a pool
  * idle again. Whoever moves it from open to ending says why it ends and

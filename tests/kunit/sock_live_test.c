@@ -726,7 +726,7 @@ static void live_reject(struct kunit *test)
 
 /* ------------------------------------------------- the queue of receives */
 
-/* kofi/rxq.c, on the queue of an endpoint that is not connected */
+/* kofi/lib/rxq.c, on the queue of an endpoint that is not connected */
 static void live_rxq(struct kunit *test)
 {
 	struct live *l = test->priv;

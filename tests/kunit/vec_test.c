@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi/vec.c: every kind of vector, read and written through a cursor in
+ * kofi/lib/vec.c: every kind of vector, read and written through a cursor in
  * pieces of every size, is the same bytes in the same order.
  */
 #include <linux/bvec.h>

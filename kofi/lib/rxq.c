@@ -61,7 +61,7 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 #define KOFI_RXQ_FLAGS		(FI_COMPLETION | FI_MORE | FI_MULTI_RECV)
 #define KOFI_RXQ_TFLAGS		(FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | \

@@ -10,7 +10,7 @@
  * and their streams take their receives from its queue.
  *
  * It reports to one completion queue: the one it is bound to, or that of the
- * first endpoint bound to it that has one (ep.c). As soon as it has one, it can
+ * first endpoint bound to it that has one (../ep.c). As soon as it has one, it can
  * be used: its state goes from IDLE to ENABLED by itself then, at the first
  * post.
  *
@@ -20,7 +20,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "internal.h"
+#include "../internal.h"
 
 #define KOFI_SRX_SIZE		256	/* attr->size 0 */
 #define KOFI_SRX_SIZE_MAX	SZ_64K

@@ -26,8 +26,8 @@
 #include <linux/skbuff.h>
 #include <linux/uio.h>
 
-#include "internal.h"
-#include "kofi_trace.h"
+#include "../internal.h"
+#include "../kofi_trace.h"
 
 /* Slots stay below, so that no key of ours is FI_KEY_NOTAVAIL. */
 #define KOFI_MR_SLOTS		XA_LIMIT(0, INT_MAX)
