@@ -36,7 +36,6 @@ void kofi_client_provider(struct kofi_provider *prov, bool live);
 
 /* info.c: descriptions of what can be opened */
 
-int kofi_info_check_addr(u32 format, const void *addr, size_t len);
 bool kofi_info_usable(const struct fi_info *info,
 		      const struct kofi_fabric *fabric);
 
@@ -404,6 +403,10 @@ void kofi_mr_pool_stop(struct kofi_ep *ep);
 void kofi_mr_pool_drain(struct kofi_ep *ep);
 void kofi_mr_pool_close(struct kofi_ep *ep);
 void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg);
+
+/* lib/addr.c: addresses */
+
+int kofi_info_check_addr(u32 format, const void *addr, size_t len);
 
 /* lib/target.c: regions of software providers */
 

@@ -61,6 +61,8 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 
+#include <linux/kofi/lib.h>
+
 #include "../internal.h"
 
 #define KOFI_RXQ_FLAGS		(FI_COMPLETION | FI_MORE | FI_MULTI_RECV)

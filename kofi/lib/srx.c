@@ -20,6 +20,8 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
+#include <linux/kofi/lib.h>
+
 #include "../internal.h"
 
 #define KOFI_SRX_SIZE		256	/* attr->size 0 */

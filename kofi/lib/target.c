@@ -26,6 +26,8 @@
 #include <linux/skbuff.h>
 #include <linux/uio.h>
 
+#include <linux/kofi/lib.h>
+
 #include "../internal.h"
 #include "../kofi_trace.h"
 

@@ -19,7 +19,7 @@
 #include <linux/scatterlist.h>
 #include <linux/uio.h>
 
-#include <linux/kofi/provider.h>
+#include <linux/kofi/lib.h>
 
 static int kofi_cursor_init_kvec(struct kofi_cursor *cur,
 				 const struct fi_msg *msg)

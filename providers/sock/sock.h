@@ -29,7 +29,7 @@
 #include <net/ipv6.h>
 #include <net/sock.h>
 
-#include <linux/kofi/provider.h>
+#include <linux/kofi/lib.h>
 
 #include "proto.h"
 

@@ -4,7 +4,7 @@
 #define _KOFI_VERBS_H
 
 #include <linux/in6.h>
-#include <linux/kofi/provider.h>
+#include <linux/kofi/lib.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>

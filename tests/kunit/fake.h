@@ -12,7 +12,7 @@
 #define _KOFI_TESTS_FAKE_H
 
 #include <linux/kofi/fi_atomic.h>
-#include <linux/kofi/provider.h>
+#include <linux/kofi/lib.h>
 
 #include <kunit/test.h>
 #include <linux/hrtimer.h>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests of kofi/info.c: copies, matching, granting, addresses, discovery. */
+/* Tests of kofi/info.c and lib/addr.c: copies, matching, addresses, discovery. */
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <net/net_namespace.h>
+
+#include <linux/kofi/lib.h>
 
 #include "objects.h"
 

@@ -18,7 +18,7 @@
 #include <linux/vmalloc.h>
 #include <net/tcp.h>
 
-#include <linux/kofi/provider.h>
+#include <linux/kofi/lib.h>
 
 #include "kunit.h"
 #include "sock_live.h"

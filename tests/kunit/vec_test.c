@@ -9,7 +9,7 @@
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 
-#include <linux/kofi/provider.h>
+#include <linux/kofi/lib.h>
 
 #include "kunit.h"
 

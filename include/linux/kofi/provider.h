@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a provider implements, and what the core does for it.
+ * What a provider implements, and the calls it makes for that.
  *
  * A provider registers a struct kofi_provider. Each object it makes embeds
  * the core's base of that kind as its first member; the base's init function
@@ -9,6 +9,8 @@
  * the provider only with arguments the core has checked. Operation tables are
  * const and may have empty slots: the core points the object to a copy whose
  * empty slots return -ENOSYS.
+ *
+ * What the core can do for a provider beyond that is in lib.h.
  *
  * Who frees: fi_close() refuses with -EBUSY while an object is a parent or is
  * bound, drains an endpoint, and then calls the object's fi_ops.close. That
@@ -25,8 +27,6 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
-#include <linux/scatterlist.h>
-#include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
@@ -35,7 +35,6 @@
 #include <linux/kofi/kofi.h>
 
 struct kofi_mr_ops;
-struct kofi_ops_copy;
 
 /**
  * struct kofi_provider - a provider module
@@ -89,10 +88,6 @@ struct fi_info *kofi_info_grant(const struct fi_info *prov,
 				const struct fi_info *hints);
 void kofi_info_reduce(struct fi_info *info, const struct fi_info *most);
 bool kofi_info_listed(const struct fi_info *list, const struct fi_info *info);
-int kofi_info_resolve(const char *node, const char *service, u64 flags,
-		      const struct fi_info *hints,
-		      struct sockaddr_storage *src,
-		      struct sockaddr_storage *dest);
 
 /* --------------------------------------------------------------- objects */
 
@@ -510,6 +505,8 @@ void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags);
 void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags);
+void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			   const struct kofi_wc *wc, u64 op_flags);
 void kofi_ep_blocked(struct kofi_ep *ep);
 void kofi_ep_unblock(struct kofi_ep *ep);
 
@@ -573,383 +570,6 @@ void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
 void kofi_cq_claim(struct kofi_cq *cq);
 void kofi_cq_release(struct kofi_cq *cq);
 bool kofi_ep_tx_scarce(struct kofi_ep *ep);
-
-/* ---------------------------------------------------------- memory vectors */
-
-/**
- * struct kofi_cursor - position in the memory of an operation
- * @iter: what is left of the current window
- * @sg: next scatterlist entry not yet in the window
- * @sg_left: bytes from @sg on
- * @left: bytes to the end
- * @len: bytes in all
- * @dir: ITER_SOURCE or ITER_DEST
- * @kv: copied segments
- * @bv: copied segments, or the window of a scatterlist
- */
-struct kofi_cursor {
-	struct iov_iter		iter;
-	struct scatterlist	*sg;
-	size_t			sg_left;
-	size_t			left;
-	size_t			len;
-	unsigned int		dir;
-	union {
-		struct kvec	kv[KOFI_IOV_MAX];
-		struct bio_vec	bv[KOFI_IOV_MAX];
-	};
-};
-
-/**
- * struct kofi_skb_part - received bytes that are being taken out of a packet
- * @skb: the packet
- * @offset: of the next one
- * @end: offset behind the last one
- * @flat: address of offset 0, for those that lie side by side; most do, in the
- *	packet's own memory or in its first fragment
- * @flat_end: offset behind the last of these
- */
-struct kofi_skb_part {
-	const struct sk_buff	*skb;
-	size_t			offset;
-	size_t			end;
-	const void		*flat;
-	size_t			flat_end;
-};
-
-/**
- * kofi_skb_part_init - begin to take bytes
- * @part: the bytes
- * @skb: packet they are in
- * @offset: of the first one
- * @len: how many; the packet holds as many
- */
-static inline void kofi_skb_part_init(struct kofi_skb_part *part,
-				      const struct sk_buff *skb,
-				      unsigned int offset, size_t len)
-{
-	const skb_frag_t *frag = &skb_shinfo(skb)->frags[0];
-	unsigned int head = skb_headlen(skb);
-
-	*part = (struct kofi_skb_part) {
-		.skb = skb,
-		.offset = offset,
-		.end = offset + len,
-		.flat = skb->data,
-		.flat_end = head,
-	};
-	if (offset < head || !skb_shinfo(skb)->nr_frags ||
-	    !skb_frag_page(frag) || PageHighMem(skb_frag_page(frag)))
-		return;
-	part->flat = skb_frag_address(frag) - head;
-	part->flat_end = head + skb_frag_size(frag);
-}
-
-/**
- * kofi_skb_part_flat - address of the next bytes
- * @part: the bytes
- * @len: how many; the packet may hold less
- *
- * Return: the address, or NULL if that many do not lie side by side:
- * skb_copy_bits() gets those there are.
- */
-static inline const void *kofi_skb_part_flat(const struct kofi_skb_part *part,
-					     size_t len)
-{
-	size_t end = part->offset + len;
-
-	return end <= part->flat_end && end <= part->end ?
-	       part->flat + part->offset : NULL;
-}
-
-int kofi_cursor_init_any(struct kofi_cursor *cur, const struct fi_msg *msg,
-			 unsigned int dir, size_t iov_limit);
-void kofi_cursor_refill(struct kofi_cursor *cur);
-
-/* What iov_iter_kvec() does, without a call */
-static inline void kofi_iter_kvec(struct iov_iter *iter, unsigned int dir,
-				  const struct kvec *kv, unsigned int count,
-				  size_t len)
-{
-	*iter = (struct iov_iter) {
-		.iter_type = ITER_KVEC,
-		.data_source = dir,
-		.kvec = kv,
-		.nr_segs = count,
-		.count = len,
-	};
-}
-
-/**
- * kofi_cursor_init - start at the first byte of an operation's memory
- * @cur: the cursor; whatever it held is forgotten
- * @msg: the operation. Its segment array, if it has one, is copied.
- * @dir: ITER_SOURCE for memory that is sent, ITER_DEST for memory that is
- *	written to
- * @iov_limit: most segments a kvec or bvec array may have, at most
- *	KOFI_IOV_MAX
- *
- * Memory mapped for DMA (%KOFI_SGL_MAPPED) is refused: it is for providers
- * with a device, and they need no cursor.
- *
- * Context: any.
- * Return: 0 with @cur->len set; -EINVAL for too many segments, lengths that
- * overflow, a missing array, a scatterlist shorter than it claims, an
- * iterator of the wrong direction or over user memory, or an unknown kind.
- */
-static inline int kofi_cursor_init(struct kofi_cursor *cur,
-				   const struct fi_msg *msg, unsigned int dir,
-				   size_t iov_limit)
-{
-	/* with one kernel buffer, as most have, there is little to look at */
-	if (msg->vec != KOFI_KVEC || msg->iov_count != 1 || !msg->msg_iov ||
-	    !iov_limit)
-		return kofi_cursor_init_any(cur, msg, dir, iov_limit);
-	cur->kv[0] = *msg->msg_iov;
-	cur->sg = NULL;
-	cur->sg_left = 0;
-	cur->dir = dir;
-	cur->len = cur->kv[0].iov_len;
-	cur->left = cur->len;
-	kofi_iter_kvec(&cur->iter, dir, cur->kv, 1, cur->len);
-	return 0;
-}
-
-/**
- * kofi_cursor_iter - the memory from here on
- * @cur: the cursor
- *
- * The iterator covers at least one byte unless the cursor is at its end, but
- * not always everything that is left: a long scatterlist comes in pieces. A
- * caller that uses it up works on a copy, and then tells kofi_cursor_used()
- * how far it came.
- *
- * Context: any.
- * Return: iterator over the bytes that follow, valid until @cur is moved.
- */
-static inline struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur)
-{
-	if (!iov_iter_count(&cur->iter) && cur->sg_left)
-		kofi_cursor_refill(cur);
-	return &cur->iter;
-}
-
-void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes);
-int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
-			      const struct kofi_skb_part *from, size_t len);
-
-/* ---------------------------------------------------- records of operations */
-
-/**
- * struct kofi_freelist - records that are not in use
- * @one: one of them: who gives one back and takes one in turn needs no lock
- * @list: the others
- */
-struct kofi_freelist {
-	struct llist_node	*one;
-	struct llist_head	list;
-};
-
-/**
- * kofi_freelist_put - give a record back
- * @f: records that are not in use; all zero if there are none
- * @node: in the record
- *
- * Context: any. Who completes an operation does this before.
- */
-static inline void kofi_freelist_put(struct kofi_freelist *f, struct llist_node *node)
-{
-	if (READ_ONCE(f->one) || cmpxchg(&f->one, NULL, node))
-		llist_add(node, &f->list);
-}
-
-/**
- * kofi_freelist_get - take a record
- * @f: records that are not in use
- * @lock: the same one in all calls
- *
- * Context: any.
- * Return: its node, or NULL.
- */
-static inline struct llist_node *kofi_freelist_get(struct kofi_freelist *f,
-						   spinlock_t *lock)
-{
-	struct llist_node *node = NULL;
-	unsigned long irq;
-
-	if (READ_ONCE(f->one))
-		node = xchg(&f->one, NULL);
-	if (node)
-		return node;
-	spin_lock_irqsave(lock, irq);
-	node = llist_del_first(&f->list);
-	spin_unlock_irqrestore(lock, irq);
-	return node;
-}
-
-/* ------------------------------------------------------------ receive queue */
-
-/**
- * struct kofi_rxop - a posted receive, or a message's part of one
- * @node: the queue's
- * @free: the same, while it is not in use
- * @seq: number of the post; the lower is the older
- * @context: comes back in the completion
- * @flags: flags it was posted with
- * @cur: where the bytes go
- * @tag: tagged receives: the tag
- * @ignore: bits of the tag that need not match: all, for untagged receives
- * @src: peer it is for, or FI_ADDR_UNSPEC
- * @ep: endpoint whose message it has been given to
- * @tagged: it is a tagged receive
- * @multi: part of a multi-receive: the receive it is part of
- * @buf: multi-receive and its parts: address of the first byte, NULL for memory
- *	that has none
- * @used: multi-receive: bytes given to messages
- * @parts: multi-receive: messages that are being placed
- * @gone: multi-receive: no longer posted; the last part ends it
- * @canceled: multi-receive: it was not used up
- */
-struct kofi_rxop {
-	union {
-		struct list_head	node;
-		struct llist_node	free;
-	};
-	u64			seq;
-	void			*context;
-	u64			flags;
-	struct kofi_cursor	cur;
-	u64			tag;
-	u64			ignore;
-	fi_addr_t		src;
-	struct kofi_ep		*ep;
-	bool			tagged;
-	struct kofi_rxop	*multi;
-	void			*buf;
-	size_t			used;
-	unsigned int		parts;
-	bool			gone;
-	bool			canceled;
-};
-
-/**
- * struct kofi_rxmsg - a message that has begun and looks for its receive
- * @node: the queue's, while the message waits; such messages are what FI_PEEK
- *	finds
- * @cq_wait: a part of a multi-receive wants a slot of the queue
- * @wake: called when kofi_rxq_match() may find something, as
- *	kofi_cq_wait.wake
- * @ep: endpoint it came to
- * @len: its length
- * @tagged: it has a tag
- * @tag: its tag
- * @data: the peer's value
- * @flags: FI_REMOTE_CQ_DATA if there is one
- * @src: where it came from
- * @op: receive it has been given while it waited
- * @part: its part of a multi-receive; a stream places one message at a time
- * @claim: context of the FI_CLAIM it is kept for
- * @claimed: it is kept for one
- * @discard: throw it away
- * @slot: it waits for a slot, not for a receive
- *
- * Each stream has one. kofi_rxmsg_init() sets it up; before kofi_rxq_match()
- * is called for a new message the provider sets @len, @tagged, @tag, @data and
- * @flags. The rest is the queue's, under its lock.
- */
-struct kofi_rxmsg {
-	struct list_head	node;
-	struct kofi_cq_wait	cq_wait;
-	void			(*wake)(struct kofi_rxmsg *rxmsg);
-	struct kofi_ep		*ep;
-	size_t			len;
-	bool			tagged;
-	u64			tag;
-	u64			data;
-	u64			flags;
-	fi_addr_t		src;
-	struct kofi_rxop	*op;
-	struct kofi_rxop	part;
-	void			*claim;
-	bool			claimed;
-	bool			discard;
-	bool			slot;
-};
-
-/**
- * struct kofi_rxq - posted receives of an endpoint or a shared context
- * @lock: irqsave; locks of completion queues are taken inside. @free can be put
- *	to without it.
- * @ep: whose they are, and who reports them
- * @posted: waiting for a message, oldest first [0 untagged, 1 tagged]
- * @waiting: struct kofi_rxmsg: messages that found none, oldest first
- * @free: not in use
- * @ops: all of them
- * @seq: of the next post
- * @closed: no more posts
- */
-struct kofi_rxq {
-	spinlock_t		lock;	/* all that follows */
-	struct kofi_ep		*ep;
-	struct list_head	posted[2];
-	struct list_head	waiting;
-	struct kofi_freelist	free;
-	struct kofi_rxop	*ops;
-	u64			seq;
-	bool			closed;
-};
-
-int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size);
-void kofi_rxq_exit(struct kofi_rxq *q);
-int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags);
-int kofi_rxq_tpost(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
-		   u64 flags);
-void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
-		     void (*wake)(struct kofi_rxmsg *rxmsg));
-int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
-		   struct kofi_rxop **op);
-void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
-void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
-		   struct kofi_wc *wc);
-int kofi_rxq_cancel(struct kofi_rxq *q, void *context);
-void kofi_rxq_flush(struct kofi_rxq *q);
-
-/* ------------------------------------------------ shared receive contexts */
-
-/**
- * struct kofi_srx - the core's shared receive context
- * @base: what the consumer holds
- * @rxq: its receives
- */
-struct kofi_srx {
-	struct kofi_ep		base;
-	struct kofi_rxq		rxq;
-};
-
-int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
-		  struct fid_ep **srx, void *context);
-
-/* what a provider needs whose devices have their own */
-int kofi_srx_init(struct kofi_ep *srx, struct fid_domain *domain,
-		  const struct fi_rx_attr *attr, const struct kofi_ep_ops *ops,
-		  void *context);
-int kofi_srx_state(struct kofi_ep *srx);
-void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
-			   const struct kofi_wc *wc, u64 op_flags);
-
-/**
- * kofi_ep_rxq - the queue an endpoint's messages take their receives from
- * @ep: an enabled endpoint
- * @own: its own queue, which it uses unless it has a shared context
- *
- * Return: the queue.
- */
-static inline struct kofi_rxq *kofi_ep_rxq(const struct kofi_ep *ep,
-					   struct kofi_rxq *own)
-{
-	return ep->srx ? &container_of(ep->srx, struct kofi_srx, base)->rxq :
-			 own;
-}
 
 /* ---------------------------------------------- memory of ours, named by peers */
 
@@ -1049,43 +669,5 @@ int kofi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		    u64 flags, struct fid_mr **mr);
 bool kofi_mr_end(struct kofi_mr *mr, int err, u64 flags);
 void kofi_mr_fenced(struct kofi_mr *mr);
-
-/* --------------------------------------------- regions of software providers */
-
-/**
- * struct kofi_target - a piece of our memory a peer reads or writes
- * @key: key it has named
- * @off: offset in the region of the next byte
- * @left: bytes to go
- * @len: bytes in all
- * @serial: registration the access was allowed for
- * @event: the region was registered with FI_RMA_EVENT
- * @mr: the region while it is held, or NULL
- *
- * Nothing is held between two steps of an access that may be far apart: each
- * looks the key up anew, and finds out that the region has been closed. Steps
- * that follow each other at once may share a look-up: the region is held in
- * between, and who closes it waits for kofi_target_drop().
- */
-struct kofi_target {
-	u64		key;
-	u64		off;
-	u64		left;
-	u64		len;
-	u64		serial;
-	bool		event;
-	struct kofi_mr	*mr;
-};
-
-int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
-		     u64 addr, u64 len, u64 access);
-int kofi_target_copy_from_skb(struct kofi_target *t, struct kofi_ep *ep,
-			      const struct kofi_skb_part *from, size_t len);
-bool kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
-		     struct iov_iter *iter);
-void kofi_target_drop(struct kofi_target *t);
-void kofi_target_used(struct kofi_target *t, size_t bytes);
-void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access);
-int kofi_mr_invalidate(struct kofi_ep *ep, u64 key);
 
 #endif /* _LINUX_KOFI_PROVIDER_H */
