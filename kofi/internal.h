@@ -44,7 +44,7 @@ bool kofi_info_usable(const struct fi_info *info,
 int kofi_netlink_start(void);	/* at module load */
 void kofi_netlink_stop(void);
 
-/* fid.c: objects */
+/* object.c: objects */
 
 int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 		  const struct fi_ops *ops, struct kofi_obj *parent,
