@@ -641,6 +641,39 @@ int fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 }
 EXPORT_SYMBOL_GPL(fi_eq_open);
 
+/**
+ * kofi_eq_bind - bind an event queue to an object that has room for one
+ * @slot: where the object keeps its queue, empty until then
+ * @fabric: the object's
+ * @bfid: what is to be bound; it gets a user more
+ * @flags: none is known
+ *
+ * Context: process.
+ * Return: 0; -EINVAL for what is no event queue, or if there is one already;
+ * -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another fabric; -EBUSY if the queue
+ * is being closed.
+ */
+int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
+		 struct fi_fid *bfid, u64 flags)
+{
+	struct kofi_eq *eq;
+
+	if (!bfid || bfid->fclass != FI_CLASS_EQ)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	eq = container_of(bfid, struct kofi_eq, eq.fid);
+	if (eq->fabric != fabric)
+		return -FI_EDOMAIN;
+	if (!kofi_obj_get(&eq->obj))
+		return -EBUSY;
+	if (cmpxchg(slot, NULL, eq)) {
+		kofi_obj_put(&eq->obj);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int kofi_eq_start(void)
 {
 	kofi_eq_wq = alloc_workqueue("kofi_eq", WQ_MEM_RECLAIM, 0);

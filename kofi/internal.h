@@ -3,6 +3,7 @@
 #ifndef _KOFI_INTERNAL_H
 #define _KOFI_INTERNAL_H
 
+#include <linux/list.h>		/* irq_poll.h needs it */
 #include <linux/irq_poll.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
@@ -200,6 +201,8 @@ struct kofi_eq {
 };
 
 bool kofi_eq_ready(struct kofi_eq *eq);
+int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
+		 struct fi_fid *bfid, u64 flags);
 int kofi_eq_start(void);	/* at module load */
 void kofi_eq_stop(void);
 

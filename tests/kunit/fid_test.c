@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests of kofi/object.c: objects, fabrics, domains, passive endpoints. */
+/* Tests of kofi/object.c, domain.c and pep.c. */
 #include <net/net_namespace.h>
 
 #include "objects.h"

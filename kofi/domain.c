@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fabrics and domains (fi_fabric(3), fi_domain(3)).
+ *
+ * A fabric is what one provider offers in one network namespace. It holds the
+ * namespace and the provider's module while it is open, so that nothing inside
+ * it needs to. A domain is one device of it, or what stands for one; its base
+ * has the table of memory regions of software providers.
+ */
+#include <linux/cpumask.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/topology.h>
+
+#include "internal.h"
+
+/* ----------------------------------------------------------------- fabrics */
+
+static int kofi_fabric_no_domain(struct fid_fabric *fabric,
+				 struct fi_info *info, struct fid_domain **dom,
+				 void *context)
+{
+	return -ENOSYS;
+}
+
+static int kofi_fabric_no_passive_ep(struct fid_fabric *fabric,
+				     struct fi_info *info, struct fid_pep **pep,
+				     void *context)
+{
+	return -ENOSYS;
+}
+
+static const struct fi_ops_fabric kofi_fabric_nosys = {
+	.size		= sizeof(struct fi_ops_fabric),
+	.domain		= kofi_fabric_no_domain,
+	.passive_ep	= kofi_fabric_no_passive_ep,
+};
+
+/**
+ * kofi_fabric_init - set up the base of a provider's fabric
+ * @fabric: the base
+ * @prov: the provider
+ * @attr: what kofi_provider.fabric was called with
+ * @fid_ops: generic operations, with close
+ * @ops: operations of the fabric
+ * @context: the consumer's
+ *
+ * Takes a reference to the network namespace.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL if @attr has no name or namespace, or @fid_ops no close;
+ * -ENOMEM.
+ */
+int kofi_fabric_init(struct kofi_fabric *fabric, struct kofi_provider *prov,
+		     const struct fi_fabric_attr *attr,
+		     const struct fi_ops *fid_ops,
+		     const struct fi_ops_fabric *ops, void *context)
+{
+	struct fid_fabric *fid = &fabric->fabric;
+	int ret;
+
+	if (!attr->name || !attr->net)
+		return -EINVAL;
+	fid->ops = kofi_ops_fill(prov, ops, &kofi_fabric_nosys, sizeof(*ops));
+	if (IS_ERR(fid->ops))
+		return PTR_ERR(fid->ops);
+	fid->api_version = attr->api_version;
+	fabric->name = kstrdup(attr->name, GFP_KERNEL);
+	if (!fabric->name)
+		return -ENOMEM;
+	ret = kofi_obj_init(&fabric->obj, &fid->fid, FI_CLASS_FABRIC, fid_ops,
+			    NULL, prov, context);
+	if (ret)
+		goto free_name;
+	fabric->net = get_net_track(attr->net, &fabric->ns_tracker, GFP_KERNEL);
+	return 0;
+
+free_name:
+	kfree(fabric->name);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_fabric_init);
+
+/**
+ * kofi_fabric_exit - undo kofi_fabric_init()
+ * @fabric: the base
+ *
+ * Context: process, may sleep.
+ */
+void kofi_fabric_exit(struct kofi_fabric *fabric)
+{
+	kofi_obj_exit(&fabric->obj);
+	put_net_track(fabric->net, &fabric->ns_tracker);
+	kfree(fabric->name);
+}
+EXPORT_SYMBOL_GPL(kofi_fabric_exit);
+
+/**
+ * fi_fabric - open a fabric
+ * @attr: which one, as fi_getinfo() has described it: name and prov_name must
+ *	be set. Without net it is the namespace of the calling task.
+ * @fabric: where the fabric goes
+ * @context: returned with events of the fabric
+ *
+ * See fi_fabric(3). The fabric keeps its network namespace and its provider's
+ * module.
+ *
+ * Context: process, may sleep; may load the provider's module.
+ * Return: 0; -EINVAL for NULL or incomplete arguments; -ENOSYS if
+ * attr->api_version is newer than this API; -ENODEV if there is no such
+ * provider; -ENOMEM, or what the provider says.
+ */
+int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+	      void *context)
+{
+	struct fi_fabric_attr full;
+	struct kofi_provider *prov;
+	int ret;
+
+	might_sleep();
+	if (!attr || !fabric || !attr->name || !attr->prov_name)
+		return -EINVAL;
+	full = *attr;
+	if (!full.api_version)
+		full.api_version = fi_version();
+	if (FI_VERSION_LT(fi_version(), full.api_version))
+		return -ENOSYS;
+	if (!full.net)
+		full.net = kofi_current_net();
+	if (!full.net)
+		return -EINVAL;
+
+	prov = kofi_provider_get(full.prov_name);
+	if (!prov)
+		return -ENODEV;
+	full.prov_version = prov->version;
+	ret = prov->fabric(&full, fabric, context);
+	if (ret)
+		goto put_prov;
+	kofi_obj_publish((*fabric)->fid.obj);
+	return 0;	/* the reference is the fabric's now */
+
+put_prov:
+	kofi_provider_put(prov);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_fabric);
+
+/**
+ * fi_fabric2 - open a fabric as described by an fi_info
+ * @info: as fi_getinfo() has returned it
+ * @fabric: where the fabric goes
+ * @flags: none
+ * @context: returned with events of the fabric
+ *
+ * See fi_fabric(3).
+ *
+ * Context: process, may sleep; may load the provider's module.
+ * Return: 0; -FI_EBADFLAGS; or what fi_fabric() returns.
+ */
+int fi_fabric2(struct fi_info *info, struct fid_fabric **fabric, u64 flags,
+	       void *context)
+{
+	if (!info)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	return fi_fabric(info->fabric_attr, fabric, context);
+}
+EXPORT_SYMBOL_GPL(fi_fabric2);
+
+/* ----------------------------------------------------------------- domains */
+
+static int kofi_domain_no_endpoint(struct fid_domain *domain,
+				   struct fi_info *info, struct fid_ep **ep,
+				   void *context)
+{
+	return -ENOSYS;
+}
+
+static int kofi_domain_no_cq_open(struct fid_domain *domain,
+				  struct fi_cq_attr *attr,
+				  const struct kofi_cq_attr *kattr,
+				  struct fid_cq **cq, void *context)
+{
+	return -ENOSYS;
+}
+
+static int kofi_domain_no_mr_regattr(struct fid_domain *domain,
+				     const struct fi_mr_attr *attr, u64 flags,
+				     struct fid_mr **mr)
+{
+	return -ENOSYS;
+}
+
+static int kofi_domain_no_srx_context(struct fid_domain *domain,
+				      struct fi_rx_attr *attr,
+				      struct fid_ep **srx, void *context)
+{
+	return -ENOSYS;
+}
+
+static int kofi_domain_no_query_atomic(struct fid_domain *domain,
+				       enum fi_datatype datatype, enum fi_op op,
+				       struct fi_atomic_attr *attr, u64 flags)
+{
+	return -ENOSYS;
+}
+
+static const struct fi_ops_domain kofi_domain_nosys = {
+	.size		= sizeof(struct fi_ops_domain),
+	.endpoint	= kofi_domain_no_endpoint,
+	.cq_open	= kofi_domain_no_cq_open,
+	.mr_regattr	= kofi_domain_no_mr_regattr,
+	.srx_context	= kofi_domain_no_srx_context,
+	.query_atomic	= kofi_domain_no_query_atomic,
+};
+
+/**
+ * kofi_domain_init - set up the base of a provider's domain
+ * @domain: the base
+ * @fabric: its parent
+ * @info: what fi_domain() was called with
+ * @fid_ops: generic operations, with close
+ * @ops: operations of the domain
+ * @context: the consumer's
+ *
+ * The provider then sets dev and node if it has a device, and mr_ops if that
+ * device moves the data.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL if @fid_ops has no close; -EBUSY if @fabric is being
+ * closed; -ENOMEM.
+ */
+int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
+		     const struct fi_info *info, const struct fi_ops *fid_ops,
+		     const struct fi_ops_domain *ops, void *context)
+{
+	struct fid_domain *fid = &domain->domain;
+	int ret;
+
+	domain->fabric = container_of(fabric, struct kofi_fabric, fabric);
+	domain->eq = NULL;
+	domain->dev = NULL;
+	domain->node = NUMA_NO_NODE;
+	domain->name = NULL;
+	domain->mr_ops = &kofi_mr_soft;
+
+	fid->ops = kofi_ops_fill(domain->fabric->obj.prov, ops,
+				 &kofi_domain_nosys, sizeof(*ops));
+	if (IS_ERR(fid->ops))
+		return PTR_ERR(fid->ops);
+	if (info->domain_attr->name) {
+		domain->name = kstrdup(info->domain_attr->name, GFP_KERNEL);
+		if (!domain->name)
+			return -ENOMEM;
+	}
+	ret = kofi_obj_init(&domain->obj, &fid->fid, FI_CLASS_DOMAIN, fid_ops,
+			    &domain->fabric->obj, domain->fabric->obj.prov,
+			    context);
+	if (ret)
+		goto free_name;
+	kofi_mr_table_init(&domain->mrs, info->domain_attr->mr_mode);
+	return 0;
+
+free_name:
+	kfree(domain->name);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_domain_init);
+
+/**
+ * kofi_domain_exit - undo kofi_domain_init()
+ * @domain: the base
+ *
+ * kofi_domain_notify() must not be called any more.
+ *
+ * Context: process, may sleep.
+ */
+void kofi_domain_exit(struct kofi_domain *domain)
+{
+	if (domain->eq) {
+		kofi_eq_purge(domain->eq, &domain->domain.fid);
+		kofi_obj_put(&domain->eq->obj);
+	}
+	kofi_mr_table_exit(&domain->mrs);
+	kofi_obj_exit(&domain->obj);
+	kfree(domain->name);
+}
+EXPORT_SYMBOL_GPL(kofi_domain_exit);
+
+/**
+ * fi_domain - open a domain
+ * @fabric: an open fabric
+ * @info: as fi_getinfo() has returned it for this fabric; only read
+ * @domain: where the domain goes
+ * @context: returned with events of the domain
+ *
+ * See fi_domain(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL for NULL arguments, an @info of another provider or
+ * network namespace, or one with inconsistent addresses; -ENOSYS, -ENOMEM, or
+ * what the provider says.
+ */
+int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
+	      struct fid_domain **domain, void *context)
+{
+	int ret;
+
+	might_sleep();
+	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info ||
+	    !info->domain_attr || !domain ||
+	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
+						 fabric)))
+		return -EINVAL;
+	ret = fabric->ops->domain(fabric, info, domain, context);
+	if (ret)
+		return ret;
+	kofi_obj_publish((*domain)->fid.obj);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(fi_domain);
+
+/**
+ * fi_domain2 - open a domain, with flags
+ * @fabric: an open fabric
+ * @info: as fi_getinfo() has returned it for this fabric; only read
+ * @domain: where the domain goes
+ * @flags: none
+ * @context: returned with events of the domain
+ *
+ * See fi_domain(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -FI_EBADFLAGS; or what fi_domain() returns.
+ */
+int fi_domain2(struct fid_fabric *fabric, struct fi_info *info,
+	       struct fid_domain **domain, u64 flags, void *context)
+{
+	if (flags)
+		return -FI_EBADFLAGS;
+	return fi_domain(fabric, info, domain, context);
+}
+EXPORT_SYMBOL_GPL(fi_domain2);
+
+/**
+ * fi_domain_bind - bind an event queue to a domain
+ * @domain: a domain
+ * @eq: an event queue of the same fabric; it gets the domain's FI_NOTIFY
+ *	events
+ * @flags: none
+ *
+ * See fi_domain(3). The binding ends when the domain is closed.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL for NULL arguments, something that is not an event queue,
+ * or a domain that has one; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
+ * fabric; -EBUSY if the queue is being closed.
+ */
+int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags)
+{
+	struct kofi_domain *dom;
+
+	might_sleep();
+	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN)
+		return -EINVAL;
+	dom = container_of(domain, struct kofi_domain, domain);
+	return kofi_eq_bind(&dom->eq, dom->fabric, eq, flags);
+}
+EXPORT_SYMBOL_GPL(fi_domain_bind);
+
+static void kofi_domain_event_release(struct kofi_event *ev)
+{
+	kfree(ev);
+}
+
+/**
+ * kofi_domain_notify - tell the consumer that something befell the domain
+ * @domain: the base of the domain
+ * @data: what, in fi_eq_entry.data
+ *
+ * Queues FI_NOTIFY on the event queue bound to the domain, if there is one. A
+ * full queue reports an overrun instead.
+ *
+ * Context: process, may sleep; waits for memory, but not for I/O.
+ */
+void kofi_domain_notify(struct kofi_domain *domain, u64 data)
+{
+	struct kofi_eq *eq = READ_ONCE(domain->eq);
+	struct kofi_event *ev;
+
+	might_sleep();
+	if (!eq || !kofi_eq_room(eq))
+		return;
+	/* The only word the consumer gets of, say, the loss of the device. */
+	ev = kzalloc(sizeof(*ev), GFP_NOIO | __GFP_NOFAIL);
+	ev->fid = &domain->domain.fid;
+	ev->context = domain->domain.fid.context;
+	ev->event = FI_NOTIFY;
+	ev->data_val = data;
+	ev->release = kofi_domain_event_release;
+	kofi_eq_queue(eq, ev);
+}
+EXPORT_SYMBOL_GPL(kofi_domain_notify);
+
+/**
+ * kofi_domain_device - device that moves the data of a domain
+ * @domain: an open domain
+ *
+ * Context: any. The device stays while the domain is open.
+ * Return: the device to map memory for, NULL if the CPU moves the data.
+ */
+struct device *kofi_domain_device(struct fid_domain *domain)
+{
+	return container_of(domain, struct kofi_domain, domain)->dev;
+}
+EXPORT_SYMBOL_GPL(kofi_domain_device);
+
+/**
+ * kofi_domain_node - NUMA node of a domain
+ * @domain: an open domain
+ *
+ * Context: any.
+ * Return: the node memory is best taken from, or NUMA_NO_NODE.
+ */
+int kofi_domain_node(struct fid_domain *domain)
+{
+	return container_of(domain, struct kofi_domain, domain)->node;
+}
+EXPORT_SYMBOL_GPL(kofi_domain_node);
+
+/**
+ * kofi_domain_vector_cpus - CPUs that are near a completion vector
+ * @domain: an open domain
+ * @vector: as fi_cq_attr.signaling_vector, from 0
+ *
+ * Context: any.
+ * Return: a constant set, for a domain whose vectors are not tied to CPUs that
+ * of its NUMA node; NULL if @vector is negative.
+ */
+const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
+					      int vector)
+{
+	int node = kofi_domain_node(domain);
+
+	if (vector < 0)
+		return NULL;
+	return node == NUMA_NO_NODE ? cpu_possible_mask : cpumask_of_node(node);
+}
+EXPORT_SYMBOL_GPL(kofi_domain_vector_cpus);

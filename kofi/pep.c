@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Passive endpoints: waiting for connection requests (fi_endpoint(3)).
+ *
+ * The base keeps a copy of the fi_info the endpoint was opened with, from which
+ * those of the requests are made, and the event queue the requests go to.
+ */
+#include "internal.h"
+
+/**
+ * kofi_pep_init - set up the base of a passive endpoint
+ * @pep: the base
+ * @fabric: its parent
+ * @info: what fi_passive_ep() was called with; a copy is kept
+ * @fid_ops: generic operations, with close
+ * @ops: options, or NULL
+ * @cm: connection management
+ * @context: the consumer's
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL if @fid_ops has no close; -EBUSY if @fabric is being
+ * closed; -ENOMEM.
+ */
+int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
+		  const struct fi_info *info, const struct fi_ops *fid_ops,
+		  const struct fi_ops_ep *ops, const struct fi_ops_cm *cm,
+		  void *context)
+{
+	struct fid_pep *fid = &pep->pep;
+	struct kofi_provider *prov;
+	int ret;
+
+	pep->fabric = container_of(fabric, struct kofi_fabric, fabric);
+	pep->eq = NULL;
+	prov = pep->fabric->obj.prov;
+
+	fid->ops = kofi_ops_fill(prov, ops, &kofi_ep_nosys, sizeof(*ops));
+	if (IS_ERR(fid->ops))
+		return PTR_ERR(fid->ops);
+	fid->cm = kofi_ops_fill(prov, cm, &kofi_cm_nosys, sizeof(*cm));
+	if (IS_ERR(fid->cm))
+		return PTR_ERR(fid->cm);
+	pep->info = fi_dupinfo(info);
+	if (!pep->info)
+		return -ENOMEM;
+	ret = kofi_obj_init(&pep->obj, &fid->fid, FI_CLASS_PEP, fid_ops,
+			    &pep->fabric->obj, prov, context);
+	if (ret)
+		goto free_info;
+	return 0;
+
+free_info:
+	fi_freeinfo(pep->info);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_pep_init);
+
+/**
+ * kofi_pep_exit - undo kofi_pep_init()
+ * @pep: the base; no more connection requests come for it
+ *
+ * Requests nobody has read are withdrawn from the event queue.
+ *
+ * Context: process, may sleep.
+ */
+void kofi_pep_exit(struct kofi_pep *pep)
+{
+	if (pep->eq) {
+		kofi_eq_purge(pep->eq, &pep->pep.fid);
+		kofi_obj_put(&pep->eq->obj);
+	}
+	kofi_obj_exit(&pep->obj);
+	fi_freeinfo(pep->info);
+}
+EXPORT_SYMBOL_GPL(kofi_pep_exit);
+
+/**
+ * fi_passive_ep - open an endpoint that waits for connection requests
+ * @fabric: an open fabric
+ * @info: as fi_getinfo() has returned it for this fabric; src_addr is where it
+ *	listens. Only read
+ * @pep: where the endpoint goes
+ * @context: returned with its events
+ *
+ * See fi_endpoint(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL for NULL arguments, an endpoint type without connections,
+ * an @info of another provider or network namespace, or one with inconsistent
+ * addresses; -ENOSYS, -ENOMEM, or what the provider says.
+ */
+int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+		  struct fid_pep **pep, void *context)
+{
+	int ret;
+
+	might_sleep();
+	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !pep ||
+	    !info->ep_attr || info->ep_attr->type != FI_EP_MSG ||
+	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
+						 fabric)))
+		return -EINVAL;
+	ret = fabric->ops->passive_ep(fabric, info, pep, context);
+	if (ret)
+		return ret;
+	kofi_obj_publish((*pep)->fid.obj);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(fi_passive_ep);
+
+/**
+ * fi_pep_bind - bind an event queue to a passive endpoint
+ * @pep: the endpoint
+ * @bfid: an event queue of the same fabric; it gets the FI_CONNREQ events
+ * @flags: none
+ *
+ * See fi_endpoint(3). The binding ends when the endpoint is closed.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL for NULL arguments, something that is not an event queue,
+ * or an endpoint that has one; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of
+ * another fabric; -EBUSY if the queue is being closed.
+ */
+int fi_pep_bind(struct fid_pep *pep, struct fi_fid *bfid, u64 flags)
+{
+	struct kofi_pep *p;
+
+	might_sleep();
+	if (!pep || pep->fid.fclass != FI_CLASS_PEP)
+		return -EINVAL;
+	p = container_of(pep, struct kofi_pep, pep);
+	return kofi_eq_bind(&p->eq, p->fabric, bfid, flags);
+}
+EXPORT_SYMBOL_GPL(fi_pep_bind);
