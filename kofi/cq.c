@@ -1,73 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues (fi_cq(3), kofi.h).
+ * Completion queues: opening and closing, slots, the poller (fi_cq(3), kofi.h).
+ *
+ * Normal operation
  *
  * The core owns the queue: a ring of completions under one irqsave lock. An
  * operation is accepted only with a slot reserved, so the ring cannot overrun
- * and completing needs no memory. A queue is used in one of two ways:
+ * and completing needs no memory. Entries are read (cq_read.c), or each one's
+ * kofi_cqe is called, in the context the queue was opened with.
  *
- * - it is read. Entries stay until fi_cq_read(), whatever happens to the
- *   endpoint they came from. A notify handler, if there is one, is called when
- *   entries have become available; it is armed under the lock by the read that
- *   finds the queue empty, so no wake-up is lost.
- * - it calls back. Each entry's kofi_cqe is called, in the context the queue
- *   was opened with.
+ * The poller
  *
- * Who calls the consumer: the queue's runner and nobody else, one at a time.
- * With KOFI_POLL_SOFTIRQ it is an irq_poll handler, with KOFI_POLL_WORKQUEUE
- * a work item, with KOFI_POLL_DIRECT kofi_cq_poll(). Bit 0 of active says that
- * one has been asked for or is running and will look again before it ends.
- * The runner frees a completion's slot before it calls back, so that the
- * callback can post anew. It needs the lock only to see that nothing is left.
+ * Consumers are called by the queue's poller alone, one callback at a time: an
+ * irq_poll handler with KOFI_POLL_SOFTIRQ, a work item with
+ * KOFI_POLL_WORKQUEUE, kofi_cq_poll() with KOFI_POLL_DIRECT. Bit 0 of active
+ * says that one has been asked for, or is running and will look again before
+ * it ends. The poller frees an entry's slot before it calls back, so that the
+ * callback can post again, and takes the lock only to see that nothing is left.
  *
- * Slots are reserved without the lock. They are counted in one number, and who
- * finds it at the limit takes the lock, has himself put on a list, and looks
- * again.
+ * Slots
  *
- * Completing, kicking and waking all happen under the lock, and closing takes
- * it: once a consumer that has seen a completion has closed the endpoint, the
- * one who delivered it no longer touches the queue.
+ * They are one number, taken without the lock. An operation that finds it at
+ * the limit takes the lock, joins a list, and looks again. Receives may not
+ * take the last slots: with all receives posted there would be none to send
+ * with.
  *
- * Write space: an endpoint refused for want of a slot waits on the queue's
- * list; slots that come back move it to the call-back list of its transmit
- * queue. That list is an llist, because the slots may be another queue's and
- * the locks of two queues are never held together.
+ * Locks
  *
- * A stream waits on the same list for a slot for what its peer has begun: a
- * part of a multi-receive, or a value that comes without a receive. It is woken
- * under the lock, once, by whoever frees a slot, and does no more than have
- * itself run; the lock is also what makes kofi_cq_wait_cancel() final. Locks of
- * receive queues are outside this one, so a wake must not take any.
+ * Completing, kicking and waking happen under the lock, and closing takes it:
+ * when a consumer that has seen a completion has closed the endpoint, the
+ * context that delivered it no longer touches the queue. The locks of two
+ * queues are never held together, and locks of receive queues are outside.
  *
- * Receives may not take the last slots of a queue. A consumer that keeps all
- * its receives posted on the queue it also sends through would otherwise wait
- * for ever for a slot to send with. Nor would a value or a part that is in the
- * stream ahead of what the receives wait for ever be reported; so these use the
- * last slots, too.
- *
- * A provider with a device has its own way to learn of completions, and may
- * learn of them in softirq context. If that is where the queue calls back,
- * kofi_cq_begin() and kofi_cq_end() make the provider its runner: what it
- * completes in between goes through the ring as always, and is taken out again,
- * with all that others have put in, before it goes on. If there is a runner
- * already, that one takes it out. A DIRECT queue looks at the device when it is
- * polled, and for the rest of the time nobody does: who needs to know meanwhile
- * claims the queue, which is to be its runner without calling anybody, and looks
- * himself.
- *
- * Closing an endpoint: kofi_cq_flush() waits for what has been queued before
- * it; on a DIRECT queue it calls the endpoint's own callbacks itself, because
- * nobody else may ever poll. While it waits it holds the queue's lockdep map,
- * which the runner holds too, so that a close from a callback is reported,
- * also one through a lock.
+ * See "Completion queues" in Documentation/internals.rst for write space,
+ * streams that wait for slots, devices, and the close of an endpoint.
  */
-#include <linux/bottom_half.h>
 #include <linux/cpu.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "internal.h"
+#include "cq.h"
 #include "kofi_trace.h"
 
 #define KOFI_CQ_SIZE		1024	/* attr->size 0 */
@@ -77,31 +50,9 @@
 #define KOFI_CQ_BUDGET_IRQ	256
 #define KOFI_CQ_BUDGET_WORK	65536
 
-#define KOFI_CQ_ACTIVE		0	/* bit of kofi_cq.active */
-
 static struct workqueue_struct *kofi_cq_wq;
 
-static struct kofi_cq *kofi_cq(struct fid_cq *cq)
-{
-	return container_of(cq, struct kofi_cq, cq);
-}
-
-static bool kofi_cq_valid(const struct fid_cq *cq)
-{
-	return cq && cq->fid.fclass == FI_CLASS_CQ;
-}
-
-static bool kofi_cq_reads(const struct fid_cq *cq)
-{
-	return kofi_cq_valid(cq) && !container_of(cq, struct kofi_cq, cq)->done;
-}
-
-static u32 kofi_cq_count(const struct kofi_cq *cq)
-{
-	return cq->tail - READ_ONCE(cq->head);
-}
-
-/* The entry at head <= pos <= tail, while nobody else moves head */
+/* The entry at head <= pos <= tail, while head is not moved */
 static struct kofi_cq_entry *kofi_cq_entry(struct kofi_cq *cq, u32 pos)
 {
 	u32 i = cq->first + (pos - cq->head);
@@ -109,51 +60,7 @@ static struct kofi_cq_entry *kofi_cq_entry(struct kofi_cq *cq, u32 pos)
 	return &cq->ring[i < cq->slots ? i : i - cq->slots];
 }
 
-/*
- * Take the next entry out and free its slot. It stays as it is until the next
- * one is taken, since no more are filled than there are slots to use.
- */
-static struct kofi_wc *kofi_cq_pop(struct kofi_cq *cq)
-{
-	struct kofi_wc *wc = &cq->ring[cq->first].wc;
-
-	if (++cq->first == cq->slots)
-		cq->first = 0;
-	WRITE_ONCE(cq->head, cq->head + 1);
-	/* after the last look at the entry before, and before one at waiting */
-	atomic_dec_return(&cq->used);
-	return wc;
-}
-
-/*
- * The lock, and while it is held bottom halves off where that lets a softirq
- * run at once, rather than in ksoftirqd, when they are switched on again: that
- * of the queue, or of a stream that waits for a slot.
- */
-static __always_inline bool kofi_cq_lock(struct kofi_cq *cq,
-					 unsigned long *flags)
-	__acquires(&cq->lock)
-{
-	bool bh = !in_interrupt() && !irqs_disabled() &&
-		  (cq->poll == KOFI_POLL_SOFTIRQ ||
-		   !list_empty(&cq->waiting[KOFI_TX]));
-
-	if (bh)
-		local_bh_disable();
-	spin_lock_irqsave(&cq->lock, *flags);
-	return bh;
-}
-
-static __always_inline void kofi_cq_unlock(struct kofi_cq *cq,
-					   unsigned long flags, bool bh)
-	__releases(&cq->lock)
-{
-	spin_unlock_irqrestore(&cq->lock, flags);
-	if (bh)
-		local_bh_enable();
-}
-
-/* ---------------------------------------------------------- asking to be run */
+/* --------------------------------------------------- starting the poller */
 
 static void kofi_cq_sched_remote(void *info)
 {
@@ -168,7 +75,7 @@ static void kofi_cq_queue_work(struct kofi_cq *cq)
 		queue_work(kofi_cq_wq, &cq->work);
 }
 
-static noinline void kofi_cq_start_poller(struct kofi_cq *cq)
+void kofi_cq_start_poller(struct kofi_cq *cq)
 {
 	if (cq->poll == KOFI_POLL_DIRECT ||
 	    test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active))
@@ -178,16 +85,6 @@ static noinline void kofi_cq_start_poller(struct kofi_cq *cq)
 	else if (cq->cpu < 0 || cq->cpu == smp_processor_id() ||
 		 smp_call_function_single_async(cq->cpu, &cq->csd))
 		irq_poll_sched(&cq->iop);
-}
-
-/*
- * Have the runner look at the queue. Called with interrupts off, after what it
- * is to find has been put there, under the lock or with a full barrier.
- */
-static void kofi_cq_kick(struct kofi_cq *cq)
-{
-	if (!test_bit(KOFI_CQ_ACTIVE, &cq->active))
-		kofi_cq_start_poller(cq);
 }
 
 /**
@@ -208,26 +105,19 @@ void kofi_cq_space(struct kofi_ep *ep)
 	kofi_cq_kick(cq);
 }
 
-/* Does somebody wait for a slot? */
-static bool kofi_cq_wanted(const struct kofi_cq *cq)
-{
-	return unlikely(!list_empty(&cq->waiting[KOFI_TX]) ||
-			!list_empty(&cq->waiting[KOFI_RX]));
-}
-
-/*
- * Slots have become free: whoever waits for one may try again. All of them,
- * because one that is told need not post any more.
+/**
+ * kofi_cq_wake_waiting - slots have become free: who waits may try again
+ * @cq: the queue, with its lock held
+ *
+ * All of them, because one that is told need not post any more.
  */
-static void kofi_cq_freed(struct kofi_cq *cq)
+void kofi_cq_wake_waiting(struct kofi_cq *cq)
 {
 	struct kofi_cq_wait *wait, *next;
 	enum kofi_dir dir;
 
 	lockdep_assert_held(&cq->lock);
 
-	if (!kofi_cq_wanted(cq))
-		return;
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
 		if (atomic_read(&cq->used) >= cq->limit[dir])
 			continue;
@@ -241,10 +131,10 @@ static void kofi_cq_freed(struct kofi_cq *cq)
 	}
 }
 
-/* ---------------------------------------------------------- for endpoints */
+/* ------------------------------------------------------------------ slots */
 
 /*
- * Wait for a slot, unless one is free after all: the runner, who frees them
+ * Wait for a slot, unless one is free after all: the poller, who frees them
  * without the lock, looks at the list afterwards.
  */
 static bool kofi_cq_wait_slot(struct kofi_cq *cq, struct kofi_cq_wait *wait,
@@ -357,227 +247,9 @@ void kofi_cq_unreserve(struct kofi_cq *cq)
 	kofi_cq_unlock(cq, flags, bh);
 }
 
-/*
- * The consumer sees no length of transmits, and a sender only if it has asked
- * for that and there was a message.
- */
-static __always_inline void kofi_cq_fill(struct kofi_wc *to,
-					 const struct kofi_ep *from,
-					 enum kofi_dir dir,
-					 const struct kofi_wc *wc,
-					 u64 op_flags)
-{
-	*to = *wc;
-	if (op_flags & KOFI_NO_COMPLETION)
-		to->op_context = NULL;	/* an inject has none */
-	if (dir == KOFI_TX)
-		to->len = 0;
-	if (dir == KOFI_TX || !(from->info->caps & FI_SOURCE))
-		to->src = FI_ADDR_NOTAVAIL;
-	else if (wc->src == FI_ADDR_NOTAVAIL && wc->err != ECANCELED &&
-		 wc->err != FI_ENOMSG)
-		to->src = READ_ONCE(from->source);
-}
+/* -------------------------------------------------------------- the poller */
 
-/* An entry has been filled that is to be read. */
-static void kofi_cq_readable(struct kofi_cq *cq, int err)
-{
-	cq->errors += !!err;
-	if (cq->readers || (int)cq->wait_obj == KOFI_WAIT_QUEUE)
-		wake_up(&cq->wait);
-	kofi_wait_wake(&cq->link);
-	if (cq->armed) {
-		cq->armed = false;
-		cq->notify_due = true;
-		kofi_cq_kick(cq);
-	}
-}
-
-static __always_inline void kofi_cq_note(struct kofi_cq *cq,
-					 struct kofi_ep *ep,
-					 const struct kofi_wc *wc)
-{
-	cq->completions++;
-	cq->failed += !!wc->err;
-	trace_kofi_cq_complete(cq, ep, wc);
-}
-
-static __always_inline void kofi_cq_push(struct kofi_cq *cq,
-					 struct kofi_ep *ep,
-					 const struct kofi_ep *from,
-					 enum kofi_dir dir,
-					 const struct kofi_wc *wc,
-					 u64 op_flags)
-{
-	struct kofi_cq_entry *entry = &cq->ring[cq->next];
-
-	kofi_cq_fill(&entry->wc, from, dir, wc, op_flags);
-	entry->ep = ep;
-	kofi_cq_note(cq, ep, &entry->wc);
-
-	if (++cq->next == cq->slots)
-		cq->next = 0;
-	/* the runner may be waiting for nothing but this */
-	smp_store_release(&cq->tail, cq->tail + 1);
-	if (cq->done)
-		kofi_cq_kick(cq);
-	else
-		kofi_cq_readable(cq, wc->err);
-}
-
-/* A promised slot is free again. With the lock */
-static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
-{
-	atomic_dec(&cq->used);
-	kofi_cq_freed(cq);
-}
-
-/* Is it to be reported? Where callbacks report, somebody must be there. */
-static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
-					    const struct kofi_ep *ep,
-					    enum kofi_dir dir,
-					    const struct kofi_wc *wc,
-					    u64 op_flags)
-{
-	bool selective = dir == KOFI_TX ? ep->tx_selective : ep->rx_selective;
-
-	if (op_flags & KOFI_NO_COMPLETION)
-		return wc->err && !cq->done;
-	if (selective && !wc->err && !(op_flags & FI_COMPLETION))
-		return false;
-	return !cq->done || wc->cqe;
-}
-
-/* Is there a promise left that can be kept? The runner moves head first. */
-static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
-{
-	int used = atomic_read(&cq->used);
-
-	smp_rmb();	/* pairs with the runner's kofi_cq_pop() */
-	WARN_ON_ONCE(used <= (int)kofi_cq_count(cq));
-}
-
-/* Counters. Without the lock */
-static __always_inline void kofi_cq_count_ended(struct kofi_ep *ep,
-						struct kofi_ep *from,
-						enum kofi_dir dir,
-						const struct kofi_wc *wc,
-						u64 op_flags)
-{
-	if (unlikely(ep->counted))
-		kofi_ep_count(ep, dir, wc, op_flags);
-	if (unlikely(from != ep && from->counted))
-		kofi_ep_count(from, dir, wc, op_flags);
-}
-
-/* Statistics. The lock has just been taken. */
-static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
-					  struct kofi_ep *ep,
-					  struct kofi_ep *from,
-					  enum kofi_dir dir,
-					  const struct kofi_wc *wc,
-					  u64 op_flags)
-{
-	/*
-	 * What the operation held has been given back before; a post that did
-	 * not find it has set KOFI_EP_BLOCKED before it looked.
-	 */
-	smp_mb__after_spinlock();
-	kofi_cq_assert_reserved(cq);
-	kofi_ep_tally(ep, dir, wc, op_flags);
-	if (unlikely(from != ep))
-		kofi_ep_tally(from, dir, wc, op_flags);
-}
-
-/* Has a post been refused for want of what an operation held? With the lock */
-static __always_inline void kofi_cq_unblock(struct kofi_ep *ep)
-{
-	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
-	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
-		kofi_cq_space(ep);
-}
-
-static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
-					     struct kofi_ep *from,
-					     enum kofi_dir dir,
-					     const struct kofi_wc *wc,
-					     u64 op_flags)
-{
-	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-	unsigned long flags;
-	bool bh;
-
-	if (unlikely(!cq)) {
-		kofi_ep_complete_counted(ep, dir, wc, op_flags);
-		return;
-	}
-	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
-	bh = kofi_cq_lock(cq, &flags);
-	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
-	if (likely(kofi_cq_reports(cq, ep, dir, wc, op_flags)))
-		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
-	else
-		kofi_cq_unused(cq);
-	kofi_cq_unblock(ep);
-	kofi_cq_unlock(cq, flags, bh);
-}
-
-/**
- * kofi_ep_tx_complete - a transmit has ended
- * @ep: the endpoint
- * @wc: how; len is the length of the message. Copied.
- * @op_flags: flags the operation was posted with
- *
- * Counts the operation, and reports it unless it is a success that nobody
- * asked to hear of. What the operation held of the provider's must have been
- * given back, and everything of the endpoint be done with: once the completion
- * is there, the consumer may act on it.
- *
- * Context: any. No consumer is called from inside.
- */
-void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
-			 u64 op_flags)
-{
-	kofi_cq_complete(ep, ep, KOFI_TX, wc, op_flags);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
-
-/**
- * kofi_ep_recv_complete - a receive, perhaps a shared one, has ended
- * @ep: whose receive it was
- * @from: the endpoint the message came to
- * @wc: how. Copied.
- * @op_flags: flags the operation was posted with
- *
- * Context: any. No consumer is called from inside.
- */
-void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
-			   const struct kofi_wc *wc, u64 op_flags)
-{
-	kofi_cq_complete(ep, from, KOFI_RX, wc, op_flags);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_recv_complete);
-
-/**
- * kofi_ep_rx_complete - a receive has ended
- * @ep: the endpoint
- * @wc: how. Copied.
- * @op_flags: flags the operation was posted with
- *
- * As kofi_ep_tx_complete().
- *
- * Context: any. No consumer is called from inside.
- */
-void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
-			 u64 op_flags)
-{
-	kofi_ep_recv_complete(ep, ep, wc, op_flags);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
-
-/* --------------------------------------------------------------- the runner */
-
-/* Somebody has waited for a slot when the runner freed one. */
+/* Somebody has waited for a slot when the poller freed one. */
 static noinline void kofi_cq_refreed(struct kofi_cq *cq)
 {
 	spin_lock_irq(&cq->lock);
@@ -589,14 +261,6 @@ static bool kofi_cq_filled(struct kofi_cq *cq)
 {
 	/* pairs with kofi_cq_push(): what is behind tail has been written */
 	return cq->head != smp_load_acquire(&cq->tail);
-}
-
-static __always_inline void kofi_cq_call_one(struct kofi_cq *cq,
-					     const struct kofi_wc *wc)
-{
-	wc->cqe->done(&cq->cq, wc);
-	/* all the callback did, before who waits for it goes on */
-	smp_store_release(&cq->returned, cq->returned + 1);
 }
 
 /* Call back for the completions that are there. */
@@ -632,7 +296,7 @@ static struct kofi_ep *kofi_cq_space_next(struct kofi_cq *cq)
 	return ep;
 }
 
-/* Take an endpoint off the list; nobody adds it any more. */
+/* Take an endpoint off the list; it is not added any more. */
 static void kofi_cq_space_remove(struct kofi_cq *cq, struct kofi_ep *ep)
 {
 	struct llist_node **link = &cq->space_todo;
@@ -648,20 +312,6 @@ static void kofi_cq_space_remove(struct kofi_cq *cq, struct kofi_ep *ep)
 			break;
 		}
 	}
-}
-
-static void kofi_cq_enter(struct kofi_cq *cq)
-{
-	cq->runner = current;
-	lock_map_acquire_try(&cq->map);
-}
-
-static void kofi_cq_leave(struct kofi_cq *cq)
-{
-	lock_map_release(&cq->map);
-	cq->runner = NULL;
-	if (cq->flushers)
-		wake_up_all(&cq->flush_wait);
 }
 
 /* Is there anything to call back for? */
@@ -730,24 +380,6 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
 	return calls;
 }
 
-/*
- * The runner has found nothing and ends. The llist of write space is not under
- * the lock: who adds to it between the last look and the clearing of the bit
- * does not kick, so look once more.
- */
-static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
-{
-	lockdep_assert_held(&cq->lock);
-
-	/* kofi_cq_begin() then takes over what only the runner changes */
-	clear_bit_unlock(KOFI_CQ_ACTIVE, &cq->active);
-	smp_mb__after_atomic();	/* against llist_add() and kofi_cq_kick() */
-	if (!llist_empty(&cq->space))
-		kofi_cq_kick(cq);
-	if (cq->flushers)
-		wake_up_all(&cq->flush_wait);
-}
-
 static int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 {
 	struct kofi_cq *cq = container_of(iop, struct kofi_cq, iop);
@@ -795,7 +427,7 @@ int kofi_cq_poll(struct fid_cq *cq, int budget)
 	if (!kofi_cq_valid(cq) || kcq->poll != KOFI_POLL_DIRECT || budget < 0)
 		return -EINVAL;
 	spin_lock_irq(&kcq->lock);
-	busy = kcq->runner || kcq->flushers;
+	busy = kcq->poller || kcq->flushers;
 	if (!busy)
 		kofi_cq_enter(kcq);
 	spin_unlock_irq(&kcq->lock);
@@ -811,8 +443,8 @@ EXPORT_SYMBOL_GPL(kofi_cq_poll);
 
 /* ------------------------------------------------------------- for devices */
 
-/* The runner reports what is there, and ends, or asks for another. */
-static noinline void kofi_cq_run_on(struct kofi_cq *cq)
+/* The poller reports what is there, and ends, or asks for another. */
+void kofi_cq_run_on(struct kofi_cq *cq)
 {
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
 		kofi_cq_stop_poller(cq);
@@ -822,7 +454,7 @@ static noinline void kofi_cq_run_on(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_begin - be the runner of a queue while completing operations
+ * kofi_cq_begin - be the poller of a queue while completing operations
  * @cq: the queue, or NULL
  *
  * What is completed until kofi_cq_end() is reported by that call. No queue of
@@ -831,15 +463,11 @@ static noinline void kofi_cq_run_on(struct kofi_cq *cq)
  * Context: softirq.
  * Return: true if kofi_cq_end() must be called; false if the queue does not call
  * back in softirq context, or not on this processor, or somebody else is, or
- * shall be, the runner, who then reports what the caller completes.
+ * shall be, the poller, who then reports what the caller completes.
  */
 bool kofi_cq_begin(struct kofi_cq *cq)
 {
-	if (unlikely(!cq || !cq->done || cq->poll != KOFI_POLL_SOFTIRQ))
-		return false;
-	if (cq->cpu >= 0 && cq->cpu != raw_smp_processor_id())
-		return false;
-	return !test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active);
+	return kofi_cq_try_begin(cq);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_begin);
 
@@ -859,91 +487,6 @@ void kofi_cq_end(struct kofi_cq *cq)
 }
 EXPORT_SYMBOL_GPL(kofi_cq_end);
 
-/*
- * In softirq context, and if a queue calls back there: be its runner, and if
- * nothing is before this completion in the ring it need not go through it.
- */
-static __always_inline void kofi_cq_report(struct kofi_ep *ep,
-					   struct kofi_ep *from,
-					   enum kofi_dir dir,
-					   struct kofi_wc *wc, u64 op_flags)
-{
-	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-	bool call = false;
-
-	if (unlikely(!kofi_cq_begin(cq))) {
-		kofi_cq_complete(ep, from, dir, wc, op_flags);
-		return;
-	}
-	kofi_cq_enter(cq);
-	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
-	spin_lock_irq(&cq->lock);
-	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
-	if (unlikely(!kofi_cq_reports(cq, ep, dir, wc, op_flags))) {
-		kofi_cq_unused(cq);
-	} else if (likely(cq->head == cq->tail)) {
-		kofi_cq_fill(wc, from, dir, wc, op_flags);
-		kofi_cq_note(cq, ep, wc);
-		WRITE_ONCE(cq->head, cq->head + 1);
-		cq->tail++;
-		kofi_cq_unused(cq);
-		call = true;
-	} else {
-		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
-	}
-	kofi_cq_unblock(ep);
-	spin_unlock_irq(&cq->lock);
-
-	if (likely(call))
-		kofi_cq_call_one(cq, wc);
-	spin_lock_irq(&cq->lock);
-	if (likely(cq->head == cq->tail && !cq->space_todo &&
-		   llist_empty(&cq->space))) {
-		/* as kofi_cq_leave(), but waking is done once */
-		lock_map_release(&cq->map);
-		cq->runner = NULL;
-		kofi_cq_stop_poller(cq);
-		spin_unlock_irq(&cq->lock);
-		return;
-	}
-	spin_unlock_irq(&cq->lock);
-	kofi_cq_run_on(cq);
-}
-
-/**
- * kofi_ep_tx_report - kofi_ep_tx_complete() from where the consumer is called
- * @ep: the endpoint
- * @wc: as there, but not copied: what the consumer gets to see is filled in here
- * @op_flags: as there
- *
- * If the endpoint's queue calls back in softirq context, the consumer may be
- * called from inside, but not between kofi_cq_begin() and kofi_cq_end().
- *
- * Context: softirq, or any if the queue does not call back there. The caller
- * holds no locks.
- */
-void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags)
-{
-	kofi_cq_report(ep, ep, KOFI_TX, wc, op_flags);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_tx_report);
-
-/**
- * kofi_ep_recv_report - kofi_ep_recv_complete() from where the consumer is called
- * @ep: whose receive it was
- * @from: the endpoint the message came to
- * @wc: as for kofi_ep_tx_report()
- * @op_flags: flags the operation was posted with
- *
- * Context: as kofi_ep_tx_report().
- */
-void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
-			 struct kofi_wc *wc, u64 op_flags)
-{
-	kofi_cq_report(ep, from, KOFI_RX, wc, op_flags);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_recv_report);
-
 /**
  * kofi_cq_priv - the provider's part of a queue
  * @cq: a queue made by kofi_cq_make()
@@ -957,26 +500,7 @@ void *kofi_cq_priv(struct kofi_cq *cq)
 }
 EXPORT_SYMBOL_GPL(kofi_cq_priv);
 
-/**
- * kofi_ep_tx_scarce - are more than half of the slots for transmits in use
- * @ep: an endpoint whose transmit has just been accepted
- *
- * An operation whose end the device does not report gives its slot back only
- * when a later one has ended. As long as none is accepted this way in scarcity,
- * a queue without a free slot is certain to get one back.
- *
- * Context: any.
- * Return: true if so; the operation's end is to be reported at once.
- */
-bool kofi_ep_tx_scarce(struct kofi_ep *ep)
-{
-	struct kofi_cq *cq = ep->tx_cq;
-
-	return cq && atomic_read(&cq->used) > cq->limit[KOFI_RX] / 2;
-}
-EXPORT_SYMBOL_GPL(kofi_ep_tx_scarce);
-
-/* ----------------------------------------------------- an endpoint is closed */
+/* ------------------------------------------------------ closing an endpoint */
 
 /* Take completions of one endpoint out of the middle of the ring. */
 static u32 kofi_cq_extract(struct kofi_cq *cq, struct kofi_ep *ep)
@@ -1010,7 +534,7 @@ static void kofi_cq_flush_direct(struct kofi_cq *cq, struct kofi_ep *ep)
 	spin_lock_irq(&cq->lock);
 	kofi_cq_space_remove(cq, ep);
 	cq->flushers++;
-	wait_event_lock_irq(cq->flush_wait, !cq->runner, cq->lock);
+	wait_event_lock_irq(cq->flush_wait, !cq->poller, cq->lock);
 	kofi_cq_enter(cq);
 	while ((n = kofi_cq_extract(cq, ep))) {
 		spin_unlock_irq(&cq->lock);
@@ -1040,7 +564,7 @@ static void kofi_cq_flush_wait(struct kofi_cq *cq, struct kofi_ep *ep)
 }
 
 /*
- * About to wait for the runner. For lockdep that is taking the lock a callback
+ * About to wait for the poller. For lockdep that is taking the lock a callback
  * holds; with interrupts off, for the reason del_timer_sync() has.
  */
 static bool kofi_cq_may_wait(struct kofi_cq *cq)
@@ -1051,7 +575,7 @@ static bool kofi_cq_may_wait(struct kofi_cq *cq)
 	lock_map_acquire(&cq->map);
 	lock_map_release(&cq->map);
 	local_irq_restore(flags);
-	return !WARN_ONCE(READ_ONCE(cq->runner) == current,
+	return !WARN_ONCE(READ_ONCE(cq->poller) == current,
 			  "kofi: close or drain in a callback of the same queue\n");
 }
 
@@ -1059,7 +583,7 @@ static bool kofi_cq_may_wait(struct kofi_cq *cq)
  * kofi_cq_claim - keep everybody else from running a queue
  * @cq: a queue opened with KOFI_POLL_DIRECT
  *
- * Until kofi_cq_release(), of the same task, nobody is called back, and
+ * Until kofi_cq_release(), of the same task, no consumer is called, and
  * kofi_cq_ops.poll is not called but by the caller.
  *
  * Context: process, sleeps; not from a callback of the queue.
@@ -1070,7 +594,7 @@ void kofi_cq_claim(struct kofi_cq *cq)
 	kofi_cq_may_wait(cq);
 	spin_lock_irq(&cq->lock);
 	cq->flushers++;
-	wait_event_lock_irq(cq->flush_wait, !cq->runner, cq->lock);
+	wait_event_lock_irq(cq->flush_wait, !cq->poller, cq->lock);
 	cq->flushers--;
 	kofi_cq_enter(cq);
 	spin_unlock_irq(&cq->lock);
@@ -1137,376 +661,6 @@ void kofi_cq_flush(struct kofi_ep *ep)
 		kofi_cq_flush_one(ep->rx_cq, ep);
 }
 
-/* ------------------------------------------------------------------ reading */
-
-static size_t kofi_cq_format_size(enum fi_cq_format format)
-{
-	switch (format) {
-	case FI_CQ_FORMAT_MSG:
-		return sizeof(struct fi_cq_msg_entry);
-	case FI_CQ_FORMAT_DATA:
-		return sizeof(struct fi_cq_data_entry);
-	case FI_CQ_FORMAT_TAGGED:
-		return sizeof(struct fi_cq_tagged_entry);
-	default:
-		return sizeof(struct fi_cq_entry);
-	}
-}
-
-/* Each format begins with the one before it, so one copy serves all. */
-static_assert(offsetof(struct fi_cq_tagged_entry, op_context) ==
-	      offsetof(struct fi_cq_entry, op_context));
-static_assert(offsetof(struct fi_cq_tagged_entry, len) ==
-	      offsetof(struct fi_cq_msg_entry, len));
-static_assert(offsetof(struct fi_cq_tagged_entry, data) ==
-	      offsetof(struct fi_cq_data_entry, data));
-
-/*
- * Can somebody sleep who reads only afterwards? For him a signal lasts until
- * the queue has been found empty.
- */
-static bool kofi_cq_asked(const struct kofi_cq *cq)
-{
-	return cq->link.set || (int)cq->wait_obj == KOFI_WAIT_QUEUE;
-}
-
-/**
- * kofi_cq_pending - is there something for the consumer to do
- * @cq: a queue that is read, or is polled by the consumer
- *
- * Context: any.
- * Return: true if there is a completion or an error to be read, or a callback
- * to be called by kofi_cq_poll(), or if the consumer was told to have a look.
- */
-bool kofi_cq_pending(struct kofi_cq *cq)
-{
-	unsigned long flags;
-	bool pending;
-
-	spin_lock_irqsave(&cq->lock, flags);
-	pending = cq->head != cq->tail ||
-		  (cq->signaled && kofi_cq_asked(cq)) ||
-		  (cq->poll == KOFI_POLL_DIRECT &&
-		   (cq->space_todo || !llist_empty(&cq->space)));
-	spin_unlock_irqrestore(&cq->lock, flags);
-	return pending;
-}
-
-/*
- * One attempt to read. Only the last one before the caller is told that there
- * is nothing arms the notify handler.
- */
-static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
-				fi_addr_t *src_addr, bool arm)
-{
-	size_t size = kofi_cq_format_size(cq->format), n;
-	unsigned long flags;
-	ssize_t ret;
-	bool bh;
-
-	bh = kofi_cq_lock(cq, &flags);
-	for (n = 0; n < count && cq->head != cq->tail; n++) {
-		const struct kofi_wc *wc = &cq->ring[cq->first].wc;
-		const struct fi_cq_tagged_entry entry = {
-			.op_context = wc->op_context, .flags = wc->flags,
-			.len = wc->len, .buf = wc->buf, .data = wc->data,
-			.tag = wc->tag,
-		};
-
-		if (wc->err)
-			break;
-		memcpy(buf + n * size, &entry, size);
-		if (src_addr)
-			src_addr[n] = wc->src;
-		kofi_cq_pop(cq);
-	}
-	if (n) {
-		kofi_cq_freed(cq);
-		ret = n;
-	} else if (cq->head == cq->tail) {
-		cq->armed = cq->notify && (arm || cq->armed);
-		if (kofi_cq_asked(cq))
-			cq->signaled = false;
-		ret = -EAGAIN;
-	} else if (cq->ring[cq->first].wc.err) {
-		ret = -FI_EAVAIL;
-	} else {
-		ret = 0;
-	}
-	kofi_cq_unlock(cq, flags, bh);
-	return ret;
-}
-
-/**
- * fi_cq_readfrom - read completions, and who sent what was received
- * @cq: a queue that is read
- * @buf: array of @count entries in the queue's format
- * @count: most completions to read. With 0 nothing is read, the return value
- *	tells whether there is something.
- * @src_addr: array of @count addresses, FI_ADDR_NOTAVAIL where the endpoint
- *	reports no sources; may be NULL
- *
- * fi_cq(3). Any number of tasks may read. An error is read with
- * fi_cq_readerr(), in its turn: successes behind it wait. A return of -EAGAIN
- * arms the notify handler.
- *
- * Context: any. Interrupts are off while up to @count entries are copied.
- * Return: number of completions; -EAGAIN if there is none; -FI_EAVAIL if the
- * next is an error; -EINVAL, also for a queue that calls back.
- */
-ssize_t fi_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
-		       fi_addr_t *src_addr)
-{
-	if (!kofi_cq_reads(cq) || (count && !buf))
-		return -EINVAL;
-	return kofi_cq_try_read(kofi_cq(cq), buf, count, src_addr, true);
-}
-EXPORT_SYMBOL_GPL(fi_cq_readfrom);
-
-/**
- * fi_cq_read - read completions
- * @cq: as fi_cq_readfrom()
- * @buf: as fi_cq_readfrom()
- * @count: as fi_cq_readfrom()
- *
- * fi_cq(3).
- *
- * Context: any.
- * Return: as fi_cq_readfrom().
- */
-ssize_t fi_cq_read(struct fid_cq *cq, void *buf, size_t count)
-{
-	return fi_cq_readfrom(cq, buf, count, NULL);
-}
-EXPORT_SYMBOL_GPL(fi_cq_read);
-
-/**
- * fi_cq_readerr - read the error that is next in the queue
- * @cq: a queue that is read
- * @buf: where it goes; there is no error data, err_data_size becomes 0
- * @flags: 0
- *
- * fi_cq(3).
- *
- * Context: any.
- * Return: 1; -EAGAIN if the next in the queue is no error; -FI_EBADFLAGS;
- * -EINVAL, also for a queue that calls back.
- */
-ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
-{
-	struct kofi_cq *kcq = kofi_cq(cq);
-	ssize_t ret = -EAGAIN;
-	unsigned long irq;
-	bool bh;
-
-	if (!kofi_cq_reads(cq) || !buf)
-		return -EINVAL;
-	if (flags)
-		return -FI_EBADFLAGS;
-
-	bh = kofi_cq_lock(kcq, &irq);
-	if (kcq->head != kcq->tail) {
-		const struct kofi_wc *wc = &kcq->ring[kcq->first].wc;
-
-		if (wc->err) {
-			*buf = (struct fi_cq_err_entry) {
-				.op_context = wc->op_context,
-				.flags = wc->flags, .len = wc->len,
-				.buf = wc->buf, .data = wc->data,
-				.tag = wc->tag, .olen = wc->olen,
-				.err = wc->err, .prov_errno = wc->prov_errno,
-				.src_addr = wc->src,
-				.err_data = buf->err_data_size ?
-					    buf->err_data : NULL,
-			};
-			kcq->errors--;
-			kofi_cq_pop(kcq);
-			kofi_cq_freed(kcq);
-			ret = 1;
-		}
-	}
-	kofi_cq_unlock(kcq, irq, bh);
-	return ret;
-}
-EXPORT_SYMBOL_GPL(fi_cq_readerr);
-
-static bool kofi_cq_enough(const struct kofi_cq *cq, u32 threshold)
-{
-	return kofi_cq_count(cq) >= threshold || cq->errors;
-}
-
-static bool kofi_cq_ready(struct kofi_cq *cq, u32 threshold, u32 signals)
-{
-	unsigned long flags;
-	bool ready;
-
-	spin_lock_irqsave(&cq->lock, flags);
-	ready = kofi_cq_enough(cq, threshold) || cq->signals != signals;
-	spin_unlock_irqrestore(&cq->lock, flags);
-	return ready;
-}
-
-/*
- * Begin to wait. False if there is not enough to read, but fi_cq_signal() was
- * called when nobody waited.
- */
-static bool kofi_cq_wait_begin(struct kofi_cq *cq, u32 threshold, u32 *signals)
-{
-	unsigned long flags;
-	bool wait;
-
-	spin_lock_irqsave(&cq->lock, flags);
-	*signals = cq->signals;
-	wait = !cq->signaled || kofi_cq_enough(cq, threshold);
-	if (wait)
-		cq->readers++;
-	else
-		cq->signaled = false;
-	spin_unlock_irqrestore(&cq->lock, flags);
-	return wait;
-}
-
-static void kofi_cq_wait_end(struct kofi_cq *cq)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&cq->lock, flags);
-	cq->readers--;
-	spin_unlock_irqrestore(&cq->lock, flags);
-}
-
-/**
- * fi_cq_sreadfrom - wait for completions and read them
- * @cq: a queue that is read, opened with a wait object
- * @buf: as fi_cq_readfrom()
- * @count: as fi_cq_readfrom()
- * @src_addr: as fi_cq_readfrom()
- * @cond: with FI_CQ_COND_THRESHOLD a number of completions, cast to a
- *	pointer, to wait for before reading; more than @count or than the queue
- *	can hold counts as that. An error, the end of the time or
- *	fi_cq_signal() ends the wait before. Otherwise ignored.
- * @timeout: milliseconds; 0 does not wait, negative has no end
- *
- * fi_cq(3). Only a fatal signal ends the sleep before its time.
- *
- * Context: process, sleeps.
- * Return: as fi_cq_readfrom(), -EAGAIN meaning that the time is over or
- * fi_cq_signal() was called; -EINTR if the task is being killed; -EINVAL also
- * for a queue without wait object.
- */
-ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count,
-			fi_addr_t *src_addr, const void *cond, int timeout)
-{
-	struct kofi_cq *kcq = kofi_cq(cq);
-	long left = kofi_wait_timeout(timeout);
-	size_t threshold = 1;
-	ssize_t ret;
-	u32 signals;
-
-	might_sleep();
-	if (!kofi_cq_reads(cq) || kcq->wait_obj == FI_WAIT_NONE ||
-	    (count && !buf))
-		return -EINVAL;
-	if (kcq->threshold)
-		threshold = clamp((size_t)cond, 1,
-				  clamp(count, 1, (size_t)kcq->limit[KOFI_RX]));
-
-	if (!kofi_cq_wait_begin(kcq, threshold, &signals))
-		return kofi_cq_try_read(kcq, buf, count, src_addr, true);
-	do {
-		left = kofi_wait_event(kcq->wait_obj, kcq->wait,
-				       kofi_cq_ready(kcq, threshold, signals),
-				       left);
-		/* Another reader may have been quicker. */
-		ret = kofi_cq_try_read(kcq, buf, count, src_addr, false);
-	} while (ret == -EAGAIN && left > 0 &&
-		 READ_ONCE(kcq->signals) == signals);
-	kofi_cq_wait_end(kcq);
-
-	if (ret == -EAGAIN)
-		ret = left < 0 ? -EINTR :
-		      kofi_cq_try_read(kcq, buf, count, src_addr, true);
-	return ret;
-}
-EXPORT_SYMBOL_GPL(fi_cq_sreadfrom);
-
-/**
- * fi_cq_sread - wait for completions and read them
- * @cq: as fi_cq_sreadfrom()
- * @buf: as fi_cq_sreadfrom()
- * @count: as fi_cq_sreadfrom()
- * @cond: as fi_cq_sreadfrom()
- * @timeout: as fi_cq_sreadfrom()
- *
- * fi_cq(3).
- *
- * Context: process, sleeps.
- * Return: as fi_cq_sreadfrom().
- */
-ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
-		    const void *cond, int timeout)
-{
-	return fi_cq_sreadfrom(cq, buf, count, NULL, cond, timeout);
-}
-EXPORT_SYMBOL_GPL(fi_cq_sread);
-
-/**
- * fi_cq_signal - end the wait of every reader
- * @cq: a queue opened with a wait object
- *
- * fi_cq(3). If nobody waits, the next reader that would have to returns at
- * once. On a queue that is a member of a wait set, or whose wait queue has been
- * asked for, fi_wait() and fi_trywait() see it until a read returns -EAGAIN.
- *
- * Context: any.
- * Return: 0; -EINVAL, also for a queue without wait object.
- */
-int fi_cq_signal(struct fid_cq *cq)
-{
-	struct kofi_cq *kcq = kofi_cq(cq);
-	unsigned long flags;
-
-	if (!kofi_cq_reads(cq) || kcq->wait_obj == FI_WAIT_NONE)
-		return -EINVAL;
-	spin_lock_irqsave(&kcq->lock, flags);
-	WRITE_ONCE(kcq->signals, kcq->signals + 1);
-	kcq->signaled = !kcq->readers;
-	wake_up(&kcq->wait);
-	kofi_wait_wake(&kcq->link);
-	spin_unlock_irqrestore(&kcq->lock, flags);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(fi_cq_signal);
-
-/**
- * fi_cq_strerror - text for prov_errno of an error entry
- * @cq: the queue it was read from
- * @prov_errno: from the entry
- * @err_data: from the entry, or NULL
- * @buf: the text is copied here, cut to fit; may be NULL
- * @len: bytes at @buf
- *
- * fi_cq(3).
- *
- * Context: any.
- * Return: the text, a constant string.
- */
-const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
-			   const void *err_data, char *buf, size_t len)
-{
-	struct kofi_cq *kcq = kofi_cq(cq);
-	const char *text;
-
-	if (kofi_cq_valid(cq) && kcq->ops && kcq->ops->strerror)
-		text = kcq->ops->strerror(prov_errno);
-	else
-		text = fi_strerror(prov_errno);
-	if (buf && len)
-		strscpy(buf, text, len);
-	return text;
-}
-EXPORT_SYMBOL_GPL(fi_cq_strerror);
-
 /* --------------------------------------------------------- opening, closing */
 
 static void kofi_cq_free(struct kofi_cq *cq)
@@ -1559,7 +713,7 @@ static void kofi_cq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	spin_lock_irq(&cq->lock);
 	reserved = atomic_read(&cq->used);
 	waiting = kofi_cq_count(cq);
-	reserved -= min(reserved, waiting);	/* the runner may be between */
+	reserved -= min(reserved, waiting);	/* the poller may be between */
 	completions = cq->completions;
 	failed = cq->failed;
 	again = cq->again;

@@ -3,8 +3,6 @@
 #ifndef _KOFI_INTERNAL_H
 #define _KOFI_INTERNAL_H
 
-#include <linux/list.h>		/* irq_poll.h needs it */
-#include <linux/irq_poll.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>
@@ -89,11 +87,6 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 		  size_t fclass, void *context);
 bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
 int kofi_ep_control(struct kofi_ep *ep, int command, void *arg);
-int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir);
-void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
-		   const struct kofi_wc *wc, u64 op_flags);
-void kofi_ep_complete_counted(struct kofi_ep *ep, enum kofi_dir dir,
-			      const struct kofi_wc *wc, u64 op_flags);
 
 static inline struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep,
 					 enum kofi_dir dir)
@@ -101,26 +94,15 @@ static inline struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep,
 	return dir == KOFI_RX ? ep->rx_cq : ep->tx_cq;
 }
 
-/* A message that is looked at, or thrown away, has moved no bytes. */
-static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
-				u64 op_flags)
+/* Is a direction counted, so that it needs no queue to report to */
+static inline bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)
 {
-	if (dir == KOFI_RX && op_flags & (FI_PEEK | FI_DISCARD))
-		return 0;
-	return wc->len;
-}
-
-/* Count a completion; under the lock that the statistics are under. */
-static inline void kofi_ep_tally(struct kofi_ep *ep, enum kofi_dir dir,
-				 const struct kofi_wc *wc, u64 op_flags)
-{
-	struct kofi_ep_stats *stats = &ep->stats[dir];
-
-	stats->completions++;
-	if (unlikely(wc->err))
-		stats->errors++;
-	else
-		stats->bytes += kofi_wc_bytes(dir, wc, op_flags);
+	if (dir == KOFI_RX)
+		return ep->cntr[KOFI_CNTR_RECV] ||
+		       ep->cntr[KOFI_CNTR_REMOTE_READ] ||
+		       ep->cntr[KOFI_CNTR_REMOTE_WRITE];
+	return ep->cntr[KOFI_CNTR_SEND] || ep->cntr[KOFI_CNTR_READ] ||
+	       ep->cntr[KOFI_CNTR_WRITE];
 }
 
 /* poll.c: wait sets and poll sets */
@@ -206,160 +188,8 @@ int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
 int kofi_eq_start(void);	/* at module load */
 void kofi_eq_stop(void);
 
-/* cq.c: completion queues */
+/* cq.c: completion queues; see cq.h */
 
-/* Bits of kofi_ep.blocked */
-enum {
-	KOFI_EP_BLOCKED,	/* a completion shall wake the consumer */
-	KOFI_EP_SPACE,		/* on a queue's list to be called back */
-	KOFI_EP_DRAINED,	/* no callback any more */
-};
-
-/**
- * struct kofi_cq_entry - a completion in a queue
- * @wc: the completion
- * @ep: done mode: the endpoint it is for
- */
-struct kofi_cq_entry {
-	struct kofi_wc	wc;
-	struct kofi_ep	*ep;
-};
-
-#define KOFI_CQ_BATCH	16
-
-/**
- * struct kofi_cq - a completion queue
- * @cq: what the consumer holds
- * @obj: the core's
- * @domain: its parent
- * @ops: the provider's, or NULL
- * @priv: the provider's part
- * @poll: where it calls its consumer
- * @cpu: on which CPU, or -1
- * @done: done mode
- * @notify: read mode, or NULL
- * @format: layout of what is read
- * @wait_obj: how readers wait
- * @threshold: the condition of a blocking read is a number of entries
- * @limit: how many slots may be in use for one more to be reserved, by enum
- *	kofi_dir
- * @slots: size of @ring; one more than the larger limit, for the entry whose
- *	callback is being called
- * @ring: the completions
- * @used: slots that are filled, or promised to operations; goes down under
- *	@lock, or by the runner
- * @head: next entry to be read, counted without end. This, @first and
- *	@returned are the runner's in done mode, guarded by @lock otherwise.
- * @first: place of @head in @ring
- * @returned: done mode: entries whose callbacks have returned
- * @lock: irqsave, guards the rest
- * @tail: next entry to be filled, as @head
- * @next: place of @tail in @ring
- * @errors: error entries to be read
- * @armed: the next completion calls @notify
- * @notify_due: @notify is to be called
- * @active: bit 0: a call-back context has been asked for or runs
- * @runner: who is calling the consumer, NULL if nobody
- * @space_ep: whose write-space callback is running
- * @flushers: tasks that wait for callbacks to end
- * @flush_wait: where they sleep
- * @waiting: endpoints that want slots, by enum kofi_dir
- * @space: endpoints to be called back, added without @lock
- * @space_todo: the same, in order
- * @wait: readers asleep
- * @link: wait set
- * @readers: number of them
- * @signals: fi_cq_signal() calls, to see that there was one meanwhile
- * @signaled: fi_cq_signal() found nobody asleep
- * @key: lockdep: each queue is a class of its own
- * @map: held while the consumer is called
- * @iop: KOFI_POLL_SOFTIRQ
- * @csd: KOFI_POLL_SOFTIRQ on another CPU
- * @work: KOFI_POLL_WORKQUEUE
- * @batch: completions taken out of the middle for an endpoint that is closed
- * @completions: statistics
- * @failed: of these, errors
- * @again: operations refused for want of a slot
- */
-struct kofi_cq {
-	struct fid_cq		cq;
-	struct kofi_obj		obj;
-	struct kofi_domain	*domain;
-	const struct kofi_cq_ops *ops;
-	void			*priv;
-	enum kofi_poll		poll;
-	int			cpu;
-	bool			done;
-	void			(*notify)(struct fid_cq *cq, void *context);
-	enum fi_cq_format	format;
-	enum fi_wait_obj	wait_obj;
-	bool			threshold;
-	int			limit[2];
-	u32			slots;
-	struct kofi_cq_entry	*ring;
-
-	atomic_t		used ____cacheline_aligned_in_smp;
-	u32			head;
-	u32			first;
-	u32			returned;
-
-	spinlock_t		lock ____cacheline_aligned_in_smp;
-	u32			tail;
-	u32			next;
-	u32			errors;
-	bool			armed;
-	bool			notify_due;
-	unsigned long		active;
-	struct task_struct	*runner;
-	struct kofi_ep		*space_ep;
-	unsigned int		flushers;
-	wait_queue_head_t	flush_wait;
-	struct list_head	waiting[2];
-	struct llist_head	space;
-	struct llist_node	*space_todo;
-	wait_queue_head_t	wait;
-	struct kofi_wait_link	link;
-	unsigned int		readers;
-	u32			signals;
-	bool			signaled;
-	struct lock_class_key	key;
-	struct lockdep_map	map;
-	struct irq_poll		iop;
-	call_single_data_t	csd;
-	struct work_struct	work;
-	struct kofi_cq_entry	batch[KOFI_CQ_BATCH];
-	u64			completions;
-	u64			failed;
-	u64			again;
-};
-
-/* Without the lock: slots that become free are for who comes first. */
-static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
-{
-	int used = atomic_read(&cq->used);
-
-	do {
-		if (unlikely(used >= cq->limit[dir]))
-			return false;
-	} while (!atomic_try_cmpxchg(&cq->used, &used, used + 1));
-	return true;
-}
-
-/* As kofi_ep_tx_reserve() and kofi_ep_rx_reserve() */
-static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
-{
-	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-
-	if (unlikely(!cq) || !kofi_cq_take_slot(cq, dir))
-		return kofi_ep_reserve_slow(ep, dir);
-	atomic64_inc(&ep->stats[dir].posts);
-	return 0;
-}
-
-int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
-int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
-void kofi_cq_unreserve(struct kofi_cq *cq);
-void kofi_cq_space(struct kofi_ep *ep);
 void kofi_cq_flush(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_cq *cq);
 int kofi_cq_start(void);	/* at module load */

@@ -8,7 +8,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "internal.h"
+#include "cq.h"
 
 TRACE_DEFINE_ENUM(KOFI_EP_IDLE);
 TRACE_DEFINE_ENUM(KOFI_EP_ENABLED);

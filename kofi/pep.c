@@ -59,7 +59,7 @@ EXPORT_SYMBOL_GPL(kofi_pep_init);
  * kofi_pep_exit - undo kofi_pep_init()
  * @pep: the base; no more connection requests come for it
  *
- * Requests nobody has read are withdrawn from the event queue.
+ * Requests that have not been read are withdrawn from the event queue.
  *
  * Context: process, may sleep.
  */

@@ -26,7 +26,7 @@
  */
 #include <linux/slab.h>
 
-#include "internal.h"
+#include "cq.h"
 
 /**
  * struct kofi_wait_set - a wait set

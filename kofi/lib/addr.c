@@ -102,7 +102,7 @@ static void kofi_info_set_port(struct sockaddr_storage *ss, u16 port)
 		((struct sockaddr_in *)ss)->sin_port = htons(port);
 }
 
-/* Without a node: any address of ours, or ourselves as the peer */
+/* Without a node: any local address, or the loopback address as the peer */
 static void kofi_info_no_node(int family, bool source,
 			      struct sockaddr_storage *ss)
 {

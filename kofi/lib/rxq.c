@@ -63,7 +63,7 @@
 
 #include <linux/kofi/lib.h>
 
-#include "../internal.h"
+#include "../cq.h"
 
 #define KOFI_RXQ_FLAGS		(FI_COMPLETION | FI_MORE | FI_MULTI_RECV)
 #define KOFI_RXQ_TFLAGS		(FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | \
@@ -150,7 +150,7 @@ static bool kofi_rxop_multi(const struct kofi_rxop *op)
 	return op->flags & FI_MULTI_RECV;
 }
 
-/* Whom a receive is for; nobody can be told apart without the capability. */
+/* Sender a receive is for; without the capability, any. */
 static fi_addr_t kofi_rxq_src(const struct kofi_rxq *q, fi_addr_t addr)
 {
 	return q->ep->info->caps & FI_DIRECTED_RECV ? addr : FI_ADDR_UNSPEC;
@@ -370,7 +370,7 @@ static noinline int kofi_rxq_accept(struct kofi_rxq *q,
 
 	op = kofi_rxq_get(q);
 	if (unlikely(!op)) {
-		/* what has been done before the mark was seen wakes nobody */
+		/* what has been done before the mark was seen wakes no consumer */
 		kofi_ep_blocked(ep);
 		op = kofi_rxq_get(q);
 	}

@@ -4,7 +4,7 @@
  * accesses step by step.
  *
  * A region lives in the table of its domain, where peers find it by key. A key
- * of ours is a slot of the table below a generation that grows with each
+ * the core has chosen is a slot of the table below a generation that grows with each
  * registration of the domain; a lookup compares all of it, so a key that has
  * been used never fits again. Slots go round and are used again late. A key the
  * consumer has chosen is the place in the table itself.
@@ -17,7 +17,7 @@
  *
  * A lookup is lockless: RCU keeps the region from being freed, a reference
  * taken from a count that is not 0 keeps it open, and then the key is compared
- * once more, because the region may have been mapped anew in between.
+ * once more, because the region may have been mapped again in between.
  */
 #include <linux/bvec.h>
 #include <linux/overflow.h>
@@ -31,7 +31,7 @@
 #include "../internal.h"
 #include "../kofi_trace.h"
 
-/* Slots stay below, so that no key of ours is FI_KEY_NOTAVAIL. */
+/* Slots stay below, so that no key is FI_KEY_NOTAVAIL. */
 #define KOFI_MR_SLOTS		XA_LIMIT(0, INT_MAX)
 
 static atomic64_t kofi_mr_serial;

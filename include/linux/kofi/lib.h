@@ -415,7 +415,7 @@ static inline struct kofi_rxq *kofi_ep_rxq(const struct kofi_ep *ep,
  * @mr: the region while it is held, or NULL
  *
  * Nothing is held between two steps of an access that may be far apart: each
- * looks the key up anew, and finds out that the region has been closed. Steps
+ * looks the key up again, and finds out that the region has been closed. Steps
  * that follow each other at once may share a look-up: the region is held in
  * between, and who closes it waits for kofi_target_drop().
  */

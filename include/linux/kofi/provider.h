@@ -147,8 +147,8 @@ void kofi_fabric_exit(struct kofi_fabric *fabric);
 
 /**
  * struct kofi_mr_table - the regions of a domain that peers can name
- * @regions: struct kofi_mr; by the low half of a key of ours, by the whole of
- *	a key the consumer has chosen
+ * @regions: struct kofi_mr; by the low half of a key the core has chosen, by
+ *	the whole of one the consumer has
  * @client: consumers choose the keys (mr_mode without FI_MR_PROV_KEY)
  * @endpoint: regions are bound to an endpoint and then enabled
  *	(FI_MR_ENDPOINT)
@@ -571,7 +571,7 @@ void kofi_cq_claim(struct kofi_cq *cq);
 void kofi_cq_release(struct kofi_cq *cq);
 bool kofi_ep_tx_scarce(struct kofi_ep *ep);
 
-/* ---------------------------------------------- memory of ours, named by peers */
+/* ---------------------------------------------------------- memory regions */
 
 /**
  * struct kofi_mr_stats - what the core counts per region
@@ -605,7 +605,7 @@ struct kofi_mr_stats {
  * @node: on the pool's list of free ones
  * @report: its end is a completion
  * @wc: that completion
- * @fenced: nobody accesses it any more; for a region of no pool
+ * @fenced: it is not accessed any more; for a region of no pool
  * @stats: counted by the core
  * @serial: software: of the registration; never used twice
  * @users: software: accesses under way, and one while it can be accessed
@@ -651,7 +651,7 @@ struct kofi_mr {
  *	the consumer's call: any for a region of a pool, where a spinlock of the
  *	core's is held with interrupts off; process context for others. On an
  *	error nothing has happened.
- * @end: an open region ends: make sure that nobody can touch the memory any
+ * @end: an open region ends: make sure that the memory is not accessed any
  *	more, and then call kofi_mr_fenced(), from inside or later. Any context,
  *	also while @open has not returned if a peer was that quick. For a region
  *	of a pool whose endpoint has been drained that must not need the network.

@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completions: what stands between a provider's operations and the queues and
+ * counters of their endpoint.
+ *
+ * Normal operation
+ *
+ * The provider reserves a slot of the direction's queue when it accepts an
+ * operation and completes the operation when it has ended. Completing takes
+ * the queue's lock once: statistics, and either an entry for the consumer or
+ * the slot given back, as selective completion and the operation's flags say.
+ *
+ * Reporting
+ *
+ * A provider that is called by its device in softirq context reports instead
+ * of completing: if the queue calls back there, the provider becomes the poller
+ * and calls the consumer itself. A completion that finds the ring empty does
+ * not go through it.
+ *
+ * Refused posts
+ *
+ * A post that is refused for want of a slot waits in the queue (cq.c). One that
+ * is refused for want of something of the provider's sets KOFI_EP_BLOCKED and
+ * looks once more; the next completion finds the bit and has the consumer's
+ * write-space callback called. What an operation held is therefore given back
+ * before it completes.
+ */
+#include <linux/kernel.h>
+#include <linux/sched.h>
+
+#include "cq.h"
+#include "kofi_trace.h"
+
+/* -------------------------------------------------------------- reservation */
+
+/**
+ * kofi_ep_reserve_slow - kofi_ep_reserve() without a free slot, or a queue
+ * @ep: the endpoint
+ * @dir: whether it is a transmit or a receive
+ *
+ * Context: any.
+ * Return: as kofi_ep_tx_reserve().
+ */
+int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+	int ret = 0;
+
+	if (cq)
+		ret = kofi_cq_reserve(cq, ep, dir);
+	else if (!kofi_ep_counted(ep, dir))
+		return -FI_ENOCQ;
+	if (!ret) {
+		atomic64_inc(&ep->stats[dir].posts);
+	} else {
+		atomic64_inc(&ep->stats[dir].again);
+		trace_kofi_ep_again(ep);
+	}
+	return ret;
+}
+
+static void kofi_ep_unreserve(struct kofi_ep *ep, enum kofi_dir dir)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+
+	atomic64_dec(&ep->stats[dir].posts);
+	if (cq)
+		kofi_cq_unreserve(cq);
+}
+
+/**
+ * kofi_ep_tx_reserve - accept a transmit
+ * @ep: the endpoint
+ *
+ * Context: any.
+ * Return: 0, then one kofi_ep_tx_complete() or kofi_ep_tx_unreserve() must
+ * follow; -EAGAIN without a free slot, and the consumer's write-space callback
+ * will follow; -FI_ENOCQ; -ESHUTDOWN once the endpoint has been drained.
+ */
+int kofi_ep_tx_reserve(struct kofi_ep *ep)
+{
+	return kofi_ep_reserve(ep, KOFI_TX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_reserve);
+
+/**
+ * kofi_ep_rx_reserve - accept a receive
+ * @ep: the endpoint
+ *
+ * Context: any.
+ * Return: 0, then one kofi_ep_rx_complete() or kofi_ep_rx_unreserve() must
+ * follow; otherwise as kofi_ep_tx_reserve().
+ */
+int kofi_ep_rx_reserve(struct kofi_ep *ep)
+{
+	return kofi_ep_reserve(ep, KOFI_RX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_reserve);
+
+/**
+ * kofi_ep_tx_unreserve - refuse a transmit after all
+ * @ep: the endpoint
+ *
+ * Context: any.
+ */
+void kofi_ep_tx_unreserve(struct kofi_ep *ep)
+{
+	kofi_ep_unreserve(ep, KOFI_TX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_unreserve);
+
+/**
+ * kofi_ep_rx_unreserve - refuse a receive after all
+ * @ep: the endpoint
+ *
+ * Context: any.
+ */
+void kofi_ep_rx_unreserve(struct kofi_ep *ep)
+{
+	kofi_ep_unreserve(ep, KOFI_RX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_unreserve);
+
+/**
+ * kofi_ep_tx_scarce - are more than half of the slots for transmits in use
+ * @ep: an endpoint whose transmit has just been accepted
+ *
+ * An operation whose end the device does not report gives its slot back only
+ * when a later one has ended. As long as none is accepted this way in scarcity,
+ * a queue without a free slot is certain to get one back.
+ *
+ * Context: any.
+ * Return: true if so; the operation's end is to be reported at once.
+ */
+bool kofi_ep_tx_scarce(struct kofi_ep *ep)
+{
+	struct kofi_cq *cq = ep->tx_cq;
+
+	return cq && atomic_read(&cq->used) > cq->limit[KOFI_RX] / 2;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_scarce);
+
+/* ------------------------------------------------------------ refused posts */
+
+/**
+ * kofi_ep_blocked - a post is about to be refused with -EAGAIN
+ * @ep: the endpoint
+ *
+ * For want of something of the provider's. The provider looks once more for
+ * what was wanting after this call, and only then refuses.
+ *
+ * Context: any.
+ */
+void kofi_ep_blocked(struct kofi_ep *ep)
+{
+	set_bit(KOFI_EP_BLOCKED, &ep->blocked);
+	smp_mb__after_atomic();	/* the bit, before the caller's second look */
+	atomic64_inc(&ep->stats[KOFI_TX].again);
+	trace_kofi_ep_again(ep);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_blocked);
+
+/**
+ * kofi_ep_unblock - a refused post may be tried again
+ * @ep: the endpoint
+ *
+ * To be called when what was wanting has come back other than with a
+ * completion. Does nothing unless a post has been refused.
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_unblock(struct kofi_ep *ep)
+{
+	struct kofi_cq *cq = ep->tx_cq ?: ep->rx_cq;
+	unsigned long flags;
+
+	smp_mb();	/* what came back, before the bit */
+	if (!test_bit(KOFI_EP_BLOCKED, &ep->blocked) ||
+	    !test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked) || !cq)
+		return;
+	spin_lock_irqsave(&cq->lock, flags);
+	kofi_cq_space(ep);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_unblock);
+
+/* --------------------------------------------------------------- completing */
+
+/* A message that is looked at, or thrown away, has moved no bytes. */
+static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
+				u64 op_flags)
+{
+	if (dir == KOFI_RX && op_flags & (FI_PEEK | FI_DISCARD))
+		return 0;
+	return wc->len;
+}
+
+/* Count a completion; under the lock that the statistics are under. */
+static inline void kofi_ep_tally(struct kofi_ep *ep, enum kofi_dir dir,
+				 const struct kofi_wc *wc, u64 op_flags)
+{
+	struct kofi_ep_stats *stats = &ep->stats[dir];
+
+	stats->completions++;
+	if (unlikely(wc->err))
+		stats->errors++;
+	else
+		stats->bytes += kofi_wc_bytes(dir, wc, op_flags);
+}
+
+/* Have the counters of an endpoint count what has ended. */
+static noinline void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
+				   const struct kofi_wc *wc, u64 op_flags)
+{
+	static const struct {
+		u64	flag;
+		int	cntr;
+	} kinds[2][3] = {
+		[KOFI_TX] = {
+			{ FI_SEND, KOFI_CNTR_SEND },
+			{ FI_READ, KOFI_CNTR_READ },
+			{ FI_WRITE, KOFI_CNTR_WRITE },
+		},
+		[KOFI_RX] = {
+			{ FI_RECV, KOFI_CNTR_RECV },
+			{ FI_REMOTE_READ, KOFI_CNTR_REMOTE_READ },
+			{ FI_REMOTE_WRITE, KOFI_CNTR_REMOTE_WRITE },
+		},
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds[dir]); i++)
+		if (ep->cntr[kinds[dir][i].cntr] &&
+		    wc->flags & kinds[dir][i].flag)
+			kofi_cntr_done(ep->cntr[kinds[dir][i].cntr], wc->err,
+				       kofi_wc_bytes(dir, wc, op_flags));
+}
+
+/* An operation has ended of an endpoint without a queue for the direction. */
+static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
+					      enum kofi_dir dir,
+					      const struct kofi_wc *wc,
+					      u64 op_flags)
+{
+	unsigned long flags;
+
+	kofi_ep_unblock(ep);
+	spin_lock_irqsave(&ep->lock, flags);
+	kofi_ep_tally(ep, dir, wc, op_flags);
+	spin_unlock_irqrestore(&ep->lock, flags);
+	kofi_ep_count(ep, dir, wc, op_flags);
+}
+
+/*
+ * The consumer sees no length of transmits, and a sender only if it has asked
+ * for that and there was a message.
+ */
+static __always_inline void kofi_cq_fill(struct kofi_wc *to,
+					 const struct kofi_ep *from,
+					 enum kofi_dir dir,
+					 const struct kofi_wc *wc,
+					 u64 op_flags)
+{
+	*to = *wc;
+	if (op_flags & KOFI_NO_COMPLETION)
+		to->op_context = NULL;	/* an inject has none */
+	if (dir == KOFI_TX)
+		to->len = 0;
+	if (dir == KOFI_TX || !(from->info->caps & FI_SOURCE))
+		to->src = FI_ADDR_NOTAVAIL;
+	else if (wc->src == FI_ADDR_NOTAVAIL && wc->err != ECANCELED &&
+		 wc->err != FI_ENOMSG)
+		to->src = READ_ONCE(from->source);
+}
+
+/* An entry has been filled that is to be read. */
+static void kofi_cq_readable(struct kofi_cq *cq, int err)
+{
+	cq->errors += !!err;
+	if (cq->readers || (int)cq->wait_obj == KOFI_WAIT_QUEUE)
+		wake_up(&cq->wait);
+	kofi_wait_wake(&cq->link);
+	if (cq->armed) {
+		cq->armed = false;
+		cq->notify_due = true;
+		kofi_cq_kick(cq);
+	}
+}
+
+static __always_inline void kofi_cq_note(struct kofi_cq *cq,
+					 struct kofi_ep *ep,
+					 const struct kofi_wc *wc)
+{
+	cq->completions++;
+	cq->failed += !!wc->err;
+	trace_kofi_cq_complete(cq, ep, wc);
+}
+
+static __always_inline void kofi_cq_push(struct kofi_cq *cq,
+					 struct kofi_ep *ep,
+					 const struct kofi_ep *from,
+					 enum kofi_dir dir,
+					 const struct kofi_wc *wc,
+					 u64 op_flags)
+{
+	struct kofi_cq_entry *entry = &cq->ring[cq->next];
+
+	kofi_cq_fill(&entry->wc, from, dir, wc, op_flags);
+	entry->ep = ep;
+	kofi_cq_note(cq, ep, &entry->wc);
+
+	if (++cq->next == cq->slots)
+		cq->next = 0;
+	/* the poller may be waiting for nothing but this */
+	smp_store_release(&cq->tail, cq->tail + 1);
+	if (cq->done)
+		kofi_cq_kick(cq);
+	else
+		kofi_cq_readable(cq, wc->err);
+}
+
+/* A promised slot is free again. With the lock */
+static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
+{
+	atomic_dec(&cq->used);
+	kofi_cq_freed(cq);
+}
+
+/* Is it to be reported? Where callbacks report, somebody must be there. */
+static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
+					    const struct kofi_ep *ep,
+					    enum kofi_dir dir,
+					    const struct kofi_wc *wc,
+					    u64 op_flags)
+{
+	bool selective = dir == KOFI_TX ? ep->tx_selective : ep->rx_selective;
+
+	if (op_flags & KOFI_NO_COMPLETION)
+		return wc->err && !cq->done;
+	if (selective && !wc->err && !(op_flags & FI_COMPLETION))
+		return false;
+	return !cq->done || wc->cqe;
+}
+
+/* Is there a promise left that can be kept? The poller moves head first. */
+static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
+{
+	int used = atomic_read(&cq->used);
+
+	smp_rmb();	/* pairs with the poller's kofi_cq_pop() */
+	WARN_ON_ONCE(used <= (int)kofi_cq_count(cq));
+}
+
+/* Counters. Without the lock */
+static __always_inline void kofi_cq_count_ended(struct kofi_ep *ep,
+						struct kofi_ep *from,
+						enum kofi_dir dir,
+						const struct kofi_wc *wc,
+						u64 op_flags)
+{
+	if (unlikely(ep->counted))
+		kofi_ep_count(ep, dir, wc, op_flags);
+	if (unlikely(from != ep && from->counted))
+		kofi_ep_count(from, dir, wc, op_flags);
+}
+
+/* Statistics. The lock has just been taken. */
+static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
+					  struct kofi_ep *ep,
+					  struct kofi_ep *from,
+					  enum kofi_dir dir,
+					  const struct kofi_wc *wc,
+					  u64 op_flags)
+{
+	/*
+	 * What the operation held has been given back before; a post that did
+	 * not find it has set KOFI_EP_BLOCKED before it looked.
+	 */
+	smp_mb__after_spinlock();
+	kofi_cq_assert_reserved(cq);
+	kofi_ep_tally(ep, dir, wc, op_flags);
+	if (unlikely(from != ep))
+		kofi_ep_tally(from, dir, wc, op_flags);
+}
+
+/* Has a post been refused for want of what an operation held? With the lock */
+static __always_inline void kofi_cq_unblock(struct kofi_ep *ep)
+{
+	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
+	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
+		kofi_cq_space(ep);
+}
+
+static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
+					     struct kofi_ep *from,
+					     enum kofi_dir dir,
+					     const struct kofi_wc *wc,
+					     u64 op_flags)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+	unsigned long flags;
+	bool bh;
+
+	if (unlikely(!cq)) {
+		kofi_ep_complete_counted(ep, dir, wc, op_flags);
+		return;
+	}
+	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
+	bh = kofi_cq_lock(cq, &flags);
+	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
+	if (likely(kofi_cq_reports(cq, ep, dir, wc, op_flags)))
+		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
+	else
+		kofi_cq_unused(cq);
+	kofi_cq_unblock(ep);
+	kofi_cq_unlock(cq, flags, bh);
+}
+
+/**
+ * kofi_ep_tx_complete - a transmit has ended
+ * @ep: the endpoint
+ * @wc: how; len is the length of the message. Copied.
+ * @op_flags: flags the operation was posted with
+ *
+ * Counts the operation, and reports it unless it is a success for which
+ * no completion was asked. What the operation held of the provider's must have been
+ * given back, and everything of the endpoint be done with: once the completion
+ * is there, the consumer may act on it.
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
+			 u64 op_flags)
+{
+	kofi_cq_complete(ep, ep, KOFI_TX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
+
+/**
+ * kofi_ep_recv_complete - a receive, perhaps a shared one, has ended
+ * @ep: whose receive it was
+ * @from: the endpoint the message came to
+ * @wc: how. Copied.
+ * @op_flags: flags the operation was posted with
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
+			   const struct kofi_wc *wc, u64 op_flags)
+{
+	kofi_cq_complete(ep, from, KOFI_RX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_recv_complete);
+
+/**
+ * kofi_ep_rx_complete - a receive has ended
+ * @ep: the endpoint
+ * @wc: how. Copied.
+ * @op_flags: flags the operation was posted with
+ *
+ * As kofi_ep_tx_complete().
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
+			 u64 op_flags)
+{
+	kofi_ep_recv_complete(ep, ep, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
+
+/* ---------------------------------------------------------------- reporting */
+
+/*
+ * In softirq context, and if a queue calls back there: be its poller, and if
+ * nothing is before this completion in the ring it need not go through it.
+ */
+static __always_inline void kofi_cq_report(struct kofi_ep *ep,
+					   struct kofi_ep *from,
+					   enum kofi_dir dir,
+					   struct kofi_wc *wc, u64 op_flags)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+	bool call = false;
+
+	if (unlikely(!kofi_cq_try_begin(cq))) {
+		kofi_cq_complete(ep, from, dir, wc, op_flags);
+		return;
+	}
+	kofi_cq_enter(cq);
+	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
+	spin_lock_irq(&cq->lock);
+	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
+	if (unlikely(!kofi_cq_reports(cq, ep, dir, wc, op_flags))) {
+		kofi_cq_unused(cq);
+	} else if (likely(cq->head == cq->tail)) {
+		kofi_cq_fill(wc, from, dir, wc, op_flags);
+		kofi_cq_note(cq, ep, wc);
+		WRITE_ONCE(cq->head, cq->head + 1);
+		cq->tail++;
+		kofi_cq_unused(cq);
+		call = true;
+	} else {
+		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
+	}
+	kofi_cq_unblock(ep);
+	spin_unlock_irq(&cq->lock);
+
+	if (likely(call))
+		kofi_cq_call_one(cq, wc);
+	spin_lock_irq(&cq->lock);
+	if (likely(cq->head == cq->tail && !cq->space_todo &&
+		   llist_empty(&cq->space))) {
+		/* as kofi_cq_leave(), but waking is done once */
+		lock_map_release(&cq->map);
+		cq->poller = NULL;
+		kofi_cq_stop_poller(cq);
+		spin_unlock_irq(&cq->lock);
+		return;
+	}
+	spin_unlock_irq(&cq->lock);
+	kofi_cq_run_on(cq);
+}
+
+/**
+ * kofi_ep_tx_report - kofi_ep_tx_complete() from where the consumer is called
+ * @ep: the endpoint
+ * @wc: as there, but not copied: what the consumer gets to see is filled in here
+ * @op_flags: as there
+ *
+ * If the endpoint's queue calls back in softirq context, the consumer may be
+ * called from inside, but not between kofi_cq_begin() and kofi_cq_end().
+ *
+ * Context: softirq, or any if the queue does not call back there. The caller
+ * holds no locks.
+ */
+void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags)
+{
+	kofi_cq_report(ep, ep, KOFI_TX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_report);
+
+/**
+ * kofi_ep_recv_report - kofi_ep_recv_complete() from where the consumer is called
+ * @ep: whose receive it was
+ * @from: the endpoint the message came to
+ * @wc: as for kofi_ep_tx_report()
+ * @op_flags: flags the operation was posted with
+ *
+ * Context: as kofi_ep_tx_report().
+ */
+void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
+			 struct kofi_wc *wc, u64 op_flags)
+{
+	kofi_cq_report(ep, from, KOFI_RX, wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_recv_report);
+
+/* ------------------------------------------------------ what a peer has done */
+
+/**
+ * kofi_ep_remote_reserve - a slot for what a peer has begun
+ * @ep: the endpoint it comes to, or a shared context
+ * @wait: waits for the slot if there is none
+ *
+ * Context: any.
+ * Return: 0, then one kofi_ep_remote_complete() with FI_REMOTE_CQ_DATA or
+ * FI_RMA_EVENT, or kofi_ep_remote_unreserve(), must follow; -EAGAIN:
+ * @wait->wake is called when another attempt may succeed, unless
+ * kofi_cq_wait_cancel() comes first.
+ */
+int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait)
+{
+	struct kofi_cq *cq = ep->rx_cq;
+
+	return cq ? kofi_cq_reserve_wait(cq, wait) : 0;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_reserve);
+
+/**
+ * kofi_ep_remote_unreserve - what the peer had begun did not come to its end
+ * @ep: the endpoint
+ *
+ * Context: any.
+ */
+void kofi_ep_remote_unreserve(struct kofi_ep *ep)
+{
+	struct kofi_cq *cq = ep->rx_cq;
+
+	if (cq)
+		kofi_cq_unreserve(cq);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_unreserve);
+
+/**
+ * kofi_ep_remote_complete - a peer has accessed a region
+ * @ep: the endpoint it came to
+ * @wc: what it did: FI_REMOTE_READ or FI_REMOTE_WRITE, the bytes, and with
+ *	FI_REMOTE_CQ_DATA its value. FI_RMA_EVENT says that a region it named
+ *	asks for events. Copied; the context is filled in here.
+ *
+ * Counts it. With a value or an event it is also reported, in the slot that was
+ * reserved for it, whether the queue is selective or not; on a queue that calls
+ * back to what kofi_ep_remote_cqe() has named. FI_RMA_EVENT does not show in
+ * the completion.
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
+{
+	struct kofi_cq *cq = ep->rx_cq;
+	struct kofi_wc report;
+
+	if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)) || !cq) {
+		if (ep->counted)
+			kofi_ep_count(ep, KOFI_RX, wc, 0);
+		return;
+	}
+	report = *wc;
+	report.flags &= ~FI_RMA_EVENT;
+	report.cqe = cq->done ? ep->remote_cqe : NULL;
+	kofi_ep_rx_complete(ep, &report, FI_COMPLETION);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_complete);

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion queues, for the files that work on them: cq.c, cq_read.c and
+ * complete.c. What an operation and its completion run through is inline.
+ */
+#ifndef _KOFI_CQ_H
+#define _KOFI_CQ_H
+
+#include <linux/atomic.h>
+#include <linux/bottom_half.h>
+#include <linux/llist.h>
+#include <linux/list.h>
+#include <linux/irq_poll.h>	/* after list.h, which it needs */
+#include <linux/lockdep.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "internal.h"
+
+#define KOFI_CQ_ACTIVE		0	/* bit of kofi_cq.active */
+
+/* Bits of kofi_ep.blocked */
+enum {
+	KOFI_EP_BLOCKED,	/* a completion shall wake the consumer */
+	KOFI_EP_SPACE,		/* on a queue's list to be called back */
+	KOFI_EP_DRAINED,	/* no callback any more */
+};
+
+/**
+ * struct kofi_cq_entry - a completion in a queue
+ * @wc: the completion
+ * @ep: done mode: the endpoint it is for
+ */
+struct kofi_cq_entry {
+	struct kofi_wc	wc;
+	struct kofi_ep	*ep;
+};
+
+#define KOFI_CQ_BATCH	16
+
+/**
+ * struct kofi_cq - a completion queue
+ * @cq: what the consumer holds
+ * @obj: the core's
+ * @domain: its parent
+ * @ops: the provider's, or NULL
+ * @priv: the provider's part
+ * @poll: where it calls its consumer
+ * @cpu: on which CPU, or -1
+ * @done: done mode
+ * @notify: read mode, or NULL
+ * @format: layout of what is read
+ * @wait_obj: how readers wait
+ * @threshold: the condition of a blocking read is a number of entries
+ * @limit: how many slots may be in use for one more to be reserved, by enum
+ *	kofi_dir
+ * @slots: size of @ring; one more than the larger limit, for the entry whose
+ *	callback is being called
+ * @ring: the completions
+ * @used: slots that are filled, or promised to operations; goes down under
+ *	@lock, or by the poller
+ * @head: next entry to be read, counted without end. This, @first and
+ *	@returned are the poller's in done mode, guarded by @lock otherwise.
+ * @first: place of @head in @ring
+ * @returned: done mode: entries whose callbacks have returned
+ * @lock: irqsave, guards the rest
+ * @tail: next entry to be filled, as @head
+ * @next: place of @tail in @ring
+ * @errors: error entries to be read
+ * @armed: the next completion calls @notify
+ * @notify_due: @notify is to be called
+ * @active: bit 0: a call-back context has been asked for or runs
+ * @poller: task that is calling the consumer, or NULL
+ * @space_ep: whose write-space callback is running
+ * @flushers: tasks that wait for callbacks to end
+ * @flush_wait: where they sleep
+ * @waiting: endpoints that want slots, by enum kofi_dir
+ * @space: endpoints to be called back, added without @lock
+ * @space_todo: the same, in order
+ * @wait: readers asleep
+ * @link: wait set
+ * @readers: number of them
+ * @signals: fi_cq_signal() calls, to see that there was one meanwhile
+ * @signaled: fi_cq_signal() found no reader asleep
+ * @key: lockdep: each queue is a class of its own
+ * @map: held while the consumer is called
+ * @iop: KOFI_POLL_SOFTIRQ
+ * @csd: KOFI_POLL_SOFTIRQ on another CPU
+ * @work: KOFI_POLL_WORKQUEUE
+ * @batch: completions taken out of the middle for an endpoint that is closed
+ * @completions: statistics
+ * @failed: of these, errors
+ * @again: operations refused for want of a slot
+ */
+struct kofi_cq {
+	struct fid_cq		cq;
+	struct kofi_obj		obj;
+	struct kofi_domain	*domain;
+	const struct kofi_cq_ops *ops;
+	void			*priv;
+	enum kofi_poll		poll;
+	int			cpu;
+	bool			done;
+	void			(*notify)(struct fid_cq *cq, void *context);
+	enum fi_cq_format	format;
+	enum fi_wait_obj	wait_obj;
+	bool			threshold;
+	int			limit[2];
+	u32			slots;
+	struct kofi_cq_entry	*ring;
+
+	atomic_t		used ____cacheline_aligned_in_smp;
+	u32			head;
+	u32			first;
+	u32			returned;
+
+	spinlock_t		lock ____cacheline_aligned_in_smp;
+	u32			tail;
+	u32			next;
+	u32			errors;
+	bool			armed;
+	bool			notify_due;
+	unsigned long		active;
+	struct task_struct	*poller;
+	struct kofi_ep		*space_ep;
+	unsigned int		flushers;
+	wait_queue_head_t	flush_wait;
+	struct list_head	waiting[2];
+	struct llist_head	space;
+	struct llist_node	*space_todo;
+	wait_queue_head_t	wait;
+	struct kofi_wait_link	link;
+	unsigned int		readers;
+	u32			signals;
+	bool			signaled;
+	struct lock_class_key	key;
+	struct lockdep_map	map;
+	struct irq_poll		iop;
+	call_single_data_t	csd;
+	struct work_struct	work;
+	struct kofi_cq_entry	batch[KOFI_CQ_BATCH];
+	u64			completions;
+	u64			failed;
+	u64			again;
+};
+
+/* Without the lock: slots that become free are for who comes first. */
+static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
+{
+	int used = atomic_read(&cq->used);
+
+	do {
+		if (unlikely(used >= cq->limit[dir]))
+			return false;
+	} while (!atomic_try_cmpxchg(&cq->used, &used, used + 1));
+	return true;
+}
+
+int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir);
+
+/* As kofi_ep_tx_reserve() and kofi_ep_rx_reserve() */
+static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+{
+	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
+
+	if (unlikely(!cq) || !kofi_cq_take_slot(cq, dir))
+		return kofi_ep_reserve_slow(ep, dir);
+	atomic64_inc(&ep->stats[dir].posts);
+	return 0;
+}
+
+int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
+int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
+void kofi_cq_unreserve(struct kofi_cq *cq);
+void kofi_cq_space(struct kofi_ep *ep);
+
+static inline struct kofi_cq *kofi_cq(struct fid_cq *cq)
+{
+	return container_of(cq, struct kofi_cq, cq);
+}
+
+static inline bool kofi_cq_valid(const struct fid_cq *cq)
+{
+	return cq && cq->fid.fclass == FI_CLASS_CQ;
+}
+
+static inline bool kofi_cq_reads(const struct fid_cq *cq)
+{
+	return kofi_cq_valid(cq) && !container_of(cq, struct kofi_cq, cq)->done;
+}
+
+static inline u32 kofi_cq_count(const struct kofi_cq *cq)
+{
+	return cq->tail - READ_ONCE(cq->head);
+}
+
+/*
+ * Take the next entry out and free its slot. It stays as it is until the next
+ * one is taken, since no more are filled than there are slots to use.
+ */
+static inline struct kofi_wc *kofi_cq_pop(struct kofi_cq *cq)
+{
+	struct kofi_wc *wc = &cq->ring[cq->first].wc;
+
+	if (++cq->first == cq->slots)
+		cq->first = 0;
+	WRITE_ONCE(cq->head, cq->head + 1);
+	/* after the last look at the entry before, and before one at waiting */
+	atomic_dec_return(&cq->used);
+	return wc;
+}
+
+/*
+ * The lock, and while it is held bottom halves off where that lets a softirq
+ * run at once, rather than in ksoftirqd, when they are switched on again: that
+ * of the queue, or of a stream that waits for a slot.
+ */
+static __always_inline bool kofi_cq_lock(struct kofi_cq *cq,
+					 unsigned long *flags)
+	__acquires(&cq->lock)
+{
+	bool bh = !in_interrupt() && !irqs_disabled() &&
+		  (cq->poll == KOFI_POLL_SOFTIRQ ||
+		   !list_empty(&cq->waiting[KOFI_TX]));
+
+	if (bh)
+		local_bh_disable();
+	spin_lock_irqsave(&cq->lock, *flags);
+	return bh;
+}
+
+static __always_inline void kofi_cq_unlock(struct kofi_cq *cq,
+					   unsigned long flags, bool bh)
+	__releases(&cq->lock)
+{
+	spin_unlock_irqrestore(&cq->lock, flags);
+	if (bh)
+		local_bh_enable();
+}
+
+/* ------------------------------------------------------------- the poller */
+
+void kofi_cq_start_poller(struct kofi_cq *cq);
+void kofi_cq_run_on(struct kofi_cq *cq);
+
+/*
+ * Have the poller look at the queue. Called with interrupts off, after what it
+ * is to find has been put there, under the lock or with a full barrier.
+ */
+static inline void kofi_cq_kick(struct kofi_cq *cq)
+{
+	if (!test_bit(KOFI_CQ_ACTIVE, &cq->active))
+		kofi_cq_start_poller(cq);
+}
+
+/* Does somebody wait for a slot? */
+static inline bool kofi_cq_wanted(const struct kofi_cq *cq)
+{
+	return unlikely(!list_empty(&cq->waiting[KOFI_TX]) ||
+			!list_empty(&cq->waiting[KOFI_RX]));
+}
+
+void kofi_cq_wake_waiting(struct kofi_cq *cq);
+
+/* Slots have become free. With the lock */
+static inline void kofi_cq_freed(struct kofi_cq *cq)
+{
+	if (kofi_cq_wanted(cq))
+		kofi_cq_wake_waiting(cq);
+}
+
+static __always_inline void kofi_cq_call_one(struct kofi_cq *cq,
+					     const struct kofi_wc *wc)
+{
+	wc->cqe->done(&cq->cq, wc);
+	/* all the callback did, before who waits for it goes on */
+	smp_store_release(&cq->returned, cq->returned + 1);
+}
+
+static inline void kofi_cq_enter(struct kofi_cq *cq)
+{
+	cq->poller = current;
+	lock_map_acquire_try(&cq->map);
+}
+
+static inline void kofi_cq_leave(struct kofi_cq *cq)
+{
+	lock_map_release(&cq->map);
+	cq->poller = NULL;
+	if (cq->flushers)
+		wake_up_all(&cq->flush_wait);
+}
+
+/*
+ * The poller has found nothing and ends. The llist of write space is not under
+ * the lock: who adds to it between the last look and the clearing of the bit
+ * does not kick, so look once more.
+ */
+static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+
+	/* kofi_cq_begin() then takes over what only the poller changes */
+	clear_bit_unlock(KOFI_CQ_ACTIVE, &cq->active);
+	smp_mb__after_atomic();	/* against llist_add() and kofi_cq_kick() */
+	if (!llist_empty(&cq->space))
+		kofi_cq_kick(cq);
+	if (cq->flushers)
+		wake_up_all(&cq->flush_wait);
+}
+
+/* As kofi_cq_begin() */
+static __always_inline bool kofi_cq_try_begin(struct kofi_cq *cq)
+{
+	if (unlikely(!cq || !cq->done || cq->poll != KOFI_POLL_SOFTIRQ))
+		return false;
+	if (cq->cpu >= 0 && cq->cpu != raw_smp_processor_id())
+		return false;
+	return !test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active);
+}
+
+#endif /* _KOFI_CQ_H */

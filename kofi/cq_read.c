@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reading completion queues (fi_cq(3)).
+ *
+ * Entries stay in the queue until they are read, whatever happens to the
+ * endpoint they came from. Any number of tasks may read, in any context; each
+ * takes entries out under the lock.
+ *
+ * Notify handlers
+ *
+ * A queue's notify handler is armed by the read that finds the queue empty,
+ * under the lock: the next completion calls it, and none is missed.
+ *
+ * Sleeping
+ *
+ * A blocking read sleeps on the queue's wait queue head. fi_cq_signal() ends
+ * the sleep of every reader; if there is none, the next one that would sleep
+ * returns instead.
+ */
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "cq.h"
+
+static size_t kofi_cq_format_size(enum fi_cq_format format)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_MSG:
+		return sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		return sizeof(struct fi_cq_data_entry);
+	case FI_CQ_FORMAT_TAGGED:
+		return sizeof(struct fi_cq_tagged_entry);
+	default:
+		return sizeof(struct fi_cq_entry);
+	}
+}
+
+/* Each format begins with the one before it, so one copy serves all. */
+static_assert(offsetof(struct fi_cq_tagged_entry, op_context) ==
+	      offsetof(struct fi_cq_entry, op_context));
+static_assert(offsetof(struct fi_cq_tagged_entry, len) ==
+	      offsetof(struct fi_cq_msg_entry, len));
+static_assert(offsetof(struct fi_cq_tagged_entry, data) ==
+	      offsetof(struct fi_cq_data_entry, data));
+
+/*
+ * Can somebody sleep who reads only afterwards? For him a signal lasts until
+ * the queue has been found empty.
+ */
+static bool kofi_cq_asked(const struct kofi_cq *cq)
+{
+	return cq->link.set || (int)cq->wait_obj == KOFI_WAIT_QUEUE;
+}
+
+/**
+ * kofi_cq_pending - is there something for the consumer to do
+ * @cq: a queue that is read, or is polled by the consumer
+ *
+ * Context: any.
+ * Return: true if there is a completion or an error to be read, or a callback
+ * to be called by kofi_cq_poll(), or if the consumer was told to have a look.
+ */
+bool kofi_cq_pending(struct kofi_cq *cq)
+{
+	unsigned long flags;
+	bool pending;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	pending = cq->head != cq->tail ||
+		  (cq->signaled && kofi_cq_asked(cq)) ||
+		  (cq->poll == KOFI_POLL_DIRECT &&
+		   (cq->space_todo || !llist_empty(&cq->space)));
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return pending;
+}
+
+/*
+ * One attempt to read. Only the last one before the caller is told that there
+ * is nothing arms the notify handler.
+ */
+static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
+				fi_addr_t *src_addr, bool arm)
+{
+	size_t size = kofi_cq_format_size(cq->format), n;
+	unsigned long flags;
+	ssize_t ret;
+	bool bh;
+
+	bh = kofi_cq_lock(cq, &flags);
+	for (n = 0; n < count && cq->head != cq->tail; n++) {
+		const struct kofi_wc *wc = &cq->ring[cq->first].wc;
+		const struct fi_cq_tagged_entry entry = {
+			.op_context = wc->op_context, .flags = wc->flags,
+			.len = wc->len, .buf = wc->buf, .data = wc->data,
+			.tag = wc->tag,
+		};
+
+		if (wc->err)
+			break;
+		memcpy(buf + n * size, &entry, size);
+		if (src_addr)
+			src_addr[n] = wc->src;
+		kofi_cq_pop(cq);
+	}
+	if (n) {
+		kofi_cq_freed(cq);
+		ret = n;
+	} else if (cq->head == cq->tail) {
+		cq->armed = cq->notify && (arm || cq->armed);
+		if (kofi_cq_asked(cq))
+			cq->signaled = false;
+		ret = -EAGAIN;
+	} else if (cq->ring[cq->first].wc.err) {
+		ret = -FI_EAVAIL;
+	} else {
+		ret = 0;
+	}
+	kofi_cq_unlock(cq, flags, bh);
+	return ret;
+}
+
+/**
+ * fi_cq_readfrom - read completions, and who sent what was received
+ * @cq: a queue that is read
+ * @buf: array of @count entries in the queue's format
+ * @count: most completions to read. With 0 nothing is read, the return value
+ *	tells whether there is something.
+ * @src_addr: array of @count addresses, FI_ADDR_NOTAVAIL where the endpoint
+ *	reports no sources; may be NULL
+ *
+ * fi_cq(3). Any number of tasks may read. An error is read with
+ * fi_cq_readerr(), in its turn: successes behind it wait. A return of -EAGAIN
+ * arms the notify handler.
+ *
+ * Context: any. Interrupts are off while up to @count entries are copied.
+ * Return: number of completions; -EAGAIN if there is none; -FI_EAVAIL if the
+ * next is an error; -EINVAL, also for a queue that calls back.
+ */
+ssize_t fi_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
+		       fi_addr_t *src_addr)
+{
+	if (!kofi_cq_reads(cq) || (count && !buf))
+		return -EINVAL;
+	return kofi_cq_try_read(kofi_cq(cq), buf, count, src_addr, true);
+}
+EXPORT_SYMBOL_GPL(fi_cq_readfrom);
+
+/**
+ * fi_cq_read - read completions
+ * @cq: as fi_cq_readfrom()
+ * @buf: as fi_cq_readfrom()
+ * @count: as fi_cq_readfrom()
+ *
+ * fi_cq(3).
+ *
+ * Context: any.
+ * Return: as fi_cq_readfrom().
+ */
+ssize_t fi_cq_read(struct fid_cq *cq, void *buf, size_t count)
+{
+	return fi_cq_readfrom(cq, buf, count, NULL);
+}
+EXPORT_SYMBOL_GPL(fi_cq_read);
+
+/**
+ * fi_cq_readerr - read the error that is next in the queue
+ * @cq: a queue that is read
+ * @buf: where it goes; there is no error data, err_data_size becomes 0
+ * @flags: 0
+ *
+ * fi_cq(3).
+ *
+ * Context: any.
+ * Return: 1; -EAGAIN if the next in the queue is no error; -FI_EBADFLAGS;
+ * -EINVAL, also for a queue that calls back.
+ */
+ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
+{
+	struct kofi_cq *kcq = kofi_cq(cq);
+	ssize_t ret = -EAGAIN;
+	unsigned long irq;
+	bool bh;
+
+	if (!kofi_cq_reads(cq) || !buf)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+
+	bh = kofi_cq_lock(kcq, &irq);
+	if (kcq->head != kcq->tail) {
+		const struct kofi_wc *wc = &kcq->ring[kcq->first].wc;
+
+		if (wc->err) {
+			*buf = (struct fi_cq_err_entry) {
+				.op_context = wc->op_context,
+				.flags = wc->flags, .len = wc->len,
+				.buf = wc->buf, .data = wc->data,
+				.tag = wc->tag, .olen = wc->olen,
+				.err = wc->err, .prov_errno = wc->prov_errno,
+				.src_addr = wc->src,
+				.err_data = buf->err_data_size ?
+					    buf->err_data : NULL,
+			};
+			kcq->errors--;
+			kofi_cq_pop(kcq);
+			kofi_cq_freed(kcq);
+			ret = 1;
+		}
+	}
+	kofi_cq_unlock(kcq, irq, bh);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_cq_readerr);
+
+static bool kofi_cq_enough(const struct kofi_cq *cq, u32 threshold)
+{
+	return kofi_cq_count(cq) >= threshold || cq->errors;
+}
+
+static bool kofi_cq_ready(struct kofi_cq *cq, u32 threshold, u32 signals)
+{
+	unsigned long flags;
+	bool ready;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	ready = kofi_cq_enough(cq, threshold) || cq->signals != signals;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return ready;
+}
+
+/*
+ * Begin to wait. False if there is not enough to read, but fi_cq_signal() was
+ * called when no reader waited.
+ */
+static bool kofi_cq_wait_begin(struct kofi_cq *cq, u32 threshold, u32 *signals)
+{
+	unsigned long flags;
+	bool wait;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	*signals = cq->signals;
+	wait = !cq->signaled || kofi_cq_enough(cq, threshold);
+	if (wait)
+		cq->readers++;
+	else
+		cq->signaled = false;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return wait;
+}
+
+static void kofi_cq_wait_end(struct kofi_cq *cq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	cq->readers--;
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/**
+ * fi_cq_sreadfrom - wait for completions and read them
+ * @cq: a queue that is read, opened with a wait object
+ * @buf: as fi_cq_readfrom()
+ * @count: as fi_cq_readfrom()
+ * @src_addr: as fi_cq_readfrom()
+ * @cond: with FI_CQ_COND_THRESHOLD a number of completions, cast to a
+ *	pointer, to wait for before reading; more than @count or than the queue
+ *	can hold counts as that. An error, the end of the time or
+ *	fi_cq_signal() ends the wait before. Otherwise ignored.
+ * @timeout: milliseconds; 0 does not wait, negative has no end
+ *
+ * fi_cq(3). Only a fatal signal ends the sleep before its time.
+ *
+ * Context: process, sleeps.
+ * Return: as fi_cq_readfrom(), -EAGAIN meaning that the time is over or
+ * fi_cq_signal() was called; -EINTR if the task is being killed; -EINVAL also
+ * for a queue without wait object.
+ */
+ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count,
+			fi_addr_t *src_addr, const void *cond, int timeout)
+{
+	struct kofi_cq *kcq = kofi_cq(cq);
+	long left = kofi_wait_timeout(timeout);
+	size_t threshold = 1;
+	ssize_t ret;
+	u32 signals;
+
+	might_sleep();
+	if (!kofi_cq_reads(cq) || kcq->wait_obj == FI_WAIT_NONE ||
+	    (count && !buf))
+		return -EINVAL;
+	if (kcq->threshold)
+		threshold = clamp((size_t)cond, 1,
+				  clamp(count, 1, (size_t)kcq->limit[KOFI_RX]));
+
+	if (!kofi_cq_wait_begin(kcq, threshold, &signals))
+		return kofi_cq_try_read(kcq, buf, count, src_addr, true);
+	do {
+		left = kofi_wait_event(kcq->wait_obj, kcq->wait,
+				       kofi_cq_ready(kcq, threshold, signals),
+				       left);
+		/* Another reader may have been quicker. */
+		ret = kofi_cq_try_read(kcq, buf, count, src_addr, false);
+	} while (ret == -EAGAIN && left > 0 &&
+		 READ_ONCE(kcq->signals) == signals);
+	kofi_cq_wait_end(kcq);
+
+	if (ret == -EAGAIN)
+		ret = left < 0 ? -EINTR :
+		      kofi_cq_try_read(kcq, buf, count, src_addr, true);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_cq_sreadfrom);
+
+/**
+ * fi_cq_sread - wait for completions and read them
+ * @cq: as fi_cq_sreadfrom()
+ * @buf: as fi_cq_sreadfrom()
+ * @count: as fi_cq_sreadfrom()
+ * @cond: as fi_cq_sreadfrom()
+ * @timeout: as fi_cq_sreadfrom()
+ *
+ * fi_cq(3).
+ *
+ * Context: process, sleeps.
+ * Return: as fi_cq_sreadfrom().
+ */
+ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
+		    const void *cond, int timeout)
+{
+	return fi_cq_sreadfrom(cq, buf, count, NULL, cond, timeout);
+}
+EXPORT_SYMBOL_GPL(fi_cq_sread);
+
+/**
+ * fi_cq_signal - end the wait of every reader
+ * @cq: a queue opened with a wait object
+ *
+ * fi_cq(3). If no reader waits, the next one that would have to returns at
+ * once. On a queue that is a member of a wait set, or whose wait queue has been
+ * asked for, fi_wait() and fi_trywait() see it until a read returns -EAGAIN.
+ *
+ * Context: any.
+ * Return: 0; -EINVAL, also for a queue without wait object.
+ */
+int fi_cq_signal(struct fid_cq *cq)
+{
+	struct kofi_cq *kcq = kofi_cq(cq);
+	unsigned long flags;
+
+	if (!kofi_cq_reads(cq) || kcq->wait_obj == FI_WAIT_NONE)
+		return -EINVAL;
+	spin_lock_irqsave(&kcq->lock, flags);
+	WRITE_ONCE(kcq->signals, kcq->signals + 1);
+	kcq->signaled = !kcq->readers;
+	wake_up(&kcq->wait);
+	kofi_wait_wake(&kcq->link);
+	spin_unlock_irqrestore(&kcq->lock, flags);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(fi_cq_signal);
+
+/**
+ * fi_cq_strerror - text for prov_errno of an error entry
+ * @cq: the queue it was read from
+ * @prov_errno: from the entry
+ * @err_data: from the entry, or NULL
+ * @buf: the text is copied here, cut to fit; may be NULL
+ * @len: bytes at @buf
+ *
+ * fi_cq(3).
+ *
+ * Context: any.
+ * Return: the text, a constant string.
+ */
+const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
+			   const void *err_data, char *buf, size_t len)
+{
+	struct kofi_cq *kcq = kofi_cq(cq);
+	const char *text;
+
+	if (kofi_cq_valid(cq) && kcq->ops && kcq->ops->strerror)
+		text = kcq->ops->strerror(prov_errno);
+	else
+		text = fi_strerror(prov_errno);
+	if (buf && len)
+		strscpy(buf, text, len);
+	return text;
+}
+EXPORT_SYMBOL_GPL(fi_cq_strerror);
