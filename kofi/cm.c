@@ -10,7 +10,7 @@
  * again.
  *
  * The handle of a connection request is the provider's: it may be gone as soon
- * as an endpoint has been opened for it, so nobody looks behind it here.
+ * as an endpoint has been opened for it, so it is not followed here.
  */
 #include <linux/export.h>
 #include <linux/kernel.h>
@@ -234,7 +234,7 @@ static int kofi_cm_begin(struct kofi_ep *ep)
 		return -FI_ENOEQ;
 	if (READ_ONCE(ep->state) == KOFI_EP_IDLE) {
 		ret = fi_enable(&ep->ep);
-		/* Somebody else may have enabled it meanwhile. */
+		/* Another task may have enabled it meanwhile. */
 		if (ret && READ_ONCE(ep->state) == KOFI_EP_IDLE)
 			return ret;
 	}

@@ -326,7 +326,7 @@ static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
 	kofi_cq_freed(cq);
 }
 
-/* Is it to be reported? Where callbacks report, somebody must be there. */
+/* Is it to be reported? Callbacks report only what names one. */
 static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 					    const struct kofi_ep *ep,
 					    enum kofi_dir dir,

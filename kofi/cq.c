@@ -249,7 +249,7 @@ void kofi_cq_unreserve(struct kofi_cq *cq)
 
 /* -------------------------------------------------------------- the poller */
 
-/* Somebody has waited for a slot when the poller freed one. */
+/* An endpoint or a stream waited for a slot when the poller freed one. */
 static noinline void kofi_cq_refreed(struct kofi_cq *cq)
 {
 	spin_lock_irq(&cq->lock);
@@ -462,8 +462,8 @@ void kofi_cq_run_on(struct kofi_cq *cq)
  *
  * Context: softirq.
  * Return: true if kofi_cq_end() must be called; false if the queue does not call
- * back in softirq context, or not on this processor, or somebody else is, or
- * shall be, the poller, who then reports what the caller completes.
+ * back in softirq context, or not on this processor, or another context is, or
+ * shall be, the poller, which then reports what the caller completes.
  */
 bool kofi_cq_begin(struct kofi_cq *cq)
 {

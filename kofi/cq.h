@@ -257,7 +257,7 @@ static inline void kofi_cq_kick(struct kofi_cq *cq)
 		kofi_cq_start_poller(cq);
 }
 
-/* Does somebody wait for a slot? */
+/* Is a slot waited for? */
 static inline bool kofi_cq_wanted(const struct kofi_cq *cq)
 {
 	return unlikely(!list_empty(&cq->waiting[KOFI_TX]) ||

@@ -45,8 +45,8 @@ static_assert(offsetof(struct fi_cq_tagged_entry, data) ==
 	      offsetof(struct fi_cq_data_entry, data));
 
 /*
- * Can somebody sleep who reads only afterwards? For him a signal lasts until
- * the queue has been found empty.
+ * Can a task sleep that reads only afterwards? For such a task a signal lasts
+ * until the queue has been found empty.
  */
 static bool kofi_cq_asked(const struct kofi_cq *cq)
 {

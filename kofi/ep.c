@@ -1,31 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Active endpoints: bindings, states, completions, draining (fi_endpoint(3)).
+ * Active endpoints: states, bindings, opening, draining (fi_endpoint(3)).
  *
  * The provider owns the endpoint and embeds struct kofi_ep. The core keeps the
  * endpoint's place in the object tree, what it is bound to, its state and its
- * statistics, and stands between the provider and the queues: the provider
- * reserves when it accepts an operation and completes when the operation has
- * ended, here it is decided what the consumer gets to see of it.
+ * statistics, and stands between the provider and the queues (complete.c).
+ *
+ * States
  *
  * States go one way, each step taken once, by cmpxchg. A step that ends a
  * connection attempt or a connection owns the event that says so; the event is
  * part of the endpoint, and step and queuing are one under ep->lock, so that
  * FI_SHUTDOWN never overtakes FI_CONNECTED.
  *
- * A shared receive context (lib/srx.c) is an endpoint that only receives, and most
- * of what is here holds for it, too. An endpoint bound to one has no receives
- * of its own; the two report receives to the same queue, whichever of them was
- * bound to it. The messages count at the endpoint they came to and at the
+ * Shared receive contexts
+ *
+ * A shared receive context (lib/srx.c) is an endpoint that only receives, and
+ * most of what is here holds for it, too. An endpoint bound to one has no
+ * receives of its own; the two report receives to the same queue, whichever of
+ * them was bound to it. Messages count at the endpoint they came to and at the
  * context whose receives they took.
  *
- * Statistics of what has ended are plain numbers: they change under the lock of
- * the queue of their direction, which each completion takes anyway.
+ * Statistics
  *
- * Closing: fi_close() drains (the provider completes all that is outstanding,
- * the queues run the endpoint's callbacks to their end) and calls the
- * provider's close, which ends in kofi_ep_exit(): events still queued are
- * purged, bindings given back. What waits in a queue to be read stays there.
+ * What has ended is counted in plain numbers: they change under the lock of the
+ * queue of their direction, which each completion takes anyway.
+ *
+ * Closing
+ *
+ * fi_close() drains (the provider completes all that is outstanding, the queues
+ * run the endpoint's callbacks to their end) and calls the provider's close,
+ * which ends in kofi_ep_exit(): events still queued are purged, bindings given
+ * back. What waits in a queue to be read stays there.
  */
 #include <linux/slab.h>
 
@@ -33,27 +39,6 @@
 #include "kofi_trace.h"
 
 #define KOFI_MIN_MULTI	64	/* FI_OPT_MIN_MULTI_RECV, as userspace has it */
-
-static struct kofi_ep *kofi_ep(struct fid_ep *ep)
-{
-	return container_of(ep, struct kofi_ep, ep);
-}
-
-static bool kofi_fid_is_ep(const struct fi_fid *fid)
-{
-	return fid && (fid->fclass == FI_CLASS_EP ||
-		       fid->fclass == FI_CLASS_SRX_CTX);
-}
-
-static bool kofi_ep_valid(const struct fid_ep *ep)
-{
-	return ep && kofi_fid_is_ep(&ep->fid);
-}
-
-static bool kofi_ep_is_srx(const struct kofi_ep *ep)
-{
-	return ep->ep.fid.fclass == FI_CLASS_SRX_CTX;
-}
 
 /* --------------------------------------------- what a provider leaves empty */
 
@@ -216,7 +201,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_connect_failed);
  * kofi_ep_disconnected - the connection has ended
  * @ep: a connected endpoint
  *
- * Queues FI_SHUTDOWN, whoever ended it; transmits are refused from now on.
+ * Queues FI_SHUTDOWN, whichever side ended it; transmits are refused from now on.
  *
  * Context: any.
  * Return: true for the one caller whose call ended the connection.
@@ -234,91 +219,6 @@ bool kofi_ep_disconnected(struct kofi_ep *ep)
 	return step;
 }
 EXPORT_SYMBOL_GPL(kofi_ep_disconnected);
-
-/**
- * kofi_ep_write_space - name the callback that says when to post again
- * @ep: an endpoint that has not been enabled, or a shared receive context that
- *	has not been used
- * @fn: called after a post has been refused with -EAGAIN, when another attempt
- *	may succeed; its context is the endpoint's fid.context. NULL for none.
- *
- * The callback runs as one of the transmit queue's (of the receive queue if
- * the endpoint does not transmit), also when that queue is read, and never
- * when another callback of that queue runs. It may post, and be refused again.
- *
- * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EOPBADSTATE once the endpoint has been enabled.
- */
-int kofi_ep_write_space(struct fid_ep *ep,
-			void (*fn)(struct fid_ep *ep, void *context))
-{
-	struct kofi_ep *kep = kofi_ep(ep);
-	int ret = 0;
-
-	might_sleep();
-	if (!kofi_ep_valid(ep))
-		return -EINVAL;
-	mutex_lock(&kep->config);
-	if (READ_ONCE(kep->state) == KOFI_EP_IDLE)
-		kep->write_space = fn;
-	else
-		ret = -FI_EOPBADSTATE;
-	mutex_unlock(&kep->config);
-	return ret;
-}
-EXPORT_SYMBOL_GPL(kofi_ep_write_space);
-
-/**
- * kofi_ep_remote_cqe - name what peers' values complete to
- * @ep: an endpoint that has not been enabled
- * @cqe: done is called, on the receive queue, for each value that a peer has
- *	written without a receive of ours (fi_writedata()), and for accesses to
- *	regions registered with FI_RMA_EVENT; lives as long as the endpoint.
- *	NULL: they are only counted.
- *
- * Queues that are read report such values with a NULL context and do not need
- * this.
- *
- * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EOPBADSTATE once the endpoint has been enabled.
- */
-int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe)
-{
-	struct kofi_ep *kep = kofi_ep(ep);
-	int ret = 0;
-
-	might_sleep();
-	if (!kofi_ep_valid(ep) || kofi_ep_is_srx(kep))
-		return -EINVAL;
-	mutex_lock(&kep->config);
-	if (READ_ONCE(kep->state) == KOFI_EP_IDLE)
-		kep->remote_cqe = cqe;
-	else
-		ret = -FI_EOPBADSTATE;
-	mutex_unlock(&kep->config);
-	return ret;
-}
-EXPORT_SYMBOL_GPL(kofi_ep_remote_cqe);
-
-/**
- * kofi_ep_set_source - name the peer of a connected endpoint
- * @ep: the endpoint
- * @source: address its messages are said to come from, FI_ADDR_UNSPEC for none
- *
- * A connected endpoint has one peer, and what to call it is the consumer's
- * choice. The name is what completions report with FI_SOURCE, and what receives
- * of a shared context with FI_DIRECTED_RECV are directed to. A message that
- * already waits for a receive keeps the name it came with, so this is best
- * called before the endpoint connects.
- *
- * Context: any.
- */
-void kofi_ep_set_source(struct fid_ep *ep, fi_addr_t source)
-{
-	if (!WARN_ON_ONCE(!kofi_ep_valid(ep)))
-		WRITE_ONCE(kofi_ep(ep)->source, source);
-}
-EXPORT_SYMBOL_GPL(kofi_ep_set_source);
 
 /* ------------------------------------------------------------------ binding */
 
@@ -658,242 +558,6 @@ int fi_enable(struct fid_ep *ep)
 	return ret;
 }
 EXPORT_SYMBOL_GPL(fi_enable);
-
-/* ------------------------------------------------------------------ options */
-
-static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
-{
-	if (!fid)
-		return NULL;
-	switch (fid->fclass) {
-	case FI_CLASS_EP:
-	case FI_CLASS_SRX_CTX:
-		return container_of(fid, struct fid_ep, fid)->ops;
-	case FI_CLASS_PEP:
-		return container_of(fid, struct fid_pep, fid)->ops;
-	default:
-		return NULL;
-	}
-}
-
-/* Options of the pool of regions, where the core makes it */
-static bool kofi_ep_pool_opt(fid_t fid, int optname)
-{
-	return fid->fclass == FI_CLASS_EP &&
-	       (optname == KOFI_OPT_MR_POOL || optname == KOFI_OPT_MR_SEGS) &&
-	       kofi_mr_pooled(container_of(fid, struct kofi_ep,
-					   ep.fid)->domain);
-}
-
-static int kofi_ep_set_pool(struct kofi_ep *ep, int optname, const void *optval,
-			    size_t optlen)
-{
-	int ret = 0;
-	size_t value;
-
-	if (optlen != sizeof(value))
-		return -EINVAL;
-	memcpy(&value, optval, sizeof(value));
-	if (ep->domain->mrs.client)
-		return -EOPNOTSUPP;
-
-	mutex_lock(&ep->config);
-	if (READ_ONCE(ep->state) != KOFI_EP_IDLE)
-		ret = -FI_EOPBADSTATE;
-	else if (optname == KOFI_OPT_MR_POOL)
-		ep->mr_pool_size = value;
-	else if (value)
-		ep->mr_pool_segs = value;
-	else
-		ret = -EINVAL;
-	mutex_unlock(&ep->config);
-	return ret;
-}
-
-/* Options that are the core's own */
-static bool kofi_ep_own_opt(fid_t fid, int optname, size_t **value)
-{
-	struct kofi_ep *ep = container_of(fid, struct kofi_ep, ep.fid);
-
-	if (!kofi_fid_is_ep(fid) || optname != FI_OPT_MIN_MULTI_RECV)
-		return false;
-	*value = &ep->min_multi;
-	return true;
-}
-
-/**
- * fi_setopt - set an option
- * @fid: an active or passive endpoint, or a shared receive context
- * @level: FI_OPT_ENDPOINT
- * @optname: one of the options, FI_OPT_TX_SIZE for instance
- * @optval: its value; the type is in fi_endpoint.h
- * @optlen: bytes at @optval
- *
- * fi_endpoint(3). KOFI_OPT_MR_POOL (0 at first) and KOFI_OPT_MR_SEGS
- * (%KOFI_IOV_MAX) say what fi_enable() makes for kofi_mr_get().
- *
- * Context: process, may sleep.
- * Return: 0; -EINVAL; -ENOPROTOOPT for an option that is not known or cannot be
- * set; -EOPNOTSUPP for a pool in a domain whose consumer chooses the keys;
- * -FI_EOPBADSTATE for one once the endpoint has been enabled; what the provider
- * returns.
- */
-int fi_setopt(fid_t fid, int level, int optname, const void *optval,
-	      size_t optlen)
-{
-	const struct fi_ops_ep *ops = kofi_ep_opt_ops(fid);
-	size_t *own, value;
-
-	might_sleep();
-	if (!ops || !optval || !optlen)
-		return -EINVAL;
-	if (level != FI_OPT_ENDPOINT)
-		return -ENOPROTOOPT;
-	if (kofi_ep_pool_opt(fid, optname))
-		return kofi_ep_set_pool(container_of(fid, struct kofi_ep,
-						     ep.fid),
-					optname, optval, optlen);
-	if (kofi_ep_own_opt(fid, optname, &own)) {
-		if (optlen != sizeof(value))
-			return -EINVAL;
-		memcpy(&value, optval, sizeof(value));
-		if (!value)
-			return -EINVAL;
-		WRITE_ONCE(*own, value);
-		return 0;
-	}
-	return ops->setopt(fid, level, optname, optval, optlen);
-}
-EXPORT_SYMBOL_GPL(fi_setopt);
-
-/* Options whose value the core has, of its own or in the endpoint's fi_info */
-static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
-{
-	const struct fi_info *info;
-	struct kofi_ep *ep;
-	size_t *own;
-
-	if (kofi_ep_own_opt(fid, optname, &own)) {
-		*value = READ_ONCE(*own);
-		return true;
-	}
-	if (!kofi_fid_is_ep(fid))
-		return false;
-	ep = container_of(fid, struct kofi_ep, ep.fid);
-	if (kofi_ep_pool_opt(fid, optname)) {
-		*value = optname == KOFI_OPT_MR_POOL ? ep->mr_pool_size :
-						       ep->mr_pool_segs;
-		return true;
-	}
-	info = ep->info;
-	switch (optname) {
-	case FI_OPT_TX_SIZE:
-		*value = info->tx_attr->size;
-		return true;
-	case FI_OPT_RX_SIZE:
-		*value = info->rx_attr->size;
-		return true;
-	case FI_OPT_MAX_MSG_SIZE:
-		*value = info->ep_attr->max_msg_size;
-		return true;
-	case FI_OPT_INJECT_MSG_SIZE:
-		*value = info->tx_attr->inject_size;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/**
- * fi_getopt - read an option
- * @fid: an active or passive endpoint, or a shared receive context
- * @level: FI_OPT_ENDPOINT
- * @optname: one of the options, FI_OPT_TX_SIZE for instance
- * @optval: where the value goes
- * @optlen: in: bytes at @optval, out: bytes the value has
- *
- * fi_endpoint(3).
- *
- * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_ETOOSMALL; -ENOPROTOOPT for an option that is not
- * known; what the provider returns.
- */
-int fi_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
-{
-	const struct fi_ops_ep *ops = kofi_ep_opt_ops(fid);
-	size_t value;
-
-	might_sleep();
-	if (!ops || !optlen || (*optlen && !optval))
-		return -EINVAL;
-	if (level != FI_OPT_ENDPOINT)
-		return -ENOPROTOOPT;
-	if (!kofi_ep_known_opt(fid, optname, &value))
-		return ops->getopt(fid, level, optname, optval, optlen);
-
-	if (*optlen < sizeof(value)) {
-		*optlen = sizeof(value);
-		return -FI_ETOOSMALL;
-	}
-	memcpy(optval, &value, sizeof(value));
-	*optlen = sizeof(value);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(fi_getopt);
-
-/* Flags that make sense for every operation of a direction */
-#define KOFI_EP_TX_OP_FLAGS	(FI_COMPLETION | FI_INJECT |		\
-				 FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
-				 FI_DELIVERY_COMPLETE)
-
-static int kofi_ep_ops_flags(struct fid_ep *ep, int command, u64 *arg)
-{
-	u64 *flags, allowed, dir;
-
-	if (!arg)
-		return -EINVAL;
-	dir = *arg & (FI_TRANSMIT | FI_RECV);
-	if (dir == FI_TRANSMIT) {
-		flags = &ep->tx_op_flags;
-		allowed = KOFI_EP_TX_OP_FLAGS;
-	} else if (dir == FI_RECV) {
-		flags = &ep->rx_op_flags;
-		allowed = KOFI_EP_RX_OP_FLAGS;
-	} else {
-		return -EINVAL;
-	}
-	if (command == FI_GETOPSFLAG) {
-		*arg = READ_ONCE(*flags);
-		return 0;
-	}
-	if (*arg & ~(dir | allowed))
-		return -FI_EBADFLAGS;
-	WRITE_ONCE(*flags, *arg & allowed);
-	return 0;
-}
-
-/**
- * kofi_ep_control - fi_control() of an endpoint
- * @ep: the endpoint
- * @command: FI_ENABLE, FI_GETOPSFLAG, FI_SETOPSFLAG, or one of the provider's
- * @arg: see fabric.h
- *
- * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EBADFLAGS; FI_ENABLE: as fi_enable(); for other
- * commands what the provider returns, -ENOSYS if it knows none.
- */
-int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
-{
-	switch (command) {
-	case FI_ENABLE:
-		return fi_enable(&ep->ep);
-	case FI_GETOPSFLAG:
-	case FI_SETOPSFLAG:
-		return kofi_ep_ops_flags(&ep->ep, command, arg);
-	default:
-		return ep->ep.fid.ops->control(&ep->ep.fid, command, arg);
-	}
-}
 
 /**
  * fi_cancel - withdraw a receive that no message has matched yet

@@ -118,7 +118,7 @@ EXPORT_SYMBOL_GPL(kofi_eq_queue);
  * kofi_eq_room - may an event that is not part of its object be queued
  * @eq: the queue
  *
- * To be asked before such an event is made, so that a queue nobody reads does
+ * To be asked before such an event is made, so that a queue that is not read does
  * not grow without bound. When the answer is no, the consumer will read an
  * FI_EOVERRUN error entry. Callers that ask at the same time may together
  * exceed the queue's size by one each.
@@ -489,7 +489,7 @@ static int kofi_eq_close(struct fi_fid *fid)
 		return -EDEADLK;
 	cancel_work_sync(&eq->work);
 	kofi_wait_leave(&eq->link);
-	/* Bound by nobody: what is left has no other owner, and no one adds. */
+	/* No longer bound: what is left has no other owner, and none is added. */
 	list_for_each_entry_safe(ev, next, &eq->events, node) {
 		fi_freeinfo(ev->info);
 		spin_lock_irq(&eq->lock);

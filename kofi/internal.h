@@ -35,6 +35,7 @@ void kofi_client_provider(struct kofi_provider *prov, bool live);
 
 /* info.c: descriptions of what can be opened */
 
+int kofi_info_dup_bytes(void **to, const void *from, size_t len);
 bool kofi_info_usable(const struct fi_info *info,
 		      const struct kofi_fabric *fabric);
 
@@ -87,6 +88,27 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 		  size_t fclass, void *context);
 bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
 int kofi_ep_control(struct kofi_ep *ep, int command, void *arg);
+
+static inline struct kofi_ep *kofi_ep(struct fid_ep *ep)
+{
+	return container_of(ep, struct kofi_ep, ep);
+}
+
+static inline bool kofi_fid_is_ep(const struct fi_fid *fid)
+{
+	return fid && (fid->fclass == FI_CLASS_EP ||
+		       fid->fclass == FI_CLASS_SRX_CTX);
+}
+
+static inline bool kofi_ep_valid(const struct fid_ep *ep)
+{
+	return ep && kofi_fid_is_ep(&ep->fid);
+}
+
+static inline bool kofi_ep_is_srx(const struct kofi_ep *ep)
+{
+	return ep->ep.fid.fclass == FI_CLASS_SRX_CTX;
+}
 
 static inline struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep,
 					 enum kofi_dir dir)
@@ -228,7 +250,7 @@ struct kofi_cntr {
 void kofi_cntr_done(struct kofi_cntr *cntr, bool failed, u64 bytes);
 bool kofi_cntr_changed(struct kofi_cntr *cntr);
 
-/* mr.c: memory regions, and the pools endpoints have of them */
+/* mr_pool.c: the pools endpoints have of memory regions; see mr.h */
 
 bool kofi_mr_pooled(const struct kofi_domain *domain);
 int kofi_mr_pool_open(struct kofi_ep *ep);

@@ -3,7 +3,7 @@
  * Providers: who is registered, in which order they are asked, how their
  * modules are loaded, and the tables of operations their objects point to.
  *
- * A registered provider belongs to its module. Whoever calls into one holds a
+ * A registered provider belongs to its module. A caller of one holds a
  * reference to the module, taken here while the list is locked, and no lock:
  * kofi_provider_get() and kofi_provider_next() hand out such references. As
  * modules deregister when they exit, a provider that is referenced stays on
@@ -31,7 +31,7 @@ module_param_named(provider, kofi_provider_filter, charp, 0444);
 MODULE_PARM_DESC(provider,
 		 "Providers that may be used, separated by commas; with ^ in front, those that may not (default: all)");
 
-/* What discovery tries to load while nobody is registered, best first */
+/* What discovery tries to load while none is registered, best first */
 static const char *const kofi_provider_known[] = { "verbs", "sock" };
 
 static LIST_HEAD(kofi_providers);	/* by priority, then age */
@@ -159,7 +159,7 @@ unlock:
 }
 
 /**
- * kofi_provider_load_known - load the known providers if nobody is registered
+ * kofi_provider_load_known - load the known providers if none is registered
  *
  * Context: process, may sleep.
  */

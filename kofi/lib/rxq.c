@@ -390,7 +390,7 @@ static noinline int kofi_rxq_accept(struct kofi_rxq *q,
 	if (!err)
 		return 0;
 	kofi_freelist_put(&q->free, &op->free);
-	/* somebody may have been refused for want of this record */
+	/* a post may have been refused for want of this record */
 	kofi_ep_unblock(ep);
 unreserve:
 	kofi_ep_rx_unreserve(ep);

@@ -368,7 +368,7 @@ EXPORT_SYMBOL_GPL(kofi_target_used);
  * @ep: endpoint it came to
  * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
  *
- * Counts it, and ends a one-shot region. For an operation on several pieces
+ * Counts it, and ends a single-use region. For an operation on several pieces
  * it is called for each of them once all are complete. A region that has ended
  * meanwhile is no error.
  *
@@ -391,14 +391,14 @@ void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access)
 EXPORT_SYMBOL_GPL(kofi_target_done);
 
 /**
- * kofi_mr_invalidate - a peer's message ends a one-shot region
+ * kofi_mr_invalidate - a peer's message ends a single-use region
  * @ep: endpoint the message came to
  * @key: key the peer has named
  *
  * Context: any. No consumer is called from inside.
  * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
  * has the key (any more): also where the consumer has unmapped it while the
- * message was under way; -EACCES if the region is not a one-shot one.
+ * message was under way; -EACCES if the region is not a single-use one.
  */
 int kofi_mr_invalidate(struct kofi_ep *ep, u64 key)
 {

@@ -290,7 +290,7 @@ struct kofi_cntr;
 struct kofi_mr_pool;
 
 /**
- * struct kofi_cq_wait - somebody who wants a slot of a queue
+ * struct kofi_cq_wait - what waits for a slot of a queue
  * @node: the queue's
  * @ep: the endpoint
  * @wake: a stream: called once, when a slot may be free, with spinlocks held

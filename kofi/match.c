@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Matching: whether what a provider has satisfies hints, and what is granted
+ * then (fi_getinfo(3)).
+ *
+ * A provider has an fi_info with the most it can do for each thing it offers.
+ * kofi_info_match() compares it with the hints and kofi_info_grant() makes the
+ * answer, so that all providers read hints in the same way.
+ */
+#include <linux/bitops.h>
+#include <linux/minmax.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "internal.h"
+
+/* Capabilities a provider may grant to those who did not ask (fi_getinfo(3)) */
+#define KOFI_CAPS_SECONDARY	(FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | \
+				 FI_SHARED_AV | FI_TRIGGER | FI_FENCE | \
+				 FI_LOCAL_COMM | FI_REMOTE_COMM | \
+				 FI_SOURCE_ERR | FI_RMA_PMEM)
+
+/* Of the hints of one direction, what is a matter of the other, or of none */
+#define KOFI_CAPS_COMM		(FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV)
+#define KOFI_CAPS_NOT_TX	(KOFI_CAPS_COMM | FI_RECV | FI_REMOTE_READ | \
+				 FI_REMOTE_WRITE | FI_MULTI_RECV | \
+				 FI_DIRECTED_RECV | FI_SOURCE | \
+				 FI_SOURCE_ERR | FI_RMA_EVENT)
+#define KOFI_CAPS_NOT_RX	(KOFI_CAPS_COMM | FI_SEND | FI_READ | \
+				 FI_WRITE | FI_FENCE)
+
+#define KOFI_CAPS_MSG		(FI_SEND | FI_RECV)
+#define KOFI_CAPS_TARGET	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define KOFI_CAPS_RMA		(FI_READ | FI_WRITE | KOFI_CAPS_TARGET)
+
+/*
+ * Attributes that are limits: hints that ask for more match nothing. Each list
+ * holds offsets of members of type size_t.
+ */
+static const size_t kofi_info_tx_limits[] = {
+	offsetof(struct fi_tx_attr, inject_size),
+	offsetof(struct fi_tx_attr, size),
+	offsetof(struct fi_tx_attr, iov_limit),
+	offsetof(struct fi_tx_attr, rma_iov_limit),
+};
+
+static const size_t kofi_info_rx_limits[] = {
+	offsetof(struct fi_rx_attr, total_buffered_recv),
+	offsetof(struct fi_rx_attr, size),
+	offsetof(struct fi_rx_attr, iov_limit),
+};
+
+static const size_t kofi_info_ep_limits[] = {
+	offsetof(struct fi_ep_attr, max_msg_size),
+	offsetof(struct fi_ep_attr, max_order_raw_size),
+	offsetof(struct fi_ep_attr, max_order_war_size),
+	offsetof(struct fi_ep_attr, max_order_waw_size),
+};
+
+static const size_t kofi_info_domain_limits[] = {
+	offsetof(struct fi_domain_attr, mr_key_size),
+	offsetof(struct fi_domain_attr, cq_data_size),
+	offsetof(struct fi_domain_attr, cq_cnt),
+	offsetof(struct fi_domain_attr, ep_cnt),
+	offsetof(struct fi_domain_attr, tx_ctx_cnt),
+	offsetof(struct fi_domain_attr, rx_ctx_cnt),
+	offsetof(struct fi_domain_attr, max_ep_tx_ctx),
+	offsetof(struct fi_domain_attr, max_ep_rx_ctx),
+	offsetof(struct fi_domain_attr, max_ep_stx_ctx),
+	offsetof(struct fi_domain_attr, max_ep_srx_ctx),
+	offsetof(struct fi_domain_attr, cntr_cnt),
+	offsetof(struct fi_domain_attr, mr_iov_limit),
+	offsetof(struct fi_domain_attr, max_err_data),
+	offsetof(struct fi_domain_attr, mr_cnt),
+	offsetof(struct fi_domain_attr, max_ep_auth_key),
+};
+
+static bool kofi_info_within(const void *prov, const void *hints,
+			     const size_t *limits, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (*(const size_t *)(hints + limits[i]) >
+		    *(const size_t *)(prov + limits[i]))
+			return false;
+	}
+	return true;
+}
+
+/* A capability without directions means all its directions. */
+static u64 kofi_info_expand(u64 caps)
+{
+	if (caps & (FI_MSG | FI_TAGGED) && !(caps & KOFI_CAPS_MSG))
+		caps |= KOFI_CAPS_MSG;
+	if (caps & (FI_RMA | FI_ATOMIC) && !(caps & KOFI_CAPS_RMA))
+		caps |= KOFI_CAPS_RMA;
+	return caps;
+}
+
+/* What of a provider's demands on registration matters for these capabilities */
+static int kofi_info_mr_needed(u64 caps, int mr_mode)
+{
+	caps = kofi_info_expand(caps);
+	if (!(caps & FI_HMEM))
+		mr_mode &= ~FI_MR_HMEM;
+	if (!(caps & FI_COLLECTIVE))
+		mr_mode &= ~FI_MR_COLLECTIVE;
+	if (!(caps & (FI_RMA | FI_ATOMIC)) || !(caps & KOFI_CAPS_TARGET))
+		mr_mode &= FI_MR_LOCAL | FI_MR_HMEM | FI_MR_COLLECTIVE;
+	return mr_mode;
+}
+
+static bool kofi_info_match_mr(const struct fi_info *prov,
+			       const struct fi_info *hints)
+{
+	int need = kofi_info_mr_needed(hints->caps ?: prov->caps,
+				       prov->domain_attr->mr_mode);
+	int have = hints->domain_attr->mr_mode;
+
+	/* The values of the time when this was no bit mask, and its mode bit */
+	if (have & FI_MR_BASIC)
+		have |= FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	if (hints->mode & FI_LOCAL_MR)
+		have |= FI_MR_LOCAL;
+	return !(need & ~have);
+}
+
+static bool kofi_info_match_format(u32 prov, u32 hint)
+{
+	if (hint == FI_FORMAT_UNSPEC || prov == FI_FORMAT_UNSPEC ||
+	    hint == prov)
+		return true;
+	switch (hint) {
+	case FI_SOCKADDR:
+		return prov == FI_SOCKADDR_IN || prov == FI_SOCKADDR_IN6 ||
+		       prov == FI_SOCKADDR_IB || prov == FI_SOCKADDR_IP;
+	case FI_SOCKADDR_IP:
+		return prov == FI_SOCKADDR_IN || prov == FI_SOCKADDR_IN6 ||
+		       prov == FI_SOCKADDR;
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+		return prov == FI_SOCKADDR || prov == FI_SOCKADDR_IP;
+	case FI_SOCKADDR_IB:
+		return prov == FI_SOCKADDR;
+	default:
+		return false;
+	}
+}
+
+/* Names constrain if both sides have one. */
+static bool kofi_info_match_name(const char *prov, const char *hint)
+{
+	return !prov || !hint || !strcmp(prov, hint);
+}
+
+/* How much a threading model asks of the consumer */
+static int kofi_info_thread_level(enum fi_threading threading)
+{
+	switch (threading) {
+	case FI_THREAD_SAFE:
+		return 1;
+	case FI_THREAD_FID:
+		return 2;
+	case FI_THREAD_ENDPOINT:
+		return 3;
+	case FI_THREAD_COMPLETION:
+		return 4;
+	case FI_THREAD_DOMAIN:
+		return 5;
+	default:
+		return 0;
+	}
+}
+
+/* The enums ask more of the consumer the higher they are. */
+static bool kofi_info_match_progress(enum fi_progress prov,
+				     enum fi_progress hint)
+{
+	return hint == FI_PROGRESS_UNSPEC || prov <= hint;
+}
+
+static bool kofi_info_match_tx(const struct fi_tx_attr *prov,
+			       const struct fi_info *info)
+{
+	const struct fi_tx_attr *hints = info->tx_attr;
+
+	if (!hints)
+		return true;
+	return !(hints->caps & ~(prov->caps | KOFI_CAPS_NOT_TX)) &&
+	       !(prov->mode & ~(hints->mode ?: info->mode)) &&
+	       !(hints->op_flags & ~prov->op_flags) &&
+	       !(hints->msg_order & ~prov->msg_order) &&
+	       !(hints->comp_order & ~prov->comp_order) &&
+	       (!hints->tclass || !prov->tclass ||
+		hints->tclass == prov->tclass) &&
+	       kofi_info_within(prov, hints, kofi_info_tx_limits,
+				ARRAY_SIZE(kofi_info_tx_limits));
+}
+
+static bool kofi_info_match_rx(const struct fi_rx_attr *prov,
+			       const struct fi_info *info)
+{
+	const struct fi_rx_attr *hints = info->rx_attr;
+
+	if (!hints)
+		return true;
+	return !(hints->caps & ~(prov->caps | KOFI_CAPS_NOT_RX)) &&
+	       !(prov->mode & ~(hints->mode ?: info->mode)) &&
+	       !(hints->op_flags & ~prov->op_flags) &&
+	       !(hints->msg_order & ~prov->msg_order) &&
+	       !(hints->comp_order & ~prov->comp_order) &&
+	       kofi_info_within(prov, hints, kofi_info_rx_limits,
+				ARRAY_SIZE(kofi_info_rx_limits));
+}
+
+/* Number of contexts of an endpoint, or that it shares one */
+static bool kofi_info_match_ctx(size_t hint, size_t max, size_t max_shared)
+{
+	return hint == FI_SHARED_CONTEXT ? max_shared > 0 : hint <= max;
+}
+
+static bool kofi_info_match_ep(const struct fi_info *prov,
+			       const struct fi_info *info)
+{
+	const struct fi_ep_attr *hints = info->ep_attr;
+	const struct fi_ep_attr *attr = prov->ep_attr;
+	const struct fi_domain_attr *dom = prov->domain_attr;
+
+	if (!hints)
+		return true;
+	if ((hints->type && hints->type != attr->type) ||
+	    (hints->protocol && hints->protocol != attr->protocol) ||
+	    hints->protocol_version > attr->protocol_version)
+		return false;
+	if (hints->msg_prefix_size &&
+	    hints->msg_prefix_size < attr->msg_prefix_size)
+		return false;
+	/* A tag format is as wide as its highest bit says. */
+	if (info->caps & FI_TAGGED &&
+	    fls64(hints->mem_tag_format) > fls64(attr->mem_tag_format))
+		return false;
+	if (hints->auth_key_size && hints->auth_key_size != attr->auth_key_size)
+		return false;
+	return kofi_info_match_ctx(hints->tx_ctx_cnt, dom->max_ep_tx_ctx,
+				   dom->max_ep_stx_ctx) &&
+	       kofi_info_match_ctx(hints->rx_ctx_cnt, dom->max_ep_rx_ctx,
+				   dom->max_ep_srx_ctx) &&
+	       kofi_info_within(attr, hints, kofi_info_ep_limits,
+				ARRAY_SIZE(kofi_info_ep_limits));
+}
+
+static bool kofi_info_match_domain(const struct fi_info *prov,
+				   const struct fi_info *info)
+{
+	const struct fi_domain_attr *hints = info->domain_attr;
+	const struct fi_domain_attr *attr = prov->domain_attr;
+	const struct kofi_domain *open;
+
+	if (!hints)
+		return true;
+	if (hints->domain) {
+		open = container_of(hints->domain, struct kofi_domain, domain);
+		if (!kofi_info_match_name(attr->name, open->name))
+			return false;
+	}
+	if (!kofi_info_match_name(attr->name, hints->name))
+		return false;
+	if (hints->threading && kofi_info_thread_level(attr->threading) >
+	    kofi_info_thread_level(hints->threading))
+		return false;
+	if (!kofi_info_match_progress(attr->control_progress,
+				      hints->control_progress) ||
+	    !kofi_info_match_progress(attr->data_progress,
+				      hints->data_progress))
+		return false;
+	if (hints->resource_mgmt == FI_RM_ENABLED &&
+	    attr->resource_mgmt == FI_RM_DISABLED)
+		return false;
+	if (hints->av_type && attr->av_type && hints->av_type != attr->av_type)
+		return false;
+	if (hints->tclass && attr->tclass && hints->tclass != attr->tclass)
+		return false;
+	if (hints->auth_key_size && hints->auth_key_size != attr->auth_key_size)
+		return false;
+	return !(hints->caps & ~attr->caps) &&
+	       !(attr->mode & ~(hints->mode ?: info->mode)) &&
+	       hints->max_group_id <= attr->max_group_id &&
+	       hints->max_cntr_value <= attr->max_cntr_value &&
+	       hints->max_err_cntr_value <= attr->max_err_cntr_value &&
+	       kofi_info_match_mr(prov, info) &&
+	       kofi_info_within(attr, hints, kofi_info_domain_limits,
+				ARRAY_SIZE(kofi_info_domain_limits));
+}
+
+static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
+				   const struct fi_fabric_attr *hints)
+{
+	const struct kofi_fabric *open;
+
+	if (!hints)
+		return true;
+	if (hints->fabric) {
+		open = container_of(hints->fabric, struct kofi_fabric, fabric);
+		if (!kofi_info_match_name(prov->name, open->name) ||
+		    (hints->net && !net_eq(hints->net, open->net)))
+			return false;
+	}
+	return kofi_info_match_name(prov->name, hints->name) &&
+	       kofi_info_match_name(prov->prov_name, hints->prov_name) &&
+	       (!prov->prov_version ||
+		hints->prov_version <= prov->prov_version);
+}
+
+/**
+ * kofi_info_match - does what a provider has satisfy the hints
+ * @prov: what it has: all attribute structures are there, and hold the most
+ *	it can do; op_flags are those it knows
+ * @hints: what was asked for; attribute structures may be missing
+ *
+ * The rules of fi_getinfo(3), fi_endpoint(3), fi_domain(3) and fi_mr(3):
+ * capabilities asked for must be there, where one without directions means all
+ * directions, and those of the transmit and receive attributes count as far as
+ * they concern that side; modes the provider needs must be offered; what is zero in the
+ * hints, or UNSPEC, asks for nothing; limits must not be exceeded. Of the
+ * demands on memory registration only those count that matter for the
+ * capabilities. FI_SOCKADDR matches every kind of sockaddr, FI_SOCKADDR_IP
+ * IPv4 and IPv6. Addresses are not looked at.
+ *
+ * Context: any.
+ * Return: 0 or -ENODATA.
+ */
+int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints)
+{
+	if (!hints)
+		return 0;
+	if (kofi_info_expand(hints->caps) & ~prov->caps ||
+	    prov->mode & ~hints->mode ||
+	    !kofi_info_match_format(prov->addr_format, hints->addr_format) ||
+	    !kofi_info_match_tx(prov->tx_attr, hints) ||
+	    !kofi_info_match_rx(prov->rx_attr, hints) ||
+	    !kofi_info_match_ep(prov, hints) ||
+	    !kofi_info_match_domain(prov, hints) ||
+	    !kofi_info_match_fabric(prov->fabric_attr, hints->fabric_attr))
+		return -ENODATA;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_info_match);
+
+static void kofi_info_cut(void *info, const void *most, const size_t *limits,
+			  size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		size_t *value = info + limits[i];
+
+		*value = min(*value, *(const size_t *)(most + limits[i]));
+	}
+}
+
+/**
+ * kofi_info_reduce - make an info no more than what there is
+ * @info: what was granted, perhaps by another device
+ * @most: what this one has, as for kofi_info_match()
+ *
+ * Capabilities, orders, flags of operations and all limits; both have all
+ * attribute structures.
+ *
+ * Context: any.
+ */
+void kofi_info_reduce(struct fi_info *info, const struct fi_info *most)
+{
+	info->caps &= most->caps;
+	info->tx_attr->caps &= most->tx_attr->caps;
+	info->rx_attr->caps &= most->rx_attr->caps;
+	info->domain_attr->caps &= most->domain_attr->caps;
+	info->tx_attr->op_flags &= most->tx_attr->op_flags;
+	info->rx_attr->op_flags &= most->rx_attr->op_flags;
+	info->tx_attr->msg_order &= most->tx_attr->msg_order;
+	info->rx_attr->msg_order &= most->rx_attr->msg_order;
+	info->tx_attr->comp_order &= most->tx_attr->comp_order;
+	info->rx_attr->comp_order &= most->rx_attr->comp_order;
+	kofi_info_cut(info->tx_attr, most->tx_attr, kofi_info_tx_limits,
+		      ARRAY_SIZE(kofi_info_tx_limits));
+	kofi_info_cut(info->rx_attr, most->rx_attr, kofi_info_rx_limits,
+		      ARRAY_SIZE(kofi_info_rx_limits));
+	kofi_info_cut(info->ep_attr, most->ep_attr, kofi_info_ep_limits,
+		      ARRAY_SIZE(kofi_info_ep_limits));
+	kofi_info_cut(info->domain_attr, most->domain_attr,
+		      kofi_info_domain_limits,
+		      ARRAY_SIZE(kofi_info_domain_limits));
+}
+EXPORT_SYMBOL_GPL(kofi_info_reduce);
+
+static u64 kofi_info_grant_caps(u64 prov, u64 hints)
+{
+	if (!hints)
+		return prov;
+	return prov & (kofi_info_expand(hints) | KOFI_CAPS_SECONDARY);
+}
+
+static int kofi_info_grant_ep(struct fi_ep_attr *attr,
+			      const struct fi_ep_attr *hints)
+{
+	if (!hints)
+		return 0;
+	if (hints->tx_ctx_cnt)
+		attr->tx_ctx_cnt = hints->tx_ctx_cnt;
+	if (hints->rx_ctx_cnt)
+		attr->rx_ctx_cnt = hints->rx_ctx_cnt;
+	if (!hints->auth_key_size)
+		return 0;
+	kfree(attr->auth_key);
+	attr->auth_key_size = hints->auth_key_size;
+	return kofi_info_dup_bytes((void **)&attr->auth_key, hints->auth_key,
+				   hints->auth_key_size);
+}
+
+static int kofi_info_grant_domain(struct fi_domain_attr *attr,
+				  const struct fi_domain_attr *hints)
+{
+	if (!hints)
+		return 0;
+	attr->domain = hints->domain;
+	if (hints->threading)
+		attr->threading = hints->threading;
+	if (hints->control_progress)
+		attr->control_progress = hints->control_progress;
+	if (hints->data_progress)
+		attr->data_progress = hints->data_progress;
+	if (hints->resource_mgmt)
+		attr->resource_mgmt = hints->resource_mgmt;
+	if (hints->av_type)
+		attr->av_type = hints->av_type;
+	if (hints->tclass)
+		attr->tclass = hints->tclass;
+	if (hints->mr_cnt)
+		attr->mr_cnt = hints->mr_cnt;
+	if (!hints->auth_key_size)
+		return 0;
+	kfree(attr->auth_key);
+	attr->auth_key_size = hints->auth_key_size;
+	return kofi_info_dup_bytes((void **)&attr->auth_key, hints->auth_key,
+				   hints->auth_key_size);
+}
+
+/**
+ * kofi_info_grant - the answer to hints that match
+ * @prov: what the provider has, as for kofi_info_match()
+ * @hints: the hints
+ *
+ * A copy of @prov, with primary capabilities only as far as asked for (all if
+ * none were), secondary ones in any case; op_flags as asked for; the sizes of
+ * queues, numbers of contexts, models of threading and progress and so on as
+ * asked for, where they were; and of the demands on memory registration those
+ * that matter. Addresses are the provider's to fill in.
+ *
+ * Context: process, may sleep.
+ * Return: the info, to be freed with fi_freeinfo(), or NULL without memory.
+ */
+struct fi_info *kofi_info_grant(const struct fi_info *prov,
+				const struct fi_info *hints)
+{
+	const struct fi_tx_attr *tx = hints ? hints->tx_attr : NULL;
+	const struct fi_rx_attr *rx = hints ? hints->rx_attr : NULL;
+	struct fi_info *info = fi_dupinfo(prov);
+
+	if (!info)
+		return NULL;
+	info->caps = kofi_info_grant_caps(prov->caps, hints ? hints->caps : 0);
+	info->tx_attr->caps &= kofi_info_grant_caps(info->caps,
+						    tx ? tx->caps : 0);
+	info->rx_attr->caps &= kofi_info_grant_caps(info->caps,
+						    rx ? rx->caps : 0);
+	info->tx_attr->op_flags = tx ? tx->op_flags : 0;
+	info->rx_attr->op_flags = rx ? rx->op_flags : 0;
+	info->domain_attr->mr_mode =
+		kofi_info_mr_needed(info->caps, prov->domain_attr->mr_mode);
+	if (tx && tx->size)
+		info->tx_attr->size = tx->size;
+	if (tx && tx->tclass)
+		info->tx_attr->tclass = tx->tclass;
+	if (rx && rx->size)
+		info->rx_attr->size = rx->size;
+	if (!hints)
+		return info;
+	if (kofi_info_grant_ep(info->ep_attr, hints->ep_attr) ||
+	    kofi_info_grant_domain(info->domain_attr, hints->domain_attr))
+		goto free;
+	if (hints->fabric_attr)
+		info->fabric_attr->fabric = hints->fabric_attr->fabric;
+	return info;
+
+free:
+	fi_freeinfo(info);
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(kofi_info_grant);
+
+/**
+ * kofi_info_listed - does a list have the same to offer already
+ * @list: the list, or NULL
+ * @info: with a source address and both names
+ *
+ * Where a wildcard is asked for, all addresses of a device in one network lead
+ * to the same; and two interfaces of one RDMA device may have the same address.
+ *
+ * Context: any.
+ * Return: true if an info of @list has the same domain, fabric and source.
+ */
+bool kofi_info_listed(const struct fi_info *list, const struct fi_info *info)
+{
+	for (; list; list = list->next)
+		if (list->src_addrlen == info->src_addrlen &&
+		    !memcmp(list->src_addr, info->src_addr,
+			    info->src_addrlen) &&
+		    !strcmp(list->domain_attr->name, info->domain_attr->name) &&
+		    !strcmp(list->fabric_attr->name, info->fabric_attr->name))
+			return true;
+	return false;
+}
+EXPORT_SYMBOL_GPL(kofi_info_listed);

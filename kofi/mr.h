@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Memory regions, for the files that work on them: mr.c and mr_pool.c. */
+#ifndef _KOFI_MR_H
+#define _KOFI_MR_H
+
+#include "internal.h"
+
+#define KOFI_MR_ACCESS		(FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
+				 FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define KOFI_MR_FLAGS		(FI_MR_SINGLE_USE | FI_RMA_EVENT)
+
+/* Sizes are the consumer's: too much of it is an error, not a splat. */
+#define KOFI_MR_GFP		(GFP_KERNEL | __GFP_NOWARN)
+
+/* States of a region */
+enum {
+	KOFI_MR_FREE,		/* in its pool */
+	KOFI_MR_IDLE,		/* has no key */
+	KOFI_MR_MAPPING,	/* kofi_mr_map() is at work */
+	KOFI_MR_OPEN,		/* has a key */
+	KOFI_MR_ENDING,		/* for a region of no pool the last state */
+};
+
+static inline struct kofi_mr *kofi_mr(struct fid_mr *mr)
+{
+	return container_of(mr, struct kofi_mr, mr);
+}
+
+static inline bool kofi_mr_valid(const struct fid_mr *mr)
+{
+	return mr && mr->fid.fclass == FI_CLASS_MR;
+}
+
+/**
+ * struct kofi_mr_fill - a region's segments in the making
+ * @bv: where they go, NULL to only count them
+ * @start: where their offsets go
+ * @max: most segments
+ * @nr: segments so far
+ * @len: bytes so far
+ */
+struct kofi_mr_fill {
+	struct bio_vec	*bv;
+	u64		*start;
+	size_t		max;
+	size_t		nr;
+	size_t		len;
+};
+
+int kofi_mr_fill(struct kofi_mr_fill *fill, const struct fi_mr_attr *attr);
+void kofi_mr_setup(struct kofi_mr *mr, struct kofi_domain *domain);
+void kofi_mr_revoke(struct kofi_mr *mr, int err, u64 flags);
+void kofi_mr_pool_fenced(struct kofi_mr *mr);
+
+/* Step from open to ending. The one who makes it calls kofi_mr_revoke(). */
+static inline bool kofi_mr_end_begin(struct kofi_mr *mr)
+{
+	return cmpxchg(&mr->state, KOFI_MR_OPEN, KOFI_MR_ENDING) ==
+	       KOFI_MR_OPEN;
+}
+
+#endif /* _KOFI_MR_H */
