@@ -1,60 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posted receives, and the messages that look for one.
+ * Posted receives, and the messages that are matched with them.
  *
- * A queue belongs to an endpoint or to a shared receive context (srx.c), and
- * has a fixed number of receive records. A record goes round: free, posted by
- * the consumer, given to a message that has begun (its stream owns it then),
- * done. Whoever takes a record off the posted list reports it, and the lock
- * makes that one: a message, a cancel, or the flush. So each accepted receive
- * completes exactly once.
+ * Normal operation
  *
- * A message takes the oldest receive that matches it: of its kind, tagged or
- * not, with a tag that is the same in all bits the receive does not ignore, and
- * directed to its sender or to nobody. One that finds none waits on the queue,
- * and its stream stands still: what waits is the first message of each stream,
- * and nothing is stored for it. All the time the lock is free, this holds:
+ * A queue belongs to an endpoint or to a shared receive context (srx.c) and has
+ * a fixed number of receive records. A record goes round: free, posted, given
+ * to a message that has begun, done. What takes a record off the posted list
+ * reports it: a message, a cancel or the flush. The lock makes that exactly
+ * one, so each accepted receive completes exactly once.
  *
- *   No posted receive matches a message that waits for a receive.
+ * Matching
  *
- * So nothing ever stalls beside a receive it could have. A message joins the
- * waiting only when nothing posted matches it; a receive joins the posted only
- * when no waiting message matches it: otherwise it is given to the oldest such
- * message, there and then, and that is woken to fetch it. A receive cannot be
- * stolen or cancelled on the way, so the wake-up is not in vain, and only one
- * stream is woken for it, however many share the queue. If the stream ends
- * before it has fetched the receive, the receive is posted again, in the place
- * its age gives it.
+ * A message takes the oldest receive of its kind (tagged or not) whose tag is
+ * the same in all bits that are not ignored, and which is directed to its
+ * sender or to any. One that finds none waits on the queue, and its stream is
+ * stalled. While the lock is free, no posted receive matches a message that
+ * waits for a receive: a receive that is posted goes to the oldest waiting
+ * message it matches, and only that stream is woken.
  *
- * A multi-receive stays posted, at its place, while it has room. A message gets
- * a part of it: the record for that is in the message, and the part needs a slot
- * in the completion queue of its own; but the last part has the slot that was
- * reserved for the post. It wakes all the waiting messages it matches. They
- * wait for nothing then: each is certain to come and look again. A message that
- * finds a multi-receive and no slot waits in both queues. A free slot wakes it;
- * and so does the end of a multi-receive, since the receive it then finds may
- * have its slot. Newer receives are not given to it: the multi-receive goes
- * first.
+ * Multi-receive
  *
- * Parts complete in any order, each under the lock, so that FI_MULTI_RECV is
- * in the completion queue behind all other parts. A multi-receive that is
- * cancelled takes no more messages and ends when its last part has.
+ * It stays posted while it has room. A message gets a part of it, which takes
+ * a slot of the completion queue; the last part has the slot of the post. Parts
+ * complete under the lock, so that FI_MULTI_RECV comes behind all others.
  *
- * FI_PEEK looks through the waiting, that is at the first message of each
- * stream. A claimed message waits on for its claim alone; one that is thrown
- * away waits no longer, and its stream drops the payload.
+ * Locks
  *
- * Locks: completion queues' inside this one. A wake is called with the lock
- * held, interrupts off, and bottom halves off where that lets a softirq it
- * raises run at once; it only has the stream run. kofi_rxq_forget() takes the
- * message out under the lock, so none comes afterwards. Nothing here takes the
- * lock of a stream or an endpoint, so a post may wake any of them whatever its
- * caller holds. A wake that comes before the stream has seen -EAGAIN is not
- * lost: who runs it must have it to himself, which is after that.
+ * Locks of completion queues are inside this one. A wake is called with the
+ * lock held and only schedules the stream; no lock of a stream or an endpoint
+ * is taken here, so a post may wake any of them whatever its caller holds.
  *
- * Life: the queue outlives its messages: an endpoint's stream ends before its
- * queue does, and a shared context cannot be closed while an endpoint is bound
- * to it.
+ * See "Posted receives" in Documentation/internals.rst for what waits for what.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
