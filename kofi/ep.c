@@ -624,8 +624,14 @@ static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 		ep->ops->obj->stats(obj, fn, arg);
 }
 
+static void kofi_ep_obj_drain(struct kofi_obj *obj)
+{
+	kofi_ep_drain(&container_of(obj, struct kofi_ep, obj)->ep);
+}
+
 static const struct kofi_obj_ops kofi_ep_obj_ops = {
 	.stats	= kofi_ep_stats,
+	.drain	= kofi_ep_obj_drain,
 };
 
 static int kofi_ep_fill_ops(struct kofi_ep *ep, struct kofi_provider *prov,

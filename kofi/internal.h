@@ -307,9 +307,4 @@ long kofi_wait_step(enum fi_wait_obj wait_obj,
 					     __ret));			\
 })
 
-/* netlink.c: the generic netlink family; main.c calls these */
-
-int kofi_netlink_start(void);
-void kofi_netlink_stop(void);
-
 #endif /* _KOFI_INTERNAL_H */

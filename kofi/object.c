@@ -244,7 +244,8 @@ EXPORT_SYMBOL_GPL(kofi_obj_put);
 
 /**
  * fi_close - close an object
- * @fid: any object, or the connection request of an fi_info
+ * @fid: any object. The connection request of an fi_info is none: it ends with
+ *	fi_endpoint() or fi_reject().
  *
  * See fi_fabric(3), fi_domain(3), fi_endpoint(3) and so on. Children first:
  * objects opened in an object, and what it is bound to, keep it. An endpoint's
@@ -264,12 +265,9 @@ int fi_close(struct fi_fid *fid)
 	int ret;
 
 	might_sleep();
-	if (!fid || !fid->ops || !fid->ops->close)
+	if (!fid || !fid->obj)
 		return -EINVAL;
 	obj = fid->obj;
-	if (!obj)
-		return fid->ops->close(fid);
-
 	if (atomic_cmpxchg(&obj->users, 0, KOFI_OBJ_CLOSING) != 0)
 		return -EBUSY;
 
@@ -281,8 +279,8 @@ int fi_close(struct fi_fid *fid)
 	__module_get(owner);
 	fclass = fid->fclass;
 
-	if (fclass == FI_CLASS_EP || fclass == FI_CLASS_SRX_CTX)
-		kofi_ep_drain(container_of(fid, struct fid_ep, fid));
+	if (obj->ops && obj->ops->drain)
+		obj->ops->drain(obj);
 	kofi_obj_unlist(obj);
 	trace_kofi_obj_close(obj);
 	ret = fid->ops->close(fid);
@@ -310,7 +308,7 @@ int fi_control(struct fi_fid *fid, int command, void *arg)
 {
 	if (!fid || !fid->ops)
 		return -EINVAL;
-	if (fid->fclass == FI_CLASS_EP || fid->fclass == FI_CLASS_SRX_CTX)
+	if (kofi_fid_is_ep(fid))
 		return kofi_ep_control(container_of(fid, struct kofi_ep, ep.fid),
 				       command, arg);
 	if (!fid->ops->control)

@@ -103,9 +103,11 @@ typedef void (*kofi_stat_fn)(void *arg, const char *name, u64 value);
  * struct kofi_obj_ops - what the core asks any object
  * @stats: hand every statistic of the object to @fn; process context, the
  *	object cannot go away meanwhile
+ * @drain: fi_close() has begun: end what is under way. The core's own
  */
 struct kofi_obj_ops {
 	void	(*stats)(struct kofi_obj *obj, kofi_stat_fn fn, void *arg);
+	void	(*drain)(struct kofi_obj *obj);
 };
 
 /**
