@@ -9,47 +9,6 @@
 
 #include "internal.h"
 
-static ssize_t kofi_atomic_no_write(struct fid_ep *ep,
-				    const struct fi_msg_atomic *msg, u64 flags)
-{
-	return -ENOSYS;
-}
-
-static ssize_t kofi_atomic_no_readwrite(struct fid_ep *ep,
-					const struct fi_msg_atomic *msg,
-					struct fi_ioc *resultv,
-					void **result_desc, size_t result_count,
-					u64 flags)
-{
-	return -ENOSYS;
-}
-
-static ssize_t kofi_atomic_no_compwrite(struct fid_ep *ep,
-					const struct fi_msg_atomic *msg,
-					const struct fi_ioc *comparev,
-					void **compare_desc,
-					size_t compare_count,
-					struct fi_ioc *resultv,
-					void **result_desc, size_t result_count,
-					u64 flags)
-{
-	return -ENOSYS;
-}
-
-static int kofi_atomic_no_valid(struct fid_ep *ep, enum fi_datatype datatype,
-				enum fi_op op, u64 flags, size_t *count)
-{
-	return -ENOSYS;
-}
-
-const struct fi_ops_atomic kofi_atomic_nosys = {
-	.size		= sizeof(struct fi_ops_atomic),
-	.writemsg	= kofi_atomic_no_write,
-	.readwritemsg	= kofi_atomic_no_readwrite,
-	.compwritemsg	= kofi_atomic_no_compwrite,
-	.valid		= kofi_atomic_no_valid,
-};
-
 /**
  * kofi_datatype_size - bytes of an element
  * @datatype: any value
@@ -125,6 +84,8 @@ int fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 		return -FI_EBADFLAGS;
 	if (!size || !kofi_atomic_op_fits(op, flags))
 		return -EOPNOTSUPP;
+	if (!domain->ops->query_atomic)
+		return -ENOSYS;
 	ret = domain->ops->query_atomic(domain, datatype, op, attr, flags);
 	if (!ret)
 		attr->size = size;

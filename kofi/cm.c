@@ -17,61 +17,6 @@
 
 #include "internal.h"
 
-static int kofi_cm_no_setname(fid_t fid, void *addr, size_t addrlen)
-{
-	return -ENOSYS;
-}
-
-static int kofi_cm_no_getname(fid_t fid, void *addr, size_t *addrlen)
-{
-	return -ENOSYS;
-}
-
-static int kofi_cm_no_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
-{
-	return -ENOSYS;
-}
-
-static int kofi_cm_no_connect(struct fid_ep *ep, const void *addr,
-			      const void *param, size_t paramlen)
-{
-	return -ENOSYS;
-}
-
-static int kofi_cm_no_listen(struct fid_pep *pep)
-{
-	return -ENOSYS;
-}
-
-static int kofi_cm_no_accept(struct fid_ep *ep, const void *param,
-			     size_t paramlen)
-{
-	return -ENOSYS;
-}
-
-static int kofi_cm_no_reject(struct fid_pep *pep, fid_t handle,
-			     const void *param, size_t paramlen)
-{
-	return -ENOSYS;
-}
-
-static int kofi_cm_no_shutdown(struct fid_ep *ep, u64 flags)
-{
-	return -ENOSYS;
-}
-
-const struct fi_ops_cm kofi_cm_nosys = {
-	.size		= sizeof(struct fi_ops_cm),
-	.setname	= kofi_cm_no_setname,
-	.getname	= kofi_cm_no_getname,
-	.getpeer	= kofi_cm_no_getpeer,
-	.connect	= kofi_cm_no_connect,
-	.listen		= kofi_cm_no_listen,
-	.accept		= kofi_cm_no_accept,
-	.reject		= kofi_cm_no_reject,
-	.shutdown	= kofi_cm_no_shutdown,
-};
-
 static bool kofi_cm_is_ep(const struct fid_ep *ep)
 {
 	return ep && ep->fid.fclass == FI_CLASS_EP;
@@ -115,7 +60,8 @@ static int kofi_cm_check_data(fid_t fid, const struct fi_ops_ep *ops,
 		return 0;
 	if (!param || paramlen > KOFI_CM_DATA_MAX)
 		return -EINVAL;
-	if (ops->getopt(fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &limit,
+	if (!ops->getopt ||
+	    ops->getopt(fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &limit,
 			&len))
 		return -EINVAL;
 	return paramlen <= limit ? 0 : -EINVAL;
@@ -146,7 +92,7 @@ int fi_setname(fid_t fid, void *addr, size_t addrlen)
 	    READ_ONCE(container_of(fid, struct kofi_ep, ep.fid)->state) !=
 	    KOFI_EP_IDLE)
 		return -FI_EOPBADSTATE;
-	return cm->setname(fid, addr, addrlen);
+	return cm->setname ? cm->setname(fid, addr, addrlen) : -ENOSYS;
 }
 EXPORT_SYMBOL_GPL(fi_setname);
 
@@ -170,7 +116,7 @@ int fi_getname(fid_t fid, void *addr, size_t *addrlen)
 	might_sleep();
 	if (!cm || !addrlen || (!addr && *addrlen))
 		return -EINVAL;
-	return cm->getname(fid, addr, addrlen);
+	return cm->getname ? cm->getname(fid, addr, addrlen) : -ENOSYS;
 }
 EXPORT_SYMBOL_GPL(fi_getname);
 
@@ -195,6 +141,8 @@ int fi_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
 	switch (READ_ONCE(container_of(ep, struct kofi_ep, ep)->state)) {
 	case KOFI_EP_CONNECTED:
 	case KOFI_EP_SHUTDOWN:
+		if (!ep->cm->getpeer)
+			return -ENOSYS;
 		return ep->cm->getpeer(ep, addr, addrlen);
 	default:
 		return -ENOTCONN;
@@ -221,7 +169,7 @@ int fi_listen(struct fid_pep *pep)
 		return -EINVAL;
 	if (!READ_ONCE(container_of(pep, struct kofi_pep, pep)->eq))
 		return -FI_ENOEQ;
-	return pep->cm->listen(pep);
+	return pep->cm->listen ? pep->cm->listen(pep) : -ENOSYS;
 }
 EXPORT_SYMBOL_GPL(fi_listen);
 
@@ -293,6 +241,8 @@ int fi_connect(struct fid_ep *ep, const void *addr, const void *param,
 		addr = kep->info->dest_addr;
 	if (!addr || kep->info->handle)
 		return -EINVAL;
+	if (!ep->cm->connect)
+		return -ENOSYS;
 	ret = kofi_cm_check_data(&ep->fid, ep->ops, param, paramlen);
 	if (ret)
 		return ret;
@@ -330,6 +280,8 @@ int fi_accept(struct fid_ep *ep, const void *param, size_t paramlen)
 	kep = container_of(ep, struct kofi_ep, ep);
 	if (!kep->info->handle)
 		return -EINVAL;
+	if (!ep->cm->accept)
+		return -ENOSYS;
 	ret = kofi_cm_check_data(&ep->fid, ep->ops, param, paramlen);
 	if (ret)
 		return ret;
@@ -365,6 +317,8 @@ int fi_reject(struct fid_pep *pep, fid_t handle, const void *param,
 	ret = kofi_cm_check_data(&pep->fid, pep->ops, param, paramlen);
 	if (ret)
 		return ret;
+	if (!pep->cm->reject)
+		return -ENOSYS;
 	return pep->cm->reject(pep, handle, param, paramlen);
 }
 EXPORT_SYMBOL_GPL(fi_reject);
@@ -397,6 +351,8 @@ int fi_shutdown(struct fid_ep *ep, u64 flags)
 	case KOFI_EP_SHUTDOWN:
 		return 0;
 	default:
+		if (!ep->cm->shutdown)
+			return -ENOSYS;
 		return ep->cm->shutdown(ep, flags);
 	}
 }

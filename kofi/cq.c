@@ -896,10 +896,8 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	if (ret)
 		return ret;
 
-	/* An empty slot of the provider's answers -ENOSYS. */
-	ret = domain->ops->cq_open(domain, attr, kattr, cq, context);
-	if (ret != -ENOSYS)
-		return ret;
+	if (domain->ops->cq_open)
+		return domain->ops->cq_open(domain, attr, kattr, cq, context);
 	return kofi_cq_make(domain, attr, kattr, NULL, cq, context);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_open);

@@ -16,26 +16,6 @@
 
 /* ----------------------------------------------------------------- fabrics */
 
-static int kofi_fabric_no_domain(struct fid_fabric *fabric,
-				 struct fi_info *info, struct fid_domain **dom,
-				 void *context)
-{
-	return -ENOSYS;
-}
-
-static int kofi_fabric_no_passive_ep(struct fid_fabric *fabric,
-				     struct fi_info *info, struct fid_pep **pep,
-				     void *context)
-{
-	return -ENOSYS;
-}
-
-static const struct fi_ops_fabric kofi_fabric_nosys = {
-	.size		= sizeof(struct fi_ops_fabric),
-	.domain		= kofi_fabric_no_domain,
-	.passive_ep	= kofi_fabric_no_passive_ep,
-};
-
 /**
  * kofi_fabric_init - set up the base of a provider's fabric
  * @fabric: the base
@@ -61,9 +41,7 @@ int kofi_fabric_init(struct kofi_fabric *fabric, struct kofi_provider *prov,
 
 	if (!attr->name || !attr->net)
 		return -EINVAL;
-	fid->ops = kofi_ops_fill(prov, ops, &kofi_fabric_nosys, sizeof(*ops));
-	if (IS_ERR(fid->ops))
-		return PTR_ERR(fid->ops);
+	fid->ops = ops;
 	fid->api_version = attr->api_version;
 	fabric->name = kstrdup(attr->name, GFP_KERNEL);
 	if (!fabric->name)
@@ -171,51 +149,6 @@ EXPORT_SYMBOL_GPL(fi_fabric2);
 
 /* ----------------------------------------------------------------- domains */
 
-static int kofi_domain_no_endpoint(struct fid_domain *domain,
-				   struct fi_info *info, struct fid_ep **ep,
-				   void *context)
-{
-	return -ENOSYS;
-}
-
-static int kofi_domain_no_cq_open(struct fid_domain *domain,
-				  struct fi_cq_attr *attr,
-				  const struct kofi_cq_attr *kattr,
-				  struct fid_cq **cq, void *context)
-{
-	return -ENOSYS;
-}
-
-static int kofi_domain_no_mr_regattr(struct fid_domain *domain,
-				     const struct fi_mr_attr *attr, u64 flags,
-				     struct fid_mr **mr)
-{
-	return -ENOSYS;
-}
-
-static int kofi_domain_no_srx_context(struct fid_domain *domain,
-				      struct fi_rx_attr *attr,
-				      struct fid_ep **srx, void *context)
-{
-	return -ENOSYS;
-}
-
-static int kofi_domain_no_query_atomic(struct fid_domain *domain,
-				       enum fi_datatype datatype, enum fi_op op,
-				       struct fi_atomic_attr *attr, u64 flags)
-{
-	return -ENOSYS;
-}
-
-static const struct fi_ops_domain kofi_domain_nosys = {
-	.size		= sizeof(struct fi_ops_domain),
-	.endpoint	= kofi_domain_no_endpoint,
-	.cq_open	= kofi_domain_no_cq_open,
-	.mr_regattr	= kofi_domain_no_mr_regattr,
-	.srx_context	= kofi_domain_no_srx_context,
-	.query_atomic	= kofi_domain_no_query_atomic,
-};
-
 /**
  * kofi_domain_init - set up the base of a provider's domain
  * @domain: the base
@@ -246,10 +179,7 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 	domain->name = NULL;
 	domain->mr_ops = &kofi_mr_soft;
 
-	fid->ops = kofi_ops_fill(domain->fabric->obj.prov, ops,
-				 &kofi_domain_nosys, sizeof(*ops));
-	if (IS_ERR(fid->ops))
-		return PTR_ERR(fid->ops);
+	fid->ops = ops;
 	if (info->domain_attr->name) {
 		domain->name = kstrdup(info->domain_attr->name, GFP_KERNEL);
 		if (!domain->name)
@@ -314,6 +244,8 @@ int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
 						 fabric)))
 		return -EINVAL;
+	if (!fabric->ops->domain)
+		return -ENOSYS;
 	ret = fabric->ops->domain(fabric, info, domain, context);
 	if (ret)
 		return ret;

@@ -40,68 +40,6 @@
 
 #define KOFI_MIN_MULTI	64	/* FI_OPT_MIN_MULTI_RECV, as userspace has it */
 
-/* --------------------------------------------- what a provider leaves empty */
-
-static int kofi_ep_no_getopt(fid_t fid, int level, int optname, void *optval,
-			     size_t *optlen)
-{
-	return -ENOPROTOOPT;
-}
-
-static int kofi_ep_no_setopt(fid_t fid, int level, int optname,
-			     const void *optval, size_t optlen)
-{
-	return -ENOPROTOOPT;
-}
-
-const struct fi_ops_ep kofi_ep_nosys = {
-	.size	= sizeof(struct fi_ops_ep),
-	.getopt	= kofi_ep_no_getopt,
-	.setopt	= kofi_ep_no_setopt,
-};
-
-static ssize_t kofi_ep_no_msg(struct fid_ep *ep, const struct fi_msg *msg,
-			      u64 flags)
-{
-	return -ENOSYS;
-}
-
-static ssize_t kofi_ep_no_cancel(struct fid_ep *ep, void *context)
-{
-	return -ENOSYS;
-}
-
-static const struct fi_ops_msg kofi_msg_nosys = {
-	.size		= sizeof(struct fi_ops_msg),
-	.sendmsg	= kofi_ep_no_msg,
-	.recvmsg	= kofi_ep_no_msg,
-	.cancel		= kofi_ep_no_cancel,
-};
-
-static ssize_t kofi_ep_no_tagged(struct fid_ep *ep,
-				 const struct fi_msg_tagged *msg, u64 flags)
-{
-	return -ENOSYS;
-}
-
-static const struct fi_ops_tagged kofi_tagged_nosys = {
-	.size		= sizeof(struct fi_ops_tagged),
-	.sendmsg	= kofi_ep_no_tagged,
-	.recvmsg	= kofi_ep_no_tagged,
-};
-
-static ssize_t kofi_ep_no_rma(struct fid_ep *ep, const struct fi_msg_rma *msg,
-			      u64 flags)
-{
-	return -ENOSYS;
-}
-
-static const struct fi_ops_rma kofi_rma_nosys = {
-	.size		= sizeof(struct fi_ops_rma),
-	.readmsg	= kofi_ep_no_rma,
-	.writemsg	= kofi_ep_no_rma,
-};
-
 /* ------------------------------------------------------------------- states */
 
 static bool kofi_ep_step_locked(struct kofi_ep *ep, int from, int to)
@@ -580,7 +518,7 @@ ssize_t fi_cancel(fid_t fid, void *context)
 	if (!kofi_fid_is_ep(fid))
 		return -EINVAL;
 	ep = container_of(fid, struct fid_ep, fid);
-	return ep->msg->cancel(ep, context);
+	return ep->msg->cancel ? ep->msg->cancel(ep, context) : -ENOSYS;
 }
 EXPORT_SYMBOL_GPL(fi_cancel);
 
@@ -634,34 +572,24 @@ static const struct kofi_obj_ops kofi_ep_obj_ops = {
 	.drain	= kofi_ep_obj_drain,
 };
 
-static int kofi_ep_fill_ops(struct kofi_ep *ep, struct kofi_provider *prov,
-			    const struct kofi_ep_ops *ops)
+/* Transfers are called without a look at their slots: there is none empty. */
+static int kofi_ep_set_ops(struct kofi_ep *ep, const struct kofi_ep_ops *ops)
 {
 	struct fid_ep *fid = &ep->ep;
 
-	fid->ops = kofi_ops_fill(prov, ops->ep, &kofi_ep_nosys,
-				 sizeof(kofi_ep_nosys));
-	if (IS_ERR(fid->ops))
-		return PTR_ERR(fid->ops);
-	fid->cm = kofi_ops_fill(prov, ops->cm, &kofi_cm_nosys,
-				sizeof(kofi_cm_nosys));
-	if (IS_ERR(fid->cm))
-		return PTR_ERR(fid->cm);
-	fid->msg = kofi_ops_fill(prov, ops->msg, &kofi_msg_nosys,
-				 sizeof(kofi_msg_nosys));
-	if (IS_ERR(fid->msg))
-		return PTR_ERR(fid->msg);
-	fid->tagged = kofi_ops_fill(prov, ops->tagged, &kofi_tagged_nosys,
-				    sizeof(kofi_tagged_nosys));
-	if (IS_ERR(fid->tagged))
-		return PTR_ERR(fid->tagged);
-	fid->rma = kofi_ops_fill(prov, ops->rma, &kofi_rma_nosys,
-				 sizeof(kofi_rma_nosys));
-	if (IS_ERR(fid->rma))
-		return PTR_ERR(fid->rma);
-	fid->atomic = kofi_ops_fill(prov, ops->atomic, &kofi_atomic_nosys,
-				    sizeof(kofi_atomic_nosys));
-	return PTR_ERR_OR_ZERO(fid->atomic);
+	fid->ops = ops->ep ?: &kofi_ep_nosys;
+	fid->cm = ops->cm ?: &kofi_cm_nosys;
+	fid->msg = ops->msg ?: &kofi_msg_nosys;
+	fid->tagged = ops->tagged ?: &kofi_tagged_nosys;
+	fid->rma = ops->rma ?: &kofi_rma_nosys;
+	fid->atomic = ops->atomic ?: &kofi_atomic_nosys;
+	if (fid->msg->sendmsg && fid->msg->recvmsg &&
+	    fid->tagged->sendmsg && fid->tagged->recvmsg &&
+	    fid->rma->readmsg && fid->rma->writemsg &&
+	    fid->atomic->writemsg && fid->atomic->readwritemsg &&
+	    fid->atomic->compwritemsg && fid->atomic->valid)
+		return 0;
+	return -EINVAL;
 }
 
 /**
@@ -705,7 +633,7 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 	ep->ev_down.event = FI_SHUTDOWN;
 	INIT_LIST_HEAD(&ep->ev_down.node);
 
-	ret = kofi_ep_fill_ops(ep, prov, ops);
+	ret = kofi_ep_set_ops(ep, ops);
 	if (ret)
 		return ret;
 	ep->info = fi_dupinfo(info);
@@ -735,7 +663,8 @@ free_info:
  * @context: the consumer's
  *
  * Context: process, may sleep.
- * Return: 0, then kofi_ep_exit() undoes it; -ENOMEM; -EBUSY if @domain is being
+ * Return: 0, then kofi_ep_exit() undoes it; -EINVAL without close or with an
+ * empty slot in a table of transfers; -ENOMEM; -EBUSY if @domain is being
  * closed.
  */
 int kofi_ep_init(struct kofi_ep *ep, struct fid_domain *domain,
@@ -850,6 +779,8 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 		return -EINVAL;
 	}
 
+	if (!domain->ops->endpoint)
+		return -ENOSYS;
 	ret = domain->ops->endpoint(domain, info, ep, context);
 	if (!ret)
 		kofi_obj_publish(&kofi_ep(*ep)->obj);

@@ -117,6 +117,8 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 		WRITE_ONCE(*own, value);
 		return 0;
 	}
+	if (!ops->setopt)
+		return -ENOPROTOOPT;
 	return ops->setopt(fid, level, optname, optval, optlen);
 }
 EXPORT_SYMBOL_GPL(fi_setopt);
@@ -184,7 +186,8 @@ int fi_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 	if (level != FI_OPT_ENDPOINT)
 		return -ENOPROTOOPT;
 	if (!kofi_ep_known_opt(fid, optname, &value))
-		return ops->getopt(fid, level, optname, optval, optlen);
+		return ops->getopt ? ops->getopt(fid, level, optname, optval,
+						 optlen) : -ENOPROTOOPT;
 
 	if (*optlen < sizeof(value)) {
 		*optlen = sizeof(value);
@@ -246,6 +249,8 @@ int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
 	case FI_SETOPSFLAG:
 		return kofi_ep_ops_flags(&ep->ep, command, arg);
 	default:
+		if (!ep->ep.fid.ops->control)
+			return -ENOSYS;
 		return ep->ep.fid.ops->control(&ep->ep.fid, command, arg);
 	}
 }

@@ -14,15 +14,12 @@
 
 #include <linux/kofi/provider.h>
 
-/* provider.c: who provides, and the tables of operations objects point to */
+/* provider.c: who provides */
 
 struct kofi_provider *kofi_provider_get(const char *name);
 struct kofi_provider *kofi_provider_next(struct kofi_provider *prov);
 void kofi_provider_put(struct kofi_provider *prov);
 void kofi_provider_load_known(void);
-void kofi_provider_stop(void);	/* at module unload */
-const void *kofi_ops_fill(struct kofi_provider *prov, const void *ops,
-			  const void *defaults, size_t size);
 #if IS_ENABLED(CONFIG_KUNIT)
 bool kofi_provider_allows(const char *filter, const char *name);
 #endif
@@ -63,17 +60,16 @@ static inline struct net *kofi_current_net(void)
 	return current->nsproxy ? current->nsproxy->net_ns : NULL;
 }
 
-/* cm.c: what an empty slot of a provider's table becomes */
+/* nosys.c: what endpoints point to whose provider has no such table */
 
+extern const struct fi_ops_ep kofi_ep_nosys;
 extern const struct fi_ops_cm kofi_cm_nosys;
-
-/* atomic.c: the same for atomic operations */
-
+extern const struct fi_ops_msg kofi_msg_nosys;
+extern const struct fi_ops_tagged kofi_tagged_nosys;
+extern const struct fi_ops_rma kofi_rma_nosys;
 extern const struct fi_ops_atomic kofi_atomic_nosys;
 
 /* ep.c: endpoints */
-
-extern const struct fi_ops_ep kofi_ep_nosys;	/* also passive ones */
 
 enum kofi_dir {
 	KOFI_TX,

@@ -43,7 +43,6 @@ static void __exit kofi_exit(void)
 	kofi_client_stop();
 	kofi_cq_stop();
 	kofi_eq_stop();
-	kofi_provider_stop();
 }
 
 module_init(kofi_init);

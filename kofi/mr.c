@@ -521,6 +521,8 @@ int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 	if (attr->offset || attr->auth_key_size || !attr->access ||
 	    attr->access & ~KOFI_MR_ACCESS)
 		return -EINVAL;
+	if (!domain->ops->mr_regattr)
+		return -ENOSYS;
 	err = domain->ops->mr_regattr(domain, attr, flags, mr);
 	if (err)
 		return err;

@@ -44,50 +44,6 @@ static DEFINE_MUTEX(kofi_obj_mutex);
 static DEFINE_XARRAY_ALLOC1(kofi_objs);	/* entries change under the mutex */
 static u32 kofi_obj_last;
 
-static int kofi_fid_no_close(struct fi_fid *fid)
-{
-	return -ENOSYS;
-}
-
-static int kofi_fid_no_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
-{
-	return -ENOSYS;
-}
-
-static int kofi_fid_no_control(struct fi_fid *fid, int command, void *arg)
-{
-	return -ENOSYS;
-}
-
-static int kofi_fid_no_ops_open(struct fi_fid *fid, const char *name, u64 flags,
-				void **ops, void *context)
-{
-	return -ENOSYS;
-}
-
-static int kofi_fid_no_tostr(const struct fi_fid *fid, char *buf, size_t len)
-{
-	return -ENOSYS;
-}
-
-static int kofi_fid_no_ops_set(struct fi_fid *fid, const char *name, u64 flags,
-			       void *ops, void *context)
-{
-	return -ENOSYS;
-}
-
-static const struct fi_ops kofi_fid_nosys = {
-	.size		= sizeof(struct fi_ops),
-	.close		= kofi_fid_no_close,
-	.bind		= kofi_fid_no_bind,
-	.control	= kofi_fid_no_control,
-	.ops_open	= kofi_fid_no_ops_open,
-	.tostr		= kofi_fid_no_tostr,
-	.ops_set	= kofi_fid_no_ops_set,
-};
-
-/* ------------------------------------------------------------- all objects */
-
 /**
  * kofi_obj_init - set up the common part of an object
  * @obj: the core's part
@@ -108,10 +64,7 @@ int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 {
 	int ret;
 
-	fid->ops = kofi_ops_fill(prov, ops, &kofi_fid_nosys, sizeof(*ops));
-	if (IS_ERR(fid->ops))
-		return PTR_ERR(fid->ops);
-	if (fid->ops->close == kofi_fid_no_close)
+	if (!ops || !ops->close)
 		return -EINVAL;
 	if (parent && !kofi_obj_get(parent))
 		return -EBUSY;
@@ -122,6 +75,7 @@ int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 	if (ret < 0)
 		goto put_parent;
 
+	fid->ops = ops;
 	fid->fclass = fclass;
 	fid->context = context;
 	fid->obj = obj;

@@ -34,12 +34,8 @@ int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
 	pep->eq = NULL;
 	prov = pep->fabric->obj.prov;
 
-	fid->ops = kofi_ops_fill(prov, ops, &kofi_ep_nosys, sizeof(*ops));
-	if (IS_ERR(fid->ops))
-		return PTR_ERR(fid->ops);
-	fid->cm = kofi_ops_fill(prov, cm, &kofi_cm_nosys, sizeof(*cm));
-	if (IS_ERR(fid->cm))
-		return PTR_ERR(fid->cm);
+	fid->ops = ops ?: &kofi_ep_nosys;
+	fid->cm = cm ?: &kofi_cm_nosys;
 	pep->info = fi_dupinfo(info);
 	if (!pep->info)
 		return -ENOMEM;
@@ -100,6 +96,8 @@ int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
 						 fabric)))
 		return -EINVAL;
+	if (!fabric->ops->passive_ep)
+		return -ENOSYS;
 	ret = fabric->ops->passive_ep(fabric, info, pep, context);
 	if (ret)
 		return ret;

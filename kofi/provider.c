@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Providers: who is registered, in which order they are asked, how their
- * modules are loaded, and the tables of operations their objects point to.
+ * Providers: who is registered, in which order they are asked, and how their
+ * modules are loaded.
  *
  * A registered provider belongs to its module. A caller of one holds a
  * reference to the module, taken here while the list is locked, and no lock:
  * kofi_provider_get() and kofi_provider_next() hand out such references. As
  * modules deregister when they exit, a provider that is referenced stays on
  * the list, so a walk needs no copy of it.
- *
- * Op tables: providers have const tables with empty slots. Objects point to a
- * copy whose empty slots return -ENOSYS, so that no call has to test a slot.
- * There is one copy per provider and table, made when the first object needs
- * it and freed with the provider.
  */
 #include <linux/kmod.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <linux/string.h>
 
 #include <kunit/visibility.h>
@@ -36,23 +29,6 @@ static const char *const kofi_provider_known[] = { "verbs", "sock" };
 
 static LIST_HEAD(kofi_providers);	/* by priority, then age */
 static DEFINE_MUTEX(kofi_provider_mutex);
-
-/**
- * struct kofi_ops_copy - a filled table of operations
- * @node: on the provider's list
- * @source: the provider's own table
- * @defaults: what its empty slots were filled with
- * @table: the copy: its size, then the slots
- */
-struct kofi_ops_copy {
-	struct list_head	node;
-	const void		*source;
-	const void		*defaults;
-	unsigned long		table[];
-};
-
-static DEFINE_SPINLOCK(kofi_ops_lock);	/* all lists of copies */
-static LIST_HEAD(kofi_ops_core);	/* copies of the core's own tables */
 
 static bool kofi_provider_listed(const char *list, const char *name)
 {
@@ -177,15 +153,6 @@ void kofi_provider_load_known(void)
 		kofi_provider_load(kofi_provider_known[i]);
 }
 
-static void kofi_ops_free(struct list_head *copies)
-{
-	struct kofi_ops_copy *copy, *next;
-
-	list_for_each_entry_safe(copy, next, copies, node)
-		kfree(copy);
-	INIT_LIST_HEAD(copies);
-}
-
 /**
  * kofi_provider_register - offer a provider to consumers
  * @version: FI_VERSION() of the API @prov was built for
@@ -222,7 +189,6 @@ int kofi_provider_register(u32 version, struct kofi_provider *prov)
 		if (pos->priority <= prov->priority)
 			at = &pos->node;
 	}
-	INIT_LIST_HEAD(&prov->ops);
 	list_add(&prov->node, at);
 unlock:
 	mutex_unlock(&kofi_provider_mutex);
@@ -247,84 +213,5 @@ void kofi_provider_deregister(struct kofi_provider *prov)
 	mutex_lock(&kofi_provider_mutex);
 	list_del(&prov->node);
 	mutex_unlock(&kofi_provider_mutex);
-	kofi_ops_free(&prov->ops);
 }
 EXPORT_SYMBOL_GPL(kofi_provider_deregister);
-
-/**
- * kofi_provider_stop - free what the core's own objects left, at module exit
- */
-void kofi_provider_stop(void)
-{
-	kofi_ops_free(&kofi_ops_core);
-}
-
-static const void *kofi_ops_find(const struct list_head *copies,
-				 const void *ops, const void *defaults)
-{
-	const struct kofi_ops_copy *copy;
-
-	list_for_each_entry(copy, copies, node) {
-		if (copy->source == ops && copy->defaults == defaults)
-			return copy->table;
-	}
-	return NULL;
-}
-
-/**
- * kofi_ops_fill - the complete form of a table of operations
- * @prov: whose table it is, NULL for the core's own
- * @ops: a table: its size in bytes, then function pointers; what lies beyond
- *	the size counts as empty. NULL is a table without operations.
- * @defaults: table of the same type that says what empty slots become
- * @size: sizeof() of the type
- *
- * Both tables must be static objects.
- *
- * Context: process, may sleep.
- * Return: the table, which lives as long as @prov; ERR_PTR(-EINVAL) if the
- * size of @ops has not been set, ERR_PTR(-ENOMEM).
- */
-const void *kofi_ops_fill(struct kofi_provider *prov, const void *ops,
-			  const void *defaults, size_t size)
-{
-	struct list_head *copies = prov ? &prov->ops : &kofi_ops_core;
-	const size_t slots = size / sizeof(unsigned long);
-	const unsigned long *from = ops;
-	const unsigned long *none = defaults;
-	struct kofi_ops_copy *copy;
-	const void *found;
-	size_t have, i;
-
-	if (!ops)
-		return defaults;
-	spin_lock(&kofi_ops_lock);
-	found = kofi_ops_find(copies, ops, defaults);
-	spin_unlock(&kofi_ops_lock);
-	if (found)
-		return found;
-
-	have = from[0] / sizeof(unsigned long);
-	if (!have)
-		return ERR_PTR(-EINVAL);
-	copy = kzalloc(struct_size(copy, table, slots), GFP_KERNEL);
-	if (!copy)
-		return ERR_PTR(-ENOMEM);
-	copy->source = ops;
-	copy->defaults = defaults;
-	copy->table[0] = size;
-	for (i = 1; i < slots; i++)
-		copy->table[i] = i < have && from[i] ? from[i] : none[i];
-
-	spin_lock(&kofi_ops_lock);
-	found = kofi_ops_find(copies, ops, defaults);
-	if (!found) {
-		list_add(&copy->node, copies);
-		found = copy->table;
-		copy = NULL;
-	}
-	spin_unlock(&kofi_ops_lock);
-	kfree(copy);
-	return found;
-}
-EXPORT_SYMBOL_IF_KUNIT(kofi_ops_fill);

@@ -98,12 +98,14 @@ static const struct fi_ops kofi_srx_fid_ops = {
 
 static const struct fi_ops_msg kofi_srx_msg_ops = {
 	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= kofi_no_msg,
 	.recvmsg	= kofi_srx_recvmsg,
 	.cancel		= kofi_srx_cancel,
 };
 
 static const struct fi_ops_tagged kofi_srx_tagged_ops = {
 	.size		= sizeof(struct fi_ops_tagged),
+	.sendmsg	= kofi_no_tagged,
 	.recvmsg	= kofi_srx_trecvmsg,
 };
 
@@ -220,6 +222,8 @@ int fi_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 	if (rx.op_flags & ~KOFI_EP_RX_OP_FLAGS)
 		return -FI_EBADFLAGS;
 
+	if (!domain->ops->srx_context)
+		return -ENOSYS;
 	ret = domain->ops->srx_context(domain, &rx, srx, context);
 	if (!ret)
 		kofi_obj_publish((*srx)->fid.obj);

@@ -227,6 +227,7 @@ static const struct fi_ops vrb_srx_fid_ops = {
 
 static const struct fi_ops_msg vrb_srx_msg_ops = {
 	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= kofi_no_msg,
 	.recvmsg	= vrb_srx_recvmsg,
 };
 

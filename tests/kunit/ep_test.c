@@ -97,6 +97,82 @@ static void ep_open_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
 }
 
+static int ep_gap_close(struct fi_fid *fid)
+{
+	return 0;
+}
+
+static ssize_t ep_gap_rma(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			  u64 flags)
+{
+	return -ENOSYS;
+}
+
+static const struct fi_ops ep_gap_fid = {
+	.size = sizeof(struct fi_ops), .close = ep_gap_close,
+};
+
+static const struct fi_ops ep_gap_no_close = { .size = sizeof(struct fi_ops) };
+
+static const struct fi_ops_msg ep_gap_no_send = {
+	.size = sizeof(struct fi_ops_msg), .recvmsg = kofi_no_msg,
+};
+
+static const struct fi_ops_msg ep_gap_no_recv = {
+	.size = sizeof(struct fi_ops_msg), .sendmsg = kofi_no_msg,
+};
+
+static const struct fi_ops_tagged ep_gap_no_tsend = {
+	.size = sizeof(struct fi_ops_tagged), .recvmsg = kofi_no_tagged,
+};
+
+static const struct fi_ops_tagged ep_gap_no_trecv = {
+	.size = sizeof(struct fi_ops_tagged), .sendmsg = kofi_no_tagged,
+};
+
+static const struct fi_ops_rma ep_gap_no_read = {
+	.size = sizeof(struct fi_ops_rma), .writemsg = ep_gap_rma,
+};
+
+static const struct fi_ops_rma ep_gap_no_write = {
+	.size = sizeof(struct fi_ops_rma), .readmsg = ep_gap_rma,
+};
+
+static const struct fi_ops_atomic ep_gap_no_atomic = {
+	.size = sizeof(struct fi_ops_atomic),
+};
+
+static const struct ep_gap_case {
+	const char		*name;
+	struct kofi_ep_ops	ops;
+} ep_gap_cases[] = {
+	{ "no close", { .fid = &ep_gap_no_close } },
+	{ "no send", { .fid = &ep_gap_fid, .msg = &ep_gap_no_send } },
+	{ "no receive", { .fid = &ep_gap_fid, .msg = &ep_gap_no_recv } },
+	{ "no tagged send", { .fid = &ep_gap_fid,
+			      .tagged = &ep_gap_no_tsend } },
+	{ "no tagged receive", { .fid = &ep_gap_fid,
+				 .tagged = &ep_gap_no_trecv } },
+	{ "no read", { .fid = &ep_gap_fid, .rma = &ep_gap_no_read } },
+	{ "no write", { .fid = &ep_gap_fid, .rma = &ep_gap_no_write } },
+	{ "no atomic", { .fid = &ep_gap_fid, .atomic = &ep_gap_no_atomic } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(ep_gap, ep_gap_cases, name);
+
+/* What consumers call without a look at the slot must be there. */
+static void ep_gap_test(struct kunit *test)
+{
+	const struct ep_gap_case *c = test->param_value;
+	struct ep_test *t = test->priv;
+	struct kofi_ep *ep = kunit_kzalloc(test, sizeof(*ep), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ep);
+	KUNIT_EXPECT_EQ(test, -EINVAL, kofi_ep_init(ep, t->world->domain,
+						    t->world->info, &c->ops,
+						    NULL));
+}
+
 /* ------------------------------------------------------------------ binding */
 
 enum { BIND_EQ, BIND_CQ, BIND_CNTR, BIND_DOMAIN, BIND_NULL };
@@ -566,6 +642,7 @@ static void ep_cancel_test(struct kunit *test)
 
 static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(ep_open_test),
+	KUNIT_CASE_PARAM(ep_gap_test, ep_gap_gen_params),
 	KUNIT_CASE(ep_bind_test),
 	KUNIT_CASE(ep_foreign_test),
 	KUNIT_CASE(ep_enable_test),

@@ -108,10 +108,6 @@ static const struct fi_ops nul_ep_fid_ops = {
 	.close	= nul_ep_close,
 };
 
-static const struct fi_ops_msg nul_ops_msg = {
-	.size	= sizeof(struct fi_ops_msg),
-};
-
 static int nul_enable(struct fid_ep *ep)
 {
 	nul_ep_of(ep)->enabled++;
@@ -126,7 +122,6 @@ static const struct kofi_ep_ops nul_ep_ops = {
 	.fid	= &nul_ep_fid_ops,
 	.ep	= &nul_ops_ep,
 	.cm	= &nul_ops_cm,
-	.msg	= &nul_ops_msg,
 	.enable	= nul_enable,
 	.drain	= nul_drain,
 };

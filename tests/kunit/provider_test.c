@@ -155,107 +155,6 @@ static void provider_filter(struct kunit *test)
 			kofi_provider_allows(c->filter, c->prov));
 }
 
-/* ---------------------------------------------------------------- op tables */
-
-static int ops_close(struct fi_fid *fid)
-{
-	return 11;
-}
-
-static int ops_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
-{
-	return 12;
-}
-
-static int ops_control(struct fi_fid *fid, int command, void *arg)
-{
-	return 13;
-}
-
-static int ops_no_close(struct fi_fid *fid)
-{
-	return -1;
-}
-
-static int ops_no_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
-{
-	return -2;
-}
-
-static int ops_no_control(struct fi_fid *fid, int command, void *arg)
-{
-	return -3;
-}
-
-static const struct fi_ops ops_defaults = {
-	.size		= sizeof(struct fi_ops),
-	.close		= ops_no_close,
-	.bind		= ops_no_bind,
-	.control	= ops_no_control,
-};
-
-static const struct ops_case {
-	const char	*name;
-	struct fi_ops	ops;
-	int		close, bind, control;
-} ops_cases[] = {
-	{ "all there",
-	  { sizeof(struct fi_ops), ops_close, ops_bind, ops_control },
-	  11, 12, 13 },
-	{ "one hole", { sizeof(struct fi_ops), ops_close, NULL, ops_control },
-	  11, -2, 13 },
-	{ "all holes", { sizeof(struct fi_ops) }, -1, -2, -3 },
-	{ "an older, shorter one",
-	  { offsetof(struct fi_ops, bind), ops_close, ops_bind, ops_control },
-	  11, -2, -3 },
-	{ "just its size", { sizeof(size_t), ops_close, ops_bind, ops_control },
-	  -1, -2, -3 },
-	{ "a newer, longer one",
-	  { 2 * sizeof(struct fi_ops), ops_close, ops_bind, ops_control },
-	  11, 12, 13 },
-};
-
-KUNIT_ARRAY_PARAM_DESC(ops, ops_cases, name);
-
-static void provider_ops(struct kunit *test)
-{
-	const struct ops_case *c = test->param_value;
-	const struct fi_ops *ops;
-
-	KUNIT_ASSERT_EQ(test, 0, nul_register(0, 0));
-	ops = kofi_ops_fill(&nul[0].prov, &c->ops, &ops_defaults, sizeof(*ops));
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ops);
-	KUNIT_EXPECT_EQ(test, sizeof(*ops), ops->size);
-	KUNIT_EXPECT_EQ(test, c->close, ops->close(NULL));
-	KUNIT_EXPECT_EQ(test, c->bind, ops->bind(NULL, NULL, 0));
-	KUNIT_EXPECT_EQ(test, c->control, ops->control(NULL, 0, NULL));
-	KUNIT_EXPECT_PTR_EQ(test, ops,
-			    kofi_ops_fill(&nul[0].prov, &c->ops, &ops_defaults,
-					  sizeof(*ops)));
-}
-
-static void provider_ops_odd(struct kunit *test)
-{
-	static const struct fi_ops none;
-	const struct fi_ops *a, *b;
-
-	KUNIT_ASSERT_EQ(test, 0, nul_register(0, 0));
-	KUNIT_ASSERT_EQ(test, 0, nul_register(1, 0));
-	KUNIT_EXPECT_PTR_EQ(test, (const void *)&ops_defaults,
-			    kofi_ops_fill(&nul[0].prov, NULL, &ops_defaults,
-					  sizeof(none)));
-	KUNIT_EXPECT_PTR_EQ(test, (const void *)ERR_PTR(-EINVAL),
-			    kofi_ops_fill(&nul[0].prov, &none, &ops_defaults,
-					  sizeof(none)));
-	a = kofi_ops_fill(&nul[0].prov, &ops_cases[0].ops, &ops_defaults,
-			  sizeof(*a));
-	b = kofi_ops_fill(&nul[1].prov, &ops_cases[0].ops, &ops_defaults,
-			  sizeof(*b));
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, a);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, b);
-	KUNIT_EXPECT_PTR_NE(test, a, b);
-}
-
 static struct kunit_case provider_cases[] = {
 	KUNIT_CASE_PARAM(provider_bad, bad_gen_params),
 	KUNIT_CASE(provider_null),
@@ -264,8 +163,6 @@ static struct kunit_case provider_cases[] = {
 	KUNIT_CASE(provider_unknown),
 	KUNIT_CASE(provider_holds_module),
 	KUNIT_CASE_PARAM(provider_filter, filter_gen_params),
-	KUNIT_CASE_PARAM(provider_ops, ops_gen_params),
-	KUNIT_CASE(provider_ops_odd),
 	{}
 };
 

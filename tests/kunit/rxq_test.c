@@ -814,12 +814,14 @@ static ssize_t rxq_own_trecvmsg(struct fid_ep *ep,
 
 static const struct fi_ops_msg rxq_own_msg = {
 	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= kofi_no_msg,
 	.recvmsg	= rxq_own_recvmsg,
 	.cancel		= rxq_own_cancel,
 };
 
 static const struct fi_ops_tagged rxq_own_tagged = {
 	.size		= sizeof(struct fi_ops_tagged),
+	.sendmsg	= kofi_no_tagged,
 	.recvmsg	= rxq_own_trecvmsg,
 };
 

@@ -7,8 +7,10 @@
  * sets up the object consumers see, takes the reference on its parent and
  * remembers the bindings, the exit function gives all of it back. Calls reach
  * the provider only with arguments the core has checked. Operation tables are
- * const and may have empty slots: the core points the object to a copy whose
- * empty slots return -ENOSYS.
+ * const. A slot of a call that goes through the core may be empty: the call
+ * returns -ENOSYS. Transfers go straight to the provider, so their tables
+ * are complete, with kofi_no_msg() and the like where it has nothing; a table
+ * that would have nothing else is left out.
  *
  * What the core can do for a provider beyond that is in lib.h.
  *
@@ -51,7 +53,6 @@ struct kofi_mr_ops;
  * @owner: THIS_MODULE
  * @priority: place in merged lists, lower comes first
  * @node: the core's
- * @ops: the core's, filled operation tables
  * @live: the core's: clients have been told of its devices
  */
 struct kofi_provider {
@@ -67,7 +68,6 @@ struct kofi_provider {
 	struct module	*owner;
 	int		priority;
 	struct list_head	node;
-	struct list_head	ops;
 	bool			live;
 };
 
@@ -430,6 +430,11 @@ struct kofi_ep {
 	u8				cm_data[KOFI_CM_DATA_MAX];
 	struct kofi_ep_stats		stats[2];
 };
+
+/* for slots of transfers there is nothing to do for: -ENOSYS */
+ssize_t kofi_no_msg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags);
+ssize_t kofi_no_tagged(struct fid_ep *ep, const struct fi_msg_tagged *msg,
+		       u64 flags);
 
 int kofi_ep_init(struct kofi_ep *ep, struct fid_domain *domain,
 		 const struct fi_info *info, const struct kofi_ep_ops *ops,

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What is called where a provider has nothing: -ENOSYS.
+ *
+ * The inline functions consumers transfer data with call a slot of the
+ * endpoint's tables without a look at it. An endpoint whose provider has no
+ * table of a kind points to the one here, and a provider whose table would have
+ * a gap names one of these functions. Calls that go through the core need
+ * neither: it tests their slots.
+ */
+#include <linux/export.h>
+
+#include "internal.h"
+
+const struct fi_ops_ep kofi_ep_nosys = {
+	.size	= sizeof(struct fi_ops_ep),
+};
+
+const struct fi_ops_cm kofi_cm_nosys = {
+	.size	= sizeof(struct fi_ops_cm),
+};
+
+/**
+ * kofi_no_msg - a message there is no way to send or to receive
+ * @ep: not used
+ * @msg: not used
+ * @flags: not used
+ *
+ * Context: any.
+ * Return: -ENOSYS.
+ */
+ssize_t kofi_no_msg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags)
+{
+	return -ENOSYS;
+}
+EXPORT_SYMBOL_GPL(kofi_no_msg);
+
+const struct fi_ops_msg kofi_msg_nosys = {
+	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= kofi_no_msg,
+	.recvmsg	= kofi_no_msg,
+};
+
+/**
+ * kofi_no_tagged - kofi_no_msg() for tagged messages
+ * @ep: not used
+ * @msg: not used
+ * @flags: not used
+ *
+ * Context: any.
+ * Return: -ENOSYS.
+ */
+ssize_t kofi_no_tagged(struct fid_ep *ep, const struct fi_msg_tagged *msg,
+		       u64 flags)
+{
+	return -ENOSYS;
+}
+EXPORT_SYMBOL_GPL(kofi_no_tagged);
+
+const struct fi_ops_tagged kofi_tagged_nosys = {
+	.size		= sizeof(struct fi_ops_tagged),
+	.sendmsg	= kofi_no_tagged,
+	.recvmsg	= kofi_no_tagged,
+};
+
+static ssize_t kofi_no_rma(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			   u64 flags)
+{
+	return -ENOSYS;
+}
+
+const struct fi_ops_rma kofi_rma_nosys = {
+	.size		= sizeof(struct fi_ops_rma),
+	.readmsg	= kofi_no_rma,
+	.writemsg	= kofi_no_rma,
+};
+
+static ssize_t kofi_atomic_no_write(struct fid_ep *ep,
+				    const struct fi_msg_atomic *msg, u64 flags)
+{
+	return -ENOSYS;
+}
+
+static ssize_t kofi_atomic_no_readwrite(struct fid_ep *ep,
+					const struct fi_msg_atomic *msg,
+					struct fi_ioc *resultv,
+					void **result_desc, size_t result_count,
+					u64 flags)
+{
+	return -ENOSYS;
+}
+
+static ssize_t kofi_atomic_no_compwrite(struct fid_ep *ep,
+					const struct fi_msg_atomic *msg,
+					const struct fi_ioc *comparev,
+					void **compare_desc,
+					size_t compare_count,
+					struct fi_ioc *resultv,
+					void **result_desc, size_t result_count,
+					u64 flags)
+{
+	return -ENOSYS;
+}
+
+static int kofi_atomic_no_valid(struct fid_ep *ep, enum fi_datatype datatype,
+				enum fi_op op, u64 flags, size_t *count)
+{
+	return -ENOSYS;
+}
+
+const struct fi_ops_atomic kofi_atomic_nosys = {
+	.size		= sizeof(struct fi_ops_atomic),
+	.writemsg	= kofi_atomic_no_write,
+	.readwritemsg	= kofi_atomic_no_readwrite,
+	.compwritemsg	= kofi_atomic_no_compwrite,
+	.valid		= kofi_atomic_no_valid,
+};
