@@ -89,16 +89,10 @@ static u64 kofi_cntr_read(struct fid_cntr *cntr, bool error)
 	return value;
 }
 
-/**
- * kofi_cntr_changed - is there a number the consumer does not know
- * @c: the counter
- *
- * Context: any.
- * Return: true if the value or the error value is not what was last read or
- * set.
- */
-bool kofi_cntr_changed(struct kofi_cntr *c)
+/* Is a value not what was last read or set? */
+static bool kofi_cntr_pending(struct kofi_obj *obj)
 {
+	struct kofi_cntr *c = container_of(obj, struct kofi_cntr, obj);
 	unsigned long flags;
 	bool changed;
 
@@ -278,7 +272,8 @@ static void kofi_cntr_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 }
 
 static const struct kofi_obj_ops kofi_cntr_obj_ops = {
-	.stats	= kofi_cntr_stats,
+	.stats		= kofi_cntr_stats,
+	.pending	= kofi_cntr_pending,
 };
 
 /**

@@ -728,7 +728,8 @@ static void kofi_cq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 }
 
 static const struct kofi_obj_ops kofi_cq_obj_ops = {
-	.stats	= kofi_cq_stats,
+	.stats		= kofi_cq_stats,
+	.pending	= kofi_cq_pending,
 };
 
 static int kofi_cq_check(const struct fi_cq_attr *attr,

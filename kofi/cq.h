@@ -177,6 +177,7 @@ int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 void kofi_cq_unreserve(struct kofi_cq *cq);
 void kofi_cq_space(struct kofi_ep *ep);
+bool kofi_cq_pending(struct kofi_obj *obj);
 
 static inline struct kofi_cq *kofi_cq(struct fid_cq *cq)
 {

@@ -55,14 +55,15 @@ static bool kofi_cq_asked(const struct kofi_cq *cq)
 
 /**
  * kofi_cq_pending - is there something for the consumer to do
- * @cq: a queue that is read, or is polled by the consumer
+ * @obj: of a queue that is read, or is polled by the consumer
  *
  * Context: any.
  * Return: true if there is a completion or an error to be read, or a callback
  * to be called by kofi_cq_poll(), or if the consumer was told to have a look.
  */
-bool kofi_cq_pending(struct kofi_cq *cq)
+bool kofi_cq_pending(struct kofi_obj *obj)
 {
+	struct kofi_cq *cq = container_of(obj, struct kofi_cq, obj);
 	unsigned long flags;
 	bool pending;
 

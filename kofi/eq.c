@@ -341,14 +341,8 @@ ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
 }
 EXPORT_SYMBOL_GPL(fi_eq_readerr);
 
-/**
- * kofi_eq_ready - is there an event to be read
- * @eq: the queue
- *
- * Context: any.
- * Return: true if so, also if it is an error.
- */
-bool kofi_eq_ready(struct kofi_eq *eq)
+/* Is there an event to be read, be it an error? */
+static bool kofi_eq_ready(struct kofi_eq *eq)
 {
 	unsigned long flags;
 	bool ready;
@@ -534,8 +528,14 @@ static void kofi_eq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "lost", lost);
 }
 
+static bool kofi_eq_pending(struct kofi_obj *obj)
+{
+	return kofi_eq_ready(container_of(obj, struct kofi_eq, obj));
+}
+
 static const struct kofi_obj_ops kofi_eq_obj_ops = {
-	.stats	= kofi_eq_stats,
+	.stats		= kofi_eq_stats,
+	.pending	= kofi_eq_pending,
 };
 
 /**

@@ -125,19 +125,27 @@ static inline bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)
 
 /* poll.c: wait sets and poll sets */
 
-struct kofi_wait_set;
+struct kofi_set;
+
+/**
+ * struct kofi_member - one of the queues and counters in a set
+ * @node: the set's
+ * @fid: the queue or counter
+ */
+struct kofi_member {
+	struct list_head	node;
+	struct fi_fid		*fid;
+};
 
 /**
  * struct kofi_wait_link - a queue's membership in a wait set
- * @node: the set's
- * @fid: the queue
+ * @member: on the set's list
  * @set: the set, or NULL
  * @wait: its wait queue
  */
 struct kofi_wait_link {
-	struct list_head	node;
-	struct fi_fid		*fid;
-	struct kofi_wait_set	*set;
+	struct kofi_member	member;
+	struct kofi_set		*set;
 	wait_queue_head_t	*wait;
 };
 
@@ -200,7 +208,6 @@ struct kofi_eq {
 	u64			lost;
 };
 
-bool kofi_eq_ready(struct kofi_eq *eq);
 int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
 		 struct fi_fid *bfid, u64 flags);
 int kofi_eq_start(void);	/* at module load */
@@ -209,7 +216,6 @@ void kofi_eq_stop(void);
 /* cq.c: completion queues; see cq.h */
 
 void kofi_cq_flush(struct kofi_ep *ep);
-bool kofi_cq_pending(struct kofi_cq *cq);
 int kofi_cq_start(void);	/* at module load */
 void kofi_cq_stop(void);
 
@@ -244,7 +250,6 @@ struct kofi_cntr {
 };
 
 void kofi_cntr_done(struct kofi_cntr *cntr, bool failed, u64 bytes);
-bool kofi_cntr_changed(struct kofi_cntr *cntr);
 
 /* mr_pool.c: the pools endpoints have of memory regions; see mr.h */
 

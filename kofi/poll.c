@@ -3,112 +3,99 @@
  * Wait sets and poll sets (fi_poll(3)): many queues and counters, one place to
  * sleep, one call to ask.
  *
- * All of it rests on one question, kofi_fid_pending(): is there something here
- * that the consumer has not read? For an event queue and a completion queue
+ * What is asked
+ *
+ * All of it rests on one question, kofi_obj_ops.pending: is there something
+ * here that the consumer has not read? For an event queue and a completion queue
  * that is an entry, for a counter a number other than the one that was read
  * last, for a wait set a member of which it is true. The answer is a level,
  * not an edge. A task that asks again after it has been woken, or before it
  * goes to sleep, therefore misses nothing, however many tasks ask, and what
  * one of them does not read stays there for the others.
  *
- * A wait set is a wait queue head and a list of members. A queue joins when it
- * is opened with FI_WAIT_SET and leaves when it is closed; in between it is
- * one of the set's users. It wakes the set with its own lock held, after what
- * it has to tell is there.
+ * Members
  *
- * A poll set has a record for each member, by which set and member are users
- * of each other. Members that fi_poll() has reported go to the end of the
- * list, so that a short array does not favour the first ones.
+ * A set of either kind is a list of members under a lock. A queue joins a wait
+ * set when it is opened with FI_WAIT_SET and leaves when it is closed; in
+ * between it is one of the set's users. It wakes the set with its own lock
+ * held, after what it has to tell is there. Member and poll set are users of
+ * each other. Members that fi_poll() has reported go to the end of the list, so
+ * that a short array does not favour the first ones.
  *
- * Locks: that of a set is held while its members are asked, each under its own
- * lock. Nobody takes a set's lock with that of a queue held; waking takes the
- * lock of the wait queue head alone.
+ * Locks
+ *
+ * That of a set is held while its members are asked, each under its own lock.
+ * A set's lock is never taken with that of a queue held; waking takes the lock
+ * of the wait queue head alone.
  */
 #include <linux/slab.h>
 
 #include "cq.h"
 
 /**
- * struct kofi_wait_set - a wait set
- * @wait_set: what the consumer holds
- * @obj: the core's; members and sleepers are its users
- * @fabric: its parent
- * @wait_obj: FI_WAIT_UNSPEC, FI_WAIT_YIELD or KOFI_WAIT_QUEUE
- * @wait: who sleeps
+ * struct kofi_set - a wait set or a poll set
+ * @wait_set: what the consumer of a wait set holds
+ * @poll_set: what that of a poll set holds
+ * @fid: the beginning of both
+ * @obj: the core's; members of a set, and who sleeps on it, are its users. Its
+ *	parent is the fabric, or for a poll set the domain, of the members.
+ * @wait_obj: wait set: FI_WAIT_UNSPEC, FI_WAIT_YIELD or KOFI_WAIT_QUEUE
+ * @wait: wait set: who sleeps
  * @lock: irqsave, guards @members
- * @members: struct kofi_wait_link of each queue
+ * @members: struct kofi_member, the one to be asked first in front
  */
-struct kofi_wait_set {
-	struct fid_wait		wait_set;
+struct kofi_set {
+	union {
+		struct fid_wait	wait_set;
+		struct fid_poll	poll_set;
+		struct fi_fid	fid;
+	};
 	struct kofi_obj		obj;
-	struct kofi_fabric	*fabric;
 	enum fi_wait_obj	wait_obj;
 	wait_queue_head_t	wait;
 	spinlock_t		lock;	/* the list */
 	struct list_head	members;
 };
 
-/**
- * struct kofi_poll_set - a poll set
- * @poll_set: what the consumer holds
- * @obj: the core's; members are its users
- * @domain: its parent
- * @lock: irqsave, guards @members
- * @members: struct kofi_poll_member, the one to be asked first in front
- */
-struct kofi_poll_set {
-	struct fid_poll		poll_set;
-	struct kofi_obj		obj;
-	struct kofi_domain	*domain;
-	spinlock_t		lock;	/* the list */
-	struct list_head	members;
-};
+static_assert(offsetof(struct fid_wait, fid) == 0);
+static_assert(offsetof(struct fid_poll, fid) == 0);
 
-struct kofi_poll_member {
-	struct list_head	node;
-	struct fi_fid		*fid;
-};
-
-static struct kofi_wait_set *kofi_wait_set(struct fi_fid *fid)
+static struct kofi_set *kofi_set(struct fi_fid *fid)
 {
-	return container_of(fid, struct kofi_wait_set, wait_set.fid);
+	return container_of(fid, struct kofi_set, fid);
 }
 
-static struct kofi_poll_set *kofi_poll_set(struct fi_fid *fid)
+/* ---------------------------------------------------------------- both kinds */
+
+/* Is there something to ask? It is, or was opened in, an object of @in. */
+static int kofi_fid_check(const struct fi_fid *fid, const struct kofi_obj *in)
 {
-	return container_of(fid, struct kofi_poll_set, poll_set.fid);
+	const struct kofi_obj *obj;
+
+	if (!fid || !fid->obj || !fid->obj->ops || !fid->obj->ops->pending)
+		return -EINVAL;
+	for (obj = fid->obj; obj; obj = obj->parent)
+		if (obj == in)
+			return 0;
+	return -FI_EDOMAIN;
 }
 
-/* ------------------------------------------------------- what has been found */
-
-static bool kofi_wait_set_pending(struct kofi_wait_set *set);
-
-/* Is there something the consumer has not read */
-static bool kofi_fid_pending(struct fi_fid *fid)
+/* Is there something the consumer has not read? */
+static bool kofi_fid_pending(const struct fi_fid *fid)
 {
-	switch (fid->fclass) {
-	case FI_CLASS_EQ:
-		return kofi_eq_ready(container_of(fid, struct kofi_eq, eq.fid));
-	case FI_CLASS_CQ:
-		return kofi_cq_pending(container_of(fid, struct kofi_cq,
-						    cq.fid));
-	case FI_CLASS_CNTR:
-		return kofi_cntr_changed(container_of(fid, struct kofi_cntr,
-						      cntr.fid));
-	default:
-		return kofi_wait_set_pending(kofi_wait_set(fid));
-	}
+	return fid->obj->ops->pending(fid->obj);
 }
 
-static bool kofi_wait_set_pending(struct kofi_wait_set *set)
+static bool kofi_set_pending(struct kofi_obj *obj)
 {
-	struct kofi_wait_link *link;
+	struct kofi_set *set = container_of(obj, struct kofi_set, obj);
+	struct kofi_member *member;
 	unsigned long flags;
 	bool pending = false;
 
 	spin_lock_irqsave(&set->lock, flags);
-	list_for_each_entry(link, &set->members, node) {
-		pending = kofi_fid_pending(link->fid);
+	list_for_each_entry(member, &set->members, node) {
+		pending = kofi_fid_pending(member->fid);
 		if (pending)
 			break;
 	}
@@ -116,7 +103,61 @@ static bool kofi_wait_set_pending(struct kofi_wait_set *set)
 	return pending;
 }
 
-/* ------------------------------------------------------- members of wait sets */
+static int kofi_set_close(struct fi_fid *fid)
+{
+	struct kofi_set *set = kofi_set(fid);
+
+	kofi_obj_exit(&set->obj);
+	kfree(set);
+	return 0;
+}
+
+static void kofi_set_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	struct kofi_set *set = container_of(obj, struct kofi_set, obj);
+	size_t members;
+
+	spin_lock_irq(&set->lock);
+	members = list_count_nodes(&set->members);
+	spin_unlock_irq(&set->lock);
+	fn(arg, "members", members);
+}
+
+static const struct kofi_obj_ops kofi_wait_set_obj_ops = {
+	.stats		= kofi_set_stats,
+	.pending	= kofi_set_pending,
+};
+
+static const struct kofi_obj_ops kofi_poll_set_obj_ops = {
+	.stats	= kofi_set_stats,
+};
+
+static struct kofi_set *kofi_set_open(size_t fclass, const struct fi_ops *ops,
+				      const struct kofi_obj_ops *obj_ops,
+				      struct kofi_obj *parent,
+				      enum fi_wait_obj wait_obj)
+{
+	struct kofi_set *set = kzalloc(sizeof(*set), GFP_KERNEL);
+	int ret;
+
+	if (!set)
+		return ERR_PTR(-ENOMEM);
+	set->wait_obj = wait_obj;
+	init_waitqueue_head(&set->wait);
+	spin_lock_init(&set->lock);
+	INIT_LIST_HEAD(&set->members);
+	ret = kofi_obj_init(&set->obj, &set->fid, fclass, ops, parent,
+			    parent->prov, NULL);
+	if (ret) {
+		kfree(set);
+		return ERR_PTR(ret);
+	}
+	set->obj.ops = obj_ops;
+	kofi_obj_publish(&set->obj);
+	return set;
+}
+
+/* ------------------------------------------------------------------ wait sets */
 
 /**
  * kofi_wait_join - make a queue a member of the wait set it asks for
@@ -134,84 +175,56 @@ int kofi_wait_join(struct kofi_wait_link *link, struct fi_fid *fid,
 		   enum fi_wait_obj wait_obj, struct fid_wait *wait_set,
 		   struct kofi_fabric *fabric)
 {
-	struct kofi_wait_set *set;
+	struct kofi_set *set;
 
 	if (wait_obj != FI_WAIT_SET)
 		return 0;
 	if (!wait_set || wait_set->fid.fclass != FI_CLASS_WAIT)
 		return -EINVAL;
-	set = kofi_wait_set(&wait_set->fid);
-	if (set->fabric != fabric)
+	set = kofi_set(&wait_set->fid);
+	if (set->obj.parent != &fabric->obj)
 		return -FI_EDOMAIN;
 	if (!kofi_obj_get(&set->obj))
 		return -EBUSY;
 
-	link->fid = fid;
+	link->member.fid = fid;
 	link->wait = &set->wait;
 	link->set = set;
 	spin_lock_irq(&set->lock);
-	list_add_tail(&link->node, &set->members);
+	list_add_tail(&link->member.node, &set->members);
 	spin_unlock_irq(&set->lock);
 	return 0;
 }
 
 /**
  * kofi_wait_leave - leave the wait set
- * @link: of a queue that nobody adds to any more; it need not have joined
+ * @link: of a queue that is not added to any more; it need not have joined
  *
  * Context: process, may sleep.
  */
 void kofi_wait_leave(struct kofi_wait_link *link)
 {
-	struct kofi_wait_set *set = link->set;
+	struct kofi_set *set = link->set;
 
 	if (!set)
 		return;
 	spin_lock_irq(&set->lock);
-	list_del(&link->node);
+	list_del(&link->member.node);
 	spin_unlock_irq(&set->lock);
 	kofi_obj_put(&set->obj);
 }
 
-/* ------------------------------------------------------------------ wait sets */
-
-static int kofi_wait_set_close(struct fi_fid *fid)
-{
-	struct kofi_wait_set *set = kofi_wait_set(fid);
-
-	kofi_obj_exit(&set->obj);
-	kfree(set);
-	return 0;
-}
-
 static int kofi_wait_set_control(struct fi_fid *fid, int command, void *arg)
 {
-	struct kofi_wait_set *set = kofi_wait_set(fid);
+	struct kofi_set *set = kofi_set(fid);
 
 	return kofi_wait_control(set->wait_obj, &set->wait, command, arg);
 }
 
-static const struct fi_ops kofi_wait_set_fid_ops = {
+static const struct fi_ops kofi_wait_set_ops = {
 	.size		= sizeof(struct fi_ops),
-	.close		= kofi_wait_set_close,
+	.close		= kofi_set_close,
 	.control	= kofi_wait_set_control,
-};
-
-static void kofi_wait_set_stats(struct kofi_obj *obj, kofi_stat_fn fn,
-				void *arg)
-{
-	struct kofi_wait_set *set = container_of(obj, struct kofi_wait_set,
-						 obj);
-	size_t members;
-
-	spin_lock_irq(&set->lock);
-	members = list_count_nodes(&set->members);
-	spin_unlock_irq(&set->lock);
-	fn(arg, "members", members);
-}
-
-static const struct kofi_obj_ops kofi_wait_set_obj_ops = {
-	.stats	= kofi_wait_set_stats,
 };
 
 /**
@@ -233,46 +246,25 @@ static const struct kofi_obj_ops kofi_wait_set_obj_ops = {
 int fi_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
 		 struct fid_wait **waitset)
 {
-	static const struct fi_wait_attr defaults = {
-		.wait_obj = FI_WAIT_UNSPEC,
-	};
-	const struct fi_wait_attr *a = attr ?: &defaults;
-	struct kofi_fabric *kfabric;
-	struct kofi_wait_set *set;
+	enum fi_wait_obj wait_obj = attr ? attr->wait_obj : FI_WAIT_UNSPEC;
+	struct kofi_set *set;
 	int ret;
 
 	might_sleep();
 	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !waitset ||
-	    a->wait_obj == FI_WAIT_NONE || a->wait_obj == FI_WAIT_SET)
+	    wait_obj == FI_WAIT_NONE || wait_obj == FI_WAIT_SET)
 		return -EINVAL;
-	if (a->flags)
+	if (attr && attr->flags)
 		return -FI_EBADFLAGS;
-	ret = kofi_wait_check(a->wait_obj);
+	ret = kofi_wait_check(wait_obj);
 	if (ret)
 		return ret;
-
-	set = kzalloc(sizeof(*set), GFP_KERNEL);
-	if (!set)
-		return -ENOMEM;
-	kfabric = container_of(fabric, struct kofi_fabric, fabric);
-	set->fabric = kfabric;
-	set->wait_obj = a->wait_obj;
-	init_waitqueue_head(&set->wait);
-	spin_lock_init(&set->lock);
-	INIT_LIST_HEAD(&set->members);
-	ret = kofi_obj_init(&set->obj, &set->wait_set.fid, FI_CLASS_WAIT,
-			    &kofi_wait_set_fid_ops, &kfabric->obj,
-			    kfabric->obj.prov, NULL);
-	if (ret)
-		goto free;
-	set->obj.ops = &kofi_wait_set_obj_ops;
-	kofi_obj_publish(&set->obj);
+	set = kofi_set_open(FI_CLASS_WAIT, &kofi_wait_set_ops,
+			    &kofi_wait_set_obj_ops, fabric->fid.obj, wait_obj);
+	if (IS_ERR(set))
+		return PTR_ERR(set);
 	*waitset = &set->wait_set;
 	return 0;
-
-free:
-	kfree(set);
-	return ret;
 }
 EXPORT_SYMBOL_GPL(fi_wait_open);
 
@@ -296,17 +288,17 @@ EXPORT_SYMBOL_GPL(fi_wait_open);
  */
 int fi_wait(struct fid_wait *waitset, int timeout)
 {
-	struct kofi_wait_set *set;
+	struct kofi_set *set;
 	long left;
 
 	might_sleep();
 	if (!waitset || waitset->fid.fclass != FI_CLASS_WAIT)
 		return -EINVAL;
-	set = kofi_wait_set(&waitset->fid);
+	set = kofi_set(&waitset->fid);
 	if (!kofi_obj_get(&set->obj))
 		return -EBUSY;
 	left = kofi_wait_event(set->wait_obj, set->wait,
-			       kofi_wait_set_pending(set),
+			       kofi_set_pending(&set->obj),
 			       kofi_wait_timeout(timeout));
 	kofi_obj_put(&set->obj);
 	if (left > 0)
@@ -314,43 +306,6 @@ int fi_wait(struct fid_wait *waitset, int timeout)
 	return left < 0 ? -EINTR : -ETIMEDOUT;
 }
 EXPORT_SYMBOL_GPL(fi_wait);
-
-static int kofi_trywait_check(const struct kofi_fabric *fabric,
-			      struct fi_fid *fid)
-{
-	const struct kofi_fabric *owner;
-	enum fi_wait_obj wait_obj;
-	struct kofi_cntr *cntr;
-	struct kofi_eq *eq;
-	struct kofi_cq *cq;
-
-	switch (fid ? fid->fclass : FI_CLASS_UNSPEC) {
-	case FI_CLASS_EQ:
-		eq = container_of(fid, struct kofi_eq, eq.fid);
-		owner = eq->fabric;
-		wait_obj = eq->wait_obj;
-		break;
-	case FI_CLASS_CQ:
-		cq = container_of(fid, struct kofi_cq, cq.fid);
-		owner = cq->domain->fabric;
-		wait_obj = cq->wait_obj;
-		break;
-	case FI_CLASS_CNTR:
-		cntr = container_of(fid, struct kofi_cntr, cntr.fid);
-		owner = cntr->domain->fabric;
-		wait_obj = cntr->wait_obj;
-		break;
-	case FI_CLASS_WAIT:
-		owner = kofi_wait_set(fid)->fabric;
-		wait_obj = kofi_wait_set(fid)->wait_obj;
-		break;
-	default:
-		return -EINVAL;
-	}
-	if (wait_obj == FI_WAIT_NONE)
-		return -EINVAL;
-	return owner == fabric ? 0 : -FI_EDOMAIN;
-}
 
 /**
  * fi_trywait - may one go to sleep on wait queues of one's own
@@ -370,17 +325,19 @@ static int kofi_trywait_check(const struct kofi_fabric *fabric,
  */
 int fi_trywait(struct fid_fabric *fabric, struct fi_fid **fids, int count)
 {
-	struct kofi_fabric *kfabric;
+	enum fi_wait_obj wait_obj;
 	int i, ret;
 
 	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || count < 0 ||
 	    (count && !fids))
 		return -EINVAL;
-	kfabric = container_of(fabric, struct kofi_fabric, fabric);
 	for (i = 0; i < count; i++) {
-		ret = kofi_trywait_check(kfabric, fids[i]);
+		ret = kofi_fid_check(fids[i], fabric->fid.obj);
 		if (ret)
 			return ret;
+		if (fi_control(fids[i], FI_GETWAITOBJ, &wait_obj) ||
+		    wait_obj == FI_WAIT_NONE)
+			return -EINVAL;
 	}
 	for (i = 0; i < count; i++)
 		if (kofi_fid_pending(fids[i]))
@@ -391,36 +348,15 @@ EXPORT_SYMBOL_GPL(fi_trywait);
 
 /* ------------------------------------------------------------------ poll sets */
 
-static int kofi_poll_set_close(struct fi_fid *fid)
-{
-	struct kofi_poll_set *set = kofi_poll_set(fid);
-
-	kofi_obj_exit(&set->obj);
-	kfree(set);
-	return 0;
-}
-
-static const struct fi_ops kofi_poll_set_fid_ops = {
+static const struct fi_ops kofi_poll_set_ops = {
 	.size	= sizeof(struct fi_ops),
-	.close	= kofi_poll_set_close,
+	.close	= kofi_set_close,
 };
 
-static void kofi_poll_set_stats(struct kofi_obj *obj, kofi_stat_fn fn,
-				void *arg)
+static bool kofi_poll_valid(const struct fid_poll *pollset)
 {
-	struct kofi_poll_set *set = container_of(obj, struct kofi_poll_set,
-						 obj);
-	size_t members;
-
-	spin_lock_irq(&set->lock);
-	members = list_count_nodes(&set->members);
-	spin_unlock_irq(&set->lock);
-	fn(arg, "members", members);
+	return pollset && pollset->fid.fclass == FI_CLASS_POLL;
 }
-
-static const struct kofi_obj_ops kofi_poll_set_obj_ops = {
-	.stats	= kofi_poll_set_stats,
-};
 
 /**
  * fi_poll_open - open a poll set
@@ -437,71 +373,45 @@ static const struct kofi_obj_ops kofi_poll_set_obj_ops = {
 int fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
 		 struct fid_poll **pollset)
 {
-	struct kofi_domain *kdomain;
-	struct kofi_poll_set *set;
-	int ret;
+	struct kofi_set *set;
 
 	might_sleep();
 	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !pollset)
 		return -EINVAL;
 	if (attr && attr->flags)
 		return -FI_EBADFLAGS;
-
-	set = kzalloc(sizeof(*set), GFP_KERNEL);
-	if (!set)
-		return -ENOMEM;
-	kdomain = container_of(domain, struct kofi_domain, domain);
-	set->domain = kdomain;
-	spin_lock_init(&set->lock);
-	INIT_LIST_HEAD(&set->members);
-	ret = kofi_obj_init(&set->obj, &set->poll_set.fid, FI_CLASS_POLL,
-			    &kofi_poll_set_fid_ops, &kdomain->obj,
-			    kdomain->obj.prov, NULL);
-	if (ret)
-		goto free;
-	set->obj.ops = &kofi_poll_set_obj_ops;
-	kofi_obj_publish(&set->obj);
+	set = kofi_set_open(FI_CLASS_POLL, &kofi_poll_set_ops,
+			    &kofi_poll_set_obj_ops, domain->fid.obj,
+			    FI_WAIT_NONE);
+	if (IS_ERR(set))
+		return PTR_ERR(set);
 	*pollset = &set->poll_set;
 	return 0;
-
-free:
-	kfree(set);
-	return ret;
 }
 EXPORT_SYMBOL_GPL(fi_poll_open);
 
-static int kofi_poll_check(const struct kofi_domain *domain,
-			   struct fi_fid *fid)
+/* An event queue of the fabric, or anything else that is asked in the domain */
+static int kofi_poll_check(const struct kofi_obj *domain,
+			   const struct fi_fid *fid)
 {
-	bool ours;
-	struct kofi_cq *cq;
+	const struct kofi_cq *cq;
 
-	switch (fid ? fid->fclass : FI_CLASS_UNSPEC) {
-	case FI_CLASS_EQ:
-		ours = container_of(fid, struct kofi_eq, eq.fid)->fabric ==
-		       domain->fabric;
-		break;
-	case FI_CLASS_CQ:
+	if (fid && fid->fclass == FI_CLASS_WAIT)
+		return -EINVAL;
+	if (fid && fid->fclass == FI_CLASS_CQ) {
 		cq = container_of(fid, struct kofi_cq, cq.fid);
 		/* Other queues call back by themselves. */
 		if (cq->done && cq->poll != KOFI_POLL_DIRECT)
 			return -EINVAL;
-		ours = cq->domain == domain;
-		break;
-	case FI_CLASS_CNTR:
-		ours = container_of(fid, struct kofi_cntr, cntr.fid)->domain ==
-		       domain;
-		break;
-	default:
-		return -EINVAL;
 	}
-	return ours ? 0 : -FI_EDOMAIN;
+	return kofi_fid_check(fid, fid && fid->fclass == FI_CLASS_EQ ?
+				   domain->parent : domain);
 }
 
-static struct kofi_poll_member *kofi_poll_find(struct kofi_poll_set *set,
-					       const struct fi_fid *fid)
+static struct kofi_member *kofi_poll_find(struct kofi_set *set,
+					  const struct fi_fid *fid)
 {
-	struct kofi_poll_member *member;
+	struct kofi_member *member;
 
 	lockdep_assert_held(&set->lock);
 
@@ -509,11 +419,6 @@ static struct kofi_poll_member *kofi_poll_find(struct kofi_poll_set *set,
 		if (member->fid == fid)
 			return member;
 	return NULL;
-}
-
-static bool kofi_poll_set_valid(const struct fid_poll *pollset)
-{
-	return pollset && pollset->fid.fclass == FI_CLASS_POLL;
 }
 
 /**
@@ -534,17 +439,17 @@ static bool kofi_poll_set_valid(const struct fid_poll *pollset)
  */
 int fi_poll_add(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags)
 {
-	struct kofi_poll_member *member;
-	struct kofi_poll_set *set;
+	struct kofi_member *member;
+	struct kofi_set *set;
 	int ret;
 
 	might_sleep();
-	if (!kofi_poll_set_valid(pollset))
+	if (!kofi_poll_valid(pollset))
 		return -EINVAL;
 	if (flags)
 		return -FI_EBADFLAGS;
-	set = kofi_poll_set(&pollset->fid);
-	ret = kofi_poll_check(set->domain, event_fid);
+	set = kofi_set(&pollset->fid);
+	ret = kofi_poll_check(set->obj.parent, event_fid);
 	if (ret)
 		return ret;
 	member = kzalloc(sizeof(*member), GFP_KERNEL);
@@ -587,15 +492,15 @@ EXPORT_SYMBOL_GPL(fi_poll_add);
  */
 int fi_poll_del(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags)
 {
-	struct kofi_poll_member *member;
-	struct kofi_poll_set *set;
+	struct kofi_member *member;
+	struct kofi_set *set;
 
 	might_sleep();
-	if (!kofi_poll_set_valid(pollset) || !event_fid)
+	if (!kofi_poll_valid(pollset) || !event_fid)
 		return -EINVAL;
 	if (flags)
 		return -FI_EBADFLAGS;
-	set = kofi_poll_set(&pollset->fid);
+	set = kofi_set(&pollset->fid);
 	spin_lock_irq(&set->lock);
 	member = kofi_poll_find(set, event_fid);
 	if (member)
@@ -625,15 +530,15 @@ EXPORT_SYMBOL_GPL(fi_poll_del);
  */
 int fi_poll(struct fid_poll *pollset, void **context, int count)
 {
-	struct kofi_poll_member *member, *next;
-	struct kofi_poll_set *set;
+	struct kofi_member *member, *next;
+	struct kofi_set *set;
 	unsigned long flags;
 	LIST_HEAD(reported);
 	int n = 0;
 
-	if (!kofi_poll_set_valid(pollset) || count < 0 || (count && !context))
+	if (!kofi_poll_valid(pollset) || count < 0 || (count && !context))
 		return -EINVAL;
-	set = kofi_poll_set(&pollset->fid);
+	set = kofi_set(&pollset->fid);
 	spin_lock_irqsave(&set->lock, flags);
 	list_for_each_entry_safe(member, next, &set->members, node) {
 		if (n == count)

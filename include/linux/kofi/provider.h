@@ -104,10 +104,13 @@ typedef void (*kofi_stat_fn)(void *arg, const char *name, u64 value);
  * @stats: hand every statistic of the object to @fn; process context, the
  *	object cannot go away meanwhile
  * @drain: fi_close() has begun: end what is under way. The core's own
+ * @pending: is there something the consumer has not read; any context. The
+ *	core's own
  */
 struct kofi_obj_ops {
 	void	(*stats)(struct kofi_obj *obj, kofi_stat_fn fn, void *arg);
 	void	(*drain)(struct kofi_obj *obj);
+	bool	(*pending)(struct kofi_obj *obj);
 };
 
 /**
