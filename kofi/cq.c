@@ -75,6 +75,12 @@ static void kofi_cq_queue_work(struct kofi_cq *cq)
 		queue_work(kofi_cq_wq, &cq->work);
 }
 
+/**
+ * kofi_cq_start_poller - ask for a context that calls the consumer
+ * @cq: the queue; one that is polled by its consumer needs none
+ *
+ * Context: any, with interrupts off.
+ */
 void kofi_cq_start_poller(struct kofi_cq *cq)
 {
 	if (cq->poll == KOFI_POLL_DIRECT ||
@@ -443,7 +449,12 @@ EXPORT_SYMBOL_GPL(kofi_cq_poll);
 
 /* ------------------------------------------------------------- for devices */
 
-/* The poller reports what is there, and ends, or asks for another. */
+/**
+ * kofi_cq_run_on - report what is there, and end, or have the softirq go on
+ * @cq: the queue, whose poller the caller is
+ *
+ * Context: softirq; no locks are held.
+ */
 void kofi_cq_run_on(struct kofi_cq *cq)
 {
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)

@@ -142,6 +142,15 @@ static int kofi_info_dup_string(char **to, const char *from)
 	return *to ? 0 : -ENOMEM;
 }
 
+/**
+ * kofi_info_dup_bytes - copy what an info points to
+ * @to: where the copy goes, NULL for nothing
+ * @from: the bytes, or NULL
+ * @len: number of them
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
 int kofi_info_dup_bytes(void **to, const void *from, size_t len)
 {
 	*to = NULL;
