@@ -2,32 +2,33 @@
 /*
  * Connections, by the kernel's connection manager (rdma_cm).
  *
- * Active side. The identifier is made and bound to the endpoint's own address
- * when the endpoint is enabled, so that the queue pair exists and takes
- * receives. fi_connect() starts to resolve the peer; the manager's events take
- * it from there, and a timer bounds all of it.
+ * Active side
  *
- * Passive side. The manager gives each request an identifier of its own, which
- * we keep in a struct vrb_req. An endpoint opened with the request takes it
- * over, a reject answers and destroys it. vrb_reqs lists all requests that are
- * the consumer's to take; a handle is only looked up there, never followed,
- * because it may be stale. Who takes a request off the list, under
- * vrb_req_lock, owns it. Requests nobody took die with their passive endpoint.
+ * The identifier is made and bound to the endpoint's own address when the
+ * endpoint is enabled, so that the queue pair exists and takes receives.
+ * fi_connect() starts to resolve the peer; the manager's events take it from
+ * there, and a timer bounds all of it.
  *
- * Private data begins with a byte that says how much of it there is, because
- * the messages that carry it have a fixed size.
+ * Passive side
  *
- * The end. What tells the peer may be lost, and the manager repeats it, for as
- * long as there is the identifier. So that stays when the endpoint is closed, as
- * a struct vrb_linger, until the peer has answered or enough time has passed. On
- * iWARP, TCP does that; but an attempt to connect cannot be given up there, so
- * identifier and queue pair stay until it has come to its end by itself.
+ * pep.c has passive endpoints and their requests. An endpoint opened with a
+ * request takes over the request's identifier; from fi_accept() on it is as any
+ * other.
  *
- * Locks: the manager calls its handlers with the identifier's handler mutex,
- * and destroying an identifier waits for its handler. So handlers take
- * vrb_req_lock at most, which is never held while an identifier is destroyed.
- * An identifier is never destroyed by its own handler but by the handler's
- * return value, and that only for requests nobody has got.
+ * Private data
+ *
+ * It begins with a byte that says how much of it there is, because the messages
+ * that carry it have a fixed size.
+ *
+ * The end
+ *
+ * ep.c ends an endpoint. Its identifier may have to stay for a while (linger.c).
+ *
+ * Locks
+ *
+ * The manager calls its handlers with the identifier's handler mutex, and
+ * destroying an identifier waits for its handler. So a handler takes no lock
+ * that is held while an identifier is destroyed.
  */
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
@@ -35,18 +36,23 @@
 #include "verbs.h"
 #include "verbs_trace.h"
 
-#define VRB_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
 #define VRB_RESOLVE_MS	2000	/* for each of address and route */
 #define VRB_RETRIES	6	/* of 7 the wire knows, which rxe takes for "without end" */
 #define VRB_RNR_FOREVER	7
 #define VRB_RNR_TIMER	12	/* 0.64 ms */
 #define VRB_SHUTDOWN_MS	5000	/* without progress */
-#define VRB_RESTS	128	/* identifiers that outlive their endpoints */
-#define VRB_REST_MS	90000	/* and for how long: the manager's own limit is less */
 
 /* ---------------------------------------------------------- private data */
 
-static u8 vrb_cm_pack(u8 *area, const void *data, size_t len)
+/**
+ * vrb_cm_pack - private data as it goes into a message
+ * @area: VRB_CM_DATA_AREA bytes
+ * @data: the consumer's
+ * @len: its length, at most VRB_CM_DATA_MAX
+ *
+ * Return: bytes of @area in use.
+ */
+u8 vrb_cm_pack(u8 *area, const void *data, size_t len)
 {
 	area[0] = len;
 	if (len)
@@ -54,11 +60,17 @@ static u8 vrb_cm_pack(u8 *area, const void *data, size_t len)
 	return len + 1;
 }
 
-/*
- * What the peer's consumer has put into a message. False if the length byte
- * says more than there is: the peer is none of libfabric's.
+/**
+ * vrb_cm_unpack - the peer's private data in a message
+ * @area: of the message, or NULL
+ * @len: its length
+ * @data: set to the data, or NULL
+ * @data_len: set to its length
+ *
+ * Return: false if the length byte says more than there is, as of a peer that is
+ * not libfabric's.
  */
-static bool vrb_cm_unpack(const void *area, size_t len, const void **data,
+bool vrb_cm_unpack(const void *area, size_t len, const void **data,
 			  size_t *data_len)
 {
 	const u8 *bytes = area;
@@ -204,8 +216,15 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 	}
 }
 
-/* The manager's events of an endpoint's identifier */
-static int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+/**
+ * vrb_cm_event - the manager's event handler of an endpoint's identifier
+ * @id: the identifier
+ * @ev: the event
+ *
+ * Context: process, with the identifier's handler mutex.
+ * Return: 0, as the identifier is never destroyed by its event.
+ */
+int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
 	struct vrb_ep *ep = id->context;
 	int err = 0;
@@ -271,127 +290,6 @@ void vrb_cm_watch(struct work_struct *work)
 	}
 }
 
-/* ------------------------------------------------------------- what is left */
-
-/**
- * struct vrb_linger - what outlives an endpoint
- * @node: vrb_lingering; empty on iWARP
- * @id: the connection manager's identifier
- * @until: jiffies at which it is destroyed, whatever the peer does
- * @dom: iWARP: domain of the queue pair that @id has; it stays
- * @tx_cq: iWARP: what that reports to
- * @rx_cq: the same
- * @work: iWARP: destroys it all
- */
-struct vrb_linger {
-	struct list_head	node;
-	struct rdma_cm_id	*id;
-	unsigned long		until;
-	struct vrb_domain	*dom;
-	struct vrb_epcq		tx_cq;
-	struct vrb_epcq		rx_cq;
-	struct work_struct	work;
-};
-
-static void vrb_linger_reap(struct work_struct *work);
-
-/* waits for the manager's queues, which may wait for memory */
-static struct workqueue_struct *vrb_linger_wq;
-static DECLARE_DELAYED_WORK(vrb_linger_reaper, vrb_linger_reap);
-static DEFINE_SPINLOCK(vrb_linger_lock);	/* all that follows */
-static LIST_HEAD(vrb_lingering);		/* by age */
-static unsigned int vrb_linger_count;
-
-static void vrb_linger_due(struct vrb_linger *rest)
-{
-	lockdep_assert_held(&vrb_linger_lock);
-
-	rest->until = jiffies;
-	list_move(&rest->node, &vrb_lingering);
-	mod_delayed_work(vrb_linger_wq, &vrb_linger_reaper, 0);
-}
-
-/* The first one if its time has come, off the list; if not, see to it later. */
-static struct vrb_linger *vrb_linger_next(void)
-{
-	struct vrb_linger *rest;
-
-	spin_lock(&vrb_linger_lock);
-	rest = list_first_entry_or_null(&vrb_lingering, struct vrb_linger, node);
-	if (rest && time_before(jiffies, rest->until)) {
-		mod_delayed_work(vrb_linger_wq, &vrb_linger_reaper,
-				 rest->until - jiffies);
-		rest = NULL;
-	}
-	if (rest) {
-		list_del_init(&rest->node);
-		vrb_linger_count--;
-	}
-	spin_unlock(&vrb_linger_lock);
-	return rest;
-}
-
-static void vrb_linger_reap(struct work_struct *work)
-{
-	struct vrb_linger *rest;
-
-	while ((rest = vrb_linger_next())) {
-		rdma_destroy_id(rest->id);
-		kfree(rest);
-	}
-}
-
-/* The manager's events of an identifier whose endpoint has been closed */
-static int vrb_linger_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
-{
-	struct vrb_linger *rest = id->context;
-
-	if (ev->event != RDMA_CM_EVENT_DISCONNECTED &&
-	    ev->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return 0;
-	spin_lock(&vrb_linger_lock);
-	if (!list_empty(&rest->node))
-		vrb_linger_due(rest);
-	spin_unlock(&vrb_linger_lock);
-	return 0;
-}
-
-static void vrb_linger_keep(struct vrb_linger *rest)
-{
-	rest->until = jiffies + msecs_to_jiffies(VRB_REST_MS);
-	spin_lock(&vrb_linger_lock);
-	list_add_tail(&rest->node, &vrb_lingering);
-	/* too many: the oldest has had its chance */
-	if (++vrb_linger_count > VRB_RESTS)
-		vrb_linger_due(list_first_entry(&vrb_lingering, struct vrb_linger,
-						node));
-	else
-		queue_delayed_work(vrb_linger_wq, &vrb_linger_reaper,
-				   msecs_to_jiffies(VRB_REST_MS));
-	spin_unlock(&vrb_linger_lock);
-}
-
-static void vrb_cm_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
-			      struct vrb_epcq *rx_cq)
-{
-	rdma_destroy_qp(id);
-	vrb_epcq_close(tx_cq);
-	vrb_epcq_close(rx_cq);
-}
-
-/* The attempt to connect comes to its end, and then so does this. */
-static void vrb_linger_work(struct work_struct *work)
-{
-	struct vrb_linger *rest = container_of(work, struct vrb_linger, work);
-	struct vrb_domain *dom = rest->dom;
-
-	vrb_cm_destroy_qp(rest->id, &rest->tx_cq, &rest->rx_cq);
-	rdma_destroy_id(rest->id);
-	kfree(rest);
-	if (atomic_dec_and_test(&dom->rests))
-		wake_up_var(&dom->rests);
-}
-
 /**
  * vrb_cm_given_up - has the peer given up its request
  * @ep: an endpoint of a request
@@ -407,112 +305,6 @@ bool vrb_cm_given_up(struct vrb_ep *ep)
 	int mask;
 
 	return rdma_init_qp_attr(ep->id, &attr, &mask);
-}
-
-/**
- * vrb_cm_prepare - have what vrb_cm_linger() needs
- * @ep: an endpoint that is being enabled
- *
- * Context: process, may sleep.
- * Return: 0 or -ENOMEM.
- */
-int vrb_cm_prepare(struct vrb_ep *ep)
-{
-	ep->rest = kzalloc(sizeof(*ep->rest), GFP_KERNEL);
-	if (!ep->rest)
-		return -ENOMEM;
-	INIT_LIST_HEAD(&ep->rest->node);
-	INIT_WORK(&ep->rest->work, vrb_linger_work);
-	return 0;
-}
-
-/*
- * The manager's events do not come to the endpoint any more. Returns whether
- * there are such to be waited for.
- */
-static bool vrb_cm_leave(struct vrb_ep *ep, struct rdma_cm_id *id,
-			 struct vrb_linger *rest)
-{
-	bool waits;
-
-	rest->id = id;
-	rdma_lock_handler(id);
-	id->context = rest;
-	id->event_handler = vrb_linger_event;
-	if (ep->iwarp) {
-		waits = ep->asked;
-	} else {
-		waits = ep->established && !ep->left && !ep->dom->gone;
-		if (waits)
-			vrb_linger_keep(rest);
-	}
-	rdma_unlock_handler(id);
-	return waits;
-}
-
-/**
- * vrb_cm_linger - give back what the endpoint has of device and manager
- * @ep: an endpoint that has ended, with an identifier
- *
- * On iWARP, what waits for the peer goes to a work item. While the device
- * connects TCP, this waits, too.
- *
- * Context: process, may sleep; cm_mutex held.
- */
-void vrb_cm_linger(struct vrb_ep *ep)
-{
-	struct vrb_linger *rest = ep->rest;
-	struct rdma_cm_id *id = ep->id;
-	bool waits;
-
-	/* waits for its events, which have an endpoint with an identifier */
-	if (ep->qp && !ep->iwarp)
-		vrb_cm_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
-	WRITE_ONCE(ep->id, NULL);
-	ep->rest = NULL;
-	if (!ep->qp) {
-		/* of a request, which is refused by that */
-		rdma_destroy_id(id);
-		return;
-	}
-	/* this may stay longer than the endpoint */
-	if (ep->iwarp)
-		WRITE_ONCE(ep->qp->qp_context, NULL);
-	ep->qp = NULL;
-	waits = vrb_cm_leave(ep, id, rest);
-	if (ep->iwarp && waits) {
-		rest->dom = ep->dom;
-		vrb_epcq_move(&ep->tx_cq, &rest->tx_cq);
-		vrb_epcq_move(&ep->rx_cq, &rest->rx_cq);
-		atomic_inc(&ep->dom->rests);
-		queue_work(vrb_linger_wq, &rest->work);
-	} else if (ep->iwarp) {
-		vrb_cm_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
-	}
-	if (!waits) {
-		rdma_destroy_id(id);
-		kfree(rest);
-	}
-}
-
-int vrb_cm_init(void)
-{
-	vrb_linger_wq = alloc_workqueue("kofi_verbs_linger", WQ_UNBOUND, 0);
-	return vrb_linger_wq ? 0 : -ENOMEM;
-}
-
-void vrb_cm_exit(void)
-{
-	struct vrb_linger *rest;
-
-	spin_lock(&vrb_linger_lock);
-	list_for_each_entry(rest, &vrb_lingering, node)
-		rest->until = jiffies;
-	spin_unlock(&vrb_linger_lock);
-	vrb_linger_reap(NULL);
-	/* nothing is left that queues it */
-	cancel_delayed_work_sync(&vrb_linger_reaper);
-	destroy_workqueue(vrb_linger_wq);
 }
 
 /* ------------------------------------------------------------ active side */
@@ -589,330 +381,7 @@ unlock:
 	return err;
 }
 
-/* ----------------------------------------------------- connection requests */
-
-/**
- * struct vrb_pep - passive endpoint
- * @base: the core's
- * @local: address to listen on, or that it does
- * @lock: control calls one after the other
- * @node: on the list of them, under vrb_mutex
- * @id: the listener, once there is one
- * @gone: its device has been removed
- * @backlog: requests the consumer may leave unanswered
- * @delivered: requests that wait for the consumer; under vrb_req_lock
- * @closing: no more requests; the same
- * @requests: statistics: that were delivered
- * @surplus: refused because too many waited
- * @violations: refused because of their private data
- * @lost: refused because the event queue was full, or for want of memory
- */
-struct vrb_pep {
-	struct kofi_pep		base;
-	union vrb_addr		local;
-	struct mutex		lock;	/* control calls */
-	struct list_head	node;
-	struct rdma_cm_id	*id;
-	bool			gone;
-	int			backlog;
-	unsigned int		delivered;
-	bool			closing;
-	unsigned long		requests;
-	unsigned long		surplus;
-	unsigned long		violations;
-	unsigned long		lost;
-};
-
-/**
- * struct vrb_req - connection request on the passive side
- * @fid: handle for the consumer
- * @pep: where it came in
- * @node: on vrb_reqs; empty once somebody owns it
- * @id: the connection manager's identifier
- * @gone: the peer waits no more; written by the manager's events
- * @responder_resources: the most the peer lets us have
- * @initiator_depth: the same
- */
-struct vrb_req {
-	struct fi_fid		fid;
-	struct vrb_pep		*pep;
-	struct list_head	node;
-	struct rdma_cm_id	*id;
-	bool			gone;
-	u8			responder_resources;
-	u8			initiator_depth;
-};
-
-/* Event with a copy of the private data: it outlives a request taken early. */
-struct vrb_req_event {
-	struct kofi_event	ev;
-	u8			data[KOFI_CM_DATA_MAX];
-};
-
-static DEFINE_MUTEX(vrb_req_lock);	/* vrb_reqs, and who owns one */
-static LIST_HEAD(vrb_reqs);
-static LIST_HEAD(vrb_peps);		/* under vrb_mutex */
-
-static struct vrb_pep *vrb_pep(struct fi_fid *fid)
-{
-	return container_of(fid, struct vrb_pep, base.pep.fid);
-}
-
-/* Off the list: the caller owns it. */
-static void vrb_req_unlink(struct vrb_req *req)
-{
-	lockdep_assert_held(&vrb_req_lock);
-
-	list_del_init(&req->node);
-	req->pep->delivered--;
-}
-
-/* Destroying an identifier nobody has answered rejects the request. */
-static void vrb_req_free(struct vrb_req *req)
-{
-	rdma_destroy_id(req->id);
-	kfree(req);
-}
-
-static void vrb_req_event_release(struct kofi_event *ev)
-{
-	kfree(container_of(ev, struct vrb_req_event, ev));
-}
-
-/*
- * The manager's events of a request. The peer may have given up: whoever takes
- * the request finds out. Only its device cannot wait.
- */
-static int vrb_req_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
-{
-	struct vrb_req *req = id->context;
-	bool own;
-
-	if (ev->event != RDMA_CM_EVENT_DEVICE_REMOVAL) {
-		req->gone = true;
-		return 0;
-	}
-	mutex_lock(&vrb_req_lock);
-	own = !list_empty(&req->node);
-	if (own)
-		vrb_req_unlink(req);
-	mutex_unlock(&vrb_req_lock);
-	if (own)
-		kfree(req);
-	return own;
-}
-
-static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
-			   struct vrb_req_event *ev)
-{
-	int err = 0;
-
-	mutex_lock(&vrb_req_lock);
-	if (pep->closing) {
-		err = -ESHUTDOWN;
-	} else if (pep->delivered >= pep->backlog) {
-		pep->surplus++;
-		err = -EBUSY;
-	} else if (!kofi_eq_room(pep->base.eq)) {
-		pep->lost++;
-		err = -ENOBUFS;
-	} else {
-		pep->requests++;
-		pep->delivered++;
-		list_add_tail(&req->node, &vrb_reqs);
-		kofi_eq_queue(pep->base.eq, &ev->ev);
-	}
-	mutex_unlock(&vrb_req_lock);
-	trace_kofi_verbs_cm(pep->base.obj.id, "request", err);
-	return err;
-}
-
-/* A request has come; what is returned other than 0 destroys its identifier. */
-static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
-		       const struct rdma_conn_param *conn)
-{
-	struct vrb_req_event *ev = NULL;
-	const void *data;
-	struct vrb_req *req;
-	size_t len;
-	int err = -ENOMEM;
-
-	if (!vrb_cm_unpack(conn->private_data, conn->private_data_len, &data,
-			   &len) || len > KOFI_CM_DATA_MAX) {
-		mutex_lock(&vrb_req_lock);
-		pep->violations++;
-		mutex_unlock(&vrb_req_lock);
-		return -EPROTO;
-	}
-	req = kzalloc(sizeof(*req), GFP_KERNEL);
-	ev = kzalloc(sizeof(*ev), GFP_KERNEL);
-	if (!req || !ev)
-		goto free;
-	req->fid.fclass = FI_CLASS_CONNREQ;
-	req->pep = pep;
-	req->id = id;
-	req->responder_resources = conn->responder_resources;
-	req->initiator_depth = conn->initiator_depth;
-
-	ev->ev = (struct kofi_event) {
-		.fid = &pep->base.pep.fid,
-		.context = pep->base.pep.fid.context,
-		.event = FI_CONNREQ,
-		.data = ev->data,
-		.data_len = len,
-		.release = vrb_req_event_release,
-	};
-	if (len)
-		memcpy(ev->data, data, len);
-	ev->ev.info = vrb_info_request(pep->base.info, id,
-				       pep->base.fabric->name);
-	if (!ev->ev.info)
-		goto free;
-	ev->ev.info->handle = &req->fid;
-
-	/* both before anybody can take the request; we are in its handler */
-	id->context = req;
-	id->event_handler = vrb_req_cm_event;
-	err = vrb_req_deliver(pep, req, ev);
-	if (!err)
-		return 0;
-	fi_freeinfo(ev->ev.info);
-free:
-	kfree(ev);
-	kfree(req);
-	return err;
-}
-
-/* The manager's events of a listener */
-static int vrb_pep_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
-{
-	struct vrb_pep *pep = id->context;
-
-	/* a removal is vrb_cm_remove()'s */
-	if (ev->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return 0;
-	return vrb_req_new(pep, id, &ev->param.conn);
-}
-
-/* Find a request by its handle, which need not be one. */
-static struct vrb_req *vrb_req_find(fid_t handle)
-{
-	struct vrb_req *req;
-
-	lockdep_assert_held(&vrb_req_lock);
-
-	list_for_each_entry(req, &vrb_reqs, node)
-		if (&req->fid == handle)
-			return req;
-	return NULL;
-}
-
-/**
- * vrb_req_take - give an endpoint the connection of a request
- * @ep: the endpoint
- * @handle: names the request; it may be stale, and the memory somebody else's
- *	request by now
- *
- * Context: process, may sleep; vrb_mutex held, so that the device stays.
- * Return: 0, or -EINVAL if @handle is no request that waits for an answer, or
- * is one of another namespace or device.
- */
-int vrb_req_take(struct vrb_ep *ep, fid_t handle)
-{
-	const struct ib_device_attr *attrs = &ep->dom->ib->attrs;
-	struct net *net = ep->base.domain->fabric->net;
-	struct rdma_cm_id *id;
-	struct vrb_req *req;
-
-	mutex_lock(&vrb_req_lock);
-	req = vrb_req_find(handle);
-	if (req && (!net_eq(req->pep->base.fabric->net, net) ||
-		    req->id->device != ep->dom->ib))
-		req = NULL;
-	if (req)
-		vrb_req_unlink(req);
-	mutex_unlock(&vrb_req_lock);
-	if (!req)
-		return -EINVAL;
-
-	id = req->id;
-	ep->responder_resources = min_t(int, req->responder_resources,
-					attrs->max_qp_rd_atom);
-	ep->initiator_depth = min_t(int, req->initiator_depth,
-				    attrs->max_qp_init_rd_atom);
-	memcpy(&ep->local, &id->route.addr.src_addr, sizeof(ep->local));
-	memcpy(&ep->peer, &id->route.addr.dst_addr, sizeof(ep->peer));
-	rdma_lock_handler(id);
-	id->context = ep;
-	id->event_handler = vrb_cm_event;
-	if (req->gone)
-		ep->dead = ECONNRESET;
-	rdma_unlock_handler(id);
-	ep->id = id;
-	kfree(req);
-	return 0;
-}
-
 /* ----------------------------------------------------------- passive side */
-
-/* fi_listen() */
-static int vrb_pep_listen(struct fid_pep *fid)
-{
-	struct vrb_pep *pep = vrb_pep(&fid->fid);
-	struct rdma_cm_id *id;
-	int err;
-
-	/* a removal has this mutex, too: it sees the listener, or we see it */
-	mutex_lock(&vrb_mutex);
-	mutex_lock(&pep->lock);
-	err = -FI_EOPBADSTATE;
-	if (pep->id || pep->gone)
-		goto unlock;
-	id = rdma_create_id(pep->base.fabric->net, vrb_pep_cm_event, pep,
-			    RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id)) {
-		err = PTR_ERR(id);
-		goto unlock;
-	}
-	err = rdma_bind_addr(id, &pep->local.sa);
-	if (!err)
-		err = rdma_listen(id, pep->backlog);
-	if (err) {
-		rdma_destroy_id(id);
-		goto unlock;
-	}
-	memcpy(&pep->local, &id->route.addr.src_addr, sizeof(pep->local));
-	pep->id = id;
-	trace_kofi_verbs_cm(pep->base.obj.id, "listen", 0);
-unlock:
-	mutex_unlock(&pep->lock);
-	mutex_unlock(&vrb_mutex);
-	return err;
-}
-
-/* fi_reject() */
-static int vrb_pep_reject(struct fid_pep *fid, fid_t handle,
-			  const void *param, size_t paramlen)
-{
-	u8 area[VRB_CM_DATA_AREA], len;
-	struct vrb_req *req;
-
-	mutex_lock(&vrb_req_lock);
-	req = vrb_req_find(handle);
-	if (req && req->pep != vrb_pep(&fid->fid))
-		req = NULL;
-	if (req)
-		vrb_req_unlink(req);
-	mutex_unlock(&vrb_req_lock);
-	if (!req)
-		return -EINVAL;
-
-	len = vrb_cm_pack(area, param, paramlen);
-	/* if this fails the peer has given up, or is told by its time-out */
-	rdma_reject(req->id, area, len, IB_CM_REJ_CONSUMER_DEFINED);
-	vrb_req_free(req);
-	return 0;
-}
 
 /* fi_accept() */
 static int vrb_cm_accept(struct fid_ep *fid, const void *param,
@@ -946,7 +415,14 @@ unlock:
 
 /* -------------------------------------------------------------- addresses */
 
-static int vrb_addr_set(union vrb_addr *to, const void *addr)
+/**
+ * vrb_addr_set - take over an address of the consumer
+ * @to: where it goes
+ * @addr: the address
+ *
+ * Return: 0, or -EINVAL if it is neither IPv4 nor IPv6.
+ */
+int vrb_addr_set(union vrb_addr *to, const void *addr)
 {
 	if (!vrb_addr_len(addr))
 		return -EINVAL;
@@ -968,7 +444,15 @@ static int vrb_cm_setname(fid_t fid, void *addr, size_t len)
 	return err;
 }
 
-static int vrb_cm_name(const union vrb_addr *from, void *addr, size_t *len)
+/**
+ * vrb_addr_get - report an address that may not be known yet
+ * @from: the address
+ * @addr: the consumer's buffer
+ * @len: in: its size, out: of the address
+ *
+ * Return: 0, -EADDRNOTAVAIL, or -FI_ETOOSMALL with as much as fits copied.
+ */
+int vrb_addr_get(const union vrb_addr *from, void *addr, size_t *len)
 {
 	if (!vrb_addr_len(&from->sa))
 		return -EADDRNOTAVAIL;
@@ -982,7 +466,7 @@ static int vrb_cm_getname(fid_t fid, void *addr, size_t *len)
 	int err;
 
 	mutex_lock(&ep->cm_mutex);
-	err = vrb_cm_name(&ep->local, addr, len);
+	err = vrb_addr_get(&ep->local, addr, len);
 	mutex_unlock(&ep->cm_mutex);
 	return err;
 }
@@ -994,7 +478,7 @@ static int vrb_cm_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 	int err;
 
 	mutex_lock(&ep->cm_mutex);
-	err = vrb_addr_len(&ep->peer.sa) ? vrb_cm_name(&ep->peer, addr, len) :
+	err = vrb_addr_len(&ep->peer.sa) ? vrb_addr_get(&ep->peer, addr, len) :
 					   -ENOTCONN;
 	mutex_unlock(&ep->cm_mutex);
 	return err;
@@ -1017,130 +501,6 @@ static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 	return 0;
 }
 
-const struct fi_ops_cm vrb_ep_cm_ops = {
-	.size		= sizeof(struct fi_ops_cm),
-	.setname	= vrb_cm_setname,
-	.getname	= vrb_cm_getname,
-	.getpeer	= vrb_cm_getpeer,
-	.connect	= vrb_cm_connect,
-	.accept		= vrb_cm_accept,
-	.shutdown	= vrb_cm_shutdown,
-};
-
-static int vrb_pep_setname(fid_t fid, void *addr, size_t len)
-{
-	struct vrb_pep *pep = vrb_pep(fid);
-	int err = -FI_EOPBADSTATE;
-
-	mutex_lock(&pep->lock);
-	if (!pep->id)
-		err = vrb_addr_set(&pep->local, addr);
-	mutex_unlock(&pep->lock);
-	return err;
-}
-
-static int vrb_pep_getname(fid_t fid, void *addr, size_t *len)
-{
-	struct vrb_pep *pep = vrb_pep(fid);
-	int err;
-
-	mutex_lock(&pep->lock);
-	err = vrb_cm_name(&pep->local, addr, len);
-	mutex_unlock(&pep->lock);
-	return err;
-}
-
-static const struct fi_ops_cm vrb_pep_cm_ops = {
-	.size		= sizeof(struct fi_ops_cm),
-	.setname	= vrb_pep_setname,
-	.getname	= vrb_pep_getname,
-	.listen		= vrb_pep_listen,
-	.reject		= vrb_pep_reject,
-};
-
-/* ------------------------------------------------------- passive endpoints */
-
-/* The requests of a passive endpoint, or of a device, that nobody owns */
-static struct vrb_req *vrb_req_next(const struct vrb_pep *pep,
-				    const struct ib_device *ib)
-{
-	struct vrb_req *req, *found = NULL;
-
-	mutex_lock(&vrb_req_lock);
-	list_for_each_entry(req, &vrb_reqs, node)
-		if (req->pep == pep || req->id->device == ib) {
-			found = req;
-			vrb_req_unlink(found);
-			break;
-		}
-	mutex_unlock(&vrb_req_lock);
-	return found;
-}
-
-/**
- * vrb_cm_remove - a device goes: destroy what listens on it, and requests
- * @ib: the device
- *
- * Context: process, may sleep; vrb_mutex held.
- */
-void vrb_cm_remove(struct ib_device *ib)
-{
-	struct vrb_pep *pep;
-	struct vrb_req *req;
-
-	list_for_each_entry(pep, &vrb_peps, node) {
-		mutex_lock(&pep->lock);
-		if (pep->id && pep->id->device == ib) {
-			rdma_destroy_id(pep->id);
-			pep->id = NULL;
-			pep->gone = true;
-		}
-		mutex_unlock(&pep->lock);
-	}
-	while ((req = vrb_req_next(NULL, ib)))
-		vrb_req_free(req);
-}
-
-static int vrb_pep_close(struct fi_fid *fid)
-{
-	struct vrb_pep *pep = vrb_pep(fid);
-	struct vrb_req *req;
-
-	mutex_lock(&vrb_mutex);
-	list_del(&pep->node);
-	mutex_unlock(&vrb_mutex);
-
-	mutex_lock(&vrb_req_lock);
-	pep->closing = true;
-	mutex_unlock(&vrb_req_lock);
-	if (pep->id)
-		rdma_destroy_id(pep->id);
-	while ((req = vrb_req_next(pep, NULL)))
-		vrb_req_free(req);
-	kofi_pep_exit(&pep->base);
-	mutex_destroy(&pep->lock);
-	kfree(pep);
-	return 0;
-}
-
-static int vrb_pep_control(struct fi_fid *fid, int command, void *arg)
-{
-	struct vrb_pep *pep = vrb_pep(fid);
-	int err = 0;
-
-	if (command != FI_BACKLOG)
-		return -ENOSYS;
-	if (!arg || *(int *)arg <= 0)
-		return -EINVAL;
-	mutex_lock(&pep->lock);
-	if (pep->id)
-		err = -EBUSY;
-	else
-		pep->backlog = *(int *)arg;
-	mutex_unlock(&pep->lock);
-	return err;
-}
-
 /* fi_getopt() of an endpoint of either kind, as far as the core does not know */
 int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len)
 {
@@ -1155,66 +515,12 @@ int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len)
 	return 0;
 }
 
-static void vrb_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
-{
-	struct vrb_pep *pep = container_of(obj, struct vrb_pep, base.obj);
-
-	mutex_lock(&vrb_req_lock);
-	fn(arg, "waiting", pep->delivered);
-	fn(arg, "requests", pep->requests);
-	fn(arg, "surplus", pep->surplus);
-	fn(arg, "violations", pep->violations);
-	fn(arg, "lost", pep->lost);
-	mutex_unlock(&vrb_req_lock);
-}
-
-static const struct kofi_obj_ops vrb_pep_obj_ops = {
-	.stats		= vrb_pep_stats,
+const struct fi_ops_cm vrb_ep_cm_ops = {
+	.size		= sizeof(struct fi_ops_cm),
+	.setname	= vrb_cm_setname,
+	.getname	= vrb_cm_getname,
+	.getpeer	= vrb_cm_getpeer,
+	.connect	= vrb_cm_connect,
+	.accept		= vrb_cm_accept,
+	.shutdown	= vrb_cm_shutdown,
 };
-
-static const struct fi_ops vrb_pep_fid_ops = {
-	.size		= sizeof(struct fi_ops),
-	.close		= vrb_pep_close,
-	.control	= vrb_pep_control,
-};
-
-static const struct fi_ops_ep vrb_pep_opt_ops = {
-	.size		= sizeof(struct fi_ops_ep),
-	.getopt		= vrb_cm_getopt,
-};
-
-/* fi_passive_ep() */
-int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
-		   struct fid_pep **fid, void *context)
-{
-	struct vrb_pep *pep;
-	int err;
-
-	if (!info->tx_attr || !info->rx_attr || !info->domain_attr ||
-	    !info->fabric_attr ||
-	    (info->src_addr && !vrb_addr_len(info->src_addr)))
-		return -EINVAL;
-	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
-	if (!pep)
-		return -ENOMEM;
-	mutex_init(&pep->lock);
-	pep->backlog = VRB_BACKLOG;
-	if (info->src_addr)
-		memcpy(&pep->local, info->src_addr,
-		       vrb_addr_len(info->src_addr));
-	else
-		pep->local.in4.sin_family = AF_INET;
-	err = kofi_pep_init(&pep->base, fabric, info, &vrb_pep_fid_ops,
-			    &vrb_pep_opt_ops, &vrb_pep_cm_ops, context);
-	if (err) {
-		mutex_destroy(&pep->lock);
-		kfree(pep);
-		return err;
-	}
-	pep->base.obj.ops = &vrb_pep_obj_ops;
-	mutex_lock(&vrb_mutex);
-	list_add_tail(&pep->node, &vrb_peps);
-	mutex_unlock(&vrb_mutex);
-	*fid = &pep->base.pep;
-	return 0;
-}

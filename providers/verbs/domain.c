@@ -28,7 +28,7 @@ LIST_HEAD(vrb_devs);
 /* Until no queue pair of endpoints that have been closed is left */
 void vrb_domain_wait(struct vrb_domain *dom)
 {
-	wait_var_event(&dom->rests, !atomic_read(&dom->rests));
+	wait_var_event(&dom->lingering, !atomic_read(&dom->lingering));
 }
 
 static int vrb_domain_close(struct fi_fid *fid)
@@ -310,7 +310,7 @@ static void vrb_dev_remove(struct ib_device *ib, void *data)
 	kofi_device_remove(&vrb_provider, dev->net, dev->name);
 	mutex_lock(&vrb_mutex);
 	/* first: an endpoint of ours may wait for the answer to a request */
-	vrb_cm_remove(ib);
+	vrb_pep_remove(ib);
 	list_del(&dev->node);
 	list_for_each_entry_safe(dom, next, &dev->doms, node)
 		vrb_domain_lost(dom);

@@ -174,7 +174,7 @@ void vrb_ep_linger(struct vrb_ep *ep)
 {
 	mutex_lock(&ep->cm_mutex);
 	if (ep->id)
-		vrb_cm_linger(ep);
+		vrb_linger_leave(ep);
 	mutex_unlock(&ep->cm_mutex);
 }
 
@@ -375,12 +375,12 @@ static int vrb_ep_enable(struct fid_ep *fid)
 	err = vrb_ep_size(ep);
 	if (err)
 		goto destroy_id;
-	err = vrb_cm_prepare(ep);
+	err = vrb_linger_prepare(ep);
 	if (err)
 		goto destroy_id;
 	err = vrb_tx_init(ep);
 	if (err)
-		goto free_rest;
+		goto free_linger;
 	if (ep->base.srx)
 		err = vrb_srx_attach(ep);
 	else
@@ -403,9 +403,9 @@ free_rx:
 	vrb_rxq_exit(&ep->rxq);
 free_tx:
 	vrb_tx_exit(ep);
-free_rest:
-	kfree(ep->rest);
-	ep->rest = NULL;
+free_linger:
+	kfree(ep->linger);
+	ep->linger = NULL;
 destroy_id:
 	if (made_id) {
 		rdma_destroy_id(ep->id);

@@ -156,12 +156,12 @@ static int __init vrb_init(void)
 	vrb_wq = alloc_workqueue("kofi_verbs", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
 	if (!vrb_wq)
 		return -ENOMEM;
-	err = vrb_cm_init();
+	err = vrb_linger_init();
 	if (err)
 		goto destroy_wq;
 	err = vrb_domain_init();
 	if (err)
-		goto exit_cm;
+		goto exit_linger;
 	err = kofi_provider_register(FI_VERSION(FI_MAJOR_VERSION,
 						FI_MINOR_VERSION),
 				     &vrb_provider);
@@ -171,8 +171,8 @@ static int __init vrb_init(void)
 
 unregister_client:
 	vrb_domain_exit();
-exit_cm:
-	vrb_cm_exit();
+exit_linger:
+	vrb_linger_exit();
 destroy_wq:
 	destroy_workqueue(vrb_wq);
 	return err;
@@ -182,7 +182,7 @@ static void __exit vrb_exit(void)
 {
 	kofi_provider_deregister(&vrb_provider);
 	vrb_domain_exit();
-	vrb_cm_exit();
+	vrb_linger_exit();
 	destroy_workqueue(vrb_wq);
 }
 

@@ -139,8 +139,8 @@ struct vrb_dev {
  * @mr_atomic: and the consumer wants regions to be open to them
  * @regions: it has regions, and messages that invalidate them
  * @gone: the device has been, or is being, removed
- * @rests: queue pairs of endpoints that have been closed before the peer has
- *	answered
+ * @lingering: iWARP: queue pairs of closed endpoints whose attempt to connect
+ *	has not ended
  * @mr_mutex: mr.c's
  * @mrs: regions that have something of the device
  * @mr_eps: endpoints on which regions can be registered
@@ -162,7 +162,7 @@ struct vrb_domain {
 	bool			mr_atomic;
 	bool			regions;
 	bool			gone;
-	atomic_t		rests;
+	atomic_t		lingering;
 	struct mutex		mr_mutex;	/* all that follows */
 	struct list_head	mrs;
 	struct list_head	mr_eps;
@@ -619,7 +619,7 @@ struct vrb_stats {
  * @id: the connection manager's side; from enabling, or the request, until
  *	endpoint or device go
  * @qp: the queue pair; from enabling, as long
- * @rest: for what outlives the endpoint; as long
+ * @linger: for the identifier, should it outlive the endpoint; as long
  * @asked: the manager waits for the peer's answer; with @established and @left
  *	written by the manager's events
  * @established: the connection stood
@@ -679,7 +679,7 @@ struct vrb_ep {
 	struct mutex		cm_mutex;	/* see above */
 	struct rdma_cm_id	*id;
 	struct ib_qp		*qp;
-	struct vrb_linger		*rest;
+	struct vrb_linger	*linger;
 	bool			asked;
 	bool			established;
 	bool			left;
@@ -751,22 +751,32 @@ static inline void vrb_retry(struct timer_list *retry)
 
 /* ------------------------------------------------------------------- cm.c */
 
-struct vrb_req;
-
 extern const struct fi_ops_cm vrb_ep_cm_ops;
 
+u8 vrb_cm_pack(u8 *area, const void *data, size_t len);
+bool vrb_cm_unpack(const void *area, size_t len, const void **data,
+		   size_t *data_len);
+int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev);
+int vrb_addr_set(union vrb_addr *to, const void *addr);
+int vrb_addr_get(const union vrb_addr *from, void *addr, size_t *len);
 int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len);
 int vrb_cm_create(struct vrb_ep *ep);
 bool vrb_cm_given_up(struct vrb_ep *ep);
-int vrb_cm_prepare(struct vrb_ep *ep);
-void vrb_cm_linger(struct vrb_ep *ep);
 void vrb_cm_watch(struct work_struct *work);
+
+/* ------------------------------------------------------------------ pep.c */
+
 int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		   struct fid_pep **fid, void *context);
 int vrb_req_take(struct vrb_ep *ep, fid_t handle);
-void vrb_cm_remove(struct ib_device *ib);
-int vrb_cm_init(void);
-void vrb_cm_exit(void);
+void vrb_pep_remove(struct ib_device *ib);
+
+/* --------------------------------------------------------------- linger.c */
+
+int vrb_linger_prepare(struct vrb_ep *ep);
+void vrb_linger_leave(struct vrb_ep *ep);
+int vrb_linger_init(void);
+void vrb_linger_exit(void);
 
 /* ------------------------------------------------------------------- tx.c */
 

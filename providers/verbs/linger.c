@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Identifiers of the connection manager that outlive their endpoints.
+ *
+ * Why they linger
+ *
+ * The message that tells the peer of a disconnect may be lost, and the manager
+ * repeats it for as long as the identifier exists. So the identifier stays when
+ * the endpoint is closed, until the peer has answered or enough time has passed.
+ * On iWARP, TCP repeats what is lost; but there an attempt to connect cannot be
+ * given up, so identifier and queue pair stay until it has ended by itself.
+ *
+ * Who destroys them
+ *
+ * InfiniBand and RoCE: vrb_lingering lists the identifiers by age, and a work
+ * item destroys those that are due. There is a limit; beyond it the oldest goes
+ * at once. The queue pair is destroyed when the endpoint is closed.
+ *
+ * iWARP: each has a work item of its own, which destroys the queue pair, waiting
+ * for the attempt to end, and then the identifier. The domain counts them and is
+ * not closed before the last has gone.
+ *
+ * Locks
+ *
+ * vrb_linger_lock is taken in the manager's handlers, that is, inside the
+ * identifier's handler mutex; it is not held while an identifier is destroyed.
+ */
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+#define VRB_LINGER_MAX	128	/* identifiers on the list */
+#define VRB_LINGER_MS	90000	/* longer than the manager repeats a message */
+
+/**
+ * struct vrb_linger - an identifier that outlives its endpoint
+ * @node: vrb_lingering; empty on iWARP
+ * @id: the connection manager's identifier
+ * @until: jiffies at which it is destroyed even without an answer
+ * @dom: iWARP: the domain, which is not closed before this has gone
+ * @tx_cq: iWARP: completion queues of the queue pair that @id has
+ * @rx_cq: the same
+ * @work: iWARP: destroys all of it
+ */
+struct vrb_linger {
+	struct list_head	node;
+	struct rdma_cm_id	*id;
+	unsigned long		until;
+	struct vrb_domain	*dom;
+	struct vrb_epcq		tx_cq;
+	struct vrb_epcq		rx_cq;
+	struct work_struct	work;
+};
+
+static void vrb_linger_reap(struct work_struct *work);
+
+/* not WQ_MEM_RECLAIM: waits for queues of the manager, which may allocate */
+static struct workqueue_struct *vrb_linger_wq;
+static DECLARE_DELAYED_WORK(vrb_linger_reaper, vrb_linger_reap);
+static DEFINE_SPINLOCK(vrb_linger_lock);	/* all that follows */
+static LIST_HEAD(vrb_lingering);		/* by age */
+static unsigned int vrb_linger_count;
+
+static void vrb_linger_due(struct vrb_linger *l)
+{
+	lockdep_assert_held(&vrb_linger_lock);
+
+	l->until = jiffies;
+	list_move(&l->node, &vrb_lingering);
+	mod_delayed_work(vrb_linger_wq, &vrb_linger_reaper, 0);
+}
+
+/* Take the first off the list if it is due; otherwise come back when it is. */
+static struct vrb_linger *vrb_linger_next(void)
+{
+	struct vrb_linger *l;
+
+	spin_lock(&vrb_linger_lock);
+	l = list_first_entry_or_null(&vrb_lingering, struct vrb_linger, node);
+	if (l && time_before(jiffies, l->until)) {
+		mod_delayed_work(vrb_linger_wq, &vrb_linger_reaper,
+				 l->until - jiffies);
+		l = NULL;
+	}
+	if (l) {
+		list_del_init(&l->node);
+		vrb_linger_count--;
+	}
+	spin_unlock(&vrb_linger_lock);
+	return l;
+}
+
+static void vrb_linger_reap(struct work_struct *work)
+{
+	struct vrb_linger *l;
+
+	while ((l = vrb_linger_next())) {
+		rdma_destroy_id(l->id);
+		kfree(l);
+	}
+}
+
+/* The manager's events of an identifier whose endpoint has been closed */
+static int vrb_linger_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	struct vrb_linger *l = id->context;
+
+	if (ev->event != RDMA_CM_EVENT_DISCONNECTED &&
+	    ev->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return 0;
+	spin_lock(&vrb_linger_lock);
+	if (!list_empty(&l->node))
+		vrb_linger_due(l);
+	spin_unlock(&vrb_linger_lock);
+	return 0;
+}
+
+static void vrb_linger_keep(struct vrb_linger *l)
+{
+	l->until = jiffies + msecs_to_jiffies(VRB_LINGER_MS);
+	spin_lock(&vrb_linger_lock);
+	list_add_tail(&l->node, &vrb_lingering);
+	/* beyond the limit the oldest, which has had most time, goes at once */
+	if (++vrb_linger_count > VRB_LINGER_MAX)
+		vrb_linger_due(list_first_entry(&vrb_lingering, struct vrb_linger,
+						node));
+	else
+		queue_delayed_work(vrb_linger_wq, &vrb_linger_reaper,
+				   msecs_to_jiffies(VRB_LINGER_MS));
+	spin_unlock(&vrb_linger_lock);
+}
+
+static void vrb_linger_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
+			      struct vrb_epcq *rx_cq)
+{
+	rdma_destroy_qp(id);
+	vrb_epcq_close(tx_cq);
+	vrb_epcq_close(rx_cq);
+}
+
+/* Destroying the queue pair waits for the attempt to connect to end. */
+static void vrb_linger_work(struct work_struct *work)
+{
+	struct vrb_linger *l = container_of(work, struct vrb_linger, work);
+	struct vrb_domain *dom = l->dom;
+
+	vrb_linger_destroy_qp(l->id, &l->tx_cq, &l->rx_cq);
+	rdma_destroy_id(l->id);
+	kfree(l);
+	if (atomic_dec_and_test(&dom->lingering))
+		wake_up_var(&dom->lingering);
+}
+
+/**
+ * vrb_linger_prepare - allocate what vrb_linger_leave() needs
+ * @ep: an endpoint that is being enabled
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int vrb_linger_prepare(struct vrb_ep *ep)
+{
+	ep->linger = kzalloc(sizeof(*ep->linger), GFP_KERNEL);
+	if (!ep->linger)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&ep->linger->node);
+	INIT_WORK(&ep->linger->work, vrb_linger_work);
+	return 0;
+}
+
+/*
+ * From now on the manager's events come here, not to the endpoint. Returns
+ * whether one of them has to be waited for.
+ */
+static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
+			 struct vrb_linger *l)
+{
+	bool waits;
+
+	l->id = id;
+	rdma_lock_handler(id);
+	id->context = l;
+	id->event_handler = vrb_linger_event;
+	if (ep->iwarp) {
+		waits = ep->asked;
+	} else {
+		waits = ep->established && !ep->left && !ep->dom->gone;
+		if (waits)
+			vrb_linger_keep(l);
+	}
+	rdma_unlock_handler(id);
+	return waits;
+}
+
+/**
+ * vrb_linger_leave - give back what the endpoint has of device and manager
+ * @ep: an endpoint that has ended, with an identifier
+ *
+ * On iWARP, an attempt to connect that is under way is left to a work item. This
+ * waits for it only while the device connects TCP.
+ *
+ * Context: process, may sleep; cm_mutex held.
+ */
+void vrb_linger_leave(struct vrb_ep *ep)
+{
+	struct vrb_linger *l = ep->linger;
+	struct rdma_cm_id *id = ep->id;
+	bool waits;
+
+	/* waits for the queue pair's events, which use ep->id */
+	if (ep->qp && !ep->iwarp)
+		vrb_linger_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
+	WRITE_ONCE(ep->id, NULL);
+	ep->linger = NULL;
+	if (!ep->qp) {
+		/* of a request that was not answered: this rejects it */
+		rdma_destroy_id(id);
+		return;
+	}
+	/* the queue pair may outlive the endpoint */
+	if (ep->iwarp)
+		WRITE_ONCE(ep->qp->qp_context, NULL);
+	ep->qp = NULL;
+	waits = vrb_linger_take(ep, id, l);
+	if (ep->iwarp && waits) {
+		l->dom = ep->dom;
+		vrb_epcq_move(&ep->tx_cq, &l->tx_cq);
+		vrb_epcq_move(&ep->rx_cq, &l->rx_cq);
+		atomic_inc(&ep->dom->lingering);
+		queue_work(vrb_linger_wq, &l->work);
+	} else if (ep->iwarp) {
+		vrb_linger_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
+	}
+	if (!waits) {
+		rdma_destroy_id(id);
+		kfree(l);
+	}
+}
+
+int vrb_linger_init(void)
+{
+	vrb_linger_wq = alloc_workqueue("kofi_verbs_linger", WQ_UNBOUND, 0);
+	return vrb_linger_wq ? 0 : -ENOMEM;
+}
+
+void vrb_linger_exit(void)
+{
+	struct vrb_linger *l;
+
+	spin_lock(&vrb_linger_lock);
+	list_for_each_entry(l, &vrb_lingering, node)
+		l->until = jiffies;
+	spin_unlock(&vrb_linger_lock);
+	vrb_linger_reap(NULL);
+	/* the list is empty, so nothing queues it any more */
+	cancel_delayed_work_sync(&vrb_linger_reaper);
+	destroy_workqueue(vrb_linger_wq);
+}

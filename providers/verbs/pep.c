@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Passive endpoints, and the connection requests that come to them.
+ *
+ * A request's life
+ *
+ * The connection manager gives each request an identifier of its own, which is
+ * kept in a struct vrb_req. An endpoint opened with the request takes it over, a
+ * reject answers and destroys it. Requests that are still waiting when their
+ * passive endpoint is closed are destroyed with it, which rejects them.
+ *
+ * Handles
+ *
+ * vrb_reqs lists all requests that the consumer can take. A handle is only
+ * looked up there, never followed, because it may be stale. Taking a request off
+ * the list, under vrb_req_lock, makes the caller its owner.
+ *
+ * Locks
+ *
+ * The manager calls its handlers with the identifier's handler mutex, and
+ * destroying an identifier waits for its handler. So handlers take vrb_req_lock
+ * at most, which is never held while an identifier is destroyed. An identifier
+ * is never destroyed in its own handler but by the handler's return value, and
+ * that only for requests that were not delivered.
+ *
+ * Device removal
+ *
+ * vrb_pep_remove() destroys the device's listeners and the requests that came by
+ * way of it.
+ */
+#include <linux/slab.h>
+#include <rdma/ib_cm.h>
+
+#include "verbs.h"
+#include "verbs_trace.h"
+
+#define VRB_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
+
+/* ----------------------------------------------------- connection requests */
+
+/**
+ * struct vrb_pep - passive endpoint
+ * @base: the core's
+ * @local: address to listen on, or that it does
+ * @lock: control calls one after the other
+ * @node: on the list of them, under vrb_mutex
+ * @id: the listener, once there is one
+ * @gone: its device has been removed
+ * @backlog: requests the consumer may leave unanswered
+ * @delivered: requests that wait for the consumer; under vrb_req_lock
+ * @closing: no more requests; the same
+ * @requests: statistics: that were delivered
+ * @surplus: refused because too many waited
+ * @violations: refused because of their private data
+ * @lost: refused because the event queue was full, or for want of memory
+ */
+struct vrb_pep {
+	struct kofi_pep		base;
+	union vrb_addr		local;
+	struct mutex		lock;	/* control calls */
+	struct list_head	node;
+	struct rdma_cm_id	*id;
+	bool			gone;
+	int			backlog;
+	unsigned int		delivered;
+	bool			closing;
+	unsigned long		requests;
+	unsigned long		surplus;
+	unsigned long		violations;
+	unsigned long		lost;
+};
+
+/**
+ * struct vrb_req - connection request on the passive side
+ * @fid: handle for the consumer
+ * @pep: where it came in
+ * @node: on vrb_reqs; empty once somebody owns it
+ * @id: the connection manager's identifier
+ * @gone: the peer waits no more; written by the manager's events
+ * @responder_resources: the most the peer lets us have
+ * @initiator_depth: the same
+ */
+struct vrb_req {
+	struct fi_fid		fid;
+	struct vrb_pep		*pep;
+	struct list_head	node;
+	struct rdma_cm_id	*id;
+	bool			gone;
+	u8			responder_resources;
+	u8			initiator_depth;
+};
+
+/* Event with a copy of the private data: it outlives a request taken early. */
+struct vrb_req_event {
+	struct kofi_event	ev;
+	u8			data[KOFI_CM_DATA_MAX];
+};
+
+static DEFINE_MUTEX(vrb_req_lock);	/* vrb_reqs, and who owns one */
+static LIST_HEAD(vrb_reqs);
+static LIST_HEAD(vrb_peps);		/* under vrb_mutex */
+
+static struct vrb_pep *vrb_pep(struct fi_fid *fid)
+{
+	return container_of(fid, struct vrb_pep, base.pep.fid);
+}
+
+/* Off the list: the caller owns it. */
+static void vrb_req_unlink(struct vrb_req *req)
+{
+	lockdep_assert_held(&vrb_req_lock);
+
+	list_del_init(&req->node);
+	req->pep->delivered--;
+}
+
+/* Destroying an identifier nobody has answered rejects the request. */
+static void vrb_req_free(struct vrb_req *req)
+{
+	rdma_destroy_id(req->id);
+	kfree(req);
+}
+
+static void vrb_req_event_release(struct kofi_event *ev)
+{
+	kfree(container_of(ev, struct vrb_req_event, ev));
+}
+
+/*
+ * The manager's events of a request. The peer may have given up: whoever takes
+ * the request finds out. Only its device cannot wait.
+ */
+static int vrb_req_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	struct vrb_req *req = id->context;
+	bool own;
+
+	if (ev->event != RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		req->gone = true;
+		return 0;
+	}
+	mutex_lock(&vrb_req_lock);
+	own = !list_empty(&req->node);
+	if (own)
+		vrb_req_unlink(req);
+	mutex_unlock(&vrb_req_lock);
+	if (own)
+		kfree(req);
+	return own;
+}
+
+static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
+			   struct vrb_req_event *ev)
+{
+	int err = 0;
+
+	mutex_lock(&vrb_req_lock);
+	if (pep->closing) {
+		err = -ESHUTDOWN;
+	} else if (pep->delivered >= pep->backlog) {
+		pep->surplus++;
+		err = -EBUSY;
+	} else if (!kofi_eq_room(pep->base.eq)) {
+		pep->lost++;
+		err = -ENOBUFS;
+	} else {
+		pep->requests++;
+		pep->delivered++;
+		list_add_tail(&req->node, &vrb_reqs);
+		kofi_eq_queue(pep->base.eq, &ev->ev);
+	}
+	mutex_unlock(&vrb_req_lock);
+	trace_kofi_verbs_cm(pep->base.obj.id, "request", err);
+	return err;
+}
+
+/* A request has come; what is returned other than 0 destroys its identifier. */
+static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
+		       const struct rdma_conn_param *conn)
+{
+	struct vrb_req_event *ev = NULL;
+	const void *data;
+	struct vrb_req *req;
+	size_t len;
+	int err = -ENOMEM;
+
+	if (!vrb_cm_unpack(conn->private_data, conn->private_data_len, &data,
+			   &len) || len > KOFI_CM_DATA_MAX) {
+		mutex_lock(&vrb_req_lock);
+		pep->violations++;
+		mutex_unlock(&vrb_req_lock);
+		return -EPROTO;
+	}
+	req = kzalloc(sizeof(*req), GFP_KERNEL);
+	ev = kzalloc(sizeof(*ev), GFP_KERNEL);
+	if (!req || !ev)
+		goto free;
+	req->fid.fclass = FI_CLASS_CONNREQ;
+	req->pep = pep;
+	req->id = id;
+	req->responder_resources = conn->responder_resources;
+	req->initiator_depth = conn->initiator_depth;
+
+	ev->ev = (struct kofi_event) {
+		.fid = &pep->base.pep.fid,
+		.context = pep->base.pep.fid.context,
+		.event = FI_CONNREQ,
+		.data = ev->data,
+		.data_len = len,
+		.release = vrb_req_event_release,
+	};
+	if (len)
+		memcpy(ev->data, data, len);
+	ev->ev.info = vrb_info_request(pep->base.info, id,
+				       pep->base.fabric->name);
+	if (!ev->ev.info)
+		goto free;
+	ev->ev.info->handle = &req->fid;
+
+	/* both before anybody can take the request; we are in its handler */
+	id->context = req;
+	id->event_handler = vrb_req_cm_event;
+	err = vrb_req_deliver(pep, req, ev);
+	if (!err)
+		return 0;
+	fi_freeinfo(ev->ev.info);
+free:
+	kfree(ev);
+	kfree(req);
+	return err;
+}
+
+/* The manager's events of a listener */
+static int vrb_pep_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	struct vrb_pep *pep = id->context;
+
+	/* a removal is vrb_pep_remove()'s */
+	if (ev->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	return vrb_req_new(pep, id, &ev->param.conn);
+}
+
+/* Find a request by its handle, which need not be one. */
+static struct vrb_req *vrb_req_find(fid_t handle)
+{
+	struct vrb_req *req;
+
+	lockdep_assert_held(&vrb_req_lock);
+
+	list_for_each_entry(req, &vrb_reqs, node)
+		if (&req->fid == handle)
+			return req;
+	return NULL;
+}
+
+/**
+ * vrb_req_take - give an endpoint the connection of a request
+ * @ep: the endpoint
+ * @handle: names the request; it may be stale, and the memory somebody else's
+ *	request by now
+ *
+ * Context: process, may sleep; vrb_mutex held, so that the device stays.
+ * Return: 0, or -EINVAL if @handle is no request that waits for an answer, or
+ * is one of another namespace or device.
+ */
+int vrb_req_take(struct vrb_ep *ep, fid_t handle)
+{
+	const struct ib_device_attr *attrs = &ep->dom->ib->attrs;
+	struct net *net = ep->base.domain->fabric->net;
+	struct rdma_cm_id *id;
+	struct vrb_req *req;
+
+	mutex_lock(&vrb_req_lock);
+	req = vrb_req_find(handle);
+	if (req && (!net_eq(req->pep->base.fabric->net, net) ||
+		    req->id->device != ep->dom->ib))
+		req = NULL;
+	if (req)
+		vrb_req_unlink(req);
+	mutex_unlock(&vrb_req_lock);
+	if (!req)
+		return -EINVAL;
+
+	id = req->id;
+	ep->responder_resources = min_t(int, req->responder_resources,
+					attrs->max_qp_rd_atom);
+	ep->initiator_depth = min_t(int, req->initiator_depth,
+				    attrs->max_qp_init_rd_atom);
+	memcpy(&ep->local, &id->route.addr.src_addr, sizeof(ep->local));
+	memcpy(&ep->peer, &id->route.addr.dst_addr, sizeof(ep->peer));
+	rdma_lock_handler(id);
+	id->context = ep;
+	id->event_handler = vrb_cm_event;
+	if (req->gone)
+		ep->dead = ECONNRESET;
+	rdma_unlock_handler(id);
+	ep->id = id;
+	kfree(req);
+	return 0;
+}
+
+/* ----------------------------------------------------------- passive side */
+
+/* fi_listen() */
+static int vrb_pep_listen(struct fid_pep *fid)
+{
+	struct vrb_pep *pep = vrb_pep(&fid->fid);
+	struct rdma_cm_id *id;
+	int err;
+
+	/* a removal has this mutex, too: it sees the listener, or we see it */
+	mutex_lock(&vrb_mutex);
+	mutex_lock(&pep->lock);
+	err = -FI_EOPBADSTATE;
+	if (pep->id || pep->gone)
+		goto unlock;
+	id = rdma_create_id(pep->base.fabric->net, vrb_pep_cm_event, pep,
+			    RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id)) {
+		err = PTR_ERR(id);
+		goto unlock;
+	}
+	err = rdma_bind_addr(id, &pep->local.sa);
+	if (!err)
+		err = rdma_listen(id, pep->backlog);
+	if (err) {
+		rdma_destroy_id(id);
+		goto unlock;
+	}
+	memcpy(&pep->local, &id->route.addr.src_addr, sizeof(pep->local));
+	pep->id = id;
+	trace_kofi_verbs_cm(pep->base.obj.id, "listen", 0);
+unlock:
+	mutex_unlock(&pep->lock);
+	mutex_unlock(&vrb_mutex);
+	return err;
+}
+
+/* fi_reject() */
+static int vrb_pep_reject(struct fid_pep *fid, fid_t handle,
+			  const void *param, size_t paramlen)
+{
+	u8 area[VRB_CM_DATA_AREA], len;
+	struct vrb_req *req;
+
+	mutex_lock(&vrb_req_lock);
+	req = vrb_req_find(handle);
+	if (req && req->pep != vrb_pep(&fid->fid))
+		req = NULL;
+	if (req)
+		vrb_req_unlink(req);
+	mutex_unlock(&vrb_req_lock);
+	if (!req)
+		return -EINVAL;
+
+	len = vrb_cm_pack(area, param, paramlen);
+	/* if this fails the peer has given up, or is told by its time-out */
+	rdma_reject(req->id, area, len, IB_CM_REJ_CONSUMER_DEFINED);
+	vrb_req_free(req);
+	return 0;
+}
+
+static int vrb_pep_setname(fid_t fid, void *addr, size_t len)
+{
+	struct vrb_pep *pep = vrb_pep(fid);
+	int err = -FI_EOPBADSTATE;
+
+	mutex_lock(&pep->lock);
+	if (!pep->id)
+		err = vrb_addr_set(&pep->local, addr);
+	mutex_unlock(&pep->lock);
+	return err;
+}
+
+static int vrb_pep_getname(fid_t fid, void *addr, size_t *len)
+{
+	struct vrb_pep *pep = vrb_pep(fid);
+	int err;
+
+	mutex_lock(&pep->lock);
+	err = vrb_addr_get(&pep->local, addr, len);
+	mutex_unlock(&pep->lock);
+	return err;
+}
+
+static const struct fi_ops_cm vrb_pep_cm_ops = {
+	.size		= sizeof(struct fi_ops_cm),
+	.setname	= vrb_pep_setname,
+	.getname	= vrb_pep_getname,
+	.listen		= vrb_pep_listen,
+	.reject		= vrb_pep_reject,
+};
+
+/* ------------------------------------------------------- passive endpoints */
+
+/* The requests of a passive endpoint, or of a device, that nobody owns */
+static struct vrb_req *vrb_req_next(const struct vrb_pep *pep,
+				    const struct ib_device *ib)
+{
+	struct vrb_req *req, *found = NULL;
+
+	mutex_lock(&vrb_req_lock);
+	list_for_each_entry(req, &vrb_reqs, node)
+		if (req->pep == pep || req->id->device == ib) {
+			found = req;
+			vrb_req_unlink(found);
+			break;
+		}
+	mutex_unlock(&vrb_req_lock);
+	return found;
+}
+
+/**
+ * vrb_pep_remove - a device goes: destroy what listens on it, and requests
+ * @ib: the device
+ *
+ * Context: process, may sleep; vrb_mutex held.
+ */
+void vrb_pep_remove(struct ib_device *ib)
+{
+	struct vrb_pep *pep;
+	struct vrb_req *req;
+
+	list_for_each_entry(pep, &vrb_peps, node) {
+		mutex_lock(&pep->lock);
+		if (pep->id && pep->id->device == ib) {
+			rdma_destroy_id(pep->id);
+			pep->id = NULL;
+			pep->gone = true;
+		}
+		mutex_unlock(&pep->lock);
+	}
+	while ((req = vrb_req_next(NULL, ib)))
+		vrb_req_free(req);
+}
+
+static int vrb_pep_close(struct fi_fid *fid)
+{
+	struct vrb_pep *pep = vrb_pep(fid);
+	struct vrb_req *req;
+
+	mutex_lock(&vrb_mutex);
+	list_del(&pep->node);
+	mutex_unlock(&vrb_mutex);
+
+	mutex_lock(&vrb_req_lock);
+	pep->closing = true;
+	mutex_unlock(&vrb_req_lock);
+	if (pep->id)
+		rdma_destroy_id(pep->id);
+	while ((req = vrb_req_next(pep, NULL)))
+		vrb_req_free(req);
+	kofi_pep_exit(&pep->base);
+	mutex_destroy(&pep->lock);
+	kfree(pep);
+	return 0;
+}
+
+static int vrb_pep_control(struct fi_fid *fid, int command, void *arg)
+{
+	struct vrb_pep *pep = vrb_pep(fid);
+	int err = 0;
+
+	if (command != FI_BACKLOG)
+		return -ENOSYS;
+	if (!arg || *(int *)arg <= 0)
+		return -EINVAL;
+	mutex_lock(&pep->lock);
+	if (pep->id)
+		err = -EBUSY;
+	else
+		pep->backlog = *(int *)arg;
+	mutex_unlock(&pep->lock);
+	return err;
+}
+
+static void vrb_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	struct vrb_pep *pep = container_of(obj, struct vrb_pep, base.obj);
+
+	mutex_lock(&vrb_req_lock);
+	fn(arg, "waiting", pep->delivered);
+	fn(arg, "requests", pep->requests);
+	fn(arg, "surplus", pep->surplus);
+	fn(arg, "violations", pep->violations);
+	fn(arg, "lost", pep->lost);
+	mutex_unlock(&vrb_req_lock);
+}
+
+static const struct kofi_obj_ops vrb_pep_obj_ops = {
+	.stats		= vrb_pep_stats,
+};
+
+static const struct fi_ops vrb_pep_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= vrb_pep_close,
+	.control	= vrb_pep_control,
+};
+
+static const struct fi_ops_ep vrb_pep_opt_ops = {
+	.size		= sizeof(struct fi_ops_ep),
+	.getopt		= vrb_cm_getopt,
+};
+
+/* fi_passive_ep() */
+int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+		   struct fid_pep **fid, void *context)
+{
+	struct vrb_pep *pep;
+	int err;
+
+	if (!info->tx_attr || !info->rx_attr || !info->domain_attr ||
+	    !info->fabric_attr ||
+	    (info->src_addr && !vrb_addr_len(info->src_addr)))
+		return -EINVAL;
+	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
+	if (!pep)
+		return -ENOMEM;
+	mutex_init(&pep->lock);
+	pep->backlog = VRB_BACKLOG;
+	if (info->src_addr)
+		memcpy(&pep->local, info->src_addr,
+		       vrb_addr_len(info->src_addr));
+	else
+		pep->local.in4.sin_family = AF_INET;
+	err = kofi_pep_init(&pep->base, fabric, info, &vrb_pep_fid_ops,
+			    &vrb_pep_opt_ops, &vrb_pep_cm_ops, context);
+	if (err) {
+		mutex_destroy(&pep->lock);
+		kfree(pep);
+		return err;
+	}
+	pep->base.obj.ops = &vrb_pep_obj_ops;
+	mutex_lock(&vrb_mutex);
+	list_add_tail(&pep->node, &vrb_peps);
+	mutex_unlock(&vrb_mutex);
+	*fid = &pep->base.pep;
+	return 0;
+}
