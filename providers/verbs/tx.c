@@ -2,27 +2,35 @@
 /*
  * Transmits: messages, and reads, writes and atomic changes of a peer's memory.
  *
+ * Operations
+ *
  * An operation has a record of its own, with its mapped memory, until it
  * completes. It becomes one work request, or, if it is a read or write whose
- * memory on either side has more pieces than one can have, a chain of them of
- * which only the last is waited for. Work requests are built on the stack: the
- * device copies them. tx_lock makes the order of the records that of the device,
- * and keeps a chain together.
+ * memory on either side has more segments than one can have, a chain of them
+ * (wr.c) of which only the last is waited for. Work requests are built on the
+ * stack: the device copies them. tx_lock makes the order of the records that of
+ * the device, and keeps a chain together.
  *
- * Which operations the device reports. All whose end somebody wants to hear of,
- * and all that fetch, as a device may complete those after younger operations. Of the
- * others, which are silent as long as they succeed, only every so many, and each
- * one once something gets scarce that only a report brings back; the work
- * requests of a queue pair complete in order, so an operation that has completed
- * says the same of all silent ones before it. What fails is always reported.
+ * Signaled and unsignaled
  *
- * Two work requests are not of operations: writes of no bytes, which take nothing
- * of the peer's. One is the last of a connection that is shut down, and its
+ * Signaled are all operations whose completion is wanted, and all that fetch,
+ * since a device may complete those after younger ones. Of the others only every
+ * so many are, and each one once something gets scarce that only a completion
+ * brings back. The work requests of a queue pair complete in order, so a
+ * completion also stands for the unsignaled operations before it. What fails
+ * always completes.
+ *
+ * Zero-length writes
+ *
+ * Two work requests belong to no operation: writes of no bytes, which touch
+ * nothing at the peer. One is the last of a connection that is shut down; its
  * completion says that everything before has completed. The other, from a timer,
  * makes an idle connection notice a peer that has died.
  *
- * An error of a work request is the end of its queue pair: the one that caused
- * it completes with what the device says, and all others are flushed.
+ * Errors
+ *
+ * An error of a work request is the end of its queue pair: the request that
+ * caused it completes with what the device says, and all others are flushed.
  */
 #include <linux/overflow.h>
 #include <linux/slab.h>
@@ -277,204 +285,7 @@ void vrb_tx_idle(struct timer_list *t)
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
-/* -------------------------------------------------------- work requests */
-
-/* Position in the memory of an operation, on both sides */
-struct vrb_chain {
-	struct vrb_walk		w;
-	const struct vrb_post	*post;
-	struct vrb_read_mrs	*read_mrs; /* what it reads into has to fit */
-	unsigned int		piece;	/* of the peer's memory */
-	size_t			off;	/* in that */
-};
-
-static void vrb_chain_init(struct vrb_chain *c, struct vrb_ep *ep,
-			   const struct vrb_txop *op,
-			   const struct vrb_post *post)
-{
-	*c = (struct vrb_chain) { .post = post };
-	if (op->op == VRB_READ && op->len && ep->iwarp)
-		c->read_mrs = &ep->read_mrs;
-	vrb_walk_init(&c->w, &op->map);
-	while (op->len && c->piece < post->rma_count &&
-	       !post->rma[c->piece].len)
-		c->piece++;
-}
-
-/*
- * Local segments of the next work request, and how many bytes they have. It
- * covers no more than one piece of the peer's memory, at remote.
- */
-static unsigned int vrb_chain_next(struct vrb_chain *c, struct ib_sge *sge,
-				   unsigned int max, u32 lkey,
-				   struct fi_rma_iov *remote)
-{
-	const struct vrb_post *post = c->post;
-	const struct fi_rma_iov *rma = &post->rma[c->piece];
-	unsigned int n;
-	u32 len;
-
-	remote->addr = rma->addr + c->off;
-	remote->key = rma->key;
-	if (c->read_mrs)
-		n = vrb_read_mr_segs(c->read_mrs, &c->w,
-				     sge ? c->read_mrs->sg : NULL, remote->addr,
-				     rma->len - c->off, &len);
-	else
-		n = vrb_walk_sges(&c->w, sge, max, lkey, rma->len - c->off,
-				  &len);
-	remote->len = len;
-	c->off += len;
-	while (c->piece < post->rma_count &&
-	       c->off == post->rma[c->piece].len) {
-		c->piece++;
-		c->off = 0;
-	}
-	return n;
-}
-
-static unsigned int vrb_tx_sges(const struct vrb_ep *ep,
-				const struct vrb_txop *op)
-{
-	return op->op == VRB_READ ? ep->read_sge : ep->send_sge;
-}
-
-/* How many work requests an operation takes */
-static int vrb_tx_count(struct vrb_ep *ep, struct vrb_txop *op,
-			const struct vrb_post *post)
-{
-	unsigned int max = vrb_tx_sges(ep, op);
-	struct fi_rma_iov remote;
-	struct vrb_chain c;
-
-	if (op->op == VRB_SEND)
-		return op->map.nr <= max ? 0 : -EINVAL;
-	/* siw may answer a request for no bytes with those it sent last */
-	if (op->op == VRB_READ && !op->len && ep->read_mrs.siw)
-		return -EOPNOTSUPP;
-	vrb_chain_init(&c, ep, op, post);
-	if (!op->len ||
-	    (post->rma_count == 1 && op->map.nr <= max && !c.read_mrs))
-		return 0;
-	for (op->parts = 0; c.piece < post->rma_count; op->parts++)
-		vrb_chain_next(&c, NULL, max, 0, &remote);
-	op->wrs = c.read_mrs ? 2 * op->parts : op->parts;
-	/* silent ones, which give nothing back, leave half of the queue free */
-	if (op->wrs > ep->sq_size / 2 ||
-	    (c.read_mrs && op->parts > VRB_READ_MRS))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static __always_inline void vrb_wr_opcode(struct ib_rdma_wr *wr,
-					  enum vrb_op op, u64 flags,
-					  const struct fi_msg *msg, bool last)
-{
-	bool data = last && flags & FI_REMOTE_CQ_DATA;
-
-	switch (op) {
-	case VRB_SEND:
-		wr->wr.opcode = data ? IB_WR_SEND_WITH_IMM : IB_WR_SEND;
-		if (flags & KOFI_REMOTE_INV) {
-			wr->wr.opcode = IB_WR_SEND_WITH_INV;
-			wr->wr.ex.invalidate_rkey = msg->inv_key;
-		}
-		break;
-	case VRB_READ:
-		wr->wr.opcode = IB_WR_RDMA_READ;
-		break;
-	default:
-		wr->wr.opcode = data ? IB_WR_RDMA_WRITE_WITH_IMM :
-				       IB_WR_RDMA_WRITE;
-		break;
-	}
-	if (data)
-		wr->wr.ex.imm_data = cpu_to_be32(msg->data);
-}
-
-/* Segments of the next work request */
-static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
-			struct vrb_chain *c, struct ib_rdma_wr *wr,
-			struct ib_sge *sge)
-{
-	u32 lkey = ep->dom->pd->local_dma_lkey;
-	unsigned int max = vrb_tx_sges(ep, op);
-	struct fi_rma_iov remote;
-	u32 len;
-
-	if (op->op == VRB_SEND) {
-		wr->wr.num_sge = vrb_walk_sges(&c->w, sge, max, lkey, op->len,
-					       &len);
-		/* some devices look at the first, whatever the number is */
-		wr->wr.sg_list = wr->wr.num_sge ? sge : NULL;
-		return;
-	}
-	wr->wr.num_sge = vrb_chain_next(c, sge, max, lkey, &remote);
-	if (c->read_mrs)
-		sge[0].length = remote.len;
-	wr->remote_addr = remote.addr;
-	wr->rkey = remote.key;
-	/* a read without bytes still has a place for them, and no key to show */
-	if (op->op == VRB_READ && !wr->wr.num_sge) {
-		sge[0] = (struct ib_sge) { .lkey = ep->iwarp ? 0 : lkey };
-		wr->wr.num_sge = 1;
-	}
-	wr->wr.sg_list = wr->wr.num_sge ? sge : NULL;
-}
-
-/* A read of iWARP: what it reads into is registered first, and ends with it. */
-static int vrb_tx_post_read(struct vrb_ep *ep, struct vrb_txop *op,
-			    struct ib_rdma_wr *wr, struct ib_sge *sge)
-{
-	int err;
-
-	err = vrb_read_mr_register(ep, op, wr->wr.num_sge, sge->length,
-				   wr->wr.send_flags & IB_SEND_FENCE, sge);
-	if (err)
-		return err;
-	vrb_stat_inc(&ep->stats.tx_wrs);
-	wr->wr.opcode = IB_WR_RDMA_READ_WITH_INV;
-	wr->wr.ex.invalidate_rkey = sge->lkey;
-	wr->wr.send_flags &= ~IB_SEND_FENCE;
-	wr->wr.num_sge = 1;
-	return ib_post_send(ep->qp, &wr->wr, NULL);
-}
-
-/* What fetches one element: one work request, which is reported */
-static noinline_for_stack int
-vrb_tx_hand_over_atomic(struct vrb_ep *ep, struct vrb_txop *op,
-			const struct vrb_post *post)
-{
-	struct ib_sge sge = {
-		.addr = op->map.segs[0].addr, .length = op->map.segs[0].len,
-		.lkey = ep->dom->pd->local_dma_lkey,
-	};
-	struct ib_atomic_wr wr = {
-		.wr = {
-			.wr_cqe		= &op->cqe,
-			.opcode		= IB_WR_ATOMIC_FETCH_AND_ADD,
-			.send_flags	= IB_SEND_SIGNALED,
-			.sg_list	= &sge,
-			.num_sge	= 1,
-		},
-		.remote_addr	= post->rma->addr,
-		.rkey		= post->rma->key,
-		.compare_add	= post->operand,
-	};
-	int err;
-
-	if (op->op == VRB_SWAP) {
-		wr.wr.opcode = IB_WR_ATOMIC_CMP_AND_SWP;
-		wr.compare_add = post->compare;
-		wr.swap = post->operand;
-	}
-	if (op->flags & FI_FENCE)
-		wr.wr.send_flags |= IB_SEND_FENCE;
-	err = ib_post_send(ep->qp, &wr.wr, NULL);
-	if (!err)
-		vrb_stat_inc(&ep->stats.tx_wrs);
-	return err;
-}
+/* ---------------------------------------------------------- work requests */
 
 /* What is one work request with one segment, as most are; nothing is cleared. */
 static __always_inline int vrb_tx_hand_over_one(struct vrb_ep *ep,
@@ -514,68 +325,15 @@ static __always_inline int vrb_tx_hand_over_one(struct vrb_ep *ep,
 	return err;
 }
 
-/*
- * What siw is not to report it has TCP send out of the memory itself, which is
- * still needed when a later work request has completed. So it reports all of it.
- */
-static bool vrb_tx_lends(const struct vrb_ep *ep, const struct vrb_txop *op)
-{
-	return ep->iwarp && op->len >= PAGE_SIZE && !vrb_op_fetches(op->op) &&
-	       ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
-}
-
-/*
- * Work requests of any kind of vector. If the device takes only the first part
- * of a chain, that is the end of the endpoint, and of the operation.
- */
-static noinline_for_stack int
-vrb_tx_hand_over_chain(struct vrb_ep *ep, struct vrb_txop *op,
-		       const struct fi_msg *msg, const struct vrb_post *post)
-{
-	struct ib_sge sge[VRB_SGES];
-	struct vrb_chain c;
-	unsigned int i;
-	int err;
-
-	vrb_chain_init(&c, ep, op, post);
-	for (i = 0; i < op->parts; i++) {
-		bool last = i == op->parts - 1;
-		struct ib_rdma_wr wr = {
-			.wr.wr_cqe = last ? &op->cqe : &op->part,
-		};
-
-		if (last ? op->signaled : vrb_tx_lends(ep, op))
-			wr.wr.send_flags |= IB_SEND_SIGNALED;
-		if (!i && op->flags & FI_FENCE)
-			wr.wr.send_flags |= IB_SEND_FENCE;
-		vrb_wr_opcode(&wr, op->op, op->flags, msg, last);
-		vrb_wr_segs(ep, op, &c, &wr, sge);
-		err = c.read_mrs ? vrb_tx_post_read(ep, op, &wr, sge) :
-				ib_post_send(ep->qp, &wr.wr, NULL);
-		if (!err) {
-			vrb_stat_inc(&ep->stats.tx_wrs);
-			continue;
-		}
-		if (!i && !op->read_mrs)
-			return err;
-		op->status = IB_WC_GENERAL_ERR;
-		op->signaled = true;
-		vrb_ep_abort(ep, EIO);
-		return 0;
-	}
-	return 0;
-}
-
-/* Hand an operation to the device. */
 static noinline int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op,
 				     const struct fi_msg *msg,
 				     const struct vrb_post *post)
 {
 	if (op->op == VRB_ADD || op->op == VRB_SWAP)
-		return vrb_tx_hand_over_atomic(ep, op, post);
+		return vrb_wr_post_atomic(ep, op, post);
 	if (op->single)
 		return vrb_tx_hand_over_one(ep, op, msg, post);
-	return vrb_tx_hand_over_chain(ep, op, msg, post);
+	return vrb_wr_post_chain(ep, op, msg, post);
 }
 
 /* ---------------------------------------------------------------- posting */
@@ -689,7 +447,7 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		     !(ep->iwarp && op->op == VRB_READ);
 	if (likely(op->single))
 		return 0;
-	err = vrb_tx_count(ep, op, post);
+	err = vrb_wr_count(ep, op, post);
 	if (err)
 		vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 	return err;
@@ -706,7 +464,7 @@ static int vrb_tx_get(struct vrb_ep *ep, struct vrb_txop **op)
 	return 0;
 }
 
-static bool vrb_tx_counted(const struct vrb_ep *ep)
+static bool vrb_wr_counted(const struct vrb_ep *ep)
 {
 	return ep->base.cntr[KOFI_CNTR_SEND] || ep->base.cntr[KOFI_CNTR_READ] ||
 	       ep->base.cntr[KOFI_CNTR_WRITE];
@@ -716,8 +474,8 @@ static bool vrb_tx_counted(const struct vrb_ep *ep)
 static noinline bool vrb_tx_may_be_unsignaled(struct vrb_ep *ep,
 					      const struct vrb_txop *op)
 {
-	if (vrb_op_fetches(op->op) || op->map.blocks || vrb_tx_counted(ep) ||
-	    vrb_tx_lends(ep, op) ||
+	if (vrb_op_fetches(op->op) || op->map.blocks || vrb_wr_counted(ep) ||
+	    vrb_tx_in_place(ep, op) ||
 	    ep->tx_used > ep->tx_size / 2 || ep->sq_free < ep->sq_size / 2 ||
 	    ep->tx_unreported >= VRB_TX_UNREPORTED ||
 	    kofi_ep_tx_scarce(&ep->base))

@@ -792,6 +792,54 @@ ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 extern const struct fi_ops_rma vrb_rma_ops;
 
+/* ------------------------------------------------------------------- wr.c */
+
+int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
+		 const struct vrb_post *post);
+int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
+		       const struct vrb_post *post);
+int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
+		      const struct fi_msg *msg, const struct vrb_post *post);
+
+/* @last: it is the last work request of its operation */
+static __always_inline void vrb_wr_opcode(struct ib_rdma_wr *wr,
+					  enum vrb_op op, u64 flags,
+					  const struct fi_msg *msg, bool last)
+{
+	bool data = last && flags & FI_REMOTE_CQ_DATA;
+
+	switch (op) {
+	case VRB_SEND:
+		wr->wr.opcode = data ? IB_WR_SEND_WITH_IMM : IB_WR_SEND;
+		if (flags & KOFI_REMOTE_INV) {
+			wr->wr.opcode = IB_WR_SEND_WITH_INV;
+			wr->wr.ex.invalidate_rkey = msg->inv_key;
+		}
+		break;
+	case VRB_READ:
+		wr->wr.opcode = IB_WR_RDMA_READ;
+		break;
+	default:
+		wr->wr.opcode = data ? IB_WR_RDMA_WRITE_WITH_IMM :
+				       IB_WR_RDMA_WRITE;
+		break;
+	}
+	if (data)
+		wr->wr.ex.imm_data = cpu_to_be32(msg->data);
+}
+
+/*
+ * What siw need not report it has TCP send out of the memory itself, which is
+ * then still in use when a later work request has completed. So all of that is
+ * signaled.
+ */
+static inline bool vrb_tx_in_place(const struct vrb_ep *ep,
+				   const struct vrb_txop *op)
+{
+	return ep->iwarp && op->len >= PAGE_SIZE && !vrb_op_fetches(op->op) &&
+	       ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
+}
+
 /* --------------------------------------------------------------- atomic.c */
 
 extern const struct fi_ops_atomic vrb_atomic_ops;
