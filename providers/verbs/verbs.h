@@ -103,6 +103,11 @@ struct fi_info *vrb_info_request(const struct fi_info *from,
 int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info);
 
+/* ------------------------------------------------------------------ nic.c */
+
+char *vrb_nic_name(const struct ib_device *ib);
+int vrb_nic_fill(struct fi_info *info, struct ib_device *ib, u32 port);
+
 /* ---------------------------------------------------------------- domain.c */
 
 /**
