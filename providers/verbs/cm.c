@@ -37,7 +37,7 @@
 #include "verbs_trace.h"
 
 #define VRB_RESOLVE_MS	2000	/* for each of address and route */
-#define VRB_RETRIES	6	/* of 7 the wire knows, which rxe takes for "without end" */
+#define VRB_RETRIES	6	/* 7, the most there is, some take for "without end" */
 #define VRB_RNR_FOREVER	7
 #define VRB_RNR_TIMER	12	/* 0.64 ms */
 #define VRB_SHUTDOWN_MS	5000	/* without progress */

@@ -85,21 +85,13 @@ static struct vrb_dev *vrb_dev_find(const char *name)
  * @ib: the device
  * @net: the namespace; NULL: in any
  *
- * Of the devices in software, rxe has its sockets in the initial namespace, and
- * siw those it connects with in that of the calling task, which is one of the
- * connection manager's.
- *
  * Return: true if it can be.
  */
 bool vrb_dev_access(const struct ib_device *ib, const struct net *net)
 {
-	switch (ib->ops.driver_id) {
-	case RDMA_DRIVER_RXE:
-	case RDMA_DRIVER_SIW:
+	if (vrb_quirks(ib) & VRB_QUIRK_INIT_NET)
 		return net == &init_net;
-	default:
-		return rdma_dev_access_netns(ib, net);
-	}
+	return rdma_dev_access_netns(ib, net);
 }
 
 /* fi_domain() */
@@ -140,6 +132,7 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 		err = PTR_ERR(dom->pd);
 		goto unlock;
 	}
+	dom->quirks = vrb_quirks(dev->ib);
 	dom->max_wr = vrb_info_max_wr(dev->ib);
 	dom->map_max = vrb_map_max(dev->ib);
 	dom->atomic = vrb_info_atomic(dev->ib);

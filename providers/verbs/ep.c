@@ -45,9 +45,8 @@ void vrb_ep_abort(struct vrb_ep *ep, int err)
  * @wc: what the device says of it
  * @err: what that is to the consumer
  *
- * That is the end. Of a flushed one, too, unless that has come already: a queue
- * pair that fails by itself need not say so (rxe does not when it runs out of
- * memory).
+ * That is the end, also if it has only been flushed and the end has not come
+ * yet: a queue pair that fails by itself need not say so.
  *
  * Context: any.
  */

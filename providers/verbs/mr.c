@@ -39,7 +39,6 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 #include <linux/xarray.h>
-#include <rdma/ib_user_ioctl_verbs.h>
 
 #include "verbs.h"
 
@@ -248,8 +247,7 @@ static void vrb_mr_dereg(struct vrb_mr *mr)
 	xa_erase(&mr->dom->mr_keys, mr->ib->rkey >> 8);
 	WARN_ON_ONCE(ib_dereg_mr(mr->ib));
 	mr->ib = NULL;
-	/* siw does not wait for what it is just placing, in softirq context */
-	if (dev->ops.driver_id == RDMA_DRIVER_SIW)
+	if (mr->dom->quirks & VRB_QUIRK_DEREG_RCU)
 		synchronize_rcu();
 	vrb_mr_unmap(mr, dev);
 }
@@ -407,7 +405,6 @@ static void vrb_mr_end_pool(struct vrb_mr *mr)
  */
 void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 {
-	bool siw = ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
 	struct vrb_mr *mr;
 	bool allowed;
 
@@ -415,8 +412,8 @@ void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 	mr = xa_load(&ep->dom->mr_keys, key >> 8);
 	allowed = mr && mr->base.ep == &ep->base &&
 		  mr->base.flags & FI_MR_SINGLE_USE;
-	/* siw takes an old key for the one of today */
-	if (allowed && siw && READ_ONCE(mr->key) != key)
+	if (allowed && ep->dom->quirks & VRB_QUIRK_STALE_KEY &&
+	    READ_ONCE(mr->key) != key)
 		allowed = false;
 	/* the consumer may just have ended it */
 	if (allowed && READ_ONCE(mr->base.mr.key) == key)
@@ -474,7 +471,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
 		complete_all(&mr->registered);
 		complete(&ep->reg_done);
 	}
-	/* siw: the end of the connection is on its way */
+	/* the queue pair has failed, and its event is on its way */
 	if (err == -ENOTCONN) {
 		vrb_ep_abort(ep, ESHUTDOWN);
 		err = -ESHUTDOWN;

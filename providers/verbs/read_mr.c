@@ -18,15 +18,11 @@
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
-#include <rdma/ib_user_ioctl_verbs.h>
 
 #include "verbs.h"
 
-/*
- * Bytes of an answer that siw copies (MAX_HDR_INLINE). If they are in two pages,
- * it takes the wrong ones from the second: so nobody asks it for such.
- */
-#define VRB_SIW_SHORT	32
+/* See VRB_QUIRK_SHORT_READ: bytes of a response that is copied (MAX_HDR_INLINE) */
+#define VRB_SHORT_READ	32
 
 /**
  * vrb_read_mrs_init - make the regions of an endpoint
@@ -44,7 +40,8 @@ int vrb_read_mrs_init(struct vrb_ep *ep)
 
 	if (!ep->iwarp || !(ep->base.info->caps & FI_READ))
 		return 0;
-	s->siw = ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
+	if (ep->dom->quirks & VRB_QUIRK_SHORT_READ)
+		s->short_read = VRB_SHORT_READ;
 	s->pages = min(attrs->max_fast_reg_page_list_len, VRB_MR_PAGES);
 	s->sg = kvcalloc_node(s->pages, sizeof(*s->sg), GFP_KERNEL, node);
 	s->mem = kvcalloc_node(VRB_READ_MRS, sizeof(*s->mem), GFP_KERNEL, node);
@@ -86,8 +83,7 @@ void vrb_read_mrs_end(struct vrb_ep *ep)
 		WARN_ON_ONCE(ib_dereg_mr(mr));
 		s->mem[i].mr = NULL;
 	}
-	/* see vrb_mr_dereg() */
-	if (s->siw && s->nr_free < VRB_READ_MRS)
+	if (ep->dom->quirks & VRB_QUIRK_DEREG_RCU && s->nr_free < VRB_READ_MRS)
 		synchronize_rcu();
 }
 
@@ -152,7 +148,7 @@ unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
 	const struct vrb_walk begin = *w;
 	unsigned int n = vrb_read_mr_fit(s, w, sg, want, len);
 
-	if (s->siw && *len <= VRB_SIW_SHORT && *len > edge) {
+	if (*len <= s->short_read && *len > edge) {
 		*w = begin;
 		n = vrb_read_mr_fit(s, w, sg, edge, len);
 	}

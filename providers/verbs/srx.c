@@ -15,10 +15,10 @@
  * has been in its error state all its life, goes through the same queue of the
  * device.
  *
- * What a queue pair has taken it gives back with an error when it dies, or,
- * rxe, forgets. Nobody can tell which receive that was, as they complete in any
- * order; it completes, cancelled, with those that are still posted, at the end
- * of the context.
+ * What a queue pair has taken it gives back with an error when it dies, or, on
+ * some devices, never. Which receive that was cannot be told, as they complete in
+ * any order; it is cancelled with those that are still posted, at the end of the
+ * context.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>

@@ -35,7 +35,6 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
-#include <rdma/ib_user_ioctl_verbs.h>
 
 #include "verbs.h"
 #include "verbs_trace.h"
@@ -131,7 +130,7 @@ static __always_inline void vrb_tx_take(struct vrb_ep *ep,
 }
 
 /*
- * A work request has failed. siw may say that twice of a read, or once after it
+ * A work request has failed. A device may say that twice, or after the request
  * has succeeded; so a record is not used again once anything has failed.
  */
 static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
@@ -365,7 +364,7 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	}
 	*kv = (struct kvec) { .iov_base = op->inject, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
-	/* one work request takes them to one place; siw refuses to take none */
+	/* one work request takes them to one place; devices may refuse none */
 	op->inlined = cur.len && cur.len <= ep->max_inline &&
 		      post->rma_count <= 1;
 	return 0;

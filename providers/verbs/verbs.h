@@ -103,6 +103,17 @@ struct fi_info *vrb_info_request(const struct fi_info *from,
 int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info);
 
+/* --------------------------------------------------------------- quirks.c */
+
+#define VRB_QUIRK_INIT_NET	BIT(0)	/* works in the initial namespace only */
+#define VRB_QUIRK_DEREG_RCU	BIT(1)	/* after ib_dereg_mr(), synchronize_rcu() */
+#define VRB_QUIRK_STALE_KEY	BIT(2)	/* remote invalidation by an old key */
+#define VRB_QUIRK_SEND_IN_PLACE	BIT(3)	/* signal all that is a page or more */
+#define VRB_QUIRK_SHORT_READ	BIT(4)	/* short reads must not cross a page */
+#define VRB_QUIRK_ZERO_READ	BIT(5)	/* no reads of no bytes */
+
+u32 vrb_quirks(const struct ib_device *ib);
+
 /* ------------------------------------------------------------------ nic.c */
 
 char *vrb_nic_name(const struct ib_device *ib);
@@ -135,9 +146,10 @@ struct vrb_dev {
  * @eps: its endpoints; with @node under vrb_mutex
  * @srxs: its shared receive contexts; the same
  * @ib: the device. Once it has gone we do not follow this any more: endpoints
- *	have ended, and new ones are refused. Its memory stays all the same: the
- *	last work items of siw for a connection outlive the connection
+ *	have ended, and new ones are refused. Its memory stays all the same: work
+ *	items of some drivers for a connection outlive the connection
  * @pd: protection domain of all that is in the domain
+ * @quirks: VRB_QUIRK_* of the device
  * @max_wr: operations a direction of an endpoint can have
  * @map_max: bytes a segment can have
  * @atomic: the device has atomic operations
@@ -161,6 +173,7 @@ struct vrb_domain {
 	struct list_head	srxs;
 	struct ib_device	*ib;
 	struct ib_pd		*pd;
+	u32			quirks;
 	size_t			max_wr;
 	size_t			map_max;
 	bool			atomic;
@@ -438,7 +451,8 @@ struct vrb_read_mr {
  * struct vrb_read_mrs - regions an endpoint of iWARP reads into
  * @free: unused ones
  * @nr_free: number of them
- * @siw: the device is siw, with its ways
+ * @short_read: see VRB_QUIRK_SHORT_READ: bytes of a read that must not cross a
+ *	page at the peer; 0: any may
  * @pages: each has room for
  * @sg: as many entries, to describe memory to the device
  * @mem: all of them; NULL for an endpoint that does not read, or not so
@@ -446,7 +460,7 @@ struct vrb_read_mr {
 struct vrb_read_mrs {
 	struct vrb_read_mr		*free;
 	unsigned int		nr_free;
-	bool			siw;
+	unsigned int		short_read;
 	unsigned int		pages;
 	struct scatterlist	*sg;
 	struct vrb_read_mr		*mem;
@@ -833,16 +847,12 @@ static __always_inline void vrb_wr_opcode(struct ib_rdma_wr *wr,
 		wr->wr.ex.imm_data = cpu_to_be32(msg->data);
 }
 
-/*
- * What siw need not report it has TCP send out of the memory itself, which is
- * then still in use when a later work request has completed. So all of that is
- * signaled.
- */
+/* The device would need the memory for longer: to be signaled in any case */
 static inline bool vrb_tx_in_place(const struct vrb_ep *ep,
 				   const struct vrb_txop *op)
 {
-	return ep->iwarp && op->len >= PAGE_SIZE && !vrb_op_fetches(op->op) &&
-	       ep->dom->ib->ops.driver_id == RDMA_DRIVER_SIW;
+	return ep->dom->quirks & VRB_QUIRK_SEND_IN_PLACE &&
+	       op->len >= PAGE_SIZE && !vrb_op_fetches(op->op);
 }
 
 /* --------------------------------------------------------------- atomic.c */

@@ -103,8 +103,8 @@ int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
 
 	if (op->op == VRB_SEND)
 		return op->map.nr <= max ? 0 : -EINVAL;
-	/* siw may answer a request for no bytes with those it sent last */
-	if (op->op == VRB_READ && !op->len && ep->read_mrs.siw)
+	if (op->op == VRB_READ && !op->len &&
+	    ep->dom->quirks & VRB_QUIRK_ZERO_READ)
 		return -EOPNOTSUPP;
 	vrb_chain_init(&c, ep, op, post);
 	if (!op->len ||

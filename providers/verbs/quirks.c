@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Quirks: what single drivers do unlike the others.
+ *
+ * vrb_quirk_table is the only place that knows drivers. A quirk is what cannot
+ * be learned from the device's attributes, from its protocol or from a refused
+ * call; each entry names the kernel's function that shows it. A domain has a
+ * copy of its device's quirks, so that the data path tests one bit.
+ *
+ * What several drivers do, or what does no harm on the others, is no quirk and
+ * done everywhere: a work request without segments has no list of them, one
+ * without bytes is never inlined, a failed work request may complete twice
+ * (siw_sq_flush()), a receive may be refused with -ENOTCONN while its queue pair
+ * is being connected (siw_post_receive()), a queue pair may fail without saying
+ * so (rxe_completer(), out of memory), and receives of a shared queue that a
+ * queue pair had taken may never complete (flush_recv_queue()).
+ */
+#include <rdma/ib_user_ioctl_verbs.h>
+
+#include "verbs.h"
+
+static const struct {
+	enum rdma_driver_id	driver;
+	u32			quirk;
+} vrb_quirk_table[] = {
+	/* Sends and receives through sockets of init_net: rxe_net_init(). */
+	{ RDMA_DRIVER_RXE, VRB_QUIRK_INIT_NET },
+
+	/*
+	 * Connects from the namespace of the calling task, which is a kernel
+	 * thread of the connection manager: sock_create() in siw_connect().
+	 */
+	{ RDMA_DRIVER_SIW, VRB_QUIRK_INIT_NET },
+
+	/*
+	 * Frees a region while the receive path, in softirq context, may still
+	 * be placing bytes into its memory: siw_mr_drop_mem().
+	 */
+	{ RDMA_DRIVER_SIW, VRB_QUIRK_DEREG_RCU },
+
+	/*
+	 * Invalidates by the index of a key and ignores its low 8 bits, so a
+	 * peer may end a region by a key of the past: siw_invalidate_stag().
+	 */
+	{ RDMA_DRIVER_SIW, VRB_QUIRK_STALE_KEY },
+
+	/*
+	 * An unsignaled work request of a page or more is sent out of the
+	 * memory itself (use_sendpage in siw_qp_prepare_tx()), which TCP still
+	 * needs when later work requests have completed.
+	 */
+	{ RDMA_DRIVER_SIW, VRB_QUIRK_SEND_IN_PLACE },
+
+	/*
+	 * A short read response that crosses a page takes the bytes of the
+	 * second page from a wrong offset: siw_try_1seg().
+	 */
+	{ RDMA_DRIVER_SIW, VRB_QUIRK_SHORT_READ },
+
+	/*
+	 * Takes a read response of no bytes for one that is too long to be
+	 * copied, and sends what the last one had: siw_try_1seg().
+	 */
+	{ RDMA_DRIVER_SIW, VRB_QUIRK_ZERO_READ },
+};
+
+/**
+ * vrb_quirks - look up the quirks of a device
+ * @ib: the device
+ *
+ * Context: any.
+ * Return: VRB_QUIRK_* bits.
+ */
+u32 vrb_quirks(const struct ib_device *ib)
+{
+	u32 quirks = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(vrb_quirk_table); i++)
+		if (vrb_quirk_table[i].driver == ib->ops.driver_id)
+			quirks |= vrb_quirk_table[i].quirk;
+	return quirks;
+}
