@@ -56,9 +56,9 @@ static int vrb_atomic_valid(struct fid_ep *fid, enum fi_datatype datatype,
 }
 
 /* One element, where it must be */
-static int vrb_atomic_segment(const struct fi_ioc *ioc, size_t pieces)
+static int vrb_atomic_segment(const struct fi_ioc *ioc, size_t segs)
 {
-	return pieces == 1 && ioc && ioc->addr && ioc->count == 1 &&
+	return segs == 1 && ioc && ioc->addr && ioc->count == 1 &&
 	       IS_ALIGNED((uintptr_t)ioc->addr, sizeof(u64)) ? 0 : -EINVAL;
 }
 
@@ -68,9 +68,9 @@ static int vrb_atomic_segment(const struct fi_ioc *ioc, size_t pieces)
  */
 static ssize_t vrb_atomic_post(struct fid_ep *fid,
 			       const struct fi_msg_atomic *msg,
-			       const struct fi_ioc *local, size_t pieces,
+			       const struct fi_ioc *local, size_t segs,
 			       const struct fi_ioc *compare,
-			       size_t compare_pieces, u64 call, u64 flags)
+			       size_t compare_segs, u64 call, u64 flags)
 {
 	const struct fi_rma_ioc *peer = msg->rma_iov;
 	int op = vrb_atomic_op(msg->datatype, msg->op, call);
@@ -85,10 +85,10 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 
 	if (!(ep->base.info->caps & FI_ATOMIC) || op < 0)
 		return -EOPNOTSUPP;
-	if (vrb_atomic_segment(local, pieces) || msg->rma_iov_count != 1 ||
+	if (vrb_atomic_segment(local, segs) || msg->rma_iov_count != 1 ||
 	    !peer || peer->count != 1)
 		return -EINVAL;
-	/* of a plain write nobody would find it out */
+	/* the device would check it for its own operations, but not for a write */
 	if (!IS_ALIGNED(peer->addr, sizeof(u64)))
 		return -EINVAL;
 	if (msg->op == FI_SUM || msg->op == FI_CSWAP) {
@@ -97,7 +97,7 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 		post.operand = *(const u64 *)msg->msg_iov->addr;
 	}
 	if (msg->op == FI_CSWAP) {
-		if (vrb_atomic_segment(compare, compare_pieces))
+		if (vrb_atomic_segment(compare, compare_segs))
 			return -EINVAL;
 		post.compare = *(const u64 *)compare->addr;
 	}

@@ -71,7 +71,7 @@ u8 vrb_cm_pack(u8 *area, const void *data, size_t len)
  * not libfabric's.
  */
 bool vrb_cm_unpack(const void *area, size_t len, const void **data,
-			  size_t *data_len)
+		   size_t *data_len)
 {
 	const u8 *bytes = area;
 
@@ -128,7 +128,7 @@ static void vrb_cm_fail(struct vrb_ep *ep, int err, int prov_errno,
 			const void *data, size_t len)
 {
 	trace_kofi_verbs_cm(ep->base.obj.id, "failed", prov_errno);
-	/* whoever has been quicker does, or did, the rest */
+	/* false: the endpoint is ended, or was connected, by another context */
 	if (kofi_ep_connect_failed(&ep->base, err, prov_errno, data, len))
 		vrb_ep_abort(ep, err);
 	else if (READ_ONCE(ep->base.state) == KOFI_EP_IDLE)

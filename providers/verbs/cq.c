@@ -2,24 +2,32 @@
 /*
  * Completion queues: the device's behind the core's.
  *
+ * Queues of the device
+ *
  * The core's queue is what the consumer has. Behind each direction of an
  * endpoint there is one of the device, sized for all of the endpoint's work
  * requests: entries of a queue that ib_core shares between its users, or, where
- * the consumer polls, one of its own. It delivers in softirq context, so that a
- * callback that wants that runs straight from the completion of the work request
- * (kofi_cq_begin()). One that wants a work item has the core's: it may sleep,
- * and in ib_core's it would keep from everybody what others wait for.
+ * the consumer polls, a queue of its own.
  *
- * A queue that is polled gives its completions only to who looks. The consumer
- * does, through vrb_cq_poll(); and whoever waits for something of the device
- * must do so, too, with the core's queue claimed: vrb_epcq_wait().
+ * Contexts
+ *
+ * Completions come in softirq context, so that a callback that wants that runs
+ * straight from the completion of the work request (kofi_cq_begin()). A callback
+ * that wants a work item runs in the core's: it may sleep, and in ib_core's it
+ * would delay all other users of that.
+ *
+ * Polled queues
+ *
+ * A queue that is polled delivers only to its poller. The consumer is one,
+ * through vrb_cq_poll(). Code here that waits for a completion of the device has
+ * to poll as well, with the core's queue claimed: vrb_epcq_wait().
  */
 #include <kunit/visibility.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
 
-/* Completions a look at a polled queue takes at most, of each endpoint */
+/* Completions of each endpoint that one poll takes at most */
 #define VRB_POLL_BUDGET	64
 
 static int vrb_cq_init(struct kofi_cq *cq, const struct fi_cq_attr *attr,

@@ -2,14 +2,18 @@
 /*
  * Memory of operations, mapped for the device.
  *
- * Whatever kind of vector the consumer gives, it is cut into pieces that are
- * contiguous for the device, and each is mapped. The addresses are kept with
- * the operation, because they are needed to undo it, and the consumer's arrays
- * may be gone by then or be another operation's, too. An operation has room for
- * some, a long vector takes blocks of more from its endpoint. A list the
- * consumer has mapped itself (KOFI_SGL_MAPPED) is used as it is.
+ * Vectors
  *
- * Nothing here allocates or sleeps.
+ * Any kind of vector is cut into segments that are contiguous for the device, and
+ * each is mapped. A list that the consumer has mapped itself (KOFI_SGL_MAPPED) is
+ * used as it is.
+ *
+ * Room
+ *
+ * The addresses are kept with the operation, because they are needed to unmap,
+ * and the consumer's arrays may be gone by then or be used for another operation.
+ * An operation has room for some; for a long vector it takes blocks of more from
+ * its endpoint. Nothing here allocates or sleeps on the data path.
  */
 #include <linux/bvec.h>
 #include <linux/dma-mapping.h>
@@ -246,7 +250,7 @@ static void vrb_map_count(struct vrb_domain *dom, u64 addr, u64 len, int n)
 void vrb_map_check(struct vrb_domain *dom)
 {
 	WARN(atomic_read(&dom->maps) || atomic64_read(&dom->map_sum),
-	     "kofi_verbs: maps and unmaps do not balance: %d pieces, %#llx\n",
+	     "kofi_verbs: maps and unmaps do not balance: %d segments, %#llx\n",
 	     atomic_read(&dom->maps), atomic64_read(&dom->map_sum));
 }
 #else
@@ -315,7 +319,7 @@ void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
  * @map: what becomes of it
  * @dom: for its device
  * @blocks: where more room is
- * @page: first page of a piece that may still grow
+ * @page: first page of a segment that may still grow
  * @off: of its first byte in @page
  * @len: its length, 0 if there is none
  */
@@ -366,7 +370,7 @@ size_t vrb_map_max(struct ib_device *ib)
 	return max_t(size_t, round_down(max, PAGE_SIZE), PAGE_SIZE);
 }
 
-/* Map the piece that has grown until now. */
+/* Map the segment that has grown until now. */
 static int vrb_mapper_flush(struct vrb_mapper *m)
 {
 	struct ib_device *ib = m->dom->ib;
@@ -417,7 +421,7 @@ static int vrb_mapper_add(struct vrb_mapper *m, struct page *page, size_t off,
 	return 0;
 }
 
-/* Contiguous memory is one piece, vmalloc goes page by page. */
+/* The linear mapping is contiguous, vmalloc goes page by page. */
 static int vrb_mapper_add_buf(struct vrb_mapper *m, const void *base,
 			      size_t len)
 {
@@ -585,8 +589,8 @@ void vrb_unmap_any(struct vrb_map *map, struct vrb_domain *dom,
  *
  * Context: any.
  * Return: 0; -EAGAIN if other operations have the blocks; -ENOBUFS if the
- * system cannot map more for now; -EMSGSIZE if there are more pieces than blocks
- * for them; -EFAULT; -EINVAL for a mapped list where there is no device to map
+ * system cannot map more for now; -EMSGSIZE if there are more segments than all
+ * blocks have room for; -EFAULT; -EINVAL for a mapped list where there is no device to map
  * for.
  */
 int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
@@ -598,7 +602,7 @@ int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 
 	map->dir = dir;
 	if (msg->vec == KOFI_SGL_MAPPED) {
-		/* nobody can have mapped it */
+		/* there is no device it could have been mapped for */
 		if (ib_uses_virt_dma(dom->ib))
 			return -EINVAL;
 		map->sgl = msg->msg_sgl;

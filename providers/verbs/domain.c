@@ -3,18 +3,22 @@
  * Devices, fabrics and domains. A domain is a device, with one protection
  * domain; a fabric is the network its address is in.
  *
- * ib_core tells us of devices that come and go. When one goes, nothing of ours
- * may use it any more when vrb_dev_remove() returns, while consumers still hold
- * their objects: endpoints end, with all their operations, and give back what
- * they have of the device; the connection manager's side of passive endpoints
- * and requests is destroyed; regions and the protection domain are freed. What
- * stays are shells, to be closed in any order that respects parents. A domain
- * whose device has gone opens nothing new.
+ * Removal of a device
  *
- * vrb_mutex guards the lists of devices, domains, endpoints and shared contexts,
- * and makes a removal wait for who walks them. It is outside an endpoint's
- * cm_mutex, which is outside a shared context's mutex. The connection manager's
- * events never take it, because who holds it waits for them.
+ * When vrb_dev_remove() returns, nothing may use the device any more, while
+ * consumers still hold their objects. So endpoints end, with all their
+ * operations, and give back what they have of the device; the connection
+ * manager's side of passive endpoints and requests is destroyed; regions and the
+ * protection domain are freed. The objects stay, to be closed in any order that
+ * respects parents. A domain whose device has gone opens nothing new.
+ *
+ * Locks
+ *
+ * vrb_mutex guards the lists of devices, domains, endpoints and shared receive
+ * contexts, and makes a removal wait for those who walk them. It is outside an
+ * endpoint's cm_mutex, which is outside a shared receive context's mutex. The
+ * connection manager's event handlers never take it, because it is held while
+ * waiting for them.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -25,7 +29,7 @@
 DEFINE_MUTEX(vrb_mutex);	/* see above */
 LIST_HEAD(vrb_devs);
 
-/* Until no queue pair of endpoints that have been closed is left */
+/* Wait until no queue pair of a closed endpoint is left. */
 void vrb_domain_wait(struct vrb_domain *dom)
 {
 	wait_var_event(&dom->lingering, !atomic_read(&dom->lingering));
@@ -73,7 +77,7 @@ static struct vrb_dev *vrb_dev_find(const char *name)
 
 	lockdep_assert_held(&vrb_mutex);
 
-	/* not dev_name(): who renames the device frees that */
+	/* not dev_name(), which a rename of the device frees */
 	list_for_each_entry(dev, &vrb_devs, node)
 		if (!strcmp(dev->ib->name, name))
 			return dev;
@@ -270,7 +274,7 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 
 	lockdep_assert_held(&vrb_mutex);
 
-	/* who enables an endpoint looks at this with cm_mutex held */
+	/* read with cm_mutex held when an endpoint is enabled */
 	WRITE_ONCE(dom->gone, true);
 	list_for_each_entry(ep, &dom->eps, dom_node) {
 		vrb_tx_close(ep);
@@ -302,7 +306,7 @@ static void vrb_dev_remove(struct ib_device *ib, void *data)
 	/* clients close what they will, for which they need the mutex */
 	kofi_device_remove(&vrb_provider, dev->net, dev->name);
 	mutex_lock(&vrb_mutex);
-	/* first: an endpoint of ours may wait for the answer to a request */
+	/* first: an endpoint may be waiting for the answer to one of these requests */
 	vrb_pep_remove(ib);
 	list_del(&dev->node);
 	list_for_each_entry_safe(dom, next, &dev->doms, node)

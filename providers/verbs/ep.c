@@ -2,17 +2,23 @@
 /*
  * Endpoints: life and options.
  *
- * Enabling makes all an endpoint has of the device: the connection manager's
- * identifier, completion queues, the queue pair, which takes receives from then
- * on. The end comes once, whoever has found a reason for it: the consumer, the
- * peer, an error of a work request, the device that goes.
+ * Enabling
  *
- * The end is vrb_ep_end(), under cm_mutex. Posts are refused; the connection
- * manager tells the peer; the queue pair goes into its error state, in which
- * the device completes all that is outstanding, and a last work request of ours
- * in each direction says when it has; the consumer gets its event. Nothing of it
- * waits for the network. Who finds a reason in a context that cannot do that
- * writes it into ep->dead and queues the work item.
+ * It makes all an endpoint has of the device: the connection manager's
+ * identifier, completion queues, and the queue pair, which takes receives from
+ * then on.
+ *
+ * The end
+ *
+ * It comes once, for whatever reason: the consumer, the peer, an error of a work
+ * request, removal of the device. It is vrb_ep_end(), under cm_mutex. Posts are
+ * refused; the connection manager tells the peer; the queue pair goes into its
+ * error state, in which the device completes all that is outstanding, and a last
+ * work request in each direction says when it has; the consumer gets its event.
+ * None of it waits for the network. A context that cannot sleep writes the reason
+ * into ep->dead and queues the work item.
+ *
+ * Closing
  *
  * What the endpoint had of device and connection manager is given back by
  * vrb_ep_linger(), when it is closed or the device goes: not in the work item,
@@ -63,8 +69,8 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
 /* ---------------------------------------------------------------- the end */
 
 /*
- * A queue that is polled has no context of its own. ib_core would look at it
- * ten times a second; and a device with a way of its own is to use that.
+ * A queue that is polled has no context of its own: ib_core would poll it ten
+ * times a second, so it is polled here, unless the driver drains by itself.
  */
 static void vrb_ep_drain_sq(struct vrb_ep *ep)
 {
@@ -129,7 +135,7 @@ static void vrb_ep_stop_qp(struct vrb_ep *ep)
 /**
  * vrb_ep_end - end the endpoint now
  * @ep: the endpoint
- * @err: why, a positive error code, if nobody else has said so
+ * @err: why, a positive error code, unless there is a reason already
  *
  * When this returns, everything has completed, and the consumer's event is
  * queued.
@@ -187,7 +193,7 @@ static void vrb_ep_work(struct work_struct *work)
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
 					 work);
 
-	/* who has ended it may hold the mutex and wait for memory */
+	/* the context that ends it may hold the mutex and wait for memory */
 	if (READ_ONCE(ep->ended))
 		return;
 	if (READ_ONCE(ep->dead))
@@ -210,10 +216,10 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 	struct vrb_ep *ep = context;
 	struct rdma_cm_id *id;
 
-	/* closed; the queue pair only waits for the manager */
+	/* the endpoint is closed; the queue pair waits for the manager */
 	if (!ep)
 		return;
-	/* which may be while we look */
+	/* the endpoint may be closed meanwhile, and is freed by RCU */
 	guard(rcu)();
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
@@ -228,7 +234,7 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 		vrb_ep_abort(ep, EIO);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
-		/* all that is said of an error if it has no receives of its own */
+		/* with a shared receive context, the only sign of an error */
 		if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED)
 			vrb_ep_abort(ep, ESHUTDOWN);
 		break;
@@ -328,10 +334,10 @@ static int vrb_ep_try_qp(struct vrb_ep *ep, unsigned int inject)
 }
 
 /*
- * Some devices refuse a queue pair that is to take more bytes along with a work
- * request than they can, others say that they will take none; what cannot be
- * taken along gets copied. And a deep queue some have only for work requests of
- * few segments; it is the depth that has been promised, and iov_limit of those.
+ * Some devices refuse a queue pair with more inline bytes than they have, others
+ * grant none; what cannot be inlined is mapped. And some have a deep queue only
+ * for work requests of few segments: depth and iov_limit have been granted to the
+ * consumer, more segments have not.
  */
 static int vrb_ep_create_qp(struct vrb_ep *ep)
 {
@@ -427,7 +433,7 @@ static int vrb_ep_close(struct fi_fid *fid)
 	list_del(&ep->dom_node);
 	mutex_unlock(&vrb_mutex);
 
-	/* drained, so nobody queues these any more */
+	/* drained, so nothing queues these any more */
 	cancel_delayed_work_sync(&ep->watch);
 	cancel_delayed_work_sync(&ep->work);
 	timer_shutdown_sync(&ep->retry);
@@ -437,7 +443,7 @@ static int vrb_ep_close(struct fi_fid *fid)
 	vrb_rxq_exit(&ep->rxq);
 	vrb_tx_exit(ep);
 	mutex_destroy(&ep->cm_mutex);
-	/* vrb_qp_event() may look at it */
+	/* vrb_qp_event() may still use it */
 	kfree_rcu_mightsleep(ep);
 	return 0;
 }
@@ -522,7 +528,7 @@ static void vrb_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 
 /* ---------------------------------------------------------------- opening */
 
-/* A device does not tell of accesses of peers, so nobody can count them. */
+/* Devices do not report accesses of peers, so these cannot be counted. */
 static int vrb_ep_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 {
 	return bfid->fclass == FI_CLASS_CNTR &&

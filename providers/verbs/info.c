@@ -3,17 +3,21 @@
  * What kofi_verbs offers: one fi_info per address that belongs to a port of an
  * RDMA device.
  *
- * Which device an address belongs to, the connection manager knows best, for
+ * Addresses and devices
+ *
+ * The connection manager knows best which device an address belongs to, for
  * IPoIB, RoCE on VLANs and bonds, and iWARP alike: so each address of the
  * namespace is bound for a moment, and the manager names device and port. What
- * is offered is what these can do, never more than was asked of the device.
+ * is offered is what these can do.
  *
- * A fabric is named after the network as IP has it ("10.0.0.0/24"): that of
- * link-local addresses with the interface, as they look alike on all of them
- * ("fe80::%eth0/64"); for a port of InfiniBand with the prefix of its subnet in
- * front, because there not only IP decides who reaches whom; and for iWARP with
- * that word in front, as the two protocols do not understand each other. A domain
- * is named after the device.
+ * Names
+ *
+ * A fabric is named after the IP network ("10.0.0.0/24"). Link-local networks
+ * have the interface in their name, as they are the same on all of them
+ * ("fe80::%eth0/64"); a port of InfiniBand has the prefix of its subnet in front,
+ * because there IP alone does not decide what can be reached; and iWARP has that
+ * word in front, as the two protocols do not understand each other. A domain is
+ * named after the device.
  */
 #include <linux/inetdevice.h>
 #include <linux/slab.h>
@@ -419,7 +423,7 @@ bool vrb_info_regions(const struct ib_device *ib)
 	return ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
-/* What device and port can do at most, whoever asks. */
+/* The most that device and port can do */
 static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 {
 	const struct ib_device_attr *dev = &ib->attrs;
@@ -669,12 +673,12 @@ free:
 static void vrb_info_defaults(struct fi_info *info,
 			      const struct fi_info *hints)
 {
-	/* a peer's write with a value takes a receive, where that is agreed */
+	/* with FI_RX_CQ_DATA, remote CQ data of a write takes a receive */
 	if (hints->mode & FI_RX_CQ_DATA && info->domain_attr->cq_data_size) {
 		info->mode |= FI_RX_CQ_DATA;
 		info->rx_attr->mode |= FI_RX_CQ_DATA;
 	}
-	/* regions of endpoints only for those who ask */
+	/* FI_MR_ENDPOINT only if asked for */
 	if (hints->domain_attr->mr_mode & FI_MR_ENDPOINT &&
 	    !(hints->domain_attr->mr_mode & FI_MR_COLLECTIVE))
 		info->domain_attr->mr_mode |= FI_MR_ENDPOINT;

@@ -130,8 +130,9 @@ static void vrb_linger_keep(struct vrb_linger *l)
 	spin_unlock(&vrb_linger_lock);
 }
 
-static void vrb_linger_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
-			      struct vrb_epcq *rx_cq)
+static void vrb_linger_destroy_qp(struct rdma_cm_id *id,
+				  struct vrb_epcq *tx_cq,
+				  struct vrb_epcq *rx_cq)
 {
 	rdma_destroy_qp(id);
 	vrb_epcq_close(tx_cq);
@@ -173,7 +174,7 @@ int vrb_linger_prepare(struct vrb_ep *ep)
  * whether one of them has to be waited for.
  */
 static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
-			 struct vrb_linger *l)
+			    struct vrb_linger *l)
 {
 	bool waits;
 

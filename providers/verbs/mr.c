@@ -2,34 +2,40 @@
 /*
  * Memory regions: fast registration, on the queue pairs of our endpoints.
  *
- * A region has one of the device's (struct ib_mr), which belongs to the
- * protection domain, so that any queue pair of the domain can register it, and
- * the peers of all of them can name it. Memory is described to the device, a
- * new key made (its low 8 bits change each time), and a work request makes the
- * key valid. What the peer is to name as address of the first byte is its
- * offset in its page, never an address of ours.
+ * Regions and keys
  *
- * A region of a pool is registered on its endpoint's queue pair, ahead of all
- * that is posted later, and nobody waits. Such a region has two references
- * while it is mapped: one until the device has reported the registration, one
- * until the region has been invalidated, by a work request or by the peer. With
- * the last of them it is fenced. Where a work request has failed nobody knows
- * what the device thinks of the region; then the work item takes the device's
- * region away, which holds in any case. The connection has ended by then, so no
- * new one is needed.
+ * A region has one of the device's (struct ib_mr). That belongs to the protection
+ * domain, so any queue pair of the domain can register it, and the peers of all
+ * of them can name it. Memory is described to the device, a new key is made (its
+ * low 8 bits change each time), and a work request makes the key valid. The
+ * address of the first byte, as the peer is to name it, is its offset in its
+ * page, never a kernel address.
  *
- * Other regions are registered on the endpoint they are bound to, or else on
- * any that is connected; one at a time of each endpoint. While there is none
- * they are pending, with a key that will be valid before the first FI_CONNECTED.
- * Whoever registers a region that is bound to no endpoint waits until the
- * device has done it, because messages of other queue pairs do not. The end of
- * such a region takes the device's region away. What is waited for stands behind
- * what was posted before, which the peer may hold up: not for long, as that
- * costs it the connection.
+ * Regions of a pool
+ *
+ * Such a region is registered on its endpoint's queue pair, ahead of all that is
+ * posted later, without waiting. While it is mapped it has two references: one
+ * until the device has reported the registration, one until the region has been
+ * invalidated, by a work request or by the peer. With the last of them it is
+ * fenced. If a work request has failed, the state of the device's region is
+ * unknown; then the work item deregisters it, which holds in any case. The
+ * connection has ended by then, so no new one is needed.
+ *
+ * Other regions
+ *
+ * They are registered on the endpoint they are bound to, or else on any that is
+ * connected; one at a time on each endpoint. While there is none they are pending,
+ * with a key that will be valid before the first FI_CONNECTED. The registration
+ * of a region that is bound to no endpoint is waited for, because messages of
+ * other queue pairs are not ordered behind it. The end of such a region
+ * deregisters the device's. A registration stands behind what was posted before,
+ * which the peer may hold up; if it does so for long, the connection ends.
+ *
+ * Locks
  *
  * dom->mr_mutex guards the lists of regions and of connected endpoints, and the
  * device's regions that are not of an open pool. It is outside an endpoint's
- * tx_lock. Nobody waits for a completion with the mutex held but
+ * tx_lock. It is not held while waiting for a completion, but for
  * vrb_mr_connected(), on a queue pair that has nothing else to do.
  */
 #include <linux/dma-mapping.h>
@@ -42,18 +48,18 @@
 
 #include "verbs.h"
 
-/* How long a peer may take nothing while a registration waits behind that */
+/* How long a peer may make no progress while a registration waits behind it */
 #define VRB_MR_STALL_MS	10000
 
 /**
  * struct vrb_mr - a region
  * @base: the core's
  * @dom: its domain
- * @ib: the device's part; NULL once it has been taken away
+ * @ib: the device's part; NULL once it has been deregistered
  * @key: the last one it had
  * @node: on the domain's list of those that have @ib
  * @pending: on the domain's list of those to be registered
- * @sg: the memory, in pieces that can be mapped
+ * @sg: the memory, in segments that can be mapped
  * @max_sg: entries there is room for
  * @nr_sg: entries in use
  * @nents: entries that are mapped for the device, 0 if none is
@@ -65,7 +71,7 @@
  * @ep: registers it, for a region of no pool
  * @status: of the registration, for a region of no pool
  * @registered: the device has reported it
- * @work: takes the device's region away
+ * @work: deregisters the device's region
  */
 struct vrb_mr {
 	struct kofi_mr		base;
@@ -108,7 +114,7 @@ static int vrb_mr_access(const struct vrb_mr *mr)
 		ret |= IB_ACCESS_REMOTE_WRITE;
 	if (access & FI_REMOTE_READ)
 		ret |= IB_ACCESS_REMOTE_READ;
-	/* not for who does not want it: some devices refuse that here */
+	/* only if asked for: some devices refuse the right */
 	if ((access & both) == both && mr->dom->mr_atomic)
 		ret |= IB_ACCESS_REMOTE_ATOMIC;
 	return ret;
@@ -185,7 +191,7 @@ static int vrb_mr_map(struct vrb_mr *mr)
 		vrb_mr_unmap(mr, ib->device);
 		return -EINVAL;
 	}
-	/* software devices take kernel addresses for those of DMA */
+	/* software devices have kernel addresses in place of DMA addresses */
 	ib->iova &= ib->page_size - 1;
 	ib_update_fast_reg_key(ib, ib_inc_rkey(ib->rkey));
 	return 0;
@@ -232,7 +238,7 @@ static size_t vrb_mr_room(const struct vrb_mr *mr, size_t segs)
 	return pages <= max ? pages : 0;
 }
 
-/* Take the device's region away: nobody can access the memory afterwards. */
+/* Deregister the device's region: the memory cannot be accessed afterwards. */
 static void vrb_mr_dereg(struct vrb_mr *mr)
 {
 	struct ib_device *dev;
@@ -397,9 +403,9 @@ static void vrb_mr_end_pool(struct vrb_mr *mr)
  * @ep: endpoint it came to
  * @key: the key
  *
- * A device lets a peer invalidate any region of the domain. One that it must
- * not is the end of the connection; the region is of no more use, but its owner
- * ends it as ever.
+ * A device lets a peer invalidate any region of the domain. If it invalidates one
+ * that is not offered for that, the connection ends; the region is of no more use,
+ * but its owner ends it as ever.
  *
  * Context: any.
  */
@@ -482,8 +488,8 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
 /*
  * An endpoint that can register the region, one with nothing outstanding if
  * there is such; it stays until vrb_mr_unuse(). One that ends is passed over: it
- * may be on the list for long, and whoever tried again and again would keep the
- * processor from who takes it off.
+ * may be on the list for long, and trying it again and again would keep the
+ * context that takes it off from running.
  */
 static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr)
 {
@@ -530,8 +536,8 @@ static int vrb_mr_outcome(const struct vrb_mr *mr)
 }
 
 /*
- * Get a pending region registered, unless somebody else has or nobody can now.
- * A bound one whose endpoint has ended is as one that came too late.
+ * Get a pending region registered, unless that has been done or no endpoint can.
+ * A bound region whose endpoint has ended counts as registered.
  */
 static int vrb_mr_settle(struct vrb_mr *mr)
 {
@@ -629,7 +635,7 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 	size_t room;
 	int err;
 
-	/* no device tells us of accesses, nor lets us choose addresses */
+	/* devices neither report accesses nor take a chosen address */
 	if (base->base)
 		return -EINVAL;
 	if (base->flags || !dom->regions)
@@ -772,7 +778,7 @@ void vrb_mr_ep_init(struct vrb_ep *ep)
 }
 
 /**
- * vrb_mr_ep_exit - nobody registers by way of an endpoint
+ * vrb_mr_ep_exit - wait until no region is being registered on an endpoint
  * @ep: an endpoint whose queue pair has been drained
  *
  * Context: process, may sleep; what is waited for has been flushed.
@@ -822,7 +828,7 @@ void vrb_mr_domain_exit(struct vrb_domain *dom)
  * vrb_mr_lost - the device goes
  * @dom: a domain whose endpoints have ended, and that is marked as gone
  *
- * Takes the device's part of all regions away. The regions stay, without use,
+ * Deregisters the device's part of all regions. The regions stay, without use,
  * until they are closed.
  *
  * Context: process, may sleep.

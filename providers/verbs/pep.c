@@ -50,7 +50,7 @@
  * @delivered: requests that wait for the consumer; under vrb_req_lock
  * @closing: no more requests; the same
  * @requests: statistics: that were delivered
- * @surplus: refused because too many waited
+ * @overflows: refused because as many as the backlog waited
  * @violations: refused because of their private data
  * @lost: refused because the event queue was full, or for want of memory
  */
@@ -65,7 +65,7 @@ struct vrb_pep {
 	unsigned int		delivered;
 	bool			closing;
 	unsigned long		requests;
-	unsigned long		surplus;
+	unsigned long		overflows;
 	unsigned long		violations;
 	unsigned long		lost;
 };
@@ -74,7 +74,7 @@ struct vrb_pep {
  * struct vrb_req - connection request on the passive side
  * @fid: handle for the consumer
  * @pep: where it came in
- * @node: on vrb_reqs; empty once somebody owns it
+ * @node: on vrb_reqs; empty once it has been taken
  * @id: the connection manager's identifier
  * @gone: the peer waits no more; written by the manager's events
  * @responder_resources: the most the peer lets us have
@@ -96,7 +96,7 @@ struct vrb_req_event {
 	u8			data[KOFI_CM_DATA_MAX];
 };
 
-static DEFINE_MUTEX(vrb_req_lock);	/* vrb_reqs, and who owns one */
+static DEFINE_MUTEX(vrb_req_lock);	/* vrb_reqs, and taking one */
 static LIST_HEAD(vrb_reqs);
 static LIST_HEAD(vrb_peps);		/* under vrb_mutex */
 
@@ -114,7 +114,7 @@ static void vrb_req_unlink(struct vrb_req *req)
 	req->pep->delivered--;
 }
 
-/* Destroying an identifier nobody has answered rejects the request. */
+/* Destroying an identifier that was not answered rejects the request. */
 static void vrb_req_free(struct vrb_req *req)
 {
 	rdma_destroy_id(req->id);
@@ -127,8 +127,8 @@ static void vrb_req_event_release(struct kofi_event *ev)
 }
 
 /*
- * The manager's events of a request. The peer may have given up: whoever takes
- * the request finds out. Only its device cannot wait.
+ * The manager's events of a request. If the peer has given up, that is found out
+ * when the request is taken. Only a removal of the device cannot wait.
  */
 static int vrb_req_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
@@ -158,7 +158,7 @@ static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
 	if (pep->closing) {
 		err = -ESHUTDOWN;
 	} else if (pep->delivered >= pep->backlog) {
-		pep->surplus++;
+		pep->overflows++;
 		err = -EBUSY;
 	} else if (!kofi_eq_room(pep->base.eq)) {
 		pep->lost++;
@@ -217,7 +217,7 @@ static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
 		goto free;
 	ev->ev.info->handle = &req->fid;
 
-	/* both before anybody can take the request; we are in its handler */
+	/* both before the request can be taken; this is its handler */
 	id->context = req;
 	id->event_handler = vrb_req_cm_event;
 	err = vrb_req_deliver(pep, req, ev);
@@ -257,8 +257,8 @@ static struct vrb_req *vrb_req_find(fid_t handle)
 /**
  * vrb_req_take - give an endpoint the connection of a request
  * @ep: the endpoint
- * @handle: names the request; it may be stale, and the memory somebody else's
- *	request by now
+ * @handle: names the request; it may be stale, and the memory another request
+ *	by now
  *
  * Context: process, may sleep; vrb_mutex held, so that the device stays.
  * Return: 0, or -EINVAL if @handle is no request that waits for an answer, or
@@ -309,7 +309,7 @@ static int vrb_pep_listen(struct fid_pep *fid)
 	struct rdma_cm_id *id;
 	int err;
 
-	/* a removal has this mutex, too: it sees the listener, or we see it */
+	/* a removal takes it, too, so that neither misses the other */
 	mutex_lock(&vrb_mutex);
 	mutex_lock(&pep->lock);
 	err = -FI_EOPBADSTATE;
@@ -394,7 +394,7 @@ static const struct fi_ops_cm vrb_pep_cm_ops = {
 
 /* ------------------------------------------------------- passive endpoints */
 
-/* The requests of a passive endpoint, or of a device, that nobody owns */
+/* Take one of the waiting requests of a passive endpoint, or of a device. */
 static struct vrb_req *vrb_req_next(const struct vrb_pep *pep,
 				    const struct ib_device *ib)
 {
@@ -482,7 +482,7 @@ static void vrb_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	mutex_lock(&vrb_req_lock);
 	fn(arg, "waiting", pep->delivered);
 	fn(arg, "requests", pep->requests);
-	fn(arg, "surplus", pep->surplus);
+	fn(arg, "overflows", pep->overflows);
 	fn(arg, "violations", pep->violations);
 	fn(arg, "lost", pep->lost);
 	mutex_unlock(&vrb_req_lock);

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Regions an endpoint of iWARP reads into.
+ * Read MRs: regions an endpoint on iWARP reads into.
  *
- * There the one who reads tells the peer where to, so the memory needs a region
- * that is open to the peer, and to all others of the domain, until the read has
- * ended. An endpoint has some for that. Each work request that reads gets one:
- * a work request registers its memory ahead of it, and the device invalidates
- * the region when all bytes are there. Like other regions they show no address
- * of ours, but the offset in the page.
+ * Why they exist
+ *
+ * On iWARP the request tells the peer where to put the bytes, so the local memory
+ * needs a region that is open to the peer, and to all others of the domain, until
+ * the read has ended. Like other regions these show no kernel address, but the
+ * offset in the page.
+ *
+ * Normal operation
+ *
+ * An endpoint has some. Each work request that reads gets one: a work request
+ * ahead of it registers the memory, and the device invalidates the region when
+ * all bytes are there.
+ *
+ * Failure
  *
  * A read that has failed may leave its region valid. So it does not complete
- * before the endpoint has ended and the device's regions have been taken away.
+ * before the endpoint has ended and the device's regions have been deregistered.
  *
  * tx_lock guards all of it.
  */
@@ -63,10 +71,10 @@ int vrb_read_mrs_init(struct vrb_ep *ep)
 }
 
 /**
- * vrb_read_mrs_end - take the device's regions away
+ * vrb_read_mrs_end - deregister the device's regions
  * @ep: an endpoint whose queue pair, if it has one, has been drained
  *
- * Nobody can access what the endpoint was reading into afterwards.
+ * What the endpoint was reading into cannot be accessed afterwards.
  *
  * Context: process, may sleep.
  */
@@ -96,8 +104,9 @@ void vrb_read_mrs_exit(struct vrb_ep *ep)
 }
 
 /* As much as a region can have: no gaps, and no more pages */
-static unsigned int vrb_read_mr_fit(const struct vrb_read_mrs *s, struct vrb_walk *w,
-				    struct scatterlist *sg, size_t want, u32 *len)
+static unsigned int vrb_read_mr_fit(const struct vrb_read_mrs *s,
+				    struct vrb_walk *w, struct scatterlist *sg,
+				    size_t want, u32 *len)
 {
 	unsigned int n = 0;
 	struct ib_sge sge;

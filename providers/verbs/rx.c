@@ -2,17 +2,24 @@
 /*
  * Receives.
  *
+ * Order
+ *
  * Each is a work request of its own in the queue pair's receive queue, and the
- * device takes them in the order they were posted: none can be withdrawn, and
- * none is for one peer or tag only. A write with a value of the peer's takes a
- * receive, too.
+ * device takes them in the order they were posted: none can be cancelled, and
+ * none is for one peer or tag only. A write with remote CQ data takes a receive,
+ * too.
+ *
+ * Deferred receives
  *
  * A queue pair that is being connected may refuse a receive for a moment. Such
- * receives, and those posted after them, wait in a list until the work item has
+ * receives, and those posted after them, are deferred until the work item has
  * posted them; the consumer does not notice.
  *
- * A queue of receives is an endpoint's, or that of a shared context (srx.c),
- * whose receives the device gives to whichever endpoint a message comes to.
+ * Queues
+ *
+ * A queue of receives is an endpoint's, or that of a shared receive context
+ * (srx.c), whose receives the device gives to the endpoint that a message comes
+ * to.
  */
 #include <kunit/visibility.h>
 #include <linux/slab.h>
@@ -43,8 +50,8 @@ static void vrb_rx_fill(struct kofi_wc *to, const struct ib_wc *wc)
  * vrb_rx_error - what a consumer is told of a receive
  * @status: of its work completion, enum ib_wc_status
  *
- * Nothing is wrong with a receive of ours but that a message is longer; what
- * devices have to say of that is not always the length.
+ * The only thing wrong with a receive can be that a message is longer, for which
+ * some devices have other words.
  *
  * Return: 0 or a positive error code.
  */
@@ -61,8 +68,8 @@ int vrb_rx_error(int status)
 EXPORT_SYMBOL_IF_KUNIT(vrb_rx_error);
 
 /*
- * A write that takes a receive: who has not agreed to that would take its length
- * for that of a message in the receive's memory.
+ * A write that takes a receive. A consumer without FI_RX_CQ_DATA would take its
+ * length for that of a message in the receive's memory.
  */
 static bool vrb_rx_unasked(const struct vrb_ep *ep, const struct ib_wc *wc)
 {
@@ -76,7 +83,7 @@ static __always_inline void vrb_rx_end(struct vrb_rxop *op)
 	struct vrb_rxq *q = op->q;
 
 	vrb_unmap(&op->map, q->dom, &q->blocks);
-	/* free before the consumer knows, who may post again at once */
+	/* free before the consumer knows, which may post again at once */
 	spin_lock_irq(&q->lock);
 	hlist_del(&op->node);
 	hlist_add_head(&op->node, &q->free);
@@ -107,7 +114,7 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 		vrb_ep_failed(ep, wc, done.err);
 	}
 	vrb_rx_end(op);
-	/* the message came to EP */
+	/* with a shared receive context, @ep is not the owner of the queue */
 	kofi_ep_recv_report(q->base, &ep->base, &done, flags);
 }
 
@@ -132,7 +139,7 @@ static noinline_for_stack int vrb_rx_hand_over_many(struct vrb_rxq *q,
 	wr.num_sge = vrb_walk_sges(&w, sge, q->sge,
 				   q->dom->pd->local_dma_lkey, SIZE_MAX,
 				   &len);
-	/* some devices look at the first, whatever the number is */
+	/* some drivers read the first segment even if there is none */
 	if (wr.num_sge)
 		wr.sg_list = sge;
 	return vrb_rx_post_wr(q, &wr);
@@ -160,7 +167,7 @@ static __always_inline int vrb_rx_hand_over(struct vrb_rxq *q,
  * Post a receive. The device may take it later than others if its queue pair is
  * not ready. With the queue's lock held; op is on no list.
  *
- * Return: 0, -EINPROGRESS if it is late, or another error.
+ * Return: 0, -EINPROGRESS if it is deferred, or another error.
  */
 static __always_inline int vrb_rx_submit(struct vrb_rxq *q,
 					 struct vrb_rxop *op)
@@ -169,14 +176,14 @@ static __always_inline int vrb_rx_submit(struct vrb_rxq *q,
 
 	if (unlikely(q->closed))
 		return -ESHUTDOWN;
-	if (likely(list_empty(&q->late)))
+	if (likely(list_empty(&q->deferred)))
 		err = vrb_rx_hand_over(q, op);
 	if (likely(!err)) {
 		hlist_add_head(&op->node, &q->posted);
 		return 0;
 	}
 	if (err == -EINPROGRESS || (err == -ENOTCONN && q->ep)) {
-		list_add_tail(&op->late, &q->late);
+		list_add_tail(&op->deferred, &q->deferred);
 		vrb_stat_inc(&q->ep->stats.rx_deferred);
 		err = -EINPROGRESS;
 	}
@@ -191,7 +198,7 @@ static __always_inline int vrb_rx_submit(struct vrb_rxq *q,
  */
 void vrb_rx_deferred(struct vrb_ep *ep)
 {
-	if (!list_empty_careful(&ep->rxq.late))
+	if (!list_empty_careful(&ep->rxq.deferred))
 		mod_delayed_work(vrb_wq, &ep->work, 0);
 }
 
@@ -213,13 +220,14 @@ void vrb_rx_repost(struct vrb_ep *ep)
 
 	spin_lock_irqsave(&q->lock, irq);
 	while (!q->closed && !err) {
-		op = list_first_entry_or_null(&q->late, struct vrb_rxop, late);
+		op = list_first_entry_or_null(&q->deferred, struct vrb_rxop,
+					      deferred);
 		if (!op)
 			break;
 		err = vrb_rx_hand_over(q, op);
 		if (err)
 			break;
-		list_del(&op->late);
+		list_del(&op->deferred);
 		hlist_add_head(&op->node, &q->posted);
 	}
 	spin_unlock_irqrestore(&q->lock, irq);
@@ -239,7 +247,7 @@ static int vrb_rx_get(struct vrb_rxq *q, struct vrb_rxop **op)
 	return 0;
 }
 
-/* One piece of memory, as most receives have: one turn of the lock */
+/* One segment, as most receives have: the lock is taken once */
 static __always_inline int vrb_rx_try_one(struct vrb_rxq *q,
 					  const struct fi_msg *msg, u64 flags)
 {
@@ -326,7 +334,7 @@ put:
 	return err;
 }
 
-/* It has not worked, for ERR: try once more if that may help. */
+/* The post has failed with @err: try once more if that may help. */
 static noinline int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
 				 u64 flags, int err)
 {
@@ -348,7 +356,7 @@ static noinline int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
 		vrb_retry(q->retry);
 		err = -EAGAIN;
 	} else if (err != -EAGAIN) {
-		/* somebody may have been refused for want of this receive */
+		/* another post may have been refused while this held a receive */
 		kofi_ep_unblock(base);
 	}
 	kofi_ep_rx_unreserve(base);
@@ -418,7 +426,7 @@ void vrb_rxq_prepare(struct vrb_rxq *q, struct kofi_ep *base,
 	spin_lock_init(&q->lock);
 	INIT_HLIST_HEAD(&q->free);
 	INIT_HLIST_HEAD(&q->posted);
-	INIT_LIST_HEAD(&q->late);
+	INIT_LIST_HEAD(&q->deferred);
 	q->base = base;
 	q->dom = dom;
 	q->retry = retry;
@@ -469,7 +477,7 @@ void vrb_rxq_exit(struct vrb_rxq *q)
  * vrb_rxq_close - accept no more
  * @q: the queue
  *
- * Nobody is in the device's post function any more when this returns.
+ * No context is in the device's post function any more when this returns.
  *
  * Context: any.
  */
@@ -496,8 +504,8 @@ void vrb_rxq_flush(struct vrb_rxq *q)
 	HLIST_HEAD(list);
 
 	spin_lock_irqsave(&q->lock, irq);
-	list_for_each_entry_safe(op, next, &q->late, late) {
-		list_del(&op->late);
+	list_for_each_entry_safe(op, next, &q->deferred, deferred) {
+		list_del(&op->deferred);
 		hlist_add_head(&op->node, &q->posted);
 	}
 	/* in the order they were posted */

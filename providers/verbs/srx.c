@@ -2,30 +2,34 @@
 /*
  * Shared receive contexts: the device's shared receive queues.
  *
+ * Queues
+ *
  * A context has a queue of receives (rx.c), all of which report to one queue of
  * the device, which has room for each of them; so it does not matter how many
  * endpoints take from it. That queue is opened when the first endpoint is
- * enabled, as only then it is known for sure who gets the completions.
+ * enabled, because the consumer's queue may be bound until then.
  *
- * An endpoint's end must not leave completions behind that still name its queue
- * pair, and nothing of the queue pair's can be posted behind them: its receives
- * are not its own. First the device has to be through with them. InfiniBand
- * says when (the last work request has been reached), iWARP is when the queue
- * pair is in its error state. Then a work request of another queue pair, which
- * has been in its error state all its life, goes through the same queue of the
- * device.
+ * The end of an endpoint
  *
- * What a queue pair has taken it gives back with an error when it dies, or, on
- * some devices, never. Which receive that was cannot be told, as they complete in
- * any order; it is cancelled with those that are still posted, at the end of the
- * context.
+ * It must not leave completions behind that still name its queue pair, and a last
+ * receive cannot be posted to find that out: the receives are not its own. First
+ * the device has to be done with them. InfiniBand says when (the last work request
+ * has been reached), iWARP is when the queue pair is in its error state. Then a
+ * work request of another queue pair, which has been in its error state all its
+ * life, goes through the same queue of the device.
+ *
+ * Receives that a queue pair had taken
+ *
+ * A queue pair that fails completes them with an error or, on some devices, never.
+ * Which these are cannot be told, as receives complete in any order; they are
+ * cancelled with those that are still posted, at the end of the context.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
 
-/* Devices say at once that they are through, or not at all. */
+/* Devices report the last work request at once, or not at all. */
 #define VRB_LAST_WQE	HZ
 
 static struct vrb_srx *vrb_srx(struct fid_ep *fid)
@@ -170,7 +174,7 @@ static void vrb_srx_drain(struct fid_ep *fid)
 	struct vrb_ep *ep;
 
 	mutex_lock(&vrb_mutex);
-	/* nobody attaches any more */
+	/* from here on no endpoint attaches */
 	mutex_lock(&srx->mutex);
 	vrb_rxq_close(&srx->rxq);
 	mutex_unlock(&srx->mutex);

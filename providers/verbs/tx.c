@@ -39,7 +39,7 @@
 #include "verbs.h"
 #include "verbs_trace.h"
 
-/* Silent operations in a row at most */
+/* Unsignaled operations in a row at most */
 #define VRB_TX_UNREPORTED	32
 
 /* What a completion says has happened */
@@ -70,7 +70,7 @@ static __always_inline void vrb_tx_wc(struct kofi_wc *wc,
 		   op->len);
 }
 
-/* The end of an operation that is on no list any more; unused afterwards */
+/* Complete an operation that is on no list any more, and free it. */
 static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 {
 	struct kofi_wc wc __uninitialized;
@@ -79,7 +79,7 @@ static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 
 	vrb_tx_wc(&wc, op, err);
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
-	/* free before the consumer knows, who may post again at once */
+	/* free before the consumer knows, which may post again at once */
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	vrb_read_mrs_put(ep, op);
 	vrb_tx_free(ep, op);
@@ -101,8 +101,8 @@ static noinline void vrb_tx_complete_list(struct vrb_ep *ep,
 
 /*
  * Take an operation that has completed off the list of those that are posted;
- * NULL: one after all of them. The silent ones before it are added to those at
- * silent. With tx_lock held.
+ * NULL: one after all of them. The unsignaled ones before it are appended to
+ * those at @unreported. With tx_lock held.
  */
 static __always_inline void vrb_tx_take(struct vrb_ep *ep,
 					const struct vrb_txop *op,
@@ -148,7 +148,7 @@ static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
 		op->status = wc->status;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	vrb_ep_failed(ep, wc, err);
-	/* nobody else will: vrb_tx_finish() finds it closed */
+	/* vrb_tx_finish() will not, as it finds the endpoint closed */
 	if (first)
 		vrb_ep_abort(ep, err);
 	/* completes when what it reads into is out of reach */
@@ -165,7 +165,7 @@ static __always_inline void vrb_tx_report(struct vrb_ep *ep,
 
 	vrb_tx_wc(&wc, op, err);
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
-	/* free before the consumer knows, who may post again at once */
+	/* free before the consumer knows, which may post again at once */
 	spin_lock_irq(&ep->tx_lock);
 	vrb_tx_take(ep, op, &unreported);
 	if (unlikely(op->read_mrs))
@@ -241,7 +241,7 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	waits = ep->tx_posted;
-	/* otherwise we are called again, or somebody ends the endpoint */
+	/* otherwise an earlier call has posted it, or the endpoint is ending */
 	if (!ep->tx_closed && waits)
 		waits = !vrb_tx_post_nothing(ep, &ep->tx_last);
 	ep->tx_left = ep->tx_used;
@@ -263,7 +263,7 @@ static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
  * vrb_tx_idle - send something if nothing is outstanding whose end is reported
  * @t: the endpoint's timer, which starts with the connection
  *
- * Silent operations after all others stay on the list, whatever became of them.
+ * Unsignaled operations after all others stay on the list when they have ended.
  *
  * Context: softirq.
  */
@@ -286,7 +286,7 @@ void vrb_tx_idle(struct timer_list *t)
 
 /* ---------------------------------------------------------- work requests */
 
-/* What is one work request with one segment, as most are; nothing is cleared. */
+/* One work request with one segment, as most are; set member by member. */
 static __always_inline int vrb_tx_hand_over_one(struct vrb_ep *ep,
 						struct vrb_txop *op,
 						const struct fi_msg *msg,
@@ -469,7 +469,7 @@ static bool vrb_wr_counted(const struct vrb_ep *ep)
 	       ep->base.cntr[KOFI_CNTR_WRITE];
 }
 
-/* Nobody wants to hear of it: may it be silent? With tx_lock held. */
+/* Its completion is not wanted: may it be unsignaled? With tx_lock held. */
 static noinline bool vrb_tx_may_be_unsignaled(struct vrb_ep *ep,
 					      const struct vrb_txop *op)
 {
@@ -503,7 +503,7 @@ static bool vrb_read_mrs_suffice(const struct vrb_ep *ep,
 	return op->parts == op->wrs || ep->read_mrs.nr_free >= op->parts;
 }
 
-/* ONE: it is known to be one work request with one segment. With tx_lock held */
+/* @one: it is known to be one work request with one segment. With tx_lock held */
 static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
 					 struct vrb_txop *op,
 					 const struct fi_msg *msg,
@@ -531,7 +531,7 @@ static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
 	return 0;
 }
 
-/* Is it one piece of memory on both sides, as most operations have? */
+/* Is it one segment on both sides, as most operations are? */
 static __always_inline bool vrb_tx_is_one(const struct vrb_ep *ep,
 					  const struct fi_msg *msg,
 					  const struct vrb_post *post,
@@ -550,7 +550,7 @@ static __always_inline bool vrb_tx_is_one(const struct vrb_ep *ep,
 	       rma->len == msg->msg_iov->iov_len && rma->key <= U32_MAX;
 }
 
-/* Post that, with one turn of the lock. */
+/* Post that, taking the lock once. */
 static __always_inline int vrb_tx_try_one(struct vrb_ep *ep,
 					  const struct fi_msg *msg,
 					  const struct vrb_post *post,
@@ -627,9 +627,8 @@ static __always_inline int vrb_tx_try(struct vrb_ep *ep,
  * @ep: the endpoint
  * @err: the device's, or the mapping's
  *
- * A queue pair that is on its way to its end is no error of the operation; and
- * what the device has too little of just now, no completion of ours need bring
- * back.
+ * A queue pair that is ending is no error of the operation. What the device lacks
+ * just now, a completion of this endpoint need not bring back.
  *
  * Context: any.
  * Return: the error; with -EAGAIN for want of memory the wake-up is under way.
@@ -649,7 +648,7 @@ int vrb_tx_refused(struct vrb_ep *ep, int err)
 	}
 }
 
-/* What the device has not, or the consumer has not agreed to */
+/* What the device does not have, or the consumer has not agreed to */
 static noinline int vrb_tx_check_flags(const struct vrb_ep *ep,
 				       const struct vrb_post *post, u64 flags)
 {
@@ -661,7 +660,7 @@ static noinline int vrb_tx_check_flags(const struct vrb_ep *ep,
 		if (!info->domain_attr->cq_data_size ||
 		    flags & KOFI_REMOTE_INV || post->op == VRB_STORE)
 			return -EOPNOTSUPP;
-		/* takes a receive of the peer, who is like us */
+		/* takes a receive of the peer, which is taken to have agreed as well */
 		if (post->op == VRB_WRITE && !(info->mode & FI_RX_CQ_DATA))
 			return -EOPNOTSUPP;
 	}
@@ -675,7 +674,7 @@ static noinline int vrb_tx_check_flags(const struct vrb_ep *ep,
 static __always_inline int vrb_tx_check(const struct vrb_ep *ep,
 					const struct vrb_post *post, u64 flags)
 {
-	/* without a place at the peer it would wait for ever */
+	/* with an initiator depth of 0 it would wait for ever */
 	if (vrb_op_fetches(post->op) &&
 	    unlikely(!ep->initiator_depth ||
 		     (post->op == VRB_READ && ep->iwarp && !ep->read_mrs.mem)))
@@ -685,7 +684,7 @@ static __always_inline int vrb_tx_check(const struct vrb_ep *ep,
 	       0 : vrb_tx_check_flags(ep, post, flags);
 }
 
-/* It has not worked, for ERR: try once more if that may help. */
+/* The post has failed with @err: try once more if that may help. */
 static noinline int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
 				 const struct vrb_post *post, u64 flags,
 				 int err)
@@ -699,7 +698,7 @@ static noinline int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
 			return 0;
 	}
 	err = vrb_tx_refused(ep, err);
-	/* somebody may have been refused for want of this operation */
+	/* another post may have been refused while this held an operation */
 	if (err != -EAGAIN)
 		kofi_ep_unblock(&ep->base);
 	kofi_ep_tx_unreserve(&ep->base);
@@ -860,7 +859,7 @@ void vrb_tx_exit(struct vrb_ep *ep)
  * vrb_tx_close - accept no more
  * @ep: the endpoint
  *
- * Nobody is in the device's post function any more when this returns.
+ * No context is in the device's post function any more when this returns.
  *
  * Context: any.
  */
@@ -877,9 +876,9 @@ void vrb_tx_close(struct vrb_ep *ep)
  * vrb_tx_flush - complete what the device has not reported
  * @ep: an endpoint whose queue pair has been drained
  *
- * That is silent operations, which have succeeded, since the others would have
- * been reported, a chain that could not be posted to its end, and reads of iWARP
- * that have failed.
+ * That is unsignaled operations, which have succeeded, as errors would have been
+ * reported; a chain that could not be posted to its end; and reads on iWARP that
+ * have failed.
  *
  * Context: process.
  */

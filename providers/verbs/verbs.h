@@ -19,7 +19,7 @@
 #define VRB_CM_DATA_MAX		55	/* private data of a request, without its length */
 #define VRB_CM_DATA_AREA	(VRB_CM_DATA_MAX + 1)
 #define VRB_INJECT_MAX		128	/* bytes an inject may have */
-#define VRB_RMA_MAX		4	/* pieces of remote memory of one operation */
+#define VRB_RMA_MAX		4	/* segments of remote memory of one operation */
 #define VRB_SIZE_MAX		65536	/* operations of one direction */
 #define VRB_SGES		32	/* segments of a work request we make use of */
 #define VRB_SEGS		32	/* segments an operation has room for itself */
@@ -145,7 +145,7 @@ struct vrb_dev {
  * @node: on the device's list, while there is a device
  * @eps: its endpoints; with @node under vrb_mutex
  * @srxs: its shared receive contexts; the same
- * @ib: the device. Once it has gone we do not follow this any more: endpoints
+ * @ib: the device. Once it has gone this is not followed any more: endpoints
  *	have ended, and new ones are refused. Its memory stays all the same: work
  *	items of some drivers for a connection outlive the connection
  * @pd: protection domain of all that is in the domain
@@ -163,7 +163,7 @@ struct vrb_dev {
  * @mr_eps: endpoints on which regions can be registered
  * @mr_pending: regions to be registered
  * @mr_keys: all regions, by their keys without the part that changes
- * @maps: dma.c's, for its check: pieces of memory that are mapped
+ * @maps: dma.c's, for its check: segments that are mapped
  * @map_sum: the sum of their addresses and lengths
  */
 struct vrb_domain {
@@ -249,8 +249,8 @@ struct vrb_drain {
 };
 
 /*
- * How an operation has ended, all of it; whoever knows more adds that. Member by
- * member, as the compiler would clear everything first.
+ * How an operation has ended; callers add what else they know. Member by member,
+ * as the compiler would clear everything first.
  */
 static __always_inline void vrb_wc_set(struct kofi_wc *wc, void *context,
 				       int err, int status, u64 flags,
@@ -335,7 +335,7 @@ struct vrb_walk {
 	u32			off;	/* in it */
 };
 
-/* Is it one segment of ours, as most are? */
+/* Is it one segment, not of a list the consumer has mapped? Most are. */
 static inline bool vrb_map_is_one(const struct vrb_map *map)
 {
 	return likely(map->nr == 1 && !map->sgl);
@@ -440,30 +440,30 @@ static inline void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
 unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 			   unsigned int max, u32 lkey, size_t want, u32 *len);
 
-/* ----------------------------------------------------------------- read_mr.c */
+/* -------------------------------------------------------------- read_mr.c */
 
 struct vrb_read_mr {
 	struct vrb_read_mr	*next;
-	struct ib_mr	*mr;
+	struct ib_mr		*mr;
 };
 
 /**
- * struct vrb_read_mrs - regions an endpoint of iWARP reads into
+ * struct vrb_read_mrs - regions an endpoint on iWARP reads into
  * @free: unused ones
  * @nr_free: number of them
  * @short_read: see VRB_QUIRK_SHORT_READ: bytes of a read that must not cross a
  *	page at the peer; 0: any may
  * @pages: each has room for
  * @sg: as many entries, to describe memory to the device
- * @mem: all of them; NULL for an endpoint that does not read, or not so
+ * @mem: all of them; NULL for an endpoint that does not need them
  */
 struct vrb_read_mrs {
-	struct vrb_read_mr		*free;
+	struct vrb_read_mr	*free;
 	unsigned int		nr_free;
 	unsigned int		short_read;
 	unsigned int		pages;
 	struct scatterlist	*sg;
-	struct vrb_read_mr		*mem;
+	struct vrb_read_mr	*mem;
 };
 
 struct vrb_ep;
@@ -499,7 +499,7 @@ static inline bool vrb_op_fetches(enum vrb_op op)
 /**
  * struct vrb_post - what one kind of post has beyond struct fi_msg
  * @op: what it is
- * @rma: pieces of the peer's memory
+ * @rma: segments of the peer's memory
  * @rma_count: number of them
  * @operand: of VRB_ADD and VRB_SWAP
  * @compare: of VRB_SWAP
@@ -548,7 +548,7 @@ struct vrb_txop {
 	bool			single;
 	unsigned int		parts;
 	unsigned int		wrs;
-	struct vrb_read_mr		*read_mrs;
+	struct vrb_read_mr	*read_mrs;
 	int			status;
 	struct vrb_map		map;
 	u8			inject[VRB_INJECT_MAX];
@@ -560,7 +560,7 @@ struct vrb_rxq;
  * struct vrb_rxop - a receive
  * @cqe: of its work request
  * @node: on the list of those that are free or posted
- * @late: or on this one
+ * @deferred: or on the list of those the device could not take yet
  * @q: whose it is
  * @context: comes back in the completion
  * @flags: it was posted with
@@ -569,7 +569,7 @@ struct vrb_rxq;
 struct vrb_rxop {
 	struct ib_cqe		cqe;
 	struct hlist_node	node;
-	struct list_head	late;
+	struct list_head	deferred;
 	struct vrb_rxq		*q;
 	void			*context;
 	u64			flags;
@@ -584,10 +584,10 @@ struct vrb_rxop {
  * @srq: the device's queue; NULL for the endpoint's queue pair
  * @dom: their domain
  * @cq: what the device reports them to
- * @retry: timer of who could not post, see vrb_retry()
+ * @retry: the owner's timer for vrb_retry()
  * @free: not in use
  * @posted: with the device, the last one first
- * @late: posted after these, but the device could not take them yet
+ * @deferred: posted after these, but the device could not take them yet
  * @ops: all of them
  * @blocks: for long vectors
  * @sge: segments of a work request
@@ -604,7 +604,7 @@ struct vrb_rxq {
 	struct timer_list	*retry;
 	struct hlist_head	free;
 	struct hlist_head	posted;
-	struct list_head	late;
+	struct list_head	deferred;
 	struct vrb_rxop		*ops;
 	struct vrb_blocks	blocks;
 	unsigned int		sge;
@@ -645,9 +645,9 @@ struct vrb_stats {
  * @left: the manager knows that it does no more
  * @dead: why the endpoint must end, a positive error code; set once
  * @ended: it has; under cm_mutex
- * @work: ends it, or posts late receives
+ * @work: ends it, or posts deferred receives
  * @watch: bounds the time for connecting, and for sending what is left
- * @retry: after a post that failed for want of something nobody gives back
+ * @retry: see vrb_retry()
  * @idle: sees to it that something is sent now and then
  * @tun: options
  * @local: own address
@@ -662,7 +662,7 @@ struct vrb_stats {
  * @rx_cq: the same for receives; unused if they report to the same queue, or
  *	are a shared context's
  * @mr_node: vrb_domain.mr_eps
- * @mr_users: who registers regions by way of it
+ * @mr_users: regions that are just being registered on it
  * @reg_done: the last registration of a region of no pool has been reported
  * @mr_wrs: work requests the send queue has room for, of the regions of a pool
  * @tx_lock: irqsave; the order of posts is that of the device; guards all of
@@ -762,7 +762,10 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err);
 void vrb_ep_end(struct vrb_ep *ep, int err);
 void vrb_ep_linger(struct vrb_ep *ep);
 
-/* A post was refused for want of what no completion of ours brings back. */
+/*
+ * A post was refused for want of what no completion here brings back: the timer
+ * lets the consumer try again.
+ */
 static inline void vrb_retry(struct timer_list *retry)
 {
 	mod_timer(retry, jiffies + 1);
@@ -900,7 +903,7 @@ ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
  * @cq: what the device reports to; from the first endpoint's enabling to the end
  * @drain: queue pair that never was connected, for barriers of @cq
  * @rxq: its receives; its srq is NULL from the end on
- * @retry: after a post that failed for want of something nobody gives back
+ * @retry: see vrb_retry()
  */
 struct vrb_srx {
 	struct kofi_ep		base;

@@ -113,7 +113,7 @@ int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
 	for (op->parts = 0; c.seg < post->rma_count; op->parts++)
 		vrb_chain_next(&c, NULL, max, 0, &remote);
 	op->wrs = c.read_mrs ? 2 * op->parts : op->parts;
-	/* silent ones, which give nothing back, leave half of the queue free */
+	/* unsignaled ones give nothing back, and leave half of the queue free */
 	if (op->wrs > ep->sq_size / 2 ||
 	    (c.read_mrs && op->parts > VRB_READ_MRS))
 		return -EMSGSIZE;
@@ -133,7 +133,7 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 	if (op->op == VRB_SEND) {
 		wr->wr.num_sge = vrb_walk_sges(&c->w, sge, max, lkey, op->len,
 					       &len);
-		/* some devices look at the first, whatever the number is */
+		/* some drivers read the first segment even if there is none */
 		wr->wr.sg_list = wr->wr.num_sge ? sge : NULL;
 		return;
 	}
