@@ -12,8 +12,9 @@
  *
  * The addresses are kept with the operation, because they are needed to unmap,
  * and the consumer's arrays may be gone by then or be used for another operation.
- * An operation has room for some; for a long vector it takes blocks of more from
- * its endpoint. Nothing here allocates or sleeps on the data path.
+ * An operation has room for as many as the iov_limit that was asked for; for a
+ * long vector a read or write takes blocks of more from its endpoint. Nothing
+ * here allocates or sleeps on the data path.
  */
 #include <linux/bvec.h>
 #include <linux/dma-mapping.h>
@@ -168,8 +169,8 @@ static void vrb_walk_get(const struct vrb_walk *w, u64 *addr, u32 *len)
 		*len = sg_dma_len(w->sg);
 		return;
 	}
-	seg = w->i < VRB_SEGS ? &w->map->segs[w->i] :
-	      &w->block->segs[(w->i - VRB_SEGS) % VRB_BLOCK_SEGS];
+	seg = w->i < w->map->room ? &w->map->segs[w->i] :
+	      &w->block->segs[(w->i - w->map->room) % VRB_BLOCK_SEGS];
 	*addr = seg->addr;
 	*len = seg->len;
 }
@@ -180,9 +181,10 @@ static void vrb_walk_next(struct vrb_walk *w)
 	w->off = 0;
 	if (w->sg)
 		w->sg = w->i < w->map->nr ? sg_next(w->sg) : NULL;
-	else if (w->i == VRB_SEGS)
+	else if (w->i == w->map->room)
 		w->block = w->map->blocks;
-	else if (w->i > VRB_SEGS && !((w->i - VRB_SEGS) % VRB_BLOCK_SEGS))
+	else if (w->i > w->map->room &&
+		 !((w->i - w->map->room) % VRB_BLOCK_SEGS))
 		w->block = w->block->next;
 }
 
@@ -318,7 +320,7 @@ void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
  * struct vrb_mapper - a vector that is being mapped
  * @map: what becomes of it
  * @dom: for its device
- * @blocks: where more room is
+ * @blocks: where more room is, or NULL
  * @page: first page of a segment that may still grow
  * @off: of its first byte in @page
  * @len: its length, 0 if there is none
@@ -338,9 +340,11 @@ static struct vrb_seg *vrb_map_next(struct vrb_map *map,
 	struct vrb_block *block;
 	unsigned int i;
 
-	if (map->nr < VRB_SEGS)
+	if (map->nr < map->room)
 		return &map->segs[map->nr];
-	i = (map->nr - VRB_SEGS) % VRB_BLOCK_SEGS;
+	if (!blocks)
+		return NULL;
+	i = (map->nr - map->room) % VRB_BLOCK_SEGS;
 	if (!i) {
 		block = vrb_block_get(blocks);
 		if (!block)
@@ -381,8 +385,8 @@ static int vrb_mapper_flush(struct vrb_mapper *m)
 
 		/* more than all blocks hold never fits */
 		if (!seg)
-			return m->map->nr >= VRB_SEGS +
-					     VRB_BLOCKS * VRB_BLOCK_SEGS ?
+			return !m->blocks || m->map->nr >= m->map->room +
+			       VRB_BLOCKS * VRB_BLOCK_SEGS ?
 			       -EMSGSIZE : -EAGAIN;
 		seg->addr = ib_dma_map_page(ib, m->page, m->off, len,
 					    m->map->dir);
@@ -583,14 +587,14 @@ void vrb_unmap_any(struct vrb_map *map, struct vrb_domain *dom,
  * vrb_map_msg - map an operation's memory
  * @map: holds nothing, and after an error as well
  * @dom: the domain, with its device
- * @blocks: of the endpoint
+ * @blocks: of the endpoint, or NULL for an operation that must not be longer
  * @msg: the operation, checked by vrb_msg_len()
  * @dir: which way the bytes go
  *
  * Context: any.
  * Return: 0; -EAGAIN if other operations have the blocks; -ENOBUFS if the
- * system cannot map more for now; -EMSGSIZE if there are more segments than all
- * blocks have room for; -EFAULT; -EINVAL for a mapped list where there is no device to map
+ * system cannot map more for now; -EMSGSIZE if there are more segments than
+ * there ever is room for; -EFAULT; -EINVAL for a mapped list where there is no device to map
  * for.
  */
 int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,

@@ -196,10 +196,12 @@ static void vrb_ep_work(struct work_struct *work)
 	/* the context that ends it may hold the mutex and wait for memory */
 	if (READ_ONCE(ep->ended))
 		return;
-	if (READ_ONCE(ep->dead))
+	if (READ_ONCE(ep->dead)) {
 		vrb_ep_end(ep, ECANCELED);
-	else
+	} else {
 		vrb_rx_repost(ep);
+		vrb_read_mrs_grow(ep);
+	}
 }
 
 static void vrb_ep_retry_timer(struct timer_list *t)
@@ -284,7 +286,7 @@ static int vrb_ep_size(struct vrb_ep *ep)
 	unsigned int chain;
 
 	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
-	ep->send_sge = min(dev->max_send_sge, VRB_SGES);
+	ep->send_sge = vrb_map_room(info->tx_attr->iov_limit);
 	ep->read_sge = clamp(dev->max_sge_rd, 1, (int)ep->send_sge);
 	/* long vectors take several work requests, on iWARP one per segment */
 	chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
@@ -335,28 +337,19 @@ static int vrb_ep_try_qp(struct vrb_ep *ep, unsigned int inject)
 
 /*
  * Some devices refuse a queue pair with more inline bytes than they have, others
- * grant none; what cannot be inlined is mapped. And some have a deep queue only
- * for work requests of few segments: depth and iov_limit have been granted to the
- * consumer, more segments have not.
+ * grant none; what cannot be inlined is mapped.
  */
 static int vrb_ep_create_qp(struct vrb_ep *ep)
 {
 	const struct fi_info *info = ep->base.info;
-	const unsigned int least = info->tx_attr->iov_limit;
 	unsigned int inject = info->tx_attr->inject_size;
 	int err;
 
 	while ((err = vrb_ep_try_qp(ep, inject))) {
-		if (inject) {
-			inject /= 2;
-		} else if (ep->send_sge > least) {
-			ep->send_sge = max(ep->send_sge / 2, least);
-			ep->read_sge = min(ep->read_sge, ep->send_sge);
-			inject = info->tx_attr->inject_size;
-		} else {
+		if (!inject)
 			return info->handle && vrb_cm_given_up(ep) ?
 			       -ECONNRESET : err;
-		}
+		inject /= 2;
 	}
 	return 0;
 }
@@ -389,7 +382,7 @@ static int vrb_ep_enable(struct fid_ep *fid)
 	if (ep->base.srx)
 		err = vrb_srx_attach(ep);
 	else
-		err = vrb_rxq_init(&ep->rxq, ep->dom->ib->attrs.max_recv_sge);
+		err = vrb_rxq_init(&ep->rxq);
 	if (err)
 		goto free_tx;
 	err = vrb_ep_open_cqs(ep);
@@ -512,11 +505,27 @@ static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 	return 0;
 }
 
+/* Memory of the provider; that of the device is the driver's business */
+static size_t vrb_ep_bytes(const struct vrb_ep *ep)
+{
+	const struct vrb_read_mrs *s = &ep->read_mrs;
+	size_t bytes = sizeof(*ep) + ep->tx_bytes + ep->rxq.bytes;
+
+	if (READ_ONCE(ep->tx_blocks.mem))
+		bytes += VRB_BLOCKS * sizeof(*ep->tx_blocks.mem);
+	if (READ_ONCE(s->mem))
+		bytes += s->pages * sizeof(*s->sg) +
+			 VRB_READ_MRS * sizeof(*s->mem);
+	return bytes;
+}
+
 static void vrb_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
 	struct vrb_ep *ep = container_of(base, struct vrb_ep, base);
 
+	fn(arg, "memory", vrb_ep_bytes(ep));
+	fn(arg, "read_mrs", READ_ONCE(ep->read_mrs.nr));
 #define VRB_STAT(name) fn(arg, #name, READ_ONCE(ep->stats.name))
 	VRB_STAT(tx_wrs);
 	VRB_STAT(tx_unsignaled);

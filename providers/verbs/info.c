@@ -682,6 +682,11 @@ static void vrb_info_defaults(struct fi_info *info,
 	if (hints->domain_attr->mr_mode & FI_MR_ENDPOINT &&
 	    !(hints->domain_attr->mr_mode & FI_MR_COLLECTIVE))
 		info->domain_attr->mr_mode |= FI_MR_ENDPOINT;
+	/* what is not needed takes memory of each endpoint */
+	if (hints->tx_attr->iov_limit)
+		info->tx_attr->iov_limit = hints->tx_attr->iov_limit;
+	if (hints->rx_attr->iov_limit)
+		info->rx_attr->iov_limit = hints->rx_attr->iov_limit;
 	if (!hints->tx_attr->size)
 		info->tx_attr->size = min_t(size_t, info->tx_attr->size,
 					    READ_ONCE(vrb_tx_size));

@@ -11,19 +11,25 @@
  *
  * Normal operation
  *
- * An endpoint has some. Each work request that reads gets one: a work request
- * ahead of it registers the memory, and the device invalidates the region when
- * all bytes are there.
+ * Each work request that reads gets one: a work request ahead of it registers the
+ * memory, and the device invalidates the region when all bytes are there. An
+ * endpoint begins with a few. A read for which there are not enough is refused
+ * with -EAGAIN; if there may be more, the endpoint's work item makes them, and
+ * tells the consumer to try again.
  *
  * Failure
  *
  * A read that has failed may leave its region valid. So it does not complete
  * before the endpoint has ended and the device's regions have been deregistered.
  *
- * tx_lock guards all of it.
+ * Locks
+ *
+ * tx_lock guards all of it, but for what is made and freed: that is done under
+ * cm_mutex, and not after the endpoint has ended.
  */
 #include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
@@ -32,8 +38,35 @@
 /* See VRB_QUIRK_SHORT_READ: bytes of a response that is copied (MAX_HDR_INLINE) */
 #define VRB_SHORT_READ	32
 
+/* How many there are to begin with, and how many are made at a time */
+#define VRB_READ_STEP	4
+
+/* With cm_mutex, while the endpoint has not ended */
+static int vrb_read_mrs_add(struct vrb_ep *ep)
+{
+	struct vrb_read_mrs *s = &ep->read_mrs;
+	struct vrb_read_mr *read_mr;
+	unsigned long irq;
+	struct ib_mr *mr;
+
+	while (s->nr < READ_ONCE(s->want)) {
+		mr = ib_alloc_mr(ep->dom->pd, IB_MR_TYPE_MEM_REG, s->pages);
+		if (IS_ERR(mr))
+			return PTR_ERR(mr);
+		read_mr = &s->mem[s->nr];
+		read_mr->mr = mr;
+		spin_lock_irqsave(&ep->tx_lock, irq);
+		read_mr->next = s->free;
+		s->free = read_mr;
+		s->nr_free++;
+		s->nr++;
+		spin_unlock_irqrestore(&ep->tx_lock, irq);
+	}
+	return 0;
+}
+
 /**
- * vrb_read_mrs_init - make the regions of an endpoint
+ * vrb_read_mrs_init - make the first regions of an endpoint
  * @ep: an endpoint that is being enabled
  *
  * Context: process, may sleep.
@@ -44,7 +77,6 @@ int vrb_read_mrs_init(struct vrb_ep *ep)
 	const struct ib_device_attr *attrs = &ep->dom->ib->attrs;
 	struct vrb_read_mrs *s = &ep->read_mrs;
 	int node = ep->base.domain->node;
-	unsigned int i;
 
 	if (!ep->iwarp || !(ep->base.info->caps & FI_READ))
 		return 0;
@@ -55,19 +87,68 @@ int vrb_read_mrs_init(struct vrb_ep *ep)
 	s->mem = kvcalloc_node(VRB_READ_MRS, sizeof(*s->mem), GFP_KERNEL, node);
 	if (!s->sg || !s->mem)
 		return -ENOMEM;
-	for (i = 0; i < VRB_READ_MRS; i++) {
-		struct vrb_read_mr *read_mr = &s->mem[i];
-		struct ib_mr *mr = ib_alloc_mr(ep->dom->pd, IB_MR_TYPE_MEM_REG,
-					       s->pages);
+	s->want = VRB_READ_STEP;
+	return vrb_read_mrs_add(ep);
+}
 
-		if (IS_ERR(mr))
-			return PTR_ERR(mr);
-		read_mr->mr = mr;
-		read_mr->next = s->free;
-		s->free = read_mr;
-		s->nr_free++;
+/**
+ * vrb_read_mrs_need - are there regions for a read
+ * @ep: the endpoint, with tx_lock held
+ * @n: how many it needs, at most VRB_READ_MRS
+ *
+ * Context: any.
+ * Return: 0; -EAGAIN if others have them or more are being made; what the device
+ * has said if there are less than @n and it has no more.
+ */
+int vrb_read_mrs_need(struct vrb_ep *ep, unsigned int n)
+{
+	struct vrb_read_mrs *s = &ep->read_mrs;
+	int err = 0;
+
+	lockdep_assert_held(&ep->tx_lock);
+
+	if (s->nr_free >= n)
+		return 0;
+	if (s->nr == VRB_READ_MRS)
+		return -EAGAIN;
+	if (s->nr < n)
+		err = s->err;
+	s->err = 0;
+	n = max(n - s->nr_free, VRB_READ_STEP);
+	WRITE_ONCE(s->want, min(s->nr + n, VRB_READ_MRS));
+	mod_delayed_work(vrb_wq, &ep->work, 0);
+	return err ? : -EAGAIN;
+}
+
+/**
+ * vrb_read_mrs_grow - the work item's part of that
+ * @ep: the endpoint
+ *
+ * Context: process, may sleep.
+ */
+void vrb_read_mrs_grow(struct vrb_ep *ep)
+{
+	struct vrb_read_mrs *s = &ep->read_mrs;
+	unsigned int noio;
+	unsigned long irq;
+	int err;
+
+	if (READ_ONCE(s->nr) >= READ_ONCE(s->want))
+		return;
+	/* freeing memory may depend on this endpoint */
+	noio = memalloc_noio_save();
+	mutex_lock(&ep->cm_mutex);
+	err = ep->ended ? 0 : vrb_read_mrs_add(ep);
+	mutex_unlock(&ep->cm_mutex);
+	memalloc_noio_restore(noio);
+	if (!err) {
+		kofi_ep_unblock(&ep->base);
+		return;
 	}
-	return 0;
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	s->err = err;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	vrb_retry(&ep->retry);
 }
 
 /**
@@ -83,15 +164,11 @@ void vrb_read_mrs_end(struct vrb_ep *ep)
 	struct vrb_read_mrs *s = &ep->read_mrs;
 	unsigned int i;
 
-	for (i = 0; s->mem && i < VRB_READ_MRS; i++) {
-		struct ib_mr *mr = s->mem[i].mr;
-
-		if (!mr)
-			break;
-		WARN_ON_ONCE(ib_dereg_mr(mr));
+	for (i = 0; i < s->nr && s->mem[i].mr; i++) {
+		WARN_ON_ONCE(ib_dereg_mr(s->mem[i].mr));
 		s->mem[i].mr = NULL;
 	}
-	if (ep->dom->quirks & VRB_QUIRK_DEREG_RCU && s->nr_free < VRB_READ_MRS)
+	if (ep->dom->quirks & VRB_QUIRK_DEREG_RCU && s->nr_free < s->nr)
 		synchronize_rcu();
 }
 

@@ -82,7 +82,7 @@ static __always_inline void vrb_rx_end(struct vrb_rxop *op)
 {
 	struct vrb_rxq *q = op->q;
 
-	vrb_unmap(&op->map, q->dom, &q->blocks);
+	vrb_unmap(&op->map, q->dom, NULL);
 	/* free before the consumer knows, which may post again at once */
 	spin_lock_irq(&q->lock);
 	hlist_del(&op->node);
@@ -130,7 +130,7 @@ static __always_inline int vrb_rx_post_wr(struct vrb_rxq *q,
 static noinline_for_stack int vrb_rx_hand_over_many(struct vrb_rxq *q,
 						    struct vrb_rxop *op)
 {
-	struct ib_sge sge[VRB_SGES];
+	struct ib_sge sge[KOFI_IOV_MAX];
 	struct ib_recv_wr wr = { .wr_cqe = &op->cqe };
 	struct vrb_walk w;
 	u32 len;
@@ -294,15 +294,13 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 		return err;
 	if (len > U32_MAX)
 		return -EMSGSIZE;
-	err = vrb_map_msg(&op->map, dom, &q->blocks, msg, DMA_FROM_DEVICE);
-	/* other posts may have the blocks, and nothing else be outstanding */
-	if (err == -EAGAIN)
-		return -ENOBUFS;
+	err = vrb_map_msg(&op->map, dom, NULL, msg, DMA_FROM_DEVICE);
+	/* a list the consumer has mapped needs no room */
 	if (!err && op->map.nr > q->sge) {
-		vrb_unmap(&op->map, dom, &q->blocks);
-		err = -EINVAL;
+		vrb_unmap(&op->map, dom, NULL);
+		err = -EMSGSIZE;
 	}
-	return err;
+	return err == -EMSGSIZE ? -EINVAL : err;
 }
 
 static noinline int vrb_rx_try_any(struct vrb_rxq *q, const struct fi_msg *msg,
@@ -326,7 +324,7 @@ static noinline int vrb_rx_try_any(struct vrb_rxq *q, const struct fi_msg *msg,
 	if (!err || err == -EINPROGRESS)
 		return err;
 
-	vrb_unmap(&op->map, q->dom, &q->blocks);
+	vrb_unmap(&op->map, q->dom, NULL);
 put:
 	spin_lock_irqsave(&q->lock, irq);
 	hlist_add_head(&op->node, &q->free);
@@ -435,32 +433,29 @@ void vrb_rxq_prepare(struct vrb_rxq *q, struct kofi_ep *base,
 /**
  * vrb_rxq_init - make the receives
  * @q: prepared
- * @max_sge: segments a work request of the device can have
  *
  * Context: process, may sleep.
  * Return: 0 or -ENOMEM.
  */
-int vrb_rxq_init(struct vrb_rxq *q, unsigned int max_sge)
+int vrb_rxq_init(struct vrb_rxq *q)
 {
-	size_t i, size = q->base->info->rx_attr->size;
-	int node = q->dom->base.node;
-	int err;
+	const struct fi_rx_attr *attr = q->base->info->rx_attr;
+	struct vrb_rxop *op;
+	size_t i, size;
 
-	q->sge = min(max_sge, VRB_SGES);
-	q->one_max = vrb_one_max(q->dom, q->base->info->rx_attr->iov_limit,
-				 U32_MAX);
-	q->ops = kvcalloc_node(size, sizeof(*q->ops), GFP_KERNEL, node);
+	q->sge = vrb_map_room(attr->iov_limit);
+	q->one_max = vrb_one_max(q->dom, attr->iov_limit, U32_MAX);
+	size = struct_size(op, map.segs, q->sge);
+	q->ops = kvcalloc_node(attr->size, size, GFP_KERNEL, q->dom->base.node);
 	if (!q->ops)
 		return -ENOMEM;
-	err = vrb_blocks_init(&q->blocks, node);
-	if (err) {
-		vrb_rxq_exit(q);
-		return err;
-	}
-	for (i = 0; i < size; i++) {
-		q->ops[i].cqe.done = vrb_rx_done;
-		q->ops[i].q = q;
-		hlist_add_head(&q->ops[i].node, &q->free);
+	q->bytes = attr->size * size;
+	for (i = 0; i < attr->size; i++) {
+		op = q->ops + i * size;
+		op->cqe.done = vrb_rx_done;
+		op->q = q;
+		op->map.room = q->sge;
+		hlist_add_head(&op->node, &q->free);
 	}
 	return 0;
 }
@@ -468,7 +463,6 @@ int vrb_rxq_init(struct vrb_rxq *q, unsigned int max_sge)
 void vrb_rxq_exit(struct vrb_rxq *q)
 {
 	INIT_HLIST_HEAD(&q->free);
-	vrb_blocks_exit(&q->blocks);
 	kvfree(q->ops);
 	q->ops = NULL;
 }

@@ -241,12 +241,6 @@ static const struct kofi_ep_ops vrb_srx_ops = {
 	.drain		= vrb_srx_drain,
 };
 
-/* Segments a shared receive can have */
-size_t vrb_srx_sges(const struct ib_device *ib)
-{
-	return min_t(size_t, ib->attrs.max_srq_sge, VRB_SGES);
-}
-
 /* What needs the device */
 static int vrb_srx_create(struct vrb_srx *srx, const struct fi_rx_attr *attr)
 {
@@ -254,7 +248,7 @@ static int vrb_srx_create(struct vrb_srx *srx, const struct fi_rx_attr *attr)
 	struct ib_srq_init_attr init = {
 		.attr = {
 			.max_wr		= attr->size,
-			.max_sge	= vrb_srx_sges(dom->ib),
+			.max_sge	= srx->rxq.sge,
 		},
 		.srq_type	= IB_SRQT_BASIC,
 	};
@@ -273,7 +267,7 @@ static int vrb_srx_create(struct vrb_srx *srx, const struct fi_rx_attr *attr)
 static int vrb_srx_check(const struct vrb_domain *dom, struct fi_rx_attr *attr)
 {
 	const struct ib_device_attr *dev = &dom->ib->attrs;
-	size_t sges = min_t(size_t, vrb_srx_sges(dom->ib), KOFI_IOV_MAX);
+	size_t sges = min_t(size_t, dev->max_srq_sge, KOFI_IOV_MAX);
 	/* each is reported, and so is a barrier */
 	int most = min(dev->max_srq_wr, dev->max_cqe - 1);
 
@@ -311,7 +305,7 @@ int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 	err = kofi_srx_init(&srx->base, domain, attr, &vrb_srx_ops, context);
 	if (err)
 		goto unlock;
-	err = vrb_rxq_init(&srx->rxq, vrb_srx_sges(dom->ib));
+	err = vrb_rxq_init(&srx->rxq);
 	if (err)
 		goto exit;
 	err = vrb_srx_create(srx, attr);

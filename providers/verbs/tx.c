@@ -314,7 +314,7 @@ static __always_inline int vrb_tx_hand_over_one(struct vrb_ep *ep,
 		wr.wr.send_flags |= IB_SEND_FENCE;
 	if (unlikely(op->inlined)) {
 		/* the CPU reads these */
-		sge.addr = (uintptr_t)op->inject;
+		sge.addr = (uintptr_t)vrb_txop_inject(op);
 		wr.wr.send_flags |= IB_SEND_INLINE;
 		vrb_stat_inc(&ep->stats.tx_inline);
 	}
@@ -343,6 +343,7 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 			 const struct vrb_post *post, struct fi_msg *copy,
 			 struct kvec *kv)
 {
+	u8 *to = vrb_txop_inject(op);
 	struct kofi_cursor cur;
 	size_t off = 0;
 	int err;
@@ -357,12 +358,12 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 		struct iov_iter iter = *kofi_cursor_iter(&cur);
 		size_t n = iov_iter_count(&iter);
 
-		if (copy_from_iter(op->inject + off, n, &iter) != n)
+		if (copy_from_iter(to + off, n, &iter) != n)
 			return -EINVAL;
 		kofi_cursor_used(&cur, n);
 		off += n;
 	}
-	*kv = (struct kvec) { .iov_base = op->inject, .iov_len = cur.len };
+	*kv = (struct kvec) { .iov_base = to, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
 	/* one work request takes them to one place; devices may refuse none */
 	op->inlined = cur.len && cur.len <= ep->max_inline &&
@@ -435,11 +436,15 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 	}
 	if (op->inlined)
 		return 0;
-	err = vrb_map_msg(&op->map, ep->dom, &ep->tx_blocks, msg,
+	err = vrb_map_msg(&op->map, ep->dom,
+			  op->op == VRB_SEND ? NULL : &ep->tx_blocks, msg,
 			  fetch ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	/* other posts may have the blocks, and nothing else be outstanding */
 	if (err == -EAGAIN)
 		return -ENOBUFS;
+	/* a message is one work request */
+	if (err == -EMSGSIZE && op->op == VRB_SEND)
+		return -EINVAL;
 	if (err)
 		return err;
 	op->single = vrb_map_is_one(&op->map) && post->rma_count <= 1 &&
@@ -496,13 +501,6 @@ static __always_inline bool vrb_tx_signal(struct vrb_ep *ep,
 	return true;
 }
 
-/* A read of iWARP needs a region for each part. With tx_lock held */
-static bool vrb_read_mrs_suffice(const struct vrb_ep *ep,
-				 const struct vrb_txop *op)
-{
-	return op->parts == op->wrs || ep->read_mrs.nr_free >= op->parts;
-}
-
 /* @one: it is known to be one work request with one segment. With tx_lock held */
 static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
 					 struct vrb_txop *op,
@@ -513,8 +511,14 @@ static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
 
 	if (unlikely(ep->tx_closed))
 		return -ESHUTDOWN;
-	if (unlikely(ep->sq_free < op->wrs || !vrb_read_mrs_suffice(ep, op)))
+	if (unlikely(ep->sq_free < op->wrs))
 		return -EAGAIN;
+	/* a read on iWARP */
+	if (unlikely(op->parts != op->wrs)) {
+		err = vrb_read_mrs_need(ep, op->parts);
+		if (err)
+			return err;
+	}
 	ep->sq_free -= op->wrs;
 	op->signaled = vrb_tx_signal(ep, op);
 	err = one ? vrb_tx_hand_over_one(ep, op, msg, post) :
@@ -677,7 +681,7 @@ static __always_inline int vrb_tx_check(const struct vrb_ep *ep,
 	/* with an initiator depth of 0 it would wait for ever */
 	if (vrb_op_fetches(post->op) &&
 	    unlikely(!ep->initiator_depth ||
-		     (post->op == VRB_READ && ep->iwarp && !ep->read_mrs.mem)))
+		     (post->op == VRB_READ && ep->iwarp && !ep->read_mrs.pages)))
 		return -EOPNOTSUPP;
 	return likely(!(flags & (VRB_TX_LEVELS | FI_REMOTE_CQ_DATA |
 				 KOFI_REMOTE_INV))) ?
@@ -814,22 +818,29 @@ const struct fi_ops_rma vrb_rma_ops = {
  */
 int vrb_tx_init(struct vrb_ep *ep)
 {
-	size_t i, size = ep->base.info->tx_attr->size;
-	int err;
+	const struct fi_info *info = ep->base.info;
+	unsigned int room = vrb_map_room(info->tx_attr->iov_limit);
+	size_t i, size = info->tx_attr->size, bytes;
+	int node = ep->base.domain->node;
+	struct vrb_txop *op;
+	int err = 0;
 
-	ep->tx_ops = kvcalloc_node(size, sizeof(*ep->tx_ops), GFP_KERNEL,
-				   ep->base.domain->node);
+	bytes = ALIGN(struct_size(op, map.segs, room) +
+		      info->tx_attr->inject_size, sizeof(u64));
+	ep->tx_ops = kvcalloc_node(size, bytes, GFP_KERNEL, node);
 	if (!ep->tx_ops)
 		return -ENOMEM;
-	err = vrb_blocks_init(&ep->tx_blocks, ep->base.domain->node) ?:
-	      vrb_read_mrs_init(ep);
+	ep->tx_bytes = size * bytes;
+	if (info->caps & FI_RMA)
+		err = vrb_blocks_init(&ep->tx_blocks, node) ?:
+		      vrb_read_mrs_init(ep);
 	if (err) {
 		vrb_tx_exit(ep);
 		return err;
 	}
 	for (i = 0; i < size; i++) {
-		struct vrb_txop *op = &ep->tx_ops[i];
-
+		op = ep->tx_ops + i * bytes;
+		op->map.room = room;
 		op->cqe.done = vrb_tx_done;
 		op->part.done = vrb_tx_part_done;
 		op->ep = ep;
@@ -839,9 +850,8 @@ int vrb_tx_init(struct vrb_ep *ep)
 	ep->tx_last.done = vrb_tx_last_done;
 	ep->tx_probe.done = vrb_tx_probe_done;
 	ep->tx_size = size;
-	ep->tx_one_max = vrb_one_max(ep->dom,
-				     ep->base.info->tx_attr->iov_limit,
-				     ep->base.info->ep_attr->max_msg_size);
+	ep->tx_one_max = vrb_one_max(ep->dom, info->tx_attr->iov_limit,
+				     info->ep_attr->max_msg_size);
 	ep->sq_free = ep->sq_size;
 	return 0;
 }

@@ -21,13 +21,11 @@
 #define VRB_INJECT_MAX		128	/* bytes an inject may have */
 #define VRB_RMA_MAX		4	/* segments of remote memory of one operation */
 #define VRB_SIZE_MAX		65536	/* operations of one direction */
-#define VRB_SGES		32	/* segments of a work request we make use of */
-#define VRB_SEGS		32	/* segments an operation has room for itself */
 #define VRB_BLOCK_SEGS		64	/* segments of a block, for longer vectors */
 #define VRB_BLOCKS		16	/* blocks of an endpoint */
 #define VRB_CHAIN_MAX		256	/* work requests of one operation */
 #define VRB_MR_PAGES		256	/* pages a region has room for, unless asked */
-#define VRB_READ_MRS		32	/* regions an endpoint of iWARP reads into */
+#define VRB_READ_MRS		32	/* regions an endpoint on iWARP reads into at most */
 #define VRB_OWN_WRS		4	/* for sending that are of no operation */
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -300,7 +298,7 @@ struct vrb_block {
  * operations
  * @lock: irqsave, guards @free
  * @free: unused ones
- * @mem: all of them
+ * @mem: all of them; NULL where no vector may be that long
  */
 struct vrb_blocks {
 	spinlock_t		lock;	/* free */
@@ -312,18 +310,20 @@ struct vrb_blocks {
  * struct vrb_map - memory of an operation as the device sees it
  * @dir: which way it goes
  * @nr: segments
+ * @room: of them, in @segs; at least one
  * @sgl: mapped by the consumer: its list, instead of the segments that follow
- * @segs: the first of them
- * @blocks: the others
+ * @blocks: those for which @segs has no room
  * @last: of @blocks
+ * @segs: the first of them
  */
 struct vrb_map {
 	enum dma_data_direction	dir;
 	unsigned int		nr;
+	unsigned int		room;
 	struct scatterlist	*sgl;
-	struct vrb_seg		segs[VRB_SEGS];
 	struct vrb_block	*blocks;
 	struct vrb_block	*last;
+	struct vrb_seg		segs[];
 };
 
 /* Position in a vrb_map */
@@ -339,6 +339,12 @@ struct vrb_walk {
 static inline bool vrb_map_is_one(const struct vrb_map *map)
 {
 	return likely(map->nr == 1 && !map->sgl);
+}
+
+/* Segments an operation has room for itself: also a list needs one. */
+static inline unsigned int vrb_map_room(size_t iov_limit)
+{
+	return clamp_t(size_t, iov_limit, 1, KOFI_IOV_MAX);
 }
 
 /* Take over what vrb_map_one() has mapped. */
@@ -451,15 +457,21 @@ struct vrb_read_mr {
  * struct vrb_read_mrs - regions an endpoint on iWARP reads into
  * @free: unused ones
  * @nr_free: number of them
+ * @nr: how many there are
+ * @want: how many there shall be
+ * @err: why there are less, a negative error
  * @short_read: see VRB_QUIRK_SHORT_READ: bytes of a read that must not cross a
  *	page at the peer; 0: any may
- * @pages: each has room for
+ * @pages: each has room for; 0 for an endpoint that does not need them
  * @sg: as many entries, to describe memory to the device
- * @mem: all of them; NULL for an endpoint that does not need them
+ * @mem: VRB_READ_MRS of them, of which @nr have one of the device's
  */
 struct vrb_read_mrs {
 	struct vrb_read_mr	*free;
 	unsigned int		nr_free;
+	unsigned int		nr;
+	unsigned int		want;
+	int			err;
 	unsigned int		short_read;
 	unsigned int		pages;
 	struct scatterlist	*sg;
@@ -470,6 +482,8 @@ struct vrb_ep;
 struct vrb_txop;
 
 int vrb_read_mrs_init(struct vrb_ep *ep);
+int vrb_read_mrs_need(struct vrb_ep *ep, unsigned int n);
+void vrb_read_mrs_grow(struct vrb_ep *ep);
 void vrb_read_mrs_end(struct vrb_ep *ep);
 void vrb_read_mrs_exit(struct vrb_ep *ep);
 unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
@@ -530,8 +544,7 @@ struct vrb_post {
  * @wrs: work requests, with those that register what it reads into
  * @read_mrs: what it reads into, on iWARP
  * @status: why it has failed: enum ib_wc_status of the first that did
- * @map: its memory
- * @inject: VRB_INJECT_MAX bytes for its payload
+ * @map: its memory; behind its segments is room for the payload of an inject
  */
 struct vrb_txop {
 	struct ib_cqe		cqe;
@@ -551,8 +564,12 @@ struct vrb_txop {
 	struct vrb_read_mr	*read_mrs;
 	int			status;
 	struct vrb_map		map;
-	u8			inject[VRB_INJECT_MAX];
 };
+
+static inline u8 *vrb_txop_inject(struct vrb_txop *op)
+{
+	return (u8 *)&op->map.segs[op->map.room];
+}
 
 struct vrb_rxq;
 
@@ -589,7 +606,7 @@ struct vrb_rxop {
  * @posted: with the device, the last one first
  * @deferred: posted after these, but the device could not take them yet
  * @ops: all of them
- * @blocks: for long vectors
+ * @bytes: their memory
  * @sge: segments of a work request
  * @one_max: see vrb_one_max()
  * @closed: no more posts
@@ -605,8 +622,8 @@ struct vrb_rxq {
 	struct hlist_head	free;
 	struct hlist_head	posted;
 	struct list_head	deferred;
-	struct vrb_rxop		*ops;
-	struct vrb_blocks	blocks;
+	void			*ops;
+	size_t			bytes;
 	unsigned int		sge;
 	size_t			one_max;
 	bool			closed;
@@ -671,6 +688,7 @@ struct vrb_stats {
  * @tx_posted: first of those that are with the device, in order
  * @tx_end: where the next one goes
  * @tx_ops: all of them
+ * @tx_bytes: their memory
  * @tx_blocks: for long vectors
  * @tx_one_max: see vrb_one_max()
  * @tx_size: number of operations
@@ -728,7 +746,8 @@ struct vrb_ep {
 	struct vrb_txop		*tx_free;
 	struct vrb_txop		*tx_posted;
 	struct vrb_txop		**tx_end;
-	struct vrb_txop		*tx_ops;
+	void			*tx_ops;
+	size_t			tx_bytes;
 	struct vrb_blocks	tx_blocks;
 	size_t			tx_one_max;
 	unsigned int		tx_size;
@@ -883,7 +902,7 @@ void vrb_mr_lost(struct vrb_domain *dom);
 
 void vrb_rxq_prepare(struct vrb_rxq *q, struct kofi_ep *base,
 		     struct vrb_domain *dom, struct timer_list *retry);
-int vrb_rxq_init(struct vrb_rxq *q, unsigned int max_sge);
+int vrb_rxq_init(struct vrb_rxq *q);
 void vrb_rxq_exit(struct vrb_rxq *q);
 void vrb_rxq_close(struct vrb_rxq *q);
 void vrb_rxq_flush(struct vrb_rxq *q);
@@ -920,7 +939,6 @@ int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 int vrb_srx_attach(struct vrb_ep *ep);
 void vrb_srx_drain_ep(struct vrb_ep *ep);
 void vrb_srx_end(struct vrb_srx *srx);
-size_t vrb_srx_sges(const struct ib_device *ib);
 
 /* What the device reports an endpoint's receives to */
 static inline struct vrb_epcq *vrb_ep_rx_cq(struct vrb_ep *ep)

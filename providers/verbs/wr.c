@@ -227,7 +227,7 @@ int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
 int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
 		      const struct fi_msg *msg, const struct vrb_post *post)
 {
-	struct ib_sge sge[VRB_SGES];
+	struct ib_sge sge[KOFI_IOV_MAX];
 	struct vrb_chain c;
 	unsigned int i;
 	int err;

@@ -119,16 +119,23 @@ static ssize_t rt_post_fn(struct fid_ep *ep, void *context, void *arg)
 }
 
 /* Post, as soon as there is room. */
+static void rt_post_on(struct rt_test *t, int side, struct ct_op *op,
+		       struct rt_op *o)
+{
+	ssize_t ret;
+
+	ct_wait(t->p, (ret = ct_post_fn(t->p, side, op, rt_post_fn, o)) !=
+		      -EAGAIN, CT_TIMEOUT_MS);
+	KUNIT_ASSERT_EQ(t->p->test, ret, 0);
+}
+
 static struct ct_op *rt_post(struct kunit *test, struct rt_test *t,
 			     struct rt_op *o)
 {
 	struct ct_op *op = ct_op(t->p);
-	ssize_t ret;
 
 	o->flags |= FI_COMPLETION;
-	ct_wait(t->p, (ret = ct_post_fn(t->p, 0, op, rt_post_fn, o)) != -EAGAIN,
-		CT_TIMEOUT_MS);
-	KUNIT_ASSERT_EQ(test, ret, 0);
+	rt_post_on(t, 0, op, o);
 	return op;
 }
 
@@ -677,7 +684,7 @@ static void rma_counted(struct kunit *test)
 		struct ct_op *op = ct_op(p), *rx = ct_op(p), *tx = ct_op(p);
 
 		op->silent = !(i & 2);
-		KUNIT_ASSERT_EQ(test, ct_post_fn(p, 0, op, rt_post_fn, &o), 0);
+		rt_post_on(t, 0, op, &o);
 		/* to and fro; the other end has none, and is not selective there */
 		rx->silent = true;
 		tx->silent = true;
@@ -740,7 +747,7 @@ static void rma_counted_remote(struct kunit *test)
 		};
 
 		op = ct_op(p);
-		KUNIT_ASSERT_EQ(test, ct_post_fn(p, 1, op, rt_post_fn, &o), 0);
+		rt_post_on(t, 1, op, &o);
 	}
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)

@@ -6,6 +6,7 @@
  * work queues.
  */
 
+#include <linux/kofi/provider.h>
 #include <linux/minmax.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -381,6 +382,74 @@ static void limits_options(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* --------------------------------------------------------- small endpoints */
+
+static void lim_memory(void *arg, const char *name, u64 value)
+{
+	if (!strcmp(name, "memory"))
+		*(size_t *)arg = value;
+}
+
+/* Bytes the provider has for an endpoint */
+static size_t lim_ep_memory(struct fid_ep *fid)
+{
+	struct kofi_ep *ep = container_of(fid, struct kofi_ep, ep);
+	size_t bytes = 0;
+
+	ep->obj.ops->stats(&ep->obj, lim_memory, &bytes);
+	return bytes;
+}
+
+static ssize_t lim_send_segs(struct fid_ep *ep, void *context, void *arg)
+{
+	struct fi_msg *msg = arg;
+
+	msg->context = context;
+	return fi_sendmsg(ep, msg, 0);
+}
+
+/* An endpoint for short vectors is a small one, and does what it should. */
+static void limits_small(struct kunit *test)
+{
+	struct ct_pair *p = lim_unconnected(test);
+	const size_t most = p->info->tx_attr->iov_limit;
+	struct kvec kv[2] = { { ct_buf(p, 64), 1 }, { ct_buf(p, 64), 1 } };
+	struct fi_msg msg = { .msg_iov = kv, .iov_count = 2 };
+	struct fi_info *hints, *info = NULL;
+	size_t idle, small, large;
+
+	if (most < 2)
+		kunit_skip(test, "the device has one segment");
+	hints = ct_hints();
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->tx_attr->iov_limit = 1;
+	hints->rx_attr->iov_limit = 2;
+	KUNIT_ASSERT_EQ(test, ct_getinfo(0, hints, &info), 0);
+	KUNIT_EXPECT_EQ(test, info->tx_attr->iov_limit, 1);
+	KUNIT_EXPECT_EQ(test, info->rx_attr->iov_limit, 2);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	idle = lim_ep_memory(p->side[0].ep);
+	KUNIT_EXPECT_EQ(test, fi_enable(p->side[0].ep), 0);
+	large = lim_ep_memory(p->side[0].ep);
+	p->info->tx_attr->iov_limit = 1;
+	p->info->rx_attr->iov_limit = 1;
+	lim_same_cq(p);
+	KUNIT_EXPECT_EQ(test, fi_enable(p->side[0].ep), 0);
+	small = lim_ep_memory(p->side[0].ep);
+	kunit_info(test, "bytes: %zu idle, %zu with 1 segment, %zu with %zu\n",
+		   idle, small, large, most);
+	/* 16 bytes of each record for each segment */
+	KUNIT_EXPECT_EQ(test, large - small, 16 * (most - 1) *
+			(p->info->tx_attr->size + p->info->rx_attr->size));
+	KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
+	KUNIT_EXPECT_EQ(test, lim_ep_memory(p->side[0].ep), small);
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, ct_op(p), lim_send_segs, &msg),
+			-EINVAL);
+	lim_exchange(p);
+	ct_pair_close(p);
+}
+
 /* ------------------------------------------------------------ other openings */
 
 /* A request whose info asks for too much remains to be taken. */
@@ -666,6 +735,7 @@ static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE(limits_kind),
 	KUNIT_CASE_PARAM(limits_queues, lim_queue_gen_params),
 	KUNIT_CASE(limits_options),
+	KUNIT_CASE(limits_small),
 	KUNIT_CASE(limits_request),
 	KUNIT_CASE(limits_srx),
 	KUNIT_CASE(limits_poor),
