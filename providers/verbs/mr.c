@@ -7,9 +7,10 @@
  * A region has one of the device's (struct ib_mr). That belongs to the protection
  * domain, so any queue pair of the domain can register it, and the peers of all
  * of them can name it. Memory is described to the device, a new key is made (its
- * low 8 bits change each time), and a work request makes the key valid. The
- * address of the first byte, as the peer is to name it, is its offset in its
- * page, never a kernel address.
+ * low 8 bits change each time, from a random number on), and a work request makes
+ * the key valid. The address of the first byte, as the peer is to name it, is
+ * random but for the offset in the page; it is never a kernel address. Both
+ * together are hard to guess for a peer that was not told.
  *
  * Regions of a pool
  *
@@ -191,8 +192,7 @@ static int vrb_mr_map(struct vrb_mr *mr)
 		vrb_mr_unmap(mr, ib->device);
 		return -EINVAL;
 	}
-	/* software devices have kernel addresses in place of DMA addresses */
-	ib->iova &= ib->page_size - 1;
+	vrb_mr_set_iova(ib);
 	ib_update_fast_reg_key(ib, ib_inc_rkey(ib->rkey));
 	return 0;
 }
@@ -666,6 +666,7 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 		err = PTR_ERR(mr->ib);
 		goto unlock;
 	}
+	ib_update_fast_reg_key(mr->ib, get_random_u8());
 	err = xa_insert(&dom->mr_keys, mr->ib->rkey >> 8, mr, GFP_KERNEL);
 	if (err) {
 		ib_dereg_mr(mr->ib);

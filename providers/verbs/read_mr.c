@@ -6,8 +6,8 @@
  *
  * On iWARP the request tells the peer where to put the bytes, so the local memory
  * needs a region that is open to the peer, and to all others of the domain, until
- * the read has ended. Like other regions these show no kernel address, but the
- * offset in the page.
+ * the read has ended. As with other regions, all that the peer sees of the address
+ * is the offset in the page.
  *
  * Normal operation
  *
@@ -53,6 +53,7 @@ static int vrb_read_mrs_add(struct vrb_ep *ep)
 		mr = ib_alloc_mr(ep->dom->pd, IB_MR_TYPE_MEM_REG, s->pages);
 		if (IS_ERR(mr))
 			return PTR_ERR(mr);
+		ib_update_fast_reg_key(mr, get_random_u8());
 		read_mr = &s->mem[s->nr];
 		read_mr->mr = mr;
 		spin_lock_irqsave(&ep->tx_lock, irq);
@@ -275,7 +276,7 @@ int vrb_read_mr_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
 	sg_unmark_end(&s->sg[n - 1]);
 	if (err != n || WARN_ON_ONCE(mr->length != len))
 		return err < 0 ? err : -EIO;
-	mr->iova &= mr->page_size - 1;
+	vrb_mr_set_iova(mr);
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	wr.key = mr->rkey;
 	err = ib_post_send(ep->qp, &wr.wr, NULL);

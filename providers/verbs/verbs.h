@@ -7,6 +7,7 @@
 #include <linux/kofi/lib.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/random.h>
 #include <linux/refcount.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
@@ -887,6 +888,19 @@ int vrb_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 /* ------------------------------------------------------------------- mr.c */
 
 extern const struct kofi_mr_ops vrb_mr_ops;
+
+/*
+ * Where a region begins, for its peers: the device needs the offset in the page,
+ * and takes anything that a virtual address can be for the rest. By default that
+ * would be the address for DMA, with devices in software a kernel's.
+ */
+static inline void vrb_mr_set_iova(struct ib_mr *mr)
+{
+	const u64 in_page = mr->page_size - 1;
+
+	mr->iova = (get_random_u64() & GENMASK_ULL(55, 0) & ~in_page) |
+		   (mr->iova & in_page);
+}
 
 void vrb_mr_invalidated(struct vrb_ep *ep, u32 key);
 void vrb_mr_connected(struct vrb_ep *ep);

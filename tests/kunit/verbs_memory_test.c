@@ -158,6 +158,39 @@ static void memory_old_key(struct kunit *test)
 	ct_pair_close(p);
 }
 
+#define VM_GUESSES	64
+
+/*
+ * What a peer has to know cannot be guessed from the region before: neither address
+ * nor key. A random bit is the same so often once in 2^63 runs.
+ */
+static void memory_guess(struct kunit *test)
+{
+	struct ct_pair *p = vm_open(test, 0, 0);
+	u8 *buf = ct_buf(p, 2 * VM_LEN) + 3;
+	u64 first_base = 0, first_key = 0, bases = 0, keys = 0;
+	struct fid_mr *mr;
+	int i;
+
+	for (i = 0; i < VM_GUESSES; i++) {
+		KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, buf, VM_LEN, VM_ALL,
+						0, 0, 0, &mr, NULL), 0);
+		KUNIT_EXPECT_EQ(test, offset_in_page(kofi_mr_base(mr)),
+				offset_in_page(buf));
+		if (!i) {
+			first_base = kofi_mr_base(mr);
+			first_key = fi_mr_key(mr);
+		}
+		bases |= kofi_mr_base(mr) ^ first_base;
+		keys |= fi_mr_key(mr) ^ first_key;
+		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	}
+	/* each bit above the offset, and of the key's last byte, has changed */
+	KUNIT_EXPECT_EQ(test, bases, GENMASK_ULL(55, PAGE_SHIFT));
+	KUNIT_EXPECT_EQ(test, keys & 0xff, 0xff);
+	ct_pair_close(p);
+}
+
 /* Pages an iterator says it has, and has not, from there on */
 static const loff_t vm_holes[] = { 0, 100, PAGE_SIZE, PAGE_SIZE + 100 };
 
@@ -202,6 +235,7 @@ static struct kunit_case verbs_memory_cases[] = {
 	KUNIT_CASE_PARAM(memory_one_closing, vm_side_gen_params),
 	KUNIT_CASE_SLOW(memory_bound_stalled),
 	KUNIT_CASE(memory_old_key),
+	KUNIT_CASE(memory_guess),
 	KUNIT_CASE_PARAM(memory_hole, vm_hole_gen_params),
 	{}
 };
