@@ -19,8 +19,9 @@
  * until the device has reported the registration, one until the region has been
  * invalidated, by a work request or by the peer. With the last of them it is
  * fenced. If a work request has failed, the state of the device's region is
- * unknown; then the work item deregisters it, which holds in any case. The
- * connection has ended by then, so no new one is needed.
+ * unknown; then the work item deregisters it, which holds in any case, and makes
+ * a new one if the connection still stands: the device had only refused to take
+ * the request.
  *
  * Other regions
  *
@@ -57,6 +58,7 @@
  * @base: the core's
  * @dom: its domain
  * @ib: the device's part; NULL once it has been deregistered
+ * @room: pages @ib has room for
  * @key: the last one it had
  * @node: on the domain's list of those that have @ib
  * @pending: on the domain's list of those to be registered
@@ -78,6 +80,7 @@ struct vrb_mr {
 	struct kofi_mr		base;
 	struct vrb_domain	*dom;
 	struct ib_mr		*ib;
+	size_t			room;
 	u32			key;
 	struct list_head	node;
 	struct list_head	pending;
@@ -258,15 +261,47 @@ static void vrb_mr_dereg(struct vrb_mr *mr)
 	vrb_mr_unmap(mr, dev);
 }
 
+/* Give a region one of the device's. */
+static int vrb_mr_make(struct vrb_mr *mr)
+{
+	struct vrb_domain *dom = mr->dom;
+	struct ib_mr *ib;
+	int err;
+
+	lockdep_assert_held(&dom->mr_mutex);
+
+	if (dom->gone)
+		return -ENODEV;
+	ib = vrb_mr_alloc_ib(dom->pd, mr->room);
+	if (IS_ERR(ib))
+		return PTR_ERR(ib);
+	ib_update_fast_reg_key(ib, get_random_u8());
+	err = xa_insert(&dom->mr_keys, ib->rkey >> 8, mr, GFP_KERNEL);
+	if (err) {
+		ib_dereg_mr(ib);
+		return err;
+	}
+	mr->ib = ib;
+	list_add_tail(&mr->node, &dom->mrs);
+	return 0;
+}
+
 /* ---------------------------------------------------------------- of a pool */
 
 static void vrb_mr_work(struct work_struct *work)
 {
 	struct vrb_mr *mr = container_of(work, struct vrb_mr, work);
+	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
+	unsigned int noio;
 
+	/* freeing memory may depend on this endpoint */
+	noio = memalloc_noio_save();
 	mutex_lock(&mr->dom->mr_mutex);
 	vrb_mr_dereg(mr);
+	if (!READ_ONCE(ep->dead) && vrb_mr_make(mr))
+		vrb_ep_abort(ep, ENOMEM);
 	mutex_unlock(&mr->dom->mr_mutex);
+	memalloc_noio_restore(noio);
 	kofi_mr_fenced(&mr->base);
 }
 
@@ -356,7 +391,7 @@ static int vrb_mr_open_pool(struct vrb_mr *mr)
 	if (mr->base.flags & FI_RMA_EVENT)
 		return -EOPNOTSUPP;
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	/* without @ib an earlier registration has ended the connection */
+	/* without @ib the connection is ending */
 	err = mr->ib ? vrb_mr_may_post(ep) : -ESHUTDOWN;
 	if (err)
 		goto unlock;
@@ -632,7 +667,6 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 					      base);
 	struct vrb_mr *mr = vrb_mr(base);
 	unsigned int noio;
-	size_t room;
 	int err;
 
 	/* devices neither report accesses nor take a chosen address */
@@ -646,10 +680,10 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 	init_completion(&mr->registered);
 	mr->reg.done = base->pool ? vrb_mr_pool_reg_done : vrb_mr_reg_done;
 	mr->inv.done = vrb_mr_pool_inv_done;
-	room = vrb_mr_room(mr, segs);
-	if (!room)
+	mr->room = vrb_mr_room(mr, segs);
+	if (!mr->room)
 		return -EINVAL;
-	mr->max_sg = segs + room / (dom->map_max >> PAGE_SHIFT);
+	mr->max_sg = segs + mr->room / (dom->map_max >> PAGE_SHIFT);
 	mr->sg = kvmalloc_array(max(mr->max_sg, 1), sizeof(*mr->sg),
 				GFP_KERNEL);
 	if (!mr->sg)
@@ -658,22 +692,7 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 	/* the end of an endpoint may be what memory is waiting for */
 	noio = memalloc_noio_save();
 	mutex_lock(&dom->mr_mutex);
-	err = -ENODEV;
-	if (dom->gone)
-		goto unlock;
-	mr->ib = vrb_mr_alloc_ib(dom->pd, room);
-	if (IS_ERR(mr->ib)) {
-		err = PTR_ERR(mr->ib);
-		goto unlock;
-	}
-	ib_update_fast_reg_key(mr->ib, get_random_u8());
-	err = xa_insert(&dom->mr_keys, mr->ib->rkey >> 8, mr, GFP_KERNEL);
-	if (err) {
-		ib_dereg_mr(mr->ib);
-		goto unlock;
-	}
-	list_add_tail(&mr->node, &dom->mrs);
-unlock:
+	err = vrb_mr_make(mr);
 	mutex_unlock(&dom->mr_mutex);
 	memalloc_noio_restore(noio);
 	if (err)

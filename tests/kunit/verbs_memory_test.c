@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
 
 #include "contract.h"
 #include "verbs_link.h"
@@ -158,6 +159,87 @@ static void memory_old_key(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/**
+ * struct vm_refuse - a device that refuses to invalidate
+ * @ib: the device
+ * @post_send: what it did before
+ * @refuse: work requests that are still to be refused
+ * @refused: those that were
+ */
+struct vm_refuse {
+	struct ib_device	*ib;
+	int			(*post_send)(struct ib_qp *qp,
+					     const struct ib_send_wr *wr,
+					     const struct ib_send_wr **bad);
+	atomic_t		refuse;
+	atomic_t		refused;
+};
+
+static struct vm_refuse vm_refuse;
+
+static int vm_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			const struct ib_send_wr **bad)
+{
+	if (wr->opcode == IB_WR_LOCAL_INV &&
+	    atomic_dec_if_positive(&vm_refuse.refuse) >= 0) {
+		atomic_inc(&vm_refuse.refused);
+		*bad = wr;
+		return -ENOMEM;
+	}
+	return vm_refuse.post_send(qp, wr, bad);
+}
+
+static void vm_restore(void *arg)
+{
+	vm_refuse.ib->ops.post_send = vm_refuse.post_send;
+	ib_device_put(vm_refuse.ib);
+}
+
+/* A region whose invalidation the device could not take is of use again. */
+static void memory_inv_refused(struct kunit *test)
+{
+	struct ct_pair *p = vm_open(test, 0, 1);
+	struct fid_mr *mr = kofi_mr_get(p->side[1].ep);
+	struct ct_op *rx[2] = { ct_op(p), ct_op(p) };
+	struct ct_op *ended[2] = { ct_op(p), ct_op(p) };
+	u8 *in = ct_buf(p, VM_LEN), *out = ct_buf(p, VM_LEN);
+	const struct kvec kv = { out, 8 };
+	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+	u64 key;
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	vm_refuse = (struct vm_refuse) {
+		.ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN),
+		.refuse = ATOMIC_INIT(1),
+	};
+	KUNIT_ASSERT_NOT_NULL(test, vm_refuse.ib);
+	vm_refuse.post_send = vm_refuse.ib->ops.post_send;
+	vm_refuse.ib->ops.post_send = vm_post_send;
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, vm_restore,
+							NULL), 0);
+	vm_map(p, mr, ended[0]);
+	key = fi_mr_key(mr);
+	KUNIT_EXPECT_EQ(test, kofi_mr_unmap(mr, NULL), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, ended[0]));
+	KUNIT_EXPECT_EQ(test, atomic_read(&vm_refuse.refused), 1);
+	KUNIT_EXPECT_EQ(test, ended[0]->wc.err, 0);
+	vm_map(p, mr, ended[1]);
+	KUNIT_EXPECT_NE(test, fi_mr_key(mr), key);
+	/* the registration has been done when this message comes */
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 0, rx[0], in, 8), 0);
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, rx[1], in, 8), 0);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 1, ct_op(p), out, 8), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, rx[0]));
+	/* the peer can name the new key, and nothing ends but the region */
+	msg.inv_key = fi_mr_key(mr);
+	KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, ct_op(p), &msg, FI_COMPLETION |
+					   KOFI_REMOTE_INV), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, ended[1]->wc.err, 0);
+	KUNIT_EXPECT_TRUE(test, ended[1]->wc.flags & KOFI_REMOTE_INV);
+	ct_pair_close(p);
+}
+
 #define VM_GUESSES	64
 
 /*
@@ -236,6 +318,7 @@ static struct kunit_case verbs_memory_cases[] = {
 	KUNIT_CASE_SLOW(memory_bound_stalled),
 	KUNIT_CASE(memory_old_key),
 	KUNIT_CASE(memory_guess),
+	KUNIT_CASE(memory_inv_refused),
 	KUNIT_CASE_PARAM(memory_hole, vm_hole_gen_params),
 	{}
 };
