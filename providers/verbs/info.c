@@ -682,6 +682,13 @@ static void vrb_info_defaults(struct fi_info *info,
 	if (hints->domain_attr->mr_mode & FI_MR_ENDPOINT &&
 	    !(hints->domain_attr->mr_mode & FI_MR_COLLECTIVE))
 		info->domain_attr->mr_mode |= FI_MR_ENDPOINT;
+	/* it opens all regions of the domain to atomic operations */
+	if (!((hints->caps | hints->tx_attr->caps | hints->rx_attr->caps) &
+	      FI_ATOMIC)) {
+		info->caps &= ~FI_ATOMIC;
+		info->tx_attr->caps &= ~FI_ATOMIC;
+		info->rx_attr->caps &= ~FI_ATOMIC;
+	}
 	/* what is not needed takes memory of each endpoint */
 	if (hints->tx_attr->iov_limit)
 		info->tx_attr->iov_limit = hints->tx_attr->iov_limit;

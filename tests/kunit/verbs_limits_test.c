@@ -450,6 +450,30 @@ static void limits_small(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* Atomic operations, which every region is then open to, only if asked for */
+static void limits_atomic(struct kunit *test)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->domain_attr->mr_mode = LIM_MR_MODE;
+	hints->caps = FI_MSG | FI_ATOMIC;
+	if (ct_getinfo(0, hints, &info)) {
+		fi_freeinfo(hints);
+		kunit_skip(test, "the device has no atomic operations");
+	}
+	KUNIT_EXPECT_TRUE(test, info->caps & FI_ATOMIC);
+	fi_freeinfo(info);
+	info = NULL;
+	hints->caps = 0;
+	KUNIT_EXPECT_EQ(test, ct_getinfo(0, hints, &info), 0);
+	KUNIT_EXPECT_TRUE(test, info->caps & FI_RMA);
+	KUNIT_EXPECT_FALSE(test, (info->caps | info->tx_attr->caps |
+				  info->rx_attr->caps) & FI_ATOMIC);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 /* ------------------------------------------------------------ other openings */
 
 /* A request whose info asks for too much remains to be taken. */
@@ -736,6 +760,7 @@ static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_queues, lim_queue_gen_params),
 	KUNIT_CASE(limits_options),
 	KUNIT_CASE(limits_small),
+	KUNIT_CASE(limits_atomic),
 	KUNIT_CASE(limits_request),
 	KUNIT_CASE(limits_srx),
 	KUNIT_CASE(limits_poor),
