@@ -142,11 +142,6 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 		sge[0].length = remote.len;
 	wr->remote_addr = remote.addr;
 	wr->rkey = remote.key;
-	/* a read without bytes still has a place for them, and no key to show */
-	if (op->op == VRB_READ && !wr->wr.num_sge) {
-		sge[0] = (struct ib_sge) { .lkey = ep->iwarp ? 0 : lkey };
-		wr->wr.num_sge = 1;
-	}
 	wr->wr.sg_list = wr->wr.num_sge ? sge : NULL;
 }
 

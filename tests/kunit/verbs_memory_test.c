@@ -160,39 +160,94 @@ static void memory_old_key(struct kunit *test)
 }
 
 /**
- * struct vm_refuse - a device that refuses to invalidate
+ * struct vm_device - a device whose work requests are looked at
  * @ib: the device
  * @post_send: what it did before
- * @refuse: work requests that are still to be refused
+ * @refuse: invalidations that are still to be refused
  * @refused: those that were
+ * @reads: reads
+ * @sges: their segments
  */
-struct vm_refuse {
+struct vm_device {
 	struct ib_device	*ib;
 	int			(*post_send)(struct ib_qp *qp,
 					     const struct ib_send_wr *wr,
 					     const struct ib_send_wr **bad);
 	atomic_t		refuse;
 	atomic_t		refused;
+	atomic_t		reads;
+	atomic_t		sges;
 };
 
-static struct vm_refuse vm_refuse;
+static struct vm_device vm_device;
 
 static int vm_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			const struct ib_send_wr **bad)
 {
 	if (wr->opcode == IB_WR_LOCAL_INV &&
-	    atomic_dec_if_positive(&vm_refuse.refuse) >= 0) {
-		atomic_inc(&vm_refuse.refused);
+	    atomic_dec_if_positive(&vm_device.refuse) >= 0) {
+		atomic_inc(&vm_device.refused);
 		*bad = wr;
 		return -ENOMEM;
 	}
-	return vm_refuse.post_send(qp, wr, bad);
+	if (wr->opcode == IB_WR_RDMA_READ) {
+		atomic_inc(&vm_device.reads);
+		atomic_add(wr->num_sge, &vm_device.sges);
+	}
+	return vm_device.post_send(qp, wr, bad);
 }
 
 static void vm_restore(void *arg)
 {
-	vm_refuse.ib->ops.post_send = vm_refuse.post_send;
-	ib_device_put(vm_refuse.ib);
+	vm_device.ib->ops.post_send = vm_device.post_send;
+	ib_device_put(vm_device.ib);
+}
+
+static void vm_watch(struct kunit *test, int refuse)
+{
+	vm_device = (struct vm_device) {
+		.ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN),
+		.refuse = ATOMIC_INIT(refuse),
+	};
+	KUNIT_ASSERT_NOT_NULL(test, vm_device.ib);
+	vm_device.post_send = vm_device.ib->ops.post_send;
+	vm_device.ib->ops.post_send = vm_post_send;
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, vm_restore,
+							NULL), 0);
+}
+
+static ssize_t vm_read_nothing(struct fid_ep *ep, void *context, void *arg)
+{
+	struct fid_mr *mr = arg;
+	const struct fi_rma_iov rma = {
+		.addr = kofi_mr_base(mr), .key = fi_mr_key(mr),
+	};
+	const struct fi_msg_rma msg = {
+		.rma_iov = &rma, .rma_iov_count = 1, .context = context,
+	};
+
+	return fi_readmsg(ep, &msg, 0);
+}
+
+/* A read of no bytes has no segments: on some devices 0 is 2 GiB in one. */
+static void memory_read_nothing(struct kunit *test)
+{
+	struct ct_pair *p = vm_open(test, 0, 0);
+	struct ct_op *op = ct_op(p);
+	struct fid_mr *mr;
+	ssize_t ret;
+
+	vm_watch(test, 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, ct_buf(p, VM_LEN), VM_LEN,
+					VM_ALL, 0, 0, 0, &mr, NULL), 0);
+	ret = ct_post_fn(p, 0, op, vm_read_nothing, mr);
+	KUNIT_EXPECT_TRUE(test, !ret || ret == -EOPNOTSUPP);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, op->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vm_device.reads), !ret);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vm_device.sges), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	ct_pair_close(p);
 }
 
 /* A region whose invalidation the device could not take is of use again. */
@@ -208,20 +263,12 @@ static void memory_inv_refused(struct kunit *test)
 	u64 key;
 
 	KUNIT_ASSERT_NOT_NULL(test, mr);
-	vm_refuse = (struct vm_refuse) {
-		.ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN),
-		.refuse = ATOMIC_INIT(1),
-	};
-	KUNIT_ASSERT_NOT_NULL(test, vm_refuse.ib);
-	vm_refuse.post_send = vm_refuse.ib->ops.post_send;
-	vm_refuse.ib->ops.post_send = vm_post_send;
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, vm_restore,
-							NULL), 0);
+	vm_watch(test, 1);
 	vm_map(p, mr, ended[0]);
 	key = fi_mr_key(mr);
 	KUNIT_EXPECT_EQ(test, kofi_mr_unmap(mr, NULL), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, ended[0]));
-	KUNIT_EXPECT_EQ(test, atomic_read(&vm_refuse.refused), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vm_device.refused), 1);
 	KUNIT_EXPECT_EQ(test, ended[0]->wc.err, 0);
 	vm_map(p, mr, ended[1]);
 	KUNIT_EXPECT_NE(test, fi_mr_key(mr), key);
@@ -319,6 +366,7 @@ static struct kunit_case verbs_memory_cases[] = {
 	KUNIT_CASE(memory_old_key),
 	KUNIT_CASE(memory_guess),
 	KUNIT_CASE(memory_inv_refused),
+	KUNIT_CASE(memory_read_nothing),
 	KUNIT_CASE_PARAM(memory_hole, vm_hole_gen_params),
 	{}
 };
