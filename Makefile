@@ -34,7 +34,7 @@ else
 endif
 ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
 
-.PHONY: all modules built tools peer bench-user modules_install check kunit \
+.PHONY: all modules built tools peer bench-user modules_install check docs kunit \
 	test demo soak bench shell prereq clean distclean help
 
 all: modules tools
@@ -82,7 +82,7 @@ test demo soak: ARG = $(ONLY)
 shell: ARG = $(KERNEL)
 bench: VERB = $(if $(PROFILE),profile,bench)
 bench: ARG = $(or $(PROFILE),$(ONLY))
-check kunit test demo soak bench shell:
+check docs kunit test demo soak bench shell:
 	@sh tools/vm/prereq $@ && $(VM) $(or $(VERB),$@) '$(ARG)'
 
 prereq: prereq-test
@@ -107,7 +107,9 @@ help:
 	@echo '  demo             show what it does, on the stock kernel of Debian'
 	@echo '  test             prove everything; the report is build/report/tests.tap'
 	@echo '  kunit            the unit tests alone, in User-mode Linux, in seconds'
-	@echo '  check            W=1, sparse, checkpatch, kernel-doc, coccinelle'
+	@echo '  check            W=1, sparse, checkpatch, kernel-doc, coccinelle, sphinx'
+	@echo '  docs             build/html/index.html, the documentation, with the kernel-doc'
+	@echo '                   comments and pictures'
 	@echo '  soak             the long tests'
 	@echo '  bench            how fast it is, against raw sockets and user space;'
 	@echo '                   the report is build/report/bench.json; with'

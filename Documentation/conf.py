@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Sphinx: KERNEL_SRC=/usr/src/linux-source-6.12 sphinx-build Documentation build/html
+"""Sphinx: make docs, or
+KERNEL_SRC=/usr/src/linux-source-6.12 sphinx-build -nW Documentation build/html
 
 The directives that read kernel-doc comments are the kernel's own, hence the
-kernel source.
+kernel source. Pictures are drawn by graphviz.
 """
 
 import os
@@ -14,11 +15,15 @@ sys.path.insert(0, os.path.join(kernel, "Documentation/sphinx"))
 os.environ.setdefault("srctree", top)
 
 project = "kOFI"
-extensions = ["kerneldoc"]
+extensions = ["kerneldoc", "sphinx.ext.graphviz"]
 kerneldoc_bin = os.path.join(kernel, "scripts/kernel-doc")
 kerneldoc_srctree = top
 kerneldoc_verbosity = 1
+graphviz_output_format = "svg"
 primary_domain = "c"
 highlight_language = "none"
 exclude_patterns = ["netlink"]
 html_theme = "classic"
+# types in the signatures: the kernel's, and libfabric's structures, which have
+# no page here
+nitpick_ignore_regex = [("c:identifier", ".*")]

@@ -190,6 +190,17 @@ def shell():
     return bad
 
 
+def pages():
+    """Make HTML of the pages, into build/html."""
+    src, _ = kernel.source()
+    # all are read each time: what is kept from a run has its warnings lost
+    status, lines = lines_of(
+        ["env", f"KERNEL_SRC={src}", "sphinx-build", "-nWEq", "--keep-going",
+         "-j", CPUS, "-d", BUILD / "doctrees", "Documentation",
+         BUILD / "html"])
+    return [l.removeprefix(f"{TOP}/") for l in lines] if status else []
+
+
 def docs(script, *args):
     """A script of tests/docs: it prints a line for each finding."""
     status, lines = lines_of([sys.executable, f"tests/docs/{script}.py", *args])
@@ -210,7 +221,7 @@ CHECKS = [
     ("coccinelle", coccinelle),
     ("python", python),
     ("shell", shell),
-    ("docs-rst", lambda: docs("rst")),
+    ("docs-html", pages),
     ("docs-examples", examples),
     ("docs-contract", lambda: docs("contract")),
     ("docs-params", lambda: docs("params")),

@@ -170,6 +170,12 @@ def check(*_):
     return report.finish()
 
 
+def docs(*_):
+    bad = checks.pages()
+    print("\n".join(bad or [f"  {BUILD / 'html/index.html'}"]))
+    return bool(bad)
+
+
 def kunit(suite="*"):
     report = Report(REPORT / "kunit-uml.tap")
     kernel.get("uml")
