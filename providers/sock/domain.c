@@ -172,7 +172,7 @@ static int ksk_domain_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
-/* ----------------------------------------------------- what clients hear */
+/* ------------------------------------------- devices clients are told of */
 
 /**
  * struct ksk_netdev - a network device
@@ -269,7 +269,7 @@ static void ksk_netdev_event(struct net_device *dev, unsigned long event)
 	mutex_lock(&ksk_netdev_mutex);
 	d = ksk_netdev_find(dev);
 	if (!d && event == NETDEV_UP) {
-		/* few bytes, and nobody would ever hear of the device */
+		/* few bytes; without them no client is told of the device */
 		d = kzalloc(sizeof(*d), GFP_KERNEL | __GFP_NOFAIL);
 		dev_hold(dev);
 		d->dev = dev;
@@ -306,7 +306,7 @@ static struct notifier_block ksk_netdev_nb = {
 	.notifier_call = ksk_netdev_notify,
 };
 
-/* What befalls domains, before clients hear of it */
+/* End the domains of a device before clients are told of it. */
 static struct notifier_block ksk_domain_nb = {
 	.notifier_call = ksk_domain_event,
 };

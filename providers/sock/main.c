@@ -15,7 +15,7 @@ struct workqueue_struct *ksk_wq;
 
 /* ------------------------------------------------------------- parameters */
 
-/* A parameter's value, its range, and what to say about it */
+/* A parameter's value and its range */
 struct ksk_param {
 	unsigned int	*value;
 	unsigned int	min;
@@ -218,7 +218,7 @@ int ksk_tunables_set(struct ksk_tunables *tun, int name, const void *val)
 	if (n < p->min || n > p->max)
 		return -EINVAL;
 	*to = n;
-	/* chosen by who knows the network */
+	/* the consumer knows the network, see zerocopy.c */
 	if (to == &tun->zerocopy_min)
 		tun->zerocopy_always = true;
 	return 0;

@@ -30,10 +30,10 @@ enum {
 #define KSK_CM_DATA_MAX	256
 
 /*
- * What kOFI can do beyond libfabric, said in eight bytes that libfabric sends
- * as zero and does not look at. A request carries them; an accept only if the
- * request did, with what both sides can do. So a stock peer never sees more
- * of it than bytes it ignores.
+ * Extensions of kOFI are named in eight bytes that libfabric sends as zero and
+ * ignores. A request carries those of its sender; an accept carries those that
+ * both sides have, and only if the request had any. So a stock peer sees
+ * nothing of them but bytes it ignores.
  */
 #define KSK_EXT_MAGIC		0x6b4f4649	/* "kOFI" */
 #define KSK_EXT_REMOTE_INV	0x00000001	/* KSK_F_REMOTE_INV */
