@@ -35,7 +35,7 @@
 #define PP_CQ_SIZE	16	/* a receive, a send, and room for injects */
 #define PP_BATCH	4
 
-/* What somebody asked for may be too much, and nobody shall be killed for it. */
+/* The sizes are the user's: fail rather than start the OOM killer. */
 #define PP_GFP	(GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /* What this side sends as message number seq of the run. */
@@ -377,7 +377,7 @@ static int pp_data_error(struct pp_run *run)
 	case -ECANCELED:
 	case -ENOTCONN:
 	case -ESHUTDOWN:
-		/* nobody here has ended the connection */
+		/* this side has not ended the connection, so the peer has */
 		return -ECONNRESET;
 	default:
 		pp_data_explain(run, ret);
@@ -399,7 +399,7 @@ static int pp_data_wait(struct pp_run *run)
 	return ret ?: pp_data_error(run);
 }
 
-/* What has completed and nobody is waiting for, where we have to fetch it. */
+/* Completions that are not waited for, where they have to be read. */
 static void pp_data_fetch(struct pp_run *run)
 {
 	struct pp_data *data = &run->data;
@@ -548,7 +548,7 @@ int pp_data_end(struct pp_run *run, struct pp_result *res)
 	ret = pp_data_wait(run);
 	if (ret)
 		return ret;
-	/* nothing is under way any more, so nobody else touches these */
+	/* nothing is under way any more, so no callback changes these */
 	res->size = data->size;
 	res->sent = run->opts.iterations;
 	res->acked = (u64)run->opts.iterations + run->opts.warmup;

@@ -9,8 +9,8 @@
  * the address it was told. Both post the first receive before the connection
  * exists, so that no message ever meets an endpoint without one.
  *
- * Everything opened is in the run, and pp_ep_close() closes whatever is there,
- * children before parents; no function here cleans up after itself.
+ * Everything opened is in the run, and pp_ep_close() closes what there is,
+ * children before parents; the other functions here do not unwind.
  */
 #include <linux/in6.h>
 #include <linux/sched/signal.h>

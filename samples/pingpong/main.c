@@ -222,7 +222,7 @@ int kofi_test_nl_pingpong_start_doit(struct sk_buff *skb,
 		ret = PTR_ERR(run);
 		goto unlock;
 	}
-	/* from here on it ends with the socket, whatever else happens */
+	/* from here on it ends with the socket at the latest */
 	list_add_tail(&run->node, &kofi_test_runs);
 	mutex_unlock(&kofi_test_mutex);
 	genlmsg_end(reply, hdr);

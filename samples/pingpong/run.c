@@ -6,11 +6,11 @@
  * main.c's list owns the run. When the socket is closed, pp_run_release()
  * hands the run to a work item, which sends the thread a signal, so that every
  * wait of it ends, stops it, and frees the run. The thread itself closes
- * whatever it has opened before it reports the end, and then only waits to be
+ * what it has opened before it reports the end, and then only waits to be
  * stopped.
  *
  * The module cannot be unloaded while a run is under way: a run holds a
- * reference until just before its end is reported, so that whoever has read the
+ * reference until just before its end is reported, so that a reader of the
  * report may unload at once. The module's exit waits for the work items, and
  * so for threads that have reported but not yet been stopped.
  */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The client: goes through groups of tests, in each of which both sides access
- * the other's region, and leads the server by commands. Content is checked
- * after each step, at the side where it has come to be, guards included.
+ * the other's region, and tells the server by commands what to do. Content is
+ * checked after each step, on the side that has received it, guards included.
  *
  *	transfer	all kinds of memory, all sizes, odd offsets
  *	forms		short forms, remote segments, values, many at a time, FENCE
- *	levels		sources overwritten the moment they are ours again
+ *	levels		sources overwritten as soon as their operation completes
  *	messages	the same for messages and tagged messages
  *	wrong		accesses that must not be: the connection ends, nothing is
  *			touched
@@ -51,7 +51,7 @@ static int rma_do(struct rma_run *run, const struct rma_cmd *cmd,
 	return rma_call(run, &it, &answer);
 }
 
-/* Tells the peer our region, or lets it make its own anew, and learns its. */
+/* Describes our region to the peer, or has it register its own, and gets that. */
 static int rma_meet(struct rma_run *run, enum krma_op op, enum krma_kind kind,
 		    u16 rights)
 {
@@ -72,7 +72,7 @@ static int rma_meet(struct rma_run *run, enum krma_op op, enum krma_kind kind,
 	return 0;
 }
 
-/* Both regions anew, described so. */
+/* Register both regions again and exchange their descriptions. */
 static int rma_regions(struct rma_run *run, enum krma_kind kind)
 {
 	int ret;
@@ -276,7 +276,7 @@ static int rma_calls(struct rma_run *run)
 	ret = ret ?: rma_do(run, &cmd, KRMA_CHECK);
 	if (ret)
 		return ret;
-	/* the values, looked at beside bytes nobody has written */
+	/* check the values, next to bytes that have not been written */
 	values.off = 100;
 	cmd = values;
 	cmd.flags = KRMA_F_BACK;

@@ -7,8 +7,8 @@
  * wakes the process that waits for it. A server keeps its domain, its queue and
  * its region from one connection to the next, as a storage target would.
  *
- * Everything opened is in the run, and rma_ep_close() closes whatever is there,
- * children before parents; no function here cleans up after itself.
+ * Everything opened is in the run, and rma_ep_close() closes what there is,
+ * children before parents; the other functions here do not unwind.
  */
 #include <linux/slab.h>
 
@@ -36,7 +36,7 @@ static void rma_ep_cm_event(struct rma_run *run, u32 event,
 	}
 }
 
-/* The queue's handler: a work item, after whatever has happened. */
+/* The event queue's handler, in a work item */
 static void rma_ep_event(struct fid_eq *eq, void *context)
 {
 	struct fi_eq_err_entry err;
@@ -159,7 +159,7 @@ static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 	if (!ret && run->srx)
 		ret = fi_ep_bind(run->ep, &run->srx->fid, 0);
 	ret = ret ?: kofi_ep_write_space(run->ep, rma_xfer_space);
-	/* values that come with writes are no completion of ours */
+	/* values that come with writes belong to no operation of this side */
 	ret = ret ?: kofi_ep_remote_cqe(run->ep, &run->remote);
 	if (!ret && run->opts.zerocopy >= 0)
 		ret = fi_set_val(&run->ep->fid, KOFI_VAL_ZEROCOPY_MIN,
@@ -335,7 +335,7 @@ void rma_ep_hangup(struct rma_run *run)
 	if (run->ep)
 		rma_ep_close_fid(&run->ep->fid);
 	run->ep = NULL;
-	/* what nobody has looked at was of this connection */
+	/* an answer that has not been read was of this connection */
 	if (READ_ONCE(run->answer_state) == RMA_ANSWER_HERE)
 		WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
 }

@@ -100,7 +100,7 @@ int rma_mem_alloc(struct rma_mem *mem, size_t size)
 
 /**
  * rma_mem_free - give it back
- * @mem: nobody uses it any more
+ * @mem: not in use any more
  */
 void rma_mem_free(struct rma_mem *mem)
 {
@@ -307,7 +307,7 @@ int rma_vec_make(struct rma_vec *v, struct rma_mem *mem, size_t at, size_t len,
 
 /**
  * rma_vec_free - the description is not needed any more
- * @v: after rma_vec_make(), whatever that returned, or zeroed
+ * @v: after rma_vec_make(), also if that has failed, or zeroed
  */
 void rma_vec_free(struct rma_vec *v)
 {

@@ -63,8 +63,8 @@ enum krma_op {
 #define KRMA_F_TAGGED		0x0002	/* messages have tags, from data on */
 #define KRMA_F_BACK		0x0004
 #define KRMA_F_LAST		0x0008
-#define KRMA_F_NO_READ		0x0010	/* a region nobody may read */
-#define KRMA_F_NO_WRITE		0x0020	/* a region nobody may write */
+#define KRMA_F_NO_READ		0x0010	/* a region without FI_REMOTE_READ */
+#define KRMA_F_NO_WRITE		0x0020	/* a region without FI_REMOTE_WRITE */
 /* accesses that must fail, and end the connection */
 #define KRMA_F_BAD_KEY		0x0100
 #define KRMA_F_BAD_RANGE	0x0200	/* one byte beyond the end */

@@ -159,7 +159,7 @@ struct rma_ops {
 enum rma_answer {
 	RMA_ANSWER_NONE,
 	RMA_ANSWER_POSTED,
-	RMA_ANSWER_HERE,		/* and nobody has looked yet */
+	RMA_ANSWER_HERE,		/* and not read yet */
 };
 
 /**
@@ -174,8 +174,8 @@ enum rma_answer {
  * @region: what the peer may access
  * @local: where our own accesses take from and put to
  * @info: what discovery found
- * @iwarp: there are no values with writes, nobody says when the peer has
- *	something, and a message that finds no receive ends the connection
+ * @iwarp: there are no values with writes and no FI_DELIVERY_COMPLETE, and a
+ *	message that finds no receive ends the connection
  * @size: bytes of @region that are registered
  * @fabric: opened from @info
  * @eq: calls rma_ep_event()

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Operations: posting them, waiting for them, and what they have to leave
- * behind.
+ * Operations: posting them, waiting for them, and checking their results.
  *
- * Every operation has its kofi_cqe in a struct rma_op, whose callback counts,
- * compares what the completion says with what it has to say, and overwrites
- * the memory a transmit has taken its bytes from: it is ours again, so nobody
- * may be reading it any more. A completion that comes too early so becomes a
- * wrong byte at the peer.
+ * Every operation has its kofi_cqe in a struct rma_op. The callback counts,
+ * compares the completion with what is expected, and overwrites the memory of a
+ * transmit, which the provider may not read any more. A completion that comes
+ * too early thus shows as a wrong byte at the peer.
  *
  * A post that is refused with -EAGAIN is repeated when a callback has run.
  */
@@ -80,7 +78,7 @@ static void rma_cmd_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	struct rma_run *run = container_of(wc->cqe, struct rma_run, cmd);
 
 	run->cmd_err = -wc->err;
-	/* whoever sees it sees the error too: rma_cmd_send() */
+	/* after cmd_err; pairs with rma_cmd_send() */
 	smp_store_release(&run->cmd_busy, false);
 	rma_xfer_wake(run);
 }
@@ -91,7 +89,7 @@ static void rma_answer_done(struct fid_cq *cq, const struct kofi_wc *wc)
 
 	run->answer_err = -wc->err;
 	run->answer_len = wc->len;
-	/* whoever sees it sees the rest too: rma_cmd_recv() */
+	/* after the rest; pairs with rma_cmd_recv() */
 	smp_store_release(&run->answer_state, RMA_ANSWER_HERE);
 	rma_xfer_wake(run);
 }
@@ -675,7 +673,7 @@ int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd)
 
 /* --------------------------------------------------------------- our region */
 
-/* Where that is the rule, a write with a value takes a receive of ours. */
+/* With FI_RX_CQ_DATA, a write of the peer's with a value takes a receive. */
 static int rma_values_expect(struct rma_run *run, u32 count)
 {
 	ssize_t ret = 0;
