@@ -12,9 +12,11 @@ import hashlib
 import os
 import pathlib
 import re
+import select
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -70,6 +72,88 @@ def errors_in(path, lines=25):
     return "".join(text[hits[0]:hits[0] + lines])
 
 
+class Meter:
+    """What a part of the run has come to: processor seconds of its thread and of
+    the programs which that thread has started, results, and what to say of
+    its time: (what, seconds, results)."""
+
+    _mine = threading.local()
+
+    def __init__(self):
+        self.cpu = 0.0
+        self.results = 0
+        self.notes = []
+        self._lock = threading.Lock()
+
+    @classmethod
+    def current(cls):
+        return getattr(cls._mine, "meter", None)
+
+    def __enter__(self):
+        self._mine.meter = self
+        self._began = time.thread_time()
+        return self
+
+    def __exit__(self, *_):
+        self._mine.meter = None
+        self.add(time.thread_time() - self._began)
+
+    def helps(self, work):
+        """WORK as what another thread does for the same part."""
+        def helper():
+            self._mine.meter = self
+            work()
+        return helper
+
+    def add(self, seconds=0, results=0):
+        with self._lock:
+            self.cpu += seconds
+            self.results += results
+
+
+def wait(proc, timeout=None, meter=None):
+    """As PROC's wait(); what it and its own children took goes to METER, or to
+    the thread's."""
+    meter = meter or Meter.current()
+    if proc.returncode is None:
+        try:
+            fd = os.pidfd_open(proc.pid)
+        except ProcessLookupError:      # another thread has waited
+            return proc.wait()
+        try:
+            if not select.select([fd], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(proc.args, timeout)
+        finally:
+            os.close(fd)
+        try:
+            stat = pathlib.Path(f"/proc/{proc.pid}/stat").read_text()
+            if meter:
+                meter.add(sum(map(int, stat.rsplit(")", 1)[1].split()[11:15]))
+                          / os.sysconf("SC_CLK_TCK"))
+        except OSError:
+            pass
+    return proc.wait()
+
+
+def call(cmd, timeout=None, quiet=False, **kw):
+    """(exit status, what CMD prints, errors too unless QUIET); None is the
+    status of what was ended for its time."""
+    with tempfile.TemporaryFile() as out, subprocess.Popen(
+            [str(c) for c in cmd], stdout=out, stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if quiet else subprocess.STDOUT,
+            **kw) as proc:
+        try:
+            status = wait(proc, timeout)
+        except BaseException as e:
+            proc.kill()
+            wait(proc)
+            if not isinstance(e, subprocess.TimeoutExpired):
+                raise
+            status = None
+        out.seek(0)
+        return status, out.read().decode(errors="replace")
+
+
 def run(cmd, log=None, what=None, env=None, cwd=None, beat=15):
     """Run CMD with its output in the file LOG; a line every BEAT seconds."""
     what = what or cmd[0]
@@ -85,14 +169,14 @@ def run(cmd, log=None, what=None, env=None, cwd=None, beat=15):
         try:
             while True:
                 try:
-                    status = proc.wait(beat)
+                    status = wait(proc, beat)
                     break
                 except subprocess.TimeoutExpired:
                     say(f"    ... {what}: "
                         f"{time.monotonic() - began:.0f} s")
         except BaseException:
             proc.terminate()
-            proc.wait()
+            wait(proc)
             raise
     if status:
         raise Fail(f"{what} failed", log)

@@ -6,18 +6,17 @@ without KUnit (stock) and once with it (debug); checkpatch, kernel-doc and
 coccinelle's scripts come from the kernel source.
 """
 
-import concurrent.futures
 import os
 import pathlib
 import py_compile
 import re
 import shutil
-import subprocess
 import sys
 import time
 
 import kernel
-from base import BUILD, CPUS, REPORT, TOP, Fail, output, run, say
+from base import BUILD, CPUS, REPORT, TOP, Fail, call, output, run, say
+from schedule import Job
 
 LOGS = REPORT / "logs"
 MODULES = ("include", "kofi", "providers", "samples")
@@ -43,11 +42,8 @@ def generated(path):
 
 def lines_of(cmd, cwd=TOP):
     """(exit status, all lines printed)."""
-    got = subprocess.run([str(c) for c in cmd], cwd=cwd, text=True,
-                         errors="replace", stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         check=False)
-    return got.returncode, got.stdout.splitlines()
+    status, text = call(cmd, cwd=cwd)
+    return status, text.splitlines()
 
 
 def build_lines(flavour, what, *flags):
@@ -69,10 +65,11 @@ def build_lines(flavour, what, *flags):
 # --- the checks: each returns the lines that make it fail -------------------
 
 def warnings(flavour):
-    worked, lines = build_lines(flavour, "warnings")
+    """Build a flavour; (worked, what is to be mended)."""
+    worked, lines = build_lines(flavour, "build")
     bad = [l for l in lines
            if re.search(r"\b(warning|error|ERROR|WARNING): ", l)]
-    return bad or ([] if worked else lines[-20:])
+    return worked, bad or ([] if worked else lines[-20:])
 
 
 def sparse():
@@ -125,9 +122,12 @@ def kernel_doc():
     return lines or ([f"kernel-doc ended with {status}"] if status else [])
 
 
-def coccinelle():
+def coccinelle(part):
+    """Every CPUS-th script, from number PART on."""
     src, _ = kernel.source()
-    copy = BUILD / "coccinelle"     # of what a user loads; tests are not
+    # a copy of what a user loads; tests are not
+    copy = BUILD / f"coccinelle-{part}"
+    copy.mkdir(parents=True, exist_ok=True)
     output(["rsync", "-a", "--delete", "--delete-excluded",
             "--exclude=.*", *(TOP / d for d in MODULES), copy])
     scripts = [s for s in sorted((src / "scripts/coccinelle")
@@ -138,28 +138,20 @@ def coccinelle():
     def one(script):
         text = script.read_text()
         options = re.search(r"^// Options: (.*)$", text, re.M)
-        cmd = ["spatch", "-D", "report", "--no-show-diff", "--very-quiet",
+        # no finding in two minutes of a processor: not worth the wait
+        cmd = ["prlimit", "--cpu=120", "spatch", "-D", "report", "--no-show-diff", "--very-quiet",
                "--cocci-file", script,
                *(options[1].split() if options else []),
                "--dir", copy, "-I", copy / "include",
                "-I", src / "arch/x86/include", "-I", src / "include"]
-        try:
-            got = subprocess.run([str(c) for c in cmd], text=True,
-                                 errors="replace", timeout=120, check=False,
-                                 stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE,
-                                 stderr=subprocess.DEVNULL)
-        except subprocess.TimeoutExpired:
-            return []       # no finding in two minutes: not worth the wait
+        status, text = call(cmd, quiet=True)
         # a script this version of spatch cannot run says nothing about us
-        if got.returncode:
+        if status:
             return []
         return [l.replace(f"{copy}/", "") + f" [{script.stem}]"
-                for l in got.stdout.splitlines()
-                if l.strip()]
+                for l in text.splitlines() if l.strip()]
 
-    with concurrent.futures.ThreadPoolExecutor(CPUS) as pool:
-        return [l for found in pool.map(one, scripts) for l in found]
+    return [l for script in scripts[part::CPUS] for l in one(script)]
 
 
 def specs():
@@ -211,31 +203,35 @@ def examples():
     return docs("examples", kernel.get("stock").kdir, BUILD / "check-docs")
 
 
+# name, function, the build it needs, seconds
 CHECKS = [
-    ("warnings@stock", lambda: warnings("stock")),
-    ("warnings@debug", lambda: warnings("debug")),
-    ("sparse", sparse),
-    ("checkpatch", checkpatch),
-    ("kernel-doc", kernel_doc),
-    ("specs", specs),
-    ("coccinelle", coccinelle),
-    ("python", python),
-    ("shell", shell),
-    ("docs-html", pages),
-    ("docs-examples", examples),
-    ("docs-contract", lambda: docs("contract")),
-    ("docs-params", lambda: docs("params")),
+    ("sparse", sparse, "build@debug", 150),
+    ("checkpatch", checkpatch, None, 100),
+    ("kernel-doc", kernel_doc, None, 10),
+    ("specs", specs, None, 10),
+    *((f"coccinelle-{n + 1}", lambda n=n: coccinelle(n), None, 150)
+      for n in range(CPUS)),
+    ("python", python, None, 2),
+    ("shell", shell, None, 2),
+    ("docs-html", pages, None, 30),
+    ("docs-examples", examples, None, 30),
+    ("docs-contract", lambda: docs("contract"), None, 2),
+    ("docs-params", lambda: docs("params"), None, 2),
 ]
 
 
-def run_all(report):
-    """Every check, each with a result."""
-    for name, check in CHECKS:
-        began = time.monotonic()
-        try:
-            bad = check()
-        except Fail as e:
-            bad = str(e).splitlines()
-        report.add(f"check/{name}", "not" if bad else "ok", bad)
-        if not bad:
-            say(f"  PASS  check/{name} ({time.monotonic() - began:.0f} s)")
+def jobs(report):
+    """A job for each check, with one result."""
+    def job(name, check, build, guess):
+        def work():
+            began = time.monotonic()
+            try:
+                bad = check()
+            except Fail as e:
+                bad = str(e).splitlines()
+            report.add(name, "not" if bad else "ok", bad)
+            if not bad:
+                say(f"  PASS  {name} ({time.monotonic() - began:.0f} s)")
+            return not bad
+        return Job(name, 1, work, after=[build] if build else [], guess=guess)
+    return [job(f"check/{name}", *rest) for name, *rest in CHECKS]

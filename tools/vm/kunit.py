@@ -7,7 +7,7 @@ import re
 import sys
 
 import kernel
-from base import BUILD, HERE, Fail, say
+from base import BUILD, HERE, Fail, Meter, say
 from image import our_modules
 from report import STAMP
 from scenario import Run, Scenario
@@ -55,6 +55,25 @@ def leaves(test, path=()):
             yield from leaves(sub, (*path, sub.name))
         else:
             yield (*path, sub.name), sub
+
+
+def suite_times(lines):
+    """The longest suites, by the machine's clock: [(seconds, suite, cases)]."""
+    found, began, cases = [], None, 0
+    for line in lines:
+        at = re.match(r"\[ *(\d+\.\d+)\]", line)
+        text = STAMP.sub("", line)
+        if not at:
+            continue
+        if text.startswith("vm-kunit: begin"):
+            began = float(at[1])
+        elif re.match(r" {4}(not )?ok \d+ ", text):
+            cases += 1
+        done = re.match(r"(?:not )?ok \d+ (\w+)", text)
+        if done and began:
+            found.append((float(at[1]) - began, done[1], cases))
+            began, cases = float(at[1]), 0
+    return sorted(found, reverse=True)
 
 
 def full_name(path, flavour):
@@ -128,6 +147,9 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     lines = (one.logs / "a.log").read_text(errors="replace").splitlines()
     where = f"{device}:{flavour}" if device else flavour
     cases, failed = report_cases(lines, where, report, filtered)
+    if Meter.current():
+        Meter.current().notes += [(s, t, n) for t, s, n in suite_times(lines)
+                                  if t >= 5]
     if filtered and not cases:
         raise Fail(f"no suite or case is called {suite}")
     say(f"  {'PASS' if not failed and not one.failures else 'FAIL'}  "

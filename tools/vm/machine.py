@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from base import CACHE, Fail, say
+from base import CACHE, Fail, Meter, say, wait
 
 
 # --- which accelerator -----------------------------------------------------
@@ -85,6 +85,7 @@ class Machine:
         self.proc = None
         self.ctl = None
         self.killed = False
+        self.meter = Meter.current() or Meter()
         self.up = threading.Event()
         self.threads = []
         self._ctl_lock = threading.Lock()
@@ -98,7 +99,7 @@ class Machine:
         self._thread(self._console)
 
     def _thread(self, what):
-        t = threading.Thread(target=what, daemon=True)
+        t = threading.Thread(target=self.meter.helps(what), daemon=True)
         t.start()
         self.threads.append(t)
 
@@ -135,7 +136,13 @@ class Machine:
                 pass        # the machine is gone, its end is reported elsewhere
 
     def alive(self):
-        return self.proc is not None and self.proc.poll() is None
+        if self.proc is None or self.proc.returncode is not None:
+            return False
+        try:    # wait() reads what it took, so it must not be reaped here
+            return os.waitid(os.P_PID, self.proc.pid, os.WEXITED | os.WNOHANG
+                             | os.WNOWAIT) is None
+        except ChildProcessError:
+            return False
 
     def kill(self):
         """Like a power cut."""
@@ -149,7 +156,7 @@ class Machine:
     def wait(self, until):
         """True if the machine ended before the time UNTIL (monotonic)."""
         try:
-            self.proc.wait(max(0.1, until - time.monotonic()))
+            wait(self.proc, max(0.1, until - time.monotonic()), self.meter)
         except subprocess.TimeoutExpired:
             return False
         for t in self.threads:
@@ -161,7 +168,7 @@ class Machine:
         if self.alive():
             self._signal(signal.SIGKILL)
         if self.proc:
-            self.proc.wait()
+            wait(self.proc, meter=self.meter)
         running.discard(self)
         for t in self.threads:
             t.join(5)

@@ -4,18 +4,18 @@
 import fnmatch
 import os
 import shutil
-import threading
 import time
 
-import base
 import check as checks
 import image
 import kernel
 import kunit as kunit_
 import machine
 import scenario as scenarios
+import schedule
 from base import (BUILD, CPUS, REPORT, TOP, Fail, clock, errors_in, run, say)
 from report import Report
+from schedule import Job, run_all
 
 # Of make: all modules there are, as check builds them, but warnings pass
 RELAXED = "KFLAGS=KOFI_TESTBLK=m"
@@ -23,36 +23,35 @@ RELAXED = "KFLAGS=KOFI_TESTBLK=m"
 DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]
 
 
-def build(flavour, flags=RELAXED):
+def build(flavour, flags=RELAXED, jobs=CPUS):
     """Our modules, or programs ("tools", "peer"), through the Makefile."""
     log = REPORT / "logs" / f"build-{flavour}.log"
     what = flavour if flavour in ("tools", "peer") else "modules"
-    run(["make", "-C", TOP, what, f"FLAVOUR={flavour}", "KDIR=", flags], log,
-        f"make {what} FLAVOUR={flavour}")
+    run(["make", "-C", TOP, what, f"FLAVOUR={flavour}", "KDIR=", flags,
+         f"JOBS=-j{jobs}"], log, f"make {what} FLAVOUR={flavour}")
 
 
-def builds(flavours, report=None):
-    """Build for each flavour; those that worked. With a report, as strictly as
-    check does, which so finds the work done; what only warns still runs."""
-    worked = []
-    for flavour in flavours:
-        strict = report and flavour in ("stock", "debug")
+def build_job(flavour, report):
+    """A build as strict as its kernel allows, in one process, as there are
+    other jobs; what only warns still runs."""
+    name = f"build@{flavour}"
+
+    def work():
         began = time.monotonic()
-        try:
-            build(flavour, checks.STRICT if strict else RELAXED)
-        except Fail as e:
-            if not report:
-                raise
-            report.add(f"build@{flavour}", "not",
-                       [str(e), *errors_in(e.log).splitlines()])
-            if strict and lenient(flavour):
-                worked.append(flavour)
-            continue
-        worked.append(flavour)
-        if report:
-            report.add(f"build@{flavour}", "ok")
-            say(f"  PASS  build@{flavour} ({time.monotonic() - began:.0f} s)")
-    return worked
+        worked, bad = True, []
+        if flavour in ("stock", "debug"):
+            worked, bad = checks.warnings(flavour)
+        else:
+            try:
+                build(flavour, jobs=1)
+            except Fail as e:
+                worked, bad = False, [str(e), *errors_in(e.log).splitlines()]
+        report.add(name, "not" if bad else "ok", bad)
+        if not bad:
+            say(f"  PASS  {name} ({time.monotonic() - began:.0f} s)")
+        return worked or lenient(flavour)
+    return Job(name, 1, work, guess=20 if flavour in ("tools", "peer")
+               else 200)
 
 
 def programs(wanted):
@@ -76,55 +75,6 @@ def kernels(flavours):
         say(f"  kernel {flavour}: {k.release}")
 
 
-class Job:
-    """Something that runs beside others; WEIGHT of the processors are its."""
-
-    def __init__(self, name, weight, work, where=None):
-        self.name = name
-        self.weight = min(weight, CPUS)
-        self.work = work
-        self.where = where or (lambda: name)
-
-
-def run_all(jobs, report):
-    """Run the jobs in order, as many at a time as there are processors."""
-    free = CPUS
-    active = {}
-    turn = threading.Condition()
-
-    def one(job):
-        nonlocal free
-        try:
-            job.work()
-        except Fail as e:
-            report.add(job.name, "not", str(e).splitlines())
-        except Exception as e:      # the run goes on, the report shows it
-            report.add(job.name, "not", f"{type(e).__name__}: {e}")
-        with turn:
-            free += job.weight
-            del active[job]
-            turn.notify_all()
-
-    with turn:
-        for job in jobs:
-            beat(turn, active, lambda job=job: free >= job.weight)
-            free -= job.weight
-            active[job] = time.monotonic()
-            threading.Thread(target=one, args=(job,), daemon=True).start()
-        beat(turn, active, lambda: not active)
-
-
-def beat(turn, active, done):
-    """Wait for DONE; every 15 s a line on what is running, if all is quiet."""
-    while not turn.wait_for(done, 15):
-        now = time.monotonic()
-        if now - base.said < 5:
-            continue
-        for job, began in list(active.items()):
-            if now - began > 10:
-                say(f"    ... {clock()} {job.where()}: {now - began:.0f} s")
-
-
 def scenario_job(s, flavour, report, loud=False):
     r = scenarios.Run(s, kernel.get(flavour), report, loud)
 
@@ -135,8 +85,10 @@ def scenario_job(s, flavour, report, loud=False):
         good = r()
         say(f"  {'PASS' if good else 'FAIL'}  {r.name}: {r.steps} steps, "
             f"{r.failures} failed ({time.monotonic() - began:.0f} s)")
+        return good
     # machines mostly wait, for each other or for a timer: two pairs fit
-    return Job(r.name, CPUS if s.alone else 1, work, r.where)
+    return Job(r.name, CPUS if s.alone else 1, work, r.where,
+               [f"build@{what}" for what in (*programs([s]), flavour)])
 
 
 # The unit tests, and the contract's over RDMA devices
@@ -154,7 +106,8 @@ def kunit_job(device, flavour, report):
     runs = []
     return Job(name, 1 if flavour == "uml" else CPUS,
                lambda: kunit_.run(flavour, report, runs=runs, device=device),
-               lambda: runs[0].where() if runs else name)
+               lambda: runs[0].where() if runs else name,
+               [f"build@{flavour}"], guess=600)
 
 
 def chosen(name, only):
@@ -163,11 +116,26 @@ def chosen(name, only):
 
 # --- the targets -----------------------------------------------------------
 
+def finish(jobs, report):
+    """Run the jobs; where the time went, and the exit status."""
+    say(f"{clock()} {len(jobs)} parts; consoles are saved below "
+        f"{(REPORT / 'logs').relative_to(TOP)}")
+    run_all(jobs, report)
+    lines = schedule.table(jobs)
+    times = report.path.with_suffix(".times")
+    times.write_text("\n".join(lines) + "\n")
+    for line in lines:
+        say(f"  {line}")
+    say(f"{clock()} done; the report is {report.path.relative_to(TOP)}, "
+        f"this table {times.relative_to(TOP)}")
+    return report.finish()
+
+
 def check(*_):
     report = Report(REPORT / "check.tap")
     kernels(["stock", "debug"])
-    checks.run_all(report)
-    return report.finish()
+    return finish([build_job("stock", report), build_job("debug", report),
+                   *checks.jobs(report)], report)
 
 
 def docs(*_):
@@ -198,11 +166,13 @@ def everything(tag, name, only):
     wanted = [(s, k) for s in scenarios.find(tag) for k in s.kernels
               if chosen(f"{s.name}@{k}", only)]
     units = [(d, k) for d, k in UNITS[tag] if chosen(kunit_name(d, k), only)]
-    checking = tag == "test" and chosen("check", only)
-    needed = {k for _, k in wanted} | {k for _, k in units}
-    if checking:
+    checking = [j for j in checks.jobs(report) if tag == "test"
+                and (chosen("check", only) or chosen(j.name, only))]
+    needed = {k for _, k in wanted} | {k for _, k in units} | {
+        b.split("@")[1] for j in checking for b in j.after}
+    if chosen("check", only) and checking:
         needed |= {"stock", "debug"}
-    if not needed:
+    if not needed and not checking:
         raise Fail(f"nothing is called '{only}'; there are "
                    + "check, " * (tag == "test")
                    + ", ".join(kunit_name(d, k) for d, k in UNITS[tag])
@@ -212,20 +182,12 @@ def everything(tag, name, only):
     say(f"{clock()} kernels")
     order = [k for k in ("stock", "uml", "debug") if k in needed]
     kernels(order)
-    say(f"{clock()} build")
-    ready = builds([*programs(s for s, _ in wanted), *order], report)
-    jobs = []
-    if checking:
-        jobs.append(Job("check", 1, lambda: checks.run_all(report)))
-    jobs += [kunit_job(d, k, report) for d, k in units if k in ready]
-    for s, k in sorted(wanted, key=lambda w: w[0].alone):
-        if k in ready:
-            jobs.append(scenario_job(s, k, report))
-    say(f"{clock()} {len(jobs)} parts; consoles are saved below "
-        f"{(REPORT / 'logs').relative_to(TOP)}")
-    run_all(jobs, report)
-    say(f"{clock()} done; the report is {report.path.relative_to(TOP)}")
-    return report.finish()
+    jobs = [build_job(f, report) for f in
+            [*programs(s for s, _ in wanted), *order]]
+    jobs += checking
+    jobs += [kunit_job(d, k, report) for d, k in units]
+    jobs += [scenario_job(s, k, report) for s, k in wanted]
+    return finish(jobs, report)
 
 
 def demo(only="*"):
@@ -237,7 +199,8 @@ def demo(only="*"):
                    status=2)
     kernels(["stock"])
     say(f"{clock()} building the modules and the kofi tool")
-    builds([*programs(wanted), "stock"])
+    for what in [*programs(wanted), "stock"]:
+        build(what)
     for s in wanted:
         run_all([scenario_job(s, "stock", report, loud=True)], report)
     say("")
@@ -247,7 +210,8 @@ def demo(only="*"):
 def adhoc(flavour):
     """Ready kernel, built modules and tools for a machine by hand."""
     k = kernel.get(flavour)
-    builds([flavour, "tools"])
+    for what in (flavour, "tools"):
+        build(what)
     programs = [p for p in (*DEFAULT_PROGRAMS, "rdma", "ss", "tc",
                             "strace") if shutil.which(p)]
     stock = "crc32_generic rdma_rxe ib_uverbs rdma_ucm veth dummy sch_netem"

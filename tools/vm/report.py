@@ -9,7 +9,7 @@ failure whatever the steps said.
 import re
 import threading
 
-from base import say
+from base import Meter, say
 
 # A printk line's time stamp, so that a program's output cannot look like one.
 STAMP = re.compile(r"\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
@@ -67,6 +67,9 @@ class Report:
         reason of a skip."""
         why = [why] if isinstance(why, str) else list(why)
         name = name.replace("#", "_")
+        meter = Meter.current()
+        if meter:
+            meter.add(results=1)
         with self.lock:
             number = self.passed + self.failed + self.skipped + 1
             line = f"{'not ok' if status == 'not' else 'ok'} {number} - {name}"
