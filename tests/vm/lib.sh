@@ -42,8 +42,8 @@
 # the kernel asks for it, all our modules are unloaded and kmemleak is read.
 
 VM_FAILED=0
-vm_retries=300
-[ "$VM_KERNEL" != debug ] || vm_retries=750
+vm_retries=$((300 * ${VM_SLOW:-1}))
+[ "$VM_KERNEL" != debug ] || vm_retries=$((vm_retries * 5 / 2))
 ctl() { printf '%s\n' "$*" >&3; }
 ask() {
 	ctl "$@"

@@ -30,6 +30,7 @@ CACHE = pathlib.Path(
                     or pathlib.Path.home() / ".cache") / "kofi").absolute()
 
 CPUS = len(os.sched_getaffinity(0))
+USUAL = 0.007           # processor seconds of the loop in slow()
 START = time.monotonic()
 said = START            # when something was last shown
 _say_lock = threading.Lock()
@@ -197,6 +198,25 @@ def output(cmd, **kw):
 
 def digest(*parts):
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+_processor = 0.0
+
+
+def slow():
+    """How many times as long things take here now as they do where nothing else
+    runs on a usual processor; at least 1. All time limits are multiplied by it:
+    those of machines in scenario.py, and through the kernel parameter vm.slow
+    those within."""
+    global _processor
+    if not _processor:
+        took = []
+        for _ in range(5):
+            began = time.thread_time()
+            sum(n * n for n in range(200000))
+            took.append(time.thread_time() - began)
+        _processor = max(min(took) / USUAL, 1)
+    return _processor * max(os.getloadavg()[0] / CPUS, 1)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What a machine finds when it starts.
 
-The payload is a folder: init, lib.sh, the scenario's files, ko/ with our
-modules and stock/ with the kernel's own. User-mode Linux reads it from the
+The payload is a folder: init, lib.sh, parts/ with the files of each scenario
+that runs in the machine, ko/ with our modules and stock/ with the kernel's own. User-mode Linux reads it from the
 host; for QEMU it becomes the folder /vm of an initramfs that also holds the
 host's programs a scenario names, with the libraries they need. The archive is
 not compressed (machines under TCG decompress slowly) and written here, so that
@@ -87,26 +87,33 @@ def own_tools(programs=()):
             if p.is_file() and os.access(p, os.X_OK)]
 
 
-def payload(where, kernel, files, stock_modules=(), programs=()):
-    """Fill the folder WHERE; FILES and PROGRAMS are a scenario's."""
+def payload(where, kernel, parts, programs=()):
+    """Fill the folder WHERE for the scenarios PARTS, with their PROGRAMS."""
     shutil.rmtree(where, ignore_errors=True)
     (where / "ko").mkdir(parents=True)
     for f in [HERE / "init", TOP / "tests/vm/lib.sh",
-              TOP / "tests/vm/allocations.awk", *files]:
+              TOP / "tests/vm/allocations.awk"]:
         shutil.copy(f, where)
+    for part in parts:
+        (where / "parts" / part.name).mkdir(parents=True)
+        for f in part.files:
+            shutil.copy(f, where / "parts" / part.name)
+        if kernel.modules:
+            (where / "parts" / part.name / "load").write_text(
+                "".join(m + "\n" for m in part.modules))
     ours = our_modules(kernel.flavour)
-    for ko in ours:
-        shutil.copy(ko, where / "ko")
+    for ko in ours:     # without what only a debugger reads: most of them
+        output(["strip", "-g", "-o", where / "ko" / ko.name, ko])
     (where / "bin").mkdir()
     for tool in own_tools(programs):
         shutil.copy(tool, where / "bin")
     if kernel.modules:
         (where / "stock").mkdir()
-        for f in with_dependencies(kernel, {*stock_modules, *needed_by(ours)}):
+        names = {"virtio_net"}.union(needed_by(ours),
+                                     *(part.modules for part in parts))
+        for f in with_dependencies(kernel, names):
             name = re.sub(r"\.ko.*", ".ko", f.name)
             (where / "stock" / name).write_bytes(unpacked(f))
-        (where / "stock/load").write_text(
-            "".join(m + "\n" for m in stock_modules))
 
 
 # --- the initramfs ---------------------------------------------------------

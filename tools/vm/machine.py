@@ -50,7 +50,7 @@ def accelerator(kernel, image):
              "host", "-m", "512", "-nodefaults", "-no-reboot", "-display",
              "none", "-serial", "stdio", "-kernel", kernel, "-initrd", image,
              "-append", "console=ttyS0 panic=-1 vm.dir=/vm vm.name=probe "
-             "vm.run=/dev/null"], timeout=20, check=False,
+             "vm.parts=probe:/dev/null:0"], timeout=20, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL).stdout
     except subprocess.TimeoutExpired:

@@ -75,20 +75,19 @@ def kernels(flavours):
         say(f"  kernel {flavour}: {k.release}")
 
 
-def scenario_job(s, flavour, report, loud=False):
-    r = scenarios.Run(s, kernel.get(flavour), report, loud)
+def scenario_job(parts, flavour, report, loud=False, boot=None):
+    r = scenarios.Run(parts, kernel.get(flavour), report, loud, name=boot)
 
     def work():
-        began = time.monotonic()
         if loud:
-            say(f"\n== {s.keys.get('title', s.name)} ({r.name})")
+            say(f"\n== {r.s.keys.get('title', r.name)} ({r.name})")
         good = r()
-        say(f"  {'PASS' if good else 'FAIL'}  {r.name}: {r.steps} steps, "
-            f"{r.failures} failed ({time.monotonic() - began:.0f} s)")
+        for line in r.lines:
+            say(line)
         return good
     # machines mostly wait, for each other or for a timer: two pairs fit
-    return Job(r.name, CPUS if s.alone else 1, work, r.where,
-               [f"build@{what}" for what in (*programs([s]), flavour)])
+    return Job(r.name, CPUS if r.s.alone else 1, work, r.where,
+               [f"build@{what}" for what in (*programs(r.parts), flavour)])
 
 
 # The unit tests, and the contract's over RDMA devices
@@ -111,7 +110,8 @@ def kunit_job(device, flavour, report):
 
 
 def chosen(name, only):
-    return any(fnmatch.fnmatch(n, only) for n in (name, name.split("@")[0]))
+    return any(fnmatch.fnmatch(n, glob) for glob in only.split()
+               for n in (name, name.split("@")[0]))
 
 
 # --- the targets -----------------------------------------------------------
@@ -120,12 +120,14 @@ def finish(jobs, report):
     """Run the jobs; where the time went, and the exit status."""
     say(f"{clock()} {len(jobs)} parts; consoles are saved below "
         f"{(REPORT / 'logs').relative_to(TOP)}")
-    run_all(jobs, report)
-    lines = schedule.table(jobs)
-    times = report.path.with_suffix(".times")
-    times.write_text("\n".join(lines) + "\n")
-    for line in lines:
-        say(f"  {line}")
+    try:
+        run_all(jobs, report)
+    finally:
+        lines = schedule.table(jobs)
+        times = report.path.with_suffix(".times")
+        times.write_text("\n".join(lines) + "\n")
+        for line in lines:
+            say(f"  {line}")
     say(f"{clock()} done; the report is {report.path.relative_to(TOP)}, "
         f"this table {times.relative_to(TOP)}")
     return report.finish()
@@ -163,7 +165,7 @@ def soak(only="*"):
 
 def everything(tag, name, only):
     report = Report(REPORT / name)
-    wanted = [(s, k) for s in scenarios.find(tag) for k in s.kernels
+    wanted = [(s, k) for s, k in scenarios.find(tag)
               if chosen(f"{s.name}@{k}", only)]
     units = [(d, k) for d, k in UNITS[tag] if chosen(kunit_name(d, k), only)]
     checking = [j for j in checks.jobs(report) if tag == "test"
@@ -177,8 +179,8 @@ def everything(tag, name, only):
                    + "check, " * (tag == "test")
                    + ", ".join(kunit_name(d, k) for d, k in UNITS[tag])
                    + " and the scenarios "
-                   + ", ".join(f"{s.name}@{k}" for s in scenarios.find(tag)
-                               for k in s.kernels), status=2)
+                   + ", ".join(f"{s.name}@{k}" for s, k in
+                               scenarios.find(tag)), status=2)
     say(f"{clock()} kernels")
     order = [k for k in ("stock", "uml", "debug") if k in needed]
     kernels(order)
@@ -186,14 +188,15 @@ def everything(tag, name, only):
             [*programs(s for s, _ in wanted), *order]]
     jobs += checking
     jobs += [kunit_job(d, k, report) for d, k in units]
-    jobs += [scenario_job(s, k, report) for s, k in wanted]
+    jobs += [scenario_job(parts, k, report, boot=name)
+             for name, parts, k in scenarios.boots(wanted)]
     return finish(jobs, report)
 
 
 def demo(only="*"):
     report = Report(REPORT / "demo.tap")
-    wanted = [s for s in scenarios.find("demo")
-              if chosen(f"{s.name}@stock", only or "*")]
+    wanted = [s for s, k in scenarios.find("demo")
+              if k == "stock" and chosen(f"{s.name}@stock", only or "*")]
     if not wanted:
         raise Fail(f"no scenario with the tag demo is called '{only}'",
                    status=2)
@@ -244,7 +247,7 @@ def shell(flavour="stock"):
     r = scenarios.Run(s, k, None)
     work = BUILD / "vm" / "shell"
     vm = work / "vm"
-    image.payload(vm, k, [], ["virtio_net", *s.modules] if not k.uml else ())
+    image.payload(vm, k, [s])
     cmdline = r.cmdline("a", k.uml).replace("vm.ctl=", "vm.noctl=")
     if k.uml:
         cmd = machine.Uml.command(k.image, vm / "init", 1024,

@@ -8,6 +8,7 @@ one KEY=VALUE per line, # for comments:
   title     one line for the reader
   kernels   each listed kernel gives a run: stock debug uml (default: stock)
   tags      test (default), demo, soak: which target runs it
+  soak      those of its kernels on which only soak runs it
   programs  host programs the machines need, beyond busybox, ip, kmod and our
             own tools (on uml all programs of the host are there)
   modules   the stock kernel's modules to load (other kernels have them built in)
@@ -20,13 +21,15 @@ one KEY=VALUE per line, # for comments:
   alone     yes: measures time, so nothing else may run beside it
   icount    yes: time of the machines counts instructions; QEMU, smp 1
   leaks     no: do not unload everything and look for leaks at the end
+  boot      a name: scenarios that have the same share their machines on each
+            kernel, one after the other, each with its modules loaded anew
   allow     a regular expression of kernel messages that are meant to appear
 
 Other files of the folder are at $VM in each machine. tests/vm/lib.sh says what
 scripts can say.
 """
 
-import os
+import math
 import pathlib
 import shutil
 import tempfile
@@ -35,12 +38,13 @@ import time
 
 import image
 import machine
-from base import BUILD, CPUS, REPORT, TOP, Fail, lock, say
+from base import BUILD, REPORT, TOP, Fail, Meter, lock, say, slow
 from report import splats
 
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
-        "smp", "cmdline", "leaks", "allow", "machines", "alone", "icount"}
+        "smp", "cmdline", "leaks", "allow", "machines", "alone", "icount", "boot",
+        "soak"}
 
 
 class Scenario:
@@ -51,11 +55,13 @@ class Scenario:
         self.keys = keys
         self.kernels = keys.get("kernels", "stock").split()
         self.tags = keys.get("tags", "test").split()
+        self.soak = keys.get("soak", "").split()
         self.programs = keys.get("programs", "").split()
         self.modules = keys.get("modules", "").split()
         self.leaks = keys.get("leaks", "yes") != "no"
         self.alone = keys.get("alone") == "yes"
         self.allow = keys.get("allow")
+        self.boot = keys.get("boot")
 
     @classmethod
     def load(cls, folder):
@@ -94,6 +100,8 @@ class Scenario:
                 raise Fail(f"{where}: there is no kernel '{k}'")
             if k == "uml" and len(scripts) > 1:
                 raise Fail(f"{where}: a uml machine has no cable")
+        if not set(self.soak) <= set(self.kernels):
+            raise Fail(f"{where}: soak names kernels that kernels does not")
         return self
 
     def timeout(self, flavour):
@@ -108,49 +116,79 @@ class Scenario:
         return int(self.keys.get("smp", 1 if len(self.scripts) > 1 else 2))
 
 
-def find(tag=None):
-    """All scenarios, by name."""
-    found = [Scenario.load(f.parent) for f in
-             sorted(FOLDER.glob("*/scenario"))]
-    return [s for s in found if tag is None or tag in s.tags]
+def find(tag):
+    """The runs of a target, by name: [(scenario, kernel)]."""
+    return [(s, k) for s in (Scenario.load(f.parent) for f in
+                             sorted(FOLDER.glob("*/scenario")))
+            for k in s.kernels
+            if (tag == "soak" if k in s.soak else tag in s.tags)]
+
+
+def boots(wanted):
+    """The scenarios and kernels WANTED, [(scenario, kernel)], as [(name, those
+    which share machines, kernel)]. User-mode Linux starts in a second, and its
+    KASAN does not forget the variables of modules that have gone."""
+    found = {}
+    for s, k in wanted:
+        key = (s.boot, k) if s.boot and k != "uml" else (s.name, k)
+        found.setdefault(key, []).append(s)
+    return [(name, some, k) for (name, k), some in found.items()]
 
 
 class Run:
-    """One scenario on one kernel."""
+    """Scenarios on one kernel, one after the other in the same machines: one of
+    them most often."""
 
-    def __init__(self, scenario, kernel, report, loud=False, echo=False,
-                 cmdline=""):
-        self.s = scenario
+    def __init__(self, parts, kernel, report, loud=False, echo=False,
+                 cmdline="", name=None):
+        self.parts = [parts] if isinstance(parts, Scenario) else parts
+        self.at = -1                    # which of them is running
         self.kernel = kernel
         self.report = report
         self.loud = loud                # a demo: show what scripts say
         self.echo = echo                # show consoles
         self.extra = cmdline
-        self.name = f"{scenario.name}@{kernel.flavour}"
+        self.boot = name or self.s.name
+        self.name = f"{self.boot}@{kernel.flavour}"
         self.logs = REPORT / "logs" / self.name
         self.machines = {}
         self.lock = threading.RLock()
+        self.asking = set()             # machines that are ready for the next
+        self.exits = {}                 # (part, machine) -> failures it reported
+        self.steps = self.failures = 0
+        self.times = []                 # when each of them began
+        self.lines = []                 # what is to be said of each
+        self.counts = [[0, 0] for _ in self.parts]      # steps, failures
+        self.forget()
+
+    def forget(self):
+        """What the machines of one scenario have told each other."""
         self.began = {}                 # machine -> step under way
         self.diag = {}                  # machine -> lines for its next failure
-        self.exits = {}                 # machine -> failures it reported
         self.arrived = {}               # barrier -> machines that wait at it
         self.signals = set()
         self.values = {}
         self.waiting = []               # (machine, kind, key)
-        self.steps = self.failures = 0
-        self.began_at = 0               # when its machines were started
+
+    @property
+    def s(self):
+        return self.parts[max(self.at, 0)]
 
     # --- results ---
 
     def full(self, name, step):
+        who = f"{self.s.name}@{self.kernel.flavour}"
         if list(self.s.scripts.values()) == ["run.sh"]:
-            return f"{self.name}/{step}"
-        return f"{self.name}/{name}/{step}"
+            return f"{who}/{step}"
+        return f"{who}/{name}/{step}"
 
     def result(self, name, status, step, why=()):
         with self.lock:
             self.steps += 1
             self.failures += status == "not"
+            count = self.counts[max(self.at, 0)]
+            count[0] += 1
+            count[1] += status == "not"
         self.report.add(self.full(name, step), status, why)
         if self.loud and status != "not":
             text = step if status == "ok" else f"{step} (skipped: {why})"
@@ -178,7 +216,10 @@ class Run:
                 if self.loud:
                     say(f"  {m.name} | {rest}")
             elif verb == "exit":
-                self.exits[m.name] = int(rest or 0)
+                self.exits[self.at, m.name] = int(rest or 0)
+            elif verb == "part":
+                self.asking.add(m.name)
+                self.settle()
             elif verb == "sync":
                 self.arrived.setdefault(rest, set()).add(m.name)
                 self.settle()
@@ -210,10 +251,22 @@ class Run:
 
     def present(self):
         return {n for n, m in self.machines.items()
-                if m.alive() and n not in self.exits}
+                if m.alive() and (self.at, n) not in self.exits}
+
+    def next_part(self):
+        """All machines have come to the end of a scenario, or started."""
+        self.at += 1
+        self.forget()
+        self.times.append(time.monotonic())
+        for n in self.asking:
+            self.machines[n].reply("ok")
+        self.asking = set()
 
     def settle(self):
         """Release who need not wait any longer. Under the lock."""
+        if self.asking and self.asking >= {n for n, m in self.machines.items()
+                                           if m.alive()}:
+            self.next_part()
         present = self.present()
         for name, who in list(self.arrived.items()):
             if present <= who:
@@ -239,6 +292,8 @@ class Run:
         with self.lock:
             now = [f"{n}: {s}" if len(self.s.scripts) > 1 else s
                    for n, s in self.began.items()]
+            if len(self.parts) > 1:
+                now.insert(0, self.s.name)
         return f"{self.name} ({', '.join(now)})" if now else self.name
 
     def cmdline(self, name, uml=False):
@@ -246,8 +301,10 @@ class Run:
                  "oops=panic", "printk.time=1", "printk.devkmsg=on",
                  f"vm.name={name}", f"vm.index={ord(name) - ord('a') + 1}",
                  f"vm.kernel={self.kernel.flavour}",
-                 f"vm.run={self.s.scripts[name]}",
-                 f"vm.leaks={int(self.s.leaks)}", f"vm.loud={int(self.loud)}",
+                 "vm.parts=" + ",".join(
+                     f"{s.name}:{s.scripts[name]}:{int(s.leaks)}"
+                     for s in self.parts), f"vm.loud={int(self.loud)}",
+                 f"vm.slow={math.ceil(slow())}",
                  "vm.ctl=" + ("/dev/ttyS0" if uml else "/dev/ttyS1")]
         if self.kernel.flavour == "debug":
             # slow machines on a shared host: no false alarms
@@ -260,21 +317,27 @@ class Run:
 
     def __call__(self):
         with lock(self.name, BUILD / "vm"):
-            return self.locked()
+            good = self.locked()
+        rest = self.parts[max(self.at, 0) + 1:]
+        if rest:        # they did not get as far; new machines for the others
+            others = Run(rest, self.kernel, self.report, self.loud, self.echo,
+                         self.extra, self.boot + "+")
+            good = others() and good
+            self.lines += others.lines
+        return good
 
     def locked(self):
         work = BUILD / "vm" / self.name
         vm = work / "vm"
-        image.payload(vm, self.kernel, self.s.files, ["virtio_net",
-                      *self.s.modules] if not self.kernel.uml else (),
-                      self.s.programs)
+        programs = sorted({p for s in self.parts for p in s.programs})
+        image.payload(vm, self.kernel, self.parts, programs)
         shutil.rmtree(self.logs, ignore_errors=True)
         # short, as the path of a socket is
         sockets = pathlib.Path(tempfile.mkdtemp(prefix="kofi-"))
         cables = machine.Cables(list(self.s.scripts), sockets)
-        self.began_at = time.monotonic()
+        began = time.monotonic()
         try:
-            self.start(work, vm, sockets, cables)
+            self.start(work, vm, sockets, cables, programs)
             watchers = [threading.Thread(target=self.watch, daemon=True,
                                          args=(m,))
                         for m in self.machines.values()]
@@ -288,29 +351,44 @@ class Run:
             cables.close()
             shutil.rmtree(sockets, ignore_errors=True)
             (work / "initramfs").unlink(missing_ok=True)
-        for n, m in self.machines.items():
-            self.judge(n, m)
+        self.times = [began, *self.times[1:], time.monotonic()]
+        for self.at in range(max(self.at, 0) + 1):
+            for n, m in self.machines.items():
+                self.judge(n, m)
+            self.conclude()
         return self.failures == 0
 
-    def start(self, work, vm, sockets, cables):
+    def conclude(self):
+        """What is said of a scenario at its end."""
+        steps, failures = self.counts[self.at]
+        seconds = self.times[self.at + 1] - self.times[self.at]
+        name = f"{self.s.name}@{self.kernel.flavour}"
+        self.lines.append(
+            f"  {'FAIL' if failures else 'PASS'}  {name}: {steps} steps, "
+            f"{failures} failed ({seconds:.0f} s)")
+        if len(self.parts) > 1 and Meter.current():
+            Meter.current().notes.append((name, seconds, steps))
+
+    def start(self, work, vm, sockets, cables, programs):
         k = self.kernel
         accel = "tcg"
         initramfs = work / "initramfs"
         if not k.uml:
-            image.initramfs(initramfs, self.s.programs, vm)
+            image.initramfs(initramfs, programs, vm)
             accel = ("icount" if self.s.keys.get("icount") == "yes"
                      else machine.accelerator(k.image, initramfs))
+        mem = max(s.mem(k.flavour) for s in self.parts)
+        smp = max(s.smp() for s in self.parts)
         kind = machine.Uml if k.uml else machine.Qemu
         for n in self.s.scripts:
             self.machines[n] = kind(n, self.logs / f"{n}.log", self.on_ctl,
                                     self.console)
         for index, (n, m) in enumerate(self.machines.items(), 1):
             if k.uml:
-                cmd = m.command(k.image, vm / "init", self.s.mem("uml"),
+                cmd = m.command(k.image, vm / "init", mem,
                                 f"{self.cmdline(n, True)} vm.dir={vm}")
             else:
-                cmd = m.command(k.image, initramfs, accel, self.s.smp(),
-                                self.s.mem(k.flavour),
+                cmd = m.command(k.image, initramfs, accel, smp, mem,
                                 self.cmdline(n) + " vm.dir=/vm",
                                 cables.netdev(n), index)
             m.start(cmd, sockets)
@@ -318,12 +396,14 @@ class Run:
     def watch(self, m):
         """Until M has ended or used up its time, which passes more slowly
         while others use the processors."""
-        left = self.s.timeout(self.kernel.flavour)
+        at, left = self.at, self.s.timeout(self.kernel.flavour)
         while not m.wait(time.monotonic() + 5):
-            left -= 5 / min(max(os.getloadavg()[0] / CPUS, 1), 4)
+            if at != self.at:
+                at, left = self.at, self.s.timeout(self.kernel.flavour)
+            left -= 5 / slow()
             if left > 0:
                 continue
-            m.timed_out = time.monotonic() - self.began_at
+            m.timed_out = True
             m.kill()
             m.wait(time.monotonic() + 10)
             break
@@ -332,18 +412,26 @@ class Run:
 
     def judge(self, name, m):
         """The line about a machine's console and end."""
-        lines = m.log.read_text(errors="replace").splitlines() \
-            if m.log.exists() else []
+        text = m.log.read_text(errors="replace") if m.log.exists() else ""
+        if self.at:
+            text = text.partition(f"VM-PART: {self.s.name}\n")[2]
+        if self.at + 1 < len(self.parts):
+            text = text.partition(
+                f"VM-PART: {self.parts[self.at + 1].name}\n")[0]
+        lines = text.splitlines()
         why = []
         for excerpt in splats(lines, self.s.allow):
             why += ["the kernel complained:", *excerpt]
-        if getattr(m, "timed_out", False):
+        if (self.at, name) in self.exits:
+            pass
+        elif getattr(m, "timed_out", False):
             step = self.began.get(name)
-            why.append(f"no end after {m.timed_out:.0f} s"
+            why.append("no end after "
+                       f"{self.times[-1] - self.times[self.at]:.0f} s"
                        f"{f', in step {step}' if step else ''}; "
                        "it said last:")
             why += lines[-15:]
-        elif not m.killed and name not in self.exits:
+        elif not m.killed:
             why.append("the machine ended before its script did; "
                        "it said last:")
             why += lines[-25:]
