@@ -23,7 +23,10 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
-#define CT_TIMEOUT_MS	10000	/* nothing that works takes this long */
+#include "limit.h"
+
+#define CT_TIMEOUT_MS	TEST_LIMIT(10000)	/* nothing that works takes this long */
+#define CT_POLL_US	500	/* between looks at a queue that says nothing */
 #define CT_OPS		2048	/* operations of one pair */
 #define CT_POSTERS	8
 
@@ -250,9 +253,10 @@ static inline bool ct_polls(const struct ct_pair *p)
 									\
 	do {								\
 		ct_progress(ct_p);					\
-		ct_true = wait_event_timeout(ct_p->wq, cond,		\
-					     ct_polls(ct_p) ? 1 :	\
-					     HZ / 10);			\
+		ct_true = ct_polls(ct_p) ?				\
+			!wait_event_hrtimeout(ct_p->wq, cond,		\
+					      CT_POLL_US * NSEC_PER_USEC) : \
+			wait_event_timeout(ct_p->wq, cond, HZ / 10);	\
 	} while (!ct_true && time_before(jiffies, ct_end));		\
 	ct_true;							\
 })

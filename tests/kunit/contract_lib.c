@@ -21,6 +21,10 @@
 
 #include "contract.h"
 
+unsigned int test_slow __weak = 1;
+module_param_named(slow, test_slow, uint, 0444);
+MODULE_PARM_DESC(slow, "Factor of all time limits (default 1)");
+
 char *ct_provider = "sock";
 module_param_named(provider, ct_provider, charp, 0444);
 MODULE_PARM_DESC(provider, "Provider to judge (default sock)");

@@ -498,7 +498,7 @@ static bool cq_where_wait(struct cq_where *w, struct fid_cq *cq, bool will)
 		kofi_cq_poll(cq, 100);
 		w->polling = false;
 	}
-	return wait_for_completion_timeout(&w->called, will ? 10 * HZ : HZ / 50);
+	return wait_for_completion_timeout(&w->called, will ? TEST_LIMIT(10 * HZ) : HZ / 50);
 }
 
 static const enum kofi_poll cq_polls[] = {
@@ -913,7 +913,7 @@ static void cq_readers_test(struct kunit *test)
 		tasks[i] = fake_thread(test, i < CQ_TASKS ? cq_crowd_complete :
 				       cq_crowd_read, crowd);
 	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&crowd->all,
-							  30 * HZ), 0UL);
+							  TEST_LIMIT(30 * HZ)), 0UL);
 	complete_all(&crowd->all);
 	for (i = 0; i < 2 * CQ_TASKS; i++)
 		fake_join(tasks[i]);

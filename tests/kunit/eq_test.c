@@ -590,7 +590,7 @@ static void eq_crowd_run(struct kunit *test, bool handler)
 		tasks[i] = fake_thread(test, i < EQ_TASKS ? eq_crowd_write :
 				       eq_crowd_read, crowd);
 	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&crowd->all,
-							  30 * HZ), 0UL);
+							  TEST_LIMIT(30 * HZ)), 0UL);
 	complete_all(&crowd->all);
 	for (i = 0; i < n; i++)
 		fake_join(tasks[i]);

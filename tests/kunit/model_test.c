@@ -39,7 +39,7 @@ MODULE_PARM_DESC(model_runs, "seeds per case of the model checker");
 
 #define MODEL_OPS	240
 #define MODEL_EPS	3
-#define MODEL_TIMEOUT	(10 * HZ)
+#define MODEL_TIMEOUT	TEST_LIMIT(10 * HZ)
 
 struct model_case {
 	const char	*name;

@@ -18,7 +18,7 @@
 #define OWN_MARK	0x6b6f6669
 #define OWN_BASE	40U	/* of the first byte: not the consumer's choice */
 #define OWN_ALL		(FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define OWN_WAIT	(10 * HZ)
+#define OWN_WAIT	TEST_LIMIT(10 * HZ)
 
 /* What the provider counts, and is told to do */
 static struct {

@@ -547,7 +547,7 @@ static void mr_atomic_test(struct kunit *test)
 		atomic_set(&a.left, 2);
 		hrtimer_start(&a.timer, ns_to_ktime(10000), HRTIMER_MODE_REL_HARD);
 		KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&a.done,
-								    10 * HZ));
+								    TEST_LIMIT(10 * HZ)));
 		KUNIT_EXPECT_NULL(test, memchr_inv(t->mem + 1, 0x77, 100));
 		KUNIT_EXPECT_EQ(test, 0, t->mem[0]);
 		KUNIT_EXPECT_EQ(test, 0, t->mem[101]);

@@ -5,6 +5,8 @@
 
 #include <kunit/test.h>
 
+#include "limit.h"
+
 extern struct kunit_suite kofi_eq_suite;
 extern struct kunit_suite kofi_cq_suite;
 extern struct kunit_suite kofi_cq_device_suite;

@@ -6,7 +6,7 @@
 #include "contract.h"
 
 #define RAW_CM_LEN	32
-#define RAW_TIMEOUT	(5 * HZ)
+#define RAW_TIMEOUT	TEST_LIMIT(5 * HZ)
 
 struct socket *raw_connect(struct kunit *test, struct ct_pair *p);
 int raw_send(struct socket *sock, const void *buf, size_t len);

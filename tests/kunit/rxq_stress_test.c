@@ -26,7 +26,7 @@
 #define STRESS_MESSAGES	400	/* of each stream */
 #define STRESS_OPS	20000
 #define STRESS_MEM	256
-#define STRESS_TIMEOUT	(20 * HZ)
+#define STRESS_TIMEOUT	TEST_LIMIT(20 * HZ)
 
 struct stress;
 

@@ -8,9 +8,11 @@
 
 #include <kunit/test.h>
 
+#include "limit.h"
+
 #include "../../providers/sock/sock.h"
 
-#define LIVE_TIMEOUT	10000	/* milliseconds; nothing that works takes it */
+#define LIVE_TIMEOUT	TEST_LIMIT(10000)	/* milliseconds; nothing that works takes it */
 #define LIVE_BIG	SZ_1M
 
 /*

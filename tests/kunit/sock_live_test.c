@@ -23,6 +23,10 @@
 #include "kunit.h"
 #include "sock_live.h"
 
+unsigned int test_slow __weak = 1;
+module_param_named(slow, test_slow, uint, 0444);
+MODULE_PARM_DESC(slow, "Factor of all time limits (default 1)");
+
 static int live_eq_open(struct live *l, struct fid_eq **eq)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
@@ -456,8 +460,8 @@ static struct socket *live_raw(struct kunit *test, struct live *l)
 
 	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
 					       IPPROTO_TCP, &sock), 0);
-	sock->sk->sk_rcvtimeo = 10 * HZ;
-	sock->sk->sk_sndtimeo = 10 * HZ;
+	sock->sk->sk_rcvtimeo = TEST_LIMIT(10 * HZ);
+	sock->sk->sk_sndtimeo = TEST_LIMIT(10 * HZ);
 	KUNIT_ASSERT_EQ(test, kernel_connect(sock,
 					     (struct sockaddr *)&l->addr,
 					     l->addrlen, 0), 0);

@@ -13,6 +13,8 @@
 
 #include <kunit/test.h>
 
+#include "limit.h"
+
 #define SN_NAME		"kofitest0"
 #define SN_RENAMED	"kofitest1"
 
@@ -92,7 +94,7 @@ static void sn_expect(struct kunit *test, int there, int renamed)
 	KUNIT_EXPECT_GT(test, wait_event_timeout(sn_wq,
 						 READ_ONCE(sn_there[0]) == there &&
 						 READ_ONCE(sn_there[1]) == renamed,
-						 10 * HZ), 0);
+						 TEST_LIMIT(10 * HZ)), 0);
 }
 
 /* A link-local address leads to no other link, so the fabric is this one. */
@@ -128,7 +130,7 @@ static void netdev_client(struct kunit *test)
 	if (IS_ENABLED(CONFIG_IPV6)) {
 		KUNIT_EXPECT_GT(test, wait_event_timeout(sn_wq,
 							 READ_ONCE(sn_changes) == 1,
-							 10 * HZ), 0);
+							 TEST_LIMIT(10 * HZ)), 0);
 		sn_expect_fabric(test);
 	}
 	sn_flags(test, dev, false);

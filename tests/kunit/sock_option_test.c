@@ -16,7 +16,7 @@
 #include "contract.h"
 #include "kunit.h"
 
-#define OPTION_TIMEOUT	10000	/* ms */
+#define OPTION_TIMEOUT	TEST_LIMIT(10000)	/* ms */
 
 static struct sock *option_sk(struct ct_pair *p, int side)
 {

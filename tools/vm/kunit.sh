@@ -30,7 +30,9 @@ while sleep 1; do :; done &
 mark() { echo "<5>vm-kunit: $*" >/dev/kmsg; }
 while read -r module; do
 	mark "begin $module"
+	slow=
+	! modinfo -p "$VM/ko/$module.ko" | grep -q ^slow: || slow=slow=$VM_SLOW
 	# shellcheck disable=SC2086
-	step "load $module" load "$module" $parameters
+	step "load $module" load "$module" $parameters $slow
 	mark "end $module"
 done <"$VM/kunit.list"
