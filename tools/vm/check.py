@@ -80,13 +80,14 @@ def sparse():
     return bad or ([] if worked else lines[-20:])
 
 
-def checkpatch():
+def checkpatch(part):
+    """Every CPUS-th file, from number PART on."""
     src, _ = kernel.source()
     # not in the top folder, where checkpatch would leave a file behind
-    where = BUILD / "checkpatch"
+    where = BUILD / f"checkpatch-{part}"
     where.mkdir(parents=True, exist_ok=True)
     shutil.copy(TOP / ".checkpatch.conf", where)
-    files = [f for f in sources(".c", ".h") if not generated(f)]
+    files = [f for f in sources(".c", ".h") if not generated(f)][part::CPUS]
     user = [f for f in files if f.parts[0] == "tools"
             or {"peer", "user"} & set(f.parts)]
     bad = []
@@ -206,10 +207,11 @@ def examples():
 # name, function, the build it needs, seconds
 CHECKS = [
     ("sparse", sparse, "build@debug", 150),
-    ("checkpatch", checkpatch, None, 100),
+    *((f"checkpatch-{n + 1}", lambda n=n: checkpatch(n), None, 60)
+      for n in range(CPUS)),
     ("kernel-doc", kernel_doc, None, 10),
     ("specs", specs, None, 10),
-    *((f"coccinelle-{n + 1}", lambda n=n: coccinelle(n), None, 150)
+    *((f"coccinelle-{n + 1}", lambda n=n: coccinelle(n), None, 80)
       for n in range(CPUS)),
     ("python", python, None, 2),
     ("shell", shell, None, 2),

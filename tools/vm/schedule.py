@@ -5,6 +5,9 @@ A job starts when what it needs has been done and as much of the processors as
 it takes is free. Of those that could, the one with the longest way to the end
 of the run goes first: its own duration and that of what waits for it. How long
 a job takes is known from the last run, kept in the cache folder, or declared.
+
+Many jobs wait more than they compute: for timers, or machines for each other.
+While the processors idle all the same, one more is started every few seconds.
 """
 
 import json
@@ -15,6 +18,7 @@ import base
 from base import CACHE, CPUS, Fail, Meter, clock, say
 
 TIMES = CACHE / "times.json"
+LOOK = 4        # seconds between looks at the processors
 
 
 class Job:
@@ -24,6 +28,7 @@ class Job:
     def __init__(self, name, weight, work, where=None, after=(), guess=60):
         self.name = name
         self.weight = min(weight, CPUS)
+        self.alone = weight >= CPUS > 1     # measures time
         self.work = work
         self.where = where or (lambda: name)
         self.after = set(after)
@@ -67,6 +72,30 @@ def by_urgency(jobs):
     return sorted(jobs, key=way, reverse=True)
 
 
+class Idle:
+    """How much of the processors' time nobody has used since the last look."""
+
+    def __init__(self):
+        self.last = self.ticks()
+
+    @staticmethod
+    def ticks():
+        with open("/proc/stat") as f:
+            fields = [int(n) for n in f.readline().split()[1:9]]
+        return fields[3] + fields[4], sum(fields)
+
+    def share(self):
+        (was, before), self.last = self.last, self.ticks()
+        return (self.last[0] - was) / max(self.last[1] - before, 1)
+
+
+def roomy():
+    """Is there memory for another pair of machines?"""
+    with open("/proc/meminfo") as f:
+        free = dict(l.split(":") for l in f)["MemAvailable"]
+    return int(free.split()[0]) >> 20 >= 4
+
+
 def run_all(jobs, report):
     """Run the jobs, as many at a time as there are processors."""
     names = {job.name: job for job in jobs}
@@ -95,9 +124,10 @@ def run_all(jobs, report):
             del active[job]
             turn.notify_all()
 
-    def start_some():
-        """Start what can be. A job that needs more processors than are free is
-        waited for: others, behind it for ever, would keep it out."""
+    def start_some(more=False):
+        """Start what can be; a job that needs more processors than are free is
+        waited for, or those behind it would keep it out for ever. With MORE,
+        one in addition."""
         free = CPUS - sum(job.weight for job in active)
         for job in list(waiting):
             needed = [names[n] for n in job.after]
@@ -109,28 +139,31 @@ def run_all(jobs, report):
                 waiting.remove(job)
             elif all(n.good for n in needed):
                 if job.weight > free:
-                    return
+                    if not more or job.alone or any(j.alone for j in active):
+                        return
+                    more = False
                 free -= job.weight
                 waiting.remove(job)
                 active[job] = time.monotonic()
                 threading.Thread(target=one, args=(job,), daemon=True).start()
 
+    idle = Idle()
+    more = False
     with turn:
         while waiting or active:
             ended = sum(job.good is not None for job in jobs)
-            start_some()
-            if active:
-                beat(turn, active, lambda: ended < sum(
-                    job.good is not None for job in jobs))
+            start_some(more)
+            more = active and not turn.wait_for(lambda: ended < sum(
+                job.good is not None for job in jobs), LOOK) and (
+                    idle.share() > 0.3 and roomy())
+            beat(active)
     remember(jobs)
 
 
-def beat(turn, active, done):
-    """Wait for DONE; every 15 s a line on what is running, if all is quiet."""
-    while not turn.wait_for(done, 15):
-        now = time.monotonic()
-        if now - base.said < 5:
-            continue
+def beat(active):
+    """A line on what is running, if nothing has been said for long."""
+    now = time.monotonic()
+    if now - base.said >= 15:
         for job, began in list(active.items()):
             if now - began > 10:
                 say(f"    ... {clock()} {job.where()}: {now - began:.0f} s")
