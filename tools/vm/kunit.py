@@ -16,6 +16,10 @@ from scenario import Run, Scenario
 # What runs where there is an RDMA device, in this order, as the contract's last
 # suite takes it away; what verbs has of its own runs nowhere else.
 ON_DEVICE = ["kofi_verbs_own_kunit", "kofi_contract_kunit"]
+# One thread after its tables, whom a second processor does not meet: make test
+# has them in User-mode Linux, under the same checkers; all@debug is soak's.
+ONE_THREAD = ["kofi_netlink_kunit", "kofi_pingpong_kunit", "kofi_objects_kunit",
+              "kofi_verbs_kunit"]
 
 
 def parser():
@@ -117,14 +121,22 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     """The unit tests on one kernel whose modules are built; the Run goes into
     the list RUNS, for who wants to know how far it is. With DEVICE, rxe, siw or
     dma, the contract over a device of that kind; and over one of the kernel's
-    what is verbs' own, which looks at the other end of the wire."""
-    names = [p.stem for p in modules(flavour)]
-    names = [n for n in ON_DEVICE[device == "dma":] if n in names] \
-            if device else [n for n in names if n != ON_DEVICE[0]]
+    what is verbs' own, which looks at the other end of the wire. Of the debug
+    kernel's, "contract" is the contract alone, which takes as long as what is
+    left then, and "all" all there is."""
+    there = [p.stem for p in modules(flavour)]
+    names = [n for n in there if n != ON_DEVICE[0]]
+    if device in ("rxe", "siw", "dma"):
+        names = [n for n in ON_DEVICE[device == "dma":] if n in there]
+    elif device == "contract":
+        names = ON_DEVICE[1:]
+    elif flavour == "debug" and not device:
+        names = [n for n in names if n not in [ON_DEVICE[1], *ONE_THREAD]]
     if not names:
         raise Fail(f"no unit test was built for {flavour}; tests/kunit and "
                    "its Kbuild should name some")
     name = f"kunit-{device}" if device else "kunit"
+    device = "" if device in ("all", "contract") else device
     listing = BUILD / "vm" / f"{name}.{flavour}" / "kunit.list"
     listing.parent.mkdir(parents=True, exist_ok=True)
     listing.write_text("\n".join(names) + "\n")

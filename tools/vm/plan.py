@@ -91,8 +91,9 @@ def scenario_job(parts, flavour, report, loud=False, boot=None):
 
 
 # The unit tests, and the contract's over RDMA devices
-UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml")],
-         "soak": [("rxe", "debug"), ("siw", "debug"), ("dma", "uml"),
+UNITS = {"test": [("", "uml"), ("", "debug"), ("contract", "debug"),
+                  ("rxe", "uml"), ("siw", "uml"), ("dma", "uml")],
+         "soak": [("all", "debug"), ("rxe", "debug"), ("siw", "debug"),
                   ("dma", "debug")]}
 
 
@@ -103,7 +104,7 @@ def kunit_name(device, flavour):
 def kunit_job(device, flavour, report):
     name = kunit_name(device, flavour)
     runs = []
-    return Job(name, 1 if flavour == "uml" else CPUS,
+    return Job(name, 1,
                lambda: kunit_.run(flavour, report, runs=runs, device=device),
                lambda: runs[0].where() if runs else name,
                [f"build@{flavour}"], guess=600)
