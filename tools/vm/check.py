@@ -15,10 +15,12 @@ import sys
 import time
 
 import kernel
-from base import BUILD, CPUS, REPORT, TOP, Fail, call, output, run, say
+from base import (BUILD, CACHE, CPUS, REPORT, TOP, Fail, call, digest, output,
+                  run, say)
 from schedule import Job
 
 LOGS = REPORT / "logs"
+CLEAN = CACHE / "checkpatch"    # digests of files without a finding
 MODULES = ("include", "kofi", "providers", "samples")
 # A kernel build of ours that is to be judged: no warning is let pass.
 STRICT = "KFLAGS=W=1 KOFI_TESTBLK=m KCFLAGS=-Werror"
@@ -81,8 +83,13 @@ def sparse():
 
 
 def checkpatch(part):
-    """Every CPUS-th file, from number PART on."""
+    """Every CPUS-th file, from number PART on; but none that was looked at
+    before, as it is and by the same checkpatch, with nothing found."""
     src, _ = kernel.source()
+    conf = (TOP / ".checkpatch.conf").read_text()
+    CLEAN.mkdir(parents=True, exist_ok=True)
+    known = {key for f in CLEAN.iterdir() for key in f.read_text().split()}
+    clean = set()
     # not in the top folder, where checkpatch would leave a file behind
     where = BUILD / f"checkpatch-{part}"
     where.mkdir(parents=True, exist_ok=True)
@@ -101,13 +108,22 @@ def checkpatch(part):
                                "EMBEDDED_FUNCTION_NAME,"
                                "PREFER_DEFINED_ATTRIBUTE_MACRO,"
                                "PREFER_KERNEL_TYPES"])):
+        keys = {f: digest(src.name, conf, *more, str(f),
+                          (TOP / f).read_text(errors="replace")) for f in some}
+        clean |= known & set(keys.values())
+        some = [f for f in some if keys[f] not in known]
         if some:
             status, lines = lines_of(
                 ["perl", src / "scripts/checkpatch.pl", f"--root={src}",
                  "--strict", "--terse", "--show-types", "--no-summary", "--quiet", *more, "-f",
                  *(f"../../{f}" for f in some)], where)
-            bad += [l.removeprefix("../../") for l in lines] or (
+            lines = [l.removeprefix("../../") for l in lines]
+            bad += lines or (
                 [f"checkpatch ended with {status}"] if status else [])
+            if not status or lines:
+                clean |= {keys[f] for f in some if not any(
+                    l.startswith(f"{f}:") for l in lines)}
+    (CLEAN / str(part)).write_text("\n".join(sorted(clean)) + "\n")
     return bad
 
 
