@@ -17,6 +17,7 @@
 #include <linux/kofi/kofi.h>
 
 #include <kunit/test.h>
+#include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/socket.h>
