@@ -73,6 +73,55 @@ void kofi_fabric_exit(struct kofi_fabric *fabric)
 }
 EXPORT_SYMBOL_GPL(kofi_fabric_exit);
 
+static int kofi_fabric_close(struct fi_fid *fid)
+{
+	struct kofi_fabric *fabric = container_of(fid, struct kofi_fabric,
+						  fabric.fid);
+
+	kofi_fabric_exit(fabric);
+	kfree(fabric);
+	return 0;
+}
+
+static const struct fi_ops kofi_fabric_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= kofi_fabric_close,
+};
+
+/**
+ * kofi_fabric_open - make a fabric that has nothing of the provider's
+ * @prov: the provider
+ * @attr: what kofi_provider.fabric was called with
+ * @ops: operations of the fabric
+ * @fid: where it goes
+ * @context: the consumer's
+ *
+ * What most providers' fabric() is. fi_close() frees it.
+ *
+ * Context: process, may sleep.
+ * Return: 0, or an error of kofi_fabric_init().
+ */
+int kofi_fabric_open(struct kofi_provider *prov,
+		     const struct fi_fabric_attr *attr,
+		     const struct fi_ops_fabric *ops, struct fid_fabric **fid,
+		     void *context)
+{
+	struct kofi_fabric *fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
+	int err;
+
+	if (!fabric)
+		return -ENOMEM;
+	err = kofi_fabric_init(fabric, prov, attr, &kofi_fabric_fid_ops, ops,
+			       context);
+	if (err) {
+		kfree(fabric);
+		return err;
+	}
+	*fid = &fabric->fabric;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_fabric_open);
+
 /**
  * fi_fabric - open a fabric
  * @attr: which one, as fi_getinfo() has described it: name and prov_name must

@@ -188,15 +188,15 @@ void ksk_cm_work(struct ksk_conn *c)
 		ksk_cm_answered(c);
 }
 
-static int ksk_cm_bind(struct socket *sock, union ksk_addr *src)
+static int ksk_cm_bind(struct socket *sock, union kofi_ip *src)
 {
-	if (!*ksk_addr_port(src)) {
-		if (ksk_addr_any(&src->sa))
+	if (!*kofi_ip_port(&src->sa)) {
+		if (kofi_ip_any(&src->sa))
 			return 0;
 		/* the port is found when the peer is known */
 		inet_set_bit(BIND_ADDRESS_NO_PORT, sock->sk);
 	}
-	return kernel_bind(sock, &src->sa, ksk_addr_len(&src->sa));
+	return kernel_bind(sock, &src->sa, kofi_ip_len(&src->sa));
 }
 
 /* fi_connect() */
@@ -205,16 +205,16 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 {
 	struct ksk_ep *ep = ksk_ep(fid);
 	const struct sockaddr *dest = addr ? : ep->base.info->dest_addr;
-	union ksk_addr to;
+	union kofi_ip to;
 	struct socket *sock;
 	unsigned int noio;
 	int err;
 
-	if (!dest || !ksk_addr_len(dest) || paramlen > KSK_CM_DATA_MAX)
+	if (!dest || !kofi_ip_len(dest) || paramlen > KSK_CM_DATA_MAX)
 		return -EINVAL;
 	if (ep->src.sa.sa_family && ep->src.sa.sa_family != dest->sa_family)
 		return -EINVAL;
-	memcpy(&to, dest, ksk_addr_len(dest));
+	memcpy(&to, dest, kofi_ip_len(dest));
 
 	mutex_lock(&ep->conn.mutex);
 	noio = ksk_memalloc_save(ep);
@@ -246,7 +246,7 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 	ksk_conn_attach(&ep->conn, sock, KSK_CONN_CONNECTING);
 	queue_delayed_work(ksk_wq, &ep->conn.watch,
 			   msecs_to_jiffies(ep->tun.connect_timeout));
-	err = kernel_connect(sock, &to.sa, ksk_addr_len(&to.sa), O_NONBLOCK);
+	err = kernel_connect(sock, &to.sa, kofi_ip_len(&to.sa), O_NONBLOCK);
 	if (!err || err == -EINPROGRESS) {
 		err = 0;
 		goto unlock;
@@ -319,7 +319,7 @@ unlock:
 
 /* -------------------------------------------------------------- addresses */
 
-int ksk_cm_name(struct socket *sock, const union ksk_addr *src, void *addr,
+int ksk_cm_name(struct socket *sock, const union kofi_ip *src, void *addr,
 		size_t *len)
 {
 	struct sockaddr_storage name = {};
@@ -328,12 +328,12 @@ int ksk_cm_name(struct socket *sock, const union ksk_addr *src, void *addr,
 	if (!sock) {
 		if (!src->sa.sa_family)
 			return -EADDRNOTAVAIL;
-		return ksk_addr_copy(&src->sa, addr, len);
+		return kofi_ip_copy(&src->sa, addr, len);
 	}
 	err = kernel_getsockname(sock, (struct sockaddr *)&name);
 	if (err < 0)
 		return err;
-	return ksk_addr_copy((struct sockaddr *)&name, addr, len);
+	return kofi_ip_copy((struct sockaddr *)&name, addr, len);
 }
 
 /* fi_getname() and fi_setname() work on both kinds of endpoint */
@@ -351,7 +351,7 @@ static int ksk_ep_getname(fid_t fid, void *addr, size_t *len)
 static int ksk_ep_setname(fid_t fid, void *addr, size_t len)
 {
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
-	int err = ksk_addr_check(addr, len);
+	int err = kofi_ip_check(addr, len);
 
 	if (err)
 		return err;
@@ -359,7 +359,7 @@ static int ksk_ep_setname(fid_t fid, void *addr, size_t len)
 	if (ep->conn.sock)
 		err = -FI_EOPBADSTATE;
 	else
-		memcpy(&ep->src, addr, ksk_addr_len(addr));
+		memcpy(&ep->src, addr, kofi_ip_len(addr));
 	mutex_unlock(&ep->conn.mutex);
 	return err;
 }
@@ -376,7 +376,7 @@ static int ksk_ep_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 	mutex_unlock(&ep->conn.mutex);
 	if (err < 0)
 		return err;
-	return ksk_addr_copy((struct sockaddr *)&name, addr, len);
+	return kofi_ip_copy((struct sockaddr *)&name, addr, len);
 }
 
 /* fi_shutdown() */

@@ -296,7 +296,7 @@ int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 	    !info->rx_attr->size || info->rx_attr->size > KSK_TX_RX_MAX)
 		return -EINVAL;
 	if (info->src_addr &&
-	    ksk_addr_check(info->src_addr, info->src_addrlen))
+	    kofi_ip_check(info->src_addr, info->src_addrlen))
 		return -EINVAL;
 
 	ep = kzalloc_node(sizeof(*ep), GFP_KERNEL, dom->base.node);
@@ -308,7 +308,7 @@ int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 	ksk_conn_init(&ep->conn, ep, &ksk_ep_conn_ops);
 	if (info->src_addr)
 		memcpy(&ep->src, info->src_addr,
-		       ksk_addr_len(info->src_addr));
+		       kofi_ip_len(info->src_addr));
 
 	err = kofi_ep_init(&ep->base, domain, info, &ksk_ep_ops, context);
 	if (err)

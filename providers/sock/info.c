@@ -11,14 +11,8 @@
  * alike on all of them ("fe80::%eth0/64").
  */
 #include <linux/in6.h>
-#include <linux/inetdevice.h>
 #include <linux/slab.h>
-#include <net/addrconf.h>
-#include <net/if_inet6.h>
-#include <net/ip6_route.h>
 #include <net/ipv6.h>
-#include <net/ipv6_stubs.h>
-#include <net/route.h>
 
 #include "sock.h"
 
@@ -36,175 +30,7 @@
 /* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
 #define KSK_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
 
-/* -------------------------------------------------------------- addresses */
-
-/**
- * ksk_addr_len - length of an address
- * @addr: the address
- *
- * Return: in bytes, 0 if it is neither IPv4 nor IPv6.
- */
-size_t ksk_addr_len(const struct sockaddr *addr)
-{
-	switch (addr->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return 0;
-	}
-}
-
-/**
- * ksk_addr_check - is this an address for us
- * @addr: what a consumer gave
- * @len: bytes it has
- *
- * Return: 0 or -EINVAL.
- */
-int ksk_addr_check(const void *addr, size_t len)
-{
-	const struct sockaddr *sa = addr;
-
-	if (len < sizeof(sa->sa_family) || !ksk_addr_len(sa) ||
-	    len < ksk_addr_len(sa))
-		return -EINVAL;
-	return 0;
-}
-
-/**
- * ksk_addr_copy - hand an address to the consumer
- * @from: the address
- * @to: the consumer's buffer
- * @len: in: its size, out: of the address
- *
- * Return: 0, or -FI_ETOOSMALL with as much as fits copied.
- */
-int ksk_addr_copy(const struct sockaddr *from, void *to, size_t *len)
-{
-	size_t size = *len;
-
-	*len = ksk_addr_len(from);
-	memcpy(to, from, min(size, *len));
-	return size < *len ? -FI_ETOOSMALL : 0;
-}
-
-/* The same host address, whatever the ports are. */
-static bool ksk_addr_same(const struct sockaddr *a, const struct sockaddr *b)
-{
-	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
-	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
-
-	if (a->sa_family != b->sa_family)
-		return false;
-	if (a->sa_family == AF_INET)
-		return ((struct sockaddr_in *)a)->sin_addr.s_addr ==
-		       ((struct sockaddr_in *)b)->sin_addr.s_addr;
-	return ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr) &&
-	       (!a6->sin6_scope_id || !b6->sin6_scope_id ||
-		a6->sin6_scope_id == b6->sin6_scope_id);
-}
-
 /* ------------------------------------------------------------- interfaces */
-
-struct ksk_if_list {
-	struct ksk_if	*ifs;
-	size_t		n;
-	size_t		max;
-};
-
-static struct ksk_if *ksk_if_next(struct ksk_if_list *l,
-				  const struct net_device *dev)
-{
-	struct ksk_if *i = l->n < l->max ? &l->ifs[l->n] : NULL;
-
-	l->n++;
-	if (!i)
-		return NULL;
-	memset(i, 0, sizeof(*i));
-	strscpy(i->dev, dev->name);
-	i->loopback = dev->flags & IFF_LOOPBACK;
-	return i;
-}
-
-static void ksk_if_add4(struct ksk_if_list *l, struct net_device *dev)
-{
-	struct in_device *in_dev = __in_dev_get_rcu(dev);
-	const struct in_ifaddr *ifa;
-
-	if (!in_dev)
-		return;
-	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		struct ksk_if *i = ksk_if_next(l, dev);
-
-		if (!i)
-			continue;
-		i->addr.in4.sin_family = AF_INET;
-		i->addr.in4.sin_addr.s_addr = ifa->ifa_local;
-		i->prefix = i->loopback ? 32 : ifa->ifa_prefixlen;
-	}
-}
-
-static void ksk_if_add6(struct ksk_if_list *l, struct net_device *dev)
-{
-#if IS_ENABLED(CONFIG_IPV6)
-	struct inet6_dev *in6_dev = __in6_dev_get(dev);
-	const struct inet6_ifaddr *ifa;
-
-	if (!in6_dev)
-		return;
-	read_lock_bh(&in6_dev->lock);
-	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
-		struct ksk_if *i;
-
-		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED))
-			continue;
-		i = ksk_if_next(l, dev);
-		if (!i)
-			continue;
-		i->addr.in6.sin6_family = AF_INET6;
-		i->addr.in6.sin6_addr = ifa->addr;
-		if (ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)
-			i->addr.in6.sin6_scope_id = dev->ifindex;
-		i->prefix = i->loopback ? 128 : ifa->prefix_len;
-	}
-	read_unlock_bh(&in6_dev->lock);
-#endif
-}
-
-static void ksk_if_walk(struct net *net, struct ksk_if_list *l, bool loopback)
-{
-	struct net_device *dev;
-
-	for_each_netdev_rcu(net, dev) {
-		if (!(dev->flags & IFF_UP) ||
-		    !!(dev->flags & IFF_LOOPBACK) != loopback)
-			continue;
-		ksk_if_add4(l, dev);
-		ksk_if_add6(l, dev);
-	}
-}
-
-/* All addresses of a namespace. The caller frees l->ifs. */
-static int ksk_if_collect(struct net *net, struct ksk_if_list *l)
-{
-	l->ifs = NULL;
-	l->n = 16;
-	do {
-		kvfree(l->ifs);
-		l->max = l->n + 16;
-		l->ifs = kvmalloc_array(l->max, sizeof(*l->ifs), GFP_KERNEL);
-		if (!l->ifs)
-			return -ENOMEM;
-		l->n = 0;
-		rcu_read_lock();
-		ksk_if_walk(net, l, false);
-		ksk_if_walk(net, l, true);
-		rcu_read_unlock();
-	} while (l->n > l->max);
-	return 0;
-}
 
 /**
  * ksk_if_find - the interface that has an address
@@ -216,11 +42,11 @@ static int ksk_if_collect(struct net *net, struct ksk_if_list *l)
  * Return: 0, -EADDRNOTAVAIL or -ENOMEM.
  */
 int ksk_if_find(struct net *net, const struct sockaddr *addr,
-		struct ksk_if *found)
+		struct kofi_netif *found)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
 	struct sockaddr_in mapped = { .sin_family = AF_INET };
-	struct ksk_if_list l;
+	struct kofi_netif_list l;
 	int err;
 	size_t i;
 
@@ -229,12 +55,12 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr,
 		mapped.sin_addr.s_addr = in6->sin6_addr.s6_addr32[3];
 		addr = (const struct sockaddr *)&mapped;
 	}
-	err = ksk_if_collect(net, &l);
+	err = kofi_netif_collect(net, true, &l);
 	if (err)
 		return err;
 	err = -EADDRNOTAVAIL;
 	for (i = 0; i < l.n && err; i++) {
-		if (!ksk_addr_same(addr, &l.ifs[i].addr.sa))
+		if (!kofi_ip_same(addr, &l.ifs[i].addr.sa))
 			continue;
 		*found = l.ifs[i];
 		err = 0;
@@ -251,69 +77,6 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr,
 	}
 	kvfree(l.ifs);
 	return err;
-}
-
-/**
- * ksk_if_fabric - name of the network an address is in
- * @i: the address
- *
- * Return: for kfree(), or NULL without memory.
- */
-char *ksk_if_fabric(const struct ksk_if *i)
-{
-	struct in6_addr net6;
-	__be32 net4;
-
-	if (i->addr.sa.sa_family == AF_INET) {
-		net4 = i->addr.in4.sin_addr.s_addr & inet_make_mask(i->prefix);
-		return kasprintf(GFP_KERNEL, "%pI4/%u", &net4, i->prefix);
-	}
-	ipv6_addr_prefix(&net6, &i->addr.in6.sin6_addr, i->prefix);
-	/* the same on every link, of which none leads to another */
-	if (i->addr.in6.sin6_scope_id)
-		return kasprintf(GFP_KERNEL, "%pI6c%%%s/%u", &net6, i->dev,
-				 i->prefix);
-	return kasprintf(GFP_KERNEL, "%pI6c/%u", &net6, i->prefix);
-}
-
-/* The address we would talk to @dest from, which is @src if that is set. */
-static int ksk_if_route(struct net *net, const struct sockaddr *dest,
-			union ksk_addr *src)
-{
-	if (dest->sa_family == AF_INET) {
-		struct flowi4 fl4 = {
-			.daddr = ((struct sockaddr_in *)dest)->sin_addr.s_addr,
-			.saddr = src->in4.sin_addr.s_addr,
-			.flowi4_proto = IPPROTO_TCP,
-		};
-		struct rtable *rt = ip_route_output_key(net, &fl4);
-
-		if (IS_ERR(rt))
-			return PTR_ERR(rt);
-		src->in4.sin_family = AF_INET;
-		src->in4.sin_addr.s_addr = fl4.saddr;
-		ip_rt_put(rt);
-	} else {
-		const struct sockaddr_in6 *to =
-			(const struct sockaddr_in6 *)dest;
-		struct flowi6 fl6 = {
-			.daddr = to->sin6_addr,
-			.saddr = src->in6.sin6_addr,
-			.flowi6_oif = to->sin6_scope_id ? :
-				      src->in6.sin6_scope_id,
-			.flowi6_proto = IPPROTO_TCP,
-		};
-		struct dst_entry *dst;
-
-		dst = ipv6_stub->ipv6_dst_lookup_flow(net, NULL, &fl6, NULL);
-		if (IS_ERR(dst))
-			return PTR_ERR(dst);
-		src->in6.sin6_family = AF_INET6;
-		src->in6.sin6_addr = fl6.saddr;
-		src->in6.sin6_scope_id = fl6.flowi6_oif;
-		dst_release(dst);
-	}
-	return 0;
 }
 
 /* ------------------------------------------------------------------ infos */
@@ -389,13 +152,13 @@ static int ksk_info_mr_mode(const struct fi_info *hints)
 }
 
 /* The info of an address, to the given source and destination. */
-static struct fi_info *ksk_info_new(const struct ksk_if *i,
+static struct fi_info *ksk_info_new(const struct kofi_netif *i,
 				    const struct fi_info *hints,
 				    const struct sockaddr *src,
 				    const struct sockaddr *dest)
 {
 	struct fi_info *info = fi_allocinfo();
-	size_t len = ksk_addr_len(&i->addr.sa);
+	size_t len = kofi_ip_len(&i->addr.sa);
 
 	if (!info)
 		return NULL;
@@ -419,7 +182,7 @@ static struct fi_info *ksk_info_new(const struct ksk_if *i,
 		info->dest_addrlen = len;
 	}
 	info->domain_attr->name = kstrdup(i->dev, GFP_KERNEL);
-	info->fabric_attr->name = ksk_if_fabric(i);
+	info->fabric_attr->name = kofi_netif_network(i);
 	if (!info->domain_attr->name || !info->fabric_attr->name)
 		goto free;
 	return info;
@@ -427,16 +190,6 @@ static struct fi_info *ksk_info_new(const struct ksk_if *i,
 free:
 	fi_freeinfo(info);
 	return NULL;
-}
-
-static void ksk_addr_set_port(struct sockaddr *addr,
-			      const struct sockaddr *from)
-{
-	/* at the same place in both families */
-	BUILD_BUG_ON(offsetof(struct sockaddr_in, sin_port) !=
-		     offsetof(struct sockaddr_in6, sin6_port));
-	((struct sockaddr_in *)addr)->sin_port =
-		((struct sockaddr_in *)from)->sin_port;
 }
 
 /**
@@ -462,8 +215,8 @@ int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	struct sockaddr_storage src = {}, dest = {};
 	struct sockaddr *want = (struct sockaddr *)&src;
 	struct fi_info **tail = info;
-	union ksk_addr from = {};
-	struct ksk_if_list l;
+	struct kofi_netif from = {};
+	struct kofi_netif_list l;
 	bool wildcard, named;
 	size_t i;
 	bool skip;
@@ -477,31 +230,31 @@ int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return -ENODATA;
 	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
 		return -ENODATA;
-	named = src.ss_family && !ksk_addr_any(want);
+	named = src.ss_family && !kofi_ip_any(want);
 	if (named)
-		memcpy(&from, want, ksk_addr_len(want));
+		memcpy(&from.addr, want, kofi_ip_len(want));
 	if (dest.ss_family &&
-	    ksk_if_route(net, (struct sockaddr *)&dest, &from))
+	    kofi_netif_route(net, (struct sockaddr *)&dest, IPPROTO_TCP, &from))
 		return -ENODATA;
-	if (ksk_if_collect(net, &l))
+	if (kofi_netif_collect(net, true, &l))
 		return -ENODATA;
 	wildcard = src.ss_family && !named && (node || hints->src_addr);
 
 	for (i = 0; i < l.n; i++) {
 		struct fi_info *mine, *granted;
-		union ksk_addr local = {};
+		union kofi_ip local = {};
 
 		if (src.ss_family &&
 		    src.ss_family != l.ifs[i].addr.sa.sa_family)
 			continue;
 		if ((named || dest.ss_family) &&
-		    !ksk_addr_same(&from.sa, &l.ifs[i].addr.sa))
+		    !kofi_ip_same(&from.addr.sa, &l.ifs[i].addr.sa))
 			continue;
 
 		memcpy(&local, wildcard ? want : &l.ifs[i].addr.sa,
-		       ksk_addr_len(&l.ifs[i].addr.sa));
+		       kofi_ip_len(&l.ifs[i].addr.sa));
 		if (src.ss_family)
-			ksk_addr_set_port(&local.sa, want);
+			*kofi_ip_port(&local.sa) = *kofi_ip_port(want);
 		mine = ksk_info_new(&l.ifs[i], hints, &local.sa,
 				    dest.ss_family ? (struct sockaddr *)&dest :
 						      NULL);

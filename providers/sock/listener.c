@@ -367,9 +367,9 @@ static void ksk_listener_work(struct work_struct *work)
 }
 
 /* A listener that names no port gets one of the range, as good as any. */
-static int ksk_listener_bind(struct socket *sock, const union ksk_addr *src)
+static int ksk_listener_bind(struct socket *sock, const union kofi_ip *src)
 {
-	union ksk_addr try = *src;
+	union kofi_ip try = *src;
 	unsigned int n, i, first;
 	int err = -EADDRINUSE;
 	size_t len;
@@ -377,14 +377,14 @@ static int ksk_listener_bind(struct socket *sock, const union ksk_addr *src)
 	/* no address at all is any address, but the same ports */
 	if (!try.sa.sa_family)
 		try.sa.sa_family = AF_INET;
-	len = ksk_addr_len(&try.sa);
-	if (*ksk_addr_port(&try) || !ksk_port_min)
+	len = kofi_ip_len(&try.sa);
+	if (*kofi_ip_port(&try.sa) || !ksk_port_min)
 		return kernel_bind(sock, &try.sa, len);
 
 	n = ksk_port_max - ksk_port_min + 1;
 	first = get_random_u32_below(n);
 	for (i = 0; i < n && err == -EADDRINUSE; i++) {
-		*ksk_addr_port(&try) = htons(ksk_port_min + (first + i) % n);
+		*kofi_ip_port(&try.sa) = htons(ksk_port_min + (first + i) % n);
 		err = kernel_bind(sock, &try.sa, len);
 	}
 	return err;

@@ -15,124 +15,89 @@ struct workqueue_struct *ksk_wq;
 
 /* ------------------------------------------------------------- parameters */
 
-/* A parameter's value and its range */
-struct ksk_param {
-	unsigned int	*value;
-	unsigned int	min;
-	unsigned int	max;
-};
-
-static int ksk_param_set(const char *val, const struct kernel_param *kp)
-{
-	const struct ksk_param *p = kp->arg;
-	unsigned int n;
-	int err;
-
-	err = kstrtouint(val, 0, &n);
-	if (!err && n >= p->min && n <= p->max) {
-		WRITE_ONCE(*p->value, n);
-		return 0;
-	}
-	pr_err("kofi_sock: %s=%s: must be a number from %u to %u\n",
-	       kp->name, val, p->min, p->max);
-	return err ? : -ERANGE;
-}
-
-static int ksk_param_get(char *buf, const struct kernel_param *kp)
-{
-	const struct ksk_param *p = kp->arg;
-
-	return sysfs_emit(buf, "%u\n", *p->value);
-}
-
-static const struct kernel_param_ops ksk_param_ops = {
-	.set = ksk_param_set,
-	.get = ksk_param_get,
-};
-
 unsigned int ksk_inline_max = 131072;
-static struct ksk_param ksk_param_inline_max = { &ksk_inline_max, 1, 1048576 };
-module_param_cb(inline_max, &ksk_param_ops, &ksk_param_inline_max, 0644);
+static struct kofi_param ksk_param_inline_max = { &ksk_inline_max, 1, 1048576 };
+module_param_cb(inline_max, &kofi_param_ops, &ksk_param_inline_max, 0644);
 MODULE_PARM_DESC(inline_max,
 		 "Bytes a post or a socket callback sends itself; the rest is the work item's (1 to 1048576, default 131072)");
 
 unsigned int ksk_rx_budget = 262144;
-static struct ksk_param ksk_param_rx_budget = { &ksk_rx_budget, 4096, 16777216 };
-module_param_cb(rx_budget, &ksk_param_ops, &ksk_param_rx_budget, 0644);
+static struct kofi_param ksk_param_rx_budget = { &ksk_rx_budget, 4096, 16777216 };
+module_param_cb(rx_budget, &kofi_param_ops, &ksk_param_rx_budget, 0644);
 MODULE_PARM_DESC(rx_budget,
 		 "Bytes one run of the receiver reads before the work item goes on (4096 to 16777216, default 262144)");
 
 unsigned int ksk_connect_timeout = 30000;
-static struct ksk_param ksk_param_connect_timeout = { &ksk_connect_timeout, 10, 86400000 };
-module_param_cb(connect_timeout, &ksk_param_ops, &ksk_param_connect_timeout, 0644);
+static struct kofi_param ksk_param_connect_timeout = { &ksk_connect_timeout, 10, 86400000 };
+module_param_cb(connect_timeout, &kofi_param_ops, &ksk_param_connect_timeout, 0644);
 MODULE_PARM_DESC(connect_timeout,
 		 "Milliseconds for connecting, until the peer has accepted (10 to 86400000, default 30000)");
 
 unsigned int ksk_handshake_timeout = 10000;
-static struct ksk_param ksk_param_handshake_timeout = { &ksk_handshake_timeout, 10, 86400000 };
-module_param_cb(handshake_timeout, &ksk_param_ops, &ksk_param_handshake_timeout, 0644);
+static struct kofi_param ksk_param_handshake_timeout = { &ksk_handshake_timeout, 10, 86400000 };
+module_param_cb(handshake_timeout, &kofi_param_ops, &ksk_param_handshake_timeout, 0644);
 MODULE_PARM_DESC(handshake_timeout,
 		 "Milliseconds for an incoming connection to send its request (10 to 86400000, default 10000)");
 
 unsigned int ksk_silence_timeout = 30000;
-static struct ksk_param ksk_param_silence_timeout = { &ksk_silence_timeout, 100, 86400000 };
-module_param_cb(silence_timeout, &ksk_param_ops, &ksk_param_silence_timeout, 0644);
+static struct kofi_param ksk_param_silence_timeout = { &ksk_silence_timeout, 100, 86400000 };
+module_param_cb(silence_timeout, &kofi_param_ops, &ksk_param_silence_timeout, 0644);
 MODULE_PARM_DESC(silence_timeout,
 		 "Milliseconds without an acknowledgment while data is out after which a peer is dead (100 to 86400000, default 30000)");
 
 unsigned int ksk_keepalive_idle = 15000;
-static struct ksk_param ksk_param_keepalive_idle = { &ksk_keepalive_idle, 0, 32767000 };
-module_param_cb(keepalive_idle, &ksk_param_ops, &ksk_param_keepalive_idle, 0644);
+static struct kofi_param ksk_param_keepalive_idle = { &ksk_keepalive_idle, 0, 32767000 };
+module_param_cb(keepalive_idle, &kofi_param_ops, &ksk_param_keepalive_idle, 0644);
 MODULE_PARM_DESC(keepalive_idle,
 		 "Milliseconds until an idle peer is asked whether it is there, 0: never (0 to 32767000, default 15000)");
 
 unsigned int ksk_keepalive_intvl = 5;
-static struct ksk_param ksk_param_keepalive_intvl = { &ksk_keepalive_intvl, 1, 32767 };
-module_param_cb(keepalive_intvl, &ksk_param_ops, &ksk_param_keepalive_intvl, 0644);
+static struct kofi_param ksk_param_keepalive_intvl = { &ksk_keepalive_intvl, 1, 32767 };
+module_param_cb(keepalive_intvl, &kofi_param_ops, &ksk_param_keepalive_intvl, 0644);
 MODULE_PARM_DESC(keepalive_intvl,
 		 "Seconds between these questions (1 to 32767, default 5)");
 
 unsigned int ksk_keepalive_cnt = 3;
-static struct ksk_param ksk_param_keepalive_cnt = { &ksk_keepalive_cnt, 1, 127 };
-module_param_cb(keepalive_cnt, &ksk_param_ops, &ksk_param_keepalive_cnt, 0644);
+static struct kofi_param ksk_param_keepalive_cnt = { &ksk_keepalive_cnt, 1, 127 };
+module_param_cb(keepalive_cnt, &kofi_param_ops, &ksk_param_keepalive_cnt, 0644);
 MODULE_PARM_DESC(keepalive_cnt,
 		 "Unanswered questions after which an idle peer is dead (1 to 127, default 3)");
 
 unsigned int ksk_max_pending = 128;
-static struct ksk_param ksk_param_max_pending = { &ksk_max_pending, 1, 65536 };
-module_param_cb(max_pending, &ksk_param_ops, &ksk_param_max_pending, 0644);
+static struct kofi_param ksk_param_max_pending = { &ksk_max_pending, 1, 65536 };
+module_param_cb(max_pending, &kofi_param_ops, &ksk_param_max_pending, 0644);
 MODULE_PARM_DESC(max_pending,
 		 "Incoming connections per passive endpoint that have not sent their request yet (1 to 65536, default 128)");
 
 unsigned int ksk_port_min;
 EXPORT_SYMBOL_IF_KUNIT(ksk_port_min);
-static struct ksk_param ksk_param_port_min = { &ksk_port_min, 0, 65535 };
-module_param_cb(port_min, &ksk_param_ops, &ksk_param_port_min, 0444);
+static struct kofi_param ksk_param_port_min = { &ksk_port_min, 0, 65535 };
+module_param_cb(port_min, &kofi_param_ops, &ksk_param_port_min, 0444);
 MODULE_PARM_DESC(port_min,
 		 "First port for listeners without one, 0: the system's choice (0 to 65535, default 0)");
 
 unsigned int ksk_port_max = 65535;
 EXPORT_SYMBOL_IF_KUNIT(ksk_port_max);
-static struct ksk_param ksk_param_port_max = { &ksk_port_max, 1, 65535 };
-module_param_cb(port_max, &ksk_param_ops, &ksk_param_port_max, 0444);
+static struct kofi_param ksk_param_port_max = { &ksk_port_max, 1, 65535 };
+module_param_cb(port_max, &kofi_param_ops, &ksk_param_port_max, 0444);
 MODULE_PARM_DESC(port_max,
 		 "Last port for listeners without one (1 to 65535, default 65535)");
 
 unsigned int ksk_tx_size = 256;
-static struct ksk_param ksk_param_tx_size = { &ksk_tx_size, 1, 65536 };
-module_param_cb(tx_size, &ksk_param_ops, &ksk_param_tx_size, 0644);
+static struct kofi_param ksk_param_tx_size = { &ksk_tx_size, 1, 65536 };
+module_param_cb(tx_size, &kofi_param_ops, &ksk_param_tx_size, 0644);
 MODULE_PARM_DESC(tx_size,
 		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 65536, default 256)");
 
 unsigned int ksk_rx_size = 256;
-static struct ksk_param ksk_param_rx_size = { &ksk_rx_size, 1, 65536 };
-module_param_cb(rx_size, &ksk_param_ops, &ksk_param_rx_size, 0644);
+static struct kofi_param ksk_param_rx_size = { &ksk_rx_size, 1, 65536 };
+module_param_cb(rx_size, &kofi_param_ops, &ksk_param_rx_size, 0644);
 MODULE_PARM_DESC(rx_size,
 		 "Receives an endpoint may have posted, where its consumer does not say (1 to 65536, default 256)");
 
 unsigned int ksk_zerocopy_min = 16384;
-static struct ksk_param ksk_param_zerocopy_min = { &ksk_zerocopy_min, 0, 1073741824 };
-module_param_cb(zerocopy_min, &ksk_param_ops, &ksk_param_zerocopy_min, 0644);
+static struct kofi_param ksk_param_zerocopy_min = { &ksk_zerocopy_min, 0, 1073741824 };
+module_param_cb(zerocopy_min, &kofi_param_ops, &ksk_param_zerocopy_min, 0644);
 MODULE_PARM_DESC(zerocopy_min,
 		 "Bytes from which on an operation's pages are sent without copying them, 0: never (0 to 1073741824, default 16384)");
 
@@ -151,11 +116,11 @@ void ksk_tunables_init(struct ksk_tunables *tun)
 }
 
 /* The range of what has no parameter, as it is never right for all */
-static const struct ksk_param ksk_range_bool = { .max = 1 };
+static const struct kofi_param ksk_range_bool = { .max = 1 };
 
 /* Where an option is kept, and what has its range. */
 static unsigned int *ksk_tunable(struct ksk_tunables *tun, int name,
-				 const struct ksk_param **p)
+				 const struct kofi_param **p)
 {
 	switch ((unsigned int)name) {
 	case KOFI_VAL_CONNECT_TIMEOUT:
@@ -206,7 +171,7 @@ static int ksk_tunables_set_cpu(struct ksk_tunables *tun, int cpu)
  */
 int ksk_tunables_set(struct ksk_tunables *tun, int name, const void *val)
 {
-	const struct ksk_param *p;
+	const struct kofi_param *p;
 	unsigned int *to = ksk_tunable(tun, name, &p);
 	unsigned int n;
 
@@ -234,7 +199,7 @@ int ksk_tunables_set(struct ksk_tunables *tun, int name, const void *val)
  */
 int ksk_tunables_get(const struct ksk_tunables *tun, int name, void *val)
 {
-	const struct ksk_param *p;
+	const struct kofi_param *p;
 	unsigned int *from = ksk_tunable((struct ksk_tunables *)tun, name,
 					 &p);
 

@@ -47,7 +47,7 @@ static struct fi_info *ksk_pep_info(struct ksk_pep *pep, struct ksk_req *req)
 	struct net *net = pep->base.fabric->net;
 	struct sockaddr_storage local = {}, peer = {};
 	struct fi_info *info;
-	struct ksk_if i;
+	struct kofi_netif i;
 	char *fabric, *dev;
 	void *src, *dst;
 	size_t len;
@@ -60,7 +60,7 @@ static struct fi_info *ksk_pep_info(struct ksk_pep *pep, struct ksk_req *req)
 	info = fi_dupinfo(pep->base.info);
 	if (!info)
 		return NULL;
-	len = ksk_addr_len((struct sockaddr *)&local);
+	len = kofi_ip_len((struct sockaddr *)&local);
 	src = kmemdup(&local, len, GFP_KERNEL);
 	dst = kmemdup(&peer, len, GFP_KERNEL);
 	dev = kstrdup(i.dev, GFP_KERNEL);
@@ -211,7 +211,7 @@ static int ksk_pep_getname(fid_t fid, void *addr, size_t *len)
 static int ksk_pep_setname(fid_t fid, void *addr, size_t len)
 {
 	struct ksk_pep *pep = ksk_pep(fid);
-	int err = ksk_addr_check(addr, len);
+	int err = kofi_ip_check(addr, len);
 
 	if (err)
 		return err;
@@ -219,7 +219,7 @@ static int ksk_pep_setname(fid_t fid, void *addr, size_t len)
 	if (pep->listener.sock)
 		err = -FI_EOPBADSTATE;
 	else
-		memcpy(&pep->listener.src, addr, ksk_addr_len(addr));
+		memcpy(&pep->listener.src, addr, kofi_ip_len(addr));
 	mutex_unlock(&pep->lock);
 	return err;
 }
@@ -343,7 +343,7 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	    !ksk_tclass_known(ksk_info_tclass(info)))
 		return -EINVAL;
 	if (info->src_addr &&
-	    ksk_addr_check(info->src_addr, info->src_addrlen))
+	    kofi_ip_check(info->src_addr, info->src_addrlen))
 		return -EINVAL;
 	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
 	if (!pep)
@@ -351,7 +351,7 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	mutex_init(&pep->lock);
 	if (info->src_addr)
 		memcpy(&pep->listener.src, info->src_addr,
-		       ksk_addr_len(info->src_addr));
+		       kofi_ip_len(info->src_addr));
 
 	err = kofi_pep_init(&pep->base, fabric, info, &ksk_pep_fid_ops,
 			    &ksk_pep_opt_ops, &ksk_pep_cm_ops, context);

@@ -97,35 +97,10 @@ int ksk_tunables_get(const struct ksk_tunables *tun, int name, void *val);
 
 /* ----------------------------------------------------------------- info.c */
 
-/* An address of either family; there is always one of them in it, or zero */
-union ksk_addr {
-	struct sockaddr		sa;
-	struct sockaddr_in	in4;
-	struct sockaddr_in6	in6;
-};
-
-/**
- * struct ksk_if - an address of an interface
- * @addr: the address, port 0
- * @prefix: its network's length in bits
- * @loopback: it belongs to the loopback device
- * @dev: name of the interface
- */
-struct ksk_if {
-	union ksk_addr	addr;
-	u8		prefix;
-	bool		loopback;
-	char		dev[IFNAMSIZ];
-};
-
 int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info);
 int ksk_if_find(struct net *net, const struct sockaddr *addr,
-		struct ksk_if *found);
-char *ksk_if_fabric(const struct ksk_if *i);
-size_t ksk_addr_len(const struct sockaddr *addr);
-int ksk_addr_check(const void *addr, size_t len);
-int ksk_addr_copy(const struct sockaddr *from, void *to, size_t *len);
+		struct kofi_netif *found);
 
 /* --------------------------------------------------------------- domain.c */
 
@@ -214,26 +189,11 @@ void ksk_cm_format(struct ksk_cm *cm, u8 type, u32 ext, const void *data,
 int ksk_cm_want(const struct ksk_cm *cm, unsigned int *want);
 int ksk_cm_read(struct sock *sk, struct ksk_cm *cm);
 int ksk_cm_send(struct sock *sk, struct ksk_cm *cm);
-int ksk_cm_name(struct socket *sock, const union ksk_addr *src, void *addr,
+int ksk_cm_name(struct socket *sock, const union kofi_ip *src, void *addr,
 		size_t *len);
 void ksk_cm_work(struct ksk_conn *c);
 void ksk_cm_fail(struct ksk_conn *c, int err, int prov_errno,
 		 const void *data, size_t len);
-
-static inline bool ksk_addr_any(const struct sockaddr *addr)
-{
-	if (addr->sa_family == AF_INET6)
-		return ipv6_addr_any(&((struct sockaddr_in6 *)addr)->sin6_addr);
-	return ((struct sockaddr_in *)addr)->sin_addr.s_addr ==
-		htonl(INADDR_ANY);
-}
-
-static inline __be16 *ksk_addr_port(union ksk_addr *addr)
-{
-	if (addr->sa.sa_family == AF_INET6)
-		return &addr->in6.sin6_port;
-	return &addr->in4.sin_port;
-}
 
 /* ------------------------------------------------------------- listener.c */
 
@@ -301,7 +261,7 @@ struct ksk_listener {
 	struct net		*net;
 	const struct fi_info	*info;
 	u32			id;
-	union ksk_addr		src;
+	union kofi_ip		src;
 	struct ksk_tunables	tun;
 	int			backlog;
 	struct socket		*sock;
@@ -828,7 +788,7 @@ struct ksk_ep {
 	struct list_head	domain_node;
 	struct ksk_tunables	tun;
 	bool			reserves;
-	union ksk_addr		src;
+	union kofi_ip		src;
 	struct ksk_req		*req;
 	spinlock_t		tx_free_lock ____cacheline_aligned_in_smp;
 	struct kofi_freelist	tx_free;

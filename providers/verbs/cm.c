@@ -325,14 +325,14 @@ int vrb_cm_create(struct vrb_ep *ep)
 	struct rdma_cm_id *id;
 	int err;
 
-	if (!ep->local.sa.sa_family || vrb_addr_any(&ep->local.sa)) {
+	if (!ep->local.sa.sa_family || kofi_ip_any(&ep->local.sa)) {
 		__be16 port = ep->local.in4.sin_port;
 
 		err = vrb_if_find_dev(net, ep->dom->ib, ep->local.sa.sa_family,
 				      &ep->local);
 		if (err)
 			return err;
-		*vrb_addr_port(&ep->local.sa) = port;
+		*kofi_ip_port(&ep->local.sa) = port;
 	}
 	id = rdma_create_id(net, vrb_cm_event, ep, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
@@ -361,11 +361,11 @@ static int vrb_cm_connect(struct fid_ep *fid, const void *addr,
 	if (err)
 		goto unlock;
 	err = -EINVAL;
-	if (!vrb_addr_len(addr) ||
+	if (!kofi_ip_len(addr) ||
 	    ((const struct sockaddr *)addr)->sa_family !=
 	    ep->local.sa.sa_family)
 		goto unlock;
-	memcpy(&ep->peer, addr, vrb_addr_len(addr));
+	memcpy(&ep->peer, addr, kofi_ip_len(addr));
 	ep->cm_len = vrb_cm_pack(ep->cm_data, param, paramlen);
 	vrb_cm_tune(ep);
 	queue_delayed_work(vrb_wq, &ep->watch,
@@ -422,12 +422,12 @@ unlock:
  *
  * Return: 0, or -EINVAL if it is neither IPv4 nor IPv6.
  */
-int vrb_addr_set(union vrb_addr *to, const void *addr)
+int vrb_addr_set(union kofi_ip *to, const void *addr)
 {
-	if (!vrb_addr_len(addr))
+	if (!kofi_ip_len(addr))
 		return -EINVAL;
 	memset(to, 0, sizeof(*to));
-	memcpy(to, addr, vrb_addr_len(addr));
+	memcpy(to, addr, kofi_ip_len(addr));
 	return 0;
 }
 
@@ -452,11 +452,11 @@ static int vrb_cm_setname(fid_t fid, void *addr, size_t len)
  *
  * Return: 0, -EADDRNOTAVAIL, or -FI_ETOOSMALL with as much as fits copied.
  */
-int vrb_addr_get(const union vrb_addr *from, void *addr, size_t *len)
+int vrb_addr_get(const union kofi_ip *from, void *addr, size_t *len)
 {
-	if (!vrb_addr_len(&from->sa))
+	if (!kofi_ip_len(&from->sa))
 		return -EADDRNOTAVAIL;
-	return vrb_addr_copy(&from->sa, addr, len);
+	return kofi_ip_copy(&from->sa, addr, len);
 }
 
 /* fi_getname() */
@@ -478,7 +478,7 @@ static int vrb_cm_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 	int err;
 
 	mutex_lock(&ep->cm_mutex);
-	err = vrb_addr_len(&ep->peer.sa) ? vrb_addr_get(&ep->peer, addr, len) :
+	err = kofi_ip_len(&ep->peer.sa) ? vrb_addr_get(&ep->peer, addr, len) :
 					   -ENOTCONN;
 	mutex_unlock(&ep->cm_mutex);
 	return err;

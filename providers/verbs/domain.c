@@ -159,21 +159,6 @@ free:
 	return err;
 }
 
-static int vrb_fabric_close(struct fi_fid *fid)
-{
-	struct kofi_fabric *fabric = container_of(fid, struct kofi_fabric,
-						  fabric.fid);
-
-	kofi_fabric_exit(fabric);
-	kfree(fabric);
-	return 0;
-}
-
-static const struct fi_ops vrb_fabric_fid_ops = {
-	.size		= sizeof(struct fi_ops),
-	.close		= vrb_fabric_close,
-};
-
 static const struct fi_ops_fabric vrb_fabric_ops = {
 	.size		= sizeof(struct fi_ops_fabric),
 	.domain		= vrb_domain,
@@ -184,20 +169,8 @@ static const struct fi_ops_fabric vrb_fabric_ops = {
 int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 	       void *context)
 {
-	struct kofi_fabric *fabric;
-	int err;
-
-	fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
-	if (!fabric)
-		return -ENOMEM;
-	err = kofi_fabric_init(fabric, &vrb_provider, attr,
-			       &vrb_fabric_fid_ops, &vrb_fabric_ops, context);
-	if (err) {
-		kfree(fabric);
-		return err;
-	}
-	*fid = &fabric->fabric;
-	return 0;
+	return kofi_fabric_open(&vrb_provider, attr, &vrb_fabric_ops, fid,
+				context);
 }
 
 /* ---------------------------------------------------------------- devices */

@@ -616,7 +616,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	int err;
 
 	if (info->ep_attr->type != FI_EP_MSG ||
-	    (info->src_addr && !vrb_addr_len(info->src_addr)))
+	    (info->src_addr && !kofi_ip_len(info->src_addr)))
 		return -EINVAL;
 	ep = kzalloc_node(sizeof(*ep), GFP_KERNEL, dom->base.node);
 	if (!ep)
@@ -635,7 +635,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	ep->rxq.ep = ep;
 	if (info->src_addr)
 		memcpy(&ep->local, info->src_addr,
-		       vrb_addr_len(info->src_addr));
+		       kofi_ip_len(info->src_addr));
 
 	err = kofi_ep_init(&ep->base, domain, info, &vrb_ep_ops, context);
 	if (err)

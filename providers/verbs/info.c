@@ -19,14 +19,8 @@
  * word in front, as the two protocols do not understand each other. A domain is
  * named after the device.
  */
-#include <linux/inetdevice.h>
 #include <linux/slab.h>
-#include <net/addrconf.h>
-#include <net/if_inet6.h>
-#include <net/ip6_route.h>
 #include <net/ipv6.h>
-#include <net/ipv6_stubs.h>
-#include <net/route.h>
 #include <rdma/ib_cache.h>
 
 #include "verbs.h"
@@ -43,169 +37,7 @@
 #define VRB_RX_CAPS	(FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | \
 			 FI_REMOTE_WRITE | FI_SOURCE)
 
-/* -------------------------------------------------------------- addresses */
-
-/**
- * vrb_addr_len - length of an address
- * @addr: the address
- *
- * Return: in bytes, 0 if it is neither IPv4 nor IPv6.
- */
-size_t vrb_addr_len(const struct sockaddr *addr)
-{
-	switch (addr->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return 0;
-	}
-}
-
-/**
- * vrb_addr_copy - hand an address to the consumer
- * @from: the address
- * @to: the consumer's buffer
- * @len: in: its size, out: of the address
- *
- * Return: 0, or -FI_ETOOSMALL with as much as fits copied.
- */
-int vrb_addr_copy(const struct sockaddr *from, void *to, size_t *len)
-{
-	size_t size = *len;
-
-	*len = vrb_addr_len(from);
-	memcpy(to, from, min(size, *len));
-	return size < *len ? -FI_ETOOSMALL : 0;
-}
-
-bool vrb_addr_any(const struct sockaddr *addr)
-{
-	if (addr->sa_family == AF_INET6)
-		return ipv6_addr_any(&((struct sockaddr_in6 *)addr)->sin6_addr);
-	return ((struct sockaddr_in *)addr)->sin_addr.s_addr ==
-		htonl(INADDR_ANY);
-}
-
-__be16 *vrb_addr_port(struct sockaddr *addr)
-{
-	/* at the same place in both families */
-	BUILD_BUG_ON(offsetof(struct sockaddr_in, sin_port) !=
-		     offsetof(struct sockaddr_in6, sin6_port));
-	return &((struct sockaddr_in *)addr)->sin_port;
-}
-
-/* The same host address, whatever the ports are. */
-static bool vrb_addr_same(const struct sockaddr *a, const struct sockaddr *b)
-{
-	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
-	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
-
-	if (a->sa_family != b->sa_family)
-		return false;
-	if (a->sa_family == AF_INET)
-		return ((struct sockaddr_in *)a)->sin_addr.s_addr ==
-		       ((struct sockaddr_in *)b)->sin_addr.s_addr;
-	return ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr) &&
-	       (!a6->sin6_scope_id || !b6->sin6_scope_id ||
-		a6->sin6_scope_id == b6->sin6_scope_id);
-}
-
-struct vrb_if_list {
-	struct vrb_if	*ifs;
-	size_t		n;
-	size_t		max;
-};
-
-static struct vrb_if *vrb_if_next(struct vrb_if_list *l,
-				  const struct net_device *dev)
-{
-	struct vrb_if *i = l->n < l->max ? &l->ifs[l->n] : NULL;
-
-	l->n++;
-	if (!i)
-		return NULL;
-	memset(i, 0, sizeof(*i));
-	strscpy(i->dev, dev->name);
-	i->ifindex = dev->ifindex;
-	return i;
-}
-
-static void vrb_if_add4(struct vrb_if_list *l, struct net_device *dev)
-{
-	struct in_device *in_dev = __in_dev_get_rcu(dev);
-	const struct in_ifaddr *ifa;
-
-	if (!in_dev)
-		return;
-	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		struct vrb_if *i = vrb_if_next(l, dev);
-
-		if (!i)
-			continue;
-		i->addr.in4.sin_family = AF_INET;
-		i->addr.in4.sin_addr.s_addr = ifa->ifa_local;
-		i->prefix = ifa->ifa_prefixlen;
-	}
-}
-
-static void vrb_if_add6(struct vrb_if_list *l, struct net_device *dev)
-{
-#if IS_ENABLED(CONFIG_IPV6)
-	struct inet6_dev *in6_dev = __in6_dev_get(dev);
-	const struct inet6_ifaddr *ifa;
-
-	if (!in6_dev)
-		return;
-	read_lock_bh(&in6_dev->lock);
-	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
-		struct vrb_if *i;
-
-		if (ifa->flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED))
-			continue;
-		i = vrb_if_next(l, dev);
-		if (!i)
-			continue;
-		i->addr.in6.sin6_family = AF_INET6;
-		i->addr.in6.sin6_addr = ifa->addr;
-		if (ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)
-			i->addr.in6.sin6_scope_id = dev->ifindex;
-		i->prefix = ifa->prefix_len;
-	}
-	read_unlock_bh(&in6_dev->lock);
-#endif
-}
-
-/*
- * All addresses of a namespace but the loopback device's, which is no way to
- * an RDMA device. The caller frees l->ifs.
- */
-static int vrb_if_collect(struct net *net, struct vrb_if_list *l)
-{
-	struct net_device *dev;
-
-	l->ifs = NULL;
-	l->n = 16;
-	do {
-		kvfree(l->ifs);
-		l->max = l->n + 16;
-		l->ifs = kvmalloc_array(l->max, sizeof(*l->ifs), GFP_KERNEL);
-		if (!l->ifs)
-			return -ENOMEM;
-		l->n = 0;
-		rcu_read_lock();
-		for_each_netdev_rcu(net, dev) {
-			if (!(dev->flags & IFF_UP) ||
-			    dev->flags & IFF_LOOPBACK)
-				continue;
-			vrb_if_add4(l, dev);
-			vrb_if_add6(l, dev);
-		}
-		rcu_read_unlock();
-	} while (l->n > l->max);
-	return 0;
-}
+/* ------------------------------------------------------------- interfaces */
 
 static int vrb_if_no_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
@@ -216,10 +48,10 @@ static int vrb_if_no_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
  * The connection manager's identifier of an address, bound to a device, which
  * stays while the identifier exists.
  */
-static struct rdma_cm_id *vrb_if_bind(struct net *net, const struct vrb_if *i)
+static struct rdma_cm_id *vrb_if_bind(struct net *net, const struct kofi_netif *i)
 {
 	struct rdma_cm_id *id;
-	union vrb_addr addr = i->addr;
+	union kofi_ip addr = i->addr;
 	int err;
 
 	id = rdma_create_id(net, vrb_if_no_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
@@ -246,14 +78,14 @@ static struct rdma_cm_id *vrb_if_bind(struct net *net, const struct vrb_if *i)
  * Return: 0, -EADDRNOTAVAIL or -ENOMEM.
  */
 int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
-		    union vrb_addr *addr)
+		    union kofi_ip *addr)
 {
 	struct rdma_cm_id *id;
-	struct vrb_if_list l;
+	struct kofi_netif_list l;
 	int err;
 	size_t i;
 
-	err = vrb_if_collect(net, &l);
+	err = kofi_netif_collect(net, false, &l);
 	if (err)
 		return err;
 	err = -EADDRNOTAVAIL;
@@ -273,31 +105,14 @@ int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
 	return err;
 }
 
-static char *vrb_if_network(const struct vrb_if *i)
-{
-	struct in6_addr net6;
-	__be32 net4;
-
-	if (i->addr.sa.sa_family == AF_INET) {
-		net4 = i->addr.in4.sin_addr.s_addr & inet_make_mask(i->prefix);
-		return kasprintf(GFP_KERNEL, "%pI4/%u", &net4, i->prefix);
-	}
-	ipv6_addr_prefix(&net6, &i->addr.in6.sin6_addr, i->prefix);
-	/* the same on every link, of which none leads to another */
-	if (i->addr.in6.sin6_scope_id)
-		return kasprintf(GFP_KERNEL, "%pI6c%%%s/%u", &net6, i->dev,
-				 i->prefix);
-	return kasprintf(GFP_KERNEL, "%pI6c/%u", &net6, i->prefix);
-}
-
 /* Name of the fabric a port is in, with an address of it */
-static char *vrb_if_fabric(const struct vrb_if *i, struct ib_device *ib,
+static char *vrb_if_fabric(const struct kofi_netif *i, struct ib_device *ib,
 			   u32 port)
 {
 	char *network, *name;
 	union ib_gid gid;
 
-	network = vrb_if_network(i);
+	network = kofi_netif_network(i);
 	if (!network)
 		return NULL;
 	if (rdma_protocol_iwarp(ib, port)) {
@@ -314,61 +129,17 @@ static char *vrb_if_fabric(const struct vrb_if *i, struct ib_device *ib,
 	return name;
 }
 
-/* The interface that leads out to @dest, or that has it if it is our own */
-static int vrb_if_out(const struct vrb_if_list *l, const struct dst_entry *dst,
-		      const struct sockaddr *dest)
+/* The interface that leads out to @dest, or that has it if it is local */
+static int vrb_if_out(const struct kofi_netif_list *l,
+		      const struct kofi_netif *out, const struct sockaddr *dest)
 {
 	size_t i;
 
-	if (dst->dev->flags & IFF_LOOPBACK)
+	if (out->loopback)
 		for (i = 0; i < l->n; i++)
-			if (vrb_addr_same(dest, &l->ifs[i].addr.sa))
+			if (kofi_ip_same(dest, &l->ifs[i].addr.sa))
 				return l->ifs[i].ifindex;
-	return dst->dev->ifindex;
-}
-
-/*
- * The address we would talk to @dest from, which is @src if that is set, and the
- * interface. What the connection manager binds to an address stays on that one's.
- */
-static int vrb_if_route(struct net *net, const struct vrb_if_list *l,
-			const struct sockaddr *dest, union vrb_addr *src,
-			int *ifindex)
-{
-	if (dest->sa_family == AF_INET) {
-		struct flowi4 fl4 = {
-			.daddr = ((struct sockaddr_in *)dest)->sin_addr.s_addr,
-			.saddr = src->in4.sin_addr.s_addr,
-		};
-		struct rtable *rt = ip_route_output_key(net, &fl4);
-
-		if (IS_ERR(rt))
-			return PTR_ERR(rt);
-		src->in4.sin_family = AF_INET;
-		src->in4.sin_addr.s_addr = fl4.saddr;
-		*ifindex = vrb_if_out(l, &rt->dst, dest);
-		ip_rt_put(rt);
-	} else {
-		const struct sockaddr_in6 *to =
-			(const struct sockaddr_in6 *)dest;
-		struct flowi6 fl6 = {
-			.daddr = to->sin6_addr,
-			.saddr = src->in6.sin6_addr,
-			.flowi6_oif = to->sin6_scope_id ? :
-				      src->in6.sin6_scope_id,
-		};
-		struct dst_entry *dst;
-
-		dst = ipv6_stub->ipv6_dst_lookup_flow(net, NULL, &fl6, NULL);
-		if (IS_ERR(dst))
-			return PTR_ERR(dst);
-		src->in6.sin6_family = AF_INET6;
-		src->in6.sin6_addr = fl6.saddr;
-		src->in6.sin6_scope_id = fl6.flowi6_oif;
-		*ifindex = vrb_if_out(l, dst, dest);
-		dst_release(dst);
-	}
-	return 0;
+	return out->ifindex;
 }
 
 /* ------------------------------------------------------------- attributes */
@@ -516,7 +287,7 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 static int vrb_info_addrs(struct fi_info *info, const struct sockaddr *src,
 			  const struct sockaddr *dest)
 {
-	size_t len = vrb_addr_len(src);
+	size_t len = kofi_ip_len(src);
 
 	info->addr_format = src->sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
 							 FI_SOCKADDR_IN;
@@ -534,7 +305,7 @@ static int vrb_info_addrs(struct fi_info *info, const struct sockaddr *src,
 }
 
 /* The info of an address, to the given source and destination. */
-static struct fi_info *vrb_info_new(const struct vrb_if *i,
+static struct fi_info *vrb_info_new(const struct kofi_netif *i,
 				    struct ib_device *ib, u32 port,
 				    const struct sockaddr *src,
 				    const struct sockaddr *dest)
@@ -640,7 +411,7 @@ struct fi_info *vrb_info_request(const struct fi_info *from,
 	struct sockaddr *dest = (struct sockaddr *)&id->route.addr.dst_addr;
 	struct fi_info *info, *most;
 
-	if (!vrb_addr_len(src) || src->sa_family != dest->sa_family)
+	if (!kofi_ip_len(src) || src->sa_family != dest->sa_family)
 		return NULL;
 	info = fi_dupinfo(from);
 	most = fi_allocinfo();
@@ -703,7 +474,7 @@ static void vrb_info_defaults(struct fi_info *info,
 }
 
 /* One address, if it belongs to a port that is up, and is what was asked for */
-static struct fi_info *vrb_info_offer(struct net *net, const struct vrb_if *i,
+static struct fi_info *vrb_info_offer(struct net *net, const struct kofi_netif *i,
 				      const struct fi_info *hints,
 				      const struct sockaddr *src,
 				      const struct sockaddr *dest)
@@ -747,10 +518,10 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	struct sockaddr_storage src = {}, dest = {};
 	struct sockaddr *want = (struct sockaddr *)&src;
 	struct fi_info **tail = info;
-	union vrb_addr from = {};
+	struct kofi_netif from = {};
+	struct kofi_netif_list l;
 	bool wildcard, named;
-	struct vrb_if_list l;
-	int ifindex = 0;
+	int ifindex;
 	size_t i;
 
 	*info = NULL;
@@ -759,33 +530,36 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return -ENODATA;
 	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
 		return -ENODATA;
-	if (vrb_if_collect(net, &l))
+	if (kofi_netif_collect(net, false, &l))
 		return -ENODATA;
-	named = src.ss_family && !vrb_addr_any(want);
+	named = src.ss_family && !kofi_ip_any(want);
 	wildcard = src.ss_family && !named && (node || hints->src_addr);
 	if (named)
-		memcpy(&from, want, vrb_addr_len(want));
+		memcpy(&from.addr, want, kofi_ip_len(want));
 	if (dest.ss_family &&
-	    vrb_if_route(net, &l, (struct sockaddr *)&dest, &from, &ifindex))
+	    kofi_netif_route(net, (struct sockaddr *)&dest, 0, &from))
 		goto free;
+	/* what the connection manager binds to an address stays on that one's */
+	ifindex = dest.ss_family ?
+		  vrb_if_out(&l, &from, (struct sockaddr *)&dest) : 0;
 
 	for (i = 0; i < l.n; i++) {
-		union vrb_addr local = {};
+		union kofi_ip local = {};
 		struct fi_info *offer;
 
 		if (src.ss_family &&
 		    src.ss_family != l.ifs[i].addr.sa.sa_family)
 			continue;
 		if ((named || dest.ss_family) &&
-		    !vrb_addr_same(&from.sa, &l.ifs[i].addr.sa))
+		    !kofi_ip_same(&from.addr.sa, &l.ifs[i].addr.sa))
 			continue;
 		if (ifindex && ifindex != l.ifs[i].ifindex)
 			continue;
 
 		memcpy(&local, wildcard ? want : &l.ifs[i].addr.sa,
-		       vrb_addr_len(&l.ifs[i].addr.sa));
+		       kofi_ip_len(&l.ifs[i].addr.sa));
 		if (src.ss_family)
-			*vrb_addr_port(&local.sa) = *vrb_addr_port(want);
+			*kofi_ip_port(&local.sa) = *kofi_ip_port(want);
 		offer = vrb_info_offer(net, &l.ifs[i], hints, &local.sa,
 				       dest.ss_family ?
 				       (struct sockaddr *)&dest : NULL);

@@ -13,56 +13,21 @@ struct workqueue_struct *vrb_wq;
 
 /* ------------------------------------------------------------- parameters */
 
-/* A parameter's value, its range, and what to say about it */
-struct vrb_param {
-	unsigned int	*value;
-	unsigned int	min;
-	unsigned int	max;
-};
-
-static int vrb_param_set(const char *val, const struct kernel_param *kp)
-{
-	const struct vrb_param *p = kp->arg;
-	unsigned int n;
-	int err;
-
-	err = kstrtouint(val, 0, &n);
-	if (!err && n >= p->min && n <= p->max) {
-		WRITE_ONCE(*p->value, n);
-		return 0;
-	}
-	pr_err("kofi_verbs: %s=%s: must be a number from %u to %u\n",
-	       kp->name, val, p->min, p->max);
-	return err ? : -ERANGE;
-}
-
-static int vrb_param_get(char *buf, const struct kernel_param *kp)
-{
-	const struct vrb_param *p = kp->arg;
-
-	return sysfs_emit(buf, "%u\n", *p->value);
-}
-
-static const struct kernel_param_ops vrb_param_ops = {
-	.set = vrb_param_set,
-	.get = vrb_param_get,
-};
-
 unsigned int vrb_connect_timeout = 30000;
-static struct vrb_param vrb_param_connect_timeout = { &vrb_connect_timeout, 10, 86400000 };
-module_param_cb(connect_timeout, &vrb_param_ops, &vrb_param_connect_timeout, 0644);
+static struct kofi_param vrb_param_connect_timeout = { &vrb_connect_timeout, 10, 86400000 };
+module_param_cb(connect_timeout, &kofi_param_ops, &vrb_param_connect_timeout, 0644);
 MODULE_PARM_DESC(connect_timeout,
 		 "Milliseconds for connecting, until the peer has accepted (10 to 86400000, default 30000)");
 
 unsigned int vrb_tx_size = 256;
-static struct vrb_param vrb_param_tx_size = { &vrb_tx_size, 1, 65536 };
-module_param_cb(tx_size, &vrb_param_ops, &vrb_param_tx_size, 0644);
+static struct kofi_param vrb_param_tx_size = { &vrb_tx_size, 1, 65536 };
+module_param_cb(tx_size, &kofi_param_ops, &vrb_param_tx_size, 0644);
 MODULE_PARM_DESC(tx_size,
 		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 65536, default 256)");
 
 unsigned int vrb_rx_size = 256;
-static struct vrb_param vrb_param_rx_size = { &vrb_rx_size, 1, 65536 };
-module_param_cb(rx_size, &vrb_param_ops, &vrb_param_rx_size, 0644);
+static struct kofi_param vrb_param_rx_size = { &vrb_rx_size, 1, 65536 };
+module_param_cb(rx_size, &kofi_param_ops, &vrb_param_rx_size, 0644);
 MODULE_PARM_DESC(rx_size,
 		 "Receives an endpoint may have posted, where its consumer does not say (1 to 65536, default 256)");
 
@@ -74,12 +39,12 @@ void vrb_tunables_init(struct vrb_tunables *tun)
 }
 
 /* Ranges of what has no parameter: the device knows best, or it is off */
-static const struct vrb_param vrb_range_silence = { .max = 86400000 };
-static const struct vrb_param vrb_range_idle = { .max = 32767000 };
+static const struct kofi_param vrb_range_silence = { .max = 86400000 };
+static const struct kofi_param vrb_range_idle = { .max = 32767000 };
 
 /* Where an option is kept, and what has its range. */
 static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
-				 const struct vrb_param **p)
+				 const struct kofi_param **p)
 {
 	switch ((unsigned int)name) {
 	case KOFI_VAL_CONNECT_TIMEOUT:
@@ -106,7 +71,7 @@ static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
  */
 int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val)
 {
-	const struct vrb_param *p;
+	const struct kofi_param *p;
 	unsigned int *to = vrb_tunable(tun, name, &p);
 	unsigned int n;
 
@@ -129,7 +94,7 @@ int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val)
  */
 int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val)
 {
-	const struct vrb_param *p;
+	const struct kofi_param *p;
 	unsigned int *from = vrb_tunable((struct vrb_tunables *)tun, name, &p);
 
 	if (!from)

@@ -56,7 +56,7 @@
  */
 struct vrb_pep {
 	struct kofi_pep		base;
-	union vrb_addr		local;
+	union kofi_ip		local;
 	struct mutex		lock;	/* control calls */
 	struct list_head	node;
 	struct rdma_cm_id	*id;
@@ -512,7 +512,7 @@ int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 
 	if (!info->tx_attr || !info->rx_attr || !info->domain_attr ||
 	    !info->fabric_attr ||
-	    (info->src_addr && !vrb_addr_len(info->src_addr)))
+	    (info->src_addr && !kofi_ip_len(info->src_addr)))
 		return -EINVAL;
 	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
 	if (!pep)
@@ -521,7 +521,7 @@ int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	pep->backlog = VRB_BACKLOG;
 	if (info->src_addr)
 		memcpy(&pep->local, info->src_addr,
-		       vrb_addr_len(info->src_addr));
+		       kofi_ip_len(info->src_addr));
 	else
 		pep->local.in4.sin_family = AF_INET;
 	err = kofi_pep_init(&pep->base, fabric, info, &vrb_pep_fid_ops,

@@ -36,12 +36,6 @@
 				 KOFI_NO_COMPLETION | VRB_TX_LEVELS)
 #define VRB_FETCH_FLAGS		(FI_COMPLETION | FI_MORE | FI_FENCE)
 
-union vrb_addr {
-	struct sockaddr		sa;
-	struct sockaddr_in	in4;
-	struct sockaddr_in6	in6;
-};
-
 /* ------------------------------------------------------------------ main.c */
 
 extern struct kofi_provider vrb_provider;
@@ -70,26 +64,8 @@ int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val);
 
 /* ------------------------------------------------------------------ info.c */
 
-/**
- * struct vrb_if - an address
- * @addr: the address, without a port number
- * @prefix: bits of it that name the network
- * @ifindex: of the interface that has it
- * @dev: name of the interface
- */
-struct vrb_if {
-	union vrb_addr	addr;
-	unsigned int	prefix;
-	int		ifindex;
-	char		dev[IFNAMSIZ];
-};
-
-size_t vrb_addr_len(const struct sockaddr *addr);
-int vrb_addr_copy(const struct sockaddr *from, void *to, size_t *len);
-bool vrb_addr_any(const struct sockaddr *addr);
-__be16 *vrb_addr_port(struct sockaddr *addr);
 int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
-		    union vrb_addr *addr);
+		    union kofi_ip *addr);
 int vrb_info_queue(const struct ib_device *ib);
 size_t vrb_info_max_wr(const struct ib_device *ib);
 bool vrb_info_atomic(const struct ib_device *ib);
@@ -728,8 +704,8 @@ struct vrb_ep {
 	struct timer_list	retry;
 	struct timer_list	idle;
 	struct vrb_tunables	tun;
-	union vrb_addr		local;
-	union vrb_addr		peer;
+	union kofi_ip		local;
+	union kofi_ip		peer;
 	u8			responder_resources;
 	u8			initiator_depth;
 	bool			iwarp;
@@ -799,8 +775,8 @@ u8 vrb_cm_pack(u8 *area, const void *data, size_t len);
 bool vrb_cm_unpack(const void *area, size_t len, const void **data,
 		   size_t *data_len);
 int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev);
-int vrb_addr_set(union vrb_addr *to, const void *addr);
-int vrb_addr_get(const union vrb_addr *from, void *addr, size_t *len);
+int vrb_addr_set(union kofi_ip *to, const void *addr);
+int vrb_addr_get(const union kofi_ip *from, void *addr, size_t *len);
 int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len);
 int vrb_cm_create(struct vrb_ep *ep);
 bool vrb_cm_given_up(struct vrb_ep *ep);

@@ -553,7 +553,7 @@ static void option_cpu_follows(struct kunit *test)
 #define OPTION_PORT	30100
 #define OPTION_PORTS	3
 
-static int option_port(const union ksk_addr *addr)
+static int option_port(const union kofi_ip *addr)
 {
 	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port :
 						      addr->in4.sin_port);
@@ -563,7 +563,7 @@ static int option_port(const union ksk_addr *addr)
 static int option_listen(struct ct_pair *p, struct fi_info *info,
 			 struct fid_pep **pep)
 {
-	union ksk_addr addr = {};
+	union kofi_ip addr = {};
 	size_t len = sizeof(addr);
 	int err;
 

@@ -10,8 +10,12 @@
 #ifndef _LINUX_KOFI_LIB_H
 #define _LINUX_KOFI_LIB_H
 
+#include <linux/if.h>
+#include <linux/in.h>
+#include <linux/in6.h>
 #include <linux/list.h>
 #include <linux/llist.h>
+#include <linux/moduleparam.h>
 #include <linux/scatterlist.h>
 #include <linux/skbuff.h>
 #include <linux/socket.h>
@@ -26,6 +30,86 @@ int kofi_info_resolve(const char *node, const char *service, u64 flags,
 		      const struct fi_info *hints,
 		      struct sockaddr_storage *src,
 		      struct sockaddr_storage *dest);
+
+/* An IP address of either family; or zero, which is none */
+union kofi_ip {
+	struct sockaddr		sa;
+	struct sockaddr_in	in4;
+	struct sockaddr_in6	in6;
+};
+
+size_t kofi_ip_len(const struct sockaddr *addr);
+int kofi_ip_check(const void *addr, size_t len);
+int kofi_ip_copy(const struct sockaddr *from, void *to, size_t *len);
+bool kofi_ip_any(const struct sockaddr *addr);
+bool kofi_ip_same(const struct sockaddr *a, const struct sockaddr *b);
+
+/**
+ * kofi_ip_port - port number of an address
+ * @addr: an IP address
+ *
+ * Return: where it is.
+ */
+static inline __be16 *kofi_ip_port(struct sockaddr *addr)
+{
+	/* at the same place in both families */
+	BUILD_BUG_ON(offsetof(struct sockaddr_in, sin_port) !=
+		     offsetof(struct sockaddr_in6, sin6_port));
+	return &((struct sockaddr_in *)addr)->sin_port;
+}
+
+/**
+ * struct kofi_netif - an address of an interface
+ * @addr: the address, without a port number
+ * @prefix: bits of it that name the network
+ * @loopback: the interface is the loopback device
+ * @ifindex: of the interface
+ * @dev: its name
+ */
+struct kofi_netif {
+	union kofi_ip	addr;
+	u8		prefix;
+	bool		loopback;
+	int		ifindex;
+	char		dev[IFNAMSIZ];
+};
+
+/**
+ * struct kofi_netif_list - addresses of a network namespace
+ * @ifs: the addresses
+ * @n: how many they are
+ * @max: how many @ifs has room for
+ */
+struct kofi_netif_list {
+	struct kofi_netif	*ifs;
+	size_t			n;
+	size_t			max;
+};
+
+int kofi_netif_collect(struct net *net, bool loopback,
+		       struct kofi_netif_list *l);
+char *kofi_netif_network(const struct kofi_netif *i);
+int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
+		     struct kofi_netif *out);
+
+/* ------------------------------------------------------- module parameters */
+
+/**
+ * struct kofi_param - a module parameter's value and its range
+ * @value: the value
+ * @min: the least it may be
+ * @max: the most
+ *
+ * Declared beside the value and given to module_param_cb() together with
+ * &kofi_param_ops, which refuses anything else with a line in the log.
+ */
+struct kofi_param {
+	unsigned int	*value;
+	unsigned int	min;
+	unsigned int	max;
+};
+
+extern const struct kernel_param_ops kofi_param_ops;
 
 /* ---------------------------------------------------------- memory vectors */
 

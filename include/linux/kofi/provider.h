@@ -149,6 +149,10 @@ int kofi_fabric_init(struct kofi_fabric *fabric, struct kofi_provider *prov,
 		     const struct fi_ops *fid_ops,
 		     const struct fi_ops_fabric *ops, void *context);
 void kofi_fabric_exit(struct kofi_fabric *fabric);
+int kofi_fabric_open(struct kofi_provider *prov,
+		     const struct fi_fabric_attr *attr,
+		     const struct fi_ops_fabric *ops, struct fid_fabric **fid,
+		     void *context);
 
 /**
  * struct kofi_mr_table - the regions of a domain that peers can name
