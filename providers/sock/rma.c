@@ -2,23 +2,23 @@
 /*
  * Remote memory: reads and writes, both sides.
  *
- * Who asks posts operations like any other; tx.c sends them. A write completes
+ * The initiator posts operations like any other; tx.c sends them. A write completes
  * as a message does. A read waits, in the order of requests, for the response,
  * which rx.c copies into its memory.
  *
- * Who is asked checks every segment of a request before a byte moves. The
- * payload of a write goes from the packets straight into the region. A read is
- * put into a ring, made when the first one arrives, from which the sender answers,
- * with the acknowledgments of what arrived before it ahead of it; when the ring is full the stream is not read until an answer has
- * left. A peer that asks for no more than the ring holds, as we do, never sees
- * that.
+ * The target checks every segment of a request before a byte moves. The payload
+ * of a write goes from the packets straight into the region. A read is put into a
+ * ring, made when the first one arrives, from which the sender answers, with the
+ * acknowledgments of what arrived before it ahead of it; when the ring is full the
+ * stream is not read until an answer has left. A peer that asks for no more than
+ * the ring holds, as we do, never sees that.
  *
  * Nothing is held from one run of the receiver, or call of TCP, to the next:
  * struct kofi_target names a region by its key, and each step looks it up again.
  * A region closed meanwhile ends the connection, because the frame can neither be
  * finished nor taken back. What comes or goes at once needs one look.
  *
- * All of the target's side belongs to who has the socket locked.
+ * All of the target's side belongs to the holder of the socket's lock.
  */
 #include <linux/slab.h>
 #include <net/sock.h>
