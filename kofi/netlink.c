@@ -16,6 +16,7 @@
  * anywhere; they are no snapshot.
  */
 #include <linux/capability.h>
+#include <linux/module.h>
 #include <linux/socket.h>
 
 #include <kunit/visibility.h>
@@ -309,3 +310,6 @@ void kofi_netlink_stop(void)
 {
 	genl_unregister_family(&kofi_nl_family);
 }
+
+/* Whoever asks for the family, as the kofi tool does, has the module loaded. */
+MODULE_ALIAS_GENL_FAMILY(KOFI_FAMILY_NAME);

@@ -333,7 +333,7 @@ struct nl *nl_open(const char *family, const char *module)
 	if (!err)
 		return nl;
 	if (err == -ENOENT)
-		error("the kernel module %s is not loaded; try: modprobe %s",
+		error("the kernel module %s is not loaded; modprobe %s does it, or says why not",
 		      module, module);
 	else
 		error("netlink family %s: %s", family, nl_error(nl, err));

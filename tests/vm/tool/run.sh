@@ -55,15 +55,21 @@ json() {
 
 count() { grep -c "$@"; }
 
+unprivileged() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
 # --- nothing there yet
 
-step not-loaded fails_saying \
-	"kofi: the kernel module kofi is not loaded; try: modprobe kofi" kofi info
-step not-loaded-list fails_saying \
-	"kofi: the kernel module kofi is not loaded; try: modprobe kofi" kofi list
-step not-loaded-stat fails_saying \
-	"kofi: the kernel module kofi is not loaded; try: modprobe kofi" kofi stat
+modprobe=$(cat /proc/sys/kernel/modprobe)
+echo /bin/false >/proc/sys/kernel/modprobe	# as where it is not installed
+not_loaded="kofi: the kernel module kofi is not loaded; modprobe kofi does it, or says why not"
+step not-loaded fails_saying "$not_loaded" kofi info
+step not-loaded-list fails_saying "$not_loaded" kofi list
+step not-loaded-stat fails_saying "$not_loaded" kofi stat
 step not-loaded-nltest expect_status 1 kofi-nltest 1
+echo "$modprobe" >/proc/sys/kernel/modprobe
+
+loads() { fails_saying "kofi: no object is open" unprivileged kofi stat && rmmod kofi; }
+step loads-module loads
 
 load kofi provider=none
 step no-provider fails_saying \
@@ -193,7 +199,6 @@ many() {	# a list of several buffers: none missing, none twice
 }
 step many many
 
-unprivileged() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 user_info() { unprivileged kofi info | cmp - /tmp/t/all; }
 step unprivileged user_info
 
