@@ -4,10 +4,10 @@
  *
  * KOFI_CMD_INFO_GET is kofi_getinfo() in the network namespace of the caller's
  * socket. Each message carries one fi_info, whole; one that does not fit what
- * is left of a buffer goes into the next. The list is made anew for each
- * buffer: kept by the dump, it would be memory that anybody can hold for as
- * long and as often as he has sockets. It comes in the same order each time,
- * and is no snapshot.
+ * is left of a buffer goes into the next. The list is made again for each
+ * buffer: if the dump kept it, any user could hold that memory, as often as
+ * there are sockets and for as long. It comes in the same order each time, and
+ * is no snapshot.
  *
  * Nothing of a request is trusted further than the policy has checked it:
  * addresses are checked here, everything else by discovery, which sees the
@@ -21,6 +21,7 @@
 #include <kunit/visibility.h>
 
 #include "internal.h"
+#include "names.h"
 #include "netlink-gen.h"
 #include "netlink.h"
 
@@ -135,230 +136,39 @@ EXPORT_SYMBOL_IF_KUNIT(kofi_nl_hints);
 /* -------------------------------------------------------------------- reply */
 
 /*
- * Each of these returns true if there was no room. What it has left behind
- * then goes with the whole message. A name a provider has not set is not sent.
+ * True if there was no room. What has been put until then goes with the whole
+ * message. A name that a provider has not set is not sent. It calls itself as
+ * deep as structures are nested in the tables, which is three times.
  */
-
-static bool kofi_nl_put_string(struct sk_buff *skb, int type, const char *s)
+static bool kofi_nl_put_field(struct sk_buff *skb, const struct kofi_field *f,
+			      const void *from)
 {
-	return s ? nla_put_string(skb, type, s) : 0;
-}
-
-static bool kofi_nl_put_addr(struct sk_buff *skb, int type, const void *addr,
-			     size_t len)
-{
-	return addr && len ? nla_put(skb, type, len, addr) : 0;
-}
-
-static bool kofi_nl_put_nest(struct sk_buff *skb, int type, const void *from,
-			     bool (*put)(struct sk_buff *skb, const void *from))
-{
+	const void *nested;
 	struct nlattr *nest;
+	size_t len;
 
-	if (!from)
+	if (!f->attr || f->form == KOFI_FORM_ADDR_LEN)
 		return false;
-	nest = nla_nest_start(skb, type);
-	if (!nest || put(skb, from))
+	if (f->form < KOFI_FORM_TEXT)
+		return nla_put_uint(skb, f->attr, kofi_field_uint(f, from));
+
+	nested = kofi_field_ptr(f, from);
+	if (!nested)
+		return false;
+	if (f->form == KOFI_FORM_TEXT)
+		return nla_put_string(skb, f->attr, nested);
+	if (f->form == KOFI_FORM_ADDR) {
+		len = kofi_field_addr_len(f, from);
+		return len && nla_put(skb, f->attr, len, nested);
+	}
+	nest = nla_nest_start(skb, f->attr);
+	if (!nest)
 		return true;
+	for (f = f->nest; f->label; f++)
+		if (kofi_nl_put_field(skb, f, nested))
+			return true;
 	nla_nest_end(skb, nest);
 	return false;
-}
-
-static bool kofi_nl_put_tx_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_tx_attr *attr = from;
-
-	return nla_put_uint(skb, KOFI_A_TX_ATTR_CAPS, attr->caps) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_MODE, attr->mode) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_OP_FLAGS, attr->op_flags) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_MSG_ORDER, attr->msg_order) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_COMP_ORDER, attr->comp_order) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_INJECT_SIZE,
-			    attr->inject_size) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_SIZE, attr->size) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_IOV_LIMIT, attr->iov_limit) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_RMA_IOV_LIMIT,
-			    attr->rma_iov_limit) ||
-	       nla_put_uint(skb, KOFI_A_TX_ATTR_TCLASS, attr->tclass);
-}
-
-static bool kofi_nl_put_rx_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_rx_attr *attr = from;
-
-	return nla_put_uint(skb, KOFI_A_RX_ATTR_CAPS, attr->caps) ||
-	       nla_put_uint(skb, KOFI_A_RX_ATTR_MODE, attr->mode) ||
-	       nla_put_uint(skb, KOFI_A_RX_ATTR_OP_FLAGS, attr->op_flags) ||
-	       nla_put_uint(skb, KOFI_A_RX_ATTR_MSG_ORDER, attr->msg_order) ||
-	       nla_put_uint(skb, KOFI_A_RX_ATTR_COMP_ORDER, attr->comp_order) ||
-	       nla_put_uint(skb, KOFI_A_RX_ATTR_TOTAL_BUFFERED_RECV,
-			    attr->total_buffered_recv) ||
-	       nla_put_uint(skb, KOFI_A_RX_ATTR_SIZE, attr->size) ||
-	       nla_put_uint(skb, KOFI_A_RX_ATTR_IOV_LIMIT, attr->iov_limit);
-}
-
-/* The key itself is nobody's business. */
-static bool kofi_nl_put_ep_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_ep_attr *attr = from;
-
-	return nla_put_uint(skb, KOFI_A_EP_ATTR_TYPE, attr->type) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_PROTOCOL, attr->protocol) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_PROTOCOL_VERSION,
-			    attr->protocol_version) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_MAX_MSG_SIZE,
-			    attr->max_msg_size) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_MSG_PREFIX_SIZE,
-			    attr->msg_prefix_size) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_MAX_ORDER_RAW_SIZE,
-			    attr->max_order_raw_size) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_MAX_ORDER_WAR_SIZE,
-			    attr->max_order_war_size) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_MAX_ORDER_WAW_SIZE,
-			    attr->max_order_waw_size) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_MEM_TAG_FORMAT,
-			    attr->mem_tag_format) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_TX_CTX_CNT, attr->tx_ctx_cnt) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_RX_CTX_CNT, attr->rx_ctx_cnt) ||
-	       nla_put_uint(skb, KOFI_A_EP_ATTR_AUTH_KEY_SIZE,
-			    attr->auth_key_size);
-}
-
-static bool kofi_nl_put_domain_limits(struct sk_buff *skb,
-				      const struct fi_domain_attr *attr)
-{
-	return nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MR_KEY_SIZE,
-			    attr->mr_key_size) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_CQ_DATA_SIZE,
-			    attr->cq_data_size) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_CQ_CNT, attr->cq_cnt) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_EP_CNT, attr->ep_cnt) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_TX_CTX_CNT,
-			    attr->tx_ctx_cnt) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_RX_CTX_CNT,
-			    attr->rx_ctx_cnt) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_EP_TX_CTX,
-			    attr->max_ep_tx_ctx) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_EP_RX_CTX,
-			    attr->max_ep_rx_ctx) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_EP_STX_CTX,
-			    attr->max_ep_stx_ctx) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_EP_SRX_CTX,
-			    attr->max_ep_srx_ctx) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_CNTR_CNT, attr->cntr_cnt) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MR_IOV_LIMIT,
-			    attr->mr_iov_limit) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_AUTH_KEY_SIZE,
-			    attr->auth_key_size) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_ERR_DATA,
-			    attr->max_err_data) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MR_CNT, attr->mr_cnt) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_EP_AUTH_KEY,
-			    attr->max_ep_auth_key) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_GROUP_ID,
-			    attr->max_group_id) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_CNTR_VALUE,
-			    attr->max_cntr_value) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MAX_ERR_CNTR_VALUE,
-			    attr->max_err_cntr_value);
-}
-
-static bool kofi_nl_put_domain_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_domain_attr *attr = from;
-
-	return kofi_nl_put_string(skb, KOFI_A_DOMAIN_ATTR_NAME, attr->name) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_THREADING,
-			    attr->threading) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_CONTROL_PROGRESS,
-			    attr->control_progress) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_DATA_PROGRESS,
-			    attr->data_progress) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_RESOURCE_MGMT,
-			    attr->resource_mgmt) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_AV_TYPE, attr->av_type) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MR_MODE,
-			    (u32)attr->mr_mode) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_CAPS, attr->caps) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_MODE, attr->mode) ||
-	       nla_put_uint(skb, KOFI_A_DOMAIN_ATTR_TCLASS, attr->tclass) ||
-	       kofi_nl_put_domain_limits(skb, attr);
-}
-
-static bool kofi_nl_put_fabric_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_fabric_attr *attr = from;
-
-	return kofi_nl_put_string(skb, KOFI_A_FABRIC_ATTR_NAME, attr->name) ||
-	       kofi_nl_put_string(skb, KOFI_A_FABRIC_ATTR_PROV_NAME,
-				  attr->prov_name) ||
-	       nla_put_uint(skb, KOFI_A_FABRIC_ATTR_PROV_VERSION,
-			    attr->prov_version) ||
-	       nla_put_uint(skb, KOFI_A_FABRIC_ATTR_API_VERSION,
-			    attr->api_version);
-}
-
-static bool kofi_nl_put_device_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_device_attr *attr = from;
-
-	return kofi_nl_put_string(skb, KOFI_A_DEVICE_ATTR_NAME, attr->name) ||
-	       kofi_nl_put_string(skb, KOFI_A_DEVICE_ATTR_DEVICE_ID,
-				  attr->device_id) ||
-	       kofi_nl_put_string(skb, KOFI_A_DEVICE_ATTR_DEVICE_VERSION,
-				  attr->device_version) ||
-	       kofi_nl_put_string(skb, KOFI_A_DEVICE_ATTR_VENDOR_ID,
-				  attr->vendor_id) ||
-	       kofi_nl_put_string(skb, KOFI_A_DEVICE_ATTR_DRIVER,
-				  attr->driver) ||
-	       kofi_nl_put_string(skb, KOFI_A_DEVICE_ATTR_FIRMWARE,
-				  attr->firmware);
-}
-
-static bool kofi_nl_put_pci_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_pci_attr *pci = from;
-
-	return nla_put_uint(skb, KOFI_A_PCI_ATTR_DOMAIN_ID, pci->domain_id) ||
-	       nla_put_uint(skb, KOFI_A_PCI_ATTR_BUS_ID, pci->bus_id) ||
-	       nla_put_uint(skb, KOFI_A_PCI_ATTR_DEVICE_ID, pci->device_id) ||
-	       nla_put_uint(skb, KOFI_A_PCI_ATTR_FUNCTION_ID, pci->function_id);
-}
-
-static bool kofi_nl_put_bus_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_bus_attr *attr = from;
-	const bool pci = attr->bus_type == FI_BUS_PCI;
-
-	return nla_put_uint(skb, KOFI_A_BUS_ATTR_TYPE, attr->bus_type) ||
-	       kofi_nl_put_nest(skb, KOFI_A_BUS_ATTR_PCI,
-				pci ? &attr->attr.pci : NULL,
-				kofi_nl_put_pci_attr);
-}
-
-static bool kofi_nl_put_link_attr(struct sk_buff *skb, const void *from)
-{
-	const struct fi_link_attr *attr = from;
-
-	return kofi_nl_put_string(skb, KOFI_A_LINK_ATTR_ADDRESS,
-				  attr->address) ||
-	       nla_put_uint(skb, KOFI_A_LINK_ATTR_MTU, attr->mtu) ||
-	       nla_put_uint(skb, KOFI_A_LINK_ATTR_SPEED, attr->speed) ||
-	       nla_put_uint(skb, KOFI_A_LINK_ATTR_STATE, attr->state) ||
-	       kofi_nl_put_string(skb, KOFI_A_LINK_ATTR_NETWORK_TYPE,
-				  attr->network_type);
-}
-
-static bool kofi_nl_put_nic(struct sk_buff *skb, const void *from)
-{
-	const struct fid_nic *nic = from;
-
-	return kofi_nl_put_nest(skb, KOFI_A_NIC_DEVICE_ATTR, nic->device_attr,
-				kofi_nl_put_device_attr) ||
-	       kofi_nl_put_nest(skb, KOFI_A_NIC_BUS_ATTR, nic->bus_attr,
-				kofi_nl_put_bus_attr) ||
-	       kofi_nl_put_nest(skb, KOFI_A_NIC_LINK_ATTR, nic->link_attr,
-				kofi_nl_put_link_attr);
 }
 
 /**
@@ -375,30 +185,15 @@ VISIBLE_IF_KUNIT int kofi_nl_put_info(struct sk_buff *skb,
 				      const struct fi_info *info)
 {
 	void *hdr = genlmsg_iput(skb, from);
+	const struct kofi_field *f;
 
 	if (!hdr)
 		return -EMSGSIZE;
-	if (nla_put_uint(skb, KOFI_A_INFO_CAPS, info->caps) ||
-	    nla_put_uint(skb, KOFI_A_INFO_MODE, info->mode) ||
-	    nla_put_uint(skb, KOFI_A_INFO_ADDR_FORMAT, info->addr_format) ||
-	    kofi_nl_put_addr(skb, KOFI_A_INFO_SRC_ADDR, info->src_addr,
-			     info->src_addrlen) ||
-	    kofi_nl_put_addr(skb, KOFI_A_INFO_DEST_ADDR, info->dest_addr,
-			     info->dest_addrlen) ||
-	    kofi_nl_put_nest(skb, KOFI_A_INFO_TX_ATTR, info->tx_attr,
-			     kofi_nl_put_tx_attr) ||
-	    kofi_nl_put_nest(skb, KOFI_A_INFO_RX_ATTR, info->rx_attr,
-			     kofi_nl_put_rx_attr) ||
-	    kofi_nl_put_nest(skb, KOFI_A_INFO_EP_ATTR, info->ep_attr,
-			     kofi_nl_put_ep_attr) ||
-	    kofi_nl_put_nest(skb, KOFI_A_INFO_DOMAIN_ATTR, info->domain_attr,
-			     kofi_nl_put_domain_attr) ||
-	    kofi_nl_put_nest(skb, KOFI_A_INFO_FABRIC_ATTR, info->fabric_attr,
-			     kofi_nl_put_fabric_attr) ||
-	    kofi_nl_put_nest(skb, KOFI_A_INFO_NIC, info->nic,
-			     kofi_nl_put_nic)) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
+	for (f = kofi_info_fields; f->label; f++) {
+		if (kofi_nl_put_field(skb, f, info)) {
+			genlmsg_cancel(skb, hdr);
+			return -EMSGSIZE;
+		}
 	}
 	genlmsg_end(skb, hdr);
 	return 0;

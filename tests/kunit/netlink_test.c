@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi/netlink.c and netlink_info.c: what messages say, what requests may ask,
- * and that the constants of the spec are those of the headers. The operations
- * as such are tried from user space, by the scenario "tool".
+ * kofi/netlink.c and netlink_info.c: what messages say and what requests may
+ * ask. The operations as such are tried from user space, by the scenario "tool".
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -12,46 +11,8 @@
 #include <linux/kofi/provider.h>
 #include <uapi/linux/kofi.h>
 
-#include "../../kofi/netlink-names.h"
 #include "../../kofi/netlink.h"
 #include "kunit.h"
-
-/* ------------------------------------------------------------- definitions */
-
-#define BOTH(name, value)	{ #name, (name), (value) },
-
-static const struct {
-	const char	*name;
-	u64		header;
-	u64		spec;
-} netlink_names[] = {
-	KOFI_NAMES_CAPS(BOTH)
-	KOFI_NAMES_MODE(BOTH)
-	KOFI_NAMES_OP_FLAGS(BOTH)
-	KOFI_NAMES_MSG_ORDER(BOTH)
-	KOFI_NAMES_MR_MODE(BOTH)
-	KOFI_NAMES_ADDR_FORMAT(BOTH)
-	KOFI_NAMES_EP_TYPE(BOTH)
-	KOFI_NAMES_PROTOCOL(BOTH)
-	KOFI_NAMES_THREADING(BOTH)
-	KOFI_NAMES_PROGRESS(BOTH)
-	KOFI_NAMES_RESOURCE_MGMT(BOTH)
-	KOFI_NAMES_AV_TYPE(BOTH)
-	KOFI_NAMES_BUS_TYPE(BOTH)
-	KOFI_NAMES_LINK_STATE(BOTH)
-	KOFI_NAMES_CLASS(BOTH)
-	KOFI_NAMES_EP_STATE(BOTH)
-};
-
-static void netlink_names_same(struct kunit *test)
-{
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(netlink_names); i++)
-		KUNIT_EXPECT_EQ_MSG(test, netlink_names[i].header,
-				    netlink_names[i].spec, "%s",
-				    netlink_names[i].name);
-}
 
 /* ----------------------------------------------------------------- helpers */
 
@@ -442,7 +403,6 @@ static void netlink_obj_put(struct kunit *test)
 }
 
 static struct kunit_case netlink_cases[] = {
-	KUNIT_CASE(netlink_names_same),
 	KUNIT_CASE_PARAM(netlink_hints_parsed, netlink_hints_gen_params),
 	KUNIT_CASE(netlink_info_put),
 	KUNIT_CASE(netlink_info_room),

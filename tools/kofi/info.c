@@ -3,9 +3,9 @@
  * kofi info and kofi list: what fi_info(1) tells of userspace providers, of
  * those in the kernel.
  *
- * What an fi_info consists of is said once, in the tables below: label, order
- * and form are those of fi_info --verbose (libfabric 1.17), and JSON has the
- * same members. Members libfabric has added since are in JSON alone.
+ * What an fi_info consists of is in the tables of kofi/names.c, which the kernel
+ * has too: label, order and form are those of fi_info --verbose, and JSON has
+ * the same members. Members that libfabric does not print are in JSON alone.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,253 +20,76 @@
 
 #include "../../include/uapi/linux/kofi.h"
 #include "kofi.h"
-#include "names.h"
 #include "nl.h"
-
-/* ----------------------------------------------------------------- fields */
 
 #define FLAG_SOURCE	0x0200000000000000ULL	/* FI_SOURCE of fi_getinfo() */
 #define NAME_MAX_LEN	63		/* of the spec's names */
-
-enum form {
-	NUMBER,
-	HEX,
-	HEX64,		/* with all its digits */
-	TEXT,
-	VERSION,	/* major.minor */
-	NAME,		/* one of names */
-	FLAGS,		/* a set of names */
-	ORDER,		/* the same, where none has a name too */
-	ADDR,
-	ADDR_LEN,	/* size of an address attribute */
-	NEST,
-	ONLY_TEXT,	/* a pointer of libfabric's; the kernel tells none */
-	ONLY_JSON,	/* a NUMBER libfabric 1.17 does not print */
-};
-
-struct field {
-	const char		*label;
-	uint16_t		attr;
-	enum form		form;
-	const struct name	*names;
-	const struct fields	*nest;
-	const char		*text;	/* ONLY_TEXT: it; NEST: if absent */
-};
-
-struct fields {
-	const struct field	*list;
-	int			max;	/* highest attribute */
-};
-
-#define F(label, attr, form)	{ label, attr, form, NULL, NULL, NULL }
-#define N(label, attr, form, names)	{ label, attr, form, names, NULL, NULL }
-#define END			{ NULL, 0, NUMBER, NULL, NULL, NULL }
-
-#define MAX_ATTR	63	/* of any set */
-
-static const struct field tx_attr_list[] = {
-	N("caps", KOFI_A_TX_ATTR_CAPS, FLAGS, names_caps),
-	N("mode", KOFI_A_TX_ATTR_MODE, FLAGS, names_mode),
-	N("op_flags", KOFI_A_TX_ATTR_OP_FLAGS, FLAGS, names_op_flags),
-	N("msg_order", KOFI_A_TX_ATTR_MSG_ORDER, FLAGS, names_msg_order),
-	N("comp_order", KOFI_A_TX_ATTR_COMP_ORDER, ORDER, names_comp_order),
-	F("inject_size", KOFI_A_TX_ATTR_INJECT_SIZE, NUMBER),
-	F("size", KOFI_A_TX_ATTR_SIZE, NUMBER),
-	F("iov_limit", KOFI_A_TX_ATTR_IOV_LIMIT, NUMBER),
-	F("rma_iov_limit", KOFI_A_TX_ATTR_RMA_IOV_LIMIT, NUMBER),
-	F("tclass", KOFI_A_TX_ATTR_TCLASS, HEX),
-	END
-};
-
-static const struct fields tx_attr = { tx_attr_list, KOFI_A_TX_ATTR_MAX };
-
-static const struct field rx_attr_list[] = {
-	N("caps", KOFI_A_RX_ATTR_CAPS, FLAGS, names_caps),
-	N("mode", KOFI_A_RX_ATTR_MODE, FLAGS, names_mode),
-	N("op_flags", KOFI_A_RX_ATTR_OP_FLAGS, FLAGS, names_op_flags),
-	N("msg_order", KOFI_A_RX_ATTR_MSG_ORDER, FLAGS, names_msg_order),
-	N("comp_order", KOFI_A_RX_ATTR_COMP_ORDER, ORDER, names_comp_order),
-	F("total_buffered_recv", KOFI_A_RX_ATTR_TOTAL_BUFFERED_RECV, NUMBER),
-	F("size", KOFI_A_RX_ATTR_SIZE, NUMBER),
-	F("iov_limit", KOFI_A_RX_ATTR_IOV_LIMIT, NUMBER),
-	END
-};
-
-static const struct fields rx_attr = { rx_attr_list, KOFI_A_RX_ATTR_MAX };
-
-static const struct field ep_attr_list[] = {
-	N("type", KOFI_A_EP_ATTR_TYPE, NAME, names_ep_type),
-	N("protocol", KOFI_A_EP_ATTR_PROTOCOL, NAME, names_protocol),
-	F("protocol_version", KOFI_A_EP_ATTR_PROTOCOL_VERSION, NUMBER),
-	F("max_msg_size", KOFI_A_EP_ATTR_MAX_MSG_SIZE, NUMBER),
-	F("msg_prefix_size", KOFI_A_EP_ATTR_MSG_PREFIX_SIZE, NUMBER),
-	F("max_order_raw_size", KOFI_A_EP_ATTR_MAX_ORDER_RAW_SIZE, NUMBER),
-	F("max_order_war_size", KOFI_A_EP_ATTR_MAX_ORDER_WAR_SIZE, NUMBER),
-	F("max_order_waw_size", KOFI_A_EP_ATTR_MAX_ORDER_WAW_SIZE, NUMBER),
-	F("mem_tag_format", KOFI_A_EP_ATTR_MEM_TAG_FORMAT, HEX64),
-	F("tx_ctx_cnt", KOFI_A_EP_ATTR_TX_CTX_CNT, NUMBER),
-	F("rx_ctx_cnt", KOFI_A_EP_ATTR_RX_CTX_CNT, NUMBER),
-	F("auth_key_size", KOFI_A_EP_ATTR_AUTH_KEY_SIZE, NUMBER),
-	END
-};
-
-static const struct fields ep_attr = { ep_attr_list, KOFI_A_EP_ATTR_MAX };
-
-static const struct field domain_attr_list[] = {
-	{ "domain", 0, ONLY_TEXT, NULL, NULL, "0x0" },
-	F("name", KOFI_A_DOMAIN_ATTR_NAME, TEXT),
-	N("threading", KOFI_A_DOMAIN_ATTR_THREADING, NAME, names_threading),
-	N("control_progress", KOFI_A_DOMAIN_ATTR_CONTROL_PROGRESS, NAME,
-	  names_progress),
-	N("data_progress", KOFI_A_DOMAIN_ATTR_DATA_PROGRESS, NAME,
-	  names_progress),
-	N("resource_mgmt", KOFI_A_DOMAIN_ATTR_RESOURCE_MGMT, NAME,
-	  names_resource_mgmt),
-	N("av_type", KOFI_A_DOMAIN_ATTR_AV_TYPE, NAME, names_av_type),
-	N("mr_mode", KOFI_A_DOMAIN_ATTR_MR_MODE, FLAGS, names_mr_mode),
-	F("mr_key_size", KOFI_A_DOMAIN_ATTR_MR_KEY_SIZE, NUMBER),
-	F("cq_data_size", KOFI_A_DOMAIN_ATTR_CQ_DATA_SIZE, NUMBER),
-	F("cq_cnt", KOFI_A_DOMAIN_ATTR_CQ_CNT, NUMBER),
-	F("ep_cnt", KOFI_A_DOMAIN_ATTR_EP_CNT, NUMBER),
-	F("tx_ctx_cnt", KOFI_A_DOMAIN_ATTR_TX_CTX_CNT, NUMBER),
-	F("rx_ctx_cnt", KOFI_A_DOMAIN_ATTR_RX_CTX_CNT, NUMBER),
-	F("max_ep_tx_ctx", KOFI_A_DOMAIN_ATTR_MAX_EP_TX_CTX, NUMBER),
-	F("max_ep_rx_ctx", KOFI_A_DOMAIN_ATTR_MAX_EP_RX_CTX, NUMBER),
-	F("max_ep_stx_ctx", KOFI_A_DOMAIN_ATTR_MAX_EP_STX_CTX, NUMBER),
-	F("max_ep_srx_ctx", KOFI_A_DOMAIN_ATTR_MAX_EP_SRX_CTX, NUMBER),
-	F("cntr_cnt", KOFI_A_DOMAIN_ATTR_CNTR_CNT, NUMBER),
-	F("mr_iov_limit", KOFI_A_DOMAIN_ATTR_MR_IOV_LIMIT, NUMBER),
-	N("caps", KOFI_A_DOMAIN_ATTR_CAPS, FLAGS, names_caps),
-	N("mode", KOFI_A_DOMAIN_ATTR_MODE, FLAGS, names_mode),
-	F("auth_key_size", KOFI_A_DOMAIN_ATTR_AUTH_KEY_SIZE, NUMBER),
-	F("max_err_data", KOFI_A_DOMAIN_ATTR_MAX_ERR_DATA, NUMBER),
-	F("mr_cnt", KOFI_A_DOMAIN_ATTR_MR_CNT, NUMBER),
-	F("tclass", KOFI_A_DOMAIN_ATTR_TCLASS, HEX),
-	F("max_ep_auth_key", KOFI_A_DOMAIN_ATTR_MAX_EP_AUTH_KEY, ONLY_JSON),
-	F("max_group_id", KOFI_A_DOMAIN_ATTR_MAX_GROUP_ID, ONLY_JSON),
-	F("max_cntr_value", KOFI_A_DOMAIN_ATTR_MAX_CNTR_VALUE, ONLY_JSON),
-	F("max_err_cntr_value", KOFI_A_DOMAIN_ATTR_MAX_ERR_CNTR_VALUE,
-	  ONLY_JSON),
-	END
-};
-
+#define MAX_ATTR	63		/* of any set that is nested in an info */
 _Static_assert(KOFI_A_DOMAIN_ATTR_MAX <= MAX_ATTR, "it is the largest");
-static const struct fields domain_attr = { domain_attr_list, KOFI_A_DOMAIN_ATTR_MAX };
-
-static const struct field fabric_attr_list[] = {
-	F("name", KOFI_A_FABRIC_ATTR_NAME, TEXT),
-	F("prov_name", KOFI_A_FABRIC_ATTR_PROV_NAME, TEXT),
-	F("prov_version", KOFI_A_FABRIC_ATTR_PROV_VERSION, VERSION),
-	F("api_version", KOFI_A_FABRIC_ATTR_API_VERSION, VERSION),
-	END
-};
-
-static const struct fields fabric_attr = { fabric_attr_list, KOFI_A_FABRIC_ATTR_MAX };
-
-static const struct field device_attr_list[] = {
-	F("name", KOFI_A_DEVICE_ATTR_NAME, TEXT),
-	F("device_id", KOFI_A_DEVICE_ATTR_DEVICE_ID, TEXT),
-	F("device_version", KOFI_A_DEVICE_ATTR_DEVICE_VERSION, TEXT),
-	F("vendor_id", KOFI_A_DEVICE_ATTR_VENDOR_ID, TEXT),
-	F("driver", KOFI_A_DEVICE_ATTR_DRIVER, TEXT),
-	F("firmware", KOFI_A_DEVICE_ATTR_FIRMWARE, TEXT),
-	END
-};
-
-static const struct fields device_attr = { device_attr_list, KOFI_A_DEVICE_ATTR_MAX };
-
-static const struct field pci_attr_list[] = {
-	F("domain_id", KOFI_A_PCI_ATTR_DOMAIN_ID, NUMBER),
-	F("bus_id", KOFI_A_PCI_ATTR_BUS_ID, NUMBER),
-	F("device_id", KOFI_A_PCI_ATTR_DEVICE_ID, NUMBER),
-	F("function_id", KOFI_A_PCI_ATTR_FUNCTION_ID, NUMBER),
-	END
-};
-
-static const struct fields pci_attr = { pci_attr_list, KOFI_A_PCI_ATTR_MAX };
-
-static const struct field bus_attr_list[] = {
-	N("bus_type", KOFI_A_BUS_ATTR_TYPE, NAME, names_bus_type),
-	{ "fi_pci_attr", KOFI_A_BUS_ATTR_PCI, NEST, NULL, &pci_attr, NULL },
-	END
-};
-
-static const struct fields bus_attr = { bus_attr_list, KOFI_A_BUS_ATTR_MAX };
-
-static const struct field link_attr_list[] = {
-	F("address", KOFI_A_LINK_ATTR_ADDRESS, TEXT),
-	F("mtu", KOFI_A_LINK_ATTR_MTU, NUMBER),
-	F("speed", KOFI_A_LINK_ATTR_SPEED, NUMBER),
-	N("state", KOFI_A_LINK_ATTR_STATE, NAME, names_link_state),
-	F("network_type", KOFI_A_LINK_ATTR_NETWORK_TYPE, TEXT),
-	END
-};
-
-static const struct fields link_attr = { link_attr_list, KOFI_A_LINK_ATTR_MAX };
-
-static const struct field nic_list[] = {
-	{ "fi_device_attr", KOFI_A_NIC_DEVICE_ATTR, NEST, NULL, &device_attr, NULL },
-	{ "fi_bus_attr", KOFI_A_NIC_BUS_ATTR, NEST, NULL, &bus_attr, NULL },
-	{ "fi_link_attr", KOFI_A_NIC_LINK_ATTR, NEST, NULL, &link_attr, NULL },
-	END
-};
-
-static const struct fields nic = { nic_list, KOFI_A_NIC_MAX };
-
-static const struct field info_list[] = {
-	N("caps", KOFI_A_INFO_CAPS, FLAGS, names_caps),
-	N("mode", KOFI_A_INFO_MODE, FLAGS, names_mode),
-	N("addr_format", KOFI_A_INFO_ADDR_FORMAT, NAME, names_addr_format),
-	F("src_addrlen", KOFI_A_INFO_SRC_ADDR, ADDR_LEN),
-	F("dest_addrlen", KOFI_A_INFO_DEST_ADDR, ADDR_LEN),
-	F("src_addr", KOFI_A_INFO_SRC_ADDR, ADDR),
-	F("dest_addr", KOFI_A_INFO_DEST_ADDR, ADDR),
-	{ "handle", 0, ONLY_TEXT, NULL, NULL, "(nil)" },
-	{ "fi_tx_attr", KOFI_A_INFO_TX_ATTR, NEST, NULL, &tx_attr, "(null)" },
-	{ "fi_rx_attr", KOFI_A_INFO_RX_ATTR, NEST, NULL, &rx_attr, "(null)" },
-	{ "fi_ep_attr", KOFI_A_INFO_EP_ATTR, NEST, NULL, &ep_attr, "(null)" },
-	{ "fi_domain_attr", KOFI_A_INFO_DOMAIN_ATTR, NEST, NULL, &domain_attr,
-	  "(null)" },
-	{ "fi_fabric_attr", KOFI_A_INFO_FABRIC_ATTR, NEST, NULL, &fabric_attr,
-	  "(null)" },
-	{ "nic", KOFI_A_INFO_NIC, NEST, NULL, &nic, "(nil)" },
-	END
-};
 
 /* ---------------------------------------------------------------- as text */
 
-static void text_flags(FILE *to, const struct field *f, uint64_t value)
+static const char *version_text(char *buf, size_t size, uint64_t version)
 {
-	const struct name *n;
-	const char *comma = "";
-
-	fputs("[ ", to);
-	if (!value && f->form == ORDER)
-		fputs("FI_ORDER_NONE", to);
-	for (n = f->names; n->name; n++) {
-		if ((value & n->value) != n->value)
-			continue;
-		fprintf(to, "%s%s", comma, n->name);
-		comma = ", ";
-	}
-	for (n = f->names; n->name; n++)
-		value &= ~n->value;
-	if (value)	/* a module newer than this tool */
-		fprintf(to, "%s0x%" PRIx64, comma, value);
-	fputs(" ]", to);
+	snprintf(buf, size, "%u.%u", (unsigned int)(version >> 16),
+		 (unsigned int)(version & 0xffff));
+	return buf;
 }
 
-static const char *text_name(const struct field *f, uint64_t value)
+static const char *enum_text(const struct kofi_field *f, uint64_t value)
 {
-	const char *name = name_of(f->names, value);
+	const char *name = kofi_name_of(f->names, value);
 
 	if (name)
 		return name;
-	return value & (1U << 31) ? "Provider specific" : "Unknown";
+	return f->form == KOFI_FORM_OPEN_ENUM && value & (1U << 31) ?
+	       "Provider specific" : "Unknown";
+}
+
+/* Each name of a set of flags; bits without one, of a newer module, in hex */
+static void each_flag(const struct kofi_field *f, uint64_t value,
+		      void (*fn)(void *arg, const char *text), void *arg)
+{
+	const struct kofi_name *n;
+	uint64_t left = value;
+	char hex[24];
+
+	for (n = f->names; n->name; n++) {
+		left &= ~n->value;
+		if ((value & n->value) == n->value)
+			fn(arg, n->name);
+	}
+	snprintf(hex, sizeof(hex), "0x%" PRIx64, left);
+	if (left)
+		fn(arg, hex);
+}
+
+struct list {
+	FILE		*to;
+	const char	*sep;
+};
+
+static void text_flag(void *arg, const char *text)
+{
+	struct list *list = arg;
+
+	fprintf(list->to, "%s%s", list->sep, text);
+	list->sep = ", ";
+}
+
+static void text_flags(FILE *to, const struct kofi_field *f, uint64_t value)
+{
+	struct list list = { .to = to, .sep = "" };
+
+	fputs("[ ", to);
+	if (f->form == KOFI_FORM_ORDER && !(value & f->names->value))
+		text_flag(&list, "FI_ORDER_NONE");
+	each_flag(f, value, text_flag, &list);
+	fputs(" ]", to);
 }
 
 /* As libfabric writes addresses, where it knows the format. */
-static const char *text_addr(char *buf, size_t size, const struct nlattr *attr)
+static void text_addr(FILE *to, const struct nlattr *attr)
 {
 	const char *scheme = "unknown";
 	char addr[ADDR_TEXT_MAX];
@@ -278,56 +101,66 @@ static const char *text_addr(char *buf, size_t size, const struct nlattr *attr)
 		scheme = "fi_sockaddr_in";
 	else if (family == AF_INET6)
 		scheme = "fi_sockaddr_in6";
-	snprintf(buf, size, "%s://%s", scheme,
-		 addr_text(addr, sizeof(addr), mnl_attr_get_payload(attr),
-			   mnl_attr_get_payload_len(attr)));
-	return buf;
+	fprintf(to, "%s://%s", scheme,
+		addr_text(addr, sizeof(addr), mnl_attr_get_payload(attr),
+			  mnl_attr_get_payload_len(attr)));
 }
 
-static void text_value(FILE *to, const struct field *f,
+static void text_value(FILE *to, const struct kofi_field *f,
 		       const struct nlattr *attr)
 {
-	char buf[ADDR_TEXT_MAX + 32];
+	uint64_t value = nl_uint(attr);
+	char buf[24];
 
 	switch (f->form) {
-	case NUMBER:
-	case ONLY_JSON:
-		fprintf(to, "%" PRIu64, nl_uint(attr));
+	case KOFI_FORM_HEX:
+		fprintf(to, "0x%" PRIx64, value);
 		break;
-	case HEX:
-		fprintf(to, "0x%" PRIx64, nl_uint(attr));
+	case KOFI_FORM_HEX64:
+		fprintf(to, "0x%016" PRIx64, value);
 		break;
-	case HEX64:
-		fprintf(to, "0x%016" PRIx64, nl_uint(attr));
+	case KOFI_FORM_CONTEXTS:
+		if (value == UINT64_MAX)
+			fputs("FI_SHARED_CONTEXT", to);
+		else
+			fprintf(to, "%" PRIu64, value);
 		break;
-	case TEXT:
-		fputs(nl_str(attr) ?: "(null)", to);
+	case KOFI_FORM_VERSION:
+		fputs(version_text(buf, sizeof(buf), value), to);
 		break;
-	case VERSION:
-		fprintf(to, "%u.%u", (unsigned int)(nl_uint(attr) >> 16),
-			(unsigned int)(nl_uint(attr) & 0xffff));
+	case KOFI_FORM_ENUM:
+	case KOFI_FORM_OPEN_ENUM:
+		fputs(enum_text(f, value), to);
 		break;
-	case NAME:
-		fputs(text_name(f, nl_uint(attr)), to);
+	case KOFI_FORM_FLAGS:
+	case KOFI_FORM_ORDER:
+		text_flags(to, f, value);
 		break;
-	case FLAGS:
-	case ORDER:
-		text_flags(to, f, nl_uint(attr));
-		break;
-	case ADDR:
-		fputs(attr ? text_addr(buf, sizeof(buf), attr) : "(null)", to);
-		break;
-	case ADDR_LEN:
+	case KOFI_FORM_ADDR_LEN:
 		fprintf(to, "%u", attr ? mnl_attr_get_payload_len(attr) : 0);
 		break;
-	case NEST:
-	case ONLY_TEXT:
-		fputs(f->text, to);
+	case KOFI_FORM_TEXT:
+		fputs(nl_str(attr) ?: "(null)", to);
+		break;
+	case KOFI_FORM_ADDR:
+		if (attr)
+			text_addr(to, attr);
+		else
+			fputs("(null)", to);
+		break;
+	case KOFI_FORM_POINTER:
+	case KOFI_FORM_FID:
+	case KOFI_FORM_NEST:
+	case KOFI_FORM_PCI:
+		fputs(f->null, to);
+		break;
+	default:
+		fprintf(to, "%" PRIu64, value);
 		break;
 	}
 }
 
-static void text_fields(FILE *to, int depth, const struct field *f,
+static void text_fields(FILE *to, int depth, const struct kofi_field *f,
 			const struct nlattr **tb)
 {
 	const struct nlattr *below[MAX_ATTR + 1];
@@ -335,15 +168,14 @@ static void text_fields(FILE *to, int depth, const struct field *f,
 	for (; f->label; f++) {
 		const struct nlattr *attr = tb[f->attr];
 
-		if (f->form == ONLY_JSON)
-			continue;
-		if (f->form == NEST && !attr && !f->text)
+		if (f->form == KOFI_FORM_HIDDEN ||
+		    (f->nest && !attr && !f->null))
 			continue;
 		fprintf(to, "%*s%s:", depth * 4, "", f->label);
-		if (f->form == NEST && attr) {
+		if (f->nest && attr) {
 			fputc('\n', to);
-			nl_nested(attr, below, f->nest->max);
-			text_fields(to, depth + 1, f->nest->list, below);
+			nl_nested(attr, below, MAX_ATTR);
+			text_fields(to, depth + 1, f->nest, below);
 		} else {
 			fputc(' ', to);
 			text_value(to, f, attr);
@@ -354,72 +186,66 @@ static void text_fields(FILE *to, int depth, const struct field *f,
 
 /* ---------------------------------------------------------------- as JSON */
 
-static void json_flags(const struct field *f, uint64_t value)
+static void json_flag(void *arg, const char *text)
 {
-	const struct name *n;
-
-	json_open(f->label, '[');
-	for (n = f->names; n->name; n++)
-		if ((value & n->value) == n->value)
-			json_string(NULL, n->name);
-	for (n = f->names; n->name; n++)
-		value &= ~n->value;
-	if (value)
-		json_hex(NULL, value);
-	json_close(']');
+	(void)arg;
+	json_string(NULL, text);
 }
 
-static void json_fields(const struct field *f, const struct nlattr **tb)
+static void json_fields(const struct kofi_field *f, const struct nlattr **tb)
 {
 	const struct nlattr *below[MAX_ATTR + 1];
 	char buf[ADDR_TEXT_MAX];
 
 	for (; f->label; f++) {
 		const struct nlattr *attr = tb[f->attr];
+		uint64_t value = nl_uint(attr);
 
 		switch (f->form) {
-		case NUMBER:
-		case ONLY_JSON:
-			json_number(f->label, nl_uint(attr));
+		case KOFI_FORM_HEX:
+		case KOFI_FORM_HEX64:
+			json_hex(f->label, value);
 			break;
-		case HEX:
-		case HEX64:
-			json_hex(f->label, nl_uint(attr));
+		case KOFI_FORM_VERSION:
+			json_string(f->label,
+				    version_text(buf, sizeof(buf), value));
 			break;
-		case TEXT:
+		case KOFI_FORM_ENUM:
+		case KOFI_FORM_OPEN_ENUM:
+			json_string(f->label, enum_text(f, value));
+			break;
+		case KOFI_FORM_FLAGS:
+		case KOFI_FORM_ORDER:
+			json_open(f->label, '[');
+			each_flag(f, value, json_flag, NULL);
+			json_close(']');
+			break;
+		case KOFI_FORM_TEXT:
 			json_string(f->label, nl_str(attr));
 			break;
-		case VERSION:
-			snprintf(buf, sizeof(buf), "%u.%u",
-				 (unsigned int)(nl_uint(attr) >> 16),
-				 (unsigned int)(nl_uint(attr) & 0xffff));
-			json_string(f->label, buf);
-			break;
-		case NAME:
-			json_string(f->label, text_name(f, nl_uint(attr)));
-			break;
-		case FLAGS:
-		case ORDER:
-			json_flags(f, nl_uint(attr));
-			break;
-		case ADDR:
+		case KOFI_FORM_ADDR:
 			json_string(f->label, !attr ? NULL :
 				    addr_text(buf, sizeof(buf),
 					      mnl_attr_get_payload(attr),
 					      mnl_attr_get_payload_len(attr)));
 			break;
-		case NEST:
-			if (attr) {
-				json_open(f->label, '{');
-				nl_nested(attr, below, f->nest->max);
-				json_fields(f->nest->list, below);
-				json_close('}');
-			} else {
+		case KOFI_FORM_NEST:
+		case KOFI_FORM_PCI:
+			if (!attr) {
 				json_string(f->label, NULL);
+				break;
 			}
+			json_open(f->label, '{');
+			nl_nested(attr, below, MAX_ATTR);
+			json_fields(f->nest, below);
+			json_close('}');
 			break;
-		case ADDR_LEN:
-		case ONLY_TEXT:
+		case KOFI_FORM_ADDR_LEN:
+		case KOFI_FORM_POINTER:
+		case KOFI_FORM_FID:
+			break;
+		default:
+			json_number(f->label, value);
 			break;
 		}
 	}
@@ -444,26 +270,26 @@ static void print_short(const struct nlattr **tb)
 	const struct nlattr *fabric[KOFI_A_FABRIC_ATTR_MAX + 1];
 	const struct nlattr *domain[KOFI_A_DOMAIN_ATTR_MAX + 1];
 	const struct nlattr *ep[KOFI_A_EP_ATTR_MAX + 1];
-	uint64_t version, type, protocol;
+	char version[24];
 
 	nl_nested(tb[KOFI_A_INFO_FABRIC_ATTR], fabric, KOFI_A_FABRIC_ATTR_MAX);
 	nl_nested(tb[KOFI_A_INFO_DOMAIN_ATTR], domain, KOFI_A_DOMAIN_ATTR_MAX);
 	nl_nested(tb[KOFI_A_INFO_EP_ATTR], ep, KOFI_A_EP_ATTR_MAX);
-	version = nl_uint(fabric[KOFI_A_FABRIC_ATTR_PROV_VERSION]);
-	type = nl_uint(ep[KOFI_A_EP_ATTR_TYPE]);
-	protocol = nl_uint(ep[KOFI_A_EP_ATTR_PROTOCOL]);
 	printf("provider: %s\n"
 	       "    fabric: %s\n"
 	       "    domain: %s\n"
-	       "    version: %u.%u\n"
+	       "    version: %s\n"
 	       "    type: %s\n"
 	       "    protocol: %s\n",
 	       nl_str(fabric[KOFI_A_FABRIC_ATTR_PROV_NAME]) ?: "(null)",
 	       nl_str(fabric[KOFI_A_FABRIC_ATTR_NAME]) ?: "(null)",
 	       nl_str(domain[KOFI_A_DOMAIN_ATTR_NAME]) ?: "(null)",
-	       (unsigned int)(version >> 16), (unsigned int)(version & 0xffff),
-	       name_of(names_ep_type, type) ?: "Unknown",
-	       name_of(names_protocol, protocol) ?: "Unknown");
+	       version_text(version, sizeof(version),
+			    nl_uint(fabric[KOFI_A_FABRIC_ATTR_PROV_VERSION])),
+	       kofi_name_of(kofi_names_ep_type,
+			    nl_uint(ep[KOFI_A_EP_ATTR_TYPE])) ?: "Unknown",
+	       kofi_name_of(kofi_names_protocol,
+			    nl_uint(ep[KOFI_A_EP_ATTR_PROTOCOL])) ?: "Unknown");
 }
 
 /* Whether it was printed */
@@ -476,7 +302,7 @@ static int print_long(const struct nlattr **tb, const char *substr)
 
 	if (!to)
 		return -ENOMEM;
-	text_fields(to, 1, info_list, tb);
+	text_fields(to, 1, kofi_info_fields, tb);
 	if (fclose(to)) {
 		free(text);
 		return -ENOMEM;
@@ -506,7 +332,7 @@ static int take_info(struct nl *nl, const struct nlmsghdr *nlh,
 		break;
 	case JSON:
 		json_open(NULL, '{');
-		json_fields(info_list, tb);
+		json_fields(kofi_info_fields, tb);
 		json_close('}');
 		break;
 	}
@@ -521,13 +347,11 @@ static int take_provider(struct nl *nl, const struct nlmsghdr *nlh,
 {
 	struct run *run = arg;
 	const char *name = nl_str(tb[KOFI_A_PROVIDER_NAME]) ?: "(null)";
-	uint64_t version = nl_uint(tb[KOFI_A_PROVIDER_VERSION]);
-	char text[32];
+	char text[24];
 
 	(void)nl;
 	(void)nlh;
-	snprintf(text, sizeof(text), "%u.%u", (unsigned int)(version >> 16),
-		 (unsigned int)(version & 0xffff));
+	version_text(text, sizeof(text), nl_uint(tb[KOFI_A_PROVIDER_VERSION]));
 	run->found++;
 	if (run->listing != JSON) {
 		printf("%s:\n    version: %s\n", name, text);
@@ -752,8 +576,8 @@ static const struct option info_options[] = {
 };
 
 /* "FI_A|FI_B" as bits; false after a sentence */
-static bool parse_flags(const char *what, char *text, const struct name *names,
-			uint64_t *flags)
+static bool parse_flags(const char *what, char *text,
+			const struct kofi_name *names, uint64_t *flags)
 {
 	uint64_t bit;
 	char *word;
@@ -794,17 +618,17 @@ static bool parse_option(int opt, struct query *q)
 		usage_error("info", "%s is no port number", optarg);
 		return false;
 	case 'c':
-		return parse_flags("capability", optarg, names_caps, &q->caps);
+		return parse_flags("capability", optarg, kofi_names_caps, &q->caps);
 	case 'm':
 		q->has_mode = true;
-		return parse_flags("mode", optarg, names_mode, &q->mode);
+		return parse_flags("mode", optarg, kofi_names_mode, &q->mode);
 	case 't':
-		if (name_find(names_ep_type, "FI_EP_", optarg, &q->ep_type))
+		if (name_find(kofi_names_ep_type, "FI_EP_", optarg, &q->ep_type))
 			return true;
 		usage_error("info", "%s is no endpoint type", optarg);
 		return false;
 	case 'a':
-		if (name_find(names_addr_format, "FI_", optarg,
+		if (name_find(kofi_names_addr_format, "FI_", optarg,
 			      &q->addr_format))
 			return true;
 		usage_error("info", "%s is no address format", optarg);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../kofi/names.h"
+
 /* Exit codes. A failure has been explained on stderr. */
 enum {
 	EXIT_OK		= 0,
@@ -37,6 +39,10 @@ int usage_error(const char *cmd, const char *fmt, ...)
  * False, without a word, for anything else.
  */
 bool parse_number(const char *text, uint64_t max, uint64_t *value);
+
+/* Whether @text, with or without @prefix and in any case, is a name. */
+bool name_find(const struct kofi_name *names, const char *prefix,
+	       const char *text, uint64_t *value);
 
 /* "10.0.0.1:47592" or "[fd00::1]:47592"; "?" where it is no IP address */
 const char *addr_text(char *buf, size_t size, const void *addr, size_t len);

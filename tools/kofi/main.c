@@ -2,7 +2,7 @@
 /*
  * The kofi tool: one program with a command per question (info, list, stat,
  * pingpong). Here are the choice of the command and the few things all of them
- * say: errors, numbers, addresses.
+ * say: errors, numbers, names, addresses.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "kofi.h"
 
@@ -67,6 +68,22 @@ bool parse_number(const char *text, uint64_t max, uint64_t *value)
 	errno = 0;
 	*value = strtoull(digits, &end, hex ? 16 : 10);
 	return !errno && *value <= max;
+}
+
+bool name_find(const struct kofi_name *names, const char *prefix,
+	       const char *text, uint64_t *value)
+{
+	size_t n = strlen(prefix);
+
+	for (; names->name; names++) {
+		if (strcasecmp(names->name, text) &&
+		    (strncasecmp(names->name, prefix, n) ||
+		     strcasecmp(names->name + n, text)))
+			continue;
+		*value = names->value;
+		return true;
+	}
+	return false;
 }
 
 const char *addr_text(char *buf, size_t size, const void *addr, size_t len)

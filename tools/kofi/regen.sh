@@ -76,8 +76,8 @@ ynl kofi.yaml uapi header include/uapi/linux/kofi.h
 ynl kofi.yaml kernel header kofi/netlink-gen.h
 ynl kofi.yaml kernel source kofi/netlink-gen.c
 $python "$top/tools/kofi/names.py" "$top/Documentation/netlink/specs/kofi.yaml" \
-	>"$tmp/out/netlink-names.h"
-put kofi/netlink-names.h
+	>"$tmp/out/names-gen.h"
+put kofi/names-gen.h
 ynl kofi_test.yaml uapi header include/uapi/linux/kofi_test.h
 ynl kofi_test.yaml kernel header samples/pingpong/netlink-gen.h
 ynl kofi_test.yaml kernel source samples/pingpong/netlink-gen.c

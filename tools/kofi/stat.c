@@ -16,7 +16,6 @@
 
 #include "../../include/uapi/linux/kofi.h"
 #include "kofi.h"
-#include "names.h"
 #include "nl.h"
 
 struct view {
@@ -26,10 +25,10 @@ struct view {
 };
 
 /* "rx_ctx" for FI_CLASS_RX_CTX */
-static void short_name(char *buf, size_t size, const struct name *names,
+static void short_name(char *buf, size_t size, const struct kofi_name *names,
 		       const char *prefix, uint64_t value)
 {
-	const char *name = name_of(names, value);
+	const char *name = kofi_name_of(names, value);
 	size_t i;
 
 	if (!name) {
@@ -80,7 +79,7 @@ static void text_what(FILE *to, const struct view *view,
 	if (nl_str(tb[KOFI_A_OBJ_NAME]))
 		fprintf(to, " %s", nl_str(tb[KOFI_A_OBJ_NAME]));
 	if (tb[KOFI_A_OBJ_STATE]) {
-		short_name(buf, sizeof(buf), names_ep_state, "KOFI_EP_",
+		short_name(buf, sizeof(buf), kofi_names_ep_state, "KOFI_EP_",
 			   nl_uint(tb[KOFI_A_OBJ_STATE]));
 		fprintf(to, " %s", buf);
 	}
@@ -109,7 +108,7 @@ static int text_obj(const struct view *view, const struct nlmsghdr *nlh,
 		free(what);
 		return -ENOMEM;
 	}
-	short_name(class, sizeof(class), names_class, "FI_CLASS_",
+	short_name(class, sizeof(class), kofi_names_class, "FI_CLASS_",
 		   nl_uint(tb[KOFI_A_OBJ_CLASS]));
 	if (tb[KOFI_A_OBJ_PARENT])
 		snprintf(parent, sizeof(parent), "%" PRIu64,
@@ -131,7 +130,7 @@ static void json_obj(const struct nlmsghdr *nlh, const struct nlattr **tb)
 
 	json_open(NULL, '{');
 	json_number("id", nl_uint(tb[KOFI_A_OBJ_ID]));
-	short_name(buf, sizeof(buf), names_class, "FI_CLASS_",
+	short_name(buf, sizeof(buf), kofi_names_class, "FI_CLASS_",
 		   nl_uint(tb[KOFI_A_OBJ_CLASS]));
 	json_string("class", buf);
 	if (tb[KOFI_A_OBJ_PARENT])
@@ -141,7 +140,7 @@ static void json_obj(const struct nlmsghdr *nlh, const struct nlattr **tb)
 	if (tb[KOFI_A_OBJ_NAME])
 		json_string("name", nl_str(tb[KOFI_A_OBJ_NAME]));
 	if (tb[KOFI_A_OBJ_STATE]) {
-		short_name(buf, sizeof(buf), names_ep_state, "KOFI_EP_",
+		short_name(buf, sizeof(buf), kofi_names_ep_state, "KOFI_EP_",
 			   nl_uint(tb[KOFI_A_OBJ_STATE]));
 		json_string("state", buf);
 	}
@@ -249,7 +248,7 @@ int cmd_stat(int argc, char **argv)
 		return usage_error("stat", "one class or number at a time");
 	if (which) {
 		one = parse_number(which, UINT32_MAX, &id);
-		if (!one && !name_find(names_class, "FI_CLASS_", which, &class))
+		if (!one && !name_find(kofi_names_class, "FI_CLASS_", which, &class))
 			return usage_error("stat", "%s is no class or number",
 					   which);
 	}
