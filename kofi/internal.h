@@ -41,6 +41,11 @@ bool kofi_info_usable(const struct fi_info *info,
 int kofi_netlink_start(void);	/* at module load */
 void kofi_netlink_stop(void);
 
+/* tostr.c: buffers of fi_tostr() */
+
+int kofi_tostr_start(void);	/* at module load */
+void kofi_tostr_stop(void);
+
 /* object.c: objects */
 
 int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,

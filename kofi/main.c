@@ -23,11 +23,16 @@ static int __init kofi_init(void)
 	ret = kofi_client_start();
 	if (ret)
 		goto stop_cq;
-	ret = kofi_netlink_start();
+	ret = kofi_tostr_start();
 	if (ret)
 		goto stop_client;
+	ret = kofi_netlink_start();
+	if (ret)
+		goto stop_tostr;
 	return 0;
 
+stop_tostr:
+	kofi_tostr_stop();
 stop_client:
 	kofi_client_stop();
 stop_cq:
@@ -40,6 +45,7 @@ stop_eq:
 static void __exit kofi_exit(void)
 {
 	kofi_netlink_stop();
+	kofi_tostr_stop();
 	kofi_client_stop();
 	kofi_cq_stop();
 	kofi_eq_stop();

@@ -9,13 +9,16 @@
  * kernel does everywhere.
  */
 #include <linux/export.h>
+#include <linux/percpu.h>
 #include <linux/seq_buf.h>
+#include <linux/sizes.h>
 #include <linux/socket.h>
 #include <rdma/ib.h>
 
 #include "internal.h"
 #include "names.h"
 
+#define KOFI_TOSTR_MAX	SZ_8K
 #define KOFI_TOSTR_TAB	4
 
 /* ------------------------------------------------------------------- tables */
@@ -426,7 +429,7 @@ static void kofi_str_field(struct seq_buf *s, int depth,
 }
 
 /**
- * fi_tostr_r - text for a value or a structure
+ * fi_tostr_r - text for a value or a structure, in the caller's buffer
  * @buf: where it goes, always with a NUL at the end
  * @len: room there, in bytes; what does not fit is cut. Eight kilobytes hold
  *	any fi_info.
@@ -473,3 +476,49 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 	return buf;
 }
 EXPORT_SYMBOL_GPL(fi_tostr_r);
+
+static char __percpu *kofi_tostr_buf;	/* KOFI_TOSTR_MAX bytes */
+
+/**
+ * fi_tostr - text for a value or a structure, in a buffer of this CPU
+ * @data: as for fi_tostr_r()
+ * @type: what @data points to
+ *
+ * See fi_tostr(3), where the buffer is the calling thread's. Here it is the
+ * CPU's: the text stays as it is until the next call on this CPU, so that the
+ * caller keeps preemption disabled from the call to the last use of the text,
+ * which CONFIG_DEBUG_PREEMPT checks; and where an interrupt handler calls it
+ * too, interrupts. In code that may sleep, or may not know what interrupts it,
+ * fi_tostr_r() is the one to use.
+ *
+ * Context: any with preemption disabled, but no NMI.
+ * Return: the text, at most 8191 bytes of it, or NULL if @data is NULL.
+ */
+char *fi_tostr(const void *data, enum fi_type type)
+{
+	return fi_tostr_r(this_cpu_ptr(kofi_tostr_buf), KOFI_TOSTR_MAX, data,
+			  type);
+}
+EXPORT_SYMBOL_GPL(fi_tostr);
+
+/**
+ * kofi_tostr_start - allocate the buffers of fi_tostr()
+ *
+ * Context: process, when kofi.ko is loaded.
+ * Return: 0 or -ENOMEM.
+ */
+int kofi_tostr_start(void)
+{
+	kofi_tostr_buf = __alloc_percpu(KOFI_TOSTR_MAX, 1);
+	return kofi_tostr_buf ? 0 : -ENOMEM;
+}
+
+/**
+ * kofi_tostr_stop - free them
+ *
+ * Context: process, when kofi.ko is unloaded.
+ */
+void kofi_tostr_stop(void)
+{
+	free_percpu(kofi_tostr_buf);
+}

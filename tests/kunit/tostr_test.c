@@ -649,6 +649,22 @@ static void tostr_null(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, "abc", buf);
 }
 
+/* The buffer is this CPU's, and the next text overwrites it. */
+static void tostr_percpu(struct kunit *test)
+{
+	const u64 caps = FI_MSG | FI_RMA;
+	char *first, *second;
+
+	preempt_disable();
+	first = fi_tostr(&tostr_info, FI_TYPE_INFO);
+	KUNIT_EXPECT_STREQ(test, tostr_info_text, first);
+	second = fi_tostr(&caps, FI_TYPE_CAPS);
+	KUNIT_EXPECT_STREQ(test, "FI_MSG, FI_RMA", second);
+	KUNIT_EXPECT_PTR_EQ(test, first, second);
+	KUNIT_EXPECT_NULL(test, fi_tostr(NULL, FI_TYPE_CAPS));
+	preempt_enable();
+}
+
 static int tostr_suite_init(struct kunit_suite *suite)
 {
 	tostr_sin.sin_port = htons(47592);
@@ -664,6 +680,7 @@ static struct kunit_case tostr_cases[] = {
 	KUNIT_CASE(tostr_addr_str),
 	KUNIT_CASE(tostr_fid),
 	KUNIT_CASE(tostr_null),
+	KUNIT_CASE(tostr_percpu),
 	{}
 };
 

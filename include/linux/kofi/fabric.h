@@ -614,6 +614,7 @@ static inline struct fi_info *fi_allocinfo(void)
 	return fi_dupinfo(NULL);
 }
 
+char *fi_tostr(const void *data, enum fi_type type);
 char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type);
 
 int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
