@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Words for error codes. All strings are constants, so any context may ask
- * and nobody frees or overwrites an answer.
+ * for one, and none has to be freed. Those for the fabric's own codes are in
+ * names.c, which the kofi tool is built with too.
  */
 #include <linux/export.h>
 #include <linux/kernel.h>
 
 #include "internal.h"
+#include "names.h"
 
 static const char *const kofi_errno_linux[] = {
 	[0]			= "success",
@@ -53,27 +55,6 @@ static const char *const kofi_errno_linux[] = {
 	[FI_ECANCELED]		= "canceled",
 	[FI_EKEYREJECTED]	= "key rejected",
 };
-
-static const char *const kofi_errno_fabric[] = {
-	[FI_EOTHER - FI_ERRNO_OFFSET]		= "unspecified error",
-	[FI_ETOOSMALL - FI_ERRNO_OFFSET]	= "buffer too small",
-	[FI_EOPBADSTATE - FI_ERRNO_OFFSET]	= "not permitted in this state",
-	[FI_EAVAIL - FI_ERRNO_OFFSET]		= "an error entry is waiting",
-	[FI_EBADFLAGS - FI_ERRNO_OFFSET]	= "unknown or misplaced flags",
-	[FI_ENOEQ - FI_ERRNO_OFFSET]		= "no event queue bound",
-	[FI_EDOMAIN - FI_ERRNO_OFFSET]		= "not of this domain",
-	[FI_ENOCQ - FI_ERRNO_OFFSET]		= "no completion queue bound",
-	[FI_ECRC - FI_ERRNO_OFFSET]		= "checksum mismatch",
-	[FI_ETRUNC - FI_ERRNO_OFFSET]		= "message truncated",
-	[FI_ENOKEY - FI_ERRNO_OFFSET]		= "key not available",
-	[FI_ENOAV - FI_ERRNO_OFFSET]		= "no address vector bound",
-	[FI_EOVERRUN - FI_ERRNO_OFFSET]		= "queue overrun",
-	[FI_ENORX - FI_ERRNO_OFFSET]		= "peer had no receive posted",
-	[FI_ENOMR - FI_ERRNO_OFFSET]		= "memory registration limit reached",
-	[FI_EFIREWALLADDR - FI_ERRNO_OFFSET]	= "address behind a firewall",
-};
-
-static_assert(ARRAY_SIZE(kofi_errno_fabric) == FI_ERRNO_MAX - FI_ERRNO_OFFSET);
 
 /**
  * fi_strerror - words for an error code

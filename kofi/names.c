@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Tables of names and members (names.h), built into kofi.ko and into the tool.
+ * Tables of names, members and errors (names.h), built into kofi.ko and into the tool.
  *
  * Numbers are the spec's. In the kernel the build fails where a constant of the
  * headers has another.
@@ -133,6 +133,25 @@ const struct kofi_field kofi_info_fields[] = {
 	{ .label = "nic", .form = KOFI_FORM_NEST, .attr = KOFI_A_INFO_NIC,
 	  .nest = kofi_nic_fields, .null = "(nil)", KOFI_FIELD_AT(struct fi_info, nic) },
 	{}
+};
+
+const char *const kofi_errno_fabric[FI_ERRNO_MAX - FI_ERRNO_OFFSET] = {
+	[FI_EOTHER - FI_ERRNO_OFFSET]		= "unspecified error",
+	[FI_ETOOSMALL - FI_ERRNO_OFFSET]	= "buffer too small",
+	[FI_EOPBADSTATE - FI_ERRNO_OFFSET]	= "not permitted in this state",
+	[FI_EAVAIL - FI_ERRNO_OFFSET]		= "an error entry is waiting",
+	[FI_EBADFLAGS - FI_ERRNO_OFFSET]	= "unknown or misplaced flags",
+	[FI_ENOEQ - FI_ERRNO_OFFSET]		= "no event queue bound",
+	[FI_EDOMAIN - FI_ERRNO_OFFSET]		= "not of this domain",
+	[FI_ENOCQ - FI_ERRNO_OFFSET]		= "no completion queue bound",
+	[FI_ECRC - FI_ERRNO_OFFSET]		= "checksum mismatch",
+	[FI_ETRUNC - FI_ERRNO_OFFSET]		= "message truncated",
+	[FI_ENOKEY - FI_ERRNO_OFFSET]		= "key not available",
+	[FI_ENOAV - FI_ERRNO_OFFSET]		= "no address vector bound",
+	[FI_EOVERRUN - FI_ERRNO_OFFSET]		= "queue overrun",
+	[FI_ENORX - FI_ERRNO_OFFSET]		= "peer had no receive posted",
+	[FI_ENOMR - FI_ERRNO_OFFSET]		= "memory registration limit reached",
+	[FI_EFIREWALLADDR - FI_ERRNO_OFFSET]	= "address behind a firewall",
 };
 
 /* NULL if the value has no name */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Names of values, and the members of the structures an fi_info consists of.
+ * Names of values, the members of the structures an fi_info consists of, and
+ * words for the fabric's own error codes.
  *
- * Both come from Documentation/netlink/specs/kofi.yaml, by way of
+ * The first two come from Documentation/netlink/specs/kofi.yaml, by way of
  * names-gen.h. names.c is built into kofi.ko as well as into the kofi tool: the
  * kernel makes text (tostr.c) and messages (netlink_info.c) from these tables,
  * the tool text and JSON from messages.
@@ -16,6 +17,8 @@
 #else
 #include <stddef.h>
 #endif
+
+#include <linux/kofi/fi_errno.h>
 
 /**
  * struct kofi_name - a value that has a name
@@ -94,6 +97,10 @@ extern const struct kofi_field
 	kofi_info_fields[], kofi_tx_attr_fields[], kofi_rx_attr_fields[],
 	kofi_ep_attr_fields[], kofi_domain_attr_fields[],
 	kofi_fabric_attr_fields[], kofi_nic_fields[];
+
+/* Words for the codes that are no errno values */
+extern const char *const
+	kofi_errno_fabric[FI_ERRNO_MAX - FI_ERRNO_OFFSET];
 
 const char *kofi_name_of(const struct kofi_name *names,
 			 unsigned long long value);

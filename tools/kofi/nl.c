@@ -256,35 +256,14 @@ int nl_wait(struct nl *nl, int timeout)
 	return ret < 0 ? ret : 1;
 }
 
-/* What the fabric's own error codes mean; they have no errno. */
-static const char * const nl_fabric_errors[] = {
-	"unspecified error",
-	"the buffer is too small",
-	"not possible in this state",
-	"an error entry must be read first",
-	"a flag the call does not know",
-	"no event queue",
-	"objects of different domains",
-	"no completion queue",
-	"checksum error",
-	"the message was truncated",
-	"the memory key is not available",
-	"no address vector",
-	"the queue has overrun",
-	"no receive buffer was posted",
-	"the memory registration is invalid",
-	"the address is behind a firewall",
-};
-
 const char *nl_error(const struct nl *nl, int err)
 {
 	unsigned int e = err < 0 ? -err : err;
-	size_t n = sizeof(nl_fabric_errors) / sizeof(nl_fabric_errors[0]);
 
 	if (nl->said[0])
 		return nl->said;
-	if (e >= 256 && e - 256 < n)
-		return nl_fabric_errors[e - 256];
+	if (e >= FI_ERRNO_OFFSET && e < FI_ERRNO_MAX)
+		return kofi_errno_fabric[e - FI_ERRNO_OFFSET];
 	return strerror(e);
 }
 

@@ -20,8 +20,6 @@
 #include "kofi.h"
 #include "nl.h"
 
-#define EBADFLAGS	260	/* FI_EBADFLAGS */
-
 static unsigned int failures;
 
 void error(const char *fmt, ...)
@@ -234,7 +232,7 @@ static const struct bad {
 	{ "service no port", KOFI_CMD_INFO_GET, NLM_F_DUMP, service_no_port,
 	  ENODATA },
 	{ "unknown flag", KOFI_CMD_INFO_GET, NLM_F_DUMP, flags_unknown,
-	  EBADFLAGS },
+	  FI_EBADFLAGS },
 	{ "flags of 16 bits", KOFI_CMD_INFO_GET, NLM_F_DUMP, flags_short,
 	  EINVAL },
 	{ "version to come", KOFI_CMD_INFO_GET, NLM_F_DUMP, version_newer,
