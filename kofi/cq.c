@@ -39,6 +39,7 @@
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/kofi/backport.h>
 
 #include "cq.h"
 #include "kofi_trace.h"
@@ -935,7 +936,8 @@ EXPORT_SYMBOL_GPL(fi_cq_open);
 
 int kofi_cq_start(void)
 {
-	kofi_cq_wq = alloc_workqueue("kofi_cq", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	kofi_cq_wq = alloc_workqueue("kofi_cq", WQ_MEM_RECLAIM |
+				     WQ_HIGHPRI | WQ_PERCPU, 0);
 	return kofi_cq_wq ? 0 : -ENOMEM;
 }
 

@@ -20,6 +20,7 @@
  */
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include <linux/kofi/backport.h>
 
 #include "internal.h"
 #include "kofi_trace.h"
@@ -676,7 +677,7 @@ int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
 
 int kofi_eq_start(void)
 {
-	kofi_eq_wq = alloc_workqueue("kofi_eq", WQ_MEM_RECLAIM, 0);
+	kofi_eq_wq = alloc_workqueue("kofi_eq", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
 	return kofi_eq_wq ? 0 : -ENOMEM;
 }
 

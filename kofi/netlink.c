@@ -75,7 +75,7 @@ int kofi_nl_provider_get_dumpit(struct sk_buff *skb,
 	unsigned int n = 0;
 	int ret = 0;
 
-	NL_ASSERT_DUMP_CTX_FITS(struct kofi_nl_provider_dump);
+	BUILD_BUG_ON(sizeof(*dump) > sizeof(cb->ctx));
 	for (prov = kofi_provider_next(NULL); prov;
 	     prov = kofi_provider_next(prov)) {
 		if (n++ < dump->sent)
@@ -104,7 +104,7 @@ struct kofi_nl_obj_dump {
 
 static struct kofi_nl_obj_dump *kofi_nl_obj_dump(struct netlink_callback *cb)
 {
-	NL_ASSERT_DUMP_CTX_FITS(struct kofi_nl_obj_dump);
+	BUILD_BUG_ON(sizeof(struct kofi_nl_obj_dump) > sizeof(cb->ctx));
 
 	return (struct kofi_nl_obj_dump *)cb->ctx;
 }

@@ -266,7 +266,7 @@ int kofi_nl_info_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	unsigned int n = 0;
 	int ret;
 
-	NL_ASSERT_DUMP_CTX_FITS(struct kofi_nl_info_dump);
+	BUILD_BUG_ON(sizeof(*dump) > sizeof(cb->ctx));
 	ret = kofi_nl_info_find(from, &list);
 	if (ret)
 		return dump->sent && ret == -ENODATA ? 0 : ret;

@@ -12,9 +12,9 @@
 #include <net/if_inet6.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
-#include <net/ipv6_stubs.h>
 #include <net/route.h>
 
+#include <linux/kofi/backport.h>
 #include <linux/kofi/lib.h>
 
 /* -------------------------------------------------------------- addresses */
@@ -305,7 +305,7 @@ int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
 		};
 		struct dst_entry *dst;
 
-		dst = ipv6_stub->ipv6_dst_lookup_flow(net, NULL, &fl6, NULL);
+		dst = ip6_dst_lookup_flow(net, NULL, &fl6, NULL);
 		if (IS_ERR(dst))
 			return PTR_ERR(dst);
 		src->in6.sin6_family = AF_INET6;

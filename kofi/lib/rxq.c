@@ -37,6 +37,7 @@
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
+#include <linux/kofi/backport.h>
 
 #include <linux/kofi/lib.h>
 

@@ -8,6 +8,7 @@
 #include <linux/cpumask.h>
 #include <linux/module.h>
 #include <kunit/visibility.h>
+#include <linux/kofi/backport.h>
 
 #include "sock.h"
 
@@ -233,7 +234,8 @@ static int __init ksk_init(void)
 		       ksk_port_min, ksk_port_max);
 		return -ERANGE;
 	}
-	ksk_wq = alloc_workqueue("kofi_sock", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	ksk_wq = alloc_workqueue("kofi_sock",
+				 WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
 	if (!ksk_wq)
 		return -ENOMEM;
 	err = ksk_domain_init();

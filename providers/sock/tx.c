@@ -700,7 +700,7 @@ bool ksk_tx_pushes(struct ksk_conn *c)
 
 void ksk_tx_retry(struct timer_list *t)
 {
-	struct ksk_conn *c = from_timer(c, t, retry);
+	struct ksk_conn *c = container_of(t, struct ksk_conn, retry);
 
 	if (READ_ONCE(c->tx_corked))
 		set_bit(KSK_CONN_PUSH, &c->flags);

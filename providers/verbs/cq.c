@@ -91,20 +91,10 @@ int vrb_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 
 /* ------------------------------------------------------ an endpoint's part */
 
-/* A vector whose interrupts arrive where completions are wanted */
+/* A vector for completions wanted on @cpu, as ib_core itself chooses them */
 static int vrb_cq_vector(struct ib_device *ib, int cpu)
 {
-	const struct cpumask *mask;
-	int v;
-
-	if (cpu < 0)
-		return -1;
-	for (v = 0; v < ib->num_comp_vectors; v++) {
-		mask = ib_get_vector_affinity(ib, v);
-		if (mask && cpumask_test_cpu(cpu, mask))
-			return v;
-	}
-	return cpu % ib->num_comp_vectors;
+	return cpu < 0 ? -1 : cpu % ib->num_comp_vectors;
 }
 
 /**

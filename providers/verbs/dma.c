@@ -24,6 +24,7 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
+#include <linux/kofi/backport.h>
 
 #include "verbs.h"
 

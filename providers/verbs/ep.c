@@ -206,7 +206,7 @@ static void vrb_ep_work(struct work_struct *work)
 
 static void vrb_ep_retry_timer(struct timer_list *t)
 {
-	struct vrb_ep *ep = from_timer(ep, t, retry);
+	struct vrb_ep *ep = container_of(t, struct vrb_ep, retry);
 
 	kofi_ep_unblock(&ep->base);
 }

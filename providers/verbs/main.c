@@ -6,6 +6,7 @@
  * Here: the module, its parameters, and the options derived from them.
  */
 #include <linux/module.h>
+#include <linux/kofi/backport.h>
 
 #include "verbs.h"
 
@@ -118,7 +119,8 @@ static int __init vrb_init(void)
 {
 	int err;
 
-	vrb_wq = alloc_workqueue("kofi_verbs", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	vrb_wq = alloc_workqueue("kofi_verbs",
+				 WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
 	if (!vrb_wq)
 		return -ENOMEM;
 	err = vrb_linger_init();

@@ -47,6 +47,7 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 #include <linux/xarray.h>
+#include <linux/kofi/backport.h>
 
 #include "verbs.h"
 

@@ -219,7 +219,7 @@ static ssize_t vrb_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,
 
 static void vrb_srx_retry_timer(struct timer_list *t)
 {
-	struct vrb_srx *srx = from_timer(srx, t, retry);
+	struct vrb_srx *srx = container_of(t, struct vrb_srx, retry);
 
 	kofi_ep_unblock(&srx->base);
 }

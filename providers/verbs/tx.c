@@ -269,7 +269,7 @@ static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
  */
 void vrb_tx_idle(struct timer_list *t)
 {
-	struct vrb_ep *ep = from_timer(ep, t, idle);
+	struct vrb_ep *ep = container_of(t, struct vrb_ep, idle);
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);

@@ -19,6 +19,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
+#include <linux/kofi/backport.h>
 
 #include "bench.h"
 
@@ -571,7 +572,8 @@ static int raw_connect(struct raw_conn *c, struct sockaddr_in addr)
 	err = raw_socket(&c->listener);
 	if (err)
 		return err;
-	err = kernel_bind(c->listener, (struct sockaddr *)&addr, sizeof(addr));
+	err = kernel_bind(c->listener, (struct sockaddr_unsized *)&addr,
+			  sizeof(addr));
 	if (err)
 		return err;
 	err = kernel_listen(c->listener, 1);
@@ -583,7 +585,8 @@ static int raw_connect(struct raw_conn *c, struct sockaddr_in addr)
 	err = raw_socket(&c->side[0].sock);
 	if (err)
 		return err;
-	err = kernel_connect(c->side[0].sock, (struct sockaddr *)&addr,
+	err = kernel_connect(c->side[0].sock,
+			     (struct sockaddr_unsized *)&addr,
 			     sizeof(addr), 0);
 	if (err)
 		return err;
@@ -674,7 +677,8 @@ static void raw_close(struct bench_run *run)
 
 int bench_raw_init(void)
 {
-	raw_wq = alloc_workqueue("kofi_bench_raw", WQ_MEM_RECLAIM | WQ_HIGHPRI,
+	raw_wq = alloc_workqueue("kofi_bench_raw",
+				 WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU,
 				 0);
 	return raw_wq ? 0 : -ENOMEM;
 }

@@ -85,7 +85,7 @@ static void ctx_spinlock_irq(struct ctx_work *w)
 
 static void ctx_timer_fn(struct timer_list *t)
 {
-	struct ctx_work *w = from_timer(w, t, timer);
+	struct ctx_work *w = container_of(t, struct ctx_work, timer);
 
 	w->right = in_serving_softirq();
 	ctx_post(w);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * backport.h - what differs between the kernels that kOFI is built for
+ *
+ * The sources are written for the newest of these kernels. A name that older
+ * ones lack, or that newer ones dropped, is defined here; no other file depends
+ * on the kernel's version. Where one spelling works in all of them, as
+ * container_of() does for timers, the sources use it and need nothing here.
+ * A copy of kOFI inside a kernel tree does not need this file.
+ */
+#ifndef _LINUX_KOFI_BACKPORT_H
+#define _LINUX_KOFI_BACKPORT_H
+
+#include <linux/mm.h>
+#include <linux/version.h>
+#include <linux/workqueue.h>
+#include <net/ipv6.h>
+
+/* Since 6.19 an address of any length is not a struct sockaddr. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
+#define sockaddr_unsized	sockaddr
+#endif
+
+/* Without IPv6 as a module there are no stubs to call it by. */
+#if __has_include(<net/ipv6_stubs.h>)
+#include <net/ipv6_stubs.h>
+#define ip6_dst_lookup_flow(...) \
+	(ipv6_stub->ipv6_dst_lookup_flow(__VA_ARGS__))
+#endif
+
+/* Since 6.17 a queue bound to CPUs says so. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#define WQ_PERCPU	0
+#endif
+
+/* Since 6.18 the pages of one range are adjacent in the memory map. */
+#ifndef nth_page
+#define nth_page(page, n)	((page) + (n))
+#endif
+
+#endif /* _LINUX_KOFI_BACKPORT_H */
