@@ -389,7 +389,7 @@ def bench(only="*"):
     run(["make", "-C", TOP, "bench-user"], REPORT / "logs/bench-user.log",
         "the bench's program in user space")
     for flavour in needed:
-        plan.build(flavour, "KFLAGS=KOFI_BENCH=m")
+        plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     for accel, some in wanted.items():
         say(f"{clock()} measuring: {accel}, {len(some)} comparisons")
         log = machine(accel, some, report)

@@ -23,7 +23,7 @@ LOGS = REPORT / "logs"
 CLEAN = CACHE / "checkpatch"    # digests of files without a finding
 MODULES = ("include", "kofi", "providers", "samples")
 # A kernel build of ours that is to be judged: no warning is let pass.
-STRICT = "KFLAGS=W=1 KOFI_TESTBLK=m KCFLAGS=-Werror"
+STRICT = "KFLAGS=W=1 CONFIG_KOFI_TESTS=m KCFLAGS=-Werror"
 
 
 def sources(*suffixes):

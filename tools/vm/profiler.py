@@ -230,7 +230,7 @@ def profile(what):
     clients = ["verbs", "rawverbs"] if verbs else ["kofi", "raw"]
     say(f"{clock()} kernel and build")
     plan.kernels(["stock"])
-    plan.build("stock", "KFLAGS=KOFI_BENCH=m")
+    plan.build("stock", "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     say(f"{clock()} recording")
     text = lines(*record([(c, kind, window, size, device)
                           for c in clients]), verbs)
