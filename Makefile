@@ -4,9 +4,10 @@
 # folder for several kernels (no MO=), so each kernel has its own copy under
 # build/, brought up to date before each make; nothing is built in the sources.
 #
-# FLAVOUR names a kernel of tools/vm (stock, debug, uml, uml-fast), which it
-# fetches or builds into the cache folder; KDIR overrides it with any prepared
-# kernel. All other targets are done by tools/vm/vm.
+# FLAVOUR names a kernel of tools/vm (stock, newest, debug, uml, uml-fast, or a
+# release of Debian's) that the cache folder has; KDIR overrides it with any
+# prepared kernel. Kbuild says what is built, and how to ask for more. All other
+# targets are done by tools/vm/vm.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := all
@@ -32,12 +33,17 @@ else
   COPY := build/$(FLAVOUR)
   kdir = $$($(VM) kdir $(FLAVOUR))
 endif
+# A kernel of tools/vm may come with a compiler of its own.
+within = ./tools/vm/within "$$k"
 ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
 
-.PHONY: all modules built tools peer bench-user modules_install check docs kunit \
-	test demo soak bench shell prereq clean distclean help
+.PHONY: all fetch modules built tools peer bench-user modules_install check docs \
+	kunit test demo soak bench shell prereq clean distclean help
 
 all: modules tools
+
+fetch: prereq-build
+	@$(VM) fetch $(FLAVOUR)
 
 # One build at a time in a copy, also if two makes are at work here.
 modules: prereq-build
@@ -54,14 +60,14 @@ built:
 		--exclude='__pycache__' $(BUILT:%=--exclude='%') \
 		$(SOURCES) $(COPY)/
 	@k=$(kdir) && [ -n "$$k" ] && \
-	$(MAKE) $(JOBS) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) $(KFLAGS) modules
+	$(within) $(MAKE) $(JOBS) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) $(KFLAGS) modules
 
 modules_install: modules
 	@if [ -z "$(KDIR)$(INSTALL_MOD_PATH)" ]; then \
 		echo 'modules_install: for which kernel? Give KDIR=, or' \
 			'INSTALL_MOD_PATH= for a folder.' >&2; exit 2; fi
 	@k=$(kdir) && [ -n "$$k" ] && \
-	$(MAKE) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) \
+	$(within) $(MAKE) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) \
 		INSTALL_MOD_DIR=updates/kofi modules_install
 
 tools: prereq-build
@@ -76,7 +82,7 @@ bench-user:
 	@$(MAKE) -C tests/bench/user OUT=$(CURDIR)/build/peer
 
 # The argument each of these gives to vm.
-export DEVICE
+export DEVICE KERNEL_RELEASE
 kunit: ARG = $(SUITE)
 test demo soak: ARG = $(ONLY)
 shell: ARG = $(KERNEL)
@@ -85,7 +91,7 @@ bench: ARG = $(or $(PROFILE),$(ONLY))
 check docs kunit test demo soak bench shell:
 	@sh tools/vm/prereq $@ && $(VM) $(or $(VERB),$@) '$(ARG)'
 
-prereq: prereq-test
+prereq: prereq-test fetch
 prereq-%:
 	@sh tools/vm/prereq $*
 
@@ -98,13 +104,15 @@ distclean: clean
 help:
 	@echo 'Building:'
 	@echo '  all              modules and the kofi tool (what "make" does), into build/'
-	@echo '  modules          all modules'
+	@echo '  modules          kofi and its providers; with CONFIG_KOFI_SAMPLES=m also the'
+	@echo '                   sample clients, with CONFIG_KOFI_TESTS=m all there is'
 	@echo '  tools            build/tools/kofi, the command line tool'
 	@echo '  modules_install  install the modules (as root; INSTALL_MOD_PATH is honoured)'
 	@echo '  clean            remove build/'
 	@echo '  distclean        clean, and remove the cached kernels'
 	@echo 'Trying and testing, in virtual machines; nothing touches this kernel:'
-	@echo '  demo             show what it does, on the stock kernel of Debian'
+	@echo '  demo             show what it does, on the stock kernel of Debian or'
+	@echo '                   that of KERNEL_RELEASE=, as newest or 6.12.117+deb12-amd64'
 	@echo '  test             prove everything; the report is build/report/tests.tap'
 	@echo '  kunit            the unit tests alone, in User-mode Linux, in seconds'
 	@echo '  check            W=1, sparse, checkpatch, kernel-doc, coccinelle, sphinx'
@@ -115,12 +123,15 @@ help:
 	@echo '                   the report is build/report/bench.json; with'
 	@echo '                   PROFILE="send 1 64": what the instructions are'
 	@echo '  shell            a machine with the modules loaded'
-	@echo '  prereq           check what "test" needs; as root on Debian, install it'
+	@echo '  prereq           check what "test" needs; as root on Debian, install it;'
+	@echo '                   fetch the kernel'
+	@echo '  fetch            put the kernel of FLAVOUR into the cache folder'
 	@echo '  help             this text'
 	@echo 'Variables:'
 	@echo '  KDIR=dir         build for the prepared kernel in dir, such as'
 	@echo '                   /lib/modules/$$(uname -r)/build'
-	@echo '  FLAVOUR=name     without KDIR: stock (default), debug, uml or uml-fast'
+	@echo '  FLAVOUR=name     without KDIR: stock (default), newest, debug, uml, uml-fast'
+	@echo '                   or a release; what "make fetch" has put into the cache'
 	@echo '  SUITE=glob       kunit: only these suites, or suite.case'
 	@echo '  DEVICE=name      kunit: the contract, over an RDMA device in software:'
 	@echo '                   rxe or siw; or dma, which stands for hardware'

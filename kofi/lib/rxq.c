@@ -37,8 +37,8 @@
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
-#include <linux/kofi/backport.h>
 
+#include <linux/kofi/backport.h>
 #include <linux/kofi/lib.h>
 
 #include "../cq.h"

@@ -56,10 +56,12 @@ def with_dependencies(kernel, names):
                (kernel.modules / "modules.builtin").read_text().split()}
     files = {}
     for name in names:
-        key = name.replace("-", "_")
+        key = name.rstrip("?").replace("-", "_")
         if key in builtin:
             continue
         if key not in depends:
+            if name.endswith("?"):
+                continue
             raise Fail(f"the {kernel.flavour} kernel has no module {name}")
         for path in depends[key]:
             files[path] = kernel.modules / path
@@ -98,9 +100,6 @@ def payload(where, kernel, parts, programs=()):
         (where / "parts" / part.name).mkdir(parents=True)
         for f in part.files:
             shutil.copy(f, where / "parts" / part.name)
-        if kernel.modules:
-            (where / "parts" / part.name / "load").write_text(
-                "".join(m + "\n" for m in part.modules))
     ours = our_modules(kernel.flavour)
     for ko in ours:     # without what only a debugger reads: most of them
         output(["strip", "-g", "-o", where / "ko" / ko.name, ko])
@@ -114,6 +113,10 @@ def payload(where, kernel, parts, programs=()):
         for f in with_dependencies(kernel, names):
             name = re.sub(r"\.ko.*", ".ko", f.name)
             (where / "stock" / name).write_bytes(unpacked(f))
+        for part in parts:
+            (where / "parts" / part.name / "load").write_text("".join(
+                m.rstrip("?") + "\n" for m in part.modules if m[-1] != "?"
+                or (where / "stock" / f"{m[:-1]}.ko").exists()))
 
 
 # --- the initramfs ---------------------------------------------------------

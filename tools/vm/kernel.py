@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Kernels, kept in the cache folder and never installed.
 
-Four flavours:
+Flavours:
   stock     Debian's newest 6.12: image, modules and headers, unpacked
+  newest    the same of the newest kernel that Debian has as a backport to its
+            release STABLE, as far as dkms.conf goes
+  RELEASE   the same of another kernel of Debian: 6.12.117+deb12-amd64, or 6.12
   debug     linux-source-6.12 with test-kernel.config, for QEMU
   uml       the same source as User-mode Linux with all checkers
   uml-fast  User-mode Linux without checkers, for wall-clock measurements
@@ -19,10 +22,11 @@ import shutil
 import subprocess
 import time
 
-from base import (CACHE, CPUS, HERE, Fail, digest, errors_in, fresh_dir, lock,
-                  output, run, say)
+from base import (CACHE, CPUS, HERE, TOP, Fail, digest, errors_in, fresh_dir,
+                  lock, output, run, say)
 
 SERIES = "6.12"
+STABLE = "trixie"
 RECIPE = "1"            # raise when a kernel built before must not be used
 LOGS = CACHE / "log"
 
@@ -31,7 +35,9 @@ FRAGMENTS = {
     "uml": ["uml.config", "uml-debug.config"],
     "uml-fast": ["uml.config"],
 }
-FLAVOURS = ["stock", *FRAGMENTS]
+FLAVOURS = ["stock", "newest", *FRAGMENTS]
+RELEASE = re.compile(r"\d+\.\d+[\w.+-]*$")
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 class Kernel:
@@ -50,14 +56,21 @@ class Kernel:
         return (self.kdir / "include/config/kernel.release").read_text().strip()
 
 
-def get(flavour):
-    """The kernel of that flavour, made first if need be."""
-    if flavour == "stock":
-        return stock()
+def get(flavour, fetch=True):
+    """The kernel of that flavour, made first if need be; without FETCH, apt is
+    not asked and nothing is built."""
     if flavour in FRAGMENTS:
-        return built(flavour)
-    raise Fail(f"there is no kernel '{flavour}'; "
-               f"it is one of {', '.join(FLAVOURS)}", status=2)
+        return built(flavour, fetch)
+    if flavour in FLAVOURS or RELEASE.match(flavour):
+        return debian(flavour, fetch)
+    raise Fail(f"there is no kernel '{flavour}'; it is one of "
+               f"{', '.join(FLAVOURS)} or a release of Debian's", status=2)
+
+
+def missing(flavour):
+    return Fail(f"the kernel {flavour} is not here yet: 'make fetch "
+                f"FLAVOUR={flavour}' gets it, or give KDIR=, the folder of a "
+                "prepared kernel", status=2)
 
 
 # --- Debian packages -------------------------------------------------------
@@ -69,86 +82,205 @@ def refresh_lists():
             "apt-get update")
 
 
-def newest_release():
-    """The newest 6.12 that apt offers, like 6.12.117+deb12-amd64, or None."""
-    arch = output(["dpkg", "--print-architecture"]).strip()
-    if arch != "amd64":
-        raise Fail(f"the test machines are x86_64, this is {arch}", status=2)
-    name = re.compile(rf"^linux-image-({re.escape(SERIES)}\.(\d+)"
-                      r"(\+[a-z0-9.]+)?-amd64)$")
-    # pkgnames lists names that are only mentioned; madison, what can be had
-    names = [m for m in map(name.match,
-                            output(["apt-cache", "pkgnames", "linux-image-"
-                                    + SERIES + "."]).split()) if m]
-    names.sort(key=lambda m: int(m[2]), reverse=True)
-    for m in names:
-        if output(["apt-cache", "madison", m[0]]).strip():
-            return m[1]
-    return None
+class Apt:
+    """What apt offers: to this system, or with the OPTIONS of other lists."""
+
+    def __init__(self, *options):
+        self.options = options
+
+    def ask(self, *words):
+        return output(["apt-cache", *self.options, *words])
+
+    def versions(self, names):
+        """{name: version apt would fetch}; some NAMES it only mentions."""
+        found = re.findall(r"^(\S+):\n  Installed: .*\n  Candidate: (\S+)$",
+                           self.ask("policy", *names), re.M) if names else []
+        return {n: v for n, v in found if v != "(none)"}
+
+    def version(self, name):
+        """The version apt would fetch, or None."""
+        return self.versions([name]).get(name)
+
+    def releases(self, series=""):
+        """(numbers, release) of all kernels for which there are headers too."""
+        name = re.compile(r"linux-headers-((\d+)\.(\d+)\.(\d+)\S*)-common$")
+        found = [m for m in map(name.match, self.ask(
+            "pkgnames", "linux-headers-" + series).split()) if m]
+        images = {m[0]: f"linux-image-{m[1]}-amd64" for m in found}
+        there = self.versions([*images, *images.values()])
+        return [(tuple(map(int, m.groups()[1:])), f"{m[1]}-amd64")
+                for m in found if m[0] in there and images[m[0]] in there]
+
+    def packages(self, release):
+        """What a kernel consists of; since 7.1 the image is only a name."""
+        base = release.removesuffix("-amd64")
+        names = [f"linux-image-{release}", f"linux-headers-{release}",
+                 f"linux-headers-{base}-common", f"linux-kbuild-{base}"]
+        return names + list(self.versions([f"linux-{part}-{release}" for part
+                                           in ("base", "binary", "modules")]))
+
+    def download(self, names, where):
+        """Unpack the packages NAMES below the folder WHERE."""
+        debs = where / "debs"
+        debs.mkdir()
+        cmd = ["apt-get", "-q", *self.options, "-o",
+               "APT::Sandbox::User=root", "download", *names]
+        try:
+            run(cmd, LOGS / "apt-download.log", "apt-get download", cwd=debs)
+        except Fail:
+            if self.options:
+                raise
+            refresh_lists()
+            run(cmd, LOGS / "apt-download.log", "apt-get download", cwd=debs)
+        for deb in sorted(debs.iterdir()):
+            output(["dpkg", "-x", deb, where])
+        shutil.rmtree(debs)
+
+    def compiler(self, release, where):
+        """Unpack below WHERE what building modules needs, with its libraries."""
+        archives = where / "cache/archives"
+        (archives / "partial").mkdir(parents=True)
+        (where / "status").touch()
+        run(["apt-get", "-qy", *self.options, "-o", f"Dir::Cache={where}/cache",
+             "-o", f"Dir::State::status={where}/status", "-o",
+             "APT::Sandbox::User=root", "--download-only", "--no-install-recommends", "install",
+             f"linux-headers-{release}"], LOGS / "apt-compiler.log",
+            "fetching the compiler")
+        for deb in sorted(archives.glob("*.deb")):
+            if not deb.name.startswith("linux-headers"):
+                output(["dpkg", "-x", deb, where])
+        shutil.rmtree(where / "cache")
 
 
-def package_version(name):
-    """The version apt would fetch, or None."""
-    got = re.search(r"^  Candidate: (\S+)$",
-                    output(["apt-cache", "policy", name]), re.M)
-    return got[1] if got and got[1] != "(none)" else None
-
-
-def download(names, where):
-    """Unpack the packages NAMES below the folder WHERE."""
-    debs = where / "debs"
-    debs.mkdir()
-    cmd = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download",
-           *names]
-    try:
-        run(cmd, LOGS / "apt-download.log", "apt-get download", cwd=debs)
-    except Fail:
+def backports():
+    """The lists of Debian's release STABLE, of its updates and backports, from
+    the mirrors this system uses, in a folder of our own."""
+    here = CACHE / "apt"
+    sources = here / "sources.list"
+    apt = Apt("-o", f"Dir::Etc::sourcelist={sources}",
+              "-o", "Dir::Etc::sourceparts=/dev/null",
+              "-o", f"Dir::State={here}/state", "-o", f"Dir::Cache={here}/cache",
+              "-o", "Dir::State::status=/var/lib/dpkg/status")
+    if sources.exists() and time.time() - sources.stat().st_mtime < 86400:
+        return apt
+    for folder in ("state/lists/partial", "cache/archives/partial"):
+        (here / folder).mkdir(parents=True, exist_ok=True)
+    asked = ["apt-get", "indextargets", "--format", "$(LABEL) $(SITE)",
+             "Created-By: Packages"]
+    if "Debian " not in output(asked):
         refresh_lists()
-        run(cmd, LOGS / "apt-download.log", "apt-get download", cwd=debs)
-    for deb in sorted(debs.iterdir()):
-        output(["dpkg", "-x", deb, where])
-    shutil.rmtree(debs)
+    sites = dict(l.split() for l in output(asked).splitlines()
+                 if l.startswith("Debian"))
+    if "Debian" not in sites:
+        raise Fail("apt has no list of Debian's own archive here")
+    known = sources.exists()
+    text = "".join(f"deb [signed-by={KEYRING}] {sites[label]} {STABLE}{more} "
+                   "main\n" for label, more in
+                   (("Debian", ""), ("Debian", "-backports"),
+                    ("Debian-Security", "-security")) if label in sites)
+    fresh = sources.with_suffix(".new")
+    fresh.write_text(text)
+    try:
+        run(["apt-get", "-q", *apt.options, "-o",
+             f"Dir::Etc::sourcelist={fresh}", "-o", "APT::Sandbox::User=root",
+             "update", "--error-on=any"], LOGS / "apt-backports.log",
+            "apt-get update")
+    except Fail:
+        if not known:
+            raise
+        say("    apt cannot be asked for newer backports; going on with the "
+            "lists of before")
+        fresh.write_text(sources.read_text())
+    fresh.rename(sources)
+    return apt
 
 
-def newest_stock():
-    """(release, package version) of the newest kernel apt knows; asking apt
+def fits(release):
+    """Is it a kernel that kOFI is built for?"""
+    wanted = re.search(r'^BUILD_EXCLUSIVE_KERNEL="(.*)"$',
+                       (TOP / "dkms.conf").read_text(), re.M)
+    return re.match(wanted[1], release) is not None
+
+
+def newest_of(flavour):
+    """(release, version of its package, Apt) of a kernel that apt offers."""
+    apts = [Apt()] * (flavour != "newest") + [backports()] * (flavour != "stock")
+    series = {"stock": SERIES + ".", "newest": ""}.get(
+        flavour, re.match(r"(\d+\.\d+)?", flavour)[0])
+    for apt in apts:
+        found = apt.releases(series)
+        if not found and not apt.options:
+            refresh_lists()
+            found = apt.releases(series)
+        if flavour == "newest":
+            every, found = found, [f for f in found if fits(f[1])]
+            if found and max(every) > max(found):
+                say(f"    Debian has {max(every)[1]}, newer than what kOFI is "
+                    "built for")
+        elif flavour != "stock":
+            found = [f for f in found
+                     if re.match(re.escape(flavour) + r"(?!\d)", f[1])]
+        if found:
+            release = max(found)[1]
+            return release, apt.version(f"linux-image-{release}"), apt
+    raise Fail(f"apt offers no kernel '{flavour}'"
+               + "; Debian 12 and 13 have 6.12 in their main and security "
+               "archives" * (flavour == "stock"))
+
+
+def recall(flavour, fetch):
+    """(release, package version, Apt or None) of a Debian kernel; asking apt
     takes a second, so the answer is kept as long as its lists are the same."""
-    memory = CACHE / "kernel" / "stock-newest"
+    memory = CACHE / "kernel" / f"{flavour}-newest"
     lists = str(max((p.stat().st_mtime_ns for p in
                      [pathlib.Path("/var/lib/apt/lists"),
                       *pathlib.Path("/etc/apt").rglob("*.[ls]*")]
                      if p.exists()), default=0))
-    if memory.exists():
-        known = memory.read_text().split()
-        if len(known) == 3 and known[2] == lists:
-            return known[0], known[1]
-    release = newest_release()
-    if not release:
-        refresh_lists()
-        release = newest_release()
-    if not release:
-        raise Fail(f"apt offers no linux-image-{SERIES}.*-amd64; Debian 12 and "
-                   "13 have it in their main and security archives")
-    version = package_version(f"linux-image-{release}")
+    known = memory.read_text().split() if memory.exists() else []
+    if len(known) == 3 and (not fetch or known[2] == lists) and (
+            not fetch or flavour == "stock" or
+            time.time() - memory.stat().st_mtime < 86400):
+        return known[0], known[1], None
+    if not fetch:
+        raise missing(flavour)
+    release, version, apt = newest_of(flavour)
     memory.parent.mkdir(parents=True, exist_ok=True)
     memory.write_text(f"{release} {version} {lists}\n")
-    return release, version
+    return release, version, apt
 
 
-def stock():
+def debian(flavour, fetch):
+    arch = output(["dpkg", "--print-architecture"]).strip()
+    if arch != "amd64":
+        raise Fail(f"the test machines are x86_64, this is {arch}", status=2)
     with lock("stock"):
-        release, version = newest_stock()
+        release, version, apt = recall(flavour, fetch)
         final = CACHE / "kernel" / f"stock-{digest(RECIPE, release, version)}"
         if not final.exists():
+            if not fetch:
+                raise missing(flavour)
+            apt = apt or newest_of(flavour)[2]
             say(f"    fetching Debian's kernel {release}")
-            base = release.removesuffix("-amd64")
             with fresh_dir(final) as temp:
-                download([f"linux-image-{release}", f"linux-headers-{release}",
-                          f"linux-headers-{base}-common",
-                          f"linux-kbuild-{base}"], temp)
+                apt.download(apt.packages(release), temp)
+                if not runs_here(temp, release):
+                    say("    fetching the compiler of that kernel's release")
+                    apt.compiler(release, temp / "tools")
                 arrange_stock(temp, final, release)
-    return Kernel("stock", final / "build", final / "vmlinuz",
+    return Kernel(flavour, final / "build", final / "vmlinuz",
                   final / "modules")
+
+
+def runs_here(kernel, release):
+    """Whether this system can build modules for the unpacked KERNEL: it has the
+    compiler, and libraries as new as the programs of the kernel's build want."""
+    used = re.search(r"\bgcc-\d+", (kernel / "usr/src" / (
+        f"linux-headers-{release}") / ".kernelvariables").read_text())
+    fixdep = next(kernel.glob("usr/lib/linux-kbuild-*/scripts/basic/fixdep"))
+    done = subprocess.run([fixdep], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True, check=False)
+    return "GLIBC" not in done.stderr and (
+        not used or shutil.which(used[0]) is not None)
 
 
 def arrange_stock(temp, final, release):
@@ -166,7 +298,10 @@ def arrange_stock(temp, final, release):
             link.unlink()
             link.symlink_to(os.path.relpath(temp / to[1:], link.parent))
     os.symlink(f"usr/src/linux-headers-{release}", temp / "build")
-    os.symlink(f"boot/vmlinuz-{release}", temp / "vmlinuz")
+    image = f"boot/vmlinuz-{release}"
+    if not (temp / image).exists():         # since 7.1
+        image = f"usr/lib/modules/{release}/vmlinuz"
+    os.symlink(image, temp / "vmlinuz")
     # lib and usr/lib are one on a merged system; kmod wants it so here too.
     if (temp / "usr/lib/modules" / release / "kernel").exists():
         shutil.rmtree(temp / "lib", ignore_errors=True)
@@ -187,10 +322,10 @@ def source():
             version = output(["dpkg-query", "-W", "-f", "${Version}",
                               package]).strip()
         else:
-            version = package_version(package)
+            version = Apt().version(package)
             if not version:
                 refresh_lists()
-                version = package_version(package)
+                version = Apt().version(package)
             if not version:
                 raise Fail(f"apt offers no {package}")
         final = CACHE / "src" / ("linux-" + version.split(":")[-1]
@@ -199,7 +334,7 @@ def source():
             with fresh_dir(final.with_name(final.name + ".unpack")) as temp:
                 if not tarball.exists():
                     say(f"    fetching {package}")
-                    download([package], temp)
+                    Apt().download([package], temp)
                     tarball = temp / str(tarball)[1:]
                 say(f"    unpacking {package} {version}")
                 output(["tar", "-C", temp, "-xf", tarball])
@@ -229,7 +364,7 @@ def lost(wanted, config):
                 if line.startswith("#") else line not in have)]
 
 
-def built(flavour):
+def built(flavour, fetch):
     src, version = source()
     compiler = output(["gcc", "--version"]).splitlines()[0]
     wanted = settings(flavour)
@@ -240,6 +375,8 @@ def built(flavour):
                      else "arch/x86/boot/bzImage")
     with lock(flavour):
         if not stamp.exists():
+            if not fetch:
+                raise missing(flavour)
             make_kernel(flavour, src, final, wanted)
             stamp.write_text(f"{version}\n{compiler}\n")
     return Kernel(flavour, final, image)

@@ -39,7 +39,7 @@ def build_job(flavour, report):
     def work():
         began = time.monotonic()
         worked, bad = True, []
-        if flavour in ("stock", "debug"):
+        if flavour in ("stock", "newest", "debug"):
             worked, bad = checks.warnings(flavour)
         else:
             try:
@@ -183,7 +183,7 @@ def everything(tag, name, only):
                    + ", ".join(f"{s.name}@{k}" for s, k in
                                scenarios.find(tag)), status=2)
     say(f"{clock()} kernels")
-    order = [k for k in ("stock", "uml", "debug") if k in needed]
+    order = [k for k in ("stock", "newest", "uml", "debug") if k in needed]
     kernels(order)
     jobs = [build_job(f, report) for f in
             [*programs(s for s, _ in wanted), *order]]
@@ -196,17 +196,18 @@ def everything(tag, name, only):
 
 def demo(only="*"):
     report = Report(REPORT / "demo.tap")
-    wanted = [s for s, k in scenarios.find("demo")
-              if k == "stock" and chosen(f"{s.name}@stock", only or "*")]
+    flavour = os.environ.get("KERNEL_RELEASE") or "stock"
+    wanted = [s for s, k in scenarios.find("demo") if k == "stock"
+              and chosen(f"{s.name}@{flavour}", only or "*")]
     if not wanted:
         raise Fail(f"no scenario with the tag demo is called '{only}'",
                    status=2)
-    kernels(["stock"])
+    kernels([flavour])
     say(f"{clock()} building the modules and the kofi tool")
-    for what in [*programs(wanted), "stock"]:
+    for what in [*programs(wanted), flavour]:
         build(what)
     for s in wanted:
-        run_all([scenario_job(s, "stock", report, loud=True)], report)
+        run_all([scenario_job(s, flavour, report, loud=True)], report)
     say("")
     return report.finish()
 
@@ -218,9 +219,9 @@ def adhoc(flavour):
         build(what)
     programs = [p for p in (*DEFAULT_PROGRAMS, "rdma", "ss", "tc",
                             "strace") if shutil.which(p)]
-    stock = "crc32_generic rdma_rxe ib_uverbs rdma_ucm veth dummy sch_netem"
+    stock = "crc32_generic? rdma_rxe ib_uverbs rdma_ucm veth dummy sch_netem"
     return k, {"programs": " ".join(programs),
-               "modules": stock if flavour == "stock" else ""}
+               "modules": stock if k.modules else ""}
 
 
 def run_(flavour=None, *scripts):

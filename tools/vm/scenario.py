@@ -6,12 +6,14 @@ of several, joined by one cable. The file `scenario` beside them says the rest,
 one KEY=VALUE per line, # for comments:
 
   title     one line for the reader
-  kernels   each listed kernel gives a run: stock debug uml (default: stock)
+  kernels   each listed kernel gives a run: stock newest debug uml
+            (default: stock)
   tags      test (default), demo, soak: which target runs it
   soak      those of its kernels on which only soak runs it
   programs  host programs the machines need, beyond busybox, ip, kmod and our
             own tools (on uml all programs of the host are there)
-  modules   the stock kernel's modules to load (other kernels have them built in)
+  modules   modules of Debian's kernels to load (other kernels have them built in);
+            with a ? behind, only where the kernel has it
   timeout   seconds for the whole scenario (default 120; 2.5 times that on debug,
             and more while the host is busy)
   mem, smp  MiB and processors of each machine (512; 1024 on debug; 2 processors,
@@ -96,7 +98,7 @@ class Scenario:
         files = [f for f in folder.iterdir() if f.is_file()]
         self = cls(folder.name, scripts, files, **keys)
         for k in self.kernels:
-            if k not in ("stock", "debug", "uml"):
+            if k not in ("stock", "newest", "debug", "uml"):
                 raise Fail(f"{where}: there is no kernel '{k}'")
             if k == "uml" and len(scripts) > 1:
                 raise Fail(f"{where}: a uml machine has no cable")
