@@ -68,7 +68,11 @@ modules_install: modules
 			'INSTALL_MOD_PATH= for a folder.' >&2; exit 2; fi
 	@k=$(kdir) && [ -n "$$k" ] && \
 	$(within) $(MAKE) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) \
-		INSTALL_MOD_DIR=updates/kofi modules_install
+		INSTALL_MOD_DIR=updates/kofi modules_install && \
+	r=$$(cat "$$k/include/config/kernel.release") && \
+	./tools/install-headers $(COPY) "$$r" "$(INSTALL_MOD_PATH)" && \
+	PATH=$$PATH:/usr/sbin:/sbin \
+		depmod -b "$(or $(INSTALL_MOD_PATH),/)" "$$r"
 
 tools: prereq-build
 	@$(MAKE) -C tools/kofi OUT=$(CURDIR)/build/tools
@@ -107,7 +111,8 @@ help:
 	@echo '  modules          kofi and its providers; with CONFIG_KOFI_SAMPLES=m also the'
 	@echo '                   sample clients, with CONFIG_KOFI_TESTS=m all there is'
 	@echo '  tools            build/tools/kofi, the command line tool'
-	@echo '  modules_install  install the modules (as root; INSTALL_MOD_PATH is honoured)'
+	@echo '  modules_install  install the modules, and the headers for clients of your'
+	@echo '                   own (as root; INSTALL_MOD_PATH is honoured)'
 	@echo '  clean            remove build/'
 	@echo '  distclean        clean, and remove the cached kernels'
 	@echo 'Trying and testing, in virtual machines; nothing touches this kernel:'
