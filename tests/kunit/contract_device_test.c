@@ -41,6 +41,7 @@ static void device_removed(struct kunit *test)
 {
 	const struct ct_opts opts = { .mode = CT_SOFTIRQ, .unconnected = true };
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct net_device *dev;
 	struct ct_event *ev;
 	struct ct_pair *p;
 	int side, i;
@@ -48,6 +49,10 @@ static void device_removed(struct kunit *test)
 
 	if (!strcmp(ct_device, init_net.loopback_dev->name))
 		kunit_skip(test, "the loopback device cannot be removed");
+	dev = dev_get_by_name(&init_net, ct_netdev ?: ct_device);
+	if (!dev)
+		kunit_skip(test, "there is no network device below");
+	dev_put(dev);
 	p = ct_pair_open(test, &opts);
 	ct_need_stalls(p);
 	ev = ct_buf(p, sizeof(*ev));

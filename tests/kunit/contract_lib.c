@@ -472,15 +472,27 @@ ssize_t ct_post_fn(struct ct_pair *p, int side, struct ct_op *op,
 /* ---------------------------------------------- what not every provider can */
 
 /**
- * ct_streams - do messages go over a stream of bytes
+ * ct_streams - does software place the messages
  * @p: the pair
  *
- * Then a transmit may complete before its receive is posted, a message may be
- * longer than its receive, and what was sent is read in spite of the end.
+ * Then a message may be longer than its receive, and vectors may have any number
+ * of segments.
  *
  * Return: true if so; on a device, such a message ends the connection.
  */
 bool ct_streams(const struct ct_pair *p)
+{
+	return p->info->ep_attr->protocol != FI_PROTO_RDMA_CM_IB_RC &&
+	       p->info->ep_attr->protocol != FI_PROTO_IWARP;
+}
+
+/**
+ * ct_buffers - may a transmit complete before its receive is posted
+ * @p: the pair
+ *
+ * Return: true if so; then what was sent is read in spite of the end.
+ */
+bool ct_buffers(const struct ct_pair *p)
 {
 	return p->info->ep_attr->protocol == FI_PROTO_SOCK_TCP;
 }
@@ -773,6 +785,8 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 	if (!err && p->opts.silence_ms)
 		err = fi_set_val(&s->ep->fid, KOFI_VAL_SILENCE_TIMEOUT,
 				 &p->opts.silence_ms);
+	if (err == -ENOSYS && p->opts.silence_ms)
+		kunit_skip(p->test, "no peer is ever given up");
 	if (!err && p->opts.reclaim_safe)
 		err = fi_set_val(&s->ep->fid, KOFI_VAL_RECLAIM_SAFE,
 				 &(unsigned int){ 1 });
@@ -1040,6 +1054,26 @@ static void ct_pair_release(void *arg)
 	kfree(p);
 }
 
+/* Skip the test of a family of operations that the provider does not offer. */
+static void ct_need_family(struct ct_pair *p)
+{
+	u64 need = p->opts.caps & (FI_RMA | FI_TAGGED | FI_ATOMIC);
+	struct fi_info *hints = ct_hints(), *info = NULL;
+	int err = -ENOMEM;
+
+	if (hints) {
+		hints->caps = 0;
+		hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR |
+					      FI_MR_ALLOCATED;
+		err = ct_getinfo(0, hints, &info);
+	}
+	need &= err ? 0 : ~info->caps;
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	if (need)
+		kunit_skip(p->test, "not all families of operations are there");
+}
+
 /**
  * ct_pair_open - a pair, connected unless its options say otherwise
  * @test: ends if that fails, and gives the pair back when it ends
@@ -1057,6 +1091,7 @@ struct ct_pair *ct_pair_open(struct kunit *test, const struct ct_opts *opts)
 		p->opts = *opts;
 	err = kunit_add_action_or_reset(test, ct_pair_release, p);
 	KUNIT_ASSERT_EQ(test, err, 0);
+	ct_need_family(p);
 	KUNIT_ASSERT_EQ_MSG(test, ct_pair_setup(p), 0,
 			    "no pair of %s endpoints on %s at %s",
 			    ct_provider, ct_device, ct_address);
