@@ -121,14 +121,15 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     """The unit tests on one kernel whose modules are built; the Run goes into
     the list RUNS, for who wants to know how far it is. With DEVICE, rxe, siw or
     dma, the contract over a device of that kind; and over one of the kernel's
-    what is verbs' own, which looks at the other end of the wire. Of the debug
-    kernel's, "contract" is the contract alone, which takes as long as what is
-    left then, and "all" all there is."""
+    what is verbs' own, which looks at the other end of the wire. With loop, the
+    contract over the sample provider. Of the debug kernel's, "contract" is the
+    contract alone, which takes as long as what is left then, and "all" all there
+    is."""
     there = [p.stem for p in modules(flavour)]
     names = [n for n in there if n != ON_DEVICE[0]]
-    if device in ("rxe", "siw", "dma"):
-        names = [n for n in ON_DEVICE[device == "dma":] if n in there]
-    elif device == "contract":
+    if device in ("rxe", "siw"):
+        names = [n for n in ON_DEVICE if n in there]
+    elif device in ("dma", "loop", "contract"):
         names = ON_DEVICE[1:]
     elif flavour == "debug" and not device:
         names = [n for n in names if n not in [ON_DEVICE[1], *ONE_THREAD]]

@@ -7,15 +7,20 @@
 #
 # A machine for the contract on an RDMA device has the file device beside this,
 # which names its kind: one of the kernel's in software, or dma, that of the
-# tests. It is on an interface that leads nowhere else, and talks to itself.
+# tests. It is on an interface that leads nowhere else, and talks to itself. The
+# device loop is the sample provider's.
 
 # A suite that has allocations fail needs no report of each.
 for f in /sys/kernel/debug/fail*; do
 	[ ! -e "$f/verbose" ] || echo 0 >"$f/verbose"
 done
 parameters=
-if [ -e "$VM/device" ]; then
-	device=$(cat "$VM/device")
+device=
+[ ! -e "$VM/device" ] || device=$(cat "$VM/device")
+if [ "$device" = loop ]; then
+	step "load loop" load kofi_loop
+	parameters="provider=loop device=loop address=127.0.0.1"
+elif [ "$device" ]; then
 	step "make $device" ip link add under0 type dummy
 	ip link set under0 mtu 4200
 	ip addr add 10.99.1.1/24 dev under0

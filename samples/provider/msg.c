@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Messages.
+ *
+ * A post takes a record, copies the description of the memory into it, and
+ * queues the endpoint's work item, which copies the bytes of one message after
+ * the other into the receives of the peer. The core has the receives. A message
+ * that finds none waits, and the core's wake-up queues the work item.
+ *
+ * A provider for a network replaces loop_deliver() and what calls it.
+ */
+#include <linux/bitops.h>
+#include <linux/sched.h>
+#include <linux/uio.h>
+
+#include "loop.h"
+
+/* -------------------------------------------------------------- delivering */
+
+/* First give back what it holds, then report: the consumer may post again. */
+static void loop_complete(struct loop_ep *ep, struct loop_op *op, int err)
+{
+	const struct kofi_wc wc = {
+		.op_context = op->context, .err = err, .prov_errno = err,
+		.flags = FI_MSG | FI_SEND, .len = op->cur.len,
+	};
+	u64 flags = op->flags;
+
+	kofi_freelist_put(&ep->free, &op->free);
+	kofi_ep_tx_complete(&ep->base, &wc, flags);
+}
+
+/* Both cursors may be of any kind of memory, so the bytes take two steps. */
+static int loop_copy(struct loop_ep *ep, struct kofi_cursor *from,
+		     struct kofi_cursor *to)
+{
+	while (from->left && to->left) {
+		struct iov_iter in = *kofi_cursor_iter(from);
+		struct iov_iter out = *kofi_cursor_iter(to);
+		size_t n = min3(iov_iter_count(&in), iov_iter_count(&out),
+				PAGE_SIZE);
+
+		if (copy_from_iter(ep->page, n, &in) != n ||
+		    copy_to_iter(ep->page, n, &out) != n)
+			return -EFAULT;
+		kofi_cursor_used(from, n);
+		kofi_cursor_used(to, n);
+	}
+	return 0;
+}
+
+static struct loop_op *loop_next(struct loop_ep *ep)
+{
+	struct loop_op *op;
+
+	spin_lock_irq(&ep->lock);
+	op = list_first_entry_or_null(&ep->posted, struct loop_op, node);
+	spin_unlock_irq(&ep->lock);
+	return op;
+}
+
+/* The oldest message; false if there is none, or no receive for it. */
+bool loop_deliver(struct loop_ep *ep)
+{
+	struct loop_ep *peer = ep->peer;
+	struct loop_op *op = peer ? loop_next(ep) : NULL;
+	struct kofi_wc wc = { .flags = FI_MSG | FI_RECV };
+	struct kofi_rxop *rx;
+	struct kofi_rxq *q;
+	int err;
+
+	lockdep_assert_held(&loop_mutex);
+
+	if (!op)
+		return false;
+	q = kofi_ep_rxq(&peer->base, &peer->rxq);
+	ep->msg.len = op->cur.len;
+	ep->msg.data = op->data;	/* 0 without FI_REMOTE_CQ_DATA */
+	ep->msg.flags = op->flags & FI_REMOTE_CQ_DATA;
+	if (kofi_rxq_match(q, &ep->msg, &rx))
+		return false;	/* loop_wake() follows */
+
+	spin_lock_irq(&ep->lock);
+	list_del(&op->node);
+	spin_unlock_irq(&ep->lock);
+
+	err = -loop_copy(ep, &op->cur, &rx->cur);
+	wc.err = err ?: op->cur.left ? FI_ETRUNC : 0;
+	wc.flags |= ep->msg.flags;
+	wc.len = rx->cur.len - rx->cur.left;
+	wc.olen = op->cur.left;
+	wc.data = op->data;
+	wc.src = FI_ADDR_NOTAVAIL;
+	kofi_rxq_done(q, rx, &wc);
+	loop_complete(ep, op, err);
+	return true;
+}
+
+/* One message at a time, so that none waits long for the mutex. */
+void loop_work(struct work_struct *work)
+{
+	struct loop_ep *ep = container_of(work, struct loop_ep, work);
+	bool more;
+
+	do {
+		mutex_lock(&loop_mutex);
+		more = loop_deliver(ep);
+		mutex_unlock(&loop_mutex);
+		cond_resched();
+	} while (more);
+}
+
+/* Called with spinlocks held. The message is in the endpoint that sends it. */
+void loop_wake(struct kofi_rxmsg *msg)
+{
+	queue_work(loop_wq, &container_of(msg, struct loop_ep, msg)->work);
+}
+
+/* ----------------------------------------------------------------- posting */
+
+static int loop_fill(struct loop_ep *ep, struct loop_op *op,
+		     const struct fi_msg *msg, u64 flags)
+{
+	struct kvec inject = { .iov_base = op->inject };
+	const struct fi_msg copy = { .msg_iov = &inject, .iov_count = 1 };
+	struct iov_iter iter;
+	size_t n;
+	int err;
+
+	err = kofi_cursor_init(&op->cur, msg, ITER_SOURCE,
+			       ep->base.info->tx_attr->iov_limit);
+	if (err)
+		return err;
+	if (op->cur.len > ep->base.info->ep_attr->max_msg_size)
+		return -EMSGSIZE;
+	op->context = msg->context;
+	op->flags = flags;
+	op->data = flags & FI_REMOTE_CQ_DATA ? msg->data : 0;
+	if (!(flags & FI_INJECT))
+		return 0;
+
+	if (op->cur.len > min_t(size_t, LOOP_INJECT,
+				ep->base.info->tx_attr->inject_size))
+		return -EINVAL;
+	for (; op->cur.left; inject.iov_len += n) {
+		iter = *kofi_cursor_iter(&op->cur);
+		n = iov_iter_count(&iter);
+		if (copy_from_iter(op->inject + inject.iov_len, n, &iter) != n)
+			return -EFAULT;
+		kofi_cursor_used(&op->cur, n);
+	}
+	return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
+}
+
+/*
+ * From here on the work item may complete the operation, and the consumer close
+ * the endpoint: so the item is queued under the lock, which loop_flush() takes.
+ */
+static int loop_queue(struct loop_ep *ep, struct loop_op *op)
+{
+	unsigned long flags;
+	int err = 0;
+
+	spin_lock_irqsave(&ep->lock, flags);
+	if (ep->closed) {
+		err = -ESHUTDOWN;
+	} else {
+		list_add_tail(&op->node, &ep->posted);
+		queue_work(loop_wq, &ep->work);
+	}
+	spin_unlock_irqrestore(&ep->lock, flags);
+	return err;
+}
+
+/* fi_sendmsg() and its family. Any context. */
+static ssize_t loop_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
+			    u64 flags)
+{
+	struct loop_ep *ep = loop_ep(fid);
+	struct llist_node *node;
+	struct loop_op *op;
+	int err;
+
+	if (flags & ~LOOP_TX_FLAGS || hweight64(flags & LOOP_LEVELS) > 1)
+		return -FI_EBADFLAGS;
+	err = kofi_ep_tx_state(&ep->base);
+	err = err ?: kofi_ep_tx_reserve(&ep->base);
+	if (err)
+		return err;
+	node = kofi_freelist_get(&ep->free, &ep->lock);
+	if (!node) {
+		/* one may have completed before the mark was there to see */
+		kofi_ep_blocked(&ep->base);
+		node = kofi_freelist_get(&ep->free, &ep->lock);
+	}
+	err = -EAGAIN;
+	if (!node)
+		goto unreserve;
+	op = llist_entry(node, struct loop_op, free);
+	err = loop_fill(ep, op, msg, flags);
+	err = err ?: loop_queue(ep, op);
+	if (!err)
+		return 0;
+	kofi_freelist_put(&ep->free, &op->free);
+	/* another post may have been refused for want of this record */
+	kofi_ep_unblock(&ep->base);
+unreserve:
+	kofi_ep_tx_unreserve(&ep->base);
+	return err;
+}
+
+static ssize_t loop_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,
+			    u64 flags)
+{
+	struct loop_ep *ep = loop_ep(fid);
+
+	return kofi_ep_rx_state(&ep->base) ?:
+	       kofi_rxq_post(&ep->rxq, msg, flags);
+}
+
+static ssize_t loop_cancel(struct fid_ep *fid, void *context)
+{
+	return kofi_rxq_cancel(&loop_ep(fid)->rxq, context);
+}
+
+const struct fi_ops_msg loop_msg_ops = {
+	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= loop_sendmsg,
+	.recvmsg	= loop_recvmsg,
+	.cancel		= loop_cancel,
+};
+
+/* ----------------------------------------------------------------- the end */
+
+/* Refuse posts and complete what is outstanding. */
+void loop_flush(struct loop_ep *ep)
+{
+	struct loop_op *op, *next;
+	LIST_HEAD(posted);
+
+	spin_lock_irq(&ep->lock);
+	ep->closed = true;
+	list_splice_init(&ep->posted, &posted);
+	spin_unlock_irq(&ep->lock);
+	list_for_each_entry_safe(op, next, &posted, node)
+		loop_complete(ep, op, ECANCELED);
+	kofi_rxq_flush(&ep->rxq);
+}
