@@ -224,18 +224,58 @@ static int ksk_pep_setname(fid_t fid, void *addr, size_t len)
 	return err;
 }
 
+/* Buffers of the connections it accepts: their windows are announced first. */
+static int *ksk_pep_buffer(struct ksk_pep *pep, int name)
+{
+	switch (name) {
+	case FI_OPT_SEND_BUF_SIZE:
+		return &pep->listener.tun.sndbuf;
+	case FI_OPT_RECV_BUF_SIZE:
+		return &pep->listener.tun.rcvbuf;
+	default:
+		return NULL;
+	}
+}
+
 static int ksk_pep_getopt(fid_t fid, int level, int name, void *val,
 			  size_t *len)
 {
-	if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE)
+	int *buffer = ksk_pep_buffer(ksk_pep(fid), name);
+
+	if (level != FI_OPT_ENDPOINT ||
+	    (!buffer && name != FI_OPT_CM_DATA_SIZE))
 		return -FI_ENOPROTOOPT;
 	if (*len < sizeof(size_t)) {
 		*len = sizeof(size_t);
 		return -FI_ETOOSMALL;
 	}
 	*len = sizeof(size_t);
-	*(size_t *)val = KSK_CM_DATA_MAX;
+	*(size_t *)val = buffer ? READ_ONCE(*buffer) : KSK_CM_DATA_MAX;
 	return 0;
+}
+
+static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,
+			  size_t len)
+{
+	struct ksk_pep *pep = ksk_pep(fid);
+	int *buffer = ksk_pep_buffer(pep, name);
+	size_t in;
+	int err = 0;
+
+	if (level != FI_OPT_ENDPOINT || !buffer)
+		return -FI_ENOPROTOOPT;
+	if (len != sizeof(in))
+		return -EINVAL;
+	in = *(const size_t *)val;
+	if (!in || in > INT_MAX / 2)
+		return -EINVAL;
+	mutex_lock(&pep->lock);
+	if (pep->listener.sock)
+		err = -FI_EOPBADSTATE;
+	else
+		WRITE_ONCE(*buffer, in);
+	mutex_unlock(&pep->lock);
+	return err;
 }
 
 /* Options each connection's own endpoint has, and a listener no use for */
@@ -318,6 +358,7 @@ static const struct fi_ops ksk_pep_fid_ops = {
 static const struct fi_ops_ep ksk_pep_opt_ops = {
 	.size		= sizeof(struct fi_ops_ep),
 	.getopt		= ksk_pep_getopt,
+	.setopt		= ksk_pep_setopt,
 };
 
 static const struct fi_ops_cm ksk_pep_cm_ops = {

@@ -123,6 +123,24 @@ static void ksk_socket_class(struct socket *sock, u32 tclass)
 	sock_set_priority(sk, label ? label->priority : rt_tos2priority(tos));
 }
 
+/*
+ * A window that has been announced is not taken back: the peer sends what fits
+ * in it, in segments of up to half of it. If the buffer were smaller, they
+ * would be dropped, and later windows would be too small for a segment, which
+ * waits for the peer's probe timer then, one after the other.
+ */
+static void ksk_socket_rcvbuf(struct sock *sk, int rcvbuf)
+{
+	int min = 0;
+
+	lock_sock(sk);
+	if (sk->sk_state == TCP_ESTABLISHED)
+		min = tcp_space_from_win(sk, tcp_sk(sk)->rcv_wnd);
+	release_sock(sk);
+	/* the kernel doubles it */
+	sock_set_rcvbuf(sk, max(rcvbuf, DIV_ROUND_UP(min, 2)));
+}
+
 /* What every data socket gets before it carries frames. */
 void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 		     const struct fi_info *info)
@@ -143,7 +161,7 @@ void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 				KERNEL_SOCKPTR(&off), sizeof(off));
 	}
 	if (tun->rcvbuf)
-		sock_set_rcvbuf(sk, tun->rcvbuf);
+		ksk_socket_rcvbuf(sk, tun->rcvbuf);
 	if (tun->sndbuf) {
 		lock_sock(sk);
 		sk->sk_userlocks |= SOCK_SNDBUF_LOCK;
