@@ -2,10 +2,11 @@
 /*
  * What the files of kofi_bench.ko share.
  *
- * A run moves messages between two sides in this kernel, over the loopback
- * device, or an RDMA device that talks to itself. What is moved and how it is
- * counted is main.c's; how the two sides talk is a client's, and there are some
- * with the same three calls:
+ * A run moves messages between two sides: in this kernel, over the loopback
+ * device, a pair of devices or an RDMA device that talks to itself, or in two.
+ * What is moved and how it is counted is main.c's, whether it keeps moving
+ * watch.c's; how the two sides talk is a client's, and there are some with the
+ * same three calls:
  *
  *   raw	TCP sockets and nothing between them and the run
  *   kofi	kOFI's endpoints, completions by call-back
@@ -22,6 +23,7 @@
 #define _KOFI_BENCH_H
 
 #include <linux/completion.h>
+#include <linux/hrtimer.h>
 #include <linux/in.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
@@ -29,7 +31,10 @@
 #include <linux/kofi/kofi.h>
 #include <rdma/ib_verbs.h>
 
-#define BENCH_WINDOW_MAX	16
+#define BENCH_WINDOW_MAX	128
+
+/* How many TCP counters watch.c knows */
+#define BENCH_COUNTERS		23
 
 enum bench_kind {
 	BENCH_SEND,
@@ -39,12 +44,20 @@ enum bench_kind {
 	BENCH_ANSWER,		/* raw: what a BENCH_READ of the peer gets */
 };
 
+/* Which of the two sides are in this kernel */
+enum bench_role {
+	BENCH_BOTH,
+	BENCH_CONNECT,		/* the first; the other one's kernel listens */
+	BENCH_LISTEN,		/* the second */
+};
+
 struct bench_side;
+struct net;
 
 /**
  * struct bench_op - one operation
  * @cqe: kofi: context of the operation
- * @node: raw: on one of its lists
+ * @node: raw: on one of its lists; on the side's list of late ones
  * @wr: rawverbs: context of the work request
  * @dma: rawverbs: @buf for the device
  * @side: whose it is
@@ -73,15 +86,25 @@ struct bench_op {
  * struct bench_side - one of the two ends
  * @run: the run
  * @priv: the client's
+ * @here: it is in this kernel; nothing of the other one is ever used
+ * @net: its network namespace
+ * @addr: its address
+ * @sk: its TCP socket; NULL if the client has none
  * @mem: what is sent from, then what is received to, @half bytes each; the
  *	peer may read and write all of it
  * @half: bytes of each half
+ * @counts: kind of the operations that are counted here; -1 for none
  * @lock: for the members that follow, and the run's counts
  * @xmit: operations that send, write or read
  * @recv: receives
  * @to_xmit: how many of these are still to be posted
  * @to_recv: how many of those
  * @busy: how many have not ended
+ * @ended: how many have
+ * @expected: of this part, those that are counted here; 0: the other side counts
+ * @finished: how many of them have arrived, or ended
+ * @late: receives that are posted when @timer expires
+ * @timer: about a millisecond after the first of them
  * @due: ping-pong: a message is to be sent when its operation is free
  * @draining: when nothing is @busy,
  * @idle: that is to be said
@@ -89,8 +112,13 @@ struct bench_op {
 struct bench_side {
 	struct bench_run	*run;
 	void			*priv;
+	bool			here;
+	struct net		*net;
+	struct sockaddr_in	addr;
+	struct sock		*sk;
 	u8			*mem;
 	size_t			half;
+	int			counts;
 
 	/* callbacks of a side and the run's beginning */
 	spinlock_t		lock;
@@ -99,9 +127,50 @@ struct bench_side {
 	u32			to_xmit;
 	u32			to_recv;
 	u32			busy;
+	u32			ended;
+	u32			expected;
+	u32			finished;
+	struct list_head	late;
+	struct hrtimer		timer;
 	bool			due;
 	bool			draining;
 	struct completion	idle;
+};
+
+/**
+ * struct bench_stream - the bytes that go one way
+ * @from: where they are sent; NULL if that is not in this kernel
+ * @to: where they arrive; the same
+ * @at: how far they had come at the last tick
+ * @still: ticks since they have been there, with more behind them
+ */
+struct bench_stream {
+	const struct tcp_sock	*from;
+	const struct tcp_sock	*to;
+	u64			at;
+	u32			still;
+};
+
+/**
+ * struct bench_watch - does the run keep moving? See watch.c
+ * @timer: ticks
+ * @started: something has moved
+ * @stream: both directions
+ * @ended: operations that had ended at the last tick
+ * @still: ticks since anything has moved
+ * @gap: the most of any of them
+ * @before: TCP's counters when it began
+ * @moved: how much they have risen
+ */
+struct bench_watch {
+	struct hrtimer		timer;
+	bool			started;
+	struct bench_stream	stream[2];
+	u32			ended;
+	u32			still;
+	u32			gap;
+	u64			before[BENCH_COUNTERS];
+	u64			moved[BENCH_COUNTERS];
 };
 
 /**
@@ -113,15 +182,23 @@ struct bench_side {
  * @size: bytes of each
  * @warmup: how many come first
  * @count: how many are measured
- * @total: how many there are in this part of the run
- * @addr: where both sides are
- * @side: [0] begins. The sender, or who reads and writes; [1] the other
- * @finished: how many have arrived, or ended, in this part
+ * @sndbuf: bytes of the sockets' send buffers; 0 is TCP's choice
+ * @rcvbuf: bytes of the sockets' receive buffers; 0 is TCP's choice
+ * @late: a used receive is posted again a millisecond later
+ * @more: every other operation says that another follows
+ * @twoway: both sides send, write or read
+ * @role: which side is in this kernel
+ * @side: [0] connects, and begins: the sender, or who reads and writes; [1]
+ *	the other, which listens
+ * @total: how many there are in this part of the run, each way
+ * @counting: sides that expect some of them
+ * @ending: the peer may leave
  * @closing: errors are no news
  * @start: when this part began, in ns
  * @end: when its last one had arrived
  * @err: the first error
  * @over: everything has arrived
+ * @watch: of the measured part
  */
 struct bench_run {
 	const struct bench_client	*client;
@@ -130,20 +207,29 @@ struct bench_run {
 	size_t				size;
 	u32				warmup;
 	u32				count;
-	u32				total;
-	struct sockaddr_in		addr;
+	u32				sndbuf;
+	u32				rcvbuf;
+	bool				late;
+	bool				more;
+	bool				twoway;
+	enum bench_role			role;
 	struct bench_side		side[2];
-	u32				finished;
+	u32				total;
+	atomic_t			counting;
+	bool				ending;
 	bool				closing;
 	u64				start;
 	u64				end;
 	int				err;
 	struct completion		over;
+	struct bench_watch		watch;
 };
 
 /**
  * struct bench_client - a way to talk
  * @name: on the command line
+ * @tcp: it knows the options of TCP, namespaces and roles
+ * @more: and the one of that name
  * @open: connect the two sides; may sleep
  * @close: the reverse, also of half an @open; nothing is called back when it
  *	has returned
@@ -151,6 +237,8 @@ struct bench_run {
  */
 struct bench_client {
 	const char	*name;
+	bool		tcp;
+	bool		more;
 	int		(*open)(struct bench_run *run);
 	void		(*close)(struct bench_run *run);
 	int		(*post)(struct bench_op *op);
@@ -166,6 +254,12 @@ extern const struct bench_client bench_rawverbs;
 
 void bench_done(struct bench_op *op, int err, size_t len);
 void bench_fail(struct bench_run *run, int err);
+void bench_lost(struct bench_run *run, int err);
+bool bench_more(const struct bench_op *op);
+
+void bench_watch_start(struct bench_run *run);
+void bench_watch_stop(struct bench_run *run);
+int bench_watch_show(const struct bench_watch *watch, char *buf, size_t size);
 
 int bench_raw_init(void);
 void bench_raw_exit(void);

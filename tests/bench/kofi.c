@@ -7,7 +7,8 @@
  * copied into the socket or not.
  *
  * Each side has an endpoint and a completion queue; fabric, domain and event
- * queue are shared, for both sides are here.
+ * queue are shared, unless the sides are in two network namespaces. To a side in
+ * another kernel the connection's private data say where the memory is.
  */
 #include <linux/in.h>
 #include <linux/kthread.h>
@@ -16,10 +17,12 @@
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <net/inet_hashtables.h>
+#include <net/net_namespace.h>
+#include <net/tcp.h>
 
 #include "bench.h"
 
-#define BENCH_CQ_SIZE	(4 * BENCH_WINDOW_MAX)
 #define BENCH_WAIT_MS	10000
 #define BENCH_BATCH	16
 
@@ -41,12 +44,44 @@ struct bench_kofi_way {
 };
 
 /**
+ * struct bench_kofi_memory - what a side says of its memory to one elsewhere
+ * @addr: address of the first byte
+ * @key: its key
+ */
+struct bench_kofi_memory {
+	__be64	addr;
+	__be64	key;
+};
+
+/* An event of the connection manager with its private data */
+#define BENCH_EVENT	(sizeof(struct fi_eq_cm_entry) + \
+			 sizeof(struct bench_kofi_memory))
+
+/**
+ * struct bench_kofi_net - what is opened once in each network namespace
+ * @net: the namespace
+ * @info: what discovery has found
+ * @fabric: opened with it
+ * @domain: opened with it
+ * @eq: events of connections
+ */
+struct bench_kofi_net {
+	struct net		*net;
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_domain	*domain;
+	struct fid_eq		*eq;
+};
+
+/**
  * struct bench_kofi_side - a side's endpoint
  * @side: the side
  * @way: the variant
+ * @net: where it is
  * @cq: its completions
  * @ep: the endpoint
- * @mr: what the peer's xmit access
+ * @mr: what the peer's xmit access; all of it by the first one, if the peer is
+ *	elsewhere
  * @remote: where that of this side's xmit is, as a peer would have said
  * @peer: the other one's
  * @given: what is sent is given as pages, not by its address
@@ -57,6 +92,7 @@ struct bench_kofi_way {
 struct bench_kofi_side {
 	struct bench_side	*side;
 	const struct bench_kofi_way *way;
+	struct bench_kofi_net	*net;
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
 	struct fid_mr		*mr[BENCH_WINDOW_MAX];
@@ -70,10 +106,8 @@ struct bench_kofi_side {
 
 struct bench_kofi {
 	const struct bench_kofi_way *way;
-	struct fi_info		*info;
-	struct fid_fabric	*fabric;
-	struct fid_domain	*domain;
-	struct fid_eq		*eq;
+	struct bench_run	*run;
+	struct bench_kofi_net	net[2];
 	struct fid_pep		*pep;
 	struct bench_kofi_side	side[2];
 };
@@ -146,12 +180,25 @@ static noinline int bench_kofi_send_pages(struct bench_kofi_side *ks,
 	return fi_sendmsg(ks->ep, &msg, FI_COMPLETION);
 }
 
+static noinline int bench_kofi_send_more(struct bench_kofi_side *ks,
+					 struct bench_op *op)
+{
+	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .context = &op->cqe,
+	};
+
+	return fi_sendmsg(ks->ep, &msg, FI_COMPLETION | FI_MORE);
+}
+
 static int bench_kofi_send(struct bench_kofi_side *ks, struct bench_op *op)
 {
 	const struct sg_table *table = bench_kofi_pages(ks, op);
 
 	if (table)
 		return bench_kofi_send_pages(ks, op, table);
+	if (bench_more(op))
+		return bench_kofi_send_more(ks, op);
 	return fi_send(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
 }
 
@@ -170,13 +217,29 @@ static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
 		msg.msg_sgl = table->sgl;
 		msg.iov_count = table->nents;
 	}
-	return fi_writemsg(ks->ep, &msg, ks->way->write_flags);
+	return fi_writemsg(ks->ep, &msg, ks->way->write_flags |
+					 (bench_more(op) ? FI_MORE : 0));
+}
+
+static noinline int bench_kofi_read_more(struct bench_kofi_side *ks,
+					 struct bench_op *op)
+{
+	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1,
+		.rma_iov = bench_kofi_remote(ks, op), .rma_iov_count = 1,
+		.context = &op->cqe,
+	};
+
+	return fi_readmsg(ks->ep, &msg, FI_COMPLETION | FI_MORE);
 }
 
 static int bench_kofi_read(struct bench_kofi_side *ks, struct bench_op *op)
 {
 	const struct fi_rma_iov *remote = bench_kofi_remote(ks, op);
 
+	if (bench_more(op))
+		return bench_kofi_read_more(ks, op);
 	return fi_read(ks->ep, op->buf, op->len, NULL, 0, remote->addr,
 		       remote->key, &op->cqe);
 }
@@ -201,19 +264,20 @@ static int bench_kofi_post(struct bench_op *op)
 
 /* -------------------------------------------------------------- connections */
 
-static int bench_kofi_event(struct bench_kofi *k, u32 want, fid_t fid,
+static int bench_kofi_event(struct fid_eq *eq, u32 want, fid_t fid,
 			    struct fi_eq_cm_entry *entry)
 {
 	ssize_t n;
 	u32 event;
 
-	n = fi_eq_sread(k->eq, &event, entry, sizeof(*entry), BENCH_WAIT_MS, 0);
+	n = fi_eq_sread(eq, &event, entry, BENCH_EVENT, BENCH_WAIT_MS, 0);
 	if (n < 0)
 		return n;
 	return event == want && (!fid || entry->fid == fid) ? 0 : -EPROTO;
 }
 
-static int bench_kofi_discover(struct bench_kofi *k,
+static int bench_kofi_discover(const struct bench_kofi_way *way,
+			       struct bench_kofi_net *kn,
 			       const struct sockaddr_in *addr, u64 caps)
 {
 	struct fi_info *hints;
@@ -229,41 +293,69 @@ static int bench_kofi_discover(struct bench_kofi *k,
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->src_addrlen = sizeof(*addr);
 	hints->src_addr = kmemdup(addr, sizeof(*addr), GFP_KERNEL);
-	hints->fabric_attr->prov_name = kstrdup(k->way->provider, GFP_KERNEL);
+	hints->fabric_attr->prov_name = kstrdup(way->provider, GFP_KERNEL);
 	if (hints->src_addr && hints->fabric_attr->prov_name)
-		err = fi_getinfo(FI_VERSION(2, 1), NULL, NULL, 0, hints,
-				 &k->info);
+		err = kofi_getinfo(kn->net, FI_VERSION(2, 1), NULL, NULL, 0,
+				   hints, &kn->info, GFP_KERNEL);
 	fi_freeinfo(hints);
 	return err;
 }
 
-static int bench_kofi_cq(struct bench_kofi *k, struct bench_kofi_side *ks,
-			 bool reads)
+static int bench_kofi_net(const struct bench_kofi_way *way,
+			  struct bench_kofi_net *kn,
+			  const struct sockaddr_in *addr, u64 caps)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	int err;
+
+	err = bench_kofi_discover(way, kn, addr, caps);
+	if (err)
+		return err;
+	err = fi_fabric(kn->info->fabric_attr, &kn->fabric, NULL);
+	if (err)
+		return err;
+	err = fi_eq_open(kn->fabric, &attr, &kn->eq, NULL);
+	if (err)
+		return err;
+	return fi_domain(kn->fabric, kn->info, &kn->domain, NULL);
+}
+
+static int bench_kofi_cq(struct bench_kofi_side *ks)
 {
 	const struct kofi_cq_attr kattr = {
 		.poll = KOFI_POLL_SOFTIRQ,
 		.cpu = -1,
 		.done = true,
 	};
-	struct fi_cq_attr attr = { .size = BENCH_CQ_SIZE };
+	struct fi_cq_attr attr = { .size = 4 * max(ks->side->run->window, 16U) };
 
-	if (!reads)
-		return kofi_cq_open(k->domain, &attr, &kattr, &ks->cq, NULL);
+	if (!ks->way->reads)
+		return kofi_cq_open(ks->net->domain, &attr, &kattr, &ks->cq,
+				    NULL);
 	attr.format = FI_CQ_FORMAT_MSG;
 	attr.wait_obj = FI_WAIT_UNSPEC;
-	return fi_cq_open(k->domain, &attr, &ks->cq, NULL);
+	return fi_cq_open(ks->net->domain, &attr, &ks->cq, NULL);
 }
 
-static int bench_kofi_mr(struct bench_kofi *k, struct bench_kofi_side *ks)
+static int bench_kofi_reg(struct bench_kofi_side *ks, u32 i, u64 off,
+			  size_t len)
 {
+	return fi_mr_reg(ks->net->domain, ks->side->mem + off, len,
+			 FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &ks->mr[i],
+			 NULL);
+}
+
+static int bench_kofi_mr(struct bench_kofi_side *ks)
+{
+	struct bench_side *side = ks->side;
 	u32 i;
 
-	for (i = 0; i < ks->side->run->window; i++) {
+	if (!ks->peer->side->here)
+		return bench_kofi_reg(ks, 0, 0, 2 * side->half);
+	for (i = 0; i < side->run->window; i++) {
 		/* the sides are alike, so this is what the peer's has */
-		const struct bench_op *op = &ks->side->xmit[i];
-		int err = fi_mr_reg(k->domain, ks->side->mem + op->off, op->len,
-				    FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0,
-				    &ks->mr[i], NULL);
+		const struct bench_op *op = &side->xmit[i];
+		int err = bench_kofi_reg(ks, i, op->off, op->len);
 
 		if (err)
 			return err;
@@ -281,6 +373,40 @@ static void bench_kofi_tell(struct bench_kofi_side *ks)
 			.addr = kofi_mr_base(ks->peer->mr[i]),
 			.len = ks->side->xmit[i].len,
 			.key = fi_mr_key(ks->peer->mr[i]),
+		};
+}
+
+static bool bench_kofi_tells(const struct bench_kofi_side *ks)
+{
+	return !ks->peer->side->here;
+}
+
+/* What a peer elsewhere is told, and what it has told */
+static struct bench_kofi_memory
+bench_kofi_memory(const struct bench_kofi_side *ks)
+{
+	struct bench_kofi_memory m = {};
+
+	if (ks->mr[0]) {
+		m.addr = cpu_to_be64(kofi_mr_base(ks->mr[0]));
+		m.key = cpu_to_be64(fi_mr_key(ks->mr[0]));
+	}
+	return m;
+}
+
+static void bench_kofi_told(struct bench_kofi_side *ks, const void *data)
+{
+	struct bench_kofi_memory m;
+	u32 i;
+
+	if (!bench_kofi_tells(ks))
+		return;
+	memcpy(&m, data, sizeof(m));
+	for (i = 0; i < ks->side->run->window; i++)
+		ks->remote[i] = (struct fi_rma_iov) {
+			.addr = be64_to_cpu(m.addr) + ks->side->xmit[i].off,
+			.len = ks->side->xmit[i].len,
+			.key = be64_to_cpu(m.key),
 		};
 }
 
@@ -319,21 +445,38 @@ static int bench_kofi_tables(struct bench_kofi_side *ks)
 	return 0;
 }
 
-static int bench_kofi_ep(struct bench_kofi *k, struct bench_kofi_side *ks,
-			 struct fi_info *info)
+/* Of an endpoint, or a passive one for those of its connections */
+static int bench_kofi_buffers(fid_t fid, const struct bench_run *run)
+{
+	size_t sndbuf = run->sndbuf, rcvbuf = run->rcvbuf;
+	int err = 0;
+
+	if (sndbuf)
+		err = fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_SEND_BUF_SIZE,
+				&sndbuf, sizeof(sndbuf));
+	if (!err && rcvbuf)
+		err = fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_RECV_BUF_SIZE,
+				&rcvbuf, sizeof(rcvbuf));
+	return err;
+}
+
+static int bench_kofi_ep(struct bench_kofi_side *ks, struct fi_info *info)
 {
 	/* what an endpoint was told holds over loopback, too; 0 is never */
-	unsigned int min = k->way->zerocopy ? 1 : 0;
+	unsigned int min = ks->way->zerocopy ? 1 : 0;
 	int err;
 
-	err = fi_endpoint(k->domain, info, &ks->ep, NULL);
+	err = fi_endpoint(ks->net->domain, info, &ks->ep, NULL);
 	if (err)
 		return err;
-	if (k->way->pages)
+	err = bench_kofi_buffers(&ks->ep->fid, ks->side->run);
+	if (err)
+		return err;
+	if (ks->way->pages)
 		err = fi_set_val(&ks->ep->fid, KOFI_VAL_ZEROCOPY_MIN, &min);
 	if (err)
 		return err;
-	err = fi_ep_bind(ks->ep, &k->eq->fid, 0);
+	err = fi_ep_bind(ks->ep, &ks->net->eq->fid, 0);
 	if (err)
 		return err;
 	err = fi_ep_bind(ks->ep, &ks->cq->fid, FI_TRANSMIT | FI_RECV);
@@ -342,48 +485,109 @@ static int bench_kofi_ep(struct bench_kofi *k, struct bench_kofi_side *ks,
 	return fi_enable(ks->ep);
 }
 
-static int bench_kofi_connect(struct bench_kofi *k)
+static int bench_kofi_listen(struct bench_kofi *k)
 {
-	struct fi_eq_cm_entry entry;
-	struct sockaddr_in addr;
-	size_t len = sizeof(addr);
-	fid_t first;
+	struct bench_kofi_net *kn = k->side[1].net;
+	struct sockaddr_in *addr = &k->run->side[1].addr;
+	size_t len = sizeof(*addr);
 	int err;
 
-	err = fi_passive_ep(k->fabric, k->info, &k->pep, NULL);
+	err = fi_passive_ep(kn->fabric, kn->info, &k->pep, NULL);
 	if (err)
 		return err;
-	err = fi_pep_bind(k->pep, &k->eq->fid, 0);
+	err = fi_pep_bind(k->pep, &kn->eq->fid, 0);
+	if (err)
+		return err;
+	err = bench_kofi_buffers(&k->pep->fid, k->run);
 	if (err)
 		return err;
 	err = fi_listen(k->pep);
 	if (err)
 		return err;
-	err = fi_getname(&k->pep->fid, &addr, &len);
-	if (err)
-		return err;
-	err = bench_kofi_ep(k, &k->side[0], k->info);
-	if (err)
-		return err;
-	err = fi_connect(k->side[0].ep, &addr, NULL, 0);
-	if (err)
-		return err;
+	return fi_getname(&k->pep->fid, addr, &len);
+}
 
-	err = bench_kofi_event(k, FI_CONNREQ, &k->pep->fid, &entry);
+static int bench_kofi_begin(struct bench_kofi_side *ks)
+{
+	const struct bench_kofi_memory m = bench_kofi_memory(ks);
+	int err;
+
+	err = bench_kofi_ep(ks, ks->net->info);
+	return err ?: fi_connect(ks->ep, &ks->peer->side->addr, &m,
+				 bench_kofi_tells(ks) ? sizeof(m) : 0);
+}
+
+static int bench_kofi_accept(struct bench_kofi *k, struct fi_eq_cm_entry *entry)
+{
+	struct bench_kofi_side *ks = &k->side[1];
+	const struct bench_kofi_memory m = bench_kofi_memory(ks);
+	int err;
+
+	err = bench_kofi_event(ks->net->eq, FI_CONNREQ, &k->pep->fid, entry);
 	if (err)
 		return err;
-	err = bench_kofi_ep(k, &k->side[1], entry.info);
+	bench_kofi_told(ks, entry->data);
+	err = bench_kofi_ep(ks, entry->info);
 	if (!err)
-		err = fi_accept(k->side[1].ep, NULL, 0);
-	fi_freeinfo(entry.info);
-	if (err)
-		return err;
-	err = bench_kofi_event(k, FI_CONNECTED, NULL, &entry);
-	if (err)
-		return err;
-	first = entry.fid;
-	err = bench_kofi_event(k, FI_CONNECTED, NULL, &entry);
-	return err ?: entry.fid == first ? -EPROTO : 0;
+		err = fi_accept(ks->ep, &m,
+				bench_kofi_tells(ks) ? sizeof(m) : 0);
+	fi_freeinfo(entry->info);
+	return err;
+}
+
+static int bench_kofi_connect(struct bench_kofi *k)
+{
+	struct fi_eq_cm_entry *entry;
+	fid_t first = NULL;
+	int i, err = 0;
+
+	entry = kzalloc(BENCH_EVENT, GFP_KERNEL);
+	if (!entry)
+		return -ENOMEM;
+	if (k->run->side[1].here)
+		err = bench_kofi_listen(k);
+	if (!err && k->run->side[0].here)
+		err = bench_kofi_begin(&k->side[0]);
+	if (!err && k->run->side[1].here)
+		err = bench_kofi_accept(k, entry);
+	for (i = 0; i < 2 && !err; i++) {
+		if (!k->run->side[i].here)
+			continue;
+		err = bench_kofi_event(k->side[i].net->eq, FI_CONNECTED, NULL,
+				       entry);
+		if (!err && entry->fid == first)
+			err = -EPROTO;
+		first = entry->fid;
+		if (!err && i == 0)
+			bench_kofi_told(&k->side[0], entry->data);
+	}
+	kfree(entry);
+	return err;
+}
+
+/* The endpoint's socket, for those who watch it */
+static struct sock *bench_kofi_socket(const struct bench_kofi_side *ks)
+{
+	struct net *net = ks->net->net;
+	struct sockaddr_in here, there;
+	size_t len = sizeof(here);
+	struct sock *sk;
+
+	if (fi_getname(&ks->ep->fid, &here, &len))
+		return NULL;
+	len = sizeof(there);
+	if (fi_getpeer(ks->ep, &there, &len))
+		return NULL;
+	local_bh_disable();
+	sk = inet_lookup_established(net, net->ipv4.tcp_death_row.hashinfo,
+				     there.sin_addr.s_addr, there.sin_port,
+				     here.sin_addr.s_addr, here.sin_port, 0);
+	local_bh_enable();
+	if (sk && !sk_fullsock(sk)) {
+		sock_gen_put(sk);
+		sk = NULL;
+	}
+	return sk;
 }
 
 static u64 bench_kofi_caps(const struct bench_run *run)
@@ -399,6 +603,42 @@ static u64 bench_kofi_caps(const struct bench_run *run)
 	}
 }
 
+/* Everything a side has before it is connected */
+static int bench_kofi_side(struct bench_kofi_side *ks)
+{
+	const struct bench_run *run = ks->side->run;
+	int err = 0;
+
+	if (!ks->net->domain)
+		err = bench_kofi_net(ks->way, ks->net, &ks->side->addr,
+				     bench_kofi_caps(run));
+	if (!err)
+		err = bench_kofi_cq(ks);
+	if (!err && ks->way->pages && run->kind != BENCH_READ)
+		err = bench_kofi_tables(ks);
+	if (!err && run->kind != BENCH_SEND)
+		err = bench_kofi_mr(ks);
+	return err;
+}
+
+static bool bench_kofi_tcp(const struct bench_kofi_side *ks)
+{
+	return ks->side->run->client->tcp;
+}
+
+static int bench_kofi_reads(struct bench_kofi_side *ks, int i)
+{
+	struct task_struct *task;
+
+	if (!ks->way->reads)
+		return 0;
+	task = kthread_run(bench_kofi_reader, ks, "kofi_bench/%d", i);
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	ks->reader = get_task_struct(task);
+	return 0;
+}
+
 static int bench_kofi_start(struct bench_run *run,
 			    const struct bench_kofi_way *way)
 {
@@ -409,52 +649,49 @@ static int bench_kofi_start(struct bench_run *run,
 	if (!k)
 		return -ENOMEM;
 	k->way = way;
+	k->run = run;
 	/* bench_kofi_close() finds all of it through a side's */
 	for (i = 0; i < 2; i++) {
 		k->side[i].side = &run->side[i];
 		k->side[i].way = way;
+		k->side[i].net = &k->net[i];
 		k->side[i].peer = &k->side[!i];
+		k->net[i].net = run->side[i].net;
 		run->side[i].priv = &k->side[i];
 		for (j = 0; j < run->window; j++) {
 			run->side[i].xmit[j].cqe.done = bench_kofi_done;
 			run->side[i].recv[j].cqe.done = bench_kofi_done;
 		}
 	}
-	err = bench_kofi_discover(k, &run->addr, bench_kofi_caps(run));
-	if (err)
-		return err;
-	err = fi_fabric(k->info->fabric_attr, &k->fabric, NULL);
-	if (err)
-		return err;
-	err = fi_eq_open(k->fabric, &(struct fi_eq_attr) {
-				.wait_obj = FI_WAIT_UNSPEC }, &k->eq, NULL);
-	if (err)
-		return err;
-	err = fi_domain(k->fabric, k->info, &k->domain, NULL);
-	if (err)
-		return err;
+	if (run->role == BENCH_BOTH && net_eq(k->net[0].net, k->net[1].net) &&
+	    run->side[0].addr.sin_addr.s_addr ==
+	    run->side[1].addr.sin_addr.s_addr)
+		k->side[1].net = &k->net[0];
 	for (i = 0; i < 2; i++) {
-		err = bench_kofi_cq(k, &k->side[i], way->reads);
-		if (!err && way->pages && run->kind != BENCH_READ)
-			err = bench_kofi_tables(&k->side[i]);
-		if (!err && run->kind != BENCH_SEND)
-			err = bench_kofi_mr(k, &k->side[i]);
+		if (!run->side[i].here)
+			continue;
+		err = bench_kofi_side(&k->side[i]);
 		if (err)
 			return err;
 	}
 	err = bench_kofi_connect(k);
 	if (err)
 		return err;
-	for (i = 0; i < 2; i++)
-		bench_kofi_tell(&k->side[i]);
-	for (i = 0; i < 2 && way->reads; i++) {
-		struct task_struct *task;
+	for (i = 0; i < 2; i++) {
+		struct bench_kofi_side *ks = &k->side[i];
 
-		task = kthread_run(bench_kofi_reader, &k->side[i],
-				   "kofi_bench/%d", i);
-		if (IS_ERR(task))
-			return PTR_ERR(task);
-		k->side[i].reader = get_task_struct(task);
+		if (!ks->side->here)
+			continue;
+		if (ks->peer->side->here)
+			bench_kofi_tell(ks);
+		if (bench_kofi_tcp(ks)) {
+			ks->side->sk = bench_kofi_socket(ks);
+			if (!ks->side->sk)
+				return -ENOTSOCK;
+		}
+		err = bench_kofi_reads(ks, i);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -534,31 +771,41 @@ static void bench_kofi_close(struct bench_run *run)
 		return;
 	k = container_of(first, struct bench_kofi, side[0]);
 	for (i = 0; i < 2; i++) {
-		if (k->side[i].ep)
-			bench_kofi_close_fid(&k->side[i].ep->fid);
-		bench_kofi_stop(&k->side[i]);
-		if (k->side[i].cq)
-			bench_kofi_close_fid(&k->side[i].cq->fid);
+		struct bench_kofi_side *ks = &k->side[i];
+
+		if (ks->side->sk)
+			sock_put(ks->side->sk);
+		if (ks->ep)
+			bench_kofi_close_fid(&ks->ep->fid);
+		bench_kofi_stop(ks);
+		if (ks->cq)
+			bench_kofi_close_fid(&ks->cq->fid);
 		for (j = 0; j < BENCH_WINDOW_MAX; j++) {
-			if (k->side[i].mr[j])
-				bench_kofi_close_fid(&k->side[i].mr[j]->fid);
-			sg_free_table(&k->side[i].pages[j]);
+			if (ks->mr[j])
+				bench_kofi_close_fid(&ks->mr[j]->fid);
+			sg_free_table(&ks->pages[j]);
 		}
 	}
-	if (k->domain)
-		bench_kofi_close_fid(&k->domain->fid);
 	if (k->pep)
 		bench_kofi_close_fid(&k->pep->fid);
-	if (k->eq)
-		bench_kofi_close_fid(&k->eq->fid);
-	if (k->fabric)
-		bench_kofi_close_fid(&k->fabric->fid);
-	fi_freeinfo(k->info);
+	for (i = 0; i < 2; i++) {
+		struct bench_kofi_net *kn = &k->net[i];
+
+		if (kn->domain)
+			bench_kofi_close_fid(&kn->domain->fid);
+		if (kn->eq)
+			bench_kofi_close_fid(&kn->eq->fid);
+		if (kn->fabric)
+			bench_kofi_close_fid(&kn->fabric->fid);
+		fi_freeinfo(kn->info);
+	}
 	kfree(k);
 }
 
 const struct bench_client bench_kofi = {
 	.name	= "kofi",
+	.tcp	= true,
+	.more	= true,
 	.open	= bench_kofi_open,
 	.close	= bench_kofi_close,
 	.post	= bench_kofi_post,
@@ -566,6 +813,8 @@ const struct bench_client bench_kofi = {
 
 const struct bench_client bench_sread = {
 	.name	= "sread",
+	.tcp	= true,
+	.more	= true,
 	.open	= bench_sread_open,
 	.close	= bench_kofi_close,
 	.post	= bench_kofi_post,
@@ -573,6 +822,7 @@ const struct bench_client bench_sread = {
 
 const struct bench_client bench_pages = {
 	.name	= "pages",
+	.tcp	= true,
 	.open	= bench_pages_open,
 	.close	= bench_kofi_close,
 	.post	= bench_kofi_post,
@@ -580,6 +830,7 @@ const struct bench_client bench_pages = {
 
 const struct bench_client bench_zerocopy = {
 	.name	= "zerocopy",
+	.tcp	= true,
 	.open	= bench_zerocopy_open,
 	.close	= bench_kofi_close,
 	.post	= bench_kofi_post,

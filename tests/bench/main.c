@@ -2,21 +2,36 @@
 /*
  * The runs, and the file in debugfs that starts them.
  *
- *   echo "CLIENT KIND WINDOW SIZE WARMUP COUNT [ADDRESS]" \
+ *   echo "CLIENT KIND WINDOW SIZE WARMUP COUNT [ADDRESS] [OPTION=VALUE...]" \
  *	>/sys/kernel/debug/kofi_bench/run
  *   cat /sys/kernel/debug/kofi_bench/run
  *
  * CLIENT is one of those in bench.h; KIND is send, write or read; ADDRESS is
  * where both sides are, 127.0.0.1 unless it says something else. The write
  * returns when the run is over, the file then says how many nanoseconds COUNT
- * operations took. Every run has a connection of its own, so runs of different
- * clients can be interleaved; connecting, WARMUP operations before and comparing
- * what has arrived with what was sent are not measured. While it is measured,
- * and only then, the kernel's trace buffer is on.
+ * operations took, the longest time without progress in ticks of a millisecond
+ * (watch.c), and the TCP counters that have risen as NAME=NUMBER.
+ *
+ *   sndbuf=, rcvbuf=	bytes of the sockets' buffers
+ *   late=1	a used receive is posted again a millisecond later, with all
+ *		others that have been used by then
+ *   more=1	every other operation is posted with FI_MORE
+ *   twoway=1	both sides send, write or read, COUNT operations each
+ *   addr2=	address of the second side, the one that listens
+ *   net=FD	a file that is the network namespace of the second side
+ *   role=connect, role=listen
+ *		the first or the second side alone; the other one is in another
+ *		kernel, which has been given the same words
+ *
+ * Every run has a connection of its own, so runs of different clients can be
+ * interleaved; connecting, WARMUP operations before and comparing what has
+ * arrived with what was sent are not measured. While it is measured, and only
+ * then, the kernel's trace buffer is on.
  *
  * The two parts begin and end with nothing under way, so that no work of the
- * one is done in the other. In between, the next operation is posted where the
- * last one has ended, in the client's callback; the thread that began sleeps.
+ * one is done in the other; with the sides in two kernels each of them knows
+ * that of itself only. In between, the next operation is posted where the last
+ * one has ended, in the client's callback; the thread that began sleeps.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,15 +41,23 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <net/net_namespace.h>
+#include <net/sock.h>
 
 #include "bench.h"
 
 #define BENCH_TIMEOUT	(120 * HZ)
+#define BENCH_LATE	NSEC_PER_MSEC
+
+/* Where the second side listens if the first is in another kernel */
+#define BENCH_PORT	7475
 
 static const struct bench_client *const bench_clients[] = {
 	&bench_raw, &bench_kofi, &bench_sread, &bench_pages, &bench_zerocopy,
@@ -49,7 +72,7 @@ static const char *const bench_kinds[] = {
 
 static DEFINE_MUTEX(bench_mutex);	/* one run at a time; for what follows */
 static struct dentry *bench_dir;
-static char bench_result[64];
+static char bench_result[1024];
 
 /*
  * Memory of the two sides, kept from run to run: it is slow to get. Raw verbs
@@ -77,6 +100,33 @@ void bench_fail(struct bench_run *run, int err)
 	complete(&run->over);
 }
 
+/**
+ * bench_lost - the connection has ended
+ * @run: the run
+ * @err: why, a negative error code
+ *
+ * Context: any.
+ */
+void bench_lost(struct bench_run *run, int err)
+{
+	if (!READ_ONCE(run->ending))
+		bench_fail(run, err);
+}
+
+/**
+ * bench_more - is an operation to be posted with FI_MORE?
+ * @op: the operation
+ *
+ * Return: true if another one follows it when this has ended, at the latest.
+ */
+bool bench_more(const struct bench_op *op)
+{
+	const struct bench_side *side = op->side;
+
+	return side->run->more && op->kind == side->run->kind &&
+	       (side->to_xmit & 1);
+}
+
 /* Called with the side's lock held. */
 static void bench_post(struct bench_op *op)
 {
@@ -101,6 +151,31 @@ static void bench_post_recv(struct bench_side *side, struct bench_op *op)
 	}
 }
 
+/* What has been received meanwhile is posted with it. */
+static void bench_post_late(struct bench_side *side, struct bench_op *op)
+{
+	if (!side->to_recv)
+		return;
+	if (list_empty(&side->late))
+		hrtimer_start(&side->timer, ns_to_ktime(BENCH_LATE),
+			      HRTIMER_MODE_REL_SOFT);
+	list_add_tail(&op->node, &side->late);
+}
+
+static enum hrtimer_restart bench_late(struct hrtimer *timer)
+{
+	struct bench_side *side = container_of(timer, struct bench_side, timer);
+	struct bench_op *op, *next;
+	LIST_HEAD(list);
+
+	spin_lock_bh(&side->lock);
+	list_splice_init(&side->late, &list);
+	list_for_each_entry_safe(op, next, &list, node)
+		bench_post_recv(side, op);
+	spin_unlock_bh(&side->lock);
+	return HRTIMER_NORESTART;
+}
+
 static void bench_post_xmit(struct bench_side *side, struct bench_op *op)
 {
 	if (side->to_xmit) {
@@ -110,9 +185,12 @@ static void bench_post_xmit(struct bench_side *side, struct bench_op *op)
 }
 
 /* One more has arrived, or ended. */
-static void bench_count(struct bench_run *run)
+static void bench_count(struct bench_side *side)
 {
-	if (++run->finished == run->total) {
+	struct bench_run *run = side->run;
+
+	if (++side->finished == side->expected &&
+	    atomic_dec_and_test(&run->counting)) {
 		run->end = ktime_get_ns();
 		tracing_off();
 		complete(&run->over);
@@ -139,33 +217,32 @@ static void bench_received(struct bench_side *side, struct bench_op *op,
 			   size_t len)
 {
 	struct bench_run *run = side->run;
-	bool pingpong = bench_pingpong(run);
 
 	if (len != op->len) {
 		bench_fail(run, -EMSGSIZE);
 		return;
 	}
-	/* a round trip is over where it began */
-	if (!pingpong || side == &run->side[0])
-		bench_count(run);
-	bench_post_recv(side, op);
-	if (pingpong)
+	if (side->counts == BENCH_RECV)
+		bench_count(side);
+	if (run->late)
+		bench_post_late(side, op);
+	else
+		bench_post_recv(side, op);
+	if (bench_pingpong(run))
 		bench_reply(side);
 }
 
 static void bench_ended(struct bench_side *side, struct bench_op *op)
 {
-	struct bench_run *run = side->run;
-
-	if (bench_pingpong(run)) {
+	if (bench_pingpong(side->run)) {
 		if (side->due) {
 			side->due = false;
 			bench_post_xmit(side, op);
 		}
 		return;
 	}
-	if (run->kind != BENCH_SEND)
-		bench_count(run);
+	if (side->counts == op->kind)
+		bench_count(side);
 	bench_post_xmit(side, op);
 }
 
@@ -184,6 +261,7 @@ void bench_done(struct bench_op *op, int err, size_t len)
 	spin_lock_bh(&side->lock);
 	op->busy = false;
 	side->busy--;
+	side->ended++;
 	if (unlikely(err))
 		bench_fail(side->run, err);
 	else if (op->kind == BENCH_RECV)
@@ -202,10 +280,23 @@ static void bench_fill(u8 *mem, size_t len, u64 seed)
 {
 	size_t i;
 
-	for (i = 0; i + sizeof(seed) <= len; i += sizeof(seed)) {
+	for (i = 0; i < len; i += sizeof(seed)) {
 		seed = seed * 6364136223846793005 + 1442695040888963407;
-		memcpy(mem + i, &seed, sizeof(seed));
+		memcpy(mem + i, &seed, min(sizeof(seed), len - i));
 	}
+}
+
+/* Is that what bench_fill() has written? */
+static bool bench_filled(const u8 *mem, size_t len, u64 seed)
+{
+	size_t i;
+
+	for (i = 0; i < len; i += sizeof(seed)) {
+		seed = seed * 6364136223846793005 + 1442695040888963407;
+		if (memcmp(mem + i, &seed, min(sizeof(seed), len - i)))
+			return false;
+	}
+	return true;
 }
 
 static void bench_mem_free(u8 **mem)
@@ -254,6 +345,43 @@ static void bench_ops_init(struct bench_side *side)
 	}
 }
 
+/* Does that side send, write or read? */
+static bool bench_sends(const struct bench_side *side)
+{
+	const struct bench_run *run = side->run;
+
+	return side == &run->side[0] || run->twoway || bench_pingpong(run);
+}
+
+/* Is it sent to? */
+static bool bench_receives(const struct bench_side *side)
+{
+	const struct bench_run *run = side->run;
+
+	return run->kind == BENCH_SEND &&
+	       (side == &run->side[1] || run->twoway || bench_pingpong(run));
+}
+
+/*
+ * What is counted on that side: a message where it has arrived, if that is in
+ * this kernel, and a round trip where it began.
+ */
+static int bench_counts(const struct bench_side *side)
+{
+	const struct bench_run *run = side->run;
+	const struct bench_side *peer = &run->side[side == &run->side[0]];
+
+	if (!side->here)
+		return -1;
+	if (bench_pingpong(run))
+		return side == &run->side[0] || !peer->here ? BENCH_RECV : -1;
+	if (run->kind != BENCH_SEND)
+		return bench_sends(side) ? run->kind : -1;
+	if (bench_receives(side))
+		return BENCH_RECV;
+	return peer->here ? -1 : BENCH_SEND;
+}
+
 static void bench_side_init(struct bench_run *run, int i, u8 *mem)
 {
 	struct bench_side *side = &run->side[i];
@@ -261,6 +389,10 @@ static void bench_side_init(struct bench_run *run, int i, u8 *mem)
 	side->run = run;
 	spin_lock_init(&side->lock);
 	init_completion(&side->idle);
+	INIT_LIST_HEAD(&side->late);
+	hrtimer_init(&side->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	side->timer.function = bench_late;
+	side->here = run->role != (i ? BENCH_CONNECT : BENCH_LISTEN);
 	side->mem = mem;
 	side->half = PAGE_ALIGN(run->window * run->size);
 	bench_fill(side->mem, run->window * run->size, i);
@@ -277,21 +409,27 @@ static int bench_prepare(struct bench_run *run)
 		return -ENOMEM;
 	for (i = 0; i < 2; i++)
 		bench_side_init(run, i, mem[i]);
+	for (i = 0; i < 2; i++)
+		run->side[i].counts = bench_counts(&run->side[i]);
 	return 0;
 }
 
 /* Has everything arrived at its place? */
 static int bench_compare(struct bench_run *run)
 {
-	struct bench_side *a = &run->side[0], *b = &run->side[1];
 	size_t len = run->size * min(run->window, run->total);
+	int i;
 
-	if (run->kind != BENCH_READ &&
-	    memcmp(b->mem + b->half, a->mem, len))
-		return -EBADMSG;
-	if ((run->kind == BENCH_READ || bench_pingpong(run)) &&
-	    memcmp(a->mem + a->half, b->mem, len))
-		return -EBADMSG;
+	for (i = 0; i < 2; i++) {
+		const struct bench_side *side = &run->side[i];
+		bool gets = run->kind == BENCH_SEND ? bench_receives(side) :
+			    run->kind == BENCH_READ ? bench_sends(side) :
+			    bench_sends(&run->side[!i]);
+
+		if (gets && side->here &&
+		    !bench_filled(side->mem + side->half, len, !i))
+			return -EBADMSG;
+	}
 	return 0;
 }
 
@@ -319,34 +457,52 @@ static int bench_drain(struct bench_side *side)
 	return err;
 }
 
+static void bench_side_begin(struct bench_side *side)
+{
+	struct bench_run *run = side->run;
+
+	side->finished = 0;
+	side->expected = side->counts >= 0 ? run->total : 0;
+	atomic_add(!!side->expected, &run->counting);
+	if (!side->here)
+		return;
+	side->to_xmit = bench_sends(side) ? run->total : 0;
+	side->to_recv = bench_receives(side) ? run->total : 0;
+}
+
+static void bench_post_window(struct bench_side *side, struct bench_op *ops,
+			      void (*post)(struct bench_side *side,
+					   struct bench_op *op))
+{
+	u32 i;
+
+	spin_lock_bh(&side->lock);
+	for (i = 0; i < side->run->window; i++)
+		post(side, &ops[i]);
+	spin_unlock_bh(&side->lock);
+}
+
 static int bench_transfer(struct bench_run *run, u32 total, bool measured)
 {
 	struct bench_side *a = &run->side[0], *b = &run->side[1];
-	u32 i;
-	int err;
+	int i, err;
 
-	run->finished = 0;
 	run->total = total;
+	run->start = ktime_get_ns();
 	reinit_completion(&run->over);
-	a->to_xmit = total;
-	b->to_recv = run->kind == BENCH_SEND ? total : 0;
-	if (bench_pingpong(run)) {
-		b->to_xmit = total;
-		a->to_recv = total;
-	}
-	spin_lock_bh(&b->lock);
-	for (i = 0; i < run->window; i++)
-		bench_post_recv(b, &b->recv[i]);
-	spin_unlock_bh(&b->lock);
+	bench_side_begin(a);
+	bench_side_begin(b);
+	if (!atomic_read(&run->counting))
+		return 0;
+	bench_post_window(b, b->recv, bench_post_recv);
 
 	if (measured)
 		tracing_on();
-	spin_lock_bh(&a->lock);
-	bench_post_recv(a, &a->recv[0]);
+	bench_post_window(a, a->recv, bench_post_recv);
 	run->start = ktime_get_ns();
-	for (i = 0; i < run->window; i++)
-		bench_post_xmit(a, &a->xmit[i]);
-	spin_unlock_bh(&a->lock);
+	bench_post_window(a, a->xmit, bench_post_xmit);
+	if (run->twoway)
+		bench_post_window(b, b->xmit, bench_post_xmit);
 
 	err = bench_wait(&run->over) ?: run->err;
 	for (i = 0; i < 2 && !err; i++)
@@ -355,24 +511,85 @@ static int bench_transfer(struct bench_run *run, u32 total, bool measured)
 }
 
 /*
- * Not every device says when a write has arrived, but nothing overtakes it: a
- * byte behind the writes, to memory that is not compared.
+ * A byte behind everything that side has sent, to memory that is not compared:
+ * not every device says when a write has arrived, and a side in another kernel
+ * can not be seen, but nothing overtakes it.
  */
+static void bench_follow_post(struct bench_side *side)
+{
+	struct bench_side *peer = &side->run->side[side == &side->run->side[0]];
+
+	if (peer->here) {
+		peer->recv[0].buf = peer->mem;
+		peer->recv[0].len = 1;
+		spin_lock_bh(&peer->lock);
+		bench_post(&peer->recv[0]);
+		spin_unlock_bh(&peer->lock);
+	}
+	if (side->here) {
+		side->xmit[0].kind = BENCH_SEND;
+		side->xmit[0].len = 1;
+		spin_lock_bh(&side->lock);
+		bench_post(&side->xmit[0]);
+		spin_unlock_bh(&side->lock);
+	}
+}
+
+/* Everybody has got everything when this returns. */
 static int bench_follow(struct bench_run *run)
 {
 	struct bench_side *a = &run->side[0], *b = &run->side[1];
 
-	b->recv[0].buf = b->mem;
-	b->recv[0].len = 1;
-	a->xmit[0].kind = BENCH_SEND;
-	a->xmit[0].len = 1;
-	spin_lock_bh(&b->lock);
-	bench_post(&b->recv[0]);
-	spin_unlock_bh(&b->lock);
-	spin_lock_bh(&a->lock);
-	bench_post(&a->xmit[0]);
-	spin_unlock_bh(&a->lock);
+	a->counts = -1;
+	b->counts = -1;
+	run->late = false;
+	/* the peer leaves when it has ours */
+	WRITE_ONCE(run->ending, true);
+	if (run->role != BENCH_BOTH || run->kind == BENCH_WRITE)
+		bench_follow_post(a);
+	if (run->role != BENCH_BOTH ||
+	    (run->kind == BENCH_WRITE && run->twoway))
+		bench_follow_post(b);
 	return run->err ?: bench_drain(b) ?: bench_drain(a) ?: run->err;
+}
+
+static int bench_measure(struct bench_run *run)
+{
+	int err;
+
+	err = bench_transfer(run, run->warmup, false);
+	if (err)
+		return err;
+	bench_watch_start(run);
+	err = bench_transfer(run, run->count, true);
+	/* with the peer elsewhere, what it has not got yet is part of it */
+	if (run->role == BENCH_BOTH)
+		bench_watch_stop(run);
+	if (!err)
+		err = bench_follow(run);
+	if (run->role != BENCH_BOTH)
+		bench_watch_stop(run);
+	/* a side that counts nothing */
+	if (!run->end)
+		run->end = ktime_get_ns();
+	return err;
+}
+
+/* Nothing is posted from now on but what has begun. */
+static void bench_close(struct bench_run *run)
+{
+	int i;
+
+	WRITE_ONCE(run->closing, true);
+	for (i = 0; i < 2; i++) {
+		struct bench_side *side = &run->side[i];
+
+		spin_lock_bh(&side->lock);
+		side->to_recv = 0;
+		spin_unlock_bh(&side->lock);
+		hrtimer_cancel(&side->timer);
+	}
+	run->client->close(run);
 }
 
 static int bench_run(struct bench_run *run)
@@ -384,79 +601,213 @@ static int bench_run(struct bench_run *run)
 		return err;
 	err = run->client->open(run);
 	if (!err)
-		err = bench_transfer(run, run->warmup, false);
-	if (!err)
-		err = bench_transfer(run, run->count, true);
-	if (!err && run->kind == BENCH_WRITE)
-		err = bench_follow(run);
-	WRITE_ONCE(run->closing, true);
-	run->client->close(run);
+		err = bench_measure(run);
+	bench_close(run);
 	return err ?: bench_compare(run);
 }
 
 /* ------------------------------------------------------------------ the file */
 
-static int bench_parse(const char *text, struct bench_run *run)
+static int bench_parse_number(const char *value, u32 max, u32 *number)
 {
-	char name[16], word[8], addr[16] = "127.0.0.1";
-	int kind, i;
+	int err = kstrtou32(value, 0, number);
 
-	if (sscanf(text, "%15s %7s %u %zu %u %u %15s", name, word,
-		   &run->window, &run->size, &run->warmup, &run->count,
-		   addr) < 6)
+	return err ?: *number > max ? -ERANGE : 0;
+}
+
+static int bench_parse_flag(const char *value, bool *flag)
+{
+	return kstrtobool(value, flag);
+}
+
+static int bench_parse_addr(const char *value, struct bench_side *side)
+{
+	return in4_pton(value, -1, (u8 *)&side->addr.sin_addr, -1, NULL) ?
+	       0 : -EINVAL;
+}
+
+static int bench_parse_net(const char *value, struct bench_side *side)
+{
+	struct net *net;
+	u32 fd;
+	int err;
+
+	err = bench_parse_number(value, INT_MAX, &fd);
+	if (err)
+		return err;
+	net = get_net_ns_by_fd(fd);
+	if (IS_ERR(net))
+		return PTR_ERR(net);
+	put_net(side->net);
+	side->net = net;
+	return 0;
+}
+
+static int bench_parse_role(const char *value, struct bench_run *run)
+{
+	if (!strcmp(value, "connect"))
+		run->role = BENCH_CONNECT;
+	else if (!strcmp(value, "listen"))
+		run->role = BENCH_LISTEN;
+	else
 		return -EINVAL;
-	run->addr.sin_family = AF_INET;
-	if (!in4_pton(addr, -1, (u8 *)&run->addr.sin_addr, -1, NULL))
+	run->side[1].addr.sin_port = htons(BENCH_PORT);
+	return 0;
+}
+
+static int bench_parse_option(const char *name, const char *value,
+			      struct bench_run *run)
+{
+	if (!strcmp(name, "sndbuf"))
+		return bench_parse_number(value, SZ_64M, &run->sndbuf);
+	if (!strcmp(name, "rcvbuf"))
+		return bench_parse_number(value, SZ_64M, &run->rcvbuf);
+	if (!strcmp(name, "late"))
+		return bench_parse_flag(value, &run->late);
+	if (!strcmp(name, "more"))
+		return bench_parse_flag(value, &run->more);
+	if (!strcmp(name, "twoway"))
+		return bench_parse_flag(value, &run->twoway);
+	if (!strcmp(name, "addr2"))
+		return bench_parse_addr(value, &run->side[1]);
+	if (!strcmp(name, "net"))
+		return bench_parse_net(value, &run->side[1]);
+	if (!strcmp(name, "role"))
+		return bench_parse_role(value, run);
+	return -EINVAL;
+}
+
+/* What stands behind the numbers */
+static int bench_parse_rest(char *text, struct bench_run *run)
+{
+	char *word, *value;
+	int err;
+
+	while ((word = strsep(&text, " \t\n"))) {
+		if (!*word)
+			continue;
+		value = strchr(word, '=');
+		if (value) {
+			*value++ = '\0';
+			err = bench_parse_option(word, value, run);
+		} else {
+			err = bench_parse_addr(word, &run->side[0]) ?:
+			      bench_parse_addr(word, &run->side[1]);
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Is that something the client can do? */
+static bool bench_possible(const struct bench_run *run)
+{
+	const struct bench_client *client = run->client;
+	bool tcp = run->sndbuf || run->rcvbuf || run->role != BENCH_BOTH ||
+		   !net_eq(run->side[0].net, run->side[1].net);
+
+	if (!run->window || run->window > BENCH_WINDOW_MAX || !run->size ||
+	    run->size > SZ_16M || !run->warmup || !run->count)
+		return false;
+	if ((run->twoway || run->more) && bench_pingpong(run))
+		return false;
+	if (run->late && run->kind != BENCH_SEND)
+		return false;
+	return (client->tcp || !tcp) && (client->more || !run->more);
+}
+
+static int bench_parse(char *text, struct bench_run *run)
+{
+	int kind, err, i, rest = 0;
+	char name[16], word[8];
+
+	if (sscanf(text, "%15s %7s %u %zu %u %u%n", name, word, &run->window,
+		   &run->size, &run->warmup, &run->count, &rest) < 6)
 		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(bench_clients); i++)
 		if (!strcmp(name, bench_clients[i]->name))
 			run->client = bench_clients[i];
 	kind = match_string(bench_kinds, ARRAY_SIZE(bench_kinds), word);
-	if (!run->client || kind < 0 || !run->window ||
-	    run->window > BENCH_WINDOW_MAX || !run->size ||
-	    run->size > SZ_16M || !run->warmup || !run->count)
+	if (!run->client || kind < 0)
 		return -EINVAL;
 	run->kind = kind;
+	for (i = 0; i < 2; i++) {
+		run->side[i].addr.sin_family = AF_INET;
+		run->side[i].addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		run->side[i].net = get_net(current->nsproxy->net_ns);
+	}
 	init_completion(&run->over);
-	return 0;
+	err = bench_parse_rest(text + rest, run);
+	if (err)
+		return err;
+	return bench_possible(run) ? 0 : -EINVAL;
+}
+
+static void bench_free(struct bench_run *run)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (run->side[i].net)
+			put_net(run->side[i].net);
+	kfree(run);
+}
+
+/* What the file says from now on; 0 for a run that has failed. */
+static void bench_say(const struct bench_run *run, const char *words, int err)
+{
+	const size_t size = sizeof(bench_result);
+	int n;
+
+	n = scnprintf(bench_result, size, "%llu ",
+		      err ? 0 : run->end - run->start);
+	bench_watch_show(&run->watch, bench_result + n, size - n);
+	if (err)
+		pr_err("%s: error %d after %u and %u of %u: %s\n", words, err,
+		       run->side[0].finished, run->side[1].finished,
+		       run->total, bench_result);
 }
 
 static ssize_t bench_write(struct file *file, const char __user *buf,
 			   size_t len, loff_t *pos)
 {
 	struct bench_run *run;
-	char text[80];
+	char *text, *words;
 	int err;
 
-	if (len >= sizeof(text))
+	if (len > PAGE_SIZE)
 		return -EINVAL;
-	if (copy_from_user(text, buf, len))
-		return -EFAULT;
-	text[len] = '\0';
+	text = memdup_user_nul(buf, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	err = -ENOMEM;
+	words = kstrdup(strim(text), GFP_KERNEL);
 	run = kzalloc(sizeof(*run), GFP_KERNEL);
-	if (!run)
-		return -ENOMEM;
+	if (!words || !run)
+		goto free_text;
 	err = bench_parse(text, run);
 	if (err)
-		goto free;
+		goto free_run;
 
 	mutex_lock(&bench_mutex);
 	err = bench_run(run);
-	snprintf(bench_result, sizeof(bench_result), "%llu\n",
-		 err ? 0 : run->end - run->start);
+	bench_say(run, words, err);
 	mutex_unlock(&bench_mutex);
-	if (err)
-		pr_err("%s: error %d after %u of %u\n", strim(text), err,
-		       run->finished, run->total);
-free:
+free_run:
+	bench_free(run);
+	run = NULL;
+free_text:
 	kfree(run);
+	kfree(words);
+	kfree(text);
 	return err ?: len;
 }
 
 static int bench_show(struct seq_file *m, void *unused)
 {
 	mutex_lock(&bench_mutex);
-	seq_puts(m, bench_result);
+	seq_printf(m, "%s\n", bench_result);
 	mutex_unlock(&bench_mutex);
 	return 0;
 }

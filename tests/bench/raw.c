@@ -465,7 +465,7 @@ static void raw_state_change(struct sock *sk)
 {
 	struct raw_side *s = sk->sk_user_data;
 
-	bench_fail(s->side->run, -ECONNRESET);
+	bench_lost(s->side->run, -ECONNRESET);
 }
 
 static int raw_resume_poll(struct irq_poll *iop, int budget)
@@ -520,16 +520,29 @@ static int raw_post(struct bench_op *op)
 
 /* -------------------------------------------------------------- connections */
 
-static int raw_socket(struct socket **sockp)
+/* Buffers before there is a connection: they decide how windows are scaled. */
+static int raw_socket(const struct bench_side *side, struct socket **sockp)
 {
+	const struct bench_run *run = side->run;
 	struct socket *sock;
+	struct sock *sk;
 	int err;
 
-	err = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP,
+	err = sock_create_kern(side->net, AF_INET, SOCK_STREAM, IPPROTO_TCP,
 			       &sock);
 	if (err)
 		return err;
-	sock_set_reuseaddr(sock->sk);
+	sk = sock->sk;
+	sock_set_reuseaddr(sk);
+	if (run->rcvbuf)
+		sock_set_rcvbuf(sk, run->rcvbuf);
+	if (run->sndbuf) {
+		lock_sock(sk);
+		sk->sk_userlocks |= SOCK_SNDBUF_LOCK;
+		WRITE_ONCE(sk->sk_sndbuf,
+			   max_t(int, run->sndbuf * 2, SOCK_MIN_SNDBUF));
+		release_sock(sk);
+	}
 	*sockp = sock;
 	return 0;
 }
@@ -553,6 +566,7 @@ static void raw_attach(struct raw_side *s)
 	struct sock *sk = s->sock->sk;
 
 	raw_tune(s->sock);
+	s->side->sk = sk;
 	write_lock_bh(&sk->sk_callback_lock);
 	s->attached = true;
 	s->saved_data_ready = sk->sk_data_ready;
@@ -565,32 +579,40 @@ static void raw_attach(struct raw_side *s)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
-static int raw_connect(struct raw_conn *c, struct sockaddr_in addr)
+static int raw_listen(struct raw_conn *c, struct bench_side *side)
 {
 	int err;
 
-	err = raw_socket(&c->listener);
+	err = raw_socket(side, &c->listener);
 	if (err)
 		return err;
-	err = kernel_bind(c->listener, (struct sockaddr_unsized *)&addr,
-			  sizeof(addr));
+	err = kernel_bind(c->listener, (struct sockaddr_unsized *)&side->addr,
+			  sizeof(side->addr));
 	if (err)
 		return err;
 	err = kernel_listen(c->listener, 1);
 	if (err)
 		return err;
-	err = kernel_getsockname(c->listener, (struct sockaddr *)&addr);
-	if (err < 0)
-		return err;
-	err = raw_socket(&c->side[0].sock);
+	err = kernel_getsockname(c->listener, (struct sockaddr *)&side->addr);
+	return min(err, 0);
+}
+
+static int raw_connect(struct raw_conn *c, struct bench_side *side,
+		       struct sockaddr_in peer)
+{
+	int err;
+
+	err = raw_socket(side, &c->side[0].sock);
 	if (err)
 		return err;
-	err = kernel_connect(c->side[0].sock,
-			     (struct sockaddr_unsized *)&addr,
-			     sizeof(addr), 0);
+	err = kernel_bind(c->side[0].sock,
+			  (struct sockaddr_unsized *)&side->addr,
+			  sizeof(side->addr));
 	if (err)
 		return err;
-	return kernel_accept(c->listener, &c->side[1].sock, 0);
+	return kernel_connect(c->side[0].sock,
+			      (struct sockaddr_unsized *)&peer,
+			      sizeof(peer), 0);
 }
 
 static void raw_init(struct raw_side *s, struct bench_side *side)
@@ -614,19 +636,32 @@ static void raw_init(struct raw_side *s, struct bench_side *side)
 
 static int raw_open(struct bench_run *run)
 {
+	struct bench_side *a = &run->side[0], *b = &run->side[1];
 	struct raw_conn *c;
-	int i, err;
+	int i, err = 0;
 
 	c = kzalloc(sizeof(*c), GFP_KERNEL);
 	if (!c)
 		return -ENOMEM;
 	for (i = 0; i < 2; i++)
 		raw_init(&c->side[i], &run->side[i]);
-	err = raw_connect(c, run->addr);
+	if (b->here)
+		err = raw_listen(c, b);
+	if (!err && a->here)
+		err = raw_connect(c, a, b->addr);
+	if (!err && b->here)
+		err = kernel_accept(c->listener, &c->side[1].sock, 0);
 	if (err)
 		return err;
 	for (i = 0; i < 2; i++)
-		raw_attach(&c->side[i]);
+		if (run->side[i].here)
+			raw_attach(&c->side[i]);
+	/* what a peer elsewhere has sent before */
+	local_bh_disable();
+	for (i = 0; i < 2; i++)
+		if (run->side[i].here)
+			irq_poll_sched(&c->side[i].resume);
+	local_bh_enable();
 	return 0;
 }
 
@@ -690,6 +725,7 @@ void bench_raw_exit(void)
 
 const struct bench_client bench_raw = {
 	.name	= "raw",
+	.tcp	= true,
 	.open	= raw_open,
 	.close	= raw_close,
 	.post	= raw_post,

@@ -20,7 +20,7 @@
 
 #define RV_RESOLVE_MS	2000
 #define RV_WAIT		(10 * HZ)
-#define RV_WRS		(2 * BENCH_WINDOW_MAX)
+#define RV_READS	16
 
 /**
  * struct rv_region - what the peer's operation accesses
@@ -245,11 +245,18 @@ static int rv_wait(struct rv_conn *c)
 	return c->err;
 }
 
+/* Work requests of either direction */
+static u32 rv_wrs(const struct rv_side *s)
+{
+	return 2 * max(s->side->run->window, 16U);
+}
+
 static int rv_qp(struct rv_conn *c, struct rv_side *s)
 {
+	u32 wrs = rv_wrs(s);
 	struct ib_qp_init_attr attr = {
 		.cap = {
-			.max_send_wr = RV_WRS, .max_recv_wr = RV_WRS,
+			.max_send_wr = wrs, .max_recv_wr = wrs,
 			.max_send_sge = 1, .max_recv_sge = 1,
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
@@ -258,7 +265,7 @@ static int rv_qp(struct rv_conn *c, struct rv_side *s)
 	struct ib_cq *cq;
 
 	s->pd = c->pd;
-	cq = ib_cq_pool_get(c->pd->device, 2 * RV_WRS, -1, IB_POLL_SOFTIRQ);
+	cq = ib_cq_pool_get(c->pd->device, 2 * wrs, -1, IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	s->cq = cq;
@@ -311,8 +318,8 @@ static int rv_resolve(struct rv_conn *c, struct sockaddr_in *addr)
 static int rv_connect(struct rv_conn *c, struct sockaddr_in addr)
 {
 	struct rdma_conn_param param = {
-		.responder_resources = BENCH_WINDOW_MAX,
-		.initiator_depth = BENCH_WINDOW_MAX,
+		.responder_resources = RV_READS,
+		.initiator_depth = RV_READS,
 		.flow_control = 1,
 		.retry_count = 7,
 		.rnr_retry_count = 7,
@@ -359,7 +366,7 @@ static int rv_open(struct bench_run *run)
 		if (is_vmalloc_addr(run->side[i].mem))
 			return -ENOMEM;
 	}
-	err = rv_connect(c, run->addr);
+	err = rv_connect(c, run->side[1].addr);
 	for (i = 0; i < 2 && !err && run->kind != BENCH_SEND; i++)
 		err = rv_regions(&c->side[i]);
 	return err;
@@ -382,7 +389,7 @@ static void rv_close_side(struct rv_side *s)
 		ib_dereg_mr(s->regions[i].mr);
 	}
 	if (s->cq)
-		ib_cq_pool_put(s->cq, 2 * RV_WRS);
+		ib_cq_pool_put(s->cq, 2 * rv_wrs(s));
 }
 
 static void rv_close(struct bench_run *run)
