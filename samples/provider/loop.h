@@ -23,7 +23,7 @@
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
 
-#include <linux/kofi/provider.h>
+#include <linux/kofi/lib.h>
 
 #define LOOP_INJECT	128
 #define LOOP_SIZE	256	/* operations per direction, if not less */

@@ -51,21 +51,6 @@ static int loop_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return 0;
 }
 
-static int loop_fabric_close(struct fi_fid *fid)
-{
-	struct kofi_fabric *fabric =
-		container_of(fid, struct kofi_fabric, fabric.fid);
-
-	kofi_fabric_exit(fabric);
-	kfree(fabric);
-	return 0;
-}
-
-static const struct fi_ops loop_fabric_fid_ops = {
-	.size	= sizeof(struct fi_ops),
-	.close	= loop_fabric_close,
-};
-
 static const struct fi_ops_fabric loop_fabric_ops = {
 	.size		= sizeof(struct fi_ops_fabric),
 	.domain		= loop_domain,
@@ -75,19 +60,8 @@ static const struct fi_ops_fabric loop_fabric_ops = {
 static int loop_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 		       void *context)
 {
-	struct kofi_fabric *fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
-	int err;
-
-	if (!fabric)
-		return -ENOMEM;
-	err = kofi_fabric_init(fabric, &loop_provider, attr,
-			       &loop_fabric_fid_ops, &loop_fabric_ops, context);
-	if (err) {
-		kfree(fabric);
-		return err;
-	}
-	*fid = &fabric->fabric;
-	return 0;
+	return kofi_fabric_open(&loop_provider, attr, &loop_fabric_ops, fid,
+				context);
 }
 
 /* --------------------------------------------------------------- discovery */
