@@ -64,6 +64,7 @@ static const struct {
 	BENCH_LINUX("TCPOFOQueue", TCPOFOQUEUE),
 	BENCH_LINUX("TCPMemoryPressures", TCPMEMORYPRESSURES),
 };
+
 static_assert(ARRAY_SIZE(bench_counters) == BENCH_COUNTERS);
 
 /* ---------------------------------------------------------------- counters */

@@ -255,10 +255,9 @@ static inline bool ct_polls(const struct ct_pair *p)
 									\
 	do {								\
 		ct_progress(ct_p);					\
-		ct_true = ct_polls(ct_p) ?				\
-			!wait_event_hrtimeout(ct_p->wq, cond,		\
-					      CT_POLL_US * NSEC_PER_USEC) : \
-			wait_event_timeout(ct_p->wq, cond, HZ / 10);	\
+		ct_true = !wait_event_hrtimeout(ct_p->wq, cond,		\
+				us_to_ktime(ct_polls(ct_p) ?		\
+					    CT_POLL_US : 100 * 1000));	\
 	} while (!ct_true && time_before(jiffies, ct_end));		\
 	ct_true;							\
 })

@@ -101,7 +101,7 @@ int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
  * @max: the most
  *
  * Declared beside the value and given to module_param_cb() together with
- * &kofi_param_ops, which refuses anything else with a line in the log.
+ * kofi_param_ops, which refuses anything else with a line in the log.
  */
 struct kofi_param {
 	unsigned int	*value;
