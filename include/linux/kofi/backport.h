@@ -22,7 +22,13 @@
 #endif
 
 /* Without IPv6 as a module there are no stubs to call it by. */
-#if __has_include(<net/ipv6_stubs.h>)
+#ifdef __CHECKER__	/* sparse has no __has_include, and is run on 6.12 */
+#define KOFI_IPV6_STUBS
+#elif __has_include(<net/ipv6_stubs.h>)
+#define KOFI_IPV6_STUBS
+#endif
+
+#ifdef KOFI_IPV6_STUBS
 #include <net/ipv6_stubs.h>
 #define ip6_dst_lookup_flow(...) \
 	(ipv6_stub->ipv6_dst_lookup_flow(__VA_ARGS__))
