@@ -256,8 +256,8 @@ static inline bool ct_polls(const struct ct_pair *p)
 	do {								\
 		ct_progress(ct_p);					\
 		ct_true = !wait_event_hrtimeout(ct_p->wq, cond,		\
-				us_to_ktime(ct_polls(ct_p) ?		\
-					    CT_POLL_US : 100 * 1000));	\
+				(ct_polls(ct_p) ? CT_POLL_US :		\
+				 USEC_PER_SEC / 10) * NSEC_PER_USEC);	\
 	} while (!ct_true && time_before(jiffies, ct_end));		\
 	ct_true;							\
 })
