@@ -50,6 +50,7 @@
 #include <linux/vmalloc.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
+#include <linux/kofi/backport.h>
 
 #include "bench.h"
 
@@ -390,8 +391,8 @@ static void bench_side_init(struct bench_run *run, int i, u8 *mem)
 	spin_lock_init(&side->lock);
 	init_completion(&side->idle);
 	INIT_LIST_HEAD(&side->late);
-	hrtimer_init(&side->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
-	side->timer.function = bench_late;
+	hrtimer_setup(&side->timer, bench_late, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_SOFT);
 	side->here = run->role != (i ? BENCH_CONNECT : BENCH_LISTEN);
 	side->mem = mem;
 	side->half = PAGE_ALIGN(run->window * run->size);

@@ -27,6 +27,7 @@
  */
 #include <net/net_namespace.h>
 #include <net/tcp.h>
+#include <linux/kofi/backport.h>
 
 #include "bench.h"
 
@@ -174,8 +175,8 @@ void bench_watch_start(struct bench_run *run)
 	w->ended = run->side[0].ended + run->side[1].ended;
 	w->started = run->role == BENCH_BOTH;
 	bench_count_tcp(run, w->before);
-	hrtimer_init(&w->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	w->timer.function = bench_tick;
+	hrtimer_setup(&w->timer, bench_tick, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_HARD);
 	hrtimer_start(&w->timer, ns_to_ktime(BENCH_TICK),
 		      HRTIMER_MODE_REL_HARD);
 }

@@ -11,6 +11,7 @@
 #ifndef _LINUX_KOFI_BACKPORT_H
 #define _LINUX_KOFI_BACKPORT_H
 
+#include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
@@ -32,6 +33,18 @@
 #include <net/ipv6_stubs.h>
 #define ip6_dst_lookup_flow(...) \
 	(ipv6_stub->ipv6_dst_lookup_flow(__VA_ARGS__))
+#endif
+
+/* Since 6.13 a timer gets its function together with its clock. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static inline void
+hrtimer_setup(struct hrtimer *timer,
+	      enum hrtimer_restart (*function)(struct hrtimer *),
+	      clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
 #endif
 
 /* Since 6.17 a queue bound to CPUs says so. */
