@@ -18,7 +18,6 @@
 #include <net/inet_sock.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
-#include <linux/kofi/backport.h>
 
 #include "sock.h"
 #include "sock_trace.h"
@@ -197,8 +196,7 @@ static int ksk_cm_bind(struct socket *sock, union kofi_ip *src)
 		/* the port is found when the peer is known */
 		inet_set_bit(BIND_ADDRESS_NO_PORT, sock->sk);
 	}
-	return kernel_bind(sock, (struct sockaddr_unsized *)src,
-			   kofi_ip_len(&src->sa));
+	return kernel_bind(sock, (void *)src, kofi_ip_len(&src->sa));
 }
 
 /* fi_connect() */
@@ -248,8 +246,8 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 	ksk_conn_attach(&ep->conn, sock, KSK_CONN_CONNECTING);
 	queue_delayed_work(ksk_wq, &ep->conn.watch,
 			   msecs_to_jiffies(ep->tun.connect_timeout));
-	err = kernel_connect(sock, (struct sockaddr_unsized *)&to,
-			     kofi_ip_len(&to.sa), O_NONBLOCK);
+	err = kernel_connect(sock, (void *)&to, kofi_ip_len(&to.sa),
+			     O_NONBLOCK);
 	if (!err || err == -EINPROGRESS) {
 		err = 0;
 		goto unlock;

@@ -26,7 +26,6 @@
  */
 #include <linux/slab.h>
 #include <net/tcp.h>
-#include <linux/kofi/backport.h>
 
 #include "sock.h"
 #include "sock_trace.h"
@@ -380,15 +379,13 @@ static int ksk_listener_bind(struct socket *sock, const union kofi_ip *src)
 		try.sa.sa_family = AF_INET;
 	len = kofi_ip_len(&try.sa);
 	if (*kofi_ip_port(&try.sa) || !ksk_port_min)
-		return kernel_bind(sock, (struct sockaddr_unsized *)&try,
-				   len);
+		return kernel_bind(sock, (void *)&try, len);
 
 	n = ksk_port_max - ksk_port_min + 1;
 	first = get_random_u32_below(n);
 	for (i = 0; i < n && err == -EADDRINUSE; i++) {
 		*kofi_ip_port(&try.sa) = htons(ksk_port_min + (first + i) % n);
-		err = kernel_bind(sock, (struct sockaddr_unsized *)&try,
-				  len);
+		err = kernel_bind(sock, (void *)&try, len);
 	}
 	return err;
 }

@@ -21,7 +21,6 @@
 #include <net/ipv6.h>
 #include <net/sock.h>
 #include <net/tcp.h>
-#include <linux/kofi/backport.h>
 
 #include "pingpong.h"
 
@@ -109,8 +108,7 @@ static int pp_ctrl_bind(struct pp_run *run, struct socket *sock,
 		((struct sockaddr_in *)&addr)->sin_port = htons(port);
 	}
 	sock_set_reuseaddr(sock->sk);
-	return kernel_bind(sock, (struct sockaddr_unsized *)&addr,
-			   sizeof(addr));
+	return kernel_bind(sock, (void *)&addr, sizeof(addr));
 }
 
 /* An IPv4 connection of an IPv6 socket is an IPv4 connection to the fabric. */
@@ -224,8 +222,7 @@ int pp_ctrl_connect(struct pp_run *run, struct sockaddr_storage *peer)
 		if (ret)
 			return ret;
 	}
-	return pp_ctrl_err(kernel_connect(run->ctrl,
-					  (struct sockaddr_unsized *)peer,
+	return pp_ctrl_err(kernel_connect(run->ctrl, (void *)peer,
 					  sizeof(*peer), 0));
 }
 

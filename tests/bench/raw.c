@@ -586,7 +586,7 @@ static int raw_listen(struct raw_conn *c, struct bench_side *side)
 	err = raw_socket(side, &c->listener);
 	if (err)
 		return err;
-	err = kernel_bind(c->listener, (struct sockaddr_unsized *)&side->addr,
+	err = kernel_bind(c->listener, (void *)&side->addr,
 			  sizeof(side->addr));
 	if (err)
 		return err;
@@ -605,14 +605,12 @@ static int raw_connect(struct raw_conn *c, struct bench_side *side,
 	err = raw_socket(side, &c->side[0].sock);
 	if (err)
 		return err;
-	err = kernel_bind(c->side[0].sock,
-			  (struct sockaddr_unsized *)&side->addr,
+	err = kernel_bind(c->side[0].sock, (void *)&side->addr,
 			  sizeof(side->addr));
 	if (err)
 		return err;
-	return kernel_connect(c->side[0].sock,
-			      (struct sockaddr_unsized *)&peer,
-			      sizeof(peer), 0);
+	return kernel_connect(c->side[0].sock, (void *)&peer, sizeof(peer),
+			      0);
 }
 
 static void raw_init(struct raw_side *s, struct bench_side *side)

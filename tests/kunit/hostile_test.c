@@ -12,7 +12,6 @@
 #include <linux/net.h>
 #include <linux/slab.h>
 #include <linux/unaligned.h>
-#include <linux/kofi/backport.h>
 #include <linux/kofi/provider.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
@@ -785,8 +784,7 @@ static void hostile_answer(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
 					       IPPROTO_TCP, &listener), 0);
-	err = kernel_bind(listener, (struct sockaddr_unsized *)&addr,
-			  sizeof(addr));
+	err = kernel_bind(listener, (void *)&addr, sizeof(addr));
 	err = err ?: kernel_listen(listener, 4);
 	if (!err && kernel_getsockname(listener, (struct sockaddr *)&addr) < 0)
 		err = -EINVAL;

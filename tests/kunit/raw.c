@@ -10,7 +10,6 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 #include <net/tcp.h>
-#include <linux/kofi/backport.h>
 
 #include "raw.h"
 
@@ -24,7 +23,7 @@ struct socket *raw_connect(struct kunit *test, struct ct_pair *p)
 	sock->sk->sk_rcvtimeo = RAW_TIMEOUT;
 	sock->sk->sk_sndtimeo = RAW_TIMEOUT;
 	tcp_sock_set_nodelay(sock->sk);
-	if (kernel_connect(sock, (struct sockaddr_unsized *)&p->addr,
+	if (kernel_connect(sock, (void *)&p->addr,
 			   sizeof(struct sockaddr_in), 0)) {
 		sock_release(sock);
 		return NULL;

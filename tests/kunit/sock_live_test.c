@@ -18,7 +18,6 @@
 #include <linux/vmalloc.h>
 #include <net/tcp.h>
 
-#include <linux/kofi/backport.h>
 #include <linux/kofi/lib.h>
 
 #include "kunit.h"
@@ -464,7 +463,7 @@ static struct socket *live_raw(struct kunit *test, struct live *l)
 	sock->sk->sk_rcvtimeo = TEST_LIMIT(10 * HZ);
 	sock->sk->sk_sndtimeo = TEST_LIMIT(10 * HZ);
 	KUNIT_ASSERT_EQ(test, kernel_connect(sock,
-					     (struct sockaddr_unsized *)&l->addr,
+					     (void *)&l->addr,
 					     l->addrlen, 0), 0);
 	return sock;
 }

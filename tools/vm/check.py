@@ -108,7 +108,7 @@ def checkpatch(part):
     for some, more in (([f for f in files
                          if f not in user + trace + versions], []),
                        (versions, ["--ignore", "LINUX_VERSION_CODE,"
-                                   "CONSTANT_COMPARISON,SPACING"]),
+                                   "CONSTANT_COMPARISON"]),
                        (trace, ["--ignore",
                                 "OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT"]),
                        (user, ["--ignore", "ARRAY_SIZE,CAMELCASE,"
@@ -200,7 +200,8 @@ def python():
 def shell():
     bad = []
     for f in [*sources(".sh"), *map(pathlib.Path, (
-            ".ci/run", "tools/vm/prereq", "tools/vm/init"))]:
+            ".ci/run", "tools/install-headers", "tools/vm/init",
+            "tools/vm/prereq", "tools/vm/within"))]:
         if (TOP / f).exists():
             bad += lines_of(["sh", "-n", f])[1]
     return bad

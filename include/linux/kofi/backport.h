@@ -5,8 +5,9 @@
  * The sources are written for the newest of these kernels. A name that older
  * ones lack, or that newer ones dropped, is defined here; no other file depends
  * on the kernel's version. Where one spelling works in all of them, as
- * container_of() does for timers, the sources use it and need nothing here.
- * A copy of kOFI inside a kernel tree does not need this file.
+ * container_of() does for timers and void * for addresses of sockets, the
+ * sources use it and need nothing here. A copy of kOFI inside a kernel tree does
+ * not need this file.
  */
 #ifndef _LINUX_KOFI_BACKPORT_H
 #define _LINUX_KOFI_BACKPORT_H
@@ -17,15 +18,10 @@
 #include <linux/workqueue.h>
 #include <net/ipv6.h>
 
-/* Since 6.19 an address of any length is not a struct sockaddr. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 19, 0)
-#define sockaddr_unsized	sockaddr
-#endif
-
 /* Without IPv6 as a module there are no stubs to call it by. */
 #ifdef __CHECKER__	/* sparse has no __has_include, and is run on 6.12 */
 #define KOFI_IPV6_STUBS
-#elif __has_include(<net/ipv6_stubs.h>)
+#elif __has_include("net/ipv6_stubs.h")
 #define KOFI_IPV6_STUBS
 #endif
 
