@@ -119,8 +119,8 @@ static ssize_t rt_post_fn(struct fid_ep *ep, void *context, void *arg)
 }
 
 /* Post, as soon as there is room. */
-static void rt_post_on(struct rt_test *t, int side, struct ct_op *op,
-		       struct rt_op *o)
+static noinline_for_stack void rt_post_on(struct rt_test *t, int side,
+					  struct ct_op *op, struct rt_op *o)
 {
 	ssize_t ret;
 
