@@ -290,7 +290,7 @@ step netns-user fails_saying "kofi: no object is open" \
 	unprivileged kofi stat
 
 rounds=2000
-[ "$VM_KERNEL" != debug ] || rounds=300
+[ "$VM_KERNEL" = stock ] || rounds=300
 step bad-requests kofi-nltest $rounds
 kill $client $server
 wait $client $server 2>/dev/null
