@@ -20,6 +20,7 @@
 #include <net/inet_hashtables.h>
 #include <net/net_namespace.h>
 #include <net/tcp.h>
+#include <linux/kofi/backport.h>
 
 #include "bench.h"
 
@@ -579,9 +580,9 @@ static struct sock *bench_kofi_socket(const struct bench_kofi_side *ks)
 	if (fi_getpeer(ks->ep, &there, &len))
 		return NULL;
 	local_bh_disable();
-	sk = inet_lookup_established(net, net->ipv4.tcp_death_row.hashinfo,
-				     there.sin_addr.s_addr, there.sin_port,
-				     here.sin_addr.s_addr, here.sin_port, 0);
+	sk = inet_lookup_established(net, there.sin_addr.s_addr,
+				     there.sin_port, here.sin_addr.s_addr,
+				     here.sin_port, 0);
 	local_bh_enable();
 	if (sk && !sk_fullsock(sk)) {
 		sock_gen_put(sk);

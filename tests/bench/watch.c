@@ -75,8 +75,12 @@ static u64 bench_counter(const struct net *net, int i)
 	void __percpu *mib = bench_counters[i].snmp ?
 			     (void __percpu *)net->mib.tcp_statistics :
 			     (void __percpu *)net->mib.net_statistics;
+	u64 sum = 0;
+	int cpu;
 
-	return snmp_fold_field(mib, bench_counters[i].id);
+	for_each_possible_cpu(cpu)
+		sum += snmp_get_cpu_field(mib, cpu, bench_counters[i].id);
+	return sum;
 }
 
 static void bench_count_tcp(const struct bench_run *run, u64 *count)

@@ -16,6 +16,7 @@
 #include <linux/mm.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
+#include <net/inet_hashtables.h>
 #include <net/ipv6.h>
 
 /* Without IPv6 as a module there are no stubs to call it by. */
@@ -46,6 +47,13 @@ hrtimer_setup(struct hrtimer *timer,
 /* Since 6.17 a queue bound to CPUs says so. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define WQ_PERCPU	0
+#endif
+
+/* Since 6.18 a network namespace is enough to find a connection. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define inet_lookup_established(net, ...)				\
+	inet_lookup_established(net, (net)->ipv4.tcp_death_row.hashinfo, \
+				__VA_ARGS__)
 #endif
 
 /* Since 6.18 the pages of one range are adjacent in the memory map. */
