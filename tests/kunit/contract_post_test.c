@@ -13,6 +13,7 @@
 #include <linux/timer.h>
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
+#include <linux/kofi/backport.h>
 
 #include "contract.h"
 
@@ -111,9 +112,8 @@ static enum hrtimer_restart ctx_hrtimer_fn(struct hrtimer *t)
 
 static void ctx_hardirq(struct ctx_work *w)
 {
-	hrtimer_init_on_stack(&w->hrtimer, CLOCK_MONOTONIC,
-			      HRTIMER_MODE_REL_HARD);
-	w->hrtimer.function = ctx_hrtimer_fn;
+	hrtimer_setup_on_stack(&w->hrtimer, ctx_hrtimer_fn, CLOCK_MONOTONIC,
+			       HRTIMER_MODE_REL_HARD);
 	hrtimer_start(&w->hrtimer, ns_to_ktime(100 * NSEC_PER_USEC), HRTIMER_MODE_REL_HARD);
 	wait_event_timeout(w->p->wq, READ_ONCE(w->ran), HZ);
 	hrtimer_cancel(&w->hrtimer);

@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <net/net_namespace.h>
+#include <linux/kofi/backport.h>
 
 #include "fake.h"
 
@@ -518,10 +519,10 @@ static int fake_endpoint(struct fid_domain *domain, struct fi_info *info,
 		for (i = 0; i < size[dir]; i++)
 			list_add(&fake->ops[n++].node, &fake->free[dir]);
 	}
-	hrtimer_init(&fake->soft, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
-	fake->soft.function = fake_soft;
-	hrtimer_init(&fake->hard, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	fake->hard.function = fake_hard;
+	hrtimer_setup(&fake->soft, fake_soft, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_SOFT);
+	hrtimer_setup(&fake->hard, fake_hard, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_HARD);
 	INIT_WORK(&fake->work, fake_work);
 	INIT_WORK(&fake->connect, fake_connect_work);
 

@@ -25,6 +25,7 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/kofi/backport.h>
 
 #include "fake.h"
 #include "queues.h"
@@ -452,8 +453,8 @@ static void model_open_ep(struct model *m, struct fake_world *world,
 	}
 	KUNIT_ASSERT_EQ(test, 0, kofi_ep_write_space(ep->ep, model_space));
 	fake_connected(test, ep->ep);
-	hrtimer_init(&ep->irq, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	ep->irq.function = model_irq;
+	hrtimer_setup(&ep->irq, model_irq, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_HARD);
 }
 
 /* ---------------------------------------------------------------- the end */

@@ -3,6 +3,7 @@
 #include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/skbuff.h>
+#include <linux/kofi/backport.h>
 
 #include "mr_test.h"
 
@@ -539,8 +540,8 @@ static void mr_atomic_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, a.skb);
 	memset(skb_put(a.skb, 100), 0x77, 100);
 	init_completion(&a.done);
-	hrtimer_init_on_stack(&a.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	a.timer.function = mr_atomic_tick;
+	hrtimer_setup_on_stack(&a.timer, mr_atomic_tick, CLOCK_MONOTONIC,
+			       HRTIMER_MODE_REL_HARD);
 
 	for (i = 0; i < MR_TICKS && !a.wrong; i++) {
 		memset(t->mem, 0, MR_SIZE);

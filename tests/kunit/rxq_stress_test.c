@@ -18,6 +18,7 @@
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/kofi/backport.h>
 
 #include "fake.h"
 #include "queues.h"
@@ -359,9 +360,8 @@ static void stress_open_stream(struct stress *m, struct fake_world *world,
 	s->timed = i & 1;
 	s->soft = i & 2;
 	spin_lock_init(&s->lock);
-	hrtimer_init(&s->timer, CLOCK_MONOTONIC, s->soft ?
-		     HRTIMER_MODE_REL_SOFT : HRTIMER_MODE_REL_HARD);
-	s->timer.function = stress_timer;
+	hrtimer_setup(&s->timer, stress_timer, CLOCK_MONOTONIC, s->soft ?
+		      HRTIMER_MODE_REL_SOFT : HRTIMER_MODE_REL_HARD);
 	INIT_WORK(&s->work, stress_work);
 	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(world->domain, world->info, &s->ep,
 					     NULL));
@@ -391,8 +391,8 @@ static void stress_open(struct stress *m, struct fake_world *world,
 	m->q = &container_of(m->srx, struct kofi_srx, base.ep)->rxq;
 	for (i = 0; i < STRESS_STREAMS; i++)
 		stress_open_stream(m, world, i);
-	hrtimer_init(&m->irq, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	m->irq.function = stress_irq;
+	hrtimer_setup(&m->irq, stress_irq, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_HARD);
 }
 
 static void stress_stat(void *arg, const char *name, u64 value)

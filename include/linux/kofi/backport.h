@@ -42,6 +42,15 @@ hrtimer_setup(struct hrtimer *timer,
 	hrtimer_init(timer, clock, mode);
 	timer->function = function;
 }
+
+static inline void
+hrtimer_setup_on_stack(struct hrtimer *timer,
+		       enum hrtimer_restart (*function)(struct hrtimer *),
+		       clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init_on_stack(timer, clock, mode);
+	timer->function = function;
+}
 #endif
 
 /* Since 6.17 a queue bound to CPUs says so. */
