@@ -268,9 +268,6 @@ static __always_inline void kofi_cq_fill(struct kofi_wc *to,
 		to->len = 0;
 	if (dir == KOFI_TX || !(from->info->caps & FI_SOURCE))
 		to->src = FI_ADDR_NOTAVAIL;
-	else if (wc->src == FI_ADDR_NOTAVAIL && wc->err != ECANCELED &&
-		 wc->err != FI_ENOMSG)
-		to->src = READ_ONCE(from->source);
 }
 
 /* An entry has been filled that is to be read. */

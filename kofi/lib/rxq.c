@@ -14,16 +14,25 @@
  *
  * A message takes the oldest receive of its kind (tagged or not) whose tag is
  * the same in all bits that are not ignored, and which is directed to its
- * sender or to any. One that finds none waits on the queue, and its stream is
- * stalled. While the lock is free, no posted receive matches a message that
+ * sender or to any. One that finds none waits on the queue, in the order of
+ * arrival. While the lock is free, no posted receive matches a message that
  * waits for a receive: a receive that is posted goes to the oldest waiting
  * message it matches, and only that stream is woken.
+ *
+ * Streams
+ *
+ * A stream has one record for a message, and is stalled while that waits; or it
+ * has several, and stores what it takes off the wire for those that wait. How
+ * many they are bounds what can wait. All matching is done here and in order of
+ * arrival, whichever stream runs first, so that no message overtakes an earlier
+ * one of its sender.
  *
  * Multi-receive
  *
  * It stays posted while it has room. A message gets a part of it, which takes
- * a slot of the completion queue; the last part has the slot of the post. Parts
- * complete under the lock, so that FI_MULTI_RECV comes behind all others.
+ * a slot of the completion queue; the last part has the slot of the post. While
+ * a message waits for a slot, those behind it that want a part wait as well.
+ * Parts complete under the lock, so that FI_MULTI_RECV comes behind all others.
  *
  * Locks
  *
@@ -65,6 +74,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	INIT_LIST_HEAD(&q->posted[0]);
 	INIT_LIST_HEAD(&q->posted[1]);
 	INIT_LIST_HEAD(&q->waiting);
+	q->starved = 0;
 	q->free = (struct kofi_freelist) {};
 	q->seq = 0;
 	q->closed = false;
@@ -160,9 +170,9 @@ static void kofi_rxmsg_slot(struct kofi_cq_wait *wait)
 }
 
 /**
- * kofi_rxmsg_init - set up what a stream's messages look for receives with
- * @rxmsg: the stream's
- * @ep: the endpoint
+ * kofi_rxmsg_init - set up what a message looks for its receive with
+ * @rxmsg: a record of a stream's, for one message after the other
+ * @ep: the endpoint they come to
  * @wake: called when kofi_rxq_match() may find something, with spinlocks held
  *	and interrupts off, perhaps on behalf of another endpoint; it only has
  *	the stream run
@@ -176,6 +186,7 @@ void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
 	kofi_cq_wait_init(&rxmsg->cq_wait, ep, kofi_rxmsg_slot);
 	rxmsg->wake = wake;
 	rxmsg->ep = ep;
+	rxmsg->src = FI_ADDR_NOTAVAIL;
 	rxmsg->op = NULL;
 	rxmsg->claimed = false;
 	rxmsg->discard = false;
@@ -188,7 +199,6 @@ static void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg)
 {
 	list_del_init(&rxmsg->node);
 	rxmsg->claimed = false;
-	rxmsg->slot = false;
 	rxmsg->wake(rxmsg);
 }
 
@@ -203,6 +213,64 @@ static void kofi_rxmsg_give(struct kofi_rxmsg *rxmsg, struct kofi_rxop *op)
 static bool kofi_rxmsg_open(const struct kofi_rxmsg *rxmsg)
 {
 	return !rxmsg->claimed && !rxmsg->slot;
+}
+
+/* --------------------------------------------------- parts of multi-receives */
+
+static void kofi_rxop_init_part(struct kofi_rxop *part,
+				struct kofi_rxop *multi, size_t len)
+{
+	struct fi_msg msg = { .iov_count = 1 };
+	struct bio_vec bv;
+	struct kvec kv;
+	size_t off;
+
+	if (iov_iter_is_kvec(&multi->cur.iter)) {
+		kv.iov_base = multi->cur.kv[0].iov_base + multi->used;
+		kv.iov_len = len;
+		msg.vec = KOFI_KVEC;
+		msg.msg_iov = &kv;
+	} else {
+		off = multi->cur.bv[0].bv_offset + multi->used;
+		bvec_set_page(&bv, nth_page(multi->cur.bv[0].bv_page,
+					    off >> PAGE_SHIFT),
+			      len, offset_in_page(off));
+		msg.vec = KOFI_BVEC;
+		msg.msg_bvec = &bv;
+	}
+	kofi_cursor_init(&part->cur, &msg, ITER_DEST, 1);
+	part->context = multi->context;
+	part->flags = multi->flags;
+	part->tagged = false;
+	part->multi = multi;
+	part->buf = multi->buf ? multi->buf + multi->used : NULL;
+}
+
+/*
+ * Give a message the next part of a multi-receive, if there is a slot, and if it
+ * is its turn: others may wait for one.
+ */
+static noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+				  struct kofi_rxop *multi, bool turn)
+{
+	size_t len = min(rxmsg->len, multi->cur.len - multi->used);
+	size_t left = multi->cur.len - multi->used - len;
+	bool last = left < READ_ONCE(q->ep->min_multi);
+
+	if (!turn ||
+	    (!last && kofi_ep_remote_reserve(q->ep, &rxmsg->cq_wait))) {
+		rxmsg->slot = true;
+		q->starved++;
+		return -EAGAIN;
+	}
+	kofi_rxop_init_part(&rxmsg->part, multi, len);
+	multi->used += len;
+	multi->parts++;
+	if (last) {
+		list_del(&multi->node);
+		multi->gone = true;
+	}
+	return 0;
 }
 
 /* ---------------------------------------------------------------- posting */
@@ -229,21 +297,29 @@ static void kofi_rxq_insert(struct kofi_rxq *q, struct kofi_rxop *op)
 /* A receive for the oldest message that waits for it, or those to come */
 static void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op)
 {
+	bool multi = kofi_rxop_multi(op);
 	struct kofi_rxmsg *rxmsg, *next;
 
 	lockdep_assert_held(&q->lock);
 
+	if (multi)
+		kofi_rxq_insert(q, op);
 	list_for_each_entry_safe(rxmsg, next, &q->waiting, node) {
 		if (!kofi_rxmsg_open(rxmsg) || op->tagged != rxmsg->tagged ||
 		    !kofi_rxop_fits(op, rxmsg))
 			continue;
-		if (!kofi_rxop_multi(op)) {
+		if (!multi) {
 			kofi_rxmsg_give(rxmsg, op);
 			return;
 		}
-		kofi_rxmsg_wake(rxmsg);
+		if (kofi_rxq_part(q, rxmsg, op, !q->starved))
+			continue;
+		kofi_rxmsg_give(rxmsg, &rxmsg->part);
+		if (op->gone)
+			return;
 	}
-	kofi_rxq_insert(q, op);
+	if (!multi)
+		kofi_rxq_insert(q, op);
 }
 
 static struct kofi_rxmsg *kofi_rxq_claimed(struct kofi_rxq *q, void *context)
@@ -500,69 +576,8 @@ EXPORT_SYMBOL_GPL(kofi_rxq_tpost);
 
 /* --------------------------------------------------------------- matching */
 
-/* A multi-receive is no longer posted: what waited for a slot looks again. */
-static void kofi_rxq_remove_multi(struct kofi_rxq *q, struct kofi_rxop *op)
-{
-	struct kofi_rxmsg *rxmsg, *next;
-
-	list_del(&op->node);
-	op->gone = true;
-	list_for_each_entry_safe(rxmsg, next, &q->waiting, node)
-		if (rxmsg->slot)
-			kofi_rxmsg_wake(rxmsg);
-}
-
-static void kofi_rxop_init_part(struct kofi_rxop *part,
-				struct kofi_rxop *multi, size_t len)
-{
-	struct fi_msg msg = { .iov_count = 1 };
-	struct bio_vec bv;
-	struct kvec kv;
-	size_t off;
-
-	if (iov_iter_is_kvec(&multi->cur.iter)) {
-		kv.iov_base = multi->cur.kv[0].iov_base + multi->used;
-		kv.iov_len = len;
-		msg.vec = KOFI_KVEC;
-		msg.msg_iov = &kv;
-	} else {
-		off = multi->cur.bv[0].bv_offset + multi->used;
-		bvec_set_page(&bv, nth_page(multi->cur.bv[0].bv_page,
-					    off >> PAGE_SHIFT),
-			      len, offset_in_page(off));
-		msg.vec = KOFI_BVEC;
-		msg.msg_bvec = &bv;
-	}
-	kofi_cursor_init(&part->cur, &msg, ITER_DEST, 1);
-	part->context = multi->context;
-	part->flags = multi->flags;
-	part->tagged = false;
-	part->multi = multi;
-	part->buf = multi->buf ? multi->buf + multi->used : NULL;
-}
-
-/* Give a message the next part of a multi-receive, if there is a slot. */
-static noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
-				  struct kofi_rxop *multi)
-{
-	size_t len = min(rxmsg->len, multi->cur.len - multi->used);
-	size_t left = multi->cur.len - multi->used - len;
-	bool last = left < READ_ONCE(q->ep->min_multi);
-
-	if (!last && kofi_ep_remote_reserve(q->ep, &rxmsg->cq_wait)) {
-		rxmsg->slot = true;
-		return -EAGAIN;
-	}
-	kofi_rxop_init_part(&rxmsg->part, multi, len);
-	multi->used += len;
-	multi->parts++;
-	if (last)
-		kofi_rxq_remove_multi(q, multi);
-	return 0;
-}
-
 static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
-				struct kofi_rxop **found)
+				bool turn, struct kofi_rxop **found)
 {
 	struct kofi_rxop *op;
 	int err;
@@ -571,7 +586,7 @@ static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		if (!kofi_rxop_fits(op, rxmsg))
 			continue;
 		if (kofi_rxop_multi(op)) {
-			err = kofi_rxq_part(q, rxmsg, op);
+			err = kofi_rxq_part(q, rxmsg, op, turn);
 			if (err)
 				return err;
 			op = &rxmsg->part;
@@ -585,6 +600,38 @@ static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	return -EAGAIN;
 }
 
+/* A message waits for a slot no longer. */
+static void kofi_rxmsg_unstarve(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
+{
+	rxmsg->slot = false;
+	q->starved--;
+	kofi_cq_wait_cancel(q->ep, &rxmsg->cq_wait);
+}
+
+/*
+ * There may be slots for those who wait for one, or another receive for the
+ * first of them.
+ */
+static void kofi_rxq_feed(struct kofi_rxq *q)
+{
+	struct kofi_rxmsg *rxmsg, *next;
+	struct kofi_rxop *op;
+
+	lockdep_assert_held(&q->lock);
+
+	list_for_each_entry_safe(rxmsg, next, &q->waiting, node) {
+		if (!q->starved)
+			return;
+		if (!rxmsg->slot)
+			continue;
+		kofi_rxmsg_unstarve(q, rxmsg);
+		if (!kofi_rxq_find(q, rxmsg, true, &op))
+			kofi_rxmsg_give(rxmsg, op);
+		else if (rxmsg->slot)
+			return;
+	}
+}
+
 /**
  * kofi_rxq_match - find the receive for a message that has begun
  * @q: the queue, of its endpoint or of that one's shared context
@@ -592,7 +639,8 @@ static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
  * @op: where the receive goes
  *
  * The oldest that matches. The stream calls again, for the same message, when
- * it has been woken; to call without having been does no harm.
+ * it has been woken; to call without having been does no harm. Messages of a
+ * stream that has several records are passed in the order of their arrival.
  *
  * Context: any.
  * Return: 0 with the receive, the caller's until kofi_rxq_done(), or with NULL
@@ -603,27 +651,23 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		   struct kofi_rxop **op)
 {
 	unsigned long irq;
-	bool bh, waits;
 	int err = 0;
+	bool bh;
 
 	*op = NULL;
 	bh = kofi_rxq_lock(q, &irq);
-	waits = !list_empty(&rxmsg->node);
+	if (rxmsg->slot)
+		kofi_rxq_feed(q);
 	if (rxmsg->op) {
 		swap(*op, rxmsg->op);
 	} else if (rxmsg->discard) {
 		rxmsg->discard = false;
-	} else if (waits && !rxmsg->slot) {
+	} else if (!list_empty(&rxmsg->node)) {
 		/* what is posted does not match it */
 		err = -EAGAIN;
 	} else {
-		if (!waits)
-			rxmsg->src = READ_ONCE(rxmsg->ep->source);
-		rxmsg->slot = false;
-		err = kofi_rxq_find(q, rxmsg, op);
-		if (!err && waits)
-			list_del_init(&rxmsg->node);
-		else if (err && !waits)
+		err = kofi_rxq_find(q, rxmsg, !q->starved, op);
+		if (err)
 			list_add_tail(&rxmsg->node, &q->waiting);
 	}
 	kofi_rxq_unlock(q, irq, bh);
@@ -665,16 +709,15 @@ static void kofi_rxq_report_canceled(struct kofi_rxq *q, struct kofi_rxop *op)
 	kofi_rxq_report(q, op, q->ep, &wc);
 }
 
-static noinline void kofi_rxq_done_part(struct kofi_rxq *q,
-					struct kofi_rxop *part,
-					struct kofi_wc *wc)
+static void kofi_rxq_report_part(struct kofi_rxq *q, struct kofi_rxop *part,
+				 struct kofi_wc *wc)
 {
 	struct kofi_rxop *multi = part->multi;
-	unsigned long irq;
 	bool last;
 
+	lockdep_assert_held(&q->lock);
+
 	wc->buf = part->buf;
-	spin_lock_irqsave(&q->lock, irq);
 	last = !--multi->parts && multi->gone;
 	if (last && !multi->canceled) {
 		wc->flags |= FI_MULTI_RECV;
@@ -683,6 +726,16 @@ static noinline void kofi_rxq_done_part(struct kofi_rxq *q,
 	kofi_rxq_report(q, part, part->ep, wc);
 	if (last && multi->canceled)
 		kofi_rxq_report_canceled(q, multi);
+}
+
+static noinline void kofi_rxq_done_part(struct kofi_rxq *q,
+					struct kofi_rxop *part,
+					struct kofi_wc *wc)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&q->lock, irq);
+	kofi_rxq_report_part(q, part, wc);
 	spin_unlock_irqrestore(&q->lock, irq);
 }
 
@@ -691,8 +744,8 @@ static noinline void kofi_rxq_done_part(struct kofi_rxq *q,
  * @q: the queue
  * @op: given to the caller's message by kofi_rxq_match(); not to be touched any
  *	more
- * @wc: the completion; its context, and the address of a part, are filled in
- *	here
+ * @wc: the completion, with the message's source; its context, and the address
+ *	of a part, are filled in here
  *
  * Context: any.
  */
@@ -719,11 +772,34 @@ static void kofi_rxq_abort(struct kofi_rxq *q, struct kofi_rxop *op)
 
 static void kofi_rxq_remove(struct kofi_rxq *q, struct kofi_rxop *op)
 {
-	if (kofi_rxop_multi(op))
-		kofi_rxq_remove_multi(q, op);
-	else
-		list_del(&op->node);
+	bool multi = kofi_rxop_multi(op);
+
+	list_del(&op->node);
+	if (multi)
+		op->gone = true;
 	kofi_rxq_abort(q, op);
+	if (multi)
+		kofi_rxq_feed(q);
+}
+
+/* The stream has ended before it fetched what its message has been given. */
+static void kofi_rxq_return(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+			    struct kofi_rxop *op)
+{
+	struct kofi_wc wc = {
+		.err = ENOTCONN,
+		.flags = FI_RECV | FI_MSG,
+		.tag = rxmsg->tag,
+		.src = rxmsg->src,
+	};
+
+	/* others may have the parts behind it, and a claim was for this message */
+	if (op->multi)
+		kofi_rxq_report_part(q, op, &wc);
+	else if (q->closed || op->flags & FI_CLAIM)
+		kofi_rxq_report_canceled(q, op);
+	else
+		kofi_rxq_offer(q, op);
 }
 
 /**
@@ -731,8 +807,9 @@ static void kofi_rxq_remove(struct kofi_rxq *q, struct kofi_rxop *op)
  * @q: the queue
  * @rxmsg: the message, whether it waits or not
  *
- * A receive it has been given and not fetched is for others again. Its wake is
- * not called any more. kofi_rxq_match() may be called for the next message.
+ * A receive it has been given and not fetched is for others again; a part of a
+ * multi-receive completes with ENOTCONN. Its wake is not called any more.
+ * kofi_rxq_match() may be called for the next message.
  *
  * Context: any.
  */
@@ -744,17 +821,16 @@ void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 
 	bh = kofi_rxq_lock(q, &irq);
 	list_del_init(&rxmsg->node);
-	kofi_cq_wait_cancel(q->ep, &rxmsg->cq_wait);
 	rxmsg->claimed = false;
 	rxmsg->discard = false;
-	rxmsg->slot = false;
 	op = rxmsg->op;
 	rxmsg->op = NULL;
-	/* a claim was for this message only */
-	if (op && (q->closed || op->flags & FI_CLAIM))
-		kofi_rxq_report_canceled(q, op);
-	else if (op)
-		kofi_rxq_offer(q, op);
+	if (op)
+		kofi_rxq_return(q, rxmsg, op);
+	if (rxmsg->slot) {
+		kofi_rxmsg_unstarve(q, rxmsg);
+		kofi_rxq_feed(q);
+	}
 	kofi_rxq_unlock(q, irq, bh);
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_forget);

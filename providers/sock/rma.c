@@ -162,7 +162,7 @@ static void ksk_rma_done(struct ksk_conn *c, struct kofi_target *seg,
 				 wc->flags & (FI_REMOTE_READ | FI_REMOTE_WRITE));
 	if (reserved)
 		wc->flags |= FI_RMA_EVENT;
-	wc->src = FI_ADDR_NOTAVAIL;
+	wc->src = READ_ONCE(c->ep->base.source);
 	kofi_ep_remote_complete(&c->ep->base, wc);
 }
 

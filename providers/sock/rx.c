@@ -227,7 +227,7 @@ static __always_inline bool ksk_rx_received(struct ksk_conn *c)
 		.buf = NULL,
 		.data = f->data,
 		.tag = f->tag,
-		.src = FI_ADDR_NOTAVAIL,
+		.src = c->rxmsg.src,
 		.inv_key = 0,
 	};
 
@@ -286,6 +286,7 @@ static __always_inline int ksk_rx_match(struct ksk_conn *c)
 		return -EPROTO;
 	}
 	if (!rx->stalled) {
+		c->rxmsg.src = READ_ONCE(c->ep->base.source);
 		c->rxmsg.len = f->payload;
 		c->rxmsg.tagged = f->op == KSK_OP_TAGGED;
 		c->rxmsg.tag = f->tag;
@@ -609,7 +610,7 @@ void ksk_rx_flush(struct ksk_conn *c)
 				 (c->rxmsg.tagged ? FI_TAGGED : FI_MSG),
 			.len = op->cur.len - op->cur.left,
 			.tag = c->rxmsg.tag,
-			.src = FI_ADDR_NOTAVAIL,
+			.src = c->rxmsg.src,
 		};
 
 		rx->op = NULL;

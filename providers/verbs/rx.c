@@ -106,6 +106,7 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 		vrb_ep_abort(ep, EPROTO);
 	} else if (likely(!wc->status)) {
 		vrb_rx_fill(&done, wc);
+		done.src = READ_ONCE(ep->base.source);
 		if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
 			vrb_mr_invalidated(ep, wc->ex.invalidate_rkey);
 	} else {

@@ -74,6 +74,7 @@ bool loop_deliver(struct loop_ep *ep)
 	if (!op)
 		return false;
 	q = kofi_ep_rxq(&peer->base, &peer->rxq);
+	ep->msg.src = READ_ONCE(peer->base.source);
 	ep->msg.len = op->cur.len;
 	ep->msg.data = op->data;	/* 0 without FI_REMOTE_CQ_DATA */
 	ep->msg.flags = op->flags & FI_REMOTE_CQ_DATA;
@@ -90,7 +91,7 @@ bool loop_deliver(struct loop_ep *ep)
 	wc.len = rx->cur.len - rx->cur.left;
 	wc.olen = op->cur.left;
 	wc.data = op->data;
-	wc.src = FI_ADDR_NOTAVAIL;
+	wc.src = ep->msg.src;
 	kofi_rxq_done(q, rx, &wc);
 	loop_complete(ep, op, err);
 	return true;

@@ -2,16 +2,19 @@
 /*
  * The queue of receives against a model of it, in random sequences.
  *
- * Each run draws from its seed a queue, an endpoint's own or a shared context's
- * with several streams, and goes through some hundred steps: posts of all
- * kinds, cancels, peeks, claims, messages that begin, are looked at again, end
- * or are forgotten with their stream, and reads of the completion queue, which
- * is so small that slots are scarce. The model does the same with arrays and
- * says what each call returns and what must be in the completion queue, entry
- * by entry, with addresses and contents of multi-receive slices.
+ * Each run draws from its seed a queue, an endpoint's own or a shared context's,
+ * and streams, one to each endpoint of the context or several to the endpoint,
+ * with one record for a message each or several. It goes through some hundred
+ * steps: posts of all kinds, cancels, peeks, claims, messages that begin, are
+ * looked at again, end or are forgotten, alone or with their stream, and reads
+ * of the completion queue, which is so small that slots are scarce. The model
+ * does the same with arrays and says what each call returns, which receive each
+ * message gets, and what must be in the completion queue, entry by entry, with
+ * senders, and addresses and contents of multi-receive slices.
  *
  * After every step: no message waits beside a receive that is posted and that
- * it matches, and whoever the queue has something for has been woken.
+ * it matches, and the stream of each message the queue has something for has
+ * been woken.
  *
  * A failure names its seed; the module parameter rxq_seed repeats it.
  */
@@ -33,6 +36,8 @@ MODULE_PARM_DESC(rxq_runs, "seeds per case of the receive queue model");
 
 #define RXQ_STEPS	400
 #define RXQ_STREAMS	4
+#define RXQ_WAITING	4	/* records of a stream */
+#define RXQ_MSGS	(RXQ_STREAMS * RXQ_WAITING)
 #define RXQ_RECVS	10	/* records of the queue */
 #define RXQ_ORDER	1	/* pages of a receive's memory */
 #define RXQ_MEM		(PAGE_SIZE << RXQ_ORDER)
@@ -66,16 +71,20 @@ enum rxq_state {
 	RXQ_SLOT,		/* for a slot */
 	RXQ_GIVEN,		/* a receive waits to be fetched */
 	RXQ_DROP,		/* it is to be thrown away */
-	RXQ_LOOK,		/* something may have come */
 	RXQ_PLACING,
 };
 
 struct rxq_stream {
 	struct fid_ep		*ep;
+	fi_addr_t		source;
+};
+
+/* A record for messages of a stream */
+struct rxq_msg {
+	struct rxq_stream	*from;
 	struct kofi_rxmsg	msg;
 	bool			woken;
 	enum rxq_state		state;
-	fi_addr_t		source;
 	bool			claimed;
 	void			*claim;
 	struct rxq_recv		*recv;
@@ -98,7 +107,9 @@ struct rxq_model {
 	struct rxq_recv		recvs[RXQ_RECVS];
 	struct rxq_stream	streams[RXQ_STREAMS];
 	int			nstreams;
-	struct rxq_stream	*order[RXQ_STREAMS];	/* waiting, oldest first */
+	struct rxq_msg		msgs[RXQ_MSGS];
+	int			nmsgs;
+	struct rxq_msg		*order[RXQ_MSGS];	/* waiting, oldest first */
 	int			norder;
 	size_t			min_multi;
 	bool			directed;
@@ -136,7 +147,7 @@ static void rxq_check_ret(struct rxq_model *m, int want, int got,
 
 static void rxq_wake(struct kofi_rxmsg *msg)
 {
-	container_of(msg, struct rxq_stream, msg)->woken = true;
+	container_of(msg, struct rxq_msg, msg)->woken = true;
 }
 
 /* ---------------------------------------------------------------- the model */
@@ -165,16 +176,16 @@ static void rxq_expect_canceled(struct rxq_model *m, struct rxq_recv *r)
 	r->used = false;
 }
 
-static bool rxq_fits(const struct rxq_recv *r, const struct rxq_stream *s)
+static bool rxq_fits(const struct rxq_recv *r, const struct rxq_msg *s)
 {
 	if (r->tagged != s->msg.tagged)
 		return false;
-	if (r->src != FI_ADDR_UNSPEC && r->src != s->source)
+	if (r->src != FI_ADDR_UNSPEC && r->src != s->from->source)
 		return false;
 	return !r->tagged || (r->tag | r->ignore) == (s->msg.tag | r->ignore);
 }
 
-static struct rxq_recv *rxq_oldest(struct rxq_model *m, struct rxq_stream *s)
+static struct rxq_recv *rxq_oldest(struct rxq_model *m, struct rxq_msg *s)
 {
 	struct rxq_recv *r, *found = NULL;
 
@@ -185,7 +196,7 @@ static struct rxq_recv *rxq_oldest(struct rxq_model *m, struct rxq_stream *s)
 	return found;
 }
 
-static void rxq_order_remove(struct rxq_model *m, struct rxq_stream *s)
+static void rxq_order_remove(struct rxq_model *m, struct rxq_msg *s)
 {
 	int i, n = 0;
 
@@ -195,17 +206,18 @@ static void rxq_order_remove(struct rxq_model *m, struct rxq_stream *s)
 	m->norder = n;
 }
 
-static void rxq_order_add(struct rxq_model *m, struct rxq_stream *s)
+/* The first message that waits for a slot */
+static struct rxq_msg *rxq_starved(struct rxq_model *m)
 {
 	int i;
 
 	for (i = 0; i < m->norder; i++)
-		if (m->order[i] == s)
-			return;
-	m->order[m->norder++] = s;
+		if (m->order[i]->state == RXQ_SLOT)
+			return m->order[i];
+	return NULL;
 }
 
-static void rxq_wakes(struct rxq_model *m, struct rxq_stream *s,
+static void rxq_wakes(struct rxq_model *m, struct rxq_msg *s,
 		      enum rxq_state state)
 {
 	rxq_order_remove(m, s);
@@ -213,99 +225,111 @@ static void rxq_wakes(struct rxq_model *m, struct rxq_stream *s,
 	s->state = state;
 }
 
+/* A message takes a receive, or a part of it if there is a slot. */
+static bool rxq_take(struct rxq_model *m, struct rxq_msg *s,
+		     struct rxq_recv *r)
+{
+	bool last;
+
+	s->recv = r;
+	s->off = r->off;
+	s->len = r->size - r->off;
+	if (!r->multi) {
+		r->posted = false;
+		return true;
+	}
+	s->len = min(s->msg.len, s->len);
+	last = r->size - r->off - s->len < m->min_multi;
+	if (rxq_starved(m) || (!last && rxq_slots(m) >= m->limit[1]))
+		return false;
+	m->reserved += !last;
+	r->parts++;
+	r->off += s->len;
+	r->posted = !last;
+	return true;
+}
+
 static void rxq_offer(struct rxq_model *m, struct rxq_recv *r)
 {
-	struct rxq_stream *waiting[RXQ_STREAMS];
+	struct rxq_msg *waiting[RXQ_MSGS];
 	int i, n = m->norder;
 
+	r->posted = true;
 	memcpy(waiting, m->order, sizeof(waiting));
-	for (i = 0; i < n; i++) {
-		struct rxq_stream *s = waiting[i];
+	for (i = 0; i < n && r->posted; i++) {
+		struct rxq_msg *s = waiting[i];
 
 		if (s->state != RXQ_WAIT || s->claimed || !rxq_fits(r, s))
 			continue;
-		if (r->multi) {
-			rxq_wakes(m, s, RXQ_LOOK);
-			continue;
-		}
-		rxq_wakes(m, s, RXQ_GIVEN);
-		s->recv = r;
-		return;
+		if (rxq_take(m, s, r))
+			rxq_wakes(m, s, RXQ_GIVEN);
+		else
+			s->state = RXQ_SLOT;
 	}
-	r->posted = true;
 }
 
-/* A multi-receive is no longer posted. */
-static void rxq_unpost(struct rxq_model *m, struct rxq_recv *r)
+/* Those that wait for slots look again, in their order. */
+static void rxq_feed(struct rxq_model *m)
 {
-	struct rxq_stream *s;
+	struct rxq_msg *s, *behind[RXQ_MSGS];
+	int i, n = 0;
 
-	r->posted = false;
-	for (s = m->streams; s < m->streams + m->nstreams; s++)
-		if (s->state == RXQ_SLOT)
-			rxq_wakes(m, s, RXQ_LOOK);
+	for (i = 0; i < m->norder; i++) {
+		if (m->order[i]->state != RXQ_SLOT)
+			continue;
+		behind[n++] = m->order[i];
+		m->order[i]->state = RXQ_WAIT;
+	}
+	for (i = 0; i < n; i++) {
+		struct rxq_recv *r;
+
+		s = behind[i];
+		r = rxq_starved(m) ? NULL : rxq_oldest(m, s);
+		if (r && rxq_take(m, s, r))
+			rxq_wakes(m, s, RXQ_GIVEN);
+		else if (r || rxq_starved(m))
+			s->state = RXQ_SLOT;
+	}
 }
 
 /* Look for a receive: what kofi_rxq_match() must return */
-static int rxq_look(struct rxq_model *m, struct rxq_stream *s)
+static int rxq_look(struct rxq_model *m, struct rxq_msg *s)
 {
 	struct rxq_recv *r;
-	bool last;
 
+	if (s->state == RXQ_SLOT)
+		rxq_feed(m);
 	switch (s->state) {
 	case RXQ_GIVEN:
 		s->state = RXQ_PLACING;
-		s->len = s->recv->size;
-		s->off = 0;
 		return 0;
 	case RXQ_DROP:
 		s->state = RXQ_IDLE;
 		return 0;
 	case RXQ_WAIT:
+	case RXQ_SLOT:
 		return -EAGAIN;
 	default:
 		break;
 	}
-	s->state = RXQ_LOOK;
 	r = rxq_oldest(m, s);
-	if (!r) {
-		s->state = RXQ_WAIT;
-		rxq_order_add(m, s);
-		return -EAGAIN;
+	if (r && rxq_take(m, s, r)) {
+		s->state = RXQ_PLACING;
+		return 0;
 	}
-	if (r->multi) {
-		s->off = r->off;
-		s->len = min(s->msg.len, r->size - r->off);
-		last = r->size - r->off - s->len < m->min_multi;
-		if (!last && rxq_slots(m) >= m->limit[1]) {
-			s->state = RXQ_SLOT;
-			rxq_order_add(m, s);
-			return -EAGAIN;
-		}
-		m->reserved += !last;
-		r->parts++;
-		r->off += s->len;
-		if (last)
-			rxq_unpost(m, r);
-	} else {
-		r->posted = false;
-		s->off = 0;
-		s->len = r->size;
-	}
-	s->recv = r;
-	s->state = RXQ_PLACING;
-	rxq_order_remove(m, s);
-	return 0;
+	s->state = r ? RXQ_SLOT : RXQ_WAIT;
+	m->order[m->norder++] = s;
+	return -EAGAIN;
 }
 
 static void rxq_cancel_recv(struct rxq_model *m, struct rxq_recv *r)
 {
 	r->canceled = true;
-	if (r->multi)
-		rxq_unpost(m, r);
 	r->posted = false;
 	if (!r->parts)
 		rxq_expect_canceled(m, r);
+	if (r->multi)
+		rxq_feed(m);
 }
 
 /* ---------------------------------------------------------------- the steps */
@@ -385,7 +409,7 @@ static void rxq_post(struct rxq_model *m, bool multi)
 	rxq_offer(m, r);
 }
 
-static struct rxq_stream *rxq_claimed(struct rxq_model *m, void *context)
+static struct rxq_msg *rxq_claimed(struct rxq_model *m, void *context)
 {
 	int i;
 
@@ -400,7 +424,7 @@ static void rxq_post_tagged(struct rxq_model *m, bool claim)
 	struct rxq_recv *r = rxq_unused(m), none = { .mem = m->recvs[0].mem };
 	struct fi_msg_tagged msg = { .iov_count = 1 };
 	int want = rxq_refused(m, true), ret;
-	struct rxq_stream *s;
+	struct rxq_msg *s;
 	struct kvec kv;
 
 	if (!r)
@@ -441,8 +465,8 @@ static void rxq_post_tagged(struct rxq_model *m, bool claim)
 	}
 }
 
-static struct rxq_stream *rxq_seen(struct rxq_model *m,
-				   const struct rxq_recv *like)
+static struct rxq_msg *rxq_seen(struct rxq_model *m,
+				const struct rxq_recv *like)
 {
 	int i;
 
@@ -473,7 +497,7 @@ static void rxq_peek(struct rxq_model *m)
 		.src = FI_ADDR_NOTAVAIL,
 	};
 	int want = rxq_refused(m, false), ret;
-	struct rxq_stream *s;
+	struct rxq_msg *s;
 
 	if (how & FI_PEEK)
 		s = rxq_seen(m, &like);
@@ -493,7 +517,7 @@ static void rxq_peek(struct rxq_model *m)
 		wc.len = s->msg.len;
 		wc.tag = s->msg.tag;
 		wc.data = s->msg.data;
-		wc.src = m->source ? s->source : FI_ADDR_NOTAVAIL;
+		wc.src = m->source ? s->from->source : FI_ADDR_NOTAVAIL;
 	}
 	rxq_expect(m, &wc);
 	if (s && how & FI_DISCARD) {
@@ -520,12 +544,13 @@ static void rxq_cancel(struct rxq_model *m)
 }
 
 /* The stream reads: its message has begun, or it comes back for it. */
-static void rxq_run(struct rxq_model *m, struct rxq_stream *s)
+static void rxq_run(struct rxq_model *m, struct rxq_msg *s)
 {
 	struct kofi_rxop *op;
 	int want, ret;
 
 	if (s->state == RXQ_IDLE) {
+		s->msg.src = s->from->source;
 		s->msg.tagged = rxq_random(m, 2);
 		s->msg.len = rxq_random(m, 4) ? rxq_random(m, 600) : 0;
 		s->msg.tag = s->msg.tagged ? rxq_tag(m) : 0;
@@ -546,15 +571,41 @@ static void rxq_run(struct rxq_model *m, struct rxq_stream *s)
 	rxq_check(m, op->cur.len == s->len, "memory of another length");
 }
 
+/* A message has got its receive, and ends. */
+static void rxq_ended(struct rxq_model *m, struct rxq_msg *s,
+		      struct kofi_wc *wc)
+{
+	struct rxq_recv *r = s->recv;
+
+	wc->op_context = r->context;
+	wc->src = m->source ? s->from->source : FI_ADDR_NOTAVAIL;
+	wc->buf = NULL;
+	wc->flags &= ~FI_MULTI_RECV;
+	s->state = RXQ_IDLE;
+	if (!r->multi) {
+		r->used = false;
+		rxq_expect(m, wc);
+		return;
+	}
+	wc->buf = page_address(r->mem) + r->first + s->off;
+	r->parts--;
+	if (!r->parts && !r->posted && !r->canceled) {
+		wc->flags |= FI_MULTI_RECV;
+		r->used = false;
+	}
+	rxq_expect(m, wc);
+	if (!r->parts && r->canceled)
+		rxq_expect_canceled(m, r);
+}
+
 /* Put the message where it belongs and report it. */
-static void rxq_place(struct rxq_model *m, struct rxq_stream *s, int err)
+static void rxq_place(struct rxq_model *m, struct rxq_msg *s, int err)
 {
 	struct kofi_wc wc = {
 		.err = err,
 		.flags = FI_RECV | (s->msg.tagged ? FI_TAGGED : FI_MSG) |
 			 s->msg.flags,
-		.data = s->msg.data, .tag = s->msg.tag,
-		.src = FI_ADDR_NOTAVAIL,
+		.data = s->msg.data, .tag = s->msg.tag, .src = s->msg.src,
 	};
 	struct rxq_recv *r = s->recv;
 	u8 *mem = page_address(r->mem) + r->first + s->off;
@@ -579,33 +630,18 @@ static void rxq_place(struct rxq_model *m, struct rxq_stream *s, int err)
 	}
 	rxq_check(m, !memchr_inv(mem, byte, wc.len), "bytes in another place");
 	kofi_rxq_done(m->q, s->op, &wc);
-
-	wc.op_context = r->context;
-	wc.src = m->source ? s->source : FI_ADDR_NOTAVAIL;
-	wc.buf = NULL;
-	wc.flags &= ~FI_MULTI_RECV;
-	s->state = RXQ_IDLE;
-	if (!r->multi) {
-		r->used = false;
-		rxq_expect(m, &wc);
-		return;
-	}
-	wc.buf = mem;
-	r->parts--;
-	if (!r->parts && !r->posted && !r->canceled) {
-		wc.flags |= FI_MULTI_RECV;
-		r->used = false;
-	}
-	rxq_expect(m, &wc);
-	if (!r->parts && r->canceled)
-		rxq_expect_canceled(m, r);
+	rxq_ended(m, s, &wc);
 }
 
-/* The stream ends; the endpoint goes on with another. */
-static void rxq_kill(struct rxq_model *m, struct rxq_stream *s)
+/* The message ends with its stream, or for a reason of that one's. */
+static void rxq_kill(struct rxq_model *m, struct rxq_msg *s)
 {
 	struct rxq_recv *r = s->recv;
 	enum rxq_state state = s->state;
+
+	struct kofi_wc wc = {
+		.err = ENOTCONN, .flags = FI_RECV | FI_MSG, .tag = s->msg.tag,
+	};
 
 	if (state == RXQ_PLACING)
 		rxq_place(m, s, ENOTCONN);
@@ -613,11 +649,24 @@ static void rxq_kill(struct rxq_model *m, struct rxq_stream *s)
 	s->claimed = false;
 	s->state = RXQ_IDLE;
 	kofi_rxq_forget(m->q, &s->msg);
-	if (state == RXQ_GIVEN && (r->claim || m->q->closed))
+	if (state == RXQ_GIVEN && r->multi)
+		rxq_ended(m, s, &wc);
+	else if (state == RXQ_GIVEN && (r->claim || m->q->closed))
 		rxq_expect_canceled(m, r);
 	else if (state == RXQ_GIVEN)
 		rxq_offer(m, r);
+	if (state == RXQ_SLOT)
+		rxq_feed(m);
 	s->woken = false;
+}
+
+static void rxq_kill_stream(struct rxq_model *m, struct rxq_stream *from)
+{
+	struct rxq_msg *s;
+
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
+		if (s->from == from)
+			rxq_kill(m, s);
 }
 
 static void rxq_compare(struct rxq_model *m, const struct kofi_wc *want,
@@ -674,21 +723,21 @@ static bool rxq_read(struct rxq_model *m)
 /* What holds between any two steps */
 static void rxq_invariants(struct rxq_model *m)
 {
-	struct rxq_stream *s;
+	struct rxq_msg *s;
 
-	for (s = m->streams; s < m->streams + m->nstreams; s++) {
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++) {
 		switch (s->state) {
 		case RXQ_WAIT:
 			rxq_check(m, s->claimed || !rxq_oldest(m, s),
 				  "a message waits beside its receive");
 			break;
 		case RXQ_SLOT:
-			rxq_check(m, s->woken || rxq_slots(m) >= m->limit[1],
-				  "nobody was told of a free slot");
+			rxq_check(m, s->woken || s != rxq_starved(m) ||
+				  rxq_slots(m) >= m->limit[1],
+				  "the first was not told of a free slot");
 			break;
 		case RXQ_GIVEN:
 		case RXQ_DROP:
-		case RXQ_LOOK:
 			rxq_check(m, s->woken, "a message was not woken");
 			break;
 		default:
@@ -700,16 +749,16 @@ static void rxq_invariants(struct rxq_model *m)
 /* Now and then a message goes before its stream has seen the claim. */
 static void rxq_kill_claimed(struct rxq_model *m)
 {
-	struct rxq_stream *s;
+	struct rxq_msg *s;
 
-	for (s = m->streams; s < m->streams + m->nstreams; s++)
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
 		if (s->state == RXQ_GIVEN && s->recv->claim && rxq_random(m, 2))
 			rxq_kill(m, s);
 }
 
 static void rxq_step(struct rxq_model *m)
 {
-	struct rxq_stream *s = &m->streams[rxq_random(m, m->nstreams)];
+	struct rxq_msg *s = &m->msgs[rxq_random(m, m->nmsgs)];
 	int n;
 
 	switch (rxq_random(m, 16)) {
@@ -747,6 +796,8 @@ static void rxq_step(struct rxq_model *m)
 	default:
 		if (!rxq_random(m, 4))
 			rxq_kill(m, s);
+		else if (!rxq_random(m, 8))
+			rxq_kill_stream(m, s->from);
 		break;
 	}
 	rxq_invariants(m);
@@ -755,12 +806,12 @@ static void rxq_step(struct rxq_model *m)
 /* Flush, end the streams, and see that nothing is left. */
 static void rxq_finish(struct rxq_model *m)
 {
-	struct rxq_stream *s;
+	struct rxq_msg *s;
 	struct rxq_recv *r;
 	int tagged;
 	u64 seq;
 
-	for (s = m->streams; s < m->streams + m->nstreams; s++)
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
 		if (rxq_random(m, 2))
 			rxq_kill(m, s);
 	if (m->q == &m->own)
@@ -774,7 +825,7 @@ static void rxq_finish(struct rxq_model *m)
 				    r->tagged == tagged)
 					rxq_cancel_recv(m, r);
 	rxq_invariants(m);
-	for (s = m->streams; s < m->streams + m->nstreams; s++)
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
 		rxq_kill(m, s);
 	while (rxq_read(m))
 		;
@@ -837,11 +888,24 @@ static void rxq_open_stream(struct rxq_model *m, struct fake_world *world,
 	KUNIT_ASSERT_EQ(test, 0, m->owner ?
 			fi_ep_bind(s->ep, &m->owner->fid, 0) :
 			fi_ep_bind(s->ep, &m->cq->fid, FI_RECV));
-	s->source = s - m->streams < 2 ? 100 + (s - m->streams) :
-					 FI_ADDR_UNSPEC;
-	kofi_ep_set_source(s->ep, s->source);
 	fake_connected(test, s->ep);
-	kofi_rxmsg_init(&s->msg, &fake_of(s->ep)->base, rxq_wake);
+}
+
+/* Records for each stream; those of an endpoint's own queue share it. */
+static void rxq_open_msgs(struct rxq_model *m, bool shared)
+{
+	int records = 1 + rxq_random(m, RXQ_WAITING), i;
+
+	m->nmsgs = m->nstreams * records;
+	for (i = 0; i < m->nmsgs; i++) {
+		struct rxq_msg *s = &m->msgs[i];
+
+		s->from = &m->streams[i / records];
+		s->from->source = i / records < 2 ? 100 + i / records :
+						    FI_ADDR_NOTAVAIL;
+		kofi_rxmsg_init(&s->msg, &fake_of(shared ? s->from->ep :
+						  m->owner)->base, rxq_wake);
+	}
 }
 
 static void rxq_model_run(struct kunit *test, struct fake_world *world,
@@ -850,7 +914,6 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_rx_attr rx = { .size = RXQ_RECVS };
 	struct rxq_model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
-	struct rxq_stream *s;
 	struct fid_eq *eq;
 	int i;
 
@@ -860,7 +923,7 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 	prandom_seed_state(&m->rnd, seed);
 	m->directed = rxq_random(m, 2);
 	m->source = rxq_random(m, 2);
-	m->nstreams = shared ? 1 + rxq_random(m, RXQ_STREAMS) : 1;
+	m->nstreams = 1 + rxq_random(m, RXQ_STREAMS);
 	attr.size = 2 + rxq_random(m, 10);
 	m->limit[0] = attr.size;
 	m->limit[1] = attr.size + max_t(size_t, attr.size / 8, 1);
@@ -883,7 +946,7 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 	if (shared)
 		KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(m->owner, &m->cq->fid,
 						    FI_RECV));
-	for (i = 0; i < m->nstreams; i++)
+	for (i = 0; i < (shared ? m->nstreams : 1); i++)
 		rxq_open_stream(m, world, eq, &m->streams[i]);
 	if (shared) {
 		m->q = &container_of(m->owner, struct kofi_srx,
@@ -897,6 +960,7 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 				kofi_rxq_init(m->q, &fake_of(m->owner)->base,
 					      RXQ_RECVS));
 	}
+	rxq_open_msgs(m, shared);
 	m->min_multi = 64;
 	if (rxq_random(m, 2)) {
 		m->min_multi = rxq_random(m, 2) ? 1 : 700;
@@ -911,12 +975,10 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 	if (!m->wrong)
 		rxq_finish(m);
 
-	for (i = 0; i < m->nstreams; i++) {
-		s = &m->streams[i];
-		if (m->wrong)
-			kofi_rxq_forget(m->q, &s->msg);
-		KUNIT_EXPECT_EQ(test, 0, fi_close(&s->ep->fid));
-	}
+	for (i = 0; i < m->nmsgs && m->wrong; i++)
+		kofi_rxq_forget(m->q, &m->msgs[i].msg);
+	for (i = 0; i < (shared ? m->nstreams : 1); i++)
+		KUNIT_EXPECT_EQ(test, 0, fi_close(&m->streams[i].ep->fid));
 	if (shared)
 		KUNIT_EXPECT_EQ(test, 0, fi_close(&m->owner->fid));
 	else

@@ -377,34 +377,36 @@ struct kofi_rxop {
  * @wake: called when kofi_rxq_match() may find something, as
  *	kofi_cq_wait.wake
  * @ep: endpoint it came to
+ * @src: who sent it, FI_ADDR_NOTAVAIL if that is not known
  * @len: its length
  * @tagged: it has a tag
  * @tag: its tag
  * @data: the peer's value
  * @flags: FI_REMOTE_CQ_DATA if there is one
- * @src: where it came from
  * @op: receive it has been given while it waited
- * @part: its part of a multi-receive; a stream places one message at a time
+ * @part: its part of a multi-receive
  * @claim: context of the FI_CLAIM it is kept for
  * @claimed: it is kept for one
  * @discard: throw it away
  * @slot: it waits for a slot, not for a receive
  *
- * Each stream has one. kofi_rxmsg_init() sets it up; before kofi_rxq_match()
- * is called for a new message the provider sets @len, @tagged, @tag, @data and
- * @flags. The rest is the queue's, under its lock.
+ * A stream has one, and waits while its message does; or several, if it can
+ * store the payload of those that wait. Their number is what bounds these.
+ * kofi_rxmsg_init() sets one up; before kofi_rxq_match() is called for a new
+ * message the provider sets @src, @len, @tagged, @tag, @data and @flags. The
+ * rest is the queue's, under its lock.
  */
 struct kofi_rxmsg {
 	struct list_head	node;
 	struct kofi_cq_wait	cq_wait;
 	void			(*wake)(struct kofi_rxmsg *rxmsg);
 	struct kofi_ep		*ep;
+	fi_addr_t		src;
 	size_t			len;
 	bool			tagged;
 	u64			tag;
 	u64			data;
 	u64			flags;
-	fi_addr_t		src;
 	struct kofi_rxop	*op;
 	struct kofi_rxop	part;
 	void			*claim;
@@ -420,6 +422,7 @@ struct kofi_rxmsg {
  * @ep: whose they are, and who reports them
  * @posted: waiting for a message, oldest first [0 untagged, 1 tagged]
  * @waiting: struct kofi_rxmsg: messages that found none, oldest first
+ * @starved: of these, those that have found a multi-receive and no slot
  * @free: not in use
  * @ops: all of them
  * @seq: of the next post
@@ -430,6 +433,7 @@ struct kofi_rxq {
 	struct kofi_ep		*ep;
 	struct list_head	posted[2];
 	struct list_head	waiting;
+	unsigned int		starved;
 	struct kofi_freelist	free;
 	struct kofi_rxop	*ops;
 	u64			seq;
