@@ -244,7 +244,7 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 		      paramlen);
 	trace_kofi_sock_cm(ep->base.obj.id, "connect", 0);
 	ksk_conn_attach(&ep->conn, sock, KSK_CONN_CONNECTING);
-	queue_delayed_work(ksk_wq, &ep->conn.watch,
+	queue_delayed_work(ep->conn.wq, &ep->conn.watch,
 			   msecs_to_jiffies(ep->tun.connect_timeout));
 	err = kernel_connect(sock, (void *)&to, kofi_ip_len(&to.sa),
 			     O_NONBLOCK);

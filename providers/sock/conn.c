@@ -58,7 +58,7 @@ void ksk_conn_queue(struct ksk_conn *c)
 		cpu = READ_ONCE(sock->sk->sk_incoming_cpu);
 	if (cpu < 0 || cpu >= (int)nr_cpu_ids || !cpu_online(cpu))
 		cpu = WORK_CPU_UNBOUND;
-	queue_work_on(cpu, ksk_wq, &c->work);
+	queue_work_on(cpu, c->wq, &c->work);
 }
 
 /**
@@ -90,6 +90,17 @@ void ksk_conn_abort(struct ksk_conn *c, int err)
  * reads.
  */
 
+/*
+ * Something has happened to a socket without a stream. The work item connects;
+ * a request that is not accepted has nothing for it, and the queue it runs in
+ * may still change.
+ */
+static void ksk_conn_event(struct ksk_conn *c)
+{
+	if (c->phase != KSK_CONN_REQUESTED)
+		ksk_conn_queue(c);
+}
+
 /* The socket is owned: have the stream run when it no longer is. */
 static void ksk_conn_after_owner(struct ksk_conn *c)
 {
@@ -104,7 +115,7 @@ static void ksk_conn_data_ready(struct sock *sk)
 
 	trace_sk_data_ready(sk);
 	if (c->phase != KSK_CONN_ESTABLISHED) {
-		ksk_conn_queue(c);
+		ksk_conn_event(c);
 		return;
 	}
 	if (sock_owned_by_user(sk)) {
@@ -140,7 +151,7 @@ static void ksk_conn_state_change(struct sock *sk)
 	struct ksk_conn *c = sk->sk_user_data;
 
 	if (c->phase != KSK_CONN_ESTABLISHED) {
-		ksk_conn_queue(c);
+		ksk_conn_event(c);
 		return;
 	}
 	if (sk->sk_state == TCP_CLOSE)
@@ -158,7 +169,7 @@ static void ksk_conn_error_report(struct sock *sk)
 	if (c->phase == KSK_CONN_ESTABLISHED && sk->sk_err)
 		ksk_conn_abort(c, sk->sk_err);
 	else
-		ksk_conn_queue(c);
+		ksk_conn_event(c);
 }
 
 /* ------------------------------------------------------- the softirq item */
@@ -256,8 +267,11 @@ static bool ksk_conn_send(struct ksk_conn *c)
 	bool more;
 	u64 end;
 
-	/* process context: memory may be waited for, also by who ran out of it */
-	ksk_socket_gfp(sk, GFP_NOIO);
+	/*
+	 * Process context: memory may be waited for, also by who ran out of it.
+	 * Not for long, as workers are few then; the retry timer comes back.
+	 */
+	ksk_socket_gfp(sk, GFP_NOIO | __GFP_NORETRY);
 	ksk_tx_space(c);
 	ksk_stat_inc(&c->stats.tx_work);
 	end = ktime_get_ns() + KSK_CONN_SLICE;
@@ -369,7 +383,7 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 		/* nor is it TCP that counts how often it was asked */
 		icsk->icsk_probes_out = min_t(u8, icsk->icsk_probes_out, 1);
 	}
-	queue_delayed_work(ksk_wq, &c->watch, ksk_conn_watch_period(c));
+	queue_delayed_work(c->wq, &c->watch, ksk_conn_watch_period(c));
 }
 
 static void ksk_conn_watch(struct work_struct *work)
@@ -407,7 +421,7 @@ void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len)
 	ksk_rx_init(&c->rx);
 	c->phase = KSK_CONN_ESTABLISHED;
 	c->watch_base = tcp_jiffies32;
-	mod_delayed_work(ksk_wq, &c->watch, ksk_conn_watch_period(c));
+	mod_delayed_work(c->wq, &c->watch, ksk_conn_watch_period(c));
 	c->zc_min = c->ep->tun.zerocopy_min;
 	c->ops->established(c, data, len);
 	/* what the peer has sent behind its CM message */
@@ -428,6 +442,7 @@ void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 	c->ep = ep;
 	c->ops = ops;
 	mutex_init(&c->mutex);
+	c->wq = ksk_wq;
 	c->phase = KSK_CONN_UNUSED;
 	irq_poll_init(&c->poll, 1, ksk_conn_poll);
 	atomic_set(&c->in_poll, 0);

@@ -65,6 +65,26 @@ static int ksk_ep_close(struct fi_fid *fid)
 
 /* ---------------------------------------------------------------- options */
 
+/*
+ * A reclaim-safe endpoint's work is done in a queue of its own. Before the
+ * endpoint connects only the notifier has work done, under its mutex, and once.
+ */
+static int ksk_ep_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
+{
+	struct ksk_conn *c = &ep->conn;
+	int err = -EBUSY;
+
+	mutex_lock(&ksk_dom_mutex);
+	mutex_lock(&c->mutex);
+	if (READ_ONCE(ep->base.state) <= KOFI_EP_ENABLED)
+		err = ksk_tunables_set(&ep->tun, var->name, var->val);
+	if (!err && !READ_ONCE(c->dead))
+		c->wq = ep->tun.reclaim_safe ? ksk_wq_reclaim : ksk_wq;
+	mutex_unlock(&c->mutex);
+	mutex_unlock(&ksk_dom_mutex);
+	return err;
+}
+
 static int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 {
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
@@ -76,9 +96,7 @@ static int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 		return -EINVAL;
 	if (command == FI_GET_VAL)
 		return ksk_tunables_get(&ep->tun, var->name, var->val);
-	if (READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
-		return -EBUSY;
-	return ksk_tunables_set(&ep->tun, var->name, var->val);
+	return ksk_ep_set_val(ep, var);
 }
 
 static size_t *ksk_ep_opt(struct ksk_ep *ep, int name)

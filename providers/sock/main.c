@@ -12,7 +12,13 @@
 
 #include "sock.h"
 
+/*
+ * Two queues, so that what may wait for memory never has the workers, nor the
+ * rescuer, that reclaim-safe endpoints need.
+ */
 struct workqueue_struct *ksk_wq;
+EXPORT_SYMBOL_IF_KUNIT(ksk_wq);
+struct workqueue_struct *ksk_wq_reclaim;
 
 /* ------------------------------------------------------------- parameters */
 
@@ -225,22 +231,30 @@ struct kofi_provider ksk_provider = {
 	.priority	= 10,
 };
 
+static struct workqueue_struct *ksk_wq_alloc(const char *name)
+{
+	return alloc_workqueue("%s", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0,
+			       name);
+}
+
 static int __init ksk_init(void)
 {
-	int err;
+	int err = -ENOMEM;
 
 	if (ksk_port_min > ksk_port_max) {
 		pr_err("kofi_sock: port_min=%u: must be at most port_max=%u\n",
 		       ksk_port_min, ksk_port_max);
 		return -ERANGE;
 	}
-	ksk_wq = alloc_workqueue("kofi_sock",
-				 WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
+	ksk_wq = ksk_wq_alloc("kofi_sock");
 	if (!ksk_wq)
-		return -ENOMEM;
+		return err;
+	ksk_wq_reclaim = ksk_wq_alloc("kofi_sock_reclaim");
+	if (!ksk_wq_reclaim)
+		goto destroy_wq;
 	err = ksk_domain_init();
 	if (err)
-		goto destroy_wq;
+		goto destroy_wq_reclaim;
 	err = kofi_provider_register(FI_VERSION(FI_MAJOR_VERSION,
 						FI_MINOR_VERSION),
 				     &ksk_provider);
@@ -250,6 +264,8 @@ static int __init ksk_init(void)
 
 unregister_notifier:
 	ksk_domain_exit();
+destroy_wq_reclaim:
+	destroy_workqueue(ksk_wq_reclaim);
 destroy_wq:
 	destroy_workqueue(ksk_wq);
 	return err;
@@ -259,6 +275,7 @@ static void __exit ksk_exit(void)
 {
 	kofi_provider_deregister(&ksk_provider);
 	ksk_domain_exit();
+	destroy_workqueue(ksk_wq_reclaim);
 	destroy_workqueue(ksk_wq);
 }
 

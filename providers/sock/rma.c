@@ -98,7 +98,8 @@ void ksk_rma_prepare(struct ksk_conn *c)
 {
 	if (!c->rsps)
 		c->rsps = kcalloc_node(KSK_READS_MAX, sizeof(*c->rsps),
-				       GFP_NOIO, c->ep->base.domain->node);
+				       GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN,
+				       c->ep->base.domain->node);
 	if (c->rsps)
 		clear_bit(KSK_CONN_RSPS, &c->flags);
 	else

@@ -57,6 +57,7 @@ extern unsigned int ksk_rx_size;
 extern unsigned int ksk_zerocopy_min;
 
 extern struct workqueue_struct *ksk_wq;
+extern struct workqueue_struct *ksk_wq_reclaim;
 extern struct kofi_provider ksk_provider;
 
 /**
@@ -632,6 +633,7 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * @ep: endpoint it belongs to
  * @ops: its owner
  * @mutex: control calls one after the other
+ * @wq: where @work and @watch run, changes until it connects
  * @sock: from connect or adoption until it is freed
  * @saved: its callbacks
  * @phase: enum ksk_conn_phase
@@ -686,6 +688,7 @@ struct ksk_conn {
 	struct ksk_ep		*ep;
 	const struct ksk_conn_ops *ops;
 	struct mutex		mutex;	/* control calls */
+	struct workqueue_struct	*wq;
 	struct socket		*sock;
 	struct ksk_cbs		saved;
 	int			phase;
