@@ -63,6 +63,8 @@ static void ksk_req_attach(struct ksk_req *req)
 	sk->sk_error_report = ksk_req_event_cb;
 	sk->sk_write_space = ksk_req_silence;
 	write_unlock_bh(&sk->sk_callback_lock);
+	/* it may all be there already; without the lock @req may be gone */
+	mod_delayed_work(ksk_wq, &req->work, 0);
 	release_sock(sk);
 }
 
@@ -214,8 +216,6 @@ static void ksk_req_new(struct ksk_listener *l, struct socket *sock)
 	l->pending++;
 	mutex_unlock(&ksk_req_mutex);
 	ksk_req_attach(req);
-	/* it may all be there already */
-	mod_delayed_work(ksk_wq, &req->work, 0);
 }
 
 /* Find a request by its handle, which need not be one. */
