@@ -915,6 +915,46 @@ static void zc_held_room(struct kunit *test)
 	ct_pair_close(p);
 }
 
+struct zc_out {
+	struct ksk_conn	*conn;
+	int		out;
+};
+
+static void zc_note_out(struct ct_op *op)
+{
+	struct zc_out *note = op->buf;
+
+	note->out = atomic_read(&note->conn->zc_out);
+}
+
+/*
+ * Who hears that a send is complete may close at once, and with nothing out
+ * that is no reset. The last reference goes in process context, where the
+ * callback runs before the queue's lock has been left behind.
+ */
+static void zc_counted_first(struct kunit *test)
+{
+	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 1);
+	struct zc_out note = { .conn = &zc_ep(p, 0)->conn, .out = -1 };
+	struct sock *from = zc_ep(p, 0)->conn.sock->sk;
+	struct sock *to = zc_ep(p, 1)->conn.sock->sk;
+	struct zc_msg m = { .len = 4096, .segs = 1, .pages = zc_pages(test) };
+
+	zc_recv(test, p, &m);
+	/* the peer's acknowledgment comes when the sender's socket is owned */
+	lock_sock(to);
+	zc_send(test, p, &m, 0);
+	m.op->buf = &note;
+	m.op->hook = zc_note_out;
+	KUNIT_EXPECT_EQ(test, atomic_read(&note.conn->zc_out), 1);
+	lock_sock_nested(from, SINGLE_DEPTH_NESTING);
+	release_sock(to);
+	release_sock(from);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, note.out, 0);
+	ct_pair_close(p);
+}
+
 static struct kunit_case zc_cases[] = {
 	KUNIT_CASE_PARAM(zc_overwritten, zc_level_gen_params),
 	KUNIT_CASE_PARAM(zc_not_read, zc_level_gen_params),
@@ -927,6 +967,7 @@ static struct kunit_case zc_cases[] = {
 	KUNIT_CASE_PARAM(zc_ends_out, zc_end_gen_params),
 	KUNIT_CASE(zc_silent),
 	KUNIT_CASE(zc_device_holds),
+	KUNIT_CASE(zc_counted_first),
 	KUNIT_CASE_PARAM(zc_coalesces, zc_burst_gen_params),
 	KUNIT_CASE(zc_no_more),
 	KUNIT_CASE_PARAM(zc_more_held, zc_held_gen_params),
