@@ -340,7 +340,17 @@ static void ksk_conn_work(struct work_struct *work)
 
 static unsigned long ksk_conn_watch_period(struct ksk_conn *c)
 {
-	return max(msecs_to_jiffies(c->ep->tun.silence_timeout) / 4, 1UL);
+	const struct ksk_tunables *tun = &c->ep->tun;
+	unsigned int ms = min_not_zero(tun->silence_timeout,
+				       tun->frame_timeout);
+
+	return max(msecs_to_jiffies(ms) / 4, 1UL);
+}
+
+/* A limit in jiffies, but not one that two packets lost in a row would exceed */
+static u32 ksk_conn_watch_limit(const struct sock *sk, unsigned int ms)
+{
+	return max_t(u32, msecs_to_jiffies(ms), 4 * __tcp_set_rto(tcp_sk(sk)));
 }
 
 /*
@@ -358,13 +368,53 @@ static bool ksk_conn_unanswered(const struct sock *sk)
 	       (inet_csk(sk)->icsk_probes_out && tcp_send_head(sk));
 }
 
+/* Does an operation of ours wait for something the peer may still have sent? */
+static bool ksk_conn_waits(const struct ksk_conn *c)
+{
+	const struct kofi_rxq *q = &c->ep->rxq;
+
+	return !list_empty(&c->tx_wait) || c->tx_nreads ||
+	       (q->ops && (!list_empty(&q->posted[0]) ||
+			   !list_empty(&q->posted[1])));
+}
+
+/*
+ * Two ways in which a stream that stands still keeps what is ours, although the
+ * peer is there: a frame that does not go on, and a frame that finds no receive
+ * and behind which the peer has closed. A window that nothing more can come
+ * through does not open by what we do.
+ */
+static void ksk_conn_watch_rx(struct ksk_conn *c)
+{
+	const struct ksk_tunables *tun = &c->ep->tun;
+	const struct ksk_rx *rx = &c->rx;
+	struct sock *sk = c->sock->sk;
+	unsigned int ms = 0;
+	int err = ETIMEDOUT;
+
+	if (rx->stalled) {
+		err = ESHUTDOWN;
+		if ((sk->sk_shutdown & RCV_SHUTDOWN) && ksk_conn_waits(c))
+			ms = tun->silence_timeout;
+	} else if (rx->have && skb_queue_empty(&sk->sk_receive_queue)) {
+		ms = tun->frame_timeout;
+	}
+	if (!ms || c->watch_rx != c->stats.rx_bytes) {
+		c->watch_rx = c->stats.rx_bytes;
+		c->watch_rx_base = tcp_jiffies32;
+	} else if (tcp_jiffies32 - c->watch_rx_base >
+		   ksk_conn_watch_limit(sk, ms)) {
+		ksk_conn_abort(c, err);
+	}
+}
+
 static void ksk_conn_watch_stream(struct ksk_conn *c)
 {
 	struct sock *sk = c->sock->sk;
 	struct inet_connection_sock *icsk = inet_csk(sk);
 	u32 now = tcp_jiffies32, limit;
 
-	limit = msecs_to_jiffies(c->ep->tun.silence_timeout);
+	limit = ksk_conn_watch_limit(sk, c->ep->tun.silence_timeout);
 	/* out-of-window segments, as probes are, are answered twice a second */
 	if (!tcp_sk(sk)->packets_out)
 		limit += HZ;
@@ -373,6 +423,7 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 	else if (now - c->watch_base > limit &&
 		 now - tcp_sk(sk)->rcv_tstamp > limit)
 		ksk_conn_abort(c, ETIMEDOUT);
+	ksk_conn_watch_rx(c);
 
 	/*
 	 * TCP asks a peer whose window is closed ever more rarely, at last
@@ -505,8 +556,9 @@ void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase)
 int ksk_conn_down(struct ksk_conn *c, bool connection)
 {
 	bool end = false, reset = false;
-	struct sock *sk;
+	unsigned long sent;
 	unsigned int noio;
+	struct sock *sk;
 	int ret = 0;
 
 	mutex_lock(&c->mutex);
@@ -527,7 +579,10 @@ int ksk_conn_down(struct ksk_conn *c, bool connection)
 	if (c->phase != KSK_CONN_DEAD) {
 		/* no pages from here on, which would turn the close into a reset */
 		c->zc_min = 0;
-		ksk_tx_run(c, sk->sk_sndbuf);
+		sent = c->stats.tx_bytes;
+		while (ksk_tx_run(c, KSK_CONN_CHUNK) &&
+		       c->stats.tx_bytes - sent < sk->sk_sndbuf)
+			;
 		cmpxchg(&c->dead, 0, ECANCELED);
 		reset = ksk_conn_end(c);
 		end = true;

@@ -26,13 +26,14 @@ unsigned int ksk_inline_max = 131072;
 static struct kofi_param ksk_param_inline_max = { &ksk_inline_max, 1, 1048576 };
 module_param_cb(inline_max, &kofi_param_ops, &ksk_param_inline_max, 0644);
 MODULE_PARM_DESC(inline_max,
-		 "Bytes a post or a socket callback sends itself; the rest is the work item's (1 to 1048576, default 131072)");
+		 "Bytes a post or a socket callback sends itself, a frame counting as 512 more; the rest is the work item's (1 to 1048576, default 131072)");
 
 unsigned int ksk_rx_budget = 262144;
+EXPORT_SYMBOL_IF_KUNIT(ksk_rx_budget);
 static struct kofi_param ksk_param_rx_budget = { &ksk_rx_budget, 4096, 16777216 };
 module_param_cb(rx_budget, &kofi_param_ops, &ksk_param_rx_budget, 0644);
 MODULE_PARM_DESC(rx_budget,
-		 "Bytes one run of the receiver reads before the work item goes on (4096 to 16777216, default 262144)");
+		 "Bytes one run of the receiver reads, a frame counting as 512 more (4096 to 16777216, default 262144)");
 
 unsigned int ksk_connect_timeout = 30000;
 static struct kofi_param ksk_param_connect_timeout = { &ksk_connect_timeout, 10, 86400000 };
@@ -47,10 +48,16 @@ MODULE_PARM_DESC(handshake_timeout,
 		 "Milliseconds for an incoming connection to send its request (10 to 86400000, default 10000)");
 
 unsigned int ksk_silence_timeout = 30000;
-static struct kofi_param ksk_param_silence_timeout = { &ksk_silence_timeout, 100, 86400000 };
+static struct kofi_param ksk_param_silence_timeout = { &ksk_silence_timeout, 1000, 86400000 };
 module_param_cb(silence_timeout, &kofi_param_ops, &ksk_param_silence_timeout, 0644);
 MODULE_PARM_DESC(silence_timeout,
-		 "Milliseconds without an acknowledgment while data is out after which a peer is dead (100 to 86400000, default 30000)");
+		 "Milliseconds without an acknowledgment while data is out after which a peer is dead (1000 to 86400000, default 30000)");
+
+unsigned int ksk_frame_timeout;
+static struct kofi_param ksk_param_frame_timeout = { &ksk_frame_timeout, 0, 86400000 };
+module_param_cb(frame_timeout, &kofi_param_ops, &ksk_param_frame_timeout, 0644);
+MODULE_PARM_DESC(frame_timeout,
+		 "Milliseconds a peer may take for the next byte of a frame, 0: no limit (0 to 86400000, default 0)");
 
 unsigned int ksk_keepalive_idle = 15000;
 static struct kofi_param ksk_param_keepalive_idle = { &ksk_keepalive_idle, 0, 32767000 };
@@ -114,6 +121,7 @@ void ksk_tunables_init(struct ksk_tunables *tun)
 		.connect_timeout = READ_ONCE(ksk_connect_timeout),
 		.handshake_timeout = READ_ONCE(ksk_handshake_timeout),
 		.silence_timeout = READ_ONCE(ksk_silence_timeout),
+		.frame_timeout = READ_ONCE(ksk_frame_timeout),
 		.keepalive_idle = READ_ONCE(ksk_keepalive_idle),
 		.keepalive_intvl = READ_ONCE(ksk_keepalive_intvl),
 		.keepalive_cnt = READ_ONCE(ksk_keepalive_cnt),
@@ -139,6 +147,9 @@ static unsigned int *ksk_tunable(struct ksk_tunables *tun, int name,
 	case KOFI_VAL_SILENCE_TIMEOUT:
 		*p = &ksk_param_silence_timeout;
 		return &tun->silence_timeout;
+	case KOFI_VAL_FRAME_TIMEOUT:
+		*p = &ksk_param_frame_timeout;
+		return &tun->frame_timeout;
 	case KOFI_VAL_KEEPALIVE_IDLE:
 		*p = &ksk_param_keepalive_idle;
 		return &tun->keepalive_idle;

@@ -283,6 +283,7 @@ static bool ksk_pep_foreign(int name)
 {
 	return name == (int)KOFI_VAL_RECLAIM_SAFE ||
 	       name == (int)KOFI_VAL_CPU ||
+	       name == (int)KOFI_VAL_FRAME_TIMEOUT ||
 	       name == (int)KOFI_VAL_ZEROCOPY_MIN;
 }
 

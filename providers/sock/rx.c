@@ -10,7 +10,8 @@
  * not read either, it schedules the endpoint's softirq item, which tries the same
  * frame again.
  *
- * A run reads no more than its budget; another one goes on. Reading happens
+ * A run reads no more than its budget, in which small frames count for more than
+ * their bytes; another run goes on. Reading happens
  * under the socket's spinlock, never while a process owns it (ep.c), and never
  * nests. Acknowledgments and responses are owed while reading and sent by the
  * caller afterwards.
@@ -347,6 +348,13 @@ static int ksk_rx_prepare(struct ksk_conn *c)
 	}
 }
 
+/* A frame has begun. */
+static __always_inline void ksk_rx_count(struct ksk_conn *c)
+{
+	ksk_stat_inc(&c->stats.rx_frames);
+	c->rx.budget -= KSK_FRAME_COST;
+}
+
 /*
  * A header is complete, or what it lacked may be there now, and @err is what has
  * come of looking for that. Returns false if reading cannot go on.
@@ -356,7 +364,7 @@ static bool ksk_rx_begun(struct ksk_conn *c, int err)
 	struct ksk_rx *rx = &c->rx;
 
 	if (!rx->stalled)
-		ksk_stat_inc(&c->stats.rx_frames);
+		ksk_rx_count(c);
 	if (err == -EAGAIN) {
 		if (!rx->stalled) {
 			ksk_stat_inc(&c->stats.rx_stalls);
@@ -492,7 +500,7 @@ static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 		*go_on = ksk_rx_begun(c, err);
 		return true;
 	}
-	ksk_stat_inc(&c->stats.rx_frames);
+	ksk_rx_count(c);
 	if (ksk_rx_place(c, from, f->payload)) {
 		rx->err = EIO;
 		*go_on = false;
@@ -510,12 +518,12 @@ static int ksk_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 {
 	struct ksk_conn *c = desc->arg.data;
 	struct ksk_rx *rx = &c->rx;
-	bool go_on = !rx->err && rx->budget > 0 && !rx->stalled;
+	bool go_on = !rx->err && !rx->stalled;
 	struct kofi_skb_part from;
 	size_t used;
 
 	kofi_skb_part_init(&from, skb, offset, len);
-	while (go_on && from.offset < from.end) {
+	while (go_on && from.offset < from.end && rx->budget > 0) {
 		if (!rx->in_frame && !rx->have &&
 		    ksk_rx_whole(c, &from, &go_on))
 			continue;

@@ -38,6 +38,7 @@
 #define KSK_TX_RX_MAX		65536
 #define KSK_MSG_MAX		((size_t)MAX_RW_COUNT)
 #define KSK_READS_MAX		64	/* reads unanswered, each way */
+#define KSK_FRAME_COST		512	/* what a frame takes of a budget beside its bytes */
 
 /* ------------------------------------------------------ module parameters */
 
@@ -46,6 +47,7 @@ extern unsigned int ksk_rx_budget;
 extern unsigned int ksk_connect_timeout;
 extern unsigned int ksk_handshake_timeout;
 extern unsigned int ksk_silence_timeout;
+extern unsigned int ksk_frame_timeout;
 extern unsigned int ksk_keepalive_idle;
 extern unsigned int ksk_keepalive_intvl;
 extern unsigned int ksk_keepalive_cnt;
@@ -65,6 +67,8 @@ extern struct kofi_provider ksk_provider;
  * @connect_timeout: milliseconds until the peer has answered
  * @handshake_timeout: milliseconds for an incoming request to be complete
  * @silence_timeout: milliseconds without a sign of life while data is out
+ * @frame_timeout: milliseconds without another byte of a frame that has begun,
+ *	0 for never
  * @keepalive_idle: milliseconds until an idle peer is asked, 0 for never
  * @keepalive_intvl: seconds between these questions
  * @keepalive_cnt: unanswered ones after which it is dead
@@ -81,6 +85,7 @@ struct ksk_tunables {
 	unsigned int	connect_timeout;
 	unsigned int	handshake_timeout;
 	unsigned int	silence_timeout;
+	unsigned int	frame_timeout;
 	unsigned int	keepalive_idle;
 	unsigned int	keepalive_intvl;
 	unsigned int	keepalive_cnt;
@@ -502,7 +507,8 @@ struct ksk_frame {
  * @reserved: the write will be reported, in a slot that is held
  * @left: bytes of payload still to come
  * @lost: bytes of payload that did not fit
- * @budget: bytes that may still be read in this run
+ * @budget: bytes that may still be read in this run; a frame costs
+ *	KSK_FRAME_COST more
  * @err: why the stream must end, a positive error code
  */
 struct ksk_rx {
@@ -649,6 +655,8 @@ static inline void ksk_stat_inc(unsigned long *stat)
  *	%FI_MORE holds back
  * @watch: connect timeout, then the eye on a peer that does not answer
  * @watch_base: when the peer had last answered everything, as far as seen
+ * @watch_rx: bytes received when the stream had last moved, as far as seen
+ * @watch_rx_base: when that was
  * @cm: the request being sent, the answer being received
  * @tx_lock: for the members that follow
  * @tx_closed: no more posts; changes with the socket locked, too
@@ -703,6 +711,8 @@ struct ksk_conn {
 	struct timer_list	retry;
 	struct delayed_work	watch;
 	u32			watch_base;
+	u32			watch_rx_base;
+	unsigned long		watch_rx;
 	struct ksk_cm		cm;
 
 	/* what is posted without the socket's lock */

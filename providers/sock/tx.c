@@ -634,8 +634,10 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 		}
 		ksk_stat_add(&c->stats.tx_bytes, sent);
 		budget -= min_t(size_t, budget, sent);
-		if (c->tx_hdr_off == c->tx_hdr_len && !c->tx_left)
+		if (c->tx_hdr_off == c->tx_hdr_len && !c->tx_left) {
 			ksk_tx_sent(c);
+			budget -= min(budget, KSK_FRAME_COST);
+		}
 	} while (c->tx_hdr_len || ksk_tx_next(c));
 	return false;
 }
@@ -649,7 +651,8 @@ static bool ksk_tx_alive(const struct ksk_conn *c)
 /**
  * ksk_tx_run - send
  * @c: the connection
- * @budget: how many bytes at most, give or take a header
+ * @budget: how many bytes at most, give or take a header; a frame counts as
+ *	KSK_FRAME_COST more
  *
  * Context: locked.
  * Return: true if the budget is used up and something is left to do; the
@@ -665,6 +668,7 @@ bool ksk_tx_run(struct ksk_conn *c, size_t budget)
 		ksk_tx_corked(c);
 	return false;
 }
+EXPORT_SYMBOL_IF_KUNIT(ksk_tx_run);
 
 /**
  * ksk_tx_space - the socket takes bytes again

@@ -627,7 +627,7 @@ struct live_val {
 static const struct live_val live_vals[] = {
 	{ "connect timeout", KOFI_VAL_CONNECT_TIMEOUT, 10, 86400000 },
 	{ "handshake timeout", KOFI_VAL_HANDSHAKE_TIMEOUT, 10, 86400000 },
-	{ "silence timeout", KOFI_VAL_SILENCE_TIMEOUT, 100, 86400000 },
+	{ "silence timeout", KOFI_VAL_SILENCE_TIMEOUT, 1000, 86400000 },
 	{ "keepalive idle", KOFI_VAL_KEEPALIVE_IDLE, 0, 32767000 },
 };
 

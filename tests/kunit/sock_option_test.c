@@ -36,7 +36,8 @@ struct option_range {
 static const struct option_range option_ranges[] = {
 	{ "connect timeout", KOFI_VAL_CONNECT_TIMEOUT, 10, 86400000, true },
 	{ "handshake timeout", KOFI_VAL_HANDSHAKE_TIMEOUT, 10, 86400000, true },
-	{ "silence timeout", KOFI_VAL_SILENCE_TIMEOUT, 100, 86400000, true },
+	{ "silence timeout", KOFI_VAL_SILENCE_TIMEOUT, 1000, 86400000, true },
+	{ "frame timeout", KOFI_VAL_FRAME_TIMEOUT, 0, 86400000, false },
 	{ "keepalive idle", KOFI_VAL_KEEPALIVE_IDLE, 0, 32767000, true },
 	{ "keepalive interval", KOFI_VAL_KEEPALIVE_INTVL, 1, 32767, true },
 	{ "keepalive count", KOFI_VAL_KEEPALIVE_CNT, 1, 127, true },

@@ -204,5 +204,6 @@ const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 #define KOFI_VAL_KEEPALIVE_INTVL	(FI_PROV_SPECIFIC | 7)	/* between probes; seconds */
 #define KOFI_VAL_KEEPALIVE_CNT		(FI_PROV_SPECIFIC | 8)	/* probes */
 #define KOFI_VAL_ZEROCOPY_MIN		(FI_PROV_SPECIFIC | 9)	/* bytes; 0: never */
+#define KOFI_VAL_FRAME_TIMEOUT		(FI_PROV_SPECIFIC | 10)	/* message that has begun; 0: off */
 
 #endif /* _LINUX_KOFI_KOFI_H */

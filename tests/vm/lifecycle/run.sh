@@ -14,7 +14,7 @@ refused() {	# PARAM VALUE RANGE: insmod fails, and the kernel says the range
 	dmesg | grep -q "kofi_sock: $1=$2: must be a number from $3"
 }
 step load-core load kofi
-step bad-silence refused silence_timeout 99 "[0-9]* to"
+step bad-silence refused silence_timeout 999 "[0-9]* to"
 step bad-silence-text refused silence_timeout soon "[0-9]* to"
 step bad-silence-negative refused silence_timeout -1 "[0-9]* to"
 step bad-inline refused inline_max 0 "1 to 1048576"
