@@ -226,6 +226,7 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 	domain->dev = NULL;
 	domain->node = NUMA_NO_NODE;
 	domain->name = NULL;
+	domain->addr_format = info->addr_format;
 	domain->mr_ops = &kofi_mr_soft;
 
 	fid->ops = ops;

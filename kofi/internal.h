@@ -267,7 +267,14 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg);
 
 /* lib/addr.c: addresses */
 
+#define KOFI_IP_STR_MAX		96	/* fi_sockaddr_in6://[address%scope]:port */
+
 int kofi_info_check_addr(u32 format, const void *addr, size_t len);
+int kofi_ip_resolve(struct net *net, u32 format, const char *node,
+		    const char *service, struct sockaddr_storage *addr);
+int kofi_ip_parse(struct net *net, const char *text,
+		  struct sockaddr_storage *addr);
+int kofi_ip_print(const struct sockaddr *addr, char *buf, size_t len);
 
 /* lib/target.c: regions of software providers */
 

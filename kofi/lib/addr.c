@@ -94,6 +94,112 @@ static int kofi_info_family(u32 format)
 	}
 }
 
+/**
+ * kofi_ip_resolve - the address that a node and a service stand for
+ * @net: network namespace, for scopes by the name of an interface
+ * @format: FI_SOCKADDR_IN, ...: which families will do
+ * @node: numeric address; in IPv6 perhaps with %interface
+ * @service: port number
+ * @addr: where the address goes
+ *
+ * Names are not resolved.
+ *
+ * Context: process.
+ * Return: 0; -ENODATA if @node is no numeric address, or of another family than
+ * @format has; -EINVAL if @service is no port number.
+ */
+int kofi_ip_resolve(struct net *net, u32 format, const char *node,
+		    const char *service, struct sockaddr_storage *addr)
+{
+	int family = format == FI_ADDR_STR ? AF_UNSPEC :
+		     kofi_info_family(format);
+	u16 port;
+
+	if (family < 0)
+		return family;
+	if (kstrtou16(service, 10, &port))
+		return -EINVAL;
+	if (inet_pton_with_scope(net, family, node, service, addr))
+		return -ENODATA;
+	return 0;
+}
+
+static const struct {
+	const char	*scheme;
+	int		family;
+} kofi_ip_schemes[] = {
+	{ "fi_sockaddr_in://", AF_INET },
+	{ "fi_sockaddr_in6://", AF_INET6 },
+};
+
+/**
+ * kofi_ip_parse - read an address in the form of FI_ADDR_STR
+ * @net: network namespace, for scopes by the name of an interface
+ * @text: fi_sockaddr_in://10.0.0.1:7471 or fi_sockaddr_in6://[::1]:7471; a
+ *	link-local address with %interface or %number behind it
+ * @addr: where the address goes
+ *
+ * Context: process.
+ * Return: 0 or -EINVAL.
+ */
+int kofi_ip_parse(struct net *net, const char *text,
+		  struct sockaddr_storage *addr)
+{
+	char node[KOFI_IP_STR_MAX], *port, *host = node;
+	size_t i, n;
+
+	for (i = 0; i < ARRAY_SIZE(kofi_ip_schemes); i++) {
+		n = str_has_prefix(text, kofi_ip_schemes[i].scheme);
+		if (n)
+			break;
+	}
+	if (!n || strscpy(node, text + n, sizeof(node)) < 0)
+		return -EINVAL;
+	port = strrchr(node, ':');
+	if (!port || port == node)
+		return -EINVAL;
+	*port++ = '\0';
+	if (kofi_ip_schemes[i].family == AF_INET6) {
+		n = strlen(host);
+		if (n < 2 || host[0] != '[' || host[n - 1] != ']')
+			return -EINVAL;
+		host[n - 1] = '\0';
+		host++;
+	}
+	if (inet_pton_with_scope(net, kofi_ip_schemes[i].family, host, port,
+				 addr))
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * kofi_ip_print - write an address in the form of FI_ADDR_STR
+ * @addr: an address
+ * @buf: where the text goes
+ * @len: bytes there; %KOFI_IP_STR_MAX are enough
+ *
+ * Context: any.
+ * Return: bytes without the NUL at the end; -EINVAL if it is not IP.
+ */
+int kofi_ip_print(const struct sockaddr *addr, char *buf, size_t len)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
+
+	switch (addr->sa_family) {
+	case AF_INET:
+		return scnprintf(buf, len, "fi_sockaddr_in://%pISpc", addr);
+	case AF_INET6:
+		if (in6->sin6_scope_id)
+			return scnprintf(buf, len,
+					 "fi_sockaddr_in6://[%pI6c%%%u]:%u",
+					 &in6->sin6_addr, in6->sin6_scope_id,
+					 ntohs(in6->sin6_port));
+		return scnprintf(buf, len, "fi_sockaddr_in6://%pISpc", addr);
+	default:
+		return -EINVAL;
+	}
+}
+
 static void kofi_info_set_port(struct sockaddr_storage *ss, u16 port)
 {
 	if (ss->ss_family == AF_INET6)

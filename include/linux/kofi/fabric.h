@@ -137,6 +137,9 @@ enum fi_av_type {
 	FI_AV_TABLE,
 };
 
+/* fi_av_open(), fi_av_insert() */
+#define FI_AV_USER_ID		BIT_ULL(41)
+
 enum fi_mr_mode {
 	FI_MR_UNSPEC,
 	FI_MR_BASIC,

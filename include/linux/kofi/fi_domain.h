@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Domains: one network device as a container of resources (fi_domain(3)), and
- * memory regions (fi_mr(3)).
+ * Domains: one network device as a container of resources (fi_domain(3)),
+ * memory regions (fi_mr(3)) and address vectors (fi_av(3)).
  */
 #ifndef _LINUX_KOFI_FI_DOMAIN_H
 #define _LINUX_KOFI_FI_DOMAIN_H
@@ -12,6 +12,7 @@
 
 struct bio_vec;
 struct fi_atomic_attr;
+struct fid_av;
 struct fid_domain;
 struct fid_ep;
 struct fid_mr;
@@ -218,6 +219,75 @@ static inline void *fi_mr_desc(struct fid_mr *mr)
 static inline u64 fi_mr_key(struct fid_mr *mr)
 {
 	return READ_ONCE(mr->key);
+}
+
+/* --------------------------------------------------------- address vectors */
+
+/* fi_av_open() */
+#define FI_SYMMETRIC		BIT_ULL(59)
+/* fi_av_insert() */
+#define FI_SYNC_ERR		BIT_ULL(58)
+
+/**
+ * struct fi_av_attr - what an address vector is to be
+ * @type: FI_AV_TABLE or FI_AV_MAP; FI_AV_UNSPEC is FI_AV_TABLE
+ * @rx_ctx_bits: upper bits of an fi_addr_t that name a receive context, at most
+ *	16
+ * @count: how many addresses are expected; not needed
+ * @ep_per_node: how many of them are of one host; not needed
+ * @name: must be NULL
+ * @map_addr: must be NULL
+ * @flags: FI_EVENT, FI_SYMMETRIC, FI_AV_USER_ID
+ */
+struct fi_av_attr {
+	enum fi_av_type		type;
+	int			rx_ctx_bits;
+	size_t			count;
+	size_t			ep_per_node;
+	const char		*name;
+	void			*map_addr;
+	u64			flags;
+};
+
+struct fid_av {
+	struct fi_fid		fid;
+};
+
+int fi_av_open(struct fid_domain *domain, const struct fi_av_attr *attr,
+	       struct fid_av **av, void *context);
+int fi_av_bind(struct fid_av *av, struct fi_fid *eq, u64 flags);
+int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
+		 fi_addr_t *fi_addr, u64 flags, void *context);
+int fi_av_insertsvc(struct fid_av *av, const char *node, const char *service,
+		    fi_addr_t *fi_addr, u64 flags, void *context);
+int fi_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
+		    const char *service, size_t svccnt, fi_addr_t *fi_addr,
+		    u64 flags, void *context);
+int fi_av_remove(struct fid_av *av, const fi_addr_t *fi_addr, size_t count,
+		 u64 flags);
+int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
+		 size_t *addrlen);
+const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
+			  size_t *len);
+int fi_av_set_user_id(struct fid_av *av, fi_addr_t fi_addr, fi_addr_t user_id,
+		      u64 flags);
+
+/**
+ * fi_rx_addr - name a receive context of a peer
+ * @fi_addr: number of the peer's address
+ * @rx_index: the context's
+ * @rx_ctx_bits: as the address vector was opened with
+ *
+ * fi_av(3).
+ *
+ * Context: any.
+ * Return: the address to send to.
+ */
+static inline fi_addr_t fi_rx_addr(fi_addr_t fi_addr, int rx_index,
+				   int rx_ctx_bits)
+{
+	return rx_ctx_bits ? (u64)rx_index << (64 - rx_ctx_bits) | fi_addr :
+			     fi_addr;
 }
 
 #endif /* _LINUX_KOFI_FI_DOMAIN_H */

@@ -92,6 +92,13 @@ char *kofi_netif_network(const struct kofi_netif *i);
 int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
 		     struct kofi_netif *out);
 
+/* --------------------------------------------------------- address vectors */
+
+struct kofi_av;
+
+int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr);
+fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr);
+
 /* ------------------------------------------------------- module parameters */
 
 /**

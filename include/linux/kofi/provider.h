@@ -182,6 +182,7 @@ struct kofi_mr_table {
  * @dev: device for DMA, NULL for software
  * @node: NUMA node, or NUMA_NO_NODE
  * @name: domain_attr->name
+ * @addr_format: of the addresses in its address vectors
  * @mrs: regions of software providers by their keys
  * @mr_ops: how peers get to regions
  */
@@ -193,6 +194,7 @@ struct kofi_domain {
 	struct device			*dev;
 	int				node;
 	char				*name;
+	u32				addr_format;
 	struct kofi_mr_table		mrs;
 	const struct kofi_mr_ops	*mr_ops;
 };

@@ -1,0 +1,859 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Address vectors (fi_av(3)): the peers of endpoints that are not connected.
+ *
+ * Storage
+ *
+ * An address is a struct kofi_peer, found by its number through an xarray and by
+ * the address itself through a hash table. Both grow by small allocations, and
+ * nothing is kept of a peer but its address until an endpoint talks to it.
+ *
+ * Normal operation
+ *
+ * Posts ask for the address behind an fi_addr_t, receivers for the number behind
+ * an address. Both are RCU readers: they take no lock, and run beside insertions
+ * and removals. Those are serialized by a mutex. A removed entry is freed after
+ * a grace period.
+ *
+ * Numbers
+ *
+ * The lowest free number is the next one, so that the numbers of a vector from
+ * which nothing has been removed are the order of insertion: FI_AV_TABLE, and
+ * FI_AV_MAP is no different. An address that is inserted twice keeps its number,
+ * and goes when it has been removed twice, as in the address vectors of
+ * libfabric. The upper rx_ctx_bits of an fi_addr_t are the index of a receive
+ * context, which fi_rx_addr() puts there.
+ *
+ * Errors
+ *
+ * Each address fails for itself: its fi_addr_t is FI_ADDR_NOTAVAIL, and the reason
+ * goes to the array of FI_SYNC_ERR, or to the event queue of a vector that was
+ * opened with FI_EVENT.
+ */
+#include <linux/in.h>
+#include <linux/inet.h>
+#include <linux/mutex.h>
+#include <linux/rhashtable.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+#include <net/ipv6.h>
+
+#include <linux/kofi/lib.h>
+
+#include "internal.h"
+
+#define KOFI_AV_CTX_BITS_MAX	16
+
+/**
+ * struct kofi_peer - an address
+ * @node: in the vector's hash table
+ * @addr: the address; bytes it does not use are 0
+ * @index: its number
+ * @inserted: how often it has been inserted and not removed
+ * @user_id: what completions call it, FI_AV_USER_ID
+ */
+struct kofi_peer {
+	struct rhash_head	node;
+	union kofi_ip		addr;
+	u32			index;
+	u32			inserted;
+	u64			user_id;
+};
+
+/**
+ * struct kofi_av - an address vector
+ * @av: what the consumer holds
+ * @obj: the core's
+ * @domain: its parent
+ * @eq: where insertions are reported to, or NULL
+ * @table: consumers may know the numbers without being told
+ * @flags: FI_EVENT, FI_AV_USER_ID
+ * @ctx_bits: upper bits of an fi_addr_t that are none of the number
+ * @mutex: insertion and removal
+ * @peers: addresses by number
+ * @hash: the same by address
+ */
+struct kofi_av {
+	struct fid_av		av;
+	struct kofi_obj		obj;
+	struct kofi_domain	*domain;
+	struct kofi_eq		*eq;
+	bool			table;
+	u64			flags;
+	unsigned int		ctx_bits;
+	struct mutex		mutex;	/* changes of what follows */
+	struct xarray		peers;
+	struct rhashtable	hash;
+};
+
+static const struct rhashtable_params kofi_av_hash = {
+	.key_len		= sizeof_field(struct kofi_peer, addr),
+	.key_offset		= offsetof(struct kofi_peer, addr),
+	.head_offset		= offsetof(struct kofi_peer, node),
+	.automatic_shrinking	= true,
+};
+
+static struct kofi_av *kofi_av(struct fid_av *av)
+{
+	return container_of(av, struct kofi_av, av);
+}
+
+static bool kofi_av_valid(const struct fid_av *av)
+{
+	return av && av->fid.fclass == FI_CLASS_AV;
+}
+
+/* ---------------------------------------------------------------- addresses */
+
+/*
+ * The form in which addresses are compared. Only addresses of one host will do,
+ * with a port.
+ */
+static int kofi_av_key(const void *from, size_t len, union kofi_ip *key)
+{
+	const struct sockaddr_in6 *in6 = from;
+	const struct sockaddr_in *in = from;
+	int err;
+
+	memset(key, 0, sizeof(*key));
+	err = kofi_ip_check(from, len);
+	if (err)
+		return err;
+	if (in->sin_family == AF_INET) {
+		key->in4.sin_family = AF_INET;
+		key->in4.sin_port = in->sin_port;
+		key->in4.sin_addr = in->sin_addr;
+	} else {
+		key->in6.sin6_family = AF_INET6;
+		key->in6.sin6_port = in6->sin6_port;
+		key->in6.sin6_addr = in6->sin6_addr;
+		if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+			key->in6.sin6_scope_id = in6->sin6_scope_id;
+	}
+	return kofi_ip_any(&key->sa) || !*kofi_ip_port(&key->sa) ?
+	       -EADDRNOTAVAIL : 0;
+}
+
+static bool kofi_av_family_allowed(u32 format, int family)
+{
+	return (format != FI_SOCKADDR_IN || family == AF_INET) &&
+	       (format != FI_SOCKADDR_IN6 || family == AF_INET6);
+}
+
+/* Where the addresses of an insertion come from; ADDR is what it says there. */
+struct kofi_av_source {
+	int		(*get)(const struct kofi_av_source *s, size_t i,
+			       union kofi_ip *key);
+	u32		format;
+	const void	*addr;
+	size_t		size;
+	size_t		services;
+	struct net	*net;
+};
+
+/* ADDR: addresses of SIZE bytes each */
+static int kofi_av_get_array(const struct kofi_av_source *s, size_t i,
+			     union kofi_ip *key)
+{
+	return kofi_av_key(s->addr + i * s->size, s->size, key);
+}
+
+/* ADDR: pointers to text */
+static int kofi_av_get_text(const struct kofi_av_source *s, size_t i,
+			    union kofi_ip *key)
+{
+	const char *const *text = s->addr;
+	struct sockaddr_storage ss;
+	int err;
+
+	memset(key, 0, sizeof(*key));
+	if (!text[i])
+		return -EINVAL;
+	err = kofi_ip_parse(s->net, text[i], &ss);
+	return err ?: kofi_av_key(&ss, sizeof(ss), key);
+}
+
+static bool kofi_av_in6_add(struct in6_addr *addr, u64 n)
+{
+	u64 low = be64_to_cpup((__be64 *)&addr->s6_addr[8]);
+
+	*(__be64 *)&addr->s6_addr[8] = cpu_to_be64(low + n);
+	return low + n >= low;
+}
+
+/*
+ * ADDR: the first of consecutive hosts, and on each of them the first of
+ * SERVICES ports. kofi_av_check_range() has looked at the last one.
+ */
+static int kofi_av_get_range(const struct kofi_av_source *s, size_t i,
+			     union kofi_ip *key)
+{
+	size_t host = i / s->services, service = i % s->services;
+	union kofi_ip ip;
+
+	memcpy(&ip, s->addr, sizeof(ip));
+	be16_add_cpu(kofi_ip_port(&ip.sa), service);
+	if (ip.sa.sa_family == AF_INET)
+		be32_add_cpu(&ip.in4.sin_addr.s_addr, host);
+	else
+		kofi_av_in6_add(&ip.in6.sin6_addr, host);
+	return kofi_av_key(&ip, sizeof(ip), key);
+}
+
+/* Are that many hosts and ports from the first one on possible at all? */
+static int kofi_av_check_range(const union kofi_ip *first, size_t hosts,
+			       size_t services)
+{
+	struct in6_addr in6 = first->in6.sin6_addr;
+	u16 port = be16_to_cpu(*kofi_ip_port((struct sockaddr *)&first->sa));
+
+	if (!hosts || !services || services - 1 > U16_MAX - port ||
+	    hosts > INT_MAX / services)
+		return -EINVAL;
+	if (first->sa.sa_family == AF_INET)
+		return hosts - 1 > U32_MAX - be32_to_cpu(first->in4.sin_addr.s_addr) ?
+		       -EINVAL : 0;
+	return kofi_av_in6_add(&in6, hosts - 1) ? 0 : -EINVAL;
+}
+
+/* ---------------------------------------------------- insertion and removal */
+
+static struct kofi_peer *kofi_av_find(struct kofi_av *av,
+				      const union kofi_ip *key)
+{
+	return rhashtable_lookup(&av->hash, key, kofi_av_hash);
+}
+
+static u64 kofi_av_number(const struct kofi_av *av, fi_addr_t fi_addr)
+{
+	return fi_addr & (U64_MAX >> av->ctx_bits);
+}
+
+static struct kofi_peer *kofi_av_load(struct kofi_av *av, fi_addr_t fi_addr)
+{
+	u64 number = kofi_av_number(av, fi_addr);
+
+	return number <= U32_MAX ? xa_load(&av->peers, number) : NULL;
+}
+
+static int kofi_av_add(struct kofi_av *av, const union kofi_ip *key,
+		       u64 user_id, fi_addr_t *fi_addr)
+{
+	struct kofi_peer *peer;
+	int err;
+
+	lockdep_assert_held(&av->mutex);
+	rcu_read_lock();
+	peer = kofi_av_find(av, key);
+	rcu_read_unlock();
+	if (peer) {
+		if (peer->inserted == U32_MAX)
+			return -EOVERFLOW;
+		peer->inserted++;
+		*fi_addr = peer->index;
+		return 0;
+	}
+
+	peer = kmalloc(sizeof(*peer), GFP_KERNEL);
+	if (!peer)
+		return -ENOMEM;
+	peer->addr = *key;
+	peer->inserted = 1;
+	/* not found by the number before it has one */
+	err = xa_alloc(&av->peers, &peer->index, NULL, xa_limit_32b, GFP_KERNEL);
+	if (err)
+		goto free;
+	peer->user_id = av->flags & FI_AV_USER_ID ? user_id : peer->index;
+	err = rhashtable_insert_fast(&av->hash, &peer->node, kofi_av_hash);
+	if (err)
+		goto erase;
+	xa_store(&av->peers, peer->index, peer, GFP_KERNEL);
+	*fi_addr = peer->index;
+	return 0;
+
+erase:
+	xa_erase(&av->peers, peer->index);
+free:
+	kfree(peer);
+	return err;
+}
+
+static void kofi_av_drop(struct kofi_av *av, struct kofi_peer *peer)
+{
+	lockdep_assert_held(&av->mutex);
+	xa_erase(&av->peers, peer->index);
+	rhashtable_remove_fast(&av->hash, &peer->node, kofi_av_hash);
+	kfree_rcu_mightsleep(peer);
+}
+
+static void kofi_av_event_release(struct kofi_event *ev)
+{
+	kfree(ev);
+}
+
+/* Events of an insertion that was accepted: nothing else tells of its end. */
+static void kofi_av_event(struct kofi_av *av, void *context, u64 data, int err)
+{
+	struct kofi_event *ev;
+
+	if (!kofi_eq_room(av->eq))
+		return;
+	ev = kzalloc(sizeof(*ev), GFP_KERNEL | __GFP_NOFAIL);
+	ev->fid = &av->av.fid;
+	ev->context = context;
+	ev->event = FI_AV_COMPLETE;
+	ev->data_val = data;
+	ev->err = err;
+	ev->release = kofi_av_event_release;
+	kofi_eq_queue(av->eq, ev);
+}
+
+/* Returns how many have been inserted. */
+static int kofi_av_insert_all(struct kofi_av *av,
+			      const struct kofi_av_source *s, size_t count,
+			      fi_addr_t *fi_addr, u64 flags, void *context)
+{
+	bool user_id = (av->flags | flags) & FI_AV_USER_ID;
+	int *errs = flags & FI_SYNC_ERR ? context : NULL;
+	size_t i, done = 0;
+
+	mutex_lock(&av->mutex);
+	for (i = 0; i < count; i++) {
+		fi_addr_t got = FI_ADDR_NOTAVAIL;
+		union kofi_ip key;
+		int err;
+
+		err = s->get(s, i, &key);
+		if (!err && !kofi_av_family_allowed(s->format,
+						    key.sa.sa_family))
+			err = -EINVAL;
+		if (!err)
+			err = kofi_av_add(av, &key, user_id ? fi_addr[i] : 0,
+					  &got);
+		done += !err;
+		if (fi_addr)
+			fi_addr[i] = got;
+		if (errs)
+			errs[i] = -err;
+		if (err && av->flags & FI_EVENT)
+			kofi_av_event(av, context, i, -err);
+		cond_resched();
+	}
+	mutex_unlock(&av->mutex);
+	return done;
+}
+
+/**
+ * kofi_av_insert - insert addresses, wherever they come from
+ * @av: the vector
+ * @s: the addresses
+ * @count: how many
+ * @fi_addr: see fi_av_insert()
+ * @flags: see fi_av_insert()
+ * @context: see fi_av_insert()
+ */
+static int kofi_av_insert(struct kofi_av *av, const struct kofi_av_source *s,
+			  size_t count, fi_addr_t *fi_addr, u64 flags,
+			  void *context)
+{
+	size_t done;
+
+	if (flags & ~(FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID))
+		return -FI_EBADFLAGS;
+	if (flags & FI_AV_USER_ID && !(av->flags & FI_AV_USER_ID))
+		return -FI_EBADFLAGS;
+	if (count > INT_MAX || (!fi_addr && count &&
+				(!av->table || av->flags & FI_AV_USER_ID)))
+		return -EINVAL;
+	if (flags & FI_SYNC_ERR && (av->flags & FI_EVENT || !context))
+		return -EINVAL;
+	if (av->flags & FI_EVENT && !av->eq)
+		return -FI_ENOEQ;
+
+	done = kofi_av_insert_all(av, s, count, fi_addr, flags, context);
+	if (!(av->flags & FI_EVENT))
+		return done;
+	kofi_av_event(av, context, done, 0);
+	return 0;
+}
+
+/**
+ * fi_av_insert - insert addresses
+ * @av: an address vector
+ * @addr: @count addresses in the addr_format of the domain, one after the other;
+ *	where that leaves the family open, the first one's is that of all. With
+ *	FI_ADDR_STR an array of @count pointers to text.
+ * @count: how many
+ * @fi_addr: array of @count where the numbers go, %FI_ADDR_NOTAVAIL for those
+ *	that failed. NULL if the consumer counts itself (FI_AV_TABLE). With
+ *	FI_AV_USER_ID it holds the ids when called.
+ * @flags: FI_MORE, which changes nothing; FI_SYNC_ERR; FI_AV_USER_ID, for a
+ *	vector that was opened with it
+ * @context: returned with the events of a vector opened with FI_EVENT. With
+ *	FI_SYNC_ERR an array of @count ints, which become 0 or the error's
+ *	positive number.
+ *
+ * fi_av(3). An address that is there already has its number returned and its id
+ * left as it is; it has to be removed as often as it has been inserted. One
+ * without host or port fails with EADDRNOTAVAIL, one that is no address of the
+ * format with EINVAL, and ENOMEM is possible for each. An address can be used
+ * when the call has returned, also in a vector opened with FI_EVENT: there, an
+ * error entry with the index in data for each that failed, and then
+ * FI_AV_COMPLETE with the number of those inserted in data are on the event
+ * queue by then.
+ *
+ * Context: process, may sleep. Posts and receivers go on meanwhile.
+ * Return: how many have been inserted, with FI_EVENT 0; -FI_EBADFLAGS;
+ * -FI_ENOEQ if a vector with FI_EVENT has no queue; -EINVAL for NULL arguments,
+ * a first address of no known family, or FI_SYNC_ERR together with FI_EVENT.
+ */
+int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
+		 fi_addr_t *fi_addr, u64 flags, void *context)
+{
+	struct kofi_av *kav = kofi_av(av);
+	struct kofi_av_source s = { .addr = addr };
+
+	might_sleep();
+	if (!kofi_av_valid(av) || (!addr && count))
+		return -EINVAL;
+	s.format = kav->domain->addr_format;
+	s.net = kav->domain->fabric->net;
+	if (s.format == FI_ADDR_STR) {
+		s.get = kofi_av_get_text;
+	} else {
+		s.get = kofi_av_get_array;
+		s.size = count ? kofi_ip_len(addr) : 0;
+		if (count && !s.size)
+			return -EINVAL;
+	}
+	return kofi_av_insert(kav, &s, count, fi_addr, flags, context);
+}
+EXPORT_SYMBOL_GPL(fi_av_insert);
+
+/**
+ * fi_av_insertsym - insert the addresses of hosts that follow each other
+ * @av: an address vector
+ * @node: numeric address of the first host; the next one's is one higher
+ * @nodecnt: how many hosts
+ * @service: port number of the first endpoint on each of them; the next one's
+ *	is one higher
+ * @svccnt: how many endpoints on each host
+ * @fi_addr: as in fi_av_insert(), of @nodecnt times @svccnt; all endpoints of the
+ *	first host come first
+ * @flags: as in fi_av_insert()
+ * @context: as in fi_av_insert()
+ *
+ * fi_av(3). Names of hosts are not resolved.
+ *
+ * Context: process, may sleep.
+ * Return: as fi_av_insert(); -EINVAL also for a @service that is no port number,
+ * or more hosts or ports than there are; -ENODATA if @node is no numeric address,
+ * or of a family that the domain does not have.
+ */
+int fi_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
+		    const char *service, size_t svccnt, fi_addr_t *fi_addr,
+		    u64 flags, void *context)
+{
+	struct kofi_av *kav = kofi_av(av);
+	struct kofi_av_source s = { .get = kofi_av_get_range };
+	struct sockaddr_storage ss;
+	union kofi_ip first = {};
+	int err;
+
+	might_sleep();
+	if (!kofi_av_valid(av) || !node || !service)
+		return -EINVAL;
+	s.net = kav->domain->fabric->net;
+	s.format = kav->domain->addr_format;
+	err = kofi_ip_resolve(s.net, s.format, node, service, &ss);
+	if (err)
+		return err;
+	memcpy(&first, &ss, kofi_ip_len((struct sockaddr *)&ss));
+	err = kofi_av_check_range(&first, nodecnt, svccnt);
+	if (err)
+		return err;
+	s.addr = &first;
+	s.services = svccnt;
+	return kofi_av_insert(kav, &s, nodecnt * svccnt, fi_addr, flags,
+			      context);
+}
+EXPORT_SYMBOL_GPL(fi_av_insertsym);
+
+/**
+ * fi_av_insertsvc - insert the address of a host and a service
+ * @av: an address vector
+ * @node: numeric address of the host
+ * @service: port number
+ * @fi_addr: as in fi_av_insert()
+ * @flags: as in fi_av_insert()
+ * @context: as in fi_av_insert()
+ *
+ * fi_av(3). Names of hosts are not resolved.
+ *
+ * Context: process, may sleep.
+ * Return: as fi_av_insertsym().
+ */
+int fi_av_insertsvc(struct fid_av *av, const char *node, const char *service,
+		    fi_addr_t *fi_addr, u64 flags, void *context)
+{
+	return fi_av_insertsym(av, node, 1, service, 1, fi_addr, flags,
+			       context);
+}
+EXPORT_SYMBOL_GPL(fi_av_insertsvc);
+
+/**
+ * fi_av_remove - remove addresses
+ * @av: an address vector
+ * @fi_addr: their numbers
+ * @count: how many
+ * @flags: 0
+ *
+ * fi_av(3). A number may be given to another address as soon as it is free.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -FI_EBADFLAGS; -EINVAL for NULL arguments, or if one of the numbers
+ * stands for no address: then nothing has been removed.
+ */
+int fi_av_remove(struct fid_av *av, const fi_addr_t *fi_addr, size_t count,
+		 u64 flags)
+{
+	struct kofi_av *kav = kofi_av(av);
+	struct kofi_peer *peer;
+	size_t i;
+	int err;
+
+	might_sleep();
+	if (!kofi_av_valid(av) || (!fi_addr && count))
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	mutex_lock(&kav->mutex);
+	for (i = 0; i < count; i++) {
+		peer = kofi_av_load(kav, fi_addr[i]);
+		if (!peer || !peer->inserted)
+			break;
+		peer->inserted--;
+	}
+	err = i < count ? -EINVAL : 0;
+	while (i--) {
+		peer = kofi_av_load(kav, fi_addr[i]);
+		if (err)
+			peer->inserted++;
+		else if (peer && !peer->inserted)
+			kofi_av_drop(kav, peer);
+	}
+	mutex_unlock(&kav->mutex);
+	return err;
+}
+EXPORT_SYMBOL_GPL(fi_av_remove);
+
+/**
+ * fi_av_set_user_id - give an address another id
+ * @av: an address vector opened with FI_AV_USER_ID
+ * @fi_addr: the address's number
+ * @user_id: what completions call it from now on
+ * @flags: 0
+ *
+ * fi_av(3).
+ *
+ * Context: process, may sleep.
+ * Return: 0; -FI_EBADFLAGS; -EINVAL, also if the vector has no ids or @fi_addr
+ * stands for no address.
+ */
+int fi_av_set_user_id(struct fid_av *av, fi_addr_t fi_addr, fi_addr_t user_id,
+		      u64 flags)
+{
+	struct kofi_av *kav = kofi_av(av);
+	struct kofi_peer *peer;
+
+	might_sleep();
+	if (!kofi_av_valid(av) || !(kav->flags & FI_AV_USER_ID))
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	mutex_lock(&kav->mutex);
+	peer = kofi_av_load(kav, fi_addr);
+	if (peer)
+		WRITE_ONCE(peer->user_id, user_id);
+	mutex_unlock(&kav->mutex);
+	return peer ? 0 : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(fi_av_set_user_id);
+
+/* ------------------------------------------------------------------- look-up */
+
+/**
+ * kofi_av_get - look up the address behind a number
+ * @av: the vector
+ * @fi_addr: the number, perhaps with the index of a receive context
+ * @addr: where the address goes; its port is that of the receive context
+ *
+ * Context: any.
+ * Return: 0, or -EINVAL if there is no such address.
+ */
+int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr)
+{
+	struct kofi_peer *peer;
+
+	rcu_read_lock();
+	peer = kofi_av_load(av, fi_addr);
+	if (peer)
+		*addr = peer->addr;
+	rcu_read_unlock();
+	if (!peer)
+		return -EINVAL;
+	if (av->ctx_bits)
+		be16_add_cpu(kofi_ip_port(&addr->sa),
+			     fi_addr >> (64 - av->ctx_bits));
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_av_get);
+
+/**
+ * kofi_av_source - what completions call an address
+ * @av: the vector
+ * @addr: the address of a peer
+ *
+ * Context: any.
+ * Return: its number, or its id if the vector has ids; %FI_ADDR_NOTAVAIL if it
+ * is not in the vector.
+ */
+fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
+{
+	fi_addr_t source = FI_ADDR_NOTAVAIL;
+	struct kofi_peer *peer;
+	union kofi_ip key;
+
+	if (kofi_av_key(addr, kofi_ip_len(addr), &key))
+		return source;
+	rcu_read_lock();
+	peer = kofi_av_find(av, &key);
+	if (peer)
+		source = READ_ONCE(peer->user_id);
+	rcu_read_unlock();
+	return source;
+}
+EXPORT_SYMBOL_GPL(kofi_av_source);
+
+/**
+ * fi_av_lookup - look up the address behind a number
+ * @av: an address vector
+ * @fi_addr: the number
+ * @addr: where the address goes, in the addr_format of the domain; what does not
+ *	fit is cut off
+ * @addrlen: in: bytes at @addr, out: bytes of the address
+ *
+ * fi_av(3).
+ *
+ * Context: any.
+ * Return: 0; -EINVAL for NULL arguments, or if @fi_addr stands for no address.
+ */
+int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
+		 size_t *addrlen)
+{
+	struct kofi_av *kav = kofi_av(av);
+	char text[KOFI_IP_STR_MAX];
+	union kofi_ip ip;
+	int err;
+
+	if (!kofi_av_valid(av) || !addrlen || (!addr && *addrlen))
+		return -EINVAL;
+	err = kofi_av_get(kav, fi_addr, &ip);
+	if (err)
+		return err;
+	if (kav->domain->addr_format != FI_ADDR_STR)
+		return kofi_ip_copy(&ip.sa, addr, addrlen) == -FI_ETOOSMALL ?
+		       0 : err;
+	err = kofi_ip_print(&ip.sa, text, sizeof(text)) + 1;
+	memcpy(addr, text, min_t(size_t, *addrlen, err));
+	*addrlen = err;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(fi_av_lookup);
+
+/**
+ * fi_av_straddr - print an address
+ * @av: an address vector
+ * @addr: an address in the addr_format of the domain, not necessarily of the
+ *	vector
+ * @buf: where the text goes; what does not fit is cut off
+ * @len: in: bytes at @buf, out: bytes of the text with the NUL at its end
+ *
+ * fi_av(3). fi_sockaddr_in://10.0.0.1:7471, for instance.
+ *
+ * Context: any.
+ * Return: @buf, or NULL for NULL arguments or something that is no address.
+ */
+const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
+			  size_t *len)
+{
+	struct kofi_av *kav = kofi_av(av);
+	char text[KOFI_IP_STR_MAX];
+	const char *from = text;
+	size_t size;
+
+	if (!kofi_av_valid(av) || !addr || !buf || !len)
+		return NULL;
+	if (kav->domain->addr_format == FI_ADDR_STR)
+		from = addr;
+	else if (kofi_ip_print(addr, text, sizeof(text)) < 0)
+		return NULL;
+	size = *len;
+	*len = strlen(from) + 1;
+	if (size)
+		strscpy(buf, from, size);
+	return buf;
+}
+EXPORT_SYMBOL_GPL(fi_av_straddr);
+
+/* -------------------------------------------------------------- the vector */
+
+/**
+ * fi_av_bind - bind the event queue of an address vector
+ * @av: an address vector opened with FI_EVENT
+ * @eq: an event queue of the domain's fabric
+ * @flags: none
+ *
+ * fi_av(3). The binding ends when the vector is closed.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL for NULL arguments, something that is not an event queue, a
+ * vector that has one or was opened without FI_EVENT; -FI_EBADFLAGS; -FI_EDOMAIN
+ * for a queue of another fabric; -EBUSY if the queue is being closed.
+ */
+int fi_av_bind(struct fid_av *av, struct fi_fid *eq, u64 flags)
+{
+	struct kofi_av *kav = kofi_av(av);
+
+	might_sleep();
+	if (!kofi_av_valid(av) || !(kav->flags & FI_EVENT))
+		return -EINVAL;
+	return kofi_eq_bind(&kav->eq, kav->domain->fabric, eq, flags);
+}
+EXPORT_SYMBOL_GPL(fi_av_bind);
+
+static void kofi_peer_free(void *peer, void *arg)
+{
+	kfree(peer);
+}
+
+static int kofi_av_close(struct fi_fid *fid)
+{
+	struct kofi_av *av = container_of(fid, struct kofi_av, av.fid);
+
+	if (av->eq) {
+		kofi_eq_purge(av->eq, fid);
+		kofi_obj_put(&av->eq->obj);
+	}
+	/* nobody looks anything up any more */
+	rhashtable_free_and_destroy(&av->hash, kofi_peer_free, NULL);
+	xa_destroy(&av->peers);
+	mutex_destroy(&av->mutex);
+	kofi_obj_exit(&av->obj);
+	kfree(av);
+	return 0;
+}
+
+static const struct fi_ops kofi_av_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= kofi_av_close,
+};
+
+static void kofi_av_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	struct kofi_av *av = container_of(obj, struct kofi_av, obj);
+
+	fn(arg, "addresses", atomic_read(&av->hash.nelems));
+}
+
+static const struct kofi_obj_ops kofi_av_obj_ops = {
+	.stats		= kofi_av_stats,
+};
+
+static int kofi_av_check(const struct kofi_domain *domain,
+			 const struct fi_av_attr *attr)
+{
+	if (attr->type > FI_AV_TABLE || attr->rx_ctx_bits < 0 ||
+	    attr->rx_ctx_bits > KOFI_AV_CTX_BITS_MAX)
+		return -EINVAL;
+	if (attr->flags & ~(FI_EVENT | FI_SYMMETRIC | FI_AV_USER_ID))
+		return -FI_EBADFLAGS;
+	if (attr->name || attr->map_addr)
+		return -ENOSYS;
+	switch (domain->addr_format) {
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IP:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+	case FI_ADDR_STR:
+		return 0;
+	default:
+		return -ENOSYS;
+	}
+}
+
+/**
+ * fi_av_open - open an address vector
+ * @domain: the domain whose endpoints will use it
+ * @attr: type FI_AV_TABLE or FI_AV_MAP, which are the same but that FI_AV_MAP does
+ *	not tell the consumer the numbers in advance; rx_ctx_bits at most 16; count
+ *	and ep_per_node are not needed: a vector grows with what is in it; flags
+ *	FI_EVENT, FI_AV_USER_ID and FI_SYMMETRIC, which changes nothing; name and
+ *	map_addr NULL. NULL is FI_AV_TABLE.
+ * @av: where the vector goes
+ * @context: the consumer's, in fid.context
+ *
+ * fi_av(3). A vector cannot be shared by name: pass the pointer. It can have some
+ * 2^32 addresses, and takes memory only for those that are there.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for vectors with a name, or if the
+ * addresses of @domain are not IP; -EBUSY if @domain is being closed; -ENOMEM.
+ */
+int fi_av_open(struct fid_domain *domain, const struct fi_av_attr *attr,
+	       struct fid_av **av, void *context)
+{
+	static const struct fi_av_attr none;
+	const struct fi_av_attr *a = attr ?: &none;
+	struct kofi_domain *kdomain;
+	struct kofi_av *kav;
+	int ret;
+
+	might_sleep();
+	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !av)
+		return -EINVAL;
+	kdomain = container_of(domain, struct kofi_domain, domain);
+	ret = kofi_av_check(kdomain, a);
+	if (ret)
+		return ret;
+
+	kav = kzalloc(sizeof(*kav), GFP_KERNEL);
+	if (!kav)
+		return -ENOMEM;
+	kav->domain = kdomain;
+	kav->table = a->type != FI_AV_MAP;
+	kav->flags = a->flags;
+	kav->ctx_bits = a->rx_ctx_bits;
+	mutex_init(&kav->mutex);
+	xa_init_flags(&kav->peers, XA_FLAGS_ALLOC);
+	ret = rhashtable_init(&kav->hash, &kofi_av_hash);
+	if (ret)
+		goto free;
+	ret = kofi_obj_init(&kav->obj, &kav->av.fid, FI_CLASS_AV,
+			    &kofi_av_fid_ops, &kdomain->obj,
+			    kdomain->obj.prov, context);
+	if (ret)
+		goto destroy_hash;
+	kav->obj.ops = &kofi_av_obj_ops;
+	kofi_obj_publish(&kav->obj);
+	*av = &kav->av;
+	return 0;
+
+destroy_hash:
+	rhashtable_destroy(&kav->hash);
+free:
+	kfree(kav);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(fi_av_open);
