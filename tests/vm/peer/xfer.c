@@ -65,7 +65,7 @@ static int values_expect(struct peer *p, uint32_t count)
 	if (!(p->info->mode & FI_RX_CQ_DATA))
 		return 0;
 	while (count-- && !ret)
-		ret = fi_recv(rx_ep(p), NULL, 0, NULL, 0, NULL);
+		ret = fi_recv(rx_ep(p), NULL, 0, NULL, FI_ADDR_UNSPEC, NULL);
 	return fault(ret, "fi_recv for values");
 }
 
@@ -229,10 +229,11 @@ static ssize_t post_msg(struct peer *p, enum xfer what, const struct cmd *c,
 	void *local = desc(p->local_mr);
 	struct fi_msg_tagged tagged = {
 		.msg_iov = &iov, .desc = &local, .iov_count = 1, .context = op,
-		.tag = c->data + i,
+		.tag = c->data + i, .addr = FI_ADDR_UNSPEC,
 	};
 	struct fi_msg msg = {
 		.msg_iov = &iov, .desc = &local, .iov_count = 1, .context = op,
+		.addr = FI_ADDR_UNSPEC,
 	};
 	uint64_t flags = FI_COMPLETION | level_flags(c->level);
 
@@ -510,7 +511,7 @@ int cmd_expect(struct peer *p)
 		.len = sizeof(p->msgs.answer),
 	};
 	ret = fi_recv(rx_ep(p), &p->msgs.answer, sizeof(p->msgs.answer),
-		      desc(p->msg_mr), 0, &p->answer_op);
+		      desc(p->msg_mr), FI_ADDR_UNSPEC, &p->answer_op);
 	p->expecting = !ret;
 	return fault(ret, "fi_recv");
 }
