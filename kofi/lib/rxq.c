@@ -527,6 +527,7 @@ static int kofi_rxq_peek(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 		wc.flags |= rxmsg->flags & FI_REMOTE_CQ_DATA;
 		wc.len = rxmsg->len;
 		wc.tag = rxmsg->tag;
+		wc.src = rxmsg->src;
 		wc.data = rxmsg->data;
 		if (flags & FI_DISCARD) {
 			rxmsg->discard = true;
