@@ -4,8 +4,10 @@
 # the console that begins with "bench: ". tools/vm/bench.py writes the one and
 # reads the other.
 #
-#   run WORDS	nanoseconds of the measured ones; WORDS are those of kofi_bench.ko:
-#		CLIENT KIND WINDOW SIZE WARMUP COUNT [ADDRESS]
+#   run WORDS	nanoseconds of the measured ones, the longest time without
+#		progress in ticks, and the TCP counters that have moved; WORDS are
+#		those of kofi_bench.ko:
+#		CLIENT KIND WINDOW SIZE WARMUP COUNT [ADDRESS] [OPTION=VALUE...]
 #   user WORDS	the same in user space, without CLIENT
 #   count WORDS	allocations, those of ours, and context switches in them
 #   settle WORDS
@@ -38,6 +40,7 @@ bench_settle() {
 	was=0 same=0
 	for _ in $(seq 100); do
 		now=$(bench_run "$@") || return
+		now=${now%% *}
 		diff=$(((now - was) * 50))
 		same=$((same + 1))
 		[ $diff -le $now ] && [ $diff -ge -$now ] || same=0

@@ -9,7 +9,7 @@ turns, A B A B, and each pair gives one ratio; what counts is the median, and
 the distance between the quartiles is the spread.
 
 A missed target is a result, not a failure: the bench fails if something could
-not be measured.
+not be measured, or if a run has stood still.
 
 tests/bench/ has what is measured: kofi_bench.ko and the script that drives it.
 """
@@ -49,6 +49,10 @@ SAME = "<= +0.02"       # context switches more than the raw socket's
 OURS = "<= +600"        # instructions more than raw verbs, one end of a message
 
 
+# Milliseconds without progress, beside what the messages under way take, that
+# are no longer an accident. TCP's shortest timer takes 20.
+STALL = 10
+
 # About how long the measured part of a run is. On a busy host a short one is
 # often left alone.
 LENGTH = {"uml": 6e6, "icount": 10e6}   # ns, instructions
@@ -79,6 +83,20 @@ class Measure:
         self.target = target
         self.repeat = repeat
         self.got = ([], [])
+        self.watched = ([], [])     # (ns, gap, counters) of each run
+
+    def stalls(self):
+        """The runs that have stood still, in words."""
+        found = []
+        for line, runs in zip(self.lines, self.watched):
+            message = statistics.median(r[0] for r in runs) if runs else 0
+            window, count = int(line.split()[3]), int(line.split()[6]) \
+                if line.startswith("run ") else (0, 1)
+            for ns, gap, moved in runs:
+                if gap > STALL + window * message / count / 1e6:
+                    found.append(f"no progress for {gap} ms of {ns / 1e6:.0f}"
+                                 f" in: {line}{words_of(moved)}")
+        return found
 
     def row(self, accel):
         """None if it was not measured."""
@@ -93,7 +111,10 @@ class Measure:
                 "ratio": ratio and round(ratio, 4),
                 "spread": round(spread(ratios), 4), "target": self.target,
                 "ok": met(self.target, kofi, baseline, ratio),
-                "samples": len(ours), "accel": accel}
+                "samples": len(ours), "accel": accel,
+                "slowest": [slowest(runs) for runs in self.watched],
+                "moved": [most(runs) for runs in self.watched],
+                "stalls": self.stalls()}
 
 
 def spread(values):
@@ -101,6 +122,29 @@ def spread(values):
         return 0.0
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
     return high - low
+
+
+def slowest(runs):
+    """The longest run, of a median one, and the longest gap in ms."""
+    if not runs:
+        return None
+    times = [ns for ns, _, _ in runs]
+    median = statistics.median(times)
+    return {"of_median": round(max(times) / median, 3) if median else None,
+            "gap": max(gap for _, gap, _ in runs)}
+
+
+def most(runs):
+    """TCP's counters: how much each has moved in a run, at most."""
+    found = {}
+    for _, _, moved in runs:
+        for name, n in moved.items():
+            found[name] = max(n, found.get(name, 0))
+    return found
+
+
+def words_of(moved):
+    return "".join(f" {name}={n}" for name, n in moved.items())
 
 
 def met(target, kofi, baseline, ratio):
@@ -344,6 +388,15 @@ def collect(wanted, said):
                     and measured(ours) and measured(theirs)):
                 m.got[0].append(m.value(ours))
                 m.got[1].append(m.value(theirs))
+                for runs, line, got in zip(m.watched, m.lines, (ours, theirs)):
+                    if line.startswith("run "):
+                        runs.append(watched(got))
+
+
+def watched(words):
+    """What a run has said: nanoseconds, gap, counters."""
+    moved = dict(w.split("=") for w in words[2:])
+    return int(words[0]), int(words[1]), {k: int(n) for k, n in moved.items()}
 
 
 # --- the target ------------------------------------------------------------
@@ -365,6 +418,14 @@ def table(rows):
             say(f"  {r['name'] + ', ' + r['unit']:58} {r['kofi']:10.3f} "
                 f"{r['baseline']:10.3f} {ratio:>7} {r['spread']:7.3f}  "
                 f"{verdict}".rstrip())
+            for who, runs, moved in zip(("kofi", "baseline"), r["slowest"],
+                                        r["moved"]):
+                if runs:
+                    say(f"    {who}: slowest {runs['of_median']} of the median"
+                        f", {runs['gap']} ms without progress"
+                        f"{words_of(moved)}")
+            for text in r["stalls"]:
+                say(f"    STALL {text}")
 
 
 def bench(only="*"):
@@ -397,6 +458,8 @@ def bench(only="*"):
             row = m.row(accel)
             if row:
                 rows.append(row)
+                if row["stalls"]:
+                    report.add(f"bench@{accel}/{m.name}", "not", row["stalls"])
             else:
                 report.add(f"bench@{accel}/{m.name}", "not",
                            [f"not measured; see {log.relative_to(TOP)}"])
