@@ -106,6 +106,8 @@ struct bench_op {
  * @late: receives that are posted when @timer expires
  * @timer: about a millisecond after the first of them
  * @due: ping-pong: a message is to be sent when its operation is free
+ * @awaits: the first receive has been posted for what follows the run,
+ * @last: and this is where it goes
  * @draining: when nothing is @busy,
  * @idle: that is to be said
  */
@@ -133,6 +135,8 @@ struct bench_side {
 	struct list_head	late;
 	struct hrtimer		timer;
 	bool			due;
+	bool			awaits;
+	u8			last;
 	bool			draining;
 	struct completion	idle;
 };

@@ -24,7 +24,7 @@
 
 #include "bench.h"
 
-#define BENCH_WAIT_MS	10000
+#define BENCH_WAIT_MS	60000
 #define BENCH_BATCH	16
 
 /**

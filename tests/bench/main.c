@@ -247,6 +247,12 @@ static void bench_ended(struct bench_side *side, struct bench_op *op)
 	bench_post_xmit(side, op);
 }
 
+/* But for the receive of what follows, nothing is under way. */
+static bool bench_idle(const struct bench_side *side)
+{
+	return side->busy == (side->awaits && side->recv[0].busy);
+}
+
 /**
  * bench_done - an operation has ended
  * @op: the operation, the run's again
@@ -269,7 +275,7 @@ void bench_done(struct bench_op *op, int err, size_t len)
 		bench_received(side, op, len);
 	else
 		bench_ended(side, op);
-	if (unlikely(side->draining) && !side->busy)
+	if (unlikely(side->draining) && bench_idle(side))
 		complete(&side->idle);
 	spin_unlock_bh(&side->lock);
 }
@@ -446,7 +452,7 @@ static int bench_drain(struct bench_side *side)
 	int err = 0;
 
 	spin_lock_bh(&side->lock);
-	busy = side->busy;
+	busy = !bench_idle(side);
 	side->draining = busy;
 	spin_unlock_bh(&side->lock);
 	if (busy)
@@ -511,6 +517,33 @@ static int bench_transfer(struct bench_run *run, u32 total, bool measured)
 	return err;
 }
 
+static void bench_follow_await(struct bench_side *side)
+{
+	/* what it is still to write, or to be read by the peer, stays as it is */
+	side->recv[0].buf = side->awaits ? &side->last : side->mem;
+	side->recv[0].len = 1;
+	spin_lock_bh(&side->lock);
+	bench_post(&side->recv[0]);
+	spin_unlock_bh(&side->lock);
+}
+
+/*
+ * A peer elsewhere that writes and reads no more, or never has, says so before
+ * this side is done: without a receive that message would hold up what this side
+ * waits for. Messages have receives of their own.
+ */
+static void bench_follow_ahead(struct bench_run *run)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!run->side[i].here)
+			continue;
+		run->side[i].awaits = true;
+		bench_follow_await(&run->side[i]);
+	}
+}
+
 /*
  * A byte behind everything that side has sent, to memory that is not compared:
  * not every device says when a write has arrived, and a side in another kernel
@@ -520,13 +553,9 @@ static void bench_follow_post(struct bench_side *side)
 {
 	struct bench_side *peer = &side->run->side[side == &side->run->side[0]];
 
-	if (peer->here) {
-		peer->recv[0].buf = peer->mem;
-		peer->recv[0].len = 1;
-		spin_lock_bh(&peer->lock);
-		bench_post(&peer->recv[0]);
-		spin_unlock_bh(&peer->lock);
-	}
+	if (peer->here && !peer->awaits)
+		bench_follow_await(peer);
+	peer->awaits = false;
 	if (side->here) {
 		side->xmit[0].kind = BENCH_SEND;
 		side->xmit[0].len = 1;
@@ -558,6 +587,8 @@ static int bench_measure(struct bench_run *run)
 {
 	int err;
 
+	if (run->role != BENCH_BOTH && run->kind != BENCH_SEND)
+		bench_follow_ahead(run);
 	err = bench_transfer(run, run->warmup, false);
 	if (err)
 		return err;
