@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
-# The runs of the file "plan" with every instruction recorded by the runner on
-# the host, from "trace on" to "trace off"; and, for its sums, where functions
-# are in this kernel. tools/vm/profiler.py writes the one and reads the other.
+# The runs of the file "plan", recorded by the runner on the host from "trace on"
+# to "trace off"; how long each took, and, for its sums, where functions are in
+# this kernel. tools/vm/profiler.py writes the one and reads the other.
 
 run=/sys/kernel/debug/kofi_bench/run
 
@@ -22,4 +22,6 @@ while read -r name client rest; do
 	ask trace on "$name" || exit
 	echo "$client $rest" >$run || exit
 	ask trace off "$name" || exit
+	read -r ns _ <$run || exit
+	echo "took: $name $ns"
 done <"$VM/plan"

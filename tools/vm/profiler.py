@@ -2,11 +2,17 @@
 """Where the instructions of a message go: make bench PROFILE='send 1 64'.
 
 The words are those of kofi_bench's file: what is done (send, write, read), how
-many at a time, and of how many bytes; and rxe, if it is to go over that. Debian's
-kernel runs it in QEMU, over kOFI and over raw sockets or verbs; QEMU writes down the address of every instruction,
-and here they are summed up by function and divided by the messages. What is
-printed is sorted by the difference. It is the same count as the bench's, which
-gives one number for all of it.
+many at a time, and of how many bytes; then rxe, if it is to go over that, and
+clock, if time is to be measured. What is printed is sorted by the difference
+between kOFI and raw sockets or verbs.
+
+Instructions: Debian's kernel runs it in QEMU, which writes down the address of
+every instruction. They are summed up by function and divided by the messages. It
+is the same count as the bench's, which gives one number for all of it.
+
+Time: User-mode Linux runs it for some seconds. It is a process of the host,
+whose perf looks every 200 us where that process is; the samples are what a
+message takes, in proportion.
 """
 
 import base64
@@ -14,6 +20,9 @@ import bisect
 import collections
 import gzip
 import re
+import shutil
+import signal
+import subprocess
 
 import bench
 import kernel
@@ -36,6 +45,9 @@ CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
 
 # Longer stretches of the kernel's instructions are none of a helper
 HELPER = 100
+
+# How many times a run of the bench's is sampled: some seconds
+SECONDS = 500
 
 TRACED = re.compile(rb"\[[0-9a-f]+/([0-9a-f]+)/")
 SHOWN = 60
@@ -180,14 +192,105 @@ def record(runs):
     return found
 
 
+class Sampler(scenarios.Run):
+    """Does what the script's "trace" asks for, with perf."""
+
+    def __init__(self, *args, where):
+        super().__init__(*args)
+        self.trace = where
+        self.symbols = []
+        self.took = {}
+        self.perf = None
+
+    def on_ctl(self, m, line):
+        verb, _, rest = line.partition(" ")
+        if verb != "trace":
+            super().on_ctl(m, line)
+            return
+        state, run = rest.split()
+        if state == "on":
+            self.perf = subprocess.Popen(
+                ["perf", "record", "-q", "-e", "cpu-clock", "-F", "4999",
+                 "-p", str(m.proc.pid), "-o", f"{self.trace}.{run}"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        else:
+            self.perf.send_signal(signal.SIGINT)
+            self.perf.wait()
+        m.reply("ok")
+
+    def console(self, m, line):
+        if line.startswith("symbols: "):
+            self.symbols.append(line[9:])
+        elif line.startswith("took: "):
+            _, run, ns = line.split()[:3]
+            self.took[run] = int(ns)
+
+
+class Clock:
+    """Nanoseconds of a message by function, of a run of NS for N messages."""
+
+    def __init__(self, log, symbols, ns, n):
+        self.cost = collections.Counter()
+        self.calls = collections.Counter()
+        text = subprocess.run(["perf", "script", "-i", log, "-F", "ip"],
+                              stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.DEVNULL, check=True).stdout
+        for word in text.split():
+            pc = int(word, 16)
+            inside = symbols.starts[0] <= pc < symbols.starts[-1] + 4096
+            self.cost[symbols.at(pc)[0] if inside else "the host"] += 1
+        samples = sum(self.cost.values())
+        if not samples:
+            raise Fail("perf has seen nothing")
+        for name in self.cost:
+            self.cost[name] *= ns / n / samples
+
+
+def sample(runs):
+    """By the clock: as record(), with some seconds for each of the runs."""
+    if not shutil.which("perf"):
+        raise Fail("there is no perf here; Debian has it in linux-perf",
+                   status=2)
+    work = BUILD / "bench"
+    work.mkdir(parents=True, exist_ok=True)
+    text, counts = [], []
+    for i, (client, kind, window, size, device) in enumerate(runs):
+        n = SECONDS * (bench.operations("uml", kind, window, size)
+                       if device == "lo" else
+                       bench.verbs_operations("uml", window, size))
+        text.append(f"{i} {client} {kind} {window} {size} 100 {n} "
+                    f"{bench.ADDRESSES[device]}\n")
+        counts.append(n)
+    (work / "plan").write_text("".join(text))
+    report = Report(REPORT / "profile.tap")
+    s = scenarios.Scenario(
+        "profile", {"a": "profile.sh"},
+        [TOP / "tests/bench/profile.sh", TOP / "tests/bench/devices.sh",
+         work / "plan"],
+        kernels="uml-fast", timeout="300", mem="1024", leaks="no",
+        modules=bench.MODULES)
+    r = Sampler(s, kernel.get("uml-fast"), report, where=work / "trace")
+    plan.run_all([plan.Job("profile", CPUS, r, r.where)], report)
+    if report.finish():
+        raise Fail(f"it did not run; see {r.logs.relative_to(TOP)}")
+    symbols = Symbols(gzip.decompress(base64.b64decode(
+        "".join(r.symbols))).decode())
+    found = []
+    for i, n in enumerate(counts):
+        log = work / f"trace.{i}"
+        found.append(Clock(log, symbols, r.took[str(i)], n))
+        log.unlink()
+    return found
+
+
 def module(name):
     return name[name.index("["):] if "[" in name else KERNEL
 
 
-def lines(ours, theirs, verbs):
+def lines(ours, theirs, verbs, unit):
     """The table: a line per function, the largest difference first."""
     title = (f"{'':>9} {'kofi':>9} {'calls':>6} {'raw':>9} {'calls':>6}  "
-             "instructions per message")
+             f"{unit}")
 
     def line(name, cost, calls):
         a, b = cost
@@ -220,20 +323,25 @@ def lines(ours, theirs, verbs):
 
 def profile(what):
     words = what.split()
+    by_clock = words[-1:] == ["clock"] and bool(words.pop())
     device = words.pop() if words[-1:] == ["rxe"] else "lo"
     if len(words) != 3 or words[0] not in POSTS or \
             not all(w.isdigit() for w in words[1:]):
-        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe]', as in "
+        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe] [clock]', as in "
                    "PROFILE='send 1 64'", status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
     verbs = device != "lo"
     clients = ["verbs", "rawverbs"] if verbs else ["kofi", "raw"]
+    flavour = "uml-fast" if by_clock else "stock"
     say(f"{clock()} kernel and build")
-    plan.kernels(["stock"])
-    plan.build("stock", "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
+    plan.kernels([flavour])
+    plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     say(f"{clock()} recording")
-    text = lines(*record([(c, kind, window, size, device)
-                          for c in clients]), verbs)
+    runs = [(c, kind, window, size, device) for c in clients]
+    if by_clock:
+        text = lines(*sample(runs), False, "nanoseconds per operation")
+    else:
+        text = lines(*record(runs), verbs, "instructions per message")
     path = REPORT / "profile.txt"
     path.write_text("\n".join(text) + "\n")
     for line in text[:SHOWN]:
