@@ -6,7 +6,7 @@
 # still for as long as both of them have seen it do so.
 
 . "$VM/streams.sh"
-sizes="64 65536 1048576"
+sizes="64 65536 262144"
 bytes=2000000
 operations=500
 link="10.0.0.2 addr2=10.0.0.1"
