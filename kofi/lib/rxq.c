@@ -67,6 +67,9 @@
  */
 int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 {
+	size_t bytes = offsetof(struct kofi_rxop, cur) +
+		       kofi_cursor_size(ep->info->rx_attr->iov_limit);
+	struct kofi_rxop *op;
 	size_t i;
 
 	spin_lock_init(&q->lock);
@@ -78,12 +81,16 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	q->free = (struct kofi_freelist) {};
 	q->seq = 0;
 	q->closed = false;
-	q->ops = kvmalloc_node(array_size(size, sizeof(*q->ops)),
+	/* two of them are often used on two CPUs */
+	bytes = L1_CACHE_ALIGN(bytes);
+	q->ops = kvmalloc_node(array_size(size, bytes),
 			       GFP_KERNEL | __GFP_ZERO, ep->domain->node);
 	if (!q->ops)
 		return -ENOMEM;
-	for (i = 0; i < size; i++)
-		kofi_freelist_put(&q->free, &q->ops[i].free);
+	for (i = 0; i < size; i++) {
+		op = q->ops + i * bytes;
+		kofi_freelist_put(&q->free, &op->free);
+	}
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_init);
@@ -202,6 +209,11 @@ static void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg)
 	rxmsg->wake(rxmsg);
 }
 
+static struct kofi_rxop *kofi_rxmsg_part(struct kofi_rxmsg *rxmsg)
+{
+	return (struct kofi_rxop *)rxmsg->part;
+}
+
 static void kofi_rxmsg_give(struct kofi_rxmsg *rxmsg, struct kofi_rxop *op)
 {
 	op->ep = rxmsg->ep;
@@ -263,7 +275,7 @@ static noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		q->starved++;
 		return -EAGAIN;
 	}
-	kofi_rxop_init_part(&rxmsg->part, multi, len);
+	kofi_rxop_init_part(kofi_rxmsg_part(rxmsg), multi, len);
 	multi->used += len;
 	multi->parts++;
 	if (last) {
@@ -314,7 +326,7 @@ static void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op)
 		}
 		if (kofi_rxq_part(q, rxmsg, op, !q->starved))
 			continue;
-		kofi_rxmsg_give(rxmsg, &rxmsg->part);
+		kofi_rxmsg_give(rxmsg, kofi_rxmsg_part(rxmsg));
 		if (op->gone)
 			return;
 	}
@@ -590,7 +602,7 @@ static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 			err = kofi_rxq_part(q, rxmsg, op, turn);
 			if (err)
 				return err;
-			op = &rxmsg->part;
+			op = kofi_rxmsg_part(rxmsg);
 		} else {
 			list_del(&op->node);
 		}

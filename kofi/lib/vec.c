@@ -6,8 +6,7 @@
  * It hides the kinds of vectors behind an iov_iter. Segment arrays are copied
  * into the cursor, because they belong to the caller of the post; lists of any
  * length (scatterlists, iterators) stay the consumer's until the completion.
- * A scatterlist is seen through a window of KOFI_IOV_MAX segments that moves
- * when it is used up.
+ * A scatterlist is seen through a window that moves when it is used up.
  *
  * Nothing here allocates, sleeps or locks: a cursor has one user at a time,
  * which is the provider's business. What can be wrong with a vector is found
@@ -101,6 +100,7 @@ int kofi_cursor_init_any(struct kofi_cursor *cur, const struct fi_msg *msg,
 	cur->sg = NULL;
 	cur->sg_left = 0;
 	cur->dir = dir;
+	cur->segs = clamp_t(size_t, iov_limit, 1, KOFI_IOV_MAX);
 
 	/* the members of the union are all pointers */
 	if (msg->vec != KOFI_ITER && msg->iov_count && !msg->msg_iov)
@@ -136,7 +136,7 @@ void kofi_cursor_refill(struct kofi_cursor *cur)
 	unsigned int n = 0;
 	size_t len = 0;
 
-	while (cur->sg_left && n < KOFI_IOV_MAX) {
+	while (cur->sg_left && n < cur->segs) {
 		struct scatterlist *sg = cur->sg;
 
 		if (sg->length) {

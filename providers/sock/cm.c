@@ -15,6 +15,7 @@
  * CM messages are sent in one piece, which stock peers need, and read in any
  * segmentation, never a byte too far: frames may be right behind.
  */
+#include <linux/slab.h>
 #include <net/inet_sock.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
@@ -131,7 +132,7 @@ static void ksk_cm_tcp_connected(struct ksk_conn *c)
 		return;
 	}
 
-	err = ksk_cm_send(sk, &c->cm);
+	err = ksk_cm_send(sk, c->cm);
 	if (err == -EAGAIN) {
 		/* out of memory; the buffer of a new socket is empty */
 		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
@@ -143,13 +144,13 @@ static void ksk_cm_tcp_connected(struct ksk_conn *c)
 	}
 	trace_kofi_sock_cm(c->ep->base.obj.id, "requested", 0);
 	c->phase = KSK_CONN_REQUESTING;
-	c->cm.len = 0;
+	c->cm->len = 0;
 }
 
 /* The request is out: read the answer. */
 static void ksk_cm_answered(struct ksk_conn *c)
 {
-	struct ksk_cm *cm = &c->cm;
+	struct ksk_cm *cm = c->cm;
 	const void *data = cm->buf + sizeof(cm->hdr);
 	int err;
 
@@ -171,6 +172,8 @@ static void ksk_cm_answered(struct ksk_conn *c)
 		c->be = ksk_cm_big_endian(cm);
 		c->ext = ksk_cm_ext(cm);
 		ksk_conn_established(c, data, ksk_cm_data_len(cm));
+		kfree(cm);
+		c->cm = NULL;
 	}
 }
 
@@ -224,6 +227,11 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 	err = -READ_ONCE(ep->conn.dead);
 	if (err)
 		goto unlock;
+	if (!ep->conn.cm)
+		ep->conn.cm = kmalloc(sizeof(*ep->conn.cm), GFP_KERNEL);
+	err = -ENOMEM;
+	if (!ep->conn.cm)
+		goto unlock;
 	err = ksk_socket_create(ep->base.domain->fabric->net, to.sa.sa_family,
 				&sock);
 	if (err)
@@ -240,7 +248,7 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 		}
 	}
 
-	ksk_cm_format(&ep->conn.cm, KSK_CM_REQUEST, KSK_EXT_ALL, param,
+	ksk_cm_format(ep->conn.cm, KSK_CM_REQUEST, KSK_EXT_ALL, param,
 		      paramlen);
 	trace_kofi_sock_cm(ep->base.obj.id, "connect", 0);
 	ksk_conn_attach(&ep->conn, sock, KSK_CONN_CONNECTING);
@@ -278,6 +286,7 @@ static int ksk_cm_accept(struct fid_ep *fid, const void *param,
 {
 	struct ksk_ep *ep = ksk_ep(fid);
 	unsigned int noio;
+	struct ksk_cm cm;
 	struct sock *sk;
 	int err;
 
@@ -298,10 +307,9 @@ static int ksk_cm_accept(struct fid_ep *fid, const void *param,
 	err = -READ_ONCE(ep->conn.dead);
 	if (err)
 		goto release;
-	ksk_cm_format(&ep->conn.cm, KSK_CM_ACCEPT, ep->conn.ext, param,
-		      paramlen);
+	ksk_cm_format(&cm, KSK_CM_ACCEPT, ep->conn.ext, param, paramlen);
 	ksk_socket_gfp(sk, GFP_NOIO);
-	err = ksk_cm_send(sk, &ep->conn.cm);
+	err = ksk_cm_send(sk, &cm);
 	ksk_socket_gfp(sk, GFP_ATOMIC);
 	if (err) {
 		/* half an answer cannot be taken back */

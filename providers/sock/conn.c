@@ -25,6 +25,7 @@
  * TCP_USER_TIMEOUT is not used: it would end connections whose peer answers but
  * has its window closed.
  */
+#include <linux/slab.h>
 #include <net/tcp.h>
 #include <trace/events/sock.h>
 
@@ -655,5 +656,6 @@ void ksk_conn_exit(struct ksk_conn *c)
 {
 	timer_shutdown_sync(&c->retry);
 	ksk_rma_exit(c);
+	kfree(c->cm);
 	mutex_destroy(&c->mutex);
 }

@@ -268,6 +268,11 @@ int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 			continue;
 		*tail = granted;
 		tail = &granted->next;
+		/* what is not asked for takes memory in each record */
+		if (hints->tx_attr->iov_limit)
+			granted->tx_attr->iov_limit = hints->tx_attr->iov_limit;
+		if (hints->rx_attr->iov_limit)
+			granted->rx_attr->iov_limit = hints->rx_attr->iov_limit;
 	}
 	kvfree(l.ifs);
 	return *info ? 0 : -ENODATA;

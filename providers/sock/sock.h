@@ -312,7 +312,7 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
  * @tag: of a tagged message
  * @inv_key: key of the peer's that ends with the message
  * @flags: what it was posted with
- * @seq: its place in the order of frames
+ * @seq: its place in the order of frames; wraps
  * @op: KSK_OP_MSG, _TAGGED, _READ_REQ or _WRITE
  * @rma_count: entries of @rma
  * @ack: completes when the peer has acknowledged it
@@ -322,8 +322,11 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
  * @conn: the connection
  * @ubuf: what packets refer to that hold its pages
  * @rma: the peer's memory
- * @cur: position in the payload, or in what the response to a read fills
- * @inject: copied payload
+ * @cur: position in the payload, or in what the response to a read fills; of
+ *	those that injected payload does not need, its segments are where it is
+ *	copied to, see ksk_tx_inject()
+ *
+ * A record ends where its endpoint's iov_limit and inject_size say.
  */
 struct ksk_txop {
 	union {
@@ -332,21 +335,24 @@ struct ksk_txop {
 	};
 	void			*context;
 	u64			data;
-	u64			tag;
-	u64			inv_key;
 	u64			flags;
-	u64			seq;
+	u32			seq;
+	int			err;
 	u8			op;
 	u8			rma_count;
 	bool			ack;
 	bool			zc;
 	bool			zc_copied;
-	int			err;
 	struct ksk_conn		*conn;
 	struct ubuf_info	ubuf;
-	struct fi_rma_iov	rma[KSK_RMA_MAX];
+	union {
+		struct {
+			u64	tag;
+			u64	inv_key;
+		};
+		struct fi_rma_iov rma[KSK_RMA_MAX];
+	};
 	struct kofi_cursor	cur;
-	u8			inject[KSK_INJECT_MAX];
 };
 
 /* Segments of a vector that are sent in one call with their header */
@@ -499,17 +505,17 @@ struct ksk_frame {
  * @in_frame: the header is complete, the payload is not
  * @stalled: the header is complete, and what the frame needs is not there: a
  *	receive, a completion slot, room for another response
+ * @reserved: the write will be reported, in a slot that is held
+ * @cur: entry of @seg that comes next
+ * @err: why the stream must end, a positive error code
  * @op: receive that takes the payload, NULL to drop it
  * @read: read of ours that the payload answers
- * @seg: memory of ours that the payload is written to
- * @cur: entry of @seg that comes next
- * @slot: the frame, when it waits for a completion slot
- * @reserved: the write will be reported, in a slot that is held
  * @left: bytes of payload still to come
  * @lost: bytes of payload that did not fit
  * @budget: bytes that may still be read in this run; a frame costs
  *	KSK_FRAME_COST more
- * @err: why the stream must end, a positive error code
+ * @seg: memory of ours that the payload is written to
+ * @slot: the frame, when it waits for a completion slot
  */
 struct ksk_rx {
 	unsigned int		have;
@@ -518,16 +524,16 @@ struct ksk_rx {
 	struct ksk_frame	frame;
 	bool			in_frame;
 	bool			stalled;
+	bool			reserved;
+	u8			cur;
+	int			err;
 	struct kofi_rxop	*op;
 	struct ksk_txop	*read;
-	struct kofi_target	seg[KSK_RMA_MAX];
-	u8			cur;
-	struct kofi_cq_wait	slot;
-	bool			reserved;
 	u64			left;
 	u64			lost;
 	long			budget;
-	int			err;
+	struct kofi_target	seg[KSK_RMA_MAX];
+	struct kofi_cq_wait	slot;
 };
 
 void ksk_rx_init(struct ksk_rx *rx);
@@ -638,34 +644,35 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * struct ksk_conn - a connection and its stream
  * @ep: endpoint it belongs to
  * @ops: its owner
- * @mutex: control calls one after the other
- * @wq: where @work and @watch run, changes until it connects
  * @sock: from connect or adoption until it is freed
- * @saved: its callbacks
- * @phase: enum ksk_conn_phase
  * @flags: KSK_CONN_HALF_SENT and what follows
+ * @phase: enum ksk_conn_phase
  * @dead: why the stream must end, a positive error code; set once
- * @be: words on the wire are big-endian
  * @ext: KSK_EXT_* both sides know
- * @poll: runs the receiver and the sender in softirq context
  * @in_poll: runs of @poll
- * @work: the sender in process context, and everything that must sleep
+ * @be: words on the wire are big-endian
  * @in_work: @work owns the socket, or did and has not scheduled @poll yet
+ * @poll: runs the receiver and the sender in softirq context
+ * @work: the sender in process context, and everything that must sleep
+ * @wq: where @work and @watch run, changes until it connects
  * @retry: wakes the sender when no acknowledgment will, and pushes out what
  *	%FI_MORE holds back
+ * @mutex: control calls one after the other
+ * @saved: the socket's callbacks
  * @watch: connect timeout, then the eye on a peer that does not answer
  * @watch_base: when the peer had last answered everything, as far as seen
- * @watch_rx: bytes received when the stream had last moved, as far as seen
- * @watch_rx_base: when that was
- * @cm: the request being sent, the answer being received
+ * @watch_rx_base: when the stream had last moved, as far as seen
+ * @watch_rx: bytes received by then
+ * @cm: the request being sent, the answer being received; NULL when it has been
  * @tx_lock: for the members that follow
  * @tx_closed: no more posts; changes with the socket locked, too
  * @tx_posted: operations posted without the socket's lock, oldest first; newer
  *	than those in @tx_queue
- * @tx_state: enum ksk_tx_state. From here on: with the socket locked.
- * @tx_queue: operations not begun, oldest first
+ * @tx_queue: operations not begun, oldest first. From here on: with the socket
+ *	locked.
  * @tx_wait: operations sent that wait for an acknowledgment, oldest first
  * @tx_reads: reads sent that wait for the response, oldest first
+ * @tx_state: enum ksk_tx_state
  * @tx_nreads: how many they are, with the one that is being sent
  * @tx_seq: of the next operation
  * @tx_acks: acknowledgments to be sent, behind all responses
@@ -695,38 +702,40 @@ static inline void ksk_stat_inc(unsigned long *stat)
 struct ksk_conn {
 	struct ksk_ep		*ep;
 	const struct ksk_conn_ops *ops;
-	struct mutex		mutex;	/* control calls */
-	struct workqueue_struct	*wq;
 	struct socket		*sock;
-	struct ksk_cbs		saved;
-	int			phase;
 	unsigned long		flags;
+	int			phase;
 	int			dead;
-	bool			be;
 	u32			ext;
-	struct irq_poll		poll;
 	atomic_t		in_poll;
-	struct work_struct	work;
+	bool			be;
 	bool			in_work;
+	struct irq_poll		poll;
+	struct work_struct	work;
+	struct workqueue_struct	*wq;
 	struct timer_list	retry;
+
+	/* seldom used */
+	struct mutex		mutex;	/* control calls */
+	struct ksk_cbs		saved;
 	struct delayed_work	watch;
 	u32			watch_base;
 	u32			watch_rx_base;
 	unsigned long		watch_rx;
-	struct ksk_cm		cm;
+	struct ksk_cm		*cm;
 
 	/* what is posted without the socket's lock */
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
 	bool			tx_closed;
 	struct list_head	tx_posted;
 
-	int			tx_state;
 	struct list_head	tx_queue;
 	struct list_head	tx_wait;
 	struct list_head	tx_reads;
+	int			tx_state;
 	unsigned int		tx_nreads;
 	unsigned int		zc_min;
-	u64			tx_seq;
+	u32			tx_seq;
 	u64			tx_acks;
 
 	struct ksk_txop		*tx_op;
@@ -792,6 +801,7 @@ static inline bool ksk_tx_ready(const struct ksk_conn *c)
  * @tx_free_lock: takes from @tx_free
  * @tx_free: unused operations; can be put to without the lock
  * @tx_ops: all operations
+ * @tx_op_size: bytes of each
  * @rxq: posted receives, unless they are those of a shared context
  * @conn: its connection
  */
@@ -805,7 +815,8 @@ struct ksk_ep {
 	struct ksk_req		*req;
 	spinlock_t		tx_free_lock ____cacheline_aligned_in_smp;
 	struct kofi_freelist	tx_free;
-	struct ksk_txop		*tx_ops;
+	void			*tx_ops;
+	size_t			tx_op_size;
 	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
 	struct ksk_conn		conn;
 };

@@ -48,17 +48,32 @@
 #include "sock.h"
 #include "sock_trace.h"
 
+static size_t ksk_tx_inject_max(const struct ksk_ep *ep)
+{
+	return min_t(size_t, ep->base.info->tx_attr->inject_size,
+		     KSK_INJECT_MAX);
+}
+
 int ksk_tx_init(struct ksk_ep *ep, size_t size)
 {
-	size_t i;
+	const struct fi_tx_attr *attr = ep->base.info->tx_attr;
+	struct ksk_txop *op;
+	size_t bytes, i;
 
-	ep->tx_ops = kvmalloc_node(array_size(size, sizeof(*ep->tx_ops)),
+	bytes = max(kofi_cursor_size(attr->iov_limit),
+		    kofi_cursor_size(1) + ksk_tx_inject_max(ep));
+	/* two of them are often used on two CPUs */
+	bytes = L1_CACHE_ALIGN(offsetof(struct ksk_txop, cur) + bytes);
+	ep->tx_ops = kvmalloc_node(array_size(size, bytes),
 				   GFP_KERNEL | __GFP_ZERO,
 				   ep->base.domain->node);
 	if (!ep->tx_ops)
 		return -ENOMEM;
-	for (i = 0; i < size; i++)
-		kofi_freelist_put(&ep->tx_free, &ep->tx_ops[i].free);
+	ep->tx_op_size = bytes;
+	for (i = 0; i < size; i++) {
+		op = ep->tx_ops + i * bytes;
+		kofi_freelist_put(&ep->tx_free, &op->free);
+	}
 	return 0;
 }
 
@@ -213,7 +228,7 @@ static void ksk_tx_unanswered(struct ksk_conn *c, struct list_head *list)
 	while (!list_empty(&c->tx_wait) && !list_empty(&c->tx_reads)) {
 		op = list_first_entry(&c->tx_wait, struct ksk_txop, node);
 		read = list_first_entry(&c->tx_reads, struct ksk_txop, node);
-		if (read->seq < op->seq)
+		if ((s32)(read->seq - op->seq) < 0)
 			op = read;
 		list_move_tail(&op->node, list);
 	}
@@ -718,23 +733,33 @@ void ksk_tx_retry(struct timer_list *t)
 
 /* ---------------------------------------------------------------- posting */
 
-/* Copy the payload of an inject into its operation. */
-static int ksk_tx_inject(struct ksk_txop *op)
+/*
+ * Copy the payload of an inject into its operation: behind the one segment of
+ * the cursor that it needs then. Others are in the way until all is copied.
+ */
+static int ksk_tx_inject(struct ksk_txop *op, const struct fi_msg *msg)
 {
-	struct kvec kv = { .iov_base = op->inject, .iov_len = op->cur.len };
-	const struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+	void *to = &op->cur.bv[1];
+	struct kvec kv = { .iov_base = to, .iov_len = op->cur.len };
+	const struct fi_msg copy = { .msg_iov = &kv, .iov_count = 1 };
+	u8 bytes[KSK_INJECT_MAX];
 	size_t off = 0;
 
+	if (msg->vec == KOFI_KVEC && msg->iov_count == 1) {
+		memcpy(to, msg->msg_iov->iov_base, kv.iov_len);
+		return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
+	}
 	while (op->cur.left) {
 		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
 		size_t n = iov_iter_count(&iter);
 
-		if (copy_from_iter(op->inject + off, n, &iter) != n)
+		if (copy_from_iter(bytes + off, n, &iter) != n)
 			return -EINVAL;
 		kofi_cursor_used(&op->cur, n);
 		off += n;
 	}
-	return kofi_cursor_init(&op->cur, &msg, ITER_SOURCE, 1);
+	memcpy(to, bytes, off);
+	return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
 }
 
 /* Copy the peer's memory, which must be as long as ours. */
@@ -789,10 +814,9 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 	}
 	if (!(flags & FI_INJECT))
 		return 0;
-	if (op->cur.len > min_t(size_t, info->tx_attr->inject_size,
-				KSK_INJECT_MAX))
+	if (op->cur.len > ksk_tx_inject_max(ep))
 		return -EINVAL;
-	return ksk_tx_inject(op);
+	return ksk_tx_inject(op, msg);
 }
 
 static struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)

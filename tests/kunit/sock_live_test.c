@@ -397,6 +397,74 @@ static void live_memory(struct kunit *test)
 	}
 }
 
+/*
+ * Records with room for one segment: more are refused, unless they are in a
+ * list, which is looked at one by one then; and injected bytes, from whatever
+ * memory, are behind it.
+ */
+static void live_few_segments(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct kvec kv[2] = { { l->out, 8 }, { l->out + 8, 8 } };
+	struct fi_msg many = { .msg_iov = kv, .iov_count = 2 };
+	struct scatterlist out[5], in[7];
+	struct fi_msg send = { .vec = KOFI_SGL, .msg_sgl = out,
+			       .iov_count = ARRAY_SIZE(out) };
+	struct fi_msg recv = { .vec = KOFI_SGL, .msg_sgl = in,
+			       .iov_count = ARRAY_SIZE(in) };
+	struct fi_cq_err_entry e;
+	u8 *mem;
+	int i;
+
+	mem = kunit_kzalloc(test, 1000, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	sg_init_table(out, ARRAY_SIZE(out));
+	sg_init_table(in, ARRAY_SIZE(in));
+	for (i = 0; i < ARRAY_SIZE(out); i++)
+		sg_set_buf(&out[i], mem + i * 25, 25);
+	for (i = 0; i < ARRAY_SIZE(in); i++)
+		sg_set_buf(&in[i], mem + 500 + i * 20, 20);
+	live_pattern(mem, 125, 1);
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	l->info->tx_attr->iov_limit = 1;
+	l->info->rx_attr->iov_limit = 1;
+	live_connect(test, l, 0);
+	KUNIT_EXPECT_LE(test, ksk_ep(l->end[0].ep)->tx_op_size,
+			sizeof(struct ksk_txop) - 3 * sizeof(struct kvec));
+	KUNIT_EXPECT_EQ(test, fi_sendmsg(l->end[0].ep, &many, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(l->end[0].ep, &many, 0), -EINVAL);
+
+	/* from here to there copied at once, piece by piece, and back */
+	for (i = 0; i < 3; i++) {
+		u64 flags = i == 0 ? FI_INJECT : 0;
+
+		memset(mem + 500, 0, 140);
+		memset(l->in, 0, 140);
+		KUNIT_ASSERT_EQ(test, fi_recv(l->end[1].ep, l->in, 140, NULL, 0,
+					      NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_recvmsg(l->end[0].ep, &recv, 0), 0);
+		KUNIT_ASSERT_EQ(test, fi_sendmsg(l->end[0].ep, &send, flags),
+				0);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
+		KUNIT_EXPECT_EQ(test, e.len, 125);
+		KUNIT_EXPECT_MEMEQ(test, l->in, mem, 125);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[0].tx, &e), 0);
+		if (i == 1)
+			KUNIT_ASSERT_EQ(test, fi_inject(l->end[1].ep, l->in,
+							125, 0), 0);
+		else
+			KUNIT_ASSERT_EQ(test, fi_sendmsg(l->end[1].ep, &send,
+							 FI_INJECT), 0);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[0].rx, &e), 0);
+		KUNIT_EXPECT_EQ(test, e.len, 125);
+		KUNIT_EXPECT_MEMEQ(test, mem + 500, mem, 125);
+		if (i != 1)
+			KUNIT_ASSERT_EQ(test, live_comp(l->end[1].tx, &e), 0);
+	}
+}
+
 /* A receive that is too small is told so; sender and stream do not mind. */
 static void live_truncation(struct kunit *test)
 {
@@ -793,6 +861,7 @@ static struct kunit_case live_cases[] = {
 	KUNIT_CASE(live_reject),
 	KUNIT_CASE(live_sizes),
 	KUNIT_CASE(live_memory),
+	KUNIT_CASE(live_few_segments),
 	KUNIT_CASE(live_truncation),
 	KUNIT_CASE(live_more),
 	KUNIT_CASE(live_other_order),

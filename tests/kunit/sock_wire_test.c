@@ -686,7 +686,7 @@ static void wire_format_operation(struct kunit *test)
 	op->tag = f->tag;
 	op->ack = f->flags & (FI_DELIVERY_COMPLETE | FI_TRANSMIT_COMPLETE);
 	op->rma_count = f->rma_count;
-	memcpy(op->rma, f->rma, sizeof(op->rma));
+	memcpy(op->rma, f->rma, f->rma_count * sizeof(op->rma[0]));
 	op->cur.len = f->payload;
 	len = ksk_tx_format_op(hdr, op, 0xa5, false);
 	KUNIT_ASSERT_EQ(test, len + ksk_txop_payload(op), f->len);

@@ -695,7 +695,7 @@ static void zc_device_holds(struct kunit *test)
 	struct ksk_ep *ep = zc_ep(p, 0);
 	struct zc_closer c = { .p = p };
 	struct zc_msg m[2] = {};
-	struct ksk_txop *held = NULL;
+	struct ksk_txop *op, *held = NULL;
 	unsigned long irq;
 	size_t i;
 
@@ -707,9 +707,11 @@ static void zc_device_holds(struct kunit *test)
 	}
 	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(ep->conn.stats.tx_frames) >= 1,
 					CT_TIMEOUT_MS));
-	for (i = 0; i < p->info->tx_attr->size && !held; i++)
-		if (ep->tx_ops[i].zc && ep->tx_ops[i].context == m[0].op)
-			held = &ep->tx_ops[i];
+	for (i = 0; i < p->info->tx_attr->size && !held; i++) {
+		op = ep->tx_ops + i * ep->tx_op_size;
+		if (op->zc && op->context == m[0].op)
+			held = op;
+	}
 	KUNIT_ASSERT_NOT_NULL(test, held);
 	KUNIT_ASSERT_TRUE(test, refcount_inc_not_zero(&held->ubuf.refcnt));
 

@@ -128,8 +128,12 @@ extern const struct kernel_param_ops kofi_param_ops;
  * @left: bytes to the end
  * @len: bytes in all
  * @dir: ITER_SOURCE or ITER_DEST
+ * @segs: how many segments there is room for
  * @kv: copied segments
  * @bv: copied segments, or the window of a scatterlist
+ *
+ * As the last member of a record it need not be there in full, see
+ * kofi_cursor_size().
  */
 struct kofi_cursor {
 	struct iov_iter		iter;
@@ -138,11 +142,28 @@ struct kofi_cursor {
 	size_t			left;
 	size_t			len;
 	unsigned int		dir;
+	unsigned int		segs;
 	union {
 		struct kvec	kv[KOFI_IOV_MAX];
 		struct bio_vec	bv[KOFI_IOV_MAX];
 	};
 };
+
+/* Of one segment of either kind */
+#define KOFI_CURSOR_SEG		sizeof_field(struct kofi_cursor, bv[0])
+static_assert(sizeof(struct kvec) <= KOFI_CURSOR_SEG);
+
+/**
+ * kofi_cursor_size - bytes of a cursor that is used with few segments
+ * @iov_limit: the limit it is always initialised with
+ *
+ * Return: the bytes.
+ */
+static inline size_t kofi_cursor_size(size_t iov_limit)
+{
+	return offsetof(struct kofi_cursor, bv) +
+	       clamp_t(size_t, iov_limit, 1, KOFI_IOV_MAX) * KOFI_CURSOR_SEG;
+}
 
 /**
  * struct kofi_skb_part - received bytes that are being taken out of a packet
@@ -253,6 +274,7 @@ static inline int kofi_cursor_init(struct kofi_cursor *cur,
 	cur->sg = NULL;
 	cur->sg_left = 0;
 	cur->dir = dir;
+	cur->segs = 1;
 	cur->len = cur->kv[0].iov_len;
 	cur->left = cur->len;
 	kofi_iter_kvec(&cur->iter, dir, cur->kv, 1, cur->len);
@@ -340,7 +362,6 @@ static inline struct llist_node *kofi_freelist_get(struct kofi_freelist *f,
  * @seq: number of the post; the lower is the older
  * @context: comes back in the completion
  * @flags: flags it was posted with
- * @cur: where the bytes go
  * @tag: tagged receives: the tag
  * @ignore: bits of the tag that need not match: all, for untagged receives
  * @src: peer it is for, or FI_ADDR_UNSPEC
@@ -353,6 +374,8 @@ static inline struct llist_node *kofi_freelist_get(struct kofi_freelist *f,
  * @parts: multi-receive: messages that are being placed
  * @gone: multi-receive: no longer posted; the last part ends it
  * @canceled: multi-receive: it was not used up
+ * @cur: where the bytes go; with room for as many segments as the endpoint's
+ *	iov_limit, those of a part for one
  */
 struct kofi_rxop {
 	union {
@@ -362,19 +385,23 @@ struct kofi_rxop {
 	u64			seq;
 	void			*context;
 	u64			flags;
-	struct kofi_cursor	cur;
 	u64			tag;
 	u64			ignore;
 	fi_addr_t		src;
 	struct kofi_ep		*ep;
-	bool			tagged;
 	struct kofi_rxop	*multi;
 	void			*buf;
 	size_t			used;
 	unsigned int		parts;
+	bool			tagged;
 	bool			gone;
 	bool			canceled;
+	struct kofi_cursor	cur;
 };
+
+/* Of a part of a multi-receive */
+#define KOFI_RXOP_PART		(offsetof(struct kofi_rxop, cur.bv) + \
+				 KOFI_CURSOR_SEG)
 
 /**
  * struct kofi_rxmsg - a message that has begun and looks for its receive
@@ -391,7 +418,7 @@ struct kofi_rxop {
  * @data: the peer's value
  * @flags: FI_REMOTE_CQ_DATA if there is one
  * @op: receive it has been given while it waited
- * @part: its part of a multi-receive
+ * @part: its part of a multi-receive, a struct kofi_rxop of KOFI_RXOP_PART bytes
  * @claim: context of the FI_CLAIM it is kept for
  * @claimed: it is kept for one
  * @discard: throw it away
@@ -415,11 +442,11 @@ struct kofi_rxmsg {
 	u64			data;
 	u64			flags;
 	struct kofi_rxop	*op;
-	struct kofi_rxop	part;
 	void			*claim;
 	bool			claimed;
 	bool			discard;
 	bool			slot;
+	u64			part[DIV_ROUND_UP(KOFI_RXOP_PART, sizeof(u64))];
 };
 
 /**
@@ -431,7 +458,7 @@ struct kofi_rxmsg {
  * @waiting: struct kofi_rxmsg: messages that found none, oldest first
  * @starved: of these, those that have found a multi-receive and no slot
  * @free: not in use
- * @ops: all of them
+ * @ops: all of them, each as long as the endpoint's iov_limit makes it
  * @seq: of the next post
  * @closed: no more posts
  */
@@ -442,7 +469,7 @@ struct kofi_rxq {
 	struct list_head	waiting;
 	unsigned int		starved;
 	struct kofi_freelist	free;
-	struct kofi_rxop	*ops;
+	void			*ops;
 	u64			seq;
 	bool			closed;
 };
