@@ -26,6 +26,7 @@
  * has its window closed.
  */
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include <net/tcp.h>
 #include <trace/events/sock.h>
 
@@ -61,6 +62,7 @@ void ksk_conn_queue(struct ksk_conn *c)
 		cpu = WORK_CPU_UNBOUND;
 	queue_work_on(cpu, c->wq, &c->work);
 }
+EXPORT_SYMBOL_IF_KUNIT(ksk_conn_queue);
 
 /**
  * ksk_conn_abort - the stream must end
@@ -76,6 +78,7 @@ void ksk_conn_abort(struct ksk_conn *c, int err)
 	if (!cmpxchg(&c->dead, 0, err))
 		ksk_conn_queue(c);
 }
+EXPORT_SYMBOL_IF_KUNIT(ksk_conn_abort);
 
 /* ------------------------------------------------------- socket callbacks */
 
@@ -230,6 +233,16 @@ void ksk_conn_softirq(struct ksk_conn *c)
 /* ---------------------------------------------------------- the work item */
 
 /*
+ * Complete everything, accept no more. Does nothing the second time, but for an
+ * endpoint that was enabled after its connection had ended.
+ */
+static void ksk_conn_flush(struct ksk_conn *c)
+{
+	ksk_tx_flush(c);
+	ksk_rx_flush(c);
+}
+
+/*
  * Complete everything and report the end. Returns whether the connection must
  * be reset; the caller does that, or shuts it down, when it has unlocked.
  */
@@ -239,8 +252,7 @@ static bool ksk_conn_end(struct ksk_conn *c)
 
 	trace_kofi_sock_cm(c->ep->base.obj.id, "end", err);
 	c->phase = KSK_CONN_DEAD;
-	ksk_tx_flush(c);
-	ksk_rx_flush(c);
+	ksk_conn_flush(c);
 
 	if (phase == KSK_CONN_ESTABLISHED)
 		c->ops->ended(c);
@@ -296,10 +308,8 @@ static void ksk_conn_work(struct work_struct *work)
 		 * must not return while this is half done.
 		 */
 		mutex_lock(&c->mutex);
-		if (!c->sock) {
-			ksk_tx_flush(c);
-			ksk_rx_flush(c);
-		}
+		if (!c->sock)
+			ksk_conn_flush(c);
 		mutex_unlock(&c->mutex);
 		return;
 	}
@@ -316,6 +326,8 @@ static void ksk_conn_work(struct work_struct *work)
 	if (c->phase != KSK_CONN_DEAD && READ_ONCE(c->dead)) {
 		reset = ksk_conn_end(c);
 		end = true;
+	} else if (c->phase == KSK_CONN_DEAD) {
+		ksk_conn_flush(c);
 	}
 	push = test_and_clear_bit(KSK_CONN_PUSH, &c->flags) &&
 	       ksk_tx_pushes(c);
@@ -569,8 +581,7 @@ int ksk_conn_down(struct ksk_conn *c, bool connection)
 			ret = -ENOTCONN;
 		} else {
 			cmpxchg(&c->dead, 0, ECANCELED);
-			ksk_tx_flush(c);
-			ksk_rx_flush(c);
+			ksk_conn_flush(c);
 		}
 		goto unlock;
 	}
@@ -587,6 +598,8 @@ int ksk_conn_down(struct ksk_conn *c, bool connection)
 		cmpxchg(&c->dead, 0, ECANCELED);
 		reset = ksk_conn_end(c);
 		end = true;
+	} else {
+		ksk_conn_flush(c);
 	}
 	release_sock(sk);
 	if (end)

@@ -32,8 +32,8 @@ static int ksk_ep_enable(struct fid_ep *fid)
 		return err;
 	}
 	/*
-	 * Aborted meanwhile: what ended it found no queue to close. Pairs with
-	 * the cmpxchg in ksk_conn_abort().
+	 * Aborted meanwhile: what ended it found no queue to close, which the
+	 * work item does. Pairs with the cmpxchg in ksk_conn_abort().
 	 */
 	smp_mb();
 	if (READ_ONCE(ep->conn.dead))

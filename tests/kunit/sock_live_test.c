@@ -855,6 +855,41 @@ static void live_rxq(struct kunit *test)
 			-ESHUTDOWN);
 }
 
+/*
+ * The device of a request's endpoint goes away while the endpoint is being
+ * enabled: what ends the connection finds no queue of receives yet. Those that
+ * are posted end all the same.
+ */
+static void live_enabled_late(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct fi_info *req = NULL;
+	struct fi_cq_err_entry e;
+	struct ksk_ep *ep;
+
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	live_open(test, l, &l->end[0], fi_dupinfo(l->info), 0);
+	KUNIT_ASSERT_EQ(test, fi_connect(l->end[0].ep, &l->addr, NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, live_event(l->pep_eq, FI_CONNREQ, &req, NULL), 0);
+	live_open(test, l, &l->end[1], req, 0);
+	ep = ksk_ep(l->end[1].ep);
+	ksk_conn_abort(&ep->conn, ENETDOWN);
+	flush_work(&ep->conn.work);
+	KUNIT_EXPECT_EQ(test, fi_enable(l->end[1].ep), -ENETDOWN);
+
+	/* as if it had come behind the first look */
+	WRITE_ONCE(ep->conn.dead, 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(l->end[1].ep), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(l->end[1].ep, l->in, 64, NULL, 0, NULL),
+			0);
+	WRITE_ONCE(ep->conn.dead, ENETDOWN);
+	ksk_conn_queue(&ep->conn);
+	KUNIT_EXPECT_EQ(test, live_comp(l->end[1].rx, &e), -ECANCELED);
+	KUNIT_EXPECT_EQ(test, fi_recv(l->end[1].ep, l->in, 64, NULL, 0, NULL),
+			-ESHUTDOWN);
+}
+
 static struct kunit_case live_cases[] = {
 	KUNIT_CASE(live_connect_ipv4),
 	KUNIT_CASE(live_connect_ipv6),
@@ -869,6 +904,7 @@ static struct kunit_case live_cases[] = {
 	KUNIT_CASE(live_values),
 	KUNIT_CASE(live_ports),
 	KUNIT_CASE(live_rxq),
+	KUNIT_CASE(live_enabled_late),
 	{}
 };
 
