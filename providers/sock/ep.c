@@ -74,14 +74,14 @@ static int ksk_ep_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
 	struct ksk_conn *c = &ep->conn;
 	int err = -EBUSY;
 
-	mutex_lock(&ksk_dom_mutex);
 	mutex_lock(&c->mutex);
+	mutex_lock(&ksk_dom_mutex);
 	if (READ_ONCE(ep->base.state) <= KOFI_EP_ENABLED)
 		err = ksk_tunables_set(&ep->tun, var->name, var->val);
 	if (!err && !READ_ONCE(c->dead))
 		c->wq = ep->tun.reclaim_safe ? ksk_wq_reclaim : ksk_wq;
-	mutex_unlock(&c->mutex);
 	mutex_unlock(&ksk_dom_mutex);
+	mutex_unlock(&c->mutex);
 	return err;
 }
 

@@ -4,8 +4,9 @@
  *
  * Locks, outermost first:
  *
- *   ksk_dom_mutex	domains and their endpoints, for the device notifier
  *   ksk_conn.mutex	control calls of one connection
+ *   ksk_dom_mutex	domains and their endpoints; the notifier of devices has
+ *			it inside the RTNL
  *   the socket's lock	"locked" below means: owned by the caller
  *			(lock_sock), or its slock held while nobody owns it
  *			(softirq and inline senders). Everything about the
