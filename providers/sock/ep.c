@@ -94,6 +94,9 @@ static int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 		return -ENOSYS;
 	if (!var || !var->val)
 		return -EINVAL;
+	/* a listener's: requests have been read when there is an endpoint */
+	if (var->name == (int)KOFI_VAL_HANDSHAKE_TIMEOUT)
+		return -ENOSYS;
 	if (command == FI_GET_VAL)
 		return ksk_tunables_get(&ep->tun, var->name, var->val);
 	return ksk_ep_set_val(ep, var);

@@ -278,13 +278,13 @@ static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,
 	return err;
 }
 
-/* Options each connection's own endpoint has, and a listener no use for */
-static bool ksk_pep_foreign(int name)
+/* All else is for each connection's own endpoint to say. */
+static bool ksk_pep_knows(int name)
 {
-	return name == (int)KOFI_VAL_RECLAIM_SAFE ||
-	       name == (int)KOFI_VAL_CPU ||
-	       name == (int)KOFI_VAL_FRAME_TIMEOUT ||
-	       name == (int)KOFI_VAL_ZEROCOPY_MIN;
+	return name == (int)KOFI_VAL_HANDSHAKE_TIMEOUT ||
+	       name == (int)KOFI_VAL_KEEPALIVE_IDLE ||
+	       name == (int)KOFI_VAL_KEEPALIVE_INTVL ||
+	       name == (int)KOFI_VAL_KEEPALIVE_CNT;
 }
 
 static int ksk_pep_control(struct fi_fid *fid, int command, void *arg)
@@ -308,7 +308,7 @@ static int ksk_pep_control(struct fi_fid *fid, int command, void *arg)
 			err = -EINVAL;
 		else if (pep->listener.sock)
 			err = -EBUSY;
-		else if (ksk_pep_foreign(var->name))
+		else if (!ksk_pep_knows(var->name))
 			err = -ENOSYS;
 		else
 			err = ksk_tunables_set(&pep->listener.tun, var->name, var->val);
@@ -316,7 +316,7 @@ static int ksk_pep_control(struct fi_fid *fid, int command, void *arg)
 	case FI_GET_VAL:
 		if (!var || !var->val)
 			err = -EINVAL;
-		else if (ksk_pep_foreign(var->name))
+		else if (!ksk_pep_knows(var->name))
 			err = -ENOSYS;
 		else
 			err = ksk_tunables_get(&pep->listener.tun, var->name, var->val);

@@ -683,61 +683,7 @@ static void live_slow_reader(struct kunit *test)
 	sock_release(sock);
 }
 
-/* ------------------------------------------------------------------ options */
-
-struct live_val {
-	const char	*name;
-	int		val;
-	unsigned int	low;
-	unsigned int	high;
-};
-
-static const struct live_val live_vals[] = {
-	{ "connect timeout", KOFI_VAL_CONNECT_TIMEOUT, 10, 86400000 },
-	{ "handshake timeout", KOFI_VAL_HANDSHAKE_TIMEOUT, 10, 86400000 },
-	{ "silence timeout", KOFI_VAL_SILENCE_TIMEOUT, 1000, 86400000 },
-	{ "keepalive idle", KOFI_VAL_KEEPALIVE_IDLE, 0, 32767000 },
-};
-
-/* Each value at its limits and beyond them, on both kinds of endpoint */
-static void live_values(struct kunit *test)
-{
-	struct live *l = test->priv;
-	int i, j;
-
-	live_listen(test, l, AF_INET);
-	live_open(test, l, &l->end[0], fi_dupinfo(l->info), 0);
-	for (i = 0; i < ARRAY_SIZE(live_vals); i++) {
-		const struct live_val *v = &live_vals[i];
-		struct fi_fid *fids[2] = { &l->end[0].ep->fid, &l->pep->fid };
-
-		for (j = 0; j < 2; j++) {
-			unsigned int n = v->high;
-
-			KUNIT_EXPECT_EQ_MSG(test, fi_set_val(fids[j], v->val,
-							     &n), 0, "%s",
-					    v->name);
-			n++;
-			KUNIT_EXPECT_EQ_MSG(test, fi_set_val(fids[j], v->val,
-							     &n), -EINVAL,
-					    "%s", v->name);
-			n = v->low;
-			KUNIT_EXPECT_EQ_MSG(test, fi_set_val(fids[j], v->val,
-							     &n), 0, "%s",
-					    v->name);
-			n = ~0;
-			KUNIT_EXPECT_EQ(test, fi_get_val(fids[j], v->val, &n),
-					0);
-			KUNIT_EXPECT_EQ_MSG(test, n, v->low, "%s", v->name);
-			if (v->low) {
-				n = v->low - 1;
-				KUNIT_EXPECT_EQ(test, fi_set_val(fids[j],
-								 v->val, &n),
-						-EINVAL);
-			}
-		}
-	}
-}
+/* -------------------------------------------------------------------- ports */
 
 /* A source port of the consumer's choice, and one that is taken */
 static void live_ports(struct kunit *test)
@@ -901,7 +847,6 @@ static struct kunit_case live_cases[] = {
 	KUNIT_CASE(live_more),
 	KUNIT_CASE(live_other_order),
 	KUNIT_CASE(live_slow_reader),
-	KUNIT_CASE(live_values),
 	KUNIT_CASE(live_ports),
 	KUNIT_CASE(live_rxq),
 	KUNIT_CASE(live_enabled_late),

@@ -30,19 +30,20 @@ struct option_range {
 	int		val;
 	unsigned int	min;
 	unsigned int	max;
+	bool		ep;
 	bool		pep;
 };
 
 static const struct option_range option_ranges[] = {
-	{ "connect timeout", KOFI_VAL_CONNECT_TIMEOUT, 10, 86400000, true },
-	{ "handshake timeout", KOFI_VAL_HANDSHAKE_TIMEOUT, 10, 86400000, true },
-	{ "silence timeout", KOFI_VAL_SILENCE_TIMEOUT, 1000, 86400000, true },
-	{ "frame timeout", KOFI_VAL_FRAME_TIMEOUT, 0, 86400000, false },
-	{ "keepalive idle", KOFI_VAL_KEEPALIVE_IDLE, 0, 32767000, true },
-	{ "keepalive interval", KOFI_VAL_KEEPALIVE_INTVL, 1, 32767, true },
-	{ "keepalive count", KOFI_VAL_KEEPALIVE_CNT, 1, 127, true },
-	{ "zero copy threshold", KOFI_VAL_ZEROCOPY_MIN, 0, 1073741824, false },
-	{ "reclaim safe", KOFI_VAL_RECLAIM_SAFE, 0, 1, false },
+	{ "connect timeout", KOFI_VAL_CONNECT_TIMEOUT, 10, 86400000, true, false },
+	{ "handshake timeout", KOFI_VAL_HANDSHAKE_TIMEOUT, 10, 86400000, false, true },
+	{ "silence timeout", KOFI_VAL_SILENCE_TIMEOUT, 1000, 86400000, true, false },
+	{ "frame timeout", KOFI_VAL_FRAME_TIMEOUT, 0, 86400000, true, false },
+	{ "keepalive idle", KOFI_VAL_KEEPALIVE_IDLE, 0, 32767000, true, true },
+	{ "keepalive interval", KOFI_VAL_KEEPALIVE_INTVL, 1, 32767, true, true },
+	{ "keepalive count", KOFI_VAL_KEEPALIVE_CNT, 1, 127, true, true },
+	{ "zero copy threshold", KOFI_VAL_ZEROCOPY_MIN, 0, 1073741824, true, false },
+	{ "reclaim safe", KOFI_VAL_RECLAIM_SAFE, 0, 1, true, false },
 };
 
 static void option_range_desc(const struct option_range *r, char *desc)
@@ -73,6 +74,22 @@ static void option_refuse(struct kunit *test, struct fi_fid *fid, int name,
 	KUNIT_EXPECT_EQ(test, after, before);
 }
 
+static void option_known(struct kunit *test, struct fi_fid *fid,
+			 const struct option_range *r, bool known)
+{
+	unsigned int val = r->max;
+
+	if (!known) {
+		KUNIT_EXPECT_EQ(test, fi_set_val(fid, r->val, &val), -ENOSYS);
+		KUNIT_EXPECT_EQ(test, fi_get_val(fid, r->val, &val), -ENOSYS);
+		return;
+	}
+	option_take(test, fid, r->val, r->min);
+	option_take(test, fid, r->val, r->max);
+	option_refuse(test, fid, r->val, r->max + 1);
+	option_refuse(test, fid, r->val, r->min - 1);
+}
+
 static void option_in_range(struct kunit *test)
 {
 	const struct option_range *r = test->param_value;
@@ -82,24 +99,13 @@ static void option_in_range(struct kunit *test)
 	unsigned int val = r->max;
 	struct fid_pep *pep;
 
-	option_take(test, fid, r->val, r->min);
-	option_take(test, fid, r->val, r->max);
-	option_refuse(test, fid, r->val, r->max + 1);
-	option_refuse(test, fid, r->val, r->min - 1);
-
-	/* a listener has what matters to it, as long as it does not listen */
+	/* each has what matters to it, as long as it does not connect or listen */
+	option_known(test, fid, r, r->ep);
 	KUNIT_ASSERT_EQ(test, fi_passive_ep(p->fabric, p->info, &pep, NULL), 0);
-	if (r->pep) {
-		option_take(test, &pep->fid, r->val, r->max);
-		option_refuse(test, &pep->fid, r->val, r->max + 1);
+	option_known(test, &pep->fid, r, r->pep);
+	if (r->pep)
 		KUNIT_EXPECT_EQ(test, fi_set_val(&p->pep->fid, r->val, &val),
 				-EBUSY);
-	} else {
-		KUNIT_EXPECT_EQ(test, fi_set_val(&pep->fid, r->val, &val),
-				-ENOSYS);
-		KUNIT_EXPECT_EQ(test, fi_get_val(&pep->fid, r->val, &val),
-				-ENOSYS);
-	}
 	KUNIT_EXPECT_EQ(test, fi_close(&pep->fid), 0);
 	ct_pair_close(p);
 }
@@ -115,8 +121,10 @@ static void option_late(struct kunit *test)
 	for (side = 0; side < 2; side++) {
 		struct fi_fid *fid = &p->side[side].ep->fid;
 
-		KUNIT_EXPECT_EQ(test, fi_set_val(fid, r->val, &val), -EBUSY);
-		KUNIT_EXPECT_EQ(test, fi_get_val(fid, r->val, &val), 0);
+		KUNIT_EXPECT_EQ(test, fi_set_val(fid, r->val, &val),
+				r->ep ? -EBUSY : -ENOSYS);
+		KUNIT_EXPECT_EQ(test, fi_get_val(fid, r->val, &val),
+				r->ep ? 0 : -ENOSYS);
 	}
 	ct_pair_close(p);
 }
