@@ -327,6 +327,8 @@ void kofi_client_unregister(struct kofi_client *client)
 	unsigned int scope;
 
 	might_sleep();
+	if (!client)
+		return;
 	scope = kofi_client_lock();
 	list_for_each_entry_reverse(dev, &kofi_devices, node)
 		if (dev->prov->live)

@@ -279,8 +279,9 @@ EXPORT_SYMBOL_GPL(kofi_domain_exit);
  * See fi_domain(3).
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments, an @info of another provider or
- * network namespace, or one with inconsistent addresses; -ENOSYS, -ENOMEM, or
+ * Return: 0; -EINVAL for NULL arguments, an @info that lacks an attribute
+ * structure, is of another provider or network namespace, or has inconsistent
+ * addresses; -ENOSYS, -ENOMEM, or
  * what the provider says.
  */
 int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
@@ -289,8 +290,7 @@ int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	int ret;
 
 	might_sleep();
-	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info ||
-	    !info->domain_attr || !domain ||
+	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !domain ||
 	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
 						 fabric)))
 		return -EINVAL;
@@ -391,10 +391,13 @@ EXPORT_SYMBOL_GPL(kofi_domain_notify);
  * @domain: an open domain
  *
  * Context: any. The device stays while the domain is open.
- * Return: the device to map memory for, NULL if the CPU moves the data.
+ * Return: the device to map memory for, NULL if the CPU moves the data or
+ * @domain is NULL.
  */
 struct device *kofi_domain_device(struct fid_domain *domain)
 {
+	if (!domain)
+		return NULL;
 	return container_of(domain, struct kofi_domain, domain)->dev;
 }
 EXPORT_SYMBOL_GPL(kofi_domain_device);
@@ -408,6 +411,8 @@ EXPORT_SYMBOL_GPL(kofi_domain_device);
  */
 int kofi_domain_node(struct fid_domain *domain)
 {
+	if (!domain)
+		return NUMA_NO_NODE;
 	return container_of(domain, struct kofi_domain, domain)->node;
 }
 EXPORT_SYMBOL_GPL(kofi_domain_node);
@@ -419,14 +424,14 @@ EXPORT_SYMBOL_GPL(kofi_domain_node);
  *
  * Context: any.
  * Return: a constant set, for a domain whose vectors are not tied to CPUs that
- * of its NUMA node; NULL if @vector is negative.
+ * of its NUMA node; NULL if @domain is NULL or @vector negative.
  */
 const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 					      int vector)
 {
 	int node = kofi_domain_node(domain);
 
-	if (vector < 0)
+	if (!domain || vector < 0)
 		return NULL;
 	return node == NUMA_NO_NODE ? cpu_possible_mask : cpumask_of_node(node);
 }

@@ -765,8 +765,6 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 
 	might_sleep();
 	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !ep ||
-	    !info->tx_attr || !info->rx_attr || !info->ep_attr ||
-	    !info->domain_attr || !info->fabric_attr ||
 	    !kofi_info_usable(info, container_of(domain, struct kofi_domain,
 						 domain)->fabric))
 		return -EINVAL;

@@ -334,10 +334,13 @@ EXPORT_SYMBOL_GPL(kofi_ep_remote_cqe);
  * called before the endpoint connects.
  *
  * Context: any.
+ * Return: 0 or -EINVAL.
  */
-void kofi_ep_set_source(struct fid_ep *ep, fi_addr_t source)
+int kofi_ep_set_source(struct fid_ep *ep, fi_addr_t source)
 {
-	if (!WARN_ON_ONCE(!kofi_ep_valid(ep)))
-		WRITE_ONCE(kofi_ep(ep)->source, source);
+	if (!kofi_ep_valid(ep))
+		return -EINVAL;
+	WRITE_ONCE(kofi_ep(ep)->source, source);
+	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_ep_set_source);

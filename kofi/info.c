@@ -373,18 +373,20 @@ EXPORT_SYMBOL_GPL(fi_dupinfo);
  * @fabric: where it is to be opened
  *
  * Context: any.
- * Return: false if it is of another provider or network namespace, or has
- * inconsistent addresses.
+ * Return: false if it lacks an attribute structure, is of another provider or
+ * network namespace, or has inconsistent addresses.
  */
 bool kofi_info_usable(const struct fi_info *info,
 		      const struct kofi_fabric *fabric)
 {
 	const struct fi_fabric_attr *attr = info->fabric_attr;
 
-	if (attr && attr->prov_name &&
-	    strcmp(attr->prov_name, fabric->obj.prov->name))
+	if (!attr || !info->tx_attr || !info->rx_attr || !info->ep_attr ||
+	    !info->domain_attr)
 		return false;
-	if (attr && attr->net && !net_eq(attr->net, fabric->net))
+	if (attr->prov_name && strcmp(attr->prov_name, fabric->obj.prov->name))
+		return false;
+	if (attr->net && !net_eq(attr->net, fabric->net))
 		return false;
 	return !kofi_info_check_addr(info->addr_format, info->src_addr,
 				     info->src_addrlen) &&
@@ -421,6 +423,58 @@ static int kofi_info_check(u32 version, const char *node, const char *service,
 	    !hints->domain_attr->auth_key_size)
 		return -EINVAL;
 	return 0;
+}
+
+/* Ask for one name, which must be what was asked for already. */
+static int kofi_info_want(char **hint, const char *name)
+{
+	if (*hint && name)
+		return strcmp(*hint, name) ? -ENODATA : 0;
+	return *hint ? 0 : kofi_info_dup_string(hint, name);
+}
+
+static int kofi_info_want_fabric(struct fi_info *hints,
+				 const struct kofi_fabric *fabric)
+{
+	struct fi_fabric_attr *attr = hints->fabric_attr;
+
+	if (!net_eq(attr->net, fabric->net))
+		return -ENODATA;
+	return kofi_info_want(&attr->prov_name, fabric->obj.prov->name) ?:
+	       kofi_info_want(&attr->name, fabric->name);
+}
+
+/*
+ * Ask for what open objects are that the hints name. The consumer may have
+ * closed them: their addresses are looked up, and providers get names.
+ */
+static int kofi_info_want_open(struct fi_info *hints)
+{
+	struct fid_fabric *fabric = hints->fabric_attr->fabric;
+	struct fid_domain *domain = hints->domain_attr->domain;
+	const struct kofi_domain *open;
+	struct kofi_obj *obj;
+	int ret = 0;
+
+	if (fabric) {
+		obj = kofi_obj_find(&fabric->fid, FI_CLASS_FABRIC);
+		if (!obj)
+			return -EINVAL;
+		ret = kofi_info_want_fabric(hints,
+					    container_of(obj, struct kofi_fabric,
+							 obj));
+		kofi_obj_seen(obj);
+	}
+	if (domain && !ret) {
+		obj = kofi_obj_find(&domain->fid, FI_CLASS_DOMAIN);
+		if (!obj)
+			return -EINVAL;
+		open = container_of(obj, struct kofi_domain, obj);
+		ret = kofi_info_want(&hints->domain_attr->name, open->name) ?:
+		      kofi_info_want_fabric(hints, open->fabric);
+		kofi_obj_seen(obj);
+	}
+	return ret;
 }
 
 /* Copy of the hints in which nothing is missing; what was constrains nothing */
@@ -549,7 +603,8 @@ static int kofi_info_collect(u32 version, const char *node,
  *	FI_RESCAN change nothing: names are never resolved, and devices are
  *	known as they come. FI_PROV_ATTR_ONLY: only list the providers.
  * @hints: what is wanted, only read, or NULL for anything; zero in a field
- *	asks for nothing, a missing attribute structure too
+ *	asks for nothing, a missing attribute structure too. An open fabric or
+ *	domain asks for what it is.
  * @info: where the list goes, best first; NULL after an error
  * @gfp: how memory may be waited for. It must allow to sleep; without
  *	__GFP_FS and __GFP_IO, no provider's module is loaded.
@@ -558,7 +613,8 @@ static int kofi_info_collect(u32 version, const char *node,
  *
  * Context: process, may sleep; may load the modules of providers.
  * Return: 0; -ENODATA if no provider has what was asked for; -EINVAL for NULL
- * or inconsistent arguments; -FI_EBADFLAGS; -ENOSYS if @version is newer than
+ * or inconsistent arguments, or hints with a fabric or domain that is not open;
+ * -FI_EBADFLAGS; -ENOSYS if @version is newer than
  * fi_version(); if no provider has anything, the error of the first that had
  * one, such as -ENOMEM.
  */
@@ -591,7 +647,10 @@ int kofi_getinfo(struct net *net, u32 version, const char *node,
 		ret = -ENOMEM;
 		goto restore;
 	}
-	ret = kofi_info_collect(version, node, service, flags, full, info);
+	ret = kofi_info_want_open(full);
+	if (!ret)
+		ret = kofi_info_collect(version, node, service, flags, full,
+					info);
 	fi_freeinfo(full);
 restore:
 	memalloc_flags_restore(scope);

@@ -54,6 +54,7 @@ int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 void kofi_obj_publish(struct kofi_obj *obj);
 void kofi_obj_exit(struct kofi_obj *obj);
 struct kofi_obj *kofi_obj_inspect(u32 *id);
+struct kofi_obj *kofi_obj_find(const struct fi_fid *fid, size_t fclass);
 void kofi_obj_seen(struct kofi_obj *obj);
 
 /*

@@ -255,15 +255,9 @@ static bool kofi_info_match_domain(const struct fi_info *prov,
 {
 	const struct fi_domain_attr *hints = info->domain_attr;
 	const struct fi_domain_attr *attr = prov->domain_attr;
-	const struct kofi_domain *open;
 
 	if (!hints)
 		return true;
-	if (hints->domain) {
-		open = container_of(hints->domain, struct kofi_domain, domain);
-		if (!kofi_info_match_name(attr->name, open->name))
-			return false;
-	}
 	if (!kofi_info_match_name(attr->name, hints->name))
 		return false;
 	if (hints->threading && kofi_info_thread_level(attr->threading) >
@@ -296,16 +290,8 @@ static bool kofi_info_match_domain(const struct fi_info *prov,
 static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
 				   const struct fi_fabric_attr *hints)
 {
-	const struct kofi_fabric *open;
-
 	if (!hints)
 		return true;
-	if (hints->fabric) {
-		open = container_of(hints->fabric, struct kofi_fabric, fabric);
-		if (!kofi_info_match_name(prov->name, open->name) ||
-		    (hints->net && !net_eq(hints->net, open->net)))
-			return false;
-	}
 	return kofi_info_match_name(prov->name, hints->name) &&
 	       kofi_info_match_name(prov->prov_name, hints->prov_name) &&
 	       (!prov->prov_version ||
@@ -325,7 +311,8 @@ static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
  * hints, or UNSPEC, asks for nothing; limits must not be exceeded. Of the
  * demands on memory registration only those count that matter for the
  * capabilities. FI_SOCKADDR matches every kind of sockaddr, FI_SOCKADDR_IP
- * IPv4 and IPv6. Addresses are not looked at.
+ * IPv4 and IPv6. Addresses and open objects are not looked at: kofi_getinfo()
+ * has put the names of the latter into the hints.
  *
  * Context: any.
  * Return: 0 or -ENODATA.

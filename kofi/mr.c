@@ -643,10 +643,12 @@ EXPORT_SYMBOL_GPL(fi_mr_enable);
  * each time a region of a pool is mapped.
  *
  * Context: any.
- * Return: the address a peer names to reach the first byte.
+ * Return: the address a peer names to reach the first byte; 0 for NULL.
  */
 u64 kofi_mr_base(const struct fid_mr *mr)
 {
+	if (!kofi_mr_valid(mr))
+		return 0;
 	return container_of(mr, struct kofi_mr, mr)->base;
 }
 EXPORT_SYMBOL_GPL(kofi_mr_base);

@@ -341,7 +341,8 @@ EXPORT_SYMBOL_GPL(kofi_mr_get);
 /**
  * kofi_mr_put - give a region back to its pool
  * @mr: from kofi_mr_get(), not mapped or ended: of a single-use region, or one
- *	unmapped, the completion has come; or the endpoint has been drained
+ *	unmapped, the completion has come; or the endpoint has been drained.
+ *	NULL is fine
  *
  * Regions not given back are freed with their endpoint.
  *
@@ -350,10 +351,13 @@ EXPORT_SYMBOL_GPL(kofi_mr_get);
 void kofi_mr_put(struct fid_mr *mr)
 {
 	struct kofi_mr *kmr = kofi_mr(mr);
-	struct kofi_mr_pool *pool = kmr->pool;
+	struct kofi_mr_pool *pool;
 	unsigned long flags;
 
-	if (WARN_ON_ONCE(!pool || cmpxchg(&kmr->state, KOFI_MR_IDLE,
+	if (!mr)
+		return;
+	pool = kmr->pool;
+	if (WARN_ON_ONCE(!kofi_mr_valid(mr) || !pool || cmpxchg(&kmr->state, KOFI_MR_IDLE,
 					  KOFI_MR_FREE) != KOFI_MR_IDLE))
 		return;
 	spin_lock_irqsave(&pool->lock, flags);

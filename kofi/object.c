@@ -156,8 +156,35 @@ struct kofi_obj *kofi_obj_inspect(u32 *id)
 }
 
 /**
+ * kofi_obj_find - look at the object that a pointer may be to
+ * @fid: the pointer. It is compared, and not followed unless an open object is
+ *	there
+ * @fclass: class the object must have
+ *
+ * As with kofi_obj_inspect(), the object cannot go away.
+ *
+ * Context: process, may sleep.
+ * Return: the object, given back with kofi_obj_seen(), or NULL if there is no
+ * such object.
+ */
+struct kofi_obj *kofi_obj_find(const struct fi_fid *fid, size_t fclass)
+{
+	struct kofi_obj *obj;
+	unsigned long index;
+
+	mutex_lock(&kofi_obj_mutex);
+	xa_for_each(&kofi_objs, index, obj)
+		if (obj->fid == fid && fid->fclass == fclass)
+			break;
+	if (obj)
+		atomic_inc(&obj->lookers);
+	mutex_unlock(&kofi_obj_mutex);
+	return obj;
+}
+
+/**
  * kofi_obj_seen - look no longer
- * @obj: from kofi_obj_inspect(); it may be closed and freed at once
+ * @obj: from one of the calls above; it may be closed and freed at once
  *
  * Context: process.
  */

@@ -82,8 +82,8 @@ EXPORT_SYMBOL_GPL(kofi_pep_exit);
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL for NULL arguments, an endpoint type without connections,
- * an @info of another provider or network namespace, or one with inconsistent
- * addresses; -ENOSYS, -ENOMEM, or what the provider says.
+ * an @info that lacks an attribute structure, is of another provider or network
+ * namespace, or has inconsistent addresses; -ENOSYS, -ENOMEM, or what the provider says.
  */
 int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		  struct fid_pep **pep, void *context)
@@ -92,9 +92,9 @@ int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 
 	might_sleep();
 	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !pep ||
-	    !info->ep_attr || info->ep_attr->type != FI_EP_MSG ||
 	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
-						 fabric)))
+						 fabric)) ||
+	    info->ep_attr->type != FI_EP_MSG)
 		return -EINVAL;
 	if (!fabric->ops->passive_ep)
 		return -ENOSYS;

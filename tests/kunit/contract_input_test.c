@@ -93,6 +93,96 @@ static void input_open(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* Parts of an fi_info that may be missing, and whether it opens without */
+static const struct input_part {
+	const char	*name;
+	size_t		offset;		/* in the fi_info, or the structure */
+	int		of;		/* -1, or offset of the structure */
+} input_parts[] = {
+	{ "tx_attr", offsetof(struct fi_info, tx_attr), -1 },
+	{ "rx_attr", offsetof(struct fi_info, rx_attr), -1 },
+	{ "ep_attr", offsetof(struct fi_info, ep_attr), -1 },
+	{ "domain_attr", offsetof(struct fi_info, domain_attr), -1 },
+	{ "fabric_attr", offsetof(struct fi_info, fabric_attr), -1 },
+	{ "src_addr", offsetof(struct fi_info, src_addr), -1 },
+	{ "domain name", offsetof(struct fi_domain_attr, name),
+	  offsetof(struct fi_info, domain_attr) },
+	{ "fabric name", offsetof(struct fi_fabric_attr, name),
+	  offsetof(struct fi_info, fabric_attr) },
+	{ "prov_name", offsetof(struct fi_fabric_attr, prov_name),
+	  offsetof(struct fi_info, fabric_attr) },
+};
+
+KUNIT_ARRAY_PARAM_DESC(input_part, input_parts, name);
+
+/* What is opened all the same is closed; a connection request is made of it. */
+static void input_opened(struct kunit *test, int ret, void *fid)
+{
+	KUNIT_EXPECT_TRUE_MSG(test, !ret || ret == -EINVAL, "%d", ret);
+	if (!ret)
+		KUNIT_EXPECT_EQ(test, fi_close(fid), 0);
+}
+
+static void input_info_parts(struct kunit *test)
+{
+	const struct ct_opts opts = { .unconnected = true };
+	const struct input_part *part = test->param_value;
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct fi_info *info = fi_dupinfo(p->info), *list = NULL;
+	struct fid_domain *domain;
+	struct fid_pep *pep;
+	struct fid_ep *ep;
+	void *at = info, *cut;
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	if (part->of >= 0)
+		at = *(void **)(at + part->of);
+	at += part->offset;
+	cut = *(void **)at;
+	*(void **)at = NULL;
+
+	err = fi_domain(p->fabric, info, &domain, NULL);
+	input_opened(test, err, err ? NULL : &domain->fid);
+	err = fi_endpoint(p->domain, info, &ep, NULL);
+	input_opened(test, err, err ? NULL : &ep->fid);
+	err = fi_passive_ep(p->fabric, info, &pep, NULL);
+	input_opened(test, err, err ? NULL : &pep->fid);
+	err = ct_getinfo(0, info, &list);
+	KUNIT_EXPECT_TRUE_MSG(test, !err || err == -EINVAL || err == -ENODATA,
+			      "%d", err);
+	fi_freeinfo(list);
+
+	*(void **)at = cut;
+	fi_freeinfo(info);
+	ct_pair_close(p);
+}
+
+/* Pointers to what is not, or no longer, open */
+static void input_stale(struct kunit *test)
+{
+	const struct ct_opts opts = { .unconnected = true };
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct fi_info *info = fi_dupinfo(p->info), *list = NULL;
+	struct fid_ep *ep;
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	info->fabric_attr->fabric = (struct fid_fabric *)0x1234;
+	refused(ct_getinfo(0, info, &list), -EINVAL);
+	info->fabric_attr->fabric = p->fabric;
+	info->domain_attr->domain = (struct fid_domain *)p->fabric;
+	refused(ct_getinfo(0, info, &list), -EINVAL);
+	info->domain_attr->domain = p->domain;
+	KUNIT_EXPECT_EQ(test, ct_getinfo(0, info, &list), 0);
+	fi_freeinfo(list);
+	info->handle = (fid_t)0x1234;
+	refused(fi_endpoint(p->domain, info, &ep, NULL), -EINVAL);
+	refused(fi_reject(p->pep, (fid_t)0x1234, NULL, 0), -EINVAL);
+	info->handle = NULL;
+	fi_freeinfo(info);
+	ct_pair_close(p);
+}
+
 static void input_bind(struct kunit *test)
 {
 	const struct ct_opts opts = { .unconnected = true };
@@ -304,6 +394,8 @@ static void input_states(struct kunit *test)
 static struct kunit_case contract_input_cases[] = {
 	KUNIT_CASE(input_getinfo),
 	KUNIT_CASE(input_open),
+	KUNIT_CASE_PARAM(input_info_parts, input_part_gen_params),
+	KUNIT_CASE(input_stale),
 	KUNIT_CASE(input_bind),
 	KUNIT_CASE(input_close_busy),
 	KUNIT_CASE(input_cm),

@@ -556,8 +556,17 @@ static void info_match_names(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, NO, kofi_info_match(prov, &hints));
 }
 
-/* Hints that name open objects ask for what these are. */
-static void info_match_open(struct kunit *test)
+static int info_ask(const struct fi_info *hints)
+{
+	struct fi_info *list;
+	int ret = fi_getinfo(fi_version(), NULL, NULL, 0, hints, &list);
+
+	fi_freeinfo(list);
+	return ret;
+}
+
+/* Hints that name open objects ask for what these are; they are not followed. */
+static void info_open(struct kunit *test)
 {
 	struct fi_info *prov = nul_info(test, 0);
 	struct fi_info *hints = info_alloc(test);
@@ -565,18 +574,41 @@ static void info_match_open(struct kunit *test)
 	struct fid_fabric *fabric;
 
 	KUNIT_ASSERT_EQ(test, 0, nul_register(0, 0));
+	KUNIT_ASSERT_EQ(test, 0, nul_register(1, 0));
 	fabric = nul_fabric(test, 0);
 	domain = nul_domain(test, fabric);
 	hints->fabric_attr->fabric = fabric;
 	hints->domain_attr->domain = domain;
-	KUNIT_EXPECT_EQ(test, 0, kofi_info_match(prov, hints));
-	prov->domain_attr->name[0] = 'X';
-	KUNIT_EXPECT_EQ(test, NO, kofi_info_match(prov, hints));
+	KUNIT_EXPECT_EQ(test, 0, info_ask(hints));
+	KUNIT_EXPECT_EQ(test, 1, nul[0].asked);
+	KUNIT_EXPECT_EQ(test, 0, nul[1].asked);	/* not its fabric */
+	KUNIT_EXPECT_STREQ(test, prov->fabric_attr->name, nul[0].fabric);
+	KUNIT_EXPECT_STREQ(test, prov->domain_attr->name, nul[0].domain);
+	hints->fabric_attr->fabric = NULL;
+	KUNIT_EXPECT_EQ(test, 0, info_ask(hints));
+	KUNIT_EXPECT_EQ(test, 0, nul[1].asked);
+	hints->domain_attr->name = kstrdup("another", GFP_KERNEL);
+	KUNIT_EXPECT_EQ(test, NO, info_ask(hints));
 	hints->domain_attr->domain = NULL;
-	KUNIT_EXPECT_EQ(test, 0, kofi_info_match(prov, hints));
-	prov->fabric_attr->name[0] = 'X';
-	KUNIT_EXPECT_EQ(test, NO, kofi_info_match(prov, hints));
+	hints->fabric_attr->fabric = fabric;
+	hints->fabric_attr->name = kstrdup("another", GFP_KERNEL);
+	KUNIT_EXPECT_EQ(test, NO, info_ask(hints));
+	KUNIT_EXPECT_EQ(test, 2, nul[0].asked);
+
+	/* no object, or none of that class, or none any more */
+	hints->fabric_attr->fabric = (struct fid_fabric *)domain;
+	KUNIT_EXPECT_EQ(test, -EINVAL, info_ask(hints));
+	hints->fabric_attr->fabric = (struct fid_fabric *)0x10;
+	KUNIT_EXPECT_EQ(test, -EINVAL, info_ask(hints));
+	hints->fabric_attr->fabric = NULL;
+	hints->domain_attr->domain = (struct fid_domain *)fabric;
+	KUNIT_EXPECT_EQ(test, -EINVAL, info_ask(hints));
+	hints->domain_attr->domain = (struct fid_domain *)ERR_PTR(-ENODEV);
+	KUNIT_EXPECT_EQ(test, -EINVAL, info_ask(hints));
+	hints->domain_attr->domain = domain;
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&domain->fid));
+	KUNIT_EXPECT_EQ(test, -EINVAL, info_ask(hints));
+	KUNIT_EXPECT_EQ(test, 2, nul[0].asked);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&fabric->fid));
 }
 
@@ -1083,7 +1115,7 @@ static struct kunit_case info_cases[] = {
 	KUNIT_CASE_PARAM(info_match, match_gen_params),
 	KUNIT_CASE_PARAM(info_match_mr, mr_gen_params),
 	KUNIT_CASE(info_match_names),
-	KUNIT_CASE(info_match_open),
+	KUNIT_CASE(info_open),
 	KUNIT_CASE_PARAM(info_grant_caps, caps_gen_params),
 	KUNIT_CASE(info_grant_defaults),
 	KUNIT_CASE(info_reduce),

@@ -33,6 +33,8 @@ extern struct kunit_suite kofi_errno_suite;
  * @asked: how often getinfo was called
  * @version: version it was asked for
  * @net: namespace it was asked for
+ * @fabric: fabric it was asked for, or ""
+ * @domain: domain it was asked for, or ""
  * @noio: it was asked in a scope that forbids I/O
  */
 struct nul {
@@ -43,6 +45,8 @@ struct nul {
 	int			asked;
 	u32			version;
 	struct net		*net;
+	char			fabric[16];
+	char			domain[16];
 	bool			noio;
 };
 

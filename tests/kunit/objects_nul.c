@@ -295,6 +295,8 @@ static int nul_getinfo(struct nul *nul, u32 version,
 	nul->asked++;
 	nul->version = version;
 	nul->net = hints->fabric_attr->net;
+	strscpy(nul->fabric, hints->fabric_attr->name ?: "");
+	strscpy(nul->domain, hints->domain_attr->name ?: "");
 	nul->noio = current->flags & PF_MEMALLOC_NOIO;
 	for (i = 0; i < nul->list; i++) {
 		info = nul_make_info();

@@ -21,6 +21,7 @@ extern struct kunit_suite kofi_mr_pool_suite;
 extern struct kunit_suite kofi_mr_model_suite;
 extern struct kunit_suite kofi_mr_ops_suite;
 extern struct kunit_suite kofi_mr_ops_bound_suite;
+extern struct kunit_suite kofi_null_suite;
 extern struct kunit_suite kofi_srx_suite;
 extern struct kunit_suite kofi_rxq_suite;
 extern struct kunit_suite kofi_rxq_stress_suite;

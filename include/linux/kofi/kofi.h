@@ -164,7 +164,7 @@ void kofi_ep_drain(struct fid_ep *ep);
 int kofi_ep_write_space(struct fid_ep *ep,
 			void (*fn)(struct fid_ep *ep, void *context));
 
-void kofi_ep_set_source(struct fid_ep *ep, fi_addr_t source);
+int kofi_ep_set_source(struct fid_ep *ep, fi_addr_t source);
 int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe);
 
 /* ----------------------------------------------------------- memory regions */
