@@ -245,20 +245,42 @@ void kofi_mr_revoke(struct kofi_mr *mr, int err, u64 flags)
 	mr->domain->mr_ops->end(mr);
 }
 
+/*
+ * Step to ending, if the region has that key. A key is there from after the step
+ * to open until after the one to ending: a state between two looks at the key
+ * is that of its registration, and says how many there have been before.
+ */
+static bool kofi_mr_end_key(struct kofi_mr *mr, u64 key)
+{
+	unsigned int state;
+
+	if (READ_ONCE(mr->mr.key) != key)
+		return false;
+	smp_rmb();	/* pairs with the full barriers of the steps */
+	state = READ_ONCE(mr->state);
+	smp_rmb();	/* the same */
+	if (READ_ONCE(mr->mr.key) != key ||
+	    (state & KOFI_MR_STATE) != KOFI_MR_OPEN)
+		return false;
+	return cmpxchg(&mr->state, state, state - KOFI_MR_OPEN +
+					  KOFI_MR_ENDING) == state;
+}
+
 /**
- * kofi_mr_end - a peer, or the loss of it, ends a region
+ * kofi_mr_end - a peer ends a region
  * @mr: a region that has been open
+ * @key: the key the peer has named; a region mapped again since has another
  * @err: why, a positive error code, or 0
  * @flags: what the peer did, for the completion: FI_RMA and FI_REMOTE_READ or
  *	FI_REMOTE_WRITE, or KOFI_REMOTE_INV
  *
  * Context: any. No consumer is called from inside.
- * Return: true for the one caller that ended it, false if it was not open (any
- * more).
+ * Return: true for the one caller that ended it, false if it was not open with
+ * that key (any more).
  */
-bool kofi_mr_end(struct kofi_mr *mr, int err, u64 flags)
+bool kofi_mr_end(struct kofi_mr *mr, u64 key, int err, u64 flags)
 {
-	if (!kofi_mr_end_begin(mr))
+	if (!kofi_mr_end_key(mr, key))
 		return false;
 	kofi_mr_revoke(mr, err, flags);
 	return true;
@@ -297,7 +319,7 @@ static int kofi_mr_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 	ep = container_of(bfid, struct kofi_ep, ep.fid);
 	if (ep->domain != mr->domain)
 		return -FI_EDOMAIN;
-	if (READ_ONCE(mr->state) != KOFI_MR_IDLE)
+	if (kofi_mr_state(mr) != KOFI_MR_IDLE)
 		return -FI_EOPBADSTATE;
 	if (!kofi_obj_get(&ep->obj))
 		return -EINVAL;
@@ -313,11 +335,11 @@ static int kofi_mr_open(struct kofi_mr *mr)
 {
 	int err;
 
-	if (cmpxchg(&mr->state, KOFI_MR_IDLE, KOFI_MR_OPEN) != KOFI_MR_IDLE)
+	if (!kofi_mr_step(mr, KOFI_MR_IDLE, KOFI_MR_OPEN))
 		return 0;
 	err = mr->domain->mr_ops->open(mr);
 	if (err)
-		smp_store_release(&mr->state, KOFI_MR_IDLE); /* as it was */
+		kofi_mr_step(mr, KOFI_MR_OPEN, KOFI_MR_IDLE); /* as it was */
 	return err;
 }
 
@@ -327,7 +349,7 @@ static int kofi_mr_control(struct fi_fid *fid, int command, void *arg)
 
 	if (command != FI_ENABLE)
 		return -ENOSYS;
-	if (!READ_ONCE(mr->ep) && READ_ONCE(mr->state) == KOFI_MR_IDLE)
+	if (!READ_ONCE(mr->ep) && kofi_mr_state(mr) == KOFI_MR_IDLE)
 		return -FI_EOPBADSTATE;
 	return kofi_mr_open(mr);
 }
@@ -343,8 +365,9 @@ static int kofi_mr_close(struct fi_fid *fid)
 {
 	struct kofi_mr *mr = container_of(fid, struct kofi_mr, mr.fid);
 
-	if (mr->state != KOFI_MR_IDLE) {
-		kofi_mr_end(mr, 0, 0);
+	if (kofi_mr_state(mr) != KOFI_MR_IDLE) {
+		if (kofi_mr_end_begin(mr))
+			kofi_mr_revoke(mr, 0, 0);
 		wait_for_completion(&mr->fenced);
 	}
 	mr->domain->mr_ops->exit(mr);

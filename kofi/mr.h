@@ -12,13 +12,15 @@
 /* Sizes are the consumer's: too much of it is an error, not a splat. */
 #define KOFI_MR_GFP		(GFP_KERNEL | __GFP_NOWARN)
 
-/* States of a region */
+/* States of a region, the low bits of kofi_mr.state */
 enum {
 	KOFI_MR_FREE,		/* in its pool */
 	KOFI_MR_IDLE,		/* has no key */
 	KOFI_MR_MAPPING,	/* kofi_mr_map() is at work */
 	KOFI_MR_OPEN,		/* has a key */
 	KOFI_MR_ENDING,		/* for a region of no pool the last state */
+	KOFI_MR_STATE = 7,	/* their mask */
+	KOFI_MR_OPENED,		/* above them: how often it was opened */
 };
 
 static inline struct kofi_mr *kofi_mr(struct fid_mr *mr)
@@ -52,11 +54,31 @@ void kofi_mr_setup(struct kofi_mr *mr, struct kofi_domain *domain);
 void kofi_mr_revoke(struct kofi_mr *mr, int err, u64 flags);
 void kofi_mr_pool_fenced(struct kofi_mr *mr);
 
-/* Step from open to ending. The one who makes it calls kofi_mr_revoke(). */
+static inline unsigned int kofi_mr_state(const struct kofi_mr *mr)
+{
+	return READ_ONCE(mr->state) & KOFI_MR_STATE;
+}
+
+/* Fully ordered if it succeeds. True for the one caller that made the step. */
+static inline bool kofi_mr_step(struct kofi_mr *mr, unsigned int from,
+				unsigned int to)
+{
+	unsigned int old = READ_ONCE(mr->state), new;
+
+	do {
+		if ((old & KOFI_MR_STATE) != from)
+			return false;
+		new = old - from + to;
+		if (to == KOFI_MR_OPEN)
+			new += KOFI_MR_OPENED;
+	} while (!try_cmpxchg(&mr->state, &old, new));
+	return true;
+}
+
+/* Step from open to ending, whatever the key. Then call kofi_mr_revoke(). */
 static inline bool kofi_mr_end_begin(struct kofi_mr *mr)
 {
-	return cmpxchg(&mr->state, KOFI_MR_OPEN, KOFI_MR_ENDING) ==
-	       KOFI_MR_OPEN;
+	return kofi_mr_step(mr, KOFI_MR_OPEN, KOFI_MR_ENDING);
 }
 
 #endif /* _KOFI_MR_H */

@@ -185,8 +185,12 @@ void kofi_mr_pool_drain(struct kofi_ep *ep)
 	might_sleep();
 	if (!pool)
 		return;
-	for (i = 0; i < pool->nr; i++)
-		kofi_mr_end(kofi_mr_pool_nth(pool, i), ECANCELED, 0);
+	for (i = 0; i < pool->nr; i++) {
+		struct kofi_mr *mr = kofi_mr_pool_nth(pool, i);
+
+		if (kofi_mr_end_begin(mr))
+			kofi_mr_revoke(mr, ECANCELED, 0);
+	}
 
 	spin_lock_irq(&pool->lock);
 	wait_event_lock_irq(pool->wait, !pool->mapped, pool->lock);
@@ -207,7 +211,7 @@ void kofi_mr_pool_fenced(struct kofi_mr *mr)
 	unsigned long flags;
 
 	/* First give back, then report: the callback may map it again. */
-	smp_store_release(&mr->state, KOFI_MR_IDLE);
+	kofi_mr_step(mr, KOFI_MR_ENDING, KOFI_MR_IDLE);
 	if (report)
 		kofi_ep_tx_complete(pool->ep, &wc, FI_COMPLETION);
 
@@ -297,7 +301,7 @@ static struct kofi_mr *kofi_mr_pool_take(struct kofi_mr_pool *pool, bool *closed
 	if (mr) {
 		list_del(&mr->node);
 		pool->nr_free--;
-		mr->state = KOFI_MR_IDLE;
+		kofi_mr_step(mr, KOFI_MR_FREE, KOFI_MR_IDLE);
 	} else if (!pool->closed) {
 		pool->empty++;
 	}
@@ -357,8 +361,8 @@ void kofi_mr_put(struct fid_mr *mr)
 	if (!mr)
 		return;
 	pool = kmr->pool;
-	if (WARN_ON_ONCE(!kofi_mr_valid(mr) || !pool || cmpxchg(&kmr->state, KOFI_MR_IDLE,
-					  KOFI_MR_FREE) != KOFI_MR_IDLE))
+	if (WARN_ON_ONCE(!kofi_mr_valid(mr) || !pool ||
+			 !kofi_mr_step(kmr, KOFI_MR_IDLE, KOFI_MR_FREE)))
 		return;
 	spin_lock_irqsave(&pool->lock, flags);
 	list_add_tail(&kmr->node, &pool->free);
@@ -388,24 +392,29 @@ static int kofi_mr_map_segs(struct kofi_mr *mr, const struct fi_msg *vec)
 	return err;
 }
 
-/* The step to open, unless the endpoint is being drained. */
+/*
+ * Open it, unless the endpoint is being drained. The end may come as soon as
+ * there is a key, and finds all of it; it waits for the lock to count.
+ */
 static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
 {
 	struct kofi_mr_pool *pool = mr->pool;
 	unsigned long flags;
-	int err;
+	int err = -ESHUTDOWN;
 
 	spin_lock_irqsave(&pool->lock, flags);
 	if (pool->closed)
-		err = -ESHUTDOWN;
-	else
-		err = mr->domain->mr_ops->open(mr);
-	if (!err) {
-		pool->mapped++;
-		pool->maps++;
-		/* the end may come at once, and finds all of it */
-		smp_store_release(&mr->state, KOFI_MR_OPEN);
+		goto unlock;
+	kofi_mr_step(mr, KOFI_MR_MAPPING, KOFI_MR_OPEN);
+	err = mr->domain->mr_ops->open(mr);
+	if (err) {
+		WARN_ON_ONCE(!kofi_mr_step(mr, KOFI_MR_OPEN,
+					   KOFI_MR_MAPPING));
+		goto unlock;
 	}
+	pool->mapped++;
+	pool->maps++;
+unlock:
 	spin_unlock_irqrestore(&pool->lock, flags);
 	return err;
 }
@@ -459,7 +468,7 @@ int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
 	ep = kmr->pool->ep;
 	if (flags & FI_MR_SINGLE_USE && !ep->tx_cq)
 		return -FI_ENOCQ;
-	if (cmpxchg(&kmr->state, KOFI_MR_IDLE, KOFI_MR_MAPPING) != KOFI_MR_IDLE)
+	if (!kofi_mr_step(kmr, KOFI_MR_IDLE, KOFI_MR_MAPPING))
 		return -EBUSY;
 
 	err = kofi_mr_map_segs(kmr, vec);
@@ -485,8 +494,7 @@ unreserve:
 	if (kmr->report)
 		kofi_ep_tx_unreserve(ep);
 idle:
-	/* pairs with the next one to map it */
-	smp_store_release(&kmr->state, KOFI_MR_IDLE);
+	kofi_mr_step(kmr, KOFI_MR_MAPPING, KOFI_MR_IDLE);
 	return err;
 }
 EXPORT_SYMBOL_GPL(kofi_mr_map);
@@ -517,7 +525,7 @@ int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe)
 
 	if (!kofi_mr_valid(mr) || !kmr->pool)
 		return -EINVAL;
-	if (READ_ONCE(kmr->state) != KOFI_MR_OPEN)
+	if (kofi_mr_state(kmr) != KOFI_MR_OPEN)
 		return -EALREADY;
 	if (!!cqe == !!(kmr->flags & FI_MR_SINGLE_USE))
 		return -EINVAL;

@@ -34,8 +34,6 @@
 /* Slots stay below, so that no key is FI_KEY_NOTAVAIL. */
 #define KOFI_MR_SLOTS		XA_LIMIT(0, INT_MAX)
 
-static atomic64_t kofi_mr_serial;
-
 /* -------------------------------------------------------------- the table */
 
 /**
@@ -52,7 +50,7 @@ void kofi_mr_table_init(struct kofi_mr_table *table, int mr_mode)
 	table->endpoint = mr_mode & FI_MR_ENDPOINT;
 	table->next = 0;
 	/* What was a key before the domain was opened shall not fit now. */
-	atomic_set(&table->generation, get_random_u32());
+	atomic64_set(&table->generation, get_random_u32());
 }
 
 /**
@@ -103,9 +101,9 @@ static int kofi_mr_show(struct kofi_mr *mr)
 	struct kofi_mr_table *table = &mr->domain->mrs;
 	u64 key = mr->index;
 
+	mr->serial = atomic64_inc_return(&table->generation);
 	if (!table->client)
-		key |= (u64)(u32)atomic_inc_return(&table->generation) << 32;
-	mr->serial = atomic64_inc_return(&kofi_mr_serial);
+		key |= mr->serial << 32;
 	WRITE_ONCE(mr->mr.key, key);
 	smp_wmb();	/* all of it before a lookup gets a reference */
 	refcount_set(&mr->users, 1);
@@ -385,7 +383,7 @@ void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access)
 					       &mr->stats.writes);
 	atomic64_add(t->len, &mr->stats.bytes);
 	if (mr->flags & FI_MR_SINGLE_USE)
-		kofi_mr_end(mr, 0, FI_RMA | access);
+		kofi_mr_end(mr, t->key, 0, FI_RMA | access);
 	kofi_target_drop(t);
 }
 EXPORT_SYMBOL_GPL(kofi_target_done);
@@ -409,7 +407,7 @@ int kofi_mr_invalidate(struct kofi_ep *ep, u64 key)
 		return -EKEYREJECTED;
 	if (!(mr->flags & FI_MR_SINGLE_USE))
 		err = -EACCES;
-	else if (!kofi_mr_end(mr, 0, KOFI_REMOTE_INV))
+	else if (!kofi_mr_end(mr, key, 0, KOFI_REMOTE_INV))
 		err = -EKEYREJECTED;
 	kofi_mr_put_user(mr);
 	return err;

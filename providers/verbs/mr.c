@@ -457,9 +457,9 @@ void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 	if (allowed && ep->dom->quirks & VRB_QUIRK_STALE_KEY &&
 	    READ_ONCE(mr->key) != key)
 		allowed = false;
-	/* the consumer may just have ended it */
-	if (allowed && READ_ONCE(mr->base.mr.key) == key)
-		kofi_mr_end(&mr->base, 0, KOFI_REMOTE_INV);
+	/* the consumer may just have ended it, and mapped it again */
+	if (allowed)
+		kofi_mr_end(&mr->base, key, 0, KOFI_REMOTE_INV);
 	rcu_read_unlock();
 	if (!allowed)
 		vrb_ep_abort(ep, EACCES);

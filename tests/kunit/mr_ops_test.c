@@ -30,6 +30,8 @@ static struct {
 	int			init_err;	/* of the next call each */
 	int			open_err;
 	bool			later;		/* fence when the test says so */
+	struct kofi_mr		*quick;		/* open: a peer ends it at once */
+	bool			quick_ended;
 	struct kofi_mr		*ending;
 	struct completion	told;		/* of that one */
 } own;
@@ -78,6 +80,9 @@ static int own_open(struct kofi_mr *mr)
 	own.opens++;
 	mr->base = OWN_BASE;
 	WRITE_ONCE(mr->mr.key, ++own_of(mr)->key);
+	if (mr == own.quick)
+		own.quick_ended = kofi_mr_end(mr, own_of(mr)->key, 0,
+					      KOFI_REMOTE_INV);
 	return 0;
 }
 
@@ -298,17 +303,133 @@ static void own_remote_test(struct kunit *test)
 	mr = kofi_mr_get(t->ep);
 	KUNIT_ASSERT_NOT_NULL(test, mr);
 	base = container_of(mr, struct kofi_mr, mr);
-	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, 0, KOFI_REMOTE_INV));
+	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, FI_KEY_NOTAVAIL, 0,
+					     KOFI_REMOTE_INV));
 	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, &end.cqe, FI_MR_SINGLE_USE));
 	key = fi_mr_key(mr);
-	KUNIT_EXPECT_TRUE(test, kofi_mr_end(base, 0, KOFI_REMOTE_INV));
-	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, 0, KOFI_REMOTE_INV));
+	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, key - 1, 0,
+					     KOFI_REMOTE_INV));
+	KUNIT_EXPECT_TRUE(test, kofi_mr_end(base, key, 0, KOFI_REMOTE_INV));
+	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, key, 0, KOFI_REMOTE_INV));
 	KUNIT_EXPECT_EQ(test, -EALREADY, kofi_mr_unmap(mr, NULL));
 	kofi_cq_poll(t->cq, 8);
 	KUNIT_EXPECT_EQ(test, 1, end.calls);
 	KUNIT_EXPECT_EQ(test, KOFI_REMOTE_INV, end.wc.flags);
 	KUNIT_EXPECT_EQ(test, key, end.wc.inv_key);
 	KUNIT_EXPECT_EQ(test, 1, own.ends);
+}
+
+/* An invalidation that comes late does not end the mapping after it. */
+static void own_stale_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+	struct kofi_mr *base;
+	struct fid_mr *mr;
+	u64 key;
+
+	fake_connected(test, t->ep);
+	mr = kofi_mr_get(t->ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	base = container_of(mr, struct kofi_mr, mr);
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, &end.cqe, FI_MR_SINGLE_USE));
+	key = fi_mr_key(mr);
+	KUNIT_EXPECT_EQ(test, 0, kofi_mr_unmap(mr, NULL));
+	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, key, 0, KOFI_REMOTE_INV));
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, &end.cqe, FI_MR_SINGLE_USE));
+	KUNIT_EXPECT_FALSE(test, kofi_mr_end(base, key, 0, KOFI_REMOTE_INV));
+	KUNIT_EXPECT_EQ(test, key + 1, fi_mr_key(mr));
+	KUNIT_EXPECT_EQ(test, 0, kofi_mr_unmap(mr, NULL));
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 2, end.calls);
+	KUNIT_EXPECT_EQ(test, 0ULL, end.wc.flags);
+}
+
+/* A peer that uses the key before kofi_mr_map() has returned ends the region. */
+static void own_quick_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+	struct fid_mr *mr;
+
+	fake_connected(test, t->ep);
+	mr = kofi_mr_get(t->ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	own.quick = container_of(mr, struct kofi_mr, mr);
+	own.later = true;
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, &end.cqe, FI_MR_SINGLE_USE));
+	KUNIT_EXPECT_TRUE(test, own.quick_ended);
+	own.later = false;
+	if (own.ending)
+		kofi_mr_fenced(own.ending);
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 1, end.calls);
+	KUNIT_EXPECT_EQ(test, KOFI_REMOTE_INV, end.wc.flags);
+	KUNIT_EXPECT_EQ(test, -EALREADY, kofi_mr_unmap(mr, NULL));
+	own.quick = NULL;
+	KUNIT_EXPECT_EQ(test, 0, own_map(t, mr, &end.cqe, FI_MR_SINGLE_USE));
+	KUNIT_EXPECT_EQ(test, 0, kofi_mr_unmap(mr, NULL));
+	kofi_cq_poll(t->cq, 8);
+	KUNIT_EXPECT_EQ(test, 2, end.calls);
+}
+
+/* The same while threads map, unmap and invalidate: each ends what it names. */
+struct own_race {
+	struct fid_mr	*mr;
+	bool		stop;
+	atomic64_t	ended;		/* by the peer */
+};
+
+static int own_race_peer(void *arg)
+{
+	struct own_race *r = arg;
+	struct kofi_mr *mr = container_of(r->mr, struct kofi_mr, mr);
+	u64 key = 0;
+
+	while (!READ_ONCE(r->stop)) {
+		/* the key of now, or of the mapping before */
+		if (kofi_mr_end(mr, key, 0, KOFI_REMOTE_INV))
+			atomic64_inc(&r->ended);
+		key = READ_ONCE(r->mr->key);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void own_race_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+	int i, peer = 0, own_ends = 0;
+	struct task_struct *task;
+	struct own_race r = {};
+	u64 key;
+
+	fake_connected(test, t->ep);
+	r.mr = kofi_mr_get(t->ep);
+	KUNIT_ASSERT_NOT_NULL(test, r.mr);
+	task = fake_thread(test, own_race_peer, &r);
+	for (i = 0; i < 20000; i++) {
+		if (own_map(t, r.mr, &end.cqe, FI_MR_SINGLE_USE))
+			break;
+		key = own_of(container_of(r.mr, struct kofi_mr, mr))->key;
+		if (i % 16 == 0)
+			cond_resched();
+		own_ends += !kofi_mr_unmap(r.mr, NULL);
+		kofi_cq_poll(t->cq, 8);
+		if (end.wc.flags != KOFI_REMOTE_INV)
+			continue;
+		peer++;
+		if (end.wc.inv_key != key)
+			break;
+	}
+	WRITE_ONCE(r.stop, true);
+	fake_join(task);
+	KUNIT_EXPECT_EQ(test, 20000, i);
+	KUNIT_EXPECT_EQ(test, i, end.calls);
+	KUNIT_EXPECT_EQ(test, i, own_ends + peer);
+	KUNIT_EXPECT_EQ(test, (s64)peer, atomic64_read(&r.ended));
 }
 
 static int own_drain_thread(void *arg)
@@ -425,6 +546,9 @@ static struct kunit_case own_cases[] = {
 	KUNIT_CASE(own_map_refused_test),
 	KUNIT_CASE(own_later_test),
 	KUNIT_CASE(own_remote_test),
+	KUNIT_CASE(own_stale_test),
+	KUNIT_CASE(own_quick_test),
+	KUNIT_CASE(own_race_test),
 	KUNIT_CASE(own_drain_test),
 	KUNIT_CASE(own_reg_test),
 	KUNIT_CASE(own_close_test),

@@ -759,7 +759,7 @@ static void mr_generation_test(struct kunit *test)
 		if (i == MR_KEYS / 4)
 			table->next = INT_MAX;
 		if (i == MR_KEYS / 2)
-			atomic_set(&table->generation, -2);
+			atomic64_set(&table->generation, U32_MAX - 1);
 		mr = mr_reg(test, MR_ALL, 0);
 		keys[i] = fi_mr_key(mr);
 		KUNIT_EXPECT_NE(test, FI_KEY_NOTAVAIL, keys[i]);

@@ -163,14 +163,15 @@ int kofi_fabric_open(struct kofi_provider *prov,
  *	(FI_MR_ENDPOINT)
  * @next: hint for the next low half, so that a slot is used again as late as
  *	possible
- * @generation: high half of the next key
+ * @generation: registrations so far, from a random number on; the low half is
+ *	the high half of a key
  */
 struct kofi_mr_table {
 	struct xarray	regions;
 	bool		client;
 	bool		endpoint;
 	u32		next;
-	atomic_t	generation;
+	atomic64_t	generation;
 };
 
 /**
@@ -616,14 +617,14 @@ struct kofi_mr_stats {
  * @nr_segs: segments
  * @bv: the segments
  * @start: offset of each segment's first byte
- * @state: mr.c's
+ * @state: mr.h's: the state, and how often it was opened
  * @pool: pool it belongs to, or NULL
  * @node: on the pool's list of free ones
  * @report: its end is a completion
  * @wc: that completion
  * @fenced: it is not accessed any more; for a region of no pool
  * @stats: counted by the core
- * @serial: software: of the registration; never used twice
+ * @serial: software: of the registration; never used twice in the domain
  * @users: software: accesses under way, and one while it can be accessed
  * @index: software: place in the domain's table
  * @rcu: lookups may still see it
@@ -640,7 +641,7 @@ struct kofi_mr {
 	unsigned int		nr_segs;
 	struct bio_vec		*bv;
 	u64			*start;
-	int			state;
+	unsigned int		state;
 	struct kofi_mr_pool	*pool;
 	struct list_head	node;
 	bool			report;
@@ -665,8 +666,9 @@ struct kofi_mr {
  * @open: let peers access the memory, as @access and @flags say: sets @base
  *	where that is the provider's choice, and mr.key. The context is that of
  *	the consumer's call: any for a region of a pool, where a spinlock of the
- *	core's is held with interrupts off; process context for others. On an
- *	error nothing has happened.
+ *	core's is held with interrupts off; process context for others. A peer
+ *	may end the region as soon as it has the key. On an error nothing has
+ *	happened.
  * @end: an open region ends: make sure that the memory is not accessed any
  *	more, and then call kofi_mr_fenced(), from inside or later. Any context,
  *	also while @open has not returned if a peer was that quick. For a region
@@ -683,7 +685,7 @@ struct kofi_mr_ops {
 
 int kofi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		    u64 flags, struct fid_mr **mr);
-bool kofi_mr_end(struct kofi_mr *mr, int err, u64 flags);
+bool kofi_mr_end(struct kofi_mr *mr, u64 key, int err, u64 flags);
 void kofi_mr_fenced(struct kofi_mr *mr);
 
 #endif /* _LINUX_KOFI_PROVIDER_H */
