@@ -579,16 +579,15 @@ static void kofi_cq_flush_wait(struct kofi_cq *cq, struct kofi_ep *ep)
  * About to wait for the poller. For lockdep that is taking the lock a callback
  * holds; with interrupts off, for the reason del_timer_sync() has.
  */
-static bool kofi_cq_may_wait(struct kofi_cq *cq)
+static void kofi_cq_will_wait(struct kofi_cq *cq)
 {
 	unsigned long flags;
 
+	WARN_ON_ONCE(kofi_cq_calls_caller(cq));
 	local_irq_save(flags);
 	lock_map_acquire(&cq->map);
 	lock_map_release(&cq->map);
 	local_irq_restore(flags);
-	return !WARN_ONCE(READ_ONCE(cq->poller) == current,
-			  "kofi: close or drain in a callback of the same queue\n");
 }
 
 /**
@@ -603,7 +602,7 @@ static bool kofi_cq_may_wait(struct kofi_cq *cq)
 void kofi_cq_claim(struct kofi_cq *cq)
 {
 	might_sleep();
-	kofi_cq_may_wait(cq);
+	kofi_cq_will_wait(cq);
 	spin_lock_irq(&cq->lock);
 	cq->flushers++;
 	wait_event_lock_irq(cq->flush_wait, !cq->poller, cq->lock);
@@ -629,8 +628,7 @@ EXPORT_SYMBOL_GPL(kofi_cq_release);
 
 static void kofi_cq_flush_one(struct kofi_cq *cq, struct kofi_ep *ep)
 {
-	if (!kofi_cq_may_wait(cq))
-		return;
+	kofi_cq_will_wait(cq);
 	if (cq->poll == KOFI_POLL_DIRECT)
 		kofi_cq_flush_direct(cq, ep);
 	else
@@ -687,8 +685,7 @@ static int kofi_cq_close(struct fi_fid *fid)
 {
 	struct kofi_cq *cq = container_of(fid, struct kofi_cq, cq.fid);
 
-	if (!kofi_cq_may_wait(cq))
-		return -EDEADLK;
+	kofi_cq_will_wait(cq);
 	/* No endpoint is left, but a notify handler may be running. */
 	spin_lock_irq(&cq->lock);
 	cq->flushers++;
@@ -739,9 +736,15 @@ static void kofi_cq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "again", again);
 }
 
+static bool kofi_cq_waits_for_caller(struct kofi_obj *obj)
+{
+	return kofi_cq_calls_caller(container_of(obj, struct kofi_cq, obj));
+}
+
 static const struct kofi_obj_ops kofi_cq_obj_ops = {
-	.stats		= kofi_cq_stats,
-	.pending	= kofi_cq_pending,
+	.stats			= kofi_cq_stats,
+	.waits_for_caller	= kofi_cq_waits_for_caller,
+	.pending		= kofi_cq_pending,
 };
 
 static int kofi_cq_check(const struct fi_cq_attr *attr,

@@ -194,6 +194,12 @@ static inline bool kofi_cq_reads(const struct fid_cq *cq)
 	return kofi_cq_valid(cq) && !container_of(cq, struct kofi_cq, cq)->done;
 }
 
+/* Is the caller a callback of the queue? */
+static inline bool kofi_cq_calls_caller(const struct kofi_cq *cq)
+{
+	return cq && READ_ONCE(cq->poller) == current;
+}
+
 static inline u32 kofi_cq_count(const struct kofi_cq *cq)
 {
 	return cq->tail - READ_ONCE(cq->head);

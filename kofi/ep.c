@@ -562,14 +562,41 @@ static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 		ep->ops->obj->stats(obj, fn, arg);
 }
 
+/* Is the caller a callback of one of the endpoint's queues? */
+static bool kofi_ep_waits_for_caller(struct kofi_obj *obj)
+{
+	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
+
+	return kofi_cq_calls_caller(ep->tx_cq) ||
+	       kofi_cq_calls_caller(ep->rx_cq);
+}
+
+/* No post, flush, and wait for callbacks. */
 static void kofi_ep_obj_drain(struct kofi_obj *obj)
 {
-	kofi_ep_drain(&container_of(obj, struct kofi_ep, obj)->ep);
+	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
+	int state;
+
+	kofi_mr_pool_stop(ep);
+	if (ep->ops->drain)
+		ep->ops->drain(&ep->ep);
+	kofi_mr_pool_drain(ep);
+	/* The provider may have taken the step itself. */
+	while ((state = READ_ONCE(ep->state)) != KOFI_EP_SHUTDOWN) {
+		if (state == KOFI_EP_CONNECTED)
+			kofi_ep_disconnected(ep);
+		else if (state == KOFI_EP_CONNECTING)
+			kofi_ep_connect_failed(ep, FI_ECANCELED, 0, NULL, 0);
+		else
+			kofi_ep_step(ep, state, KOFI_EP_SHUTDOWN);
+	}
+	kofi_cq_flush(ep);
 }
 
 static const struct kofi_obj_ops kofi_ep_obj_ops = {
-	.stats	= kofi_ep_stats,
-	.drain	= kofi_ep_obj_drain,
+	.stats			= kofi_ep_stats,
+	.waits_for_caller	= kofi_ep_waits_for_caller,
+	.drain			= kofi_ep_obj_drain,
 };
 
 /* Transfers are called without a look at their slots: there is none empty. */
@@ -716,31 +743,21 @@ EXPORT_SYMBOL_GPL(kofi_ep_exit);
  * drained first. A device need not tell them from the others: then draining the
  * context ends the endpoints that use it.
  *
- * Context: process, sleeps, never waits for the network; not from a callback
- * of the endpoint's queues.
+ * Context: process, sleeps, never waits for the network.
+ * Return: 0; -EINVAL; -EDEADLK in a callback of the endpoint's queues, and
+ * nothing has happened.
  */
-void kofi_ep_drain(struct fid_ep *ep)
+int kofi_ep_drain(struct fid_ep *ep)
 {
 	struct kofi_ep *kep = kofi_ep(ep);
-	int state;
 
 	might_sleep();
-	if (WARN_ON_ONCE(!kofi_ep_valid(ep)))
-		return;
-	kofi_mr_pool_stop(kep);
-	if (kep->ops->drain)
-		kep->ops->drain(ep);
-	kofi_mr_pool_drain(kep);
-	/* The provider may have taken the step itself. */
-	while ((state = READ_ONCE(kep->state)) != KOFI_EP_SHUTDOWN) {
-		if (state == KOFI_EP_CONNECTED)
-			kofi_ep_disconnected(kep);
-		else if (state == KOFI_EP_CONNECTING)
-			kofi_ep_connect_failed(kep, FI_ECANCELED, 0, NULL, 0);
-		else
-			kofi_ep_step(kep, state, KOFI_EP_SHUTDOWN);
-	}
-	kofi_cq_flush(kep);
+	if (!kofi_ep_valid(ep))
+		return -EINVAL;
+	if (kofi_ep_waits_for_caller(&kep->obj))
+		return -EDEADLK;
+	kofi_ep_obj_drain(&kep->obj);
+	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_ep_drain);
 

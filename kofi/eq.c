@@ -479,9 +479,6 @@ static int kofi_eq_close(struct fi_fid *fid)
 	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq.fid);
 	struct kofi_event *ev, *next;
 
-	if (WARN_ONCE(current_work() == &eq->work,
-		      "kofi: event queue closed in its own handler\n"))
-		return -EDEADLK;
 	cancel_work_sync(&eq->work);
 	kofi_wait_leave(&eq->link);
 	/* No longer bound: what is left has no other owner, and none is added. */
@@ -534,9 +531,15 @@ static bool kofi_eq_pending(struct kofi_obj *obj)
 	return kofi_eq_ready(container_of(obj, struct kofi_eq, obj));
 }
 
+static bool kofi_eq_waits_for_caller(struct kofi_obj *obj)
+{
+	return current_work() == &container_of(obj, struct kofi_eq, obj)->work;
+}
+
 static const struct kofi_obj_ops kofi_eq_obj_ops = {
-	.stats		= kofi_eq_stats,
-	.pending	= kofi_eq_pending,
+	.stats			= kofi_eq_stats,
+	.waits_for_caller	= kofi_eq_waits_for_caller,
+	.pending		= kofi_eq_pending,
 };
 
 /**

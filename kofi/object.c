@@ -233,10 +233,10 @@ EXPORT_SYMBOL_GPL(kofi_obj_put);
  * connection ends as with fi_shutdown(), operations outstanding complete with
  * FI_ECANCELED before the call returns, and no callback runs for it any more.
  *
- * Context: process, may sleep, but not in a callback of the object. Does not
- * wait for the network.
- * Return: 0; -EBUSY while the object is in use; -EINVAL if @fid is NULL or
- * cannot be closed.
+ * Context: process, may sleep. Does not wait for the network.
+ * Return: 0; -EBUSY while the object is in use; -EDEADLK in a callback of the
+ * queue, or of a queue of the endpoint, that is to be closed, and nothing has
+ * happened; -EINVAL if @fid is NULL or cannot be closed.
  */
 int fi_close(struct fi_fid *fid)
 {
@@ -249,6 +249,9 @@ int fi_close(struct fi_fid *fid)
 	if (!fid || !fid->obj)
 		return -EINVAL;
 	obj = fid->obj;
+	if (obj->ops && obj->ops->waits_for_caller &&
+	    obj->ops->waits_for_caller(obj))
+		return -EDEADLK;
 	if (atomic_cmpxchg(&obj->users, 0, KOFI_OBJ_CLOSING) != 0)
 		return -EBUSY;
 

@@ -730,6 +730,98 @@ static void cq_close_test(struct kunit *test)
 	}
 }
 
+/* A callback that closes, and drains, what it may not */
+struct cq_closer {
+	struct kofi_cqe		cqe;
+	struct fid_ep		*ep;
+	struct fid_cq		*cq;
+	int			close_ep;
+	int			close_cq;
+	int			drain;
+	bool			over;
+	struct completion	done;
+};
+
+static void cq_closer(struct cq_closer *s)
+{
+	if (READ_ONCE(s->over))
+		return;
+	s->close_ep = fi_close(&s->ep->fid);
+	s->close_cq = fi_close(&s->cq->fid);
+	s->drain = kofi_ep_drain(s->ep);
+	complete(&s->done);
+}
+
+static void cq_closer_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	cq_closer(container_of(wc->cqe, struct cq_closer, cqe));
+}
+
+static void cq_closer_notify(struct fid_cq *cq, void *context)
+{
+	cq_closer(context);
+}
+
+/* -EDEADLK, and nothing has happened: all goes on, and closes afterwards. */
+static void cq_deadlock_test(struct kunit *test)
+{
+	static const struct {
+		const char	*name;
+		enum kofi_poll	poll;
+		void		(*notify)(struct fid_cq *cq, void *context);
+	} cases[] = {
+		{ "polled", KOFI_POLL_DIRECT, NULL },
+		{ "work item", KOFI_POLL_WORKQUEUE, NULL },
+		{ "notify", KOFI_POLL_WORKQUEUE, cq_closer_notify },
+	};
+	struct cq_test *t = test->priv;
+	int i, round;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct cq_closer s = { .cqe.done = cq_closer_done };
+		const struct kofi_cq_attr kattr = {
+			.poll = cases[i].poll, .done = !cases[i].notify,
+			.cpu = -1,
+			.notify = cases[i].notify,
+		};
+		struct fi_cq_entry entry;
+
+		KUNIT_ASSERT_EQ(test, 0, kofi_cq_open(t->world->domain, NULL,
+						      &kattr, &t->cq, &s));
+		t->ep = cq_open_ep(test, t->cq, t->cq, 0, t, NULL);
+		t->kep = &fake_of(t->ep)->base;
+		s.ep = t->ep;
+		s.cq = t->cq;
+		for (round = 0; round < 2; round++) {
+			init_completion(&s.done);
+			cq_receive(test, t->kep, &s.cqe, 0);
+			if (cases[i].poll == KOFI_POLL_DIRECT)
+				KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 8));
+			KUNIT_ASSERT_NE(test, 0UL,
+					wait_for_completion_timeout(&s.done,
+								    TEST_LIMIT(10 * HZ)));
+			KUNIT_EXPECT_EQ_MSG(test, -EDEADLK, s.close_ep, "%s",
+					    cases[i].name);
+			KUNIT_EXPECT_EQ_MSG(test, -EDEADLK, s.drain, "%s",
+					    cases[i].name);
+			KUNIT_EXPECT_EQ_MSG(test, -EDEADLK, s.close_cq, "%s",
+					    cases[i].name);
+			KUNIT_EXPECT_EQ(test, 0, fake_of(t->ep)->drains);
+			if (!cases[i].notify)
+				continue;
+			KUNIT_EXPECT_EQ(test, 1L, fi_cq_read(t->cq, &entry, 1));
+			KUNIT_EXPECT_EQ(test, -EAGAIN,
+					fi_cq_read(t->cq, &entry, 1));
+		}
+		/* as good as before */
+		KUNIT_EXPECT_EQ(test, 0L, fi_recv(t->ep, &s, 1, NULL, 0,
+						  &s.cqe));
+		WRITE_ONCE(s.over, true);
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_drain(t->ep));
+		cq_close(test);
+	}
+}
+
 /* ------------------------------------------------------------------ waiting */
 
 static int cq_signal_later(void *arg)
@@ -933,6 +1025,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_notify_test),
 	KUNIT_CASE(cq_direct_test),
 	KUNIT_CASE(cq_close_test),
+	KUNIT_CASE(cq_deadlock_test),
 	KUNIT_CASE(cq_sread_test),
 	KUNIT_CASE(cq_signal_test),
 	KUNIT_CASE(cq_readers_test),

@@ -610,6 +610,46 @@ static void eq_handler_test(struct kunit *test)
 	eq_crowd_run(test, true);
 }
 
+struct eq_closer {
+	int			ret;
+	struct completion	done;
+};
+
+static void eq_close_own(struct fid_eq *eq, void *context)
+{
+	struct eq_closer *c = context;
+	u32 event;
+	char x;
+
+	c->ret = fi_close(&eq->fid);
+	while (fi_eq_read(eq, &event, &x, 1, 0) == 1)
+		;
+	complete(&c->done);
+}
+
+/* A handler that closes its own queue is refused, and called again as ever. */
+static void eq_deadlock_test(struct kunit *test)
+{
+	struct fi_eq_attr attr = { .flags = FI_WRITE };
+	struct eq_test *t = test->priv;
+	struct eq_closer c;
+	struct fid_eq *eq;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, 0, kofi_eq_open(t->world->fabric, &attr,
+					      eq_close_own, &eq, &c));
+	for (i = 0; i < 2; i++) {
+		c.ret = 0;
+		init_completion(&c.done);
+		KUNIT_EXPECT_EQ(test, 1L, fi_eq_write(eq, 1, "x", 1, 0));
+		KUNIT_ASSERT_NE(test, 0UL,
+				wait_for_completion_timeout(&c.done,
+							    TEST_LIMIT(10 * HZ)));
+		KUNIT_EXPECT_EQ(test, -EDEADLK, c.ret);
+	}
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&eq->fid));
+}
+
 static struct kunit_case eq_cases[] = {
 	KUNIT_CASE(eq_open_test),
 	KUNIT_CASE(eq_control_test),
@@ -621,6 +661,7 @@ static struct kunit_case eq_cases[] = {
 	KUNIT_CASE(eq_sread_test),
 	KUNIT_CASE(eq_readers_test),
 	KUNIT_CASE(eq_handler_test),
+	KUNIT_CASE(eq_deadlock_test),
 	{}
 };
 

@@ -103,6 +103,7 @@ NULL_CALL(getopt_val, -EINVAL, fi_getopt(&n->ep->fid, FI_OPT_ENDPOINT, FI_OPT_TX
 					 &n->len))
 NULL_CALL(getopt_len, -EINVAL, fi_getopt(&n->ep->fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &n->text,
 					 NULL))
+NULL_CALL(drain, -EINVAL, kofi_ep_drain(NULL))
 NULL_CALL(write_space, -EINVAL, kofi_ep_write_space(NULL, NULL))
 NULL_CALL(remote_cqe, -EINVAL, kofi_ep_remote_cqe(NULL, NULL))
 NULL_CALL(set_source, -EINVAL, kofi_ep_set_source(NULL, 1))

@@ -81,8 +81,8 @@ struct kofi_wc;
  * It is embedded in the consumer's request and must live until @done has been
  * called. @done runs in the context the queue was opened with, one at a time
  * per queue. It may post, cancel and read counters; it must not sleep in the
- * DIRECT and SOFTIRQ contexts, and must not close or drain anything that uses
- * the queue.
+ * DIRECT and SOFTIRQ contexts. Closing or draining there what uses the queue
+ * returns -EDEADLK.
  */
 struct kofi_cqe {
 	void	(*done)(struct fid_cq *cq, const struct kofi_wc *wc);
@@ -160,7 +160,7 @@ int kofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 		 void (*handler)(struct fid_eq *eq, void *context),
 		 struct fid_eq **eq, void *context);
 
-void kofi_ep_drain(struct fid_ep *ep);
+int kofi_ep_drain(struct fid_ep *ep);
 int kofi_ep_write_space(struct fid_ep *ep,
 			void (*fn)(struct fid_ep *ep, void *context));
 

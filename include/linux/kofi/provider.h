@@ -103,12 +103,15 @@ typedef void (*kofi_stat_fn)(void *arg, const char *name, u64 value);
  * struct kofi_obj_ops - what the core asks any object
  * @stats: hand every statistic of the object to @fn; process context, the
  *	object cannot go away meanwhile
+ * @waits_for_caller: would closing wait for the caller, a callback of the
+ *	object's? The core's own
  * @drain: fi_close() has begun: end what is under way. The core's own
  * @pending: is there something the consumer has not read; any context. The
  *	core's own
  */
 struct kofi_obj_ops {
 	void	(*stats)(struct kofi_obj *obj, kofi_stat_fn fn, void *arg);
+	bool	(*waits_for_caller)(struct kofi_obj *obj);
 	void	(*drain)(struct kofi_obj *obj);
 	bool	(*pending)(struct kofi_obj *obj);
 };
