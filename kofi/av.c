@@ -717,9 +717,9 @@ EXPORT_SYMBOL_GPL(fi_av_straddr);
  * fi_av(3). The binding ends when the vector is closed.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments, something that is not an event queue, a
- * vector that has one or was opened without FI_EVENT; -FI_EBADFLAGS; -FI_EDOMAIN
- * for a queue of another fabric; -EBUSY if the queue is being closed.
+ * Return: 0; -EINVAL for NULL arguments, something that is not an event queue or
+ * is being closed, or a vector opened without FI_EVENT; -FI_EBADFLAGS;
+ * -FI_EDOMAIN for a queue of another fabric; -EBUSY for a vector that has one.
  */
 int fi_av_bind(struct fid_av *av, struct fi_fid *eq, u64 flags)
 {

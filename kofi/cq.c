@@ -747,21 +747,25 @@ static const struct kofi_obj_ops kofi_cq_obj_ops = {
 	.pending		= kofi_cq_pending,
 };
 
+/* Does a number with FI_AFFINITY name a CPU */
+static bool kofi_cq_check_cpu(u64 flags, int cpu)
+{
+	return !(flags & FI_AFFINITY) || (cpu >= 0 && cpu < (int)nr_cpu_ids);
+}
+
 static int kofi_cq_check(const struct fi_cq_attr *attr,
 			 const struct kofi_cq_attr *kattr)
 {
-	if (attr->flags & ~FI_AFFINITY)
+	if ((attr->flags | kattr->flags) & ~FI_AFFINITY)
 		return -FI_EBADFLAGS;
-	if (attr->flags & FI_AFFINITY &&
-	    (attr->signaling_vector < 0 ||
-	     attr->signaling_vector >= nr_cpu_ids))
+	if (!kofi_cq_check_cpu(attr->flags, attr->signaling_vector) ||
+	    !kofi_cq_check_cpu(kattr->flags, kattr->cpu))
 		return -EINVAL;
 	if (attr->size > KOFI_CQ_SIZE_MAX ||
 	    (unsigned int)attr->format > FI_CQ_FORMAT_TAGGED ||
 	    (unsigned int)attr->wait_cond > FI_CQ_COND_THRESHOLD)
 		return -EINVAL;
-	if ((unsigned int)kattr->poll > KOFI_POLL_WORKQUEUE ||
-	    kattr->cpu < -1 || kattr->cpu >= (int)nr_cpu_ids)
+	if ((unsigned int)kattr->poll > KOFI_POLL_WORKQUEUE)
 		return -EINVAL;
 	if (kattr->notify && (kattr->done || kattr->poll == KOFI_POLL_DIRECT))
 		return -EINVAL;
@@ -787,7 +791,7 @@ static int kofi_cq_open_priv(struct kofi_cq *cq, const struct fi_cq_attr *attr,
  * kofi_cq_make - a completion queue with a device behind it
  * @fid_domain: the domain
  * @attr: checked by kofi_cq_open()
- * @kattr: the same
+ * @kattr: the same; cpu is the one that counts, or -1 for none
  * @ops: the provider's, or NULL
  * @fid: where the queue goes
  * @context: the consumer's
@@ -818,8 +822,6 @@ int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 	cq->ops = ops;
 	cq->poll = kattr->poll;
 	cq->cpu = kattr->cpu;
-	if (cq->cpu < 0 && attr->flags & FI_AFFINITY)
-		cq->cpu = attr->signaling_vector;
 	cq->done = kattr->done;
 	cq->notify = kattr->notify;
 	cq->armed = !!cq->notify;
@@ -878,7 +880,8 @@ EXPORT_SYMBOL_GPL(kofi_cq_make);
  *	means 1024; format, UNSPEC means CONTEXT; wait_obj FI_WAIT_NONE,
  *	FI_WAIT_UNSPEC, FI_WAIT_YIELD, KOFI_WAIT_QUEUE, or FI_WAIT_SET with a
  *	set in wait_set; wait_cond; flags FI_AFFINITY for a CPU in
- *	signaling_vector, used if @kattr names none. NULL means all defaults.
+ *	signaling_vector, used if @kattr names none. NULL, or zero in all,
+ *	means all defaults.
  * @kattr: the kernel's side; NULL is what fi_cq_open() has
  * @cq: where the queue goes
  * @context: the consumer's, in fid.context and given to notify
@@ -895,9 +898,7 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 const struct kofi_cq_attr *kattr, struct fid_cq **cq,
 		 void *context)
 {
-	static const struct kofi_cq_attr reads = {
-		.poll = KOFI_POLL_WORKQUEUE, .cpu = -1,
-	};
+	struct kofi_cq_attr own = { .poll = KOFI_POLL_WORKQUEUE };
 	struct fi_cq_attr defaults = {};
 	int ret;
 
@@ -906,15 +907,18 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		return -EINVAL;
 	if (!attr)
 		attr = &defaults;
-	if (!kattr)
-		kattr = &reads;
-	ret = kofi_cq_check(attr, kattr);
+	if (kattr)
+		own = *kattr;
+	ret = kofi_cq_check(attr, &own);
 	if (ret)
 		return ret;
+	if (!(own.flags & FI_AFFINITY))
+		own.cpu = attr->flags & FI_AFFINITY ? attr->signaling_vector :
+						      -1;
 
 	if (domain->ops->cq_open)
-		return domain->ops->cq_open(domain, attr, kattr, cq, context);
-	return kofi_cq_make(domain, attr, kattr, NULL, cq, context);
+		return domain->ops->cq_open(domain, attr, &own, cq, context);
+	return kofi_cq_make(domain, attr, &own, NULL, cq, context);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_open);
 

@@ -336,9 +336,9 @@ EXPORT_SYMBOL_GPL(fi_domain2);
  * See fi_domain(3). The binding ends when the domain is closed.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments, something that is not an event queue,
- * or a domain that has one; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
- * fabric; -EBUSY if the queue is being closed.
+ * Return: 0; -EINVAL for NULL arguments, or something that is not an event
+ * queue or is being closed; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
+ * fabric; -EBUSY for a domain that has one.
  */
 int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags)
 {

@@ -263,20 +263,6 @@ static int kofi_ep_bind_cq(struct kofi_ep *ep, struct kofi_cq *cq, u64 flags)
 	return 0;
 }
 
-static int kofi_ep_bind_eq(struct kofi_ep *ep, struct kofi_eq *eq, u64 flags)
-{
-	if (flags)
-		return -FI_EBADFLAGS;
-	if (eq->fabric != ep->domain->fabric)
-		return -FI_EDOMAIN;
-	if (ep->eq)
-		return -EBUSY;
-	if (!kofi_obj_get(&eq->obj))
-		return -EINVAL;
-	ep->eq = eq;
-	return 0;
-}
-
 /* fi_ep_bind() flags of the counters, by KOFI_CNTR_* */
 static const u64 kofi_ep_cntr_flags[KOFI_CNTR_NR] = {
 	FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE,
@@ -381,8 +367,7 @@ int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 	}
 	switch (bfid->fclass) {
 	case FI_CLASS_EQ:
-		ret = kofi_ep_bind_eq(kep, container_of(bfid, struct kofi_eq,
-							eq.fid), flags);
+		ret = kofi_eq_bind(&kep->eq, kep->domain->fabric, bfid, flags);
 		break;
 	case FI_CLASS_SRX_CTX:
 		ret = kofi_ep_bind_srx(kep, container_of(bfid, struct kofi_ep,

@@ -653,9 +653,9 @@ EXPORT_SYMBOL_GPL(fi_eq_open);
  * @flags: none is known
  *
  * Context: process.
- * Return: 0; -EINVAL for what is no event queue, or if there is one already;
- * -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another fabric; -EBUSY if the queue
- * is being closed.
+ * Return: 0; -EINVAL for what is no event queue, or is being closed;
+ * -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another fabric; -EBUSY if there is
+ * one already.
  */
 int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
 		 struct fi_fid *bfid, u64 flags)
@@ -670,10 +670,10 @@ int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
 	if (eq->fabric != fabric)
 		return -FI_EDOMAIN;
 	if (!kofi_obj_get(&eq->obj))
-		return -EBUSY;
+		return -EINVAL;
 	if (cmpxchg(slot, NULL, eq)) {
 		kofi_obj_put(&eq->obj);
-		return -EINVAL;
+		return -EBUSY;
 	}
 	return 0;
 }

@@ -115,9 +115,9 @@ EXPORT_SYMBOL_GPL(fi_passive_ep);
  * See fi_endpoint(3). The binding ends when the endpoint is closed.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments, something that is not an event queue,
- * or an endpoint that has one; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of
- * another fabric; -EBUSY if the queue is being closed.
+ * Return: 0; -EINVAL for NULL arguments, or something that is not an event
+ * queue or is being closed; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
+ * fabric; -EBUSY for an endpoint that has one.
  */
 int fi_pep_bind(struct fid_pep *pep, struct fi_fid *bfid, u64 flags)
 {

@@ -231,7 +231,7 @@ static const struct fi_ops kofi_wait_set_ops = {
  * fi_wait_open - open a wait set
  * @fabric: the fabric whose queues and counters will join
  * @attr: wait_obj FI_WAIT_UNSPEC, FI_WAIT_YIELD or KOFI_WAIT_QUEUE; flags 0.
- *	NULL means FI_WAIT_UNSPEC.
+ *	NULL, or FI_WAIT_NONE, means FI_WAIT_UNSPEC.
  * @waitset: where the set goes
  *
  * fi_poll(3). A queue or counter joins when it is opened with wait_obj
@@ -239,20 +239,21 @@ static const struct fi_ops kofi_wait_set_ops = {
  * cannot be closed before its members. There may be any number of them.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL, also for FI_WAIT_NONE and FI_WAIT_SET; -FI_EBADFLAGS;
+ * Return: 0; -EINVAL, also for FI_WAIT_SET; -FI_EBADFLAGS;
  * -ENOSYS for a wait object only user space has; -EBUSY if @fabric is being
  * closed; -ENOMEM.
  */
 int fi_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
 		 struct fid_wait **waitset)
 {
-	enum fi_wait_obj wait_obj = attr ? attr->wait_obj : FI_WAIT_UNSPEC;
+	enum fi_wait_obj wait_obj = attr && attr->wait_obj ? attr->wait_obj :
+							     FI_WAIT_UNSPEC;
 	struct kofi_set *set;
 	int ret;
 
 	might_sleep();
 	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !waitset ||
-	    wait_obj == FI_WAIT_NONE || wait_obj == FI_WAIT_SET)
+	    wait_obj == FI_WAIT_SET)
 		return -EINVAL;
 	if (attr && attr->flags)
 		return -FI_EBADFLAGS;

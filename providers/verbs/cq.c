@@ -38,8 +38,6 @@ static int vrb_cq_init(struct kofi_cq *cq, const struct fi_cq_attr *attr,
 	vcq->poll = kattr->poll;
 	vcq->done = kattr->done;
 	vcq->cpu = kattr->cpu;
-	if (vcq->cpu < 0 && attr->flags & FI_AFFINITY)
-		vcq->cpu = attr->signaling_vector;
 	INIT_LIST_HEAD(&vcq->direct);
 	return 0;
 }

@@ -494,7 +494,6 @@ int pp_data_cq_open(struct pp_run *run)
 {
 	const struct kofi_cq_attr kattr = {
 		.poll = run->opts.poll,
-		.cpu = -1,
 		.done = true,
 	};
 	struct fi_cq_attr attr = { .size = PP_CQ_SIZE };

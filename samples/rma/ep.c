@@ -115,7 +115,7 @@ static int rma_ep_fabric(struct rma_run *run)
 static int rma_ep_domain(struct rma_run *run, struct fi_info *info)
 {
 	const struct kofi_cq_attr kattr = {
-		.poll = run->opts.poll, .cpu = -1, .done = true,
+		.poll = run->opts.poll, .done = true,
 	};
 	struct fi_cq_attr attr = { .size = 1024 };
 	int ret;

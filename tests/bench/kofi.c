@@ -325,7 +325,6 @@ static int bench_kofi_cq(struct bench_kofi_side *ks)
 {
 	const struct kofi_cq_attr kattr = {
 		.poll = KOFI_POLL_SOFTIRQ,
-		.cpu = -1,
 		.done = true,
 	};
 	struct fi_cq_attr attr = { .size = 4 * max(ks->side->run->window, 16U) };

@@ -71,7 +71,6 @@ int tb_end_open(struct tb_end *e, struct fid_fabric *fabric,
 {
 	const struct kofi_cq_attr kattr = {
 		.poll = how->sleepy ? KOFI_POLL_WORKQUEUE : KOFI_POLL_SOFTIRQ,
-		.cpu = -1,
 		.done = true,
 	};
 	/* receives, sends, reads or writes, ends of regions */

@@ -440,7 +440,7 @@ static void av_event_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_av_bind(av, &av->fid, 0));
 	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS, fi_av_bind(av, &eq->fid, 1));
 	KUNIT_EXPECT_EQ(test, 0, fi_av_bind(av, &eq->fid, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL, fi_av_bind(av, &eq->fid, 0));
+	KUNIT_EXPECT_EQ(test, -EBUSY, fi_av_bind(av, &eq->fid, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			fi_av_insert(av, in, 3, got, FI_SYNC_ERR, errs));
 

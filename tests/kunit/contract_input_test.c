@@ -47,7 +47,7 @@ static void input_open(struct kunit *test)
 	struct fi_cq_attr cq_attr = {};
 	struct fi_eq_attr eq_attr = {};
 	struct fi_cntr_attr cntr_attr = {};
-	struct kofi_cq_attr kattr = { .cpu = -1, .done = true };
+	struct kofi_cq_attr kattr = { .done = true };
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_cntr *cntr;
@@ -83,6 +83,7 @@ static void input_open(struct kunit *test)
 	kattr.poll = 99;
 	refused(kofi_cq_open(p->domain, &cq_attr, &kattr, &cq, NULL), -EINVAL);
 	kattr.poll = KOFI_POLL_SOFTIRQ;
+	kattr.flags = FI_AFFINITY;
 	kattr.cpu = nr_cpu_ids;
 	refused(kofi_cq_open(p->domain, &cq_attr, &kattr, &cq, NULL), -EINVAL);
 	refused(fi_cntr_open(NULL, &cntr_attr, &cntr, NULL), -EINVAL);

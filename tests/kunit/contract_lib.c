@@ -727,7 +727,6 @@ int ct_cq_open(struct ct_pair *p, struct ct_cq *cq)
 	};
 	struct kofi_cq_attr kattr = {
 		.poll = polls[p->opts.mode],
-		.cpu = -1,
 		.done = true,
 	};
 

@@ -437,7 +437,7 @@ static int many_open_cqs(struct many_worker *w)
 		[CT_WORKQUEUE]	= KOFI_POLL_WORKQUEUE,
 	};
 	const struct kofi_cq_attr done = {
-		.poll = polls[w->mode], .cpu = -1, .done = true,
+		.poll = polls[w->mode], .done = true,
 	};
 	struct fi_cq_attr attr = {
 		.size = MANY_CQ, .format = FI_CQ_FORMAT_TAGGED,

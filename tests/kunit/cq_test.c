@@ -104,9 +104,9 @@ static const struct {
 	struct kofi_cq_attr	kattr;
 	int			ret;
 } cq_attrs[] = {
-	{ "plain", {}, { .cpu = -1 }, 0 },
-	{ "one slot", { .size = 1 }, { .cpu = -1 }, 0 },
-	{ "too large", { .size = SIZE_MAX }, { .cpu = -1 }, -EINVAL },
+	{ "plain", {}, {}, 0 },
+	{ "one slot", { .size = 1 }, {}, 0 },
+	{ "too large", { .size = SIZE_MAX }, {}, -EINVAL },
 	{ "tagged", { .format = FI_CQ_FORMAT_TAGGED }, {}, 0 },
 	{ "unknown format", { .format = FI_CQ_FORMAT_TAGGED + 1 }, {},
 	  -EINVAL },
@@ -117,7 +117,7 @@ static const struct {
 	{ "unknown condition", { .wait_cond = FI_CQ_COND_THRESHOLD + 1 }, {},
 	  -EINVAL },
 	{ "unknown flag", { .flags = FI_WRITE }, {}, -FI_EBADFLAGS },
-	{ "affinity", { .flags = FI_AFFINITY }, { .cpu = -1 }, 0 },
+	{ "affinity", { .flags = FI_AFFINITY }, {}, 0 },
 	{ "affinity to no CPU",
 	  { .flags = FI_AFFINITY, .signaling_vector = -1 }, {}, -EINVAL },
 	{ "descriptor", { .wait_obj = FI_WAIT_FD }, {}, -ENOSYS },
@@ -125,8 +125,12 @@ static const struct {
 	{ "work queue", {}, { .poll = KOFI_POLL_WORKQUEUE }, 0 },
 	{ "unknown context", {}, { .poll = KOFI_POLL_WORKQUEUE + 1 },
 	  -EINVAL },
-	{ "CPU below -1", {}, { .cpu = -2 }, -EINVAL },
-	{ "CPU too high", {}, { .cpu = INT_MAX }, -EINVAL },
+	{ "CPU below 0", {}, { .flags = FI_AFFINITY, .cpu = -1 }, -EINVAL },
+	{ "CPU too high", {}, { .flags = FI_AFFINITY, .cpu = INT_MAX },
+	  -EINVAL },
+	{ "CPU without affinity", { .signaling_vector = INT_MAX },
+	  { .cpu = INT_MAX }, 0 },
+	{ "unknown flag", {}, { .flags = FI_WRITE }, -FI_EBADFLAGS },
 	{ "callbacks", {}, { .done = true }, 0 },
 	{ "callbacks and waiting", { .wait_obj = FI_WAIT_UNSPEC },
 	  { .done = true }, -EINVAL },
@@ -343,7 +347,7 @@ static void cq_report_test(struct kunit *test)
 {
 	struct cq_test *t = test->priv;
 	const struct kofi_cq_attr done = {
-		.poll = KOFI_POLL_DIRECT, .cpu = -1, .done = true,
+		.poll = KOFI_POLL_DIRECT, .done = true,
 	};
 	struct fi_cq_attr attr = { .size = 1, .format = FI_CQ_FORMAT_MSG };
 	int i;
@@ -522,7 +526,7 @@ static void cq_space_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	for (i = 0; i < ARRAY_SIZE(cq_polls); i++) {
 		const struct kofi_cq_attr kattr = {
-			.poll = cq_polls[i], .cpu = i == 1 ? 0 : -1,
+			.poll = cq_polls[i], .flags = i == 1 ? FI_AFFINITY : 0,
 		};
 
 		memset(w, 0, sizeof(*w));
@@ -591,7 +595,7 @@ static void cq_notify_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	for (i = 1; i < ARRAY_SIZE(cq_polls); i++) {
 		const struct kofi_cq_attr kattr = {
-			.poll = cq_polls[i], .cpu = -1,
+			.poll = cq_polls[i],
 			.notify = cq_where_notify,
 		};
 
@@ -633,7 +637,7 @@ static void cq_direct_test(struct kunit *test)
 {
 	struct cq_test *t = test->priv;
 	const struct kofi_cq_attr kattr = {
-		.poll = KOFI_POLL_DIRECT, .cpu = -1, .done = true,
+		.poll = KOFI_POLL_DIRECT, .done = true,
 	};
 	struct fi_cq_attr attr = { .size = CQ_CALLS };
 	struct cq_call *calls;
@@ -707,7 +711,7 @@ static void cq_close_test(struct kunit *test)
 	for (i = 1; i < ARRAY_SIZE(cq_polls); i++) {
 		const struct kofi_cq_attr kattr = {
 			.poll = cq_polls[i], .done = true,
-			.cpu = num_online_cpus() - 1,
+			.flags = FI_AFFINITY, .cpu = num_online_cpus() - 1,
 		};
 
 		memset(slow, 0, sizeof(*slow));
@@ -781,7 +785,6 @@ static void cq_deadlock_test(struct kunit *test)
 		struct cq_closer s = { .cqe.done = cq_closer_done };
 		const struct kofi_cq_attr kattr = {
 			.poll = cases[i].poll, .done = !cases[i].notify,
-			.cpu = -1,
 			.notify = cases[i].notify,
 		};
 		struct fi_cq_entry entry;

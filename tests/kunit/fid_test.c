@@ -239,7 +239,7 @@ static void fid_domain_bind_args(struct kunit *test)
 			fi_domain_bind(domain, &eq->fid, FI_WRITE));
 	KUNIT_EXPECT_EQ(test, -FI_EDOMAIN, fi_domain_bind(domain, &far->fid, 0));
 	KUNIT_EXPECT_EQ(test, 0, fi_domain_bind(domain, &eq->fid, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL, fi_domain_bind(domain, &eq->fid, 0));
+	KUNIT_EXPECT_EQ(test, -EBUSY, fi_domain_bind(domain, &eq->fid, 0));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&domain->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&eq->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&far->fid));
@@ -300,7 +300,7 @@ static void fid_pep_args(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_pep_bind(pep, &pep->fid, 0));
 	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS, fi_pep_bind(pep, &eq->fid, 1));
 	KUNIT_EXPECT_EQ(test, 0, fi_pep_bind(pep, &eq->fid, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL, fi_pep_bind(pep, &eq->fid, 0));
+	KUNIT_EXPECT_EQ(test, -EBUSY, fi_pep_bind(pep, &eq->fid, 0));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&pep->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&eq->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&fabric->fid));

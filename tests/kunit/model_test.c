@@ -408,7 +408,8 @@ static void model_open_cq(struct model *m, struct fake_world *world,
 	};
 	struct kofi_cq_attr kattr = {
 		.poll = m->c->poll, .done = m->c->done,
-		.cpu = (int)model_random(m, num_online_cpus() + 1) - 1,
+		.flags = model_random(m, 2) ? FI_AFFINITY : 0,
+		.cpu = model_random(m, num_online_cpus()),
 		.notify = m->c->notify ? model_notify : NULL,
 	};
 

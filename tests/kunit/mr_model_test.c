@@ -553,7 +553,7 @@ static void mrm_endpoint(struct mrm *m, int i, size_t pool)
 static void mrm_open_all(struct mrm *m)
 {
 	const struct kofi_cq_attr kattr = {
-		.poll = KOFI_POLL_DIRECT, .cpu = -1, .done = true,
+		.poll = KOFI_POLL_DIRECT, .done = true,
 	};
 	struct kunit *test = m->test;
 	int i;

@@ -131,7 +131,7 @@ static void own_end_done(struct fid_cq *cq, const struct kofi_wc *wc)
 static int own_start(struct kunit *test, int mr_mode)
 {
 	const struct kofi_cq_attr kattr = {
-		.poll = KOFI_POLL_DIRECT, .cpu = -1, .done = true,
+		.poll = KOFI_POLL_DIRECT, .done = true,
 	};
 	struct fi_cq_attr attr = { .size = 4 };
 	struct own_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);

@@ -523,7 +523,7 @@ static enum hrtimer_restart mr_atomic_tick(struct hrtimer *timer)
 static void mr_atomic_test(struct kunit *test)
 {
 	const struct kofi_cq_attr kattr = {
-		.poll = KOFI_POLL_SOFTIRQ, .cpu = -1, .done = true,
+		.poll = KOFI_POLL_SOFTIRQ, .done = true,
 	};
 	struct mr_test *t = test->priv;
 	struct fid_cq *direct = t->cq;

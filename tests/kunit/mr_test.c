@@ -77,7 +77,7 @@ struct fid_ep *mr_endpoint(struct kunit *test, size_t pool, size_t segs)
 int mr_test_init(struct kunit *test)
 {
 	const struct kofi_cq_attr kattr = {
-		.poll = KOFI_POLL_DIRECT, .cpu = -1, .done = true,
+		.poll = KOFI_POLL_DIRECT, .done = true,
 	};
 	struct mr_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 

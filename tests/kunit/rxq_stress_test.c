@@ -375,7 +375,7 @@ static void stress_open_stream(struct stress *m, struct fake_world *world,
 static void stress_open(struct stress *m, struct fake_world *world,
 			enum kofi_poll poll)
 {
-	struct kofi_cq_attr kattr = { .poll = poll, .done = true, .cpu = -1 };
+	struct kofi_cq_attr kattr = { .poll = poll, .done = true };
 	struct fi_cq_attr attr = { .size = 20 };
 	struct fi_rx_attr rx = { .size = 12 };
 	struct kunit *test = m->test;

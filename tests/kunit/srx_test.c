@@ -456,7 +456,7 @@ static const struct {
 static void srx_remote_one(struct kunit *test, int i, bool done, bool cqe)
 {
 	struct srx_test *t = test->priv;
-	struct kofi_cq_attr kattr = { .done = done, .cpu = -1 };
+	struct kofi_cq_attr kattr = { .done = done };
 	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct kofi_wc wc = {
 		.flags = srx_remotes[i].flags, .len = 11,

@@ -135,8 +135,10 @@ enum kofi_poll {
 
 /**
  * struct kofi_cq_attr - kernel side of a completion queue
+ * @flags: FI_AFFINITY: @cpu counts
  * @poll: context of callbacks
- * @cpu: CPU that runs them, or -1 for the one the completion arrives on
+ * @cpu: CPU that runs them; without FI_AFFINITY the one the completion
+ *	arrives on
  * @done: true: each operation's context is a struct kofi_cqe and nothing is
  *	read; false: completions wait for fi_cq_read()
  * @notify: read mode: called when completions have become available; one
@@ -145,6 +147,7 @@ enum kofi_poll {
  *	NULL.
  */
 struct kofi_cq_attr {
+	u64		flags;
 	enum kofi_poll	poll;
 	int		cpu;
 	bool		done;
