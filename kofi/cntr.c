@@ -196,10 +196,19 @@ int fi_cntr_seterr(struct fid_cntr *cntr, u64 value)
 }
 EXPORT_SYMBOL_GPL(fi_cntr_seterr);
 
-static bool kofi_cntr_ready(struct kofi_cntr *c, u64 threshold, u64 errors)
+/* 0, -FI_EAVAIL, or -EAGAIN if neither has come to be */
+static int kofi_cntr_reached(struct kofi_cntr *c, u64 threshold)
 {
-	return kofi_cntr_get(c, false) >= threshold ||
-	       kofi_cntr_get(c, true) != errors;
+	unsigned long flags;
+	int ret = -EAGAIN;
+
+	spin_lock_irqsave(&c->wait.lock, flags);
+	if (c->value >= threshold)
+		ret = 0;
+	else if (c->errors != c->errors_read)
+		ret = -FI_EAVAIL;
+	spin_unlock_irqrestore(&c->wait.lock, flags);
+	return ret;
 }
 
 /**
@@ -208,31 +217,31 @@ static bool kofi_cntr_ready(struct kofi_cntr *c, u64 threshold, u64 errors)
  * @threshold: the value to wait for
  * @timeout: milliseconds; 0 does not wait, negative has no end
  *
- * fi_cntr(3). Only a fatal signal ends the sleep before its time.
+ * fi_cntr(3). Only a fatal signal ends the sleep before its time. Errors end it
+ * until fi_cntr_readerr() has taken notice of them, also those counted before
+ * the call: with them the threshold may never be reached.
  *
  * Context: process, sleeps.
- * Return: 0; -FI_EAVAIL if the error value has changed meanwhile; -ETIMEDOUT;
- * -EINTR if the task is being killed; -EINVAL also for a counter without wait
- * object.
+ * Return: 0; -FI_EAVAIL if the error value is not the one that was last read or
+ * set; -ETIMEDOUT; -EINTR if the task is being killed; -EINVAL also for a
+ * counter without wait object.
  */
 int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold, int timeout)
 {
 	struct kofi_cntr *c = kofi_cntr(cntr);
 	long left;
-	u64 errors;
+	int ret;
 
 	might_sleep();
 	if (!kofi_cntr_valid(cntr) || c->wait_obj == FI_WAIT_NONE)
 		return -EINVAL;
 
-	errors = kofi_cntr_get(c, true);
 	left = kofi_wait_event(c->wait_obj, c->wait,
-			       kofi_cntr_ready(c, threshold, errors),
+			       kofi_cntr_reached(c, threshold) != -EAGAIN,
 			       kofi_wait_timeout(timeout));
-	if (kofi_cntr_get(c, false) >= threshold)
-		return 0;
-	if (kofi_cntr_get(c, true) != errors)
-		return -FI_EAVAIL;
+	ret = kofi_cntr_reached(c, threshold);
+	if (ret != -EAGAIN)
+		return ret;
 	return left < 0 ? -EINTR : -ETIMEDOUT;
 }
 EXPORT_SYMBOL_GPL(fi_cntr_wait);

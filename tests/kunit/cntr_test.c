@@ -102,8 +102,12 @@ static void cntr_wait_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_cntr_wait(cntr, 0, 0));
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, fi_cntr_wait(cntr, 1, 0));
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, fi_cntr_wait(cntr, 1, 20));
-	/* Errors of before do not count. */
+	/* Errors from before the call count, until they are known. */
 	fi_cntr_adderr(cntr, 1);
+	KUNIT_EXPECT_EQ(test, -FI_EAVAIL, fi_cntr_wait(cntr, 1, 0));
+	KUNIT_EXPECT_EQ(test, -FI_EAVAIL, fi_cntr_wait(cntr, 1, -1));
+	KUNIT_EXPECT_EQ(test, 0, fi_cntr_wait(cntr, 0, 0));
+	KUNIT_EXPECT_EQ(test, 1ULL, fi_cntr_readerr(cntr));
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, fi_cntr_wait(cntr, 1, 0));
 	task = fake_thread(test, cntr_add_later, cntr);
 	KUNIT_EXPECT_EQ(test, 0, fi_cntr_wait(cntr, 10, -1));
