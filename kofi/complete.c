@@ -323,7 +323,11 @@ static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
 	kofi_cq_freed(cq);
 }
 
-/* Is it to be reported? Callbacks report only what names one. */
+/*
+ * Is it to be reported? Callbacks report only what names one. Selective queues
+ * leave out successes that were not asked for. FI_PEEK asks for its answer, and a
+ * buffer that takes no more messages is the consumer's again only with its entry.
+ */
 static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 					    const struct kofi_ep *ep,
 					    enum kofi_dir dir,
@@ -334,7 +338,9 @@ static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 
 	if (op_flags & KOFI_NO_COMPLETION)
 		return wc->err && !cq->done;
-	if (selective && !wc->err && !(op_flags & FI_COMPLETION))
+	if (selective && !wc->err &&
+	    !(op_flags & (FI_COMPLETION | FI_PEEK)) &&
+	    !(wc->flags & FI_MULTI_RECV))
 		return false;
 	return !cq->done || wc->cqe;
 }

@@ -412,6 +412,54 @@ static void cq_report_test(struct kunit *test)
 	}
 }
 
+/* What a selective queue reports of receives that have not asked for it */
+static const struct {
+	const char	*name;
+	u64		op_flags, flags;
+	int		reported;
+} cq_selected[] = {
+	{ "plain", 0, FI_RECV, 0 },
+	{ "asked for", FI_COMPLETION, FI_RECV, 1 },
+	{ "part of a multi-receive", FI_MULTI_RECV, FI_RECV, 0 },
+	{ "last part of one", FI_MULTI_RECV, FI_RECV | FI_MULTI_RECV, 1 },
+	{ "peek", FI_PEEK, FI_RECV, 1 },
+	{ "peek and claim", FI_PEEK | FI_CLAIM, FI_RECV, 1 },
+	{ "claim", FI_CLAIM, FI_RECV, 0 },
+};
+
+static void cq_selective_test(struct kunit *test)
+{
+	struct cq_test *t = test->priv;
+	const struct kofi_cq_attr done = {
+		.poll = KOFI_POLL_DIRECT, .done = true,
+	};
+	struct fi_cq_entry entry;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cq_selected); i++) {
+		struct cq_call call = { .cqe.done = cq_called };
+		const struct kofi_wc wc = {
+			.cqe = &call.cqe, .flags = cq_selected[i].flags,
+		};
+
+		cq_open(test, NULL, NULL, FI_SELECTIVE_COMPLETION);
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(t->kep));
+		kofi_ep_rx_complete(t->kep, &wc, cq_selected[i].op_flags);
+		KUNIT_EXPECT_EQ_MSG(test, cq_selected[i].reported ? 1L :
+				    -EAGAIN, fi_cq_read(t->cq, &entry, 1),
+				    "%s", cq_selected[i].name);
+		cq_close(test);
+
+		cq_open(test, NULL, &done, FI_SELECTIVE_COMPLETION);
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(t->kep));
+		kofi_ep_rx_complete(t->kep, &wc, cq_selected[i].op_flags);
+		KUNIT_EXPECT_EQ_MSG(test, cq_selected[i].reported,
+				    kofi_cq_poll(t->cq, 8), "%s",
+				    cq_selected[i].name);
+		cq_close(test);
+	}
+}
+
 /* -------------------------------------------------------------------- slots */
 
 static void cq_slot_test(struct kunit *test)
@@ -1023,6 +1071,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_error_test),
 	KUNIT_CASE(cq_wrap_test),
 	KUNIT_CASE(cq_report_test),
+	KUNIT_CASE(cq_selective_test),
 	KUNIT_CASE(cq_slot_test),
 	KUNIT_CASE(cq_space_test),
 	KUNIT_CASE(cq_notify_test),
