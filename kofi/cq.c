@@ -414,6 +414,19 @@ static void kofi_cq_work(struct work_struct *work)
 	spin_unlock_irq(&cq->lock);
 }
 
+/* Be the poller of a DIRECT queue, unless there is one, or a close waits. */
+static bool kofi_cq_enter_direct(struct kofi_cq *cq)
+{
+	bool busy;
+
+	spin_lock_irq(&cq->lock);
+	busy = cq->poller || cq->flushers;
+	if (!busy)
+		kofi_cq_enter(cq);
+	spin_unlock_irq(&cq->lock);
+	return !busy;
+}
+
 /**
  * kofi_cq_poll - let a queue opened with KOFI_POLL_DIRECT call its consumer
  * @cq: the queue
@@ -428,25 +441,38 @@ static void kofi_cq_work(struct work_struct *work)
 int kofi_cq_poll(struct fid_cq *cq, int budget)
 {
 	struct kofi_cq *kcq = kofi_cq(cq);
-	int calls = 0;
-	bool busy;
+	int calls;
 
 	if (!kofi_cq_valid(cq) || kcq->poll != KOFI_POLL_DIRECT || budget < 0)
 		return -EINVAL;
-	spin_lock_irq(&kcq->lock);
-	busy = kcq->poller || kcq->flushers;
-	if (!busy)
-		kofi_cq_enter(kcq);
-	spin_unlock_irq(&kcq->lock);
-	if (busy)
+	if (!kofi_cq_enter_direct(kcq))
 		return 0;
-	if (kcq->ops && kcq->ops->poll)
+	if (kofi_cq_asks(kcq))
 		kcq->ops->poll(kcq);
 	calls = kofi_cq_run(kcq, budget);
 	spin_unlock_irq(&kcq->lock);
 	return calls;
 }
 EXPORT_SYMBOL_GPL(kofi_cq_poll);
+
+/**
+ * kofi_cq_ask - take from the device what it has completed
+ * @cq: a queue that kofi_cq_asks()
+ *
+ * It is in the queue then. No consumer is called, and nothing happens while
+ * the queue is polled.
+ *
+ * Context: any with interrupts on.
+ */
+void kofi_cq_ask(struct kofi_cq *cq)
+{
+	if (!kofi_cq_enter_direct(cq))
+		return;
+	cq->ops->poll(cq);
+	spin_lock_irq(&cq->lock);
+	kofi_cq_leave(cq);
+	spin_unlock_irq(&cq->lock);
+}
 
 /* ------------------------------------------------------------- for devices */
 

@@ -178,6 +178,7 @@ int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 void kofi_cq_unreserve(struct kofi_cq *cq);
 void kofi_cq_space(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_obj *obj);
+void kofi_cq_ask(struct kofi_cq *cq);
 
 static inline struct kofi_cq *kofi_cq(struct fid_cq *cq)
 {
@@ -192,6 +193,12 @@ static inline bool kofi_cq_valid(const struct fid_cq *cq)
 static inline bool kofi_cq_reads(const struct fid_cq *cq)
 {
 	return kofi_cq_valid(cq) && !container_of(cq, struct kofi_cq, cq)->done;
+}
+
+/* Does a device know of completions that are not in the queue until it is asked? */
+static inline bool kofi_cq_asks(const struct kofi_cq *cq)
+{
+	return cq->poll == KOFI_POLL_DIRECT && cq->ops && cq->ops->poll;
 }
 
 /* Is the caller a callback of the queue? */

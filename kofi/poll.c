@@ -430,7 +430,8 @@ static struct kofi_member *kofi_poll_find(struct kofi_set *set,
  *	a DIRECT one; it is reported when kofi_cq_poll() has something to do.
  * @flags: 0
  *
- * fi_poll(3). It cannot be closed while it is a member. It may be a member of
+ * fi_poll(3). It cannot be closed while it is a member, nor before an fi_poll()
+ * that has found it in the set has returned. It may be a member of
  * several sets, and be opened with any wait object or none.
  *
  * Context: process, may sleep.
@@ -516,6 +517,43 @@ int fi_poll_del(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags)
 }
 EXPORT_SYMBOL_GPL(fi_poll_del);
 
+/* The queue of a member that a device is to be asked for, with a user more */
+static struct kofi_cq *kofi_poll_nth(struct kofi_set *set, int n)
+{
+	struct kofi_member *member;
+	struct kofi_cq *cq = NULL;
+
+	spin_lock_irq(&set->lock);
+	list_for_each_entry(member, &set->members, node) {
+		if (member->fid->fclass != FI_CLASS_CQ)
+			continue;
+		cq = container_of(member->fid, struct kofi_cq, cq.fid);
+		if (kofi_cq_asks(cq) && !n--) {
+			kofi_obj_get(&cq->obj);	/* the set is one, too */
+			break;
+		}
+		cq = NULL;
+	}
+	spin_unlock_irq(&set->lock);
+	return cq;
+}
+
+/*
+ * Completions that only a device knows of go into their queues. Not under the
+ * set's lock: devices are asked with interrupts on.
+ */
+static void kofi_poll_ask(struct kofi_set *set)
+{
+	struct kofi_cq *cq;
+	int n;
+
+	for (n = 0; (cq = kofi_poll_nth(set, n)); n++) {
+		if (!kofi_cq_pending(&cq->obj))
+			kofi_cq_ask(cq);
+		kofi_obj_put(&cq->obj);
+	}
+}
+
 /**
  * fi_poll - which members have something to be read
  * @pollset: the set
@@ -524,7 +562,8 @@ EXPORT_SYMBOL_GPL(fi_poll_del);
  *
  * fi_poll(3). A member is reported as long as there is something, as with
  * fi_wait(). If there are more than @count, the next call begins with those
- * that have not been reported.
+ * that have not been reported. A DIRECT queue of a device is reported, too, when
+ * only the device knows of a completion, unless interrupts are off.
  *
  * Context: any. Interrupts are off while the members are asked.
  * Return: number of contexts, 0 if there is nothing; -EINVAL.
@@ -540,6 +579,8 @@ int fi_poll(struct fid_poll *pollset, void **context, int count)
 	if (!kofi_poll_valid(pollset) || count < 0 || (count && !context))
 		return -EINVAL;
 	set = kofi_set(&pollset->fid);
+	if (!irqs_disabled())
+		kofi_poll_ask(set);
 	spin_lock_irqsave(&set->lock, flags);
 	list_for_each_entry_safe(member, next, &set->members, node) {
 		if (n == count)

@@ -100,18 +100,21 @@ static int vrb_cq_vector(struct ib_device *ib, int cpu)
  * @q: the endpoint's
  * @dom: its domain
  * @kcq: the core's queue that gets the completions; NULL: they are only counted
+ * @counted: there are counters. They count without a poll, so the device is
+ *	not left to the poller.
  * @nr: how many entries
  *
  * Context: process, may sleep.
  * Return: 0 or a negative error.
  */
 int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
-		  struct kofi_cq *kcq, unsigned int nr)
+		  struct kofi_cq *kcq, bool counted, unsigned int nr)
 {
 	struct vrb_cq *vcq = kcq ? kofi_cq_priv(kcq) : NULL;
 
 	*q = (struct vrb_epcq) { .kcq = kcq, .nr = nr };
-	q->direct = vcq && vcq->done && vcq->poll == KOFI_POLL_DIRECT;
+	q->direct = vcq && vcq->done && vcq->poll == KOFI_POLL_DIRECT &&
+		    !counted;
 	if (q->direct)
 		q->ib = ib_alloc_cq(dom->ib, NULL, nr, 0, IB_POLL_DIRECT);
 	else

@@ -256,21 +256,22 @@ static int vrb_ep_open_cqs(struct vrb_ep *ep)
 {
 	unsigned int rx = ep->base.info->rx_attr->size + 1;
 	unsigned int tx = ep->sq_size + ep->mr_wrs + VRB_OWN_WRS;
+	struct kofi_cq *tx_cq = ep->base.tx_cq, *rx_cq = ep->base.rx_cq;
+	bool counted = ep->base.counted;
 	int err;
 
 	if (ep->srx)
-		return vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq, tx);
-	if (ep->base.tx_cq == ep->base.rx_cq &&
-	    tx + rx <= ep->dom->ib->attrs.max_cqe) {
+		return vrb_epcq_open(&ep->tx_cq, ep->dom, tx_cq, counted, tx);
+	if (tx_cq == rx_cq && tx + rx <= ep->dom->ib->attrs.max_cqe) {
 		ep->rxq.cq = &ep->tx_cq;
-		return vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq,
+		return vrb_epcq_open(&ep->tx_cq, ep->dom, tx_cq, counted,
 				     tx + rx);
 	}
 	ep->rxq.cq = &ep->rx_cq;
-	err = vrb_epcq_open(&ep->tx_cq, ep->dom, ep->base.tx_cq, tx);
+	err = vrb_epcq_open(&ep->tx_cq, ep->dom, tx_cq, counted, tx);
 	if (err)
 		return err;
-	err = vrb_epcq_open(&ep->rx_cq, ep->dom, ep->base.rx_cq, rx);
+	err = vrb_epcq_open(&ep->rx_cq, ep->dom, rx_cq, counted, rx);
 	if (err)
 		vrb_epcq_close(&ep->tx_cq);
 	return err;

@@ -71,12 +71,12 @@ static int vrb_srx_open_drain(struct vrb_srx *srx)
 	return err;
 }
 
-static int vrb_srx_open_cq(struct vrb_srx *srx)
+static int vrb_srx_open_cq(struct vrb_srx *srx, bool counted)
 {
 	int err;
 
 	/* each receive, and a barrier */
-	err = vrb_epcq_open(&srx->cq, srx->rxq.dom, srx->base.rx_cq,
+	err = vrb_epcq_open(&srx->cq, srx->rxq.dom, srx->base.rx_cq, counted,
 			    srx->base.info->rx_attr->size + 1);
 	if (err)
 		return err;
@@ -91,12 +91,14 @@ static int vrb_srx_open_cq(struct vrb_srx *srx)
  * @ep: an endpoint that is bound to one and is being enabled
  *
  * Context: process, may sleep.
- * Return: 0; -ESHUTDOWN; what the device returns.
+ * Return: 0; -ESHUTDOWN; -EOPNOTSUPP for one with counters after one without,
+ * if the consumer polls; what the device returns.
  */
 int vrb_srx_attach(struct vrb_ep *ep)
 {
 	struct vrb_srx *srx = container_of(ep->base.srx, struct vrb_srx, base);
 	unsigned int noio;
+	bool counted = ep->base.counted || srx->base.counted;
 	int err = 0;
 
 	/* the end of another endpoint may be what memory is waiting for */
@@ -105,7 +107,10 @@ int vrb_srx_attach(struct vrb_ep *ep)
 	if (!srx->rxq.srq || srx->rxq.closed)
 		err = -ESHUTDOWN;
 	else if (!srx->drain)
-		err = vrb_srx_open_cq(srx);
+		err = vrb_srx_open_cq(srx, counted);
+	/* its counters would wait for kofi_cq_poll() */
+	else if (counted && srx->cq.direct)
+		err = -EOPNOTSUPP;
 	if (!err)
 		ep->srx = srx;
 	mutex_unlock(&srx->mutex);

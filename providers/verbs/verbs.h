@@ -248,7 +248,7 @@ int vrb_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		const struct kofi_cq_attr *kattr, struct fid_cq **cq,
 		void *context);
 int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
-		  struct kofi_cq *kcq, unsigned int nr);
+		  struct kofi_cq *kcq, bool counted, unsigned int nr);
 void vrb_epcq_move(struct vrb_epcq *q, struct vrb_epcq *to);
 void vrb_epcq_close(struct vrb_epcq *q);
 bool vrb_epcq_wait_for(struct vrb_epcq *q, struct completion *done,

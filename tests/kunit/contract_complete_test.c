@@ -299,6 +299,35 @@ static void complete_inject_errors_counted(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* Counters count although the queue is not polled. */
+static void complete_counted_direct(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_DIRECT, .unconnected = true };
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	u8 *buf = ct_buf(p, 64);
+	struct fid_cntr *cntr;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(p->domain, &attr, &cntr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(p->side[0].ep, &cntr->fid,
+					 FI_SEND | FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, ct_recv(p, 1, ct_op(p), buf, 32), 0);
+		KUNIT_EXPECT_EQ(test, ct_recv(p, 0, ct_op(p), buf, 32), 0);
+	}
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, ct_send(p, 0, ct_op(p), buf, 32), 0);
+		KUNIT_EXPECT_EQ(test, ct_send(p, 1, ct_op(p), buf, 32), 0);
+	}
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 8, CT_TIMEOUT_MS), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&cntr->fid), 0);
+	ct_pair_close(p);
+}
+
 /* ------------------------------------------------- 2: selective completion */
 
 static void complete_selective(struct kunit *test)
@@ -562,6 +591,7 @@ static struct kunit_case contract_complete_cases[] = {
 	KUNIT_CASE_PARAM(complete_close_both, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(complete_inject_failure, ct_mode_gen_params),
 	KUNIT_CASE(complete_inject_errors_counted),
+	KUNIT_CASE(complete_counted_direct),
 	KUNIT_CASE_PARAM(complete_selective, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(callbacks_post, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(callbacks_end_with_close, ct_mode_gen_params),

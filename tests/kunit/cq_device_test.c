@@ -364,6 +364,47 @@ static void dev_direct_test(struct kunit *test)
 	dev_unmake(test);
 }
 
+/* A poll set reports what only the device knows, and calls no consumer. */
+static void dev_poll_set_test(struct kunit *test)
+{
+	struct dev_test *t = test->priv;
+	struct task_struct *claimer;
+	struct fid_poll *set;
+	void *context[2];
+	unsigned long flags;
+	int n;
+
+	dev_make(test, KOFI_POLL_DIRECT, 8);
+	dev_reserve(test, 3);
+	KUNIT_ASSERT_EQ(test, 0, fi_poll_open(t->world->domain, NULL, &set));
+	KUNIT_EXPECT_EQ(test, 0, fi_poll_add(set, &t->cq->fid, 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_poll(set, context, 2));
+	t->ready = 2;
+	KUNIT_EXPECT_EQ(test, 1, fi_poll(set, context, 2));
+	KUNIT_EXPECT_PTR_EQ(test, (void *)t, context[0]);
+	KUNIT_EXPECT_EQ(test, 0, t->calls);
+	KUNIT_EXPECT_EQ(test, 2, kofi_cq_poll(t->cq, 8));
+	KUNIT_EXPECT_EQ(test, 0, fi_poll(set, context, 2));
+
+	/* not where that cannot be, or another polls */
+	t->ready = 1;
+	local_irq_save(flags);
+	n = fi_poll(set, context, 2);
+	local_irq_restore(flags);
+	KUNIT_EXPECT_EQ(test, 0, n);
+	claimer = fake_thread(test, dev_claimer, t);
+	KUNIT_ASSERT_NOT_NULL(test, claimer);
+	wait_for_completion(&t->claimed);
+	KUNIT_EXPECT_EQ(test, 0, fi_poll(set, context, 2));
+	complete(&t->go_on);
+	fake_join(claimer);
+	KUNIT_EXPECT_EQ(test, 1, fi_poll(set, context, 2));
+	KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 8));
+	KUNIT_EXPECT_EQ(test, 0, fi_poll_del(set, &t->cq->fid, 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&set->fid));
+	dev_unmake(test);
+}
+
 /* Scarce from more than half on, whoever has the slots. */
 static void dev_scarce_test(struct kunit *test)
 {
@@ -397,6 +438,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(dev_report_work_test),
 	KUNIT_CASE(dev_budget_test),
 	KUNIT_CASE(dev_direct_test),
+	KUNIT_CASE(dev_poll_set_test),
 	KUNIT_CASE(dev_scarce_test),
 	{}
 };

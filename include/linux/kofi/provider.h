@@ -555,9 +555,9 @@ bool kofi_atomic_op_fits(enum fi_op op, u64 flags);
  *	may sleep. May be NULL
  * @close: undo that. No endpoint reports to the queue any more. May be NULL
  * @poll: KOFI_POLL_DIRECT with callbacks: take from the device what has
- *	completed, and complete it. Never called twice at a time, and without
- *	locks of the core; interrupts may not be off. NULL if the device is
- *	taken care of otherwise
+ *	completed, and complete it. Called by kofi_cq_poll() and fi_poll(),
+ *	never twice at a time, and without locks of the core; interrupts may
+ *	not be off. NULL if the device is taken care of otherwise
  * @strerror: text for a kofi_wc.prov_errno, a constant string
  *
  * The core's queue remains the one queue there is: whatever the device has
