@@ -15,8 +15,9 @@
  * irq_poll handler with KOFI_POLL_SOFTIRQ, a work item with
  * KOFI_POLL_WORKQUEUE, kofi_cq_poll() with KOFI_POLL_DIRECT. Bit 0 of active
  * says that one has been asked for, or is running and will look again before
- * it ends. The poller frees an entry's slot before it calls back, so that the
- * callback can post again, and takes the lock only to see that nothing is left.
+ * it ends. The poller takes a few entries at a time and frees their slots before
+ * it calls back, so that callbacks can post again; it takes the lock only to see
+ * that nothing is left.
  *
  * Slots
  *
@@ -264,23 +265,22 @@ static noinline void kofi_cq_refreed(struct kofi_cq *cq)
 	spin_unlock_irq(&cq->lock);
 }
 
-static bool kofi_cq_filled(struct kofi_cq *cq)
+/* Call back for completions that are there, at most KOFI_CQ_BATCH. */
+static int kofi_cq_call(struct kofi_cq *cq, u32 max)
 {
+	u32 place = cq->first, n, i;
+
 	/* pairs with kofi_cq_push(): what is behind tail has been written */
-	return cq->head != smp_load_acquire(&cq->tail);
-}
-
-/* Call back for the completions that are there. */
-static int kofi_cq_call(struct kofi_cq *cq, int max)
-{
-	int n;
-
-	for (n = 0; n < max && kofi_cq_filled(cq); n++) {
-		const struct kofi_wc *wc = kofi_cq_pop(cq);
-
-		if (kofi_cq_wanted(cq))
-			kofi_cq_refreed(cq);
-		kofi_cq_call_one(cq, wc);
+	n = min(smp_load_acquire(&cq->tail) - cq->head, max);
+	if (!n)
+		return 0;
+	kofi_cq_pop(cq, n);
+	if (kofi_cq_wanted(cq))
+		kofi_cq_refreed(cq);
+	for (i = 0; i < n; i++) {
+		kofi_cq_call_one(cq, &cq->ring[place].wc);
+		if (++place == cq->slots)
+			place = 0;
 	}
 	return n;
 }
@@ -540,46 +540,56 @@ EXPORT_SYMBOL_GPL(kofi_cq_priv);
 
 /* ------------------------------------------------------ closing an endpoint */
 
-/* Take completions of one endpoint out of the middle of the ring. */
-static u32 kofi_cq_extract(struct kofi_cq *cq, struct kofi_ep *ep)
+/*
+ * Take entries that have been called back out of the ring. The others close up
+ * towards the tail, where completions are added meanwhile: no lock is needed
+ * before the head can move.
+ */
+static void kofi_cq_close_gaps(struct kofi_cq *cq, u32 tail)
 {
-	u32 from, to, n = 0;
+	u32 from = tail, to = tail, n;
 
-	if (!cq->done)
-		return 0;
-	for (from = to = cq->head; from != cq->tail; from++) {
-		struct kofi_cq_entry *entry = kofi_cq_entry(cq, from);
+	while (from != cq->head) {
+		struct kofi_cq_entry *entry = kofi_cq_entry(cq, --from);
 
-		if (entry->ep == ep && n < KOFI_CQ_BATCH) {
-			cq->batch[n++] = *entry;
-		} else {
-			if (from != to)
-				*kofi_cq_entry(cq, to) = *entry;
-			to++;
-		}
+		if (!entry->ep)
+			continue;
+		if (--to != from)
+			*kofi_cq_entry(cq, to) = *entry;
 	}
-	cq->next = kofi_cq_entry(cq, to) - cq->ring;
-	cq->tail = to;
-	atomic_sub(n, &cq->used);
+	n = to - cq->head;
+	spin_lock_irq(&cq->lock);
+	kofi_cq_pop(cq, n);
 	kofi_cq_freed(cq);
-	return n;
+	spin_unlock_irq(&cq->lock);
 }
 
+/* Be the poller, and call back for the endpoint's completions alone. */
 static void kofi_cq_flush_direct(struct kofi_cq *cq, struct kofi_ep *ep)
 {
-	u32 n, i;
+	u32 pos, tail;
 
 	spin_lock_irq(&cq->lock);
 	kofi_cq_space_remove(cq, ep);
 	cq->flushers++;
 	wait_event_lock_irq(cq->flush_wait, !cq->poller, cq->lock);
 	kofi_cq_enter(cq);
-	while ((n = kofi_cq_extract(cq, ep))) {
-		spin_unlock_irq(&cq->lock);
-		for (i = 0; i < n; i++)
-			cq->batch[i].wc.cqe->done(&cq->cq, &cq->batch[i].wc);
-		spin_lock_irq(&cq->lock);
+	tail = cq->tail;	/* the endpoint adds no more */
+	spin_unlock_irq(&cq->lock);
+
+	for (pos = cq->head; cq->done && pos != tail; pos++) {
+		struct kofi_cq_entry *entry = kofi_cq_entry(cq, pos);
+
+		if (entry->ep != ep)
+			continue;
+		entry->wc.cqe->done(&cq->cq, &entry->wc);
+		entry->ep = NULL;
+		cond_resched();
 	}
+	if (cq->done)
+		kofi_cq_close_gaps(cq, tail);
+
+	spin_lock_irq(&cq->lock);
 	cq->flushers--;
 	kofi_cq_leave(cq);
 	spin_unlock_irq(&cq->lock);
@@ -856,7 +866,7 @@ int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 	cq->threshold = attr->wait_cond == FI_CQ_COND_THRESHOLD;
 	cq->limit[KOFI_RX] = size;
 	cq->limit[KOFI_TX] = size + max(size / 8, 1U);
-	cq->slots = cq->limit[KOFI_TX] + 1;
+	cq->slots = cq->limit[KOFI_TX] + KOFI_CQ_BATCH;
 	spin_lock_init(&cq->lock);
 	init_waitqueue_head(&cq->flush_wait);
 	INIT_LIST_HEAD(&cq->waiting[KOFI_TX]);

@@ -40,7 +40,7 @@ struct kofi_cq_entry {
 	struct kofi_ep	*ep;
 };
 
-#define KOFI_CQ_BATCH	16
+#define KOFI_CQ_BATCH	16	/* entries the poller takes at a time */
 
 /**
  * struct kofi_cq - a completion queue
@@ -58,8 +58,8 @@ struct kofi_cq_entry {
  * @threshold: the condition of a blocking read is a number of entries
  * @limit: how many slots may be in use for one more to be reserved, by enum
  *	kofi_dir
- * @slots: size of @ring; one more than the larger limit, for the entry whose
- *	callback is being called
+ * @slots: size of @ring; larger than the larger limit by %KOFI_CQ_BATCH, for
+ *	entries whose callbacks are being called
  * @ring: the completions
  * @used: slots that are filled, or promised to operations; goes down under
  *	@lock, or by the poller
@@ -91,7 +91,6 @@ struct kofi_cq_entry {
  * @iop: KOFI_POLL_SOFTIRQ
  * @csd: KOFI_POLL_SOFTIRQ on another CPU
  * @work: KOFI_POLL_WORKQUEUE
- * @batch: completions taken out of the middle for an endpoint that is closed
  * @completions: statistics
  * @failed: of these, errors
  * @again: operations refused for want of a slot
@@ -142,7 +141,6 @@ struct kofi_cq {
 	struct irq_poll		iop;
 	call_single_data_t	csd;
 	struct work_struct	work;
-	struct kofi_cq_entry	batch[KOFI_CQ_BATCH];
 	u64			completions;
 	u64			failed;
 	u64			again;
@@ -213,19 +211,18 @@ static inline u32 kofi_cq_count(const struct kofi_cq *cq)
 }
 
 /*
- * Take the next entry out and free its slot. It stays as it is until the next
- * one is taken, since no more are filled than there are slots to use.
+ * Take the next n entries out and free their slots, with one barrier for all.
+ * As many as %KOFI_CQ_BATCH stay as they are until the next ones are taken, since
+ * no more are filled than there are slots to use.
  */
-static inline struct kofi_wc *kofi_cq_pop(struct kofi_cq *cq)
+static inline void kofi_cq_pop(struct kofi_cq *cq, u32 n)
 {
-	struct kofi_wc *wc = &cq->ring[cq->first].wc;
-
-	if (++cq->first == cq->slots)
-		cq->first = 0;
-	WRITE_ONCE(cq->head, cq->head + 1);
-	/* after the last look at the entry before, and before one at waiting */
-	atomic_dec_return(&cq->used);
-	return wc;
+	cq->first += n;
+	if (cq->first >= cq->slots)
+		cq->first -= cq->slots;
+	WRITE_ONCE(cq->head, cq->head + n);
+	/* after the last look at the entries before, before one at waiting */
+	atomic_sub_return(n, &cq->used);
 }
 
 /*

@@ -83,14 +83,17 @@ bool kofi_cq_pending(struct kofi_obj *obj)
 static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
 				fi_addr_t *src_addr, bool arm)
 {
-	size_t size = kofi_cq_format_size(cq->format), n;
+	size_t size = kofi_cq_format_size(cq->format);
+	u32 place, filled, n;
 	unsigned long flags;
 	ssize_t ret;
 	bool bh;
 
 	bh = kofi_cq_lock(cq, &flags);
-	for (n = 0; n < count && cq->head != cq->tail; n++) {
-		const struct kofi_wc *wc = &cq->ring[cq->first].wc;
+	filled = cq->tail - cq->head;
+	place = cq->first;
+	for (n = 0; n < count && n < filled; n++) {
+		const struct kofi_wc *wc = &cq->ring[place].wc;
 		const struct fi_cq_tagged_entry entry = {
 			.op_context = wc->op_context, .flags = wc->flags,
 			.len = wc->len, .buf = wc->buf, .data = wc->data,
@@ -102,12 +105,14 @@ static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
 		memcpy(buf + n * size, &entry, size);
 		if (src_addr)
 			src_addr[n] = wc->src;
-		kofi_cq_pop(cq);
+		if (++place == cq->slots)
+			place = 0;
 	}
 	if (n) {
+		kofi_cq_pop(cq, n);
 		kofi_cq_freed(cq);
 		ret = n;
-	} else if (cq->head == cq->tail) {
+	} else if (!filled) {
 		cq->armed = cq->notify && (arm || cq->armed);
 		if (kofi_cq_asked(cq))
 			cq->signaled = false;
@@ -204,7 +209,7 @@ ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
 					    buf->err_data : NULL,
 			};
 			kcq->errors--;
-			kofi_cq_pop(kcq);
+			kofi_cq_pop(kcq, 1);
 			kofi_cq_freed(kcq);
 			ret = 1;
 		}

@@ -726,6 +726,55 @@ static void cq_direct_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ECANCELED, calls[0].wc.err);
 }
 
+#define CQ_DEEP		8192	/* entries of each of two endpoints */
+
+static atomic_t cq_deep_calls;
+
+static void cq_deep_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	atomic_inc(&cq_deep_calls);
+}
+
+/*
+ * Closing an endpoint takes its entries out of a full DIRECT queue in about the
+ * time of polling as many, not in that of walking the ring for every few.
+ */
+static void cq_deep_test(struct kunit *test)
+{
+	static struct kofi_cqe cqe = { .done = cq_deep_done };
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_DIRECT, .done = true,
+	};
+	struct fi_cq_attr attr = { .size = 2 * CQ_DEEP };
+	struct cq_test *t = test->priv;
+	u64 start, polled, closed;
+	struct fid_ep *other;
+	int i;
+
+	cq_open(test, &attr, &kattr, 0);
+	other = cq_open_ep(test, t->cq, t->cq, 0, NULL, NULL);
+	atomic_set(&cq_deep_calls, 0);
+	for (i = 0; i < 2 * CQ_DEEP; i++)
+		cq_receive(test, t->kep, &cqe, 0);
+	start = ktime_get_ns();
+	while (kofi_cq_poll(t->cq, 1024))
+		;
+	polled = ktime_get_ns() - start;
+	KUNIT_EXPECT_EQ(test, 2 * CQ_DEEP, atomic_read(&cq_deep_calls));
+
+	for (i = 0; i < 2 * CQ_DEEP; i++)
+		cq_receive(test, i & 1 ? &fake_of(other)->base : t->kep, &cqe,
+			   0);
+	start = ktime_get_ns();
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&other->fid));
+	closed = ktime_get_ns() - start;
+	KUNIT_EXPECT_EQ(test, 3 * CQ_DEEP, atomic_read(&cq_deep_calls));
+	KUNIT_EXPECT_EQ(test, CQ_DEEP, kofi_cq_poll(t->cq, 4 * CQ_DEEP));
+	/* a ring walked for each 16 of 8192 entries costs hundreds of times it */
+	KUNIT_EXPECT_LT(test, closed, 20 * polled);
+	cq_close(test);
+}
+
 /* A callback that takes its time, and posts again as long as it can */
 struct cq_slow {
 	struct kofi_cqe		cqe;
@@ -1076,6 +1125,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_space_test),
 	KUNIT_CASE(cq_notify_test),
 	KUNIT_CASE(cq_direct_test),
+	KUNIT_CASE(cq_deep_test),
 	KUNIT_CASE(cq_close_test),
 	KUNIT_CASE(cq_deadlock_test),
 	KUNIT_CASE(cq_sread_test),
