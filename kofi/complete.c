@@ -51,9 +51,9 @@ int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir)
 	else if (!kofi_ep_counted(ep, dir))
 		return -FI_ENOCQ;
 	if (!ret) {
-		atomic64_inc(&ep->stats[dir].posts);
+		atomic64_inc(&ep->posts[dir].posts);
 	} else {
-		atomic64_inc(&ep->stats[dir].again);
+		atomic64_inc(&ep->posts[dir].again);
 		trace_kofi_ep_again(ep);
 	}
 	return ret;
@@ -63,7 +63,7 @@ static void kofi_ep_unreserve(struct kofi_ep *ep, enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 
-	atomic64_dec(&ep->stats[dir].posts);
+	atomic64_dec(&ep->posts[dir].posts);
 	if (cq)
 		kofi_cq_unreserve(cq);
 }
@@ -155,7 +155,7 @@ void kofi_ep_blocked(struct kofi_ep *ep)
 {
 	set_bit(KOFI_EP_BLOCKED, &ep->blocked);
 	smp_mb__after_atomic();	/* the bit, before the caller's second look */
-	atomic64_inc(&ep->stats[KOFI_TX].again);
+	atomic64_inc(&ep->posts[KOFI_TX].again);
 	trace_kofi_ep_again(ep);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_blocked);

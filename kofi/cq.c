@@ -101,40 +101,49 @@ void kofi_cq_start_poller(struct kofi_cq *cq)
  *
  * On its transmit queue, or the receive queue if it does not transmit. The
  * caller holds the lock of a queue of the endpoint; that keeps the endpoint.
+ *
+ * Return: that queue; NULL if there is no callback, or none any more.
  */
-void kofi_cq_space(struct kofi_ep *ep)
+struct kofi_cq *kofi_cq_space(struct kofi_ep *ep)
 {
 	struct kofi_cq *cq = ep->tx_cq ?: ep->rx_cq;
 
-	if (!ep->write_space || test_bit(KOFI_EP_DRAINED, &ep->blocked) ||
-	    test_and_set_bit(KOFI_EP_SPACE, &ep->blocked))
-		return;
-	llist_add(&ep->space_node, &cq->space);
-	kofi_cq_kick(cq);
+	if (!ep->write_space || test_bit(KOFI_EP_DRAINED, &ep->blocked))
+		return NULL;
+	if (!test_and_set_bit(KOFI_EP_SPACE, &ep->blocked)) {
+		llist_add(&ep->space_node, &cq->space);
+		kofi_cq_kick(cq);
+	}
+	return cq;
 }
 
 /**
  * kofi_cq_wake_waiting - slots have become free: who waits may try again
  * @cq: the queue, with its lock held
  *
- * All of them, because one that is told need not post any more.
+ * All streams, which are in front, and as many endpoints as there are slots. An
+ * endpoint that is told need not post any more; the slots are looked at again
+ * after its callback, and when it is closed before that. So only those count
+ * that this queue calls back: the poller of another may be long in coming.
  */
 void kofi_cq_wake_waiting(struct kofi_cq *cq)
 {
 	struct kofi_cq_wait *wait, *next;
 	enum kofi_dir dir;
+	int n;
 
 	lockdep_assert_held(&cq->lock);
 
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
-		if (atomic_read(&cq->used) >= cq->limit[dir])
-			continue;
+		n = cq->limit[dir] - atomic_read(&cq->used);
 		list_for_each_entry_safe(wait, next, &cq->waiting[dir], node) {
+			if (n <= 0)
+				break;
 			list_del_init(&wait->node);
 			if (wait->wake)
 				wait->wake(wait);
 			else
-				kofi_cq_space(wait->ep);
+				n -= kofi_cq_space(wait->ep) == cq;
 		}
 	}
 }
@@ -152,7 +161,9 @@ static bool kofi_cq_wait_slot(struct kofi_cq *cq, struct kofi_cq_wait *wait,
 
 	lockdep_assert_held(&cq->lock);
 
-	if (added)
+	if (added && wait->wake)
+		list_add(&wait->node, &cq->waiting[dir]);
+	else if (added)
 		list_add_tail(&wait->node, &cq->waiting[dir]);
 	smp_mb();	/* the list, before the number; see kofi_cq_pop() */
 	if (!kofi_cq_take_slot(cq, dir)) {
@@ -218,6 +229,17 @@ int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
 	return ret;
 }
 
+static void kofi_cq_unwait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
+{
+	unsigned long flags;
+
+	if (!cq)
+		return;
+	spin_lock_irqsave(&cq->lock, flags);
+	list_del_init(&wait->node);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
 /**
  * kofi_cq_wait_cancel - want a slot no longer
  * @ep: the endpoint
@@ -227,14 +249,7 @@ int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
  */
 void kofi_cq_wait_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait)
 {
-	struct kofi_cq *cq = ep->rx_cq;
-	unsigned long flags;
-
-	if (!cq)
-		return;
-	spin_lock_irqsave(&cq->lock, flags);
-	list_del_init(&wait->node);
-	spin_unlock_irqrestore(&cq->lock, flags);
+	kofi_cq_unwait(ep->rx_cq, wait);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_wait_cancel);
 
@@ -319,6 +334,7 @@ static void kofi_cq_space_remove(struct kofi_cq *cq, struct kofi_ep *ep)
 			break;
 		}
 	}
+	kofi_cq_freed(cq);	/* what it was to be told of */
 }
 
 /* Is there anything to call back for? */
@@ -354,6 +370,8 @@ static int kofi_cq_call_others(struct kofi_cq *cq, int max)
 	}
 	spin_lock_irq(&cq->lock);
 	cq->space_ep = NULL;
+	if (ep)
+		kofi_cq_freed(cq);	/* what it has left */
 	return notify + !!ep;
 }
 
@@ -669,15 +687,6 @@ static void kofi_cq_flush_one(struct kofi_cq *cq, struct kofi_ep *ep)
 		kofi_cq_flush_direct(cq, ep);
 	else
 		kofi_cq_flush_wait(cq, ep);
-}
-
-static void kofi_cq_unwait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
-{
-	if (!cq)
-		return;
-	spin_lock_irq(&cq->lock);
-	list_del_init(&wait->node);
-	spin_unlock_irq(&cq->lock);
 }
 
 /**

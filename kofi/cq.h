@@ -167,14 +167,14 @@ static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
 
 	if (unlikely(!cq) || !kofi_cq_take_slot(cq, dir))
 		return kofi_ep_reserve_slow(ep, dir);
-	atomic64_inc(&ep->stats[dir].posts);
+	atomic64_inc(&ep->posts[dir].posts);
 	return 0;
 }
 
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 void kofi_cq_unreserve(struct kofi_cq *cq);
-void kofi_cq_space(struct kofi_ep *ep);
+struct kofi_cq *kofi_cq_space(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_obj *obj);
 void kofi_cq_ask(struct kofi_cq *cq);
 

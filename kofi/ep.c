@@ -528,11 +528,11 @@ static void kofi_ep_stats_dir(struct kofi_ep *ep, enum kofi_dir dir,
 	errors = ep->stats[dir].errors;
 	spin_unlock_irq(lock);
 
-	fn(arg, names[dir][0], atomic64_read(&ep->stats[dir].posts));
+	fn(arg, names[dir][0], atomic64_read(&ep->posts[dir].posts));
 	fn(arg, names[dir][1], bytes);
 	fn(arg, names[dir][2], completions);
 	fn(arg, names[dir][3], errors);
-	fn(arg, names[dir][4], atomic64_read(&ep->stats[dir].again));
+	fn(arg, names[dir][4], atomic64_read(&ep->posts[dir].again));
 }
 
 static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)

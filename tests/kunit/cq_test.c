@@ -383,7 +383,7 @@ static void cq_report_test(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, !!context, cq_reports[i].context,
 				    "%s", cq_reports[i].name);
 		KUNIT_EXPECT_EQ(test, 1LL,
-				atomic64_read(&t->kep->stats[0].posts));
+				atomic64_read(&t->kep->posts[0].posts));
 		KUNIT_EXPECT_EQ(test, 1ULL, t->kep->stats[0].completions);
 		KUNIT_EXPECT_EQ(test, (u64)!!wc.err, t->kep->stats[0].errors);
 		KUNIT_EXPECT_EQ(test, wc.err ? 0ULL : 1000ULL,
@@ -478,8 +478,8 @@ static void cq_slot_test(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_reserve(t->kep));
-	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->stats[0].again));
-	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->stats[1].again));
+	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->posts[0].again));
+	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->posts[1].again));
 	kofi_ep_tx_unreserve(t->kep);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_rx_reserve(t->kep));
 	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
@@ -629,6 +629,92 @@ static void cq_space_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
 		KUNIT_EXPECT_EQ(test, 0, fi_close(&rx->fid));
 	}
+}
+
+#define CQ_WANTS	24
+
+/* An endpoint among many that want the slots of one queue */
+struct cq_want {
+	struct fid_ep	*ep;
+	bool		take;
+	bool		has;
+	int		calls;
+};
+
+static void cq_want_space(struct fid_ep *ep, void *context)
+{
+	struct cq_want *c = context;
+
+	c->calls++;
+	if (c->take)
+		c->has = !kofi_ep_tx_reserve(&fake_of(ep)->base);
+}
+
+/* One slot wakes one endpoint; one that leaves it to others loses nothing. */
+static void cq_want_test(struct kunit *test)
+{
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_DIRECT, .done = true,
+	};
+	struct fi_cq_attr attr = { .size = 1 };
+	struct cq_test *t = test->priv;
+	struct cq_want *c;
+	int i;
+
+	c = kunit_kcalloc(test, CQ_WANTS, sizeof(*c), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	cq_open(test, &attr, &kattr, 0);
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+	for (i = 0; i < CQ_WANTS; i++) {
+		c[i].take = true;
+		c[i].ep = cq_open_ep(test, t->cq, t->cq, 0, &c[i],
+				     cq_want_space);
+		KUNIT_EXPECT_EQ(test, -EAGAIN,
+				kofi_ep_tx_reserve(&fake_of(c[i].ep)->base));
+	}
+	kofi_ep_tx_unreserve(t->kep);
+	/* each in its turn, and nobody for nothing */
+	for (i = 0; i < CQ_WANTS; i++) {
+		KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 100));
+		KUNIT_EXPECT_EQ(test, 1, c[i].calls);
+		KUNIT_EXPECT_TRUE(test, c[i].has);
+		kofi_ep_tx_unreserve(&fake_of(c[i].ep)->base);
+	}
+	KUNIT_EXPECT_EQ(test, 0, kofi_cq_poll(t->cq, 100));
+
+	/* the first ones want it no more, and one of them is closed meanwhile */
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+	for (i = 0; i < CQ_WANTS; i++) {
+		c[i].take = i == CQ_WANTS - 1;
+		c[i].has = false;
+		c[i].calls = 0;
+		KUNIT_EXPECT_EQ(test, -EAGAIN,
+				kofi_ep_tx_reserve(&fake_of(c[i].ep)->base));
+	}
+	kofi_ep_tx_unreserve(t->kep);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&c[0].ep->fid));
+	KUNIT_EXPECT_EQ(test, CQ_WANTS - 1, kofi_cq_poll(t->cq, 100));
+	KUNIT_EXPECT_EQ(test, 0, c[0].calls);
+	KUNIT_EXPECT_TRUE(test, c[CQ_WANTS - 1].has);
+	kofi_ep_tx_unreserve(&fake_of(c[CQ_WANTS - 1].ep)->base);
+	kofi_ep_tx_unreserve(t->kep);
+	for (i = 1; i < CQ_WANTS; i++)
+		KUNIT_EXPECT_EQ(test, 0, fi_close(&c[i].ep->fid));
+	cq_close(test);
+}
+
+/* Posts and completions count in cache lines of their own. */
+static void cq_lines_test(struct kunit *test)
+{
+	size_t posts = offsetof(struct kofi_ep, posts);
+	size_t stats = offsetof(struct kofi_ep, stats);
+
+	KUNIT_EXPECT_LE(test, posts + sizeof_field(struct kofi_ep, posts),
+			stats);
+	KUNIT_EXPECT_EQ(test, 0UL, posts % SMP_CACHE_BYTES);
+	KUNIT_EXPECT_EQ(test, 0UL, stats % SMP_CACHE_BYTES);
+	KUNIT_EXPECT_EQ(test, 0UL, sizeof(struct kofi_ep) % SMP_CACHE_BYTES);
 }
 
 static void cq_notify_test(struct kunit *test)
@@ -1123,6 +1209,8 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_selective_test),
 	KUNIT_CASE(cq_slot_test),
 	KUNIT_CASE(cq_space_test),
+	KUNIT_CASE(cq_want_test),
+	KUNIT_CASE(cq_lines_test),
 	KUNIT_CASE(cq_notify_test),
 	KUNIT_CASE(cq_direct_test),
 	KUNIT_CASE(cq_deep_test),

@@ -833,7 +833,7 @@ static void rxq_finish(struct rxq_model *m)
 	for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
 		rxq_check(m, !r->used, "a receive has not ended");
 	rxq_check(m, (u64)atomic64_read(&container_of(m->owner, struct kofi_ep,
-						      ep)->stats[1].posts) ==
+						      ep)->posts[1].posts) ==
 		  m->posts, "the statistics have lost an operation");
 }
 

@@ -219,7 +219,7 @@ static void srx_refuse_test(struct kunit *test)
 	/* nothing of all that is left */
 	KUNIT_EXPECT_EQ(test, 0LL,
 			atomic64_read(&container_of(t->srx, struct kofi_ep,
-						    ep)->stats[1].posts));
+						    ep)->posts[1].posts));
 }
 
 /* --------------------------------------------------------------- binding */

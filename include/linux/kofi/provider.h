@@ -328,19 +328,25 @@ static inline void kofi_cq_wait_init(struct kofi_cq_wait *wait,
 }
 
 /**
- * struct kofi_ep_stats - what the core counts per endpoint and direction
+ * struct kofi_ep_posts - what posts count per endpoint and direction
  * @posts: accepted operations
  * @again: posts refused with -EAGAIN
+ */
+struct kofi_ep_posts {
+	atomic64_t	posts;
+	atomic64_t	again;
+};
+
+/**
+ * struct kofi_ep_stats - what completions count per endpoint and direction
  * @bytes: bytes of successful ones
  * @completions: final completions, reported or not
  * @errors: of them, failed ones
  *
- * The last three change under the lock of the direction's queue, which every
- * completion takes anyway; without a queue, under the endpoint's.
+ * They change under the lock of the direction's queue, which every completion
+ * takes anyway; without a queue, under the endpoint's.
  */
 struct kofi_ep_stats {
-	atomic64_t	posts;
-	atomic64_t	again;
 	u64		bytes;
 	u64		completions;
 	u64		errors;
@@ -408,7 +414,9 @@ struct kofi_ep_ops {
  * @ev_conn: FI_CONNECTED, or why not
  * @ev_down: FI_SHUTDOWN
  * @cm_data: private data of @ev_conn
- * @stats: counted by the core [0 transmit, 1 receive]
+ * @posts: counted by the core [0 transmit, 1 receive]. Posts and completions are
+ *	of different processors, so that this and @stats share no cache line.
+ * @stats: the same
  */
 struct kofi_ep {
 	struct fid_ep			ep;
@@ -441,7 +449,8 @@ struct kofi_ep {
 	struct kofi_event		ev_conn;
 	struct kofi_event		ev_down;
 	u8				cm_data[KOFI_CM_DATA_MAX];
-	struct kofi_ep_stats		stats[2];
+	struct kofi_ep_posts		posts[2] ____cacheline_aligned_in_smp;
+	struct kofi_ep_stats		stats[2] ____cacheline_aligned_in_smp;
 };
 
 /* for slots of transfers there is nothing to do for: -ENOSYS */
