@@ -225,6 +225,7 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 	domain->eq = NULL;
 	domain->dev = NULL;
 	domain->node = NUMA_NO_NODE;
+	domain->vectors = 0;
 	domain->name = NULL;
 	domain->addr_format = info->addr_format;
 	domain->mr_ops = &kofi_mr_soft;
@@ -420,18 +421,25 @@ EXPORT_SYMBOL_GPL(kofi_domain_node);
 /**
  * kofi_domain_vector_cpus - CPUs that are near a completion vector
  * @domain: an open domain
- * @vector: as fi_cq_attr.signaling_vector, from 0
+ * @vector: from 0
+ *
+ * Kernels do not say which CPUs a device's vectors interrupt: the set is that of
+ * the domain's NUMA node.
  *
  * Context: any.
- * Return: a constant set, for a domain whose vectors are not tied to CPUs that
- * of its NUMA node; NULL if @domain is NULL or @vector negative.
+ * Return: a constant set; NULL if the device has no such vector, or @domain is
+ * NULL. A domain without a device has any number of them.
  */
 const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 					      int vector)
 {
 	int node = kofi_domain_node(domain);
+	unsigned int vectors;
 
 	if (!domain || vector < 0)
+		return NULL;
+	vectors = container_of(domain, struct kofi_domain, domain)->vectors;
+	if (vectors && vector >= vectors)
 		return NULL;
 	return node == NUMA_NO_NODE ? cpu_possible_mask : cpumask_of_node(node);
 }

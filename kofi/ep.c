@@ -630,6 +630,8 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 	ep->domain = kdomain;
 	ep->source = FI_ADDR_UNSPEC;
 	ep->mr_pool_segs = KOFI_IOV_MAX;
+	ep->op_flags[KOFI_TX] = KOFI_EP_TX_OP_FLAGS;
+	ep->op_flags[KOFI_RX] = KOFI_EP_RX_OP_FLAGS;
 	ep->min_multi = KOFI_MIN_MULTI;
 	mutex_init(&ep->config);
 	spin_lock_init(&ep->lock);

@@ -70,7 +70,8 @@ static bool kofi_ep_own_opt(fid_t fid, int optname, size_t **value)
 {
 	struct kofi_ep *ep = container_of(fid, struct kofi_ep, ep.fid);
 
-	if (!kofi_fid_is_ep(fid) || optname != FI_OPT_MIN_MULTI_RECV)
+	if (!kofi_fid_is_ep(fid) || optname != FI_OPT_MIN_MULTI_RECV ||
+	    !(ep->op_flags[KOFI_RX] & FI_MULTI_RECV))
 		return false;
 	*value = &ep->min_multi;
 	return true;
@@ -199,12 +200,7 @@ int fi_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 }
 EXPORT_SYMBOL_GPL(fi_getopt);
 
-/* Flags that make sense for every operation of a direction */
-#define KOFI_EP_TX_OP_FLAGS	(FI_COMPLETION | FI_INJECT |		\
-				 FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
-				 FI_DELIVERY_COMPLETE)
-
-static int kofi_ep_ops_flags(struct fid_ep *ep, int command, u64 *arg)
+static int kofi_ep_ops_flags(struct kofi_ep *ep, int command, u64 *arg)
 {
 	u64 *flags, allowed, dir;
 
@@ -212,11 +208,11 @@ static int kofi_ep_ops_flags(struct fid_ep *ep, int command, u64 *arg)
 		return -EINVAL;
 	dir = *arg & (FI_TRANSMIT | FI_RECV);
 	if (dir == FI_TRANSMIT) {
-		flags = &ep->tx_op_flags;
-		allowed = KOFI_EP_TX_OP_FLAGS;
+		flags = &ep->ep.tx_op_flags;
+		allowed = ep->op_flags[KOFI_TX];
 	} else if (dir == FI_RECV) {
-		flags = &ep->rx_op_flags;
-		allowed = KOFI_EP_RX_OP_FLAGS;
+		flags = &ep->ep.rx_op_flags;
+		allowed = ep->op_flags[KOFI_RX];
 	} else {
 		return -EINVAL;
 	}
@@ -237,7 +233,8 @@ static int kofi_ep_ops_flags(struct fid_ep *ep, int command, u64 *arg)
  * @arg: see fabric.h
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EBADFLAGS; FI_ENABLE: as fi_enable(); for other
+ * Return: 0; -EINVAL; -FI_EBADFLAGS, also for a flag the provider would refuse
+ * in an operation; FI_ENABLE: as fi_enable(); for other
  * commands what the provider returns, -ENOSYS if it knows none.
  */
 int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
@@ -247,7 +244,7 @@ int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
 		return fi_enable(&ep->ep);
 	case FI_GETOPSFLAG:
 	case FI_SETOPSFLAG:
-		return kofi_ep_ops_flags(&ep->ep, command, arg);
+		return kofi_ep_ops_flags(ep, command, arg);
 	default:
 		if (!ep->ep.fid.ops->control)
 			return -ENOSYS;
@@ -302,7 +299,9 @@ EXPORT_SYMBOL_GPL(kofi_ep_write_space);
  * this.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EOPBADSTATE once the endpoint has been enabled.
+ * Return: 0; -EINVAL; -EOPNOTSUPP where values take a receive and accesses are
+ * not told of, as with devices; -FI_EOPBADSTATE once the endpoint has been
+ * enabled.
  */
 int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe)
 {
@@ -312,6 +311,8 @@ int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe)
 	might_sleep();
 	if (!kofi_ep_valid(ep) || kofi_ep_is_srx(kep))
 		return -EINVAL;
+	if (cqe && !kep->domain->mr_ops->counted)
+		return -EOPNOTSUPP;
 	mutex_lock(&kep->config);
 	if (READ_ONCE(kep->state) == KOFI_EP_IDLE)
 		kep->remote_cqe = cqe;

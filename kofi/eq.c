@@ -457,8 +457,14 @@ EXPORT_SYMBOL_GPL(fi_eq_write);
 const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
 			   const void *err_data, char *buf, size_t len)
 {
-	const char *text = fi_strerror(prov_errno);
+	const struct kofi_provider *prov;
+	const char *text;
 
+	prov = kofi_eq_valid(eq) ? kofi_eq(eq)->obj.prov : NULL;
+	if (prov && prov->event_strerror)
+		text = prov->event_strerror(prov_errno);
+	else
+		text = fi_strerror(prov_errno);
 	if (buf && len)
 		strscpy(buf, text, len);
 	return text;

@@ -82,7 +82,10 @@ enum kofi_dir {
 	KOFI_RX,
 };
 
-/* Default flags of receives that can be chosen */
+/* Default flags of operations that can be chosen: what makes sense for all */
+#define KOFI_EP_TX_OP_FLAGS	(FI_COMPLETION | FI_INJECT |		\
+				 FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+				 FI_DELIVERY_COMPLETE)
 #define KOFI_EP_RX_OP_FLAGS	(FI_COMPLETION | FI_MULTI_RECV)
 
 int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,

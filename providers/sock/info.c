@@ -129,7 +129,7 @@ static void ksk_info_fill(struct fi_info *info)
 	info->domain_attr->max_ep_rx_ctx = 1;
 	info->domain_attr->max_ep_srx_ctx = 65536;
 	info->domain_attr->cntr_cnt = 65536;
-	info->domain_attr->mr_iov_limit = KOFI_IOV_MAX;
+	info->domain_attr->mr_iov_limit = UINT_MAX;
 	info->domain_attr->mr_cnt = U32_MAX;
 	info->domain_attr->caps = KSK_DOM_CAPS;
 	info->domain_attr->max_err_data = KSK_CM_DATA_MAX;

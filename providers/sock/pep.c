@@ -382,7 +382,7 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	int err;
 
 	if (info->ep_attr->type != FI_EP_MSG ||
-	    !ksk_tclass_known(ksk_info_tclass(info)))
+	    !ksk_tclass_known(kofi_info_tclass(info)))
 		return -EINVAL;
 	if (info->src_addr &&
 	    kofi_ip_check(info->src_addr, info->src_addrlen))

@@ -162,7 +162,6 @@ void ksk_socket_abort(struct socket *sock);
 void ksk_socket_shutdown(struct socket *sock);
 void ksk_socket_release(struct socket *sock);
 bool ksk_tclass_known(u32 tclass);
-u32 ksk_info_tclass(const struct fi_info *info);
 
 /* ------------------------------------------------------------------- cm.c */
 

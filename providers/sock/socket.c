@@ -51,38 +51,17 @@ void ksk_socket_accepted(struct socket *sock)
 }
 
 /*
- * The labels of libfabric as code points. Those of RFC 4594 by what it says of
- * each service class, with the names it has there; the scavenger is RFC 8622's
- * lower effort, which replaces the CS1 of RFC 4594. The priority is for queues
- * of this host: IP_TOS would derive it from bits of RFC 1349, which makes bulk
- * of the low latency class.
+ * Queues of this host for labels. IP_TOS would derive them from bits of
+ * RFC 1349, which makes bulk of the low latency class.
  */
-static const struct ksk_label {
-	u8	dscp;
-	u8	priority;
-} ksk_labels[] = {
-	[FI_TC_BEST_EFFORT - FI_TC_LABEL] =	 /* standard: DF */
-		{ 0, TC_PRIO_BESTEFFORT },
-	[FI_TC_LOW_LATENCY - FI_TC_LABEL] =	 /* low-latency data: AF21 */
-		{ 18, TC_PRIO_INTERACTIVE },
-	[FI_TC_DEDICATED_ACCESS - FI_TC_LABEL] = /* virtual leased line: EF */
-		{ 46, TC_PRIO_INTERACTIVE },
-	[FI_TC_BULK_DATA - FI_TC_LABEL] =	 /* high-throughput data: AF11 */
-		{ 10, TC_PRIO_BULK },
-	[FI_TC_SCAVENGER - FI_TC_LABEL] =	 /* lower effort: LE */
-		{ 1, TC_PRIO_FILLER },
-	[FI_TC_NETWORK_CTRL - FI_TC_LABEL] =	 /* network control: CS6 */
-		{ 48, TC_PRIO_CONTROL },
+static const u8 ksk_priorities[] = {
+	[FI_TC_BEST_EFFORT - FI_TC_LABEL]	= TC_PRIO_BESTEFFORT,
+	[FI_TC_LOW_LATENCY - FI_TC_LABEL]	= TC_PRIO_INTERACTIVE,
+	[FI_TC_DEDICATED_ACCESS - FI_TC_LABEL]	= TC_PRIO_INTERACTIVE,
+	[FI_TC_BULK_DATA - FI_TC_LABEL]		= TC_PRIO_BULK,
+	[FI_TC_SCAVENGER - FI_TC_LABEL]		= TC_PRIO_FILLER,
+	[FI_TC_NETWORK_CTRL - FI_TC_LABEL]	= TC_PRIO_CONTROL,
 };
-
-#define KSK_DSCP_MAX	63
-
-static const struct ksk_label *ksk_label(u32 tclass)
-{
-	u32 n = tclass - FI_TC_LABEL;
-
-	return n < ARRAY_SIZE(ksk_labels) ? &ksk_labels[n] : NULL;
-}
 
 /**
  * ksk_tclass_known - is this a traffic class
@@ -92,35 +71,29 @@ static const struct ksk_label *ksk_label(u32 tclass)
  */
 bool ksk_tclass_known(u32 tclass)
 {
-	return tclass == FI_TC_UNSPEC || ksk_label(tclass) ||
-	       (tclass >= FI_TC_DSCP && tclass <= FI_TC_DSCP + KSK_DSCP_MAX);
-}
-
-/* The transmit context's own class goes before that of its domain. */
-u32 ksk_info_tclass(const struct fi_info *info)
-{
-	return info->tx_attr->tclass ? : info->domain_attr->tclass;
+	return tclass == FI_TC_UNSPEC || kofi_tclass_dscp(tclass) >= 0;
 }
 
 /* Without a class, the socket is left as the system or its listener made it. */
 static void ksk_socket_class(struct socket *sock, u32 tclass)
 {
-	const struct ksk_label *label = ksk_label(tclass);
-	int dscp = label ? label->dscp : fi_tc_dscp_get(tclass);
+	u32 label = tclass - FI_TC_LABEL;
 	struct sock *sk = sock->sk;
-	int tos = dscp << 2;
+	int tos;
 
 	if (tclass != FI_TC_BULK_DATA)
 		tcp_sock_set_nodelay(sk);
 	if (tclass == FI_TC_UNSPEC)
 		return;
+	tos = kofi_tclass_dscp(tclass) << 2;
 	/* the peer of an IPv6 socket may have a mapped IPv4 address */
 	ip_sock_set_tos(sk, tos);
 	if (sk->sk_family == AF_INET6)
 		sock->ops->setsockopt(sock, SOL_IPV6, IPV6_TCLASS,
 				      KERNEL_SOCKPTR(&tos), sizeof(tos));
 	/* on its own: a class inherited from the listener comes without */
-	sock_set_priority(sk, label ? label->priority : rt_tos2priority(tos));
+	sock_set_priority(sk, label < ARRAY_SIZE(ksk_priorities) ?
+				ksk_priorities[label] : rt_tos2priority(tos));
 }
 
 /*
@@ -148,7 +121,7 @@ void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 	struct sock *sk = sock->sk;
 	int off = 0;
 
-	ksk_socket_class(sock, ksk_info_tclass(info));
+	ksk_socket_class(sock, kofi_info_tclass(info));
 	if (tun->keepalive_idle) {
 		tcp_sock_set_keepidle(sk, DIV_ROUND_UP(tun->keepalive_idle,
 						       MSEC_PER_SEC));

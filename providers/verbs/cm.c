@@ -30,6 +30,7 @@
  * destroying an identifier waits for its handler. So a handler takes no lock
  * that is held while an identifier is destroyed.
  */
+#include <kunit/visibility.h>
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
@@ -117,12 +118,31 @@ static u8 vrb_cm_ack_timeout(unsigned int ms)
 
 static void vrb_cm_tune(struct vrb_ep *ep)
 {
+	int dscp = kofi_tclass_dscp(kofi_info_tclass(ep->base.info));
+
+	if (dscp >= 0)
+		rdma_set_service_type(ep->id, dscp << 2);
 	/* no word of these goes out, and iWARP has neither */
 	rdma_set_min_rnr_timer(ep->id, VRB_RNR_TIMER);
 	if (ep->tun.silence_timeout)
 		rdma_set_ack_timeout(ep->id, vrb_cm_ack_timeout
 				     (ep->tun.silence_timeout));
 }
+
+/**
+ * vrb_event_strerror - the device's word for why a connection failed
+ * @prov_errno: of the event: a reason of the InfiniBand manager's, enum
+ *	ib_cm_rej_reason, or a negative error code, as of iWARP's
+ *
+ * Context: any.
+ * Return: a constant string.
+ */
+const char *vrb_event_strerror(int prov_errno)
+{
+	return prov_errno > 0 ? ibcm_reject_msg(prov_errno) :
+				fi_strerror(prov_errno);
+}
+EXPORT_SYMBOL_IF_KUNIT(vrb_event_strerror);
 
 static void vrb_cm_fail(struct vrb_ep *ep, int err, int prov_errno,
 			const void *data, size_t len)
@@ -146,7 +166,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 	if (!ep->base.info->handle &&
 	    (!vrb_cm_unpack(conn->private_data, conn->private_data_len, &data,
 			    &len) || len > KOFI_CM_DATA_MAX)) {
-		vrb_cm_fail(ep, EIO, EPROTO, NULL, 0);
+		vrb_cm_fail(ep, EIO, -EPROTO, NULL, 0);
 		return;
 	}
 	/* reads it lets us have; on iWARP not all devices say */
@@ -268,7 +288,7 @@ int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		break;
 	}
 	if (err)
-		vrb_cm_fail(ep, -err, -err, NULL, 0);
+		vrb_cm_fail(ep, -err, err, NULL, 0);
 	return 0;
 }
 
@@ -280,7 +300,7 @@ void vrb_cm_watch(struct work_struct *work)
 	unsigned int left = READ_ONCE(ep->tx_used);
 
 	if (!READ_ONCE(ep->tx_closed)) {
-		vrb_cm_fail(ep, ETIMEDOUT, ETIMEDOUT, NULL, 0);
+		vrb_cm_fail(ep, ETIMEDOUT, -ETIMEDOUT, NULL, 0);
 	} else if (left == ep->tx_left) {
 		vrb_ep_abort(ep, ECANCELED);
 	} else {
@@ -373,7 +393,7 @@ static int vrb_cm_connect(struct fid_ep *fid, const void *addr,
 	err = rdma_resolve_addr(ep->id, NULL, &ep->peer.sa, VRB_RESOLVE_MS);
 	if (err) {
 		/* known at once, such as that there is no route */
-		vrb_cm_fail(ep, -err, -err, NULL, 0);
+		vrb_cm_fail(ep, -err, err, NULL, 0);
 		err = 0;
 	}
 unlock:
@@ -405,7 +425,7 @@ static int vrb_cm_accept(struct fid_ep *fid, const void *param,
 	rdma_unlock_handler(ep->id);
 	if (err) {
 		/* the peer has given up, and the request is of no more use */
-		vrb_cm_fail(ep, ECONNRESET, -err, NULL, 0);
+		vrb_cm_fail(ep, ECONNRESET, err, NULL, 0);
 		err = 0;
 	}
 unlock:

@@ -131,6 +131,7 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	if (err)
 		goto unlock;
 	dom->ib = dev->ib;
+	dom->base.vectors = dev->ib->num_comp_vectors;
 	dom->pd = ib_alloc_pd(dev->ib, 0);
 	if (IS_ERR(dom->pd)) {
 		err = PTR_ERR(dom->pd);

@@ -162,7 +162,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	err = READ_ONCE(ep->dead);
 	/* in the order of states: it may be connected in between */
 	if (!kofi_ep_connect_failed(&ep->base,
-				    err == ESHUTDOWN ? ECONNRESET : err, err,
+				    err == ESHUTDOWN ? ECONNRESET : err, -err,
 				    NULL, 0))
 		kofi_ep_disconnected(&ep->base);
 unlock:
@@ -457,8 +457,9 @@ static int vrb_ep_control(struct fi_fid *fid, int command, void *arg)
 		return vrb_tunables_get(&ep->tun, var->name, var->val);
 	if (READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
 		return -EBUSY;
-	/* what is sent there has been sent when TCP has it */
-	if (var->name == (int)KOFI_VAL_KEEPALIVE_IDLE &&
+	/* what is sent there has been sent when TCP has it, which gives up late */
+	if ((var->name == (int)KOFI_VAL_KEEPALIVE_IDLE ||
+	     var->name == (int)KOFI_VAL_SILENCE_TIMEOUT) &&
 	    rdma_protocol_iwarp(ep->dom->ib, rdma_start_port(ep->dom->ib)))
 		return -EOPNOTSUPP;
 	return vrb_tunables_set(&ep->tun, var->name, var->val);
@@ -596,6 +597,10 @@ static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 	err = vrb_info_check_ep(info, ib, port, &ep->max_msg);
 	if (err)
 		return err;
+	ep->base.op_flags[1] &= ~FI_MULTI_RECV;
+	/* a send ends when TCP has it */
+	if (rdma_protocol_iwarp(ib, port))
+		ep->base.op_flags[0] &= ~FI_DELIVERY_COMPLETE;
 	if (info->handle) {
 		mutex_lock(&ep->cm_mutex);
 		err = vrb_req_take(ep, info->handle);

@@ -274,7 +274,9 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	info->domain_attr->max_ep_rx_ctx = 1;
 	info->domain_attr->max_ep_srx_ctx = dev->max_srq;
 	info->domain_attr->cntr_cnt = 65536;
-	info->domain_attr->mr_iov_limit = KOFI_IOV_MAX;
+	/* a segment has a page of its own, but for whole ones that follow */
+	info->domain_attr->mr_iov_limit =
+		vrb_limit(dev->max_fast_reg_page_list_len);
 	info->domain_attr->mr_cnt = vrb_info_regions(ib) ?
 				    vrb_limit(dev->max_mr) : 0;
 	info->domain_attr->caps = VRB_DOM_CAPS;
@@ -372,14 +374,17 @@ int vrb_info_check_domain(const struct fi_info *info, struct ib_device *ib)
  * @max_msg: set to how long a message can be
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL if it asks for more than the device has; -ENOMEM.
+ * Return: 0; -EINVAL if it asks for more than the device has, or for what is no
+ * traffic class; -ENOMEM.
  */
 int vrb_info_check_ep(const struct fi_info *info, struct ib_device *ib,
 		      u32 port, size_t *max_msg)
 {
 	struct fi_info asked = *info;
+	u32 tclass = kofi_info_tclass(info);
 
-	if (!info->tx_attr->size || !info->rx_attr->size)
+	if (!info->tx_attr->size || !info->rx_attr->size ||
+	    (tclass && kofi_tclass_dscp(tclass) < 0))
 		return -EINVAL;
 	/* the domain has been opened */
 	asked.domain_attr = NULL;

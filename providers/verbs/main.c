@@ -112,6 +112,7 @@ struct kofi_provider vrb_provider = {
 	.getinfo	= vrb_getinfo,
 	.fabric		= vrb_fabric,
 	.owner		= THIS_MODULE,
+	.event_strerror	= vrb_event_strerror,
 	.priority	= 5,
 };
 

@@ -310,6 +310,7 @@ int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 	err = kofi_srx_init(&srx->base, domain, attr, &vrb_srx_ops, context);
 	if (err)
 		goto unlock;
+	srx->base.op_flags[1] &= ~FI_MULTI_RECV;
 	err = vrb_rxq_init(&srx->rxq);
 	if (err)
 		goto exit;

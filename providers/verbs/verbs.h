@@ -775,6 +775,7 @@ u8 vrb_cm_pack(u8 *area, const void *data, size_t len);
 bool vrb_cm_unpack(const void *area, size_t len, const void **data,
 		   size_t *data_len);
 int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev);
+const char *vrb_event_strerror(int prov_errno);
 int vrb_addr_set(union kofi_ip *to, const void *addr);
 int vrb_addr_get(const union kofi_ip *from, void *addr, size_t *len);
 int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len);

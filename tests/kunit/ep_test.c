@@ -438,6 +438,36 @@ static void ep_option_test(struct kunit *test)
 	ep_close(test);
 }
 
+/* What a provider does not act on cannot be chosen. */
+static void ep_option_unknown_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	size_t value = 100, len = sizeof(value);
+	u64 flags;
+
+	ep_open(test);
+	flags = FI_RECV | FI_MULTI_RECV;
+	KUNIT_EXPECT_EQ(test, 0, fi_control(&t->ep->fid, FI_SETOPSFLAG,
+					    &flags));
+	KUNIT_EXPECT_EQ(test, 0, fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
+					   FI_OPT_MIN_MULTI_RECV, &value, len));
+	fake_of(t->ep)->base.op_flags[0] &= ~FI_DELIVERY_COMPLETE;
+	fake_of(t->ep)->base.op_flags[1] &= ~FI_MULTI_RECV;
+	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS,
+			fi_control(&t->ep->fid, FI_SETOPSFLAG, &flags));
+	flags = FI_TRANSMIT | FI_COMPLETION | FI_DELIVERY_COMPLETE;
+	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS,
+			fi_control(&t->ep->fid, FI_SETOPSFLAG, &flags));
+	KUNIT_EXPECT_EQ(test, 0ULL, t->ep->tx_op_flags);
+	KUNIT_EXPECT_EQ(test, -ENOPROTOOPT,
+			fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
+				  FI_OPT_MIN_MULTI_RECV, &value, len));
+	KUNIT_EXPECT_EQ(test, -ENOPROTOOPT,
+			fi_getopt(&t->ep->fid, FI_OPT_ENDPOINT,
+				  FI_OPT_MIN_MULTI_RECV, &value, &len));
+	ep_close(test);
+}
+
 /* ------------------------------------------------------------------- states */
 
 /* The next event, or the error behind a negative value */
@@ -647,6 +677,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(ep_foreign_test),
 	KUNIT_CASE(ep_enable_test),
 	KUNIT_CASE(ep_option_test),
+	KUNIT_CASE(ep_option_unknown_test),
 	KUNIT_CASE(ep_state_test),
 	KUNIT_CASE(ep_race_test),
 	KUNIT_CASE(ep_cancel_test),

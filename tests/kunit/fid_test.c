@@ -220,6 +220,10 @@ static void fid_domain_args(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, kofi_domain_vector_cpus(domain, -1));
 	KUNIT_EXPECT_PTR_EQ(test, cpu_possible_mask,
 			    kofi_domain_vector_cpus(domain, 0));
+	/* a device has so many, and no more */
+	container_of(domain, struct kofi_domain, domain)->vectors = 2;
+	KUNIT_EXPECT_NOT_NULL(test, kofi_domain_vector_cpus(domain, 1));
+	KUNIT_EXPECT_NULL(test, kofi_domain_vector_cpus(domain, 2));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&domain->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&fabric->fid));
 }

@@ -227,6 +227,16 @@ static void own_pool_test(struct kunit *test)
 	/* the end of the endpoint ends the others */
 }
 
+/* Accesses that a device does not tell of complete to nothing. */
+static void own_untold_test(struct kunit *test)
+{
+	struct own_end end = { .cqe.done = own_end_done };
+	struct own_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, kofi_ep_remote_cqe(t->ep, &end.cqe));
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_remote_cqe(t->ep, NULL));
+}
+
 /* A pool that cannot be made leaves nothing behind, and can be tried again. */
 static void own_pool_refused_test(struct kunit *test)
 {
@@ -542,6 +552,7 @@ static void own_close_test(struct kunit *test)
 
 static struct kunit_case own_cases[] = {
 	KUNIT_CASE(own_pool_test),
+	KUNIT_CASE(own_untold_test),
 	KUNIT_CASE(own_pool_refused_test),
 	KUNIT_CASE(own_map_refused_test),
 	KUNIT_CASE(own_later_test),

@@ -13,6 +13,7 @@
 #include <linux/uio.h>
 #include <rdma/ib_verbs.h>
 
+#include "../../providers/verbs/verbs.h"
 #include "contract.h"
 #include "verbs_link.h"
 
@@ -379,6 +380,69 @@ static void limits_options(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_enable(p->side[0].ep), 0);
 	KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
 	lim_exchange(p);
+	ct_pair_close(p);
+}
+
+/* What has no effect here is refused. */
+static void limits_refused(struct kunit *test)
+{
+	struct ct_pair *p = lim_unconnected(test);
+	struct ib_device *ib = ib_device_get_by_name(ct_device,
+						     RDMA_DRIVER_UNKNOWN);
+	bool iwarp = rdma_protocol_iwarp(ib, rdma_start_port(ib));
+	struct fi_info *info = fi_dupinfo(p->info);
+	fid_t fid = &p->side[0].ep->fid;
+	struct kofi_cqe cqe;
+	unsigned int ms = 5000;
+	struct fid_ep *ep;
+	size_t value = 1;
+	u64 flags;
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_EXPECT_EQ(test, kofi_ep_remote_cqe(p->side[0].ep, &cqe),
+			-EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT,
+					FI_OPT_MIN_MULTI_RECV, &value,
+					sizeof(value)), -ENOPROTOOPT);
+	flags = FI_RECV | FI_MULTI_RECV;
+	KUNIT_EXPECT_EQ(test, fi_control(fid, FI_SETOPSFLAG, &flags),
+			-FI_EBADFLAGS);
+	flags = FI_TRANSMIT | FI_DELIVERY_COMPLETE;
+	KUNIT_EXPECT_EQ(test, fi_control(fid, FI_SETOPSFLAG, &flags),
+			iwarp ? -FI_EBADFLAGS : 0);
+	KUNIT_EXPECT_EQ(test, fi_set_val(fid, KOFI_VAL_SILENCE_TIMEOUT, &ms),
+			iwarp ? -EOPNOTSUPP : 0);
+	info->tx_attr->tclass = FI_TC_DSCP + 64;
+	KUNIT_EXPECT_EQ(test, fi_endpoint(p->domain, info, &ep, NULL), -EINVAL);
+	KUNIT_EXPECT_NOT_NULL(test, kofi_domain_vector_cpus(p->domain,
+							    ib->num_comp_vectors - 1));
+	KUNIT_EXPECT_NULL(test, kofi_domain_vector_cpus(p->domain,
+							ib->num_comp_vectors));
+	fi_freeinfo(info);
+	ib_device_put(ib);
+	ct_pair_close(p);
+}
+
+/* A traffic class is the type of service of the queue pair's packets. */
+static void limits_tclass(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .tclass = FI_TC_LOW_LATENCY,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr = {};
+	struct vrb_ep *ep;
+	int side;
+
+	for (side = 0; side < 2; side++) {
+		ep = container_of(p->side[side].ep, struct vrb_ep, base.ep);
+		if (ep->iwarp)
+			kunit_skip(test, "TCP has it");
+		KUNIT_EXPECT_EQ(test, ib_query_qp(ep->qp, &attr, IB_QP_AV,
+						  &init), 0);
+		KUNIT_EXPECT_EQ(test, attr.ah_attr.grh.traffic_class, 18 << 2);
+	}
 	ct_pair_close(p);
 }
 
@@ -759,6 +823,8 @@ static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE(limits_kind),
 	KUNIT_CASE_PARAM(limits_queues, lim_queue_gen_params),
 	KUNIT_CASE(limits_options),
+	KUNIT_CASE(limits_refused),
+	KUNIT_CASE(limits_tclass),
 	KUNIT_CASE(limits_small),
 	KUNIT_CASE(limits_atomic),
 	KUNIT_CASE(limits_request),

@@ -4,6 +4,7 @@
  */
 #include <linux/kofi/kofi.h>
 #include <linux/module.h>
+#include <rdma/ib_cm.h>
 #include <rdma/ib_verbs.h>
 
 #include "../../providers/verbs/verbs.h"
@@ -72,9 +73,22 @@ static void wc_strerror_test(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, vrb_cq_strerror(INT_MAX));
 }
 
+/* Reasons of a rejection are no error codes, and are not called by their names. */
+static void wc_event_strerror_test(struct kunit *test)
+{
+	KUNIT_EXPECT_STREQ(test, vrb_event_strerror(IB_CM_REJ_CONSUMER_DEFINED),
+			   ibcm_reject_msg(IB_CM_REJ_CONSUMER_DEFINED));
+	KUNIT_EXPECT_STREQ(test, vrb_event_strerror(-ECONNREFUSED),
+			   fi_strerror(ECONNREFUSED));
+	KUNIT_EXPECT_NOT_NULL(test, vrb_event_strerror(INT_MAX));
+	KUNIT_EXPECT_NOT_NULL(test, vrb_event_strerror(INT_MIN));
+	KUNIT_EXPECT_NOT_NULL(test, vrb_event_strerror(0));
+}
+
 static struct kunit_case verbs_wc_cases[] = {
 	KUNIT_CASE(wc_errors_test),
 	KUNIT_CASE(wc_strerror_test),
+	KUNIT_CASE(wc_event_strerror_test),
 	{}
 };
 

@@ -118,6 +118,11 @@ struct kofi_param {
 
 extern const struct kernel_param_ops kofi_param_ops;
 
+/* --------------------------------------------------------- traffic classes */
+
+int kofi_tclass_dscp(u32 tclass);
+u32 kofi_info_tclass(const struct fi_info *info);
+
 /* ---------------------------------------------------------- memory vectors */
 
 /**

@@ -51,6 +51,8 @@ struct kofi_mr_ops;
  *	for the order of the first members
  * @fabric: open a fabric; @attr is complete and names this provider
  * @owner: THIS_MODULE
+ * @event_strerror: text for the prov_errno of an event, a constant string; NULL
+ *	if they are error codes
  * @priority: place in merged lists, lower comes first
  * @node: the core's
  * @live: the core's: clients have been told of its devices
@@ -66,6 +68,7 @@ struct kofi_provider {
 	int		(*fabric)(struct fi_fabric_attr *attr,
 				  struct fid_fabric **fabric, void *context);
 	struct module	*owner;
+	const char	*(*event_strerror)(int prov_errno);
 	int		priority;
 	struct list_head	node;
 	bool			live;
@@ -185,6 +188,7 @@ struct kofi_mr_table {
  * @eq: queue for FI_NOTIFY, or NULL
  * @dev: device for DMA, NULL for software
  * @node: NUMA node, or NUMA_NO_NODE
+ * @vectors: completion vectors of a device, 0 for software
  * @name: domain_attr->name
  * @addr_format: of the addresses in its address vectors
  * @mrs: regions of software providers by their keys
@@ -197,6 +201,7 @@ struct kofi_domain {
 	struct kofi_eq			*eq;
 	struct device			*dev;
 	int				node;
+	unsigned int			vectors;
 	char				*name;
 	u32				addr_format;
 	struct kofi_mr_table		mrs;
@@ -398,6 +403,9 @@ struct kofi_ep_ops {
  * @srx: shared receive context whose receives it takes, or NULL; that is an
  *	endpoint that only receives (class FI_CLASS_SRX_CTX)
  * @source: address its messages are said to come from
+ * @op_flags: default flags of operations that can be chosen [0 transmit, 1
+ *	receive]: all there are, unless the provider leaves out some after
+ *	kofi_ep_init(). Without FI_MULTI_RECV it has no FI_OPT_MIN_MULTI_RECV.
  * @min_multi: bytes a multi-receive must have left to stay posted
  * @remote_cqe: done mode: what peers' values complete to, or NULL
  * @mr_pool: regions kofi_mr_get() hands out
@@ -433,6 +441,7 @@ struct kofi_ep {
 	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
 	struct kofi_ep			*srx;
 	fi_addr_t			source;
+	u64				op_flags[2];
 	size_t				min_multi;
 	struct kofi_cqe			*remote_cqe;
 	struct kofi_mr_pool		*mr_pool;
