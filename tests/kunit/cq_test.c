@@ -710,6 +710,8 @@ static void cq_lines_test(struct kunit *test)
 	size_t posts = offsetof(struct kofi_ep, posts);
 	size_t stats = offsetof(struct kofi_ep, stats);
 
+	if (!IS_ENABLED(CONFIG_SMP))
+		kunit_skip(test, "one processor");
 	KUNIT_EXPECT_LE(test, posts + sizeof_field(struct kofi_ep, posts),
 			stats);
 	KUNIT_EXPECT_EQ(test, 0UL, posts % SMP_CACHE_BYTES);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Endpoints: binding, enabling, options, states and their events. */
+#include <linux/completion.h>
+#include <linux/irqflags.h>
 #include <linux/module.h>
 
 #include "fake.h"
@@ -670,6 +672,77 @@ static void ep_cancel_test(struct kunit *test)
 	ep_close(test);
 }
 
+/* A cancel that a drain overtakes, if it can */
+static struct {
+	struct completion	entered;
+	struct completion	drained;
+	int			calls;
+} ep_overtake;
+
+static void ep_overtake_report(void *context, int err)
+{
+	complete(&ep_overtake.entered);
+	/* with a lock held nothing can come in between */
+	if (!irqs_disabled())
+		wait_for_completion_timeout(&ep_overtake.drained,
+					    TEST_LIMIT(2 * HZ));
+}
+
+static void ep_overtake_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	ep_overtake.calls++;
+}
+
+struct ep_overtake_arg {
+	struct fid_ep	*ep;
+	void		*context;
+};
+
+static int ep_overtake_cancel(void *arg)
+{
+	struct ep_overtake_arg *a = arg;
+
+	return fi_cancel(&a->ep->fid, a->context);
+}
+
+/* After a drain no callback comes, also of what was just being cancelled. */
+static void ep_cancel_drain_test(struct kunit *test)
+{
+	static struct kofi_cqe cqe = { .done = ep_overtake_done };
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_DIRECT, .done = true,
+	};
+	struct ep_test *t = test->priv;
+	struct ep_overtake_arg arg;
+	struct task_struct *task;
+	struct fid_cq *cq;
+
+	ep_overtake.calls = 0;
+	init_completion(&ep_overtake.entered);
+	init_completion(&ep_overtake.drained);
+	KUNIT_ASSERT_EQ(test, 0, kofi_cq_open(t->world->domain, NULL, &kattr,
+					      &cq, NULL));
+	ep_open(test);
+	fake_of(t->ep)->report = ep_overtake_report;
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid, 0));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &cq->fid, FI_TRANSMIT |
+					    FI_RECV));
+	fake_connected(test, t->ep);
+	KUNIT_EXPECT_EQ(test, 0L, fi_recv(t->ep, test, 1, NULL, 0, &cqe));
+	arg = (struct ep_overtake_arg){ t->ep, &cqe };
+	task = fake_thread(test, ep_overtake_cancel, &arg);
+	KUNIT_EXPECT_NE(test, 0UL,
+			wait_for_completion_timeout(&ep_overtake.entered,
+						    TEST_LIMIT(10 * HZ)));
+	kofi_ep_drain(t->ep);
+	KUNIT_EXPECT_EQ(test, 1, ep_overtake.calls);
+	complete(&ep_overtake.drained);
+	fake_join(task);
+	KUNIT_EXPECT_EQ(test, 0, kofi_cq_poll(cq, 8));
+	ep_close(test);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));
+}
+
 static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(ep_open_test),
 	KUNIT_CASE_PARAM(ep_gap_test, ep_gap_gen_params),
@@ -681,6 +754,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(ep_state_test),
 	KUNIT_CASE(ep_race_test),
 	KUNIT_CASE(ep_cancel_test),
+	KUNIT_CASE(ep_cancel_drain_test),
 	{}
 };
 

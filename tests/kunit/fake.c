@@ -2,10 +2,8 @@
 /*
  * A provider without a network, see fake.h.
  *
- * An endpoint's operations sit on its pending list until somebody takes them
- * off, which makes him the one who completes them: the test, a cancel, the
- * drain, or the engine in one of its contexts. Drain stops the engine before
- * it flushes, so nobody is completing when it returns.
+ * An endpoint's operations are on its pending list until one context takes them
+ * XX
  */
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -38,6 +36,7 @@ struct fake_ep *fake_of(struct fid_ep *ep)
 
 /* ------------------------------------------------------------- completing */
 
+/* The operation is on its list, and is off it with the lock that has kept it. */
 static void fake_report(struct fake_ep *ep, int dir, struct fake_op *op,
 			int err)
 {
@@ -47,41 +46,32 @@ static void fake_report(struct fake_ep *ep, int dir, struct fake_op *op,
 		.len = err ? 0 : op->len, .src = 7,
 	};
 	u64 flags = op->flags;
-	unsigned long irq;
+
+	lockdep_assert_held(&ep->lock);
 
 	if (ep->report)
 		ep->report(op->context, err);
 	/* As every provider must: first give back, then report. */
-	spin_lock_irqsave(&ep->lock, irq);
-	list_add(&op->node, &ep->free[dir]);
-	spin_unlock_irqrestore(&ep->lock, irq);
-
+	list_move(&op->node, &ep->free[dir]);
 	if (dir == FAKE_TX)
 		kofi_ep_tx_complete(&ep->base, &wc, flags);
 	else
 		kofi_ep_rx_complete(&ep->base, &wc, flags);
 }
 
-static struct fake_op *fake_take(struct fake_ep *ep, int dir)
-{
-	struct fake_op *op;
-	unsigned long irq;
-
-	spin_lock_irqsave(&ep->lock, irq);
-	op = list_first_entry_or_null(&ep->pending[dir], struct fake_op, node);
-	if (op)
-		list_del(&op->node);
-	spin_unlock_irqrestore(&ep->lock, irq);
-	return op;
-}
-
 /* Complete the oldest operation; false if there is none. */
 bool fake_complete(struct fid_ep *ep, int dir, int err)
 {
-	struct fake_op *op = fake_take(fake_of(ep), dir);
+	struct fake_ep *fake = fake_of(ep);
+	struct fake_op *op;
+	unsigned long irq;
 
+	spin_lock_irqsave(&fake->lock, irq);
+	op = list_first_entry_or_null(&fake->pending[dir], struct fake_op,
+				      node);
 	if (op)
-		fake_report(fake_of(ep), dir, op, err);
+		fake_report(fake, dir, op, err);
+	spin_unlock_irqrestore(&fake->lock, irq);
 	return op;
 }
 
@@ -98,7 +88,7 @@ static u32 fake_random(struct fake_ep *ep)
 	return value;
 }
 
-/* Pick who completes next; nobody once drain has begun. */
+/* Pick what completes next; nothing once drain has begun. */
 static void fake_kick(struct fake_ep *ep)
 {
 	unsigned long irq;
@@ -129,22 +119,18 @@ static void fake_run(struct fake_ep *ep)
 {
 	u32 random = fake_random(ep);
 	int n = 1 + random % 8, dir = (random >> 8) & 1, err;
-	struct fake_op *op = NULL;
+	bool more = false;
 
 	while (n--) {
 		dir ^= 1;
-		op = fake_take(ep, dir);
-		if (!op) {
-			dir ^= 1;
-			op = fake_take(ep, dir);
-		}
-		if (!op)
-			break;
 		random = fake_random(ep);
 		err = random % 10 ? 0 : 1 + random / 10 % 100;
-		fake_report(ep, dir, op, err);
+		more = fake_complete(&ep->base.ep, dir, err) ||
+		       fake_complete(&ep->base.ep, dir ^ 1, err);
+		if (!more)
+			break;
 	}
-	if (op)
+	if (more)
 		fake_kick(ep);
 }
 
@@ -256,22 +242,20 @@ static ssize_t fake_recvmsg(struct fid_ep *ep, const struct fi_msg *msg,
 static ssize_t fake_cancel(struct fid_ep *ep, void *context)
 {
 	struct fake_ep *fake = fake_of(ep);
-	struct fake_op *op, *found = NULL;
+	ssize_t ret = -ENOENT;
+	struct fake_op *op;
 	unsigned long irq;
 
 	spin_lock_irqsave(&fake->lock, irq);
 	list_for_each_entry(op, &fake->pending[FAKE_RX], node) {
 		if (op->context == context) {
-			list_del(&op->node);
-			found = op;
+			fake_report(fake, FAKE_RX, op, ECANCELED);
+			ret = 0;
 			break;
 		}
 	}
 	spin_unlock_irqrestore(&fake->lock, irq);
-	if (!found)
-		return -ENOENT;
-	fake_report(fake, FAKE_RX, found, ECANCELED);
-	return 0;
+	return ret;
 }
 
 /* ------------------------------------------------------ atomic operations */
@@ -421,7 +405,7 @@ static void fake_ep_drain(struct fid_ep *ep)
 	fake->closed = true;
 	spin_unlock_irq(&fake->lock);
 	cancel_work_sync(&fake->connect);
-	/* Whoever has seen it open may still be running, but starts nobody. */
+	/* What has seen it open may still be running, but starts nothing. */
 	hrtimer_cancel(&fake->soft);
 	hrtimer_cancel(&fake->hard);
 	cancel_work_sync(&fake->work);
