@@ -316,7 +316,7 @@ static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 		kofi_cq_readable(cq, wc->err);
 }
 
-/* A promised slot is free again. With the lock */
+/* A reserved slot is free again. With the lock */
 static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
 {
 	atomic_dec(&cq->used);
@@ -345,7 +345,7 @@ static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 	return !cq->done || wc->cqe;
 }
 
-/* Is there a promise left that can be kept? The poller moves head first. */
+/* Is a slot reserved for what completes? The poller moves head first. */
 static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
 {
 	int used = atomic_read(&cq->used);

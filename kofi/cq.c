@@ -177,7 +177,7 @@ static bool kofi_cq_wait_slot(struct kofi_cq *cq, struct kofi_cq_wait *wait,
 }
 
 /**
- * kofi_cq_reserve - promise a slot to an operation that has found none
+ * kofi_cq_reserve - reserve a slot for an operation that has found none
  * @cq: the queue
  * @ep: the endpoint; its write-space callback follows -EAGAIN
  * @dir: whether it is a transmit or a receive
@@ -205,7 +205,7 @@ int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir)
 }
 
 /**
- * kofi_cq_reserve_wait - promise a slot to what a peer has begun
+ * kofi_cq_reserve_wait - reserve a slot for what a peer has begun
  * @cq: the queue
  * @wait: called once after -EAGAIN, when a slot may be free
  *
@@ -254,7 +254,7 @@ void kofi_cq_wait_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait)
 EXPORT_SYMBOL_GPL(kofi_cq_wait_cancel);
 
 /**
- * kofi_cq_unreserve - take back the promise of a slot
+ * kofi_cq_unreserve - give back a slot that has been reserved
  * @cq: the queue
  *
  * Context: any.

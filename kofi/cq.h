@@ -61,7 +61,7 @@ struct kofi_cq_entry {
  * @slots: size of @ring; larger than the larger limit by %KOFI_CQ_BATCH, for
  *	entries whose callbacks are being called
  * @ring: the completions
- * @used: slots that are filled, or promised to operations; goes down under
+ * @used: slots that are filled, or reserved for operations; goes down under
  *	@lock, or by the poller
  * @head: next entry to be read, counted without end. This, @first and
  *	@returned are the poller's in done mode, guarded by @lock otherwise.

@@ -359,7 +359,7 @@ static void kofi_domain_event_release(struct kofi_event *ev)
 }
 
 /**
- * kofi_domain_notify - tell the consumer that something befell the domain
+ * kofi_domain_notify - tell the consumer that something has happened to the domain
  * @domain: the base of the domain
  * @data: what, in fi_eq_entry.data
  *

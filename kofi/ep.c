@@ -412,7 +412,7 @@ unlock:
 }
 EXPORT_SYMBOL_GPL(fi_ep_bind);
 
-/* Has the endpoint all it needs to report what its capabilities promise */
+/* Has the endpoint all it needs to report what its capabilities allow */
 static int kofi_ep_check(const struct kofi_ep *ep)
 {
 	u64 caps = ep->info->caps;
@@ -483,7 +483,7 @@ int fi_enable(struct fid_ep *ep)
 EXPORT_SYMBOL_GPL(fi_enable);
 
 /**
- * fi_cancel - withdraw a receive that no message has matched yet
+ * fi_cancel - cancel a receive that no message has matched yet
  * @fid: an endpoint or a shared receive context
  * @context: context of the receive
  *

@@ -6,9 +6,9 @@
  * must not be lost (the end of a connection attempt, of a connection) are part
  * of their endpoint, so that queuing them takes no memory and cannot fail; the
  * others (connection requests, notices, the consumer's own) are allocated by
- * whoever reports them, and attr->size bounds how many may wait. When one had
- * to be turned away, an FI_EOVERRUN error entry says so in its place in the
- * order; the queue goes on working.
+ * the object that reports them, and attr->size bounds how many may wait. When
+ * one had to be turned away, an FI_EOVERRUN error entry says so in its place in
+ * the order; the queue goes on working.
  *
  * Readers copy an event out under the lock. Therefore kofi_eq_purge() is all
  * that is needed before an object is freed: afterwards no event points to it

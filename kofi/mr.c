@@ -14,7 +14,7 @@
  *
  * Idle, open (peers may access it), ending, and for a region of a pool
  * (mr_pool.c) idle again. The one that moves it from open to ending says why
- * it ends and withdraws the key; the provider then says when the region is
+ * it ends and revokes the key; the provider then says when the region is
  * fenced: the memory is not accessed any more. fi_close() waits for that;
  * a region of a pool reports it.
  */
@@ -228,7 +228,7 @@ int kofi_mr_fill(struct kofi_mr_fill *fill, const struct fi_mr_attr *attr)
 /* --------------------------------------------------------------- the end */
 
 /**
- * kofi_mr_revoke - withdraw the key of a region that ends
+ * kofi_mr_revoke - take back the key of a region that ends
  * @mr: the region; the caller's kofi_mr_end_begin() has returned true
  * @err: why, a positive error code, or 0
  * @flags: as kofi_mr_end()

@@ -301,7 +301,7 @@ int kofi_netlink_start(void)
 }
 
 /**
- * kofi_netlink_stop - withdraw the family
+ * kofi_netlink_stop - unregister the family
  *
  * Context: process, when kofi.ko is unloaded: a dump under way holds the
  * module.
@@ -311,5 +311,5 @@ void kofi_netlink_stop(void)
 	genl_unregister_family(&kofi_nl_family);
 }
 
-/* Whoever asks for the family, as the kofi tool does, has the module loaded. */
+/* A request for the family, such as the kofi tool's, loads the module. */
 MODULE_ALIAS_GENL_FAMILY(KOFI_FAMILY_NAME);

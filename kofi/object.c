@@ -119,7 +119,7 @@ static void kofi_obj_unlist(struct kofi_obj *obj)
 /**
  * kofi_obj_exit - undo kofi_obj_init()
  * @obj: the core's part of an object without users, never published or
- *	withdrawn by fi_close()
+ *	unlisted by fi_close()
  *
  * Context: process, may sleep.
  */

@@ -55,7 +55,7 @@ EXPORT_SYMBOL_GPL(kofi_pep_init);
  * kofi_pep_exit - undo kofi_pep_init()
  * @pep: the base; no more connection requests come for it
  *
- * Requests that have not been read are withdrawn from the event queue.
+ * Requests that have not been read are removed from the event queue.
  *
  * Context: process, may sleep.
  */

@@ -199,7 +199,7 @@ unlock:
 EXPORT_SYMBOL_GPL(kofi_provider_register);
 
 /**
- * kofi_provider_deregister - withdraw a provider
+ * kofi_provider_deregister - take a provider off the list
  * @prov: a registered provider
  *
  * To be called when the provider's module exits: open objects and running

@@ -859,7 +859,7 @@ static struct kofi_rxop *kofi_rxq_search(struct list_head *list, void *context)
 }
 
 /**
- * kofi_rxq_cancel - withdraw a posted receive
+ * kofi_rxq_cancel - cancel a posted receive
  * @q: the queue
  * @context: what it was posted with; the oldest one of several is taken
  *
