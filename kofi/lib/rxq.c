@@ -10,7 +10,7 @@
  * reports it: a message, a cancel or the flush. The lock makes that exactly
  * one, so each accepted receive completes exactly once.
  *
- * Matching
+ * Matching (rxq_find.c)
  *
  * A message takes the oldest receive of its kind (tagged or not) whose tag is
  * the same in all bits that are not ignored, and which is directed to its
@@ -51,6 +51,7 @@
 #include <linux/kofi/lib.h>
 
 #include "../cq.h"
+#include "rxq.h"
 
 #define KOFI_RXQ_FLAGS		(FI_COMPLETION | FI_MORE | FI_MULTI_RECV)
 #define KOFI_RXQ_TFLAGS		(FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | \
@@ -71,11 +72,10 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 		       kofi_cursor_size(ep->info->rx_attr->iov_limit);
 	struct kofi_rxop *op;
 	size_t i;
+	int err;
 
 	spin_lock_init(&q->lock);
 	q->ep = ep;
-	INIT_LIST_HEAD(&q->posted[0]);
-	INIT_LIST_HEAD(&q->posted[1]);
 	INIT_LIST_HEAD(&q->waiting);
 	q->starved = 0;
 	q->free = (struct kofi_freelist) {};
@@ -85,8 +85,11 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	bytes = L1_CACHE_ALIGN(bytes);
 	q->ops = kvmalloc_node(array_size(size, bytes),
 			       GFP_KERNEL | __GFP_ZERO, ep->domain->node);
-	if (!q->ops)
+	err = kofi_rxq_init_lists(q, size);
+	if (err || !q->ops) {
+		kofi_rxq_exit(q);
 		return -ENOMEM;
+	}
 	for (i = 0; i < size; i++) {
 		op = q->ops + i * bytes;
 		kofi_freelist_put(&q->free, &op->free);
@@ -104,6 +107,7 @@ EXPORT_SYMBOL_GPL(kofi_rxq_init);
  */
 void kofi_rxq_exit(struct kofi_rxq *q)
 {
+	kofi_rxq_exit_lists(q);
 	kvfree(q->ops);
 	q->ops = NULL;
 }
@@ -135,11 +139,6 @@ static __always_inline void kofi_rxq_unlock(struct kofi_rxq *q,
 		local_bh_enable();
 }
 
-static struct list_head *kofi_rxq_posted(struct kofi_rxq *q, bool tagged)
-{
-	return &q->posted[tagged];
-}
-
 static bool kofi_rxop_multi(const struct kofi_rxop *op)
 {
 	return op->flags & FI_MULTI_RECV;
@@ -149,20 +148,6 @@ static bool kofi_rxop_multi(const struct kofi_rxop *op)
 static fi_addr_t kofi_rxq_src(const struct kofi_rxq *q, fi_addr_t addr)
 {
 	return q->ep->info->caps & FI_DIRECTED_RECV ? addr : FI_ADDR_UNSPEC;
-}
-
-static bool kofi_rxmsg_fits(const struct kofi_rxmsg *rxmsg, u64 tag, u64 ignore,
-			    fi_addr_t src)
-{
-	return !((tag ^ rxmsg->tag) & ~ignore) &&
-	       (src == FI_ADDR_UNSPEC || src == rxmsg->src);
-}
-
-/* Is the message, which is of its kind, one the receive is for */
-static bool kofi_rxop_fits(const struct kofi_rxop *op,
-			   const struct kofi_rxmsg *rxmsg)
-{
-	return kofi_rxmsg_fits(rxmsg, op->tag, op->ignore, op->src);
 }
 
 /* --------------------------------------------------------------- messages */
@@ -279,7 +264,7 @@ static noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	multi->used += len;
 	multi->parts++;
 	if (last) {
-		list_del(&multi->node);
+		kofi_rxq_unlink(multi);
 		multi->gone = true;
 	}
 	return 0;
@@ -294,18 +279,6 @@ static struct kofi_rxop *kofi_rxq_get(struct kofi_rxq *q)
 	return node ? llist_entry(node, struct kofi_rxop, free) : NULL;
 }
 
-static void kofi_rxq_insert(struct kofi_rxq *q, struct kofi_rxop *op)
-{
-	struct list_head *list = kofi_rxq_posted(q, op->tagged);
-	struct kofi_rxop *before;
-
-	/* The newest goes to the end at once. */
-	list_for_each_entry_reverse(before, list, node)
-		if (before->seq < op->seq)
-			break;
-	list_add(&op->node, &before->node);
-}
-
 /* A receive for the oldest message that waits for it, or those to come */
 static void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op)
 {
@@ -315,10 +288,9 @@ static void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op)
 	lockdep_assert_held(&q->lock);
 
 	if (multi)
-		kofi_rxq_insert(q, op);
+		kofi_rxq_link(q, op);
 	list_for_each_entry_safe(rxmsg, next, &q->waiting, node) {
-		if (!kofi_rxmsg_open(rxmsg) || op->tagged != rxmsg->tagged ||
-		    !kofi_rxop_fits(op, rxmsg))
+		if (!kofi_rxmsg_open(rxmsg) || !kofi_rxop_fits(op, rxmsg))
 			continue;
 		if (!multi) {
 			kofi_rxmsg_give(rxmsg, op);
@@ -331,7 +303,7 @@ static void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op)
 			return;
 	}
 	if (!multi)
-		kofi_rxq_insert(q, op);
+		kofi_rxq_link(q, op);
 }
 
 static struct kofi_rxmsg *kofi_rxq_claimed(struct kofi_rxq *q, void *context)
@@ -368,7 +340,7 @@ static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op)
 	else if (op->flags & FI_CLAIM)
 		err = kofi_rxq_claim(q, op);
 	else if (list_empty(&q->waiting))
-		list_add_tail(&op->node, kofi_rxq_posted(q, op->tagged));
+		kofi_rxq_link(q, op);
 	else
 		kofi_rxq_offer(q, op);
 	kofi_rxq_unlock(q, irq, bh);
@@ -592,25 +564,22 @@ EXPORT_SYMBOL_GPL(kofi_rxq_tpost);
 static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 				bool turn, struct kofi_rxop **found)
 {
-	struct kofi_rxop *op;
+	struct kofi_rxop *op = kofi_rxq_oldest(q, rxmsg);
 	int err;
 
-	list_for_each_entry(op, kofi_rxq_posted(q, rxmsg->tagged), node) {
-		if (!kofi_rxop_fits(op, rxmsg))
-			continue;
-		if (kofi_rxop_multi(op)) {
-			err = kofi_rxq_part(q, rxmsg, op, turn);
-			if (err)
-				return err;
-			op = kofi_rxmsg_part(rxmsg);
-		} else {
-			list_del(&op->node);
-		}
-		op->ep = rxmsg->ep;
-		*found = op;
-		return 0;
+	if (!op)
+		return -EAGAIN;
+	if (kofi_rxop_multi(op)) {
+		err = kofi_rxq_part(q, rxmsg, op, turn);
+		if (err)
+			return err;
+		op = kofi_rxmsg_part(rxmsg);
+	} else {
+		kofi_rxq_unlink(op);
 	}
-	return -EAGAIN;
+	op->ep = rxmsg->ep;
+	*found = op;
+	return 0;
 }
 
 /* A message waits for a slot no longer. */
@@ -787,7 +756,7 @@ static void kofi_rxq_remove(struct kofi_rxq *q, struct kofi_rxop *op)
 {
 	bool multi = kofi_rxop_multi(op);
 
-	list_del(&op->node);
+	kofi_rxq_unlink(op);
 	if (multi)
 		op->gone = true;
 	kofi_rxq_abort(q, op);
@@ -848,16 +817,6 @@ void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_forget);
 
-static struct kofi_rxop *kofi_rxq_search(struct list_head *list, void *context)
-{
-	struct kofi_rxop *op;
-
-	list_for_each_entry(op, list, node)
-		if (op->context == context)
-			return op;
-	return NULL;
-}
-
 /**
  * kofi_rxq_cancel - cancel a posted receive
  * @q: the queue
@@ -870,15 +829,12 @@ static struct kofi_rxop *kofi_rxq_search(struct list_head *list, void *context)
  */
 int kofi_rxq_cancel(struct kofi_rxq *q, void *context)
 {
-	struct kofi_rxop *op, *tagged;
+	struct kofi_rxop *op;
 	unsigned long irq;
 	bool bh;
 
 	bh = kofi_rxq_lock(q, &irq);
-	op = kofi_rxq_search(kofi_rxq_posted(q, false), context);
-	tagged = kofi_rxq_search(kofi_rxq_posted(q, true), context);
-	if (!op || (tagged && tagged->seq < op->seq))
-		op = tagged;
+	op = kofi_rxq_search(q, context);
 	if (op)
 		kofi_rxq_remove(q, op);
 	kofi_rxq_unlock(q, irq, bh);
@@ -898,25 +854,20 @@ void kofi_rxq_flush(struct kofi_rxq *q)
 {
 	struct kofi_rxop *op;
 	unsigned long irq;
-	bool bh, tagged = false;
+	bool bh;
 
 	bh = kofi_rxq_lock(q, &irq);
 	q->closed = true;
 	kofi_rxq_unlock(q, irq, bh);
 
 	/* one at a time: they are many, and the lock is irqsave */
-	for (;;) {
+	do {
 		bh = kofi_rxq_lock(q, &irq);
-		op = list_first_entry_or_null(kofi_rxq_posted(q, tagged),
-					      struct kofi_rxop, node);
+		op = list_first_entry_or_null(&q->posted, struct kofi_rxop,
+					      age);
 		if (op)
 			kofi_rxq_remove(q, op);
 		kofi_rxq_unlock(q, irq, bh);
-		if (op)
-			continue;
-		if (tagged)
-			break;
-		tagged = true;
-	}
+	} while (op);
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_flush);

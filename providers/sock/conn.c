@@ -387,8 +387,7 @@ static bool ksk_conn_waits(const struct ksk_conn *c)
 	const struct kofi_rxq *q = &c->ep->rxq;
 
 	return !list_empty(&c->tx_wait) || c->tx_nreads ||
-	       (q->ops && (!list_empty(&q->posted[0]) ||
-			   !list_empty(&q->posted[1])));
+	       (q->ops && !list_empty(&q->posted));
 }
 
 /*

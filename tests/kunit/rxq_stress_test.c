@@ -481,7 +481,142 @@ static void stress_name(const enum kofi_poll *poll, char *name)
 
 KUNIT_ARRAY_PARAM(stress, stress_polls, stress_name);
 
+/* ------------------------------------------------- many receives, one context */
+
+#define DEEP_RECVS	16384
+#define DEEP_HALF	(DEEP_RECVS / 2)
+
+struct deep {
+	struct kofi_rxq		q;
+	struct fid_ep		*ep;
+	struct fid_cq		*cq;
+	struct kofi_rxmsg	msg;
+	struct kofi_cqe		*cqes;
+	int			ended;
+};
+
+static struct deep *deep_now;
+
+static void deep_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	deep_now->ended++;
+}
+
+static void deep_wake(struct kofi_rxmsg *msg)
+{
+}
+
+/* Post a receive for each tag; the memory is that of all. */
+static void deep_post(struct kunit *test, struct deep *d)
+{
+	static char byte;
+	const struct kvec kv = { &byte, 1 };
+	struct fi_msg_tagged msg = {
+		.msg_iov = &kv, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+	};
+	int i;
+
+	for (i = 0; i < DEEP_RECVS; i++) {
+		msg.tag = i;
+		msg.context = &d->cqes[i];
+		KUNIT_ASSERT_EQ(test, 0, kofi_rxq_tpost(&d->q, &msg, 0));
+	}
+}
+
+/* Messages for half of the tags, from the first on or from the last. */
+static u64 deep_match(struct kunit *test, struct deep *d, bool backwards)
+{
+	struct kofi_wc wc = { .flags = FI_RECV | FI_TAGGED };
+	u64 start = ktime_get_ns();
+	struct kofi_rxop *op;
+	int i;
+
+	for (i = 0; i < DEEP_HALF; i++) {
+		d->msg.tagged = true;
+		d->msg.tag = backwards ? DEEP_RECVS - 1 - i : i;
+		if (kofi_rxq_match(&d->q, &d->msg, &op) || !op)
+			break;
+		if (op->context != &d->cqes[d->msg.tag])
+			break;
+		kofi_rxq_done(&d->q, op, &wc);
+	}
+	KUNIT_ASSERT_EQ(test, DEEP_HALF, i);
+	return ktime_get_ns() - start;
+}
+
+static u64 deep_cancel(struct kunit *test, struct deep *d, bool backwards)
+{
+	u64 start = ktime_get_ns();
+	int i, n;
+
+	for (i = 0; i < DEEP_HALF; i++) {
+		n = backwards ? DEEP_RECVS - 1 - i : i;
+		if (kofi_rxq_cancel(&d->q, &d->cqes[n]))
+			break;
+	}
+	KUNIT_ASSERT_EQ(test, DEEP_HALF, i);
+	return ktime_get_ns() - start;
+}
+
+/*
+ * The receive that was posted last is found about as fast as the first, by its
+ * tag and by its context. A search from the first on would take thousands of
+ * times as many steps.
+ */
+static void deep_test(struct kunit *test)
+{
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_DIRECT, .done = true,
+	};
+	struct fi_cq_attr attr = { .size = DEEP_RECVS };
+	struct fake_world *world = fake_open(test);
+	struct deep *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	u64 near, far;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	deep_now = d;
+	d->cqes = kvcalloc(DEEP_RECVS, sizeof(*d->cqes), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, d->cqes);
+	for (i = 0; i < DEEP_RECVS; i++)
+		d->cqes[i].done = deep_done;
+	world->info->rx_attr->iov_limit = 1;
+	KUNIT_ASSERT_EQ(test, 0, kofi_cq_open(world->domain, &attr, &kattr,
+					      &d->cq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(world->domain, world->info,
+					     &d->ep, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(d->ep, &d->cq->fid,
+					    FI_TRANSMIT | FI_RECV));
+	KUNIT_ASSERT_EQ(test, 0, kofi_rxq_init(&d->q, &fake_of(d->ep)->base,
+					       DEEP_RECVS));
+	kofi_rxmsg_init(&d->msg, &fake_of(d->ep)->base, deep_wake);
+
+	deep_post(test, d);
+	near = deep_match(test, d, false);
+	far = deep_match(test, d, true);
+	KUNIT_EXPECT_EQ(test, DEEP_RECVS, kofi_cq_poll(d->cq, INT_MAX));
+	kunit_info(test, "%d tags: %llu us, backwards %llu us", DEEP_HALF,
+		   near / NSEC_PER_USEC, far / NSEC_PER_USEC);
+	KUNIT_EXPECT_LT(test, far, 8 * near);
+
+	deep_post(test, d);
+	near = deep_cancel(test, d, false);
+	far = deep_cancel(test, d, true);
+	KUNIT_EXPECT_EQ(test, DEEP_RECVS, kofi_cq_poll(d->cq, INT_MAX));
+	kunit_info(test, "%d cancels: %llu us, backwards %llu us", DEEP_HALF,
+		   near / NSEC_PER_USEC, far / NSEC_PER_USEC);
+	KUNIT_EXPECT_LT(test, far, 8 * near);
+	KUNIT_EXPECT_EQ(test, 2 * DEEP_RECVS, d->ended);
+
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&d->ep->fid));
+	kofi_rxq_exit(&d->q);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&d->cq->fid));
+	kvfree(d->cqes);
+	fake_close(test, world);
+}
+
 static struct kunit_case stress_cases[] = {
+	KUNIT_CASE(deep_test),
 	KUNIT_CASE_PARAM(stress_test, stress_gen_params),
 	{}
 };

@@ -39,6 +39,7 @@ MODULE_PARM_DESC(rxq_runs, "seeds per case of the receive queue model");
 #define RXQ_WAITING	4	/* records of a stream */
 #define RXQ_MSGS	(RXQ_STREAMS * RXQ_WAITING)
 #define RXQ_RECVS	10	/* records of the queue */
+#define RXQ_MANY	1000	/* of a queue that hashes; the rest are in use */
 #define RXQ_ORDER	1	/* pages of a receive's memory */
 #define RXQ_MEM		(PAGE_SIZE << RXQ_ORDER)
 #define RXQ_CONTEXTS	12
@@ -808,7 +809,6 @@ static void rxq_finish(struct rxq_model *m)
 {
 	struct rxq_msg *s;
 	struct rxq_recv *r;
-	int tagged;
 	u64 seq;
 
 	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
@@ -818,12 +818,10 @@ static void rxq_finish(struct rxq_model *m)
 		kofi_rxq_flush(m->q);
 	else
 		kofi_ep_drain(m->owner);
-	for (tagged = 0; tagged < 2; tagged++)
-		for (seq = 0; seq < m->seq; seq++)
-			for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
-				if (r->used && r->posted && r->seq == seq &&
-				    r->tagged == tagged)
-					rxq_cancel_recv(m, r);
+	for (seq = 0; seq < m->seq; seq++)
+		for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
+			if (r->used && r->posted && r->seq == seq)
+				rxq_cancel_recv(m, r);
 	rxq_invariants(m);
 	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
 		rxq_kill(m, s);
@@ -915,6 +913,7 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 	struct fi_rx_attr rx = { .size = RXQ_RECVS };
 	struct rxq_model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
 	struct fid_eq *eq;
+	size_t size;
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, m);
@@ -959,9 +958,12 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 		m->owner->msg = &rxq_own_msg;
 		m->owner->tagged = &rxq_own_tagged;
 		m->q = &m->own;
+		size = rxq_random(m, 2) ? RXQ_RECVS : RXQ_MANY;
 		KUNIT_ASSERT_EQ(test, 0,
 				kofi_rxq_init(m->q, &fake_of(m->owner)->base,
-					      RXQ_RECVS));
+					      size));
+		while (size-- > RXQ_RECVS)
+			kofi_freelist_get(&m->q->free, &m->q->lock);
 	}
 	rxq_open_msgs(m, shared);
 	m->min_multi = 64;

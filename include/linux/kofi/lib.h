@@ -362,8 +362,10 @@ static inline struct llist_node *kofi_freelist_get(struct kofi_freelist *f,
 
 /**
  * struct kofi_rxop - a posted receive, or a message's part of one
- * @node: the queue's
+ * @node: on one of the queue's lists to match from
  * @free: the same, while it is not in use
+ * @age: on the queue's list of all that are posted
+ * @same: on the queue's list of those with such contexts, if there are any
  * @seq: number of the post; the lower is the older
  * @context: comes back in the completion
  * @flags: flags it was posted with
@@ -387,6 +389,8 @@ struct kofi_rxop {
 		struct list_head	node;
 		struct llist_node	free;
 	};
+	struct list_head	age;
+	struct list_head	same;
 	u64			seq;
 	void			*context;
 	u64			flags;
@@ -459,7 +463,13 @@ struct kofi_rxmsg {
  * @lock: irqsave; locks of completion queues are taken inside. @free can be put
  *	to without it.
  * @ep: whose they are, and who reports them
- * @posted: waiting for a message, oldest first [0 untagged, 1 tagged]
+ * @posted: waiting for a message, oldest first, as on all lists that follow
+ * @plain: of these, untagged ones for any sender
+ * @wild: tagged ones that ignore bits of the tag
+ * @exact: all others: lists by tag and sender, hashed
+ * @contexts: @posted again, by context, hashed; NULL where they are few
+ * @bits: two to the power of it is the number of lists
+ * @directed: receives may be for one sender
  * @waiting: struct kofi_rxmsg: messages that found none, oldest first
  * @starved: of these, those that have found a multi-receive and no slot
  * @free: not in use
@@ -470,7 +480,13 @@ struct kofi_rxmsg {
 struct kofi_rxq {
 	spinlock_t		lock;	/* all that follows */
 	struct kofi_ep		*ep;
-	struct list_head	posted[2];
+	struct list_head	posted;
+	struct list_head	plain;
+	struct list_head	wild;
+	struct list_head	*exact;
+	struct list_head	*contexts;
+	unsigned int		bits;
+	bool			directed;
 	struct list_head	waiting;
 	unsigned int		starved;
 	struct kofi_freelist	free;

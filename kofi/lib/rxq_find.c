@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Finding posted receives: the oldest that a message fits, and by context.
+ *
+ * A receive that is for one tag, or one sender, is on the list that both are
+ * hashed to; one that ignores bits of the tag is on a list with all of its kind,
+ * and an untagged one for any sender on another. Each list is in the order of
+ * posts, so that the first on it that fits is its oldest, and the number of the
+ * post says which of two lists has the older. With many receives posted a
+ * message looks at few, unless it is wildcards that it does not fit.
+ *
+ * A cancel knows the context alone, by which receives are hashed once more. A
+ * queue of few receives is rather searched.
+ *
+ * All of it under the lock of the queue.
+ */
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "rxq.h"
+
+#define KOFI_RXQ_FEW	256	/* receives that are searched */
+#define KOFI_RXQ_CHAIN	4	/* receives to a list if all are posted */
+
+static struct list_head *kofi_rxq_alloc_lists(struct kofi_rxq *q, int node)
+{
+	size_t i, n = 1UL << q->bits;
+	struct list_head *lists;
+
+	lists = kvcalloc_node(n, sizeof(*lists), GFP_KERNEL, node);
+	for (i = 0; lists && i < n; i++)
+		INIT_LIST_HEAD(&lists[i]);
+	return lists;
+}
+
+/**
+ * kofi_rxq_init_lists - make the lists of a queue
+ * @q: the queue
+ * @size: receives that can be posted at a time
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOMEM, and kofi_rxq_exit_lists() is to be called all the same.
+ */
+int kofi_rxq_init_lists(struct kofi_rxq *q, size_t size)
+{
+	int node = q->ep->domain->node;
+
+	INIT_LIST_HEAD(&q->posted);
+	INIT_LIST_HEAD(&q->plain);
+	INIT_LIST_HEAD(&q->wild);
+	q->bits = size > KOFI_RXQ_FEW ? order_base_2(size / KOFI_RXQ_CHAIN) : 0;
+	q->directed = q->ep->info->caps & FI_DIRECTED_RECV;
+	q->contexts = NULL;
+	q->exact = kofi_rxq_alloc_lists(q, node);
+	if (q->bits)
+		q->contexts = kofi_rxq_alloc_lists(q, node);
+	return q->exact && (q->contexts || !q->bits) ? 0 : -ENOMEM;
+}
+
+void kofi_rxq_exit_lists(struct kofi_rxq *q)
+{
+	kvfree(q->exact);
+	kvfree(q->contexts);
+	q->exact = NULL;
+	q->contexts = NULL;
+}
+
+/* hash_64() of no bits shifts by too many */
+static u32 kofi_rxq_hash(const struct kofi_rxq *q, u64 key)
+{
+	return q->bits ? hash_64(key, q->bits) : 0;
+}
+
+static struct list_head *kofi_rxq_exact(struct kofi_rxq *q, u64 tag,
+					fi_addr_t src)
+{
+	return &q->exact[kofi_rxq_hash(q, tag ^ hash_64(src, 64))];
+}
+
+static struct list_head *kofi_rxq_context(struct kofi_rxq *q,
+					  const void *context)
+{
+	return &q->contexts[kofi_rxq_hash(q, (uintptr_t)context)];
+}
+
+/* Behind all that are older; the newest goes to the end at once. */
+static void kofi_rxop_link(struct list_head *list, struct kofi_rxop *op,
+			   size_t member)
+{
+	struct list_head *before = list->prev;
+
+	while (before != list &&
+	       ((struct kofi_rxop *)((void *)before - member))->seq > op->seq)
+		before = before->prev;
+	list_add((void *)op + member, before);
+}
+
+/**
+ * kofi_rxq_link - make a receive one that is posted
+ * @q: the queue
+ * @op: the receive, on no list
+ *
+ * Context: any, with the queue's lock.
+ */
+void kofi_rxq_link(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	struct list_head *list;
+
+	lockdep_assert_held(&q->lock);
+
+	if (!op->tagged && op->src == FI_ADDR_UNSPEC)
+		list = &q->plain;
+	else if (op->tagged && op->ignore)
+		list = &q->wild;
+	else
+		list = kofi_rxq_exact(q, op->tag, op->src);
+	kofi_rxop_link(list, op, offsetof(struct kofi_rxop, node));
+	kofi_rxop_link(&q->posted, op, offsetof(struct kofi_rxop, age));
+	if (q->contexts)
+		kofi_rxop_link(kofi_rxq_context(q, op->context), op,
+			       offsetof(struct kofi_rxop, same));
+	else
+		INIT_LIST_HEAD(&op->same);
+}
+
+/**
+ * kofi_rxq_unlink - make a posted receive one that is not
+ * @op: the receive
+ *
+ * Context: any, with the queue's lock.
+ */
+void kofi_rxq_unlink(struct kofi_rxop *op)
+{
+	list_del(&op->node);
+	list_del(&op->age);
+	list_del(&op->same);
+}
+
+/* The first on a list that the message fits, if it is older than another. */
+static struct kofi_rxop *kofi_rxq_older(const struct list_head *list,
+					const struct kofi_rxmsg *rxmsg,
+					struct kofi_rxop *than)
+{
+	struct kofi_rxop *op;
+
+	list_for_each_entry(op, list, node) {
+		if (than && op->seq > than->seq)
+			break;
+		if (kofi_rxop_fits(op, rxmsg))
+			return op;
+	}
+	return than;
+}
+
+/**
+ * kofi_rxq_oldest - the receive a message is to have
+ * @q: the queue
+ * @rxmsg: the message
+ *
+ * Context: any, with the queue's lock.
+ * Return: the oldest that is posted and that it fits, or NULL.
+ */
+struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
+				  const struct kofi_rxmsg *rxmsg)
+{
+	u64 tag = rxmsg->tagged ? rxmsg->tag : 0;
+	struct kofi_rxop *op = NULL;
+
+	lockdep_assert_held(&q->lock);
+
+	if (rxmsg->tagged)
+		op = kofi_rxq_older(kofi_rxq_exact(q, tag, FI_ADDR_UNSPEC),
+				    rxmsg, op);
+	else
+		op = kofi_rxq_older(&q->plain, rxmsg, op);
+	if (q->directed)
+		op = kofi_rxq_older(kofi_rxq_exact(q, tag, rxmsg->src), rxmsg,
+				    op);
+	/* last: the others bound how far it looks */
+	if (rxmsg->tagged)
+		op = kofi_rxq_older(&q->wild, rxmsg, op);
+	return op;
+}
+
+/**
+ * kofi_rxq_search - a posted receive by its context
+ * @q: the queue
+ * @context: what it was posted with
+ *
+ * Context: any, with the queue's lock.
+ * Return: the oldest, or NULL.
+ */
+struct kofi_rxop *kofi_rxq_search(struct kofi_rxq *q, const void *context)
+{
+	struct kofi_rxop *op;
+
+	lockdep_assert_held(&q->lock);
+
+	if (q->contexts) {
+		list_for_each_entry(op, kofi_rxq_context(q, context), same)
+			if (op->context == context)
+				return op;
+	} else {
+		list_for_each_entry(op, &q->posted, age)
+			if (op->context == context)
+				return op;
+	}
+	return NULL;
+}
