@@ -405,6 +405,7 @@ ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 		     u64 flags);
 ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags);
+int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op);
 bool ksk_tx_run(struct ksk_conn *c, size_t budget);
 void ksk_tx_ack(struct ksk_conn *c);
 bool ksk_tx_acked(struct ksk_conn *c);

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Records of transmits, and posts: a slot of the queue and a record are taken,
+ * what the consumer may change afterwards is copied into it, and tx.c sends it. On
+ * an error nothing has happened.
+ */
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "sock.h"
+
+/* ----------------------------------------------------------------- records */
+
+static size_t ksk_tx_inject_max(const struct ksk_ep *ep)
+{
+	return min_t(size_t, ep->base.info->tx_attr->inject_size,
+		     KSK_INJECT_MAX);
+}
+
+int ksk_tx_init(struct ksk_ep *ep, size_t size)
+{
+	const struct fi_tx_attr *attr = ep->base.info->tx_attr;
+	struct ksk_txop *op;
+	size_t bytes, i;
+
+	bytes = max(kofi_cursor_size(attr->iov_limit),
+		    kofi_cursor_size(1) + ksk_tx_inject_max(ep));
+	/* two of them are often used on two CPUs */
+	bytes = L1_CACHE_ALIGN(offsetof(struct ksk_txop, cur) + bytes);
+	ep->tx_ops = kvmalloc_node(array_size(size, bytes),
+				   GFP_KERNEL | __GFP_ZERO,
+				   ep->base.domain->node);
+	if (!ep->tx_ops)
+		return -ENOMEM;
+	ep->tx_op_size = bytes;
+	for (i = 0; i < size; i++) {
+		op = ep->tx_ops + i * bytes;
+		kofi_freelist_put(&ep->tx_free, &op->free);
+	}
+	return 0;
+}
+
+void ksk_tx_exit(struct ksk_ep *ep)
+{
+	kvfree(ep->tx_ops);
+	ep->tx_ops = NULL;
+	ep->tx_free = (struct kofi_freelist) {};
+}
+
+/* ---------------------------------------------------------------- posting */
+
+/*
+ * Copy the payload of an inject into its operation: behind the one segment of
+ * the cursor that it needs then. Others are in the way until all is copied.
+ */
+static int ksk_tx_inject(struct ksk_txop *op, const struct fi_msg *msg)
+{
+	void *to = &op->cur.bv[1];
+	struct kvec kv = { .iov_base = to, .iov_len = op->cur.len };
+	const struct fi_msg copy = { .msg_iov = &kv, .iov_count = 1 };
+	u8 bytes[KSK_INJECT_MAX];
+	size_t off = 0;
+
+	if (msg->vec == KOFI_KVEC && msg->iov_count == 1) {
+		memcpy(to, msg->msg_iov->iov_base, kv.iov_len);
+		return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
+	}
+	while (op->cur.left) {
+		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
+		size_t n = iov_iter_count(&iter);
+
+		if (copy_from_iter(bytes + off, n, &iter) != n)
+			return -EINVAL;
+		kofi_cursor_used(&op->cur, n);
+		off += n;
+	}
+	memcpy(to, bytes, off);
+	return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
+}
+
+/* Copy the peer's memory, which must be as long as ours. */
+static int ksk_tx_fill_rma(struct ksk_ep *ep, struct ksk_txop *op,
+			   const struct ksk_post *post)
+{
+	size_t i, len = 0;
+
+	if (!post->rma_count || !post->rma ||
+	    post->rma_count > min_t(size_t, KSK_RMA_MAX,
+				    ep->base.info->tx_attr->rma_iov_limit))
+		return -EINVAL;
+	for (i = 0; i < post->rma_count; i++) {
+		op->rma[i] = post->rma[i];
+		if (check_add_overflow(len, post->rma[i].len, &len))
+			return -EINVAL;
+	}
+	return len == op->cur.len ? 0 : -EINVAL;
+}
+
+static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
+		       const struct fi_msg *msg, const struct ksk_post *post,
+		       u64 flags)
+{
+	const struct fi_info *info = ep->base.info;
+	int err;
+
+	err = kofi_cursor_init(&op->cur, msg,
+			       post->op == KSK_OP_READ_REQ ? ITER_DEST :
+							      ITER_SOURCE,
+			       info->tx_attr->iov_limit);
+	if (err)
+		return err;
+	if (op->cur.len > info->ep_attr->max_msg_size)
+		return -EMSGSIZE;
+	if ((flags & KOFI_REMOTE_INV) && !(ep->conn.ext & KSK_EXT_REMOTE_INV))
+		return -EOPNOTSUPP;
+	op->context = msg->context;
+	op->data = msg->data;
+	op->tag = post->tag;
+	op->inv_key = msg->inv_key;
+	op->flags = flags;
+	op->conn = &ep->conn;
+	op->zc = false;
+	op->op = post->op;
+	op->ack = flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
+	op->rma_count = post->rma_count;
+	if (post->op == KSK_OP_READ_REQ || post->op == KSK_OP_WRITE) {
+		err = ksk_tx_fill_rma(ep, op, post);
+		if (err)
+			return err;
+	}
+	if (!(flags & FI_INJECT))
+		return 0;
+	if (op->cur.len > ksk_tx_inject_max(ep))
+		return -EINVAL;
+	return ksk_tx_inject(op, msg);
+}
+
+static struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
+{
+	struct llist_node *node = kofi_freelist_get(&ep->tx_free,
+						    &ep->tx_free_lock);
+
+	return node ? llist_entry(node, struct ksk_txop, free) : NULL;
+}
+
+/**
+ * ksk_tx_submit - accept a transmit
+ * @ep: the endpoint
+ * @msg: what all kinds have
+ * @post: what else this one has
+ * @flags: of the operation; those the caller knows
+ *
+ * Context: any.
+ * Return: 0, one completion will follow; or an error of the list in
+ * fi_endpoint.h.
+ */
+ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
+		      const struct ksk_post *post, u64 flags)
+{
+	u64 levels = flags & KSK_TX_LEVELS;
+	struct ksk_txop *op;
+	int err;
+
+	if (levels & (levels - 1))
+		return -FI_EBADFLAGS;
+	err = kofi_ep_tx_state(&ep->base);
+	if (err)
+		return err;
+	err = kofi_ep_tx_reserve(&ep->base);
+	if (err)
+		return err;
+
+	op = ksk_tx_get(ep);
+	if (unlikely(!op)) {
+		/* one may have completed before the mark was there to see */
+		kofi_ep_blocked(&ep->base);
+		op = ksk_tx_get(ep);
+	}
+	if (unlikely(!op)) {
+		err = READ_ONCE(ep->conn.tx_closed) ? -ESHUTDOWN : -EAGAIN;
+		goto unreserve;
+	}
+	err = ksk_tx_fill(ep, op, msg, post, flags);
+	if (!err)
+		err = ksk_tx_add(&ep->conn, op);
+	if (!err)
+		return 0;
+	kofi_freelist_put(&ep->tx_free, &op->free);
+	/* somebody may have been refused for want of this operation */
+	kofi_ep_unblock(&ep->base);
+unreserve:
+	kofi_ep_tx_unreserve(&ep->base);
+	return err;
+}
+
+/* fi_sendmsg() and its family */
+ssize_t ksk_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
+{
+	static const struct ksk_post post = { .op = KSK_OP_MSG };
+
+	if (flags & ~(KSK_TX_OUT_FLAGS | KOFI_REMOTE_INV))
+		return -FI_EBADFLAGS;
+	return ksk_tx_submit(ksk_ep(fid), msg, &post, flags);
+}
+
+/* fi_tsendmsg() and its family */
+ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
+		     u64 flags)
+{
+	const struct ksk_post post = {
+		.op = KSK_OP_TAGGED,
+		.tag = tmsg->tag,
+	};
+	const struct fi_msg msg = {
+		.msg_iov = tmsg->msg_iov,	/* of a union of pointers */
+		.iov_count = tmsg->iov_count,
+		.context = tmsg->context,
+		.data = tmsg->data,
+		.vec = tmsg->vec,
+	};
+	struct ksk_ep *ep = ksk_ep(fid);
+
+	if (flags & ~KSK_TX_OUT_FLAGS)
+		return -FI_EBADFLAGS;
+	if (!(ep->base.info->caps & FI_TAGGED))
+		return -ENOSYS;
+	return ksk_tx_submit(ep, &msg, &post, flags);
+}
