@@ -280,10 +280,56 @@ static noinline void kofi_cq_refreed(struct kofi_cq *cq)
 	spin_unlock_irq(&cq->lock);
 }
 
+static bool kofi_cq_defer(struct kofi_cq *cq, struct kofi_poster *poster)
+{
+	if (!cq || READ_ONCE(cq->deferring) != current)
+		return false;
+	if (!test_and_set_bit(0, &poster->listed))
+		llist_add(&poster->node, &cq->posters);
+	return true;
+}
+
+/**
+ * kofi_ep_defer - may a post wait for others
+ * @ep: the endpoint
+ *
+ * While a softirq calls one callback after the other, what they post is better
+ * sent together. A provider asks before it sends. If the answer is yes it queues
+ * the post, and its kofi_ep_ops.send_deferred is called when the last of these
+ * callbacks has returned; but what that one posts may be sent at once, with all
+ * before it. Callbacks in process context may sleep, and nothing waits for them.
+ *
+ * Context: any but hard interrupts.
+ * Return: true if send_deferred will be called.
+ */
+bool kofi_ep_defer(struct kofi_ep *ep)
+{
+	/* what interrupts a softirq does not get here, so it is its callback */
+	return in_serving_softirq() &&
+	       (kofi_cq_defer(ep->tx_cq, &ep->poster[KOFI_TX]) ||
+		kofi_cq_defer(ep->rx_cq, &ep->poster[KOFI_RX]));
+}
+EXPORT_SYMBOL_GPL(kofi_ep_defer);
+
+/* Have the endpoints sent what has been deferred. */
+static noinline void kofi_cq_send_deferred(struct kofi_cq *cq)
+{
+	struct llist_node *node = llist_del_all(&cq->posters);
+	struct kofi_poster *poster, *next;
+
+	llist_for_each_entry_safe(poster, next, llist_reverse_order(node),
+				  node) {
+		/* from here on it can be put on the list again */
+		clear_bit_unlock(0, &poster->listed);
+		poster->ep->ops->send_deferred(&poster->ep->ep);
+	}
+}
+
 /* Call back for completions that are there, at most KOFI_CQ_BATCH. */
 static int kofi_cq_call(struct kofi_cq *cq, u32 max)
 {
 	u32 place = cq->first, n, i;
+	bool defer;
 
 	/* pairs with kofi_cq_push(): what is behind tail has been written */
 	n = min(smp_load_acquire(&cq->tail) - cq->head, max);
@@ -292,11 +338,21 @@ static int kofi_cq_call(struct kofi_cq *cq, u32 max)
 	kofi_cq_pop(cq, n);
 	if (kofi_cq_wanted(cq))
 		kofi_cq_refreed(cq);
-	for (i = 0; i < n; i++) {
+	defer = n > 1 && in_serving_softirq();
+	if (defer)
+		WRITE_ONCE(cq->deferring, current);
+	for (i = 1; i < n; i++) {
 		kofi_cq_call_one(cq, &cq->ring[place].wc);
 		if (++place == cq->slots)
 			place = 0;
 	}
+	if (defer)
+		WRITE_ONCE(cq->deferring, NULL);
+	cq->ring[place].wc.cqe->done(&cq->cq, &cq->ring[place].wc);
+	/* who closes an endpoint waits for the last callback, and so for this */
+	if (unlikely(!llist_empty(&cq->posters)))
+		kofi_cq_send_deferred(cq);
+	kofi_cq_returned(cq);
 	return n;
 }
 
@@ -881,6 +937,7 @@ int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 	INIT_LIST_HEAD(&cq->waiting[KOFI_TX]);
 	INIT_LIST_HEAD(&cq->waiting[KOFI_RX]);
 	init_llist_head(&cq->space);
+	init_llist_head(&cq->posters);
 	init_waitqueue_head(&cq->wait);
 	irq_poll_init(&cq->iop, KOFI_CQ_BUDGET_IRQ, kofi_cq_irq_poll);
 	INIT_CSD(&cq->csd, kofi_cq_sched_remote, &cq->iop);

@@ -67,6 +67,9 @@ struct kofi_cq_entry {
  *	@returned are the poller's in done mode, guarded by @lock otherwise.
  * @first: place of @head in @ring
  * @returned: done mode: entries whose callbacks have returned
+ * @deferring: a softirq is calling back, and other callbacks follow: the task it
+ *	has interrupted, or NULL. This and @posters are the poller's.
+ * @posters: struct kofi_poster: endpoints with posts of these callbacks
  * @lock: irqsave, guards the rest
  * @tail: next entry to be filled, as @head
  * @next: place of @tail in @ring
@@ -116,6 +119,8 @@ struct kofi_cq {
 	u32			head;
 	u32			first;
 	u32			returned;
+	struct task_struct	*deferring;
+	struct llist_head	posters;
 
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	u32			tail;
@@ -284,12 +289,18 @@ static inline void kofi_cq_freed(struct kofi_cq *cq)
 		kofi_cq_wake_waiting(cq);
 }
 
+/* A callback has returned. */
+static __always_inline void kofi_cq_returned(struct kofi_cq *cq)
+{
+	/* all it did, before who waits for it goes on */
+	smp_store_release(&cq->returned, cq->returned + 1);
+}
+
 static __always_inline void kofi_cq_call_one(struct kofi_cq *cq,
 					     const struct kofi_wc *wc)
 {
 	wc->cqe->done(&cq->cq, wc);
-	/* all the callback did, before who waits for it goes on */
-	smp_store_release(&cq->returned, cq->returned + 1);
+	kofi_cq_returned(cq);
 }
 
 static inline void kofi_cq_enter(struct kofi_cq *cq)

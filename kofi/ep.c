@@ -638,6 +638,7 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
 		INIT_LIST_HEAD(&ep->cq_wait[dir].node);
 		ep->cq_wait[dir].ep = ep;
+		ep->poster[dir].ep = ep;
 	}
 	ep->ev_conn.fid = &ep->ep.fid;
 	ep->ev_conn.context = context;

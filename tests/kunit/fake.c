@@ -211,6 +211,8 @@ static ssize_t fake_post(struct fake_ep *ep, const struct fi_msg *msg,
 		ret = fake_queue(ep, msg, flags, dir);
 	}
 	if (!ret) {
+		if (ep->asks && kofi_ep_defer(&ep->base))
+			ep->deferred++;
 		if (ep->engine)
 			fake_kick(ep);
 	} else if (dir == FAKE_TX) {
@@ -468,6 +470,11 @@ static const struct fi_ops_atomic fake_atomic_ops = {
 	.valid		= fake_valid,
 };
 
+static void fake_send_deferred(struct fid_ep *ep)
+{
+	fake_of(ep)->sends++;
+}
+
 static const struct kofi_ep_ops fake_ep_ops = {
 	.fid	= &fake_ep_fid_ops,
 	.ep	= &fake_ep_ep_ops,
@@ -476,6 +483,7 @@ static const struct kofi_ep_ops fake_ep_ops = {
 	.atomic	= &fake_atomic_ops,
 	.enable	= fake_ep_enable,
 	.drain	= fake_ep_drain,
+	.send_deferred	= fake_send_deferred,
 };
 
 static int fake_endpoint(struct fid_domain *domain, struct fi_info *info,

@@ -82,6 +82,9 @@ struct fake_atomic {
  * @atomic: the last atomic operation posted
  * @report: hears of every completion before the core does, or NULL
  * @drains: how often the core has called drain
+ * @asks: posts ask whether they may wait
+ * @deferred: of these, how many may
+ * @sends: how often the core has called send_deferred
  */
 struct fake_ep {
 	struct kofi_ep		base;
@@ -101,6 +104,9 @@ struct fake_ep {
 	struct fake_atomic	atomic;
 	void			(*report)(void *context, int err);
 	int			drains;
+	bool			asks;
+	int			deferred;
+	int			sends;
 };
 
 /* A fabric and a domain of the provider */

@@ -10,6 +10,7 @@
 extern struct kunit_suite kofi_eq_suite;
 extern struct kunit_suite kofi_cq_suite;
 extern struct kunit_suite kofi_cq_device_suite;
+extern struct kunit_suite kofi_defer_suite;
 extern struct kunit_suite kofi_cntr_suite;
 extern struct kunit_suite kofi_poll_suite;
 extern struct kunit_suite kofi_ep_suite;

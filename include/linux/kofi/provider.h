@@ -372,6 +372,9 @@ struct kofi_ep_stats {
  * @drain: refuse posts from now on, and complete everything outstanding with
  *	ECANCELED before returning; process context, may sleep, never waits
  *	for the network. May be called more than once.
+ * @send_deferred: send what was queued because of kofi_ep_defer(); for providers
+ *	that ask. Softirq; without locks, but perhaps after the endpoint has been
+ *	drained
  */
 struct kofi_ep_ops {
 	const struct fi_ops		*fid;
@@ -384,6 +387,19 @@ struct kofi_ep_ops {
 	const struct kofi_obj_ops	*obj;
 	int				(*enable)(struct fid_ep *ep);
 	void				(*drain)(struct fid_ep *ep);
+	void				(*send_deferred)(struct fid_ep *ep);
+};
+
+/**
+ * struct kofi_poster - an endpoint among those with deferred posts
+ * @node: on the queue's list
+ * @listed: bit 0: it is there
+ * @ep: the endpoint
+ */
+struct kofi_poster {
+	struct llist_node	node;
+	unsigned long		listed;
+	struct kofi_ep		*ep;
 };
 
 /**
@@ -422,6 +438,7 @@ struct kofi_ep_ops {
  * @ev_conn: FI_CONNECTED, or why not
  * @ev_down: FI_SHUTDOWN
  * @cm_data: private data of @ev_conn
+ * @poster: posts of callbacks of a queue [0 the transmit, 1 the receive queue]
  * @posts: counted by the core [0 transmit, 1 receive]. Posts and completions are
  *	of different processors, so that this and @stats share no cache line.
  * @stats: the same
@@ -458,6 +475,7 @@ struct kofi_ep {
 	struct kofi_event		ev_conn;
 	struct kofi_event		ev_down;
 	u8				cm_data[KOFI_CM_DATA_MAX];
+	struct kofi_poster		poster[2];
 	struct kofi_ep_posts		posts[2] ____cacheline_aligned_in_smp;
 	struct kofi_ep_stats		stats[2] ____cacheline_aligned_in_smp;
 };
@@ -537,6 +555,7 @@ static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
  */
 int kofi_ep_tx_reserve(struct kofi_ep *ep);
 int kofi_ep_rx_reserve(struct kofi_ep *ep);
+bool kofi_ep_defer(struct kofi_ep *ep);
 void kofi_ep_tx_unreserve(struct kofi_ep *ep);
 void kofi_ep_rx_unreserve(struct kofi_ep *ep);
 void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
