@@ -203,6 +203,7 @@ static void ksk_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	KSK_STAT(tx_work);
 	KSK_STAT(tx_full);
 	KSK_STAT(tx_retries);
+	KSK_STAT(tx_bursts);
 	KSK_STAT(tx_pushes);
 	KSK_STAT(tx_zc_bytes);
 	KSK_STAT(tx_copy_bytes);
@@ -296,6 +297,7 @@ static const struct kofi_ep_ops ksk_ep_ops = {
 	.obj		= &ksk_ep_obj_ops,
 	.enable		= ksk_ep_enable,
 	.drain		= ksk_ep_drain,
+	.send_deferred	= ksk_tx_send_deferred,
 };
 
 /* fi_endpoint() */

@@ -6,6 +6,7 @@
  */
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/preempt.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 
@@ -174,6 +175,9 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 
 	op = ksk_tx_get(ep);
 	if (unlikely(!op)) {
+		/* those that are deferred have theirs until they are sent */
+		if (!in_hardirq() && !irqs_disabled())
+			ksk_tx_send_deferred(&ep->base.ep);
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
 		op = ksk_tx_get(ep);

@@ -358,10 +358,38 @@ struct ksk_txop {
 /* Segments of a vector that are sent in one call with their header */
 #define KSK_TX_GATHER	4
 
+#define KSK_BURST		8	/* frames sent in one call */
+#define KSK_BURST_HDR		56	/* bytes of a header with one rma segment */
+static_assert(KSK_BURST_HDR >= sizeof(struct ksk_hdr) + 8 + 8 +
+			       sizeof(struct ksk_rma));
+#define KSK_BURST_PAYLOAD	SZ_8K
+
 /* Header and the first segments of a payload, as one array */
 union ksk_tx_vec {
 	struct kvec	kv[1 + KSK_TX_GATHER];
 	struct bio_vec	bv[1 + KSK_TX_GATHER];
+};
+
+/**
+ * struct ksk_burst - short frames that are sent in one call
+ * @n: how many
+ * @segs: entries of @kv
+ * @more: others follow
+ * @total: bytes in all
+ * @op: their operations, NULL for an acknowledgment
+ * @len: bytes of each
+ * @kv: headers and payloads in turn
+ * @hdr: their headers
+ */
+struct ksk_burst {
+	unsigned int	n;
+	unsigned int	segs;
+	bool		more;
+	size_t		total;
+	struct ksk_txop	*op[KSK_BURST];
+	u32		len[KSK_BURST];
+	struct kvec	kv[2 * KSK_BURST];
+	u8		hdr[KSK_BURST][KSK_BURST_HDR];
 };
 
 /* Bytes of payload behind an operation's header */
@@ -398,6 +426,11 @@ enum ksk_tx_state {
 	KSK_TX_SPACE,		/* the socket took no more; it will call */
 };
 
+void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
+		   size_t budget, struct iov_iter *to);
+void ksk_burst_collect(const struct ksk_conn *c, struct ksk_burst *b,
+		       size_t budget);
+
 int ksk_tx_init(struct ksk_ep *ep, size_t size);
 void ksk_tx_exit(struct ksk_ep *ep);
 ssize_t ksk_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
@@ -406,6 +439,7 @@ ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags);
 int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op);
+void ksk_tx_send_deferred(struct fid_ep *fid);
 bool ksk_tx_run(struct ksk_conn *c, size_t budget);
 void ksk_tx_ack(struct ksk_conn *c);
 bool ksk_tx_acked(struct ksk_conn *c);
@@ -592,6 +626,7 @@ struct ksk_conn_ops {
  * @tx_work: runs of the sender in the work item
  * @tx_full: runs that ended because the socket took no more
  * @tx_retries: of them, those that a timer resumes
+ * @tx_bursts: calls of TCP with several frames
  * @tx_pushes: segments sent that %FI_MORE held back, and nothing followed
  * @tx_zc_bytes: bytes of payload sent without copying them
  * @tx_copy_bytes: bytes of payload copied into the socket
@@ -616,6 +651,7 @@ struct ksk_conn_stats {
 	unsigned long	tx_work;
 	unsigned long	tx_full;
 	unsigned long	tx_retries;
+	unsigned long	tx_bursts;
 	unsigned long	tx_pushes;
 	unsigned long	tx_zc_bytes;
 	unsigned long	tx_copy_bytes;

@@ -2,7 +2,9 @@
 /*
  * The send side of a stream.
  *
- * A post sends its operation right there, if it can. Who may talk to TCP is
+ * A post sends its operation right there, if it can; while a softirq calls back
+ * for one completion after the other, behind the last one (kofi_ep_defer()). Who
+ * may talk to TCP is
  * decided by the socket's lock, which can be had in two ways: owned, in process
  * context, or by its spinlock while nobody owns it. A post only tries the
  * spinlock. If it does not get it, it leaves the operation on a list of its own,
@@ -33,8 +35,8 @@
  * instead of having them copied waits for those, too (zerocopy.c). What has
  * not completed when the stream ends is flushed in the order it was posted.
  *
- * Small frames share segments when the sender knows that another follows, or
- * FI_MORE promises it. If that promise is not kept, the retry timer has the
+ * Small frames go to TCP several at a time (frame.c), and share segments when the
+ * sender knows that another follows, or FI_MORE promises it. If that promise is not kept, the retry timer has the
  * work item push out what TCP holds back.
  */
 #include <linux/bvec.h>
@@ -403,13 +405,13 @@ static void ksk_tx_format(struct ksk_conn *c)
 }
 
 /* The last byte of a frame has been taken by the socket. */
-static void ksk_tx_sent(struct ksk_conn *c)
+static void ksk_tx_sent(struct ksk_conn *c, const void *buf)
 {
-	const struct ksk_hdr *hdr = (const struct ksk_hdr *)c->tx_hdr;
+	const struct ksk_hdr *hdr = buf;
 	struct ksk_txop *op = c->tx_op;
 
 	trace_kofi_sock_tx(c, hdr, ksk_get64(hdr->size, c->be) -
-			   c->tx_hdr_len);
+			   hdr->hdr_size);
 	ksk_stat_inc(&c->stats.tx_frames);
 	c->tx_op = NULL;
 	c->tx_hdr_len = 0;
@@ -442,72 +444,6 @@ static bool ksk_tx_more(struct ksk_conn *c)
 	ksk_tx_collect(c);
 	op = list_first_entry_or_null(&c->tx_queue, struct ksk_txop, node);
 	return op ? !ksk_tx_blocked(c, op) : more;
-}
-
-static void ksk_tx_gather_kvec(const struct iov_iter *from, size_t left,
-			       union ksk_tx_vec *v, struct iov_iter *to)
-{
-	const struct kvec *seg = from->kvec;
-	size_t skip = from->iov_offset, len = v->kv[0].iov_len;
-	unsigned int n = 1;
-
-	for (; left && n <= KSK_TX_GATHER; seg++, n++) {
-		size_t bytes = min(seg->iov_len - skip, left);
-
-		v->kv[n] = (struct kvec) {
-			.iov_base = seg->iov_base + skip,
-			.iov_len = bytes,
-		};
-		len += bytes;
-		left -= bytes;
-		skip = 0;
-	}
-	kofi_iter_kvec(to, ITER_SOURCE, v->kv, n, len);
-}
-
-static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
-			       union ksk_tx_vec *v, struct iov_iter *to)
-{
-	const struct bio_vec *seg = from->bvec;
-	size_t skip = from->iov_offset, len = v->bv[0].bv_len;
-	unsigned int n = 1;
-
-	for (; left && n <= KSK_TX_GATHER; seg++, n++) {
-		size_t bytes = min(seg->bv_len - skip, left);
-
-		bvec_set_page(&v->bv[n], seg->bv_page, bytes,
-			      seg->bv_offset + skip);
-		len += bytes;
-		left -= bytes;
-		skip = 0;
-	}
-	iov_iter_bvec(to, ITER_SOURCE, v->bv, n, len);
-}
-
-/*
- * What the socket gets next: the rest of the header, and behind it as much of
- * the payload, which begins at @from, as a short array can hold. @from and @to
- * may be the same.
- */
-static void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
-			  size_t budget, struct iov_iter *to)
-{
-	size_t hdr = c->tx_hdr_len - c->tx_hdr_off, left = 0;
-	u8 *start = c->tx_hdr + c->tx_hdr_off;
-	union ksk_tx_vec *v = &c->tx_vec;
-
-	if (c->tx_left && !(c->tx_op && c->tx_op->zc))
-		left = min(iov_iter_count(from), budget);
-	if (left && iov_iter_is_bvec(from)) {
-		bvec_set_virt(&v->bv[0], start, hdr);
-		ksk_tx_gather_bvec(from, left, v, to);
-		return;
-	}
-	v->kv[0] = (struct kvec) { .iov_base = start, .iov_len = hdr };
-	if (left && iov_iter_is_kvec(from))
-		ksk_tx_gather_kvec(from, left, v, to);
-	else
-		kofi_iter_kvec(to, ITER_SOURCE, v->kv, 1, hdr);
 }
 
 /*
@@ -592,12 +528,100 @@ static void ksk_tx_stop(struct ksk_conn *c, int err)
 	}
 }
 
+/* ----------------------------------------------------------------- bursts */
+
+/*
+ * TCP has taken @left bytes of the burst: its frames are the connection's, one
+ * after the other, and the one it has taken a part of is the current frame.
+ */
+static void ksk_burst_sent(struct ksk_conn *c, const struct ksk_burst *b,
+			   size_t left)
+{
+	struct ksk_txop *op;
+	unsigned int i;
+
+	for (i = 0; i < b->n && left; i++) {
+		op = b->op[i];
+		if (i && op) {
+			list_del(&op->node);
+			ksk_tx_begin(c, op);
+		} else if (i) {
+			c->tx_acks--;
+		}
+		if (left < b->len[i]) {
+			ksk_tx_format(c);
+			c->tx_hdr_off = min_t(size_t, left, c->tx_hdr_len);
+			left -= c->tx_hdr_off;
+			c->tx_left -= left;
+			ksk_stat_add(&c->stats.tx_copy_bytes, left);
+			if (left)
+				kofi_cursor_used(&op->cur, left);
+			return;
+		}
+		left -= b->len[i];
+		if (op)
+			ksk_stat_add(&c->stats.tx_copy_bytes,
+				     ksk_txop_payload(op));
+		c->tx_id++;
+		ksk_tx_sent(c, b->hdr[i]);
+	}
+}
+
+/*
+ * Send several short frames in one call. Returns how many bytes TCP took, 0 if
+ * there are not several, or a negative error: then the frame that was chosen has
+ * begun.
+ */
+static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
+{
+	struct msghdr *msg = &c->tx_msg;
+	struct ksk_burst b __uninitialized;
+	ssize_t sent;
+
+	ksk_tx_collect(c);
+	ksk_burst_collect(c, &b, *budget);
+	if (b.n < 2)
+		return 0;
+	msg->msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+	if (b.more)
+		msg->msg_flags |= MSG_MORE;
+	msg->msg_ubuf = NULL;
+	kofi_iter_kvec(&msg->msg_iter, ITER_SOURCE, b.kv, b.segs, b.total);
+	sent = tcp_sendmsg_locked(c->sock->sk, msg, b.total);
+	if (sent <= 0) {
+		ksk_tx_format(c);
+		return sent ? : -EPIPE;
+	}
+	WRITE_ONCE(c->tx_corked, sent == b.total && b.more);
+	ksk_stat_inc(&c->stats.tx_bursts);
+	ksk_stat_add(&c->stats.tx_bytes, sent);
+	ksk_burst_sent(c, &b, sent);
+	*budget -= min_t(size_t, *budget, sent + b.n * KSK_FRAME_COST);
+	return sent;
+}
+
+/* May more than one frame be sent in one call? */
+static bool ksk_tx_bursts(const struct ksk_conn *c)
+{
+	return !c->tx_hdr_len && !c->rsp_count &&
+	       (!list_empty(&c->tx_queue) || c->tx_acks);
+}
+
 /* Send one frame after the other, as the sender. As ksk_tx_run(). */
 static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 {
 	ssize_t sent;
 
 	do {
+		if (budget && ksk_tx_bursts(c)) {
+			sent = ksk_tx_burst(c, &budget);
+			if (sent > 0)
+				continue;
+			if (sent) {
+				ksk_tx_stop(c, sent);
+				return false;
+			}
+		}
 		if (!c->tx_hdr_len)
 			ksk_tx_format(c);
 		if (!budget) {
@@ -612,7 +636,7 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 		ksk_stat_add(&c->stats.tx_bytes, sent);
 		budget -= min_t(size_t, budget, sent);
 		if (c->tx_hdr_off == c->tx_hdr_len && !c->tx_left) {
-			ksk_tx_sent(c);
+			ksk_tx_sent(c, c->tx_hdr);
 			budget -= min(budget, KSK_FRAME_COST);
 		}
 	} while (c->tx_hdr_len || ksk_tx_next(c));
@@ -717,11 +741,11 @@ static void ksk_tx_unlock(struct sock *sk)
 
 /*
  * Leave an operation to who has the socket locked, or have the softirq item
- * lock it, unless there is a sender who will find the operation. The lock keeps
- * the endpoint: as soon as it is free, the operation may have completed, and the
- * consumer have closed the endpoint.
+ * lock it, unless there is a sender who will find the operation, or it is deferred
+ * until callbacks have returned. The lock keeps the endpoint: as soon as it is free, the operation may
+ * have completed, and the consumer have closed the endpoint.
  */
-static int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op)
+static int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 {
 	unsigned long irq;
 	int err = 0;
@@ -732,7 +756,7 @@ static int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op)
 	} else {
 		list_add_tail(&op->node, &c->tx_posted);
 		smp_mb();	/* that, before the state; see ksk_tx_next() */
-		if (READ_ONCE(c->tx_state) == KSK_TX_IDLE)
+		if (!deferred && READ_ONCE(c->tx_state) == KSK_TX_IDLE)
 			irq_poll_sched(&c->poll);
 	}
 	spin_unlock_irqrestore(&c->tx_lock, irq);
@@ -787,15 +811,35 @@ int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 
 	/* TCP's output needs interrupts and bottom halves of its own */
 	if (in_hardirq() || irqs_disabled())
-		return ksk_tx_leave(c, op);
+		return ksk_tx_leave(c, op, false);
+	if (kofi_ep_defer(&c->ep->base))
+		return ksk_tx_leave(c, op, true);
 
 	local_bh_disable();
 	if (ksk_tx_trylock(sk)) {
 		err = ksk_tx_send_now(c, op);
 		ksk_tx_unlock(sk);
 	} else {
-		err = ksk_tx_leave(c, op);
+		err = ksk_tx_leave(c, op, false);
 	}
 	local_bh_enable();
 	return err;
+}
+
+/* kofi_ep_ops.send_deferred: send what several callbacks have posted. */
+void ksk_tx_send_deferred(struct fid_ep *fid)
+{
+	struct ksk_conn *c = &ksk_ep(fid)->conn;
+	struct sock *sk = c->sock->sk;
+
+	local_bh_disable();
+	if (ksk_tx_trylock(sk)) {
+		ksk_stat_inc(&c->stats.tx_inline);
+		if (ksk_tx_run(c, ksk_inline_max))
+			ksk_conn_queue(c);
+		ksk_tx_unlock(sk);
+	} else {
+		irq_poll_sched(&c->poll);
+	}
+	local_bh_enable();
 }

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a call of TCP gets, as one array: the header of a frame with the first
+ * segments of its payload, or several short frames, a burst.
+ */
+#include <linux/bvec.h>
+#include <linux/mm.h>
+#include <linux/uio.h>
+
+#include "sock.h"
+
+static void ksk_tx_gather_kvec(const struct iov_iter *from, size_t left,
+			       union ksk_tx_vec *v, struct iov_iter *to)
+{
+	const struct kvec *seg = from->kvec;
+	size_t skip = from->iov_offset, len = v->kv[0].iov_len;
+	unsigned int n = 1;
+
+	for (; left && n <= KSK_TX_GATHER; seg++, n++) {
+		size_t bytes = min(seg->iov_len - skip, left);
+
+		v->kv[n] = (struct kvec) {
+			.iov_base = seg->iov_base + skip,
+			.iov_len = bytes,
+		};
+		len += bytes;
+		left -= bytes;
+		skip = 0;
+	}
+	kofi_iter_kvec(to, ITER_SOURCE, v->kv, n, len);
+}
+
+static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
+			       union ksk_tx_vec *v, struct iov_iter *to)
+{
+	const struct bio_vec *seg = from->bvec;
+	size_t skip = from->iov_offset, len = v->bv[0].bv_len;
+	unsigned int n = 1;
+
+	for (; left && n <= KSK_TX_GATHER; seg++, n++) {
+		size_t bytes = min(seg->bv_len - skip, left);
+
+		bvec_set_page(&v->bv[n], seg->bv_page, bytes,
+			      seg->bv_offset + skip);
+		len += bytes;
+		left -= bytes;
+		skip = 0;
+	}
+	iov_iter_bvec(to, ITER_SOURCE, v->bv, n, len);
+}
+
+/**
+ * ksk_tx_gather - what the socket gets next of a frame whose header is not out
+ * @c: the connection
+ * @from: the payload
+ * @budget: bytes of it at most
+ * @to: the rest of the header, and behind it as much of the payload as a short
+ *	array can hold; may be @from
+ *
+ * Context: locked.
+ */
+void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
+			  size_t budget, struct iov_iter *to)
+{
+	size_t hdr = c->tx_hdr_len - c->tx_hdr_off, left = 0;
+	u8 *start = c->tx_hdr + c->tx_hdr_off;
+	union ksk_tx_vec *v = &c->tx_vec;
+
+	if (c->tx_left && !(c->tx_op && c->tx_op->zc))
+		left = min(iov_iter_count(from), budget);
+	if (left && iov_iter_is_bvec(from)) {
+		bvec_set_virt(&v->bv[0], start, hdr);
+		ksk_tx_gather_bvec(from, left, v, to);
+		return;
+	}
+	v->kv[0] = (struct kvec) { .iov_base = start, .iov_len = hdr };
+	if (left && iov_iter_is_kvec(from))
+		ksk_tx_gather_kvec(from, left, v, to);
+	else
+		kofi_iter_kvec(to, ITER_SOURCE, v->kv, 1, hdr);
+}
+
+/* ----------------------------------------------------------------- bursts */
+
+/* The first segment of an operation that has not begun */
+static struct kvec ksk_burst_segment(const struct ksk_txop *op)
+{
+	const struct iov_iter *iter = &op->cur.iter;
+
+	if (!iter->nr_segs)
+		return (struct kvec) {};
+	if (iov_iter_is_kvec(iter))
+		return (struct kvec) {
+			.iov_base = iter->kvec->iov_base + iter->iov_offset,
+			.iov_len = iter->kvec->iov_len - iter->iov_offset,
+		};
+	if (iov_iter_is_bvec(iter))
+		return (struct kvec) {
+			.iov_base = page_address(iter->bvec->bv_page) +
+				    iter->bvec->bv_offset + iter->iov_offset,
+			.iov_len = iter->bvec->bv_len - iter->iov_offset,
+		};
+	return (struct kvec) {};
+}
+
+/* An operation whose frame is short and has its payload in one segment */
+static bool ksk_burst_fits(const struct ksk_conn *c, const struct ksk_txop *op)
+{
+	size_t payload = ksk_txop_payload(op);
+
+	if (op->rma_count > 1 || payload > KSK_BURST_PAYLOAD ||
+	    (c->zc_min && payload >= c->zc_min))
+		return false;
+	return payload <= ksk_burst_segment(op).iov_len;
+}
+
+/* One frame more, an acknowledgment if there is no @op. It must fit. */
+static void ksk_burst_add(const struct ksk_conn *c, struct ksk_burst *b,
+			  struct ksk_txop *op)
+{
+	u8 *hdr = b->hdr[b->n], id = c->tx_id + b->n;
+	struct kvec *kv = &b->kv[b->segs++];
+	size_t payload = op ? ksk_txop_payload(op) : 0;
+
+	kv->iov_base = hdr;
+	kv->iov_len = op ? ksk_tx_format_op(hdr, op, id, c->be) :
+			   ksk_tx_format_ack(hdr, id, c->be);
+	b->len[b->n] = kv->iov_len + payload;
+	b->total += b->len[b->n];
+	b->op[b->n++] = op;
+	if (!payload)
+		return;
+	kv = &b->kv[b->segs++];
+	*kv = ksk_burst_segment(op);
+	kv->iov_len = payload;
+}
+
+/* Has the call room for another frame, and the budget? */
+static bool ksk_burst_room(const struct ksk_burst *b, size_t budget)
+{
+	return b->n < KSK_BURST && b->total + b->n * KSK_FRAME_COST < budget;
+}
+
+/**
+ * ksk_burst_collect - the frame that has been chosen, and what may follow it
+ * @c: the connection, with no response to be sent
+ * @b: where headers and lengths go; with one frame or none it is no burst
+ * @budget: how many bytes, as ksk_tx_run() counts them
+ *
+ * Context: locked.
+ */
+void ksk_burst_collect(const struct ksk_conn *c, struct ksk_burst *b,
+		       size_t budget)
+{
+	bool unanswered = c->tx_nreads || !list_empty(&c->tx_wait) ||
+			  (c->tx_op && c->tx_op->ack);
+	unsigned int reads = c->tx_nreads;
+	u64 acks = c->tx_acks;
+	struct ksk_txop *op;
+
+	b->n = 0;
+	b->segs = 0;
+	b->total = 0;
+	if (c->tx_op && !ksk_burst_fits(c, c->tx_op))
+		return;
+	ksk_burst_add(c, b, c->tx_op);
+	for (; acks && ksk_burst_room(b, budget); acks--)
+		ksk_burst_add(c, b, NULL);
+	b->more = acks;
+	if (acks)
+		return;
+	list_for_each_entry(op, &c->tx_queue, node) {
+		/* as ksk_tx_blocked(), with what is in the burst */
+		reads += op->op == KSK_OP_READ_REQ;
+		b->more = !(op->flags & FI_FENCE && unanswered) &&
+			  reads <= KSK_READS_MAX;
+		if (!b->more || !ksk_burst_room(b, budget) ||
+		    !ksk_burst_fits(c, op))
+			return;
+		ksk_burst_add(c, b, op);
+		b->more = op->flags & FI_MORE;
+		unanswered |= op->ack || op->op == KSK_OP_READ_REQ;
+	}
+}
