@@ -940,6 +940,7 @@ static void zc_counted_first(struct kunit *test)
 	struct zc_out note = { .conn = &zc_ep(p, 0)->conn, .out = -1 };
 	struct sock *from = zc_ep(p, 0)->conn.sock->sk;
 	struct sock *to = zc_ep(p, 1)->conn.sock->sk;
+	unsigned long end = jiffies + msecs_to_jiffies(CT_TIMEOUT_MS);
 	struct zc_msg m = { .len = 4096, .segs = 1, .pages = zc_pages(test) };
 
 	zc_recv(test, p, &m);
@@ -951,6 +952,8 @@ static void zc_counted_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&note.conn->zc_out), 1);
 	lock_sock_nested(from, SINGLE_DEPTH_NESTING);
 	release_sock(to);
+	while (!READ_ONCE(from->sk_backlog.tail) && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
 	release_sock(from);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	KUNIT_EXPECT_EQ(test, note.out, 0);
