@@ -71,6 +71,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	size_t bytes = offsetof(struct kofi_rxop, cur) +
 		       kofi_cursor_size(ep->info->rx_attr->iov_limit);
 	struct kofi_rxop *op;
+	void *ops;
 	size_t i;
 	int err;
 
@@ -83,17 +84,20 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	q->closed = false;
 	/* two of them are often used on two CPUs */
 	bytes = L1_CACHE_ALIGN(bytes);
-	q->ops = kvmalloc_node(array_size(size, bytes),
-			       GFP_KERNEL | __GFP_ZERO, ep->domain->node);
+	ops = kvmalloc_node(array_size(size, bytes),
+			    GFP_KERNEL | __GFP_ZERO, ep->domain->node);
 	err = kofi_rxq_init_lists(q, size);
-	if (err || !q->ops) {
+	if (err || !ops) {
 		kofi_rxq_exit(q);
+		kvfree(ops);
 		return -ENOMEM;
 	}
 	for (i = 0; i < size; i++) {
-		op = q->ops + i * bytes;
+		op = ops + i * bytes;
 		kofi_freelist_put(&q->free, &op->free);
 	}
+	/* a stream may end meanwhile, and sees by it whether there is a queue */
+	smp_store_release(&q->ops, ops);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_init);

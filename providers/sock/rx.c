@@ -606,8 +606,11 @@ void ksk_rx_flush(struct ksk_conn *c)
 	struct kofi_rxq *q = kofi_ep_rxq(&c->ep->base, &c->ep->rxq);
 	struct kofi_rxop *op = rx->op;
 
-	/* an endpoint that was never enabled has no queue */
-	if (q->ops)
+	/*
+	 * An endpoint that was never enabled has no queue. One that is being
+	 * enabled has this done again, see ksk_ep_enable().
+	 */
+	if (smp_load_acquire(&q->ops))
 		kofi_rxq_forget(q, &c->rxmsg);
 	kofi_cq_wait_cancel(&c->ep->base, &rx->slot);
 	if (op) {
@@ -627,7 +630,7 @@ void ksk_rx_flush(struct ksk_conn *c)
 	rx->read = NULL;
 	ksk_rx_init(rx);
 	/* receives of a shared context stay posted */
-	if (c->ep->rxq.ops)
+	if (smp_load_acquire(&c->ep->rxq.ops))
 		kofi_rxq_flush(&c->ep->rxq);
 }
 
