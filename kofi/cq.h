@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues, for the files that work on them: cq.c, cq_read.c and
- * complete.c. What an operation and its completion run through is inline.
+ * Completion queues, for the files that work on them: cq.c, cq_poll.c, cq_read.c
+ * and complete.c. What an operation and its completion run through is inline.
  */
 #ifndef _KOFI_CQ_H
 #define _KOFI_CQ_H
@@ -41,6 +41,9 @@ struct kofi_cq_entry {
 };
 
 #define KOFI_CQ_BATCH	16	/* entries the poller takes at a time */
+
+/* As drivers/infiniband/core/cq.c, for the same reason */
+#define KOFI_CQ_BUDGET_IRQ	256
 
 /**
  * struct kofi_cq - a completion queue
@@ -179,6 +182,7 @@ static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 void kofi_cq_unreserve(struct kofi_cq *cq);
+void kofi_cq_unwait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 struct kofi_cq *kofi_cq_space(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_obj *obj);
 void kofi_cq_ask(struct kofi_cq *cq);
@@ -261,7 +265,11 @@ static __always_inline void kofi_cq_unlock(struct kofi_cq *cq,
 /* ------------------------------------------------------------- the poller */
 
 void kofi_cq_start_poller(struct kofi_cq *cq);
+void kofi_cq_queue_work(struct kofi_cq *cq);
+int kofi_cq_irq_poll(struct irq_poll *iop, int budget);
+void kofi_cq_work(struct work_struct *work);
 void kofi_cq_run_on(struct kofi_cq *cq);
+void kofi_cq_will_wait(struct kofi_cq *cq);
 
 /*
  * Have the poller look at the queue. Called with interrupts off, after what it
