@@ -745,7 +745,7 @@ static int kofi_av_close(struct fi_fid *fid)
 		kofi_eq_purge(av->eq, fid);
 		kofi_obj_put(&av->eq->obj);
 	}
-	/* nobody looks anything up any more */
+	/* nothing is looked up any more */
 	rhashtable_free_and_destroy(&av->hash, kofi_peer_free, NULL);
 	xa_destroy(&av->peers);
 	mutex_destroy(&av->mutex);

@@ -98,7 +98,7 @@ static void ksk_req_unlink(struct ksk_req *req)
 /**
  * ksk_req_free - forget a request
  * @req: owned by the caller, and its work item not running. Its connection,
- *	if nobody has adopted it, is reset.
+ *	unless it has been adopted, is reset.
  *
  * Context: process, may sleep.
  */
@@ -287,7 +287,7 @@ static void ksk_listener_data_ready(struct sock *sk)
 	struct ksk_listener *l;
 
 	/*
-	 * Called with the child's lock, and also for a child nobody has
+	 * Called with the child's lock, and also for a child that no one has
 	 * accepted yet, which has inherited callback and pointer.
 	 */
 	read_lock_bh(&sk->sk_callback_lock);

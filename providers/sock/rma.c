@@ -174,7 +174,7 @@ static void ksk_rma_done(struct ksk_conn *c, struct kofi_target *seg,
  * @c: the connection, the request in rx.frame
  *
  * Context: locked.
- * Return: 0, and the response is owed; -EAGAIN if too many are, or a slot is
+ * Return: 0, and the response is pending; -EAGAIN if too many are, or a slot is
  * wanting; -EPROTO after a violation.
  */
 int ksk_rma_read(struct ksk_conn *c)
@@ -202,7 +202,7 @@ int ksk_rma_read(struct ksk_conn *c)
 	err = ksk_rma_targets(c, rsp->seg, FI_REMOTE_READ, &rsp->reserved);
 	if (err)
 		return err;
-	/* nobody knows when it will be answered */
+	/* when it will be answered is not known */
 	ksk_rma_drop(rsp->seg, f->rma_count);
 	rsp->payload = 0;
 	for (i = 0; i < f->rma_count; i++)
@@ -365,7 +365,7 @@ void ksk_rma_written(struct ksk_conn *c)
 }
 
 /**
- * ksk_rma_flush - forget what is owed to the peer
+ * ksk_rma_flush - forget what the peer still waits for
  * @c: the connection
  *
  * Context: process; locked, if there is a socket.

@@ -13,7 +13,7 @@
  * A run reads no more than its budget, in which small frames count for more than
  * their bytes; another run goes on. Reading happens
  * under the socket's spinlock, never while a process owns it (ep.c), and never
- * nests. Acknowledgments and responses are owed while reading and sent by the
+ * nests. Acknowledgments and responses are pending while reading and sent by the
  * caller afterwards.
  *
  * Whatever a peer sends that the protocol does not know ends its connection:

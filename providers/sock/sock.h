@@ -8,7 +8,7 @@
  *   ksk_dom_mutex	domains and their endpoints; the notifier of devices has
  *			it inside the RTNL
  *   the socket's lock	"locked" below means: owned by the caller
- *			(lock_sock), or its slock held while nobody owns it
+ *			(lock_sock), or its slock held while it is not owned
  *			(softirq and inline senders). Everything about the
  *			stream, both ways, belongs to who has it locked.
  *   ksk_conn.tx_lock	what is posted without the socket's lock; irqsave
@@ -421,7 +421,7 @@ struct ksk_post {
 
 /* Who sends. Changes with the socket locked. */
 enum ksk_tx_state {
-	KSK_TX_IDLE,		/* nobody; who posts, sends */
+	KSK_TX_IDLE,		/* none; who posts, sends */
 	KSK_TX_ACTIVE,		/* one sender, who looks again before it ends */
 	KSK_TX_SPACE,		/* the socket took no more; it will call */
 };

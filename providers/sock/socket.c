@@ -184,7 +184,7 @@ static int ksk_discard_actor(read_descriptor_t *desc, struct sk_buff *skb,
  * ksk_socket_shutdown - end a connection in order
  * @sock: its socket; stays ours
  *
- * What has been sent still arrives. What has been received and nobody will
+ * What has been sent still arrives. What has been received and is not to be
  * read is thrown away: TCP makes a reset of a close with unread bytes, and
  * that would overtake what we have sent. A peer that goes on sending after
  * our FIN is reset all the same.

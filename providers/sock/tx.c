@@ -6,7 +6,7 @@
  * for one completion after the other, behind the last one (kofi_ep_defer()). Who
  * may talk to TCP is
  * decided by the socket's lock, which can be had in two ways: owned, in process
- * context, or by its spinlock while nobody owns it. A post only tries the
+ * context, or by its spinlock while it is not owned. A post only tries the
  * spinlock. If it does not get it, it leaves the operation on a list of its own,
  * under tx_lock, and the endpoint's softirq item sends; if that finds the socket
  * owned, the work item does. Who has the socket locked takes from that list what
@@ -153,7 +153,7 @@ void ksk_tx_read_done(struct ksk_conn *c)
  * ksk_tx_ack - owe the peer an acknowledgment
  * @c: the connection
  *
- * Whoever runs the receiver runs the sender next.
+ * The context that runs the receiver runs the sender next.
  *
  * Context: locked.
  */
@@ -719,7 +719,7 @@ void ksk_tx_retry(struct timer_list *t)
 
 /* ---------------------------------------------------------------- posting */
 
-/* Lock the socket, if nobody has to be waited for. Bottom halves are off. */
+/* Lock the socket, if it is free. Bottom halves are off. */
 static bool ksk_tx_trylock(struct sock *sk)
 {
 	if (!spin_trylock(&sk->sk_lock.slock))
