@@ -198,6 +198,16 @@ EXPORT_SYMBOL_GPL(fi_fabric2);
 
 /* ----------------------------------------------------------------- domains */
 
+static void kofi_domain_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
+{
+	kofi_mr_pool_domain_stats(container_of(obj, struct kofi_domain, obj),
+				  fn, arg);
+}
+
+static const struct kofi_obj_ops kofi_domain_obj_ops = {
+	.stats	= kofi_domain_stats,
+};
+
 /**
  * kofi_domain_init - set up the base of a provider's domain
  * @domain: the base
@@ -241,7 +251,10 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 			    context);
 	if (ret)
 		goto free_name;
+	domain->obj.ops = &kofi_domain_obj_ops;
 	kofi_mr_table_init(&domain->mrs, info->domain_attr->mr_mode);
+	mutex_init(&domain->mr_pool_mutex);
+	INIT_LIST_HEAD(&domain->mr_pools);
 	return 0;
 
 free_name:
@@ -264,6 +277,7 @@ void kofi_domain_exit(struct kofi_domain *domain)
 		kofi_eq_purge(domain->eq, &domain->domain.fid);
 		kofi_obj_put(&domain->eq->obj);
 	}
+	mutex_destroy(&domain->mr_pool_mutex);
 	kofi_mr_table_exit(&domain->mrs);
 	kofi_obj_exit(&domain->obj);
 	kfree(domain->name);

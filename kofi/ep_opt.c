@@ -55,12 +55,12 @@ static int kofi_ep_set_pool(struct kofi_ep *ep, int optname, const void *optval,
 	mutex_lock(&ep->config);
 	if (READ_ONCE(ep->state) != KOFI_EP_IDLE)
 		ret = -FI_EOPBADSTATE;
+	else if (optname == KOFI_OPT_MR_POOL ? value > KOFI_MR_POOL_MAX : !value)
+		ret = -EINVAL;
 	else if (optname == KOFI_OPT_MR_POOL)
 		ep->mr_pool_size = value;
-	else if (value)
-		ep->mr_pool_segs = value;
 	else
-		ret = -EINVAL;
+		ep->mr_pool_segs = value;
 	mutex_unlock(&ep->config);
 	return ret;
 }
@@ -85,8 +85,9 @@ static bool kofi_ep_own_opt(fid_t fid, int optname, size_t **value)
  * @optval: its value; the type is in fi_endpoint.h
  * @optlen: bytes at @optval
  *
- * fi_endpoint(3). KOFI_OPT_MR_POOL (0 at first) and KOFI_OPT_MR_SEGS
- * (%KOFI_IOV_MAX) say what fi_enable() makes for kofi_mr_get().
+ * fi_endpoint(3). KOFI_OPT_MR_POOL (0 at first, 65536 at most) says how many
+ * regions of its domain kofi_mr_get() may give an endpoint at a time, and
+ * KOFI_OPT_MR_SEGS (%KOFI_IOV_MAX) how many segments each of them can have.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -ENOPROTOOPT for an option that is not known or cannot be

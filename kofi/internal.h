@@ -260,7 +260,9 @@ struct kofi_cntr {
 
 void kofi_cntr_done(struct kofi_cntr *cntr, bool failed, u64 bytes);
 
-/* mr_pool.c: the pools endpoints have of memory regions; see mr.h */
+/* mr_pool.c: the regions of a domain that its endpoints share; see mr.h */
+
+#define KOFI_MR_POOL_MAX	65536	/* regions of an endpoint */
 
 bool kofi_mr_pooled(const struct kofi_domain *domain);
 int kofi_mr_pool_open(struct kofi_ep *ep);
@@ -268,6 +270,8 @@ void kofi_mr_pool_stop(struct kofi_ep *ep);
 void kofi_mr_pool_drain(struct kofi_ep *ep);
 void kofi_mr_pool_close(struct kofi_ep *ep);
 void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg);
+void kofi_mr_pool_domain_stats(struct kofi_domain *domain, kofi_stat_fn fn,
+			       void *arg);
 
 /* lib/addr.c: addresses */
 

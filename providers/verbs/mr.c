@@ -14,14 +14,15 @@
  *
  * Regions of a pool
  *
- * Such a region is registered on its endpoint's queue pair, ahead of all that is
- * posted later, without waiting. While it is mapped it has two references: one
- * until the device has reported the registration, one until the region has been
- * invalidated, by a work request or by the peer. With the last of them it is
- * fenced. If a work request has failed, the state of the device's region is
- * unknown; then the work item deregisters it, which holds in any case, and makes
- * a new one if the connection still stands: the device had only refused to take
- * the request.
+ * They are the domain's. Such a region is registered on the queue pair of the
+ * endpoint that has it, ahead of all that is posted there later, without waiting.
+ * While it is mapped it has two references: one until the device has reported the
+ * registration, one until the region has been invalidated, by a work request or
+ * by the peer. With the last of them it is fenced. If a work request has failed,
+ * the state of the device's region is unknown; then the work item deregisters it,
+ * which holds in any case. If the connection still stands, the device had only
+ * refused to take the request, and the region gets another of the device's;
+ * otherwise the core replaces it.
  *
  * Other regions
  *
@@ -299,9 +300,10 @@ static void vrb_mr_work(struct work_struct *work)
 	noio = memalloc_noio_save();
 	mutex_lock(&mr->dom->mr_mutex);
 	vrb_mr_dereg(mr);
-	if (!READ_ONCE(ep->dead) && vrb_mr_make(mr))
-		vrb_ep_abort(ep, ENOMEM);
+	mr->base.broken = READ_ONCE(ep->dead) || vrb_mr_make(mr);
 	mutex_unlock(&mr->dom->mr_mutex);
+	if (mr->base.broken)
+		vrb_ep_abort(ep, ENOMEM);
 	memalloc_noio_restore(noio);
 	kofi_mr_fenced(&mr->base);
 }
@@ -382,36 +384,42 @@ static int vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
 	return ib_post_send(ep->qp, &wr, NULL);
 }
 
-/* The queue pair has room for two work requests of each region of the pool. */
+/* With RCU, which keeps the device: see vrb_domain_lost(). */
+static int vrb_mr_open_pool_rcu(struct vrb_mr *mr, struct vrb_ep *ep)
+{
+	unsigned long irq;
+	int err;
+
+	/* without @ib the connection is ending */
+	if (READ_ONCE(ep->tx_closed) || !mr->ib)
+		return -ESHUTDOWN;
+	err = kofi_ep_tx_state(&ep->base) ?: vrb_mr_map(mr);
+	if (err)
+		return err;
+	mr->suspect = false;
+	refcount_set(&mr->refs, 2);
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	err = vrb_mr_may_post(ep) ?: vrb_mr_post_reg(mr, ep);
+	if (!err)
+		vrb_mr_show(mr);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (err)
+		vrb_mr_unmap(mr, mr->ib->device);
+	return err;
+}
+
+/* The queue pair has room for two work requests of each region it may have. */
 static int vrb_mr_open_pool(struct vrb_mr *mr)
 {
 	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
-	unsigned long irq;
 	int err;
 
 	if (mr->base.flags & FI_RMA_EVENT)
 		return -EOPNOTSUPP;
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	/* without @ib the connection is ending */
-	err = mr->ib ? vrb_mr_may_post(ep) : -ESHUTDOWN;
-	if (err)
-		goto unlock;
-	err = vrb_mr_map(mr);
-	if (err)
-		goto refused;
-	vrb_mr_show(mr);
-	mr->suspect = false;
-	refcount_set(&mr->refs, 2);
-	err = vrb_mr_post_reg(mr, ep);
-	if (!err)
-		goto unlock;
-	vrb_mr_unmap(mr, mr->ib->device);
-	WRITE_ONCE(mr->base.mr.key, FI_KEY_NOTAVAIL);
-refused:
-	err = vrb_tx_refused(ep, err);
-unlock:
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	return err;
+	rcu_read_lock();
+	err = vrb_mr_open_pool_rcu(mr, ep);
+	rcu_read_unlock();
+	return vrb_tx_refused(ep, err);
 }
 
 static void vrb_mr_end_pool(struct vrb_mr *mr)
@@ -452,7 +460,7 @@ void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 
 	rcu_read_lock();
 	mr = xa_load(&ep->dom->mr_keys, key >> 8);
-	allowed = mr && mr->base.ep == &ep->base &&
+	allowed = mr && READ_ONCE(mr->base.ep) == &ep->base &&
 		  mr->base.flags & FI_MR_SINGLE_USE;
 	if (allowed && ep->dom->quirks & VRB_QUIRK_STALE_KEY &&
 	    READ_ONCE(mr->key) != key)

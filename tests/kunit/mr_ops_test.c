@@ -29,6 +29,8 @@ static struct {
 	size_t			segs;		/* of the last init */
 	int			init_err;	/* of the next call each */
 	int			open_err;
+	int			grow_err;	/* of all that make more */
+	int			locked;		/* opened with interrupts off */
 	bool			later;		/* fence when the test says so */
 	struct kofi_mr		*quick;		/* open: a peer ends it at once */
 	bool			quick_ended;
@@ -50,7 +52,7 @@ static struct own_mr *own_of(struct kofi_mr *mr)
 
 static int own_init(struct kofi_mr *mr, size_t segs, u64 key)
 {
-	int err = own.init_err;
+	int err = own.init_err ?: own.grow_err;
 
 	own.init_err = 0;
 	if (err)
@@ -78,6 +80,7 @@ static int own_open(struct kofi_mr *mr)
 	if (err)
 		return err;
 	own.opens++;
+	own.locked += irqs_disabled();
 	mr->base = OWN_BASE;
 	WRITE_ONCE(mr->mr.key, ++own_of(mr)->key);
 	if (mr == own.quick)
@@ -217,6 +220,8 @@ static void own_pool_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 1U, o->base.nr_segs);
 	}
 	KUNIT_EXPECT_EQ(test, (int)OWN_POOL, own.opens);
+	/* which may take the device a while */
+	KUNIT_EXPECT_EQ(test, 0, own.locked);
 
 	KUNIT_EXPECT_EQ(test, 0, kofi_mr_unmap(mr[0], &end.cqe));
 	KUNIT_EXPECT_EQ(test, FI_KEY_NOTAVAIL, fi_mr_key(mr[0]));
@@ -248,6 +253,177 @@ static void own_pool_refused_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, kofi_mr_get(t->ep));
 	KUNIT_EXPECT_EQ(test, 0, fi_enable(t->ep));
 	KUNIT_EXPECT_EQ(test, own.exits + (int)OWN_POOL, own.inits);
+}
+
+/* ------------------------------------- endpoints that share a domain's regions */
+
+#define OWN_MANY	20UL	/* regions an endpoint may have */
+#define OWN_KEPT	4	/* of them, reserved for it */
+
+/**
+ * struct own_share - endpoints of one domain
+ * @ep: these
+ * @spaces: write-space callbacks of each
+ * @mr: regions each has
+ * @nr: number of them
+ */
+struct own_share {
+	struct fid_ep	*ep[2];
+	int		spaces[2];
+	struct fid_mr	*mr[2][OWN_MANY];
+	size_t		nr[2];
+};
+
+static void own_space(struct fid_ep *ep, void *context)
+{
+	(*(int *)context)++;
+}
+
+static void own_share_open(struct kunit *test, struct own_share *s)
+{
+	struct own_test *t = test->priv;
+	size_t nr = OWN_MANY;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->world->domain,
+						     t->world->info, &s->ep[i],
+						     &s->spaces[i]));
+		KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(s->ep[i], &t->eq->fid, 0));
+		KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(s->ep[i], &t->cq->fid,
+						    FI_TRANSMIT | FI_RECV));
+		KUNIT_ASSERT_EQ(test, 0, kofi_ep_write_space(s->ep[i],
+							     own_space));
+		KUNIT_ASSERT_EQ(test, 0, fi_setopt(&s->ep[i]->fid,
+						   FI_OPT_ENDPOINT,
+						   KOFI_OPT_MR_POOL, &nr,
+						   sizeof(nr)));
+		fake_connected(test, s->ep[i]);
+	}
+}
+
+/* Take as many as there are. */
+static size_t own_share_get(struct own_share *s, int i)
+{
+	struct fid_mr *mr;
+
+	while ((mr = kofi_mr_get(s->ep[i])))
+		s->mr[i][s->nr[i]++] = mr;
+	return s->nr[i];
+}
+
+static void own_share_put(struct own_share *s, int i)
+{
+	kofi_mr_put(s->mr[i][--s->nr[i]]);
+}
+
+/* The callback that follows a refusal, perhaps from a work item */
+static bool own_share_woken(struct own_test *t, struct own_share *s, int i)
+{
+	const unsigned long end = jiffies + OWN_WAIT;
+
+	while (!s->spaces[i] && time_before(jiffies, end)) {
+		kofi_cq_poll(t->cq, 8);
+		schedule_timeout_idle(1);
+	}
+	return s->spaces[i]--;
+}
+
+/*
+ * There are as many regions as one endpoint may have, and a few for each; more
+ * are made when more are wanted at a time, and the endpoint that was refused
+ * hears of it.
+ */
+static void own_share_test(struct kunit *test)
+{
+	struct own_test *t = test->priv;
+	struct own_share s = {};
+	int i;
+
+	own_share_open(test, &s);
+	KUNIT_EXPECT_EQ(test, (int)OWN_MANY + OWN_KEPT, own.inits);
+	KUNIT_EXPECT_EQ(test, OWN_MANY, own_share_get(&s, 0));
+	KUNIT_EXPECT_EQ(test, (size_t)OWN_KEPT, own_share_get(&s, 1));
+	while (s.nr[1] < OWN_MANY) {
+		size_t had = s.nr[1];
+
+		KUNIT_ASSERT_TRUE(test, own_share_woken(t, &s, 1));
+		KUNIT_ASSERT_GT(test, own_share_get(&s, 1), had);
+	}
+	KUNIT_EXPECT_EQ(test, 2 * (int)OWN_MANY, own.inits);
+	/* each its own: what the other puts is not for one that has all */
+	own_share_put(&s, 0);
+	KUNIT_EXPECT_EQ(test, OWN_MANY, own_share_get(&s, 1));
+
+	/* those of a closed endpoint are too many now */
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&s.ep[0]->fid));
+	KUNIT_EXPECT_EQ(test, (int)OWN_MANY, own.exits);
+	for (i = 0; i < OWN_MANY; i++)
+		KUNIT_EXPECT_EQ(test, 0, own_map(t, s.mr[1][i], NULL, 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&s.ep[1]->fid));
+	KUNIT_EXPECT_EQ(test, own.inits, own.exits);
+}
+
+/* No more can be made: what one puts another gets, and each has its own few. */
+static void own_share_full_test(struct kunit *test)
+{
+	struct own_test *t = test->priv;
+	struct own_share s = {};
+
+	own_share_open(test, &s);
+	own.grow_err = -ENOMEM;
+	KUNIT_EXPECT_EQ(test, OWN_MANY, own_share_get(&s, 0));
+	own_share_put(&s, 0);
+	KUNIT_EXPECT_TRUE(test, own_share_woken(t, &s, 0));
+	KUNIT_EXPECT_EQ(test, (size_t)OWN_KEPT + 1, own_share_get(&s, 1));
+	KUNIT_EXPECT_EQ(test, OWN_MANY - 1, own_share_get(&s, 0));
+
+	/* one of its own few goes to no other endpoint */
+	s.spaces[0] = 0;
+	own_share_put(&s, 1);
+	own_share_put(&s, 1);
+	KUNIT_EXPECT_TRUE(test, own_share_woken(t, &s, 0));
+	KUNIT_EXPECT_EQ(test, OWN_MANY, own_share_get(&s, 0));
+	KUNIT_EXPECT_EQ(test, (size_t)OWN_KEPT, own_share_get(&s, 1));
+	own_share_put(&s, 0);
+	KUNIT_EXPECT_TRUE(test, own_share_woken(t, &s, 1));
+	KUNIT_EXPECT_EQ(test, (size_t)OWN_KEPT + 1, own_share_get(&s, 1));
+
+	/* and so do all that an endpoint has when it is closed */
+	s.spaces[1] = 0;
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&s.ep[0]->fid));
+	KUNIT_EXPECT_TRUE(test, own_share_woken(t, &s, 1));
+	KUNIT_EXPECT_EQ(test, OWN_MANY, own_share_get(&s, 1));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&s.ep[1]->fid));
+}
+
+/* A region the device cannot open any more is replaced, at once or later. */
+static void own_share_broken_test(struct kunit *test)
+{
+	struct own_test *t = test->priv;
+	struct own_share s = {};
+	int i;
+
+	own_share_open(test, &s);
+	KUNIT_EXPECT_EQ(test, OWN_MANY, own_share_get(&s, 0));
+	KUNIT_EXPECT_EQ(test, (size_t)OWN_KEPT, own_share_get(&s, 1));
+	KUNIT_EXPECT_TRUE(test, own_share_woken(t, &s, 1));
+	own.grow_err = -ENOMEM;
+	while (s.nr[0]) {
+		container_of(s.mr[0][s.nr[0] - 1], struct kofi_mr,
+			     mr)->broken = true;
+		own_share_put(&s, 0);
+	}
+	s.spaces[0] = 0;
+	for (i = 0; i < 2; i++)
+		kofi_cq_poll(t->cq, 8);
+	WRITE_ONCE(own.grow_err, 0);
+	while (own_share_get(&s, 0) < OWN_MANY)
+		KUNIT_ASSERT_TRUE(test, own_share_woken(t, &s, 0));
+	for (i = 0; i < OWN_MANY; i++)
+		KUNIT_EXPECT_EQ(test, 0, own_map(t, s.mr[0][i], NULL, 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&s.ep[0]->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&s.ep[1]->fid));
 }
 
 /* A region the device does not open is as before, and so is the queue. */
@@ -554,6 +730,9 @@ static struct kunit_case own_cases[] = {
 	KUNIT_CASE(own_pool_test),
 	KUNIT_CASE(own_untold_test),
 	KUNIT_CASE(own_pool_refused_test),
+	KUNIT_CASE(own_share_test),
+	KUNIT_CASE(own_share_full_test),
+	KUNIT_CASE(own_share_broken_test),
 	KUNIT_CASE(own_map_refused_test),
 	KUNIT_CASE(own_later_test),
 	KUNIT_CASE(own_remote_test),

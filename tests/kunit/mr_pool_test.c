@@ -24,6 +24,7 @@ static void mr_option_test(struct kunit *test)
 		{ "no segments", KOFI_OPT_MR_SEGS, 0, sizeof(size_t),
 		  -EINVAL },
 		{ "short", KOFI_OPT_MR_POOL, 3, sizeof(u32), -EINVAL },
+		{ "too many", KOFI_OPT_MR_POOL, 65537, sizeof(size_t), -EINVAL },
 		{ "no pool", KOFI_OPT_MR_POOL, 0, sizeof(size_t), 0 },
 	};
 	size_t value, len = sizeof(value);
@@ -57,13 +58,16 @@ static void mr_option_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, kofi_mr_get(ep));
 
 	/* Too much is refused; so is a pool for an endpoint that fails. */
-	value = SIZE_MAX / 2;
-	KUNIT_EXPECT_EQ(test, 0, fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
-					   KOFI_OPT_MR_POOL, &value, len));
-	KUNIT_EXPECT_EQ(test, -ENOMEM, fi_enable(ep));
 	value = 2;
 	KUNIT_EXPECT_EQ(test, 0, fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
 					   KOFI_OPT_MR_POOL, &value, len));
+	value = SIZE_MAX / 2;
+	KUNIT_EXPECT_EQ(test, 0, fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+					   KOFI_OPT_MR_SEGS, &value, len));
+	KUNIT_EXPECT_EQ(test, -ENOMEM, fi_enable(ep));
+	value = 2;
+	KUNIT_EXPECT_EQ(test, 0, fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+					   KOFI_OPT_MR_SEGS, &value, len));
 	fake_fail_next(-ENETDOWN);
 	KUNIT_EXPECT_EQ(test, -ENETDOWN, fi_enable(ep));
 	KUNIT_EXPECT_NULL(test, kofi_mr_get(ep));

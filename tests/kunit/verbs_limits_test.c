@@ -370,10 +370,6 @@ static void limits_options(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
 					&value, sizeof(value)), 0);
 	KUNIT_EXPECT_EQ(test, fi_enable(p->side[0].ep), -EINVAL);
-	value = SIZE_MAX / 2 + 1;
-	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
-					&value, sizeof(value)), 0);
-	KUNIT_EXPECT_NE(test, fi_enable(p->side[0].ep), 0);
 	value = 0;
 	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
 					&value, sizeof(value)), 0);

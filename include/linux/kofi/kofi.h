@@ -186,7 +186,7 @@ int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe);
 void kofi_mr_put(struct fid_mr *mr);
 
 /* fi_setopt() of an endpoint, before it is enabled; size_t each */
-#define KOFI_OPT_MR_POOL	0x10001	/* regions kofi_mr_get() can hand out */
+#define KOFI_OPT_MR_POOL	0x10001	/* regions kofi_mr_get() may give it at a time */
 #define KOFI_OPT_MR_SEGS	0x10002	/* most segments of each */
 
 struct device *kofi_domain_device(struct fid_domain *domain);

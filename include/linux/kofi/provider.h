@@ -193,6 +193,8 @@ struct kofi_mr_table {
  * @addr_format: of the addresses in its address vectors
  * @mrs: regions of software providers by their keys
  * @mr_ops: how peers get to regions
+ * @mr_pool_mutex: guards @mr_pools
+ * @mr_pools: regions for kofi_mr_get()
  */
 struct kofi_domain {
 	struct fid_domain		domain;
@@ -206,6 +208,8 @@ struct kofi_domain {
 	u32				addr_format;
 	struct kofi_mr_table		mrs;
 	const struct kofi_mr_ops	*mr_ops;
+	struct mutex			mr_pool_mutex;	/* the pools */
+	struct list_head		mr_pools;
 };
 
 int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
@@ -308,6 +312,7 @@ enum {
 struct kofi_cq;
 struct kofi_cntr;
 struct kofi_mr_pool;
+struct kofi_mr_share;
 
 /**
  * struct kofi_cq_wait - what waits for a slot of a queue
@@ -424,7 +429,7 @@ struct kofi_poster {
  *	kofi_ep_init(). Without FI_MULTI_RECV it has no FI_OPT_MIN_MULTI_RECV.
  * @min_multi: bytes a multi-receive must have left to stay posted
  * @remote_cqe: done mode: what peers' values complete to, or NULL
- * @mr_pool: regions kofi_mr_get() hands out
+ * @mr_share: of the domain's regions for kofi_mr_get()
  * @mr_pool_size: KOFI_OPT_MR_POOL
  * @mr_pool_segs: KOFI_OPT_MR_SEGS
  * @config: serialises binding, options and enabling
@@ -461,7 +466,7 @@ struct kofi_ep {
 	u64				op_flags[2];
 	size_t				min_multi;
 	struct kofi_cqe			*remote_cqe;
-	struct kofi_mr_pool		*mr_pool;
+	struct kofi_mr_share		*mr_share;
 	size_t				mr_pool_size;
 	size_t				mr_pool_segs;
 	struct mutex			config;	/* bindings, options */
@@ -649,7 +654,8 @@ struct kofi_mr_stats {
  * @mr: what the consumer holds
  * @obj: the core's; not used for a region of a pool
  * @domain: its parent
- * @ep: the endpoint it is bound to, or NULL for all of the domain
+ * @ep: the endpoint it is bound to, or NULL for all of the domain; of a pool,
+ *	the one that has it
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, ...
  * @flags: FI_MR_SINGLE_USE, FI_RMA_EVENT
  * @base: remote address of the first byte
@@ -659,7 +665,9 @@ struct kofi_mr_stats {
  * @start: offset of each segment's first byte
  * @state: mr.h's: the state, and how often it was opened
  * @pool: pool it belongs to, or NULL
- * @node: on the pool's list of free ones
+ * @broken: of a pool: the provider cannot open it any more; once it is put back
+ *	another takes its place
+ * @node: on a list of the pool, or of the endpoint that has it
  * @report: its end is a completion
  * @wc: that completion
  * @fenced: it is not accessed any more; for a region of no pool
@@ -683,6 +691,7 @@ struct kofi_mr {
 	u64			*start;
 	unsigned int		state;
 	struct kofi_mr_pool	*pool;
+	bool			broken;
 	struct list_head	node;
 	bool			report;
 	struct kofi_wc		wc;
@@ -699,16 +708,15 @@ struct kofi_mr {
  * @size: bytes of its region, which begins with a struct kofi_mr
  * @counted: it tells the core of accesses, which counts them
  * @init: get what a region needs; process context. A region of a pool, which
- *	has @pool and @ep set, is to hold @segs segments, whatever they will be;
- *	any other has its memory and base already, and may ask for @key. What
+ *	has @pool set, is to hold @segs segments, whatever they will be, of
+ *	any endpoint; any other has its memory and base already, and may ask for @key. What
  *	the provider cannot do it refuses with -EINVAL or -EOPNOTSUPP.
  * @exit: give it back; process context. The region is not open.
  * @open: let peers access the memory, as @access and @flags say: sets @base
  *	where that is the provider's choice, and mr.key. The context is that of
- *	the consumer's call: any for a region of a pool, where a spinlock of the
- *	core's is held with interrupts off; process context for others. A peer
- *	may end the region as soon as it has the key. On an error nothing has
- *	happened.
+ *	the consumer's call: any for a region of a pool; process context for
+ *	others. A peer may end the region as soon as it has the key. On an error
+ *	nothing has happened.
  * @end: an open region ends: make sure that the memory is not accessed any
  *	more, and then call kofi_mr_fenced(), from inside or later. Any context,
  *	also while @open has not returned if a peer was that quick. For a region
