@@ -220,21 +220,91 @@ void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done)
 		;
 }
 
+/* A work request behind which nothing is left */
+struct vrb_drain {
+	struct ib_cqe		cqe;
+	struct completion	done;
+};
+
 static void vrb_drain_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	complete(&container_of(wc->wr_cqe, struct vrb_drain, cqe)->done);
 }
 
-/**
- * vrb_drain_init - prepare to wait for a last work request
- * @drain: its cqe is the work request's
- *
- * Context: any.
- */
-void vrb_drain_init(struct vrb_drain *drain)
+static void vrb_drain_init(struct vrb_drain *drain)
 {
 	drain->cqe.done = vrb_drain_done;
 	init_completion(&drain->done);
+}
+
+/* A driver knows better how; what it waits for has to be polled for it. */
+static void vrb_drain_by_driver(struct vrb_epcq *q, struct ib_qp *qp,
+				void (*drain)(struct ib_qp *qp))
+{
+	if (q->direct)
+		kofi_cq_claim(q->kcq);
+	drain(qp);
+	if (q->direct)
+		kofi_cq_release(q->kcq);
+}
+
+/**
+ * vrb_drain_sq - wait until all transmits of a queue pair have been delivered
+ * @q: where the device reports them
+ * @qp: in its error state
+ *
+ * As ib_drain_sq(), which does not tell whether it could, and polls a queue that
+ * is polled ten times a second.
+ *
+ * Context: process, may sleep.
+ * Return: 0, or the device's error: then they have not been.
+ */
+int vrb_drain_sq(struct vrb_epcq *q, struct ib_qp *qp)
+{
+	struct vrb_drain drain;
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &drain.cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+	int err;
+
+	if (qp->device->ops.drain_sq) {
+		vrb_drain_by_driver(q, qp, ib_drain_sq);
+		return 0;
+	}
+	vrb_drain_init(&drain);
+	err = ib_post_send(qp, &wr.wr, NULL);
+	if (!err)
+		vrb_epcq_wait(q, &drain.done);
+	return err;
+}
+
+/**
+ * vrb_drain_rq - wait until all receives of a queue pair have been delivered
+ * @q: where the device reports them
+ * @qp: in its error state, without a shared receive queue
+ *
+ * Context: process, may sleep.
+ * Return: as vrb_drain_sq().
+ */
+int vrb_drain_rq(struct vrb_epcq *q, struct ib_qp *qp)
+{
+	struct vrb_drain drain;
+	struct ib_recv_wr wr = { .wr_cqe = &drain.cqe };
+	int err;
+
+	if (qp->device->ops.drain_rq) {
+		vrb_drain_by_driver(q, qp, ib_drain_rq);
+		return 0;
+	}
+	vrb_drain_init(&drain);
+	err = ib_post_recv(qp, &wr, NULL);
+	if (!err)
+		vrb_epcq_wait(q, &drain.done);
+	return err;
 }
 
 /* ----------------------------------------------------------------- errors */

@@ -14,11 +14,12 @@
  *
  * Locks
  *
- * vrb_mutex guards the lists of devices, domains, endpoints and shared receive
- * contexts, and makes a removal wait for those who walk them. It is outside an
- * endpoint's cm_mutex, which is outside a shared receive context's mutex. The
- * connection manager's event handlers never take it, because it is held while
- * waiting for them.
+ * vrb_mutex guards the lists of devices and passive endpoints, and the mutex of
+ * a device those of its domains, endpoints and shared receive contexts; each
+ * makes a removal wait for those who walk them. They are not held together. A
+ * device's is outside an endpoint's cm_mutex, which is outside a shared receive
+ * context's mutex. The connection manager's event handlers take neither, because
+ * they are held while waiting for them.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -28,6 +29,14 @@
 
 DEFINE_MUTEX(vrb_mutex);	/* see above */
 LIST_HEAD(vrb_devs);
+
+static void vrb_dev_put(struct vrb_dev *dev)
+{
+	if (!refcount_dec_and_test(&dev->refs))
+		return;
+	mutex_destroy(&dev->mutex);
+	kfree(dev);
+}
 
 /* Wait until no queue pair of a closed endpoint is left. */
 void vrb_domain_wait(struct vrb_domain *dom)
@@ -42,17 +51,18 @@ static int vrb_domain_close(struct fi_fid *fid)
 	struct device *dev = dom->base.dev;
 
 	vrb_domain_wait(dom);
-	mutex_lock(&vrb_mutex);
+	mutex_lock(&dom->dev->mutex);
 	if (!dom->gone) {
 		list_del(&dom->node);
 		ib_dealloc_pd(dom->pd);
 	}
-	mutex_unlock(&vrb_mutex);
+	mutex_unlock(&dom->dev->mutex);
 	vrb_mr_domain_exit(dom);
 	vrb_map_check(dom);
 	kofi_domain_exit(&dom->base);
 	put_device(dev);
 	put_device(&dom->ib->dev);
+	vrb_dev_put(dom->dev);
 	kfree(dom);
 	return 0;
 }
@@ -71,17 +81,20 @@ static const struct fi_ops_domain vrb_domain_ops = {
 	.query_atomic	= vrb_query_atomic,
 };
 
-static struct vrb_dev *vrb_dev_find(const char *name)
+/* The device, with a reference, or NULL */
+static struct vrb_dev *vrb_dev_get(const char *name)
 {
-	struct vrb_dev *dev;
+	struct vrb_dev *dev, *found = NULL;
 
-	lockdep_assert_held(&vrb_mutex);
-
+	mutex_lock(&vrb_mutex);
 	/* not dev_name(), which a rename of the device frees */
 	list_for_each_entry(dev, &vrb_devs, node)
 		if (!strcmp(dev->ib->name, name))
-			return dev;
-	return NULL;
+			found = dev;
+	if (found)
+		refcount_inc(&found->refs);
+	mutex_unlock(&vrb_mutex);
+	return found;
 }
 
 /**
@@ -98,12 +111,43 @@ bool vrb_dev_access(const struct ib_device *ib, const struct net *net)
 	return rdma_dev_access_netns(ib, net);
 }
 
+/* What needs the device */
+static int vrb_domain_attach(struct vrb_domain *dom, const struct fi_info *info)
+{
+	struct vrb_dev *dev = dom->dev;
+	struct ib_device *ib = dev->ib;
+	int err;
+
+	lockdep_assert_held(&dev->mutex);
+
+	if (dev->gone || !vrb_dev_access(ib, dom->base.fabric->net))
+		return -ENODEV;
+	err = vrb_info_check_domain(info, ib);
+	if (err)
+		return err;
+	dom->ib = ib;
+	dom->base.vectors = ib->num_comp_vectors;
+	dom->pd = ib_alloc_pd(ib, 0);
+	if (IS_ERR(dom->pd))
+		return PTR_ERR(dom->pd);
+	dom->quirks = vrb_quirks(ib);
+	dom->max_wr = vrb_info_max_wr(ib);
+	dom->map_max = vrb_map_max(ib);
+	dom->atomic = vrb_info_atomic(ib);
+	dom->mr_atomic = dom->atomic && info->caps & FI_ATOMIC;
+	dom->regions = vrb_info_regions(ib);
+	dom->base.dev = get_device(ib->dma_device);
+	get_device(&ib->dev);
+	dom->base.node = dev_to_node(&ib->dev);
+	list_add_tail(&dom->node, &dev->doms);
+	return 0;
+}
+
 /* fi_domain() */
 static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 		      struct fid_domain **fid, void *context)
 {
 	struct vrb_domain *dom;
-	struct vrb_dev *dev;
 	int err;
 
 	if (!info->domain_attr->name)
@@ -114,46 +158,28 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	INIT_LIST_HEAD(&dom->eps);
 	INIT_LIST_HEAD(&dom->srxs);
 	vrb_mr_domain_init(dom);
-
+	err = -ENODEV;
+	dom->dev = vrb_dev_get(info->domain_attr->name);
+	if (!dom->dev)
+		goto free;
 	err = kofi_domain_init(&dom->base, fabric, info, &vrb_domain_fid_ops,
 			       &vrb_domain_ops, context);
 	if (err)
-		goto free;
+		goto put_dev;
 	dom->base.mr_ops = &vrb_mr_ops;
 
-	mutex_lock(&vrb_mutex);
-	dev = vrb_dev_find(info->domain_attr->name);
-	if (!dev || !vrb_dev_access(dev->ib, dom->base.fabric->net)) {
-		err = -ENODEV;
-		goto unlock;
-	}
-	err = vrb_info_check_domain(info, dev->ib);
+	mutex_lock(&dom->dev->mutex);
+	err = vrb_domain_attach(dom, info);
+	mutex_unlock(&dom->dev->mutex);
 	if (err)
-		goto unlock;
-	dom->ib = dev->ib;
-	dom->base.vectors = dev->ib->num_comp_vectors;
-	dom->pd = ib_alloc_pd(dev->ib, 0);
-	if (IS_ERR(dom->pd)) {
-		err = PTR_ERR(dom->pd);
-		goto unlock;
-	}
-	dom->quirks = vrb_quirks(dev->ib);
-	dom->max_wr = vrb_info_max_wr(dev->ib);
-	dom->map_max = vrb_map_max(dev->ib);
-	dom->atomic = vrb_info_atomic(dev->ib);
-	dom->mr_atomic = dom->atomic && info->caps & FI_ATOMIC;
-	dom->regions = vrb_info_regions(dev->ib);
-	dom->base.dev = get_device(dev->ib->dma_device);
-	get_device(&dev->ib->dev);
-	dom->base.node = dev_to_node(&dev->ib->dev);
-	list_add_tail(&dom->node, &dev->doms);
-	mutex_unlock(&vrb_mutex);
+		goto exit;
 	*fid = &dom->base.domain;
 	return 0;
 
-unlock:
-	mutex_unlock(&vrb_mutex);
+exit:
 	kofi_domain_exit(&dom->base);
+put_dev:
+	vrb_dev_put(dom->dev);
 free:
 	vrb_mr_domain_exit(dom);
 	kfree(dom);
@@ -222,6 +248,8 @@ static int vrb_dev_add(struct ib_device *ib)
 		return -ENOMEM;
 	dev->ib = ib;
 	dev->net = vrb_dev_net(ib);
+	refcount_set(&dev->refs, 1);
+	mutex_init(&dev->mutex);
 	INIT_LIST_HEAD(&dev->doms);
 	ib_set_client_data(ib, &vrb_client, dev);
 
@@ -246,7 +274,7 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 	struct vrb_srx *srx;
 	struct vrb_ep *ep;
 
-	lockdep_assert_held(&vrb_mutex);
+	lockdep_assert_held(&dom->dev->mutex);
 
 	/* read with cm_mutex held when an endpoint is enabled */
 	WRITE_ONCE(dom->gone, true);
@@ -257,6 +285,8 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 	list_for_each_entry(srx, &dom->srxs, dom_node)
 		vrb_rxq_close(&srx->rxq);
 	synchronize_rcu();
+	list_for_each_entry(ep, &dom->eps, dom_node)
+		vrb_ep_fail_qp(ep, ENODEV);
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		vrb_ep_end(ep, ENODEV);
 	list_for_each_entry(ep, &dom->eps, dom_node)
@@ -283,10 +313,13 @@ static void vrb_dev_remove(struct ib_device *ib, void *data)
 	/* first: an endpoint may be waiting for the answer to one of these requests */
 	vrb_pep_remove(ib);
 	list_del(&dev->node);
+	mutex_unlock(&vrb_mutex);
+	mutex_lock(&dev->mutex);
+	dev->gone = true;
 	list_for_each_entry_safe(dom, next, &dev->doms, node)
 		vrb_domain_lost(dom);
-	mutex_unlock(&vrb_mutex);
-	kfree(dev);
+	mutex_unlock(&dev->mutex);
+	vrb_dev_put(dev);
 }
 
 /* As if the one went and the other came; what is open stays. */

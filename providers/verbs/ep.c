@@ -15,8 +15,9 @@
  * refused; the connection manager tells the peer; the queue pair goes into its
  * error state, in which the device completes all that is outstanding, and a last
  * work request in each direction says when it has; the consumer gets its event.
- * None of it waits for the network. A context that cannot sleep writes the reason
- * into ep->dead and queues the work item.
+ * A queue pair that does not get there is destroyed before its memory is given
+ * back. None of it waits for the network. A context that cannot sleep writes the
+ * reason into ep->dead and queues the work item.
  *
  * Closing
  *
@@ -25,6 +26,8 @@
  * whose queue may be needed to make memory free, while the manager's may wait
  * for memory.
  */
+#include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
@@ -68,68 +71,67 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
 
 /* ---------------------------------------------------------------- the end */
 
-/*
- * A queue that is polled has no context of its own: ib_core would poll it ten
- * times a second, so it is polled here, unless the driver drains by itself.
- */
-static void vrb_ep_drain_sq(struct vrb_ep *ep)
-{
-	struct vrb_drain drain;
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = &drain.cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-	};
-
-	if (!ep->tx_cq.direct) {
-		ib_drain_sq(ep->qp);
-	} else if (ep->qp->device->ops.drain_sq) {
-		kofi_cq_claim(ep->tx_cq.kcq);
-		ib_drain_sq(ep->qp);
-		kofi_cq_release(ep->tx_cq.kcq);
-	} else {
-		vrb_drain_init(&drain);
-		if (!WARN_ON_ONCE(ib_post_send(ep->qp, &wr.wr, NULL)))
-			vrb_epcq_wait(&ep->tx_cq, &drain.done);
-	}
-}
-
-static void vrb_ep_drain_rq(struct vrb_ep *ep)
-{
-	struct vrb_epcq *q = vrb_ep_rx_cq(ep);
-	struct vrb_drain drain;
-	struct ib_recv_wr wr = { .wr_cqe = &drain.cqe };
-
-	if (!q->direct) {
-		ib_drain_rq(ep->qp);
-	} else if (ep->qp->device->ops.drain_rq) {
-		kofi_cq_claim(q->kcq);
-		ib_drain_rq(ep->qp);
-		kofi_cq_release(q->kcq);
-	} else {
-		vrb_drain_init(&drain);
-		if (!WARN_ON_ONCE(ib_post_recv(ep->qp, &wr, NULL)))
-			vrb_epcq_wait(q, &drain.done);
-	}
-}
-
-/* Everything outstanding completes. */
-static void vrb_ep_stop_qp(struct vrb_ep *ep)
+/* With cm_mutex; again is no error. The device begins to flush. */
+static int vrb_ep_to_error(struct vrb_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	/* on iWARP it would wait for the answer to an attempt */
-	if (!ep->iwarp || READ_ONCE(ep->established))
+	if (!ep->failed && (!ep->iwarp || READ_ONCE(ep->established)))
 		rdma_disconnect(ep->id);
-	if (!WARN_ON_ONCE(ib_modify_qp(ep->qp, &attr, IB_QP_STATE))) {
-		vrb_ep_drain_sq(ep);
-		if (ep->srx)
-			vrb_srx_drain_ep(ep);
-		else
-			vrb_ep_drain_rq(ep);
-	}
+	if (!ep->failed)
+		ep->failed = jiffies ?: 1;
+	return ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
+}
+
+/**
+ * vrb_ep_fail_qp - let the device begin with what vrb_ep_end() waits for
+ * @ep: the endpoint
+ * @err: why, a positive error code, unless there is a reason already
+ *
+ * Context: process, may sleep.
+ */
+void vrb_ep_fail_qp(struct vrb_ep *ep, int err)
+{
+	unsigned int noio = memalloc_noio_save();
+
+	cmpxchg(&ep->dead, 0, err);
+	mutex_lock(&ep->cm_mutex);
+	if (!ep->ended && ep->qp)
+		vrb_ep_to_error(ep);
+	mutex_unlock(&ep->cm_mutex);
+	memalloc_noio_restore(noio);
+}
+
+static int vrb_ep_drain_qp(struct vrb_ep *ep)
+{
+	int err;
+
+	err = vrb_ep_to_error(ep) ?: vrb_drain_sq(&ep->tx_cq, ep->qp);
+	if (err)
+		return err;
+	return ep->srx ? vrb_srx_drain_ep(ep) :
+			 vrb_drain_rq(vrb_ep_rx_cq(ep), ep->qp);
+}
+
+/*
+ * Everything outstanding completes, or at least the device is kept from it: with
+ * the queue pair, drivers take its completions out of the queues. On iWARP that
+ * waits for an attempt to connect. Returns whether everything has completed.
+ */
+static bool vrb_ep_stop_qp(struct vrb_ep *ep)
+{
+	int err = vrb_ep_drain_qp(ep);
+
+	if (!err)
+		return true;
+	dev_err_ratelimited(&ep->dom->ib->dev,
+			    "kofi_verbs: queue pair does not drain: %d\n", err);
+	ep->qp = NULL;
+	vrb_linger_destroy_qp(ep->id, &ep->tx_cq, &ep->rx_cq);
+	/* completions a softirq has taken out before are delivered now */
+	synchronize_rcu();
+	return false;
 }
 
 /**
@@ -144,6 +146,10 @@ static void vrb_ep_stop_qp(struct vrb_ep *ep)
  */
 void vrb_ep_end(struct vrb_ep *ep, int err)
 {
+	/* freeing memory may depend on it */
+	unsigned int noio = memalloc_noio_save();
+	bool drained = true;
+
 	cmpxchg(&ep->dead, 0, err);
 	mutex_lock(&ep->cm_mutex);
 	if (ep->ended)
@@ -154,9 +160,10 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	vrb_rxq_close(&ep->rxq);
 	vrb_mr_ended(ep);
 	if (ep->qp)
-		vrb_ep_stop_qp(ep);
+		drained = vrb_ep_stop_qp(ep);
 	vrb_read_mrs_end(ep);
-	vrb_tx_flush(ep);
+	vrb_mr_flush(ep, drained);
+	vrb_tx_flush(ep, drained);
 	vrb_rxq_flush(&ep->rxq);
 
 	err = READ_ONCE(ep->dead);
@@ -167,6 +174,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 		kofi_ep_disconnected(&ep->base);
 unlock:
 	mutex_unlock(&ep->cm_mutex);
+	memalloc_noio_restore(noio);
 }
 
 /**
@@ -177,10 +185,13 @@ unlock:
  */
 void vrb_ep_linger(struct vrb_ep *ep)
 {
+	unsigned int noio = memalloc_noio_save();
+
 	mutex_lock(&ep->cm_mutex);
 	if (ep->id)
 		vrb_linger_leave(ep);
 	mutex_unlock(&ep->cm_mutex);
+	memalloc_noio_restore(noio);
 }
 
 static void vrb_ep_drain(struct fid_ep *fid)
@@ -200,6 +211,7 @@ static void vrb_ep_work(struct work_struct *work)
 		vrb_ep_end(ep, ECANCELED);
 	} else {
 		vrb_rx_repost(ep);
+		vrb_mr_repost(ep);
 		vrb_read_mrs_grow(ep);
 	}
 }
@@ -294,6 +306,7 @@ static int vrb_ep_size(struct vrb_ep *ep)
 	if (size_add(mr_wrs, info->tx_attr->size) > most)
 		return -EINVAL;
 	ep->mr_wrs = mr_wrs;
+	ep->mr_free = mr_wrs;
 	/* and more than half of the queue one operation does not get */
 	ep->sq_size = min(max(info->tx_attr->size + chain, 2 * chain),
 			  most - mr_wrs);
@@ -423,9 +436,9 @@ static int vrb_ep_close(struct fi_fid *fid)
 
 	/* until then a removal must find it */
 	vrb_ep_linger(ep);
-	mutex_lock(&vrb_mutex);
+	mutex_lock(&ep->dom->dev->mutex);
 	list_del(&ep->dom_node);
-	mutex_unlock(&vrb_mutex);
+	mutex_unlock(&ep->dom->dev->mutex);
 
 	/* drained, so nothing queues these any more */
 	cancel_delayed_work_sync(&ep->watch);
@@ -588,7 +601,7 @@ static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 	u32 port;
 	int err;
 
-	lockdep_assert_held(&vrb_mutex);
+	lockdep_assert_held(&ep->dom->dev->mutex);
 
 	if (ep->dom->gone)
 		return -ENODEV;
@@ -646,9 +659,9 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	err = kofi_ep_init(&ep->base, domain, info, &vrb_ep_ops, context);
 	if (err)
 		goto free;
-	mutex_lock(&vrb_mutex);
+	mutex_lock(&dom->dev->mutex);
 	err = vrb_ep_attach(ep, info);
-	mutex_unlock(&vrb_mutex);
+	mutex_unlock(&dom->dev->mutex);
 	if (err)
 		goto exit;
 	*fid = &ep->base.ep;

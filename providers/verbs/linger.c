@@ -130,11 +130,19 @@ static void vrb_linger_keep(struct vrb_linger *l)
 	spin_unlock(&vrb_linger_lock);
 }
 
-static void vrb_linger_destroy_qp(struct rdma_cm_id *id,
-				  struct vrb_epcq *tx_cq,
-				  struct vrb_epcq *rx_cq)
+/**
+ * vrb_linger_destroy_qp - destroy a queue pair, and give back its queues
+ * @id: identifier that has it, unless it has been destroyed
+ * @tx_cq: completion queues
+ * @rx_cq: the same
+ *
+ * Context: process, may sleep; on iWARP, until an attempt to connect has ended.
+ */
+void vrb_linger_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
+			   struct vrb_epcq *rx_cq)
 {
-	rdma_destroy_qp(id);
+	if (id->qp)
+		rdma_destroy_qp(id);
 	vrb_epcq_close(tx_cq);
 	vrb_epcq_close(rx_cq);
 }
@@ -174,7 +182,7 @@ int vrb_linger_prepare(struct vrb_ep *ep)
  * whether one of them has to be waited for.
  */
 static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
-			    struct vrb_linger *l)
+			    struct vrb_linger *l, bool lost)
 {
 	bool waits;
 
@@ -185,7 +193,8 @@ static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
 	if (ep->iwarp) {
 		waits = ep->asked;
 	} else {
-		waits = ep->established && !ep->left && !ep->dom->gone;
+		/* without queue pair, only destroying it tells the peer */
+		waits = ep->established && !ep->left && !ep->dom->gone && !lost;
 		if (waits)
 			vrb_linger_keep(l);
 	}
@@ -206,23 +215,23 @@ void vrb_linger_leave(struct vrb_ep *ep)
 {
 	struct vrb_linger *l = ep->linger;
 	struct rdma_cm_id *id = ep->id;
-	bool waits;
+	bool lost = !ep->qp, waits;
 
 	/* waits for the queue pair's events, which use ep->id */
 	if (ep->qp && !ep->iwarp)
 		vrb_linger_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
 	WRITE_ONCE(ep->id, NULL);
 	ep->linger = NULL;
-	if (!ep->qp) {
+	if (!l) {
 		/* of a request that was not answered: this rejects it */
 		rdma_destroy_id(id);
 		return;
 	}
 	/* the queue pair may outlive the endpoint */
-	if (ep->iwarp)
+	if (ep->iwarp && ep->qp)
 		WRITE_ONCE(ep->qp->qp_context, NULL);
 	ep->qp = NULL;
-	waits = vrb_linger_take(ep, id, l);
+	waits = vrb_linger_take(ep, id, l, lost);
 	if (ep->iwarp && waits) {
 		l->dom = ep->dom;
 		vrb_epcq_move(&ep->tx_cq, &l->tx_cq);

@@ -15,14 +15,17 @@
  * Regions of a pool
  *
  * They are the domain's. Such a region is registered on the queue pair of the
- * endpoint that has it, ahead of all that is posted there later, without waiting.
- * While it is mapped it has two references: one until the device has reported the
- * registration, one until the region has been invalidated, by a work request or
- * by the peer. With the last of them it is fenced. If a work request has failed,
- * the state of the device's region is unknown; then the work item deregisters it,
- * which holds in any case. If the connection still stands, the device had only
- * refused to take the request, and the region gets another of the device's;
- * otherwise the core replaces it.
+ * endpoint that has it, ahead of all that is posted there later, without waiting
+ * and mostly without a report: the peer cannot invalidate it before, and a work
+ * request that does comes later. It is fenced when that has been reported, or the
+ * peer's message. If the connection ends first, it is not touched before the queue
+ * pair has been drained; then the work item deregisters the device's part, and
+ * the core replaces the region. A work request the device does not take for now
+ * is posted again by the endpoint's work item.
+ *
+ * Each registration takes a place in the send queue until something behind it has
+ * been reported. So every so many are, and no more are posted than leave a place
+ * for the end of each region.
  *
  * Other regions
  *
@@ -30,9 +33,11 @@
  * connected; one at a time on each endpoint. While there is none they are pending,
  * with a key that will be valid before the first FI_CONNECTED. The registration
  * of a region that is bound to no endpoint is waited for, because messages of
- * other queue pairs are not ordered behind it. The end of such a region
- * deregisters the device's. A registration stands behind what was posted before,
- * which the peer may hold up; if it does so for long, the connection ends.
+ * other queue pairs are not ordered behind it. What was posted before it is done
+ * first, and the peer may hold that up. So it goes to an endpoint with nothing
+ * outstanding; if none is found, to one that makes progress; and if none does for
+ * long, nowhere. The end of such a region deregisters the device's. If it is
+ * bound, and its registration is held up for long, the connection ends.
  *
  * Locks
  *
@@ -52,8 +57,18 @@
 
 #include "verbs.h"
 
-/* How long a peer may make no progress while a registration waits behind it */
+/* How long peers may make no progress while a registration has to wait */
 #define VRB_MR_STALL_MS	10000
+/* How long an endpoint with nothing outstanding is looked for */
+#define VRB_MR_IDLE_MS	100
+
+/* Regions of a pool */
+enum vrb_mr_state {
+	VRB_MR_OPEN,		/* registered, as far as the endpoint knows */
+	VRB_MR_ENDING,		/* to be invalidated */
+	VRB_MR_INVALIDATING,	/* the device has been asked to */
+	VRB_MR_INVALID,
+};
 
 /**
  * struct vrb_mr - a region
@@ -71,8 +86,11 @@
  * @dir: which way the bytes go
  * @reg: the registration has ended
  * @inv: the invalidation has
- * @refs: of a pool: what has to come before it is fenced
- * @suspect: of a pool: a work request has failed
+ * @posted: of a pool: vrb_ep.mr_posted, from the registration until it is fenced
+ * @state: of a pool; with all up to @inv_room under the endpoint's tx_lock
+ * @reg_out: of a pool: the end of the registration will be reported
+ * @reg_room: places in the send queue that come free with that
+ * @inv_room: the same with that of the invalidation
  * @ep: registers it, for a region of no pool
  * @status: of the registration, for a region of no pool
  * @registered: the device has reported it
@@ -93,8 +111,11 @@ struct vrb_mr {
 	enum dma_data_direction	dir;
 	struct ib_cqe		reg;
 	struct ib_cqe		inv;
-	refcount_t		refs;
-	bool			suspect;
+	struct list_head	posted;
+	enum vrb_mr_state	state;
+	bool			reg_out;
+	unsigned int		reg_room;
+	unsigned int		inv_room;
 	struct vrb_ep		*ep;
 	int			status;
 	struct completion	registered;
@@ -290,60 +311,84 @@ static int vrb_mr_make(struct vrb_mr *mr)
 
 /* ---------------------------------------------------------------- of a pool */
 
+/* The connection has ended, and the state of the device's region is not known. */
 static void vrb_mr_work(struct work_struct *work)
 {
 	struct vrb_mr *mr = container_of(work, struct vrb_mr, work);
-	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
 	unsigned int noio;
 
 	/* freeing memory may depend on this endpoint */
 	noio = memalloc_noio_save();
 	mutex_lock(&mr->dom->mr_mutex);
 	vrb_mr_dereg(mr);
-	mr->base.broken = READ_ONCE(ep->dead) || vrb_mr_make(mr);
 	mutex_unlock(&mr->dom->mr_mutex);
-	if (mr->base.broken)
-		vrb_ep_abort(ep, ENOMEM);
 	memalloc_noio_restore(noio);
+	mr->base.broken = true;
 	kofi_mr_fenced(&mr->base);
 }
 
-static void vrb_mr_put(struct vrb_mr *mr)
+static struct vrb_ep *vrb_mr_ep(const struct vrb_mr *mr)
 {
-	if (!refcount_dec_and_test(&mr->refs))
-		return;
-	if (mr->suspect) {
-		queue_work(vrb_wq, &mr->work);
-		return;
-	}
+	return container_of(mr->base.ep, struct vrb_ep, base);
+}
+
+/* Nothing is to come of it any more. */
+static void vrb_mr_fence(struct vrb_mr *mr)
+{
 	vrb_mr_unmap(mr, mr->ib->device);
 	kofi_mr_fenced(&mr->base);
 }
 
-/* A work request of a pool's region has ended. */
-static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc)
+/* With tx_lock held: has the device done with it? */
+static bool vrb_mr_is_done(struct vrb_mr *mr)
 {
-	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
-	bool run;
+	if (mr->state != VRB_MR_INVALID || mr->reg_out)
+		return false;
+	list_del_init(&mr->posted);
+	return true;
+}
 
-	if (unlikely(wc->status)) {
-		mr->suspect = true;
+/*
+ * A work request of a pool's region has ended. On an error the region waits for
+ * the end of the connection, see vrb_mr_flush().
+ */
+static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc, bool reg)
+{
+	struct vrb_ep *ep = vrb_mr_ep(mr);
+	unsigned long irq;
+	bool run, done;
+
+	if (wc->status) {
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
+		return;
 	}
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	if (reg) {
+		mr->reg_out = false;
+		ep->mr_free += mr->reg_room;
+	} else {
+		mr->state = VRB_MR_INVALID;
+		ep->mr_free += mr->inv_room;
+	}
+	done = vrb_mr_is_done(mr);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	kofi_ep_unblock(&ep->base);
+	if (!done)
+		return;
 	run = kofi_cq_begin(ep->tx_cq.kcq);
-	vrb_mr_put(mr);
+	vrb_mr_fence(mr);
 	if (run)
 		kofi_cq_end(ep->tx_cq.kcq);
 }
 
 static void vrb_mr_pool_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, reg), wc);
+	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, reg), wc, true);
 }
 
 static void vrb_mr_pool_inv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, inv), wc);
+	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, inv), wc, false);
 }
 
 /* May the queue pair be given work? With tx_lock held */
@@ -356,13 +401,13 @@ static int vrb_mr_may_post(struct vrb_ep *ep)
 	return kofi_ep_tx_state(&ep->base);
 }
 
-static int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep)
+static int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
 {
 	struct ib_reg_wr wr = {
 		.wr = {
 			.wr_cqe		= &mr->reg,
 			.opcode		= IB_WR_REG_MR,
-			.send_flags	= IB_SEND_SIGNALED,
+			.send_flags	= signaled ? IB_SEND_SIGNALED : 0,
 		},
 		.mr	= mr->ib,
 		.key	= mr->ib->rkey,
@@ -372,16 +417,71 @@ static int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep)
 	return ib_post_send(ep->qp, &wr.wr, NULL);
 }
 
-static int vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
+/* With tx_lock held. What cannot be posted now is later, or needs not be. */
+static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
 {
 	struct ib_send_wr wr = {
 		.wr_cqe			= &mr->inv,
 		.opcode			= IB_WR_LOCAL_INV,
 		.send_flags		= IB_SEND_SIGNALED,
-		.ex.invalidate_rkey	= mr->ib->rkey,
 	};
 
-	return ib_post_send(ep->qp, &wr, NULL);
+	if (vrb_mr_may_post(ep))
+		return;
+	wr.ex.invalidate_rkey = mr->ib->rkey;
+	mr->inv_room = ep->mr_unreported + 1;
+	mr->state = VRB_MR_INVALIDATING;
+	if (ib_post_send(ep->qp, &wr, NULL)) {
+		mr->state = VRB_MR_ENDING;
+		mod_delayed_work(vrb_wq, &ep->work, 1);
+		return;
+	}
+	ep->mr_unreported = 0;
+	ep->mr_free--;
+	ep->mr_open--;
+}
+
+/**
+ * vrb_mr_repost - the work item's part of that
+ * @ep: the endpoint
+ *
+ * Context: process.
+ */
+void vrb_mr_repost(struct vrb_ep *ep)
+{
+	struct vrb_mr *mr;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	list_for_each_entry(mr, &ep->mr_posted, posted)
+		if (mr->state == VRB_MR_ENDING)
+			vrb_mr_post_inv(mr, ep);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+/* Register it, with tx_lock held. */
+static int vrb_mr_post_pool(struct vrb_mr *mr, struct vrb_ep *ep)
+{
+	int err = vrb_mr_may_post(ep);
+
+	if (err)
+		return err;
+	/* the end of each takes another place; as below, one will be reported */
+	if (ep->mr_free < ep->mr_open + 2)
+		return -EAGAIN;
+	/* those behind the last that will be never take more than a quarter */
+	mr->reg_out = ep->mr_unreported + 1 >= ep->mr_wrs / 4;
+	mr->reg_room = ep->mr_unreported + 1;
+	mr->state = VRB_MR_OPEN;
+	err = vrb_mr_post_reg(mr, ep, mr->reg_out);
+	if (err)
+		return err;
+	ep->mr_unreported = mr->reg_out ? 0 : mr->reg_room;
+	ep->mr_free--;
+	ep->mr_open++;
+	list_add_tail(&mr->posted, &ep->mr_posted);
+	vrb_mr_show(mr);
+	return 0;
 }
 
 /* With RCU, which keeps the device: see vrb_domain_lost(). */
@@ -396,50 +496,95 @@ static int vrb_mr_open_pool_rcu(struct vrb_mr *mr, struct vrb_ep *ep)
 	err = kofi_ep_tx_state(&ep->base) ?: vrb_mr_map(mr);
 	if (err)
 		return err;
-	mr->suspect = false;
-	refcount_set(&mr->refs, 2);
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = vrb_mr_may_post(ep) ?: vrb_mr_post_reg(mr, ep);
-	if (!err)
-		vrb_mr_show(mr);
+	err = vrb_mr_post_pool(mr, ep);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (err)
 		vrb_mr_unmap(mr, mr->ib->device);
 	return err;
 }
 
-/* The queue pair has room for two work requests of each region it may have. */
 static int vrb_mr_open_pool(struct vrb_mr *mr)
 {
-	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
+	struct vrb_ep *ep = vrb_mr_ep(mr);
 	int err;
 
 	if (mr->base.flags & FI_RMA_EVENT)
 		return -EOPNOTSUPP;
 	rcu_read_lock();
 	err = vrb_mr_open_pool_rcu(mr, ep);
+	if (err == -EAGAIN) {
+		/* places may have come free before the mark was there to see */
+		kofi_ep_blocked(&ep->base);
+		err = vrb_mr_open_pool_rcu(mr, ep);
+	}
 	rcu_read_unlock();
 	return vrb_tx_refused(ep, err);
 }
 
 static void vrb_mr_end_pool(struct vrb_mr *mr)
 {
-	struct vrb_ep *ep = container_of(mr->base.ep, struct vrb_ep, base);
+	struct vrb_ep *ep = vrb_mr_ep(mr);
+	bool done = false, flushed;
 	unsigned long irq;
-	int err;
 
-	/* The device has done it. */
-	if (mr->base.wc.flags & KOFI_REMOTE_INV) {
-		vrb_mr_put(mr);
-		return;
-	}
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = vrb_mr_may_post(ep) ?: vrb_mr_post_inv(mr, ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (err) {
-		mr->suspect = true;
-		vrb_mr_put(mr);
+	flushed = ep->mr_flushed;
+	if (mr->base.wc.flags & KOFI_REMOTE_INV && !flushed) {
+		/* the device has done it */
+		mr->state = VRB_MR_INVALID;
+		ep->mr_open--;
+		done = vrb_mr_is_done(mr);
+	} else {
+		mr->state = VRB_MR_ENDING;
+		vrb_mr_post_inv(mr, ep);
 	}
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (done)
+		vrb_mr_fence(mr);
+	else if (flushed)
+		queue_work(vrb_wq, &mr->work);
+}
+
+/* The registration of a region of no pool has ended: no more is known of that. */
+static void vrb_mr_reg_end(struct vrb_mr *mr, int status)
+{
+	struct vrb_ep *ep = mr->ep;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	ep->reg_mr = NULL;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	mr->status = status;
+	complete_all(&mr->registered);
+	complete(&ep->reg_done);
+}
+
+/**
+ * vrb_mr_flush - nothing comes of the device any more
+ * @ep: an endpoint whose queue pair has been drained, or destroyed
+ * @drained: which of these
+ *
+ * Regions of its pool that have ended are deregistered; others will be. Without
+ * a drained queue pair, a registration that is waited for has failed.
+ *
+ * Context: process.
+ */
+void vrb_mr_flush(struct vrb_ep *ep, bool drained)
+{
+	struct vrb_mr *mr, *next;
+
+	spin_lock_irq(&ep->tx_lock);
+	ep->mr_flushed = true;
+	list_for_each_entry_safe(mr, next, &ep->mr_posted, posted) {
+		list_del_init(&mr->posted);
+		if (mr->state != VRB_MR_OPEN)
+			queue_work(vrb_wq, &mr->work);
+	}
+	mr = ep->reg_mr;
+	spin_unlock_irq(&ep->tx_lock);
+	if (!drained && mr)
+		vrb_mr_reg_end(mr, IB_WC_WR_FLUSH_ERR);
 }
 
 /**
@@ -478,13 +623,10 @@ void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 static void vrb_mr_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_mr *mr = container_of(wc->wr_cqe, struct vrb_mr, reg);
-	struct vrb_ep *ep = mr->ep;
 
 	if (wc->status)
-		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
-	mr->status = wc->status;
-	complete_all(&mr->registered);
-	complete(&ep->reg_done);
+		vrb_ep_failed(mr->ep, wc, vrb_wc_error(wc->status));
+	vrb_mr_reg_end(mr, wc->status);
 }
 
 /*
@@ -505,17 +647,26 @@ static void vrb_mr_wait(struct vrb_ep *ep, struct completion *done)
 	vrb_epcq_wait(&ep->tx_cq, done);
 }
 
-/* Post it, once the one before has been reported. */
-static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
+/*
+ * Post it, once the one before has been reported; @behind: also if something is
+ * outstanding.
+ */
+static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 {
+	const unsigned long stall = msecs_to_jiffies(VRB_MR_STALL_MS);
 	unsigned long irq;
 	int err;
 
-	vrb_mr_wait(ep, &ep->reg_done);
+	if (!vrb_epcq_wait_for(&ep->tx_cq, &ep->reg_done, stall))
+		return -ETIMEDOUT;
 	mr->ep = ep;
 	reinit_completion(&mr->registered);
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = ep->tx_closed ? -ESHUTDOWN : vrb_mr_post_reg(mr, ep);
+	err = ep->tx_closed ? -ESHUTDOWN :
+	      !behind && ep->tx_posted ? -EAGAIN :
+	      vrb_mr_post_reg(mr, ep, true);
+	if (!err)
+		ep->reg_mr = mr;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (err) {
 		complete_all(&mr->registered);
@@ -529,33 +680,54 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep)
 	return err;
 }
 
+/* Has an operation ended since the last look? */
+static bool vrb_mr_moves(struct vrb_ep *ep)
+{
+	unsigned long now = READ_ONCE(ep->tx_ended);
+	bool moves = now != ep->mr_moves;
+
+	ep->mr_moves = now;
+	return moves;
+}
+
 /*
- * An endpoint that can register the region, one with nothing outstanding if
- * there is such; it stays until vrb_mr_unuse(). One that ends is passed over: it
- * may be on the list for long, and trying it again and again would keep the
- * context that takes it off from running.
+ * An endpoint that can register the region: it stays until vrb_mr_unuse(). @ready:
+ * set to whether it is bound to that or nothing is outstanding there; if not, it is
+ * one that makes progress, or any. One that ends is passed over: it may be on the
+ * list for long, and trying it again and again would keep the context that takes
+ * it off from running.
  */
-static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr)
+static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 {
 	struct vrb_domain *dom = mr->dom;
 	struct vrb_ep *ep, *found = NULL;
 
 	lockdep_assert_held(&dom->mr_mutex);
 
+	*ready = false;
+	*moves = false;
 	list_for_each_entry(ep, &dom->mr_eps, mr_node) {
-		bool idle = !READ_ONCE(ep->tx_posted) &&
-			    completion_done(&ep->reg_done);
+		bool moved;
 
 		if ((mr->base.ep && mr->base.ep != &ep->base) ||
 		    READ_ONCE(ep->tx_closed) || READ_ONCE(ep->dead))
 			continue;
-		if (!found || idle)
+		*ready = mr->base.ep || (!READ_ONCE(ep->tx_posted) &&
+					 completion_done(&ep->reg_done));
+		if (*ready) {
 			found = ep;
-		if (idle)
 			break;
+		}
+		moved = vrb_mr_moves(ep);
+		if (!found || (moved && !*moves))
+			found = ep;
+		*moves |= moved;
 	}
-	if (found)
-		atomic_inc(&found->mr_users);
+	if (!found)
+		return NULL;
+	/* each in its turn, as a queue that is polled has to be */
+	list_move_tail(&found->mr_node, &dom->mr_eps);
+	atomic_inc(&found->mr_users);
 	return found;
 }
 
@@ -579,13 +751,40 @@ static int vrb_mr_outcome(const struct vrb_mr *mr)
 	}
 }
 
+/* A tick of waiting for an endpoint to have nothing outstanding */
+static void vrb_mr_tick(struct vrb_ep *ep)
+{
+	struct completion never;
+
+	init_completion(&never);
+	vrb_tx_probe(ep);
+	vrb_epcq_wait_for(&ep->tx_cq, &never, 1);
+}
+
+/*
+ * Post a registration, and wait for it if that is needed. Nothing has been posted
+ * if that returns -EAGAIN or -ETIMEDOUT.
+ */
+static int vrb_mr_settle_on(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
+{
+	int err = vrb_mr_register(mr, ep, behind);
+
+	/* messages of its own queue pair come later anyway */
+	if (err || mr->base.ep)
+		return err;
+	vrb_epcq_wait(&ep->tx_cq, &mr->registered);
+	return vrb_mr_outcome(mr);
+}
+
 /*
  * Get a pending region registered, unless that has been done or no endpoint can.
  * A bound region whose endpoint has ended counts as registered.
  */
 static int vrb_mr_settle(struct vrb_mr *mr)
 {
+	unsigned long begin = jiffies, moved = begin;
 	struct vrb_domain *dom = mr->dom;
+	bool ready, moves;
 	struct vrb_ep *ep;
 	int err;
 
@@ -598,26 +797,33 @@ static int vrb_mr_settle(struct vrb_mr *mr)
 		else if (list_empty(&mr->pending))
 			err = vrb_mr_outcome(mr);
 		else
-			ep = vrb_mr_use(mr);
-		if (ep)
+			ep = vrb_mr_use(mr, &ready, &moves);
+		/* the first look at an endpoint only begins to tell */
+		moves &= time_after(jiffies, begin +
+				    msecs_to_jiffies(VRB_MR_IDLE_MS));
+		if (ep && (ready || moves))
 			list_del_init(&mr->pending);
 		mutex_unlock(&dom->mr_mutex);
 		if (!ep)
 			return mr->base.ep && err == -ESHUTDOWN ? 0 : err;
 
-		err = vrb_mr_register(mr, ep);
-		/* messages of its own queue pair come later anyway */
-		if (!err && !mr->base.ep) {
-			vrb_mr_wait(ep, &mr->registered);
-			err = vrb_mr_outcome(mr);
+		if (ready || moves) {
+			moved = jiffies;
+			err = vrb_mr_settle_on(mr, ep, mr->base.ep || moves);
+		} else {
+			err = -EAGAIN;
+			vrb_mr_tick(ep);
 		}
 		vrb_mr_unuse(ep);
-		if (err != -ESHUTDOWN)
+		if (err != -ESHUTDOWN && err != -EAGAIN)
 			return err;
 		if (mr->base.ep)
 			return 0;
+		if (time_after(jiffies, moved +
+			       msecs_to_jiffies(VRB_MR_STALL_MS)))
+			return -ETIMEDOUT;
 		mutex_lock(&dom->mr_mutex);
-		if (mr->ib)
+		if (mr->ib && list_empty(&mr->pending) && (ready || moves))
 			list_add_tail(&mr->pending, &dom->mr_pending);
 		mutex_unlock(&dom->mr_mutex);
 	}
@@ -639,12 +845,18 @@ static int vrb_mr_open_other(struct vrb_mr *mr)
 		return err;
 
 	err = vrb_mr_settle(mr);
-	if (err) {
-		mutex_lock(&dom->mr_mutex);
-		WRITE_ONCE(mr->base.mr.key, FI_KEY_NOTAVAIL);
+	if (!err)
+		return 0;
+	mutex_lock(&dom->mr_mutex);
+	WRITE_ONCE(mr->base.mr.key, FI_KEY_NOTAVAIL);
+	if (err == -ETIMEDOUT && mr->ib) {
+		/* nothing has been posted, so it can be tried again */
+		list_del_init(&mr->pending);
+		vrb_mr_unmap(mr, mr->ib->device);
+	} else {
 		vrb_mr_dereg(mr);
-		mutex_unlock(&dom->mr_mutex);
 	}
+	mutex_unlock(&dom->mr_mutex);
 	return err;
 }
 
@@ -652,6 +864,7 @@ static int vrb_mr_open_other(struct vrb_mr *mr)
 static void vrb_mr_end_other(struct vrb_mr *mr)
 {
 	struct vrb_domain *dom = mr->dom;
+	unsigned int noio;
 	bool posted;
 
 	mutex_lock(&dom->mr_mutex);
@@ -662,9 +875,11 @@ static void vrb_mr_end_other(struct vrb_mr *mr)
 	if (posted && mr->base.ep)
 		vrb_mr_wait(mr->ep, &mr->registered);
 
+	noio = memalloc_noio_save();
 	mutex_lock(&dom->mr_mutex);
 	vrb_mr_dereg(mr);
 	mutex_unlock(&dom->mr_mutex);
+	memalloc_noio_restore(noio);
 	kofi_mr_fenced(&mr->base);
 }
 
@@ -685,6 +900,7 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 		return -EOPNOTSUPP;
 	mr->dom = dom;
 	INIT_LIST_HEAD(&mr->pending);
+	INIT_LIST_HEAD(&mr->posted);
 	INIT_WORK(&mr->work, vrb_mr_work);
 	init_completion(&mr->registered);
 	mr->reg.done = base->pool ? vrb_mr_pool_reg_done : vrb_mr_reg_done;
@@ -712,10 +928,12 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 static void vrb_mr_exit(struct kofi_mr *base)
 {
 	struct vrb_mr *mr = vrb_mr(base);
+	unsigned int noio = memalloc_noio_save();
 
 	mutex_lock(&mr->dom->mr_mutex);
 	vrb_mr_dereg(mr);
 	mutex_unlock(&mr->dom->mr_mutex);
+	memalloc_noio_restore(noio);
 	kvfree(mr->sg);
 }
 
@@ -769,7 +987,7 @@ void vrb_mr_connected(struct vrb_ep *ep)
 		if (mr->base.ep && mr->base.ep != &ep->base)
 			continue;
 		list_del_init(&mr->pending);
-		if (!vrb_mr_register(mr, ep))
+		if (!vrb_mr_register(mr, ep, true))
 			vrb_epcq_wait(&ep->tx_cq, &mr->registered);
 		else
 			mr->status = IB_WC_WR_FLUSH_ERR;
@@ -801,6 +1019,7 @@ void vrb_mr_ended(struct vrb_ep *ep)
 void vrb_mr_ep_init(struct vrb_ep *ep)
 {
 	INIT_LIST_HEAD(&ep->mr_node);
+	INIT_LIST_HEAD(&ep->mr_posted);
 	atomic_set(&ep->mr_users, 0);
 	init_completion(&ep->reg_done);
 	complete(&ep->reg_done);

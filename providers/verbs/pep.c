@@ -260,7 +260,7 @@ static struct vrb_req *vrb_req_find(fid_t handle)
  * @handle: names the request; it may be stale, and the memory another request
  *	by now
  *
- * Context: process, may sleep; vrb_mutex held, so that the device stays.
+ * Context: process, may sleep; the device's mutex held, so that it stays.
  * Return: 0, or -EINVAL if @handle is no request that waits for an answer, or
  * is one of another namespace or device.
  */

@@ -29,7 +29,7 @@
 
 #include "verbs.h"
 
-/* Devices report the last work request at once, or not at all. */
+/* Devices report the last work request soon, or not at all. */
 #define VRB_LAST_WQE	HZ
 
 static struct vrb_srx *vrb_srx(struct fid_ep *fid)
@@ -123,23 +123,21 @@ int vrb_srx_attach(struct vrb_ep *ep)
  * @ep: an endpoint with a shared context and a queue pair in its error state
  *
  * Context: process, may sleep.
+ * Return: 0, or the device's error.
  */
-void vrb_srx_drain_ep(struct vrb_ep *ep)
+int vrb_srx_drain_ep(struct vrb_ep *ep)
 {
-	struct vrb_drain drain;
-	struct ib_rdma_wr wr = {
-		.wr = { .wr_cqe = &drain.cqe, .opcode = IB_WR_RDMA_WRITE },
-	};
+	long left = ep->failed + VRB_LAST_WQE - jiffies;
 	struct vrb_srx *srx = ep->srx;
+	int err;
 
-	if (!ep->iwarp && READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
-		wait_for_completion_timeout(&ep->qp->srq_completion,
-					    VRB_LAST_WQE);
-	vrb_drain_init(&drain);
+	if (!ep->iwarp && READ_ONCE(ep->base.state) > KOFI_EP_ENABLED &&
+	    left > 0)
+		wait_for_completion_timeout(&ep->qp->srq_completion, left);
 	mutex_lock(&srx->mutex);
-	if (!WARN_ON_ONCE(ib_post_send(srx->drain, &wr.wr, NULL)))
-		vrb_epcq_wait(&srx->cq, &drain.done);
+	err = vrb_drain_sq(&srx->cq, srx->drain);
 	mutex_unlock(&srx->mutex);
+	return err;
 }
 
 /* ---------------------------------------------------------------- the end */
@@ -155,6 +153,8 @@ void vrb_srx_drain_ep(struct vrb_ep *ep)
  */
 void vrb_srx_end(struct vrb_srx *srx)
 {
+	unsigned int noio = memalloc_noio_save();
+
 	mutex_lock(&srx->mutex);
 	vrb_rxq_close(&srx->rxq);
 	if (srx->drain)
@@ -166,6 +166,7 @@ void vrb_srx_end(struct vrb_srx *srx)
 	vrb_epcq_close(&srx->cq);
 	vrb_rxq_flush(&srx->rxq);
 	mutex_unlock(&srx->mutex);
+	memalloc_noio_restore(noio);
 }
 
 /*
@@ -178,11 +179,15 @@ static void vrb_srx_drain(struct fid_ep *fid)
 	struct vrb_domain *dom = srx->rxq.dom;
 	struct vrb_ep *ep;
 
-	mutex_lock(&vrb_mutex);
+	mutex_lock(&dom->dev->mutex);
 	/* from here on no endpoint attaches */
 	mutex_lock(&srx->mutex);
 	vrb_rxq_close(&srx->rxq);
 	mutex_unlock(&srx->mutex);
+	/* the device has begun with all before the first is waited for */
+	list_for_each_entry(ep, &dom->eps, dom_node)
+		if (READ_ONCE(ep->srx) == srx)
+			vrb_ep_fail_qp(ep, ECANCELED);
 	list_for_each_entry(ep, &dom->eps, dom_node) {
 		if (READ_ONCE(ep->srx) != srx)
 			continue;
@@ -192,16 +197,17 @@ static void vrb_srx_drain(struct fid_ep *fid)
 	/* iWARP: a queue pair whose attempt to connect has not come to its end */
 	vrb_domain_wait(dom);
 	vrb_srx_end(srx);
-	mutex_unlock(&vrb_mutex);
+	mutex_unlock(&dom->dev->mutex);
 }
 
 static int vrb_srx_close(struct fi_fid *fid)
 {
 	struct vrb_srx *srx = container_of(fid, struct vrb_srx, base.ep.fid);
+	struct vrb_dev *dev = srx->rxq.dom->dev;
 
-	mutex_lock(&vrb_mutex);
+	mutex_lock(&dev->mutex);
 	list_del(&srx->dom_node);
-	mutex_unlock(&vrb_mutex);
+	mutex_unlock(&dev->mutex);
 
 	timer_shutdown_sync(&srx->retry);
 	kofi_ep_exit(&srx->base);
@@ -259,7 +265,7 @@ static int vrb_srx_create(struct vrb_srx *srx, const struct fi_rx_attr *attr)
 	};
 	struct ib_srq *srq;
 
-	lockdep_assert_held(&vrb_mutex);
+	lockdep_assert_held(&dom->dev->mutex);
 
 	srq = ib_create_srq(dom->pd, &init);
 	if (IS_ERR(srq))
@@ -303,7 +309,7 @@ int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 	vrb_rxq_prepare(&srx->rxq, &srx->base, dom, &srx->retry);
 	srx->rxq.cq = &srx->cq;
 
-	mutex_lock(&vrb_mutex);
+	mutex_lock(&dom->dev->mutex);
 	err = dom->gone ? -ENODEV : vrb_srx_check(dom, attr);
 	if (err)
 		goto unlock;
@@ -317,7 +323,7 @@ int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 	err = vrb_srx_create(srx, attr);
 	if (err)
 		goto free_rxq;
-	mutex_unlock(&vrb_mutex);
+	mutex_unlock(&dom->dev->mutex);
 	*fid = &srx->base.ep;
 	return 0;
 
@@ -326,7 +332,7 @@ free_rxq:
 exit:
 	kofi_ep_exit(&srx->base);
 unlock:
-	mutex_unlock(&vrb_mutex);
+	mutex_unlock(&dom->dev->mutex);
 	timer_shutdown_sync(&srx->retry);
 	mutex_destroy(&srx->mutex);
 	kfree(srx);

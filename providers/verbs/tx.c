@@ -58,6 +58,7 @@ static const u64 vrb_tx_wc_flags[] = {
 static void vrb_tx_free(struct vrb_ep *ep, struct vrb_txop *op)
 {
 	ep->tx_used--;
+	ep->tx_ended += op->posted;
 	op->posted = false;
 	op->next = ep->tx_free;
 	ep->tx_free = op;
@@ -250,13 +251,50 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 	return waits;
 }
 
+/* All before it has ended; with nothing behind it, that is all there is. */
 static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_probe);
+	struct vrb_txop *unreported = NULL;
+	unsigned long irq;
 
-	WRITE_ONCE(ep->tx_probing, false);
 	if (wc->status)
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	ep->tx_probing = false;
+	if (!wc->status && ep->tx_probed == ep->stats.tx_wrs) {
+		vrb_tx_take(ep, NULL, &unreported);
+		ep->tx_unreported = 0;
+	}
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	vrb_tx_complete_list(ep, unreported);
+}
+
+/* With tx_lock held */
+static void vrb_tx_post_probe(struct vrb_ep *ep)
+{
+	if (ep->tx_closed || ep->tx_probing)
+		return;
+	ep->tx_probed = ep->stats.tx_wrs;
+	ep->tx_probing = !vrb_tx_post_nothing(ep, &ep->tx_probe);
+}
+
+/**
+ * vrb_tx_probe - learn whether unsignaled operations after all others have ended
+ * @ep: a connected endpoint
+ *
+ * They stay on the list until a completion comes.
+ *
+ * Context: any.
+ */
+void vrb_tx_probe(struct vrb_ep *ep)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	if (ep->tx_unreported)
+		vrb_tx_post_probe(ep);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
 /**
@@ -274,10 +312,8 @@ void vrb_tx_idle(struct timer_list *t)
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (!ep->tx_closed) {
-		if (!READ_ONCE(ep->tx_probing) &&
-		    (!ep->tx_posted || ep->tx_unreported))
-			WRITE_ONCE(ep->tx_probing,
-				   !vrb_tx_post_nothing(ep, &ep->tx_probe));
+		if (!ep->tx_posted || ep->tx_unreported)
+			vrb_tx_post_probe(ep);
 		mod_timer(&ep->idle,
 			  jiffies + msecs_to_jiffies(ep->tun.keepalive_idle));
 	}
@@ -884,15 +920,16 @@ void vrb_tx_close(struct vrb_ep *ep)
 
 /**
  * vrb_tx_flush - complete what the device has not reported
- * @ep: an endpoint whose queue pair has been drained
+ * @ep: an endpoint whose queue pair has been drained, or destroyed
+ * @drained: which of these
  *
- * That is unsignaled operations, which have succeeded, as errors would have been
- * reported; a chain that could not be posted to its end; and reads on iWARP that
- * have failed.
+ * In the first case that is unsignaled operations, which have succeeded, as
+ * errors would have been reported; a chain that could not be posted to its end;
+ * and reads on iWARP that have failed.
  *
  * Context: process.
  */
-void vrb_tx_flush(struct vrb_ep *ep)
+void vrb_tx_flush(struct vrb_ep *ep, bool drained)
 {
 	struct vrb_txop *op, *next;
 	unsigned long irq;
@@ -904,7 +941,8 @@ void vrb_tx_flush(struct vrb_ep *ep)
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	for (; op; op = next) {
 		next = op->next;
-		vrb_tx_complete(ep, op, op->status || !op->signaled ?
+		vrb_tx_complete(ep, op, op->status ||
+				(drained && !op->signaled) ?
 				vrb_wc_error(op->status) : ECANCELED);
 	}
 }

@@ -98,10 +98,14 @@ int vrb_nic_fill(struct fi_info *info, struct ib_device *ib, u32 port);
 
 /**
  * struct vrb_dev - a device that can be used
- * @node: on the list of them
+ * @node: on the list of them, under vrb_mutex
  * @ib: the device
  * @name: its name, as clients know it
  * @net: network namespace it can be opened in; NULL: all
+ * @refs: one while it is there, and one of each domain
+ * @mutex: guards @gone and @doms, and of each domain its endpoints and shared
+ *	contexts
+ * @gone: the device has been removed
  * @doms: domains opened on it
  * @events: its handler of the device's events
  */
@@ -110,6 +114,9 @@ struct vrb_dev {
 	struct ib_device	*ib;
 	char			name[IB_DEVICE_NAME_MAX];
 	struct net		*net;
+	refcount_t		refs;
+	struct mutex		mutex;	/* see above */
+	bool			gone;
 	struct list_head	doms;
 	struct ib_event_handler	events;
 };
@@ -117,8 +124,9 @@ struct vrb_dev {
 /**
  * struct vrb_domain - a domain
  * @base: the core's
+ * @dev: its device
  * @node: on the device's list, while there is a device
- * @eps: its endpoints; with @node under vrb_mutex
+ * @eps: its endpoints; with @node under the device's mutex
  * @srxs: its shared receive contexts; the same
  * @ib: the device. Once it has gone this is not followed any more: endpoints
  *	have ended, and new ones are refused. Its memory stays all the same: work
@@ -143,6 +151,7 @@ struct vrb_dev {
  */
 struct vrb_domain {
 	struct kofi_domain	base;
+	struct vrb_dev		*dev;
 	struct list_head	node;
 	struct list_head	eps;
 	struct list_head	srxs;
@@ -213,16 +222,6 @@ struct vrb_epcq {
 	bool			direct;
 };
 
-/**
- * struct vrb_drain - a work request behind which nothing is left
- * @cqe: its own
- * @done: it has come through
- */
-struct vrb_drain {
-	struct ib_cqe		cqe;
-	struct completion	done;
-};
-
 /*
  * How an operation has ended; callers add what else they know. Member by member,
  * as the compiler would clear everything first.
@@ -254,7 +253,8 @@ void vrb_epcq_close(struct vrb_epcq *q);
 bool vrb_epcq_wait_for(struct vrb_epcq *q, struct completion *done,
 		       unsigned long timeout);
 void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done);
-void vrb_drain_init(struct vrb_drain *drain);
+int vrb_drain_sq(struct vrb_epcq *q, struct ib_qp *qp);
+int vrb_drain_rq(struct vrb_epcq *q, struct ib_qp *qp);
 const char *vrb_cq_strerror(int prov_errno);
 int vrb_wc_error(int status);
 
@@ -456,6 +456,7 @@ struct vrb_read_mrs {
 };
 
 struct vrb_ep;
+struct vrb_mr;
 struct vrb_txop;
 
 int vrb_read_mrs_init(struct vrb_ep *ep);
@@ -639,6 +640,8 @@ struct vrb_stats {
  * @left: the manager knows that it does no more
  * @dead: why the endpoint must end, a positive error code; set once
  * @ended: it has; under cm_mutex
+ * @failed: jiffies when the queue pair has been told to go into its error state;
+ *	the same
  * @work: ends it, or posts deferred receives
  * @watch: bounds the time for connecting, and for sending what is left
  * @retry: see vrb_retry()
@@ -658,6 +661,8 @@ struct vrb_stats {
  * @mr_node: vrb_domain.mr_eps
  * @mr_users: regions that are just being registered on it
  * @reg_done: the last registration of a region of no pool has been reported
+ * @reg_mr: the region that was
+ * @mr_moves: @tx_ended when it was looked at last for a registration
  * @mr_wrs: work requests the send queue has room for, of the regions of a pool
  * @tx_lock: irqsave; the order of posts is that of the device; guards all of
  *	the transmit side
@@ -670,14 +675,22 @@ struct vrb_stats {
  * @tx_one_max: see vrb_one_max()
  * @tx_size: number of operations
  * @tx_used: of them, in use
+ * @tx_ended: operations the device has had, and that have ended
  * @tx_unreported: operations since the last one whose end will be reported
  * @tx_closed: no more posts
  * @tx_left: @tx_used as @watch has seen it last, of an endpoint that shuts down
  * @tx_probing: @tx_probe is with the device
+ * @tx_probed: stats.tx_wrs at that time
  * @tx_last: of the work request after all others, when the consumer shuts down
  * @tx_probe: of the one that asks whether the peer is alive
  * @sq_size: work requests the send queue has room for, of operations
  * @sq_free: of them, free
+ * @mr_posted: regions of a pool the device has, or is to invalidate
+ * @mr_free: of @mr_wrs, free
+ * @mr_open: regions that may still need one for their end
+ * @mr_unreported: registrations since the last work request of a region whose
+ *	end is reported
+ * @mr_flushed: the device has nothing of the regions any more
  * @send_sge: segments of a work request that sends or writes
  * @read_sge: the same, that reads
  * @max_inline: bytes a work request can take along
@@ -699,6 +712,7 @@ struct vrb_ep {
 	bool			left;
 	int			dead;
 	bool			ended;
+	unsigned long		failed;
 	struct delayed_work	work;
 	struct delayed_work	watch;
 	struct timer_list	retry;
@@ -717,6 +731,8 @@ struct vrb_ep {
 	struct list_head	mr_node;
 	atomic_t		mr_users;
 	struct completion	reg_done;
+	struct vrb_mr		*reg_mr;
+	unsigned long		mr_moves;
 	unsigned int		mr_wrs;
 
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
@@ -729,14 +745,21 @@ struct vrb_ep {
 	size_t			tx_one_max;
 	unsigned int		tx_size;
 	unsigned int		tx_used;
+	unsigned long		tx_ended;
 	unsigned int		tx_unreported;
 	bool			tx_closed;
 	bool			tx_probing;
+	unsigned long		tx_probed;
 	unsigned int		tx_left;
 	struct ib_cqe		tx_last;
 	struct ib_cqe		tx_probe;
 	unsigned int		sq_size;
 	unsigned int		sq_free;
+	struct list_head	mr_posted;
+	unsigned int		mr_free;
+	unsigned int		mr_open;
+	unsigned int		mr_unreported;
+	bool			mr_flushed;
 	unsigned int		send_sge;
 	unsigned int		read_sge;
 	unsigned int		max_inline;
@@ -755,6 +778,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **fid, void *context);
 void vrb_ep_abort(struct vrb_ep *ep, int err);
 void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err);
+void vrb_ep_fail_qp(struct vrb_ep *ep, int err);
 void vrb_ep_end(struct vrb_ep *ep, int err);
 void vrb_ep_linger(struct vrb_ep *ep);
 
@@ -794,6 +818,8 @@ void vrb_pep_remove(struct ib_device *ib);
 
 int vrb_linger_prepare(struct vrb_ep *ep);
 void vrb_linger_leave(struct vrb_ep *ep);
+void vrb_linger_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
+			   struct vrb_epcq *rx_cq);
 int vrb_linger_init(void);
 void vrb_linger_exit(void);
 
@@ -803,8 +829,9 @@ int vrb_tx_init(struct vrb_ep *ep);
 void vrb_tx_exit(struct vrb_ep *ep);
 void vrb_tx_close(struct vrb_ep *ep);
 bool vrb_tx_finish(struct vrb_ep *ep);
+void vrb_tx_probe(struct vrb_ep *ep);
 void vrb_tx_idle(struct timer_list *t);
-void vrb_tx_flush(struct vrb_ep *ep);
+void vrb_tx_flush(struct vrb_ep *ep, bool drained);
 int vrb_tx_refused(struct vrb_ep *ep, int err);
 ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
 		      const struct vrb_post *post, u64 flags);
@@ -882,6 +909,8 @@ static inline void vrb_mr_set_iova(struct ib_mr *mr)
 void vrb_mr_invalidated(struct vrb_ep *ep, u32 key);
 void vrb_mr_connected(struct vrb_ep *ep);
 void vrb_mr_ended(struct vrb_ep *ep);
+void vrb_mr_repost(struct vrb_ep *ep);
+void vrb_mr_flush(struct vrb_ep *ep, bool drained);
 void vrb_mr_ep_init(struct vrb_ep *ep);
 void vrb_mr_ep_exit(struct vrb_ep *ep);
 size_t vrb_mr_ep_wrs(const struct vrb_ep *ep);
@@ -928,7 +957,7 @@ struct vrb_srx {
 int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 		    struct fid_ep **fid, void *context);
 int vrb_srx_attach(struct vrb_ep *ep);
-void vrb_srx_drain_ep(struct vrb_ep *ep);
+int vrb_srx_drain_ep(struct vrb_ep *ep);
 void vrb_srx_end(struct vrb_srx *srx);
 
 /* What the device reports an endpoint's receives to */

@@ -113,6 +113,131 @@ static void memory_bound_stalled(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* Everything is held up: nothing is registered, and nothing ends. */
+static void memory_all_stalled(struct kunit *test)
+{
+	struct ct_pair *p = vm_open(test, 0, 0);
+	struct ct_op *tx[2], *rx[2];
+	struct fid_mr *mr;
+	int side;
+
+	for (side = 0; side < 2; side++)
+		tx[side] = vm_stall(p, side);
+	KUNIT_EXPECT_EQ(test, fi_mr_reg(p->domain, ct_buf(p, VM_LEN), VM_LEN,
+					VM_ALL, 0, 0, 0, &mr, NULL),
+			-ETIMEDOUT);
+	for (side = 0; side < 2; side++) {
+		KUNIT_EXPECT_FALSE(test, ct_is_done(tx[side]));
+		ct_expect_no_event(test, p->side[side].eq);
+		rx[side] = ct_op(p);
+		KUNIT_EXPECT_EQ(test, ct_recv(p, side, rx[side],
+					      ct_buf(p, VM_LEN), VM_LEN), 0);
+	}
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	for (side = 0; side < 2; side++) {
+		KUNIT_EXPECT_EQ(test, tx[side]->wc.err, 0);
+		KUNIT_EXPECT_EQ(test, rx[side]->wc.err, 0);
+	}
+	vm_expect_region(p);
+	ct_pair_close(p);
+}
+
+static const int vm_modes[] = { CT_SOFTIRQ, CT_DIRECT };
+
+static void vm_mode_desc(const int *mode, char *desc)
+{
+	strscpy(desc, *mode == CT_DIRECT ? "direct" : "softirq",
+		KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(vm_mode, vm_modes, vm_mode_desc);
+
+/* What the device does not report the end of is no reason to wait for long. */
+static void memory_unreported(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = *(const int *)test->param_value, .caps = VM_CAPS,
+		.mr_mode = VM_MODE,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	int side;
+
+	for (side = 0; side < 2; side++) {
+		KUNIT_EXPECT_EQ(test, ct_recv(p, !side, ct_op(p),
+					      ct_buf(p, VM_LEN), VM_LEN), 0);
+		KUNIT_EXPECT_EQ(test, ct_inject(p, side, ct_buf(p, VM_LEN), 8),
+				0);
+	}
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	vm_expect_region(p);
+	ct_pair_close(p);
+}
+
+#define VM_WRITES	4	/* outstanding at a time, on each side */
+
+/**
+ * struct vm_busy - endpoints that have something outstanding all the time
+ * @mr: a region of each side
+ * @stop: no more
+ */
+struct vm_busy {
+	struct fid_mr	*mr[2];
+	bool		stop;
+};
+
+static int vm_write(struct ct_op *op)
+{
+	struct ct_pair *p = op->pair;
+	struct vm_busy *busy = p->priv;
+	struct fid_mr *mr = busy->mr[!op->side];
+	int err;
+
+	atomic_inc(&op->posted);
+	err = fi_write(p->side[op->side].ep, op->buf, VM_LEN, NULL, 0,
+		       kofi_mr_base(mr), fi_mr_key(mr), op);
+	if (err)
+		atomic_dec(&op->posted);
+	return err;
+}
+
+static void vm_again(struct ct_op *op)
+{
+	struct vm_busy *busy = op->pair->priv;
+
+	if (!READ_ONCE(busy->stop) && !op->wc.err)
+		vm_write(op);
+}
+
+/* A region can be had where no queue is ever empty, but all move. */
+static void memory_busy(struct kunit *test)
+{
+	struct ct_pair *p = vm_open(test, 0, 0);
+	struct vm_busy busy = {};
+	struct ct_op *op;
+	int i, side;
+
+	if (p->info->ep_attr->protocol == FI_PROTO_IWARP)
+		kunit_skip(test, "siw's sender has the CPU while there is work");
+	p->priv = &busy;
+	for (side = 0; side < 2; side++)
+		KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, ct_buf(p, VM_LEN),
+						VM_LEN, VM_ALL, 0, 0, 0,
+						&busy.mr[side], NULL), 0);
+	for (i = 0; i < 2 * VM_WRITES; i++) {
+		op = ct_op(p);
+		op->side = i % 2;
+		op->buf = ct_buf(p, VM_LEN);
+		op->hook = vm_again;
+		KUNIT_EXPECT_EQ(test, vm_write(op), 0);
+	}
+	vm_expect_region(p);
+	WRITE_ONCE(busy.stop, true);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	for (side = 0; side < 2; side++)
+		KUNIT_EXPECT_EQ(test, fi_close(&busy.mr[side]->fid), 0);
+	ct_pair_close(p);
+}
+
 static void vm_map(struct ct_pair *p, struct fid_mr *mr, struct ct_op *op)
 {
 	const struct kvec kv = { ct_buf(p, VM_LEN), VM_LEN };
@@ -363,6 +488,9 @@ static struct kunit_case verbs_memory_cases[] = {
 	KUNIT_CASE_PARAM(memory_one_stalled, vm_side_gen_params),
 	KUNIT_CASE_PARAM(memory_one_closing, vm_side_gen_params),
 	KUNIT_CASE_SLOW(memory_bound_stalled),
+	KUNIT_CASE_SLOW(memory_all_stalled),
+	KUNIT_CASE_PARAM(memory_unreported, vm_mode_gen_params),
+	KUNIT_CASE(memory_busy),
 	KUNIT_CASE(memory_old_key),
 	KUNIT_CASE(memory_guess),
 	KUNIT_CASE(memory_inv_refused),

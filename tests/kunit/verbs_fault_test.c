@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Devices that do what those in software never do: functions of the one under
+ * test are replaced by some that refuse, count and look, and call the device's.
+ */
+
+#include <linux/kofi/provider.h>
+#include <linux/sched/mm.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+
+#include "contract.h"
+#include "verbs_link.h"
+
+#define VF_LEN		64
+#define VF_POOL		16
+#define VF_MR_MODE	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
+#define VF_ALL		(FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define VF_CAPS		(FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_READ | \
+			 FI_WRITE | VF_ALL)
+
+/**
+ * struct vf - the device, and what is asked of it
+ * @ib: the device
+ * @ops: its own functions
+ * @attrs: its own attributes
+ * @quirks: its own driver
+ * @refuse_error: queue pairs do not go into their error state
+ * @refuse_inv: so many invalidations are
+ * @hide_last: the last work request is not reported
+ * @destroyed: queue pairs
+ * @allocated: regions
+ * @regs: registrations
+ * @regs_signaled: of them, those whose end is reported
+ * @watch_memory: count those that follow
+ * @greedy: calls that may have memory written back to get some
+ * @masked: regions described with interrupts off
+ */
+static struct vf {
+	struct ib_device	*ib;
+	typeof_member(struct ib_device, ops)	ops;
+	struct ib_device_attr	attrs;
+	bool			refuse_error;
+	atomic_t		refuse_inv;
+	bool			hide_last;
+	atomic_t		destroyed;
+	atomic_t		allocated;
+	atomic_t		regs;
+	atomic_t		regs_signaled;
+	bool			watch_memory;
+	atomic_t		greedy;
+	atomic_t		masked;
+} *vf;
+
+/* A call that is on the way of memory that is written back */
+static void vf_look(void)
+{
+	if (vf->watch_memory && !(current->flags & PF_MEMALLOC_NOIO))
+		atomic_inc(&vf->greedy);
+}
+
+static void vf_event(struct ib_event *event, void *context)
+{
+	struct ib_qp *qp = event->element.qp;
+
+	if (event->event != IB_EVENT_QP_LAST_WQE_REACHED &&
+	    qp->registered_event_handler)
+		qp->registered_event_handler(event, qp->qp_context);
+}
+
+static int vf_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
+			struct ib_udata *udata)
+{
+	int err;
+
+	err = vf->ops.create_qp(qp, attr, udata);
+	if (!err && vf->hide_last && qp->event_handler)
+		qp->event_handler = vf_event;
+	return err;
+}
+
+static int vf_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			struct ib_udata *udata)
+{
+	vf_look();
+	if (vf->refuse_error && mask & IB_QP_STATE &&
+	    attr->qp_state == IB_QPS_ERR)
+		return -EIO;
+	return vf->ops.modify_qp(qp, attr, mask, udata);
+}
+
+static int vf_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	int err;
+
+	vf_look();
+	err = vf->ops.destroy_qp(qp, udata);
+	atomic_inc(&vf->destroyed);
+	return err;
+}
+
+static struct ib_mr *vf_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max)
+{
+	atomic_inc(&vf->allocated);
+	return vf->ops.alloc_mr(pd, type, max);
+}
+
+static int vf_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
+{
+	vf_look();
+	return vf->ops.dereg_mr(mr, udata);
+}
+
+static int vf_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
+			unsigned int *offset)
+{
+	if (irqs_disabled())
+		atomic_inc(&vf->masked);
+	return vf->ops.map_mr_sg(mr, sg, nents, offset);
+}
+
+static int vf_send_look(const struct ib_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IB_WR_LOCAL_INV:
+		return atomic_dec_if_positive(&vf->refuse_inv) >= 0 ? -ENOMEM :
+								      0;
+	case IB_WR_REG_MR:
+		atomic_inc(&vf->regs);
+		if (wr->send_flags & IB_SEND_SIGNALED)
+			atomic_inc(&vf->regs_signaled);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int vf_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			const struct ib_send_wr **bad)
+{
+	const struct ib_send_wr *one;
+	int err = 0;
+
+	for (one = wr; one && !err; one = one->next)
+		err = vf_send_look(one);
+	*bad = wr;
+	if (err)
+		return err;
+	return vf->ops.post_send(qp, wr, bad);
+}
+
+static void vf_restore(void *arg)
+{
+	vf->ib->ops = vf->ops;
+	vf->ib->attrs = vf->attrs;
+	ib_device_put(vf->ib);
+}
+
+static int vf_init(struct kunit *test)
+{
+	link_test_init(test);
+	vf = kunit_kzalloc(test, sizeof(*vf), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, vf);
+	vf->ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
+	KUNIT_ASSERT_NOT_NULL(test, vf->ib);
+	vf->ops = vf->ib->ops;
+	vf->attrs = vf->ib->attrs;
+	vf->ib->ops.create_qp = vf_create_qp;
+	vf->ib->ops.modify_qp = vf_modify_qp;
+	vf->ib->ops.destroy_qp = vf_destroy_qp;
+	vf->ib->ops.alloc_mr = vf_alloc_mr;
+	vf->ib->ops.dereg_mr = vf_dereg_mr;
+	vf->ib->ops.map_mr_sg = vf_map_mr_sg;
+	vf->ib->ops.post_send = vf_post_send;
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, vf_restore, NULL),
+			0);
+	return 0;
+}
+
+static bool vf_is(enum rdma_driver_id driver)
+{
+	return vf->ops.driver_id == driver;
+}
+
+static struct ct_pair *vf_open(struct kunit *test, enum ct_mode mode,
+			       size_t pool)
+{
+	const struct ct_opts opts = {
+		.mode = mode, .caps = VF_CAPS, .mr_mode = VF_MR_MODE,
+		.mr_pool = pool,
+	};
+
+	return ct_pair_open(test, &opts);
+}
+
+/* A message each way */
+static void vf_exchange(struct ct_pair *p)
+{
+	u8 *to = ct_buf(p, VF_LEN), *from = ct_buf(p, VF_LEN);
+	int side;
+
+	for (side = 0; side < 2; side++) {
+		struct ct_op *rx = ct_op(p);
+
+		ct_pattern(from, VF_LEN, side);
+		KUNIT_EXPECT_EQ(p->test, ct_recv(p, !side, rx, to, VF_LEN), 0);
+		KUNIT_EXPECT_EQ(p->test, ct_send(p, side, ct_op(p), from,
+						 VF_LEN), 0);
+		KUNIT_EXPECT_TRUE(p->test, ct_wait_all(p));
+		KUNIT_EXPECT_EQ(p->test, rx->wc.err, 0);
+		KUNIT_EXPECT_TRUE(p->test, ct_pattern_ok(to, VF_LEN, side));
+	}
+}
+
+/* ---------------------------------------------- queue pairs that go on */
+
+/**
+ * struct vf_given - memory that has been given back
+ * @before: queue pairs destroyed before
+ * @early: operations that ended while the device had the queue pair
+ */
+struct vf_given {
+	int		before;
+	atomic_t	early;
+};
+
+static void vf_given_back(struct ct_op *op)
+{
+	struct vf_given *given = op->pair->priv;
+
+	if (atomic_read(&vf->destroyed) == given->before)
+		atomic_inc(&given->early);
+}
+
+static struct ct_op *vf_given_op(struct ct_pair *p)
+{
+	struct ct_op *op = ct_op(p);
+
+	op->hook = vf_given_back;
+	return op;
+}
+
+/*
+ * The queue pair does not go into its error state: memory is given back when the
+ * device does not have the queue pair any more, and all of it is.
+ */
+static void fault_error(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, ct_mode_of(test), VF_POOL);
+	const struct kvec kv = { ct_buf(p, VF_LEN), VF_LEN };
+	struct fi_msg vec = { .msg_iov = &kv, .iov_count = 1 };
+	struct vf_given given = {};
+	struct ct_op *rx, *tx, *end;
+	struct fid_mr *mr;
+
+	/* it does not take back what it has said of such a queue pair */
+	if (vf_is(RDMA_DRIVER_SIW))
+		kunit_skip(test, "leaves completions behind");
+	p->priv = &given;
+	rx = vf_given_op(p);
+	tx = vf_given_op(p);
+	end = vf_given_op(p);
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 0, rx, ct_buf(p, VF_LEN), VF_LEN), 0);
+	if (p->info->domain_attr->resource_mgmt == FI_RM_ENABLED)
+		KUNIT_ASSERT_EQ(test, ct_send(p, 0, tx, ct_buf(p, VF_LEN),
+					      VF_LEN), 0);
+	mr = kofi_mr_get(p->side[0].ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	vec.context = end;
+	atomic_inc(&end->posted);
+	KUNIT_ASSERT_EQ(test, kofi_mr_map(mr, &vec, VF_ALL, FI_MR_SINGLE_USE),
+			0);
+
+	given.before = atomic_read(&vf->destroyed);
+	vf->refuse_error = true;
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	vf->refuse_error = false;
+	KUNIT_EXPECT_GT(test, atomic_read(&vf->destroyed), given.before);
+	KUNIT_EXPECT_EQ(test, atomic_read(&given.early), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, rx->wc.err, ECANCELED);
+	KUNIT_EXPECT_EQ(test, end->wc.err, ECANCELED);
+	if (atomic_read(&tx->posted))
+		KUNIT_EXPECT_EQ(test, tx->wc.err, ECANCELED);
+	/* the peer is told all the same */
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_pair_close(p);
+}
+
+/* ----------------------------------------------------------------- regions */
+
+static void vf_map(struct ct_pair *p, struct fid_mr *mr)
+{
+	const struct kvec kv = { ct_buf(p, VF_LEN), VF_LEN };
+	const struct fi_msg vec = { .msg_iov = &kv, .iov_count = 1 };
+
+	KUNIT_ASSERT_EQ(p->test, kofi_mr_map(mr, &vec, VF_ALL, 0), 0);
+}
+
+static struct ct_op *vf_unmap(struct ct_pair *p, struct fid_mr *mr)
+{
+	struct ct_op *end = ct_op(p);
+
+	atomic_inc(&end->posted);
+	KUNIT_EXPECT_EQ(p->test, kofi_mr_unmap(mr, &end->cqe), 0);
+	return end;
+}
+
+/* What the device refuses to invalidate for now is in the end, and goes on. */
+static void fault_invalidate(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, ct_mode_of(test), VF_POOL);
+	struct fid_mr *mr = kofi_mr_get(p->side[0].ep);
+	struct ct_op *end;
+	int had, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	had = atomic_read(&vf->allocated);
+	for (i = 0; i < 4; i++) {
+		vf_map(p, mr);
+		atomic_set(&vf->refuse_inv, 3);
+		end = vf_unmap(p, mr);
+		KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+		KUNIT_EXPECT_EQ(test, end->wc.err, 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&vf->refuse_inv), 0);
+	}
+	/* the same region of the device */
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->allocated), had);
+	kofi_mr_put(mr);
+	vf_exchange(p);
+	ct_pair_close(p);
+}
+
+/* Memory is described with interrupts on. */
+static void fault_map(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, VF_POOL);
+	struct fid_mr *mr = kofi_mr_get(p->side[0].ep);
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	vf_map(p, mr);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->masked), 0);
+	vf_unmap(p, mr);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	kofi_mr_put(mr);
+	ct_pair_close(p);
+}
+
+/*
+ * Few registrations are reported, and their places in the queue come free all the
+ * same, however the regions end.
+ */
+static void fault_reported(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, ct_mode_of(test), VF_POOL);
+	struct fid_mr *mr[VF_POOL];
+	int i, round;
+
+	for (i = 0; i < VF_POOL; i++) {
+		mr[i] = kofi_mr_get(p->side[0].ep);
+		KUNIT_ASSERT_NOT_NULL(test, mr[i]);
+	}
+	for (round = 0; round < 8; round++) {
+		for (i = 0; i < VF_POOL; i++)
+			vf_map(p, mr[i]);
+		for (i = 0; i < VF_POOL; i++)
+			vf_unmap(p, mr[i]);
+		KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->regs), 8 * VF_POOL);
+	KUNIT_EXPECT_LE(test, atomic_read(&vf->regs_signaled), 8 * 2);
+	for (i = 0; i < VF_POOL; i++)
+		kofi_mr_put(mr[i]);
+	vf_exchange(p);
+	ct_pair_close(p);
+}
+
+/* The end of an endpoint may be what memory waits for. */
+static void fault_memory(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, VF_POOL);
+	struct fid_mr *mr = kofi_mr_get(p->side[0].ep);
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	vf_map(p, mr);
+	vf->watch_memory = true;
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	vf->watch_memory = false;
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->greedy), 0);
+	ct_pair_close(p);
+}
+
+#define VF_LONG		SZ_64K
+
+/* -------------------------------------------------------------- connections */
+
+#define VF_SHARED	5	/* connections of one shared context */
+
+/* How long it takes to drain a context that so many connections use */
+static unsigned long vf_drain_shared(struct kunit *test, int nr)
+{
+	const struct ct_opts opts = { .mode = CT_SOFTIRQ, .srx_size = 16 };
+	struct fid_ep *ep[VF_SHARED][2];
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	unsigned long began;
+	int i, side;
+
+	for (i = 0; i < nr; i++) {
+		if (i) {
+			KUNIT_ASSERT_EQ(test, ct_ep_open(p, 0, p->info), 0);
+			KUNIT_EXPECT_EQ(test, ct_pair_connect(p), 0);
+		}
+		for (side = 0; side < 2; side++) {
+			ep[i][side] = p->side[side].ep;
+			p->side[side].ep = NULL;
+		}
+	}
+	began = jiffies;
+	kofi_ep_drain(p->srx);
+	began = jiffies - began;
+	for (i = 0; i < nr; i++)
+		for (side = 0; side < 2; side++)
+			KUNIT_EXPECT_EQ(test, fi_close(&ep[i][side]->fid), 0);
+	ct_pair_close(p);
+	return began;
+}
+
+/* A device that does not say when it is done: all are waited for together. */
+static void fault_last(struct kunit *test)
+{
+	unsigned long one;
+
+	if (!vf->attrs.max_srq ||
+	    rdma_protocol_iwarp(vf->ib, rdma_start_port(vf->ib)))
+		kunit_skip(test, "no device that is to say it");
+	vf->hide_last = true;
+	one = vf_drain_shared(test, 1);
+	KUNIT_EXPECT_LT(test, vf_drain_shared(test, VF_SHARED), 3 * one);
+}
+
+static struct kunit_case vf_cases[] = {
+	KUNIT_CASE_PARAM(fault_error, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(fault_invalidate, ct_mode_gen_params),
+	KUNIT_CASE(fault_map),
+	KUNIT_CASE_PARAM(fault_reported, ct_mode_gen_params),
+	KUNIT_CASE(fault_memory),
+	KUNIT_CASE_SLOW(fault_last),
+	{}
+};
+
+static struct kunit_suite vf_suite = {
+	.name		= "verbs_fault",
+	.suite_init	= ct_suite_init,
+	.suite_exit	= link_suite_exit,
+	.init		= vf_init,
+	.test_cases	= vf_cases,
+};
+
+kunit_test_suite(vf_suite);
