@@ -38,7 +38,7 @@
 #include "verbs_trace.h"
 
 #define VRB_RESOLVE_MS	2000	/* for each of address and route */
-#define VRB_RETRIES	6	/* 7, the most there is, some take for "without end" */
+#define VRB_RETRIES	7	/* the most there is */
 #define VRB_RNR_FOREVER	7
 #define VRB_RNR_TIMER	12	/* 0.64 ms */
 #define VRB_SHUTDOWN_MS	5000	/* without progress */
@@ -89,6 +89,12 @@ bool vrb_cm_unpack(const void *area, size_t len, const void **data,
 
 /* ------------------------------------------------------------ both sides */
 
+static unsigned int vrb_cm_retries(const struct vrb_ep *ep)
+{
+	return ep->dom->quirks & VRB_QUIRK_RETRY_EVER ? VRB_RETRIES - 1 :
+							VRB_RETRIES;
+}
+
 static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
 {
 	*param = (struct rdma_conn_param) {
@@ -97,18 +103,18 @@ static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
 		.responder_resources	= ep->responder_resources,
 		.initiator_depth	= ep->initiator_depth,
 		.flow_control		= 1,
-		.retry_count		= VRB_RETRIES,
+		.retry_count		= vrb_cm_retries(ep),
 		.rnr_retry_count	= VRB_RNR_FOREVER,
 	};
 }
 
 /*
- * The device multiplies: after a time-out it tries again, 6 times, and the time
+ * The device multiplies: after a time-out it tries again so often, and the time
  * is a power of two of 4.096 us.
  */
-static u8 vrb_cm_ack_timeout(unsigned int ms)
+static u8 vrb_cm_ack_timeout(const struct vrb_ep *ep, unsigned int ms)
 {
-	u64 us = div_u64((u64)ms * USEC_PER_MSEC, VRB_RETRIES + 1);
+	u64 us = div_u64((u64)ms * USEC_PER_MSEC, vrb_cm_retries(ep) + 1);
 	u8 exp = 1;
 
 	while (exp < 31 && (4096ULL << exp) < us * NSEC_PER_USEC)
@@ -126,7 +132,7 @@ static void vrb_cm_tune(struct vrb_ep *ep)
 	rdma_set_min_rnr_timer(ep->id, VRB_RNR_TIMER);
 	if (ep->tun.silence_timeout)
 		rdma_set_ack_timeout(ep->id, vrb_cm_ack_timeout
-				     (ep->tun.silence_timeout));
+				     (ep, ep->tun.silence_timeout));
 }
 
 /**
@@ -287,7 +293,10 @@ int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 	default:
 		break;
 	}
-	if (err)
+	/* the manager may miss the last message of a connection that stands */
+	if (err && READ_ONCE(ep->established))
+		vrb_ep_abort(ep, -err);
+	else if (err)
 		vrb_cm_fail(ep, -err, err, NULL, 0);
 	return 0;
 }

@@ -133,6 +133,7 @@ static int vrb_domain_attach(struct vrb_domain *dom, const struct fi_info *info)
 	dom->quirks = vrb_quirks(ib);
 	dom->max_wr = vrb_info_max_wr(ib);
 	dom->map_max = vrb_map_max(ib);
+	dom->max_inline = VRB_INJECT_MAX;
 	dom->atomic = vrb_info_atomic(ib);
 	dom->mr_atomic = dom->atomic && info->caps & FI_ATOMIC;
 	dom->regions = vrb_info_regions(ib);

@@ -300,7 +300,10 @@ static int vrb_ep_size(struct vrb_ep *ep)
 
 	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
 	ep->send_sge = vrb_map_room(info->tx_attr->iov_limit);
-	ep->read_sge = clamp(dev->max_sge_rd, 1, (int)ep->send_sge);
+	/* the second, if there is one, is the most that is fast */
+	ep->read_sge = clamp(min_not_zero(dev->max_sge_rd,
+					  (int)dev->max_sgl_rd),
+			     1, (int)ep->send_sge);
 	/* long vectors take several work requests, on iWARP one per segment */
 	chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
 	if (size_add(mr_wrs, info->tx_attr->size) > most)
@@ -351,12 +354,15 @@ static int vrb_ep_try_qp(struct vrb_ep *ep, unsigned int inject)
 
 /*
  * Some devices refuse a queue pair with more inline bytes than they have, others
- * grant none; what cannot be inlined is mapped.
+ * grant none; what cannot be inlined is mapped. The first endpoint finds out what
+ * the others ask for.
  */
 static int vrb_ep_create_qp(struct vrb_ep *ep)
 {
 	const struct fi_info *info = ep->base.info;
-	unsigned int inject = info->tx_attr->inject_size;
+	const unsigned int want = min(info->tx_attr->inject_size,
+				      READ_ONCE(ep->dom->max_inline));
+	unsigned int inject = want;
 	int err;
 
 	while ((err = vrb_ep_try_qp(ep, inject))) {
@@ -365,6 +371,8 @@ static int vrb_ep_create_qp(struct vrb_ep *ep)
 			       -ECONNRESET : err;
 		inject /= 2;
 	}
+	if (inject < want)
+		WRITE_ONCE(ep->dom->max_inline, inject);
 	return 0;
 }
 

@@ -31,6 +31,13 @@
 			 FI_ORDER_RMA_WAW)
 #define VRB_ATOMIC_ORDER (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | \
 			  FI_ORDER_ATOMIC_WAW)
+/* See VRB_QUIRK_SQ_BYTES: of a work request, in bytes */
+#define VRB_WQE_HEAD	132	/* all but the segments */
+#define VRB_WQE_SEGMENT	16
+#define VRB_WQE_INLINE	4	/* ahead of bytes it takes along */
+#define VRB_WQE_ALIGN	64
+#define VRB_WQE_SHORT	256	/* the one that max_qp_wr counts */
+
 #define VRB_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define VRB_TX_CAPS	(FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE | \
 			 FI_FENCE)
@@ -150,6 +157,19 @@ static size_t vrb_limit(int value)
 	return max(value, 0);
 }
 
+/* How many of the longest work requests a send queue of so many bytes has */
+static int vrb_info_queue_bytes(const struct ib_device *ib)
+{
+	int sges = clamp(ib->attrs.max_send_sge, 1, KOFI_IOV_MAX);
+	int wqe = ALIGN(VRB_WQE_HEAD + max(sges * VRB_WQE_SEGMENT,
+					   VRB_INJECT_MAX + VRB_WQE_INLINE),
+			VRB_WQE_ALIGN);
+
+	/* the device rounds up */
+	return rounddown_pow_of_two(max(ib->attrs.max_qp_wr, 1)) *
+	       VRB_WQE_SHORT / wqe;
+}
+
 /**
  * vrb_info_queue - work requests a direction of an endpoint can have
  * @ib: its device
@@ -158,7 +178,9 @@ static size_t vrb_limit(int value)
  */
 int vrb_info_queue(const struct ib_device *ib)
 {
-	return min(ib->attrs.max_qp_wr, ib->attrs.max_cqe);
+	return min(vrb_quirks(ib) & VRB_QUIRK_SQ_BYTES ?
+		   vrb_info_queue_bytes(ib) : ib->attrs.max_qp_wr,
+		   ib->attrs.max_cqe);
 }
 
 /**
@@ -227,7 +249,8 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 				  /* there a send ends when TCP has it */
 				  (iwarp ? 0 : FI_DELIVERY_COMPLETE),
 		.msg_order	= order,
-		.comp_order	= FI_ORDER_STRICT,
+		.comp_order	= vrb_quirks(ib) & VRB_QUIRK_READ_ORDER ?
+				  FI_ORDER_NONE : FI_ORDER_STRICT,
 		.inject_size	= VRB_INJECT_MAX,
 		.size		= max_wr,
 		.iov_limit	= min_t(size_t, vrb_limit(dev->max_send_sge),

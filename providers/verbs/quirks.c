@@ -27,6 +27,19 @@ static const struct {
 	{ RDMA_DRIVER_RXE, VRB_QUIRK_INIT_NET },
 
 	/*
+	 * Takes 7 retries, as for a receiver that is not ready, for ever:
+	 * rxe_completer().
+	 */
+	{ RDMA_DRIVER_RXE, VRB_QUIRK_RETRY_EVER },
+
+	/*
+	 * Its send queue has so many bytes, of which short work requests take
+	 * less than long ones: mlx5_ib_calc_max_qp_wr() counts the shortest,
+	 * calc_sq_size() those that are asked for.
+	 */
+	{ RDMA_DRIVER_MLX5, VRB_QUIRK_SQ_BYTES },
+
+	/*
 	 * Connects from the namespace of the calling task, which is a kernel
 	 * thread of the connection manager: sock_create() in siw_connect().
 	 */
@@ -62,6 +75,12 @@ static const struct {
 	 * copied, and sends what the last one had: siw_try_1seg().
 	 */
 	{ RDMA_DRIVER_SIW, VRB_QUIRK_ZERO_READ },
+
+	/*
+	 * Reports a read when the answer has come, and what was posted behind it
+	 * when TCP has that: siw_rdmap_complete(), siw_qp_sq_proc_tx().
+	 */
+	{ RDMA_DRIVER_SIW, VRB_QUIRK_READ_ORDER },
 };
 
 /**

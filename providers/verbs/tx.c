@@ -13,12 +13,13 @@
  *
  * Signaled and unsignaled
  *
- * Signaled are all operations whose completion is wanted, and all that fetch,
- * since a device may complete those after younger ones. Of the others only every
+ * Signaled are all operations whose completion is wanted. Of the others only every
  * so many are, and each one once something gets scarce that only a completion
  * brings back. The work requests of a queue pair complete in order, so a
- * completion also stands for the unsignaled operations before it. What fails
- * always completes.
+ * completion also stands for the unsignaled operations before it. A device that
+ * keeps no order has it among what fetches and among the rest
+ * (VRB_QUIRK_READ_ORDER), so all that fetch are signaled, too. What fails always
+ * completes.
  *
  * Zero-length writes
  *
@@ -402,7 +403,7 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	*kv = (struct kvec) { .iov_base = to, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
 	/* one work request takes them to one place; devices may refuse none */
-	op->inlined = cur.len && cur.len <= ep->max_inline &&
+	op->inlined = cur.len && cur.len <= READ_ONCE(ep->max_inline) &&
 		      post->rma_count <= 1;
 	return 0;
 }
@@ -629,8 +630,10 @@ static noinline int vrb_tx_try_any(struct vrb_ep *ep, const struct fi_msg *msg,
 {
 	struct vrb_txop *op;
 	unsigned long irq;
+	size_t less = 0;
 	int err;
 
+again:
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	err = vrb_tx_get(ep, &op);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
@@ -645,12 +648,19 @@ static noinline int vrb_tx_try_any(struct vrb_ep *ep, const struct fi_msg *msg,
 	if (!err)
 		return 0;
 
+	if (op->inlined && (err == -EINVAL || err == -EMSGSIZE))
+		less = op->len;
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 put:
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	vrb_tx_free(ep, op);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	return err;
+	if (!less)
+		return err;
+	/* the device takes less along than it has granted: this is copied */
+	WRITE_ONCE(ep->max_inline, less - 1);
+	less = 0;
+	goto again;
 }
 
 static __always_inline int vrb_tx_try(struct vrb_ep *ep,

@@ -86,6 +86,9 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 #define VRB_QUIRK_SEND_IN_PLACE	BIT(3)	/* signal all that is a page or more */
 #define VRB_QUIRK_SHORT_READ	BIT(4)	/* short reads must not cross a page */
 #define VRB_QUIRK_ZERO_READ	BIT(5)	/* no reads of no bytes */
+#define VRB_QUIRK_READ_ORDER	BIT(6)	/* reads complete after younger ones */
+#define VRB_QUIRK_RETRY_EVER	BIT(7)	/* 7 retries are without end */
+#define VRB_QUIRK_SQ_BYTES	BIT(8)	/* depth and length share the queue */
 
 u32 vrb_quirks(const struct ib_device *ib);
 
@@ -135,6 +138,7 @@ struct vrb_dev {
  * @quirks: VRB_QUIRK_* of the device
  * @max_wr: operations a direction of an endpoint can have
  * @map_max: bytes a segment can have
+ * @max_inline: bytes a work request can take along, as far as is known
  * @atomic: the device has atomic operations
  * @mr_atomic: and the consumer wants regions to be open to them
  * @regions: it has regions, and messages that invalidate them
@@ -160,6 +164,7 @@ struct vrb_domain {
 	u32			quirks;
 	size_t			max_wr;
 	size_t			map_max;
+	unsigned int		max_inline;
 	bool			atomic;
 	bool			mr_atomic;
 	bool			regions;

@@ -5,17 +5,20 @@
  */
 
 #include <linux/kofi/provider.h>
+#include <linux/log2.h>
 #include <linux/sched/mm.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 
+#include "../../providers/verbs/verbs.h"
 #include "contract.h"
 #include "verbs_link.h"
 
 #define VF_LEN		64
 #define VF_POOL		16
+#define VF_INLINE	24	/* bytes a queue pair may ask for, at most */
 #define VF_MR_MODE	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
 #define VF_ALL		(FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define VF_CAPS		(FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_READ | \
@@ -28,12 +31,18 @@
  * @attrs: its own attributes
  * @quirks: its own driver
  * @refuse_error: queue pairs do not go into their error state
+ * @refuse_inline: work requests that take their bytes along are refused
  * @refuse_inv: so many invalidations are
+ * @sq_bytes: bytes of a send queue, as mlx5 counts them; 0: as many as one likes
+ * @max_inline: bytes a queue pair may ask for
  * @hide_last: the last work request is not reported
+ * @created: queue pairs that were asked for
  * @destroyed: queue pairs
  * @allocated: regions
  * @regs: registrations
  * @regs_signaled: of them, those whose end is reported
+ * @read_sges: most segments of a read
+ * @retries: of the last queue pair that has learned how many
  * @watch_memory: count those that follow
  * @greedy: calls that may have memory written back to get some
  * @masked: regions described with interrupts off
@@ -43,12 +52,18 @@ static struct vf {
 	typeof_member(struct ib_device, ops)	ops;
 	struct ib_device_attr	attrs;
 	bool			refuse_error;
+	bool			refuse_inline;
 	atomic_t		refuse_inv;
+	size_t			sq_bytes;
+	unsigned int		max_inline;
 	bool			hide_last;
+	atomic_t		created;
 	atomic_t		destroyed;
 	atomic_t		allocated;
 	atomic_t		regs;
 	atomic_t		regs_signaled;
+	int			read_sges;
+	int			retries;
 	bool			watch_memory;
 	atomic_t		greedy;
 	atomic_t		masked;
@@ -59,6 +74,15 @@ static void vf_look(void)
 {
 	if (vf->watch_memory && !(current->flags & PF_MEMALLOC_NOIO))
 		atomic_inc(&vf->greedy);
+}
+
+/* As mlx5's calc_sq_size() */
+static bool vf_sq_fits(const struct ib_qp_cap *cap)
+{
+	size_t wqe = ALIGN(132 + max(cap->max_send_sge * 16,
+				     cap->max_inline_data + 4), 64);
+
+	return roundup_pow_of_two(cap->max_send_wr * wqe) <= vf->sq_bytes;
 }
 
 static void vf_event(struct ib_event *event, void *context)
@@ -75,6 +99,11 @@ static int vf_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 {
 	int err;
 
+	atomic_inc(&vf->created);
+	if (attr->cap.max_inline_data > vf->max_inline)
+		return -EINVAL;
+	if (vf->sq_bytes && !vf_sq_fits(&attr->cap))
+		return -ENOMEM;
 	err = vf->ops.create_qp(qp, attr, udata);
 	if (!err && vf->hide_last && qp->event_handler)
 		qp->event_handler = vf_event;
@@ -85,6 +114,8 @@ static int vf_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			struct ib_udata *udata)
 {
 	vf_look();
+	if (mask & IB_QP_RETRY_CNT)
+		vf->retries = attr->retry_cnt;
 	if (vf->refuse_error && mask & IB_QP_STATE &&
 	    attr->qp_state == IB_QPS_ERR)
 		return -EIO;
@@ -132,8 +163,12 @@ static int vf_send_look(const struct ib_send_wr *wr)
 		if (wr->send_flags & IB_SEND_SIGNALED)
 			atomic_inc(&vf->regs_signaled);
 		return 0;
-	default:
+	case IB_WR_RDMA_READ:
+		vf->read_sges = max(vf->read_sges, wr->num_sge);
 		return 0;
+	default:
+		return vf->refuse_inline && wr->send_flags & IB_SEND_INLINE ?
+		       -EINVAL : 0;
 	}
 }
 
@@ -167,6 +202,7 @@ static int vf_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, vf->ib);
 	vf->ops = vf->ib->ops;
 	vf->attrs = vf->ib->attrs;
+	vf->max_inline = UINT_MAX;
 	vf->ib->ops.create_qp = vf_create_qp;
 	vf->ib->ops.modify_qp = vf_modify_qp;
 	vf->ib->ops.destroy_qp = vf_destroy_qp;
@@ -289,6 +325,57 @@ static void fault_error(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* ------------------------------------------------------ refused requests */
+
+static void vf_inject(struct ct_pair *p, size_t len)
+{
+	struct ct_op *rx = ct_op(p);
+	u8 *to = ct_buf(p, len), *from = ct_buf(p, len);
+
+	ct_pattern(from, len, len);
+	KUNIT_EXPECT_EQ(p->test, ct_recv(p, 1, rx, to, len), 0);
+	KUNIT_EXPECT_EQ(p->test, ct_inject(p, 0, from, len), 0);
+	memset(from, 0, len);
+	KUNIT_EXPECT_TRUE(p->test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(p->test, rx->wc.err, 0);
+	KUNIT_EXPECT_TRUE(p->test, ct_pattern_ok(to, len, len));
+}
+
+/* A device that takes less along than it has granted */
+static void fault_inline(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, ct_mode_of(test), 0);
+	size_t len;
+
+	vf->refuse_inline = true;
+	for (len = 128; len; len /= 2)
+		vf_inject(p, len);
+	vf->refuse_inline = false;
+	vf_inject(p, 128);
+	ct_pair_close(p);
+}
+
+/* One that has less is asked once. */
+static void fault_inline_asked(struct kunit *test)
+{
+	struct ct_pair *p;
+	int first;
+
+	vf->max_inline = VF_INLINE;
+	p = vf_open(test, CT_SOFTIRQ, 0);
+	vf_inject(p, 128);
+	first = atomic_read(&vf->created);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
+	KUNIT_ASSERT_EQ(test, ct_ep_open(p, 0, p->info), 0);
+	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->created), first + 2);
+	vf_inject(p, 128);
+	vf_inject(p, 16);
+	ct_pair_close(p);
+}
+
 /* ----------------------------------------------------------------- regions */
 
 static void vf_map(struct ct_pair *p, struct fid_mr *mr)
@@ -392,9 +479,150 @@ static void fault_memory(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* --------------------------------------------------------------- attributes */
+
+/* A send queue of so many bytes: what is offered can be enabled. */
+static void fault_depth(struct kunit *test)
+{
+	const size_t bytes = 1024 * 256;
+	struct ct_opts opts = {
+		.mode = CT_SOFTIRQ, .caps = VF_CAPS, .mr_mode = VF_MR_MODE,
+	};
+	struct fi_info *hints = ct_hints(), *info = NULL;
+	size_t size;
+	struct ct_pair *p;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	vf->ib->ops.driver_id = RDMA_DRIVER_MLX5;
+	vf->ib->attrs.max_qp_wr = bytes / 256;
+	vf->sq_bytes = bytes;
+	hints->caps = VF_CAPS;
+	hints->domain_attr->mr_mode = VF_MR_MODE;
+	for (size = bytes / 256; size; size--) {
+		hints->tx_attr->size = size;
+		if (!ct_getinfo(0, hints, &info))
+			break;
+	}
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	kunit_info(test, "%zu operations\n", size);
+	KUNIT_EXPECT_GT(test, size, bytes / 1024);
+	opts.tx_size = size;
+	p = ct_pair_open(test, &opts);
+	vf_exchange(p);
+	ct_pair_close(p);
+}
+
+/* More segments than are fast become several reads. */
+static void fault_read(struct kunit *test)
+{
+	struct ct_pair *p;
+	struct kvec kv[4];
+	struct fid_mr *mr;
+	struct fi_rma_iov rma;
+	struct fi_msg_rma msg = {
+		.msg_iov = kv, .iov_count = 4, .rma_iov = &rma,
+		.rma_iov_count = 1,
+	};
+	struct ct_op *op;
+	u8 *from, *to;
+	int i;
+
+	vf->ib->attrs.max_sgl_rd = 2;
+	p = vf_open(test, CT_SOFTIRQ, 0);
+	if (p->info->ep_attr->protocol == FI_PROTO_IWARP)
+		kunit_skip(test, "reads into one segment at a time");
+	from = ct_buf(p, PAGE_SIZE);
+	to = ct_buf(p, 8 * VF_LEN);
+	ct_pattern(from, 4 * VF_LEN, 7);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, from, PAGE_SIZE,
+					FI_REMOTE_READ, 0, 0, 0, &mr, NULL), 0);
+	rma = (struct fi_rma_iov) {
+		kofi_mr_base(mr), 4 * VF_LEN, fi_mr_key(mr),
+	};
+	for (i = 0; i < 4; i++)
+		kv[i] = (struct kvec) { to + 2 * i * VF_LEN, VF_LEN };
+	op = ct_op(p);
+	msg.context = op;
+	atomic_inc(&op->posted);
+	KUNIT_ASSERT_EQ(test, fi_readmsg(p->side[0].ep, &msg, 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, op->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, vf->read_sges, 2);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, memcmp(to + 2 * i * VF_LEN,
+					     from + i * VF_LEN, VF_LEN), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	ct_pair_close(p);
+}
+
 #define VF_LONG		SZ_64K
 
+/* A read is over before what was posted behind it, where that is said. */
+static void fault_order(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, 0);
+	struct ct_op *read = ct_op(p), *tx = ct_op(p), *rx = ct_op(p);
+	bool strict = p->info->tx_attr->comp_order == FI_ORDER_STRICT;
+	u8 *buf = ct_buf(p, VF_LONG);
+	struct fid_mr *mr;
+
+	KUNIT_EXPECT_EQ(test, strict, !vf_is(RDMA_DRIVER_SIW));
+	KUNIT_EXPECT_EQ(test, p->info->rx_attr->comp_order, FI_ORDER_STRICT);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, ct_buf(p, VF_LONG), VF_LONG,
+					FI_REMOTE_READ, 0, 0, 0, &mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, rx, ct_buf(p, VF_LEN), VF_LEN), 0);
+	atomic_inc(&read->posted);
+	KUNIT_EXPECT_EQ(test, fi_read(p->side[0].ep, buf, VF_LONG, NULL, 0,
+				      kofi_mr_base(mr), fi_mr_key(mr), read),
+			0);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, tx, ct_buf(p, VF_LEN), VF_LEN), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, read->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, tx->wc.err, 0);
+	if (strict)
+		KUNIT_EXPECT_LT(test, read->seq, tx->seq);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	ct_pair_close(p);
+}
+
+/* As often as a device can; one takes the most for ever. */
+static void fault_retries(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, 0);
+
+	if (p->info->ep_attr->protocol == FI_PROTO_IWARP)
+		kunit_skip(test, "TCP repeats");
+	KUNIT_EXPECT_EQ(test, vf->retries, vf_is(RDMA_DRIVER_RXE) ? 6 : 7);
+	ct_pair_close(p);
+	vf->ib->ops.driver_id = RDMA_DRIVER_UNKNOWN;
+	p = vf_open(test, CT_SOFTIRQ, 0);
+	KUNIT_EXPECT_EQ(test, vf->retries, 7);
+	vf_exchange(p);
+	ct_pair_close(p);
+}
+
 /* -------------------------------------------------------------- connections */
+
+/* The manager has not got the last message of a connection that stands. */
+static void fault_unreachable(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, 0);
+	struct rdma_cm_event ev = {
+		.event = RDMA_CM_EVENT_UNREACHABLE, .status = -ETIMEDOUT,
+	};
+	struct rdma_cm_id *id = vrb_ep(p->side[1].ep)->id;
+	struct ct_op *rx = ct_op(p);
+
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, rx, ct_buf(p, VF_LEN), VF_LEN), 0);
+	rdma_lock_handler(id);
+	KUNIT_EXPECT_EQ(test, id->event_handler(id, &ev), 0);
+	rdma_unlock_handler(id);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	ct_pair_close(p);
+}
 
 #define VF_SHARED	5	/* connections of one shared context */
 
@@ -442,10 +670,17 @@ static void fault_last(struct kunit *test)
 
 static struct kunit_case vf_cases[] = {
 	KUNIT_CASE_PARAM(fault_error, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(fault_inline, ct_mode_gen_params),
+	KUNIT_CASE(fault_inline_asked),
 	KUNIT_CASE_PARAM(fault_invalidate, ct_mode_gen_params),
 	KUNIT_CASE(fault_map),
 	KUNIT_CASE_PARAM(fault_reported, ct_mode_gen_params),
 	KUNIT_CASE(fault_memory),
+	KUNIT_CASE(fault_depth),
+	KUNIT_CASE(fault_read),
+	KUNIT_CASE(fault_order),
+	KUNIT_CASE(fault_retries),
+	KUNIT_CASE(fault_unreachable),
 	KUNIT_CASE_SLOW(fault_last),
 	{}
 };
