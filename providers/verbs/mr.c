@@ -414,6 +414,7 @@ static int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
 		.access	= vrb_mr_access(mr),
 	};
 
+	vrb_links_flush(ep);
 	return ib_post_send(ep->qp, &wr.wr, NULL);
 }
 
@@ -431,6 +432,7 @@ static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
 	wr.ex.invalidate_rkey = mr->ib->rkey;
 	mr->inv_room = ep->mr_unreported + 1;
 	mr->state = VRB_MR_INVALIDATING;
+	vrb_links_flush(ep);
 	if (ib_post_send(ep->qp, &wr, NULL)) {
 		mr->state = VRB_MR_ENDING;
 		mod_delayed_work(vrb_wq, &ep->work, 1);

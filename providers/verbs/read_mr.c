@@ -243,32 +243,25 @@ unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
 }
 
 /**
- * vrb_read_mr_register - post the registration of what the next one reads into
+ * vrb_read_mr_prepare - prepare to register what the next one reads into
  * @ep: the endpoint, with tx_lock held and a region free
- * @op: the read
+ * @op: the read, which has the region then
  * @n: segments in the list of the endpoint's regions
  * @len: their bytes
  * @send_flags: of the work request
+ * @wr: set to the work request
  * @sge: set to what the read names
  *
  * Context: any.
- * Return: 0 or a negative error, and nothing has been posted.
+ * Return: 0 or a negative error.
  */
-int vrb_read_mr_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
-			 u32 len, int send_flags, struct ib_sge *sge)
+int vrb_read_mr_prepare(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
+			u32 len, int send_flags, struct ib_reg_wr *wr,
+			struct ib_sge *sge)
 {
 	struct vrb_read_mrs *s = &ep->read_mrs;
 	struct vrb_read_mr *read_mr = s->free;
 	struct ib_mr *mr = read_mr->mr;
-	struct ib_reg_wr wr = {
-		.wr = {
-			.wr_cqe		= &op->part,
-			.opcode		= IB_WR_REG_MR,
-			.send_flags	= send_flags,
-		},
-		.mr	= mr,
-		.access	= IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
-	};
 	int err;
 
 	sg_mark_end(&s->sg[n - 1]);
@@ -278,10 +271,16 @@ int vrb_read_mr_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
 		return err < 0 ? err : -EIO;
 	vrb_mr_set_iova(mr);
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
-	wr.key = mr->rkey;
-	err = ib_post_send(ep->qp, &wr.wr, NULL);
-	if (err)
-		return err;
+	*wr = (struct ib_reg_wr) {
+		.wr = {
+			.wr_cqe		= &op->part,
+			.opcode		= IB_WR_REG_MR,
+			.send_flags	= send_flags,
+		},
+		.mr	= mr,
+		.key	= mr->rkey,
+		.access	= IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+	};
 	s->free = read_mr->next;
 	s->nr_free--;
 	read_mr->next = op->read_mrs;

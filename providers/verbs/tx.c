@@ -210,7 +210,24 @@ static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
 
 	lockdep_assert_held(&ep->tx_lock);
 
+	vrb_links_flush(ep);
 	return ib_post_send(ep->qp, &wr.wr, NULL);
+}
+
+/**
+ * vrb_tx_push - hand over what waits for more, which may not come
+ * @ep: the endpoint
+ *
+ * Context: any.
+ */
+void vrb_tx_push(struct vrb_ep *ep)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	if (!ep->tx_closed)
+		vrb_links_flush(ep);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
 /* Everything has been sent. */
@@ -324,37 +341,68 @@ void vrb_tx_idle(struct timer_list *t)
 /* ---------------------------------------------------------- work requests */
 
 /* One work request with one segment, as most are; set member by member. */
+static __always_inline void vrb_tx_fill_one(struct vrb_ep *ep,
+					    struct vrb_txop *op,
+					    const struct fi_msg *msg,
+					    const struct vrb_post *post,
+					    struct ib_rdma_wr *wr,
+					    struct ib_sge *sge)
+{
+	const struct fi_rma_iov *rma = post->op == VRB_SEND ? NULL : post->rma;
+	const u64 flags = op->flags;
+
+	sge->addr = op->map.segs[0].addr;
+	sge->length = op->len;
+	sge->lkey = ep->dom->pd->local_dma_lkey;
+	wr->wr.next = NULL;
+	wr->wr.wr_cqe = &op->cqe;
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = 1;
+	wr->wr.send_flags = op->signaled ? IB_SEND_SIGNALED : 0;
+	wr->wr.ex.imm_data = 0;
+	wr->remote_addr = rma ? rma->addr : 0;
+	wr->rkey = rma ? rma->key : 0;
+	vrb_wr_opcode(wr, post->op, flags, msg, true);
+	if (unlikely(flags & FI_FENCE))
+		wr->wr.send_flags |= IB_SEND_FENCE;
+	if (unlikely(op->inlined)) {
+		/* the CPU reads these */
+		sge->addr = (uintptr_t)vrb_txop_inject(op);
+		wr->wr.send_flags |= IB_SEND_INLINE;
+		vrb_stat_inc(&ep->stats.tx_inline);
+	}
+}
+
+/* More will follow, or others wait for this one. */
+static noinline int vrb_tx_hold(struct vrb_ep *ep, struct vrb_txop *op,
+				const struct fi_msg *msg,
+				const struct vrb_post *post)
+{
+	struct vrb_link *link = vrb_link(ep, ep->nr_links++);
+	bool only = ep->nr_links == 1;
+
+	link->op = op;
+	link->reg.mr = NULL;
+	vrb_tx_fill_one(ep, op, msg, post, &link->wr, link->sge);
+	if (!(op->flags & FI_MORE) || ep->nr_links == VRB_LINKS)
+		return vrb_links_post(ep, only ? op : NULL);
+	if (only)
+		vrb_retry(&ep->retry);
+	return 0;
+}
+
 static __always_inline int vrb_tx_hand_over_one(struct vrb_ep *ep,
 						struct vrb_txop *op,
 						const struct fi_msg *msg,
 						const struct vrb_post *post)
 {
-	const struct fi_rma_iov *rma = post->op == VRB_SEND ? NULL : post->rma;
-	const u64 flags = op->flags;
 	struct ib_rdma_wr wr __uninitialized;
 	struct ib_sge sge __uninitialized;
 	int err;
 
-	sge.addr = op->map.segs[0].addr;
-	sge.length = op->len;
-	sge.lkey = ep->dom->pd->local_dma_lkey;
-	wr.wr.next = NULL;
-	wr.wr.wr_cqe = &op->cqe;
-	wr.wr.sg_list = &sge;
-	wr.wr.num_sge = 1;
-	wr.wr.send_flags = op->signaled ? IB_SEND_SIGNALED : 0;
-	wr.wr.ex.imm_data = 0;
-	wr.remote_addr = rma ? rma->addr : 0;
-	wr.rkey = rma ? rma->key : 0;
-	vrb_wr_opcode(&wr, post->op, flags, msg, true);
-	if (unlikely(flags & FI_FENCE))
-		wr.wr.send_flags |= IB_SEND_FENCE;
-	if (unlikely(op->inlined)) {
-		/* the CPU reads these */
-		sge.addr = (uintptr_t)vrb_txop_inject(op);
-		wr.wr.send_flags |= IB_SEND_INLINE;
-		vrb_stat_inc(&ep->stats.tx_inline);
-	}
+	if (unlikely(ep->nr_links || op->flags & FI_MORE))
+		return vrb_tx_hold(ep, op, msg, post);
+	vrb_tx_fill_one(ep, op, msg, post, &wr, &sge);
 	err = ib_post_send(ep->qp, &wr.wr, NULL);
 	if (!err)
 		vrb_stat_inc(&ep->stats.tx_wrs);
@@ -741,6 +789,7 @@ static noinline int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
 {
 	if (err == -EAGAIN) {
 		vrb_stat_inc(&ep->stats.tx_full);
+		vrb_tx_push(ep);
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
 		err = vrb_tx_try_any(ep, msg, post, flags);
@@ -877,7 +926,8 @@ int vrb_tx_init(struct vrb_ep *ep)
 	if (!ep->tx_ops)
 		return -ENOMEM;
 	ep->tx_bytes = size * bytes;
-	if (info->caps & FI_RMA)
+	err = vrb_links_init(ep, node);
+	if (!err && info->caps & FI_RMA)
 		err = vrb_blocks_init(&ep->tx_blocks, node) ?:
 		      vrb_read_mrs_init(ep);
 	if (err) {
@@ -907,6 +957,8 @@ void vrb_tx_exit(struct vrb_ep *ep)
 	ep->tx_free = NULL;
 	vrb_read_mrs_exit(ep);
 	vrb_blocks_exit(&ep->tx_blocks);
+	kfree(ep->links);
+	ep->links = NULL;
 	kvfree(ep->tx_ops);
 	ep->tx_ops = NULL;
 }
@@ -925,6 +977,7 @@ void vrb_tx_close(struct vrb_ep *ep)
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	WRITE_ONCE(ep->tx_closed, true);
+	vrb_links_drop(ep);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 

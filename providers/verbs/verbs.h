@@ -28,6 +28,7 @@
 #define VRB_MR_PAGES		256	/* pages a region has room for, unless asked */
 #define VRB_READ_MRS		32	/* regions an endpoint on iWARP reads into at most */
 #define VRB_OWN_WRS		4	/* for sending that are of no operation */
+#define VRB_LINKS		8	/* work requests that are posted together */
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 				 FI_DELIVERY_COMPLETE)
@@ -472,8 +473,9 @@ void vrb_read_mrs_exit(struct vrb_ep *ep);
 unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
 			      struct scatterlist *sg, u64 from, size_t want,
 			      u32 *len);
-int vrb_read_mr_register(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
-			 u32 len, int send_flags, struct ib_sge *sge);
+int vrb_read_mr_prepare(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
+			u32 len, int send_flags, struct ib_reg_wr *wr,
+			struct ib_sge *sge);
 void vrb_read_mrs_put(struct vrb_ep *ep, struct vrb_txop *op);
 
 /* ------------------------------------------------------------------- ep.c */
@@ -677,6 +679,8 @@ struct vrb_stats {
  * @tx_ops: all of them
  * @tx_bytes: their memory
  * @tx_blocks: for long vectors
+ * @links: VRB_LINKS work requests, to be posted together
+ * @nr_links: of them, in use
  * @tx_one_max: see vrb_one_max()
  * @tx_size: number of operations
  * @tx_used: of them, in use
@@ -747,6 +751,8 @@ struct vrb_ep {
 	void			*tx_ops;
 	size_t			tx_bytes;
 	struct vrb_blocks	tx_blocks;
+	void			*links;
+	unsigned int		nr_links;
 	size_t			tx_one_max;
 	unsigned int		tx_size;
 	unsigned int		tx_used;
@@ -835,6 +841,7 @@ void vrb_tx_exit(struct vrb_ep *ep);
 void vrb_tx_close(struct vrb_ep *ep);
 bool vrb_tx_finish(struct vrb_ep *ep);
 void vrb_tx_probe(struct vrb_ep *ep);
+void vrb_tx_push(struct vrb_ep *ep);
 void vrb_tx_idle(struct timer_list *t);
 void vrb_tx_flush(struct vrb_ep *ep, bool drained);
 int vrb_tx_refused(struct vrb_ep *ep, int err);
@@ -844,6 +851,36 @@ ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 extern const struct fi_ops_rma vrb_rma_ops;
 
 /* ------------------------------------------------------------------- wr.c */
+
+/**
+ * struct vrb_link - a work request that waits for others
+ * @op: its operation
+ * @reg: ahead of it, if there is a region: registers that
+ * @wr: the work request
+ * @sge: its segments
+ */
+struct vrb_link {
+	struct vrb_txop		*op;
+	struct ib_reg_wr	reg;
+	struct ib_rdma_wr	wr;
+	struct ib_sge		sge[];
+};
+
+static inline struct vrb_link *vrb_link(const struct vrb_ep *ep, unsigned int i)
+{
+	return ep->links + i * struct_size_t(struct vrb_link, sge, ep->send_sge);
+}
+
+int vrb_links_init(struct vrb_ep *ep, int node);
+int vrb_links_post(struct vrb_ep *ep, const struct vrb_txop *only);
+void vrb_links_drop(struct vrb_ep *ep);
+
+/* What has been accepted before goes first. With tx_lock held */
+static inline void vrb_links_flush(struct vrb_ep *ep)
+{
+	if (unlikely(ep->nr_links))
+		vrb_links_post(ep, NULL);
+}
 
 int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
 		 const struct vrb_post *post);

@@ -16,14 +16,109 @@
  * stand for each part of such a read: one registers the memory, the other reads
  * and invalidates the region.
  *
+ * Together
+ *
+ * The work requests of a chain are posted in lists, for each of which the device
+ * is told once; so are those of operations with FI_MORE, and the first without.
+ * The latter are held for no longer than a tick, also if nothing follows.
+ *
  * Failures
  *
- * Requests are posted one by one, since devices report where a list has stopped
- * in different ways. If the first is refused, so is the operation. If a later one
- * is, the peer may already have been written to: the connection ends, and with it
- * the operation.
+ * If the first of a list is refused, and is the first of its operation, so is the
+ * operation. If a later one is, the peer may already have been written to, or the
+ * operation has been accepted: the connection ends, and with it the operation.
  */
+#include <linux/slab.h>
+
 #include "verbs.h"
+
+/**
+ * vrb_links_init - make room for work requests that are posted together
+ * @ep: an endpoint whose queue pair has been sized
+ * @node: NUMA node
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int vrb_links_init(struct vrb_ep *ep, int node)
+{
+	ep->links = kcalloc_node(VRB_LINKS,
+				 struct_size_t(struct vrb_link, sge,
+					       ep->send_sge), GFP_KERNEL, node);
+	return ep->links ? 0 : -ENOMEM;
+}
+
+static struct ib_send_wr *vrb_link_first(struct vrb_link *link)
+{
+	return link->reg.mr ? &link->reg.wr : &link->wr.wr;
+}
+
+/* The device has not taken those from @i on, which were accepted. */
+static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, unsigned int nr,
+			   int status)
+{
+	for (; i < nr; i++) {
+		struct vrb_txop *op = vrb_link(ep, i)->op;
+
+		if (!op->status)
+			op->status = status;
+		op->signaled = true;
+	}
+}
+
+/**
+ * vrb_links_post - post the work requests that wait
+ * @ep: the endpoint, with tx_lock held and some waiting
+ * @only: they are those of this operation, and none of it has been posted; NULL
+ *	otherwise
+ *
+ * Context: any.
+ * Return: 0, also if some were refused: then the endpoint ends; or the device's
+ * error, and none has been posted of @only.
+ */
+int vrb_links_post(struct vrb_ep *ep, const struct vrb_txop *only)
+{
+	struct ib_send_wr *first = vrb_link_first(vrb_link(ep, 0));
+	const struct ib_send_wr *bad = NULL;
+	unsigned int nr = ep->nr_links, i;
+	int err;
+
+	lockdep_assert_held(&ep->tx_lock);
+
+	for (i = 1; i < nr; i++)
+		vrb_link(ep, i - 1)->wr.wr.next =
+			vrb_link_first(vrb_link(ep, i));
+	ep->nr_links = 0;
+	err = ib_post_send(ep->qp, first, &bad);
+	if (!err) {
+		WRITE_ONCE(ep->stats.tx_wrs, ep->stats.tx_wrs + nr);
+		return 0;
+	}
+	if (only && bad == first)
+		return err;
+	for (i = 0; i < nr; i++)
+		if (bad == vrb_link_first(vrb_link(ep, i)) ||
+		    bad == &vrb_link(ep, i)->wr.wr)
+			break;
+	/* if the device does not say which, it may have been any */
+	vrb_links_fail(ep, i < nr ? i : 0, nr, IB_WC_GENERAL_ERR);
+	vrb_ep_abort(ep, EIO);
+	return 0;
+}
+
+/**
+ * vrb_links_drop - the device will not have the work requests that wait
+ * @ep: an endpoint that is ending, with tx_lock held
+ *
+ * Context: any.
+ */
+void vrb_links_drop(struct vrb_ep *ep)
+{
+	lockdep_assert_held(&ep->tx_lock);
+
+	vrb_links_fail(ep, 0, ep->nr_links, IB_WC_WR_FLUSH_ERR);
+	ep->nr_links = 0;
+}
 
 /* Position in the memory of an operation, on both sides */
 struct vrb_chain {
@@ -146,21 +241,23 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 }
 
 /* A read on iWARP: the memory is registered first, and invalidated with it. */
-static int vrb_wr_post_read(struct vrb_ep *ep, struct vrb_txop *op,
-			    struct ib_rdma_wr *wr, struct ib_sge *sge)
+static int vrb_wr_read(struct vrb_ep *ep, struct vrb_txop *op,
+		       struct vrb_link *link)
 {
+	struct ib_send_wr *wr = &link->wr.wr;
 	int err;
 
-	err = vrb_read_mr_register(ep, op, wr->wr.num_sge, sge->length,
-				   wr->wr.send_flags & IB_SEND_FENCE, sge);
+	err = vrb_read_mr_prepare(ep, op, wr->num_sge, link->sge->length,
+				  wr->send_flags & IB_SEND_FENCE, &link->reg,
+				  link->sge);
 	if (err)
 		return err;
-	vrb_stat_inc(&ep->stats.tx_wrs);
-	wr->wr.opcode = IB_WR_RDMA_READ_WITH_INV;
-	wr->wr.ex.invalidate_rkey = sge->lkey;
-	wr->wr.send_flags &= ~IB_SEND_FENCE;
-	wr->wr.num_sge = 1;
-	return ib_post_send(ep->qp, &wr->wr, NULL);
+	link->reg.wr.next = wr;
+	wr->opcode = IB_WR_RDMA_READ_WITH_INV;
+	wr->ex.invalidate_rkey = link->sge->lkey;
+	wr->send_flags &= ~IB_SEND_FENCE;
+	wr->num_sge = 1;
+	return 0;
 }
 
 /**
@@ -202,10 +299,39 @@ int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
 	}
 	if (op->flags & FI_FENCE)
 		wr.wr.send_flags |= IB_SEND_FENCE;
+	vrb_links_flush(ep);
 	err = ib_post_send(ep->qp, &wr.wr, NULL);
 	if (!err)
 		vrb_stat_inc(&ep->stats.tx_wrs);
 	return err;
+}
+
+static int vrb_wr_link(struct vrb_ep *ep, struct vrb_txop *op,
+		       const struct fi_msg *msg, struct vrb_chain *c,
+		       unsigned int part)
+{
+	struct vrb_link *link = vrb_link(ep, ep->nr_links);
+	bool last = part == op->parts - 1;
+
+	link->op = op;
+	link->reg.mr = NULL;
+	link->wr = (struct ib_rdma_wr) {
+		.wr.wr_cqe = last ? &op->cqe : &op->part,
+	};
+	if (last ? op->signaled : vrb_tx_in_place(ep, op))
+		link->wr.wr.send_flags |= IB_SEND_SIGNALED;
+	if (!part && op->flags & FI_FENCE)
+		link->wr.wr.send_flags |= IB_SEND_FENCE;
+	vrb_wr_opcode(&link->wr, op->op, op->flags, msg, last);
+	vrb_wr_segs(ep, op, c, &link->wr, link->sge);
+	if (c->read_mrs) {
+		int err = vrb_wr_read(ep, op, link);
+
+		if (err)
+			return err;
+	}
+	ep->nr_links++;
+	return 0;
 }
 
 /**
@@ -222,36 +348,33 @@ int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
 int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
 		      const struct fi_msg *msg, const struct vrb_post *post)
 {
-	struct ib_sge sge[KOFI_IOV_MAX];
+	const struct vrb_txop *only = op;
 	struct vrb_chain c;
 	unsigned int i;
-	int err;
+	int err = 0;
 
+	vrb_links_flush(ep);
 	vrb_chain_init(&c, ep, op, post);
-	for (i = 0; i < op->parts; i++) {
-		bool last = i == op->parts - 1;
-		struct ib_rdma_wr wr = {
-			.wr.wr_cqe = last ? &op->cqe : &op->part,
-		};
-
-		if (last ? op->signaled : vrb_tx_in_place(ep, op))
-			wr.wr.send_flags |= IB_SEND_SIGNALED;
-		if (!i && op->flags & FI_FENCE)
-			wr.wr.send_flags |= IB_SEND_FENCE;
-		vrb_wr_opcode(&wr, op->op, op->flags, msg, last);
-		vrb_wr_segs(ep, op, &c, &wr, sge);
-		err = c.read_mrs ? vrb_wr_post_read(ep, op, &wr, sge) :
-				ib_post_send(ep->qp, &wr.wr, NULL);
-		if (!err) {
-			vrb_stat_inc(&ep->stats.tx_wrs);
+	for (i = 0; i < op->parts && !op->status; i++) {
+		err = vrb_wr_link(ep, op, msg, &c, i);
+		if (err)
+			break;
+		if (ep->nr_links < VRB_LINKS && i < op->parts - 1)
 			continue;
-		}
-		if (!i && !op->read_mrs)
-			return err;
-		op->status = IB_WC_GENERAL_ERR;
-		op->signaled = true;
-		vrb_ep_abort(ep, EIO);
-		return 0;
+		err = vrb_links_post(ep, only);
+		if (err)
+			break;
+		only = NULL;
 	}
+	if (!err)
+		return 0;
+	ep->nr_links = 0;
+	if (only) {
+		vrb_read_mrs_put(ep, op);
+		return err;
+	}
+	op->status = IB_WC_GENERAL_ERR;
+	op->signaled = true;
+	vrb_ep_abort(ep, EIO);
 	return 0;
 }
