@@ -12,32 +12,18 @@
  * random but for the offset in the page; it is never a kernel address. Both
  * together are hard to guess for a peer that was not told.
  *
- * Regions of a pool
+ * Where they are registered
  *
- * They are the domain's. Such a region is registered on the queue pair of the
- * endpoint that has it, ahead of all that is posted there later, without waiting
- * and mostly without a report: the peer cannot invalidate it before, and a work
- * request that does comes later. It is fenced when that has been reported, or the
- * peer's message. If the connection ends first, it is not touched before the queue
- * pair has been drained; then the work item deregisters the device's part, and
- * the core replaces the region. A work request the device does not take for now
- * is posted again by the endpoint's work item.
- *
- * Each registration takes a place in the send queue until something behind it has
- * been reported. So every so many are, and no more are posted than leave a place
- * for the end of each region.
- *
- * Other regions
- *
- * They are registered on the endpoint they are bound to, or else on any that is
- * connected; one at a time on each endpoint. While there is none they are pending,
- * with a key that will be valid before the first FI_CONNECTED. The registration
- * of a region that is bound to no endpoint is waited for, because messages of
- * other queue pairs are not ordered behind it. What was posted before it is done
- * first, and the peer may hold that up. So it goes to an endpoint with nothing
- * outstanding; if none is found, to one that makes progress; and if none does for
- * long, nowhere. The end of such a region deregisters the device's. If it is
- * bound, and its registration is held up for long, the connection ends.
+ * Those of a pool on the queue pair of the endpoint that has them (mr_pool.c). All
+ * others on the endpoint they are bound to, or else on any that is connected; one
+ * at a time on each endpoint. While there is none they are pending, with a key
+ * that will be valid before the first FI_CONNECTED. The registration of a region
+ * that is bound to no endpoint is waited for, because messages of other queue
+ * pairs are not ordered behind it. What was posted before it is done first, and
+ * the peer may hold that up. So it goes to an endpoint with nothing outstanding;
+ * if none is found, to one that makes progress; and if none does for long,
+ * nowhere. The end of such a region deregisters the device's. If it is bound, and
+ * its registration is held up for long, the connection ends.
  *
  * Locks
  *
@@ -62,71 +48,6 @@
 /* How long an endpoint with nothing outstanding is looked for */
 #define VRB_MR_IDLE_MS	100
 
-/* Regions of a pool */
-enum vrb_mr_state {
-	VRB_MR_OPEN,		/* registered, as far as the endpoint knows */
-	VRB_MR_ENDING,		/* to be invalidated */
-	VRB_MR_INVALIDATING,	/* the device has been asked to */
-	VRB_MR_INVALID,
-};
-
-/**
- * struct vrb_mr - a region
- * @base: the core's
- * @dom: its domain
- * @ib: the device's part; NULL once it has been deregistered
- * @room: pages @ib has room for
- * @key: the last one it had
- * @node: on the domain's list of those that have @ib
- * @pending: on the domain's list of those to be registered
- * @sg: the memory, in segments that can be mapped
- * @max_sg: entries there is room for
- * @nr_sg: entries in use
- * @nents: entries that are mapped for the device, 0 if none is
- * @dir: which way the bytes go
- * @reg: the registration has ended
- * @inv: the invalidation has
- * @posted: of a pool: vrb_ep.mr_posted, from the registration until it is fenced
- * @state: of a pool; with all up to @inv_room under the endpoint's tx_lock
- * @reg_out: of a pool: the end of the registration will be reported
- * @reg_room: places in the send queue that come free with that
- * @inv_room: the same with that of the invalidation
- * @ep: registers it, for a region of no pool
- * @status: of the registration, for a region of no pool
- * @registered: the device has reported it
- * @work: deregisters the device's region
- */
-struct vrb_mr {
-	struct kofi_mr		base;
-	struct vrb_domain	*dom;
-	struct ib_mr		*ib;
-	size_t			room;
-	u32			key;
-	struct list_head	node;
-	struct list_head	pending;
-	struct scatterlist	*sg;
-	unsigned int		max_sg;
-	unsigned int		nr_sg;
-	int			nents;
-	enum dma_data_direction	dir;
-	struct ib_cqe		reg;
-	struct ib_cqe		inv;
-	struct list_head	posted;
-	enum vrb_mr_state	state;
-	bool			reg_out;
-	unsigned int		reg_room;
-	unsigned int		inv_room;
-	struct vrb_ep		*ep;
-	int			status;
-	struct completion	registered;
-	struct work_struct	work;
-};
-
-static struct vrb_mr *vrb_mr(struct kofi_mr *base)
-{
-	return container_of(base, struct vrb_mr, base);
-}
-
 /* -------------------------------------------------------- the device's part */
 
 static int vrb_mr_access(const struct vrb_mr *mr)
@@ -147,7 +68,14 @@ static int vrb_mr_access(const struct vrb_mr *mr)
 	return ret;
 }
 
-static void vrb_mr_unmap(struct vrb_mr *mr, struct ib_device *dev)
+/**
+ * vrb_mr_unmap - undo what vrb_mr_map() has done to the memory
+ * @mr: the region
+ * @dev: its device
+ *
+ * Context: any.
+ */
+void vrb_mr_unmap(struct vrb_mr *mr, struct ib_device *dev)
 {
 	if (!mr->nents)
 		return;
@@ -188,8 +116,15 @@ static int vrb_mr_cut(struct vrb_mr *mr)
 	return 0;
 }
 
-/* Describe the memory to the device, and make the key. Any context */
-static int vrb_mr_map(struct vrb_mr *mr)
+/**
+ * vrb_mr_map - describe the memory to the device, and make the key
+ * @mr: the region
+ *
+ * Context: any.
+ * Return: 0; -EINVAL for memory with gaps, or too much; -EOPNOTSUPP for none;
+ * -ENOMEM.
+ */
+int vrb_mr_map(struct vrb_mr *mr)
 {
 	const struct kofi_mr *base = &mr->base;
 	struct ib_mr *ib = mr->ib;
@@ -223,7 +158,13 @@ static int vrb_mr_map(struct vrb_mr *mr)
 	return 0;
 }
 
-static void vrb_mr_show(struct vrb_mr *mr)
+/**
+ * vrb_mr_show - publish the key
+ * @mr: the region
+ *
+ * Context: any.
+ */
+void vrb_mr_show(struct vrb_mr *mr)
 {
 	mr->base.base = mr->ib->iova;
 	WRITE_ONCE(mr->key, mr->ib->rkey);
@@ -264,8 +205,15 @@ static size_t vrb_mr_room(const struct vrb_mr *mr, size_t segs)
 	return pages <= max ? pages : 0;
 }
 
-/* Deregister the device's region: the memory cannot be accessed afterwards. */
-static void vrb_mr_dereg(struct vrb_mr *mr)
+/**
+ * vrb_mr_dereg - deregister the device's region
+ * @mr: the region; nothing happens if it has none
+ *
+ * The memory cannot be accessed afterwards.
+ *
+ * Context: process, may sleep; the domain's mr_mutex held.
+ */
+void vrb_mr_dereg(struct vrb_mr *mr)
 {
 	struct ib_device *dev;
 
@@ -309,99 +257,18 @@ static int vrb_mr_make(struct vrb_mr *mr)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- of a pool */
+/* -------------------------------------------------------------- of no pool */
 
-/* The connection has ended, and the state of the device's region is not known. */
-static void vrb_mr_work(struct work_struct *work)
-{
-	struct vrb_mr *mr = container_of(work, struct vrb_mr, work);
-	unsigned int noio;
-
-	/* freeing memory may depend on this endpoint */
-	noio = memalloc_noio_save();
-	mutex_lock(&mr->dom->mr_mutex);
-	vrb_mr_dereg(mr);
-	mutex_unlock(&mr->dom->mr_mutex);
-	memalloc_noio_restore(noio);
-	mr->base.broken = true;
-	kofi_mr_fenced(&mr->base);
-}
-
-static struct vrb_ep *vrb_mr_ep(const struct vrb_mr *mr)
-{
-	return container_of(mr->base.ep, struct vrb_ep, base);
-}
-
-/* Nothing is to come of it any more. */
-static void vrb_mr_fence(struct vrb_mr *mr)
-{
-	vrb_mr_unmap(mr, mr->ib->device);
-	kofi_mr_fenced(&mr->base);
-}
-
-/* With tx_lock held: has the device done with it? */
-static bool vrb_mr_is_done(struct vrb_mr *mr)
-{
-	if (mr->state != VRB_MR_INVALID || mr->reg_out)
-		return false;
-	list_del_init(&mr->posted);
-	return true;
-}
-
-/*
- * A work request of a pool's region has ended. On an error the region waits for
- * the end of the connection, see vrb_mr_flush().
+/**
+ * vrb_mr_post_reg - post a registration
+ * @mr: described to the device
+ * @ep: where, with tx_lock held
+ * @signaled: its end is to be reported
+ *
+ * Context: any.
+ * Return: 0 or the device's error.
  */
-static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc, bool reg)
-{
-	struct vrb_ep *ep = vrb_mr_ep(mr);
-	unsigned long irq;
-	bool run, done;
-
-	if (wc->status) {
-		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
-		return;
-	}
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (reg) {
-		mr->reg_out = false;
-		ep->mr_free += mr->reg_room;
-	} else {
-		mr->state = VRB_MR_INVALID;
-		ep->mr_free += mr->inv_room;
-	}
-	done = vrb_mr_is_done(mr);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	kofi_ep_unblock(&ep->base);
-	if (!done)
-		return;
-	run = kofi_cq_begin(ep->tx_cq.kcq);
-	vrb_mr_fence(mr);
-	if (run)
-		kofi_cq_end(ep->tx_cq.kcq);
-}
-
-static void vrb_mr_pool_reg_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, reg), wc, true);
-}
-
-static void vrb_mr_pool_inv_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, inv), wc, false);
-}
-
-/* May the queue pair be given work? With tx_lock held */
-static int vrb_mr_may_post(struct vrb_ep *ep)
-{
-	lockdep_assert_held(&ep->tx_lock);
-
-	if (ep->tx_closed)
-		return -ESHUTDOWN;
-	return kofi_ep_tx_state(&ep->base);
-}
-
-static int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
+int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
 {
 	struct ib_reg_wr wr = {
 		.wr = {
@@ -418,138 +285,14 @@ static int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
 	return ib_post_send(ep->qp, &wr.wr, NULL);
 }
 
-/* With tx_lock held. What cannot be posted now is later, or needs not be. */
-static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
-{
-	struct ib_send_wr wr = {
-		.wr_cqe			= &mr->inv,
-		.opcode			= IB_WR_LOCAL_INV,
-		.send_flags		= IB_SEND_SIGNALED,
-	};
-
-	if (vrb_mr_may_post(ep))
-		return;
-	wr.ex.invalidate_rkey = mr->ib->rkey;
-	mr->inv_room = ep->mr_unreported + 1;
-	mr->state = VRB_MR_INVALIDATING;
-	vrb_links_flush(ep);
-	if (ib_post_send(ep->qp, &wr, NULL)) {
-		mr->state = VRB_MR_ENDING;
-		mod_delayed_work(vrb_wq, &ep->work, 1);
-		return;
-	}
-	ep->mr_unreported = 0;
-	ep->mr_free--;
-	ep->mr_open--;
-}
-
 /**
- * vrb_mr_repost - the work item's part of that
- * @ep: the endpoint
+ * vrb_mr_reg_end - the registration of a region of no pool has ended
+ * @mr: the region
+ * @status: how, enum ib_wc_status
  *
- * Context: process.
+ * Context: any.
  */
-void vrb_mr_repost(struct vrb_ep *ep)
-{
-	struct vrb_mr *mr;
-	unsigned long irq;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	list_for_each_entry(mr, &ep->mr_posted, posted)
-		if (mr->state == VRB_MR_ENDING)
-			vrb_mr_post_inv(mr, ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-}
-
-/* Register it, with tx_lock held. */
-static int vrb_mr_post_pool(struct vrb_mr *mr, struct vrb_ep *ep)
-{
-	int err = vrb_mr_may_post(ep);
-
-	if (err)
-		return err;
-	/* the end of each takes another place; as below, one will be reported */
-	if (ep->mr_free < ep->mr_open + 2)
-		return -EAGAIN;
-	/* those behind the last that will be never take more than a quarter */
-	mr->reg_out = ep->mr_unreported + 1 >= ep->mr_wrs / 4;
-	mr->reg_room = ep->mr_unreported + 1;
-	mr->state = VRB_MR_OPEN;
-	err = vrb_mr_post_reg(mr, ep, mr->reg_out);
-	if (err)
-		return err;
-	ep->mr_unreported = mr->reg_out ? 0 : mr->reg_room;
-	ep->mr_free--;
-	ep->mr_open++;
-	list_add_tail(&mr->posted, &ep->mr_posted);
-	vrb_mr_show(mr);
-	return 0;
-}
-
-/* With RCU, which keeps the device: see vrb_domain_lost(). */
-static int vrb_mr_open_pool_rcu(struct vrb_mr *mr, struct vrb_ep *ep)
-{
-	unsigned long irq;
-	int err;
-
-	/* without @ib the connection is ending */
-	if (READ_ONCE(ep->tx_closed) || !mr->ib)
-		return -ESHUTDOWN;
-	err = kofi_ep_tx_state(&ep->base) ?: vrb_mr_map(mr);
-	if (err)
-		return err;
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = vrb_mr_post_pool(mr, ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (err)
-		vrb_mr_unmap(mr, mr->ib->device);
-	return err;
-}
-
-static int vrb_mr_open_pool(struct vrb_mr *mr)
-{
-	struct vrb_ep *ep = vrb_mr_ep(mr);
-	int err;
-
-	if (mr->base.flags & FI_RMA_EVENT)
-		return -EOPNOTSUPP;
-	rcu_read_lock();
-	err = vrb_mr_open_pool_rcu(mr, ep);
-	if (err == -EAGAIN) {
-		/* places may have come free before the mark was there to see */
-		kofi_ep_blocked(&ep->base);
-		err = vrb_mr_open_pool_rcu(mr, ep);
-	}
-	rcu_read_unlock();
-	return vrb_tx_refused(ep, err);
-}
-
-static void vrb_mr_end_pool(struct vrb_mr *mr)
-{
-	struct vrb_ep *ep = vrb_mr_ep(mr);
-	bool done = false, flushed;
-	unsigned long irq;
-
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	flushed = ep->mr_flushed;
-	if (mr->base.wc.flags & KOFI_REMOTE_INV && !flushed) {
-		/* the device has done it */
-		mr->state = VRB_MR_INVALID;
-		ep->mr_open--;
-		done = vrb_mr_is_done(mr);
-	} else {
-		mr->state = VRB_MR_ENDING;
-		vrb_mr_post_inv(mr, ep);
-	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (done)
-		vrb_mr_fence(mr);
-	else if (flushed)
-		queue_work(vrb_wq, &mr->work);
-}
-
-/* The registration of a region of no pool has ended: no more is known of that. */
-static void vrb_mr_reg_end(struct vrb_mr *mr, int status)
+void vrb_mr_reg_end(struct vrb_mr *mr, int status)
 {
 	struct vrb_ep *ep = mr->ep;
 	unsigned long irq;
@@ -561,66 +304,6 @@ static void vrb_mr_reg_end(struct vrb_mr *mr, int status)
 	complete_all(&mr->registered);
 	complete(&ep->reg_done);
 }
-
-/**
- * vrb_mr_flush - nothing comes of the device any more
- * @ep: an endpoint whose queue pair has been drained, or destroyed
- * @drained: which of these
- *
- * Regions of its pool that have ended are deregistered; others will be. Without
- * a drained queue pair, a registration that is waited for has failed.
- *
- * Context: process.
- */
-void vrb_mr_flush(struct vrb_ep *ep, bool drained)
-{
-	struct vrb_mr *mr, *next;
-
-	spin_lock_irq(&ep->tx_lock);
-	ep->mr_flushed = true;
-	list_for_each_entry_safe(mr, next, &ep->mr_posted, posted) {
-		list_del_init(&mr->posted);
-		if (mr->state != VRB_MR_OPEN)
-			queue_work(vrb_wq, &mr->work);
-	}
-	mr = ep->reg_mr;
-	spin_unlock_irq(&ep->tx_lock);
-	if (!drained && mr)
-		vrb_mr_reg_end(mr, IB_WC_WR_FLUSH_ERR);
-}
-
-/**
- * vrb_mr_invalidated - a peer's message has invalidated a key
- * @ep: endpoint it came to
- * @key: the key
- *
- * A device lets a peer invalidate any region of the domain. If it invalidates one
- * that is not offered for that, the connection ends; the region is of no more use,
- * but its owner ends it as ever.
- *
- * Context: any.
- */
-void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
-{
-	struct vrb_mr *mr;
-	bool allowed;
-
-	rcu_read_lock();
-	mr = xa_load(&ep->dom->mr_keys, key >> 8);
-	allowed = mr && READ_ONCE(mr->base.ep) == &ep->base &&
-		  mr->base.flags & FI_MR_SINGLE_USE;
-	if (allowed && ep->dom->quirks & VRB_QUIRK_STALE_KEY &&
-	    READ_ONCE(mr->key) != key)
-		allowed = false;
-	/* the consumer may just have ended it, and mapped it again */
-	if (allowed)
-		kofi_mr_end(&mr->base, key, 0, KOFI_REMOTE_INV);
-	rcu_read_unlock();
-	if (!allowed)
-		vrb_ep_abort(ep, EACCES);
-}
-
-/* -------------------------------------------------------------- of no pool */
 
 static void vrb_mr_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -902,11 +585,10 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 		return -EOPNOTSUPP;
 	mr->dom = dom;
 	INIT_LIST_HEAD(&mr->pending);
-	INIT_LIST_HEAD(&mr->posted);
-	INIT_WORK(&mr->work, vrb_mr_work);
 	init_completion(&mr->registered);
-	mr->reg.done = base->pool ? vrb_mr_pool_reg_done : vrb_mr_reg_done;
-	mr->inv.done = vrb_mr_pool_inv_done;
+	mr->reg.done = vrb_mr_reg_done;
+	if (base->pool)
+		vrb_mr_pool_init(mr);
 	mr->room = vrb_mr_room(mr, segs);
 	if (!mr->room)
 		return -EINVAL;
@@ -943,7 +625,7 @@ static int vrb_mr_open(struct kofi_mr *base)
 {
 	struct vrb_mr *mr = vrb_mr(base);
 
-	return base->pool ? vrb_mr_open_pool(mr) : vrb_mr_open_other(mr);
+	return base->pool ? vrb_mr_pool_open(mr) : vrb_mr_open_other(mr);
 }
 
 static void vrb_mr_end(struct kofi_mr *base)
@@ -951,7 +633,7 @@ static void vrb_mr_end(struct kofi_mr *base)
 	struct vrb_mr *mr = vrb_mr(base);
 
 	if (base->pool)
-		vrb_mr_end_pool(mr);
+		vrb_mr_pool_end(mr);
 	else
 		vrb_mr_end_other(mr);
 }
@@ -1036,18 +718,6 @@ void vrb_mr_ep_init(struct vrb_ep *ep)
 void vrb_mr_ep_exit(struct vrb_ep *ep)
 {
 	wait_var_event(&ep->mr_users, !atomic_read_acquire(&ep->mr_users));
-}
-
-/**
- * vrb_mr_ep_wrs - work requests the regions of an endpoint need room for
- * @ep: an endpoint about to be enabled
- *
- * Return: how many: two of each region of its pool; the one of all others is
- * among VRB_OWN_WRS.
- */
-size_t vrb_mr_ep_wrs(const struct vrb_ep *ep)
-{
-	return size_mul(ep->base.mr_pool_size, 2);
 }
 
 /**

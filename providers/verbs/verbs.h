@@ -7,7 +7,6 @@
 #include <linux/kofi/lib.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/random.h>
 #include <linux/refcount.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
@@ -17,6 +16,8 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
+#include "mr.h"
+
 #define VRB_CM_DATA_MAX		55	/* private data of a request, without its length */
 #define VRB_CM_DATA_AREA	(VRB_CM_DATA_MAX + 1)
 #define VRB_INJECT_MAX		128	/* bytes an inject may have */
@@ -25,8 +26,6 @@
 #define VRB_BLOCK_SEGS		64	/* segments of a block, for longer vectors */
 #define VRB_BLOCKS		16	/* blocks of an endpoint */
 #define VRB_CHAIN_MAX		256	/* work requests of one operation */
-#define VRB_MR_PAGES		256	/* pages a region has room for, unless asked */
-#define VRB_READ_MRS		32	/* regions an endpoint on iWARP reads into at most */
 #define VRB_OWN_WRS		4	/* for sending that are of no operation */
 #define VRB_LINKS		8	/* work requests that are posted together */
 
@@ -429,55 +428,6 @@ static inline void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
 unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 			   unsigned int max, u32 lkey, size_t want, u32 *len);
 
-/* -------------------------------------------------------------- read_mr.c */
-
-struct vrb_read_mr {
-	struct vrb_read_mr	*next;
-	struct ib_mr		*mr;
-};
-
-/**
- * struct vrb_read_mrs - regions an endpoint on iWARP reads into
- * @free: unused ones
- * @nr_free: number of them
- * @nr: how many there are
- * @want: how many there shall be
- * @err: why there are less, a negative error
- * @short_read: see VRB_QUIRK_SHORT_READ: bytes of a read that must not cross a
- *	page at the peer; 0: any may
- * @pages: each has room for; 0 for an endpoint that does not need them
- * @sg: as many entries, to describe memory to the device
- * @mem: VRB_READ_MRS of them, of which @nr have one of the device's
- */
-struct vrb_read_mrs {
-	struct vrb_read_mr	*free;
-	unsigned int		nr_free;
-	unsigned int		nr;
-	unsigned int		want;
-	int			err;
-	unsigned int		short_read;
-	unsigned int		pages;
-	struct scatterlist	*sg;
-	struct vrb_read_mr	*mem;
-};
-
-struct vrb_ep;
-struct vrb_mr;
-struct vrb_txop;
-
-int vrb_read_mrs_init(struct vrb_ep *ep);
-int vrb_read_mrs_need(struct vrb_ep *ep, unsigned int n);
-void vrb_read_mrs_grow(struct vrb_ep *ep);
-void vrb_read_mrs_end(struct vrb_ep *ep);
-void vrb_read_mrs_exit(struct vrb_ep *ep);
-unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
-			      struct scatterlist *sg, u64 from, size_t want,
-			      u32 *len);
-int vrb_read_mr_prepare(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
-			u32 len, int send_flags, struct ib_reg_wr *wr,
-			struct ib_sge *sge);
-void vrb_read_mrs_put(struct vrb_ep *ep, struct vrb_txop *op);
-
 /* ------------------------------------------------------------------- ep.c */
 
 enum vrb_op {
@@ -848,7 +798,6 @@ int vrb_tx_refused(struct vrb_ep *ep, int err);
 ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
 		      const struct vrb_post *post, u64 flags);
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
-extern const struct fi_ops_rma vrb_rma_ops;
 
 /* ------------------------------------------------------------------- wr.c */
 
@@ -924,41 +873,16 @@ static inline bool vrb_tx_in_place(const struct vrb_ep *ep,
 	       op->len >= PAGE_SIZE && !vrb_op_fetches(op->op);
 }
 
+/* ------------------------------------------------------------------ rma.c */
+
+extern const struct fi_ops_rma vrb_rma_ops;
+
 /* --------------------------------------------------------------- atomic.c */
 
 extern const struct fi_ops_atomic vrb_atomic_ops;
 
 int vrb_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 		     enum fi_op op, struct fi_atomic_attr *attr, u64 flags);
-
-/* ------------------------------------------------------------------- mr.c */
-
-extern const struct kofi_mr_ops vrb_mr_ops;
-
-/*
- * Where a region begins, for its peers: the device needs the offset in the page,
- * and takes anything that a virtual address can be for the rest. By default that
- * would be the address for DMA, with devices in software a kernel's.
- */
-static inline void vrb_mr_set_iova(struct ib_mr *mr)
-{
-	const u64 in_page = mr->page_size - 1;
-
-	mr->iova = (get_random_u64() & GENMASK_ULL(55, 0) & ~in_page) |
-		   (mr->iova & in_page);
-}
-
-void vrb_mr_invalidated(struct vrb_ep *ep, u32 key);
-void vrb_mr_connected(struct vrb_ep *ep);
-void vrb_mr_ended(struct vrb_ep *ep);
-void vrb_mr_repost(struct vrb_ep *ep);
-void vrb_mr_flush(struct vrb_ep *ep, bool drained);
-void vrb_mr_ep_init(struct vrb_ep *ep);
-void vrb_mr_ep_exit(struct vrb_ep *ep);
-size_t vrb_mr_ep_wrs(const struct vrb_ep *ep);
-void vrb_mr_domain_init(struct vrb_domain *dom);
-void vrb_mr_domain_exit(struct vrb_domain *dom);
-void vrb_mr_lost(struct vrb_domain *dom);
 
 /* ------------------------------------------------------------------- rx.c */
 

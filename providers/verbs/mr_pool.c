@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Regions of a pool (kofi_mr_get()), registered on the queue pair of the endpoint
+ * that has them.
+ *
+ * Normal operation
+ *
+ * Such a region is registered ahead of all that is posted later, without waiting
+ * and mostly unsignaled: the peer cannot invalidate it before, and a work request
+ * that does comes later. It is fenced when that has been reported, or the peer's
+ * message.
+ *
+ * Each registration takes a place in the send queue until something behind it has
+ * been reported. So one of every so many is signaled, and no more are posted than
+ * leave a place for the end of each region.
+ *
+ * Recovery
+ *
+ * An invalidation that the device does not take for now is posted again by the
+ * endpoint's work item. If the connection ends first, a region is not touched
+ * before the queue pair has been drained; then a work item deregisters the
+ * device's part, and the core replaces the region.
+ */
+#include <linux/sched/mm.h>
+
+#include "verbs.h"
+
+/* The connection has ended, and the state of the device's region is not known. */
+static void vrb_mr_work(struct work_struct *work)
+{
+	struct vrb_mr *mr = container_of(work, struct vrb_mr, work);
+	unsigned int noio;
+
+	/* freeing memory may depend on this endpoint */
+	noio = memalloc_noio_save();
+	mutex_lock(&mr->dom->mr_mutex);
+	vrb_mr_dereg(mr);
+	mutex_unlock(&mr->dom->mr_mutex);
+	memalloc_noio_restore(noio);
+	mr->base.broken = true;
+	kofi_mr_fenced(&mr->base);
+}
+
+static struct vrb_ep *vrb_mr_ep(const struct vrb_mr *mr)
+{
+	return container_of(mr->base.ep, struct vrb_ep, base);
+}
+
+/* Nothing is to come of it any more. */
+static void vrb_mr_fence(struct vrb_mr *mr)
+{
+	vrb_mr_unmap(mr, mr->ib->device);
+	kofi_mr_fenced(&mr->base);
+}
+
+/* With tx_lock held: has the device done with it? */
+static bool vrb_mr_is_done(struct vrb_mr *mr)
+{
+	if (mr->state != VRB_MR_INVALID || mr->reg_out)
+		return false;
+	list_del_init(&mr->posted);
+	return true;
+}
+
+/*
+ * A work request of a pool's region has ended. On an error the region waits for
+ * the end of the connection, see vrb_mr_flush().
+ */
+static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc, bool reg)
+{
+	struct vrb_ep *ep = vrb_mr_ep(mr);
+	unsigned long irq;
+	bool run, done;
+
+	if (wc->status) {
+		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
+		return;
+	}
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	if (reg) {
+		mr->reg_out = false;
+		ep->mr_free += mr->reg_room;
+	} else {
+		mr->state = VRB_MR_INVALID;
+		ep->mr_free += mr->inv_room;
+	}
+	done = vrb_mr_is_done(mr);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	kofi_ep_unblock(&ep->base);
+	if (!done)
+		return;
+	run = kofi_cq_begin(ep->tx_cq.kcq);
+	vrb_mr_fence(mr);
+	if (run)
+		kofi_cq_end(ep->tx_cq.kcq);
+}
+
+static void vrb_mr_pool_reg_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, reg), wc, true);
+}
+
+static void vrb_mr_pool_inv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, inv), wc, false);
+}
+
+/* May the queue pair be given work? With tx_lock held */
+static int vrb_mr_may_post(struct vrb_ep *ep)
+{
+	lockdep_assert_held(&ep->tx_lock);
+
+	if (ep->tx_closed)
+		return -ESHUTDOWN;
+	return kofi_ep_tx_state(&ep->base);
+}
+
+/* With tx_lock held. What cannot be posted now is later, or needs not be. */
+static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
+{
+	struct ib_send_wr wr = {
+		.wr_cqe			= &mr->inv,
+		.opcode			= IB_WR_LOCAL_INV,
+		.send_flags		= IB_SEND_SIGNALED,
+	};
+
+	if (vrb_mr_may_post(ep))
+		return;
+	wr.ex.invalidate_rkey = mr->ib->rkey;
+	mr->inv_room = ep->mr_unreported + 1;
+	mr->state = VRB_MR_INVALIDATING;
+	vrb_links_flush(ep);
+	if (ib_post_send(ep->qp, &wr, NULL)) {
+		mr->state = VRB_MR_ENDING;
+		mod_delayed_work(vrb_wq, &ep->work, 1);
+		return;
+	}
+	ep->mr_unreported = 0;
+	ep->mr_free--;
+	ep->mr_open--;
+}
+
+/**
+ * vrb_mr_repost - the work item's part of that
+ * @ep: the endpoint
+ *
+ * Context: process.
+ */
+void vrb_mr_repost(struct vrb_ep *ep)
+{
+	struct vrb_mr *mr;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	list_for_each_entry(mr, &ep->mr_posted, posted)
+		if (mr->state == VRB_MR_ENDING)
+			vrb_mr_post_inv(mr, ep);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+/* Register it, with tx_lock held. */
+static int vrb_mr_pool_post(struct vrb_mr *mr, struct vrb_ep *ep)
+{
+	int err = vrb_mr_may_post(ep);
+
+	if (err)
+		return err;
+	/* the end of each takes another place; as below, one will be reported */
+	if (ep->mr_free < ep->mr_open + 2)
+		return -EAGAIN;
+	/* those behind the last that will be never take more than a quarter */
+	mr->reg_out = ep->mr_unreported + 1 >= ep->mr_wrs / 4;
+	mr->reg_room = ep->mr_unreported + 1;
+	mr->state = VRB_MR_OPEN;
+	err = vrb_mr_post_reg(mr, ep, mr->reg_out);
+	if (err)
+		return err;
+	ep->mr_unreported = mr->reg_out ? 0 : mr->reg_room;
+	ep->mr_free--;
+	ep->mr_open++;
+	list_add_tail(&mr->posted, &ep->mr_posted);
+	vrb_mr_show(mr);
+	return 0;
+}
+
+/* With RCU, which keeps the device: see vrb_domain_lost(). */
+static int vrb_mr_pool_open_rcu(struct vrb_mr *mr, struct vrb_ep *ep)
+{
+	unsigned long irq;
+	int err;
+
+	/* without @ib the connection is ending */
+	if (READ_ONCE(ep->tx_closed) || !mr->ib)
+		return -ESHUTDOWN;
+	err = kofi_ep_tx_state(&ep->base) ?: vrb_mr_map(mr);
+	if (err)
+		return err;
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	err = vrb_mr_pool_post(mr, ep);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (err)
+		vrb_mr_unmap(mr, mr->ib->device);
+	return err;
+}
+
+/**
+ * vrb_mr_pool_open - kofi_mr_ops.open of a region of a pool
+ * @mr: the region
+ *
+ * Context: any.
+ * Return: as kofi_mr_map().
+ */
+int vrb_mr_pool_open(struct vrb_mr *mr)
+{
+	struct vrb_ep *ep = vrb_mr_ep(mr);
+	int err;
+
+	if (mr->base.flags & FI_RMA_EVENT)
+		return -EOPNOTSUPP;
+	rcu_read_lock();
+	err = vrb_mr_pool_open_rcu(mr, ep);
+	if (err == -EAGAIN) {
+		/* places may have come free before the mark was there to see */
+		kofi_ep_blocked(&ep->base);
+		err = vrb_mr_pool_open_rcu(mr, ep);
+	}
+	rcu_read_unlock();
+	return vrb_tx_refused(ep, err);
+}
+
+/**
+ * vrb_mr_pool_end - kofi_mr_ops.end of a region of a pool
+ * @mr: the region
+ *
+ * Context: any.
+ */
+void vrb_mr_pool_end(struct vrb_mr *mr)
+{
+	struct vrb_ep *ep = vrb_mr_ep(mr);
+	bool done = false, flushed;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	flushed = ep->mr_flushed;
+	if (mr->base.wc.flags & KOFI_REMOTE_INV && !flushed) {
+		/* the device has done it */
+		mr->state = VRB_MR_INVALID;
+		ep->mr_open--;
+		done = vrb_mr_is_done(mr);
+	} else {
+		mr->state = VRB_MR_ENDING;
+		vrb_mr_post_inv(mr, ep);
+	}
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (done)
+		vrb_mr_fence(mr);
+	else if (flushed)
+		queue_work(vrb_wq, &mr->work);
+}
+
+/**
+ * vrb_mr_flush - nothing comes of the device any more
+ * @ep: an endpoint whose queue pair has been drained, or destroyed
+ * @drained: which of these
+ *
+ * Regions of its pool that have ended are deregistered; others will be. Without
+ * a drained queue pair, a registration that is waited for has failed.
+ *
+ * Context: process.
+ */
+void vrb_mr_flush(struct vrb_ep *ep, bool drained)
+{
+	struct vrb_mr *mr, *next;
+
+	spin_lock_irq(&ep->tx_lock);
+	ep->mr_flushed = true;
+	list_for_each_entry_safe(mr, next, &ep->mr_posted, posted) {
+		list_del_init(&mr->posted);
+		if (mr->state != VRB_MR_OPEN)
+			queue_work(vrb_wq, &mr->work);
+	}
+	mr = ep->reg_mr;
+	spin_unlock_irq(&ep->tx_lock);
+	if (!drained && mr)
+		vrb_mr_reg_end(mr, IB_WC_WR_FLUSH_ERR);
+}
+
+/**
+ * vrb_mr_invalidated - a peer's message has invalidated a key
+ * @ep: endpoint it came to
+ * @key: the key
+ *
+ * A device lets a peer invalidate any region of the domain. If it invalidates one
+ * that is not offered for that, the connection ends; the region is of no more use,
+ * but its owner ends it as ever.
+ *
+ * Context: any.
+ */
+void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
+{
+	struct vrb_mr *mr;
+	bool allowed;
+
+	rcu_read_lock();
+	mr = xa_load(&ep->dom->mr_keys, key >> 8);
+	allowed = mr && READ_ONCE(mr->base.ep) == &ep->base &&
+		  mr->base.flags & FI_MR_SINGLE_USE;
+	if (allowed && ep->dom->quirks & VRB_QUIRK_STALE_KEY &&
+	    READ_ONCE(mr->key) != key)
+		allowed = false;
+	/* the consumer may just have ended it, and mapped it again */
+	if (allowed)
+		kofi_mr_end(&mr->base, key, 0, KOFI_REMOTE_INV);
+	rcu_read_unlock();
+	if (!allowed)
+		vrb_ep_abort(ep, EACCES);
+}
+
+/**
+ * vrb_mr_pool_init - prepare a region of a pool
+ * @mr: the region
+ *
+ * Context: any.
+ */
+void vrb_mr_pool_init(struct vrb_mr *mr)
+{
+	INIT_LIST_HEAD(&mr->posted);
+	INIT_WORK(&mr->work, vrb_mr_work);
+	mr->reg.done = vrb_mr_pool_reg_done;
+	mr->inv.done = vrb_mr_pool_inv_done;
+}
+
+/**
+ * vrb_mr_ep_wrs - work requests the regions of an endpoint need room for
+ * @ep: an endpoint about to be enabled
+ *
+ * Return: how many: two of each region of its pool; the one of all others is
+ * among VRB_OWN_WRS.
+ */
+size_t vrb_mr_ep_wrs(const struct vrb_ep *ep)
+{
+	return size_mul(ep->base.mr_pool_size, 2);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Reads and writes of a peer's memory; tx.c does the rest. */
+#include "verbs.h"
+
+static __always_inline ssize_t vrb_rma_post(struct fid_ep *fid,
+					    const struct fi_msg_rma *rma,
+					    enum vrb_op op, u64 flags)
+{
+	struct vrb_ep *ep = vrb_ep(fid);
+	const struct vrb_post post = {
+		.op = op, .rma = rma->rma_iov, .rma_count = rma->rma_iov_count,
+	};
+	const struct fi_msg msg = {
+		.msg_iov = rma->msg_iov,	/* of a union of pointers */
+		.desc = rma->desc,
+		.iov_count = rma->iov_count,
+		.addr = rma->addr,
+		.context = rma->context,
+		.data = rma->data,
+		.vec = rma->vec,
+	};
+
+	if (!(ep->base.info->caps & FI_RMA))
+		return -ENOSYS;
+	return vrb_tx_accept(ep, &msg, &post, flags);
+}
+
+/* fi_readmsg() and its family */
+static ssize_t vrb_rma_read(struct fid_ep *fid, const struct fi_msg_rma *msg,
+			    u64 flags)
+{
+	if (flags & ~VRB_FETCH_FLAGS)
+		return -FI_EBADFLAGS;
+	return vrb_rma_post(fid, msg, VRB_READ, flags);
+}
+
+/* fi_writemsg() and its family */
+static ssize_t vrb_rma_write(struct fid_ep *fid, const struct fi_msg_rma *msg,
+			     u64 flags)
+{
+	if (flags & ~VRB_TX_FLAGS)
+		return -FI_EBADFLAGS;
+	return vrb_rma_post(fid, msg, VRB_WRITE, flags);
+}
+
+const struct fi_ops_rma vrb_rma_ops = {
+	.size		= sizeof(struct fi_ops_rma),
+	.readmsg	= vrb_rma_read,
+	.writemsg	= vrb_rma_write,
+};
