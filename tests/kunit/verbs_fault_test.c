@@ -29,7 +29,6 @@
  * @ib: the device
  * @ops: its own functions
  * @attrs: its own attributes
- * @quirks: its own driver
  * @refuse_error: queue pairs do not go into their error state
  * @refuse_inline: work requests that take their bytes along are refused
  * @refuse_inv: so many invalidations are
