@@ -60,7 +60,7 @@ static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
  * Context: locked.
  */
 void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
-			  size_t budget, struct iov_iter *to)
+		   size_t budget, struct iov_iter *to)
 {
 	size_t hdr = c->tx_hdr_len - c->tx_hdr_off, left = 0;
 	u8 *start = c->tx_hdr + c->tx_hdr_off;

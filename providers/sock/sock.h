@@ -360,8 +360,8 @@ struct ksk_txop {
 
 #define KSK_BURST		8	/* frames sent in one call */
 #define KSK_BURST_HDR		56	/* bytes of a header with one rma segment */
-static_assert(KSK_BURST_HDR >= sizeof(struct ksk_hdr) + 8 + 8 +
-			       sizeof(struct ksk_rma));
+static_assert(sizeof(struct ksk_hdr) + 8 + 8 + sizeof(struct ksk_rma) <=
+	      KSK_BURST_HDR);
 #define KSK_BURST_PAYLOAD	SZ_8K
 
 /* Header and the first segments of a payload, as one array */

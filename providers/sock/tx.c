@@ -36,8 +36,8 @@
  * not completed when the stream ends is flushed in the order it was posted.
  *
  * Small frames go to TCP several at a time (frame.c), and share segments when the
- * sender knows that another follows, or FI_MORE promises it. If that promise is not kept, the retry timer has the
- * work item push out what TCP holds back.
+ * sender knows that another follows, or FI_MORE promises it. If that promise is
+ * not kept, the retry timer has the work item push out what TCP holds back.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -741,9 +741,10 @@ static void ksk_tx_unlock(struct sock *sk)
 
 /*
  * Leave an operation to who has the socket locked, or have the softirq item
- * lock it, unless there is a sender who will find the operation, or it is deferred
- * until callbacks have returned. The lock keeps the endpoint: as soon as it is free, the operation may
- * have completed, and the consumer have closed the endpoint.
+ * lock it, unless there is a sender who will find the operation, or it is
+ * deferred until callbacks have returned. The lock keeps the endpoint: as soon as
+ * it is free, the operation may have completed, and the consumer have closed the
+ * endpoint.
  */
 static int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 {

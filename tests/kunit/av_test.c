@@ -261,6 +261,11 @@ static void av_number_test(struct kunit *test)
 
 /* ------------------------------------------------------- other ways to name */
 
+/* Longer than any address */
+static const char av_long[] = {
+	"fi_sockaddr_in://000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000010.0.0.1:7"
+};
+
 static const struct {
 	const char	*text;
 	const char	*printed;	/* NULL: refused */
@@ -280,8 +285,7 @@ static const struct {
 	{ "fi_sockaddr_in6://10.0.0.1:7" },
 	{ "fi_sockaddr_ib://[fe80::1]:7" },
 	{ "10.0.0.1:7471" },
-	{ "fi_sockaddr_in://0000000000000000000000000000000000000000000000000"
-	  "0000000000000000000000000000000000000000000000000000000000010:7" },
+	{ av_long },
 	{ "" },
 };
 

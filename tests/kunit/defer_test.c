@@ -48,7 +48,7 @@ static void defer_done(struct fid_cq *cq, const struct kofi_wc *wc)
 		for (i = 0; i < op->posts; i++)
 			fi_send(op->ep, t, 1, NULL, 0, &t->rest);
 	}
-	/* pairs with defer_run() */
+	/* the callback is over; pairs with defer_run() */
 	smp_store_release(&t->calls, t->calls + 1);
 	wake_up(&t->wait);
 }
@@ -147,6 +147,7 @@ static void defer_run(struct kunit *test, int n)
 	kofi_cq_poll(t->cq[0], n);	/* refused unless it is DIRECT */
 	KUNIT_EXPECT_TRUE(test,
 			  wait_event_timeout(t->wait,
+					     /* pairs with defer_done() */
 					     smp_load_acquire(&t->calls) ==
 					     before + n, TEST_LIMIT(10 * HZ)));
 }

@@ -26,8 +26,8 @@
 
 /**
  * struct vf - the device, and what is asked of it
+ * @ops: the device's own functions
  * @ib: the device
- * @ops: its own functions
  * @attrs: its own attributes
  * @refuse_error: queue pairs do not go into their error state
  * @refuse_inline: work requests that take their bytes along are refused
@@ -49,8 +49,8 @@
  * @masked: regions described with interrupts off
  */
 static struct vf {
-	struct ib_device	*ib;
 	typeof_member(struct ib_device, ops)	ops;
+	struct ib_device	*ib;
 	struct ib_device_attr	attrs;
 	bool			refuse_error;
 	bool			refuse_inline;
