@@ -302,9 +302,10 @@ static int vrb_ep_size(struct vrb_ep *ep)
 	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
 	ep->send_sge = vrb_map_room(info->tx_attr->iov_limit);
 	/* the second, if there is one, is the most that is fast */
-	ep->read_sge = clamp(min_not_zero(dev->max_sge_rd,
-					  (int)dev->max_sgl_rd),
-			     1, (int)ep->send_sge);
+	ep->read_sge = clamp_t(unsigned int,
+			       min_not_zero((unsigned int)dev->max_sge_rd,
+					    (unsigned int)dev->max_sgl_rd),
+			       1, ep->send_sge);
 	/* long vectors take several work requests, on iWARP one per segment */
 	chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
 	if (size_add(mr_wrs, info->tx_attr->size) > most)

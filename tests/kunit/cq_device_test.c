@@ -147,7 +147,7 @@ static void dev_exit(struct kunit *test)
 static void dev_make(struct kunit *test, enum kofi_poll poll, size_t size)
 {
 	const struct kofi_cq_attr kattr = {
-		.poll = poll, .done = true,
+		.poll = poll, .done = true, .cpu = -1,
 	};
 	const struct fi_cq_attr attr = { .size = size };
 	struct dev_test *t = test->priv;
@@ -182,7 +182,7 @@ static void dev_reserve(struct kunit *test, int n)
 
 static void dev_open_test(struct kunit *test)
 {
-	const struct kofi_cq_attr kattr = {};
+	const struct kofi_cq_attr kattr = { .cpu = -1 };
 	const struct fi_cq_attr attr = {};
 	struct dev_test *t = test->priv;
 	struct fid_cq *cq = NULL;

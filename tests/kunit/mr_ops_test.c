@@ -343,7 +343,8 @@ static void own_share_test(struct kunit *test)
 	own_share_open(test, &s);
 	KUNIT_EXPECT_EQ(test, (int)OWN_MANY + OWN_KEPT, own.inits);
 	KUNIT_EXPECT_EQ(test, OWN_MANY, own_share_get(&s, 0));
-	KUNIT_EXPECT_EQ(test, (size_t)OWN_KEPT, own_share_get(&s, 1));
+	/* with another processor, the work item may have made more already */
+	KUNIT_EXPECT_GE(test, own_share_get(&s, 1), (size_t)OWN_KEPT);
 	while (s.nr[1] < OWN_MANY) {
 		size_t had = s.nr[1];
 
@@ -406,8 +407,9 @@ static void own_share_broken_test(struct kunit *test)
 
 	own_share_open(test, &s);
 	KUNIT_EXPECT_EQ(test, OWN_MANY, own_share_get(&s, 0));
-	KUNIT_EXPECT_EQ(test, (size_t)OWN_KEPT, own_share_get(&s, 1));
-	KUNIT_EXPECT_TRUE(test, own_share_woken(t, &s, 1));
+	KUNIT_EXPECT_GE(test, own_share_get(&s, 1), (size_t)OWN_KEPT);
+	if (s.nr[1] < OWN_MANY)
+		KUNIT_EXPECT_TRUE(test, own_share_woken(t, &s, 1));
 	own.grow_err = -ENOMEM;
 	while (s.nr[0]) {
 		container_of(s.mr[0][s.nr[0] - 1], struct kofi_mr,
@@ -603,7 +605,11 @@ static void own_race_test(struct kunit *test)
 		if (i % 16 == 0)
 			cond_resched();
 		own_ends += !kofi_mr_unmap(r.mr, NULL);
-		kofi_cq_poll(t->cq, 8);
+		/* the peer may be about to report what it has ended */
+		while (end.calls == i) {
+			kofi_cq_poll(t->cq, 8);
+			cond_resched();
+		}
 		if (end.wc.flags != KOFI_REMOTE_INV)
 			continue;
 		peer++;
