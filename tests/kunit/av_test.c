@@ -396,7 +396,7 @@ static void av_lookup_test(struct kunit *test)
 	len = 4;
 	KUNIT_EXPECT_EQ(test, 0, fi_av_lookup(av, got, &out, &len));
 	KUNIT_EXPECT_EQ(test, sizeof(out), len);
-	KUNIT_EXPECT_EQ(test, in.sin_port, out.sin_port);
+	KUNIT_EXPECT_EQ(test, ntohs(in.sin_port), ntohs(out.sin_port));
 	KUNIT_EXPECT_EQ(test, 0U, (__force u32)out.sin_addr.s_addr);
 	len = 0;
 	KUNIT_EXPECT_EQ(test, 0, fi_av_lookup(av, got, NULL, &len));
@@ -413,7 +413,7 @@ static void av_lookup_test(struct kunit *test)
 	/* receive contexts have consecutive ports */
 	KUNIT_EXPECT_EQ(test, 0, kofi_av_get(av_base(av), fi_rx_addr(got, 15, 4),
 					     &ip));
-	KUNIT_EXPECT_EQ(test, htons(115), ip.in4.sin_port);
+	KUNIT_EXPECT_EQ(test, 115, ntohs(ip.in4.sin_port));
 	KUNIT_EXPECT_EQ(test, got, fi_rx_addr(got, 0, 4));
 	KUNIT_EXPECT_EQ(test, got, kofi_av_source(av_base(av),
 						  (struct sockaddr *)&in));
@@ -541,7 +541,8 @@ static void av_model_test(struct kunit *test)
 		len = sizeof(out);
 		KUNIT_ASSERT_EQ(test, 0, fi_av_lookup(av, number[h], &out,
 						      &len));
-		KUNIT_ASSERT_EQ(test, in.sin_addr.s_addr, out.sin_addr.s_addr);
+		KUNIT_ASSERT_EQ(test, ntohl(in.sin_addr.s_addr),
+				ntohl(out.sin_addr.s_addr));
 	}
 }
 
