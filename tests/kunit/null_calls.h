@@ -14,7 +14,7 @@ NULL_CALL(getinfo_net, -EINVAL, kofi_getinfo(NULL, fi_version(), NULL, NULL, 0, 
 NULL_CALL(freeinfo, 0, (fi_freeinfo(NULL), 0))
 NULL_CALL(client_register, -EINVAL, kofi_client_register(NULL))
 NULL_CALL(client_unregister, 0, (kofi_client_unregister(NULL), 0))
-NULL_CALL(tostr_data, 0, fi_tostr(NULL, FI_TYPE_INFO))
+NULL_CALL(tostr_data, 0, ({ guard(preempt)(); fi_tostr(NULL, FI_TYPE_INFO); }))
 NULL_CALL(tostr_r_data, 0, fi_tostr_r(n->text, sizeof(n->text), NULL, FI_TYPE_INFO))
 NULL_CALL(tostr_r_buf, 0, fi_tostr_r(NULL, 1, n->world->info, FI_TYPE_INFO))
 
