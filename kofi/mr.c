@@ -254,7 +254,8 @@ static bool kofi_mr_end_key(struct kofi_mr *mr, u64 key)
 {
 	unsigned int state;
 
-	if (READ_ONCE(mr->mr.key) != key)
+	/* what a region has between the step to open and its key */
+	if (key == FI_KEY_NOTAVAIL || READ_ONCE(mr->mr.key) != key)
 		return false;
 	smp_rmb();	/* pairs with the full barriers of the steps */
 	state = READ_ONCE(mr->state);

@@ -823,9 +823,24 @@ static void cq_deep_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	atomic_inc(&cq_deep_calls);
 }
 
+/* The time it takes to poll, or else to close, CQ_DEEP or twice as many. */
+static u64 cq_deep_time(struct kunit *test, struct fid_ep *other)
+{
+	struct cq_test *t = test->priv;
+	u64 start = ktime_get_ns();
+
+	if (other)
+		KUNIT_EXPECT_EQ(test, 0, fi_close(&other->fid));
+	else
+		while (kofi_cq_poll(t->cq, 1024))
+			;
+	return ktime_get_ns() - start;
+}
+
 /*
  * Closing an endpoint takes its entries out of a full DIRECT queue in about the
- * time of polling as many, not in that of walking the ring for every few.
+ * time of polling as many, not in that of walking the ring for every few. The
+ * best of some turns counts: the host may take the processor away in any.
  */
 static void cq_deep_test(struct kunit *test)
 {
@@ -834,30 +849,27 @@ static void cq_deep_test(struct kunit *test)
 		.poll = KOFI_POLL_DIRECT, .done = true,
 	};
 	struct fi_cq_attr attr = { .size = 2 * CQ_DEEP };
+	u64 polled = U64_MAX, closed = U64_MAX;
 	struct cq_test *t = test->priv;
-	u64 start, polled, closed;
 	struct fid_ep *other;
-	int i;
+	int i, turn;
 
 	cq_open(test, &attr, &kattr, 0);
-	other = cq_open_ep(test, t->cq, t->cq, 0, NULL, NULL);
-	atomic_set(&cq_deep_calls, 0);
-	for (i = 0; i < 2 * CQ_DEEP; i++)
-		cq_receive(test, t->kep, &cqe, 0);
-	start = ktime_get_ns();
-	while (kofi_cq_poll(t->cq, 1024))
-		;
-	polled = ktime_get_ns() - start;
-	KUNIT_EXPECT_EQ(test, 2 * CQ_DEEP, atomic_read(&cq_deep_calls));
+	for (turn = 0; turn < 5; turn++) {
+		other = cq_open_ep(test, t->cq, t->cq, 0, NULL, NULL);
+		atomic_set(&cq_deep_calls, 0);
+		for (i = 0; i < 2 * CQ_DEEP; i++)
+			cq_receive(test, t->kep, &cqe, 0);
+		polled = min(polled, cq_deep_time(test, NULL));
+		KUNIT_EXPECT_EQ(test, 2 * CQ_DEEP, atomic_read(&cq_deep_calls));
 
-	for (i = 0; i < 2 * CQ_DEEP; i++)
-		cq_receive(test, i & 1 ? &fake_of(other)->base : t->kep, &cqe,
-			   0);
-	start = ktime_get_ns();
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&other->fid));
-	closed = ktime_get_ns() - start;
-	KUNIT_EXPECT_EQ(test, 3 * CQ_DEEP, atomic_read(&cq_deep_calls));
-	KUNIT_EXPECT_EQ(test, CQ_DEEP, kofi_cq_poll(t->cq, 4 * CQ_DEEP));
+		for (i = 0; i < 2 * CQ_DEEP; i++)
+			cq_receive(test, i & 1 ? &fake_of(other)->base : t->kep,
+				   &cqe, 0);
+		closed = min(closed, cq_deep_time(test, other));
+		KUNIT_EXPECT_EQ(test, 3 * CQ_DEEP, atomic_read(&cq_deep_calls));
+		KUNIT_EXPECT_EQ(test, CQ_DEEP, kofi_cq_poll(t->cq, 4 * CQ_DEEP));
+	}
 	/* a ring walked for each 16 of 8192 entries costs hundreds of times it */
 	KUNIT_EXPECT_LT(test, closed, 20 * polled);
 	cq_close(test);
