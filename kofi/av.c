@@ -15,6 +15,11 @@
  * and removals. Those are serialized by a mutex. A removed entry is freed after
  * a grace period.
  *
+ * Removal
+ *
+ * The endpoints of a vector are told of each address that is removed, when no
+ * post can still have it, so that what is under way to it ends.
+ *
  * Numbers
  *
  * The lowest free number is the next one, so that the numbers of a vector from
@@ -51,6 +56,7 @@
  * @index: its number
  * @inserted: how often it has been inserted and not removed
  * @user_id: what completions call it, FI_AV_USER_ID
+ * @removed: the next one that is removed with it
  */
 struct kofi_peer {
 	struct rhash_head	node;
@@ -58,6 +64,7 @@ struct kofi_peer {
 	u32			index;
 	u32			inserted;
 	u64			user_id;
+	struct kofi_peer	*removed;
 };
 
 /**
@@ -72,6 +79,7 @@ struct kofi_peer {
  * @mutex: insertion and removal
  * @peers: addresses by number
  * @hash: the same by address
+ * @eps: endpoints it is bound to
  */
 struct kofi_av {
 	struct fid_av		av;
@@ -84,6 +92,7 @@ struct kofi_av {
 	struct mutex		mutex;	/* changes of what follows */
 	struct xarray		peers;
 	struct rhashtable	hash;
+	struct list_head	eps;
 };
 
 static const struct rhashtable_params kofi_av_hash = {
@@ -104,35 +113,6 @@ static bool kofi_av_valid(const struct fid_av *av)
 }
 
 /* ---------------------------------------------------------------- addresses */
-
-/*
- * The form in which addresses are compared. Only addresses of one host will do,
- * with a port.
- */
-static int kofi_av_key(const void *from, size_t len, union kofi_ip *key)
-{
-	const struct sockaddr_in6 *in6 = from;
-	const struct sockaddr_in *in = from;
-	int err;
-
-	memset(key, 0, sizeof(*key));
-	err = kofi_ip_check(from, len);
-	if (err)
-		return err;
-	if (in->sin_family == AF_INET) {
-		key->in4.sin_family = AF_INET;
-		key->in4.sin_port = in->sin_port;
-		key->in4.sin_addr = in->sin_addr;
-	} else {
-		key->in6.sin6_family = AF_INET6;
-		key->in6.sin6_port = in6->sin6_port;
-		key->in6.sin6_addr = in6->sin6_addr;
-		if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
-			key->in6.sin6_scope_id = in6->sin6_scope_id;
-	}
-	return kofi_ip_any(&key->sa) || !*kofi_ip_port(&key->sa) ?
-	       -EADDRNOTAVAIL : 0;
-}
 
 static bool kofi_av_family_allowed(u32 format, int family)
 {
@@ -155,7 +135,7 @@ struct kofi_av_source {
 static int kofi_av_get_array(const struct kofi_av_source *s, size_t i,
 			     union kofi_ip *key)
 {
-	return kofi_av_key(s->addr + i * s->size, s->size, key);
+	return kofi_ip_peer(s->addr + i * s->size, s->size, key);
 }
 
 /* ADDR: pointers to text */
@@ -170,7 +150,7 @@ static int kofi_av_get_text(const struct kofi_av_source *s, size_t i,
 	if (!text[i])
 		return -EINVAL;
 	err = kofi_ip_parse(s->net, text[i], &ss);
-	return err ?: kofi_av_key(&ss, sizeof(ss), key);
+	return err ?: kofi_ip_peer(&ss, sizeof(ss), key);
 }
 
 static bool kofi_av_in6_add(struct in6_addr *addr, u64 n)
@@ -197,7 +177,7 @@ static int kofi_av_get_range(const struct kofi_av_source *s, size_t i,
 		be32_add_cpu(&ip.in4.sin_addr.s_addr, host);
 	else
 		kofi_av_in6_add(&ip.in6.sin6_addr, host);
-	return kofi_av_key(&ip, sizeof(ip), key);
+	return kofi_ip_peer(&ip, sizeof(ip), key);
 }
 
 /* Are that many hosts and ports from the first one on possible at all? */
@@ -278,12 +258,46 @@ free:
 	return err;
 }
 
+/* Nothing finds them from now on, but for those that are finding them. */
 static void kofi_av_drop(struct kofi_av *av, struct kofi_peer *peer)
 {
 	lockdep_assert_held(&av->mutex);
 	xa_erase(&av->peers, peer->index);
 	rhashtable_remove_fast(&av->hash, &peer->node, kofi_av_hash);
-	kfree_rcu_mightsleep(peer);
+}
+
+/* An endpoint is told of an address, and of those of its receive contexts. */
+static void kofi_av_tell(const struct kofi_av *av, struct kofi_ep *ep,
+			 const struct kofi_peer *peer)
+{
+	union kofi_ip addr = peer->addr;
+	u32 i;
+
+	for (i = 0; i < 1U << av->ctx_bits; i++) {
+		ep->ops->peer_removed(&ep->ep, &addr.sa);
+		be16_add_cpu(kofi_ip_port(&addr.sa), 1);
+		cond_resched();
+	}
+}
+
+/* A list of dropped addresses, linked by kofi_peer.removed. */
+static void kofi_av_removed(struct kofi_av *av, struct kofi_peer *list)
+{
+	struct kofi_peer *peer;
+	struct kofi_ep *ep;
+
+	lockdep_assert_held(&av->mutex);
+	if (!list)
+		return;
+	/* no post has the address any more */
+	synchronize_rcu();
+	while ((peer = list)) {
+		list = peer->removed;
+		list_for_each_entry(ep, &av->eps, av_node)
+			if (ep->ops->peer_removed)
+				kofi_av_tell(av, ep, peer);
+		kfree(peer);
+	}
 }
 
 static void kofi_av_event_release(struct kofi_event *ev)
@@ -508,7 +522,9 @@ EXPORT_SYMBOL_GPL(fi_av_insertsvc);
  * @count: how many
  * @flags: 0
  *
- * fi_av(3). A number may be given to another address as soon as it is free.
+ * fi_av(3). What is under way to an address that is removed, from an endpoint the
+ * vector is bound to, ends with FI_ECANCELED, and so does a connection to it. A
+ * number may be given to another address as soon as it is free.
  *
  * Context: process, may sleep.
  * Return: 0; -FI_EBADFLAGS; -EINVAL for NULL arguments, or if one of the numbers
@@ -517,8 +533,8 @@ EXPORT_SYMBOL_GPL(fi_av_insertsvc);
 int fi_av_remove(struct fid_av *av, const fi_addr_t *fi_addr, size_t count,
 		 u64 flags)
 {
+	struct kofi_peer *peer, *removed = NULL;
 	struct kofi_av *kav = kofi_av(av);
-	struct kofi_peer *peer;
 	size_t i;
 	int err;
 
@@ -537,11 +553,15 @@ int fi_av_remove(struct fid_av *av, const fi_addr_t *fi_addr, size_t count,
 	err = i < count ? -EINVAL : 0;
 	while (i--) {
 		peer = kofi_av_load(kav, fi_addr[i]);
-		if (err)
+		if (err) {
 			peer->inserted++;
-		else if (peer && !peer->inserted)
+		} else if (peer && !peer->inserted) {
 			kofi_av_drop(kav, peer);
+			peer->removed = removed;
+			removed = peer;
+		}
 	}
+	kofi_av_removed(kav, removed);
 	mutex_unlock(&kav->mutex);
 	return err;
 }
@@ -588,6 +608,9 @@ EXPORT_SYMBOL_GPL(fi_av_set_user_id);
  * @fi_addr: the number, perhaps with the index of a receive context
  * @addr: where the address goes; its port is that of the receive context
  *
+ * A post that must not miss kofi_ep_ops.peer_removed is an RCU reader from before
+ * this call until that would find what it has done.
+ *
  * Context: any.
  * Return: 0, or -EINVAL if there is no such address.
  */
@@ -624,7 +647,7 @@ fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
 	struct kofi_peer *peer;
 	union kofi_ip key;
 
-	if (kofi_av_key(addr, kofi_ip_len(addr), &key))
+	if (kofi_ip_peer(addr, kofi_ip_len(addr), &key))
 		return source;
 	rcu_read_lock();
 	peer = kofi_av_find(av, &key);
@@ -634,6 +657,29 @@ fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
 	return source;
 }
 EXPORT_SYMBOL_GPL(kofi_av_source);
+
+/**
+ * kofi_av_id - what completions call the address behind a number
+ * @av: the vector
+ * @fi_addr: the number
+ *
+ * Context: any.
+ * Return: @fi_addr, or the address's id if the vector has ids, as
+ * kofi_av_source() says; %FI_ADDR_NOTAVAIL if there is no such address.
+ */
+fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr)
+{
+	fi_addr_t id = FI_ADDR_NOTAVAIL;
+	struct kofi_peer *peer;
+
+	rcu_read_lock();
+	peer = kofi_av_load(av, fi_addr);
+	if (peer)
+		id = READ_ONCE(peer->user_id);
+	rcu_read_unlock();
+	return id;
+}
+EXPORT_SYMBOL_GPL(kofi_av_id);
 
 /**
  * fi_av_lookup - look up the address behind a number
@@ -707,6 +753,54 @@ const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
 EXPORT_SYMBOL_GPL(fi_av_straddr);
 
 /* -------------------------------------------------------------- the vector */
+
+/**
+ * kofi_av_attach - bind a vector to an endpoint
+ * @ep: the endpoint, which has none
+ * @bfid: what is to be bound
+ * @flags: none is known
+ *
+ * Context: process, may sleep.
+ * Return: 0; -FI_EBADFLAGS; -FI_EDOMAIN; -EBUSY if the endpoint has one; -EINVAL
+ * for a type of endpoint that connects, or a vector that is being closed.
+ */
+int kofi_av_attach(struct kofi_ep *ep, struct fi_fid *bfid, u64 flags)
+{
+	struct kofi_av *av = container_of(bfid, struct kofi_av, av.fid);
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (av->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->av)
+		return -EBUSY;
+	if (ep->info->ep_attr->type == FI_EP_MSG || !kofi_obj_get(&av->obj))
+		return -EINVAL;
+	ep->av = av;
+	mutex_lock(&av->mutex);
+	list_add_tail(&ep->av_node, &av->eps);
+	mutex_unlock(&av->mutex);
+	return 0;
+}
+
+/**
+ * kofi_av_detach - undo kofi_av_attach()
+ * @ep: the endpoint
+ *
+ * It is told of no removal any more when this returns.
+ *
+ * Context: process, may sleep.
+ */
+void kofi_av_detach(struct kofi_ep *ep)
+{
+	struct kofi_av *av = ep->av;
+
+	mutex_lock(&av->mutex);
+	list_del(&ep->av_node);
+	mutex_unlock(&av->mutex);
+	ep->av = NULL;
+	kofi_obj_put(&av->obj);
+}
 
 /**
  * fi_av_bind - bind the event queue of an address vector
@@ -836,6 +930,7 @@ int fi_av_open(struct fid_domain *domain, const struct fi_av_attr *attr,
 	kav->flags = a->flags;
 	kav->ctx_bits = a->rx_ctx_bits;
 	mutex_init(&kav->mutex);
+	INIT_LIST_HEAD(&kav->eps);
 	xa_init_flags(&kav->peers, XA_FLAGS_ALLOC);
 	ret = rhashtable_init(&kav->hash, &kofi_av_hash);
 	if (ret)

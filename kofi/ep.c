@@ -326,7 +326,7 @@ static void kofi_ep_unbind_eq(struct kofi_ep *ep)
 }
 
 /**
- * fi_ep_bind - attach a queue, a counter or a shared receive context
+ * fi_ep_bind - attach a queue, a counter, a shared receive context, or addresses
  * @ep: an endpoint that has not been enabled; or a shared receive context,
  *	which takes one completion queue and one counter, both for FI_RECV
  * @bfid: an event queue (@flags 0), a completion queue (FI_TRANSMIT, FI_RECV
@@ -335,7 +335,9 @@ static void kofi_ep_unbind_eq(struct kofi_ep *ep)
  *	FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE) or a shared receive context
  *	(@flags 0), which then has the receives for the endpoint's messages and
  *	reports them, so that a receive queue of the endpoint must be the
- *	context's. It cannot be closed before the endpoint.
+ *	context's. It cannot be closed before the endpoint. An address vector
+ *	(@flags 0), for a type that does not connect; several endpoints may have
+ *	the same.
  * @flags: see @bfid
  *
  * fi_endpoint(3).
@@ -369,6 +371,9 @@ int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 	case FI_CLASS_EQ:
 		ret = kofi_eq_bind(&kep->eq, kep->domain->fabric, bfid, flags);
 		break;
+	case FI_CLASS_AV:
+		ret = kofi_av_attach(kep, bfid, flags);
+		break;
 	case FI_CLASS_SRX_CTX:
 		ret = kofi_ep_bind_srx(kep, container_of(bfid, struct kofi_ep,
 							 ep.fid), flags);
@@ -396,6 +401,9 @@ int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 	case FI_CLASS_EQ:
 		kofi_ep_unbind_eq(kep);
 		break;
+	case FI_CLASS_AV:
+		kofi_av_detach(kep);
+		break;
 	case FI_CLASS_SRX_CTX:
 		kofi_ep_unbind_srx(kep);
 		break;
@@ -422,6 +430,8 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 		return ep->rx_cq ? 0 : -FI_ENOCQ;
 	if (ep->info->ep_attr->type == FI_EP_MSG && !ep->eq)
 		return -FI_ENOEQ;
+	if (ep->info->ep_attr->type != FI_EP_MSG && !ep->av)
+		return -FI_ENOAV;
 	/* With neither FI_SEND nor FI_RECV both are meant. */
 	tx = !(caps & FI_RECV) || caps & (FI_SEND | FI_READ | FI_WRITE);
 	rx = !(caps & FI_SEND) || caps & FI_RECV;
@@ -435,7 +445,7 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 }
 
 /**
- * fi_enable - get an endpoint ready for receives and for connecting
+ * fi_enable - get an endpoint ready for receives, and for connecting or sending
  * @ep: an endpoint with its queues bound, or a shared receive context, which
  *	does not need it
  *
@@ -444,7 +454,7 @@ static int kofi_ep_check(const struct kofi_ep *ep)
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_ENOEQ for a connected type without event queue;
- * -FI_ENOCQ if a direction it has capabilities for has neither completion
+ * -FI_ENOAV for another type without address vector; -FI_ENOCQ if a direction it has capabilities for has neither completion
  * queue nor counter; -FI_EOPBADSTATE once it has been shut down; what the
  * provider returns.
  */
@@ -707,6 +717,8 @@ void kofi_ep_exit(struct kofi_ep *ep)
 		kofi_eq_purge(ep->eq, &ep->ep.fid);
 		kofi_ep_unbind_eq(ep);
 	}
+	if (ep->av)
+		kofi_av_detach(ep);
 	kofi_ep_unbind_cntr(ep, ~0ULL);
 	kofi_ep_unbind_cq(ep, (ep->tx_cq ? FI_TRANSMIT : 0) |
 			      (ep->rx_cq ? FI_RECV : 0));

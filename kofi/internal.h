@@ -75,6 +75,11 @@ extern const struct fi_ops_tagged kofi_tagged_nosys;
 extern const struct fi_ops_rma kofi_rma_nosys;
 extern const struct fi_ops_atomic kofi_atomic_nosys;
 
+/* av.c: address vectors */
+
+int kofi_av_attach(struct kofi_ep *ep, struct fi_fid *bfid, u64 flags);
+void kofi_av_detach(struct kofi_ep *ep);
+
 /* ep.c: endpoints */
 
 enum kofi_dir {

@@ -13,6 +13,7 @@
 #include <linux/kernel.h>
 #include <linux/socket.h>
 #include <linux/string.h>
+#include <net/ipv6.h>
 #include <rdma/ib.h>
 
 #include <linux/kofi/lib.h>
@@ -300,3 +301,41 @@ int kofi_info_resolve(const char *node, const char *service, u64 flags,
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_info_resolve);
+
+/**
+ * kofi_ip_peer - the address of a peer, in the form in which such are compared
+ * @from: an IP address
+ * @len: bytes at @from
+ * @peer: the same; bytes an address does not use are 0
+ *
+ * Only addresses of one host will do, with a port.
+ *
+ * Context: any.
+ * Return: 0; -EADDRNOTAVAIL without host or port; -EINVAL for what is no IP
+ * address.
+ */
+int kofi_ip_peer(const void *from, size_t len, union kofi_ip *peer)
+{
+	const struct sockaddr_in6 *in6 = from;
+	const struct sockaddr_in *in = from;
+	int err;
+
+	memset(peer, 0, sizeof(*peer));
+	err = kofi_ip_check(from, len);
+	if (err)
+		return err;
+	if (in->sin_family == AF_INET) {
+		peer->in4.sin_family = AF_INET;
+		peer->in4.sin_port = in->sin_port;
+		peer->in4.sin_addr = in->sin_addr;
+	} else {
+		peer->in6.sin6_family = AF_INET6;
+		peer->in6.sin6_port = in6->sin6_port;
+		peer->in6.sin6_addr = in6->sin6_addr;
+		if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+			peer->in6.sin6_scope_id = in6->sin6_scope_id;
+	}
+	return kofi_ip_any(&peer->sa) || !*kofi_ip_port(&peer->sa) ?
+	       -EADDRNOTAVAIL : 0;
+}
+EXPORT_SYMBOL_GPL(kofi_ip_peer);

@@ -148,10 +148,20 @@ static bool kofi_rxop_multi(const struct kofi_rxop *op)
 	return op->flags & FI_MULTI_RECV;
 }
 
-/* Sender a receive is for; without the capability, any. */
-static fi_addr_t kofi_rxq_src(const struct kofi_rxq *q, fi_addr_t addr)
+/*
+ * Sender a receive is for, as messages call theirs; without the capability, any.
+ * Returns false for one that is not known.
+ */
+static bool kofi_rxq_src(const struct kofi_rxq *q, fi_addr_t addr,
+			 fi_addr_t *src)
 {
-	return q->ep->info->caps & FI_DIRECTED_RECV ? addr : FI_ADDR_UNSPEC;
+	const struct kofi_ep *ep = q->ep;
+
+	*src = FI_ADDR_UNSPEC;
+	if (!(ep->info->caps & FI_DIRECTED_RECV) || addr == FI_ADDR_UNSPEC)
+		return true;
+	*src = ep->av ? kofi_av_id(ep->av, addr) : addr;
+	return *src != FI_ADDR_NOTAVAIL;
 }
 
 /* --------------------------------------------------------------- messages */
@@ -387,9 +397,10 @@ static __always_inline int kofi_rxop_init(struct kofi_rxop *op,
 	op->flags = flags;
 	op->tag = 0;
 	op->ignore = ~0ULL;
-	op->src = kofi_rxq_src(q, msg->addr);
 	op->tagged = false;
 	op->buf = NULL;
+	if (!kofi_rxq_src(q, msg->addr, &op->src))
+		return -EINVAL;
 	err = kofi_cursor_init(&op->cur, msg, ITER_DEST,
 			       info->rx_attr->iov_limit);
 	if (!err && kofi_rxop_multi(op))
@@ -449,7 +460,7 @@ unreserve:
  * Return: 0, a completion will follow, or with FI_MULTI_RECV some of which the
  * last has this flag; -EAGAIN if no record or no slot of the completion queue
  * is free; -ESHUTDOWN after kofi_rxq_flush(); -FI_EBADFLAGS; -EINVAL as
- * kofi_cursor_init(), and for a multi-receive that is not one kvec or bvec
+ * kofi_cursor_init(), for a sender the address vector does not know, and for a multi-receive that is not one kvec or bvec
  * segment; or what kofi_ep_rx_reserve() returns.
  */
 int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags)
@@ -461,9 +472,9 @@ int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags)
 EXPORT_SYMBOL_GPL(kofi_rxq_post);
 
 static struct kofi_rxmsg *
-kofi_rxq_find_waiting(struct kofi_rxq *q, const struct fi_msg_tagged *msg)
+kofi_rxq_find_waiting(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
+		      fi_addr_t src)
 {
-	fi_addr_t src = kofi_rxq_src(q, msg->addr);
 	struct kofi_rxmsg *rxmsg;
 
 	list_for_each_entry(rxmsg, &q->waiting, node)
@@ -488,9 +499,12 @@ static int kofi_rxq_peek(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 	struct kofi_ep *from = q->ep;
 	struct kofi_rxmsg *rxmsg;
 	unsigned long irq;
+	fi_addr_t src;
 	int err;
 	bool bh;
 
+	if (!kofi_rxq_src(q, msg->addr, &src))
+		return -EINVAL;
 	err = kofi_ep_reserve(q->ep, KOFI_RX);
 	if (err)
 		return err;
@@ -501,7 +515,7 @@ static int kofi_rxq_peek(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 		goto unlock;
 	}
 	if (flags & FI_PEEK) {
-		rxmsg = kofi_rxq_find_waiting(q, msg);
+		rxmsg = kofi_rxq_find_waiting(q, msg, src);
 	} else {
 		rxmsg = kofi_rxq_claimed(q, msg->context);
 		if (!rxmsg) {

@@ -662,7 +662,81 @@ static void av_busy_test(struct kunit *test)
 	KUNIT_EXPECT_NE(test, 0UL, r.found);
 }
 
+/* ------------------------------------------------------------------ endpoints */
+
+/* An endpoint of a type that does not connect, with queues, in the vector's domain */
+static struct fid_ep *av_open_ep(struct kunit *test, struct fid_cq **cq)
+{
+	struct av_test *t = test->priv;
+	struct fi_cq_attr attr = { .size = 8 };
+	struct fid_ep *ep;
+
+	t->world->info->ep_attr->type = FI_EP_RDM;
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->domain, t->world->info, &ep,
+					     NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->domain, &attr, cq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(ep, &(*cq)->fid,
+					    FI_TRANSMIT | FI_RECV));
+	return ep;
+}
+
+/* Binding a vector to endpoints, and what they hear of removals */
+static void av_bind_test(struct kunit *test)
+{
+	const struct fi_av_attr attr = { .rx_ctx_bits = 1 };
+	struct fid_av *av = av_open(test, FI_SOCKADDR_IN, &attr);
+	struct av_test *t = test->priv;
+	struct sockaddr_in in = av_in(AV_NET + 1, 7), next;
+	struct fid_ep *ep, *other;
+	struct fid_cq *cq, *cq2;
+	fi_addr_t got[2];
+	char byte = 0;
+
+	t->world->info->ep_attr->type = FI_EP_MSG;
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->domain, t->world->info, &ep,
+					     NULL));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(ep, &av->fid, 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
+
+	ep = av_open_ep(test, &cq);
+	KUNIT_EXPECT_EQ(test, -FI_ENOAV, fi_enable(ep));
+	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS, fi_ep_bind(ep, &av->fid, 1));
+	KUNIT_EXPECT_EQ(test, 0, fi_ep_bind(ep, &av->fid, 0));
+	KUNIT_EXPECT_EQ(test, -EBUSY, fi_ep_bind(ep, &av->fid, 0));
+	KUNIT_EXPECT_EQ(test, -EBUSY, fi_close(&av->fid));
+	KUNIT_EXPECT_EQ(test, -FI_EOPBADSTATE,
+			fi_send(ep, &byte, 1, NULL, 0, NULL));
+	KUNIT_EXPECT_EQ(test, 0, fi_enable(ep));
+	KUNIT_EXPECT_EQ(test, -FI_EOPBADSTATE, fi_ep_bind(ep, &av->fid, 0));
+	other = av_open_ep(test, &cq2);
+	KUNIT_EXPECT_EQ(test, 0, fi_ep_bind(other, &av->fid, 0));
+
+	/* no connection: what is posted is the provider's from now on */
+	KUNIT_EXPECT_EQ(test, 0, fi_send(ep, &byte, 1, NULL, 0, NULL));
+	KUNIT_EXPECT_TRUE(test, fake_complete(ep, FAKE_TX, 0));
+
+	/* each endpoint is told once, of the address and its second context */
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &in, 1, &got[0], 0, NULL));
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &in, 1, &got[1], 0, NULL));
+	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, got, 1, 0));
+	KUNIT_EXPECT_EQ(test, 0, fake_of(ep)->removed);
+	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, got, 1, 0));
+	KUNIT_EXPECT_EQ(test, 2, fake_of(ep)->removed);
+	KUNIT_EXPECT_EQ(test, 2, fake_of(other)->removed);
+	next = av_in(AV_NET + 1, 8);
+	KUNIT_EXPECT_MEMEQ(test, &next, &fake_of(ep)->peer, sizeof(next));
+
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&other->fid));
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &in, 1, got, 0, NULL));
+	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, got, 1, 0));
+	KUNIT_EXPECT_EQ(test, 4, fake_of(ep)->removed);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq2->fid));
+}
+
 static struct kunit_case av_cases[] = {
+	KUNIT_CASE(av_bind_test),
 	KUNIT_CASE(av_open_test),
 	KUNIT_CASE(av_errors_test),
 	KUNIT_CASE(av_family_test),

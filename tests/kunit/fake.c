@@ -475,6 +475,14 @@ static void fake_send_deferred(struct fid_ep *ep)
 	fake_of(ep)->sends++;
 }
 
+static void fake_peer_removed(struct fid_ep *ep, const struct sockaddr *addr)
+{
+	struct fake_ep *fake = fake_of(ep);
+
+	fake->removed++;
+	memcpy(&fake->peer, addr, kofi_ip_len(addr));
+}
+
 static const struct kofi_ep_ops fake_ep_ops = {
 	.fid	= &fake_ep_fid_ops,
 	.ep	= &fake_ep_ep_ops,
@@ -484,6 +492,7 @@ static const struct kofi_ep_ops fake_ep_ops = {
 	.enable	= fake_ep_enable,
 	.drain	= fake_ep_drain,
 	.send_deferred	= fake_send_deferred,
+	.peer_removed	= fake_peer_removed,
 };
 
 static int fake_endpoint(struct fid_domain *domain, struct fi_info *info,

@@ -107,6 +107,8 @@ struct fake_ep {
 	bool			asks;
 	int			deferred;
 	int			sends;
+	int			removed;	/* peers, and the last one's address */
+	struct sockaddr_storage	peer;
 };
 
 /* A fabric and a domain of the provider */

@@ -40,6 +40,7 @@ union kofi_ip {
 
 size_t kofi_ip_len(const struct sockaddr *addr);
 int kofi_ip_check(const void *addr, size_t len);
+int kofi_ip_peer(const void *from, size_t len, union kofi_ip *peer);
 int kofi_ip_copy(const struct sockaddr *from, void *to, size_t *len);
 bool kofi_ip_any(const struct sockaddr *addr);
 bool kofi_ip_same(const struct sockaddr *a, const struct sockaddr *b);
@@ -94,10 +95,9 @@ int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
 
 /* --------------------------------------------------------- address vectors */
 
-struct kofi_av;
-
 int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr);
 fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr);
+fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr);
 
 /* ------------------------------------------------------- module parameters */
 

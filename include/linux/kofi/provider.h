@@ -36,7 +36,9 @@
 
 #include <linux/kofi/kofi.h>
 
+struct kofi_av;
 struct kofi_mr_ops;
+struct sockaddr;
 
 /**
  * struct kofi_provider - a provider module
@@ -287,8 +289,8 @@ void kofi_pep_exit(struct kofi_pep *pep);
 /* -------------------------------------------------------------- endpoints */
 
 /*
- * Life of an endpoint. Connected types go the whole way, others stop at
- * ENABLED. Each step is taken once, by cmpxchg, and owns the event it queues.
+ * Life of an endpoint. Connected types go the whole way, others post from
+ * ENABLED on. Each step is taken once, by cmpxchg, and owns the event it queues.
  */
 enum kofi_ep_state {
 	KOFI_EP_IDLE,		/* binding, options */
@@ -380,6 +382,10 @@ struct kofi_ep_stats {
  * @send_deferred: send what was queued because of kofi_ep_defer(); for providers
  *	that ask. Softirq; without locks, but perhaps after the endpoint has been
  *	drained
+ * @peer_removed: end what is under way to the peer with that address, with
+ *	ECANCELED, and forget it; types that do not connect, NULL for those that
+ *	know nothing of a peer. Process context, may sleep; no post has the address
+ *	any more, and an address vector is locked
  */
 struct kofi_ep_ops {
 	const struct fi_ops		*fid;
@@ -393,6 +399,8 @@ struct kofi_ep_ops {
 	int				(*enable)(struct fid_ep *ep);
 	void				(*drain)(struct fid_ep *ep);
 	void				(*send_deferred)(struct fid_ep *ep);
+	void				(*peer_removed)(struct fid_ep *ep,
+							const struct sockaddr *addr);
 };
 
 /**
@@ -424,6 +432,8 @@ struct kofi_poster {
  * @srx: shared receive context whose receives it takes, or NULL; that is an
  *	endpoint that only receives (class FI_CLASS_SRX_CTX)
  * @source: address its messages are said to come from
+ * @av: peers, of a type that does not connect
+ * @av_node: among the endpoints of @av
  * @op_flags: default flags of operations that can be chosen [0 transmit, 1
  *	receive]: all there are, unless the provider leaves out some after
  *	kofi_ep_init(). Without FI_MULTI_RECV it has no FI_OPT_MIN_MULTI_RECV.
@@ -463,6 +473,8 @@ struct kofi_ep {
 	struct kofi_cntr		*cntr[KOFI_CNTR_NR];
 	struct kofi_ep			*srx;
 	fi_addr_t			source;
+	struct kofi_av			*av;
+	struct list_head		av_node;
 	u64				op_flags[2];
 	size_t				min_multi;
 	struct kofi_cqe			*remote_cqe;
@@ -516,6 +528,8 @@ static inline int kofi_ep_tx_state(const struct kofi_ep *ep)
 	switch (state) {
 	case KOFI_EP_IDLE:
 		return -FI_EOPBADSTATE;
+	case KOFI_EP_ENABLED:
+		return ep->av ? 0 : -ENOTCONN;
 	case KOFI_EP_SHUTDOWN:
 		return -ESHUTDOWN;
 	default:
