@@ -267,15 +267,21 @@ static void kofi_av_drop(struct kofi_av *av, struct kofi_peer *peer)
 }
 
 /* An endpoint is told of an address, and of those of its receive contexts. */
-static void kofi_av_tell(const struct kofi_av *av, struct kofi_ep *ep,
+static void kofi_av_tell(struct kofi_av *av, struct kofi_ep *ep,
 			 const struct kofi_peer *peer)
 {
 	union kofi_ip addr = peer->addr;
-	u32 i;
+	u32 i, port = be16_to_cpu(*kofi_ip_port(&addr.sa));
+	bool other;
 
-	for (i = 0; i < 1U << av->ctx_bits; i++) {
-		ep->ops->peer_removed(&ep->ep, &addr.sa);
-		be16_add_cpu(kofi_ip_port(&addr.sa), 1);
+	for (i = 0; i < 1U << av->ctx_bits && port + i <= U16_MAX; i++) {
+		*kofi_ip_port(&addr.sa) = cpu_to_be16(port + i);
+		/* which may have been inserted for itself */
+		rcu_read_lock();
+		other = kofi_av_find(av, &addr);
+		rcu_read_unlock();
+		if (!other)
+			ep->ops->peer_removed(&ep->ep, &addr.sa);
 		cond_resched();
 	}
 }
