@@ -89,6 +89,7 @@ struct ct_side {
 	struct ct_pair	*pair;
 	struct fid_ep	*ep;
 	struct fid_eq	*eq;
+	struct fid_av	*av;		/* of endpoints that do not connect */
 	struct ct_cq	tx;
 	struct ct_cq	rx;
 	atomic_t	space;		/* write-space callbacks */
@@ -183,6 +184,7 @@ struct fi_info *ct_hints(void);
 int ct_getinfo(u64 flags, const struct fi_info *hints, struct fi_info **info);
 int ct_cq_open(struct ct_pair *p, struct ct_cq *cq);
 int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info);
+int ct_connected_init(struct kunit *test);
 int ct_pair_setup(struct ct_pair *p);
 int ct_pair_connect(struct ct_pair *p);
 void ct_pair_teardown(struct ct_pair *p);

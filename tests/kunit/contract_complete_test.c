@@ -160,6 +160,8 @@ static void complete_flushed(struct kunit *test)
 		int i;
 
 		ct_need_stalls(p);
+		if (param->end != END_DRAIN && param->end != END_CLOSE)
+			ct_connected_init(test);
 		for (i = 0; i < 8; i++) {
 			r[i] = ct_op(p);
 			KUNIT_ASSERT_EQ(test, ct_recv(p, 0, r[i], in + i * LEN,
@@ -249,6 +251,7 @@ static void complete_inject_failure(struct kunit *test)
 		injected += !ret;
 	}
 	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
+	ct_connected_init(test);
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[0].eq, ev, CT_TIMEOUT_MS), 0);
 	KUNIT_EXPECT_EQ(test, ev->event, FI_SHUTDOWN);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));

@@ -37,6 +37,29 @@ char *ct_address = "127.0.0.1";
 module_param_named(address, ct_address, charp, 0644);
 MODULE_PARM_DESC(address, "Numeric address on the device (default 127.0.0.1)");
 
+static char *ct_type = "msg";
+module_param_named(type, ct_type, charp, 0444);
+MODULE_PARM_DESC(type, "Type of its endpoints: msg (default) or rdm");
+
+/* Endpoints that do not connect: what is about connections is left out. */
+static bool ct_rdm(void)
+{
+	return !strcmp(ct_type, "rdm");
+}
+
+/**
+ * ct_connected_init - init of a suite that is about connections
+ * @test: skipped if there are none
+ *
+ * Return: 0.
+ */
+int ct_connected_init(struct kunit *test)
+{
+	if (ct_rdm())
+		kunit_skip(test, "endpoints of this type do not connect");
+	return 0;
+}
+
 static const enum ct_mode ct_mode_values[CT_MODES] = {
 	CT_READ, CT_DIRECT, CT_SOFTIRQ, CT_WORKQUEUE,
 };
@@ -629,8 +652,10 @@ int ct_next_event(struct fid_eq *eq, struct ct_event *ev, int timeout_ms)
 void ct_expect_event(struct kunit *test, struct fid_eq *eq, u32 event)
 {
 	struct ct_event ev;
-	int ret = ct_next_event(eq, &ev, CT_TIMEOUT_MS);
+	int ret;
 
+	ct_connected_init(test);
+	ret = ct_next_event(eq, &ev, CT_TIMEOUT_MS);
 	KUNIT_EXPECT_EQ_MSG(test, ret, 0, "waiting for event %u, error entry %d",
 			    event, ev.error.err);
 	if (!ret)
@@ -664,7 +689,7 @@ struct fi_info *ct_hints(void)
 	if (!hints)
 		return NULL;
 	hints->caps = FI_MSG;
-	hints->ep_attr->type = FI_EP_MSG;
+	hints->ep_attr->type = ct_rdm() ? FI_EP_RDM : FI_EP_MSG;
 	hints->fabric_attr->prov_name = kstrdup(ct_provider, GFP_KERNEL);
 	hints->domain_attr->name = kstrdup(ct_device, GFP_KERNEL);
 	if (!hints->fabric_attr->prov_name || !hints->domain_attr->name) {
@@ -777,6 +802,8 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 	err = fi_ep_bind(s->ep, &s->eq->fid, 0);
 	err = err ?: fi_ep_bind(s->ep, &s->tx.cq->fid, FI_TRANSMIT | sel);
 	err = err ?: fi_ep_bind(s->ep, &s->rx.cq->fid, FI_RECV | sel);
+	if (!err && ct_rdm())
+		err = fi_ep_bind(s->ep, &s->av->fid, 0);
 	if (!err && side && p->srx)
 		err = fi_ep_bind(s->ep, &p->srx->fid, 0);
 	if (!err && p->opts.write_space)
@@ -870,6 +897,8 @@ int ct_pair_setup(struct ct_pair *p)
 		err = fi_eq_open(p->fabric, &eq_attr, &s->eq, p);
 		err = err ?: ct_cq_open(p, &s->tx);
 		err = err ?: ct_cq_open(p, &s->rx);
+		if (!err && ct_rdm())
+			err = fi_av_open(p->domain, NULL, &s->av, p);
 	}
 	if (!err && p->opts.srx_size) {
 		struct fi_rx_attr attr = { .size = p->opts.srx_size };
@@ -878,7 +907,8 @@ int ct_pair_setup(struct ct_pair *p)
 		err = err ?: fi_ep_bind(p->srx, &p->side[1].rx.cq->fid,
 					FI_RECV);
 	}
-	err = err ?: ct_listen(p);
+	if (!err && !ct_rdm())
+		err = ct_listen(p);
 	err = err ?: ct_ep_open(p, 0, p->info);
 	if (err || p->opts.unconnected)
 		return err;
@@ -911,6 +941,27 @@ static int ct_await_request(struct ct_pair *p, struct ct_event *ev)
 	return !err && ev->event != FI_CONNREQ ? -EPROTO : err;
 }
 
+/* Each side knows the other as 0, which those that connect name, too. */
+static int ct_pair_insert(struct ct_pair *p)
+{
+	struct sockaddr_storage addr;
+	int err, side, failed = 0;
+	fi_addr_t peer;
+	size_t len;
+
+	err = ct_ep_open(p, 1, p->info);
+	for (side = 0; side < 2 && !err; side++)
+		err = fi_enable(p->side[side].ep);
+	for (side = 0; side < 2 && !err; side++) {
+		len = sizeof(addr);
+		err = fi_getname(&p->side[!side].ep->fid, &addr, &len);
+		if (!err && fi_av_insert(p->side[side].av, &addr, 1, &peer,
+					 FI_SYNC_ERR, &failed) != 1)
+			err = -failed;
+	}
+	return err;
+}
+
 /**
  * ct_pair_connect - connect side 0 to side 1
  * @p: the pair
@@ -919,9 +970,12 @@ static int ct_await_request(struct ct_pair *p, struct ct_event *ev)
  */
 int ct_pair_connect(struct ct_pair *p)
 {
-	struct ct_event *ev = kzalloc(sizeof(*ev), GFP_KERNEL | __GFP_NOFAIL);
+	struct ct_event *ev;
 	int err, side;
 
+	if (ct_rdm())
+		return ct_pair_insert(p);
+	ev = kzalloc(sizeof(*ev), GFP_KERNEL | __GFP_NOFAIL);
 	err = fi_connect(p->side[0].ep, &p->addr, NULL, 0);
 	if (err)
 		goto free_event;
@@ -1029,6 +1083,7 @@ void ct_pair_teardown(struct ct_pair *p)
 		ct_close_obj(p, s->tx.cq, "transmit queue");
 		ct_close_obj(p, s->rx.cq, "receive queue");
 		ct_close_obj(p, s->eq, "event queue");
+		ct_close_obj(p, s->av, "address vector");
 	}
 	ct_close_obj(p, p->domain, "domain");
 	ct_close_obj(p, p->eq, "domain's event queue");
@@ -1091,6 +1146,8 @@ struct ct_pair *ct_pair_open(struct kunit *test, const struct ct_opts *opts)
 	err = kunit_add_action_or_reset(test, ct_pair_release, p);
 	KUNIT_ASSERT_EQ(test, err, 0);
 	ct_need_family(p);
+	if (p->opts.unconnected)
+		ct_connected_init(test);
 	KUNIT_ASSERT_EQ_MSG(test, ct_pair_setup(p), 0,
 			    "no pair of %s endpoints on %s at %s",
 			    ct_provider, ct_device, ct_address);

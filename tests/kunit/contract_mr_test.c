@@ -251,6 +251,7 @@ static void mr_pool_shutdown(struct kunit *test)
 	struct fid_mr *once = kofi_mr_get(t->p->side[1].ep);
 	struct ct_op *op = ct_op(t->p), *end = ct_op(t->p);
 
+	ct_connected_init(test);
 	KUNIT_ASSERT_NOT_NULL(test, mr);
 	KUNIT_ASSERT_NOT_NULL(test, once);
 	KUNIT_EXPECT_EQ(test, mr_map(t, mr, NULL, 0), 0);
@@ -275,6 +276,8 @@ static void mr_once_invalidated(struct kunit *test)
 	struct fid_mr *mr = kofi_mr_get(t->p->side[1].ep);
 	int i;
 
+	/* peers agree on it when they connect */
+	ct_connected_init(test);
 	KUNIT_ASSERT_NOT_NULL(test, mr);
 	for (i = 0; i < 20; i++) {
 		const struct kvec kv = { t->out, 8 };
@@ -366,9 +369,13 @@ static void mr_endpoint(struct kunit *test)
 	const struct ct_opts opts = {
 		.mode = ct_mode_of(test), .mr_mode = MR_MODE | FI_MR_ENDPOINT,
 	};
-	struct mr_test *t = mr_open(test, &opts);
-	struct fid_mr *mr = mr_reg(test, t), *never = mr_reg(test, t);
+	struct fid_mr *mr, *never;
+	struct mr_test *t;
 
+	ct_connected_init(test);
+	t = mr_open(test, &opts);
+	mr = mr_reg(test, t);
+	never = mr_reg(test, t);
 	KUNIT_EXPECT_EQ(test, fi_mr_key(mr), FI_KEY_NOTAVAIL);
 	KUNIT_EXPECT_EQ(test, fi_mr_bind(mr, &t->p->side[1].ep->fid, 0), 0);
 	KUNIT_EXPECT_EQ(test, fi_mr_enable(mr), 0);

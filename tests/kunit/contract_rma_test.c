@@ -1032,10 +1032,12 @@ static void rma_wrong(struct kunit *test)
 /* The end with reads under way: each completes once, whole or cancelled. */
 static void rma_shutdown(struct kunit *test)
 {
-	struct rt_test *t = rt_open(test, 1);
 	struct ct_op *ops[12];
+	struct rt_test *t;
 	int i;
 
+	ct_connected_init(test);
+	t = rt_open(test, 1);
 	ct_pattern(t->mem, RT_REGION, 1);
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		const struct kvec kv = { t->local + i * 65536, 65536 };

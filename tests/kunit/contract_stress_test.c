@@ -17,7 +17,7 @@
 #define STEPS		400
 
 unsigned int stress_ms = 2000;
-module_param(stress_ms, uint, 0444);
+module_param(stress_ms, uint, 0644);
 MODULE_PARM_DESC(stress_ms, "How long a stress suite runs, in milliseconds (default 2000)");
 
 /* For the scenario that injects faults: read it to know when. */
@@ -86,12 +86,12 @@ static void stress_traffic(struct ct_pair *p, u8 *buf)
 
 static void stress_random(struct kunit *test)
 {
-	ktime_t end = ktime_add_ms(ktime_get(), stress_ms);
+	ktime_t start = ktime_get();
 	u8 *buf = kvzalloc(SIZE_MAX_SENT, GFP_KERNEL | __GFP_NOFAIL);
 
 	stress_pairs = 0;
 	stress_failed_setups = 0;
-	while (ktime_before(ktime_get(), end)) {
+	while (ktime_ms_delta(ktime_get(), start) < READ_ONCE(stress_ms)) {
 		struct ct_pair *p = kzalloc(sizeof(*p),
 					    GFP_KERNEL | __GFP_NOFAIL);
 
@@ -126,6 +126,7 @@ static struct kunit_case contract_stress_cases[] = {
 static struct kunit_suite contract_stress_suite = {
 	.name = "kofi_contract_stress",
 	.suite_init = ct_suite_init,
+	.init = ct_connected_init,
 	.test_cases = contract_stress_cases,
 };
 

@@ -267,7 +267,7 @@ struct many {
 	struct fid_fabric	*fabric;
 	struct fid_domain	*domain;
 	struct many_worker	*workers;
-	ktime_t			until;
+	ktime_t			start;
 	struct completion	ended;
 	atomic_t		left;
 };

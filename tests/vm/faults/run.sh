@@ -8,7 +8,8 @@
 # a device of their own, which the last of them takes out of the kernel.
 #
 # With faults on nothing can be started here: the shell opens files and waits,
-# which it repeats until it works.
+# which it repeats until it works. A suite runs until it is told to stop, which is
+# when the faults are off, as its own end needs memory.
 
 glob=/sys/module/kunit/parameters/filter_glob
 suite=/sys/module/kofi_contract_kunit/parameters
@@ -39,7 +40,7 @@ echo 0 >$fail/fail_page_alloc/min-order
 
 faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
 	only "$1"
-	load kofi_contract_kunit stress_faulty=1 stress_ms=$(($4 + 3000)) &
+	load kofi_contract_kunit stress_faulty=1 stress_ms=250000 &
 	job=$!
 	retry at_least "$2" 2 || return
 	sleep $(($4 / 1000)) &
@@ -51,6 +52,7 @@ faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
 	wait $clock
 	set_to 0 $fail/failslab/probability
 	set_to 0 $fail/fail_page_alloc/probability
+	echo 0 >$suite/stress_ms
 	wait $job || return
 	hit=$((1000000 - $(cat $fail/failslab/times)))
 	echo "$hit slab allocations failed,"
