@@ -454,9 +454,9 @@ static int kofi_ep_check(const struct kofi_ep *ep)
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_ENOEQ for a connected type without event queue;
- * -FI_ENOAV for another type without address vector; -FI_ENOCQ if a direction it has capabilities for has neither completion
- * queue nor counter; -FI_EOPBADSTATE once it has been shut down; what the
- * provider returns.
+ * -FI_ENOAV for another type without address vector; -FI_ENOCQ if a direction it
+ * has capabilities for has neither completion queue nor counter;
+ * -FI_EOPBADSTATE once it has been shut down; what the provider returns.
  */
 int fi_enable(struct fid_ep *ep)
 {

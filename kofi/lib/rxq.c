@@ -460,8 +460,8 @@ unreserve:
  * Return: 0, a completion will follow, or with FI_MULTI_RECV some of which the
  * last has this flag; -EAGAIN if no record or no slot of the completion queue
  * is free; -ESHUTDOWN after kofi_rxq_flush(); -FI_EBADFLAGS; -EINVAL as
- * kofi_cursor_init(), for a sender the address vector does not know, and for a multi-receive that is not one kvec or bvec
- * segment; or what kofi_ep_rx_reserve() returns.
+ * kofi_cursor_init(), for a sender the address vector does not know, and for a
+ * multi-receive that is not one kvec or bvec segment; or what kofi_ep_rx_reserve() returns.
  */
 int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags)
 {
@@ -674,6 +674,36 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	return err;
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_match);
+
+/**
+ * kofi_rxq_hand - have another record wait for a message
+ * @q: the queue
+ * @from: the record that waits, free for another message afterwards
+ * @to: a record with what kofi_rxmsg_init() and the provider set of @from
+ *
+ * The message keeps its place, and its claim if it has one.
+ *
+ * Context: any.
+ * Return: false if @from does not wait (any more): kofi_rxq_match() says what it has
+ * got.
+ */
+bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
+		   struct kofi_rxmsg *to)
+{
+	unsigned long irq;
+	bool waits;
+
+	spin_lock_irqsave(&q->lock, irq);
+	waits = !list_empty(&from->node) && !from->slot;
+	if (waits) {
+		list_replace_init(&from->node, &to->node);
+		to->claim = from->claim;
+		swap(to->claimed, from->claimed);
+	}
+	spin_unlock_irqrestore(&q->lock, irq);
+	return waits;
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_hand);
 
 /* -------------------------------------------------------------- reporting */
 

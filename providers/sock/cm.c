@@ -191,15 +191,89 @@ void ksk_cm_work(struct ksk_conn *c)
 		ksk_cm_answered(c);
 }
 
-static int ksk_cm_bind(struct socket *sock, union kofi_ip *src)
+static int ksk_cm_bind(struct socket *sock, const union kofi_ip *src)
 {
-	if (!*kofi_ip_port(&src->sa)) {
-		if (kofi_ip_any(&src->sa))
+	union kofi_ip from = *src;
+
+	if (!*kofi_ip_port(&from.sa)) {
+		if (kofi_ip_any(&from.sa))
 			return 0;
 		/* the port is found when the peer is known */
 		inet_set_bit(BIND_ADDRESS_NO_PORT, sock->sk);
 	}
-	return kernel_bind(sock, (void *)src, kofi_ip_len(&src->sa));
+	return kernel_bind(sock, (void *)&from, kofi_ip_len(&from.sa));
+}
+
+/* A socket to connect with, for all but the connecting */
+static int ksk_cm_socket(struct ksk_ep *ep, const union kofi_ip *src,
+			 int family, struct socket **sock)
+{
+	int err;
+
+	err = ksk_socket_create(ep->base.domain->fabric->net, family, sock);
+	if (err)
+		return err;
+	ksk_socket_tune(*sock, &ep->tun, ep->base.info);
+	ksk_socket_reserves(ep, (*sock)->sk);
+	/* only our own timer ends the attempt */
+	tcp_sock_set_syncnt((*sock)->sk, MAX_TCP_SYNCNT);
+	err = src->sa.sa_family ? ksk_cm_bind(*sock, src) : 0;
+	if (err)
+		ksk_socket_release(*sock);
+	return err;
+}
+
+/**
+ * ksk_cm_start - connect
+ * @c: a connection without a socket
+ * @to: the peer
+ * @src: address to bind to; family 0 for none
+ * @ext: KSK_EXT_* to offer
+ * @data: private data of the request
+ * @len: its length
+ *
+ * Context: process, may sleep; the mutex held. Does not wait for the peer.
+ * Return: 0, then its owner is told how it ends; or an error, and nothing has
+ * happened.
+ */
+int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
+		 const union kofi_ip *src, u32 ext, const void *data,
+		 size_t len)
+{
+	union kofi_ip dest = *to;
+	struct socket *sock;
+	int err;
+
+	err = -READ_ONCE(c->dead);
+	if (err)
+		return err;
+	if (!c->cm)
+		c->cm = kmalloc(sizeof(*c->cm), GFP_KERNEL);
+	if (!c->cm)
+		return -ENOMEM;
+	err = ksk_cm_socket(c->ep, src, to->sa.sa_family, &sock);
+	if (err)
+		return err;
+
+	ksk_cm_format(c->cm, KSK_CM_REQUEST, ext, data, len);
+	trace_kofi_sock_cm(c->ep->base.obj.id, "connect", 0);
+	ksk_conn_attach(c, sock, KSK_CONN_CONNECTING);
+	queue_delayed_work(c->wq, &c->watch,
+			   msecs_to_jiffies(c->ep->tun.connect_timeout));
+	err = kernel_connect(sock, (void *)&dest, kofi_ip_len(&dest.sa),
+			     O_NONBLOCK);
+	if (!err || err == -EINPROGRESS)
+		return 0;
+
+	/*
+	 * No route and the like, known at once. The callbacks may have been
+	 * quicker and told the owner already.
+	 */
+	lock_sock(sock->sk);
+	if (!READ_ONCE(c->dead) && c->phase == KSK_CONN_CONNECTING)
+		ksk_cm_fail(c, -err, -err, NULL, 0);
+	release_sock(sock->sk);
+	return 0;
 }
 
 /* fi_connect() */
@@ -208,10 +282,10 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 {
 	struct ksk_ep *ep = ksk_ep(fid);
 	const struct sockaddr *dest = addr ? : ep->base.info->dest_addr;
-	union kofi_ip to;
-	struct socket *sock;
+	struct ksk_conn *c = ep->conn;
+	union kofi_ip to = {};
 	unsigned int noio;
-	int err;
+	int err = -EISCONN;
 
 	if (!dest || !kofi_ip_len(dest) || paramlen > KSK_CM_DATA_MAX)
 		return -EINVAL;
@@ -219,62 +293,13 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 		return -EINVAL;
 	memcpy(&to, dest, kofi_ip_len(dest));
 
-	mutex_lock(&ep->conn.mutex);
+	mutex_lock(&c->mutex);
 	noio = ksk_memalloc_save(ep);
-	err = -EISCONN;
-	if (ep->conn.sock)
-		goto unlock;
-	err = -READ_ONCE(ep->conn.dead);
-	if (err)
-		goto unlock;
-	if (!ep->conn.cm)
-		ep->conn.cm = kmalloc(sizeof(*ep->conn.cm), GFP_KERNEL);
-	err = -ENOMEM;
-	if (!ep->conn.cm)
-		goto unlock;
-	err = ksk_socket_create(ep->base.domain->fabric->net, to.sa.sa_family,
-				&sock);
-	if (err)
-		goto unlock;
-	ksk_socket_tune(sock, &ep->tun, ep->base.info);
-	ksk_socket_reserves(ep, sock->sk);
-	/* only our own timer ends the attempt */
-	tcp_sock_set_syncnt(sock->sk, MAX_TCP_SYNCNT);
-	if (ep->src.sa.sa_family) {
-		err = ksk_cm_bind(sock, &ep->src);
-		if (err) {
-			ksk_socket_release(sock);
-			goto unlock;
-		}
-	}
-
-	ksk_cm_format(ep->conn.cm, KSK_CM_REQUEST, KSK_EXT_ALL, param,
-		      paramlen);
-	trace_kofi_sock_cm(ep->base.obj.id, "connect", 0);
-	ksk_conn_attach(&ep->conn, sock, KSK_CONN_CONNECTING);
-	queue_delayed_work(ep->conn.wq, &ep->conn.watch,
-			   msecs_to_jiffies(ep->tun.connect_timeout));
-	err = kernel_connect(sock, (void *)&to, kofi_ip_len(&to.sa),
-			     O_NONBLOCK);
-	if (!err || err == -EINPROGRESS) {
-		err = 0;
-		goto unlock;
-	}
-
-	/*
-	 * No route and the like, known at once. The callbacks may have been
-	 * quicker and told the consumer already; then it is no error here.
-	 */
-	lock_sock(sock->sk);
-	if (READ_ONCE(ep->conn.dead) || ep->conn.phase != KSK_CONN_CONNECTING)
-		err = 0;
-	else
-		ksk_cm_fail(&ep->conn, -err, -err, NULL, 0);
-	release_sock(sock->sk);
-	err = 0;
-unlock:
+	if (!c->sock)
+		err = ksk_cm_start(c, &to, &ep->src, KSK_EXT_ALL, param,
+				   paramlen);
 	ksk_memalloc_restore(noio);
-	mutex_unlock(&ep->conn.mutex);
+	mutex_unlock(&c->mutex);
 	return err;
 }
 
@@ -292,37 +317,37 @@ static int ksk_cm_accept(struct fid_ep *fid, const void *param,
 
 	if (paramlen > KSK_CM_DATA_MAX)
 		return -EINVAL;
-	mutex_lock(&ep->conn.mutex);
+	mutex_lock(&ep->conn->mutex);
 	noio = ksk_memalloc_save(ep);
 	err = -FI_EOPBADSTATE;
-	if (!ep->conn.sock)
+	if (!ep->conn->sock)
 		goto unlock;
 
-	sk = ep->conn.sock->sk;
-	ksk_socket_tune(ep->conn.sock, &ep->tun, ep->base.info);
+	sk = ep->conn->sock->sk;
+	ksk_socket_tune(ep->conn->sock, &ep->tun, ep->base.info);
 	ksk_socket_reserves(ep, sk);
 	lock_sock(sk);
-	if (ep->conn.phase != KSK_CONN_REQUESTED)
+	if (ep->conn->phase != KSK_CONN_REQUESTED)
 		goto release;
-	err = -READ_ONCE(ep->conn.dead);
+	err = -READ_ONCE(ep->conn->dead);
 	if (err)
 		goto release;
-	ksk_cm_format(&cm, KSK_CM_ACCEPT, ep->conn.ext, param, paramlen);
+	ksk_cm_format(&cm, KSK_CM_ACCEPT, ep->conn->ext, param, paramlen);
 	ksk_socket_gfp(sk, GFP_NOIO);
 	err = ksk_cm_send(sk, &cm);
 	ksk_socket_gfp(sk, GFP_ATOMIC);
 	if (err) {
 		/* half an answer cannot be taken back */
-		ksk_cm_fail(&ep->conn, -err, -err, NULL, 0);
+		ksk_cm_fail(ep->conn, -err, -err, NULL, 0);
 		err = 0;
 	} else {
-		ksk_conn_established(&ep->conn, NULL, 0);
+		ksk_conn_established(ep->conn, NULL, 0);
 	}
 release:
 	release_sock(sk);
 unlock:
 	ksk_memalloc_restore(noio);
-	mutex_unlock(&ep->conn.mutex);
+	mutex_unlock(&ep->conn->mutex);
 	return err;
 }
 
@@ -351,9 +376,9 @@ static int ksk_ep_getname(fid_t fid, void *addr, size_t *len)
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 	int err;
 
-	mutex_lock(&ep->conn.mutex);
-	err = ksk_cm_name(ep->conn.sock, &ep->src, addr, len);
-	mutex_unlock(&ep->conn.mutex);
+	mutex_lock(&ep->conn->mutex);
+	err = ksk_cm_name(ep->conn->sock, &ep->src, addr, len);
+	mutex_unlock(&ep->conn->mutex);
 	return err;
 }
 
@@ -364,12 +389,12 @@ static int ksk_ep_setname(fid_t fid, void *addr, size_t len)
 
 	if (err)
 		return err;
-	mutex_lock(&ep->conn.mutex);
-	if (ep->conn.sock)
+	mutex_lock(&ep->conn->mutex);
+	if (ep->conn->sock)
 		err = -FI_EOPBADSTATE;
 	else
 		memcpy(&ep->src, addr, kofi_ip_len(addr));
-	mutex_unlock(&ep->conn.mutex);
+	mutex_unlock(&ep->conn->mutex);
 	return err;
 }
 
@@ -379,10 +404,10 @@ static int ksk_ep_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 	struct sockaddr_storage name = {};
 	int err = -ENOTCONN;
 
-	mutex_lock(&ep->conn.mutex);
-	if (ep->conn.sock)
-		err = kernel_getpeername(ep->conn.sock, (struct sockaddr *)&name);
-	mutex_unlock(&ep->conn.mutex);
+	mutex_lock(&ep->conn->mutex);
+	if (ep->conn->sock)
+		err = kernel_getpeername(ep->conn->sock, (struct sockaddr *)&name);
+	mutex_unlock(&ep->conn->mutex);
 	if (err < 0)
 		return err;
 	return kofi_ip_copy((struct sockaddr *)&name, addr, len);
@@ -393,7 +418,7 @@ static int ksk_ep_shutdown(struct fid_ep *fid, u64 flags)
 {
 	if (flags)
 		return -FI_EBADFLAGS;
-	return ksk_conn_down(&ksk_ep(fid)->conn, true);
+	return ksk_conn_down(ksk_ep(fid)->conn, true);
 }
 
 const struct fi_ops_cm ksk_ep_cm_ops = {

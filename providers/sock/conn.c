@@ -4,7 +4,8 @@
  *
  * Life
  *
- * A connection gets its socket once, by connecting or by taking over a
+ * A connected endpoint has one connection, another type as many as it has peers
+ * (rdm.c). A connection gets its socket once, by connecting or by taking over a
  * connection request, and keeps it until it is freed; so a post may look at the
  * socket at any time. Three things run the stream: the socket's callbacks and
  * the softirq item read and send, the work item only sends. All do it with the
@@ -254,9 +255,10 @@ static bool ksk_conn_end(struct ksk_conn *c)
 	c->phase = KSK_CONN_DEAD;
 	ksk_conn_flush(c);
 
+	/* fi_accept() says so itself, of the only connection of an endpoint */
 	if (phase == KSK_CONN_ESTABLISHED)
 		c->ops->ended(c);
-	else if (phase != KSK_CONN_REQUESTED)
+	else if (phase != KSK_CONN_REQUESTED || c != c->ep->conn)
 		c->ops->failed(c, err, err, NULL, 0);
 
 	/* pages in TCP's queue come back only if it is emptied */
@@ -295,6 +297,36 @@ static bool ksk_conn_send(struct ksk_conn *c)
 	return more;
 }
 
+/*
+ * There is no socket: begin to connect, if that is for the connection's owner to
+ * do and not for its consumer; or end without ever having had one, because the
+ * device went away. A drain must not return while this is half done.
+ */
+static void ksk_conn_start(struct ksk_conn *c)
+{
+	int err = READ_ONCE(c->dead);
+	unsigned int noio;
+
+	mutex_lock(&c->mutex);
+	noio = ksk_memalloc_save(c->ep);
+	if (c->sock || c->phase == KSK_CONN_DEAD)
+		goto unlock;
+	if (!err && c->ops->start) {
+		err = -c->ops->start(c);
+		if (err)
+			ksk_conn_abort(c, err);
+		goto unlock;
+	}
+	ksk_conn_flush(c);
+	if (err && c->ops->start) {
+		c->phase = KSK_CONN_DEAD;
+		c->ops->failed(c, err, err, NULL, 0);
+	}
+unlock:
+	ksk_memalloc_restore(noio);
+	mutex_unlock(&c->mutex);
+}
+
 static void ksk_conn_work(struct work_struct *work)
 {
 	struct ksk_conn *c = container_of(work, struct ksk_conn, work);
@@ -303,14 +335,7 @@ static void ksk_conn_work(struct work_struct *work)
 	unsigned int noio;
 
 	if (!sock) {
-		/*
-		 * The device went away before there was a connection. A drain
-		 * must not return while this is half done.
-		 */
-		mutex_lock(&c->mutex);
-		if (!c->sock)
-			ksk_conn_flush(c);
-		mutex_unlock(&c->mutex);
+		ksk_conn_start(c);
 		return;
 	}
 
@@ -387,7 +412,7 @@ static bool ksk_conn_waits(const struct ksk_conn *c)
 	const struct kofi_rxq *q = &c->ep->rxq;
 
 	return !list_empty(&c->tx_wait) || c->tx_nreads ||
-	       (q->ops && !list_empty(&q->posted));
+	       (c == c->ep->conn && q->ops && !list_empty(&q->posted));
 }
 
 /*
@@ -505,7 +530,7 @@ void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 	c->ep = ep;
 	c->ops = ops;
 	mutex_init(&c->mutex);
-	c->wq = ksk_wq;
+	c->wq = ep->tun.reclaim_safe ? ksk_wq_reclaim : ksk_wq;
 	c->phase = KSK_CONN_UNUSED;
 	irq_poll_init(&c->poll, 1, ksk_conn_poll);
 	atomic_set(&c->in_poll, 0);

@@ -121,7 +121,7 @@ static void ksk_domain_lost(struct ksk_domain *dom, bool gone)
 	lockdep_assert_held(&ksk_dom_mutex);
 
 	list_for_each_entry(ep, &dom->eps, domain_node)
-		ksk_conn_abort(&ep->conn, ENETDOWN);
+		ksk_ep_abort(ep, ENETDOWN);
 	if (gone)
 		dom->ifindex = 0;
 	kofi_domain_notify(&dom->base, ENETDOWN);

@@ -7,60 +7,78 @@
 #include "sock.h"
 #include "sock_trace.h"
 
+/**
+ * struct ksk_msg - a connected endpoint
+ * @ep: what all types have
+ * @req: the request it was opened for, whose handle its info names
+ * @conn: its connection
+ */
+struct ksk_msg {
+	struct ksk_ep		ep;
+	struct ksk_req		*req;
+	struct ksk_conn		conn;
+};
+
 /* ------------------------------------------------------------------- life */
 
-static void ksk_ep_drain(struct fid_ep *fid)
+/**
+ * ksk_ep_abort - end the connections of an endpoint
+ * @ep: the endpoint
+ * @err: why, a positive error code
+ *
+ * Context: any; ksk_dom_mutex held, or the endpoint cannot go away otherwise.
+ */
+void ksk_ep_abort(struct ksk_ep *ep, int err)
 {
-	ksk_conn_down(&ksk_ep(fid)->conn, false);
+	if (ep->conn)
+		ksk_conn_abort(ep->conn, err);
+	else
+		ksk_rdm_abort(ep, err);
 }
 
-static int ksk_ep_enable(struct fid_ep *fid)
+/**
+ * ksk_ep_alloc - the records of an endpoint that is being enabled
+ * @ep: the endpoint
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENOMEM.
+ */
+int ksk_ep_alloc(struct ksk_ep *ep)
 {
-	struct ksk_ep *ep = ksk_ep(fid);
 	const struct fi_info *info = ep->base.info;
-	int err = -READ_ONCE(ep->conn.dead);
+	int err;
 
-	if (err)
-		return err;
 	err = ksk_tx_init(ep, info->tx_attr->size);
 	if (err)
 		return err;
 	if (!ep->base.srx)
 		err = kofi_rxq_init(&ep->rxq, &ep->base, info->rx_attr->size);
-	if (err) {
+	if (err)
 		ksk_tx_exit(ep);
-		return err;
-	}
-	/*
-	 * Aborted meanwhile: what ended it found no queue to close, which the
-	 * work item does. Pairs with the cmpxchg in ksk_conn_abort().
-	 */
-	smp_mb();
-	if (READ_ONCE(ep->conn.dead))
-		ksk_conn_queue(&ep->conn);
-	return 0;
+	return err;
 }
 
-static int ksk_ep_close(struct fi_fid *fid)
+/**
+ * ksk_ep_exit - undo ksk_ep_init() and ksk_ep_alloc()
+ * @ep: the endpoint, with no connection any more
+ *
+ * Context: process, may sleep.
+ */
+void ksk_ep_exit(struct ksk_ep *ep)
 {
-	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
-
-	mutex_lock(&ksk_dom_mutex);
-	list_del(&ep->domain_node);
-	mutex_unlock(&ksk_dom_mutex);
-
-	ksk_conn_close(&ep->conn);
 	if (ep->reserves)
 		static_branch_dec(&memalloc_socks_key);
-
 	kofi_ep_exit(&ep->base);
 	kofi_rxq_exit(&ep->rxq);
 	ksk_tx_exit(ep);
-	if (ep->req)
-		ksk_req_free(ep->req);
-	ksk_conn_exit(&ep->conn);
-	kfree(ep);
-	return 0;
+}
+
+/* The domain's notifier does not know it any more. */
+void ksk_ep_unlist(struct ksk_ep *ep)
+{
+	mutex_lock(&ksk_dom_mutex);
+	list_del(&ep->domain_node);
+	mutex_unlock(&ksk_dom_mutex);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -69,9 +87,9 @@ static int ksk_ep_close(struct fi_fid *fid)
  * A reclaim-safe endpoint's work is done in a queue of its own. Before the
  * endpoint connects only the notifier has work done, under its mutex, and once.
  */
-static int ksk_ep_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
+static int ksk_msg_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
 {
-	struct ksk_conn *c = &ep->conn;
+	struct ksk_conn *c = ep->conn;
 	int err = -EBUSY;
 
 	mutex_lock(&c->mutex);
@@ -85,7 +103,21 @@ static int ksk_ep_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
 	return err;
 }
 
-static int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
+/* Connections that are made once it is enabled have what was set before. */
+static int ksk_ep_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
+{
+	int err = -EBUSY;
+
+	if (ep->conn)
+		return ksk_msg_set_val(ep, var);
+	mutex_lock(&ksk_dom_mutex);
+	if (READ_ONCE(ep->base.state) == KOFI_EP_IDLE)
+		err = ksk_tunables_set(&ep->tun, var->name, var->val);
+	mutex_unlock(&ksk_dom_mutex);
+	return err;
+}
+
+int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 {
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 	struct fi_fid_var *var = arg;
@@ -94,8 +126,8 @@ static int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 		return -ENOSYS;
 	if (!var || !var->val)
 		return -EINVAL;
-	/* a listener's: requests have been read when there is an endpoint */
-	if (var->name == (int)KOFI_VAL_HANDSHAKE_TIMEOUT)
+	/* a listener's: requests have been read when there is a connection */
+	if (ep->conn && var->name == (int)KOFI_VAL_HANDSHAKE_TIMEOUT)
 		return -ENOSYS;
 	if (command == FI_GET_VAL)
 		return ksk_tunables_get(&ep->tun, var->name, var->val);
@@ -188,14 +220,35 @@ static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 	return 0;
 }
 
+/**
+ * ksk_conn_stats_add - add the statistics of a connection to others
+ * @sum: the others
+ * @stats: its
+ */
+void ksk_conn_stats_add(struct ksk_conn_stats *sum,
+			const struct ksk_conn_stats *stats)
+{
+	const unsigned long *from = (const unsigned long *)stats;
+	unsigned long *to = (unsigned long *)sum;
+	size_t i;
+
+	for (i = 0; i < sizeof(*stats) / sizeof(*from); i++)
+		to[i] += READ_ONCE(from[i]);
+}
+
 static void ksk_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
 	struct ksk_ep *ep = container_of(base, struct ksk_ep, base);
+	struct ksk_conn_stats stats = {};
 
-#define KSK_STAT(name) fn(arg, #name, READ_ONCE(ep->conn.stats.name))
+	if (ep->conn)
+		ksk_conn_stats_add(&stats, &ep->conn->stats);
+	else
+		ksk_rdm_stats(ep, &stats, fn, arg);
+#define KSK_STAT(name) fn(arg, #name, stats.name)
 	KSK_STAT(tx_frames);
-	fn(arg, "tx_wire_bytes", READ_ONCE(ep->conn.stats.tx_bytes));
+	fn(arg, "tx_wire_bytes", stats.tx_bytes);
 	KSK_STAT(tx_acks);
 	KSK_STAT(tx_responses);
 	KSK_STAT(tx_held);
@@ -209,10 +262,11 @@ static void ksk_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	KSK_STAT(tx_copy_bytes);
 	KSK_STAT(tx_zc_copied);
 	KSK_STAT(rx_frames);
-	fn(arg, "rx_wire_bytes", READ_ONCE(ep->conn.stats.rx_bytes));
+	fn(arg, "rx_wire_bytes", stats.rx_bytes);
 	KSK_STAT(rx_acks);
 	KSK_STAT(rx_responses);
 	KSK_STAT(rx_stalls);
+	KSK_STAT(rx_unexpected);
 	KSK_STAT(rx_full);
 	KSK_STAT(rx_truncated);
 	KSK_STAT(rx_budget);
@@ -235,131 +289,232 @@ static ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context)
 
 /* ---------------------------------------------------------------- opening */
 
-static const struct fi_ops ksk_ep_fid_ops = {
-	.size		= sizeof(struct fi_ops),
-	.close		= ksk_ep_close,
-	.control	= ksk_ep_control,
-};
-
-static const struct fi_ops_ep ksk_ep_opt_ops = {
+const struct fi_ops_ep ksk_ep_opt_ops = {
 	.size		= sizeof(struct fi_ops_ep),
 	.getopt		= ksk_ep_getopt,
 	.setopt		= ksk_ep_setopt,
 };
 
-static const struct fi_ops_msg ksk_ep_msg_ops = {
+const struct fi_ops_msg ksk_ep_msg_ops = {
 	.size		= sizeof(struct fi_ops_msg),
 	.sendmsg	= ksk_tx_post,
 	.recvmsg	= ksk_rx_post,
 	.cancel		= ksk_ep_cancel,
 };
 
-static const struct fi_ops_tagged ksk_ep_tagged_ops = {
+const struct fi_ops_tagged ksk_ep_tagged_ops = {
 	.size		= sizeof(struct fi_ops_tagged),
 	.sendmsg	= ksk_tx_tpost,
 	.recvmsg	= ksk_rx_tpost,
 };
 
-static void ksk_ep_established(struct ksk_conn *c, const void *data,
-			       size_t len)
+const struct kofi_obj_ops ksk_ep_obj_ops = {
+	.stats		= ksk_ep_stats,
+};
+
+static int ksk_ep_check(const struct fi_info *info)
+{
+	if (!ksk_tclass_known(info->tx_attr->tclass) ||
+	    !ksk_tclass_known(info->domain_attr->tclass) ||
+	    !info->tx_attr->size || info->tx_attr->size > KSK_TX_RX_MAX ||
+	    !info->rx_attr->size || info->rx_attr->size > KSK_TX_RX_MAX)
+		return -EINVAL;
+	return info->src_addr ?
+	       kofi_ip_check(info->src_addr, info->src_addrlen) : 0;
+}
+
+/**
+ * ksk_ep_init - set up what all endpoints have
+ * @ep: the endpoint, zeroed
+ * @domain: its domain
+ * @info: what it is to be
+ * @ops: its type's
+ * @context: the consumer's
+ *
+ * Context: process, may sleep.
+ * Return: 0, then ksk_ep_exit() undoes it; -EINVAL, or what kofi_ep_init()
+ * returns.
+ */
+int ksk_ep_init(struct ksk_ep *ep, struct fid_domain *domain,
+		const struct fi_info *info, const struct kofi_ep_ops *ops,
+		void *context)
+{
+	int err = ksk_ep_check(info);
+
+	if (err)
+		return err;
+	ep->domain = container_of(domain, struct ksk_domain, base.domain);
+	ksk_tunables_init(&ep->tun);
+	spin_lock_init(&ep->tx_free_lock);
+	if (info->src_addr)
+		memcpy(&ep->src, info->src_addr,
+		       kofi_ip_len(info->src_addr));
+	return kofi_ep_init(&ep->base, domain, info, ops, context);
+}
+
+/* The domain's notifier knows it from now on. */
+void ksk_ep_list(struct ksk_ep *ep)
+{
+	mutex_lock(&ksk_dom_mutex);
+	list_add_tail(&ep->domain_node, &ep->domain->eps);
+	if (!ep->domain->ifindex)
+		ksk_ep_abort(ep, ENETDOWN);
+	mutex_unlock(&ksk_dom_mutex);
+}
+
+/* -------------------------------------------------------- connected endpoints */
+
+static struct ksk_msg *ksk_msg(struct ksk_ep *ep)
+{
+	return container_of(ep, struct ksk_msg, ep);
+}
+
+static void ksk_msg_drain(struct fid_ep *fid)
+{
+	ksk_conn_down(ksk_ep(fid)->conn, false);
+}
+
+static int ksk_msg_enable(struct fid_ep *fid)
+{
+	struct ksk_ep *ep = ksk_ep(fid);
+	int err = -READ_ONCE(ep->conn->dead);
+
+	if (err)
+		return err;
+	err = ksk_ep_alloc(ep);
+	if (err)
+		return err;
+	/*
+	 * Aborted meanwhile: what ended it found no queue to close, which the
+	 * work item does. Pairs with the cmpxchg in ksk_conn_abort().
+	 */
+	smp_mb();
+	if (READ_ONCE(ep->conn->dead))
+		ksk_conn_queue(ep->conn);
+	return 0;
+}
+
+static int ksk_msg_close(struct fi_fid *fid)
+{
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
+	struct ksk_msg *msg = ksk_msg(ep);
+
+	ksk_ep_unlist(ep);
+	ksk_conn_close(&msg->conn);
+	ksk_ep_exit(ep);
+	if (msg->req)
+		ksk_req_free(msg->req);
+	ksk_conn_exit(&msg->conn);
+	kfree(msg);
+	return 0;
+}
+
+static void ksk_msg_established(struct ksk_conn *c, const void *data,
+				size_t len)
 {
 	kofi_ep_connected(&c->ep->base, data, len);
 }
 
-static void ksk_ep_failed(struct ksk_conn *c, int err, int prov_errno,
-			  const void *data, size_t len)
+static void ksk_msg_failed(struct ksk_conn *c, int err, int prov_errno,
+			   const void *data, size_t len)
 {
 	kofi_ep_connect_failed(&c->ep->base, err, prov_errno, data, len);
 }
 
-static void ksk_ep_ended(struct ksk_conn *c)
+static void ksk_msg_ended(struct ksk_conn *c)
 {
 	kofi_ep_disconnected(&c->ep->base);
 }
 
-static const struct ksk_conn_ops ksk_ep_conn_ops = {
-	.established	= ksk_ep_established,
-	.failed		= ksk_ep_failed,
-	.ended		= ksk_ep_ended,
+static const struct ksk_conn_ops ksk_msg_conn_ops = {
+	.established	= ksk_msg_established,
+	.failed		= ksk_msg_failed,
+	.ended		= ksk_msg_ended,
 };
 
-static const struct kofi_obj_ops ksk_ep_obj_ops = {
-	.stats		= ksk_ep_stats,
+static const struct fi_ops ksk_msg_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= ksk_msg_close,
+	.control	= ksk_ep_control,
 };
 
-static const struct kofi_ep_ops ksk_ep_ops = {
-	.fid		= &ksk_ep_fid_ops,
+static void ksk_msg_send_deferred(struct fid_ep *fid)
+{
+	ksk_tx_send_deferred(ksk_ep(fid)->conn);
+}
+
+static const struct kofi_ep_ops ksk_msg_ops = {
+	.fid		= &ksk_msg_fid_ops,
 	.ep		= &ksk_ep_opt_ops,
 	.cm		= &ksk_ep_cm_ops,
 	.msg		= &ksk_ep_msg_ops,
 	.tagged		= &ksk_ep_tagged_ops,
 	.rma		= &ksk_rma_ops,
 	.obj		= &ksk_ep_obj_ops,
-	.enable		= ksk_ep_enable,
-	.drain		= ksk_ep_drain,
-	.send_deferred	= ksk_tx_send_deferred,
+	.enable		= ksk_msg_enable,
+	.drain		= ksk_msg_drain,
+	.send_deferred	= ksk_msg_send_deferred,
 };
+
+/* Take the connection of the request that the info names. */
+static int ksk_msg_adopt(struct ksk_msg *msg, fid_t handle)
+{
+	struct ksk_conn *c = &msg->conn;
+	struct socket *sock;
+	int err;
+
+	err = ksk_req_take(msg->ep.base.domain->fabric->net, NULL, handle,
+			   &msg->req);
+	if (err)
+		return err;
+	sock = ksk_req_adopt(msg->req, &c->be, &c->ext);
+	mutex_lock(&c->mutex);
+	ksk_conn_attach(c, sock, KSK_CONN_REQUESTED);
+	mutex_unlock(&c->mutex);
+	return 0;
+}
+
+static int ksk_msg_open(struct fid_domain *domain, struct fi_info *info,
+			struct fid_ep **fid, void *context)
+{
+	struct kofi_domain *kdomain = container_of(domain, struct kofi_domain,
+						   domain);
+	struct ksk_msg *msg;
+	int err;
+
+	msg = kzalloc_node(sizeof(*msg), GFP_KERNEL, kdomain->node);
+	if (!msg)
+		return -ENOMEM;
+	msg->ep.conn = &msg->conn;
+	ksk_conn_init(&msg->conn, &msg->ep, &ksk_msg_conn_ops);
+	err = ksk_ep_init(&msg->ep, domain, info, &ksk_msg_ops, context);
+	if (err)
+		goto free;
+	err = info->handle ? ksk_msg_adopt(msg, info->handle) : 0;
+	if (err)
+		goto exit;
+	ksk_ep_list(&msg->ep);
+	*fid = &msg->ep.base.ep;
+	return 0;
+
+exit:
+	kofi_ep_exit(&msg->ep.base);
+free:
+	ksk_conn_exit(&msg->conn);
+	kfree(msg);
+	return err;
+}
 
 /* fi_endpoint() */
 int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **fid, void *context)
 {
-	struct ksk_domain *dom = container_of(domain, struct ksk_domain,
-					      base.domain);
-	struct ksk_req *req = NULL;
-	struct socket *sock;
-	struct ksk_ep *ep;
-	int err;
-
-	if (info->ep_attr->type != FI_EP_MSG ||
-	    !ksk_tclass_known(info->tx_attr->tclass) ||
-	    !ksk_tclass_known(info->domain_attr->tclass))
+	switch (info->ep_attr->type) {
+	case FI_EP_MSG:
+		return ksk_msg_open(domain, info, fid, context);
+	case FI_EP_RDM:
+		return ksk_rdm_open(domain, info, fid, context);
+	default:
 		return -EINVAL;
-	if (!info->tx_attr->size || info->tx_attr->size > KSK_TX_RX_MAX ||
-	    !info->rx_attr->size || info->rx_attr->size > KSK_TX_RX_MAX)
-		return -EINVAL;
-	if (info->src_addr &&
-	    kofi_ip_check(info->src_addr, info->src_addrlen))
-		return -EINVAL;
-
-	ep = kzalloc_node(sizeof(*ep), GFP_KERNEL, dom->base.node);
-	if (!ep)
-		return -ENOMEM;
-	ep->domain = dom;
-	ksk_tunables_init(&ep->tun);
-	spin_lock_init(&ep->tx_free_lock);
-	ksk_conn_init(&ep->conn, ep, &ksk_ep_conn_ops);
-	if (info->src_addr)
-		memcpy(&ep->src, info->src_addr,
-		       kofi_ip_len(info->src_addr));
-
-	err = kofi_ep_init(&ep->base, domain, info, &ksk_ep_ops, context);
-	if (err)
-		goto free;
-	if (info->handle) {
-		err = ksk_req_take(dom->base.fabric->net, NULL, info->handle,
-				   &req);
-		if (err)
-			goto exit;
-		sock = ksk_req_adopt(req, &ep->conn.be, &ep->conn.ext);
-		mutex_lock(&ep->conn.mutex);
-		ksk_conn_attach(&ep->conn, sock, KSK_CONN_REQUESTED);
-		mutex_unlock(&ep->conn.mutex);
-		ep->req = req;
 	}
-
-	mutex_lock(&ksk_dom_mutex);
-	list_add_tail(&ep->domain_node, &dom->eps);
-	if (!dom->ifindex)
-		ksk_conn_abort(&ep->conn, ENETDOWN);
-	mutex_unlock(&ksk_dom_mutex);
-	*fid = &ep->base.ep;
-	return 0;
-
-exit:
-	kofi_ep_exit(&ep->base);
-free:
-	ksk_conn_exit(&ep->conn);
-	kfree(ep);
-	return err;
 }

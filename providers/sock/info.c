@@ -27,6 +27,9 @@
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
 			 FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
 
+/* Bytes of messages that wait for their receive, without one being posted */
+#define KSK_BUFFERED	SZ_4M
+
 /* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
 #define KSK_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
 
@@ -81,7 +84,7 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr,
 
 /* ------------------------------------------------------------------ infos */
 
-static void ksk_info_fill(struct fi_info *info)
+static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 {
 	info->caps = KSK_TX_CAPS | KSK_RX_CAPS | KSK_DOM_CAPS;
 
@@ -103,10 +106,12 @@ static void ksk_info_fill(struct fi_info *info)
 		.comp_order	= FI_ORDER_STRICT,
 		.size		= READ_ONCE(ksk_rx_size),
 		.iov_limit	= KSK_IOV_LIMIT,
+		.total_buffered_recv = type == FI_EP_MSG ? 0 : KSK_BUFFERED,
 	};
 	*info->ep_attr = (struct fi_ep_attr) {
-		.type		= FI_EP_MSG,
-		.protocol	= FI_PROTO_SOCK_TCP,
+		.type		= type,
+		.protocol	= type == FI_EP_MSG ? FI_PROTO_SOCK_TCP :
+						      FI_PROTO_XNET,
 		.max_msg_size	= KSK_MSG_MAX,
 		.max_order_raw_size = KSK_MSG_MAX,
 		.max_order_waw_size = KSK_MSG_MAX,
@@ -151,9 +156,24 @@ static int ksk_info_mr_mode(const struct fi_info *hints)
 	return granted;
 }
 
+/*
+ * What only those get that ask for it: it gives the peer named by a receive a
+ * meaning, or with many peers has each message looked up.
+ */
+static u64 ksk_info_optional(const struct fi_info *hints,
+			     enum fi_ep_type type)
+{
+	u64 caps = FI_DIRECTED_RECV;
+
+	if (type != FI_EP_MSG)
+		caps |= FI_SOURCE;
+	return caps & ~hints->caps;
+}
+
 /* The info of an address, to the given source and destination. */
 static struct fi_info *ksk_info_new(const struct kofi_netif *i,
 				    const struct fi_info *hints,
+				    enum fi_ep_type type,
 				    const struct sockaddr *src,
 				    const struct sockaddr *dest)
 {
@@ -162,12 +182,9 @@ static struct fi_info *ksk_info_new(const struct kofi_netif *i,
 
 	if (!info)
 		return NULL;
-	ksk_info_fill(info);
-	/* gives the peer named by a receive a meaning: not unless asked for */
-	if (!(hints->caps & FI_DIRECTED_RECV)) {
-		info->caps &= ~FI_DIRECTED_RECV;
-		info->rx_attr->caps &= ~FI_DIRECTED_RECV;
-	}
+	ksk_info_fill(info, type);
+	info->caps &= ~ksk_info_optional(hints, type);
+	info->rx_attr->caps &= info->caps;
 	info->domain_attr->mr_mode = ksk_info_mr_mode(hints);
 	info->addr_format = i->addr.sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
 							       FI_SOCKADDR_IN;
@@ -193,13 +210,70 @@ free:
 }
 
 /**
+ * struct ksk_info_query - what is looked for
+ * @hints: the caller's
+ * @src: address and port of the source, of family 0 if there is none
+ * @dest: the same of the destination
+ * @from: address the source must have, if there is a source or a destination
+ * @named: the source is an address
+ * @wildcard: the source is any address, and stays so
+ */
+struct ksk_info_query {
+	const struct fi_info	*hints;
+	struct sockaddr_storage	src;
+	struct sockaddr_storage	dest;
+	struct kofi_netif	from;
+	bool			named;
+	bool			wildcard;
+};
+
+/* What matches of an address, or NULL. */
+static struct fi_info *ksk_info_of(struct ksk_info_query *q,
+				   const struct kofi_netif *i,
+				   enum fi_ep_type type,
+				   const struct fi_info *list)
+{
+	struct sockaddr *want = (struct sockaddr *)&q->src;
+	struct fi_info *mine, *granted = NULL;
+	const struct fi_info *hints = q->hints;
+	union kofi_ip local = {};
+
+	if (want->sa_family && want->sa_family != i->addr.sa.sa_family)
+		return NULL;
+	if ((q->named || q->dest.ss_family) &&
+	    !kofi_ip_same(&q->from.addr.sa, &i->addr.sa))
+		return NULL;
+
+	memcpy(&local, q->wildcard ? want : &i->addr.sa,
+	       kofi_ip_len(&i->addr.sa));
+	if (want->sa_family)
+		*kofi_ip_port(&local.sa) = *kofi_ip_port(want);
+	mine = ksk_info_new(i, hints, type, &local.sa,
+			    q->dest.ss_family ? (struct sockaddr *)&q->dest :
+						NULL);
+	if (!mine)
+		return NULL;
+	if (!kofi_info_match(mine, hints) && !kofi_info_listed(list, mine))
+		granted = kofi_info_grant(mine, hints);
+	fi_freeinfo(mine);
+	if (!granted)
+		return NULL;
+	/* what is not asked for takes memory in each record */
+	if (hints->tx_attr->iov_limit)
+		granted->tx_attr->iov_limit = hints->tx_attr->iov_limit;
+	if (hints->rx_attr->iov_limit)
+		granted->rx_attr->iov_limit = hints->rx_attr->iov_limit;
+	return granted;
+}
+
+/**
  * ksk_getinfo - kofi_provider.getinfo
  * @version: interface version of the caller
  * @node: host, or NULL
  * @service: port, or NULL
  * @flags: FI_SOURCE, FI_NUMERICHOST, ...
  * @hints: complete
- * @info: what matches
+ * @info: what matches; connected endpoints first
  *
  * A destination selects the address the routing table would use, if no source
  * is named. A wildcard source that node or hints name stays a wildcard, so that a
@@ -211,68 +285,40 @@ free:
 int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info)
 {
+	static const enum fi_ep_type types[] = { FI_EP_MSG, FI_EP_RDM };
 	struct net *net = hints->fabric_attr->net;
-	struct sockaddr_storage src = {}, dest = {};
-	struct sockaddr *want = (struct sockaddr *)&src;
+	struct ksk_info_query q = { .hints = hints };
+	struct sockaddr *want = (struct sockaddr *)&q.src;
 	struct fi_info **tail = info;
-	struct kofi_netif from = {};
 	struct kofi_netif_list l;
-	bool wildcard, named;
-	size_t i;
-	bool skip;
+	size_t i, t;
 
 	*info = NULL;
-	if (hints->ep_attr->type != FI_EP_UNSPEC &&
-	    hints->ep_attr->type != FI_EP_MSG)
-		return -ENODATA;
 	if (!ksk_tclass_known(hints->tx_attr->tclass) ||
 	    !ksk_tclass_known(hints->domain_attr->tclass))
 		return -ENODATA;
-	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
+	if (kofi_info_resolve(node, service, flags, hints, &q.src, &q.dest))
 		return -ENODATA;
-	named = src.ss_family && !kofi_ip_any(want);
-	if (named)
-		memcpy(&from.addr, want, kofi_ip_len(want));
-	if (dest.ss_family &&
-	    kofi_netif_route(net, (struct sockaddr *)&dest, IPPROTO_TCP, &from))
+	q.named = q.src.ss_family && !kofi_ip_any(want);
+	if (q.named)
+		memcpy(&q.from.addr, want, kofi_ip_len(want));
+	if (q.dest.ss_family &&
+	    kofi_netif_route(net, (struct sockaddr *)&q.dest, IPPROTO_TCP,
+			     &q.from))
 		return -ENODATA;
 	if (kofi_netif_collect(net, true, &l))
 		return -ENODATA;
-	wildcard = src.ss_family && !named && (node || hints->src_addr);
+	q.wildcard = q.src.ss_family && !q.named && (node || hints->src_addr);
 
-	for (i = 0; i < l.n; i++) {
-		struct fi_info *mine, *granted;
-		union kofi_ip local = {};
-
-		if (src.ss_family &&
-		    src.ss_family != l.ifs[i].addr.sa.sa_family)
+	for (t = 0; t < ARRAY_SIZE(types); t++) {
+		if (hints->ep_attr->type != FI_EP_UNSPEC &&
+		    hints->ep_attr->type != types[t])
 			continue;
-		if ((named || dest.ss_family) &&
-		    !kofi_ip_same(&from.addr.sa, &l.ifs[i].addr.sa))
-			continue;
-
-		memcpy(&local, wildcard ? want : &l.ifs[i].addr.sa,
-		       kofi_ip_len(&l.ifs[i].addr.sa));
-		if (src.ss_family)
-			*kofi_ip_port(&local.sa) = *kofi_ip_port(want);
-		mine = ksk_info_new(&l.ifs[i], hints, &local.sa,
-				    dest.ss_family ? (struct sockaddr *)&dest :
-						      NULL);
-		if (!mine)
-			break;
-		skip = kofi_info_match(mine, hints) ||
-		       kofi_info_listed(*info, mine);
-		granted = skip ? NULL : kofi_info_grant(mine, hints);
-		fi_freeinfo(mine);
-		if (!granted)
-			continue;
-		*tail = granted;
-		tail = &granted->next;
-		/* what is not asked for takes memory in each record */
-		if (hints->tx_attr->iov_limit)
-			granted->tx_attr->iov_limit = hints->tx_attr->iov_limit;
-		if (hints->rx_attr->iov_limit)
-			granted->rx_attr->iov_limit = hints->rx_attr->iov_limit;
+		for (i = 0; i < l.n; i++) {
+			*tail = ksk_info_of(&q, &l.ifs[i], types[t], *info);
+			if (*tail)
+				tail = &(*tail)->next;
+		}
 	}
 	kvfree(l.ifs);
 	return *info ? 0 : -ENODATA;

@@ -262,6 +262,65 @@ int ksk_req_take(struct net *net, const struct ksk_listener *l, fid_t handle,
 }
 
 /**
+ * ksk_req_next - own the oldest request that waits for an answer
+ * @l: the listener
+ *
+ * Context: process, may sleep.
+ * Return: the request, or NULL.
+ */
+struct ksk_req *ksk_req_next(struct ksk_listener *l)
+{
+	struct ksk_req *req;
+
+	mutex_lock(&ksk_req_mutex);
+	list_for_each_entry(req, &l->reqs, node)
+		if (req->delivered)
+			break;
+	if (list_entry_is_head(req, &l->reqs, node))
+		req = NULL;
+	else
+		ksk_req_unlink(req);
+	mutex_unlock(&ksk_req_mutex);
+	if (req)
+		cancel_delayed_work_sync(&req->work);
+	return req;
+}
+
+/**
+ * ksk_req_answer - send the answer to a request
+ * @req: owned by the caller
+ * @type: KSK_CM_ACCEPT, or KSK_CM_REJECT
+ * @ext: KSK_EXT_* both sides know
+ * @data: private data
+ * @len: its length
+ *
+ * After a reject the connection is gone.
+ *
+ * Context: process, may sleep; not for the network.
+ * Return: 0, or an error, and the connection is of no use.
+ */
+int ksk_req_answer(struct ksk_req *req, u8 type, u32 ext, const void *data,
+		   size_t len)
+{
+	struct sock *sk = req->sock->sk;
+	int err;
+
+	ksk_cm_format(&req->cm, type, ext, data, len);
+	lock_sock(sk);
+	ksk_socket_gfp(sk, GFP_NOIO);
+	err = ksk_cm_send(sk, &req->cm);
+	ksk_socket_gfp(sk, GFP_ATOMIC);
+	release_sock(sk);
+	if (!err && type == KSK_CM_REJECT) {
+		/* a reset would overtake the answer */
+		ksk_socket_shutdown(req->sock);
+		ksk_socket_release(req->sock);
+		req->sock = NULL;
+	}
+	return err;
+}
+
+/**
  * ksk_req_adopt - take the connection out of a request
  * @req: owned by the caller
  * @big_endian: set to the connection's byte order

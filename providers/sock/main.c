@@ -83,6 +83,13 @@ module_param_cb(max_pending, &kofi_param_ops, &ksk_param_max_pending, 0644);
 MODULE_PARM_DESC(max_pending,
 		 "Incoming connections per passive endpoint that have not sent their request yet (1 to 65536, default 128)");
 
+unsigned int ksk_max_unknown = 1024;
+EXPORT_SYMBOL_IF_KUNIT(ksk_max_unknown);
+static struct kofi_param ksk_param_max_unknown = { &ksk_max_unknown, 0, 65536 };
+module_param_cb(max_unknown, &kofi_param_ops, &ksk_param_max_unknown, 0644);
+MODULE_PARM_DESC(max_unknown,
+		 "Connections of peers that are not in the address vector of a reliable datagram endpoint (0 to 65536, default 1024)");
+
 unsigned int ksk_port_min;
 EXPORT_SYMBOL_IF_KUNIT(ksk_port_min);
 static struct kofi_param ksk_param_port_min = { &ksk_port_min, 0, 65535 };

@@ -170,7 +170,6 @@ static int ksk_pep_reject(struct fid_pep *fid, fid_t handle,
 	struct ksk_pep *pep = ksk_pep(&fid->fid);
 	struct ksk_req *req;
 	unsigned int noio;
-	struct sock *sk;
 	int err;
 
 	if (paramlen > KSK_CM_DATA_MAX)
@@ -180,18 +179,7 @@ static int ksk_pep_reject(struct fid_pep *fid, fid_t handle,
 		return err;
 
 	noio = memalloc_noio_save();
-	sk = req->sock->sk;
-	ksk_cm_format(&req->cm, KSK_CM_REJECT, 0, param, paramlen);
-	lock_sock(sk);
-	ksk_socket_gfp(sk, GFP_NOIO);
-	err = ksk_cm_send(sk, &req->cm);
-	release_sock(sk);
-	if (!err) {
-		/* a reset would overtake the answer */
-		ksk_socket_shutdown(req->sock);
-		ksk_socket_release(req->sock);
-		req->sock = NULL;
-	}
+	ksk_req_answer(req, KSK_CM_REJECT, 0, param, paramlen);
 	ksk_req_free(req);
 	memalloc_noio_restore(noio);
 	return 0;

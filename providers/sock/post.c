@@ -114,14 +114,15 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 		return err;
 	if (op->cur.len > info->ep_attr->max_msg_size)
 		return -EMSGSIZE;
-	if ((flags & KOFI_REMOTE_INV) && !(ep->conn.ext & KSK_EXT_REMOTE_INV))
+	if ((flags & KOFI_REMOTE_INV) &&
+	    (!ep->conn || !(ep->conn->ext & KSK_EXT_REMOTE_INV)))
 		return -EOPNOTSUPP;
 	op->context = msg->context;
 	op->data = msg->data;
 	op->tag = post->tag;
 	op->inv_key = msg->inv_key;
 	op->flags = flags;
-	op->conn = &ep->conn;
+	op->conn = ep->conn;
 	op->zc = false;
 	op->op = post->op;
 	op->ack = flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
@@ -177,23 +178,29 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	if (unlikely(!op)) {
 		/* those that are deferred have theirs until they are sent */
 		if (!in_hardirq() && !irqs_disabled())
-			ksk_tx_send_deferred(&ep->base.ep);
+			ep->base.ops->send_deferred(&ep->base.ep);
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
 		op = ksk_tx_get(ep);
 	}
 	if (unlikely(!op)) {
-		err = READ_ONCE(ep->conn.tx_closed) ? -ESHUTDOWN : -EAGAIN;
+		err = kofi_ep_tx_state(&ep->base);
+		if (ep->conn && READ_ONCE(ep->conn->tx_closed))
+			err = -ESHUTDOWN;
+		err = err ? : -EAGAIN;
 		goto unreserve;
 	}
 	err = ksk_tx_fill(ep, op, msg, post, flags);
 	if (!err)
-		err = ksk_tx_add(&ep->conn, op);
+		err = ep->conn ? ksk_tx_add(ep->conn, op) :
+				 ksk_rdm_add(ep, msg->addr, op);
 	if (!err)
 		return 0;
 	kofi_freelist_put(&ep->tx_free, &op->free);
 	/* somebody may have been refused for want of this operation */
 	kofi_ep_unblock(&ep->base);
+	if (err == -EAGAIN)
+		ksk_rdm_refused(ep);
 unreserve:
 	kofi_ep_tx_unreserve(&ep->base);
 	return err;
@@ -220,6 +227,7 @@ ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
 	const struct fi_msg msg = {
 		.msg_iov = tmsg->msg_iov,	/* of a union of pointers */
 		.iov_count = tmsg->iov_count,
+		.addr = tmsg->addr,
 		.context = tmsg->context,
 		.data = tmsg->data,
 		.vec = tmsg->vec,

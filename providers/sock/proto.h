@@ -63,6 +63,24 @@ static_assert(sizeof(struct ksk_cm_hdr) == 32);
 
 #define KSK_CM_MAX	(sizeof(struct ksk_cm_hdr) + KSK_CM_DATA_MAX)
 
+/**
+ * struct ksk_rdm_cm - private data of unconnected endpoints, in all three messages
+ * @version: KSK_RDM_VERSION, or a later one's; an answer repeats it
+ * @features: sent as zero, ignored when received
+ * @port: the sender of the request listens there
+ * @pid: of the sender of the message; another one after a restart
+ */
+struct ksk_rdm_cm {
+	u8	version;
+	u8	features;
+	__be16	port;
+	__be32	pid;
+} __packed;
+
+static_assert(sizeof(struct ksk_rdm_cm) == 8);
+
+#define KSK_RDM_VERSION		0
+
 /* ------------------------------------------------------------- data phase */
 
 enum {

@@ -39,6 +39,7 @@ static ssize_t ksk_rma_post(struct ksk_ep *ep, const struct fi_msg_rma *rmsg,
 	const struct fi_msg msg = {
 		.msg_iov = rmsg->msg_iov,	/* of a union of pointers */
 		.iov_count = rmsg->iov_count,
+		.addr = rmsg->addr,
 		.context = rmsg->context,
 		.data = rmsg->data,
 		.vec = rmsg->vec,
@@ -163,7 +164,7 @@ static void ksk_rma_done(struct ksk_conn *c, struct kofi_target *seg,
 				 wc->flags & (FI_REMOTE_READ | FI_REMOTE_WRITE));
 	if (reserved)
 		wc->flags |= FI_RMA_EVENT;
-	wc->src = READ_ONCE(c->ep->base.source);
+	wc->src = ksk_conn_source(c);
 	kofi_ep_remote_complete(&c->ep->base, wc);
 }
 

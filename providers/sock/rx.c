@@ -237,8 +237,11 @@ static __always_inline bool ksk_rx_received(struct ksk_conn *c)
 	if (f->flags & KSK_F_ACK_MASK)
 		ksk_tx_ack(c);
 	rx->op = NULL;
+	if (rx->unexpected)
+		ksk_unexpected_whole(rx->unexpected);
+	rx->unexpected = NULL;
 	if (!op)
-		return true;	/* discarded */
+		return true;	/* stored, or discarded */
 	if (rx->lost)
 		ksk_stat_inc(&c->stats.rx_truncated);
 	kofi_rxq_done(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), op, &wc);
@@ -287,7 +290,7 @@ static __always_inline int ksk_rx_match(struct ksk_conn *c)
 		return -EPROTO;
 	}
 	if (!rx->stalled) {
-		c->rxmsg.src = READ_ONCE(c->ep->base.source);
+		c->rxmsg.src = ksk_conn_source(c);
 		c->rxmsg.len = f->payload;
 		c->rxmsg.tagged = f->op == KSK_OP_TAGGED;
 		c->rxmsg.tag = f->tag;
@@ -297,9 +300,12 @@ static __always_inline int ksk_rx_match(struct ksk_conn *c)
 	}
 	err = kofi_rxq_match(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), &c->rxmsg,
 			     &rx->op);
+	if (err && c != c->ep->conn && ksk_unexpected_store(c, &rx->op))
+		err = 0;
 	if (err)
 		return err;
-	rx->lost = f->payload - min_t(u64, f->payload,
+	rx->lost = rx->unexpected ? 0 :
+		   f->payload - min_t(u64, f->payload,
 				      rx->op ? rx->op->cur.len : 0);
 	return 0;
 }
@@ -431,11 +437,15 @@ static int ksk_rx_place(struct ksk_conn *c, const struct kofi_skb_part *from,
 			size_t len)
 {
 	struct kofi_rxop *op = c->rx.op;
+	struct kofi_cursor *cur;
 
-	if (!op)
+	if (op)
+		cur = &op->cur;
+	else if (c->rx.unexpected)
+		cur = ksk_unexpected_cursor(c->rx.unexpected);
+	else
 		return 0;
-	return kofi_cursor_copy_from_skb(&op->cur, from,
-					 min(op->cur.left, len));
+	return kofi_cursor_copy_from_skb(cur, from, min(cur->left, len));
 }
 
 /* Place payload. Returns how many bytes were taken. */
@@ -627,10 +637,13 @@ void ksk_rx_flush(struct ksk_conn *c)
 		rx->op = NULL;
 		kofi_rxq_done(q, op, &wc);
 	}
+	if (rx->unexpected)
+		ksk_unexpected_cut(rx->unexpected);
+	rx->unexpected = NULL;
 	rx->read = NULL;
 	ksk_rx_init(rx);
-	/* receives of a shared context stay posted */
-	if (smp_load_acquire(&c->ep->rxq.ops))
+	/* receives of a shared context stay posted, and so do those for any peer */
+	if (c == c->ep->conn && smp_load_acquire(&c->ep->rxq.ops))
 		kofi_rxq_flush(&c->ep->rxq);
 }
 

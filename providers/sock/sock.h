@@ -11,6 +11,7 @@
  *			(lock_sock), or its slock held while it is not owned
  *			(softirq and inline senders). Everything about the
  *			stream, both ways, belongs to who has it locked.
+ *   ksk_rdm.lock	connections of an unconnected endpoint; irqsave
  *   ksk_conn.tx_lock	what is posted without the socket's lock; irqsave
  *   kofi_rxq.lock, then locks of the core's queues
  *
@@ -53,6 +54,7 @@ extern unsigned int ksk_keepalive_idle;
 extern unsigned int ksk_keepalive_intvl;
 extern unsigned int ksk_keepalive_cnt;
 extern unsigned int ksk_max_pending;
+extern unsigned int ksk_max_unknown;
 extern unsigned int ksk_port_min;
 extern unsigned int ksk_port_max;
 extern unsigned int ksk_tx_size;
@@ -136,6 +138,7 @@ struct ksk_conn;
 struct ksk_ep;
 struct ksk_listener;
 struct ksk_req;
+struct ksk_unexpected;
 
 /* --------------------------------------------------------------- socket.c */
 
@@ -198,6 +201,9 @@ int ksk_cm_send(struct sock *sk, struct ksk_cm *cm);
 int ksk_cm_name(struct socket *sock, const union kofi_ip *src, void *addr,
 		size_t *len);
 void ksk_cm_work(struct ksk_conn *c);
+int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
+		 const union kofi_ip *src, u32 ext, const void *data,
+		 size_t len);
 void ksk_cm_fail(struct ksk_conn *c, int err, int prov_errno,
 		 const void *data, size_t len);
 
@@ -293,6 +299,9 @@ void ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg);
 int ksk_req_take(struct net *net, const struct ksk_listener *l, fid_t handle,
 		 struct ksk_req **req);
 void ksk_req_free(struct ksk_req *req);
+struct ksk_req *ksk_req_next(struct ksk_listener *l);
+int ksk_req_answer(struct ksk_req *req, u8 type, u32 ext, const void *data,
+		   size_t len);
 struct socket *ksk_req_adopt(struct ksk_req *req, bool *big_endian,
 			     u32 *ext);
 
@@ -439,7 +448,9 @@ ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags);
 int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op);
-void ksk_tx_send_deferred(struct fid_ep *fid);
+int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred);
+void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to);
+void ksk_tx_send_deferred(struct ksk_conn *c);
 bool ksk_tx_run(struct ksk_conn *c, size_t budget);
 void ksk_tx_ack(struct ksk_conn *c);
 bool ksk_tx_acked(struct ksk_conn *c);
@@ -544,6 +555,7 @@ struct ksk_frame {
  * @cur: entry of @seg that comes next
  * @err: why the stream must end, a positive error code
  * @op: receive that takes the payload, NULL to drop it
+ * @unexpected: message without a receive that is stored
  * @read: read of ours that the payload answers
  * @left: bytes of payload still to come
  * @lost: bytes of payload that did not fit
@@ -563,6 +575,7 @@ struct ksk_rx {
 	u8			cur;
 	int			err;
 	struct kofi_rxop	*op;
+	struct ksk_unexpected	*unexpected;
 	struct ksk_txop	*read;
 	u64			left;
 	u64			lost;
@@ -597,17 +610,22 @@ enum {
 	KSK_CONN_HALF_SENT,	/* flushed in the middle of a frame */
 	KSK_CONN_PUSH,		/* what FI_MORE holds back has waited enough */
 	KSK_CONN_RSPS,		/* the receiver waits for ksk_rma_prepare() */
+	KSK_CONN_MEMORY,	/* the receiver waits for memory */
 };
 
 /**
- * struct ksk_conn_ops - what a connection tells its owner
+ * struct ksk_conn_ops - a connection's owner
+ * @start: connect, if that is not for the consumer to do: its work item has been
+ *	queued without a socket; with the mutex held. Returns 0 or an error
  * @established: both peers have agreed; @data is what the other one has said
  * @failed: they have not; a positive error code, and what the peer has said
  * @ended: an established connection has ended
  *
- * All are called with the socket locked, in process context.
+ * All are called in process context, and but for @start with the socket locked, if
+ * there is one.
  */
 struct ksk_conn_ops {
+	int	(*start)(struct ksk_conn *c);
 	void	(*established)(struct ksk_conn *c, const void *data,
 			       size_t len);
 	void	(*failed)(struct ksk_conn *c, int err, int prov_errno,
@@ -636,6 +654,7 @@ struct ksk_conn_ops {
  * @rx_acks: acknowledgments received
  * @rx_responses: reads answered by the peer
  * @rx_stalls: frames that had to wait: for a receive, or for a slot
+ * @rx_unexpected: messages without a receive that were stored
  * @rx_full: of them, reads that found too many others unanswered
  * @rx_truncated: messages longer than their receive
  * @rx_budget: runs of the receiver that used up their budget
@@ -661,6 +680,7 @@ struct ksk_conn_stats {
 	unsigned long	rx_acks;
 	unsigned long	rx_responses;
 	unsigned long	rx_stalls;
+	unsigned long	rx_unexpected;
 	unsigned long	rx_full;
 	unsigned long	rx_truncated;
 	unsigned long	rx_budget;
@@ -827,20 +847,19 @@ static inline bool ksk_tx_ready(const struct ksk_conn *c)
 /* ------------------------------------------------------------------- ep.c */
 
 /**
- * struct ksk_ep - an endpoint
+ * struct ksk_ep - what endpoints of all types have
  * @base: the core's
  * @domain: its domain
  * @domain_node: on the domain's list
  * @tun: options
  * @reserves: it counts as a user of the emergency reserves
  * @src: address to bind to; family 0 for none
- * @req: the request it was opened for, whose handle its info names
  * @tx_free_lock: takes from @tx_free
  * @tx_free: unused operations; can be put to without the lock
  * @tx_ops: all operations
  * @tx_op_size: bytes of each
+ * @conn: its only connection; NULL for a type that has many (rdm.c)
  * @rxq: posted receives, unless they are those of a shared context
- * @conn: its connection
  */
 struct ksk_ep {
 	struct kofi_ep		base;
@@ -849,13 +868,12 @@ struct ksk_ep {
 	struct ksk_tunables	tun;
 	bool			reserves;
 	union kofi_ip		src;
-	struct ksk_req		*req;
 	spinlock_t		tx_free_lock ____cacheline_aligned_in_smp;
 	struct kofi_freelist	tx_free;
 	void			*tx_ops;
 	size_t			tx_op_size;
+	struct ksk_conn		*conn;
 	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
-	struct ksk_conn		conn;
 };
 
 static inline struct ksk_ep *ksk_ep(struct fid_ep *fid)
@@ -889,8 +907,47 @@ static inline void ksk_socket_gfp(struct sock *sk, gfp_t gfp)
 			    (sock_flag(sk, SOCK_MEMALLOC) ? __GFP_MEMALLOC : 0);
 }
 
+extern const struct fi_ops_ep ksk_ep_opt_ops;
+extern const struct fi_ops_msg ksk_ep_msg_ops;
+extern const struct fi_ops_tagged ksk_ep_tagged_ops;
+extern const struct kofi_obj_ops ksk_ep_obj_ops;
+
+int ksk_ep_init(struct ksk_ep *ep, struct fid_domain *domain,
+		const struct fi_info *info, const struct kofi_ep_ops *ops,
+		void *context);
+void ksk_ep_exit(struct ksk_ep *ep);
+int ksk_ep_alloc(struct ksk_ep *ep);
+void ksk_ep_list(struct ksk_ep *ep);
+void ksk_ep_unlist(struct ksk_ep *ep);
+void ksk_ep_abort(struct ksk_ep *ep, int err);
+int ksk_ep_control(struct fi_fid *fid, int command, void *arg);
+void ksk_conn_stats_add(struct ksk_conn_stats *sum,
+			const struct ksk_conn_stats *stats);
 int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
+
+/* ------------------------------------------------- rdm.c and unexpected.c */
+
+int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, void *context);
+int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr, struct ksk_txop *op);
+void ksk_rdm_deferred(struct ksk_conn *c);
+void ksk_rdm_refused(struct ksk_ep *ep);
+fi_addr_t ksk_rdm_source(struct ksk_conn *c);
+void ksk_rdm_abort(struct ksk_ep *ep, int err);
+/* What completions call the peer */
+static inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
+{
+	return c == c->ep->conn ? READ_ONCE(c->ep->base.source) :
+				  ksk_rdm_source(c);
+}
+
+bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op);
+struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u);
+void ksk_unexpected_whole(struct ksk_unexpected *u);
+void ksk_unexpected_cut(struct ksk_unexpected *u);
+void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
+		   kofi_stat_fn fn, void *arg);
 
 /* Pure functions of the wire, static but for the tests */
 #if IS_ENABLED(CONFIG_KUNIT)

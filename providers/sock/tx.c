@@ -205,7 +205,8 @@ static void ksk_tx_unanswered(struct ksk_conn *c, struct list_head *list)
  * @c: an endpoint that is dead
  *
  * A consumer that may fail over is told of a silent peer and of a lost device;
- * in all other cases the error is ECANCELED.
+ * in all other cases the error is ECANCELED. With many peers there is no event
+ * that says why, so that the error does.
  *
  * Return: a positive error code.
  */
@@ -213,6 +214,9 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
 {
 	int err = READ_ONCE(c->dead);
 
+	/* a peer among many: the reason is in no event */
+	if (c != c->ep->conn)
+		return err == ESHUTDOWN ? ECONNRESET : err;
 	return err == ETIMEDOUT || err == ENETDOWN ? err : ECANCELED;
 }
 
@@ -711,6 +715,7 @@ void ksk_tx_retry(struct timer_list *t)
 		set_bit(KSK_CONN_PUSH, &c->flags);
 	else if (READ_ONCE(c->tx_state) != KSK_TX_SPACE &&
 		 !test_bit(KSK_CONN_RSPS, &c->flags) &&
+		 !test_and_clear_bit(KSK_CONN_MEMORY, &c->flags) &&
 		 READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)
 		return;
 	/* a connection request that could not be sent waits for this, too */
@@ -739,14 +744,22 @@ static void ksk_tx_unlock(struct sock *sk)
 	spin_unlock(&sk->sk_lock.slock);
 }
 
-/*
- * Leave an operation to who has the socket locked, or have the softirq item
+/**
+ * ksk_tx_leave - queue an operation without the socket's lock
+ * @c: the connection
+ * @op: the operation
+ * @deferred: something is certain to run the sender
+ *
+ * Leave it to who has the socket locked, or have the softirq item
  * lock it, unless there is a sender who will find the operation, or it is
  * deferred until callbacks have returned. The lock keeps the endpoint: as soon as
  * it is free, the operation may have completed, and the consumer have closed the
  * endpoint.
+ *
+ * Context: any.
+ * Return: 0, or -ESHUTDOWN and the operation is the caller's.
  */
-static int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
+int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 {
 	unsigned long irq;
 	int err = 0;
@@ -762,6 +775,30 @@ static int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 	}
 	spin_unlock_irqrestore(&c->tx_lock, irq);
 	return err;
+}
+
+/**
+ * ksk_tx_move - have another connection send what has been posted
+ * @from: a connection that has never been established, closed when this returns
+ * @to: the one that takes its place, and that nothing has been posted to
+ *
+ * Context: any; the caller sees to it that nothing is posted to either meanwhile.
+ */
+void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to)
+{
+	struct ksk_txop *op;
+	unsigned long irq;
+	LIST_HEAD(list);
+
+	spin_lock_irqsave(&from->tx_lock, irq);
+	from->tx_closed = true;
+	list_splice_init(&from->tx_posted, &list);
+	spin_unlock_irqrestore(&from->tx_lock, irq);
+	list_for_each_entry(op, &list, node)
+		op->conn = to;
+	spin_lock_irqsave(&to->tx_lock, irq);
+	list_splice(&list, &to->tx_posted);
+	spin_unlock_irqrestore(&to->tx_lock, irq);
 }
 
 /* Can it be sent ahead of everything else? */
@@ -813,8 +850,12 @@ int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 	/* TCP's output needs interrupts and bottom halves of its own */
 	if (in_hardirq() || irqs_disabled())
 		return ksk_tx_leave(c, op, false);
-	if (kofi_ep_defer(&c->ep->base))
-		return ksk_tx_leave(c, op, true);
+	if (kofi_ep_defer(&c->ep->base)) {
+		err = ksk_tx_leave(c, op, true);
+		if (!err && c != c->ep->conn)
+			ksk_rdm_deferred(c);
+		return err;
+	}
 
 	local_bh_disable();
 	if (ksk_tx_trylock(sk)) {
@@ -827,10 +868,14 @@ int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 	return err;
 }
 
-/* kofi_ep_ops.send_deferred: send what several callbacks have posted. */
-void ksk_tx_send_deferred(struct fid_ep *fid)
+/**
+ * ksk_tx_send_deferred - send what several callbacks have posted
+ * @c: the connection
+ *
+ * Context: any but hard interrupts, with interrupts on.
+ */
+void ksk_tx_send_deferred(struct ksk_conn *c)
 {
-	struct ksk_conn *c = &ksk_ep(fid)->conn;
 	struct sock *sk = c->sock->sk;
 
 	local_bh_disable();

@@ -91,7 +91,7 @@ static struct ksk_ep *drop_ep(const struct drop *d)
 	return ksk_ep(d->p->side[1].ep);
 }
 
-#define drop_stat(d, name) READ_ONCE(drop_ep(d)->conn.stats.name)
+#define drop_stat(d, name) READ_ONCE(drop_ep(d)->conn->stats.name)
 
 static void drop_release(void *arg)
 {

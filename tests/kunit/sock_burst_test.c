@@ -16,7 +16,7 @@
 
 static struct ksk_conn *burst_conn(struct live *l)
 {
-	return &ksk_ep(l->end[1].ep)->conn;
+	return ksk_ep(l->end[1].ep)->conn;
 }
 
 struct burst_frame {

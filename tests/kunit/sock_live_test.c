@@ -769,7 +769,7 @@ static void live_rxq(struct kunit *test)
 			-EAGAIN);
 
 	/* one is being filled: it is not to be cancelled */
-	KUNIT_ASSERT_EQ(test, kofi_rxq_match(&ep->rxq, &ep->conn.rxmsg, &op),
+	KUNIT_ASSERT_EQ(test, kofi_rxq_match(&ep->rxq, &ep->conn->rxmsg, &op),
 			0);
 	KUNIT_EXPECT_EQ(test, fi_cancel(&l->end[0].ep->fid, (void *)1),
 			-ENOENT);
@@ -820,17 +820,17 @@ static void live_enabled_late(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, live_event(l->pep_eq, FI_CONNREQ, &req, NULL), 0);
 	live_open(test, l, &l->end[1], req, 0);
 	ep = ksk_ep(l->end[1].ep);
-	ksk_conn_abort(&ep->conn, ENETDOWN);
-	flush_work(&ep->conn.work);
+	ksk_conn_abort(ep->conn, ENETDOWN);
+	flush_work(&ep->conn->work);
 	KUNIT_EXPECT_EQ(test, fi_enable(l->end[1].ep), -ENETDOWN);
 
 	/* as if it had come behind the first look */
-	WRITE_ONCE(ep->conn.dead, 0);
+	WRITE_ONCE(ep->conn->dead, 0);
 	KUNIT_ASSERT_EQ(test, fi_enable(l->end[1].ep), 0);
 	KUNIT_EXPECT_EQ(test, fi_recv(l->end[1].ep, l->in, 64, NULL, 0, NULL),
 			0);
-	WRITE_ONCE(ep->conn.dead, ENETDOWN);
-	ksk_conn_queue(&ep->conn);
+	WRITE_ONCE(ep->conn->dead, ENETDOWN);
+	ksk_conn_queue(ep->conn);
 	KUNIT_EXPECT_EQ(test, live_comp(l->end[1].rx, &e), -ECANCELED);
 	KUNIT_EXPECT_EQ(test, fi_recv(l->end[1].ep, l->in, 64, NULL, 0, NULL),
 			-ESHUTDOWN);

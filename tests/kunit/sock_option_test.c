@@ -20,7 +20,7 @@
 
 static struct sock *option_sk(struct ct_pair *p, int side)
 {
-	return ksk_ep(p->side[side].ep)->conn.sock->sk;
+	return ksk_ep(p->side[side].ep)->conn->sock->sk;
 }
 
 /* ------------------------------------------------------------------ ranges */
@@ -459,7 +459,7 @@ static void option_lost_probe(struct kunit *test)
 {
 	const struct ct_opts opts = {};
 	struct ct_pair *p = ct_pair_open(test, &opts);
-	struct ksk_conn *c = &ksk_ep(p->side[0].ep)->conn;
+	struct ksk_conn *c = ksk_ep(p->side[0].ep)->conn;
 	struct sock *sk = option_sk(p, 0);
 	u32 long_ago;
 
@@ -510,7 +510,7 @@ static void option_note_cpu(struct ct_op *op)
 static int option_work_cpu(struct kunit *test, struct ct_pair *p)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(OPTION_TIMEOUT);
-	struct work_struct *work = &ksk_ep(p->side[0].ep)->conn.work;
+	struct work_struct *work = &ksk_ep(p->side[0].ep)->conn->work;
 	struct ct_op *r = ct_op(p), *s = ct_op(p);
 	void *out = ct_buf(p, 64), *in = ct_buf(p, 64);
 	struct sock *sk = option_sk(p, 0);
@@ -558,8 +558,8 @@ static int option_rx_cpu(struct kunit *test, struct ct_pair *p, int cpu)
 	r->hook = option_note_cpu;
 	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, r, in, 64), 0);
 	/* while a work item has a socket, it does what others come with */
-	flush_work(&ksk_ep(p->side[0].ep)->conn.work);
-	flush_work(&ksk_ep(p->side[1].ep)->conn.work);
+	flush_work(&ksk_ep(p->side[0].ep)->conn->work);
+	flush_work(&ksk_ep(p->side[1].ep)->conn->work);
 	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)),
 			0);
 	KUNIT_EXPECT_EQ(test, ct_send(p, 0, s, out, 64), 0);

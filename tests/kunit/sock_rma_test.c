@@ -61,7 +61,7 @@ static unsigned long rma_stat(struct live_end *e, size_t offset)
 {
 	struct ksk_ep *ep = ksk_ep(e->ep);
 
-	return READ_ONCE(*(unsigned long *)((void *)&ep->conn.stats + offset));
+	return READ_ONCE(*(unsigned long *)((void *)&ep->conn->stats + offset));
 }
 
 #define RMA_STAT(e, name) rma_stat(e, offsetof(struct ksk_conn_stats, name))

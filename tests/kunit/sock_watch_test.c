@@ -21,7 +21,7 @@
 
 static struct ksk_conn *watch_conn(struct live *l)
 {
-	return &ksk_ep(l->end[1].ep)->conn;
+	return ksk_ep(l->end[1].ep)->conn;
 }
 
 static void watch_run(struct ksk_conn *c)

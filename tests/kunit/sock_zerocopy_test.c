@@ -197,7 +197,7 @@ static void zc_overwritten(struct kunit *test)
 	const struct ksk_conn_stats *stats;
 	size_t i, total = 0;
 
-	stats = &zc_ep(p, 0)->conn.stats;
+	stats = &zc_ep(p, 0)->conn->stats;
 	for (i = 0; i < ARRAY_SIZE(m); i++) {
 		m[i] = zc_shapes[i];
 		m[i].pages = zc_pages(test);
@@ -225,7 +225,7 @@ static void zc_not_read(struct kunit *test)
 	const struct zc_level *l = test->param_value;
 	struct ct_pair *p = zc_pair(test, l->mode, 4096);
 	struct zc_msg m = { .len = ZC_MEM, .segs = 1 };
-	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn.stats;
+	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn->stats;
 
 	m.pages = zc_pages(test);
 	zc_send(test, p, &m, l->flags);
@@ -234,7 +234,7 @@ static void zc_not_read(struct kunit *test)
 	ct_progress(p);
 	KUNIT_EXPECT_FALSE(test, ct_is_done(m.op));
 	KUNIT_EXPECT_GT(test, page_count(m.pages), 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->conn.zc_out), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->conn->zc_out), 1);
 
 	zc_recv(test, p, &m);
 	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
@@ -279,7 +279,7 @@ static void zc_chooses(struct kunit *test)
 {
 	const struct zc_choice *c = test->param_value;
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, c->min);
-	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn.stats;
+	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn->stats;
 	struct page *pages = zc_pages(test);
 	struct fi_msg msg = { .iov_count = 1 };
 	struct scatterlist sg[20];
@@ -337,7 +337,7 @@ static void zc_chooses(struct kunit *test)
 static void zc_slab(struct kunit *test)
 {
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 1);
-	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn.stats;
+	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn->stats;
 	struct page *pages = zc_pages(test);
 	const size_t len = 8192, slab = 1000;
 	void *mem = kunit_kmalloc(test, slab, GFP_KERNEL);
@@ -374,7 +374,7 @@ static void zc_slab(struct kunit *test)
 static void zc_empty_segments(struct kunit *test)
 {
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 1);
-	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn.stats;
+	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn->stats;
 	struct page *pages = zc_pages(test);
 	const size_t len = 5000;
 	struct bio_vec bv[] = {
@@ -442,8 +442,8 @@ static void zc_mtu_probes(struct kunit *test)
 							NULL), 0);
 	init_net.ipv4.sysctl_tcp_mtu_probing = 2;
 	p = zc_pair(test, CT_SOFTIRQ, 4096);
-	stats = &zc_ep(p, 0)->conn.stats;
-	sk = zc_ep(p, 0)->conn.sock->sk;
+	stats = &zc_ep(p, 0)->conn->stats;
+	sk = zc_ep(p, 0)->conn->sock->sk;
 	icsk = inet_csk(sk);
 	KUNIT_ASSERT_TRUE(test, icsk->icsk_mtup.enabled);
 	lock_sock(sk);
@@ -485,7 +485,7 @@ static void zc_gives_up(struct kunit *test)
 	if (strcmp(ct_provider, "sock") || strcmp(ct_device, "lo"))
 		kunit_skip(test, "about sock over loopback alone");
 	p = ct_pair_mode(test, CT_SOFTIRQ);
-	stats = &zc_ep(p, 0)->conn.stats;
+	stats = &zc_ep(p, 0)->conn->stats;
 	m.pages = zc_pages(test);
 	/* one, the 255 that follow, and the next that tries */
 	for (i = 0; i < 257; i++) {
@@ -548,7 +548,7 @@ static void zc_poor_device(struct kunit *test)
 	zc_features(0, d->lacks);
 	p = d->insist ? zc_pair(test, CT_SOFTIRQ, 4096) :
 			ct_pair_mode(test, CT_SOFTIRQ);
-	stats = &zc_ep(p, 0)->conn.stats;
+	stats = &zc_ep(p, 0)->conn->stats;
 	m.pages = zc_pages(test);
 	zc_send(test, p, &m, 0);
 	zc_recv(test, p, &m);
@@ -585,7 +585,7 @@ static void zc_end_shutdown(struct ct_pair *p)
 
 static void zc_end_peer_reset(struct ct_pair *p)
 {
-	tcp_abort(zc_ep(p, 1)->conn.sock->sk, ECONNABORTED);
+	tcp_abort(zc_ep(p, 1)->conn->sock->sk, ECONNABORTED);
 }
 
 static void zc_end_peer_close(struct ct_pair *p)
@@ -611,7 +611,7 @@ static void zc_ends_out(struct kunit *test)
 {
 	const struct zc_end *e = test->param_value;
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 4096);
-	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn.stats;
+	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn->stats;
 	struct zc_msg m[4] = {};
 	size_t i;
 
@@ -623,7 +623,7 @@ static void zc_ends_out(struct kunit *test)
 	}
 	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(stats->tx_frames) >= 1,
 					CT_TIMEOUT_MS));
-	KUNIT_ASSERT_GE(test, atomic_read(&zc_ep(p, 0)->conn.zc_out), 1);
+	KUNIT_ASSERT_GE(test, atomic_read(&zc_ep(p, 0)->conn->zc_out), 1);
 	KUNIT_ASSERT_FALSE(test, ct_is_done(m[0].op));
 
 	e->end(p);
@@ -635,7 +635,7 @@ static void zc_ends_out(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, zc_pages_back(m[i].pages));
 	}
 	if (p->side[0].ep)
-		KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->conn.zc_out), 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&zc_ep(p, 0)->conn->zc_out), 0);
 	ct_pair_close(p);
 }
 
@@ -644,7 +644,7 @@ static void zc_silent(struct kunit *test)
 {
 	const struct ct_opts opts = { .mode = CT_SOFTIRQ, .silence_ms = 1000 };
 	struct ct_pair *p = zc_pair_opts(test, opts, 4096, 0);
-	struct sock *peer = zc_ep(p, 1)->conn.sock->sk;
+	struct sock *peer = zc_ep(p, 1)->conn->sock->sk;
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 	struct zc_msg m[4] = {};
 	size_t i;
@@ -705,7 +705,7 @@ static void zc_device_holds(struct kunit *test)
 		m[i].pages = zc_pages(test);
 		zc_send(test, p, &m[i], 0);
 	}
-	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(ep->conn.stats.tx_frames) >= 1,
+	KUNIT_ASSERT_TRUE(test, ct_wait(p, READ_ONCE(ep->conn->stats.tx_frames) >= 1,
 					CT_TIMEOUT_MS));
 	for (i = 0; i < p->info->tx_attr->size && !held; i++) {
 		op = ep->tx_ops + i * ep->tx_op_size;
@@ -762,7 +762,7 @@ static void zc_coalesces(struct kunit *test)
 {
 	const struct zc_burst *b = test->param_value;
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 0);
-	struct tcp_sock *tp = tcp_sk(zc_ep(p, 0)->conn.sock->sk);
+	struct tcp_sock *tp = tcp_sk(zc_ep(p, 0)->conn->sock->sk);
 	u8 *in = ct_buf(p, ZC_BURST * ZC_SMALL), *out = ct_buf(p, ZC_SMALL);
 	unsigned int i, posted, segs = READ_ONCE(tp->data_segs_out);
 	unsigned long irq = 0;
@@ -799,7 +799,7 @@ static void zc_coalesces(struct kunit *test)
 static void zc_no_more(struct kunit *test)
 {
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 0);
-	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn.stats;
+	const struct ksk_conn_stats *stats = &zc_ep(p, 0)->conn->stats;
 	u8 *in = ct_buf(p, ZC_SMALL), *out = ct_buf(p, ZC_SMALL);
 	struct kvec kv = { out, ZC_SMALL };
 	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
@@ -858,7 +858,7 @@ static void zc_more_held(struct kunit *test)
 	ret[0] = ct_post_send(p, 0, ct_op(p), &msg,
 			      FI_MORE | FI_DELIVERY_COMPLETE);
 	if (!h->together)
-		timer_delete_sync(&ep->conn.retry);
+		timer_delete_sync(&ep->conn->retry);
 	ret[1] = ct_post_send(p, 0, ct_op(p), &msg, FI_FENCE);
 	if (h->together)
 		local_irq_restore(irq);
@@ -867,8 +867,8 @@ static void zc_more_held(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
 	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in, ZC_SMALL, 1));
 	KUNIT_EXPECT_TRUE(test, ct_pattern_ok(in + ZC_SMALL, ZC_SMALL, 1));
-	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->conn.stats.tx_held), 1);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->conn.stats.tx_pushes), h->pushes);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->conn->stats.tx_held), 1);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->conn->stats.tx_pushes), h->pushes);
 	ct_pair_close(p);
 }
 
@@ -912,8 +912,8 @@ static void zc_held_room(struct kunit *test)
 						      m[i].len));
 		KUNIT_EXPECT_TRUE(test, zc_pages_back(m[i].pages));
 	}
-	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->conn.stats.tx_zc_bytes), 8192);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->conn.stats.tx_pushes), 1);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->conn->stats.tx_zc_bytes), 8192);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ep->conn->stats.tx_pushes), 1);
 	ct_pair_close(p);
 }
 
@@ -937,9 +937,9 @@ static void zc_note_out(struct ct_op *op)
 static void zc_counted_first(struct kunit *test)
 {
 	struct ct_pair *p = zc_pair(test, CT_SOFTIRQ, 1);
-	struct zc_out note = { .conn = &zc_ep(p, 0)->conn, .out = -1 };
-	struct sock *from = zc_ep(p, 0)->conn.sock->sk;
-	struct sock *to = zc_ep(p, 1)->conn.sock->sk;
+	struct zc_out note = { .conn = zc_ep(p, 0)->conn, .out = -1 };
+	struct sock *from = zc_ep(p, 0)->conn->sock->sk;
+	struct sock *to = zc_ep(p, 1)->conn->sock->sk;
 	unsigned long end = jiffies + msecs_to_jiffies(CT_TIMEOUT_MS);
 	struct zc_msg m = { .len = 4096, .segs = 1, .pages = zc_pages(test) };
 

@@ -14,7 +14,11 @@
  *   -ENOTCONN		a transmit on an endpoint never connected
  *   -ESHUTDOWN		the connection is gone
  *   -EMSGSIZE		longer than ep_attr->max_msg_size
- *   -EINVAL		too many segments, or an inject beyond inject_size
+ *   -EINVAL		too many segments, an inject beyond inject_size, or a peer
+ *			the address vector does not know
+ *   -ENOMEM		no memory for a connection to the peer; endpoints that do
+ *			not connect only, and at the first operation to a peer only
+ *   -ENETDOWN		the interface is gone; the same endpoints only
  *   -FI_EBADFLAGS	a flag the operation does not know
  *   -FI_ENOCQ		no completion queue is bound for this direction
  *   -ENOSYS		the endpoint does not have this operation

@@ -504,6 +504,8 @@ void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
 		     void (*wake)(struct kofi_rxmsg *rxmsg));
 int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		   struct kofi_rxop **op);
+bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
+		   struct kofi_rxmsg *to);
 void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
 void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
 		   struct kofi_wc *wc);

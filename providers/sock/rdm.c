@@ -1,0 +1,977 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Endpoints of type FI_EP_RDM: one endpoint, a connection to each of many peers.
+ *
+ * Addresses
+ *
+ * An endpoint is known by the address and port it listens on. A peer that connects
+ * is the address it connects from, and the port that it names in its request.
+ *
+ * Connections
+ *
+ * The first post to a peer makes one, and both sides then use it. A hash table has,
+ * for each peer, the connection that is posted to; posts look there as RCU
+ * readers. What is posted before it is established waits on the connection, in
+ * order. When another connection takes its place, what waits moves there
+ * before a post can see it.
+ *
+ * Two peers that connect to each other at the same time agree on the request of the
+ * higher address; the other is rejected. A rejected request is tried again for as
+ * long as a connect may take, as the connection the peer is about to make, or
+ * believes to have, decides.
+ *
+ * The end
+ *
+ * What the end of a connection cuts off completes with the reason. The next post
+ * connects again. A peer that connects with another number has restarted, and its
+ * old connection ends. A connection that has ended is taken out of the table, and
+ * freed by a work item after a grace period.
+ *
+ * Locks
+ *
+ * ksk_rdm.lock is inside the socket's lock, and ksk_conn.tx_lock inside of it.
+ */
+#include <linux/rhashtable.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include <net/tcp.h>
+
+#include "rdm.h"
+#include "sock_trace.h"
+
+/* Milliseconds until a rejected request is tried again, doubled each time */
+#define KSK_RDM_DELAY_MIN	2
+#define KSK_RDM_DELAY_MAX	200
+
+static const struct rhashtable_params ksk_rdm_peers = {
+	.key_len		= sizeof_field(struct ksk_peer, addr),
+	.key_offset		= offsetof(struct ksk_peer, addr),
+	.head_offset		= offsetof(struct ksk_peer, hash),
+	.automatic_shrinking	= true,
+};
+
+/* ----------------------------------------------------------------- the table */
+
+static struct ksk_peer *ksk_rdm_find(struct ksk_rdm *rdm,
+				     const union kofi_ip *addr)
+{
+	return rhashtable_lookup(&rdm->peers, addr, ksk_rdm_peers);
+}
+
+/* The connection posts to that address are to use, unless it has ended */
+static struct ksk_peer *ksk_rdm_current(struct ksk_rdm *rdm,
+					const union kofi_ip *addr)
+{
+	struct ksk_peer *peer;
+
+	lockdep_assert_held(&rdm->lock);
+
+	rcu_read_lock();
+	peer = ksk_rdm_find(rdm, addr);
+	rcu_read_unlock();
+	/* with the lock none is freed that is in the table */
+	return peer && !READ_ONCE(peer->conn.dead) ? peer : NULL;
+}
+
+static void ksk_rdm_settle(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	rdm->early -= peer->early;
+	peer->early = 0;
+}
+
+static void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	ksk_rdm_settle(rdm, peer);
+	if (!peer->in_use)
+		return;
+	rhashtable_remove_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
+	peer->in_use = false;
+}
+
+static int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	struct ksk_peer *old;
+	int err;
+
+	lockdep_assert_held(&rdm->lock);
+
+	/* one that has ended, but not been taken out yet */
+	rcu_read_lock();
+	old = ksk_rdm_find(rdm, &peer->addr);
+	rcu_read_unlock();
+	if (old)
+		ksk_rdm_unlink(rdm, old);
+	err = rhashtable_insert_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
+	if (err)
+		return err;
+	peer->in_use = true;
+	list_add_tail(&peer->node, &rdm->conns);
+	ksk_unexpected_join(rdm, peer);
+	return 0;
+}
+
+/* Another connection takes the place of one, and what waits there. */
+static void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
+			    struct ksk_peer *peer)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	if (!old->established)
+		ksk_tx_move(&old->conn, &peer->conn);
+	rhashtable_replace_fast(&rdm->peers, &old->hash, &peer->hash,
+				ksk_rdm_peers);
+	peer->in_use = true;
+	old->in_use = false;
+	swap(peer->early, old->early);
+	list_add_tail(&peer->node, &rdm->conns);
+	ksk_unexpected_leave(rdm, old);
+	ksk_unexpected_join(rdm, peer);
+}
+
+/* --------------------------------------------------------- life of connections */
+
+static const struct ksk_conn_ops ksk_peer_ops;
+
+static struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
+				     const union kofi_ip *addr, gfp_t gfp)
+{
+	struct ksk_peer *peer;
+
+	peer = kzalloc_node(sizeof(*peer), gfp | __GFP_NOWARN,
+			    rdm->ep.base.domain->node);
+	if (!peer)
+		return NULL;
+	ksk_conn_init(&peer->conn, &rdm->ep, &ksk_peer_ops);
+	peer->addr = *addr;
+	peer->deadline = jiffies +
+			 msecs_to_jiffies(rdm->ep.tun.connect_timeout);
+	INIT_LIST_HEAD(&peer->node);
+	INIT_LIST_HEAD(&peer->deferred);
+	return peer;
+}
+
+static void ksk_peer_free(struct ksk_peer *peer)
+{
+	ksk_conn_exit(&peer->conn);
+	kfree(peer);
+}
+
+static void ksk_rdm_cm_fill(const struct ksk_rdm *rdm, struct ksk_rdm_cm *cm)
+{
+	union kofi_ip name = rdm->name;
+
+	*cm = (struct ksk_rdm_cm) {
+		.version = KSK_RDM_VERSION,
+		.port = *kofi_ip_port(&name.sa),
+		.pid = cpu_to_be32(rdm->pid),
+	};
+}
+
+/* ksk_conn_ops.start: the peer knows us by the address that we connect from. */
+static int ksk_peer_start(struct ksk_conn *c)
+{
+	const struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	struct ksk_peer *peer = ksk_peer(c);
+	union kofi_ip src = rdm->name;
+	struct ksk_rdm_cm cm;
+
+	if (peer->accepted)
+		return 0;
+	*kofi_ip_port(&src.sa) = 0;
+	ksk_rdm_cm_fill(rdm, &cm);
+	return ksk_cm_start(c, &peer->addr, &src, 0, &cm, sizeof(cm));
+}
+
+/* ksk_conn_ops.established: what has been posted is sent next. */
+static void ksk_peer_established(struct ksk_conn *c, const void *data,
+				 size_t len)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	const struct ksk_rdm_cm *cm = data;
+	struct ksk_peer *peer = ksk_peer(c);
+	unsigned long irq;
+
+	if (!peer->accepted && len != sizeof(*cm)) {
+		ksk_stat_inc(&c->stats.violations);
+		ksk_conn_abort(c, EPROTO);
+		return;
+	}
+	/* none were offered */
+	c->ext = 0;
+	spin_lock_irqsave(&rdm->lock, irq);
+	if (!peer->accepted) {
+		peer->pid = be32_to_cpu(cm->pid);
+		rdm->connects++;
+	}
+	ksk_rdm_settle(rdm, peer);
+	/* pairs with ksk_rdm_add() */
+	smp_store_release(&peer->established, true);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	kofi_ep_unblock(&c->ep->base);
+}
+
+/*
+ * The peer has rejected our request, because it has made one itself, or has not
+ * noticed yet that an earlier connection has ended.
+ */
+static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	struct ksk_peer *again;
+	unsigned long irq;
+	bool start = false;
+
+	if (time_after(jiffies, peer->deadline))
+		return;
+	again = ksk_peer_new(rdm, &peer->addr, GFP_NOIO);
+	if (!again)
+		return;
+	again->deadline = peer->deadline;
+	again->delay = clamp(2 * peer->delay, KSK_RDM_DELAY_MIN,
+			     KSK_RDM_DELAY_MAX);
+	spin_lock_irqsave(&rdm->lock, irq);
+	start = peer->in_use && !rdm->closing && !READ_ONCE(peer->conn.dead);
+	if (start) {
+		ksk_rdm_replace(rdm, peer, again);
+		/* with the lock: without, it may be gone */
+		mod_timer(&again->conn.retry,
+			  jiffies + msecs_to_jiffies(again->delay));
+	}
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	if (!start)
+		ksk_peer_free(again);
+}
+
+/* Everything of the connection has been completed: have it freed. */
+static void ksk_peer_over(struct ksk_conn *c)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	struct ksk_peer *peer = ksk_peer(c);
+	unsigned long irq;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	ksk_rdm_unlink(rdm, peer);
+	list_del_init(&peer->deferred);
+	peer->over = true;
+	ksk_unexpected_leave(rdm, peer);
+	rdm->unknown -= peer->unknown;
+	if (!rdm->closing) {
+		list_move_tail(&peer->node, &rdm->ended);
+		queue_work(c->wq, &rdm->reap);
+	}
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	kofi_ep_unblock(&c->ep->base);
+}
+
+/* ksk_conn_ops.failed: called for an answer, and when all has been completed. */
+static void ksk_peer_failed(struct ksk_conn *c, int err, int prov_errno,
+			    const void *data, size_t len)
+{
+	if (c->phase == KSK_CONN_DEAD)
+		ksk_peer_over(c);
+	else if (len == sizeof(struct ksk_rdm_cm))
+		ksk_peer_rejected(ksk_rdm(c->ep), ksk_peer(c));
+}
+
+static const struct ksk_conn_ops ksk_peer_ops = {
+	.start		= ksk_peer_start,
+	.established	= ksk_peer_established,
+	.failed		= ksk_peer_failed,
+	.ended		= ksk_peer_over,
+};
+
+static void ksk_rdm_reap(struct work_struct *work)
+{
+	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, reap);
+	struct ksk_peer *peer, *next;
+	LIST_HEAD(list);
+
+	spin_lock_irq(&rdm->lock);
+	list_splice_init(&rdm->ended, &list);
+	spin_unlock_irq(&rdm->lock);
+	if (list_empty(&list))
+		return;
+	/* posts that have found one have gone */
+	synchronize_rcu();
+	list_for_each_entry_safe(peer, next, &list, node) {
+		/* pages that come back look at the socket */
+		ksk_zc_wait(&peer->conn);
+		ksk_conn_close(&peer->conn);
+		/* the work item that has accepted it lets go of it last */
+		mutex_lock(&peer->conn.mutex);
+		mutex_unlock(&peer->conn.mutex);
+		spin_lock_irq(&rdm->lock);
+		ksk_conn_stats_add(&rdm->total, &peer->conn.stats);
+		spin_unlock_irq(&rdm->lock);
+		ksk_peer_free(peer);
+	}
+}
+
+/* -------------------------------------------------------------------- posting */
+
+/* Begin to connect. */
+static struct ksk_peer *ksk_rdm_connect(struct ksk_rdm *rdm,
+					const union kofi_ip *addr)
+{
+	gfp_t gfp = GFP_ATOMIC;
+	struct ksk_peer *peer;
+
+	lockdep_assert_held(&rdm->lock);
+
+	if (rdm->ep.tun.reclaim_safe)
+		gfp |= __GFP_MEMALLOC;
+	peer = ksk_peer_new(rdm, addr, gfp);
+	if (!peer)
+		return NULL;
+	if (ksk_rdm_link(rdm, peer)) {
+		/* nothing of it is in use, and this may be any context */
+		kfree(peer);
+		return NULL;
+	}
+	ksk_conn_queue(&peer->conn);
+	return peer;
+}
+
+/* Peers that do not answer have at most half of the records. */
+static size_t ksk_rdm_early_max(const struct ksk_rdm *rdm)
+{
+	return max_t(size_t, rdm->ep.base.info->tx_attr->size / 2, 1);
+}
+
+/*
+ * Leave an operation to a connection that is not established yet. Returns 1 if it
+ * is, or has just ended.
+ */
+static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
+			     struct ksk_txop *op)
+{
+	struct ksk_peer *peer;
+
+	lockdep_assert_held(&rdm->lock);
+
+	if (rdm->closing)
+		return -ESHUTDOWN;
+	if (!READ_ONCE(rdm->ep.domain->ifindex))
+		return -ENETDOWN;
+	peer = ksk_rdm_current(rdm, addr);
+	if (peer && peer->established)
+		return 1;
+	if (rdm->early >= ksk_rdm_early_max(rdm))
+		return -EAGAIN;
+	if (!peer)
+		peer = ksk_rdm_connect(rdm, addr);
+	if (!peer)
+		return -ENOMEM;
+	op->conn = &peer->conn;
+	/* it may have ended without this lock, and then is no longer the one */
+	if (ksk_tx_leave(&peer->conn, op, true))
+		return 1;
+	peer->early++;
+	rdm->early++;
+	return 0;
+}
+
+/**
+ * ksk_rdm_add - send an operation to a peer, or have somebody else do that
+ * @ep: the endpoint
+ * @fi_addr: the peer
+ * @op: the operation; it may have completed when this returns
+ *
+ * Context: any.
+ * Return: 0; or an error, and the operation is the caller's: -EINVAL for an
+ * unknown peer; -EAGAIN while too much waits for connections; -ESHUTDOWN; -ENOMEM
+ * without memory for a connection; -ENETDOWN if the interface has gone.
+ */
+int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr, struct ksk_txop *op)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	struct ksk_peer *peer;
+	union kofi_ip addr;
+	unsigned long irq;
+	int err;
+
+	rcu_read_lock();
+	err = kofi_av_get(ep->base.av, fi_addr, &addr);
+	while (!err) {
+		peer = ksk_rdm_find(rdm, &addr);
+		/* pairs with ksk_peer_established() */
+		if (peer && smp_load_acquire(&peer->established)) {
+			op->conn = &peer->conn;
+			err = ksk_tx_add(&peer->conn, op);
+			if (err != -ESHUTDOWN)
+				break;
+		}
+		spin_lock_irqsave(&rdm->lock, irq);
+		err = ksk_rdm_add_early(rdm, &addr, op);
+		spin_unlock_irqrestore(&rdm->lock, irq);
+		if (err <= 0)
+			break;
+		err = 0;	/* look again */
+	}
+	rcu_read_unlock();
+	return err;
+}
+
+/**
+ * ksk_rdm_deferred - a post to a peer has been deferred
+ * @c: the connection, with an RCU reader that keeps it
+ *
+ * Context: softirq.
+ */
+void ksk_rdm_deferred(struct ksk_conn *c)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	struct ksk_peer *peer = ksk_peer(c);
+	unsigned long irq;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	/* one that is over has completed what was deferred */
+	if (list_empty(&peer->deferred) && !peer->over)
+		list_add_tail(&peer->deferred, &rdm->deferred);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+}
+
+/* kofi_ep_ops.send_deferred */
+static void ksk_rdm_send_deferred(struct fid_ep *fid)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ksk_ep(fid));
+	struct ksk_peer *peer;
+	unsigned long irq;
+
+	/* what is on the list is freed a grace period after it was taken off */
+	rcu_read_lock();
+	do {
+		spin_lock_irqsave(&rdm->lock, irq);
+		peer = list_first_entry_or_null(&rdm->deferred, struct ksk_peer,
+						deferred);
+		if (peer)
+			list_del_init(&peer->deferred);
+		spin_unlock_irqrestore(&rdm->lock, irq);
+		if (peer)
+			ksk_tx_send_deferred(&peer->conn);
+	} while (peer);
+	rcu_read_unlock();
+}
+
+/**
+ * ksk_rdm_refused - a post is about to be refused because of what waits
+ * @ep: the endpoint; ksk_rdm_add() has returned -EAGAIN, and the operation has been
+ *	given back
+ *
+ * Context: any.
+ */
+void ksk_rdm_refused(struct ksk_ep *ep)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	unsigned long irq;
+	bool full;
+
+	/* what makes it less needs the lock, too, and then sees the mark */
+	spin_lock_irqsave(&rdm->lock, irq);
+	kofi_ep_blocked(&ep->base);
+	full = rdm->early >= ksk_rdm_early_max(rdm);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	if (!full)
+		kofi_ep_unblock(&ep->base);
+}
+
+/**
+ * ksk_rdm_source - what completions call the peer of a connection
+ * @c: the connection, of an endpoint of type FI_EP_RDM
+ *
+ * Context: any.
+ * Return: as kofi_av_source().
+ */
+fi_addr_t ksk_rdm_source(struct ksk_conn *c)
+{
+	const struct kofi_ep *ep = &c->ep->base;
+
+	if (!(ep->info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
+		return FI_ADDR_NOTAVAIL;
+	return kofi_av_source(ep->av, &ksk_peer(c)->addr.sa);
+}
+
+/* kofi_ep_ops.peer_removed */
+static void ksk_rdm_peer_removed(struct fid_ep *fid,
+				 const struct sockaddr *addr)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ksk_ep(fid));
+	struct ksk_peer *peer;
+	union kofi_ip key;
+
+	if (kofi_ip_peer(addr, kofi_ip_len(addr), &key))
+		return;
+	spin_lock_irq(&rdm->lock);
+	peer = ksk_rdm_current(rdm, &key);
+	if (peer)
+		ksk_conn_abort(&peer->conn, ECANCELED);
+	ksk_unexpected_disown(rdm, &key);
+	spin_unlock_irq(&rdm->lock);
+}
+
+/* ----------------------------------------------------------- incoming requests */
+
+/* Is the first address higher: the host's bytes, then the port's */
+static int ksk_rdm_compare(const union kofi_ip *a, const union kofi_ip *b)
+{
+	int diff;
+
+	if (a->sa.sa_family == AF_INET6)
+		diff = memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr,
+			      sizeof(a->in6.sin6_addr));
+	else
+		diff = memcmp(&a->in4.sin_addr, &b->in4.sin_addr,
+			      sizeof(a->in4.sin_addr));
+	/* at the same place in both families */
+	return diff ? : memcmp(&a->in4.sin_port, &b->in4.sin_port,
+			       sizeof(a->in4.sin_port));
+}
+
+/* Which of two connections is to be used? The new one is then the peer's. */
+static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
+			 const union kofi_ip *own)
+{
+	int diff = ksk_rdm_compare(&peer->addr, own);
+	struct ksk_peer *old;
+
+	lockdep_assert_held(&rdm->lock);
+
+	old = ksk_rdm_current(rdm, &peer->addr);
+	if (!diff) {
+		/* our own: posts use the end that has connected */
+		if (!old || peer->pid != rdm->pid)
+			return false;
+		list_add_tail(&peer->node, &rdm->conns);
+		return true;
+	}
+	if (!old)
+		return !ksk_rdm_link(rdm, peer);
+	if (old->established || old->accepted) {
+		if (!old->pid || old->pid == peer->pid)
+			return false;
+		rdm->restarts++;
+		ksk_rdm_replace(rdm, old, peer);
+		ksk_conn_abort(&old->conn, ECONNRESET);
+		return true;
+	}
+	if (diff < 0)
+		return false;
+	ksk_rdm_replace(rdm, old, peer);
+	ksk_conn_abort(&old->conn, ECANCELED);
+	return true;
+}
+
+/* Shall the request be accepted? Then the connection is the peer's. */
+static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
+			  const union kofi_ip *own)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	if (rdm->closing || !READ_ONCE(rdm->ep.domain->ifindex) ||
+	    (peer->unknown && rdm->unknown >= READ_ONCE(ksk_max_unknown)) ||
+	    !ksk_rdm_wins(rdm, peer, own))
+		return false;
+	rdm->unknown += peer->unknown;
+	return true;
+}
+
+/* Who has sent a request, and our own address as the sender sees it */
+static int ksk_rdm_addresses(struct ksk_rdm *rdm, struct ksk_req *req,
+			     const struct ksk_rdm_cm *cm, union kofi_ip *addr,
+			     union kofi_ip *own)
+{
+	struct sockaddr_storage ss = {};
+	int err;
+
+	/* one whose sender has gone already tells nothing of its state now */
+	if (!cm->pid || READ_ONCE(req->sock->sk->sk_state) != TCP_ESTABLISHED)
+		return -ENOTCONN;
+	err = kernel_getpeername(req->sock, (struct sockaddr *)&ss);
+	if (err < 0)
+		return err;
+	*kofi_ip_port((struct sockaddr *)&ss) = cm->port;
+	err = kofi_ip_peer(&ss, sizeof(ss), addr);
+	if (err)
+		return err;
+	memset(&ss, 0, sizeof(ss));
+	err = kernel_getsockname(req->sock, (struct sockaddr *)&ss);
+	if (err < 0)
+		return err;
+	*kofi_ip_port((struct sockaddr *)&ss) = *kofi_ip_port(&rdm->name.sa);
+	return kofi_ip_peer(&ss, sizeof(ss), own);
+}
+
+/* The answer has been sent: the socket is the connection's. */
+static void ksk_peer_attach(struct ksk_peer *peer, struct ksk_req *req)
+{
+	struct socket *sock = req->sock;
+	struct ksk_conn *c = &peer->conn;
+
+	ksk_socket_tune(sock, &c->ep->tun, c->ep->base.info);
+	ksk_socket_reserves(c->ep, sock->sk);
+	req->sock = NULL;
+	ksk_conn_attach(c, sock, KSK_CONN_REQUESTED);
+	lock_sock(sock->sk);
+	if (!READ_ONCE(c->dead))
+		ksk_conn_established(c, NULL, 0);
+	release_sock(sock->sk);
+}
+
+static void ksk_rdm_accept(struct ksk_rdm *rdm, struct ksk_req *req,
+			   struct ksk_rdm_cm cm, struct ksk_peer *peer)
+{
+	int err;
+
+	peer->conn.be = ksk_cm_big_endian(&req->cm);
+	cm.features = 0;
+	cm.pid = cpu_to_be32(rdm->pid);
+	err = ksk_req_answer(req, KSK_CM_ACCEPT, 0, &cm, sizeof(cm));
+	if (err)
+		ksk_conn_abort(&peer->conn, ECONNABORTED);
+	else
+		ksk_peer_attach(peer, req);
+}
+
+static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
+{
+	size_t len = ksk_cm_data_len(&req->cm);
+	struct ksk_peer *peer = NULL;
+	union kofi_ip addr, own;
+	struct ksk_rdm_cm cm;
+	bool admit = false;
+
+	/* protocols that are layered on connections use other lengths */
+	if (len == sizeof(cm)) {
+		memcpy(&cm, req->cm.buf + sizeof(req->cm.hdr), sizeof(cm));
+		if (!ksk_rdm_addresses(rdm, req, &cm, &addr, &own))
+			peer = ksk_peer_new(rdm, &addr, GFP_KERNEL);
+	}
+	if (peer) {
+		/* it does not end before it has its socket */
+		mutex_lock(&peer->conn.mutex);
+		peer->accepted = true;
+		peer->unknown = kofi_av_source(rdm->ep.base.av, &addr.sa) ==
+				FI_ADDR_NOTAVAIL;
+		peer->pid = be32_to_cpu(cm.pid);
+	}
+	spin_lock_irq(&rdm->lock);
+	if (peer)
+		admit = ksk_rdm_admit(rdm, peer, &own);
+	if (admit)
+		rdm->accepted++;
+	else if (peer)
+		rdm->rejected++;
+	else
+		rdm->refused++;
+	spin_unlock_irq(&rdm->lock);
+
+	if (admit)
+		ksk_rdm_accept(rdm, req, cm, peer);
+	if (peer)
+		mutex_unlock(&peer->conn.mutex);
+	if (admit)
+		return;
+	if (peer)
+		ksk_peer_free(peer);
+	ksk_req_answer(req, KSK_CM_REJECT, 0, &cm,
+		       len == sizeof(cm) ? sizeof(cm) : 0);
+}
+
+static void ksk_rdm_accept_work(struct work_struct *work)
+{
+	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, accept);
+	struct ksk_req *req;
+	unsigned int noio;
+
+	/* pairs with ksk_rdm_listen(), which queues it again */
+	if (!smp_load_acquire(&rdm->listening))
+		return;
+	noio = ksk_memalloc_save(&rdm->ep);
+	while ((req = ksk_req_next(&rdm->listener))) {
+		ksk_rdm_request(rdm, req);
+		ksk_req_free(req);
+	}
+	ksk_memalloc_restore(noio);
+}
+
+static void *ksk_rdm_prepare(struct ksk_req *req)
+{
+	return req->listener;
+}
+
+static bool ksk_rdm_deliver(struct ksk_req *req, void *prepared)
+{
+	struct ksk_rdm *rdm = container_of(req->listener, struct ksk_rdm,
+					   listener);
+
+	queue_work(ksk_wq, &rdm->accept);
+	return true;
+}
+
+static void ksk_rdm_discard(void *prepared)
+{
+}
+
+static const struct ksk_listener_ops ksk_rdm_listener_ops = {
+	.prepare	= ksk_rdm_prepare,
+	.deliver	= ksk_rdm_deliver,
+	.discard	= ksk_rdm_discard,
+};
+
+/* --------------------------------------------------------------- the endpoint */
+
+/**
+ * ksk_rdm_abort - end all connections of an endpoint
+ * @ep: the endpoint, of type FI_EP_RDM
+ * @err: why, a positive error code
+ *
+ * Context: any.
+ */
+void ksk_rdm_abort(struct ksk_ep *ep, int err)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	struct ksk_peer *peer;
+	unsigned long irq;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	list_for_each_entry(peer, &rdm->conns, node)
+		ksk_conn_abort(&peer->conn, err);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+}
+
+/**
+ * ksk_rdm_stats - statistics of an endpoint and its connections
+ * @ep: the endpoint, of type FI_EP_RDM
+ * @sum: those of all its connections, so far, are added to
+ * @fn: takes a statistic of the endpoint's
+ * @arg: for @fn
+ *
+ * Context: process.
+ */
+void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
+		   kofi_stat_fn fn, void *arg)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	size_t conns = 0, early, unexpected;
+	struct ksk_peer *peer;
+
+	spin_lock_irq(&rdm->lock);
+	ksk_conn_stats_add(sum, &rdm->total);
+	list_for_each_entry(peer, &rdm->conns, node) {
+		ksk_conn_stats_add(sum, &peer->conn.stats);
+		conns++;
+	}
+	list_for_each_entry(peer, &rdm->ended, node)
+		ksk_conn_stats_add(sum, &peer->conn.stats);
+	early = rdm->early;
+	unexpected = rdm->unexpected_bytes;
+	spin_unlock_irq(&rdm->lock);
+
+	fn(arg, "connections", conns);
+	fn(arg, "tx_early", early);
+	fn(arg, "rx_unexpected_bytes", unexpected);
+	fn(arg, "connects", READ_ONCE(rdm->connects));
+	fn(arg, "accepted", READ_ONCE(rdm->accepted));
+	fn(arg, "rejected", READ_ONCE(rdm->rejected));
+	fn(arg, "refused", READ_ONCE(rdm->refused));
+	fn(arg, "restarts", READ_ONCE(rdm->restarts));
+}
+EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_stats);
+
+static int ksk_rdm_listen(struct ksk_rdm *rdm)
+{
+	struct ksk_listener *l = &rdm->listener;
+	unsigned int noio = memalloc_noio_save();
+	struct sockaddr_storage ss = {};
+	int err;
+
+	l->src = rdm->ep.src;
+	l->tun = rdm->ep.tun;
+	l->net = rdm->ep.base.domain->fabric->net;
+	l->info = rdm->ep.base.info;
+	err = ksk_listener_start(l);
+	if (!err)
+		err = kernel_getsockname(l->sock, (struct sockaddr *)&ss);
+	if (err >= 0) {
+		err = 0;
+		memcpy(&rdm->name, &ss, kofi_ip_len((struct sockaddr *)&ss));
+		/* pairs with ksk_rdm_accept_work() */
+		smp_store_release(&rdm->listening, true);
+		queue_work(ksk_wq, &rdm->accept);
+	}
+	memalloc_noio_restore(noio);
+	return err;
+}
+
+static int ksk_rdm_enable(struct fid_ep *fid)
+{
+	struct ksk_ep *ep = ksk_ep(fid);
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	int err = -ESHUTDOWN;
+
+	mutex_lock(&rdm->mutex);
+	if (rdm->stopped)
+		goto unlock;
+	err = -ENETDOWN;
+	if (!READ_ONCE(ep->domain->ifindex))
+		goto unlock;
+	err = ksk_ep_alloc(ep);
+	if (err)
+		goto unlock;
+	/* once, and not where memory is short */
+	if (ep->tun.reclaim_safe && !ep->reserves) {
+		static_branch_inc(&memalloc_socks_key);
+		ep->reserves = true;
+	}
+	err = ksk_rdm_listen(rdm);
+	if (err) {
+		kofi_rxq_exit(&ep->rxq);
+		ksk_tx_exit(ep);
+	}
+unlock:
+	mutex_unlock(&rdm->mutex);
+	return err;
+}
+
+static void ksk_rdm_drain(struct fid_ep *fid)
+{
+	struct ksk_ep *ep = ksk_ep(fid);
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	struct ksk_peer *peer;
+
+	mutex_lock(&rdm->mutex);
+	spin_lock_irq(&rdm->lock);
+	rdm->closing = true;
+	spin_unlock_irq(&rdm->lock);
+	if (!rdm->stopped)
+		ksk_listener_stop(&rdm->listener);
+	rdm->stopped = true;
+	cancel_work_sync(&rdm->accept);
+	cancel_work_sync(&rdm->reap);
+	/* the lists do not change any more */
+	list_for_each_entry(peer, &rdm->conns, node)
+		ksk_conn_down(&peer->conn, false);
+	list_for_each_entry(peer, &rdm->ended, node)
+		ksk_conn_down(&peer->conn, false);
+	if (kofi_ep_rxq(&ep->base, &ep->rxq)->ops)
+		ksk_unexpected_drain(rdm);
+	if (ep->rxq.ops)
+		kofi_rxq_flush(&ep->rxq);
+	mutex_unlock(&rdm->mutex);
+}
+
+static int ksk_rdm_close(struct fi_fid *fid)
+{
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	struct ksk_peer *peer, *next;
+
+	ksk_ep_unlist(ep);
+	list_splice_init(&rdm->ended, &rdm->conns);
+	list_for_each_entry_safe(peer, next, &rdm->conns, node) {
+		ksk_conn_close(&peer->conn);
+		/* addresses may still be removed */
+		spin_lock_irq(&rdm->lock);
+		ksk_rdm_unlink(rdm, peer);
+		spin_unlock_irq(&rdm->lock);
+		ksk_peer_free(peer);
+	}
+	ksk_listener_exit(&rdm->listener);
+	ksk_ep_exit(ep);
+	rhashtable_destroy(&rdm->peers);
+	mutex_destroy(&rdm->mutex);
+	kfree(rdm);
+	return 0;
+}
+
+static int ksk_rdm_getname(fid_t fid, void *addr, size_t *len)
+{
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
+
+	return ksk_cm_name(ksk_rdm(ep)->listener.sock, &ep->src, addr, len);
+}
+
+static int ksk_rdm_setname(fid_t fid, void *addr, size_t len)
+{
+	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
+	int err = kofi_ip_check(addr, len);
+
+	if (!err)
+		memcpy(&ep->src, addr, kofi_ip_len(addr));
+	return err;
+}
+
+static const struct fi_ops_cm ksk_rdm_cm_ops = {
+	.size		= sizeof(struct fi_ops_cm),
+	.setname	= ksk_rdm_setname,
+	.getname	= ksk_rdm_getname,
+};
+
+static const struct fi_ops ksk_rdm_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= ksk_rdm_close,
+	.control	= ksk_ep_control,
+};
+
+static const struct kofi_ep_ops ksk_rdm_ops = {
+	.fid		= &ksk_rdm_fid_ops,
+	.ep		= &ksk_ep_opt_ops,
+	.cm		= &ksk_rdm_cm_ops,
+	.msg		= &ksk_ep_msg_ops,
+	.tagged		= &ksk_ep_tagged_ops,
+	.rma		= &ksk_rma_ops,
+	.obj		= &ksk_ep_obj_ops,
+	.enable		= ksk_rdm_enable,
+	.drain		= ksk_rdm_drain,
+	.send_deferred	= ksk_rdm_send_deferred,
+	.peer_removed	= ksk_rdm_peer_removed,
+};
+
+/* fi_endpoint() of type FI_EP_RDM */
+int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **fid, void *context)
+{
+	struct kofi_domain *kdomain = container_of(domain, struct kofi_domain,
+						   domain);
+	struct ksk_rdm *rdm;
+	int err;
+
+	if (info->handle)
+		return -EINVAL;
+	rdm = kzalloc_node(sizeof(*rdm), GFP_KERNEL, kdomain->node);
+	if (!rdm)
+		return -ENOMEM;
+	mutex_init(&rdm->mutex);
+	spin_lock_init(&rdm->lock);
+	INIT_LIST_HEAD(&rdm->conns);
+	INIT_LIST_HEAD(&rdm->ended);
+	INIT_LIST_HEAD(&rdm->deferred);
+	INIT_WORK(&rdm->accept, ksk_rdm_accept_work);
+	INIT_WORK(&rdm->reap, ksk_rdm_reap);
+	ksk_unexpected_init(rdm);
+	do {
+		rdm->pid = get_random_u32();
+	} while (!rdm->pid);
+	err = rhashtable_init(&rdm->peers, &ksk_rdm_peers);
+	if (err)
+		goto free;
+	err = ksk_ep_init(&rdm->ep, domain, info, &ksk_rdm_ops, context);
+	if (err)
+		goto destroy_peers;
+	rdm->listener.ops = &ksk_rdm_listener_ops;
+	rdm->listener.id = rdm->ep.base.obj.id;
+	rdm->listener.net = kdomain->fabric->net;
+	ksk_listener_init(&rdm->listener);
+	ksk_ep_list(&rdm->ep);
+	*fid = &rdm->ep.base.ep;
+	return 0;
+
+destroy_peers:
+	rhashtable_destroy(&rdm->peers);
+free:
+	kfree(rdm);
+	return err;
+}

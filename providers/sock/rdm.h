@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Endpoints of type FI_EP_RDM, for the files that are theirs. */
+#ifndef _KOFI_SOCK_RDM_H
+#define _KOFI_SOCK_RDM_H
+
+#include <linux/rhashtable.h>
+
+#include "sock.h"
+
+/**
+ * struct ksk_rdm - an endpoint of type FI_EP_RDM
+ * @ep: what all types have
+ * @listener: where peers connect to
+ * @name: the address it listens on
+ * @pid: number of this life of the endpoint, never 0
+ * @accept: answers requests
+ * @reap: frees connections
+ * @mutex: enabling and draining
+ * @listening: peers can connect, @name is known
+ * @stopped: the listener has been
+ * @lock: irqsave; for what follows
+ * @closing: no more connections
+ * @peers: connections posts use, by address
+ * @conns: all that have not ended
+ * @ended: those @reap is to free
+ * @unknown: connections of peers that were not in the address vector
+ * @deferred: of them, those with deferred posts
+ * @early: operations that wait for their connection to be established
+ * @unexpected: stored messages
+ * @unexpected_bytes: memory they take
+ * @unexpected_full: a stream waits for it to become less
+ * @ready: of them, those that may have found their receive
+ * @deliver: gives them to it
+ * @total: statistics of connections that have been freed
+ * @accepted: statistics: requests accepted
+ * @rejected: requests rejected because there was a connection, or a better request
+ * @refused: requests that were none
+ * @connects: connections that were established to peers
+ * @restarts: peers that have connected with another number
+ */
+struct ksk_rdm {
+	struct ksk_ep		ep;
+	struct ksk_listener	listener;
+	union kofi_ip		name;
+	u32			pid;
+	struct work_struct	accept;
+	struct work_struct	reap;
+	struct llist_head	ready;
+	struct work_struct	deliver;
+	struct mutex		mutex;	/* enabling, draining */
+	bool			listening;
+	bool			stopped;
+
+	spinlock_t		lock;	/* all that follows */
+	bool			closing;
+	struct rhashtable	peers;
+	struct list_head	conns;
+	struct list_head	ended;
+	struct list_head	deferred;
+	unsigned int		unknown;
+	size_t			early;
+	struct list_head	unexpected;
+	size_t			unexpected_bytes;
+	bool			unexpected_full;
+	struct ksk_conn_stats	total;
+	unsigned long		accepted;
+	unsigned long		rejected;
+	unsigned long		refused;
+	unsigned long		connects;
+	unsigned long		restarts;
+};
+
+/**
+ * struct ksk_peer - a connection to a peer
+ * @conn: the connection
+ * @addr: address of the peer
+ * @accepted: the peer has made it
+ * @unknown: and was not in the address vector
+ * @pid: number of the peer's life, 0 until it is known
+ * @deadline: attempts that are rejected are not repeated after it, in jiffies
+ * @delay: milliseconds between such
+ * @node: on a list of the endpoint's; from here on under its lock
+ * @deferred: on another, if posts are deferred
+ * @hash: in its table, if @in_use is set
+ * @in_use: posts to the peer use it
+ * @established: they go to its stream, and wait no longer
+ * @over: everything of it has been completed
+ * @early: how many wait
+ * @unexpected: messages of it that are stored
+ * @refused: one was not, and waits
+ */
+struct ksk_peer {
+	struct ksk_conn		conn;
+	union kofi_ip		addr;
+	bool			accepted;
+	bool			unknown;
+	u32			pid;
+	unsigned long		deadline;
+	unsigned int		delay;
+	struct list_head	node;
+	struct list_head	deferred;
+	struct rhash_head	hash;
+	bool			in_use;
+	bool			established;
+	bool			over;
+	size_t			early;
+	unsigned int		unexpected;
+	bool			refused;
+};
+
+static inline struct ksk_rdm *ksk_rdm(struct ksk_ep *ep)
+{
+	return container_of(ep, struct ksk_rdm, ep);
+}
+
+static inline struct ksk_peer *ksk_peer(struct ksk_conn *c)
+{
+	return container_of(c, struct ksk_peer, conn);
+}
+
+/* ----------------------------------------------------------- unexpected.c */
+
+void ksk_unexpected_init(struct ksk_rdm *rdm);
+void ksk_unexpected_drain(struct ksk_rdm *rdm);
+void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer);
+void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer);
+void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr);
+
+#endif /* _KOFI_SOCK_RDM_H */

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Tagged messages that no posted receive matches: stored, so that what is behind
+ * them in the stream can be read.
+ *
+ * Storing
+ *
+ * A message is stored if it is short, its sender is in the address vector, and
+ * neither the sender nor all of them together have too many; otherwise the stream
+ * waits, as it does without tags. It is acknowledged when it is complete.
+ *
+ * Delivering
+ *
+ * A stored message waits in the queue of posted receives with a record of its own,
+ * as a stream's does, and so is found by FI_PEEK. One that is complete and has been
+ * woken is put on a list, from which a work item in softirq context takes it, asks
+ * for its receive, and copies. It does not need the connection any more: what
+ * a peer has sent before it went is received.
+ *
+ * Memory
+ *
+ * When a message goes, streams that were refused look again.
+ */
+#include <linux/slab.h>
+#include <net/tcp.h>
+
+#include "rdm.h"
+
+#define KSK_UNEXPECTED_LEN	(15 * SZ_1K)	/* of a message that is stored */
+#define KSK_UNEXPECTED_COUNT	64	/* of one peer */
+
+/**
+ * struct ksk_unexpected - a stored message
+ * @node: among those of the endpoint
+ * @ready: on its list
+ * @half: bit 0: one of two things has happened: its last byte, and being woken
+ * @rdm: the endpoint
+ * @peer: the connection, while there is one
+ * @addr: of the sender
+ * @rxmsg: looks for the receive
+ * @cur: where the next bytes go
+ * @buf: the bytes
+ */
+struct ksk_unexpected {
+	struct list_head	node;
+	struct llist_node	ready;
+	unsigned long		half;
+	struct ksk_rdm		*rdm;
+	struct ksk_peer		*peer;
+	union kofi_ip		addr;
+	struct kofi_rxmsg	rxmsg;
+	struct kofi_cursor	cur;
+	u8			buf[];
+};
+
+static_assert(sizeof(struct ksk_unexpected) + KSK_UNEXPECTED_LEN <= SZ_16K);
+
+static struct kofi_rxq *ksk_unexpected_rxq(struct ksk_rdm *rdm)
+{
+	return kofi_ep_rxq(&rdm->ep.base, &rdm->ep.rxq);
+}
+
+static size_t ksk_unexpected_size(const struct ksk_unexpected *u)
+{
+	return struct_size(u, buf, u->rxmsg.len);
+}
+
+/* One of the two things has happened, the second of which makes it ready. */
+static void ksk_unexpected_step(struct ksk_unexpected *u)
+{
+	if (!test_and_set_bit(0, &u->half))
+		return;
+	llist_add(&u->ready, &u->rdm->ready);
+	queue_work(system_bh_wq, &u->rdm->deliver);
+}
+
+/* kofi_rxmsg.wake */
+static void ksk_unexpected_wake(struct kofi_rxmsg *rxmsg)
+{
+	ksk_unexpected_step(container_of(rxmsg, struct ksk_unexpected, rxmsg));
+}
+
+/* -------------------------------------------------------------------- storing */
+
+/* May it be stored? Then its memory is taken into account. */
+static bool ksk_unexpected_charge(struct ksk_rdm *rdm, struct ksk_peer *peer,
+				  size_t bytes)
+{
+	size_t limit = rdm->ep.base.info->rx_attr->total_buffered_recv;
+	unsigned long irq;
+	bool room;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	room = rdm->unexpected_bytes + bytes <= limit;
+	rdm->unexpected_full |= !room;
+	room = room && peer->unexpected < KSK_UNEXPECTED_COUNT;
+	peer->refused = !room;
+	if (room) {
+		rdm->unexpected_bytes += bytes;
+		peer->unexpected++;
+	}
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	return room;
+}
+
+/* There is more room: streams that were refused look again. */
+static void ksk_unexpected_uncharge(struct ksk_rdm *rdm, struct ksk_peer *peer,
+				    size_t bytes)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	rdm->unexpected_bytes -= bytes;
+	if (peer) {
+		peer->unexpected--;
+		if (peer->refused)
+			irq_poll_sched(&peer->conn.poll);
+		peer->refused = false;
+	}
+	if (!rdm->unexpected_full)
+		return;
+	rdm->unexpected_full = false;
+	list_for_each_entry(peer, &rdm->conns, node) {
+		if (peer->refused)
+			irq_poll_sched(&peer->conn.poll);
+		peer->refused = false;
+	}
+}
+
+/* Off the list of the endpoint's, and freed */
+static void ksk_unexpected_free(struct ksk_unexpected *u)
+{
+	struct ksk_rdm *rdm = u->rdm;
+	unsigned long irq;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	list_del(&u->node);
+	ksk_unexpected_uncharge(rdm, u->peer, ksk_unexpected_size(u));
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	kfree(u);
+}
+
+static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
+						 struct ksk_peer *peer,
+						 const struct kofi_rxmsg *rxmsg)
+{
+	struct ksk_unexpected *u;
+	struct kvec kv;
+	const struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+
+	u = kmalloc(struct_size(u, buf, rxmsg->len), GFP_ATOMIC | __GFP_NOWARN);
+	if (!u)
+		return NULL;
+	u->rdm = rdm;
+	u->peer = peer;
+	u->addr = peer->addr;
+	u->half = 0;
+	kofi_rxmsg_init(&u->rxmsg, &rdm->ep.base, ksk_unexpected_wake);
+	u->rxmsg.src = rxmsg->src;
+	u->rxmsg.len = rxmsg->len;
+	u->rxmsg.tagged = true;
+	u->rxmsg.tag = rxmsg->tag;
+	u->rxmsg.data = rxmsg->data;
+	u->rxmsg.flags = rxmsg->flags;
+	kv = (struct kvec) { .iov_base = u->buf, .iov_len = rxmsg->len };
+	kofi_cursor_init(&u->cur, &msg, ITER_DEST, 1);
+	return u;
+}
+
+/**
+ * ksk_unexpected_store - store the message that has begun
+ * @c: the connection, whose message waits for a receive
+ * @op: the receive, if there is one after all
+ *
+ * Context: locked.
+ * Return: true if the stream can go on: with @op, or if that is NULL with
+ * c->rx.unexpected.
+ */
+bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	struct ksk_peer *peer = ksk_peer(c);
+	struct kofi_rxmsg *rxmsg = &c->rxmsg;
+	struct ksk_unexpected *u;
+	size_t bytes = struct_size(u, buf, rxmsg->len);
+	unsigned long irq;
+
+	if (!rxmsg->tagged || rxmsg->len > KSK_UNEXPECTED_LEN ||
+	    kofi_av_source(c->ep->base.av, &peer->addr.sa) == FI_ADDR_NOTAVAIL ||
+	    !ksk_unexpected_charge(rdm, peer, bytes))
+		return false;
+	u = ksk_unexpected_new(rdm, peer, rxmsg);
+	spin_lock_irqsave(&rdm->lock, irq);
+	if (u)
+		list_add_tail(&u->node, &rdm->unexpected);
+	else
+		ksk_unexpected_uncharge(rdm, peer, bytes);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	if (!u) {
+		set_bit(KSK_CONN_MEMORY, &c->flags);
+		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
+		return false;
+	}
+	if (!kofi_rxq_hand(ksk_unexpected_rxq(rdm), rxmsg, &u->rxmsg)) {
+		/* its receive was posted meanwhile, or it is to be discarded */
+		ksk_unexpected_free(u);
+		return !kofi_rxq_match(ksk_unexpected_rxq(rdm), rxmsg, op);
+	}
+	c->rx.unexpected = u;
+	ksk_stat_inc(&c->stats.rx_unexpected);
+	return true;
+}
+
+/**
+ * ksk_unexpected_cursor - where the bytes of a stored message go
+ * @u: the message
+ *
+ * Context: locked.
+ * Return: the cursor.
+ */
+struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u)
+{
+	return &u->cur;
+}
+
+/**
+ * ksk_unexpected_whole - the last byte of a stored message has arrived
+ * @u: the message, the endpoint's from now on
+ *
+ * Context: locked.
+ */
+void ksk_unexpected_whole(struct ksk_unexpected *u)
+{
+	ksk_unexpected_step(u);
+}
+
+/**
+ * ksk_unexpected_cut - the stream has ended within a stored message
+ * @u: the message, gone when this returns
+ *
+ * Context: process; locked.
+ */
+void ksk_unexpected_cut(struct ksk_unexpected *u)
+{
+	kofi_rxq_forget(ksk_unexpected_rxq(u->rdm), &u->rxmsg);
+	ksk_unexpected_free(u);
+}
+
+/* ----------------------------------------------------------------- delivering */
+
+static void ksk_unexpected_copy(const struct ksk_unexpected *u,
+				struct kofi_rxop *op)
+{
+	size_t off, n, len = min(u->rxmsg.len, op->cur.len);
+	struct kofi_wc wc = {
+		.err = len < u->rxmsg.len ? FI_ETRUNC : 0,
+		.flags = FI_RECV | FI_TAGGED | u->rxmsg.flags,
+		.len = len,
+		.olen = u->rxmsg.len - len,
+		.data = u->rxmsg.data,
+		.tag = u->rxmsg.tag,
+		.src = u->rxmsg.src,
+	};
+
+	for (off = 0; off < len; off += n) {
+		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
+
+		n = copy_to_iter(u->buf + off, min(len - off,
+						   iov_iter_count(&iter)),
+				 &iter);
+		if (WARN_ON_ONCE(!n))
+			break;
+		kofi_cursor_used(&op->cur, n);
+	}
+	kofi_rxq_done(ksk_unexpected_rxq(u->rdm), op, &wc);
+}
+
+/* It is complete, and has been woken. */
+static void ksk_unexpected_try(struct ksk_unexpected *u)
+{
+	struct kofi_rxop *op;
+
+	/* if it waits again, being woken is all it takes */
+	if (kofi_rxq_match(ksk_unexpected_rxq(u->rdm), &u->rxmsg, &op))
+		return;
+	/* discarded otherwise */
+	if (op)
+		ksk_unexpected_copy(u, op);
+	ksk_unexpected_free(u);
+}
+
+static void ksk_unexpected_deliver(struct work_struct *work)
+{
+	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, deliver);
+	struct ksk_unexpected *u, *next;
+	struct llist_node *list;
+
+	/* all are forgotten */
+	if (READ_ONCE(rdm->closing))
+		return;
+	list = llist_reverse_order(llist_del_all(&rdm->ready));
+	llist_for_each_entry_safe(u, next, list, ready)
+		ksk_unexpected_try(u);
+}
+
+/* ------------------------------------------------------------------------ life */
+
+/**
+ * ksk_unexpected_leave - a connection has ended
+ * @rdm: the endpoint, with its lock held
+ * @peer: the connection; messages of it that are complete stay
+ *
+ * Context: any.
+ */
+void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	struct ksk_unexpected *u;
+
+	lockdep_assert_held(&rdm->lock);
+
+	if (!peer->unexpected)
+		return;
+	list_for_each_entry(u, &rdm->unexpected, node)
+		if (u->peer == peer)
+			u->peer = NULL;
+	peer->unexpected = 0;
+}
+
+/**
+ * ksk_unexpected_join - a connection takes the place of one that ended
+ * @rdm: the endpoint, with its lock held
+ * @peer: the connection; what earlier ones have left counts as its
+ *
+ * Context: any.
+ */
+void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	struct ksk_unexpected *u;
+
+	lockdep_assert_held(&rdm->lock);
+
+	list_for_each_entry(u, &rdm->unexpected, node) {
+		if (u->peer || memcmp(&u->addr, &peer->addr, sizeof(u->addr)))
+			continue;
+		u->peer = peer;
+		peer->unexpected++;
+	}
+}
+
+/**
+ * ksk_unexpected_disown - an address is no longer in the vector
+ * @rdm: the endpoint, with its lock held
+ * @addr: the address; messages from there have no source any more
+ *
+ * Context: any.
+ */
+void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr)
+{
+	struct kofi_rxq *q = ksk_unexpected_rxq(rdm);
+	struct ksk_unexpected *u;
+	unsigned long irq;
+
+	lockdep_assert_held(&rdm->lock);
+
+	list_for_each_entry(u, &rdm->unexpected, node) {
+		if (memcmp(&u->addr, addr, sizeof(u->addr)))
+			continue;
+		spin_lock_irqsave(&q->lock, irq);
+		u->rxmsg.src = FI_ADDR_NOTAVAIL;
+		spin_unlock_irqrestore(&q->lock, irq);
+	}
+}
+
+/**
+ * ksk_unexpected_drain - forget all stored messages
+ * @rdm: an endpoint that is being closed and whose connections have ended
+ *
+ * Context: process, may sleep.
+ */
+void ksk_unexpected_drain(struct ksk_rdm *rdm)
+{
+	struct ksk_unexpected *u, *next;
+
+	/* one that runs later does nothing */
+	cancel_work_sync(&rdm->deliver);
+	list_for_each_entry(u, &rdm->unexpected, node)
+		kofi_rxq_forget(ksk_unexpected_rxq(rdm), &u->rxmsg);
+	cancel_work_sync(&rdm->deliver);
+	init_llist_head(&rdm->ready);
+	list_for_each_entry_safe(u, next, &rdm->unexpected, node)
+		ksk_unexpected_free(u);
+}
+
+void ksk_unexpected_init(struct ksk_rdm *rdm)
+{
+	INIT_LIST_HEAD(&rdm->unexpected);
+	init_llist_head(&rdm->ready);
+	INIT_WORK(&rdm->deliver, ksk_unexpected_deliver);
+}

@@ -1,0 +1,770 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Endpoints of type FI_EP_RDM over the loopback device: connections that are made
+ * by posting, by both sides at once, to oneself, to a peer that is not there or has
+ * restarted; what ends with them; and requests that are none.
+ */
+#include <linux/in.h>
+#include <linux/slab.h>
+#include <net/tcp.h>
+
+#include "kunit.h"
+#include "sock_live.h"
+
+#define RDM_MAX		64	/* messages under way */
+#define RDM_SIZE	32	/* transmits an endpoint may have outstanding */
+#define RDM_BIG		SZ_128K
+#define LIVE_JIFFIES	msecs_to_jiffies(LIVE_TIMEOUT)
+
+/* An endpoint with a domain, a vector and a queue of its own */
+struct rdm_node {
+	struct fi_info		*info;
+	struct fid_domain	*domain;
+	struct fid_av		*av;
+	struct fid_cq		*tx;
+	struct fid_cq		*rx;
+	struct fid_ep		*ep;
+	struct sockaddr_in	addr;
+	struct completion	space;	/* posts may be tried again */
+};
+
+struct rdm_test {
+	struct fid_fabric	*fabric;
+	struct rdm_node		node[2];
+	u8			*out;
+	u8			*in;
+};
+
+static int rdm_init(struct kunit *test)
+{
+	struct rdm_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->out = kunit_kzalloc(test, RDM_BIG, GFP_KERNEL);
+	t->in = kunit_kzalloc(test, RDM_BIG, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, t->out);
+	KUNIT_ASSERT_NOT_NULL(test, t->in);
+	live_pattern(t->out, RDM_BIG, 1);
+	test->priv = t;
+	return 0;
+}
+
+static struct fi_info *rdm_info(struct kunit *test, u64 caps, u16 port)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	char service[6];
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->caps = caps;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->tx_attr->size = RDM_SIZE;
+	hints->fabric_attr->prov_name = kstrdup("sock", GFP_KERNEL);
+	hints->domain_attr->name = kstrdup("lo", GFP_KERNEL);
+	hints->addr_format = FI_SOCKADDR_IN;
+	snprintf(service, sizeof(service), "%u", port);
+	KUNIT_EXPECT_EQ(test, fi_getinfo(FI_VERSION(2, 1), "127.0.0.1",
+					 service, FI_SOURCE | FI_NUMERICHOST,
+					 hints, &info), 0);
+	fi_freeinfo(hints);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_EXPECT_EQ(test, info->ep_attr->type, FI_EP_RDM);
+	KUNIT_EXPECT_EQ(test, info->ep_attr->protocol, FI_PROTO_XNET);
+	return info;
+}
+
+static void rdm_space(struct fid_ep *ep, void *context)
+{
+	struct rdm_node *n = context;
+
+	complete(&n->space);
+}
+
+/* Open and enable one end; @port 0 is any. */
+static void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
+{
+	struct fi_cq_attr attr = {
+		.format = FI_CQ_FORMAT_TAGGED, .size = 2 * RDM_MAX,
+		.wait_obj = FI_WAIT_UNSPEC,
+	};
+	struct rdm_test *t = test->priv;
+	size_t len = sizeof(n->addr);
+
+	n->info = rdm_info(test, caps, port);
+	if (!t->fabric)
+		KUNIT_ASSERT_EQ(test, fi_fabric(n->info->fabric_attr,
+						&t->fabric, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_domain(t->fabric, n->info, &n->domain, NULL),
+			0);
+	KUNIT_ASSERT_EQ(test, fi_av_open(n->domain, NULL, &n->av, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_cq_open(n->domain, &attr, &n->tx, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_cq_open(n->domain, &attr, &n->rx, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(n->domain, n->info, &n->ep, n), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(n->ep, &n->tx->fid, FI_TRANSMIT), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(n->ep, &n->rx->fid, FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(n->ep, &n->av->fid, 0), 0);
+	init_completion(&n->space);
+	KUNIT_ASSERT_EQ(test, kofi_ep_write_space(n->ep, rdm_space), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(n->ep), 0);
+	KUNIT_ASSERT_EQ(test, fi_getname(&n->ep->fid, &n->addr, &len), 0);
+	KUNIT_ASSERT_NE(test, ntohs(n->addr.sin_port), 0);
+}
+
+static void rdm_close(struct kunit *test, struct rdm_node *n)
+{
+	if (n->ep)
+		KUNIT_EXPECT_EQ(test, fi_close(&n->ep->fid), 0);
+	if (n->tx)
+		KUNIT_EXPECT_EQ(test, fi_close(&n->tx->fid), 0);
+	if (n->rx)
+		KUNIT_EXPECT_EQ(test, fi_close(&n->rx->fid), 0);
+	if (n->av)
+		KUNIT_EXPECT_EQ(test, fi_close(&n->av->fid), 0);
+	if (n->domain)
+		KUNIT_EXPECT_EQ(test, fi_close(&n->domain->fid), 0);
+	fi_freeinfo(n->info);
+	memset(n, 0, sizeof(*n));
+}
+
+static void rdm_exit(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+
+	rdm_close(test, &t->node[0]);
+	rdm_close(test, &t->node[1]);
+	if (t->fabric)
+		KUNIT_EXPECT_EQ(test, fi_close(&t->fabric->fid), 0);
+	t->fabric = NULL;
+}
+
+static fi_addr_t rdm_insert(struct kunit *test, struct rdm_node *n,
+			    const struct sockaddr_in *addr)
+{
+	fi_addr_t got;
+
+	KUNIT_ASSERT_EQ(test, fi_av_insert(n->av, addr, 1, &got, 0, NULL), 1);
+	return got;
+}
+
+/* Both ends, and what each calls the other */
+static void rdm_pair(struct kunit *test, u64 caps, fi_addr_t peer[2])
+{
+	struct rdm_test *t = test->priv;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		rdm_open(test, &t->node[i], caps, 0);
+	for (i = 0; i < 2; i++)
+		peer[i] = rdm_insert(test, &t->node[i], &t->node[!i].addr);
+}
+
+static void rdm_stat_one(void *arg, const char *name, u64 value)
+{
+	struct { const char *name; u64 value; } *want = arg;
+
+	if (!strcmp(name, want->name))
+		want->value = value;
+}
+
+/* A statistic of an endpoint */
+static u64 rdm_stat(const struct rdm_node *n, const char *name)
+{
+	struct { const char *name; u64 value; } want = { name, U64_MAX };
+	struct ksk_conn_stats sum = {};
+
+	ksk_rdm_stats(ksk_ep(n->ep), &sum, rdm_stat_one, &want);
+	return want.value;
+}
+
+/* Messages @from to @to - 1 into parts of the memory, and what becomes of them */
+static void rdm_recvs(struct kunit *test, struct rdm_node *n, int from, int to,
+		      size_t len)
+{
+	struct rdm_test *t = test->priv;
+	int i;
+
+	for (i = from; i < to; i++)
+		KUNIT_ASSERT_EQ(test, fi_recv(n->ep, t->in + i * len, len, NULL,
+					      FI_ADDR_UNSPEC,
+					      (void *)(long)(i + 1)), 0);
+}
+
+static void rdm_sends(struct kunit *test, struct rdm_node *n, fi_addr_t peer,
+		      int from, int to, size_t len)
+{
+	struct rdm_test *t = test->priv;
+	int i;
+
+	for (i = from; i < to; i++)
+		KUNIT_ASSERT_EQ(test, fi_send(n->ep, t->out + i * len, len,
+					      NULL, peer,
+					      (void *)(long)(i + 1)), 0);
+}
+
+/* They have completed, in order, and the bytes are right. */
+static void rdm_received(struct kunit *test, struct rdm_node *n, int from,
+			 int to, size_t len)
+{
+	struct rdm_test *t = test->priv;
+	struct fi_cq_err_entry e;
+	int i;
+
+	for (i = from; i < to; i++) {
+		KUNIT_ASSERT_EQ(test, live_comp(n->rx, &e), 0);
+		KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)(long)(i + 1));
+		KUNIT_EXPECT_EQ(test, e.len, len);
+		KUNIT_EXPECT_MEMEQ(test, t->in + i * len, t->out + i * len, len);
+	}
+}
+
+static void rdm_sent(struct kunit *test, struct rdm_node *n, int count, int err)
+{
+	struct fi_cq_err_entry e;
+
+	while (count--)
+		KUNIT_ASSERT_EQ(test, live_comp(n->tx, &e), -err);
+}
+
+/* The first post connects, and what follows waits for it in order. */
+static void rdm_first_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	fi_addr_t peer[2];
+
+	rdm_pair(test, FI_MSG, peer);
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, peer[0] + 1,
+				      NULL), -EINVAL);
+	rdm_recvs(test, b, 0, 8, 1000);
+	rdm_sends(test, a, peer[0], 0, 8, 1000);
+	rdm_received(test, b, 0, 8, 1000);
+	rdm_sent(test, a, 8, 0);
+
+	/* the way back, and more than the socket takes, use it, too */
+	rdm_recvs(test, a, 0, 1, RDM_BIG);
+	rdm_sends(test, b, peer[1], 0, 1, RDM_BIG);
+	rdm_received(test, a, 0, 1, RDM_BIG);
+	rdm_sent(test, b, 1, 0);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 1);
+	KUNIT_EXPECT_EQ(test, rdm_stat(b, "connections"), 1);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connects"), 1);
+	KUNIT_EXPECT_EQ(test, rdm_stat(b, "accepted"), 1);
+	KUNIT_EXPECT_EQ(test, rdm_stat(b, "connects"), 0);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), 0);
+}
+
+/* Tags, values and sources */
+static void rdm_tagged_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry e;
+	fi_addr_t peer[2], src;
+	ssize_t n;
+
+	rdm_pair(test, FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV,
+		 peer);
+	/* one that is in the vector, but not the sender */
+	src = rdm_insert(test, b, &b->addr);
+	KUNIT_EXPECT_NE(test, src, peer[1]);
+	KUNIT_EXPECT_EQ(test, fi_trecv(b->ep, t->in, 100, NULL, src, 7, 0,
+				       NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_trecv(b->ep, t->in, 100, NULL, src + 1, 7, 0,
+				       NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_trecv(b->ep, t->in + 100, 100, NULL, peer[1],
+				       7, 0, &t->in), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsenddata(a->ep, t->out, 100, NULL, 99,
+					   peer[0], 7, NULL), 0);
+	n = fi_cq_sreadfrom(b->rx, &entry, 1, &src, NULL, LIVE_TIMEOUT);
+	KUNIT_ASSERT_EQ(test, n, 1);
+	KUNIT_EXPECT_EQ(test, src, peer[1]);
+	KUNIT_EXPECT_PTR_EQ(test, entry.op_context, &t->in);
+	KUNIT_EXPECT_EQ(test, entry.data, 99);
+	KUNIT_EXPECT_EQ(test, entry.tag, 7);
+	KUNIT_EXPECT_MEMEQ(test, t->in + 100, t->out, 100);
+	rdm_sent(test, a, 1, 0);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&b->ep->fid, NULL), 0);
+	KUNIT_EXPECT_EQ(test, live_comp(b->rx, &e), -ECANCELED);
+}
+
+/* Wait until an endpoint has no connection any more. */
+static void rdm_alone(struct kunit *test, const struct rdm_node *n)
+{
+	unsigned long end = jiffies + LIVE_JIFFIES;
+
+	while (rdm_stat(n, "connections") && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, rdm_stat(n, "connections"), 0);
+}
+
+static void rdm_tsend(struct kunit *test, struct rdm_node *n, fi_addr_t peer,
+		      int i, size_t len, u64 flags)
+{
+	struct rdm_test *t = test->priv;
+	const struct kvec kv = { t->out + i * len, len };
+	const struct fi_msg_tagged msg = {
+		.msg_iov = &kv, .iov_count = 1, .addr = peer, .tag = i,
+	};
+
+	KUNIT_ASSERT_EQ(test, fi_tsendmsg(n->ep, &msg, flags), 0);
+}
+
+static void rdm_trecv(struct kunit *test, struct rdm_node *n, int i, size_t len)
+{
+	struct rdm_test *t = test->priv;
+	struct fi_cq_err_entry e;
+
+	KUNIT_ASSERT_EQ(test, fi_trecv(n->ep, t->in + i * len, len, NULL,
+				       FI_ADDR_UNSPEC, i, 0, NULL), 0);
+	KUNIT_ASSERT_EQ(test, live_comp(n->rx, &e), 0);
+	KUNIT_EXPECT_EQ(test, e.tag, (u64)i);
+	KUNIT_EXPECT_EQ(test, e.len, len);
+	KUNIT_EXPECT_MEMEQ(test, t->in + i * len, t->out + i * len, len);
+}
+
+/* Messages that are stored are acknowledged, and hold up nothing behind them. */
+static void rdm_unexpected_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	struct fi_cq_err_entry e;
+	fi_addr_t peer[2];
+	int i;
+
+	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
+	for (i = 0; i < 16; i++)
+		rdm_tsend(test, a, peer[0], i, 1000, FI_DELIVERY_COMPLETE);
+	rdm_sent(test, a, 16, 0);
+	KUNIT_EXPECT_GT(test, rdm_stat(b, "rx_unexpected_bytes"), 16000);
+	rdm_recvs(test, b, 20, 21, 1000);
+	rdm_sends(test, a, peer[0], 20, 21, 1000);
+	rdm_received(test, b, 20, 21, 1000);
+	rdm_sent(test, a, 1, 0);
+	for (i = 15; i >= 8; i--)
+		rdm_trecv(test, b, i, 1000);
+
+	/* too long, then longer than what is posted for it */
+	KUNIT_EXPECT_EQ(test, fi_trecv(b->ep, t->in, 10, NULL, FI_ADDR_UNSPEC,
+				       7, 0, NULL), 0);
+	KUNIT_EXPECT_EQ(test, live_comp(b->rx, &e), -FI_ETRUNC);
+	KUNIT_EXPECT_EQ(test, e.len, 10);
+	KUNIT_EXPECT_EQ(test, e.olen, 990);
+
+	/* the sender is gone: what it has sent is not */
+	rdm_close(test, a);
+	rdm_alone(test, b);
+	for (i = 0; i < 6; i++)
+		rdm_trecv(test, b, i, 1000);
+	KUNIT_EXPECT_GT(test, rdm_stat(b, "rx_unexpected_bytes"), 1000);
+}
+
+/* Beyond the limits the stream waits, and goes on when there is room. */
+static void rdm_unexpected_limit_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	fi_addr_t peer[2];
+	int i;
+
+	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
+	for (i = 0; i < 100; i++) {
+		rdm_tsend(test, a, peer[0], i, 100, 0);
+		rdm_sent(test, a, 1, 0);
+	}
+	rdm_sends(test, a, peer[0], 100, 101, 100);
+	rdm_sent(test, a, 1, 0);
+	for (i = 0; i < 100; i++)
+		rdm_trecv(test, b, i, 100);
+	rdm_recvs(test, b, 100, 101, 100);
+	rdm_received(test, b, 100, 101, 100);
+	KUNIT_EXPECT_EQ(test, rdm_stat(b, "rx_unexpected_bytes"), 0);
+	/* longer than what is stored */
+	rdm_tsend(test, a, peer[0], 1, 20000, 0);
+	rdm_trecv(test, b, 1, 20000);
+	rdm_sent(test, a, 1, 0);
+}
+
+/* A message that is kept for a claim stays so when it is stored. */
+static void rdm_claim_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	const struct kvec kv = { t->in + 64 * 100, 100 };
+	struct fi_msg_tagged msg = {
+		.msg_iov = &kv, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.tag = 64, .context = t,
+	};
+	unsigned long end = jiffies + LIVE_JIFFIES;
+	struct fi_cq_err_entry e;
+	fi_addr_t peer[2];
+	int i, err;
+
+	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
+	for (i = 0; i < 65; i++) {
+		rdm_tsend(test, a, peer[0], i, 100, 0);
+		rdm_sent(test, a, 1, 0);
+	}
+	/* the last one is stalled, and found as soon as it is there */
+	do {
+		KUNIT_ASSERT_EQ(test, fi_trecvmsg(b->ep, &msg, FI_PEEK |
+						  FI_CLAIM), 0);
+		err = live_comp(b->rx, &e);
+	} while (err == -FI_ENOMSG && time_before(jiffies, end));
+	KUNIT_ASSERT_EQ(test, err, 0);
+	/* there is room now: it is stored, and no other receive's */
+	KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->out + RDM_BIG / 2, 100, NULL,
+				       FI_ADDR_UNSPEC, 64, 0, t), 0);
+	for (i = 0; i < 64; i++)
+		rdm_trecv(test, b, i, 100);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&b->ep->fid, t), 0);
+	KUNIT_EXPECT_EQ(test, live_comp(b->rx, &e), -ECANCELED);
+	KUNIT_EXPECT_EQ(test, fi_trecvmsg(b->ep, &msg, FI_CLAIM), 0);
+	KUNIT_EXPECT_EQ(test, live_comp(b->rx, &e), 0);
+	KUNIT_EXPECT_MEMEQ(test, t->in + 64 * 100, t->out + 64 * 100, 100);
+}
+
+/* Memory of a peer */
+static void rdm_rma_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	struct fid_mr *mr;
+	fi_addr_t peer[2];
+
+	rdm_pair(test, FI_MSG | FI_RMA, peer);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(b->domain, t->in, RDM_BIG,
+					FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5,
+					0, &mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_write(a->ep, t->out, RDM_BIG, NULL, peer[0], 0,
+				       fi_mr_key(mr), NULL), 0);
+	rdm_sent(test, a, 1, 0);
+	memset(t->out, 0, 1000);
+	KUNIT_EXPECT_EQ(test, fi_read(a->ep, t->out, 1000, NULL, peer[0], 0,
+				      fi_mr_key(mr), NULL), 0);
+	rdm_sent(test, a, 1, 0);
+	KUNIT_EXPECT_MEMEQ(test, t->in, t->out, RDM_BIG);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* Both sides connect at once: one connection is left, and nothing is lost. */
+static void rdm_both_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *n = t->node;
+	fi_addr_t peer[2];
+	int round, i;
+
+	for (round = 0; round < 10; round++) {
+		rdm_pair(test, FI_MSG, peer);
+		for (i = 0; i < 2; i++)
+			rdm_recvs(test, &n[i], 8 * i, 8 * i + 8, 100);
+		for (i = 0; i < 8; i++) {
+			rdm_sends(test, &n[round & 1], peer[round & 1],
+				  i + 8 * !(round & 1),
+				  i + 8 * !(round & 1) + 1, 100);
+			rdm_sends(test, &n[!(round & 1)], peer[!(round & 1)],
+				  i + 8 * (round & 1),
+				  i + 8 * (round & 1) + 1, 100);
+		}
+		for (i = 0; i < 2; i++) {
+			rdm_received(test, &n[i], 8 * i, 8 * i + 8, 100);
+			rdm_sent(test, &n[i], 8, 0);
+		}
+		KUNIT_EXPECT_EQ(test, rdm_stat(&n[0], "connects") +
+				rdm_stat(&n[1], "connects"), 1);
+		KUNIT_EXPECT_EQ(test, rdm_stat(&n[0], "accepted") +
+				rdm_stat(&n[1], "accepted"), 1);
+		for (i = 0; i < 2; i++)
+			rdm_close(test, &n[i]);
+	}
+}
+
+static void rdm_self_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	fi_addr_t self;
+
+	rdm_open(test, a, FI_MSG, 0);
+	self = rdm_insert(test, a, &a->addr);
+	rdm_recvs(test, a, 0, 4, 1000);
+	rdm_sends(test, a, self, 0, 4, 1000);
+	rdm_received(test, a, 0, 4, 1000);
+	rdm_sent(test, a, 4, 0);
+}
+
+/* A peer that is not there, and then is */
+static void rdm_refused_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	struct sockaddr_in addr;
+	fi_addr_t peer;
+
+	rdm_open(test, a, FI_MSG, 0);
+	rdm_open(test, b, FI_MSG, 0);
+	addr = b->addr;
+	rdm_close(test, b);
+	peer = rdm_insert(test, a, &addr);
+	rdm_sends(test, a, peer, 0, 4, 100);
+	rdm_sent(test, a, 4, ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), 0);
+
+	rdm_open(test, b, FI_MSG, ntohs(addr.sin_port));
+	rdm_recvs(test, b, 0, 4, 100);
+	rdm_sends(test, a, peer, 0, 4, 100);
+	rdm_received(test, b, 0, 4, 100);
+	rdm_sent(test, a, 4, 0);
+}
+
+/* A peer that has been closed and is there again, and then speaks first */
+static void rdm_restart_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	fi_addr_t peer[2];
+	u16 port;
+	int round;
+
+	rdm_pair(test, FI_MSG, peer);
+	port = ntohs(b->addr.sin_port);
+	for (round = 0; round < 5; round++) {
+		rdm_recvs(test, b, 0, 1, 100);
+		rdm_sends(test, a, peer[0], 0, 1, 100);
+		rdm_received(test, b, 0, 1, 100);
+		rdm_sent(test, a, 1, 0);
+
+		rdm_close(test, b);
+		rdm_open(test, b, FI_MSG, port);
+		peer[1] = rdm_insert(test, b, &a->addr);
+		rdm_recvs(test, a, 0, 1, 100);
+		rdm_sends(test, b, peer[1], 0, 1, 100);
+		rdm_received(test, a, 0, 1, 100);
+		rdm_sent(test, b, 1, 0);
+	}
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 1);
+}
+
+/* A listener that says nothing */
+static struct socket *rdm_deaf(struct kunit *test, struct sockaddr_in *addr)
+{
+	struct socket *sock;
+
+	*addr = (struct sockaddr_in) {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
+					       IPPROTO_TCP, &sock), 0);
+	KUNIT_EXPECT_EQ(test, kernel_bind(sock, (void *)addr, sizeof(*addr)),
+			0);
+	KUNIT_EXPECT_EQ(test, kernel_listen(sock, 8), 0);
+	KUNIT_EXPECT_EQ(test, kernel_getsockname(sock, (void *)addr),
+			(int)sizeof(*addr));
+	return sock;
+}
+
+/* A peer that does not answer takes half of the records, until it is removed. */
+static void rdm_deaf_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	struct sockaddr_in addr;
+	fi_addr_t peer[2], deaf;
+	struct socket *sock;
+
+	rdm_pair(test, FI_MSG, peer);
+	sock = rdm_deaf(test, &addr);
+	deaf = rdm_insert(test, a, &addr);
+	rdm_sends(test, a, deaf, 0, RDM_SIZE / 2, 100);
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, deaf, NULL),
+			-EAGAIN);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), RDM_SIZE / 2);
+	/* which a refusal does not change */
+	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&a->space));
+
+	/* another peer is reached all the same, as it connects itself */
+	rdm_recvs(test, a, 0, 1, 100);
+	rdm_sends(test, b, peer[1], 0, 1, 100);
+	rdm_received(test, a, 0, 1, 100);
+	rdm_sent(test, b, 1, 0);
+	rdm_recvs(test, b, 0, 4, 100);
+	rdm_sends(test, a, peer[0], 0, 4, 100);
+	rdm_received(test, b, 0, 4, 100);
+	rdm_sent(test, a, 4, 0);
+
+	KUNIT_EXPECT_EQ(test, fi_av_remove(a->av, &deaf, 1, 0), 0);
+	rdm_sent(test, a, RDM_SIZE / 2, ECANCELED);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), 0);
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, deaf, NULL),
+			-EINVAL);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&a->space,
+							  LIVE_JIFFIES), 0UL);
+
+	/* what waits is given back by the close */
+	deaf = rdm_insert(test, a, &addr);
+	rdm_sends(test, a, deaf, 0, 3, 100);
+	KUNIT_EXPECT_EQ(test, kofi_ep_drain(a->ep), 0);
+	rdm_sent(test, a, 3, ECANCELED);
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, peer[0], NULL),
+			-ESHUTDOWN);
+	sock_release(sock);
+}
+
+/* A message of the handshake, from or to a socket */
+struct rdm_cm {
+	struct ksk_cm_hdr	hdr;
+	struct ksk_rdm_cm	cm;
+} __packed;
+
+static struct socket *rdm_raw(struct kunit *test, const struct rdm_node *n)
+{
+	struct sockaddr_in addr = n->addr;
+	struct socket *sock;
+
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
+					       IPPROTO_TCP, &sock), 0);
+	sock->sk->sk_rcvtimeo = TEST_LIMIT(10 * HZ);
+	KUNIT_EXPECT_EQ(test, kernel_connect(sock, (void *)&addr, sizeof(addr),
+					     0), 0);
+	return sock;
+}
+
+/* The type of the answer to a request; *@cm becomes the answer. */
+static int rdm_ask(struct kunit *test, struct socket *sock, struct rdm_cm *cm,
+		   u16 port, u32 pid)
+{
+	*cm = (struct rdm_cm) {
+		.hdr.version = KSK_PROTO_VERSION,
+		.hdr.type = KSK_CM_REQUEST,
+		.hdr.data_len = htons(sizeof(cm->cm)),
+		.cm.version = 1,
+		.cm.port = htons(port),
+		.cm.pid = htonl(pid),
+	};
+	put_unaligned_le64(1, &cm->hdr.probe);
+	KUNIT_EXPECT_EQ(test, live_raw_send(sock, cm, sizeof(*cm)),
+			(int)sizeof(*cm));
+	if (live_raw_recv(sock, cm, sizeof(*cm)) != sizeof(*cm))
+		return -EIO;
+	return cm->hdr.type;
+}
+
+/* Requests of others, byte by byte */
+static void rdm_foreign_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock[3];
+	struct rdm_cm cm;
+	u8 byte;
+	int i;
+
+	rdm_open(test, a, FI_MSG, 0);
+
+	/* another protocol's request, of another length */
+	sock[0] = rdm_raw(test, a);
+	cm.hdr = (struct ksk_cm_hdr) {
+		.version = KSK_PROTO_VERSION,
+		.type = KSK_CM_REQUEST,
+		.data_len = htons(4),
+	};
+	live_raw_send(sock[0], &cm, sizeof(cm.hdr) + 4);
+	KUNIT_EXPECT_EQ(test, live_raw_recv(sock[0], &cm, sizeof(cm.hdr)),
+			(int)sizeof(cm.hdr));
+	KUNIT_EXPECT_EQ(test, cm.hdr.type, KSK_CM_REJECT);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "refused"), 1);
+	sock_release(sock[0]);
+
+	/* one without port */
+	sock[0] = rdm_raw(test, a);
+	KUNIT_EXPECT_NE(test, rdm_ask(test, sock[0], &cm, 0, 9), KSK_CM_ACCEPT);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "refused"), 2);
+	sock_release(sock[0]);
+
+	/* the answer repeats version and port; the number is the endpoint's */
+	for (i = 0; i < 3; i++)
+		sock[i] = rdm_raw(test, a);
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[0], &cm, 7, 9), KSK_CM_ACCEPT);
+	KUNIT_EXPECT_EQ(test, cm.cm.version, 1);
+	KUNIT_EXPECT_EQ(test, ntohs(cm.cm.port), 7);
+	KUNIT_EXPECT_NE(test, ntohl(cm.cm.pid), 0);
+	KUNIT_EXPECT_NE(test, ntohl(cm.cm.pid), 9);
+
+	/* again: there is a connection */
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[1], &cm, 7, 9), KSK_CM_REJECT);
+	KUNIT_EXPECT_EQ(test, ntohl(cm.cm.pid), 9);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "rejected"), 1);
+
+	/* after a restart: the old one goes */
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[2], &cm, 7, 10),
+			KSK_CM_ACCEPT);
+	KUNIT_EXPECT_LE(test, live_raw_recv(sock[0], &byte, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "restarts"), 1);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "accepted"), 2);
+	for (i = 0; i < 3; i++)
+		sock_release(sock[i]);
+	rdm_alone(test, a);
+}
+
+/* Peers that are not in the vector are limited, others are not. */
+static void rdm_unknown_test(struct kunit *test)
+{
+	struct sockaddr_in known = {
+		.sin_family = AF_INET,
+		.sin_port = htons(7),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	unsigned int max = ksk_max_unknown;
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock[4];
+	struct rdm_cm cm;
+	int i;
+
+	rdm_open(test, a, FI_MSG, 0);
+	rdm_insert(test, a, &known);
+	for (i = 0; i < 4; i++)
+		sock[i] = rdm_raw(test, a);
+	WRITE_ONCE(ksk_max_unknown, 2);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[i], &cm, 8 + i, 9),
+				i < 2 ? KSK_CM_ACCEPT : KSK_CM_REJECT);
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[3], &cm, 7, 9), KSK_CM_ACCEPT);
+	for (i = 0; i < 4; i++)
+		sock_release(sock[i]);
+	rdm_alone(test, a);
+
+	sock[0] = rdm_raw(test, a);
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[0], &cm, 11, 9),
+			KSK_CM_ACCEPT);
+	sock_release(sock[0]);
+	WRITE_ONCE(ksk_max_unknown, max);
+}
+
+static struct kunit_case rdm_cases[] = {
+	KUNIT_CASE(rdm_first_test),
+	KUNIT_CASE(rdm_tagged_test),
+	KUNIT_CASE(rdm_unexpected_test),
+	KUNIT_CASE(rdm_unexpected_limit_test),
+	KUNIT_CASE(rdm_claim_test),
+	KUNIT_CASE(rdm_rma_test),
+	KUNIT_CASE(rdm_both_test),
+	KUNIT_CASE(rdm_self_test),
+	KUNIT_CASE(rdm_refused_test),
+	KUNIT_CASE(rdm_restart_test),
+	KUNIT_CASE(rdm_deaf_test),
+	KUNIT_CASE(rdm_foreign_test),
+	KUNIT_CASE(rdm_unknown_test),
+	{}
+};
+
+static struct kunit_suite sock_rdm_suite = {
+	.name		= "kofi_sock_rdm",
+	.suite_init	= live_suite_init,
+	.init		= rdm_init,
+	.exit		= rdm_exit,
+	.test_cases	= rdm_cases,
+};
+
+kunit_test_suite(sock_rdm_suite);
