@@ -56,10 +56,16 @@ static void pp_data_send_message(struct pp_data *data)
 	bool inject = data->size < data->inject_size;
 	ssize_t ret;
 
-	if (inject)
-		ret = fi_inject(data->ep, msg, data->size, 0);
+	if (inject && data->tagged)
+		ret = fi_tinject(data->ep, msg, data->size, data->peer, PP_TAG);
+	else if (inject)
+		ret = fi_inject(data->ep, msg, data->size, data->peer);
+	else if (data->tagged)
+		ret = fi_tsend(data->ep, msg, data->size, NULL, data->peer,
+			       PP_TAG, &data->tx);
 	else
-		ret = fi_send(data->ep, msg, data->size, NULL, 0, &data->tx);
+		ret = fi_send(data->ep, msg, data->size, NULL, data->peer,
+			      &data->tx);
 	if (ret == -EAGAIN)
 		return;
 	if (ret) {
@@ -84,12 +90,21 @@ static void pp_data_send_fin(struct pp_data *data)
 	const struct fi_msg msg = {
 		.msg_iov = &iov,
 		.iov_count = 1,
+		.addr = data->peer,
 		.context = &data->tx,
 	};
+	const struct fi_msg_tagged tmsg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = data->peer,
+		.tag = PP_TAG,
+		.context = &data->tx,
+	};
+	u64 flags = FI_COMPLETION | FI_TRANSMIT_COMPLETE;
 	ssize_t ret;
 
-	ret = fi_sendmsg(data->ep, &msg,
-			 FI_COMPLETION | FI_TRANSMIT_COMPLETE);
+	ret = data->tagged ? fi_tsendmsg(data->ep, &tmsg, flags) :
+			     fi_sendmsg(data->ep, &msg, flags);
 	if (ret == -EAGAIN)
 		return;
 	if (ret) {
@@ -109,7 +124,11 @@ static void pp_data_send_fin(struct pp_data *data)
  */
 int pp_data_recv(struct pp_data *data)
 {
-	return fi_recv(data->ep, data->buf, data->buf_size, NULL, 0, &data->rx);
+	if (data->tagged)
+		return fi_trecv(data->ep, data->buf, data->buf_size, NULL,
+				FI_ADDR_UNSPEC, PP_TAG, 0, &data->rx);
+	return fi_recv(data->ep, data->buf, data->buf_size, NULL,
+		       FI_ADDR_UNSPEC, &data->rx);
 }
 
 /* The client is one message ahead, the server answers each. */
@@ -457,6 +476,7 @@ int pp_data_alloc(struct pp_run *run, size_t max)
 	data->tx.done = pp_data_tx_done;
 	data->rx.done = pp_data_rx_done;
 	data->client = pp_is_client(run);
+	data->tagged = run->opts.tagged;
 	data->check = run->opts.check;
 	memcpy(data->goodbye, PP_FIN, sizeof(PP_FIN));
 

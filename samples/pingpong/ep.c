@@ -7,7 +7,8 @@
  * offer at the address its client has used, listens, and opens domain, queue
  * and endpoint for the request that arrives; a client discovers what reaches
  * the address it was told. Both post the first receive before the connection
- * exists, so that no message ever meets an endpoint without one.
+ * exists, so that no message ever meets an endpoint without one. With endpoints
+ * that do not connect, both tell each other their address instead.
  *
  * Everything opened is in the run, and pp_ep_close() closes what there is,
  * children before parents; the other functions here do not unwind.
@@ -45,8 +46,8 @@ static int pp_ep_getinfo(struct pp_run *run,
 	hints = fi_allocinfo();
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG;
-	hints->ep_attr->type = FI_EP_MSG;
+	hints->caps = opts->tagged ? FI_TAGGED : FI_MSG;
+	hints->ep_attr->type = opts->rdm ? FI_EP_RDM : FI_EP_MSG;
 	if (opts->prov[0]) {
 		hints->fabric_attr->prov_name = kstrdup(opts->prov, GFP_KERNEL);
 		if (!hints->fabric_attr->prov_name)
@@ -124,12 +125,22 @@ static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 	ret = pp_data_cq_open(run);
 	if (ret)
 		return ret;
+	if (run->opts.rdm) {
+		run->stage = "fi_av_open";
+		ret = fi_av_open(run->domain, NULL, &run->av, run);
+		if (ret)
+			return ret;
+	}
 	run->stage = "fi_endpoint";
 	ret = fi_endpoint(run->domain, info, &data->ep, run);
 	if (ret)
 		return ret;
 	run->stage = "fi_ep_bind";
 	ret = fi_ep_bind(data->ep, &run->eq->fid, 0);
+	if (ret)
+		return ret;
+	if (run->opts.rdm)
+		ret = fi_ep_bind(data->ep, &run->av->fid, 0);
 	if (ret)
 		return ret;
 	ret = fi_ep_bind(data->ep, &data->cq->fid, FI_TRANSMIT | FI_RECV);
@@ -220,6 +231,8 @@ int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local)
 	ret = pp_ep_fabric(run);
 	if (ret)
 		return ret;
+	if (run->opts.rdm)
+		return pp_ep_open(run, run->info);
 	run->stage = "fi_passive_ep";
 	ret = fi_passive_ep(run->fabric, run->info, &run->pep, run);
 	if (ret)
@@ -233,7 +246,7 @@ int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local)
 }
 
 /**
- * pp_ep_name - server: where it listens
+ * pp_ep_name - where a server listens, or an endpoint that does not connect
  * @run: the run
  * @addr: where the address goes
  *
@@ -246,7 +259,27 @@ int pp_ep_name(struct pp_run *run, struct sockaddr_storage *addr)
 
 	run->stage = "fi_getname";
 	memset(addr, 0, sizeof(*addr));
-	return fi_getname(&run->pep->fid, addr, &len);
+	return fi_getname(run->pep ? &run->pep->fid : &run->data.ep->fid, addr,
+			  &len);
+}
+
+/**
+ * pp_ep_insert - know the peer of an endpoint that does not connect
+ * @run: the run
+ * @peer: its address
+ *
+ * Context: the run's thread; sleeps.
+ * Return: 0 or a negative error code.
+ */
+int pp_ep_insert(struct pp_run *run, const struct sockaddr_storage *peer)
+{
+	int err = 0;
+
+	run->stage = "fi_av_insert";
+	if (fi_av_insert(run->av, peer, 1, &run->data.peer, FI_SYNC_ERR,
+			 &err) == 1)
+		return 0;
+	return err ? -err : -EINVAL;
 }
 
 /**
@@ -280,7 +313,7 @@ int pp_ep_accept(struct pp_run *run)
 }
 
 /**
- * pp_ep_connect - client: open the data connection
+ * pp_ep_connect - client: open the data connection, or the endpoint that makes one
  * @run: the run
  * @peer: where the server listens
  *
@@ -308,7 +341,7 @@ int pp_ep_connect(struct pp_run *run, const struct sockaddr_storage *peer)
 	if (ret)
 		return ret;
 	ret = pp_ep_open(run, run->info);
-	if (ret)
+	if (ret || run->opts.rdm)
 		return ret;
 	run->stage = "fi_connect";
 	ret = fi_connect(run->data.ep, peer, NULL, 0);
@@ -343,6 +376,8 @@ void pp_ep_close(struct pp_run *run)
 		pp_ep_close_fid(&data->ep->fid);
 	if (data->cq)
 		pp_ep_close_fid(&data->cq->fid);
+	if (run->av)
+		pp_ep_close_fid(&run->av->fid);
 	if (run->domain)
 		pp_ep_close_fid(&run->domain->fid);
 	if (run->pep)

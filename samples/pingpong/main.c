@@ -163,6 +163,9 @@ static int kofi_test_opts(struct pp_opts *opts, struct genl_info *info)
 	opts->read = attr && nla_get_u32(attr) == KOFI_TEST_MODE_READ;
 	attr = tb[KOFI_TEST_A_PINGPONG_POLL];
 	opts->poll = attr ? nla_get_u32(attr) : KOFI_POLL_SOFTIRQ;
+	attr = tb[KOFI_TEST_A_PINGPONG_ENDPOINT];
+	opts->rdm = attr && nla_get_u32(attr) == KOFI_TEST_ENDPOINT_RDM;
+	opts->tagged = nla_get_flag(tb[KOFI_TEST_A_PINGPONG_TAGGED]);
 	attr = tb[KOFI_TEST_A_PINGPONG_TIMEOUT];
 	opts->timeout = attr ? nla_get_u32(attr) : 0;
 	if (GENL_REQ_ATTR_CHECK(info, KOFI_TEST_A_PINGPONG_ITERATIONS))

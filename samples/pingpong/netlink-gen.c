@@ -16,7 +16,7 @@ static const struct netlink_range_validation kofi_test_a_pingpong_size_range = {
 };
 
 /* KOFI_TEST_CMD_PINGPONG_START - do */
-static const struct nla_policy kofi_test_pingpong_start_nl_policy[KOFI_TEST_A_PINGPONG_TIMEOUT + 1] = {
+static const struct nla_policy kofi_test_pingpong_start_nl_policy[KOFI_TEST_A_PINGPONG_TAGGED + 1] = {
 	[KOFI_TEST_A_PINGPONG_NODE] = { .type = NLA_NUL_STRING, .len = KOFI_TEST_NAME_MAX, },
 	[KOFI_TEST_A_PINGPONG_SOURCE] = { .type = NLA_NUL_STRING, .len = KOFI_TEST_NAME_MAX, },
 	[KOFI_TEST_A_PINGPONG_SRC_PORT] = { .type = NLA_U16, },
@@ -32,6 +32,8 @@ static const struct nla_policy kofi_test_pingpong_start_nl_policy[KOFI_TEST_A_PI
 	[KOFI_TEST_A_PINGPONG_MODE] = NLA_POLICY_MAX(NLA_U32, 1),
 	[KOFI_TEST_A_PINGPONG_POLL] = NLA_POLICY_MAX(NLA_U32, 2),
 	[KOFI_TEST_A_PINGPONG_TIMEOUT] = { .type = NLA_U32, },
+	[KOFI_TEST_A_PINGPONG_ENDPOINT] = NLA_POLICY_MAX(NLA_U32, 1),
+	[KOFI_TEST_A_PINGPONG_TAGGED] = { .type = NLA_FLAG, },
 };
 
 /* Ops table for kofi_test */
@@ -40,7 +42,7 @@ static const struct genl_split_ops kofi_test_nl_ops[] = {
 		.cmd		= KOFI_TEST_CMD_PINGPONG_START,
 		.doit		= kofi_test_nl_pingpong_start_doit,
 		.policy		= kofi_test_pingpong_start_nl_policy,
-		.maxattr	= KOFI_TEST_A_PINGPONG_TIMEOUT,
+		.maxattr	= KOFI_TEST_A_PINGPONG_TAGGED,
 		.flags		= GENL_ADMIN_PERM | GENL_CMD_CAP_DO,
 	},
 };

@@ -33,6 +33,8 @@ struct task_struct;
  * @src_port: local control port, host order; 0: the server's usual one, any
  *	for a client
  * @dst_port: control port of the server, host order
+ * @rdm: the endpoint is of type FI_EP_RDM, not FI_EP_MSG
+ * @tagged: messages have a tag
  * @ipv6: a server listens on IPv6
  * @check: fill and check messages
  * @one_size: only messages of @size bytes
@@ -51,6 +53,8 @@ struct pp_opts {
 	char		domain[KOFI_TEST_NAME_MAX + 1];
 	u16		src_port;
 	u16		dst_port;
+	bool		rdm;
+	bool		tagged;
 	bool		ipv6;
 	bool		check;
 	bool		one_size;
@@ -85,12 +89,14 @@ enum pp_fin {
 
 /**
  * struct pp_data - the messages: who sends next, and what is on its way
- * @ep: the connected endpoint
+ * @ep: the endpoint
+ * @peer: its peer, if it is not connected
  * @cq: its only completion queue
  * @tx: context of sends
  * @rx: context of the one receive that is posted
  * @lock: everything below; the thread and the callbacks share it
  * @client: this side sends first
+ * @tagged: messages have a tag
  * @check: compare what arrives
  * @inject_size: shorter messages are injected
  * @size: bytes of a message
@@ -115,11 +121,13 @@ enum pp_fin {
  */
 struct pp_data {
 	struct fid_ep		*ep;
+	fi_addr_t		peer;
 	struct fid_cq		*cq;
 	struct kofi_cqe		tx;
 	struct kofi_cqe		rx;
 	spinlock_t		lock;	/* see above */
 	bool			client;
+	bool			tagged;
 	bool			check;
 	size_t			inject_size;
 	size_t			size;
@@ -162,6 +170,7 @@ struct pp_data {
  * @eq: connection events
  * @pep: server: listens for the data connection
  * @domain: opened from @info
+ * @av: of an endpoint that is not connected
  * @data: endpoint, completion queue, messages
  */
 struct pp_run {
@@ -184,6 +193,7 @@ struct pp_run {
 	struct fid_eq		*eq;
 	struct fid_pep		*pep;
 	struct fid_domain	*domain;
+	struct fid_av		*av;
 	struct pp_data		data;
 };
 
@@ -231,6 +241,7 @@ int pp_ctrl_count(struct pp_run *run, u64 *count);
 /* ep.c */
 int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local);
 int pp_ep_name(struct pp_run *run, struct sockaddr_storage *addr);
+int pp_ep_insert(struct pp_run *run, const struct sockaddr_storage *peer);
 int pp_ep_accept(struct pp_run *run);
 int pp_ep_connect(struct pp_run *run, const struct sockaddr_storage *peer);
 void pp_ep_close(struct pp_run *run);

@@ -21,6 +21,7 @@ struct pp_addr_head {
 #define PP_SYNC_ASK	"q"		/* with their NUL */
 #define PP_SYNC_ANSWER	"a"
 #define PP_COUNT_OK	"cnt ok"
+#define PP_TAG		1234	/* of all messages, with -m tagged */
 #define PP_FIN		"fin"
 
 #define PP_COUNT_LEN	10		/* decimal digits, padded with NUL */

@@ -31,17 +31,30 @@ static void pp_run_unpin(struct pp_run *run)
 		module_put(THIS_MODULE);
 }
 
-static int pp_run_connect(struct pp_run *run)
+/* The client's endpoint must be there before the server may be told its name. */
+static int pp_run_connect_client(struct pp_run *run)
+{
+	struct sockaddr_storage addr, peer;
+	int ret;
+
+	ret = pp_ctrl_connect(run, &addr);
+	if (!ret)
+		ret = pp_ctrl_recv_addr(run, &peer);
+	if (!ret)
+		ret = pp_ep_connect(run, &peer);
+	if (ret || !run->opts.rdm)
+		return ret;
+	ret = pp_ep_name(run, &addr);
+	if (!ret)
+		ret = pp_ctrl_send_addr(run, &addr);
+	return ret ?: pp_ep_insert(run, &peer);
+}
+
+static int pp_run_connect_server(struct pp_run *run)
 {
 	struct sockaddr_storage addr;
 	int ret;
 
-	if (pp_is_client(run)) {
-		ret = pp_ctrl_connect(run, &addr);
-		if (!ret)
-			ret = pp_ctrl_recv_addr(run, &addr);
-		return ret ?: pp_ep_connect(run, &addr);
-	}
 	ret = pp_ctrl_listen(run, &addr);
 	if (!ret)
 		ret = pp_ep_listen(run, &addr);
@@ -49,7 +62,16 @@ static int pp_run_connect(struct pp_run *run)
 		ret = pp_ep_name(run, &addr);
 	if (!ret)
 		ret = pp_ctrl_send_addr(run, &addr);
-	return ret ?: pp_ep_accept(run);
+	if (ret || !run->opts.rdm)
+		return ret ?: pp_ep_accept(run);
+	ret = pp_ctrl_recv_addr(run, &addr);
+	return ret ?: pp_ep_insert(run, &addr);
+}
+
+static int pp_run_connect(struct pp_run *run)
+{
+	return pp_is_client(run) ? pp_run_connect_client(run) :
+				   pp_run_connect_server(run);
 }
 
 /* Until both sides are ready for a size and its messages are on their way */

@@ -34,6 +34,8 @@ struct options {
 	uint64_t	timeout;
 	uint32_t	mode;
 	uint32_t	poll;
+	uint32_t	endpoint;
+	uint32_t	tagged;
 	bool		has_size;
 	bool		all_sizes;
 	bool		check;
@@ -58,18 +60,18 @@ static void print_usage(void)
 	     "  kofi pingpong [OPTION...] SERVER  connect to a server\n"
 	     "\n"
 	     "Sends messages to and fro between this kernel and another, or an fi_pingpong\n"
-	     "program. Both sides need the same -S, -I and -c. Needs the module kofi_pingpong.\n"
+	     "program. Both sides need the same -e, -m, -S, -I and -c. Needs the module kofi_pingpong.\n"
 	     "\n"
 	     "As of fi_pingpong:\n"
 	     "  -B PORT      local control port (server: 47592, client: any)\n"
 	     "  -P PORT      control port of the server (47592)\n"
 	     "  -d DOMAIN    domain name\n"
 	     "  -p PROVIDER  provider name; tcp means sock\n"
-	     "  -e TYPE      endpoint type: msg, which is all there is and the default\n"
+	     "  -e TYPE      endpoint type: msg (default) or rdm\n"
 	     "  -I NUMBER    round trips per size (10)\n"
 	     "  -S SIZE      one message size in bytes, or all; else six up to 1 MiB\n"
 	     "  -c           fill messages with a pattern and check it\n"
-	     "  -m MODE      transfer mode: msg, which is all there is and the default\n"
+	     "  -m MODE      transfer mode: msg (default) or tagged\n"
 	     "  -v           tell on stderr what is going on\n"
 	     "  -6           IPv6 for the control connection\n"
 	     "  -h, --help   this text\n"
@@ -154,6 +156,12 @@ static int parse(int argc, char **argv, struct options *opts)
 		[KOFI_TEST_MODE_READ] = "read",
 		NULL
 	};
+	static const char *const endpoint_names[] = {
+		[KOFI_TEST_ENDPOINT_MSG] = "msg",
+		[KOFI_TEST_ENDPOINT_RDM] = "rdm",
+		NULL
+	};
+	static const char *const transfer_names[] = { "msg", "tagged", NULL };
 	static const struct option longs[] = {
 		{ "help", no_argument, NULL, 'h' },
 		{ "json", no_argument, NULL, 'j' },
@@ -183,11 +191,12 @@ static int parse(int argc, char **argv, struct options *opts)
 								 "sock";
 			break;
 		case 'e':
+			ret = choice('e', optarg, endpoint_names,
+				     &opts->endpoint);
+			break;
 		case 'm':
-			if (strcasecmp(optarg, "msg"))
-				ret = usage_error("pingpong",
-						  "-%c: only msg is there, no \"%s\"",
-						  letter, optarg);
+			ret = choice('m', optarg, transfer_names,
+				     &opts->tagged);
 			break;
 		case 'I':
 			ret = take_number('I', optarg, INT_MAX,
@@ -427,6 +436,9 @@ static int start(struct nl *nl, const struct options *opts)
 	mnl_attr_put_u32(nlh, KOFI_TEST_A_PINGPONG_POLL, opts->poll);
 	mnl_attr_put_u32(nlh, KOFI_TEST_A_PINGPONG_TIMEOUT,
 			 opts->timeout * 1000);
+	mnl_attr_put_u32(nlh, KOFI_TEST_A_PINGPONG_ENDPOINT, opts->endpoint);
+	if (opts->tagged)
+		mnl_attr_put(nlh, KOFI_TEST_A_PINGPONG_TAGGED, 0, NULL);
 	return nl_call(nl, nlh, KOFI_TEST_A_PINGPONG_MAX, NULL, NULL);
 }
 

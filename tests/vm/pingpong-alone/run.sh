@@ -35,6 +35,7 @@ for one in "-C softirq" "-C workqueue" "-C direct" "-M read"; do
 done
 step warm-up pair "-w 5 -I 3 -S all" "-w 5 -I 3 -S all"
 step no-round-trips pair "-I 0" "-I 0"
+step rdm-mixed pair "-e rdm -m tagged -M read" "-e rdm -m tagged -C direct"
 
 userspace() {
 	server -c -S all -I 2
@@ -184,7 +185,8 @@ step no-server expect_output "Connection refused" \
 step no-provider differ "fi_getinfo: No data available" "-p nosuch" "-p nosuch"
 step no-domain differ "fi_getinfo: No data available" "-d nosuch" ""
 step bad-size expect_status 2 kofi pingpong -S big
-step bad-endpoint expect_status 2 kofi pingpong -e rdm
+step bad-endpoint expect_status 2 kofi pingpong -e dgram
+step bad-transfer expect_status 2 kofi pingpong -m rma
 step bad-context expect_status 2 kofi pingpong -C hardirq
 step two-servers expect_status 2 kofi pingpong a b
 step nothing-left retry nothing

@@ -10,9 +10,16 @@
 ALL="-e msg -c -I 2 -S all"
 ONE="-e msg -c -I 4 -S 65536"
 SPIN=$ALL
+RDM="-e rdm -c -I 2 -S all"
 if [ "$VM_KERNEL" = debug ]; then
 	ALL="-e msg -c -I 1 -S all"
 	SPIN="-e msg -c -I 2 -S 262144"
+	RDM="-e rdm -c -I 2 -S 262144"
+fi
+# the provider that has reliable datagrams of its own: tcp, or before 2.0 net
+NATIVE=tcp
+if fi_info -l | grep -q ^net:; then
+	NATIVE=net
 fi
 
 runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
@@ -26,5 +33,11 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run workqueue "kofi pingpong -C workqueue -c" "kofi pingpong -C workqueue -c a"
 	run direct "kofi pingpong -C direct -c" "kofi pingpong -C direct -c a"
 	run mixed "kofi pingpong -C direct -c" "kofi pingpong -M read -c a"
+	run rdm-server "kofi pingpong $RDM" "fi_pingpong -p $NATIVE $RDM a"
+	run rdm-client "fi_pingpong -p $NATIVE $RDM" "kofi pingpong $RDM a"
+	run rdm-tagged-server "kofi pingpong $RDM -m tagged" "fi_pingpong -p $NATIVE $RDM -m tagged a"
+	run rdm-tagged-client "fi_pingpong -p $NATIVE $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
+	run rdm-ipv6 "kofi pingpong -6 $RDM" "fi_pingpong -6 -p $NATIVE $RDM a6"
+	run rdm-kernels "kofi pingpong $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
 	run no-content "kofi pingpong -S 4096 -I 100" "kofi pingpong -S 4096 -I 100 a"
 }
