@@ -280,7 +280,9 @@ static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	ep->tx_probing = false;
-	if (!wc->status && ep->tx_probed == ep->stats.tx_wrs) {
+	/* what waits for more to follow has not been with the device yet */
+	if (!wc->status && !ep->nr_links &&
+	    ep->tx_probed == ep->stats.tx_wrs) {
 		vrb_tx_take(ep, NULL, &unreported);
 		ep->tx_unreported = 0;
 	}
@@ -293,8 +295,9 @@ static void vrb_tx_post_probe(struct vrb_ep *ep)
 {
 	if (ep->tx_closed || ep->tx_probing)
 		return;
-	ep->tx_probed = ep->stats.tx_wrs;
 	ep->tx_probing = !vrb_tx_post_nothing(ep, &ep->tx_probe);
+	/* with what that has handed over first */
+	ep->tx_probed = ep->stats.tx_wrs;
 }
 
 /**
