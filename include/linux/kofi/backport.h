@@ -60,9 +60,12 @@ hrtimer_setup_on_stack(struct hrtimer *timer,
 
 /* Since 6.18 a network namespace is enough to find a connection. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
-#define inet_lookup_established(net, ...)				\
-	inet_lookup_established(net, (net)->ipv4.tcp_death_row.hashinfo, \
-				__VA_ARGS__)
+#define inet_lookup_established(ns, ...) ({				\
+	struct net *ns__ = (ns);					\
+									\
+	inet_lookup_established(ns__, ns__->ipv4.tcp_death_row.hashinfo, \
+				__VA_ARGS__);				\
+})
 #endif
 
 /* Since 6.18 the pages of one range are adjacent in the memory map. */
