@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 
+import packages
 from base import BUILD, HERE, TOP, Fail, output
 
 # dash is sh: busybox's would run its own applets where a real program is there
@@ -89,6 +90,11 @@ def own_tools(programs=()):
             if p.is_file() and os.access(p, os.X_OK)]
 
 
+def of_others(programs):
+    """Those of PROGRAMS that come from another release of Debian."""
+    return [name for name in programs if packages.split(name)[1]]
+
+
 def payload(where, kernel, parts, programs=()):
     """Fill the folder WHERE for the scenarios PARTS, with their PROGRAMS."""
     shutil.rmtree(where, ignore_errors=True)
@@ -106,6 +112,10 @@ def payload(where, kernel, parts, programs=()):
     (where / "bin").mkdir()
     for tool in own_tools(programs):
         shutil.copy(tool, where / "bin")
+    for name in of_others(programs):
+        path = where / "bin" / name
+        path.write_text(packages.Program(name).script())
+        path.chmod(0o755)
     if kernel.modules:
         (where / "stock").mkdir()
         names = {"virtio_net"}.union(needed_by(ours),
@@ -201,8 +211,12 @@ def initramfs(out, programs, vm):
     own = own_tools(programs)
     for tool in own:
         needed.update(libraries(tool))
+    others = of_others(programs)
+    for name in others:     # where the script in the payload looks for them
+        for f in packages.Program(name).files():
+            a.file(str(f), f)
     for name in [*BASE_PROGRAMS, *programs]:
-        if name not in [tool.name for tool in own]:
+        if name not in [tool.name for tool in own] + others:
             add(f"bin/{name}", find_program(name))
     add("bin/dash", find_program("dash"))
     a.link("bin/sh", "dash")

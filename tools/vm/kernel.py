@@ -4,7 +4,7 @@
 Flavours:
   stock     Debian's newest 6.12: image, modules and headers, unpacked
   newest    the same of the newest kernel that Debian has as a backport to its
-            release STABLE, as far as dkms.conf goes
+            stable release, as far as dkms.conf goes
   RELEASE   the same of another kernel of Debian: 6.12.117+deb12-amd64, or 6.12
   debug     linux-source-6.12 with test-kernel.config, for QEMU
   uml       the same source as User-mode Linux with all checkers
@@ -24,11 +24,10 @@ import time
 
 from base import (CACHE, CPUS, HERE, TOP, Fail, digest, errors_in, fresh_dir,
                   lock, output, run, say)
+from packages import LOGS, Apt, backports, refresh_lists
 
 SERIES = "6.12"
-STABLE = "trixie"
 RECIPE = "1"            # raise when a kernel built before must not be used
-LOGS = CACHE / "log"
 
 FRAGMENTS = {
     "debug": ["test-kernel.config"],
@@ -37,7 +36,6 @@ FRAGMENTS = {
 }
 FLAVOURS = ["stock", "newest", *FRAGMENTS]
 RELEASE = re.compile(r"\d+\.\d+[\w.+-]*$")
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 class Kernel:
@@ -74,126 +72,6 @@ def missing(flavour):
 
 
 # --- Debian packages -------------------------------------------------------
-
-def refresh_lists():
-    """As root, let apt fetch its lists once more; else nothing."""
-    if os.geteuid() == 0:
-        run(["apt-get", "-q", "update"], LOGS / "apt-update.log",
-            "apt-get update")
-
-
-class Apt:
-    """What apt offers: to this system, or with the OPTIONS of other lists."""
-
-    def __init__(self, *options):
-        self.options = options
-
-    def ask(self, *words):
-        return output(["apt-cache", *self.options, *words])
-
-    def versions(self, names):
-        """{name: version apt would fetch}; some NAMES it only mentions."""
-        found = re.findall(r"^(\S+):\n  Installed: .*\n  Candidate: (\S+)$",
-                           self.ask("policy", *names), re.M) if names else []
-        return {n: v for n, v in found if v != "(none)"}
-
-    def version(self, name):
-        """The version apt would fetch, or None."""
-        return self.versions([name]).get(name)
-
-    def releases(self, series=""):
-        """(numbers, release) of all kernels for which there are headers too."""
-        name = re.compile(r"linux-headers-((\d+)\.(\d+)\.(\d+)\S*)-common$")
-        found = [m for m in map(name.match, self.ask(
-            "pkgnames", "linux-headers-" + series).split()) if m]
-        images = {m[0]: f"linux-image-{m[1]}-amd64" for m in found}
-        there = self.versions([*images, *images.values()])
-        return [(tuple(map(int, m.groups()[1:])), f"{m[1]}-amd64")
-                for m in found if m[0] in there and images[m[0]] in there]
-
-    def packages(self, release):
-        """What a kernel consists of; since 7.1 the image is only a name."""
-        base = release.removesuffix("-amd64")
-        names = [f"linux-image-{release}", f"linux-headers-{release}",
-                 f"linux-headers-{base}-common", f"linux-kbuild-{base}"]
-        return names + list(self.versions([f"linux-{part}-{release}" for part
-                                           in ("base", "binary", "modules")]))
-
-    def download(self, names, where):
-        """Unpack the packages NAMES below the folder WHERE."""
-        debs = where / "debs"
-        debs.mkdir()
-        cmd = ["apt-get", "-q", *self.options, "-o",
-               "APT::Sandbox::User=root", "download", *names]
-        try:
-            run(cmd, LOGS / "apt-download.log", "apt-get download", cwd=debs)
-        except Fail:
-            if self.options:
-                raise
-            refresh_lists()
-            run(cmd, LOGS / "apt-download.log", "apt-get download", cwd=debs)
-        for deb in sorted(debs.iterdir()):
-            output(["dpkg", "-x", deb, where])
-        shutil.rmtree(debs)
-
-    def compiler(self, release, where):
-        """Unpack below WHERE what building modules needs, with its libraries."""
-        archives = where / "cache/archives"
-        (archives / "partial").mkdir(parents=True)
-        (where / "status").touch()
-        run(["apt-get", "-qy", *self.options, "-o", f"Dir::Cache={where}/cache",
-             "-o", f"Dir::State::status={where}/status", "-o",
-             "APT::Sandbox::User=root", "--download-only", "--no-install-recommends", "install",
-             f"linux-headers-{release}"], LOGS / "apt-compiler.log",
-            "fetching the compiler")
-        for deb in sorted(archives.glob("*.deb")):
-            if not deb.name.startswith("linux-headers"):
-                output(["dpkg", "-x", deb, where])
-        shutil.rmtree(where / "cache")
-
-
-def backports():
-    """The lists of Debian's release STABLE, of its updates and backports, from
-    the mirrors this system uses, in a folder of our own."""
-    here = CACHE / "apt"
-    sources = here / "sources.list"
-    apt = Apt("-o", f"Dir::Etc::sourcelist={sources}",
-              "-o", "Dir::Etc::sourceparts=/dev/null",
-              "-o", f"Dir::State={here}/state", "-o", f"Dir::Cache={here}/cache",
-              "-o", "Dir::State::status=/var/lib/dpkg/status")
-    if sources.exists() and time.time() - sources.stat().st_mtime < 86400:
-        return apt
-    for folder in ("state/lists/partial", "cache/archives/partial"):
-        (here / folder).mkdir(parents=True, exist_ok=True)
-    asked = ["apt-get", "indextargets", "--format", "$(LABEL) $(SITE)",
-             "Created-By: Packages"]
-    if "Debian " not in output(asked):
-        refresh_lists()
-    sites = dict(l.split() for l in output(asked).splitlines()
-                 if l.startswith("Debian"))
-    if "Debian" not in sites:
-        raise Fail("apt has no list of Debian's own archive here")
-    known = sources.exists()
-    text = "".join(f"deb [signed-by={KEYRING}] {sites[label]} {STABLE}{more} "
-                   "main\n" for label, more in
-                   (("Debian", ""), ("Debian", "-backports"),
-                    ("Debian-Security", "-security")) if label in sites)
-    fresh = sources.with_suffix(".new")
-    fresh.write_text(text)
-    try:
-        run(["apt-get", "-q", *apt.options, "-o",
-             f"Dir::Etc::sourcelist={fresh}", "-o", "APT::Sandbox::User=root",
-             "update", "--error-on=any"], LOGS / "apt-backports.log",
-            "apt-get update")
-    except Fail:
-        if not known:
-            raise
-        say("    apt cannot be asked for newer backports; going on with the "
-            "lists of before")
-        fresh.write_text(sources.read_text())
-    fresh.rename(sources)
-    return apt
-
 
 def fits(release):
     """Is it a kernel that kOFI is built for?"""
@@ -265,7 +143,8 @@ def debian(flavour, fetch):
                 apt.download(apt.packages(release), temp)
                 if not runs_here(temp, release):
                     say("    fetching the compiler of that kernel's release")
-                    apt.compiler(release, temp / "tools")
+                    apt.with_dependencies(f"linux-headers-{release}",
+                                          temp / "tools", ["linux-headers"])
                 arrange_stock(temp, final, release)
     return Kernel(flavour, final / "build", final / "vmlinuz",
                   final / "modules")

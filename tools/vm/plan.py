@@ -11,6 +11,7 @@ import image
 import kernel
 import kunit as kunit_
 import machine
+import packages
 import scenario as scenarios
 import schedule
 from base import (BUILD, CPUS, REPORT, TOP, Fail, clock, errors_in, run, say)
@@ -67,6 +68,13 @@ def lenient(flavour):
     except Fail:
         return False
     return True
+
+
+def others(wanted):
+    """Fetch the programs of other releases that these scenarios call."""
+    for release in {packages.split(p)[1] for s in wanted
+                    for p in s.programs} - {None}:
+        packages.root(release)
 
 
 def kernels(flavours):
@@ -186,6 +194,7 @@ def everything(tag, name, only):
     say(f"{clock()} kernels")
     order = [k for k in ("stock", "newest", "uml", "debug") if k in needed]
     kernels(order)
+    others(s for s, _ in wanted)
     jobs = [build_job(f, report) for f in
             [*programs(s for s, _ in wanted), *order]]
     jobs += checking
@@ -204,6 +213,7 @@ def demo(only="*"):
         raise Fail(f"no scenario with the tag demo is called '{only}'",
                    status=2)
     kernels([flavour])
+    others(wanted)
     say(f"{clock()} building the modules and the kofi tool")
     for what in [*programs(wanted), flavour]:
         build(what)
@@ -220,6 +230,8 @@ def adhoc(flavour):
         build(what)
     programs = [p for p in (*DEFAULT_PROGRAMS, "rdma", "ss", "tc",
                             "strace") if shutil.which(p)]
+    if packages.there(packages.STABLE):
+        programs += [f"{p}@{packages.STABLE}" for p in DEFAULT_PROGRAMS]
     stock = "crc32_generic? rdma_rxe ib_uverbs rdma_ucm veth dummy sch_netem"
     return k, {"programs": " ".join(programs),
                "modules": stock if k.modules else ""}

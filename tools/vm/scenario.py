@@ -11,7 +11,8 @@ one KEY=VALUE per line, # for comments:
   tags      test (default), demo, soak: which target runs it
   soak      those of its kernels on which only soak runs it
   programs  host programs the machines need, beyond busybox, ip, kmod and our
-            own tools (on uml all programs of the host are there)
+            own tools (on uml all programs of the host are there);
+            fi_pingpong@trixie is that of Debian's release trixie, called so
   modules   modules of Debian's kernels to load (other kernels have them built in);
             with a ? behind, only where the kernel has it
   timeout   seconds for the whole scenario (default 120; 2.5 times that on debug,

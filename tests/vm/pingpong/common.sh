@@ -10,7 +10,7 @@
 ALL="-e msg -c -I 2 -S all"
 ONE="-e msg -c -I 4 -S 65536"
 SPIN=$ALL
-RDM="-e rdm -c -I 2 -S all"
+RDM="-e rdm -c -I 1 -S all"
 if [ "$VM_KERNEL" = debug ]; then
 	ALL="-e msg -c -I 1 -S all"
 	SPIN="-e msg -c -I 2 -S 262144"
@@ -38,6 +38,12 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run rdm-tagged-server "kofi pingpong $RDM -m tagged" "fi_pingpong -p $NATIVE $RDM -m tagged a"
 	run rdm-tagged-client "fi_pingpong -p $NATIVE $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
 	run rdm-ipv6 "kofi pingpong -6 $RDM" "fi_pingpong -6 -p $NATIVE $RDM a6"
+	NEWER=fi_pingpong@trixie
+	run newer-server "kofi pingpong $SPIN" "$NEWER -p tcp $SPIN a"
+	run newer-rdm-server "kofi pingpong $RDM" "$NEWER -p tcp $RDM a"
+	run newer-rdm-client "$NEWER -p tcp $RDM" "kofi pingpong $RDM a"
+	run newer-tagged-server "kofi pingpong $RDM -m tagged" "$NEWER -p tcp $RDM -m tagged a"
+	run newer-tagged-client "$NEWER -p tcp $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
 	run rdm-kernels "kofi pingpong $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
 	run no-content "kofi pingpong -S 4096 -I 100" "kofi pingpong -S 4096 -I 100 a"
 }
