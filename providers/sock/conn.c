@@ -411,14 +411,16 @@ static bool ksk_conn_waits(const struct ksk_conn *c)
 {
 	const struct kofi_rxq *q = &c->ep->rxq;
 
-	return !list_empty(&c->tx_wait) || c->tx_nreads ||
+	return !list_empty(&c->tx_wait) || c->tx_nreads || c->rndv_out ||
+	       c->rndv_granted ||
 	       (c == c->ep->conn && q->ops && !list_empty(&q->posted));
 }
 
 /*
  * Two ways in which a stream that stands still keeps what is ours, although the
- * peer is there: a frame that does not go on, and a frame that finds no receive
- * and behind which the peer has closed. A window that nothing more can come
+ * peer is there: a frame that does not go on, or a payload that was asked for and
+ * does not come; and a frame that finds no receive and behind which the peer has
+ * closed. A window that nothing more can come
  * through does not open by what we do.
  */
 static void ksk_conn_watch_rx(struct ksk_conn *c)
@@ -433,7 +435,8 @@ static void ksk_conn_watch_rx(struct ksk_conn *c)
 		err = ESHUTDOWN;
 		if ((sk->sk_shutdown & RCV_SHUTDOWN) && ksk_conn_waits(c))
 			ms = tun->silence_timeout;
-	} else if (rx->have && skb_queue_empty(&sk->sk_receive_queue)) {
+	} else if ((rx->have || c->rndv_granted) &&
+		   skb_queue_empty(&sk->sk_receive_queue)) {
 		ms = tun->frame_timeout;
 	}
 	if (!ms || c->watch_rx != c->stats.rx_bytes) {

@@ -4,7 +4,7 @@
  */
 #include <linux/slab.h>
 
-#include "sock.h"
+#include "rdm.h"
 #include "sock_trace.h"
 
 /**
@@ -257,6 +257,7 @@ static void ksk_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	KSK_STAT(tx_full);
 	KSK_STAT(tx_retries);
 	KSK_STAT(tx_bursts);
+	KSK_STAT(tx_rendezvous);
 	KSK_STAT(tx_pushes);
 	KSK_STAT(tx_zc_bytes);
 	KSK_STAT(tx_copy_bytes);

@@ -7,7 +7,7 @@
 #include <linux/mm.h>
 #include <linux/uio.h>
 
-#include "sock.h"
+#include "rdm.h"
 
 static void ksk_tx_gather_kvec(const struct iov_iter *from, size_t left,
 			       union ksk_tx_vec *v, struct iov_iter *to)
@@ -109,6 +109,7 @@ static bool ksk_burst_fits(const struct ksk_conn *c, const struct ksk_txop *op)
 	size_t payload = ksk_txop_payload(op);
 
 	if (op->rma_count > 1 || payload > KSK_BURST_PAYLOAD ||
+	    ksk_rndv_wanted(c, op) ||
 	    (c->zc_min && payload >= c->zc_min))
 		return false;
 	return payload <= ksk_burst_segment(op).iov_len;
@@ -152,7 +153,8 @@ static bool ksk_burst_room(const struct ksk_burst *b, size_t budget)
 void ksk_burst_collect(const struct ksk_conn *c, struct ksk_burst *b,
 		       size_t budget)
 {
-	bool unanswered = c->tx_nreads || !list_empty(&c->tx_wait) ||
+	bool unanswered = c->tx_nreads || c->rndv_out ||
+			  !list_empty(&c->tx_wait) ||
 			  (c->tx_op && c->tx_op->ack);
 	unsigned int reads = c->tx_nreads;
 	u64 acks = c->tx_acks;

@@ -103,7 +103,9 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 		.caps		= KSK_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
 		.msg_order	= KSK_MSG_ORDER,
-		.comp_order	= FI_ORDER_STRICT,
+		/* a message that is announced is overtaken by what is not */
+		.comp_order	= type == FI_EP_MSG ? FI_ORDER_STRICT :
+						      FI_ORDER_NONE,
 		.size		= READ_ONCE(ksk_rx_size),
 		.iov_limit	= KSK_IOV_LIMIT,
 		.total_buffered_recv = type == FI_EP_MSG ? 0 : KSK_BUFFERED,
@@ -112,6 +114,7 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 		.type		= type,
 		.protocol	= type == FI_EP_MSG ? FI_PROTO_SOCK_TCP :
 						      FI_PROTO_XNET,
+		.protocol_version = type == FI_EP_MSG ? 0 : KSK_RDM_VERSION,
 		.max_msg_size	= KSK_MSG_MAX,
 		.max_order_raw_size = KSK_MSG_MAX,
 		.max_order_waw_size = KSK_MSG_MAX,

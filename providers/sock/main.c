@@ -54,6 +54,7 @@ MODULE_PARM_DESC(silence_timeout,
 		 "Milliseconds without an acknowledgment while data is out after which a peer is dead (1000 to 86400000, default 30000)");
 
 unsigned int ksk_frame_timeout;
+EXPORT_SYMBOL_IF_KUNIT(ksk_frame_timeout);
 static struct kofi_param ksk_param_frame_timeout = { &ksk_frame_timeout, 0, 86400000 };
 module_param_cb(frame_timeout, &kofi_param_ops, &ksk_param_frame_timeout, 0644);
 MODULE_PARM_DESC(frame_timeout,
@@ -89,6 +90,13 @@ static struct kofi_param ksk_param_max_unknown = { &ksk_max_unknown, 0, 65536 };
 module_param_cb(max_unknown, &kofi_param_ops, &ksk_param_max_unknown, 0644);
 MODULE_PARM_DESC(max_unknown,
 		 "Connections of peers that are not in the address vector of a reliable datagram endpoint (0 to 65536, default 1024)");
+
+unsigned int ksk_rendezvous_min;
+EXPORT_SYMBOL_IF_KUNIT(ksk_rendezvous_min);
+static struct kofi_param ksk_param_rendezvous_min = { &ksk_rendezvous_min, 0, 1073741824 };
+module_param_cb(rendezvous_min, &kofi_param_ops, &ksk_param_rendezvous_min, 0644);
+MODULE_PARM_DESC(rendezvous_min,
+		 "Bytes from which on a tagged message of a reliable datagram endpoint is announced before it is sent, 0: never (0 to 1073741824, default 0)");
 
 unsigned int ksk_port_min;
 EXPORT_SYMBOL_IF_KUNIT(ksk_port_min);
@@ -133,6 +141,7 @@ void ksk_tunables_init(struct ksk_tunables *tun)
 		.keepalive_intvl = READ_ONCE(ksk_keepalive_intvl),
 		.keepalive_cnt = READ_ONCE(ksk_keepalive_cnt),
 		.zerocopy_min = READ_ONCE(ksk_zerocopy_min),
+		.rendezvous_min = READ_ONCE(ksk_rendezvous_min),
 		.cpu = -1,
 	};
 }

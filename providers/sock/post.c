@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 
-#include "sock.h"
+#include "rdm.h"
 
 /* ----------------------------------------------------------------- records */
 
@@ -124,6 +124,7 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 	op->flags = flags;
 	op->conn = ep->conn;
 	op->zc = false;
+	op->ctx = 0;
 	op->op = post->op;
 	op->ack = flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
 	op->rma_count = post->rma_count;

@@ -16,16 +16,19 @@ unsigned int ksk_tx_format_op(void *buf, const struct ksk_txop *op, u8 id,
 	struct ksk_hdr *hdr = buf;
 	u8 *p = (u8 *)(hdr + 1);
 	u16 flags = op->ack ? KSK_F_DELIVERY : 0;
+	bool words = op->op != KSK_OP_DATA;
 	unsigned int i;
 
 	*hdr = (struct ksk_hdr) {
 		.version = KSK_PROTO_VERSION,
 		.op = op->op,
+		.op_data = op->ctx,
 		.rma_count = op->rma_count,
 		.id = id,
 	};
-	if (op->flags & FI_REMOTE_CQ_DATA) {
+	if (op->flags & FI_REMOTE_CQ_DATA)
 		flags |= KSK_F_CQ_DATA;
+	if (flags & KSK_F_CQ_DATA && words) {
 		ksk_put64(op->data, p, be);
 		p += 8;
 	}
@@ -34,8 +37,12 @@ unsigned int ksk_tx_format_op(void *buf, const struct ksk_txop *op, u8 id,
 		ksk_put64(op->inv_key, p, be);
 		p += 8;
 	}
-	if (op->op == KSK_OP_TAGGED) {
+	if (op->op == KSK_OP_TAGGED || op->op == KSK_OP_RTS) {
 		ksk_put64(op->tag, p, be);
+		p += 8;
+	}
+	if (op->op == KSK_OP_RTS) {
+		ksk_put64(op->cur.len, p, be);
 		p += 8;
 	}
 	for (i = 0; i < op->rma_count; i++) {
@@ -53,37 +60,40 @@ unsigned int ksk_tx_format_op(void *buf, const struct ksk_txop *op, u8 id,
 }
 EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_op);
 
-/* Header of the response to a read */
-unsigned int ksk_tx_format_rsp(void *buf, u64 payload, u8 id, bool be)
+/* A header without words, of @payload bytes */
+static unsigned int ksk_tx_format_bare(struct ksk_hdr *hdr, u8 op, u8 op_data,
+				       u64 payload, u8 id, bool be)
 {
-	struct ksk_hdr *hdr = buf;
-
 	*hdr = (struct ksk_hdr) {
 		.version = KSK_PROTO_VERSION,
-		.op = KSK_OP_READ_RSP,
+		.op = op,
+		.op_data = op_data,
 		.hdr_size = sizeof(*hdr),
 		.id = id,
 	};
 	ksk_put64(sizeof(*hdr) + payload, hdr->size, be);
 	return sizeof(*hdr);
 }
+
+/* Header of the response to a read */
+unsigned int ksk_tx_format_rsp(void *buf, u64 payload, u8 id, bool be)
+{
+	return ksk_tx_format_bare(buf, KSK_OP_READ_RSP, 0, payload, id, be);
+}
 EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_rsp);
 
 unsigned int ksk_tx_format_ack(void *buf, u8 id, bool be)
 {
-	struct ksk_hdr *hdr = buf;
-
-	*hdr = (struct ksk_hdr) {
-		.version = KSK_PROTO_VERSION,
-		.op = KSK_OP_MSG,
-		.op_data = KSK_OP_DATA_ACK,
-		.hdr_size = sizeof(*hdr),
-		.id = id,
-	};
-	ksk_put64(sizeof(*hdr), hdr->size, be);
-	return sizeof(*hdr);
+	return ksk_tx_format_bare(buf, KSK_OP_MSG, KSK_OP_DATA_ACK, 0, id, be);
 }
 EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_ack);
+
+/* The payload of an announced message is wanted. */
+unsigned int ksk_tx_format_cts(void *buf, u8 ctx, u8 id, bool be)
+{
+	return ksk_tx_format_bare(buf, KSK_OP_CTS, ctx, 0, id, be);
+}
+EXPORT_SYMBOL_IF_KUNIT(ksk_tx_format_cts);
 
 /* ------------------------------------------- messages that connect two peers */
 

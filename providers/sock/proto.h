@@ -65,7 +65,8 @@ static_assert(sizeof(struct ksk_cm_hdr) == 32);
 
 /**
  * struct ksk_rdm_cm - private data of unconnected endpoints, in all three messages
- * @version: KSK_RDM_VERSION, or a later one's; an answer repeats it
+ * @version: of a request, KSK_RDM_VERSION or a later one's; of an answer, the lower of
+ *	the two with KSK_RDM_AGREED, or what was asked from a peer that knows 0 alone
  * @features: sent as zero, ignored when received
  * @port: the sender of the request listens there
  * @pid: of the sender of the message; another one after a restart
@@ -79,7 +80,8 @@ struct ksk_rdm_cm {
 
 static_assert(sizeof(struct ksk_rdm_cm) == 8);
 
-#define KSK_RDM_VERSION		0
+#define KSK_RDM_VERSION		1	/* with rendezvous, since 1 */
+#define KSK_RDM_AGREED		0x80
 
 /* ------------------------------------------------------------- data phase */
 
@@ -89,6 +91,9 @@ enum {
 	KSK_OP_READ_REQ	= 2,
 	KSK_OP_READ_RSP	= 3,
 	KSK_OP_WRITE		= 4,
+	KSK_OP_RTS		= 5,	/* a tagged message is announced */
+	KSK_OP_CTS		= 6,	/* its payload is wanted, */
+	KSK_OP_DATA		= 7,	/* and this is it */
 };
 
 #define KSK_F_CQ_DATA	0x0001		/* a word for the peer's completion */
@@ -100,12 +105,14 @@ enum {
 
 #define KSK_OP_DATA_ACK	2	/* with KSK_OP_MSG: an acknowledgment */
 
+#define KSK_CTX_MAX	254	/* of what joins the frames of a rendezvous; from 1 */
+
 /**
  * struct ksk_hdr - start of every frame
  * @version: KSK_PROTO_VERSION; not looked at when received
  * @op: KSK_OP_*
  * @flags: KSK_F_*
- * @op_data: KSK_OP_DATA_ACK, or 0
+ * @op_data: KSK_OP_DATA_ACK; the context of a rendezvous; or 0
  * @rma_count: RMA segments that follow; stale values with operations that
  *	have none
  * @hdr_size: from here to the payload
@@ -113,9 +120,11 @@ enum {
  * @size: of header and payload
  *
  * Behind it, each present only where stated: the word of KSK_F_CQ_DATA, the
- * key of KSK_F_REMOTE_INV, the tag of KSK_OP_TAGGED, @rma_count times struct
- * ksk_rma with KSK_OP_READ_REQ and KSK_OP_WRITE. Words are bytes here, because their
- * order is the connection's: ksk_get64() and its kin read them.
+ * key of KSK_F_REMOTE_INV, the tag of KSK_OP_TAGGED and KSK_OP_RTS, the length that
+ * KSK_OP_RTS announces, @rma_count times struct ksk_rma with KSK_OP_READ_REQ and
+ * KSK_OP_WRITE. KSK_OP_DATA has none of them, although it has the flags of the
+ * announcement. Words are bytes here, because their order is the connection's:
+ * ksk_get64() and its kin read them.
  */
 struct ksk_hdr {
 	u8	version;

@@ -151,6 +151,8 @@ static struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			 msecs_to_jiffies(rdm->ep.tun.connect_timeout);
 	INIT_LIST_HEAD(&peer->node);
 	INIT_LIST_HEAD(&peer->deferred);
+	ksk_rndv_init(&peer->rndv);
+	peer->conn.rndv_min = rdm->ep.tun.rendezvous_min;
 	return peer;
 }
 
@@ -205,6 +207,9 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 	spin_lock_irqsave(&rdm->lock, irq);
 	if (!peer->accepted) {
 		peer->pid = be32_to_cpu(cm->pid);
+		/* one of version 0 repeats what it was asked */
+		if (cm->version > KSK_RDM_AGREED)
+			c->rndv = &peer->rndv;
 		rdm->connects++;
 	}
 	ksk_rdm_settle(rdm, peer);
@@ -627,6 +632,10 @@ static void ksk_rdm_accept(struct ksk_rdm *rdm, struct ksk_req *req,
 
 	peer->conn.be = ksk_cm_big_endian(&req->cm);
 	cm.features = 0;
+	if (cm.version & ~KSK_RDM_AGREED) {
+		cm.version = KSK_RDM_VERSION | KSK_RDM_AGREED;
+		peer->conn.rndv = &peer->rndv;
+	}
 	cm.pid = cpu_to_be32(rdm->pid);
 	err = ksk_req_answer(req, KSK_CM_ACCEPT, 0, &cm, sizeof(cm));
 	if (err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Endpoints of type FI_EP_RDM, for the files that are theirs. */
+/* Endpoints of type FI_EP_RDM: what they have, and what streams call of them. */
 #ifndef _KOFI_SOCK_RDM_H
 #define _KOFI_SOCK_RDM_H
 
@@ -71,8 +71,27 @@ struct ksk_rdm {
 };
 
 /**
+ * struct ksk_rndv - announced messages of a connection; with its socket locked
+ * @used: contexts of those that are being sent
+ * @sent: operations whose payload the peer has not asked for yet
+ * @data: those whose payload is to be sent
+ * @rts: messages to be received
+ * @cts: of them, those whose payload is to be asked for
+ * @stalled: of them, the one that the stream waits with
+ */
+struct ksk_rndv {
+	DECLARE_BITMAP(used, KSK_CTX_MAX + 1);
+	struct list_head	sent;
+	struct list_head	data;
+	struct list_head	rts;
+	struct list_head	cts;
+	struct ksk_rts		*stalled;
+};
+
+/**
  * struct ksk_peer - a connection to a peer
  * @conn: the connection
+ * @rndv: its announced messages, if it has them
  * @addr: address of the peer
  * @accepted: the peer has made it
  * @unknown: and was not in the address vector
@@ -91,6 +110,7 @@ struct ksk_rdm {
  */
 struct ksk_peer {
 	struct ksk_conn		conn;
+	struct ksk_rndv		rndv;
 	union kofi_ip		addr;
 	bool			accepted;
 	bool			unknown;
@@ -118,12 +138,59 @@ static inline struct ksk_peer *ksk_peer(struct ksk_conn *c)
 	return container_of(c, struct ksk_peer, conn);
 }
 
+/* ------------------------------------------------------------------ rdm.c */
+
+int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, void *context);
+int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr, struct ksk_txop *op);
+void ksk_rdm_deferred(struct ksk_conn *c);
+void ksk_rdm_refused(struct ksk_ep *ep);
+fi_addr_t ksk_rdm_source(struct ksk_conn *c);
+void ksk_rdm_abort(struct ksk_ep *ep, int err);
+
+/* What completions call the peer */
+static inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
+{
+	return c == c->ep->conn ? READ_ONCE(c->ep->base.source) :
+				  ksk_rdm_source(c);
+}
+
+void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
+		   kofi_stat_fn fn, void *arg);
+
 /* ----------------------------------------------------------- unexpected.c */
 
+bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op);
+struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u);
+void ksk_unexpected_whole(struct ksk_unexpected *u);
+void ksk_unexpected_cut(struct ksk_unexpected *u);
+bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes);
+void ksk_unexpected_release(struct ksk_conn *c, size_t bytes);
 void ksk_unexpected_init(struct ksk_rdm *rdm);
 void ksk_unexpected_drain(struct ksk_rdm *rdm);
 void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr);
+
+/* ----------------------------------------------------------------- rndv.c */
+
+/* Is it a message that is to be announced? */
+static inline bool ksk_rndv_wanted(const struct ksk_conn *c,
+				   const struct ksk_txop *op)
+{
+	return c->rndv && op->op == KSK_OP_TAGGED && c->rndv_min &&
+	       op->cur.len >= c->rndv_min && !(op->flags & FI_INJECT);
+}
+
+void ksk_rndv_init(struct ksk_rndv *r);
+void ksk_rndv_begin(struct ksk_conn *c, struct ksk_txop *op);
+bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op);
+bool ksk_rndv_next(struct ksk_conn *c, bool data);
+void ksk_rndv_flush_tx(struct ksk_conn *c, struct list_head *list);
+int ksk_rndv_rts(struct ksk_conn *c);
+int ksk_rndv_cts(struct ksk_conn *c);
+int ksk_rndv_data(struct ksk_conn *c);
+void ksk_rndv_woken(struct ksk_conn *c);
+void ksk_rndv_flush(struct ksk_conn *c);
 
 #endif /* _KOFI_SOCK_RDM_H */

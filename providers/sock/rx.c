@@ -24,7 +24,7 @@
 #include <kunit/visibility.h>
 #include <net/tcp.h>
 
-#include "sock.h"
+#include "rdm.h"
 #include "sock_trace.h"
 
 void ksk_rx_init(struct ksk_rx *rx)
@@ -44,6 +44,9 @@ static const struct ksk_rx_op {
 	bool	tag;
 	bool	rma;
 	bool	payload;
+	bool	ctx;
+	bool	announces;
+	bool	bare;
 } ksk_rx_ops[] = {
 	[KSK_OP_MSG]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK |
 					     KSK_F_REMOTE_INV,
@@ -54,6 +57,14 @@ static const struct ksk_rx_op {
 	[KSK_OP_READ_RSP]	= { .payload = true },
 	[KSK_OP_WRITE]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
 				    .rma = true, .payload = true },
+	[KSK_OP_RTS]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
+				    .tag = true, .ctx = true,
+				    .announces = true },
+	[KSK_OP_CTS]		= { .ctx = true },
+	/* the words of its flags were in the announcement */
+	[KSK_OP_DATA]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
+				    .ctx = true, .payload = true,
+				    .bare = true },
 };
 
 /* The first 16 bytes. What they imply about the rest is checked here. */
@@ -71,6 +82,7 @@ static __always_inline int ksk_rx_decode_base(struct ksk_frame *f,
 	f->op = hdr->op;
 	f->flags = ksk_get16(hdr->flags, be);
 	f->ack = false;
+	f->ctx = 0;
 	f->rma_count = 0;
 	f->hdr_size = hdr->hdr_size;
 	f->data = 0;
@@ -80,16 +92,22 @@ static __always_inline int ksk_rx_decode_base(struct ksk_frame *f,
 	if (f->flags) {
 		if (f->flags & ~op->flags)
 			return -EPROTO;
-		len += f->flags & KSK_F_CQ_DATA ? 8 : 0;
+		len += f->flags & KSK_F_CQ_DATA && !op->bare ? 8 : 0;
 		len += f->flags & KSK_F_REMOTE_INV ? 8 : 0;
 	}
-	if (hdr->op_data) {
+	if (op->ctx) {
+		f->ctx = hdr->op_data;
+		if (!f->ctx || f->ctx > KSK_CTX_MAX)
+			return -EPROTO;
+	} else if (hdr->op_data) {
 		f->ack = hdr->op == KSK_OP_MSG &&
 			 hdr->op_data == KSK_OP_DATA_ACK;
 		if (!f->ack || f->flags)
 			return -EPROTO;
 	}
 	if (op->tag)
+		len += 8;
+	if (op->announces)
 		len += 8;
 	if (op->rma) {
 		f->rma_count = hdr->rma_count;
@@ -119,7 +137,7 @@ static int ksk_rx_decode_words(struct ksk_rx *rx, bool be)
 	u64 sum = 0, end;
 	unsigned int i;
 
-	if (f->flags & KSK_F_CQ_DATA) {
+	if (f->flags & KSK_F_CQ_DATA && !ksk_rx_ops[f->op].bare) {
 		f->data = ksk_get64(p, be);
 		p += 8;
 	}
@@ -130,6 +148,12 @@ static int ksk_rx_decode_words(struct ksk_rx *rx, bool be)
 	if (ksk_rx_ops[f->op].tag) {
 		f->tag = ksk_get64(p, be);
 		p += 8;
+	}
+	if (ksk_rx_ops[f->op].announces) {
+		f->announced = ksk_get64(p, be);
+		p += 8;
+		if (f->announced > KSK_MSG_MAX)
+			return -EPROTO;
 	}
 	for (i = 0; i < f->rma_count; i++) {
 		const struct ksk_rma *rma = (const struct ksk_rma *)p + i;
@@ -263,6 +287,8 @@ static noinline bool ksk_rx_end(struct ksk_conn *c)
 		ksk_tx_read_done(c);
 		break;
 	case KSK_OP_READ_REQ:
+	case KSK_OP_RTS:
+	case KSK_OP_CTS:
 		break;
 	default:
 		if (!rx->frame.ack && !ksk_rx_received(c))
@@ -273,6 +299,22 @@ static noinline bool ksk_rx_end(struct ksk_conn *c)
 	return true;
 }
 
+/* The receive of the message that has begun is known: what does not fit is lost. */
+static __always_inline void ksk_rx_matched(struct ksk_rx *rx)
+{
+	rx->lost = rx->unexpected ? 0 :
+		   rx->frame.payload - min_t(u64, rx->frame.payload,
+					     rx->op ? rx->op->cur.len : 0);
+}
+
+static bool ksk_rx_tags(struct ksk_conn *c)
+{
+	if (c->ep->base.info->caps & FI_TAGGED)
+		return true;
+	ksk_rx_violation(c, "tag for an endpoint without");
+	return false;
+}
+
 /* Find the receive for the message that has begun. */
 static __always_inline int ksk_rx_match(struct ksk_conn *c)
 {
@@ -280,10 +322,8 @@ static __always_inline int ksk_rx_match(struct ksk_conn *c)
 	struct ksk_frame *f = &rx->frame;
 	int err;
 
-	if (f->op == KSK_OP_TAGGED && !(c->ep->base.info->caps & FI_TAGGED)) {
-		ksk_rx_violation(c, "tag for an endpoint without");
+	if (f->op == KSK_OP_TAGGED && !ksk_rx_tags(c))
 		return -EPROTO;
-	}
 	if ((f->flags & KSK_F_REMOTE_INV) &&
 	    !(c->ext & KSK_EXT_REMOTE_INV)) {
 		ksk_rx_violation(c, "flag that was not agreed");
@@ -304,10 +344,30 @@ static __always_inline int ksk_rx_match(struct ksk_conn *c)
 		err = 0;
 	if (err)
 		return err;
-	rx->lost = rx->unexpected ? 0 :
-		   f->payload - min_t(u64, f->payload,
-				      rx->op ? rx->op->cur.len : 0);
+	ksk_rx_matched(rx);
 	return 0;
+}
+
+/* A frame of a rendezvous */
+static noinline int ksk_rx_rndv(struct ksk_conn *c)
+{
+	int err;
+
+	if (!c->rndv) {
+		ksk_rx_violation(c, "rendezvous that was not agreed");
+		return -EPROTO;
+	}
+	switch (c->rx.frame.op) {
+	case KSK_OP_RTS:
+		return ksk_rx_tags(c) ? ksk_rndv_rts(c) : -EPROTO;
+	case KSK_OP_CTS:
+		return ksk_rndv_cts(c);
+	default:
+		err = ksk_rndv_data(c);
+		if (!err)
+			ksk_rx_matched(&c->rx);
+		return err;
+	}
 }
 
 static int ksk_rx_acked(struct ksk_conn *c)
@@ -348,6 +408,10 @@ static int ksk_rx_prepare(struct ksk_conn *c)
 		return ksk_rx_response(c);
 	case KSK_OP_WRITE:
 		return ksk_rma_write(c);
+	case KSK_OP_RTS:
+	case KSK_OP_CTS:
+	case KSK_OP_DATA:
+		return ksk_rx_rndv(c);
 	default:
 		return c->rx.frame.ack ? ksk_rx_acked(c) :
 					  ksk_rx_match(c);
@@ -581,6 +645,8 @@ bool ksk_rx_run(struct ksk_conn *c)
 		return false;
 
 	rx->budget = ksk_rx_budget;
+	if (c->rndv && test_and_clear_bit(KSK_CONN_WOKEN, &c->flags))
+		ksk_rndv_woken(c);
 	if (!rx->stalled || ksk_rx_resume(c)) {
 		tcp_read_sock(sk, &desc, ksk_rx_actor);
 		if (unlikely(rx->in_frame) && rx->frame.op == KSK_OP_WRITE)
@@ -600,6 +666,29 @@ bool ksk_rx_run(struct ksk_conn *c)
 	if (ksk_rx_eof(c))
 		ksk_conn_abort(c, ESHUTDOWN);
 	return false;
+}
+
+/**
+ * ksk_rx_cut - complete a receive whose message does not arrive, or not all of it
+ * @c: the connection, which has ended
+ * @rxmsg: the message
+ * @op: the receive; not to be touched any more
+ *
+ * Context: process; locked, if there is a socket.
+ */
+void ksk_rx_cut(struct ksk_conn *c, const struct kofi_rxmsg *rxmsg,
+		struct kofi_rxop *op)
+{
+	struct kofi_wc wc = {
+		.err = ENOTCONN,
+		.prov_errno = READ_ONCE(c->dead),
+		.flags = FI_RECV | (rxmsg->tagged ? FI_TAGGED : FI_MSG),
+		.len = op->cur.len - op->cur.left,
+		.tag = rxmsg->tag,
+		.src = rxmsg->src,
+	};
+
+	kofi_rxq_done(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), op, &wc);
 }
 
 /**
@@ -623,20 +712,11 @@ void ksk_rx_flush(struct ksk_conn *c)
 	if (smp_load_acquire(&q->ops))
 		kofi_rxq_forget(q, &c->rxmsg);
 	kofi_cq_wait_cancel(&c->ep->base, &rx->slot);
-	if (op) {
-		struct kofi_wc wc = {
-			.err = ENOTCONN,
-			.prov_errno = READ_ONCE(c->dead),
-			.flags = FI_RECV |
-				 (c->rxmsg.tagged ? FI_TAGGED : FI_MSG),
-			.len = op->cur.len - op->cur.left,
-			.tag = c->rxmsg.tag,
-			.src = c->rxmsg.src,
-		};
-
-		rx->op = NULL;
-		kofi_rxq_done(q, op, &wc);
-	}
+	rx->op = NULL;
+	if (op)
+		ksk_rx_cut(c, &c->rxmsg, op);
+	if (c->rndv)
+		ksk_rndv_flush(c);
 	if (rx->unexpected)
 		ksk_unexpected_cut(rx->unexpected);
 	rx->unexpected = NULL;

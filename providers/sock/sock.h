@@ -60,6 +60,7 @@ extern unsigned int ksk_port_max;
 extern unsigned int ksk_tx_size;
 extern unsigned int ksk_rx_size;
 extern unsigned int ksk_zerocopy_min;
+extern unsigned int ksk_rendezvous_min;
 
 extern struct workqueue_struct *ksk_wq;
 extern struct workqueue_struct *ksk_wq_reclaim;
@@ -80,6 +81,8 @@ extern struct kofi_provider ksk_provider;
  * @cpu: where its work item runs, -1 for the CPU its packets arrive on
  * @zerocopy_min: bytes from which on pages are sent without copying them, 0
  *	for never
+ * @rendezvous_min: bytes from which on tagged messages are announced, 0 for
+ *	never
  * @zerocopy_always: also where the network copies them all the same
  * @sndbuf: bytes of the socket's send buffer, 0 for TCP's choice
  * @rcvbuf: bytes of the socket's receive buffer, 0 for TCP's choice
@@ -95,6 +98,7 @@ struct ksk_tunables {
 	unsigned int	reclaim_safe;
 	int		cpu;
 	unsigned int	zerocopy_min;
+	unsigned int	rendezvous_min;
 	bool		zerocopy_always;
 	int		sndbuf;
 	int		rcvbuf;
@@ -322,7 +326,9 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
  * @inv_key: key of the peer's that ends with the message
  * @flags: what it was posted with
  * @seq: its place in the order of frames; wraps
- * @op: KSK_OP_MSG, _TAGGED, _READ_REQ or _WRITE
+ * @op: KSK_OP_MSG, _TAGGED, _READ_REQ or _WRITE; a tagged message that is announced
+ *	becomes _RTS, and _DATA when it is wanted
+ * @ctx: context of such a message, 0 for all others
  * @rma_count: entries of @rma
  * @ack: completes when the peer has acknowledged it
  * @zc: it hands out its pages; @ubuf and what follows count
@@ -348,6 +354,7 @@ struct ksk_txop {
 	u32			seq;
 	int			err;
 	u8			op;
+	u8			ctx;
 	u8			rma_count;
 	bool			ack;
 	bool			zc;
@@ -404,7 +411,8 @@ struct ksk_burst {
 /* Bytes of payload behind an operation's header */
 static inline u64 ksk_txop_payload(const struct ksk_txop *op)
 {
-	return op->op == KSK_OP_READ_REQ ? 0 : op->cur.len;
+	return op->op == KSK_OP_READ_REQ || op->op == KSK_OP_RTS ?
+	       0 : op->cur.len;
 }
 
 /**
@@ -466,6 +474,7 @@ unsigned int ksk_tx_format_op(void *hdr, const struct ksk_txop *op, u8 id,
 			      bool be);
 unsigned int ksk_tx_format_rsp(void *hdr, u64 payload, u8 id, bool be);
 unsigned int ksk_tx_format_ack(void *hdr, u8 id, bool be);
+unsigned int ksk_tx_format_cts(void *hdr, u8 ctx, u8 id, bool be);
 
 /* ------------------------------------------------------------- zerocopy.c */
 
@@ -516,9 +525,11 @@ void ksk_rma_flush(struct ksk_conn *c);
  * @op: KSK_OP_*
  * @flags: KSK_F_*
  * @ack: it is an acknowledgment
+ * @ctx: context of a rendezvous
  * @rma_count: entries of @rma
  * @hdr_size: bytes of the header
  * @payload: bytes of the payload
+ * @announced: bytes of the message that KSK_OP_RTS announces
  * @data: the word of KSK_F_CQ_DATA
  * @inv_key: the word of KSK_F_REMOTE_INV
  * @tag: of a tagged message
@@ -528,9 +539,11 @@ struct ksk_frame {
 	u8	op;
 	u16	flags;
 	bool	ack;
+	u8	ctx;
 	u8	rma_count;
 	u8	hdr_size;
 	u64	payload;
+	u64	announced;
 	u64	data;
 	u64	inv_key;
 	u64	tag;
@@ -588,6 +601,8 @@ void ksk_rx_init(struct ksk_rx *rx);
 void ksk_rx_setup(struct ksk_conn *c);
 void ksk_rx_violation(struct ksk_conn *c, const char *what);
 bool ksk_rx_run(struct ksk_conn *c);
+void ksk_rx_cut(struct ksk_conn *c, const struct kofi_rxmsg *rxmsg,
+		struct kofi_rxop *op);
 void ksk_rx_flush(struct ksk_conn *c);
 ssize_t ksk_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 ssize_t ksk_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
@@ -611,6 +626,7 @@ enum {
 	KSK_CONN_PUSH,		/* what FI_MORE holds back has waited enough */
 	KSK_CONN_RSPS,		/* the receiver waits for ksk_rma_prepare() */
 	KSK_CONN_MEMORY,	/* the receiver waits for memory */
+	KSK_CONN_WOKEN,		/* announced messages may have their receives */
 };
 
 /**
@@ -645,6 +661,7 @@ struct ksk_conn_ops {
  * @tx_full: runs that ended because the socket took no more
  * @tx_retries: of them, those that a timer resumes
  * @tx_bursts: calls of TCP with several frames
+ * @tx_rendezvous: tagged messages announced before they were sent
  * @tx_pushes: segments sent that %FI_MORE held back, and nothing followed
  * @tx_zc_bytes: bytes of payload sent without copying them
  * @tx_copy_bytes: bytes of payload copied into the socket
@@ -671,6 +688,7 @@ struct ksk_conn_stats {
 	unsigned long	tx_full;
 	unsigned long	tx_retries;
 	unsigned long	tx_bursts;
+	unsigned long	tx_rendezvous;
 	unsigned long	tx_pushes;
 	unsigned long	tx_zc_bytes;
 	unsigned long	tx_copy_bytes;
@@ -734,8 +752,14 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * @tx_seq: of the next operation
  * @tx_acks: acknowledgments to be sent, behind all responses
  * @zc_min: bytes from which on pages are sent without copying them, 0 for never
+ * @rndv: state of announced messages, NULL if the peers do not know them
+ * @rndv_min: bytes from which on tagged messages are announced
+ * @rndv_out: operations announced whose payload has not been sent
+ * @rndv_granted: receives given to announced messages whose payload has not begun
+ * @rndv_todo: frames to be sent that ask for payloads, and payloads
  * @tx_op: operation whose frame is being sent. From here on: the sender's.
  * @tx_rsp: response whose frame is being sent
+ * @tx_cts: context of the KSK_OP_CTS that is being sent, or 0
  * @tx_held: the oldest operation must wait for answers to earlier ones
  * @tx_hdr: header of the frame being sent
  * @tx_hdr_len: its length, 0 if no frame is being sent
@@ -794,10 +818,16 @@ struct ksk_conn {
 	unsigned int		zc_min;
 	u32			tx_seq;
 	u64			tx_acks;
+	struct ksk_rndv		*rndv;
+	unsigned int		rndv_min;
+	unsigned int		rndv_out;
+	unsigned int		rndv_granted;
+	unsigned int		rndv_todo;
 
 	struct ksk_txop		*tx_op;
 	struct ksk_rsp		*tx_rsp;
 	bool			tx_held;
+	u8			tx_cts;
 	u8			tx_hdr[KSK_HDR_MAX];
 	u8			tx_hdr_len;
 	u8			tx_hdr_off;
@@ -841,7 +871,7 @@ void ksk_conn_exit(struct ksk_conn *c);
  */
 static inline bool ksk_tx_ready(const struct ksk_conn *c)
 {
-	return c->tx_acks || c->rsp_count || c->tx_held;
+	return c->tx_acks || c->rsp_count || c->tx_held || c->rndv_todo;
 }
 
 /* ------------------------------------------------------------------- ep.c */
@@ -925,29 +955,6 @@ void ksk_conn_stats_add(struct ksk_conn_stats *sum,
 			const struct ksk_conn_stats *stats);
 int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
-
-/* ------------------------------------------------- rdm.c and unexpected.c */
-
-int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
-		 struct fid_ep **ep, void *context);
-int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr, struct ksk_txop *op);
-void ksk_rdm_deferred(struct ksk_conn *c);
-void ksk_rdm_refused(struct ksk_ep *ep);
-fi_addr_t ksk_rdm_source(struct ksk_conn *c);
-void ksk_rdm_abort(struct ksk_ep *ep, int err);
-/* What completions call the peer */
-static inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
-{
-	return c == c->ep->conn ? READ_ONCE(c->ep->base.source) :
-				  ksk_rdm_source(c);
-}
-
-bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op);
-struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u);
-void ksk_unexpected_whole(struct ksk_unexpected *u);
-void ksk_unexpected_cut(struct ksk_unexpected *u);
-void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
-		   kofi_stat_fn fn, void *arg);
 
 /* Pure functions of the wire, static but for the tests */
 #if IS_ENABLED(CONFIG_KUNIT)

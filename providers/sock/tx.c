@@ -40,12 +40,13 @@
  * not kept, the retry timer has the work item push out what TCP holds back.
  */
 #include <linux/bvec.h>
+#include <linux/list_sort.h>
 #include <linux/mm.h>
 #include <linux/preempt.h>
 #include <kunit/visibility.h>
 #include <net/tcp.h>
 
-#include "sock.h"
+#include "rdm.h"
 #include "sock_trace.h"
 
 /* ------------------------------------------------------------- completing */
@@ -56,6 +57,8 @@ static const u64 ksk_tx_wc_flags[] = {
 	[KSK_OP_TAGGED]	= FI_SEND | FI_TAGGED,
 	[KSK_OP_READ_REQ]	= FI_READ | FI_RMA,
 	[KSK_OP_WRITE]		= FI_WRITE | FI_RMA,
+	[KSK_OP_RTS]		= FI_SEND | FI_TAGGED,
+	[KSK_OP_DATA]		= FI_SEND | FI_TAGGED,
 };
 
 /**
@@ -184,20 +187,25 @@ static void ksk_tx_collect(struct ksk_conn *c)
 		ksk_tx_collect_posted(c);
 }
 
-/* What waits for the peer, in the order it was posted */
-static void ksk_tx_unanswered(struct ksk_conn *c, struct list_head *list)
+static int ksk_tx_compare(void *priv, const struct list_head *a,
+			  const struct list_head *b)
 {
-	struct ksk_txop *op, *read;
+	const struct ksk_txop *x = list_entry(a, struct ksk_txop, node);
+	const struct ksk_txop *y = list_entry(b, struct ksk_txop, node);
 
-	while (!list_empty(&c->tx_wait) && !list_empty(&c->tx_reads)) {
-		op = list_first_entry(&c->tx_wait, struct ksk_txop, node);
-		read = list_first_entry(&c->tx_reads, struct ksk_txop, node);
-		if ((s32)(read->seq - op->seq) < 0)
-			op = read;
-		list_move_tail(&op->node, list);
-	}
+	return (s32)(x->seq - y->seq);
+}
+
+/* What has begun, in the order it was posted */
+static void ksk_tx_begun(struct ksk_conn *c, struct list_head *list)
+{
+	if (c->tx_op)
+		list_add(&c->tx_op->node, list);
 	list_splice_tail_init(&c->tx_wait, list);
 	list_splice_tail_init(&c->tx_reads, list);
+	if (c->rndv)
+		ksk_rndv_flush_tx(c, list);
+	list_sort(NULL, list, ksk_tx_compare);
 }
 
 /**
@@ -241,10 +249,8 @@ void ksk_tx_flush(struct ksk_conn *c)
 
 	c->tx_acks = 0;
 	ksk_tx_state(c, KSK_TX_IDLE);
-	ksk_tx_unanswered(c, &list);
+	ksk_tx_begun(c, &list);
 	c->tx_nreads = 0;
-	if (c->tx_op)
-		list_add_tail(&c->tx_op->node, &list);
 	ksk_tx_collect(c);
 	list_splice_tail_init(&c->tx_queue, &list);
 
@@ -273,7 +279,7 @@ static inline bool ksk_tx_blocked(const struct ksk_conn *c,
 	if (op->op == KSK_OP_READ_REQ && c->tx_nreads >= KSK_READS_MAX)
 		return true;
 	return (op->flags & FI_FENCE) &&
-	       (c->tx_nreads || !list_empty(&c->tx_wait) ||
+	       (c->tx_nreads || c->rndv_out || !list_empty(&c->tx_wait) ||
 		(c->tx_op && c->tx_op->ack));
 }
 
@@ -283,6 +289,8 @@ static void ksk_tx_begin(struct ksk_conn *c, struct ksk_txop *op)
 	op->seq = c->tx_seq++;
 	if (op->op == KSK_OP_READ_REQ)
 		c->tx_nreads++;
+	else if (ksk_rndv_wanted(c, op))
+		ksk_rndv_begin(c, op);
 	c->tx_rsp = NULL;
 	c->tx_op = op;
 }
@@ -340,6 +348,8 @@ static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 	u64 *acks = &c->tx_acks;
 
 	c->tx_rsp = NULL;
+	if (unlikely(c->rndv_todo) && ksk_rndv_next(c, false))
+		return true;
 	if (c->rsp_count) {
 		struct ksk_rsp *rsp = &c->rsps[c->rsp_first];
 
@@ -354,6 +364,8 @@ static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 		--*acks;
 		return true;
 	}
+	if (unlikely(c->rndv_todo))
+		return ksk_rndv_next(c, true);
 	return ksk_tx_take(c);
 }
 
@@ -400,6 +412,10 @@ static void ksk_tx_format(struct ksk_conn *c)
 		c->tx_left = rsp->payload;
 		c->tx_hdr_len = ksk_tx_format_rsp(c->tx_hdr, rsp->payload,
 						  c->tx_id, c->be);
+	} else if (c->tx_cts) {
+		c->tx_left = 0;
+		c->tx_hdr_len = ksk_tx_format_cts(c->tx_hdr, c->tx_cts,
+						  c->tx_id, c->be);
 	} else {
 		c->tx_left = 0;
 		c->tx_hdr_len = ksk_tx_format_ack(c->tx_hdr, c->tx_id,
@@ -423,8 +439,12 @@ static void ksk_tx_sent(struct ksk_conn *c, const void *buf)
 
 	if (c->tx_rsp) {
 		ksk_rma_answered(c);
+	} else if (c->tx_cts) {
+		c->tx_cts = 0;
 	} else if (!op) {
 		ksk_stat_inc(&c->stats.tx_acks);
+	} else if (op->ctx && ksk_rndv_sent(c, op)) {
+		/* its payload is sent later */
 	} else if (op->ack || op->op == KSK_OP_READ_REQ) {
 		/* the peer's answer cannot be looked at before we unlock */
 		list_add_tail(&op->node, op->ack ? &c->tx_wait :
@@ -443,7 +463,7 @@ static bool ksk_tx_more(struct ksk_conn *c)
 	bool more = c->tx_op && (c->tx_op->flags & FI_MORE);
 	struct ksk_txop *op;
 
-	if (c->tx_acks || c->rsp_count > !!c->tx_rsp)
+	if (c->tx_acks || c->rndv_todo || c->rsp_count > !!c->tx_rsp)
 		return true;
 	ksk_tx_collect(c);
 	op = list_first_entry_or_null(&c->tx_queue, struct ksk_txop, node);
@@ -607,8 +627,8 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 /* May more than one frame be sent in one call? */
 static bool ksk_tx_bursts(const struct ksk_conn *c)
 {
-	return !c->tx_hdr_len && !c->rsp_count &&
-	       (!list_empty(&c->tx_queue) || c->tx_acks);
+	return !c->tx_hdr_len && !c->rsp_count && !c->rndv_todo &&
+	       !c->tx_cts && (!list_empty(&c->tx_queue) || c->tx_acks);
 }
 
 /* Send one frame after the other, as the sender. As ksk_tx_run(). */
@@ -806,7 +826,8 @@ static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 {
 	return c->tx_state == KSK_TX_IDLE && !c->tx_hdr_len &&
 	       list_empty(&c->tx_queue) && list_empty(&c->tx_posted) &&
-	       !c->tx_acks && !c->rsp_count && !ksk_tx_blocked(c, op);
+	       !c->tx_acks && !c->rsp_count && !c->rndv_todo &&
+	       !ksk_tx_blocked(c, op);
 }
 
 /* Queue an operation, with the socket locked, and send what can be sent. */

@@ -139,6 +139,41 @@ static void ksk_unexpected_free(struct ksk_unexpected *u)
 	kfree(u);
 }
 
+/**
+ * ksk_unexpected_admit - may something of a message without receive be stored?
+ * @c: the connection
+ * @bytes: what it takes; counts until ksk_unexpected_release()
+ *
+ * Context: locked.
+ * Return: false for a sender that is not in the address vector, and at a limit, when
+ * the softirq item runs as soon as there is room.
+ */
+bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes)
+{
+	struct ksk_peer *peer = ksk_peer(c);
+
+	return kofi_av_source(c->ep->base.av, &peer->addr.sa) !=
+	       FI_ADDR_NOTAVAIL &&
+	       ksk_unexpected_charge(ksk_rdm(c->ep), peer, bytes);
+}
+
+/**
+ * ksk_unexpected_release - what was stored of a message has gone
+ * @c: the connection
+ * @bytes: what ksk_unexpected_admit() has admitted
+ *
+ * Context: locked.
+ */
+void ksk_unexpected_release(struct ksk_conn *c, size_t bytes)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	unsigned long irq;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	ksk_unexpected_uncharge(rdm, ksk_peer(c), bytes);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+}
+
 static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
 						 struct ksk_peer *peer,
 						 const struct kofi_rxmsg *rxmsg)
@@ -185,8 +220,7 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 	unsigned long irq;
 
 	if (!rxmsg->tagged || rxmsg->len > KSK_UNEXPECTED_LEN ||
-	    kofi_av_source(c->ep->base.av, &peer->addr.sa) == FI_ADDR_NOTAVAIL ||
-	    !ksk_unexpected_charge(rdm, peer, bytes))
+	    !ksk_unexpected_admit(c, bytes))
 		return false;
 	u = ksk_unexpected_new(rdm, peer, rxmsg);
 	spin_lock_irqsave(&rdm->lock, irq);
@@ -319,10 +353,13 @@ void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer)
 
 	if (!peer->unexpected)
 		return;
-	list_for_each_entry(u, &rdm->unexpected, node)
-		if (u->peer == peer)
-			u->peer = NULL;
-	peer->unexpected = 0;
+	/* what is left of the count are announcements, which end with it */
+	list_for_each_entry(u, &rdm->unexpected, node) {
+		if (u->peer != peer)
+			continue;
+		u->peer = NULL;
+		peer->unexpected--;
+	}
 }
 
 /**

@@ -7,7 +7,8 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "../../providers/sock/sock.h"
+#include "../../providers/sock/rdm.h"
+#include "sock_rdm_vectors.h"
 #include "sock_vectors.h"
 
 #include "kunit.h"
@@ -140,6 +141,30 @@ static const struct wire_vector wire_vectors[] = {
 		    "4.8.1+8"),
 	WIRE_VECTOR(msg_writemsg_commit_s2c,
 		    "ack"),
+	WIRE_VECTOR(rdm_cm_v0_c2s,
+		    "cm0+8"),
+	WIRE_VECTOR(rdm_cm_v0_s2c,
+		    "cm1+8"),
+	WIRE_VECTOR(rdm_cm_v1_c2s,
+		    "cm0+8"),
+	WIRE_VECTOR(rdm_cm_v1_s2c,
+		    "cm1+8"),
+	WIRE_VECTOR(rdm_cm_v1_to_v0_s2c,
+		    "cm1+8"),
+	WIRE_VECTOR(rdm_tsend16_c2s,
+		    "1.0+16"),
+	WIRE_VECTOR(rdm_tsenddata16_c2s,
+		    "1.1+16"),
+	WIRE_VECTOR(rdm_tsend_big_c2s,
+		    "5.0+0 7.0+600"),
+	WIRE_VECTOR(rdm_tsend_big_s2c,
+		    "6.0+0"),
+	WIRE_VECTOR(rdm_tsend_big_dc_c2s,
+		    "5.4+0 7.4+600"),
+	WIRE_VECTOR(rdm_tsend_big_dc_s2c,
+		    "6.0+0 ack"),
+	WIRE_VECTOR(rdm_tsenddata_big_c2s,
+		    "5.1+0 7.1+600"),
 };
 
 static void wire_vector_desc(const struct wire_vector *v, char *desc)
@@ -741,6 +766,42 @@ static void wire_format_acknowledgment(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ksk_get64(hdr + 8, true), 16);
 }
 
+/* The three frames of a rendezvous, of 600 bytes with context 1 */
+static void wire_format_rendezvous(struct kunit *test)
+{
+	static const struct {
+		u64		flags;
+		const u8	*data;
+		unsigned int	rts;
+	} sent[] = {
+		{ 0, sock_vector_rdm_tsend_big_c2s, 32 },
+		{ FI_DELIVERY_COMPLETE, sock_vector_rdm_tsend_big_dc_c2s, 32 },
+		{ FI_REMOTE_CQ_DATA, sock_vector_rdm_tsenddata_big_c2s, 40 },
+	};
+	struct ksk_txop *op = kunit_kzalloc(test, sizeof(*op), GFP_KERNEL);
+	u8 hdr[KSK_HDR_MAX];
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, op);
+	op->ctx = 1;
+	op->tag = 7;
+	op->data = 0x123456789abcdef;
+	op->cur.len = 600;
+	for (i = 0; i < ARRAY_SIZE(sent); i++) {
+		op->flags = sent[i].flags;
+		op->ack = op->flags & FI_DELIVERY_COMPLETE;
+		op->op = KSK_OP_RTS;
+		KUNIT_ASSERT_EQ(test, ksk_tx_format_op(hdr, op, 3, false),
+				sent[i].rts);
+		wire_same(test, hdr, sent[i].rts, sent[i].data, 3);
+		op->op = KSK_OP_DATA;
+		KUNIT_ASSERT_EQ(test, ksk_tx_format_op(hdr, op, 4, false), 16);
+		wire_same(test, hdr, 16, sent[i].data + sent[i].rts, 4);
+	}
+	KUNIT_ASSERT_EQ(test, ksk_tx_format_cts(hdr, 1, 5, false), 16);
+	wire_same(test, hdr, 16, sock_vector_rdm_tsend_big_s2c, 5);
+}
+
 /* On a little-endian machine the captures are what we must send. */
 static const struct wire_cm_format {
 	const char	*name;
@@ -810,6 +871,7 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE_PARAM(wire_format_operation, wire_format_gen_params),
 	KUNIT_CASE(wire_format_response),
 	KUNIT_CASE(wire_format_acknowledgment),
+	KUNIT_CASE(wire_format_rendezvous),
 	KUNIT_CASE_PARAM(wire_format_cm, wire_cm_format_gen_params),
 	{}
 };

@@ -42,6 +42,8 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run newer-server "kofi pingpong $SPIN" "$NEWER -p tcp $SPIN a"
 	run newer-rdm-server "kofi pingpong $RDM" "$NEWER -p tcp $RDM a"
 	run newer-rdm-client "$NEWER -p tcp $RDM" "kofi pingpong $RDM a"
+	# with this, it announces long messages
+	NEWER="env FI_TCP_MAX_SAVED_SIZE=16384 $NEWER"
 	run newer-tagged-server "kofi pingpong $RDM -m tagged" "$NEWER -p tcp $RDM -m tagged a"
 	run newer-tagged-client "$NEWER -p tcp $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
 	run rdm-kernels "kofi pingpong $RDM -m tagged" "kofi pingpong $RDM -m tagged a"

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Rendezvous: long tagged messages of reliable datagrams, which are announced
+ * before they are sent, where both peers know that (version 1 of the protocol).
+ *
+ * Normal operation
+ *
+ * The sender announces the message with its tag and length (RTS) and keeps the
+ * operation. When the receiver has a receive for it, it says so (CTS), and the
+ * payload follows (DATA). A context, a number from 1 to 254 that the sender
+ * chooses, joins the three. An announcement without receive is kept within the
+ * limits of stored messages (unexpected.c), and so is short whatever the message
+ * is: the stream goes on behind it.
+ *
+ * Receiving
+ *
+ * An announcement has a record of its own with which it waits in the queue of
+ * posted receives. All else happens with the socket locked: who gives it a
+ * receive marks it, and schedules the softirq item of its connection.
+ *
+ * The receives that announcements have been given are held until the payload
+ * comes, as by a message that has begun: frame_timeout ends that.
+ *
+ * Sending
+ *
+ * With all contexts in use a message is sent without announcement. CTS frames go
+ * ahead of everything else. Payloads go ahead of operations not begun: of those, one
+ * with FI_FENCE may wait for them.
+ *
+ * Recovery
+ *
+ * No frame takes an announcement back. When the connection ends, operations that
+ * were announced end with the error of all others; announcements without receive
+ * are forgotten, and receives that were given to one end with ENOTCONN.
+ */
+#include <linux/slab.h>
+
+#include "rdm.h"
+
+/**
+ * struct ksk_rts - an announced message that is to be received
+ * @node: among those of the connection, oldest first
+ * @cts: on the list of those whose CTS is to be sent
+ * @c: the connection
+ * @rxmsg: looks for the receive
+ * @op: its receive, once it is granted; NULL for one to be thrown away
+ * @flags: KSK_F_* of the announcement
+ * @ctx: the context
+ * @charged: it counts as a stored message
+ * @woken: a receive may be there
+ * @granted: its CTS has been or is to be sent
+ */
+struct ksk_rts {
+	struct list_head	node;
+	struct list_head	cts;
+	struct ksk_conn		*c;
+	struct kofi_rxmsg	rxmsg;
+	struct kofi_rxop	*op;
+	u16			flags;
+	u8			ctx;
+	bool			charged;
+	bool			woken;
+	bool			granted;
+};
+
+static struct kofi_rxq *ksk_rndv_rxq(struct ksk_conn *c)
+{
+	return kofi_ep_rxq(&c->ep->base, &c->ep->rxq);
+}
+
+/* -------------------------------------------------------------------- sending */
+
+/**
+ * ksk_rndv_begin - an operation is about to be sent
+ * @c: a connection that knows announcements
+ * @op: a tagged message that is long enough; becomes its announcement if a context
+ *	is free
+ *
+ * Context: locked, the sender.
+ */
+void ksk_rndv_begin(struct ksk_conn *c, struct ksk_txop *op)
+{
+	struct ksk_rndv *r = c->rndv;
+	unsigned long ctx = find_next_zero_bit(r->used, KSK_CTX_MAX + 1, 1);
+
+	if (ctx > KSK_CTX_MAX)
+		return;
+	__set_bit(ctx, r->used);
+	c->rndv_out++;
+	op->ctx = ctx;
+	op->op = KSK_OP_RTS;
+	ksk_stat_inc(&c->stats.tx_rendezvous);
+}
+
+/**
+ * ksk_rndv_sent - an announcement, or the payload of an announced message, is out
+ * @c: the connection
+ * @op: the operation, on no list
+ *
+ * Context: locked, the sender.
+ * Return: true for the announcement: the operation waits for the CTS.
+ */
+bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op)
+{
+	struct ksk_rndv *r = c->rndv;
+
+	if (op->op == KSK_OP_RTS) {
+		/* it cannot be looked at before the socket is unlocked */
+		list_add_tail(&op->node, &r->sent);
+		return true;
+	}
+	__clear_bit(op->ctx, r->used);
+	c->rndv_out--;
+	return false;
+}
+
+/**
+ * ksk_rndv_cts - the peer wants the payload of an announced message
+ * @c: the connection, with the frame
+ *
+ * Context: locked; the caller runs the sender afterwards.
+ * Return: 0, or -EPROTO.
+ */
+int ksk_rndv_cts(struct ksk_conn *c)
+{
+	struct ksk_rndv *r = c->rndv;
+	struct ksk_txop *op;
+
+	list_for_each_entry(op, &r->sent, node) {
+		if (op->ctx != c->rx.frame.ctx)
+			continue;
+		op->op = KSK_OP_DATA;
+		/* what was to follow has followed the announcement */
+		op->flags &= ~FI_MORE;
+		list_move_tail(&op->node, &r->data);
+		c->rndv_todo++;
+		return 0;
+	}
+	ksk_rx_violation(c, "answer to no announcement");
+	return -EPROTO;
+}
+
+/**
+ * ksk_rndv_next - the next frame
+ * @c: the connection, with something to be sent
+ * @data: payloads as well
+ *
+ * Context: locked, the sender.
+ * Return: true with c->tx_cts, or with c->tx_op, on no list.
+ */
+bool ksk_rndv_next(struct ksk_conn *c, bool data)
+{
+	struct ksk_rndv *r = c->rndv;
+	struct ksk_rts *rts;
+
+	rts = list_first_entry_or_null(&r->cts, struct ksk_rts, cts);
+	if (rts) {
+		list_del_init(&rts->cts);
+		c->tx_cts = rts->ctx;
+	} else if (data) {
+		c->tx_op = list_first_entry(&r->data, struct ksk_txop, node);
+		list_del(&c->tx_op->node);
+	} else {
+		return false;
+	}
+	c->rndv_todo--;
+	return true;
+}
+
+/**
+ * ksk_rndv_flush_tx - the stream has ended: announced messages are not sent
+ * @c: the connection
+ * @list: the operations are added to it
+ *
+ * Context: locked, if there is a socket.
+ */
+void ksk_rndv_flush_tx(struct ksk_conn *c, struct list_head *list)
+{
+	struct ksk_rndv *r = c->rndv;
+
+	list_splice_tail_init(&r->sent, list);
+	list_splice_tail_init(&r->data, list);
+	bitmap_zero(r->used, KSK_CTX_MAX + 1);
+	c->rndv_out = 0;
+	c->tx_cts = 0;
+}
+
+/* ------------------------------------------------------------------ receiving */
+
+/* kofi_rxmsg.wake */
+static void ksk_rts_wake(struct kofi_rxmsg *rxmsg)
+{
+	struct ksk_rts *rts = container_of(rxmsg, struct ksk_rts, rxmsg);
+
+	WRITE_ONCE(rts->woken, true);
+	smp_mb__before_atomic();	/* that, before the bit */
+	set_bit(KSK_CONN_WOKEN, &rts->c->flags);
+	smp_mb__after_atomic();	/* both, before the item is seen scheduled */
+	irq_poll_sched(&rts->c->poll);
+}
+
+static struct ksk_rts *ksk_rts_find(const struct ksk_rndv *r, u8 ctx)
+{
+	struct ksk_rts *rts;
+
+	list_for_each_entry(rts, &r->rts, node)
+		if (rts->ctx == ctx)
+			return rts;
+	return NULL;
+}
+
+static struct ksk_rts *ksk_rts_new(struct ksk_conn *c)
+{
+	const struct ksk_frame *f = &c->rx.frame;
+	gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
+	struct ksk_rts *rts;
+
+	if (c->ep->tun.reclaim_safe)
+		gfp |= __GFP_MEMALLOC;
+	rts = kzalloc(sizeof(*rts), gfp);
+	if (!rts)
+		return NULL;
+	rts->c = c;
+	rts->flags = f->flags;
+	rts->ctx = f->ctx;
+	INIT_LIST_HEAD(&rts->cts);
+	kofi_rxmsg_init(&rts->rxmsg, &c->ep->base, ksk_rts_wake);
+	rts->rxmsg.src = ksk_conn_source(c);
+	rts->rxmsg.len = f->announced;
+	rts->rxmsg.tagged = true;
+	rts->rxmsg.tag = f->tag;
+	rts->rxmsg.data = f->data;
+	rts->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
+	list_add_tail(&rts->node, &c->rndv->rts);
+	return rts;
+}
+
+/* It is no stored message any more. */
+static void ksk_rts_uncharge(struct ksk_rts *rts)
+{
+	if (rts->charged)
+		ksk_unexpected_release(rts->c, sizeof(*rts));
+	rts->charged = false;
+}
+
+static void ksk_rts_free(struct ksk_rts *rts)
+{
+	ksk_rts_uncharge(rts);
+	rts->c->rndv_granted -= rts->granted;
+	list_del(&rts->node);
+	kfree(rts);
+}
+
+/* It looks for a receive no longer. */
+static void ksk_rts_forget(struct ksk_rts *rts)
+{
+	kofi_rxq_forget(ksk_rndv_rxq(rts->c), &rts->rxmsg);
+	ksk_rts_free(rts);
+}
+
+/* It has its receive. The caller runs the sender. */
+static void ksk_rts_grant(struct ksk_rts *rts)
+{
+	ksk_rts_uncharge(rts);
+	rts->granted = true;
+	rts->c->rndv_granted++;
+	list_add_tail(&rts->cts, &rts->c->rndv->cts);
+	rts->c->rndv_todo++;
+}
+
+/**
+ * ksk_rndv_rts - a message is announced
+ * @c: the connection, with the frame; or again, when it had to wait
+ *
+ * Context: locked; the caller runs the sender afterwards.
+ * Return: 0; -EAGAIN, it waits for a receive, for room or for memory; or -EPROTO.
+ */
+int ksk_rndv_rts(struct ksk_conn *c)
+{
+	struct ksk_rndv *r = c->rndv;
+	struct ksk_rts *rts = r->stalled;
+
+	r->stalled = NULL;
+	if (c->sock->sk->sk_shutdown & RCV_SHUTDOWN) {
+		/* the payload cannot come any more */
+		if (rts)
+			ksk_rts_forget(rts);
+		return 0;
+	}
+	if (!rts) {
+		if (ksk_rts_find(r, c->rx.frame.ctx)) {
+			ksk_rx_violation(c, "announced twice");
+			return -EPROTO;
+		}
+		rts = ksk_rts_new(c);
+	}
+	if (!rts) {
+		set_bit(KSK_CONN_MEMORY, &c->flags);
+		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
+		return -EAGAIN;
+	}
+	if (!kofi_rxq_match(ksk_rndv_rxq(c), &rts->rxmsg, &rts->op)) {
+		ksk_rts_grant(rts);
+	} else if (ksk_unexpected_admit(c, sizeof(*rts))) {
+		rts->charged = true;
+		ksk_stat_inc(&c->stats.rx_unexpected);
+	} else {
+		r->stalled = rts;
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+/**
+ * ksk_rndv_woken - there may be receives for announced messages
+ * @c: the connection
+ *
+ * Context: locked; the caller runs the sender afterwards.
+ */
+void ksk_rndv_woken(struct ksk_conn *c)
+{
+	struct ksk_rndv *r = c->rndv;
+	struct ksk_rts *rts;
+
+	list_for_each_entry(rts, &r->rts, node) {
+		/* the receiver looks again for one that it waits with */
+		if (!READ_ONCE(rts->woken) || rts == r->stalled || rts->granted)
+			continue;
+		WRITE_ONCE(rts->woken, false);
+		if (!kofi_rxq_match(ksk_rndv_rxq(c), &rts->rxmsg, &rts->op))
+			ksk_rts_grant(rts);
+	}
+}
+
+/**
+ * ksk_rndv_data - the payload of an announced message begins
+ * @c: the connection, with the frame
+ *
+ * Context: locked.
+ * Return: 0 with c->rxmsg, c->rx.frame and c->rx.op as for a message without
+ * announcement; or -EPROTO.
+ */
+int ksk_rndv_data(struct ksk_conn *c)
+{
+	struct ksk_frame *f = &c->rx.frame;
+	struct ksk_rts *rts = ksk_rts_find(c->rndv, f->ctx);
+
+	if (!rts || !rts->granted || !list_empty(&rts->cts)) {
+		ksk_rx_violation(c, "payload without being asked");
+		return -EPROTO;
+	}
+	if (rts->rxmsg.len != f->payload) {
+		ksk_rx_violation(c, "payload of another length than announced");
+		return -EPROTO;
+	}
+	f->flags = rts->flags;
+	f->data = rts->rxmsg.data;
+	f->tag = rts->rxmsg.tag;
+	c->rxmsg.src = rts->rxmsg.src;
+	c->rxmsg.len = rts->rxmsg.len;
+	c->rxmsg.tagged = true;
+	c->rxmsg.tag = rts->rxmsg.tag;
+	c->rxmsg.data = rts->rxmsg.data;
+	c->rxmsg.flags = rts->rxmsg.flags;
+	c->rx.op = rts->op;
+	ksk_rts_free(rts);
+	return 0;
+}
+
+/**
+ * ksk_rndv_flush - the stream has ended: nothing announced arrives
+ * @c: the connection
+ *
+ * Context: process; locked, if there is a socket.
+ */
+void ksk_rndv_flush(struct ksk_conn *c)
+{
+	struct ksk_rts *rts, *next;
+
+	list_for_each_entry_safe(rts, next, &c->rndv->rts, node) {
+		if (!rts->granted) {
+			ksk_rts_forget(rts);
+			continue;
+		}
+		if (rts->op)
+			ksk_rx_cut(c, &rts->rxmsg, rts->op);
+		ksk_rts_free(rts);
+	}
+	INIT_LIST_HEAD(&c->rndv->cts);
+	c->rndv->stalled = NULL;
+	c->rndv_todo = 0;
+}
+
+/**
+ * ksk_rndv_init - what a connection needs
+ * @r: state of the peer
+ */
+void ksk_rndv_init(struct ksk_rndv *r)
+{
+	INIT_LIST_HEAD(&r->sent);
+	INIT_LIST_HEAD(&r->data);
+	INIT_LIST_HEAD(&r->rts);
+	INIT_LIST_HEAD(&r->cts);
+}
