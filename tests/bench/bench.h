@@ -253,6 +253,8 @@ extern const struct bench_client bench_kofi;
 extern const struct bench_client bench_sread;
 extern const struct bench_client bench_pages;
 extern const struct bench_client bench_zerocopy;
+extern const struct bench_client bench_rdm;
+extern const struct bench_client bench_tagged;
 extern const struct bench_client bench_verbs;
 extern const struct bench_client bench_rawverbs;
 

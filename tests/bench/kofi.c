@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The client over kOFI: what any client in the kernel does, in five variants.
- * There are two providers. Completions are called back in softirq context, or
+ * The client over kOFI: what any client in the kernel does, in seven variants.
+ * There are two providers, and endpoints that are connected or that send reliable
+ * datagrams, tagged or not. Completions are called back in softirq context, or
  * read by a thread that sleeps on the queue as a libfabric program in userspace
  * does. What is sent is given by address, or as pages, which are then
  * copied into the socket or not.
@@ -26,6 +27,7 @@
 
 #define BENCH_WAIT_MS	60000
 #define BENCH_BATCH	16
+#define BENCH_TAG	7
 
 /**
  * struct bench_kofi_way - a variant
@@ -35,6 +37,8 @@
  * @reads: threads read the queues
  * @pages: what is sent is a list of pages
  * @zerocopy: which are not copied
+ * @rdm: the endpoints do not connect, they send reliable datagrams
+ * @tagged: and messages with tags
  */
 struct bench_kofi_way {
 	const char	*provider;
@@ -42,6 +46,8 @@ struct bench_kofi_way {
 	bool		reads;
 	bool		pages;
 	bool		zerocopy;
+	bool		rdm;
+	bool		tagged;
 };
 
 /**
@@ -81,6 +87,8 @@ struct bench_kofi_net {
  * @net: where it is
  * @cq: its completions
  * @ep: the endpoint
+ * @av: of one that does not connect
+ * @dest: what it calls its peer
  * @mr: what the peer's xmit access; all of it by the first one, if the peer is
  *	elsewhere
  * @remote: where that of this side's xmit is, as a peer would have said
@@ -96,6 +104,8 @@ struct bench_kofi_side {
 	struct bench_kofi_net	*net;
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
+	struct fid_av		*av;
+	fi_addr_t		dest;
 	struct fid_mr		*mr[BENCH_WINDOW_MAX];
 	struct fi_rma_iov	remote[BENCH_WINDOW_MAX];
 	struct bench_kofi_side	*peer;
@@ -175,7 +185,7 @@ static noinline int bench_kofi_send_pages(struct bench_kofi_side *ks,
 {
 	const struct fi_msg msg = {
 		.msg_sgl = table->sgl, .iov_count = table->nents,
-		.context = &op->cqe, .vec = KOFI_SGL,
+		.addr = ks->dest, .context = &op->cqe, .vec = KOFI_SGL,
 	};
 
 	return fi_sendmsg(ks->ep, &msg, FI_COMPLETION);
@@ -186,21 +196,46 @@ static noinline int bench_kofi_send_more(struct bench_kofi_side *ks,
 {
 	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
 	const struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .context = &op->cqe,
+		.msg_iov = &iov, .iov_count = 1, .addr = ks->dest,
+		.context = &op->cqe,
 	};
 
 	return fi_sendmsg(ks->ep, &msg, FI_COMPLETION | FI_MORE);
+}
+
+static noinline int bench_kofi_tsend(struct bench_kofi_side *ks,
+				     struct bench_op *op)
+{
+	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
+	const struct fi_msg_tagged msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = ks->dest,
+		.tag = BENCH_TAG, .context = &op->cqe,
+	};
+
+	return fi_tsendmsg(ks->ep, &msg, FI_COMPLETION |
+					 (bench_more(op) ? FI_MORE : 0));
 }
 
 static int bench_kofi_send(struct bench_kofi_side *ks, struct bench_op *op)
 {
 	const struct sg_table *table = bench_kofi_pages(ks, op);
 
+	if (ks->way->tagged)
+		return bench_kofi_tsend(ks, op);
 	if (table)
 		return bench_kofi_send_pages(ks, op, table);
 	if (bench_more(op))
 		return bench_kofi_send_more(ks, op);
-	return fi_send(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
+	return fi_send(ks->ep, op->buf, op->len, NULL, ks->dest, &op->cqe);
+}
+
+static int bench_kofi_recv(struct bench_kofi_side *ks, struct bench_op *op)
+{
+	if (ks->way->tagged)
+		return fi_trecv(ks->ep, op->buf, op->len, NULL, FI_ADDR_UNSPEC,
+				BENCH_TAG, 0, &op->cqe);
+	return fi_recv(ks->ep, op->buf, op->len, NULL, FI_ADDR_UNSPEC,
+		       &op->cqe);
 }
 
 static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
@@ -210,7 +245,7 @@ static int bench_kofi_write(struct bench_kofi_side *ks, struct bench_op *op)
 	struct fi_msg_rma msg = {
 		.msg_iov = &iov, .iov_count = 1,
 		.rma_iov = bench_kofi_remote(ks, op), .rma_iov_count = 1,
-		.context = &op->cqe,
+		.addr = ks->dest, .context = &op->cqe,
 	};
 
 	if (table) {
@@ -229,7 +264,7 @@ static noinline int bench_kofi_read_more(struct bench_kofi_side *ks,
 	const struct fi_msg_rma msg = {
 		.msg_iov = &iov, .iov_count = 1,
 		.rma_iov = bench_kofi_remote(ks, op), .rma_iov_count = 1,
-		.context = &op->cqe,
+		.addr = ks->dest, .context = &op->cqe,
 	};
 
 	return fi_readmsg(ks->ep, &msg, FI_COMPLETION | FI_MORE);
@@ -241,7 +276,7 @@ static int bench_kofi_read(struct bench_kofi_side *ks, struct bench_op *op)
 
 	if (bench_more(op))
 		return bench_kofi_read_more(ks, op);
-	return fi_read(ks->ep, op->buf, op->len, NULL, 0, remote->addr,
+	return fi_read(ks->ep, op->buf, op->len, NULL, ks->dest, remote->addr,
 		       remote->key, &op->cqe);
 }
 
@@ -253,7 +288,7 @@ static int bench_kofi_post(struct bench_op *op)
 	case BENCH_SEND:
 		return bench_kofi_send(ks, op);
 	case BENCH_RECV:
-		return fi_recv(ks->ep, op->buf, op->len, NULL, 0, &op->cqe);
+		return bench_kofi_recv(ks, op);
 	case BENCH_WRITE:
 		return bench_kofi_write(ks, op);
 	case BENCH_READ:
@@ -290,7 +325,7 @@ static int bench_kofi_discover(const struct bench_kofi_way *way,
 	hints->caps = caps;
 	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR |
 				      FI_MR_ALLOCATED;
-	hints->ep_attr->type = FI_EP_MSG;
+	hints->ep_attr->type = way->rdm ? FI_EP_RDM : FI_EP_MSG;
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->src_addrlen = sizeof(*addr);
 	hints->src_addr = kmemdup(addr, sizeof(*addr), GFP_KERNEL);
@@ -476,7 +511,10 @@ static int bench_kofi_ep(struct bench_kofi_side *ks, struct fi_info *info)
 		err = fi_set_val(&ks->ep->fid, KOFI_VAL_ZEROCOPY_MIN, &min);
 	if (err)
 		return err;
-	err = fi_ep_bind(ks->ep, &ks->net->eq->fid, 0);
+	if (ks->way->rdm)
+		err = fi_ep_bind(ks->ep, &ks->av->fid, 0);
+	else
+		err = fi_ep_bind(ks->ep, &ks->net->eq->fid, 0);
 	if (err)
 		return err;
 	err = fi_ep_bind(ks->ep, &ks->cq->fid, FI_TRANSMIT | FI_RECV);
@@ -565,6 +603,33 @@ static int bench_kofi_connect(struct bench_kofi *k)
 	return err;
 }
 
+/* Endpoints that do not connect are told each other's address. */
+static int bench_kofi_address(struct bench_kofi *k)
+{
+	size_t len = sizeof(struct sockaddr_in);
+	int i, err = 0;
+
+	if (k->run->role != BENCH_BOTH)
+		return -EOPNOTSUPP;
+	for (i = 0; i < 2 && !err; i++) {
+		struct bench_kofi_side *ks = &k->side[i];
+
+		err = fi_av_open(ks->net->domain, NULL, &ks->av, NULL);
+		if (!err)
+			err = bench_kofi_ep(ks, ks->net->info);
+		if (!err)
+			err = fi_getname(&ks->ep->fid, &ks->side->addr, &len);
+	}
+	for (i = 0; i < 2 && !err; i++) {
+		struct bench_kofi_side *ks = &k->side[i];
+
+		err = fi_av_insert(ks->av, &ks->peer->side->addr, 1, &ks->dest,
+				   0, NULL);
+		err = err == 1 ? 0 : -EINVAL;
+	}
+	return err;
+}
+
 /* The endpoint's socket, for those who watch it */
 static struct sock *bench_kofi_socket(const struct bench_kofi_side *ks)
 {
@@ -590,8 +655,11 @@ static struct sock *bench_kofi_socket(const struct bench_kofi_side *ks)
 	return sk;
 }
 
-static u64 bench_kofi_caps(const struct bench_run *run)
+static u64 bench_kofi_caps(const struct bench_kofi_way *way,
+			   const struct bench_run *run)
 {
+	if (way->tagged)
+		return FI_MSG | FI_TAGGED;
 	switch (run->kind) {
 	case BENCH_WRITE:
 		return FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE |
@@ -611,7 +679,7 @@ static int bench_kofi_side(struct bench_kofi_side *ks)
 
 	if (!ks->net->domain)
 		err = bench_kofi_net(ks->way, ks->net, &ks->side->addr,
-				     bench_kofi_caps(run));
+				     bench_kofi_caps(ks->way, run));
 	if (!err)
 		err = bench_kofi_cq(ks);
 	if (!err && ks->way->pages && run->kind != BENCH_READ)
@@ -674,7 +742,7 @@ static int bench_kofi_start(struct bench_run *run,
 		if (err)
 			return err;
 	}
-	err = bench_kofi_connect(k);
+	err = way->rdm ? bench_kofi_address(k) : bench_kofi_connect(k);
 	if (err)
 		return err;
 	for (i = 0; i < 2; i++) {
@@ -734,6 +802,25 @@ static int bench_zerocopy_open(struct bench_run *run)
 	return bench_kofi_start(run, &way);
 }
 
+static int bench_rdm_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = {
+		BENCH_KOFI_SOCK, .rdm = true,
+	};
+
+	return bench_kofi_start(run, &way);
+}
+
+static int bench_tagged_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = {
+		BENCH_KOFI_SOCK, .rdm = true, .tagged = true,
+	};
+
+	return run->kind == BENCH_SEND ? bench_kofi_start(run, &way) :
+					 -EOPNOTSUPP;
+}
+
 static int bench_verbs_open(struct bench_run *run)
 {
 	static const struct bench_kofi_way way = {
@@ -780,6 +867,8 @@ static void bench_kofi_close(struct bench_run *run)
 		bench_kofi_stop(ks);
 		if (ks->cq)
 			bench_kofi_close_fid(&ks->cq->fid);
+		if (ks->av)
+			bench_kofi_close_fid(&ks->av->fid);
 		for (j = 0; j < BENCH_WINDOW_MAX; j++) {
 			if (ks->mr[j])
 				bench_kofi_close_fid(&ks->mr[j]->fid);
@@ -832,6 +921,22 @@ const struct bench_client bench_zerocopy = {
 	.name	= "zerocopy",
 	.tcp	= true,
 	.open	= bench_zerocopy_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_rdm = {
+	.name	= "rdm",
+	.more	= true,
+	.open	= bench_rdm_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_tagged = {
+	.name	= "tagged",
+	.more	= true,
+	.open	= bench_tagged_open,
 	.close	= bench_kofi_close,
 	.post	= bench_kofi_post,
 };

@@ -62,6 +62,7 @@
 
 static const struct bench_client *const bench_clients[] = {
 	&bench_raw, &bench_kofi, &bench_sread, &bench_pages, &bench_zerocopy,
+	&bench_rdm, &bench_tagged,
 	&bench_verbs, &bench_rawverbs,
 };
 

@@ -46,6 +46,7 @@ WIDE = ">= 0.97"        # bandwidth, of the raw socket's
 USER = ">= 1.3"         # round trips, of those in user space
 NONE = "== 0"           # allocations of ours
 SAME = "<= +0.02"       # context switches more than the raw socket's
+DATAGRAM = "<= 1.10"    # time of reliable datagrams, of connected ones
 OURS = "<= +600"        # instructions more than raw verbs, one end of a message
 
 
@@ -178,7 +179,7 @@ def rate(n):
 
 def measures(accel):
     """What is compared in the machine with that clock."""
-    found = against_raw(accel) + zero_copy(accel)
+    found = against_raw(accel) + datagrams(accel) + zero_copy(accel)
     for device in DEVICES[accel]:
         found += against_verbs(accel, device)
     if accel == "icount":
@@ -273,6 +274,28 @@ def own_instructions(wanted):
         m.got = ([ours.own / ends], [theirs.own / ends])
         rows.append(m.row("icount"))
     return rows
+
+
+def datagrams(accel):
+    """Reliable datagrams, untagged and tagged, against connected endpoints."""
+    found = []
+    for client, name in (("rdm", "datagrams"), ("tagged", "tagged datagrams")):
+        for size, text in SIZES[::2]:
+            n = operations(accel, "send", 1, size)
+            one = words("send", 1, size, n)
+            found.append(Measure(
+                f"send {text}, one at a time, {name} against connected", "us",
+                [f"run {c} {one}" for c in (client, "kofi")],
+                microseconds(n), DATAGRAM if size == 64 else None))
+        for size, text in SIZES[::2]:
+            n = operations(accel, "send", WINDOW, size)
+            many = words("send", WINDOW, size, n)
+            found.append(Measure(
+                f"send {text}, {WINDOW} at a time, {name} against connected",
+                "MB/s", [f"run {c} {many}" for c in (client, "kofi")],
+                megabytes(n, size),
+                WIDE if size >= LARGE and client == "rdm" else None))
+    return found
 
 
 def zero_copy(accel):
