@@ -239,6 +239,20 @@ def lock(name, where=CACHE):
 
 
 @contextlib.contextmanager
+def alone():
+    """No other test or check runs in this checkout meanwhile: each builds what
+    the other would boot."""
+    BUILD.mkdir(exist_ok=True)
+    with open(BUILD / ".lock-run", "w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Fail(f"a test or check runs in {TOP} already; wait for it, "
+                       "or use another checkout", status=2) from None
+        yield
+
+
+@contextlib.contextmanager
 def fresh_dir(final):
     """A temporary folder that becomes FINAL if the block succeeds.
 

@@ -14,7 +14,8 @@ import machine
 import packages
 import scenario as scenarios
 import schedule
-from base import (BUILD, CPUS, REPORT, TOP, Fail, clock, errors_in, run, say)
+from base import (BUILD, CPUS, REPORT, TOP, Fail, alone, clock, errors_in, run,
+                  say)
 from report import Report
 from schedule import Job, run_all
 
@@ -144,6 +145,11 @@ def finish(jobs, report):
 
 
 def check(*_):
+    with alone():
+        return checked()
+
+
+def checked():
     report = Report(REPORT / "check.tap")
     kernels(["stock", "debug"])
     return finish([build_job("stock", report), build_job("debug", report),
@@ -166,11 +172,13 @@ def kunit(suite="*"):
 
 
 def test(only="*"):
-    return everything("test", "tests.tap", only or "*")
+    with alone():
+        return everything("test", "tests.tap", only or "*")
 
 
 def soak(only="*"):
-    return everything("soak", "soak.tap", only or "*")
+    with alone():
+        return everything("soak", "soak.tap", only or "*")
 
 
 def everything(tag, name, only):
