@@ -198,10 +198,15 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	if (!err)
 		return 0;
 	kofi_freelist_put(&ep->tx_free, &op->free);
-	/* somebody may have been refused for want of this operation */
-	kofi_ep_unblock(&ep->base);
+	/*
+	 * Somebody may have been refused for want of this operation. But two that
+	 * are refused for what waits must not wake each other without end: what
+	 * is under way wakes them.
+	 */
 	if (err == -EAGAIN)
 		ksk_rdm_refused(ep);
+	else
+		kofi_ep_unblock(&ep->base);
 unreserve:
 	kofi_ep_tx_unreserve(&ep->base);
 	return err;

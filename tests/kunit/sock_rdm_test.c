@@ -331,7 +331,10 @@ static void rdm_deaf_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, deaf, NULL),
 			-EAGAIN);
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), RDM_SIZE / 2);
-	/* which a refusal does not change */
+	/* which a refusal does not change, nor the next one, of another thread */
+	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&a->space));
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 1, NULL, deaf, NULL),
+			-EAGAIN);
 	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&a->space));
 
 	/* another peer is reached all the same, as it connects itself */
