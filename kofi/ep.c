@@ -40,6 +40,8 @@
 
 #define KOFI_MIN_MULTI	64	/* FI_OPT_MIN_MULTI_RECV, as userspace has it */
 
+static struct lock_class_key kofi_ep_msg_config;
+
 /* ------------------------------------------------------------------- states */
 
 static bool kofi_ep_step_locked(struct kofi_ep *ep, int from, int to)
@@ -644,6 +646,9 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 	ep->op_flags[KOFI_RX] = KOFI_EP_RX_OP_FLAGS;
 	ep->min_multi = KOFI_MIN_MULTI;
 	mutex_init(&ep->config);
+	/* one with many peers may be made of those that connect */
+	if (info->ep_attr->type == FI_EP_MSG)
+		lockdep_set_class(&ep->config, &kofi_ep_msg_config);
 	spin_lock_init(&ep->lock);
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
 		INIT_LIST_HEAD(&ep->cq_wait[dir].node);
