@@ -1,0 +1,908 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections: made when there is something to send, used in both directions.
+ *
+ * Normal operation
+ *
+ * A post to a peer without a connection queues its transmit and starts the
+ * endpoint's work item, which opens an endpoint below, bound to the address this
+ * one listens at, and connects. The private data tells the peer our port, so that
+ * it knows us by the address that is in its address vector. Transmits leave in the
+ * order of their posts once the connection is there. Everything about connections
+ * is done by that work item and by control calls, one at a time under the mutex.
+ *
+ * Two attempts at a time
+ *
+ * If both peers connect at once the attempt of the one with the higher address is
+ * used: the other one is refused with RXM_REJ_ALREADY. That may also mean that the
+ * peer has not noticed yet that an earlier connection has ended, so a refused
+ * attempt is repeated, with a growing delay, for as long as a connect may take; the
+ * connection that the peer makes comes first. An endpoint that sends to itself has
+ * both ends: the one that was accepted is not among those that posts find.
+ *
+ * A peer that has a connection and asks for another one has been restarted if its
+ * process has another number: the old one ends.
+ *
+ * The end
+ *
+ * A connection ends when the peer, the network or a violation says so. Transmits
+ * under way end with the reason, messages that have arrived stay, and transmits that
+ * have not begun are sent on the next one, as are those of later posts; but not if
+ * one connection after the other ends before anything is sent. The record of a peer
+ * goes when its address is removed or the endpoint is closed; of one that is not in the
+ * address vector as soon as nothing is left of its connection. There are at most
+ * max_unknown of them.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "rxm.h"
+
+static const struct rhashtable_params rxm_hash = {
+	.key_len		= sizeof_field(struct rxm_conn, addr),
+	.key_offset		= offsetof(struct rxm_conn, addr),
+	.head_offset		= offsetof(struct rxm_conn, node),
+	.automatic_shrinking	= true,
+};
+
+/* ----------------------------------------------------------------- records */
+
+/**
+ * rxm_conn_find - the record of a peer
+ * @ep: the endpoint
+ * @addr: as kofi_ip_peer() makes it
+ *
+ * Context: any, in an RCU read section or with the mutex.
+ * Return: the record, or NULL.
+ */
+struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr)
+{
+	return rhashtable_lookup_fast(&ep->hash, addr, rxm_hash);
+}
+
+/**
+ * rxm_conn_todo - have the work item look at a connection
+ * @c: the connection
+ *
+ * Context: any, in an RCU read section, with rx_lock, or with the mutex.
+ */
+void rxm_conn_todo(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->lock, irq);
+	/* not one that has gone, which a post may still have */
+	if (!ep->closed && READ_ONCE(c->state) != RXM_NEW &&
+	    list_empty(&c->todo))
+		list_add_tail(&c->todo, &ep->todo);
+	spin_unlock_irqrestore(&ep->lock, irq);
+	queue_work(rxm_wq, &ep->work);
+}
+
+/**
+ * rxm_conn_fail - end a connection
+ * @c: the connection
+ * @err: why, a positive error code
+ *
+ * Context: any, as rxm_conn_todo().
+ */
+void rxm_conn_fail(struct rxm_conn *c, int err)
+{
+	if (!cmpxchg(&c->err, 0, err))
+		rxm_conn_todo(c);
+}
+
+static void rxm_conn_set(struct rxm_conn *c, enum rxm_state state)
+{
+	spin_lock_irq(&c->lock);
+	WRITE_ONCE(c->state, state);
+	spin_unlock_irq(&c->lock);
+}
+
+/* Posts find it from now on; what was posted before comes first. */
+static void rxm_conn_adopt(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	struct rxm_op *op, *next;
+	bool wanted;
+
+	spin_lock_irq(&ep->lock);
+	spin_lock(&c->lock);
+	list_for_each_entry_safe(op, next, &ep->pending, node) {
+		if (memcmp(&op->peer, &c->addr, sizeof(c->addr)))
+			continue;
+		op->conn = c;
+		list_move_tail(&op->node, &c->queue);
+	}
+	wanted = !list_empty(&c->queue);
+	WRITE_ONCE(c->state, wanted ? RXM_WANTED : RXM_IDLE);
+	spin_unlock(&c->lock);
+	spin_unlock_irq(&ep->lock);
+	if (wanted)
+		rxm_conn_todo(c);
+}
+
+static struct rxm_conn *rxm_conn_new(struct rxm_ep *ep,
+				     const union kofi_ip *addr, bool hashed)
+{
+	struct rxm_conn *c;
+
+	lockdep_assert_held(&ep->mutex);
+
+	c = kzalloc_node(sizeof(*c), GFP_KERNEL, ep->dom->base.node);
+	if (!c)
+		return NULL;
+	c->ep = ep;
+	c->addr = *addr;
+	c->id = ++ep->last_id;
+	c->hashed = hashed;
+	spin_lock_init(&c->lock);
+	spin_lock_init(&c->rx_lock);
+	INIT_LIST_HEAD(&c->todo);
+	INIT_LIST_HEAD(&c->queue);
+	INIT_LIST_HEAD(&c->ctrl);
+	INIT_LIST_HEAD(&c->rndv);
+	INIT_LIST_HEAD(&c->held);
+	if (hashed &&
+	    rhashtable_insert_fast(&ep->hash, &c->node, rxm_hash)) {
+		kfree(c);
+		return NULL;
+	}
+	list_add_tail(&c->list, &ep->conns);
+	if (hashed)
+		rxm_conn_adopt(c);
+	else
+		c->state = RXM_IDLE;
+	return c;
+}
+
+/* Its connection is closed, and its messages are gone. */
+static void rxm_conn_free(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+
+	spin_lock_irq(&ep->lock);
+	list_del_init(&c->todo);
+	spin_unlock_irq(&ep->lock);
+	list_del(&c->list);
+	ep->unknown -= c->unknown;
+	if (c->hashed)
+		rhashtable_remove_fast(&ep->hash, &c->node, rxm_hash);
+	kfree_rcu(c, rcu);
+}
+
+static bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr)
+{
+	return kofi_av_source(ep->base.av, &addr->sa) == FI_ADDR_NOTAVAIL;
+}
+
+/* Free a record of no use, unless the peer is in the address vector. */
+static void rxm_conn_reap(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	bool gone;
+
+	if (c->hashed && !rxm_is_unknown(ep, &c->addr))
+		return;
+	spin_lock_irq(&ep->lock);
+	spin_lock(&c->lock);
+	gone = c->state == RXM_IDLE && list_empty(&c->queue) &&
+	       list_empty(&c->held);
+	if (gone)
+		WRITE_ONCE(c->state, RXM_NEW);
+	spin_unlock(&c->lock);
+	spin_unlock_irq(&ep->lock);
+	if (gone)
+		rxm_conn_free(c);
+}
+
+/* -------------------------------------------------------- the endpoint below */
+
+/* Refused posts below may be tried again. */
+static void rxm_conn_space(struct fid_ep *fid, void *context)
+{
+	rxm_push(context);
+}
+
+static int rxm_conn_pool(struct rxm_conn *c, size_t regions)
+{
+	size_t segs = min_not_zero(c->ep->info->domain_attr->mr_iov_limit,
+				   (size_t)RXM_REGION_SEGS);
+	fid_t fid = &c->msg->fid;
+
+	return fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_SEGS, &segs,
+			 sizeof(segs)) ?:
+	       fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL, &regions,
+			 sizeof(regions));
+}
+
+/* Without regions, which a device may have no more of, long messages go in segments. */
+static int rxm_conn_enable(struct rxm_conn *c)
+{
+	int err;
+
+	c->regions = !rxm_conn_pool(c, RXM_REGIONS);
+	err = fi_enable(c->msg);
+	if (!err || !c->regions || rxm_conn_pool(c, 0))
+		return err;
+	c->regions = false;
+	return fi_enable(c->msg);
+}
+
+static int rxm_conn_setup(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	fid_t fid = &c->msg->fid;
+	unsigned int i;
+	int err;
+
+	for_each_set_bit(i, &ep->vals_set, RXM_VALS)
+		fi_set_val(fid, FI_PROV_SPECIFIC | i, &ep->vals[i]);
+
+	err = fi_ep_bind(c->msg, &ep->eq->fid, 0);
+	if (!err)
+		err = fi_ep_bind(c->msg, &c->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!err)
+		err = kofi_ep_write_space(c->msg, rxm_conn_space);
+	if (!err)
+		err = rxm_conn_enable(c);
+	return err ?: rxm_rx_fill(c);
+}
+
+static int rxm_conn_open(struct rxm_conn *c, struct fi_info *info)
+{
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_SOFTIRQ, .done = true,
+	};
+	struct fi_cq_attr attr = { .size = RXM_MSG_CQ };
+	struct fid_domain *domain = c->ep->dom->msg;
+	int err;
+
+	c->err = 0;
+	WRITE_ONCE(c->reason, 0);
+	attr.size += info->rx_attr->size;
+	err = kofi_cq_open(domain, &attr, &kattr, &c->cq, c);
+	if (err)
+		return err;
+	err = fi_endpoint(domain, info, &c->msg, c);
+	if (err) {
+		fi_close(&c->cq->fid);
+		c->cq = NULL;
+		c->msg = NULL;
+		return err;
+	}
+	return rxm_conn_setup(c);
+}
+
+/* Close what is below, if there is something; transmits in the queue stay. */
+static void rxm_conn_drop(struct rxm_conn *c, int err)
+{
+	WRITE_ONCE(c->reason, err);
+	rxm_conn_set(c, RXM_CLOSING);
+	/* who pushes from now on finds the state */
+	wait_event(c->ep->idle, !smp_load_acquire(&c->pushing));
+	if (!c->msg)
+		return;
+	fi_close(&c->msg->fid);
+	fi_close(&c->cq->fid);
+	c->msg = NULL;
+	c->cq = NULL;
+	rxm_tx_fail(c, err);
+	rxm_rx_disconnected(c);
+}
+
+/* Nothing of a transmit below is left; what has not begun can begin again. */
+static bool rxm_op_begun(struct rxm_op *op)
+{
+	op->mr = NULL;
+	return op->seg_no;
+}
+
+/* It is tried again to connect, unless the peer does first. */
+static void rxm_conn_later(struct rxm_conn *c)
+{
+	c->delay = clamp(2 * c->delay, RXM_DELAY_MIN, RXM_DELAY_MAX);
+	c->retry = jiffies + msecs_to_jiffies(c->delay);
+	rxm_conn_timer_set(c->ep, c->retry);
+}
+
+/* No more than may wait for connections; it stays if the others have ended. */
+static void rxm_conn_keep(struct rxm_conn *c, struct list_head *failed)
+{
+	struct rxm_op *op, *next;
+
+	lockdep_assert_held(&c->lock);
+
+	list_for_each_entry_safe(op, next, &c->queue, node)
+		if (!op->waiting && !rxm_op_wait(op))
+			list_move_tail(&op->node, failed);
+}
+
+/*
+ * End the connection and what is under way. With RXM_WAITING transmits that have not
+ * begun are for the next one, but not for one after the other without end.
+ */
+static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
+{
+	struct rxm_op *op;
+	LIST_HEAD(queue);
+
+	rxm_conn_drop(c, err);
+	spin_lock_irq(&c->lock);
+	op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
+	if (state != RXM_WAITING || c->tries >= RXM_TRIES)
+		list_splice_init(&c->queue, &queue);
+	else if (op && rxm_op_begun(op))
+		list_move(&op->node, &queue);
+	rxm_conn_keep(c, &queue);
+	if (state == RXM_WAITING && list_empty(&c->queue))
+		state = RXM_IDLE;
+	WRITE_ONCE(c->state, state);
+	spin_unlock_irq(&c->lock);
+	rxm_tx_fail_list(&queue, err);
+	c->err = 0;
+	if (state == RXM_WAITING) {
+		c->tries++;
+		rxm_conn_later(c);
+	} else {
+		c->tries = 0;
+		c->delay = 0;
+		c->trying = false;
+	}
+	rxm_conn_todo(c);
+}
+
+/* What was meant for the peer that was there before it has been restarted ends. */
+static void rxm_conn_peer(struct rxm_conn *c, u64 id)
+{
+	LIST_HEAD(queue);
+
+	if (c->tries && c->process != id >> 32) {
+		spin_lock_irq(&c->lock);
+		list_splice_init(&c->queue, &queue);
+		spin_unlock_irq(&c->lock);
+		rxm_tx_fail_list(&queue, ECONNRESET);
+	}
+	c->peer_id = id;
+	c->process = id >> 32;
+}
+
+/* -------------------------------------------------------------- connecting */
+
+static int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr,
+			bool port)
+{
+	size_t n = kofi_ip_len(&addr->sa);
+
+	kfree(*to);
+	*to = kmemdup(addr, n, GFP_KERNEL);
+	*len = *to ? n : 0;
+	if (*to && !port)
+		*kofi_ip_port(*to) = 0;
+	return *to ? 0 : -ENOMEM;
+}
+
+/**
+ * rxm_conn_info - what to open a connection with
+ * @ep: the endpoint
+ * @src: the address it listens at; of the connection its port is another. NULL
+ *	before it is known
+ *
+ * Context: process, may sleep.
+ * Return: the info, or NULL without memory.
+ */
+struct fi_info *rxm_conn_info(struct rxm_ep *ep, const union kofi_ip *src)
+{
+	struct fi_info *info = fi_dupinfo(ep->info);
+	union kofi_ip addr;
+
+	if (!info)
+		return NULL;
+	info->handle = NULL;
+	if (!src && info->src_addr) {
+		memcpy(&addr, info->src_addr, kofi_ip_len(info->src_addr));
+		src = &addr;
+	}
+	if (!src || !rxm_info_set(&info->src_addr, &info->src_addrlen, src,
+				  false))
+		return info;
+	fi_freeinfo(info);
+	return NULL;
+}
+
+/* What waits for the peer does so for as long as a connect may take below. */
+static void rxm_conn_begin(struct rxm_conn *c)
+{
+	unsigned int timeout;
+
+	if (c->trying)
+		return;
+	c->trying = true;
+	if (fi_get_val(&c->msg->fid, KOFI_VAL_CONNECT_TIMEOUT, &timeout))
+		timeout = 30000;
+	c->deadline = jiffies + msecs_to_jiffies(timeout);
+}
+
+static int rxm_conn_connect(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	struct fi_info *info = rxm_conn_info(ep, &ep->name);
+	struct rxm_cm_req req;
+	int err = -ENOMEM;
+
+	if (!info)
+		return err;
+	if (rxm_info_set(&info->dest_addr, &info->dest_addrlen, &c->addr,
+			 true))
+		goto free;
+	err = rxm_conn_open(c, info);
+	if (err)
+		goto free;
+	rxm_cm_req_format(&req, be16_to_cpu(*kofi_ip_port(&ep->name.sa)),
+			  RXM_EAGER, info->rx_attr->size,
+			  (u64)ep->process << 32 | c->id);
+	rxm_conn_begin(c);
+	rxm_conn_set(c, RXM_CONNECTING);
+	err = fi_connect(c->msg, &c->addr, &req, sizeof(req));
+free:
+	fi_freeinfo(info);
+	return err;
+}
+
+static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
+{
+	const struct rxm_cm_rsp *rsp = data;
+
+	if (c->state == RXM_CONNECTING) {
+		if (len != sizeof(*rsp)) {
+			atomic64_inc(&c->ep->stats.violations);
+			rxm_conn_close(c, EPROTO, RXM_IDLE);
+			return;
+		}
+		rxm_conn_peer(c, rsp->id);
+	}
+	c->trying = false;
+	atomic64_inc(&c->ep->stats.connects);
+	rxm_conn_set(c, RXM_CONNECTED);
+	rxm_push(c);
+}
+
+static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
+			    size_t len)
+{
+	const struct rxm_cm_rej *rej = data;
+
+	if (c->state != RXM_CONNECTING) {
+		/* the peer's attempt, which is no reason to give up ours */
+		rxm_conn_close(c, err, RXM_WAITING);
+	} else if (len < sizeof(*rej) || rej->version != RXM_CM_VERSION ||
+		   rej->reason != RXM_REJ_ALREADY) {
+		rxm_conn_close(c, err, RXM_IDLE);
+	} else if (time_after(jiffies, c->deadline)) {
+		rxm_conn_close(c, ETIMEDOUT, RXM_IDLE);
+	} else {
+		rxm_conn_drop(c, err);
+		rxm_conn_set(c, RXM_WAITING);
+		rxm_conn_later(c);
+	}
+}
+
+/**
+ * rxm_conn_timer_set - have the timer run
+ * @ep: the endpoint
+ * @when: at the latest, in jiffies
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when)
+{
+	long left = when - jiffies;
+
+	lockdep_assert_held(&ep->mutex);
+
+	if (ep->closed || (delayed_work_pending(&ep->timer) &&
+			   time_after_eq(when, ep->timer.timer.expires)))
+		return;
+	mod_delayed_work(rxm_wq, &ep->timer, max(left, 1L));
+}
+
+/**
+ * rxm_conn_timer - try again what was put off
+ * @work: rxm_ep.timer
+ */
+void rxm_conn_timer(struct work_struct *work)
+{
+	struct rxm_ep *ep = container_of(to_delayed_work(work), struct rxm_ep,
+					 timer);
+	struct rxm_conn *c;
+
+	mutex_lock(&ep->mutex);
+	list_for_each_entry(c, &ep->conns, list) {
+		if (ep->closed || c->state != RXM_WAITING)
+			continue;
+		if (time_before(jiffies, c->retry)) {
+			rxm_conn_timer_set(ep, c->retry);
+		} else {
+			rxm_conn_set(c, RXM_WANTED);
+			rxm_conn_todo(c);
+		}
+	}
+	mutex_unlock(&ep->mutex);
+	/* and receives without memory */
+	queue_work(rxm_wq, &ep->work);
+}
+
+/* --------------------------------------------------------------- accepting */
+
+static void rxm_reject(struct rxm_ep *ep, struct fi_info *info, u8 reason)
+{
+	const struct rxm_cm_rej rej = {
+		.version = RXM_CM_VERSION, .reason = reason,
+	};
+
+	atomic64_inc(&ep->stats.refused);
+	fi_reject(ep->pep, info->handle, &rej, sizeof(rej));
+}
+
+static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
+		       const struct rxm_cm_req *req)
+{
+	const struct rxm_cm_rsp rsp = {
+		.id = (u64)c->ep->process << 32 | c->id,
+		.rx_size = info->rx_attr->size,
+		.flow = RXM_FLOW_OFF,
+	};
+	int err;
+
+	rxm_conn_peer(c, req->id);
+	err = rxm_conn_open(c, info);
+	if (err && !c->msg) {
+		rxm_reject(c->ep, info, RXM_REJ_REFUSED);
+	} else if (!err) {
+		rxm_conn_set(c, RXM_ACCEPTING);
+		err = fi_accept(c->msg, &rsp, sizeof(rsp));
+	}
+	/* what we have to send does not depend on the peer's attempt */
+	if (err)
+		rxm_conn_close(c, -err, RXM_WAITING);
+}
+
+/* IP first, in network order, then the port */
+static int rxm_addr_cmp(const union kofi_ip *a, const union kofi_ip *b)
+{
+	int n;
+
+	if (a->sa.sa_family != b->sa.sa_family)
+		return a->sa.sa_family - b->sa.sa_family;
+	if (a->sa.sa_family == AF_INET)
+		n = memcmp(&a->in4.sin_addr, &b->in4.sin_addr,
+			   sizeof(a->in4.sin_addr));
+	else
+		n = memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr,
+			   sizeof(a->in6.sin6_addr));
+	return n ?: be16_to_cpu(a->in4.sin_port) - be16_to_cpu(b->in4.sin_port);
+}
+
+/* What is to become of a request, by what there is already: 0 to accept it */
+static int rxm_request_judge(struct rxm_conn *c, int cmp, u32 process)
+{
+	switch (c->state) {
+	case RXM_CONNECTING:
+		if (cmp < 0)
+			return RXM_REJ_ALREADY;
+		rxm_conn_drop(c, ECONNABORTED);
+		return 0;
+	case RXM_ACCEPTING:
+	case RXM_CONNECTED:
+		if (c->process == process && !READ_ONCE(c->err))
+			return RXM_REJ_ALREADY;
+		rxm_conn_close(c, ECONNRESET, RXM_WAITING);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* Where the sender of a request listens, and our own address as it sees it */
+static int rxm_request_addrs(struct rxm_ep *ep, const struct fi_info *info,
+			     const struct rxm_cm_req *req, union kofi_ip *addr,
+			     union kofi_ip *own)
+{
+	struct sockaddr_storage ss = {};
+	int err;
+
+	if (!info->dest_addr || !info->src_addr)
+		return -EINVAL;
+	memcpy(&ss, info->dest_addr, min(info->dest_addrlen, sizeof(ss)));
+	*kofi_ip_port((struct sockaddr *)&ss) = cpu_to_be16(req->port);
+	err = kofi_ip_peer(&ss, sizeof(ss), addr);
+	if (err)
+		return err;
+	/* an endpoint that listens at all addresses has several */
+	memset(&ss, 0, sizeof(ss));
+	memcpy(&ss, info->src_addr, min(info->src_addrlen, sizeof(ss)));
+	*kofi_ip_port((struct sockaddr *)&ss) = *kofi_ip_port(&ep->name.sa);
+	return kofi_ip_peer(&ss, sizeof(ss), own);
+}
+
+/* Has the endpoint enough of those it does not know, or of those of one host? */
+static bool rxm_is_unwelcome(struct rxm_ep *ep, const union kofi_ip *addr)
+{
+	unsigned int max = READ_ONCE(rxm_max_unknown), same = 0;
+	struct rxm_conn *c;
+
+	if (ep->unknown >= max)
+		return true;
+	list_for_each_entry(c, &ep->conns, list)
+		same += c->unknown && kofi_ip_same(&c->addr.sa, &addr->sa);
+	return same >= DIV_ROUND_UP(max, RXM_HOSTS);
+}
+
+/* The record for a request from that address, or NULL if there is to be none */
+static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
+					 const union kofi_ip *addr, bool self,
+					 u64 id)
+{
+	struct rxm_conn *c = rxm_conn_find(ep, addr);
+	bool unknown;
+
+	if (self) {
+		/* only of an attempt that we make ourselves */
+		if (!c || c->state != RXM_CONNECTING ||
+		    id != ((u64)ep->process << 32 | c->id))
+			return NULL;
+		return rxm_conn_new(ep, addr, false);
+	}
+	if (c)
+		return c;
+	unknown = rxm_is_unknown(ep, addr);
+	if (unknown && rxm_is_unwelcome(ep, addr))
+		return NULL;
+	c = rxm_conn_new(ep, addr, true);
+	if (c) {
+		c->unknown = unknown;
+		ep->unknown += unknown;
+	}
+	return c;
+}
+
+static void rxm_request(struct rxm_ep *ep, struct fi_info *info,
+			const void *data, size_t len)
+{
+	const struct rxm_cm_req *req = data;
+	int cmp, reason = RXM_REJ_REFUSED;
+	union kofi_ip addr, own;
+	struct rxm_conn *c;
+
+	if (rxm_cm_req_check(data, len, RXM_EAGER) ||
+	    rxm_request_addrs(ep, info, req, &addr, &own))
+		goto reject;
+	cmp = rxm_addr_cmp(&addr, &own);
+	c = rxm_request_conn(ep, &addr, !cmp, req->id);
+	if (!c)
+		goto reject;
+	reason = rxm_request_judge(c, cmp, req->id >> 32);
+	if (reason)
+		goto reject;
+	rxm_accept(c, info, req);
+	return;
+
+reject:
+	rxm_reject(ep, info, reason);
+}
+
+/* --------------------------------------------------------- what is to be done */
+
+static void rxm_event_error(struct rxm_ep *ep)
+{
+	struct fi_eq_err_entry entry = {};
+
+	if (fi_eq_readerr(ep->eq, &entry, 0) < 0 || !entry.fid ||
+	    entry.fid->fclass != FI_CLASS_EP)
+		return;
+	rxm_conn_failed(entry.context, entry.err, entry.err_data,
+			entry.err_data_size);
+}
+
+static void rxm_conn_events(struct rxm_ep *ep)
+{
+	struct {
+		struct fi_eq_cm_entry	entry;
+		u8			data[KOFI_CM_DATA_MAX];
+	} buf;
+	ssize_t n;
+	u32 event;
+	int i;
+
+	for (i = 0; i < RXM_EVENTS; i++) {
+		n = fi_eq_read(ep->eq, &event, &buf, sizeof(buf), 0);
+		if (n == -FI_EAVAIL) {
+			rxm_event_error(ep);
+			continue;
+		}
+		if (n < 0)
+			return;
+		n -= sizeof(buf.entry);
+		switch (event) {
+		case FI_CONNREQ:
+			rxm_request(ep, buf.entry.info, buf.data, n);
+			fi_freeinfo(buf.entry.info);
+			break;
+		case FI_CONNECTED:
+			rxm_conn_connected(buf.entry.fid->context, buf.data, n);
+			break;
+		case FI_SHUTDOWN:
+			rxm_conn_close(buf.entry.fid->context, ECONNRESET,
+				       RXM_WAITING);
+			break;
+		}
+	}
+	/* first what else is to be done */
+	queue_work(rxm_wq, &ep->work);
+}
+
+/* End what waits for the record of a peer. */
+static void rxm_pending_fail(struct rxm_ep *ep, const union kofi_ip *addr,
+			     int err)
+{
+	struct rxm_op *op, *next;
+	LIST_HEAD(failed);
+
+	spin_lock_irq(&ep->lock);
+	list_for_each_entry_safe(op, next, &ep->pending, node)
+		if (!memcmp(&op->peer, addr, sizeof(*addr)))
+			list_move_tail(&op->node, &failed);
+	spin_unlock_irq(&ep->lock);
+	rxm_tx_fail_list(&failed, err);
+}
+
+/* Make records for peers that have none. */
+static void rxm_conn_pending(struct rxm_ep *ep)
+{
+	union kofi_ip addr;
+	struct rxm_op *op;
+
+	for (;;) {
+		spin_lock_irq(&ep->lock);
+		op = list_first_entry_or_null(&ep->pending, struct rxm_op,
+					      node);
+		if (op)
+			addr = op->peer;
+		spin_unlock_irq(&ep->lock);
+		if (!op)
+			return;
+		if (rxm_conn_new(ep, &addr, true))
+			continue;
+		rxm_pending_fail(ep, &addr, ENOMEM);
+	}
+}
+
+static void rxm_conn_wanted(struct rxm_conn *c)
+{
+	int err;
+
+	if (READ_ONCE(c->err)) {
+		rxm_conn_close(c, c->err, RXM_WAITING);
+		return;
+	}
+	if (c->state == RXM_WANTED) {
+		err = rxm_conn_connect(c);
+		if (err)
+			rxm_conn_close(c, -err, RXM_IDLE);
+	} else if (c->msg) {
+		rxm_rx_fill(c);
+	} else {
+		rxm_conn_reap(c);
+	}
+}
+
+static void rxm_conn_look(struct rxm_ep *ep)
+{
+	struct rxm_conn *c;
+
+	for (;;) {
+		spin_lock_irq(&ep->lock);
+		c = list_first_entry_or_null(&ep->todo, struct rxm_conn, todo);
+		if (c)
+			list_del_init(&c->todo);
+		spin_unlock_irq(&ep->lock);
+		if (!c)
+			return;
+		rxm_conn_wanted(c);
+	}
+}
+
+/**
+ * rxm_conn_work - do what needs process context
+ * @work: rxm_ep.work
+ */
+void rxm_conn_work(struct work_struct *work)
+{
+	struct rxm_ep *ep = container_of(work, struct rxm_ep, work);
+	unsigned int noio = memalloc_noio_save();
+
+	mutex_lock(&ep->mutex);
+	if (!ep->closed && ep->eq) {
+		rxm_conn_events(ep);
+		rxm_conn_pending(ep);
+		rxm_conn_look(ep);
+		rxm_rx_starved(ep);
+		rxm_rx_woken(ep);
+	}
+	mutex_unlock(&ep->mutex);
+	memalloc_noio_restore(noio);
+}
+
+/* Handler of the queue below */
+void rxm_conn_event(struct fid_eq *eq, void *context)
+{
+	struct rxm_ep *ep = context;
+
+	queue_work(rxm_wq, &ep->work);
+}
+
+/* ----------------------------------------------------------------- the end */
+
+/**
+ * rxm_conn_drain - end all connections for good
+ * @ep: an endpoint that is closed
+ *
+ * Context: process, may sleep, with the mutex.
+ */
+void rxm_conn_drain(struct rxm_ep *ep)
+{
+	struct rxm_conn *c, *next;
+	LIST_HEAD(pending);
+
+	list_for_each_entry_safe(c, next, &ep->conns, list)
+		rxm_conn_close(c, ECANCELED, RXM_DEAD);
+	list_for_each_entry(c, &ep->conns, list)
+		rxm_rx_forget(c);
+	spin_lock_irq(&ep->lock);
+	list_splice_init(&ep->pending, &pending);
+	spin_unlock_irq(&ep->lock);
+	rxm_tx_fail_list(&pending, ECANCELED);
+}
+
+/* kofi_ep_ops.peer_removed */
+void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr)
+{
+	struct rxm_ep *ep = rxm_ep(fid);
+	struct rxm_conn *c;
+	union kofi_ip peer;
+
+	if (kofi_ip_peer(addr, kofi_ip_len(addr), &peer))
+		return;
+	mutex_lock(&ep->mutex);
+	c = rxm_conn_find(ep, &peer);
+	if (c && !ep->closed) {
+		rxm_conn_close(c, ECANCELED, RXM_DEAD);
+		rxm_rx_forget(c);
+		rxm_conn_free(c);
+	}
+	rxm_pending_fail(ep, &peer, ECANCELED);
+	mutex_unlock(&ep->mutex);
+}
+
+int rxm_conn_init(struct rxm_ep *ep)
+{
+	return rhashtable_init(&ep->hash, &rxm_hash);
+}
+
+static void rxm_conn_destroy(void *conn, void *arg)
+{
+}
+
+/**
+ * rxm_conn_exit - free the records
+ * @ep: an endpoint that has been drained
+ */
+void rxm_conn_exit(struct rxm_ep *ep)
+{
+	struct rxm_conn *c, *next;
+
+	rhashtable_free_and_destroy(&ep->hash, rxm_conn_destroy, NULL);
+	list_for_each_entry_safe(c, next, &ep->conns, list)
+		kfree(c);
+}

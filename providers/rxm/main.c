@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofi_rxm as a provider: discovery, fabrics, domains, memory regions.
+ *
+ * For each provider below there is one here, "NAME;ofi_rxm", as in libfabric. What
+ * it offers is what the other one offers for connected endpoints, made into one
+ * endpoint for all peers. A domain is a domain below, and a region a region there:
+ * keys and addresses are those of the provider below.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include <kunit/visibility.h>
+
+#include "rxm.h"
+
+#define RXM_MR_MODES	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
+#define RXM_ORDER	(FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | \
+			 FI_ORDER_WAW)
+#define RXM_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define RXM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
+			 FI_WRITE | FI_FENCE)
+#define RXM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
+			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
+			 FI_DIRECTED_RECV | FI_SOURCE)
+
+/* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
+#define RXM_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
+
+struct workqueue_struct *rxm_wq;
+
+unsigned int rxm_rx_bufs = 16;
+EXPORT_SYMBOL_IF_KUNIT(rxm_rx_bufs);
+static struct kofi_param rxm_param_rx_bufs = { &rxm_rx_bufs, 2, 128 };
+module_param_cb(rx_bufs, &kofi_param_ops, &rxm_param_rx_bufs, 0644);
+MODULE_PARM_DESC(rx_bufs,
+		 "Receives posted for each connection, of 20 KiB each (2 to 128, default 16)");
+
+unsigned int rxm_held_bufs = 256;
+EXPORT_SYMBOL_IF_KUNIT(rxm_held_bufs);
+static struct kofi_param rxm_param_held_bufs = { &rxm_held_bufs, 0, 65536 };
+module_param_cb(held_bufs, &kofi_param_ops, &rxm_param_held_bufs, 0644);
+MODULE_PARM_DESC(held_bufs,
+		 "Buffers an endpoint may hold before its connections get no others in their place (0 to 65536, default 256)");
+
+unsigned int rxm_max_unknown = 1024;
+EXPORT_SYMBOL_IF_KUNIT(rxm_max_unknown);
+static struct kofi_param rxm_param_max_unknown = { &rxm_max_unknown, 0, 65536 };
+module_param_cb(max_unknown, &kofi_param_ops, &rxm_param_max_unknown, 0644);
+MODULE_PARM_DESC(max_unknown,
+		 "Peers that are not in the address vector of an endpoint, a quarter of one host (0 to 65536, default 1024)");
+
+static int rxm_getinfo_sock(u32 version, const char *node, const char *service,
+			    u64 flags, const struct fi_info *hints,
+			    struct fi_info **info);
+static int rxm_getinfo_verbs(u32 version, const char *node,
+			     const char *service, u64 flags,
+			     const struct fi_info *hints,
+			     struct fi_info **info);
+static int rxm_fabric_sock(struct fi_fabric_attr *attr,
+			   struct fid_fabric **fabric, void *context);
+static int rxm_fabric_verbs(struct fi_fabric_attr *attr,
+			    struct fid_fabric **fabric, void *context);
+
+static struct rxm_provider rxm_sock = {
+	.base = {
+		.name		= "sock;ofi_rxm",
+		.version	= FI_VERSION(1, 0),
+		.getinfo	= rxm_getinfo_sock,
+		.fabric		= rxm_fabric_sock,
+		.owner		= THIS_MODULE,
+		.priority	= 30,
+	},
+	.below = "sock",
+};
+
+static struct rxm_provider rxm_verbs = {
+	.base = {
+		.name		= "verbs;ofi_rxm",
+		.version	= FI_VERSION(1, 0),
+		.getinfo	= rxm_getinfo_verbs,
+		.fabric		= rxm_fabric_verbs,
+		.owner		= THIS_MODULE,
+		.priority	= 20,
+	},
+	.below = "verbs",
+};
+
+/* --------------------------------------------------------------- discovery */
+
+static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
+			  const struct fi_info *hints)
+{
+	info->caps = RXM_TX_CAPS | RXM_RX_CAPS | RXM_DOM_CAPS;
+	/* gives the peer named by a receive a meaning: not unless asked for */
+	if (!(hints->caps & FI_DIRECTED_RECV))
+		info->caps &= ~FI_DIRECTED_RECV;
+
+	*info->tx_attr = (struct fi_tx_attr) {
+		.caps		= RXM_TX_CAPS,
+		.op_flags	= FI_COMPLETION | FI_INJECT | RXM_TX_LEVELS,
+		.msg_order	= RXM_ORDER,
+		.comp_order	= FI_ORDER_NONE,
+		.inject_size	= RXM_INJECT,
+		.size		= RXM_SIZE,
+		.iov_limit	= min_t(size_t, RXM_IOV_MAX,
+					msg->tx_attr->iov_limit - 1),
+		.rma_iov_limit	= min_t(size_t, RXM_RMA_IOV,
+					msg->tx_attr->rma_iov_limit),
+	};
+	*info->rx_attr = (struct fi_rx_attr) {
+		.caps		= info->caps & RXM_RX_CAPS,
+		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
+		.msg_order	= RXM_ORDER,
+		.comp_order	= FI_ORDER_NONE,
+		.size		= RXM_SIZE,
+		.iov_limit	= RXM_IOV_MAX,
+	};
+	*info->ep_attr = (struct fi_ep_attr) {
+		.type		= FI_EP_RDM,
+		.protocol	= FI_PROTO_RXM,
+		.protocol_version = 1,
+		.max_msg_size	= min_t(size_t, RXM_MSG_MAX,
+					msg->ep_attr->max_msg_size),
+		.mem_tag_format	= RXM_TAG_FORMAT,
+		.tx_ctx_cnt	= 1,
+		.rx_ctx_cnt	= 1,
+	};
+	info->domain_attr->av_type = FI_AV_UNSPEC;
+	info->domain_attr->cq_data_size = 8;
+	info->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	info->domain_attr->caps = RXM_DOM_CAPS;
+	info->domain_attr->max_ep_srx_ctx = 0;
+	info->domain_attr->mr_mode &= ~FI_MR_ENDPOINT;
+}
+
+/*
+ * What to ask the provider below for. Keys are ours to choose unless the consumer
+ * has regions of its own: with keys it chooses there is no rendezvous.
+ */
+static struct fi_info *rxm_msg_hints(const struct rxm_provider *prov,
+				     const struct fi_info *from)
+{
+	struct fi_info *hints = fi_dupinfo(from);
+
+	if (!hints)
+		return NULL;
+	*hints->tx_attr = (struct fi_tx_attr) {
+		.tclass = from->tx_attr->tclass,
+	};
+	*hints->rx_attr = (struct fi_rx_attr) {};
+	*hints->ep_attr = (struct fi_ep_attr) { .type = FI_EP_MSG };
+	if (from->caps && !(from->caps & FI_RMA))
+		hints->domain_attr->mr_mode |= RXM_MR_MODES;
+	hints->caps = FI_MSG | FI_RMA;
+	hints->handle = NULL;
+	/* values of writes would take our receives */
+	hints->mode = from->mode & ~FI_RX_CQ_DATA;
+	hints->domain_attr->domain = NULL;
+	hints->domain_attr->av_type = FI_AV_UNSPEC;
+	hints->domain_attr->caps = 0;
+	hints->domain_attr->resource_mgmt = FI_RM_UNSPEC;
+	hints->domain_attr->max_ep_srx_ctx = 0;
+	hints->domain_attr->cq_data_size = 0;
+	hints->fabric_attr->fabric = NULL;
+	hints->fabric_attr->prov_version = 0;
+	kfree(hints->fabric_attr->prov_name);
+	hints->fabric_attr->prov_name = kstrdup(prov->below, GFP_KERNEL);
+	if (hints->fabric_attr->prov_name)
+		return hints;
+	fi_freeinfo(hints);
+	return NULL;
+}
+
+static struct fi_info *rxm_info_new(const struct fi_info *msg,
+				    const struct fi_info *hints)
+{
+	struct fi_info *info, *granted = NULL;
+
+	/* nothing would hold back a peer that finds no receive */
+	if (msg->tx_attr->iov_limit < 2 ||
+	    msg->domain_attr->resource_mgmt == FI_RM_DISABLED)
+		return NULL;
+	info = fi_dupinfo(msg);
+	if (!info)
+		return NULL;
+	kfree(info->fabric_attr->prov_name);
+	info->fabric_attr->prov_name = NULL;
+	info->fabric_attr->prov_version = 0;
+	rxm_info_fill(info, msg, hints);
+	if (!kofi_info_match(info, hints))
+		granted = kofi_info_grant(info, hints);
+	fi_freeinfo(info);
+	if (!granted)
+		return NULL;
+	/* what is not asked for takes memory in each record */
+	granted->tx_attr->iov_limit = hints->tx_attr->iov_limit ?:
+		min_t(size_t, RXM_IOV_LIMIT, granted->tx_attr->iov_limit);
+	granted->rx_attr->iov_limit = hints->rx_attr->iov_limit ?:
+		RXM_IOV_LIMIT;
+	return granted;
+}
+
+static int rxm_getinfo(const struct rxm_provider *prov, u32 version,
+		       const char *node, const char *service, u64 flags,
+		       const struct fi_info *hints, struct fi_info **info)
+{
+	struct fi_info *ask, *list, *msg, **tail = info;
+	int err;
+
+	*info = NULL;
+	if (hints->ep_attr->type != FI_EP_UNSPEC &&
+	    hints->ep_attr->type != FI_EP_RDM)
+		return -ENODATA;
+	ask = rxm_msg_hints(prov, hints);
+	if (!ask)
+		return -ENOMEM;
+	err = kofi_getinfo(hints->fabric_attr->net, version, node, service,
+			   flags, ask, &list, GFP_KERNEL);
+	fi_freeinfo(ask);
+	if (err)
+		return -ENODATA;
+	for (msg = list; msg; msg = msg->next) {
+		*tail = rxm_info_new(msg, hints);
+		if (*tail)
+			tail = &(*tail)->next;
+	}
+	fi_freeinfo(list);
+	return *info ? 0 : -ENODATA;
+}
+
+static int rxm_getinfo_sock(u32 version, const char *node, const char *service,
+			    u64 flags, const struct fi_info *hints,
+			    struct fi_info **info)
+{
+	return rxm_getinfo(&rxm_sock, version, node, service, flags, hints,
+			   info);
+}
+
+static int rxm_getinfo_verbs(u32 version, const char *node,
+			     const char *service, u64 flags,
+			     const struct fi_info *hints,
+			     struct fi_info **info)
+{
+	return rxm_getinfo(&rxm_verbs, version, node, service, flags, hints,
+			   info);
+}
+
+/**
+ * rxm_msg_info - what to open below
+ * @dom: the domain, or one that is being opened: its fabric and provider
+ * @info: what was opened here
+ * @msg: set to what fits it, with the source address if there is one
+ *
+ * Context: process, may sleep.
+ * Return: 0, or what kofi_getinfo() returns.
+ */
+int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
+		 struct fi_info **msg)
+{
+	struct fi_info *hints = rxm_msg_hints(dom->prov, info);
+	int err;
+
+	if (!hints)
+		return -ENOMEM;
+	kfree(hints->dest_addr);
+	hints->dest_addr = NULL;
+	hints->dest_addrlen = 0;
+	err = kofi_getinfo(info->fabric_attr->net,
+			   FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
+			   NULL, NULL, 0, hints, msg, GFP_KERNEL);
+	fi_freeinfo(hints);
+	if (err)
+		return err;
+	(*msg)->tx_attr->size = min_t(size_t, RXM_MSG_TX,
+				      (*msg)->tx_attr->size);
+	(*msg)->rx_attr->size = min_t(size_t, READ_ONCE(rxm_rx_bufs),
+				      (*msg)->rx_attr->size);
+	(*msg)->tx_attr->iov_limit = min_t(size_t, RXM_IOV_MAX + 1,
+					   (*msg)->tx_attr->iov_limit);
+	(*msg)->rx_attr->iov_limit = 1;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ regions */
+
+static struct rxm_mr *rxm_mr(struct kofi_mr *mr)
+{
+	return container_of(mr, struct rxm_mr, base);
+}
+
+/* Regions for any context belong to the endpoint of one peer. */
+static int rxm_mr_init(struct kofi_mr *mr, size_t segs, u64 key)
+{
+	if (mr->pool || mr->flags)
+		return -EOPNOTSUPP;
+	rxm_mr(mr)->key = key;
+	return 0;
+}
+
+static void rxm_mr_exit(struct kofi_mr *mr)
+{
+}
+
+static int rxm_mr_open(struct kofi_mr *mr)
+{
+	struct rxm_domain *dom = container_of(mr->domain, struct rxm_domain,
+					      base);
+	const struct fi_mr_attr attr = {
+		.mr_bvec = mr->bv, .iov_count = mr->nr_segs,
+		.access = mr->access, .requested_key = rxm_mr(mr)->key,
+		.vec = KOFI_BVEC, .base = mr->base,
+	};
+	struct fid_mr *msg;
+	int err;
+
+	err = fi_mr_regattr(dom->msg, &attr, 0, &msg);
+	if (err)
+		return err;
+	rxm_mr(mr)->msg = msg;
+	mr->base = kofi_mr_base(msg);
+	WRITE_ONCE(mr->mr.key, fi_mr_key(msg));
+	return 0;
+}
+
+/* Of fi_close(): nothing else ends regions that are of no pool. */
+static void rxm_mr_end(struct kofi_mr *mr)
+{
+	fi_close(&rxm_mr(mr)->msg->fid);
+	kofi_mr_fenced(mr);
+}
+
+static const struct kofi_mr_ops rxm_mr_ops = {
+	.size	= sizeof(struct rxm_mr),
+	.init	= rxm_mr_init,
+	.exit	= rxm_mr_exit,
+	.open	= rxm_mr_open,
+	.end	= rxm_mr_end,
+};
+
+/* --------------------------------------------------------- fabrics, domains */
+
+/* What the consumer is to know of the domain below */
+static void rxm_domain_event(struct fid_eq *eq, void *context)
+{
+	struct rxm_domain *dom = context;
+	struct fi_eq_entry entry;
+	u32 event;
+
+	while (fi_eq_read(eq, &event, &entry, sizeof(entry), 0) > 0)
+		if (event == FI_NOTIFY)
+			kofi_domain_notify(&dom->base, entry.data);
+}
+
+static int rxm_domain_close(struct fi_fid *fid)
+{
+	struct rxm_domain *dom = container_of(fid, struct rxm_domain,
+					      base.domain.fid);
+
+	fi_close(&dom->msg->fid);
+	fi_close(&dom->eq->fid);
+	kofi_domain_exit(&dom->base);
+	kfree(dom);
+	return 0;
+}
+
+static const struct fi_ops rxm_domain_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= rxm_domain_close,
+};
+
+static const struct fi_ops_domain rxm_domain_ops = {
+	.size		= sizeof(struct fi_ops_domain),
+	.endpoint	= rxm_endpoint,
+	.mr_regattr	= kofi_mr_regattr,
+};
+
+/* fi_domain() */
+static int rxm_domain(struct fid_fabric *fid, struct fi_info *info,
+		      struct fid_domain **domain, void *context)
+{
+	struct rxm_fabric *fabric = container_of(fid, struct rxm_fabric,
+						 base.fabric);
+	struct fi_eq_attr attr = {};
+	struct rxm_domain *dom;
+	struct fi_info *msg;
+	int err;
+
+	if (info->domain_attr->mr_mode & FI_MR_ENDPOINT)
+		return -EINVAL;
+	dom = kzalloc(sizeof(*dom), GFP_KERNEL);
+	if (!dom)
+		return -ENOMEM;
+	dom->prov = container_of(fabric->base.obj.prov, struct rxm_provider,
+				 base);
+	err = rxm_msg_info(dom, info, &msg);
+	if (err)
+		goto free;
+	err = fi_domain(fabric->msg, msg, &dom->msg, NULL);
+	fi_freeinfo(msg);
+	if (err)
+		goto free;
+	err = kofi_domain_init(&dom->base, fid, info, &rxm_domain_fid_ops,
+			       &rxm_domain_ops, context);
+	if (err)
+		goto close;
+	err = kofi_eq_open(fabric->msg, &attr, rxm_domain_event, &dom->eq, dom);
+	if (err)
+		goto exit;
+	err = fi_domain_bind(dom->msg, &dom->eq->fid, 0);
+	if (err)
+		goto close_eq;
+	dom->base.mr_ops = &rxm_mr_ops;
+	dom->base.node = kofi_domain_node(dom->msg);
+	*domain = &dom->base.domain;
+	return 0;
+
+close_eq:
+	fi_close(&dom->eq->fid);
+exit:
+	kofi_domain_exit(&dom->base);
+close:
+	fi_close(&dom->msg->fid);
+free:
+	kfree(dom);
+	return err;
+}
+
+static int rxm_fabric_close(struct fi_fid *fid)
+{
+	struct rxm_fabric *fabric = container_of(fid, struct rxm_fabric,
+						 base.fabric.fid);
+
+	fi_close(&fabric->msg->fid);
+	kofi_fabric_exit(&fabric->base);
+	kfree(fabric);
+	return 0;
+}
+
+static const struct fi_ops rxm_fabric_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= rxm_fabric_close,
+};
+
+static const struct fi_ops_fabric rxm_fabric_ops = {
+	.size		= sizeof(struct fi_ops_fabric),
+	.domain		= rxm_domain,
+};
+
+static int rxm_fabric(struct rxm_provider *prov, struct fi_fabric_attr *attr,
+		      struct fid_fabric **fid, void *context)
+{
+	struct fi_fabric_attr below = *attr;
+	struct rxm_fabric *fabric;
+	int err;
+
+	fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
+	if (!fabric)
+		return -ENOMEM;
+	below.fabric = NULL;
+	below.prov_name = (char *)prov->below;
+	below.prov_version = 0;
+	err = fi_fabric(&below, &fabric->msg, NULL);
+	if (err)
+		goto free;
+	err = kofi_fabric_init(&fabric->base, &prov->base, attr,
+			       &rxm_fabric_fid_ops, &rxm_fabric_ops, context);
+	if (err)
+		goto close;
+	*fid = &fabric->base.fabric;
+	return 0;
+
+close:
+	fi_close(&fabric->msg->fid);
+free:
+	kfree(fabric);
+	return err;
+}
+
+static int rxm_fabric_sock(struct fi_fabric_attr *attr,
+			   struct fid_fabric **fabric, void *context)
+{
+	return rxm_fabric(&rxm_sock, attr, fabric, context);
+}
+
+static int rxm_fabric_verbs(struct fi_fabric_attr *attr,
+			    struct fid_fabric **fabric, void *context)
+{
+	return rxm_fabric(&rxm_verbs, attr, fabric, context);
+}
+
+/* ------------------------------------------------------------------- module */
+
+static int __init rxm_init(void)
+{
+	const u32 version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+	int err;
+
+	rxm_wq = alloc_workqueue("kofi_rxm", WQ_MEM_RECLAIM | WQ_HIGHPRI |
+				 WQ_UNBOUND, 0);
+	if (!rxm_wq)
+		return -ENOMEM;
+	err = kofi_provider_register(version, &rxm_verbs.base);
+	if (err)
+		goto destroy;
+	err = kofi_provider_register(version, &rxm_sock.base);
+	if (err)
+		goto deregister;
+	return 0;
+
+deregister:
+	kofi_provider_deregister(&rxm_verbs.base);
+destroy:
+	destroy_workqueue(rxm_wq);
+	return err;
+}
+
+static void __exit rxm_exit(void)
+{
+	kofi_provider_deregister(&rxm_sock.base);
+	kofi_provider_deregister(&rxm_verbs.base);
+	destroy_workqueue(rxm_wq);
+}
+
+module_init(rxm_init);
+module_exit(rxm_exit);
+
+MODULE_DESCRIPTION("kOFI provider for reliable datagrams over connections");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_ALIAS("kofi-prov-sock;ofi_rxm");
+MODULE_ALIAS("kofi-prov-verbs;ofi_rxm");

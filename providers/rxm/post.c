@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Posts and records of transmits: a slot of the queue and a record are taken, what
+ * the consumer may change afterwards is copied into it, and it goes to the queue of
+ * its peer, or to those of peers without one. On an error nothing has happened.
+ *
+ * Posts find the peer by its address, as RCU readers. They take no memory, so who
+ * is sent to for the first time waits for the work item (conn.c). A connection that
+ * does not come must not stop the others: half of the records are for those that
+ * have one.
+ */
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "rxm.h"
+
+#define RXM_PKTS	64	/* segments under way beside one of each transmit */
+
+/* ----------------------------------------------------------------- records */
+
+int rxm_tx_init(struct rxm_ep *ep)
+{
+	const struct fi_tx_attr *attr = ep->base.info->tx_attr;
+	size_t bytes = offsetof(struct rxm_op, cur) +
+		       kofi_cursor_size(attr->iov_limit);
+	int node = ep->base.domain->node;
+	struct rxm_op *op;
+	size_t i;
+
+	ep->ops = kvcalloc_node(attr->size, sizeof(*ep->ops), GFP_KERNEL, node);
+	ep->pkts = kcalloc_node(RXM_PKTS, sizeof(*ep->pkts), GFP_KERNEL, node);
+	if (!ep->ops || !ep->pkts)
+		goto exit;
+	ep->nr_ops = attr->size;
+	for (i = 0; i < RXM_PKTS; i++) {
+		ep->pkts[i].cqe.done = rxm_pkt_done;
+		kofi_freelist_put(&ep->free_pkts, &ep->pkts[i].free);
+	}
+	for (i = 0; i < attr->size; i++) {
+		/* headers are sent from it: not of vmalloc */
+		op = kzalloc_node(bytes, GFP_KERNEL, node);
+		if (!op)
+			goto exit;
+		op->ep = ep;
+		op->index = i;
+		op->cqe.done = rxm_op_done;
+		ep->ops[i] = op;
+		kofi_freelist_put(&ep->free, &op->free);
+	}
+	return 0;
+
+exit:
+	rxm_tx_exit(ep);
+	return -ENOMEM;
+}
+
+void rxm_tx_exit(struct rxm_ep *ep)
+{
+	size_t i;
+
+	for (i = 0; ep->ops && i < ep->nr_ops; i++)
+		kfree(ep->ops[i]);
+	kvfree(ep->ops);
+	kfree(ep->pkts);
+	ep->ops = NULL;
+	ep->pkts = NULL;
+	ep->free = (struct kofi_freelist) {};
+	ep->free_pkts = (struct kofi_freelist) {};
+}
+
+static struct rxm_op *rxm_op_get(struct rxm_ep *ep)
+{
+	struct llist_node *node = kofi_freelist_get(&ep->free, &ep->free_lock);
+
+	return node ? llist_entry(node, struct rxm_op, free) : NULL;
+}
+
+/* ----------------------------------------------------------------- posting */
+
+/* Copy the payload, so that the memory is the consumer's again. */
+static int rxm_op_inject(struct rxm_op *op)
+{
+	struct kvec kv = { .iov_base = op->inject, .iov_len = op->cur.len };
+	const struct fi_msg copy = { .msg_iov = &kv, .iov_count = 1 };
+	size_t off = 0;
+
+	if (kv.iov_len > op->ep->base.info->tx_attr->inject_size)
+		return -EINVAL;
+	while (op->cur.left) {
+		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
+		size_t n = iov_iter_count(&iter);
+
+		if (copy_from_iter(op->inject + off, n, &iter) != n)
+			return -EINVAL;
+		kofi_cursor_used(&op->cur, n);
+		off += n;
+	}
+	op->sgl = NULL;
+	return kofi_cursor_init(&op->cur, &copy, ITER_SOURCE, 1);
+}
+
+static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
+		       enum rxm_how how)
+{
+	const struct fi_info *info = op->ep->base.info;
+	int err;
+
+	err = kofi_cursor_init(&op->cur, msg, how == RXM_HOW_READ ?
+			       ITER_DEST : ITER_SOURCE,
+			       info->tx_attr->iov_limit);
+	if (err)
+		return err;
+	if (op->cur.len > info->ep_attr->max_msg_size)
+		return -EMSGSIZE;
+	WRITE_ONCE(op->conn, NULL);
+	op->gen++;
+	atomic_set(&op->refs, 1);
+	op->err = 0;
+	op->how = how;
+	op->waiting = false;
+	op->sent = false;
+	op->awaited = false;
+	op->busy = false;
+	op->seg_no = 0;
+	op->context = msg->context;
+	op->flags = flags;
+	op->data = msg->data;
+	op->mr = NULL;
+	op->sgl = msg->vec == KOFI_SGL ? msg->msg_sgl : NULL;
+	op->nr_sgl = msg->iov_count;
+	return flags & FI_INJECT ? rxm_op_inject(op) : 0;
+}
+
+static int rxm_waiting_max(const struct rxm_ep *ep)
+{
+	return DIV_ROUND_UP(ep->base.info->tx_attr->size, 2);
+}
+
+/**
+ * rxm_op_wait - have a transmit wait for a connection
+ * @op: the transmit
+ *
+ * Half of the records are for those that have one.
+ *
+ * Context: any.
+ * Return: false if too many wait.
+ */
+bool rxm_op_wait(struct rxm_op *op)
+{
+	op->waiting = atomic_add_unless(&op->ep->waiting, 1,
+					rxm_waiting_max(op->ep));
+	return op->waiting;
+}
+
+/* Returns 1 if the record has gone meanwhile */
+static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
+{
+	bool push, wanted = false;
+	unsigned long irq;
+	int err = 0;
+
+	spin_lock_irqsave(&c->lock, irq);
+	push = c->state == RXM_CONNECTED;
+	if (c->state == RXM_NEW)
+		err = 1;
+	else if (c->state == RXM_DEAD)
+		err = -ESHUTDOWN;
+	else if (!push && !rxm_op_wait(op))
+		err = -EAGAIN;
+	if (!err) {
+		WRITE_ONCE(op->conn, c);
+		list_add_tail(&op->node, &c->queue);
+		wanted = c->state == RXM_IDLE;
+		if (wanted)
+			WRITE_ONCE(c->state, RXM_WANTED);
+	}
+	spin_unlock_irqrestore(&c->lock, irq);
+	if (wanted)
+		rxm_conn_todo(c);
+	if (push)
+		rxm_push(c);
+	return err;
+}
+
+/* To a peer without a record, or with one that is just being made or freed */
+static int rxm_op_pend(struct rxm_ep *ep, struct rxm_op *op)
+{
+	struct rxm_conn *c;
+	unsigned long irq;
+	int err;
+
+	do {
+		spin_lock_irqsave(&ep->lock, irq);
+		c = rxm_conn_find(ep, &op->peer);
+		/* it changes from and to RXM_NEW with the lock */
+		if (c && READ_ONCE(c->state) == RXM_NEW)
+			c = NULL;
+		if (!c) {
+			err = ep->closed ? -ESHUTDOWN :
+			      rxm_op_wait(op) ? 0 : -EAGAIN;
+			if (!err)
+				list_add_tail(&op->node, &ep->pending);
+		}
+		spin_unlock_irqrestore(&ep->lock, irq);
+		if (c)
+			err = rxm_op_queue(c, op);
+	} while (err == 1);
+	if (!c && !err)
+		queue_work(rxm_wq, &ep->work);
+	return err;
+}
+
+static int rxm_op_submit(struct rxm_op *op, fi_addr_t dest)
+{
+	struct rxm_ep *ep = op->ep;
+	struct rxm_conn *c;
+	int err;
+
+	rcu_read_lock();
+	err = kofi_av_get(ep->base.av, dest, &op->peer);
+	if (err)
+		goto unlock;
+	c = rxm_conn_find(ep, &op->peer);
+	err = c ? rxm_op_queue(c, op) : 1;
+	if (err == 1)
+		err = rxm_op_pend(ep, op);
+unlock:
+	rcu_read_unlock();
+	return err;
+}
+
+/* What a post has beside a message */
+struct rxm_post {
+	enum rxm_how			how;
+	bool				tagged;
+	u64				tag;
+	const struct fi_rma_iov		*rma;
+	size_t				nr_rma;
+};
+
+/* The peer's memory, which must be as long as ours */
+static int rxm_op_fill_rma(struct rxm_op *op, const struct rxm_post *post)
+{
+	size_t i, len = 0;
+
+	if (!post->nr_rma || !post->rma ||
+	    post->nr_rma > op->ep->base.info->tx_attr->rma_iov_limit ||
+	    post->nr_rma > RXM_RMA_IOV)
+		return -EINVAL;
+	for (i = 0; i < post->nr_rma; i++) {
+		op->rma[i] = post->rma[i];
+		if (check_add_overflow(len, post->rma[i].len, &len))
+			return -EINVAL;
+	}
+	op->nr_rma = post->nr_rma;
+	return len == op->cur.len ? 0 : -EINVAL;
+}
+
+/* Is a post to be refused because others wait for connections? */
+static bool rxm_is_crowded(struct rxm_ep *ep, fi_addr_t dest)
+{
+	union kofi_ip peer;
+	struct rxm_conn *c;
+	bool crowded = false;
+
+	if (likely(atomic_read(&ep->waiting) < rxm_waiting_max(ep)))
+		return false;
+	rcu_read_lock();
+	/* who has no such peer is told so */
+	if (!kofi_av_get(ep->base.av, dest, &peer)) {
+		c = rxm_conn_find(ep, &peer);
+		crowded = !c || READ_ONCE(c->state) != RXM_CONNECTED;
+	}
+	rcu_read_unlock();
+	return crowded;
+}
+
+static int rxm_op_accept(struct rxm_op *op, const struct fi_msg *msg,
+			 const struct rxm_post *post, u64 flags)
+{
+	int err = rxm_op_fill(op, msg, flags, post->how);
+
+	op->tagged = post->tagged;
+	op->tag = post->tag;
+	if (!err && post->how != RXM_HOW_NEW)
+		err = rxm_op_fill_rma(op, post);
+	return err ?: rxm_op_submit(op, msg->addr);
+}
+
+static ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
+			const struct rxm_post *post, u64 flags)
+{
+	u64 levels = flags & RXM_TX_LEVELS;
+	struct rxm_op *op;
+	int err;
+
+	if (levels & (levels - 1))
+		return -FI_EBADFLAGS;
+	err = kofi_ep_tx_state(&ep->base);
+	if (err)
+		return err;
+	/* without a record: those that were refused would try again for it in vain */
+	if (unlikely(rxm_is_crowded(ep, msg->addr))) {
+		/* one may have ended before the mark was there to see */
+		kofi_ep_blocked(&ep->base);
+		if (rxm_is_crowded(ep, msg->addr))
+			return -EAGAIN;
+	}
+	err = kofi_ep_tx_reserve(&ep->base);
+	if (err)
+		return err;
+	op = rxm_op_get(ep);
+	if (unlikely(!op)) {
+		kofi_ep_blocked(&ep->base);
+		op = rxm_op_get(ep);
+	}
+	err = op ? rxm_op_accept(op, msg, post, flags) : -EAGAIN;
+	if (!err)
+		return 0;
+	kofi_ep_tx_unreserve(&ep->base);
+	if (!op)
+		return err;
+	kofi_freelist_put(&ep->free, &op->free);
+	/* a post may have been refused for want of this record */
+	kofi_ep_unblock(&ep->base);
+	if (err == -EAGAIN) {
+		/* others were first to wait for connections */
+		kofi_ep_blocked(&ep->base);
+		if (!rxm_is_crowded(ep, msg->addr))
+			kofi_ep_unblock(&ep->base);
+	}
+	return err;
+}
+
+/* fi_sendmsg() and its family */
+ssize_t rxm_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
+{
+	static const struct rxm_post post = {};
+
+	if (flags & ~(RXM_TX_FLAGS | FI_REMOTE_CQ_DATA))
+		return -FI_EBADFLAGS;
+	return rxm_post(rxm_ep(fid), msg, &post, flags);
+}
+
+/* fi_tsendmsg() and its family */
+ssize_t rxm_tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
+		     u64 flags)
+{
+	const struct rxm_post post = { .tagged = true, .tag = tmsg->tag };
+	const struct fi_msg msg = {
+		.msg_iov = tmsg->msg_iov,	/* of a union of pointers */
+		.iov_count = tmsg->iov_count,
+		.addr = tmsg->addr,
+		.context = tmsg->context,
+		.data = tmsg->data,
+		.vec = tmsg->vec,
+	};
+
+	if (flags & ~(RXM_TX_FLAGS | FI_REMOTE_CQ_DATA))
+		return -FI_EBADFLAGS;
+	if (!(rxm_ep(fid)->base.info->caps & FI_TAGGED))
+		return -ENOSYS;
+	return rxm_post(rxm_ep(fid), &msg, &post, flags);
+}
+
+static ssize_t rxm_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rmsg,
+			    enum rxm_how how, u64 right, u64 flags)
+{
+	const struct rxm_post post = {
+		.how = how,
+		.rma = rmsg->rma_iov,
+		.nr_rma = rmsg->rma_iov_count,
+	};
+	const struct fi_msg msg = {
+		.msg_iov = rmsg->msg_iov,	/* of a union of pointers */
+		.iov_count = rmsg->iov_count,
+		.addr = rmsg->addr,
+		.context = rmsg->context,
+		.vec = rmsg->vec,
+	};
+	struct rxm_ep *ep = rxm_ep(fid);
+
+	/* the target's provider has no endpoint to report a value to */
+	if (flags & ~RXM_TX_FLAGS)
+		return -FI_EBADFLAGS;
+	if ((ep->base.info->caps & (FI_RMA | right)) != (FI_RMA | right))
+		return -ENOSYS;
+	return rxm_post(ep, &msg, &post, flags);
+}
+
+/* fi_readmsg() and its family */
+static ssize_t rxm_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
+			   u64 flags)
+{
+	if (flags & FI_INJECT)
+		return -FI_EBADFLAGS;
+	return rxm_rma_post(fid, msg, RXM_HOW_READ, FI_READ, flags);
+}
+
+/* fi_writemsg() and its family */
+static ssize_t rxm_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
+			    u64 flags)
+{
+	return rxm_rma_post(fid, msg, RXM_HOW_WRITE, FI_WRITE, flags);
+}
+
+const struct fi_ops_rma rxm_rma_ops = {
+	.size		= sizeof(struct fi_ops_rma),
+	.readmsg	= rxm_readmsg,
+	.writemsg	= rxm_writemsg,
+};

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Making packets, and checking what a peer has sent before anything of it is used.
+ *
+ * A packet that has passed rxm_packet_check() is as long as its header says, and
+ * what describes memory is within the packet and adds up. Whether its numbers name
+ * anything is for those to find out that look it up.
+ */
+#include <linux/errno.h>
+#include <linux/overflow.h>
+#include <linux/string.h>
+
+#include <kunit/visibility.h>
+
+#include "proto.h"
+
+/**
+ * rxm_cm_req_format - private data of our connect request
+ * @req: where it goes
+ * @port: the one we listen at, in CPU order
+ * @eager: most payload of a packet
+ * @rx_size: receives of the connection
+ * @id: what the peer is to put into its packets
+ */
+void rxm_cm_req_format(struct rxm_cm_req *req, u16 port, u32 eager,
+		       u32 rx_size, u64 id)
+{
+	*req = (struct rxm_cm_req) {
+		.version = RXM_CM_VERSION,
+		.endian = RXM_ENDIAN,
+		.ctrl_version = RXM_CTRL_VERSION,
+		.op_version = RXM_OP_VERSION,
+		.port = port,
+		.flow = RXM_FLOW_OFF,
+		.eager = eager,
+		.rx_size = rx_size,
+		.id = id,
+	};
+}
+EXPORT_SYMBOL_IF_KUNIT(rxm_cm_req_format);
+
+/**
+ * rxm_cm_req_check - can we talk to who has sent a connect request
+ * @data: its private data
+ * @len: bytes of it
+ * @eager: our limit, which must be the peer's
+ *
+ * Return: 0 or -EPROTO.
+ */
+int rxm_cm_req_check(const void *data, size_t len, u32 eager)
+{
+	const struct rxm_cm_req *req = data;
+
+	if (len != sizeof(*req) || req->version != RXM_CM_VERSION ||
+	    req->endian != RXM_ENDIAN ||
+	    req->ctrl_version != RXM_CTRL_VERSION ||
+	    req->op_version != RXM_OP_VERSION || !req->port ||
+	    req->eager != eager)
+		return -EPROTO;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rxm_cm_req_check);
+
+/**
+ * rxm_hdr_format - a header without an operation
+ * @h: where it goes
+ * @type: RXM_EAGER_MSG, ...
+ * @conn_id: what the peer has called the connection
+ * @msg_id: number of the message
+ */
+void rxm_hdr_format(struct rxm_hdr *h, u8 type, u64 conn_id, u64 msg_id)
+{
+	*h = (struct rxm_hdr) {
+		.ctrl_version = RXM_CTRL_VERSION,
+		.type = type,
+		.conn_id = conn_id,
+		.msg_id = msg_id,
+		.op_version = RXM_HDR_VERSION,
+	};
+}
+EXPORT_SYMBOL_IF_KUNIT(rxm_hdr_format);
+
+static bool rxm_is_message(const struct rxm_hdr *h)
+{
+	return h->op_version == RXM_HDR_VERSION && !h->rx_index &&
+	       h->op <= RXM_OP_TAGGED && !(h->flags & ~RXM_F_CQ_DATA);
+}
+
+static bool rxm_is_segment(const struct rxm_hdr *h, size_t payload)
+{
+	u64 place = h->ctrl_data & 3;
+
+	return payload && payload == h->seg_size && payload <= h->size &&
+	       place && (place == RXM_SEG_FIRST) == !h->seg_no;
+}
+
+/* Pieces of memory that hold at least @size bytes */
+static bool rxm_is_rndv(const struct rxm_hdr *h, size_t payload, u64 size)
+{
+	const struct rxm_rndv *r = (const void *)(h + 1);
+	u64 total = 0;
+	int i;
+
+	if (payload < sizeof(*r) || !r->count || r->count > RXM_RNDV_IOV)
+		return false;
+	for (i = 0; i < r->count; i++)
+		if (check_add_overflow(total, r->mem[i].len, &total))
+			return false;
+	return total >= size;
+}
+
+/**
+ * rxm_packet_check - is a packet one that a peer may send
+ * @h: the packet
+ * @len: bytes of it
+ * @eager: most payload of one
+ *
+ * Return: 0 or -EPROTO.
+ */
+int rxm_packet_check(const struct rxm_hdr *h, size_t len, u32 eager)
+{
+	size_t payload = len - sizeof(*h);
+	bool ok;
+
+	if (len < sizeof(*h) || payload > eager ||
+	    h->ctrl_version != RXM_CTRL_VERSION)
+		return -EPROTO;
+	switch (h->type) {
+	case RXM_EAGER_MSG:
+		ok = rxm_is_message(h) && h->size == payload;
+		break;
+	case RXM_SEGMENT:
+		ok = rxm_is_message(h) && rxm_is_segment(h, payload);
+		break;
+	case RXM_RNDV_REQ:
+		ok = rxm_is_message(h) && rxm_is_rndv(h, payload, h->size);
+		break;
+	case RXM_WRITE_DATA:
+		/* there is nothing meaningful in its operation */
+		ok = rxm_is_rndv(h, payload, 0);
+		break;
+	case RXM_ATOMIC:
+		ok = payload >= RXM_RNDV_IOV * sizeof(struct rxm_mem);
+		break;
+	case RXM_ATOMIC_RSP:
+		ok = payload >= sizeof(struct rxm_atomic_rsp);
+		break;
+	case RXM_READ_DONE:
+	case RXM_WRITE_DONE:
+	case RXM_CREDITS:
+		ok = true;
+		break;
+	default:
+		ok = false;
+	}
+	return ok ? 0 : -EPROTO;
+}
+EXPORT_SYMBOL_IF_KUNIT(rxm_packet_check);

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Messages the peer is to fetch.
+ *
+ * A packet names the message and a region of it. The peer reads the bytes when it
+ * has a receive, and answers with the number of the message; or, if it is
+ * configured so, answers with memory of its own, which is written, and then it is
+ * told. The message is complete when its region has ended.
+ *
+ * The number is that of the record with how often this has been used. A peer that
+ * sends another one, or one twice, has its connection closed.
+ */
+#include <linux/nospec.h>
+#include <linux/uio.h>
+
+#include <kunit/visibility.h>
+
+#include "rxm.h"
+
+static void rxm_rndv_done(struct rxm_ctrl *ctrl, int err)
+{
+	rxm_op_put(container_of(ctrl, struct rxm_op, ctrl), err);
+}
+
+/* The region ends; it is put back with the transmit. */
+static int rxm_rndv_unmap(struct rxm_ctrl *ctrl)
+{
+	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
+	int err = kofi_mr_unmap(op->mr, &ctrl->cqe);
+
+	if (err != -EALREADY)
+		return err;
+	/* it has ended with the endpoint below */
+	rxm_op_put(op, 0);
+	return 0;
+}
+
+static void rxm_rndv_end(struct rxm_op *op)
+{
+	op->ctrl.send = rxm_rndv_unmap;
+	op->ctrl.done = rxm_rndv_done;
+	rxm_ctrl_queue(&op->ctrl);
+}
+
+/* A region of the message's; one that cannot be made is no reason to fail. */
+static int rxm_rndv_map(struct rxm_conn *c, struct rxm_op *op)
+{
+	struct fi_msg mem = {};
+	int err;
+
+	if (op->mr)
+		return 0;
+	if (!c->regions)
+		return -EOPNOTSUPP;
+	op->mr = kofi_mr_get(c->msg);
+	if (!op->mr)
+		return -EAGAIN;
+	rxm_op_mem(op, &mem);
+	err = kofi_mr_map(op->mr, &mem, FI_REMOTE_READ, 0);
+	if (!err)
+		return 0;
+	kofi_mr_put(op->mr);
+	op->mr = NULL;
+	return err;
+}
+
+/* Returns what it was before: the answer comes once. */
+static bool rxm_rndv_await(struct rxm_conn *c, struct rxm_op *op, bool await)
+{
+	unsigned long irq;
+	bool was;
+
+	spin_lock_irqsave(&c->lock, irq);
+	was = op->awaited;
+	op->awaited = await;
+	if (await && !was)
+		list_add_tail(&op->ctrl.node, &c->rndv);
+	else if (was && !await)
+		list_del_init(&op->ctrl.node);
+	spin_unlock_irqrestore(&c->lock, irq);
+	return was;
+}
+
+/**
+ * rxm_rndv_send - tell the peer of a message
+ * @c: the connection
+ * @op: the transmit, which goes in segments if there can be no region for it
+ *
+ * Context: any, by who pushes.
+ * Return: 0; -EAGAIN; or what below returns.
+ */
+int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
+{
+	int err = rxm_rndv_map(c, op);
+
+	if (err == -EAGAIN || err == -ESHUTDOWN || err == -ENOTCONN)
+		return err;
+	if (err) {
+		op->how = RXM_HOW_SEGMENTS;
+		return -EAGAIN;
+	}
+	rxm_op_hdr(op, &op->hdr, RXM_RNDV_REQ);
+	op->rndv = (struct rxm_rndv) {
+		.mem[0] = {
+			.addr = kofi_mr_base(op->mr),
+			.len = op->cur.len,
+			.key = fi_mr_key(op->mr),
+		},
+		.count = 1,
+	};
+	/* the answer may come before the call returns */
+	op->ctrl.conn = c;
+	atomic_add(2, &op->refs);
+	rxm_rndv_await(c, op, true);
+	err = rxm_send_bytes(c, &op->hdr, sizeof(op->hdr) + sizeof(op->rndv),
+			     &op->cqe);
+	if (!err)
+		return 0;
+	atomic_dec(&op->refs);
+	if (!rxm_rndv_await(c, op, false)) {
+		/* it has been answered, and ends by that; nothing is to be sent */
+		atomic64_inc(&c->ep->stats.violations);
+		rxm_conn_fail(c, EPROTO);
+		return 0;
+	}
+	if (err == -EAGAIN || err == -ESHUTDOWN || err == -ENOTCONN)
+		atomic_dec(&op->refs);
+	else
+		rxm_rndv_end(op);
+	return err;
+}
+
+/* The message whose number the peer has sent, which it may send once. */
+static struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id)
+{
+	struct rxm_ep *ep = c->ep;
+	unsigned long irq;
+	struct rxm_op *op;
+
+	if ((u32)id >= ep->nr_ops)
+		return NULL;
+	op = ep->ops[array_index_nospec((u32)id, ep->nr_ops)];
+	spin_lock_irqsave(&c->lock, irq);
+	if (READ_ONCE(op->conn) != c || op->gen != id >> 32 || !op->awaited)
+		op = NULL;
+	if (op) {
+		op->awaited = false;
+		list_del_init(&op->ctrl.node);
+	}
+	spin_unlock_irqrestore(&c->lock, irq);
+	return op;
+}
+
+/* Rendezvous by write: all is written, and the peer has been told. */
+static void rxm_write_told(struct rxm_ctrl *ctrl, int err)
+{
+	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
+
+	if (err)
+		cmpxchg(&op->err, 0, err);
+	rxm_rndv_end(op);
+}
+
+static int rxm_write_tell(struct rxm_ctrl *ctrl)
+{
+	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
+
+	rxm_hdr_format(&op->done, RXM_WRITE_DONE, (u32)ctrl->conn->peer_id,
+		       op->done.msg_id);
+	return rxm_send_bytes(ctrl->conn, &op->done, sizeof(op->done),
+			      &ctrl->cqe);
+}
+
+/* Bytes of the next piece of the peer's memory that can be written at once */
+static size_t rxm_write_chunk(struct rxm_op *op, struct iov_iter *iter)
+{
+	const struct rxm_rndv *r = &op->target;
+	u64 left;
+
+	while (op->piece < r->count && op->piece_off == r->mem[op->piece].len) {
+		op->piece++;
+		op->piece_off = 0;
+	}
+	if (op->piece == r->count)
+		return 0;
+	left = r->mem[op->piece].len - op->piece_off;
+	*iter = *kofi_cursor_iter(&op->cur);
+	iov_iter_truncate(iter, min_t(u64, left, op->chunk_max));
+	return iov_iter_count(iter);
+}
+
+static int rxm_write_next(struct rxm_ctrl *ctrl)
+{
+	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
+	struct iov_iter iter;
+	struct fi_rma_iov rma;
+	const struct fi_msg_rma msg = {
+		.msg_iter = &iter, .vec = KOFI_ITER, .rma_iov = &rma,
+		.rma_iov_count = 1, .context = &ctrl->cqe,
+	};
+	int err;
+
+	do {
+		rma.len = rxm_write_chunk(op, &iter);
+		rma.addr = op->target.mem[op->piece].addr + op->piece_off;
+		rma.key = op->target.mem[op->piece].key;
+		err = fi_writemsg(ctrl->conn->msg, &msg, 0);
+	} while (err == -EMSGSIZE && rxm_chunk_less(&op->chunk_max, rma.len));
+	return err;
+}
+
+static void rxm_write_go(struct rxm_op *op);
+
+static void rxm_write_done(struct rxm_ctrl *ctrl, int err)
+{
+	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
+	struct iov_iter iter;
+	size_t n = rxm_write_chunk(op, &iter);
+
+	if (err) {
+		cmpxchg(&op->err, 0, err);
+		rxm_rndv_end(op);
+		return;
+	}
+	op->piece_off += n;
+	kofi_cursor_used(&op->cur, n);
+	rxm_write_go(op);
+}
+
+static void rxm_write_go(struct rxm_op *op)
+{
+	struct iov_iter iter;
+
+	if (rxm_write_chunk(op, &iter)) {
+		op->ctrl.send = rxm_write_next;
+		op->ctrl.done = rxm_write_done;
+	} else {
+		op->ctrl.send = rxm_write_tell;
+		op->ctrl.done = rxm_write_told;
+	}
+	rxm_ctrl_queue(&op->ctrl);
+}
+
+/**
+ * rxm_rndv_answered - the peer has answered to a rendezvous
+ * @c: the connection
+ * @h: RXM_READ_DONE: it has the bytes; RXM_WRITE_DATA: it wants them written
+ *
+ * rxm_push() is to follow.
+ *
+ * Context: softirq, with rx_lock.
+ * Return: 0, or -EPROTO if no such message waits for that.
+ */
+int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h)
+{
+	struct rxm_op *op = rxm_op_claim(c, h->msg_id);
+
+	if (!op)
+		return -EPROTO;
+	if (h->type == RXM_READ_DONE) {
+		rxm_rndv_end(op);
+		return 0;
+	}
+	memcpy(&op->target, h + 1, sizeof(op->target));
+	op->done.msg_id = h->msg_id;
+	op->piece = 0;
+	op->piece_off = 0;
+	op->chunk_max = rxm_chunk_most(c->ep);
+	rxm_write_go(op);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rxm_rndv_answered);

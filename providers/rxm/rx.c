@@ -1,0 +1,684 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What arrives: packets, and the messages they make up.
+ *
+ * Normal operation
+ *
+ * Each connection has receives posted below, of the size of a packet. A packet
+ * that is a message, or begins one, looks for its receive; the payload is copied
+ * there and the packet's buffer posted again. Of a rendezvous the bytes are fetched
+ * to where they belong, and the sender is told.
+ *
+ * Messages without a receive
+ *
+ * They stay in their buffers, and other buffers are posted in their place, until
+ * there are held_bufs of them at the endpoint, or half of that of one peer. Then a
+ * connection has fewer receives, and its peer is held back by the provider below.
+ * When a receive is posted the queue of receives wakes the message, and the work
+ * item copies it.
+ *
+ * What a connection has of its own, posted or not, is not limited by that; it counts
+ * what earlier connections to the same peer have left. So a peer cannot have more
+ * memory by connecting again.
+ *
+ * Trust
+ *
+ * A packet is checked before anything of it is used; it must carry the number of
+ * the connection that it came on. What a peer may not send ends its connection.
+ *
+ * Locks
+ *
+ * All of it is under c->rx_lock, in softirq context or with bottom halves off.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "rxm.h"
+
+static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc);
+static void rxm_fetch_go(struct rxm_buf *buf);
+
+/* ----------------------------------------------------------------- buffers */
+
+/* Called with locks of queues; perhaps more than once for a message. */
+static void rxm_buf_wake(struct kofi_rxmsg *msg)
+{
+	struct rxm_buf *buf = container_of(msg, struct rxm_buf, msg);
+	struct rxm_ep *ep = buf->conn->ep;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->woken_lock, irq);
+	if (list_empty(&buf->woken))
+		list_add_tail(&buf->woken, &ep->woken);
+	spin_unlock_irqrestore(&ep->woken_lock, irq);
+	queue_work(rxm_wq, &ep->work);
+}
+
+static void rxm_buf_unwake(struct rxm_buf *buf)
+{
+	struct rxm_ep *ep = buf->conn->ep;
+
+	spin_lock_irq(&ep->woken_lock);
+	list_del_init(&buf->woken);
+	spin_unlock_irq(&ep->woken_lock);
+}
+
+static struct rxm_buf *rxm_buf_alloc(struct rxm_conn *c)
+{
+	struct rxm_buf *buf = alloc_pages_exact(sizeof(*buf),
+						GFP_KERNEL | __GFP_NOWARN);
+
+	if (!buf)
+		return NULL;
+	memset(buf, 0, offsetof(struct rxm_buf, hdr));
+	INIT_LIST_HEAD(&buf->node);
+	INIT_LIST_HEAD(&buf->more);
+	INIT_LIST_HEAD(&buf->woken);
+	buf->cqe.done = rxm_buf_done;
+	buf->conn = c;
+	kofi_rxmsg_init(&buf->msg, &c->ep->base, rxm_buf_wake);
+	return buf;
+}
+
+static void rxm_buf_free(struct rxm_buf *buf)
+{
+	free_pages_exact(buf, sizeof(*buf));
+}
+
+static int rxm_buf_post(struct rxm_buf *buf)
+{
+	struct rxm_conn *c = buf->conn;
+	const struct kvec kv = {
+		.iov_base = &buf->hdr, .iov_len = RXM_PACKET,
+	};
+	const struct fi_msg msg = {
+		.msg_iov = &kv, .iov_count = 1, .context = &buf->cqe,
+	};
+	int err;
+
+	err = fi_recvmsg(c->msg, &msg, 0);
+	if (!err)
+		c->posted++;
+	return err;
+}
+
+/* It holds nothing any more. With rx_lock; in a callback, or with the mutex */
+static void rxm_buf_release(struct rxm_buf *buf)
+{
+	struct rxm_conn *c = buf->conn;
+	struct rxm_ep *ep = c->ep;
+	bool post;
+
+	list_del_init(&buf->node);
+	if (!list_empty_careful(&buf->woken))
+		rxm_buf_unwake(buf);
+	buf->op = NULL;
+	buf->waits = false;
+	buf->fault = false;
+	buf->got = 0;
+	c->nr_held--;
+	/* pairs with rxm_rx_room() */
+	if (atomic_dec_return(&ep->held) < READ_ONCE(rxm_held_bufs) &&
+	    READ_ONCE(ep->starved))
+		queue_work(rxm_wq, &ep->work);
+	post = c->msg && !READ_ONCE(c->err) &&
+	       READ_ONCE(c->state) != RXM_CLOSING &&
+	       c->posted < ep->info->rx_attr->size;
+	if (post && !rxm_buf_post(buf))
+		return;
+	rxm_buf_free(buf);
+	if (post)
+		rxm_conn_todo(c);
+}
+
+/*
+ * May a connection have another buffer? It has some of its own, posted or not, and
+ * of those the endpoint may hold beside them at most half.
+ */
+static bool rxm_rx_room(struct rxm_conn *c)
+{
+	unsigned int max = READ_ONCE(rxm_held_bufs);
+	struct rxm_ep *ep = c->ep;
+
+	lockdep_assert_held(&c->rx_lock);
+
+	if (c->posted + c->nr_held < ep->info->rx_attr->size)
+		return true;
+	if (c->nr_held >= max / 2)
+		return false;
+	if (atomic_read(&ep->held) < max)
+		return true;
+	/* pairs with rxm_buf_release() */
+	smp_store_mb(ep->starved, true);
+	return atomic_read(&ep->held) < max;
+}
+
+/**
+ * rxm_rx_fill - post as many receives as there are to be
+ * @c: a connection with an endpoint below
+ *
+ * Without memory it is tried again later.
+ *
+ * Context: process, may sleep, with the mutex.
+ * Return: 0; -ENOMEM, or what the post has returned, if there is none at all.
+ */
+int rxm_rx_fill(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	struct rxm_buf *buf;
+	bool none;
+	int err = 0;
+
+	spin_lock_bh(&c->rx_lock);
+	while (!err && c->posted < ep->info->rx_attr->size && rxm_rx_room(c)) {
+		spin_unlock_bh(&c->rx_lock);
+		buf = rxm_buf_alloc(c);
+		spin_lock_bh(&c->rx_lock);
+		err = buf ? rxm_buf_post(buf) : -ENOMEM;
+		if (buf && err)
+			rxm_buf_free(buf);
+	}
+	none = !c->posted;
+	spin_unlock_bh(&c->rx_lock);
+	if (err == -ENOMEM || err == -EAGAIN) {
+		WRITE_ONCE(ep->starved, true);
+		rxm_conn_timer_set(ep, jiffies + RXM_REFILL);
+	}
+	return none ? err : 0;
+}
+
+/**
+ * rxm_rx_starved - post receives that could not be posted before
+ * @ep: the endpoint
+ *
+ * Context: process, may sleep, with the mutex.
+ */
+void rxm_rx_starved(struct rxm_ep *ep)
+{
+	struct rxm_conn *c;
+
+	/* pairs with rxm_rx_room() */
+	if (!xchg(&ep->starved, false))
+		return;
+	list_for_each_entry(c, &ep->conns, list)
+		if (c->msg && !READ_ONCE(c->err))
+			rxm_rx_fill(c);
+}
+
+static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
+{
+	atomic64_inc(&c->ep->stats.violations);
+	rxm_conn_fail(c, EPROTO);
+	rxm_buf_release(buf);
+}
+
+/* ---------------------------------------------------------------- messages */
+
+static void rxm_copy(struct rxm_buf *head, const void *data, size_t len)
+{
+	struct kofi_rxop *op = head->op;
+
+	len = min(len, op->cur.left);
+	while (len && !head->fault) {
+		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
+		size_t n = min(len, iov_iter_count(&iter));
+
+		n = copy_to_iter(data, n, &iter);
+		head->fault = WARN_ON_ONCE(!n);
+		kofi_cursor_used(&op->cur, n);
+		data += n;
+		len -= n;
+	}
+}
+
+/* The message is in its place, or never will be. */
+static void rxm_message_done(struct rxm_buf *buf, int err)
+{
+	struct kofi_rxmsg *msg = &buf->msg;
+	struct kofi_rxop *op = buf->op;
+	struct kofi_wc wc = {
+		.flags = FI_RECV | msg->flags |
+			 (msg->tagged ? FI_TAGGED : FI_MSG),
+		.err = err ?: buf->fault ? EFAULT : 0,
+		.tag = msg->tag,
+		.data = msg->data,
+		.src = msg->src,
+	};
+
+	if (!op)
+		return;
+	buf->op = NULL;
+	if (!wc.err) {
+		wc.len = min_t(u64, msg->len, op->cur.len);
+		wc.olen = msg->len - wc.len;
+		wc.err = wc.olen ? FI_ETRUNC : 0;
+	}
+	kofi_rxq_done(&buf->conn->ep->rxq, op, &wc);
+}
+
+static void rxm_segment_copy(struct rxm_buf *head, struct rxm_buf *buf)
+{
+	if (head->op)
+		rxm_copy(head, buf->data, buf->hdr.seg_size);
+}
+
+static void rxm_segments_end(struct rxm_buf *head)
+{
+	if (head->got < head->msg.len)
+		return;
+	rxm_message_done(head, 0);
+	rxm_buf_release(head);
+}
+
+/* A message has its receive, or is to be thrown away. */
+static void rxm_message_place(struct rxm_buf *buf)
+{
+	struct rxm_buf *part, *next;
+
+	switch (buf->hdr.type) {
+	case RXM_EAGER_MSG:
+		if (buf->op)
+			rxm_copy(buf, buf->data, buf->hdr.size);
+		rxm_message_done(buf, 0);
+		rxm_buf_release(buf);
+		break;
+	case RXM_SEGMENT:
+		rxm_segment_copy(buf, buf);
+		list_for_each_entry_safe(part, next, &buf->more, node) {
+			rxm_segment_copy(buf, part);
+			rxm_buf_release(part);
+		}
+		rxm_segments_end(buf);
+		break;
+	case RXM_RNDV_REQ:
+		buf->piece = 0;
+		buf->piece_off = 0;
+		buf->chunk_max = rxm_chunk_most(buf->conn->ep);
+		buf->left = buf->op ? min_t(u64, buf->msg.len,
+					    buf->op->cur.len) : 0;
+		rxm_fetch_go(buf);
+		break;
+	}
+}
+
+/* Without a receive it waits, and what follows of it waits, too. */
+static void rxm_message_match(struct rxm_buf *buf)
+{
+	struct rxm_conn *c = buf->conn;
+	bool waited = buf->waits;
+
+	buf->waits = kofi_rxq_match(&c->ep->rxq, &buf->msg, &buf->op);
+	if (!buf->waits) {
+		rxm_message_place(buf);
+	} else if (!waited) {
+		atomic64_inc(&c->ep->stats.unexpected);
+		/* another receive in its place */
+		rxm_conn_todo(c);
+	}
+}
+
+static void rxm_message_begin(struct rxm_buf *buf)
+{
+	const struct rxm_hdr *h = &buf->hdr;
+	struct rxm_conn *c = buf->conn;
+	struct rxm_ep *ep = c->ep;
+	struct kofi_rxmsg *msg = &buf->msg;
+
+	if (ep->base.info->caps & (FI_SOURCE | FI_DIRECTED_RECV))
+		msg->src = kofi_av_source(ep->base.av, &c->addr.sa);
+	msg->len = h->size;
+	msg->tagged = h->op == RXM_OP_TAGGED;
+	msg->tag = msg->tagged ? h->tag : 0;
+	msg->data = h->flags & RXM_F_CQ_DATA ? h->data : 0;
+	msg->flags = h->flags & RXM_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
+	buf->got = h->type == RXM_SEGMENT ? h->seg_size : h->size;
+	buf->next_no = 1;
+	list_add_tail(&buf->node, &c->held);
+	rxm_message_match(buf);
+}
+
+static struct rxm_buf *rxm_segment_head(struct rxm_conn *c, u64 msg_id)
+{
+	struct rxm_buf *buf;
+
+	list_for_each_entry(buf, &c->held, node)
+		if (buf->hdr.type == RXM_SEGMENT &&
+		    buf->hdr.msg_id == msg_id && buf->got < buf->msg.len)
+			return buf;
+	return NULL;
+}
+
+static void rxm_segment(struct rxm_buf *buf)
+{
+	const struct rxm_hdr *h = &buf->hdr;
+	u64 place = h->ctrl_data & 3;
+	struct rxm_buf *head = rxm_segment_head(buf->conn, h->msg_id);
+	bool last = place == RXM_SEG_LAST;
+
+	if (place == RXM_SEG_FIRST && !head) {
+		rxm_message_begin(buf);
+		return;
+	}
+	if (place == RXM_SEG_FIRST || !head ||
+	    h->seg_no != head->next_no || h->size != head->msg.len ||
+	    h->seg_size > head->msg.len - head->got ||
+	    last != (h->seg_size == head->msg.len - head->got)) {
+		rxm_violation(buf->conn, buf);
+		return;
+	}
+	head->got += h->seg_size;
+	head->next_no++;
+	if (head->waits) {
+		list_add_tail(&buf->node, &head->more);
+		rxm_conn_todo(buf->conn);
+		return;
+	}
+	rxm_segment_copy(head, buf);
+	rxm_buf_release(buf);
+	rxm_segments_end(head);
+}
+
+/* -------------------------------------------------------------- rendezvous */
+
+static struct rxm_buf *rxm_ctrl_buf(struct rxm_ctrl *ctrl)
+{
+	return container_of(ctrl, struct rxm_buf, ctrl);
+}
+
+static void rxm_ctrl_init(struct rxm_buf *buf, int (*send)(struct rxm_ctrl *),
+			  void (*done)(struct rxm_ctrl *, int))
+{
+	buf->ctrl.conn = buf->conn;
+	buf->ctrl.send = send;
+	buf->ctrl.done = done;
+	rxm_ctrl_queue(&buf->ctrl);
+}
+
+/* An answer has been sent: the buffer holds nothing any more. */
+static void rxm_answer_done(struct rxm_ctrl *ctrl, int err)
+{
+	struct rxm_buf *buf = rxm_ctrl_buf(ctrl);
+	struct rxm_conn *c = buf->conn;
+
+	spin_lock_bh(&c->rx_lock);
+	rxm_buf_release(buf);
+	spin_unlock_bh(&c->rx_lock);
+}
+
+static int rxm_answer_send(struct rxm_ctrl *ctrl)
+{
+	struct rxm_buf *buf = rxm_ctrl_buf(ctrl);
+	const struct kvec kv = {
+		.iov_base = &buf->answer,
+		.iov_len = sizeof(buf->answer) +
+			   (buf->answer.type == RXM_ATOMIC_RSP ?
+			    sizeof(buf->rsp) : 0),
+	};
+	const struct fi_msg msg = {
+		.msg_iov = &kv, .iov_count = 1, .context = &ctrl->cqe,
+	};
+
+	buf->answer.conn_id = (u32)ctrl->conn->peer_id;
+	return fi_sendmsg(ctrl->conn->msg, &msg, 0);
+}
+
+static void rxm_answer_format(struct rxm_buf *buf, u8 type)
+{
+	/* the peer's number is known when it is sent, perhaps not before */
+	rxm_hdr_format(&buf->answer, type, 0, buf->hdr.msg_id);
+}
+
+/* The next piece of the sender's memory, as much as can be fetched at once */
+static size_t rxm_fetch_chunk(struct rxm_buf *buf, struct iov_iter *iter,
+			      struct fi_rma_iov *rma)
+{
+	const struct rxm_rndv *r = (const void *)buf->data;
+	const struct rxm_mem *mem;
+	u64 n;
+
+	while (buf->piece_off == r->mem[buf->piece].len) {
+		buf->piece++;
+		buf->piece_off = 0;
+	}
+	mem = &r->mem[buf->piece];
+	*iter = *kofi_cursor_iter(&buf->op->cur);
+	n = min3(buf->left, mem->len - buf->piece_off, (u64)buf->chunk_max);
+	iov_iter_truncate(iter, n);
+	*rma = (struct fi_rma_iov) {
+		.addr = mem->addr + buf->piece_off,
+		.len = iov_iter_count(iter),
+		.key = mem->key,
+	};
+	return rma->len;
+}
+
+static int rxm_fetch_send(struct rxm_ctrl *ctrl)
+{
+	struct rxm_buf *buf = rxm_ctrl_buf(ctrl);
+	struct fi_rma_iov rma;
+	struct iov_iter iter;
+	const struct fi_msg_rma msg = {
+		.msg_iter = &iter, .vec = KOFI_ITER, .rma_iov = &rma,
+		.rma_iov_count = 1, .context = &ctrl->cqe,
+	};
+	int err;
+
+	do {
+		buf->chunk = rxm_fetch_chunk(buf, &iter, &rma);
+		err = fi_readmsg(ctrl->conn->msg, &msg, 0);
+	} while (err == -EMSGSIZE &&
+		 rxm_chunk_less(&buf->chunk_max, buf->chunk));
+	return err;
+}
+
+static void rxm_fetch_done(struct rxm_ctrl *ctrl, int err)
+{
+	struct rxm_buf *buf = rxm_ctrl_buf(ctrl);
+	struct rxm_conn *c = buf->conn;
+
+	spin_lock_bh(&c->rx_lock);
+	if (err) {
+		rxm_message_done(buf, err);
+		rxm_conn_fail(c, err);
+		rxm_buf_release(buf);
+	} else {
+		kofi_cursor_used(&buf->op->cur, buf->chunk);
+		buf->piece_off += buf->chunk;
+		buf->left -= buf->chunk;
+		rxm_fetch_go(buf);
+	}
+	spin_unlock_bh(&c->rx_lock);
+}
+
+static void rxm_fetch_go(struct rxm_buf *buf)
+{
+	if (buf->left) {
+		rxm_ctrl_init(buf, rxm_fetch_send, rxm_fetch_done);
+		return;
+	}
+	rxm_message_done(buf, 0);
+	rxm_answer_format(buf, RXM_READ_DONE);
+	rxm_ctrl_init(buf, rxm_answer_send, rxm_answer_done);
+}
+
+/* ----------------------------------------------------------------- packets */
+
+/* Each request is answered; that there are no atomics here is an answer. */
+static void rxm_atomic_refuse(struct rxm_buf *buf)
+{
+	const struct rxm_hdr *h = &buf->hdr;
+
+	list_add_tail(&buf->node, &buf->conn->held);
+	buf->rsp = (struct rxm_atomic_rsp) {
+		.status = cpu_to_be32(-EOPNOTSUPP),
+	};
+	rxm_answer_format(buf, RXM_ATOMIC_RSP);
+	buf->answer.op = h->op;
+	buf->answer.tag = h->tag;
+	buf->answer.size = sizeof(buf->rsp);
+	rxm_ctrl_init(buf, rxm_answer_send, rxm_answer_done);
+}
+
+static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
+{
+	const struct rxm_hdr *h = &buf->hdr;
+
+	if (rxm_packet_check(h, buf->len, RXM_EAGER) ||
+	    (u32)h->conn_id != c->id) {
+		rxm_violation(c, buf);
+		return;
+	}
+	switch (h->type) {
+	case RXM_EAGER_MSG:
+	case RXM_RNDV_REQ:
+		rxm_message_begin(buf);
+		return;
+	case RXM_SEGMENT:
+		rxm_segment(buf);
+		return;
+	case RXM_ATOMIC:
+		rxm_atomic_refuse(buf);
+		return;
+	case RXM_READ_DONE:
+	case RXM_WRITE_DATA:
+		if (rxm_rndv_answered(c, h))
+			break;
+		rxm_buf_release(buf);
+		return;
+	case RXM_CREDITS:
+		/* we have said that we want none */
+		rxm_buf_release(buf);
+		return;
+	}
+	rxm_violation(c, buf);
+}
+
+static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rxm_buf *buf = container_of(wc->cqe, struct rxm_buf, cqe);
+	struct rxm_conn *c = buf->conn;
+
+	spin_lock_bh(&c->rx_lock);
+	c->posted--;
+	c->nr_held++;
+	atomic_inc(&c->ep->held);
+	buf->len = wc->len;
+	/* a write that takes a receive is not what these connections agree on */
+	if (wc->err == FI_ETRUNC || (!wc->err && wc->flags & FI_RMA))
+		rxm_violation(c, buf);
+	else if (wc->err || READ_ONCE(c->err))
+		rxm_buf_release(buf);
+	else
+		rxm_packet(c, buf);
+	spin_unlock_bh(&c->rx_lock);
+	rxm_push(c);
+}
+
+/* ------------------------------------------------------ from process context */
+
+/* Whose message is first on the list; with the mutex its record stays. */
+static struct rxm_conn *rxm_woken_conn(struct rxm_ep *ep)
+{
+	struct rxm_buf *buf;
+	struct rxm_conn *c;
+
+	spin_lock_irq(&ep->woken_lock);
+	buf = list_first_entry_or_null(&ep->woken, struct rxm_buf, woken);
+	c = buf ? buf->conn : NULL;
+	spin_unlock_irq(&ep->woken_lock);
+	return c;
+}
+
+/* It is off the list when it is released, so with rx_lock it stays a message. */
+static struct rxm_buf *rxm_woken_next(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	struct rxm_buf *buf;
+
+	lockdep_assert_held(&c->rx_lock);
+
+	spin_lock_irq(&ep->woken_lock);
+	buf = list_first_entry_or_null(&ep->woken, struct rxm_buf, woken);
+	if (buf && buf->conn == c)
+		list_del_init(&buf->woken);
+	else
+		buf = NULL;
+	spin_unlock_irq(&ep->woken_lock);
+	return buf;
+}
+
+/**
+ * rxm_rx_woken - place messages that may have a receive now
+ * @ep: the endpoint
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_rx_woken(struct rxm_ep *ep)
+{
+	struct rxm_buf *buf;
+	struct rxm_conn *c;
+
+	while ((c = rxm_woken_conn(ep))) {
+		spin_lock_bh(&c->rx_lock);
+		buf = rxm_woken_next(c);
+		/* it may have been woken twice, and be under way by now */
+		if (buf && buf->waits)
+			rxm_message_match(buf);
+		spin_unlock_bh(&c->rx_lock);
+		/* its record may have waited for the last of them */
+		if (!c->msg)
+			rxm_conn_todo(c);
+		rxm_push(c);
+		cond_resched();
+	}
+}
+
+/* A message, with what there is of it */
+static void rxm_message_drop(struct rxm_buf *buf)
+{
+	struct rxm_buf *part, *next;
+
+	if (buf->waits)
+		kofi_rxq_forget(&buf->conn->ep->rxq, &buf->msg);
+	rxm_message_done(buf, ENOTCONN);
+	list_for_each_entry_safe(part, next, &buf->more, node)
+		rxm_buf_release(part);
+	rxm_buf_release(buf);
+}
+
+/**
+ * rxm_rx_disconnected - end what can arrive no more
+ * @c: a connection with nothing below any more
+ *
+ * Messages that are there in full stay.
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_rx_disconnected(struct rxm_conn *c)
+{
+	struct rxm_buf *buf, *next;
+
+	spin_lock_bh(&c->rx_lock);
+	list_for_each_entry_safe(buf, next, &c->held, node)
+		if (!buf->waits || buf->hdr.type == RXM_RNDV_REQ ||
+		    buf->got < buf->msg.len)
+			rxm_message_drop(buf);
+	spin_unlock_bh(&c->rx_lock);
+}
+
+/**
+ * rxm_rx_forget - throw away messages without a receive
+ * @c: a connection with nothing below any more
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_rx_forget(struct rxm_conn *c)
+{
+	struct rxm_buf *buf, *next;
+
+	spin_lock_bh(&c->rx_lock);
+	list_for_each_entry_safe(buf, next, &c->held, node)
+		rxm_message_drop(buf);
+	spin_unlock_bh(&c->rx_lock);
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kofi_rxm: endpoints with many peers, each over a connection of another provider.
+ *
+ * main.c	the module, discovery, fabrics, domains, memory regions
+ * ep.c		endpoints: life, options, receives
+ * conn.c	connections: who makes them, and their end
+ * post.c	transmits: posts and records
+ * tx.c		what is sent when
+ * rndv.c	messages the peer is to fetch
+ * rx.c		what arrives: packets, messages, rendezvous
+ * proto.c	the wire
+ *
+ * "Below" is the provider whose connected endpoints are used; this one is a
+ * consumer of it like any other, and knows nothing of it but the public headers.
+ *
+ * Locks
+ *
+ * ep->mutex	connections come and go, from the work item and from control calls
+ * c->rx_lock	_bh: what arrives on a connection
+ * c->lock	irqsave: what is to be sent on it. Inside the one above
+ * ep->lock	irqsave: lists of connections and of posts without one. It is
+ *		outside c->lock
+ *
+ * What is below is called without c->lock: who sends has set c->pushing.
+ */
+#ifndef _KOFI_RXM_H
+#define _KOFI_RXM_H
+
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/rhashtable.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include <linux/kofi/lib.h>
+
+#include "proto.h"
+
+#define RXM_IOV_LIMIT	4	/* segments, unless hints ask for more */
+#define RXM_IOV_MAX	8	/* leaves one for the header below */
+#define RXM_INJECT	128
+#define RXM_SIZE	256	/* operations per direction, likewise */
+#define RXM_SIZE_MAX	65536
+#define RXM_RMA_IOV	4
+#define RXM_MSG_MAX	SZ_1G
+#define RXM_MSG_TX	64	/* transmits of a connection below */
+#define RXM_MSG_CQ	256	/* completions of it */
+#define RXM_REGIONS	8	/* rendezvous of a connection at a time */
+#define RXM_REGION_SEGS	257	/* 1 MiB of single pages */
+#define RXM_VALS	16	/* numbers of fi_set_val() below this */
+#define RXM_REFILL	(HZ / 10)	/* until receives are posted again */
+#define RXM_DELAY_MIN	2	/* milliseconds until a connect is tried again, */
+#define RXM_DELAY_MAX	200	/* doubled each time */
+#define RXM_EVENTS	32	/* of connections, between other work */
+#define RXM_HOSTS	4	/* one has this part of max_unknown */
+#define RXM_TRIES	8	/* connections in a row that end before anything is sent */
+
+#define RXM_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
+#define RXM_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_FENCE | \
+			 KOFI_NO_COMPLETION | RXM_TX_LEVELS)
+
+/**
+ * struct rxm_provider - the provider over another one
+ * @base: what the core knows
+ * @below: name of the other one
+ */
+struct rxm_provider {
+	struct kofi_provider	base;
+	const char		*below;
+};
+
+struct rxm_fabric {
+	struct kofi_fabric	base;
+	struct fid_fabric	*msg;
+};
+
+struct rxm_domain {
+	struct kofi_domain	base;
+	struct rxm_provider	*prov;
+	struct fid_eq		*eq;	/* what happens to @msg */
+	struct fid_domain	*msg;
+};
+
+struct rxm_mr {
+	struct kofi_mr		base;
+	struct fid_mr		*msg;
+	u64			key;	/* asked for */
+};
+
+/**
+ * struct rxm_stats - what an endpoint counts
+ * @connects: connections that were made
+ * @refused: requests of peers that were refused
+ * @violations: connections closed for what the peer has sent
+ * @eager: messages sent in one packet
+ * @segmented: in several
+ * @rendezvous: fetched by the peer
+ * @unexpected: messages that found no receive
+ */
+struct rxm_stats {
+	atomic64_t	connects;
+	atomic64_t	refused;
+	atomic64_t	violations;
+	atomic64_t	eager;
+	atomic64_t	segmented;
+	atomic64_t	rendezvous;
+	atomic64_t	unexpected;
+};
+
+/**
+ * struct rxm_ep - an endpoint
+ * @base: the core's
+ * @dom: its domain
+ * @rxq: posted receives
+ * @info: what its connections are opened with
+ * @vals_set: which of @vals have been set
+ * @vals: what each connection is told by fi_set_val()
+ * @pep: where peers connect
+ * @eq: events of connections
+ * @name: address of @pep
+ * @process: what distinguishes it from an endpoint at the same address before
+ * @mutex: connections come and go
+ * @closed: nothing does any more; also under @lock
+ * @hash: struct rxm_conn by address
+ * @conns: all of them
+ * @last_id: of a connection
+ * @lock: what follows
+ * @pending: transmits to peers without a connection
+ * @todo: connections the work item is to look at
+ * @woken_lock: irqsave
+ * @woken: struct rxm_buf: messages that may find their receive now
+ * @work: does what needs process context
+ * @timer: the same, later
+ * @idle: waits for the end of a push
+ * @ops: records of transmits; their place is the number a message has
+ * @nr_ops: how many they are
+ * @free: those not in use
+ * @free_lock: for taking one
+ * @pkts: headers of segments
+ * @free_pkts: those not in use
+ * @waiting: transmits accepted while there was no connection
+ * @held: struct rxm_buf that hold messages
+ * @starved: a connection has fewer receives than it should
+ * @unknown: records of peers that were not in the address vector
+ * @stats: counters
+ */
+struct rxm_ep {
+	struct kofi_ep		base;
+	struct rxm_domain	*dom;
+	struct kofi_rxq		rxq;
+	struct fi_info		*info;
+	unsigned long		vals_set;
+	unsigned int		vals[RXM_VALS];
+	struct fid_pep		*pep;
+	struct fid_eq		*eq;
+	union kofi_ip		name;
+	u32			process;
+	struct mutex		mutex;	/* connections */
+	bool			closed;
+	struct rhashtable	hash;
+	struct list_head	conns;
+	u32			last_id;
+	spinlock_t		lock;	/* lists */
+	struct list_head	pending;
+	struct list_head	todo;
+	spinlock_t		woken_lock;	/* @woken; inside all others */
+	struct list_head	woken;
+	struct work_struct	work;
+	struct delayed_work	timer;
+	wait_queue_head_t	idle;
+	struct rxm_op		**ops;
+	size_t			nr_ops;
+	struct kofi_freelist	free;
+	spinlock_t		free_lock;	/* taking from @free */
+	struct rxm_pkt		*pkts;
+	struct kofi_freelist	free_pkts;
+	atomic_t		waiting;
+	atomic_t		held;
+	bool			starved;
+	unsigned int		unknown;
+	struct rxm_stats	stats;
+};
+
+enum rxm_state {
+	RXM_NEW,		/* or gone: transmits are those of ep->pending */
+	RXM_IDLE,
+	RXM_WANTED,		/* the work item is to connect */
+	RXM_CONNECTING,
+	RXM_WAITING,		/* until @retry, or for the peer's attempt */
+	RXM_ACCEPTING,
+	RXM_CONNECTED,
+	RXM_CLOSING,
+	RXM_DEAD,		/* for good */
+};
+
+/**
+ * struct rxm_conn - a peer, and the connection to it if there is one
+ * @node: in rxm_ep.hash
+ * @addr: where the peer listens
+ * @ep: the endpoint
+ * @list: rxm_ep.conns
+ * @todo: rxm_ep.todo
+ * @hashed: it is in rxm_ep.hash: not the other end of one to ourselves
+ * @unknown: it counts in rxm_ep.unknown
+ * @state: enum rxm_state; changes under the mutex and @lock
+ * @err: what ended it, a positive error code; the work item closes it
+ * @reason: what its transmits and receives end with that are still below
+ * @id: what the peer puts into its packets
+ * @peer_id: what we put into ours
+ * @process: the peer's
+ * @retry: when it is tried again to connect
+ * @trying: @deadline is set
+ * @deadline: from when on it is not, if the peer rejects it
+ * @delay: milliseconds it waits; 0 since something was sent
+ * @tries: connections that have ended since then
+ * @regions: messages can be fetched by the peer
+ * @msg: the endpoint below
+ * @cq: its queue
+ * @lock: what is to be sent
+ * @queue: transmits
+ * @ctrl: what is sent before them
+ * @rndv: transmits the peer is to fetch
+ * @unfinished: transmits that are off @queue
+ * @pushing: somebody sends
+ * @again: and is to look once more
+ * @rx_lock: what arrives
+ * @held: messages that wait for a receive, or for the rest of it
+ * @posted: receives below
+ * @nr_held: buffers that are not posted, as they hold something
+ * @rcu: posts may still see it
+ */
+struct rxm_conn {
+	struct rhash_head	node;
+	union kofi_ip		addr;
+	struct rxm_ep		*ep;
+	struct list_head	list;
+	struct list_head	todo;
+	bool			hashed;
+	bool			unknown;
+	int			state;
+	int			err;
+	int			reason;
+	u32			id;
+	u64			peer_id;
+	u32			process;
+	unsigned long		retry;
+	bool			trying;
+	unsigned long		deadline;
+	unsigned int		delay;
+	unsigned int		tries;
+	bool			regions;
+	struct fid_ep		*msg;
+	struct fid_cq		*cq;
+	spinlock_t		lock;	/* what is to be sent */
+	struct list_head	queue;
+	struct list_head	ctrl;
+	struct list_head	rndv;
+	atomic_t		unfinished;
+	bool			pushing;
+	bool			again;
+	spinlock_t		rx_lock;	/* what arrives */
+	struct list_head	held;
+	unsigned int		posted;
+	unsigned int		nr_held;
+	struct rcu_head		rcu;
+};
+
+/**
+ * struct rxm_ctrl - something to be done below on behalf of a message
+ * @node: rxm_conn.ctrl
+ * @cqe: its completion
+ * @conn: the connection
+ * @send: do it, in any context; -EAGAIN for later, other errors end the
+ *	connection
+ * @done: it has ended, with a positive error code or 0; softirq or process context
+ */
+struct rxm_ctrl {
+	struct list_head	node;
+	struct kofi_cqe		cqe;
+	struct rxm_conn		*conn;
+	int			(*send)(struct rxm_ctrl *ctrl);
+	void			(*done)(struct rxm_ctrl *ctrl, int err);
+};
+
+/* Header of a segment beside the one the transmit has */
+struct rxm_pkt {
+	struct llist_node	free;
+	struct kofi_cqe		cqe;
+	struct rxm_op		*op;
+	struct rxm_hdr		hdr;
+};
+
+enum rxm_how {
+	RXM_HOW_NEW,
+	RXM_HOW_EAGER,
+	RXM_HOW_SEGMENTS,
+	RXM_HOW_RNDV,
+	RXM_HOW_READ,
+	RXM_HOW_WRITE,
+};
+
+/**
+ * struct rxm_op - a transmit
+ * @node: on a list of its connection, or rxm_ep.pending
+ * @free: while it is not in use
+ * @cqe: completion of a read or write, or of the packet with @hdr
+ * @ctrl: what is done about it when the peer has answered
+ * @ep: the endpoint
+ * @conn: where it goes, once that is known
+ * @peer: the address
+ * @index: its place in rxm_ep.ops
+ * @gen: how often it has been used
+ * @refs: what it waits for
+ * @err: positive error code
+ * @how: how it is sent
+ * @tagged: it has a tag
+ * @waiting: it counts in rxm_ep.waiting
+ * @sent: it counts in rxm_conn.unfinished
+ * @awaited: the peer is to answer
+ * @busy: @hdr is on its way
+ * @seg_no: of the next segment
+ * @context: the consumer's
+ * @flags: of the post
+ * @data: for the peer's completion
+ * @tag: its tag
+ * @mr: region the peer reads
+ * @sgl: memory that is a scatterlist
+ * @nr_sgl: entries of it
+ * @rma: the peer's memory, of reads and writes
+ * @nr_rma: pieces of it
+ * @hdr: of its packet
+ * @rndv: behind that
+ * @inject: payload that was copied
+ * @done: tells the peer that its memory has been written
+ * @target: memory of the peer that is to be written
+ * @piece: of @target that is being written
+ * @piece_off: bytes of it that have been
+ * @chunk_max: most bytes of a write
+ * @cur: where the bytes are
+ */
+struct rxm_op {
+	union {
+		struct list_head	node;
+		struct llist_node	free;
+	};
+	struct kofi_cqe		cqe;
+	struct rxm_ctrl		ctrl;
+	struct rxm_ep		*ep;
+	struct rxm_conn		*conn;
+	union kofi_ip		peer;
+	u32			index;
+	u32			gen;
+	atomic_t		refs;
+	int			err;
+	u8			how;
+	bool			tagged;
+	bool			waiting;
+	bool			sent;
+	bool			awaited;
+	bool			busy;
+	u32			seg_no;
+	void			*context;
+	u64			flags;
+	u64			data;
+	u64			tag;
+	struct fid_mr		*mr;
+	struct scatterlist	*sgl;
+	size_t			nr_sgl;
+	struct fi_rma_iov	rma[RXM_RMA_IOV];
+	unsigned int		nr_rma;
+	struct rxm_hdr		hdr;
+	union {
+		struct rxm_rndv		rndv;
+		u8			inject[RXM_INJECT];
+	};
+	struct rxm_hdr		done;
+	struct rxm_rndv		target;
+	unsigned int		piece;
+	u64			piece_off;
+	size_t			chunk_max;
+	struct kofi_cursor	cur;	/* last: see kofi_cursor_size() */
+};
+
+/**
+ * struct rxm_buf - a receive below, and what has arrived in it
+ * @node: rxm_conn.held, or @more of its first segment
+ * @more: segments that arrived before the message found its receive
+ * @woken: rxm_ep.woken
+ * @cqe: of the receive below
+ * @ctrl: of the fetch and the answer
+ * @conn: the connection
+ * @msg: the message, looking for its receive
+ * @op: the receive
+ * @waits: the message has no receive yet
+ * @len: bytes of the packet
+ * @got: bytes of the message that have arrived
+ * @next_no: number of the segment that is to come
+ * @fault: the receive's memory could not be written
+ * @left: bytes to be fetched
+ * @chunk: bytes of the fetch under way
+ * @chunk_max: most bytes of one
+ * @piece: of the sender's memory
+ * @piece_off: bytes of it that have been fetched
+ * @answer: sent back
+ * @rsp: behind it
+ * @hdr: the packet
+ * @data: its payload
+ */
+struct rxm_buf {
+	struct list_head	node;
+	struct list_head	more;
+	struct list_head	woken;
+	struct kofi_cqe		cqe;
+	struct rxm_ctrl		ctrl;
+	struct rxm_conn		*conn;
+	struct kofi_rxmsg	msg;
+	struct kofi_rxop	*op;
+	bool			waits;
+	size_t			len;
+	u64			got;
+	u32			next_no;
+	bool			fault;
+	u64			left;
+	size_t			chunk;
+	size_t			chunk_max;
+	unsigned int		piece;
+	u64			piece_off;
+	struct rxm_hdr		answer;
+	struct rxm_atomic_rsp	rsp;
+	struct rxm_hdr		hdr;
+	u8			data[RXM_EAGER];
+};
+
+extern struct workqueue_struct *rxm_wq;
+extern unsigned int rxm_rx_bufs;
+extern unsigned int rxm_held_bufs;
+extern unsigned int rxm_max_unknown;
+
+static inline struct rxm_ep *rxm_ep(struct fid_ep *fid)
+{
+	return container_of(fid, struct rxm_ep, base.ep);
+}
+
+/* Most bytes of a read or write below, as far as is known before it is posted */
+static inline size_t rxm_chunk_most(const struct rxm_ep *ep)
+{
+	return min_t(size_t, RXM_MSG_MAX, ep->info->ep_attr->max_msg_size);
+}
+
+/* One of @len bytes was too long, or in too many pieces, for the provider below. */
+static inline bool rxm_chunk_less(size_t *max, size_t len)
+{
+	*max = max_t(size_t, len / 2, 1);
+	return len > PAGE_SIZE;
+}
+
+/* What has ended with the connection: the reason, if it is known by now */
+static inline int rxm_wc_err(const struct rxm_conn *c,
+			     const struct kofi_wc *wc)
+{
+	if (likely(wc->err != ECANCELED))
+		return wc->err;
+	return READ_ONCE(c->reason) ?: ECONNRESET;
+}
+
+/* main.c */
+int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
+		 struct fi_info **msg);
+
+/* ep.c */
+int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **fid, void *context);
+
+/* conn.c */
+struct fi_info *rxm_conn_info(struct rxm_ep *ep, const union kofi_ip *src);
+void rxm_conn_work(struct work_struct *work);
+void rxm_conn_timer(struct work_struct *work);
+void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when);
+void rxm_conn_event(struct fid_eq *eq, void *context);
+struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr);
+void rxm_conn_todo(struct rxm_conn *c);
+void rxm_conn_fail(struct rxm_conn *c, int err);
+void rxm_conn_drain(struct rxm_ep *ep);
+void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr);
+int rxm_conn_init(struct rxm_ep *ep);
+void rxm_conn_exit(struct rxm_ep *ep);
+
+/* tx.c */
+void rxm_op_put(struct rxm_op *op, int err);
+void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc);
+void rxm_op_done(struct fid_cq *cq, const struct kofi_wc *wc);
+int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
+		   struct kofi_cqe *cqe);
+void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem);
+void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type);
+void rxm_ctrl_queue(struct rxm_ctrl *ctrl);
+void rxm_push(struct rxm_conn *c);
+void rxm_tx_fail(struct rxm_conn *c, int err);
+void rxm_tx_fail_list(struct list_head *ops, int err);
+
+/* rndv.c */
+int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op);
+int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h);
+
+/* post.c */
+extern const struct fi_ops_rma rxm_rma_ops;
+ssize_t rxm_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
+ssize_t rxm_tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg,
+		     u64 flags);
+bool rxm_op_wait(struct rxm_op *op);
+int rxm_tx_init(struct rxm_ep *ep);
+void rxm_tx_exit(struct rxm_ep *ep);
+
+/* rx.c */
+int rxm_rx_fill(struct rxm_conn *c);
+void rxm_rx_starved(struct rxm_ep *ep);
+void rxm_rx_woken(struct rxm_ep *ep);
+void rxm_rx_disconnected(struct rxm_conn *c);
+void rxm_rx_forget(struct rxm_conn *c);
+
+#endif /* _KOFI_RXM_H */

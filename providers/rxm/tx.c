@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Transmits: posts, records, and what goes to the endpoint below when.
+ *
+ * Normal operation
+ *
+ * A post takes a slot of the queue and a record, which goes to the end of its
+ * peer's queue. The context that finds the connection up and no other one
+ * sending sends the queue: that keeps the order, and no lock is held across a
+ * post below. A post below that is refused is tried again when one that is
+ * under way has ended, or when the provider says so. Answers to the peer go
+ * first.
+ *
+ * How a message goes
+ *
+ * Up to 16 KiB in one packet with the header in front; up to 128 KiB in segments; longer ones
+ * by rendezvous: a region below and a packet that names it, from which the peer
+ * fetches the bytes. Messages go in segments, too, where the memory has too many
+ * pieces for one packet or one region. The bytes are not copied. A peer that is
+ * configured to fetch nothing names its own memory instead, which we write.
+ *
+ * Locks
+ *
+ * c->lock is for the lists. A record belongs to who sends it until it is off the
+ * queue; the last of what it waits for completes it.
+ */
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include <kunit/static_stub.h>
+#include <kunit/visibility.h>
+
+#include "rxm.h"
+
+#define RXM_PKTS	64	/* segments under way beside one of each transmit */
+#define RXM_PAGES	5	/* of a payload */
+
+/* ----------------------------------------------------------------- records */
+
+static struct rxm_pkt *rxm_pkt_get(struct rxm_ep *ep)
+{
+	struct llist_node *node = kofi_freelist_get(&ep->free_pkts,
+						    &ep->free_lock);
+
+	return node ? llist_entry(node, struct rxm_pkt, free) : NULL;
+}
+
+static u64 rxm_op_wc_flags(const struct rxm_op *op)
+{
+	switch (op->how) {
+	case RXM_HOW_READ:
+		return FI_RMA | FI_READ;
+	case RXM_HOW_WRITE:
+		return FI_RMA | FI_WRITE;
+	default:
+		return FI_SEND | (op->tagged ? FI_TAGGED : FI_MSG);
+	}
+}
+
+/* Something the transmit waited for has come. */
+void rxm_op_put(struct rxm_op *op, int err)
+{
+	struct rxm_ep *ep = op->ep;
+	struct kofi_wc wc;
+	u64 flags;
+
+	if (err)
+		cmpxchg(&op->err, 0, err);
+	if (!atomic_dec_and_test(&op->refs))
+		return;
+	/* with the endpoint below its regions have gone */
+	if (op->mr && op->conn->msg)
+		kofi_mr_put(op->mr);
+	if (op->waiting)
+		atomic_dec(&ep->waiting);
+	if (op->sent)
+		atomic_dec(&op->conn->unfinished);
+	wc = (struct kofi_wc) {
+		.op_context = op->context,
+		.err = op->err,
+		.flags = rxm_op_wc_flags(op),
+		.len = op->cur.len,
+		.src = FI_ADDR_NOTAVAIL,
+	};
+	flags = op->flags;
+	kofi_freelist_put(&ep->free, &op->free);
+	kofi_ep_tx_complete(&ep->base, &wc, flags);
+}
+
+/* -------------------------------------------------------- what goes together */
+
+/* A header, and payload behind it */
+struct rxm_vec {
+	union {
+		struct kvec	kv[RXM_IOV_MAX + 1];
+		struct bio_vec	bv[RXM_IOV_MAX + 1];
+	};
+	unsigned int		n;
+	enum kofi_vec		kind;
+};
+
+static_assert(RXM_PAGES <= RXM_IOV_MAX);
+
+/* Memory that is not one piece to a device counts by pages. */
+static size_t rxm_gather_kvec(struct rxm_vec *v, const struct iov_iter *iter,
+			      size_t len, unsigned int max)
+{
+	size_t skip = iter->iov_offset, done = 0, n;
+	const struct kvec *kv = iter->kvec;
+	unsigned int used = v->n;
+	void *base;
+
+	for (; done < len && used < max; kv++, skip = 0) {
+		base = kv->iov_base + skip;
+		n = min(kv->iov_len - skip, len - done);
+		if (!n)
+			continue;
+		if (is_vmalloc_addr(base)) {
+			n = min(n, (max - used) * PAGE_SIZE -
+				   offset_in_page(base));
+			used += DIV_ROUND_UP(offset_in_page(base) + n,
+					     PAGE_SIZE);
+		} else {
+			used++;
+		}
+		v->kv[v->n].iov_base = base;
+		v->kv[v->n++].iov_len = n;
+		done += n;
+	}
+	return done;
+}
+
+static size_t rxm_gather_bvec(struct rxm_vec *v, const struct iov_iter *iter,
+			      size_t len, unsigned int max)
+{
+	size_t skip = iter->iov_offset, done = 0, n;
+	const struct bio_vec *bv = iter->bvec;
+
+	for (; done < len && v->n < max; bv++, skip = 0) {
+		n = min(bv->bv_len - skip, len - done);
+		if (!n)
+			continue;
+		v->bv[v->n++] = (struct bio_vec) {
+			.bv_page = bv->bv_page, .bv_len = n,
+			.bv_offset = bv->bv_offset + skip,
+		};
+		done += n;
+	}
+	return done;
+}
+
+/* Page caches and the like */
+static size_t rxm_gather_pages(struct rxm_vec *v, const struct iov_iter *from,
+			       size_t len, unsigned int max)
+{
+	struct page *pages[RXM_PAGES] = {}, **p = pages;
+	struct iov_iter iter = *from;
+	size_t offset, done, n;
+	ssize_t got;
+
+	max = min_t(unsigned int, max - v->n, RXM_PAGES);
+	got = iov_iter_extract_pages(&iter, &p, len, max, 0, &offset);
+	for (done = 0; got > 0 && done < got; done += n, offset = 0) {
+		n = min_t(size_t, PAGE_SIZE - offset, got - done);
+		bvec_set_page(&v->bv[v->n++], *p++, n, offset);
+	}
+	return done;
+}
+
+/*
+ * A header and what may follow it of a message. Returns the bytes of the latter,
+ * fewer than there are if they are in too many pieces.
+ */
+static size_t rxm_gather(struct rxm_op *op, struct rxm_hdr *hdr, size_t len,
+			 struct rxm_vec *v)
+{
+	unsigned int max = min_t(size_t, RXM_IOV_MAX + 1,
+				 op->ep->info->tx_attr->iov_limit);
+	const struct iov_iter *iter = kofi_cursor_iter(&op->cur);
+
+	len = min(len, iov_iter_count(iter));
+	v->n = 1;
+	if (!len || iov_iter_is_kvec(iter)) {
+		v->kind = KOFI_KVEC;
+		v->kv[0].iov_base = hdr;
+		v->kv[0].iov_len = sizeof(*hdr);
+		return len ? rxm_gather_kvec(v, iter, len, max) : 0;
+	}
+	v->kind = KOFI_BVEC;
+	bvec_set_virt(&v->bv[0], hdr, sizeof(*hdr));
+	if (iov_iter_is_bvec(iter))
+		return rxm_gather_bvec(v, iter, len, max);
+	return rxm_gather_pages(v, iter, len, max);
+}
+
+static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
+			struct kofi_cqe *cqe, u64 flags)
+{
+	const struct fi_msg msg = {
+		.msg_iov = v->kv,	/* of a union of arrays */
+		.iov_count = v->n,
+		.context = cqe,
+		.vec = v->kind,
+	};
+
+	return fi_sendmsg(c->msg, &msg, flags & FI_TRANSMIT_COMPLETE);
+}
+
+int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
+		   struct kofi_cqe *cqe)
+{
+	const struct rxm_vec v = {
+		.kv[0] = { .iov_base = buf, .iov_len = len },
+		.n = 1, .kind = KOFI_KVEC,
+	};
+
+	KUNIT_STATIC_STUB_REDIRECT(rxm_send_bytes, c, buf, len, cqe);
+	return rxm_send_vec(c, &v, cqe, 0);
+}
+EXPORT_SYMBOL_IF_KUNIT(rxm_send_bytes);
+
+/* ---------------------------------------------------------------- messages */
+
+static u64 rxm_op_id(const struct rxm_op *op)
+{
+	return (u64)op->gen << 32 | op->index;
+}
+
+void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type)
+{
+	u64 id = type == RXM_EAGER_MSG ? 0 : rxm_op_id(op);
+
+	rxm_hdr_format(h, type, (u32)op->conn->peer_id, id);
+	h->op = op->tagged ? RXM_OP_TAGGED : RXM_OP_MSG;
+	h->size = op->cur.len;
+	h->tag = op->tag;
+	if (op->flags & FI_REMOTE_CQ_DATA) {
+		h->flags = RXM_F_CQ_DATA;
+		h->data = op->data;
+	}
+}
+
+static int rxm_send_eager(struct rxm_conn *c, struct rxm_op *op)
+{
+	struct rxm_vec v;
+	int err;
+
+	rxm_op_hdr(op, &op->hdr, RXM_EAGER_MSG);
+	if (rxm_gather(op, &op->hdr, op->cur.len, &v) < op->cur.len) {
+		op->how = RXM_HOW_SEGMENTS;
+		return -EAGAIN;
+	}
+	atomic_inc(&op->refs);
+	err = rxm_send_vec(c, &v, &op->cqe, op->flags);
+	if (err)
+		atomic_dec(&op->refs);
+	return err;
+}
+
+/* The next segment, in the transmit's own packet or one of those all share */
+static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
+{
+	struct rxm_pkt *pkt = NULL;
+	struct rxm_hdr *hdr = &op->hdr;
+	struct kofi_cqe *cqe = &op->cqe;
+	struct rxm_vec v;
+	size_t n;
+	int err;
+
+	if (xchg(&op->busy, true)) {
+		pkt = rxm_pkt_get(op->ep);
+		if (!pkt)
+			return -EAGAIN;	/* until one of ours is back */
+		pkt->op = op;
+		hdr = &pkt->hdr;
+		cqe = &pkt->cqe;
+	}
+	rxm_op_hdr(op, hdr, RXM_SEGMENT);
+	n = rxm_gather(op, hdr, RXM_EAGER, &v);
+	hdr->seg_size = n;
+	hdr->seg_no = op->seg_no;
+	hdr->ctrl_data = !op->seg_no ? RXM_SEG_FIRST :
+			 n == op->cur.left ? RXM_SEG_LAST : RXM_SEG_MIDDLE;
+	atomic_inc(&op->refs);
+	err = n ? rxm_send_vec(c, &v, cqe, op->flags) : -EFAULT;
+	if (!err) {
+		op->seg_no++;
+		kofi_cursor_used(&op->cur, n);
+		return 0;
+	}
+	atomic_dec(&op->refs);
+	if (pkt)
+		kofi_freelist_put(&op->ep->free_pkts, &pkt->free);
+	else
+		WRITE_ONCE(op->busy, false);
+	return err;
+}
+
+static int rxm_send_segments(struct rxm_conn *c, struct rxm_op *op)
+{
+	int err = 0;
+
+	while (!err && op->cur.left)
+		err = rxm_send_segment(c, op);
+	return err;
+}
+
+/* What below knows memory by */
+void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem)
+{
+	if (op->sgl) {
+		mem->vec = KOFI_SGL;
+		mem->msg_sgl = op->sgl;
+		mem->iov_count = op->nr_sgl;
+	} else {
+		mem->vec = KOFI_ITER;
+		mem->msg_iter = &op->cur.iter;
+	}
+}
+
+/* ------------------------------------------------------------ remote memory */
+
+static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
+{
+	struct fi_msg mem = {};
+	struct fi_msg_rma msg;
+	int err;
+
+	rxm_op_mem(op, &mem);
+	msg = (struct fi_msg_rma) {
+		.msg_iov = mem.msg_iov,	/* of a union of pointers */
+		.iov_count = mem.iov_count,
+		.vec = mem.vec,
+		.rma_iov = op->rma,
+		.rma_iov_count = op->nr_rma,
+		.context = &op->cqe,
+	};
+	atomic_inc(&op->refs);
+	if (op->how == RXM_HOW_READ)
+		err = fi_readmsg(c->msg, &msg, 0);
+	else
+		err = fi_writemsg(c->msg, &msg,
+				  op->flags & FI_TRANSMIT_COMPLETE);
+	if (err)
+		atomic_dec(&op->refs);
+	return err;
+}
+
+/* ----------------------------------------------------------------- sending */
+
+static void rxm_op_choose(struct rxm_conn *c, struct rxm_op *op)
+{
+	if (op->how != RXM_HOW_NEW)
+		return;
+	if (op->cur.len <= RXM_EAGER) {
+		op->how = RXM_HOW_EAGER;
+		atomic64_inc(&c->ep->stats.eager);
+	} else if (op->cur.len <= RXM_SAR) {
+		op->how = RXM_HOW_SEGMENTS;
+		atomic64_inc(&c->ep->stats.segmented);
+	} else {
+		op->how = RXM_HOW_RNDV;
+		atomic64_inc(&c->ep->stats.rendezvous);
+	}
+}
+
+/* All that is left of a transmit; -EAGAIN if some of it has to wait */
+static int rxm_op_send(struct rxm_conn *c, struct rxm_op *op)
+{
+	int err = -EAGAIN, how;
+
+	rxm_op_choose(c, op);
+	do {
+		how = op->how;
+		switch (how) {
+		case RXM_HOW_EAGER:
+			err = rxm_send_eager(c, op);
+			break;
+		case RXM_HOW_SEGMENTS:
+			err = rxm_send_segments(c, op);
+			break;
+		case RXM_HOW_RNDV:
+			err = rxm_rndv_send(c, op);
+			break;
+		default:
+			err = rxm_send_rma(c, op);
+		}
+	} while (err == -EAGAIN && op->how != how);
+	/* the connection has ended: unless it has begun it is for the next one */
+	if ((err == -ESHUTDOWN || err == -ENOTCONN) && !op->seg_no)
+		err = -EAGAIN;
+	/* the peer waits for the rest */
+	if (err && err != -EAGAIN && op->seg_no)
+		rxm_conn_fail(c, -err);
+	return err;
+}
+
+/*
+ * One that cannot be sent ends the connection, and then ends itself, in process
+ * context: what it does when it is done is not for the context of a post.
+ */
+static int rxm_ctrl_send(struct rxm_conn *c, struct rxm_ctrl *ctrl)
+{
+	int err = ctrl->send(ctrl);
+
+	if (!err)
+		return 0;
+	/* an event follows if the connection has ended */
+	if (err != -EAGAIN && err != -ESHUTDOWN && err != -ENOTCONN)
+		rxm_conn_fail(c, -err);
+	return -EAGAIN;
+}
+
+static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl)
+{
+	int err = rxm_ctrl_send(c, ctrl);
+	unsigned long irq;
+
+	if (!err)
+		return 0;
+	spin_lock_irqsave(&c->lock, irq);
+	list_add(&ctrl->node, &c->ctrl);
+	spin_unlock_irqrestore(&c->lock, irq);
+	return err;
+}
+
+static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op)
+{
+	int err = rxm_op_send(c, op);
+	unsigned long irq;
+
+	if (err == -EAGAIN)
+		return err;
+	spin_lock_irqsave(&c->lock, irq);
+	list_del_init(&op->node);
+	op->sent = true;
+	atomic_inc(&c->unfinished);
+	spin_unlock_irqrestore(&c->lock, irq);
+	rxm_op_put(op, -err);
+	return 0;
+}
+
+/* Send what is first; -EAGAIN also if there is nothing. With c->pushing */
+static int rxm_push_one(struct rxm_conn *c)
+{
+	struct rxm_ctrl *ctrl = NULL;
+	struct rxm_op *op = NULL;
+	unsigned long irq;
+
+	spin_lock_irqsave(&c->lock, irq);
+	if (c->state == RXM_CONNECTED) {
+		ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl,
+						node);
+		op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
+	}
+	if (ctrl)
+		list_del_init(&ctrl->node);
+	/* who ends the last of those before it pushes */
+	else if (op && op->flags & FI_FENCE && atomic_read(&c->unfinished))
+		op = NULL;
+	spin_unlock_irqrestore(&c->lock, irq);
+	if (ctrl)
+		return rxm_push_ctrl(c, ctrl);
+	return op ? rxm_push_op(c, op) : -EAGAIN;
+}
+
+/**
+ * rxm_push - send what is to be sent, unless somebody does
+ * @c: the connection
+ *
+ * Context: any, in an RCU read section, in a callback of the connection, or with
+ * the mutex; without rx_lock.
+ */
+void rxm_push(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	unsigned long irq;
+	bool closing;
+
+	spin_lock_irqsave(&c->lock, irq);
+	c->again = true;
+	if (c->pushing || c->state != RXM_CONNECTED) {
+		spin_unlock_irqrestore(&c->lock, irq);
+		return;
+	}
+	c->pushing = true;
+	while (c->again) {
+		c->again = false;
+		spin_unlock_irqrestore(&c->lock, irq);
+		while (!rxm_push_one(c))
+			;
+		spin_lock_irqsave(&c->lock, irq);
+	}
+	closing = c->state != RXM_CONNECTED;
+	/* pairs with rxm_conn_drop(), which may free the connection then */
+	smp_store_release(&c->pushing, false);
+	spin_unlock_irqrestore(&c->lock, irq);
+	if (closing)
+		wake_up_all(&ep->idle);
+}
+
+static void rxm_ctrl_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rxm_ctrl *ctrl = container_of(wc->cqe, struct rxm_ctrl, cqe);
+	struct rxm_conn *c = ctrl->conn;
+
+	ctrl->done(ctrl, rxm_wc_err(c, wc));
+	rxm_push(c);
+}
+
+/**
+ * rxm_ctrl_queue - have something sent ahead of transmits
+ * @ctrl: it; rxm_push() is to follow
+ *
+ * Context: any.
+ */
+void rxm_ctrl_queue(struct rxm_ctrl *ctrl)
+{
+	struct rxm_conn *c = ctrl->conn;
+	unsigned long irq;
+
+	ctrl->cqe.done = rxm_ctrl_done;
+	spin_lock_irqsave(&c->lock, irq);
+	list_add_tail(&ctrl->node, &c->ctrl);
+	spin_unlock_irqrestore(&c->lock, irq);
+}
+
+/* ------------------------------------------------------------ what has ended */
+
+/* The connection is of use. */
+static void rxm_conn_sent(struct rxm_conn *c, int err)
+{
+	if (err || !READ_ONCE(c->delay))
+		return;
+	WRITE_ONCE(c->delay, 0);
+	WRITE_ONCE(c->tries, 0);
+}
+
+void rxm_op_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rxm_op *op = container_of(wc->cqe, struct rxm_op, cqe);
+	struct rxm_conn *c = op->conn;
+
+	WRITE_ONCE(op->busy, false);
+	rxm_conn_sent(c, wc->err);
+	rxm_op_put(op, rxm_wc_err(c, wc));
+	rxm_push(c);
+}
+
+void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rxm_pkt *pkt = container_of(wc->cqe, struct rxm_pkt, cqe);
+	struct rxm_op *op = pkt->op;
+	struct rxm_conn *c = op->conn;
+
+	kofi_freelist_put(&op->ep->free_pkts, &pkt->free);
+	rxm_conn_sent(c, wc->err);
+	rxm_op_put(op, rxm_wc_err(c, wc));
+	rxm_push(c);
+}
+
+/**
+ * rxm_tx_fail_list - end transmits that have not been sent
+ * @ops: the list
+ * @err: why, a positive error code
+ *
+ * Context: process.
+ */
+void rxm_tx_fail_list(struct list_head *ops, int err)
+{
+	struct rxm_op *op, *next;
+
+	list_for_each_entry_safe(op, next, ops, node) {
+		list_del_init(&op->node);
+		rxm_op_put(op, err);
+	}
+}
+
+/**
+ * rxm_tx_fail - end what waits for the peer or is to be sent to it
+ * @c: a connection with nothing below any more
+ * @err: why, a positive error code
+ *
+ * But for transmits in the queue.
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_tx_fail(struct rxm_conn *c, int err)
+{
+	struct rxm_ctrl *ctrl;
+	struct rxm_op *op;
+
+	for (;;) {
+		spin_lock_irq(&c->lock);
+		ctrl = list_first_entry_or_null(&c->rndv, struct rxm_ctrl,
+						node);
+		if (ctrl) {
+			op = container_of(ctrl, struct rxm_op, ctrl);
+			op->awaited = false;
+			list_del_init(&ctrl->node);
+		}
+		spin_unlock_irq(&c->lock);
+		if (!ctrl)
+			break;
+		rxm_op_put(op, err);
+	}
+	for (;;) {
+		spin_lock_irq(&c->lock);
+		ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl,
+						node);
+		if (ctrl)
+			list_del_init(&ctrl->node);
+		spin_unlock_irq(&c->lock);
+		if (!ctrl)
+			return;
+		ctrl->done(ctrl, err);
+	}
+}
+
