@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# The runs, in the order both machines go through them: a serves, b connects. Each
+# of the ways a message goes: one packet, segments, rendezvous.
+
+OPTS="-e rdm -c -I 2 -S"
+KERNEL="kofi pingpong -p sock;ofi_rxm"
+USER="fi_pingpong -p tcp;ofi_rxm"
+# 1.17 sends tagged messages over TCP in a form of its own unless told not to
+TAGGED="env FI_OFI_RXM_ENABLE_DYN_RBUF=0 $USER -m tagged"
+
+runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
+	for size in 64 65536 262144; do
+		now="$OPTS $size"
+		run "kernels $size" "$KERNEL $now" "$KERNEL $now a"
+		run "server $size" "$KERNEL $now" "$USER $now a"
+		run "client $size" "$USER $now" "$KERNEL $now a"
+		run "tagged-server $size" "$KERNEL $now -m tagged" "$TAGGED $now a"
+		run "tagged-client $size" "$TAGGED $now" "$KERNEL $now -m tagged a"
+	done
+	run ipv6 "$KERNEL -6 $now" "$USER -6 $now a6"
+}
