@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+. "$VM/common.sh"
+
+ended() {
+	cat /tmp/out
+	return "$1"
+}
+
+run() {
+	# shellcheck disable=SC2086
+	timeout 200 $2 >/tmp/out 2>&1 &
+	pid=$!
+	retry listens 47592
+	sync "$1"
+	wait $pid
+	# the client's table is the same
+	step "$1" ended $?
+}
+
+load kofi_rxm kofi_verbs kofi_pingpong || exit
+device
