@@ -122,15 +122,15 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     the list RUNS, for who wants to know how far it is. With DEVICE, rxe, siw or
     dma, the contract over a device of that kind; and over one of the kernel's
     what is verbs' own, which looks at the other end of the wire. With loop, the
-    contract over the sample provider; with rdm, over endpoints of kofi_sock that
-    do not connect. Of the debug kernel's, "contract" is the
-    contract alone, which takes as long as what is left then, and "all" all there
+    contract over the sample provider; with rdm or rxm, over endpoints of kofi_sock,
+    or of kofi_rxm over it, that do not connect. Of the debug kernel's, "contract" is
+    the contract alone, which takes as long as what is left then, and "all" all there
     is."""
     there = [p.stem for p in modules(flavour)]
     names = [n for n in there if n != ON_DEVICE[0]]
     if device in ("rxe", "siw"):
         names = [n for n in ON_DEVICE if n in there]
-    elif device in ("dma", "loop", "rdm", "contract"):
+    elif device in ("dma", "loop", "rdm", "rxm", "contract"):
         names = ON_DEVICE[1:]
     elif flavour == "debug" and not device:
         names = [n for n in names if n not in [ON_DEVICE[1], *ONE_THREAD]]

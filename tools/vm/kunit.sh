@@ -8,8 +8,8 @@
 # A machine for the contract on an RDMA device has the file device beside this,
 # which names its kind: one of the kernel's in software, or dma, that of the
 # tests. It is on an interface that leads nowhere else, and talks to itself. The
-# device loop is the sample provider's, and rdm is none: the endpoints of kofi_sock
-# that do not connect.
+# device loop is the sample provider's, and rdm and rxm are none: endpoints of
+# kofi_sock, and of kofi_rxm over it, that do not connect.
 
 # A suite that has allocations fail needs no report of each.
 for f in /sys/kernel/debug/fail*; do
@@ -23,6 +23,8 @@ if [ "$device" = loop ]; then
 	parameters="provider=loop device=loop address=127.0.0.1"
 elif [ "$device" = rdm ]; then
 	parameters=type=rdm
+elif [ "$device" = rxm ]; then
+	parameters="type=rdm provider=sock;ofi_rxm"
 elif [ "$device" ]; then
 	step "make $device" ip link add under0 type dummy
 	ip link set under0 mtu 4200

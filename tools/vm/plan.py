@@ -102,7 +102,7 @@ def scenario_job(parts, flavour, report, loud=False, boot=None):
 # The unit tests, and the contract's over RDMA devices
 UNITS = {"test": [("", "uml"), ("", "debug"), ("contract", "debug"),
                   ("rxe", "uml"), ("siw", "uml"), ("dma", "uml"),
-                  ("rdm", "uml")],
+                  ("rdm", "uml"), ("rxm", "uml")],
          "soak": [("all", "debug"), ("rxe", "debug"), ("siw", "debug"),
                   ("dma", "debug")]}
 
