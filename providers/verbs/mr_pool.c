@@ -132,7 +132,7 @@ static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
 	vrb_links_flush(ep);
 	if (ib_post_send(ep->qp, &wr, NULL)) {
 		mr->state = VRB_MR_ENDING;
-		mod_delayed_work(vrb_wq, &ep->work, 1);
+		queue_delayed_work(vrb_wq, &ep->work, 1);
 		return;
 	}
 	ep->mr_unreported = 0;

@@ -233,7 +233,7 @@ void vrb_rx_repost(struct vrb_ep *ep)
 	}
 	spin_unlock_irqrestore(&q->lock, irq);
 	if (err == -ENOTCONN)
-		mod_delayed_work(vrb_wq, &ep->work, 1);
+		queue_delayed_work(vrb_wq, &ep->work, 1);
 	else if (err)
 		vrb_ep_abort(ep, EIO);
 }
@@ -347,7 +347,7 @@ static noinline int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
 			return 0;
 	}
 	if (err == -EINPROGRESS) {
-		mod_delayed_work(vrb_wq, &q->ep->work, 1);
+		queue_delayed_work(vrb_wq, &q->ep->work, 1);
 		return 0;
 	}
 	if (err == -ENOBUFS || err == -ENOMEM) {

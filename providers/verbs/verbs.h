@@ -745,11 +745,11 @@ void vrb_ep_linger(struct vrb_ep *ep);
 
 /*
  * A post was refused for want of what no completion here brings back: the timer
- * lets the consumer try again.
+ * lets the consumer try again. One that is due is not put off.
  */
 static inline void vrb_retry(struct timer_list *retry)
 {
-	mod_timer(retry, jiffies + 1);
+	timer_reduce(retry, jiffies + 1);
 }
 
 /* ------------------------------------------------------------------- cm.c */

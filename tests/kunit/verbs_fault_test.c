@@ -4,6 +4,7 @@
  * test are replaced by some that refuse, count and look, and call the device's.
  */
 
+#include <linux/delay.h>
 #include <linux/kofi/provider.h>
 #include <linux/log2.h>
 #include <linux/sched/mm.h>
@@ -579,6 +580,62 @@ static void fault_invalidate(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* What has to be tried again does not put off the end of the connection. */
+static void fault_put_off(struct kunit *test)
+{
+	struct ib_event event = {
+		.device = vf->ib, .event = IB_EVENT_QP_FATAL,
+	};
+	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, VF_POOL);
+	struct fid_mr *mr = kofi_mr_get(p->side[0].ep);
+	struct vrb_ep *ep = vrb_ep(p->side[0].ep);
+	struct ct_op *end = ct_op(p);
+	bool late;
+
+	if (num_online_cpus() > 1)
+		kunit_skip(test, "another processor ends it meanwhile");
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	vf_map(p, mr);
+	atomic_set(&vf->refuse_inv, 1);
+	atomic_inc(&end->posted);
+	event.element.qp = ep->qp;
+	preempt_disable();
+	ep->qp->event_handler(&event, ep->qp->qp_context);
+	KUNIT_EXPECT_EQ(test, kofi_mr_unmap(mr, &end->cqe), 0);
+	late = timer_pending(&ep->work.timer);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->refuse_inv), 0);
+	KUNIT_EXPECT_FALSE(test, late);
+	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	kofi_mr_put(mr);
+	ct_pair_close(p);
+}
+
+/* Nor does one post that is refused put off the next try of another. */
+static void fault_again(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, 0);
+	struct vrb_ep *ep = vrb_ep(p->side[0].ep);
+	struct ct_op *op = ct_op(p);
+	u8 *buf = ct_buf(p, VF_LEN);
+	unsigned long due;
+
+	vf->refuse_after = 0;
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, op, buf, VF_LEN), -EAGAIN);
+	due = ep->retry.expires;
+	mdelay(2 * MSEC_PER_SEC / HZ);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, op, buf, VF_LEN), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&ep->retry));
+	KUNIT_EXPECT_EQ(test, ep->retry.expires, due);
+	local_bh_enable();
+	vf->refuse_after = -1;
+	vf_exchange(p);
+	ct_pair_close(p);
+}
+
 /* Memory is described with interrupts on. */
 static void fault_map(struct kunit *test)
 {
@@ -835,6 +892,8 @@ static struct kunit_case vf_cases[] = {
 	KUNIT_CASE_PARAM(fault_more_refused, vf_some_gen_params),
 	KUNIT_CASE(fault_chain),
 	KUNIT_CASE_PARAM(fault_invalidate, ct_mode_gen_params),
+	KUNIT_CASE(fault_put_off),
+	KUNIT_CASE(fault_again),
 	KUNIT_CASE(fault_map),
 	KUNIT_CASE_PARAM(fault_reported, ct_mode_gen_params),
 	KUNIT_CASE(fault_memory),
