@@ -332,27 +332,46 @@ static void vrb_mr_wait(struct vrb_ep *ep, struct completion *done)
 	vrb_epcq_wait(&ep->tx_cq, done);
 }
 
+/* A tick of waiting for what an endpoint has outstanding */
+static void vrb_mr_tick(struct vrb_ep *ep)
+{
+	struct completion never;
+
+	init_completion(&never);
+	vrb_tx_probe(ep);
+	vrb_epcq_wait_for(&ep->tx_cq, &never, 1);
+}
+
 /*
  * Post it, once the one before has been reported; @behind: also if something is
- * outstanding.
+ * outstanding. What the device has no room for now is tried again.
  */
 static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 {
 	const unsigned long stall = msecs_to_jiffies(VRB_MR_STALL_MS);
-	unsigned long irq;
+	unsigned long irq, begin;
 	int err;
 
 	if (!vrb_epcq_wait_for(&ep->tx_cq, &ep->reg_done, stall))
 		return -ETIMEDOUT;
 	mr->ep = ep;
 	reinit_completion(&mr->registered);
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = ep->tx_closed ? -ESHUTDOWN :
-	      !behind && ep->tx_posted ? -EAGAIN :
-	      vrb_mr_post_reg(mr, ep, true);
-	if (!err)
-		ep->reg_mr = mr;
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	begin = jiffies;
+	for (;;) {
+		spin_lock_irqsave(&ep->tx_lock, irq);
+		err = ep->tx_closed ? -ESHUTDOWN :
+		      !behind && ep->tx_posted ? -EAGAIN :
+		      vrb_mr_post_reg(mr, ep, true);
+		if (!err)
+			ep->reg_mr = mr;
+		spin_unlock_irqrestore(&ep->tx_lock, irq);
+		if (err != -ENOMEM && err != -ENOBUFS)
+			break;
+		err = -ETIMEDOUT;
+		if (time_after(jiffies, begin + stall))
+			break;
+		vrb_mr_tick(ep);
+	}
 	if (err) {
 		complete_all(&mr->registered);
 		complete(&ep->reg_done);
@@ -434,16 +453,6 @@ static int vrb_mr_outcome(const struct vrb_mr *mr)
 	default:
 		return -EIO;
 	}
-}
-
-/* A tick of waiting for an endpoint to have nothing outstanding */
-static void vrb_mr_tick(struct vrb_ep *ep)
-{
-	struct completion never;
-
-	init_completion(&never);
-	vrb_tx_probe(ep);
-	vrb_epcq_wait_for(&ep->tx_cq, &never, 1);
 }
 
 /*
@@ -662,6 +671,7 @@ void vrb_mr_connected(struct vrb_ep *ep)
 	struct vrb_domain *dom = ep->dom;
 	struct vrb_mr *mr, *next;
 	LIST_HEAD(again);
+	int err;
 
 	mutex_lock(&dom->mr_mutex);
 	if (READ_ONCE(ep->tx_closed))
@@ -671,12 +681,18 @@ void vrb_mr_connected(struct vrb_ep *ep)
 		if (mr->base.ep && mr->base.ep != &ep->base)
 			continue;
 		list_del_init(&mr->pending);
-		if (!vrb_mr_register(mr, ep, true))
+		err = vrb_mr_register(mr, ep, true);
+		if (!err)
 			vrb_epcq_wait(&ep->tx_cq, &mr->registered);
 		else
 			mr->status = IB_WC_WR_FLUSH_ERR;
 		if (mr->status == IB_WC_WR_FLUSH_ERR && !mr->base.ep)
 			list_add_tail(&mr->pending, &again);
+		if (err == -ETIMEDOUT) {
+			/* the others would wait as long, and the domain with them */
+			vrb_ep_abort(ep, ETIMEDOUT);
+			break;
+		}
 	}
 	list_splice_tail(&again, &dom->mr_pending);
 unlock:

@@ -33,6 +33,7 @@
  * @refuse_error: queue pairs do not go into their error state
  * @refuse_inline: work requests that take their bytes along are refused
  * @refuse_inv: so many invalidations are
+ * @refuse_reg: and so many registrations
  * @sq_bytes: bytes of a send queue, as mlx5 counts them; 0: as many as one likes
  * @max_inline: bytes a queue pair may ask for
  * @hide_last: the last work request is not reported
@@ -56,6 +57,7 @@ static struct vf {
 	bool			refuse_error;
 	bool			refuse_inline;
 	atomic_t		refuse_inv;
+	atomic_t		refuse_reg;
 	size_t			sq_bytes;
 	unsigned int		max_inline;
 	bool			hide_last;
@@ -163,6 +165,8 @@ static int vf_send_look(const struct ib_send_wr *wr)
 		return atomic_dec_if_positive(&vf->refuse_inv) >= 0 ? -ENOMEM :
 								      0;
 	case IB_WR_REG_MR:
+		if (atomic_dec_if_positive(&vf->refuse_reg) >= 0)
+			return -ENOMEM;
 		atomic_inc(&vf->regs);
 		if (wr->send_flags & IB_SEND_SIGNALED)
 			atomic_inc(&vf->regs_signaled);
@@ -636,6 +640,22 @@ static void fault_again(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* A registration that the device has no room for is tried again. */
+static void fault_register(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, ct_mode_of(test), 0);
+	struct fid_mr *mr;
+
+	atomic_set(&vf->refuse_reg, 3);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, ct_buf(p, VF_LEN), VF_LEN,
+					VF_ALL, 0, 0, 0, &mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->refuse_reg), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->regs), 1);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	vf_exchange(p);
+	ct_pair_close(p);
+}
+
 /* Memory is described with interrupts on. */
 static void fault_map(struct kunit *test)
 {
@@ -894,6 +914,7 @@ static struct kunit_case vf_cases[] = {
 	KUNIT_CASE_PARAM(fault_invalidate, ct_mode_gen_params),
 	KUNIT_CASE(fault_put_off),
 	KUNIT_CASE(fault_again),
+	KUNIT_CASE_PARAM(fault_register, ct_mode_gen_params),
 	KUNIT_CASE(fault_map),
 	KUNIT_CASE_PARAM(fault_reported, ct_mode_gen_params),
 	KUNIT_CASE(fault_memory),
