@@ -471,6 +471,67 @@ static void fault_more(struct kunit *test)
 	ct_pair_close(p);
 }
 
+static ssize_t vf_send_silent(struct ct_pair *p, struct ct_op *op, u8 *buf,
+			      u64 flags)
+{
+	const struct kvec kv = { buf, VF_LEN };
+	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+
+	op->silent = true;
+	return ct_post_send(p, 0, op, &msg, flags);
+}
+
+/* A probe says nothing of what the device has not been given. */
+static void fault_more_probe(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_SOFTIRQ, .caps = VF_CAPS, .mr_mode = VF_MR_MODE,
+		.selective = true,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct vrb_ep *ep = vrb_ep(p->side[0].ep);
+	struct ct_op *tx[3], *rx[3];
+	u8 *to[3], *from[3];
+	int i, used;
+
+	for (i = 0; i < 3; i++) {
+		struct fi_msg msg = { .iov_count = 1 };
+		struct kvec kv;
+
+		from[i] = ct_buf(p, VF_LEN);
+		ct_pattern(from[i], VF_LEN, i);
+		tx[i] = ct_op(p);
+		rx[i] = ct_op(p);
+		to[i] = ct_buf(p, VF_LEN);
+		kv = (struct kvec) { to[i], VF_LEN };
+		msg.msg_iov = &kv;
+		KUNIT_EXPECT_EQ(test, ct_post_recv(p, 1, rx[i], &msg,
+						   FI_COMPLETION), 0);
+	}
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, vf_send_silent(p, tx[0], from[0], 0), 0);
+	/* behind the first one */
+	ep->idle.function(&ep->idle);
+	KUNIT_EXPECT_EQ(test, vf_send_silent(p, tx[1], from[1], FI_MORE), 0);
+	KUNIT_EXPECT_TRUE(test, ep->tx_probing);
+	/* the second waits until the third comes */
+	timer_delete(&ep->retry);
+	timer_delete(&ep->idle);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, ep->stats.tx_unsignaled, 2);
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, !READ_ONCE(ep->tx_probing),
+					CT_TIMEOUT_MS));
+	used = READ_ONCE(ep->tx_used);
+	KUNIT_EXPECT_EQ(test, used, 2);
+	KUNIT_EXPECT_EQ(test, vf_send_silent(p, tx[2], from[2], 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, rx[i]->wc.err, 0);
+		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(to[i], VF_LEN, i));
+	}
+	ct_pair_close(p);
+}
+
 /* Those that were taken arrive, those that were not fail, and so does the rest. */
 static void fault_more_refused(struct kunit *test)
 {
@@ -910,6 +971,7 @@ static struct kunit_case vf_cases[] = {
 	KUNIT_CASE(fault_inline_asked),
 	KUNIT_CASE_PARAM(fault_more, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(fault_more_refused, vf_some_gen_params),
+	KUNIT_CASE(fault_more_probe),
 	KUNIT_CASE(fault_chain),
 	KUNIT_CASE_PARAM(fault_invalidate, ct_mode_gen_params),
 	KUNIT_CASE(fault_put_off),
