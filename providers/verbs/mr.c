@@ -281,8 +281,7 @@ int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
 		.access	= vrb_mr_access(mr),
 	};
 
-	vrb_links_flush(ep);
-	return ib_post_send(ep->qp, &wr.wr, NULL);
+	return vrb_links_flush(ep) ?: ib_post_send(ep->qp, &wr.wr, NULL);
 }
 
 /**

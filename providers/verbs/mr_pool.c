@@ -129,8 +129,7 @@ static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
 	wr.ex.invalidate_rkey = mr->ib->rkey;
 	mr->inv_room = ep->mr_unreported + 1;
 	mr->state = VRB_MR_INVALIDATING;
-	vrb_links_flush(ep);
-	if (ib_post_send(ep->qp, &wr, NULL)) {
+	if (vrb_links_flush(ep) || ib_post_send(ep->qp, &wr, NULL)) {
 		mr->state = VRB_MR_ENDING;
 		queue_delayed_work(vrb_wq, &ep->work, 1);
 		return;

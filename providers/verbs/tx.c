@@ -210,12 +210,25 @@ static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
 
 	lockdep_assert_held(&ep->tx_lock);
 
-	vrb_links_flush(ep);
-	return ib_post_send(ep->qp, &wr.wr, NULL);
+	return vrb_links_flush(ep) ?: ib_post_send(ep->qp, &wr.wr, NULL);
+}
+
+/*
+ * Have the end of all operations reported, now or once the device has room. With
+ * tx_lock held. Returns false if that will not be.
+ */
+static bool vrb_tx_post_last(struct vrb_ep *ep)
+{
+	int err = vrb_tx_post_nothing(ep, &ep->tx_last);
+
+	ep->tx_ending = err == -ENOMEM || err == -ENOBUFS;
+	if (ep->tx_ending)
+		vrb_retry(&ep->retry);
+	return !err || ep->tx_ending;
 }
 
 /**
- * vrb_tx_push - hand over what waits for more, which may not come
+ * vrb_tx_push - hand over what waits for more, which may not come, or for room
  * @ep: the endpoint
  *
  * Context: any.
@@ -223,11 +236,16 @@ static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
 void vrb_tx_push(struct vrb_ep *ep)
 {
 	unsigned long irq;
+	bool ends = false;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	if (!ep->tx_closed)
+	if (ep->tx_ending)
+		ends = !vrb_tx_post_last(ep);
+	else if (!ep->tx_closed)
 		vrb_links_flush(ep);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (ends)
+		vrb_ep_abort(ep, ECANCELED);
 }
 
 /* Everything has been sent. */
@@ -262,7 +280,7 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 	waits = ep->tx_posted;
 	/* otherwise an earlier call has posted it, or the endpoint is ending */
 	if (!ep->tx_closed && waits)
-		waits = !vrb_tx_post_nothing(ep, &ep->tx_last);
+		waits = vrb_tx_post_last(ep);
 	ep->tx_left = ep->tx_used;
 	ep->tx_closed = true;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
@@ -381,16 +399,20 @@ static noinline int vrb_tx_hold(struct vrb_ep *ep, struct vrb_txop *op,
 				const struct fi_msg *msg,
 				const struct vrb_post *post)
 {
-	struct vrb_link *link = vrb_link(ep, ep->nr_links++);
-	bool only = ep->nr_links == 1;
+	/* what may be refused for the bytes it takes along goes alone */
+	int err = op->inlined ? vrb_links_flush(ep) : 0;
+	const unsigned int own = ep->nr_links;
+	struct vrb_link *link = vrb_link(ep, own);
 
+	if (err || own == VRB_LINKS)
+		return err ?: -ENOBUFS;
+	ep->nr_links++;
 	link->op = op;
 	link->reg.mr = NULL;
 	vrb_tx_fill_one(ep, op, msg, post, &link->wr, link->sge);
 	if (!(op->flags & FI_MORE) || ep->nr_links == VRB_LINKS)
-		return vrb_links_post(ep, only ? op : NULL);
-	if (only)
-		vrb_retry(&ep->retry);
+		return vrb_links_post(ep, own);
+	vrb_retry(&ep->retry);
 	return 0;
 }
 
@@ -453,9 +475,13 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	}
 	*kv = (struct kvec) { .iov_base = to, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
-	/* one work request takes them to one place; devices may refuse none */
+	/*
+	 * One work request takes them to one place; devices may refuse none.
+	 * What waits has been accepted, so it must not be refused for that.
+	 */
 	op->inlined = cur.len && cur.len <= READ_ONCE(ep->max_inline) &&
-		      post->rma_count <= 1;
+		      post->rma_count <= 1 && !(op->flags & FI_MORE) &&
+		      !READ_ONCE(ep->nr_links);
 	return 0;
 }
 
@@ -932,7 +958,7 @@ void vrb_tx_close(struct vrb_ep *ep)
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	WRITE_ONCE(ep->tx_closed, true);
+	ep->tx_ending = false;
 	vrb_links_drop(ep);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }

@@ -630,13 +630,15 @@ struct vrb_stats {
  * @tx_bytes: their memory
  * @tx_blocks: for long vectors
  * @links: VRB_LINKS work requests, to be posted together
- * @nr_links: of them, in use
+ * @nr_links: of them, in use; 0: none waits
+ * @first_link: of these, the first that waits
  * @tx_one_max: see vrb_one_max()
  * @tx_size: number of operations
  * @tx_used: of them, in use
  * @tx_ended: operations the device has had, and that have ended
  * @tx_unreported: operations since the last one whose end will be reported
  * @tx_closed: no more posts
+ * @tx_ending: @tx_last is to be posted, once the device has room
  * @tx_left: @tx_used as @watch has seen it last, of an endpoint that shuts down
  * @tx_probing: @tx_probe is with the device
  * @tx_probed: stats.tx_wrs at that time
@@ -703,12 +705,14 @@ struct vrb_ep {
 	struct vrb_blocks	tx_blocks;
 	void			*links;
 	unsigned int		nr_links;
+	unsigned int		first_link;
 	size_t			tx_one_max;
 	unsigned int		tx_size;
 	unsigned int		tx_used;
 	unsigned long		tx_ended;
 	unsigned int		tx_unreported;
 	bool			tx_closed;
+	bool			tx_ending;
 	bool			tx_probing;
 	unsigned long		tx_probed;
 	unsigned int		tx_left;
@@ -821,14 +825,14 @@ static inline struct vrb_link *vrb_link(const struct vrb_ep *ep, unsigned int i)
 }
 
 int vrb_links_init(struct vrb_ep *ep, int node);
-int vrb_links_post(struct vrb_ep *ep, const struct vrb_txop *only);
+int vrb_links_post(struct vrb_ep *ep, unsigned int own);
+int vrb_links_flush_all(struct vrb_ep *ep);
 void vrb_links_drop(struct vrb_ep *ep);
 
 /* What has been accepted before goes first. With tx_lock held */
-static inline void vrb_links_flush(struct vrb_ep *ep)
+static inline int vrb_links_flush(struct vrb_ep *ep)
 {
-	if (unlikely(ep->nr_links))
-		vrb_links_post(ep, NULL);
+	return unlikely(ep->nr_links) ? vrb_links_flush_all(ep) : 0;
 }
 
 int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
@@ -932,9 +936,14 @@ static inline struct vrb_epcq *vrb_ep_rx_cq(struct vrb_ep *ep)
 	return ep->srx ? &ep->srx->cq : ep->rxq.cq;
 }
 
+static inline void vrb_stat_add(unsigned long *stat, unsigned long n)
+{
+	WRITE_ONCE(*stat, *stat + n);
+}
+
 static inline void vrb_stat_inc(unsigned long *stat)
 {
-	WRITE_ONCE(*stat, *stat + 1);
+	vrb_stat_add(stat, 1);
 }
 
 #endif /* _KOFI_VERBS_H */

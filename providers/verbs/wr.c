@@ -24,9 +24,14 @@
  *
  * Failures
  *
- * If the first of a list is refused, and is the first of its operation, so is the
- * operation. If a later one is, the peer may already have been written to, or the
- * operation has been accepted: the connection ends, and with it the operation.
+ * If the device refuses the first work request of the operation that is just
+ * being posted, so is the operation. Others belong to operations that have been
+ * accepted, or of which the peer may have seen a part. If the device has no room
+ * for them now they are held for another tick, and all that follow behind them.
+ * If it refuses them for another reason, the connection ends, and with it the
+ * operations; nothing more is posted, as there would be a gap. That is also how an
+ * operation ends whose chain is longer than a list, if the device has no room for
+ * all of a list.
  */
 #include <linux/slab.h>
 
@@ -53,57 +58,104 @@ static struct ib_send_wr *vrb_link_first(struct vrb_link *link)
 	return link->reg.mr ? &link->reg.wr : &link->wr.wr;
 }
 
-/* The device has not taken those from @i on, which were accepted. */
-static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, unsigned int nr,
-			   int status)
+/* The device will not have those from @i on, which were accepted, nor others. */
+static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, int status)
 {
-	for (; i < nr; i++) {
+	for (; i < ep->nr_links; i++) {
 		struct vrb_txop *op = vrb_link(ep, i)->op;
 
 		if (!op->status)
 			op->status = status;
 		op->signaled = true;
 	}
+	ep->nr_links = 0;
+	ep->first_link = 0;
+	WRITE_ONCE(ep->tx_closed, true);
+}
+
+/* The device has refused @bad with @err, and has taken what is before. */
+static int vrb_links_refused(struct vrb_ep *ep, unsigned int own,
+			     const struct ib_send_wr *bad, int err)
+{
+	const bool ended = err == -ENOTCONN;
+	struct vrb_link *link = NULL;
+	unsigned int i;
+
+	for (i = ep->first_link; i < ep->nr_links; i++) {
+		link = vrb_link(ep, i);
+		if (bad == vrb_link_first(link) || bad == &link->wr.wr)
+			break;
+	}
+	if (i == ep->nr_links) {
+		/* it does not say which, so it may have been any */
+		i = ep->first_link;
+		goto fail;
+	}
+	vrb_stat_add(&ep->stats.tx_wrs, i - ep->first_link);
+	if (i == own && bad == vrb_link_first(link)) {
+		ep->nr_links = 0;
+		ep->first_link = 0;
+		return err;
+	}
+	if (err == -ENOMEM || err == -ENOBUFS) {
+		/* a region ahead of it has been registered */
+		if (bad == &link->wr.wr)
+			link->reg.mr = NULL;
+		ep->first_link = i;
+		vrb_retry(&ep->retry);
+		return 0;
+	}
+fail:
+	vrb_links_fail(ep, i, ended ? IB_WC_WR_FLUSH_ERR : IB_WC_GENERAL_ERR);
+	vrb_ep_abort(ep, ended ? ESHUTDOWN : EIO);
+	return 0;
 }
 
 /**
  * vrb_links_post - post the work requests that wait
  * @ep: the endpoint, with tx_lock held and some waiting
- * @only: they are those of this operation, and none of it has been posted; NULL
- *	otherwise
+ * @own: the first of an operation that is just being posted; VRB_LINKS if some
+ *	of that has been posted, or there is none
  *
  * Context: any.
- * Return: 0, also if some were refused: then the endpoint ends; or the device's
- * error, and none has been posted of @only.
+ * Return: 0, also if some were refused: these go later, or the endpoint ends; or
+ * the device's error, and all but the operation has been posted.
  */
-int vrb_links_post(struct vrb_ep *ep, const struct vrb_txop *only)
+int vrb_links_post(struct vrb_ep *ep, unsigned int own)
 {
-	struct ib_send_wr *first = vrb_link_first(vrb_link(ep, 0));
+	const unsigned int first = ep->first_link, nr = ep->nr_links;
 	const struct ib_send_wr *bad = NULL;
-	unsigned int nr = ep->nr_links, i;
+	unsigned int i;
 	int err;
 
 	lockdep_assert_held(&ep->tx_lock);
 
-	for (i = 1; i < nr; i++)
+	for (i = first + 1; i < nr; i++)
 		vrb_link(ep, i - 1)->wr.wr.next =
 			vrb_link_first(vrb_link(ep, i));
+	err = ib_post_send(ep->qp, vrb_link_first(vrb_link(ep, first)), &bad);
+	if (err)
+		return vrb_links_refused(ep, own, bad, err);
+	vrb_stat_add(&ep->stats.tx_wrs, nr - first);
 	ep->nr_links = 0;
-	err = ib_post_send(ep->qp, first, &bad);
-	if (!err) {
-		WRITE_ONCE(ep->stats.tx_wrs, ep->stats.tx_wrs + nr);
-		return 0;
-	}
-	if (only && bad == first)
-		return err;
-	for (i = 0; i < nr; i++)
-		if (bad == vrb_link_first(vrb_link(ep, i)) ||
-		    bad == &vrb_link(ep, i)->wr.wr)
-			break;
-	/* if the device does not say which, it may have been any */
-	vrb_links_fail(ep, i < nr ? i : 0, nr, IB_WC_GENERAL_ERR);
-	vrb_ep_abort(ep, EIO);
+	ep->first_link = 0;
 	return 0;
+}
+
+/**
+ * vrb_links_flush_all - post what waits, so that other work requests can follow
+ * @ep: the endpoint, with tx_lock held and some waiting
+ *
+ * Context: any.
+ * Return: 0; -ENOBUFS if the device has no room for all of them now, and will be
+ * asked again; -ESHUTDOWN if the endpoint ends.
+ */
+int vrb_links_flush_all(struct vrb_ep *ep)
+{
+	vrb_links_post(ep, VRB_LINKS);
+	if (ep->nr_links)
+		return -ENOBUFS;
+	return READ_ONCE(ep->dead) ? -ESHUTDOWN : 0;
 }
 
 /**
@@ -116,8 +168,7 @@ void vrb_links_drop(struct vrb_ep *ep)
 {
 	lockdep_assert_held(&ep->tx_lock);
 
-	vrb_links_fail(ep, 0, ep->nr_links, IB_WC_WR_FLUSH_ERR);
-	ep->nr_links = 0;
+	vrb_links_fail(ep, ep->first_link, IB_WC_WR_FLUSH_ERR);
 }
 
 /* Position in the memory of an operation, on both sides */
@@ -299,8 +350,7 @@ int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
 	}
 	if (op->flags & FI_FENCE)
 		wr.wr.send_flags |= IB_SEND_FENCE;
-	vrb_links_flush(ep);
-	err = ib_post_send(ep->qp, &wr.wr, NULL);
+	err = vrb_links_flush(ep) ?: ib_post_send(ep->qp, &wr.wr, NULL);
 	if (!err)
 		vrb_stat_inc(&ep->stats.tx_wrs);
 	return err;
@@ -313,6 +363,8 @@ static int vrb_wr_link(struct vrb_ep *ep, struct vrb_txop *op,
 	struct vrb_link *link = vrb_link(ep, ep->nr_links);
 	bool last = part == op->parts - 1;
 
+	if (ep->nr_links == VRB_LINKS)
+		return -ENOBUFS;
 	link->op = op;
 	link->reg.mr = NULL;
 	link->wr = (struct ib_rdma_wr) {
@@ -342,39 +394,49 @@ static int vrb_wr_link(struct vrb_ep *ep, struct vrb_txop *op,
  * @post: the peer's memory
  *
  * Context: any.
- * Return: 0, also if a request that is not the first has been refused: then the
- * endpoint ends; or the device's error for the first.
+ * Return: 0, also if a request that is not the first has been refused: it goes
+ * later, or the endpoint ends; or an error, and none has been posted.
  */
 int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
 		      const struct fi_msg *msg, const struct vrb_post *post)
 {
-	const struct vrb_txop *only = op;
+	unsigned int i, own = ep->nr_links;
 	struct vrb_chain c;
-	unsigned int i;
-	int err = 0;
+	int err;
 
-	vrb_links_flush(ep);
+	if (op->parts > VRB_LINKS - own) {
+		err = vrb_links_flush(ep);
+		if (err)
+			return err;
+		own = 0;
+	}
 	vrb_chain_init(&c, ep, op, post);
 	for (i = 0; i < op->parts && !op->status; i++) {
 		err = vrb_wr_link(ep, op, msg, &c, i);
+		if (err && own < VRB_LINKS)
+			ep->nr_links = own;
 		if (err)
-			break;
-		if (ep->nr_links < VRB_LINKS && i < op->parts - 1)
+			goto refused;
+		if (ep->nr_links < VRB_LINKS &&
+		    (i < op->parts - 1 || op->flags & FI_MORE))
 			continue;
-		err = vrb_links_post(ep, only);
+		err = vrb_links_post(ep, own);
 		if (err)
-			break;
-		only = NULL;
+			goto refused;
+		own = VRB_LINKS;
 	}
-	if (!err)
-		return 0;
-	ep->nr_links = 0;
-	if (only) {
+	if (ep->nr_links)
+		vrb_retry(&ep->retry);
+	return 0;
+
+refused:
+	if (own < VRB_LINKS) {
 		vrb_read_mrs_put(ep, op);
 		return err;
 	}
 	op->status = IB_WC_GENERAL_ERR;
 	op->signaled = true;
+	vrb_links_fail(ep, ep->first_link, IB_WC_GENERAL_ERR);
 	vrb_ep_abort(ep, EIO);
 	return 0;
 }

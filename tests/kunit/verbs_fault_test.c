@@ -40,8 +40,7 @@
  * @created: queue pairs that were asked for
  * @destroyed: queue pairs
  * @allocated: regions
- * @rings: times the device was given work requests
- * @refuse_after: so many are taken, and the rest refused; -1: all are taken
+ * @full: no work request is taken
  * @regs: registrations
  * @regs_signaled: of them, those whose end is reported
  * @read_sges: most segments of a read
@@ -64,8 +63,7 @@ static struct vf {
 	atomic_t		created;
 	atomic_t		destroyed;
 	atomic_t		allocated;
-	atomic_t		rings;
-	int			refuse_after;
+	bool			full;
 	atomic_t		regs;
 	atomic_t		regs_signaled;
 	int			read_sges;
@@ -180,43 +178,16 @@ static int vf_send_look(const struct ib_send_wr *wr)
 	}
 }
 
-/* Take some of a list, as a device does whose queue is full. */
-static int vf_post_some(struct ib_qp *qp, const struct ib_send_wr *wr,
-			const struct ib_send_wr **bad, int nr)
-{
-	struct ib_send_wr *last = (struct ib_send_wr *)wr, *next = last;
-	int i, err = 0;
-
-	for (i = 0; i < nr && next; i++) {
-		last = next;
-		next = next->next;
-	}
-	if (nr) {
-		last->next = NULL;
-		err = vf->ops.post_send(qp, wr, bad);
-		last->next = next;
-	}
-	if (err || !next)
-		return err;
-	*bad = next;
-	return -ENOMEM;
-}
-
 static int vf_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			const struct ib_send_wr **bad)
 {
 	const struct ib_send_wr *one;
-	int err = 0;
+	int err = vf->full ? -ENOMEM : 0;
 
-	atomic_inc(&vf->rings);
 	for (one = wr; one && !err; one = one->next)
 		err = vf_send_look(one);
 	*bad = wr;
-	if (err)
-		return err;
-	return vf->refuse_after < 0 ? vf->ops.post_send(qp, wr, bad) :
-				      vf_post_some(qp, wr, bad,
-						   vf->refuse_after);
+	return err ?: vf->ops.post_send(qp, wr, bad);
 }
 
 static void vf_restore(void *arg)
@@ -236,7 +207,6 @@ static int vf_init(struct kunit *test)
 	vf->ops = vf->ib->ops;
 	vf->attrs = vf->ib->attrs;
 	vf->max_inline = UINT_MAX;
-	vf->refuse_after = -1;
 	vf->ib->ops.create_qp = vf_create_qp;
 	vf->ib->ops.modify_qp = vf_modify_qp;
 	vf->ib->ops.destroy_qp = vf_destroy_qp;
@@ -410,66 +380,7 @@ static void fault_inline_asked(struct kunit *test)
 	ct_pair_close(p);
 }
 
-/* ------------------------------------------------------- several at a time */
-
-#define VF_MORE		6
-
-/* Messages of which all but the last say that more follows */
-static void vf_more(struct ct_pair *p, struct ct_op **tx, struct ct_op **rx,
-		    int last)
-{
-	int i;
-
-	for (i = 0; i < VF_MORE; i++) {
-		const struct kvec kv = { ct_buf(p, VF_LEN), VF_LEN };
-		struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
-
-		rx[i] = ct_op(p);
-		tx[i] = ct_op(p);
-		KUNIT_EXPECT_EQ(p->test, ct_recv(p, 1, rx[i],
-						 ct_buf(p, VF_LEN), VF_LEN), 0);
-		KUNIT_EXPECT_EQ(p->test, ct_post_send(p, 0, tx[i], &msg,
-						      FI_COMPLETION |
-						      (i == last ? 0 : FI_MORE)),
-				0);
-	}
-}
-
-/*
- * The device is told once of messages that belong together. They wait for one tick
- * at most, so that only a turn counts in which there was none.
- */
-static void fault_more(struct kunit *test)
-{
-	struct ct_pair *p = vf_open(test, ct_mode_of(test), 0);
-	struct ct_op *tx[VF_MORE], *rx[VF_MORE];
-	bool counted = false;
-	unsigned long start;
-	int i, before;
-
-	for (i = 0; i < 50 && !counted; i++) {
-		before = atomic_read(&vf->rings);
-		start = jiffies;
-		vf_more(p, tx, rx, VF_MORE - 1);
-		counted = time_before_eq(jiffies, start);
-		if (counted)
-			KUNIT_EXPECT_EQ(test, atomic_read(&vf->rings),
-					before + 1);
-		KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
-	}
-	KUNIT_EXPECT_TRUE(test, counted);
-	/* nothing follows: they go all the same */
-	vf_more(p, tx, rx, VF_MORE);
-	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
-	for (i = 0; i < VF_MORE; i++) {
-		KUNIT_EXPECT_EQ(test, tx[i]->wc.err, 0);
-		KUNIT_EXPECT_EQ(test, rx[i]->wc.err, 0);
-		if (i)
-			KUNIT_EXPECT_GT(test, tx[i]->seq, tx[i - 1]->seq);
-	}
-	vf_exchange(p);
-	ct_pair_close(p);
-}
+/* ------------------------------------------------------------------ probes */
 
 static ssize_t vf_send_silent(struct ct_pair *p, struct ct_op *op, u8 *buf,
 			      u64 flags)
@@ -482,7 +393,7 @@ static ssize_t vf_send_silent(struct ct_pair *p, struct ct_op *op, u8 *buf,
 }
 
 /* A probe says nothing of what the device has not been given. */
-static void fault_more_probe(struct kunit *test)
+static void fault_probe(struct kunit *test)
 {
 	const struct ct_opts opts = {
 		.mode = CT_SOFTIRQ, .caps = VF_CAPS, .mr_mode = VF_MR_MODE,
@@ -529,75 +440,6 @@ static void fault_more_probe(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, rx[i]->wc.err, 0);
 		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(to[i], VF_LEN, i));
 	}
-	ct_pair_close(p);
-}
-
-/* Those that were taken arrive, those that were not fail, and so does the rest. */
-static void fault_more_refused(struct kunit *test)
-{
-	const int some = *(const int *)test->param_value;
-	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, 0);
-	struct ct_op *tx[VF_MORE], *rx[VF_MORE];
-	int i;
-
-	vf->refuse_after = some;
-	vf_more(p, tx, rx, VF_MORE - 1);
-	vf->refuse_after = -1;
-	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
-	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
-	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
-	for (i = some; i < VF_MORE; i++) {
-		KUNIT_EXPECT_NE(test, tx[i]->wc.err, 0);
-		KUNIT_EXPECT_NE(test, rx[i]->wc.err, 0);
-	}
-	ct_pair_close(p);
-}
-
-static const int vf_somes[] = { 0, 1, VF_MORE - 1 };
-
-static void vf_some_desc(const int *some, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "after-%d", *some);
-}
-
-KUNIT_ARRAY_PARAM(vf_some, vf_somes, vf_some_desc);
-
-/* So it is of the work requests of one operation. */
-static void fault_chain(struct kunit *test)
-{
-	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, 0);
-	struct fi_rma_iov rma[4];
-	u8 *from = ct_buf(p, 4 * VF_LEN), *to = ct_buf(p, 8 * VF_LEN);
-	const struct kvec kv = { from, 4 * VF_LEN };
-	struct fi_msg_rma msg = {
-		.msg_iov = &kv, .iov_count = 1, .rma_iov = rma,
-		.rma_iov_count = 4,
-	};
-	struct ct_op *op = ct_op(p);
-	struct fid_mr *mr;
-	int i, before;
-
-	ct_pattern(from, 4 * VF_LEN, 3);
-	KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, to, 8 * VF_LEN, VF_ALL, 0, 0,
-					0, &mr, NULL), 0);
-	for (i = 0; i < 4; i++)
-		rma[i] = (struct fi_rma_iov) {
-			kofi_mr_base(mr) + 2 * i * VF_LEN, VF_LEN,
-			fi_mr_key(mr),
-		};
-	msg.context = op;
-	before = atomic_read(&vf->rings);
-	atomic_inc(&op->posted);
-	KUNIT_ASSERT_EQ(test, fi_writemsg(p->side[0].ep, &msg,
-					  FI_TRANSMIT_COMPLETE), 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&vf->rings), before + 1);
-	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
-	KUNIT_EXPECT_EQ(test, op->wc.err, 0);
-	vf_exchange(p);
-	for (i = 0; i < 4; i++)
-		KUNIT_EXPECT_EQ(test, memcmp(to + 2 * i * VF_LEN,
-					     from + i * VF_LEN, VF_LEN), 0);
-	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 	ct_pair_close(p);
 }
 
@@ -687,7 +529,7 @@ static void fault_again(struct kunit *test)
 	u8 *buf = ct_buf(p, VF_LEN);
 	unsigned long due;
 
-	vf->refuse_after = 0;
+	vf->full = true;
 	local_bh_disable();
 	KUNIT_EXPECT_EQ(test, ct_send(p, 0, op, buf, VF_LEN), -EAGAIN);
 	due = ep->retry.expires;
@@ -696,7 +538,7 @@ static void fault_again(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, timer_pending(&ep->retry));
 	KUNIT_EXPECT_EQ(test, ep->retry.expires, due);
 	local_bh_enable();
-	vf->refuse_after = -1;
+	vf->full = false;
 	vf_exchange(p);
 	ct_pair_close(p);
 }
@@ -969,10 +811,7 @@ static struct kunit_case vf_cases[] = {
 	KUNIT_CASE_PARAM(fault_error, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(fault_inline, ct_mode_gen_params),
 	KUNIT_CASE(fault_inline_asked),
-	KUNIT_CASE_PARAM(fault_more, ct_mode_gen_params),
-	KUNIT_CASE_PARAM(fault_more_refused, vf_some_gen_params),
-	KUNIT_CASE(fault_more_probe),
-	KUNIT_CASE(fault_chain),
+	KUNIT_CASE(fault_probe),
 	KUNIT_CASE_PARAM(fault_invalidate, ct_mode_gen_params),
 	KUNIT_CASE(fault_put_off),
 	KUNIT_CASE(fault_again),
