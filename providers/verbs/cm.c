@@ -217,6 +217,7 @@ static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 	int err;
 
 	vrb_cm_param(ep, &param);
+	vrb_rx_push(ep);
 	ep->asked = true;
 	err = rdma_connect_locked(id, &param);
 	if (err)
@@ -429,6 +430,7 @@ static int vrb_cm_accept(struct fid_ep *fid, const void *param,
 	queue_delayed_work(vrb_wq, &ep->watch,
 			   msecs_to_jiffies(ep->tun.connect_timeout));
 	vrb_cm_param(ep, &conn);
+	vrb_rx_push(ep);
 	rdma_lock_handler(ep->id);
 	err = rdma_accept(ep->id, &conn);
 	rdma_unlock_handler(ep->id);

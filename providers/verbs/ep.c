@@ -220,6 +220,8 @@ static void vrb_ep_retry_timer(struct timer_list *t)
 {
 	struct vrb_ep *ep = container_of(t, struct vrb_ep, retry);
 
+	/* receives first: what is sent may be answered at once */
+	vrb_rx_push(ep);
 	vrb_tx_push(ep);
 	kofi_ep_unblock(&ep->base);
 }

@@ -13,7 +13,12 @@
  *
  * A queue pair that is being connected may refuse a receive for a moment. Such
  * receives, and those posted after them, are deferred until the work item has
- * posted them; the consumer does not notice.
+ * posted them; the consumer does not notice. So are those with FI_MORE, until one
+ * comes without, or a transmit, whose answer they may be for, or the endpoint
+ * connects, or a tick is over.
+ *
+ * Those that are deferred are posted in lists. If the device refuses one that has
+ * been accepted, the work item tries again.
  *
  * Queues
  *
@@ -122,38 +127,20 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 /* ---------------------------------------------------------------- posting */
 
 static __always_inline int vrb_rx_post_wr(struct vrb_rxq *q,
-					  const struct ib_recv_wr *wr)
+					  const struct ib_recv_wr *wr,
+					  const struct ib_recv_wr **bad)
 {
-	return unlikely(q->srq) ? ib_post_srq_recv(q->srq, wr, NULL) :
-				  ib_post_recv(q->ep->qp, wr, NULL);
+	return unlikely(q->srq) ? ib_post_srq_recv(q->srq, wr, bad) :
+				  ib_post_recv(q->ep->qp, wr, bad);
 }
 
-static noinline_for_stack int vrb_rx_hand_over_many(struct vrb_rxq *q,
-						    struct vrb_rxop *op)
-{
-	struct ib_sge sge[KOFI_IOV_MAX];
-	struct ib_recv_wr wr = { .wr_cqe = &op->cqe };
-	struct vrb_walk w;
-	u32 len;
-
-	vrb_walk_init(&w, &op->map);
-	wr.num_sge = vrb_walk_sges(&w, sge, q->sge,
-				   q->dom->pd->local_dma_lkey, SIZE_MAX,
-				   &len);
-	/* some drivers read the first segment even if there is none */
-	if (wr.num_sge)
-		wr.sg_list = sge;
-	return vrb_rx_post_wr(q, &wr);
-}
-
+/* One with one segment */
 static __always_inline int vrb_rx_hand_over(struct vrb_rxq *q,
 					    struct vrb_rxop *op)
 {
 	struct ib_recv_wr wr __uninitialized;
 	struct ib_sge sge __uninitialized;
 
-	if (unlikely(!vrb_map_is_one(&op->map)))
-		return vrb_rx_hand_over_many(q, op);
 	sge.addr = op->map.segs[0].addr;
 	sge.length = op->map.segs[0].len;
 	sge.lkey = q->dom->pd->local_dma_lkey;
@@ -161,7 +148,84 @@ static __always_inline int vrb_rx_hand_over(struct vrb_rxq *q,
 	wr.wr_cqe = &op->cqe;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
-	return vrb_rx_post_wr(q, &wr);
+	return vrb_rx_post_wr(q, &wr, NULL);
+}
+
+/* As many of those that are deferred as a list has room for */
+static int vrb_rx_post_list(struct vrb_rxq *q)
+{
+	struct ib_sge sge[KOFI_IOV_MAX];
+	struct ib_recv_wr wr[VRB_LINKS];
+	const struct ib_recv_wr *bad = wr;
+	unsigned int n = 0, used = 0;
+	struct vrb_rxop *op, *next;
+	struct vrb_walk w;
+	int err;
+	u32 len;
+
+	list_for_each_entry(op, &q->deferred, deferred) {
+		if (n == VRB_LINKS || used + op->map.nr > KOFI_IOV_MAX)
+			break;
+		vrb_walk_init(&w, &op->map);
+		wr[n] = (struct ib_recv_wr) { .wr_cqe = &op->cqe };
+		wr[n].num_sge = vrb_walk_sges(&w, &sge[used], q->sge,
+					      q->dom->pd->local_dma_lkey,
+					      SIZE_MAX, &len);
+		/* some drivers read the first segment even if there is none */
+		if (wr[n].num_sge)
+			wr[n].sg_list = &sge[used];
+		if (n)
+			wr[n - 1].next = &wr[n];
+		used += wr[n].num_sge;
+		n++;
+	}
+	err = vrb_rx_post_wr(q, wr, &bad);
+	/* if the device does not say which, none */
+	if (err)
+		n = bad > wr && bad < wr + n ? bad - wr : 0;
+	list_for_each_entry_safe(op, next, &q->deferred, deferred) {
+		if (!n--)
+			break;
+		list_del(&op->deferred);
+		hlist_add_head(&op->node, &q->posted);
+	}
+	return err;
+}
+
+/* All of them, with the queue's lock held */
+static int vrb_rx_post_deferred(struct vrb_rxq *q)
+{
+	int err = 0;
+
+	q->nr_held = 0;
+	while (!list_empty(&q->deferred) && !err)
+		err = vrb_rx_post_list(q);
+	return err;
+}
+
+/* Any other receive, or one that has to wait */
+static noinline_for_stack int vrb_rx_defer(struct vrb_rxq *q,
+					   struct vrb_rxop *op, bool more)
+{
+	int err;
+
+	list_add_tail(&op->deferred, &q->deferred);
+	/* on iWARP a message that finds none ends the connection */
+	if (more && q->ep && !q->ep->iwarp && !op->map.sgl &&
+	    ++q->nr_held < VRB_LINKS) {
+		vrb_retry(q->retry);
+		return 0;
+	}
+	err = vrb_rx_post_deferred(q);
+	if (!err)
+		return 0;
+	if (list_first_entry(&q->deferred, struct vrb_rxop, deferred) == op &&
+	    !(err == -ENOTCONN && q->ep)) {
+		list_del(&op->deferred);
+		return err;
+	}
+	vrb_stat_inc(&q->ep->stats.rx_deferred);
+	return -EINPROGRESS;
 }
 
 /*
@@ -171,24 +235,38 @@ static __always_inline int vrb_rx_hand_over(struct vrb_rxq *q,
  * Return: 0, -EINPROGRESS if it is deferred, or another error.
  */
 static __always_inline int vrb_rx_submit(struct vrb_rxq *q,
-					 struct vrb_rxop *op)
+					 struct vrb_rxop *op, u64 flags)
 {
-	int err = -EINPROGRESS;
+	int err;
 
 	if (unlikely(q->closed))
 		return -ESHUTDOWN;
-	if (likely(list_empty(&q->deferred)))
-		err = vrb_rx_hand_over(q, op);
-	if (likely(!err)) {
+	if (unlikely(flags & FI_MORE || !list_empty(&q->deferred) ||
+		     !vrb_map_is_one(&op->map)))
+		return vrb_rx_defer(q, op, flags & FI_MORE);
+	err = vrb_rx_hand_over(q, op);
+	if (likely(!err))
 		hlist_add_head(&op->node, &q->posted);
-		return 0;
-	}
-	if (err == -EINPROGRESS || (err == -ENOTCONN && q->ep)) {
-		list_add_tail(&op->deferred, &q->deferred);
-		vrb_stat_inc(&q->ep->stats.rx_deferred);
-		err = -EINPROGRESS;
-	}
+	else if (err == -ENOTCONN)
+		err = vrb_rx_defer(q, op, false);
 	return err;
+}
+
+/**
+ * vrb_rx_push - post what waits for more, which may not come
+ * @ep: the endpoint
+ *
+ * Context: any.
+ */
+void vrb_rx_push(struct vrb_ep *ep)
+{
+	struct vrb_rxq *q = &ep->rxq;
+	unsigned long irq;
+
+	spin_lock_irqsave(&q->lock, irq);
+	if (!q->closed && vrb_rx_post_deferred(q))
+		queue_delayed_work(vrb_wq, &ep->work, 1);
+	spin_unlock_irqrestore(&q->lock, irq);
 }
 
 /**
@@ -215,24 +293,14 @@ void vrb_rx_deferred(struct vrb_ep *ep)
 void vrb_rx_repost(struct vrb_ep *ep)
 {
 	struct vrb_rxq *q = &ep->rxq;
-	struct vrb_rxop *op;
 	unsigned long irq;
 	int err = 0;
 
 	spin_lock_irqsave(&q->lock, irq);
-	while (!q->closed && !err) {
-		op = list_first_entry_or_null(&q->deferred, struct vrb_rxop,
-					      deferred);
-		if (!op)
-			break;
-		err = vrb_rx_hand_over(q, op);
-		if (err)
-			break;
-		list_del(&op->deferred);
-		hlist_add_head(&op->node, &q->posted);
-	}
+	if (!q->closed)
+		err = vrb_rx_post_deferred(q);
 	spin_unlock_irqrestore(&q->lock, irq);
-	if (err == -ENOTCONN)
+	if (err == -ENOTCONN || err == -ENOMEM || err == -ENOBUFS)
 		queue_delayed_work(vrb_wq, &ep->work, 1);
 	else if (err)
 		vrb_ep_abort(ep, EIO);
@@ -268,7 +336,7 @@ static __always_inline int vrb_rx_try_one(struct vrb_rxq *q,
 		op->context = msg->context;
 		op->flags = flags;
 		vrb_map_set(&op->map, addr, len, DMA_FROM_DEVICE);
-		err = vrb_rx_submit(q, op);
+		err = vrb_rx_submit(q, op, flags);
 		if (unlikely(err && err != -EINPROGRESS)) {
 			op->map.nr = 0;
 			hlist_add_head(&op->node, &q->free);
@@ -320,7 +388,7 @@ static noinline int vrb_rx_try_any(struct vrb_rxq *q, const struct fi_msg *msg,
 	if (err)
 		goto put;
 	spin_lock_irqsave(&q->lock, irq);
-	err = vrb_rx_submit(q, op);
+	err = vrb_rx_submit(q, op, flags);
 	spin_unlock_irqrestore(&q->lock, irq);
 	if (!err || err == -EINPROGRESS)
 		return err;

@@ -843,6 +843,9 @@ static __always_inline int vrb_tx_accept_rcu(struct vrb_ep *ep,
 
 	if (unlikely(READ_ONCE(ep->tx_closed)))
 		return -ESHUTDOWN;
+	/* the answer may be for one of these */
+	if (unlikely(!list_empty(&ep->rxq.deferred)))
+		vrb_rx_push(ep);
 	err = kofi_ep_tx_reserve(&ep->base);
 	if (unlikely(err))
 		return err;

@@ -540,6 +540,7 @@ struct vrb_rxop {
  * @free: not in use
  * @posted: with the device, the last one first
  * @deferred: posted after these, but the device could not take them yet
+ * @nr_held: of them, those that FI_MORE holds back
  * @ops: all of them
  * @bytes: their memory
  * @sge: segments of a work request
@@ -557,6 +558,7 @@ struct vrb_rxq {
 	struct hlist_head	free;
 	struct hlist_head	posted;
 	struct list_head	deferred;
+	unsigned int		nr_held;
 	void			*ops;
 	size_t			bytes;
 	unsigned int		sge;
@@ -899,6 +901,7 @@ void vrb_rxq_flush(struct vrb_rxq *q);
 ssize_t vrb_rxq_post(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags);
 int vrb_rx_error(int status);
 void vrb_rx_deferred(struct vrb_ep *ep);
+void vrb_rx_push(struct vrb_ep *ep);
 void vrb_rx_repost(struct vrb_ep *ep);
 ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 

@@ -24,8 +24,10 @@
  * @ops: its own functions
  * @ib: the device
  * @rings: times it was given work requests for sending
+ * @recv_rings: the same for receives
  * @refuse_after: so many of a list are taken, and the rest refused; -1: all are
  *	taken
+ * @refuse_recv: the same for receives, but once
  * @refuse_inline: and those that take their bytes along are refused
  * @error: with which; once only, unless it is for want of room
  */
@@ -33,7 +35,9 @@ static struct ch {
 	typeof_member(struct ib_device, ops)	ops;
 	struct ib_device	*ib;
 	atomic_t		rings;
+	atomic_t		recv_rings;
 	int			refuse_after;
+	int			refuse_recv;
 	bool			refuse_inline;
 	int			error;
 } *ch;
@@ -63,6 +67,27 @@ static int ch_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	return ch->error;
 }
 
+static int ch_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad)
+{
+	struct ib_recv_wr *last = NULL, *one;
+	int nr = ch->refuse_recv, err = 0;
+
+	atomic_inc(&ch->recv_rings);
+	for (one = (struct ib_recv_wr *)wr; one && nr; one = one->next, nr--)
+		last = one;
+	if (last) {
+		last->next = NULL;
+		err = ch->ops.post_recv(qp, wr, bad);
+		last->next = one;
+	}
+	if (err || !one)
+		return err;
+	ch->refuse_recv = -1;
+	*bad = one;
+	return ch->error;
+}
+
 static void ch_restore(void *arg)
 {
 	ch->ib->ops = ch->ops;
@@ -78,8 +103,10 @@ static int ch_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, ch->ib);
 	ch->ops = ch->ib->ops;
 	ch->refuse_after = -1;
+	ch->refuse_recv = -1;
 	ch->error = -ENOMEM;
 	ch->ib->ops.post_send = ch_post_send;
+	ch->ib->ops.post_recv = ch_post_recv;
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, ch_restore, NULL),
 			0);
 	return 0;
@@ -422,6 +449,138 @@ static void chain_parts(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* -------------------------------------------------------------- receives */
+
+static bool ch_iwarp(const struct ct_pair *p)
+{
+	return p->info->ep_attr->protocol == FI_PROTO_IWARP;
+}
+
+/* Receives of one segment and of two, all but the one at LAST with FI_MORE */
+static ssize_t ch_recv_more(struct ch_burst *b, int last)
+{
+	const struct kvec kv[2] = {
+		{ b->in, CH_LEN / 2 }, { b->in + CH_LEN / 2, CH_LEN / 2 },
+	};
+	ssize_t ret = 0;
+	int i;
+
+	for (i = 0; i < CH_MORE && !ret; i++) {
+		struct fi_msg msg = {
+			.msg_iov = kv, .iov_count = 1 + (i & 1),
+		};
+
+		ret = ct_post_recv(b->p, 1, b->rx[i], &msg, FI_COMPLETION |
+				   (i == last ? 0 : FI_MORE));
+	}
+	return ret;
+}
+
+/* As many messages, one by one and of half the length */
+static void ch_send_each(struct ch_burst *b)
+{
+	int i;
+
+	for (i = 0; i < CH_MORE; i++)
+		b->ret[i] = ct_send(b->p, 0, b->tx[i], b->mem, CH_LEN / 2);
+	ch_expect_all(b, CH_MORE);
+}
+
+static bool ch_have_receives(struct ct_pair *p)
+{
+	return list_empty_careful(&vrb_ep(p->side[1].ep)->rxq.deferred);
+}
+
+/* The device is told once of receives that belong together. */
+static void chain_recv(struct kunit *test)
+{
+	struct ct_pair *p = ch_open(test, ct_mode_of(test));
+	struct ch_burst *b = ch_burst(p), *back = ch_burst(p);
+	int before;
+
+	local_bh_disable();
+	before = atomic_read(&ch->recv_rings);
+	KUNIT_EXPECT_EQ(test, ch_recv_more(b, CH_MORE - 1), 0);
+	/* where a message that finds none ends the connection, each at once */
+	KUNIT_EXPECT_EQ(test, atomic_read(&ch->recv_rings),
+			before + (ch_iwarp(p) ? CH_MORE : 1));
+	local_bh_enable();
+	ch_send_each(b);
+	if (ch_iwarp(p)) {
+		ct_pair_close(p);
+		return;
+	}
+	/* no more than a list */
+	b = ch_burst(p);
+	back = ch_burst(p);
+	local_bh_disable();
+	before = atomic_read(&ch->recv_rings);
+	KUNIT_EXPECT_EQ(test, ch_recv_more(b, CH_MORE), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ch->recv_rings), before);
+	KUNIT_EXPECT_EQ(test, ch_recv_more(back, CH_MORE), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ch->recv_rings), before + 1);
+	local_bh_enable();
+	ch_send_each(b);
+	ch_send_each(back);
+	back = ch_burst(p);
+
+	/* one may be for the answer to what is sent */
+	b = ch_burst(p);
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 0, back->rx[0], ct_buf(p, CH_LEN),
+				      CH_LEN), 0);
+	local_bh_disable();
+	before = atomic_read(&ch->recv_rings);
+	KUNIT_EXPECT_EQ(test, ch_recv_more(b, CH_MORE), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ch->recv_rings), before);
+	back->ret[0] = ct_send(p, 1, back->tx[0], back->mem, CH_LEN);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ch->recv_rings), before + 1);
+	local_bh_enable();
+	ch_expect_all(back, 1);
+	ch_send_each(b);
+
+	/* nothing follows */
+	b = ch_burst(p);
+	KUNIT_EXPECT_EQ(test, ch_recv_more(b, CH_MORE), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, ch_have_receives(p), CT_TIMEOUT_MS));
+	ch_send_each(b);
+
+	/* nor does anything come */
+	b = ch_burst(p);
+	KUNIT_EXPECT_EQ(test, ch_recv_more(b, CH_MORE), 0);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
+	ct_pair_close(p);
+}
+
+/* What was accepted it gets again, where there are lists. */
+static void chain_recv_full(struct kunit *test)
+{
+	const int some = *(const int *)test->param_value;
+	struct ct_pair *p = ch_open(test, CT_SOFTIRQ);
+	struct ch_burst *b = ch_burst(p);
+	ssize_t ret;
+
+	if (ch_iwarp(p)) {
+		ct_pair_close(p);
+		kunit_skip(test, "receives do not wait on iWARP");
+	}
+	ch->refuse_recv = some;
+	local_bh_disable();
+	ret = ch_recv_more(b, CH_MORE - 1);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, ch->refuse_recv, -1);
+	if (some == CH_MORE - 1) {
+		/* not accepted */
+		KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
+		ret = ct_recv(p, 1, b->rx[some], b->in, CH_LEN);
+	}
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, ch_have_receives(p), CT_TIMEOUT_MS));
+	ch_send_each(b);
+	ct_pair_close(p);
+}
+
 static struct kunit_case ch_cases[] = {
 	KUNIT_CASE_PARAM(chain_more, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(chain_more_close, ct_mode_gen_params),
@@ -432,6 +591,8 @@ static struct kunit_case ch_cases[] = {
 	KUNIT_CASE_PARAM(chain_shutdown_refused, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(chain_inject, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(chain_parts, ch_some_gen_params),
+	KUNIT_CASE_PARAM(chain_recv, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(chain_recv_full, ch_some_gen_params),
 	{}
 };
 
