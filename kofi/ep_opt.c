@@ -12,6 +12,8 @@
 #include <linux/mutex.h>
 #include <linux/string.h>
 
+#include <linux/kofi/lib.h>
+
 #include "internal.h"
 
 /* ------------------------------------------------------------------ options */
@@ -78,6 +80,64 @@ static bool kofi_ep_own_opt(fid_t fid, int optname, size_t **value)
 }
 
 /**
+ * kofi_ep_size_opt - an option whose value is in an endpoint's fi_info
+ * @info: the endpoint's own
+ * @optname: the option
+ *
+ * Context: any.
+ * Return: where the value is; NULL for any other option.
+ */
+size_t *kofi_ep_size_opt(struct fi_info *info, int optname)
+{
+	switch (optname) {
+	case FI_OPT_TX_SIZE:
+		return &info->tx_attr->size;
+	case FI_OPT_RX_SIZE:
+		return &info->rx_attr->size;
+	case FI_OPT_MAX_MSG_SIZE:
+		return &info->ep_attr->max_msg_size;
+	case FI_OPT_INJECT_MSG_SIZE:
+		return &info->tx_attr->inject_size;
+	default:
+		return NULL;
+	}
+}
+EXPORT_SYMBOL_GPL(kofi_ep_size_opt);
+
+/**
+ * kofi_ep_set_size - set an option that is a size, before the endpoint is enabled
+ * @ep: the endpoint
+ * @to: where its value goes
+ * @val: as the provider's setopt() has got it
+ * @len: the same
+ * @most: the most it may be; at least it is 1
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EOPBADSTATE.
+ */
+int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
+		     size_t len, size_t most)
+{
+	int err = 0;
+	size_t in;
+
+	if (len != sizeof(in))
+		return -EINVAL;
+	memcpy(&in, val, sizeof(in));
+	/* enabling looks at it more than once */
+	mutex_lock(&ep->config);
+	if (READ_ONCE(ep->state) != KOFI_EP_IDLE)
+		err = -FI_EOPBADSTATE;
+	else if (!in || in > most)
+		err = -EINVAL;
+	else
+		*to = in;
+	mutex_unlock(&ep->config);
+	return err;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_set_size);
+
+/**
  * fi_setopt - set an option
  * @fid: an active or passive endpoint, or a shared receive context
  * @level: FI_OPT_ENDPOINT
@@ -125,10 +185,30 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 }
 EXPORT_SYMBOL_GPL(fi_setopt);
 
+/**
+ * kofi_opt_get_size - answer fi_getopt() with a size
+ * @value: the size
+ * @val: as the provider's getopt() has got it
+ * @len: the same
+ *
+ * Context: any.
+ * Return: 0; -FI_ETOOSMALL.
+ */
+int kofi_opt_get_size(size_t value, void *val, size_t *len)
+{
+	const size_t room = *len;
+
+	*len = sizeof(value);
+	if (room < sizeof(value))
+		return -FI_ETOOSMALL;
+	memcpy(val, &value, sizeof(value));
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_opt_get_size);
+
 /* Options whose value the core has, of its own or in the endpoint's fi_info */
 static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
 {
-	const struct fi_info *info;
 	struct kofi_ep *ep;
 	size_t *own;
 
@@ -144,23 +224,10 @@ static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
 						       ep->mr_pool_segs;
 		return true;
 	}
-	info = ep->info;
-	switch (optname) {
-	case FI_OPT_TX_SIZE:
-		*value = info->tx_attr->size;
-		return true;
-	case FI_OPT_RX_SIZE:
-		*value = info->rx_attr->size;
-		return true;
-	case FI_OPT_MAX_MSG_SIZE:
-		*value = info->ep_attr->max_msg_size;
-		return true;
-	case FI_OPT_INJECT_MSG_SIZE:
-		*value = info->tx_attr->inject_size;
-		return true;
-	default:
-		return false;
-	}
+	own = kofi_ep_size_opt(ep->info, optname);
+	if (own)
+		*value = *own;
+	return own;
 }
 
 /**
@@ -191,13 +258,7 @@ int fi_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 		return ops->getopt ? ops->getopt(fid, level, optname, optval,
 						 optlen) : -ENOPROTOOPT;
 
-	if (*optlen < sizeof(value)) {
-		*optlen = sizeof(value);
-		return -FI_ETOOSMALL;
-	}
-	memcpy(optval, &value, sizeof(value));
-	*optlen = sizeof(value);
-	return 0;
+	return kofi_opt_get_size(value, optval, optlen);
 }
 EXPORT_SYMBOL_GPL(fi_getopt);
 

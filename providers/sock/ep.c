@@ -134,65 +134,29 @@ int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 	return ksk_ep_set_val(ep, var);
 }
 
-static size_t *ksk_ep_opt(struct ksk_ep *ep, int name)
-{
-	switch (name) {
-	case FI_OPT_TX_SIZE:
-		return &ep->base.info->tx_attr->size;
-	case FI_OPT_RX_SIZE:
-		return &ep->base.info->rx_attr->size;
-	case FI_OPT_MAX_MSG_SIZE:
-		return &ep->base.info->ep_attr->max_msg_size;
-	case FI_OPT_INJECT_MSG_SIZE:
-		return &ep->base.info->tx_attr->inject_size;
-	default:
-		return NULL;
-	}
-}
-
 static int ksk_ep_getopt(fid_t fid, int level, int name, void *val,
 			 size_t *len)
 {
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
-	size_t out, *opt = ksk_ep_opt(ep, name);
 
-	if (level != FI_OPT_ENDPOINT)
+	switch (name) {
+	case FI_OPT_CM_DATA_SIZE:
+		return kofi_opt_get_size(KSK_CM_DATA_MAX, val, len);
+	case FI_OPT_SEND_BUF_SIZE:
+		return kofi_opt_get_size(ep->tun.sndbuf, val, len);
+	case FI_OPT_RECV_BUF_SIZE:
+		return kofi_opt_get_size(ep->tun.rcvbuf, val, len);
+	default:
 		return -FI_ENOPROTOOPT;
-	if (opt)
-		out = *opt;
-	else if (name == FI_OPT_CM_DATA_SIZE)
-		out = KSK_CM_DATA_MAX;
-	else if (name == FI_OPT_SEND_BUF_SIZE)
-		out = ep->tun.sndbuf;
-	else if (name == FI_OPT_RECV_BUF_SIZE)
-		out = ep->tun.rcvbuf;
-	else
-		return -FI_ENOPROTOOPT;
-	if (*len < sizeof(out)) {
-		*len = sizeof(out);
-		return -FI_ETOOSMALL;
 	}
-	*len = sizeof(out);
-	*(size_t *)val = out;
-	return 0;
 }
 
 static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 			 size_t len)
 {
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
-	size_t in, limit, *opt = ksk_ep_opt(ep, name);
-
-	if (level != FI_OPT_ENDPOINT)
-		return -FI_ENOPROTOOPT;
-	if (!opt && name != FI_OPT_SEND_BUF_SIZE &&
-	    name != FI_OPT_RECV_BUF_SIZE)
-		return -FI_ENOPROTOOPT;
-	if (len != sizeof(in))
-		return -EINVAL;
-	if (READ_ONCE(ep->base.state) != KOFI_EP_IDLE)
-		return -FI_EOPBADSTATE;
-	in = *(const size_t *)val;
+	size_t in, limit, *opt = kofi_ep_size_opt(ep->base.info, name);
+	int err;
 
 	switch (name) {
 	case FI_OPT_TX_SIZE:
@@ -205,15 +169,17 @@ static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 	case FI_OPT_INJECT_MSG_SIZE:
 		limit = KSK_INJECT_MAX;
 		break;
-	default:
+	case FI_OPT_SEND_BUF_SIZE:
+	case FI_OPT_RECV_BUF_SIZE:
 		limit = INT_MAX / 2;
 		break;
+	default:
+		return -FI_ENOPROTOOPT;
 	}
-	if (!in || in > limit)
-		return -EINVAL;
-	if (opt)
-		*opt = in;
-	else if (name == FI_OPT_SEND_BUF_SIZE)
+	err = kofi_ep_set_size(&ep->base, opt ?: &in, val, len, limit);
+	if (err || opt)
+		return err;
+	if (name == FI_OPT_SEND_BUF_SIZE)
 		ep->tun.sndbuf = in;
 	else
 		ep->tun.rcvbuf = in;

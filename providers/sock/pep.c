@@ -230,16 +230,10 @@ static int ksk_pep_getopt(fid_t fid, int level, int name, void *val,
 {
 	int *buffer = ksk_pep_buffer(ksk_pep(fid), name);
 
-	if (level != FI_OPT_ENDPOINT ||
-	    (!buffer && name != FI_OPT_CM_DATA_SIZE))
+	if (!buffer && name != FI_OPT_CM_DATA_SIZE)
 		return -FI_ENOPROTOOPT;
-	if (*len < sizeof(size_t)) {
-		*len = sizeof(size_t);
-		return -FI_ETOOSMALL;
-	}
-	*len = sizeof(size_t);
-	*(size_t *)val = buffer ? READ_ONCE(*buffer) : KSK_CM_DATA_MAX;
-	return 0;
+	return kofi_opt_get_size(buffer ? READ_ONCE(*buffer) : KSK_CM_DATA_MAX,
+				 val, len);
 }
 
 static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,

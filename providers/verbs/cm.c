@@ -535,15 +535,8 @@ static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 /* fi_getopt() of an endpoint of either kind, as far as the core does not know */
 int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len)
 {
-	if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE)
-		return -FI_ENOPROTOOPT;
-	if (*len < sizeof(size_t)) {
-		*len = sizeof(size_t);
-		return -FI_ETOOSMALL;
-	}
-	*len = sizeof(size_t);
-	*(size_t *)val = VRB_CM_DATA_MAX;
-	return 0;
+	return name == FI_OPT_CM_DATA_SIZE ?
+	       kofi_opt_get_size(VRB_CM_DATA_MAX, val, len) : -FI_ENOPROTOOPT;
 }
 
 const struct fi_ops_cm vrb_ep_cm_ops = {

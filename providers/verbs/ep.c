@@ -490,46 +490,29 @@ static int vrb_ep_control(struct fi_fid *fid, int command, void *arg)
 	return vrb_tunables_set(&ep->tun, var->name, var->val);
 }
 
-/* Options kept in the info, and the most each may be */
-static size_t *vrb_ep_opt(struct vrb_ep *ep, int name, size_t *most)
-{
-	struct fi_info *info = ep->base.info;
-
-	switch (name) {
-	case FI_OPT_TX_SIZE:
-		*most = ep->dom->max_wr;
-		return &info->tx_attr->size;
-	case FI_OPT_RX_SIZE:
-		*most = ep->dom->max_wr;
-		return &info->rx_attr->size;
-	case FI_OPT_MAX_MSG_SIZE:
-		*most = ep->max_msg;
-		return &info->ep_attr->max_msg_size;
-	case FI_OPT_INJECT_MSG_SIZE:
-		*most = VRB_INJECT_MAX;
-		return &info->tx_attr->inject_size;
-	default:
-		return NULL;
-	}
-}
-
 static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 			 size_t len)
 {
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
-	size_t most, in, *opt = vrb_ep_opt(ep, name, &most);
+	size_t most;
 
-	if (level != FI_OPT_ENDPOINT || !opt)
+	switch (name) {
+	case FI_OPT_TX_SIZE:
+	case FI_OPT_RX_SIZE:
+		most = ep->dom->max_wr;
+		break;
+	case FI_OPT_MAX_MSG_SIZE:
+		most = ep->max_msg;
+		break;
+	case FI_OPT_INJECT_MSG_SIZE:
+		most = VRB_INJECT_MAX;
+		break;
+	default:
 		return -FI_ENOPROTOOPT;
-	if (len != sizeof(in))
-		return -EINVAL;
-	if (READ_ONCE(ep->base.state) != KOFI_EP_IDLE)
-		return -FI_EOPBADSTATE;
-	in = *(const size_t *)val;
-	if (!in || in > most)
-		return -EINVAL;
-	*opt = in;
-	return 0;
+	}
+	return kofi_ep_set_size(&ep->base,
+				kofi_ep_size_opt(ep->base.info, name), val, len,
+				most);
 }
 
 /* Memory of the provider; that of the device is the driver's business */

@@ -118,6 +118,13 @@ struct kofi_param {
 
 extern const struct kernel_param_ops kofi_param_ops;
 
+/* ----------------------------------------------------- options of endpoints */
+
+size_t *kofi_ep_size_opt(struct fi_info *info, int optname);
+int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
+		     size_t len, size_t most);
+int kofi_opt_get_size(size_t value, void *val, size_t *len);
+
 /* --------------------------------------------------------- traffic classes */
 
 int kofi_tclass_dscp(u32 tclass);
