@@ -727,8 +727,9 @@ static void hostile_flood(struct kunit *test)
 	KUNIT_EXPECT_LE(test, stat_of(test, &p->pep->fid, "pending"), LIMIT);
 	KUNIT_ASSERT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS), 0);
 	KUNIT_ASSERT_EQ(test, ev->event, FI_CONNREQ);
-	KUNIT_EXPECT_GT(test, stat_of(test, &p->pep->fid, "evicted"),
-			FLOOD - LIMIT);
+	/* on a slow machine they are out of time before they are the oldest */
+	KUNIT_EXPECT_GT(test, stat_of(test, &p->pep->fid, "evicted") +
+			stat_of(test, &p->pep->fid, "timeouts"), FLOOD - LIMIT);
 	KUNIT_EXPECT_LE(test, stat_of(test, &p->pep->fid, "pending"), LIMIT);
 	innocent_works(h);
 	KUNIT_EXPECT_EQ(test, fi_reject(p->pep, ev->cm.info->handle, NULL, 0), 0);
