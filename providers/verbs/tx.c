@@ -621,6 +621,7 @@ static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
 					 const struct fi_msg *msg,
 					 const struct vrb_post *post, bool one)
 {
+	const unsigned int unreported = ep->tx_unreported;
 	int err;
 
 	if (unlikely(ep->tx_closed))
@@ -640,6 +641,7 @@ static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
 	trace_kofi_verbs_tx(ep, op, err);
 	if (unlikely(err)) {
 		ep->sq_free += op->wrs;
+		ep->tx_unreported = unreported;
 		return err;
 	}
 	op->posted = true;
