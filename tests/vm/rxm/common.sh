@@ -18,5 +18,10 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 		run "tagged-server $size" "$KERNEL $now -m tagged" "$TAGGED $now a"
 		run "tagged-client $size" "$TAGGED $now" "$KERNEL $now -m tagged a"
 	done
+	NEWER="fi_pingpong@trixie -p tcp;ofi_rxm"
+	run newer-server "$KERNEL $now" "$NEWER $now a"
+	run newer-client "$NEWER $now" "$KERNEL $now a"
+	run newer-tagged-server "$KERNEL $now -m tagged" "$NEWER $now -m tagged a"
+	run newer-tagged-client "$NEWER $now -m tagged" "$KERNEL $now -m tagged a"
 	run ipv6 "$KERNEL -6 $now" "$USER -6 $now a6"
 }

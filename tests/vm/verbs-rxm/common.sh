@@ -17,6 +17,9 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	done
 	run tagged-server "$KERNEL $ONE 4096 -m tagged" "$USER $ONE 4096 -m tagged 10.0.0.1"
 	run tagged-client "$USER $ONE 262144 -m tagged" "$KERNEL $ONE 262144 -m tagged 10.0.0.1"
+	NEWER="env FI_UNIVERSE_SIZE=16 fi_pingpong@trixie -p verbs;ofi_rxm -d rxe"
+	run newer-server "$KERNEL $ONE 262144" "$NEWER $ONE 262144 10.0.0.1"
+	run newer-client "$NEWER $ONE 65536" "$KERNEL $ONE 65536 10.0.0.1"
 }
 
 device() {
