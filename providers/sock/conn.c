@@ -132,7 +132,7 @@ static void ksk_conn_data_ready(struct sock *sk)
 	if (ksk_tx_ready(c)) {
 		ksk_stat_inc(&c->stats.tx_inline);
 		if (ksk_tx_run(c, ksk_inline_max))
-			ksk_conn_queue(c);
+			ksk_conn_softirq(c);
 	}
 }
 
@@ -204,7 +204,7 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 			ksk_conn_abort(c, sk->sk_err ? : ECONNRESET);
 		ksk_stat_inc(&c->stats.tx_inline);
 		if (ksk_tx_run(c, ksk_inline_max))
-			ksk_conn_queue(c);
+			irq_poll_sched(iop);
 	}
 	bh_unlock_sock(sk);
 

@@ -22,11 +22,11 @@ struct workqueue_struct *ksk_wq_reclaim;
 
 /* ------------------------------------------------------------- parameters */
 
-unsigned int ksk_inline_max = 131072;
+unsigned int ksk_inline_max = 262144;
 static struct kofi_param ksk_param_inline_max = { &ksk_inline_max, 1, 1048576 };
 module_param_cb(inline_max, &kofi_param_ops, &ksk_param_inline_max, 0644);
 MODULE_PARM_DESC(inline_max,
-		 "Bytes a post or a socket callback sends itself, a frame counting as 512 more; the rest is the work item's (1 to 1048576, default 131072)");
+		 "Bytes one run of the sender sends, a frame counting as 512 more (1 to 1048576, default 262144)");
 
 unsigned int ksk_rx_budget = 262144;
 EXPORT_SYMBOL_IF_KUNIT(ksk_rx_budget);
