@@ -151,6 +151,7 @@ static struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			 msecs_to_jiffies(rdm->ep.tun.connect_timeout);
 	INIT_LIST_HEAD(&peer->node);
 	INIT_LIST_HEAD(&peer->deferred);
+	INIT_LIST_HEAD(&peer->held);
 	ksk_rndv_init(&peer->rndv);
 	peer->conn.rndv_min = rdm->ep.tun.rendezvous_min;
 	return peer;
@@ -260,6 +261,7 @@ static void ksk_peer_over(struct ksk_conn *c)
 	spin_lock_irqsave(&rdm->lock, irq);
 	ksk_rdm_unlink(rdm, peer);
 	list_del_init(&peer->deferred);
+	list_del_init(&peer->held);
 	peer->over = true;
 	ksk_unexpected_leave(rdm, peer);
 	rdm->unknown -= peer->unknown;

@@ -29,6 +29,7 @@
  * @unexpected: stored messages
  * @unexpected_bytes: memory they take
  * @unexpected_full: a stream waits for it to become less
+ * @held: connections whose message is not stored before another look
  * @ready: of them, those that may have found their receive
  * @deliver: gives them to it
  * @total: statistics of connections that have been freed
@@ -62,6 +63,7 @@ struct ksk_rdm {
 	struct list_head	unexpected;
 	size_t			unexpected_bytes;
 	bool			unexpected_full;
+	struct list_head	held;
 	struct ksk_conn_stats	total;
 	unsigned long		accepted;
 	unsigned long		rejected;
@@ -107,6 +109,8 @@ struct ksk_rndv {
  * @early: how many wait
  * @unexpected: messages of it that are stored
  * @refused: one was not, and waits
+ * @held: on a list of the endpoint's, if it looks for a receive once more first
+ * @posts: receives that had been posted when it did last
  */
 struct ksk_peer {
 	struct ksk_conn		conn;
@@ -126,6 +130,8 @@ struct ksk_peer {
 	size_t			early;
 	unsigned int		unexpected;
 	bool			refused;
+	struct list_head	held;
+	u64			posts;
 };
 
 static inline struct ksk_rdm *ksk_rdm(struct ksk_ep *ep)

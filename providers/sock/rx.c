@@ -542,10 +542,23 @@ static __always_inline size_t ksk_rx_payload(struct ksk_conn *c,
 	return n;
 }
 
+/* The words behind the first 16 bytes, which lie beside them. */
+static __always_inline int ksk_rx_words(struct ksk_conn *c, const void *start)
+{
+	struct ksk_rx *rx = &c->rx;
+	const size_t base = sizeof(struct ksk_hdr);
+
+	if (rx->frame.hdr_size == base)
+		return 0;
+	memcpy(rx->hdr + base, start + base, rx->frame.hdr_size - base);
+	barrier();
+	return ksk_rx_decode_words(rx, c->be);
+}
+
 /*
- * A plain message whose bytes all lie side by side, as those of most small ones
- * do: place it without taking notes of how far it has come. Returns false if it
- * is not one.
+ * A message whose bytes all lie side by side, as those of most small ones do:
+ * place it without taking notes of how far it has come. Returns false if it is
+ * not one.
  */
 static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 					 struct kofi_skb_part *from,
@@ -562,15 +575,17 @@ static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 	memcpy(rx->hdr, start, sizeof(*hdr));
 	/* read once: a local peer may still write to what it has sent */
 	barrier();
-	if (hdr->op != KSK_OP_MSG || hdr->op_data ||
+	if (hdr->op > KSK_OP_TAGGED || hdr->op_data ||
 	    ksk_rx_decode_base(f, hdr, c->be) || f->flags ||
-	    !kofi_skb_part_flat(from, sizeof(*hdr) + f->payload))
+	    !kofi_skb_part_flat(from, f->hdr_size + f->payload) ||
+	    ksk_rx_words(c, start))
 		return false;
 
 	err = ksk_rx_match(c);
-	from->offset += sizeof(*hdr);
+	from->offset += f->hdr_size;
 	if (unlikely(err)) {
-		rx->have = sizeof(*hdr);
+		rx->have = f->hdr_size;
+		rx->want = rx->have;
 		*go_on = ksk_rx_begun(c, err);
 		return true;
 	}

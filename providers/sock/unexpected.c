@@ -9,6 +9,12 @@
  * neither the sender nor all of them together have too many; otherwise the stream
  * waits, as it does without tags. It is acknowledged when it is complete.
  *
+ * Storing costs a second copy, and does not hold the sender back as a stream that
+ * waits does. A consumer that posts a receive in each callback never has any posted
+ * when many messages arrive in one packet. So if it has posted since the stream
+ * last waited, the stream waits until what has been completed has been called
+ * back, and looks once more.
+ *
  * Delivering
  *
  * A stored message waits in the queue of posted receives with a record of its own,
@@ -174,6 +180,42 @@ void ksk_unexpected_release(struct ksk_conn *c, size_t bytes)
 	spin_unlock_irqrestore(&rdm->lock, irq);
 }
 
+/*
+ * Does the consumer keep up? Then its next receives may be for the message, once:
+ * those of others must not hold up what is behind it.
+ */
+static bool ksk_unexpected_hold(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	u64 posts = kofi_rxq_posts(ksk_unexpected_rxq(rdm));
+	unsigned long irq;
+
+	/* packets that arrive before the look also come here */
+	if (!list_empty_careful(&peer->held))
+		return true;
+	if (peer->conn.rx.stalled || posts == peer->posts)
+		return false;
+	peer->posts = posts;
+	spin_lock_irqsave(&rdm->lock, irq);
+	list_add_tail(&peer->held, &rdm->held);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	queue_work(system_bh_wq, &rdm->deliver);
+	return true;
+}
+
+/* Callbacks are in the queue of softirqs; what comes behind them looks again. */
+static void ksk_unexpected_look(struct ksk_rdm *rdm)
+{
+	struct ksk_peer *peer, *next;
+	unsigned long irq;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	list_for_each_entry_safe(peer, next, &rdm->held, held) {
+		list_del_init(&peer->held);
+		irq_poll_sched(&peer->conn.poll);
+	}
+	spin_unlock_irqrestore(&rdm->lock, irq);
+}
+
 static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
 						 struct ksk_peer *peer,
 						 const struct kofi_rxmsg *rxmsg)
@@ -220,7 +262,7 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 	unsigned long irq;
 
 	if (!rxmsg->tagged || rxmsg->len > KSK_UNEXPECTED_LEN ||
-	    !ksk_unexpected_admit(c, bytes))
+	    ksk_unexpected_hold(rdm, peer) || !ksk_unexpected_admit(c, bytes))
 		return false;
 	u = ksk_unexpected_new(rdm, peer, rxmsg);
 	spin_lock_irqsave(&rdm->lock, irq);
@@ -334,6 +376,7 @@ static void ksk_unexpected_deliver(struct work_struct *work)
 	list = llist_reverse_order(llist_del_all(&rdm->ready));
 	llist_for_each_entry_safe(u, next, list, ready)
 		ksk_unexpected_try(u);
+	ksk_unexpected_look(rdm);
 }
 
 /* ------------------------------------------------------------------------ life */
@@ -430,6 +473,7 @@ void ksk_unexpected_drain(struct ksk_rdm *rdm)
 void ksk_unexpected_init(struct ksk_rdm *rdm)
 {
 	INIT_LIST_HEAD(&rdm->unexpected);
+	INIT_LIST_HEAD(&rdm->held);
 	init_llist_head(&rdm->ready);
 	INIT_WORK(&rdm->deliver, ksk_unexpected_deliver);
 }

@@ -25,6 +25,7 @@ struct rdm_node {
 	struct fid_ep		*ep;
 	struct sockaddr_in	addr;
 	struct completion	space;	/* posts may be tried again */
+	bool			calls;	/* the receive queue calls back */
 };
 
 struct rdm_test {
@@ -48,6 +49,7 @@ fi_addr_t rdm_insert(struct kunit *test, struct rdm_node *n,
 		     const struct sockaddr_in *addr);
 void rdm_pair(struct kunit *test, u64 caps, fi_addr_t peer[2]);
 unsigned long rdm_announced(const struct rdm_node *n);
+unsigned long rdm_stored(const struct rdm_node *n);
 u64 rdm_stat(const struct rdm_node *n, const char *name);
 void rdm_recvs(struct kunit *test, struct rdm_node *n, int from, int to,
 	       size_t len);

@@ -56,6 +56,9 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 		.format = FI_CQ_FORMAT_TAGGED, .size = 2 * RDM_MAX,
 		.wait_obj = FI_WAIT_UNSPEC,
 	};
+	const struct kofi_cq_attr calls = {
+		.poll = KOFI_POLL_SOFTIRQ, .done = true,
+	};
 	struct rdm_test *t = test->priv;
 	size_t len = sizeof(n->addr);
 
@@ -67,7 +70,11 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 			0);
 	KUNIT_ASSERT_EQ(test, fi_av_open(n->domain, NULL, &n->av, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_cq_open(n->domain, &attr, &n->tx, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_cq_open(n->domain, &attr, &n->rx, NULL), 0);
+	if (n->calls)
+		attr.wait_obj = FI_WAIT_NONE;
+	KUNIT_ASSERT_EQ(test, kofi_cq_open(n->domain, &attr,
+					   n->calls ? &calls : NULL,
+					   &n->rx, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_endpoint(n->domain, n->info, &n->ep, n), 0);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(n->ep, &n->tx->fid, FI_TRANSMIT), 0);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(n->ep, &n->rx->fid, FI_RECV), 0);
@@ -135,14 +142,25 @@ static void rdm_stat_one(void *arg, const char *name, u64 value)
 		want->value = value;
 }
 
-/* Messages of an endpoint that were announced */
-unsigned long rdm_announced(const struct rdm_node *n)
+static struct ksk_conn_stats rdm_stats(const struct rdm_node *n)
 {
 	struct { const char *name; u64 value; } want = { "" };
 	struct ksk_conn_stats sum = {};
 
 	ksk_rdm_stats(ksk_ep(n->ep), &sum, rdm_stat_one, &want);
-	return sum.tx_rendezvous;
+	return sum;
+}
+
+/* Messages of an endpoint that were announced */
+unsigned long rdm_announced(const struct rdm_node *n)
+{
+	return rdm_stats(n).tx_rendezvous;
+}
+
+/* Messages without receive that an endpoint has stored */
+unsigned long rdm_stored(const struct rdm_node *n)
+{
+	return rdm_stats(n).rx_unexpected;
 }
 
 /* A statistic of an endpoint */

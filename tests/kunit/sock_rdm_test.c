@@ -457,11 +457,88 @@ static void rdm_unknown_test(struct kunit *test)
 	WRITE_ONCE(ksk_max_unknown, max);
 }
 
+#define KEEP_SIZE	64	/* bytes of a message */
+#define KEEP_POSTED	4	/* receives */
+#define KEEP_BATCH	(RDM_SIZE / 2)	/* messages in a packet */
+#define KEEP_COUNT	1024	/* messages */
+
+struct rdm_keep {
+	struct kofi_cqe		cqe;
+	struct fid_ep		*ep;
+	struct completion	all;
+	u8			*in;
+	int			posted;
+	int			received;
+	int			failed;
+};
+
+static void rdm_keep_post(struct rdm_keep *k)
+{
+	k->failed += !!fi_trecv(k->ep, k->in, KEEP_SIZE, NULL, FI_ADDR_UNSPEC,
+				1, 0, &k->cqe);
+	k->posted++;
+}
+
+static void rdm_keep_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rdm_keep *k = container_of(wc->cqe, struct rdm_keep, cqe);
+
+	if (wc->err == ECANCELED)
+		return;
+	k->failed += wc->err || wc->len != KEEP_SIZE;
+	if (k->posted < KEEP_COUNT)
+		rdm_keep_post(k);
+	if (++k->received == KEEP_COUNT)
+		complete(&k->all);
+}
+
+/*
+ * A consumer that posts in its callbacks keeps up with packets that hold more
+ * messages than it has receives: (almost) none is stored.
+ */
+static void rdm_keep_up_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	struct rdm_keep *k = kunit_kzalloc(test, sizeof(*k), GFP_KERNEL);
+	fi_addr_t peer[2];
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, k);
+	b->calls = true;
+	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
+	k->cqe.done = rdm_keep_done;
+	k->ep = b->ep;
+	k->in = t->in;
+	init_completion(&k->all);
+	for (i = 0; i < KEEP_POSTED; i++)
+		rdm_keep_post(k);
+	for (i = 0; i < KEEP_COUNT; i++) {
+		const struct kvec kv = { t->out, KEEP_SIZE };
+		const struct fi_msg_tagged msg = {
+			.msg_iov = &kv, .iov_count = 1, .addr = peer[0], .tag = 1,
+		};
+		bool last = i % KEEP_BATCH == KEEP_BATCH - 1;
+
+		KUNIT_ASSERT_EQ(test, fi_tsendmsg(a->ep, &msg, last ? 0 : FI_MORE),
+				0);
+		if (last)
+			rdm_sent(test, a, KEEP_BATCH, 0);
+	}
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&k->all, LIVE_JIFFIES),
+			0);
+	KUNIT_EXPECT_EQ(test, k->failed, 0);
+	KUNIT_EXPECT_LE(test, rdm_stored(b), KEEP_COUNT / 4);
+	/* its callbacks use what goes with this function */
+	rdm_close(test, b);
+}
+
 static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_first_test),
 	KUNIT_CASE(rdm_tagged_test),
 	KUNIT_CASE(rdm_unexpected_test),
 	KUNIT_CASE(rdm_unexpected_limit_test),
+	KUNIT_CASE(rdm_keep_up_test),
 	KUNIT_CASE(rdm_claim_test),
 	KUNIT_CASE(rdm_rma_test),
 	KUNIT_CASE(rdm_both_test),

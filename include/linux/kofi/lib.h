@@ -502,6 +502,20 @@ struct kofi_rxq {
 	bool			closed;
 };
 
+/**
+ * kofi_rxq_posts - how many receives have been posted
+ * @q: the queue
+ *
+ * Compared with what it was before, it says whether the consumer has posted since.
+ *
+ * Context: any; no locks are needed.
+ * Return: the number.
+ */
+static inline u64 kofi_rxq_posts(const struct kofi_rxq *q)
+{
+	return READ_ONCE(q->seq);
+}
+
 int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size);
 void kofi_rxq_exit(struct kofi_rxq *q);
 int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags);
