@@ -321,6 +321,11 @@ static inline void kofi_cq_leave(struct kofi_cq *cq)
 {
 	lock_map_release(&cq->map);
 	cq->poller = NULL;
+	/* a ring that begins again where it began stays in the cache */
+	if (cq->done && cq->head == cq->tail) {
+		cq->first = 0;
+		cq->next = 0;
+	}
 	if (cq->flushers)
 		wake_up_all(&cq->flush_wait);
 }
