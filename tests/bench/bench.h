@@ -198,6 +198,8 @@ struct bench_watch {
  * @counting: sides that expect some of them
  * @ending: the peer may leave
  * @closing: errors are no news
+ * @opening: when connecting began, in ns
+ * @startup: how long it took until the first part was over
  * @start: when this part began, in ns
  * @end: when its last one had arrived
  * @err: the first error
@@ -222,6 +224,8 @@ struct bench_run {
 	atomic_t			counting;
 	bool				ending;
 	bool				closing;
+	u64				opening;
+	u64				startup;
 	u64				start;
 	u64				end;
 	int				err;

@@ -27,7 +27,6 @@
 
 #define BENCH_WAIT_MS	60000
 #define BENCH_BATCH	16
-#define BENCH_TAG	7
 
 /**
  * struct bench_kofi_way - a variant
@@ -203,13 +202,24 @@ static noinline int bench_kofi_send_more(struct bench_kofi_side *ks,
 	return fi_sendmsg(ks->ep, &msg, FI_COMPLETION | FI_MORE);
 }
 
+/*
+ * Each place of the window has a tag of its own: messages that were stored may
+ * complete after later ones, and what has arrived is compared by its place.
+ */
+static u64 bench_kofi_tag(const struct bench_op *op)
+{
+	const struct bench_side *side = op->side;
+
+	return op - (op->kind == BENCH_RECV ? side->recv : side->xmit);
+}
+
 static noinline int bench_kofi_tsend(struct bench_kofi_side *ks,
 				     struct bench_op *op)
 {
 	const struct kvec iov = { .iov_base = op->buf, .iov_len = op->len };
 	const struct fi_msg_tagged msg = {
 		.msg_iov = &iov, .iov_count = 1, .addr = ks->dest,
-		.tag = BENCH_TAG, .context = &op->cqe,
+		.tag = bench_kofi_tag(op), .context = &op->cqe,
 	};
 
 	return fi_tsendmsg(ks->ep, &msg, FI_COMPLETION |
@@ -233,7 +243,7 @@ static int bench_kofi_recv(struct bench_kofi_side *ks, struct bench_op *op)
 {
 	if (ks->way->tagged)
 		return fi_trecv(ks->ep, op->buf, op->len, NULL, FI_ADDR_UNSPEC,
-				BENCH_TAG, 0, &op->cqe);
+				bench_kofi_tag(op), 0, &op->cqe);
 	return fi_recv(ks->ep, op->buf, op->len, NULL, FI_ADDR_UNSPEC,
 		       &op->cqe);
 }

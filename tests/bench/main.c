@@ -10,7 +10,9 @@
  * where both sides are, 127.0.0.1 unless it says something else. The write
  * returns when the run is over, the file then says how many nanoseconds COUNT
  * operations took, the longest time without progress in ticks of a millisecond
- * (watch.c), and the TCP counters that have risen as NAME=NUMBER.
+ * (watch.c), start=NUMBER, the nanoseconds from the beginning of connecting until
+ * the WARMUP operations were over, and the TCP counters that have risen as
+ * NAME=NUMBER.
  *
  *   sndbuf=, rcvbuf=	bytes of the sockets' buffers
  *   late=1	a used receive is posted again a millisecond later, with all
@@ -593,6 +595,7 @@ static int bench_measure(struct bench_run *run)
 	err = bench_transfer(run, run->warmup, false);
 	if (err)
 		return err;
+	run->startup = ktime_get_ns() - run->opening;
 	bench_watch_start(run);
 	err = bench_transfer(run, run->count, true);
 	/* with the peer elsewhere, what it has not got yet is part of it */
@@ -632,6 +635,7 @@ static int bench_run(struct bench_run *run)
 	err = bench_prepare(run);
 	if (err)
 		return err;
+	run->opening = ktime_get_ns();
 	err = run->client->open(run);
 	if (!err)
 		err = bench_measure(run);
@@ -795,7 +799,8 @@ static void bench_say(const struct bench_run *run, const char *words, int err)
 
 	n = scnprintf(bench_result, size, "%llu ",
 		      err ? 0 : run->end - run->start);
-	bench_watch_show(&run->watch, bench_result + n, size - n);
+	n += bench_watch_show(&run->watch, bench_result + n, size - n);
+	scnprintf(bench_result + n, size - n, " start=%llu", run->startup);
 	if (err)
 		pr_err("%s: error %d after %u and %u of %u: %s\n", words, err,
 		       run->side[0].finished, run->side[1].finished,

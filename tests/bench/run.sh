@@ -5,8 +5,8 @@
 # reads the other.
 #
 #   run WORDS	nanoseconds of the measured ones, the longest time without
-#		progress in ticks, and the TCP counters that have moved; WORDS are
-#		those of kofi_bench.ko:
+#		progress in ticks, and as NAME=NUMBER the TCP counters that have
+#		moved and how long it took to start; WORDS are those of kofi_bench.ko:
 #		CLIENT KIND WINDOW SIZE WARMUP COUNT [ADDRESS] [OPTION=VALUE...]
 #   user WORDS	the same in user space, without CLIENT
 #   count WORDS	allocations, those of ours, and context switches in them
