@@ -53,6 +53,11 @@ hrtimer_setup_on_stack(struct hrtimer *timer,
 }
 #endif
 
+/* Since 6.14 the block layer merges requests of all who do not object. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#define BLK_MQ_F_SHOULD_MERGE	0
+#endif
+
 /* Since 6.17 a queue bound to CPUs says so. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define WQ_PERCPU	0

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kofi_blk.ko, the client: block devices kofiblk0, kofiblk1, ..., each a volume
+ * of a target.
+ *
+ * config.c	the volumes that are mapped, as configfs has them
+ * disk.c	the block device
+ * request.c	its requests: commands and answers
+ * connect.c	connections, and what becomes of requests when they end
+ */
+#ifndef _KOFI_BLK_BLK_H
+#define _KOFI_BLK_BLK_H
+
+#include <linux/blk-mq.h>
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
+
+#include "net.h"
+
+#define KBLK_TAGS	64	/* requests of a queue */
+#define KBLK_ROUNDS	4	/* half time-outs without an answer */
+
+/*
+ * Only the recovery work changes it once there is a disk.
+ *
+ * KBLK_LIVE: connected. KBLK_DOWN: requests wait for the next connection.
+ * KBLK_FAILED: there was none for too long, and requests fail.
+ */
+enum kblk_state {
+	KBLK_DOWN,
+	KBLK_LIVE,
+	KBLK_FAILED,
+};
+
+struct kblk_disk;
+struct kblk_queue;
+struct kblk_rq;
+
+/**
+ * struct kblk_rx - a receive for an answer
+ * @cqe: completes it
+ * @queue: whose
+ * @msg: the answer
+ */
+struct kblk_rx {
+	struct kofi_cqe		cqe;
+	struct kblk_queue	*queue;
+	/* written by a device, so in no cache line with anything else */
+	struct kblk_answer	msg __aligned(ARCH_DMA_MINALIGN);
+} __aligned(ARCH_DMA_MINALIGN);
+
+/**
+ * struct kblk_queue - a hardware queue and its connection
+ * @disk: whose
+ * @nr: its number
+ * @cq: calls back on a CPU of the queue
+ * @ep: the connection
+ * @data: receives answers that are remote CQ data and take no receive
+ * @lost: sends that are reported if they fail only
+ * @held: a request that has been started and whose command has not been sent
+ * @rx: receives for answers
+ */
+struct kblk_queue {
+	struct kblk_disk	*disk;
+	unsigned int		nr;
+	struct fid_cq		*cq;
+	struct fid_ep		*ep;
+	struct kofi_cqe		data;
+	struct kofi_cqe		lost;
+	struct kblk_rq		*held;
+	struct kblk_rx		rx[KBLK_TAGS];
+};
+
+/**
+ * struct kblk_rq - a request of the block layer
+ * @queue: it was last sent through
+ * @ended: completes its region
+ * @sent: completes a command with data
+ * @mr: the region, or NULL
+ * @parts: what has not come yet: the answer, the end of @mr or of the send, and
+ *	that of queue_rq()
+ * @answered: there has been an answer
+ * @sts: what the request ends with; BLK_STS_RESOURCE: it is sent again
+ * @gen: in @cmd, and in the answer
+ * @rounds: how often it has not been answered in time
+ * @follow: segments of data behind the command
+ * @cmd: the command
+ * @bv: @cmd if the data follows it, and the pages
+ */
+struct kblk_rq {
+	struct kblk_queue	*queue;
+	struct kofi_cqe		ended;
+	struct kofi_cqe		sent;
+	struct fid_mr		*mr;
+	atomic_t		parts;
+	atomic_t		answered;
+	blk_status_t		sts;
+	u8			gen;
+	u8			rounds;
+	u8			follow;
+	struct kblk_cmd		cmd;
+	struct bio_vec		bv[KBLK_SEGS + 1];
+};
+
+/**
+ * struct kblk_options - what is to be mapped
+ * @addr: numeric address of the target
+ * @port: of the target
+ * @volume: its name there
+ * @provider: whose endpoints
+ * @host: names this machine to the target
+ * @queues: connections
+ * @timeout: seconds without a connection until requests fail
+ */
+struct kblk_options {
+	char			addr[KBLK_TEXT];
+	char			port[KBLK_TEXT];
+	char			volume[KBLK_TEXT];
+	char			provider[KBLK_TEXT];
+	char			host[KBLK_TEXT];
+	unsigned int		queues;
+	unsigned int		timeout;
+};
+
+/**
+ * struct kblk_disk - a mapped volume
+ * @opt: what is mapped
+ * @net: where the target is
+ * @session: names this disk to the target
+ * @attempt: to connect
+ * @deadline: of the attempt, in jiffies
+ * @index: of the device's name
+ * @set: tags of all queues
+ * @gd: the block device
+ * @state: enum kblk_state
+ * @lost: a connection has ended
+ * @removing: no connection is made any more
+ * @quiesced: queue_rq() is not called
+ * @answered: there have been answers since @since
+ * @timed_out: a request was not answered in time
+ * @unflushed: writes have been acknowledged that no flush was sent for
+ * @flush_failed: such writes may be lost; flushes fail until the disk is closed
+ * @since: when the path was last known to be good, in jiffies
+ * @backoff: seconds until the next attempt
+ * @recover: takes connections down, and makes new ones
+ * @welcome: what the volume is like
+ * @known: @welcome is there
+ * @inline_max: bytes of a write whose command has the data
+ * @inline_segs: and segments
+ * @info: of the target
+ * @fabric: where the connections are
+ * @eq: for their events
+ * @domain: all of them
+ * @nr_queues: of @queues
+ * @queues: one for each connection
+ */
+struct kblk_disk {
+	struct kblk_options	opt;
+	struct net		*net;
+	u8			session[8];
+	u32			attempt;
+	unsigned long		deadline;
+	int			index;
+	struct blk_mq_tag_set	set;
+	struct gendisk		*gd;
+	enum kblk_state		state;
+	bool			lost;
+	bool			removing;
+	bool			quiesced;
+	bool			answered;
+	bool			timed_out;
+	bool			unflushed;
+	bool			flush_failed;
+	unsigned long		since;
+	unsigned int		backoff;
+	struct delayed_work	recover;
+	struct kblk_welcome	welcome;
+	bool			known;
+	unsigned int		inline_max;
+	unsigned int		inline_segs;
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_eq		*eq;
+	struct fid_domain	*domain;
+	unsigned int		nr_queues;
+	struct kblk_queue	*queues[] __counted_by(nr_queues);
+};
+
+/* Segments of a request: what its region can have */
+static inline unsigned int kblk_segs(const struct kblk_disk *d)
+{
+	return min_t(size_t, KBLK_SEGS, d->info->domain_attr->mr_iov_limit);
+}
+
+/* request.c */
+extern const struct blk_mq_ops kblk_mq_ops;
+int kblk_queue_ready(struct kblk_queue *q);
+bool kblk_requeue(struct request *rq, void *data);
+
+/* connect.c */
+extern struct workqueue_struct *kblk_wq;
+extern atomic_t kblk_attempts;
+int kblk_connect(struct kblk_disk *d);
+void kblk_disconnect(struct kblk_disk *d);
+void kblk_lost(struct kblk_disk *d);
+void kblk_live(struct kblk_disk *d);
+bool kblk_late(const struct kblk_disk *d);
+void kblk_recover(struct work_struct *work);
+
+/* disk.c */
+struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
+				 const char *name);
+void kblk_disk_wait(void);
+void kblk_disk_close(struct kblk_disk *d);
+void kblk_disk_resize(struct kblk_disk *d);
+
+#endif /* _KOFI_BLK_BLK_H */

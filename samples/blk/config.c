@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The volumes that are mapped, as configfs has them: a directory of kofi_blk for
+ * each, with what to map in its attributes. Writing 1 to "enable" maps it, 0
+ * unmaps it, and so does removing the directory. A directory holds the module.
+ */
+#include <linux/blkdev.h>
+#include <linux/configfs.h>
+#include <linux/inet.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/timekeeping.h>
+
+#include "blk.h"
+
+/* names this load of the module, if the administrator knows nothing better */
+static u64 kblk_host;
+
+/**
+ * struct kblk_item - a directory
+ * @item: configfs'
+ * @lock: for @opt and @disk
+ * @opt: its attributes
+ * @disk: if it is mapped
+ */
+struct kblk_item {
+	struct config_item	item;
+	struct mutex		lock;		/* for what follows */
+	struct kblk_options	opt;
+	struct kblk_disk	*disk;
+};
+
+static struct kblk_item *kblk_item(struct config_item *item)
+{
+	return container_of(item, struct kblk_item, item);
+}
+
+static ssize_t kblk_store_number(struct kblk_item *k, unsigned int *to,
+				 unsigned int max, const char *page, size_t len)
+{
+	unsigned int value;
+	ssize_t ret;
+
+	ret = kstrtouint(page, 0, &value);
+	if (ret)
+		return ret;
+	if (!value || value > max)
+		return -EINVAL;
+	mutex_lock(&k->lock);
+	ret = k->disk ? -EBUSY : len;
+	if (!k->disk)
+		*to = value;
+	mutex_unlock(&k->lock);
+	return ret;
+}
+
+#define KBLK_SHOW(name, format)						\
+static ssize_t kblk_##name##_show(struct config_item *item, char *page)	\
+{									\
+	return sysfs_emit(page, format "\n", kblk_item(item)->opt.name);	\
+}
+
+#define KBLK_STORE_TEXT(name)						\
+static ssize_t kblk_##name##_store(struct config_item *item,		\
+				   const char *page, size_t len)	\
+{									\
+	struct kblk_item *k = kblk_item(item);				\
+									\
+	return kblk_store_text(&k->lock, (const void **)&k->disk,	\
+			       k->opt.name, KBLK_TEXT, page, len);	\
+}
+
+#define KBLK_STORE_NUMBER(name, max)					\
+static ssize_t kblk_##name##_store(struct config_item *item,		\
+				   const char *page, size_t len)	\
+{									\
+	struct kblk_item *k = kblk_item(item);				\
+									\
+	return kblk_store_number(k, &k->opt.name, max, page, len);	\
+}
+
+KBLK_STORE_TEXT(addr)
+KBLK_SHOW(addr, "%s")
+CONFIGFS_ATTR(kblk_, addr);
+KBLK_STORE_TEXT(port)
+KBLK_SHOW(port, "%s")
+CONFIGFS_ATTR(kblk_, port);
+KBLK_STORE_TEXT(volume)
+KBLK_SHOW(volume, "%s")
+CONFIGFS_ATTR(kblk_, volume);
+KBLK_STORE_TEXT(provider)
+KBLK_SHOW(provider, "%s")
+CONFIGFS_ATTR(kblk_, provider);
+KBLK_STORE_TEXT(host)
+KBLK_SHOW(host, "%s")
+CONFIGFS_ATTR(kblk_, host);
+KBLK_STORE_NUMBER(queues, KBLK_QUEUES)
+KBLK_SHOW(queues, "%u")
+CONFIGFS_ATTR(kblk_, queues);
+KBLK_STORE_NUMBER(timeout, 86400)
+KBLK_SHOW(timeout, "%u")
+CONFIGFS_ATTR(kblk_, timeout);
+
+static ssize_t kblk_enable_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", !!READ_ONCE(kblk_item(item)->disk));
+}
+
+static int kblk_enable(struct kblk_item *k)
+{
+	struct kblk_disk *d;
+
+	if (!*k->opt.addr || !*k->opt.volume)
+		return -EINVAL;
+	if (strlen(k->opt.volume) > KBLK_NAME_LEN)
+		return -ENAMETOOLONG;
+	d = kblk_disk_open(&k->opt, config_item_name(&k->item));
+	if (IS_ERR(d))
+		return PTR_ERR(d);
+	WRITE_ONCE(k->disk, d);
+	return 0;
+}
+
+static int kblk_disable(struct kblk_item *k)
+{
+	if (disk_openers(k->disk->gd))
+		return -EBUSY;
+	kblk_disk_close(k->disk);
+	WRITE_ONCE(k->disk, NULL);
+	return 0;
+}
+
+static ssize_t kblk_enable_store(struct config_item *item, const char *page,
+				 size_t len)
+{
+	struct kblk_item *k = kblk_item(item);
+	bool on;
+	int err;
+
+	err = kstrtobool(page, &on);
+	if (err)
+		return err;
+	mutex_lock(&k->lock);
+	if (on != !!k->disk)
+		err = on ? kblk_enable(k) : kblk_disable(k);
+	mutex_unlock(&k->lock);
+	return err ?: len;
+}
+CONFIGFS_ATTR(kblk_, enable);
+
+static ssize_t kblk_state_show(struct config_item *item, char *page)
+{
+	static const char * const names[] = {
+		[KBLK_DOWN]	= "connecting",
+		[KBLK_LIVE]	= "live",
+		[KBLK_FAILED]	= "failed",
+	};
+	struct kblk_item *k = kblk_item(item);
+	const char *name = "off";
+
+	mutex_lock(&k->lock);
+	if (k->disk)
+		name = names[READ_ONCE(k->disk->state)];
+	mutex_unlock(&k->lock);
+	return sysfs_emit(page, "%s\n", name);
+}
+CONFIGFS_ATTR_RO(kblk_, state);
+
+static ssize_t kblk_device_show(struct config_item *item, char *page)
+{
+	struct kblk_item *k = kblk_item(item);
+	ssize_t ret = 0;
+
+	mutex_lock(&k->lock);
+	if (k->disk)
+		ret = sysfs_emit(page, "%s\n", k->disk->gd->disk_name);
+	mutex_unlock(&k->lock);
+	return ret;
+}
+CONFIGFS_ATTR_RO(kblk_, device);
+
+static struct configfs_attribute *kblk_item_attrs[] = {
+	&kblk_attr_addr,
+	&kblk_attr_port,
+	&kblk_attr_volume,
+	&kblk_attr_provider,
+	&kblk_attr_host,
+	&kblk_attr_queues,
+	&kblk_attr_timeout,
+	&kblk_attr_enable,
+	&kblk_attr_state,
+	&kblk_attr_device,
+	NULL
+};
+
+static void kblk_item_release(struct config_item *item)
+{
+	struct kblk_item *k = kblk_item(item);
+
+	if (k->disk)
+		kblk_disk_close(k->disk);
+	mutex_destroy(&k->lock);
+	kfree(k);
+}
+
+static struct configfs_item_operations kblk_item_ops = {
+	.release	= kblk_item_release,
+};
+
+static const struct config_item_type kblk_item_type = {
+	.ct_item_ops	= &kblk_item_ops,
+	.ct_attrs	= kblk_item_attrs,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct config_item *kblk_make_item(struct config_group *group,
+					  const char *name)
+{
+	struct kblk_item *k = kzalloc(sizeof(*k), GFP_KERNEL);
+
+	if (!k)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&k->lock);
+	strscpy(k->opt.port, KBLK_PORT);
+	strscpy(k->opt.provider, "sock");
+	snprintf(k->opt.host, sizeof(k->opt.host), "%016llx", kblk_host);
+	k->opt.queues = 1;
+	k->opt.timeout = 30;
+	config_item_init_type_name(&k->item, name, &kblk_item_type);
+	return &k->item;
+}
+
+static struct configfs_group_operations kblk_group_ops = {
+	.make_item	= kblk_make_item,
+};
+
+static const struct config_item_type kblk_type = {
+	.ct_group_ops	= &kblk_group_ops,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct configfs_subsystem kblk_subsystem = {
+	.su_group.cg_item = {
+		.ci_namebuf	= "kofi_blk",
+		.ci_type	= &kblk_type,
+	},
+};
+
+static int __init kblk_init(void)
+{
+	int err;
+
+	kblk_host = get_random_u64();
+	/* of the same host later attempts are greater, after a reboot as well */
+	atomic_set(&kblk_attempts, ktime_get_real_seconds());
+	kblk_wq = alloc_workqueue("kofi_blk", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!kblk_wq)
+		return -ENOMEM;
+	config_group_init(&kblk_subsystem.su_group);
+	mutex_init(&kblk_subsystem.su_mutex);
+	err = configfs_register_subsystem(&kblk_subsystem);
+	if (err)
+		destroy_workqueue(kblk_wq);
+	return err;
+}
+
+static void __exit kblk_exit(void)
+{
+	configfs_unregister_subsystem(&kblk_subsystem);
+	kblk_disk_wait();
+	destroy_workqueue(kblk_wq);
+}
+
+module_init(kblk_init);
+module_exit(kblk_exit);
+
+MODULE_DESCRIPTION("kOFI: block devices of another machine");
+MODULE_LICENSE("Dual BSD/GPL");

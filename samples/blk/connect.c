@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections of a disk, one for each queue, and what becomes of its requests
+ * when they end.
+ *
+ * One work item does all of it, so nothing here needs a lock. Whatever notices
+ * that a connection has ended, or that a request is not answered in time, calls
+ * kblk_lost(). The work then stops the queues, drains and closes the endpoints
+ * of all of them, and puts the requests without an answer on the block layer's
+ * list: they have had no completion, and after the drain none can come. It tries
+ * to connect again, with pauses that get longer. Once connected the requests go
+ * out again, in any order, as the block layer has none. If that takes longer than
+ * the time-out they fail, as do new ones, while the attempts go on. A request
+ * that is not answered time after time fails by itself, however well the target
+ * answers others.
+ *
+ * A write that is sent again must not meet itself: the target may still be busy
+ * with what it was sent on the old connection. Each attempt has a number, and the
+ * target accepts one when all that an earlier one has asked for has ended.
+ * Numbers grow over all mappings, so a volume that is mapped again waits, too.
+ *
+ * The work runs while memory is written back through it, so it allocates with
+ * GFP_NOIO only, on a work queue that needs no memory.
+ */
+#include <linux/sched/mm.h>
+
+#include "blk.h"
+
+#define KBLK_CONNECT_MS	10000	/* an attempt at most */
+#define KBLK_LOOK_MS	500	/* until it is seen that the disk is removed */
+#define KBLK_BACKOFF	8	/* seconds between two of them at most */
+
+struct workqueue_struct *kblk_wq;
+atomic_t kblk_attempts;
+
+/* ----------------------------------------------------------------- connecting */
+
+/* When requests begin to fail, in jiffies */
+static unsigned long kblk_end(const struct kblk_disk *d)
+{
+	return d->since + d->opt.timeout * HZ;
+}
+
+/**
+ * kblk_late - whether it is time to give up connecting
+ * @d: not connected
+ */
+bool kblk_late(const struct kblk_disk *d)
+{
+	return READ_ONCE(d->removing) || time_after_eq(jiffies, kblk_end(d));
+}
+
+/* What is left of an attempt */
+static unsigned int kblk_left_ms(const struct kblk_disk *d)
+{
+	long left = d->deadline - jiffies;
+
+	return left > 0 ? jiffies_to_msecs(left) : 0;
+}
+
+/* A CPU whose requests use the queue */
+static int kblk_queue_cpu(const struct kblk_queue *q)
+{
+	const struct blk_mq_queue_map *map = &q->disk->set.map[0];
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		if (map->mq_map[cpu] == q->nr)
+			return cpu;
+	return -1;
+}
+
+static int kblk_queue_options(struct kblk_queue *q)
+{
+	size_t regions = KBLK_TAGS, segs = kblk_segs(q->disk);
+	unsigned int ms = max(kblk_left_ms(q->disk), 1u);
+	int err;
+
+	kblk_ep_options(q->ep);
+	/* the provider's own time-out serves as well */
+	fi_set_val(&q->ep->fid, KOFI_VAL_CONNECT_TIMEOUT, &ms);
+	err = fi_setopt(&q->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_POOL,
+			&regions, sizeof(regions));
+	return err ?: fi_setopt(&q->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_SEGS,
+				&segs, sizeof(segs));
+}
+
+static int kblk_queue_open(struct kblk_queue *q)
+{
+	struct kblk_disk *d = q->disk;
+	int cpu = kblk_queue_cpu(q);
+	const struct kofi_cq_attr kattr = {
+		.flags = cpu < 0 ? 0 : FI_AFFINITY,
+		.cpu = max(cpu, 0),
+		.poll = KOFI_POLL_SOFTIRQ,
+		.done = true,
+	};
+	/* of each tag: a send, an answer, the end of a region, CQ data */
+	struct fi_cq_attr attr = { .size = 5 * KBLK_TAGS };
+	int err;
+
+	err = kofi_cq_open(d->domain, &attr, &kattr, &q->cq, NULL);
+	err = err ?: fi_endpoint(d->domain, d->info, &q->ep, q);
+	err = err ?: fi_ep_bind(q->ep, &d->eq->fid, 0);
+	err = err ?: fi_ep_bind(q->ep, &q->cq->fid, FI_RECV);
+	err = err ?: fi_ep_bind(q->ep, &q->cq->fid, FI_TRANSMIT |
+						    FI_SELECTIVE_COMPLETION);
+	err = err ?: kblk_queue_options(q);
+	if (!err && !(d->info->mode & FI_RX_CQ_DATA) && kblk_has_data(d->info))
+		err = kofi_ep_remote_cqe(q->ep, &q->data);
+	err = err ?: fi_enable(q->ep);
+	return err ?: kblk_queue_ready(q);
+}
+
+static bool kblk_power(unsigned int log2, unsigned int min, unsigned int max)
+{
+	return log2 >= min && log2 <= max;
+}
+
+/* What a target says is believed no more than what anybody else does. */
+static bool kblk_welcome_valid(const struct kblk_disk *d,
+			       const struct kblk_welcome *w)
+{
+	unsigned int flags = le16_to_cpu(w->flags);
+
+	return w->magic == cpu_to_le32(KBLK_MAGIC) &&
+	       w->version == cpu_to_le16(KBLK_VERSION) &&
+	       !(flags & ~KBLK_FLAGS) &&
+	       (!(flags & KBLK_CQ_DATA) || kblk_has_data(d->info)) &&
+	       kblk_power(w->block, SECTOR_SHIFT, PAGE_SHIFT) &&
+	       kblk_power(w->phys, w->block, KBLK_UNIT) &&
+	       kblk_power(w->io_min, w->block, KBLK_UNIT) &&
+	       le32_to_cpu(w->io_opt) <= BIT(KBLK_IO_OPT) &&
+	       IS_ALIGNED(le32_to_cpu(w->io_opt), BIT(w->block)) &&
+	       kblk_power(w->bytes_max, PAGE_SHIFT, 31) &&
+	       (!w->inline_max || kblk_power(w->inline_max, w->block, 12)) &&
+	       (!w->discard_max || (kblk_power(w->discard_max, w->block, 31) &&
+				    kblk_power(w->discard_unit, w->block, 31))) &&
+	       (!w->zeroes_max || kblk_power(w->zeroes_max, w->block, 31)) &&
+	       IS_ALIGNED(le64_to_cpu(w->sectors),
+			  1u << (w->block - SECTOR_SHIFT)) &&
+	       le64_to_cpu(w->sectors) <= LLONG_MAX >> SECTOR_SHIFT;
+}
+
+/*
+ * The first one says what the disk is like. Later ones have to be the same
+ * volume, with the limits that the block layer has been told.
+ */
+static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
+{
+	struct kblk_welcome now = *w;
+
+	if (!kblk_welcome_valid(d, w))
+		return -EPROTO;
+	if (!d->known) {
+		d->welcome = *w;
+		d->known = true;
+		return 0;
+	}
+	now.sectors = d->welcome.sectors;
+	now.incarnation = d->welcome.incarnation;
+	/* a device may turn out not to have these; commands then end so */
+	if (!now.zeroes_max)
+		now.zeroes_max = d->welcome.zeroes_max;
+	if (!now.discard_max) {
+		now.discard_max = d->welcome.discard_max;
+		now.discard_unit = d->welcome.discard_unit;
+	}
+	if (memcmp(&now, &d->welcome, sizeof(now))) {
+		pr_err("kofi_blk: %s is not the volume it was\n",
+		       d->opt.volume);
+		return -ESTALE;
+	}
+	/* what the target had not put on stable storage may be gone */
+	if (w->incarnation != d->welcome.incarnation &&
+	    le16_to_cpu(w->flags) & KBLK_WRITE_CACHE && d->unflushed) {
+		pr_err("kofi_blk: %s: what was not flushed may be lost\n",
+		       d->opt.volume);
+		WRITE_ONCE(d->flush_failed, true);
+		d->unflushed = false;
+	}
+	d->welcome.sectors = w->sectors;
+	d->welcome.incarnation = w->incarnation;
+	return 0;
+}
+
+static int kblk_refused(struct kblk_disk *d, const struct fi_eq_err_entry *e)
+{
+	const struct kblk_refusal *why = e->err_data;
+	unsigned int reason = 0;
+
+	if (e->err_data_size < sizeof(*why) ||
+	    why->magic != cpu_to_le32(KBLK_MAGIC)) {
+		pr_err_ratelimited("kofi_blk: cannot connect to %s: error %d\n",
+				   d->opt.addr, e->err);
+		return e->err && e->err < FI_ERRNO_OFFSET ? -e->err : -EIO;
+	}
+	reason = le16_to_cpu(why->reason);
+	if (reason == KBLK_REASON_BUSY)
+		return -EBUSY;
+	pr_err_ratelimited("kofi_blk: %s refuses volume %s: %s\n", d->opt.addr,
+			   d->opt.volume, kblk_reason_text(reason));
+	switch (reason) {
+	case KBLK_REASON_VERSION:
+		return -EPROTONOSUPPORT;
+	case KBLK_REASON_VOLUME:
+		return -ENOENT;
+	case KBLK_REASON_ACCESS:
+		return -EACCES;
+	case KBLK_REASON_FULL:
+		return -ENOSPC;
+	case KBLK_REASON_PROTOCOL:
+		return -EPROTO;
+	}
+	return -EREMOTEIO;
+}
+
+/* Wait for the one event that ends an attempt. */
+static int kblk_queue_wait(struct kblk_queue *q)
+{
+	struct kblk_disk *d = q->disk;
+	struct fi_eq_err_entry error = {};
+	struct kblk_welcome w;
+	union {
+		struct fi_eq_cm_entry	cm;
+		u8			room[sizeof(struct fi_eq_cm_entry) +
+					     256];
+	} ev;
+	u32 event;
+	ssize_t n;
+
+	do {
+		n = fi_eq_sread(d->eq, &event, &ev, sizeof(ev),
+				min(kblk_left_ms(d), KBLK_LOOK_MS), 0);
+	} while (n == -EAGAIN && kblk_left_ms(d) && !READ_ONCE(d->removing));
+	if (n == -FI_EAVAIL && fi_eq_readerr(d->eq, &error, 0) > 0)
+		return kblk_refused(d, &error);
+	if (n < 0)
+		return -ETIMEDOUT;
+	/* one of the others has ended meanwhile */
+	if (event != FI_CONNECTED || ev.cm.fid != &q->ep->fid)
+		return -ECONNRESET;
+	if (n < (ssize_t)(sizeof(ev.cm) + sizeof(w)))
+		return -EPROTO;
+	memcpy(&w, ev.cm.data, sizeof(w));
+	return kblk_welcomed(d, &w);
+}
+
+static int kblk_queue_connect(struct kblk_queue *q)
+{
+	struct kblk_disk *d = q->disk;
+	struct kblk_hello hello = {
+		.magic = cpu_to_le32(KBLK_MAGIC),
+		.version = cpu_to_le16(KBLK_VERSION),
+		.flags = cpu_to_le16(kblk_has_data(d->info) ? KBLK_CQ_DATA : 0),
+		.queue = cpu_to_le16(q->nr),
+		.queues = cpu_to_le16(d->nr_queues),
+		.depth = cpu_to_le16(KBLK_TAGS),
+		.attempt = cpu_to_le32(d->attempt),
+	};
+	int err;
+
+	memcpy(hello.session, d->session, sizeof(hello.session));
+	memcpy(hello.name, d->opt.volume, strlen(d->opt.volume));
+	err = kblk_queue_open(q);
+	err = err ?: fi_connect(q->ep, d->info->dest_addr, &hello,
+				sizeof(hello));
+	return err ?: kblk_queue_wait(q);
+}
+
+/**
+ * kblk_connect - make all connections of a disk
+ * @d: not connected
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EBUSY if an earlier attempt is still ending at the target; or
+ * another negative error code. There are no connections then.
+ */
+int kblk_connect(struct kblk_disk *d)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	unsigned int i;
+	int err;
+
+	WRITE_ONCE(d->lost, false);
+	d->attempt = atomic_inc_return(&kblk_attempts);
+	d->deadline = jiffies + msecs_to_jiffies(KBLK_CONNECT_MS);
+	if (d->state == KBLK_DOWN && time_after(d->deadline, kblk_end(d)))
+		d->deadline = kblk_end(d);
+	err = kblk_getinfo(d->net, d->opt.provider, d->opt.addr, d->opt.port, 0,
+			   KBLK_TAGS, GFP_NOIO, &d->info);
+	err = err ?: fi_fabric(d->info->fabric_attr, &d->fabric, NULL);
+	err = err ?: fi_eq_open(d->fabric, &attr, &d->eq, NULL);
+	err = err ?: fi_domain(d->fabric, d->info, &d->domain, NULL);
+	for (i = 0; i < d->nr_queues && !err; i++)
+		err = kblk_queue_connect(d->queues[i]);
+	if (err) {
+		kblk_disconnect(d);
+		return err;
+	}
+	d->inline_max = d->welcome.inline_max ? 1 << d->welcome.inline_max : 0;
+	d->inline_segs = min_t(size_t, d->info->tx_attr->iov_limit, 8) - 1;
+	return 0;
+}
+
+/**
+ * kblk_disconnect - close all connections of a disk
+ * @d: its requests have been told, or there are none
+ *
+ * Context: process, may sleep.
+ */
+void kblk_disconnect(struct kblk_disk *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->nr_queues; i++) {
+		struct kblk_queue *q = d->queues[i];
+
+		if (q->ep)
+			fi_close(&q->ep->fid);
+		q->ep = NULL;
+		if (q->cq)
+			fi_close(&q->cq->fid);
+		q->cq = NULL;
+	}
+	if (d->domain)
+		fi_close(&d->domain->fid);
+	d->domain = NULL;
+	if (d->eq)
+		fi_close(&d->eq->fid);
+	d->eq = NULL;
+	if (d->fabric)
+		fi_close(&d->fabric->fid);
+	d->fabric = NULL;
+	fi_freeinfo(d->info);
+	d->info = NULL;
+}
+
+/* ------------------------------------------------------------------- recovery */
+
+/**
+ * kblk_lost - a connection has ended, or has to
+ * @d: the disk
+ *
+ * Context: any.
+ */
+void kblk_lost(struct kblk_disk *d)
+{
+	WRITE_ONCE(d->lost, true);
+	/* pairs with that in kblk_live(): one of both sees what the other wrote */
+	smp_mb();
+	if (READ_ONCE(d->state) == KBLK_LIVE)
+		mod_delayed_work(kblk_wq, &d->recover, 0);
+}
+
+static void kblk_down(struct kblk_disk *d)
+{
+	unsigned int i;
+
+	WRITE_ONCE(d->state, KBLK_DOWN);
+	blk_mq_quiesce_tagset(&d->set);
+	d->quiesced = true;
+	for (i = 0; i < d->nr_queues; i++) {
+		kofi_ep_drain(d->queues[i]->ep);
+		d->queues[i]->held = NULL;
+	}
+	blk_mq_tagset_busy_iter(&d->set, kblk_requeue, d);
+	blk_mq_tagset_wait_completed_request(&d->set);
+	kblk_disconnect(d);
+	/* a target that connects and does not answer is as good as none */
+	if (!d->timed_out)
+		d->since = jiffies;
+	else if (d->answered)
+		d->since = jiffies - d->set.timeout;
+	d->answered = false;
+	d->timed_out = false;
+	d->backoff = 1;
+}
+
+static void kblk_go(struct kblk_disk *d)
+{
+	if (d->quiesced)
+		blk_mq_unquiesce_tagset(&d->set);
+	d->quiesced = false;
+	blk_mq_kick_requeue_list(d->gd->queue);
+}
+
+/**
+ * kblk_live - have requests sent
+ * @d: connected
+ *
+ * Context: process.
+ */
+void kblk_live(struct kblk_disk *d)
+{
+	/* with all that is new; pairs with the acquire in queue_rq() */
+	smp_store_release(&d->state, KBLK_LIVE);
+	/* see kblk_lost() */
+	smp_mb();
+	if (READ_ONCE(d->lost))
+		mod_delayed_work(kblk_wq, &d->recover, 0);
+}
+
+static void kblk_recover_noio(struct kblk_disk *d)
+{
+	int err = -ETIMEDOUT;
+	long delay;
+
+	if (d->state == KBLK_LIVE) {
+		if (!READ_ONCE(d->lost))
+			return;
+		if (!d->removing)
+			pr_warn_ratelimited("kofi_blk: %s: connection lost\n",
+					    d->gd->disk_name);
+		kblk_down(d);
+	}
+	if (d->removing && d->state == KBLK_FAILED)
+		return;
+	if (d->state == KBLK_FAILED || !kblk_late(d))
+		err = kblk_connect(d);
+	if (!err) {
+		pr_info("kofi_blk: %s: connected again\n", d->gd->disk_name);
+		kblk_disk_resize(d);
+		kblk_live(d);
+		kblk_go(d);
+		return;
+	}
+	if (d->state == KBLK_DOWN && kblk_late(d)) {
+		if (!d->removing)
+			pr_err("kofi_blk: %s: no connection for %u s, requests fail\n",
+			       d->gd->disk_name, d->opt.timeout);
+		WRITE_ONCE(d->state, KBLK_FAILED);
+		kblk_go(d);
+	}
+	if (READ_ONCE(d->removing))
+		return;
+	delay = err == -EBUSY ? HZ / 10 : d->backoff * HZ;
+	d->backoff = min(2 * d->backoff, KBLK_BACKOFF);
+	if (d->state == KBLK_DOWN)
+		delay = clamp_t(long, kblk_end(d) - jiffies, 0, delay);
+	queue_delayed_work(kblk_wq, &d->recover, delay);
+}
+
+/**
+ * kblk_recover - the work item: end connections, make new ones, or give up
+ * @work: of a disk
+ */
+void kblk_recover(struct work_struct *work)
+{
+	struct kblk_disk *d = container_of(to_delayed_work(work),
+					   struct kblk_disk, recover);
+	unsigned int noio = memalloc_noio_save();
+
+	kblk_recover_noio(d);
+	memalloc_noio_restore(noio);
+}

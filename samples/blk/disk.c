@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The block device: its limits, which are the target's and the provider's, its
+ * name, and its life. A disk that has been closed while a program has it open
+ * lives, and keeps its name, until that one closes it; its requests fail.
+ */
+#include <linux/blkdev.h>
+#include <linux/delay.h>
+#include <linux/idr.h>
+#include <linux/kofi/backport.h>
+#include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/siphash.h>
+#include <linux/unaligned.h>
+#include <linux/uuid.h>
+#include <linux/wait_bit.h>
+
+#include "blk.h"
+
+static DEFINE_IDA(kblk_ida);
+
+static void kblk_disk_free(struct kblk_disk *d)
+{
+	int index = d->index;
+	unsigned int i;
+
+	for (i = 0; i < d->nr_queues; i++)
+		kfree(d->queues[i]);
+	if (d->set.tags)
+		blk_mq_free_tag_set(&d->set);
+	put_net(d->net);
+	kfree(d);
+	if (index >= 0)
+		ida_free(&kblk_ida, index);
+	wake_up_var(&kblk_ida);
+}
+
+/**
+ * kblk_disk_wait - wait until no disk is left
+ *
+ * The one who closes a disk last lets the module go before the disk is freed.
+ *
+ * Context: process, may sleep.
+ */
+void kblk_disk_wait(void)
+{
+	wait_var_event(&kblk_ida, ida_is_empty(&kblk_ida));
+}
+
+static void kblk_free_gd(struct gendisk *gd)
+{
+	kblk_disk_free(gd->private_data);
+}
+
+/* Each of those who had it open has had the chance to see a flush fail. */
+static void kblk_release(struct gendisk *gd)
+{
+	struct kblk_disk *d = gd->private_data;
+
+	if (!disk_openers(gd))
+		WRITE_ONCE(d->flush_failed, false);
+}
+
+static const struct block_device_operations kblk_fops = {
+	.owner		= THIS_MODULE,
+	.release	= kblk_release,
+	.free_disk	= kblk_free_gd,
+};
+
+static ssize_t wwid_show(struct device *dev, struct device_attribute *attr,
+			 char *page)
+{
+	const struct kblk_disk *d = dev_to_disk(dev)->private_data;
+
+	return sysfs_emit(page, "uuid.%pUb\n", d->welcome.uuid);
+}
+static DEVICE_ATTR_RO(wwid);
+
+static struct attribute *kblk_attrs[] = {
+	&dev_attr_wwid.attr,
+	NULL
+};
+
+static const struct attribute_group kblk_group = {
+	.attrs		= kblk_attrs,
+};
+
+static const struct attribute_group *kblk_groups[] = {
+	&kblk_group,
+	NULL
+};
+
+/**
+ * kblk_disk_resize - take over the size that the target has told
+ * @d: the disk
+ */
+void kblk_disk_resize(struct kblk_disk *d)
+{
+	set_capacity_and_notify(d->gd, le64_to_cpu(d->welcome.sectors));
+}
+
+static u32 kblk_sectors(unsigned int log2)
+{
+	return log2 ? BIT(log2) >> SECTOR_SHIFT : 0;
+}
+
+static int kblk_disk_add(struct kblk_disk *d)
+{
+	const struct kblk_welcome *w = &d->welcome;
+	unsigned int flags = le16_to_cpu(w->flags);
+	struct queue_limits lim = {
+		.logical_block_size	= BIT(w->block),
+		.physical_block_size	= BIT(w->phys),
+		.io_min			= BIT(w->io_min),
+		.io_opt			= le32_to_cpu(w->io_opt),
+		.max_hw_sectors		= kblk_sectors(min(w->bytes_max,
+							   KBLK_BYTES)),
+		.max_segments		= kblk_segs(d),
+		/* regions of an RDMA device have no gaps */
+		.virt_boundary_mask	= PAGE_SIZE - 1,
+		.max_hw_discard_sectors	= kblk_sectors(w->discard_max),
+		.discard_granularity	= w->discard_max ? BIT(w->discard_unit) : 0,
+		.max_write_zeroes_sectors = kblk_sectors(w->zeroes_max),
+	};
+	struct gendisk *gd;
+	int err;
+
+	if (flags & KBLK_WRITE_CACHE)
+		lim.features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
+	if (flags & KBLK_ROTATIONAL)
+		lim.features |= BLK_FEAT_ROTATIONAL;
+	gd = blk_mq_alloc_disk(&d->set, &lim, d);
+	if (IS_ERR(gd))
+		return PTR_ERR(gd);
+	gd->fops = &kblk_fops;
+	gd->private_data = d;
+	snprintf(gd->disk_name, sizeof(gd->disk_name), "kofiblk%d", d->index);
+	set_capacity(gd, le64_to_cpu(w->sectors));
+	set_disk_ro(gd, flags & KBLK_READ_ONLY);
+	d->gd = gd;
+	/* its partitions are read at once */
+	kblk_live(d);
+	err = device_add_disk(NULL, gd, kblk_groups);
+	if (!err)
+		return 0;
+	WRITE_ONCE(d->removing, true);
+	kblk_lost(d);
+	flush_delayed_work(&d->recover);
+	return err;
+}
+
+static int kblk_disk_set(struct kblk_disk *d)
+{
+	unsigned int i;
+	int err;
+
+	d->set.ops = &kblk_mq_ops;
+	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
+	d->set.nr_hw_queues = d->nr_queues;
+	d->set.queue_depth = KBLK_TAGS;
+	d->set.numa_node = NUMA_NO_NODE;
+	d->set.cmd_size = sizeof(struct kblk_rq);
+	d->set.driver_data = d;
+	/* twice without an answer, and the path is gone */
+	d->set.timeout = max(d->opt.timeout * HZ / 2, 1u * HZ);
+	err = blk_mq_alloc_tag_set(&d->set);
+	if (err)
+		return err;
+	/* not more than there are CPUs */
+	d->nr_queues = min(d->nr_queues, d->set.nr_hw_queues);
+	for (i = 0; i < d->nr_queues; i++) {
+		d->queues[i] = kzalloc(sizeof(*d->queues[i]), GFP_KERNEL);
+		if (!d->queues[i])
+			return -ENOMEM;
+		d->queues[i]->disk = d;
+		d->queues[i]->nr = i;
+	}
+	return 0;
+}
+
+/*
+ * The session. A volume that is mapped again by the same name has the same one,
+ * so that the target ends what it still does for the earlier mapping.
+ */
+static void kblk_disk_session(struct kblk_disk *d, const char *name)
+{
+	siphash_key_t key = {};
+
+	key.key[0] = siphash(d->opt.host, strlen(d->opt.host), &key);
+	put_unaligned_le64(siphash(name, strlen(name), &key), d->session);
+}
+
+/**
+ * kblk_disk_open - map a volume
+ * @opt: which
+ * @name: of the mapping
+ *
+ * Context: process, may sleep, until the target has answered.
+ * Return: the disk, or an error pointer.
+ */
+struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
+				 const char *name)
+{
+	struct kblk_disk *d;
+	int err;
+
+	d = kzalloc(struct_size(d, queues, opt->queues), GFP_KERNEL);
+	if (!d)
+		return ERR_PTR(-ENOMEM);
+	d->nr_queues = opt->queues;
+	d->opt = *opt;
+	d->net = get_net(current->nsproxy->net_ns);
+	INIT_DELAYED_WORK(&d->recover, kblk_recover);
+	d->since = jiffies;
+	kblk_disk_session(d, name);
+	d->index = ida_alloc(&kblk_ida, GFP_KERNEL);
+	err = d->index;
+	if (err >= 0)
+		err = kblk_disk_set(d);
+	if (!err)
+		err = kblk_connect(d);
+	/* what the target does for an earlier mapping has to end */
+	while (err == -EBUSY && !kblk_late(d) && !msleep_interruptible(100))
+		err = kblk_connect(d);
+	if (err) {
+		if (err == -EBUSY)
+			pr_err("kofi_blk: %s is busy with an earlier mapping of %s\n",
+			       opt->addr, opt->volume);
+		kblk_disk_free(d);
+		return ERR_PTR(err);
+	}
+	err = kblk_disk_add(d);
+	if (err)
+		goto close;
+	pr_info("kofi_blk: %s is volume %s of %s, %u queues over %s\n",
+		d->gd->disk_name, d->opt.volume, d->opt.addr, d->nr_queues,
+		d->opt.provider);
+	return d;
+
+close:
+	disable_delayed_work_sync(&d->recover);
+	kblk_disconnect(d);
+	/* it has not been added, so it does not free its owner */
+	if (d->gd)
+		put_disk(d->gd);
+	kblk_disk_free(d);
+	return ERR_PTR(err);
+}
+
+/**
+ * kblk_disk_close - unmap a volume
+ * @d: the disk; what is under way is completed while the target answers, and
+ *	fails otherwise
+ *
+ * Context: process, may sleep.
+ */
+void kblk_disk_close(struct kblk_disk *d)
+{
+	struct gendisk *gd = d->gd;
+
+	pr_info("kofi_blk: %s goes\n", gd->disk_name);
+	WRITE_ONCE(d->removing, true);
+	/* not while it waits for the next attempt */
+	if (READ_ONCE(d->state) != KBLK_LIVE) {
+		mod_delayed_work(kblk_wq, &d->recover, 0);
+		flush_delayed_work(&d->recover);
+	}
+	del_gendisk(gd);
+	disable_delayed_work_sync(&d->recover);
+	kblk_disconnect(d);
+	put_disk(gd);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What both ends ask of a provider. Where providers differ, fi_info says so:
+ * how much remote CQ data there is, and whether it takes a receive.
+ */
+#ifndef _KOFI_BLK_NET_H
+#define _KOFI_BLK_NET_H
+
+#include <linux/kofi/kofi.h>
+#include <linux/minmax.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "proto.h"
+
+#define KBLK_TEXT	64		/* of an attribute that is a word, with a 0 */
+#define KBLK_SEGS	65		/* of a request at most */
+#define KBLK_BYTES	18		/* log2 of the most bytes of a request */
+#define KBLK_IDLE_MS	10000		/* until an idle peer is probed */
+
+/**
+ * kblk_getinfo - discovery
+ * @net: network namespace
+ * @prov: name of the provider
+ * @node: numeric address
+ * @port: TCP port, or its like
+ * @flags: FI_SOURCE if the address is this machine's
+ * @depth: commands of a queue
+ * @gfp: for all allocations
+ * @info: the first match, to be freed
+ *
+ * Return: 0 or a negative error code.
+ */
+static inline int kblk_getinfo(struct net *net, const char *prov,
+			       const char *node, const char *port, u64 flags,
+			       unsigned int depth, gfp_t gfp,
+			       struct fi_info **info)
+{
+	struct fi_info *hints = fi_allocinfo();
+	int err = -ENOMEM;
+
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = FI_MSG | FI_RMA;
+	hints->mode = FI_RX_CQ_DATA;
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_ENDPOINT |
+				      FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
+	/* a read or write, and an answer, each; for the client a command */
+	hints->tx_attr->size = 2 * depth;
+	hints->rx_attr->size = depth;
+	hints->fabric_attr->prov_name = kstrdup(prov, gfp);
+	if (hints->fabric_attr->prov_name)
+		err = kofi_getinfo(net, FI_VERSION(2, 1), node, port,
+				   flags | FI_NUMERICHOST, hints, info, gfp);
+	fi_freeinfo(hints);
+	return err;
+}
+
+/**
+ * kblk_has_data - whether an answer can be remote CQ data
+ * @info: of an endpoint
+ */
+static inline bool kblk_has_data(const struct fi_info *info)
+{
+	return info->domain_attr->cq_data_size >= sizeof(u32);
+}
+
+/**
+ * kblk_ep_options - have an endpoint work while there is no memory, and look
+ *	after a peer that is silent
+ * @ep: not enabled
+ *
+ * A provider or device that cannot do one of them refuses the option, and the
+ * endpoint is used without it.
+ */
+static inline void kblk_ep_options(struct fid_ep *ep)
+{
+	unsigned int on = 1, idle = KBLK_IDLE_MS;
+
+	fi_set_val(&ep->fid, KOFI_VAL_RECLAIM_SAFE, &on);
+	fi_set_val(&ep->fid, KOFI_VAL_KEEPALIVE_IDLE, &idle);
+}
+
+/**
+ * kblk_store_text - the store function of an attribute that is a word
+ * @lock: protects it
+ * @busy: points to what is not NULL while the attribute cannot change
+ * @to: the word
+ * @room: bytes of @to
+ * @page: what is stored
+ * @len: bytes of @page
+ *
+ * Return: @len, -EBUSY, or -EINVAL for none or more than a word.
+ */
+static inline ssize_t kblk_store_text(struct mutex *lock,
+				      const void *const *busy, char *to,
+				      size_t room, const char *page, size_t len)
+{
+	size_t n = strcspn(page, " \t\n");
+	ssize_t ret = -EINVAL;
+
+	mutex_lock(lock);
+	if (*busy) {
+		ret = -EBUSY;
+	} else if (n && n < room && page[n + strspn(page + n, "\n")] == '\0') {
+		memcpy(to, page, n);
+		to[n] = '\0';
+		ret = len;
+	}
+	mutex_unlock(lock);
+	return ret;
+}
+
+static inline const char *kblk_reason_text(unsigned int reason)
+{
+	static const char * const text[] = {
+		[0] = "unknown reason",
+		[KBLK_REASON_PROTOCOL] = "protocol error",
+		[KBLK_REASON_VERSION] = "wrong version",
+		[KBLK_REASON_VOLUME] = "unknown volume",
+		[KBLK_REASON_ACCESS] = "access denied",
+		[KBLK_REASON_FULL] = "too many connections",
+		[KBLK_REASON_BUSY] = "earlier connection still ending",
+		[KBLK_REASON_FAILED] = "target failed",
+	};
+
+	return text[reason < ARRAY_SIZE(text) ? reason : 0];
+}
+
+#endif /* _KOFI_BLK_NET_H */

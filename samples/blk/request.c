@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Requests of the block layer: a command to the target for each, and an answer.
+ *
+ * The normal way. queue_rq() takes a region from the endpoint's pool, maps the
+ * request's pages there for one access, and sends the command with the key. A
+ * short write needs none: its data follows the command in the same message.
+ * Nothing is allocated. A request then has parts to wait for, in any order: the
+ * answer, what else may touch its pages, the region or the send, and queue_rq()
+ * itself. An answer takes the key back if the target has not. When all parts are
+ * in, the request is complete.
+ *
+ * What can be under way has its room: a receive and a place in the queues for
+ * each tag. The regions are the domain's, which has some for each queue and gets
+ * more when they are asked for. A post that is refused, or a region that is not
+ * there yet, returns the request to the block layer, which comes again.
+ *
+ * The failure way. A post fails or a completion has an error when the connection
+ * has ended. The request is then left as it is: kblk_recover() drains the
+ * endpoint, which ends all regions and sends, and puts what has had no answer
+ * back on the block layer's list. An answer that fits no request is a target
+ * that does not keep to the protocol, and ends the connection.
+ */
+#include <linux/bitfield.h>
+
+#include "blk.h"
+
+#define KBLK_RETRY_MS	3
+
+/* ------------------------------------------------------------ ending requests */
+
+static void kblk_complete(struct request *rq)
+{
+	struct kblk_rq *r = blk_mq_rq_to_pdu(rq);
+
+	blk_mq_end_request(rq, r->sts);
+}
+
+static void kblk_put_mr(struct kblk_rq *r)
+{
+	if (r->mr)
+		kofi_mr_put(r->mr);
+	r->mr = NULL;
+}
+
+/* The block layer waits as long when it has been refused a request. */
+static void kblk_retry(struct request *rq)
+{
+	blk_mq_requeue_request(rq, false);
+	blk_mq_delay_kick_requeue_list(rq->q, KBLK_RETRY_MS);
+}
+
+static void kblk_part(struct kblk_rq *r)
+{
+	struct request *rq = blk_mq_rq_from_pdu(r);
+
+	if (!atomic_dec_and_test(&r->parts))
+		return;
+	kblk_put_mr(r);
+	if (r->sts == BLK_STS_RESOURCE)
+		kblk_retry(rq);
+	else
+		blk_mq_complete_request(rq);
+}
+
+static void kblk_ended(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	kblk_part(container_of(wc->cqe, struct kblk_rq, ended));
+}
+
+static void kblk_sent(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct kblk_rq *r = container_of(wc->cqe, struct kblk_rq, sent);
+
+	if (wc->err)
+		kblk_lost(r->queue->disk);
+	kblk_part(r);
+}
+
+static void kblk_answer(struct kblk_rq *r, blk_status_t sts)
+{
+	r->sts = sts;
+	/* of no effect if the target's access or answer was the end of it */
+	if (r->mr)
+		kofi_mr_unmap(r->mr, NULL);
+	kblk_part(r);
+}
+
+/**
+ * kblk_requeue - have a request sent again that has had no answer, or fail
+ * @rq: of a queue that is quiesced, and whose endpoint has been drained
+ * @data: the disk
+ *
+ * Return: true, for the next one.
+ */
+bool kblk_requeue(struct request *rq, void *data)
+{
+	struct kblk_rq *r = blk_mq_rq_to_pdu(rq);
+	struct kblk_disk *d = data;
+
+	if (!blk_mq_request_started(rq) || blk_mq_request_completed(rq))
+		return true;
+	kblk_put_mr(r);
+	/* it did not cover what it was sent for */
+	if (req_op(rq) == REQ_OP_FLUSH)
+		d->unflushed = true;
+	if (r->rounds < KBLK_ROUNDS) {
+		blk_mq_requeue_request(rq, false);
+	} else {
+		r->sts = BLK_STS_TRANSPORT;
+		blk_mq_complete_request(rq);
+	}
+	return true;
+}
+
+/* -------------------------------------------------------------------- answers */
+
+static blk_status_t kblk_status(unsigned int status)
+{
+	static const blk_status_t table[KBLK_STATUSES] = {
+		[KBLK_OK]		= BLK_STS_OK,
+		[KBLK_IO_ERROR]		= BLK_STS_IOERR,
+		[KBLK_NOT_SUPPORTED]	= BLK_STS_NOTSUPP,
+		[KBLK_NO_SPACE]		= BLK_STS_NOSPC,
+		[KBLK_PROTECTED]	= BLK_STS_TARGET,
+		[KBLK_RANGE]		= BLK_STS_TARGET,
+		[KBLK_MEDIUM_ERROR]	= BLK_STS_MEDIUM,
+	};
+
+	return status < KBLK_STATUSES ? table[status] : BLK_STS_IOERR;
+}
+
+static bool kblk_writes(const struct request *rq)
+{
+	return op_is_write(req_op(rq)) && req_op(rq) != REQ_OP_FLUSH;
+}
+
+static struct kblk_rq *kblk_find(struct kblk_queue *q, u32 value)
+{
+	unsigned int tag = FIELD_GET(KBLK_ANSWER_TAG, value);
+	struct request *rq = NULL;
+	struct kblk_rq *r;
+
+	if (tag < q->disk->set.queue_depth)
+		rq = blk_mq_tag_to_rq(q->disk->set.tags[q->nr], tag);
+	if (!rq || !blk_mq_request_started(rq))
+		return NULL;
+	r = blk_mq_rq_to_pdu(rq);
+	if (r->queue != q || r->gen != FIELD_GET(KBLK_ANSWER_GEN, value) ||
+	    atomic_xchg(&r->answered, 1))
+		return NULL;
+	return r;
+}
+
+/*
+ * Is it the answer's form? With remote CQ data it is that if, and only if, there
+ * is what has been read.
+ */
+static bool kblk_form(const struct kblk_disk *d, const struct request *rq,
+		      u32 value, bool data)
+{
+	return data == (req_op(rq) == REQ_OP_READ &&
+			le16_to_cpu(d->welcome.flags) & KBLK_CQ_DATA &&
+			FIELD_GET(KBLK_ANSWER_STATUS, value) == KBLK_OK);
+}
+
+/* @data: it came with the data of a read; @len: so many bytes, 0: not known */
+static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
+			  size_t len)
+{
+	struct kblk_rq *r = kblk_find(q, value);
+	struct kblk_disk *d = q->disk;
+	blk_status_t sts;
+	struct request *rq;
+
+	if (!r) {
+		pr_err_ratelimited("kofi_blk: %s: answer to no request: %#x\n",
+				   d->opt.volume, value);
+		kblk_lost(d);
+		return;
+	}
+	rq = blk_mq_rq_from_pdu(r);
+	sts = kblk_status(FIELD_GET(KBLK_ANSWER_STATUS, value));
+	if (!kblk_form(d, rq, value, data) ||
+	    (len && len != blk_rq_bytes(rq)))
+		sts = BLK_STS_IOERR;
+	if (!READ_ONCE(d->answered))
+		WRITE_ONCE(d->answered, true);
+	if (req_op(rq) == REQ_OP_FLUSH) {
+		if (sts)
+			WRITE_ONCE(d->unflushed, true);
+	} else if (kblk_writes(rq) && !(r->cmd.flags & KBLK_CMD_FUA) &&
+		   !READ_ONCE(d->unflushed)) {
+		WRITE_ONCE(d->unflushed, true);
+	}
+	kblk_answer(r, sts);
+}
+
+static void kblk_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct kblk_rx *rx = container_of(wc->cqe, struct kblk_rx, cqe);
+	struct kblk_queue *q = rx->queue;
+	bool data = wc->flags & FI_REMOTE_CQ_DATA;
+	u32 value = data ? wc->data : le32_to_cpu(rx->msg.value);
+	bool good = !wc->err && (data || (wc->len == sizeof(rx->msg) &&
+					  !rx->msg.reserved));
+
+	/* ahead of the answer, whose tag may be used again at once */
+	if (!good || fi_recv(q->ep, &rx->msg, sizeof(rx->msg), NULL, 0,
+			     &rx->cqe))
+		kblk_lost(q->disk);
+	if (good)
+		kblk_answered(q, value, data, 0);
+}
+
+/* Of a provider where remote CQ data takes no receive. */
+static void kblk_data_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct kblk_queue *q = container_of(wc->cqe, struct kblk_queue, data);
+
+	if (wc->err)
+		kblk_lost(q->disk);
+	else
+		kblk_answered(q, wc->data, true, wc->len);
+}
+
+static void kblk_send_failed(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	if (wc->err)
+		kblk_lost(container_of(wc->cqe, struct kblk_queue, lost)->disk);
+}
+
+/**
+ * kblk_queue_ready - post the receives of a queue
+ * @q: its endpoint is enabled and does not connect yet
+ *
+ * Return: 0 or a negative error code.
+ */
+int kblk_queue_ready(struct kblk_queue *q)
+{
+	unsigned int i;
+	int err = 0;
+
+	q->data.done = kblk_data_done;
+	q->lost.done = kblk_send_failed;
+	for (i = 0; i < KBLK_TAGS && !err; i++) {
+		struct kblk_rx *rx = &q->rx[i];
+
+		rx->queue = q;
+		rx->cqe.done = kblk_rx_done;
+		err = fi_recv(q->ep, &rx->msg, sizeof(rx->msg), NULL, 0,
+			      &rx->cqe);
+	}
+	return err;
+}
+
+/* ------------------------------------------------------------------- commands */
+
+static int kblk_op(const struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return KBLK_OP_READ;
+	case REQ_OP_WRITE:
+		return KBLK_OP_WRITE;
+	case REQ_OP_FLUSH:
+		return KBLK_OP_FLUSH;
+	case REQ_OP_DISCARD:
+		return KBLK_OP_DISCARD;
+	case REQ_OP_WRITE_ZEROES:
+		return KBLK_OP_ZEROES;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int kblk_command(struct request *rq, struct kblk_cmd *cmd)
+{
+	enum req_op op = req_op(rq);
+	int ret = kblk_op(rq);
+
+	if (ret < 0)
+		return ret;
+	*cmd = (struct kblk_cmd) {
+		.op = ret,
+		.tag = cpu_to_le16(rq->tag),
+		.sector = cpu_to_le64(op == REQ_OP_FLUSH ? 0 : blk_rq_pos(rq)),
+		.len = cpu_to_le32(op == REQ_OP_FLUSH ? 0 : blk_rq_bytes(rq)),
+	};
+	if (op == REQ_OP_WRITE && rq->cmd_flags & REQ_FUA)
+		cmd->flags |= KBLK_CMD_FUA;
+	if (op == REQ_OP_WRITE_ZEROES && rq->cmd_flags & REQ_NOUNMAP)
+		cmd->flags |= KBLK_CMD_NO_UNMAP;
+	return 0;
+}
+
+static unsigned int kblk_pages(struct request *rq, struct bio_vec *to)
+{
+	struct req_iterator iter;
+	unsigned int n = 0;
+	struct bio_vec bv;
+
+	rq_for_each_bvec(bv, rq, iter)
+		to[n++] = bv;
+	return n;
+}
+
+/* The key of the request's pages, for its command. */
+static int kblk_map(struct kblk_rq *r, unsigned int segs, u64 access)
+{
+	const struct fi_msg vec = {
+		.msg_bvec = r->bv + 1,
+		.iov_count = segs,
+		.vec = KOFI_BVEC,
+		.context = &r->ended,
+	};
+	int err;
+
+	r->mr = kofi_mr_get(r->queue->ep);
+	if (!r->mr)
+		return -EAGAIN;
+	err = kofi_mr_map(r->mr, &vec, access, FI_MR_SINGLE_USE);
+	if (err) {
+		kblk_put_mr(r);
+		return err;
+	}
+	r->cmd.addr = cpu_to_le64(kofi_mr_base(r->mr));
+	r->cmd.key = cpu_to_le64(fi_mr_key(r->mr));
+	return 0;
+}
+
+static int kblk_send(struct kblk_rq *r, bool more)
+{
+	const struct fi_msg msg = {
+		.msg_bvec = r->bv,
+		.iov_count = 1 + r->follow,
+		.vec = KOFI_BVEC,
+		.context = r->follow ? &r->sent : &r->queue->lost,
+	};
+
+	bvec_set_virt(r->bv, &r->cmd, sizeof(r->cmd));
+	return fi_sendmsg(r->queue->ep, &msg, (r->follow ? FI_COMPLETION :
+					       FI_INJECT) |
+					      (more ? FI_MORE : 0));
+}
+
+/* The command of a request that has been started */
+static void kblk_post(struct kblk_rq *r, bool more)
+{
+	struct kblk_disk *d = r->queue->disk;
+	int err = kblk_send(r, more);
+
+	if (!err) {
+		kblk_part(r);
+		return;
+	}
+	if (r->cmd.op == KBLK_OP_FLUSH)
+		WRITE_ONCE(d->unflushed, true);
+	/* an answer to what was not sent is the target's invention */
+	if (err == -EAGAIN && !atomic_xchg(&r->answered, 1)) {
+		if (r->follow)
+			atomic_dec(&r->parts);
+		kblk_answer(r, BLK_STS_RESOURCE);
+		kblk_part(r);
+		return;
+	}
+	kblk_lost(d);
+}
+
+/* The block layer has no more, although it has said so. */
+static void kblk_commit_rqs(struct blk_mq_hw_ctx *hctx)
+{
+	struct kblk_queue *q = hctx->driver_data;
+	struct kblk_rq *held = xchg(&q->held, NULL);
+
+	if (held)
+		kblk_post(held, false);
+}
+
+/*
+ * FI_MORE has to be true, or the provider holds the command back. So one that the
+ * block layer says is not the last waits for the next one, or for commit_rqs().
+ */
+static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
+				  const struct blk_mq_queue_data *bd)
+{
+	struct kblk_queue *q = hctx->driver_data;
+	struct kblk_disk *d = q->disk;
+	struct request *rq = bd->rq;
+	struct kblk_rq *r = blk_mq_rq_to_pdu(rq), *held;
+	unsigned int segs = 0;
+	int err;
+
+	/* pairs with the release in kblk_live() */
+	if (smp_load_acquire(&d->state) == KBLK_FAILED)
+		return BLK_STS_TRANSPORT;
+	if (kblk_command(rq, &r->cmd))
+		return BLK_STS_NOTSUPP;
+	if (req_op(rq) == REQ_OP_FLUSH && READ_ONCE(d->flush_failed))
+		return BLK_STS_IOERR;
+
+	/* not when it is sent again */
+	if (!(rq->rq_flags & RQF_DONTPREP))
+		r->rounds = 0;
+	rq->rq_flags |= RQF_DONTPREP;
+	r->queue = q;
+	r->ended.done = kblk_ended;
+	r->sent.done = kblk_sent;
+	r->mr = NULL;
+	r->follow = 0;
+	r->sts = BLK_STS_OK;
+	atomic_set(&r->answered, 0);
+	r->cmd.gen = ++r->gen;
+	if (req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE)
+		segs = kblk_pages(rq, r->bv + 1);
+	if (req_op(rq) == REQ_OP_WRITE && segs <= d->inline_segs &&
+	    blk_rq_bytes(rq) <= d->inline_max) {
+		r->cmd.flags |= KBLK_CMD_INLINE;
+		r->follow = segs;
+	}
+	atomic_set(&r->parts, segs ? 3 : 2);
+	if (segs > r->follow) {
+		err = kblk_map(r, segs, req_op(rq) == REQ_OP_READ ?
+					FI_REMOTE_WRITE : FI_REMOTE_READ);
+		if (err == -EAGAIN)
+			return BLK_STS_RESOURCE;
+		/* the request's fault; everything else is the connection's */
+		if (err == -EINVAL || err == -EOPNOTSUPP)
+			return BLK_STS_IOERR;
+		if (err)
+			goto lost;
+	}
+
+	if (req_op(rq) == REQ_OP_FLUSH)
+		WRITE_ONCE(d->unflushed, false);
+	blk_mq_start_request(rq);
+	held = xchg(&q->held, bd->last ? NULL : r);
+	if (held)
+		kblk_post(held, true);
+	if (bd->last)
+		kblk_post(r, false);
+	return BLK_STS_OK;
+
+lost:
+	/* started, so that it is found and sent again */
+	blk_mq_start_request(rq);
+	kblk_lost(d);
+	return BLK_STS_OK;
+}
+
+/*
+ * A target that does not answer is one that is lost. The request stays where it
+ * is until the connection has ended, and is then sent again.
+ */
+static enum blk_eh_timer_return kblk_timeout(struct request *rq)
+{
+	struct kblk_rq *r = blk_mq_rq_to_pdu(rq);
+	struct kblk_disk *d = r->queue->disk;
+
+	pr_warn_ratelimited("kofi_blk: %s: no answer for %u s: command %u, sector %llu, %u bytes\n",
+			    d->gd->disk_name, d->set.timeout / HZ, r->cmd.op,
+			    (u64)blk_rq_pos(rq), blk_rq_bytes(rq));
+	r->rounds++;
+	WRITE_ONCE(d->timed_out, true);
+	kblk_lost(d);
+	return BLK_EH_RESET_TIMER;
+}
+
+static int kblk_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
+			  unsigned int nr)
+{
+	struct kblk_disk *d = data;
+
+	hctx->driver_data = d->queues[nr];
+	return 0;
+}
+
+const struct blk_mq_ops kblk_mq_ops = {
+	.queue_rq	= kblk_queue_rq,
+	.commit_rqs	= kblk_commit_rqs,
+	.complete	= kblk_complete,
+	.timeout	= kblk_timeout,
+	.init_hctx	= kblk_init_hctx,
+};

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kofi_blkt.ko, the target: block devices of this machine for clients.
+ *
+ * tconfig.c	volumes and ports, as configfs has them
+ * tconn.c	connections: who may, and how they end
+ * tio.c	commands of a connection
+ *
+ * A volume is a block device with a name, a port an address to listen at. Each
+ * volume can be reached through each port.
+ */
+#ifndef _KOFI_BLK_TARGET_H
+#define _KOFI_BLK_TARGET_H
+
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/completion.h>
+#include <linux/configfs.h>
+#include <linux/mutex.h>
+#include <linux/socket.h>
+#include <linux/uuid.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "net.h"
+
+#define KBLKT_ALLOW	16	/* entries of an access list */
+#define KBLKT_CONNS	256	/* connections of all clients */
+#define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
+#define KBLKT_LONG	24	/* log2 of bytes: more would be answered too late */
+
+struct kblkt_conn;
+
+/* Addresses with the first @bits bits of @addr */
+struct kblkt_net {
+	struct sockaddr_storage	addr;
+	unsigned int		bits;
+};
+
+/**
+ * struct kblkt_volume - a block device for clients
+ * @item: its directory
+ * @config: protects the attributes
+ * @name: of @item, which forgets it before it is released
+ * @path: of the device
+ * @read_only: no writes
+ * @uuid: what it is known by
+ * @nr_allow: of @allow; 0: clients of any address may map it
+ * @allow: which may
+ * @file: the device, while the volume is enabled
+ * @bdev: the same
+ * @node: of all that are enabled, by kblkt_lock
+ * @conns: how many connections have it, by kblkt_lock
+ * @idle: woken when @conns is 0
+ * @incarnation: see kblkt_incarnation
+ * @welcome: what the client is told
+ * @reads: commands
+ * @writes: commands
+ * @others: commands
+ * @errors: commands that have failed
+ */
+struct kblkt_volume {
+	struct config_item	item;
+	struct mutex		config;		/* for the attributes */
+	char			name[KBLK_NAME_LEN + 1];
+	char			path[256];
+	bool			read_only;
+	uuid_t			uuid;
+	unsigned int		nr_allow;
+	struct kblkt_net	allow[KBLKT_ALLOW];
+	struct file		*file;
+	struct block_device	*bdev;
+	struct list_head	node;
+	unsigned int		conns;
+	wait_queue_head_t	idle;
+	u32			incarnation;
+	struct kblk_welcome	welcome;
+	atomic64_t		reads;
+	atomic64_t		writes;
+	atomic64_t		others;
+	atomic64_t		errors;
+};
+
+/* A numeric address, a port, and whose endpoints */
+struct kblkt_where {
+	char			addr[KBLK_TEXT];
+	char			port[KBLK_TEXT];
+	char			provider[KBLK_TEXT];
+};
+
+/**
+ * struct kblkt_port - an address to listen at
+ * @item: its directory
+ * @config: protects the attributes
+ * @at: the address
+ * @fabric: open while the port is enabled
+ * @eq: events of the port and its connections
+ * @pep: listens
+ * @conns: how many connections have come through it, by kblkt_lock
+ * @idle: woken when @conns is 0
+ */
+struct kblkt_port {
+	struct config_item	item;
+	struct mutex		config;		/* for the attributes */
+	struct kblkt_where	at;
+	struct fid_fabric	*fabric;
+	struct fid_eq		*eq;
+	struct fid_pep		*pep;
+	unsigned int		conns;
+	wait_queue_head_t	idle;
+};
+
+/**
+ * struct kblkt_rx - a receive for a command
+ * @cqe: completes it
+ * @conn: whose
+ * @node: of commands that wait for room
+ * @page: for data that comes with the command
+ * @cmd: the command
+ */
+struct kblkt_rx {
+	struct kofi_cqe		cqe;
+	struct kblkt_conn	*conn;
+	struct list_head	node;
+	struct page		*page;
+	/* written by a device, so in no cache line with anything else */
+	struct kblk_cmd		cmd __aligned(ARCH_DMA_MINALIGN);
+} __aligned(ARCH_DMA_MINALIGN);
+
+/**
+ * struct kblkt_io - a command that is served
+ * @conn: whose
+ * @node: free, or waiting for room to post
+ * @moved: completes a read or write of the client's memory
+ * @answered: completes the answer
+ * @step: the post to be made next
+ * @parts: of the answer that have not completed
+ * @rx: its receive, whose page has the data; or NULL
+ * @tag: of the client's
+ * @gen: of the client's
+ * @op: enum kblk_op
+ * @flags: KBLK_CMD_FUA, ...
+ * @status: enum kblk_status
+ * @len: bytes
+ * @sector: the first
+ * @addr: the client's memory
+ * @key: its key; it is the client's again with the answer
+ * @pages: of the pool, in @bv; none for data that came with the command
+ * @answer: a message
+ * @bio: for the device
+ * @bv: data
+ */
+struct kblkt_io {
+	struct kblkt_conn	*conn;
+	struct list_head	node;
+	struct kofi_cqe		moved;
+	struct kofi_cqe		answered;
+	int			(*step)(struct kblkt_io *io);
+	atomic_t		parts;
+	struct kblkt_rx		*rx;
+	u16			tag;
+	u8			gen;
+	u8			op;
+	u8			flags;
+	u8			status;
+	u32			len;
+	u64			sector;
+	u64			addr;
+	u64			key;
+	unsigned int		pages;
+	struct kblk_answer	answer;
+	struct bio		bio;
+	struct bio_vec		bv[1 << (KBLK_BYTES - PAGE_SHIFT)];
+};
+
+/**
+ * struct kblkt_conn - a connection
+ * @node: of all, by kblkt_lock
+ * @port: it came through
+ * @volume: it is for
+ * @hello: of the client
+ * @peer: the client's address, for the log
+ * @dead: it ends; not 0 once its work has been queued
+ * @end: the work that closes it
+ * @domain: of its own: regions of a client are no other's affair
+ * @cq: calls back in a work item, where bios are submitted
+ * @ep: the connection
+ * @data: reads are answered by remote CQ data
+ * @no_inv: the client's end does not know remote invalidation
+ * @lock: for the lists and @nr_free
+ * @idle_ios: I/Os that are free
+ * @waiting: I/Os whose post was refused
+ * @pending: commands without an I/O or pages, in their order
+ * @nr_free: of @pages
+ * @pages: for data, those that are free first
+ * @bios: bios under way, and 1 until the connection ends
+ * @bios_gone: @bios is 0
+ * @rx: @depth of them
+ * @io: @depth of them
+ * @depth: commands there may be under way
+ */
+struct kblkt_conn {
+	struct list_head	node;
+	struct kblkt_port	*port;
+	struct kblkt_volume	*volume;
+	struct kblk_hello	hello;
+	struct sockaddr_storage	peer;
+	atomic_t		dead;
+	struct work_struct	end;
+	struct fid_domain	*domain;
+	struct fid_cq		*cq;
+	struct fid_ep		*ep;
+	bool			data;
+	bool			no_inv;
+	spinlock_t		lock;		/* for lists and nr_free */
+	struct list_head	idle_ios;
+	struct list_head	waiting;
+	struct list_head	pending;
+	unsigned int		nr_free;
+	struct page		*pages[KBLKT_POOL];
+	refcount_t		bios;
+	struct completion	bios_gone;
+	struct kblkt_rx		*rx;
+	struct kblkt_io		*io;
+	unsigned int		depth;
+};
+
+/* tconfig.c */
+u64 kblkt_sectors(const struct kblkt_volume *v);
+
+/* tio.c */
+int kblkt_io_alloc(struct kblkt_conn *c);
+void kblkt_io_free(struct kblkt_conn *c);
+int kblkt_io_start(struct kblkt_conn *c);
+void kblkt_io_space(struct fid_ep *ep, void *context);
+
+/* tconn.c */
+extern struct mutex kblkt_lock;
+extern struct list_head kblkt_volumes;
+extern struct workqueue_struct *kblkt_wq;
+void kblkt_lost(struct kblkt_conn *c);
+int kblkt_listen(struct kblkt_port *p);
+void kblkt_unlisten(struct kblkt_port *p);
+void kblkt_evict(struct kblkt_volume *v);
+
+#endif /* _KOFI_BLK_TARGET_H */

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections: who may have one, and how they end.
+ *
+ * A connection is made in the handler of its port's event queue, with kblkt_lock
+ * held. It is on the list of all from then on, and counts for its volume and its
+ * port, which cannot go before. Whatever ends it, a failed completion, a command
+ * that makes no sense, the volume or the port that is disabled, calls
+ * kblkt_lost(), and its work does the rest, once: it drains the endpoint, waits
+ * for the bios, and frees everything. A client that dies leaves nothing: the
+ * provider looks after peers that are silent, where the device can.
+ *
+ * A client that connects again may have commands of its last attempt under way
+ * here. They must not be mixed with new ones: a write that is late would destroy
+ * what has been written since. So the client is refused until all of its earlier
+ * connections are gone, and told to try again.
+ */
+#include <linux/inet.h>
+#include <linux/ipv6.h>
+#include <linux/nsproxy.h>
+#include <linux/sched/mm.h>
+#include <net/ipv6.h>
+
+#include "target.h"
+
+/* for the lists, and for making connections */
+DEFINE_MUTEX(kblkt_lock);
+LIST_HEAD(kblkt_volumes);
+struct workqueue_struct *kblkt_wq;
+static LIST_HEAD(kblkt_conns);
+static unsigned int kblkt_nr_conns;
+
+/* --------------------------------------------------------------------- ending */
+
+static void kblkt_conn_end(struct work_struct *work)
+{
+	struct kblkt_conn *c = container_of(work, struct kblkt_conn, end);
+
+	/* it has been made */
+	mutex_lock(&kblkt_lock);
+	mutex_unlock(&kblkt_lock);
+
+	if (c->ep)
+		kofi_ep_drain(c->ep);
+	if (!refcount_dec_and_test(&c->bios))
+		wait_for_completion(&c->bios_gone);
+	if (c->ep)
+		fi_close(&c->ep->fid);
+	if (c->cq)
+		fi_close(&c->cq->fid);
+	if (c->domain)
+		fi_close(&c->domain->fid);
+	kblkt_io_free(c);
+
+	mutex_lock(&kblkt_lock);
+	list_del(&c->node);
+	kblkt_nr_conns--;
+	WRITE_ONCE(c->volume->conns, c->volume->conns - 1);
+	if (!c->volume->conns)
+		wake_up(&c->volume->idle);
+	WRITE_ONCE(c->port->conns, c->port->conns - 1);
+	if (!c->port->conns)
+		wake_up(&c->port->idle);
+	mutex_unlock(&kblkt_lock);
+	kvfree(c);
+}
+
+/**
+ * kblkt_lost - a connection has ended, or has to
+ * @c: the connection
+ *
+ * Context: any.
+ */
+void kblkt_lost(struct kblkt_conn *c)
+{
+	if (!atomic_xchg(&c->dead, 1))
+		queue_work(kblkt_wq, &c->end);
+}
+
+/* The last one is counted and woken for with kblkt_lock held. */
+static void kblkt_wait(wait_queue_head_t *idle, const unsigned int *conns)
+{
+	wait_event(*idle, !READ_ONCE(*conns));
+	mutex_lock(&kblkt_lock);
+	mutex_unlock(&kblkt_lock);
+}
+
+/**
+ * kblkt_evict - end all connections of a volume
+ * @v: the volume, which no new one finds
+ *
+ * Context: process, may sleep, until its bios have ended.
+ */
+void kblkt_evict(struct kblkt_volume *v)
+{
+	struct kblkt_conn *c;
+
+	mutex_lock(&kblkt_lock);
+	list_for_each_entry(c, &kblkt_conns, node)
+		if (c->volume == v)
+			kblkt_lost(c);
+	mutex_unlock(&kblkt_lock);
+	kblkt_wait(&v->idle, &v->conns);
+}
+
+/* ---------------------------------------------------------------------- login */
+
+static bool kblkt_same_net(const struct kblkt_net *n,
+			   const struct sockaddr *sa)
+{
+	const struct sockaddr_in6 *a6 = (const void *)&n->addr, *b6;
+	const struct sockaddr_in *a4 = (const void *)&n->addr, *b4;
+
+	if (sa->sa_family != n->addr.ss_family)
+		return false;
+	if (sa->sa_family == AF_INET6) {
+		b6 = (const struct sockaddr_in6 *)sa;
+		return ipv6_prefix_equal(&a6->sin6_addr, &b6->sin6_addr,
+					 n->bits);
+	}
+	b4 = (const struct sockaddr_in *)sa;
+	return !n->bits || !((a4->sin_addr.s_addr ^ b4->sin_addr.s_addr) &
+			     htonl(~0u << (32 - n->bits)));
+}
+
+static bool kblkt_allowed(const struct kblkt_volume *v,
+			  const struct sockaddr *sa)
+{
+	unsigned int i;
+
+	for (i = 0; i < v->nr_allow; i++)
+		if (kblkt_same_net(&v->allow[i], sa))
+			return true;
+	return !v->nr_allow;
+}
+
+static struct kblkt_volume *kblkt_find(const struct kblk_hello *hello)
+{
+	struct kblkt_volume *v;
+
+	list_for_each_entry(v, &kblkt_volumes, node)
+		if (!memcmp(v->name, hello->name, KBLK_NAME_LEN))
+			return v;
+	return NULL;
+}
+
+/* 0, or why not */
+static enum kblk_reason kblkt_check(const struct kblk_hello *hello, ssize_t len,
+				    const struct sockaddr *peer,
+				    struct kblkt_volume **vp)
+{
+	unsigned int queues, depth;
+	enum kblk_reason ret = 0;
+	struct kblkt_conn *c;
+	s32 age;
+
+	if (len < (ssize_t)offsetofend(struct kblk_hello, version) ||
+	    hello->magic != cpu_to_le32(KBLK_MAGIC))
+		return KBLK_REASON_PROTOCOL;
+	if (hello->version != cpu_to_le16(KBLK_VERSION))
+		return KBLK_REASON_VERSION;
+	queues = le16_to_cpu(hello->queues);
+	depth = le16_to_cpu(hello->depth);
+	if (len != sizeof(*hello) || !queues || queues > KBLK_QUEUES ||
+	    le16_to_cpu(hello->queue) >= queues || !depth ||
+	    depth > KBLK_DEPTH || hello->reserved ||
+	    le16_to_cpu(hello->flags) & ~KBLK_CQ_DATA)
+		return KBLK_REASON_PROTOCOL;
+	*vp = kblkt_find(hello);
+	if (!*vp)
+		return KBLK_REASON_VOLUME;
+	if (!kblkt_allowed(*vp, peer))
+		return KBLK_REASON_ACCESS;
+	list_for_each_entry(c, &kblkt_conns, node) {
+		if (memcmp(c->hello.session, hello->session,
+			   sizeof(hello->session)))
+			continue;
+		age = le32_to_cpu(hello->attempt) -
+		      le32_to_cpu(c->hello.attempt);
+		if (!age && c->hello.queue == hello->queue)
+			return KBLK_REASON_PROTOCOL;
+		/* one that comes late takes nothing from a later one */
+		if (age > 0)
+			kblkt_lost(c);
+		if (age)
+			ret = KBLK_REASON_BUSY;
+	}
+	if (!ret && kblkt_nr_conns >= KBLKT_CONNS)
+		ret = KBLK_REASON_FULL;
+	return ret;
+}
+
+static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info)
+{
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_WORKQUEUE, .done = true,
+	};
+	/* of each command: the receive, a read or write, the answer */
+	struct fi_cq_attr attr = { .size = 5 * c->depth };
+	struct kblk_welcome w = c->volume->welcome;
+	int err;
+
+	err = kofi_cq_open(c->domain, &attr, &kattr, &c->cq, NULL);
+	err = err ?: fi_endpoint(c->domain, info, &c->ep, c);
+	if (err)
+		return err;
+	kblk_ep_options(c->ep);
+	err = fi_ep_bind(c->ep, &c->port->eq->fid, 0);
+	err = err ?: fi_ep_bind(c->ep, &c->cq->fid, FI_TRANSMIT | FI_RECV);
+	err = err ?: kofi_ep_write_space(c->ep, kblkt_io_space);
+	err = err ?: fi_enable(c->ep);
+	err = err ?: kblkt_io_start(c);
+	/* it may have grown */
+	w.sectors = cpu_to_le64(kblkt_sectors(c->volume));
+	if (c->data)
+		w.flags |= cpu_to_le16(KBLK_CQ_DATA);
+	return err ?: fi_accept(c->ep, &w, sizeof(w));
+}
+
+static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
+					 struct kblkt_volume *v,
+					 const struct kblk_hello *hello,
+					 const struct fi_info *info)
+{
+	struct kblkt_conn *c = kvzalloc(sizeof(*c), GFP_KERNEL);
+
+	if (!c)
+		return NULL;
+	c->port = p;
+	c->volume = v;
+	c->hello = *hello;
+	memcpy(&c->peer, info->dest_addr,
+	       min(info->dest_addrlen, sizeof(c->peer)));
+	c->depth = le16_to_cpu(hello->depth);
+	c->data = le16_to_cpu(hello->flags) & KBLK_CQ_DATA &&
+		  kblk_has_data(info);
+	INIT_WORK(&c->end, kblkt_conn_end);
+	spin_lock_init(&c->lock);
+	INIT_LIST_HEAD(&c->idle_ios);
+	INIT_LIST_HEAD(&c->waiting);
+	INIT_LIST_HEAD(&c->pending);
+	refcount_set(&c->bios, 1);
+	init_completion(&c->bios_gone);
+	list_add_tail(&c->node, &kblkt_conns);
+	kblkt_nr_conns++;
+	v->conns++;
+	p->conns++;
+	return c;
+}
+
+static enum kblk_reason kblkt_login(struct kblkt_port *p, struct fi_info *info,
+				    const struct kblk_hello *hello, ssize_t len)
+{
+	struct kblkt_volume *v = NULL;
+	enum kblk_reason reason;
+	struct kblkt_conn *c;
+	int err;
+
+	reason = kblkt_check(hello, len, info->dest_addr, &v);
+	if (reason)
+		return reason;
+	c = kblkt_conn_new(p, v, hello, info);
+	if (!c)
+		return KBLK_REASON_FAILED;
+	err = kblkt_io_alloc(c);
+	err = err ?: fi_domain(p->fabric, info, &c->domain, NULL);
+	err = err ?: kblkt_accept(c, info);
+	if (!err)
+		return 0;
+	pr_err_ratelimited("kofi_blkt: %pISc: no connection: %d\n", &c->peer,
+			   err);
+	/* an endpoint has taken the request over */
+	reason = c->ep ? 0 : KBLK_REASON_FAILED;
+	kblkt_lost(c);
+	return reason;
+}
+
+static void kblkt_request(struct kblkt_port *p, struct fi_info *info,
+			  const void *data, ssize_t len)
+{
+	struct kblk_refusal no = {
+		.magic = cpu_to_le32(KBLK_MAGIC),
+		.version = cpu_to_le16(KBLK_VERSION),
+	};
+	enum kblk_reason reason;
+	unsigned int noio;
+
+	mutex_lock(&kblkt_lock);
+	/* volumes that memory is written to may wait for the lock */
+	noio = memalloc_noio_save();
+	if (!p->pep)
+		goto unlock;
+	reason = kblkt_login(p, info, data, len);
+	if (!reason)
+		goto unlock;
+	if (reason != KBLK_REASON_BUSY)
+		pr_warn_ratelimited("kofi_blkt: %pISc refused: %s\n",
+				    info->dest_addr, kblk_reason_text(reason));
+	no.reason = cpu_to_le16(reason);
+	fi_reject(p->pep, info->handle, &no, sizeof(no));
+unlock:
+	memalloc_noio_restore(noio);
+	mutex_unlock(&kblkt_lock);
+}
+
+/* A connection that has failed or ended, of which no receive may have told */
+static void kblkt_ep_event(struct fi_fid *fid)
+{
+	struct kblkt_conn *c;
+
+	mutex_lock(&kblkt_lock);
+	list_for_each_entry(c, &kblkt_conns, node)
+		if (c->ep && &c->ep->fid == fid)
+			kblkt_lost(c);
+	mutex_unlock(&kblkt_lock);
+}
+
+static void kblkt_event(struct fid_eq *eq, void *context)
+{
+	struct kblkt_port *p = context;
+	struct fi_eq_err_entry error = {};
+	union {
+		struct fi_eq_cm_entry	cm;
+		u8			room[sizeof(struct fi_eq_cm_entry) +
+					     256];
+	} ev;
+	u32 event;
+	ssize_t n;
+
+	while ((n = fi_eq_read(eq, &event, &ev, sizeof(ev), 0)) != -EAGAIN) {
+		if (n == -FI_EAVAIL) {
+			if (fi_eq_readerr(eq, &error, 0) > 0)
+				kblkt_ep_event(error.fid);
+			continue;
+		}
+		if (n < 0)
+			return;
+		if (event == FI_SHUTDOWN)
+			kblkt_ep_event(ev.cm.fid);
+		if (event != FI_CONNREQ)
+			continue;
+		kblkt_request(p, ev.cm.info, ev.cm.data, n - sizeof(ev.cm));
+		fi_freeinfo(ev.cm.info);
+	}
+}
+
+/* ---------------------------------------------------------------------- ports */
+
+/**
+ * kblkt_listen - open a port
+ * @p: its attributes are set
+ *
+ * Return: 0 or a negative error code.
+ */
+int kblkt_listen(struct kblkt_port *p)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct fid_pep *pep = NULL;
+	struct fi_info *info;
+	int err;
+
+	err = kblk_getinfo(current->nsproxy->net_ns, p->at.provider,
+			   p->at.addr, p->at.port, FI_SOURCE, KBLK_DEPTH, GFP_KERNEL, &info);
+	if (err)
+		return err;
+	err = fi_fabric(info->fabric_attr, &p->fabric, NULL);
+	err = err ?: kofi_eq_open(p->fabric, &attr, kblkt_event, &p->eq, p);
+	err = err ?: fi_passive_ep(p->fabric, info, &pep, NULL);
+	mutex_lock(&kblkt_lock);
+	p->pep = pep;
+	mutex_unlock(&kblkt_lock);
+	err = err ?: fi_pep_bind(pep, &p->eq->fid, 0);
+	err = err ?: fi_listen(pep);
+	fi_freeinfo(info);
+	if (err)
+		kblkt_unlisten(p);
+	return err;
+}
+
+/**
+ * kblkt_unlisten - close a port, and the connections that came through it
+ * @p: the port, however far kblkt_listen() came
+ *
+ * Context: process, may sleep, until the bios have ended.
+ */
+void kblkt_unlisten(struct kblkt_port *p)
+{
+	struct kblkt_conn *c;
+	struct fid_pep *pep;
+
+	mutex_lock(&kblkt_lock);
+	pep = p->pep;
+	p->pep = NULL;
+	list_for_each_entry(c, &kblkt_conns, node)
+		if (c->port == p)
+			kblkt_lost(c);
+	mutex_unlock(&kblkt_lock);
+	if (pep)
+		fi_close(&pep->fid);
+	kblkt_wait(&p->idle, &p->conns);
+	if (p->eq)
+		fi_close(&p->eq->fid);
+	p->eq = NULL;
+	if (p->fabric)
+		fi_close(&p->fabric->fid);
+	p->fabric = NULL;
+}

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Commands of a connection.
+ *
+ * Memory. A connection has all of it from the beginning: a receive and an I/O
+ * for each command its client may have under way, with a page for data that
+ * comes along, and a pool of pages for all other data. A command for which the
+ * pool has not enough waits, and those behind it too; the client's depth bounds
+ * how many. Nothing is allocated for a command here.
+ *
+ * The way of a read: its bio fills pages of the pool, a write of the client's
+ * memory takes them there. With remote CQ data that is the answer; otherwise a
+ * message follows, which takes the client's key back. The way of a write: a read
+ * of the client's memory fills the pages, unless the data came with the command,
+ * then a bio, then a message. Everything else is a bio and a message. Whatever
+ * fails ends in a message with a status.
+ *
+ * Credits. The receive of a command is posted again before its answer is, so a
+ * client that has its answer may send the next command, and finds a receive.
+ *
+ * Contexts. Callbacks of the queue run in its work item, one at a time, and may
+ * sleep in the block layer. A bio may end in any context, so what is done there
+ * is a post, and nothing else. A post that is refused waits for the write-space
+ * callback. Once the connection has ended, posts fail and I/Os end where they
+ * are.
+ */
+#include <linux/bitfield.h>
+#include <linux/uio.h>
+
+#include "target.h"
+
+static void kblkt_run(struct kblkt_conn *c);
+
+/* -------------------------------------------------------------------- posting */
+
+/*
+ * Make the next post, or see to it that it is made. A post that has succeeded may
+ * have been the last one, and @io another command's. One that has been refused is
+ * made once more with the lock held, so that the write-space callback comes later
+ * and finds it.
+ */
+static void kblkt_go(struct kblkt_io *io, int (*step)(struct kblkt_io *io))
+{
+	struct kblkt_conn *c = io->conn;
+	unsigned long flags;
+	int err;
+
+	io->step = step;
+	err = step(io);
+	if (err == -EAGAIN) {
+		spin_lock_irqsave(&c->lock, flags);
+		err = io->step(io);
+		if (err == -EAGAIN)
+			list_add_tail(&io->node, &c->waiting);
+		spin_unlock_irqrestore(&c->lock, flags);
+	}
+	if (err && err != -EAGAIN)
+		kblkt_lost(c);
+}
+
+/**
+ * kblkt_io_space - the write-space callback
+ * @ep: a connection
+ * @context: the same
+ */
+void kblkt_io_space(struct fid_ep *ep, void *context)
+{
+	struct kblkt_conn *c = context;
+	struct kblkt_io *io, *next;
+	LIST_HEAD(list);
+
+	spin_lock_irq(&c->lock);
+	list_splice_init(&c->waiting, &list);
+	spin_unlock_irq(&c->lock);
+	list_for_each_entry_safe(io, next, &list, node)
+		kblkt_go(io, io->step);
+}
+
+static int kblkt_receive(struct kblkt_rx *rx)
+{
+	const struct kvec kv[] = {
+		{ .iov_base = &rx->cmd, .iov_len = sizeof(rx->cmd) },
+		{ .iov_base = page_address(rx->page), .iov_len = KBLK_INLINE },
+	};
+	const struct fi_msg msg = {
+		.msg_iov = kv,
+		.iov_count = ARRAY_SIZE(kv),
+		.context = &rx->cqe,
+	};
+
+	return fi_recvmsg(rx->conn->ep, &msg, FI_COMPLETION);
+}
+
+static void kblkt_rearm(struct kblkt_rx *rx)
+{
+	if (kblkt_receive(rx))
+		kblkt_lost(rx->conn);
+}
+
+static u32 kblkt_value(const struct kblkt_io *io)
+{
+	return FIELD_PREP(KBLK_ANSWER_TAG, io->tag) |
+	       FIELD_PREP(KBLK_ANSWER_GEN, io->gen) |
+	       FIELD_PREP(KBLK_ANSWER_STATUS, io->status);
+}
+
+/* The client's key ends with the answer. */
+static int kblkt_answer(struct kblkt_io *io)
+{
+	struct kblkt_conn *c = io->conn;
+	const struct kvec kv = {
+		.iov_base = &io->answer, .iov_len = sizeof(io->answer),
+	};
+	const struct fi_msg msg = {
+		.msg_iov = &kv,
+		.iov_count = 1,
+		.context = &io->answered,
+		.inv_key = io->key,
+	};
+	bool inv = io->key && !c->no_inv;
+	int err;
+
+	io->answer.value = cpu_to_le32(kblkt_value(io));
+	err = fi_sendmsg(c->ep, &msg, FI_COMPLETION |
+				      (inv ? KOFI_REMOTE_INV : 0));
+	if (err == -EOPNOTSUPP && inv) {
+		/* then the client takes it back */
+		c->no_inv = true;
+		err = fi_sendmsg(c->ep, &msg, FI_COMPLETION);
+	}
+	return err;
+}
+
+/* The data of a read. With remote CQ data it is the answer as well. */
+static int kblkt_put(struct kblkt_io *io)
+{
+	struct kblkt_conn *c = io->conn;
+	const struct fi_rma_iov to = {
+		.addr = io->addr, .len = io->len, .key = io->key,
+	};
+	struct iov_iter iter;
+	const struct fi_msg_rma msg = {
+		.vec = KOFI_ITER,
+		.msg_iter = &iter,
+		.rma_iov = &to,
+		.rma_iov_count = 1,
+		.context = &io->moved,
+		.data = kblkt_value(io),
+	};
+	int err;
+
+	iov_iter_bvec(&iter, ITER_SOURCE, io->bv, io->pages, io->len);
+	err = fi_writemsg(c->ep, &msg, FI_COMPLETION | (c->data ?
+			  FI_REMOTE_CQ_DATA : FI_MORE));
+	if (err || c->data)
+		return err;
+	io->step = kblkt_answer;
+	return kblkt_answer(io);
+}
+
+/* The data of a write */
+static int kblkt_get(struct kblkt_io *io)
+{
+	const struct fi_rma_iov from = {
+		.addr = io->addr, .len = io->len, .key = io->key,
+	};
+	struct iov_iter iter;
+	const struct fi_msg_rma msg = {
+		.vec = KOFI_ITER,
+		.msg_iter = &iter,
+		.rma_iov = &from,
+		.rma_iov_count = 1,
+		.context = &io->moved,
+	};
+
+	iov_iter_bvec(&iter, ITER_DEST, io->bv, io->pages, io->len);
+	return fi_readmsg(io->conn->ep, &msg, FI_COMPLETION);
+}
+
+/* ------------------------------------------------------------------- the bios */
+
+static u8 kblkt_status(blk_status_t sts)
+{
+	switch (sts) {
+	case BLK_STS_OK:
+		return KBLK_OK;
+	case BLK_STS_NOTSUPP:
+		return KBLK_NOT_SUPPORTED;
+	case BLK_STS_NOSPC:
+		return KBLK_NO_SPACE;
+	case BLK_STS_MEDIUM:
+		return KBLK_MEDIUM_ERROR;
+	}
+	return KBLK_IO_ERROR;
+}
+
+/* Any context */
+static void kblkt_finish(struct kblkt_io *io, u8 status)
+{
+	struct kblkt_volume *v = io->conn->volume;
+	bool read = io->op == KBLK_OP_READ && status == KBLK_OK;
+
+	io->status = status;
+	atomic64_inc(io->op == KBLK_OP_READ ? &v->reads :
+		     io->op == KBLK_OP_WRITE ? &v->writes : &v->others);
+	if (status != KBLK_OK)
+		atomic64_inc(&v->errors);
+	if (io->rx)
+		kblkt_rearm(io->rx);
+	io->rx = NULL;
+	atomic_set(&io->parts, read && !io->conn->data ? 2 : 1);
+	kblkt_go(io, read ? kblkt_put : kblkt_answer);
+}
+
+static void kblkt_bios_put(struct kblkt_conn *c)
+{
+	if (refcount_dec_and_test(&c->bios))
+		complete(&c->bios_gone);
+}
+
+static void kblkt_bio_done(struct bio *bio)
+{
+	struct kblkt_io *io = container_of(bio, struct kblkt_io, bio);
+	struct kblkt_conn *c = io->conn;
+	u8 status = kblkt_status(bio->bi_status);
+
+	/* a device may turn out not to be able to */
+	if (status == KBLK_IO_ERROR &&
+	    ((io->op == KBLK_OP_DISCARD &&
+	      !bdev_max_discard_sectors(c->volume->bdev)) ||
+	     (io->op == KBLK_OP_ZEROES &&
+	      !bdev_write_zeroes_sectors(c->volume->bdev))))
+		status = KBLK_NOT_SUPPORTED;
+	bio_uninit(bio);
+	kblkt_finish(io, status);
+	kblkt_bios_put(c);
+}
+
+static blk_opf_t kblkt_opf(const struct kblkt_io *io)
+{
+	switch (io->op) {
+	case KBLK_OP_READ:
+		return REQ_OP_READ;
+	case KBLK_OP_WRITE:
+		return REQ_OP_WRITE | REQ_SYNC | REQ_IDLE |
+		       (io->flags & KBLK_CMD_FUA ? REQ_FUA : 0);
+	case KBLK_OP_DISCARD:
+		return REQ_OP_DISCARD;
+	case KBLK_OP_ZEROES:
+		return REQ_OP_WRITE_ZEROES |
+		       (io->flags & KBLK_CMD_NO_UNMAP ? REQ_NOUNMAP : 0);
+	}
+	return REQ_OP_WRITE | REQ_PREFLUSH;
+}
+
+static void kblkt_submit(struct kblkt_io *io)
+{
+	struct kblkt_conn *c = io->conn;
+	struct bio *bio = &io->bio;
+
+	bio_init(bio, c->volume->bdev, io->bv, ARRAY_SIZE(io->bv),
+		 kblkt_opf(io));
+	bio->bi_iter.bi_sector = io->sector;
+	bio->bi_iter.bi_size = io->len;
+	bio->bi_vcnt = io->rx ? 1 : io->pages;
+	bio->bi_end_io = kblkt_bio_done;
+	refcount_inc(&c->bios);
+	submit_bio(bio);
+}
+
+/* ---------------------------------------------------------------- completions */
+
+/* In the queue's work item: room for the next command */
+static void kblkt_release(struct kblkt_io *io)
+{
+	struct kblkt_conn *c = io->conn;
+	unsigned int i;
+
+	spin_lock_irq(&c->lock);
+	for (i = 0; i < io->pages; i++)
+		c->pages[c->nr_free++] = io->bv[i].bv_page;
+	io->pages = 0;
+	list_add(&io->node, &c->idle_ios);
+	spin_unlock_irq(&c->lock);
+	kblkt_run(c);
+}
+
+static void kblkt_answer_part(struct kblkt_io *io, const struct kofi_wc *wc)
+{
+	if (wc->err)
+		kblkt_lost(io->conn);
+	else if (atomic_dec_and_test(&io->parts))
+		kblkt_release(io);
+}
+
+static void kblkt_answered(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	kblkt_answer_part(container_of(wc->cqe, struct kblkt_io, answered), wc);
+}
+
+static void kblkt_moved(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct kblkt_io *io = container_of(wc->cqe, struct kblkt_io, moved);
+
+	if (io->op == KBLK_OP_READ)
+		kblkt_answer_part(io, wc);
+	else if (wc->err)
+		kblkt_lost(io->conn);
+	else
+		kblkt_submit(io);
+}
+
+/* ------------------------------------------------------------------- commands */
+
+/* What no client of this version sends ends the connection. */
+static bool kblkt_cmd_valid(const struct kblkt_conn *c,
+			    const struct kblk_cmd *cmd, size_t len)
+{
+	static const u8 flags[KBLK_OPS] = {
+		[KBLK_OP_WRITE]		= KBLK_CMD_FUA | KBLK_CMD_INLINE,
+		[KBLK_OP_ZEROES]	= KBLK_CMD_NO_UNMAP,
+	};
+	u32 data;
+
+	if (len < sizeof(*cmd) || cmd->op >= KBLK_OPS ||
+	    cmd->flags & ~flags[cmd->op] ||
+	    le16_to_cpu(cmd->tag) >= c->depth ||
+	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
+	    cmd->reserved2)
+		return false;
+	/* without memory of the client's there is no address of it */
+	if ((cmd->op > KBLK_OP_WRITE || cmd->flags & KBLK_CMD_INLINE) &&
+	    (cmd->addr || cmd->key))
+		return false;
+	if (cmd->op == KBLK_OP_FLUSH && (cmd->sector || cmd->len))
+		return false;
+	data = cmd->flags & KBLK_CMD_INLINE ? le32_to_cpu(cmd->len) : 0;
+	return len - sizeof(*cmd) == data;
+}
+
+/* What it asks for may be wrong all the same, and gets an answer. */
+static u8 kblkt_cmd_check(const struct kblkt_io *io)
+{
+	const struct kblkt_volume *v = io->conn->volume;
+	u64 sectors = kblkt_sectors(v);
+	u32 max = BIT(v->welcome.bytes_max);
+
+	if (io->op == KBLK_OP_FLUSH)
+		return KBLK_OK;
+	if (io->op != KBLK_OP_READ && v->read_only)
+		return KBLK_PROTECTED;
+	if (io->op == KBLK_OP_DISCARD || io->op == KBLK_OP_ZEROES) {
+		u8 log2 = io->op == KBLK_OP_DISCARD ? v->welcome.discard_max :
+						      v->welcome.zeroes_max;
+
+		if (!log2)
+			return KBLK_NOT_SUPPORTED;
+		max = BIT(log2);
+	}
+	if (!io->len || io->len > max ||
+	    !IS_ALIGNED(io->len | io->sector << SECTOR_SHIFT,
+			BIT(v->welcome.block)) ||
+	    io->sector > sectors ||
+	    io->len >> SECTOR_SHIFT > sectors - io->sector)
+		return KBLK_RANGE;
+	return KBLK_OK;
+}
+
+static void kblkt_start(struct kblkt_io *io)
+{
+	u8 status = kblkt_cmd_check(io);
+
+	if (status != KBLK_OK)
+		kblkt_finish(io, status);
+	else if (io->op == KBLK_OP_WRITE && !io->rx)
+		kblkt_go(io, kblkt_get);
+	else
+		kblkt_submit(io);
+}
+
+/* Pages of the pool a command needs; those that will be refused need none */
+static unsigned int kblkt_cmd_pages(const struct kblk_cmd *cmd)
+{
+	if ((cmd->op != KBLK_OP_READ && cmd->op != KBLK_OP_WRITE) ||
+	    cmd->flags & KBLK_CMD_INLINE ||
+	    le32_to_cpu(cmd->len) > BIT(KBLK_BYTES))
+		return 0;
+	return DIV_ROUND_UP(le32_to_cpu(cmd->len), PAGE_SIZE);
+}
+
+/* The oldest command that waits, if there is room for it */
+static struct kblkt_io *kblkt_next(struct kblkt_conn *c, struct kblkt_rx **rxp)
+{
+	struct kblkt_io *io = NULL;
+	unsigned int pages, i;
+	struct kblkt_rx *rx;
+
+	spin_lock_irq(&c->lock);
+	rx = list_first_entry_or_null(&c->pending, struct kblkt_rx, node);
+	if (!rx || list_empty(&c->idle_ios))
+		goto unlock;
+	pages = kblkt_cmd_pages(&rx->cmd);
+	if (pages > c->nr_free)
+		goto unlock;
+	list_del(&rx->node);
+	io = list_first_entry(&c->idle_ios, struct kblkt_io, node);
+	list_del(&io->node);
+	for (i = 0; i < pages; i++)
+		bvec_set_page(&io->bv[i], c->pages[--c->nr_free], PAGE_SIZE, 0);
+	io->pages = pages;
+	*rxp = rx;
+unlock:
+	spin_unlock_irq(&c->lock);
+	return io;
+}
+
+/* In the queue's work item */
+static void kblkt_run(struct kblkt_conn *c)
+{
+	struct kblkt_io *io;
+	struct kblkt_rx *rx;
+
+	while ((io = kblkt_next(c, &rx))) {
+		const struct kblk_cmd *cmd = &rx->cmd;
+
+		io->op = cmd->op;
+		io->flags = cmd->flags;
+		io->tag = le16_to_cpu(cmd->tag);
+		io->gen = cmd->gen;
+		io->sector = le64_to_cpu(cmd->sector);
+		io->len = le32_to_cpu(cmd->len);
+		io->addr = le64_to_cpu(cmd->addr);
+		io->key = le64_to_cpu(cmd->key);
+		if (io->pages)
+			io->bv[io->pages - 1].bv_len =
+				io->len - (io->pages - 1) * PAGE_SIZE;
+		io->rx = cmd->flags & KBLK_CMD_INLINE ? rx : NULL;
+		if (io->rx)
+			bvec_set_page(&io->bv[0], rx->page, io->len, 0);
+		else
+			kblkt_rearm(rx);
+		kblkt_start(io);
+	}
+}
+
+static void kblkt_received(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct kblkt_rx *rx = container_of(wc->cqe, struct kblkt_rx, cqe);
+	struct kblkt_conn *c = rx->conn;
+
+	if (wc->err) {
+		kblkt_lost(c);
+		return;
+	}
+	if (!kblkt_cmd_valid(c, &rx->cmd, wc->len)) {
+		pr_warn_ratelimited("kofi_blkt: %pISc: invalid command, connection ended\n",
+				    &c->peer);
+		kblkt_lost(c);
+		return;
+	}
+	spin_lock_irq(&c->lock);
+	list_add_tail(&rx->node, &c->pending);
+	spin_unlock_irq(&c->lock);
+	kblkt_run(c);
+}
+
+/* ------------------------------------------------------------------ resources */
+
+/**
+ * kblkt_io_alloc - all that a connection's commands need
+ * @c: a new connection
+ *
+ * Return: 0, or -ENOMEM with what there is so far.
+ */
+int kblkt_io_alloc(struct kblkt_conn *c)
+{
+	unsigned int i;
+
+	c->rx = kvcalloc(c->depth, sizeof(*c->rx), GFP_KERNEL);
+	c->io = kvcalloc(c->depth, sizeof(*c->io), GFP_KERNEL);
+	if (!c->rx || !c->io)
+		return -ENOMEM;
+	for (i = 0; i < c->depth; i++) {
+		c->rx[i].conn = c;
+		c->rx[i].cqe.done = kblkt_received;
+		c->rx[i].page = alloc_page(GFP_KERNEL);
+		if (!c->rx[i].page)
+			return -ENOMEM;
+		c->io[i].conn = c;
+		c->io[i].moved.done = kblkt_moved;
+		c->io[i].answered.done = kblkt_answered;
+		list_add_tail(&c->io[i].node, &c->idle_ios);
+	}
+	for (i = 0; i < KBLKT_POOL; i++) {
+		c->pages[i] = alloc_page(GFP_KERNEL);
+		if (!c->pages[i])
+			return -ENOMEM;
+		c->nr_free++;
+	}
+	return 0;
+}
+
+/**
+ * kblkt_io_start - post the receives of a connection
+ * @c: its endpoint is enabled
+ *
+ * Return: 0 or a negative error code.
+ */
+int kblkt_io_start(struct kblkt_conn *c)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < c->depth && !err; i++)
+		err = kblkt_receive(&c->rx[i]);
+	return err;
+}
+
+/**
+ * kblkt_io_free - undo kblkt_io_alloc(), however far it came
+ * @c: its endpoint has been closed and its bios have ended
+ */
+void kblkt_io_free(struct kblkt_conn *c)
+{
+	unsigned int i, j;
+
+	for (i = 0; c->io && i < c->depth; i++)
+		for (j = 0; j < c->io[i].pages; j++)
+			__free_page(c->io[i].bv[j].bv_page);
+	for (i = 0; i < c->nr_free; i++)
+		__free_page(c->pages[i]);
+	for (i = 0; c->rx && i < c->depth; i++)
+		if (c->rx[i].page)
+			__free_page(c->rx[i].page);
+	kvfree(c->io);
+	kvfree(c->rx);
+}

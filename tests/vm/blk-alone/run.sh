@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# Client and target in one machine, where KASAN and lockdep watch both.
+
+. "$VM/steps.sh"
+
+export SOCK=127.0.0.1 VERBS=10.99.1.1
+UUID=0f8a3e1c-5d2b-4c7e-9a61-3b7d1e5f2c90
+
+setup() {
+	load kofi_sock kofi_verbs kofi_blk kofi_blkt && configfs || return
+	ip link set lo up
+	ip link add dummy_rxe type dummy && ip link set dummy_rxe mtu 4200 &&
+		ip addr add $VERBS/24 dev dummy_rxe && ip link set dummy_rxe up &&
+		rdma link add rxe type rxe netdev dummy_rxe || return
+	backing vol0 64 && backing ro 8 && backing closed 8
+}
+
+volumes() {
+	volume vol0 uuid=$UUID && volume ro readonly=1 && volume closed allow=192.0.2.0/24
+}
+
+all() {		# PROVIDER
+	step "$1 map" map m vol0 "$1" queues=1 timeout=20 || return
+	disk=$(device m)
+	step "$1 rmmod-refused" expect_fail rmmod kofi_blk
+	step "$1 simple" discards "$disk"
+	step "$1 verify" verify "$disk" --iodepth=16 --io_size=8m
+	step "$1 ext4" ext4 "$disk" 30
+	step "$1 unmap" unmap m
+}
+
+step begin setup || exit
+step export volumes || exit
+step listen ports || exit
+for provider in sock verbs; do all $provider; done
+bad() {		# PROVIDER
+	step "$1 unknown" refused "unknown volume" nothing "$1"
+	step "$1 unknown-target" target_refused "unknown volume"
+	step "$1 denied" refused "access denied" closed "$1"
+	step "$1 denied-target" target_refused "access denied"
+	step "$1 readonly" read_only "$1"
+}
+
+# A connect request of kofi_sock by hand, with a login of the next version.
+wrong_version() {
+	dmesg -c >/dev/null
+	{
+		printf '\003\000\000\064' && head -c 20 /dev/zero &&
+			printf '\001\000\000\000\000\000\000\000kblk\002\000' &&
+			head -c 46 /dev/zero && sleep 2
+	} | busybox nc "$SOCK" 4421 | head -c 40 | od -An -v -tu1 -j 32 >/tmp/answer
+	cat /tmp/answer
+	grep -q "^ *107 *98 *108 *107 *1 *0 *2 *0$" /tmp/answer &&
+		target_refused "wrong version"
+}
+
+read_only() {	# PROVIDER
+	map m ro "$1" || return
+	disk=$(device m)
+	[ "$(cat "/sys/block/${disk#/dev/}/ro")" = 1 ] &&
+		expect_fail dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct &&
+		dd if="$disk" of=/dev/null bs=64k iflag=direct && unmap m
+}
+
+until_told() {	# DEVICE
+	while [ ! -e /tmp/stop ]; do
+		verify "$1" --iodepth=16 --bsrange=512-128k --io_size=4m || return
+	done
+}
+
+# The target goes away and comes back, more than once, while data is verified:
+# nothing is lost, nothing fails.
+rounds() {	# PROVIDER
+	map m vol0 "$1" timeout=100 queues=2 || return
+	disk=$(device m)
+	rm -f /tmp/stop
+	until_told "$disk" &
+	fio=$!
+	for _ in 1 2 3; do
+		retry busy || return
+		target_gone || return
+		retry state m connecting || return
+		target_back && retry state m live || return
+	done
+	touch /tmp/stop
+	wait $fio && unmap m
+}
+
+busy() {	# something has been done since the target came up
+	[ "$(stat_of vol0 writes)" -gt 5 ]
+}
+
+failing() {	# PROVIDER: the path is gone for longer than the time-out
+	map m vol0 "$1" timeout=2 || return
+	disk=$(device m)
+	target_gone || return
+	expect_fail dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct || return
+	state m failed || return
+	target_back && retry state m live &&
+		dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct && unmap m
+}
+
+# A volume on the device of another mapping, m, so that it can hang and fail.
+stacked() {	# TIMEOUT-OF-M TIMEOUT-OF-N
+	map m vol0 sock timeout="$1" && device m >/tmp/over.dev && volume over &&
+		map n over verbs timeout="$2"
+}
+
+unstacked() { unmap n && rmdir $TARGET/volumes/over && unmap m; }
+enable() { echo "$2" >"$TARGET/volumes/$1/enable"; }
+
+# What a target is still doing for a mapping that has gone is not done after what
+# the next one asks for.
+late_write() {
+	stacked 100 1 || return
+	disk=$(device n)
+	enable vol0 0 && retry state m connecting || return
+	head -c 4096 /dev/urandom >/tmp/new
+	expect_fail direct /dev/zero "$disk" || return
+	unmap n || return
+	expect_fail map n over verbs timeout=1 || return
+	enable vol0 1 && retry state m live && map n over verbs timeout=60 || return
+	direct /tmp/new "$disk" &&
+		dd if="$disk" of=/tmp/out bs=4k count=1 iflag=direct status=none &&
+		cmp /tmp/new /tmp/out && unstacked
+}
+
+# The target could not flush what it has acknowledged: each flush fails, for as
+# long as the device is open.
+lost_cache() {
+	stacked 1 100 || return
+	disk=$(device n)
+	exec 9<>"$disk"
+	direct /dev/zero "$disk" && flush "$disk" && direct /dev/zero "$disk" || return
+	enable vol0 0 && retry state m failed && enable over 0 || return
+	enable vol0 1 && retry state m live && enable over 1 || return
+	retry state n live || return
+	expect_fail flush "$disk" || return
+	expect_fail flush "$disk" || return
+	exec 9<&-
+	flush "$disk" && unstacked
+}
+
+for provider in sock verbs; do bad $provider; done
+step wrong-version wrong_version
+step late-write late_write
+step lost-cache lost_cache
+for provider in sock verbs; do
+	step "$provider rounds" rounds $provider && step "$provider failing" failing $provider
+done
+step target-gone target_gone
+step rmmod modules_gone
+step nothing-left retry no_objects

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# kofi_blk and its target through configfs. The device of volume NAME is
+# $DEVICE after map NAME.
+
+TARGET=/sys/kernel/config/kofi_blkt
+CLIENT=/sys/kernel/config/kofi_blk
+
+configfs() {
+	mkdir -p /sys/kernel/config
+	mountpoint -q /sys/kernel/config ||
+		mount -t configfs none /sys/kernel/config
+}
+
+# --- the target ---
+
+backing() {	# NAME MiB: a block device on a file, with a cache to flush
+	dd if=/dev/zero of="/tmp/$1.img" bs=1M count=0 seek="$2" status=none &&
+		losetup -f --show "/tmp/$1.img" >"/tmp/$1.dev"
+}
+
+volume() {	# NAME [ATTRIBUTE=VALUE...]
+	volume=$TARGET/volumes/$1
+	mkdir "$volume" && cat "/tmp/$1.dev" >"$volume/path" || return
+	shift
+	for vm_w in "$@"; do
+		echo "${vm_w#*=}" >"$volume/${vm_w%%=*}" || return
+	done
+	echo 1 >"$volume/enable"
+}
+
+port() {	# PROVIDER ADDRESS
+	port=$TARGET/ports/$1
+	mkdir "$port" && echo "$1" >"$port/provider" &&
+		echo "$2" >"$port/addr" && echo 1 >"$port/enable"
+}
+
+ports() { port sock "$SOCK" && port verbs "$VERBS"; }
+
+# The target loses its connections, as it does when it is killed; its module goes
+# too, but not in User-mode Linux, whose KASAN does not forget it.
+target_gone() {
+	rmdir $TARGET/volumes/* $TARGET/ports/* || return
+	[ "$VM_KERNEL" = uml ] || unload kofi_blkt
+}
+
+target_back() {
+	[ "$VM_KERNEL" = uml ] || load kofi_blkt || return
+	volumes && ports
+}
+
+modules_gone() { unload kofi_blk && { [ "$VM_KERNEL" != uml ] || unload kofi_blkt; }; }
+stat_of() { awk -v name="$2" '$1 == name { print $2 }' "$TARGET/volumes/$1/stat"; }
+
+# --- the client ---
+
+map() {		# NAME VOLUME PROVIDER [ATTRIBUTE=VALUE...]
+	map=$CLIENT/$1
+	[ -d "$map" ] || mkdir "$map" || return
+	case $3 in
+	verbs) echo "$VERBS" ;;
+	*) echo "$SOCK" ;;
+	esac >"$map/addr" && echo "$2" >"$map/volume" &&
+		echo "$3" >"$map/provider" || return
+	shift 3
+	for vm_w in "$@"; do
+		echo "${vm_w#*=}" >"$map/${vm_w%%=*}" || return
+	done
+	echo 1 >"$map/enable"
+}
+
+device() { echo "/dev/$(cat "$CLIENT/$1/device")"; }
+state() { [ "$(cat "$CLIENT/$1/state")" = "$2" ]; }
+unmap() { rmdir "$CLIENT/$1"; }
+limit() { cat "/sys/block/${1#/dev/}/queue/$2"; }
+
+refused() {	# REASON VOLUME PROVIDER: both logs say why
+	dmesg -c >/dev/null
+	expect_fail map refused "$2" "$3" || return
+	dmesg >/tmp/dmesg
+	cat /tmp/dmesg
+	unmap refused || return
+	grep -q "kofi_blk: .* refuses volume $2: $1" /tmp/dmesg
+}
+
+target_refused() { dmesg | grep -q "kofi_blkt: .* refused: $1"; }
+
+# --- data ---
+
+direct() {	# FROM DEVICE: a block that is not flushed
+	dd if="$1" of="$2" bs=4k count=1 oflag=direct conv=notrunc status=none
+}
+
+flush() { dd if=/dev/null of="$1" bs=4k conv=notrunc,fsync status=none; }
+
+verify() {	# DEVICE [OPTION...]: random sizes and depths, each byte compared
+	vm_w=$1
+	shift
+	fio --name=verify --filename="$vm_w" --direct=1 --ioengine=libaio \
+		--rw=randrw --bsrange=512-1m --blockalign=512 --size=100% \
+		--verify=crc32c --verify_fatal=1 --do_verify=1 \
+		--verify_backlog=64 --randrepeat=0 --minimal "$@" >/tmp/fio || {
+			cat /tmp/fio
+			return 1
+		}
+}
+
+tree() {	# MOUNTPOINT FILES: files of all sizes, and their sums
+	mkdir -p "$1/tree" || return
+	i=0
+	while [ $i -lt "$2" ]; do
+		head -c $((i * i * 37 % 200000)) /dev/urandom >"$1/tree/$i" || return
+		i=$((i + 1))
+	done
+	(cd "$1/tree" && sha256sum ./*) >"$1/sums"
+}
+
+same() { (cd "$1/tree" && sha256sum -c ../sums >/dev/null); }
+
+ext4() {	# DEVICE FILES
+	mke2fs -q -t ext4 "$1" && mkdir -p /tmp/mnt && mount -t ext4 "$1" /tmp/mnt &&
+		tree /tmp/mnt "$2" && umount /tmp/mnt &&
+		mount -t ext4 "$1" /tmp/mnt && same /tmp/mnt && umount /tmp/mnt
+}
+
+discards() {	# DEVICE: zeroes where it was discarded, nothing else changed
+	dd if=/dev/urandom of=/tmp/in bs=64k count=16 status=none &&
+		dd if=/tmp/in of="$1" bs=64k oflag=direct status=none &&
+		blkdiscard -o 65536 -l 131072 "$1" &&
+		blkdiscard -z -o 524288 -l 65536 "$1" &&
+		dd if=/dev/zero of=/tmp/in bs=64k seek=1 count=2 conv=notrunc status=none &&
+		dd if=/dev/zero of=/tmp/in bs=64k seek=8 count=1 conv=notrunc status=none &&
+		dd if="$1" of=/tmp/out bs=64k count=16 iflag=direct status=none &&
+		cmp /tmp/in /tmp/out
+}
