@@ -37,7 +37,7 @@ endif
 within = ./tools/vm/within "$$k"
 ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
 
-.PHONY: all fetch modules built tools peer bench-user modules_install check docs \
+.PHONY: all fetch modules built tools 9pd peer bench-user modules_install check docs \
 	kunit test demo soak bench shell prereq clean distclean help
 
 all: modules tools
@@ -77,9 +77,14 @@ modules_install: modules
 tools: prereq-build
 	@$(MAKE) -C tools/kofi OUT=$(CURDIR)/build/tools
 
-# A program of some scenarios, over the libfabric of userspace.
+# A server for mounts of kofi_9p.
+9pd:
+	@$(MAKE) -C tools/9pd OUT=$(CURDIR)/build/tools
+
+# Programs of some scenarios, over the libfabric of userspace.
 peer:
 	@$(MAKE) -C tests/vm/peer OUT=$(CURDIR)/build/peer
+	@$(MAKE) -C tools/9pd OUT=$(CURDIR)/build/peer
 
 # The same exchange in user space that the bench compares with.
 bench-user:
@@ -111,6 +116,7 @@ help:
 	@echo '  modules          kofi and its providers; with CONFIG_KOFI_SAMPLES=m also the'
 	@echo '                   sample clients, with CONFIG_KOFI_TESTS=m all there is'
 	@echo '  tools            build/tools/kofi, the command line tool'
+	@echo '  9pd              build/tools/kofi-9pd, a server for mounts of kofi_9p'
 	@echo '  modules_install  install the modules, and the headers for clients of your'
 	@echo '                   own (as root; INSTALL_MOD_PATH is honoured)'
 	@echo '  clean            remove build/'

@@ -24,6 +24,9 @@ RELAXED = "KFLAGS=CONFIG_KOFI_TESTS=m"
 
 DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]
 
+# Programs of tests over the libfabric of userspace
+PEERS = {"kofi-peer", "kofi-9pd", "kofi-9p-peer"}
+
 
 def build(flavour, flags=RELAXED, jobs=CPUS):
     """Our modules, or programs ("tools", "peer"), through the Makefile."""
@@ -58,8 +61,7 @@ def build_job(flavour, report):
 
 def programs(wanted):
     """What is to be built besides modules for these scenarios."""
-    return ["tools"] + ["peer"] * any("kofi-peer" in s.programs
-                                      for s in wanted)
+    return ["tools"] + ["peer"] * any(PEERS & set(s.programs) for s in wanted)
 
 
 def lenient(flavour):

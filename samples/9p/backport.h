@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * backport.h - what differs between the kernels that this transport is built
+ * for
+ *
+ * Newer kernels parse the options of all transports themselves, and describe a
+ * mount to its transport by a struct fs_context. The transport is written for
+ * those. Older ones hand over the name of the server and the options as a
+ * string, which becomes such a context here.
+ */
+#ifndef _KOFI_9P_BACKPORT_H
+#define _KOFI_9P_BACKPORT_H
+
+#include <linux/fs_context.h>
+#include <linux/parser.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <net/9p/9p.h>
+#include <net/9p/client.h>
+#include <net/9p/transport.h>
+
+#ifdef P9_RDMA_PORT
+#define k9_create_mount	k9_create
+#else
+#define P9_RDMA_PORT		5640
+#define P9_RDMA_RQ_DEPTH	32
+
+struct p9_rdma_opts {
+	u16	port;
+	int	rq_depth;
+};
+
+struct v9fs_context {
+	struct p9_rdma_opts	rdma_opts;
+};
+
+static int k9_create(struct p9_client *client, struct fs_context *fc);
+
+/* Options that are not the transport's are those of 9p or of the file system. */
+static inline int k9_parse(char *args, struct p9_rdma_opts *opts)
+{
+	enum { K9_PORT, K9_RQ, K9_OTHER };
+	static const match_table_t tokens = {
+		{ K9_PORT, "port=%u" }, { K9_RQ, "rq=%u" }, { K9_OTHER, NULL },
+	};
+	substring_t val[MAX_OPT_ARGS];
+	char *copy, *next, *arg;
+	int err = 0, token;
+	unsigned int n;
+
+	copy = kstrdup(args ?: "", GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	next = copy;
+	while (!err && (arg = strsep(&next, ","))) {
+		token = match_token(arg, tokens, val);
+		if (token == K9_OTHER)
+			continue;
+		err = match_uint(val, &n);
+		if (!err && n > U16_MAX)
+			err = -ERANGE;
+		if (!err && token == K9_PORT)
+			opts->port = n;
+		else if (!err)
+			opts->rq_depth = n;
+	}
+	kfree(copy);
+	return err;
+}
+
+static inline int k9_create_mount(struct p9_client *client, const char *source,
+				  char *args)
+{
+	struct v9fs_context ctx = {
+		.rdma_opts = {
+			.port = P9_RDMA_PORT, .rq_depth = P9_RDMA_RQ_DEPTH,
+		},
+	};
+	struct fs_context fc = {
+		.source = (char *)source, .fs_private = &ctx,
+	};
+
+	return k9_parse(args, &ctx.rdma_opts) ?: k9_create(client, &fc);
+}
+#endif
+
+#endif /* _KOFI_9P_BACKPORT_H */

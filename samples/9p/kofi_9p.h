@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kofi_9p.ko: a transport of the kernel's 9p client over kOFI.
+ */
+#ifndef _KOFI_9P_H
+#define _KOFI_9P_H
+
+#include <linux/bvec.h>
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <net/9p/9p.h>
+#include <net/9p/client.h>
+#include <linux/kofi/kofi.h>
+
+#include "proto.h"
+
+#define K9_SEGS		16	/* pieces of memory of a long message */
+
+struct k9_conn;
+
+/**
+ * struct k9_buf - room for one message
+ * @nr: pieces
+ * @bv: the pieces, each contiguous in physical memory
+ */
+struct k9_buf {
+	unsigned int	nr;
+	struct bio_vec	bv[K9_SEGS];
+};
+
+/**
+ * struct k9_rx - a receive, posted again as soon as its reply has been used
+ * @cqe: completes it
+ * @c: its connection
+ * @buf: where the reply comes to
+ */
+struct k9_rx {
+	struct kofi_cqe	cqe;
+	struct k9_conn	*c;
+	struct k9_buf	buf;
+};
+
+/**
+ * struct k9_op - a request under way, and the right to have one: there are as
+ * many as both sides have receives
+ * @sent: completes the send
+ * @node: on @c->idle
+ * @c: its connection
+ * @flush: kept for Tflush
+ * @users: what it is still needed for: the reply, the send, the reader
+ * @req: the request that the reply will be for, with a reference; NULL when it
+ *	has come, or will not come
+ * @sending: the request whose bytes are being sent, with a reference
+ * @read: the data of the reply goes to @reader's pages, not into @req
+ * @left: the reader has gone
+ * @room: most bytes of such data
+ * @rx: the reply with such data
+ * @sg: memory of the caller that is being sent
+ * @nr: entries of @sg, the first of which is the header
+ * @bounce: for what cannot be sent from there; made when it is first needed
+ */
+struct k9_op {
+	struct kofi_cqe		sent;
+	struct list_head	node;
+	struct k9_conn		*c;
+	bool			flush;
+	/* under c->lock */
+	unsigned int		users;
+	struct p9_req_t		*req;
+	bool			left;
+	struct k9_rx		*rx;
+	/* of the one who has got it */
+	struct p9_req_t		*sending;
+	bool			read;
+	unsigned int		room;
+	struct scatterlist	*sg;
+	unsigned int		nr;
+	struct k9_buf		bounce;
+};
+
+/**
+ * struct k9_conn - the connection of a mount
+ * @client: of 9p
+ * @port: the server's
+ * @rq: receives that were asked for
+ * @msize: longest message
+ * @segs: most pieces of a message
+ * @info: from discovery
+ * @fabric: objects of kOFI, NULL those that are not open
+ * @eq: see @fabric
+ * @domain: see @fabric
+ * @cq: see @fabric
+ * @ep: see @fabric
+ * @answered: the attempt to connect has ended, with @status
+ * @status: 0 or a negative error code
+ * @hello: the server's
+ * @sg_max: most entries of a list the device sends from, as far as is known
+ * @nr: requests that may be outstanding
+ * @ops: those
+ * @rx: the receives, @rq
+ * @violated: ends the connection of a server that breaks the rules
+ * @wq: for those who wait for one of @ops
+ * @lock: taken by completions, too
+ * @err: why the connection has ended, or 0
+ * @idle: unused @ops, and those for Tflush
+ */
+struct k9_conn {
+	struct p9_client	*client;
+	u16			port;
+	unsigned int		rq;
+	unsigned int		msize;
+	unsigned int		segs;
+
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_eq		*eq;
+	struct fid_domain	*domain;
+	struct fid_cq		*cq;
+	struct fid_ep		*ep;
+
+	struct completion	answered;
+	int			status;
+	struct k9_hello		hello;
+
+	unsigned int		sg_max;
+	unsigned int		nr;
+	struct k9_op		*ops;
+	struct k9_rx		*rx;
+	struct work_struct	violated;
+	wait_queue_head_t	wq;
+
+	spinlock_t		lock;	/* what follows, and what k9_op says */
+	int			err;
+	struct list_head	idle[2];
+};
+
+/* conn.c */
+int k9_conn_open(struct p9_client *client, const char *prov, const char *node,
+		 u16 port, unsigned int rq);
+void k9_conn_close(struct p9_client *client);
+void k9_conn_end(struct k9_conn *c, int err);
+int k9_buf_alloc(struct k9_buf *buf, size_t size, unsigned int segs, gfp_t gfp);
+void k9_buf_free(struct k9_buf *buf);
+
+/* op.c */
+int k9_ops_alloc(struct k9_conn *c, unsigned int nr);
+void k9_ops_free(struct k9_conn *c);
+void k9_ops_fail(struct k9_conn *c, int err);
+int k9_rx_post(struct k9_rx *rx);
+int k9_request(struct p9_client *client, struct p9_req_t *req);
+int k9_zc_request(struct p9_client *client, struct p9_req_t *req,
+		  struct iov_iter *to, struct iov_iter *from, int room,
+		  int len, int header);
+int k9_cancel(struct p9_client *client, struct p9_req_t *req);
+
+#endif /* _KOFI_9P_H */

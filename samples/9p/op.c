@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Requests and their replies.
+ *
+ * Outstanding requests
+ *
+ * A request is sent when there is an unused struct k9_op for it; there are as
+ * many as both sides have receives. A quarter of them is for Tflush only: a
+ * client whose requests are all stuck in the server can still be killed. An op
+ * is unused again when the reply has come and the send has completed, in either
+ * order, and the reader has taken the data.
+ *
+ * Replies
+ *
+ * A reply comes to any receive, since messages are matched in order and replies
+ * are not. The tag in it says which request it is for, and it is copied into the
+ * room that 9p has for it: most replies are short. The data of a read stay where
+ * they are, and the task that waits for them, which may touch memory of users,
+ * copies them. So there is nothing that a late reply could write to once that
+ * task has gone.
+ *
+ * Writes
+ *
+ * The data of a write are sent from where they are, behind the header, if that
+ * is memory of pages with reference counts: they are held until the send has
+ * completed, no matter whether the task still waits. Other memory, and pages in
+ * more pieces than a message of the device has, is copied first.
+ *
+ * References
+ *
+ * 9p gives the transport one reference of a request. It belongs to the reply:
+ * p9_client_cb() drops it. A send that takes place without a copy has another.
+ *
+ * Interrupted requests
+ *
+ * 9p sends a Tflush for them and goes on when it is answered. Rflush says that
+ * there will be no reply, so its request is forgotten when it arrives: also if
+ * the task has been killed once more, and does not wait for Rflush either.
+ */
+#include <linux/mm.h>
+#include <linux/net.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/unaligned.h>
+#include <linux/kofi/backport.h>
+
+#include "kofi_9p.h"
+
+/* In each message: its size, type, and tag */
+#define K9_TYPE		4
+#define K9_TAG		5
+#define K9_HEADER	7
+/* then, in Tflush: the tag of the request that was interrupted */
+#define K9_OLDTAG	7
+/* or in a reply with data: how many bytes follow */
+#define K9_COUNT	7
+#define K9_DATA		11
+
+/* -------------------------------------------------------------------- ops */
+
+/**
+ * k9_ops_alloc - make what requests need
+ * @c: a connection
+ * @nr: how many may be outstanding
+ *
+ * Return: 0 or -ENOMEM; k9_ops_free() frees what there is.
+ */
+int k9_ops_alloc(struct k9_conn *c, unsigned int nr)
+{
+	unsigned int i;
+
+	c->ops = kvcalloc(nr, sizeof(*c->ops), GFP_KERNEL);
+	if (!c->ops)
+		return -ENOMEM;
+	c->nr = nr;
+	/* a header, and data that do not begin with a page */
+	c->sg_max = c->msize / PAGE_SIZE + 3;
+	for (i = 0; i < nr; i++) {
+		struct k9_op *op = &c->ops[i];
+
+		op->c = c;
+		op->flush = i < DIV_ROUND_UP(nr, 4);
+		op->sg = kvcalloc(c->sg_max, sizeof(*op->sg), GFP_KERNEL);
+		if (!op->sg)
+			return -ENOMEM;
+		sg_init_table(op->sg, c->sg_max);
+		list_add_tail(&op->node, &c->idle[op->flush]);
+	}
+	return 0;
+}
+
+/**
+ * k9_ops_free - undo k9_ops_alloc(), as far as it got
+ * @c: a connection whose endpoint has been closed
+ */
+void k9_ops_free(struct k9_conn *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->nr; i++) {
+		k9_buf_free(&c->ops[i].bounce);
+		kvfree(c->ops[i].sg);
+	}
+	kvfree(c->ops);
+}
+
+/* Returns whether there is nothing to wait for. */
+static bool k9_op_take(struct k9_conn *c, bool flush, struct k9_op **got)
+{
+	struct k9_op *op;
+
+	spin_lock_bh(&c->lock);
+	op = list_first_entry_or_null(&c->idle[false], struct k9_op, node);
+	if (!op && flush)
+		op = list_first_entry_or_null(&c->idle[true], struct k9_op,
+					      node);
+	if (op)
+		list_del(&op->node);
+	spin_unlock_bh(&c->lock);
+	*got = op;
+	return op || READ_ONCE(c->err);
+}
+
+/* May sleep. */
+static struct k9_op *k9_op_get(struct k9_conn *c, struct p9_req_t *req)
+{
+	bool flush = req->tc.sdata[K9_TYPE] == P9_TFLUSH;
+	struct k9_op *op;
+
+	if (wait_event_killable(c->wq, k9_op_take(c, flush, &op)))
+		return ERR_PTR(-ERESTARTSYS);
+	if (!op)
+		return ERR_PTR(c->err);
+	op->users = 1;
+	op->left = false;
+	op->rx = NULL;
+	op->read = false;
+	op->nr = 0;
+	return op;
+}
+
+static void k9_op_put(struct k9_op *op)
+{
+	struct k9_conn *c = op->c;
+	bool last;
+
+	spin_lock_bh(&c->lock);
+	last = !--op->users;
+	if (last)
+		list_add(&op->node, &c->idle[op->flush]);
+	spin_unlock_bh(&c->lock);
+	if (last)
+		wake_up(&c->wq);
+}
+
+/* Under c->lock: no reply is expected any more. */
+static struct p9_req_t *k9_op_forget(struct k9_op *op)
+{
+	struct p9_req_t *req = op->req;
+
+	op->req = NULL;
+	return req;
+}
+
+/* Under c->lock: whose reply it is */
+static struct k9_op *k9_op_find(struct k9_conn *c, u16 tag)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->nr; i++) {
+		if (c->ops[i].req && c->ops[i].req->tc.tag == tag)
+			return &c->ops[i];
+	}
+	return NULL;
+}
+
+/**
+ * k9_ops_fail - end all requests that wait for a reply
+ * @c: a connection that has ended
+ * @err: why, a negative error code
+ */
+void k9_ops_fail(struct k9_conn *c, int err)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->nr; i++) {
+		struct k9_op *op = &c->ops[i];
+		struct p9_req_t *req;
+
+		spin_lock_bh(&c->lock);
+		req = k9_op_forget(op);
+		spin_unlock_bh(&c->lock);
+		if (!req)
+			continue;
+		req->t_err = err;
+		p9_client_cb(c->client, req, REQ_STATUS_ERROR);
+		k9_op_put(op);
+	}
+}
+
+/* ---------------------------------------------------------------- replies */
+
+static int k9_violation(struct k9_conn *c, const char *what)
+{
+	pr_warn_ratelimited("kofi_9p: the server sent %s; the connection ends\n",
+			    what);
+	schedule_work(&c->violated);
+	return -EIO;
+}
+
+static void k9_rx_copy(const struct k9_rx *rx, void *to, size_t len)
+{
+	const struct bio_vec *bv = rx->buf.bv;
+
+	while (len) {
+		size_t n = min_t(size_t, len, bv->bv_len);
+
+		memcpy(to, page_address(bv->bv_page), n);
+		to += n;
+		len -= n;
+		bv++;
+	}
+}
+
+/*
+ * Under c->lock: put a reply of LEN bytes where 9p expects it. Returns the
+ * status for 9p, or a negative error code.
+ */
+static int k9_op_answer(struct k9_op *op, struct k9_rx *rx, size_t len)
+{
+	const u8 *bytes = page_address(rx->buf.bv[0].bv_page);
+	struct p9_req_t *req = op->req;
+	u8 type = bytes[K9_TYPE];
+	bool error = type == P9_RERROR || type == P9_RLERROR;
+
+	if (!error && type != (u8)req->tc.sdata[K9_TYPE] + 1)
+		return k9_violation(op->c, "a reply of another type");
+	req->rc.size = len;
+	if (error || !op->read) {
+		if (len > req->rc.capacity)
+			return k9_violation(op->c, "a reply that is too long");
+		k9_rx_copy(rx, req->rc.sdata, len);
+		return REQ_STATUS_RCVD;
+	}
+	if (len < K9_DATA || len - K9_DATA > op->room ||
+	    get_unaligned_le32(bytes + K9_COUNT) != len - K9_DATA)
+		return k9_violation(op->c, "data of a wrong length");
+	if (op->left)
+		return REQ_STATUS_FLSHD;
+	memcpy(req->rc.sdata, bytes, K9_DATA);
+	op->rx = rx;
+	return REQ_STATUS_RCVD;
+}
+
+/* No reply to that request will come. */
+static void k9_flushed(struct k9_conn *c, const struct p9_req_t *tflush)
+{
+	u16 tag = get_unaligned_le16(tflush->tc.sdata + K9_OLDTAG);
+	struct p9_req_t *req = NULL;
+	struct k9_op *op;
+
+	spin_lock_bh(&c->lock);
+	op = k9_op_find(c, tag);
+	if (op)
+		req = k9_op_forget(op);
+	spin_unlock_bh(&c->lock);
+	if (!req)
+		return;
+	p9_req_put(c->client, req);
+	k9_op_put(op);
+}
+
+/* Returns 0, 1 if the reader will post the receive again, or an error code. */
+static int k9_reply(struct k9_conn *c, struct k9_rx *rx, size_t len)
+{
+	const u8 *bytes = page_address(rx->buf.bv[0].bv_page);
+	struct p9_req_t *req = NULL;
+	struct k9_op *op;
+	bool kept = false;
+	int status;
+
+	if (len < K9_HEADER || get_unaligned_le32(bytes) != len)
+		return k9_violation(c, "a message that is no reply");
+	spin_lock_bh(&c->lock);
+	op = k9_op_find(c, get_unaligned_le16(bytes + K9_TAG));
+	if (op) {
+		status = k9_op_answer(op, rx, len);
+		if (status >= 0) {
+			req = k9_op_forget(op);
+			kept = op->rx;
+		}
+	} else {
+		status = k9_violation(c, "a reply to no request");
+	}
+	spin_unlock_bh(&c->lock);
+	if (!req)
+		return status;
+
+	if (bytes[K9_TYPE] == P9_RFLUSH)
+		k9_flushed(c, req);
+	p9_client_cb(c->client, req, status);
+	k9_op_put(op);
+	return kept;
+}
+
+static void k9_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct k9_rx *rx = container_of(wc->cqe, struct k9_rx, cqe);
+	struct k9_conn *c = rx->c;
+	int ret;
+
+	if (wc->err) {
+		k9_conn_end(c, wc->err == FI_ETRUNC ?
+			       k9_violation(c, "more than was agreed on") :
+			       -ECONNRESET);
+		return;
+	}
+	ret = k9_reply(c, rx, wc->len);
+	if (!ret)
+		ret = k9_rx_post(rx);
+	if (ret < 0)
+		k9_conn_end(c, ret);
+}
+
+/**
+ * k9_rx_post - expect a reply
+ * @rx: where it goes to
+ *
+ * Context: any.
+ * Return: 0 or a negative error code.
+ */
+int k9_rx_post(struct k9_rx *rx)
+{
+	const struct fi_msg msg = {
+		.msg_bvec = rx->buf.bv, .iov_count = rx->buf.nr,
+		.vec = KOFI_BVEC, .context = &rx->cqe,
+	};
+
+	rx->cqe.done = k9_rx_done;
+	return fi_recvmsg(rx->c->ep, &msg, FI_COMPLETION);
+}
+
+/* --------------------------------------------------------------- requests */
+
+/* Page by page: adjacent ones need not belong together. */
+static void k9_pages(struct k9_op *op, bool hold)
+{
+	unsigned int i, n;
+
+	/* behind the header, which the request has */
+	for (i = 1; i < op->nr; i++) {
+		struct scatterlist *sg = &op->sg[i];
+
+		for (n = sg->offset >> PAGE_SHIFT;
+		     n <= (sg->offset + sg->length - 1) >> PAGE_SHIFT; n++) {
+			struct page *page = nth_page(sg_page(sg), n);
+
+			if (hold)
+				get_page(page);
+			else
+				put_page(page);
+		}
+	}
+	if (!hold)
+		op->nr = 0;
+}
+
+static bool k9_pages_able(const struct k9_op *op, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 1; i < nr; i++) {
+		const struct scatterlist *sg = &op->sg[i];
+
+		if (!sendpages_ok(sg_page((struct scatterlist *)sg),
+				  sg->length, sg->offset))
+			return false;
+	}
+	return true;
+}
+
+/* Describe a header and data where they are; false if that is impossible. */
+static bool k9_op_refer(struct k9_op *op, const struct p9_req_t *req,
+			const struct iov_iter *from, size_t len)
+{
+	struct sg_table table = { .sgl = op->sg, .nents = 1 };
+	unsigned int max = READ_ONCE(op->c->sg_max);
+	struct iov_iter iter = *from;
+
+	if (!iov_iter_is_bvec(from) && !iov_iter_is_folioq(from))
+		return false;
+	sg_set_buf(op->sg, req->tc.sdata, req->tc.size);
+	if (extract_iter_to_sg(&iter, len, &table, max - 1, 0) != len ||
+	    !k9_pages_able(op, table.nents))
+		return false;
+	op->nr = table.nents;
+	k9_pages(op, true);
+	return true;
+}
+
+/* Copy a header and data. */
+static int k9_op_copy(struct k9_op *op, const struct p9_req_t *req,
+		      const struct iov_iter *from, size_t len)
+{
+	struct k9_conn *c = op->c;
+	struct iov_iter iter = *from;
+	size_t off = req->tc.size;
+	const struct bio_vec *bv;
+	int err;
+
+	if (!op->bounce.nr) {
+		err = k9_buf_alloc(&op->bounce, c->msize, c->segs, GFP_NOFS);
+		if (err)
+			return err;
+	}
+	bv = op->bounce.bv;
+	memcpy(page_address(bv->bv_page), req->tc.sdata, off);
+	for (; len; bv++, off = 0) {
+		size_t n = min_t(size_t, len, bv->bv_len - off);
+
+		if (copy_page_from_iter(bv->bv_page, off, n, &iter) != n)
+			return -EFAULT;
+		len -= n;
+	}
+	return 0;
+}
+
+static void k9_op_sent(struct k9_op *op)
+{
+	struct p9_req_t *req = op->sending;
+
+	k9_pages(op, false);
+	p9_req_put(op->c->client, req);
+	k9_op_put(op);
+}
+
+static void k9_sent(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct k9_op *op = container_of(wc->cqe, struct k9_op, sent);
+
+	if (wc->err)
+		k9_conn_end(op->c, -ECONNRESET);
+	k9_op_sent(op);
+}
+
+/*
+ * Post MSG, or without one the request itself. Returns whether there is nothing
+ * to wait for.
+ */
+static bool k9_op_post(struct k9_op *op, const struct p9_req_t *req,
+		       const struct fi_msg *msg, int *err)
+{
+	struct fid_ep *ep = op->c->ep;
+
+	if (msg)
+		*err = fi_sendmsg(ep, msg, FI_COMPLETION);
+	else if (!op->sending)
+		*err = fi_inject(ep, req->tc.sdata, req->tc.size, 0);
+	else
+		*err = fi_send(ep, req->tc.sdata, req->tc.size, NULL, 0,
+			       &op->sent);
+	return *err != -EAGAIN;
+}
+
+/*
+ * Send what MSG describes, or the request itself. The reply may be here before
+ * this returns. On failure the reference of the reply is still the caller's. May
+ * sleep.
+ */
+static int k9_op_send(struct k9_op *op, struct p9_req_t *req,
+		      struct fi_msg *msg)
+{
+	struct k9_conn *c = op->c;
+	/* a short one is copied, and no completion follows */
+	bool copied = !msg && req->tc.size <= c->info->tx_attr->inject_size;
+	bool ours;
+	int err;
+
+	if (msg)
+		msg->context = &op->sent;
+	op->sent.done = k9_sent;
+	op->sending = copied ? NULL : req;
+	WRITE_ONCE(req->status, REQ_STATUS_SENT);
+	spin_lock_bh(&c->lock);
+	err = c->err;
+	if (!err) {
+		op->req = req;
+		op->users += copied ? 1 : 2;
+	}
+	spin_unlock_bh(&c->lock);
+	if (err)
+		goto drop;
+
+	if (!copied)
+		p9_req_get(req);
+	if (wait_event_killable(c->wq, k9_op_post(op, req, msg, &err)))
+		err = -ERESTARTSYS;
+	if (!err)
+		return 0;
+	if (!copied) {
+		p9_req_put(c->client, req);
+		k9_op_put(op);
+	}
+	/* so it has not been answered */
+	spin_lock_bh(&c->lock);
+	ours = k9_op_forget(op);
+	spin_unlock_bh(&c->lock);
+	if (ours) {
+		WRITE_ONCE(req->status, REQ_STATUS_ALLOC);
+		k9_op_put(op);
+	} else {
+		/* the connection has ended meanwhile, and the request with it */
+		err = 0;
+	}
+drop:
+	k9_pages(op, false);
+	return err;
+}
+
+/**
+ * k9_request - p9_trans_module.request
+ * @client: the mount's
+ * @req: the request
+ *
+ * Context: process, sleeps while too many are outstanding.
+ * Return: 0; -ERESTARTSYS if the task is being killed; another negative error
+ * code if the connection has ended. On failure all references are 9p's.
+ */
+int k9_request(struct p9_client *client, struct p9_req_t *req)
+{
+	struct k9_op *op = k9_op_get(client->trans, req);
+	int err;
+
+	if (IS_ERR(op))
+		return PTR_ERR(op);
+	err = k9_op_send(op, req, NULL);
+	k9_op_put(op);
+	return err;
+}
+
+/* Send a header and its data. */
+static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
+		       struct iov_iter *from, size_t len)
+{
+	struct k9_conn *c = op->c;
+	struct iov_iter iter;
+	struct fi_msg msg = {};
+	int err = -EMSGSIZE;
+
+	/* only here it is known how many bytes there are */
+	len = min(len, iov_iter_count(from));
+	put_unaligned_le32(req->tc.size + len, req->tc.sdata);
+	put_unaligned_le32(len, req->tc.sdata + req->tc.size - sizeof(u32));
+
+	if (k9_op_refer(op, req, from, len)) {
+		msg.vec = KOFI_SGL;
+		msg.msg_sgl = op->sg;
+		msg.iov_count = op->nr;
+		err = k9_op_send(op, req, &msg);
+	}
+	/* for this device, these are too many pieces */
+	if (err == -EMSGSIZE || err == -EINVAL) {
+		if (msg.iov_count > 1)
+			WRITE_ONCE(c->sg_max, min_t(size_t, c->sg_max,
+						    msg.iov_count - 1));
+		err = k9_op_copy(op, req, from, len);
+		if (err)
+			return err;
+		iov_iter_bvec(&iter, ITER_SOURCE, op->bounce.bv, op->bounce.nr,
+			      req->tc.size + len);
+		msg.vec = KOFI_ITER;
+		msg.msg_iter = &iter;
+		err = k9_op_send(op, req, &msg);
+	}
+	if (!err)
+		iov_iter_advance(from, len);
+	return err;
+}
+
+/* Take the data of a read that has been answered; ERR if it has not. */
+static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
+{
+	const struct bio_vec *bv;
+	size_t len, off = K9_DATA;
+	struct k9_rx *rx;
+
+	spin_lock_bh(&op->c->lock);
+	rx = op->rx;
+	op->left = true;
+	spin_unlock_bh(&op->c->lock);
+	if (!rx)
+		return err;
+
+	bv = rx->buf.bv;
+	len = get_unaligned_le32(page_address(bv->bv_page) + K9_COUNT);
+	for (err = 0; len && !err; bv++, off = 0) {
+		size_t n = min_t(size_t, len, bv->bv_len - off);
+
+		if (copy_page_to_iter(bv->bv_page, off, n, to) != n)
+			err = -EFAULT;
+		len -= n;
+	}
+	if (k9_rx_post(rx))
+		k9_conn_end(op->c, -ECONNRESET);
+	return err;
+}
+
+/**
+ * k9_zc_request - p9_trans_module.zc_request
+ * @client: the mount's
+ * @req: the request, without data
+ * @to: where the data of the reply go, or NULL
+ * @from: where those of the request are, or NULL
+ * @room: most bytes for @to
+ * @len: bytes of @from
+ * @header: bytes of the reply before the data
+ *
+ * Context: process, sleeps until the reply is there.
+ * Return: 0, with the reply or an error in @req; -ERESTARTSYS if the task is
+ * being killed; -EFAULT if the memory of a user cannot be accessed; another
+ * negative error code if the request was not sent.
+ */
+int k9_zc_request(struct p9_client *client, struct p9_req_t *req,
+		  struct iov_iter *to, struct iov_iter *from, int room,
+		  int len, int header)
+{
+	struct k9_op *op = k9_op_get(client->trans, req);
+	int err;
+
+	if (IS_ERR(op)) {
+		err = PTR_ERR(op);
+		goto put_req;
+	}
+	if (from) {
+		err = k9_op_write(op, req, from, len);
+	} else {
+		op->read = true;
+		op->room = min_t(size_t, room, iov_iter_count(to));
+		err = k9_op_send(op, req, NULL);
+	}
+	if (err)
+		goto put_op;
+	err = wait_event_killable(req->wq, READ_ONCE(req->status) >=
+					   REQ_STATUS_RCVD);
+	if (to)
+		err = k9_op_read(op, to, err);
+	k9_op_put(op);
+	return err;
+
+put_op:
+	k9_op_put(op);
+put_req:
+	/* there will be no reply */
+	p9_req_put(client, req);
+	return err;
+}
+
+/**
+ * k9_cancel - p9_trans_module.cancel
+ * @client: the mount's
+ * @req: a request whose task is being killed
+ *
+ * Return: whether the server has to be told.
+ */
+int k9_cancel(struct p9_client *client, struct p9_req_t *req)
+{
+	return READ_ONCE(req->status) == REQ_STATUS_SENT;
+}

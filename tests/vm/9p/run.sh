@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# One machine: diod serves a folder, kofi-9pd listens in front of it, and the
+# kernel mounts that, over lo and over an RDMA device that talks to itself. Then
+# a server that breaks every rule (tests/vm/peer/9p.c).
+
+SRV=/tmp/srv
+AT=/tmp/at
+DIOD="diod -f -n -c /dev/null -L stderr -r 0 -w 0 -e $SRV"
+
+files=300
+bytes=6000000
+if [ "$VM_KERNEL" = uml ]; then
+	# checked memory is slow
+	files=60
+	bytes=2500000
+fi
+
+# --- servers ---
+
+ready() {	# a device's listener has no socket
+	case $prov in
+	sock) listens "$1" ;;
+	*) rdma resource show cm_id | grep -q "LISTEN.*:$1 " ;;
+	esac
+}
+
+served() {	# PORT COMMAND...
+	port=$1
+	shift
+	"$@" >>/tmp/9pd.log 2>&1 &
+	echo $! >/tmp/server
+	retry ready "$port"
+}
+
+server() { kill "$1" "$(cat /tmp/server)"; }
+gone() { ! server -0 2>/dev/null; }
+
+serve() {
+	# shellcheck disable=SC2086 # the words of a command
+	served 5640 kofi-9pd -p "$user" -a "$addr" $DIOD
+}
+
+ended() {	# by a signal, and nothing stays behind
+	cat /tmp/9pd.log
+	server -TERM && retry gone && ! pidof diod
+}
+
+# --- mounts ---
+
+mnt() {	# WHERE OPTIONS
+	mkdir -p "$AT/$1" && mount -t 9p -o "trans=kofi-$prov,uname=root,aname=$SRV,$2" \
+		"$addr" "$AT/$1"
+}
+
+peer() {	# OPTIONS WHERE
+	mkdir -p "$AT/${2:-x}" && mount -t 9p -o \
+		"trans=kofi-$prov,port=5641,msize=1048576,$1" "$addr" "$AT/${2:-x}"
+}
+
+unmounted() { umount "$AT/$1"; }
+clean() { umount -f "$AT/$1"; }
+
+options() {
+	grep " $AT/a 9p .*msize=65536,trans=kofi-$prov" /proc/mounts &&
+		lsmod | grep -q "^kofi_9p" || return
+	unmounted a && mnt a rq=8,msize=8192 &&
+		grep " $AT/a 9p .*msize=8192,trans=kofi-$prov,rq=8" /proc/mounts
+}
+
+refused() {
+	expect_fail mnt a port=5999 && expect_fail mnt a rq=1 &&
+		expect_fail mnt a rq=513 && expect_fail mnt a port=x &&
+		retry no_objects
+}
+
+in_use() {
+	expect_fail rmmod kofi_9p
+	! rmmod kofi_9p 2>/tmp/why && cat /tmp/why
+}
+
+# --- contents ---
+
+tree() {	# WHERE: folders with files of many lengths
+	i=0
+	while [ $i -lt $files ]; do
+		d=$1/d$((i / 50))
+		[ $((i % 50)) != 0 ] || mkdir -p "$d" || return
+		case $((i % 4)) in
+		0) echo "$i" >"$d/f$i" ;;
+		1) : >"$d/f$i" ;;
+		*) echo "$text" >"$d/f$i" && echo "$i $text" >>"$d/f$i" ;;
+		esac || return
+		i=$((i + 1))
+	done
+}
+
+again() {	# forget all that is cached
+	unmounted a && mnt a "$1"
+}
+
+trees() {
+	tree $AT/a/tree && tree /tmp/tree && diff -r /tmp/tree $SRV/tree &&
+		again "$1" && diff -r /tmp/tree $AT/a/tree &&
+		[ "$(find $AT/a/tree -type f | wc -l)" = $files ] &&
+		rm -r $AT/a/tree /tmp/tree && [ ! -e $SRV/tree ]
+}
+
+large() {	# OPTIONS
+	again "$1" && cp /tmp/large $AT/a/large && cmp /tmp/large $SRV/large &&
+		again "$1" && cmp /tmp/large $AT/a/large && rm $AT/a/large
+}
+
+odd() {	# SIZE COUNT OPTION: requests that do not begin where pages do
+	dd if=/tmp/large of=$AT/a/odd bs="$1" count="$2" &&
+		dd if=$AT/a/odd of=/tmp/back bs="$1" count="$2" &&
+		[ "$(stat -c %s $SRV/odd)" = $(($1 * $2)) ] && cmp $SRV/odd /tmp/back &&
+		cmp -n $(($1 * $2)) /tmp/large /tmp/back && rm $AT/a/odd
+}
+
+direct() {	# SIZE COUNT: no page cache is between
+	dd if=/tmp/large of=$AT/x/data bs="$1" count="$2" oflag=direct conv=notrunc &&
+		dd if=$AT/x/data of=/tmp/back bs="$1" count="$2" iflag=direct &&
+		cmp -n $(($1 * $2)) /tmp/large /tmp/back
+}
+
+names() {
+	cd $AT/a || return
+	echo one >one && mv one two && [ "$(cat two)" = one ] && ln two three &&
+		ln -s two four && [ "$(cat four)" = one ] &&
+		[ "$(stat -c %h $SRV/two)" = 2 ] && chmod 640 two &&
+		[ "$(stat -c %a $SRV/two)" = 640 ] && mkdir -p five/six &&
+		mv three five/six && rmdir five/six 2>/dev/null
+	[ -e $SRV/five/six/three ] && rm -r five two four && [ -z "$(ls $SRV)" ]
+}
+
+# A file is open by its descriptor, while its name goes
+unlinked() {
+	(
+		exec 7<>$AT/a/gone && rm $AT/a/gone && echo some >&7 &&
+			[ ! -e $SRV/gone ] && echo more >&7
+	)
+}
+
+mapped() {
+	again "cache=mmap,$1" && cp "$(command -v busybox)" $AT/a &&
+		again "cache=mmap,$1" && [ "$($AT/a/busybox echo ran)" = ran ] &&
+		kofi-9p-peer map $AT/a/map && kofi-9p-peer look $SRV/map &&
+		rm $AT/a/busybox $AT/a/map
+}
+
+many() {	# three mounts at once
+	for m in b c; do mnt $m msize=8192 || return; done
+	for m in a b c; do
+		(cp /tmp/large $AT/$m/$m && cmp /tmp/large $AT/$m/$m) &
+		pids="$pids $!"
+	done
+	for pid in $pids; do wait "$pid" || return; done
+	for m in a b c; do cmp /tmp/large $SRV/$m && rm $AT/$m/$m || return; done
+	unmounted b && unmounted c
+}
+
+# --- trouble ---
+
+load_on() {	# three readers and writers that go on until something fails
+	pids=
+	for n in 1 2 3; do
+		(while dd if=/tmp/large of=$AT/a/w$n bs=64k conv=notrunc,fsync; do :; done) \
+			>/dev/null 2>&1 &
+		pids="$pids $!"
+		(while cat $AT/a/large; do :; done) >/dev/null 2>&1 &
+		pids="$pids $!"
+	done
+}
+
+killed() {	# HOW
+	again "$1" && cp /tmp/large $AT/a/large || return
+	load_on
+	retry grown || return
+	"$2"
+	# shellcheck disable=SC2086
+	wait $pids
+	expect_fail ls $AT/a && clean a
+}
+
+grown() { [ -s $SRV/w1 ] && [ -s $SRV/w2 ] && [ -s $SRV/w3 ]; }
+kill_9pd() { server -9; }
+kill_diod() { killall -9 diod; }
+
+interrupted() {	# tasks are killed at any moment; the mount goes on
+	again "$1" && cp /tmp/large $AT/a/large || return
+	for n in 1 2 3 4 5 6 7 8 9 10; do
+		dd if=/tmp/large of=$AT/a/w bs=64k conv=notrunc,fsync 2>/dev/null &
+		writer=$!
+		dd if=$AT/a/large of=/dev/null bs=64k 2>/dev/null &
+		reader=$!
+		busybox usleep $((n * 17000))
+		kill -9 $writer $reader
+		wait $writer $reader
+	done
+	cmp /tmp/large $AT/a/large && rm $AT/a/large $AT/a/w
+}
+
+# A server that stands still: the attempt to mount can be killed
+stopped() {
+	server -STOP
+	mnt a msize=65536 &
+	mounting=$!
+	retry attempted
+	kill -9 $mounting
+	wait $mounting
+	killall -9 mount 2>/dev/null
+	server -CONT
+	retry no_objects
+}
+attempted() { kofi stat ep | grep -q .; }
+
+# --- the server that breaks rules ---
+
+long() {	# messages of a megabyte
+	again_x && cp /tmp/large $AT/x/data && again_x && cmp /tmp/large $AT/x/data &&
+		for size in 1048552 1048576 4096 1000; do
+			direct $size 3 || return
+		done
+}
+again_x() { umount $AT/x && peer cache=none; }
+
+wrong() {	# FILE: reading it is an error, and nothing goes on after that
+	peer cache=none || return
+	dmesg -c >/dev/null
+	retry unreadable $AT/x/"$1" || return
+	dmesg | grep 'kofi_9p: the server sent' || return
+	expect_fail ls $AT/x && umount $AT/x && peer cache=none &&
+		[ -e $AT/x/data ] && umount $AT/x
+}
+
+# A second reply may be taken for that to the next request.
+unreadable() { ! dd if="$1" of=/dev/null bs=4k count=2; }
+
+# The server says how many requests it has not answered; over another mount.
+told() { [ "$(stat -c %s $AT/y/"$1")" = "$2" ]; }
+
+# More of them than there may be requests at a time, which are six
+stuck() {	# FILE SIGNAL
+	peer cache=none && peer cache=none y || return
+	readers=
+	for n in 1 2 3 4 5 6 7 8; do
+		dd if=$AT/x/"$1" of=/dev/null bs=4k count=1 2>/dev/null &
+		readers="$readers $!"
+	done
+	retry told waiting 6 || return
+	# shellcheck disable=SC2086
+	kill -"$2" $readers
+	# shellcheck disable=SC2086
+	wait $readers
+	retry told waiting 0 && [ -e $AT/x/data ] && umount $AT/x &&
+		umount $AT/y
+}
+
+# Tflush is not answered: the end of the connection is what ends the reader
+deaf() {
+	peer cache=none && peer cache=none y || return
+	dd if=$AT/x/deaf of=/dev/null bs=4k count=1 2>/dev/null &
+	reader=$!
+	retry told waiting 1 || return
+	kill -9 $reader
+	retry told flushes 1 || return
+	server -9
+	wait $reader
+	umount $AT/x && umount -f $AT/y
+}
+
+provider() {	# PROVIDER ADDRESS
+	prov=$1
+	addr=$2
+	user=$prov
+	[ "$prov" = verbs ] || user=tcp
+	step "$prov refused" refused
+	step "$prov serve" serve || return
+	step "$prov mount" mnt a msize=65536 || return
+	step "$prov options" options
+	step "$prov in-use" in_use
+	step "$prov names" names
+	step "$prov tree" trees msize=65536
+	step "$prov large" large msize=65536
+	step "$prov large-cached" large cache=loose,msize=65536
+	step "$prov large-8192" large msize=8192
+	step "$prov odd" odd 12345 50
+	step "$prov mapped" mapped msize=65536
+	step "$prov unlinked" unlinked
+	step "$prov many" many
+	step "$prov interrupted" interrupted msize=65536
+	step "$prov diod-killed" killed cache=none kill_diod
+	step "$prov again" mnt a msize=65536
+	step "$prov server-killed" killed cache=loose kill_9pd
+	step "$prov serve-again" serve || return
+	step "$prov stopped" stopped
+	step "$prov once-more" mnt a msize=65536
+	step "$prov unmount" unmounted a
+	step "$prov ended" ended
+
+	step "$prov peer" served 5641 kofi-9p-peer "$user" "$addr" 5641
+	step "$prov peer-mount" peer cache=none
+	step "$prov long" long
+	step "$prov peer-unmount" umount $AT/x
+	for what in empty short long size tag type count more twice; do
+		step "$prov wrong-$what" wrong $what
+	done
+	step "$prov stuck" stuck stuck TERM
+	step "$prov late" stuck late KILL
+	step "$prov deaf" deaf
+	step "$prov nothing-left" retry no_objects
+	step "$prov unload" rmmod kofi_9p
+	rm -rf ${SRV:?}/*
+}
+
+usage() {
+	expect_status 2 kofi-9pd && expect_status 2 kofi-9pd -p shm diod &&
+		expect_status 2 kofi-9pd -m 100 diod &&
+		expect_status 2 kofi-9pd -q 1 diod && expect_status 2 kofi-9pd -C x &&
+		expect_status 2 kofi-9pd -C a:1 diod && expect_status 2 kofi-9pd -z &&
+		expect_status 1 kofi-9pd -a 192.0.2.1 diod &&
+		expect_output Usage kofi-9pd -h
+}
+
+mkdir -p $SRV $AT
+text=$(head -c 6000 /dev/urandom | base64)
+head -c $bytes /dev/urandom >/tmp/large
+load kofi_sock kofi_verbs || exit
+step usage usage
+provider sock 127.0.0.1
+step dummy ip link add dummy9 mtu 4200 type dummy
+ip addr add 10.9.0.1/24 dev dummy9
+ip link set dummy9 up
+step rxe rdma link add rxe0 type rxe netdev dummy9 || exit
+provider verbs 10.9.0.1

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A client, and the 9P server that serves it.
+ *
+ * Two threads pass messages on, one for each direction. The one for requests is
+ * the client's own: it ends the other, the server and the connection, whichever
+ * of them has come to its end first.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/fi_cm.h>
+
+#include "9pd.h"
+
+#define HEADER		7	/* each message's size, type and tag */
+#define WRITE_TICK	10	/* milliseconds between looks at the client's end */
+
+struct client {
+	struct client	*next;
+	struct link	*link;
+	int		fd;		/* the server's */
+	pid_t		pid;		/* or 0 */
+	pthread_t	replies;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gone = PTHREAD_COND_INITIALIZER;
+static struct client *clients;
+static unsigned int nr_clients;
+
+static uint32_t size_of(const unsigned char *message)
+{
+	return message[0] | message[1] << 8 | message[2] << 16 |
+	       (uint32_t)message[3] << 24;
+}
+
+/* -------------------------------------------------------------- the server */
+
+/* Returns its process, or -1. */
+static pid_t server_start(char **command, int *fd)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none, term;
+	int fds[2], err;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) {
+		complain("socketpair: %s", strerror(errno));
+		return -1;
+	}
+	sigemptyset(&none);
+	sigemptyset(&term);
+	sigaddset(&term, SIGPIPE);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, fds[1], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&files, fds[1], STDOUT_FILENO);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+					POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &term);
+	/* not fork(): memory that a device uses must stay where it is */
+	err = posix_spawnp(&pid, command[0], &files, &attr, command, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	close(fds[1]);
+	if (err) {
+		complain("%s: %s", command[0], strerror(err));
+		close(fds[0]);
+		return -1;
+	}
+	*fd = fds[0];
+	return pid;
+}
+
+static int connect_path(const char *path)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (strlen(path) >= sizeof(to.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(to.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int connect_host(const char *where)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	char *host = strdup(where);
+	struct addrinfo *all = NULL, *i;
+	char *port;
+	int fd = -1;
+
+	if (!host)
+		return -1;
+	port = strrchr(host, ':');
+	*port++ = 0;
+	errno = EADDRNOTAVAIL;
+	if (getaddrinfo(host, port, &hints, &all))
+		all = NULL;
+	free(host);
+	for (i = all; i && fd < 0; i = i->ai_next) {
+		fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd >= 0 && connect(fd, i->ai_addr, i->ai_addrlen)) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	if (all)
+		freeaddrinfo(all);
+	return fd;
+}
+
+/* Returns whether there is one. */
+static bool server_open(struct client *c, const struct options *o)
+{
+	if (!o->connect) {
+		c->pid = server_start(o->command, &c->fd);
+		return c->pid > 0;
+	}
+	c->fd = strchr(o->connect, '/') ? connect_path(o->connect) :
+					  connect_host(o->connect);
+	if (c->fd < 0)
+		complain("%s: %s", o->connect, strerror(errno));
+	return c->fd >= 0;
+}
+
+static void server_close(struct client *c)
+{
+	close(c->fd);
+	if (c->pid) {
+		kill(c->pid, SIGTERM);
+		waitpid(c->pid, NULL, 0);
+	}
+}
+
+/* Never stops taking what has been sent, as the server may wait for that. */
+static bool server_write(struct client *c, const unsigned char *bytes,
+			 size_t len)
+{
+	while (len) {
+		struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+		ssize_t n = send(c->fd, bytes, len,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n > 0) {
+			bytes += n;
+			len -= n;
+		} else if (errno == EAGAIN) {
+			poll(&p, 1, WRITE_TICK);
+			if (link_progress(c->link, 0))
+				return false;
+		} else if (errno != EINTR) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool server_read(struct client *c, unsigned char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = recv(c->fd, bytes, len, MSG_WAITALL);
+
+		if (n > 0) {
+			bytes += n;
+			len -= n;
+		} else if (!n || errno != EINTR) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* -------------------------------------------------------------- the threads */
+
+static void *replies(void *arg)
+{
+	struct client *c = arg;
+	struct slot *slot;
+	uint32_t size;
+
+	while ((slot = link_slot(c->link))) {
+		if (!server_read(c, slot->bytes, 4))
+			break;
+		size = size_of(slot->bytes);
+		if (size < HEADER || size > c->link->msize) {
+			complain("the server sent a message of %u bytes", size);
+			break;
+		}
+		if (!server_read(c, slot->bytes + 4, size - 4) ||
+		    link_send(c->link, slot, size))
+			break;
+	}
+	link_down(c->link);
+	return NULL;
+}
+
+static void requests(struct client *c)
+{
+	struct slot *slot;
+
+	while (!link_recv(c->link, &slot)) {
+		if (slot->len < HEADER || size_of(slot->bytes) != slot->len) {
+			complain("a client sent something that is not 9P");
+			return;
+		}
+		if (!server_write(c, slot->bytes, slot->len) ||
+		    link_release(c->link, slot))
+			return;
+	}
+}
+
+static void client_remove(struct client *c)
+{
+	struct client **at;
+
+	pthread_mutex_lock(&lock);
+	for (at = &clients; *at != c; at = &(*at)->next)
+		;
+	*at = c->next;
+	pthread_mutex_unlock(&lock);
+}
+
+static void *client_run(void *arg)
+{
+	struct client *c = arg;
+
+	requests(c);
+	link_down(c->link);
+	/* the other thread may wait for the server */
+	shutdown(c->fd, SHUT_RDWR);
+	pthread_join(c->replies, NULL);
+	client_remove(c);
+	link_close(c->link);
+	server_close(c);
+	free(c);
+
+	pthread_mutex_lock(&lock);
+	nr_clients--;
+	pthread_cond_signal(&gone);
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+/* Signals are the main thread's. */
+static int client_threads(struct client *c)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&c->replies, NULL, replies, c);
+	if (!err) {
+		err = pthread_create(&thread, NULL, client_run, c);
+		if (!err) {
+			pthread_detach(thread);
+		} else {
+			link_down(c->link);
+			shutdown(c->fd, SHUT_RDWR);
+			pthread_join(c->replies, NULL);
+		}
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+/* ------------------------------------------------------------- of main.c */
+
+/**
+ * client_begin - there is a request for a connection
+ * @l: the listener
+ * @o: options
+ * @info: of the request, freed
+ * @data: its private data
+ * @len: bytes of @data
+ */
+void client_begin(struct listener *l, const struct options *o,
+		  struct fi_info *info, const void *data, size_t len)
+{
+	struct client *c = NULL;
+	int err;
+
+	pthread_mutex_lock(&lock);
+	if (nr_clients < o->clients)
+		c = calloc(1, sizeof(*c));
+	if (c)
+		nr_clients++;
+	pthread_mutex_unlock(&lock);
+	if (!c) {
+		complain("a client is refused: there are %u", o->clients);
+		goto reject;
+	}
+	if (!server_open(c, o))
+		goto free;
+	c->link = link_accept(l, info, data, len, o->credits, o->msize);
+	if (!c->link) {
+		info = NULL;
+		server_close(c);
+		goto free;
+	}
+	pthread_mutex_lock(&lock);
+	c->next = clients;
+	clients = c;
+	pthread_mutex_unlock(&lock);
+	err = client_threads(c);
+	if (!err)
+		return;
+	complain("a client is refused: %s", strerror(err));
+	info = NULL;
+	client_remove(c);
+	link_close(c->link);
+	server_close(c);
+free:
+	free(c);
+	pthread_mutex_lock(&lock);
+	nr_clients--;
+	pthread_mutex_unlock(&lock);
+reject:
+	if (!info)
+		return;
+	fi_reject(l->pep, info->handle, NULL, 0);
+	fi_freeinfo(info);
+}
+
+/**
+ * client_down - a connection has ended
+ * @ep: its endpoint, which may have been closed already
+ */
+void client_down(const struct fid *ep)
+{
+	struct client *c;
+
+	pthread_mutex_lock(&lock);
+	for (c = clients; c; c = c->next) {
+		if (&c->link->ep->fid == ep)
+			link_down(c->link);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/**
+ * clients_end - end all connections, and wait until they have
+ */
+void clients_end(void)
+{
+	struct client *c;
+
+	pthread_mutex_lock(&lock);
+	for (c = clients; c; c = c->next) {
+		link_down(c->link);
+		shutdown(c->fd, SHUT_RDWR);
+	}
+	while (nr_clients)
+		pthread_cond_wait(&gone, &lock);
+	pthread_mutex_unlock(&lock);
+}
