@@ -31,6 +31,7 @@ struct options {
 void client_begin(struct listener *l, const struct options *o,
 		  struct fi_info *info, const void *data, size_t len);
 void client_down(const struct fid *ep);
+void clients_close(void);
 void clients_end(void);
 
 #endif /* _KOFI_9PD_H */

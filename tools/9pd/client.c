@@ -2,9 +2,10 @@
 /*
  * A client, and the 9P server that serves it.
  *
- * Two threads pass messages on, one for each direction. The one for requests is
- * the client's own: it ends the other, the server and the connection, whichever
- * of them has come to its end first.
+ * Two threads pass messages on, one for each direction. The one for requests
+ * ends the other and the server, whichever of them has come to its end first.
+ * The connection is then closed by the main thread, which takes the events of all
+ * connections: none may be about one that is just being closed.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -32,11 +33,12 @@ struct client {
 	struct link	*link;
 	int		fd;		/* the server's */
 	pid_t		pid;		/* or 0 */
+	pthread_t	requests;
 	pthread_t	replies;
+	bool		over;		/* its threads have ended */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gone = PTHREAD_COND_INITIALIZER;
+/* of the main thread */
 static struct client *clients;
 static unsigned int nr_clients;
 
@@ -232,17 +234,6 @@ static void requests(struct client *c)
 	}
 }
 
-static void client_remove(struct client *c)
-{
-	struct client **at;
-
-	pthread_mutex_lock(&lock);
-	for (at = &clients; *at != c; at = &(*at)->next)
-		;
-	*at = c->next;
-	pthread_mutex_unlock(&lock);
-}
-
 static void *client_run(void *arg)
 {
 	struct client *c = arg;
@@ -252,15 +243,8 @@ static void *client_run(void *arg)
 	/* the other thread may wait for the server */
 	shutdown(c->fd, SHUT_RDWR);
 	pthread_join(c->replies, NULL);
-	client_remove(c);
-	link_close(c->link);
 	server_close(c);
-	free(c);
-
-	pthread_mutex_lock(&lock);
-	nr_clients--;
-	pthread_cond_signal(&gone);
-	pthread_mutex_unlock(&lock);
+	__atomic_store_n(&c->over, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -268,17 +252,14 @@ static void *client_run(void *arg)
 static int client_threads(struct client *c)
 {
 	sigset_t all, before;
-	pthread_t thread;
 	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&c->replies, NULL, replies, c);
 	if (!err) {
-		err = pthread_create(&thread, NULL, client_run, c);
-		if (!err) {
-			pthread_detach(thread);
-		} else {
+		err = pthread_create(&c->requests, NULL, client_run, c);
+		if (err) {
 			link_down(c->link);
 			shutdown(c->fd, SHUT_RDWR);
 			pthread_join(c->replies, NULL);
@@ -304,12 +285,8 @@ void client_begin(struct listener *l, const struct options *o,
 	struct client *c = NULL;
 	int err;
 
-	pthread_mutex_lock(&lock);
 	if (nr_clients < o->clients)
 		c = calloc(1, sizeof(*c));
-	if (c)
-		nr_clients++;
-	pthread_mutex_unlock(&lock);
 	if (!c) {
 		complain("a client is refused: there are %u", o->clients);
 		goto reject;
@@ -322,23 +299,19 @@ void client_begin(struct listener *l, const struct options *o,
 		server_close(c);
 		goto free;
 	}
-	pthread_mutex_lock(&lock);
-	c->next = clients;
-	clients = c;
-	pthread_mutex_unlock(&lock);
 	err = client_threads(c);
-	if (!err)
+	if (!err) {
+		c->next = clients;
+		clients = c;
+		nr_clients++;
 		return;
+	}
 	complain("a client is refused: %s", strerror(err));
 	info = NULL;
-	client_remove(c);
 	link_close(c->link);
 	server_close(c);
 free:
 	free(c);
-	pthread_mutex_lock(&lock);
-	nr_clients--;
-	pthread_mutex_unlock(&lock);
 reject:
 	if (!info)
 		return;
@@ -354,12 +327,36 @@ void client_down(const struct fid *ep)
 {
 	struct client *c;
 
-	pthread_mutex_lock(&lock);
 	for (c = clients; c; c = c->next) {
 		if (&c->link->ep->fid == ep)
 			link_down(c->link);
 	}
-	pthread_mutex_unlock(&lock);
+}
+
+static void client_close(struct client **at)
+{
+	struct client *c = *at;
+
+	*at = c->next;
+	pthread_join(c->requests, NULL);
+	link_close(c->link);
+	free(c);
+	nr_clients--;
+}
+
+/**
+ * clients_close - close the connections whose threads have ended
+ */
+void clients_close(void)
+{
+	struct client **at = &clients;
+
+	while (*at) {
+		if (__atomic_load_n(&(*at)->over, __ATOMIC_ACQUIRE))
+			client_close(at);
+		else
+			at = &(*at)->next;
+	}
 }
 
 /**
@@ -369,12 +366,8 @@ void clients_end(void)
 {
 	struct client *c;
 
-	pthread_mutex_lock(&lock);
-	for (c = clients; c; c = c->next) {
+	for (c = clients; c; c = c->next)
 		link_down(c->link);
-		shutdown(c->fd, SHUT_RDWR);
-	}
-	while (nr_clients)
-		pthread_cond_wait(&gone, &lock);
-	pthread_mutex_unlock(&lock);
+	while (clients)
+		client_close(&clients);
 }

@@ -20,7 +20,7 @@
 #include "../../samples/9p/proto.h"
 
 #define EXIT_USAGE	2
-#define MAIN_TICK	500	/* milliseconds until a signal is seen at the latest */
+#define MAIN_TICK	100	/* milliseconds until a signal or an end is seen */
 
 static int stopped;
 
@@ -189,8 +189,10 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 
 	well = !listener_open(&l, o.prov, o.node, o.port);
-	while (well && !__atomic_load_n(&stopped, __ATOMIC_RELAXED))
+	while (well && !__atomic_load_n(&stopped, __ATOMIC_RELAXED)) {
 		well = event(&l, &o);
+		clients_close();
+	}
 	clients_end();
 	listener_close(&l);
 	return well ? EXIT_SUCCESS : EXIT_FAILURE;
