@@ -34,6 +34,13 @@
 #include "sock.h"
 #include "sock_trace.h"
 
+/*
+ * What a full run of the softirq item takes of the 256 that irq_poll has for all
+ * before other softirqs come; less than the item's weight, as it reschedules itself
+ */
+#define KSK_CONN_RUN	64
+#define KSK_CONN_WEIGHT	(2 * KSK_CONN_RUN)
+
 /* Bytes per call of the sender in the work item, and its share of time */
 #define KSK_CONN_CHUNK	SZ_64K
 #define KSK_CONN_SLICE	NSEC_PER_MSEC
@@ -132,7 +139,7 @@ static void ksk_conn_data_ready(struct sock *sk)
 	if (ksk_tx_ready(c)) {
 		ksk_stat_inc(&c->stats.tx_inline);
 		if (ksk_tx_run(c, ksk_inline_max))
-			ksk_conn_softirq(c);
+			ksk_conn_go_on(c);
 	}
 }
 
@@ -183,6 +190,7 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 {
 	struct ksk_conn *c = container_of(iop, struct ksk_conn, poll);
 	struct sock *sk = c->sock->sk;
+	bool more = false;
 
 	/*
 	 * Complete first: what is scheduled from now on runs again, so nothing
@@ -196,21 +204,43 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 	if (sock_owned_by_user(sk)) {
 		ksk_conn_after_owner(c);
 	} else {
-		if (ksk_rx_run(c))
+		more = ksk_rx_run(c);
+		if (more)
 			irq_poll_sched(iop);
 		/* reset before we were connected: no callback will tell */
 		else if (c->phase == KSK_CONN_ESTABLISHED &&
 			 sk->sk_state == TCP_CLOSE)
 			ksk_conn_abort(c, sk->sk_err ? : ECONNRESET);
 		ksk_stat_inc(&c->stats.tx_inline);
-		if (ksk_tx_run(c, ksk_inline_max))
-			irq_poll_sched(iop);
+		if (ksk_tx_run(c, ksk_inline_max)) {
+			ksk_conn_go_on(c);
+			more = true;
+		}
 	}
 	bh_unlock_sock(sk);
 
 	if (atomic_dec_and_test(&c->in_poll))
 		wake_up_var(&c->in_poll);
-	return 0;
+	/* after some of them other softirqs have their turn, packets above all */
+	return more ? KSK_CONN_RUN : 0;
+}
+
+/**
+ * ksk_conn_go_on - a run of the sender has used up its budget
+ * @c: the connection
+ *
+ * Have the next one made in softirq context, but for a CPU that was asked for.
+ *
+ * Context: locked, bottom halves off.
+ */
+void ksk_conn_go_on(struct ksk_conn *c)
+{
+	int cpu = c->ep->tun.cpu;
+
+	if (cpu >= 0 && cpu != raw_smp_processor_id())
+		ksk_conn_queue(c);
+	else
+		irq_poll_sched(&c->poll);
 }
 
 /**
@@ -535,7 +565,7 @@ void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 	mutex_init(&c->mutex);
 	c->wq = ep->tun.reclaim_safe ? ksk_wq_reclaim : ksk_wq;
 	c->phase = KSK_CONN_UNUSED;
-	irq_poll_init(&c->poll, 1, ksk_conn_poll);
+	irq_poll_init(&c->poll, KSK_CONN_WEIGHT, ksk_conn_poll);
 	atomic_set(&c->in_poll, 0);
 	INIT_WORK(&c->work, ksk_conn_work);
 	timer_setup(&c->retry, ksk_tx_retry, 0);

@@ -110,7 +110,7 @@ struct ksk_rndv {
  * @unexpected: messages of it that are stored
  * @refused: one was not, and waits
  * @held: on a list of the endpoint's, if it looks for a receive once more first
- * @posts: receives that had been posted when it did last
+ * @posts: receives after which it may do so again
  */
 struct ksk_peer {
 	struct ksk_conn		conn;

@@ -855,6 +855,7 @@ void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase);
 void ksk_conn_abort(struct ksk_conn *c, int err);
 void ksk_conn_queue(struct ksk_conn *c);
 void ksk_conn_softirq(struct ksk_conn *c);
+void ksk_conn_go_on(struct ksk_conn *c);
 void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len);
 int ksk_conn_down(struct ksk_conn *c, bool connection);
 void ksk_conn_close(struct ksk_conn *c);

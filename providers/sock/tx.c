@@ -848,7 +848,7 @@ static int ksk_tx_send_now(struct ksk_conn *c, struct ksk_txop *op)
 	if (start) {
 		ksk_stat_inc(&c->stats.tx_inline);
 		if (ksk_tx_frames(c, ksk_inline_max))
-			irq_poll_sched(&c->poll);
+			ksk_conn_go_on(c);
 	} else if (c->tx_state == KSK_TX_IDLE) {
 		ksk_tx_corked(c);
 	}
@@ -903,7 +903,7 @@ void ksk_tx_send_deferred(struct ksk_conn *c)
 	if (ksk_tx_trylock(sk)) {
 		ksk_stat_inc(&c->stats.tx_inline);
 		if (ksk_tx_run(c, ksk_inline_max))
-			irq_poll_sched(&c->poll);
+			ksk_conn_go_on(c);
 		ksk_tx_unlock(sk);
 	} else {
 		irq_poll_sched(&c->poll);

@@ -192,7 +192,12 @@ static bool ksk_unexpected_hold(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	/* packets that arrive before the look also come here */
 	if (!list_empty_careful(&peer->held))
 		return true;
-	if (peer->conn.rx.stalled || posts == peer->posts)
+	if (peer->conn.rx.stalled) {
+		/* in vain: not for each of many such messages */
+		peer->posts = posts + KSK_UNEXPECTED_COUNT;
+		return false;
+	}
+	if ((s64)(posts - peer->posts) <= 0)
 		return false;
 	peer->posts = posts;
 	spin_lock_irqsave(&rdm->lock, irq);
