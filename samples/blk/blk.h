@@ -138,6 +138,9 @@ struct kblk_options {
  * @quiesced: queue_rq() is not called
  * @answered: there have been answers since @since
  * @timed_out: a request was not answered in time
+ * @silent: that is how the connections before ended
+ * @brief: they had just been made
+ * @live: when they were, in jiffies
  * @unflushed: writes have been acknowledged that no flush was sent for
  * @flush_failed: such writes may be lost; flushes fail until the disk is closed
  * @since: when the path was last known to be good, in jiffies
@@ -169,6 +172,9 @@ struct kblk_disk {
 	bool			quiesced;
 	bool			answered;
 	bool			timed_out;
+	bool			silent;
+	bool			brief;
+	unsigned long		live;
 	bool			unflushed;
 	bool			flush_failed;
 	unsigned long		since;

@@ -135,7 +135,8 @@ static bool kblk_welcome_valid(const struct kblk_disk *d,
 	       kblk_power(w->bytes_max, PAGE_SHIFT, 31) &&
 	       (!w->inline_max || kblk_power(w->inline_max, w->block, 12)) &&
 	       (!w->discard_max || (kblk_power(w->discard_max, w->block, 31) &&
-				    kblk_power(w->discard_unit, w->block, 31))) &&
+				    kblk_power(w->discard_unit, w->block,
+					       w->discard_max))) &&
 	       (!w->zeroes_max || kblk_power(w->zeroes_max, w->block, 31)) &&
 	       IS_ALIGNED(le64_to_cpu(w->sectors),
 			  1u << (w->block - SECTOR_SHIFT)) &&
@@ -367,14 +368,22 @@ static void kblk_down(struct kblk_disk *d)
 	blk_mq_tagset_busy_iter(&d->set, kblk_requeue, d);
 	blk_mq_tagset_wait_completed_request(&d->set);
 	kblk_disconnect(d);
-	/* a target that connects and does not answer is as good as none */
-	if (!d->timed_out)
-		d->since = jiffies;
-	else if (d->answered)
-		d->since = jiffies - d->set.timeout;
+	/*
+	 * A target that connects and does not answer twice in a row is as good as
+	 * none, and so is one that loses each connection at once.
+	 */
+	d->brief = time_before(jiffies, d->live + HZ);
+	if (!d->brief) {
+		if (!d->timed_out)
+			d->since = jiffies;
+		else if (d->answered || !d->silent)
+			d->since = jiffies - d->set.timeout;
+		d->backoff = 1;
+	}
+	d->backoff = max(d->backoff, 1U);
+	d->silent = d->timed_out;
 	d->answered = false;
 	d->timed_out = false;
-	d->backoff = 1;
 }
 
 static void kblk_go(struct kblk_disk *d)
@@ -393,6 +402,7 @@ static void kblk_go(struct kblk_disk *d)
  */
 void kblk_live(struct kblk_disk *d)
 {
+	d->live = jiffies;
 	/* with all that is new; pairs with the acquire in queue_rq() */
 	smp_store_release(&d->state, KBLK_LIVE);
 	/* see kblk_lost() */
@@ -404,6 +414,7 @@ void kblk_live(struct kblk_disk *d)
 static void kblk_recover_noio(struct kblk_disk *d)
 {
 	int err = -ETIMEDOUT;
+	bool pause = false;
 	long delay;
 
 	if (d->state == KBLK_LIVE) {
@@ -413,10 +424,11 @@ static void kblk_recover_noio(struct kblk_disk *d)
 			pr_warn_ratelimited("kofi_blk: %s: connection lost\n",
 					    d->gd->disk_name);
 		kblk_down(d);
+		pause = d->brief;
 	}
 	if (d->removing && d->state == KBLK_FAILED)
 		return;
-	if (d->state == KBLK_FAILED || !kblk_late(d))
+	if (!pause && (d->state == KBLK_FAILED || !kblk_late(d)))
 		err = kblk_connect(d);
 	if (!err) {
 		pr_info("kofi_blk: %s: connected again\n", d->gd->disk_name);

@@ -225,11 +225,16 @@ static void kblkt_volume_describe(struct kblkt_volume *v)
 	if (v->read_only)
 		return;
 	if (bdev_max_discard_sectors(b)) {
-		v->welcome.discard_max =
-			kblkt_log2((u64)bdev_max_discard_sectors(b) <<
-				   SECTOR_SHIFT, KBLKT_LONG);
-		v->welcome.discard_unit =
-			max(block, kblkt_log2(bdev_discard_granularity(b), 31));
+		u8 unit = max(block,
+			      kblkt_log2(bdev_discard_granularity(b), 31));
+		/* less than a unit of a thin volume would free nothing */
+		u8 most = kblkt_log2((u64)bdev_max_discard_sectors(b) <<
+				     SECTOR_SHIFT, max_t(u8, KBLKT_LONG, unit));
+
+		if (most >= unit) {
+			v->welcome.discard_max = most;
+			v->welcome.discard_unit = unit;
+		}
 	}
 	v->welcome.zeroes_max =
 		kblkt_log2((u64)bdev_write_zeroes_sectors(b) << SECTOR_SHIFT,

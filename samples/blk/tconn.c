@@ -172,7 +172,9 @@ static enum kblk_reason kblkt_check(const struct kblk_hello *hello, ssize_t len,
 	if (!kblkt_allowed(*vp, peer))
 		return KBLK_REASON_ACCESS;
 	list_for_each_entry(c, &kblkt_conns, node) {
-		if (memcmp(c->hello.session, hello->session,
+		/* a client of another volume has no say in this one's */
+		if (c->volume != *vp ||
+		    memcmp(c->hello.session, hello->session,
 			   sizeof(hello->session)))
 			continue;
 		age = le32_to_cpu(hello->attempt) -
