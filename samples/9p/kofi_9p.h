@@ -54,6 +54,8 @@ struct k9_rx {
  * @users: what it is still needed for: the reply, the send, the reader
  * @req: the request that the reply will be for, with a reference; NULL when it
  *	has come, or will not come
+ * @old: Tflush: the request that was interrupted, with a reference, without which
+ *	another one could get its tag before Rflush arrives
  * @sending: the request whose bytes are being sent, with a reference
  * @read: the data of the reply goes to @reader's pages, not into @req
  * @left: the reader has gone
@@ -73,6 +75,7 @@ struct k9_op {
 	struct p9_req_t		*req;
 	bool			left;
 	struct k9_rx		*rx;
+	struct p9_req_t		*old;
 	/* of the one who has got it */
 	struct p9_req_t		*sending;
 	bool			read;

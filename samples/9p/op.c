@@ -35,7 +35,8 @@
  *
  * 9p sends a Tflush for them and goes on when it is answered. Rflush says that
  * there will be no reply, so its request is forgotten when it arrives: also if
- * the task has been killed once more, and does not wait for Rflush either.
+ * the task has been killed once more, and does not wait for Rflush either. Until
+ * then the Tflush keeps the request, and with it its tag.
  */
 #include <linux/mm.h>
 #include <linux/net.h>
@@ -68,26 +69,30 @@
  */
 int k9_ops_alloc(struct k9_conn *c, unsigned int nr)
 {
+	struct k9_op *ops = kvcalloc(nr, sizeof(*ops), GFP_KERNEL);
 	unsigned int i;
 
-	c->ops = kvcalloc(nr, sizeof(*c->ops), GFP_KERNEL);
-	if (!c->ops)
+	if (!ops)
 		return -ENOMEM;
-	c->nr = nr;
 	/* a header, and data that do not begin with a page */
 	c->sg_max = c->msize / PAGE_SIZE + 3;
 	for (i = 0; i < nr; i++) {
-		struct k9_op *op = &c->ops[i];
+		struct k9_op *op = &ops[i];
 
 		op->c = c;
 		op->flush = i < DIV_ROUND_UP(nr, 4);
 		op->sg = kvcalloc(c->sg_max, sizeof(*op->sg), GFP_KERNEL);
 		if (!op->sg)
-			return -ENOMEM;
+			break;
 		sg_init_table(op->sg, c->sg_max);
 		list_add_tail(&op->node, &c->idle[op->flush]);
 	}
-	return 0;
+	/* the server may have sent something already */
+	spin_lock_bh(&c->lock);
+	c->ops = ops;
+	c->nr = i;
+	spin_unlock_bh(&c->lock);
+	return i == nr ? 0 : -ENOMEM;
 }
 
 /**
@@ -143,13 +148,18 @@ static struct k9_op *k9_op_get(struct k9_conn *c, struct p9_req_t *req)
 static void k9_op_put(struct k9_op *op)
 {
 	struct k9_conn *c = op->c;
+	struct p9_req_t *old = NULL;
 	bool last;
 
 	spin_lock_bh(&c->lock);
 	last = !--op->users;
-	if (last)
+	if (last) {
+		swap(old, op->old);
 		list_add(&op->node, &c->idle[op->flush]);
+	}
 	spin_unlock_bh(&c->lock);
+	if (old)
+		p9_req_put(c->client, old);
 	if (last)
 		wake_up(&c->wq);
 }
@@ -253,16 +263,30 @@ static int k9_op_answer(struct k9_op *op, struct k9_rx *rx, size_t len)
 	return REQ_STATUS_RCVD;
 }
 
-/* No reply to that request will come. */
-static void k9_flushed(struct k9_conn *c, const struct p9_req_t *tflush)
+/* Under c->lock: keep the request that a Tflush is about until Rflush. */
+static void k9_op_flushes(struct k9_op *op, const struct p9_req_t *tflush)
 {
-	u16 tag = get_unaligned_le16(tflush->tc.sdata + K9_OLDTAG);
+	struct k9_op *old;
+
+	old = k9_op_find(op->c,
+			 get_unaligned_le16(tflush->tc.sdata + K9_OLDTAG));
+	if (!old)
+		return;		/* it has been answered */
+	p9_req_get(old->req);
+	op->old = old->req;
+}
+
+/* No reply to the request that was interrupted will come. */
+static void k9_flushed(struct k9_conn *c, const struct p9_req_t *old)
+{
 	struct p9_req_t *req = NULL;
 	struct k9_op *op;
 
+	if (!old)
+		return;
 	spin_lock_bh(&c->lock);
-	op = k9_op_find(c, tag);
-	if (op)
+	op = k9_op_find(c, old->tc.tag);
+	if (op && op->req == old)
 		req = k9_op_forget(op);
 	spin_unlock_bh(&c->lock);
 	if (!req)
@@ -271,14 +295,17 @@ static void k9_flushed(struct k9_conn *c, const struct p9_req_t *tflush)
 	k9_op_put(op);
 }
 
-/* Returns 0, 1 if the reader will post the receive again, or an error code. */
+/*
+ * Returns 0 or an error code. The receive is posted again before the next request
+ * can be sent, unless the reader of the data does that.
+ */
 static int k9_reply(struct k9_conn *c, struct k9_rx *rx, size_t len)
 {
 	const u8 *bytes = page_address(rx->buf.bv[0].bv_page);
 	struct p9_req_t *req = NULL;
 	struct k9_op *op;
-	bool kept = false;
-	int status;
+	bool kept = false, flushed;
+	int status, err;
 
 	if (len < K9_HEADER || get_unaligned_le32(bytes) != len)
 		return k9_violation(c, "a message that is no reply");
@@ -297,11 +324,13 @@ static int k9_reply(struct k9_conn *c, struct k9_rx *rx, size_t len)
 	if (!req)
 		return status;
 
-	if (bytes[K9_TYPE] == P9_RFLUSH)
-		k9_flushed(c, req);
+	flushed = bytes[K9_TYPE] == P9_RFLUSH;
+	err = kept ? 0 : k9_rx_post(rx);
+	if (flushed)
+		k9_flushed(c, op->old);
 	p9_client_cb(c->client, req, status);
 	k9_op_put(op);
-	return kept;
+	return err;
 }
 
 static void k9_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
@@ -317,8 +346,6 @@ static void k9_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 		return;
 	}
 	ret = k9_reply(c, rx, wc->len);
-	if (!ret)
-		ret = k9_rx_post(rx);
 	if (ret < 0)
 		k9_conn_end(c, ret);
 }
@@ -460,7 +487,7 @@ static bool k9_op_post(struct k9_op *op, const struct p9_req_t *req,
 	else
 		*err = fi_send(ep, req->tc.sdata, req->tc.size, NULL, 0,
 			       &op->sent);
-	return *err != -EAGAIN;
+	return *err != -EAGAIN || READ_ONCE(op->c->err);
 }
 
 /*
@@ -487,6 +514,8 @@ static int k9_op_send(struct k9_op *op, struct p9_req_t *req,
 	if (!err) {
 		op->req = req;
 		op->users += copied ? 1 : 2;
+		if (req->tc.sdata[K9_TYPE] == P9_TFLUSH)
+			k9_op_flushes(op, req);
 	}
 	spin_unlock_bh(&c->lock);
 	if (err)
@@ -498,6 +527,8 @@ static int k9_op_send(struct k9_op *op, struct p9_req_t *req,
 		err = -ERESTARTSYS;
 	if (!err)
 		return 0;
+	if (err == -EAGAIN)
+		err = READ_ONCE(c->err);
 	if (!copied) {
 		p9_req_put(c->client, req);
 		k9_op_put(op);
