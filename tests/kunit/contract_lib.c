@@ -60,6 +60,19 @@ int ct_connected_init(struct kunit *test)
 	return 0;
 }
 
+/**
+ * ct_unconnected_init - init of a suite that is about endpoints with many peers
+ * @test: skipped if they connect
+ *
+ * Return: 0.
+ */
+int ct_unconnected_init(struct kunit *test)
+{
+	if (!ct_rdm())
+		kunit_skip(test, "endpoints of this type connect");
+	return 0;
+}
+
 static const enum ct_mode ct_mode_values[CT_MODES] = {
 	CT_READ, CT_DIRECT, CT_SOFTIRQ, CT_WORKQUEUE,
 };
