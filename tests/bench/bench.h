@@ -63,6 +63,8 @@ struct net;
  * @side: whose it is
  * @kind: what it is
  * @busy: the client has it
+ * @left: a receive: how often it is still to be posted. The client may give the
+ *	places of a window tags of their own, so each has its share of the whole.
  * @buf: local memory
  * @len: bytes
  * @err: raw: how it ended
@@ -76,6 +78,7 @@ struct bench_op {
 	struct bench_side	*side;
 	enum bench_kind		kind;
 	bool			busy;
+	u32			left;
 	void			*buf;
 	size_t			len;
 	int			err;
@@ -97,8 +100,7 @@ struct bench_op {
  * @lock: for the members that follow, and the run's counts
  * @xmit: operations that send, write or read
  * @recv: receives
- * @to_xmit: how many of these are still to be posted
- * @to_recv: how many of those
+ * @to_xmit: how many of @xmit are still to be posted
  * @busy: how many have not ended
  * @ended: how many have
  * @expected: of this part, those that are counted here; 0: the other side counts
@@ -127,7 +129,6 @@ struct bench_side {
 	struct bench_op		xmit[BENCH_WINDOW_MAX];
 	struct bench_op		recv[BENCH_WINDOW_MAX];
 	u32			to_xmit;
-	u32			to_recv;
 	u32			busy;
 	u32			ended;
 	u32			expected;

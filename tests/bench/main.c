@@ -149,8 +149,8 @@ static void bench_post(struct bench_op *op)
 
 static void bench_post_recv(struct bench_side *side, struct bench_op *op)
 {
-	if (side->to_recv) {
-		side->to_recv--;
+	if (op->left && !READ_ONCE(side->run->closing)) {
+		op->left--;
 		bench_post(op);
 	}
 }
@@ -158,7 +158,7 @@ static void bench_post_recv(struct bench_side *side, struct bench_op *op)
 /* What has been received meanwhile is posted with it. */
 static void bench_post_late(struct bench_side *side, struct bench_op *op)
 {
-	if (!side->to_recv)
+	if (!op->left)
 		return;
 	if (list_empty(&side->late))
 		hrtimer_start(&side->timer, ns_to_ktime(BENCH_LATE),
@@ -470,6 +470,7 @@ static int bench_drain(struct bench_side *side)
 static void bench_side_begin(struct bench_side *side)
 {
 	struct bench_run *run = side->run;
+	u32 i, recvs;
 
 	side->finished = 0;
 	side->expected = side->counts >= 0 ? run->total : 0;
@@ -477,7 +478,10 @@ static void bench_side_begin(struct bench_side *side)
 	if (!side->here)
 		return;
 	side->to_xmit = bench_sends(side) ? run->total : 0;
-	side->to_recv = bench_receives(side) ? run->total : 0;
+	recvs = bench_receives(side) ? run->total : 0;
+	for (i = 0; i < run->window; i++)
+		side->recv[i].left = recvs / run->window +
+				     (i < recvs % run->window);
 }
 
 static void bench_post_window(struct bench_side *side, struct bench_op *ops,
@@ -620,8 +624,8 @@ static void bench_close(struct bench_run *run)
 	for (i = 0; i < 2; i++) {
 		struct bench_side *side = &run->side[i];
 
+		/* receives that are being posted have been */
 		spin_lock_bh(&side->lock);
-		side->to_recv = 0;
 		spin_unlock_bh(&side->lock);
 		hrtimer_cancel(&side->timer);
 	}
