@@ -29,6 +29,14 @@ CACHE = pathlib.Path(
     or pathlib.Path(os.environ.get("XDG_CACHE_HOME")
                     or pathlib.Path.home() / ".cache") / "kofi").absolute()
 
+# Where Debian's ccache puts compilers of its own: kernels and modules are built
+# through them if it is there, and objects kept for other checkouts, too.
+CCACHE = pathlib.Path("/usr/lib/ccache")
+if CCACHE.is_dir():
+    os.environ.update(PATH=f"{CCACHE}:{os.environ['PATH']}",
+                      CCACHE_DIR=str(CACHE / "ccache"),
+                      CCACHE_BASEDIR=str(TOP), CCACHE_NOHASHDIR="1")
+
 CPUS = len(os.sched_getaffinity(0))
 USUAL = 0.007           # processor seconds of the loop in slow()
 START = time.monotonic()

@@ -16,10 +16,10 @@ from scenario import Run, Scenario
 # What runs where there is an RDMA device, in this order, as the contract's last
 # suite takes it away; what verbs has of its own runs nowhere else.
 ON_DEVICE = ["kofi_verbs_own_kunit", "kofi_contract_kunit"]
-# One thread after its tables, whom a second processor does not meet: make test
-# has them in User-mode Linux, under the same checkers; all@debug is soak's.
-ONE_THREAD = ["kofi_netlink_kunit", "kofi_pingpong_kunit", "kofi_objects_kunit",
-              "kofi_verbs_kunit"]
+# Where threads, softirqs and timers of two CPUs meet: queues, the contract, and
+# many peers. make test has the rest in User-mode Linux, under the same checkers;
+# all@debug is soak's.
+TWO_CPUS = ["kofi_queues_kunit", "kofi_rxm_kunit", "kofi_contract_kunit"]
 
 
 def parser():
@@ -123,22 +123,21 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     dma, the contract over a device of that kind; and over one of the kernel's
     what is verbs' own, which looks at the other end of the wire. With loop, the
     contract over the sample provider; with rdm or rxm, over endpoints of kofi_sock,
-    or of kofi_rxm over it, that do not connect. Of the debug kernel's, "contract" is
-    the contract alone, which takes as long as what is left then, and "all" all there
-    is."""
+    or of kofi_rxm over it, that do not connect. The debug kernel has what needs two
+    CPUs, and with "all" all there is."""
     there = [p.stem for p in modules(flavour)]
     names = [n for n in there if n != ON_DEVICE[0]]
     if device in ("rxe", "siw"):
         names = [n for n in ON_DEVICE if n in there]
-    elif device in ("dma", "loop", "rdm", "rxm", "contract"):
+    elif device in ("dma", "loop", "rdm", "rxm"):
         names = ON_DEVICE[1:]
     elif flavour == "debug" and not device:
-        names = [n for n in names if n not in [ON_DEVICE[1], *ONE_THREAD]]
+        names = [n for n in names if n in TWO_CPUS]
     if not names:
         raise Fail(f"no unit test was built for {flavour}; tests/kunit and "
                    "its Kbuild should name some")
     name = f"kunit-{device}" if device else "kunit"
-    device = "" if device in ("all", "contract") else device
+    device = "" if device == "all" else device
     listing = BUILD / "vm" / f"{name}.{flavour}" / "kunit.list"
     listing.parent.mkdir(parents=True, exist_ok=True)
     listing.write_text("\n".join(names) + "\n")

@@ -102,9 +102,8 @@ def scenario_job(parts, flavour, report, loud=False, boot=None):
 
 
 # The unit tests, and the contract's over RDMA devices
-UNITS = {"test": [("", "uml"), ("", "debug"), ("contract", "debug"),
-                  ("rxe", "uml"), ("siw", "uml"), ("dma", "uml"),
-                  ("rdm", "uml"), ("rxm", "uml")],
+UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml"),
+                  ("dma", "uml"), ("rdm", "uml"), ("rxm", "uml")],
          "soak": [("all", "debug"), ("rxe", "debug"), ("siw", "debug"),
                   ("dma", "debug")]}
 
