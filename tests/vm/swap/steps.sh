@@ -155,6 +155,9 @@ squeeze() {
 		"$((anon / 1024)) MiB to be had from processes"
 	[ $((anon * 3 / 4)) -gt $((want - less)) ] || return
 	out=$(vmstat pswpout)
+	# The limit as it is set: boosted, it may be above all that can be had, and
+	# the kernel kills a process instead of waiting.
+	echo 0 >/proc/sys/vm/watermark_boost_factor
 	echo $want >/proc/sys/vm/min_free_kbytes
 	retry enough $want || { state; return 1; }
 	out=$((($(vmstat pswpout) - out) / 256))
