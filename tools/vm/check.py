@@ -60,7 +60,9 @@ def build_lines(flavour, what, *flags):
              " ".join([STRICT, *flags])], log, what)
     except Fail:
         worked = False
-    text = log.read_text(errors="replace").replace(f"{copy}/", "")
+    # ccache has the compiler say where a file is from elsewhere
+    text = re.sub(rf"(\.\./)*\S*/{re.escape(str(copy.relative_to(TOP)))}/", "",
+                  log.read_text(errors="replace"))
     return worked, text.splitlines()
 
 
