@@ -12,7 +12,7 @@
 #define _KOFI_9P_BACKPORT_H
 
 #include <linux/fs_context.h>
-#include <linux/parser.h>
+#include <linux/kstrtox.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <net/9p/9p.h>
@@ -27,7 +27,7 @@
 
 struct p9_rdma_opts {
 	u16	port;
-	int	rq_depth;
+	u16	rq_depth;
 };
 
 struct v9fs_context {
@@ -39,33 +39,24 @@ static int k9_create(struct p9_client *client, struct fs_context *fc);
 /* Options that are not the transport's are those of 9p or of the file system. */
 static inline int k9_parse(char *args, struct p9_rdma_opts *opts)
 {
-	enum { K9_PORT, K9_RQ, K9_OTHER };
-	static const match_table_t tokens = {
-		{ K9_PORT, "port=%u" }, { K9_RQ, "rq=%u" }, { K9_OTHER, NULL },
-	};
-	substring_t val[MAX_OPT_ARGS];
 	char *copy, *next, *arg;
-	int err = 0, token;
-	unsigned int n;
+	int err = 0;
+	size_t n;
 
 	copy = kstrdup(args ?: "", GFP_KERNEL);
 	if (!copy)
 		return -ENOMEM;
 	next = copy;
 	while (!err && (arg = strsep(&next, ","))) {
-		token = match_token(arg, tokens, val);
-		if (token == K9_OTHER)
-			continue;
-		err = match_uint(val, &n);
-		if (!err && n > U16_MAX)
-			err = -ERANGE;
-		if (!err && token == K9_PORT)
-			opts->port = n;
-		else if (!err)
-			opts->rq_depth = n;
+		n = str_has_prefix(arg, "port=");
+		if (n)
+			err = kstrtou16(arg + n, 10, &opts->port);
+		n = str_has_prefix(arg, "rq=");
+		if (n)
+			err = kstrtou16(arg + n, 10, &opts->rq_depth);
 	}
 	kfree(copy);
-	return err;
+	return err ? -EINVAL : 0;
 }
 
 static inline int k9_create_mount(struct p9_client *client, const char *source,

@@ -169,6 +169,7 @@ void k9_conn_close(struct p9_client *client)
 	/* from here on no completion queues the work */
 	if (c->ep)
 		kofi_ep_drain(c->ep);
+	k9_rx_retry(c);
 	cancel_work_sync(&c->violated);
 	k9_conn_free(c);
 }
@@ -191,11 +192,12 @@ static void k9_conn_connected(struct k9_conn *c, const void *data, size_t len)
 		c->status = -EPROTO;
 }
 
-/* A callback: there is room for a request that was refused. */
+/* A callback: there is room for what was refused. */
 static void k9_conn_space(struct fid_ep *ep, void *context)
 {
 	struct k9_conn *c = context;
 
+	k9_rx_retry(c);
 	wake_up(&c->wq);
 }
 
@@ -310,6 +312,9 @@ static int k9_conn_connect(struct k9_conn *c)
 
 	for (i = 0; i < c->rq && !err; i++)
 		err = k9_rx_post(&c->rx[i]);
+	/* nothing waits for room yet */
+	if (err == -EAGAIN)
+		err = -ENOMEM;
 	err = err ?: fi_connect(c->ep, c->info->dest_addr, &hello,
 				sizeof(hello));
 	/* ends by itself, in bounded time, with one event */
@@ -333,7 +338,7 @@ int k9_conn_open(struct p9_client *client, const char *prov, const char *node,
 	struct k9_conn *c;
 	int err;
 
-	if (!node || rq < K9_CREDITS_MIN || rq > K9_CREDITS_MAX)
+	if (!node || !port || rq < K9_CREDITS_MIN || rq > K9_CREDITS_MAX)
 		return -EINVAL;
 	c = kzalloc(sizeof(*c), GFP_KERNEL);
 	if (!c)
@@ -348,6 +353,7 @@ int k9_conn_open(struct p9_client *client, const char *prov, const char *node,
 	INIT_WORK(&c->violated, k9_conn_violated);
 	INIT_LIST_HEAD(&c->idle[false]);
 	INIT_LIST_HEAD(&c->idle[true]);
+	INIT_LIST_HEAD(&c->refused);
 	client->trans = c;
 	client->status = Connected;
 

@@ -37,11 +37,16 @@ struct k9_buf {
  * @cqe: completes it
  * @c: its connection
  * @buf: where the reply comes to
+ * @node: on @c->refused
+ * @op: there: outstanding until this has been posted
  */
 struct k9_rx {
-	struct kofi_cqe	cqe;
-	struct k9_conn	*c;
-	struct k9_buf	buf;
+	struct kofi_cqe		cqe;
+	struct k9_conn		*c;
+	struct k9_buf		buf;
+	/* under c->lock */
+	struct list_head	node;
+	struct k9_op		*op;
 };
 
 /**
@@ -51,7 +56,8 @@ struct k9_rx {
  * @node: on @c->idle
  * @c: its connection
  * @flush: kept for Tflush
- * @users: what it is still needed for: the reply, the send, the reader
+ * @users: what it is still needed for: the reply, the send, the reader, a receive
+ *	that could not be posted
  * @req: the request that the reply will be for, with a reference; NULL when it
  *	has come, or will not come
  * @old: Tflush: the request that was interrupted, with a reference, without which
@@ -110,6 +116,7 @@ struct k9_op {
  * @lock: taken by completions, too
  * @err: why the connection has ended, or 0
  * @idle: unused @ops, and those for Tflush
+ * @refused: receives that could not be posted for want of room
  */
 struct k9_conn {
 	struct p9_client	*client;
@@ -139,6 +146,7 @@ struct k9_conn {
 	spinlock_t		lock;	/* what follows, and what k9_op says */
 	int			err;
 	struct list_head	idle[2];
+	struct list_head	refused;
 };
 
 /* conn.c */
@@ -154,6 +162,7 @@ int k9_ops_alloc(struct k9_conn *c, unsigned int nr);
 void k9_ops_free(struct k9_conn *c);
 void k9_ops_fail(struct k9_conn *c, int err);
 int k9_rx_post(struct k9_rx *rx);
+void k9_rx_retry(struct k9_conn *c);
 int k9_request(struct p9_client *client, struct p9_req_t *req);
 int k9_zc_request(struct p9_client *client, struct p9_req_t *req,
 		  struct iov_iter *to, struct iov_iter *from, int room,

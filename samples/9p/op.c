@@ -19,6 +19,10 @@
  * copies them. So there is nothing that a late reply could write to once that
  * task has gone.
  *
+ * A receive is posted again before the request it has answered ceases to be
+ * outstanding. If the provider is short of memory, both wait until it says that
+ * it has room again.
+ *
  * Writes
  *
  * The data of a write are sent from where they are, behind the header, if that
@@ -234,10 +238,11 @@ static void k9_rx_copy(const struct k9_rx *rx, void *to, size_t len)
 }
 
 /*
- * Under c->lock: put a reply of LEN bytes where 9p expects it. Returns the
- * status for 9p, or a negative error code.
+ * Under c->lock: put a reply of LEN bytes where 9p expects it. Returns what is
+ * wrong with it; if nothing is, there is a status for 9p.
  */
-static int k9_op_answer(struct k9_op *op, struct k9_rx *rx, size_t len)
+static const char *k9_op_answer(struct k9_op *op, struct k9_rx *rx, size_t len,
+				int *status)
 {
 	const u8 *bytes = page_address(rx->buf.bv[0].bv_page);
 	struct p9_req_t *req = op->req;
@@ -245,22 +250,25 @@ static int k9_op_answer(struct k9_op *op, struct k9_rx *rx, size_t len)
 	bool error = type == P9_RERROR || type == P9_RLERROR;
 
 	if (!error && type != (u8)req->tc.sdata[K9_TYPE] + 1)
-		return k9_violation(op->c, "a reply of another type");
+		return "a reply of another type";
 	req->rc.size = len;
+	*status = REQ_STATUS_RCVD;
 	if (error || !op->read) {
 		if (len > req->rc.capacity)
-			return k9_violation(op->c, "a reply that is too long");
+			return "a reply that is too long";
 		k9_rx_copy(rx, req->rc.sdata, len);
-		return REQ_STATUS_RCVD;
+		return NULL;
 	}
 	if (len < K9_DATA || len - K9_DATA > op->room ||
 	    get_unaligned_le32(bytes + K9_COUNT) != len - K9_DATA)
-		return k9_violation(op->c, "data of a wrong length");
-	if (op->left)
-		return REQ_STATUS_FLSHD;
+		return "data of a wrong length";
+	if (op->left) {
+		*status = REQ_STATUS_FLSHD;
+		return NULL;
+	}
 	memcpy(req->rc.sdata, bytes, K9_DATA);
 	op->rx = rx;
-	return REQ_STATUS_RCVD;
+	return NULL;
 }
 
 /* Under c->lock: keep the request that a Tflush is about until Rflush. */
@@ -295,37 +303,77 @@ static void k9_flushed(struct k9_conn *c, const struct p9_req_t *old)
 	k9_op_put(op);
 }
 
-/*
- * Returns 0 or an error code. The receive is posted again before the next request
- * can be sent, unless the reader of the data does that.
+static void k9_rx_done(struct fid_cq *cq, const struct kofi_wc *wc);
+
+/**
+ * k9_rx_post - expect a reply
+ * @rx: where it goes to
+ *
+ * Context: any.
+ * Return: 0 or a negative error code; -EAGAIN is followed by k9_rx_retry().
  */
+int k9_rx_post(struct k9_rx *rx)
+{
+	const struct fi_msg msg = {
+		.msg_bvec = rx->buf.bv, .iov_count = rx->buf.nr,
+		.vec = KOFI_BVEC, .context = &rx->cqe,
+	};
+
+	rx->cqe.done = k9_rx_done;
+	return fi_recvmsg(rx->c->ep, &msg, FI_COMPLETION);
+}
+
+/*
+ * Post a receive again, and keep OP outstanding until that is done. Returns 0 or
+ * a negative error code.
+ */
+static int k9_rx_repost(struct k9_rx *rx, struct k9_op *op)
+{
+	struct k9_conn *c = rx->c;
+	int err = k9_rx_post(rx);
+
+	if (likely(err != -EAGAIN))
+		return err;
+	/* the lock: to be on the list before k9_rx_retry() looks at it */
+	spin_lock_bh(&c->lock);
+	err = k9_rx_post(rx);
+	if (err == -EAGAIN) {
+		op->users++;
+		rx->op = op;
+		list_add_tail(&rx->node, &c->refused);
+		err = 0;
+	}
+	spin_unlock_bh(&c->lock);
+	return err;
+}
+
+/* The receive is posted again by the reader of the data, if there is one. */
 static int k9_reply(struct k9_conn *c, struct k9_rx *rx, size_t len)
 {
 	const u8 *bytes = page_address(rx->buf.bv[0].bv_page);
+	const char *wrong = "a reply to no request";
 	struct p9_req_t *req = NULL;
-	struct k9_op *op;
 	bool kept = false, flushed;
-	int status, err;
+	int status, err = 0;
+	struct k9_op *op;
 
 	if (len < K9_HEADER || get_unaligned_le32(bytes) != len)
 		return k9_violation(c, "a message that is no reply");
 	spin_lock_bh(&c->lock);
 	op = k9_op_find(c, get_unaligned_le16(bytes + K9_TAG));
-	if (op) {
-		status = k9_op_answer(op, rx, len);
-		if (status >= 0) {
-			req = k9_op_forget(op);
-			kept = op->rx;
-		}
-	} else {
-		status = k9_violation(c, "a reply to no request");
+	if (op)
+		wrong = k9_op_answer(op, rx, len, &status);
+	if (!wrong) {
+		req = k9_op_forget(op);
+		kept = op->rx;
 	}
 	spin_unlock_bh(&c->lock);
-	if (!req)
-		return status;
+	if (wrong)
+		return k9_violation(c, wrong);
 
 	flushed = bytes[K9_TYPE] == P9_RFLUSH;
-	err = kept ? 0 : k9_rx_post(rx);
+	if (!kept)
+		err = k9_rx_repost(rx, op);
 	if (flushed)
 		k9_flushed(c, op->old);
 	p9_client_cb(c->client, req, status);
@@ -351,21 +399,36 @@ static void k9_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 }
 
 /**
- * k9_rx_post - expect a reply
- * @rx: where it goes to
+ * k9_rx_retry - post the receives that were refused
+ * @c: their connection, which has room again, or has been drained
  *
- * Context: any.
- * Return: 0 or a negative error code.
+ * Context: any but hard interrupts.
  */
-int k9_rx_post(struct k9_rx *rx)
+void k9_rx_retry(struct k9_conn *c)
 {
-	const struct fi_msg msg = {
-		.msg_bvec = rx->buf.bv, .iov_count = rx->buf.nr,
-		.vec = KOFI_BVEC, .context = &rx->cqe,
-	};
+	struct k9_op *op;
+	struct k9_rx *rx;
+	int err;
 
-	rx->cqe.done = k9_rx_done;
-	return fi_recvmsg(rx->c->ep, &msg, FI_COMPLETION);
+	do {
+		op = NULL;
+		err = 0;
+		spin_lock_bh(&c->lock);
+		rx = list_first_entry_or_null(&c->refused, struct k9_rx, node);
+		if (rx) {
+			op = rx->op;
+			err = k9_rx_post(rx);
+			if (err != -EAGAIN)
+				list_del(&rx->node);
+		}
+		spin_unlock_bh(&c->lock);
+		if (err == -EAGAIN)
+			break;
+		if (err)
+			k9_conn_end(c, err);
+		if (op)
+			k9_op_put(op);
+	} while (op);
 }
 
 /* --------------------------------------------------------------- requests */
@@ -567,6 +630,9 @@ int k9_request(struct p9_client *client, struct p9_req_t *req)
 		return PTR_ERR(op);
 	err = k9_op_send(op, req, NULL);
 	k9_op_put(op);
+	/* after any other error 9p does not use the connection any more */
+	if (err && err != -ERESTARTSYS)
+		k9_conn_end(client->trans, err);
 	return err;
 }
 
@@ -615,6 +681,7 @@ static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
 	const struct bio_vec *bv;
 	size_t len, off = K9_DATA;
 	struct k9_rx *rx;
+	int posted;
 
 	spin_lock_bh(&op->c->lock);
 	rx = op->rx;
@@ -632,8 +699,9 @@ static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
 			err = -EFAULT;
 		len -= n;
 	}
-	if (k9_rx_post(rx))
-		k9_conn_end(op->c, -ECONNRESET);
+	posted = k9_rx_repost(rx, op);
+	if (posted)
+		k9_conn_end(op->c, posted);
 	return err;
 }
 
@@ -681,6 +749,9 @@ int k9_zc_request(struct p9_client *client, struct p9_req_t *req,
 
 put_op:
 	k9_op_put(op);
+	/* as in k9_request(), which has others */
+	if (err == -EIO)
+		k9_conn_end(client->trans, err);
 put_req:
 	/* there will be no reply */
 	p9_req_put(client, req);

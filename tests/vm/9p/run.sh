@@ -69,9 +69,17 @@ options() {
 }
 
 refused() {
-	expect_fail mnt a port=5999 && expect_fail mnt a rq=1 &&
-		expect_fail mnt a rq=513 && expect_fail mnt a port=x &&
-		retry no_objects
+	expect_fail mnt a port=5999 || return
+	for option in rq=1 rq=513 rq=65568 rq=x rq= port=0 port=65537 port=5640x port=-1; do
+		invalid $option || return
+	done
+	retry no_objects
+}
+
+invalid() {
+	expect_fail mnt a "$1" 2>/tmp/why || return
+	cat /tmp/why
+	grep 'Invalid argument\|bad option' /tmp/why
 }
 
 in_use() {
