@@ -5,9 +5,11 @@
  *
  * Each message of a connection is one message of 9P, requests one way and
  * replies the other. Both sides say in the private data of the connection
- * request and of its acceptance how many messages they have receives for, and
+ * request and of its acceptance how many requests they have receives for, and
  * how long those are. The client has no more requests outstanding than both
- * numbers allow, so that neither side ever lacks a receive.
+ * numbers allow, so that neither side ever lacks a receive. A server has one more
+ * than it says: a reply may be on its way before the receive of its request is
+ * posted again.
  */
 #ifndef _KOFI_9P_PROTO_H
 #define _KOFI_9P_PROTO_H
@@ -25,7 +27,7 @@
  * struct k9_hello - private data, both ways
  * @magic: %K9_MAGIC
  * @version: %K9_VERSION
- * @credits: how many messages of the other side it has receives for
+ * @credits: how many requests may be outstanding for its receives
  * @msize: how long each of them may be
  */
 struct k9_hello {

@@ -3,9 +3,10 @@
  * A client, and the 9P server that serves it.
  *
  * Two threads pass messages on, one for each direction. The one for requests
- * ends the other and the server, whichever of them has come to its end first.
- * The connection is then closed by the main thread, which takes the events of all
- * connections: none may be about one that is just being closed.
+ * has the server begin before it accepts the connection. It ends the other and the
+ * server, whichever of them has come to its end first: a server may be long in
+ * doing either. The connection is then closed by the main thread, which takes the
+ * events of all connections: none may be about one that is just being closed.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -17,19 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <rdma/fi_cm.h>
 
 #include "9pd.h"
 
 #define HEADER		7	/* each message's size, type and tag */
 #define WRITE_TICK	10	/* milliseconds between looks at the client's end */
+#define CONNECT_MAX	10	/* seconds until a server counts as not reachable */
+#define END_MAX		2000	/* milliseconds a server has to end by itself */
 
 struct client {
 	struct client	*next;
+	const struct options *options;
 	struct link	*link;
 	int		fd;		/* the server's */
 	pid_t		pid;		/* or 0 */
@@ -69,6 +73,8 @@ static pid_t server_start(char **command, int *fd)
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, fds[1], STDIN_FILENO);
 	posix_spawn_file_actions_adddup2(&files, fds[1], STDOUT_FILENO);
+	/* nothing that libfabric has open, for other clients */
+	posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
 					POSIX_SPAWN_SETSIGDEF);
@@ -88,55 +94,69 @@ static pid_t server_start(char **command, int *fd)
 	return pid;
 }
 
+/* Returns a socket, or -1. */
+static int connect_to(const struct sockaddr *to, socklen_t len)
+{
+	const struct timeval max = { .tv_sec = CONNECT_MAX };
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return -1;
+	/* also limits connect(), which then says EINPROGRESS or EAGAIN */
+	if (!setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &max, sizeof(max)) &&
+	    !connect(fd, to, len))
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err == EINPROGRESS || err == EAGAIN ? ETIMEDOUT : err;
+	return -1;
+}
+
 static int connect_path(const char *path)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd;
 
 	if (strlen(path) >= sizeof(to.sun_path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
 	memcpy(to.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
+	return connect_to((struct sockaddr *)&to, sizeof(to));
 }
 
 static int connect_host(const char *where)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	char *host = strdup(where);
-	struct addrinfo *all = NULL, *i;
-	char *port;
+	const char *port = strrchr(where, ':');
+	size_t len = port - where;
+	struct addrinfo *all, *i;
+	char *host;
 	int fd = -1;
 
+	if (*where == '[' && port[-1] == ']') {
+		where++;
+		len -= 2;
+	}
+	host = strndup(where, len);
 	if (!host)
 		return -1;
-	port = strrchr(host, ':');
-	*port++ = 0;
 	errno = EADDRNOTAVAIL;
-	if (getaddrinfo(host, port, &hints, &all))
+	if (getaddrinfo(host, port + 1, &hints, &all))
 		all = NULL;
 	free(host);
-	for (i = all; i && fd < 0; i = i->ai_next) {
-		fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && connect(fd, i->ai_addr, i->ai_addrlen)) {
-			close(fd);
-			fd = -1;
-		}
-	}
+	for (i = all; i && fd < 0; i = i->ai_next)
+		fd = connect_to(i->ai_addr, i->ai_addrlen);
 	if (all)
 		freeaddrinfo(all);
 	return fd;
 }
 
 /* Returns whether there is one. */
-static bool server_open(struct client *c, const struct options *o)
+static bool server_open(struct client *c)
 {
+	const struct options *o = c->options;
+
 	if (!o->connect) {
 		c->pid = server_start(o->command, &c->fd);
 		return c->pid > 0;
@@ -148,13 +168,26 @@ static bool server_open(struct client *c, const struct options *o)
 	return c->fd >= 0;
 }
 
+/* Returns whether it has ended, in time; it is then forgotten. */
+static bool server_ended(pid_t pid, int sig)
+{
+	int fd = syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	kill(pid, sig);
+	if (fd >= 0) {
+		poll(&p, 1, END_MAX);
+		close(fd);
+	}
+	return waitpid(pid, NULL, WNOHANG) == pid;
+}
+
 static void server_close(struct client *c)
 {
 	close(c->fd);
-	if (c->pid) {
-		kill(c->pid, SIGTERM);
-		waitpid(c->pid, NULL, 0);
-	}
+	if (c->pid && !server_ended(c->pid, SIGTERM) &&
+	    !server_ended(c->pid, SIGKILL))
+		complain("process %d does not end", (int)c->pid);
 }
 
 /* Never stops taking what has been sent, as the server may wait for that. */
@@ -234,37 +267,46 @@ static void requests(struct client *c)
 	}
 }
 
-static void *client_run(void *arg)
+/* There is a server. */
+static void client_serve(struct client *c)
 {
-	struct client *c = arg;
+	int err;
 
+	if (link_accept(c->link))
+		return;
+	err = pthread_create(&c->replies, NULL, replies, c);
+	if (err) {
+		complain("a thread: %s", strerror(err));
+		return;
+	}
 	requests(c);
 	link_down(c->link);
 	/* the other thread may wait for the server */
 	shutdown(c->fd, SHUT_RDWR);
 	pthread_join(c->replies, NULL);
-	server_close(c);
+}
+
+static void *client_run(void *arg)
+{
+	struct client *c = arg;
+
+	if (server_open(c)) {
+		client_serve(c);
+		server_close(c);
+	}
 	__atomic_store_n(&c->over, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
 /* Signals are the main thread's. */
-static int client_threads(struct client *c)
+static int client_start(struct client *c)
 {
 	sigset_t all, before;
 	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&c->replies, NULL, replies, c);
-	if (!err) {
-		err = pthread_create(&c->requests, NULL, client_run, c);
-		if (err) {
-			link_down(c->link);
-			shutdown(c->fd, SHUT_RDWR);
-			pthread_join(c->replies, NULL);
-		}
-	}
+	err = pthread_create(&c->requests, NULL, client_run, c);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
@@ -275,7 +317,7 @@ static int client_threads(struct client *c)
  * client_begin - there is a request for a connection
  * @l: the listener
  * @o: options
- * @info: of the request, freed
+ * @info: of the request, freed when the connection is closed
  * @data: its private data
  * @len: bytes of @data
  */
@@ -288,35 +330,28 @@ void client_begin(struct listener *l, const struct options *o,
 	if (nr_clients < o->clients)
 		c = calloc(1, sizeof(*c));
 	if (!c) {
-		complain("a client is refused: there are %u", o->clients);
-		goto reject;
-	}
-	if (!server_open(c, o))
-		goto free;
-	c->link = link_accept(l, info, data, len, o->credits, o->msize);
-	if (!c->link) {
-		info = NULL;
-		server_close(c);
-		goto free;
-	}
-	err = client_threads(c);
-	if (!err) {
-		c->next = clients;
-		clients = c;
-		nr_clients++;
+		complain("a client is refused: there are %u", nr_clients);
+		link_refuse(l, info);
 		return;
 	}
-	complain("a client is refused: %s", strerror(err));
-	info = NULL;
+	c->options = o;
+	c->link = link_open(l, info, data, len, o->credits, o->msize);
+	if (!c->link)
+		goto free;
+	err = client_start(c);
+	if (err) {
+		complain("a client is refused: %s", strerror(err));
+		goto close;
+	}
+	c->next = clients;
+	clients = c;
+	nr_clients++;
+	return;
+
+close:
 	link_close(c->link);
-	server_close(c);
 free:
 	free(c);
-reject:
-	if (!info)
-		return;
-	fi_reject(l->pep, info->handle, NULL, 0);
-	fi_freeinfo(info);
 }
 
 /**

@@ -3,8 +3,10 @@
  * Connections to kofi_9p.ko.
  *
  * A connection has a receive for each request the client may have outstanding,
- * and as many buffers for replies. All of that is one piece of memory, which is
- * allocated when the connection begins, so that no client can make it grow.
+ * one more because a request may have been answered before its receive is posted
+ * again, and as many buffers for replies as requests. All of that is one piece of
+ * memory, which is allocated when the connection begins, so that no client can
+ * make it grow.
  *
  * All completions are taken by the thread that receives.
  */
@@ -12,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -21,6 +24,8 @@
 
 /* How long a thread waits before it looks whether the connection has ended */
 #define LINK_TICK	500	/* milliseconds */
+/* and before it tries again what was refused for want of room */
+#define SEND_TICK	10	/* milliseconds */
 
 /* Says what has failed; returns whether nothing has. */
 static bool good(int err, const char *what)
@@ -100,7 +105,7 @@ static int link_post(struct link *k, struct slot *slot)
 /* Memory for all messages */
 static int link_alloc(struct link *k)
 {
-	unsigned int i, nr = 2 * k->credits;
+	unsigned int i, nr = k->receives + k->credits;
 	int err = 0;
 
 	k->slots = calloc(nr, sizeof(*k->slots));
@@ -117,7 +122,7 @@ static int link_alloc(struct link *k)
 		struct slot *slot = &k->slots[i];
 
 		slot->bytes = k->bytes + (size_t)i * k->msize;
-		slot->send = i >= k->credits;
+		slot->send = i >= k->receives;
 		if (slot->send) {
 			slot->next = k->idle;
 			k->idle = slot;
@@ -126,17 +131,19 @@ static int link_alloc(struct link *k)
 	return 0;
 }
 
-static int link_open(struct link *k, struct listener *l, struct fi_info *info)
+static int link_objects(struct link *k)
 {
 	struct fi_cq_attr attr = {
-		.size = 2 * k->credits, .format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_UNSPEC,
+		.size = k->receives + k->credits,
+		.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC,
 	};
+	struct fi_info *info = k->info;
+	struct listener *l = k->listener;
 	unsigned int i;
 	int err;
 
 	info->tx_attr->size = k->credits;
-	info->rx_attr->size = k->credits;
+	info->rx_attr->size = k->receives;
 	err = fi_domain(l->fabric, info, &k->domain, NULL);
 	if (!err)
 		err = link_alloc(k);
@@ -150,7 +157,7 @@ static int link_open(struct link *k, struct listener *l, struct fi_info *info)
 		err = fi_ep_bind(k->ep, &k->cq->fid, FI_TRANSMIT | FI_RECV);
 	if (!err)
 		err = fi_enable(k->ep);
-	for (i = 0; i < k->credits && !err; i++)
+	for (i = 0; i < k->receives && !err; i++)
 		err = link_post(k, &k->slots[i]);
 	return err;
 }
@@ -169,62 +176,82 @@ static bool link_agree(struct link *k, const void *data, size_t len)
 		k->credits = le16toh(h.credits);
 	if (le32toh(h.msize) < k->msize)
 		k->msize = le32toh(h.msize);
+	k->receives = k->credits + 1;
 	return k->credits >= K9_CREDITS_MIN && k->msize >= K9_MSIZE_MIN;
 }
 
 /**
- * link_accept - take a client
+ * link_refuse - refuse a client
  * @l: the listener
  * @info: of its request, freed
+ */
+void link_refuse(struct listener *l, struct fi_info *info)
+{
+	fi_reject(l->pep, info->handle, NULL, 0);
+	fi_freeinfo(info);
+}
+
+/**
+ * link_open - look at a client's request, and make what its connection needs
+ * @l: the listener
+ * @info: of its request, freed when the connection is closed
  * @data: its private data
  * @len: bytes of @data
  * @credits: most requests it may have outstanding
  * @msize: longest message it may have
  *
- * Return: the connection, or NULL after the reason has been reported.
+ * Return: the connection, or NULL after the reason has been reported; it has been
+ * refused then.
  */
-struct link *link_accept(struct listener *l, struct fi_info *info,
-			 const void *data, size_t len, unsigned int credits,
-			 uint32_t msize)
+struct link *link_open(struct listener *l, struct fi_info *info,
+		       const void *data, size_t len, unsigned int credits,
+		       uint32_t msize)
 {
 	struct link *k = calloc(1, sizeof(*k));
-	struct k9_hello h = {
-		.magic = htole32(K9_MAGIC), .version = htole16(K9_VERSION),
-	};
-	int err = -ENOMEM;
+	int err = -EPROTONOSUPPORT;
 
-	if (!k)
-		goto reject;
+	if (!k) {
+		complain("a client is refused: %s", strerror(ENOMEM));
+		link_refuse(l, info);
+		return NULL;
+	}
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_cond_init(&k->wake, NULL);
+	k->listener = l;
+	k->info = info;
 	k->ready_end = &k->ready;
 	k->credits = credits;
 	k->msize = msize;
 	k->mr_local = info->domain_attr->mr_mode & FI_MR_LOCAL;
-	if (!link_agree(k, data, len)) {
-		err = -EPROTONOSUPPORT;
-		goto reject;
-	}
-	err = link_open(k, l, info);
-	if (err)
-		goto reject;
-	h.credits = htole16(k->credits);
-	h.msize = htole32(k->msize);
-	err = fi_accept(k->ep, &h, sizeof(h));
-	if (err)
-		goto reject;
-	fi_freeinfo(info);
-	return k;
-
-reject:
-	good(err, "a client is refused");
-	/* with an endpoint, the request is its own */
-	if (!k || !k->ep)
-		fi_reject(l->pep, info->handle, NULL, 0);
-	fi_freeinfo(info);
-	if (k)
-		link_close(k);
+	if (link_agree(k, data, len))
+		err = link_objects(k);
+	if (good(err, "a client is refused"))
+		return k;
+	link_close(k);
 	return NULL;
+}
+
+/**
+ * link_accept - take the client
+ * @k: the connection
+ *
+ * Return: 0, or a negative error code that has been reported.
+ */
+int link_accept(struct link *k)
+{
+	const struct k9_hello h = {
+		.magic = htole32(K9_MAGIC), .version = htole16(K9_VERSION),
+		.credits = htole16(k->credits), .msize = htole32(k->msize),
+	};
+	int err = fi_accept(k->ep, &h, sizeof(h));
+
+	good(err, "accepting a client");
+	return err;
+}
+
+static bool link_is_down(const struct link *k)
+{
+	return __atomic_load_n(&k->down, __ATOMIC_ACQUIRE);
 }
 
 static void link_completed(struct link *k, struct slot *slot, size_t len)
@@ -243,27 +270,48 @@ static void link_completed(struct link *k, struct slot *slot, size_t len)
 	pthread_mutex_unlock(&k->lock);
 }
 
+/* Once: all that is posted ends so. */
+static void link_failed(struct link *k, ssize_t n)
+{
+	struct fi_cq_err_entry e = {};
+
+	if (n != -FI_EAVAIL)
+		complain("fi_cq_read: %s", fi_strerror(-n));
+	else if (fi_cq_readerr(k->cq, &e, 0) == 1 && e.err != FI_ECANCELED)
+		complain("a client's connection ends: %s (%s)",
+			 fi_strerror(e.err),
+			 fi_cq_strerror(k->cq, e.prov_errno, e.err_data, NULL,
+					0));
+	link_down(k);
+}
+
 /**
  * link_progress - take completions
  * @k: the connection
- * @timeout: how long to wait for one, in milliseconds
+ * @timeout: how long to wait for the first one, in milliseconds
  *
  * Return: 0, or -ENOTCONN when the connection has ended.
  */
 int link_progress(struct link *k, int timeout)
 {
 	struct fi_cq_msg_entry e;
+	struct slot *slot;
 	ssize_t n;
 
 	n = timeout ? fi_cq_sread(k->cq, &e, 1, NULL, timeout) :
 		      fi_cq_read(k->cq, &e, 1);
-	if (n == 1)
-		link_completed(k, (struct slot *)((char *)e.op_context -
-						  offsetof(struct slot, context)),
-			       e.len);
-	else if (n != -FI_EAGAIN && n != -FI_EINTR && n != -FI_ETIMEDOUT)
-		link_down(k);
-	return __atomic_load_n(&k->down, __ATOMIC_ACQUIRE) ? -ENOTCONN : 0;
+	while (n == 1) {
+		slot = (struct slot *)((char *)e.op_context -
+				       offsetof(struct slot, context));
+		link_completed(k, slot, e.len);
+		n = fi_cq_read(k->cq, &e, 1);
+	}
+	if (link_is_down(k))
+		return -ENOTCONN;
+	if (n == -FI_EAGAIN || n == -FI_EINTR || n == -FI_ETIMEDOUT)
+		return 0;
+	link_failed(k, n);
+	return -ENOTCONN;
 }
 
 /**
@@ -318,6 +366,26 @@ struct slot *link_slot(struct link *k)
 	return slot;
 }
 
+/*
+ * Wait until there may be room: a send has completed, or some time has passed.
+ * Returns whether the connection has ended.
+ */
+static bool link_wait(struct link *k)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += SEND_TICK * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&k->lock);
+	pthread_cond_clockwait(&k->wake, &k->lock, CLOCK_MONOTONIC, &until);
+	pthread_mutex_unlock(&k->lock);
+	return link_is_down(k);
+}
+
 /**
  * link_send - send a message
  * @k: the connection
@@ -330,11 +398,16 @@ int link_send(struct link *k, struct slot *slot, size_t len)
 {
 	ssize_t n;
 
-	/* there are as many slots as operations */
-	n = fi_send(k->ep, slot->bytes, len, k->desc, 0, &slot->context);
-	if (n)
-		link_down(k);
-	return n ? -ENOTCONN : 0;
+	do {
+		n = fi_send(k->ep, slot->bytes, len, k->desc, 0,
+			    &slot->context);
+	} while (n == -FI_EAGAIN && !link_wait(k));
+	if (!n)
+		return 0;
+	if (n != -FI_EAGAIN && !link_is_down(k))
+		complain("fi_send: %s", fi_strerror(-n));
+	link_down(k);
+	return -ENOTCONN;
 }
 
 /**
@@ -352,13 +425,16 @@ void link_down(struct link *k)
 
 /**
  * link_close - end a connection that no thread uses any more
- * @k: the connection
+ * @k: the connection, refused if it has not been accepted
  */
 void link_close(struct link *k)
 {
 	if (k->ep) {
+		/* with an endpoint, the request is its own */
 		fi_shutdown(k->ep, 0);
 		fi_close(&k->ep->fid);
+	} else {
+		fi_reject(k->listener->pep, k->info->handle, NULL, 0);
 	}
 	if (k->cq)
 		fi_close(&k->cq->fid);
@@ -366,6 +442,7 @@ void link_close(struct link *k)
 		fi_close(&k->mr->fid);
 	if (k->domain)
 		fi_close(&k->domain->fid);
+	fi_freeinfo(k->info);
 	free(k->slots);
 	free(k->bytes);
 	pthread_cond_destroy(&k->wake);

@@ -39,7 +39,10 @@ struct slot {
  */
 struct link {
 	uint32_t		msize;		/* of both sides, the less */
-	unsigned int		credits;	/* receives posted */
+	unsigned int		credits;	/* the client's requests */
+	unsigned int		receives;	/* posted */
+	struct listener		*listener;
+	struct fi_info		*info;
 	struct fid_domain	*domain;
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
@@ -60,9 +63,11 @@ int listener_open(struct listener *l, const char *prov, const char *node,
 		  const char *port);
 void listener_close(struct listener *l);
 
-struct link *link_accept(struct listener *l, struct fi_info *info,
-			 const void *data, size_t len, unsigned int credits,
-			 uint32_t msize);
+struct link *link_open(struct listener *l, struct fi_info *info,
+		       const void *data, size_t len, unsigned int credits,
+		       uint32_t msize);
+void link_refuse(struct listener *l, struct fi_info *info);
+int link_accept(struct link *k);
 int link_recv(struct link *k, struct slot **slot);
 int link_progress(struct link *k, int timeout);
 int link_release(struct link *k, struct slot *slot);

@@ -291,6 +291,11 @@ provider() {	# PROVIDER ADDRESS
 	user=$prov
 	[ "$prov" = verbs ] || user=tcp
 	step "$prov refused" refused
+	if [ "$VM_LOUD" != 1 ] && [ "$prov" = sock ]; then
+		step no-server no_server
+		step stubborn stubborn
+		step connect connect
+	fi
 	say "server\$ kofi-9pd -p $user -a $addr $DIOD"
 	step "$prov serve" serve || return
 	say "client\$ mount -t 9p -o trans=kofi-$prov,aname=$SRV $addr $AT/a"
@@ -337,6 +342,37 @@ provider() {	# PROVIDER ADDRESS
 	# there, KASAN does not forget the variables of modules that have gone
 	[ "$VM_KERNEL" = uml ] || step "$prov unload" rmmod kofi_9p
 	rm -rf ${SRV:?}/*
+}
+
+# Servers that cannot be started, that do not end, and that were there before
+no_server() {
+	served 5642 kofi-9pd -a "$addr" -P 5642 /nonexistent || return
+	expect_fail mnt a port=5642 2>/tmp/why && cat /tmp/why &&
+		grep 'Connection refused' /tmp/why && ended
+}
+
+stubborn() {
+	served 5642 kofi-9pd -a "$addr" -P 5642 \
+		sh -c 'trap "" TERM; echo $$ >/tmp/stubborn; exec sleep 54321' || return
+	mnt a port=5642 &
+	mounting=$!
+	retry test -s /tmp/stubborn && server -TERM && retry gone &&
+		[ ! -d "/proc/$(cat /tmp/stubborn)" ] || return
+	! wait $mounting && retry no_objects
+}
+
+connect() {
+	diod -f -n -c /dev/null -L stderr -l 127.0.0.1:5643 -e $SRV &
+	diod=$!
+	retry listens 5643 &&
+		served 5642 kofi-9pd -a "$addr" -P 5642 -C '[::ffff:127.0.0.1]:5643' &&
+		mnt a port=5642 && echo some >$AT/a/some && grep some $SRV/some &&
+		rm $AT/a/some && unmounted a && server -TERM && retry gone || return
+	kill $diod
+	wait $diod
+	served 5642 kofi-9pd -a "$addr" -P 5642 -C '[::ffff:127.0.0.1]:5643' || return
+	expect_fail mnt a port=5642 2>/tmp/why && cat /tmp/why &&
+		grep 'Connection refused' /tmp/why && ended
 }
 
 usage() {

@@ -280,7 +280,7 @@ static void do_read_wrong(struct serve *s, uint16_t tag, int file,
 		      file == TAG ? tag + 1000 : tag);
 		/* behind the last room there is nothing to be sent */
 	} while (file == LONG &&
-		 s->out == &s->link->slots[2 * s->link->credits - 1]);
+		 s->out == &s->link->slots[2 * s->link->credits]);
 	if (file == MORE)
 		n = count + 1;
 	put(s, 4, file == COUNT ? n - 1 : n);
@@ -481,9 +481,14 @@ static void connection(struct listener *l, struct fi_eq_cm_entry *e, size_t len)
 
 	if (!s)
 		exit(1);
-	s->link = link_accept(l, e->info, e->data, len - sizeof(*e), CREDITS,
-			      K9_MSIZE_MAX);
+	s->link = link_open(l, e->info, e->data, len - sizeof(*e), CREDITS,
+			    K9_MSIZE_MAX);
 	if (!s->link) {
+		free(s);
+		return;
+	}
+	if (link_accept(s->link)) {
+		link_close(s->link);
 		free(s);
 		return;
 	}
