@@ -76,11 +76,16 @@ say() {
 	ctl "say $*"
 }
 
+vm_begin() {
+	ctl "begin $vm_name"
+	read -r vm_now _ </proc/uptime
+	echo "begin - $vm_name [at $vm_now s]"
+}
+
 step() {
 	vm_name=$1
 	shift
-	ctl "begin $vm_name"
-	echo "begin - $vm_name"
+	vm_begin
 	if ("$@") >/tmp/.step 2>&1; then
 		pass "$vm_name"
 		return 0
@@ -98,7 +103,7 @@ step() {
 show() {
 	vm_name=$1
 	shift
-	ctl "begin $vm_name"
+	vm_begin
 	{
 		("$@") 2>&1
 		echo $? >/tmp/.show
