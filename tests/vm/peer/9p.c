@@ -3,7 +3,7 @@
  * kofi-9p-peer: a 9P server for tests of kofi_9p.ko. It has one directory. A file
  * called "data" can be written and read, in messages of any length; what the
  * others do when they are read their names say. It also looks after mappings of
- * files, for which the shell has no words.
+ * files, and is a reader that is killed twice, for which the shell has no words.
  */
 #include <endian.h>
 #include <errno.h>
@@ -29,7 +29,8 @@
 
 enum {
 	DATA, ROOT, EMPTY, SHORT, LONG, SIZE, TAG, TYPE, COUNT, MORE, TWICE,
-	WAITING, FLUSHES, STUCK_FILE, LATE, DEAF, NR_FILES,
+	WAITING, FLUSHES, ANSWER, RFLUSH, STUCK_FILE, LATE, DEAF, HELD,
+	NR_FILES,
 };
 
 static const char * const names[NR_FILES] = {
@@ -50,6 +51,9 @@ static const char * const names[NR_FILES] = {
 	[STUCK_FILE] = "stuck",	/* no reply, Tflush is answered */
 	[LATE] = "late",	/* a reply when Tflush has come, then Rflush */
 	[DEAF] = "deaf",	/* neither a reply, nor one to Tflush */
+	[HELD] = "held",	/* both, but only when these are read: */
+	[ANSWER] = "answer",
+	[RFLUSH] = "rflush",
 };
 
 enum {
@@ -64,8 +68,9 @@ struct serve {
 	struct serve	*next;
 	struct link	*link;
 	struct { uint32_t fid; int file; } fids[FIDS];	/* of file + 1 */
-	struct { uint16_t tag; int file; } stuck[STUCK];
+	struct { uint16_t tag; int file; uint32_t count; } stuck[STUCK];
 	int		nr_stuck;
+	uint16_t	flush;		/* the last Tflush of a HELD one */
 	struct slot	*in, *out;
 	const unsigned char *at;	/* the next field of the request */
 	unsigned char	*to;		/* the next one of the reply */
@@ -304,6 +309,35 @@ static void do_read_wrong(struct serve *s, uint16_t tag, int file,
 	end(s);
 }
 
+static void answer_read(struct serve *s, uint16_t tag, uint32_t count)
+{
+	begin(s, TREAD + 1, tag);
+	put(s, 4, count);
+	memset(s->to, 'x', count);
+	s->to += count;
+	end(s);
+}
+
+/* Now those who read HELD get what they wait for. */
+static void do_release(struct serve *s, uint16_t tag, int file, uint32_t count)
+{
+	int i;
+
+	if (file == RFLUSH) {
+		begin(s, TFLUSH + 1, s->flush);
+		end(s);
+		tally(FLUSHES, -1);
+	}
+	for (i = 0; file == ANSWER && i < s->nr_stuck; i++) {
+		if (s->stuck[i].file != HELD)
+			continue;
+		answer_read(s, s->stuck[i].tag, s->stuck[i].count);
+		s->stuck[i--] = s->stuck[--s->nr_stuck];
+		tally(WAITING, -1);
+	}
+	answer_read(s, tag, count);
+}
+
 static void do_read(struct serve *s, uint16_t tag, int file)
 {
 	uint64_t at = get(s, 8);
@@ -311,10 +345,13 @@ static void do_read(struct serve *s, uint16_t tag, int file)
 
 	if (file >= STUCK_FILE && s->nr_stuck < STUCK) {
 		s->stuck[s->nr_stuck].file = file;
+		s->stuck[s->nr_stuck].count = count;
 		s->stuck[s->nr_stuck++].tag = tag;
 		tally(WAITING, 1);
 		return;
 	}
+	if (file == ANSWER || file == RFLUSH)
+		return do_release(s, tag, file, count);
 	if (file != DATA)
 		return do_read_wrong(s, tag, file, count);
 	pthread_mutex_lock(&lock);
@@ -372,20 +409,19 @@ static void do_flush(struct serve *s, uint16_t tag)
 		if (s->stuck[i].tag != old)
 			continue;
 		file = s->stuck[i].file;
+		if (file == HELD)
+			break;
 		s->stuck[i] = s->stuck[--s->nr_stuck];
 		tally(WAITING, -1);
 		break;
 	}
-	if (file == DEAF) {
+	if (file == DEAF || file == HELD) {
+		s->flush = tag;
 		tally(FLUSHES, 1);
 		return;
 	}
-	if (file == LATE) {
-		begin(s, TREAD + 1, old);
-		put(s, 4, 1);
-		put(s, 1, 'x');
-		end(s);
-	}
+	if (file == LATE)
+		answer_read(s, old, 1);
 	begin(s, TFLUSH + 1, tag);
 	end(s);
 }
@@ -534,6 +570,38 @@ static int mapping(const char *path, bool write)
 	return 0;
 }
 
+static void *read_one(void *arg)
+{
+	static char bytes[4096];
+	int fd = open(arg, O_RDONLY);
+
+	if (fd < 0 || read(fd, bytes, sizeof(bytes)) < 0)
+		complain("%s: %s", (char *)arg, strerror(errno));
+	return NULL;
+}
+
+/*
+ * A thread that reads PATH is killed by an exec after SIGUSR1, which waits for its
+ * end. SIGKILL kills it once more: for one that SIGKILL is killing already, a second
+ * one would make no difference.
+ */
+static int killed(const char *path)
+{
+	pthread_t thread;
+	sigset_t cue;
+	int sig;
+
+	sigemptyset(&cue);
+	sigaddset(&cue, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &cue, NULL);
+	if (pthread_create(&thread, NULL, read_one, (void *)path) ||
+	    sigwait(&cue, &sig))
+		return 1;
+	execlp("true", "true", NULL);
+	complain("true: %s", strerror(errno));
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	union {
@@ -547,11 +615,13 @@ int main(int argc, char **argv)
 	uint32_t type;
 	ssize_t n;
 
+	if (argc == 3 && !strcmp(argv[1], "killed"))
+		return killed(argv[2]);
 	if (argc == 3)
 		return mapping(argv[2], !strcmp(argv[1], "map"));
 	if (argc != 4) {
 		fprintf(stderr, "Usage: kofi-9p-peer PROVIDER ADDRESS PORT\n"
-			"       kofi-9p-peer map|look FILE\n");
+			"       kofi-9p-peer map|look|killed FILE\n");
 		return 2;
 	}
 	if (listener_open(&l, argv[1], argv[2], argv[3]))
