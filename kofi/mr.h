@@ -54,6 +54,9 @@ void kofi_mr_setup(struct kofi_mr *mr, struct kofi_domain *domain);
 void kofi_mr_revoke(struct kofi_mr *mr, int err, u64 flags);
 void kofi_mr_pool_fenced(struct kofi_mr *mr);
 
+/* lib/target.c */
+unsigned int kofi_mr_seg(const struct kofi_mr *mr, u64 off);
+
 static inline unsigned int kofi_mr_state(const struct kofi_mr *mr)
 {
 	return READ_ONCE(mr->state) & KOFI_MR_STATE;

@@ -28,7 +28,7 @@
 
 #include <linux/kofi/lib.h>
 
-#include "../internal.h"
+#include "../mr.h"
 #include "../kofi_trace.h"
 
 /* Slots stay below, so that no key is FI_KEY_NOTAVAIL. */
@@ -96,7 +96,14 @@ static void kofi_mr_erase(struct kofi_mr *mr)
 }
 
 /* From here on peers find it. What it is has been written before. */
-static int kofi_mr_show(struct kofi_mr *mr)
+static void kofi_mr_found(struct kofi_mr *mr, u64 key)
+{
+	WRITE_ONCE(mr->mr.key, key);
+	smp_wmb();	/* all of it before a lookup gets a reference */
+	refcount_set(&mr->users, 1);
+}
+
+static int kofi_mr_open_soft(struct kofi_mr *mr)
 {
 	struct kofi_mr_table *table = &mr->domain->mrs;
 	u64 key = mr->index;
@@ -104,9 +111,7 @@ static int kofi_mr_show(struct kofi_mr *mr)
 	mr->serial = atomic64_inc_return(&table->generation);
 	if (!table->client)
 		key |= mr->serial << 32;
-	WRITE_ONCE(mr->mr.key, key);
-	smp_wmb();	/* all of it before a lookup gets a reference */
-	refcount_set(&mr->users, 1);
+	kofi_mr_found(mr, key);
 	return 0;
 }
 
@@ -116,12 +121,60 @@ static void kofi_mr_put_user(struct kofi_mr *mr)
 		kofi_mr_fenced(mr);
 }
 
+/* The place of a key: what is above it, if anything, is its generation. */
+static u64 kofi_mr_index(const struct kofi_mr_table *table, u64 key)
+{
+	return table->client ? key : (u32)key;
+}
+
+/**
+ * kofi_mr_show - let accesses find a region whose key is that of another provider
+ * @mr: a region that is being opened, of a provider that stands on another one;
+ *	its base is set
+ * @key: the key, which no other region of the domain has
+ *
+ * For kofi_mr_ops.open of a provider whose domain has the keys of the one below.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOMEM; -FI_ENOKEY if the key is in use.
+ */
+int kofi_mr_show(struct kofi_mr *mr, u64 key)
+{
+	struct kofi_mr_table *table = &mr->domain->mrs;
+	int err;
+
+	mr->index = kofi_mr_index(table, key);
+	mr->serial = atomic64_inc_return(&table->generation);
+	err = xa_insert(&table->regions, mr->index, mr, GFP_KERNEL);
+	if (err)
+		return err == -EBUSY ? -FI_ENOKEY : err;
+	kofi_mr_found(mr, key);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_mr_show);
+
+/**
+ * kofi_mr_hide - undo kofi_mr_show()
+ * @mr: the region
+ *
+ * For kofi_mr_ops.end, before the key can be another region's. It is fenced
+ * (kofi_mr_fenced()) when accesses that have found it are complete.
+ *
+ * Context: process.
+ */
+void kofi_mr_hide(struct kofi_mr *mr)
+{
+	kofi_mr_erase(mr);
+	kofi_mr_put_user(mr);
+}
+EXPORT_SYMBOL_GPL(kofi_mr_hide);
+
 const struct kofi_mr_ops kofi_mr_soft = {
 	.size		= sizeof(struct kofi_mr),
 	.counted	= true,
 	.init		= kofi_mr_insert,
 	.exit		= kofi_mr_erase,
-	.open		= kofi_mr_show,
+	.open		= kofi_mr_open_soft,
 	.end		= kofi_mr_put_user,
 };
 
@@ -131,7 +184,7 @@ const struct kofi_mr_ops kofi_mr_soft = {
 static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
 {
 	struct kofi_mr_table *table = &ep->domain->mrs;
-	u64 index = table->client ? key : (u32)key;
+	u64 index = kofi_mr_index(table, key);
 	struct kofi_mr *mr;
 
 	if (index != (unsigned long)index)
@@ -240,8 +293,15 @@ int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
 }
 EXPORT_SYMBOL_GPL(kofi_target_init);
 
-/* The segment an offset inside the region is in */
-static unsigned int kofi_mr_seg(const struct kofi_mr *mr, u64 off)
+/**
+ * kofi_mr_seg - the segment an offset is in
+ * @mr: the region
+ * @off: bytes from its first one
+ *
+ * Context: any.
+ * Return: number of the segment.
+ */
+unsigned int kofi_mr_seg(const struct kofi_mr *mr, u64 off)
 {
 	unsigned int low = 0, high = mr->nr_segs;
 

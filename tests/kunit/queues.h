@@ -16,6 +16,7 @@ extern struct kunit_suite kofi_poll_suite;
 extern struct kunit_suite kofi_ep_suite;
 extern struct kunit_suite kofi_model_suite;
 extern struct kunit_suite kofi_atomic_suite;
+extern struct kunit_suite kofi_soft_atomic_suite;
 extern struct kunit_suite kofi_av_suite;
 extern struct kunit_suite kofi_mr_suite;
 extern struct kunit_suite kofi_mr_pool_suite;

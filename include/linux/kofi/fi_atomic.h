@@ -2,9 +2,9 @@
 /*
  * Atomic operations on a peer's memory (fi_atomic(3)).
  *
- * The peer's memory is changed as if no other atomic operation of the same
- * provider ran at the time; whether that holds for the peer's CPUs, and for
- * plain writes, too, is the device's to say (provider pages). Values are in the
+ * Each element of the peer's memory is changed as if no other atomic operation of
+ * the same provider ran at the time; whether that holds for the peer's CPUs, and
+ * for plain writes, too, is the provider's to say (its page). Values are in the
  * byte order of the CPU at either end, and what is fetched is in that of the
  * caller.
  *
@@ -13,7 +13,8 @@
  * and an operation that do not go together here; fi_query_atomic() and its kin
  * tell. What the peer finds wrong with an access is no error of the post.
  * Pieces of memory are counted in elements of the datatype. A peer's region
- * grants them with FI_REMOTE_WRITE, and what fetches with FI_REMOTE_READ, too.
+ * grants them with FI_REMOTE_WRITE, and what fetches with FI_REMOTE_READ, too;
+ * in software FI_ATOMIC_READ with that alone.
  */
 #ifndef _LINUX_KOFI_FI_ATOMIC_H
 #define _LINUX_KOFI_FI_ATOMIC_H

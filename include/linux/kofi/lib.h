@@ -4,8 +4,8 @@
  *
  * A provider whose device does not do it itself takes from here: addresses,
  * cursors over memory vectors, records of operations, queues of posted
- * receives, shared receive contexts, and accesses of peers to memory regions.
- * None of it is needed to be a provider; see provider.h for that.
+ * receives, shared receive contexts, and accesses of peers to memory regions,
+ * atomic ones among them. None of it is needed to be a provider; see provider.h for that.
  */
 #ifndef _LINUX_KOFI_LIB_H
 #define _LINUX_KOFI_LIB_H
@@ -605,5 +605,36 @@ void kofi_target_drop(struct kofi_target *t);
 void kofi_target_used(struct kofi_target *t, size_t bytes);
 void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access);
 int kofi_mr_invalidate(struct kofi_ep *ep, u64 key);
+
+/* what a provider needs whose regions are those of another one */
+int kofi_mr_show(struct kofi_mr *mr, u64 key);
+void kofi_mr_hide(struct kofi_mr *mr);
+
+/* ------------------------------------------------------ atomics in software */
+
+/**
+ * struct kofi_atomic - an atomic operation on our memory
+ * @call: 0 for fi_atomic(), FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC
+ * @datatype: what an element is
+ * @op: what is done to each
+ * @operands: one per element, or NULL if the operation has none
+ * @compare: what to compare with, likewise
+ * @results: where the old values go, which may be @operands; NULL for nowhere
+ *
+ * What is pointed at need not be aligned.
+ */
+struct kofi_atomic {
+	u64			call;
+	enum fi_datatype	datatype;
+	enum fi_op		op;
+	const void		*operands;
+	const void		*compare;
+	void			*results;
+};
+
+int kofi_target_atomic_init(struct kofi_target *t, struct kofi_ep *ep,
+			    const struct kofi_atomic *a, u64 key, u64 addr,
+			    u64 count);
+void kofi_target_atomic(struct kofi_target *t, struct kofi_atomic *a);
 
 #endif /* _LINUX_KOFI_LIB_H */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What atomic operations do, in C's own types: the model that tests compare them
+ * with. One element at a time, and nobody else there.
+ */
+#ifndef _KOFI_TESTS_ATOMIC_MODEL_H
+#define _KOFI_TESTS_ATOMIC_MODEL_H
+
+#include <linux/prandom.h>
+
+#include <linux/kofi/lib.h>
+
+#define AM_CALLS	3
+
+static const u64 am_calls[AM_CALLS] = { 0, FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC };
+
+#define AM_TYPE(type)							\
+static inline void am_do_##type(enum fi_op op, void *mem,		\
+				const void *operand, const void *compare) \
+{									\
+	type dst = *(type *)mem, src = *(const type *)operand;		\
+	type cmp = *(const type *)compare;				\
+									\
+	if ((op == FI_MIN && src < dst) || (op == FI_MAX && src > dst) || \
+	    op == FI_ATOMIC_WRITE ||					\
+	    (op == FI_CSWAP && cmp == dst) ||				\
+	    (op == FI_CSWAP_NE && cmp != dst) ||			\
+	    (op == FI_CSWAP_LE && cmp <= dst) ||			\
+	    (op == FI_CSWAP_LT && cmp < dst) ||				\
+	    (op == FI_CSWAP_GE && cmp >= dst) ||			\
+	    (op == FI_CSWAP_GT && cmp > dst))				\
+		dst = src;						\
+	if (op == FI_SUM)						\
+		dst = (type)(dst + (u64)src);				\
+	if (op == FI_PROD)						\
+		dst = (type)(dst * (u64)src);				\
+	if (op == FI_LOR)						\
+		dst = dst || src;					\
+	if (op == FI_LAND)						\
+		dst = dst && src;					\
+	if (op == FI_LXOR)						\
+		dst = (dst && !src) || (!dst && src);			\
+	if (op == FI_BOR)						\
+		dst |= src;						\
+	if (op == FI_BAND)						\
+		dst &= src;						\
+	if (op == FI_BXOR)						\
+		dst ^= src;						\
+	if (op == FI_MSWAP)						\
+		dst = (src & cmp) | (dst & ~cmp);			\
+	*(type *)mem = dst;						\
+}
+
+AM_TYPE(s8)
+AM_TYPE(u8)
+AM_TYPE(s16)
+AM_TYPE(u16)
+AM_TYPE(s32)
+AM_TYPE(u32)
+AM_TYPE(s64)
+AM_TYPE(u64)
+
+/* By enum fi_datatype */
+static void (*const am_do[])(enum fi_op op, void *mem, const void *operand,
+			     const void *compare) = {
+	am_do_s8, am_do_u8, am_do_s16, am_do_u16, am_do_s32, am_do_u32,
+	am_do_s64, am_do_u64,
+};
+
+/* Values of which many are equal, and many at the edges */
+static inline void am_values(struct rnd_state *rnd, void *to, size_t size,
+			     size_t count)
+{
+	static const u64 edges[] = {
+		0, 1, 2, U64_MAX, 0x7f, 0x80, 0x7fff, 0x8000, 0x7fffffff,
+		0x80000000, S64_MAX, 1ULL << 63,
+	};
+	u64 value;
+
+	for (; count; count--, to += size) {
+		value = edges[prandom_u32_state(rnd) % ARRAY_SIZE(edges)];
+		if (!(prandom_u32_state(rnd) % 4))
+			value = (u64)prandom_u32_state(rnd) << 32 |
+				prandom_u32_state(rnd);
+		/* the low bytes, wherever these are */
+		if (IS_ENABLED(CONFIG_CPU_BIG_ENDIAN))
+			value <<= 64 - 8 * size;
+		memcpy(to, &value, size);
+	}
+}
+
+#endif /* _KOFI_TESTS_ATOMIC_MODEL_H */
