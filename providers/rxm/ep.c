@@ -276,6 +276,7 @@ static const struct kofi_ep_ops rxm_ep_ops = {
 	.msg		= &rxm_ep_msg_ops,
 	.tagged		= &rxm_ep_tagged_ops,
 	.rma		= &rxm_rma_ops,
+	.atomic		= &rxm_atomic_ops,
 	.obj		= &rxm_ep_obj_ops,
 	.enable		= rxm_ep_enable,
 	.drain		= rxm_ep_drain,

@@ -18,9 +18,9 @@
 #define RXM_ORDER	(FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | \
 			 FI_ORDER_WAW)
 #define RXM_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define RXM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
-			 FI_WRITE | FI_FENCE)
-#define RXM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
+#define RXM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | \
+			 FI_READ | FI_WRITE | FI_FENCE)
+#define RXM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
 			 FI_DIRECTED_RECV | FI_SOURCE)
 
@@ -150,7 +150,7 @@ static struct fi_info *rxm_msg_hints(const struct rxm_provider *prov,
 	};
 	*hints->rx_attr = (struct fi_rx_attr) {};
 	*hints->ep_attr = (struct fi_ep_attr) { .type = FI_EP_MSG };
-	if (from->caps && !(from->caps & FI_RMA))
+	if (from->caps && !(from->caps & (FI_RMA | FI_ATOMIC)))
 		hints->domain_attr->mr_mode |= RXM_MR_MODES;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->handle = NULL;
@@ -319,15 +319,18 @@ static int rxm_mr_open(struct kofi_mr *mr)
 		return err;
 	rxm_mr(mr)->msg = msg;
 	mr->base = kofi_mr_base(msg);
-	WRITE_ONCE(mr->mr.key, fi_mr_key(msg));
-	return 0;
+	/* for atomic operations: reads and writes are the business of @msg */
+	err = kofi_mr_show(mr, fi_mr_key(msg));
+	if (err)
+		fi_close(&msg->fid);
+	return err;
 }
 
 /* Of fi_close(): nothing else ends regions that are of no pool. */
 static void rxm_mr_end(struct kofi_mr *mr)
 {
+	kofi_mr_hide(mr);
 	fi_close(&rxm_mr(mr)->msg->fid);
-	kofi_mr_fenced(mr);
 }
 
 static const struct kofi_mr_ops rxm_mr_ops = {
@@ -373,6 +376,7 @@ static const struct fi_ops_domain rxm_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= rxm_endpoint,
 	.mr_regattr	= kofi_mr_regattr,
+	.query_atomic	= rxm_query_atomic,
 };
 
 /* fi_domain() */

@@ -47,6 +47,12 @@ int rxm_tx_init(struct rxm_ep *ep)
 		op->cqe.done = rxm_op_done;
 		ep->ops[i] = op;
 		kofi_freelist_put(&ep->free, &op->free);
+		if (!(ep->base.info->caps & FI_ATOMIC))
+			continue;
+		op->atomic = kzalloc_node(sizeof(*op->atomic), GFP_KERNEL,
+					  node);
+		if (!op->atomic)
+			goto exit;
 	}
 	return 0;
 
@@ -59,8 +65,10 @@ void rxm_tx_exit(struct rxm_ep *ep)
 {
 	size_t i;
 
-	for (i = 0; ep->ops && i < ep->nr_ops; i++)
+	for (i = 0; ep->ops && i < ep->nr_ops && ep->ops[i]; i++) {
+		kfree(ep->ops[i]->atomic);
 		kfree(ep->ops[i]);
+	}
 	kvfree(ep->ops);
 	kfree(ep->pkts);
 	ep->ops = NULL;
@@ -106,8 +114,8 @@ static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
 	const struct fi_info *info = op->ep->base.info;
 	int err;
 
-	err = kofi_cursor_init(&op->cur, msg, how == RXM_HOW_READ ?
-			       ITER_DEST : ITER_SOURCE,
+	err = kofi_cursor_init(&op->cur, msg, how == RXM_HOW_READ ||
+			       how == RXM_HOW_ATOMIC ? ITER_DEST : ITER_SOURCE,
 			       info->tx_attr->iov_limit);
 	if (err)
 		return err;
@@ -129,7 +137,8 @@ static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
 	op->mr = NULL;
 	op->sgl = msg->vec == KOFI_SGL ? msg->msg_sgl : NULL;
 	op->nr_sgl = msg->iov_count;
-	return flags & FI_INJECT ? rxm_op_inject(op) : 0;
+	return flags & FI_INJECT && how != RXM_HOW_ATOMIC ?
+	       rxm_op_inject(op) : 0;
 }
 
 static int rxm_waiting_max(const struct rxm_ep *ep)
@@ -230,15 +239,6 @@ unlock:
 	return err;
 }
 
-/* What a post has beside a message */
-struct rxm_post {
-	enum rxm_how			how;
-	bool				tagged;
-	u64				tag;
-	const struct fi_rma_iov		*rma;
-	size_t				nr_rma;
-};
-
 /* The peer's memory, which must be as long as ours */
 static int rxm_op_fill_rma(struct rxm_op *op, const struct rxm_post *post)
 {
@@ -283,13 +283,25 @@ static int rxm_op_accept(struct rxm_op *op, const struct fi_msg *msg,
 
 	op->tagged = post->tagged;
 	op->tag = post->tag;
-	if (!err && post->how != RXM_HOW_NEW)
+	if (!err && post->how == RXM_HOW_ATOMIC)
+		err = rxm_atomic_fill(op, post->atomic);
+	else if (!err && post->how != RXM_HOW_NEW)
 		err = rxm_op_fill_rma(op, post);
 	return err ?: rxm_op_submit(op, msg->addr);
 }
 
-static ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
-			const struct rxm_post *post, u64 flags)
+/**
+ * rxm_post - accept a transmit
+ * @ep: the endpoint
+ * @msg: its memory, its peer and its context
+ * @post: what else it has
+ * @flags: of the post, which the caller has checked but for levels
+ *
+ * Context: any.
+ * Return: as fi_endpoint.h says of posts.
+ */
+ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
+		 const struct rxm_post *post, u64 flags)
 {
 	u64 levels = flags & RXM_TX_LEVELS;
 	struct rxm_op *op;

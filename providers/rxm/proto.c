@@ -10,6 +10,8 @@
 #include <linux/overflow.h>
 #include <linux/string.h>
 
+#include <asm/byteorder.h>
+
 #include <kunit/visibility.h>
 
 #include "proto.h"
@@ -109,6 +111,23 @@ static bool rxm_is_rndv(const struct rxm_hdr *h, size_t payload, u64 size)
 	return total >= size;
 }
 
+/* Whether it can be done is an answer; what is behind it may not be in question. */
+static bool rxm_is_atomic(const struct rxm_hdr *h, size_t payload)
+{
+	return h->op_version == RXM_HDR_VERSION && !h->rx_index &&
+	       h->op >= RXM_OP_ATOMIC && h->op <= RXM_OP_ATOMIC_COMPARE &&
+	       !h->flags && h->size == payload && payload >= RXM_ATOMIC_MEM &&
+	       h->atomic_count && h->atomic_count <= RXM_RNDV_IOV;
+}
+
+static bool rxm_is_atomic_rsp(const struct rxm_hdr *h, size_t payload)
+{
+	const struct rxm_atomic_rsp *r = (const void *)(h + 1);
+
+	return payload >= sizeof(*r) &&
+	       be32_to_cpu(r->len) <= payload - sizeof(*r);
+}
+
 /**
  * rxm_packet_check - is a packet one that a peer may send
  * @h: the packet
@@ -140,10 +159,10 @@ int rxm_packet_check(const struct rxm_hdr *h, size_t len, u32 eager)
 		ok = rxm_is_rndv(h, payload, 0);
 		break;
 	case RXM_ATOMIC:
-		ok = payload >= RXM_RNDV_IOV * sizeof(struct rxm_mem);
+		ok = rxm_is_atomic(h, payload);
 		break;
 	case RXM_ATOMIC_RSP:
-		ok = payload >= sizeof(struct rxm_atomic_rsp);
+		ok = rxm_is_atomic_rsp(h, payload);
 		break;
 	case RXM_READ_DONE:
 	case RXM_WRITE_DONE:

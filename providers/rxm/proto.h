@@ -121,10 +121,22 @@ struct rxm_hdr {
 	u32	flags;
 	u64	size;		/* of the whole message */
 	u64	data;
-	u64	tag;
+	union {
+		u64	tag;
+		struct {
+			u8	datatype;
+			u8	atomic_op;
+			u8	atomic_count;	/* pieces of memory */
+			u8	pad[5];
+		};
+	};
 };
 
-/* A piece of memory: of rendezvous, in bytes; of atomics, in elements */
+/*
+ * A piece of memory: of rendezvous, in bytes; of atomics, in elements. There are
+ * RXM_RNDV_IOV of them behind the header of RXM_ATOMIC, whether used or not, and
+ * behind them the operands, and then what these are compared with.
+ */
 struct rxm_mem {
 	u64	addr;
 	u64	len;
@@ -149,6 +161,8 @@ static_assert(sizeof(struct rxm_rndv) == 104);
 static_assert(sizeof(struct rxm_atomic_rsp) == 8);
 
 #define RXM_PACKET	(sizeof(struct rxm_hdr) + RXM_EAGER)
+#define RXM_ATOMIC_MEM	(RXM_RNDV_IOV * sizeof(struct rxm_mem))
+#define RXM_ATOMIC_MAX	(RXM_EAGER - RXM_ATOMIC_MEM)	/* all the values */
 
 void rxm_cm_req_format(struct rxm_cm_req *req, u16 port, u32 eager,
 		       u32 rx_size, u64 id);

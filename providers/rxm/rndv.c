@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages the peer is to fetch.
+ * Messages the peer is to fetch, and waiting for what it answers.
  *
  * A packet names the message and a region of it. The peer reads the bytes when it
  * has a receive, and answers with the number of the message; or, if it is
@@ -64,19 +64,55 @@ static int rxm_rndv_map(struct rxm_conn *c, struct rxm_op *op)
 	return err;
 }
 
-/* Returns what it was before: the answer comes once. */
-static bool rxm_rndv_await(struct rxm_conn *c, struct rxm_op *op, bool await)
+static bool rxm_is_atomic_op(const struct rxm_op *op)
 {
+	return op->how == RXM_HOW_ATOMIC;
+}
+
+/**
+ * rxm_op_await - the peer is to answer a transmit
+ * @op: the transmit, which is about to be sent: the answer may come before the
+ *	call that sends it returns
+ *
+ * Context: any, by who pushes.
+ */
+void rxm_op_await(struct rxm_op *op)
+{
+	struct rxm_conn *c = op->conn;
+	unsigned long irq;
+
+	op->ctrl.conn = c;
+	spin_lock_irqsave(&c->lock, irq);
+	op->awaited = true;
+	list_add_tail(&op->ctrl.node, &c->rndv);
+	c->atomics += rxm_is_atomic_op(op);
+	spin_unlock_irqrestore(&c->lock, irq);
+}
+
+static void __rxm_op_unawait(struct rxm_op *op)
+{
+	op->awaited = false;
+	list_del_init(&op->ctrl.node);
+	op->conn->atomics -= rxm_is_atomic_op(op);
+}
+
+/**
+ * rxm_op_unawait - no answer is wanted any more
+ * @op: the transmit
+ *
+ * Context: any, while the record cannot be used again.
+ * Return: false if it has come.
+ */
+bool rxm_op_unawait(struct rxm_op *op)
+{
+	struct rxm_conn *c = op->conn;
 	unsigned long irq;
 	bool was;
 
 	spin_lock_irqsave(&c->lock, irq);
 	was = op->awaited;
-	op->awaited = await;
-	if (await && !was)
-		list_add_tail(&op->ctrl.node, &c->rndv);
-	else if (was && !await)
-		list_del_init(&op->ctrl.node);
+	if (was)
+		__rxm_op_unawait(op);
 	spin_unlock_irqrestore(&c->lock, irq);
 	return was;
 }
@@ -108,16 +144,14 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 		},
 		.count = 1,
 	};
-	/* the answer may come before the call returns */
-	op->ctrl.conn = c;
 	atomic_add(2, &op->refs);
-	rxm_rndv_await(c, op, true);
+	rxm_op_await(op);
 	err = rxm_send_bytes(c, &op->hdr, sizeof(op->hdr) + sizeof(op->rndv),
 			     &op->cqe);
 	if (!err)
 		return 0;
 	atomic_dec(&op->refs);
-	if (!rxm_rndv_await(c, op, false)) {
+	if (!rxm_op_unawait(op)) {
 		/* it has been answered, and ends by that; nothing is to be sent */
 		atomic64_inc(&c->ep->stats.violations);
 		rxm_conn_fail(c, EPROTO);
@@ -130,8 +164,16 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 	return err;
 }
 
-/* The message whose number the peer has sent, which it may send once. */
-static struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id)
+/**
+ * rxm_op_claim - the transmit whose number the peer has sent, which it may send once
+ * @c: the connection
+ * @id: the number
+ * @atomic: it is to be an atomic operation; otherwise a message
+ *
+ * Context: any.
+ * Return: the transmit, or NULL.
+ */
+struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic)
 {
 	struct rxm_ep *ep = c->ep;
 	unsigned long irq;
@@ -141,12 +183,11 @@ static struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id)
 		return NULL;
 	op = ep->ops[array_index_nospec((u32)id, ep->nr_ops)];
 	spin_lock_irqsave(&c->lock, irq);
-	if (READ_ONCE(op->conn) != c || op->gen != id >> 32 || !op->awaited)
+	if (READ_ONCE(op->conn) != c || op->gen != id >> 32 || !op->awaited ||
+	    rxm_is_atomic_op(op) != atomic)
 		op = NULL;
-	if (op) {
-		op->awaited = false;
-		list_del_init(&op->ctrl.node);
-	}
+	if (op)
+		__rxm_op_unawait(op);
 	spin_unlock_irqrestore(&c->lock, irq);
 	return op;
 }
@@ -253,7 +294,7 @@ static void rxm_write_go(struct rxm_op *op)
  */
 int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h)
 {
-	struct rxm_op *op = rxm_op_claim(c, h->msg_id);
+	struct rxm_op *op = rxm_op_claim(c, h->msg_id, false);
 
 	if (!op)
 		return -EPROTO;

@@ -215,21 +215,36 @@ static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
 
 /* ---------------------------------------------------------------- messages */
 
-static void rxm_copy(struct rxm_buf *head, const void *data, size_t len)
+/**
+ * rxm_copy - put bytes where they belong
+ * @cur: the consumer's memory
+ * @data: the bytes
+ * @len: how many; what is too much is left out
+ *
+ * Context: softirq, or with bottom halves off.
+ * Return: false if the memory cannot be written.
+ */
+bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len)
 {
-	struct kofi_rxop *op = head->op;
-
-	len = min(len, op->cur.left);
-	while (len && !head->fault) {
-		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
+	len = min(len, cur->left);
+	while (len) {
+		struct iov_iter iter = *kofi_cursor_iter(cur);
 		size_t n = min(len, iov_iter_count(&iter));
 
 		n = copy_to_iter(data, n, &iter);
-		head->fault = WARN_ON_ONCE(!n);
-		kofi_cursor_used(&op->cur, n);
+		if (WARN_ON_ONCE(!n))
+			return false;
+		kofi_cursor_used(cur, n);
 		data += n;
 		len -= n;
 	}
+	return true;
+}
+
+static void rxm_message_copy(struct rxm_buf *head, const void *data, size_t len)
+{
+	if (head->op && !head->fault)
+		head->fault = !rxm_copy(&head->op->cur, data, len);
 }
 
 /* The message is in its place, or never will be. */
@@ -259,8 +274,7 @@ static void rxm_message_done(struct rxm_buf *buf, int err)
 
 static void rxm_segment_copy(struct rxm_buf *head, struct rxm_buf *buf)
 {
-	if (head->op)
-		rxm_copy(head, buf->data, buf->hdr.seg_size);
+	rxm_message_copy(head, buf->data, buf->hdr.seg_size);
 }
 
 static void rxm_segments_end(struct rxm_buf *head)
@@ -278,8 +292,7 @@ static void rxm_message_place(struct rxm_buf *buf)
 
 	switch (buf->hdr.type) {
 	case RXM_EAGER_MSG:
-		if (buf->op)
-			rxm_copy(buf, buf->data, buf->hdr.size);
+		rxm_message_copy(buf, buf->data, buf->hdr.size);
 		rxm_message_done(buf, 0);
 		rxm_buf_release(buf);
 		break;
@@ -409,14 +422,18 @@ static void rxm_answer_done(struct rxm_ctrl *ctrl, int err)
 static int rxm_answer_send(struct rxm_ctrl *ctrl)
 {
 	struct rxm_buf *buf = rxm_ctrl_buf(ctrl);
-	const struct kvec kv = {
+	const struct kvec kv[] = { {
 		.iov_base = &buf->answer,
 		.iov_len = sizeof(buf->answer) +
 			   (buf->answer.type == RXM_ATOMIC_RSP ?
 			    sizeof(buf->rsp) : 0),
-	};
+	}, {
+		.iov_base = buf->data + RXM_ATOMIC_MEM,
+		.iov_len = buf->result,
+	} };
 	const struct fi_msg msg = {
-		.msg_iov = &kv, .iov_count = 1, .context = &ctrl->cqe,
+		.msg_iov = kv, .iov_count = buf->result ? 2 : 1,
+		.context = &ctrl->cqe,
 	};
 
 	buf->answer.conn_id = (u32)ctrl->conn->peer_id;
@@ -425,6 +442,7 @@ static int rxm_answer_send(struct rxm_ctrl *ctrl)
 
 static void rxm_answer_format(struct rxm_buf *buf, u8 type)
 {
+	buf->result = 0;
 	/* the peer's number is known when it is sent, perhaps not before */
 	rxm_hdr_format(&buf->answer, type, 0, buf->hdr.msg_id);
 }
@@ -504,19 +522,23 @@ static void rxm_fetch_go(struct rxm_buf *buf)
 
 /* ----------------------------------------------------------------- packets */
 
-/* Each request is answered; that there are no atomics here is an answer. */
-static void rxm_atomic_refuse(struct rxm_buf *buf)
+/* Each request is answered, out of its own buffer: none is to be found for that. */
+static void rxm_atomic(struct rxm_buf *buf)
 {
 	const struct rxm_hdr *h = &buf->hdr;
+	int err;
 
 	list_add_tail(&buf->node, &buf->conn->held);
-	buf->rsp = (struct rxm_atomic_rsp) {
-		.status = cpu_to_be32(-EOPNOTSUPP),
-	};
 	rxm_answer_format(buf, RXM_ATOMIC_RSP);
+	err = rxm_atomic_do(buf->conn->ep, h, &buf->result);
+	buf->rsp = (struct rxm_atomic_rsp) {
+		.status = cpu_to_be32(err),
+		.len = cpu_to_be32(buf->result),
+	};
 	buf->answer.op = h->op;
-	buf->answer.tag = h->tag;
-	buf->answer.size = sizeof(buf->rsp);
+	buf->answer.datatype = h->datatype;
+	buf->answer.atomic_op = h->atomic_op;
+	buf->answer.size = sizeof(buf->rsp) + buf->result;
 	rxm_ctrl_init(buf, rxm_answer_send, rxm_answer_done);
 }
 
@@ -538,7 +560,12 @@ static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
 		rxm_segment(buf);
 		return;
 	case RXM_ATOMIC:
-		rxm_atomic_refuse(buf);
+		rxm_atomic(buf);
+		return;
+	case RXM_ATOMIC_RSP:
+		if (rxm_atomic_answered(c, h))
+			break;
+		rxm_buf_release(buf);
 		return;
 	case RXM_READ_DONE:
 	case RXM_WRITE_DATA:

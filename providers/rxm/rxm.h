@@ -8,6 +8,7 @@
  * post.c	transmits: posts and records
  * tx.c		what is sent when
  * rndv.c	messages the peer is to fetch
+ * atomic.c	atomic operations, both ends
  * rx.c		what arrives: packets, messages, rendezvous
  * proto.c	the wire
  *
@@ -58,9 +59,12 @@
 #define RXM_HOSTS	4	/* one has this part of max_unknown */
 #define RXM_TRIES	8	/* connections in a row that end before anything is sent */
 
+#define RXM_ATOMICS	8	/* requests a peer is to answer at a time */
+
 #define RXM_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
 #define RXM_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_FENCE | \
 			 KOFI_NO_COMPLETION | RXM_TX_LEVELS)
+#define RXM_FETCH_FLAGS	(RXM_TX_FLAGS & ~FI_INJECT)
 
 /**
  * struct rxm_provider - the provider over another one
@@ -222,7 +226,8 @@ enum rxm_state {
  * @lock: what is to be sent
  * @queue: transmits
  * @ctrl: what is sent before them
- * @rndv: transmits the peer is to fetch
+ * @rndv: transmits the peer is to fetch, or to answer
+ * @atomics: of these, atomic operations
  * @unfinished: transmits that are off @queue
  * @pushing: somebody sends
  * @again: and is to look once more
@@ -258,6 +263,7 @@ struct rxm_conn {
 	struct list_head	queue;
 	struct list_head	ctrl;
 	struct list_head	rndv;
+	unsigned int		atomics;
 	atomic_t		unfinished;
 	bool			pushing;
 	bool			again;
@@ -300,6 +306,31 @@ enum rxm_how {
 	RXM_HOW_RNDV,
 	RXM_HOW_READ,
 	RXM_HOW_WRITE,
+	RXM_HOW_ATOMIC,
+};
+
+/**
+ * struct rxm_atomic - what the record of an atomic operation has beside
+ * @call: RXM_OP_ATOMIC, ...
+ * @datatype: enum fi_datatype
+ * @op: enum fi_op
+ * @count: pieces of the peer's memory
+ * @pieces: pieces of @out; 0: @inject is used
+ * @len: bytes of operands, and of what they are compared with
+ * @out: where these are
+ * @inject: or a copy
+ */
+struct rxm_atomic {
+	u8		call;
+	u8		datatype;
+	u8		op;
+	u8		count;
+	unsigned int	pieces;
+	size_t		len;
+	union {
+		struct kvec	out[RXM_IOV_MAX];
+		u8		inject[RXM_INJECT];
+	};
 };
 
 /**
@@ -329,6 +360,7 @@ enum rxm_how {
  * @mr: region the peer reads
  * @sgl: memory that is a scatterlist
  * @nr_sgl: entries of it
+ * @atomic: of atomic operations; NULL on an endpoint without them
  * @rma: the peer's memory, of reads and writes
  * @nr_rma: pieces of it
  * @hdr: of its packet
@@ -339,7 +371,7 @@ enum rxm_how {
  * @piece: of @target that is being written
  * @piece_off: bytes of it that have been
  * @chunk_max: most bytes of a write
- * @cur: where the bytes are
+ * @cur: where the bytes are; of an atomic operation, where the result goes
  */
 struct rxm_op {
 	union {
@@ -369,6 +401,7 @@ struct rxm_op {
 	struct fid_mr		*mr;
 	struct scatterlist	*sgl;
 	size_t			nr_sgl;
+	struct rxm_atomic	*atomic;
 	struct fi_rma_iov	rma[RXM_RMA_IOV];
 	unsigned int		nr_rma;
 	struct rxm_hdr		hdr;
@@ -406,6 +439,7 @@ struct rxm_op {
  * @piece_off: bytes of it that have been fetched
  * @answer: sent back
  * @rsp: behind it
+ * @result: bytes of @data behind that, of an atomic operation
  * @hdr: the packet
  * @data: its payload
  */
@@ -430,6 +464,7 @@ struct rxm_buf {
 	u64			piece_off;
 	struct rxm_hdr		answer;
 	struct rxm_atomic_rsp	rsp;
+	size_t			result;
 	struct rxm_hdr		hdr;
 	u8			data[RXM_EAGER];
 };
@@ -489,6 +524,7 @@ int rxm_conn_init(struct rxm_ep *ep);
 void rxm_conn_exit(struct rxm_ep *ep);
 
 /* tx.c */
+u64 rxm_op_id(const struct rxm_op *op);
 void rxm_op_put(struct rxm_op *op, int err);
 void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc);
 void rxm_op_done(struct fid_cq *cq, const struct kofi_wc *wc);
@@ -505,8 +541,44 @@ void rxm_tx_fail_list(struct list_head *ops, int err);
 int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op);
 int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h);
 
+void rxm_op_await(struct rxm_op *op);
+bool rxm_op_unawait(struct rxm_op *op);
+struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic);
+
+/* atomic.c */
+struct rxm_atomic_args;
+
+extern const struct fi_ops_atomic rxm_atomic_ops;
+int rxm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
+		     enum fi_op op, struct fi_atomic_attr *attr, u64 flags);
+int rxm_atomic_fill(struct rxm_op *op, const struct rxm_atomic_args *args);
+int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op);
+int rxm_atomic_answered(struct rxm_conn *c, const struct rxm_hdr *h);
+int rxm_atomic_do(struct rxm_ep *ep, const struct rxm_hdr *h, size_t *result);
+
 /* post.c */
+
+/**
+ * struct rxm_post - what a post has beside a message
+ * @how: RXM_HOW_NEW for a message
+ * @tagged: it has a tag
+ * @tag: the tag
+ * @rma: the peer's memory, of reads and writes
+ * @nr_rma: pieces of it
+ * @atomic: of an atomic operation
+ */
+struct rxm_post {
+	enum rxm_how			how;
+	bool				tagged;
+	u64				tag;
+	const struct fi_rma_iov		*rma;
+	size_t				nr_rma;
+	const struct rxm_atomic_args	*atomic;
+};
+
 extern const struct fi_ops_rma rxm_rma_ops;
+ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
+		 const struct rxm_post *post, u64 flags);
 ssize_t rxm_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 ssize_t rxm_tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 		     u64 flags);
@@ -515,6 +587,7 @@ int rxm_tx_init(struct rxm_ep *ep);
 void rxm_tx_exit(struct rxm_ep *ep);
 
 /* rx.c */
+bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len);
 int rxm_rx_fill(struct rxm_conn *c);
 void rxm_rx_starved(struct rxm_ep *ep);
 void rxm_rx_woken(struct rxm_ep *ep);

@@ -54,6 +54,9 @@ static u64 rxm_op_wc_flags(const struct rxm_op *op)
 		return FI_RMA | FI_READ;
 	case RXM_HOW_WRITE:
 		return FI_RMA | FI_WRITE;
+	case RXM_HOW_ATOMIC:
+		return FI_ATOMIC | (op->atomic->call == RXM_OP_ATOMIC ?
+				    FI_WRITE : FI_READ);
 	default:
 		return FI_SEND | (op->tagged ? FI_TAGGED : FI_MSG);
 	}
@@ -223,7 +226,8 @@ EXPORT_SYMBOL_IF_KUNIT(rxm_send_bytes);
 
 /* ---------------------------------------------------------------- messages */
 
-static u64 rxm_op_id(const struct rxm_op *op)
+/* What the peer is to put into its answer */
+u64 rxm_op_id(const struct rxm_op *op)
 {
 	return (u64)op->gen << 32 | op->index;
 }
@@ -384,6 +388,9 @@ static int rxm_op_send(struct rxm_conn *c, struct rxm_op *op)
 		case RXM_HOW_RNDV:
 			err = rxm_rndv_send(c, op);
 			break;
+		case RXM_HOW_ATOMIC:
+			err = rxm_atomic_send(c, op);
+			break;
 		default:
 			err = rxm_send_rma(c, op);
 		}
@@ -442,6 +449,18 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op)
 	return 0;
 }
 
+/* What has to wait for those before it; who ends the last of them pushes. */
+static bool rxm_op_is_behind(struct rxm_conn *c, const struct rxm_op *op)
+{
+	bool rma = op->how == RXM_HOW_READ || op->how == RXM_HOW_WRITE;
+
+	lockdep_assert_held(&c->lock);
+
+	/* the peer does atomic operations later than the provider below does RMA */
+	return (op->flags & FI_FENCE && atomic_read(&c->unfinished)) ||
+	       (rma && c->atomics);
+}
+
 /* Send what is first; -EAGAIN also if there is nothing. With c->pushing */
 static int rxm_push_one(struct rxm_conn *c)
 {
@@ -457,8 +476,7 @@ static int rxm_push_one(struct rxm_conn *c)
 	}
 	if (ctrl)
 		list_del_init(&ctrl->node);
-	/* who ends the last of those before it pushes */
-	else if (op && op->flags & FI_FENCE && atomic_read(&c->unfinished))
+	else if (op && rxm_op_is_behind(c, op))
 		op = NULL;
 	spin_unlock_irqrestore(&c->lock, irq);
 	if (ctrl)
@@ -596,15 +614,13 @@ void rxm_tx_fail(struct rxm_conn *c, int err)
 		spin_lock_irq(&c->lock);
 		ctrl = list_first_entry_or_null(&c->rndv, struct rxm_ctrl,
 						node);
-		if (ctrl) {
-			op = container_of(ctrl, struct rxm_op, ctrl);
-			op->awaited = false;
-			list_del_init(&ctrl->node);
-		}
 		spin_unlock_irq(&c->lock);
 		if (!ctrl)
 			break;
-		rxm_op_put(op, err);
+		/* nothing is below any more that could answer */
+		op = container_of(ctrl, struct rxm_op, ctrl);
+		if (rxm_op_unawait(op))
+			rxm_op_put(op, err);
 	}
 	for (;;) {
 		spin_lock_irq(&c->lock);

@@ -184,6 +184,7 @@ struct fi_info *ct_hints(void);
 int ct_getinfo(u64 flags, const struct fi_info *hints, struct fi_info **info);
 int ct_cq_open(struct ct_pair *p, struct ct_cq *cq);
 int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info);
+bool ct_rdm(void);
 int ct_connected_init(struct kunit *test);
 int ct_unconnected_init(struct kunit *test);
 int ct_pair_setup(struct ct_pair *p);

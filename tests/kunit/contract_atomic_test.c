@@ -58,9 +58,14 @@ static void at_open_region(struct kunit *test, struct at_test *t, u64 access)
 	const struct fi_msg vec = { .msg_iov = &kv, .iov_count = 1 };
 	struct ct_op *rx = ct_op(t->p), *tx = ct_op(t->p);
 
-	t->mr = kofi_mr_get(t->p->side[1].ep);
-	KUNIT_ASSERT_NOT_NULL(test, t->mr);
-	KUNIT_ASSERT_EQ(test, kofi_mr_map(t->mr, &vec, access, 0), 0);
+	if (ct_rdm()) {
+		KUNIT_ASSERT_EQ(test, fi_mr_regv(t->p->domain, &kv, 1, access,
+						 0, 0, 0, &t->mr, NULL), 0);
+	} else {
+		t->mr = kofi_mr_get(t->p->side[1].ep);
+		KUNIT_ASSERT_NOT_NULL(test, t->mr);
+		KUNIT_ASSERT_EQ(test, kofi_mr_map(t->mr, &vec, access, 0), 0);
+	}
 	t->addr = kofi_mr_base(t->mr) + sizeof(u64);
 	t->key = fi_mr_key(t->mr);
 	/* with a message from there it is valid */
@@ -73,7 +78,7 @@ static struct at_test *at_open(struct kunit *test, u64 access)
 {
 	const struct ct_opts opts = {
 		.mode = ct_mode_of(test), .mr_mode = AT_MR_MODE,
-		.caps = AT_CAPS, .mr_pool = 1,
+		.caps = AT_CAPS, .mr_pool = !ct_rdm(),
 	};
 	struct at_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 
@@ -93,11 +98,15 @@ static void at_close(struct kunit *test, struct at_test *t)
 {
 	struct ct_op *op = ct_op(t->p);
 
-	op->side = 1;
-	atomic_inc(&op->posted);
-	KUNIT_EXPECT_EQ(test, kofi_mr_unmap(t->mr, &op->cqe), 0);
-	KUNIT_EXPECT_TRUE(test, ct_wait_done(t->p, op));
-	kofi_mr_put(t->mr);
+	if (ct_rdm()) {
+		KUNIT_EXPECT_EQ(test, fi_close(&t->mr->fid), 0);
+	} else {
+		op->side = 1;
+		atomic_inc(&op->posted);
+		KUNIT_EXPECT_EQ(test, kofi_mr_unmap(t->mr, &op->cqe), 0);
+		KUNIT_EXPECT_TRUE(test, ct_wait_done(t->p, op));
+		kofi_mr_put(t->mr);
+	}
 	ct_pair_close(t->p);
 }
 
@@ -249,7 +258,10 @@ static void atomic_contended(struct kunit *test)
 
 /* ----------------------------------------------------------------- refusals */
 
-/* An error of the operation, and the end of the connection; nothing changes. */
+/*
+ * An error of the operation, and the end of the connection if there is one; nothing
+ * changes.
+ */
 static void at_refused(struct kunit *test, struct at_test *t, struct at_op *a)
 {
 	struct ct_op *op = ct_op(t->p);
@@ -260,8 +272,10 @@ static void at_refused(struct kunit *test, struct at_test *t, struct at_op *a)
 	KUNIT_EXPECT_EQ(test, at_post(t, 0, op, a), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_done(t->p, op));
 	KUNIT_EXPECT_EQ(test, op->wc.err, EACCES);
-	ct_expect_event(test, t->p->side[0].eq, FI_SHUTDOWN);
-	ct_expect_event(test, t->p->side[1].eq, FI_SHUTDOWN);
+	if (!ct_rdm()) {
+		ct_expect_event(test, t->p->side[0].eq, FI_SHUTDOWN);
+		ct_expect_event(test, t->p->side[1].eq, FI_SHUTDOWN);
+	}
 	ct_expect_no_event(test, t->p->side[0].eq);
 	ct_expect_no_event(test, t->p->side[1].eq);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(t->words[0]), AT_VALUE);
@@ -298,11 +312,15 @@ static void atomic_arguments(struct kunit *test)
 	struct at_test *t = at_open(test, AT_BOTH);
 	struct fid_ep *ep = t->p->side[0].ep;
 	void *odd = (u8 *)t->old + 4;
+	size_t most;
 	u64 one = 1;
+	ssize_t ret;
 
-	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, &one, 2, NULL, t->old, NULL,
-					      0, t->addr, t->key, FI_UINT64,
-					      FI_SUM, NULL), -EINVAL);
+	KUNIT_ASSERT_EQ(test, fi_fetch_atomicvalid(ep, FI_UINT64, FI_SUM,
+						   &most), 0);
+	ret = fi_fetch_atomic(ep, t->old, most + 1, NULL, t->old, NULL, 0,
+			      t->addr, t->key, FI_UINT64, FI_SUM, NULL);
+	KUNIT_EXPECT_TRUE(test, ret == -EINVAL || ret == -EMSGSIZE);
 	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, &one, 1, NULL, odd, NULL, 0,
 					      t->addr, t->key, FI_UINT64,
 					      FI_SUM, NULL), -EINVAL);
@@ -320,6 +338,18 @@ static void atomic_arguments(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_atomic(ep, t->old, 1, NULL, 0, t->addr + 4,
 					t->key, FI_UINT64, FI_ATOMIC_WRITE,
 					NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, t->old, 1, NULL, t->old, NULL,
+					      0, t->addr, t->key, FI_UINT128,
+					      FI_SUM, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, &one, 1, NULL, t->old, NULL,
+					      0, t->addr, t->key, FI_UINT64,
+					      FI_CSWAP, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_atomic(ep, &one, 1, NULL, 0, t->addr, t->key,
+					FI_UINT64, FI_ATOMIC_READ, NULL),
+			-EOPNOTSUPP);
+	if (ct_streams(t->p))
+		goto close;
+	/* what a device cannot */
 	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, &one, 1, NULL, t->old, NULL,
 					      0, t->addr, BIT_ULL(40),
 					      FI_UINT64, FI_SUM, NULL),
@@ -327,14 +357,12 @@ static void atomic_arguments(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, &one, 1, NULL, t->old, NULL,
 					      0, t->addr, t->key, FI_UINT32,
 					      FI_SUM, NULL), -EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, t->old, 1, NULL, t->old, NULL,
-					      0, t->addr, t->key, FI_UINT128,
-					      FI_SUM, NULL), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, &one, 1, NULL, t->old, NULL,
 					      0, t->addr, t->key, FI_UINT64,
 					      FI_PROD, NULL), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, fi_atomic(ep, &one, 1, NULL, 0, t->addr, t->key,
 					FI_UINT64, FI_SUM, NULL), -EOPNOTSUPP);
+close:
 	at_close(test, t);
 }
 

@@ -41,8 +41,14 @@ static char *ct_type = "msg";
 module_param_named(type, ct_type, charp, 0444);
 MODULE_PARM_DESC(type, "Type of its endpoints: msg (default) or rdm");
 
-/* Endpoints that do not connect: what is about connections is left out. */
-static bool ct_rdm(void)
+/**
+ * ct_rdm - do endpoints not connect
+ *
+ * What is about connections is left out then.
+ *
+ * Return: true if so.
+ */
+bool ct_rdm(void)
 {
 	return !strcmp(ct_type, "rdm");
 }

@@ -39,7 +39,7 @@ static struct fi_info *rxt_getinfo(struct kunit *test)
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 
 	KUNIT_ASSERT_NOT_NULL(test, hints);
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE |
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SOURCE |
 		      FI_DIRECTED_RECV;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->addr_format = FI_SOCKADDR_IN;

@@ -8,6 +8,7 @@
 
 #include "../../providers/rxm/proto.h"
 #include "rxm_vectors.h"
+#include "rxm_wire.h"
 
 #include "kunit.h"
 
@@ -92,6 +93,15 @@ static const struct rxm_wire_packet rxm_wire_packets[] = {
 	  .ctrl_data = 127 },
 };
 
+#define WIRE_EXCHANGE(v, ...) { #v, rxm_vector_##v##_c2s_0,		\
+	sizeof(rxm_vector_##v##_c2s_0), rxm_vector_##v##_s2c_0,		\
+	sizeof(rxm_vector_##v##_s2c_0), { __VA_ARGS__ } }
+const struct rxm_wire_exchange rxm_wire_atomics[RXM_WIRE_ATOMICS] = {
+	WIRE_EXCHANGE(atomic_sum64, 5, 6),
+	WIRE_EXCHANGE(atomic_fetch, 5, 6),
+	WIRE_EXCHANGE(atomic_cswap, 5, 0),
+};
+
 static void rxm_wire_desc(const struct rxm_wire_packet *p, char *desc)
 {
 	strscpy(desc, p->name, KUNIT_PARAM_DESC_SIZE);
@@ -144,7 +154,7 @@ static void rxm_wire_parse(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, rxm_packet_check(h, len, WIRE_EAGER),
 				-EPROTO);
 	if (p->type == RXM_EAGER_MSG || p->type == RXM_SEGMENT ||
-	    p->type == RXM_RNDV_REQ)
+	    p->type == RXM_RNDV_REQ || p->type == RXM_ATOMIC)
 		KUNIT_EXPECT_EQ(test, rxm_packet_check(h, p->len - 1,
 						       WIRE_EAGER), -EPROTO);
 	/* more payload than was agreed on */
@@ -235,6 +245,13 @@ static const struct rxm_wire_bad {
 		 RXM_RNDV_REQ),
 	WIRE_BAD("message as a rendezvous", send16_c2s_0, type, RXM_RNDV_REQ),
 	WIRE_BAD("message as an atomic", send16_c2s_0, type, RXM_ATOMIC),
+	WIRE_BAD("atomic of another operation", atomic_sum64_c2s_0, op,
+		 RXM_OP_TAGGED),
+	WIRE_BAD("atomic of no operation", atomic_sum64_c2s_0, op, 9),
+	WIRE_BAD("atomic with a flag", atomic_sum64_c2s_0, flags, 1),
+	WIRE_BAD("atomic of another length", atomic_sum64_c2s_0, size, 111),
+	WIRE_BAD("atomic on no memory", atomic_sum64_c2s_0, atomic_count, 0),
+	WIRE_BAD("atomic on five pieces", atomic_sum64_c2s_0, atomic_count, 5),
 	WIRE_BAD("answer without memory", rndv_read_s2c_0, type,
 		 RXM_WRITE_DATA),
 	WIRE_BAD("answer without a result", rndv_read_s2c_0, type,
