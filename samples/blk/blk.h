@@ -18,6 +18,7 @@
 #include "net.h"
 
 #define KBLK_TAGS	64	/* requests of a queue */
+#define KBLK_QUEUED	(5 * KBLK_TAGS)	/* completions of a queue */
 #define KBLK_ROUNDS	4	/* half time-outs without an answer */
 
 /*
@@ -58,6 +59,7 @@ struct kblk_rx {
  * @data: receives answers that are remote CQ data and take no receive
  * @lost: sends that are reported if they fail only
  * @held: a request that has been started and whose command has not been sent
+ * @polled: it calls back when the block layer polls
  * @rx: receives for answers
  */
 struct kblk_queue {
@@ -68,6 +70,7 @@ struct kblk_queue {
 	struct kofi_cqe		data;
 	struct kofi_cqe		lost;
 	struct kblk_rq		*held;
+	bool			polled;
 	struct kblk_rx		rx[KBLK_TAGS];
 };
 
@@ -110,6 +113,7 @@ struct kblk_rq {
  * @provider: whose endpoints
  * @host: names this machine to the target
  * @queues: connections
+ * @polled: more of them, for requests that are polled
  * @timeout: seconds without a connection until requests fail
  */
 struct kblk_options {
@@ -119,6 +123,7 @@ struct kblk_options {
 	char			provider[KBLK_TEXT];
 	char			host[KBLK_TEXT];
 	unsigned int		queues;
+	unsigned int		polled;
 	unsigned int		timeout;
 };
 
@@ -155,6 +160,7 @@ struct kblk_options {
  * @eq: for their events
  * @domain: all of them
  * @nr_queues: of @queues
+ * @nr_polled: of these, the last ones
  * @queues: one for each connection
  */
 struct kblk_disk {
@@ -189,6 +195,7 @@ struct kblk_disk {
 	struct fid_eq		*eq;
 	struct fid_domain	*domain;
 	unsigned int		nr_queues;
+	unsigned int		nr_polled;
 	struct kblk_queue	*queues[] __counted_by(nr_queues);
 };
 

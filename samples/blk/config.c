@@ -36,7 +36,8 @@ static struct kblk_item *kblk_item(struct config_item *item)
 }
 
 static ssize_t kblk_store_number(struct kblk_item *k, unsigned int *to,
-				 unsigned int max, const char *page, size_t len)
+				 unsigned int min, unsigned int max,
+				 const char *page, size_t len)
 {
 	unsigned int value;
 	ssize_t ret;
@@ -44,7 +45,7 @@ static ssize_t kblk_store_number(struct kblk_item *k, unsigned int *to,
 	ret = kstrtouint(page, 0, &value);
 	if (ret)
 		return ret;
-	if (!value || value > max)
+	if (value < min || value > max)
 		return -EINVAL;
 	mutex_lock(&k->lock);
 	ret = k->disk ? -EBUSY : len;
@@ -70,13 +71,13 @@ static ssize_t kblk_##name##_store(struct config_item *item,		\
 			       k->opt.name, KBLK_TEXT, page, len);	\
 }
 
-#define KBLK_STORE_NUMBER(name, max)					\
+#define KBLK_STORE_NUMBER(name, min, max)				\
 static ssize_t kblk_##name##_store(struct config_item *item,		\
 				   const char *page, size_t len)	\
 {									\
 	struct kblk_item *k = kblk_item(item);				\
 									\
-	return kblk_store_number(k, &k->opt.name, max, page, len);	\
+	return kblk_store_number(k, &k->opt.name, min, max, page, len);	\
 }
 
 KBLK_STORE_TEXT(addr)
@@ -94,10 +95,13 @@ CONFIGFS_ATTR(kblk_, provider);
 KBLK_STORE_TEXT(host)
 KBLK_SHOW(host, "%s")
 CONFIGFS_ATTR(kblk_, host);
-KBLK_STORE_NUMBER(queues, KBLK_QUEUES)
+KBLK_STORE_NUMBER(queues, 1, KBLK_QUEUES)
 KBLK_SHOW(queues, "%u")
 CONFIGFS_ATTR(kblk_, queues);
-KBLK_STORE_NUMBER(timeout, 86400)
+KBLK_STORE_NUMBER(polled, 0, KBLK_QUEUES)
+KBLK_SHOW(polled, "%u")
+CONFIGFS_ATTR(kblk_, polled);
+KBLK_STORE_NUMBER(timeout, 1, 86400)
 KBLK_SHOW(timeout, "%u")
 CONFIGFS_ATTR(kblk_, timeout);
 
@@ -110,7 +114,8 @@ static int kblk_enable(struct kblk_item *k)
 {
 	struct kblk_disk *d;
 
-	if (!*k->opt.addr || !*k->opt.volume)
+	if (!*k->opt.addr || !*k->opt.volume ||
+	    k->opt.queues + k->opt.polled > KBLK_QUEUES)
 		return -EINVAL;
 	if (strlen(k->opt.volume) > KBLK_NAME_LEN)
 		return -ENAMETOOLONG;
@@ -186,6 +191,7 @@ static struct configfs_attribute *kblk_item_attrs[] = {
 	&kblk_attr_provider,
 	&kblk_attr_host,
 	&kblk_attr_queues,
+	&kblk_attr_polled,
 	&kblk_attr_timeout,
 	&kblk_attr_enable,
 	&kblk_attr_state,

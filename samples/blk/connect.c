@@ -61,11 +61,11 @@ static unsigned int kblk_left_ms(const struct kblk_disk *d)
 /* A CPU whose requests use the queue */
 static int kblk_queue_cpu(const struct kblk_queue *q)
 {
-	const struct blk_mq_queue_map *map = &q->disk->set.map[0];
+	const struct blk_mq_queue_map *map = q->disk->set.map;
 	int cpu;
 
 	for_each_online_cpu(cpu)
-		if (map->mq_map[cpu] == q->nr)
+		if (map[HCTX_TYPE_DEFAULT].mq_map[cpu] == q->nr)
 			return cpu;
 	return -1;
 }
@@ -92,11 +92,11 @@ static int kblk_queue_open(struct kblk_queue *q)
 	const struct kofi_cq_attr kattr = {
 		.flags = cpu < 0 ? 0 : FI_AFFINITY,
 		.cpu = max(cpu, 0),
-		.poll = KOFI_POLL_SOFTIRQ,
+		.poll = q->polled ? KOFI_POLL_DIRECT : KOFI_POLL_SOFTIRQ,
 		.done = true,
 	};
 	/* of each tag: a send, an answer, the end of a region, CQ data */
-	struct fi_cq_attr attr = { .size = 5 * KBLK_TAGS };
+	struct fi_cq_attr attr = { .size = KBLK_QUEUED };
 	int err;
 
 	err = kofi_cq_open(d->domain, &attr, &kattr, &q->cq, NULL);
@@ -361,6 +361,9 @@ static void kblk_down(struct kblk_disk *d)
 	WRITE_ONCE(d->state, KBLK_DOWN);
 	blk_mq_quiesce_tagset(&d->set);
 	d->quiesced = true;
+	/* kblk_poll() may be called although no request is sent */
+	if (d->nr_polled)
+		synchronize_rcu();
 	for (i = 0; i < d->nr_queues; i++) {
 		kofi_ep_drain(d->queues[i]->ep);
 		d->queues[i]->held = NULL;

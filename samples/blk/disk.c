@@ -157,6 +157,7 @@ static int kblk_disk_set(struct kblk_disk *d)
 	d->set.ops = &kblk_mq_ops;
 	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
 	d->set.nr_hw_queues = d->nr_queues;
+	d->set.nr_maps = d->nr_polled ? HCTX_MAX_TYPES : 1;
 	d->set.queue_depth = KBLK_TAGS;
 	d->set.numa_node = NUMA_NO_NODE;
 	d->set.cmd_size = sizeof(struct kblk_rq);
@@ -166,14 +167,13 @@ static int kblk_disk_set(struct kblk_disk *d)
 	err = blk_mq_alloc_tag_set(&d->set);
 	if (err)
 		return err;
-	/* not more than there are CPUs */
-	d->nr_queues = min(d->nr_queues, d->set.nr_hw_queues);
 	for (i = 0; i < d->nr_queues; i++) {
 		d->queues[i] = kzalloc(sizeof(*d->queues[i]), GFP_KERNEL);
 		if (!d->queues[i])
 			return -ENOMEM;
 		d->queues[i]->disk = d;
 		d->queues[i]->nr = i;
+		d->queues[i]->polled = i >= d->nr_queues - d->nr_polled;
 	}
 	return 0;
 }
@@ -201,13 +201,18 @@ static void kblk_disk_session(struct kblk_disk *d, const char *name)
 struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 				 const char *name)
 {
+	unsigned int queues, polled;
 	struct kblk_disk *d;
 	int err;
 
-	d = kzalloc(struct_size(d, queues, opt->queues), GFP_KERNEL);
+	/* of either kind not more than there are CPUs */
+	polled = min(opt->polled, nr_cpu_ids);
+	queues = min(opt->queues, nr_cpu_ids) + polled;
+	d = kzalloc(struct_size(d, queues, queues), GFP_KERNEL);
 	if (!d)
 		return ERR_PTR(-ENOMEM);
-	d->nr_queues = opt->queues;
+	d->nr_queues = queues;
+	d->nr_polled = polled;
 	d->opt = *opt;
 	d->net = get_net(current->nsproxy->net_ns);
 	INIT_DELAYED_WORK(&d->recover, kblk_recover);

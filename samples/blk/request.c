@@ -448,15 +448,36 @@ lost:
 	return BLK_STS_OK;
 }
 
+static int kblk_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob)
+{
+	struct kblk_queue *q = hctx->driver_data;
+	int ret = 0;
+
+	rcu_read_lock();
+	/* with the queue, until kblk_down() has waited; see kblk_live() */
+	if (smp_load_acquire(&q->disk->state) == KBLK_LIVE)
+		ret = kofi_cq_poll(q->cq, KBLK_QUEUED);
+	rcu_read_unlock();
+	return ret;
+}
+
 /*
  * A target that does not answer is one that is lost. The request stays where it
- * is until the connection has ended, and is then sent again.
+ * is until the connection has ended, and is then sent again. Who sent it may just
+ * not have polled: its answer is looked for first.
  */
 static enum blk_eh_timer_return kblk_timeout(struct request *rq)
 {
 	struct kblk_rq *r = blk_mq_rq_to_pdu(rq);
 	struct kblk_disk *d = r->queue->disk;
 
+	if (r->queue->polled)
+		kblk_poll(rq->mq_hctx, NULL);
+	if (blk_mq_rq_state(rq) != MQ_RQ_IN_FLIGHT)
+		return BLK_EH_DONE;
+	/* the end of its region is found next time */
+	if (r->queue->polled && atomic_read(&r->answered) && !r->rounds++)
+		return BLK_EH_RESET_TIMER;
 	pr_warn_ratelimited("kofi_blk: %s: no answer for %u s: command %u, sector %llu, %u bytes\n",
 			    d->gd->disk_name, d->set.timeout / HZ, r->cmd.op,
 			    (u64)blk_rq_pos(rq), blk_rq_bytes(rq));
@@ -464,6 +485,20 @@ static enum blk_eh_timer_return kblk_timeout(struct request *rq)
 	WRITE_ONCE(d->timed_out, true);
 	kblk_lost(d);
 	return BLK_EH_RESET_TIMER;
+}
+
+static void kblk_map_queues(struct blk_mq_tag_set *set)
+{
+	struct blk_mq_queue_map *map = set->map;
+	struct kblk_disk *d = set->driver_data;
+
+	map[HCTX_TYPE_DEFAULT].nr_queues = d->nr_queues - d->nr_polled;
+	blk_mq_map_queues(&map[HCTX_TYPE_DEFAULT]);
+	if (!d->nr_polled)
+		return;
+	map[HCTX_TYPE_POLL].nr_queues = d->nr_polled;
+	map[HCTX_TYPE_POLL].queue_offset = d->nr_queues - d->nr_polled;
+	blk_mq_map_queues(&map[HCTX_TYPE_POLL]);
 }
 
 static int kblk_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
@@ -480,5 +515,7 @@ const struct blk_mq_ops kblk_mq_ops = {
 	.commit_rqs	= kblk_commit_rqs,
 	.complete	= kblk_complete,
 	.timeout	= kblk_timeout,
+	.poll		= kblk_poll,
+	.map_queues	= kblk_map_queues,
 	.init_hctx	= kblk_init_hctx,
 };

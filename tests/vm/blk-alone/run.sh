@@ -21,13 +21,44 @@ volumes() {
 }
 
 all() {		# PROVIDER
-	step "$1 map" map m vol0 "$1" queues=1 timeout=20 || return
+	step "$1 map" map m vol0 "$1" queues=2 polled=1 timeout=20 || return
 	disk=$(device m)
 	step "$1 rmmod-refused" expect_fail rmmod kofi_blk
+	step "$1 polls" polls "$disk"
 	step "$1 simple" discards "$disk"
 	step "$1 verify" verify "$disk" --iodepth=16 --io_size=8m
 	step "$1 ext4" ext4 "$disk" 30
 	step "$1 unmap" unmap m
+	step "$1 unpolled" unpolled "$1"
+}
+
+polls() {	# DEVICE
+	[ "$(limit "$1" io_poll)" = 1 ] &&
+		verify "$1" --ioengine=io_uring --hipri --iodepth=16 --io_size=4m
+}
+
+# A program has sent requests and is stopped before it polls for them.
+stopped() { ! grep -h "^State:" "/proc/$1"/task/*/status | grep -qv "T (stopped)"; }
+quiet() { grep -q "^ *0 *0$" "/sys/block/${1#/dev/}/inflight"; }
+caught() {	# PID DEVICE
+	! quiet "$2" && kill -STOP "$1" && retry stopped "$1" && ! quiet "$2" && return
+	kill -CONT "$1"
+	return 1
+}
+
+# They complete all the same, and the connection is none the worse.
+unpolled() {	# PROVIDER
+	map m vol0 "$1" polled=1 timeout=10 || return
+	disk=$(device m)
+	dmesg -c >/dev/null
+	fio --name=unpolled --filename="$disk" --direct=1 --ioengine=io_uring --hipri \
+		--rw=randread --bs=4k --iodepth=16 --time_based --runtime=3600 --thread \
+		>/tmp/fio &
+	retry caught $! "$disk" && retry quiet "$disk" || return
+	kill -CONT $! && kill -INT $! && wait $!
+	dmesg >/tmp/dmesg
+	cat /tmp/fio /tmp/dmesg
+	state m live && ! grep -q "no answer for" /tmp/dmesg && unmap m
 }
 
 step begin setup || exit
