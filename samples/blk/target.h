@@ -5,9 +5,10 @@
  * tconfig.c	volumes and ports, as configfs has them
  * tconn.c	connections: who may, and how they end
  * tio.c	commands of a connection
+ * tfile.c	what is particular to volumes that are regular files
  *
- * A volume is a block device with a name, a port an address to listen at. Each
- * volume can be reached through each port.
+ * A volume is a block device or a file with a name, a port an address to listen
+ * at. Each volume can be reached through each port.
  */
 #ifndef _KOFI_BLK_TARGET_H
 #define _KOFI_BLK_TARGET_H
@@ -38,17 +39,18 @@ struct kblkt_net {
 };
 
 /**
- * struct kblkt_volume - a block device for clients
+ * struct kblkt_volume - a block device or file for clients
  * @item: its directory
  * @config: protects the attributes
  * @name: of @item, which forgets it before it is released
- * @path: of the device
+ * @path: of the device or file
  * @read_only: no writes
  * @uuid: what it is known by
  * @nr_allow: of @allow; 0: clients of any address may map it
  * @allow: which may
- * @file: the device, while the volume is enabled
- * @bdev: the same
+ * @file: the device or file, while the volume is enabled
+ * @bdev: the device, or NULL
+ * @wb_err: errors of the file's writeback so far, when it was enabled
  * @node: of all that are enabled, by kblkt_lock
  * @conns: how many connections have it, by kblkt_lock
  * @idle: woken when @conns is 0
@@ -70,6 +72,7 @@ struct kblkt_volume {
 	struct kblkt_net	allow[KBLKT_ALLOW];
 	struct file		*file;
 	struct block_device	*bdev;
+	errseq_t		wb_err;
 	struct list_head	node;
 	unsigned int		conns;
 	wait_queue_head_t	idle;
@@ -148,6 +151,7 @@ struct kblkt_rx {
  * @pages: of the pool, in @bv; none for data that came with the command
  * @answer: a message
  * @bio: for the device
+ * @work: for the file
  * @bv: data
  */
 struct kblkt_io {
@@ -169,7 +173,10 @@ struct kblkt_io {
 	u64			key;
 	unsigned int		pages;
 	struct kblk_answer	answer;
-	struct bio		bio;
+	union {
+		struct bio		bio;
+		struct work_struct	work;
+	};
 	struct bio_vec		bv[1 << (KBLK_BYTES - PAGE_SHIFT)];
 };
 
@@ -232,12 +239,19 @@ u64 kblkt_sectors(const struct kblkt_volume *v);
 int kblkt_io_alloc(struct kblkt_conn *c);
 void kblkt_io_free(struct kblkt_conn *c);
 int kblkt_io_start(struct kblkt_conn *c);
+void kblkt_io_done(struct kblkt_io *io, blk_status_t sts);
 void kblkt_io_space(struct fid_ep *ep, void *context);
+
+/* tfile.c */
+struct file *kblkt_file_open(const struct kblkt_volume *v);
+void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w);
+int kblkt_file_flush(const struct kblkt_volume *v);
+void kblkt_file_work(struct work_struct *work);
 
 /* tconn.c */
 extern struct mutex kblkt_lock;
 extern struct list_head kblkt_volumes;
-extern struct workqueue_struct *kblkt_wq;
+extern struct workqueue_struct *kblkt_wq, *kblkt_file_wq;
 void kblkt_lost(struct kblkt_conn *c);
 int kblkt_listen(struct kblkt_port *p);
 void kblkt_unlisten(struct kblkt_port *p);

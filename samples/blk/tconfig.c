@@ -7,6 +7,7 @@
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
+#include <linux/pagemap.h>
 #include <linux/random.h>
 
 #include "target.h"
@@ -189,39 +190,29 @@ static atomic_t kblkt_incarnation;
  */
 u64 kblkt_sectors(const struct kblkt_volume *v)
 {
-	return round_down(bdev_nr_sectors(v->bdev),
-			  BIT(v->welcome.block - SECTOR_SHIFT));
+	u64 sectors = v->bdev ? bdev_nr_sectors(v->bdev) :
+			i_size_read(file_inode(v->file)) >> SECTOR_SHIFT;
+
+	return round_down(sectors, BIT(v->welcome.block - SECTOR_SHIFT));
 }
 
-static void kblkt_volume_describe(struct kblkt_volume *v)
+static void kblkt_bdev_describe(const struct kblkt_volume *v,
+				struct kblk_welcome *w)
 {
 	struct block_device *b = v->bdev;
 	u8 block = ilog2(bdev_logical_block_size(b));
 	u32 io_opt = bdev_io_opt(b);
-	unsigned int flags = 0;
 
-	if (v->read_only)
-		flags |= KBLK_READ_ONLY;
 	if (bdev_get_queue(b)->limits.features & BLK_FEAT_ROTATIONAL)
-		flags |= KBLK_ROTATIONAL;
+		w->flags |= cpu_to_le16(KBLK_ROTATIONAL);
 	if (bdev_write_cache(b))
-		flags |= KBLK_WRITE_CACHE;
-	v->welcome = (struct kblk_welcome) {
-		.magic = cpu_to_le32(KBLK_MAGIC),
-		.version = cpu_to_le16(KBLK_VERSION),
-		.flags = cpu_to_le16(flags),
-		.incarnation = cpu_to_le32(v->incarnation),
-		.io_opt = cpu_to_le32(io_opt <= BIT(KBLK_IO_OPT) &&
-				      IS_ALIGNED(io_opt, BIT(block)) ?
-				      io_opt : 0),
-		.block = block,
-		.phys = max(block, kblkt_log2(bdev_physical_block_size(b),
-					      KBLK_UNIT)),
-		.io_min = max(block, kblkt_log2(bdev_io_min(b), KBLK_UNIT)),
-		.inline_max = BIT(block) <= KBLK_INLINE ? ilog2(KBLK_INLINE) : 0,
-		.bytes_max = KBLK_BYTES,
-	};
-	export_uuid(v->welcome.uuid, &v->uuid);
+		w->flags |= cpu_to_le16(KBLK_WRITE_CACHE);
+	if (io_opt <= BIT(KBLK_IO_OPT) && IS_ALIGNED(io_opt, BIT(block)))
+		w->io_opt = cpu_to_le32(io_opt);
+	w->block = block;
+	w->phys = max(block, kblkt_log2(bdev_physical_block_size(b),
+					KBLK_UNIT));
+	w->io_min = max(block, kblkt_log2(bdev_io_min(b), KBLK_UNIT));
 	if (v->read_only)
 		return;
 	if (bdev_max_discard_sectors(b)) {
@@ -232,13 +223,49 @@ static void kblkt_volume_describe(struct kblkt_volume *v)
 				     SECTOR_SHIFT, max_t(u8, KBLKT_LONG, unit));
 
 		if (most >= unit) {
-			v->welcome.discard_max = most;
-			v->welcome.discard_unit = unit;
+			w->discard_max = most;
+			w->discard_unit = unit;
 		}
 	}
-	v->welcome.zeroes_max =
-		kblkt_log2((u64)bdev_write_zeroes_sectors(b) << SECTOR_SHIFT,
-			   KBLKT_LONG);
+	w->zeroes_max = kblkt_log2((u64)bdev_write_zeroes_sectors(b) <<
+				   SECTOR_SHIFT, KBLKT_LONG);
+}
+
+static void kblkt_volume_describe(struct kblkt_volume *v)
+{
+	struct kblk_welcome *w = &v->welcome;
+
+	*w = (struct kblk_welcome) {
+		.magic = cpu_to_le32(KBLK_MAGIC),
+		.version = cpu_to_le16(KBLK_VERSION),
+		.flags = cpu_to_le16(v->read_only ? KBLK_READ_ONLY : 0),
+		.incarnation = cpu_to_le32(v->incarnation),
+		.bytes_max = KBLK_BYTES,
+	};
+	export_uuid(w->uuid, &v->uuid);
+	if (v->bdev)
+		kblkt_bdev_describe(v, w);
+	else
+		kblkt_file_describe(v, w);
+	if (BIT(w->block) <= KBLK_INLINE)
+		w->inline_max = ilog2(KBLK_INLINE);
+}
+
+static int kblkt_volume_flush(struct kblkt_volume *v)
+{
+	if (v->read_only)
+		return 0;
+	return v->bdev ? blkdev_issue_flush(v->bdev) : kblkt_file_flush(v);
+}
+
+static void kblkt_volume_close(struct kblkt_volume *v)
+{
+	if (v->bdev)
+		bdev_fput(v->file);
+	else
+		fput(v->file);
+	v->bdev = NULL;
+	WRITE_ONCE(v->file, NULL);
 }
 
 static int kblkt_volume_enable(struct kblkt_volume *v)
@@ -249,14 +276,18 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 	if (!*v->path)
 		return -EINVAL;
 	file = bdev_file_open_by_path(v->path, mode, v, NULL);
+	if (!IS_ERR(file))
+		v->bdev = file_bdev(file);
+	else if (PTR_ERR(file) == -ENOTBLK)
+		file = kblkt_file_open(v);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	if (bdev_logical_block_size(file_bdev(file)) > PAGE_SIZE) {
-		bdev_fput(file);
+	WRITE_ONCE(v->file, file);
+	v->wb_err = filemap_sample_wb_err(file->f_mapping);
+	if (v->bdev && bdev_logical_block_size(v->bdev) > PAGE_SIZE) {
+		kblkt_volume_close(v);
 		return -EINVAL;
 	}
-	v->bdev = file_bdev(file);
-	WRITE_ONCE(v->file, file);
 	kblkt_volume_describe(v);
 	mutex_lock(&kblkt_lock);
 	list_add_tail(&v->node, &kblkt_volumes);
@@ -270,13 +301,11 @@ static void kblkt_volume_disable(struct kblkt_volume *v)
 	list_del(&v->node);
 	mutex_unlock(&kblkt_lock);
 	kblkt_evict(v);
-	if (!v->read_only && blkdev_issue_flush(v->bdev)) {
+	if (kblkt_volume_flush(v)) {
 		pr_err("kofi_blkt: %s: flush failed\n", v->name);
 		v->incarnation = atomic_inc_return(&kblkt_incarnation);
 	}
-	bdev_fput(v->file);
-	WRITE_ONCE(v->file, NULL);
-	v->bdev = NULL;
+	kblkt_volume_close(v);
 }
 
 static ssize_t kblkt_volume_enable_store(struct config_item *item,
@@ -493,8 +522,12 @@ static int __init kblkt_init(void)
 
 	atomic_set(&kblkt_incarnation, get_random_u32());
 	kblkt_wq = alloc_workqueue("kofi_blkt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!kblkt_wq)
-		return -ENOMEM;
+	/* the end of a connection waits for them */
+	kblkt_file_wq = alloc_workqueue("kofi_blkt_file",
+					WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	err = -ENOMEM;
+	if (!kblkt_wq || !kblkt_file_wq)
+		goto destroy;
 	config_group_init(&kblkt_subsystem.su_group);
 	mutex_init(&kblkt_subsystem.su_mutex);
 	config_group_init_type_name(&kblkt_volumes_group, "volumes",
@@ -506,7 +539,13 @@ static int __init kblkt_init(void)
 	configfs_add_default_group(&kblkt_ports_group,
 				   &kblkt_subsystem.su_group);
 	err = configfs_register_subsystem(&kblkt_subsystem);
-	if (err)
+	if (!err)
+		return 0;
+
+destroy:
+	if (kblkt_file_wq)
+		destroy_workqueue(kblkt_file_wq);
+	if (kblkt_wq)
 		destroy_workqueue(kblkt_wq);
 	return err;
 }
@@ -515,6 +554,7 @@ static void __exit kblkt_exit(void)
 {
 	configfs_unregister_subsystem(&kblkt_subsystem);
 	destroy_workqueue(kblkt_wq);
+	destroy_workqueue(kblkt_file_wq);
 }
 
 module_init(kblkt_init);

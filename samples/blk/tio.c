@@ -218,22 +218,34 @@ static void kblkt_bios_put(struct kblkt_conn *c)
 		complete(&c->bios_gone);
 }
 
+/**
+ * kblkt_io_done - the device or file has done what a command asked for
+ * @io: the command
+ * @sts: or why it has not
+ *
+ * Context: any.
+ */
+void kblkt_io_done(struct kblkt_io *io, blk_status_t sts)
+{
+	struct kblkt_conn *c = io->conn;
+
+	kblkt_finish(io, kblkt_status(sts));
+	kblkt_bios_put(c);
+}
+
 static void kblkt_bio_done(struct bio *bio)
 {
 	struct kblkt_io *io = container_of(bio, struct kblkt_io, bio);
-	struct kblkt_conn *c = io->conn;
-	u8 status = kblkt_status(bio->bi_status);
+	blk_status_t sts = bio->bi_status;
 
 	/* a device may turn out not to be able to */
-	if (status == KBLK_IO_ERROR &&
-	    ((io->op == KBLK_OP_DISCARD &&
-	      !bdev_max_discard_sectors(c->volume->bdev)) ||
-	     (io->op == KBLK_OP_ZEROES &&
-	      !bdev_write_zeroes_sectors(c->volume->bdev))))
-		status = KBLK_NOT_SUPPORTED;
+	if (sts && ((io->op == KBLK_OP_DISCARD &&
+		     !bdev_max_discard_sectors(bio->bi_bdev)) ||
+		    (io->op == KBLK_OP_ZEROES &&
+		     !bdev_write_zeroes_sectors(bio->bi_bdev))))
+		sts = BLK_STS_NOTSUPP;
 	bio_uninit(bio);
-	kblkt_finish(io, status);
-	kblkt_bios_put(c);
+	kblkt_io_done(io, sts);
 }
 
 static blk_opf_t kblkt_opf(const struct kblkt_io *io)
@@ -258,13 +270,18 @@ static void kblkt_submit(struct kblkt_io *io)
 	struct kblkt_conn *c = io->conn;
 	struct bio *bio = &io->bio;
 
+	refcount_inc(&c->bios);
+	if (!c->volume->bdev) {
+		INIT_WORK(&io->work, kblkt_file_work);
+		queue_work(kblkt_file_wq, &io->work);
+		return;
+	}
 	bio_init(bio, c->volume->bdev, io->bv, ARRAY_SIZE(io->bv),
 		 kblkt_opf(io));
 	bio->bi_iter.bi_sector = io->sector;
 	bio->bi_iter.bi_size = io->len;
 	bio->bi_vcnt = io->rx ? 1 : io->pages;
 	bio->bi_end_io = kblkt_bio_done;
-	refcount_inc(&c->bios);
 	submit_bio(bio);
 }
 

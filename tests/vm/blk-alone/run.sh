@@ -13,11 +13,12 @@ setup() {
 	ip link add dummy_rxe type dummy && ip link set dummy_rxe mtu 4200 &&
 		ip addr add $VERBS/24 dev dummy_rxe && ip link set dummy_rxe up &&
 		rdma link add rxe type rxe netdev dummy_rxe || return
-	backing vol0 64 && backing ro 8 && backing closed 8
+	backing vol0 64 && backing ro 8 && backing closed 8 && regular file 8
 }
 
 volumes() {
-	volume vol0 uuid=$UUID && volume ro readonly=1 && volume closed allow=192.0.2.0/24
+	volume vol0 uuid=$UUID && volume ro readonly=1 && volume closed allow=192.0.2.0/24 &&
+		volume file
 }
 
 all() {		# PROVIDER
@@ -71,6 +72,7 @@ bad() {		# PROVIDER
 	step "$1 denied" refused "access denied" closed "$1"
 	step "$1 denied-target" target_refused "access denied"
 	step "$1 readonly" read_only "$1"
+	step "$1 file" file_volume "$1"
 }
 
 # A connect request of kofi_sock by hand, with a login of the next version.
@@ -84,6 +86,13 @@ wrong_version() {
 	cat /tmp/answer
 	grep -q "^ *107 *98 *108 *107 *1 *0 *2 *0$" /tmp/answer &&
 		target_refused "wrong version"
+}
+
+file_volume() {	# PROVIDER
+	map m file "$1" || return
+	disk=$(device m)
+	discards "$disk" && verify "$disk" --iodepth=4 --bsrange=512-128k --io_size=2m &&
+		flush "$disk" && unmap m
 }
 
 read_only() {	# PROVIDER
@@ -173,10 +182,29 @@ lost_cache() {
 	flush "$disk" && unstacked
 }
 
+# A volume is a file whose writeback fails: each flush says so, not the first alone,
+# and a client that was away gets to know.
+lost_pages() {
+	map m vol0 sock timeout=1 || return
+	mke2fs -q -t ext4 -O ^has_journal "$(device m)" && mkdir -p /tmp/mnt &&
+		mount -t ext4 "$(device m)" /tmp/mnt &&
+		dd if=/dev/zero of=/tmp/mnt/img bs=1M count=4 conv=fsync status=none || return
+	echo /tmp/mnt/img >/tmp/over.dev && volume over && map n over verbs timeout=100 || return
+	disk=$(device n)
+	direct /dev/zero "$disk" && enable vol0 0 && retry state m failed || return
+	expect_fail flush "$disk" || return
+	enable vol0 1 && retry state m live || return
+	expect_fail flush "$disk" || return
+	enable over 0 && retry state n connecting && enable over 1 && retry state n live || return
+	expect_fail flush "$disk" && flush "$disk" || return
+	unmap n && rmdir $TARGET/volumes/over && umount /tmp/mnt && unmap m
+}
+
 for provider in sock verbs; do bad $provider; done
 step wrong-version wrong_version
 step late-write late_write
 step lost-cache lost_cache
+step lost-pages lost_pages
 for provider in sock verbs; do
 	step "$provider rounds" rounds $provider && step "$provider failing" failing $provider
 done

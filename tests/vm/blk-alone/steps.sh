@@ -19,6 +19,11 @@ backing() {	# NAME MiB: a block device on a file, with a cache to flush
 		losetup -f --show "/tmp/$1.img" >"/tmp/$1.dev"
 }
 
+regular() {	# NAME MiB: a file
+	dd if=/dev/zero of="/tmp/$1.img" bs=1M count=0 seek="$2" status=none &&
+		echo "/tmp/$1.img" >"/tmp/$1.dev"
+}
+
 volume() {	# NAME [ATTRIBUTE=VALUE...]
 	volume=$TARGET/volumes/$1
 	mkdir "$volume" && cat "/tmp/$1.dev" >"$volume/path" || return

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Volumes that are regular files.
+ *
+ * What a bio does for a device, a work item does for a file, through the page
+ * cache: it sleeps as long as it takes, and ends the command as the end of a bio
+ * does.
+ * A read behind the end of a file that has shrunk is an error.
+ *
+ * A flush of a file reports an error of writeback once, but here each flush is
+ * for writes of others, too. So all that come after such an error fail, until
+ * the volume is disabled.
+ */
+#include <linux/fs.h>
+#include <linux/falloc.h>
+#include <linux/log2.h>
+#include <linux/pagemap.h>
+#include <linux/uio.h>
+
+#include "target.h"
+
+/**
+ * kblkt_file_open - open the file of a volume
+ * @v: the volume
+ *
+ * Return: the file, or an error pointer; -EINVAL if it is none.
+ */
+struct file *kblkt_file_open(const struct kblkt_volume *v)
+{
+	/* not to wait for the other end if it is a pipe */
+	int flags = (v->read_only ? O_RDONLY : O_RDWR) | O_LARGEFILE |
+		    O_NONBLOCK;
+	struct file *file = filp_open(v->path, flags, 0);
+
+	if (IS_ERR(file) || S_ISREG(file_inode(file)->i_mode))
+		return file;
+	fput(file);
+	return ERR_PTR(-EINVAL);
+}
+
+/**
+ * kblkt_file_describe - what clients are told of a file
+ * @v: the volume
+ * @w: to be completed
+ */
+void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w)
+{
+	w->block = SECTOR_SHIFT;
+	w->phys = min_t(u8, file_inode(v->file)->i_blkbits, KBLK_UNIT);
+	w->io_min = w->phys;
+	w->flags |= cpu_to_le16(KBLK_WRITE_CACHE);
+	if (v->read_only || !v->file->f_op->fallocate)
+		return;
+	w->discard_max = KBLKT_LONG;
+	w->discard_unit = w->phys;
+	w->zeroes_max = KBLKT_LONG;
+}
+
+static int kblkt_file_lost(const struct kblkt_volume *v)
+{
+	return filemap_check_wb_err(v->file->f_mapping, v->wb_err);
+}
+
+/**
+ * kblkt_file_flush - write a file back
+ * @v: the volume
+ *
+ * Return: 0, or the error of any writeback since the volume was enabled.
+ */
+int kblkt_file_flush(const struct kblkt_volume *v)
+{
+	return vfs_fsync(v->file, 1) ?: kblkt_file_lost(v);
+}
+
+static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
+{
+	bool read = io->op == KBLK_OP_READ, fua = io->flags & KBLK_CMD_FUA;
+	struct iov_iter iter;
+	ssize_t n;
+
+	iov_iter_bvec(&iter, read ? ITER_DEST : ITER_SOURCE, io->bv,
+		      io->rx ? 1 : io->pages, io->len);
+	if (read)
+		n = vfs_iter_read(file, &iter, &pos, 0);
+	else
+		n = vfs_iter_write(file, &iter, &pos, fua ? RWF_DSYNC : 0);
+	if (n < 0)
+		return n;
+	if (n < io->len)
+		return -EIO;
+	return fua ? kblkt_file_lost(io->conn->volume) : 0;
+}
+
+static int kblkt_file_do(struct kblkt_io *io)
+{
+	struct file *file = io->conn->volume->file;
+	loff_t pos = io->sector << SECTOR_SHIFT;
+	int mode = FALLOC_FL_KEEP_SIZE;
+
+	switch (io->op) {
+	case KBLK_OP_READ:
+	case KBLK_OP_WRITE:
+		return kblkt_file_move(io, file, pos);
+	case KBLK_OP_FLUSH:
+		return kblkt_file_flush(io->conn->volume);
+	}
+	if (io->op == KBLK_OP_ZEROES && io->flags & KBLK_CMD_NO_UNMAP)
+		mode |= FALLOC_FL_ZERO_RANGE;
+	else
+		mode |= FALLOC_FL_PUNCH_HOLE;
+	return vfs_fallocate(file, mode, pos, io->len);
+}
+
+/**
+ * kblkt_file_work - the work item of a command
+ * @work: of an I/O
+ */
+void kblkt_file_work(struct work_struct *work)
+{
+	struct kblkt_io *io = container_of(work, struct kblkt_io, work);
+
+	kblkt_io_done(io, errno_to_blk_status(kblkt_file_do(io)));
+}
