@@ -141,6 +141,22 @@ failing() {	# PROVIDER: the path is gone for longer than the time-out
 		dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct && unmap m
 }
 
+# A request waits for its answer, or for a connection.
+waits() { state m connecting || ! quiet "$1"; }
+
+# The link is down for less than the time-out, and nothing fails; then for more.
+cable() {	# PROVIDER INTERFACE
+	map m vol0 "$1" timeout=100 || return
+	disk=$(device m)
+	ip link set "$2" down || return
+	direct /dev/zero "$disk" &
+	retry waits "$disk" && ip link set "$2" up && wait $! && unmap m || return
+	map m vol0 "$1" timeout=2 && direct /dev/zero "$disk" || return
+	ip link set "$2" down || return
+	expect_fail direct /dev/zero "$disk" && state m failed || return
+	ip link set "$2" up && retry state m live && direct /dev/zero "$disk" && unmap m
+}
+
 # A volume on the device of another mapping, m, so that it can hang and fail.
 stacked() {	# TIMEOUT-OF-M TIMEOUT-OF-N
 	map m vol0 sock timeout="$1" && device m >/tmp/over.dev && volume over &&
@@ -208,6 +224,7 @@ step lost-pages lost_pages
 for provider in sock verbs; do
 	step "$provider rounds" rounds $provider && step "$provider failing" failing $provider
 done
+step "sock cable" cable sock lo
 step target-gone target_gone
 step rmmod modules_gone
 step nothing-left retry no_objects
