@@ -23,6 +23,7 @@ enum {
 int cmd_info(int argc, char **argv);	/* also "list" */
 int cmd_stat(int argc, char **argv);
 int cmd_pingpong(int argc, char **argv);
+int cmd_blk(int argc, char **argv);
 
 /* "kofi: ", the text and a newline, on stderr */
 void error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

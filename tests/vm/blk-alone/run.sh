@@ -224,7 +224,54 @@ step lost-pages lost_pages
 for provider in sock verbs; do
 	step "$provider rounds" rounds $provider && step "$provider failing" failing $provider
 done
+# The same by the command line tool, which says in a sentence what is wrong.
+says() {	# TEXT STATUS CMD...
+	vm_text=$1
+	vm_want=$2
+	shift 2
+	"$@" >/tmp/out 2>/tmp/err
+	vm_rc=$?
+	cat /tmp/out /tmp/err
+	[ $vm_rc = "$vm_want" ] || return
+	[ -z "$vm_text" ] || grep -qF -e "$vm_text" /tmp/out /tmp/err
+}
+
+by_tool() {
+	backing tool 8 && dev=$(cat /tmp/tool.dev) || return
+	says "" 0 kofi blk export "$dev" --name tool --listen 127.0.0.1 --port 4422 || return
+	says "kofi: cannot export $dev as tool: there is a volume" 1 \
+		kofi blk export "$dev" --name tool || return
+	says "kofi: cannot map none of 127.0.0.1: the target has no volume" 1 \
+		kofi blk map 127.0.0.1 none --port 4422 || return
+	says "nothing listens there" 1 kofi blk map 127.0.0.1 tool --port 4423 || return
+	says "no provider of this name" 1 kofi blk map 127.0.0.1 tool --port 4422 -p none || return
+	says /dev/kofiblk0 0 kofi blk map 127.0.0.1 tool --port 4422 -p tcp --timeout 9 --polled 1 ||
+		return
+	says "choose another with --name" 1 kofi blk map 127.0.0.1 tool || return
+	direct /dev/zero /dev/kofiblk0 || return
+	says "map tool@127.0.0.1 device=kofiblk0 state=live" 0 kofi blk list || return
+	says '"timeout": "9"' 0 kofi blk list --json || return
+	exec 9</dev/kofiblk0
+	says "cannot unmap kofiblk0: it is open" 1 kofi blk unmap kofiblk0 || return
+	exec 9<&-
+	says "" 0 kofi blk unmap kofiblk0 &&
+		says "no such volume is mapped" 1 kofi blk unmap kofiblk0 &&
+		says "" 0 kofi blk unexport tool &&
+		says "there is none of this name" 1 kofi blk unexport tool
+}
+
+misused() {
+	says "queues are 1 to 64" 2 kofi blk map 127.0.0.2 tool --queues 65 &&
+		says "map wants an address and a volume" 2 kofi blk map 127.0.0.2 &&
+		says "export wants --name" 2 kofi blk export /dev/loop0 &&
+		says "list does not take that option" 2 kofi blk list --name x &&
+		says "is no command" 2 kofi blk mount &&
+		says "Usage: kofi blk" 0 kofi blk --help
+}
+
 step "sock cable" cable sock lo
+step tool by_tool
+step misuse misused
 step target-gone target_gone
 step rmmod modules_gone
 step nothing-left retry no_objects

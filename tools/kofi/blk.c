@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofi blk: the network block device and its target, which are set up through
+ * configfs. A command makes or removes directories there and writes attributes;
+ * what the kernel says about the last of them, "enable", decides.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kofi.h"
+
+#define CONFIGFS "/sys/kernel/config/"
+#define CLIENT	CONFIGFS "kofi_blk"
+#define TARGET	CONFIGFS "kofi_blkt"
+#define VOLUMES	TARGET "/volumes"
+#define PORTS	TARGET "/ports"
+
+#define TEXT_MAX 512	/* of an attribute */
+
+struct options {
+	const char	*name;
+	const char	*provider;
+	const char	*port;
+	const char	*listen;
+	const char	*allow;
+	const char	*uuid;
+	const char	*queues;
+	const char	*polled;
+	const char	*timeout;
+	bool		read_only;
+	bool		json;
+};
+
+/* ----------------------------------------------------------------- configfs */
+
+/* Load the module if its directory is not there. */
+static bool blk_module(const char *dir, const char *module)
+{
+	char *const argv[] = { "modprobe", "-q", (char *)module, NULL };
+	struct stat st;
+	int status;
+	pid_t pid;
+
+	if (!stat(dir, &st))
+		return true;
+	if (!posix_spawnp(&pid, "modprobe", NULL, NULL, argv, environ))
+		waitpid(pid, &status, 0);
+	if (!stat(dir, &st))
+		return true;
+	error("%s is not there: is %s loaded, and configfs mounted?", dir,
+	      module);
+	return false;
+}
+
+static bool blk_path(char *path, const char *dir, const char *name,
+		     const char *attr)
+{
+	return snprintf(path, PATH_MAX, "%s/%s%s%s", dir, name,
+			attr ? "/" : "", attr ?: "") < PATH_MAX;
+}
+
+/* 0 or a negative errno */
+static int blk_set(const char *dir, const char *name, const char *attr,
+		   const char *value)
+{
+	char path[PATH_MAX];
+	int fd, err = 0;
+
+	if (!value)
+		return 0;
+	if (!blk_path(path, dir, name, attr))
+		return -ENAMETOOLONG;
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, value, strlen(value)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Without the newline at its end; empty if it cannot be read */
+static char *blk_get(char *text, const char *dir, const char *name,
+		     const char *attr)
+{
+	char path[PATH_MAX];
+	ssize_t n = 0;
+	int fd = -1;
+
+	if (blk_path(path, dir, name, attr))
+		fd = open(path, O_RDONLY);
+	if (fd >= 0) {
+		n = read(fd, text, TEXT_MAX - 1);
+		close(fd);
+	}
+	if (n > 0 && text[n - 1] == '\n')
+		n--;
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+static int blk_mkdir(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+
+	if (strchr(name, '/') || !blk_path(path, dir, name, NULL))
+		return -EINVAL;
+	return mkdir(path, 0755) ? -errno : 0;
+}
+
+static int blk_rmdir(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+
+	if (strchr(name, '/') || !blk_path(path, dir, name, NULL))
+		return -EINVAL;
+	return rmdir(path) ? -errno : 0;
+}
+
+/* Call @fn for each directory, in no order; false if it says so. */
+static bool blk_each(const char *dir,
+		     bool (*fn)(const char *name, const void *arg),
+		     const void *arg)
+{
+	const struct dirent *e;
+	DIR *d = opendir(dir);
+	bool go = true;
+
+	while (d && go && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			go = fn(e->d_name, arg);
+	if (d)
+		closedir(d);
+	return go;
+}
+
+/* ------------------------------------------------------------------- target */
+
+static const char *blk_provider(const struct options *o)
+{
+	if (!o->provider)
+		return "sock";
+	return strcmp(o->provider, "tcp") ? o->provider : "sock";
+}
+
+/* Ports that this tool makes are named so. */
+static void blk_port_name(char *name, const struct options *o)
+{
+	snprintf(name, TEXT_MAX, "%s-%s-%s", blk_provider(o), o->listen,
+		 o->port ?: "4421");
+}
+
+static int blk_listen(const struct options *o)
+{
+	char name[TEXT_MAX];
+	int err;
+
+	blk_port_name(name, o);
+	err = blk_mkdir(PORTS, name);
+	if (err == -EEXIST)
+		return EXIT_OK;
+	if (!err) {
+		err = err ?: blk_set(PORTS, name, "addr", o->listen);
+		err = err ?: blk_set(PORTS, name, "port", o->port);
+		err = err ?: blk_set(PORTS, name, "provider", blk_provider(o));
+		err = err ?: blk_set(PORTS, name, "enable", "1");
+		if (err)
+			blk_rmdir(PORTS, name);
+	}
+	if (!err)
+		return EXIT_OK;
+	error("cannot listen at %s over %s: %s", o->listen, blk_provider(o),
+	      strerror(-err));
+	return EXIT_FAILED;
+}
+
+static int blk_export(const struct options *o, char **words)
+{
+	int err;
+
+	if (!blk_module(TARGET, "kofi_blkt"))
+		return EXIT_FAILED;
+	err = blk_mkdir(VOLUMES, o->name);
+	if (err) {
+		error("cannot export %s as %s: %s", words[0], o->name,
+		      err == -EEXIST ? "there is a volume of this name" :
+		      strerror(-err));
+		return EXIT_FAILED;
+	}
+	err = blk_set(VOLUMES, o->name, "path", words[0]);
+	err = err ?: blk_set(VOLUMES, o->name, "uuid", o->uuid);
+	err = err ?: blk_set(VOLUMES, o->name, "allow", o->allow);
+	err = err ?: blk_set(VOLUMES, o->name, "readonly",
+			     o->read_only ? "1" : NULL);
+	err = err ?: blk_set(VOLUMES, o->name, "enable", "1");
+	if (err)
+		error("cannot export %s: %s", words[0], strerror(-err));
+	else if (!o->listen || !blk_listen(o))
+		return EXIT_OK;
+	blk_rmdir(VOLUMES, o->name);
+	return EXIT_FAILED;
+}
+
+static bool blk_none(const char *name, const void *arg)
+{
+	(void)name;
+	(void)arg;
+	return false;
+}
+
+static bool blk_close_port(const char *name, const void *arg)
+{
+	char listen[TEXT_MAX], port[TEXT_MAX], provider[TEXT_MAX];
+	const struct options o = {
+		.listen = blk_get(listen, PORTS, name, "addr"),
+		.port = blk_get(port, PORTS, name, "port"),
+		.provider = blk_get(provider, PORTS, name, "provider"),
+	};
+	char own[TEXT_MAX];
+
+	(void)arg;
+	blk_port_name(own, &o);
+	if (!strcmp(own, name))
+		blk_rmdir(PORTS, name);
+	return true;
+}
+
+static int blk_unexport(const struct options *o, char **words)
+{
+	int err = blk_rmdir(VOLUMES, words[0]);
+
+	(void)o;
+	if (err) {
+		error("cannot end volume %s: %s", words[0],
+		      err == -ENOENT ? "there is none of this name" :
+		      strerror(-err));
+		return EXIT_FAILED;
+	}
+	if (blk_each(VOLUMES, blk_none, NULL))
+		blk_each(PORTS, blk_close_port, NULL);
+	return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------- client */
+
+static const char *blk_map_error(int err)
+{
+	switch (-err) {
+	case ENOENT:
+		return "the target has no volume of this name";
+	case EACCES:
+		return "the target does not allow this machine's address";
+	case ENOSPC:
+		return "the target has as many connections as it can have";
+	case EPROTONOSUPPORT:
+		return "the target speaks another version";
+	case EBUSY:
+		return "the target is still busy with an earlier mapping";
+	case ENODATA:
+		return "no provider of this name reaches the address";
+	case ECONNREFUSED:
+		return "nothing listens there";
+	case EXDEV:
+		return "there is a mapping of this name; choose another with --name";
+	}
+	return strerror(-err);
+}
+
+static int blk_map(const struct options *o, char **words)
+{
+	char name[TEXT_MAX], text[TEXT_MAX];
+	int err;
+
+	if (!blk_module(CLIENT, "kofi_blk"))
+		return EXIT_FAILED;
+	if (o->name)
+		snprintf(name, sizeof(name), "%s", o->name);
+	else
+		snprintf(name, sizeof(name), "%s@%s", words[1], words[0]);
+	err = blk_mkdir(CLIENT, name);
+	if (err) {
+		error("cannot map %s of %s: %s", words[1], words[0],
+		      blk_map_error(err == -EEXIST ? -EXDEV : err));
+		return EXIT_FAILED;
+	}
+	err = blk_set(CLIENT, name, "addr", words[0]);
+	err = err ?: blk_set(CLIENT, name, "volume", words[1]);
+	err = err ?: blk_set(CLIENT, name, "provider", blk_provider(o));
+	err = err ?: blk_set(CLIENT, name, "port", o->port);
+	err = err ?: blk_set(CLIENT, name, "queues", o->queues);
+	err = err ?: blk_set(CLIENT, name, "polled", o->polled);
+	err = err ?: blk_set(CLIENT, name, "timeout", o->timeout);
+	err = err ?: blk_set(CLIENT, name, "enable", "1");
+	if (err) {
+		blk_rmdir(CLIENT, name);
+		error("cannot map %s of %s: %s", words[1], words[0],
+		      blk_map_error(err));
+		return EXIT_FAILED;
+	}
+	printf("/dev/%s\n", blk_get(text, CLIENT, name, "device"));
+	return EXIT_OK;
+}
+
+struct blk_device {
+	const char	*device;
+	char		*name;
+};
+
+static bool blk_is_device(const char *name, const void *arg)
+{
+	const struct blk_device *find = arg;
+	char device[TEXT_MAX];
+
+	if (strcmp(blk_get(device, CLIENT, name, "device"), find->device))
+		return true;
+	snprintf(find->name, TEXT_MAX, "%s", name);
+	return false;
+}
+
+static int blk_unmap(const struct options *o, char **words)
+{
+	char name[TEXT_MAX];
+	const struct blk_device find = {
+		.device = strncmp(words[0], "/dev/", 5) ? words[0] : words[0] + 5,
+		.name = name,
+	};
+	int err;
+
+	(void)o;
+	if (blk_each(CLIENT, blk_is_device, &find))
+		snprintf(name, sizeof(name), "%s", words[0]);
+	/* removing the directory would not ask whether the device is in use */
+	err = blk_set(CLIENT, name, "enable", "0");
+	err = err ?: blk_rmdir(CLIENT, name);
+	if (!err)
+		return EXIT_OK;
+	error("cannot unmap %s: %s", words[0],
+	      err == -ENOENT ? "no such volume is mapped" :
+	      err == -EBUSY ? "it is open" : strerror(-err));
+	return EXIT_FAILED;
+}
+
+/* --------------------------------------------------------------------- list */
+
+static const struct blk_kind {
+	const char	*key;
+	const char	*dir;
+	const char	*attrs[10];
+} blk_kinds[] = {
+	{ "volumes", VOLUMES,
+	  { "enable", "path", "readonly", "uuid", "allow", "stat" } },
+	{ "ports", PORTS, { "enable", "addr", "port", "provider" } },
+	{ "maps", CLIENT,
+	  { "device", "state", "addr", "port", "volume", "provider", "queues",
+	    "polled", "timeout" } },
+	{ NULL, NULL, { NULL } }
+};
+
+struct blk_view {
+	const struct blk_kind	*kind;
+	bool			json;
+	bool			*found;
+};
+
+/* Lines of an attribute are written with commas in between. */
+static void blk_join(char *text)
+{
+	for (; *text; text++)
+		if (*text == '\n')
+			*text = ',';
+}
+
+static bool blk_show(const char *name, const void *arg)
+{
+	const struct blk_view *v = arg;
+	const char *const *attr;
+	char text[TEXT_MAX];
+
+	*v->found = true;
+	if (v->json) {
+		json_open(NULL, '{');
+		json_string("name", name);
+	} else {
+		printf("%.*s %s", (int)strlen(v->kind->key) - 1, v->kind->key,
+		       name);
+	}
+	for (attr = v->kind->attrs; *attr; attr++) {
+		blk_join(blk_get(text, v->kind->dir, name, *attr));
+		if (v->json)
+			json_string(*attr, text);
+		else if (*text)
+			printf(" %s=%s", *attr, text);
+	}
+	if (v->json)
+		json_close('}');
+	else
+		putchar('\n');
+	return true;
+}
+
+static int blk_list(const struct options *o, char **words)
+{
+	const struct blk_kind *kind;
+	bool found = false;
+
+	(void)words;
+	if (o->json)
+		json_open(NULL, '{');
+	for (kind = blk_kinds; kind->key; kind++) {
+		const struct blk_view view = {
+			.kind = kind, .json = o->json, .found = &found,
+		};
+
+		if (o->json)
+			json_open(kind->key, '[');
+		blk_each(kind->dir, blk_show, &view);
+		if (o->json)
+			json_close(']');
+	}
+	if (o->json) {
+		json_close('}');
+		json_end();
+	}
+	if (!found)
+		error("nothing is exported or mapped");
+	return found ? EXIT_OK : EXIT_FAILED;
+}
+
+/* ------------------------------------------------------------------ command */
+
+static const char blk_usage[] =
+"Usage: kofi blk export DEVICE --name VOLUME [--ro] [--allow NET[,...]]\n"
+"                [--uuid UUID] [--listen ADDR [--port PORT] [-p PROVIDER]]\n"
+"       kofi blk unexport VOLUME\n"
+"       kofi blk map ADDR VOLUME [-p PROVIDER] [--port PORT] [--queues N]\n"
+"                [--polled N] [--timeout SECONDS] [--name NAME]\n"
+"       kofi blk unmap NAME|DEVICE\n"
+"       kofi blk list [--json]\n"
+"\n"
+"A network block device (kofi_blk) and its target (kofi_blkt), through their\n"
+"directories in configfs. \"map\" prints the device. A mapping's name is\n"
+"VOLUME@ADDR unless told. Ports that \"export\" opens close with the last volume.\n"
+"\n"
+"      --name NAME        of the volume, or of the mapping\n"
+"      --ro               refuse writes\n"
+"      --allow NET[,...]  addresses or networks of clients; all, unless given\n"
+"      --uuid UUID        what clients know the volume by; random, unless given\n"
+"      --listen ADDR      numeric address to listen at, once for all volumes\n"
+"      --port PORT        4421, unless given\n"
+"  -p, --provider NAME    sock (or tcp), verbs; sock, unless given\n"
+"      --queues N         connections, 1 to 64\n"
+"      --polled N         more of them, for requests that are polled\n"
+"      --timeout SECONDS  without a path until requests fail\n"
+"  -j, --json             as JSON\n"
+"  -h, --help             this text\n"
+"\n"
+"Exit code: 0 done, 1 failed or nothing found, 2 wrong usage.\n";
+
+static const struct option blk_options[] = {
+	{ "name",	required_argument,	NULL, 'n' },
+	{ "ro",		no_argument,		NULL, 'r' },
+	{ "allow",	required_argument,	NULL, 'a' },
+	{ "uuid",	required_argument,	NULL, 'u' },
+	{ "listen",	required_argument,	NULL, 'l' },
+	{ "port",	required_argument,	NULL, 'P' },
+	{ "provider",	required_argument,	NULL, 'p' },
+	{ "queues",	required_argument,	NULL, 'q' },
+	{ "polled",	required_argument,	NULL, 'o' },
+	{ "timeout",	required_argument,	NULL, 't' },
+	{ "json",	no_argument,		NULL, 'j' },
+	{ "help",	no_argument,		NULL, 'h' },
+	{ NULL, 0, NULL, 0 }
+};
+
+static const struct blk_command {
+	const char	*name;
+	int		(*run)(const struct options *o, char **words);
+	int		words;
+	const char	*options;	/* of those above */
+	const char	*wants;
+} blk_commands[] = {
+	{ "export", blk_export, 1, "nraulPp", "a device" },
+	{ "unexport", blk_unexport, 1, "", "a volume" },
+	{ "map", blk_map, 2, "nPpqot", "an address and a volume" },
+	{ "unmap", blk_unmap, 1, "", "a name or a device" },
+	{ "list", blk_list, 0, "j", "nothing else" },
+	{ NULL, NULL, 0, NULL, NULL }
+};
+
+static bool blk_number(const char *text, uint64_t max)
+{
+	uint64_t value;
+
+	return !text || (parse_number(text, max, &value) && value);
+}
+
+/* Where an option's argument is kept */
+static const char **blk_option(struct options *o, int opt)
+{
+	switch (opt) {
+	case 'n':
+		return &o->name;
+	case 'a':
+		return &o->allow;
+	case 'u':
+		return &o->uuid;
+	case 'l':
+		return &o->listen;
+	case 'P':
+		return &o->port;
+	case 'p':
+		return &o->provider;
+	case 'q':
+		return &o->queues;
+	case 'o':
+		return &o->polled;
+	case 't':
+		return &o->timeout;
+	}
+	return NULL;
+}
+
+static int blk_check(const struct blk_command *c, const struct options *o)
+{
+	if (c->run == blk_export && !o->name)
+		return usage_error("blk", "export wants --name");
+	if (c->run == blk_export && !o->listen && (o->port || o->provider))
+		return usage_error("blk", "--port and --provider go with --listen");
+	if (!blk_number(o->port, 65535))
+		return usage_error("blk", "%s is no port", o->port);
+	if (!blk_number(o->queues, 64) || !blk_number(o->polled, 64))
+		return usage_error("blk", "queues are 1 to 64");
+	if (!blk_number(o->timeout, 86400))
+		return usage_error("blk", "the time-out is 1 to 86400 seconds");
+	return 0;
+}
+
+int cmd_blk(int argc, char **argv)
+{
+	const struct blk_command *c = blk_commands;
+	struct options o = { 0 };
+	int opt;
+
+	if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
+		fputs(blk_usage, argc < 2 ? stderr : stdout);
+		return argc < 2 ? EXIT_USAGE : EXIT_OK;
+	}
+	while (c->name && strcmp(argv[1], c->name))
+		c++;
+	if (!c->name)
+		return usage_error("blk", "%s is no command", argv[1]);
+	argc--;
+	argv++;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, "p:jh", blk_options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(blk_usage, stdout);
+			return EXIT_OK;
+		}
+		if (opt == '?')
+			return usage_error("blk", "%s is no option, or wants a value",
+					   argv[optind - 1]);
+		if (!strchr(c->options, opt))
+			return usage_error("blk", "%s does not take that option",
+					   c->name);
+		if (opt == 'r')
+			o.read_only = true;
+		else if (opt == 'j')
+			o.json = true;
+		else
+			*blk_option(&o, opt) = optarg;
+	}
+	if (argc - optind != c->words)
+		return usage_error("blk", "%s wants %s", c->name, c->wants);
+	if (blk_check(c, &o))
+		return EXIT_USAGE;
+	return c->run(&o, argv + optind);
+}
