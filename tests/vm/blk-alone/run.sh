@@ -103,9 +103,18 @@ read_only() {	# PROVIDER
 		dd if="$disk" of=/dev/null bs=64k iflag=direct && unmap m
 }
 
-until_told() {	# DEVICE
+# Requests of several sizes there and back, until told to stop; less to start than fio
+until_told() {	# DEVICE MIB: where to write
 	while [ ! -e /tmp/stop ]; do
-		verify "$1" --iodepth=16 --bsrange=512-128k --io_size=4m || return
+		for size in 512 4096 65536 262144; do
+			at=$(($2 * 1048576 / size))
+			dd if=/dev/urandom of="/tmp/in.$2" bs=$size count=4 status=none &&
+				dd if="/tmp/in.$2" of="$1" bs=$size seek=$at oflag=direct \
+					conv=notrunc status=none &&
+				dd if="$1" of="/tmp/out.$2" bs=$size skip=$at count=4 \
+					iflag=direct status=none &&
+				cmp "/tmp/in.$2" "/tmp/out.$2" || return
+		done
 	done
 }
 
@@ -115,8 +124,11 @@ rounds() {	# PROVIDER
 	map m vol0 "$1" timeout=100 queues=2 || return
 	disk=$(device m)
 	rm -f /tmp/stop
-	until_told "$disk" &
-	fio=$!
+	jobs=
+	for at in 0 8 16 24; do
+		until_told "$disk" $at &
+		jobs="$jobs $!"
+	done
 	for _ in 1 2 3; do
 		retry busy || return
 		target_gone || return
@@ -124,7 +136,8 @@ rounds() {	# PROVIDER
 		target_back && retry state m live || return
 	done
 	touch /tmp/stop
-	wait $fio && unmap m
+	for job in $jobs; do wait "$job" || return; done
+	unmap m
 }
 
 busy() {	# something has been done since the target came up
