@@ -85,7 +85,7 @@ struct kblk_queue {
  * @answered: there has been an answer
  * @sts: what the request ends with; BLK_STS_RESOURCE: it is sent again
  * @gen: in @cmd, and in the answer
- * @rounds: how often it has not been answered in time
+ * @first: when it was to be sent for the first time, in jiffies
  * @follow: segments of data behind the command
  * @cmd: the command
  * @bv: @cmd if the data follows it, and the pages
@@ -99,8 +99,8 @@ struct kblk_rq {
 	atomic_t		answered;
 	blk_status_t		sts;
 	u8			gen;
-	u8			rounds;
 	u8			follow;
+	unsigned long		first;
 	struct kblk_cmd		cmd;
 	struct bio_vec		bv[KBLK_SEGS + 1];
 };

@@ -19,7 +19,8 @@ static u64 kblk_host;
 /**
  * struct kblk_item - a directory
  * @item: configfs'
- * @lock: for @opt and @disk
+ * @lock: for @opt and @disk; held while the volume is mapped, which may take as
+ *	long as its time-out
  * @opt: its attributes
  * @disk: if it is mapped
  */
@@ -163,7 +164,8 @@ static ssize_t kblk_state_show(struct config_item *item, char *page)
 	struct kblk_item *k = kblk_item(item);
 	const char *name = "off";
 
-	mutex_lock(&k->lock);
+	if (mutex_lock_interruptible(&k->lock))
+		return -ERESTARTSYS;
 	if (k->disk)
 		name = names[READ_ONCE(k->disk->state)];
 	mutex_unlock(&k->lock);
@@ -176,7 +178,8 @@ static ssize_t kblk_device_show(struct config_item *item, char *page)
 	struct kblk_item *k = kblk_item(item);
 	ssize_t ret = 0;
 
-	mutex_lock(&k->lock);
+	if (mutex_lock_interruptible(&k->lock))
+		return -ERESTARTSYS;
 	if (k->disk)
 		ret = sysfs_emit(page, "%s\n", k->disk->gd->disk_name);
 	mutex_unlock(&k->lock);

@@ -290,6 +290,11 @@ int kblk_connect(struct kblk_disk *d)
 		d->deadline = kblk_end(d);
 	err = kblk_getinfo(d->net, d->opt.provider, d->opt.addr, d->opt.port, 0,
 			   KBLK_TAGS, GFP_NOIO, &d->info);
+	if (!err && d->gd && kblk_segs(d) < queue_max_segments(d->gd->queue)) {
+		pr_err("kofi_blk: %s: this device takes shorter requests\n",
+		       d->gd->disk_name);
+		err = -ESTALE;
+	}
 	err = err ?: fi_fabric(d->info->fabric_attr, &d->fabric, NULL);
 	err = err ?: fi_eq_open(d->fabric, &attr, &d->eq, NULL);
 	err = err ?: fi_domain(d->fabric, d->info, &d->domain, NULL);
@@ -435,9 +440,10 @@ static void kblk_recover_noio(struct kblk_disk *d)
 		err = kblk_connect(d);
 	if (!err) {
 		pr_info("kofi_blk: %s: connected again\n", d->gd->disk_name);
-		kblk_disk_resize(d);
 		kblk_live(d);
 		kblk_go(d);
+		/* tells user space, which may wait for memory and so for this */
+		kblk_disk_resize(d);
 		return;
 	}
 	if (d->state == KBLK_DOWN && kblk_late(d)) {
@@ -449,7 +455,8 @@ static void kblk_recover_noio(struct kblk_disk *d)
 	}
 	if (READ_ONCE(d->removing))
 		return;
-	delay = err == -EBUSY ? HZ / 10 : d->backoff * HZ;
+	/* not much more often than the clock counts attempts, see kblk_init() */
+	delay = d->backoff * (err == -EBUSY ? HZ / 8 : HZ);
 	d->backoff = min(2 * d->backoff, KBLK_BACKOFF);
 	if (d->state == KBLK_DOWN)
 		delay = clamp_t(long, kblk_end(d) - jiffies, 0, delay);

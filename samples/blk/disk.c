@@ -96,7 +96,12 @@ static const struct attribute_group *kblk_groups[] = {
  */
 void kblk_disk_resize(struct kblk_disk *d)
 {
-	set_capacity_and_notify(d->gd, le64_to_cpu(d->welcome.sectors));
+	u64 sectors = le64_to_cpu(d->welcome.sectors);
+
+	if (sectors < get_capacity(d->gd))
+		pr_warn("kofi_blk: %s has shrunk to %llu sectors\n",
+			d->gd->disk_name, sectors);
+	set_capacity_and_notify(d->gd, sectors);
 }
 
 static u32 kblk_sectors(unsigned int log2)
@@ -201,13 +206,13 @@ static void kblk_disk_session(struct kblk_disk *d, const char *name)
 struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 				 const char *name)
 {
-	unsigned int queues, polled;
+	unsigned int queues, polled, ms = 100;
 	struct kblk_disk *d;
 	int err;
 
 	/* of either kind not more than there are CPUs */
-	polled = min(opt->polled, nr_cpu_ids);
-	queues = min(opt->queues, nr_cpu_ids) + polled;
+	polled = min(opt->polled, num_possible_cpus());
+	queues = min(opt->queues, num_possible_cpus()) + polled;
 	d = kzalloc(struct_size(d, queues, queues), GFP_KERNEL);
 	if (!d)
 		return ERR_PTR(-ENOMEM);
@@ -225,8 +230,11 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 	if (!err)
 		err = kblk_connect(d);
 	/* what the target does for an earlier mapping has to end */
-	while (err == -EBUSY && !kblk_late(d) && !msleep_interruptible(100))
+	for (; err == -EBUSY && !kblk_late(d); ms = min(2 * ms, 1000u)) {
+		if (msleep_interruptible(ms))
+			break;
 		err = kblk_connect(d);
+	}
 	if (err) {
 		if (err == -EBUSY)
 			pr_err("kofi_blk: %s is busy with an earlier mapping of %s\n",

@@ -86,6 +86,12 @@ static void kblk_answer(struct kblk_rq *r, blk_status_t sts)
 	kblk_part(r);
 }
 
+/* Has it been sent for so long that it is not to be sent again? */
+static bool kblk_rq_is_late(const struct kblk_disk *d, const struct kblk_rq *r)
+{
+	return time_after(jiffies, r->first + KBLK_ROUNDS * d->set.timeout);
+}
+
 /**
  * kblk_requeue - have a request sent again that has had no answer, or fail
  * @rq: of a queue that is quiesced, and whose endpoint has been drained
@@ -104,7 +110,7 @@ bool kblk_requeue(struct request *rq, void *data)
 	/* it did not cover what it was sent for */
 	if (req_op(rq) == REQ_OP_FLUSH)
 		d->unflushed = true;
-	if (r->rounds < KBLK_ROUNDS) {
+	if (!kblk_rq_is_late(d, r)) {
 		blk_mq_requeue_request(rq, false);
 	} else {
 		r->sts = BLK_STS_TRANSPORT;
@@ -137,12 +143,14 @@ static bool kblk_writes(const struct request *rq)
 
 static struct kblk_rq *kblk_find(struct kblk_queue *q, u32 value)
 {
+	struct blk_mq_tags *tags = q->disk->set.tags[q->nr];
 	unsigned int tag = FIELD_GET(KBLK_ANSWER_TAG, value);
 	struct request *rq = NULL;
 	struct kblk_rq *r;
 
-	if (tag < q->disk->set.queue_depth)
-		rq = blk_mq_tag_to_rq(q->disk->set.tags[q->nr], tag);
+	/* a queue that no CPU uses has none */
+	if (tags && tag < q->disk->set.queue_depth)
+		rq = blk_mq_tag_to_rq(tags, tag);
 	if (!rq || !blk_mq_request_started(rq))
 		return NULL;
 	r = blk_mq_rq_to_pdu(rq);
@@ -401,7 +409,7 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 
 	/* not when it is sent again */
 	if (!(rq->rq_flags & RQF_DONTPREP))
-		r->rounds = 0;
+		r->first = jiffies;
 	rq->rq_flags |= RQF_DONTPREP;
 	r->queue = q;
 	r->ended.done = kblk_ended;
@@ -476,12 +484,12 @@ static enum blk_eh_timer_return kblk_timeout(struct request *rq)
 	if (blk_mq_rq_state(rq) != MQ_RQ_IN_FLIGHT)
 		return BLK_EH_DONE;
 	/* the end of its region is found next time */
-	if (r->queue->polled && atomic_read(&r->answered) && !r->rounds++)
+	if (r->queue->polled && atomic_read(&r->answered) &&
+	    !kblk_rq_is_late(d, r))
 		return BLK_EH_RESET_TIMER;
 	pr_warn_ratelimited("kofi_blk: %s: no answer for %u s: command %u, sector %llu, %u bytes\n",
 			    d->gd->disk_name, d->set.timeout / HZ, r->cmd.op,
 			    (u64)blk_rq_pos(rq), blk_rq_bytes(rq));
-	r->rounds++;
 	WRITE_ONCE(d->timed_out, true);
 	kblk_lost(d);
 	return BLK_EH_RESET_TIMER;

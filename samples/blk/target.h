@@ -50,7 +50,8 @@ struct kblkt_net {
  * @allow: which may
  * @file: the device or file, while the volume is enabled
  * @bdev: the device, or NULL
- * @wb_err: errors of the file's writeback so far, when it was enabled
+ * @wq: of a file: does what commands ask for
+ * @broken: of a file: a flush has failed since the volume was enabled
  * @node: of all that are enabled, by kblkt_lock
  * @conns: how many connections have it, by kblkt_lock
  * @idle: woken when @conns is 0
@@ -72,7 +73,8 @@ struct kblkt_volume {
 	struct kblkt_net	allow[KBLKT_ALLOW];
 	struct file		*file;
 	struct block_device	*bdev;
-	errseq_t		wb_err;
+	struct workqueue_struct	*wq;
+	bool			broken;
 	struct list_head	node;
 	unsigned int		conns;
 	wait_queue_head_t	idle;
@@ -245,13 +247,13 @@ void kblkt_io_space(struct fid_ep *ep, void *context);
 /* tfile.c */
 struct file *kblkt_file_open(const struct kblkt_volume *v);
 void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w);
-int kblkt_file_flush(const struct kblkt_volume *v);
+int kblkt_file_flush(struct kblkt_volume *v);
 void kblkt_file_work(struct work_struct *work);
 
 /* tconn.c */
 extern struct mutex kblkt_lock;
 extern struct list_head kblkt_volumes;
-extern struct workqueue_struct *kblkt_wq, *kblkt_file_wq;
+extern struct workqueue_struct *kblkt_wq;
 void kblkt_lost(struct kblkt_conn *c);
 int kblkt_listen(struct kblkt_port *p);
 void kblkt_unlisten(struct kblkt_port *p);

@@ -260,6 +260,9 @@ static int kblkt_volume_flush(struct kblkt_volume *v)
 
 static void kblkt_volume_close(struct kblkt_volume *v)
 {
+	if (v->wq)
+		destroy_workqueue(v->wq);
+	v->wq = NULL;
 	if (v->bdev)
 		bdev_fput(v->file);
 	else
@@ -283,10 +286,18 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	WRITE_ONCE(v->file, file);
-	v->wb_err = filemap_sample_wb_err(file->f_mapping);
+	v->broken = false;
 	if (v->bdev && bdev_logical_block_size(v->bdev) > PAGE_SIZE) {
 		kblkt_volume_close(v);
 		return -EINVAL;
+	}
+	/* one of its own, as commands may wait for a file for long */
+	if (!v->bdev)
+		v->wq = alloc_workqueue("kofi_blkt_file", WQ_MEM_RECLAIM |
+					WQ_UNBOUND, 0);
+	if (!v->bdev && !v->wq) {
+		kblkt_volume_close(v);
+		return -ENOMEM;
 	}
 	kblkt_volume_describe(v);
 	mutex_lock(&kblkt_lock);
@@ -522,12 +533,8 @@ static int __init kblkt_init(void)
 
 	atomic_set(&kblkt_incarnation, get_random_u32());
 	kblkt_wq = alloc_workqueue("kofi_blkt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	/* the end of a connection waits for them */
-	kblkt_file_wq = alloc_workqueue("kofi_blkt_file",
-					WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	err = -ENOMEM;
-	if (!kblkt_wq || !kblkt_file_wq)
-		goto destroy;
+	if (!kblkt_wq)
+		return -ENOMEM;
 	config_group_init(&kblkt_subsystem.su_group);
 	mutex_init(&kblkt_subsystem.su_mutex);
 	config_group_init_type_name(&kblkt_volumes_group, "volumes",
@@ -539,13 +546,7 @@ static int __init kblkt_init(void)
 	configfs_add_default_group(&kblkt_ports_group,
 				   &kblkt_subsystem.su_group);
 	err = configfs_register_subsystem(&kblkt_subsystem);
-	if (!err)
-		return 0;
-
-destroy:
-	if (kblkt_file_wq)
-		destroy_workqueue(kblkt_file_wq);
-	if (kblkt_wq)
+	if (err)
 		destroy_workqueue(kblkt_wq);
 	return err;
 }
@@ -554,7 +555,6 @@ static void __exit kblkt_exit(void)
 {
 	configfs_unregister_subsystem(&kblkt_subsystem);
 	destroy_workqueue(kblkt_wq);
-	destroy_workqueue(kblkt_file_wq);
 }
 
 module_init(kblkt_init);

@@ -26,7 +26,7 @@
 /* for the lists, and for making connections */
 DEFINE_MUTEX(kblkt_lock);
 LIST_HEAD(kblkt_volumes);
-struct workqueue_struct *kblkt_wq, *kblkt_file_wq;
+struct workqueue_struct *kblkt_wq;
 static LIST_HEAD(kblkt_conns);
 static unsigned int kblkt_nr_conns;
 

@@ -7,14 +7,13 @@
  * does.
  * A read behind the end of a file that has shrunk is an error.
  *
- * A flush of a file reports an error of writeback once, but here each flush is
- * for writes of others, too. So all that come after such an error fail, until
- * the volume is disabled.
+ * A flush of a file reports an error once, but here each flush is for writes of
+ * others, too. So all that come after one that has failed fail, until the volume
+ * is disabled.
  */
 #include <linux/fs.h>
 #include <linux/falloc.h>
 #include <linux/log2.h>
-#include <linux/pagemap.h>
 #include <linux/uio.h>
 
 #include "target.h"
@@ -56,20 +55,24 @@ void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w)
 	w->zeroes_max = KBLKT_LONG;
 }
 
-static int kblkt_file_lost(const struct kblkt_volume *v)
+/* Something was to be flushed: how that has ended, for all from now on */
+static int kblkt_file_flushed(struct kblkt_volume *v, int err)
 {
-	return filemap_check_wb_err(v->file->f_mapping, v->wb_err);
+	if (err)
+		WRITE_ONCE(v->broken, true);
+	return err ?: READ_ONCE(v->broken) ? -EIO : 0;
 }
 
 /**
  * kblkt_file_flush - write a file back
  * @v: the volume
  *
- * Return: 0, or the error of any writeback since the volume was enabled.
+ * Return: 0, or an error if this or an earlier one has failed since the volume was
+ * enabled.
  */
-int kblkt_file_flush(const struct kblkt_volume *v)
+int kblkt_file_flush(struct kblkt_volume *v)
 {
-	return vfs_fsync(v->file, 1) ?: kblkt_file_lost(v);
+	return kblkt_file_flushed(v, vfs_fsync(v->file, 1));
 }
 
 static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
@@ -80,15 +83,17 @@ static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
 
 	iov_iter_bvec(&iter, read ? ITER_DEST : ITER_SOURCE, io->bv,
 		      io->rx ? 1 : io->pages, io->len);
-	if (read)
-		n = vfs_iter_read(file, &iter, &pos, 0);
-	else
-		n = vfs_iter_write(file, &iter, &pos, fua ? RWF_DSYNC : 0);
-	if (n < 0)
-		return n;
-	if (n < io->len)
-		return -EIO;
-	return fua ? kblkt_file_lost(io->conn->volume) : 0;
+	/* a short one is followed by its reason, if there is one */
+	do {
+		n = read ? vfs_iter_read(file, &iter, &pos, 0) :
+			   vfs_iter_write(file, &iter, &pos,
+					  fua ? RWF_DSYNC : 0);
+	} while (n > 0 && iov_iter_count(&iter));
+	if (!n)
+		n = -EIO;
+	else if (n > 0)
+		n = 0;
+	return fua ? kblkt_file_flushed(io->conn->volume, n) : n;
 }
 
 static int kblkt_file_do(struct kblkt_io *io)

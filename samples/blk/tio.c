@@ -236,13 +236,13 @@ void kblkt_io_done(struct kblkt_io *io, blk_status_t sts)
 static void kblkt_bio_done(struct bio *bio)
 {
 	struct kblkt_io *io = container_of(bio, struct kblkt_io, bio);
+	struct block_device *bdev = io->conn->volume->bdev;
 	blk_status_t sts = bio->bi_status;
 
 	/* a device may turn out not to be able to */
-	if (sts && ((io->op == KBLK_OP_DISCARD &&
-		     !bdev_max_discard_sectors(bio->bi_bdev)) ||
-		    (io->op == KBLK_OP_ZEROES &&
-		     !bdev_write_zeroes_sectors(bio->bi_bdev))))
+	if (sts == BLK_STS_IOERR &&
+	    ((io->op == KBLK_OP_DISCARD && !bdev_max_discard_sectors(bdev)) ||
+	     (io->op == KBLK_OP_ZEROES && !bdev_write_zeroes_sectors(bdev))))
 		sts = BLK_STS_NOTSUPP;
 	bio_uninit(bio);
 	kblkt_io_done(io, sts);
@@ -273,7 +273,7 @@ static void kblkt_submit(struct kblkt_io *io)
 	refcount_inc(&c->bios);
 	if (!c->volume->bdev) {
 		INIT_WORK(&io->work, kblkt_file_work);
-		queue_work(kblkt_file_wq, &io->work);
+		queue_work(c->volume->wq, &io->work);
 		return;
 	}
 	bio_init(bio, c->volume->bdev, io->bv, ARRAY_SIZE(io->bv),

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,6 +66,9 @@ static bool blk_module(const char *dir, const char *module)
 static bool blk_path(char *path, const char *dir, const char *name,
 		     const char *attr)
 {
+	if (!*name || strchr(name, '/') || !strcmp(name, ".") ||
+	    !strcmp(name, ".."))
+		return false;
 	return snprintf(path, PATH_MAX, "%s/%s%s%s", dir, name,
 			attr ? "/" : "", attr ?: "") < PATH_MAX;
 }
@@ -79,7 +83,7 @@ static int blk_set(const char *dir, const char *name, const char *attr,
 	if (!value)
 		return 0;
 	if (!blk_path(path, dir, name, attr))
-		return -ENAMETOOLONG;
+		return -EINVAL;
 	fd = open(path, O_WRONLY);
 	if (fd < 0)
 		return -errno;
@@ -113,7 +117,7 @@ static int blk_mkdir(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
-	if (strchr(name, '/') || !blk_path(path, dir, name, NULL))
+	if (!blk_path(path, dir, name, NULL))
 		return -EINVAL;
 	return mkdir(path, 0755) ? -errno : 0;
 }
@@ -122,7 +126,7 @@ static int blk_rmdir(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
-	if (strchr(name, '/') || !blk_path(path, dir, name, NULL))
+	if (!blk_path(path, dir, name, NULL))
 		return -EINVAL;
 	return rmdir(path) ? -errno : 0;
 }
@@ -162,14 +166,16 @@ static void blk_port_name(char *name, const struct options *o)
 
 static int blk_listen(const struct options *o)
 {
-	char name[TEXT_MAX];
+	char name[TEXT_MAX], enabled[TEXT_MAX];
 	int err;
 
 	blk_port_name(name, o);
 	err = blk_mkdir(PORTS, name);
-	if (err == -EEXIST)
-		return EXIT_OK;
-	if (!err) {
+	if (err == -EEXIST) {
+		/* which may be disabled */
+		err = strcmp(blk_get(enabled, PORTS, name, "enable"), "1") ?
+		      blk_set(PORTS, name, "enable", "1") : 0;
+	} else if (!err) {
 		err = err ?: blk_set(PORTS, name, "addr", o->listen);
 		err = err ?: blk_set(PORTS, name, "port", o->port);
 		err = err ?: blk_set(PORTS, name, "provider", blk_provider(o));
@@ -184,12 +190,22 @@ static int blk_listen(const struct options *o)
 	return EXIT_FAILED;
 }
 
+/* One at a time: the last volume takes the ports along. Until the program ends */
+static void blk_lock(void)
+{
+	int fd = open(TARGET, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		flock(fd, LOCK_EX);
+}
+
 static int blk_export(const struct options *o, char **words)
 {
 	int err;
 
 	if (!blk_module(TARGET, "kofi_blkt"))
 		return EXIT_FAILED;
+	blk_lock();
 	err = blk_mkdir(VOLUMES, o->name);
 	if (err) {
 		error("cannot export %s as %s: %s", words[0], o->name,
@@ -237,9 +253,11 @@ static bool blk_close_port(const char *name, const void *arg)
 
 static int blk_unexport(const struct options *o, char **words)
 {
-	int err = blk_rmdir(VOLUMES, words[0]);
+	int err;
 
 	(void)o;
+	blk_lock();
+	err = blk_rmdir(VOLUMES, words[0]);
 	if (err) {
 		error("cannot end volume %s: %s", words[0],
 		      err == -ENOENT ? "there is none of this name" :
@@ -270,8 +288,6 @@ static const char *blk_map_error(int err)
 		return "no provider of this name reaches the address";
 	case ECONNREFUSED:
 		return "nothing listens there";
-	case EXDEV:
-		return "there is a mapping of this name; choose another with --name";
 	}
 	return strerror(-err);
 }
@@ -279,6 +295,7 @@ static const char *blk_map_error(int err)
 static int blk_map(const struct options *o, char **words)
 {
 	char name[TEXT_MAX], text[TEXT_MAX];
+	const char *why;
 	int err;
 
 	if (!blk_module(CLIENT, "kofi_blk"))
@@ -290,7 +307,9 @@ static int blk_map(const struct options *o, char **words)
 	err = blk_mkdir(CLIENT, name);
 	if (err) {
 		error("cannot map %s of %s: %s", words[1], words[0],
-		      blk_map_error(err == -EEXIST ? -EXDEV : err));
+		      err == -EEXIST ? "there is a mapping of this name; "
+				       "choose another with --name" :
+		      strerror(-err));
 		return EXIT_FAILED;
 	}
 	err = blk_set(CLIENT, name, "addr", words[0]);
@@ -300,11 +319,14 @@ static int blk_map(const struct options *o, char **words)
 	err = err ?: blk_set(CLIENT, name, "queues", o->queues);
 	err = err ?: blk_set(CLIENT, name, "polled", o->polled);
 	err = err ?: blk_set(CLIENT, name, "timeout", o->timeout);
-	err = err ?: blk_set(CLIENT, name, "enable", "1");
+	why = strerror(-err);
+	if (!err) {
+		err = blk_set(CLIENT, name, "enable", "1");
+		why = blk_map_error(err);
+	}
 	if (err) {
 		blk_rmdir(CLIENT, name);
-		error("cannot map %s of %s: %s", words[1], words[0],
-		      blk_map_error(err));
+		error("cannot map %s of %s: %s", words[1], words[0], why);
 		return EXIT_FAILED;
 	}
 	printf("/dev/%s\n", blk_get(text, CLIENT, name, "device"));
@@ -321,7 +343,9 @@ static bool blk_is_device(const char *name, const void *arg)
 	const struct blk_device *find = arg;
 	char device[TEXT_MAX];
 
-	if (strcmp(blk_get(device, CLIENT, name, "device"), find->device))
+	blk_get(device, CLIENT, name, "device");
+	/* one that is not mapped has none */
+	if (!*device || strcmp(device, find->device))
 		return true;
 	snprintf(find->name, TEXT_MAX, "%s", name);
 	return false;

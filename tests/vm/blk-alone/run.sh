@@ -279,6 +279,8 @@ misused() {
 		says "export wants --name" 2 kofi blk export /dev/loop0 &&
 		says "list does not take that option" 2 kofi blk list --name x &&
 		says "is no command" 2 kofi blk mount &&
+		says "cannot unmap" 1 kofi blk unmap ../kofi_blkt/volumes/x &&
+		says "cannot unmap" 1 kofi blk unmap /dev/ &&
 		says "Usage: kofi blk" 0 kofi blk --help
 }
 
