@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What kofi_blk and kofi_blkt say to each other; Documentation/blk.rst explains
- * it. Everything is little endian. A field or bit that is not described is 0,
- * and refused if it is not.
+ * it. Also for programs that have BIT() and GENMASK(). Everything is little
+ * endian. A field or bit that is not described is 0, and refused if it is not.
  *
  * A volume is mapped by one connection for each queue. Its login is the private
  * data of the connection request, of the answer, and of a rejection. After it,
@@ -12,9 +12,11 @@
 #ifndef _KOFI_BLK_PROTO_H
 #define _KOFI_BLK_PROTO_H
 
+#include <linux/types.h>
+#ifdef __KERNEL__
 #include <linux/bits.h>
 #include <linux/build_bug.h>
-#include <linux/types.h>
+#endif
 
 #define KBLK_MAGIC		0x6b6c626b	/* "kblk" */
 #define KBLK_VERSION		1
@@ -58,7 +60,7 @@ struct kblk_hello {
 	__le16	queues;
 	__le16	depth;
 	__le16	reserved;
-	u8	session[8];
+	__u8	session[8];
 	__le32	attempt;
 	char	name[KBLK_NAME_LEN];
 };
@@ -91,17 +93,17 @@ struct kblk_welcome {
 	__le16	version;
 	__le16	flags;
 	__le64	sectors;
-	u8	uuid[16];
+	__u8	uuid[16];
 	__le32	incarnation;
 	__le32	io_opt;
-	u8	block;
-	u8	phys;
-	u8	io_min;
-	u8	inline_max;
-	u8	bytes_max;
-	u8	discard_max;
-	u8	discard_unit;
-	u8	zeroes_max;
+	__u8	block;
+	__u8	phys;
+	__u8	io_min;
+	__u8	inline_max;
+	__u8	bytes_max;
+	__u8	discard_max;
+	__u8	discard_unit;
+	__u8	zeroes_max;
 };
 
 static_assert(sizeof(struct kblk_welcome) == 48);
@@ -158,11 +160,11 @@ enum kblk_op {
  * @reserved2: 0
  */
 struct kblk_cmd {
-	u8	op;
-	u8	flags;
+	__u8	op;
+	__u8	flags;
 	__le16	tag;
-	u8	gen;
-	u8	reserved[3];
+	__u8	gen;
+	__u8	reserved[3];
 	__le64	sector;
 	__le64	addr;
 	__le64	key;

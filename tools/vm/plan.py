@@ -25,7 +25,7 @@ RELAXED = "KFLAGS=CONFIG_KOFI_TESTS=m"
 DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]
 
 # Programs of tests over the libfabric of userspace
-PEERS = {"kofi-peer", "kofi-9pd", "kofi-9p-peer"}
+PEERS = {"kofi-peer", "kofi-9pd", "kofi-9p-peer", "kofi-blk-peer"}
 
 
 def build(flavour, flags=RELAXED, jobs=CPUS):

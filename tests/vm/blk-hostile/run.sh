@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# A client of the target that breaks the rules of the protocol, on a volume on a
+# device, on one on a file, and on one that is read-only. Around each there are
+# bytes that must not change; another client must not notice anything.
+
+. "$VM/steps.sh"
+
+export SOCK=127.0.0.1
+COUNT=1000
+[ "$VM_KERNEL" != debug ] || COUNT=33334
+MIB=4	# of a volume, and on either side of it
+
+# A device that is the middle of a file of random bytes
+guarded() {	# NAME
+	dd if=/dev/urandom of="/tmp/$1.img" bs=1M count=$((3 * MIB)) status=none &&
+		losetup -f --show -o ${MIB}M --sizelimit ${MIB}M "/tmp/$1.img" \
+			>"/tmp/$1.dev" && cp "/tmp/$1.img" "/tmp/$1.was"
+}
+
+# The same for a file: it must neither grow nor shrink.
+whole() {	# NAME
+	dd if=/dev/urandom of="/tmp/$1.img" bs=1M count=$MIB status=none &&
+		echo "/tmp/$1.img" >"/tmp/$1.dev"
+}
+
+setup() {
+	load kofi_sock kofi_blk kofi_blkt && configfs && ip link set lo up || return
+	guarded wild && guarded ro && whole file && backing calm 8 || return
+	volume wild && volume ro readonly=1 && volume file && volume calm &&
+		port sock "$SOCK" && map m calm sock
+}
+
+part() {	# FILE PART: the bytes before (0), of (1) or behind (2) the volume
+	dd if="$1" bs=${MIB}M skip="$2" count=1 status=none
+}
+
+same_part() {	# NAME PART
+	part "/tmp/$1.was" "$2" >/tmp/was && part "/tmp/$1.img" "$2" | cmp - /tmp/was
+}
+
+unharmed() {	# VOLUME
+	sync
+	case $1 in
+	file) [ "$(stat -c %s /tmp/file.img)" = $((MIB << 20)) ] ;;
+	ro) cmp /tmp/ro.img /tmp/ro.was ;;
+	*) same_part "$1" 0 && same_part "$1" 2 && expect_fail same_part "$1" 1 ;;
+	esac
+}
+
+# Bytes there and back through the honest client's connection, until told
+calm() {	# DEVICE
+	while [ ! -e /tmp/stop ]; do
+		dd if=/dev/urandom of=/tmp/in bs=64k count=4 status=none &&
+			dd if=/tmp/in of="$1" bs=64k oflag=direct conv=notrunc status=none &&
+			dd if="$1" of=/tmp/out bs=64k count=4 iflag=direct status=none &&
+			cmp /tmp/in /tmp/out || return
+	done
+}
+
+hostile() {	# VOLUME
+	seed=$(od -An -N7 -tu8 /dev/urandom | tr -d ' ')
+	disk=$(device m)
+	rm -f /tmp/stop
+	dmesg -c >/dev/null
+	calm "$disk" &
+	job=$!
+	kofi-blk-peer "$SOCK" 4421 "$1" $COUNT "$seed"
+	status=$?
+	touch /tmp/stop
+	wait $job && [ $status = 0 ] && unharmed "$1" || return
+	state m live && ! dmesg | grep "kofi_blk: .*connection lost"
+}
+
+ends() { unmap m && target_gone && modules_gone; }
+
+step begin setup || exit
+for volume in wild file ro; do
+	step "$volume" hostile $volume
+	cat /tmp/.step
+done
+step end ends
+step nothing-left retry no_objects

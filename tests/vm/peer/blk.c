@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofi-blk-peer: a client of kofi_blkt.ko that breaks the rules.
+ *
+ *	kofi-blk-peer ADDRESS PORT VOLUME COMMANDS SEED
+ *
+ * It maps the volume again and again and sends commands, of which one in eight is
+ * not what a client would send: bits are wrong, or a field, or the length, keys
+ * end while they are used, tags are used twice, there are more commands than was
+ * said. The target has to answer each once or to end the connection, and must not
+ * hang. At last it has to serve an honest client. What may not have been changed
+ * the script compares. The same seed gives the same commands.
+ */
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+#define BIT(n)		(1U << (n))
+#define GENMASK(h, l)	((~0U << (l)) & (~0U >> (31 - (h))))
+#include "../../../samples/blk/proto.h"
+
+#define TIMEOUT		120	/* seconds; nothing that works takes this long */
+#define MEMORY		(256U << 10)
+#define MESSAGE		(sizeof(struct kblk_cmd) + 2 * KBLK_INLINE)
+#define SENDS		(4 * KBLK_DEPTH)
+#define BURST		200	/* commands of a connection at most */
+
+enum { SEND = 1, RECV };	/* contexts of operations */
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_eq *eq;
+static struct fid_domain *domain;
+static struct fid_mr *mr;
+static uint64_t key;
+static unsigned char memory[MEMORY];
+static struct { unsigned char bytes[MESSAGE]; } sends[SENDS];
+static struct kblk_answer answers[KBLK_DEPTH];
+
+/* The connection */
+static struct fid_cq *cq;
+static struct fid_ep *ep;
+static struct kblk_welcome welcome;
+static bool connected, down;
+static unsigned int asked, answered, sending, next_send, last_status;
+
+/* What has happened */
+static unsigned int commands, messages, good, bad, connections, ended, refused;
+static const char *volume;
+static uint32_t attempt;
+
+__attribute__((noreturn, format(printf, 1, 2)))
+static void die(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	fprintf(stderr, "kofi-blk-peer: ");
+	vfprintf(stderr, fmt, args);
+	fputc('\n', stderr);
+	va_end(args);
+	exit(1);
+}
+
+static void check(ssize_t err, const char *what)
+{
+	if (err)
+		die("%s: %s", what, fi_strerror(-err));
+}
+
+/* ------------------------------------------------------------------- chance */
+
+static uint64_t state;
+
+static uint64_t random64(void)
+{
+	uint64_t z = state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+static unsigned int below(unsigned int n)
+{
+	return random64() % n;
+}
+
+static void flip(void *bytes, size_t len)
+{
+	unsigned int n = 1 + below(8);
+
+	while (n--)
+		((unsigned char *)bytes)[below(len)] ^= 1U << below(8);
+}
+
+/* -------------------------------------------------------------- connections */
+
+static void open_all(const char *node, const char *port)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		die("no memory");
+	hints->caps = FI_MSG | FI_RMA;
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->fabric_attr->prov_name = strdup("tcp");
+	/* no bit: keys are ours, addresses are offsets */
+	check(fi_getinfo(FI_VERSION(1, 17), node, port, 0, hints, &info),
+	      "fi_getinfo");
+	fi_freeinfo(hints);
+	check(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
+	check(fi_eq_open(fabric, &attr, &eq, NULL), "fi_eq_open");
+	check(fi_domain(fabric, info, &domain, NULL), "fi_domain");
+}
+
+/* Another key each time: the former one ends, perhaps while it is used. */
+static void renew(void)
+{
+	if (mr)
+		check(fi_close(&mr->fid), "closing a region");
+	key = random64() >> 1;
+	check(fi_mr_reg(domain, memory, MEMORY,
+			FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &mr, NULL),
+	      "fi_mr_reg");
+}
+
+static void post(struct kblk_answer *a)
+{
+	ssize_t err = fi_recv(ep, a, sizeof(*a), NULL, FI_ADDR_UNSPEC,
+			      (char *)a);
+
+	if (err)
+		down = true;
+}
+
+/* Whether there was one */
+static bool events(int timeout)
+{
+	struct fi_eq_err_entry err = { 0 };
+	struct {
+		struct fi_eq_cm_entry	cm;
+		unsigned char		data[256];
+	} e;
+	uint32_t event;
+	ssize_t n;
+
+	n = fi_eq_sread(eq, &event, &e, sizeof(e), timeout, 0);
+	if (n == -FI_EAVAIL) {
+		if (fi_eq_readerr(eq, &err, 0) > 0 && ep &&
+		    err.fid == &ep->fid)
+			down = true;
+		return true;
+	}
+	if (n < 0)
+		return false;
+	if (!ep || e.cm.fid != &ep->fid)
+		return true;
+	if (event == FI_SHUTDOWN)
+		down = true;
+	if (event != FI_CONNECTED)
+		return true;
+	if (n < (ssize_t)(sizeof(e.cm) + sizeof(welcome)))
+		die("the welcome has %zd bytes", n - sizeof(e.cm));
+	memcpy(&welcome, e.data, sizeof(welcome));
+	connected = true;
+	return true;
+}
+
+/* An answer is counted; whether it is right only an honest client can say. */
+static void take(uint32_t value)
+{
+	last_status = value >> 24;
+	if (last_status == KBLK_OK)
+		good++;
+	else
+		bad++;
+	if (++answered > asked)
+		die("%u answers to %u commands", answered, asked);
+}
+
+static void progress(int timeout)
+{
+	struct fi_cq_data_entry e;
+	struct kblk_answer *a;
+	ssize_t n;
+
+	n = fi_cq_sread(cq, &e, 1, NULL, timeout);
+	if (n == 1 && e.flags & FI_REMOTE_CQ_DATA) {
+		take(e.data);
+	} else if (n == 1 && e.flags & FI_SEND) {
+		sending--;
+	} else if (n == 1) {
+		a = e.op_context;
+		if (e.len != sizeof(*a) || a->reserved)
+			die("an answer of %zu bytes", e.len);
+		take(le32toh(a->value));
+		post(a);
+	} else if (n != -FI_EAGAIN && n != -FI_EINTR && n != -FI_ETIMEDOUT) {
+		/* of any operation: the connection has ended */
+		down = true;
+	} else {
+		events(0);
+	}
+}
+
+static void hang_up(void)
+{
+	if (ep)
+		fi_close(&ep->fid);
+	if (cq)
+		fi_close(&cq->fid);
+	ep = NULL;
+	cq = NULL;
+	/* the next endpoint may have the same address */
+	while (events(0))
+		;
+}
+
+static time_t limit(void)
+{
+	return time(NULL) + TIMEOUT;
+}
+
+/* Whether the target has accepted */
+static bool dial(bool honest)
+{
+	struct fi_cq_attr attr = {
+		.size = 2 * SENDS, .format = FI_CQ_FORMAT_DATA,
+		.wait_obj = FI_WAIT_UNSPEC,
+	};
+	struct kblk_hello h = {
+		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
+		.flags = htole16(KBLK_CQ_DATA), .queues = htole16(1),
+		.depth = htole16(KBLK_DEPTH), .attempt = htole32(++attempt),
+		.session = { honest, 2, 3 },
+	};
+	size_t i, len = sizeof(h);
+	time_t end = limit();
+
+	memcpy(h.name, volume, strlen(volume));
+	if (!honest && !below(4))
+		flip(&h, sizeof(h));
+	if (!honest && !below(8))
+		len = below(sizeof(h));
+	connected = false;
+	down = false;
+	asked = 0;
+	answered = 0;
+	sending = 0;
+	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
+	check(fi_endpoint(domain, info, &ep, NULL), "fi_endpoint");
+	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
+	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+	check(fi_enable(ep), "fi_enable");
+	for (i = 0; i < KBLK_DEPTH; i++)
+		post(&answers[i]);
+	check(fi_connect(ep, info->dest_addr, &h, len), "fi_connect");
+	while (!connected && !down) {
+		events(100);
+		if (time(NULL) > end)
+			die("no answer to a connection request");
+	}
+	if (connected)
+		connections++;
+	else
+		refused++;
+	return connected;
+}
+
+/* Until no more than so many commands are without an answer */
+static void await(unsigned int most)
+{
+	time_t end = limit();
+
+	while (!down && asked - answered > most) {
+		progress(20);
+		if (time(NULL) > end)
+			die("no answer to %u of %u commands", asked - answered,
+			    asked);
+	}
+}
+
+static void transmit(const void *bytes, size_t len)
+{
+	unsigned char *room = sends[next_send++ % SENDS].bytes;
+	time_t end = limit();
+	ssize_t err;
+
+	/* sent in order, so the oldest room is the next one to be free */
+	while (!down && sending >= SENDS - 1 && time(NULL) <= end)
+		progress(20);
+	memcpy(room, bytes, len);
+	while (!down) {
+		err = fi_send(ep, room, len, NULL, FI_ADDR_UNSPEC, room);
+		if (!err)
+			break;
+		if (err != -FI_EAGAIN)
+			down = true;
+		else if (time(NULL) > end)
+			die("the target takes no command");
+		progress(1);
+	}
+	sending++;
+	asked++;
+	messages++;
+}
+
+/* ----------------------------------------------------------------- commands */
+
+/* One that a client might send; returns bytes of data behind it. */
+static size_t command(struct kblk_cmd *c)
+{
+	uint64_t block = 1U << welcome.block;
+	uint64_t blocks = le64toh(welcome.sectors) * 512 / block;
+	uint64_t len = block * (1 + below(16)), at;
+
+	*c = (struct kblk_cmd) {
+		.op = below(KBLK_OPS), .tag = htole16(below(KBLK_DEPTH)),
+		.gen = random64(),
+	};
+	if (c->op == KBLK_OP_FLUSH)
+		return 0;
+	at = random64() % (blocks - 16) * (block / 512);
+	c->sector = htole64(at);
+	c->len = htole32(len);
+	if (c->op == KBLK_OP_WRITE) {
+		if (!below(4))
+			c->flags = KBLK_CMD_FUA;
+		if (len <= KBLK_INLINE && below(2)) {
+			c->flags |= KBLK_CMD_INLINE;
+			return len;
+		}
+	}
+	if (c->op > KBLK_OP_WRITE)
+		return 0;
+	c->addr = htole64(below(MEMORY - len + 1));
+	c->key = htole64(key);
+	return 0;
+}
+
+static uint32_t odd_length(void)
+{
+	static const uint32_t lengths[] = {
+		0, 1, 511, 513, 4097, 262144, 262656, 16777216, 16777728,
+		0x7ffffe00, 0xfffffe00, 0xffffffff,
+	};
+
+	return lengths[below(sizeof(lengths) / sizeof(*lengths))];
+}
+
+static uint64_t odd_sector(void)
+{
+	uint64_t end = le64toh(welcome.sectors);
+
+	switch (below(4)) {
+	case 0:
+		return end - below(32);
+	case 1:
+		return end + below(1 << 20);
+	case 2:
+		return ~0ULL - below(32);
+	default:
+		return 1ULL << below(64);
+	}
+}
+
+/* Make it wrong in one way; returns the bytes of the message. */
+static size_t mutate(struct kblk_cmd *c, size_t len)
+{
+	switch (below(12)) {
+	case 0:
+		flip(c, sizeof(*c));
+		break;
+	case 1:
+		c->sector = htole64(odd_sector());
+		break;
+	case 2:
+		c->len = htole32(odd_length());
+		break;
+	case 3:
+		c->op = random64();
+		break;
+	case 4:
+		c->flags = random64();
+		break;
+	case 5:
+		c->tag = htole16(random64());
+		break;
+	case 6:
+		c->key = htole64(random64());
+		break;
+	case 7:
+		c->addr = htole64(below(2) ? MEMORY - 1 - below(600) : random64());
+		break;
+	case 8:
+		return below(sizeof(*c));
+	case 9:
+		return sizeof(*c) + below(MESSAGE - sizeof(*c));
+	case 10:
+		return len + 1;
+	default:
+		c->sector = htole64(odd_sector());
+		c->len = htole32(odd_length());
+	}
+	return len;
+}
+
+static void one(void)
+{
+	static unsigned char message[MESSAGE];
+	struct kblk_cmd c;
+	size_t len = sizeof(c) + command(&c), i;
+	unsigned int n = 1;
+
+	commands++;
+	if (!below(8))
+		len = mutate(&c, len);
+	memcpy(message, &c, sizeof(c));
+	for (i = sizeof(c); i < len; i++)
+		message[i] = i;
+	/* many of the same tag, and more than was said */
+	if (!below(64))
+		n = 2 * KBLK_DEPTH;
+	while (n-- && !down)
+		transmit(message, len);
+	if (!below(32))
+		renew();
+	await(below(4) ? KBLK_DEPTH - 1 : 0);
+}
+
+/* ------------------------------------------------------------------- honest */
+
+static unsigned int ask(struct kblk_cmd *c, const void *data, size_t len)
+{
+	unsigned char message[sizeof(*c) + 512];
+
+	memcpy(message, c, sizeof(*c));
+	if (len)
+		memcpy(message + sizeof(*c), data, len);
+	transmit(message, sizeof(*c) + len);
+	await(0);
+	if (down)
+		die("the target ends an honest client's connection");
+	return last_status;
+}
+
+/* The target serves as if nothing had been. */
+static void honestly(void)
+{
+	unsigned int status, want = KBLK_OK;
+	unsigned char data[512];
+	time_t end = limit();
+	struct kblk_cmd c;
+	size_t i;
+
+	while (!dial(true)) {
+		hang_up();
+		if (time(NULL) > end)
+			die("the target refuses an honest client");
+	}
+	renew();
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = random64();
+	memset(memory, 0, sizeof(memory));
+	if (le16toh(welcome.flags) & KBLK_READ_ONLY)
+		want = KBLK_PROTECTED;
+	c = (struct kblk_cmd) {
+		.op = KBLK_OP_WRITE, .flags = KBLK_CMD_INLINE, .tag = 1,
+		.len = htole32(512),
+	};
+	status = ask(&c, data, 512);
+	if (status != want)
+		die("a write ends with %u", status);
+	c = (struct kblk_cmd) { .op = KBLK_OP_FLUSH };
+	status = ask(&c, NULL, 0);
+	if (status != KBLK_OK)
+		die("a flush ends with %u", status);
+	c = (struct kblk_cmd) {
+		.op = KBLK_OP_READ, .len = htole32(512), .key = htole64(key),
+	};
+	status = ask(&c, NULL, 0);
+	if (status != KBLK_OK)
+		die("a read ends with %u", status);
+	if (want == KBLK_OK && memcmp(memory, data, sizeof(data)))
+		die("what has been written is not what is read");
+	hang_up();
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int most, n;
+
+	if (argc != 6)
+		die("usage: kofi-blk-peer ADDRESS PORT VOLUME COMMANDS SEED");
+	volume = argv[3];
+	if (strlen(volume) > KBLK_NAME_LEN)
+		die("a volume's name is shorter");
+	most = strtoul(argv[4], NULL, 0);
+	state = strtoull(argv[5], NULL, 0);
+	attempt = time(NULL);
+	printf("seed %llu\n", (unsigned long long)state);
+	open_all(argv[1], argv[2]);
+	renew();
+	while (commands < most) {
+		n = 1 + below(BURST);
+		if (dial(false))
+			while (n-- && !down && commands < most)
+				one();
+		if (connected && down)
+			ended++;
+		hang_up();
+	}
+	honestly();
+	printf("%u commands in %u messages, %u done, %u failed; ", commands,
+	       messages, good, bad);
+	printf("%u connections, %u ended early, %u refused\n", connections,
+	       ended, refused);
+	/* a run that shows nothing is not a good one */
+	if (!good || !bad || !ended || !refused)
+		die("something has never happened");
+	if (mr)
+		fi_close(&mr->fid);
+	fi_close(&domain->fid);
+	fi_close(&eq->fid);
+	fi_close(&fabric->fid);
+	fi_freeinfo(info);
+	return 0;
+}
