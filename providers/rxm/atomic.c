@@ -326,7 +326,8 @@ int rxm_atomic_do(struct rxm_ep *ep, const struct rxm_hdr *h, size_t *result)
 		.datatype = h->datatype,
 		.op = h->atomic_op,
 	};
-	u64 caps = FI_ATOMIC | (a.call ? FI_REMOTE_READ : FI_REMOTE_WRITE);
+	u64 caps = FI_ATOMIC | (a.call ? FI_REMOTE_READ : 0) |
+		   (a.op == FI_ATOMIC_READ ? 0 : FI_REMOTE_WRITE);
 	size_t got = h->size - RXM_ATOMIC_MEM;
 	ssize_t len, need;
 	int i;

@@ -299,6 +299,36 @@ static void rxt_at_refused(struct kunit *test)
 	at_region_close(r);
 }
 
+/* What an endpoint does for peers is what it was opened for. */
+static void rxt_at_rights(struct kunit *test)
+{
+	struct at_region *r = at_region(test, AT_BOTH);
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0], *c = &t->end[2];
+	u64 base = kofi_mr_base(r->mr), key = fi_mr_key(r->mr);
+	u64 *word = (u64 *)r->mem, *old = (u64 *)t->in, one = 1;
+	fi_addr_t peer;
+
+	rxt_close_end(test, c);
+	t->info->caps &= ~FI_REMOTE_WRITE;
+	rxt_open_end(test, t, c);
+	t->info->caps |= FI_REMOTE_WRITE;
+	KUNIT_ASSERT_EQ(test, fi_av_insert(a->av, &c->name, 1, &peer, 0, NULL),
+			1);
+	*word = 5;
+	KUNIT_ASSERT_EQ(test, fi_fetch_atomic(a->ep, &one, 1, NULL, old, NULL,
+					      peer, base, key, FI_UINT64,
+					      FI_SUM, old), 0);
+	rxt_expect(test, a->tx, old, EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, *word, 5ULL);
+	KUNIT_ASSERT_EQ(test, fi_fetch_atomic(a->ep, NULL, 1, NULL, old, NULL,
+					      peer, base, key, FI_UINT64,
+					      FI_ATOMIC_READ, old), 0);
+	rxt_expect(test, a->tx, old, 0);
+	KUNIT_EXPECT_EQ(test, *old, 5ULL);
+	at_region_close(r);
+}
+
 /* What can be known without the peer */
 static void rxt_at_arguments(struct kunit *test)
 {
@@ -678,6 +708,7 @@ static struct kunit_case rxt_at_cases[] = {
 	KUNIT_CASE(rxt_at_most),
 	KUNIT_CASE(rxt_at_order),
 	KUNIT_CASE_PARAM(rxt_at_refused, at_refusal_gen_params),
+	KUNIT_CASE(rxt_at_rights),
 	KUNIT_CASE(rxt_at_arguments),
 	KUNIT_CASE_PARAM(rxt_at_captured, at_capture_gen_params),
 	KUNIT_CASE_PARAM(rxt_at_wrong, at_wrong_gen_params),
