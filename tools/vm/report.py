@@ -60,6 +60,7 @@ class Report:
         self.file = open(path, "w", buffering=1)
         self.file.write("TAP version 13\n")
         self.passed = self.failed = self.skipped = 0
+        self.failures = []
         self.lock = threading.Lock()
 
     def add(self, name, status, why=(), quiet=False):
@@ -82,6 +83,7 @@ class Report:
                 self.passed += 1
             self.file.write(line + "\n")
             if status == "not":
+                self.failures.append((name, why))
                 for text in why:
                     self.file.write(f"  # {text}\n")
         if status == "not" and not quiet:
@@ -90,10 +92,13 @@ class Report:
                 say(f"        {text}")
 
     def finish(self):
-        """Write the plan, print the last line; the exit status."""
+        """Write the plan, say once more what failed, where the end of a long
+        output is all that is kept, print the last line; the exit status."""
         total = self.passed + self.failed + self.skipped
         self.file.write(f"1..{total}\n")
         self.file.close()
+        for name, why in self.failures[:40]:
+            say("\n        ".join([f"  FAIL  {name}", *why[:6]]))
         say(f"{self.passed} passed, {self.failed} failed"
             + (f", {self.skipped} skipped" if self.skipped else ""))
         return 0 if self.passed and not self.failed else 1
