@@ -429,23 +429,23 @@ static void rxt_at_captured(struct kunit *test)
 	struct rxm_hdr *ask = (void *)t->out, *answer = (void *)t->in;
 	struct rxm_mem *mem = (void *)(ask + 1);
 	struct rxm_hdr *theirs = (void *)(t->out + SZ_32K);
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 
 	if (IS_ENABLED(CONFIG_CPU_BIG_ENDIAN))
 		kunit_skip(test, "the captures are of little-endian machines");
-	at_connect(test, &r, &t->end[1]);
+	at_connect(test, r, &t->end[1]);
 	memset(region->mem + 0x100, 0, 16);
 	memcpy(ask, c->ask, c->ask_len);
 	memcpy(theirs, c->answer, c->answer_len);
-	ask->conn_id = (u32)r.rsp.id;
+	ask->conn_id = (u32)r->rsp.id;
 	KUNIT_EXPECT_EQ(test, mem->addr, 0x100);
 	mem->key = fi_mr_key(region->mr);
-	KUNIT_EXPECT_EQ(test, at_ask(test, &r, ask, c->ask_len, answer),
+	KUNIT_EXPECT_EQ(test, at_ask(test, r, ask, c->ask_len, answer),
 			c->answer_len);
 	theirs->conn_id = answer->conn_id;
 	KUNIT_EXPECT_MEMEQ(test, (u8 *)answer, (u8 *)theirs, c->answer_len);
 	KUNIT_EXPECT_MEMEQ(test, region->mem + 0x100, (const u8 *)c->after, 16);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 	at_region_close(region);
 }
 
@@ -513,13 +513,13 @@ static void rxt_at_wrong(struct kunit *test)
 	} *answer = (void *)t->in;
 	u8 *copy = t->out + SZ_32K;
 	size_t len = sizeof(*ask) + w->values;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	int i;
 
 	memcpy(copy, region->mem, AT_LEN);
 	memset(ask, 0, SZ_16K);
-	at_connect(test, &r, b);
-	rxm_hdr_format(&ask->hdr, RXM_ATOMIC, (u32)r.rsp.id, 77);
+	at_connect(test, r, b);
+	rxm_hdr_format(&ask->hdr, RXM_ATOMIC, (u32)r->rsp.id, 77);
 	ask->hdr.op = w->op;
 	ask->hdr.datatype = w->datatype;
 	ask->hdr.atomic_op = w->atomic_op;
@@ -531,7 +531,7 @@ static void rxt_at_wrong(struct kunit *test)
 			.key = fi_mr_key(region->mr),
 		};
 	if (w->err) {
-		KUNIT_EXPECT_EQ(test, at_ask(test, &r, ask, len, answer),
+		KUNIT_EXPECT_EQ(test, at_ask(test, r, ask, len, answer),
 				AT_ANSWER);
 		KUNIT_EXPECT_EQ(test, answer->hdr.type, RXM_ATOMIC_RSP);
 		KUNIT_EXPECT_EQ(test, answer->hdr.msg_id, 77);
@@ -539,13 +539,13 @@ static void rxt_at_wrong(struct kunit *test)
 				w->err);
 		KUNIT_EXPECT_EQ(test, be32_to_cpu(answer->rsp.len), 0);
 	} else {
-		KUNIT_ASSERT_EQ(test, fi_send(r.ep, ask, len, NULL, 0, NULL),
+		KUNIT_ASSERT_EQ(test, fi_send(r->ep, ask, len, NULL, 0, NULL),
 				0);
-		KUNIT_EXPECT_EQ(test, rxt_raw_event(&r, FI_SHUTDOWN), 0);
+		KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
 	}
 	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "violations"), !w->err);
 	KUNIT_EXPECT_EQ(test, memcmp(copy, region->mem, AT_LEN), 0);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 	at_region_close(region);
 }
 
@@ -629,34 +629,34 @@ static void rxt_at_answered(struct kunit *test)
 		u64			result[2];
 	} *answer = (void *)(t->out + SZ_32K);
 	u64 *one = (u64 *)t->out, *old = one + 1;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	fi_addr_t peer;
 	int i;
 
-	peer = at_known(test, &r, a, 1);
+	peer = at_known(test, r, a, 1);
 	*one = 1;
 	*old = 0;
 	KUNIT_ASSERT_EQ(test, fi_fetch_atomic(a->ep, one, 1, NULL, old, NULL,
 					      peer, 0, 0, FI_UINT64, FI_SUM,
 					      t->out), 0);
-	rxt_expect(test, r.cq, t->in + SZ_32K, 0);
+	rxt_expect(test, r->cq, t->in + SZ_32K, 0);
 	KUNIT_EXPECT_EQ(test, ask->type, RXM_ATOMIC);
 	KUNIT_EXPECT_EQ(test, ask->size, 96 + 8);
-	rxm_hdr_format(&answer->hdr, w->type, (u32)r.req.id, ask->msg_id + w->id);
+	rxm_hdr_format(&answer->hdr, w->type, (u32)r->req.id, ask->msg_id + w->id);
 	answer->hdr.op = ask->op;
 	answer->hdr.size = w->bytes;
 	answer->rsp.status = cpu_to_be32(w->status);
 	answer->rsp.len = cpu_to_be32(w->len);
 	answer->result[0] = 4711;
 	for (i = 0; i <= w->twice; i++)
-		KUNIT_ASSERT_EQ(test, fi_send(r.ep, answer, sizeof(answer->hdr) +
+		KUNIT_ASSERT_EQ(test, fi_send(r->ep, answer, sizeof(answer->hdr) +
 					      w->bytes, NULL, 0, NULL), 0);
 	rxt_expect(test, a->tx, t->out, w->err);
 	KUNIT_EXPECT_EQ(test, *old, w->err ? 0 : 4711);
 	if (w->fatal)
-		KUNIT_EXPECT_EQ(test, rxt_raw_event(&r, FI_SHUTDOWN), 0);
+		KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
 	KUNIT_EXPECT_EQ(test, rxt_stat(a->ep, "violations"), w->fatal);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 /* So many are asked for at a time; the others follow as answers come. */
@@ -671,36 +671,36 @@ static void rxt_at_waits(struct kunit *test)
 	} *answer = (void *)t->out + SZ_32K;
 	struct fi_cq_msg_entry more;
 	unsigned int asked = 0, answered = 0;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	fi_addr_t peer;
 	u64 one = 1;
 	int i;
 
-	peer = at_known(test, &r, a, RXT_TX);
+	peer = at_known(test, r, a, RXT_TX);
 	for (i = 0; i < RXT_TX; i++)
 		KUNIT_ASSERT_EQ(test, fi_atomic(a->ep, &one, 1, NULL, peer, 0,
 						0, FI_UINT64, FI_SUM, &one), 0);
 	while (answered < RXT_TX) {
 		while (asked < min(answered + AT_ASKED, RXT_TX)) {
-			KUNIT_ASSERT_EQ(test, rxt_comp(r.cq, &e, NULL), 0);
+			KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
 			/* sends of answers complete here, too */
 			if (e.op_context)
 				asked++;
 		}
-		while (fi_cq_read(r.cq, &more, 1) == 1)
+		while (fi_cq_read(r->cq, &more, 1) == 1)
 			KUNIT_EXPECT_NULL(test, more.op_context);
-		rxm_hdr_format(&answer->hdr, RXM_ATOMIC_RSP, (u32)r.req.id,
+		rxm_hdr_format(&answer->hdr, RXM_ATOMIC_RSP, (u32)r->req.id,
 			       ((struct rxm_hdr *)(t->in + (answered + 1) *
 						   SZ_32K))->msg_id);
 		answer->hdr.size = sizeof(answer->rsp);
 		answer->rsp = (struct rxm_atomic_rsp) {};
-		KUNIT_ASSERT_EQ(test, fi_inject(r.ep, answer, sizeof(*answer),
+		KUNIT_ASSERT_EQ(test, fi_inject(r->ep, answer, sizeof(*answer),
 						0), 0);
 		answered++;
 	}
 	for (i = 0; i < RXT_TX; i++)
 		rxt_expect(test, a->tx, &one, 0);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 static struct kunit_case rxt_at_cases[] = {

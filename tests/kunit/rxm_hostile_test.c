@@ -23,12 +23,11 @@ static void rxt_bad_request(struct kunit *test)
 	struct rxt *t = test->priv;
 	struct rxt_end *a = &t->end[0];
 	struct rxm_cm_req req;
-	struct rxt_raw r;
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	int i;
 
 	for (i = 0; i < 5; i++) {
-		memset(&r, 0, sizeof(r));
-		rxt_raw_open(test, &r);
+		rxt_raw_open(test, r);
 		rxt_raw_req(&req, 4000);
 		switch (i) {
 		case 0:
@@ -44,11 +43,11 @@ static void rxt_bad_request(struct kunit *test)
 			req.port = 0;
 			break;
 		}
-		KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, &r, a, &req,
+		KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, r, a, &req,
 						      i == 4 ? 23 :
 						      sizeof(req)),
 				ECONNREFUSED);
-		rxt_raw_close(test, &r);
+		rxt_raw_close(test, r);
 		KUNIT_EXPECT_EQ(test, rxt_stat(a->ep, "refused"), i + 1);
 	}
 	rxt_exchange(test, 100, false, false);
@@ -113,30 +112,30 @@ static void rxt_forge(struct kunit *test)
 	struct rxt_end *b = &t->end[1];
 	struct rxm_hdr *h = (struct rxm_hdr *)t->out;
 	struct rxm_cm_req req;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	unsigned int i;
 
 	rxt_exchange(test, 100, false, false);
-	rxt_raw_open(test, &r);
+	rxt_raw_open(test, r);
 	rxt_raw_req(&req, 4000);
-	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, &r, b, &req, sizeof(req)),
+	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
 			0);
 	memset(t->out, 0, RXM_PACKET + 64);
 	for (i = 0; i < (f->times ?: 1); i++) {
 		const struct rxm_hdr *hdr = i ? &f->then : &f->hdr;
 
-		rxm_hdr_format(h, hdr->type, (u32)r.rsp.id + f->other_id,
+		rxm_hdr_format(h, hdr->type, (u32)r->rsp.id + f->other_id,
 			       hdr->msg_id);
 		h->ctrl_data = hdr->ctrl_data;
 		h->size = hdr->size;
 		h->seg_size = hdr->seg_size;
 		h->seg_no = hdr->seg_no;
-		KUNIT_ASSERT_EQ(test, fi_send(r.ep, h, sizeof(*h) + f->payload,
+		KUNIT_ASSERT_EQ(test, fi_send(r->ep, h, sizeof(*h) + f->payload,
 					      NULL, 0, NULL), 0);
 	}
-	KUNIT_EXPECT_EQ(test, rxt_raw_event(&r, FI_SHUTDOWN), 0);
+	KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
 	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "violations"), 1);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 	rxt_exchange(test, 100, false, false);
 	rxt_exchange(test, RXM_SAR + 1, true, false);
 }
@@ -152,23 +151,23 @@ static void rxt_bad_memory(struct kunit *test)
 	} *p = (void *)t->out;
 	struct fi_cq_err_entry e;
 	struct rxm_cm_req req;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 
-	rxt_raw_open(test, &r);
+	rxt_raw_open(test, r);
 	rxt_raw_req(&req, 4000);
 	KUNIT_ASSERT_EQ(test, fi_recv(b->ep, t->in, SZ_1M, NULL, FI_ADDR_UNSPEC,
 				      t->in), 0);
-	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, &r, b, &req, sizeof(req)),
+	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
 			0);
-	rxm_hdr_format(&p->hdr, RXM_RNDV_REQ, (u32)r.rsp.id, 1);
+	rxm_hdr_format(&p->hdr, RXM_RNDV_REQ, (u32)r->rsp.id, 1);
 	p->hdr.size = SZ_1M;
 	p->rndv = (struct rxm_rndv) {
 		.mem[0] = { .len = SZ_1M, .key = 4711 }, .count = 1,
 	};
-	KUNIT_ASSERT_EQ(test, fi_send(r.ep, p, sizeof(*p), NULL, 0, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(r->ep, p, sizeof(*p), NULL, 0, NULL), 0);
 	KUNIT_EXPECT_EQ(test, rxt_comp(b->rx, &e, NULL), ECONNRESET);
 	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)t->in);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 	rxt_exchange(test, 100, false, false);
 }
 
@@ -261,16 +260,16 @@ static void rxt_flooded(struct kunit *test)
 	struct rxt_end *b = &t->end[1];
 	struct fi_cq_err_entry e;
 	struct rxm_cm_req req;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	int i, n, more;
 
 	WRITE_ONCE(rxm_held_bufs, l->held_bufs);
-	rxt_raw_open(test, &r);
+	rxt_raw_open(test, r);
 	rxt_raw_req(&req, 4000);
-	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, &r, b, &req, sizeof(req)),
+	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
 			0);
 	/* rxt_exchange() uses the beginning */
-	rxt_flood_send(test, &r, t->out + SZ_1M);
+	rxt_flood_send(test, r, t->out + SZ_1M);
 	/* others are not held up, and each message of theirs is another chance */
 	for (i = 0, more = 0; more < RXT_ROUNDS; i++) {
 		rxt_exchange(test, 100, true, false);
@@ -286,7 +285,7 @@ static void rxt_flooded(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, rxt_comp(b->rx, &e, NULL), 0);
 		KUNIT_ASSERT_EQ(test, n, i);
 	}
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 /* Connects until it is accepted: what ended before is freed some time later. */
@@ -299,7 +298,6 @@ static int rxt_stranger_again(struct kunit *test, struct rxt_raw *r,
 
 	rxt_raw_req(&req, port);
 	do {
-		memset(r, 0, sizeof(*r));
 		rxt_raw_open(test, r);
 		err = rxt_raw_connect(test, r, e, &req, sizeof(req));
 		if (err)
@@ -318,7 +316,7 @@ static void rxt_strangers(struct kunit *test)
 	};
 	struct rxt *t = test->priv;
 	struct rxt_end *b = &t->end[1];
-	struct rxt_raw r[4] = {};
+	struct rxt_raw *r[4];
 	struct rxm_cm_req req;
 	fi_addr_t addr;
 	int i;
@@ -327,19 +325,20 @@ static void rxt_strangers(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_av_insert(b->av, &known, 1, &addr, 0, NULL),
 			1);
 	for (i = 0; i < 4; i++) {
-		rxt_raw_open(test, &r[i]);
+		r[i] = rxt_raw_alloc(test);
+		rxt_raw_open(test, r[i]);
 		rxt_raw_req(&req, 4000 + i);
-		KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, &r[i], b, &req,
+		KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, r[i], b, &req,
 						      sizeof(req)),
 				i == 2 ? ECONNREFUSED : 0);
 	}
 	for (i = 0; i < 4; i++)
-		rxt_raw_close(test, &r[i]);
+		rxt_raw_close(test, r[i]);
 	for (i = 0; i < 2; i++)
-		KUNIT_ASSERT_EQ(test, rxt_stranger_again(test, &r[i], b,
+		KUNIT_ASSERT_EQ(test, rxt_stranger_again(test, r[i], b,
 							 5000 + i), 0);
 	for (i = 0; i < 2; i++)
-		rxt_raw_close(test, &r[i]);
+		rxt_raw_close(test, r[i]);
 	rxt_exchange(test, 100, false, false);
 }
 
@@ -350,14 +349,14 @@ static void rxt_imposter(struct kunit *test)
 	struct rxt_end *b = &t->end[1];
 	struct fi_cq_err_entry e;
 	struct rxm_cm_req req;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	fi_addr_t src;
 
-	rxt_raw_open(test, &r);
+	rxt_raw_open(test, r);
 	rxt_raw_req(&req, ntohs(b->name.sin_port));
-	KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, &r, b, &req, sizeof(req)),
+	KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
 			ECONNREFUSED);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 	KUNIT_ASSERT_EQ(test, fi_recv(b->ep, t->in, 8, NULL, FI_ADDR_UNSPEC,
 				      t->in), 0);
 	KUNIT_ASSERT_EQ(test, fi_inject(b->ep, t->out, 8, b->peer[1]), 0);
@@ -384,25 +383,25 @@ static void rxt_rejected(struct kunit *test)
 	struct rxt_end *a = &t->end[0];
 	struct rxm_hdr *h = (struct rxm_hdr *)t->in;
 	struct fi_cq_err_entry e;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	fi_addr_t peer;
 	int i;
 
-	rxt_raw_listen(test, &r);
-	peer = rxt_raw_known(test, &r, a);
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
 	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer, t->out), 0);
 	for (i = 0; i < 3; i++) {
-		KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNREQ), 0);
-		rxt_raw_reject(test, &r, RXM_REJ_ALREADY);
+		KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+		rxt_raw_reject(test, r, RXM_REJ_ALREADY);
 	}
-	KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNREQ), 0);
-	rxt_raw_accept(test, &r, 5);
-	KUNIT_ASSERT_EQ(test, fi_recv(r.ep, h, RXM_PACKET, NULL, 0, NULL), 0);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_accept(test, r, 5);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, NULL), 0);
 	rxt_expect(test, a->tx, t->out, 0);
-	KUNIT_ASSERT_EQ(test, rxt_comp(r.cq, &e, NULL), 0);
+	KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
 	KUNIT_EXPECT_EQ(test, e.len, sizeof(*h) + 8);
 	KUNIT_EXPECT_EQ(test, h->conn_id, 5);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 /* Rejected so again and again: not longer than a connect may take */
@@ -413,7 +412,7 @@ static void rxt_rejected_always(struct kunit *test)
 	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
 	struct fi_cq_tagged_entry entry;
 	struct fi_cq_err_entry e = {};
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	unsigned int times = 0;
 	fi_addr_t peer;
 	ssize_t n;
@@ -421,12 +420,12 @@ static void rxt_rejected_always(struct kunit *test)
 	rxt_close_end(test, a);
 	t->timeout = 200;
 	rxt_open_end(test, t, a);
-	rxt_raw_listen(test, &r);
-	peer = rxt_raw_known(test, &r, a);
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
 	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer, t->out), 0);
 	do {
-		if (!rxt_raw_wait(&r, FI_CONNREQ, 10)) {
-			rxt_raw_reject(test, &r, RXM_REJ_ALREADY);
+		if (!rxt_raw_wait(r, FI_CONNREQ, 10)) {
+			rxt_raw_reject(test, r, RXM_REJ_ALREADY);
 			times++;
 		}
 		n = fi_cq_read(a->tx, &entry, 1);
@@ -435,7 +434,7 @@ static void rxt_rejected_always(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_cq_readerr(a->tx, &e, 0), 1);
 	KUNIT_EXPECT_EQ(test, e.err, ETIMEDOUT);
 	KUNIT_EXPECT_GT(test, times, 1);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 /* A peer that is configured for rendezvous by write, and the memory it offers */
@@ -472,7 +471,7 @@ static void rxt_written(struct kunit *test)
 		struct rxm_rndv	rndv;
 	} *p = (void *)(t->in + SZ_32K);
 	struct fi_cq_err_entry e;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	struct fid_mr *mr;
 	size_t room = 0;
 	fi_addr_t peer;
@@ -480,20 +479,20 @@ static void rxt_written(struct kunit *test)
 
 	rxt_pattern(t->out, len, 3);
 	memset(mem, 0, SZ_1M);
-	rxt_raw_listen(test, &r);
-	peer = rxt_raw_known(test, &r, a);
-	KUNIT_ASSERT_EQ(test, fi_mr_reg(r.domain, mem, SZ_1M, FI_REMOTE_WRITE,
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(r->domain, mem, SZ_1M, FI_REMOTE_WRITE,
 					0, 0, 0, &mr, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, len, NULL, peer, t->out),
 			0);
-	KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNREQ), 0);
-	rxt_raw_accept(test, &r, 5);
-	KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNECTED), 0);
-	KUNIT_ASSERT_EQ(test, fi_recv(r.ep, h, RXM_PACKET, NULL, 0, h), 0);
-	rxt_expect(test, r.cq, h, 0);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_accept(test, r, 5);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNECTED), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, h), 0);
+	rxt_expect(test, r->cq, h, 0);
 	KUNIT_ASSERT_EQ(test, h->type, RXM_RNDV_REQ);
 
-	rxm_hdr_format(&p->hdr, RXM_WRITE_DATA, (u32)r.req.id, h->msg_id);
+	rxm_hdr_format(&p->hdr, RXM_WRITE_DATA, (u32)r->req.id, h->msg_id);
 	p->rndv = (struct rxm_rndv) { .count = w->count };
 	for (i = 0; i < w->count; i++) {
 		p->rndv.mem[i] = (struct rxm_mem) {
@@ -503,10 +502,10 @@ static void rxt_written(struct kunit *test)
 		room += w->lens[i];
 	}
 	room = min(room, len);
-	KUNIT_ASSERT_EQ(test, fi_recv(r.ep, h, RXM_PACKET, NULL, 0, h), 0);
-	KUNIT_ASSERT_EQ(test, fi_send(r.ep, p, sizeof(*p), NULL, 0, p), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, h), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(r->ep, p, sizeof(*p), NULL, 0, p), 0);
 	for (i = 0; i < 2; i++)
-		KUNIT_ASSERT_EQ(test, rxt_comp(r.cq, &e, NULL), 0);
+		KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
 	KUNIT_EXPECT_EQ(test, h->type, RXM_WRITE_DONE);
 	KUNIT_EXPECT_EQ(test, h->conn_id, 5);
 	KUNIT_EXPECT_EQ(test, h->msg_id, p->hdr.msg_id);
@@ -515,7 +514,7 @@ static void rxt_written(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(mem + room, 0, SZ_1M - room),
 			    NULL);
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 /* Accepted, and silent: all regions are in use, and one transmit waits for one. */
@@ -554,36 +553,36 @@ static void rxt_lost(struct kunit *test, u32 process)
 	struct rxt *t = test->priv;
 	struct rxt_end *a = &t->end[0];
 	struct rxm_hdr *h = (struct rxm_hdr *)t->in;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	unsigned long end;
 	int i;
 
 	rxt_close_end(test, a);
 	t->timeout = 1000;
 	rxt_open_end(test, t, a);
-	rxt_raw_full(test, &r, 7ULL << 32 | 5);
+	rxt_raw_full(test, r, 7ULL << 32 | 5);
 	/* the first attempt would be over */
 	end = jiffies + msecs_to_jiffies(t->timeout);
 	while (time_before_eq(jiffies, end))
 		msleep(20);
-	rxt_raw_close_ep(test, &r);
+	rxt_raw_close_ep(test, r);
 	for (i = 0; i < RXM_REGIONS; i++)
 		rxt_expect(test, a->tx, t->out + i, ECONNRESET);
 
-	KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNREQ), 0);
-	rxt_raw_reject(test, &r, RXM_REJ_ALREADY);
-	KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNREQ), 0);
-	rxt_raw_accept(test, &r, (u64)process << 32 | 6);
-	KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNECTED), 0);
-	KUNIT_ASSERT_EQ(test, fi_recv(r.ep, h, RXM_PACKET, NULL, 0, NULL), 0);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_reject(test, r, RXM_REJ_ALREADY);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_accept(test, r, (u64)process << 32 | 6);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNECTED), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, NULL), 0);
 	if (process == 7) {
-		rxt_expect(test, r.cq, NULL, 0);
+		rxt_expect(test, r->cq, NULL, 0);
 		KUNIT_EXPECT_EQ(test, h->type, RXM_RNDV_REQ);
 		KUNIT_EXPECT_EQ(test, h->conn_id, 6);
-		rxt_raw_close_ep(test, &r);
+		rxt_raw_close_ep(test, r);
 	}
 	rxt_expect(test, a->tx, t->out + RXM_REGIONS, ECONNRESET);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 static void rxt_lost_same(struct kunit *test)
@@ -611,7 +610,7 @@ static void rxt_deaf(struct kunit *test)
 	struct rxt *t = test->priv;
 	struct rxt_end *a = &t->end[0];
 	unsigned long ticks = msecs_to_jiffies(RXT_TIMEOUT);
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	fi_addr_t peer;
 	int i;
 
@@ -620,8 +619,8 @@ static void rxt_deaf(struct kunit *test)
 	rxt_close_end(test, a);
 	t->space = rxt_space;
 	rxt_open_end(test, t, a);
-	rxt_raw_listen(test, &r);
-	peer = rxt_raw_known(test, &r, a);
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
 	for (i = 0; i < RXT_TX / 2; i++)
 		KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer,
 					      NULL), 0);
@@ -630,17 +629,17 @@ static void rxt_deaf(struct kunit *test)
 					      NULL), -EAGAIN);
 		cond_resched();
 	}
-	KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNREQ), 0);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&rxt_spaces), 0);
 	/* others are not held up */
 	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 8, NULL, 1000, NULL),
 			-EINVAL);
-	rxt_raw_reject(test, &r, RXM_REJ_REFUSED);
+	rxt_raw_reject(test, r, RXM_REJ_REFUSED);
 	for (i = 0; i < RXT_TX / 2; i++)
 		rxt_expect(test, a->tx, NULL, ECONNREFUSED);
 	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&rxt_woken, ticks),
 			0);
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 /* Answers carry the number the peer has just given, however early they are due. */
@@ -653,37 +652,37 @@ static void rxt_answered(struct kunit *test)
 		(struct rxm_hdr *)t->in, (struct rxm_hdr *)(t->in + SZ_32K),
 	};
 	struct fi_cq_err_entry e;
-	struct rxt_raw r = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
 	fi_addr_t peer;
 	int i, n;
 
-	rxt_raw_listen(test, &r);
+	rxt_raw_listen(test, r);
 	for (i = 1; i <= RXT_ROUNDS; i++) {
-		peer = rxt_raw_known(test, &r, a);
+		peer = rxt_raw_known(test, r, a);
 		KUNIT_ASSERT_EQ(test, fi_inject(a->ep, &i, sizeof(i), peer), 0);
-		KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNREQ), 0);
-		rxt_raw_accept(test, &r, i);
+		KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+		rxt_raw_accept(test, r, i);
 		for (n = 0; n < 2; n++)
-			KUNIT_ASSERT_EQ(test, fi_recv(r.ep, h[n], RXM_PACKET,
+			KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h[n], RXM_PACKET,
 						      NULL, 0, h[n]), 0);
-		KUNIT_ASSERT_EQ(test, rxt_raw_event(&r, FI_CONNECTED), 0);
+		KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNECTED), 0);
 		memset(ask, 0, RXM_PACKET);
-		rxm_hdr_format(ask, RXM_ATOMIC, (u32)r.req.id, i);
+		rxm_hdr_format(ask, RXM_ATOMIC, (u32)r->req.id, i);
 		ask->op = RXM_OP_ATOMIC;
 		ask->atomic_count = 1;
 		ask->size = 1024;
-		KUNIT_ASSERT_EQ(test, fi_send(r.ep, ask, sizeof(*ask) + 1024,
+		KUNIT_ASSERT_EQ(test, fi_send(r->ep, ask, sizeof(*ask) + 1024,
 					      NULL, 0, ask), 0);
 		for (n = 0; n < 3; n++)
-			KUNIT_ASSERT_EQ(test, rxt_comp(r.cq, &e, NULL), 0);
+			KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
 		for (n = 0; n < 2; n++)
 			KUNIT_EXPECT_EQ(test, h[n]->conn_id, i);
 		KUNIT_ASSERT_EQ(test, rxt_stat(a->ep, "violations"), 0);
 		KUNIT_ASSERT_EQ(test, fi_av_remove(a->av, &peer, 1, 0), 0);
-		KUNIT_EXPECT_EQ(test, rxt_raw_event(&r, FI_SHUTDOWN), 0);
-		rxt_raw_close_ep(test, &r);
+		KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
+		rxt_raw_close_ep(test, r);
 	}
-	rxt_raw_close(test, &r);
+	rxt_raw_close(test, r);
 }
 
 static unsigned int rxt_held_bufs, rxt_max_unknown;

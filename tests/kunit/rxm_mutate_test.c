@@ -16,7 +16,7 @@
 #define RXMUT_MEM	4096	/* bytes of the region, and beside it */
 #define RXMUT_LEN	200	/* bytes of a receive */
 #define RXMUT_PORT	4000	/* what the peer says it listens on */
-#define RXMUT_KNOWN	BIT_ULL(62)	/* tags of the other peer */
+#define RXMUT_KNOWN	0x4d00777700000000ULL	/* tags of the other peer */
 #define RXMUT_LONG	(RXM_SAR + 1)	/* a message that is announced */
 #define RXMUT_MAX	(sizeof(struct rxm_hdr) + RXM_ATOMIC_MEM + 64)
 
@@ -37,7 +37,7 @@ struct rxmut {
 	struct kunit		*test;
 	struct rxt_end		*b;		/* under attack */
 	struct rxt_end		*a;		/* the other peer */
-	struct rxt_raw		raw;		/* the attacker, */
+	struct rxt_raw		*raw;		/* the attacker, */
 	fi_addr_t		addr;		/* and what B calls it */
 	struct fid_mr		*mr;
 	u64			key;
@@ -94,7 +94,7 @@ static size_t rxmut_packet(struct rxmut *m, u8 *packet, size_t *len)
 	int i;
 
 	memset(packet, 0, RXMUT_MAX);
-	rxm_hdr_format(h, k->type, (u32)m->raw.rsp.id, 1 + rxmut_below(m, 4));
+	rxm_hdr_format(h, k->type, (u32)m->raw->rsp.id, 1 + rxmut_below(m, 4));
 	h->op = k->op;
 	h->flags = k->flags;
 	h->ctrl_data = k->ctrl;
@@ -163,9 +163,9 @@ static bool rxmut_send(struct rxmut *m)
 		rxmut_change(m, packet, hdr_size);
 	if (!rxmut_below(m, 16))
 		len = rxmut_below(m, len);
-	if (fi_send(m->raw.ep, packet, len, NULL, 0, NULL))
+	if (fi_send(m->raw->ep, packet, len, NULL, 0, NULL))
 		return false;
-	return !rxt_comp(m->raw.cq, &e, NULL);
+	return !rxt_comp(m->raw->cq, &e, NULL);
 }
 
 /* ------------------------------------------- operations of the one attacked */
@@ -185,7 +185,7 @@ static void rxmut_post(struct rxmut *m, int op)
 		break;
 	case RXMUT_TRECV:
 		err = fi_trecv(ep, m->buf[op], RXMUT_LEN, NULL, FI_ADDR_UNSPEC,
-			       0, ~RXMUT_KNOWN, context);
+			       0, ~BIT_ULL(62), context);
 		break;
 	case RXMUT_HONEST:
 		err = fi_trecv(ep, m->buf[op], RXMUT_LEN, NULL, FI_ADDR_UNSPEC,
@@ -276,9 +276,9 @@ static void rxmut_connect(struct rxmut *m, u32 process)
 	rxt_raw_req(&req, RXMUT_PORT);
 	req.id = (u64)process << 32 | 7;
 	do {
-		rxt_raw_close_ep(m->test, &m->raw);
-		rxt_raw_ep(m->test, &m->raw, m->raw.info);
-		err = rxt_raw_connect(m->test, &m->raw, m->b, &req,
+		rxt_raw_close_ep(m->test, m->raw);
+		rxt_raw_ep(m->test, m->raw, m->raw->info);
+		err = rxt_raw_connect(m->test, m->raw, m->b, &req,
 				      sizeof(req));
 	} while (err && time_before(jiffies, end));
 	KUNIT_ASSERT_EQ(m->test, err, 0);
@@ -310,7 +310,7 @@ static void rxmut_end(struct rxmut *m)
 	int op;
 
 	/* the attacker is not there any more, so that what is for it ends */
-	rxt_raw_close(m->test, &m->raw);
+	rxt_raw_close(m->test, m->raw);
 	rxmut_wait(m, RXMUT_TSEND);
 	rxmut_wait(m, RXMUT_FETCH);
 	rxmut_honest(m);
@@ -356,7 +356,8 @@ static void mutate_rxm(struct kunit *test)
 					FI_REMOTE_WRITE, 0, 0, 0, &m->mr, NULL),
 			0);
 	m->key = fi_mr_key(m->mr);
-	rxt_raw_open(test, &m->raw);
+	m->raw = rxt_raw_alloc(test);
+	rxt_raw_open(test, m->raw);
 	while (sent < rxmut_count) {
 		sent += rxmut_connection(m, ++process);
 		if (!(process & 15))

@@ -67,11 +67,34 @@ void rxt_raw_close(struct kunit *test, struct rxt_raw *r)
 	rxt_raw_close_ep(test, r);
 	if (r->pep)
 		KUNIT_EXPECT_EQ(test, fi_close(&r->pep->fid), 0);
-	KUNIT_EXPECT_EQ(test, fi_close(&r->cq->fid), 0);
-	KUNIT_EXPECT_EQ(test, fi_close(&r->eq->fid), 0);
-	KUNIT_EXPECT_EQ(test, fi_close(&r->domain->fid), 0);
-	KUNIT_EXPECT_EQ(test, fi_close(&r->fabric->fid), 0);
+	if (r->cq)
+		KUNIT_EXPECT_EQ(test, fi_close(&r->cq->fid), 0);
+	if (r->eq)
+		KUNIT_EXPECT_EQ(test, fi_close(&r->eq->fid), 0);
+	if (r->domain)
+		KUNIT_EXPECT_EQ(test, fi_close(&r->domain->fid), 0);
+	if (r->fabric)
+		KUNIT_EXPECT_EQ(test, fi_close(&r->fabric->fid), 0);
 	fi_freeinfo(r->info);
+	*r = (struct rxt_raw) { .test = test };
+}
+
+static void rxt_raw_end(void *arg)
+{
+	struct rxt_raw *r = arg;
+
+	rxt_raw_close(r->test, r);
+}
+
+/* Closed at the end of the test, wherever that is */
+struct rxt_raw *rxt_raw_alloc(struct kunit *test)
+{
+	struct rxt_raw *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->test = test;
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, rxt_raw_end, r), 0);
+	return r;
 }
 
 /* The event that comes within a time; 0, or the error it is */

@@ -7,6 +7,7 @@
 
 /* A plain endpoint below that says it is a peer, or listens as one */
 struct rxt_raw {
+	struct kunit		*test;
 	struct fi_info		*info;
 	struct fid_fabric	*fabric;
 	struct fid_domain	*domain;
@@ -20,6 +21,7 @@ struct rxt_raw {
 	struct rxm_cm_rsp	rsp;
 };
 
+struct rxt_raw *rxt_raw_alloc(struct kunit *test);
 void rxt_raw_ep(struct kunit *test, struct rxt_raw *r, struct fi_info *info);
 void rxt_raw_open(struct kunit *test, struct rxt_raw *r);
 void rxt_raw_listen(struct kunit *test, struct rxt_raw *r);
