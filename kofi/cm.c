@@ -160,7 +160,8 @@ EXPORT_SYMBOL_GPL(fi_getpeer);
  * Context: process, may sleep.
  * Return: 0; -EINVAL for NULL or something that is no passive endpoint;
  * -FI_ENOEQ without an event queue; -FI_EOPBADSTATE if it listens already;
- * -EADDRINUSE, or what else the provider says.
+ * -EADDRINUSE; -ENODEV for a device that is being removed (kofi_verbs); or what
+ * else the provider says.
  */
 int fi_listen(struct fid_pep *pep)
 {

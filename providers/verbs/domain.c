@@ -98,6 +98,23 @@ static struct vrb_dev *vrb_dev_get(const char *name)
 }
 
 /**
+ * vrb_dev_there - is a device there, and not being removed
+ * @ib: the device
+ *
+ * Context: process; vrb_mutex held.
+ * Return: true if it is.
+ */
+bool vrb_dev_there(const struct ib_device *ib)
+{
+	struct vrb_dev *dev;
+
+	list_for_each_entry(dev, &vrb_devs, node)
+		if (dev->ib == ib)
+			return true;
+	return false;
+}
+
+/**
  * vrb_dev_access - can a device be used in a network namespace
  * @ib: the device
  * @net: the namespace; NULL: in any

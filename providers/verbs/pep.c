@@ -322,6 +322,9 @@ static int vrb_pep_listen(struct fid_pep *fid)
 		goto unlock;
 	}
 	err = rdma_bind_addr(id, &pep->local.sa);
+	/* the manager's removal would wait for a listener that comes after ours */
+	if (!err && id->device && !vrb_dev_there(id->device))
+		err = -ENODEV;
 	if (!err)
 		err = rdma_listen(id, pep->backlog);
 	if (err) {

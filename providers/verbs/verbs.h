@@ -187,6 +187,7 @@ extern struct list_head vrb_devs;
 int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
 	       void *context);
 void vrb_domain_wait(struct vrb_domain *dom);
+bool vrb_dev_there(const struct ib_device *ib);
 bool vrb_dev_access(const struct ib_device *ib, const struct net *net);
 int vrb_domain_init(void);
 void vrb_domain_exit(void);

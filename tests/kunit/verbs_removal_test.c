@@ -8,9 +8,11 @@
  * 0, and the new device serves as the old one did.
  */
 
+#include <linux/completion.h>
 #include <linux/kthread.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "verbs_link.h"
 
@@ -474,6 +476,102 @@ static void removal_any_time(struct kunit *test)
 		   connected, remover.times);
 }
 
+/* ---------------------------------------- who listens while the device goes */
+
+#define RM_LISTENERS	64	/* that are open at a time */
+
+/**
+ * struct rm_listeners - passive endpoints that come until the device has gone
+ * @fabric: theirs
+ * @eq: the same
+ * @info: the same
+ * @pep: the last ones that could listen
+ * @n: how many could
+ * @work: removes the device
+ * @err: what it ended with
+ * @gone: it has ended
+ */
+struct rm_listeners {
+	struct fid_fabric	*fabric;
+	struct fid_eq		*eq;
+	struct fi_info		*info;
+	struct fid_pep		*pep[RM_LISTENERS];
+	unsigned int		n;
+	struct work_struct	work;
+	int			err;
+	struct completion	gone;
+};
+
+static void rm_listen(struct rm_listeners *l)
+{
+	struct fid_pep **oldest = &l->pep[l->n % RM_LISTENERS], *pep;
+
+	if (fi_passive_ep(l->fabric, l->info, &pep, NULL))
+		return;
+	if (fi_pep_bind(pep, &l->eq->fid, 0) || fi_listen(pep)) {
+		fi_close(&pep->fid);
+		return;
+	}
+	if (*oldest)
+		fi_close(&(*oldest)->fid);
+	*oldest = pep;
+	l->n++;
+}
+
+static void rm_remove_work(struct work_struct *work)
+{
+	struct rm_listeners *l = container_of(work, struct rm_listeners, work);
+
+	l->err = link_remove();
+	complete(&l->gone);
+}
+
+/* The removal waits for no listener, not even for one that came during it. */
+static void rm_listen_round(struct kunit *test, struct rm_listeners *l)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(CT_TIMEOUT_MS);
+	int i;
+
+	init_completion(&l->gone);
+	INIT_WORK(&l->work, rm_remove_work);
+	queue_work(system_unbound_wq, &l->work);
+	while (!completion_done(&l->gone) && time_before(jiffies, end)) {
+		rm_listen(l);
+		cond_resched();
+	}
+	KUNIT_EXPECT_TRUE(test, completion_done(&l->gone));
+	for (i = 0; i < RM_LISTENERS; i++) {
+		if (l->pep[i])
+			KUNIT_EXPECT_EQ(test, fi_close(&l->pep[i]->fid), 0);
+		l->pep[i] = NULL;
+	}
+	flush_work(&l->work);
+	KUNIT_EXPECT_EQ(test, l->err, 0);
+	KUNIT_ASSERT_EQ(test, link_add(), 0);
+}
+
+static void listen_any_time(struct kunit *test)
+{
+	struct rm_listeners *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct fi_info *hints = ct_hints();
+	unsigned int round;
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	KUNIT_ASSERT_EQ(test, ct_getinfo(FI_SOURCE, hints, &l->info), 0);
+	fi_freeinfo(hints);
+	KUNIT_ASSERT_EQ(test, fi_fabric(l->info->fabric_attr, &l->fabric,
+					NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_eq_open(l->fabric, &attr, &l->eq, NULL), 0);
+	for (round = 0; round < link_rounds; round++)
+		rm_listen_round(test, l);
+	KUNIT_EXPECT_GT(test, l->n, 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&l->eq->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&l->fabric->fid), 0);
+	fi_freeinfo(l->info);
+}
+
 /* --------------------------------------------------- the interface is down */
 
 static bool rm_flies(struct rm *r)
@@ -536,6 +634,7 @@ static struct kunit_case verbs_removal_cases[] = {
 	KUNIT_CASE(interface_down),
 	KUNIT_CASE_PARAM(removal_at, removal_gen_params),
 	KUNIT_CASE_PARAM(removal_any_time, ct_mode_gen_params),
+	KUNIT_CASE(listen_any_time),
 	{}
 };
 
