@@ -120,10 +120,11 @@ static void ksk_domain_lost(struct ksk_domain *dom, bool gone)
 
 	lockdep_assert_held(&ksk_dom_mutex);
 
+	/* before endpoints are told to look */
+	if (gone)
+		WRITE_ONCE(dom->ifindex, 0);
 	list_for_each_entry(ep, &dom->eps, domain_node)
 		ksk_ep_abort(ep, ENETDOWN);
-	if (gone)
-		dom->ifindex = 0;
 	kofi_domain_notify(&dom->base, ENETDOWN);
 }
 

@@ -33,7 +33,7 @@ void ksk_ep_abort(struct ksk_ep *ep, int err)
 	if (ep->conn)
 		ksk_conn_abort(ep->conn, err);
 	else
-		ksk_rdm_abort(ep, err);
+		ep->type->abort(ep, err);
 }
 
 /**
@@ -141,6 +141,8 @@ static int ksk_ep_getopt(fid_t fid, int level, int name, void *val,
 
 	switch (name) {
 	case FI_OPT_CM_DATA_SIZE:
+		if (ep->base.info->ep_attr->type == FI_EP_DGRAM)
+			return -FI_ENOPROTOOPT;
 		return kofi_opt_get_size(KSK_CM_DATA_MAX, val, len);
 	case FI_OPT_SEND_BUF_SIZE:
 		return kofi_opt_get_size(ep->tun.sndbuf, val, len);
@@ -165,6 +167,9 @@ static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 		break;
 	case FI_OPT_MAX_MSG_SIZE:
 		limit = KSK_MSG_MAX;
+		/* that of a datagram is the device's: no more than there is */
+		if (ep->base.info->ep_attr->type == FI_EP_DGRAM)
+			limit = ep->base.info->ep_attr->max_msg_size;
 		break;
 	case FI_OPT_INJECT_MSG_SIZE:
 		limit = KSK_INJECT_MAX;
@@ -241,7 +246,7 @@ static void ksk_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 #undef KSK_STAT
 }
 
-static ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context)
+ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context)
 {
 	struct ksk_ep *ep = ksk_ep(fid);
 	int err = kofi_ep_rx_state(&ep->base);
@@ -481,6 +486,8 @@ int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 		return ksk_msg_open(domain, info, fid, context);
 	case FI_EP_RDM:
 		return ksk_rdm_open(domain, info, fid, context);
+	case FI_EP_DGRAM:
+		return ksk_dgram_open(domain, info, fid, context);
 	default:
 		return -EINVAL;
 	}

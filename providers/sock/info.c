@@ -11,7 +11,10 @@
  * alike on all of them ("fe80::%eth0/64").
  */
 #include <linux/in6.h>
+#include <linux/netdevice.h>
 #include <linux/slab.h>
+#include <linux/udp.h>
+#include <net/ip.h>
 #include <net/ipv6.h>
 
 #include "sock.h"
@@ -29,6 +32,9 @@
 
 /* Bytes of messages that wait for their receive, without one being posted */
 #define KSK_BUFFERED	SZ_4M
+
+#define KSK_DGRAM_TX_CAPS (FI_MSG | FI_SEND)
+#define KSK_DGRAM_RX_CAPS (FI_MSG | FI_RECV | FI_MULTI_RECV | FI_SOURCE)
 
 /* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
 #define KSK_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
@@ -83,6 +89,47 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr,
 }
 
 /* ------------------------------------------------------------------ infos */
+
+/* A datagram is one packet: what goes into the one of the device */
+static size_t ksk_info_dgram_max(struct net *net, const struct kofi_netif *i)
+{
+	size_t headers = sizeof(struct udphdr) +
+			 (i->addr.sa.sa_family == AF_INET6 ?
+			  sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+	struct net_device *dev;
+	size_t mtu = 0;
+
+	rcu_read_lock();
+	dev = dev_get_by_index_rcu(net, i->ifindex);
+	if (dev)
+		mtu = min_t(size_t, READ_ONCE(dev->mtu), IP_MAX_MTU);
+	rcu_read_unlock();
+	return mtu > headers ? mtu - headers : 0;
+}
+
+/* What is different with datagrams */
+static void ksk_info_fill_dgram(struct fi_info *info, size_t max)
+{
+	info->caps = KSK_DGRAM_TX_CAPS | KSK_DGRAM_RX_CAPS | KSK_DOM_CAPS;
+	info->tx_attr->caps = KSK_DGRAM_TX_CAPS;
+	info->tx_attr->op_flags &= ~FI_DELIVERY_COMPLETE;
+	info->tx_attr->msg_order = 0;
+	info->tx_attr->inject_size = min_t(size_t, max, KSK_INJECT_MAX);
+	info->tx_attr->rma_iov_limit = 0;
+	info->rx_attr->caps = KSK_DGRAM_RX_CAPS;
+	info->rx_attr->msg_order = 0;
+	info->rx_attr->comp_order = FI_ORDER_STRICT;
+	info->rx_attr->total_buffered_recv = 0;
+	*info->ep_attr = (struct fi_ep_attr) {
+		.type		= FI_EP_DGRAM,
+		.protocol	= FI_PROTO_UDP,
+		.max_msg_size	= max,
+		.tx_ctx_cnt	= 1,
+		.rx_ctx_cnt	= 1,
+	};
+	info->domain_attr->cq_data_size = 0;
+	info->domain_attr->max_ep_srx_ctx = 0;
+}
 
 static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 {
@@ -176,7 +223,7 @@ static u64 ksk_info_optional(const struct fi_info *hints,
 /* The info of an address, to the given source and destination. */
 static struct fi_info *ksk_info_new(const struct kofi_netif *i,
 				    const struct fi_info *hints,
-				    enum fi_ep_type type,
+				    enum fi_ep_type type, size_t dgram_max,
 				    const struct sockaddr *src,
 				    const struct sockaddr *dest)
 {
@@ -186,6 +233,8 @@ static struct fi_info *ksk_info_new(const struct kofi_netif *i,
 	if (!info)
 		return NULL;
 	ksk_info_fill(info, type);
+	if (type == FI_EP_DGRAM)
+		ksk_info_fill_dgram(info, dgram_max);
 	info->caps &= ~ksk_info_optional(hints, type);
 	info->rx_attr->caps &= info->caps;
 	info->domain_attr->mr_mode = ksk_info_mr_mode(hints);
@@ -240,6 +289,7 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
 	struct fi_info *mine, *granted = NULL;
 	const struct fi_info *hints = q->hints;
 	union kofi_ip local = {};
+	size_t max = 0;
 
 	if (want->sa_family && want->sa_family != i->addr.sa.sa_family)
 		return NULL;
@@ -251,7 +301,12 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
 	       kofi_ip_len(&i->addr.sa));
 	if (want->sa_family)
 		*kofi_ip_port(&local.sa) = *kofi_ip_port(want);
-	mine = ksk_info_new(i, hints, type, &local.sa,
+	if (type == FI_EP_DGRAM) {
+		max = ksk_info_dgram_max(hints->fabric_attr->net, i);
+		if (!max)
+			return NULL;
+	}
+	mine = ksk_info_new(i, hints, type, max, &local.sa,
 			    q->dest.ss_family ? (struct sockaddr *)&q->dest :
 						NULL);
 	if (!mine)
@@ -276,7 +331,7 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
  * @service: port, or NULL
  * @flags: FI_SOURCE, FI_NUMERICHOST, ...
  * @hints: complete
- * @info: what matches; connected endpoints first
+ * @info: what matches; connected endpoints first, datagrams last
  *
  * A destination selects the address the routing table would use, if no source
  * is named. A wildcard source that node or hints name stays a wildcard, so that a
@@ -288,7 +343,9 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
 int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info)
 {
-	static const enum fi_ep_type types[] = { FI_EP_MSG, FI_EP_RDM };
+	static const enum fi_ep_type types[] = {
+		FI_EP_MSG, FI_EP_RDM, FI_EP_DGRAM,
+	};
 	struct net *net = hints->fabric_attr->net;
 	struct ksk_info_query q = { .hints = hints };
 	struct sockaddr *want = (struct sockaddr *)&q.src;

@@ -425,30 +425,6 @@ static void ksk_listener_work(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
-/* A listener that names no port gets one of the range, as good as any. */
-static int ksk_listener_bind(struct socket *sock, const union kofi_ip *src)
-{
-	union kofi_ip try = *src;
-	unsigned int n, i, first;
-	int err = -EADDRINUSE;
-	size_t len;
-
-	/* no address at all is any address, but the same ports */
-	if (!try.sa.sa_family)
-		try.sa.sa_family = AF_INET;
-	len = kofi_ip_len(&try.sa);
-	if (*kofi_ip_port(&try.sa) || !ksk_port_min)
-		return kernel_bind(sock, (void *)&try, len);
-
-	n = ksk_port_max - ksk_port_min + 1;
-	first = get_random_u32_below(n);
-	for (i = 0; i < n && err == -EADDRINUSE; i++) {
-		*kofi_ip_port(&try.sa) = htons(ksk_port_min + (first + i) % n);
-		err = kernel_bind(sock, (void *)&try, len);
-	}
-	return err;
-}
-
 /**
  * ksk_listener_start - listen
  * @l: a listener that does not yet
@@ -462,10 +438,11 @@ int ksk_listener_start(struct ksk_listener *l)
 	struct sock *sk;
 	int err;
 
-	err = ksk_socket_create(l->net, l->src.sa.sa_family ? : AF_INET, &sock);
+	err = ksk_socket_create(l->net, l->src.sa.sa_family ? : AF_INET,
+				SOCK_STREAM, &sock);
 	if (err)
 		return err;
-	err = ksk_listener_bind(sock, &l->src);
+	err = ksk_socket_bind(sock, &l->src);
 	if (err)
 		goto release;
 	ksk_socket_tune(sock, &l->tun, l->info);

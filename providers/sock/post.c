@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 
-#include "rdm.h"
+#include "sock.h"
 
 /* ----------------------------------------------------------------- records */
 
@@ -178,7 +178,8 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	op = ksk_tx_get(ep);
 	if (unlikely(!op)) {
 		/* those that are deferred have theirs until they are sent */
-		if (!in_hardirq() && !irqs_disabled())
+		if (ep->base.ops->send_deferred && !in_hardirq() &&
+		    !irqs_disabled())
 			ep->base.ops->send_deferred(&ep->base.ep);
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
@@ -194,7 +195,7 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	err = ksk_tx_fill(ep, op, msg, post, flags);
 	if (!err)
 		err = ep->conn ? ksk_tx_add(ep->conn, op) :
-				 ksk_rdm_add(ep, msg->addr, op);
+				 ep->type->add(ep, msg->addr, op);
 	if (!err)
 		return 0;
 	kofi_freelist_put(&ep->tx_free, &op->free);
@@ -204,7 +205,7 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	 * is under way wakes them.
 	 */
 	if (err == -EAGAIN)
-		ksk_rdm_refused(ep);
+		ep->type->refused(ep);
 	else
 		kofi_ep_unblock(&ep->base);
 unreserve:

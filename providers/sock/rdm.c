@@ -381,18 +381,12 @@ static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 	return 0;
 }
 
-/**
- * ksk_rdm_add - send an operation to a peer, or have somebody else do that
- * @ep: the endpoint
- * @fi_addr: the peer
- * @op: the operation; it may have completed when this returns
- *
- * Context: any.
- * Return: 0; or an error, and the operation is the caller's: -EINVAL for an
- * unknown peer; -EAGAIN while too much waits for connections; -ESHUTDOWN; -ENOMEM
- * without memory for a connection; -ENETDOWN if the interface has gone.
+/*
+ * ksk_ep_type.add: -EAGAIN while too much waits for connections, -ENOMEM without
+ * memory for one, -ENETDOWN if the interface has gone.
  */
-int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr, struct ksk_txop *op)
+static int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr,
+		       struct ksk_txop *op)
 {
 	struct ksk_rdm *rdm = ksk_rdm(ep);
 	struct ksk_peer *peer;
@@ -463,14 +457,8 @@ static void ksk_rdm_send_deferred(struct fid_ep *fid)
 	rcu_read_unlock();
 }
 
-/**
- * ksk_rdm_refused - a post is about to be refused because of what waits
- * @ep: the endpoint; ksk_rdm_add() has returned -EAGAIN, and the operation has been
- *	given back
- *
- * Context: any.
- */
-void ksk_rdm_refused(struct ksk_ep *ep)
+/* ksk_ep_type.refused */
+static void ksk_rdm_refused(struct ksk_ep *ep)
 {
 	struct ksk_rdm *rdm = ksk_rdm(ep);
 	unsigned long irq;
@@ -734,14 +722,8 @@ static const struct ksk_listener_ops ksk_rdm_listener_ops = {
 
 /* --------------------------------------------------------------- the endpoint */
 
-/**
- * ksk_rdm_abort - end all connections of an endpoint
- * @ep: the endpoint, of type FI_EP_RDM
- * @err: why, a positive error code
- *
- * Context: any.
- */
-void ksk_rdm_abort(struct ksk_ep *ep, int err)
+/* ksk_ep_type.abort: end all connections. */
+static void ksk_rdm_abort(struct ksk_ep *ep, int err)
 {
 	struct ksk_rdm *rdm = ksk_rdm(ep);
 	struct ksk_peer *peer;
@@ -915,6 +897,12 @@ static int ksk_rdm_setname(fid_t fid, void *addr, size_t len)
 	return err;
 }
 
+static const struct ksk_ep_type ksk_rdm_type = {
+	.add		= ksk_rdm_add,
+	.refused	= ksk_rdm_refused,
+	.abort		= ksk_rdm_abort,
+};
+
 static const struct fi_ops_cm ksk_rdm_cm_ops = {
 	.size		= sizeof(struct fi_ops_cm),
 	.setname	= ksk_rdm_setname,
@@ -966,6 +954,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 	do {
 		rdm->pid = get_random_u32();
 	} while (!rdm->pid);
+	rdm->ep.type = &ksk_rdm_type;
 	err = rhashtable_init(&rdm->peers, &ksk_rdm_peers);
 	if (err)
 		goto free;

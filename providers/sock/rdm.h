@@ -148,11 +148,8 @@ static inline struct ksk_peer *ksk_peer(struct ksk_conn *c)
 
 int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
-int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr, struct ksk_txop *op);
 void ksk_rdm_deferred(struct ksk_conn *c);
-void ksk_rdm_refused(struct ksk_ep *ep);
 fi_addr_t ksk_rdm_source(struct ksk_conn *c);
-void ksk_rdm_abort(struct ksk_ep *ep, int err);
 
 /* What completions call the peer */
 static inline fi_addr_t ksk_conn_source(struct ksk_conn *c)

@@ -160,7 +160,9 @@ struct ksk_cbs {
 	void	(*error_report)(struct sock *sk);
 };
 
-int ksk_socket_create(struct net *net, int family, struct socket **sockp);
+int ksk_socket_create(struct net *net, int family, int type,
+		      struct socket **sockp);
+int ksk_socket_bind(struct socket *sock, const union kofi_ip *src);
 void ksk_socket_accepted(struct socket *sock);
 void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 		     const struct fi_info *info);
@@ -336,6 +338,7 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
  * @err: how it ended for the stream, a positive error code
  * @conn: the connection
  * @ubuf: what packets refer to that hold its pages
+ * @peer: of a datagram
  * @rma: the peer's memory
  * @cur: position in the payload, or in what the response to a read fills; of
  *	those that injected payload does not need, its segments are where it is
@@ -366,6 +369,7 @@ struct ksk_txop {
 			u64	tag;
 			u64	inv_key;
 		};
+		union kofi_ip	peer;
 		struct fi_rma_iov rma[KSK_RMA_MAX];
 	};
 	struct kofi_cursor	cur;
@@ -877,6 +881,22 @@ static inline bool ksk_tx_ready(const struct ksk_conn *c)
 
 /* ------------------------------------------------------------------- ep.c */
 
+struct ksk_ep;
+
+/**
+ * struct ksk_ep_type - what is different with types that do not connect
+ * @add: send an operation to a peer, or have somebody else do that; any context.
+ *	Returns 0, then it may have completed, or an error, and it is the caller's
+ * @refused: a post is about to be refused as @add has returned -EAGAIN; NULL for
+ *	a type whose does not
+ * @abort: end what is under way, with a positive error code; any context
+ */
+struct ksk_ep_type {
+	int	(*add)(struct ksk_ep *ep, fi_addr_t dest, struct ksk_txop *op);
+	void	(*refused)(struct ksk_ep *ep);
+	void	(*abort)(struct ksk_ep *ep, int err);
+};
+
 /**
  * struct ksk_ep - what endpoints of all types have
  * @base: the core's
@@ -889,7 +909,8 @@ static inline bool ksk_tx_ready(const struct ksk_conn *c)
  * @tx_free: unused operations; can be put to without the lock
  * @tx_ops: all operations
  * @tx_op_size: bytes of each
- * @conn: its only connection; NULL for a type that has many (rdm.c)
+ * @conn: its only connection; NULL for a type that has many, or none
+ * @type: the type then
  * @rxq: posted receives, unless they are those of a shared context
  */
 struct ksk_ep {
@@ -904,6 +925,7 @@ struct ksk_ep {
 	void			*tx_ops;
 	size_t			tx_op_size;
 	struct ksk_conn		*conn;
+	const struct ksk_ep_type *type;
 	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
 };
 
@@ -952,10 +974,16 @@ void ksk_ep_list(struct ksk_ep *ep);
 void ksk_ep_unlist(struct ksk_ep *ep);
 void ksk_ep_abort(struct ksk_ep *ep, int err);
 int ksk_ep_control(struct fi_fid *fid, int command, void *arg);
+ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context);
 void ksk_conn_stats_add(struct ksk_conn_stats *sum,
 			const struct ksk_conn_stats *stats);
 int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
+
+/* --------------------------------------------------------------- dgram.c */
+
+int ksk_dgram_open(struct fid_domain *domain, struct fi_info *info,
+		   struct fid_ep **ep, void *context);
 
 /* Pure functions of the wire, static but for the tests */
 #if IS_ENABLED(CONFIG_KUNIT)

@@ -23,13 +23,15 @@
 
 #include "sock.h"
 
-int ksk_socket_create(struct net *net, int family, struct socket **sockp)
+/* With the protocol that goes with the type: TCP or UDP */
+int ksk_socket_create(struct net *net, int family, int type,
+		      struct socket **sockp)
 {
 	struct socket *sock;
 	struct sock *sk;
 	int err;
 
-	err = sock_create_kern(net, family, SOCK_STREAM, IPPROTO_TCP, &sock);
+	err = sock_create_kern(net, family, type, 0, &sock);
 	if (err)
 		return err;
 	sk = sock->sk;
@@ -37,9 +39,42 @@ int ksk_socket_create(struct net *net, int family, struct socket **sockp)
 	sk_net_refcnt_upgrade(sk);
 	sk->sk_use_task_frag = false;
 	ksk_socket_gfp(sk, GFP_ATOMIC);
-	sock_set_reuseaddr(sk);
+	/* of datagrams two could have the same port */
+	if (type == SOCK_STREAM)
+		sock_set_reuseaddr(sk);
 	*sockp = sock;
 	return 0;
+}
+
+/**
+ * ksk_socket_bind - give a socket its address
+ * @sock: the socket
+ * @src: the address; without a port it gets one of the range, as good as any
+ *
+ * Context: process, may sleep.
+ * Return: 0, or a negative error.
+ */
+int ksk_socket_bind(struct socket *sock, const union kofi_ip *src)
+{
+	union kofi_ip try = *src;
+	unsigned int n, i, first;
+	int err = -EADDRINUSE;
+	size_t len;
+
+	/* no address at all is any address, but the same ports */
+	if (!try.sa.sa_family)
+		try.sa.sa_family = AF_INET;
+	len = kofi_ip_len(&try.sa);
+	if (*kofi_ip_port(&try.sa) || !ksk_port_min)
+		return kernel_bind(sock, (void *)&try, len);
+
+	n = ksk_port_max - ksk_port_min + 1;
+	first = get_random_u32_below(n);
+	for (i = 0; i < n && err == -EADDRINUSE; i++) {
+		*kofi_ip_port(&try.sa) = htons(ksk_port_min + (first + i) % n);
+		err = kernel_bind(sock, (void *)&try, len);
+	}
+	return err;
 }
 
 void ksk_socket_accepted(struct socket *sock)
@@ -81,7 +116,7 @@ static void ksk_socket_class(struct socket *sock, u32 tclass)
 	struct sock *sk = sock->sk;
 	int tos;
 
-	if (tclass != FI_TC_BULK_DATA)
+	if (sk->sk_type == SOCK_STREAM && tclass != FI_TC_BULK_DATA)
 		tcp_sock_set_nodelay(sk);
 	if (tclass == FI_TC_UNSPEC)
 		return;
@@ -114,14 +149,12 @@ static void ksk_socket_rcvbuf(struct sock *sk, int rcvbuf)
 	sock_set_rcvbuf(sk, max(rcvbuf, DIV_ROUND_UP(min, 2)));
 }
 
-/* What every data socket gets before it carries frames. */
-void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
-		     const struct fi_info *info)
+static void ksk_socket_keepalive(struct socket *sock,
+				 const struct ksk_tunables *tun)
 {
 	struct sock *sk = sock->sk;
 	int off = 0;
 
-	ksk_socket_class(sock, kofi_info_tclass(info));
 	if (tun->keepalive_idle) {
 		tcp_sock_set_keepidle(sk, DIV_ROUND_UP(tun->keepalive_idle,
 						       MSEC_PER_SEC));
@@ -133,6 +166,17 @@ void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 		sock_setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE,
 				KERNEL_SOCKPTR(&off), sizeof(off));
 	}
+}
+
+/* What every data socket gets before it carries messages. */
+void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
+		     const struct fi_info *info)
+{
+	struct sock *sk = sock->sk;
+
+	ksk_socket_class(sock, kofi_info_tclass(info));
+	if (sk->sk_type == SOCK_STREAM)
+		ksk_socket_keepalive(sock, tun);
 	if (tun->rcvbuf)
 		ksk_socket_rcvbuf(sk, tun->rcvbuf);
 	if (tun->sndbuf) {

@@ -58,6 +58,11 @@ hrtimer_setup_on_stack(struct hrtimer *timer,
 #define BLK_MQ_F_SHOULD_MERGE	0
 #endif
 
+/* Since 6.18 what a socket has dropped is counted by each node. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define sk_drops_read(sk)	atomic_read(&(sk)->sk_drops)
+#endif
+
 /* Since 6.17 a queue bound to CPUs says so. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define WQ_PERCPU	0

@@ -164,7 +164,8 @@ step domain expect_output "domain: eth0" kofi info -d eth0
 step domain-none fails_saying "kofi: no interface fits" kofi info -d eth9
 step fabric expect_output "fabric: 10.0.0.0/24" kofi info -f 10.0.0.0/24
 step type expect_output "type: FI_EP_MSG" kofi info -t msg
-step type-none fails_saying "kofi: no interface fits" kofi info -t FI_EP_DGRAM
+step type-dgram expect_output "type: FI_EP_DGRAM" kofi info -t dgram
+step type-none fails_saying "kofi: no interface fits" kofi info -t FI_EP_DGRAM -c FI_RMA
 step caps expect_output "provider: sock" kofi info -c 'FI_MSG|send'
 step caps-none fails_saying "kofi: no interface fits" kofi info -c FI_HMEM
 only_6() {
