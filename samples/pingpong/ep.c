@@ -47,7 +47,7 @@ static int pp_ep_getinfo(struct pp_run *run,
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = opts->tagged ? FI_TAGGED : FI_MSG;
-	hints->ep_attr->type = opts->rdm ? FI_EP_RDM : FI_EP_MSG;
+	hints->ep_attr->type = opts->type;
 	if (opts->prov[0]) {
 		hints->fabric_attr->prov_name = kstrdup(opts->prov, GFP_KERNEL);
 		if (!hints->fabric_attr->prov_name)
@@ -125,7 +125,7 @@ static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 	ret = pp_data_cq_open(run);
 	if (ret)
 		return ret;
-	if (run->opts.rdm) {
+	if (!pp_connects(&run->opts)) {
 		run->stage = "fi_av_open";
 		ret = fi_av_open(run->domain, NULL, &run->av, run);
 		if (ret)
@@ -139,7 +139,7 @@ static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 	ret = fi_ep_bind(data->ep, &run->eq->fid, 0);
 	if (ret)
 		return ret;
-	if (run->opts.rdm)
+	if (!pp_connects(&run->opts))
 		ret = fi_ep_bind(data->ep, &run->av->fid, 0);
 	if (ret)
 		return ret;
@@ -151,7 +151,8 @@ static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 	if (ret)
 		return ret;
 	run->stage = "keepalive";
-	ret = pp_ep_keepalive(data->ep);
+	if (run->opts.type != FI_EP_DGRAM)
+		ret = pp_ep_keepalive(data->ep);
 	if (ret)
 		return ret;
 	run->stage = "fi_enable";
@@ -231,7 +232,7 @@ int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local)
 	ret = pp_ep_fabric(run);
 	if (ret)
 		return ret;
-	if (run->opts.rdm)
+	if (!pp_connects(&run->opts))
 		return pp_ep_open(run, run->info);
 	run->stage = "fi_passive_ep";
 	ret = fi_passive_ep(run->fabric, run->info, &run->pep, run);
@@ -341,7 +342,7 @@ int pp_ep_connect(struct pp_run *run, const struct sockaddr_storage *peer)
 	if (ret)
 		return ret;
 	ret = pp_ep_open(run, run->info);
-	if (ret || run->opts.rdm)
+	if (ret || !pp_connects(&run->opts))
 		return ret;
 	run->stage = "fi_connect";
 	ret = fi_connect(run->data.ep, peer, NULL, 0);

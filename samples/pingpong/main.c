@@ -140,6 +140,11 @@ static void kofi_test_opt_text(char *to, const struct nlattr *attr)
 
 static int kofi_test_opts(struct pp_opts *opts, struct genl_info *info)
 {
+	static const enum fi_ep_type types[] = {
+		[KOFI_TEST_ENDPOINT_MSG]	= FI_EP_MSG,
+		[KOFI_TEST_ENDPOINT_RDM]	= FI_EP_RDM,
+		[KOFI_TEST_ENDPOINT_DGRAM]	= FI_EP_DGRAM,
+	};
 	struct nlattr **tb = info->attrs;
 	struct nlattr *attr;
 
@@ -164,7 +169,7 @@ static int kofi_test_opts(struct pp_opts *opts, struct genl_info *info)
 	attr = tb[KOFI_TEST_A_PINGPONG_POLL];
 	opts->poll = attr ? nla_get_u32(attr) : KOFI_POLL_SOFTIRQ;
 	attr = tb[KOFI_TEST_A_PINGPONG_ENDPOINT];
-	opts->rdm = attr && nla_get_u32(attr) == KOFI_TEST_ENDPOINT_RDM;
+	opts->type = attr ? types[nla_get_u32(attr)] : FI_EP_MSG;
 	opts->tagged = nla_get_flag(tb[KOFI_TEST_A_PINGPONG_TAGGED]);
 	attr = tb[KOFI_TEST_A_PINGPONG_TIMEOUT];
 	opts->timeout = attr ? nla_get_u32(attr) : 0;

@@ -33,7 +33,7 @@ struct task_struct;
  * @src_port: local control port, host order; 0: the server's usual one, any
  *	for a client
  * @dst_port: control port of the server, host order
- * @rdm: the endpoint is of type FI_EP_RDM, not FI_EP_MSG
+ * @type: of the endpoint
  * @tagged: messages have a tag
  * @ipv6: a server listens on IPv6
  * @check: fill and check messages
@@ -53,7 +53,7 @@ struct pp_opts {
 	char		domain[KOFI_TEST_NAME_MAX + 1];
 	u16		src_port;
 	u16		dst_port;
-	bool		rdm;
+	enum fi_ep_type	type;
 	bool		tagged;
 	bool		ipv6;
 	bool		check;
@@ -66,6 +66,12 @@ struct pp_opts {
 	u32		warmup;
 	unsigned int	timeout;
 };
+
+/* Others tell each other their address. */
+static inline bool pp_connects(const struct pp_opts *opts)
+{
+	return opts->type == FI_EP_MSG;
+}
 
 /**
  * struct pp_result - figures of one message size

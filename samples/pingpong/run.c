@@ -42,7 +42,7 @@ static int pp_run_connect_client(struct pp_run *run)
 		ret = pp_ctrl_recv_addr(run, &peer);
 	if (!ret)
 		ret = pp_ep_connect(run, &peer);
-	if (ret || !run->opts.rdm)
+	if (ret || pp_connects(&run->opts))
 		return ret;
 	ret = pp_ep_name(run, &addr);
 	if (!ret)
@@ -62,7 +62,7 @@ static int pp_run_connect_server(struct pp_run *run)
 		ret = pp_ep_name(run, &addr);
 	if (!ret)
 		ret = pp_ctrl_send_addr(run, &addr);
-	if (ret || !run->opts.rdm)
+	if (ret || pp_connects(&run->opts))
 		return ret ?: pp_ep_accept(run);
 	ret = pp_ctrl_recv_addr(run, &addr);
 	return ret ?: pp_ep_insert(run, &addr);

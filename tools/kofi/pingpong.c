@@ -67,7 +67,7 @@ static void print_usage(void)
 	     "  -P PORT      control port of the server (47592)\n"
 	     "  -d DOMAIN    domain name\n"
 	     "  -p PROVIDER  provider name; tcp means sock\n"
-	     "  -e TYPE      endpoint type: msg (default) or rdm\n"
+	     "  -e TYPE      endpoint type: msg (default), rdm or dgram\n"
 	     "  -I NUMBER    round trips per size (10)\n"
 	     "  -S SIZE      one message size in bytes, or all; else six up to 1 MiB\n"
 	     "  -c           fill messages with a pattern and check it\n"
@@ -159,6 +159,7 @@ static int parse(int argc, char **argv, struct options *opts)
 	static const char *const endpoint_names[] = {
 		[KOFI_TEST_ENDPOINT_MSG] = "msg",
 		[KOFI_TEST_ENDPOINT_RDM] = "rdm",
+		[KOFI_TEST_ENDPOINT_DGRAM] = "dgram",
 		NULL
 	};
 	static const char *const transfer_names[] = { "msg", "tagged", NULL };

@@ -39,10 +39,12 @@ enum kofi_test_poll {
  * enum kofi_test_endpoint - Types of endpoints.
  * @KOFI_TEST_ENDPOINT_MSG: Connected, FI_EP_MSG.
  * @KOFI_TEST_ENDPOINT_RDM: Reliable datagrams, FI_EP_RDM.
+ * @KOFI_TEST_ENDPOINT_DGRAM: Datagrams, FI_EP_DGRAM.
  */
 enum kofi_test_endpoint {
 	KOFI_TEST_ENDPOINT_MSG,
 	KOFI_TEST_ENDPOINT_RDM,
+	KOFI_TEST_ENDPOINT_DGRAM,
 };
 
 enum {

@@ -185,7 +185,7 @@ step no-server expect_output "Connection refused" \
 step no-provider differ "fi_getinfo: No data available" "-p nosuch" "-p nosuch"
 step no-domain differ "fi_getinfo: No data available" "-d nosuch" ""
 step bad-size expect_status 2 kofi pingpong -S big
-step bad-endpoint expect_status 2 kofi pingpong -e dgram
+step bad-endpoint expect_status 2 kofi pingpong -e nosuch
 step bad-transfer expect_status 2 kofi pingpong -m rma
 step bad-context expect_status 2 kofi pingpong -C hardirq
 step two-servers expect_status 2 kofi pingpong a b

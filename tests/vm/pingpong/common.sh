@@ -11,6 +11,7 @@ ALL="-e msg -c -I 2 -S all"
 ONE="-e msg -c -I 4 -S 65536"
 SPIN=$ALL
 RDM="-e rdm -c -I 1 -S all"
+DGRAM="-e dgram -c -I 4 -S all"
 if [ "$VM_KERNEL" = debug ]; then
 	ALL="-e msg -c -I 1 -S all"
 	SPIN="-e msg -c -I 2 -S 262144"
@@ -46,6 +47,11 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	NEWER="env FI_TCP_MAX_SAVED_SIZE=16384 $NEWER"
 	run newer-tagged-server "kofi pingpong $RDM -m tagged" "$NEWER -p tcp $RDM -m tagged a"
 	run newer-tagged-client "$NEWER -p tcp $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
+	run dgram-server "kofi pingpong -p sock $DGRAM" "fi_pingpong -p udp $DGRAM a"
+	run dgram-client "fi_pingpong -p udp $DGRAM" "kofi pingpong -p sock $DGRAM a"
+	run dgram-newer-server "kofi pingpong -p sock $DGRAM" "fi_pingpong@trixie -p udp $DGRAM a"
+	run dgram-kernels "kofi pingpong $DGRAM" "kofi pingpong $DGRAM a"
+	run dgram-ipv6 "kofi pingpong -6 $DGRAM" "kofi pingpong -6 $DGRAM a6"
 	run rdm-kernels "kofi pingpong $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
 	run no-content "kofi pingpong -S 4096 -I 100" "kofi pingpong -S 4096 -I 100 a"
 }
