@@ -11,9 +11,12 @@
  * others, too. So all that come after one that has failed fail, until the volume
  * is disabled.
  */
-#include <linux/fs.h>
+#include <linux/cred.h>
 #include <linux/falloc.h>
+#include <linux/fs.h>
 #include <linux/log2.h>
+#include <linux/namei.h>
+#include <linux/sched/mm.h>
 #include <linux/uio.h>
 
 #include "target.h"
@@ -26,15 +29,19 @@
  */
 struct file *kblkt_file_open(const struct kblkt_volume *v)
 {
-	/* not to wait for the other end if it is a pipe */
-	int flags = (v->read_only ? O_RDONLY : O_RDWR) | O_LARGEFILE |
-		    O_NONBLOCK;
-	struct file *file = filp_open(v->path, flags, 0);
+	const int flags = (v->read_only ? O_RDONLY : O_RDWR) | O_LARGEFILE;
+	struct file *file;
+	struct path path;
+	int err;
 
-	if (IS_ERR(file) || S_ISREG(file_inode(file)->i_mode))
-		return file;
-	fput(file);
-	return ERR_PTR(-EINVAL);
+	err = kern_path(v->path, LOOKUP_FOLLOW, &path);
+	if (err)
+		return ERR_PTR(err);
+	/* to open something else may have effects, or wait for another end */
+	file = d_is_reg(path.dentry) ?
+	       dentry_open(&path, flags, current_cred()) : ERR_PTR(-EINVAL);
+	path_put(&path);
+	return file;
 }
 
 /**
@@ -119,10 +126,21 @@ static int kblkt_file_do(struct kblkt_io *io)
 /**
  * kblkt_file_work - the work item of a command
  * @work: of an I/O
+ *
+ * The client may be writing memory back, on this machine or another one: as with
+ * the kernel's loop devices, its writes wait for this device alone, and memory is
+ * not made free by writing to where only this can go on.
  */
 void kblkt_file_work(struct work_struct *work)
 {
 	struct kblkt_io *io = container_of(work, struct kblkt_io, work);
+	unsigned int throttle = current->flags & PF_LOCAL_THROTTLE;
+	unsigned int noio = memalloc_noio_save();
+	int err;
 
-	kblkt_io_done(io, errno_to_blk_status(kblkt_file_do(io)));
+	current->flags |= PF_LOCAL_THROTTLE;
+	err = kblkt_file_do(io);
+	current_restore_flags(throttle, PF_LOCAL_THROTTLE);
+	memalloc_noio_restore(noio);
+	kblkt_io_done(io, errno_to_blk_status(err));
 }
