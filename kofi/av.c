@@ -209,6 +209,11 @@ static u64 kofi_av_number(const struct kofi_av *av, fi_addr_t fi_addr)
 	return fi_addr & (U64_MAX >> av->ctx_bits);
 }
 
+static u32 kofi_av_ctx(const struct kofi_av *av, fi_addr_t fi_addr)
+{
+	return av->ctx_bits ? fi_addr >> (64 - av->ctx_bits) : 0;
+}
+
 static struct kofi_peer *kofi_av_load(struct kofi_av *av, fi_addr_t fi_addr)
 {
 	u64 number = kofi_av_number(av, fi_addr);
@@ -631,17 +636,25 @@ int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr)
 	rcu_read_unlock();
 	if (!peer)
 		return -EINVAL;
-	if (av->ctx_bits)
-		be16_add_cpu(kofi_ip_port(&addr->sa),
-			     fi_addr >> (64 - av->ctx_bits));
+	be16_add_cpu(kofi_ip_port(&addr->sa), kofi_av_ctx(av, fi_addr));
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_av_get);
 
+/* What completions call a context of a peer; an id is the consumer's, all of it. */
+static fi_addr_t kofi_av_named(const struct kofi_av *av,
+			       const struct kofi_peer *peer, u32 ctx)
+{
+	fi_addr_t id = READ_ONCE(peer->user_id);
+
+	return av->flags & FI_AV_USER_ID ? id :
+					   fi_rx_addr(id, ctx, av->ctx_bits);
+}
+
 /**
  * kofi_av_source - what completions call an address
  * @av: the vector
- * @addr: the address of a peer
+ * @addr: the address of a peer, or of one of its contexts
  *
  * Context: any.
  * Return: its number, or its id if the vector has ids; %FI_ADDR_NOTAVAIL if it
@@ -649,16 +662,24 @@ EXPORT_SYMBOL_GPL(kofi_av_get);
  */
 fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
 {
+	u32 i, n = min(1U << av->ctx_bits, KOFI_EP_CTX_MAX);
 	fi_addr_t source = FI_ADDR_NOTAVAIL;
-	struct kofi_peer *peer;
+	struct kofi_peer *peer = NULL;
 	union kofi_ip key;
+	__be16 *port;
 
 	if (kofi_ip_peer(addr, kofi_ip_len(addr), &key))
 		return source;
+	port = kofi_ip_port(&key.sa);
 	rcu_read_lock();
-	peer = kofi_av_find(av, &key);
+	for (i = 0; i < n && *port; i++) {
+		peer = kofi_av_find(av, &key);
+		if (peer)
+			break;
+		be16_add_cpu(port, -1);
+	}
 	if (peer)
-		source = READ_ONCE(peer->user_id);
+		source = kofi_av_named(av, peer, i);
 	rcu_read_unlock();
 	return source;
 }
@@ -681,7 +702,7 @@ fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr)
 	rcu_read_lock();
 	peer = kofi_av_load(av, fi_addr);
 	if (peer)
-		id = READ_ONCE(peer->user_id);
+		id = kofi_av_named(av, peer, kofi_av_ctx(av, fi_addr));
 	rcu_read_unlock();
 	return id;
 }

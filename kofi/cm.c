@@ -98,7 +98,8 @@ EXPORT_SYMBOL_GPL(fi_setname);
 
 /**
  * fi_getname - ask for the local address
- * @fid: an endpoint, active or passive
+ * @fid: an endpoint, active or passive; the address of a scalable one is that of
+ *	its context 0
  * @addr: where it goes; may be NULL if *@addrlen is 0
  * @addrlen: in: room at @addr in bytes, out: size of the address
  *
@@ -111,7 +112,8 @@ EXPORT_SYMBOL_GPL(fi_setname);
  */
 int fi_getname(fid_t fid, void *addr, size_t *addrlen)
 {
-	const struct fi_ops_cm *cm = kofi_cm_ops(fid);
+	const struct fi_ops_cm *cm = fid && fid->fclass == FI_CLASS_SEP ?
+		container_of(fid, struct fid_ep, fid)->cm : kofi_cm_ops(fid);
 
 	might_sleep();
 	if (!cm || !addrlen || (!addr && *addrlen))

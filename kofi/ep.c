@@ -447,27 +447,15 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 }
 
 /**
- * fi_enable - get an endpoint ready for receives, and for connecting or sending
- * @ep: an endpoint with its queues bound, or a shared receive context, which
- *	does not need it
- *
- * fi_endpoint(3). fi_connect() and fi_accept() do it if it has not been done;
- * doing it again does nothing.
+ * kofi_ep_enable - fi_enable() of an endpoint that is not scalable
+ * @kep: the endpoint
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_ENOEQ for a connected type without event queue;
- * -FI_ENOAV for another type without address vector; -FI_ENOCQ if a direction it
- * has capabilities for has neither completion queue nor counter;
- * -FI_EOPBADSTATE once it has been shut down; what the provider returns.
+ * Return: as fi_enable().
  */
-int fi_enable(struct fid_ep *ep)
+int kofi_ep_enable(struct kofi_ep *kep)
 {
-	struct kofi_ep *kep = kofi_ep(ep);
 	int ret = 0;
-
-	might_sleep();
-	if (!kofi_ep_valid(ep))
-		return -EINVAL;
 
 	mutex_lock(&kep->config);
 	switch (READ_ONCE(kep->state)) {
@@ -478,8 +466,10 @@ int fi_enable(struct fid_ep *ep)
 			ret = kofi_ep_check(kep);
 		if (!ret)
 			ret = kofi_mr_pool_open(kep);
-		if (!ret && kep->ops->enable)
-			ret = kep->ops->enable(ep);
+		if (!ret && kep->sep)
+			ret = kofi_sep_enable_ctx(kep);
+		else if (!ret && kep->ops->enable)
+			ret = kep->ops->enable(&kep->ep);
 		if (!ret && !kofi_ep_step(kep, KOFI_EP_IDLE, KOFI_EP_ENABLED))
 			ret = -FI_EOPBADSTATE;
 		if (ret)
@@ -491,6 +481,36 @@ int fi_enable(struct fid_ep *ep)
 	}
 	mutex_unlock(&kep->config);
 	return ret;
+}
+
+/**
+ * fi_enable - get an endpoint ready for receives, and for connecting or sending
+ * @ep: an endpoint with its queues bound, or a shared receive context, which
+ *	does not need it; or a scalable endpoint, which stands for all contexts
+ *	that are open
+ *
+ * fi_endpoint(3). fi_connect() and fi_accept() do it if it has not been done;
+ * doing it again does nothing. A context of a scalable endpoint that has not all
+ * its queues yet is left as it is: it is enabled by the call after the last of
+ * them has been bound.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_ENOEQ for a connected type without event queue;
+ * -FI_ENOAV for another type without address vector; -FI_ENOCQ if a direction it
+ * has capabilities for has neither completion queue nor counter;
+ * -FI_EOPBADSTATE once it has been shut down; what the provider returns.
+ */
+int fi_enable(struct fid_ep *ep)
+{
+	int ret;
+
+	might_sleep();
+	if (ep && ep->fid.fclass == FI_CLASS_SEP)
+		return kofi_sep_enable(ep);
+	if (!kofi_ep_valid(ep))
+		return -EINVAL;
+	ret = kofi_ep_enable(kofi_ep(ep));
+	return ret == -FI_ENOCQ && kofi_ep(ep)->sep ? 0 : ret;
 }
 EXPORT_SYMBOL_GPL(fi_enable);
 
@@ -590,10 +610,19 @@ static void kofi_ep_obj_drain(struct kofi_obj *obj)
 	kofi_cq_flush(ep);
 }
 
+/* A transmit and a receive context are one endpoint. */
+static bool kofi_ep_close_half(struct kofi_obj *obj)
+{
+	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
+
+	return ep->sep && kofi_sep_close_half(ep);
+}
+
 static const struct kofi_obj_ops kofi_ep_obj_ops = {
 	.stats			= kofi_ep_stats,
 	.waits_for_caller	= kofi_ep_waits_for_caller,
 	.drain			= kofi_ep_obj_drain,
+	.close_half		= kofi_ep_close_half,
 };
 
 /* Transfers are called without a look at their slots: there is none empty. */
@@ -729,6 +758,8 @@ void kofi_ep_exit(struct kofi_ep *ep)
 			      (ep->rx_cq ? FI_RECV : 0));
 	if (ep->srx)
 		kofi_ep_unbind_srx(ep);
+	if (ep->sep)
+		kofi_sep_closed(ep);
 	kofi_obj_exit(&ep->obj);
 	fi_freeinfo(ep->info);
 }
@@ -766,6 +797,12 @@ int kofi_ep_drain(struct fid_ep *ep)
 }
 EXPORT_SYMBOL_GPL(kofi_ep_drain);
 
+/* Several contexts are a scalable endpoint's. */
+static bool kofi_ep_contexts(size_t count)
+{
+	return count > 1 && count != FI_SHARED_CONTEXT;
+}
+
 /**
  * fi_endpoint - open an active endpoint
  * @domain: an open domain
@@ -798,6 +835,9 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 	default:
 		return -EINVAL;
 	}
+	if (kofi_ep_contexts(info->ep_attr->tx_ctx_cnt) ||
+	    kofi_ep_contexts(info->ep_attr->rx_ctx_cnt))
+		return -EINVAL;
 
 	if (!domain->ops->endpoint)
 		return -ENOSYS;

@@ -99,6 +99,8 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
 int kofi_ep_control(struct kofi_ep *ep, int command, void *arg);
 
+int kofi_ep_enable(struct kofi_ep *ep);
+
 static inline struct kofi_ep *kofi_ep(struct fid_ep *ep)
 {
 	return container_of(ep, struct kofi_ep, ep);
@@ -125,6 +127,13 @@ static inline struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep,
 {
 	return dir == KOFI_RX ? ep->rx_cq : ep->tx_cq;
 }
+
+/* sep.c: scalable endpoints */
+
+int kofi_sep_enable(struct fid_ep *sep);
+int kofi_sep_enable_ctx(struct kofi_ep *ep);
+bool kofi_sep_close_half(struct kofi_ep *ep);
+void kofi_sep_closed(struct kofi_ep *ep);
 
 /* Is a direction counted, so that it needs no queue to report to */
 static inline bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)

@@ -253,7 +253,8 @@ int fi_close(struct fi_fid *fid)
 	    obj->ops->waits_for_caller(obj))
 		return -EDEADLK;
 	if (atomic_cmpxchg(&obj->users, 0, KOFI_OBJ_CLOSING) != 0)
-		return -EBUSY;
+		return obj->ops && obj->ops->close_half &&
+		       obj->ops->close_half(obj) ? 0 : -EBUSY;
 
 	/*
 	 * Once close has let go of the parent, others may close all the way up

@@ -370,17 +370,29 @@ static void rxm_conn_peer(struct rxm_conn *c, u64 id)
 
 /* -------------------------------------------------------------- connecting */
 
-static int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr,
-			bool port)
+/**
+ * rxm_info_set - replace an address of an fi_info
+ * @to: its address
+ * @len: and its length
+ * @addr: the other one, copied
+ * @port: with its port
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENOMEM and nothing has changed.
+ */
+int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr, bool port)
 {
 	size_t n = kofi_ip_len(&addr->sa);
+	void *copy = kmemdup(addr, n, GFP_KERNEL);
 
+	if (!copy)
+		return -ENOMEM;
 	kfree(*to);
-	*to = kmemdup(addr, n, GFP_KERNEL);
-	*len = *to ? n : 0;
-	if (*to && !port)
-		*kofi_ip_port(*to) = 0;
-	return *to ? 0 : -ENOMEM;
+	*to = copy;
+	*len = n;
+	if (!port)
+		*kofi_ip_port(copy) = 0;
+	return 0;
 }
 
 /**

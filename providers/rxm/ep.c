@@ -189,6 +189,21 @@ static int rxm_ep_getname(fid_t fid, void *addr, size_t *len)
 	return err;
 }
 
+static int rxm_ep_setname(fid_t fid, void *addr, size_t len)
+{
+	struct rxm_ep *ep = container_of(fid, struct rxm_ep, base.ep.fid);
+	int err = kofi_ip_check(addr, len);
+
+	if (err)
+		return err;
+	mutex_lock(&ep->mutex);
+	err = ep->pep ? -FI_EOPBADSTATE :
+			rxm_info_set(&ep->info->src_addr,
+				     &ep->info->src_addrlen, addr, true);
+	mutex_unlock(&ep->mutex);
+	return err;
+}
+
 static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
@@ -250,6 +265,7 @@ static const struct fi_ops rxm_ep_fid_ops = {
 
 static const struct fi_ops_cm rxm_ep_cm_ops = {
 	.size		= sizeof(struct fi_ops_cm),
+	.setname	= rxm_ep_setname,
 	.getname	= rxm_ep_getname,
 };
 

@@ -19,7 +19,7 @@
 			 FI_ORDER_WAW)
 #define RXM_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define RXM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | \
-			 FI_READ | FI_WRITE | FI_FENCE)
+			 FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX)
 #define RXM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
 			 FI_DIRECTED_RECV | FI_SOURCE)
@@ -92,12 +92,11 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 			  const struct fi_info *hints)
 {
 	info->caps = RXM_TX_CAPS | RXM_RX_CAPS | RXM_DOM_CAPS;
-	/* gives the peer named by a receive a meaning: not unless asked for */
-	if (!(hints->caps & FI_DIRECTED_RECV))
-		info->caps &= ~FI_DIRECTED_RECV;
+	/* they give addresses a meaning: not unless asked for */
+	info->caps &= hints->caps | ~(FI_DIRECTED_RECV | FI_NAMED_RX_CTX);
 
 	*info->tx_attr = (struct fi_tx_attr) {
-		.caps		= RXM_TX_CAPS,
+		.caps		= info->caps & RXM_TX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_INJECT | RXM_TX_LEVELS,
 		.msg_order	= RXM_ORDER,
 		.comp_order	= FI_ORDER_NONE,
@@ -130,6 +129,8 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 	info->domain_attr->cq_data_size = 8;
 	info->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	info->domain_attr->caps = RXM_DOM_CAPS;
+	info->domain_attr->max_ep_tx_ctx = KOFI_EP_CTX_MAX;
+	info->domain_attr->max_ep_rx_ctx = KOFI_EP_CTX_MAX;
 	info->domain_attr->max_ep_srx_ctx = 0;
 	info->domain_attr->mr_mode &= ~FI_MR_ENDPOINT;
 }
@@ -160,6 +161,8 @@ static struct fi_info *rxm_msg_hints(const struct rxm_provider *prov,
 	hints->domain_attr->av_type = FI_AV_UNSPEC;
 	hints->domain_attr->caps = 0;
 	hints->domain_attr->resource_mgmt = FI_RM_UNSPEC;
+	hints->domain_attr->max_ep_tx_ctx = 0;
+	hints->domain_attr->max_ep_rx_ctx = 0;
 	hints->domain_attr->max_ep_srx_ctx = 0;
 	hints->domain_attr->cq_data_size = 0;
 	hints->fabric_attr->fabric = NULL;

@@ -520,6 +520,7 @@ void rxm_conn_todo(struct rxm_conn *c);
 void rxm_conn_fail(struct rxm_conn *c, int err);
 void rxm_conn_drain(struct rxm_ep *ep);
 void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr);
+int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr, bool port);
 int rxm_conn_init(struct rxm_ep *ep);
 void rxm_conn_exit(struct rxm_ep *ep);
 

@@ -25,7 +25,7 @@
 			 FI_ORDER_RMA_WAW)
 #define KSK_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define KSK_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
-			 FI_WRITE | FI_FENCE)
+			 FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX)
 #define KSK_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
 			 FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
@@ -180,8 +180,9 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 	info->domain_attr->ep_cnt = 65536;
 	info->domain_attr->tx_ctx_cnt = 65536;
 	info->domain_attr->rx_ctx_cnt = 65536;
-	info->domain_attr->max_ep_tx_ctx = 1;
-	info->domain_attr->max_ep_rx_ctx = 1;
+	info->domain_attr->max_ep_tx_ctx = type == FI_EP_RDM ?
+					   KOFI_EP_CTX_MAX : 1;
+	info->domain_attr->max_ep_rx_ctx = info->domain_attr->max_ep_tx_ctx;
 	info->domain_attr->max_ep_srx_ctx = 65536;
 	info->domain_attr->cntr_cnt = 65536;
 	info->domain_attr->mr_iov_limit = UINT_MAX;
@@ -213,11 +214,11 @@ static int ksk_info_mr_mode(const struct fi_info *hints)
 static u64 ksk_info_optional(const struct fi_info *hints,
 			     enum fi_ep_type type)
 {
-	u64 caps = FI_DIRECTED_RECV;
+	u64 caps = FI_DIRECTED_RECV | FI_NAMED_RX_CTX;
 
-	if (type != FI_EP_MSG)
-		caps |= FI_SOURCE;
-	return caps & ~hints->caps;
+	if (type == FI_EP_MSG)
+		return (caps & ~hints->caps) | FI_NAMED_RX_CTX;
+	return (caps | FI_SOURCE) & ~hints->caps;
 }
 
 /* The info of an address, to the given source and destination. */
@@ -236,6 +237,7 @@ static struct fi_info *ksk_info_new(const struct kofi_netif *i,
 	if (type == FI_EP_DGRAM)
 		ksk_info_fill_dgram(info, dgram_max);
 	info->caps &= ~ksk_info_optional(hints, type);
+	info->tx_attr->caps &= info->caps;
 	info->rx_attr->caps &= info->caps;
 	info->domain_attr->mr_mode = ksk_info_mr_mode(hints);
 	info->addr_format = i->addr.sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :

@@ -418,6 +418,14 @@ static void av_lookup_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got, kofi_av_source(av_base(av),
 						  (struct sockaddr *)&in));
 	in.sin_port = htons(101);
+	KUNIT_EXPECT_EQ(test, fi_rx_addr(got, 1, 4),
+			kofi_av_source(av_base(av), (struct sockaddr *)&in));
+	KUNIT_EXPECT_EQ(test, fi_rx_addr(got, 1, 4),
+			kofi_av_id(av_base(av), fi_rx_addr(got, 1, 4)));
+	in.sin_port = htons(116);
+	KUNIT_EXPECT_EQ(test, FI_ADDR_NOTAVAIL,
+			kofi_av_source(av_base(av), (struct sockaddr *)&in));
+	in.sin_port = htons(99);
 	KUNIT_EXPECT_EQ(test, FI_ADDR_NOTAVAIL,
 			kofi_av_source(av_base(av), (struct sockaddr *)&in));
 }

@@ -281,7 +281,7 @@ int fi_av_set_user_id(struct fid_av *av, fi_addr_t fi_addr, fi_addr_t user_id,
  * fi_av(3).
  *
  * Context: any.
- * Return: the address to send to.
+ * Return: the address to send to, and what completions call that context.
  */
 static inline fi_addr_t fi_rx_addr(fi_addr_t fi_addr, int rx_index,
 				   int rx_ctx_bits)

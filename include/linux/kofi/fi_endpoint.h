@@ -147,6 +147,13 @@ int fi_endpoint2(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, u64 flags, void *context);
 int fi_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 		   struct fid_ep **srx, void *context);
+int fi_scalable_ep(struct fid_domain *domain, struct fi_info *info,
+		   struct fid_ep **sep, void *context);
+int fi_scalable_ep_bind(struct fid_ep *sep, struct fi_fid *bfid, u64 flags);
+int fi_tx_context(struct fid_ep *sep, int idx, struct fi_tx_attr *attr,
+		  struct fid_ep **tx_ep, void *context);
+int fi_rx_context(struct fid_ep *sep, int idx, struct fi_rx_attr *attr,
+		  struct fid_ep **rx_ep, void *context);
 int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags);
 int fi_enable(struct fid_ep *ep);
 int fi_setopt(fid_t fid, int level, int optname, const void *optval,

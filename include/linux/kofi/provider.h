@@ -113,12 +113,15 @@ typedef void (*kofi_stat_fn)(void *arg, const char *name, u64 value);
  * @drain: fi_close() has begun: end what is under way. The core's own
  * @pending: is there something the consumer has not read; any context. The
  *	core's own
+ * @close_half: fi_close() of what has been opened twice, once for each
+ *	direction: false if it is not. The core's own
  */
 struct kofi_obj_ops {
 	void	(*stats)(struct kofi_obj *obj, kofi_stat_fn fn, void *arg);
 	bool	(*waits_for_caller)(struct kofi_obj *obj);
 	void	(*drain)(struct kofi_obj *obj);
 	bool	(*pending)(struct kofi_obj *obj);
+	bool	(*close_half)(struct kofi_obj *obj);
 };
 
 /**
@@ -311,10 +314,14 @@ enum {
 	KOFI_CNTR_NR
 };
 
+/* Most contexts of a scalable endpoint: max_ep_tx_ctx and max_ep_rx_ctx */
+#define KOFI_EP_CTX_MAX	256
+
 struct kofi_cq;
 struct kofi_cntr;
 struct kofi_mr_pool;
 struct kofi_mr_share;
+struct kofi_sep;
 
 /**
  * struct kofi_cq_wait - what waits for a slot of a queue
@@ -434,6 +441,8 @@ struct kofi_poster {
  * @source: address its messages are said to come from
  * @av: peers, of a type that does not connect
  * @av_node: among the endpoints of @av
+ * @sep: scalable endpoint it is a context of, or NULL
+ * @ctx: index of the context
  * @op_flags: default flags of operations that can be chosen [0 transmit, 1
  *	receive]: all there are, unless the provider leaves out some after
  *	kofi_ep_init(). Without FI_MULTI_RECV it has no FI_OPT_MIN_MULTI_RECV.
@@ -475,6 +484,8 @@ struct kofi_ep {
 	fi_addr_t			source;
 	struct kofi_av			*av;
 	struct list_head		av_node;
+	struct kofi_sep			*sep;
+	unsigned int			ctx;
 	u64				op_flags[2];
 	size_t				min_multi;
 	struct kofi_cqe			*remote_cqe;

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Scalable endpoints: several contexts behind one address (fi_endpoint(3)).
+ *
+ * Contexts
+ *
+ * Context i is an endpoint of the provider, of type FI_EP_RDM, whose port is that of
+ * context 0 plus i. So peers name it without an extension of any wire: as
+ * fi_rx_addr(), or as an address of its own. A port is what a peer knows its sender
+ * by, hence transmit context i and receive context i are one endpoint, opened twice
+ * and closed twice; it has the queues and the processor its consumer gives it, and
+ * shares nothing with the other contexts.
+ *
+ * Addresses
+ *
+ * Without a port in the source address, the first context that is enabled gets one
+ * from the provider, and those of the others follow from it.
+ *
+ * Locks
+ *
+ * kofi_sep.mutex is for the contexts that are open; the config mutex of a context
+ * comes inside it, and inside that kofi_sep.name_mutex. Nothing is allocated under
+ * the first that waits for writeback, as closing a context takes it, too.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include <linux/kofi/lib.h>
+
+#include "internal.h"
+
+/**
+ * struct kofi_sep_ctx - one context
+ * @ep: its endpoint, NULL while it is not open
+ * @dirs: directions it has been opened for, by enum kofi_dir
+ * @opens: those that have not been closed
+ */
+struct kofi_sep_ctx {
+	struct kofi_ep	*ep;
+	unsigned long	dirs;
+	unsigned int	opens;
+};
+
+/**
+ * struct kofi_sep - a scalable endpoint
+ * @ep: what the consumer holds
+ * @obj: the core's; contexts are its users
+ * @domain: its parent
+ * @info: copy of what it was opened with
+ * @mutex: for @av and @ctx
+ * @av: peers of all contexts, or NULL
+ * @name_mutex: for @name
+ * @name: address of context 0; without family until it is known
+ * @count: number of contexts
+ * @ctx: the contexts
+ */
+struct kofi_sep {
+	struct fid_ep		ep;
+	struct kofi_obj		obj;
+	struct fid_domain	*domain;
+	struct fi_info		*info;
+	struct mutex		mutex;		/* contexts */
+	struct fi_fid		*av;
+	struct mutex		name_mutex;	/* the address */
+	union kofi_ip		name;
+	unsigned int		count;
+	struct kofi_sep_ctx	ctx[] __counted_by(count);
+};
+
+static struct kofi_sep *kofi_sep(const struct fid_ep *fid)
+{
+	return container_of(fid, struct kofi_sep, ep);
+}
+
+static bool kofi_sep_valid(const struct fid_ep *fid)
+{
+	return fid && fid->fid.fclass == FI_CLASS_SEP;
+}
+
+/* ---------------------------------------------------------------- addresses */
+
+/* The port of a context is there, or the address is of no use. */
+static int kofi_sep_port(const union kofi_ip *name, int ctx, __be16 *port)
+{
+	int n = be16_to_cpu(*kofi_ip_port((struct sockaddr *)&name->sa)) + ctx;
+
+	if (n < 1 || n > U16_MAX)
+		return -EADDRNOTAVAIL;
+	*port = cpu_to_be16(n);
+	return 0;
+}
+
+/* Before a context is enabled: where it is to be, if that is known */
+static int kofi_sep_set_name(struct kofi_sep *sep, struct kofi_ep *ep)
+{
+	union kofi_ip name = sep->name;
+	int err;
+
+	if (!name.sa.sa_family)
+		return 0;
+	err = kofi_sep_port(&sep->name, ep->ctx, kofi_ip_port(&name.sa));
+	return err ?: fi_setname(&ep->ep.fid, &name, kofi_ip_len(&name.sa));
+}
+
+/* After the first one has been: where context 0 is */
+static void kofi_sep_learn_name(struct kofi_sep *sep, struct kofi_ep *ep)
+{
+	union kofi_ip name = {};
+	size_t len = sizeof(name);
+
+	if (sep->name.sa.sa_family ||
+	    fi_getname(&ep->ep.fid, &name, &len) ||
+	    kofi_sep_port(&name, -(int)ep->ctx, kofi_ip_port(&name.sa)))
+		return;
+	sep->name = name;
+}
+
+/**
+ * kofi_sep_enable_ctx - have the provider enable a context
+ * @ep: its endpoint, whose config mutex is held
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EADDRNOTAVAIL if there is no such port; what the provider returns,
+ * -EADDRINUSE if the port is taken.
+ */
+int kofi_sep_enable_ctx(struct kofi_ep *ep)
+{
+	struct kofi_sep *sep = ep->sep;
+	int err;
+
+	lockdep_assert_held(&ep->config);
+	mutex_lock(&sep->name_mutex);
+	err = kofi_sep_set_name(sep, ep);
+	if (!err && ep->ops->enable)
+		err = ep->ops->enable(&ep->ep);
+	if (!err)
+		kofi_sep_learn_name(sep, ep);
+	mutex_unlock(&sep->name_mutex);
+	return err;
+}
+
+static int kofi_sep_getname(fid_t fid, void *addr, size_t *len)
+{
+	struct kofi_sep *sep = container_of(fid, struct kofi_sep, ep.fid);
+	int err = -FI_EOPBADSTATE;
+
+	mutex_lock(&sep->name_mutex);
+	if (sep->name.sa.sa_family)
+		err = kofi_ip_copy(&sep->name.sa, addr, len);
+	mutex_unlock(&sep->name_mutex);
+	return err;
+}
+
+/* ----------------------------------------------------------------- contexts */
+
+static int kofi_sep_open_ep(struct kofi_sep *sep, unsigned int idx,
+			    struct fid_ep **ep, void *context)
+{
+	struct fi_info *info = fi_dupinfo(sep->info);
+	int err;
+
+	if (!info)
+		return -ENOMEM;
+	info->ep_attr->tx_ctx_cnt = 1;
+	info->ep_attr->rx_ctx_cnt = 1;
+	err = fi_endpoint(sep->domain, info, ep, context);
+	fi_freeinfo(info);
+	if (err || !sep->av)
+		return err;
+	err = fi_ep_bind(*ep, sep->av, 0);
+	if (err)
+		fi_close(&(*ep)->fid);
+	return err;
+}
+
+static int kofi_sep_open_first(struct kofi_sep *sep, unsigned int idx,
+			       enum kofi_dir dir, struct fid_ep **ep,
+			       void *context)
+{
+	struct kofi_sep_ctx *ctx = &sep->ctx[idx];
+	unsigned int noio;
+	int err;
+
+	if (!kofi_obj_get(&sep->obj))
+		return -EBUSY;
+	noio = memalloc_noio_save();
+	err = kofi_sep_open_ep(sep, idx, ep, context);
+	memalloc_noio_restore(noio);
+	if (err) {
+		kofi_obj_put(&sep->obj);
+		return err;
+	}
+	ctx->ep = kofi_ep(*ep);
+	ctx->ep->sep = sep;
+	ctx->ep->ctx = idx;
+	ctx->dirs = BIT(dir);
+	ctx->opens = 1;
+	return 0;
+}
+
+static int kofi_sep_open(struct fid_ep *fid, int idx, enum kofi_dir dir,
+			 struct fid_ep **ep, void *context)
+{
+	struct kofi_sep *sep = kofi_sep(fid);
+	struct kofi_sep_ctx *ctx;
+	int err = -EBUSY;
+
+	if (!ep || idx < 0 || idx >= sep->count)
+		return -EINVAL;
+	ctx = &sep->ctx[idx];
+	mutex_lock(&sep->mutex);
+	if (!ctx->ep) {
+		err = kofi_sep_open_first(sep, idx, dir, ep, context);
+	} else if (!(ctx->dirs & BIT(dir)) && kofi_obj_get(&ctx->ep->obj)) {
+		ctx->dirs |= BIT(dir);
+		ctx->opens++;
+		*ep = &ctx->ep->ep;
+		err = 0;
+	}
+	mutex_unlock(&sep->mutex);
+	return err;
+}
+
+/**
+ * fi_tx_context - open a transmit context of a scalable endpoint
+ * @sep: the scalable endpoint
+ * @idx: index of the context, below tx_ctx_cnt
+ * @attr: NULL, or what is in the tx_attr of the fi_info @sep was opened with
+ * @tx_ep: where the context goes: an endpoint, the same one that fi_rx_context()
+ *	gives for @idx
+ * @context: the consumer's, in fid.context; that of the call that opens the endpoint
+ *	first counts
+ *
+ * fi_endpoint(3). Queues and counters are bound to it as to any endpoint, each
+ * direction once; those of both are there before it is enabled. Each of the two
+ * calls has its fi_close().
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL, also for another @attr; -EBUSY if the transmit context is or
+ * has been open, until the receive context has been closed, too; or what
+ * fi_endpoint() and the binding of the address vector return.
+ */
+int fi_tx_context(struct fid_ep *sep, int idx, struct fi_tx_attr *attr,
+		  struct fid_ep **tx_ep, void *context)
+{
+	might_sleep();
+	if (!kofi_sep_valid(sep) ||
+	    (attr && memcmp(attr, kofi_sep(sep)->info->tx_attr,
+			    offsetofend(struct fi_tx_attr, tclass))))
+		return -EINVAL;
+	return kofi_sep_open(sep, idx, KOFI_TX, tx_ep, context);
+}
+EXPORT_SYMBOL_GPL(fi_tx_context);
+
+/**
+ * fi_rx_context - open a receive context of a scalable endpoint
+ * @sep: the scalable endpoint
+ * @idx: index of the context, below rx_ctx_cnt
+ * @attr: NULL, or what is in the rx_attr of the fi_info @sep was opened with
+ * @rx_ep: where the context goes: an endpoint, the same one that fi_tx_context()
+ *	gives for @idx
+ * @context: as with fi_tx_context()
+ *
+ * fi_endpoint(3), and fi_tx_context().
+ *
+ * Context: process, may sleep.
+ * Return: as fi_tx_context().
+ */
+int fi_rx_context(struct fid_ep *sep, int idx, struct fi_rx_attr *attr,
+		  struct fid_ep **rx_ep, void *context)
+{
+	might_sleep();
+	if (!kofi_sep_valid(sep) ||
+	    (attr && memcmp(attr, kofi_sep(sep)->info->rx_attr,
+			    sizeof(*attr))))
+		return -EINVAL;
+	return kofi_sep_open(sep, idx, KOFI_RX, rx_ep, context);
+}
+EXPORT_SYMBOL_GPL(fi_rx_context);
+
+/**
+ * kofi_sep_close_half - close one of the two contexts that are an endpoint
+ * @ep: the endpoint
+ *
+ * Context: process, may sleep.
+ * Return: false if only one is open.
+ */
+bool kofi_sep_close_half(struct kofi_ep *ep)
+{
+	struct kofi_sep *sep = ep->sep;
+	struct kofi_sep_ctx *ctx = &sep->ctx[ep->ctx];
+	bool half;
+
+	mutex_lock(&sep->mutex);
+	half = ctx->opens == 2;
+	if (half) {
+		ctx->opens = 1;
+		kofi_obj_put(&ep->obj);
+	}
+	mutex_unlock(&sep->mutex);
+	return half;
+}
+
+/**
+ * kofi_sep_closed - the endpoint of a context is being closed
+ * @ep: the endpoint
+ *
+ * Context: process, may sleep.
+ */
+void kofi_sep_closed(struct kofi_ep *ep)
+{
+	struct kofi_sep *sep = ep->sep;
+
+	mutex_lock(&sep->mutex);
+	sep->ctx[ep->ctx].ep = NULL;
+	mutex_unlock(&sep->mutex);
+	kofi_obj_put(&sep->obj);
+}
+
+/**
+ * kofi_sep_enable - enable all contexts that are open
+ * @fid: a scalable endpoint
+ *
+ * Context: process, may sleep.
+ * Return: 0, or what fi_enable() returns for the first one it fails for.
+ */
+int kofi_sep_enable(struct fid_ep *fid)
+{
+	struct kofi_sep *sep = kofi_sep(fid);
+	unsigned int noio, i;
+	int err = 0;
+
+	mutex_lock(&sep->mutex);
+	noio = memalloc_noio_save();
+	for (i = 0; i < sep->count && !err; i++)
+		if (sep->ctx[i].ep)
+			err = kofi_ep_enable(sep->ctx[i].ep);
+	memalloc_noio_restore(noio);
+	mutex_unlock(&sep->mutex);
+	return err;
+}
+
+/**
+ * fi_scalable_ep_bind - attach addresses to a scalable endpoint
+ * @fid: the scalable endpoint, none of whose contexts has been enabled
+ * @bfid: an address vector, for all contexts, also those opened before
+ * @flags: none is known
+ *
+ * fi_endpoint(3). What else there is to bind, is bound to contexts.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL; -FI_EDOMAIN for a vector of another domain; -EBUSY if there is
+ * one already; -FI_EBADFLAGS; -FI_EOPBADSTATE if a context has been enabled; what
+ * fi_ep_bind() returns for a context, after which the endpoint is to be closed.
+ */
+int fi_scalable_ep_bind(struct fid_ep *fid, struct fi_fid *bfid, u64 flags)
+{
+	struct kofi_sep *sep = kofi_sep(fid);
+	unsigned int i;
+	int err = 0;
+
+	might_sleep();
+	if (!kofi_sep_valid(fid) || !bfid || bfid->fclass != FI_CLASS_AV)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (bfid->obj->parent != sep->obj.parent)
+		return -FI_EDOMAIN;
+	mutex_lock(&sep->mutex);
+	if (sep->av)
+		err = -EBUSY;
+	else if (!kofi_obj_get(bfid->obj))
+		err = -EINVAL;
+	else
+		sep->av = bfid;
+	for (i = 0; i < sep->count && !err; i++)
+		if (sep->ctx[i].ep)
+			err = fi_ep_bind(&sep->ctx[i].ep->ep, bfid, 0);
+	mutex_unlock(&sep->mutex);
+	return err;
+}
+EXPORT_SYMBOL_GPL(fi_scalable_ep_bind);
+
+/* --------------------------------------------------------- opening, closing */
+
+static int kofi_sep_close(struct fi_fid *fid)
+{
+	struct kofi_sep *sep = container_of(fid, struct kofi_sep, ep.fid);
+
+	if (sep->av)
+		kofi_obj_put(sep->av->obj);
+	kofi_obj_exit(&sep->obj);
+	fi_freeinfo(sep->info);
+	mutex_destroy(&sep->name_mutex);
+	mutex_destroy(&sep->mutex);
+	kfree(sep);
+	return 0;
+}
+
+static const struct fi_ops kofi_sep_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= kofi_sep_close,
+};
+
+static const struct fi_ops_cm kofi_sep_cm_ops = {
+	.size		= sizeof(struct fi_ops_cm),
+	.getname	= kofi_sep_getname,
+};
+
+/* As many transmit as receive contexts, whose ports are there */
+static bool kofi_sep_usable(const struct fi_info *info)
+{
+	const size_t count = info->ep_attr->rx_ctx_cnt;
+	const struct sockaddr *src = info->src_addr;
+
+	if (info->ep_attr->type != FI_EP_RDM || info->handle || !count ||
+	    count != info->ep_attr->tx_ctx_cnt || count > KOFI_EP_CTX_MAX ||
+	    count > info->domain_attr->max_ep_rx_ctx ||
+	    count > info->domain_attr->max_ep_tx_ctx)
+		return false;
+	return !src || (!kofi_ip_check(src, info->src_addrlen) &&
+			be16_to_cpu(*kofi_ip_port((void *)src)) + count - 1 <=
+			U16_MAX);
+}
+
+static struct kofi_sep *kofi_sep_alloc(const struct fi_info *info)
+{
+	const unsigned int count = info->ep_attr->rx_ctx_cnt;
+	struct kofi_sep *sep = kzalloc(struct_size(sep, ctx, count),
+				       GFP_KERNEL);
+
+	if (!sep)
+		return NULL;
+	sep->count = count;
+	sep->info = fi_dupinfo(info);
+	if (!sep->info) {
+		kfree(sep);
+		return NULL;
+	}
+	mutex_init(&sep->mutex);
+	mutex_init(&sep->name_mutex);
+	if (info->src_addr && *kofi_ip_port(info->src_addr))
+		memcpy(&sep->name, info->src_addr, kofi_ip_len(info->src_addr));
+	sep->ep.ops = &kofi_ep_nosys;
+	sep->ep.cm = &kofi_sep_cm_ops;
+	sep->ep.msg = &kofi_msg_nosys;
+	sep->ep.tagged = &kofi_tagged_nosys;
+	sep->ep.rma = &kofi_rma_nosys;
+	sep->ep.atomic = &kofi_atomic_nosys;
+	return sep;
+}
+
+/**
+ * fi_scalable_ep - open an endpoint of several contexts
+ * @domain: an open domain
+ * @info: from fi_getinfo() with hints for tx_ctx_cnt and rx_ctx_cnt: as many of the
+ *	one as of the other. Its source address is that of context 0; context i is at
+ *	the port plus i, or without a port at what follows from that of the first
+ *	context to be enabled.
+ * @fid: where the endpoint goes
+ * @context: the consumer's, in fid.context
+ *
+ * fi_endpoint(3). It is there to open contexts in, fi_tx_context() and
+ * fi_rx_context(), to give them their addresses, fi_scalable_ep_bind(), to enable
+ * them together, fi_enable(), and to ask for its name, fi_getname(). It is closed
+ * after its contexts.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EINVAL, also for a type other than FI_EP_RDM, unequal counts of
+ * contexts, none or too many; -ENOMEM; -EBUSY if @domain is being closed.
+ */
+int fi_scalable_ep(struct fid_domain *domain, struct fi_info *info,
+		   struct fid_ep **fid, void *context)
+{
+	struct kofi_domain *dom;
+	struct kofi_sep *sep;
+	int err;
+
+	might_sleep();
+	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !fid)
+		return -EINVAL;
+	dom = container_of(domain, struct kofi_domain, domain);
+	if (!kofi_info_usable(info, dom->fabric) || !kofi_sep_usable(info))
+		return -EINVAL;
+	sep = kofi_sep_alloc(info);
+	if (!sep)
+		return -ENOMEM;
+	sep->domain = domain;
+	err = kofi_obj_init(&sep->obj, &sep->ep.fid, FI_CLASS_SEP,
+			    &kofi_sep_fid_ops, &dom->obj, dom->obj.prov,
+			    context);
+	if (err)
+		goto free;
+	kofi_obj_publish(&sep->obj);
+	*fid = &sep->ep;
+	return 0;
+
+free:
+	fi_freeinfo(sep->info);
+	mutex_destroy(&sep->name_mutex);
+	mutex_destroy(&sep->mutex);
+	kfree(sep);
+	return err;
+}
+EXPORT_SYMBOL_GPL(fi_scalable_ep);
