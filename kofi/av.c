@@ -26,8 +26,7 @@
  * which nothing has been removed are the order of insertion: FI_AV_TABLE, and
  * FI_AV_MAP is no different. An address that is inserted twice keeps its number,
  * and goes when it has been removed twice, as in the address vectors of
- * libfabric. The upper rx_ctx_bits of an fi_addr_t are the index of a receive
- * context, which fi_rx_addr() puts there.
+ * libfabric.
  *
  * Errors
  *
@@ -37,80 +36,16 @@
  */
 #include <linux/in.h>
 #include <linux/inet.h>
-#include <linux/mutex.h>
-#include <linux/rhashtable.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
-#include <linux/xarray.h>
 #include <net/ipv6.h>
 
 #include <linux/kofi/lib.h>
 
+#include "av.h"
 #include "internal.h"
 
 #define KOFI_AV_CTX_BITS_MAX	16
-
-/**
- * struct kofi_peer - an address
- * @node: in the vector's hash table
- * @addr: the address; bytes it does not use are 0
- * @index: its number
- * @inserted: how often it has been inserted and not removed
- * @user_id: what completions call it, FI_AV_USER_ID
- * @removed: the next one that is removed with it
- */
-struct kofi_peer {
-	struct rhash_head	node;
-	union kofi_ip		addr;
-	u32			index;
-	u32			inserted;
-	u64			user_id;
-	struct kofi_peer	*removed;
-};
-
-/**
- * struct kofi_av - an address vector
- * @av: what the consumer holds
- * @obj: the core's
- * @domain: its parent
- * @eq: where insertions are reported to, or NULL
- * @table: consumers may know the numbers without being told
- * @flags: FI_EVENT, FI_AV_USER_ID
- * @ctx_bits: upper bits of an fi_addr_t that are none of the number
- * @mutex: insertion and removal
- * @peers: addresses by number
- * @hash: the same by address
- * @eps: endpoints it is bound to
- */
-struct kofi_av {
-	struct fid_av		av;
-	struct kofi_obj		obj;
-	struct kofi_domain	*domain;
-	struct kofi_eq		*eq;
-	bool			table;
-	u64			flags;
-	unsigned int		ctx_bits;
-	struct mutex		mutex;	/* changes of what follows */
-	struct xarray		peers;
-	struct rhashtable	hash;
-	struct list_head	eps;
-};
-
-static const struct rhashtable_params kofi_av_hash = {
-	.key_len		= sizeof_field(struct kofi_peer, addr),
-	.key_offset		= offsetof(struct kofi_peer, addr),
-	.head_offset		= offsetof(struct kofi_peer, node),
-	.automatic_shrinking	= true,
-};
-
-static struct kofi_av *kofi_av(struct fid_av *av)
-{
-	return container_of(av, struct kofi_av, av);
-}
-
-static bool kofi_av_valid(const struct fid_av *av)
-{
-	return av && av->fid.fclass == FI_CLASS_AV;
-}
 
 /* ---------------------------------------------------------------- addresses */
 
@@ -198,27 +133,12 @@ static int kofi_av_check_range(const union kofi_ip *first, size_t hosts,
 
 /* ---------------------------------------------------- insertion and removal */
 
-static struct kofi_peer *kofi_av_find(struct kofi_av *av,
-				      const union kofi_ip *key)
+/* After a change: what has been remembered does not hold any more. */
+static void kofi_av_changed(struct kofi_av *av)
 {
-	return rhashtable_lookup(&av->hash, key, kofi_av_hash);
-}
-
-static u64 kofi_av_number(const struct kofi_av *av, fi_addr_t fi_addr)
-{
-	return fi_addr & (U64_MAX >> av->ctx_bits);
-}
-
-static u32 kofi_av_ctx(const struct kofi_av *av, fi_addr_t fi_addr)
-{
-	return av->ctx_bits ? fi_addr >> (64 - av->ctx_bits) : 0;
-}
-
-static struct kofi_peer *kofi_av_load(struct kofi_av *av, fi_addr_t fi_addr)
-{
-	u64 number = kofi_av_number(av, fi_addr);
-
-	return number <= U32_MAX ? xa_load(&av->peers, number) : NULL;
+	lockdep_assert_held(&av->mutex);
+	/* pairs with kofi_av_recall() */
+	smp_store_release(&av->changes, av->changes + 1);
 }
 
 static int kofi_av_add(struct kofi_av *av, const union kofi_ip *key,
@@ -253,6 +173,7 @@ static int kofi_av_add(struct kofi_av *av, const union kofi_ip *key,
 	if (err)
 		goto erase;
 	xa_store(&av->peers, peer->index, peer, GFP_KERNEL);
+	kofi_av_changed(av);
 	*fi_addr = peer->index;
 	return 0;
 
@@ -269,23 +190,38 @@ static void kofi_av_drop(struct kofi_av *av, struct kofi_peer *peer)
 	lockdep_assert_held(&av->mutex);
 	xa_erase(&av->peers, peer->index);
 	rhashtable_remove_fast(&av->hash, &peer->node, kofi_av_hash);
+	kofi_av_changed(av);
 }
 
-/* An endpoint is told of an address, and of those of its receive contexts. */
+/* Is an address in the vector? */
+static bool kofi_av_has(struct kofi_av *av, const union kofi_ip *addr)
+{
+	bool has;
+
+	rcu_read_lock();
+	has = kofi_av_find(av, addr);
+	rcu_read_unlock();
+	return has;
+}
+
+/*
+ * An endpoint is told of an address, and of those of its receive contexts that
+ * are not the address, or a context, of a peer that stays.
+ */
 static void kofi_av_tell(struct kofi_av *av, struct kofi_ep *ep,
 			 const struct kofi_peer *peer)
 {
+	const int n = kofi_av_contexts(av);
 	union kofi_ip addr = peer->addr;
-	u32 i, port = be16_to_cpu(*kofi_ip_port(&addr.sa));
-	bool other;
+	int i, first, port = be16_to_cpu(*kofi_ip_port(&addr.sa));
+	int stays = -n;	/* nearest one below, as a distance from PEER's */
 
-	for (i = 0; i < 1U << av->ctx_bits && port + i <= U16_MAX; i++) {
+	first = max(1 - n, 1 - port);
+	for (i = first; i < n && port + i <= U16_MAX; i++) {
 		*kofi_ip_port(&addr.sa) = cpu_to_be16(port + i);
-		/* which may have been inserted for itself */
-		rcu_read_lock();
-		other = kofi_av_find(av, &addr);
-		rcu_read_unlock();
-		if (!other)
+		if (kofi_av_has(av, &addr))
+			stays = i;
+		else if (!i || (i > 0 && i - stays >= n))
 			ep->ops->peer_removed(&ep->ep, &addr.sa);
 		cond_resched();
 	}
@@ -340,9 +276,12 @@ static int kofi_av_insert_all(struct kofi_av *av,
 {
 	bool user_id = (av->flags | flags) & FI_AV_USER_ID;
 	int *errs = flags & FI_SYNC_ERR ? context : NULL;
+	unsigned int noio;
 	size_t i, done = 0;
 
 	mutex_lock(&av->mutex);
+	/* closing an endpoint takes the mutex, too, perhaps for writeback */
+	noio = memalloc_noio_save();
 	for (i = 0; i < count; i++) {
 		fi_addr_t got = FI_ADDR_NOTAVAIL;
 		union kofi_ip key;
@@ -364,6 +303,7 @@ static int kofi_av_insert_all(struct kofi_av *av,
 			kofi_av_event(av, context, i, -err);
 		cond_resched();
 	}
+	memalloc_noio_restore(noio);
 	mutex_unlock(&av->mutex);
 	return done;
 }
@@ -604,182 +544,29 @@ int fi_av_set_user_id(struct fid_av *av, fi_addr_t fi_addr, fi_addr_t user_id,
 		return -FI_EBADFLAGS;
 	mutex_lock(&kav->mutex);
 	peer = kofi_av_load(kav, fi_addr);
-	if (peer)
+	if (peer) {
 		WRITE_ONCE(peer->user_id, user_id);
+		kofi_av_changed(kav);
+	}
 	mutex_unlock(&kav->mutex);
 	return peer ? 0 : -EINVAL;
 }
 EXPORT_SYMBOL_GPL(fi_av_set_user_id);
 
-/* ------------------------------------------------------------------- look-up */
-
-/**
- * kofi_av_get - look up the address behind a number
- * @av: the vector
- * @fi_addr: the number, perhaps with the index of a receive context
- * @addr: where the address goes; its port is that of the receive context
- *
- * A post that must not miss kofi_ep_ops.peer_removed is an RCU reader from before
- * this call until that would find what it has done.
- *
- * Context: any.
- * Return: 0, or -EINVAL if there is no such address.
- */
-int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr)
-{
-	struct kofi_peer *peer;
-
-	rcu_read_lock();
-	peer = kofi_av_load(av, fi_addr);
-	if (peer)
-		*addr = peer->addr;
-	rcu_read_unlock();
-	if (!peer)
-		return -EINVAL;
-	be16_add_cpu(kofi_ip_port(&addr->sa), kofi_av_ctx(av, fi_addr));
-	return 0;
-}
-EXPORT_SYMBOL_GPL(kofi_av_get);
-
-/* What completions call a context of a peer; an id is the consumer's, all of it. */
-static fi_addr_t kofi_av_named(const struct kofi_av *av,
-			       const struct kofi_peer *peer, u32 ctx)
-{
-	fi_addr_t id = READ_ONCE(peer->user_id);
-
-	return av->flags & FI_AV_USER_ID ? id :
-					   fi_rx_addr(id, ctx, av->ctx_bits);
-}
-
-/**
- * kofi_av_source - what completions call an address
- * @av: the vector
- * @addr: the address of a peer, or of one of its contexts
- *
- * Context: any.
- * Return: its number, or its id if the vector has ids; %FI_ADDR_NOTAVAIL if it
- * is not in the vector.
- */
-fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
-{
-	u32 i, n = min(1U << av->ctx_bits, KOFI_EP_CTX_MAX);
-	fi_addr_t source = FI_ADDR_NOTAVAIL;
-	struct kofi_peer *peer = NULL;
-	union kofi_ip key;
-	__be16 *port;
-
-	if (kofi_ip_peer(addr, kofi_ip_len(addr), &key))
-		return source;
-	port = kofi_ip_port(&key.sa);
-	rcu_read_lock();
-	for (i = 0; i < n && *port; i++) {
-		peer = kofi_av_find(av, &key);
-		if (peer)
-			break;
-		be16_add_cpu(port, -1);
-	}
-	if (peer)
-		source = kofi_av_named(av, peer, i);
-	rcu_read_unlock();
-	return source;
-}
-EXPORT_SYMBOL_GPL(kofi_av_source);
-
-/**
- * kofi_av_id - what completions call the address behind a number
- * @av: the vector
- * @fi_addr: the number
- *
- * Context: any.
- * Return: @fi_addr, or the address's id if the vector has ids, as
- * kofi_av_source() says; %FI_ADDR_NOTAVAIL if there is no such address.
- */
-fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr)
-{
-	fi_addr_t id = FI_ADDR_NOTAVAIL;
-	struct kofi_peer *peer;
-
-	rcu_read_lock();
-	peer = kofi_av_load(av, fi_addr);
-	if (peer)
-		id = kofi_av_named(av, peer, kofi_av_ctx(av, fi_addr));
-	rcu_read_unlock();
-	return id;
-}
-EXPORT_SYMBOL_GPL(kofi_av_id);
-
-/**
- * fi_av_lookup - look up the address behind a number
- * @av: an address vector
- * @fi_addr: the number
- * @addr: where the address goes, in the addr_format of the domain; what does not
- *	fit is cut off
- * @addrlen: in: bytes at @addr, out: bytes of the address
- *
- * fi_av(3).
- *
- * Context: any.
- * Return: 0; -EINVAL for NULL arguments, or if @fi_addr stands for no address.
- */
-int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
-		 size_t *addrlen)
-{
-	struct kofi_av *kav = kofi_av(av);
-	char text[KOFI_IP_STR_MAX];
-	union kofi_ip ip;
-	int err;
-
-	if (!kofi_av_valid(av) || !addrlen || (!addr && *addrlen))
-		return -EINVAL;
-	err = kofi_av_get(kav, fi_addr, &ip);
-	if (err)
-		return err;
-	if (kav->domain->addr_format != FI_ADDR_STR)
-		return kofi_ip_copy(&ip.sa, addr, addrlen) == -FI_ETOOSMALL ?
-		       0 : err;
-	err = kofi_ip_print(&ip.sa, text, sizeof(text)) + 1;
-	memcpy(addr, text, min_t(size_t, *addrlen, err));
-	*addrlen = err;
-	return 0;
-}
-EXPORT_SYMBOL_GPL(fi_av_lookup);
-
-/**
- * fi_av_straddr - print an address
- * @av: an address vector
- * @addr: an address in the addr_format of the domain, not necessarily of the
- *	vector
- * @buf: where the text goes; what does not fit is cut off
- * @len: in: bytes at @buf, out: bytes of the text with the NUL at its end
- *
- * fi_av(3). fi_sockaddr_in://10.0.0.1:7471, for instance.
- *
- * Context: any.
- * Return: @buf, or NULL for NULL arguments or something that is no address.
- */
-const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
-			  size_t *len)
-{
-	struct kofi_av *kav = kofi_av(av);
-	char text[KOFI_IP_STR_MAX];
-	const char *from = text;
-	size_t size;
-
-	if (!kofi_av_valid(av) || !addr || !buf || !len)
-		return NULL;
-	if (kav->domain->addr_format == FI_ADDR_STR)
-		from = addr;
-	else if (kofi_ip_print(addr, text, sizeof(text)) < 0)
-		return NULL;
-	size = *len;
-	*len = strlen(from) + 1;
-	if (size)
-		strscpy(buf, from, size);
-	return buf;
-}
-EXPORT_SYMBOL_GPL(fi_av_straddr);
-
 /* -------------------------------------------------------------- the vector */
+
+/* Peers of an endpoint for datagrams have no contexts. */
+static bool kofi_av_suits(const struct kofi_av *av, const struct kofi_ep *ep)
+{
+	switch (ep->info->ep_attr->type) {
+	case FI_EP_RDM:
+		return true;
+	case FI_EP_DGRAM:
+		return !av->ctx_bits;
+	default:
+		return false;
+	}
+}
 
 /**
  * kofi_av_attach - bind a vector to an endpoint
@@ -789,7 +576,8 @@ EXPORT_SYMBOL_GPL(fi_av_straddr);
  *
  * Context: process, may sleep.
  * Return: 0; -FI_EBADFLAGS; -FI_EDOMAIN; -EBUSY if the endpoint has one; -EINVAL
- * for a type of endpoint that connects, or a vector that is being closed.
+ * for a type of endpoint that connects, for one that sends datagrams and a vector
+ * with rx_ctx_bits, or a vector that is being closed.
  */
 int kofi_av_attach(struct kofi_ep *ep, struct fi_fid *bfid, u64 flags)
 {
@@ -801,7 +589,7 @@ int kofi_av_attach(struct kofi_ep *ep, struct fi_fid *bfid, u64 flags)
 		return -FI_EDOMAIN;
 	if (ep->av)
 		return -EBUSY;
-	if (ep->info->ep_attr->type == FI_EP_MSG || !kofi_obj_get(&av->obj))
+	if (!kofi_av_suits(av, ep) || !kofi_obj_get(&av->obj))
 		return -EINVAL;
 	ep->av = av;
 	mutex_lock(&av->mutex);
@@ -918,7 +706,9 @@ static int kofi_av_check(const struct kofi_domain *domain,
  * fi_av_open - open an address vector
  * @domain: the domain whose endpoints will use it
  * @attr: type FI_AV_TABLE or FI_AV_MAP, which are the same but that FI_AV_MAP does
- *	not tell the consumer the numbers in advance; rx_ctx_bits at most 16; count
+ *	not tell the consumer the numbers in advance; rx_ctx_bits at most 16, of which no
+ *	more than %KOFI_EP_CTX_MAX contexts of a peer can be named, and 0 for
+ *	endpoints of type FI_EP_DGRAM; count
  *	and ep_per_node are not needed: a vector grows with what is in it; flags
  *	FI_EVENT, FI_AV_USER_ID and FI_SYMMETRIC, which changes nothing; name and
  *	map_addr NULL. NULL is FI_AV_TABLE.
@@ -956,6 +746,7 @@ int fi_av_open(struct fid_domain *domain, const struct fi_av_attr *attr,
 	kav->table = a->type != FI_AV_MAP;
 	kav->flags = a->flags;
 	kav->ctx_bits = a->rx_ctx_bits;
+	kav->changes = 1;
 	mutex_init(&kav->mutex);
 	INIT_LIST_HEAD(&kav->eps);
 	xa_init_flags(&kav->peers, XA_FLAGS_ALLOC);

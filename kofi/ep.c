@@ -611,18 +611,18 @@ static void kofi_ep_obj_drain(struct kofi_obj *obj)
 }
 
 /* A transmit and a receive context are one endpoint. */
-static bool kofi_ep_close_half(struct kofi_obj *obj)
+static int kofi_ep_obj_end(struct kofi_obj *obj)
 {
 	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
 
-	return ep->sep && kofi_sep_close_half(ep);
+	return ep->sep ? kofi_sep_end_ctx(ep) : kofi_obj_end(obj);
 }
 
 static const struct kofi_obj_ops kofi_ep_obj_ops = {
 	.stats			= kofi_ep_stats,
 	.waits_for_caller	= kofi_ep_waits_for_caller,
 	.drain			= kofi_ep_obj_drain,
-	.close_half		= kofi_ep_close_half,
+	.end			= kofi_ep_obj_end,
 };
 
 /* Transfers are called without a look at their slots: there is none empty. */
@@ -796,12 +796,6 @@ int kofi_ep_drain(struct fid_ep *ep)
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_ep_drain);
-
-/* Several contexts are a scalable endpoint's. */
-static bool kofi_ep_contexts(size_t count)
-{
-	return count > 1 && count != FI_SHARED_CONTEXT;
-}
 
 /**
  * fi_endpoint - open an active endpoint

@@ -48,6 +48,7 @@ void kofi_tostr_stop(void);
 
 /* object.c: objects */
 
+int kofi_obj_end(struct kofi_obj *obj);
 int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 		  const struct fi_ops *ops, struct kofi_obj *parent,
 		  struct kofi_provider *prov, void *context);
@@ -130,9 +131,15 @@ static inline struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep,
 
 /* sep.c: scalable endpoints */
 
+/* Several contexts are a scalable endpoint's. */
+static inline bool kofi_ep_contexts(size_t count)
+{
+	return count > 1 && count != FI_SHARED_CONTEXT;
+}
+
 int kofi_sep_enable(struct fid_ep *sep);
 int kofi_sep_enable_ctx(struct kofi_ep *ep);
-bool kofi_sep_close_half(struct kofi_ep *ep);
+int kofi_sep_end_ctx(struct kofi_ep *ep);
 void kofi_sep_closed(struct kofi_ep *ep);
 
 /* Is a direction counted, so that it needs no queue to report to */

@@ -220,6 +220,19 @@ static bool kofi_info_match_ctx(size_t hint, size_t max, size_t max_shared)
 	return hint == FI_SHARED_CONTEXT ? max_shared > 0 : hint <= max;
 }
 
+/*
+ * A transmit and a receive context of a scalable endpoint are one endpoint, so that
+ * there are as many of the one as of the other.
+ */
+static bool kofi_info_match_contexts(const struct fi_ep_attr *hints)
+{
+	if (!hints->tx_ctx_cnt || !hints->rx_ctx_cnt ||
+	    hints->tx_ctx_cnt == hints->rx_ctx_cnt)
+		return true;
+	return !kofi_ep_contexts(hints->tx_ctx_cnt) &&
+	       !kofi_ep_contexts(hints->rx_ctx_cnt);
+}
+
 static bool kofi_info_match_ep(const struct fi_info *prov,
 			       const struct fi_info *info)
 {
@@ -242,7 +255,8 @@ static bool kofi_info_match_ep(const struct fi_info *prov,
 		return false;
 	if (hints->auth_key_size && hints->auth_key_size != attr->auth_key_size)
 		return false;
-	return kofi_info_match_ctx(hints->tx_ctx_cnt, dom->max_ep_tx_ctx,
+	return kofi_info_match_contexts(hints) &&
+	       kofi_info_match_ctx(hints->tx_ctx_cnt, dom->max_ep_tx_ctx,
 				   dom->max_ep_stx_ctx) &&
 	       kofi_info_match_ctx(hints->rx_ctx_cnt, dom->max_ep_rx_ctx,
 				   dom->max_ep_srx_ctx) &&
@@ -396,6 +410,10 @@ static int kofi_info_grant_ep(struct fi_ep_attr *attr,
 		attr->tx_ctx_cnt = hints->tx_ctx_cnt;
 	if (hints->rx_ctx_cnt)
 		attr->rx_ctx_cnt = hints->rx_ctx_cnt;
+	if (!hints->rx_ctx_cnt && kofi_ep_contexts(hints->tx_ctx_cnt))
+		attr->rx_ctx_cnt = hints->tx_ctx_cnt;
+	if (!hints->tx_ctx_cnt && kofi_ep_contexts(hints->rx_ctx_cnt))
+		attr->tx_ctx_cnt = hints->rx_ctx_cnt;
 	if (!hints->auth_key_size)
 		return 0;
 	kfree(attr->auth_key);

@@ -224,6 +224,18 @@ void kofi_obj_put(struct kofi_obj *obj)
 EXPORT_SYMBOL_GPL(kofi_obj_put);
 
 /**
+ * kofi_obj_end - let an object have no users any more
+ * @obj: an object that is to be closed
+ *
+ * Context: any.
+ * Return: 0, or -EBUSY if it has users.
+ */
+int kofi_obj_end(struct kofi_obj *obj)
+{
+	return atomic_cmpxchg(&obj->users, 0, KOFI_OBJ_CLOSING) ? -EBUSY : 0;
+}
+
+/**
  * fi_close - close an object
  * @fid: any object. The connection request of an fi_info is none: it ends with
  *	fi_endpoint() or fi_reject().
@@ -231,7 +243,9 @@ EXPORT_SYMBOL_GPL(kofi_obj_put);
  * See fi_fabric(3), fi_domain(3), fi_endpoint(3) and so on. Children first:
  * objects opened in an object, and what it is bound to, keep it. An endpoint's
  * connection ends as with fi_shutdown(), operations outstanding complete with
- * FI_ECANCELED before the call returns, and no callback runs for it any more.
+ * FI_ECANCELED before the call returns, and no callback runs for it any more. The
+ * transmit and the receive context of one index are one endpoint: the first of
+ * the two calls ends it in both directions, and the second one frees it.
  *
  * Context: process, may sleep. Does not wait for the network.
  * Return: 0; -EBUSY while the object is in use; -EDEADLK in a callback of the
@@ -252,9 +266,10 @@ int fi_close(struct fi_fid *fid)
 	if (obj->ops && obj->ops->waits_for_caller &&
 	    obj->ops->waits_for_caller(obj))
 		return -EDEADLK;
-	if (atomic_cmpxchg(&obj->users, 0, KOFI_OBJ_CLOSING) != 0)
-		return obj->ops && obj->ops->close_half &&
-		       obj->ops->close_half(obj) ? 0 : -EBUSY;
+	ret = obj->ops && obj->ops->end ? obj->ops->end(obj) :
+					  kofi_obj_end(obj);
+	if (ret)
+		return min(ret, 0);
 
 	/*
 	 * Once close has let go of the parent, others may close all the way up

@@ -11,6 +11,13 @@
  * and closed twice; it has the queues and the processor its consumer gives it, and
  * shares nothing with the other contexts.
  *
+ * Closing
+ *
+ * The first fi_close() of the two drains the endpoint, in both directions, so that
+ * what is posted of either belongs to the consumer again when it returns; the second
+ * one waits for that, and frees it. From the first one on the scalable endpoint does
+ * nothing more to it, and its index is free after the second.
+ *
  * Addresses
  *
  * Without a port in the source address, the first context that is enabled gets one
@@ -20,8 +27,10 @@
  *
  * kofi_sep.mutex is for the contexts that are open; the config mutex of a context
  * comes inside it, and inside that kofi_sep.name_mutex. Nothing is allocated under
- * the first that waits for writeback, as closing a context takes it, too.
+ * the first and the last that waits for writeback, as a context may be closed, or
+ * opened again, for writeback to go on.
  */
+#include <linux/completion.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -31,14 +40,17 @@
 
 /**
  * struct kofi_sep_ctx - one context
- * @ep: its endpoint, NULL while it is not open
- * @dirs: directions it has been opened for, by enum kofi_dir
+ * @ep: its endpoint, NULL from the first fi_close() on
+ * @dirs: directions it has been opened for, by enum kofi_dir; 0 until it is, and
+ *	after the last fi_close()
  * @opens: those that have not been closed
+ * @drained: the endpoint has been, if the other direction was closed first
  */
 struct kofi_sep_ctx {
-	struct kofi_ep	*ep;
-	unsigned long	dirs;
-	unsigned int	opens;
+	struct kofi_ep		*ep;
+	unsigned long		dirs;
+	unsigned int		opens;
+	struct completion	drained;
 };
 
 /**
@@ -47,7 +59,8 @@ struct kofi_sep_ctx {
  * @obj: the core's; contexts are its users
  * @domain: its parent
  * @info: copy of what it was opened with
- * @mutex: for @av and @ctx
+ * @mutex: for @av and @ctx; see kofi_sep_lock()
+ * @noio: what the allocation flags of its holder were
  * @av: peers of all contexts, or NULL
  * @name_mutex: for @name
  * @name: address of context 0; without family until it is known
@@ -60,6 +73,7 @@ struct kofi_sep {
 	struct fid_domain	*domain;
 	struct fi_info		*info;
 	struct mutex		mutex;		/* contexts */
+	unsigned int		noio;
 	struct fi_fid		*av;
 	struct mutex		name_mutex;	/* the address */
 	union kofi_ip		name;
@@ -75,6 +89,18 @@ static struct kofi_sep *kofi_sep(const struct fid_ep *fid)
 static bool kofi_sep_valid(const struct fid_ep *fid)
 {
 	return fid && fid->fid.fclass == FI_CLASS_SEP;
+}
+
+static void kofi_sep_lock(struct kofi_sep *sep)
+{
+	mutex_lock(&sep->mutex);
+	sep->noio = memalloc_noio_save();
+}
+
+static void kofi_sep_unlock(struct kofi_sep *sep)
+{
+	memalloc_noio_restore(sep->noio);
+	mutex_unlock(&sep->mutex);
 }
 
 /* ---------------------------------------------------------------- addresses */
@@ -126,15 +152,18 @@ static void kofi_sep_learn_name(struct kofi_sep *sep, struct kofi_ep *ep)
 int kofi_sep_enable_ctx(struct kofi_ep *ep)
 {
 	struct kofi_sep *sep = ep->sep;
+	unsigned int noio;
 	int err;
 
 	lockdep_assert_held(&ep->config);
 	mutex_lock(&sep->name_mutex);
+	noio = memalloc_noio_save();
 	err = kofi_sep_set_name(sep, ep);
 	if (!err && ep->ops->enable)
 		err = ep->ops->enable(&ep->ep);
 	if (!err)
 		kofi_sep_learn_name(sep, ep);
+	memalloc_noio_restore(noio);
 	mutex_unlock(&sep->name_mutex);
 	return err;
 }
@@ -153,8 +182,8 @@ static int kofi_sep_getname(fid_t fid, void *addr, size_t *len)
 
 /* ----------------------------------------------------------------- contexts */
 
-static int kofi_sep_open_ep(struct kofi_sep *sep, unsigned int idx,
-			    struct fid_ep **ep, void *context)
+static int kofi_sep_open_ep(struct kofi_sep *sep, struct fid_ep **ep,
+			    void *context)
 {
 	struct fi_info *info = fi_dupinfo(sep->info);
 	int err;
@@ -174,27 +203,22 @@ static int kofi_sep_open_ep(struct kofi_sep *sep, unsigned int idx,
 }
 
 static int kofi_sep_open_first(struct kofi_sep *sep, unsigned int idx,
-			       enum kofi_dir dir, struct fid_ep **ep,
 			       void *context)
 {
-	struct kofi_sep_ctx *ctx = &sep->ctx[idx];
-	unsigned int noio;
+	struct fid_ep *ep;
 	int err;
 
 	if (!kofi_obj_get(&sep->obj))
 		return -EBUSY;
-	noio = memalloc_noio_save();
-	err = kofi_sep_open_ep(sep, idx, ep, context);
-	memalloc_noio_restore(noio);
+	err = kofi_sep_open_ep(sep, &ep, context);
 	if (err) {
 		kofi_obj_put(&sep->obj);
 		return err;
 	}
-	ctx->ep = kofi_ep(*ep);
-	ctx->ep->sep = sep;
-	ctx->ep->ctx = idx;
-	ctx->dirs = BIT(dir);
-	ctx->opens = 1;
+	sep->ctx[idx].ep = kofi_ep(ep);
+	sep->ctx[idx].ep->sep = sep;
+	sep->ctx[idx].ep->ctx = idx;
+	init_completion(&sep->ctx[idx].drained);
 	return 0;
 }
 
@@ -203,21 +227,22 @@ static int kofi_sep_open(struct fid_ep *fid, int idx, enum kofi_dir dir,
 {
 	struct kofi_sep *sep = kofi_sep(fid);
 	struct kofi_sep_ctx *ctx;
-	int err = -EBUSY;
+	int err = 0;
 
 	if (!ep || idx < 0 || idx >= sep->count)
 		return -EINVAL;
 	ctx = &sep->ctx[idx];
-	mutex_lock(&sep->mutex);
-	if (!ctx->ep) {
-		err = kofi_sep_open_first(sep, idx, dir, ep, context);
-	} else if (!(ctx->dirs & BIT(dir)) && kofi_obj_get(&ctx->ep->obj)) {
+	kofi_sep_lock(sep);
+	if (!ctx->dirs)
+		err = kofi_sep_open_first(sep, idx, context);
+	else if (!ctx->ep || ctx->dirs & BIT(dir))
+		err = -EBUSY;
+	if (!err) {
 		ctx->dirs |= BIT(dir);
 		ctx->opens++;
 		*ep = &ctx->ep->ep;
-		err = 0;
 	}
-	mutex_unlock(&sep->mutex);
+	kofi_sep_unlock(sep);
 	return err;
 }
 
@@ -233,12 +258,12 @@ static int kofi_sep_open(struct fid_ep *fid, int idx, enum kofi_dir dir,
  *
  * fi_endpoint(3). Queues and counters are bound to it as to any endpoint, each
  * direction once; those of both are there before it is enabled. Each of the two
- * calls has its fi_close().
+ * calls has its fi_close(), the first of which ends both directions.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL, also for another @attr; -EBUSY if the transmit context is or
- * has been open, until the receive context has been closed, too; or what
- * fi_endpoint() and the binding of the address vector return.
+ * Return: 0; -EINVAL, also for another @attr; -EBUSY if the transmit context is
+ * open, or one of the two has been closed, until both are; or what fi_endpoint() and
+ * the binding of the address vector return.
  */
 int fi_tx_context(struct fid_ep *sep, int idx, struct fi_tx_attr *attr,
 		  struct fid_ep **tx_ep, void *context)
@@ -279,30 +304,44 @@ int fi_rx_context(struct fid_ep *sep, int idx, struct fi_rx_attr *attr,
 EXPORT_SYMBOL_GPL(fi_rx_context);
 
 /**
- * kofi_sep_close_half - close one of the two contexts that are an endpoint
+ * kofi_sep_end_ctx - close one of the two contexts that are an endpoint
  * @ep: the endpoint
  *
  * Context: process, may sleep.
- * Return: false if only one is open.
+ * Return: 0 if it is to be closed; 1 if the other one is open, and all that was
+ * outstanding has ended; -EBUSY.
  */
-bool kofi_sep_close_half(struct kofi_ep *ep)
+int kofi_sep_end_ctx(struct kofi_ep *ep)
 {
 	struct kofi_sep *sep = ep->sep;
 	struct kofi_sep_ctx *ctx = &sep->ctx[ep->ctx];
-	bool half;
+	bool half, other;
+	int err = 0;
 
-	mutex_lock(&sep->mutex);
+	kofi_sep_lock(sep);
 	half = ctx->opens == 2;
-	if (half) {
-		ctx->opens = 1;
-		kofi_obj_put(&ep->obj);
+	other = !ctx->ep;
+	if (!half)
+		err = kofi_obj_end(&ep->obj);
+	if (!err) {
+		ctx->opens--;
+		ctx->ep = NULL;
 	}
-	mutex_unlock(&sep->mutex);
+	kofi_sep_unlock(sep);
+	if (err)
+		return err;
+	if (half) {
+		kofi_ep_drain(&ep->ep);
+		/* now the endpoint can go, and the scalable one with it */
+		complete(&ctx->drained);
+	} else if (other) {
+		wait_for_completion(&ctx->drained);
+	}
 	return half;
 }
 
 /**
- * kofi_sep_closed - the endpoint of a context is being closed
+ * kofi_sep_closed - the endpoint of a context has gone
  * @ep: the endpoint
  *
  * Context: process, may sleep.
@@ -311,9 +350,9 @@ void kofi_sep_closed(struct kofi_ep *ep)
 {
 	struct kofi_sep *sep = ep->sep;
 
-	mutex_lock(&sep->mutex);
-	sep->ctx[ep->ctx].ep = NULL;
-	mutex_unlock(&sep->mutex);
+	kofi_sep_lock(sep);
+	sep->ctx[ep->ctx].dirs = 0;
+	kofi_sep_unlock(sep);
 	kofi_obj_put(&sep->obj);
 }
 
@@ -327,16 +366,14 @@ void kofi_sep_closed(struct kofi_ep *ep)
 int kofi_sep_enable(struct fid_ep *fid)
 {
 	struct kofi_sep *sep = kofi_sep(fid);
-	unsigned int noio, i;
+	unsigned int i;
 	int err = 0;
 
-	mutex_lock(&sep->mutex);
-	noio = memalloc_noio_save();
+	kofi_sep_lock(sep);
 	for (i = 0; i < sep->count && !err; i++)
 		if (sep->ctx[i].ep)
 			err = kofi_ep_enable(sep->ctx[i].ep);
-	memalloc_noio_restore(noio);
-	mutex_unlock(&sep->mutex);
+	kofi_sep_unlock(sep);
 	return err;
 }
 
@@ -366,7 +403,7 @@ int fi_scalable_ep_bind(struct fid_ep *fid, struct fi_fid *bfid, u64 flags)
 		return -FI_EBADFLAGS;
 	if (bfid->obj->parent != sep->obj.parent)
 		return -FI_EDOMAIN;
-	mutex_lock(&sep->mutex);
+	kofi_sep_lock(sep);
 	if (sep->av)
 		err = -EBUSY;
 	else if (!kofi_obj_get(bfid->obj))
@@ -376,7 +413,7 @@ int fi_scalable_ep_bind(struct fid_ep *fid, struct fi_fid *bfid, u64 flags)
 	for (i = 0; i < sep->count && !err; i++)
 		if (sep->ctx[i].ep)
 			err = fi_ep_bind(&sep->ctx[i].ep->ep, bfid, 0);
-	mutex_unlock(&sep->mutex);
+	kofi_sep_unlock(sep);
 	return err;
 }
 EXPORT_SYMBOL_GPL(fi_scalable_ep_bind);

@@ -4,8 +4,9 @@
  *
  * A cursor is a provider's position in the memory a struct fi_msg describes.
  * It hides the kinds of vectors behind an iov_iter. Segment arrays are copied
- * into the cursor, because they belong to the caller of the post; lists of any
- * length (scatterlists, iterators) stay the consumer's until the completion.
+ * into the cursor, because they belong to the caller of the post; long arrays of
+ * pages, and lists of any length (scatterlists, iterators), stay the consumer's
+ * until the completion.
  * A scatterlist is seen through a window that moves when it is used up.
  *
  * Nothing here allocates, sleeps or locks: a cursor has one user at a time,
@@ -38,14 +39,18 @@ static int kofi_cursor_init_kvec(struct kofi_cursor *cur,
 static noinline int kofi_cursor_init_bvec(struct kofi_cursor *cur,
 					  const struct fi_msg *msg)
 {
+	const struct bio_vec *bv = msg->msg_bvec;
 	size_t i, len = 0;
 
 	for (i = 0; i < msg->iov_count; i++) {
-		cur->bv[i] = msg->msg_bvec[i];
-		if (check_add_overflow(len, (size_t)cur->bv[i].bv_len, &len))
+		if (check_add_overflow(len, (size_t)bv[i].bv_len, &len))
 			return -EINVAL;
 	}
-	iov_iter_bvec(&cur->iter, cur->dir, cur->bv, msg->iov_count, len);
+	if (msg->iov_count <= cur->segs) {
+		memcpy(cur->bv, bv, msg->iov_count * sizeof(*bv));
+		bv = cur->bv;
+	}
+	iov_iter_bvec(&cur->iter, cur->dir, bv, msg->iov_count, len);
 	cur->len = len;
 	return 0;
 }
@@ -106,7 +111,8 @@ int kofi_cursor_init_any(struct kofi_cursor *cur, const struct fi_msg *msg,
 	if (msg->vec != KOFI_ITER && msg->iov_count && !msg->msg_iov)
 		err = -EINVAL;
 	else if (msg->vec != KOFI_SGL && msg->vec != KOFI_ITER &&
-		 msg->iov_count > min_t(size_t, iov_limit, KOFI_IOV_MAX))
+		 msg->iov_count > (msg->vec == KOFI_BVEC ? iov_limit :
+				   min_t(size_t, iov_limit, KOFI_IOV_MAX)))
 		err = -EINVAL;
 	else if (msg->vec == KOFI_KVEC)
 		err = kofi_cursor_init_kvec(cur, msg);

@@ -738,12 +738,125 @@ static void av_bind_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &in, 1, got, 0, NULL));
 	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, got, 1, 0));
 	KUNIT_EXPECT_EQ(test, 4, fake_of(ep)->removed);
+
+	/* the other one's address is a second context that stays */
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &in, 1, &got[0], 0, NULL));
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &next, 1, &got[1], 0, NULL));
+	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, &got[0], 1, 0));
+	KUNIT_EXPECT_EQ(test, 5, fake_of(ep)->removed);
+	KUNIT_EXPECT_MEMEQ(test, &in, &fake_of(ep)->peer, sizeof(in));
+	/* and this one's is removed itself, whatever else it could be */
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &in, 1, &got[0], 0, NULL));
+	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, &got[1], 1, 0));
+	KUNIT_EXPECT_EQ(test, 7, fake_of(ep)->removed);
+	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, &got[0], 1, 0));
+	KUNIT_EXPECT_EQ(test, 9, fake_of(ep)->removed);
+
+	t->world->info->ep_attr->type = FI_EP_DGRAM;
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->domain, t->world->info, &other,
+					     NULL));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_ep_bind(other, &av->fid, 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&other->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq2->fid));
 }
 
+/* What endpoints hear of a removal, where contexts of peers overlap */
+static void av_neighbours_test(struct kunit *test)
+{
+	const struct fi_av_attr attr = { .rx_ctx_bits = 3 };
+	struct fid_av *av = av_open(test, FI_SOCKADDR_IN, &attr);
+	struct sockaddr_in a = av_in(AV_NET + 1, 100);
+	struct sockaddr_in b = av_in(AV_NET + 1, 104);
+	struct kofi_av_known known = {};
+	fi_addr_t at_a, at_b;
+	struct fid_ep *ep;
+	struct fid_cq *cq;
+
+	ep = av_open_ep(test, &cq);
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(ep, &av->fid, 0));
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &a, 1, &at_a, 0, NULL));
+	KUNIT_EXPECT_EQ(test, fi_rx_addr(at_a, 4, 3),
+			kofi_av_recall(av_base(av), (struct sockaddr *)&b,
+				       &known));
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &b, 1, &at_b, 0, NULL));
+	KUNIT_EXPECT_EQ(test, at_b,
+			kofi_av_recall(av_base(av), (struct sockaddr *)&b,
+				       &known));
+	/* a receive from that context is one from where its messages come from */
+	KUNIT_EXPECT_EQ(test, at_b,
+			kofi_av_id(av_base(av), fi_rx_addr(at_a, 4, 3)));
+	KUNIT_EXPECT_EQ(test, fi_rx_addr(at_b, 3, 3),
+			kofi_av_id(av_base(av), fi_rx_addr(at_a, 7, 3)));
+	KUNIT_EXPECT_EQ(test, fi_rx_addr(at_a, 3, 3),
+			kofi_av_id(av_base(av), fi_rx_addr(at_a, 3, 3)));
+
+	/* 100 to 103; 104 to 107 are the other one's */
+	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, &at_a, 1, 0));
+	KUNIT_EXPECT_EQ(test, 4, fake_of(ep)->removed);
+	KUNIT_EXPECT_EQ(test, 103, ntohs(((struct sockaddr_in *)
+					  &fake_of(ep)->peer)->sin_port));
+	/* 104, and 108 to 111; 105 to 107 could be the first one's */
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &a, 1, &at_a, 0, NULL));
+	KUNIT_EXPECT_EQ(test, 0, fi_av_remove(av, &at_b, 1, 0));
+	KUNIT_EXPECT_EQ(test, 4 + 5, fake_of(ep)->removed);
+	KUNIT_EXPECT_EQ(test, fi_rx_addr(at_a, 4, 3),
+			kofi_av_recall(av_base(av), (struct sockaddr *)&b,
+				       &known));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));
+}
+
+/* Ports end, and so do the contexts that can be. */
+static void av_context_limits_test(struct kunit *test)
+{
+	const struct fi_av_attr attr = {
+		.rx_ctx_bits = 16, .flags = FI_AV_USER_ID,
+	};
+	struct fid_av *av = av_open(test, FI_SOCKADDR_IN, &attr);
+	struct sockaddr_in in = av_in(AV_NET + 1, U16_MAX - 1);
+	struct sockaddr_in low = av_in(AV_NET + 2, 1);
+	fi_addr_t id = 1000, got;
+	union kofi_ip ip;
+	size_t len = 0;
+
+	got = id;
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &in, 1, &got, FI_AV_USER_ID,
+					      NULL));
+	KUNIT_EXPECT_EQ(test, 0, kofi_av_get(av_base(av),
+					     fi_rx_addr(got, 1, 16), &ip));
+	KUNIT_EXPECT_EQ(test, U16_MAX, ntohs(ip.in4.sin_port));
+	KUNIT_EXPECT_EQ(test, -EINVAL, kofi_av_get(av_base(av),
+						   fi_rx_addr(got, 2, 16),
+						   &ip));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_av_lookup(av, fi_rx_addr(got, 2, 16),
+						    NULL, &len));
+	/* all contexts have the consumer's number */
+	KUNIT_EXPECT_EQ(test, id, kofi_av_id(av_base(av),
+					     fi_rx_addr(got, 1, 16)));
+	KUNIT_EXPECT_EQ(test, FI_ADDR_NOTAVAIL,
+			kofi_av_id(av_base(av), fi_rx_addr(got, 2, 16)));
+
+	got = id + 1;
+	KUNIT_EXPECT_EQ(test, 1, fi_av_insert(av, &low, 1, &got, FI_AV_USER_ID,
+					      NULL));
+	KUNIT_EXPECT_EQ(test, 0,
+			kofi_av_get(av_base(av),
+				    fi_rx_addr(got, KOFI_EP_CTX_MAX - 1, 16),
+				    &ip));
+	KUNIT_EXPECT_EQ(test, id + 1, kofi_av_source(av_base(av), &ip.sa));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kofi_av_get(av_base(av),
+				    fi_rx_addr(got, KOFI_EP_CTX_MAX, 16), &ip));
+	ip.in4.sin_port = htons(1 + KOFI_EP_CTX_MAX);
+	KUNIT_EXPECT_EQ(test, FI_ADDR_NOTAVAIL,
+			kofi_av_source(av_base(av), &ip.sa));
+}
+
 static struct kunit_case av_cases[] = {
+	KUNIT_CASE(av_neighbours_test),
+	KUNIT_CASE(av_context_limits_test),
 	KUNIT_CASE(av_bind_test),
 	KUNIT_CASE(av_open_test),
 	KUNIT_CASE(av_errors_test),

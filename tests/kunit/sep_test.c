@@ -11,6 +11,7 @@
 
 #include "kunit.h"
 #include "limit.h"
+#include "rdm_place.h"
 
 #define SEP_ENDS	2
 #define SEP_CTX		4
@@ -36,16 +37,9 @@ struct sep_test {
 	struct fid_fabric	*fabric;
 	struct fid_domain	*domain;
 	struct sep_end		end[SEP_ENDS];
+	u64			out[SEP_CTX];	/* open longer than a test that fails */
+	u64			in[SEP_CTX];
 };
-
-static const char *const sep_providers[] = { "sock", "sock;ofi_rxm" };
-
-static void sep_desc(const char *const *name, char *desc)
-{
-	strscpy(desc, *name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(sep, sep_providers, sep_desc);
 
 /* ----------------------------------------------------------------- objects */
 
@@ -89,20 +83,16 @@ static int sep_getinfo(struct kunit *test, size_t tx, size_t rx,
 		       struct fi_info **info)
 {
 	struct fi_info *hints = fi_allocinfo();
-	const char *provider = *(const char *const *)test->param_value;
 	int err;
 
 	KUNIT_ASSERT_NOT_NULL(test, hints);
 	hints->caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV |
 		      FI_NAMED_RX_CTX;
-	hints->ep_attr->type = FI_EP_RDM;
 	hints->ep_attr->tx_ctx_cnt = tx;
 	hints->ep_attr->rx_ctx_cnt = rx;
-	hints->addr_format = FI_SOCKADDR_IN;
-	hints->fabric_attr->prov_name = kstrdup(provider, GFP_KERNEL);
-	hints->domain_attr->name = kstrdup("lo", GFP_KERNEL);
-	err = fi_getinfo(FI_VERSION(2, 1), "127.0.0.1", "0",
-			 FI_SOURCE | FI_NUMERICHOST, hints, info);
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR |
+				      FI_MR_ALLOCATED;
+	err = rdm_place_getinfo(test, hints, info);
 	fi_freeinfo(hints);
 	return err;
 }
@@ -185,7 +175,7 @@ static void sep_open_whole(struct sep_test *t, struct sep_end *e)
 		sep_close_end(t, e);
 		sep_open_end(t, e, SEP_CTX);
 		err = sep_enable_end(t, e);
-	} while (err == -EADDRINUSE && --tries);
+	} while ((err == -EADDRINUSE || err == -EADDRNOTAVAIL) && --tries);
 	KUNIT_ASSERT_EQ(t->test, err, 0);
 }
 
@@ -218,24 +208,26 @@ static int sep_comp(struct fid_cq *cq, struct fi_cq_tagged_entry *entry,
 	return n == 1 ? 0 : n ?: -EIO;
 }
 
-static void sep_send(struct kunit *test, struct sep_end *from, int i,
+static void sep_send(struct sep_test *t, struct sep_end *from, int i,
 		     struct fid_ep *to, struct fid_cq *to_cq, fi_addr_t dest,
 		     fi_addr_t src)
 {
 	struct fi_cq_tagged_entry entry;
-	u64 out = 0x1000 + i, in = 0;
+	struct kunit *test = t->test;
+	u64 *out = &t->out[0], *in = &t->in[0];
 	fi_addr_t got;
 
-	KUNIT_ASSERT_EQ(test, fi_recv(to, &in, sizeof(in), NULL,
-				      FI_ADDR_UNSPEC, &in), 0);
-	KUNIT_ASSERT_EQ(test, fi_send(from->tx[i], &out, sizeof(out), NULL,
-				      dest, &out), 0);
+	*out = 0x1000 + i;
+	KUNIT_ASSERT_EQ(test, fi_recv(to, in, sizeof(*in), NULL,
+				      FI_ADDR_UNSPEC, in), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(from->tx[i], out, sizeof(*out), NULL,
+				      dest, out), 0);
 	KUNIT_ASSERT_EQ(test, sep_comp(to_cq, &entry, &got), 0);
-	KUNIT_EXPECT_PTR_EQ(test, entry.op_context, (void *)&in);
-	KUNIT_EXPECT_EQ(test, in, out);
+	KUNIT_EXPECT_PTR_EQ(test, entry.op_context, (void *)in);
+	KUNIT_EXPECT_EQ(test, *in, *out);
 	KUNIT_EXPECT_EQ(test, got, src);
 	KUNIT_ASSERT_EQ(test, sep_comp(from->tx_cq[i], &entry, NULL), 0);
-	KUNIT_EXPECT_PTR_EQ(test, entry.op_context, (void *)&out);
+	KUNIT_EXPECT_PTR_EQ(test, entry.op_context, (void *)out);
 }
 
 /* From each context to each, whose queue alone hears of it */
@@ -254,7 +246,7 @@ static void sep_contexts(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ntohs(name.sin_port),
 				ntohs(a->name.sin_port) + i);
 		for (j = 0; j < SEP_CTX; j++)
-			sep_send(test, a, i, b->rx[j], b->rx_cq[j],
+			sep_send(t, a, i, b->rx[j], b->rx_cq[j],
 				 fi_rx_addr(a->peer, j, SEP_BITS),
 				 fi_rx_addr(b->peer, i, SEP_BITS));
 	}
@@ -266,7 +258,7 @@ static void sep_directed(struct kunit *test)
 	struct sep_test *t = sep_open_both(test);
 	struct sep_end *a = &t->end[0], *b = &t->end[1];
 	struct fi_cq_tagged_entry entry;
-	u64 out[SEP_CTX], in[SEP_CTX] = {};
+	u64 *out = t->out, *in = t->in;
 	fi_addr_t src;
 	int i;
 
@@ -325,8 +317,8 @@ static void sep_ordinary(struct kunit *test)
 		name.sin_port = htons(ntohs(a->name.sin_port) + i);
 		KUNIT_ASSERT_EQ(test, fi_av_insert(plain.av, &name, 1, &addr,
 						   0, NULL), 1);
-		sep_send(test, &plain, 0, a->rx[i], a->rx_cq[i], addr, back);
-		sep_send(test, a, i, plain.tx[0], plain.tx_cq[0], back, addr);
+		sep_send(t, &plain, 0, a->rx[i], a->rx_cq[i], addr, back);
+		sep_send(t, a, i, plain.tx[0], plain.tx_cq[0], back, addr);
 		KUNIT_EXPECT_EQ(test, fi_cq_read(plain.tx_cq[0], &entry, 1),
 				-EAGAIN);
 	}
@@ -346,7 +338,7 @@ struct sep_thread {
 static int sep_thread_pingpong(struct sep_thread *th)
 {
 	struct fi_cq_tagged_entry entry;
-	u64 out, in;
+	u64 *out = &th->t->out[th->i], *in = &th->t->in[th->i];
 	int round, err, from;
 
 	for (round = 0; round < 2 * SEP_ROUNDS; round++) {
@@ -355,16 +347,16 @@ static int sep_thread_pingpong(struct sep_thread *th)
 		from = round & 1;
 		a = &th->t->end[from];
 		b = &th->t->end[!from];
-		out = (u64)th->i << 32 | round;
-		err = fi_recv(b->rx[th->i], &in, sizeof(in), NULL,
-			      FI_ADDR_UNSPEC, &in) ?:
-		      fi_send(a->tx[th->i], &out, sizeof(out), NULL,
-			      fi_rx_addr(a->peer, th->i, SEP_BITS), &out) ?:
+		*out = (u64)th->i << 32 | round;
+		err = fi_recv(b->rx[th->i], in, sizeof(*in), NULL,
+			      FI_ADDR_UNSPEC, in) ?:
+		      fi_send(a->tx[th->i], out, sizeof(*out), NULL,
+			      fi_rx_addr(a->peer, th->i, SEP_BITS), out) ?:
 		      sep_comp(b->rx_cq[th->i], &entry, NULL) ?:
 		      sep_comp(a->tx_cq[th->i], &entry, NULL);
 		if (err)
 			return err;
-		if (in != out)
+		if (*in != *out)
 			return -EBADMSG;
 	}
 	return 0;
@@ -375,8 +367,7 @@ static int sep_thread(void *arg)
 	struct sep_thread *th = arg;
 
 	th->err = sep_thread_pingpong(th);
-	complete(&th->done);
-	return 0;
+	kthread_complete_and_exit(&th->done, 0);
 }
 
 static void sep_threads(struct kunit *test)
@@ -418,20 +409,20 @@ static void sep_enabled(struct kunit *test)
 	struct sep_end *e = &t->end[0];
 	struct sockaddr_in name;
 	size_t len = sizeof(name);
-	u64 in;
+	u64 *in = &t->in[0];
 
 	sep_open_end(t, e, 2);
 	KUNIT_EXPECT_EQ(test, fi_enable(e->tx[1]), 0);
-	KUNIT_EXPECT_EQ(test, fi_recv(e->rx[1], &in, sizeof(in), NULL,
-				      FI_ADDR_UNSPEC, &in), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_recv(e->rx[1], in, sizeof(*in), NULL,
+				      FI_ADDR_UNSPEC, in), -FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, fi_getname(&e->sep->fid, &name, &len),
 			-FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, fi_enable(e->sep), -FI_ENOCQ);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->rx[1], &e->rx_cq[1]->fid, FI_RECV),
 			0);
 	KUNIT_EXPECT_EQ(test, fi_enable(e->rx[1]), 0);
-	KUNIT_EXPECT_EQ(test, fi_recv(e->rx[1], &in, sizeof(in), NULL,
-				      FI_ADDR_UNSPEC, &in), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(e->rx[1], in, sizeof(*in), NULL,
+				      FI_ADDR_UNSPEC, in), 0);
 	KUNIT_EXPECT_EQ(test, fi_enable(e->tx[1]), 0);
 	KUNIT_EXPECT_EQ(test, fi_getname(&e->tx[1]->fid, &name, &len), 0);
 	KUNIT_EXPECT_EQ(test, fi_getname(&e->sep->fid, &e->name, &len), 0);
@@ -445,9 +436,15 @@ static void sep_ports(struct kunit *test)
 	struct sockaddr_in *src = t->info->src_addr;
 	struct fid_ep *sep;
 
+	/* at the ports that were free just now */
+	sep_close_end(t, &t->end[1]);
+	src->sin_port = t->end[0].name.sin_port;
+	sep_close_end(t, &t->end[0]);
+	sep_open_whole(t, &t->end[0]);
+	KUNIT_EXPECT_EQ(test, ntohs(t->end[0].name.sin_port),
+			ntohs(src->sin_port));
 	/* context 1 of this one is where context 0 of the other is */
 	src->sin_port = htons(ntohs(t->end[0].name.sin_port) - 1);
-	sep_close_end(t, &t->end[1]);
 	sep_open_end(t, &t->end[1], SEP_CTX);
 	KUNIT_EXPECT_EQ(test, sep_enable_end(t, &t->end[1]), -EADDRINUSE);
 	src->sin_port = htons(U16_MAX - SEP_CTX + 2);
@@ -468,17 +465,105 @@ static void sep_closed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&e->av->fid), -EBUSY);
 	for (i = 0; i < SEP_CTX; i++) {
 		KUNIT_EXPECT_EQ(test, fi_close(&e->tx[i]->fid), 0);
+		e->tx[i] = NULL;
 		/* the other half is there */
 		KUNIT_EXPECT_EQ(test, fi_close(&e->tx_cq[i]->fid), -EBUSY);
 		KUNIT_EXPECT_EQ(test, fi_tx_context(e->sep, i, NULL, &again,
 						    NULL), -EBUSY);
 		KUNIT_EXPECT_EQ(test, fi_close(&e->rx[i]->fid), 0);
+		e->rx[i] = NULL;
 		/* and is not any more */
 		KUNIT_ASSERT_EQ(test, fi_rx_context(e->sep, i, NULL, &e->rx[i],
 						    NULL), 0);
-		e->tx[i] = NULL;
 	}
 	KUNIT_EXPECT_EQ(test, fi_close(&e->sep->fid), -EBUSY);
+}
+
+/* The first one that is closed ends what is posted to both. */
+static void sep_closed_posted(struct kunit *test)
+{
+	struct sep_test *t = sep_open_both(test);
+	struct sep_end *a = &t->end[0], *b = &t->end[1];
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t dest = fi_rx_addr(a->peer, 1, SEP_BITS);
+	u64 *in = t->in;
+
+	KUNIT_ASSERT_EQ(test, fi_recv(b->rx[1], in, sizeof(*in), NULL,
+				      FI_ADDR_UNSPEC, in), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&b->tx[1]->fid), 0);
+	b->tx[1] = NULL;
+	KUNIT_EXPECT_EQ(test, sep_comp(b->rx_cq[1], &entry, NULL), FI_ECANCELED);
+	KUNIT_EXPECT_EQ(test, fi_recv(b->rx[1], in, sizeof(*in), NULL,
+				      FI_ADDR_UNSPEC, in), -ESHUTDOWN);
+	/* the others are what they were; this one is none of them any more */
+	KUNIT_EXPECT_EQ(test, fi_enable(b->sep), 0);
+	sep_send(t, a, 1, b->rx[0], b->rx_cq[0], a->peer,
+		 fi_rx_addr(b->peer, 1, SEP_BITS));
+	KUNIT_EXPECT_EQ(test, fi_close(&b->rx[1]->fid), 0);
+	b->rx[1] = NULL;
+
+	/* the same with the receives first, and something under way */
+	KUNIT_ASSERT_EQ(test, fi_send(a->tx[2], &t->out[2], sizeof(*in), NULL,
+				      dest, &t->out[2]), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&a->rx[2]->fid), 0);
+	a->rx[2] = NULL;
+	KUNIT_EXPECT_NE(test, sep_comp(a->tx_cq[2], &entry, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&a->tx[2]->fid), 0);
+	a->tx[2] = NULL;
+}
+
+struct sep_closer {
+	struct fid_ep		*ep;
+	int			err;
+	struct completion	*go;
+	struct completion	done;
+};
+
+static int sep_closer(void *arg)
+{
+	struct sep_closer *c = arg;
+
+	wait_for_completion(c->go);
+	c->err = fi_close(&c->ep->fid);
+	kthread_complete_and_exit(&c->done, 0);
+}
+
+/* Two threads close the two halves, while a third one enables. */
+static void sep_closed_at_once(struct kunit *test)
+{
+	struct sep_closer *c = kunit_kcalloc(test, 2, sizeof(*c), GFP_KERNEL);
+	struct sep_test *t = sep_open_both(test);
+	struct sep_end *e = &t->end[1];
+	struct task_struct *task;
+	DECLARE_COMPLETION_ONSTACK(go);
+	int i, j;
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	for (i = 0; i < SEP_CTX; i++) {
+		KUNIT_EXPECT_EQ(test, fi_recv(e->rx[i], &t->in[i], sizeof(u64),
+					      NULL, FI_ADDR_UNSPEC, NULL), 0);
+		reinit_completion(&go);
+		c[0] = (struct sep_closer) { .ep = e->tx[i], .go = &go };
+		c[1] = (struct sep_closer) { .ep = e->rx[i], .go = &go };
+		for (j = 0; j < 2; j++) {
+			init_completion(&c[j].done);
+			task = kthread_run(sep_closer, &c[j], "sep/%d", j);
+			if (IS_ERR(task)) {
+				c[j].err = fi_close(&c[j].ep->fid);
+				complete(&c[j].done);
+			}
+		}
+		complete_all(&go);
+		KUNIT_EXPECT_EQ(test, fi_enable(e->sep), 0);
+		for (j = 0; j < 2; j++) {
+			wait_for_completion(&c[j].done);
+			KUNIT_EXPECT_EQ(test, c[j].err, 0);
+		}
+		e->tx[i] = NULL;
+		e->rx[i] = NULL;
+	}
+	KUNIT_EXPECT_EQ(test, fi_close(&e->sep->fid), 0);
+	e->sep = NULL;
 }
 
 /* ---------------------------------------------------------------- refusals */
@@ -525,6 +610,18 @@ static void sep_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sep_getinfo(test, KOFI_EP_CTX_MAX + 1,
 					  KOFI_EP_CTX_MAX + 1, &info),
 			-ENODATA);
+	/* a transmit and a receive context are one endpoint */
+	KUNIT_EXPECT_EQ(test, sep_getinfo(test, SEP_CTX, 1, &info), -ENODATA);
+	KUNIT_EXPECT_EQ(test, sep_getinfo(test, SEP_CTX, SEP_CTX - 1, &info),
+			-ENODATA);
+	KUNIT_EXPECT_EQ(test, sep_getinfo(test, FI_SHARED_CONTEXT, SEP_CTX,
+					  &info), -ENODATA);
+	KUNIT_ASSERT_EQ(test, sep_getinfo(test, 0, SEP_CTX, &info), 0);
+	KUNIT_EXPECT_EQ(test, info->ep_attr->tx_ctx_cnt, SEP_CTX);
+	fi_freeinfo(info);
+	KUNIT_ASSERT_EQ(test, sep_getinfo(test, SEP_CTX, 0, &info), 0);
+	KUNIT_EXPECT_EQ(test, info->ep_attr->rx_ctx_cnt, SEP_CTX);
+	fi_freeinfo(info);
 	KUNIT_EXPECT_EQ(test, fi_endpoint(t->domain, t->info, &ep, NULL),
 			-EINVAL);
 	t->info->ep_attr->tx_ctx_cnt--;
@@ -556,14 +653,16 @@ static void sep_refused(struct kunit *test)
 }
 
 static struct kunit_case sep_cases[] = {
-	KUNIT_CASE_PARAM(sep_contexts, sep_gen_params),
-	KUNIT_CASE_PARAM(sep_directed, sep_gen_params),
-	KUNIT_CASE_PARAM(sep_ordinary, sep_gen_params),
-	KUNIT_CASE_PARAM(sep_threads, sep_gen_params),
-	KUNIT_CASE_PARAM(sep_enabled, sep_gen_params),
-	KUNIT_CASE_PARAM(sep_ports, sep_gen_params),
-	KUNIT_CASE_PARAM(sep_closed, sep_gen_params),
-	KUNIT_CASE_PARAM(sep_refused, sep_gen_params),
+	KUNIT_CASE_PARAM(sep_contexts, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_directed, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_ordinary, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_threads, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_enabled, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_ports, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_closed, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_closed_posted, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_closed_at_once, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sep_refused, rdm_place_gen_params),
 	{}
 };
 

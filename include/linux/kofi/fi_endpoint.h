@@ -72,7 +72,11 @@ struct fi_msg {
 	enum kofi_vec		vec;
 };
 
-/* Most segments of a kvec or bvec array, whatever iov_limit says */
+/*
+ * Most segments of an array that is copied by the post: of all kvec arrays,
+ * whatever iov_limit says. A longer bvec array, where iov_limit allows it, is the
+ * consumer's to keep until the completion, as scatterlists are.
+ */
 #define KOFI_IOV_MAX	16
 
 enum {

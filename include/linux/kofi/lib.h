@@ -95,8 +95,20 @@ int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
 
 /* --------------------------------------------------------- address vectors */
 
+/**
+ * struct kofi_av_known - what kofi_av_recall() has found
+ * @changes: the state of the vector that was looked at
+ * @source: the answer
+ */
+struct kofi_av_known {
+	unsigned long	changes;
+	fi_addr_t	source;
+};
+
 int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr);
 fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr);
+fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
+			 struct kofi_av_known *known);
 fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr);
 
 /* ------------------------------------------------------- module parameters */
@@ -260,11 +272,12 @@ static inline void kofi_iter_kvec(struct iov_iter *iter, unsigned int dir,
 /**
  * kofi_cursor_init - start at the first byte of an operation's memory
  * @cur: the cursor; whatever it held is forgotten
- * @msg: the operation. Its segment array, if it has one, is copied.
+ * @msg: the operation. Its segment array, if it has one, is copied, unless it is a
+ *	bvec array of more than KOFI_IOV_MAX
  * @dir: ITER_SOURCE for memory that is sent, ITER_DEST for memory that is
  *	written to
- * @iov_limit: most segments a kvec or bvec array may have, at most
- *	KOFI_IOV_MAX
+ * @iov_limit: most segments a kvec or bvec array may have; of a kvec array no
+ *	more than KOFI_IOV_MAX
  *
  * Memory mapped for DMA (%KOFI_SGL_MAPPED) is refused: it is for providers
  * with a device, and they need no cursor.

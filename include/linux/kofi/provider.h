@@ -113,15 +113,15 @@ typedef void (*kofi_stat_fn)(void *arg, const char *name, u64 value);
  * @drain: fi_close() has begun: end what is under way. The core's own
  * @pending: is there something the consumer has not read; any context. The
  *	core's own
- * @close_half: fi_close() of what has been opened twice, once for each
- *	direction: false if it is not. The core's own
+ * @end: fi_close() has been called: 0 to close the object, now without users; 1
+ *	if it is still open for somebody else; -EBUSY. The core's own
  */
 struct kofi_obj_ops {
 	void	(*stats)(struct kofi_obj *obj, kofi_stat_fn fn, void *arg);
 	bool	(*waits_for_caller)(struct kofi_obj *obj);
 	void	(*drain)(struct kofi_obj *obj);
 	bool	(*pending)(struct kofi_obj *obj);
-	bool	(*close_half)(struct kofi_obj *obj);
+	int	(*end)(struct kofi_obj *obj);
 };
 
 /**

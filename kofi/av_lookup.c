@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Looking up in address vectors (fi_av(3)): the address behind a number, for who
+ * posts, and the number of an address, for who receives. All of it in any context,
+ * and without a lock.
+ *
+ * Receive contexts
+ *
+ * The upper rx_ctx_bits of an fi_addr_t are the index of a receive context, which
+ * fi_rx_addr() puts there, and which is added to the port. In the other direction
+ * the nearest address at or below a port is the one whose context it is; where that
+ * is asked for each message, the answer is remembered until the vector changes.
+ */
+#include <linux/kofi/lib.h>
+
+#include "av.h"
+#include "internal.h"
+
+static u32 kofi_av_ctx(const struct kofi_av *av, fi_addr_t fi_addr)
+{
+	return av->ctx_bits ? fi_addr >> (64 - av->ctx_bits) : 0;
+}
+
+/**
+ * kofi_av_get - look up the address behind a number
+ * @av: the vector
+ * @fi_addr: the number, perhaps with the index of a receive context
+ * @addr: where the address goes; its port is that of the receive context
+ *
+ * A post that must not miss kofi_ep_ops.peer_removed is an RCU reader from before
+ * this call until that would find what it has done.
+ *
+ * Context: any.
+ * Return: 0, or -EINVAL if there is no such address or context.
+ */
+int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr)
+{
+	u32 port, ctx = kofi_av_ctx(av, fi_addr);
+	struct kofi_peer *peer;
+
+	rcu_read_lock();
+	peer = kofi_av_load(av, fi_addr);
+	if (peer)
+		*addr = peer->addr;
+	rcu_read_unlock();
+	if (!peer || ctx >= kofi_av_contexts(av))
+		return -EINVAL;
+	port = be16_to_cpu(*kofi_ip_port(&addr->sa)) + ctx;
+	*kofi_ip_port(&addr->sa) = cpu_to_be16(port);
+	return port > U16_MAX ? -EINVAL : 0;
+}
+EXPORT_SYMBOL_GPL(kofi_av_get);
+
+/* What completions call a context of a peer; an id is the consumer's, all of it. */
+static fi_addr_t kofi_av_named(const struct kofi_av *av,
+			       const struct kofi_peer *peer, u32 ctx)
+{
+	fi_addr_t id = READ_ONCE(peer->user_id);
+
+	return av->flags & FI_AV_USER_ID ? id :
+					   fi_rx_addr(id, ctx, av->ctx_bits);
+}
+
+/**
+ * kofi_av_source - what completions call an address
+ * @av: the vector
+ * @addr: the address of a peer, or of one of its contexts
+ *
+ * Looks for as many addresses as a peer can have contexts: where the same peer is
+ * asked for again and again, kofi_av_recall() is cheaper.
+ *
+ * Context: any.
+ * Return: its number, or its id if the vector has ids; %FI_ADDR_NOTAVAIL if it
+ * is not in the vector.
+ */
+fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
+{
+	int i, n = kofi_av_contexts(av);
+	fi_addr_t source = FI_ADDR_NOTAVAIL;
+	struct kofi_peer *peer = NULL;
+	union kofi_ip key;
+	__be16 *port;
+
+	if (kofi_ip_peer(addr, kofi_ip_len(addr), &key))
+		return source;
+	port = kofi_ip_port(&key.sa);
+	rcu_read_lock();
+	for (i = 0; i < n && *port; i++) {
+		peer = kofi_av_find(av, &key);
+		if (peer)
+			break;
+		be16_add_cpu(port, -1);
+	}
+	if (peer)
+		source = kofi_av_named(av, peer, i);
+	rcu_read_unlock();
+	return source;
+}
+EXPORT_SYMBOL_GPL(kofi_av_source);
+
+/**
+ * kofi_av_recall - kofi_av_source() of a peer that is asked for often
+ * @av: the vector
+ * @addr: the address, always the same one
+ * @known: what was found the last time, zeroed at first
+ *
+ * Context: any; calls with the same @known one after the other.
+ * Return: as kofi_av_source().
+ */
+fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
+			 struct kofi_av_known *known)
+{
+	/* pairs with kofi_av_changed(): what is found is not older */
+	unsigned long changes = smp_load_acquire(&av->changes);
+
+	if (unlikely(known->changes != changes)) {
+		known->source = kofi_av_source(av, addr);
+		known->changes = changes;
+	}
+	return known->source;
+}
+EXPORT_SYMBOL_GPL(kofi_av_recall);
+
+/**
+ * kofi_av_id - what completions call the address behind a number
+ * @av: the vector
+ * @fi_addr: the number
+ *
+ * A context that is in the vector for itself, or nearer to another address, has
+ * the name that kofi_av_source() gives.
+ *
+ * Context: any.
+ * Return: @fi_addr, or the address's id if the vector has ids;
+ * %FI_ADDR_NOTAVAIL if there is no such address or context.
+ */
+fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr)
+{
+	union kofi_ip addr;
+
+	if (kofi_av_get(av, fi_addr, &addr))
+		return FI_ADDR_NOTAVAIL;
+	return kofi_av_source(av, &addr.sa);
+}
+EXPORT_SYMBOL_GPL(kofi_av_id);
+
+/**
+ * fi_av_lookup - look up the address behind a number
+ * @av: an address vector
+ * @fi_addr: the number
+ * @addr: where the address goes, in the addr_format of the domain; what does not
+ *	fit is cut off
+ * @addrlen: in: bytes at @addr, out: bytes of the address
+ *
+ * fi_av(3).
+ *
+ * Context: any.
+ * Return: 0; -EINVAL for NULL arguments, or if @fi_addr stands for no address, or a
+ * context whose port there is not.
+ */
+int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
+		 size_t *addrlen)
+{
+	struct kofi_av *kav = kofi_av(av);
+	char text[KOFI_IP_STR_MAX];
+	union kofi_ip ip;
+	int err;
+
+	if (!kofi_av_valid(av) || !addrlen || (!addr && *addrlen))
+		return -EINVAL;
+	err = kofi_av_get(kav, fi_addr, &ip);
+	if (err)
+		return err;
+	if (kav->domain->addr_format != FI_ADDR_STR)
+		return kofi_ip_copy(&ip.sa, addr, addrlen) == -FI_ETOOSMALL ?
+		       0 : err;
+	err = kofi_ip_print(&ip.sa, text, sizeof(text)) + 1;
+	memcpy(addr, text, min_t(size_t, *addrlen, err));
+	*addrlen = err;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(fi_av_lookup);
+
+/**
+ * fi_av_straddr - print an address
+ * @av: an address vector
+ * @addr: an address in the addr_format of the domain, not necessarily of the
+ *	vector
+ * @buf: where the text goes; what does not fit is cut off
+ * @len: in: bytes at @buf, out: bytes of the text with the NUL at its end
+ *
+ * fi_av(3). fi_sockaddr_in://10.0.0.1:7471, for instance.
+ *
+ * Context: any.
+ * Return: @buf, or NULL for NULL arguments or something that is no address.
+ */
+const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
+			  size_t *len)
+{
+	struct kofi_av *kav = kofi_av(av);
+	char text[KOFI_IP_STR_MAX];
+	const char *from = text;
+	size_t size;
+
+	if (!kofi_av_valid(av) || !addr || !buf || !len)
+		return NULL;
+	if (kav->domain->addr_format == FI_ADDR_STR)
+		from = addr;
+	else if (kofi_ip_print(addr, text, sizeof(text)) < 0)
+		return NULL;
+	size = *len;
+	*len = strlen(from) + 1;
+	if (size)
+		strscpy(buf, from, size);
+	return buf;
+}
+EXPORT_SYMBOL_GPL(fi_av_straddr);
