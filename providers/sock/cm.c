@@ -86,7 +86,7 @@ int ksk_cm_send(struct sock *sk, struct ksk_cm *cm)
 		int n;
 
 		iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &kv, 1, kv.iov_len);
-		n = tcp_sendmsg_locked(sk, &msg, kv.iov_len);
+		n = ksk_sendmsg_shared(sk, &msg, kv.iov_len);
 		if (n <= 0)
 			return n ? : -EPIPE;
 		cm->off += n;

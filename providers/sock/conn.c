@@ -31,7 +31,7 @@
 #include <net/tcp.h>
 #include <trace/events/sock.h>
 
-#include "sock.h"
+#include "rdm.h"
 #include "sock_trace.h"
 
 /*
@@ -158,6 +158,15 @@ static void ksk_conn_write_space(struct sock *sk)
 		ksk_conn_softirq(c);
 }
 
+/*
+ * Has the connection been reset? After both directions were closed in order, ours
+ * first, TCP has done with it, too, but what it has received is to be read.
+ */
+static bool ksk_conn_reset(const struct ksk_conn *c, const struct sock *sk)
+{
+	return sk->sk_state == TCP_CLOSE && (!c->retired || sk->sk_err);
+}
+
 static void ksk_conn_state_change(struct sock *sk)
 {
 	struct ksk_conn *c = sk->sk_user_data;
@@ -166,7 +175,7 @@ static void ksk_conn_state_change(struct sock *sk)
 		ksk_conn_event(c);
 		return;
 	}
-	if (sk->sk_state == TCP_CLOSE)
+	if (ksk_conn_reset(c, sk))
 		ksk_conn_abort(c, sk->sk_err ? : ECONNRESET);
 	else if (sock_owned_by_user(sk))
 		ksk_conn_after_owner(c);
@@ -209,7 +218,7 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 			irq_poll_sched(iop);
 		/* reset before we were connected: no callback will tell */
 		else if (c->phase == KSK_CONN_ESTABLISHED &&
-			 sk->sk_state == TCP_CLOSE)
+			 ksk_conn_reset(c, sk))
 			ksk_conn_abort(c, sk->sk_err ? : ECONNRESET);
 		ksk_stat_inc(&c->stats.tx_inline);
 		if (ksk_tx_run(c, ksk_inline_max)) {
@@ -282,7 +291,11 @@ static bool ksk_conn_end(struct ksk_conn *c)
 	int phase = c->phase, err = READ_ONCE(c->dead);
 
 	trace_kofi_sock_cm(c->ep->base.obj.id, "end", err);
+	trace_kofi_sock_peer(c, "end", err);
 	c->phase = KSK_CONN_DEAD;
+	if (phase == KSK_CONN_ESTABLISHED && err == ESHUTDOWN &&
+	    c->ops->hand_over)
+		c->ops->hand_over(c);
 	ksk_conn_flush(c);
 
 	/* fi_accept() says so itself, of the only connection of an endpoint */
@@ -357,11 +370,28 @@ unlock:
 	mutex_unlock(&c->mutex);
 }
 
+/*
+ * The connection is to be closed for being idle: stop sending, and read on until
+ * the peer has closed, too. Returns false if it is in use after all.
+ */
+static bool ksk_conn_retire(struct ksk_conn *c)
+{
+	struct sock *sk = c->sock->sk;
+
+	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead) ||
+	    c->retired || sk->sk_state != TCP_ESTABLISHED ||
+	    !ksk_idle_unused(c))
+		return false;
+	WRITE_ONCE(c->retired, true);
+	ksk_idle_retired(c);
+	return true;
+}
+
 static void ksk_conn_work(struct work_struct *work)
 {
 	struct ksk_conn *c = container_of(work, struct ksk_conn, work);
 	struct socket *sock = READ_ONCE(c->sock);
-	bool more = false, end = false, reset = false, push;
+	bool more = false, end = false, reset = false, fin = false, push;
 	unsigned int noio;
 
 	if (!sock) {
@@ -378,6 +408,8 @@ static void ksk_conn_work(struct work_struct *work)
 		ksk_cm_work(c);
 	if (test_bit(KSK_CONN_RSPS, &c->flags))
 		ksk_rma_prepare(c);
+	if (test_and_clear_bit(KSK_CONN_IDLE, &c->flags))
+		fin = ksk_conn_retire(c);
 	if (c->phase != KSK_CONN_DEAD && READ_ONCE(c->dead)) {
 		reset = ksk_conn_end(c);
 		end = true;
@@ -395,6 +427,8 @@ static void ksk_conn_work(struct work_struct *work)
 
 	if (end)
 		ksk_conn_disconnect(c, reset);
+	else if (fin)
+		kernel_sock_shutdown(sock, SHUT_WR);
 	else if (push)
 		tcp_sock_set_cork(sock->sk, false);
 	if (!end && READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)
@@ -494,6 +528,8 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 		 now - tcp_sk(sk)->rcv_tstamp > limit)
 		ksk_conn_abort(c, ETIMEDOUT);
 	ksk_conn_watch_rx(c);
+	if (c->retired)
+		ksk_idle_look(c);
 
 	/*
 	 * TCP asks a peer whose window is closed ever more rarely, at last
@@ -539,6 +575,7 @@ static void ksk_conn_watch(struct work_struct *work)
 void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len)
 {
 	trace_kofi_sock_cm(c->ep->base.obj.id, "connected", 0);
+	trace_kofi_sock_peer(c, "connected", 0);
 	ksk_rx_init(&c->rx);
 	c->phase = KSK_CONN_ESTABLISHED;
 	c->watch_base = tcp_jiffies32;

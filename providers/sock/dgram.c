@@ -642,12 +642,13 @@ static int ksk_dgram_setname(fid_t fid, void *addr, size_t len)
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 	struct ksk_dgram *d = ksk_dgram(ep);
 	int err = kofi_ip_check(addr, len);
-	int family = ep->src.sa.sa_family;
+	int family;
 
+	mutex_lock(&d->mutex);
+	family = ep->src.sa.sa_family;
 	/* the headers of the other family are longer, or shorter */
 	if (!err && family && family != ((struct sockaddr *)addr)->sa_family)
 		err = -EINVAL;
-	mutex_lock(&d->mutex);
 	if (!err && d->sock)
 		err = -FI_EOPBADSTATE;
 	if (!err)

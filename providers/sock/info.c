@@ -19,6 +19,9 @@
 
 #include "sock.h"
 
+#define KSK_IOV_LIMIT		16	/* segments of who does not ask for others, */
+#define KSK_IOV_MAX		256	/* and the most one can ask for */
+
 #define KSK_MSG_ORDER	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | \
 			 FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | \
 			 FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
@@ -115,8 +118,10 @@ static void ksk_info_fill_dgram(struct fi_info *info, size_t max)
 	info->tx_attr->op_flags &= ~FI_DELIVERY_COMPLETE;
 	info->tx_attr->msg_order = 0;
 	info->tx_attr->inject_size = min_t(size_t, max, KSK_INJECT_MAX);
+	info->tx_attr->iov_limit = KSK_IOV_LIMIT;
 	info->tx_attr->rma_iov_limit = 0;
 	info->rx_attr->caps = KSK_DGRAM_RX_CAPS;
+	info->rx_attr->iov_limit = KSK_IOV_LIMIT;
 	info->rx_attr->msg_order = 0;
 	info->rx_attr->comp_order = FI_ORDER_STRICT;
 	info->rx_attr->total_buffered_recv = 0;
@@ -143,7 +148,7 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 		.comp_order	= FI_ORDER_NONE,
 		.inject_size	= KSK_INJECT_MAX,
 		.size		= READ_ONCE(ksk_tx_size),
-		.iov_limit	= KSK_IOV_LIMIT,
+		.iov_limit	= KSK_IOV_MAX,
 		.rma_iov_limit	= KSK_RMA_MAX,
 	};
 	*info->rx_attr = (struct fi_rx_attr) {
@@ -154,7 +159,7 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 		.comp_order	= type == FI_EP_MSG ? FI_ORDER_STRICT :
 						      FI_ORDER_NONE,
 		.size		= READ_ONCE(ksk_rx_size),
-		.iov_limit	= KSK_IOV_LIMIT,
+		.iov_limit	= KSK_IOV_MAX,
 		.total_buffered_recv = type == FI_EP_MSG ? 0 : KSK_BUFFERED,
 	};
 	*info->ep_attr = (struct fi_ep_attr) {
@@ -319,10 +324,10 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
 	if (!granted)
 		return NULL;
 	/* what is not asked for takes memory in each record */
-	if (hints->tx_attr->iov_limit)
-		granted->tx_attr->iov_limit = hints->tx_attr->iov_limit;
-	if (hints->rx_attr->iov_limit)
-		granted->rx_attr->iov_limit = hints->rx_attr->iov_limit;
+	granted->tx_attr->iov_limit = hints->tx_attr->iov_limit ?:
+				      KSK_IOV_LIMIT;
+	granted->rx_attr->iov_limit = hints->rx_attr->iov_limit ?:
+				      KSK_IOV_LIMIT;
 	return granted;
 }
 
@@ -340,7 +345,7 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
  * listener can be opened with it; one that only came about because a service was
  * given without a node becomes each interface's own address.
  *
- * Return: 0 or -ENODATA.
+ * Return: 0, -ENODATA or -ENOMEM.
  */
 int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info)
@@ -354,6 +359,7 @@ int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	struct fi_info **tail = info;
 	struct kofi_netif_list l;
 	size_t i, t;
+	int err;
 
 	*info = NULL;
 	if (!ksk_tclass_known(hints->tx_attr->tclass) ||
@@ -368,8 +374,9 @@ int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	    kofi_netif_route(net, (struct sockaddr *)&q.dest, IPPROTO_TCP,
 			     &q.from))
 		return -ENODATA;
-	if (kofi_netif_collect(net, true, &l))
-		return -ENODATA;
+	err = kofi_netif_collect(net, true, &l);
+	if (err)
+		return err;
 	q.wildcard = q.src.ss_family && !q.named && (node || hints->src_addr);
 
 	for (t = 0; t < ARRAY_SIZE(types); t++) {

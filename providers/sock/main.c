@@ -10,6 +10,7 @@
 #include <kunit/visibility.h>
 #include <linux/kofi/backport.h>
 
+#include "rdm.h"
 #include "sock.h"
 
 /*
@@ -90,6 +91,20 @@ static struct kofi_param ksk_param_max_unknown = { &ksk_max_unknown, 0, 65536 };
 module_param_cb(max_unknown, &kofi_param_ops, &ksk_param_max_unknown, 0644);
 MODULE_PARM_DESC(max_unknown,
 		 "Connections of peers that are not in the address vector of a reliable datagram endpoint (0 to 65536, default 1024)");
+
+unsigned int ksk_rdm_idle_timeout;
+EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_idle_timeout);
+static struct kofi_param ksk_param_rdm_idle_timeout = { &ksk_rdm_idle_timeout, 0, 86400000 };
+module_param_cb(rdm_idle_timeout, &kofi_param_ops, &ksk_param_rdm_idle_timeout, 0644);
+MODULE_PARM_DESC(rdm_idle_timeout,
+		 "Milliseconds after which an unused connection of a reliable datagram endpoint is closed, 0: never (0 to 86400000, default 0)");
+
+unsigned int ksk_rdm_max_conns;
+EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_max_conns);
+static struct kofi_param ksk_param_rdm_max_conns = { &ksk_rdm_max_conns, 0, 1048576 };
+module_param_cb(rdm_max_conns, &kofi_param_ops, &ksk_param_rdm_max_conns, 0644);
+MODULE_PARM_DESC(rdm_max_conns,
+		 "Connections of a reliable datagram endpoint above which unused ones are closed, 0: no limit (0 to 1048576, default 0)");
 
 unsigned int ksk_rendezvous_min;
 EXPORT_SYMBOL_IF_KUNIT(ksk_rendezvous_min);
@@ -258,6 +273,9 @@ struct kofi_provider ksk_provider = {
 	.priority	= 10,
 };
 
+/* A little more than 2 KiB each, of which there may be thousands */
+struct kmem_cache *ksk_peers;
+
 static struct workqueue_struct *ksk_wq_alloc(const char *name)
 {
 	return alloc_workqueue("%s", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0,
@@ -279,9 +297,12 @@ static int __init ksk_init(void)
 	ksk_wq_reclaim = ksk_wq_alloc("kofi_sock_reclaim");
 	if (!ksk_wq_reclaim)
 		goto destroy_wq;
+	ksk_peers = KMEM_CACHE(ksk_peer, SLAB_HWCACHE_ALIGN);
+	if (!ksk_peers)
+		goto destroy_wq_reclaim;
 	err = ksk_domain_init();
 	if (err)
-		goto destroy_wq_reclaim;
+		goto destroy_peers;
 	err = kofi_provider_register(FI_VERSION(FI_MAJOR_VERSION,
 						FI_MINOR_VERSION),
 				     &ksk_provider);
@@ -291,6 +312,8 @@ static int __init ksk_init(void)
 
 unregister_notifier:
 	ksk_domain_exit();
+destroy_peers:
+	kmem_cache_destroy(ksk_peers);
 destroy_wq_reclaim:
 	destroy_workqueue(ksk_wq_reclaim);
 destroy_wq:
@@ -302,6 +325,8 @@ static void __exit ksk_exit(void)
 {
 	kofi_provider_deregister(&ksk_provider);
 	ksk_domain_exit();
+	kmem_cache_destroy(ksk_peers);
+	ksk_socket_exit();
 	destroy_workqueue(ksk_wq_reclaim);
 	destroy_workqueue(ksk_wq);
 }

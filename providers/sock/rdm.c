@@ -23,7 +23,8 @@
  * The end
  *
  * What the end of a connection cuts off completes with the reason. The next post
- * connects again. A peer that connects with another number has restarted, and its
+ * connects again. What the peer has closed in order takes what has not been sent
+ * along to another (idle.c). A peer that connects with another number has restarted, and its
  * old connection ends. A connection that has ended is taken out of the table, and
  * freed by a work item after a grace period.
  *
@@ -115,8 +116,8 @@ static int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer)
 }
 
 /* Another connection takes the place of one, and what waits there. */
-static void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
-			    struct ksk_peer *peer)
+void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
+		     struct ksk_peer *peer)
 {
 	lockdep_assert_held(&rdm->lock);
 
@@ -136,13 +137,13 @@ static void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 
 static const struct ksk_conn_ops ksk_peer_ops;
 
-static struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
-				     const union kofi_ip *addr, gfp_t gfp)
+struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
+			      const union kofi_ip *addr, gfp_t gfp)
 {
 	struct ksk_peer *peer;
 
-	peer = kzalloc_node(sizeof(*peer), gfp | __GFP_NOWARN,
-			    rdm->ep.base.domain->node);
+	peer = kmem_cache_alloc_node(ksk_peers, gfp | __GFP_NOWARN | __GFP_ZERO,
+				     rdm->ep.base.domain->node);
 	if (!peer)
 		return NULL;
 	ksk_conn_init(&peer->conn, &rdm->ep, &ksk_peer_ops);
@@ -157,10 +158,10 @@ static struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 	return peer;
 }
 
-static void ksk_peer_free(struct ksk_peer *peer)
+void ksk_peer_free(struct ksk_peer *peer)
 {
 	ksk_conn_exit(&peer->conn);
-	kfree(peer);
+	kmem_cache_free(ksk_peers, peer);
 }
 
 static void ksk_rdm_cm_fill(const struct ksk_rdm *rdm, struct ksk_rdm_cm *cm)
@@ -216,6 +217,7 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 	ksk_rdm_settle(rdm, peer);
 	/* pairs with ksk_rdm_add() */
 	smp_store_release(&peer->established, true);
+	ksk_idle_watch(rdm);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	kofi_ep_unblock(&c->ep->base);
 }
@@ -288,6 +290,7 @@ static const struct ksk_conn_ops ksk_peer_ops = {
 	.established	= ksk_peer_established,
 	.failed		= ksk_peer_failed,
 	.ended		= ksk_peer_over,
+	.hand_over	= ksk_idle_hand_over,
 };
 
 static void ksk_rdm_reap(struct work_struct *work)
@@ -335,7 +338,7 @@ static struct ksk_peer *ksk_rdm_connect(struct ksk_rdm *rdm,
 		return NULL;
 	if (ksk_rdm_link(rdm, peer)) {
 		/* nothing of it is in use, and this may be any context */
-		kfree(peer);
+		kmem_cache_free(ksk_peers, peer);
 		return NULL;
 	}
 	ksk_conn_queue(&peer->conn);
@@ -483,10 +486,11 @@ static void ksk_rdm_refused(struct ksk_ep *ep)
 fi_addr_t ksk_rdm_source(struct ksk_conn *c)
 {
 	const struct kofi_ep *ep = &c->ep->base;
+	struct ksk_peer *peer = ksk_peer(c);
 
 	if (!(ep->info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
 		return FI_ADDR_NOTAVAIL;
-	return kofi_av_source(ep->av, &ksk_peer(c)->addr.sa);
+	return kofi_av_recall(ep->av, &peer->addr.sa, &peer->known);
 }
 
 /* kofi_ep_ops.peer_removed */
@@ -525,6 +529,18 @@ static int ksk_rdm_compare(const union kofi_ip *a, const union kofi_ip *b)
 			       sizeof(a->in4.sin_port));
 }
 
+/* Is there one that the same peer has closed, and that may have a successor? */
+static bool ksk_rdm_ending(struct ksk_rdm *rdm, const struct ksk_peer *peer)
+{
+	struct ksk_peer *old;
+
+	rcu_read_lock();
+	old = ksk_rdm_find(rdm, &peer->addr);
+	rcu_read_unlock();
+	return old && old->established && old->pid == peer->pid &&
+	       READ_ONCE(old->conn.dead) == ESHUTDOWN;
+}
+
 /* Which of two connections is to be used? The new one is then the peer's. */
 static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			 const union kofi_ip *own)
@@ -543,7 +559,7 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 		return true;
 	}
 	if (!old)
-		return !ksk_rdm_link(rdm, peer);
+		return !ksk_rdm_ending(rdm, peer) && !ksk_rdm_link(rdm, peer);
 	if (old->established || old->accepted) {
 		if (!old->pid || old->pid == peer->pid)
 			return false;
@@ -771,6 +787,7 @@ void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 	fn(arg, "rejected", READ_ONCE(rdm->rejected));
 	fn(arg, "refused", READ_ONCE(rdm->refused));
 	fn(arg, "restarts", READ_ONCE(rdm->restarts));
+	fn(arg, "idle_closed", READ_ONCE(rdm->idle_closed));
 }
 EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_stats);
 
@@ -844,6 +861,7 @@ static void ksk_rdm_drain(struct fid_ep *fid)
 	rdm->stopped = true;
 	cancel_work_sync(&rdm->accept);
 	cancel_work_sync(&rdm->reap);
+	cancel_delayed_work_sync(&rdm->idle);
 	/* the lists do not change any more */
 	list_for_each_entry(peer, &rdm->conns, node)
 		ksk_conn_down(&peer->conn, false);
@@ -950,6 +968,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 	INIT_LIST_HEAD(&rdm->deferred);
 	INIT_WORK(&rdm->accept, ksk_rdm_accept_work);
 	INIT_WORK(&rdm->reap, ksk_rdm_reap);
+	ksk_idle_init(rdm);
 	ksk_unexpected_init(rdm);
 	do {
 		rdm->pid = get_random_u32();

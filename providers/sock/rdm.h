@@ -15,6 +15,9 @@
  * @pid: number of this life of the endpoint, never 0
  * @accept: answers requests
  * @reap: frees connections
+ * @idle: looks for connections that are not used
+ * @idle_timeout: milliseconds after which such are closed, 0 for never
+ * @max_conns: connections above which that is done at once, 0 for no limit
  * @mutex: enabling and draining
  * @listening: peers can connect, @name is known
  * @stopped: the listener has been
@@ -38,6 +41,7 @@
  * @refused: requests that were none
  * @connects: connections that were established to peers
  * @restarts: peers that have connected with another number
+ * @idle_closed: connections closed as they were not used
  */
 struct ksk_rdm {
 	struct ksk_ep		ep;
@@ -46,6 +50,9 @@ struct ksk_rdm {
 	u32			pid;
 	struct work_struct	accept;
 	struct work_struct	reap;
+	struct delayed_work	idle;
+	unsigned int		idle_timeout;
+	unsigned int		max_conns;
 	struct llist_head	ready;
 	struct work_struct	deliver;
 	struct mutex		mutex;	/* enabling, draining */
@@ -70,6 +77,7 @@ struct ksk_rdm {
 	unsigned long		refused;
 	unsigned long		connects;
 	unsigned long		restarts;
+	unsigned long		idle_closed;
 };
 
 /**
@@ -95,9 +103,12 @@ struct ksk_rndv {
  * @conn: the connection
  * @rndv: its announced messages, if it has them
  * @addr: address of the peer
+ * @known: what completions call it; locked as the receiver is
  * @accepted: the peer has made it
  * @unknown: and was not in the address vector
+ * @successor: it has taken over what an earlier one had not sent
  * @pid: number of the peer's life, 0 until it is known
+ * @waits_since: what is posted was first seen to wait for its end, in tcp_jiffies32
  * @deadline: attempts that are rejected are not repeated after it, in jiffies
  * @delay: milliseconds between such
  * @node: on a list of the endpoint's; from here on under its lock
@@ -116,9 +127,12 @@ struct ksk_peer {
 	struct ksk_conn		conn;
 	struct ksk_rndv		rndv;
 	union kofi_ip		addr;
+	struct kofi_av_known	known;
 	bool			accepted;
 	bool			unknown;
+	bool			successor;
 	u32			pid;
+	u32			waits_since;
 	unsigned long		deadline;
 	unsigned int		delay;
 	struct list_head	node;
@@ -144,7 +158,22 @@ static inline struct ksk_peer *ksk_peer(struct ksk_conn *c)
 	return container_of(c, struct ksk_peer, conn);
 }
 
+/* ------------------------------------------------------------------ main.c */
+
+extern unsigned int ksk_rdm_idle_timeout;
+extern unsigned int ksk_rdm_max_conns;
+
 /* ------------------------------------------------------------------ rdm.c */
+
+/* More connections than that share what they copy to. */
+#define KSK_FEW_PEERS	64
+
+static inline bool ksk_rdm_crowded(struct ksk_ep *ep)
+{
+	return atomic_read(&ksk_rdm(ep)->peers.nelems) > KSK_FEW_PEERS;
+}
+
+extern struct kmem_cache *ksk_peers;
 
 int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
@@ -161,6 +190,21 @@ static inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
 void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 		   kofi_stat_fn fn, void *arg);
 
+struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
+			      const union kofi_ip *addr, gfp_t gfp);
+void ksk_peer_free(struct ksk_peer *peer);
+void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
+		     struct ksk_peer *peer);
+
+/* ----------------------------------------------------------------- idle.c */
+
+void ksk_idle_watch(struct ksk_rdm *rdm);
+void ksk_idle_init(struct ksk_rdm *rdm);
+void ksk_idle_look(struct ksk_conn *c);
+bool ksk_idle_unused(struct ksk_conn *c);
+void ksk_idle_retired(struct ksk_conn *c);
+void ksk_idle_hand_over(struct ksk_conn *c);
+
 /* ----------------------------------------------------------- unexpected.c */
 
 bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op);
@@ -174,6 +218,11 @@ void ksk_unexpected_drain(struct ksk_rdm *rdm);
 void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr);
+
+/* ------------------------------------------------------------------- tx.c */
+
+bool ksk_tx_quiet(struct ksk_conn *c);
+bool ksk_tx_waiting(struct ksk_conn *c);
 
 /* ----------------------------------------------------------------- rndv.c */
 

@@ -401,6 +401,10 @@ static int ksk_rx_response(struct ksk_conn *c)
 /* Get what a frame needs before its payload can be taken. */
 static int ksk_rx_prepare(struct ksk_conn *c)
 {
+	/* what we cannot answer any more fails at the peer, when it sees that */
+	if (unlikely(c->retired) && (c->rx.frame.op == KSK_OP_READ_REQ ||
+				     c->rx.frame.op == KSK_OP_RTS))
+		return 0;
 	switch (c->rx.frame.op) {
 	case KSK_OP_READ_REQ:
 		return ksk_rma_read(c);
@@ -640,6 +644,23 @@ static bool ksk_rx_eof(struct ksk_conn *c)
 	       !(c->rx.stalled && !c->rx.frame.payload);
 }
 
+/*
+ * The peer has closed. If it has done so because the connection was idle, it reads
+ * what we had begun to send before we saw that: finish it.
+ */
+static bool ksk_rx_last(struct ksk_conn *c)
+{
+	if (c == c->ep->conn)
+		return true;
+	WRITE_ONCE(c->retired, true);
+	/* its last frame is not complete: it has not been waiting for ours */
+	if (c->rx.have || (!c->tx_hdr_len && !atomic_read(&c->zc_out)))
+		return true;
+	/* the work item has this done again */
+	mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
+	return false;
+}
+
 /**
  * ksk_rx_run - read what has arrived
  * @c: the connection
@@ -678,7 +699,7 @@ bool ksk_rx_run(struct ksk_conn *c)
 		ksk_stat_inc(&c->stats.rx_budget);
 		return true;
 	}
-	if (ksk_rx_eof(c))
+	if (ksk_rx_eof(c) && ksk_rx_last(c))
 		ksk_conn_abort(c, ESHUTDOWN);
 	return false;
 }

@@ -36,7 +36,6 @@
 #include "proto.h"
 
 #define KSK_INJECT_MAX		128
-#define KSK_IOV_LIMIT		16
 #define KSK_TX_RX_MAX		65536
 #define KSK_MSG_MAX		((size_t)MAX_RW_COUNT)
 #define KSK_READS_MAX		64	/* reads unanswered, each way */
@@ -164,6 +163,8 @@ int ksk_socket_create(struct net *net, int family, int type,
 		      struct socket **sockp);
 int ksk_socket_bind(struct socket *sock, const union kofi_ip *src);
 void ksk_socket_accepted(struct socket *sock);
+int ksk_sendmsg_shared(struct sock *sk, struct msghdr *msg, size_t len);
+void ksk_socket_exit(void);
 void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 		     const struct fi_info *info);
 void ksk_socket_reserves(struct ksk_ep *ep, struct sock *sk);
@@ -631,6 +632,7 @@ enum {
 	KSK_CONN_RSPS,		/* the receiver waits for ksk_rma_prepare() */
 	KSK_CONN_MEMORY,	/* the receiver waits for memory */
 	KSK_CONN_WOKEN,		/* announced messages may have their receives */
+	KSK_CONN_IDLE,		/* to be closed, unless it is used after all */
 };
 
 /**
@@ -640,6 +642,7 @@ enum {
  * @established: both peers have agreed; @data is what the other one has said
  * @failed: they have not; a positive error code, and what the peer has said
  * @ended: an established connection has ended
+ * @hand_over: one is about to: take what has not begun, which fails otherwise
  *
  * All are called in process context, and but for @start with the socket locked, if
  * there is one.
@@ -651,6 +654,7 @@ struct ksk_conn_ops {
 	void	(*failed)(struct ksk_conn *c, int err, int prov_errno,
 			  const void *data, size_t len);
 	void	(*ended)(struct ksk_conn *c);
+	void	(*hand_over)(struct ksk_conn *c);
 };
 
 /**
@@ -756,6 +760,7 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * @tx_seq: of the next operation
  * @tx_acks: acknowledgments to be sent, behind all responses
  * @zc_min: bytes from which on pages are sent without copying them, 0 for never
+ * @retired: no more frames begin, as one of the two directions is closed
  * @rndv: state of announced messages, NULL if the peers do not know them
  * @rndv_min: bytes from which on tagged messages are announced
  * @rndv_out: operations announced whose payload has not been sent
@@ -822,6 +827,7 @@ struct ksk_conn {
 	unsigned int		zc_min;
 	u32			tx_seq;
 	u64			tx_acks;
+	bool			retired;
 	struct ksk_rndv		*rndv;
 	unsigned int		rndv_min;
 	unsigned int		rndv_out;

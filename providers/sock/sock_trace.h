@@ -7,7 +7,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "sock.h"
+#include "rdm.h"
 
 DECLARE_EVENT_CLASS(kofi_sock_frame,
 	TP_PROTO(const struct ksk_conn *c, const struct ksk_hdr *hdr,
@@ -115,6 +115,28 @@ TRACE_EVENT(kofi_sock_cm,
 	),
 	TP_printk("id=%u %s err=%d", __entry->id, __get_str(step),
 		  __entry->err)
+);
+
+/* The same, of one connection of many */
+TRACE_EVENT_CONDITION(kofi_sock_peer,
+	TP_PROTO(struct ksk_conn *c, const char *step, int err),
+	TP_ARGS(c, step, err),
+	TP_CONDITION(c != c->ep->conn),
+	TP_STRUCT__entry(
+		__field(u32, ep)
+		__sockaddr(peer, sizeof(union kofi_ip))
+		__string(step, step)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->ep = c->ep->base.obj.id;
+		__assign_sockaddr(peer, &ksk_peer(c)->addr,
+				  sizeof(union kofi_ip));
+		__assign_str(step);
+		__entry->err = err;
+	),
+	TP_printk("ep=%u peer=%pISpc %s err=%d", __entry->ep,
+		  __get_sockaddr(peer), __get_str(step), __entry->err)
 );
 
 #endif /* _KOFI_SOCK_TRACE_H */

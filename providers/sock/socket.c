@@ -23,6 +23,56 @@
 
 #include "sock.h"
 
+/*
+ * Where TCP copies payload and headers to: 32 KiB at a time, which a socket keeps
+ * for as long as it lives. Sockets of which there may be thousands, and that take
+ * turns, share what a processor has.
+ */
+static DEFINE_PER_CPU(struct page_frag, ksk_frag);
+
+static void ksk_frag_swap(struct sock *sk)
+{
+	/* what comes from the reserves is for its socket alone */
+	if (sock_flag(sk, SOCK_MEMALLOC))
+		return;
+	if (in_softirq()) {
+		swap(*this_cpu_ptr(&ksk_frag), sk->sk_frag);
+		return;
+	}
+	local_bh_disable();
+	swap(*this_cpu_ptr(&ksk_frag), sk->sk_frag);
+	local_bh_enable();
+}
+
+/**
+ * ksk_sendmsg_shared - tcp_sendmsg_locked() of a socket that may be one of many
+ * @sk: the socket
+ * @msg: as there
+ * @len: as there
+ *
+ * Context: locked; process or softirq.
+ * Return: as there.
+ */
+int ksk_sendmsg_shared(struct sock *sk, struct msghdr *msg, size_t len)
+{
+	int ret;
+
+	ksk_frag_swap(sk);
+	ret = tcp_sendmsg_locked(sk, msg, len);
+	ksk_frag_swap(sk);
+	return ret;
+}
+
+/* At module unload */
+void ksk_socket_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		if (per_cpu(ksk_frag, cpu).page)
+			put_page(per_cpu(ksk_frag, cpu).page);
+}
+
 /* With the protocol that goes with the type: TCP or UDP */
 int ksk_socket_create(struct net *net, int family, int type,
 		      struct socket **sockp)

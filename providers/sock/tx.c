@@ -224,7 +224,8 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
 
 	/* a peer among many: the reason is in no event */
 	if (c != c->ep->conn)
-		return err == ESHUTDOWN ? ECONNRESET : err;
+		/* EPIPE: of what was sent behind the peer's close */
+		return err == ESHUTDOWN || err == EPIPE ? ECONNRESET : err;
 	return err == ETIMEDOUT || err == ENETDOWN ? err : ECANCELED;
 }
 
@@ -348,6 +349,8 @@ static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 	u64 *acks = &c->tx_acks;
 
 	c->tx_rsp = NULL;
+	if (unlikely(c->retired))
+		return false;
 	if (unlikely(c->rndv_todo) && ksk_rndv_next(c, false))
 		return true;
 	if (c->rsp_count) {
@@ -470,6 +473,16 @@ static bool ksk_tx_more(struct ksk_conn *c)
 	return op ? !ksk_tx_blocked(c, op) : more;
 }
 
+/* A page for each is cheaper as long as there are few. */
+static int ksk_tx_sendmsg(struct ksk_conn *c, struct msghdr *msg, size_t len)
+{
+	struct sock *sk = c->sock->sk;
+
+	return c == c->ep->conn || !ksk_rdm_crowded(c->ep) ?
+	       tcp_sendmsg_locked(sk, msg, len) :
+	       ksk_sendmsg_shared(sk, msg, len);
+}
+
 /*
  * Hand the socket more of the frame that has begun: its header, and @budget
  * bytes of its payload at most. Returns how many it took, or a negative error.
@@ -505,7 +518,7 @@ static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 	if (len < hdr + c->tx_left || ksk_tx_more(c))
 		msg->msg_flags |= MSG_MORE;
 
-	sent = tcp_sendmsg_locked(c->sock->sk, msg, len);
+	sent = ksk_tx_sendmsg(c, msg, len);
 	if (sent <= 0)
 		goto out;
 
@@ -611,7 +624,7 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 		msg->msg_flags |= MSG_MORE;
 	msg->msg_ubuf = NULL;
 	kofi_iter_kvec(&msg->msg_iter, ITER_SOURCE, b.kv, b.segs, b.total);
-	sent = tcp_sendmsg_locked(c->sock->sk, msg, b.total);
+	sent = ksk_tx_sendmsg(c, msg, b.total);
 	if (sent <= 0) {
 		ksk_tx_format(c);
 		return sent ? : -EPIPE;
@@ -628,6 +641,7 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 static bool ksk_tx_bursts(const struct ksk_conn *c)
 {
 	return !c->tx_hdr_len && !c->rsp_count && !c->rndv_todo &&
+	       !c->retired &&
 	       !c->tx_cts && (!list_empty(&c->tx_queue) || c->tx_acks);
 }
 
@@ -734,12 +748,40 @@ void ksk_tx_retry(struct timer_list *t)
 	if (READ_ONCE(c->tx_corked))
 		set_bit(KSK_CONN_PUSH, &c->flags);
 	else if (READ_ONCE(c->tx_state) != KSK_TX_SPACE &&
+		 !READ_ONCE(c->retired) &&
 		 !test_bit(KSK_CONN_RSPS, &c->flags) &&
 		 !test_and_clear_bit(KSK_CONN_MEMORY, &c->flags) &&
 		 READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)
 		return;
 	/* a connection request that could not be sent waits for this, too */
 	ksk_conn_queue(c);
+}
+
+/**
+ * ksk_tx_quiet - has all that was begun been sent and answered
+ * @c: the connection
+ *
+ * Context: locked.
+ * Return: true if no operation has begun that has not completed. Others may wait.
+ */
+bool ksk_tx_quiet(struct ksk_conn *c)
+{
+	return !c->tx_op && !c->tx_hdr_len && list_empty(&c->tx_wait) &&
+	       list_empty(&c->tx_reads) && !c->rndv_out &&
+	       !atomic_read(&c->zc_out);
+}
+
+/**
+ * ksk_tx_waiting - are there operations that have not begun
+ * @c: the connection
+ *
+ * Context: locked.
+ * Return: true if so; then all are in the queue.
+ */
+bool ksk_tx_waiting(struct ksk_conn *c)
+{
+	ksk_tx_collect(c);
+	return !list_empty(&c->tx_queue);
 }
 
 /* ---------------------------------------------------------------- posting */
@@ -799,7 +841,7 @@ int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 
 /**
  * ksk_tx_move - have another connection send what has been posted
- * @from: a connection that has never been established, closed when this returns
+ * @from: a connection nothing of which has begun; closed when this returns
  * @to: the one that takes its place, and that nothing has been posted to
  *
  * Context: any; the caller sees to it that nothing is posted to either meanwhile.
@@ -826,7 +868,7 @@ static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 {
 	return c->tx_state == KSK_TX_IDLE && !c->tx_hdr_len &&
 	       list_empty(&c->tx_queue) && list_empty(&c->tx_posted) &&
-	       !c->tx_acks && !c->rsp_count && !c->rndv_todo &&
+	       !c->tx_acks && !c->rsp_count && !c->rndv_todo && !c->retired &&
 	       !ksk_tx_blocked(c, op);
 }
 

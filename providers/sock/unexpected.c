@@ -158,7 +158,8 @@ bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes)
 {
 	struct ksk_peer *peer = ksk_peer(c);
 
-	return kofi_av_source(c->ep->base.av, &peer->addr.sa) !=
+	return kofi_av_recall(c->ep->base.av, &peer->addr.sa,
+			      &peer->known) !=
 	       FI_ADDR_NOTAVAIL &&
 	       ksk_unexpected_charge(ksk_rdm(c->ep), peer, bytes);
 }

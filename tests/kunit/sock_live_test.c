@@ -465,6 +465,112 @@ static void live_few_segments(struct kunit *test)
 	}
 }
 
+static bool live_iov_offered(struct kunit *test, size_t tx, size_t rx)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	bool offered;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->tx_attr->iov_limit = tx;
+	hints->rx_attr->iov_limit = rx;
+	hints->fabric_attr->prov_name = kstrdup("sock", GFP_KERNEL);
+	offered = !fi_getinfo(FI_VERSION(2, 1), "127.0.0.1", "0",
+			      FI_SOURCE | FI_NUMERICHOST, hints, &info);
+	if (offered) {
+		KUNIT_EXPECT_EQ(test, info->tx_attr->iov_limit, tx ?: 16);
+		KUNIT_EXPECT_EQ(test, info->rx_attr->iov_limit, rx ?: 16);
+	}
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	return offered;
+}
+
+#define LONG_MAX_SEGS	256
+#define LONG_SEG	20
+
+/* More pieces than are copied by the post */
+static void live_long_arrays(struct kunit *test)
+{
+	const size_t len = LONG_MAX_SEGS * LONG_SEG;
+	struct live *l = test->priv;
+	struct bio_vec *out = kunit_kcalloc(test, LONG_MAX_SEGS + 1,
+					    sizeof(*out), GFP_KERNEL);
+	struct bio_vec *in = kunit_kcalloc(test, LONG_MAX_SEGS + 1,
+					   sizeof(*in), GFP_KERNEL);
+	u8 *mem = kunit_kzalloc(test, 2 * (len + LONG_SEG), GFP_KERNEL);
+	struct fi_msg send = { .msg_bvec = out, .vec = KOFI_BVEC };
+	struct fi_msg recv = { .msg_bvec = in, .vec = KOFI_BVEC };
+	struct kvec kv[17] = { { mem, 1 } };
+	const struct fi_msg many = { .msg_iov = kv, .iov_count = 17 };
+	struct fi_cq_err_entry e;
+	int i;
+
+	KUNIT_EXPECT_TRUE(test, live_iov_offered(test, 0, 0));
+	KUNIT_EXPECT_TRUE(test, live_iov_offered(test, LONG_MAX_SEGS, 3));
+	KUNIT_EXPECT_FALSE(test, live_iov_offered(test, LONG_MAX_SEGS + 1, 0));
+	KUNIT_EXPECT_FALSE(test, live_iov_offered(test, 0, LONG_MAX_SEGS + 1));
+
+	KUNIT_ASSERT_NOT_NULL(test, out);
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	/* there from the last piece to the first one */
+	for (i = 0; i <= LONG_MAX_SEGS; i++) {
+		bvec_set_virt(&out[i], mem + (LONG_MAX_SEGS - i) * LONG_SEG,
+			      LONG_SEG);
+		bvec_set_virt(&in[i], mem + len + (i + 1) * LONG_SEG, LONG_SEG);
+	}
+	live_pattern(mem, len + LONG_SEG, 1);
+	live_listen(test, l, AF_INET);
+	live_start(test, l);
+	l->info->tx_attr->iov_limit = LONG_MAX_SEGS;
+	l->info->rx_attr->iov_limit = LONG_MAX_SEGS;
+	live_connect(test, l, 0);
+
+	send.iov_count = LONG_MAX_SEGS;
+	recv.iov_count = LONG_MAX_SEGS;
+	while (send.iov_count) {
+		size_t bytes = send.iov_count * LONG_SEG;
+
+		memset(mem + len + LONG_SEG, 0, len);
+		KUNIT_ASSERT_EQ(test, fi_recv(l->end[1].ep, l->in, len, NULL, 0,
+					      NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_sendmsg(l->end[0].ep, &send, 0), 0);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
+		KUNIT_EXPECT_EQ(test, e.len, bytes);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[0].tx, &e), 0);
+		/* and back */
+		KUNIT_ASSERT_EQ(test, fi_recvmsg(l->end[0].ep, &recv, 0), 0);
+		KUNIT_ASSERT_EQ(test, fi_send(l->end[1].ep, l->in, bytes, NULL,
+					      0, NULL), 0);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[0].rx, &e), 0);
+		KUNIT_EXPECT_EQ(test, e.len, bytes);
+		KUNIT_ASSERT_EQ(test, live_comp(l->end[1].tx, &e), 0);
+		for (i = 0; i < send.iov_count; i++)
+			KUNIT_EXPECT_MEMEQ(test, bvec_virt(&in[i]),
+					   bvec_virt(&out[i]), LONG_SEG);
+		send.iov_count -= LONG_MAX_SEGS / 16;
+	}
+
+	/* as many pieces of few bytes, copied at once */
+	for (i = 0; i < 40; i++)
+		out[i].bv_len = 3;
+	send.iov_count = 40;
+	KUNIT_ASSERT_EQ(test, fi_recv(l->end[1].ep, l->in, 120, NULL, 0, NULL),
+			0);
+	KUNIT_ASSERT_EQ(test, fi_sendmsg(l->end[0].ep, &send, FI_INJECT), 0);
+	KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
+	for (i = 0; i < 40; i++)
+		KUNIT_EXPECT_MEMEQ(test, l->in + 3 * i, bvec_virt(&out[i]), 3);
+
+	send.iov_count = LONG_MAX_SEGS + 1;
+	recv.iov_count = LONG_MAX_SEGS + 1;
+	KUNIT_EXPECT_EQ(test, fi_sendmsg(l->end[0].ep, &send, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(l->end[0].ep, &recv, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_sendmsg(l->end[0].ep, &many, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(l->end[0].ep, &many, 0), -EINVAL);
+}
+
 /* A receive that is too small is told so; sender and stream do not mind. */
 static void live_truncation(struct kunit *test)
 {
@@ -843,6 +949,7 @@ static struct kunit_case live_cases[] = {
 	KUNIT_CASE(live_sizes),
 	KUNIT_CASE(live_memory),
 	KUNIT_CASE(live_few_segments),
+	KUNIT_CASE(live_long_arrays),
 	KUNIT_CASE(live_truncation),
 	KUNIT_CASE(live_more),
 	KUNIT_CASE(live_other_order),

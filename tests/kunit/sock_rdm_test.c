@@ -4,6 +4,7 @@
  * by posting, by both sides at once, to oneself, to a peer that is not there or has
  * restarted; what ends with them; and requests that are none.
  */
+#include <linux/delay.h>
 #include <linux/in.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
@@ -457,6 +458,189 @@ static void rdm_unknown_test(struct kunit *test)
 	WRITE_ONCE(ksk_max_unknown, max);
 }
 
+#define IDLE_LEN	16	/* bytes of a message */
+
+/* Endpoints that are opened from now on close their connections early. */
+static void rdm_idle_limits(unsigned int timeout, unsigned int max)
+{
+	WRITE_ONCE(ksk_rdm_idle_timeout, timeout);
+	WRITE_ONCE(ksk_rdm_max_conns, max);
+}
+
+/* A connection that is not used is closed, and the next post makes another. */
+static void rdm_idle_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	fi_addr_t peer[2];
+	int round;
+
+	rdm_idle_limits(20, 0);
+	rdm_pair(test, FI_MSG, peer);
+	rdm_idle_limits(0, 0);
+	for (round = 0; round < 4; round++) {
+		rdm_recvs(test, b, 0, 4, 1000);
+		rdm_sends(test, a, peer[0], 0, 4, 1000);
+		rdm_received(test, b, 0, 4, 1000);
+		rdm_sent(test, a, 4, 0);
+		if (round & 1)
+			rdm_alone(test, b);
+		else
+			rdm_alone(test, a);
+	}
+	KUNIT_EXPECT_GE(test, rdm_stat(a, "idle_closed") +
+			rdm_stat(b, "idle_closed"), 4);
+	KUNIT_EXPECT_GE(test, rdm_stat(a, "connects"), 4);
+}
+
+/* Both go quiet for about as long as it takes, again and again: nothing is lost. */
+static void rdm_idle_race_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *n = t->node;
+	unsigned long closed;
+	fi_addr_t peer[2];
+	int round, i;
+
+	rdm_idle_limits(1, 0);
+	rdm_pair(test, FI_MSG, peer);
+	rdm_idle_limits(0, 0);
+	for (round = 0; round < 64; round++) {
+		for (i = 0; i < 2; i++)
+			rdm_recvs(test, &n[i], 8 * i, 8 * i + 4, 100);
+		for (i = 0; i < 4; i++) {
+			rdm_sends(test, &n[0], peer[0], 8 + i, 9 + i, 100);
+			rdm_sends(test, &n[1], peer[1], i, i + 1, 100);
+		}
+		for (i = 0; i < 2; i++) {
+			rdm_received(test, &n[i], 8 * i, 8 * i + 4, 100);
+			rdm_sent(test, &n[i], 4, 0);
+		}
+		/* not to wait for anything: to hit each moment of the close */
+		usleep_range(400 * round, 400 * round + 50);
+	}
+	rdm_alone(test, &n[0]);
+	closed = rdm_stat(&n[0], "idle_closed") + rdm_stat(&n[1], "idle_closed");
+	kunit_info(test, "%lu closed in %d rounds\n", closed, round);
+	KUNIT_EXPECT_GT(test, closed, 0);
+}
+
+/* A frame to an endpoint, and nothing else of a message */
+static void rdm_raw_frame(struct kunit *test, struct socket *sock, u8 op,
+			  const void *data, size_t len)
+{
+	u8 buf[sizeof(struct ksk_hdr) + sizeof(struct ksk_rma) + IDLE_LEN] = {};
+	struct ksk_hdr *hdr = (struct ksk_hdr *)buf;
+	size_t size = sizeof(*hdr);
+
+	hdr->version = KSK_PROTO_VERSION;
+	hdr->op = op;
+	if (op == KSK_OP_READ_REQ) {
+		hdr->rma_count = 1;
+		size += sizeof(struct ksk_rma);
+	}
+	hdr->hdr_size = size;
+	memcpy(buf + size, data, len);
+	size += len;
+	put_unaligned_le64(size, &hdr->size);
+	KUNIT_EXPECT_EQ(test, live_raw_send(sock, buf, size), (int)size);
+}
+
+/* The peer sends while its connection is being closed, and does not close yet. */
+static void rdm_idle_cross_test(struct kunit *test)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct rdm_test *t = test->priv;
+	struct socket *sock[2], *deaf;
+	struct rdm_node *a = &t->node[0];
+	struct fi_cq_err_entry e;
+	struct rdm_cm cm;
+	fi_addr_t peer;
+	u8 byte;
+	int i;
+
+	rdm_idle_limits(20, 0);
+	rdm_open(test, a, FI_MSG | FI_RMA, 0);
+	rdm_idle_limits(0, 0);
+	/* a port that refuses connections */
+	deaf = rdm_deaf(test, &addr);
+	sock_release(deaf);
+	peer = rdm_insert(test, a, &addr);
+	rdm_recvs(test, a, 0, 4, IDLE_LEN);
+	for (i = 0; i < 2; i++)
+		sock[i] = rdm_raw(test, a);
+	KUNIT_ASSERT_EQ(test, rdm_ask(test, sock[0], &cm, ntohs(addr.sin_port),
+				      9), KSK_CM_ACCEPT);
+	rdm_raw_frame(test, sock[0], KSK_OP_MSG, t->out, IDLE_LEN);
+	rdm_received(test, a, 0, 1, IDLE_LEN);
+
+	/* it has closed its direction */
+	KUNIT_EXPECT_EQ(test, live_raw_recv(sock[0], &byte, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "idle_closed"), 1);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 1);
+	/* another must not overtake what may come on this one */
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[1], &cm, ntohs(addr.sin_port),
+				      9), KSK_CM_REJECT);
+	sock_release(sock[1]);
+	rdm_sends(test, a, peer, 4, 6, IDLE_LEN);
+	rdm_raw_frame(test, sock[0], KSK_OP_MSG, t->out + IDLE_LEN, IDLE_LEN);
+	rdm_received(test, a, 1, 2, IDLE_LEN);
+	/* it can be answered no more */
+	rdm_raw_frame(test, sock[0], KSK_OP_READ_REQ, NULL, 0);
+	rdm_raw_frame(test, sock[0], KSK_OP_MSG, t->out + 2 * IDLE_LEN,
+		      IDLE_LEN);
+	rdm_raw_frame(test, sock[0], KSK_OP_MSG, t->out + 3 * IDLE_LEN,
+		      IDLE_LEN);
+	sock_release(sock[0]);
+	rdm_received(test, a, 2, 4, IDLE_LEN);
+	/* what was posted meanwhile is for another connection, here: none */
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, live_comp(a->tx, &e), -ECONNREFUSED);
+	rdm_alone(test, a);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), 0);
+}
+
+/* Above the number, the one that was not used for longest is closed. */
+static void rdm_idle_max_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock[3];
+	unsigned long now;
+	struct rdm_cm cm;
+	u8 byte;
+	int i;
+
+	rdm_idle_limits(0, 2);
+	rdm_open(test, a, FI_MSG, 0);
+	rdm_idle_limits(0, 0);
+	for (i = 0; i < 3; i++)
+		sock[i] = rdm_raw(test, a);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[i], &cm, 8 + i, 9),
+				KSK_CM_ACCEPT);
+	/* later than that, on the clock that use is measured by */
+	now = jiffies;
+	while (time_before(jiffies, now + 2))
+		schedule_timeout_uninterruptible(1);
+	rdm_recvs(test, a, 0, 1, IDLE_LEN);
+	rdm_raw_frame(test, sock[0], KSK_OP_MSG, t->out, IDLE_LEN);
+	rdm_received(test, a, 0, 1, IDLE_LEN);
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[2], &cm, 10, 9),
+			KSK_CM_ACCEPT);
+	KUNIT_EXPECT_EQ(test, live_raw_recv(sock[1], &byte, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "idle_closed"), 1);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, sock[i]->sk->sk_state,
+				i == 1 ? TCP_CLOSE_WAIT : TCP_ESTABLISHED);
+	for (i = 0; i < 3; i++)
+		sock_release(sock[i]);
+	rdm_alone(test, a);
+}
+
 #define KEEP_SIZE	64	/* bytes of a message */
 #define KEEP_POSTED	4	/* receives */
 #define KEEP_BATCH	(RDM_SIZE / 2)	/* messages in a packet */
@@ -548,6 +732,10 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_deaf_test),
 	KUNIT_CASE(rdm_foreign_test),
 	KUNIT_CASE(rdm_unknown_test),
+	KUNIT_CASE(rdm_idle_test),
+	KUNIT_CASE(rdm_idle_race_test),
+	KUNIT_CASE(rdm_idle_cross_test),
+	KUNIT_CASE(rdm_idle_max_test),
 	{}
 };
 

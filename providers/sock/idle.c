@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections of FI_EP_RDM endpoints that are not used: closing them, so that
+ * nothing is lost that the peer sends meanwhile.
+ *
+ * A work item of the endpoint looks for them and marks them. The work item of the
+ * connection finds out, with the socket locked, whether really nothing is under
+ * way, closes the direction we send in, and goes on reading. The peer reads our
+ * FIN behind everything we have sent, and closes too; what it has sent before it
+ * did is received as ever. Until then the connection stays in the table, and what
+ * is posted waits on it. A request of the peer's is rejected, and repeated by it,
+ * as it would overtake what has not been read yet.
+ *
+ * When the connection has ended, another one takes over what waits. The same is done
+ * where the peer has closed: what has not begun there is sent on the next one.
+ *
+ * The last use of a connection is what TCP knows of it: there is nothing to keep.
+ */
+#include <net/tcp.h>
+
+#include "rdm.h"
+
+static struct workqueue_struct *ksk_idle_wq(const struct ksk_rdm *rdm)
+{
+	return rdm->ep.tun.reclaim_safe ? ksk_wq_reclaim : ksk_wq;
+}
+
+static unsigned int ksk_idle_excess(struct ksk_rdm *rdm)
+{
+	unsigned int max = rdm->max_conns;
+	unsigned int n = atomic_read(&rdm->peers.nelems);
+
+	return max && n > max ? n - max : 0;
+}
+
+/**
+ * ksk_idle_watch - there is another connection
+ * @rdm: the endpoint, with its lock held
+ *
+ * Context: any.
+ */
+void ksk_idle_watch(struct ksk_rdm *rdm)
+{
+	unsigned int ms = rdm->idle_timeout;
+
+	lockdep_assert_held(&rdm->lock);
+
+	if (rdm->closing)
+		return;
+	if (ksk_idle_excess(rdm))
+		mod_delayed_work(ksk_idle_wq(rdm), &rdm->idle, 0);
+	else if (ms)
+		queue_delayed_work(ksk_idle_wq(rdm), &rdm->idle,
+				   max(msecs_to_jiffies(ms) / 4, 1UL));
+}
+
+/* For how many jiffies no frame has come or gone */
+static u32 ksk_idle_time(const struct ksk_conn *c)
+{
+	const struct sock *sk = c->sock->sk;
+	u32 sent = READ_ONCE(tcp_sk(sk)->lsndtime);
+	u32 received = READ_ONCE(inet_csk(sk)->icsk_ack.lrcvtime);
+	u32 now = tcp_jiffies32;
+
+	return min(now - sent, now - received);
+}
+
+/* Is nothing under way? Without the socket's lock it is no more than likely. */
+static bool ksk_idle_quiet(struct ksk_conn *c)
+{
+	return ksk_tx_quiet(c) && c->tx_state == KSK_TX_IDLE &&
+	       list_empty(&c->tx_queue) && list_empty(&c->tx_posted) &&
+	       !c->tx_acks && !c->rsp_count && !c->rndv_todo &&
+	       !c->rndv_granted && !c->rx.have && !c->rx.unexpected &&
+	       (!c->rndv || list_empty(&c->rndv->rts));
+}
+
+static bool ksk_idle_expired(const struct ksk_conn *c)
+{
+	unsigned int ms = ksk_rdm(c->ep)->idle_timeout;
+
+	return ms && ksk_idle_time(c) >= msecs_to_jiffies(ms);
+}
+
+/* Can it be closed, for all we know? */
+static bool ksk_idle_candidate(struct ksk_peer *peer)
+{
+	return peer->in_use && peer->established &&
+	       !READ_ONCE(peer->conn.dead) && !READ_ONCE(peer->conn.retired) &&
+	       !test_bit(KSK_CONN_IDLE, &peer->conn.flags) &&
+	       /* looked at again with the socket's lock: ksk_idle_unused() */
+	       data_race(ksk_idle_quiet(&peer->conn));
+}
+
+static void ksk_idle_mark(struct ksk_peer *peer)
+{
+	set_bit(KSK_CONN_IDLE, &peer->conn.flags);
+	ksk_conn_queue(&peer->conn);
+}
+
+/* The one that has not been used for longest */
+static struct ksk_peer *ksk_idle_oldest(struct ksk_rdm *rdm)
+{
+	struct ksk_peer *peer, *oldest = NULL;
+	u32 time, longest = 0;
+
+	list_for_each_entry(peer, &rdm->conns, node) {
+		if (!ksk_idle_candidate(peer))
+			continue;
+		time = ksk_idle_time(&peer->conn);
+		if (oldest && time <= longest)
+			continue;
+		oldest = peer;
+		longest = time;
+	}
+	return oldest;
+}
+
+/* ksk_rdm.idle */
+static void ksk_idle_work(struct work_struct *work)
+{
+	struct ksk_rdm *rdm = container_of(to_delayed_work(work),
+					   struct ksk_rdm, idle);
+	unsigned int ms = rdm->idle_timeout, excess, going = 0;
+	unsigned long delay = ms ? msecs_to_jiffies(ms) / 4 : HZ;
+	struct ksk_peer *peer;
+
+	spin_lock_irq(&rdm->lock);
+	list_for_each_entry(peer, &rdm->conns, node) {
+		if (ksk_idle_candidate(peer) && ksk_idle_expired(&peer->conn))
+			ksk_idle_mark(peer);
+		going += peer->in_use &&
+			 (READ_ONCE(peer->conn.retired) ||
+			  READ_ONCE(peer->conn.dead) ||
+			  test_bit(KSK_CONN_IDLE, &peer->conn.flags));
+	}
+	excess = ksk_idle_excess(rdm);
+	/* one that was busy may have become idle */
+	if (excess)
+		delay = min_t(unsigned long, delay, HZ / 10);
+	/* one at a time: with interrupts off all of them are looked at */
+	peer = excess > going ? ksk_idle_oldest(rdm) : NULL;
+	if (peer) {
+		ksk_idle_mark(peer);
+		if (excess > going + 1)
+			delay = 1;
+	}
+	if (!rdm->closing && (excess || (ms && !list_empty(&rdm->conns))))
+		queue_delayed_work(ksk_idle_wq(rdm), &rdm->idle,
+				   max(delay, 1UL));
+	spin_unlock_irq(&rdm->lock);
+}
+
+/**
+ * ksk_idle_unused - can a connection that was marked be closed
+ * @c: the connection, which is established
+ *
+ * Context: locked, process.
+ * Return: true if nothing is under way in either direction, as far as we can know.
+ */
+bool ksk_idle_unused(struct ksk_conn *c)
+{
+	struct tcp_sock *tp = tcp_sk(c->sock->sk);
+
+	return ksk_idle_quiet(c) &&
+	       skb_queue_empty(&c->sock->sk->sk_receive_queue) &&
+	       RB_EMPTY_ROOT(&tp->out_of_order_queue) &&
+	       tp->snd_una == tp->write_seq &&
+	       (ksk_idle_expired(c) || ksk_idle_excess(ksk_rdm(c->ep)));
+}
+
+/**
+ * ksk_idle_retired - a connection is being closed
+ * @c: the connection
+ *
+ * Context: locked, process.
+ */
+void ksk_idle_retired(struct ksk_conn *c)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+
+	spin_lock_irq(&rdm->lock);
+	rdm->idle_closed++;
+	spin_unlock_irq(&rdm->lock);
+}
+
+/**
+ * ksk_idle_look - operations may wait for the end of a connection
+ * @c: the connection, which sends nothing any more
+ *
+ * The peer may take as long for its part as it may for accepting another one.
+ *
+ * Context: locked, process.
+ */
+void ksk_idle_look(struct ksk_conn *c)
+{
+	struct ksk_peer *peer = ksk_peer(c);
+
+	if (c->rx.stalled || !ksk_tx_waiting(c) || !peer->waits_since)
+		peer->waits_since = tcp_jiffies32 | 1;
+	else if ((s32)(tcp_jiffies32 - peer->waits_since) >
+		 (s32)msecs_to_jiffies(c->ep->tun.connect_timeout))
+		ksk_conn_abort(c, ETIMEDOUT);
+}
+
+/**
+ * ksk_idle_hand_over - the peer has closed, and we have not sent everything
+ * @c: the connection, about to end
+ *
+ * What has begun and is not answered fails, and everything behind it. If there is no
+ * such operation, the next connection sends the others: unless this one has been
+ * tried for them, too, and has not sent any.
+ *
+ * Context: locked, process.
+ */
+void ksk_idle_hand_over(struct ksk_conn *c)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	struct ksk_peer *again, *peer = ksk_peer(c);
+	struct ksk_txop *op;
+	unsigned long irq;
+	size_t n = 0;
+	bool move;
+
+	if (!ksk_tx_quiet(c) || !ksk_tx_waiting(c) ||
+	    (peer->successor && !c->stats.tx_frames))
+		return;
+	again = ksk_peer_new(rdm, &peer->addr, GFP_NOIO);
+	if (!again)
+		return;
+	again->successor = true;
+	spin_lock_irqsave(&rdm->lock, irq);
+	/* an address that has been removed has ended everything that goes there */
+	move = peer->in_use && !rdm->closing &&
+	       kofi_av_source(c->ep->base.av, &peer->addr.sa) !=
+	       FI_ADDR_NOTAVAIL;
+	if (move) {
+		/* both lists in one; posts are refused from the move on */
+		spin_lock(&c->tx_lock);
+		list_splice_init(&c->tx_queue, &c->tx_posted);
+		spin_unlock(&c->tx_lock);
+		ksk_tx_move(c, &again->conn);
+		list_for_each_entry(op, &again->conn.tx_posted, node)
+			n++;
+		ksk_rdm_replace(rdm, peer, again);
+		again->early += n;
+		rdm->early += n;
+		ksk_conn_queue(&again->conn);
+	}
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	if (!move)
+		ksk_peer_free(again);
+}
+
+void ksk_idle_init(struct ksk_rdm *rdm)
+{
+	INIT_DELAYED_WORK(&rdm->idle, ksk_idle_work);
+	rdm->idle_timeout = READ_ONCE(ksk_rdm_idle_timeout);
+	rdm->max_conns = READ_ONCE(ksk_rdm_max_conns);
+}
