@@ -229,7 +229,7 @@ int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op)
 	}
 	atomic_add(2, &op->refs);
 	rxm_op_await(op);
-	err = fi_sendmsg(c->msg, &msg, 0);
+	err = rxm_send_packet(c, &msg, 0, c->reserve);
 	if (!err)
 		return 0;
 	atomic_dec(&op->refs);

@@ -37,6 +37,7 @@
 #include <linux/slab.h>
 
 #include "rxm.h"
+#include "rxm_trace.h"
 
 static const struct rhashtable_params rxm_hash = {
 	.key_len		= sizeof_field(struct rxm_conn, addr),
@@ -261,6 +262,8 @@ static int rxm_conn_open(struct rxm_conn *c, struct fi_info *info)
 
 	c->err = 0;
 	WRITE_ONCE(c->reason, 0);
+	rxm_credits_begin(c);
+	c->flushed = false;
 	attr.size += info->rx_attr->size;
 	err = kofi_cq_open(domain, &attr, &kattr, &c->cq, c);
 	if (err)
@@ -328,6 +331,7 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	struct rxm_op *op;
 	LIST_HEAD(queue);
 
+	trace_kofi_rxm_peer(c, "end", err);
 	rxm_conn_drop(c, err);
 	spin_lock_irq(&c->lock);
 	op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
@@ -453,9 +457,11 @@ static int rxm_conn_connect(struct rxm_conn *c)
 		goto free;
 	rxm_cm_req_format(&req, be16_to_cpu(*kofi_ip_port(&ep->name.sa)),
 			  RXM_EAGER, info->rx_attr->size,
-			  (u64)ep->process << 32 | c->id);
+			  (u64)ep->process << 32 | c->id,
+			  ep->flow ? RXM_FLOW_ON : RXM_FLOW_OFF);
 	rxm_conn_begin(c);
 	rxm_conn_set(c, RXM_CONNECTING);
+	trace_kofi_rxm_peer(c, "connect", 0);
 	err = fi_connect(c->msg, &c->addr, &req, sizeof(req));
 free:
 	fi_freeinfo(info);
@@ -467,16 +473,23 @@ static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
 	const struct rxm_cm_rsp *rsp = data;
 
 	if (c->state == RXM_CONNECTING) {
-		if (len != sizeof(*rsp)) {
+		if (len != sizeof(*rsp) ||
+		    rxm_credits_agree(c, rsp->flow, rsp->rx_size)) {
 			atomic64_inc(&c->ep->stats.violations);
 			rxm_conn_close(c, EPROTO, RXM_IDLE);
 			return;
 		}
 		rxm_conn_peer(c, rsp->id);
+		WRITE_ONCE(c->silent, false);
 	}
 	c->trying = false;
 	atomic64_inc(&c->ep->stats.connects);
+	trace_kofi_rxm_peer(c, "connected", 0);
 	rxm_conn_set(c, RXM_CONNECTED);
+	if (READ_ONCE(c->silent)) {
+		c->retry = jiffies + RXM_SILENCE;
+		rxm_conn_timer_set(c->ep, c->retry);
+	}
 	rxm_push(c);
 }
 
@@ -487,6 +500,9 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 
 	if (c->state != RXM_CONNECTING) {
 		/* the peer's attempt, which is no reason to give up ours */
+		rxm_conn_close(c, err, RXM_WAITING);
+	} else if (c->flow && err == EINVAL && !len) {
+		/* it may have sent before we had the end of the handshake */
 		rxm_conn_close(c, err, RXM_WAITING);
 	} else if (len < sizeof(*rej) || rej->version != RXM_CM_VERSION ||
 		   rej->reason != RXM_REJ_ALREADY) {
@@ -519,6 +535,13 @@ void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when)
 	mod_delayed_work(rxm_wq, &ep->timer, max(left, 1L));
 }
 
+/* Until c->retry: to connect, or to send first (credit.c) */
+static bool rxm_conn_waits(const struct rxm_conn *c)
+{
+	return c->state == RXM_WAITING ||
+	       (c->state == RXM_CONNECTED && READ_ONCE(c->silent));
+}
+
 /**
  * rxm_conn_timer - try again what was put off
  * @work: rxm_ep.timer
@@ -531,10 +554,14 @@ void rxm_conn_timer(struct work_struct *work)
 
 	mutex_lock(&ep->mutex);
 	list_for_each_entry(c, &ep->conns, list) {
-		if (ep->closed || c->state != RXM_WAITING)
+		if (ep->closed || !rxm_conn_waits(c))
 			continue;
 		if (time_before(jiffies, c->retry)) {
 			rxm_conn_timer_set(ep, c->retry);
+		} else if (c->state == RXM_CONNECTED) {
+			/* it may read and write, and not send */
+			WRITE_ONCE(c->silent, false);
+			rxm_push(c);
 		} else {
 			rxm_conn_set(c, RXM_WANTED);
 			rxm_conn_todo(c);
@@ -563,16 +590,19 @@ static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
 	const struct rxm_cm_rsp rsp = {
 		.id = (u64)c->ep->process << 32 | c->id,
 		.rx_size = info->rx_attr->size,
-		.flow = RXM_FLOW_OFF,
+		.flow = c->ep->flow ? RXM_FLOW_ON : RXM_FLOW_OFF,
 	};
 	int err;
 
 	rxm_conn_peer(c, req->id);
 	err = rxm_conn_open(c, info);
+	if (!err)
+		err = rxm_credits_agree(c, req->flow, req->rx_size);
 	if (err && !c->msg) {
 		rxm_reject(c->ep, info, RXM_REJ_REFUSED);
 	} else if (!err) {
 		rxm_conn_set(c, RXM_ACCEPTING);
+		trace_kofi_rxm_peer(c, "accept", 0);
 		err = fi_accept(c->msg, &rsp, sizeof(rsp));
 	}
 	/* what we have to send does not depend on the peer's attempt */
@@ -688,6 +718,7 @@ static void rxm_request(struct rxm_ep *ep, struct fi_info *info,
 	struct rxm_conn *c;
 
 	if (rxm_cm_req_check(data, len, RXM_EAGER) ||
+	    (ep->flow && req->flow != RXM_FLOW_ON) ||
 	    rxm_request_addrs(ep, info, req, &addr, &own))
 		goto reject;
 	cmp = rxm_addr_cmp(&addr, &own);
@@ -804,6 +835,7 @@ static void rxm_conn_wanted(struct rxm_conn *c)
 			rxm_conn_close(c, -err, RXM_IDLE);
 	} else if (c->msg) {
 		rxm_rx_fill(c);
+		rxm_push(c);
 	} else {
 		rxm_conn_reap(c);
 	}

@@ -209,9 +209,11 @@ static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
 	struct rxm_ep *ep = container_of(base, struct rxm_ep, base);
 
+	fn(arg, "peers", atomic_read(&ep->hash.nelems));
 	fn(arg, "connects", atomic64_read(&ep->stats.connects));
 	fn(arg, "refused", atomic64_read(&ep->stats.refused));
 	fn(arg, "violations", atomic64_read(&ep->stats.violations));
+	fn(arg, "tx_early", atomic_read(&ep->waiting));
 	fn(arg, "tx_eager", atomic64_read(&ep->stats.eager));
 	fn(arg, "tx_segmented", atomic64_read(&ep->stats.segmented));
 	fn(arg, "tx_rendezvous", atomic64_read(&ep->stats.rendezvous));
@@ -334,6 +336,7 @@ int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 	err = rxm_msg_info(dom, info, &ep->info);
 	if (err)
 		goto free;
+	ep->flow = rxm_credits_used(ep->info);
 	err = rxm_conn_init(ep);
 	if (err)
 		goto free_info;

@@ -180,9 +180,8 @@ static struct fi_info *rxm_info_new(const struct fi_info *msg,
 {
 	struct fi_info *info, *granted = NULL;
 
-	/* nothing would hold back a peer that finds no receive */
 	if (msg->tx_attr->iov_limit < 2 ||
-	    msg->domain_attr->resource_mgmt == FI_RM_DISABLED)
+	    (rxm_credits_used(msg) && msg->rx_attr->size < RXM_CREDIT_BUFS))
 		return NULL;
 	info = fi_dupinfo(msg);
 	if (!info)
@@ -222,7 +221,7 @@ static int rxm_getinfo(const struct rxm_provider *prov, u32 version,
 			   flags, ask, &list, GFP_KERNEL);
 	fi_freeinfo(ask);
 	if (err)
-		return -ENODATA;
+		return err == -ENOMEM ? err : -ENODATA;
 	for (msg = list; msg; msg = msg->next) {
 		*tail = rxm_info_new(msg, hints);
 		if (*tail)
@@ -262,6 +261,7 @@ int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
 		 struct fi_info **msg)
 {
 	struct fi_info *hints = rxm_msg_hints(dom->prov, info);
+	unsigned int bufs;
 	int err;
 
 	if (!hints)
@@ -277,8 +277,10 @@ int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
 		return err;
 	(*msg)->tx_attr->size = min_t(size_t, RXM_MSG_TX,
 				      (*msg)->tx_attr->size);
-	(*msg)->rx_attr->size = min_t(size_t, READ_ONCE(rxm_rx_bufs),
-				      (*msg)->rx_attr->size);
+	bufs = READ_ONCE(rxm_rx_bufs);
+	if (rxm_credits_used(*msg))
+		bufs = max(bufs, RXM_CREDIT_BUFS);
+	(*msg)->rx_attr->size = min_t(size_t, bufs, (*msg)->rx_attr->size);
 	(*msg)->tx_attr->iov_limit = min_t(size_t, RXM_IOV_MAX + 1,
 					   (*msg)->tx_attr->iov_limit);
 	(*msg)->rx_attr->iov_limit = 1;

@@ -23,9 +23,10 @@
  * @eager: most payload of a packet
  * @rx_size: receives of the connection
  * @id: what the peer is to put into its packets
+ * @flow: RXM_FLOW_ON, ...
  */
 void rxm_cm_req_format(struct rxm_cm_req *req, u16 port, u32 eager,
-		       u32 rx_size, u64 id)
+		       u32 rx_size, u64 id, u8 flow)
 {
 	*req = (struct rxm_cm_req) {
 		.version = RXM_CM_VERSION,
@@ -33,7 +34,7 @@ void rxm_cm_req_format(struct rxm_cm_req *req, u16 port, u32 eager,
 		.ctrl_version = RXM_CTRL_VERSION,
 		.op_version = RXM_OP_VERSION,
 		.port = port,
-		.flow = RXM_FLOW_OFF,
+		.flow = flow,
 		.eager = eager,
 		.rx_size = rx_size,
 		.id = id,

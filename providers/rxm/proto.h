@@ -165,7 +165,7 @@ static_assert(sizeof(struct rxm_atomic_rsp) == 8);
 #define RXM_ATOMIC_MAX	(RXM_EAGER - RXM_ATOMIC_MEM)	/* all the values */
 
 void rxm_cm_req_format(struct rxm_cm_req *req, u16 port, u32 eager,
-		       u32 rx_size, u64 id);
+		       u32 rx_size, u64 id, u8 flow);
 int rxm_cm_req_check(const void *data, size_t len, u32 eager);
 void rxm_hdr_format(struct rxm_hdr *h, u8 type, u64 conn_id, u64 msg_id);
 int rxm_packet_check(const struct rxm_hdr *h, size_t len, u32 eager);

@@ -147,7 +147,7 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 	atomic_add(2, &op->refs);
 	rxm_op_await(op);
 	err = rxm_send_bytes(c, &op->hdr, sizeof(op->hdr) + sizeof(op->rndv),
-			     &op->cqe);
+			     &op->cqe, c->reserve);
 	if (!err)
 		return 0;
 	atomic_dec(&op->refs);
@@ -209,7 +209,7 @@ static int rxm_write_tell(struct rxm_ctrl *ctrl)
 	rxm_hdr_format(&op->done, RXM_WRITE_DONE, (u32)ctrl->conn->peer_id,
 		       op->done.msg_id);
 	return rxm_send_bytes(ctrl->conn, &op->done, sizeof(op->done),
-			      &ctrl->cqe);
+			      &ctrl->cqe, 1);
 }
 
 /* Bytes of the next piece of the peer's memory that can be written at once */

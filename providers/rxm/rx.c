@@ -13,9 +13,10 @@
  *
  * They stay in their buffers, and other buffers are posted in their place, until
  * there are held_bufs of them at the endpoint, or half of that of one peer. Then a
- * connection has fewer receives, and its peer is held back by the provider below.
- * When a receive is posted the queue of receives wakes the message, and the work
- * item copies it.
+ * connection has fewer receives, and its peer is held back by the provider below,
+ * or by credits (credit.c). For a peer that owes us an answer, which comes behind its
+ * messages, both limits are twice as high. When a receive is posted the queue of
+ * receives wakes the message, and the work item copies it.
  *
  * What a connection has of its own, posted or not, is not limited by that; it counts
  * what earlier connections to the same peer have left. So a peer cannot have more
@@ -35,6 +36,7 @@
 #include <linux/uio.h>
 
 #include "rxm.h"
+#include "rxm_trace.h"
 
 static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc);
 static void rxm_fetch_go(struct rxm_buf *buf);
@@ -98,17 +100,18 @@ static int rxm_buf_post(struct rxm_buf *buf)
 	int err;
 
 	err = fi_recvmsg(c->msg, &msg, 0);
-	if (!err)
-		c->posted++;
-	return err;
+	if (err)
+		return err;
+	c->posted++;
+	rxm_credit_posted(c);
+	return 0;
 }
 
-/* It holds nothing any more. With rx_lock; in a callback, or with the mutex */
-static void rxm_buf_release(struct rxm_buf *buf)
+/* It holds nothing any more. */
+static void rxm_buf_idle(struct rxm_buf *buf)
 {
 	struct rxm_conn *c = buf->conn;
 	struct rxm_ep *ep = c->ep;
-	bool post;
 
 	list_del_init(&buf->node);
 	if (!list_empty_careful(&buf->woken))
@@ -119,12 +122,20 @@ static void rxm_buf_release(struct rxm_buf *buf)
 	buf->got = 0;
 	c->nr_held--;
 	/* pairs with rxm_rx_room() */
-	if (atomic_dec_return(&ep->held) < READ_ONCE(rxm_held_bufs) &&
+	if (atomic_dec_return(&ep->held) < 2 * READ_ONCE(rxm_held_bufs) &&
 	    READ_ONCE(ep->starved))
 		queue_work(rxm_wq, &ep->work);
-	post = c->msg && !READ_ONCE(c->err) &&
-	       READ_ONCE(c->state) != RXM_CLOSING &&
-	       c->posted < ep->info->rx_attr->size;
+}
+
+/* The same, and it is posted again. With rx_lock; in a callback, or with the mutex */
+static void rxm_buf_release(struct rxm_buf *buf)
+{
+	struct rxm_conn *c = buf->conn;
+	bool post = c->msg && !c->flushed && !READ_ONCE(c->err) &&
+		    READ_ONCE(c->state) != RXM_CLOSING &&
+		    c->posted < c->ep->info->rx_attr->size;
+
+	rxm_buf_idle(buf);
 	if (post && !rxm_buf_post(buf))
 		return;
 	rxm_buf_free(buf);
@@ -133,8 +144,21 @@ static void rxm_buf_release(struct rxm_buf *buf)
 }
 
 /*
+ * Credits begin with some receives, whatever messages of an earlier connection hold;
+ * but who connects again and again must not have any number of those.
+ */
+static bool rxm_rx_first(const struct rxm_conn *c)
+{
+	return c->flow && c->posted < RXM_KEPT &&
+	       READ_ONCE(c->state) != RXM_CONNECTED &&
+	       c->nr_held < READ_ONCE(rxm_held_bufs) +
+			    2 * c->ep->info->rx_attr->size;
+}
+
+/*
  * May a connection have another buffer? It has some of its own, posted or not, and
- * of those the endpoint may hold beside them at most half.
+ * of those the endpoint may hold beside them at most half. If an answer of the peer's
+ * may be behind its messages, both limits are twice as high.
  */
 static bool rxm_rx_room(struct rxm_conn *c)
 {
@@ -143,13 +167,18 @@ static bool rxm_rx_room(struct rxm_conn *c)
 
 	lockdep_assert_held(&c->rx_lock);
 
-	if (c->posted + c->nr_held < ep->info->rx_attr->size)
+	if (c->flushed)
+		return false;
+	if (c->posted + c->nr_held < ep->info->rx_attr->size ||
+	    rxm_rx_first(c))
 		return true;
+	if (!list_empty_careful(&c->rndv))
+		max *= 2;
 	if (c->nr_held >= max / 2)
 		return false;
 	if (atomic_read(&ep->held) < max)
 		return true;
-	/* pairs with rxm_buf_release() */
+	/* pairs with rxm_buf_idle() */
 	smp_store_mb(ep->starved, true);
 	return atomic_read(&ep->held) < max;
 }
@@ -202,12 +231,16 @@ void rxm_rx_starved(struct rxm_ep *ep)
 	if (!xchg(&ep->starved, false))
 		return;
 	list_for_each_entry(c, &ep->conns, list)
-		if (c->msg && !READ_ONCE(c->err))
+		if (c->msg && !READ_ONCE(c->err)) {
 			rxm_rx_fill(c);
+			/* what the peer is to be told of */
+			rxm_push(c);
+		}
 }
 
 static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
 {
+	trace_kofi_rxm_violation(c, &buf->hdr, buf->len);
 	atomic64_inc(&c->ep->stats.violations);
 	rxm_conn_fail(c, EPROTO);
 	rxm_buf_release(buf);
@@ -339,7 +372,8 @@ static void rxm_message_begin(struct rxm_buf *buf)
 	struct kofi_rxmsg *msg = &buf->msg;
 
 	if (ep->base.info->caps & (FI_SOURCE | FI_DIRECTED_RECV))
-		msg->src = kofi_av_source(ep->base.av, &c->addr.sa);
+		msg->src = kofi_av_recall(ep->base.av, &c->addr.sa,
+					  &c->known);
 	msg->len = h->size;
 	msg->tagged = h->op == RXM_OP_TAGGED;
 	msg->tag = msg->tagged ? h->tag : 0;
@@ -437,7 +471,7 @@ static int rxm_answer_send(struct rxm_ctrl *ctrl)
 	};
 
 	buf->answer.conn_id = (u32)ctrl->conn->peer_id;
-	return fi_sendmsg(ctrl->conn->msg, &msg, 0);
+	return rxm_send_packet(ctrl->conn, &msg, 0, 1);
 }
 
 static void rxm_answer_format(struct rxm_buf *buf, u8 type)
@@ -551,6 +585,7 @@ static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
 		rxm_violation(c, buf);
 		return;
 	}
+	trace_kofi_rxm_rx(c, h, buf->len);
 	switch (h->type) {
 	case RXM_EAGER_MSG:
 	case RXM_RNDV_REQ:
@@ -574,11 +609,20 @@ static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
 		rxm_buf_release(buf);
 		return;
 	case RXM_CREDITS:
-		/* we have said that we want none */
+		if (rxm_credits_come(c, h->ctrl_data))
+			break;
 		rxm_buf_release(buf);
 		return;
 	}
 	rxm_violation(c, buf);
+}
+
+/* There is no connection below any more: what is posted comes back at once. */
+static void rxm_buf_flushed(struct rxm_buf *buf)
+{
+	buf->conn->flushed = true;
+	rxm_buf_idle(buf);
+	rxm_buf_free(buf);
 }
 
 static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
@@ -592,9 +636,12 @@ static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	atomic_inc(&c->ep->held);
 	buf->len = wc->len;
 	/* a write that takes a receive is not what these connections agree on */
-	if (wc->err == FI_ETRUNC || (!wc->err && wc->flags & FI_RMA))
+	if (wc->err == FI_ETRUNC ||
+	    (!wc->err && (wc->flags & FI_RMA || rxm_credit_used(c))))
 		rxm_violation(c, buf);
-	else if (wc->err || READ_ONCE(c->err))
+	else if (wc->err)
+		rxm_buf_flushed(buf);
+	else if (READ_ONCE(c->err))
 		rxm_buf_release(buf);
 	else
 		rxm_packet(c, buf);

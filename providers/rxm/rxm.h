@@ -10,6 +10,7 @@
  * rndv.c	messages the peer is to fetch
  * atomic.c	atomic operations, both ends
  * rx.c		what arrives: packets, messages, rendezvous
+ * credit.c	receives the peer may use, where that has to be counted
  * proto.c	the wire
  *
  * "Below" is the provider whose connected endpoints are used; this one is a
@@ -60,6 +61,10 @@
 #define RXM_TRIES	8	/* connections in a row that end before anything is sent */
 
 #define RXM_ATOMICS	8	/* requests a peer is to answer at a time */
+
+#define RXM_CREDIT_BUFS	16	/* receives of a connection with credits, at least */
+#define RXM_KEPT	4	/* credits that are not for messages, at most */
+#define RXM_SILENCE	HZ	/* until who was connected sends first */
 
 #define RXM_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
 #define RXM_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_FENCE | \
@@ -120,6 +125,7 @@ struct rxm_stats {
  * @dom: its domain
  * @rxq: posted receives
  * @info: what its connections are opened with
+ * @flow: connections use credits
  * @vals_set: which of @vals have been set
  * @vals: what each connection is told by fi_set_val()
  * @pep: where peers connect
@@ -156,6 +162,7 @@ struct rxm_ep {
 	struct rxm_domain	*dom;
 	struct kofi_rxq		rxq;
 	struct fi_info		*info;
+	bool			flow;
 	unsigned long		vals_set;
 	unsigned int		vals[RXM_VALS];
 	struct fid_pep		*pep;
@@ -231,8 +238,19 @@ enum rxm_state {
  * @unfinished: transmits that are off @queue
  * @pushing: somebody sends
  * @again: and is to look once more
+ * @flow: credits are used
+ * @silent: nothing is sent before the peer has
+ * @reserve: credits that are not for messages
+ * @credits: receives of the peer's
+ * @granted: receives the peer knows of
+ * @ungranted: those it does not
+ * @granting: @grant is on its way
+ * @grant: tells it
+ * @grant_cqe: completion of that
  * @rx_lock: what arrives
+ * @known: what completions call the peer
  * @held: messages that wait for a receive, or for the rest of it
+ * @flushed: receives below have come back, and are not posted again
  * @posted: receives below
  * @nr_held: buffers that are not posted, as they hold something
  * @rcu: posts may still see it
@@ -267,8 +285,19 @@ struct rxm_conn {
 	atomic_t		unfinished;
 	bool			pushing;
 	bool			again;
+	bool			flow;
+	bool			silent;
+	unsigned int		reserve;
+	atomic_t		credits;
+	atomic_t		granted;
+	atomic_t		ungranted;
+	bool			granting;
+	struct rxm_hdr		grant;
+	struct kofi_cqe		grant_cqe;
 	spinlock_t		rx_lock;	/* what arrives */
+	struct kofi_av_known	known;
 	struct list_head	held;
+	bool			flushed;
 	unsigned int		posted;
 	unsigned int		nr_held;
 	struct rcu_head		rcu;
@@ -529,8 +558,10 @@ u64 rxm_op_id(const struct rxm_op *op);
 void rxm_op_put(struct rxm_op *op, int err);
 void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc);
 void rxm_op_done(struct fid_cq *cq, const struct kofi_wc *wc);
+int rxm_send_packet(struct rxm_conn *c, const struct fi_msg *msg, u64 flags,
+		    unsigned int keep);
 int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
-		   struct kofi_cqe *cqe);
+		   struct kofi_cqe *cqe, unsigned int keep);
 void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem);
 void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type);
 void rxm_ctrl_queue(struct rxm_ctrl *ctrl);
@@ -556,6 +587,18 @@ int rxm_atomic_fill(struct rxm_op *op, const struct rxm_atomic_args *args);
 int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op);
 int rxm_atomic_answered(struct rxm_conn *c, const struct rxm_hdr *h);
 int rxm_atomic_do(struct rxm_ep *ep, const struct rxm_hdr *h, size_t *result);
+
+/* credit.c */
+bool rxm_credits_used(const struct fi_info *msg);
+void rxm_credits_begin(struct rxm_conn *c);
+int rxm_credits_agree(struct rxm_conn *c, u8 flow, u32 rx_size);
+bool rxm_credit_take(struct rxm_conn *c, unsigned int keep);
+void rxm_credit_back(struct rxm_conn *c);
+int rxm_credits_come(struct rxm_conn *c, u64 n);
+int rxm_credit_used(struct rxm_conn *c);
+void rxm_credit_posted(struct rxm_conn *c);
+bool rxm_grant_due(struct rxm_conn *c);
+int rxm_grant_send(struct rxm_conn *c);
 
 /* post.c */
 

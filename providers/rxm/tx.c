@@ -33,6 +33,7 @@
 #include <kunit/visibility.h>
 
 #include "rxm.h"
+#include "rxm_trace.h"
 
 #define RXM_PKTS	64	/* segments under way beside one of each transmit */
 #define RXM_PAGES	5	/* of a payload */
@@ -198,8 +199,31 @@ static size_t rxm_gather(struct rxm_op *op, struct rxm_hdr *hdr, size_t len,
 	return rxm_gather_pages(v, iter, len, max);
 }
 
+/**
+ * rxm_send_packet - send a packet below
+ * @c: the connection
+ * @msg: the packet
+ * @flags: of the post
+ * @keep: credits that are not for it
+ *
+ * Context: any, by who pushes.
+ * Return: 0; -EAGAIN, also without a credit; or what below returns.
+ */
+int rxm_send_packet(struct rxm_conn *c, const struct fi_msg *msg, u64 flags,
+		    unsigned int keep)
+{
+	int err;
+
+	if (!rxm_credit_take(c, keep))
+		return -EAGAIN;
+	err = fi_sendmsg(c->msg, msg, flags);
+	if (err)
+		rxm_credit_back(c);
+	return err;
+}
+
 static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
-			struct kofi_cqe *cqe, u64 flags)
+			struct kofi_cqe *cqe, u64 flags, unsigned int keep)
 {
 	const struct fi_msg msg = {
 		.msg_iov = v->kv,	/* of a union of arrays */
@@ -208,19 +232,19 @@ static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
 		.vec = v->kind,
 	};
 
-	return fi_sendmsg(c->msg, &msg, flags & FI_TRANSMIT_COMPLETE);
+	return rxm_send_packet(c, &msg, flags & FI_TRANSMIT_COMPLETE, keep);
 }
 
 int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
-		   struct kofi_cqe *cqe)
+		   struct kofi_cqe *cqe, unsigned int keep)
 {
 	const struct rxm_vec v = {
 		.kv[0] = { .iov_base = buf, .iov_len = len },
 		.n = 1, .kind = KOFI_KVEC,
 	};
 
-	KUNIT_STATIC_STUB_REDIRECT(rxm_send_bytes, c, buf, len, cqe);
-	return rxm_send_vec(c, &v, cqe, 0);
+	KUNIT_STATIC_STUB_REDIRECT(rxm_send_bytes, c, buf, len, cqe, keep);
+	return rxm_send_vec(c, &v, cqe, 0, keep);
 }
 EXPORT_SYMBOL_IF_KUNIT(rxm_send_bytes);
 
@@ -257,7 +281,7 @@ static int rxm_send_eager(struct rxm_conn *c, struct rxm_op *op)
 		return -EAGAIN;
 	}
 	atomic_inc(&op->refs);
-	err = rxm_send_vec(c, &v, &op->cqe, op->flags);
+	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->reserve);
 	if (err)
 		atomic_dec(&op->refs);
 	return err;
@@ -288,7 +312,7 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	hdr->ctrl_data = !op->seg_no ? RXM_SEG_FIRST :
 			 n == op->cur.left ? RXM_SEG_LAST : RXM_SEG_MIDDLE;
 	atomic_inc(&op->refs);
-	err = n ? rxm_send_vec(c, &v, cqe, op->flags) : -EFAULT;
+	err = n ? rxm_send_vec(c, &v, cqe, op->flags, c->reserve) : -EFAULT;
 	if (!err) {
 		op->seg_no++;
 		kofi_cursor_used(&op->cur, n);
@@ -420,6 +444,15 @@ static int rxm_ctrl_send(struct rxm_conn *c, struct rxm_ctrl *ctrl)
 	return -EAGAIN;
 }
 
+static int rxm_push_grant(struct rxm_conn *c)
+{
+	int err = rxm_grant_send(c);
+
+	if (err && err != -EAGAIN && err != -ESHUTDOWN && err != -ENOTCONN)
+		rxm_conn_fail(c, -err);
+	return err ? -EAGAIN : 0;
+}
+
 static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl)
 {
 	int err = rxm_ctrl_send(c, ctrl);
@@ -437,14 +470,20 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op)
 {
 	int err = rxm_op_send(c, op);
 	unsigned long irq;
+	bool owed;
 
 	if (err == -EAGAIN)
 		return err;
+	trace_kofi_rxm_tx(c, op);
 	spin_lock_irqsave(&c->lock, irq);
 	list_del_init(&op->node);
 	op->sent = true;
 	atomic_inc(&c->unfinished);
+	owed = !list_empty(&c->rndv);
 	spin_unlock_irqrestore(&c->lock, irq);
+	/* an answer is to come: see rxm_rx_room() */
+	if (owed && READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0))
+		rxm_conn_todo(c);
 	rxm_op_put(op, -err);
 	return 0;
 }
@@ -466,19 +505,25 @@ static int rxm_push_one(struct rxm_conn *c)
 {
 	struct rxm_ctrl *ctrl = NULL;
 	struct rxm_op *op = NULL;
+	bool grant = false;
 	unsigned long irq;
 
 	spin_lock_irqsave(&c->lock, irq);
-	if (c->state == RXM_CONNECTED) {
+	if (c->state == RXM_CONNECTED && !READ_ONCE(c->silent)) {
+		grant = rxm_grant_due(c);
 		ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl,
 						node);
 		op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
 	}
-	if (ctrl)
+	if (grant)
+		ctrl = NULL;
+	else if (ctrl)
 		list_del_init(&ctrl->node);
 	else if (op && rxm_op_is_behind(c, op))
 		op = NULL;
 	spin_unlock_irqrestore(&c->lock, irq);
+	if (grant)
+		return rxm_push_grant(c);
 	if (ctrl)
 		return rxm_push_ctrl(c, ctrl);
 	return op ? rxm_push_op(c, op) : -EAGAIN;

@@ -537,7 +537,7 @@ static struct fi_info *vrb_info_offer(struct net *net, const struct kofi_netif *
  * is named, and the interface. A wildcard source that node or hints name stays a
  * wildcard, so that a listener can be opened with it.
  *
- * Return: 0 or -ENODATA.
+ * Return: 0, -ENODATA or -ENOMEM.
  */
 int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info)
@@ -549,7 +549,7 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	struct kofi_netif from = {};
 	struct kofi_netif_list l;
 	bool wildcard, named;
-	int ifindex;
+	int ifindex, err;
 	size_t i;
 
 	*info = NULL;
@@ -558,8 +558,9 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return -ENODATA;
 	if (kofi_info_resolve(node, service, flags, hints, &src, &dest))
 		return -ENODATA;
-	if (kofi_netif_collect(net, false, &l))
-		return -ENODATA;
+	err = kofi_netif_collect(net, false, &l);
+	if (err)
+		return err;
 	named = src.ss_family && !kofi_ip_any(want);
 	wildcard = src.ss_family && !named && (node || hints->src_addr);
 	if (named)

@@ -94,6 +94,8 @@ static const struct rxt_forged {
 	{ "atomic answer", { .type = RXM_ATOMIC_RSP }, .payload = 8 },
 	{ "rendezvous without memory", { .type = RXM_RNDV_REQ, .size = 100 },
 	  .payload = sizeof(struct rxm_rndv) },
+	{ "credits where there are none", { .type = RXM_CREDITS,
+	  .ctrl_data = 1 } },
 	{ "packet too long", { .type = RXM_EAGER_MSG, .size = RXM_EAGER + 1 },
 	  .payload = RXM_EAGER + 1 },
 };
@@ -173,7 +175,7 @@ static void rxt_bad_memory(struct kunit *test)
 
 /* As if the peer had answered in the middle of a post below that is refused */
 static int rxt_send_answered(struct rxm_conn *c, void *buf, size_t len,
-			     struct kofi_cqe *cqe)
+			     struct kofi_cqe *cqe, unsigned int keep)
 {
 	const struct rxm_hdr *h = buf;
 	struct rxm_hdr done;
@@ -286,6 +288,36 @@ static void rxt_flooded(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, n, i);
 	}
 	rxt_raw_close(test, r);
+}
+
+/* The peer answers behind messages that find no receive, more than it may have. */
+static void rxt_flooded_answer(struct kunit *test)
+{
+	const unsigned int held = 4 * RXT_BUFS, n = held - RXT_BUFS;
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0], *b = &t->end[1];
+	unsigned int i;
+
+	WRITE_ONCE(rxm_held_bufs, held);
+	rxt_pattern(t->out, SZ_1M, 5);
+	for (i = 0; i < n; i++) {
+		KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out, 8, NULL,
+					       a->peer[1], i, t->out), 0);
+		rxt_expect(test, a->tx, t->out, 0);
+	}
+	KUNIT_ASSERT_EQ(test, fi_recv(a->ep, t->in, SZ_1M, NULL, a->peer[1],
+				      t->in), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(b->ep, t->out, SZ_1M, NULL, b->peer[0],
+				      t->out), 0);
+	rxt_expect(test, a->rx, t->in, 0);
+	KUNIT_EXPECT_EQ(test, rxt_differs(t->in, SZ_1M, 5), SZ_1M);
+	rxt_expect(test, b->tx, t->out, 0);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "rx_held"), n);
+	for (i = 0; i < n; i++) {
+		KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->in, 8, NULL,
+					       b->peer[0], i, 0, t->in), 0);
+		rxt_expect(test, b->rx, t->in, 0);
+	}
 }
 
 /* Connects until it is accepted: what ended before is freed some time later. */
@@ -707,6 +739,7 @@ static struct kunit_case rxt_hostile_cases[] = {
 	KUNIT_CASE(rxt_bad_memory),
 	KUNIT_CASE(rxt_answered_early),
 	KUNIT_CASE_PARAM(rxt_flooded, rxt_limits_gen_params),
+	KUNIT_CASE(rxt_flooded_answer),
 	KUNIT_CASE(rxt_strangers),
 	KUNIT_CASE(rxt_imposter),
 	KUNIT_CASE(rxt_rejected),

@@ -152,7 +152,7 @@ void rxt_raw_reject(struct kunit *test, struct rxt_raw *r, u8 reason)
 void rxt_raw_accept(struct kunit *test, struct rxt_raw *r, u64 id)
 {
 	const struct rxm_cm_rsp rsp = {
-		.id = id, .rx_size = 16, .flow = RXM_FLOW_OFF,
+		.id = id, .rx_size = 16, .flow = r->flow ?: RXM_FLOW_OFF,
 	};
 
 	rxt_raw_ep(test, r, r->asked);
@@ -162,5 +162,6 @@ void rxt_raw_accept(struct kunit *test, struct rxt_raw *r, u64 id)
 
 void rxt_raw_req(struct rxm_cm_req *req, u16 port)
 {
-	rxm_cm_req_format(req, port, RXM_EAGER, 16, 0x1234500000007);
+	rxm_cm_req_format(req, port, RXM_EAGER, 16, 0x1234500000007,
+			  RXM_FLOW_OFF);
 }

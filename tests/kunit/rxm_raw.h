@@ -19,6 +19,7 @@ struct rxt_raw {
 	struct fi_info		*asked;	/* of a request */
 	struct rxm_cm_req	req;
 	struct rxm_cm_rsp	rsp;
+	u8			flow;	/* what is said of credits; 0: none */
 };
 
 struct rxt_raw *rxt_raw_alloc(struct kunit *test);

@@ -36,6 +36,8 @@ static void rxt_unexpected(struct kunit *test)
 		rxt_exchange(test, rxt_lens[i], true, true);
 	}
 	KUNIT_EXPECT_EQ(test, rxt_stat(t->end[1].ep, "rx_held"), 0);
+	KUNIT_EXPECT_EQ(test, rxt_stat(t->end[1].ep, "peers"), 1);
+	KUNIT_EXPECT_EQ(test, rxt_stat(t->end[0].ep, "tx_early"), 0);
 }
 
 /* What does not fit is cut off, and said. */

@@ -295,7 +295,12 @@ static void rxm_wire_cm(struct kunit *test)
 					       len, WIRE_EAGER), 0);
 	KUNIT_EXPECT_EQ(test, rxm_cm_req_check(rxm_vector_verbs_rxm_req_private,
 					       len, RXM_EAGER), 0);
-	rxm_cm_req_format(&req, 7481, WIRE_EAGER, 4096, 0x398200000000);
+	rxm_cm_req_format(&req, 0xc794, RXM_EAGER, 128, 0xad00000000,
+			  RXM_FLOW_ON);
+	KUNIT_EXPECT_MEMEQ(test, (const u8 *)&req,
+			   rxm_vector_verbs_rxm_req_private, len);
+	rxm_cm_req_format(&req, 7481, WIRE_EAGER, 4096, 0x398200000000,
+			  RXM_FLOW_OFF);
 	KUNIT_EXPECT_MEMEQ(test, (const u8 *)&req, rxm_vector_cm_c2s, len);
 
 	/* another eager limit, another length, no port */
