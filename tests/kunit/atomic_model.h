@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What atomic operations do, in C's own types: the model that tests compare them
- * with. One element at a time, and nobody else there.
+ * with. One element at a time, and nobody else there. Also for programs.
  */
 #ifndef _KOFI_TESTS_ATOMIC_MODEL_H
 #define _KOFI_TESTS_ATOMIC_MODEL_H
 
+#ifdef __KERNEL__
 #include <linux/prandom.h>
 
 #include <linux/kofi/lib.h>
+#endif
 
 #define AM_CALLS	3
 
@@ -67,26 +69,34 @@ static void (*const am_do[])(enum fi_op op, void *mem, const void *operand,
 	am_do_s64, am_do_u64,
 };
 
-/* Values of which many are equal, and many at the edges */
+/* A value, as @pick says: one that is often equal, and at the edges, or another */
+static inline void am_value(void *to, size_t size, u32 pick, u64 other)
+{
+	static const u64 edges[] = {
+		0, 1, 2, ~0ULL, 0x7f, 0x80, 0x7fff, 0x8000, 0x7fffffff,
+		0x80000000, ~0ULL >> 1, 1ULL << 63,
+	};
+	u64 value = pick >> 16 & 3 ? edges[(pick & 0xffff) % ARRAY_SIZE(edges)] :
+				     other;
+
+	/* the low bytes, wherever these are */
+	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+		value <<= 64 - 8 * size;
+	memcpy(to, &value, size);
+}
+
+#ifdef __KERNEL__
 static inline void am_values(struct rnd_state *rnd, void *to, size_t size,
 			     size_t count)
 {
-	static const u64 edges[] = {
-		0, 1, 2, U64_MAX, 0x7f, 0x80, 0x7fff, 0x8000, 0x7fffffff,
-		0x80000000, S64_MAX, 1ULL << 63,
-	};
-	u64 value;
+	u64 other;
 
 	for (; count; count--, to += size) {
-		value = edges[prandom_u32_state(rnd) % ARRAY_SIZE(edges)];
-		if (!(prandom_u32_state(rnd) % 4))
-			value = (u64)prandom_u32_state(rnd) << 32 |
-				prandom_u32_state(rnd);
-		/* the low bytes, wherever these are */
-		if (IS_ENABLED(CONFIG_CPU_BIG_ENDIAN))
-			value <<= 64 - 8 * size;
-		memcpy(to, &value, size);
+		other = (u64)prandom_u32_state(rnd) << 32 |
+			prandom_u32_state(rnd);
+		am_value(to, size, prandom_u32_state(rnd), other);
 	}
 }
+#endif
 
 #endif /* _KOFI_TESTS_ATOMIC_MODEL_H */

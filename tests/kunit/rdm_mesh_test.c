@@ -3,7 +3,8 @@
  * A mesh of endpoints that do not connect, over each provider of them.
  *
  * Each sends messages, tagged ones too, to all others and itself, and writes and
- * reads their memory, as chance has it. A message says who has sent it and which of
+ * reads their memory, and adds to it where there are atomic operations, as chance has
+ * it. A message says who has sent it and which of
  * its sender's it is, and all of its bytes follow from that. The last endpoint is
  * closed and opened again at its address now and then; of the others nothing may be
  * lost, doubled or out of order, and each operation completes once, in any case.
@@ -17,21 +18,24 @@
 
 #include "kunit.h"
 #include "limit.h"
+#include "rdm_place.h"
 
-#define MESH_ENDS	4
+#define MESH_ENDS	8
 #define MESH_MORTAL	(MESH_ENDS - 1)	/* is closed and opened again */
 #define MESH_SENDS	16		/* at a time, of each */
 #define MESH_RECVS	8		/* of a kind, of each */
 #define MESH_LEN	140000		/* rxm's longest way to send begins below it */
 #define MESH_SLOT	4096		/* of a region, for one operation */
-#define MESH_ROUNDS	1200
-#define MESH_CLOSE	150		/* rounds between closes */
+#define MESH_ROUNDS	1200		/* posts */
+#define MESH_WORDS	(MESH_ENDS * MESH_SENDS * MESH_SLOT)	/* behind all slots */
+#define MESH_CLOSE	150		/* posts between closes */
 #define MESH_TIMEOUT	TEST_LIMIT(60000)	/* milliseconds; as it should be it takes few */
 
 enum mesh_kind {
 	MESH_MSG,
 	MESH_TAGGED,
 	MESH_RMA,	/* a write, and a read of the same */
+	MESH_ATOMIC,	/* added to the sender's word of the peer's memory */
 	MESH_KINDS
 };
 
@@ -74,6 +78,7 @@ struct mesh_end {
 	unsigned int		first[MESH_RMA];	/* receive posted longest ago */
 	u32			sent[MESH_RMA][MESH_ENDS];
 	u32			seen[MESH_RMA][MESH_ENDS];
+	u64			added[MESH_ENDS];
 };
 
 struct mesh {
@@ -83,18 +88,11 @@ struct mesh {
 	struct fid_domain	*domain;
 	struct mesh_end		end[MESH_ENDS];
 	struct rnd_state	rnd;
+	unsigned long		deadline;
 	unsigned int		messages;
 	unsigned int		accesses;
+	unsigned int		atomics;
 };
-
-static const char *const mesh_providers[] = { "sock", "sock;ofi_rxm" };
-
-static void mesh_desc(const char *const *name, char *desc)
-{
-	strscpy(desc, *name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(mesh, mesh_providers, mesh_desc);
 
 /* ----------------------------------------------------------------- content */
 
@@ -265,6 +263,10 @@ static void mesh_op_end(struct mesh *m, int at, struct mesh_op *op, int err)
 	if (--op->left)
 		return;
 	op->used = false;
+	if (op->kind == MESH_ATOMIC && !op->err) {
+		m->end[at].added[op->peer] += op->seed;
+		m->atomics++;
+	}
 	if (op->kind != MESH_RMA || op->err || !mesh_live(at, op->peer))
 		return;
 	KUNIT_EXPECT_TRUE(m->test, mesh_filled(op->buf + MESH_SLOT, op->len,
@@ -272,25 +274,42 @@ static void mesh_op_end(struct mesh *m, int at, struct mesh_op *op, int err)
 	m->accesses++;
 }
 
-/* One operation of one endpoint, unless it has to wait */
-static void mesh_post(struct mesh *m)
+static ssize_t mesh_add(struct mesh *m, int at, struct mesh_op *op)
 {
+	struct mesh_end *e = &m->end[at], *peer = &m->end[op->peer];
+	u64 *value = (u64 *)op->buf;
+
+	op->left = 1;
+	op->seed = prandom_u32_state(&m->rnd);
+	*value = op->seed;
+	return fi_atomic(e->ep, value, 1, NULL, op->peer,
+			 kofi_mr_base(peer->mr) + MESH_WORDS +
+			 at * sizeof(*value), fi_mr_key(peer->mr), FI_UINT64,
+			 FI_SUM, op);
+}
+
+/* One operation of one endpoint; false if it has to wait */
+static bool mesh_post(struct mesh *m)
+{
+	int kinds = m->info->caps & FI_ATOMIC ? MESH_KINDS : MESH_ATOMIC;
 	int at = prandom_u32_state(&m->rnd) % MESH_ENDS;
 	struct mesh_op *op = mesh_op_get(&m->end[at]);
 	ssize_t err;
 
 	if (!op)
-		return;
+		return false;
 	op->peer = prandom_u32_state(&m->rnd) % MESH_ENDS;
-	op->kind = prandom_u32_state(&m->rnd) % MESH_KINDS;
+	op->kind = prandom_u32_state(&m->rnd) % kinds;
 	op->err = 0;
 	op->used = true;
 	err = op->kind == MESH_RMA ? mesh_access(m, at, op) :
-				     mesh_send(m, at, op);
+	      op->kind == MESH_ATOMIC ? mesh_add(m, at, op) :
+					mesh_send(m, at, op);
 	if (!err)
-		return;
+		return true;
 	op->used = false;
 	KUNIT_ASSERT_EQ(m->test, err, -EAGAIN);
+	return false;
 }
 
 /* ------------------------------------------------------------- completions */
@@ -414,7 +433,7 @@ static void mesh_reopen(struct mesh *m, int at)
 static void mesh_open_end(struct mesh *m, int at)
 {
 	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
-	const size_t mem = MESH_ENDS * MESH_SENDS * MESH_SLOT;
+	const size_t mem = MESH_WORDS + MESH_ENDS * sizeof(u64);
 	struct mesh_end *e = &m->end[at];
 	int kind, i;
 
@@ -478,7 +497,7 @@ static void mesh_close(void *arg)
 	vfree(m);
 }
 
-static struct mesh *mesh_open(struct kunit *test, const char *provider)
+static struct mesh *mesh_open(struct kunit *test)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct mesh *m = vzalloc(sizeof(*m));
@@ -487,19 +506,19 @@ static struct mesh *mesh_open(struct kunit *test, const char *provider)
 
 	KUNIT_ASSERT_NOT_NULL(test, m);
 	m->test = test;
+	m->deadline = jiffies + msecs_to_jiffies(MESH_TIMEOUT);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, mesh_close, m),
 			0);
 	KUNIT_ASSERT_NOT_NULL(test, hints);
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->addr_format = FI_SOCKADDR_IN;
-	hints->domain_attr->mr_mode = FI_MR_PROV_KEY;
-	hints->fabric_attr->prov_name = kstrdup(provider, GFP_KERNEL);
-	hints->domain_attr->name = kstrdup("lo", GFP_KERNEL);
-	KUNIT_ASSERT_EQ(test, fi_getinfo(FI_VERSION(2, 1), "127.0.0.1", "0",
-					 FI_SOURCE | FI_NUMERICHOST, hints,
-					 &m->info), 0);
+	/* there are none in the native protocol */
+	if (strstr(test->param_value, "ofi_rxm"))
+		hints->caps |= FI_ATOMIC;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR |
+				      FI_MR_ALLOCATED;
+	i = rdm_place_getinfo(test, hints, &m->info);
 	fi_freeinfo(hints);
+	KUNIT_ASSERT_EQ(test, i, 0);
 	KUNIT_ASSERT_EQ(test, fi_fabric(m->info->fabric_attr, &m->fabric, NULL),
 			0);
 	KUNIT_ASSERT_EQ(test, fi_domain(m->fabric, m->info, &m->domain, NULL),
@@ -519,33 +538,60 @@ static struct mesh *mesh_open(struct kunit *test, const char *provider)
 
 /* -------------------------------------------------------------------- test */
 
+/* Nothing that was added between live ones is lost, or was added twice. */
+static void mesh_check_words(struct mesh *m)
+{
+	const u64 *words;
+	int i, j;
+
+	for (i = 0; i < MESH_ENDS; i++) {
+		words = (u64 *)(m->end[i].mem + MESH_WORDS);
+		for (j = 0; j < MESH_ENDS; j++)
+			if (mesh_live(j, i))
+				KUNIT_EXPECT_EQ(m->test, words[j],
+						m->end[j].added[i]);
+	}
+}
+
+/* One post, however long it takes until one is accepted */
+static void mesh_round(struct mesh *m)
+{
+	while (!mesh_post(m)) {
+		mesh_progress(m);
+		KUNIT_ASSERT_TRUE(m->test, time_before(jiffies, m->deadline));
+		/* devices in software have work items */
+		schedule_timeout_uninterruptible(1);
+	}
+}
+
 static void rdm_mesh(struct kunit *test)
 {
-	struct mesh *m = mesh_open(test, *(const char *const *)
-				   test->param_value);
-	unsigned long end;
+	struct mesh *m = mesh_open(test);
 	int i;
 
 	prandom_seed_state(&m->rnd, 4711);
 	for (i = 1; i <= MESH_ROUNDS; i++) {
-		mesh_post(m);
+		mesh_round(m);
 		if (i % 4 == 0)
 			mesh_progress(m);
 		if (i % MESH_CLOSE == 0)
 			mesh_reopen(m, MESH_MORTAL);
 	}
-	end = jiffies + msecs_to_jiffies(MESH_TIMEOUT);
-	while (!mesh_settled(m) && time_before(jiffies, end))
+	while (!mesh_settled(m) && time_before(jiffies, m->deadline))
 		mesh_progress(m);
-	KUNIT_EXPECT_TRUE(test, mesh_settled(m));
+	KUNIT_ASSERT_TRUE(test, mesh_settled(m));
+	mesh_check_words(m);
 	/* chance has not left out a kind */
 	KUNIT_EXPECT_GT(test, m->messages, 100);
 	KUNIT_EXPECT_GT(test, m->accesses, 10);
-	kunit_info(test, "%u messages, %u accesses", m->messages, m->accesses);
+	if (m->info->caps & FI_ATOMIC)
+		KUNIT_EXPECT_GT(test, m->atomics, 10);
+	kunit_info(test, "%u messages, %u accesses, %u added", m->messages,
+		   m->accesses, m->atomics);
 }
 
 static struct kunit_case rdm_mesh_cases[] = {
-	KUNIT_CASE_PARAM_ATTR(rdm_mesh, mesh_gen_params, {.speed = KUNIT_SPEED_SLOW}),
+	KUNIT_CASE_PARAM_ATTR(rdm_mesh, rdm_place_gen_params, {.speed = KUNIT_SPEED_SLOW}),
 	{}
 };
 

@@ -15,11 +15,12 @@ from scenario import Run, Scenario
 
 # What runs where there is an RDMA device, in this order, as the contract's last
 # suite takes it away; what verbs has of its own runs nowhere else.
-ON_DEVICE = ["kofi_verbs_own_kunit", "kofi_contract_kunit"]
+ON_DEVICE = ["kofi_verbs_own_kunit", "kofi_rdm_kunit", "kofi_contract_kunit"]
 # Where threads, softirqs and timers of two CPUs meet: queues, the contract, and
 # many peers. make test has the rest in User-mode Linux, under the same checkers;
 # all@debug is soak's.
-TWO_CPUS = ["kofi_queues_kunit", "kofi_rxm_kunit", "kofi_contract_kunit"]
+TWO_CPUS = ["kofi_queues_kunit", "kofi_rxm_kunit", "kofi_rdm_kunit",
+            "kofi_contract_kunit"]
 
 
 def parser():
@@ -130,7 +131,7 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     if device in ("rxe", "siw"):
         names = [n for n in ON_DEVICE if n in there]
     elif device in ("dma", "loop", "rdm", "rxm"):
-        names = ON_DEVICE[1:]
+        names = ON_DEVICE[-1:]
     elif flavour == "debug" and not device:
         names = [n for n in names if n in TWO_CPUS]
     if not names:
