@@ -18,7 +18,7 @@ SUITE ?= *
 ONLY ?= *
 KERNEL ?= stock
 SOURCES := Kbuild include kofi providers samples tests/kunit tests/blk tests/bench \
-	   tests/rdma tests/rping
+	   tests/rdma tests/rping tests/atomic
 
 # What an external build leaves in its folder, kept when a copy is updated.
 BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \
@@ -86,9 +86,10 @@ peer:
 	@$(MAKE) -C tests/vm/peer OUT=$(CURDIR)/build/peer
 	@$(MAKE) -C tools/9pd OUT=$(CURDIR)/build/peer
 
-# The same exchange in user space that the bench compares with.
+# The same exchange in user space that the bench compares with, and a 9P server.
 bench-user:
 	@$(MAKE) -C tests/bench/user OUT=$(CURDIR)/build/peer
+	@$(MAKE) -C tools/9pd OUT=$(CURDIR)/build/peer
 
 # The argument each of these gives to vm.
 export DEVICE KERNEL_RELEASE

@@ -11,7 +11,7 @@ import re
 import shutil
 import time
 
-from base import CACHE, Fail, fresh_dir, lock, output, run, say
+from base import BUILD, CACHE, Fail, fresh_dir, lock, output, run, say
 
 STABLE = "trixie"
 LOGS = CACHE / "log"
@@ -178,12 +178,14 @@ def split(name):
 
 
 class Program:
-    """A program NAME of another RELEASE than this system's."""
+    """A program NAME of another RELEASE than this system's, or one of the tests'
+    own with the libraries of that."""
 
     def __init__(self, name):
         program, release = split(name)
         self.root = root(release)
-        self.path = self.root / "usr/bin" / program
+        own = BUILD / "peer" / program
+        self.path = own if own.exists() else self.root / "usr/bin" / program
         self.loader = next(self.root.glob("usr/lib*/ld-linux-x86-64.so.2"))
         self.command = [self.loader, "--library-path",
                         self.root / LIBRARIES]

@@ -25,7 +25,8 @@ RELAXED = "KFLAGS=CONFIG_KOFI_TESTS=m"
 DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]
 
 # Programs of tests over the libfabric of userspace
-PEERS = {"kofi-peer", "kofi-9pd", "kofi-9p-peer", "kofi-blk-peer"}
+PEERS = {"kofi-peer", "kofi-9pd", "kofi-9p-peer", "kofi-9p-faults",
+         "kofi-blk-peer", "kofi-atomic-peer"}
 
 
 def build(flavour, flags=RELAXED, jobs=CPUS):
@@ -201,7 +202,7 @@ def everything(tag, name, only):
                    + ", ".join(f"{s.name}@{k}" for s, k in
                                scenarios.find(tag)), status=2)
     say(f"{clock()} kernels")
-    order = [k for k in ("stock", "newest", "uml", "debug") if k in needed]
+    order = [k for k in kernel.FLAVOURS if k in needed]
     kernels(order)
     others(s for s, _ in wanted)
     jobs = [build_job(f, report) for f in

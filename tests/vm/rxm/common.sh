@@ -9,7 +9,12 @@ USER="fi_pingpong -p tcp;ofi_rxm"
 # 1.17 sends tagged messages over TCP in a form of its own unless told not to
 TAGGED="env FI_OFI_RXM_ENABLE_DYN_RBUF=0 $USER -m tagged"
 
-runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
+# kofi_testatomic.ko and its program, and the port of either
+ATOMIC="sh $VM/atomic.sh"
+PROGRAM=kofi-atomic-peer
+AT=7475
+
+runs() {	# calls run NAME SERVER CLIENT [PORT], words separated by blanks
 	for size in 64 65536 262144; do
 		now="$OPTS $size"
 		run "kernels $size" "$KERNEL $now" "$KERNEL $now a"
@@ -23,5 +28,11 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run newer-client "$NEWER $now" "$KERNEL $now a"
 	run newer-tagged-server "$KERNEL $now -m tagged" "$NEWER $now -m tagged a"
 	run newer-tagged-client "$NEWER $now -m tagged" "$KERNEL $now -m tagged a"
+	run atomic-server "$ATOMIC listen=10.0.0.1" "$PROGRAM connect 10.0.0.1" $AT
+	run atomic-client "$PROGRAM listen 10.0.0.1" "$ATOMIC connect=10.0.0.1" $AT
+	run atomic-kernels "$ATOMIC listen=10.0.0.1" "$ATOMIC connect=10.0.0.1" $AT
+	run atomic-contexts "$ATOMIC listen=10.0.0.1 contexts=3" "$PROGRAM connect 10.0.0.1 contexts=3" $AT
+	run newer-atomic-server "$ATOMIC listen=10.0.0.1" "$PROGRAM@trixie connect 10.0.0.1" $AT
+	run newer-atomic-client "$PROGRAM@trixie listen 10.0.0.1" "$ATOMIC connect=10.0.0.1" $AT
 	run ipv6 "$KERNEL -6 $now" "$USER -6 $now a6"
 }
