@@ -36,6 +36,8 @@ serve() {
 	served 5640 kofi-9pd -p "$user" -a "$addr" $DIOD
 }
 
+served_again() { ! gone || serve; }
+
 ended() {	# by a signal, and nothing stays behind
 	cat /tmp/9pd.log
 	server -TERM && retry gone && ! pidof diod
@@ -284,6 +286,39 @@ twice() {
 		umount $AT/x && umount $AT/y
 }
 
+# Where the kernel can fail allocations, one in so many or a certain one
+faulty() { [ -d /sys/kernel/debug/failslab ]; }
+
+fault_setup() {
+	fail=/sys/kernel/debug
+	for f in failslab fail_page_alloc; do
+		echo N >$fail/$f/task-filter && echo N >$fail/$f/ignore-gfp-wait &&
+			echo 0 >$fail/$f/verbose && echo 1 >$fail/$f/interval &&
+			echo 0 >$fail/$f/probability || return
+	done
+	echo 0 >$fail/fail_page_alloc/min-order
+}
+
+faults() {
+	mkdir -p $AT/f
+	kofi-9p-faults files "$addr" $AT/f \
+		"trans=kofi-$prov,port=5640,uname=root,aname=$SRV,msize=65536,cache=loose,ignoreqv" &&
+		retry no_objects
+}
+
+rxe() { rdma link add rxe0 type rxe netdev dummy9; }
+
+# When rxe (6.12) has no memory for a packet of the connection manager, that queue
+# pair stays in error, and the device makes no connection any more
+renew() { [ "$prov" != verbs ] || { rdma link delete rxe0 && rxe; }; }
+
+# Any allocation of the kernel's, also below the server, until that is killed
+starved() {	# PERCENT HITS
+	served_again && mnt a msize=65536,cache=loose,ignoreqv &&
+		kofi-9p-faults load $AT/a "$1" "$2" "$(cat /tmp/server)" &&
+		expect_fail ls $AT/a && clean a && retry no_objects && renew
+}
+
 block() { dd if="$AT/x/$1" of="$2" bs=4k count=1; }
 
 # Tflush is not answered: the end of the connection is what ends the reader
@@ -340,6 +375,15 @@ provider() {	# PROVIDER ADDRESS
 	step "$prov stopped" stopped
 	step "$prov once-more" mnt a msize=65536
 	step "$prov unmount" unmounted a
+	if faulty; then
+		# with a cache, also for diod's files, which have no version: the kernel's
+		# netfs library (6.12) drops a reference too many of an uncached read that
+		# it has no memory for
+		step "$prov faults-files" faults
+		step "$prov faults-few" starved 1 200
+		step "$prov faults-many" starved 10 500
+		step "$prov faults-after" served_again || return
+	fi
 	step "$prov ended" ended
 
 	step "$prov peer" served 5641 kofi-9p-peer "$user" "$addr" 5641
@@ -407,9 +451,10 @@ head -c $bytes /tmp/long >/tmp/large
 head -c $((bytes / 4)) /tmp/long >/tmp/some
 load kofi_sock kofi_verbs || exit
 step usage usage
+! faulty || step faults fault_setup || exit
 provider sock 127.0.0.1
 step dummy ip link add dummy9 mtu 4200 type dummy
 ip addr add 10.9.0.1/24 dev dummy9
 ip link set dummy9 up
-step rxe rdma link add rxe0 type rxe netdev dummy9 || exit
+step rxe rxe || exit
 provider verbs 10.9.0.1
