@@ -13,8 +13,15 @@
  *   sread	kOFI's endpoints, a thread per side that sleeps in fi_cq_sread()
  *   pages	as kofi, what is sent is given as pages
  *   zerocopy	the same, and they are not copied
+ *   rdm	as kofi, reliable datagrams
+ *   tagged	the same with tags
+ *   rdmsread	reliable datagrams, as sread
+ *   rxm	as rdm, layered on connected endpoints
+ *   rxmsread	the same, as sread
  *   verbs	as kofi, over an RDMA device
+ *   rxmverbs	as rxm, over an RDMA device
  *   rawverbs	the RDMA device, and nothing between it and the run
+ *   raweager	the same, messages with headers and through buffers
  *
  * An operation belongs to the run until it is posted, then to the client until
  * the client calls bench_done().
@@ -192,6 +199,7 @@ struct bench_watch {
  * @late: a used receive is posted again a millisecond later
  * @more: every other operation says that another follows
  * @twoway: both sides send, write or read
+ * @posted: tagged: receives beside those of the run, for tags that do not come
  * @role: which side is in this kernel
  * @side: [0] connects, and begins: the sender, or who reads and writes; [1]
  *	the other, which listens
@@ -219,6 +227,7 @@ struct bench_run {
 	bool				late;
 	bool				more;
 	bool				twoway;
+	u32				posted;
 	enum bench_role			role;
 	struct bench_side		side[2];
 	u32				total;
@@ -239,6 +248,7 @@ struct bench_run {
  * @name: on the command line
  * @tcp: it knows the options of TCP, namespaces and roles
  * @more: and the one of that name
+ * @tagged: and posted
  * @open: connect the two sides; may sleep
  * @close: the reverse, also of half an @open; nothing is called back when it
  *	has returned
@@ -248,6 +258,7 @@ struct bench_client {
 	const char	*name;
 	bool		tcp;
 	bool		more;
+	bool		tagged;
 	int		(*open)(struct bench_run *run);
 	void		(*close)(struct bench_run *run);
 	int		(*post)(struct bench_op *op);
@@ -260,8 +271,13 @@ extern const struct bench_client bench_pages;
 extern const struct bench_client bench_zerocopy;
 extern const struct bench_client bench_rdm;
 extern const struct bench_client bench_tagged;
+extern const struct bench_client bench_rdmsread;
+extern const struct bench_client bench_rxm;
+extern const struct bench_client bench_rxmsread;
+extern const struct bench_client bench_rxmverbs;
 extern const struct bench_client bench_verbs;
 extern const struct bench_client bench_rawverbs;
+extern const struct bench_client bench_raweager;
 
 void bench_done(struct bench_op *op, int err, size_t len);
 void bench_fail(struct bench_run *run, int err);

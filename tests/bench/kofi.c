@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The client over kOFI: what any client in the kernel does, in seven variants.
- * There are two providers, and endpoints that are connected or that send reliable
+ * The client over kOFI: what any client in the kernel does, in several variants.
+ * There are three providers, and endpoints that are connected or that send reliable
  * datagrams, tagged or not. Completions are called back in softirq context, or
  * read by a thread that sleeps on the queue as a libfabric program in userspace
  * does. What is sent is given by address, or as pages, which are then
@@ -94,6 +94,8 @@ struct bench_kofi_net {
  * @peer: the other one's
  * @given: what is sent is given as pages, not by its address
  * @pages: the pages, of each of the side's xmit
+ * @unmatched: context of receives that nothing matches
+ * @nothing: their memory
  * @reader: thread that reads @cq
  * @stop: it shall end
  */
@@ -110,6 +112,8 @@ struct bench_kofi_side {
 	struct bench_kofi_side	*peer;
 	bool			given;
 	struct sg_table		pages[BENCH_WINDOW_MAX];
+	struct kofi_cqe		unmatched;
+	u64			nothing;
 	struct task_struct	*reader;
 	bool			stop;
 };
@@ -324,7 +328,8 @@ static int bench_kofi_event(struct fid_eq *eq, u32 want, fid_t fid,
 
 static int bench_kofi_discover(const struct bench_kofi_way *way,
 			       struct bench_kofi_net *kn,
-			       const struct sockaddr_in *addr, u64 caps)
+			       const struct sockaddr_in *addr, u64 caps,
+			       size_t posted)
 {
 	struct fi_info *hints;
 	int err = -ENOMEM;
@@ -340,6 +345,8 @@ static int bench_kofi_discover(const struct bench_kofi_way *way,
 	hints->src_addrlen = sizeof(*addr);
 	hints->src_addr = kmemdup(addr, sizeof(*addr), GFP_KERNEL);
 	hints->fabric_attr->prov_name = kstrdup(way->provider, GFP_KERNEL);
+	if (posted)
+		hints->rx_attr->size = posted + 2 * BENCH_WINDOW_MAX;
 	if (hints->src_addr && hints->fabric_attr->prov_name)
 		err = kofi_getinfo(kn->net, FI_VERSION(2, 1), NULL, NULL, 0,
 				   hints, &kn->info, GFP_KERNEL);
@@ -349,12 +356,13 @@ static int bench_kofi_discover(const struct bench_kofi_way *way,
 
 static int bench_kofi_net(const struct bench_kofi_way *way,
 			  struct bench_kofi_net *kn,
-			  const struct sockaddr_in *addr, u64 caps)
+			  const struct sockaddr_in *addr, u64 caps,
+			  size_t posted)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 	int err;
 
-	err = bench_kofi_discover(way, kn, addr, caps);
+	err = bench_kofi_discover(way, kn, addr, caps, posted);
 	if (err)
 		return err;
 	err = fi_fabric(kn->info->fabric_attr, &kn->fabric, NULL);
@@ -372,7 +380,10 @@ static int bench_kofi_cq(struct bench_kofi_side *ks)
 		.poll = KOFI_POLL_SOFTIRQ,
 		.done = true,
 	};
-	struct fi_cq_attr attr = { .size = 4 * max(ks->side->run->window, 16U) };
+	const struct bench_run *run = ks->side->run;
+	struct fi_cq_attr attr = {
+		.size = 4 * max(run->window, 16U) + run->posted,
+	};
 
 	if (!ks->way->reads)
 		return kofi_cq_open(ks->net->domain, &attr, &kattr, &ks->cq,
@@ -613,6 +624,31 @@ static int bench_kofi_connect(struct bench_kofi *k)
 	return err;
 }
 
+static void bench_kofi_unmatched_done(struct fid_cq *cq,
+				      const struct kofi_wc *wc)
+{
+	struct bench_kofi_side *ks = container_of(wc->cqe,
+						  struct bench_kofi_side,
+						  unmatched);
+
+	if (wc->err != FI_ECANCELED)
+		bench_fail(ks->side->run, wc->err ? -wc->err : -EPROTO);
+}
+
+/* Receives that nothing matches; they end with the endpoint. */
+static int bench_kofi_unmatched(struct bench_kofi_side *ks)
+{
+	u32 i, posted = ks->side->run->posted;
+	int err = 0;
+
+	ks->unmatched.done = bench_kofi_unmatched_done;
+	for (i = 0; i < posted && !err; i++)
+		err = fi_trecv(ks->ep, &ks->nothing, sizeof(ks->nothing), NULL,
+			       FI_ADDR_UNSPEC, BENCH_WINDOW_MAX + i, 0,
+			       &ks->unmatched);
+	return err;
+}
+
 /* Endpoints that do not connect are told each other's address. */
 static int bench_kofi_address(struct bench_kofi *k)
 {
@@ -627,6 +663,8 @@ static int bench_kofi_address(struct bench_kofi *k)
 		err = fi_av_open(ks->net->domain, NULL, &ks->av, NULL);
 		if (!err)
 			err = bench_kofi_ep(ks, ks->net->info);
+		if (!err)
+			err = bench_kofi_unmatched(ks);
 		if (!err)
 			err = fi_getname(&ks->ep->fid, &ks->side->addr, &len);
 	}
@@ -689,7 +727,7 @@ static int bench_kofi_side(struct bench_kofi_side *ks)
 
 	if (!ks->net->domain)
 		err = bench_kofi_net(ks->way, ks->net, &ks->side->addr,
-				     bench_kofi_caps(ks->way, run));
+				     bench_kofi_caps(ks->way, run), run->posted);
 	if (!err)
 		err = bench_kofi_cq(ks);
 	if (!err && ks->way->pages && run->kind != BENCH_READ)
@@ -831,10 +869,50 @@ static int bench_tagged_open(struct bench_run *run)
 					 -EOPNOTSUPP;
 }
 
+static int bench_rdmsread_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = {
+		BENCH_KOFI_SOCK, .rdm = true, .reads = true,
+	};
+
+	return bench_kofi_start(run, &way);
+}
+
+/* A packet has no answer: writes end when it has arrived. */
+static int bench_rxm_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = {
+		.provider = "sock;ofi_rxm", .write_flags = FI_COMPLETION,
+		.rdm = true,
+	};
+
+	return bench_kofi_start(run, &way);
+}
+
+static int bench_rxmsread_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = {
+		.provider = "sock;ofi_rxm", .write_flags = FI_COMPLETION,
+		.rdm = true, .reads = true,
+	};
+
+	return bench_kofi_start(run, &way);
+}
+
 static int bench_verbs_open(struct bench_run *run)
 {
 	static const struct bench_kofi_way way = {
 		.provider = "verbs", .write_flags = FI_COMPLETION,
+	};
+
+	return bench_kofi_start(run, &way);
+}
+
+static int bench_rxmverbs_open(struct bench_run *run)
+{
+	static const struct bench_kofi_way way = {
+		.provider = "verbs;ofi_rxm", .write_flags = FI_COMPLETION,
+		.rdm = true,
 	};
 
 	return bench_kofi_start(run, &way);
@@ -943,9 +1021,39 @@ const struct bench_client bench_rdm = {
 	.post	= bench_kofi_post,
 };
 
+const struct bench_client bench_rdmsread = {
+	.name	= "rdmsread",
+	.more	= true,
+	.open	= bench_rdmsread_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_rxm = {
+	.name	= "rxm",
+	.open	= bench_rxm_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_rxmsread = {
+	.name	= "rxmsread",
+	.open	= bench_rxmsread_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
+const struct bench_client bench_rxmverbs = {
+	.name	= "rxmverbs",
+	.open	= bench_rxmverbs_open,
+	.close	= bench_kofi_close,
+	.post	= bench_kofi_post,
+};
+
 const struct bench_client bench_tagged = {
 	.name	= "tagged",
 	.more	= true,
+	.tagged	= true,
 	.open	= bench_tagged_open,
 	.close	= bench_kofi_close,
 	.post	= bench_kofi_post,

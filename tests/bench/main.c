@@ -19,6 +19,8 @@
  *		others that have been used by then
  *   more=1	every other operation is posted with FI_MORE
  *   twoway=1	both sides send, write or read, COUNT operations each
+ *   posted=NUMBER	with tags: that many receives that nothing matches are posted
+ *		before those of the run
  *   addr2=	address of the second side, the one that listens
  *   net=FD	a file that is the network namespace of the second side
  *   role=connect, role=listen
@@ -64,8 +66,8 @@
 
 static const struct bench_client *const bench_clients[] = {
 	&bench_raw, &bench_kofi, &bench_sread, &bench_pages, &bench_zerocopy,
-	&bench_rdm, &bench_tagged,
-	&bench_verbs, &bench_rawverbs,
+	&bench_rdm, &bench_tagged, &bench_rdmsread, &bench_rxm, &bench_rxmsread,
+	&bench_verbs, &bench_rxmverbs, &bench_rawverbs, &bench_raweager,
 };
 
 static const char *const bench_kinds[] = {
@@ -709,6 +711,9 @@ static int bench_parse_option(const char *name, const char *value,
 		return bench_parse_flag(value, &run->more);
 	if (!strcmp(name, "twoway"))
 		return bench_parse_flag(value, &run->twoway);
+	if (!strcmp(name, "posted"))
+		return bench_parse_number(value, 65536 - 2 * BENCH_WINDOW_MAX,
+					  &run->posted);
 	if (!strcmp(name, "addr2"))
 		return bench_parse_addr(value, &run->side[1]);
 	if (!strcmp(name, "net"))
@@ -755,7 +760,8 @@ static bool bench_possible(const struct bench_run *run)
 		return false;
 	if (run->late && run->kind != BENCH_SEND)
 		return false;
-	return (client->tcp || !tcp) && (client->more || !run->more);
+	return (client->tcp || !tcp) && (client->more || !run->more) &&
+	       (client->tagged || !run->posted);
 }
 
 static int bench_parse(char *text, struct bench_run *run)

@@ -13,7 +13,7 @@ symbols() {
 }
 
 . "$VM/devices.sh"
-load kofi_sock kofi_verbs kofi_bench || exit
+load kofi_sock kofi_verbs kofi_rxm kofi_bench || exit
 devices || exit
 symbols || exit
 while read -r name client rest; do

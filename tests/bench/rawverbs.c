@@ -9,6 +9,10 @@
  * requests of the queue pair, a region for each of its operations.
  *
  * Memory must be contiguous, as then it is one segment.
+ *
+ * A second client does what protocols of datagrams do with short messages: it sends
+ * them behind a header, and receives them into buffers that are mapped once, from
+ * which they are copied to where they are wanted.
  */
 #include <linux/in.h>
 #include <linux/mm.h>
@@ -21,6 +25,8 @@
 #define RV_RESOLVE_MS	2000
 #define RV_WAIT		(10 * HZ)
 #define RV_READS	16
+#define RV_HDR		64	/* bytes of a header */
+#define RV_EAGER	16384	/* most bytes behind it */
 
 /**
  * struct rv_region - what the peer's operation accesses
@@ -39,6 +45,16 @@ struct rv_region {
 };
 
 /**
+ * struct rv_buf - where a header and a message arrive
+ * @mem: the memory
+ * @dma: for the device
+ */
+struct rv_buf {
+	u8	*mem;
+	u64	dma;
+};
+
+/**
  * struct rv_side - a side's queue pair
  * @side: the side
  * @peer: the other one's
@@ -46,6 +62,9 @@ struct rv_region {
  * @cq: completions of both directions
  * @pd: of both sides
  * @regions: for the peer's xmit
+ * @eager: messages have a header; in no buffer of what follows otherwise
+ * @hdr: what is sent as header
+ * @bufs: where the side's recv arrive
  */
 struct rv_side {
 	struct bench_side	*side;
@@ -54,6 +73,9 @@ struct rv_side {
 	struct ib_cq		*cq;
 	struct ib_pd		*pd;
 	struct rv_region	regions[BENCH_WINDOW_MAX];
+	bool			eager;
+	struct rv_buf		hdr;
+	struct rv_buf		bufs[BENCH_WINDOW_MAX];
 };
 
 /**
@@ -90,14 +112,20 @@ static void rv_done(struct ib_cq *cq, struct ib_wc *wc)
 
 static int rv_hand_over(struct rv_side *s, struct bench_op *op)
 {
-	struct ib_sge sge = {
-		.addr = op->dma, .length = op->len,
-		.lkey = s->pd->local_dma_lkey,
+	struct ib_sge sge[] = {
+		{
+			.addr = s->hdr.dma, .length = RV_HDR,
+			.lkey = s->pd->local_dma_lkey,
+		}, {
+			.addr = op->dma, .length = op->len,
+			.lkey = s->pd->local_dma_lkey,
+		},
 	};
 	struct ib_rdma_wr wr = {
 		.wr = {
-			.wr_cqe = &op->wr, .sg_list = &sge, .num_sge = 1,
-			.opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED,
+			.wr_cqe = &op->wr, .sg_list = s->eager ? sge : sge + 1,
+			.num_sge = s->eager ? 2 : 1, .opcode = IB_WR_SEND,
+			.send_flags = IB_SEND_SIGNALED,
 		},
 	};
 	struct ib_mr *mr;
@@ -125,12 +153,49 @@ static int rv_hand_over_recv(struct rv_side *s, struct bench_op *op)
 	return ib_post_recv(s->id->qp, &wr, NULL);
 }
 
+static struct rv_buf *rv_buf_of(struct rv_side *s, const struct bench_op *op)
+{
+	return &s->bufs[op - s->side->recv];
+}
+
+static void rv_eager_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct bench_op *op = container_of(wc->wr_cqe, struct bench_op, wr);
+	struct rv_buf *buf = rv_buf_of(op->side->priv, op);
+	size_t len = 0;
+
+	if (!wc->status && wc->byte_len >= RV_HDR) {
+		ib_dma_sync_single_for_cpu(cq->device, buf->dma, wc->byte_len,
+					   DMA_FROM_DEVICE);
+		len = wc->byte_len - RV_HDR;
+		memcpy(op->buf, buf->mem + RV_HDR, min(len, op->len));
+		ib_dma_sync_single_for_device(cq->device, buf->dma,
+					      wc->byte_len, DMA_FROM_DEVICE);
+	}
+	bench_done(op, wc->status ? -EIO : 0, len);
+}
+
+static int rv_post_eager_recv(struct rv_side *s, struct bench_op *op)
+{
+	struct ib_sge sge = {
+		.addr = rv_buf_of(s, op)->dma, .length = RV_HDR + RV_EAGER,
+		.lkey = s->pd->local_dma_lkey,
+	};
+	const struct ib_recv_wr wr = {
+		.wr_cqe = &op->wr, .sg_list = &sge, .num_sge = 1,
+	};
+
+	return ib_post_recv(s->id->qp, &wr, NULL);
+}
+
 static int rv_post(struct bench_op *op)
 {
 	struct rv_side *s = op->side->priv;
 	struct ib_device *ib = s->pd->device;
 	int err;
 
+	if (s->eager && op->kind == BENCH_RECV)
+		return rv_post_eager_recv(s, op);
 	op->dma = ib_dma_map_single(ib, op->buf, op->len, rv_dir(op));
 	if (ib_dma_mapping_error(ib, op->dma))
 		return -ENOMEM;
@@ -257,7 +322,7 @@ static int rv_qp(struct rv_conn *c, struct rv_side *s)
 	struct ib_qp_init_attr attr = {
 		.cap = {
 			.max_send_wr = wrs, .max_recv_wr = wrs,
-			.max_send_sge = 1, .max_recv_sge = 1,
+			.max_send_sge = 2, .max_recv_sge = 1,
 		},
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
@@ -346,7 +411,43 @@ static int rv_connect(struct rv_conn *c, struct sockaddr_in addr)
 	return rv_wait(c) ?: rv_wait(c);
 }
 
-static int rv_open(struct bench_run *run)
+static int rv_buf_get(struct rv_side *s, struct rv_buf *buf, size_t len,
+		      enum dma_data_direction dir)
+{
+	struct ib_device *ib = s->pd->device;
+
+	buf->mem = kzalloc(len, GFP_KERNEL);
+	if (!buf->mem)
+		return -ENOMEM;
+	buf->dma = ib_dma_map_single(ib, buf->mem, len, dir);
+	if (!ib_dma_mapping_error(ib, buf->dma))
+		return 0;
+	kfree(buf->mem);
+	buf->mem = NULL;
+	return -ENOMEM;
+}
+
+static void rv_buf_put(struct rv_side *s, struct rv_buf *buf, size_t len,
+		       enum dma_data_direction dir)
+{
+	if (!buf->mem)
+		return;
+	ib_dma_unmap_single(s->pd->device, buf->dma, len, dir);
+	kfree(buf->mem);
+}
+
+static int rv_bufs(struct rv_side *s)
+{
+	int err = rv_buf_get(s, &s->hdr, RV_HDR, DMA_TO_DEVICE);
+	u32 i;
+
+	for (i = 0; i < s->side->run->window && !err; i++)
+		err = rv_buf_get(s, &s->bufs[i], RV_HDR + RV_EAGER,
+				 DMA_FROM_DEVICE);
+	return err;
+}
+
+static int rv_start(struct bench_run *run, bool eager)
 {
 	struct rv_conn *c;
 	int i, j, err;
@@ -358,10 +459,12 @@ static int rv_open(struct bench_run *run)
 	for (i = 0; i < 2; i++) {
 		c->side[i].side = &run->side[i];
 		c->side[i].peer = &c->side[!i];
+		c->side[i].eager = eager;
 		run->side[i].priv = &c->side[i];
 		for (j = 0; j < run->window; j++) {
 			run->side[i].xmit[j].wr.done = rv_done;
-			run->side[i].recv[j].wr.done = rv_done;
+			run->side[i].recv[j].wr.done = eager ? rv_eager_done :
+							       rv_done;
 		}
 		if (is_vmalloc_addr(run->side[i].mem))
 			return -ENOMEM;
@@ -369,7 +472,20 @@ static int rv_open(struct bench_run *run)
 	err = rv_connect(c, run->side[1].addr);
 	for (i = 0; i < 2 && !err && run->kind != BENCH_SEND; i++)
 		err = rv_regions(&c->side[i]);
+	for (i = 0; i < 2 && !err && eager; i++)
+		err = rv_bufs(&c->side[i]);
 	return err;
+}
+
+static int rv_open(struct bench_run *run)
+{
+	return rv_start(run, false);
+}
+
+static int rv_open_eager(struct bench_run *run)
+{
+	return run->kind == BENCH_SEND && run->size <= RV_EAGER ?
+	       rv_start(run, true) : -EOPNOTSUPP;
 }
 
 static void rv_close_side(struct rv_side *s)
@@ -388,6 +504,9 @@ static void rv_close_side(struct rv_side *s)
 				DMA_BIDIRECTIONAL);
 		ib_dereg_mr(s->regions[i].mr);
 	}
+	rv_buf_put(s, &s->hdr, RV_HDR, DMA_TO_DEVICE);
+	for (i = 0; i < BENCH_WINDOW_MAX; i++)
+		rv_buf_put(s, &s->bufs[i], RV_HDR + RV_EAGER, DMA_FROM_DEVICE);
 	if (s->cq)
 		ib_cq_pool_put(s->cq, 2 * rv_wrs(s));
 }
@@ -417,6 +536,13 @@ static void rv_close(struct bench_run *run)
 const struct bench_client bench_rawverbs = {
 	.name	= "rawverbs",
 	.open	= rv_open,
+	.close	= rv_close,
+	.post	= rv_post,
+};
+
+const struct bench_client bench_raweager = {
+	.name	= "raweager",
+	.open	= rv_open_eager,
 	.close	= rv_close,
 	.post	= rv_post,
 };

@@ -8,8 +8,14 @@
 #		progress in ticks, and as NAME=NUMBER the TCP counters that have
 #		moved and how long it took to start; WORDS are those of kofi_bench.ko:
 #		CLIENT KIND WINDOW SIZE WARMUP COUNT [ADDRESS] [OPTION=VALUE...]
-#   user WORDS	the same in user space, without CLIENT
+#   user WORDS	the same in user space, without CLIENT and behind it the
+#		provider of reliable datagrams
 #   count WORDS	allocations, those of ours, and context switches in them
+#   9p WHERE WORDS
+#		nanoseconds of the measured ones; WHERE is one of three mounts of a
+#		server's folder: kofi, tcp, or relay, which is tcp with a relay before
+#		the server; WORDS are those of kofi-bench-9p: KIND WINDOW SIZE WARMUP
+#		COUNT
 #   settle WORDS
 #		as run, until ten in a row have taken the same time: a machine
 #		that has just come up is busy with other things
@@ -32,8 +38,18 @@ trace_setup() {
 	echo 1 >$t/options/sym-offset	# with the module's name
 }
 
+# More receives than that are no one's who does not ask for them.
+sizes=/sys/module/kofi_sock/parameters/rx_size
 bench_run() {
+	case $* in
+	*posted=*) echo 8192 >$sizes ;;
+	esac
 	echo "$*" >$run && cat $run
+	got=$?
+	case $* in
+	*posted=*) echo "$size" >$sizes ;;
+	esac
+	return $got
 }
 
 bench_settle() {
@@ -54,7 +70,7 @@ bench_settle() {
 user_setup() {
 	mkfifo /tmp/lines /tmp/answers
 	# no look at what else libfabric could use
-	FI_PROVIDER=tcp kofi-bench-user </tmp/lines >/tmp/answers &
+	FI_PROVIDER=tcp,net kofi-bench-user </tmp/lines >/tmp/answers &
 	exec 5>/tmp/lines 6</tmp/answers
 }
 
@@ -81,11 +97,46 @@ bench_count() {
 	sort /tmp/who /tmp/next | uniq -c | sort -rn >&2
 }
 
+# Three servers of one folder, and their mounts
+srv=/tmp/srv
+listening() {	# PORT COMMAND...
+	port=$1
+	shift
+	"$@" >/tmp/9p.log 2>&1 &
+	retry listens "$port" || { cat /tmp/9p.log; return 1; }
+}
+
+mount_9p() {	# WHERE TRANSPORT PORT
+	mkdir -p "/tmp/9p/$1" && mount -t 9p -o \
+		"trans=$2,port=$3,version=9p2000.L,uname=root,aname=$srv,msize=65536,cache=none" \
+		127.0.0.1 "/tmp/9p/$1"
+}
+
+setup_9p() {
+	mkdir -p $srv
+	diod="diod -f -n -c /dev/null -L stderr -e $srv"
+	# shellcheck disable=SC2086 # the words of a command
+	{
+		listening 5640 env FI_PROVIDER=tcp kofi-9pd -a 127.0.0.1 $diod -r 0 -w 0 &&
+			listening 5641 kofi-bench-9p relay 5641 $diod -r 0 -w 0 &&
+			listening 5642 $diod -l 127.0.0.1:5642
+	} && mount_9p kofi kofi-sock 5640 && mount_9p relay tcp 5641 &&
+		mount_9p tcp tcp 5642
+}
+
+bench_9p() {
+	where=$1
+	shift
+	kofi-bench-9p run "/tmp/9p/$where" "$@"
+}
+
 . "$VM/devices.sh"
-load kofi_sock kofi_verbs kofi_bench || exit
+load kofi_sock kofi_verbs kofi_rxm kofi_bench || exit
+size=$(cat $sizes)
 devices || exit
 grep -q '^count' "$VM/plan" && { step trace trace_setup || exit; }
 if grep -q '^user' "$VM/plan"; then user_setup; fi
+if grep -q '^9p' "$VM/plan"; then step servers setup_9p || exit; fi
 while read -r what rest; do
 	# shellcheck disable=SC2086 # words
 	got=$("bench_$what" $rest) || got=failed

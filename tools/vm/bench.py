@@ -36,6 +36,7 @@ WINDOW = 8
 WINDOWS = {"uml": (2, WINDOW, 32, 128), "icount": (WINDOW,)}
 LARGE = 65536           # bytes, from here on it is bandwidth that counts
 SMALL = 4096            # bytes, up to here it is messages
+MIB = 1 << 20
 UNDER_WAY = 8 << 20     # bytes at most
 
 # RDMA devices in software, by machine, and their addresses; Debian has no siw
@@ -49,6 +50,7 @@ AGAIN = {"uml": 14, "icount": 0}
 APART = 0.03
 KERNELS = {"uml": "uml-fast", "icount": "stock"}
 MODULES = "dummy crc32_generic rdma_ucm rdma_rxe"     # of Debian's
+MODULES_9P = "9p 9pnet_fd"
 
 # Targets, of the ratio or of the two figures
 NEAR = "<= 1.03"        # time of one at a time, of the raw client's
@@ -62,11 +64,15 @@ USER = ">= 1.3"         # round trips, of those in user space
 NONE = "== 0"           # allocations of ours
 SAME = "<= +0.02"       # context switches more than the raw socket's
 DATAGRAM = "<= 1.10"    # time of reliable datagrams, of connected ones
+LAYERED = "<= 1.15"     # the same over an RDMA device, of raw verbs
+FLAT = "<= 1.03"        # with many receives posted, of that with one
+EAGER = 16384           # bytes, up to here it is one packet
 OURS = "<= +600"        # instructions more than raw verbs, one end of a message
+MOUNT = ("<= 1.0", ">= 1.0")    # of the kernel's own 9p over TCP: time, bandwidth
 
 
-# Clients that do not use kOFI
-FOREIGN = ("raw", "rawverbs")
+# Clients that do not use kOFI, and mounts
+FOREIGN = ("raw", "rawverbs", "raweager", "relay", "tcp")
 
 # Milliseconds without progress, beside what the messages under way take, that
 # are no longer an accident. TCP's shortest timer takes 20.
@@ -241,8 +247,10 @@ def measures(accel):
     found = against_raw(accel) + datagrams(accel) + zero_copy(accel)
     for device in DEVICES[accel]:
         found += against_verbs(accel, device)
+    found += layered(accel, "rxe")
+    found += tags(accel)
     if accel == "icount":
-        found += against_user() + counts() + verbs_counts("rxe")
+        found += against_user() + counts() + verbs_counts("rxe") + mounts()
     return found
 
 
@@ -364,6 +372,31 @@ def datagrams(accel):
     return found
 
 
+def tags(accel):
+    """Tagged receives that nothing matches beside those of the run."""
+    n = operations(accel, "send", 1, 64)
+    one = words("send", 1, 64, n)
+    return [Measure(
+        f"send 64 B, one at a time, {posted} tagged receives against 1", "us",
+        [f"run tagged {one} posted={posted}", f"run tagged {one} posted=1"],
+        microseconds(n), FLAT) for posted in (64, 4096)]
+
+
+def layered(accel, device):
+    """Reliable datagrams over an RDMA device against raw verbs, which send with
+    a header and receive into buffers, too, what is short enough for that."""
+    found = []
+    for size, text in SIZES[::2]:
+        n = verbs_operations(accel, 1, size)
+        one = f"{words('send', 1, size, n)} {ADDRESSES[device]}"
+        found.append(Measure(
+            f"send {text} over {device}, one at a time, datagrams", "us",
+            [f"run {c} {one}" for c in
+             ("rxmverbs", "raweager" if size <= EAGER else "rawverbs")],
+            microseconds(n), LAYERED if size <= EAGER else None))
+    return found
+
+
 def zero_copy(accel):
     found = []
     for kind in ("send", "write"):
@@ -385,6 +418,15 @@ def against_user():
     one = words("send", 1, 64, n)
     found = [Measure("send 64 B, one at a time, call-backs against user space",
                      "1/s", [f"run kofi {one}", f"user {one}"], rate(n), USER)]
+    for client, provider in (("rdmsread", "net"), ("rxmsread", "tcp;ofi_rxm")):
+        for size, text in SIZES[::2]:
+            n = operations("icount", "send", 1, size)
+            one = words("send", 1, size, n)
+            found.append(Measure(
+                f"send {text}, one at a time, datagrams against user space's "
+                f"{provider}", "1/s",
+                [f"run {client} {one}", f"user {one} {provider}"], rate(n),
+                USER if size == 64 else None))
     for kind in KINDS:
         for size, text in SIZES[::2]:
             n = operations("icount", kind, 1, size)
@@ -426,6 +468,30 @@ def counts():
     return found
 
 
+def mounts():
+    """The 9p file system: our transport, with kofi-9pd before the server, against
+    the kernel's own over TCP, with a relay before the server, and with none."""
+    found = []
+    for other, name in (("relay", "tcp through a relay"), ("tcp", "tcp")):
+        for kind, window, size, text in (
+                ("read", 1, MIB, " 1 MiB"), ("read", WINDOW, MIB // 4, " 256 KiB"),
+                ("write", 1, MIB, " 1 MiB"), ("write", WINDOW, MIB // 4, " 256 KiB"),
+                ("read", 1, SMALL, " 4 KiB"), ("read", WINDOW, SMALL, " 4 KiB"),
+                ("write", 1, SMALL, " 4 KiB"), ("write", WINDOW, SMALL, " 4 KiB"),
+                ("stat", 1, 0, ""), ("create", 1, 0, "")):
+            passes = max(int(50e6 / (200000 + 5 * size) / window / 2), 1)
+            n = 2 * window * passes
+            wide = size >= LARGE or window > 1
+            found.append(Measure(
+                f"9p {kind}{text}, {window if window > 1 else 'one'} at a time, "
+                f"against {name}", "MB/s" if wide else "us",
+                [f"9p {where} {words(kind, window, size, n)}"
+                 for where in ("kofi", other)],
+                megabytes(n, size) if wide else microseconds(n),
+                MOUNT[wide] if other == "relay" else None))
+    return found
+
+
 # --- the machines ----------------------------------------------------------
 
 def turns(wanted, pairs):
@@ -446,12 +512,16 @@ def machine(name, accel, wanted, pairs, report):
     lines = turns(wanted, pairs)
     (work / "plan").write_text("\n".join(lines) + "\n")
     programs = [] if accel == "uml" else ["kofi-bench-user", "rdma"]
+    modules = MODULES
+    if any(l.startswith("9p ") for l in lines):
+        programs += ["kofi-bench-9p", "kofi-9pd", "diod"]
+        modules += f" {MODULES_9P}"
     s = scenarios.Scenario(
         name, {"a": "run.sh"},
         [TOP / "tests/bench/run.sh", TOP / "tests/bench/devices.sh",
          TOP / "tests/vm/allocations.awk", work / "plan"],
         kernels=flavour, timeout=str(max(900, len(lines) // 2)), smp="1", mem="1024", leaks="no",
-        icount="no" if accel == "uml" else "yes", modules=MODULES,
+        icount="no" if accel == "uml" else "yes", modules=modules,
         programs=" ".join(programs))
     r = scenarios.Run(s, kernel.get(flavour), report)
     with host.pinned():
@@ -566,7 +636,7 @@ def bench(only="*"):
     plan.kernels(needed)
     say(f"{clock()} build")
     run(["make", "-C", TOP, "bench-user"], REPORT / "logs/bench-user.log",
-        "the bench's program in user space")
+        "the bench's programs in user space")
     for flavour in needed:
         plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     for accel, some in wanted.items():

@@ -2,7 +2,8 @@
 """Where the instructions of a message go: make bench PROFILE='send 1 64'.
 
 The words are those of kofi_bench's file: what is done (send, write, read), how
-many at a time, and of how many bytes; then rxe, if it is to go over that, and
+many at a time, and of how many bytes; then rxe, if it is to go over that, or rxm,
+for datagrams over it against raw verbs with headers, and
 clock, if time is to be measured. What is printed is sorted by the difference
 between kOFI and raw sockets or verbs.
 
@@ -35,13 +36,17 @@ from report import Report
 # message, and its function that ends a run
 POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
         "verbs": "bench_kofi_post[kofi_bench]",
-        "rawverbs": "rv_post[kofi_bench]"}
+        "rxmverbs": "bench_kofi_post[kofi_bench]",
+        "rawverbs": "rv_post[kofi_bench]",
+        "raweager": "rv_post[kofi_bench]"}
 KERNEL = "the kernel"
 POSTS = {"send": 2, "write": 1, "read": 1}
 CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
          "raw": "raw_close[kofi_bench]",
          "verbs": "bench_kofi_close[kofi_bench]",
-         "rawverbs": "rv_close[kofi_bench]"}
+         "rxmverbs": "bench_kofi_close[kofi_bench]",
+         "rawverbs": "rv_close[kofi_bench]",
+         "raweager": "rv_close[kofi_bench]"}
 
 # Longer stretches of the kernel's instructions are none of a helper
 HELPER = 100
@@ -324,14 +329,16 @@ def lines(ours, theirs, verbs, unit):
 def profile(what):
     words = what.split()
     by_clock = words[-1:] == ["clock"] and bool(words.pop())
-    device = words.pop() if words[-1:] == ["rxe"] else "lo"
+    over = words.pop() if words[-1:] in (["rxe"], ["rxm"]) else "lo"
     if len(words) != 3 or words[0] not in POSTS or \
             not all(w.isdigit() for w in words[1:]):
-        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe] [clock]', as in "
+        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm] [clock]', as in "
                    "PROFILE='send 1 64'", status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
-    verbs = device != "lo"
-    clients = ["verbs", "rawverbs"] if verbs else ["kofi", "raw"]
+    verbs = over != "lo"
+    device = "rxe" if verbs else "lo"
+    clients = {"lo": ["kofi", "raw"], "rxe": ["verbs", "rawverbs"],
+               "rxm": ["rxmverbs", "raweager"]}[over]
     flavour = "uml-fast" if by_clock else "stock"
     say(f"{clock()} kernel and build")
     plan.kernels([flavour])

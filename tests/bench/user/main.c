@@ -2,8 +2,8 @@
 /*
  * The runs of kofi_bench.ko in user space, over libfabric's provider tcp.
  *
- * Each line of the input is a run, "KIND WINDOW SIZE WARMUP COUNT", and the
- * answer to it is a line with the nanoseconds that COUNT operations took. Two
+ * Each line of the input is a run, "KIND WINDOW SIZE WARMUP COUNT [PROVIDER]", and
+ * the answer to it is a line with the nanoseconds that COUNT operations took. Two
  * processes do it, one at each end, which sleep in fi_cq_sread() until something
  * has come: this one is the client, and begins, the other is the server. They
  * agree through pipes on what comes next and on the port; every run has a
@@ -13,6 +13,10 @@
  * there are more at a time, the server says when it has received the last one.
  * WARMUP operations go before those that are measured. Both ends compare what
  * has arrived.
+ *
+ * With a PROVIDER, net or tcp;ofi_rxm, the endpoints send reliable datagrams. Those are
+ * ping-pongs only; the ends tell each other their ports, and the server's part ends
+ * after as many answers.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,12 +51,15 @@ static struct fid_cq *cq;
 static struct fid_pep *pep;
 static struct fid_ep *ep;
 static struct fid_mr *mr;
+static struct fid_av *av;	/* of endpoints that do not connect */
+static fi_addr_t dest;
 
 /* The run */
 static enum kind kind;
 static bool pingpong;
 static unsigned int window, warmup, count;
 static size_t size;
+static char provider[24];	/* of reliable datagrams, or empty */
 
 /* To the server, and back */
 static int order[2], reply[2];
@@ -96,16 +103,25 @@ static void discover(unsigned int port, uint64_t flags)
 {
 	struct fi_info *hints = fi_allocinfo();
 	char service[8];
+	int ret;
 
 	if (!hints)
 		exit(1);
 	hints->caps = kind == SEND ? FI_MSG : FI_MSG | FI_RMA;
-	hints->ep_attr->type = FI_EP_MSG;
+	hints->ep_attr->type = *provider ? FI_EP_RDM : FI_EP_MSG;
 	hints->domain_attr->mr_mode = 0;
-	hints->fabric_attr->prov_name = strdup("tcp");
+	hints->fabric_attr->prov_name = strdup(*provider ? provider : "tcp");
 	snprintf(service, sizeof(service), "%u", port);
-	check(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", service, flags, hints,
-			 &info), "fi_getinfo");
+	ret = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", service, flags, hints,
+			 &info);
+	/* since 2.0 the provider net is tcp's own */
+	if (ret == -FI_ENODATA && !strcmp(provider, "net")) {
+		free(hints->fabric_attr->prov_name);
+		hints->fabric_attr->prov_name = strdup("tcp");
+		ret = fi_getinfo(FI_VERSION(2, 0), "127.0.0.1", service, flags,
+				 hints, &info);
+	}
+	check(ret, "fi_getinfo");
 	fi_freeinfo(hints);
 }
 
@@ -130,6 +146,7 @@ static void open_endpoint(struct fi_info *from, unsigned int receives)
 		.wait_obj = FI_WAIT_UNSPEC,
 		.size = 4 * WINDOW_MAX,
 	};
+	struct fi_av_attr av_attr = { .type = FI_AV_UNSPEC };
 	unsigned int i;
 
 	check(fi_domain(fabric, from, &domain, NULL), "fi_domain");
@@ -139,7 +156,12 @@ static void open_endpoint(struct fi_info *from, unsigned int receives)
 				&mr, NULL), "fi_mr_reg");
 	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
 	check(fi_endpoint(domain, from, &ep, NULL), "fi_endpoint");
-	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
+	if (*provider) {
+		check(fi_av_open(domain, &av_attr, &av, NULL), "fi_av_open");
+		check(fi_ep_bind(ep, &av->fid, 0), "fi_ep_bind");
+	} else {
+		check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
+	}
 	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
 	check(fi_enable(ep), "fi_enable");
 	for (i = 0; i < receives; i++)
@@ -164,12 +186,16 @@ static void close_all(void)
 	if (pep)
 		fi_close(&pep->fid);
 	fi_close(&cq->fid);
+	if (av)
+		fi_close(&av->fid);
 	fi_close(&domain->fid);
 	fi_close(&eq->fid);
 	fi_close(&fabric->fid);
 	fi_freeinfo(info);
 	mr = NULL;
 	pep = NULL;
+	av = NULL;
+	dest = 0;
 }
 
 /* ------------------------------------------------------------------- content */
@@ -224,6 +250,16 @@ static ssize_t post_write(struct op *op, char *buf, uint64_t addr)
 	return fi_writemsg(ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
 }
 
+/* The first one may find that there is no connection yet. */
+static ssize_t post_send(struct op *op, const char *buf)
+{
+	ssize_t ret;
+
+	while ((ret = fi_send(ep, buf, size, NULL, dest, op)) == -FI_EAGAIN)
+		fi_cq_read(cq, NULL, 0);
+	return ret;
+}
+
 static void post(struct op *op)
 {
 	size_t at = (op - xmit) * size;
@@ -236,7 +272,7 @@ static void post(struct op *op)
 	under_way++;
 	switch (kind) {
 	case SEND:
-		ret = fi_send(ep, tx + at, size, NULL, 0, op);
+		ret = post_send(op, tx + at);
 		break;
 	case WRITE:
 		ret = post_write(op, tx + at, half + at);
@@ -332,6 +368,57 @@ static void issue(unsigned int total)
 	first = (first + total) % window;
 }
 
+/* As many answers as there are round trips */
+static void answer_all(void)
+{
+	struct fi_cq_msg_entry entries[BATCH];
+	unsigned int left = warmup + count;
+	ssize_t n, i;
+
+	while (left || under_way) {
+		n = wait_for_some(entries);
+		if (!n)
+			fail("an operation failed");
+		for (i = 0; i < n; i++) {
+			struct op *op = entries[i].op_context;
+
+			ended(op);
+			if (!op->recv)
+				continue;
+			left--;
+			post_recv(0);
+			post(&xmit[0]);
+		}
+	}
+}
+
+/* The ends of a ping-pong that does not connect, and where the other one is */
+static void open_datagrams(int to, int from)
+{
+	struct sockaddr_in addr;
+	size_t len = sizeof(addr);
+	unsigned int port;
+
+	discover(0, FI_SOURCE);
+	open_fabric();
+	open_endpoint(info, 1);
+	check(fi_getname(&ep->fid, &addr, &len), "fi_getname");
+	port = ntohs(addr.sin_port);
+	if (write(to, &port, sizeof(port)) != sizeof(port) ||
+	    read(from, &port, sizeof(port)) != sizeof(port))
+		fail("the peer is gone");
+	addr.sin_port = htons(port);
+	if (fi_av_insert(av, &addr, 1, &dest, 0, NULL) != 1)
+		fail("fi_av_insert");
+}
+
+static void serve_datagrams(void)
+{
+	open_datagrams(reply[1], order[0]);
+	answer_all();
+	compare();
+}
+
 static void serve(void)
 {
 	struct fi_eq_cm_entry entry;
@@ -339,6 +426,10 @@ static void serve(void)
 	size_t len = sizeof(addr);
 	unsigned int port;
 
+	if (*provider) {
+		serve_datagrams();
+		return;
+	}
 	discover(0, FI_SOURCE);
 	open_fabric();
 	check(fi_passive_ep(fabric, info, &pep, NULL), "fi_passive_ep");
@@ -368,13 +459,17 @@ static void ask(void)
 	unsigned int port;
 	uint64_t start;
 
-	if (read(reply[0], &port, sizeof(port)) != sizeof(port))
-		fail("the server is gone");
-	discover(port, 0);
-	open_fabric();
-	open_endpoint(info, kind == SEND ? 1 : 0);
-	check(fi_connect(ep, info->dest_addr, NULL, 0), "fi_connect");
-	expect(FI_CONNECTED, &entry);
+	if (*provider) {
+		open_datagrams(order[1], reply[0]);
+	} else {
+		if (read(reply[0], &port, sizeof(port)) != sizeof(port))
+			fail("the server is gone");
+		discover(port, 0);
+		open_fabric();
+		open_endpoint(info, kind == SEND ? 1 : 0);
+		check(fi_connect(ep, info->dest_addr, NULL, 0), "fi_connect");
+		expect(FI_CONNECTED, &entry);
+	}
 	issue(warmup);
 	start = now();
 	issue(count);
@@ -390,22 +485,23 @@ static bool parse(const char *text)
 	char word[8];
 	unsigned int i;
 
-	if (sscanf(text, "%7s %u %zu %u %u", word, &window, &size, &warmup,
-		   &count) != 5)
+	*provider = '\0';
+	if (sscanf(text, "%7s %u %zu %u %u %23s", word, &window, &size,
+		   &warmup, &count, provider) < 5)
 		return false;
 	for (i = 0; i < 3 && strcmp(word, kinds[i]); i++)
 		;
 	kind = i;
 	pingpong = kind == SEND && window == 1;
 	return i < 3 && window && window <= WINDOW_MAX && size && warmup &&
-	       count;
+	       count && (pingpong || !*provider);
 }
 
 /* One line: the part of either process in it */
 static void part(const char *text, void (*what)(void))
 {
 	if (!parse(text))
-		fail("that is not KIND WINDOW SIZE WARMUP COUNT");
+		fail("that is not KIND WINDOW SIZE WARMUP COUNT [PROVIDER]");
 	memset(xmit, 0, sizeof(xmit));
 	under_way = 0;
 	first = 0;
