@@ -6,7 +6,7 @@ of several, joined by one cable. The file `scenario` beside them says the rest,
 one KEY=VALUE per line, # for comments:
 
   title     one line for the reader
-  kernels   each listed kernel gives a run: stock newest debug uml
+  kernels   each listed kernel gives a run: stock newest debug uml uml-fast
             (default: stock)
   tags      test (default), demo, soak: which target runs it
   soak      those of its kernels on which only soak runs it
@@ -40,6 +40,7 @@ import threading
 import time
 
 import image
+import kernel as kernels
 import machine
 from base import BUILD, REPORT, TOP, Fail, Meter, lock, say, slow
 from report import splats
@@ -99,7 +100,7 @@ class Scenario:
         files = [f for f in folder.iterdir() if f.is_file()]
         self = cls(folder.name, scripts, files, **keys)
         for k in self.kernels:
-            if k not in ("stock", "newest", "debug", "uml"):
+            if k not in kernels.FLAVOURS:
                 raise Fail(f"{where}: there is no kernel '{k}'")
             if k == "uml" and len(scripts) > 1:
                 raise Fail(f"{where}: a uml machine has no cable")

@@ -27,6 +27,19 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run "$1 memory" "$MEMORY serve $at" "$MEMORY connect $at brief last"
 	run "$1 memory kernel-server" "$MEMORY serve $at" "$PEER connect $at brief last"
 	run "$1 memory kernel-client" "$PEER serve $at" "$MEMORY connect $at only=forms last"
+	[ "$1" = rxe ] || datagrams "$1"
+}
+
+# Over rxe, the scenario verbs-rxm has more of them. Here they need credits.
+datagrams() {	# DEVICE
+	load kofi_rxm || return
+	kernel="kofi pingpong -p verbs;ofi_rxm -e rdm -c"
+	user="env FI_UNIVERSE_SIZE=16 fi_pingpong -p verbs;ofi_rxm -e rdm -d $1 -c -I 4 -S"
+	run "$1 rdm kernels" "$kernel $sizes" "$kernel $sizes 10.0.0.1"
+	run "$1 rdm small-server" "$kernel -I 4 -S 64" "$user 64 10.0.0.1"
+	run "$1 rdm small-client" "$user 64" "$kernel -I 4 -S 64 10.0.0.1"
+	run "$1 rdm kernel-server" "$kernel -I 4 -S 65536" "$user 65536 10.0.0.1"
+	run "$1 rdm kernel-client" "$user 65536" "$kernel -I 4 -S 65536 10.0.0.1"
 }
 
 trace=/sys/kernel/tracing
