@@ -247,26 +247,15 @@ static void kofi_av_removed(struct kofi_av *av, struct kofi_peer *list)
 	}
 }
 
-static void kofi_av_event_release(struct kofi_event *ev)
-{
-	kfree(ev);
-}
-
 /* Events of an insertion that was accepted: nothing else tells of its end. */
 static void kofi_av_event(struct kofi_av *av, void *context, u64 data, int err)
 {
-	struct kofi_event *ev;
+	const struct kofi_event ev = {
+		.fid = &av->av.fid, .context = context,
+		.event = FI_AV_COMPLETE, .data_val = data, .err = err,
+	};
 
-	if (!kofi_eq_room(av->eq))
-		return;
-	ev = kzalloc(sizeof(*ev), GFP_KERNEL | __GFP_NOFAIL);
-	ev->fid = &av->av.fid;
-	ev->context = context;
-	ev->event = FI_AV_COMPLETE;
-	ev->data_val = data;
-	ev->err = err;
-	ev->release = kofi_av_event_release;
-	kofi_eq_queue(av->eq, ev);
+	kofi_eq_report(av->eq, &ev, GFP_KERNEL | __GFP_NOFAIL);
 }
 
 /* Returns how many have been inserted. */

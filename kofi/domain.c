@@ -367,11 +367,6 @@ int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags)
 }
 EXPORT_SYMBOL_GPL(fi_domain_bind);
 
-static void kofi_domain_event_release(struct kofi_event *ev)
-{
-	kfree(ev);
-}
-
 /**
  * kofi_domain_notify - tell the consumer that something has happened to the domain
  * @domain: the base of the domain
@@ -384,20 +379,15 @@ static void kofi_domain_event_release(struct kofi_event *ev)
  */
 void kofi_domain_notify(struct kofi_domain *domain, u64 data)
 {
-	struct kofi_eq *eq = READ_ONCE(domain->eq);
-	struct kofi_event *ev;
+	const struct kofi_event ev = {
+		.fid = &domain->domain.fid,
+		.context = domain->domain.fid.context,
+		.event = FI_NOTIFY, .data_val = data,
+	};
 
 	might_sleep();
-	if (!eq || !kofi_eq_room(eq))
-		return;
 	/* The only word the consumer gets of, say, the loss of the device. */
-	ev = kzalloc(sizeof(*ev), GFP_NOIO | __GFP_NOFAIL);
-	ev->fid = &domain->domain.fid;
-	ev->context = domain->domain.fid.context;
-	ev->event = FI_NOTIFY;
-	ev->data_val = data;
-	ev->release = kofi_domain_event_release;
-	kofi_eq_queue(eq, ev);
+	kofi_eq_report(READ_ONCE(domain->eq), &ev, GFP_NOIO | __GFP_NOFAIL);
 }
 EXPORT_SYMBOL_GPL(kofi_domain_notify);
 

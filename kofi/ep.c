@@ -575,6 +575,8 @@ static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 		kofi_ep_stats_dir(ep, KOFI_TX, fn, arg);
 	kofi_ep_stats_dir(ep, KOFI_RX, fn, arg);
 	kofi_mr_pool_stats(ep, fn, arg);
+	if (ep->unexpected_timeout)
+		fn(arg, "rx_discarded", atomic64_read(&ep->discarded));
 	if (ep->ops->obj && ep->ops->obj->stats)
 		ep->ops->obj->stats(obj, fn, arg);
 }

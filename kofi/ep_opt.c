@@ -33,36 +33,62 @@ static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
 	}
 }
 
-/* Options of the pool of regions, where the core makes it */
-static bool kofi_ep_pool_opt(fid_t fid, int optname)
+/*
+ * Options that are the core's own, to be set before the endpoint is enabled:
+ * regions, where it makes the pool, and how long messages wait at an endpoint whose
+ * peers share it.
+ */
+static size_t *kofi_ep_early_opt(fid_t fid, int optname)
 {
-	return fid->fclass == FI_CLASS_EP &&
-	       (optname == KOFI_OPT_MR_POOL || optname == KOFI_OPT_MR_SEGS) &&
-	       kofi_mr_pooled(container_of(fid, struct kofi_ep,
-					   ep.fid)->domain);
+	struct kofi_ep *ep = container_of(fid, struct kofi_ep, ep.fid);
+
+	if (fid->fclass != FI_CLASS_EP)
+		return NULL;
+	switch (optname) {
+	case KOFI_OPT_MR_POOL:
+		return kofi_mr_pooled(ep->domain) ? &ep->mr_pool_size : NULL;
+	case KOFI_OPT_MR_SEGS:
+		return kofi_mr_pooled(ep->domain) ? &ep->mr_pool_segs : NULL;
+	case KOFI_OPT_UNEXPECTED_TIMEOUT:
+		return ep->info->ep_attr->type == FI_EP_RDM ?
+		       &ep->unexpected_timeout : NULL;
+	default:
+		return NULL;
+	}
 }
 
-static int kofi_ep_set_pool(struct kofi_ep *ep, int optname, const void *optval,
-			    size_t optlen)
+static int kofi_ep_early_check(const struct kofi_ep *ep, int optname,
+			       size_t value)
 {
-	int ret = 0;
+	switch (optname) {
+	case KOFI_OPT_MR_POOL:
+		return value > KOFI_MR_POOL_MAX ? -EINVAL : 0;
+	case KOFI_OPT_MR_SEGS:
+		return value ? 0 : -EINVAL;
+	default:
+		return value > INT_MAX ? -EINVAL : 0;
+	}
+}
+
+static int kofi_ep_set_early(struct kofi_ep *ep, size_t *to, int optname,
+			     const void *optval, size_t optlen)
+{
 	size_t value;
+	int ret;
 
 	if (optlen != sizeof(value))
 		return -EINVAL;
 	memcpy(&value, optval, sizeof(value));
-	if (ep->domain->mrs.client)
+	if (ep->domain->mrs.client && optname != KOFI_OPT_UNEXPECTED_TIMEOUT)
 		return -EOPNOTSUPP;
 
 	mutex_lock(&ep->config);
 	if (READ_ONCE(ep->state) != KOFI_EP_IDLE)
 		ret = -FI_EOPBADSTATE;
-	else if (optname == KOFI_OPT_MR_POOL ? value > KOFI_MR_POOL_MAX : !value)
-		ret = -EINVAL;
-	else if (optname == KOFI_OPT_MR_POOL)
-		ep->mr_pool_size = value;
 	else
-		ep->mr_pool_segs = value;
+		ret = kofi_ep_early_check(ep, optname, value);
+	if (!ret)
+		*to = value;
 	mutex_unlock(&ep->config);
 	return ret;
 }
@@ -149,6 +175,14 @@ EXPORT_SYMBOL_GPL(kofi_ep_set_size);
  * regions of its domain kofi_mr_get() may give an endpoint at a time, and
  * KOFI_OPT_MR_SEGS (%KOFI_IOV_MAX) how many segments each of them can have.
  *
+ * KOFI_OPT_UNEXPECTED_TIMEOUT (0: off) is how many milliseconds a message waits for
+ * a receive at an endpoint of type FI_EP_RDM. Then it is thrown away, unless it was sent
+ * with FI_DELIVERY_COMPLETE or by a rendezvous: their senders would be told that it
+ * has been received, so the connection is ended instead. The event queue of the
+ * endpoint gets KOFI_UNEXPECTED in both cases. Endpoints with one shared receive context
+ * should have the same limit: messages that wait there are looked at in the order of
+ * their arrival.
+ *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -ENOPROTOOPT for an option that is not known or cannot be
  * set; -EOPNOTSUPP for a pool in a domain whose consumer chooses the keys;
@@ -166,10 +200,11 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 		return -EINVAL;
 	if (level != FI_OPT_ENDPOINT)
 		return -ENOPROTOOPT;
-	if (kofi_ep_pool_opt(fid, optname))
-		return kofi_ep_set_pool(container_of(fid, struct kofi_ep,
-						     ep.fid),
-					optname, optval, optlen);
+	own = kofi_ep_early_opt(fid, optname);
+	if (own)
+		return kofi_ep_set_early(container_of(fid, struct kofi_ep,
+						      ep.fid),
+					 own, optname, optval, optlen);
 	if (kofi_ep_own_opt(fid, optname, &own)) {
 		if (optlen != sizeof(value))
 			return -EINVAL;
@@ -219,12 +254,8 @@ static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
 	if (!kofi_fid_is_ep(fid))
 		return false;
 	ep = container_of(fid, struct kofi_ep, ep.fid);
-	if (kofi_ep_pool_opt(fid, optname)) {
-		*value = optname == KOFI_OPT_MR_POOL ? ep->mr_pool_size :
-						       ep->mr_pool_segs;
-		return true;
-	}
-	own = kofi_ep_size_opt(ep->info, optname);
+	own = kofi_ep_early_opt(fid, optname) ?:
+	      kofi_ep_size_opt(ep->info, optname);
 	if (own)
 		*value = *own;
 	return own;

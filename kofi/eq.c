@@ -30,8 +30,8 @@
 
 static struct workqueue_struct *kofi_eq_wq;
 
-/* An event of the consumer's own, read as it was written */
-struct kofi_eq_user {
+/* An event that is not part of its object, or the consumer's own */
+struct kofi_eq_copied {
 	struct kofi_event	ev;
 	u8			data[];
 };
@@ -46,9 +46,15 @@ static bool kofi_eq_valid(const struct fid_eq *eq)
 	return eq && eq->fid.fclass == FI_CLASS_EQ;
 }
 
+static void kofi_eq_copied_release(struct kofi_event *ev)
+{
+	kfree(container_of(ev, struct kofi_eq_copied, ev));
+}
+
+/* It is read as it was written. */
 static void kofi_eq_user_release(struct kofi_event *ev)
 {
-	kfree(container_of(ev, struct kofi_eq_user, ev));
+	kofi_eq_copied_release(ev);
 }
 
 static bool kofi_eq_is_user(const struct kofi_event *ev)
@@ -79,15 +85,20 @@ static void kofi_eq_add(struct kofi_eq *eq, struct kofi_event *ev)
 		queue_work(kofi_eq_wq, &eq->work);
 }
 
-static bool kofi_eq_full(struct kofi_eq *eq)
+static void kofi_eq_lose(struct kofi_eq *eq)
 {
 	lockdep_assert_held(&eq->lock);
 
-	if (eq->used < eq->size)
-		return false;
 	eq->lost++;
 	if (list_empty(&eq->overrun.node))
 		kofi_eq_add(eq, &eq->overrun);
+}
+
+static bool kofi_eq_full(struct kofi_eq *eq)
+{
+	if (eq->used < eq->size)
+		return false;
+	kofi_eq_lose(eq);
 	return true;
 }
 
@@ -138,6 +149,40 @@ bool kofi_eq_room(struct kofi_eq *eq)
 	return room;
 }
 EXPORT_SYMBOL_GPL(kofi_eq_room);
+
+/**
+ * kofi_eq_report - report an event that is not part of its object
+ * @eq: the queue; NULL does nothing
+ * @from: the event, copied with its data; the node and the release function are
+ *	not looked at
+ * @gfp: how its memory is taken
+ *
+ * For what may happen any number of times. Where the queue is full, or there is no
+ * memory, the consumer reads an FI_EOVERRUN error entry instead.
+ *
+ * Context: any that @gfp allows.
+ */
+void kofi_eq_report(struct kofi_eq *eq, const struct kofi_event *from, gfp_t gfp)
+{
+	struct kofi_eq_copied *to;
+	unsigned long flags;
+
+	if (!eq || !kofi_eq_room(eq))
+		return;
+	to = kmalloc(struct_size(to, data, from->data_len), gfp);
+	if (!to) {
+		spin_lock_irqsave(&eq->lock, flags);
+		kofi_eq_lose(eq);
+		spin_unlock_irqrestore(&eq->lock, flags);
+		return;
+	}
+	to->ev = *from;
+	to->ev.release = kofi_eq_copied_release;
+	if (from->data_len)
+		to->ev.data = memcpy(to->data, from->data, from->data_len);
+	kofi_eq_queue(eq, &to->ev);
+}
+EXPORT_SYMBOL_GPL(kofi_eq_report);
 
 /* Take an event that has been read, or is not to be, off the queue. */
 static void kofi_eq_drop(struct kofi_eq *eq, struct kofi_event *ev)
@@ -410,7 +455,7 @@ ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
 		    u64 flags)
 {
 	struct kofi_eq *keq = kofi_eq(eq);
-	struct kofi_eq_user *user;
+	struct kofi_eq_copied *user;
 	unsigned long irq;
 	ssize_t ret = len;
 

@@ -57,7 +57,8 @@ static const struct kofi_name kofi_names_atomic_op[] = {
 
 static const struct kofi_name kofi_names_eq_event[] = {
 	N(FI_NOTIFY), N(FI_CONNREQ), N(FI_CONNECTED), N(FI_SHUTDOWN),
-	N(FI_MR_COMPLETE), N(FI_AV_COMPLETE), N(FI_JOIN_COMPLETE), {}
+	N(FI_MR_COMPLETE), N(FI_AV_COMPLETE), N(FI_JOIN_COMPLETE),
+	N(KOFI_UNEXPECTED), {}
 };
 
 static const struct kofi_name kofi_names_cq_format[] = {

@@ -80,6 +80,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	INIT_LIST_HEAD(&q->waiting);
 	q->starved = 0;
 	q->free = (struct kofi_freelist) {};
+	timer_setup(&q->expire, kofi_rxq_expire, 0);
 	q->seq = 0;
 	q->closed = false;
 	/* two of them are often used on two CPUs */
@@ -111,6 +112,8 @@ EXPORT_SYMBOL_GPL(kofi_rxq_init);
  */
 void kofi_rxq_exit(struct kofi_rxq *q)
 {
+	if (q->expire.function)
+		timer_shutdown_sync(&q->expire);
 	kofi_rxq_exit_lists(q);
 	kvfree(q->ops);
 	q->ops = NULL;
@@ -196,12 +199,19 @@ void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
 	rxmsg->op = NULL;
 	rxmsg->claimed = false;
 	rxmsg->discard = false;
+	rxmsg->confirmed = false;
+	rxmsg->expired = false;
 	rxmsg->slot = false;
 }
 EXPORT_SYMBOL_GPL(kofi_rxmsg_init);
 
-/* It waits no longer; its stream comes and looks. */
-static void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg)
+/**
+ * kofi_rxmsg_wake - a message waits no longer; its stream comes and looks
+ * @rxmsg: the message, which waits
+ *
+ * Context: any, with the lock of the queue.
+ */
+void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg)
 {
 	list_del_init(&rxmsg->node);
 	rxmsg->claimed = false;
@@ -218,12 +228,6 @@ static void kofi_rxmsg_give(struct kofi_rxmsg *rxmsg, struct kofi_rxop *op)
 	op->ep = rxmsg->ep;
 	rxmsg->op = op;
 	kofi_rxmsg_wake(rxmsg);
-}
-
-/* Would it take any receive that matches */
-static bool kofi_rxmsg_open(const struct kofi_rxmsg *rxmsg)
-{
-	return !rxmsg->claimed && !rxmsg->slot;
 }
 
 /* --------------------------------------------------- parts of multi-receives */
@@ -632,6 +636,15 @@ static void kofi_rxq_feed(struct kofi_rxq *q)
 	}
 }
 
+static void kofi_rxq_wait(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
+{
+	list_add_tail(&rxmsg->node, &q->waiting);
+	if (!rxmsg->ep->unexpected_timeout)
+		return;
+	rxmsg->since = jiffies;
+	kofi_rxq_watch(q, rxmsg);
+}
+
 /**
  * kofi_rxq_match - find the receive for a message that has begun
  * @q: the queue, of its endpoint or of that one's shared context
@@ -645,7 +658,9 @@ static void kofi_rxq_feed(struct kofi_rxq *q)
  * Context: any.
  * Return: 0 with the receive, the caller's until kofi_rxq_done(), or with NULL
  * if the payload is to be thrown away; -EAGAIN: the message waits, and is woken
- * when another call may find something, unless kofi_rxq_forget() comes first.
+ * when another call may find something, unless kofi_rxq_forget() comes first;
+ * -ETIMEDOUT for one that is @confirmed and has waited too long
+ * (KOFI_OPT_UNEXPECTED_TIMEOUT): its connection is to be ended.
  */
 int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		   struct kofi_rxop **op)
@@ -662,13 +677,16 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		swap(*op, rxmsg->op);
 	} else if (rxmsg->discard) {
 		rxmsg->discard = false;
+	} else if (rxmsg->expired) {
+		rxmsg->expired = false;
+		err = -ETIMEDOUT;
 	} else if (!list_empty(&rxmsg->node)) {
 		/* what is posted does not match it */
 		err = -EAGAIN;
 	} else {
 		err = kofi_rxq_find(q, rxmsg, !q->starved, op);
 		if (err)
-			list_add_tail(&rxmsg->node, &q->waiting);
+			kofi_rxq_wait(q, rxmsg);
 	}
 	kofi_rxq_unlock(q, irq, bh);
 	return err;
@@ -698,6 +716,7 @@ bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
 	if (waits) {
 		list_replace_init(&from->node, &to->node);
 		to->claim = from->claim;
+		to->since = from->since;
 		swap(to->claimed, from->claimed);
 	}
 	spin_unlock_irqrestore(&q->lock, irq);
@@ -853,6 +872,7 @@ void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 	list_del_init(&rxmsg->node);
 	rxmsg->claimed = false;
 	rxmsg->discard = false;
+	rxmsg->expired = false;
 	op = rxmsg->op;
 	rxmsg->op = NULL;
 	if (op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Posted receives, for the files that work on them: rxq.c and rxq_find.c. */
+/* Posted receives, for the files that work on them: rxq*.c. */
 #ifndef _KOFI_RXQ_H
 #define _KOFI_RXQ_H
 
@@ -12,6 +12,15 @@ void kofi_rxq_unlink(struct kofi_rxop *op);
 struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
 				  const struct kofi_rxmsg *rxmsg);
 struct kofi_rxop *kofi_rxq_search(struct kofi_rxq *q, const void *context);
+void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg);
+void kofi_rxq_watch(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
+void kofi_rxq_expire(struct timer_list *timer);
+
+/* Would it take any receive that matches */
+static inline bool kofi_rxmsg_open(const struct kofi_rxmsg *rxmsg)
+{
+	return !rxmsg->claimed && !rxmsg->slot;
+}
 
 static inline bool kofi_rxmsg_fits(const struct kofi_rxmsg *rxmsg, u64 tag,
 				   u64 ignore, fi_addr_t src)

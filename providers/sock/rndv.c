@@ -231,6 +231,7 @@ static struct ksk_rts *ksk_rts_new(struct ksk_conn *c)
 	rts->rxmsg.tag = f->tag;
 	rts->rxmsg.data = f->data;
 	rts->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
+	rts->rxmsg.confirmed = true;
 	list_add_tail(&rts->node, &c->rndv->rts);
 	return rts;
 }
@@ -273,12 +274,14 @@ static void ksk_rts_grant(struct ksk_rts *rts)
  * @c: the connection, with the frame; or again, when it had to wait
  *
  * Context: locked; the caller runs the sender afterwards.
- * Return: 0; -EAGAIN, it waits for a receive, for room or for memory; or -EPROTO.
+ * Return: 0; -EAGAIN, it waits for a receive, for room or for memory; -ETIMEDOUT, it
+ * has done so for too long; or -EPROTO.
  */
 int ksk_rndv_rts(struct ksk_conn *c)
 {
 	struct ksk_rndv *r = c->rndv;
 	struct ksk_rts *rts = r->stalled;
+	int err;
 
 	r->stalled = NULL;
 	if (c->sock->sk->sk_shutdown & RCV_SHUTDOWN) {
@@ -299,7 +302,10 @@ int ksk_rndv_rts(struct ksk_conn *c)
 		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
 		return -EAGAIN;
 	}
-	if (!kofi_rxq_match(ksk_rndv_rxq(c), &rts->rxmsg, &rts->op)) {
+	err = kofi_rxq_match(ksk_rndv_rxq(c), &rts->rxmsg, &rts->op);
+	if (err == -ETIMEDOUT)
+		return err;
+	if (!err) {
 		ksk_rts_grant(rts);
 	} else if (ksk_unexpected_admit(c, sizeof(*rts))) {
 		rts->charged = true;
@@ -321,14 +327,18 @@ void ksk_rndv_woken(struct ksk_conn *c)
 {
 	struct ksk_rndv *r = c->rndv;
 	struct ksk_rts *rts;
+	int err;
 
 	list_for_each_entry(rts, &r->rts, node) {
 		/* the receiver looks again for one that it waits with */
 		if (!READ_ONCE(rts->woken) || rts == r->stalled || rts->granted)
 			continue;
 		WRITE_ONCE(rts->woken, false);
-		if (!kofi_rxq_match(ksk_rndv_rxq(c), &rts->rxmsg, &rts->op))
+		err = kofi_rxq_match(ksk_rndv_rxq(c), &rts->rxmsg, &rts->op);
+		if (!err)
 			ksk_rts_grant(rts);
+		else if (err == -ETIMEDOUT)
+			c->rx.err = ETIMEDOUT;
 	}
 }
 

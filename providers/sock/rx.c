@@ -337,10 +337,12 @@ static __always_inline int ksk_rx_match(struct ksk_conn *c)
 		c->rxmsg.data = f->data;
 		c->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA :
 							    0;
+		c->rxmsg.confirmed = f->flags & KSK_F_ACK_MASK;
 	}
 	err = kofi_rxq_match(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), &c->rxmsg,
 			     &rx->op);
-	if (err && c != c->ep->conn && ksk_unexpected_store(c, &rx->op))
+	if (err == -EAGAIN && c != c->ep->conn &&
+	    ksk_unexpected_store(c, &rx->op))
 		err = 0;
 	if (err)
 		return err;

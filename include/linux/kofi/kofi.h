@@ -188,6 +188,28 @@ void kofi_mr_put(struct fid_mr *mr);
 /* fi_setopt() of an endpoint, before it is enabled; size_t each */
 #define KOFI_OPT_MR_POOL	0x10001	/* regions kofi_mr_get() may give it at a time */
 #define KOFI_OPT_MR_SEGS	0x10002	/* most segments of each */
+#define KOFI_OPT_UNEXPECTED_TIMEOUT 0x10003	/* ms a message waits for a receive; 0: any time */
+
+/*
+ * fi_eq_read() event of a reliable datagram endpoint with
+ * KOFI_OPT_UNEXPECTED_TIMEOUT: a message has waited for so long.
+ */
+#define KOFI_UNEXPECTED		(FI_PROV_SPECIFIC | 1)
+
+/**
+ * struct kofi_eq_unexpected - KOFI_UNEXPECTED
+ * @entry: the endpoint, and in data the sender's fi_addr_t or FI_ADDR_NOTAVAIL
+ * @flags: FI_TAGGED or FI_MSG, and FI_DISCARD if the message has been thrown away;
+ *	otherwise its connection has ended
+ * @tag: its tag
+ * @len: its length
+ */
+struct kofi_eq_unexpected {
+	struct fi_eq_entry	entry;
+	u64			flags;
+	u64			tag;
+	u64			len;
+};
 
 struct device *kofi_domain_device(struct fid_domain *domain);
 int kofi_domain_node(struct fid_domain *domain);

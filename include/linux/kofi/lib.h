@@ -451,12 +451,16 @@ struct kofi_rxop {
  * @claim: context of the FI_CLAIM it is kept for
  * @claimed: it is kept for one
  * @discard: throw it away
+ * @confirmed: its sender is to be told when it has its receive: with delivery
+ *	complete, or by a rendezvous
+ * @expired: it has waited too long to be thrown away
+ * @since: when it began to wait
  * @slot: it waits for a slot, not for a receive
  *
  * A stream has one, and waits while its message does; or several, if it can
  * store the payload of those that wait. Their number is what bounds these.
  * kofi_rxmsg_init() sets one up; before kofi_rxq_match() is called for a new
- * message the provider sets @src, @len, @tagged, @tag, @data and @flags. The
+ * message the provider sets @src, @len, @tagged, @tag, @data, @flags and @confirmed. The
  * rest is the queue's, under its lock.
  */
 struct kofi_rxmsg {
@@ -474,7 +478,10 @@ struct kofi_rxmsg {
 	void			*claim;
 	bool			claimed;
 	bool			discard;
+	bool			confirmed;
+	bool			expired;
 	bool			slot;
+	unsigned long		since;
 	u64			part[DIV_ROUND_UP(KOFI_RXOP_PART, sizeof(u64))];
 };
 
@@ -496,6 +503,7 @@ struct kofi_rxmsg {
  * @ops: all of them, each as long as the endpoint's iov_limit makes it
  * @seq: of the next post
  * @closed: no more posts
+ * @expire: looks for messages that have waited too long
  */
 struct kofi_rxq {
 	spinlock_t		lock;	/* all that follows */
@@ -513,6 +521,7 @@ struct kofi_rxq {
 	void			*ops;
 	u64			seq;
 	bool			closed;
+	struct timer_list	expire;
 };
 
 /**

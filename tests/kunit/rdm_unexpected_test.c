@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Messages that no receive is posted for, at an endpoint with
+ * KOFI_OPT_UNEXPECTED_TIMEOUT, over each provider of endpoints that do not connect.
+ */
+#include <linux/in.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+
+#include "kunit.h"
+#include "limit.h"
+#include "rdm_place.h"
+
+#define UX_LEN		64
+#define UX_LONG		SZ_256K		/* of a message that is a rendezvous over kofi_rxm */
+#define UX_EXPIRE	50		/* milliseconds */
+#define UX_TIMEOUT	TEST_LIMIT(20000)	/* nothing that works takes it */
+
+struct ux_end {
+	struct fid_ep	*ep;
+	struct fid_av	*av;
+	struct fid_cq	*cq;
+	struct fid_eq	*eq;
+	fi_addr_t	peer;
+};
+
+struct ux_test {
+	struct kunit		*test;
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_domain	*domain;
+	struct ux_end		from;
+	struct ux_end		to;
+	u8			*out;	/* UX_LONG each */
+	u8			*in;
+};
+
+/* ----------------------------------------------------------------- objects */
+
+static void ux_close_fid(struct kunit *test, struct fi_fid *fid)
+{
+	if (fid)
+		KUNIT_EXPECT_EQ(test, fi_close(fid), 0);
+}
+
+static void ux_close_end(struct kunit *test, struct ux_end *e)
+{
+	ux_close_fid(test, e->ep ? &e->ep->fid : NULL);
+	ux_close_fid(test, e->cq ? &e->cq->fid : NULL);
+	ux_close_fid(test, e->av ? &e->av->fid : NULL);
+	ux_close_fid(test, e->eq ? &e->eq->fid : NULL);
+}
+
+static void ux_close(void *arg)
+{
+	struct ux_test *t = arg;
+
+	ux_close_end(t->test, &t->from);
+	ux_close_end(t->test, &t->to);
+	ux_close_fid(t->test, t->domain ? &t->domain->fid : NULL);
+	ux_close_fid(t->test, t->fabric ? &t->fabric->fid : NULL);
+	fi_freeinfo(t->info);
+	kvfree(t->out);
+	kvfree(t->in);
+	kfree(t);
+}
+
+static void ux_open_end(struct ux_test *t, struct ux_end *e)
+{
+	struct fi_cq_attr cq = {
+		.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC,
+	};
+	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_UNSPEC };
+	struct kunit *test = t->test;
+
+	KUNIT_ASSERT_EQ(test, fi_eq_open(t->fabric, &eq, &e->eq, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_av_open(t->domain, &(struct fi_av_attr) {},
+					 &e->av, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_cq_open(t->domain, &cq, &e->cq, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(t->domain, t->info, &e->ep, e), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->ep, &e->eq->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->ep, &e->av->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->ep, &e->cq->fid,
+					 FI_TRANSMIT | FI_RECV), 0);
+}
+
+static struct ux_test *ux_alloc(struct kunit *test)
+{
+	struct ux_test *t = kzalloc(sizeof(*t), GFP_KERNEL);
+	struct fi_info *hints;
+	int i, err;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->test = test;
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, ux_close, t), 0);
+	t->out = kvmalloc(UX_LONG, GFP_KERNEL);
+	t->in = kvmalloc(UX_LONG, GFP_KERNEL);
+	hints = fi_allocinfo();
+	KUNIT_ASSERT_TRUE(test, t->out && t->in && hints);
+	for (i = 0; i < UX_LONG; i++)
+		t->out[i] = i * 7 + i / 256;
+	hints->caps = FI_MSG | FI_TAGGED | FI_SOURCE;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR |
+				      FI_MR_ALLOCATED;
+	err = rdm_place_getinfo(test, hints, &t->info);
+	fi_freeinfo(hints);
+	KUNIT_ASSERT_EQ(test, err, 0);
+	KUNIT_ASSERT_EQ(test, fi_fabric(t->info->fabric_attr, &t->fabric, NULL),
+			0);
+	KUNIT_ASSERT_EQ(test, fi_domain(t->fabric, t->info, &t->domain, NULL),
+			0);
+	return t;
+}
+
+static void ux_name(struct ux_test *t, struct ux_end *of, struct ux_end *at)
+{
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+
+	KUNIT_ASSERT_EQ(t->test, fi_getname(&of->ep->fid, &name, &len), 0);
+	KUNIT_ASSERT_EQ(t->test, fi_av_insert(at->av, &name, 1, &at->peer, 0,
+					      NULL), 1);
+}
+
+/* Two endpoints; messages to the second one wait for EXPIRE milliseconds. */
+static struct ux_test *ux_open(struct kunit *test, size_t expire)
+{
+	struct ux_test *t = ux_alloc(test);
+
+	ux_open_end(t, &t->from);
+	ux_open_end(t, &t->to);
+	KUNIT_ASSERT_EQ(test, fi_setopt(&t->to.ep->fid, FI_OPT_ENDPOINT,
+					KOFI_OPT_UNEXPECTED_TIMEOUT, &expire,
+					sizeof(expire)), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(t->from.ep), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(t->to.ep), 0);
+	ux_name(t, &t->from, &t->to);
+	ux_name(t, &t->to, &t->from);
+	return t;
+}
+
+/* --------------------------------------------------------------- operations */
+
+/* The next completion of a queue: 0 or its error */
+static int ux_comp(struct ux_end *e, struct fi_cq_tagged_entry *entry)
+{
+	struct fi_cq_err_entry bad = {};
+	ssize_t n = fi_cq_sread(e->cq, entry, 1, NULL, UX_TIMEOUT);
+
+	if (n != -FI_EAVAIL)
+		return n == 1 ? 0 : n ?: -EIO;
+	if (fi_cq_readerr(e->cq, &bad, 0) < 0)
+		return -EIO;
+	entry->op_context = bad.op_context;
+	entry->tag = bad.tag;
+	return bad.err;
+}
+
+static void ux_post(struct ux_test *t, u64 tag, size_t len, u64 flags)
+{
+	struct kvec kv = { .iov_base = t->out, .iov_len = len };
+	const struct fi_msg_tagged msg = {
+		.msg_iov = &kv, .iov_count = 1, .addr = t->from.peer,
+		.tag = tag, .context = t->out,
+	};
+
+	KUNIT_ASSERT_EQ(t->test, fi_tsendmsg(t->from.ep, &msg, flags), 0);
+}
+
+static void ux_send(struct ux_test *t, u64 tag, size_t len)
+{
+	struct fi_cq_tagged_entry entry;
+
+	ux_post(t, tag, len, FI_COMPLETION);
+	KUNIT_ASSERT_EQ(t->test, ux_comp(&t->from, &entry), 0);
+}
+
+static void ux_recv_post(struct ux_test *t, u64 tag, size_t len)
+{
+	memset(t->in, 0, len);
+	KUNIT_ASSERT_EQ(t->test, fi_trecv(t->to.ep, t->in, len, NULL,
+					  FI_ADDR_UNSPEC, tag, 0, t->in), 0);
+}
+
+/* What has been posted for gets a message. */
+static void ux_received(struct ux_test *t, u64 tag, size_t len)
+{
+	struct fi_cq_tagged_entry entry;
+
+	KUNIT_ASSERT_EQ(t->test, ux_comp(&t->to, &entry), 0);
+	KUNIT_EXPECT_PTR_EQ(t->test, entry.op_context, (void *)t->in);
+	KUNIT_EXPECT_EQ(t->test, entry.len, len);
+	KUNIT_EXPECT_EQ(t->test, entry.tag, tag);
+	KUNIT_EXPECT_MEMEQ(t->test, t->in, t->out, len);
+}
+
+/* Is a message with this tag there? */
+static bool ux_peek(struct ux_test *t, u64 tag, u64 flags)
+{
+	const struct fi_msg_tagged msg = {
+		.addr = FI_ADDR_UNSPEC, .tag = tag, .context = t->in,
+	};
+	struct fi_cq_tagged_entry entry;
+	int err;
+
+	KUNIT_ASSERT_EQ(t->test, fi_trecvmsg(t->to.ep, &msg, FI_PEEK | flags),
+			0);
+	err = ux_comp(&t->to, &entry);
+	KUNIT_EXPECT_TRUE(t->test, !err || err == FI_ENOMSG);
+	return !err;
+}
+
+/* The next event is that a message has expired. */
+static void ux_expired(struct ux_test *t, u64 flags, u64 tag, u64 len)
+{
+	struct kofi_eq_unexpected ev = {};
+	struct kunit *test = t->test;
+	u32 event;
+
+	KUNIT_ASSERT_EQ(test, fi_eq_sread(t->to.eq, &event, &ev, sizeof(ev),
+					  UX_TIMEOUT, 0), sizeof(ev));
+	KUNIT_EXPECT_EQ(test, event, KOFI_UNEXPECTED);
+	KUNIT_EXPECT_PTR_EQ(test, ev.entry.fid, &t->to.ep->fid);
+	KUNIT_EXPECT_PTR_EQ(test, ev.entry.context, (void *)&t->to);
+	KUNIT_EXPECT_EQ(test, ev.entry.data, t->to.peer);
+	KUNIT_EXPECT_EQ(test, ev.flags, flags);
+	KUNIT_EXPECT_EQ(test, ev.tag, tag);
+	KUNIT_EXPECT_EQ(test, ev.len, len);
+}
+
+/* -------------------------------------------------------------------- cases */
+
+/* A tagged message goes; those behind it, and later ones like it, arrive. */
+static void ux_discarded(struct kunit *test)
+{
+	struct ux_test *t = ux_open(test, UX_EXPIRE);
+
+	ux_send(t, 7, UX_LEN);
+	ux_recv_post(t, 8, UX_LEN);
+	ux_send(t, 8, UX_LEN);
+	ux_received(t, 8, UX_LEN);
+	ux_expired(t, FI_TAGGED | FI_DISCARD, 7, UX_LEN);
+	KUNIT_EXPECT_FALSE(test, ux_peek(t, 7, 0));
+	ux_recv_post(t, 7, UX_LEN);
+	ux_send(t, 7, UX_LEN / 2);
+	ux_received(t, 7, UX_LEN / 2);
+}
+
+/* Untagged ones, of which the first holds up the second over kofi_sock */
+static void ux_untagged(struct kunit *test)
+{
+	struct ux_test *t = ux_open(test, UX_EXPIRE);
+	struct fi_cq_tagged_entry entry;
+	size_t len = SZ_4K;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, fi_send(t->from.ep, t->out, len - i, NULL,
+					      t->from.peer, NULL), 0);
+		KUNIT_ASSERT_EQ(test, ux_comp(&t->from, &entry), 0);
+	}
+	for (i = 0; i < 2; i++)
+		ux_expired(t, FI_MSG | FI_DISCARD, 0, len - i);
+	KUNIT_ASSERT_EQ(test, fi_recv(t->to.ep, t->in, len, NULL,
+				      FI_ADDR_UNSPEC, t->in), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(t->from.ep, t->out, UX_LEN, NULL,
+				      t->from.peer, NULL), 0);
+	KUNIT_ASSERT_EQ(test, ux_comp(&t->from, &entry), 0);
+	ux_received(t, 0, UX_LEN);
+}
+
+/* One that is kept for a claim stays, while another goes that has come later. */
+static void ux_claimed(struct kunit *test)
+{
+	struct ux_test *t = ux_open(test, UX_EXPIRE);
+	struct kvec kv = { .iov_base = t->in, .iov_len = UX_LEN };
+	const struct fi_msg_tagged claim = {
+		.msg_iov = &kv, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.tag = 1, .context = t->in,
+	};
+
+	ux_send(t, 1, UX_LEN);
+	/* it may have gone before */
+	while (!ux_peek(t, 1, FI_CLAIM)) {
+		ux_expired(t, FI_TAGGED | FI_DISCARD, 1, UX_LEN);
+		ux_send(t, 1, UX_LEN);
+	}
+	ux_send(t, 2, UX_LEN);
+	ux_expired(t, FI_TAGGED | FI_DISCARD, 2, UX_LEN);
+	ux_send(t, 3, UX_LEN);
+	ux_expired(t, FI_TAGGED | FI_DISCARD, 3, UX_LEN);
+	KUNIT_ASSERT_EQ(test, fi_trecvmsg(t->to.ep, &claim,
+					  FI_CLAIM | FI_COMPLETION), 0);
+	ux_received(t, 1, UX_LEN);
+}
+
+/* How a message is sent of which the sender hears that it has been received */
+static void ux_post_confirmed(struct ux_test *t, u64 tag, size_t *len)
+{
+	bool native = !strcmp(t->test->param_value, "sock");
+
+	*len = native ? UX_LEN : UX_LONG;
+	ux_post(t, tag, *len, FI_COMPLETION |
+			      (native ? FI_DELIVERY_COMPLETE : 0));
+}
+
+/* Without a receive its connection ends, and the next message makes another one. */
+static void ux_confirmed(struct kunit *test)
+{
+	struct ux_test *t = ux_open(test, UX_EXPIRE);
+	struct fi_cq_tagged_entry entry;
+	size_t len;
+
+	ux_post_confirmed(t, 4, &len);
+	ux_expired(t, FI_TAGGED, 4, len);
+	KUNIT_EXPECT_GT(test, ux_comp(&t->from, &entry), 0);
+	KUNIT_EXPECT_PTR_EQ(test, entry.op_context, (void *)t->out);
+	KUNIT_EXPECT_FALSE(test, ux_peek(t, 4, 0));
+
+	ux_recv_post(t, 4, UX_LONG);
+	ux_post_confirmed(t, 4, &len);
+	ux_received(t, 4, len);
+	KUNIT_EXPECT_EQ(test, ux_comp(&t->from, &entry), 0);
+}
+
+/* With one that comes in time, the sender hears of it and not before. */
+static void ux_in_time(struct kunit *test)
+{
+	struct ux_test *t = ux_open(test, UX_TIMEOUT);
+	struct fi_cq_tagged_entry entry;
+	size_t len;
+
+	ux_post_confirmed(t, 5, &len);
+	ux_recv_post(t, 6, UX_LEN);
+	while (!ux_peek(t, 5, 0))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(t->from.cq, &entry, 1), -EAGAIN);
+	ux_recv_post(t, 5, UX_LONG);
+	ux_received(t, 5, len);
+	KUNIT_EXPECT_EQ(test, ux_comp(&t->from, &entry), 0);
+}
+
+/* Closing an endpoint while messages wait */
+static void ux_closed(struct kunit *test)
+{
+	struct ux_test *t = ux_open(test, UX_EXPIRE);
+	size_t len;
+	u64 tag;
+
+	for (tag = 0; tag < 20; tag++)
+		ux_send(t, tag, UX_LEN);
+	ux_post_confirmed(t, tag, &len);
+}
+
+static void ux_options(struct kunit *test)
+{
+	struct ux_test *t = ux_alloc(test);
+	struct fid_ep *ep;
+	size_t value = 0, len = sizeof(value);
+	fid_t fid;
+
+	ux_open_end(t, &t->to);
+	fid = &t->to.ep->fid;
+	KUNIT_ASSERT_EQ(test, fi_getopt(fid, FI_OPT_ENDPOINT,
+					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
+					&len), 0);
+	KUNIT_EXPECT_EQ(test, value, 0);
+	value = (size_t)INT_MAX + 1;
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT,
+					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
+					len), -EINVAL);
+	value = 1000;
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT,
+					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
+					sizeof(u32)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT,
+					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
+					len), 0);
+	value = 0;
+	KUNIT_ASSERT_EQ(test, fi_getopt(fid, FI_OPT_ENDPOINT,
+					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
+					&len), 0);
+	KUNIT_EXPECT_EQ(test, value, 1000);
+	KUNIT_ASSERT_EQ(test, fi_enable(t->to.ep), 0);
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT,
+					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
+					len), -FI_EOPBADSTATE);
+
+	/* one peer needs no limit: its stream waits */
+	if (strcmp(test->param_value, "sock"))
+		return;
+	t->info->ep_attr->type = FI_EP_MSG;
+	KUNIT_ASSERT_EQ(test, fi_endpoint(t->domain, t->info, &ep, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
+					len), -ENOPROTOOPT);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+}
+
+static struct kunit_case ux_cases[] = {
+	KUNIT_CASE_PARAM(ux_discarded, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(ux_untagged, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(ux_claimed, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(ux_confirmed, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(ux_in_time, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(ux_closed, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(ux_options, rdm_place_gen_params),
+	{}
+};
+
+static struct kunit_suite ux_suite = {
+	.name = "unexpected_timeout",
+	.test_cases = ux_cases,
+};
+
+kunit_test_suite(ux_suite);
