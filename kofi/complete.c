@@ -600,7 +600,8 @@ EXPORT_SYMBOL_GPL(kofi_ep_remote_unreserve);
  * @ep: the endpoint it came to
  * @wc: what it did: FI_REMOTE_READ or FI_REMOTE_WRITE, the bytes, and with
  *	FI_REMOTE_CQ_DATA its value. FI_RMA_EVENT says that a region it named
- *	asks for events. Copied; the context is filled in here.
+ *	asks for events. The region, where it is known. Copied; the context is
+ *	filled in here: that of the region, if the queue is read.
  *
  * Counts it. With a value or an event it is also reported, in the slot that was
  * reserved for it, whether the queue is selective or not; on a queue that calls
@@ -621,7 +622,12 @@ void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 	}
 	report = *wc;
 	report.flags &= ~FI_RMA_EVENT;
-	report.cqe = cq->done ? ep->remote_cqe : NULL;
+	if (cq->done) {
+		report.cqe = ep->remote_cqe;
+	} else {
+		report.op_context = wc->mr_context;
+		report.buf = NULL;
+	}
 	kofi_ep_rx_complete(ep, &report, FI_COMPLETION);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_remote_complete);

@@ -388,7 +388,8 @@ EXPORT_SYMBOL_GPL(kofi_ep_write_space);
  *	regions registered with FI_RMA_EVENT; lives as long as the endpoint.
  *	NULL: they are only counted.
  *
- * Queues that are read report such values with a NULL context and do not need
+ * The completion says which region it was (kofi_wc.mr_context, kofi_wc.mr_key). Queues
+ * that are read report such values with the context of the region, and do not need
  * this.
  *
  * Context: process, may sleep.

@@ -282,6 +282,7 @@ int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
 		t->len = len;
 		t->serial = mr->serial;
 		t->event = mr->flags & FI_RMA_EVENT;
+		t->context = mr->mr.fid.context;
 	}
 	if (unlikely(err)) {
 		if (mr)

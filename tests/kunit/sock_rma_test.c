@@ -432,7 +432,7 @@ static void rma_event(struct kunit *test)
 
 	rma_pair(test, l);
 	KUNIT_ASSERT_EQ(test, fi_mr_reg(l->end[1].domain, l->in, 4096, RMA_ALL,
-					0, 0, FI_RMA_EVENT, &mr, NULL), 0);
+					0, 0, FI_RMA_EVENT, &mr, l), 0);
 	key = fi_mr_key(mr);
 	base = kofi_mr_base(mr);
 	KUNIT_ASSERT_EQ(test, fi_write(l->end[0].ep, l->out, 100, NULL, 0,
@@ -442,9 +442,14 @@ static void rma_event(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
 	KUNIT_EXPECT_EQ(test, e.flags, FI_RMA | FI_REMOTE_WRITE);
 	KUNIT_EXPECT_EQ(test, e.len, 100);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)l);
+	KUNIT_EXPECT_EQ(test, e.tag, key);
+	KUNIT_EXPECT_NULL(test, e.buf);
 	KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
 	KUNIT_EXPECT_EQ(test, e.flags, FI_RMA | FI_REMOTE_READ);
 	KUNIT_EXPECT_EQ(test, e.len, 90);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)l);
+	KUNIT_EXPECT_EQ(test, e.tag, key);
 	rma_expect(test, l->end[0].tx, NULL, FI_WRITE | FI_RMA);
 	rma_expect(test, l->end[0].tx, NULL, FI_READ | FI_RMA);
 	rma_unreg(test, mr);

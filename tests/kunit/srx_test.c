@@ -461,7 +461,7 @@ static void srx_remote_one(struct kunit *test, int i, bool done, bool cqe)
 	struct kofi_wc wc = {
 		.flags = srx_remotes[i].flags, .len = 11,
 		.data = srx_remotes[i].flags & FI_REMOTE_CQ_DATA ? 99 : 0,
-		.src = FI_ADDR_NOTAVAIL,
+		.src = FI_ADDR_NOTAVAIL, .mr_context = test, .mr_key = 5,
 	};
 	struct srx_remote r = { .cqe.done = srx_remote_done };
 	bool reported = srx_remotes[i].report && (!done || cqe);
@@ -497,6 +497,8 @@ static void srx_remote_one(struct kunit *test, int i, bool done, bool cqe)
 		e.flags = r.wc.flags;
 		e.len = r.wc.len;
 		e.data = r.wc.data;
+		e.tag = r.wc.mr_key;
+		e.op_context = r.wc.mr_context;
 	} else {
 		KUNIT_EXPECT_EQ(test, reported ? 1 : -EAGAIN,
 				fi_cq_read(cq, &e, 1));
@@ -505,9 +507,9 @@ static void srx_remote_one(struct kunit *test, int i, bool done, bool cqe)
 		KUNIT_EXPECT_EQ(test, srx_remotes[i].reported, e.flags);
 		KUNIT_EXPECT_EQ(test, (size_t)11, e.len);
 		KUNIT_EXPECT_EQ(test, wc.data, e.data);
+		KUNIT_EXPECT_EQ(test, 5ULL, e.tag);
+		KUNIT_EXPECT_PTR_EQ(test, (void *)test, e.op_context);
 	}
-	if (reported && !done)
-		KUNIT_EXPECT_NULL(test, e.op_context);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&cntr->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));

@@ -98,8 +98,13 @@ struct kofi_cqe {
  * @len: bytes received; for transmits 0
  * @olen: bytes that did not fit, with FI_ETRUNC
  * @buf: where a multi-receive buffer was filled, otherwise NULL
+ * @mr_context: in its place with FI_REMOTE_READ or FI_REMOTE_WRITE: context of the
+ *	region, of the first one if the peer has named several; NULL where the
+ *	provider does not know
  * @data: the peer's value if FI_REMOTE_CQ_DATA is in @flags
  * @tag: tag of a tagged receive
+ * @mr_key: in its place with FI_REMOTE_READ or FI_REMOTE_WRITE: key of that region,
+ *	or 0
  * @src: sender, where the endpoint reports sources
  * @inv_key: key the peer invalidated if KOFI_REMOTE_INV is in @flags
  */
@@ -113,9 +118,15 @@ struct kofi_wc {
 	u64		flags;
 	size_t		len;
 	size_t		olen;
-	void		*buf;
+	union {
+		void	*buf;
+		void	*mr_context;
+	};
 	u64		data;
-	u64		tag;
+	union {
+		u64	tag;
+		u64	mr_key;
+	};
 	fi_addr_t	src;
 	u64		inv_key;
 };

@@ -600,6 +600,7 @@ static inline struct kofi_rxq *kofi_ep_rxq(const struct kofi_ep *ep,
  * @len: bytes in all
  * @serial: registration the access was allowed for
  * @event: the region was registered with FI_RMA_EVENT
+ * @context: of the region
  * @mr: the region while it is held, or NULL
  *
  * Nothing is held between two steps of an access that may be far apart: each
@@ -614,6 +615,7 @@ struct kofi_target {
 	u64		len;
 	u64		serial;
 	bool		event;
+	void		*context;
 	struct kofi_mr	*mr;
 };
 
