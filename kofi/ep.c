@@ -160,6 +160,31 @@ bool kofi_ep_disconnected(struct kofi_ep *ep)
 }
 EXPORT_SYMBOL_GPL(kofi_ep_disconnected);
 
+/**
+ * kofi_ep_peer_lost - the connection to a peer was lost
+ * @ep: an endpoint whose peers share it
+ * @addr: address of the peer; one that is not in the address vector is not reported
+ * @err: why, a positive error code
+ *
+ * Queues an error entry with the peer's fi_addr_t in its data. What was under way
+ * has completed with the reason before; this is for consumers that have nothing under
+ * way. The next operation makes another connection.
+ *
+ * Context: any.
+ */
+void kofi_ep_peer_lost(struct kofi_ep *ep, const struct sockaddr *addr, int err)
+{
+	const struct kofi_event ev = {
+		.fid = &ep->ep.fid, .context = ep->ep.fid.context,
+		.err = err, .prov_errno = err,
+		.data_val = kofi_av_source(ep->av, addr),
+	};
+
+	if (ev.data_val != FI_ADDR_NOTAVAIL)
+		kofi_eq_report(ep->eq, &ev, GFP_ATOMIC | __GFP_NOWARN);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_peer_lost);
+
 /* ------------------------------------------------------------------ binding */
 
 /*

@@ -5,7 +5,7 @@
  * Asking
  *
  * A request has all of its values in one packet: those that are few in a copy,
- * as nobody wants a device to gather eight bytes. The peer answers each one,
+ * as a device would gather eight bytes at a high price. The peer answers each one,
  * with the old values if they are asked for; the operation is complete with
  * that. Answers are not to wait for receives that hold requests, at both ends:
  * a connection has few of them under way.

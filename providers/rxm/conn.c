@@ -328,6 +328,7 @@ static void rxm_conn_keep(struct rxm_conn *c, struct list_head *failed)
  */
 static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 {
+	bool lost = c->state == RXM_CONNECTED && err != ECANCELED;
 	struct rxm_op *op;
 	LIST_HEAD(queue);
 
@@ -345,6 +346,8 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	WRITE_ONCE(c->state, state);
 	spin_unlock_irq(&c->lock);
 	rxm_tx_fail_list(&queue, err);
+	if (lost)
+		kofi_ep_peer_lost(&c->ep->base, &c->addr.sa, err);
 	c->err = 0;
 	if (state == RXM_WAITING) {
 		c->tries++;

@@ -193,8 +193,17 @@ void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			      const union kofi_ip *addr, gfp_t gfp);
 void ksk_peer_free(struct ksk_peer *peer);
+struct ksk_peer *ksk_rdm_find(struct ksk_rdm *rdm, const union kofi_ip *addr);
+struct ksk_peer *ksk_rdm_current(struct ksk_rdm *rdm,
+				 const union kofi_ip *addr);
+int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 		     struct ksk_peer *peer);
+
+/* ----------------------------------------------------------- rdm_accept.c */
+
+extern const struct ksk_listener_ops ksk_rdm_listener_ops;
+void ksk_rdm_accept_work(struct work_struct *work);
 
 /* ----------------------------------------------------------------- idle.c */
 

@@ -375,7 +375,7 @@ static noinline int ksk_rx_rndv(struct ksk_conn *c)
 static int ksk_rx_acked(struct ksk_conn *c)
 {
 	if (!ksk_tx_acked(c)) {
-		ksk_rx_violation(c, "acknowledgment nobody waits for");
+		ksk_rx_violation(c, "acknowledgment of no operation");
 		return -EPROTO;
 	}
 	ksk_stat_inc(&c->stats.rx_acks);

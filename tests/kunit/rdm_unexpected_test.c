@@ -228,6 +228,22 @@ static void ux_expired(struct ux_test *t, u64 flags, u64 tag, u64 len)
 	KUNIT_EXPECT_EQ(test, ev.len, len);
 }
 
+/* The next event is that the connection to the other end was lost. */
+static void ux_lost(struct ux_test *t, struct ux_end *e)
+{
+	struct fi_eq_err_entry bad = {};
+	struct kofi_eq_unexpected ev;
+	u32 event;
+
+	KUNIT_ASSERT_EQ(t->test, fi_eq_sread(e->eq, &event, &ev, sizeof(ev),
+					     UX_TIMEOUT, 0), -FI_EAVAIL);
+	KUNIT_ASSERT_EQ(t->test, fi_eq_readerr(e->eq, &bad, 0), sizeof(bad));
+	KUNIT_EXPECT_PTR_EQ(t->test, bad.fid, &e->ep->fid);
+	KUNIT_EXPECT_PTR_EQ(t->test, bad.context, (void *)e);
+	KUNIT_EXPECT_EQ(t->test, bad.data, e->peer);
+	KUNIT_EXPECT_GT(t->test, bad.err, 0);
+}
+
 /* -------------------------------------------------------------------- cases */
 
 /* A tagged message goes; those behind it, and later ones like it, arrive. */
@@ -315,6 +331,8 @@ static void ux_confirmed(struct kunit *test)
 	ux_expired(t, FI_TAGGED, 4, len);
 	KUNIT_EXPECT_GT(test, ux_comp(&t->from, &entry), 0);
 	KUNIT_EXPECT_PTR_EQ(test, entry.op_context, (void *)t->out);
+	ux_lost(t, &t->from);
+	ux_lost(t, &t->to);
 	KUNIT_EXPECT_FALSE(test, ux_peek(t, 4, 0));
 
 	ux_recv_post(t, 4, UX_LONG);

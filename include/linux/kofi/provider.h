@@ -528,6 +528,7 @@ bool kofi_ep_connected(struct kofi_ep *ep, const void *data, size_t len);
 bool kofi_ep_connect_failed(struct kofi_ep *ep, int err, int prov_errno,
 			    const void *data, size_t len);
 bool kofi_ep_disconnected(struct kofi_ep *ep);
+void kofi_ep_peer_lost(struct kofi_ep *ep, const struct sockaddr *addr, int err);
 
 /**
  * kofi_ep_tx_state - may a transmit be posted

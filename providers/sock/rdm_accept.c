@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Requests of peers of an endpoint of type FI_EP_RDM.
+ *
+ * A request names the port its sender listens on, and a number of the sender's life. Two
+ * peers that connect to each other at the same time agree on the request of the
+ * higher address; the other is rejected. So is one to which there is a connection
+ * that has not ended, unless the number is another: then the peer has restarted.
+ *
+ * Requests are answered by a work item of the endpoint.
+ */
+#include <net/tcp.h>
+
+#include "rdm.h"
+
+/* Is the first address higher: the host's bytes, then the port's */
+static int ksk_rdm_compare(const union kofi_ip *a, const union kofi_ip *b)
+{
+	int diff;
+
+	if (a->sa.sa_family == AF_INET6)
+		diff = memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr,
+			      sizeof(a->in6.sin6_addr));
+	else
+		diff = memcmp(&a->in4.sin_addr, &b->in4.sin_addr,
+			      sizeof(a->in4.sin_addr));
+	/* at the same place in both families */
+	return diff ? : memcmp(&a->in4.sin_port, &b->in4.sin_port,
+			       sizeof(a->in4.sin_port));
+}
+
+/* Is there one that the same peer has closed, and that may have a successor? */
+static bool ksk_rdm_ending(struct ksk_rdm *rdm, const struct ksk_peer *peer)
+{
+	struct ksk_peer *old;
+
+	rcu_read_lock();
+	old = ksk_rdm_find(rdm, &peer->addr);
+	rcu_read_unlock();
+	return old && old->established && old->pid == peer->pid &&
+	       READ_ONCE(old->conn.dead) == ESHUTDOWN;
+}
+
+/* Which of two connections is to be used? The new one is then the peer's. */
+static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
+			 const union kofi_ip *own)
+{
+	int diff = ksk_rdm_compare(&peer->addr, own);
+	struct ksk_peer *old;
+
+	lockdep_assert_held(&rdm->lock);
+
+	old = ksk_rdm_current(rdm, &peer->addr);
+	if (!diff) {
+		/* our own: posts use the end that has connected */
+		if (!old || peer->pid != rdm->pid)
+			return false;
+		list_add_tail(&peer->node, &rdm->conns);
+		return true;
+	}
+	if (!old)
+		return !ksk_rdm_ending(rdm, peer) && !ksk_rdm_link(rdm, peer);
+	if (old->established || old->accepted) {
+		if (!old->pid || old->pid == peer->pid)
+			return false;
+		rdm->restarts++;
+		ksk_rdm_replace(rdm, old, peer);
+		ksk_conn_abort(&old->conn, ECONNRESET);
+		return true;
+	}
+	if (diff < 0)
+		return false;
+	ksk_rdm_replace(rdm, old, peer);
+	ksk_conn_abort(&old->conn, ECANCELED);
+	return true;
+}
+
+/* Shall the request be accepted? Then the connection is the peer's. */
+static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
+			  const union kofi_ip *own)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	if (rdm->closing || !READ_ONCE(rdm->ep.domain->ifindex) ||
+	    (peer->unknown && rdm->unknown >= READ_ONCE(ksk_max_unknown)) ||
+	    !ksk_rdm_wins(rdm, peer, own))
+		return false;
+	rdm->unknown += peer->unknown;
+	return true;
+}
+
+/* Who has sent a request, and our own address as the sender sees it */
+static int ksk_rdm_addresses(struct ksk_rdm *rdm, struct ksk_req *req,
+			     const struct ksk_rdm_cm *cm, union kofi_ip *addr,
+			     union kofi_ip *own)
+{
+	struct sockaddr_storage ss = {};
+	int err;
+
+	/* one whose sender has gone already tells nothing of its state now */
+	if (!cm->pid || READ_ONCE(req->sock->sk->sk_state) != TCP_ESTABLISHED)
+		return -ENOTCONN;
+	err = kernel_getpeername(req->sock, (struct sockaddr *)&ss);
+	if (err < 0)
+		return err;
+	*kofi_ip_port((struct sockaddr *)&ss) = cm->port;
+	err = kofi_ip_peer(&ss, sizeof(ss), addr);
+	if (err)
+		return err;
+	memset(&ss, 0, sizeof(ss));
+	err = kernel_getsockname(req->sock, (struct sockaddr *)&ss);
+	if (err < 0)
+		return err;
+	*kofi_ip_port((struct sockaddr *)&ss) = *kofi_ip_port(&rdm->name.sa);
+	return kofi_ip_peer(&ss, sizeof(ss), own);
+}
+
+/* The answer has been sent: the socket is the connection's. */
+static void ksk_peer_attach(struct ksk_peer *peer, struct ksk_req *req)
+{
+	struct socket *sock = req->sock;
+	struct ksk_conn *c = &peer->conn;
+
+	ksk_socket_tune(sock, &c->ep->tun, c->ep->base.info);
+	ksk_socket_reserves(c->ep, sock->sk);
+	req->sock = NULL;
+	ksk_conn_attach(c, sock, KSK_CONN_REQUESTED);
+	lock_sock(sock->sk);
+	if (!READ_ONCE(c->dead))
+		ksk_conn_established(c, NULL, 0);
+	release_sock(sock->sk);
+}
+
+static void ksk_rdm_accept(struct ksk_rdm *rdm, struct ksk_req *req,
+			   struct ksk_rdm_cm cm, struct ksk_peer *peer)
+{
+	int err;
+
+	peer->conn.be = ksk_cm_big_endian(&req->cm);
+	cm.features = 0;
+	if (cm.version & ~KSK_RDM_AGREED) {
+		cm.version = KSK_RDM_VERSION | KSK_RDM_AGREED;
+		peer->conn.rndv = &peer->rndv;
+	}
+	cm.pid = cpu_to_be32(rdm->pid);
+	err = ksk_req_answer(req, KSK_CM_ACCEPT, 0, &cm, sizeof(cm));
+	if (err)
+		ksk_conn_abort(&peer->conn, ECONNABORTED);
+	else
+		ksk_peer_attach(peer, req);
+}
+
+static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
+{
+	size_t len = ksk_cm_data_len(&req->cm);
+	struct ksk_peer *peer = NULL;
+	union kofi_ip addr, own;
+	struct ksk_rdm_cm cm;
+	bool admit = false;
+
+	/* protocols that are layered on connections use other lengths */
+	if (len == sizeof(cm)) {
+		memcpy(&cm, req->cm.buf + sizeof(req->cm.hdr), sizeof(cm));
+		if (!ksk_rdm_addresses(rdm, req, &cm, &addr, &own))
+			peer = ksk_peer_new(rdm, &addr, GFP_KERNEL);
+	}
+	if (peer) {
+		/* it does not end before it has its socket */
+		mutex_lock(&peer->conn.mutex);
+		peer->accepted = true;
+		peer->unknown = kofi_av_source(rdm->ep.base.av, &addr.sa) ==
+				FI_ADDR_NOTAVAIL;
+		peer->pid = be32_to_cpu(cm.pid);
+	}
+	spin_lock_irq(&rdm->lock);
+	if (peer)
+		admit = ksk_rdm_admit(rdm, peer, &own);
+	if (admit)
+		rdm->accepted++;
+	else if (peer)
+		rdm->rejected++;
+	else
+		rdm->refused++;
+	spin_unlock_irq(&rdm->lock);
+
+	if (admit)
+		ksk_rdm_accept(rdm, req, cm, peer);
+	if (peer)
+		mutex_unlock(&peer->conn.mutex);
+	if (admit)
+		return;
+	if (peer)
+		ksk_peer_free(peer);
+	ksk_req_answer(req, KSK_CM_REJECT, 0, &cm,
+		       len == sizeof(cm) ? sizeof(cm) : 0);
+}
+
+/**
+ * ksk_rdm_accept_work - answer the requests that have come
+ * @work: ksk_rdm.accept
+ *
+ * Context: process.
+ */
+void ksk_rdm_accept_work(struct work_struct *work)
+{
+	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, accept);
+	struct ksk_req *req;
+	unsigned int noio;
+
+	/* pairs with ksk_rdm_listen(), which queues it again */
+	if (!smp_load_acquire(&rdm->listening))
+		return;
+	noio = ksk_memalloc_save(&rdm->ep);
+	while ((req = ksk_req_next(&rdm->listener))) {
+		ksk_rdm_request(rdm, req);
+		ksk_req_free(req);
+	}
+	ksk_memalloc_restore(noio);
+}
+
+static void *ksk_rdm_prepare(struct ksk_req *req)
+{
+	return req->listener;
+}
+
+static bool ksk_rdm_deliver(struct ksk_req *req, void *prepared)
+{
+	struct ksk_rdm *rdm = container_of(req->listener, struct ksk_rdm,
+					   listener);
+
+	queue_work(ksk_wq, &rdm->accept);
+	return true;
+}
+
+static void ksk_rdm_discard(void *prepared)
+{
+}
+
+const struct ksk_listener_ops ksk_rdm_listener_ops = {
+	.prepare	= ksk_rdm_prepare,
+	.deliver	= ksk_rdm_deliver,
+	.discard	= ksk_rdm_discard,
+};
