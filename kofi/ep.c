@@ -35,6 +35,8 @@
  */
 #include <linux/slab.h>
 
+#include <linux/kofi/lib.h>
+
 #include "cq.h"
 #include "kofi_trace.h"
 
@@ -181,7 +183,7 @@ void kofi_ep_peer_lost(struct kofi_ep *ep, const struct sockaddr *addr, int err)
 	};
 
 	if (ev.data_val != FI_ADDR_NOTAVAIL)
-		kofi_eq_report(ep->eq, &ev, GFP_ATOMIC | __GFP_NOWARN);
+		kofi_eq_report_peer(ep->eq, &ev);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_peer_lost);
 
@@ -601,7 +603,7 @@ static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	kofi_ep_stats_dir(ep, KOFI_RX, fn, arg);
 	kofi_mr_pool_stats(ep, fn, arg);
 	if (ep->unexpected_timeout)
-		fn(arg, "rx_discarded", atomic64_read(&ep->discarded));
+		fn(arg, "rx_expired", atomic64_read(&ep->expired));
 	if (ep->ops->obj && ep->ops->obj->stats)
 		ep->ops->obj->stats(obj, fn, arg);
 }

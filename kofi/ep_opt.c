@@ -175,13 +175,13 @@ EXPORT_SYMBOL_GPL(kofi_ep_set_size);
  * regions of its domain kofi_mr_get() may give an endpoint at a time, and
  * KOFI_OPT_MR_SEGS (%KOFI_IOV_MAX) how many segments each of them can have.
  *
- * KOFI_OPT_UNEXPECTED_TIMEOUT (0: off) is how many milliseconds a message waits for
- * a receive at an endpoint of type FI_EP_RDM. Then it is thrown away, unless it was sent
- * with FI_DELIVERY_COMPLETE or by a rendezvous: their senders would be told that it
- * has been received, so the connection is ended instead. The event queue of the
- * endpoint gets KOFI_UNEXPECTED in both cases. Endpoints with one shared receive context
- * should have the same limit: messages that wait there are looked at in the order of
- * their arrival.
+ * KOFI_OPT_UNEXPECTED_TIMEOUT (0: off) is how many milliseconds a message waits for a
+ * receive at an endpoint of type FI_EP_RDM. Then it is thrown away. If that would
+ * tell its sender that it has been received (FI_DELIVERY_COMPLETE, or
+ * FI_TRANSMIT_COMPLETE of kofi_sock, of a message that was not stored), the
+ * connection is ended instead. The event queue of the endpoint gets KOFI_UNEXPECTED
+ * in both cases. Endpoints with one shared receive context should have the same
+ * limit: messages that wait there are looked at in the order of their arrival.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -ENOPROTOOPT for an option that is not known or cannot be

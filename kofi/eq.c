@@ -5,8 +5,8 @@
  * An event queue is a list of struct kofi_event under one lock. Events that
  * must not be lost (the end of a connection attempt, of a connection) are part
  * of their endpoint, so that queuing them takes no memory and cannot fail; the
- * others (connection requests, notices, the consumer's own) are allocated by
- * the object that reports them, and attr->size bounds how many may wait. When
+ * others (connection requests, notices, the consumer's own) are allocated, and
+ * attr->size bounds how many may wait. When
  * one had to be turned away, an FI_EOVERRUN error entry says so in its place in
  * the order; the queue goes on working.
  *
@@ -94,12 +94,18 @@ static void kofi_eq_lose(struct kofi_eq *eq)
 		kofi_eq_add(eq, &eq->overrun);
 }
 
-static bool kofi_eq_full(struct kofi_eq *eq)
+/* Is there a place of so many? If not, what it is for is lost. */
+static bool kofi_eq_place(struct kofi_eq *eq, size_t size)
 {
-	if (eq->used < eq->size)
-		return false;
-	kofi_eq_lose(eq);
-	return true;
+	unsigned long flags;
+	bool room;
+
+	spin_lock_irqsave(&eq->lock, flags);
+	room = eq->used < size;
+	if (!room)
+		kofi_eq_lose(eq);
+	spin_unlock_irqrestore(&eq->lock, flags);
+	return room;
 }
 
 /**
@@ -140,15 +146,29 @@ EXPORT_SYMBOL_GPL(kofi_eq_queue);
  */
 bool kofi_eq_room(struct kofi_eq *eq)
 {
-	unsigned long flags;
-	bool room;
-
-	spin_lock_irqsave(&eq->lock, flags);
-	room = !kofi_eq_full(eq);
-	spin_unlock_irqrestore(&eq->lock, flags);
-	return room;
+	return kofi_eq_place(eq, eq->size);
 }
 EXPORT_SYMBOL_GPL(kofi_eq_room);
+
+static void kofi_eq_copy_in(struct kofi_eq *eq, const struct kofi_event *from,
+			    gfp_t gfp)
+{
+	struct kofi_eq_copied *to;
+	unsigned long flags;
+
+	to = kmalloc(struct_size(to, data, from->data_len), gfp);
+	if (!to) {
+		spin_lock_irqsave(&eq->lock, flags);
+		kofi_eq_lose(eq);
+		spin_unlock_irqrestore(&eq->lock, flags);
+		return;
+	}
+	to->ev = *from;
+	to->ev.release = kofi_eq_copied_release;
+	if (from->data_len)
+		to->ev.data = memcpy(to->data, from->data, from->data_len);
+	kofi_eq_queue(eq, &to->ev);
+}
 
 /**
  * kofi_eq_report - report an event that is not part of its object
@@ -164,25 +184,27 @@ EXPORT_SYMBOL_GPL(kofi_eq_room);
  */
 void kofi_eq_report(struct kofi_eq *eq, const struct kofi_event *from, gfp_t gfp)
 {
-	struct kofi_eq_copied *to;
-	unsigned long flags;
-
-	if (!eq || !kofi_eq_room(eq))
-		return;
-	to = kmalloc(struct_size(to, data, from->data_len), gfp);
-	if (!to) {
-		spin_lock_irqsave(&eq->lock, flags);
-		kofi_eq_lose(eq);
-		spin_unlock_irqrestore(&eq->lock, flags);
-		return;
-	}
-	to->ev = *from;
-	to->ev.release = kofi_eq_copied_release;
-	if (from->data_len)
-		to->ev.data = memcpy(to->data, from->data, from->data_len);
-	kofi_eq_queue(eq, &to->ev);
+	if (eq && kofi_eq_room(eq))
+		kofi_eq_copy_in(eq, from, gfp);
 }
 EXPORT_SYMBOL_GPL(kofi_eq_report);
+
+/**
+ * kofi_eq_report_peer - the same for what a peer can make happen
+ * @eq: the queue; NULL does nothing
+ * @from: as for kofi_eq_report()
+ *
+ * Such events take at most half of the places, so that they do not crowd out what
+ * the consumer itself waits for.
+ *
+ * Context: any.
+ */
+void kofi_eq_report_peer(struct kofi_eq *eq, const struct kofi_event *from)
+{
+	if (eq && kofi_eq_place(eq, DIV_ROUND_UP(eq->size, 2)))
+		kofi_eq_copy_in(eq, from, GFP_ATOMIC | __GFP_NOWARN);
+}
+EXPORT_SYMBOL_GPL(kofi_eq_report_peer);
 
 /* Take an event that has been read, or is not to be, off the queue. */
 static void kofi_eq_drop(struct kofi_eq *eq, struct kofi_event *ev)

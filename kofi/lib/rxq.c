@@ -36,7 +36,7 @@
  *
  * Locks
  *
- * Locks of completion queues are inside this one. A wake is called with the
+ * Locks of completion and event queues are inside this one. A wake is called with the
  * lock held and only schedules the stream; no lock of a stream or an endpoint
  * is taken here, so a post may wake any of them whatever its caller holds.
  *
@@ -629,20 +629,15 @@ static void kofi_rxq_feed(struct kofi_rxq *q)
 		if (!rxmsg->slot)
 			continue;
 		kofi_rxmsg_unstarve(q, rxmsg);
-		if (!kofi_rxq_find(q, rxmsg, true, &op))
+		if (!kofi_rxq_find(q, rxmsg, true, &op)) {
 			kofi_rxmsg_give(rxmsg, op);
-		else if (rxmsg->slot)
+			continue;
+		}
+		if (rxmsg->slot)
 			return;
+		/* from now on it is a receive that it lacks */
+		kofi_rxq_watch(q, rxmsg);
 	}
-}
-
-static void kofi_rxq_wait(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
-{
-	list_add_tail(&rxmsg->node, &q->waiting);
-	if (!rxmsg->ep->unexpected_timeout)
-		return;
-	rxmsg->since = jiffies;
-	kofi_rxq_watch(q, rxmsg);
 }
 
 /**
@@ -659,7 +654,7 @@ static void kofi_rxq_wait(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
  * Return: 0 with the receive, the caller's until kofi_rxq_done(), or with NULL
  * if the payload is to be thrown away; -EAGAIN: the message waits, and is woken
  * when another call may find something, unless kofi_rxq_forget() comes first;
- * -ETIMEDOUT for one that is @confirmed and has waited too long
+ * -ECONNABORTED for one that is to be confirmed and has waited too long
  * (KOFI_OPT_UNEXPECTED_TIMEOUT): its connection is to be ended.
  */
 int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
@@ -679,14 +674,16 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		rxmsg->discard = false;
 	} else if (rxmsg->expired) {
 		rxmsg->expired = false;
-		err = -ETIMEDOUT;
+		err = -ECONNABORTED;
 	} else if (!list_empty(&rxmsg->node)) {
 		/* what is posted does not match it */
 		err = -EAGAIN;
 	} else {
 		err = kofi_rxq_find(q, rxmsg, !q->starved, op);
-		if (err)
-			kofi_rxq_wait(q, rxmsg);
+		if (err) {
+			list_add_tail(&rxmsg->node, &q->waiting);
+			kofi_rxq_watch(q, rxmsg);
+		}
 	}
 	kofi_rxq_unlock(q, irq, bh);
 	return err;
@@ -716,7 +713,7 @@ bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
 	if (waits) {
 		list_replace_init(&from->node, &to->node);
 		to->claim = from->claim;
-		to->since = from->since;
+		to->expires = from->expires;
 		swap(to->claimed, from->claimed);
 	}
 	spin_unlock_irqrestore(&q->lock, irq);

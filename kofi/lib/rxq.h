@@ -13,8 +13,18 @@ struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
 				  const struct kofi_rxmsg *rxmsg);
 struct kofi_rxop *kofi_rxq_search(struct kofi_rxq *q, const void *context);
 void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg);
-void kofi_rxq_watch(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
 void kofi_rxq_expire(struct timer_list *timer);
+
+/* A message begins to wait: look at it again when it has done so for long enough. */
+static inline void kofi_rxq_watch(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
+{
+	size_t ms = rxmsg->ep->unexpected_timeout;
+
+	if (likely(!ms))
+		return;
+	rxmsg->expires = jiffies + msecs_to_jiffies(ms);
+	timer_reduce(&q->expire, rxmsg->expires);
+}
 
 /* Would it take any receive that matches */
 static inline bool kofi_rxmsg_open(const struct kofi_rxmsg *rxmsg)

@@ -483,14 +483,14 @@ static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
 			return;
 		}
 		rxm_conn_peer(c, rsp->id);
-		WRITE_ONCE(c->silent, false);
+		WRITE_ONCE(c->tx_hold, false);
 	}
 	c->trying = false;
 	atomic64_inc(&c->ep->stats.connects);
 	trace_kofi_rxm_peer(c, "connected", 0);
 	rxm_conn_set(c, RXM_CONNECTED);
-	if (READ_ONCE(c->silent)) {
-		c->retry = jiffies + RXM_SILENCE;
+	if (READ_ONCE(c->tx_hold)) {
+		c->retry = jiffies + RXM_TX_HOLD;
 		rxm_conn_timer_set(c->ep, c->retry);
 	}
 	rxm_push(c);
@@ -542,7 +542,7 @@ void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when)
 static bool rxm_conn_waits(const struct rxm_conn *c)
 {
 	return c->state == RXM_WAITING ||
-	       (c->state == RXM_CONNECTED && READ_ONCE(c->silent));
+	       (c->state == RXM_CONNECTED && READ_ONCE(c->tx_hold));
 }
 
 /**
@@ -563,7 +563,7 @@ void rxm_conn_timer(struct work_struct *work)
 			rxm_conn_timer_set(ep, c->retry);
 		} else if (c->state == RXM_CONNECTED) {
 			/* it may read and write, and not send */
-			WRITE_ONCE(c->silent, false);
+			WRITE_ONCE(c->tx_hold, false);
 			rxm_push(c);
 		} else {
 			rxm_conn_set(c, RXM_WANTED);

@@ -55,7 +55,7 @@ void rxm_credits_begin(struct rxm_conn *c)
 {
 	c->flow = c->ep->flow;
 	c->reserve = 1;
-	c->silent = c->flow;
+	c->tx_hold = c->flow;
 	c->granting = false;
 	atomic_set(&c->credits, 1);
 	atomic_set(&c->granted, 1);
@@ -135,7 +135,7 @@ int rxm_credit_used(struct rxm_conn *c)
 {
 	if (likely(!c->flow))
 		return 0;
-	WRITE_ONCE(c->silent, false);
+	WRITE_ONCE(c->tx_hold, false);
 	return atomic_dec_if_positive(&c->granted) < 0 ? -EPROTO : 0;
 }
 

@@ -353,14 +353,9 @@ static void rxm_message_match(struct rxm_buf *buf)
 {
 	struct rxm_conn *c = buf->conn;
 	bool waited = buf->waits;
-	int err;
 
-	err = kofi_rxq_match(&c->ep->rxq, &buf->msg, &buf->op);
-	buf->waits = err == -EAGAIN;
-	if (err == -ETIMEDOUT) {
-		/* it goes with its connection */
-		rxm_conn_fail(c, ETIMEDOUT);
-	} else if (!err) {
+	buf->waits = kofi_rxq_match(&c->ep->rxq, &buf->msg, &buf->op);
+	if (!buf->waits) {
 		rxm_message_place(buf);
 	} else if (!waited) {
 		atomic64_inc(&c->ep->stats.unexpected);
@@ -384,7 +379,6 @@ static void rxm_message_begin(struct rxm_buf *buf)
 	msg->tag = msg->tagged ? h->tag : 0;
 	msg->data = h->flags & RXM_F_CQ_DATA ? h->data : 0;
 	msg->flags = h->flags & RXM_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
-	msg->confirmed = h->type == RXM_RNDV_REQ;
 	buf->got = h->type == RXM_SEGMENT ? h->seg_size : h->size;
 	buf->next_no = 1;
 	list_add_tail(&buf->node, &c->held);

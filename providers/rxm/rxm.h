@@ -64,7 +64,7 @@
 
 #define RXM_CREDIT_BUFS	16	/* receives of a connection with credits, at least */
 #define RXM_KEPT	4	/* credits that are not for messages, at most */
-#define RXM_SILENCE	HZ	/* until who was connected sends first */
+#define RXM_TX_HOLD	HZ	/* until who was connected sends first */
 
 #define RXM_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
 #define RXM_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_FENCE | \
@@ -239,7 +239,7 @@ enum rxm_state {
  * @pushing: somebody sends
  * @again: and is to look once more
  * @flow: credits are used
- * @silent: nothing is sent before the peer has
+ * @tx_hold: nothing is sent before the peer has
  * @reserve: credits that are not for messages
  * @credits: receives of the peer's
  * @granted: receives the peer knows of
@@ -286,7 +286,7 @@ struct rxm_conn {
 	bool			pushing;
 	bool			again;
 	bool			flow;
-	bool			silent;
+	bool			tx_hold;
 	unsigned int		reserve;
 	atomic_t		credits;
 	atomic_t		granted;

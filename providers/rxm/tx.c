@@ -470,7 +470,7 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op)
 {
 	int err = rxm_op_send(c, op);
 	unsigned long irq;
-	bool owed;
+	bool answers;
 
 	if (err == -EAGAIN)
 		return err;
@@ -479,10 +479,10 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op)
 	list_del_init(&op->node);
 	op->sent = true;
 	atomic_inc(&c->unfinished);
-	owed = !list_empty(&c->rndv);
+	answers = !list_empty(&c->rndv);
 	spin_unlock_irqrestore(&c->lock, irq);
 	/* an answer is to come: see rxm_rx_room() */
-	if (owed && READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0))
+	if (answers && READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0))
 		rxm_conn_todo(c);
 	rxm_op_put(op, -err);
 	return 0;
@@ -509,7 +509,7 @@ static int rxm_push_one(struct rxm_conn *c)
 	unsigned long irq;
 
 	spin_lock_irqsave(&c->lock, irq);
-	if (c->state == RXM_CONNECTED && !READ_ONCE(c->silent)) {
+	if (c->state == RXM_CONNECTED && !READ_ONCE(c->tx_hold)) {
 		grant = rxm_grant_due(c);
 		ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl,
 						node);

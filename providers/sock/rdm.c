@@ -33,6 +33,7 @@
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include <net/tcp.h>
 
 #include "rdm.h"

@@ -231,7 +231,7 @@ static struct ksk_rts *ksk_rts_new(struct ksk_conn *c)
 	rts->rxmsg.tag = f->tag;
 	rts->rxmsg.data = f->data;
 	rts->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
-	rts->rxmsg.confirmed = true;
+	rts->rxmsg.confirmed = f->flags & KSK_F_ACK_MASK;
 	list_add_tail(&rts->node, &c->rndv->rts);
 	return rts;
 }
@@ -274,7 +274,7 @@ static void ksk_rts_grant(struct ksk_rts *rts)
  * @c: the connection, with the frame; or again, when it had to wait
  *
  * Context: locked; the caller runs the sender afterwards.
- * Return: 0; -EAGAIN, it waits for a receive, for room or for memory; -ETIMEDOUT, it
+ * Return: 0; -EAGAIN, it waits for a receive, for room or for memory; -ECONNABORTED, it
  * has done so for too long; or -EPROTO.
  */
 int ksk_rndv_rts(struct ksk_conn *c)
@@ -303,10 +303,10 @@ int ksk_rndv_rts(struct ksk_conn *c)
 		return -EAGAIN;
 	}
 	err = kofi_rxq_match(ksk_rndv_rxq(c), &rts->rxmsg, &rts->op);
-	if (err == -ETIMEDOUT)
-		return err;
 	if (!err) {
 		ksk_rts_grant(rts);
+	} else if (err != -EAGAIN) {
+		return err;
 	} else if (ksk_unexpected_admit(c, sizeof(*rts))) {
 		rts->charged = true;
 		ksk_stat_inc(&c->stats.rx_unexpected);
@@ -337,8 +337,8 @@ void ksk_rndv_woken(struct ksk_conn *c)
 		err = kofi_rxq_match(ksk_rndv_rxq(c), &rts->rxmsg, &rts->op);
 		if (!err)
 			ksk_rts_grant(rts);
-		else if (err == -ETIMEDOUT)
-			c->rx.err = ETIMEDOUT;
+		else if (err != -EAGAIN)
+			c->rx.err = -err;
 	}
 }
 

@@ -212,7 +212,7 @@ static void ksk_tx_begun(struct ksk_conn *c, struct list_head *list)
  * ksk_tx_flush_err - how operations end that the end of the stream cuts off
  * @c: an endpoint that is dead
  *
- * A consumer that may fail over is told of a silent peer and of a lost device;
+ * A consumer that may fail over is told of a peer that does not answer, and of a lost device;
  * in all other cases the error is ECANCELED. With many peers there is no event
  * that says why, so that the error does.
  *
@@ -323,7 +323,7 @@ static void ksk_tx_push(struct ksk_conn *c)
 }
 
 /*
- * Nothing follows, although FI_MORE has promised it: the last segment waits in
+ * Nothing follows, although FI_MORE has said so: the last segment waits in
  * the socket. Without us it would be TCP's timer for closed windows that sends
  * it, after 200 ms or more. One tick is enough for who posts a burst; no tick,
  * if what follows is there but must wait for answers, perhaps to what is held
@@ -459,7 +459,7 @@ static void ksk_tx_sent(struct ksk_conn *c, const void *buf)
 
 /*
  * Something is certain to follow what is being sent now. FI_MORE counts for as
- * long as what it has promised is not there to be looked at.
+ * long as what it has announced is not there to be looked at.
  */
 static bool ksk_tx_more(struct ksk_conn *c)
 {

@@ -7,8 +7,7 @@
  *
  * A message is stored if it is short, its sender is in the address vector, and
  * neither the sender nor all of them together have too many; otherwise the stream
- * waits, as it does without tags. It is acknowledged when it is complete, and so is
- * not stored if it may be thrown away later (KOFI_OPT_UNEXPECTED_TIMEOUT).
+ * waits, as it does without tags. It is acknowledged when it is complete.
  *
  * Storing costs a second copy, and does not hold the sender back as a stream that
  * waits does. A consumer that posts a receive in each callback never has any posted
@@ -268,9 +267,6 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 	size_t bytes = struct_size(u, buf, rxmsg->len);
 	unsigned long irq;
 
-	/* of one that may expire, the acknowledgment waits for the receive */
-	if (rxmsg->confirmed && c->ep->base.unexpected_timeout)
-		return false;
 	if (!rxmsg->tagged || rxmsg->len > KSK_UNEXPECTED_LEN ||
 	    ksk_unexpected_hold(rdm, peer) || !ksk_unexpected_admit(c, bytes))
 		return false;

@@ -253,6 +253,9 @@ static void many_value(struct many_worker *w, const struct kofi_wc *wc,
 			   wc->flags);
 	if (nr >= w->nr_conns || (end && end->conn->nr != nr))
 		many_wrong(w, "value %#llx came to the wrong end", wc->data);
+	if (wc->mr_key != fi_mr_key(w->slots) ||
+	    (end ? wc->mr_context : wc->op_context) != w)
+		many_wrong(w, "value %#llx of another region", wc->data);
 }
 
 static struct many_worker *many_enter(struct fid_cq *cq)
@@ -336,10 +339,11 @@ static void many_read(struct many_worker *w, struct fid_cq *cq)
 				.tag = e[i].tag, .src = src[i],
 			};
 
-			if (e[i].op_context)
-				many_complete(w, e[i].op_context, &wc);
-			else
+			/* the context of the region */
+			if (e[i].op_context == w)
 				many_value(w, &wc, NULL);
+			else
+				many_complete(w, e[i].op_context, &wc);
 		}
 	}
 }

@@ -81,6 +81,11 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(n->ep, &n->av->fid, 0), 0);
 	init_completion(&n->space);
 	KUNIT_ASSERT_EQ(test, kofi_ep_write_space(n->ep, rdm_space), 0);
+	if (n->expire)
+		KUNIT_ASSERT_EQ(test, fi_setopt(&n->ep->fid, FI_OPT_ENDPOINT,
+						KOFI_OPT_UNEXPECTED_TIMEOUT,
+						&n->expire, sizeof(n->expire)),
+				0);
 	KUNIT_ASSERT_EQ(test, fi_enable(n->ep), 0);
 	KUNIT_ASSERT_EQ(test, fi_getname(&n->ep->fid, &n->addr, &len), 0);
 	KUNIT_ASSERT_NE(test, ntohs(n->addr.sin_port), 0);
@@ -167,9 +172,9 @@ unsigned long rdm_stored(const struct rdm_node *n)
 u64 rdm_stat(const struct rdm_node *n, const char *name)
 {
 	struct { const char *name; u64 value; } want = { name, U64_MAX };
-	struct ksk_conn_stats sum = {};
+	struct kofi_obj *obj = n->ep->fid.obj;
 
-	ksk_rdm_stats(ksk_ep(n->ep), &sum, rdm_stat_one, &want);
+	obj->ops->stats(obj, rdm_stat_one, &want);
 	return want.value;
 }
 

@@ -268,12 +268,44 @@ static void rdm_rendezvous_late_test(struct kunit *test)
 	sock_release(sock);
 }
 
+/*
+ * No receive comes for what was announced: the payload is thrown away, unless the sender
+ * would be told that it has been received. Others go on.
+ */
+static void rdm_rendezvous_expired_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	unsigned int min = ksk_rendezvous_min;
+	fi_addr_t peer[2];
+	int i;
+
+	WRITE_ONCE(ksk_rendezvous_min, 2000);
+	b->expire = TEST_LIMIT(30);
+	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
+	WRITE_ONCE(ksk_rendezvous_min, min);
+	for (i = 0; i < 3; i++)
+		rdm_tsend(test, a, peer[0], i, 4000, 0);
+	rdm_trecv(test, b, 1, 4000);
+	rdm_sent(test, a, 3, 0);
+	KUNIT_EXPECT_EQ(test, rdm_stat(b, "rx_expired"), 2);
+	KUNIT_EXPECT_EQ(test, rdm_stat(b, "connections"), 1);
+
+	rdm_tsend(test, a, peer[0], 4, 4000, FI_DELIVERY_COMPLETE);
+	rdm_sent(test, a, 1, ECONNRESET);
+	KUNIT_EXPECT_EQ(test, rdm_stat(b, "rx_expired"), 3);
+	rdm_tsend(test, a, peer[0], 5, 4000, FI_DELIVERY_COMPLETE);
+	rdm_trecv(test, b, 5, 4000);
+	rdm_sent(test, a, 1, 0);
+}
+
 static struct kunit_case rndv_cases[] = {
 	KUNIT_CASE(rdm_rendezvous_test),
 	KUNIT_CASE(rdm_rendezvous_end_test),
 	KUNIT_CASE(rdm_rules_test),
 	KUNIT_CASE(rdm_rendezvous_gone_test),
 	KUNIT_CASE(rdm_rendezvous_late_test),
+	KUNIT_CASE(rdm_rendezvous_expired_test),
 	{}
 };
 

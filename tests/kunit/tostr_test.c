@@ -395,6 +395,8 @@ static void tostr_names(struct kunit *test)
 	fi_tostr_r(buf, 1024, c->size == 8 ? (void *)&flags : &value, c->type);
 	if (c->type == FI_TYPE_ADDR_FORMAT || c->type == FI_TYPE_PROTOCOL)
 		nothing = "Provider specific";
+	if (c->type == FI_TYPE_EQ_EVENT)
+		nothing = "KOFI_UNEXPECTED";
 	KUNIT_EXPECT_STREQ(test, c->size ? all : nothing, buf);
 }
 

@@ -210,8 +210,8 @@ void kofi_mr_put(struct fid_mr *mr);
 /**
  * struct kofi_eq_unexpected - KOFI_UNEXPECTED
  * @entry: the endpoint, and in data the sender's fi_addr_t or FI_ADDR_NOTAVAIL
- * @flags: FI_TAGGED or FI_MSG, and FI_DISCARD if the message has been thrown away;
- *	otherwise its connection has ended
+ * @flags: FI_TAGGED or FI_MSG, and FI_DISCARD if the message is thrown away;
+ *	otherwise its connection is being ended
  * @tag: its tag
  * @len: its length
  */

@@ -451,10 +451,9 @@ struct kofi_rxop {
  * @claim: context of the FI_CLAIM it is kept for
  * @claimed: it is kept for one
  * @discard: throw it away
- * @confirmed: its sender is to be told when it has its receive: with delivery
- *	complete, or by a rendezvous
+ * @confirmed: its sender is still to be told that it has been received
  * @expired: it has waited too long to be thrown away
- * @since: when it began to wait
+ * @expires: when it will have waited too long, in jiffies
  * @slot: it waits for a slot, not for a receive
  *
  * A stream has one, and waits while its message does; or several, if it can
@@ -481,7 +480,7 @@ struct kofi_rxmsg {
 	bool			confirmed;
 	bool			expired;
 	bool			slot;
-	unsigned long		since;
+	unsigned long		expires;
 	u64			part[DIV_ROUND_UP(KOFI_RXOP_PART, sizeof(u64))];
 };
 

@@ -264,6 +264,7 @@ struct kofi_event {
 void kofi_eq_queue(struct kofi_eq *eq, struct kofi_event *ev);
 bool kofi_eq_room(struct kofi_eq *eq);
 void kofi_eq_report(struct kofi_eq *eq, const struct kofi_event *from, gfp_t gfp);
+void kofi_eq_report_peer(struct kofi_eq *eq, const struct kofi_event *from);
 void kofi_eq_purge(struct kofi_eq *eq, struct fi_fid *fid);
 
 /* ------------------------------------------------------ passive endpoints */
@@ -453,7 +454,7 @@ struct kofi_poster {
  * @mr_pool_size: KOFI_OPT_MR_POOL
  * @mr_pool_segs: KOFI_OPT_MR_SEGS
  * @unexpected_timeout: KOFI_OPT_UNEXPECTED_TIMEOUT
- * @discarded: messages thrown away after that time
+ * @expired: messages that have waited for that time
  * @config: serialises binding, options and enabling
  * @lock: irqsave; a step of @state and the event it queues are one
  * @state: enum kofi_ep_state
@@ -496,7 +497,7 @@ struct kofi_ep {
 	size_t				mr_pool_size;
 	size_t				mr_pool_segs;
 	size_t				unexpected_timeout;
-	atomic64_t			discarded;
+	atomic64_t			expired;
 	struct mutex			config;	/* bindings, options */
 	spinlock_t			lock;	/* steps of state */
 	int				state;
