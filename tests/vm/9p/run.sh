@@ -10,6 +10,7 @@ DIOD="diod -f -n -c /dev/null -L stderr -r 0 -w 0 -e $SRV"
 
 files=50
 bytes=1500000	# and twice as many for long messages
+fail=/sys/kernel/debug
 
 # --- servers ---
 
@@ -290,7 +291,6 @@ twice() {
 faulty() { [ -d /sys/kernel/debug/failslab ]; }
 
 fault_setup() {
-	fail=/sys/kernel/debug
 	for f in failslab fail_page_alloc; do
 		echo N >$fail/$f/task-filter && echo N >$fail/$f/ignore-gfp-wait &&
 			echo 0 >$fail/$f/verbose && echo 1 >$fail/$f/interval &&
@@ -312,9 +312,24 @@ rxe() { rdma link add rxe0 type rxe netdev dummy9; }
 # pair stays in error, and the device makes no connection any more
 renew() { [ "$prov" != verbs ] || { rdma link delete rxe0 && rxe; }; }
 
-# Any allocation of the kernel's, also below the server, until that is killed
+# TCP does without a FIN or a reset that it has no memory for, and then the other end
+# does not hear that its peer has gone: all caches but those of packets, and pages
+# of the client's
+but_packets() {
+	echo Y >$fail/fail_page_alloc/task-filter && echo Y >$fail/failslab/cache-filter ||
+		return
+	for f in /sys/kernel/slab/*/failslab; do
+		case $f in
+		*/skbuff*) ;;
+		*) echo 1 >"$f" ;;
+		esac 2>/dev/null
+	done
+	[ -d /sys/kernel/slab/skbuff_head_cache ]
+}
+
+# Any other allocation of the kernel's, also below the server, until that is killed
 starved() {	# PERCENT HITS
-	served_again && mnt a msize=65536,cache=loose,ignoreqv &&
+	but_packets && served_again && mnt a msize=65536,cache=loose,ignoreqv &&
 		kofi-9p-faults load $AT/a "$1" "$2" "$(cat /tmp/server)" &&
 		expect_fail ls $AT/a && clean a && retry no_objects && renew
 }

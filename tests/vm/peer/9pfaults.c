@@ -8,9 +8,10 @@
  *	the second one, until there are no more; fails if one of them ends the
  *	connection, which is for others, too
  *   kofi-9p-faults load DIR PERCENT HITS PID
- *	threads read and write, while so many of all allocations fail, also those of
- *	completions, of the network and of the server, until HITS have. Then PID is
- *	killed, the server: all threads end with an error
+ *	threads read and write, while so many of all allocations fail that the fault
+ *	injection is not told to leave out, also those of completions, of the network
+ *	and of the server, until HITS have. Then PID is killed, the server: all threads
+ *	end with an error
  *
  * What fails has to fail with an error, and nothing may hang, which the caller looks
  * for.
@@ -347,7 +348,7 @@ static unsigned int left_of(const char *name)
 static int load(unsigned int percent, unsigned int hits, pid_t pid)
 {
 	static const char *const kinds[] = { "failslab", "fail_page_alloc" };
-	int rate[2], times;
+	int rate[2], times, mine;
 	pthread_t threads[THREADS];
 	unsigned int i, k, hit;
 	char name[100], left[2][100];
@@ -360,6 +361,10 @@ static int load(unsigned int percent, unsigned int hits, pid_t pid)
 		snprintf(name, sizeof(name), DEBUG "%s/probability", kinds[k]);
 		rate[k] = open_or_fail(name, O_WRONLY);
 	}
+	/* what is limited to some tasks is for all of this */
+	mine = open_or_fail("/proc/self/make-it-fail", O_WRONLY);
+	set(mine, 1);
+	close(mine);
 	file = open(path, O_RDWR | O_CREAT, 0600);
 	if (file < 0 || do_write() || close(file))
 		fail("%s", path);
