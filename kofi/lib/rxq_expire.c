@@ -67,7 +67,7 @@ void kofi_rxq_expire(struct timer_list *timer)
 
 	spin_lock_irqsave(&q->lock, irq);
 	list_for_each_entry_safe(rxmsg, next, &q->waiting, node) {
-		/* it will be watched anew if it does not get its slot */
+		/* it is watched from when it lacks a receive */
 		if (!rxmsg->ep->unexpected_timeout || !kofi_rxmsg_open(rxmsg))
 			continue;
 		if (time_before(jiffies, rxmsg->expires)) {

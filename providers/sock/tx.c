@@ -212,9 +212,9 @@ static void ksk_tx_begun(struct ksk_conn *c, struct list_head *list)
  * ksk_tx_flush_err - how operations end that the end of the stream cuts off
  * @c: an endpoint that is dead
  *
- * A consumer that may fail over is told of a peer that does not answer, and of a lost device;
- * in all other cases the error is ECANCELED. With many peers there is no event
- * that says why, so that the error does.
+ * A consumer that may fail over is told of a peer that does not answer, and of a
+ * lost device; in all other cases the error is ECANCELED. With many peers the error
+ * says why, as the event of a lost connection is not there for all of them.
  *
  * Return: a positive error code.
  */
@@ -222,7 +222,7 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
 {
 	int err = READ_ONCE(c->dead);
 
-	/* a peer among many: the reason is in no event */
+	/* a peer among many */
 	if (c != c->ep->conn)
 		/* EPIPE: of what was sent behind the peer's close */
 		return err == ESHUTDOWN || err == EPIPE ? ECONNRESET : err;
