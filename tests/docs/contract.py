@@ -17,7 +17,7 @@ PAGE = TOP / "Documentation/contract.rst"
 def kunit_names():
     """suite.case for every case in tests/kunit."""
     cases, names = {}, set()
-    texts = [p.read_text() for p in (TOP / "tests/kunit").glob("*.[ch]")]
+    texts = [p.read_text() for p in (TOP / "tests/kunit").rglob("*.[ch]")]
     for text in texts:
         for array, body in re.findall(
                 r"struct kunit_case (\w+)\[\] = \{(.*?)\n\};", text, re.S):

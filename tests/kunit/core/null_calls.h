@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Every call of a consumer with each pointer it follows left out: NULL_CALL(name,
+ * what it returns, the call). n has one open object of each kind. Included
+ * once for the functions and once for the table of null_test.c.
+ *
+ * Not here: transfers, which go straight to the provider (contract/input_test.c).
+ */
+
+/* discovery */
+NULL_CALL(getinfo_info, -EINVAL, fi_getinfo(fi_version(), NULL, NULL, 0, NULL, NULL))
+NULL_CALL(getinfo_net, -EINVAL, kofi_getinfo(NULL, fi_version(), NULL, NULL, 0, NULL, &n->info,
+					     GFP_KERNEL))
+NULL_CALL(freeinfo, 0, (fi_freeinfo(NULL), 0))
+NULL_CALL(client_register, -EINVAL, kofi_client_register(NULL))
+NULL_CALL(client_unregister, 0, (kofi_client_unregister(NULL), 0))
+NULL_CALL(tostr_data, 0, ({ guard(preempt)(); fi_tostr(NULL, FI_TYPE_INFO); }))
+NULL_CALL(tostr_r_data, 0, fi_tostr_r(n->text, sizeof(n->text), NULL, FI_TYPE_INFO))
+NULL_CALL(tostr_r_buf, 0, fi_tostr_r(NULL, 1, n->world->info, FI_TYPE_INFO))
+
+/* any object */
+NULL_CALL(close, -EINVAL, fi_close(NULL))
+NULL_CALL(control, -EINVAL, fi_control(NULL, FI_ENABLE, NULL))
+NULL_CALL(control_getopsflag, -EINVAL, fi_control(&n->ep->fid, FI_GETOPSFLAG, NULL))
+NULL_CALL(control_setopsflag, -EINVAL, fi_control(&n->ep->fid, FI_SETOPSFLAG, NULL))
+NULL_CALL(control_getwait, -EINVAL, fi_control(&n->cq->fid, FI_GETWAIT, NULL))
+NULL_CALL(control_getwaitobj, -EINVAL, fi_control(&n->eq->fid, FI_GETWAITOBJ, NULL))
+NULL_CALL(open_ops, -EINVAL, fi_open_ops(NULL, "name", 0, &n->ops, NULL))
+NULL_CALL(open_ops_name, -EINVAL, fi_open_ops(&n->ep->fid, NULL, 0, &n->ops, NULL))
+NULL_CALL(open_ops_ops, -EINVAL, fi_open_ops(&n->ep->fid, "name", 0, NULL, NULL))
+NULL_CALL(set_ops, -EINVAL, fi_set_ops(NULL, "name", 0, n, NULL))
+NULL_CALL(set_ops_name, -EINVAL, fi_set_ops(&n->ep->fid, NULL, 0, n, NULL))
+NULL_CALL(set_ops_ops, -EINVAL, fi_set_ops(&n->ep->fid, "name", 0, NULL, NULL))
+
+/* fabrics and domains */
+NULL_CALL(fabric_attr, -EINVAL, fi_fabric(NULL, &n->fabric, NULL))
+NULL_CALL(fabric_fabric, -EINVAL, fi_fabric(n->world->info->fabric_attr, NULL, NULL))
+NULL_CALL(fabric_name, -EINVAL, fi_fabric(&(struct fi_fabric_attr){ .prov_name = "model" },
+					  &n->fabric, NULL))
+NULL_CALL(fabric_prov_name, -EINVAL, fi_fabric(&(struct fi_fabric_attr){ .name = "none" },
+					       &n->fabric, NULL))
+NULL_CALL(fabric2_info, -EINVAL, fi_fabric2(NULL, &n->fabric, 0, NULL))
+NULL_CALL(fabric2_attr, -EINVAL, fi_fabric2(&n->empty, &n->fabric, 0, NULL))
+NULL_CALL(domain_fabric, -EINVAL, fi_domain(NULL, n->world->info, &n->domain, NULL))
+NULL_CALL(domain_info, -EINVAL, fi_domain(n->world->fabric, NULL, &n->domain, NULL))
+NULL_CALL(domain_domain, -EINVAL, fi_domain(n->world->fabric, n->world->info, NULL, NULL))
+NULL_CALL(domain2_info, -EINVAL, fi_domain2(n->world->fabric, NULL, &n->domain, 0, NULL))
+NULL_CALL(domain_bind, -EINVAL, fi_domain_bind(NULL, &n->eq->fid, 0))
+NULL_CALL(domain_bind_eq, -EINVAL, fi_domain_bind(n->world->domain, NULL, 0))
+NULL_CALL(domain_device, 0, kofi_domain_device(NULL))
+NULL_CALL(domain_node, NUMA_NO_NODE, kofi_domain_node(NULL))
+NULL_CALL(domain_vector_cpus, 0, kofi_domain_vector_cpus(NULL, 0))
+NULL_CALL(query_atomic, -EINVAL, fi_query_atomic(NULL, FI_UINT64, FI_SUM, &n->atomic, 0))
+NULL_CALL(query_atomic_attr, -EINVAL, fi_query_atomic(n->world->domain, FI_UINT64, FI_SUM, NULL, 0))
+
+/* event queues */
+NULL_CALL(eq_open_fabric, -EINVAL, fi_eq_open(NULL, NULL, &n->eq2, NULL))
+NULL_CALL(eq_open_eq, -EINVAL, fi_eq_open(n->world->fabric, NULL, NULL, NULL))
+NULL_CALL(kofi_eq_open_fabric, -EINVAL, kofi_eq_open(NULL, NULL, NULL, &n->eq2, NULL))
+NULL_CALL(kofi_eq_open_eq, -EINVAL, kofi_eq_open(n->world->fabric, NULL, NULL, NULL, NULL))
+NULL_CALL(eq_open_set, -EINVAL, fi_eq_open(n->world->fabric,
+					   &(struct fi_eq_attr){ .wait_obj = FI_WAIT_SET },
+					   &n->eq2, NULL))
+NULL_CALL(eq_read, -EINVAL, fi_eq_read(NULL, &n->event, n->text, sizeof(n->text), 0))
+NULL_CALL(eq_read_event, -EINVAL, fi_eq_read(n->eq, NULL, n->text, sizeof(n->text), 0))
+NULL_CALL(eq_read_buf, -EINVAL, fi_eq_read(n->eq, &n->event, NULL, sizeof(n->text), 0))
+NULL_CALL(eq_sread, -EINVAL, fi_eq_sread(NULL, &n->event, n->text, sizeof(n->text), 0, 0))
+NULL_CALL(eq_sread_event, -EINVAL, fi_eq_sread(n->eq, NULL, n->text, sizeof(n->text), 0, 0))
+NULL_CALL(eq_sread_buf, -EINVAL, fi_eq_sread(n->eq, &n->event, NULL, sizeof(n->text), 0, 0))
+NULL_CALL(eq_readerr, -EINVAL, fi_eq_readerr(NULL, &n->eq_err, 0))
+NULL_CALL(eq_readerr_buf, -EINVAL, fi_eq_readerr(n->eq, NULL, 0))
+NULL_CALL(eq_write, -EINVAL, fi_eq_write(NULL, 1, n->text, 1, 0))
+NULL_CALL(eq_write_buf, -EINVAL, fi_eq_write(n->eq, 1, NULL, 1, 0))
+NULL_CALL(eq_strerror, false, !fi_eq_strerror(NULL, 1, NULL, NULL, 1))
+
+/* passive endpoints */
+NULL_CALL(passive_ep_fabric, -EINVAL, fi_passive_ep(NULL, n->world->info, &n->pep, NULL))
+NULL_CALL(passive_ep_info, -EINVAL, fi_passive_ep(n->world->fabric, NULL, &n->pep, NULL))
+NULL_CALL(passive_ep_pep, -EINVAL, fi_passive_ep(n->world->fabric, n->world->info, NULL, NULL))
+NULL_CALL(passive_ep_attrs, -EINVAL, fi_passive_ep(n->world->fabric, &n->empty, &n->pep, NULL))
+NULL_CALL(pep_bind, -EINVAL, fi_pep_bind(NULL, &n->eq->fid, 0))
+NULL_CALL(listen, -EINVAL, fi_listen(NULL))
+NULL_CALL(reject, -EINVAL, fi_reject(NULL, &n->ep->fid, NULL, 0))
+
+/* endpoints */
+NULL_CALL(endpoint_domain, -EINVAL, fi_endpoint(NULL, n->world->info, &n->ep2, NULL))
+NULL_CALL(endpoint_info, -EINVAL, fi_endpoint(n->world->domain, NULL, &n->ep2, NULL))
+NULL_CALL(endpoint_ep, -EINVAL, fi_endpoint(n->world->domain, n->world->info, NULL, NULL))
+NULL_CALL(endpoint_attrs, -EINVAL, fi_endpoint(n->world->domain, &n->empty, &n->ep2, NULL))
+NULL_CALL(endpoint2_info, -EINVAL, fi_endpoint2(n->world->domain, NULL, &n->ep2, 0, NULL))
+NULL_CALL(srx_context_domain, -EINVAL, fi_srx_context(NULL, NULL, &n->ep2, NULL))
+NULL_CALL(srx_context_srx, -EINVAL, fi_srx_context(n->world->domain, NULL, NULL, NULL))
+NULL_CALL(ep_bind, -EINVAL, fi_ep_bind(NULL, &n->eq->fid, 0))
+NULL_CALL(ep_bind_fid, -EINVAL, fi_ep_bind(n->ep, NULL, 0))
+NULL_CALL(enable, -EINVAL, fi_enable(NULL))
+NULL_CALL(cancel, -EINVAL, fi_cancel(NULL, n))
+NULL_CALL(setopt, -EINVAL, fi_setopt(NULL, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &n->len,
+				     sizeof(n->len)))
+NULL_CALL(setopt_val, -EINVAL, fi_setopt(&n->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, NULL,
+					 sizeof(n->len)))
+NULL_CALL(getopt, -EINVAL, fi_getopt(NULL, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &n->text, &n->len))
+NULL_CALL(getopt_val, -EINVAL, fi_getopt(&n->ep->fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, NULL,
+					 &n->len))
+NULL_CALL(getopt_len, -EINVAL, fi_getopt(&n->ep->fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &n->text,
+					 NULL))
+NULL_CALL(drain, -EINVAL, kofi_ep_drain(NULL))
+NULL_CALL(write_space, -EINVAL, kofi_ep_write_space(NULL, NULL))
+NULL_CALL(remote_cqe, -EINVAL, kofi_ep_remote_cqe(NULL, NULL))
+NULL_CALL(set_source, -EINVAL, kofi_ep_set_source(NULL, 1))
+NULL_CALL(setname, -EINVAL, fi_setname(NULL, n->text, sizeof(n->text)))
+NULL_CALL(setname_addr, -EINVAL, fi_setname(&n->ep->fid, NULL, sizeof(n->text)))
+NULL_CALL(getname, -EINVAL, fi_getname(NULL, n->text, &n->len))
+NULL_CALL(getname_addr, -EINVAL, fi_getname(&n->ep->fid, NULL, &n->len))
+NULL_CALL(getname_len, -EINVAL, fi_getname(&n->ep->fid, n->text, NULL))
+NULL_CALL(getpeer, -EINVAL, fi_getpeer(NULL, n->text, &n->len))
+NULL_CALL(getpeer_addr, -EINVAL, fi_getpeer(n->ep, NULL, &n->len))
+NULL_CALL(getpeer_len, -EINVAL, fi_getpeer(n->ep, n->text, NULL))
+NULL_CALL(connect, -EINVAL, fi_connect(NULL, n->text, NULL, 0))
+NULL_CALL(connect_addr, -EINVAL, fi_connect(n->ep, NULL, NULL, 0))
+NULL_CALL(connect_param, -EINVAL, fi_connect(n->ep, n->text, NULL, 1))
+NULL_CALL(accept, -EINVAL, fi_accept(NULL, NULL, 0))
+NULL_CALL(accept_handle, -EINVAL, fi_accept(n->ep, NULL, 0))
+NULL_CALL(shutdown, -EINVAL, fi_shutdown(NULL, 0))
+
+/* completion queues */
+NULL_CALL(cq_open_domain, -EINVAL, fi_cq_open(NULL, NULL, &n->cq2, NULL))
+NULL_CALL(cq_open_cq, -EINVAL, fi_cq_open(n->world->domain, NULL, NULL, NULL))
+NULL_CALL(kofi_cq_open_domain, -EINVAL, kofi_cq_open(NULL, NULL, NULL, &n->cq2, NULL))
+NULL_CALL(kofi_cq_open_cq, -EINVAL, kofi_cq_open(n->world->domain, NULL, NULL, NULL, NULL))
+NULL_CALL(cq_open_set, -EINVAL, fi_cq_open(n->world->domain,
+					   &(struct fi_cq_attr){ .wait_obj = FI_WAIT_SET },
+					   &n->cq2, NULL))
+NULL_CALL(cq_read, -EINVAL, fi_cq_read(NULL, n->text, 1))
+NULL_CALL(cq_read_buf, -EINVAL, fi_cq_read(n->cq, NULL, 1))
+NULL_CALL(cq_readfrom, -EINVAL, fi_cq_readfrom(NULL, n->text, 1, NULL))
+NULL_CALL(cq_readfrom_buf, -EINVAL, fi_cq_readfrom(n->cq, NULL, 1, NULL))
+NULL_CALL(cq_sread, -EINVAL, fi_cq_sread(NULL, n->text, 1, NULL, 0))
+NULL_CALL(cq_sread_buf, -EINVAL, fi_cq_sread(n->cq, NULL, 1, NULL, 0))
+NULL_CALL(cq_sreadfrom_buf, -EINVAL, fi_cq_sreadfrom(n->cq, NULL, 1, NULL, NULL, 0))
+NULL_CALL(cq_readerr, -EINVAL, fi_cq_readerr(NULL, &n->cq_err, 0))
+NULL_CALL(cq_readerr_buf, -EINVAL, fi_cq_readerr(n->cq, NULL, 0))
+NULL_CALL(cq_signal, -EINVAL, fi_cq_signal(NULL))
+NULL_CALL(cq_strerror, false, !fi_cq_strerror(NULL, 1, NULL, NULL, 1))
+NULL_CALL(cq_poll, -EINVAL, kofi_cq_poll(NULL, 1))
+
+/* counters */
+NULL_CALL(cntr_open_domain, -EINVAL, fi_cntr_open(NULL, NULL, &n->cntr2, NULL))
+NULL_CALL(cntr_open_cntr, -EINVAL, fi_cntr_open(n->world->domain, NULL, NULL, NULL))
+NULL_CALL(cntr_read, 0, fi_cntr_read(NULL))
+NULL_CALL(cntr_readerr, 0, fi_cntr_readerr(NULL))
+NULL_CALL(cntr_add, -EINVAL, fi_cntr_add(NULL, 1))
+NULL_CALL(cntr_adderr, -EINVAL, fi_cntr_adderr(NULL, 1))
+NULL_CALL(cntr_set, -EINVAL, fi_cntr_set(NULL, 1))
+NULL_CALL(cntr_seterr, -EINVAL, fi_cntr_seterr(NULL, 1))
+NULL_CALL(cntr_wait, -EINVAL, fi_cntr_wait(NULL, 1, 0))
+
+/* wait sets and poll sets */
+NULL_CALL(wait_open_fabric, -EINVAL, fi_wait_open(NULL, NULL, &n->set2))
+NULL_CALL(wait_open_set, -EINVAL, fi_wait_open(n->world->fabric, NULL, NULL))
+NULL_CALL(wait, -EINVAL, fi_wait(NULL, 0))
+NULL_CALL(trywait_fabric, -EINVAL, fi_trywait(NULL, &n->fid, 1))
+NULL_CALL(trywait_fids, -EINVAL, fi_trywait(n->world->fabric, NULL, 1))
+NULL_CALL(trywait_fid, -EINVAL, fi_trywait(n->world->fabric, &n->fid, 1))
+NULL_CALL(poll_open_domain, -EINVAL, fi_poll_open(NULL, NULL, &n->poll2))
+NULL_CALL(poll_open_set, -EINVAL, fi_poll_open(n->world->domain, NULL, NULL))
+NULL_CALL(poll_add, -EINVAL, fi_poll_add(NULL, &n->cq->fid, 0))
+NULL_CALL(poll_add_fid, -EINVAL, fi_poll_add(n->poll, NULL, 0))
+NULL_CALL(poll_del, -EINVAL, fi_poll_del(NULL, &n->cq->fid, 0))
+NULL_CALL(poll_del_fid, -EINVAL, fi_poll_del(n->poll, NULL, 0))
+NULL_CALL(poll, -EINVAL, fi_poll(NULL, &n->ops, 1))
+NULL_CALL(poll_context, -EINVAL, fi_poll(n->poll, NULL, 1))
+
+/* address vectors */
+NULL_CALL(av_open_domain, -EINVAL, fi_av_open(NULL, NULL, &n->av2, NULL))
+NULL_CALL(av_open_av, -EINVAL, fi_av_open(n->world->domain, NULL, NULL, NULL))
+NULL_CALL(av_bind, -EINVAL, fi_av_bind(NULL, &n->eq->fid, 0))
+NULL_CALL(av_bind_eq, -EINVAL, fi_av_bind(n->av, NULL, 0))
+NULL_CALL(av_insert, -EINVAL, fi_av_insert(NULL, n->text, 1, &n->addr, 0, NULL))
+NULL_CALL(av_insert_addr, -EINVAL, fi_av_insert(n->av, NULL, 1, &n->addr, 0, NULL))
+NULL_CALL(av_insert_map, -EINVAL, fi_av_insert(n->av, n->text, 1, NULL, 0, NULL))
+NULL_CALL(av_insertsvc, -EINVAL, fi_av_insertsvc(NULL, "127.0.0.1", "1", &n->addr, 0, NULL))
+NULL_CALL(av_insertsvc_node, -EINVAL, fi_av_insertsvc(n->av, NULL, "1", &n->addr, 0, NULL))
+NULL_CALL(av_insertsvc_service, -EINVAL, fi_av_insertsvc(n->av, "127.0.0.1", NULL, &n->addr, 0,
+							 NULL))
+NULL_CALL(av_insertsym, -EINVAL, fi_av_insertsym(NULL, "127.0.0.1", 1, "1", 1, &n->addr, 0, NULL))
+NULL_CALL(av_insertsym_node, -EINVAL, fi_av_insertsym(n->av, NULL, 1, "1", 1, &n->addr, 0, NULL))
+NULL_CALL(av_insertsym_service, -EINVAL, fi_av_insertsym(n->av, "127.0.0.1", 1, NULL, 1, &n->addr,
+							 0, NULL))
+NULL_CALL(av_remove, -EINVAL, fi_av_remove(NULL, &n->addr, 1, 0))
+NULL_CALL(av_remove_addr, -EINVAL, fi_av_remove(n->av, NULL, 1, 0))
+NULL_CALL(av_lookup, -EINVAL, fi_av_lookup(NULL, 0, n->text, &n->len))
+NULL_CALL(av_lookup_addr, -EINVAL, fi_av_lookup(n->av, 0, NULL, &n->len))
+NULL_CALL(av_lookup_len, -EINVAL, fi_av_lookup(n->av, 0, n->text, NULL))
+NULL_CALL(av_straddr, 0, fi_av_straddr(NULL, n->text, n->text, &n->len))
+NULL_CALL(av_straddr_addr, 0, fi_av_straddr(n->av, NULL, n->text, &n->len))
+NULL_CALL(av_straddr_buf, 0, fi_av_straddr(n->av, n->text, NULL, &n->len))
+NULL_CALL(av_straddr_len, 0, fi_av_straddr(n->av, n->text, n->text, NULL))
+NULL_CALL(av_set_user_id, -EINVAL, fi_av_set_user_id(NULL, 0, 1, 0))
+
+/* regions */
+NULL_CALL(mr_regattr_domain, -EINVAL, fi_mr_regattr(NULL, &n->mr_attr, 0, &n->mr2))
+NULL_CALL(mr_regattr_attr, -EINVAL, fi_mr_regattr(n->world->domain, NULL, 0, &n->mr2))
+NULL_CALL(mr_regattr_iov, -EINVAL, fi_mr_regattr(n->world->domain, &n->mr_attr, 0, &n->mr2))
+NULL_CALL(mr_regattr_mr, -EINVAL, fi_mr_regattr(n->world->domain, &n->mr_attr, 0, NULL))
+NULL_CALL(mr_regv_domain, -EINVAL, fi_mr_regv(NULL, &n->iov, 1, FI_REMOTE_READ, 0, 0, 0, &n->mr2,
+					      NULL))
+NULL_CALL(mr_regv_iov, -EINVAL, fi_mr_regv(n->world->domain, NULL, 1, FI_REMOTE_READ, 0, 0, 0,
+					   &n->mr2, NULL))
+NULL_CALL(mr_regv_base, -EINVAL, fi_mr_regv(n->world->domain, &n->iov, 1, FI_REMOTE_READ, 0, 0, 0,
+					    &n->mr2, NULL))
+NULL_CALL(mr_reg_domain, -EINVAL, fi_mr_reg(NULL, n, 1, FI_REMOTE_READ, 0, 0, 0, &n->mr2, NULL))
+NULL_CALL(mr_reg_buf, -EINVAL, fi_mr_reg(n->world->domain, NULL, 1, FI_REMOTE_READ, 0, 0, 0,
+					 &n->mr2, NULL))
+NULL_CALL(mr_reg_mr, -EINVAL, fi_mr_reg(n->world->domain, n, 1, FI_REMOTE_READ, 0, 0, 0, NULL,
+					NULL))
+NULL_CALL(mr_bind, -EINVAL, fi_mr_bind(NULL, &n->ep->fid, 0))
+NULL_CALL(mr_bind_fid, -EINVAL, fi_mr_bind(n->mr, NULL, 0))
+NULL_CALL(mr_enable, -EINVAL, fi_mr_enable(NULL))
+NULL_CALL(mr_base, 0, kofi_mr_base(NULL))
+NULL_CALL(mr_get, 0, kofi_mr_get(NULL))
+NULL_CALL(mr_put, 0, (kofi_mr_put(NULL), 0))
+NULL_CALL(mr_map, -EINVAL, kofi_mr_map(NULL, &n->vec, FI_REMOTE_READ, 0))
+NULL_CALL(mr_map_vec, -EINVAL, kofi_mr_map(n->mr, NULL, FI_REMOTE_READ, 0))
+NULL_CALL(mr_map_iov, -EINVAL, kofi_mr_map(n->mr, &n->vec, FI_REMOTE_READ, 0))
+NULL_CALL(mr_unmap, -EINVAL, kofi_mr_unmap(NULL, NULL))

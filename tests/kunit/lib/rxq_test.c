@@ -1,0 +1,1032 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The queue of receives against a model of it, in random sequences.
+ *
+ * Each run draws from its seed a queue, an endpoint's own or a shared context's,
+ * and streams, one to each endpoint of the context or several to the endpoint,
+ * with one record for a message each or several. It goes through some hundred
+ * steps: posts of all kinds, cancels, peeks, claims, messages that begin, are
+ * looked at again, end or are forgotten, alone or with their stream, and reads
+ * of the completion queue, which is so small that slots are scarce. The model
+ * does the same with arrays and says what each call returns, which receive each
+ * message gets, and what must be in the completion queue, entry by entry, with
+ * senders, and addresses and contents of multi-receive slices.
+ *
+ * After every step: no message waits beside a receive that is posted and that
+ * it matches, and the stream of each message the queue has something for has
+ * been woken.
+ *
+ * A failure names its seed; the module parameter rxq_seed repeats it.
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/uio.h>
+
+#include "../core/fake.h"
+#include "../core/queues.h"
+
+static unsigned int rxq_seed;
+module_param(rxq_seed, uint, 0444);
+MODULE_PARM_DESC(rxq_seed, "run only this seed of the receive queue model (0: all)");
+
+static unsigned int rxq_runs = 60;
+module_param(rxq_runs, uint, 0444);
+MODULE_PARM_DESC(rxq_runs, "seeds per case of the receive queue model");
+
+#define RXQ_STEPS	400
+#define RXQ_STREAMS	4
+#define RXQ_WAITING	4	/* records of a stream */
+#define RXQ_MSGS	(RXQ_STREAMS * RXQ_WAITING)
+#define RXQ_RECVS	10	/* records of the queue */
+#define RXQ_MANY	1000	/* of a queue that hashes; the rest are in use */
+#define RXQ_ORDER	1	/* pages of a receive's memory */
+#define RXQ_MEM		(PAGE_SIZE << RXQ_ORDER)
+#define RXQ_CONTEXTS	12
+#define RXQ_CQ_MAX	32
+
+/* What the model knows of an accepted receive */
+struct rxq_recv {
+	bool		used;
+	bool		posted;
+	u64		seq;
+	void		*context;
+	bool		tagged;
+	bool		claim;
+	u64		tag;
+	u64		ignore;
+	fi_addr_t	src;
+	bool		multi;
+	bool		bvec;
+	struct page	*mem;
+	size_t		first;		/* byte of the memory */
+	size_t		size;
+	size_t		off;
+	unsigned int	parts;
+	bool		canceled;
+};
+
+enum rxq_state {
+	RXQ_IDLE,
+	RXQ_WAIT,		/* for a receive */
+	RXQ_SLOT,		/* for a slot */
+	RXQ_GIVEN,		/* a receive waits to be fetched */
+	RXQ_DROP,		/* it is to be thrown away */
+	RXQ_PLACING,
+};
+
+struct rxq_stream {
+	struct fid_ep		*ep;
+	fi_addr_t		source;
+};
+
+/* A record for messages of a stream */
+struct rxq_msg {
+	struct rxq_stream	*from;
+	struct kofi_rxmsg	msg;
+	bool			woken;
+	enum rxq_state		state;
+	bool			claimed;
+	void			*claim;
+	struct rxq_recv		*recv;
+	size_t			off;	/* its part of a multi-receive */
+	size_t			len;
+	struct kofi_rxop	*op;
+};
+
+struct rxq_model {
+	struct kunit		*test;
+	u32			seed;
+	unsigned int		step;
+	struct rnd_state	rnd;
+	struct fid_ep		*owner;
+	struct kofi_rxq		*q;
+	struct kofi_rxq		own;
+	struct fid_cq		*cq;
+	u32			limit[2];	/* slots: receives, all */
+	u32			reserved;
+	struct rxq_recv		recvs[RXQ_RECVS];
+	struct rxq_stream	streams[RXQ_STREAMS];
+	int			nstreams;
+	struct rxq_msg		msgs[RXQ_MSGS];
+	int			nmsgs;
+	struct rxq_msg		*order[RXQ_MSGS];	/* waiting, oldest first */
+	int			norder;
+	size_t			min_multi;
+	bool			directed;
+	bool			source;
+	u64			seq;
+	u64			posts;
+	struct kofi_wc		expected[RXQ_CQ_MAX];
+	u32			head;
+	u32			tail;
+	bool			wrong;
+};
+
+static u32 rxq_random(struct rxq_model *m, u32 below)
+{
+	return prandom_u32_state(&m->rnd) % below;
+}
+
+static void rxq_check(struct rxq_model *m, bool right, const char *what)
+{
+	if (right || m->wrong)
+		return;
+	m->wrong = true;
+	KUNIT_FAIL(m->test, "seed %u, step %u: %s", m->seed, m->step, what);
+}
+
+static void rxq_check_ret(struct rxq_model *m, int want, int got,
+			  const char *what)
+{
+	if (want == got || m->wrong)
+		return;
+	m->wrong = true;
+	KUNIT_FAIL(m->test, "seed %u, step %u: %s returns %d, not %d", m->seed,
+		   m->step, what, got, want);
+}
+
+static void rxq_wake(struct kofi_rxmsg *msg)
+{
+	container_of(msg, struct rxq_msg, msg)->woken = true;
+}
+
+/* ---------------------------------------------------------------- the model */
+
+static u32 rxq_slots(const struct rxq_model *m)
+{
+	return m->reserved + (m->tail - m->head);
+}
+
+static void rxq_expect(struct rxq_model *m, const struct kofi_wc *wc)
+{
+	m->expected[m->tail++ % RXQ_CQ_MAX] = *wc;
+	m->reserved--;
+}
+
+static void rxq_expect_canceled(struct rxq_model *m, struct rxq_recv *r)
+{
+	const struct kofi_wc wc = {
+		.op_context = r->context, .err = ECANCELED,
+		.flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG) |
+			 (r->multi ? FI_MULTI_RECV : 0),
+		.tag = r->tag, .src = FI_ADDR_NOTAVAIL,
+	};
+
+	rxq_expect(m, &wc);
+	r->used = false;
+}
+
+static bool rxq_fits(const struct rxq_recv *r, const struct rxq_msg *s)
+{
+	if (r->tagged != s->msg.tagged)
+		return false;
+	if (r->src != FI_ADDR_UNSPEC && r->src != s->from->source)
+		return false;
+	return !r->tagged || (r->tag | r->ignore) == (s->msg.tag | r->ignore);
+}
+
+static struct rxq_recv *rxq_oldest(struct rxq_model *m, struct rxq_msg *s)
+{
+	struct rxq_recv *r, *found = NULL;
+
+	for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
+		if (r->used && r->posted && rxq_fits(r, s) &&
+		    (!found || r->seq < found->seq))
+			found = r;
+	return found;
+}
+
+static void rxq_order_remove(struct rxq_model *m, struct rxq_msg *s)
+{
+	int i, n = 0;
+
+	for (i = 0; i < m->norder; i++)
+		if (m->order[i] != s)
+			m->order[n++] = m->order[i];
+	m->norder = n;
+}
+
+/* The first message that waits for a slot */
+static struct rxq_msg *rxq_starved(struct rxq_model *m)
+{
+	int i;
+
+	for (i = 0; i < m->norder; i++)
+		if (m->order[i]->state == RXQ_SLOT)
+			return m->order[i];
+	return NULL;
+}
+
+static void rxq_wakes(struct rxq_model *m, struct rxq_msg *s,
+		      enum rxq_state state)
+{
+	rxq_order_remove(m, s);
+	s->claimed = false;
+	s->state = state;
+}
+
+/* A message takes a receive, or a part of it if there is a slot. */
+static bool rxq_take(struct rxq_model *m, struct rxq_msg *s,
+		     struct rxq_recv *r)
+{
+	bool last;
+
+	s->recv = r;
+	s->off = r->off;
+	s->len = r->size - r->off;
+	if (!r->multi) {
+		r->posted = false;
+		return true;
+	}
+	s->len = min(s->msg.len, s->len);
+	last = r->size - r->off - s->len < m->min_multi;
+	if (rxq_starved(m) || (!last && rxq_slots(m) >= m->limit[1]))
+		return false;
+	m->reserved += !last;
+	r->parts++;
+	r->off += s->len;
+	r->posted = !last;
+	return true;
+}
+
+static void rxq_offer(struct rxq_model *m, struct rxq_recv *r)
+{
+	struct rxq_msg *waiting[RXQ_MSGS];
+	int i, n = m->norder;
+
+	r->posted = true;
+	memcpy(waiting, m->order, sizeof(waiting));
+	for (i = 0; i < n && r->posted; i++) {
+		struct rxq_msg *s = waiting[i];
+
+		if (s->state != RXQ_WAIT || s->claimed || !rxq_fits(r, s))
+			continue;
+		if (rxq_take(m, s, r))
+			rxq_wakes(m, s, RXQ_GIVEN);
+		else
+			s->state = RXQ_SLOT;
+	}
+}
+
+/* Those that wait for slots look again, in their order. */
+static void rxq_feed(struct rxq_model *m)
+{
+	struct rxq_msg *s, *behind[RXQ_MSGS];
+	int i, n = 0;
+
+	for (i = 0; i < m->norder; i++) {
+		if (m->order[i]->state != RXQ_SLOT)
+			continue;
+		behind[n++] = m->order[i];
+		m->order[i]->state = RXQ_WAIT;
+	}
+	for (i = 0; i < n; i++) {
+		struct rxq_recv *r;
+
+		s = behind[i];
+		r = rxq_starved(m) ? NULL : rxq_oldest(m, s);
+		if (r && rxq_take(m, s, r))
+			rxq_wakes(m, s, RXQ_GIVEN);
+		else if (r || rxq_starved(m))
+			s->state = RXQ_SLOT;
+	}
+}
+
+/* Look for a receive: what kofi_rxq_match() must return */
+static int rxq_look(struct rxq_model *m, struct rxq_msg *s)
+{
+	struct rxq_recv *r;
+
+	if (s->state == RXQ_SLOT)
+		rxq_feed(m);
+	switch (s->state) {
+	case RXQ_GIVEN:
+		s->state = RXQ_PLACING;
+		return 0;
+	case RXQ_DROP:
+		s->state = RXQ_IDLE;
+		return 0;
+	case RXQ_WAIT:
+	case RXQ_SLOT:
+		return -EAGAIN;
+	default:
+		break;
+	}
+	r = rxq_oldest(m, s);
+	if (r && rxq_take(m, s, r)) {
+		s->state = RXQ_PLACING;
+		return 0;
+	}
+	s->state = r ? RXQ_SLOT : RXQ_WAIT;
+	m->order[m->norder++] = s;
+	return -EAGAIN;
+}
+
+static void rxq_cancel_recv(struct rxq_model *m, struct rxq_recv *r)
+{
+	r->canceled = true;
+	r->posted = false;
+	if (!r->parts)
+		rxq_expect_canceled(m, r);
+	if (r->multi)
+		rxq_feed(m);
+}
+
+/* ---------------------------------------------------------------- the steps */
+
+static struct rxq_recv *rxq_unused(struct rxq_model *m)
+{
+	struct rxq_recv *r;
+
+	for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
+		if (!r->used)
+			return r;
+	return NULL;
+}
+
+static void *rxq_context(struct rxq_model *m)
+{
+	return (void *)(1UL + rxq_random(m, RXQ_CONTEXTS));
+}
+
+static fi_addr_t rxq_src(struct rxq_model *m)
+{
+	return rxq_random(m, 3) ? FI_ADDR_UNSPEC : 100 + rxq_random(m, 2);
+}
+
+static u64 rxq_tag(struct rxq_model *m)
+{
+	return 0xf0 + rxq_random(m, 4);
+}
+
+/* Is it refused before the kind of post matters? */
+static int rxq_refused(struct rxq_model *m, bool record)
+{
+	if (rxq_slots(m) >= m->limit[0] || (record && !rxq_unused(m)))
+		return -EAGAIN;
+	return 0;
+}
+
+static void rxq_post(struct rxq_model *m, bool multi)
+{
+	struct rxq_recv *r = rxq_unused(m), none = { .mem = m->recvs[0].mem };
+	int want = rxq_refused(m, true), ret;
+	struct fi_msg msg = { .iov_count = 1 };
+	struct bio_vec bv;
+	struct kvec kv;
+
+	if (!r)
+		r = &none;
+	*r = (struct rxq_recv) { .mem = r->mem };
+	r->context = rxq_context(m);
+	r->multi = multi;
+	r->bvec = rxq_random(m, 2);
+	r->size = multi ? rxq_random(m, 4000) : rxq_random(m, 500);
+	r->first = rxq_random(m, RXQ_MEM - r->size);
+	r->src = rxq_src(m);
+	kv.iov_base = page_address(r->mem) + r->first;
+	kv.iov_len = r->size;
+	bvec_set_page(&bv, r->mem, r->size, r->first);
+	msg.addr = r->src;
+	msg.context = r->context;
+	if (r->bvec) {
+		msg.vec = KOFI_BVEC;
+		msg.msg_bvec = &bv;
+	} else {
+		msg.msg_iov = &kv;
+	}
+	if (!m->directed)
+		r->src = FI_ADDR_UNSPEC;
+
+	ret = fi_recvmsg(m->owner, &msg, multi ? FI_MULTI_RECV : FI_MORE);
+	rxq_check_ret(m, want, ret, "post");
+	if (want)
+		return;
+	r->used = true;
+	r->seq = m->seq++;
+	m->reserved++;
+	m->posts++;
+	rxq_offer(m, r);
+}
+
+static struct rxq_msg *rxq_claimed(struct rxq_model *m, void *context)
+{
+	int i;
+
+	for (i = 0; i < m->norder; i++)
+		if (m->order[i]->claimed && m->order[i]->claim == context)
+			return m->order[i];
+	return NULL;
+}
+
+static void rxq_post_tagged(struct rxq_model *m, bool claim)
+{
+	struct rxq_recv *r = rxq_unused(m), none = { .mem = m->recvs[0].mem };
+	struct fi_msg_tagged msg = { .iov_count = 1 };
+	int want = rxq_refused(m, true), ret;
+	struct rxq_msg *s;
+	struct kvec kv;
+
+	if (!r)
+		r = &none;
+	*r = (struct rxq_recv) { .mem = r->mem, .tagged = true,
+				 .claim = claim };
+	r->context = rxq_context(m);
+	r->size = rxq_random(m, 500);
+	r->tag = rxq_tag(m);
+	r->ignore = rxq_random(m, 2) ? rxq_random(m, 4) : 0;
+	r->src = rxq_src(m);
+	kv.iov_base = page_address(r->mem);
+	kv.iov_len = r->size;
+	msg.msg_iov = &kv;
+	msg.addr = r->src;
+	msg.tag = r->tag;
+	msg.ignore = r->ignore;
+	msg.context = r->context;
+	if (!m->directed)
+		r->src = FI_ADDR_UNSPEC;
+
+	s = rxq_claimed(m, r->context);
+	if (!want && claim && !s)
+		want = -EINVAL;
+	ret = fi_trecvmsg(m->owner, &msg, claim ? FI_CLAIM : 0);
+	rxq_check_ret(m, want, ret, "tagged post");
+	if (want)
+		return;
+	r->used = true;
+	r->seq = m->seq++;
+	m->reserved++;
+	m->posts++;
+	if (claim) {
+		rxq_wakes(m, s, RXQ_GIVEN);
+		s->recv = r;
+	} else {
+		rxq_offer(m, r);
+	}
+}
+
+static struct rxq_msg *rxq_seen(struct rxq_model *m,
+				const struct rxq_recv *like)
+{
+	int i;
+
+	for (i = 0; i < m->norder; i++)
+		if (m->order[i]->state == RXQ_WAIT && !m->order[i]->claimed &&
+		    rxq_fits(like, m->order[i]))
+			return m->order[i];
+	return NULL;
+}
+
+static void rxq_peek(struct rxq_model *m)
+{
+	static const u64 hows[] = { FI_PEEK, FI_PEEK | FI_CLAIM,
+				    FI_PEEK | FI_DISCARD,
+				    FI_CLAIM | FI_DISCARD };
+	u64 how = hows[rxq_random(m, ARRAY_SIZE(hows))];
+	const struct rxq_recv like = {
+		.tagged = true, .tag = rxq_tag(m), .ignore = rxq_random(m, 4),
+		.src = m->directed ? rxq_src(m) : FI_ADDR_UNSPEC,
+	};
+	const struct fi_msg_tagged msg = {
+		.tag = like.tag, .ignore = like.ignore, .addr = like.src,
+		.context = rxq_context(m),
+	};
+	struct kofi_wc wc = {
+		.op_context = msg.context, .err = FI_ENOMSG,
+		.flags = FI_RECV | FI_TAGGED, .tag = like.tag,
+		.src = FI_ADDR_NOTAVAIL,
+	};
+	int want = rxq_refused(m, false), ret;
+	struct rxq_msg *s;
+
+	if (how & FI_PEEK)
+		s = rxq_seen(m, &like);
+	else
+		s = rxq_claimed(m, msg.context);
+	if (!want && !s && !(how & FI_PEEK))
+		want = -EINVAL;
+	ret = fi_trecvmsg(m->owner, &msg, how);
+	rxq_check_ret(m, want, ret, "peek");
+	if (want)
+		return;
+	m->posts++;
+	m->reserved++;
+	if (s) {
+		wc.err = 0;
+		wc.flags |= s->msg.flags;
+		wc.len = s->msg.len;
+		wc.tag = s->msg.tag;
+		wc.data = s->msg.data;
+		wc.src = m->source ? s->from->source : FI_ADDR_NOTAVAIL;
+	}
+	rxq_expect(m, &wc);
+	if (s && how & FI_DISCARD) {
+		rxq_wakes(m, s, RXQ_DROP);
+	} else if (s && how & FI_CLAIM) {
+		s->claimed = true;
+		s->claim = msg.context;
+	}
+}
+
+static void rxq_cancel(struct rxq_model *m)
+{
+	void *context = rxq_context(m);
+	struct rxq_recv *r, *found = NULL;
+
+	for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
+		if (r->used && r->posted && r->context == context &&
+		    (!found || r->seq < found->seq))
+			found = r;
+	rxq_check_ret(m, found ? 0 : -ENOENT,
+		      fi_cancel(&m->owner->fid, context), "cancel");
+	if (found)
+		rxq_cancel_recv(m, found);
+}
+
+/* The stream reads: its message has begun, or it comes back for it. */
+static void rxq_run(struct rxq_model *m, struct rxq_msg *s)
+{
+	struct kofi_rxop *op;
+	int want, ret;
+
+	if (s->state == RXQ_IDLE) {
+		s->msg.src = s->from->source;
+		s->msg.tagged = rxq_random(m, 2);
+		s->msg.len = rxq_random(m, 4) ? rxq_random(m, 600) : 0;
+		s->msg.tag = s->msg.tagged ? rxq_tag(m) : 0;
+		s->msg.flags = rxq_random(m, 2) ? FI_REMOTE_CQ_DATA : 0;
+		s->msg.data = s->msg.flags ? rxq_random(m, 1000) : 0;
+	}
+	s->woken = false;
+	want = rxq_look(m, s);
+	ret = kofi_rxq_match(m->q, &s->msg, &op);
+	rxq_check_ret(m, want, ret, "match");
+	if (m->wrong || ret)
+		return;
+	rxq_check(m, !op == (s->state == RXQ_IDLE), "a message is dropped");
+	s->op = op;
+	if (!op)
+		return;
+	rxq_check(m, op->context == s->recv->context, "not the oldest receive");
+	rxq_check(m, op->cur.len == s->len, "memory of another length");
+}
+
+/* A message has got its receive, and ends. */
+static void rxq_ended(struct rxq_model *m, struct rxq_msg *s,
+		      struct kofi_wc *wc)
+{
+	struct rxq_recv *r = s->recv;
+
+	wc->op_context = r->context;
+	wc->src = m->source ? s->from->source : FI_ADDR_NOTAVAIL;
+	wc->buf = NULL;
+	wc->flags &= ~FI_MULTI_RECV;
+	s->state = RXQ_IDLE;
+	if (!r->multi) {
+		r->used = false;
+		rxq_expect(m, wc);
+		return;
+	}
+	wc->buf = page_address(r->mem) + r->first + s->off;
+	r->parts--;
+	if (!r->parts && !r->posted && !r->canceled) {
+		wc->flags |= FI_MULTI_RECV;
+		r->used = false;
+	}
+	rxq_expect(m, wc);
+	if (!r->parts && r->canceled)
+		rxq_expect_canceled(m, r);
+}
+
+/* Put the message where it belongs and report it. */
+static void rxq_place(struct rxq_model *m, struct rxq_msg *s, int err)
+{
+	struct kofi_wc wc = {
+		.err = err,
+		.flags = FI_RECV | (s->msg.tagged ? FI_TAGGED : FI_MSG) |
+			 s->msg.flags,
+		.data = s->msg.data, .tag = s->msg.tag, .src = s->msg.src,
+	};
+	struct rxq_recv *r = s->recv;
+	u8 *mem = page_address(r->mem) + r->first + s->off;
+	u8 byte = 1 + m->step % 255, pattern[64];
+	size_t done;
+
+	wc.len = min(s->msg.len, s->op->cur.len);
+	if (!err && s->msg.len > wc.len) {
+		wc.err = FI_ETRUNC;
+		wc.olen = s->msg.len - wc.len;
+	}
+	memset(pattern, byte, sizeof(pattern));
+	for (done = 0; done < wc.len;) {
+		struct iov_iter iter = *kofi_cursor_iter(&s->op->cur);
+		size_t n = min3(wc.len - done, sizeof(pattern),
+				iov_iter_count(&iter));
+
+		rxq_check(m, copy_to_iter(pattern, n, &iter) == n,
+			  "memory that takes no bytes");
+		kofi_cursor_used(&s->op->cur, n);
+		done += n;
+	}
+	rxq_check(m, !memchr_inv(mem, byte, wc.len), "bytes in another place");
+	kofi_rxq_done(m->q, s->op, &wc);
+	rxq_ended(m, s, &wc);
+}
+
+/* The message ends with its stream, or for a reason of that one's. */
+static void rxq_kill(struct rxq_model *m, struct rxq_msg *s)
+{
+	struct rxq_recv *r = s->recv;
+	enum rxq_state state = s->state;
+
+	struct kofi_wc wc = {
+		.err = ENOTCONN, .flags = FI_RECV | FI_MSG, .tag = s->msg.tag,
+	};
+
+	if (state == RXQ_PLACING)
+		rxq_place(m, s, ENOTCONN);
+	rxq_order_remove(m, s);
+	s->claimed = false;
+	s->state = RXQ_IDLE;
+	kofi_rxq_forget(m->q, &s->msg);
+	if (state == RXQ_GIVEN && r->multi)
+		rxq_ended(m, s, &wc);
+	else if (state == RXQ_GIVEN && (r->claim || m->q->closed))
+		rxq_expect_canceled(m, r);
+	else if (state == RXQ_GIVEN)
+		rxq_offer(m, r);
+	if (state == RXQ_SLOT)
+		rxq_feed(m);
+	s->woken = false;
+}
+
+static void rxq_kill_stream(struct rxq_model *m, struct rxq_stream *from)
+{
+	struct rxq_msg *s;
+
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
+		if (s->from == from)
+			rxq_kill(m, s);
+}
+
+static void rxq_compare(struct rxq_model *m, const struct kofi_wc *want,
+			const struct kofi_wc *got)
+{
+	rxq_check(m, want->op_context == got->op_context, "another context");
+	rxq_check(m, want->err == got->err, "another error");
+	rxq_check(m, want->flags == got->flags, "other flags");
+	rxq_check(m, want->len == got->len, "another length");
+	rxq_check(m, want->olen == got->olen, "another lost length");
+	rxq_check(m, want->data == got->data, "another value");
+	rxq_check(m, want->tag == got->tag, "another tag");
+	rxq_check(m, want->buf == got->buf, "another slice");
+	rxq_check(m, want->src == got->src, "another source");
+}
+
+static bool rxq_read(struct rxq_model *m)
+{
+	struct fi_cq_tagged_entry e;
+	struct fi_cq_err_entry err = {};
+	struct kofi_wc wc = {};
+	ssize_t ret;
+
+	ret = fi_cq_readfrom(m->cq, &e, 1, &wc.src);
+	if (ret == -EAGAIN) {
+		rxq_check(m, m->head == m->tail, "a completion is missing");
+		return false;
+	}
+	if (ret == 1) {
+		wc.op_context = e.op_context;
+		wc.flags = e.flags;
+		wc.len = e.len;
+		wc.buf = e.buf;
+		wc.data = e.data;
+		wc.tag = e.tag;
+	} else {
+		rxq_check_ret(m, 1, fi_cq_readerr(m->cq, &err, 0), "readerr");
+		wc.op_context = err.op_context;
+		wc.err = err.err;
+		wc.flags = err.flags;
+		wc.len = err.len;
+		wc.olen = err.olen;
+		wc.buf = err.buf;
+		wc.data = err.data;
+		wc.tag = err.tag;
+		wc.src = err.src_addr;
+	}
+	rxq_check(m, m->head != m->tail, "a completion too many");
+	if (m->head != m->tail)
+		rxq_compare(m, &m->expected[m->head++ % RXQ_CQ_MAX], &wc);
+	return true;
+}
+
+/* What holds between any two steps */
+static void rxq_invariants(struct rxq_model *m)
+{
+	struct rxq_msg *s;
+
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++) {
+		switch (s->state) {
+		case RXQ_WAIT:
+			rxq_check(m, s->claimed || !rxq_oldest(m, s),
+				  "a message waits beside its receive");
+			break;
+		case RXQ_SLOT:
+			rxq_check(m, s->woken || s != rxq_starved(m) ||
+				  rxq_slots(m) >= m->limit[1],
+				  "the first was not told of a free slot");
+			break;
+		case RXQ_GIVEN:
+		case RXQ_DROP:
+			rxq_check(m, s->woken, "a message was not woken");
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+/* Now and then a message goes before its stream has seen the claim. */
+static void rxq_kill_claimed(struct rxq_model *m)
+{
+	struct rxq_msg *s;
+
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
+		if (s->state == RXQ_GIVEN && s->recv->claim && rxq_random(m, 2))
+			rxq_kill(m, s);
+}
+
+static void rxq_step(struct rxq_model *m)
+{
+	struct rxq_msg *s = &m->msgs[rxq_random(m, m->nmsgs)];
+	int n;
+
+	switch (rxq_random(m, 18)) {
+	case 0 ... 1:
+		rxq_post(m, false);
+		break;
+	case 2:
+		rxq_post(m, true);
+		break;
+	case 3 ... 4:
+		rxq_post_tagged(m, false);
+		break;
+	case 5:
+		rxq_post_tagged(m, true);
+		rxq_kill_claimed(m);
+		break;
+	case 6:
+		rxq_peek(m);
+		break;
+	case 7:
+		rxq_cancel(m);
+		break;
+	case 8 ... 10:
+		if (s->state != RXQ_PLACING)
+			rxq_run(m, s);
+		break;
+	case 11 ... 13:
+		if (s->state == RXQ_PLACING)
+			rxq_place(m, s, 0);
+		break;
+	case 14 ... 16:
+		for (n = rxq_random(m, 8); n && rxq_read(m); n--)
+			;
+		break;
+	default:
+		if (!rxq_random(m, 4))
+			rxq_kill(m, s);
+		else if (!rxq_random(m, 8))
+			rxq_kill_stream(m, s->from);
+		break;
+	}
+	rxq_invariants(m);
+}
+
+/* Flush, end the streams, and see that nothing is left. */
+static void rxq_finish(struct rxq_model *m)
+{
+	struct rxq_msg *s;
+	struct rxq_recv *r;
+	u64 seq;
+
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
+		if (rxq_random(m, 2))
+			rxq_kill(m, s);
+	if (m->q == &m->own)
+		kofi_rxq_flush(m->q);
+	else
+		kofi_ep_drain(m->owner);
+	for (seq = 0; seq < m->seq; seq++)
+		for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
+			if (r->used && r->posted && r->seq == seq)
+				rxq_cancel_recv(m, r);
+	rxq_invariants(m);
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
+		rxq_kill(m, s);
+	while (rxq_read(m))
+		;
+	rxq_check(m, !m->reserved, "the model has lost an operation");
+	for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
+		rxq_check(m, !r->used, "a receive has not ended");
+	rxq_check(m, (u64)atomic64_read(&container_of(m->owner, struct kofi_ep,
+						      ep)->posts[1].posts) ==
+		  m->posts, "the statistics have lost an operation");
+}
+
+/* ------------------------------------------------------------------- set-up */
+
+/* An endpoint with a queue of its own: fi_recvmsg() and so on, by hand */
+static ssize_t rxq_own_recvmsg(struct fid_ep *ep, const struct fi_msg *msg,
+			       u64 flags)
+{
+	struct rxq_model *m = ep->fid.context;
+
+	return kofi_rxq_post(&m->own, msg, flags);
+}
+
+static ssize_t rxq_own_cancel(struct fid_ep *ep, void *context)
+{
+	struct rxq_model *m = ep->fid.context;
+
+	return kofi_rxq_cancel(&m->own, context);
+}
+
+static ssize_t rxq_own_trecvmsg(struct fid_ep *ep,
+				const struct fi_msg_tagged *msg, u64 flags)
+{
+	struct rxq_model *m = ep->fid.context;
+
+	return kofi_rxq_tpost(&m->own, msg, flags);
+}
+
+static const struct fi_ops_msg rxq_own_msg = {
+	.size		= sizeof(struct fi_ops_msg),
+	.sendmsg	= kofi_no_msg,
+	.recvmsg	= rxq_own_recvmsg,
+	.cancel		= rxq_own_cancel,
+};
+
+static const struct fi_ops_tagged rxq_own_tagged = {
+	.size		= sizeof(struct fi_ops_tagged),
+	.sendmsg	= kofi_no_tagged,
+	.recvmsg	= rxq_own_trecvmsg,
+};
+
+static void rxq_open_stream(struct rxq_model *m, struct fake_world *world,
+			    struct fid_eq *eq, struct rxq_stream *s)
+{
+	struct kunit *test = m->test;
+
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(world->domain, world->info, &s->ep,
+					     m));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(s->ep, &eq->fid, 0));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(s->ep, &m->cq->fid, FI_TRANSMIT));
+	KUNIT_ASSERT_EQ(test, 0, m->owner ?
+			fi_ep_bind(s->ep, &m->owner->fid, 0) :
+			fi_ep_bind(s->ep, &m->cq->fid, FI_RECV));
+	fake_connected(test, s->ep);
+}
+
+/* Records for each stream; those of an endpoint's own queue share it. */
+static void rxq_open_msgs(struct rxq_model *m, bool shared)
+{
+	int records = 1 + rxq_random(m, RXQ_WAITING), i;
+
+	m->nmsgs = m->nstreams * records;
+	for (i = 0; i < m->nmsgs; i++) {
+		struct rxq_msg *s = &m->msgs[i];
+
+		s->from = &m->streams[i / records];
+		s->from->source = i / records < 2 ? 100 + i / records :
+						    FI_ADDR_NOTAVAIL;
+		kofi_rxmsg_init(&s->msg, &fake_of(shared ? s->from->ep :
+						  m->owner)->base, rxq_wake);
+	}
+}
+
+static void rxq_model_run(struct kunit *test, struct fake_world *world,
+			  bool shared, u32 seed)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_rx_attr rx = { .size = RXQ_RECVS };
+	struct rxq_model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct fid_eq *eq;
+	size_t size;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	m->test = test;
+	m->seed = seed;
+	prandom_seed_state(&m->rnd, seed);
+	/* of neighbouring seeds the first numbers are much the same */
+	for (i = 0; i < 32; i++)
+		prandom_u32_state(&m->rnd);
+	m->directed = rxq_random(m, 2);
+	m->source = rxq_random(m, 2);
+	m->nstreams = 1 + rxq_random(m, RXQ_STREAMS);
+	attr.size = 2 + rxq_random(m, 10);
+	m->limit[0] = attr.size;
+	m->limit[1] = attr.size + max_t(size_t, attr.size / 8, 1);
+	KUNIT_ASSERT_LT(test, m->limit[1], (u32)RXQ_CQ_MAX);
+	for (i = 0; i < RXQ_RECVS; i++) {
+		m->recvs[i].mem = alloc_pages(GFP_KERNEL, RXQ_ORDER);
+		KUNIT_ASSERT_NOT_NULL(test, m->recvs[i].mem);
+	}
+	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(world->fabric, NULL, &eq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(world->domain, &attr, &m->cq,
+					    NULL));
+	world->info->caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV |
+			    (m->directed ? FI_DIRECTED_RECV : 0) |
+			    (m->source ? FI_SOURCE : 0);
+	world->info->rx_attr->iov_limit = KOFI_IOV_MAX;
+	rx.caps = world->info->caps;
+	if (shared)
+		KUNIT_ASSERT_EQ(test, 0, fi_srx_context(world->domain, &rx,
+							&m->owner, m));
+	if (shared)
+		KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(m->owner, &m->cq->fid,
+						    FI_RECV));
+	for (i = 0; i < (shared ? m->nstreams : 1); i++)
+		rxq_open_stream(m, world, eq, &m->streams[i]);
+	if (shared) {
+		m->q = &container_of(m->owner, struct kofi_srx,
+				     base.ep)->rxq;
+	} else {
+		m->owner = m->streams[0].ep;
+		m->owner->msg = &rxq_own_msg;
+		m->owner->tagged = &rxq_own_tagged;
+		m->q = &m->own;
+		size = rxq_random(m, 2) ? RXQ_RECVS : RXQ_MANY;
+		KUNIT_ASSERT_EQ(test, 0,
+				kofi_rxq_init(m->q, &fake_of(m->owner)->base,
+					      size));
+		while (size-- > RXQ_RECVS)
+			kofi_freelist_get(&m->q->free, &m->q->lock);
+	}
+	rxq_open_msgs(m, shared);
+	m->min_multi = 64;
+	if (rxq_random(m, 2)) {
+		m->min_multi = rxq_random(m, 2) ? 1 : 700;
+		KUNIT_ASSERT_EQ(test, 0,
+				fi_setopt(&m->owner->fid, FI_OPT_ENDPOINT,
+					  FI_OPT_MIN_MULTI_RECV, &m->min_multi,
+					  sizeof(m->min_multi)));
+	}
+
+	for (m->step = 0; m->step < RXQ_STEPS && !m->wrong; m->step++)
+		rxq_step(m);
+	if (!m->wrong)
+		rxq_finish(m);
+
+	for (i = 0; i < m->nmsgs && m->wrong; i++)
+		kofi_rxq_forget(m->q, &m->msgs[i].msg);
+	for (i = 0; i < (shared ? m->nstreams : 1); i++)
+		KUNIT_EXPECT_EQ(test, 0, fi_close(&m->streams[i].ep->fid));
+	if (shared)
+		KUNIT_EXPECT_EQ(test, 0, fi_close(&m->owner->fid));
+	else
+		kofi_rxq_exit(m->q);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&m->cq->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&eq->fid));
+	for (i = 0; i < RXQ_RECVS; i++)
+		__free_pages(m->recvs[i].mem, RXQ_ORDER);
+	kunit_kfree(test, m);
+}
+
+static void rxq_model_test(struct kunit *test)
+{
+	const bool *shared = test->param_value;
+	struct fake_world *world = fake_open(test);
+	u32 i;
+
+	if (rxq_seed)
+		rxq_model_run(test, world, *shared, rxq_seed);
+	else
+		for (i = 1; i <= rxq_runs; i++)
+			rxq_model_run(test, world, *shared, i);
+	fake_close(test, world);
+}
+
+static const bool rxq_shared[] = { false, true };
+
+static void rxq_shared_name(const bool *shared, char *name)
+{
+	strscpy(name, *shared ? "shared context" : "endpoint",
+		KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rxq_shared, rxq_shared, rxq_shared_name);
+
+static struct kunit_case rxq_cases[] = {
+	KUNIT_CASE_PARAM(rxq_model_test, rxq_shared_gen_params),
+	{}
+};
+
+struct kunit_suite kofi_rxq_suite = {
+	.name		= "kofi_rxq",
+	.suite_init	= fake_suite_init,
+	.suite_exit	= fake_suite_exit,
+	.test_cases	= rxq_cases,
+};

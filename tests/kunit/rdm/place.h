@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Where the suites about endpoints that do not connect have theirs (place.c). */
+#ifndef _KOFI_TESTS_RDM_PLACE_H
+#define _KOFI_TESTS_RDM_PLACE_H
+
+#include <kunit/test.h>
+
+#include <linux/kofi/kofi.h>
+
+const void *rdm_place_gen_params(const void *prev, char *desc);
+int rdm_place_getinfo(struct kunit *test, struct fi_info *hints,
+		      struct fi_info **info);
+
+#endif /* _KOFI_TESTS_RDM_PLACE_H */

@@ -1,0 +1,762 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Peers of kofi_rxm that misbehave: a plain endpoint of kofi_sock says it is one.
+ */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+
+#include <kunit/static_stub.h>
+
+#include "../../../providers/rxm/rxm.h"
+#include "raw.h"
+
+#define RXT_BUFS	16	/* the module parameter rx_bufs */
+#define RXT_FLOOD	200
+#define RXT_ROUNDS	20
+
+/* ------------------------------------------------------ what is not allowed */
+
+/* Requests that are none are refused, and counted. */
+static void rxt_bad_request(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct rxm_cm_req req;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		rxt_raw_open(test, r);
+		rxt_raw_req(&req, 4000);
+		switch (i) {
+		case 0:
+			req.version++;
+			break;
+		case 1:
+			req.endian ^= 3;
+			break;
+		case 2:
+			req.eager = 4096;
+			break;
+		case 3:
+			req.port = 0;
+			break;
+		}
+		KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, r, a, &req,
+						      i == 4 ? 23 :
+						      sizeof(req)),
+				ECONNREFUSED);
+		rxt_raw_close(test, r);
+		KUNIT_EXPECT_EQ(test, rxt_stat(a->ep, "refused"), i + 1);
+	}
+	rxt_exchange(test, 100, false, false);
+}
+
+/* Packets no peer may send end its connection, and nothing else. */
+static const struct rxt_forged {
+	const char	*name;
+	struct rxm_hdr	hdr;
+	struct rxm_hdr	then;
+	size_t		payload;
+	bool		other_id;
+	unsigned int	times;
+} rxt_forged[] = {
+	{ "too short", {}, .payload = -8 },
+	{ "another connection's number", { .type = RXM_EAGER_MSG },
+	  .other_id = true },
+	{ "unknown type", { .type = 77 } },
+	{ "length", { .type = RXM_EAGER_MSG, .size = 9 }, .payload = 8 },
+	{ "segment of nothing", { .type = RXM_SEGMENT, .ctrl_data =
+	  RXM_SEG_MIDDLE, .seg_no = 1, .seg_size = 8, .size = 100 },
+	  .payload = 8 },
+	{ "first segment twice", { .type = RXM_SEGMENT, .ctrl_data =
+	  RXM_SEG_FIRST, .seg_size = 8, .size = 100 },
+	  { .type = RXM_SEGMENT, .ctrl_data =
+	  RXM_SEG_FIRST, .seg_size = 8, .size = 100 }, .payload = 8,
+	  .times = 2 },
+	{ "segment left out", { .type = RXM_SEGMENT, .ctrl_data =
+	  RXM_SEG_FIRST, .seg_size = 8, .size = 100 },
+	  { .type = RXM_SEGMENT, .ctrl_data =
+	  RXM_SEG_MIDDLE, .seg_no = 2, .seg_size = 8, .size = 100 },
+	  .payload = 8, .times = 2 },
+	{ "segment of another length", { .type = RXM_SEGMENT, .ctrl_data =
+	  RXM_SEG_FIRST, .seg_size = 8, .size = 100 },
+	  { .type = RXM_SEGMENT, .ctrl_data =
+	  RXM_SEG_MIDDLE, .seg_no = 1, .seg_size = 8, .size = 99 },
+	  .payload = 8, .times = 2 },
+	{ "done that was not asked for", { .type = RXM_READ_DONE } },
+	{ "done with a wild number", { .type = RXM_READ_DONE,
+	  .msg_id = 0xffffffffffffffff } },
+	{ "write that was not asked for", { .type = RXM_WRITE_DATA },
+	  .payload = sizeof(struct rxm_rndv) },
+	{ "written that was not asked for", { .type = RXM_WRITE_DONE } },
+	{ "atomic answer", { .type = RXM_ATOMIC_RSP }, .payload = 8 },
+	{ "rendezvous without memory", { .type = RXM_RNDV_REQ, .size = 100 },
+	  .payload = sizeof(struct rxm_rndv) },
+	{ "credits where there are none", { .type = RXM_CREDITS,
+	  .ctrl_data = 1 } },
+	{ "packet too long", { .type = RXM_EAGER_MSG, .size = RXM_EAGER + 1 },
+	  .payload = RXM_EAGER + 1 },
+};
+
+static void rxt_forged_desc(const struct rxt_forged *f, char *desc)
+{
+	strscpy(desc, f->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rxt_forged, rxt_forged, rxt_forged_desc);
+
+static void rxt_forge(struct kunit *test)
+{
+	const struct rxt_forged *f = test->param_value;
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct rxm_hdr *h = (struct rxm_hdr *)t->out;
+	struct rxm_cm_req req;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	unsigned int i;
+
+	rxt_exchange(test, 100, false, false);
+	rxt_raw_open(test, r);
+	rxt_raw_req(&req, 4000);
+	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
+			0);
+	memset(t->out, 0, RXM_PACKET + 64);
+	for (i = 0; i < (f->times ?: 1); i++) {
+		const struct rxm_hdr *hdr = i ? &f->then : &f->hdr;
+
+		rxm_hdr_format(h, hdr->type, (u32)r->rsp.id + f->other_id,
+			       hdr->msg_id);
+		h->ctrl_data = hdr->ctrl_data;
+		h->size = hdr->size;
+		h->seg_size = hdr->seg_size;
+		h->seg_no = hdr->seg_no;
+		KUNIT_ASSERT_EQ(test, fi_send(r->ep, h, sizeof(*h) + f->payload,
+					      NULL, 0, NULL), 0);
+	}
+	KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "violations"), 1);
+	rxt_raw_close(test, r);
+	rxt_exchange(test, 100, false, false);
+	rxt_exchange(test, RXM_SAR + 1, true, false);
+}
+
+/* A rendezvous whose memory is not there: the receive ends, once. */
+static void rxt_bad_memory(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct {
+		struct rxm_hdr	hdr;
+		struct rxm_rndv	rndv;
+	} *p = (void *)t->out;
+	struct fi_cq_err_entry e;
+	struct rxm_cm_req req;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+
+	rxt_raw_open(test, r);
+	rxt_raw_req(&req, 4000);
+	KUNIT_ASSERT_EQ(test, fi_recv(b->ep, t->in, SZ_1M, NULL, FI_ADDR_UNSPEC,
+				      t->in), 0);
+	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
+			0);
+	rxm_hdr_format(&p->hdr, RXM_RNDV_REQ, (u32)r->rsp.id, 1);
+	p->hdr.size = SZ_1M;
+	p->rndv = (struct rxm_rndv) {
+		.mem[0] = { .len = SZ_1M, .key = 4711 }, .count = 1,
+	};
+	KUNIT_ASSERT_EQ(test, fi_send(r->ep, p, sizeof(*p), NULL, 0, NULL), 0);
+	KUNIT_EXPECT_EQ(test, rxt_comp(b->rx, &e, NULL), ECONNRESET);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)t->in);
+	rxt_raw_close(test, r);
+	rxt_exchange(test, 100, false, false);
+}
+
+/* As if the peer had answered in the middle of a post below that is refused */
+static int rxt_send_answered(struct rxm_conn *c, void *buf, size_t len,
+			     struct kofi_cqe *cqe, unsigned int keep)
+{
+	const struct rxm_hdr *h = buf;
+	struct rxm_hdr done;
+
+	if (h->type == RXM_RNDV_REQ) {
+		rxm_hdr_format(&done, RXM_READ_DONE, 0, h->msg_id);
+		spin_lock_bh(&c->rx_lock);
+		rxm_rndv_answered(c, &done);
+		spin_unlock_bh(&c->rx_lock);
+	}
+	return -EAGAIN;
+}
+
+/* An answer to what has not been sent yet: the transmit ends, once. */
+static void rxt_answered_early(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct fi_cq_err_entry e;
+	u64 connects;
+
+	rxt_exchange(test, 100, false, false);
+	connects = rxt_stat(a->ep, "connects");
+	kunit_activate_static_stub(test, rxm_send_bytes, rxt_send_answered);
+	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, SZ_1M, NULL, a->peer[1],
+				      t->out), 0);
+	kunit_deactivate_static_stub(test, rxm_send_bytes);
+	rxt_comp(a->tx, &e, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)t->out);
+	KUNIT_EXPECT_EQ(test, rxt_stat(a->ep, "violations"), 1);
+	/* until there is another connection */
+	do {
+		KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out, 8, NULL,
+					       a->peer[1], 9, t->out), 0);
+		rxt_comp(a->tx, &e, NULL);
+	} while (rxt_stat(a->ep, "connects") == connects);
+	rxt_exchange(test, RXM_SAR + 1, false, false);
+}
+
+/* ------------------------------------------------------------------ limits */
+
+/* What one peer may pin: its own buffers, and half of the others */
+static const struct rxt_limit {
+	unsigned int	held_bufs;
+	unsigned int	least;
+	unsigned int	most;
+} rxt_limits[] = {
+	{ 0, RXT_BUFS, RXT_BUFS },
+	{ 8, RXT_BUFS, 4 + RXT_BUFS },
+	{ 64, 32, 32 + RXT_BUFS },
+};
+
+static void rxt_limit_desc(const struct rxt_limit *l, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "held_bufs %u", l->held_bufs);
+}
+
+KUNIT_ARRAY_PARAM(rxt_limits, rxt_limits, rxt_limit_desc);
+
+/* One message each, of its number */
+static void rxt_flood_send(struct kunit *test, struct rxt_raw *r, u8 *mem)
+{
+	struct rxm_hdr *h = (struct rxm_hdr *)mem;
+	struct fi_cq_err_entry e;
+	ssize_t err;
+	int i;
+
+	for (i = 0; i < RXT_FLOOD; i++) {
+		rxm_hdr_format(h, RXM_EAGER_MSG, (u32)r->rsp.id, 0);
+		h->size = sizeof(i);
+		memcpy(h + 1, &i, sizeof(i));
+		while ((err = fi_send(r->ep, h, sizeof(*h) + sizeof(i), NULL, 0,
+				      NULL)) == -EAGAIN)
+			KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+		KUNIT_ASSERT_EQ(test, err, 0);
+		h += 2;
+	}
+}
+
+static void rxt_flooded(struct kunit *test)
+{
+	const struct rxt_limit *l = test->param_value;
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct fi_cq_err_entry e;
+	struct rxm_cm_req req;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	int i, n, more;
+
+	WRITE_ONCE(rxm_held_bufs, l->held_bufs);
+	rxt_raw_open(test, r);
+	rxt_raw_req(&req, 4000);
+	KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
+			0);
+	/* rxt_exchange() uses the beginning */
+	rxt_flood_send(test, r, t->out + SZ_1M);
+	/* others are not held up, and each message of theirs is another chance */
+	for (i = 0, more = 0; more < RXT_ROUNDS; i++) {
+		rxt_exchange(test, 100, true, false);
+		more += rxt_stat(b->ep, "rx_held") >= l->least;
+		KUNIT_ASSERT_LT(test, i, 100000);
+	}
+	/* and what has just been received */
+	KUNIT_EXPECT_LE(test, rxt_stat(b->ep, "rx_held"), l->most + 1);
+
+	for (i = 0; i < RXT_FLOOD; i++) {
+		KUNIT_ASSERT_EQ(test, fi_recv(b->ep, &n, sizeof(n), NULL,
+					      FI_ADDR_UNSPEC, NULL), 0);
+		KUNIT_ASSERT_EQ(test, rxt_comp(b->rx, &e, NULL), 0);
+		KUNIT_ASSERT_EQ(test, n, i);
+	}
+	rxt_raw_close(test, r);
+}
+
+/* The peer answers behind messages that find no receive, more than it may have. */
+static void rxt_flooded_answer(struct kunit *test)
+{
+	const unsigned int held = 4 * RXT_BUFS, n = held - RXT_BUFS;
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0], *b = &t->end[1];
+	unsigned int i;
+
+	WRITE_ONCE(rxm_held_bufs, held);
+	rxt_pattern(t->out, SZ_1M, 5);
+	for (i = 0; i < n; i++) {
+		KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out, 8, NULL,
+					       a->peer[1], i, t->out), 0);
+		rxt_expect(test, a->tx, t->out, 0);
+	}
+	KUNIT_ASSERT_EQ(test, fi_recv(a->ep, t->in, SZ_1M, NULL, a->peer[1],
+				      t->in), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(b->ep, t->out, SZ_1M, NULL, b->peer[0],
+				      t->out), 0);
+	rxt_expect(test, a->rx, t->in, 0);
+	KUNIT_EXPECT_EQ(test, rxt_differs(t->in, SZ_1M, 5), SZ_1M);
+	rxt_expect(test, b->tx, t->out, 0);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "rx_held"), n);
+	for (i = 0; i < n; i++) {
+		KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->in, 8, NULL,
+					       b->peer[0], i, 0, t->in), 0);
+		rxt_expect(test, b->rx, t->in, 0);
+	}
+}
+
+/* Connects until it is accepted: what ended before is freed some time later. */
+static int rxt_stranger_again(struct kunit *test, struct rxt_raw *r,
+			      struct rxt_end *e, u16 port)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
+	struct rxm_cm_req req;
+	int err;
+
+	rxt_raw_req(&req, port);
+	do {
+		rxt_raw_open(test, r);
+		err = rxt_raw_connect(test, r, e, &req, sizeof(req));
+		if (err)
+			rxt_raw_close(test, r);
+	} while (err == ECONNREFUSED && time_before(jiffies, end));
+	return err;
+}
+
+/* Peers of a host that are not in the vector are limited, others are not. */
+static void rxt_strangers(struct kunit *test)
+{
+	struct sockaddr_in known = {
+		.sin_family = AF_INET,
+		.sin_port = htons(4003),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct rxt_raw *r[4];
+	struct rxm_cm_req req;
+	fi_addr_t addr;
+	int i;
+
+	WRITE_ONCE(rxm_max_unknown, 2 * RXM_HOSTS);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(b->av, &known, 1, &addr, 0, NULL),
+			1);
+	for (i = 0; i < 4; i++) {
+		r[i] = rxt_raw_alloc(test);
+		rxt_raw_open(test, r[i]);
+		rxt_raw_req(&req, 4000 + i);
+		KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, r[i], b, &req,
+						      sizeof(req)),
+				i == 2 ? ECONNREFUSED : 0);
+	}
+	for (i = 0; i < 4; i++)
+		rxt_raw_close(test, r[i]);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, rxt_stranger_again(test, r[i], b,
+							 5000 + i), 0);
+	for (i = 0; i < 2; i++)
+		rxt_raw_close(test, r[i]);
+	rxt_exchange(test, 100, false, false);
+}
+
+/* Who says it is the endpoint itself is not believed. */
+static void rxt_imposter(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct fi_cq_err_entry e;
+	struct rxm_cm_req req;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	fi_addr_t src;
+
+	rxt_raw_open(test, r);
+	rxt_raw_req(&req, ntohs(b->name.sin_port));
+	KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, r, b, &req, sizeof(req)),
+			ECONNREFUSED);
+	rxt_raw_close(test, r);
+	KUNIT_ASSERT_EQ(test, fi_recv(b->ep, t->in, 8, NULL, FI_ADDR_UNSPEC,
+				      t->in), 0);
+	KUNIT_ASSERT_EQ(test, fi_inject(b->ep, t->out, 8, b->peer[1]), 0);
+	KUNIT_ASSERT_EQ(test, rxt_comp(b->rx, &e, &src), 0);
+	KUNIT_EXPECT_EQ(test, src, b->peer[1]);
+}
+
+/* -------------------------------------------------------------- connecting */
+
+static fi_addr_t rxt_raw_known(struct kunit *test, struct rxt_raw *r,
+			       struct rxt_end *e)
+{
+	fi_addr_t addr;
+
+	KUNIT_ASSERT_EQ(test, fi_av_insert(e->av, &r->name, 1, &addr, 0, NULL),
+			1);
+	return addr;
+}
+
+/* Rejected as if there were another connection: it is tried again at once. */
+static void rxt_rejected(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct rxm_hdr *h = (struct rxm_hdr *)t->in;
+	struct fi_cq_err_entry e;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	fi_addr_t peer;
+	int i;
+
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
+	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer, t->out), 0);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+		rxt_raw_reject(test, r, RXM_REJ_ALREADY);
+	}
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_accept(test, r, 5);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, NULL), 0);
+	rxt_expect(test, a->tx, t->out, 0);
+	KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+	KUNIT_EXPECT_EQ(test, e.len, sizeof(*h) + 8);
+	KUNIT_EXPECT_EQ(test, h->conn_id, 5);
+	rxt_raw_close(test, r);
+}
+
+/* Rejected so again and again: not longer than a connect may take */
+static void rxt_rejected_always(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry e = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	unsigned int times = 0;
+	fi_addr_t peer;
+	ssize_t n;
+
+	rxt_close_end(test, a);
+	t->timeout = 200;
+	rxt_open_end(test, t, a);
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
+	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer, t->out), 0);
+	do {
+		if (!rxt_raw_wait(r, FI_CONNREQ, 10)) {
+			rxt_raw_reject(test, r, RXM_REJ_ALREADY);
+			times++;
+		}
+		n = fi_cq_read(a->tx, &entry, 1);
+	} while (n == -EAGAIN && time_before(jiffies, end));
+	KUNIT_ASSERT_EQ(test, n, -FI_EAVAIL);
+	KUNIT_ASSERT_EQ(test, fi_cq_readerr(a->tx, &e, 0), 1);
+	KUNIT_EXPECT_EQ(test, e.err, ETIMEDOUT);
+	KUNIT_EXPECT_GT(test, times, 1);
+	rxt_raw_close(test, r);
+}
+
+/* A peer that is configured for rendezvous by write, and the memory it offers */
+static const struct rxt_write {
+	const char	*name;
+	u64		lens[RXM_RNDV_IOV];
+	u8		count;
+} rxt_writes[] = {
+	{ "one piece", { 300000 }, 1 },
+	{ "four pieces, one of them empty", { 100000, 0, 150000, 50000 }, 4 },
+	{ "room for more", { 400000 }, 1 },
+	{ "room for less", { 1000, 2000 }, 2 },
+	{ "no room", { 0 }, 1 },
+};
+
+static void rxt_write_desc(const struct rxt_write *w, char *desc)
+{
+	strscpy(desc, w->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rxt_writes, rxt_writes, rxt_write_desc);
+
+/* Its memory is written, as much as there is of it, and then it is told so. */
+static void rxt_written(struct kunit *test)
+{
+	const struct rxt_write *w = test->param_value;
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct rxm_hdr *h = (struct rxm_hdr *)t->in;
+	u8 *mem = t->in + SZ_1M;
+	const size_t len = 300000;
+	struct {
+		struct rxm_hdr	hdr;
+		struct rxm_rndv	rndv;
+	} *p = (void *)(t->in + SZ_32K);
+	struct fi_cq_err_entry e;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	struct fid_mr *mr;
+	size_t room = 0;
+	fi_addr_t peer;
+	int i;
+
+	rxt_pattern(t->out, len, 3);
+	memset(mem, 0, SZ_1M);
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(r->domain, mem, SZ_1M, FI_REMOTE_WRITE,
+					0, 0, 0, &mr, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, len, NULL, peer, t->out),
+			0);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_accept(test, r, 5);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNECTED), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, h), 0);
+	rxt_expect(test, r->cq, h, 0);
+	KUNIT_ASSERT_EQ(test, h->type, RXM_RNDV_REQ);
+
+	rxm_hdr_format(&p->hdr, RXM_WRITE_DATA, (u32)r->req.id, h->msg_id);
+	p->rndv = (struct rxm_rndv) { .count = w->count };
+	for (i = 0; i < w->count; i++) {
+		p->rndv.mem[i] = (struct rxm_mem) {
+			.addr = kofi_mr_base(mr) + room, .len = w->lens[i],
+			.key = fi_mr_key(mr),
+		};
+		room += w->lens[i];
+	}
+	room = min(room, len);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, h), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(r->ep, p, sizeof(*p), NULL, 0, p), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+	KUNIT_EXPECT_EQ(test, h->type, RXM_WRITE_DONE);
+	KUNIT_EXPECT_EQ(test, h->conn_id, 5);
+	KUNIT_EXPECT_EQ(test, h->msg_id, p->hdr.msg_id);
+	rxt_expect(test, a->tx, t->out, 0);
+	KUNIT_EXPECT_EQ(test, rxt_differs(mem, room, 3), room);
+	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(mem + room, 0, SZ_1M - room),
+			    NULL);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	rxt_raw_close(test, r);
+}
+
+/* Accepted, and silent: all regions are in use, and one transmit waits for one. */
+static fi_addr_t rxt_raw_full(struct kunit *test, struct rxt_raw *r, u64 id)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	fi_addr_t peer;
+	int i;
+
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
+	for (i = 0; i <= RXM_REGIONS; i++) {
+		KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, SZ_1M, NULL, peer,
+					      t->out + i), 0);
+		if (i)
+			continue;
+		KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+		rxt_raw_accept(test, r, id);
+		KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNECTED), 0);
+		/* from now on nothing waits for a connection */
+		KUNIT_ASSERT_EQ(test, fi_recv(r->ep, t->in, RXM_PACKET, NULL, 0,
+					      NULL), 0);
+		rxt_expect(test, r->cq, NULL, 0);
+	}
+	return peer;
+}
+
+/*
+ * A connection is lost with a transmit that has not begun, some time after it was
+ * made: it is tried again, also if the peer rejects that once, and the transmit goes
+ * to that peer, but not to another one in its place.
+ */
+static void rxt_lost(struct kunit *test, u32 process)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct rxm_hdr *h = (struct rxm_hdr *)t->in;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	unsigned long end;
+	int i;
+
+	rxt_close_end(test, a);
+	t->timeout = 1000;
+	rxt_open_end(test, t, a);
+	rxt_raw_full(test, r, 7ULL << 32 | 5);
+	/* the first attempt would be over */
+	end = jiffies + msecs_to_jiffies(t->timeout);
+	while (time_before_eq(jiffies, end))
+		msleep(20);
+	rxt_raw_close_ep(test, r);
+	for (i = 0; i < RXM_REGIONS; i++)
+		rxt_expect(test, a->tx, t->out + i, ECONNRESET);
+
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_reject(test, r, RXM_REJ_ALREADY);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_accept(test, r, (u64)process << 32 | 6);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNECTED), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h, RXM_PACKET, NULL, 0, NULL), 0);
+	if (process == 7) {
+		rxt_expect(test, r->cq, NULL, 0);
+		KUNIT_EXPECT_EQ(test, h->type, RXM_RNDV_REQ);
+		KUNIT_EXPECT_EQ(test, h->conn_id, 6);
+		rxt_raw_close_ep(test, r);
+	}
+	rxt_expect(test, a->tx, t->out + RXM_REGIONS, ECONNRESET);
+	rxt_raw_close(test, r);
+}
+
+static void rxt_lost_same(struct kunit *test)
+{
+	rxt_lost(test, 7);
+}
+
+static void rxt_lost_other(struct kunit *test)
+{
+	rxt_lost(test, 8);
+}
+
+static DECLARE_COMPLETION(rxt_woken);
+static atomic_t rxt_spaces;
+
+static void rxt_space(struct fid_ep *ep, void *context)
+{
+	atomic_inc(&rxt_spaces);
+	complete(&rxt_woken);
+}
+
+/* Posts that are refused, as the peer does not answer, do not wake each other. */
+static void rxt_deaf(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	unsigned long ticks = msecs_to_jiffies(RXT_TIMEOUT);
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	fi_addr_t peer;
+	int i;
+
+	atomic_set(&rxt_spaces, 0);
+	reinit_completion(&rxt_woken);
+	rxt_close_end(test, a);
+	t->space = rxt_space;
+	rxt_open_end(test, t, a);
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
+	for (i = 0; i < RXT_TX / 2; i++)
+		KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer,
+					      NULL), 0);
+	for (i = 0; i < RXT_ROUNDS; i++) {
+		KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 8, NULL, peer,
+					      NULL), -EAGAIN);
+		cond_resched();
+	}
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&rxt_spaces), 0);
+	/* others are not held up */
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 8, NULL, 1000, NULL),
+			-EINVAL);
+	rxt_raw_reject(test, r, RXM_REJ_REFUSED);
+	for (i = 0; i < RXT_TX / 2; i++)
+		rxt_expect(test, a->tx, NULL, ECONNREFUSED);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&rxt_woken, ticks),
+			0);
+	rxt_raw_close(test, r);
+}
+
+/* Answers carry the number the peer has just given, however early they are due. */
+static void rxt_answered(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct rxm_hdr *ask = (struct rxm_hdr *)t->out;
+	struct rxm_hdr *h[2] = {
+		(struct rxm_hdr *)t->in, (struct rxm_hdr *)(t->in + SZ_32K),
+	};
+	struct fi_cq_err_entry e;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	fi_addr_t peer;
+	int i, n;
+
+	rxt_raw_listen(test, r);
+	for (i = 1; i <= RXT_ROUNDS; i++) {
+		peer = rxt_raw_known(test, r, a);
+		KUNIT_ASSERT_EQ(test, fi_inject(a->ep, &i, sizeof(i), peer), 0);
+		KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+		rxt_raw_accept(test, r, i);
+		for (n = 0; n < 2; n++)
+			KUNIT_ASSERT_EQ(test, fi_recv(r->ep, h[n], RXM_PACKET,
+						      NULL, 0, h[n]), 0);
+		KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNECTED), 0);
+		memset(ask, 0, RXM_PACKET);
+		rxm_hdr_format(ask, RXM_ATOMIC, (u32)r->req.id, i);
+		ask->op = RXM_OP_ATOMIC;
+		ask->atomic_count = 1;
+		ask->size = 1024;
+		KUNIT_ASSERT_EQ(test, fi_send(r->ep, ask, sizeof(*ask) + 1024,
+					      NULL, 0, ask), 0);
+		for (n = 0; n < 3; n++)
+			KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+		for (n = 0; n < 2; n++)
+			KUNIT_EXPECT_EQ(test, h[n]->conn_id, i);
+		KUNIT_ASSERT_EQ(test, rxt_stat(a->ep, "violations"), 0);
+		KUNIT_ASSERT_EQ(test, fi_av_remove(a->av, &peer, 1, 0), 0);
+		KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
+		rxt_raw_close_ep(test, r);
+	}
+	rxt_raw_close(test, r);
+}
+
+static unsigned int rxt_held_bufs, rxt_max_unknown;
+
+static int rxt_hostile_init(struct kunit *test)
+{
+	rxt_held_bufs = rxm_held_bufs;
+	rxt_max_unknown = rxm_max_unknown;
+	return rxt_init(test);
+}
+
+static void rxt_hostile_exit(struct kunit *test)
+{
+	WRITE_ONCE(rxm_held_bufs, rxt_held_bufs);
+	WRITE_ONCE(rxm_max_unknown, rxt_max_unknown);
+	rxt_exit(test);
+}
+
+static struct kunit_case rxt_hostile_cases[] = {
+	KUNIT_CASE(rxt_bad_request),
+	KUNIT_CASE_PARAM(rxt_forge, rxt_forged_gen_params),
+	KUNIT_CASE(rxt_bad_memory),
+	KUNIT_CASE(rxt_answered_early),
+	KUNIT_CASE_PARAM(rxt_flooded, rxt_limits_gen_params),
+	KUNIT_CASE(rxt_flooded_answer),
+	KUNIT_CASE(rxt_strangers),
+	KUNIT_CASE(rxt_imposter),
+	KUNIT_CASE(rxt_rejected),
+	KUNIT_CASE(rxt_rejected_always),
+	KUNIT_CASE_PARAM(rxt_written, rxt_writes_gen_params),
+	KUNIT_CASE_SLOW(rxt_lost_same),
+	KUNIT_CASE_SLOW(rxt_lost_other),
+	KUNIT_CASE(rxt_deaf),
+	KUNIT_CASE(rxt_answered),
+	{}
+};
+
+static struct kunit_suite rxt_hostile_suite = {
+	.name = "rxm_hostile",
+	.init = rxt_hostile_init,
+	.exit = rxt_hostile_exit,
+	.test_cases = rxt_hostile_cases,
+};
+
+kunit_test_suite(rxt_hostile_suite);

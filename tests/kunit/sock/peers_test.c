@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One endpoint and thousands of peers: a listener at all addresses of the loopback
+ * device accepts each of them as a peer of its own, and keeps what it is sent. What a
+ * peer costs in memory, and a post in time, is said in the log.
+ */
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/sort.h>
+#include <net/tcp.h>
+
+#include "rdm.h"
+
+#define PEERS_FEW	16	/* what all of them are compared with */
+#define PEERS_POSTS	32	/* to each of them; the sockets keep what they get */
+#define PEERS_SIZE	64	/* bytes of a message */
+#define PEERS_FLAT	4	/* times the few's, of which caches take their share */
+#define PEERS_IDLE	SZ_1K	/* most bytes of a peer that was never talked to */
+#define PEERS_CONNECTED	SZ_128K	/* and of one with a connection, both ends' sockets */
+
+static unsigned int peers_count = 1000;
+module_param_named(peers, peers_count, uint, 0444);
+MODULE_PARM_DESC(peers, "peers of one endpoint");
+
+struct peer {
+	struct socket		*sock;
+	fi_addr_t		addr;
+	u64			ns;
+};
+
+struct peers {
+	struct rdm_node		*node;
+	struct socket		*listener;
+	struct sockaddr_in	addr;
+	struct task_struct	*task;
+	struct completion	done;
+	int			accepted;
+	int			err;
+	int			count;
+	struct peer		peer[] __counted_by(count);
+};
+
+/* ----------------------------------------------------------------- the peers */
+
+/* It agrees to whatever is asked, as a peer with the same protocol does. */
+static int peers_answer(struct socket *sock)
+{
+	struct rdm_cm cm;
+
+	sock->sk->sk_rcvtimeo = LIVE_JIFFIES;
+	if (live_raw_recv(sock, &cm, sizeof(cm)) != sizeof(cm))
+		return -EIO;
+	if (cm.hdr.type != KSK_CM_REQUEST)
+		return -EPROTO;
+	cm.hdr.type = KSK_CM_ACCEPT;
+	cm.cm.version |= 0x80;
+	cm.cm.pid = htonl(1);
+	return live_raw_send(sock, &cm, sizeof(cm)) == sizeof(cm) ? 0 : -EIO;
+}
+
+static int peers_accept(void *arg)
+{
+	struct peers *p = arg;
+	struct socket *sock;
+	int err = 0;
+
+	while (!err && p->accepted < p->count) {
+		err = kernel_accept(p->listener, &sock, 0);
+		if (err)
+			break;
+		p->peer[p->accepted].sock = sock;
+		WRITE_ONCE(p->accepted, p->accepted + 1);
+		err = peers_answer(sock);
+	}
+	p->err = err;
+	kthread_complete_and_exit(&p->done, 0);
+}
+
+static void peers_stop(void *arg)
+{
+	struct peers *p = arg;
+	int i;
+
+	if (p->task) {
+		/* ends a kernel_accept() that waits */
+		kernel_sock_shutdown(p->listener, SHUT_RDWR);
+		wait_for_completion(&p->done);
+	}
+	for (i = 0; i < p->accepted; i++)
+		sock_release(p->peer[i].sock);
+	if (p->listener)
+		sock_release(p->listener);
+	kvfree(p);
+}
+
+static struct peers *peers_start(struct kunit *test)
+{
+	struct peers *p = kvzalloc(struct_size(p, peer, peers_count),
+				   GFP_KERNEL);
+	struct rdm_test *t = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	p->count = peers_count;
+	p->node = &t->node[0];
+	p->addr.sin_family = AF_INET;
+	init_completion(&p->done);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, peers_stop, p), 0);
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
+					       IPPROTO_TCP, &p->listener), 0);
+	KUNIT_ASSERT_EQ(test, kernel_bind(p->listener, (void *)&p->addr,
+					  sizeof(p->addr)), 0);
+	KUNIT_ASSERT_EQ(test, kernel_listen(p->listener, 128), 0);
+	KUNIT_ASSERT_EQ(test, kernel_getsockname(p->listener, (void *)&p->addr),
+			(int)sizeof(p->addr));
+	p->task = kthread_run(peers_accept, p, "peers");
+	if (IS_ERR(p->task))
+		p->task = NULL;
+	KUNIT_ASSERT_NOT_NULL(test, p->task);
+	return p;
+}
+
+/* ----------------------------------------------------------- what is measured */
+
+static s64 peers_free(void)
+{
+	return (s64)global_zone_page_state(NR_FREE_PAGES) * PAGE_SIZE;
+}
+
+static s64 peers_each(const struct peers *p, s64 before)
+{
+	return div_s64(before - peers_free(), p->count);
+}
+
+/* As many peers, each at an address of its own */
+static s64 peers_insert(struct kunit *test, struct peers *p)
+{
+	struct sockaddr_in addr = p->addr;
+	s64 before = peers_free();
+	int i;
+
+	for (i = 0; i < p->count; i++) {
+		addr.sin_addr.s_addr = htonl(0x7f010000 + i);
+		p->peer[i].addr = rdm_insert(test, p->node, &addr);
+	}
+	return peers_each(p, before);
+}
+
+/* One message to each: no more wait for connections than may. */
+static s64 peers_connect(struct kunit *test, struct peers *p)
+{
+	struct rdm_test *t = test->priv;
+	s64 before = peers_free();
+	int i, ended = 0;
+	ssize_t ret;
+
+	for (i = 0; i < p->count; i++) {
+		while ((ret = fi_send(p->node->ep, t->out, PEERS_SIZE, NULL,
+				      p->peer[i].addr, NULL)) == -EAGAIN) {
+			rdm_sent(test, p->node, 1, 0);
+			ended++;
+		}
+		KUNIT_ASSERT_EQ(test, ret, 0);
+	}
+	rdm_sent(test, p->node, p->count - ended, 0);
+	return peers_each(p, before);
+}
+
+static int peers_compare(const void *a, const void *b)
+{
+	const struct peer *x = a, *y = b;
+
+	return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+/*
+ * Median of the nanoseconds of @posts posts, to the first @count of them in turn;
+ * the peers keep their sockets, but not their order.
+ */
+static u64 peers_post(struct kunit *test, struct peers *p, int posts, int count)
+{
+	struct rdm_test *t = test->priv;
+	int i;
+
+	for (i = 0; i < posts; i++) {
+		u64 start = ktime_get_ns();
+
+		KUNIT_ASSERT_EQ(test, fi_send(p->node->ep, t->out, PEERS_SIZE,
+					      NULL, p->peer[i % count].addr,
+					      NULL), 0);
+		p->peer[i].ns = ktime_get_ns() - start;
+		rdm_sent(test, p->node, 1, 0);
+	}
+	sort(p->peer, posts, sizeof(*p->peer), peers_compare, NULL);
+	return p->peer[posts / 2].ns;
+}
+
+static void peers_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct peers *p = peers_start(test);
+	s64 idle, connected;
+	u64 few, all, start;
+
+	rdm_open(test, p->node, FI_MSG, 0);
+	idle = peers_insert(test, p);
+	connected = peers_connect(test, p);
+	KUNIT_EXPECT_EQ(test, rdm_stat(p->node, "connections"), p->count);
+	KUNIT_EXPECT_EQ(test, rdm_stat(p->node, "connects"), p->count);
+	few = peers_post(test, p, PEERS_FEW * PEERS_POSTS, PEERS_FEW);
+	all = peers_post(test, p, p->count, p->count);
+	start = ktime_get_ns();
+	rdm_close(test, &t->node[0]);
+	kunit_info(test, "%d peers: %lld bytes each, with a connection %lld; a post to one of %d %llu ns, to one of all %llu ns; closed in %llu ms\n",
+		   p->count, idle, connected, PEERS_FEW, few, all,
+		   div_u64(ktime_get_ns() - start, NSEC_PER_MSEC));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(p->accepted), p->count);
+	KUNIT_EXPECT_EQ(test, p->err, 0);
+	KUNIT_EXPECT_LT(test, idle, PEERS_IDLE);
+	KUNIT_EXPECT_LT(test, connected, PEERS_CONNECTED);
+	KUNIT_EXPECT_LT(test, all, PEERS_FLAT * few);
+}
+
+static struct kunit_case peers_cases[] = {
+	KUNIT_CASE_SLOW(peers_test),
+	{}
+};
+
+static struct kunit_suite peers_suite = {
+	.name		= "kofi_sock_peers",
+	.suite_init	= live_suite_init,
+	.init		= rdm_init,
+	.exit		= rdm_exit,
+	.test_cases	= peers_cases,
+};
+
+kunit_test_suite(peers_suite);
