@@ -5,7 +5,7 @@
  * it, for both sides.
  */
 #include "atomic.h"
-#include "../kunit/atomic_model.h"
+#include "../kunit/lib/atomic_model.h"
 
 #define AT_ROUNDS	6	/* of each operation */
 #define AT_SPREAD	32	/* elements, of most steps */
