@@ -70,15 +70,34 @@ static int kofi_ep_early_check(const struct kofi_ep *ep, int optname,
 	}
 }
 
+/**
+ * kofi_opt_set_size - take a size that fi_setopt() was given
+ * @value: where it goes
+ * @val: as the provider's setopt() has got it
+ * @len: the same
+ *
+ * Context: any.
+ * Return: 0; -FI_ETOOSMALL for a value that is shorter than a size_t; -EINVAL for one
+ * that is longer.
+ */
+int kofi_opt_set_size(size_t *value, const void *val, size_t len)
+{
+	if (len != sizeof(*value))
+		return len < sizeof(*value) ? -FI_ETOOSMALL : -EINVAL;
+	memcpy(value, val, len);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_opt_set_size);
+
 static int kofi_ep_set_early(struct kofi_ep *ep, size_t *to, int optname,
 			     const void *optval, size_t optlen)
 {
 	size_t value;
 	int ret;
 
-	if (optlen != sizeof(value))
-		return -EINVAL;
-	memcpy(&value, optval, sizeof(value));
+	ret = kofi_opt_set_size(&value, optval, optlen);
+	if (ret)
+		return ret;
 	if (ep->domain->mrs.client && optname != KOFI_OPT_UNEXPECTED_TIMEOUT)
 		return -EOPNOTSUPP;
 
@@ -139,17 +158,17 @@ EXPORT_SYMBOL_GPL(kofi_ep_size_opt);
  * @most: the most it may be; at least it is 1
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EOPBADSTATE.
+ * Return: 0; -FI_ETOOSMALL; -EINVAL; -FI_EOPBADSTATE.
  */
 int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
 		     size_t len, size_t most)
 {
-	int err = 0;
 	size_t in;
+	int err;
 
-	if (len != sizeof(in))
-		return -EINVAL;
-	memcpy(&in, val, sizeof(in));
+	err = kofi_opt_set_size(&in, val, len);
+	if (err)
+		return err;
 	/* enabling looks at it more than once */
 	mutex_lock(&ep->config);
 	if (READ_ONCE(ep->state) != KOFI_EP_IDLE)
@@ -184,8 +203,8 @@ EXPORT_SYMBOL_GPL(kofi_ep_set_size);
  * limit: messages that wait there are looked at in the order of their arrival.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -ENOPROTOOPT for an option that is not known or cannot be
- * set; -EOPNOTSUPP for a pool in a domain whose consumer chooses the keys;
+ * Return: 0; -EINVAL; -FI_ETOOSMALL for a value that is shorter than the option's type;
+ * -ENOPROTOOPT for an option that is not known or cannot be set; -EOPNOTSUPP for a pool in a domain whose consumer chooses the keys;
  * -FI_EOPBADSTATE for one once the endpoint has been enabled; what the provider
  * returns.
  */
@@ -194,6 +213,7 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 {
 	const struct fi_ops_ep *ops = kofi_ep_opt_ops(fid);
 	size_t *own, value;
+	int ret;
 
 	might_sleep();
 	if (!ops || !optval || !optlen)
@@ -206,11 +226,9 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 						      ep.fid),
 					 own, optname, optval, optlen);
 	if (kofi_ep_own_opt(fid, optname, &own)) {
-		if (optlen != sizeof(value))
-			return -EINVAL;
-		memcpy(&value, optval, sizeof(value));
-		if (!value)
-			return -EINVAL;
+		ret = kofi_opt_set_size(&value, optval, optlen);
+		if (ret || !value)
+			return ret ?: -EINVAL;
 		WRITE_ONCE(*own, value);
 		return 0;
 	}

@@ -242,13 +242,13 @@ static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,
 	struct ksk_pep *pep = ksk_pep(fid);
 	int *buffer = ksk_pep_buffer(pep, name);
 	size_t in;
-	int err = 0;
+	int err;
 
 	if (level != FI_OPT_ENDPOINT || !buffer)
 		return -FI_ENOPROTOOPT;
-	if (len != sizeof(in))
-		return -EINVAL;
-	in = *(const size_t *)val;
+	err = kofi_opt_set_size(&in, val, len);
+	if (err)
+		return err;
 	if (!in || in > INT_MAX / 2)
 		return -EINVAL;
 	mutex_lock(&pep->lock);

@@ -453,6 +453,12 @@ static void ep_option_unknown_test(struct kunit *test)
 					    &flags));
 	KUNIT_EXPECT_EQ(test, 0, fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
 					   FI_OPT_MIN_MULTI_RECV, &value, len));
+	KUNIT_EXPECT_EQ(test, -FI_ETOOSMALL,
+			fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
+				  FI_OPT_MIN_MULTI_RECV, &value, len - 1));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
+				  FI_OPT_MIN_MULTI_RECV, &value, len + 1));
 	fake_of(t->ep)->base.op_flags[0] &= ~FI_DELIVERY_COMPLETE;
 	fake_of(t->ep)->base.op_flags[1] &= ~FI_MULTI_RECV;
 	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS,

@@ -154,7 +154,7 @@ static void srx_use_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			fi_setopt(&t->srx->fid, FI_OPT_ENDPOINT,
 				  FI_OPT_MIN_MULTI_RECV, &value, len));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
+	KUNIT_EXPECT_EQ(test, -FI_ETOOSMALL,
 			fi_setopt(&t->srx->fid, FI_OPT_ENDPOINT,
 				  FI_OPT_MIN_MULTI_RECV, &value, len - 1));
 	KUNIT_EXPECT_EQ(test, -ENOPROTOOPT,
