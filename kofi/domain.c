@@ -408,6 +408,25 @@ struct device *kofi_domain_device(struct fid_domain *domain)
 EXPORT_SYMBOL_GPL(kofi_domain_device);
 
 /**
+ * kofi_domain_fabric - fabric of a domain
+ * @domain: an open domain
+ *
+ * For code that is handed a domain and opens event queues or passive endpoints, which
+ * belong to the fabric. No reference is taken: the fabric stays open as long as the
+ * domain is.
+ *
+ * Context: any.
+ * Return: the fabric; NULL if @domain is NULL.
+ */
+struct fid_fabric *kofi_domain_fabric(struct fid_domain *domain)
+{
+	if (!domain)
+		return NULL;
+	return &container_of(domain, struct kofi_domain, domain)->fabric->fabric;
+}
+EXPORT_SYMBOL_GPL(kofi_domain_fabric);
+
+/**
  * kofi_domain_node - NUMA node of a domain
  * @domain: an open domain
  *

@@ -223,6 +223,7 @@ struct kofi_eq_unexpected {
 };
 
 struct device *kofi_domain_device(struct fid_domain *domain);
+struct fid_fabric *kofi_domain_fabric(struct fid_domain *domain);
 int kofi_domain_node(struct fid_domain *domain);
 const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 					      int vector);

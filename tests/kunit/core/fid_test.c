@@ -216,6 +216,7 @@ static void fid_domain_args(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, FI_CLASS_DOMAIN, domain->fid.fclass);
 	KUNIT_EXPECT_PTR_EQ(test, FID_CONTEXT, domain->fid.context);
 	KUNIT_EXPECT_NULL(test, kofi_domain_device(domain));
+	KUNIT_EXPECT_PTR_EQ(test, fabric, kofi_domain_fabric(domain));
 	KUNIT_EXPECT_EQ(test, NUMA_NO_NODE, kofi_domain_node(domain));
 	KUNIT_EXPECT_NULL(test, kofi_domain_vector_cpus(domain, -1));
 	KUNIT_EXPECT_PTR_EQ(test, cpu_possible_mask,

@@ -48,6 +48,7 @@ NULL_CALL(domain2_info, -EINVAL, fi_domain2(n->world->fabric, NULL, &n->domain, 
 NULL_CALL(domain_bind, -EINVAL, fi_domain_bind(NULL, &n->eq->fid, 0))
 NULL_CALL(domain_bind_eq, -EINVAL, fi_domain_bind(n->world->domain, NULL, 0))
 NULL_CALL(domain_device, 0, kofi_domain_device(NULL))
+NULL_CALL(domain_its_fabric, 0, kofi_domain_fabric(NULL))
 NULL_CALL(domain_node, NUMA_NO_NODE, kofi_domain_node(NULL))
 NULL_CALL(domain_vector_cpus, 0, kofi_domain_vector_cpus(NULL, 0))
 NULL_CALL(query_atomic, -EINVAL, fi_query_atomic(NULL, FI_UINT64, FI_SUM, &n->atomic, 0))
