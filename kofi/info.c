@@ -579,7 +579,7 @@ static int kofi_info_collect(u32 version, const char *node,
 			kofi_provider_put(prov);
 		}
 	} else {
-		kofi_provider_load_known();
+		kofi_provider_load_known(hints->ep_attr->type);
 		for (prov = kofi_provider_next(NULL); prov;
 		     prov = kofi_provider_next(prov)) {
 			ret = kofi_info_ask(prov, version, node, service,

@@ -19,7 +19,7 @@
 struct kofi_provider *kofi_provider_get(const char *name);
 struct kofi_provider *kofi_provider_next(struct kofi_provider *prov);
 void kofi_provider_put(struct kofi_provider *prov);
-void kofi_provider_load_known(void);
+void kofi_provider_load_known(enum fi_ep_type type);
 #if IS_ENABLED(CONFIG_KUNIT)
 bool kofi_provider_allows(const char *filter, const char *name);
 #endif

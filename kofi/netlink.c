@@ -63,7 +63,7 @@ int kofi_nl_provider_start(struct netlink_callback *cb)
 		NL_SET_ERR_MSG(cb->extack, "the request takes no attributes");
 		return -EINVAL;
 	}
-	kofi_provider_load_known();
+	kofi_provider_load_known(FI_EP_UNSPEC);
 	return 0;
 }
 

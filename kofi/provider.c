@@ -24,8 +24,18 @@ module_param_named(provider, kofi_provider_filter, charp, 0444);
 MODULE_PARM_DESC(provider,
 		 "Providers that may be used, separated by commas; with ^ in front, those that may not (default: all)");
 
-/* What discovery tries to load while none is registered, best first */
-static const char *const kofi_provider_known[] = { "verbs", "sock" };
+/*
+ * What discovery tries to load while none is registered, best first. One module has
+ * both names of ofi_rxm.
+ */
+static const struct {
+	const char	*name;
+	enum fi_ep_type	only;	/* the one type of endpoint it has, or any */
+} kofi_provider_known[] = {
+	{ "verbs" },
+	{ "sock" },
+	{ "sock;ofi_rxm", FI_EP_RDM },
+};
 
 static LIST_HEAD(kofi_providers);	/* by priority, then age */
 static DEFINE_MUTEX(kofi_provider_mutex);
@@ -134,12 +144,30 @@ unlock:
 	return next;
 }
 
+/* Is it worth a try to load this one for endpoints of @type? */
+static bool kofi_provider_missing(int known, enum fi_ep_type type, bool none)
+{
+	enum fi_ep_type only = kofi_provider_known[known].only;
+	struct kofi_provider *prov;
+
+	if (!only || type == FI_EP_UNSPEC)
+		return none;
+	if (only != type)
+		return false;
+	prov = kofi_provider_find(kofi_provider_known[known].name);
+	if (prov)
+		kofi_provider_put(prov);
+	return !prov;
+}
+
 /**
  * kofi_provider_load_known - load the known providers if none is registered
+ * @type: what is looked for, or FI_EP_UNSPEC. Providers that are there for this type
+ *	alone are loaded beside others, too, as these may lack what is asked for.
  *
  * Context: process, may sleep.
  */
-void kofi_provider_load_known(void)
+void kofi_provider_load_known(enum fi_ep_type type)
 {
 	bool none;
 	int i;
@@ -147,10 +175,9 @@ void kofi_provider_load_known(void)
 	mutex_lock(&kofi_provider_mutex);
 	none = list_empty(&kofi_providers);
 	mutex_unlock(&kofi_provider_mutex);
-	if (!none)
-		return;
 	for (i = 0; i < ARRAY_SIZE(kofi_provider_known); i++)
-		kofi_provider_load(kofi_provider_known[i]);
+		if (kofi_provider_missing(i, type, none))
+			kofi_provider_load(kofi_provider_known[i].name);
 }
 
 /**

@@ -40,11 +40,19 @@ step unload-idle unload kofi_sock kofi
 step autoload load kofi_pingpong
 loaded() { kofi info -d lo && [ -d /sys/module/kofi_sock ]; }
 step autoload-provider loaded
-step autoload-every-provider [ -d /sys/module/kofi_verbs ]
+every() { [ -d /sys/module/kofi_verbs ] && [ -d /sys/module/kofi_rxm ]; }
+step autoload-every-provider every
 step core-used expect_fail rmmod kofi
-step unload-used-by-module unload kofi_pingpong kofi_sock kofi_verbs kofi
+step unload-used-by-module unload kofi_pingpong kofi_rxm kofi_sock kofi_verbs kofi
 
 step reload load kofi_sock kofi_pingpong
+datagrams() {	# as native ones lack atomic operations; native ones come first
+	[ ! -d /sys/module/kofi_rxm ] && kofi info -t FI_EP_RDM -d lo >/tmp/rdm || return
+	cat /tmp/rdm
+	[ -d /sys/module/kofi_rxm ] && grep provider: /tmp/rdm | uniq | cmp - /tmp/order
+}
+printf 'provider: %s\n' sock 'sock;ofi_rxm' >/tmp/order
+step autoload-datagrams datagrams
 kofi pingpong -T 0 -I 100000000 -S 64 >/tmp/server 2>&1 &
 server=$!
 retry listens 47592
@@ -63,7 +71,7 @@ nothing_left() {
 	[ -z "$(kofi stat)" ]
 }
 step nothing-left retry nothing_left
-step unload-after-use unload kofi_pingpong kofi_sock kofi
+step unload-after-use unload kofi_pingpong kofi_rxm kofi_sock kofi_verbs kofi
 
 # --- network namespaces
 
