@@ -54,8 +54,7 @@
 #include "rxq.h"
 
 #define KOFI_RXQ_FLAGS		(FI_COMPLETION | FI_MORE | FI_MULTI_RECV)
-#define KOFI_RXQ_TFLAGS		(FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | \
-				 FI_DISCARD)
+#define KOFI_RXQ_TFLAGS		(KOFI_RXQ_FLAGS | FI_PEEK | FI_CLAIM | FI_DISCARD)
 
 /**
  * kofi_rxq_init - make a queue of posted receives
@@ -256,7 +255,7 @@ static void kofi_rxop_init_part(struct kofi_rxop *part,
 	kofi_cursor_init(&part->cur, &msg, ITER_DEST, 1);
 	part->context = multi->context;
 	part->flags = multi->flags;
-	part->tagged = false;
+	part->tagged = multi->tagged;
 	part->multi = multi;
 	part->buf = multi->buf ? multi->buf + multi->used : NULL;
 }
@@ -575,6 +574,9 @@ int kofi_rxq_tpost(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 	if (flags & ~KOFI_RXQ_TFLAGS || how == FI_DISCARD ||
 	    how == (FI_PEEK | FI_CLAIM | FI_DISCARD))
 		return -FI_EBADFLAGS;
+	if (flags & FI_MULTI_RECV &&
+	    (how || !(q->ep->info->caps & FI_TAGGED_MULTI_RECV)))
+		return -FI_EBADFLAGS;
 	if (how & (FI_PEEK | FI_DISCARD))
 		return kofi_rxq_peek(q, msg, flags);
 	return kofi_rxq_accept(q, &plain, msg, flags);
@@ -834,7 +836,7 @@ static void kofi_rxq_return(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 {
 	struct kofi_wc wc = {
 		.err = ENOTCONN,
-		.flags = FI_RECV | FI_MSG,
+		.flags = FI_RECV | (rxmsg->tagged ? FI_TAGGED : FI_MSG),
 		.tag = rxmsg->tag,
 		.src = rxmsg->src,
 	};

@@ -17,12 +17,12 @@
 #define RXM_MR_MODES	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
 #define RXM_ORDER	(FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | \
 			 FI_ORDER_WAW)
-#define RXM_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define RXM_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM | FI_AV_USER_ID)
 #define RXM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | \
 			 FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX)
 #define RXM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
-			 FI_DIRECTED_RECV | FI_SOURCE)
+			 FI_TAGGED_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
 
 /* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
 #define RXM_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
@@ -93,7 +93,8 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 {
 	info->caps = RXM_TX_CAPS | RXM_RX_CAPS | RXM_DOM_CAPS;
 	/* they give addresses a meaning: not unless asked for */
-	info->caps &= hints->caps | ~(FI_DIRECTED_RECV | FI_NAMED_RX_CTX);
+	info->caps &= hints->caps | ~(FI_DIRECTED_RECV | FI_NAMED_RX_CTX |
+				      FI_TAGGED_MULTI_RECV);
 
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= info->caps & RXM_TX_CAPS,

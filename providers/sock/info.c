@@ -26,12 +26,12 @@
 			 FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | \
 			 FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | \
 			 FI_ORDER_RMA_WAW)
-#define KSK_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define KSK_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM | FI_AV_USER_ID)
 #define KSK_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
 			 FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX)
 #define KSK_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
-			 FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
+			 FI_TAGGED_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
 
 /* Bytes of messages that wait for their receive, without one being posted */
 #define KSK_BUFFERED	SZ_4M
@@ -219,10 +219,10 @@ static int ksk_info_mr_mode(const struct fi_info *hints)
 static u64 ksk_info_optional(const struct fi_info *hints,
 			     enum fi_ep_type type)
 {
-	u64 caps = FI_DIRECTED_RECV | FI_NAMED_RX_CTX;
+	u64 caps = FI_DIRECTED_RECV | FI_NAMED_RX_CTX | FI_TAGGED_MULTI_RECV;
 
 	if (type == FI_EP_MSG)
-		return (caps & ~hints->caps) | FI_NAMED_RX_CTX;
+		return (caps & ~hints->caps) | FI_NAMED_RX_CTX | FI_AV_USER_ID;
 	return (caps | FI_SOURCE) & ~hints->caps;
 }
 
@@ -244,6 +244,7 @@ static struct fi_info *ksk_info_new(const struct kofi_netif *i,
 	info->caps &= ~ksk_info_optional(hints, type);
 	info->tx_attr->caps &= info->caps;
 	info->rx_attr->caps &= info->caps;
+	info->domain_attr->caps &= info->caps;
 	info->domain_attr->mr_mode = ksk_info_mr_mode(hints);
 	info->addr_format = i->addr.sa.sa_family == AF_INET6 ? FI_SOCKADDR_IN6 :
 							       FI_SOCKADDR_IN;

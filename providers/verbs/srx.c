@@ -287,7 +287,8 @@ static int vrb_srx_check(const struct vrb_domain *dom, struct fi_rx_attr *attr)
 	if (!attr->iov_limit)
 		attr->iov_limit = sges;
 	if (attr->iov_limit > sges || attr->size > most ||
-	    attr->caps & (FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV))
+	    attr->caps & (FI_TAGGED | FI_MULTI_RECV | FI_TAGGED_MULTI_RECV |
+			  FI_DIRECTED_RECV))
 		return -EINVAL;
 	return attr->op_flags & ~FI_COMPLETION ? -FI_EBADFLAGS : 0;
 }

@@ -83,6 +83,7 @@ enum {
 #define FI_PEER_TRANSFER	BIT_ULL(36)
 #define FI_AV_USER_ID		BIT_ULL(41)
 #define FI_PEER			BIT_ULL(43)
+#define FI_TAGGED_MULTI_RECV	BIT_ULL(46)
 #define FI_HMEM			BIT_ULL(47)
 #define FI_RMA_PMEM		BIT_ULL(49)
 #define FI_SOURCE_ERR		BIT_ULL(50)

@@ -58,7 +58,9 @@ struct fi_ops_tagged {
  * fi_trecvmsg - post memory for one tagged message, or look for one
  * @ep: an enabled endpoint, or a shared receive context
  * @msg: the memory, and which messages it is for
- * @flags: FI_COMPLETION, FI_MORE; or one of:
+ * @flags: FI_COMPLETION, FI_MORE; FI_MULTI_RECV, as in fi_recvmsg(), for memory that
+ *	takes many messages with such tags, on endpoints with the capability
+ *	FI_TAGGED_MULTI_RECV; or one of:
  *	FI_PEEK looks for a message that has arrived and found no receive. It
  *	completes at once, with the message's length, tag and data, or with the
  *	error FI_ENOMSG. The memory is not used.

@@ -240,6 +240,81 @@ static void tagged_peek(struct kunit *test)
 	ct_pair_close(p);
 }
 
+#define TAG_PARTS	3
+
+/* Parts of one buffer, and those that were not as they have to be */
+static atomic_t tag_parts, tag_wrong;
+
+static void tag_part(struct ct_op *op)
+{
+	int n = atomic_inc_return(&tag_parts);
+	const struct kofi_wc *wc = &op->wc;
+	u64 i = wc->tag - 0x101;
+
+	/* they lie in the order of the messages, in whatever order they complete */
+	if (wc->err || i >= TAG_PARTS || wc->len != TAG_LEN ||
+	    wc->buf != op->buf + i * TAG_LEN ||
+	    !ct_pattern_ok(wc->buf, TAG_LEN, wc->tag) ||
+	    (wc->flags & (FI_RECV | FI_TAGGED | FI_MSG)) !=
+	    (FI_RECV | FI_TAGGED) ||
+	    !!(wc->flags & FI_MULTI_RECV) != (n == TAG_PARTS))
+		atomic_inc(&tag_wrong);
+}
+
+/* One buffer takes the messages that match its tag, and leaves the others alone. */
+static void tagged_multi(struct kunit *test)
+{
+	struct ct_opts opts = {
+		.mode = ct_mode_of(test),
+		.caps = FI_MSG | FI_TAGGED | FI_TAGGED_MULTI_RECV,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct tag_post multi = {
+		.recv = true, .flags = FI_MULTI_RECV | FI_COMPLETION,
+		.msg.tag = 0x100, .msg.ignore = 0xff,
+	}, claim = {
+		.recv = true, .flags = FI_MULTI_RECV | FI_CLAIM,
+	};
+	struct ct_op *op = ct_op(p), *other;
+	u64 tag;
+
+	atomic_set(&tag_parts, 0);
+	atomic_set(&tag_wrong, 0);
+	op->buf = ct_buf(p, TAG_PARTS * TAG_LEN);
+	op->hook = tag_part;
+	KUNIT_EXPECT_EQ(test, tag_post(p, 1, op, &claim, op->buf, TAG_LEN),
+			-FI_EBADFLAGS);
+	/* one has come before its receive */
+	tag_send(p, 0x101, 0x101);
+	tag_peek(p, 0x101, 0);
+	other = tag_recv(p, 1, 0, TAG_LEN);
+	op->multi = true;
+	KUNIT_ASSERT_EQ(test, 0, tag_post(p, 1, op, &multi, op->buf,
+					  TAG_PARTS * TAG_LEN));
+	tag_send(p, 1, 7);
+	for (tag = 0x102; tag <= 0x100 + TAG_PARTS; tag++)
+		tag_send(p, tag, tag);
+	tag_expect(p, other, 1, 7);
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, op));
+	KUNIT_EXPECT_EQ(test, atomic_read(&tag_parts), TAG_PARTS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tag_wrong), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	ct_pair_close(p);
+}
+
+/* Who has not asked for it has no such receives. */
+static void tagged_multi_refused(struct kunit *test)
+{
+	struct tag_post multi = { .recv = true, .flags = FI_MULTI_RECV };
+	struct ct_pair *p = tag_pair(test);
+	struct ct_op *op = ct_op(p);
+
+	op->buf = ct_buf(p, TAG_LEN);
+	KUNIT_EXPECT_EQ(test, tag_post(p, 1, op, &multi, op->buf, TAG_LEN),
+			-FI_EBADFLAGS);
+	ct_pair_close(p);
+}
+
 static struct kunit_case contract_tagged_cases[] = {
 	KUNIT_CASE_PARAM(tagged_match, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_unexpected, ct_mode_gen_params),
@@ -247,6 +322,8 @@ static struct kunit_case contract_tagged_cases[] = {
 	KUNIT_CASE_PARAM(tagged_long, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_cancel, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_peek, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(tagged_multi, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(tagged_multi_refused, ct_mode_gen_params),
 	{}
 };
 
