@@ -198,7 +198,8 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 	struct ksk_peer *peer = ksk_peer(c);
 	unsigned long irq;
 
-	if (!peer->accepted && len != sizeof(*cm)) {
+	if (!peer->accepted && (len != sizeof(*cm) || !cm->pid ||
+				(cm->version & ~KSK_RDM_AGREED) > KSK_RDM_VERSION)) {
 		ksk_stat_inc(&c->stats.violations);
 		ksk_conn_abort(c, EPROTO);
 		return;
