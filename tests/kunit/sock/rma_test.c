@@ -455,6 +455,57 @@ static void rma_event(struct kunit *test)
 	rma_unreg(test, mr);
 }
 
+/*
+ * A region for one access, with a key the peer can compute: its end and the access
+ * are one completion, which names it. Nothing is placed by that key afterwards.
+ */
+static void rma_event_single(struct kunit *test)
+{
+	const u64 key = 0xfeed00000001;
+	struct live *l = test->priv;
+	struct fi_cq_err_entry e;
+	struct fid_mr *mr = NULL;
+	struct kvec iov = { l->out, 100 };
+	struct fi_rma_iov rma = { .len = 100, .key = key };
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1,
+		.rma_iov = &rma, .rma_iov_count = 1,
+	};
+
+	live_listen_mode(test, l, AF_INET, 0);
+	live_start(test, l);
+	live_connect(test, l, 0);
+	memset(l->in, 0, 4096);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(l->end[1].domain, l->in, 4096, RMA_ALL,
+					0, key, FI_MR_SINGLE_USE | FI_RMA_EVENT,
+					&mr, l), 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_key(mr), key);
+	KUNIT_ASSERT_EQ(test, fi_writemsg(l->end[0].ep, &msg,
+					  FI_DELIVERY_COMPLETE), 0);
+	rma_expect(test, l->end[0].tx, NULL, FI_WRITE | FI_RMA);
+	KUNIT_ASSERT_EQ(test, live_comp(l->end[1].rx, &e), 0);
+	KUNIT_EXPECT_EQ(test, e.flags, FI_RMA | FI_REMOTE_WRITE);
+	KUNIT_EXPECT_EQ(test, e.len, 100);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)l);
+	KUNIT_EXPECT_EQ(test, e.tag, key);
+	rma_expect_none(test, l->end[1].rx);
+	KUNIT_EXPECT_EQ(test, memcmp(l->in, l->out, 100), 0);
+
+	memset(l->in, 0, 4096);
+	KUNIT_ASSERT_EQ(test, fi_writemsg(l->end[0].ep, &msg,
+					  FI_DELIVERY_COMPLETE), 0);
+	KUNIT_EXPECT_LT(test, live_comp(l->end[0].tx, &e), 0);
+	rma_expect_none(test, l->end[1].rx);
+	KUNIT_EXPECT_EQ(test, l->in[0], 0);
+	rma_unreg(test, mr);
+
+	/* the key is free again */
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(l->end[1].domain, l->in, 4096, RMA_ALL,
+					0, key, FI_MR_SINGLE_USE | FI_RMA_EVENT,
+					&mr, l), 0);
+	rma_unreg(test, mr);
+}
+
 /* More reads than may be unanswered at a time, posted in one go */
 static void rma_many_reads(struct kunit *test)
 {
@@ -1359,6 +1410,7 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_client_keys),
 	KUNIT_CASE(rma_data),
 	KUNIT_CASE(rma_event),
+	KUNIT_CASE(rma_event_single),
 	KUNIT_CASE(rma_many_reads),
 	KUNIT_CASE(rma_both_ways),
 	KUNIT_CASE(rma_bad_posts),

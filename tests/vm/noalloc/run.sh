@@ -70,6 +70,10 @@ each() {
 each inject -S 64
 each send -S 4096 -C workqueue
 each large -S 262144 -M read -c
+each datagrams -e rdm -m tagged -S 4096
+step load-rxm load kofi_rxm
+each datagrams-rxm -e rdm -p 'sock;ofi_rxm' -S 4096
+each segments-rxm -e rdm -p 'sock;ofi_rxm' -m tagged -S 65536
 
 # The same net catches something: opening objects does allocate.
 caught() {
