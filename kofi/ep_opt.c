@@ -203,10 +203,10 @@ EXPORT_SYMBOL_GPL(kofi_ep_set_size);
  * limit: messages that wait there are looked at in the order of their arrival.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_ETOOSMALL for a value that is shorter than the option's type;
- * -ENOPROTOOPT for an option that is not known or cannot be set; -EOPNOTSUPP for a pool in a domain whose consumer chooses the keys;
- * -FI_EOPBADSTATE for one once the endpoint has been enabled; what the provider
- * returns.
+ * Return: 0; -EINVAL; -FI_ETOOSMALL for a value that is shorter than the option's
+ * type; -ENOPROTOOPT for an option that is not known or cannot be set; -EOPNOTSUPP
+ * for a pool in a domain whose consumer chooses the keys; -FI_EOPBADSTATE for one
+ * once the endpoint has been enabled; what the provider returns.
  */
 int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 	      size_t optlen)
