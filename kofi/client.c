@@ -8,7 +8,7 @@
  * Devices of a provider count from when it has registered, so that a client can
  * ask discovery about what it is told of, until it deregisters.
  *
- * Which addresses a device has, discovery says. Whatever befalls a network device,
+ * Which addresses a device has, discovery says. When something changes at a network device,
  * an address or a port has a work item ask it, and compare with what it said last;
  * a client that wants to know is told of each device with other addresses.
  *

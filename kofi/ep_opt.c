@@ -399,19 +399,19 @@ int kofi_ep_write_space(struct fid_ep *ep,
 EXPORT_SYMBOL_GPL(kofi_ep_write_space);
 
 /**
- * kofi_ep_remote_cqe - name what peers' values complete to
+ * kofi_ep_remote_cqe - name what peers' remote CQ data completes to
  * @ep: an endpoint that has not been enabled
- * @cqe: done is called, on the receive queue, for each value that a peer has
- *	written without a receive (fi_writedata()), and for accesses to
+ * @cqe: done is called, on the receive queue, for remote CQ data of a peer's
+ *	write that takes no receive (fi_writedata()), and for accesses to
  *	regions registered with FI_RMA_EVENT; lives as long as the endpoint.
  *	NULL: they are only counted.
  *
  * The completion says which region it was (kofi_wc.mr_context, kofi_wc.mr_key). Queues
- * that are read report such values with the context of the region, and do not need
+ * that are read report such data with the context of the region, and do not need
  * this.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -EOPNOTSUPP where values take a receive and accesses are
+ * Return: 0; -EINVAL; -EOPNOTSUPP where such data takes a receive and accesses are
  * not told of, as with devices; -FI_EOPBADSTATE once the endpoint has been
  * enabled.
  */

@@ -229,7 +229,7 @@ static u64 kofi_atomic_access(const struct kofi_atomic *a)
  *
  * Checks everything that can be wrong with it, and holds the region until
  * kofi_target_drop(). Fetching asks for both rights, FI_ATOMIC_READ for that to
- * read alone. An operation on several pieces has them all checked before the
+ * read alone. An operation on several segments has them all checked before the
  * first one is changed.
  *
  * Context: any.

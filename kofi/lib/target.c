@@ -234,7 +234,7 @@ static bool kofi_target_hold(struct kofi_target *t, struct kofi_ep *ep)
 	return false;
 }
 
-/* May a peer access that piece? */
+/* May a peer access that segment? */
 static int kofi_mr_check(const struct kofi_mr *mr, u64 addr, u64 len,
 			 u64 access)
 {
@@ -265,7 +265,7 @@ static int kofi_mr_check(const struct kofi_mr *mr, u64 addr, u64 len,
  * Context: any.
  * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
  * has the key; -EACCES if the region does not grant @access, or not all of the
- * piece is inside it.
+ * segment is inside it.
  */
 int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
 		     u64 addr, u64 len, u64 access)
@@ -427,7 +427,7 @@ EXPORT_SYMBOL_GPL(kofi_target_used);
  * @ep: endpoint it came to
  * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
  *
- * Counts it, and ends a single-use region. For an operation on several pieces
+ * Counts it, and ends a single-use region. For an operation on several segments
  * it is called for each of them once all are complete. A region that has ended
  * meanwhile is no error.
  *

@@ -470,7 +470,7 @@ static bool ksk_conn_unanswered(const struct sock *sk)
 	       (inet_csk(sk)->icsk_probes_out && tcp_send_head(sk));
 }
 
-/* Does an operation of ours wait for something the peer may still have sent? */
+/* Does one of our operations wait for something the peer may still have sent? */
 static bool ksk_conn_waits(const struct ksk_conn *c)
 {
 	const struct kofi_rxq *q = &c->ep->rxq;

@@ -197,7 +197,7 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 }
 
 /*
- * We ask for nothing about registration. Who offers to live with keys of ours
+ * We ask for nothing about registration. Who offers to live with our keys
  * gets them, because they are never used twice; who does not, chooses. Hints
  * that were not given offer everything, but ask for no regions of endpoints.
  */

@@ -15,7 +15,7 @@
  * order. When another connection takes its place, what waits moves there
  * before a post can see it.
  *
- * A request of ours that is rejected (rdm_accept.c) is tried again for as long as a
+ * Our request that is rejected (rdm_accept.c) is tried again for as long as a
  * connect may take, as the connection the peer is about to make, or believes to
  * have, decides.
  *

@@ -574,12 +574,12 @@ struct ksk_frame {
  * @err: why the stream must end, a positive error code
  * @op: receive that takes the payload, NULL to drop it
  * @unexpected: message without a receive that is stored
- * @read: read of ours that the payload answers
+ * @read: our read that the payload answers
  * @left: bytes of payload still to come
  * @lost: bytes of payload that did not fit
  * @budget: bytes that may still be read in this run; a frame costs
  *	KSK_FRAME_COST more
- * @seg: memory of ours that the payload is written to
+ * @seg: our memory that the payload is written to
  * @slot: the frame, when it waits for a completion slot
  */
 struct ksk_rx {

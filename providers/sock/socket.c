@@ -297,7 +297,7 @@ void ksk_socket_shutdown(struct socket *sock)
 
 /**
  * ksk_socket_release - close a socket for good
- * @sock: the socket, which no longer has callbacks of ours
+ * @sock: the socket, which no longer has our callbacks
  *
  * Context: process, may sleep; not locked.
  */

@@ -153,7 +153,7 @@ void ksk_tx_read_done(struct ksk_conn *c)
 }
 
 /**
- * ksk_tx_ack - owe the peer an acknowledgment
+ * ksk_tx_ack - one more acknowledgment is to be sent
  * @c: the connection
  *
  * The context that runs the receiver runs the sender next.

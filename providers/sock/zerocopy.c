@@ -116,7 +116,7 @@ static void ksk_zc_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
 	if (!success)
 		WRITE_ONCE(op->zc_copied, true);
 	/*
-	 * With the last reference nothing of ours is left to keep this module.
+	 * With the last reference no object of this provider is left to keep its module.
 	 * Its memory is not freed before readers are through.
 	 */
 	rcu_read_lock();
@@ -130,8 +130,8 @@ static const struct ubuf_info_ops ksk_zc_ops = {
 
 /*
  * A probe for a larger MTU is a packet that TCP makes of others which wait to
- * be sent. It takes over their pages, but not what they owe us: those would
- * seem to be back with the probe still on its way.
+ * be sent. It takes over their pages, but not our references to those: they
+ * would seem to be back with the probe still on its way.
  */
 static bool ksk_zc_probes(const struct sock *sk)
 {

@@ -155,7 +155,7 @@ static void k9_conn_free(struct k9_conn *c)
 
 /**
  * k9_conn_close - p9_trans_module.close
- * @client: the mount's; nobody uses it any more, though replies to requests that
+ * @client: the mount's; not used any more, though replies to requests that
  *	were interrupted may still be expected
  */
 void k9_conn_close(struct p9_client *client)
@@ -260,7 +260,7 @@ static int k9_conn_find(struct k9_conn *c, const char *prov, const char *node)
 }
 
 /*
- * A server that has lost its power while it owes a reply: nothing is being sent
+ * A server that has lost its power before it has replied: nothing is being sent
  * then that would show it. Devices look for that only on request.
  */
 static int k9_conn_probe(struct k9_conn *c)

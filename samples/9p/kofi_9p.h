@@ -18,14 +18,14 @@
 
 #include "proto.h"
 
-#define K9_SEGS		16	/* pieces of memory of a long message */
+#define K9_SEGS		16	/* segments of a long message */
 
 struct k9_conn;
 
 /**
  * struct k9_buf - room for one message
- * @nr: pieces
- * @bv: the pieces, each contiguous in physical memory
+ * @nr: segments
+ * @bv: the segments, each contiguous in physical memory
  */
 struct k9_buf {
 	unsigned int	nr;
@@ -97,7 +97,7 @@ struct k9_op {
  * @port: the server's
  * @rq: receives that were asked for
  * @msize: longest message
- * @segs: most pieces of a message
+ * @segs: most segments of a message
  * @info: from discovery
  * @fabric: objects of kOFI, NULL those that are not open
  * @eq: see @fabric

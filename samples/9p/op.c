@@ -28,7 +28,7 @@
  * The data of a write are sent from where they are, behind the header, if that
  * is memory of pages with reference counts: they are held until the send has
  * completed, no matter whether the task still waits. Other memory, and pages in
- * more pieces than a message of the device has, is copied first.
+ * more segments than a message of the device has, is copied first.
  *
  * References
  *
@@ -656,7 +656,7 @@ static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 		msg.iov_count = op->nr;
 		err = k9_op_send(op, req, &msg);
 	}
-	/* for this device, these are too many pieces */
+	/* for this device, these are too many segments */
 	if (err == -EMSGSIZE || err == -EINVAL) {
 		if (msg.iov_count > 1)
 			WRITE_ONCE(c->sg_max, min_t(size_t, c->sg_max,

@@ -36,7 +36,7 @@ struct fi_atomic_attr {
 };
 
 /**
- * struct fi_ioc - a piece of local memory
+ * struct fi_ioc - a segment of local memory
  * @addr: kernel virtual address, aligned to an element
  * @count: elements
  */
@@ -46,7 +46,7 @@ struct fi_ioc {
 };
 
 /**
- * struct fi_rma_ioc - a piece of a peer's memory
+ * struct fi_rma_ioc - a segment of a peer's memory
  * @addr: remote address, aligned to an element
  * @count: elements
  * @key: the region's key
@@ -60,11 +60,11 @@ struct fi_rma_ioc {
 /**
  * struct fi_msg_atomic - one atomic operation
  * @msg_iov: operands, in order; for %FI_ATOMIC_READ without meaning
- * @desc: one local descriptor per piece, or NULL
- * @iov_count: pieces of local memory
+ * @desc: one local descriptor per segment, or NULL
+ * @iov_count: segments of local memory
  * @addr: peer; ignored on connected endpoints
  * @rma_iov: the peer's memory, in order. As many elements as there are operands
- * @rma_iov_count: number of its pieces
+ * @rma_iov_count: number of its segments
  * @datatype: what an element is
  * @op: what is done to each
  * @context: comes back in the completion
@@ -132,8 +132,8 @@ static inline ssize_t fi_atomicmsg(struct fid_ep *ep,
  * fi_atomicv - change a peer's memory, with operands from several places
  * @ep: an enabled, connected endpoint
  * @iov: the operands, in order
- * @desc: one descriptor per piece, or NULL
- * @count: number of pieces, at most tx_attr->iov_limit
+ * @desc: one descriptor per segment, or NULL
+ * @count: number of segments, at most tx_attr->iov_limit
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
@@ -247,8 +247,8 @@ static inline int fi_atomicvalid(struct fid_ep *ep, enum fi_datatype datatype,
  * @ep: an enabled, connected endpoint
  * @msg: what, where and with which operands; none for %FI_ATOMIC_READ
  * @resultv: where the old values go, in order; as many as there are elements
- * @result_desc: one descriptor per piece, or NULL
- * @result_count: number of pieces, at most tx_attr->iov_limit
+ * @result_desc: one descriptor per segment, or NULL
+ * @result_count: number of segments, at most tx_attr->iov_limit
  * @flags: FI_COMPLETION, FI_MORE, FI_FENCE. The endpoint's default flags do
  *	not apply.
  *
@@ -272,11 +272,11 @@ static inline ssize_t fi_fetch_atomicmsg(struct fid_ep *ep,
  *	places
  * @ep: an enabled, connected endpoint
  * @iov: the operands, in order; without meaning for %FI_ATOMIC_READ
- * @desc: one descriptor per piece, or NULL
- * @count: number of pieces, at most tx_attr->iov_limit
+ * @desc: one descriptor per segment, or NULL
+ * @count: number of segments, at most tx_attr->iov_limit
  * @resultv: where the old values go, in order
- * @result_desc: one descriptor per piece, or NULL
- * @result_count: number of pieces, at most tx_attr->iov_limit
+ * @result_desc: one descriptor per segment, or NULL
+ * @result_count: number of segments, at most tx_attr->iov_limit
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
@@ -370,11 +370,11 @@ static inline int fi_fetch_atomicvalid(struct fid_ep *ep,
  * @ep: an enabled, connected endpoint
  * @msg: what, where and with which operands
  * @comparev: what to compare with, in order; as many as there are elements
- * @compare_desc: one descriptor per piece, or NULL
- * @compare_count: number of pieces, at most tx_attr->iov_limit
+ * @compare_desc: one descriptor per segment, or NULL
+ * @compare_count: number of segments, at most tx_attr->iov_limit
  * @resultv: where the old values go, in order; as many as there are elements
- * @result_desc: one descriptor per piece, or NULL
- * @result_count: number of pieces, at most tx_attr->iov_limit
+ * @result_desc: one descriptor per segment, or NULL
+ * @result_count: number of segments, at most tx_attr->iov_limit
  * @flags: as for fi_fetch_atomicmsg()
  *
  * Completes when the old values are in local memory.
@@ -397,14 +397,14 @@ fi_compare_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
  * fi_compare_atomicv - compare, change and fetch, in several places
  * @ep: an enabled, connected endpoint
  * @iov: the operands, in order
- * @desc: one descriptor per piece, or NULL
- * @count: number of pieces, at most tx_attr->iov_limit
+ * @desc: one descriptor per segment, or NULL
+ * @count: number of segments, at most tx_attr->iov_limit
  * @comparev: what to compare with, in order
- * @compare_desc: one descriptor per piece, or NULL
- * @compare_count: number of pieces, at most tx_attr->iov_limit
+ * @compare_desc: one descriptor per segment, or NULL
+ * @compare_count: number of segments, at most tx_attr->iov_limit
  * @resultv: where the old values go, in order
- * @result_desc: one descriptor per piece, or NULL
- * @result_count: number of pieces, at most tx_attr->iov_limit
+ * @result_desc: one descriptor per segment, or NULL
+ * @result_count: number of segments, at most tx_attr->iov_limit
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region

@@ -47,8 +47,8 @@ struct fi_ops_atomic;
  *	entries, for %KOFI_ITER it is ignored
  * @addr: peer; ignored on connected endpoints
  * @context: comes back in the completion
- * @data: value for FI_REMOTE_CQ_DATA
- * @inv_key: key of the peer's one-shot region that ends with this message, for
+ * @data: remote CQ data, for FI_REMOTE_CQ_DATA
+ * @inv_key: key of the peer's single-use region that ends with this message, for
  *	KOFI_REMOTE_INV
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
  *
@@ -234,7 +234,7 @@ static inline ssize_t fi_send(struct fid_ep *ep, const void *buf, size_t len,
 }
 
 /**
- * fi_senddata - send one kernel buffer, with a value for the peer's completion
+ * fi_senddata - send one kernel buffer, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
  * @len: their number
@@ -262,7 +262,7 @@ static inline ssize_t fi_senddata(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_injectdata - send a copy, with a value for the peer's completion
+ * fi_injectdata - send a copy, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; the caller's again when the call returns
  * @len: their number, at most tx_attr->inject_size

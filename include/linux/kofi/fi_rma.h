@@ -13,7 +13,7 @@
 #include <linux/kofi/fi_endpoint.h>
 
 /**
- * struct fi_rma_iov - a piece of a peer's memory
+ * struct fi_rma_iov - a segment of a peer's memory
  * @addr: remote address: kofi_mr_base() of the peer's region for its first
  *	byte
  * @len: bytes
@@ -35,10 +35,10 @@ struct fi_rma_iov {
  * @iov_count: as in struct fi_msg
  * @addr: peer; ignored on connected endpoints
  * @rma_iov: the peer's memory, in order
- * @rma_iov_count: number of its pieces, 1 to tx_attr->rma_iov_limit. Their
+ * @rma_iov_count: number of its segments, 1 to tx_attr->rma_iov_limit. Their
  *	lengths add up to that of the local memory.
  * @context: comes back in the completion
- * @data: value for FI_REMOTE_CQ_DATA
+ * @data: remote CQ data, for FI_REMOTE_CQ_DATA
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
  *
  * The structure and its arrays are read before the post returns, as with
@@ -217,7 +217,7 @@ static inline ssize_t fi_write(struct fid_ep *ep, const void *buf, size_t len,
 }
 
 /**
- * fi_writedata - write one kernel buffer, with a value for the peer's queue
+ * fi_writedata - write one kernel buffer, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
  * @len: their number
@@ -249,7 +249,7 @@ static inline ssize_t fi_writedata(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_inject_writedata - write a copy, with a value for the peer's queue
+ * fi_inject_writedata - write a copy, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; the caller's again when the call returns
  * @len: their number, at most tx_attr->inject_size

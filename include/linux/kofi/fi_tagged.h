@@ -25,7 +25,7 @@
  * @tag: the tag
  * @ignore: receives: bits of the tag that need not match
  * @context: comes back in the completion
- * @data: value for FI_REMOTE_CQ_DATA
+ * @data: remote CQ data, for FI_REMOTE_CQ_DATA
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
  */
 struct fi_msg_tagged {
@@ -195,7 +195,7 @@ static inline ssize_t fi_tsend(struct fid_ep *ep, const void *buf, size_t len,
 }
 
 /**
- * fi_tsenddata - send a tagged message, with a value for the peer's completion
+ * fi_tsenddata - send a tagged message, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
  * @len: their number
@@ -223,7 +223,7 @@ static inline ssize_t fi_tsenddata(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_tinjectdata - send a tagged copy, with a value for the peer's completion
+ * fi_tinjectdata - send a tagged copy, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; the caller's again when the call returns
  * @len: their number, at most tx_attr->inject_size

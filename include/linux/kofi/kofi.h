@@ -101,7 +101,7 @@ struct kofi_cqe {
  * @mr_context: in its place with FI_REMOTE_READ or FI_REMOTE_WRITE: context of the
  *	region, of the first one if the peer has named several; NULL where the
  *	provider does not know
- * @data: the peer's value if FI_REMOTE_CQ_DATA is in @flags
+ * @data: the peer's remote CQ data if FI_REMOTE_CQ_DATA is in @flags
  * @tag: tag of a tagged receive
  * @mr_key: in its place with FI_REMOTE_READ or FI_REMOTE_WRITE: key of that region,
  *	or 0

@@ -312,7 +312,7 @@ static inline int kofi_cursor_init(struct kofi_cursor *cur,
  * @cur: the cursor
  *
  * The iterator covers at least one byte unless the cursor is at its end, but
- * not always everything that is left: a long scatterlist comes in pieces. A
+ * not always everything that is left: a long scatterlist comes in parts. A
  * caller that uses it up works on a copy, and then tells kofi_cursor_used()
  * how far it came.
  *
@@ -445,7 +445,7 @@ struct kofi_rxop {
  * @len: its length
  * @tagged: it has a tag
  * @tag: its tag
- * @data: the peer's value
+ * @data: the peer's remote CQ data
  * @flags: FI_REMOTE_CQ_DATA if there is one
  * @op: receive it has been given while it waited
  * @part: its part of a multi-receive, a struct kofi_rxop of KOFI_RXOP_PART bytes
@@ -593,7 +593,7 @@ static inline struct kofi_rxq *kofi_ep_rxq(const struct kofi_ep *ep,
 /* --------------------------------------------- regions of software providers */
 
 /**
- * struct kofi_target - a piece of our memory a peer reads or writes
+ * struct kofi_target - a segment of our memory a peer reads or writes
  * @key: key it has named
  * @off: offset in the region of the next byte
  * @left: bytes to go

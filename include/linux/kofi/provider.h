@@ -449,7 +449,7 @@ struct kofi_poster {
  *	receive]: all there are, unless the provider leaves out some after
  *	kofi_ep_init(). Without FI_MULTI_RECV it has no FI_OPT_MIN_MULTI_RECV.
  * @min_multi: bytes a multi-receive must have left to stay posted
- * @remote_cqe: done mode: what peers' values complete to, or NULL
+ * @remote_cqe: done mode: what peers' remote CQ data completes to, or NULL
  * @mr_share: of the domain's regions for kofi_mr_get()
  * @mr_pool_size: KOFI_OPT_MR_POOL
  * @mr_pool_segs: KOFI_OPT_MR_SEGS
@@ -606,7 +606,7 @@ void kofi_ep_unblock(struct kofi_ep *ep);
 
 /*
  * What a peer does to the endpoint's memory: counted, and reported on the
- * receive queue if it brings a value (FI_REMOTE_CQ_DATA) or a region asks for
+ * receive queue if it brings remote CQ data (FI_REMOTE_CQ_DATA) or a region asks for
  * that (FI_RMA_EVENT). A slot for the report is reserved when the frame begins;
  * while there is none the stream waits.
  */
