@@ -45,7 +45,7 @@ u64 at_call(unsigned int call)
 }
 
 /**
- * at_plan_init - begin anew
+ * at_plan_init - begin again
  * @p: the plan
  * @seed: of both sides, not 0
  */

@@ -53,7 +53,7 @@ struct tb_conn {
 static struct fid_fabric *tb_fabric;
 static struct fid_eq *tb_eq;
 static struct fid_pep *tb_pep;
-static LIST_HEAD(tb_conns);	/* the event handler's, then whoever closes it */
+static LIST_HEAD(tb_conns);	/* the event handler's, then who closes it */
 
 /* Make the slot's next post, or see to it that it is made. */
 static void tb_slot_go(struct tb_slot *slot)

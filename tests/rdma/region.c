@@ -124,7 +124,7 @@ static int trd_dereg_mr(struct ib_mr *ib, struct ib_udata *udata)
 	unsigned long irq;
 
 	xa_erase(&dev->mrs, ib->rkey >> 8);
-	/* whoever has found it has it no longer than the lock */
+	/* who has found it has it no longer than the lock */
 	spin_lock_irqsave(&dev->lock, irq);
 	mr->valid = false;
 	spin_unlock_irqrestore(&dev->lock, irq);

@@ -25,7 +25,7 @@ one KEY=VALUE per line, # for comments:
   icount    yes: time of the machines counts instructions; QEMU, smp 1
   leaks     no: do not unload everything and look for leaks at the end
   boot      a name: scenarios that have the same share their machines on each
-            kernel, one after the other, each with its modules loaded anew
+            kernel, one after the other, each with its modules loaded again
   allow     a regular expression of kernel messages that are meant to appear
 
 Other files of the folder are at $VM in each machine. tests/vm/lib.sh says what

@@ -116,7 +116,7 @@ static void cm_nobody_listens(struct kunit *test)
 	ct_pair_close(p);
 }
 
-/* The listener goes with a request that nobody has answered. */
+/* The listener goes with a request that has not been answered. */
 static void cm_listener_closes(struct kunit *test)
 {
 	struct ct_pair *p = cm_unconnected(test);

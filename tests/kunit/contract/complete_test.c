@@ -127,7 +127,7 @@ KUNIT_ARRAY_PARAM_DESC(end, end_params, name);
 
 #define STALL_LEN	65536
 
-/* Post until refused; nobody receives, so the last ones cannot go out. */
+/* Post until refused; no receive is posted, so the last ones cannot go out. */
 static void end_stall(struct ct_pair *p, int side, const u8 *buf)
 {
 	struct kunit *test = p->test;

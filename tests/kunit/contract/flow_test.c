@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Contract 4 (-EAGAIN is followed by a wake-up), 5 (progress needs nobody) and
+ * Contract 4 (-EAGAIN is followed by a wake-up), 5 (progress is automatic) and
  * 10 (queues do not overrun, a stalled receiver loses nothing).
  */
 
@@ -26,7 +26,7 @@ struct stream {
 	atomic_t	busy;
 };
 
-/* One poster at a time; whoever comes meanwhile makes it look once more. */
+/* One poster at a time; who comes meanwhile makes it look once more. */
 static void stream_push(struct stream *st)
 {
 	struct ct_pair *p = st->p;
@@ -82,7 +82,7 @@ static void flow_stalled_receiver(struct kunit *test)
 	stream_push(st);
 	KUNIT_ASSERT_EQ(test, atomic_read(&st->broken), 0);
 	KUNIT_ASSERT_GT(test, atomic_read(&st->refused), 0);
-	/* Nobody receives: it comes to a stand-still before the end. */
+	/* No receive is posted: it comes to a stand-still before the end. */
 	do {
 		at_stall = atomic_read(&st->sent);
 		ct_wait(p, false, 200);

@@ -547,12 +547,12 @@ bool ct_buffers(const struct ct_pair *p)
  */
 bool ct_cancels(const struct ct_pair *p)
 {
-	/* a context nobody has used */
+	/* a context that has not been used */
 	return fi_cancel(&p->side[0].ep->fid, (void *)p) != -ENOSYS;
 }
 
 /**
- * ct_need_stalls - the test sends what nobody receives yet
+ * ct_need_stalls - the test sends what finds no receive yet
  * @p: the pair
  *
  * Skips the test where that is not held back but ends the connection.

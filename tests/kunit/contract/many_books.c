@@ -24,7 +24,7 @@
 #include "many.h"
 
 const char *const many_names[MANY_KINDS] = {
-	"send", "tagged send", "write", "read", "one-shot region", "unmap",
+	"send", "tagged send", "write", "read", "single-use region", "unmap",
 	"receive", "tagged receive", "multi-receive", "peek",
 };
 

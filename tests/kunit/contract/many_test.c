@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Many connections at a time, each doing at random whatever an endpoint can
- * do, until it is ended at random and set up anew. A worker per way of taking
+ * do, until it is ended at random and set up again. A worker per way of taking
  * completions owns its share of the connections, both ends of each, with one
  * event queue, two completion queues and, for some, a shared receive context,
  * so that whatever happens to one connection happens beside the others. On some

@@ -2,7 +2,7 @@
 /*
  * Contract 8 and 13: what a peer can do to registered memory, and that it can
  * do nothing else, and nothing any more once a region has ended. Regions of
- * pools, one-shot ones, regions of domains and of endpoints.
+ * pools, single-use ones, regions of domains and of endpoints.
  */
 
 #include <linux/slab.h>
@@ -17,7 +17,7 @@
 #define MR_SKEW		100		/* of the region in its memory */
 #define MR_LEN		9000		/* of the region */
 #define MR_MEM		12288
-#define MR_FILL		0xa5		/* what nobody has written to */
+#define MR_FILL		0xa5		/* what has not been written to */
 
 /* Side 0 reads and writes memory of side 1, and says when it has. */
 struct mr_test {
@@ -222,7 +222,7 @@ static void mr_pool_stale(struct kunit *test)
 	mr_use(test, t, mr, 1);
 	KUNIT_EXPECT_EQ(test, mr_unmap(t, mr, op), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_done(t->p, op));
-	/* also when the region has been mapped anew */
+	/* also when the region has been mapped again */
 	KUNIT_EXPECT_EQ(test, mr_map(t, mr, NULL, 0), 0);
 	KUNIT_EXPECT_NE(test, fi_mr_key(mr), key);
 	KUNIT_EXPECT_TRUE(test, mr_tell(t, 0));

@@ -21,7 +21,7 @@
 #define RT_REGIONS	16
 #define RT_REGION	SZ_1M	/* what every device takes in one */
 #define RT_SEGS		12
-#define RT_FILL		0xa5		/* what nobody has written to */
+#define RT_FILL		0xa5		/* what has not been written to */
 
 /* Side 0 reads and writes regions of side 1. */
 struct rt_test {

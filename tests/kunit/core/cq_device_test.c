@@ -405,7 +405,7 @@ static void dev_poll_set_test(struct kunit *test)
 	dev_unmake(test);
 }
 
-/* Scarce from more than half on, whoever has the slots. */
+/* Scarce from more than half on, no matter who has the slots. */
 static void dev_scarce_test(struct kunit *test)
 {
 	struct dev_test *t = test->priv;

@@ -674,7 +674,7 @@ static void cq_want_test(struct kunit *test)
 				kofi_ep_tx_reserve(&fake_of(c[i].ep)->base));
 	}
 	kofi_ep_tx_unreserve(t->kep);
-	/* each in its turn, and nobody for nothing */
+	/* each in its turn, and none for nothing */
 	for (i = 0; i < CQ_WANTS; i++) {
 		KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 100));
 		KUNIT_EXPECT_EQ(test, 1, c[i].calls);

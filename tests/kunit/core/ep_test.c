@@ -613,7 +613,7 @@ static int ep_race_fail(void *arg)
 	return 0;
 }
 
-/* Whoever wins: exactly one end of the attempt, and the events say the same. */
+/* Either way: exactly one end of the attempt, and the events say the same. */
 static void ep_race_test(struct kunit *test)
 {
 	struct ep_test *t = test->priv;

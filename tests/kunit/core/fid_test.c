@@ -262,7 +262,7 @@ static void fid_domain_notify(struct kunit *test)
 	struct fi_eq_entry entry;
 	u32 event;
 
-	kofi_domain_notify(base, 1);	/* nobody to tell */
+	kofi_domain_notify(base, 1);	/* none to tell */
 	KUNIT_ASSERT_EQ(test, 0, fi_domain_bind(domain, &eq->fid, 0));
 	kofi_domain_notify(base, 7);
 	kofi_domain_notify(base, 8);

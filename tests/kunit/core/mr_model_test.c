@@ -39,7 +39,7 @@ struct mrm_region {
 	struct kofi_cqe	cqe;
 	struct fid_mr	*mr;	/* NULL: not registered, or in the pool */
 	bool		open;
-	bool		ended;	/* one-shot, registered: only closing is left */
+	bool		ended;	/* single-use, registered: only closing is left */
 	bool		once;
 	int		ep;	/* -1: any */
 	u64		key;
@@ -576,7 +576,7 @@ static void mrm_open_all(struct mrm *m)
 	memset(m->old, 0xff, sizeof(m->old));
 }
 
-/* Draining ends what is mapped; one-shot regions say so. */
+/* Draining ends what is mapped; single-use regions say so. */
 static void mrm_close_all(struct mrm *m)
 {
 	struct kunit *test = m->test;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Pools of memory regions, one-shot regions, hard interrupts. */
+/* Pools of memory regions, single-use regions, hard interrupts. */
 #include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/skbuff.h>
@@ -235,7 +235,7 @@ static void mr_slots_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
 }
 
-/* ----------------------------------------------------------------- one-shot */
+/* ----------------------------------------------------------------- single-use */
 
 enum {
 	MR_END_READ, MR_END_WRITE, MR_END_INV, MR_END_UNMAP, MR_END_DRAIN,
@@ -419,7 +419,7 @@ static int mr_race(void *arg)
 	return 0;
 }
 
-/* Whoever comes first: one end, one completion, and it says which. */
+/* In either order: one end, one completion, and it says which. */
 static void mr_oneshot_race_test(struct kunit *test)
 {
 	struct mr_test *t = test->priv;
@@ -471,7 +471,7 @@ struct mr_atomic {
 	struct fid_ep		*ep;
 	struct kvec		iov;
 	struct sk_buff		*skb;
-	struct kofi_cqe		cqe[2];	/* one-shot, unmapped */
+	struct kofi_cqe		cqe[2];	/* single-use, unmapped */
 	struct fid_mr		*mr[2];
 	atomic_t		left;
 	struct completion	done;

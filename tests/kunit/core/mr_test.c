@@ -715,7 +715,7 @@ static void mr_check_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, fi_close(&mr->fid));
 	}
 
-	/* What is counted, and that nothing is said of an event nobody wants */
+	/* What is counted, and that nothing is said of an event that is not wanted */
 	mr = mr_reg(test, MR_ALL, 0);
 	KUNIT_EXPECT_EQ(test, 0, fake_peer_write(t->ep, fi_mr_key(mr), 0, buf,
 						 3, 2));
@@ -889,7 +889,7 @@ static void mr_bind_test(struct kunit *test)
 			fake_peer_write(ep[1], key, 0, &byte, 1, 1));
 	KUNIT_EXPECT_EQ(test, -EKEYREJECTED,
 			kofi_mr_invalidate(&fake_of(ep[1])->base, key));
-	/* Not a one-shot one: its peer cannot end it either. */
+	/* Not a single-use one: its peer cannot end it either. */
 	KUNIT_EXPECT_EQ(test, -EACCES,
 			kofi_mr_invalidate(&fake_of(ep[0])->base, key));
 	KUNIT_EXPECT_EQ(test, -EBUSY, fi_close(&ep[0]->fid));

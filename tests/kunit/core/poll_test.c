@@ -345,7 +345,7 @@ static void poll_take(struct kunit *test, int kind)
 	}
 }
 
-/* Each kind of thing is there until it is read, whoever asks, and no longer. */
+/* Each kind of thing is there until it is read, for all who ask, and no longer. */
 static void poll_level_test(struct kunit *test)
 {
 	struct poll_test *t = test->priv;
@@ -753,7 +753,7 @@ struct poll_race {
 	struct fid_cq		*cq[2];
 	struct fid_ep		*ep[2];
 	struct fid_cntr		*cntr[2];
-	struct fid_cntr		*stop;	/* a member nobody reads */
+	struct fid_cntr		*stop;	/* a member that is not read */
 	atomic_t		writers;
 	atomic_t		ended;
 	atomic_t		taken[RACE_MEMBERS];

@@ -287,7 +287,7 @@ static fi_addr_t rxt_nobody(struct kunit *test, struct rxt_end *e)
 	return fi_addr;
 }
 
-/* To where nobody listens: the reason, each time anew, and no others stopped */
+/* To where none listens: the reason, each time, and no others stopped */
 static void rxt_refused(struct kunit *test)
 {
 	struct rxt *t = test->priv;
@@ -344,7 +344,7 @@ static void rxt_removed(struct kunit *test)
 	struct fi_cq_err_entry e;
 
 	rxt_exchange(test, 100, false, false);
-	/* nobody fetches it */
+	/* it is not fetched */
 	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, SZ_1M, NULL, a->peer[1],
 				      t->out), 0);
 	KUNIT_ASSERT_EQ(test, fi_av_remove(a->av, &a->peer[1], 1, 0), 0);

@@ -508,9 +508,9 @@ static const struct drop_recv drop_recvs[] = {
 	{ "claimed message, shared", WANT_CLAIM, 1, KSK_F_DELIVERY,
 	  .shared = true },
 	{ "discarded message", WANT_DISCARD, 1, KSK_F_DELIVERY },
-	{ "one-shot region, read", WANT_ONESHOT, 2, 0 },
-	{ "one-shot region, written", WANT_ONESHOT, 4, 0 },
-	{ "one-shot region, invalidated", WANT_ONESHOT, 0, KSK_F_REMOTE_INV },
+	{ "single-use region, read", WANT_ONESHOT, 2, 0 },
+	{ "single-use region, written", WANT_ONESHOT, 4, 0 },
+	{ "single-use region, invalidated", WANT_ONESHOT, 0, KSK_F_REMOTE_INV },
 };
 
 KUNIT_ARRAY_PARAM_DESC(drop_recv, drop_recvs, name);

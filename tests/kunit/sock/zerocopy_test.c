@@ -188,7 +188,7 @@ static const struct zc_msg zc_shapes[] = {
 	{ .len = ZC_MEM - 5, .offset = 3, .segs = 2 },
 };
 
-/* Whoever is told that its memory is free may write to it. */
+/* One that is told that its memory is free may write to it. */
 static void zc_overwritten(struct kunit *test)
 {
 	const struct zc_level *l = test->param_value;

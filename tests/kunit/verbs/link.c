@@ -236,7 +236,7 @@ int link_set_up(bool up)
  * @round: its number
  *
  * A ball that flies in softirqs alone keeps siw's thread, and with it the one
- * processor there may be, to itself: nobody could remove the device.
+ * processor there may be, to itself: the device could not be removed.
  *
  * Return: each in turn.
  */

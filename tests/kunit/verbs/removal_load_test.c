@@ -4,7 +4,7 @@
  * shared receive context, regions being registered and invalidated, connections
  * being made; and, all the time, discovery, domains and clients that open them.
  * What holds each time: every accepted operation completes once, each connection
- * ends in one event, whoever waits is woken, and everything closes with 0.
+ * ends in one event, all who wait are woken, and everything closes with 0.
  */
 
 #include <linux/kthread.h>
@@ -95,7 +95,7 @@ static ssize_t rl_post_send(struct fid_ep *ep, void *context, void *arg)
 	return fi_send(hand->ep[0], hand->mem, RL_LEN, NULL, 0, context);
 }
 
-/* A receive for whoever comes first, and a message: there are enough for all. */
+/* A receive for the first that comes, and a message: there are enough for all. */
 static bool rl_message(struct rl_hand *hand)
 {
 	struct ct_op *rx = hand->rx[hand->turns % RL_RING];
@@ -191,7 +191,7 @@ static bool rl_tell(struct rl_hand *hand, int to, u64 key)
 	       !rx->wc.err && !tx->wc.err;
 }
 
-/* A one-shot region, which the peer ends */
+/* A single-use region, which the peer ends */
 static bool rl_once(struct rl_hand *hand)
 {
 	struct fid_mr *mr = kofi_mr_get(hand->p->side[1].ep);
@@ -489,7 +489,7 @@ struct rl_thread {
 };
 
 /*
- * Whoever opens without being told. Without a device there is nothing to wait
+ * One that opens without being told. Without a device there is nothing to wait
  * for: these threads must not keep who removes it from the processor.
  */
 static int rl_opener(void *arg)

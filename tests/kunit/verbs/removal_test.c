@@ -291,7 +291,7 @@ static void rm_expect_events(struct rm *r, int side)
 	/* with the removal, everything has been queued */
 	while ((ret = ct_next_event(r->p->side[side].eq, ev, 0)) >= 0) {
 		if (ret) {
-			/* whoever is asked loses the device, and refuses */
+			/* who is asked loses the device, and refuses */
 			if (ev->error.err != ECONNREFUSED)
 				KUNIT_EXPECT_EQ(test, ev->error.err, ENODEV);
 			failed++;

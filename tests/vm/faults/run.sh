@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 # The stress suites run while the kernel fails one allocation in so many, for
-# whoever asks for memory, in any context: one that sets up everything over and
+# all who ask for memory, in any context: one that sets up everything over and
 # over, and one with many connections that do all an endpoint can do. They hold
 # that each accepted operation ends exactly once, whatever becomes of its
 # connection; KASAN and kmemleak look at the error paths. Then the contract suites of connections on

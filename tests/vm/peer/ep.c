@@ -283,7 +283,7 @@ int ep_connect(struct peer *p)
 	return ret ? ret : ep_await(p);
 }
 
-/* Our region anew, with these rights, and another key than before. */
+/* Our region again, with these rights, and another key than before. */
 int ep_region(struct peer *p, uint64_t access)
 {
 	if (p->mr)

@@ -136,7 +136,7 @@ both() {
 	remount && intact $MNT/w0 && intact $MNT/w1
 }
 
-# The lower limit of free memory is raised so far that nobody gets a page any
+# The lower limit of free memory is raised so far that no task gets a page any
 # more who is not clearing memory, until much has been cleared: also with all
 # clean pages of files given away, less is free than the 3/8 of the limit that
 # atomic allocations must leave alone. Only the reserves are left to send with.
@@ -180,7 +180,7 @@ clean() {	# no endpoint was lost, and nobody broke the rules
 
 no_swap() { swapoff /dev/kofiblk0; }
 
-# the connection goes: an error for whoever waits, and no end of waiting
+# the connection goes: an error for those who wait, and no end of waiting
 lost() {
 	dd if=/dev/zero of=$MNT/w2 bs=64k count=64 2>/dev/null || return
 	ss -K -t dport = 4420 >/dev/null || return

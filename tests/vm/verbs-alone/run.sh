@@ -100,6 +100,6 @@ removals() { # KIND ADDRESS WAY...
 step "make rxe" device rxe 10.99.1.1 && runs rxe 10.99.1.1 &&
 	removals rxe 10.99.1.1 "-C softirq" "-C workqueue" "-C direct" "-M read"
 # A ball that flies in softirqs alone keeps siw's thread, and with it the one
-# processor of this machine, to itself: nobody could remove the device.
+# processor of this machine, to itself: the device could not be removed.
 step "make siw" device siw 10.99.2.1 && runs siw 10.99.2.1 &&
 	removals siw 10.99.2.1 "-C workqueue" "-M read"
