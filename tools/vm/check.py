@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 
+import install
 import kernel
 from base import (BUILD, CACHE, CPUS, REPORT, TOP, Fail, call, digest, output,
                   run, say)
@@ -231,6 +232,10 @@ def examples():
     return docs("examples", kernel.get("stock").kdir, BUILD / "check-docs")
 
 
+def installed():
+    return install.folder(STRICT)
+
+
 # name, function, the build it needs, seconds
 CHECKS = [
     ("sparse", sparse, "build@debug", 150),
@@ -240,6 +245,7 @@ CHECKS = [
     ("specs", specs, None, 10),
     *((f"coccinelle-{n + 1}", lambda n=n: coccinelle(n), None, 80)
       for n in range(CPUS)),
+    ("install", installed, "build@stock", 20),
     ("python", python, None, 2),
     ("shell", shell, None, 2),
     ("docs-html", pages, None, 30),
