@@ -3,8 +3,8 @@
 # Makes the RDMA devices whose addresses the plan has, each on an interface that
 # leads nowhere else.
 
-device() {	# KIND ADDRESS
-	! grep -qF " $2" "$VM/plan" || step "make $1" device_make "$1" "$2"
+rdma_device() {	# KIND ADDRESS [PATTERN]: of other lines that need it
+	! grep -qE " $2${3:+|$3}" "$VM/plan" || step "make $1" device_make "$1" "$2"
 }
 
 device_make() {
@@ -16,5 +16,5 @@ device_make() {
 }
 
 devices() {
-	device rxe 10.99.1.1 && device siw 10.99.2.1
+	rdma_device rxe 10.99.1.1 "^disk (verbs|rdma) " && rdma_device siw 10.99.2.1
 }

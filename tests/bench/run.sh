@@ -16,6 +16,9 @@
 #		server's folder: kofi, tcp, or relay, which is tcp with a relay before
 #		the server; WORDS are those of kofi-bench-9p: KIND WINDOW SIZE WARMUP
 #		COUNT
+#   disk WHERE KIND WINDOW SIZE COUNT
+#		nanoseconds of COUNT requests of fio's kind KIND to one of the disks of
+#		disks.sh
 #   settle WORDS
 #		as run, until ten in a row have taken the same time: a machine
 #		that has just come up is busy with other things
@@ -131,12 +134,14 @@ bench_9p() {
 }
 
 . "$VM/devices.sh"
+. "$VM/disks.sh"
 load kofi_sock kofi_verbs kofi_rxm kofi_bench || exit
 size=$(cat $sizes)
 devices || exit
 grep -q '^count' "$VM/plan" && { step trace trace_setup || exit; }
 if grep -q '^user' "$VM/plan"; then user_setup; fi
 if grep -q '^9p' "$VM/plan"; then step servers setup_9p || exit; fi
+if grep -q '^disk' "$VM/plan"; then step disks setup_disks || exit; fi
 while read -r what rest; do
 	# shellcheck disable=SC2086 # words
 	got=$("bench_$what" $rest) || got=failed

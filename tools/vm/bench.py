@@ -51,6 +51,7 @@ APART = 0.03
 KERNELS = {"uml": "uml-fast", "icount": "stock"}
 MODULES = "dummy crc32_generic rdma_ucm rdma_rxe"     # of Debian's
 MODULES_9P = "9p 9pnet_fd"
+MODULES_DISK = "configfs null_blk nvme_tcp nvmet_tcp nvme_rdma nvmet_rdma"
 
 # Targets, of the ratio or of the two figures
 NEAR = "<= 1.03"        # time of one at a time, of the raw client's
@@ -69,10 +70,11 @@ FLAT = "<= 1.03"        # with many receives posted, of that with one
 EAGER = 16384           # bytes, up to here it is one packet
 OURS = "<= +600"        # instructions more than raw verbs, one end of a message
 MOUNT = ("<= 1.0", ">= 1.0")    # of the kernel's own 9p over TCP: time, bandwidth
-
+DISK = "<= 1.0"         # instructions of a request, of NVMe's
+FRAME = "<= 0.91"       # of reads that have one frame less: 10 % more of them
 
 # Clients that do not use kOFI, and mounts
-FOREIGN = ("raw", "rawverbs", "raweager", "relay", "tcp")
+FOREIGN = ("raw", "rawverbs", "raweager", "relay", "tcp", "sqflow", "rdma")
 
 # Milliseconds without progress, beside what the messages under way take, that
 # are no longer an accident. TCP's shortest timer takes 20.
@@ -250,7 +252,8 @@ def measures(accel):
     found += layered(accel, "rxe")
     found += tags(accel)
     if accel == "icount":
-        found += against_user() + counts() + verbs_counts("rxe") + mounts()
+        found += against_user() + counts() + verbs_counts("rxe")
+        found += mounts() + disks()
     return found
 
 
@@ -492,6 +495,28 @@ def mounts():
     return found
 
 
+def disks():
+    """kofi_blk against the kernel's NVMe over the same transport."""
+    found = []
+    for ours, other, name in (("sock", "tcp", "nvme-tcp"),
+                              ("sock", "sqflow", "nvme-tcp with disable_sqflow"),
+                              ("verbs", "rdma", "nvme-rdma")):
+        for kind, window, size, text in (
+                ("randread", 1, SMALL, "4 KiB"), ("randread", 32, SMALL, "4 KiB"),
+                ("randwrite", 1, SMALL, "4 KiB"), ("randwrite", 32, SMALL, "4 KiB"),
+                ("read", WINDOW, MIB // 8, "128 KiB"),
+                ("write", WINDOW, MIB // 8, "128 KiB")):
+            # about 100 ms, of which fio tells whole ones
+            cost = (45000 + 2 * size) if other != "rdma" else (70000 + 11 * size)
+            n = int(100e6 / cost)
+            found.append(Measure(
+                f"disk {kind} {text}, {window} at a time, against {name}", "us",
+                [f"disk {where} {kind} {window} {size} {n}"
+                 for where in (ours, other)], microseconds(n),
+                FRAME if kind == "randread" else DISK))
+    return found
+
+
 # --- the machines ----------------------------------------------------------
 
 def turns(wanted, pairs):
@@ -516,9 +541,13 @@ def machine(name, accel, wanted, pairs, report):
     if any(l.startswith("9p ") for l in lines):
         programs += ["kofi-bench-9p", "kofi-9pd", "diod"]
         modules += f" {MODULES_9P}"
+    if any(l.startswith("disk ") for l in lines):
+        programs.append("fio")
+        modules += f" {MODULES_DISK}"
     s = scenarios.Scenario(
         name, {"a": "run.sh"},
         [TOP / "tests/bench/run.sh", TOP / "tests/bench/devices.sh",
+         TOP / "tests/bench/disks.sh", TOP / "tests/vm/blk-alone/steps.sh",
          TOP / "tests/vm/allocations.awk", work / "plan"],
         kernels=flavour, timeout=str(max(900, len(lines) // 2)), smp="1", mem="1024", leaks="no",
         icount="no" if accel == "uml" else "yes", modules=modules,
