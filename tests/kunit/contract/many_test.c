@@ -187,9 +187,12 @@ static void many_request(struct many_worker *w, struct fi_info *info,
 		return;
 	}
 	c = &w->conns[req->nr];
-	if (c->generation != req->generation || c->end[1].ep ||
-	    !many_below(w, 16)) {
-		/* one of before, whose sender has gone, or one by chance */
+	/*
+	 * One of before, whose sender has gone, or one by chance. A sender that has
+	 * gone may be the latest: accepting it would leave an end to the next attempt.
+	 */
+	if (c->generation != req->generation || c->state != MANY_CONNECTING ||
+	    c->end[1].ep || !many_below(w, 16)) {
 		if (c->generation == req->generation)
 			WRITE_ONCE(c->ending, true);
 		fi_reject(w->pep, info->handle, NULL, 0);
