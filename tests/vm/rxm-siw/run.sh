@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# kofi_rxm and userspace's ofi_rxm over a siw device that talks to itself, in both
+# roles: iWARP is where either side gives the other credits. Each of the ways a
+# message goes: one packet, segments, rendezvous. fi_pingpong spins while it waits:
+# few round trips. It asks the device for a receive of each peer it could have.
+
+load kofi_verbs kofi_rxm kofi_pingpong || exit
+
+device() {
+	ip link add under type dummy &&
+		ip link set under mtu 4200 &&
+		ip addr add 10.99.2.1/24 dev under &&
+		ip link set under up &&
+		rdma link add siw type siw netdev under
+}
+
+pair() {	# SERVER CLIENT, words separated by blanks
+	# shellcheck disable=SC2086
+	timeout 60 $1 >/tmp/server 2>&1 &
+	server=$!
+	retry listens 47592
+	# shellcheck disable=SC2086
+	timeout 60 $2
+	client_rc=$?
+	wait $server
+	server_rc=$?
+	cat /tmp/server
+	[ $client_rc = 0 ] && [ $server_rc = 0 ]
+}
+
+kernel="kofi pingpong -p verbs;ofi_rxm -e rdm -d siw -c"
+user="env FI_UNIVERSE_SIZE=16 fi_pingpong -p verbs;ofi_rxm -e rdm -d siw -c"
+step "make siw" device || exit
+step kernels pair "$kernel -I 4 -S all" "$kernel -I 4 -S all 10.99.2.1"
+for size in 64 65536 262144; do
+	some="-I 20 -S $size"
+	step "server $size" pair "$kernel $some" "$user $some 10.99.2.1"
+	step "client $size" pair "$user $some" "$kernel $some 10.99.2.1"
+	step "tagged-server $size" pair "$kernel $some -m tagged" "$user $some -m tagged 10.99.2.1"
+	step "tagged-client $size" pair "$user $some -m tagged" "$kernel $some -m tagged 10.99.2.1"
+done
+step nothing-left retry no_objects
+step "remove siw" rdma link delete siw
