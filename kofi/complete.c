@@ -28,6 +28,8 @@
 #include <linux/kernel.h>
 #include <linux/sched.h>
 
+#include <linux/kofi/lib.h>
+
 #include "cq.h"
 #include "kofi_trace.h"
 
@@ -136,7 +138,8 @@ bool kofi_ep_tx_scarce(struct kofi_ep *ep)
 {
 	struct kofi_cq *cq = ep->tx_cq;
 
-	return cq && atomic_read(&cq->used) > cq->limit[KOFI_RX] / 2;
+	return cq && kofi_cq_uses(cq, atomic_read(&cq->taken),
+				  cq->limit[KOFI_RX] / 2 + 1);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_scarce);
 
@@ -196,21 +199,24 @@ static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
 }
 
 /* Count a completion; under the lock that the statistics are under. */
-static inline void kofi_ep_tally(struct kofi_ep *ep, enum kofi_dir dir,
-				 const struct kofi_wc *wc, u64 op_flags)
+static inline void kofi_ep_tally(struct kofi_ep *ep, enum kofi_dir dir, int err,
+				 u64 bytes)
 {
 	struct kofi_ep_stats *stats = &ep->stats[dir];
 
 	stats->completions++;
-	if (unlikely(wc->err))
+	if (unlikely(err))
 		stats->errors++;
 	else
-		stats->bytes += kofi_wc_bytes(dir, wc, op_flags);
+		stats->bytes += bytes;
 }
 
-/* Have the counters of an endpoint count what has ended. */
+/*
+ * Have the counters of an endpoint count what has ended. What is seldom called
+ * gets no pointer to a completion, which need not be in memory then.
+ */
 static noinline void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
-				   const struct kofi_wc *wc, u64 op_flags)
+				   u64 flags, int err, u64 bytes)
 {
 	static const struct {
 		u64	flag;
@@ -231,24 +237,23 @@ static noinline void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
 
 	for (i = 0; i < ARRAY_SIZE(kinds[dir]); i++)
 		if (ep->cntr[kinds[dir][i].cntr] &&
-		    wc->flags & kinds[dir][i].flag)
-			kofi_cntr_done(ep->cntr[kinds[dir][i].cntr], wc->err,
-				       kofi_wc_bytes(dir, wc, op_flags));
+		    flags & kinds[dir][i].flag)
+			kofi_cntr_done(ep->cntr[kinds[dir][i].cntr], err,
+				       bytes);
 }
 
 /* An operation has ended of an endpoint without a queue for the direction. */
 static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
-					      enum kofi_dir dir,
-					      const struct kofi_wc *wc,
-					      u64 op_flags)
+					      enum kofi_dir dir, u64 flags,
+					      int err, u64 bytes)
 {
-	unsigned long flags;
+	unsigned long irq;
 
 	kofi_ep_unblock(ep);
-	spin_lock_irqsave(&ep->lock, flags);
-	kofi_ep_tally(ep, dir, wc, op_flags);
-	spin_unlock_irqrestore(&ep->lock, flags);
-	kofi_ep_count(ep, dir, wc, op_flags);
+	spin_lock_irqsave(&ep->lock, irq);
+	kofi_ep_tally(ep, dir, err, bytes);
+	spin_unlock_irqrestore(&ep->lock, irq);
+	kofi_ep_count(ep, dir, flags, err, bytes);
 }
 
 /*
@@ -261,13 +266,22 @@ static __always_inline void kofi_cq_fill(struct kofi_wc *to,
 					 const struct kofi_wc *wc,
 					 u64 op_flags)
 {
-	*to = *wc;
-	if (op_flags & KOFI_NO_COMPLETION)
+	bool src = dir == KOFI_RX && from->info->caps & FI_SOURCE;
+
+	/* by member: one that the caller makes is in registers then */
+	to->op_context = wc->op_context;
+	to->err = wc->err;
+	to->prov_errno = wc->prov_errno;
+	to->flags = wc->flags;
+	to->len = dir == KOFI_TX ? 0 : wc->len;
+	to->olen = wc->olen;
+	to->buf = wc->buf;
+	to->data = wc->data;
+	to->tag = wc->tag;
+	to->src = src ? wc->src : FI_ADDR_NOTAVAIL;
+	to->inv_key = wc->inv_key;
+	if (unlikely(op_flags & KOFI_NO_COMPLETION))
 		to->op_context = NULL;	/* an inject has none */
-	if (dir == KOFI_TX)
-		to->len = 0;
-	if (dir == KOFI_TX || !(from->info->caps & FI_SOURCE))
-		to->src = FI_ADDR_NOTAVAIL;
 }
 
 /* An entry has been filled that is to be read. */
@@ -319,7 +333,7 @@ static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 /* A reserved slot is free again. With the lock */
 static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
 {
-	atomic_dec(&cq->used);
+	WRITE_ONCE(cq->freed, cq->freed + 1);
 	kofi_cq_freed(cq);
 }
 
@@ -345,13 +359,15 @@ static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 	return !cq->done || wc->cqe;
 }
 
-/* Is a slot reserved for what completes? The poller moves head first. */
+/*
+ * Is a slot reserved for what completes? It is looked at in test kernels: the number
+ * is the posts', on another processor. What the poller moves counts in both.
+ */
 static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
 {
-	int used = atomic_read(&cq->used);
-
-	smp_rmb();	/* pairs with the poller's kofi_cq_pop() */
-	WARN_ON_ONCE(used <= (int)kofi_cq_count(cq));
+	if (IS_ENABLED(CONFIG_PROVE_LOCKING))
+		WARN_ON_ONCE((int)((u32)atomic_read(&cq->taken) - cq->freed -
+				   cq->tail) <= 0);
 }
 
 /* Counters. Without the lock */
@@ -361,10 +377,12 @@ static __always_inline void kofi_cq_count_ended(struct kofi_ep *ep,
 						const struct kofi_wc *wc,
 						u64 op_flags)
 {
+	u64 bytes = kofi_wc_bytes(dir, wc, op_flags);
+
 	if (unlikely(ep->counted))
-		kofi_ep_count(ep, dir, wc, op_flags);
+		kofi_ep_count(ep, dir, wc->flags, wc->err, bytes);
 	if (unlikely(from != ep && from->counted))
-		kofi_ep_count(from, dir, wc, op_flags);
+		kofi_ep_count(from, dir, wc->flags, wc->err, bytes);
 }
 
 /* Statistics. The lock has just been taken. */
@@ -375,15 +393,17 @@ static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
 					  const struct kofi_wc *wc,
 					  u64 op_flags)
 {
+	u64 bytes = kofi_wc_bytes(dir, wc, op_flags);
+
 	/*
 	 * What the operation held has been given back before; a post that did
 	 * not find it has set KOFI_EP_BLOCKED before it looked.
 	 */
 	smp_mb__after_spinlock();
 	kofi_cq_assert_reserved(cq);
-	kofi_ep_tally(ep, dir, wc, op_flags);
+	kofi_ep_tally(ep, dir, wc->err, bytes);
 	if (unlikely(from != ep))
-		kofi_ep_tally(from, dir, wc, op_flags);
+		kofi_ep_tally(from, dir, wc->err, bytes);
 }
 
 /* Has a post been refused for want of what an operation held? With the lock */
@@ -392,6 +412,22 @@ static __always_inline void kofi_cq_unblock(struct kofi_ep *ep)
 	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
 	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
 		kofi_cq_space(ep);
+}
+
+/* What is done under the lock */
+static __always_inline void kofi_cq_finish(struct kofi_cq *cq,
+					   struct kofi_ep *ep,
+					   struct kofi_ep *from,
+					   enum kofi_dir dir,
+					   const struct kofi_wc *wc,
+					   u64 op_flags)
+{
+	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
+	if (likely(kofi_cq_reports(cq, ep, dir, wc, op_flags)))
+		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
+	else
+		kofi_cq_unused(cq);
+	kofi_cq_unblock(ep);
 }
 
 static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
@@ -405,17 +441,13 @@ static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
 	bool bh;
 
 	if (unlikely(!cq)) {
-		kofi_ep_complete_counted(ep, dir, wc, op_flags);
+		kofi_ep_complete_counted(ep, dir, wc->flags, wc->err,
+					 kofi_wc_bytes(dir, wc, op_flags));
 		return;
 	}
 	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
 	bh = kofi_cq_lock(cq, &flags);
-	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
-	if (likely(kofi_cq_reports(cq, ep, dir, wc, op_flags)))
-		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
-	else
-		kofi_cq_unused(cq);
-	kofi_cq_unblock(ep);
+	kofi_cq_finish(cq, ep, from, dir, wc, op_flags);
 	kofi_cq_unlock(cq, flags, bh);
 }
 
@@ -440,6 +472,39 @@ void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
 
 /**
+ * kofi_ep_tx_done - a transmit has succeeded
+ * @ep: the endpoint
+ * @context: what it was posted with
+ * @flags: what has happened: FI_SEND, FI_MSG, ...
+ * @len: length of the message
+ * @op_flags: flags it was posted with
+ *
+ * kofi_ep_tx_complete() of what says no more than that.
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_tx_done(struct kofi_ep *ep, void *context, u64 flags, size_t len,
+		     u64 op_flags)
+{
+	const struct kofi_wc wc = {
+		.op_context = context,
+		.err = 0,
+		.prov_errno = 0,
+		.flags = flags,
+		.len = len,
+		.olen = 0,
+		.buf = NULL,
+		.data = 0,
+		.tag = 0,
+		.src = FI_ADDR_NOTAVAIL,
+		.inv_key = 0,
+	};
+
+	kofi_cq_complete(ep, ep, KOFI_TX, &wc, op_flags);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_done);
+
+/**
  * kofi_ep_recv_complete - a receive, perhaps a shared one, has ended
  * @ep: whose receive it was
  * @from: the endpoint the message came to
@@ -454,6 +519,65 @@ void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 	kofi_cq_complete(ep, from, KOFI_RX, wc, op_flags);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_recv_complete);
+
+/* The completion of a receive that has got @len bytes of a message */
+static __always_inline struct kofi_wc
+kofi_rxmsg_wc(const struct kofi_rxmsg *rxmsg, void *context, size_t len)
+{
+	return (struct kofi_wc) {
+		.op_context = context,
+		.err = len < rxmsg->len ? FI_ETRUNC : 0,
+		.prov_errno = 0,
+		.flags = FI_RECV | (rxmsg->tagged ? FI_TAGGED : FI_MSG) |
+			 rxmsg->flags,
+		.len = len,
+		.olen = rxmsg->len - len,
+		.buf = NULL,
+		.data = rxmsg->data,
+		.tag = rxmsg->tag,
+		.src = rxmsg->src,
+		.inv_key = 0,
+	};
+}
+
+static noinline void kofi_ep_recv_done_counted(struct kofi_ep *ep,
+					       const struct kofi_rxmsg *rxmsg,
+					       void *context, size_t len,
+					       u64 op_flags)
+{
+	struct kofi_wc wc = kofi_rxmsg_wc(rxmsg, context, len);
+
+	kofi_ep_recv_complete(ep, rxmsg->ep, &wc, op_flags);
+}
+
+/**
+ * kofi_ep_recv_done - a receive, perhaps a shared one, has got its message
+ * @ep: whose receive it was
+ * @rxmsg: the message
+ * @context: what the receive was posted with
+ * @len: bytes of the message that it has got
+ * @op_flags: flags it was posted with
+ *
+ * Context: any. No consumer is called from inside.
+ */
+void kofi_ep_recv_done(struct kofi_ep *ep, const struct kofi_rxmsg *rxmsg,
+		       void *context, size_t len, u64 op_flags)
+{
+	struct kofi_cq *cq = ep->rx_cq;
+	unsigned long flags;
+	struct kofi_wc wc;
+	bool bh;
+
+	if (unlikely(!cq || ep->counted || rxmsg->ep->counted)) {
+		kofi_ep_recv_done_counted(ep, rxmsg, context, len, op_flags);
+		return;
+	}
+	bh = kofi_cq_lock(cq, &flags);
+	/* with the lock, as what is in registers before must be saved */
+	wc = kofi_rxmsg_wc(rxmsg, context, len);
+	kofi_cq_finish(cq, ep, rxmsg->ep, KOFI_RX, &wc, op_flags);
+	kofi_cq_unlock(cq, flags, bh);
+}
 
 /**
  * kofi_ep_rx_complete - a receive has ended
@@ -501,7 +625,7 @@ static __always_inline void kofi_cq_report(struct kofi_ep *ep,
 		kofi_cq_note(cq, ep, wc);
 		WRITE_ONCE(cq->head, cq->head + 1);
 		cq->tail++;
-		kofi_cq_unused(cq);
+		kofi_cq_freed(cq);
 		call = true;
 	} else {
 		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
@@ -617,7 +741,8 @@ void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 
 	if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)) || !cq) {
 		if (ep->counted)
-			kofi_ep_count(ep, KOFI_RX, wc, 0);
+			kofi_ep_count(ep, KOFI_RX, wc->flags, wc->err,
+				      wc->len);
 		return;
 	}
 	report = *wc;

@@ -11,7 +11,9 @@
  *
  * Slots
  *
- * They are one number, taken without the lock. An operation that finds it at
+ * They are two numbers: those that were taken, without the lock, and those that
+ * came back, which is the place in the ring but for those that were not filled. Posts
+ * write the one, completions the other. An operation that finds the difference at
  * the limit takes the lock, joins a list, and looks again. Receives may not
  * take the last slots: with all receives posted there would be none to send
  * with.
@@ -37,6 +39,9 @@
 
 #define KOFI_CQ_SIZE		1024	/* attr->size 0 */
 #define KOFI_CQ_SIZE_MAX	SZ_4M
+
+/* Where what is counted without end begins: it wraps early, and not in a year */
+#define KOFI_CQ_FIRST		(-64U)
 
 static struct workqueue_struct *kofi_cq_wq;
 
@@ -114,7 +119,7 @@ void kofi_cq_wake_waiting(struct kofi_cq *cq)
 	lockdep_assert_held(&cq->lock);
 
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
-		n = cq->limit[dir] - atomic_read(&cq->used);
+		n = cq->limit[dir] - kofi_cq_used(cq);
 		list_for_each_entry_safe(wait, next, &cq->waiting[dir], node) {
 			if (n <= 0)
 				break;
@@ -245,7 +250,7 @@ void kofi_cq_unreserve(struct kofi_cq *cq)
 	bool bh;
 
 	bh = kofi_cq_lock(cq, &flags);
-	atomic_dec(&cq->used);
+	WRITE_ONCE(cq->freed, cq->freed + 1);
 	kofi_cq_freed(cq);
 	kofi_cq_unlock(cq, flags, bh);
 }
@@ -299,7 +304,7 @@ static void kofi_cq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	u32 waiting, reserved;
 
 	spin_lock_irq(&cq->lock);
-	reserved = atomic_read(&cq->used);
+	reserved = kofi_cq_used(cq);
 	waiting = kofi_cq_count(cq);
 	reserved -= min(reserved, waiting);	/* the poller may be between */
 	completions = cq->completions;
@@ -410,6 +415,11 @@ int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 	cq->limit[KOFI_RX] = size;
 	cq->limit[KOFI_TX] = size + max(size / 8, 1U);
 	cq->slots = cq->limit[KOFI_TX] + KOFI_CQ_BATCH;
+	atomic_set(&cq->taken, KOFI_CQ_FIRST);
+	cq->seen = KOFI_CQ_FIRST;
+	cq->head = KOFI_CQ_FIRST;
+	cq->tail = KOFI_CQ_FIRST;
+	cq->returned = KOFI_CQ_FIRST;
 	spin_lock_init(&cq->lock);
 	init_waitqueue_head(&cq->flush_wait);
 	INIT_LIST_HEAD(&cq->waiting[KOFI_TX]);

@@ -64,10 +64,12 @@ struct kofi_cq_entry {
  * @slots: size of @ring; larger than the larger limit by %KOFI_CQ_BATCH, for
  *	entries whose callbacks are being called
  * @ring: the completions
- * @used: slots that are filled, or reserved for operations; goes down under
- *	@lock, or by the poller
- * @head: next entry to be read, counted without end. This, @first and
- *	@returned are the poller's in done mode, guarded by @lock otherwise.
+ * @taken: slots that have been reserved, counted without end
+ * @seen: how many of them had come back, when it was last looked at: as far as
+ *	possible this line is that of the posts alone, and theirs this one
+ * @head: next entry to be read, counted without end; their slots have come back. This,
+ *	@first and @returned are the poller's in done mode, guarded by @lock
+ *	otherwise.
  * @first: place of @head in @ring
  * @returned: done mode: entries whose callbacks have returned
  * @deferring: a softirq is calling back, and other callbacks follow: the task it
@@ -75,6 +77,7 @@ struct kofi_cq_entry {
  * @posters: struct kofi_poster: endpoints with posts of these callbacks
  * @lock: irqsave, guards the rest
  * @tail: next entry to be filled, as @head
+ * @freed: slots that have come back without an entry, counted without end
  * @next: place of @tail in @ring
  * @errors: error entries to be read
  * @armed: the next completion calls @notify
@@ -118,8 +121,10 @@ struct kofi_cq {
 	u32			slots;
 	struct kofi_cq_entry	*ring;
 
-	atomic_t		used ____cacheline_aligned_in_smp;
-	u32			head;
+	atomic_t		taken ____cacheline_aligned_in_smp;
+	u32			seen;
+
+	u32			head ____cacheline_aligned_in_smp;
 	u32			first;
 	u32			returned;
 	struct task_struct	*deferring;
@@ -127,6 +132,7 @@ struct kofi_cq {
 
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	u32			tail;
+	u32			freed;
 	u32			next;
 	u32			errors;
 	bool			armed;
@@ -154,15 +160,43 @@ struct kofi_cq {
 	u64			again;
 };
 
+/* Slots that have come back */
+static inline u32 kofi_cq_given(const struct kofi_cq *cq)
+{
+	/* pairs with kofi_cq_pop(): the poller has done with the entries */
+	return smp_load_acquire(&cq->head) + READ_ONCE(cq->freed);
+}
+
+/* Slots that are filled, or reserved for operations */
+static inline int kofi_cq_used(const struct kofi_cq *cq)
+{
+	u32 given = kofi_cq_given(cq);
+
+	smp_rmb();	/* what was taken includes what has come back */
+	return (u32)atomic_read(&cq->taken) - given;
+}
+
+/* Are so many slots in use, or more? */
+static inline bool kofi_cq_uses(struct kofi_cq *cq, u32 taken, int n)
+{
+	u32 given;
+
+	if (likely((int)(taken - READ_ONCE(cq->seen)) < n))
+		return false;
+	given = kofi_cq_given(cq);
+	WRITE_ONCE(cq->seen, given);
+	return (int)(taken - given) >= n;
+}
+
 /* Without the lock: slots that become free are for who comes first. */
 static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
 {
-	int used = atomic_read(&cq->used);
+	int taken = atomic_read(&cq->taken);
 
 	do {
-		if (unlikely(used >= cq->limit[dir]))
+		if (unlikely(kofi_cq_uses(cq, taken, cq->limit[dir])))
 			return false;
-	} while (!atomic_try_cmpxchg(&cq->used, &used, used + 1));
+	} while (!atomic_try_cmpxchg(&cq->taken, &taken, taken + 1));
 	return true;
 }
 
@@ -178,6 +212,10 @@ static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
 	atomic64_inc(&ep->posts[dir].posts);
 	return 0;
 }
+
+struct kofi_rxmsg;
+void kofi_ep_recv_done(struct kofi_ep *ep, const struct kofi_rxmsg *rxmsg,
+		       void *context, size_t len, u64 op_flags);
 
 int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir);
 int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
@@ -220,7 +258,7 @@ static inline u32 kofi_cq_count(const struct kofi_cq *cq)
 }
 
 /*
- * Take the next n entries out and free their slots, with one barrier for all.
+ * Take the next n entries out, which frees their slots, with one barrier for all.
  * As many as %KOFI_CQ_BATCH stay as they are until the next ones are taken, since
  * no more are filled than there are slots to use.
  */
@@ -229,9 +267,9 @@ static inline void kofi_cq_pop(struct kofi_cq *cq, u32 n)
 	cq->first += n;
 	if (cq->first >= cq->slots)
 		cq->first -= cq->slots;
-	WRITE_ONCE(cq->head, cq->head + n);
-	/* after the last look at the entries before, before one at waiting */
-	atomic_sub_return(n, &cq->used);
+	/* after the last look at the entries before, see kofi_cq_given() */
+	smp_store_release(&cq->head, cq->head + n);
+	smp_mb();	/* that, before a look at waiting; see kofi_cq_wait_slot() */
 }
 
 /*

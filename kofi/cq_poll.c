@@ -193,6 +193,17 @@ static int kofi_cq_call_others(struct kofi_cq *cq, int max)
 }
 
 /*
+ * Have callbacks brought more completions, and nothing else that is waited for?
+ * Without the lock it is a guess: who is not seen has the lock looked with next.
+ */
+static bool kofi_cq_goes_on(struct kofi_cq *cq)
+{
+	return cq->done && READ_ONCE(cq->tail) != cq->head &&
+	       llist_empty(&cq->space) && !READ_ONCE(cq->space_todo) &&
+	       !READ_ONCE(cq->flushers);
+}
+
+/*
  * Call the consumer, at most budget times. Returns, with the lock, less than
  * that only when there was nothing left, and then the next to put something in
  * kicks.
@@ -206,15 +217,17 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
 		if (cq->done)
 			calls += kofi_cq_call(cq, min(budget - calls,
 						      KOFI_CQ_BATCH));
-		spin_lock_irq(&cq->lock);
-		if (kofi_cq_idle(cq))
-			break;
-		calls += kofi_cq_call_others(cq, budget - calls);
-		if (cq->flushers)
-			wake_up_all(&cq->flush_wait);
-		if (calls >= budget)
-			break;
-		spin_unlock_irq(&cq->lock);
+		if (calls >= budget || !kofi_cq_goes_on(cq)) {
+			spin_lock_irq(&cq->lock);
+			if (kofi_cq_idle(cq))
+				break;
+			calls += kofi_cq_call_others(cq, budget - calls);
+			if (cq->flushers)
+				wake_up_all(&cq->flush_wait);
+			if (calls >= budget)
+				break;
+			spin_unlock_irq(&cq->lock);
+		}
 		if (cq->poll == KOFI_POLL_WORKQUEUE)
 			cond_resched();
 	}

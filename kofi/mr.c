@@ -442,6 +442,7 @@ static int kofi_mr_alloc_segs(struct kofi_mr *mr,
 	fill.start = mr->start;
 	fill.max = fill.nr;
 	err = kofi_mr_fill(&fill, attr);
+	mr->addr = err ? NULL : kofi_mr_addr(attr);
 	mr->nr_segs = fill.nr;
 	mr->len = fill.len;
 	return err;

@@ -50,6 +50,14 @@ struct kofi_mr_fill {
 };
 
 int kofi_mr_fill(struct kofi_mr_fill *fill, const struct fi_mr_attr *attr);
+
+/* Address of memory that is one piece */
+static inline void *kofi_mr_addr(const struct fi_mr_attr *attr)
+{
+	return attr->vec == KOFI_KVEC && attr->iov_count == 1 ?
+	       attr->mr_iov->iov_base : NULL;
+}
+
 void kofi_mr_setup(struct kofi_mr *mr, struct kofi_domain *domain);
 void kofi_mr_revoke(struct kofi_mr *mr, int err, u64 flags);
 void kofi_mr_pool_fenced(struct kofi_mr *mr);

@@ -693,6 +693,7 @@ static int kofi_mr_map_segs(struct kofi_mr *mr, const struct fi_msg *vec)
 	if (vec->vec == KOFI_PAGES)
 		return -EINVAL;
 	err = kofi_mr_fill(&fill, &attr);
+	mr->addr = err ? NULL : kofi_mr_addr(&attr);
 	mr->nr_segs = fill.nr;
 	mr->len = fill.len;
 	return err;

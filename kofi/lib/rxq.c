@@ -281,7 +281,7 @@ static noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	multi->used += len;
 	multi->parts++;
 	if (last) {
-		kofi_rxq_unlink(multi);
+		kofi_rxq_unlink(q, multi);
 		multi->gone = true;
 	}
 	return 0;
@@ -398,10 +398,7 @@ static __always_inline int kofi_rxop_init(struct kofi_rxop *op,
 
 	op->context = msg->context;
 	op->flags = flags;
-	op->tag = 0;
-	op->ignore = ~0ULL;
 	op->tagged = false;
-	op->buf = NULL;
 	if (!kofi_rxq_src(q, msg->addr, &op->src))
 		return -EINVAL;
 	err = kofi_cursor_init(&op->cur, msg, ITER_DEST,
@@ -599,7 +596,7 @@ static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 			return err;
 		op = kofi_rxmsg_part(rxmsg);
 	} else {
-		kofi_rxq_unlink(op);
+		kofi_rxq_unlink(q, op);
 	}
 	op->ep = rxmsg->ep;
 	*found = op;
@@ -748,7 +745,7 @@ static void kofi_rxq_report_canceled(struct kofi_rxq *q, struct kofi_rxop *op)
 		.err = ECANCELED,
 		.flags = FI_RECV | (op->tagged ? FI_TAGGED : FI_MSG) |
 			 (op->flags & FI_MULTI_RECV),
-		.tag = op->tag,
+		.tag = op->tagged ? op->tag : 0,
 		.src = FI_ADDR_NOTAVAIL,
 	};
 
@@ -807,6 +804,54 @@ void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_done);
 
+static noinline void kofi_rxq_received_part(struct kofi_rxq *q,
+					    const struct kofi_rxmsg *rxmsg,
+					    struct kofi_rxop *part)
+{
+	struct kofi_wc wc = {
+		.flags = FI_RECV | (rxmsg->tagged ? FI_TAGGED : FI_MSG) |
+			 rxmsg->flags,
+		.len = part->cur.len,
+		.data = rxmsg->data,
+		.tag = rxmsg->tag,
+		.src = rxmsg->src,
+	};
+
+	wc.olen = rxmsg->len - wc.len;
+	if (wc.olen)
+		wc.err = FI_ETRUNC;
+	kofi_rxq_done_part(q, part, &wc);
+}
+
+/**
+ * kofi_rxq_received - report a receive whose message has arrived
+ * @q: the queue
+ * @rxmsg: the message, as it was given to kofi_rxq_match()
+ * @op: the receive, which has as much of the message as fits; not to be touched any
+ *	more
+ *
+ * kofi_rxq_done() of what the message says itself: with FI_ETRUNC if it is longer
+ * than the receive.
+ *
+ * Context: any.
+ */
+void kofi_rxq_received(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg,
+		       struct kofi_rxop *op)
+{
+	size_t len = min(rxmsg->len, op->cur.len);
+	void *context = op->context;
+	u64 flags = op->flags;
+
+	if (unlikely(op->multi)) {
+		kofi_rxq_received_part(q, rxmsg, op);
+		return;
+	}
+	/* as in kofi_rxq_report() */
+	kofi_freelist_put(&q->free, &op->free);
+	kofi_ep_recv_done(q->ep, rxmsg, context, len, flags);
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_received);
+
 /*
  * End a receive that has no message. One with parts that are being placed ends
  * with the last of them.
@@ -822,7 +867,7 @@ static void kofi_rxq_remove(struct kofi_rxq *q, struct kofi_rxop *op)
 {
 	bool multi = kofi_rxop_multi(op);
 
-	kofi_rxq_unlink(op);
+	kofi_rxq_unlink(q, op);
 	if (multi)
 		op->gone = true;
 	kofi_rxq_abort(q, op);
@@ -930,8 +975,7 @@ void kofi_rxq_flush(struct kofi_rxq *q)
 	/* one at a time: they are many, and the lock is irqsave */
 	do {
 		bh = kofi_rxq_lock(q, &irq);
-		op = list_first_entry_or_null(&q->posted, struct kofi_rxop,
-					      age);
+		op = kofi_rxq_oldest_any(q);
 		if (op)
 			kofi_rxq_remove(q, op);
 		kofi_rxq_unlock(q, irq, bh);

@@ -8,9 +8,9 @@
 int kofi_rxq_init_lists(struct kofi_rxq *q, size_t size);
 void kofi_rxq_exit_lists(struct kofi_rxq *q);
 void kofi_rxq_link(struct kofi_rxq *q, struct kofi_rxop *op);
-void kofi_rxq_unlink(struct kofi_rxop *op);
-struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
-				  const struct kofi_rxmsg *rxmsg);
+struct kofi_rxop *kofi_rxq_oldest_of(struct kofi_rxq *q,
+				     const struct kofi_rxmsg *rxmsg);
+struct kofi_rxop *kofi_rxq_oldest_any(struct kofi_rxq *q);
 struct kofi_rxop *kofi_rxq_search(struct kofi_rxq *q, const void *context);
 void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg);
 void kofi_rxq_expire(struct timer_list *timer);
@@ -44,7 +44,48 @@ static inline bool kofi_rxop_fits(const struct kofi_rxop *op,
 				  const struct kofi_rxmsg *rxmsg)
 {
 	return op->tagged == rxmsg->tagged &&
-	       kofi_rxmsg_fits(rxmsg, op->tag, op->ignore, op->src);
+	       kofi_rxmsg_fits(rxmsg, op->tagged ? op->tag : 0,
+			       op->tagged ? op->ignore : ~0ULL, op->src);
+}
+
+/* An untagged one for any sender: any untagged message fits it */
+static inline bool kofi_rxop_plain(const struct kofi_rxop *op)
+{
+	return !op->tagged && op->src == FI_ADDR_UNSPEC;
+}
+
+/**
+ * kofi_rxq_oldest - the receive a message is to have
+ * @q: the queue
+ * @rxmsg: the message
+ *
+ * Context: any, with the queue's lock.
+ * Return: the oldest that is posted and that it fits, or NULL.
+ */
+static inline struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
+						const struct kofi_rxmsg *rxmsg)
+{
+	lockdep_assert_held(&q->lock);
+
+	if (rxmsg->tagged || q->directed)
+		return kofi_rxq_oldest_of(q, rxmsg);
+	return list_first_entry_or_null(&q->plain, struct kofi_rxop, node);
+}
+
+/**
+ * kofi_rxq_unlink - make a posted receive one that is not
+ * @q: the queue
+ * @op: the receive
+ *
+ * Context: any, with the queue's lock.
+ */
+static inline void kofi_rxq_unlink(struct kofi_rxq *q, struct kofi_rxop *op)
+{
+	list_del(&op->node);
+	if (!kofi_rxop_plain(op))
+		list_del(&op->age);
+	if (q->contexts)
+		list_del(&op->same);
 }
 
 #endif /* _KOFI_RXQ_H */

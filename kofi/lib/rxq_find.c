@@ -4,9 +4,10 @@
  *
  * A receive that is for one tag, or one sender, is on the list that both are
  * hashed to; one that ignores bits of the tag is on a list with all of its kind,
- * and an untagged one for any sender on another. Each list is in the order of
- * posts, so that the first on it that fits is its oldest, and the number of the
- * post says which of two lists has the older. With many receives posted a
+ * and an untagged one for any sender, as most are, on another. Each list is in the
+ * order of posts, so that the first on it that fits is its oldest, and the number of
+ * the post says which of two lists has the older. All but those of the last list are
+ * on one more, by age, for who wants any. With many receives posted a
  * message looks at few, unless it is wildcards that it does not fit.
  *
  * A cancel knows the context alone, by which receives are hashed once more. A
@@ -86,8 +87,8 @@ static struct list_head *kofi_rxq_context(struct kofi_rxq *q,
 }
 
 /* Behind all that are older; the newest goes to the end at once. */
-static void kofi_rxop_link(struct list_head *list, struct kofi_rxop *op,
-			   size_t member)
+static __always_inline void kofi_rxop_link(struct list_head *list,
+					   struct kofi_rxop *op, size_t member)
 {
 	struct list_head *before = list->prev;
 
@@ -110,32 +111,25 @@ void kofi_rxq_link(struct kofi_rxq *q, struct kofi_rxop *op)
 
 	lockdep_assert_held(&q->lock);
 
-	if (!op->tagged && op->src == FI_ADDR_UNSPEC)
-		list = &q->plain;
-	else if (op->tagged && op->ignore)
-		list = &q->wild;
-	else
-		list = kofi_rxq_exact(q, op->tag, op->src);
-	kofi_rxop_link(list, op, offsetof(struct kofi_rxop, node));
-	kofi_rxop_link(&q->posted, op, offsetof(struct kofi_rxop, age));
 	if (q->contexts)
 		kofi_rxop_link(kofi_rxq_context(q, op->context), op,
 			       offsetof(struct kofi_rxop, same));
+	if (kofi_rxop_plain(op)) {
+		kofi_rxop_link(&q->plain, op, offsetof(struct kofi_rxop, node));
+		return;
+	}
+	if (op->tagged && op->ignore)
+		list = &q->wild;
 	else
-		INIT_LIST_HEAD(&op->same);
+		list = kofi_rxq_exact(q, op->tagged ? op->tag : 0, op->src);
+	kofi_rxop_link(list, op, offsetof(struct kofi_rxop, node));
+	kofi_rxop_link(&q->posted, op, offsetof(struct kofi_rxop, age));
 }
 
-/**
- * kofi_rxq_unlink - make a posted receive one that is not
- * @op: the receive
- *
- * Context: any, with the queue's lock.
- */
-void kofi_rxq_unlink(struct kofi_rxop *op)
+static struct kofi_rxop *kofi_rxq_older_one(struct kofi_rxop *a,
+					    struct kofi_rxop *b)
 {
-	list_del(&op->node);
-	list_del(&op->age);
-	list_del(&op->same);
+	return !a || (b && b->seq < a->seq) ? b : a;
 }
 
 /* The first on a list that the message fits, if it is older than another. */
@@ -155,15 +149,15 @@ static struct kofi_rxop *kofi_rxq_older(const struct list_head *list,
 }
 
 /**
- * kofi_rxq_oldest - the receive a message is to have
+ * kofi_rxq_oldest_of - kofi_rxq_oldest() where there are several kinds
  * @q: the queue
  * @rxmsg: the message
  *
  * Context: any, with the queue's lock.
- * Return: the oldest that is posted and that it fits, or NULL.
+ * Return: as there.
  */
-struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
-				  const struct kofi_rxmsg *rxmsg)
+struct kofi_rxop *kofi_rxq_oldest_of(struct kofi_rxq *q,
+				     const struct kofi_rxmsg *rxmsg)
 {
 	u64 tag = rxmsg->tagged ? rxmsg->tag : 0;
 	struct kofi_rxop *op = NULL;
@@ -185,6 +179,25 @@ struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
 }
 
 /**
+ * kofi_rxq_oldest_any - the receive that was posted first
+ * @q: the queue
+ *
+ * Context: any, with the queue's lock.
+ * Return: it, or NULL.
+ */
+struct kofi_rxop *kofi_rxq_oldest_any(struct kofi_rxq *q)
+{
+	lockdep_assert_held(&q->lock);
+
+	return kofi_rxq_older_one(list_first_entry_or_null(&q->plain,
+							   struct kofi_rxop,
+							   node),
+				  list_first_entry_or_null(&q->posted,
+							   struct kofi_rxop,
+							   age));
+}
+
+/**
  * kofi_rxq_search - a posted receive by its context
  * @q: the queue
  * @context: what it was posted with
@@ -194,7 +207,7 @@ struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
  */
 struct kofi_rxop *kofi_rxq_search(struct kofi_rxq *q, const void *context)
 {
-	struct kofi_rxop *op;
+	struct kofi_rxop *op, *plain = NULL;
 
 	lockdep_assert_held(&q->lock);
 
@@ -202,10 +215,16 @@ struct kofi_rxop *kofi_rxq_search(struct kofi_rxq *q, const void *context)
 		list_for_each_entry(op, kofi_rxq_context(q, context), same)
 			if (op->context == context)
 				return op;
-	} else {
-		list_for_each_entry(op, &q->posted, age)
-			if (op->context == context)
-				return op;
+		return NULL;
 	}
-	return NULL;
+	list_for_each_entry(op, &q->plain, node) {
+		if (op->context == context) {
+			plain = op;
+			break;
+		}
+	}
+	list_for_each_entry(op, &q->posted, age)
+		if (op->context == context)
+			return kofi_rxq_older_one(op, plain);
+	return plain;
 }

@@ -317,13 +317,42 @@ unsigned int kofi_mr_seg(const struct kofi_mr *mr, u64 off)
 	return low;
 }
 
-static void kofi_target_iter(const struct kofi_target *t, unsigned int dir,
-			     size_t len, struct iov_iter *iter)
+/*
+ * Address of the next bytes, if they have one: they are copied in one go then, and
+ * not page by page. NULL otherwise.
+ */
+static void *kofi_target_addr(const struct kofi_target *t, size_t len)
 {
 	const struct kofi_mr *mr = t->mr;
+	const struct bio_vec *bv;
 	unsigned int seg;
 	size_t skip;
 
+	if (!len)
+		return NULL;
+	if (mr->addr)
+		return mr->addr + t->off;
+	seg = kofi_mr_seg(mr, t->off);
+	bv = &mr->bv[seg];
+	skip = t->off - mr->start[seg];
+	if (skip + len > bv->bv_len || PageHighMem(bv->bv_page))
+		return NULL;
+	return page_address(bv->bv_page) + bv->bv_offset + skip;
+}
+
+static void kofi_target_iter(struct kofi_target *t, unsigned int dir,
+			     size_t len, struct iov_iter *iter)
+{
+	const struct kofi_mr *mr = t->mr;
+	void *addr = kofi_target_addr(t, len);
+	unsigned int seg;
+	size_t skip;
+
+	if (addr) {
+		t->kv = (struct kvec) { .iov_base = addr, .iov_len = len };
+		kofi_iter_kvec(iter, dir, &t->kv, 1, len);
+		return;
+	}
 	if (!len) {
 		iov_iter_bvec(iter, dir, mr->bv, 0, 0);
 		return;
@@ -334,24 +363,15 @@ static void kofi_target_iter(const struct kofi_target *t, unsigned int dir,
 	iov_iter_advance(iter, skip);
 }
 
-/* Within one segment, from bytes that lie side by side: that needs no walk. */
+/* From bytes that lie side by side to where they do: that needs no walk. */
 static bool kofi_target_copy_plain(const struct kofi_target *t,
 				   const void *bytes, size_t len)
 {
-	const struct kofi_mr *mr = t->mr;
-	const struct bio_vec *bv;
-	unsigned int seg;
-	size_t skip;
+	void *to = bytes ? kofi_target_addr(t, len) : NULL;
 
-	if (!bytes || !len)
-		return false;
-	seg = kofi_mr_seg(mr, t->off);
-	bv = &mr->bv[seg];
-	skip = t->off - mr->start[seg];
-	if (skip + len > bv->bv_len || PageHighMem(bv->bv_page))
-		return false;
-	memcpy(page_address(bv->bv_page) + bv->bv_offset + skip, bytes, len);
-	return true;
+	if (to)
+		memcpy(to, bytes, len);
+	return to;
 }
 
 /**

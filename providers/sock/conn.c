@@ -477,7 +477,7 @@ static bool ksk_conn_waits(const struct ksk_conn *c)
 
 	return !list_empty(&c->tx_wait) || c->tx_nreads || c->rndv_out ||
 	       c->rndv_granted ||
-	       (c == c->ep->conn && q->ops && !list_empty(&q->posted));
+	       (c == c->ep->conn && q->ops && !kofi_rxq_empty(q));
 }
 
 /*

@@ -333,15 +333,6 @@ static void ksk_unexpected_copy(const struct ksk_unexpected *u,
 				struct kofi_rxop *op)
 {
 	size_t off, n, len = min(u->rxmsg.len, op->cur.len);
-	struct kofi_wc wc = {
-		.err = len < u->rxmsg.len ? FI_ETRUNC : 0,
-		.flags = FI_RECV | FI_TAGGED | u->rxmsg.flags,
-		.len = len,
-		.olen = u->rxmsg.len - len,
-		.data = u->rxmsg.data,
-		.tag = u->rxmsg.tag,
-		.src = u->rxmsg.src,
-	};
 
 	for (off = 0; off < len; off += n) {
 		struct iov_iter iter = *kofi_cursor_iter(&op->cur);
@@ -353,7 +344,7 @@ static void ksk_unexpected_copy(const struct ksk_unexpected *u,
 			break;
 		kofi_cursor_used(&op->cur, n);
 	}
-	kofi_rxq_done(ksk_unexpected_rxq(u->rdm), op, &wc);
+	kofi_rxq_received(ksk_unexpected_rxq(u->rdm), &u->rxmsg, op);
 }
 
 /* It is complete, and has been woken. */

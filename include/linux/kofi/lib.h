@@ -292,18 +292,19 @@ static inline int kofi_cursor_init(struct kofi_cursor *cur,
 				   const struct fi_msg *msg, unsigned int dir,
 				   size_t iov_limit)
 {
+	size_t len;
+
 	/* with one kernel buffer, as most have, there is little to look at */
 	if (msg->vec != KOFI_KVEC || msg->iov_count != 1 || !msg->msg_iov ||
 	    !iov_limit)
 		return kofi_cursor_init_any(cur, msg, dir, iov_limit);
-	cur->kv[0] = *msg->msg_iov;
-	cur->sg = NULL;
-	cur->sg_left = 0;
-	cur->dir = dir;
-	cur->segs = 1;
-	cur->len = cur->kv[0].iov_len;
-	cur->left = cur->len;
-	kofi_iter_kvec(&cur->iter, dir, cur->kv, 1, cur->len);
+	len = msg->msg_iov->iov_len;
+	cur->kv[0].iov_base = msg->msg_iov->iov_base;
+	cur->kv[0].iov_len = len;
+	cur->sg_left = 0;	/* then there is no window to be moved, either */
+	cur->len = len;
+	cur->left = len;
+	kofi_iter_kvec(&cur->iter, dir, cur->kv, 1, len);
 	return 0;
 }
 
@@ -324,6 +325,24 @@ static inline struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur)
 	if (!iov_iter_count(&cur->iter) && cur->sg_left)
 		kofi_cursor_refill(cur);
 	return &cur->iter;
+}
+
+/**
+ * kofi_cursor_flat - the memory from here on, if it has an address
+ * @cur: the cursor
+ * @len: bytes, more than none
+ *
+ * Context: any.
+ * Return: address of the next @len bytes, if they are kernel memory and lie side by
+ * side; otherwise NULL.
+ */
+static inline void *kofi_cursor_flat(const struct kofi_cursor *cur, size_t len)
+{
+	const struct iov_iter *iter = &cur->iter;
+
+	return len && iov_iter_is_kvec(iter) && len <= iter->count &&
+	       len <= iter->kvec->iov_len - iter->iov_offset ?
+	       iter->kvec->iov_base + iter->iov_offset : NULL;
 }
 
 void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes);
@@ -383,45 +402,47 @@ static inline struct llist_node *kofi_freelist_get(struct kofi_freelist *f,
 
 /**
  * struct kofi_rxop - a posted receive, or a message's part of one
- * @node: on one of the queue's lists to match from
- * @free: the same, while it is not in use
- * @age: on the queue's list of all that are posted
+ * @age: on the queue's list of all that are posted, but for plain ones
  * @same: on the queue's list of those with such contexts, if there are any
- * @seq: number of the post; the lower is the older
- * @context: comes back in the completion
- * @flags: flags it was posted with
  * @tag: tagged receives: the tag
- * @ignore: bits of the tag that need not match: all, for untagged receives
- * @src: peer it is for, or FI_ADDR_UNSPEC
- * @ep: endpoint whose message it has been given to
- * @tagged: it is a tagged receive
- * @multi: part of a multi-receive: the receive it is part of
+ * @ignore: tagged receives: bits of the tag that need not match
  * @buf: multi-receive and its parts: address of the first byte, NULL for memory
  *	that has none
  * @used: multi-receive: bytes given to messages
+ * @node: on one of the queue's lists to match from. From here on: what every receive
+ *	uses, together, on as few cache lines as there can be.
+ * @free: the same, while it is not in use
+ * @seq: number of the post; the lower is the older
+ * @context: comes back in the completion
+ * @flags: flags it was posted with
+ * @src: peer it is for, or FI_ADDR_UNSPEC
+ * @ep: endpoint whose message it has been given to
+ * @multi: part of a multi-receive: the receive it is part of
  * @parts: multi-receive: messages that are being placed
+ * @tagged: it is a tagged receive
  * @gone: multi-receive: no longer posted; the last part ends it
  * @canceled: multi-receive: it was not used up
  * @cur: where the bytes go; with room for as many segments as the endpoint's
  *	iov_limit, those of a part for one
  */
 struct kofi_rxop {
+	struct list_head	age;
+	struct list_head	same;
+	u64			tag;
+	u64			ignore;
+	void			*buf;
+	size_t			used;
+	/* a cache line, on 64-bit machines */
 	union {
 		struct list_head	node;
 		struct llist_node	free;
 	};
-	struct list_head	age;
-	struct list_head	same;
 	u64			seq;
 	void			*context;
 	u64			flags;
-	u64			tag;
-	u64			ignore;
 	fi_addr_t		src;
 	struct kofi_ep		*ep;
 	struct kofi_rxop	*multi;
-	void			*buf;
-	size_t			used;
 	unsigned int		parts;
 	bool			tagged;
 	bool			gone;
@@ -490,11 +511,12 @@ struct kofi_rxmsg {
  * @lock: irqsave; locks of completion queues are taken inside. @free can be put
  *	to without it.
  * @ep: whose they are, and who reports them
- * @posted: waiting for a message, oldest first, as on all lists that follow
- * @plain: of these, untagged ones for any sender
- * @wild: tagged ones that ignore bits of the tag
- * @exact: all others: lists by tag and sender, hashed
- * @contexts: @posted again, by context, hashed; NULL where they are few
+ * @plain: untagged ones for any sender that wait for a message, oldest first, as on
+ *	all lists that follow
+ * @posted: all others that do
+ * @wild: of these, tagged ones that ignore bits of the tag
+ * @exact: the rest: lists by tag and sender, hashed
+ * @contexts: all that wait again, by context, hashed; NULL where they are few
  * @bits: two to the power of it is the number of lists
  * @directed: receives may be for one sender
  * @waiting: struct kofi_rxmsg: messages that found none, oldest first
@@ -508,8 +530,8 @@ struct kofi_rxmsg {
 struct kofi_rxq {
 	spinlock_t		lock;	/* all that follows */
 	struct kofi_ep		*ep;
-	struct list_head	posted;
 	struct list_head	plain;
+	struct list_head	posted;
 	struct list_head	wild;
 	struct list_head	*exact;
 	struct list_head	*contexts;
@@ -538,6 +560,18 @@ static inline u64 kofi_rxq_posts(const struct kofi_rxq *q)
 	return READ_ONCE(q->seq);
 }
 
+/**
+ * kofi_rxq_empty - is no receive posted that waits for a message
+ * @q: the queue
+ *
+ * Context: any; without locks it is a guess.
+ * Return: true if so.
+ */
+static inline bool kofi_rxq_empty(const struct kofi_rxq *q)
+{
+	return list_empty(&q->plain) && list_empty(&q->posted);
+}
+
 int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size);
 void kofi_rxq_exit(struct kofi_rxq *q);
 int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags);
@@ -550,6 +584,8 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
 		   struct kofi_rxmsg *to);
 void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
+void kofi_rxq_received(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg,
+		       struct kofi_rxop *op);
 void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
 		   struct kofi_wc *wc);
 int kofi_rxq_cancel(struct kofi_rxq *q, void *context);
@@ -602,6 +638,7 @@ static inline struct kofi_rxq *kofi_ep_rxq(const struct kofi_ep *ep,
  * @event: the region was registered with FI_RMA_EVENT
  * @context: of the region
  * @mr: the region while it is held, or NULL
+ * @kv: what kofi_target_get() has an iterator of, if it has an address
  *
  * Nothing is held between two steps of an access that may be far apart: each
  * looks the key up again, and finds out that the region has been closed. Steps
@@ -617,6 +654,7 @@ struct kofi_target {
 	bool		event;
 	void		*context;
 	struct kofi_mr	*mr;
+	struct kvec	kv;
 };
 
 int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,

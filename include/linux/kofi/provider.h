@@ -597,6 +597,8 @@ void kofi_ep_tx_unreserve(struct kofi_ep *ep);
 void kofi_ep_rx_unreserve(struct kofi_ep *ep);
 void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags);
+void kofi_ep_tx_done(struct kofi_ep *ep, void *context, u64 flags, size_t len,
+		     u64 op_flags);
 void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags);
 void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
@@ -692,6 +694,8 @@ struct kofi_mr_stats {
  * @flags: FI_MR_SINGLE_USE, FI_RMA_EVENT
  * @base: remote address of the first byte
  * @len: bytes
+ * @addr: address of the first byte, if it was given as one piece of kernel memory,
+ *	perhaps of many pages that only lie side by side there; otherwise NULL
  * @nr_segs: segments
  * @bv: the segments
  * @start: offset of each segment's first byte
@@ -718,6 +722,7 @@ struct kofi_mr {
 	u64			flags;
 	u64			base;
 	size_t			len;
+	void			*addr;
 	unsigned int		nr_segs;
 	struct bio_vec		*bv;
 	u64			*start;

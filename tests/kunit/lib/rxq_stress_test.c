@@ -280,7 +280,7 @@ static void stress_place(struct stress_stream *s)
 		wc.err = FI_ETRUNC;
 		wc.olen = s->msg.len - wc.len;
 	}
-	if (s->op->buf) {
+	if (s->op->multi && s->op->buf) {
 		first = (u8 *)s->op->buf - op->mem;
 		for (i = first; i < first + wc.len; i++)
 			stress_check(s->m, i < STRESS_MEM &&
