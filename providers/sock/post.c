@@ -114,13 +114,13 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 		return err;
 	if (op->cur.len > info->ep_attr->max_msg_size)
 		return -EMSGSIZE;
-	if ((flags & KOFI_REMOTE_INV) &&
-	    (!ep->conn || !(ep->conn->ext & KSK_EXT_REMOTE_INV)))
-		return -EOPNOTSUPP;
+	if (flags & KOFI_REMOTE_INV) {
+		if (!ep->conn || !(ep->conn->ext & KSK_EXT_REMOTE_INV))
+			return -EOPNOTSUPP;
+		op->inv_key = msg->inv_key;
+	}
 	op->context = msg->context;
 	op->data = msg->data;
-	op->tag = post->tag;
-	op->inv_key = msg->inv_key;
 	op->flags = flags;
 	op->conn = ep->conn;
 	op->zc = false;
@@ -128,7 +128,9 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 	op->op = post->op;
 	op->ack = flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE);
 	op->rma_count = post->rma_count;
-	if (post->op == KSK_OP_READ_REQ || post->op == KSK_OP_WRITE) {
+	if (post->op == KSK_OP_TAGGED) {
+		op->tag = post->tag;
+	} else if (post->op != KSK_OP_MSG) {
 		err = ksk_tx_fill_rma(ep, op, post);
 		if (err)
 			return err;

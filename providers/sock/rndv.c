@@ -364,8 +364,6 @@ int ksk_rndv_data(struct ksk_conn *c)
 		return -EPROTO;
 	}
 	f->flags = rts->flags;
-	f->data = rts->rxmsg.data;
-	f->tag = rts->rxmsg.tag;
 	c->rxmsg.src = rts->rxmsg.src;
 	c->rxmsg.len = rts->rxmsg.len;
 	c->rxmsg.tagged = true;

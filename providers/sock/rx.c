@@ -68,9 +68,8 @@ static const struct ksk_rx_op {
 };
 
 /* The first 16 bytes. What they imply about the rest is checked here. */
-static __always_inline int ksk_rx_decode_base(struct ksk_frame *f,
-					      const struct ksk_hdr *hdr,
-					      bool be)
+static int ksk_rx_decode_base(struct ksk_frame *f, const struct ksk_hdr *hdr,
+			      bool be)
 {
 	unsigned int len = sizeof(*hdr);
 	const struct ksk_rx_op *op;
@@ -210,55 +209,64 @@ void ksk_rx_violation(struct ksk_conn *c, const char *what)
 	c->rx.err = EPROTO;
 }
 
+/* A receive has got the message of c->rxmsg. */
+static __always_inline void ksk_rx_report(struct ksk_conn *c,
+					  struct kofi_rxop *op)
+{
+	if (unlikely(c->rxmsg.len > op->cur.len))
+		ksk_stat_inc(&c->stats.rx_truncated);
+	kofi_rxq_received(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), &c->rxmsg,
+			  op);
+}
+
 /*
  * A key ends with the message, before the consumer hears of it. One that has
  * ended already, by an access or because its owner gave it up, is no mistake
- * of the peer's, which cannot know; one that may not end this way is.
+ * of the peer's, which cannot know; one that may not end this way is. Returns an
+ * error, or 0 if it has ended now.
  */
-static bool ksk_rx_invalidate(struct ksk_conn *c, struct kofi_wc *wc)
+static int ksk_rx_invalidate(struct ksk_conn *c)
 {
-	const struct ksk_frame *f = &c->rx.frame;
-	int err;
+	int err = kofi_mr_invalidate(&c->ep->base, c->rx.frame.inv_key);
 
-	if (!(f->flags & KSK_F_REMOTE_INV))
-		return true;
-	err = kofi_mr_invalidate(&c->ep->base, f->inv_key);
-	if (err == -EACCES) {
+	if (err == -EACCES)
 		ksk_rx_violation(c, "invalidation denied");
-		return false;
-	}
-	if (!err) {
-		wc->flags |= KOFI_REMOTE_INV;
-		wc->inv_key = f->inv_key;
-	}
-	return true;
+	return err;
 }
 
-/* The last byte of a message has been placed. */
-static __always_inline bool ksk_rx_received(struct ksk_conn *c)
+/* As ksk_rx_report(), with the key that has ended */
+static noinline void ksk_rx_report_key(struct ksk_conn *c, struct kofi_rxop *op)
 {
 	struct ksk_rx *rx = &c->rx;
-	struct ksk_frame *f = &rx->frame;
-	struct kofi_rxop *op = rx->op;
-	/* every member: otherwise all of it is cleared first */
 	struct kofi_wc wc = {
-		.op_context = NULL,
 		.err = rx->lost ? FI_ETRUNC : 0,
-		.prov_errno = 0,
-		.flags = FI_RECV | (c->rxmsg.tagged ? FI_TAGGED : FI_MSG) |
-			 c->rxmsg.flags,
-		.len = op ? op->cur.len - op->cur.left : 0,
+		.flags = FI_RECV | FI_MSG | KOFI_REMOTE_INV | c->rxmsg.flags,
+		.len = op->cur.len - op->cur.left,
 		.olen = rx->lost,
-		.buf = NULL,
-		.data = f->data,
-		.tag = f->tag,
+		.data = c->rxmsg.data,
 		.src = c->rxmsg.src,
-		.inv_key = 0,
+		.inv_key = rx->frame.inv_key,
 	};
 
-	if (!ksk_rx_invalidate(c, &wc))
-		return false;
-	if (f->flags & KSK_F_ACK_MASK)
+	if (rx->lost)
+		ksk_stat_inc(&c->stats.rx_truncated);
+	kofi_rxq_done(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), op, &wc);
+}
+
+/* The last byte of a message has been placed. Returns false to stop reading. */
+static bool ksk_rx_received(struct ksk_conn *c)
+{
+	struct ksk_rx *rx = &c->rx;
+	u16 flags = rx->frame.flags;
+	struct kofi_rxop *op = rx->op;
+	int err = -ENOENT;
+
+	if (unlikely(flags & KSK_F_REMOTE_INV)) {
+		err = ksk_rx_invalidate(c);
+		if (err == -EACCES)
+			return false;
+	}
+	if (flags & KSK_F_ACK_MASK)
 		ksk_tx_ack(c);
 	rx->op = NULL;
 	if (rx->unexpected)
@@ -266,9 +274,10 @@ static __always_inline bool ksk_rx_received(struct ksk_conn *c)
 	rx->unexpected = NULL;
 	if (!op)
 		return true;	/* stored, or discarded */
-	if (rx->lost)
-		ksk_stat_inc(&c->stats.rx_truncated);
-	kofi_rxq_done(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), op, &wc);
+	if (unlikely(!err))
+		ksk_rx_report_key(c, op);
+	else
+		ksk_rx_report(c, op);
 	return true;
 }
 
@@ -300,7 +309,7 @@ static noinline bool ksk_rx_end(struct ksk_conn *c)
 }
 
 /* The receive of the message that has begun is known: what does not fit is lost. */
-static __always_inline void ksk_rx_matched(struct ksk_rx *rx)
+static void ksk_rx_matched(struct ksk_rx *rx)
 {
 	rx->lost = rx->unexpected ? 0 :
 		   rx->frame.payload - min_t(u64, rx->frame.payload,
@@ -315,12 +324,35 @@ static bool ksk_rx_tags(struct ksk_conn *c)
 	return false;
 }
 
+/* What a message without flags looks for its receive with, and is reported with */
+static __always_inline void ksk_rx_message(struct ksk_conn *c, bool tagged,
+					   u64 tag, size_t len)
+{
+	c->rxmsg.src = ksk_conn_source(c);
+	c->rxmsg.len = len;
+	c->rxmsg.tagged = tagged;
+	c->rxmsg.tag = tag;
+	c->rxmsg.data = 0;
+	c->rxmsg.flags = 0;
+	c->rxmsg.confirmed = false;
+}
+
+/* What has come of looking for a receive: a message without may be stored. */
+static int ksk_rx_found(struct ksk_conn *c, int err)
+{
+	if (err == -EAGAIN && c != c->ep->conn &&
+	    ksk_unexpected_store(c, &c->rx.op))
+		err = 0;
+	if (!err)
+		ksk_rx_matched(&c->rx);
+	return err;
+}
+
 /* Find the receive for the message that has begun. */
-static __always_inline int ksk_rx_match(struct ksk_conn *c)
+static int ksk_rx_match(struct ksk_conn *c)
 {
 	struct ksk_rx *rx = &c->rx;
 	struct ksk_frame *f = &rx->frame;
-	int err;
 
 	if (f->op == KSK_OP_TAGGED && !ksk_rx_tags(c))
 		return -EPROTO;
@@ -330,24 +362,15 @@ static __always_inline int ksk_rx_match(struct ksk_conn *c)
 		return -EPROTO;
 	}
 	if (!rx->stalled) {
-		c->rxmsg.src = ksk_conn_source(c);
-		c->rxmsg.len = f->payload;
-		c->rxmsg.tagged = f->op == KSK_OP_TAGGED;
-		c->rxmsg.tag = f->tag;
+		ksk_rx_message(c, f->op == KSK_OP_TAGGED, f->tag, f->payload);
 		c->rxmsg.data = f->data;
-		c->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA :
-							    0;
+		if (f->flags & KSK_F_CQ_DATA)
+			c->rxmsg.flags = FI_REMOTE_CQ_DATA;
 		c->rxmsg.confirmed = f->flags & KSK_F_ACK_MASK;
 	}
-	err = kofi_rxq_match(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), &c->rxmsg,
-			     &rx->op);
-	if (err == -EAGAIN && c != c->ep->conn &&
-	    ksk_unexpected_store(c, &rx->op))
-		err = 0;
-	if (err)
-		return err;
-	ksk_rx_matched(rx);
-	return 0;
+	return ksk_rx_found(c, kofi_rxq_match(kofi_ep_rxq(&c->ep->base,
+							  &c->ep->rxq),
+					      &c->rxmsg, &rx->op));
 }
 
 /* A frame of a rendezvous */
@@ -470,9 +493,9 @@ static noinline bool ksk_rx_resume(struct ksk_conn *c)
 }
 
 /* Collect header bytes. Returns how many were taken. */
-static __always_inline size_t ksk_rx_header(struct ksk_conn *c,
-					    const struct kofi_skb_part *from,
-					    bool *go_on)
+static noinline size_t ksk_rx_header(struct ksk_conn *c,
+				     const struct kofi_skb_part *from,
+				     bool *go_on)
 {
 	struct ksk_rx *rx = &c->rx;
 	size_t n = min_t(size_t, rx->want - rx->have, from->end - from->offset);
@@ -519,9 +542,9 @@ static int ksk_rx_place(struct ksk_conn *c, const struct kofi_skb_part *from,
 }
 
 /* Place payload. Returns how many bytes were taken. */
-static __always_inline size_t ksk_rx_payload(struct ksk_conn *c,
-					     const struct kofi_skb_part *from,
-					     bool *go_on)
+static noinline size_t ksk_rx_payload(struct ksk_conn *c,
+				      const struct kofi_skb_part *from,
+				      bool *go_on)
 {
 	struct ksk_rx *rx = &c->rx;
 	size_t n = min_t(u64, rx->left, from->end - from->offset);
@@ -548,62 +571,101 @@ static __always_inline size_t ksk_rx_payload(struct ksk_conn *c,
 	return n;
 }
 
-/* The words behind the first 16 bytes, which lie beside them. */
-static __always_inline int ksk_rx_words(struct ksk_conn *c, const void *start)
+/* A header without version, segments and number, which do not matter here */
+#define KSK_PLAIN(op, hdr_size)	((u64)(op) << 8 | (u64)(hdr_size) << 48)
+#define KSK_PLAIN_MASK		(KSK_PLAIN(0xff, 0xff) | 0xffULL << 32 | \
+				 0xffffULL << 16)
+
+/*
+ * The header of a message that is all there has been collected, and no receive
+ * found: the frame waits, or is stored. As ksk_rx_resume().
+ */
+static noinline bool ksk_rx_stalls(struct ksk_conn *c, unsigned int hdr_size,
+				   int err)
 {
 	struct ksk_rx *rx = &c->rx;
-	const size_t base = sizeof(struct ksk_hdr);
+	int bad;
 
-	if (rx->frame.hdr_size == base)
-		return 0;
-	memcpy(rx->hdr + base, start + base, rx->frame.hdr_size - base);
-	barrier();
-	return ksk_rx_decode_words(rx, c->be);
+	rx->have = sizeof(struct ksk_hdr);
+	bad = ksk_rx_decode(rx, c->be);
+	rx->have = hdr_size;
+	if (bad > 0)
+		bad = ksk_rx_decode(rx, c->be);
+	if (bad) {
+		ksk_rx_violation(c, "bad header");
+		return false;
+	}
+	rx->op = NULL;
+	return ksk_rx_begun(c, ksk_rx_found(c, err)) &&
+	       (rx->left || ksk_rx_end(c));
 }
 
 /*
- * A message whose bytes all lie side by side, as those of most small ones do:
- * place it without taking notes of how far it has come. Returns false if it is
+ * A message whose bytes all lie side by side, without flags, as most small ones
+ * are: place it without taking notes of how far it has come. Returns false if it is
  * not one.
  */
 static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 					 struct kofi_skb_part *from,
 					 bool *go_on)
 {
+	const void *start = kofi_skb_part_flat(from, sizeof(struct ksk_hdr));
+	unsigned int hdr_size = sizeof(struct ksk_hdr);
 	struct ksk_rx *rx = &c->rx;
-	const struct ksk_hdr *hdr = (const struct ksk_hdr *)rx->hdr;
-	const void *start = kofi_skb_part_flat(from, sizeof(*hdr));
-	struct ksk_frame *f = &rx->frame;
+	struct kofi_rxop *op;
+	u64 first, tag = 0;
+	size_t size, len;
+	bool tagged;
+	void *to;
 	int err;
 
 	if (!start)
 		return false;
-	memcpy(rx->hdr, start, sizeof(*hdr));
+	memcpy(rx->hdr, start, hdr_size);
 	/* read once: a local peer may still write to what it has sent */
 	barrier();
-	if (hdr->op > KSK_OP_TAGGED || hdr->op_data ||
-	    ksk_rx_decode_base(f, hdr, c->be) || f->flags ||
-	    !kofi_skb_part_flat(from, f->hdr_size + f->payload) ||
-	    ksk_rx_words(c, start))
+	first = get_unaligned_le64(rx->hdr) & KSK_PLAIN_MASK;
+	tagged = first == KSK_PLAIN(KSK_OP_TAGGED, hdr_size + sizeof(tag));
+	if (!tagged && first != KSK_PLAIN(KSK_OP_MSG, hdr_size))
 		return false;
+	if (tagged)
+		hdr_size += sizeof(tag);
+	size = ksk_get64(rx->hdr + offsetof(struct ksk_hdr, size), c->be);
+	if (size < hdr_size || size > from->end - from->offset ||
+	    !kofi_skb_part_flat(from, size))
+		return false;
+	if (tagged) {
+		if (!(c->ep->base.info->caps & FI_TAGGED))
+			return false;
+		memcpy(rx->hdr + sizeof(struct ksk_hdr),
+		       start + sizeof(struct ksk_hdr), sizeof(tag));
+		barrier();	/* as above */
+		tag = ksk_get64(rx->hdr + sizeof(struct ksk_hdr), c->be);
+	}
 
-	err = ksk_rx_match(c);
-	from->offset += f->hdr_size;
+	from->offset += hdr_size;
+	ksk_rx_message(c, tagged, tag, size - hdr_size);
+	err = kofi_rxq_match(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), &c->rxmsg,
+			     &op);
 	if (unlikely(err)) {
-		rx->have = f->hdr_size;
-		rx->want = rx->have;
-		*go_on = ksk_rx_begun(c, err);
+		*go_on = ksk_rx_stalls(c, hdr_size, err);
 		return true;
 	}
 	ksk_rx_count(c);
-	if (ksk_rx_place(c, from, f->payload)) {
+	/* no message is discarded before it has waited: there is a receive */
+	len = min(c->rxmsg.len, op->cur.len);
+	to = kofi_cursor_flat(&op->cur, len);
+	if (likely(to)) {
+		memcpy(to, start + hdr_size, len);
+	} else if (kofi_cursor_copy_from_skb(&op->cur, from, len)) {
+		rx->op = op;
 		rx->err = EIO;
 		*go_on = false;
 		return true;
 	}
-	from->offset += f->payload;
-	trace_kofi_sock_rx(c, hdr, f->payload);
-	*go_on = ksk_rx_received(c);
+	from->offset += c->rxmsg.len;
+	trace_kofi_sock_rx(c, (struct ksk_hdr *)rx->hdr, c->rxmsg.len);
+	ksk_rx_report(c, op);
 	return true;
 }
 

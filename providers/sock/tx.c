@@ -61,6 +61,21 @@ static const u64 ksk_tx_wc_flags[] = {
 	[KSK_OP_DATA]		= FI_SEND | FI_TAGGED,
 };
 
+static noinline void ksk_tx_failed(struct ksk_conn *c, void *context, u64 flags,
+				   size_t len, int err, u64 op_flags)
+{
+	struct kofi_wc wc = {
+		.op_context = context,
+		.err = err,
+		.prov_errno = READ_ONCE(c->dead),
+		.flags = flags,
+		.len = len,
+		.src = FI_ADDR_NOTAVAIL,
+	};
+
+	kofi_ep_tx_complete(&c->ep->base, &wc, op_flags);
+}
+
 /**
  * ksk_tx_complete - complete a transmit
  * @c: the connection
@@ -71,25 +86,16 @@ static const u64 ksk_tx_wc_flags[] = {
  */
 void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err)
 {
-	/* every member: otherwise all of it is cleared first */
-	struct kofi_wc wc = {
-		.op_context = op->context,
-		.err = err,
-		.prov_errno = err ? READ_ONCE(c->dead) : 0,
-		.flags = ksk_tx_wc_flags[op->op],
-		.len = op->cur.len,
-		.olen = 0,
-		.buf = NULL,
-		.data = 0,
-		.tag = 0,
-		.src = FI_ADDR_NOTAVAIL,
-		.inv_key = 0,
-	};
-	u64 op_flags = op->flags;
+	u64 flags = ksk_tx_wc_flags[op->op], op_flags = op->flags;
+	void *context = op->context;
+	size_t len = op->cur.len;
 
 	/* free before the consumer knows, who may post again at once */
 	kofi_freelist_put(&c->ep->tx_free, &op->free);
-	kofi_ep_tx_complete(&c->ep->base, &wc, op_flags);
+	if (likely(!err))
+		kofi_ep_tx_done(&c->ep->base, context, flags, len, op_flags);
+	else
+		ksk_tx_failed(c, context, flags, len, err, op_flags);
 }
 
 /* The stream has done with an operation. */
@@ -285,7 +291,7 @@ static inline bool ksk_tx_blocked(const struct ksk_conn *c,
 }
 
 /* The operation, on no list, is the next to be sent. */
-static void ksk_tx_begin(struct ksk_conn *c, struct ksk_txop *op)
+static __always_inline void ksk_tx_begin(struct ksk_conn *c, struct ksk_txop *op)
 {
 	op->seq = c->tx_seq++;
 	if (op->op == KSK_OP_READ_REQ)
@@ -382,13 +388,20 @@ static bool ksk_tx_start(struct ksk_conn *c)
 	return true;
 }
 
+/* Is there more to send than the frame that has begun? */
+static __always_inline bool ksk_tx_others(const struct ksk_conn *c)
+{
+	return (c->tx_acks | c->rsp_count | c->rndv_todo) ||
+	       !list_empty(&c->tx_queue) || !list_empty(&c->tx_posted);
+}
+
 /*
  * Go on to the next frame. With nothing to send the caller is no longer the
  * sender when this returns.
  */
-static bool ksk_tx_next(struct ksk_conn *c)
+static __always_inline bool ksk_tx_next(struct ksk_conn *c)
 {
-	if (ksk_tx_choose(c))
+	if (unlikely(ksk_tx_others(c)) && ksk_tx_choose(c))
 		return true;
 	ksk_tx_state(c, KSK_TX_IDLE);
 	smp_mb();	/* that, before what is posted; see ksk_tx_leave() */
@@ -428,7 +441,7 @@ static void ksk_tx_format(struct ksk_conn *c)
 }
 
 /* The last byte of a frame has been taken by the socket. */
-static void ksk_tx_sent(struct ksk_conn *c, const void *buf)
+static __always_inline void ksk_tx_sent(struct ksk_conn *c, const void *buf)
 {
 	const struct ksk_hdr *hdr = buf;
 	struct ksk_txop *op = c->tx_op;
@@ -466,6 +479,8 @@ static bool ksk_tx_more(struct ksk_conn *c)
 	bool more = c->tx_op && (c->tx_op->flags & FI_MORE);
 	struct ksk_txop *op;
 
+	if (likely(!ksk_tx_others(c)))
+		return more;
 	if (c->tx_acks || c->rndv_todo || c->rsp_count > !!c->tx_rsp)
 		return true;
 	ksk_tx_collect(c);
@@ -484,6 +499,56 @@ static int ksk_tx_sendmsg(struct ksk_conn *c, struct msghdr *msg, size_t len)
 }
 
 /*
+ * What TCP gets next of the frame that has begun, as ksk_tx_send() says. Returns
+ * false if the memory of a response is there no more; it is held otherwise.
+ */
+static noinline bool ksk_tx_source(struct ksk_conn *c, size_t budget)
+{
+	const struct iov_iter *from = NULL;
+	struct msghdr *msg = &c->tx_msg;
+
+	if (c->tx_left && c->tx_rsp) {
+		if (!ksk_rma_source(c, &msg->msg_iter))
+			return false;
+		from = &msg->msg_iter;
+	} else if (c->tx_left) {
+		from = kofi_cursor_iter(&c->tx_op->cur);
+	}
+	if (c->tx_hdr_off < c->tx_hdr_len) {
+		ksk_tx_gather(c, from, budget, &msg->msg_iter);
+		return true;
+	}
+	msg->msg_iter = *from;
+	iov_iter_truncate(&msg->msg_iter, budget);
+	if (c->tx_op && c->tx_op->zc)
+		ksk_zc_msg(c->sock->sk, c->tx_op, msg);
+	return true;
+}
+
+/*
+ * The same, without a look at the kind of memory, of a whole frame whose payload lies
+ * side by side, as that of most does. Returns false if it is not one.
+ */
+static __always_inline bool ksk_tx_source_flat(struct ksk_conn *c, size_t budget)
+{
+	struct kvec *kv = c->tx_vec.kv;
+	void *flat;
+
+	if (!c->tx_op || c->tx_hdr_off || c->tx_left > budget || c->tx_op->zc)
+		return false;
+	flat = kofi_cursor_flat(&c->tx_op->cur, c->tx_left);
+	if (!flat)
+		return false;
+	kv[0].iov_base = c->tx_hdr;
+	kv[0].iov_len = c->tx_hdr_len;
+	kv[1].iov_base = flat;
+	kv[1].iov_len = c->tx_left;
+	kofi_iter_kvec(&c->tx_msg.msg_iter, ITER_SOURCE, kv, 2,
+		       c->tx_hdr_len + c->tx_left);
+	return true;
+}
+
+/*
  * Hand the socket more of the frame that has begun: its header, and @budget
  * bytes of its payload at most. Returns how many it took, or a negative error.
  * The memory of a response is held only for as long as this takes.
@@ -491,29 +556,15 @@ static int ksk_tx_sendmsg(struct ksk_conn *c, struct msghdr *msg, size_t len)
 static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 {
 	size_t hdr = c->tx_hdr_len - c->tx_hdr_off, len, took = 0;
-	const struct iov_iter *from = NULL;
+	bool rsp = c->tx_left && c->tx_rsp;
 	struct msghdr *msg = &c->tx_msg;
 	ssize_t sent;
-	bool rsp;
 
 	msg->msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
 	msg->msg_ubuf = NULL;
-	rsp = c->tx_left && c->tx_rsp;
-	if (rsp) {
-		if (!ksk_rma_source(c, &msg->msg_iter))
-			return -ECONNABORTED;
-		from = &msg->msg_iter;
-	} else if (c->tx_left) {
-		from = kofi_cursor_iter(&c->tx_op->cur);
-	}
-	if (hdr) {
-		ksk_tx_gather(c, from, budget, &msg->msg_iter);
-	} else {
-		msg->msg_iter = *from;
-		iov_iter_truncate(&msg->msg_iter, budget);
-		if (c->tx_op && c->tx_op->zc)
-			ksk_zc_msg(c->sock->sk, c->tx_op, msg);
-	}
+	if (unlikely(!ksk_tx_source_flat(c, budget)) &&
+	    !ksk_tx_source(c, budget))
+		return -ECONNABORTED;
 	len = iov_iter_count(&msg->msg_iter);
 	if (len < hdr + c->tx_left || ksk_tx_more(c))
 		msg->msg_flags |= MSG_MORE;
@@ -527,13 +578,13 @@ static __always_inline ssize_t ksk_tx_send(struct ksk_conn *c, size_t budget)
 	hdr = min_t(size_t, hdr, sent);
 	c->tx_hdr_off += hdr;
 	took = sent - hdr;
-	if (took) {
-		ksk_stat_add(msg->msg_ubuf ? &c->stats.tx_zc_bytes :
-					      &c->stats.tx_copy_bytes, took);
-		c->tx_left -= took;
-		if (c->tx_left && !rsp)
-			kofi_cursor_used(&c->tx_op->cur, took);
-	}
+	c->tx_left -= took;
+	if (unlikely(msg->msg_ubuf))
+		ksk_stat_add(&c->stats.tx_zc_bytes, took);
+	else
+		ksk_stat_add(&c->stats.tx_copy_bytes, took);
+	if (unlikely(c->tx_left) && took && !rsp)
+		kofi_cursor_used(&c->tx_op->cur, took);
 out:
 	if (rsp)
 		ksk_rma_sent(c, took);
@@ -571,8 +622,8 @@ static void ksk_tx_stop(struct ksk_conn *c, int err)
  * TCP has taken @left bytes of the burst: its frames are the connection's, one
  * after the other, and the one it has taken a part of is the current frame.
  */
-static void ksk_burst_sent(struct ksk_conn *c, const struct ksk_burst *b,
-			   size_t left)
+static noinline void ksk_burst_sent(struct ksk_conn *c,
+				    const struct ksk_burst *b, size_t left)
 {
 	struct ksk_txop *op;
 	unsigned int i;
@@ -640,9 +691,8 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 /* May more than one frame be sent in one call? */
 static bool ksk_tx_bursts(const struct ksk_conn *c)
 {
-	return !c->tx_hdr_len && !c->rsp_count && !c->rndv_todo &&
-	       !c->retired &&
-	       !c->tx_cts && (!list_empty(&c->tx_queue) || c->tx_acks);
+	return (c->tx_acks || !list_empty(&c->tx_queue)) && !c->tx_hdr_len &&
+	       !c->rsp_count && !c->rndv_todo && !c->retired && !c->tx_cts;
 }
 
 /* Send one frame after the other, as the sender. As ksk_tx_run(). */
@@ -866,10 +916,8 @@ void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to)
 /* Can it be sent ahead of everything else? */
 static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 {
-	return c->tx_state == KSK_TX_IDLE && !c->tx_hdr_len &&
-	       list_empty(&c->tx_queue) && list_empty(&c->tx_posted) &&
-	       !c->tx_acks && !c->rsp_count && !c->rndv_todo && !c->retired &&
-	       !ksk_tx_blocked(c, op);
+	return c->tx_state == KSK_TX_IDLE && !c->tx_hdr_len && !c->retired &&
+	       !ksk_tx_others(c) && !ksk_tx_blocked(c, op);
 }
 
 /* Queue an operation, with the socket locked, and send what can be sent. */
@@ -908,6 +956,7 @@ static int ksk_tx_send_now(struct ksk_conn *c, struct ksk_txop *op)
 int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 {
 	struct sock *sk = c->sock->sk;
+	bool bh;
 	int err;
 
 	/* TCP's output needs interrupts and bottom halves of its own */
@@ -920,14 +969,18 @@ int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 		return err;
 	}
 
-	local_bh_disable();
+	/* most posts are made by callbacks, in a softirq */
+	bh = !in_softirq();
+	if (bh)
+		local_bh_disable();
 	if (ksk_tx_trylock(sk)) {
 		err = ksk_tx_send_now(c, op);
 		ksk_tx_unlock(sk);
 	} else {
 		err = ksk_tx_leave(c, op, false);
 	}
-	local_bh_enable();
+	if (bh)
+		local_bh_enable();
 	return err;
 }
 
