@@ -10,7 +10,9 @@
 #
 #   step NAME CMD...      run CMD; ok if it succeeds, else not ok with its output.
 #                         CMD may be a function; it runs in a subshell
-#   show NAME CMD...      the same, and its output is shown to a demo's audience
+#   check NAME CMD...     as step, in the shell itself, so that CMD can wait for its
+#                         jobs and set variables; it must not exit
+#   show NAME CMD...      as step, and its output is shown to a demo's audience
 #   say TEXT              one line for a demo's audience
 #   pass NAME, fail NAME [TEXT], skip NAME REASON    a result by hand
 #   expect_fail CMD...    succeeds if CMD ran and failed (not: missing, timed out)
@@ -34,6 +36,8 @@
 #   put KEY VALUE         publish a value; "value=$(get KEY)" waits for it
 #   link down|up [MACHINE]    pull or plug a machine's cable (default: this one's)
 #   kill_machine NAME     switch that machine off, as by a power cut
+#   start_machine NAME    and on again: its script begins once more, with $VM_BOOT
+#                         2, 3, ...; what is on its disk, /dev/vda, is still there
 #
 # Call these, and step, from the script itself, not from several background
 # jobs at a time: there is one line to the runner.
@@ -112,6 +116,19 @@ show() {
 		pass "$vm_name"
 	else
 		fail "$vm_name" "exit status $(cat /tmp/.show): $*"
+		return 1
+	fi
+}
+
+check() {
+	vm_check=$1
+	shift
+	vm_name=$vm_check
+	vm_begin
+	if "$@" >/tmp/.check 2>&1; then
+		pass "$vm_check"
+	else
+		fail "$vm_check" "$(tail -n 20 /tmp/.check | tr '\n' ';')"
 		return 1
 	fi
 }
@@ -283,6 +300,7 @@ put() {
 get() { ask get "$1" >&2 && echo "$VM_REPLY"; }
 link() { ask link "$1" "${2:-$VM_NAME}"; }
 kill_machine() { ask kill "$1"; }
+start_machine() { ask start "$1"; }
 
 vm_finish() {
 	vm_rc=$?

@@ -85,6 +85,8 @@ class Machine:
         self.proc = None
         self.ctl = None
         self.killed = False
+        self.log_mode = "w"
+        self.again = None               # the command to start it again
         self.meter = Meter.current() or Meter()
         self.up = threading.Event()
         self.threads = []
@@ -104,7 +106,7 @@ class Machine:
         self.threads.append(t)
 
     def _console(self):
-        with open(self.log, "w", buffering=1) as out:
+        with open(self.log, self.log_mode, buffering=1) as out:
             for raw in self.proc.stdout:
                 line = raw.decode(errors="replace").rstrip("\r\n")
                 out.write(line + "\n")
@@ -179,7 +181,8 @@ class Machine:
 class Qemu(Machine):
     """A machine with a network card for each cable it is given."""
 
-    def command(self, kernel, image, accel, smp, mem, cmdline, netdev, index):
+    def command(self, kernel, image, accel, smp, mem, cmdline, netdev, index,
+                disk=None):
         cmd = ["qemu-system-x86_64", "-M", "q35", "-smp", smp, "-m", mem,
                "-nodefaults", "-no-reboot", "-display", "none",
                "-kernel", kernel, "-initrd", image, "-append", cmdline]
@@ -197,6 +200,9 @@ class Qemu(Machine):
             cmd += ["-netdev", netdev, "-device",
                     "virtio-net-pci,netdev=n0,romfile=,"
                     f"mac=52:54:00:00:00:{index:02x}"]
+        if disk:    # what is written is the host's at once, and outlives QEMU
+            cmd += ["-drive", f"if=none,id=d0,format=raw,cache=unsafe,file={disk}",
+                    "-device", "virtio-blk-pci,drive=d0,write-cache=off"]
         return cmd
 
     def start(self, cmd, sockets):

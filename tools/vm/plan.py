@@ -222,6 +222,7 @@ def demo(only="*"):
     if not wanted:
         raise Fail(f"no scenario with the tag demo is called '{only}'",
                    status=2)
+    wanted.sort(key=lambda s: s.keys.get("last") == "yes")
     kernels([flavour])
     others(wanted)
     say(f"{clock()} building the modules and the kofi tool")

@@ -19,6 +19,8 @@ one KEY=VALUE per line, # for comments:
             and more while the host is busy)
   mem, smp  MiB and processors of each machine (512; 1024 on debug; 2 processors,
             1 each with several machines)
+  disk      MiB of a disk of each machine, /dev/vda, which has no cache of its own
+            and keeps its content when the machine is switched off; QEMU
   cmdline   further kernel parameters; on uml, time-travel=inf-cpu makes time
             simulated: computing takes none, timers expire at once, in order
   alone     yes: measures time, so nothing else may run beside it
@@ -26,6 +28,7 @@ one KEY=VALUE per line, # for comments:
   leaks     no: do not unload everything and look for leaks at the end
   boot      a name: scenarios that have the same share their machines on each
             kernel, one after the other, each with its modules loaded again
+  last      yes: a demo ends with it
   allow     a regular expression of kernel messages that are meant to appear
 
 Other files of the folder are at $VM in each machine. tests/vm/lib.sh says what
@@ -48,7 +51,7 @@ from report import splats
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
         "smp", "cmdline", "leaks", "allow", "machines", "alone", "icount", "boot",
-        "soak"}
+        "soak", "last", "disk"}
 
 
 class Scenario:
@@ -84,7 +87,7 @@ class Scenario:
                 raise Fail(f"{where}:{n}: '{line}' is none of "
                            f"{', '.join(sorted(KEYS))}")
             keys[key] = value
-        for key in ("timeout", "mem", "smp", "machines"):
+        for key in ("timeout", "mem", "smp", "machines", "disk"):
             if key in keys and not keys[key].isdigit():
                 raise Fail(f"{where}: {key} must be a number")
         names = [c for c in "abcdefgh" if (folder / f"{c}.sh").exists()]
@@ -104,6 +107,8 @@ class Scenario:
                 raise Fail(f"{where}: there is no kernel '{k}'")
             if k == "uml" and len(scripts) > 1:
                 raise Fail(f"{where}: a uml machine has no cable")
+            if k == "uml" and "disk" in keys:
+                raise Fail(f"{where}: a uml machine has no disk")
         if not set(self.soak) <= set(self.kernels):
             raise Fail(f"{where}: soak names kernels that kernels does not")
         return self
@@ -156,6 +161,8 @@ class Run:
         self.name = f"{self.boot}@{kernel.flavour}"
         self.logs = REPORT / "logs" / self.name
         self.machines = {}
+        self.gone = []                  # machines that were switched on again
+        self.watchers = []
         self.lock = threading.RLock()
         self.asking = set()             # machines that are ready for the next
         self.exits = {}                 # (part, machine) -> failures it reported
@@ -221,6 +228,8 @@ class Run:
                     say(f"  {m.name} | {rest}")
             elif verb == "exit":
                 self.exits[self.at, m.name] = int(rest or 0)
+            elif verb == "part" and self.at >= 0 and rest == self.s.name:
+                m.reply("ok")           # switched on again in the middle
             elif verb == "part":
                 self.asking.add(m.name)
                 self.settle()
@@ -246,6 +255,8 @@ class Run:
                     m.reply(f"fail link {rest}")
                 else:
                     m.reply(target.link(state == "up"))
+            elif verb == "start":
+                m.reply(self.restart(rest))
             elif verb == "kill":
                 if rest in self.machines and rest != m.name:
                     self.machines[rest].kill()
@@ -288,6 +299,29 @@ class Run:
             else:
                 continue
             self.waiting.remove(entry)
+
+    def restart(self, name):
+        """Switch a machine on that was killed; the sentence to reply with. Under
+        the lock."""
+        old = self.machines.get(name)
+        if old is None or not old.killed or self.kernel.uml:
+            return f"fail {name} has not been switched off"
+        while old.alive():
+            time.sleep(0.05)
+        for who in self.arrived.values():
+            who.discard(name)
+        self.waiting = [w for w in self.waiting if w[0] != name]
+        self.began.pop(name, None)
+        self.gone.append(old)
+        boots = sum(m.name == name for m in self.gone) + 1
+        m = self.machines[name] = machine.Qemu(name, old.log, self.on_ctl,
+                                               self.console)
+        m.log_mode = "a"
+        m.again = [f"{w} vm.boot={boots}" if str(w).startswith("console=") else w
+                   for w in old.again]
+        m.start(m.again, self.sockets)
+        self.look_after(m)
+        return "ok"
 
     # --- start to end ---
 
@@ -340,24 +374,23 @@ class Run:
         image.payload(vm, self.kernel, self.parts, programs)
         shutil.rmtree(self.logs, ignore_errors=True)
         # short, as the path of a socket is
-        sockets = pathlib.Path(tempfile.mkdtemp(prefix="kofi-"))
+        self.sockets = sockets = pathlib.Path(tempfile.mkdtemp(prefix="kofi-"))
         cables = machine.Cables(list(self.s.scripts), sockets)
         began = time.monotonic()
         try:
             self.start(work, vm, sockets, cables, programs)
-            watchers = [threading.Thread(target=self.watch, daemon=True,
-                                         args=(m,))
-                        for m in self.machines.values()]
-            for t in watchers:
-                t.start()
-            for t in watchers:
+            with self.lock:
+                for m in self.machines.values():
+                    self.look_after(m)
+            for t in self.watchers:     # it grows while machines are there
                 t.join()
         finally:
-            for m in self.machines.values():
+            for m in [*self.gone, *self.machines.values()]:
                 m.end()
             cables.close()
             shutil.rmtree(sockets, ignore_errors=True)
-            (work / "initramfs").unlink(missing_ok=True)
+            for f in [work / "initramfs", *work.glob("*.disk")]:
+                f.unlink(missing_ok=True)
         self.times = [began, *self.times[1:], time.monotonic()]
         for self.at in range(max(self.at, 0) + 1):
             for n, m in self.machines.items():
@@ -397,8 +430,23 @@ class Run:
             else:
                 cmd = m.command(k.image, initramfs, accel, smp, mem,
                                 self.cmdline(n) + " vm.dir=/vm",
-                                cables.netdev(n), index)
+                                cables.netdev(n), index, self.disk(work, n))
+                m.again = cmd
             m.start(cmd, sockets)
+
+    def disk(self, work, name):
+        """A new disk of a machine, if the scenario wants one."""
+        if "disk" not in self.s.keys:
+            return None
+        path = work / f"{name}.disk"
+        with open(path, "wb") as f:
+            f.truncate(int(self.s.keys["disk"]) << 20)
+        return path
+
+    def look_after(self, m):
+        t = threading.Thread(target=self.watch, daemon=True, args=(m,))
+        self.watchers.append(t)
+        t.start()
 
     def watch(self, m):
         """Until M has ended or used up its time, which passes more slowly

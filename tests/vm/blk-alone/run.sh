@@ -40,7 +40,6 @@ polls() {	# DEVICE
 
 # A program has sent requests and is stopped before it polls for them.
 stopped() { ! grep -h "^State:" "/proc/$1"/task/*/status | grep -qv "T (stopped)"; }
-quiet() { grep -q "^ *0 *0$" "/sys/block/${1#/dev/}/inflight"; }
 caught() {	# PID DEVICE
 	! quiet "$2" && kill -STOP "$1" && retry stopped "$1" && ! quiet "$2" && return
 	kill -CONT "$1"
@@ -152,22 +151,6 @@ failing() {	# PROVIDER: the path is gone for longer than the time-out
 	state m failed || return
 	target_back && retry state m live &&
 		dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct && unmap m
-}
-
-# A request waits for its answer, or for a connection.
-waits() { state m connecting || ! quiet "$1"; }
-
-# The link is down for less than the time-out, and nothing fails; then for more.
-cable() {	# PROVIDER INTERFACE
-	map m vol0 "$1" timeout=100 || return
-	disk=$(device m)
-	ip link set "$2" down || return
-	direct /dev/zero "$disk" &
-	retry waits "$disk" && ip link set "$2" up && wait $! && unmap m || return
-	map m vol0 "$1" timeout=2 && direct /dev/zero "$disk" || return
-	ip link set "$2" down || return
-	expect_fail direct /dev/zero "$disk" && state m failed || return
-	ip link set "$2" up && retry state m live && direct /dev/zero "$disk" && unmap m
 }
 
 # A volume on the device of another mapping, m, so that it can hang and fail.
@@ -284,7 +267,9 @@ misused() {
 		says "Usage: kofi blk" 0 kofi blk --help
 }
 
-step "sock cable" cable sock lo
+pull() { ip link set lo down; }
+plug() { ip link set lo up; }
+step "sock cable" cable sock vol0
 step tool by_tool
 step misuse misused
 step target-gone target_gone

@@ -90,6 +90,49 @@ refused() {	# REASON VOLUME PROVIDER: both logs say why
 
 target_refused() { dmesg | grep -q "kofi_blkt: .* refused: $1"; }
 
+quiet() { grep -q "^ *0 *0$" "/sys/block/${1#/dev/}/inflight"; }
+
+# A request waits for its answer, or for a connection.
+waits() { state m connecting || ! quiet "$1"; }
+
+# The link is down for less than the time-out, and nothing fails; then for more.
+# The scenario says how to pull and plug it.
+cable() {	# PROVIDER VOLUME
+	map m "$2" "$1" timeout=600 || return
+	disk=$(device m)
+	pull || return
+	direct /dev/zero "$disk" &
+	retry waits "$disk" && plug && wait $! && unmap m || return
+	map m "$2" "$1" timeout=2 && direct /dev/zero "$disk" || return
+	pull || return
+	expect_fail direct /dev/zero "$disk" && state m failed || return
+	plug && retry state m live && direct /dev/zero "$disk" && unmap m
+}
+
+# --- requests, as the block layer sees them ---
+
+TRACING=/sys/kernel/tracing
+
+# Each request that is issued has to complete once, or to be issued again. A flush
+# and what goes with one are left out: the block layer tells of them more than once.
+trace_requests() {
+	echo 0 >$TRACING/tracing_on && echo 8192 >$TRACING/buffer_size_kb &&
+		echo >$TRACING/trace || return
+	for event in issue requeue complete; do
+		echo 1 >"$TRACING/events/block/block_rq_$event/enable" || return
+	done
+	echo 1 >$TRACING/tracing_on
+}
+
+requests_complete_once() {	# DEVICE...: all are quiet
+	echo 0 >$TRACING/tracing_on
+	! grep -Eh "^(overrun|dropped events): [^0]" $TRACING/per_cpu/cpu*/stats || return
+	for device in "$@"; do
+		retry quiet "$device" && cat "/sys/block/${device#/dev/}/dev" || return
+	done >/tmp/devices
+	busybox awk -f "$VM/requests.awk" /tmp/devices $TRACING/trace
+}
+
 # --- data ---
 
 direct() {	# FROM DEVICE: a block that is not flushed
@@ -110,17 +153,21 @@ verify() {	# DEVICE [OPTION...]: random sizes and depths, each byte compared
 		}
 }
 
-tree() {	# MOUNTPOINT FILES: files of all sizes, and their sums
+# The names in lists of a size that each program takes, as there are thousands.
+summed() { find tree -type f | sort | xargs -n 500 sha256sum; }
+
+tree() {	# MOUNTPOINT FILES: files of five sizes, and their sums
 	mkdir -p "$1/tree" || return
-	i=0
-	while [ $i -lt "$2" ]; do
-		head -c $((i * i * 37 % 200000)) /dev/urandom >"$1/tree/$i" || return
-		i=$((i + 1))
+	for size in 100 1000 4096 9999 33333; do
+		head -c $((size * $2 / 5)) /dev/urandom >/tmp/tree &&
+			split -a 3 -b $size /tmp/tree "$1/tree/$size." || return
 	done
-	(cd "$1/tree" && sha256sum ./*) >"$1/sums"
+	rm /tmp/tree
+	(cd "$1" && summed >sums && [ "$(wc -l <sums)" = $(($2 / 5 * 5)) ])
 }
 
-same() { (cd "$1/tree" && sha256sum -c ../sums >/dev/null); }
+same() { (cd "$1" && summed | cmp - sums); }
+sums() { echo "$(wc -l <"$1/sums") files, sums of their bytes: $(sha256sum <"$1/sums")"; }
 
 ext4() {	# DEVICE FILES
 	mke2fs -q -t ext4 "$1" && mkdir -p /tmp/mnt && mount -t ext4 "$1" /tmp/mnt &&

@@ -56,17 +56,6 @@ begin() {	# PROVIDER NAME
 	check "$2-flows" flows "$1"
 }
 
-# step runs its command in a subshell, which cannot wait for the shell's jobs
-check() {
-	name=$1
-	shift
-	if "$@" >/tmp/check 2>&1; then
-		pass "$name"
-	else
-		fail "$name" "$(tail -n 20 /tmp/check | tr '\n' ';')"
-	fi
-}
-
 # SIGKILL of a userspace peer, and of the tool of a kernel peer, whose run is
 # aborted
 dies() {	# PROVIDER DEVICE

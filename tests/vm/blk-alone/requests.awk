@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# From events of the block layer: has each request of the devices completed once?
+# The first file has the devices, MAJOR:MINOR, the second one the trace.
+
+FNR == NR {
+	sub(/:/, ",")
+	watched[$1] = 1
+	next
+}
+
+match($0, /block_rq_[a-z]+: /) {
+	event = substr($0, RSTART + 9, RLENGTH - 11)
+	n = split(substr($0, RSTART + RLENGTH), word, " ")
+	if (!(word[1] in watched) || word[2] ~ /F/)
+		next
+	for (i = 3; i < n && word[i] != "+"; i++)
+		;
+	key = word[1] " " word[2] " " word[i - 1] " + " word[i + 1]
+	events[event]++
+	if (event == "issue") {
+		under[key]++
+	} else if (--under[key] < 0) {
+		print event " of what is not under way: " $0
+		bad = 1
+	}
+}
+
+END {
+	for (key in under)
+		if (under[key] > 0) {
+			print "has not completed: " key
+			bad = 1
+		}
+	print events["issue"] + 0 " issued, " events["requeue"] + 0 \
+		" taken back, " events["complete"] + 0 " completed"
+	exit bad || !events["complete"]
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# The client: a file system of many files, read back through a second mount, and
+# bytes that fio verifies.
+
+. "$VM/common.sh"
+
+make_it() { mke2fs -q -t ext4 "$1" && mkdir -p /tmp/mnt && mount -t ext4 "$1" /tmp/mnt; }
+again() { umount /tmp/mnt && mount -t ext4 "$1" /tmp/mnt && same /tmp/mnt && sums /tmp/mnt; }
+
+# Several programs with one command each, then one with many.
+verified() {	# DEVICE
+	verify "$1" --iodepth=1 --numjobs=4 --size=25% --offset_increment=25% --io_size="${IO}m" &&
+		verify "$1" --iodepth=128 --io_size="$((4 * IO))m"
+}
+
+over() {	# PROVIDER VOLUME
+	sync "$1 serving"
+	say "b\$ kofi blk map 10.0.0.1 $2 -p $1"
+	show "$1 map" kofi blk map 10.0.0.1 "$2" --provider "$1" --queues 2 || exit
+	disk=/dev/kofiblk0
+	step "$1 verify" verified $disk
+	say "b\$ mkfs.ext4 $disk; mount $disk /mnt"
+	step "$1 mkfs" make_it $disk
+	step "$1 tree" tree /tmp/mnt "$FILES"
+	say "b\$ umount /mnt; mount $disk /mnt; sha256sum -c"
+	show "$1 remount" again $disk
+	step "$1 umount" umount /tmp/mnt
+	step "$1 unmap" kofi blk unmap $disk
+	sync "$1 over"
+}
+
+begin kofi_blk || exit
+run
+step unload unload kofi_blk
+step nothing-left retry no_objects
