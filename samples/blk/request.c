@@ -26,13 +26,26 @@
 #include "blk.h"
 
 #define KBLK_RETRY_MS	3
+#define KBLK_LEN_UNKNOWN	SIZE_MAX
 
 /* ------------------------------------------------------------ ending requests */
+
+/* The target's device has turned out not to be able to: it is not asked again. */
+static void kblk_unsupported(struct request *rq)
+{
+	rq->rq_flags |= RQF_QUIET;
+	if (req_op(rq) == REQ_OP_WRITE_ZEROES)
+		blk_queue_disable_write_zeroes(rq->q);
+	else if (req_op(rq) == REQ_OP_DISCARD)
+		blk_queue_disable_discard(rq->q);
+}
 
 static void kblk_complete(struct request *rq)
 {
 	struct kblk_rq *r = blk_mq_rq_to_pdu(rq);
 
+	if (r->sts == BLK_STS_NOTSUPP)
+		kblk_unsupported(rq);
 	blk_mq_end_request(rq, r->sts);
 }
 
@@ -172,7 +185,7 @@ static bool kblk_form(const struct kblk_disk *d, const struct request *rq,
 			FIELD_GET(KBLK_ANSWER_STATUS, value) == KBLK_OK);
 }
 
-/* @data: it came with the data of a read; @len: so many bytes, 0: not known */
+/* @data: it came with the data of a read; @len: so many bytes, if it is known */
 static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
 			  size_t len)
 {
@@ -190,7 +203,7 @@ static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
 	rq = blk_mq_rq_from_pdu(r);
 	sts = kblk_status(FIELD_GET(KBLK_ANSWER_STATUS, value));
 	if (!kblk_form(d, rq, value, data) ||
-	    (len && len != blk_rq_bytes(rq)))
+	    (len != KBLK_LEN_UNKNOWN && len != blk_rq_bytes(rq)))
 		sts = BLK_STS_IOERR;
 	if (!READ_ONCE(d->answered))
 		WRITE_ONCE(d->answered, true);
@@ -218,7 +231,7 @@ static void kblk_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 			     &rx->cqe))
 		kblk_lost(q->disk);
 	if (good)
-		kblk_answered(q, value, data, 0);
+		kblk_answered(q, value, data, KBLK_LEN_UNKNOWN);
 }
 
 /* Of a provider where remote CQ data takes no receive. */
