@@ -23,7 +23,7 @@ static void mr_option_test(struct kunit *test)
 		{ "segments", KOFI_OPT_MR_SEGS, 5, sizeof(size_t), 0 },
 		{ "no segments", KOFI_OPT_MR_SEGS, 0, sizeof(size_t),
 		  -EINVAL },
-		{ "short", KOFI_OPT_MR_POOL, 3, sizeof(u32), -EINVAL },
+		{ "short", KOFI_OPT_MR_POOL, 3, sizeof(u32), -FI_ETOOSMALL },
 		{ "too many", KOFI_OPT_MR_POOL, 65537, sizeof(size_t), -EINVAL },
 		{ "no pool", KOFI_OPT_MR_POOL, 0, sizeof(size_t), 0 },
 	};

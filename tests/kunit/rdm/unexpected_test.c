@@ -445,7 +445,7 @@ static void ux_options(struct kunit *test)
 	value = 1000;
 	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT,
 					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
-					sizeof(u32)), -EINVAL);
+					sizeof(u32)), -FI_ETOOSMALL);
 	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT,
 					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
 					len), 0);
