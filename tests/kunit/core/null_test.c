@@ -12,6 +12,7 @@ struct null_test {
 	struct fid_cq		*cq, *cq2;
 	struct fid_cntr		*cntr2;
 	struct fid_ep		*ep, *ep2;
+	struct fid_ep		*sep;
 	struct fid_pep		*pep;
 	struct fid_mr		*mr, *mr2;
 	struct fid_wait		*set2;
@@ -20,6 +21,7 @@ struct null_test {
 	struct fid_fabric	*fabric;
 	struct fid_domain	*domain;
 	struct fi_info		*info;
+	struct fi_info		*sep_info;	/* of one context */
 	struct fi_info		empty;		/* without attributes */
 	struct fi_mr_attr	mr_attr;	/* of one segment that is not there */
 	struct fi_msg		vec;		/* the same */
@@ -63,6 +65,22 @@ static void null_call_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, want, got);
 }
 
+/* The provider opens none of its contexts here, so it needs not have any. */
+static void null_open_sep(struct kunit *test, struct null_test *n)
+{
+	struct fi_info *info = fi_dupinfo(n->world->info);
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	n->sep_info = info;
+	info->ep_attr->type = FI_EP_RDM;
+	info->ep_attr->tx_ctx_cnt = 1;
+	info->ep_attr->rx_ctx_cnt = 1;
+	info->domain_attr->max_ep_tx_ctx = 1;
+	info->domain_attr->max_ep_rx_ctx = 1;
+	KUNIT_ASSERT_EQ(test, 0, fi_scalable_ep(n->world->domain, info, &n->sep,
+						NULL));
+}
+
 static int null_init(struct kunit *test)
 {
 	struct null_test *n = kunit_kzalloc(test, sizeof(*n), GFP_KERNEL);
@@ -95,6 +113,7 @@ static int null_init(struct kunit *test)
 						.type = FI_AV_MAP,
 						.flags = FI_EVENT },
 					    &n->av, NULL));
+	null_open_sep(test, n);
 	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(n->world->domain, n->world->info,
 					     &n->ep, NULL));
 	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(n->ep, &n->eq->fid, 0));
@@ -115,6 +134,8 @@ static void null_exit(struct kunit *test)
 
 	kofi_mr_put(n->mr);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&n->ep->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&n->sep->fid));
+	fi_freeinfo(n->sep_info);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&n->poll->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&n->av->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&n->cq->fid));
