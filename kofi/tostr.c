@@ -32,6 +32,10 @@ static const struct kofi_name kofi_names_cq_event_flags[] = {
 	N(FI_CLAIM), {}
 };
 
+static const struct kofi_name kofi_names_av_flags[] = {
+	N(FI_EVENT), N(FI_READ), N(FI_SYMMETRIC), {}
+};
+
 static const struct kofi_name kofi_names_cq_flags[] = {
 	N(FI_AFFINITY), {}
 };
@@ -116,6 +120,15 @@ static const struct kofi_name kofi_names_log_subsys[] = {
 	.label = #member, .form = KOFI_FORM_##how,			\
 	KOFI_FIELD_AT(struct type, member), ##__VA_ARGS__ }
 
+static const struct kofi_field kofi_av_attr_fields[] = {
+	FIELD(fi_av_attr, type, ENUM, .names = kofi_names_av_type),
+	FIELD(fi_av_attr, count, NUMBER),
+	FIELD(fi_av_attr, ep_per_node, NUMBER),
+	FIELD(fi_av_attr, name, TEXT),
+	FIELD(fi_av_attr, flags, FLAGS, .names = kofi_names_av_flags),
+	{}
+};
+
 static const struct kofi_field kofi_cq_attr_fields[] = {
 	FIELD(fi_cq_attr, size, NUMBER),
 	FIELD(fi_cq_attr, flags, FLAGS, .names = kofi_names_cq_flags),
@@ -199,6 +212,7 @@ static const struct kofi_field kofi_types[] = {
 	[FI_TYPE_CQ_FORMAT]	= VALUE(ENUM, int, cq_format),
 	[FI_TYPE_LOG_LEVEL]	= VALUE(ENUM, int, log_level),
 	[FI_TYPE_LOG_SUBSYS]	= VALUE(ENUM, int, log_subsys),
+	[FI_TYPE_AV_ATTR]	= STRUCT(av_attr),
 	[FI_TYPE_CQ_ATTR]	= STRUCT(cq_attr),
 	[FI_TYPE_MR_ATTR]	= STRUCT(mr_attr),
 	[FI_TYPE_CNTR_ATTR]	= STRUCT(cntr_attr),
@@ -439,8 +453,7 @@ static void kofi_str_field(struct seq_buf *s, int depth,
  *	%FI_TYPE_VERSION anything
  * @type: what @data points to
  *
- * See fi_tostr(3). The text is libfabric's, and a type that has none here,
- * %FI_TYPE_AV_ATTR, is an "Unknown type". Addresses in the kernel are hashed.
+ * See fi_tostr(3). The text is libfabric's. Addresses in the kernel are hashed.
  *
  * Context: any, unless an object among @data has a tostr of its own that
  * sleeps.

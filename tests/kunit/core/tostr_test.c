@@ -230,6 +230,14 @@ static struct fi_info tostr_info = {
 
 static const struct fi_info tostr_empty;
 
+static const struct fi_av_attr tostr_av_attr = {
+	.type		= FI_AV_TABLE,
+	.rx_ctx_bits	= 4,
+	.count		= 5,
+	.ep_per_node	= 6,
+	.flags		= FI_EVENT | FI_SYMMETRIC,
+};
+
 static const struct fi_cq_attr tostr_cq_attr = {
 	.size = 7, .flags = FI_AFFINITY, .format = FI_CQ_FORMAT_DATA,
 	.wait_obj = KOFI_WAIT_QUEUE, .signaling_vector = -3,
@@ -416,6 +424,13 @@ static const struct struct_case {
 	  "    prov_name: sock\n"
 	  "    prov_version: 1.0\n"
 	  "    api_version: 1.17\n" },
+	{ "av attr", FI_TYPE_AV_ATTR, &tostr_av_attr,
+	  "fi_av_attr:\n"
+	  "    type: FI_AV_TABLE\n"
+	  "    count: 5\n"
+	  "    ep_per_node: 6\n"
+	  "    name: (null)\n"
+	  "    flags: [ FI_EVENT, FI_SYMMETRIC ]\n" },
 	{ "cq attr", FI_TYPE_CQ_ATTR, &tostr_cq_attr,
 	  "fi_cq_attr:\n"
 	  "    size: 7\n"
@@ -452,7 +467,6 @@ static const struct struct_case {
 	  "    err_data: (nil)\n"
 	  "    err_data_size: 0\n" },
 	{ "version", FI_TYPE_VERSION, "", "2.1.0" },
-	{ "AV attr", FI_TYPE_AV_ATTR, "", "Unknown type" },
 	{ "no such type", 1000, "", "Unknown type" },
 	{ "negative type", -1, "", "Unknown type" },
 };
