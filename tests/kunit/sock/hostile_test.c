@@ -750,6 +750,105 @@ static void hostile_flood(struct kunit *test)
 	hostile_close(h);
 }
 
+#define CROWD		300
+
+/* Clients that all connect before the first has sent its request */
+struct crowd {
+	struct ct_pair	*pair;
+	struct socket	*raw[CROWD];
+	bool		sent[CROWD];
+	struct fid_ep	*ep[CROWD];
+	int		accepted, connected;
+};
+
+static void crowd_accept(struct kunit *test, struct crowd *c,
+			 struct fi_info *info)
+{
+	struct ct_side *s = &c->pair->side[1];
+	struct fid_ep *ep;
+
+	info->tx_attr->size = 8;
+	info->rx_attr->size = 8;
+	KUNIT_ASSERT_LT(test, c->accepted, CROWD);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(c->pair->domain, info, &ep, s), 0);
+	c->ep[c->accepted++] = ep;
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &s->eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &s->tx.cq->fid, FI_TRANSMIT), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &s->rx.cq->fid, FI_RECV), 0);
+	KUNIT_EXPECT_EQ(test, fi_accept(ep, NULL, 0), 0);
+	fi_freeinfo(info);
+}
+
+/* Who is connected now sends its request, and what has come is accepted. */
+static void crowd_step(struct kunit *test, struct crowd *c, struct ct_event *ev)
+{
+	u8 req[RAW_CM_LEN];
+	int i;
+
+	raw_cm(req, 3, 0, 0);
+	for (i = 0; i < CROWD; i++) {
+		if (c->sent[i] ||
+		    READ_ONCE(c->raw[i]->sk->sk_state) != TCP_ESTABLISHED)
+			continue;
+		KUNIT_EXPECT_EQ(test, raw_send(c->raw[i], req, RAW_CM_LEN), RAW_CM_LEN);
+		c->sent[i] = true;
+	}
+	while (!ct_next_event(c->pair->side[1].eq, ev, 10)) {
+		if (ev->event == FI_CONNREQ)
+			crowd_accept(test, c, ev->cm.info);
+		else if (ev->event == FI_CONNECTED)
+			c->connected++;
+		else
+			KUNIT_FAIL(test, "event %u", ev->event);
+	}
+}
+
+/*
+ * More clients at once than may be without their request, and than TCP keeps for
+ * the listener: all of them get in.
+ */
+static void hostile_crowd(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		/* the oldest, who would give way after an eighth, is in time */
+		.unconnected = true, .handshake_ms = 8 * CT_TIMEOUT_MS,
+	};
+	struct hostile *h = hostile_open(test, &opts);
+	struct ct_pair *p = h->bad;
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct crowd *c = ct_buf(p, sizeof(*c));
+	unsigned long end;
+	int i, err;
+
+	c->pair = p;
+	for (i = 0; i < CROWD; i++) {
+		c->raw[i] = raw_socket(test, p);
+		err = kernel_connect(c->raw[i], (void *)&p->addr,
+				     sizeof(struct sockaddr_in), O_NONBLOCK);
+		KUNIT_EXPECT_TRUE(test, !err || err == -EINPROGRESS);
+	}
+	end = jiffies + msecs_to_jiffies(CT_TIMEOUT_MS);
+	while (stat_of(test, &p->pep->fid, "pending") < 128 && time_before(jiffies, end))
+		ct_wait(p, false, 1);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &p->pep->fid, "pending"), 128);
+	while (c->connected < CROWD && time_before(jiffies, end))
+		crowd_step(test, c, ev);
+	KUNIT_EXPECT_EQ(test, c->connected, CROWD);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &p->pep->fid, "evicted"), 0);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &p->pep->fid, "timeouts"), 0);
+	for (i = 0; i < CROWD && c->connected == CROWD; i++) {
+		KUNIT_EXPECT_EQ(test, raw_recv(c->raw[i], h->buf, RAW_CM_LEN), RAW_CM_LEN);
+		KUNIT_EXPECT_EQ(test, h->buf[1], 1);
+	}
+	innocent_works(h);
+	for (i = 0; i < CROWD; i++) {
+		if (c->ep[i])
+			KUNIT_EXPECT_EQ(test, fi_close(&c->ep[i]->fid), 0);
+		sock_release(c->raw[i]);
+	}
+	hostile_close(h);
+}
+
 /* --- answers to our own requests --- */
 
 static const struct cm_param bad_answers[] = {
@@ -884,6 +983,7 @@ static struct kunit_case hostile_cases[] = {
 	KUNIT_CASE_PARAM(hostile_request, bad_cm_gen_params),
 	KUNIT_CASE(hostile_request_in_pieces),
 	KUNIT_CASE(hostile_flood),
+	KUNIT_CASE_SLOW(hostile_crowd),
 	KUNIT_CASE_PARAM(hostile_answer, bad_answer_gen_params),
 	KUNIT_CASE(hostile_silent),
 	KUNIT_CASE(hostile_slow),

@@ -13,7 +13,7 @@
 
 #include "raw.h"
 
-struct socket *raw_connect(struct kunit *test, struct ct_pair *p)
+struct socket *raw_socket(struct kunit *test, struct ct_pair *p)
 {
 	struct socket *sock;
 
@@ -23,6 +23,13 @@ struct socket *raw_connect(struct kunit *test, struct ct_pair *p)
 	sock->sk->sk_rcvtimeo = RAW_TIMEOUT;
 	sock->sk->sk_sndtimeo = RAW_TIMEOUT;
 	tcp_sock_set_nodelay(sock->sk);
+	return sock;
+}
+
+struct socket *raw_connect(struct kunit *test, struct ct_pair *p)
+{
+	struct socket *sock = raw_socket(test, p);
+
 	if (kernel_connect(sock, (void *)&p->addr,
 			   sizeof(struct sockaddr_in), 0)) {
 		sock_release(sock);

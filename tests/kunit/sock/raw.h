@@ -8,6 +8,7 @@
 #define RAW_CM_LEN	32
 #define RAW_TIMEOUT	TEST_LIMIT(5 * HZ)
 
+struct socket *raw_socket(struct kunit *test, struct ct_pair *p);
 struct socket *raw_connect(struct kunit *test, struct ct_pair *p);
 int raw_send(struct socket *sock, const void *buf, size_t len);
 int raw_recv(struct socket *sock, void *buf, size_t len);
