@@ -1142,6 +1142,14 @@ static void ct_need_family(struct ct_pair *p)
 		err = ct_getinfo(0, hints, &info);
 	}
 	need &= err ? 0 : ~info->caps;
+	fi_freeinfo(info);
+	info = NULL;
+	/* some providers have these only for those that ask for them */
+	if (need & FI_ATOMIC) {
+		hints->caps = FI_ATOMIC;
+		if (!ct_getinfo(0, hints, &info))
+			need &= ~FI_ATOMIC;
+	}
 	fi_freeinfo(hints);
 	fi_freeinfo(info);
 	if (need)
