@@ -63,9 +63,17 @@ static int vrb_mr_access(const struct vrb_mr *mr)
 	if (access & FI_REMOTE_READ)
 		ret |= IB_ACCESS_REMOTE_READ;
 	/* only if asked for: some devices refuse the right */
-	if ((access & both) == both && mr->dom->mr_atomic)
+	if ((access & both) == both && READ_ONCE(mr->dom->mr_atomic))
 		ret |= IB_ACCESS_REMOTE_ATOMIC;
 	return ret;
+}
+
+/* The device refuses the right, and has no region of the domain with it. */
+static void vrb_mr_no_atomic(struct vrb_domain *dom)
+{
+	if (xchg(&dom->mr_atomic, false))
+		pr_warn("%s: regions are not open to atomic operations\n",
+			dev_name(&dom->ib->dev));
 }
 
 /**
@@ -265,6 +273,8 @@ static int vrb_mr_make(struct vrb_mr *mr)
  * @ep: where, with tx_lock held
  * @signaled: its end is to be reported
  *
+ * A device that does not take it as it is may do so without the atomic right.
+ *
  * Context: any.
  * Return: 0 or the device's error.
  */
@@ -281,7 +291,19 @@ int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
 		.access	= vrb_mr_access(mr),
 	};
 
-	return vrb_links_flush(ep) ?: ib_post_send(ep->qp, &wr.wr, NULL);
+	int err = vrb_links_flush(ep);
+
+	if (err)
+		return err;
+	err = ib_post_send(ep->qp, &wr.wr, NULL);
+	if (!(wr.access & IB_ACCESS_REMOTE_ATOMIC) ||
+	    (err != -EINVAL && err != -EOPNOTSUPP))
+		return err;
+	wr.access &= ~IB_ACCESS_REMOTE_ATOMIC;
+	err = ib_post_send(ep->qp, &wr.wr, NULL);
+	if (!err)
+		vrb_mr_no_atomic(mr->dom);
+	return err;
 }
 
 /**

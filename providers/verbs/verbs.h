@@ -140,7 +140,8 @@ struct vrb_dev {
  * @map_max: bytes a segment can have
  * @max_inline: bytes a work request can take along, as far as is known
  * @atomic: the device has atomic operations
- * @mr_atomic: and the consumer wants regions to be open to them
+ * @mr_atomic: and the consumer wants regions to be open to them; cleared once the
+ *	device has refused that
  * @regions: it has regions, and messages that invalidate them
  * @gone: the device has been, or is being, removed
  * @lingering: iWARP: queue pairs of closed endpoints whose attempt to connect

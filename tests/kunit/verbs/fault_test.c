@@ -34,6 +34,8 @@
  * @refuse_inline: work requests that take their bytes along are refused
  * @refuse_inv: so many invalidations are
  * @refuse_reg: and so many registrations
+ * @atomic_refused: registrations with the atomic right that were refused
+ * @refuse_atomic: refuse those that follow
  * @sq_bytes: bytes of a send queue, as mlx5 counts them; 0: as many as one likes
  * @max_inline: bytes a queue pair may ask for
  * @hide_last: the last work request is not reported
@@ -57,6 +59,8 @@ static struct vf {
 	bool			refuse_inline;
 	atomic_t		refuse_inv;
 	atomic_t		refuse_reg;
+	atomic_t		atomic_refused;
+	bool			refuse_atomic;
 	size_t			sq_bytes;
 	unsigned int		max_inline;
 	bool			hide_last;
@@ -156,6 +160,15 @@ static int vf_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
 	return vf->ops.map_mr_sg(mr, sg, nents, offset);
 }
 
+static int vf_reg_look(const struct ib_send_wr *wr)
+{
+	if (!vf->refuse_atomic ||
+	    !(reg_wr(wr)->access & IB_ACCESS_REMOTE_ATOMIC))
+		return 0;
+	atomic_inc(&vf->atomic_refused);
+	return -EINVAL;
+}
+
 static int vf_send_look(const struct ib_send_wr *wr)
 {
 	switch (wr->opcode) {
@@ -168,7 +181,7 @@ static int vf_send_look(const struct ib_send_wr *wr)
 		atomic_inc(&vf->regs);
 		if (wr->send_flags & IB_SEND_SIGNALED)
 			atomic_inc(&vf->regs_signaled);
-		return 0;
+		return vf_reg_look(wr);
 	case IB_WR_RDMA_READ:
 		vf->read_sges = max(vf->read_sges, wr->num_sge);
 		return 0;
@@ -559,6 +572,67 @@ static void fault_register(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* The key of a region that a peer can write to, and no more than that */
+static void vf_region_works(struct ct_pair *p, int side, struct fid_mr *mr,
+			    u8 *buf)
+{
+	u8 *from = ct_buf(p, VF_LEN);
+	struct ct_op *op = ct_op(p);
+
+	ct_pattern(from, VF_LEN, 9);
+	memset(buf, 0, VF_LEN);
+	atomic_inc(&op->posted);
+	KUNIT_ASSERT_EQ(p->test, fi_write(p->side[side].ep, from, VF_LEN, NULL,
+					  0, kofi_mr_base(mr), fi_mr_key(mr),
+					  op), 0);
+	KUNIT_EXPECT_TRUE(p->test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(p->test, op->wc.err, 0);
+	vf_exchange(p);
+	KUNIT_EXPECT_TRUE(p->test, ct_pattern_ok(buf, VF_LEN, 9));
+}
+
+static struct ct_pair *vf_open_atomic(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = ct_mode_of(test), .caps = VF_CAPS | FI_ATOMIC,
+		.mr_mode = VF_MR_MODE, .mr_pool = VF_POOL,
+	};
+
+	if (vf->ib->attrs.atomic_cap == IB_ATOMIC_NONE)
+		kunit_skip(test, "the device has no atomic operations");
+	return ct_pair_open(test, &opts);
+}
+
+/*
+ * A device that does not take registrations with the atomic right: regions are
+ * registered without, and only the first is tried with it.
+ */
+static void fault_atomic(struct kunit *test)
+{
+	struct ct_pair *p = vf_open_atomic(test);
+	u8 *buf = ct_buf(p, VF_LEN);
+	const struct kvec kv = { buf, VF_LEN };
+	const struct fi_msg vec = { .msg_iov = &kv, .iov_count = 1 };
+	struct fid_mr *mr;
+
+	vf->refuse_atomic = true;
+	mr = kofi_mr_get(p->side[0].ep);
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	KUNIT_ASSERT_EQ(test, kofi_mr_map(mr, &vec, VF_ALL, 0), 0);
+	vf_region_works(p, 1, mr, buf);
+	vf_unmap(p, mr);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	kofi_mr_put(mr);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->atomic_refused), 1);
+
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, buf, VF_LEN, VF_ALL, 0, 0, 0,
+					&mr, NULL), 0);
+	vf_region_works(p, 1, mr, buf);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->atomic_refused), 1);
+	ct_pair_close(p);
+}
+
 /* Memory is described with interrupts on. */
 static void fault_map(struct kunit *test)
 {
@@ -816,6 +890,7 @@ static struct kunit_case vf_cases[] = {
 	KUNIT_CASE(fault_put_off),
 	KUNIT_CASE(fault_again),
 	KUNIT_CASE_PARAM(fault_register, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(fault_atomic, ct_mode_gen_params),
 	KUNIT_CASE(fault_map),
 	KUNIT_CASE_PARAM(fault_reported, ct_mode_gen_params),
 	KUNIT_CASE(fault_memory),
