@@ -27,6 +27,7 @@ struct pp_addr_head {
 #define PP_COUNT_LEN	10		/* decimal digits, padded with NUL */
 #define PP_RECV_MIN	64		/* a receive is never smaller */
 #define PP_DATA_MAX	(6 << 20)	/* largest message of the lists */
+#define PP_DGRAM_MAX	1472		/* and datagram, a packet over Ethernet */
 #define PP_SIZES_MAX	46		/* entries of the longest list */
 #define PP_PATTERN_LEN	62		/* the pattern repeats itself */
 

@@ -106,6 +106,20 @@ static int pp_run_size(struct pp_run *run, size_t size)
 	return pp_report_result(run, &res);
 }
 
+/*
+ * What is run of a list: what the provider takes, and of datagrams no more than goes
+ * into one packet over Ethernet, whatever the device. That is where fi_pingpong ends,
+ * as the provider udp of userspace has no other limit; nothing tells either side of
+ * the other one's.
+ */
+static size_t pp_run_most(const struct pp_run *run)
+{
+	size_t most = run->info->ep_attr->max_msg_size;
+
+	return run->opts.type == FI_EP_DGRAM ?
+	       min_t(size_t, most, PP_DGRAM_MAX) : most;
+}
+
 static int pp_run_all(struct pp_run *run)
 {
 	const struct pp_opts *opts = &run->opts;
@@ -131,9 +145,8 @@ static int pp_run_all(struct pp_run *run)
 		return ret;
 
 	for (i = 0; i < n; i++) {
-		/* of a list, what the provider takes; one size has to go */
-		if (!opts->one_size &&
-		    sizes[i] > run->info->ep_attr->max_msg_size)
+		/* one size has to go */
+		if (!opts->one_size && sizes[i] > pp_run_most(run))
 			break;
 		ret = pp_run_size(run, sizes[i]);
 		if (ret)

@@ -45,6 +45,20 @@ userspace() {
 }
 step userspace-client userspace
 
+# Over a device with large packets, either side has to stop where the other does.
+datagrams() {	# SERVER CLIENT
+	some="-e dgram -c -S all -I 2"
+	# shellcheck disable=SC2086
+	timeout 60 $1 $some >/tmp/server 2>&1 &
+	server=$!
+	retry listens 47592
+	# shellcheck disable=SC2086
+	timeout 60 $2 $some 127.0.0.1
+	both_end $?
+}
+step datagrams-server datagrams "kofi pingpong" "fi_pingpong -p udp"
+step datagrams-client datagrams "fi_pingpong -p udp" "kofi pingpong"
+
 json() {
 	server -j -S 64 -I 5
 	retry listens 47592
