@@ -60,5 +60,15 @@ int rdm_place_getinfo(struct kunit *test, struct fi_info *hints,
 			  FI_SOURCE | FI_NUMERICHOST, hints, info);
 }
 
+const char *rdm_place_device(void)
+{
+	return rdm_device;
+}
+
+const char *rdm_place_address(void)
+{
+	return rdm_address;
+}
+
 MODULE_DESCRIPTION("Unit tests of endpoints that do not connect");
 MODULE_LICENSE("Dual BSD/GPL");

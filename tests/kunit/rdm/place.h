@@ -10,5 +10,7 @@
 const void *rdm_place_gen_params(const void *prev, char *desc);
 int rdm_place_getinfo(struct kunit *test, struct fi_info *hints,
 		      struct fi_info **info);
+const char *rdm_place_device(void);
+const char *rdm_place_address(void);
 
 #endif /* _KOFI_TESTS_RDM_PLACE_H */
