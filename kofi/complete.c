@@ -685,6 +685,46 @@ EXPORT_SYMBOL_GPL(kofi_ep_recv_report);
 
 /* ------------------------------------------------------ what a peer has done */
 
+/* The queue that reports it */
+static struct kofi_cq *kofi_ep_remote_cq(const struct kofi_ep *ep)
+{
+	return ep->above ? ep->above->rx_cq : ep->rx_cq;
+}
+
+/**
+ * kofi_ep_remote_to - have what peers do to memory told to another endpoint
+ * @below: an endpoint of the provider below that has not been enabled
+ * @ep: the endpoint that stands on it, and is enabled first and closed last
+ * @fill: fills in what @ep knows better
+ *
+ * It is counted and reported there, in slots of its queue: while that has none the
+ * stream of @below waits.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EOPNOTSUPP if the provider below is not told of accesses; -FI_EOPBADSTATE
+ * once @below has been enabled.
+ */
+int kofi_ep_remote_to(struct fid_ep *below, struct kofi_ep *ep,
+		      kofi_remote_fill fill)
+{
+	struct kofi_ep *kep = kofi_ep(below);
+	int ret = 0;
+
+	might_sleep();
+	if (!kep->domain->mr_ops->counted)
+		return -EOPNOTSUPP;
+	mutex_lock(&kep->config);
+	if (READ_ONCE(kep->state) == KOFI_EP_IDLE) {
+		kep->above = ep;
+		kep->above_fill = fill;
+	} else {
+		ret = -FI_EOPBADSTATE;
+	}
+	mutex_unlock(&kep->config);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_to);
+
 /**
  * kofi_ep_remote_reserve - a slot for what a peer has begun
  * @ep: the endpoint it comes to, or a shared context
@@ -694,11 +734,11 @@ EXPORT_SYMBOL_GPL(kofi_ep_recv_report);
  * Return: 0, then one kofi_ep_remote_complete() with FI_REMOTE_CQ_DATA or
  * FI_RMA_EVENT, or kofi_ep_remote_unreserve(), must follow; -EAGAIN:
  * @wait->wake is called when another attempt may succeed, unless
- * kofi_cq_wait_cancel() comes first.
+ * kofi_ep_remote_cancel() comes first.
  */
 int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait)
 {
-	struct kofi_cq *cq = ep->rx_cq;
+	struct kofi_cq *cq = kofi_ep_remote_cq(ep);
 
 	return cq ? kofi_cq_reserve_wait(cq, wait) : 0;
 }
@@ -712,12 +752,25 @@ EXPORT_SYMBOL_GPL(kofi_ep_remote_reserve);
  */
 void kofi_ep_remote_unreserve(struct kofi_ep *ep)
 {
-	struct kofi_cq *cq = ep->rx_cq;
+	struct kofi_cq *cq = kofi_ep_remote_cq(ep);
 
 	if (cq)
 		kofi_cq_unreserve(cq);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_remote_unreserve);
+
+/**
+ * kofi_ep_remote_cancel - want a slot for what a peer has begun no longer
+ * @ep: the endpoint
+ * @wait: its wake is not called any more; may be waiting for nothing
+ *
+ * Context: any.
+ */
+void kofi_ep_remote_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait)
+{
+	kofi_cq_unwait(kofi_ep_remote_cq(ep), wait);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_remote_cancel);
 
 /**
  * kofi_ep_remote_complete - a peer has accessed a region
@@ -739,6 +792,12 @@ void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 	struct kofi_cq *cq = ep->rx_cq;
 	struct kofi_wc report;
 
+	if (unlikely(ep->above)) {
+		report = *wc;
+		if (ep->above_fill(&ep->ep, &report))
+			kofi_ep_remote_complete(ep->above, &report);
+		return;
+	}
 	if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)) || !cq) {
 		if (ep->counted)
 			kofi_ep_count(ep, KOFI_RX, wc->flags, wc->err,

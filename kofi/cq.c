@@ -226,19 +226,6 @@ void kofi_cq_unwait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
 }
 
 /**
- * kofi_cq_wait_cancel - want a slot no longer
- * @ep: the endpoint
- * @wait: its wake is not called any more; may be waiting for nothing
- *
- * Context: any.
- */
-void kofi_cq_wait_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait)
-{
-	kofi_cq_unwait(ep->rx_cq, wait);
-}
-EXPORT_SYMBOL_GPL(kofi_cq_wait_cancel);
-
-/**
  * kofi_cq_unreserve - give back a slot that has been reserved
  * @cq: the queue
  *

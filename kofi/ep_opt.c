@@ -423,7 +423,7 @@ int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe)
 	might_sleep();
 	if (!kofi_ep_valid(ep) || kofi_ep_is_srx(kep))
 		return -EINVAL;
-	if (cqe && !kep->domain->mr_ops->counted)
+	if (cqe && !kep->domain->mr_ops->counted && !kep->domain->remote)
 		return -EOPNOTSUPP;
 	mutex_lock(&kep->config);
 	if (READ_ONCE(kep->state) == KOFI_EP_IDLE)

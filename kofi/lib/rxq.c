@@ -217,6 +217,14 @@ void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg)
 	rxmsg->wake(rxmsg);
 }
 
+/* A slot for a message that has its part of a multi-receive */
+static int kofi_rxmsg_reserve(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
+{
+	struct kofi_cq *cq = q->ep->rx_cq;
+
+	return cq ? kofi_cq_reserve_wait(cq, &rxmsg->cq_wait) : 0;
+}
+
 static struct kofi_rxop *kofi_rxmsg_part(struct kofi_rxmsg *rxmsg)
 {
 	return (struct kofi_rxop *)rxmsg->part;
@@ -272,7 +280,7 @@ static noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	bool last = left < READ_ONCE(q->ep->min_multi);
 
 	if (!turn ||
-	    (!last && kofi_ep_remote_reserve(q->ep, &rxmsg->cq_wait))) {
+	    (!last && kofi_rxmsg_reserve(q, rxmsg))) {
 		rxmsg->slot = true;
 		q->starved++;
 		return -EAGAIN;
@@ -608,7 +616,7 @@ static void kofi_rxmsg_unstarve(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 {
 	rxmsg->slot = false;
 	q->starved--;
-	kofi_cq_wait_cancel(q->ep, &rxmsg->cq_wait);
+	kofi_cq_unwait(q->ep->rx_cq, &rxmsg->cq_wait);
 }
 
 /*

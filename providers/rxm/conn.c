@@ -145,6 +145,7 @@ static struct rxm_conn *rxm_conn_new(struct rxm_ep *ep,
 	INIT_LIST_HEAD(&c->ctrl);
 	INIT_LIST_HEAD(&c->rndv);
 	INIT_LIST_HEAD(&c->held);
+	INIT_LIST_HEAD(&c->accesses);
 	if (hashed &&
 	    rhashtable_insert_fast(&ep->hash, &c->node, rxm_hash)) {
 		kfree(c);
@@ -189,7 +190,7 @@ static void rxm_conn_reap(struct rxm_conn *c)
 	spin_lock_irq(&ep->lock);
 	spin_lock(&c->lock);
 	gone = c->state == RXM_IDLE && list_empty(&c->queue) &&
-	       list_empty(&c->held);
+	       list_empty(&c->held) && list_empty(&c->accesses);
 	if (gone)
 		WRITE_ONCE(c->state, RXM_NEW);
 	spin_unlock(&c->lock);
@@ -246,6 +247,8 @@ static int rxm_conn_setup(struct rxm_conn *c)
 		err = fi_ep_bind(c->msg, &c->cq->fid, FI_TRANSMIT | FI_RECV);
 	if (!err)
 		err = kofi_ep_write_space(c->msg, rxm_conn_space);
+	if (!err)
+		err = rxm_access_setup(c);
 	if (!err)
 		err = rxm_conn_enable(c);
 	return err ?: rxm_rx_fill(c);

@@ -88,6 +88,11 @@ static struct rxm_provider rxm_verbs = {
 
 /* --------------------------------------------------------------- discovery */
 
+static bool rxm_wants_rma(const struct fi_info *hints)
+{
+	return !hints->caps || hints->caps & (FI_RMA | FI_ATOMIC);
+}
+
 static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 			  const struct fi_info *hints)
 {
@@ -126,8 +131,11 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 		.tx_ctx_cnt	= 1,
 		.rx_ctx_cnt	= 1,
 	};
+	info->mode &= ~FI_RX_CQ_DATA;
 	info->domain_attr->av_type = FI_AV_UNSPEC;
-	info->domain_attr->cq_data_size = 8;
+	/* of messages; of writes it is that of the provider below */
+	if (!rxm_wants_rma(hints))
+		info->domain_attr->cq_data_size = RXM_CQ_DATA;
 	info->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	info->domain_attr->caps = RXM_DOM_CAPS;
 	info->domain_attr->max_ep_tx_ctx = KOFI_EP_CTX_MAX;
@@ -152,12 +160,12 @@ static struct fi_info *rxm_msg_hints(const struct rxm_provider *prov,
 	};
 	*hints->rx_attr = (struct fi_rx_attr) {};
 	*hints->ep_attr = (struct fi_ep_attr) { .type = FI_EP_MSG };
-	if (from->caps && !(from->caps & (FI_RMA | FI_ATOMIC)))
+	if (!rxm_wants_rma(from))
 		hints->domain_attr->mr_mode |= RXM_MR_MODES;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->handle = NULL;
-	/* values of writes would take our receives */
-	hints->mode = from->mode & ~FI_RX_CQ_DATA;
+	/* remote CQ data of writes may take receives, which are ours */
+	hints->mode = from->mode | FI_RX_CQ_DATA;
 	hints->domain_attr->domain = NULL;
 	hints->domain_attr->av_type = FI_AV_UNSPEC;
 	hints->domain_attr->caps = 0;
@@ -316,6 +324,8 @@ static int rxm_mr_open(struct kofi_mr *mr)
 		.mr_bvec = mr->bv, .iov_count = mr->nr_segs,
 		.access = mr->access, .requested_key = rxm_mr(mr)->key,
 		.vec = KOFI_BVEC, .base = mr->base,
+		/* what an access is reported with */
+		.context = mr->mr.fid.context,
 	};
 	struct fid_mr *msg;
 	int err;
@@ -406,6 +416,8 @@ static int rxm_domain(struct fid_fabric *fid, struct fi_info *info,
 	err = rxm_msg_info(dom, info, &msg);
 	if (err)
 		goto free;
+	dom->base.remote = msg->caps & FI_RMA_EVENT ||
+			   msg->domain_attr->cq_data_size;
 	err = fi_domain(fabric->msg, msg, &dom->msg, NULL);
 	fi_freeinfo(msg);
 	if (err)

@@ -389,13 +389,11 @@ static ssize_t rxm_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rmsg,
 		.iov_count = rmsg->iov_count,
 		.addr = rmsg->addr,
 		.context = rmsg->context,
+		.data = rmsg->data,
 		.vec = rmsg->vec,
 	};
 	struct rxm_ep *ep = rxm_ep(fid);
 
-	/* the target's provider has no endpoint to report a value to */
-	if (flags & ~RXM_TX_FLAGS)
-		return -FI_EBADFLAGS;
 	if ((ep->base.info->caps & (FI_RMA | right)) != (FI_RMA | right))
 		return -ENOSYS;
 	return rxm_post(ep, &msg, &post, flags);
@@ -405,7 +403,7 @@ static ssize_t rxm_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rmsg,
 static ssize_t rxm_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
 			   u64 flags)
 {
-	if (flags & FI_INJECT)
+	if (flags & ~RXM_FETCH_FLAGS)
 		return -FI_EBADFLAGS;
 	return rxm_rma_post(fid, msg, RXM_HOW_READ, FI_READ, flags);
 }
@@ -414,6 +412,12 @@ static ssize_t rxm_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
 static ssize_t rxm_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
 			    u64 flags)
 {
+	if (flags & ~(RXM_TX_FLAGS | FI_REMOTE_CQ_DATA))
+		return -FI_EBADFLAGS;
+	/* it is that of the provider below */
+	if (flags & FI_REMOTE_CQ_DATA &&
+	    !rxm_ep(fid)->info->domain_attr->cq_data_size)
+		return -EOPNOTSUPP;
 	return rxm_rma_post(fid, msg, RXM_HOW_WRITE, FI_WRITE, flags);
 }
 

@@ -55,6 +55,7 @@ static int rxm_rndv_map(struct rxm_conn *c, struct rxm_op *op)
 	op->mr = kofi_mr_get(c->msg);
 	if (!op->mr)
 		return -EAGAIN;
+	op->mr->fid.context = &rxm_own_region;
 	rxm_op_mem(op, &mem);
 	err = kofi_mr_map(op->mr, &mem, FI_REMOTE_READ, 0);
 	if (!err)

@@ -118,6 +118,7 @@ static void rxm_buf_idle(struct rxm_buf *buf)
 		rxm_buf_unwake(buf);
 	buf->op = NULL;
 	buf->waits = false;
+	buf->access = RXM_ACCESS_NONE;
 	buf->fault = false;
 	buf->got = 0;
 	c->nr_held--;
@@ -127,8 +128,13 @@ static void rxm_buf_idle(struct rxm_buf *buf)
 		queue_work(rxm_wq, &ep->work);
 }
 
-/* The same, and it is posted again. With rx_lock; in a callback, or with the mutex */
-static void rxm_buf_release(struct rxm_buf *buf)
+/**
+ * rxm_buf_release - a buffer holds nothing any more, and is posted again
+ * @buf: the buffer
+ *
+ * Context: in a callback, or with the mutex; with rx_lock.
+ */
+void rxm_buf_release(struct rxm_buf *buf)
 {
 	struct rxm_conn *c = buf->conn;
 	bool post = c->msg && !c->flushed && !READ_ONCE(c->err) &&
@@ -364,16 +370,30 @@ static void rxm_message_match(struct rxm_buf *buf)
 	}
 }
 
+/**
+ * rxm_source - what completions call the peer
+ * @ep: the endpoint
+ * @c: the connection
+ * @known: one of the connection's, whose users come one after the other
+ *
+ * Context: any.
+ * Return: the address, for endpoints that ask for it.
+ */
+fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
+		     struct kofi_av_known *known)
+{
+	if (!(ep->base.info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
+		return FI_ADDR_NOTAVAIL;
+	return kofi_av_recall(ep->base.av, &c->addr.sa, known);
+}
+
 static void rxm_message_begin(struct rxm_buf *buf)
 {
 	const struct rxm_hdr *h = &buf->hdr;
 	struct rxm_conn *c = buf->conn;
-	struct rxm_ep *ep = c->ep;
 	struct kofi_rxmsg *msg = &buf->msg;
 
-	if (ep->base.info->caps & (FI_SOURCE | FI_DIRECTED_RECV))
-		msg->src = kofi_av_recall(ep->base.av, &c->addr.sa,
-					  &c->known);
+	msg->src = rxm_source(c->ep, c, &c->known);
 	msg->len = h->size;
 	msg->tagged = h->op == RXM_OP_TAGGED;
 	msg->tag = msg->tagged ? h->tag : 0;
@@ -635,14 +655,14 @@ static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	c->nr_held++;
 	atomic_inc(&c->ep->held);
 	buf->len = wc->len;
-	/* a write that takes a receive is not what these connections agree on */
-	if (wc->err == FI_ETRUNC ||
-	    (!wc->err && (wc->flags & FI_RMA || rxm_credit_used(c))))
+	if (wc->err == FI_ETRUNC || (!wc->err && rxm_credit_used(c)))
 		rxm_violation(c, buf);
 	else if (wc->err)
 		rxm_buf_flushed(buf);
 	else if (READ_ONCE(c->err))
 		rxm_buf_release(buf);
+	else if (wc->flags & FI_RMA)
+		rxm_remote_data(buf, wc);
 	else
 		rxm_packet(c, buf);
 	spin_unlock_bh(&c->rx_lock);
@@ -697,7 +717,9 @@ void rxm_rx_woken(struct rxm_ep *ep)
 		spin_lock_bh(&c->rx_lock);
 		buf = rxm_woken_next(c);
 		/* it may have been woken twice, and be under way by now */
-		if (buf && buf->waits)
+		if (buf && buf->access)
+			rxm_accesses(c);
+		else if (buf && buf->waits)
 			rxm_message_match(buf);
 		spin_unlock_bh(&c->rx_lock);
 		/* its record may have waited for the last of them */
@@ -738,6 +760,7 @@ void rxm_rx_disconnected(struct rxm_conn *c)
 		if (!buf->waits || buf->hdr.type == RXM_RNDV_REQ ||
 		    buf->got < buf->msg.len)
 			rxm_message_drop(buf);
+	rxm_access_drop(c, false);
 	spin_unlock_bh(&c->rx_lock);
 }
 
@@ -754,5 +777,6 @@ void rxm_rx_forget(struct rxm_conn *c)
 	spin_lock_bh(&c->rx_lock);
 	list_for_each_entry_safe(buf, next, &c->held, node)
 		rxm_message_drop(buf);
+	rxm_access_drop(c, true);
 	spin_unlock_bh(&c->rx_lock);
 }

@@ -10,6 +10,7 @@
  * rndv.c	messages the peer is to fetch
  * atomic.c	atomic operations, both ends
  * rx.c		what arrives: packets, messages, rendezvous
+ * access.c	what peers do to memory, and is told of
  * credit.c	receives the peer may use, where that has to be counted
  * proto.c	the wire
  *
@@ -47,6 +48,7 @@
 #define RXM_SIZE	256	/* operations per direction, likewise */
 #define RXM_SIZE_MAX	65536
 #define RXM_RMA_IOV	4
+#define RXM_CQ_DATA	sizeof_field(struct rxm_hdr, data)
 #define RXM_MSG_MAX	SZ_1G
 #define RXM_MSG_TX	64	/* transmits of a connection below */
 #define RXM_MSG_CQ	256	/* completions of it */
@@ -249,7 +251,9 @@ enum rxm_state {
  * @grant_cqe: completion of that
  * @rx_lock: what arrives
  * @known: what completions call the peer
+ * @target_known: the same, of accesses that the provider below tells of
  * @held: messages that wait for a receive, or for the rest of it
+ * @accesses: what waits for a slot of the queue to report it
  * @flushed: receives below have come back, and are not posted again
  * @posted: receives below
  * @nr_held: buffers that are not posted, as they hold something
@@ -296,7 +300,9 @@ struct rxm_conn {
 	struct kofi_cqe		grant_cqe;
 	spinlock_t		rx_lock;	/* what arrives */
 	struct kofi_av_known	known;
+	struct kofi_av_known	target_known;
 	struct list_head	held;
+	struct list_head	accesses;
 	bool			flushed;
 	unsigned int		posted;
 	unsigned int		nr_held;
@@ -446,9 +452,14 @@ struct rxm_op {
 	struct kofi_cursor	cur;	/* last: see kofi_cursor_size() */
 };
 
+enum rxm_access {
+	RXM_ACCESS_NONE,
+	RXM_ACCESS_DATA,	/* of a write that has been done */
+};
+
 /**
  * struct rxm_buf - a receive below, and what has arrived in it
- * @node: rxm_conn.held, or @more of its first segment
+ * @node: rxm_conn.held or rxm_conn.accesses, or @more of its first segment
  * @more: segments that arrived before the message found its receive
  * @woken: rxm_ep.woken
  * @cqe: of the receive below
@@ -456,7 +467,8 @@ struct rxm_op {
  * @conn: the connection
  * @msg: the message, looking for its receive
  * @op: the receive
- * @waits: the message has no receive yet
+ * @waits: the message has no receive yet, or the access no slot
+ * @access: enum rxm_access, of one on rxm_conn.accesses; remote CQ data is in @msg
  * @len: bytes of the packet
  * @got: bytes of the message that have arrived
  * @next_no: number of the segment that is to come
@@ -482,6 +494,7 @@ struct rxm_buf {
 	struct kofi_rxmsg	msg;
 	struct kofi_rxop	*op;
 	bool			waits;
+	u8			access;
 	size_t			len;
 	u64			got;
 	u32			next_no;
@@ -630,7 +643,17 @@ bool rxm_op_wait(struct rxm_op *op);
 int rxm_tx_init(struct rxm_ep *ep);
 void rxm_tx_exit(struct rxm_ep *ep);
 
+/* access.c */
+extern char rxm_own_region;
+int rxm_access_setup(struct rxm_conn *c);
+void rxm_accesses(struct rxm_conn *c);
+void rxm_remote_data(struct rxm_buf *buf, const struct kofi_wc *wc);
+void rxm_access_drop(struct rxm_conn *c, bool all);
+
 /* rx.c */
+fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
+		     struct kofi_av_known *known);
+void rxm_buf_release(struct rxm_buf *buf);
 bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len);
 int rxm_rx_fill(struct rxm_conn *c);
 void rxm_rx_starved(struct rxm_ep *ep);

@@ -352,9 +352,16 @@ void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem)
 
 static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
 {
+	const u64 pass = FI_TRANSMIT_COMPLETE | FI_REMOTE_CQ_DATA;
 	struct fi_msg mem = {};
 	struct fi_msg_rma msg;
+	bool takes;
 	int err;
+
+	/* a receive of the peer's */
+	takes = op->flags & FI_REMOTE_CQ_DATA && c->ep->info->mode & FI_RX_CQ_DATA;
+	if (takes && !rxm_credit_take(c, c->reserve))
+		return -EAGAIN;
 
 	rxm_op_mem(op, &mem);
 	msg = (struct fi_msg_rma) {
@@ -364,15 +371,18 @@ static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
 		.rma_iov = op->rma,
 		.rma_iov_count = op->nr_rma,
 		.context = &op->cqe,
+		.data = op->data,
 	};
 	atomic_inc(&op->refs);
 	if (op->how == RXM_HOW_READ)
 		err = fi_readmsg(c->msg, &msg, 0);
 	else
-		err = fi_writemsg(c->msg, &msg,
-				  op->flags & FI_TRANSMIT_COMPLETE);
-	if (err)
-		atomic_dec(&op->refs);
+		err = fi_writemsg(c->msg, &msg, op->flags & pass);
+	if (!err)
+		return 0;
+	atomic_dec(&op->refs);
+	if (takes)
+		rxm_credit_back(c);
 	return err;
 }
 

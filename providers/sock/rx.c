@@ -811,7 +811,7 @@ void ksk_rx_flush(struct ksk_conn *c)
 	 */
 	if (smp_load_acquire(&q->ops))
 		kofi_rxq_forget(q, &c->rxmsg);
-	kofi_cq_wait_cancel(&c->ep->base, &rx->slot);
+	kofi_ep_remote_cancel(&c->ep->base, &rx->slot);
 	rx->op = NULL;
 	if (op)
 		ksk_rx_cut(c, &c->rxmsg, op);

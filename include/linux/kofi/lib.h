@@ -671,6 +671,8 @@ int kofi_mr_invalidate(struct kofi_ep *ep, u64 key);
 /* what a provider needs whose regions are those of another one */
 int kofi_mr_show(struct kofi_mr *mr, u64 key);
 void kofi_mr_hide(struct kofi_mr *mr);
+int kofi_ep_remote_to(struct fid_ep *below, struct kofi_ep *ep,
+		      kofi_remote_fill fill);
 
 /* ------------------------------------------------------ atomics in software */
 

@@ -196,6 +196,8 @@ struct kofi_mr_table {
  * @vectors: completion vectors of a device, 0 for software
  * @name: domain_attr->name
  * @addr_format: of the addresses in its address vectors
+ * @remote: endpoints are told of remote CQ data or accesses without a receive, though
+ *	@mr_ops are not; the provider's
  * @mrs: regions of software providers by their keys
  * @mr_ops: how peers get to regions
  * @mr_pool_mutex: guards @mr_pools
@@ -211,6 +213,7 @@ struct kofi_domain {
 	unsigned int			vectors;
 	char				*name;
 	u32				addr_format;
+	bool				remote;
 	struct kofi_mr_table		mrs;
 	const struct kofi_mr_ops	*mr_ops;
 	struct mutex			mr_pool_mutex;	/* the pools */
@@ -425,6 +428,19 @@ struct kofi_poster {
 };
 
 /**
+ * typedef kofi_remote_fill - a peer has accessed memory through an endpoint below
+ * @below: that endpoint
+ * @wc: what it reports; the source, and a region of the provider's own, are changed to
+ *	what the endpoint above is to report
+ *
+ * Context: as kofi_ep_remote_complete(), and not twice at a time for an endpoint
+ * where that is so.
+ * Return: false if the consumer is not concerned; not with FI_REMOTE_CQ_DATA or
+ * FI_RMA_EVENT.
+ */
+typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
+
+/**
  * struct kofi_ep - base of an endpoint
  * @ep: what the consumer holds
  * @obj: the core's
@@ -450,6 +466,9 @@ struct kofi_poster {
  *	kofi_ep_init(). Without FI_MULTI_RECV it has no FI_OPT_MIN_MULTI_RECV.
  * @min_multi: bytes a multi-receive must have left to stay posted
  * @remote_cqe: done mode: what peers' remote CQ data completes to, or NULL
+ * @above: endpoint that hears of what peers do to memory in place of this one, or
+ *	NULL: see kofi_ep_remote_to()
+ * @above_fill: fills in what it hears
  * @mr_share: of the domain's regions for kofi_mr_get()
  * @mr_pool_size: KOFI_OPT_MR_POOL
  * @mr_pool_segs: KOFI_OPT_MR_SEGS
@@ -493,6 +512,8 @@ struct kofi_ep {
 	u64				op_flags[2];
 	size_t				min_multi;
 	struct kofi_cqe			*remote_cqe;
+	struct kofi_ep			*above;
+	kofi_remote_fill		above_fill;
 	struct kofi_mr_share		*mr_share;
 	size_t				mr_pool_size;
 	size_t				mr_pool_segs;
@@ -615,7 +636,7 @@ void kofi_ep_unblock(struct kofi_ep *ep);
 int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait);
 void kofi_ep_remote_unreserve(struct kofi_ep *ep);
 void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc);
-void kofi_cq_wait_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait);
+void kofi_ep_remote_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait);
 
 /* ------------------------------------------------------- atomic operations */
 

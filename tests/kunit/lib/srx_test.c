@@ -567,8 +567,8 @@ static void srx_slot_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, kofi_ep_remote_reserve(kep, &r.wait));
 
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_remote_reserve(kep, &r.wait));
-	kofi_cq_wait_cancel(kep, &r.wait);
-	kofi_cq_wait_cancel(kep, &r.wait);
+	kofi_ep_remote_cancel(kep, &r.wait);
+	kofi_ep_remote_cancel(kep, &r.wait);
 	kofi_ep_remote_unreserve(kep);
 	KUNIT_EXPECT_EQ(test, 2, r.wakes);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));

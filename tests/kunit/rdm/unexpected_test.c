@@ -3,165 +3,37 @@
  * Messages that no receive is posted for, at an endpoint with
  * KOFI_OPT_UNEXPECTED_TIMEOUT, over each provider of endpoints that do not connect.
  */
-#include <linux/in.h>
 #include <linux/sizes.h>
-#include <linux/slab.h>
-
-#include <linux/kofi/provider.h>
 
 #include "../kunit.h"
-#include "../limit.h"
-#include "place.h"
+#include "pair.h"
 
 #define UX_LEN		64
-#define UX_LONG		SZ_256K		/* a rendezvous over kofi_rxm, not stored by kofi_sock */
 #define UX_EXPIRE		TEST_LIMIT(30)	/* milliseconds */
 #define UX_EVENTS		40		/* of an event queue */
-#define UX_TIMEOUT	TEST_LIMIT(20000)	/* nothing that works takes it */
 
-struct ux_end {
-	struct fid_ep	*ep;
-	struct fid_av	*av;
-	struct fid_cq	*cq;
-	struct fid_eq	*eq;
-	fi_addr_t	peer;
-};
-
-struct ux_test {
-	struct kunit		*test;
-	struct fi_info		*info;
-	struct fid_fabric	*fabric;
-	struct fid_domain	*domain;
-	struct ux_end		from;
-	struct ux_end		to;
-	u8			*out;	/* UX_LONG each */
-	u8			*in;
-};
-
-/* ----------------------------------------------------------------- objects */
-
-static void ux_close_fid(struct kunit *test, struct fi_fid *fid)
+static struct rdm_pair *ux_alloc(struct kunit *test)
 {
-	if (fid)
-		KUNIT_EXPECT_EQ(test, fi_close(fid), 0);
-}
-
-static void ux_close_end(struct kunit *test, struct ux_end *e)
-{
-	ux_close_fid(test, e->ep ? &e->ep->fid : NULL);
-	ux_close_fid(test, e->cq ? &e->cq->fid : NULL);
-	ux_close_fid(test, e->av ? &e->av->fid : NULL);
-	ux_close_fid(test, e->eq ? &e->eq->fid : NULL);
-}
-
-static void ux_close(void *arg)
-{
-	struct ux_test *t = arg;
-
-	ux_close_end(t->test, &t->from);
-	ux_close_end(t->test, &t->to);
-	ux_close_fid(t->test, t->domain ? &t->domain->fid : NULL);
-	ux_close_fid(t->test, t->fabric ? &t->fabric->fid : NULL);
-	fi_freeinfo(t->info);
-	kvfree(t->out);
-	kvfree(t->in);
-	kfree(t);
-}
-
-static void ux_open_end(struct ux_test *t, struct ux_end *e)
-{
-	struct fi_cq_attr cq = {
-		.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC,
-	};
-	struct fi_eq_attr eq = {
-		.size = UX_EVENTS, .wait_obj = FI_WAIT_UNSPEC,
-	};
-	struct kunit *test = t->test;
-
-	KUNIT_ASSERT_EQ(test, fi_eq_open(t->fabric, &eq, &e->eq, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_av_open(t->domain, &(struct fi_av_attr) {},
-					 &e->av, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_cq_open(t->domain, &cq, &e->cq, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_endpoint(t->domain, t->info, &e->ep, e), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->ep, &e->eq->fid, 0), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->ep, &e->av->fid, 0), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->ep, &e->cq->fid,
-					 FI_TRANSMIT | FI_RECV), 0);
-}
-
-static struct ux_test *ux_alloc(struct kunit *test)
-{
-	struct ux_test *t = kzalloc(sizeof(*t), GFP_KERNEL);
-	struct fi_info *hints;
-	int i, err;
-
-	KUNIT_ASSERT_NOT_NULL(test, t);
-	t->test = test;
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, ux_close, t), 0);
-	t->out = kvmalloc(UX_LONG, GFP_KERNEL);
-	t->in = kvmalloc(UX_LONG, GFP_KERNEL);
-	hints = fi_allocinfo();
-	KUNIT_ASSERT_TRUE(test, t->out && t->in && hints);
-	for (i = 0; i < UX_LONG; i++)
-		t->out[i] = i * 7 + i / 256;
-	hints->caps = FI_MSG | FI_TAGGED | FI_SOURCE;
-	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR |
-				      FI_MR_ALLOCATED;
-	err = rdm_place_getinfo(test, hints, &t->info);
-	fi_freeinfo(hints);
-	KUNIT_ASSERT_EQ(test, err, 0);
-	KUNIT_ASSERT_EQ(test, fi_fabric(t->info->fabric_attr, &t->fabric, NULL),
-			0);
-	KUNIT_ASSERT_EQ(test, fi_domain(t->fabric, t->info, &t->domain, NULL),
-			0);
-	return t;
-}
-
-static void ux_name(struct ux_test *t, struct ux_end *of, struct ux_end *at)
-{
-	struct sockaddr_in name;
-	size_t len = sizeof(name);
-
-	KUNIT_ASSERT_EQ(t->test, fi_getname(&of->ep->fid, &name, &len), 0);
-	KUNIT_ASSERT_EQ(t->test, fi_av_insert(at->av, &name, 1, &at->peer, 0,
-					      NULL), 1);
+	return rdm_pair_alloc(test, FI_MSG | FI_TAGGED | FI_SOURCE, RDM_KEYS);
 }
 
 /* Two endpoints; messages to the second one wait for EXPIRE milliseconds. */
-static struct ux_test *ux_open(struct kunit *test, size_t expire)
+static struct rdm_pair *ux_open(struct kunit *test, size_t expire)
 {
-	struct ux_test *t = ux_alloc(test);
+	struct rdm_pair *t = ux_alloc(test);
 
-	ux_open_end(t, &t->from);
-	ux_open_end(t, &t->to);
+	rdm_pair_end(t, &t->from, UX_EVENTS, 0, NULL);
+	rdm_pair_end(t, &t->to, UX_EVENTS, 0, NULL);
 	KUNIT_ASSERT_EQ(test, fi_setopt(&t->to.ep->fid, FI_OPT_ENDPOINT,
 					KOFI_OPT_UNEXPECTED_TIMEOUT, &expire,
 					sizeof(expire)), 0);
-	KUNIT_ASSERT_EQ(test, fi_enable(t->from.ep), 0);
-	KUNIT_ASSERT_EQ(test, fi_enable(t->to.ep), 0);
-	ux_name(t, &t->from, &t->to);
-	ux_name(t, &t->to, &t->from);
+	rdm_pair_enable(t);
 	return t;
 }
 
 /* --------------------------------------------------------------- operations */
 
-/* The next completion of a queue: 0 or its error */
-static int ux_comp(struct ux_end *e, struct fi_cq_tagged_entry *entry)
-{
-	struct fi_cq_err_entry bad = {};
-	ssize_t n = fi_cq_sread(e->cq, entry, 1, NULL, UX_TIMEOUT);
-
-	if (n != -FI_EAVAIL)
-		return n == 1 ? 0 : n ?: -EIO;
-	if (fi_cq_readerr(e->cq, &bad, 0) < 0)
-		return -EIO;
-	entry->op_context = bad.op_context;
-	entry->tag = bad.tag;
-	return bad.err;
-}
-
-static void ux_post(struct ux_test *t, u64 tag, size_t len, u64 flags)
+static void ux_post(struct rdm_pair *t, u64 tag, size_t len, u64 flags)
 {
 	struct kvec kv = { .iov_base = t->out, .iov_len = len };
 	const struct fi_msg_tagged msg = {
@@ -172,15 +44,15 @@ static void ux_post(struct ux_test *t, u64 tag, size_t len, u64 flags)
 	KUNIT_ASSERT_EQ(t->test, fi_tsendmsg(t->from.ep, &msg, flags), 0);
 }
 
-static void ux_send(struct ux_test *t, u64 tag, size_t len)
+static void ux_send(struct rdm_pair *t, u64 tag, size_t len)
 {
 	struct fi_cq_tagged_entry entry;
 
 	ux_post(t, tag, len, FI_COMPLETION);
-	KUNIT_ASSERT_EQ(t->test, ux_comp(&t->from, &entry), 0);
+	KUNIT_ASSERT_EQ(t->test, rdm_comp(&t->from, &entry), 0);
 }
 
-static void ux_recv_post(struct ux_test *t, u64 tag, size_t len)
+static void ux_recv_post(struct rdm_pair *t, u64 tag, size_t len)
 {
 	memset(t->in, 0, len);
 	KUNIT_ASSERT_EQ(t->test, fi_trecv(t->to.ep, t->in, len, NULL,
@@ -188,11 +60,11 @@ static void ux_recv_post(struct ux_test *t, u64 tag, size_t len)
 }
 
 /* What has been posted for gets a message. */
-static void ux_received(struct ux_test *t, u64 tag, size_t len)
+static void ux_received(struct rdm_pair *t, u64 tag, size_t len)
 {
 	struct fi_cq_tagged_entry entry;
 
-	KUNIT_ASSERT_EQ(t->test, ux_comp(&t->to, &entry), 0);
+	KUNIT_ASSERT_EQ(t->test, rdm_comp(&t->to, &entry), 0);
 	KUNIT_EXPECT_PTR_EQ(t->test, entry.op_context, (void *)t->in);
 	KUNIT_EXPECT_EQ(t->test, entry.len, len);
 	KUNIT_EXPECT_EQ(t->test, entry.tag, tag);
@@ -200,7 +72,7 @@ static void ux_received(struct ux_test *t, u64 tag, size_t len)
 }
 
 /* Is a message with this tag there? */
-static bool ux_peek(struct ux_test *t, u64 tag, u64 flags)
+static bool ux_peek(struct rdm_pair *t, u64 tag, u64 flags)
 {
 	const struct fi_msg_tagged msg = {
 		.addr = FI_ADDR_UNSPEC, .tag = tag, .context = t->in,
@@ -210,20 +82,20 @@ static bool ux_peek(struct ux_test *t, u64 tag, u64 flags)
 
 	KUNIT_ASSERT_EQ(t->test, fi_trecvmsg(t->to.ep, &msg, FI_PEEK | flags),
 			0);
-	err = ux_comp(&t->to, &entry);
+	err = rdm_comp(&t->to, &entry);
 	KUNIT_EXPECT_TRUE(t->test, !err || err == FI_ENOMSG);
 	return !err;
 }
 
 /* The next event is that a message has expired. */
-static void ux_expired(struct ux_test *t, u64 flags, u64 tag, u64 len)
+static void ux_expired(struct rdm_pair *t, u64 flags, u64 tag, u64 len)
 {
 	struct kofi_eq_unexpected ev = {};
 	struct kunit *test = t->test;
 	u32 event;
 
 	KUNIT_ASSERT_EQ(test, fi_eq_sread(t->to.eq, &event, &ev, sizeof(ev),
-					  UX_TIMEOUT, 0), sizeof(ev));
+					  RDM_TIMEOUT, 0), sizeof(ev));
 	KUNIT_EXPECT_EQ(test, event, KOFI_UNEXPECTED);
 	KUNIT_EXPECT_PTR_EQ(test, ev.entry.fid, &t->to.ep->fid);
 	KUNIT_EXPECT_PTR_EQ(test, ev.entry.context, (void *)&t->to);
@@ -234,14 +106,14 @@ static void ux_expired(struct ux_test *t, u64 flags, u64 tag, u64 len)
 }
 
 /* The next event is that the connection to the other end was lost. */
-static void ux_lost(struct ux_test *t, struct ux_end *e)
+static void ux_lost(struct rdm_pair *t, struct rdm_end *e)
 {
 	struct fi_eq_err_entry bad = {};
 	struct kofi_eq_unexpected ev;
 	u32 event;
 
 	KUNIT_ASSERT_EQ(t->test, fi_eq_sread(e->eq, &event, &ev, sizeof(ev),
-					     UX_TIMEOUT, 0), -FI_EAVAIL);
+					     RDM_TIMEOUT, 0), -FI_EAVAIL);
 	KUNIT_ASSERT_EQ(t->test, fi_eq_readerr(e->eq, &bad, 0), sizeof(bad));
 	KUNIT_EXPECT_PTR_EQ(t->test, bad.fid, &e->ep->fid);
 	KUNIT_EXPECT_PTR_EQ(t->test, bad.context, (void *)e);
@@ -249,21 +121,9 @@ static void ux_lost(struct ux_test *t, struct ux_end *e)
 	KUNIT_EXPECT_GT(t->test, bad.err, 0);
 }
 
-static void ux_take_stat(void *arg, const char *name, u64 value)
+static u64 ux_count(const struct rdm_end *e)
 {
-	u64 *expired = arg;
-
-	if (!strcmp(name, "rx_expired"))
-		*expired = value;
-}
-
-static u64 ux_count(const struct ux_end *e)
-{
-	struct kofi_obj *obj = e->ep->fid.obj;
-	u64 expired = 0;
-
-	obj->ops->stats(obj, ux_take_stat, &expired);
-	return expired;
+	return rdm_stat(&e->ep->fid, "rx_expired");
 }
 
 static bool ux_native(const struct kunit *test)
@@ -279,12 +139,12 @@ static bool ux_native(const struct kunit *test)
  */
 static void ux_discarded(struct kunit *test)
 {
-	struct ux_test *t = ux_open(test, UX_EXPIRE);
+	struct rdm_pair *t = ux_open(test, UX_EXPIRE);
 	struct fi_cq_tagged_entry entry;
 
 	ux_post(t, 7, UX_LEN, FI_COMPLETION |
 		(ux_native(test) ? FI_DELIVERY_COMPLETE : 0));
-	KUNIT_ASSERT_EQ(test, ux_comp(&t->from, &entry), 0);
+	KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &entry), 0);
 	ux_recv_post(t, 8, UX_LEN);
 	ux_send(t, 8, UX_LEN);
 	ux_received(t, 8, UX_LEN);
@@ -299,7 +159,7 @@ static void ux_discarded(struct kunit *test)
 /* Untagged ones, of which the first holds up the second over kofi_sock */
 static void ux_untagged(struct kunit *test)
 {
-	struct ux_test *t = ux_open(test, UX_EXPIRE);
+	struct rdm_pair *t = ux_open(test, UX_EXPIRE);
 	struct fi_cq_tagged_entry entry;
 	size_t len = SZ_4K;
 	int i;
@@ -307,7 +167,7 @@ static void ux_untagged(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, fi_send(t->from.ep, t->out, len - i, NULL,
 					      t->from.peer, NULL), 0);
-		KUNIT_ASSERT_EQ(test, ux_comp(&t->from, &entry), 0);
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &entry), 0);
 	}
 	for (i = 0; i < 2; i++)
 		ux_expired(t, FI_MSG | FI_DISCARD, 0, len - i);
@@ -315,34 +175,34 @@ static void ux_untagged(struct kunit *test)
 				      FI_ADDR_UNSPEC, t->in), 0);
 	KUNIT_ASSERT_EQ(test, fi_send(t->from.ep, t->out, UX_LEN, NULL,
 				      t->from.peer, NULL), 0);
-	KUNIT_ASSERT_EQ(test, ux_comp(&t->from, &entry), 0);
+	KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &entry), 0);
 	ux_received(t, 0, UX_LEN);
 }
 
 /* Long ones, which are not stored: the stream goes on, or the rendezvous ends. */
 static void ux_long(struct kunit *test)
 {
-	struct ux_test *t = ux_open(test, UX_EXPIRE);
+	struct rdm_pair *t = ux_open(test, UX_EXPIRE);
 	struct fi_cq_tagged_entry entry;
 	int i;
 
 	ux_recv_post(t, 8, UX_LEN);
-	ux_post(t, 7, UX_LONG, FI_COMPLETION);
+	ux_post(t, 7, RDM_LONG, FI_COMPLETION);
 	ux_post(t, 8, UX_LEN, FI_COMPLETION);
 	ux_received(t, 8, UX_LEN);
-	ux_expired(t, FI_TAGGED | FI_DISCARD, 7, UX_LONG);
+	ux_expired(t, FI_TAGGED | FI_DISCARD, 7, RDM_LONG);
 	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, ux_comp(&t->from, &entry), 0);
-	ux_recv_post(t, 7, UX_LONG);
-	ux_send(t, 7, UX_LONG);
-	ux_received(t, 7, UX_LONG);
+		KUNIT_EXPECT_EQ(test, rdm_comp(&t->from, &entry), 0);
+	ux_recv_post(t, 7, RDM_LONG);
+	ux_send(t, 7, RDM_LONG);
+	ux_received(t, 7, RDM_LONG);
 	KUNIT_EXPECT_EQ(test, ux_count(&t->to), 1ULL);
 }
 
 /* One that is kept for a claim stays, while others go that have come later. */
 static void ux_claimed(struct kunit *test)
 {
-	struct ux_test *t = ux_open(test, UX_EXPIRE);
+	struct rdm_pair *t = ux_open(test, UX_EXPIRE);
 	struct kvec kv = { .iov_base = t->in, .iov_len = UX_LEN };
 	const struct fi_msg_tagged claim = {
 		.msg_iov = &kv, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
@@ -373,31 +233,31 @@ static void ux_claimed(struct kunit *test)
 static void ux_confirmed(struct kunit *test)
 {
 	struct fi_cq_tagged_entry entry;
-	struct ux_test *t;
+	struct rdm_pair *t;
 
 	if (!ux_native(test))
 		kunit_skip(test, "kofi_rxm has no delivery complete");
 	t = ux_open(test, UX_EXPIRE);
-	ux_post(t, 4, UX_LONG, FI_COMPLETION | FI_DELIVERY_COMPLETE);
-	ux_expired(t, FI_TAGGED, 4, UX_LONG);
-	KUNIT_EXPECT_GT(test, ux_comp(&t->from, &entry), 0);
+	ux_post(t, 4, RDM_LONG, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	ux_expired(t, FI_TAGGED, 4, RDM_LONG);
+	KUNIT_EXPECT_GT(test, rdm_comp(&t->from, &entry), 0);
 	KUNIT_EXPECT_PTR_EQ(test, entry.op_context, (void *)t->out);
 	ux_lost(t, &t->from);
 	ux_lost(t, &t->to);
 	KUNIT_EXPECT_FALSE(test, ux_peek(t, 4, 0));
 
-	ux_recv_post(t, 4, UX_LONG);
-	ux_post(t, 4, UX_LONG, FI_COMPLETION | FI_DELIVERY_COMPLETE);
-	ux_received(t, 4, UX_LONG);
-	KUNIT_EXPECT_EQ(test, ux_comp(&t->from, &entry), 0);
+	ux_recv_post(t, 4, RDM_LONG);
+	ux_post(t, 4, RDM_LONG, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	ux_received(t, 4, RDM_LONG);
+	KUNIT_EXPECT_EQ(test, rdm_comp(&t->from, &entry), 0);
 	KUNIT_EXPECT_EQ(test, ux_count(&t->to), 1ULL);
 }
 
 /* More than fit into the event queue: half of it are these, and then it overruns. */
 static void ux_many(struct kunit *test)
 {
-	struct ux_test *t = ux_open(test, UX_EXPIRE);
-	unsigned long end = jiffies + msecs_to_jiffies(UX_TIMEOUT);
+	struct rdm_pair *t = ux_open(test, UX_EXPIRE);
+	unsigned long end = jiffies + msecs_to_jiffies(RDM_TIMEOUT);
 	struct fi_eq_err_entry bad = {};
 	struct kofi_eq_unexpected ev;
 	u32 event, events = 0;
@@ -418,7 +278,7 @@ static void ux_many(struct kunit *test)
 /* An endpoint is closed while its messages are being thrown away. */
 static void ux_closed(struct kunit *test)
 {
-	struct ux_test *t = ux_open(test, 1);
+	struct rdm_pair *t = ux_open(test, 1);
 	u64 tag;
 
 	for (tag = 0; tag < 40; tag++)
@@ -427,12 +287,12 @@ static void ux_closed(struct kunit *test)
 
 static void ux_options(struct kunit *test)
 {
-	struct ux_test *t = ux_alloc(test);
+	struct rdm_pair *t = ux_alloc(test);
 	struct fid_ep *ep;
 	size_t value = 0, len = sizeof(value);
 	fid_t fid;
 
-	ux_open_end(t, &t->to);
+	rdm_pair_end(t, &t->to, 0, 0, NULL);
 	fid = &t->to.ep->fid;
 	KUNIT_ASSERT_EQ(test, fi_getopt(fid, FI_OPT_ENDPOINT,
 					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What an endpoint is told of its peers' accesses to memory, over each provider of
+ * endpoints that do not connect: remote CQ data.
+ */
+#include <linux/sizes.h>
+#include <linux/wait.h>
+
+#include "../kunit.h"
+#include "pair.h"
+
+#define RM_CAPS		(FI_MSG | FI_RMA | FI_SOURCE)
+#define RM_VALUE	0x0123456789abcdefULL
+#define RM_SLOTS	4	/* of a queue that is too short */
+#define RM_FLOOD	200	/* more writes than kofi_rxm has buffers for */
+
+static void rm_close_mr(void *arg)
+{
+	struct fid_mr *mr = arg;
+
+	fi_close(&mr->fid);
+}
+
+/* Is the provider told of accesses, and so of the region? */
+static bool rm_told(const struct rdm_pair *t)
+{
+	return !strncmp(t->info->fabric_attr->prov_name, "sock", 4);
+}
+
+static u64 rm_data(const struct rdm_pair *t, u64 value)
+{
+	return t->info->domain_attr->cq_data_size < sizeof(value) ?
+	       (u32)value : value;
+}
+
+static struct fid_mr *rm_reg(struct rdm_pair *t, u64 key, u64 flags)
+{
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(t->test, fi_mr_reg(t->domain, t->in, RDM_LONG,
+					   FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+					   key, flags, &mr, t->in), 0);
+	KUNIT_ASSERT_EQ(t->test, kunit_add_action_or_reset(t->test, rm_close_mr,
+							   mr), 0);
+	return mr;
+}
+
+/* A pair, one end with so many slots; to be enabled */
+static struct rdm_pair *rm_alloc(struct kunit *test, size_t slots)
+{
+	struct rdm_pair *t = rdm_pair_alloc(test, RM_CAPS, RDM_KEYS);
+
+	rdm_pair_end(t, &t->from, 0, 0, NULL);
+	rdm_pair_end(t, &t->to, 0, slots, NULL);
+	return t;
+}
+
+static void rm_need_data(const struct rdm_pair *t)
+{
+	if (!t->info->domain_attr->cq_data_size)
+		kunit_skip(t->test, "the device has no remote CQ data");
+}
+
+static int rm_write(struct rdm_pair *t, struct fid_mr *mr, size_t len, u64 data)
+{
+	return fi_writedata(t->from.ep, t->out, len, NULL, data, t->from.peer,
+			    kofi_mr_base(mr), fi_mr_key(mr), t->out);
+}
+
+/* The next completion of the end that writes */
+static void rm_written(struct rdm_pair *t)
+{
+	struct fi_cq_tagged_entry e;
+
+	KUNIT_ASSERT_EQ(t->test, rdm_comp(&t->from, &e), 0);
+	KUNIT_EXPECT_EQ(t->test, e.flags, FI_RMA | FI_WRITE);
+	KUNIT_EXPECT_PTR_EQ(t->test, e.op_context, (void *)t->out);
+}
+
+/* The next one of the other end */
+static void rm_told_data(struct rdm_pair *t, struct fid_mr *mr, size_t len, u64 data)
+{
+	struct fi_cq_tagged_entry e;
+	fi_addr_t src;
+
+	KUNIT_ASSERT_EQ(t->test, fi_cq_sreadfrom(t->to.cq, &e, 1, &src, NULL,
+						 RDM_TIMEOUT), 1);
+	KUNIT_EXPECT_EQ(t->test, e.flags, FI_RMA | FI_REMOTE_WRITE |
+			FI_REMOTE_CQ_DATA);
+	KUNIT_EXPECT_EQ(t->test, e.len, len);
+	KUNIT_EXPECT_EQ(t->test, e.data, rm_data(t, data));
+	KUNIT_EXPECT_EQ(t->test, src, t->to.peer);
+	KUNIT_EXPECT_PTR_EQ(t->test, e.op_context,
+			    rm_told(t) ? (void *)t->in : NULL);
+	KUNIT_EXPECT_EQ(t->test, e.tag, rm_told(t) ? fi_mr_key(mr) : 0);
+}
+
+static void rm_empty(struct rdm_pair *t, struct rdm_end *e)
+{
+	struct fi_cq_tagged_entry entry;
+
+	KUNIT_EXPECT_EQ(t->test, fi_cq_read(e->cq, &entry, 1), -EAGAIN);
+}
+
+/* ----------------------------------------------------------- remote CQ data */
+
+/* It takes no receive, and comes when the bytes are there. */
+static void rm_data_sizes(struct kunit *test)
+{
+	static const size_t lens[] = { 0, 8, 1000, SZ_16K + 1, RDM_LONG };
+	struct rdm_pair *t = rm_alloc(test, 0);
+	struct fid_mr *mr = rm_reg(t, 0, 0);
+	struct fi_cq_tagged_entry e;
+	int i;
+
+	rm_need_data(t);
+	rdm_pair_enable(t);
+	KUNIT_ASSERT_EQ(test, fi_recv(t->to.ep, t->in, 8, NULL, FI_ADDR_UNSPEC,
+				      t), 0);
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		memset(t->in, 0, RDM_LONG);
+		KUNIT_ASSERT_EQ(test, rm_write(t, mr, lens[i], RM_VALUE + i),
+				0);
+		rm_told_data(t, mr, lens[i], RM_VALUE + i);
+		KUNIT_EXPECT_MEMEQ(test, t->in, t->out, lens[i]);
+		rm_written(t);
+	}
+	/* one that reports no success, and one without data in front of it */
+	KUNIT_ASSERT_EQ(test, fi_inject_write(t->from.ep, t->out, 8,
+					      t->from.peer, kofi_mr_base(mr),
+					      fi_mr_key(mr)), 0);
+	KUNIT_ASSERT_EQ(test, fi_inject_writedata(t->from.ep, t->out, 64, 77,
+						  t->from.peer,
+						  kofi_mr_base(mr),
+						  fi_mr_key(mr)), 0);
+	rm_told_data(t, mr, 64, 77);
+	KUNIT_EXPECT_EQ(test, fi_readmsg(t->from.ep, &(struct fi_msg_rma) {},
+					 FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
+	KUNIT_ASSERT_EQ(test, fi_send(t->from.ep, t->out, 8, NULL, t->from.peer,
+				      t), 0);
+	KUNIT_ASSERT_EQ(test, rdm_comp(&t->to, &e), 0);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)t);
+	KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)t);
+	rm_empty(t, &t->from);
+	rm_empty(t, &t->to);
+}
+
+/* How much there is the fi_info says; where there is none, posts are refused. */
+static void rm_data_info(struct kunit *test)
+{
+	struct rdm_pair *t = rm_alloc(test, 0), *msg;
+	struct kofi_cqe cqe = {};
+	struct fid_mr *mr;
+
+	KUNIT_EXPECT_EQ(test, t->info->mode & FI_RX_CQ_DATA, 0);
+	msg = rdm_pair_alloc(test, FI_MSG, RDM_KEYS);
+	KUNIT_EXPECT_EQ(test, msg->info->domain_attr->cq_data_size, 8);
+	if (t->info->domain_attr->cq_data_size) {
+		KUNIT_EXPECT_EQ(test, kofi_ep_remote_cqe(t->to.ep, &cqe), 0);
+		return;
+	}
+	KUNIT_EXPECT_EQ(test, kofi_ep_remote_cqe(t->to.ep, &cqe), -EOPNOTSUPP);
+	mr = rm_reg(t, 0, 0);
+	rdm_pair_enable(t);
+	KUNIT_EXPECT_EQ(test, rm_write(t, mr, 8, 1), -EOPNOTSUPP);
+}
+
+/* More of them than the queue, and the endpoint below it, has room for */
+static struct fid_mr *rm_flood(struct rdm_pair *t)
+{
+	const unsigned long end = jiffies + msecs_to_jiffies(RDM_TIMEOUT);
+	struct fid_mr *mr = rm_reg(t, 0, 0);
+	struct kunit *test = t->test;
+	int i;
+
+	rm_need_data(t);
+	rdm_pair_enable(t);
+	/* until there is a connection, not all of them can be posted */
+	KUNIT_ASSERT_EQ(test, rm_write(t, mr, 8, 0), 0);
+	rm_told_data(t, mr, 8, 0);
+	rm_written(t);
+	for (i = 0; i < RM_FLOOD; i++)
+		KUNIT_ASSERT_EQ(test, rm_write(t, mr, 8, i), 0);
+	while (!rdm_stat(&t->to.cq->fid, "again") && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_NE(test, rdm_stat(&t->to.cq->fid, "again"), 0);
+	return mr;
+}
+
+/* They wait for slots, in order, and none is lost. */
+static void rm_flooded(struct kunit *test)
+{
+	struct rdm_pair *t = rm_alloc(test, RM_SLOTS);
+	struct fid_mr *mr = rm_flood(t);
+	int i;
+
+	for (i = 0; i < RM_FLOOD; i++)
+		rm_told_data(t, mr, 8, i);
+	for (i = 0; i < RM_FLOOD; i++)
+		rm_written(t);
+	rm_empty(t, &t->to);
+	KUNIT_EXPECT_EQ(test, rdm_stat(&t->to.ep->fid, "rx_held"), 0);
+}
+
+/* What waits goes with its endpoint, and each write ends. */
+static void rm_flooded_closed(struct kunit *test)
+{
+	struct rdm_pair *t = rm_alloc(test, RM_SLOTS);
+	struct fi_cq_tagged_entry e;
+	int i;
+
+	rm_flood(t);
+	rdm_close_end(test, &t->to);
+	for (i = 0; i < RM_FLOOD; i++) {
+		KUNIT_ASSERT_GE(test, rdm_comp(&t->from, &e), 0);
+		KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)t->out);
+	}
+	rm_empty(t, &t->from);
+}
+
+/* What has come waits for its slot longer than its connection lasts. */
+static void rm_flooded_lost(struct kunit *test)
+{
+	struct rdm_pair *t = rm_alloc(test, RM_SLOTS);
+	struct fid_mr *mr = rm_reg(t, 0, 0);
+	int i, n = 3 * RM_SLOTS;
+
+	rm_need_data(t);
+	rdm_pair_enable(t);
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, rm_write(t, mr, 8, i), 0);
+	for (i = 0; i < n; i++)
+		rm_written(t);
+	rdm_close_end(test, &t->from);
+	for (i = 0; i < n; i++)
+		rm_told_data(t, mr, 8, i);
+	rm_empty(t, &t->to);
+}
+
+/* --------------------------------------------------------------- callbacks */
+
+struct rm_done {
+	struct kofi_cqe		cqe;
+	wait_queue_head_t	wq;
+	struct kofi_wc		wc;
+	int			calls;
+};
+
+static void rm_called(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rm_done *d = container_of(wc->cqe, struct rm_done, cqe);
+
+	d->wc = *wc;
+	WRITE_ONCE(d->calls, d->calls + 1);
+	wake_up(&d->wq);
+}
+
+/* On a queue that calls back it calls what the endpoint names. */
+static void rm_calls(struct kunit *test)
+{
+	struct rdm_pair *t = rdm_pair_alloc(test, RM_CAPS, RDM_KEYS);
+	const struct kofi_cq_attr kattr = {
+		.poll = KOFI_POLL_SOFTIRQ, .done = true,
+	};
+	struct rm_done *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct fi_cq_attr attr = {};
+	struct fid_mr *mr = rm_reg(t, 0, 0);
+	struct fid_cq *cq;
+	int i;
+
+	rm_need_data(t);
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	d->cqe.done = rm_called;
+	init_waitqueue_head(&d->wq);
+	KUNIT_ASSERT_EQ(test, kofi_cq_open(t->domain, &attr, &kattr, &cq, NULL),
+			0);
+	rdm_pair_end(t, &t->from, 0, 0, NULL);
+	rdm_pair_end(t, &t->to, 0, 0, cq);
+	KUNIT_ASSERT_EQ(test, kofi_ep_remote_cqe(t->to.ep, &d->cqe), 0);
+	rdm_pair_enable(t);
+	for (i = 1; i <= 10; i++) {
+		KUNIT_ASSERT_EQ(test, rm_write(t, mr, 100 * i, i), 0);
+		rm_written(t);
+		KUNIT_ASSERT_GT(test, wait_event_timeout(d->wq,
+							 READ_ONCE(d->calls) == i,
+							 msecs_to_jiffies(RDM_TIMEOUT)),
+				0);
+		KUNIT_EXPECT_EQ(test, d->wc.flags, FI_RMA | FI_REMOTE_WRITE |
+				FI_REMOTE_CQ_DATA);
+		KUNIT_EXPECT_EQ(test, d->wc.data, (u64)i);
+		KUNIT_EXPECT_EQ(test, d->wc.len, 100 * i);
+		KUNIT_EXPECT_EQ(test, d->wc.src, t->to.peer);
+		KUNIT_EXPECT_PTR_EQ(test, d->wc.mr_context,
+				    rm_told(t) ? (void *)t->in : NULL);
+		KUNIT_EXPECT_EQ(test, d->wc.mr_key,
+				rm_told(t) ? fi_mr_key(mr) : 0);
+	}
+}
+
+static struct kunit_case rm_cases[] = {
+	KUNIT_CASE_PARAM(rm_data_sizes, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_data_info, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_flooded, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_flooded_closed, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_flooded_lost, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_calls, rdm_place_gen_params),
+	{}
+};
+
+static struct kunit_suite rm_suite = {
+	.name = "rdm_remote",
+	.test_cases = rm_cases,
+};
+
+kunit_test_suite(rm_suite);
