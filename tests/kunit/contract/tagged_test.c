@@ -247,7 +247,7 @@ static atomic_t tag_parts, tag_wrong;
 
 static void tag_part(struct ct_op *op)
 {
-	int n = atomic_inc_return(&tag_parts);
+	bool last = atomic_inc_return(&tag_parts) == TAG_PARTS;
 	const struct kofi_wc *wc = &op->wc;
 	u64 i = wc->tag - 0x101;
 
@@ -257,7 +257,7 @@ static void tag_part(struct ct_op *op)
 	    !ct_pattern_ok(wc->buf, TAG_LEN, wc->tag) ||
 	    (wc->flags & (FI_RECV | FI_TAGGED | FI_MSG)) !=
 	    (FI_RECV | FI_TAGGED) ||
-	    !(wc->flags & FI_MULTI_RECV) != (n < TAG_PARTS))
+	    !(wc->flags & FI_MULTI_RECV) == last)
 		atomic_inc(&tag_wrong);
 }
 
