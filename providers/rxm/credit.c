@@ -30,6 +30,10 @@
  * smaller steps, and one that may have no others in their place grants none: that
  * is how its peer is held back. With few receives, packets with credits, which take
  * one each, would be all that is sent: so there are at least RXM_CREDIT_BUFS.
+ *
+ * A peer that has no more than it keeps for answers sends no message that would bring
+ * the half about. So it is told of any receive at once, but of one that a packet with
+ * credits had: two such peers would tell each other of that for ever.
  */
 #include <kunit/static_stub.h>
 #include <kunit/visibility.h>
@@ -57,6 +61,7 @@ void rxm_credits_begin(struct rxm_conn *c)
 	c->reserve = 1;
 	c->tx_hold = c->flow;
 	c->granting = false;
+	c->grant_now = false;
 	atomic_set(&c->credits, 1);
 	atomic_set(&c->granted, 1);
 	atomic_set(&c->ungranted, -1);
@@ -139,23 +144,37 @@ int rxm_credit_used(struct rxm_conn *c)
 	return atomic_dec_if_positive(&c->granted) < 0 ? -EPROTO : 0;
 }
 
-/* A receive was posted that the peer is to be told of. */
-void rxm_credit_posted(struct rxm_conn *c)
+/**
+ * rxm_credit_posted - a receive was posted that the peer is to be told of
+ * @c: the connection
+ * @again: a packet with credits had it before
+ *
+ * Context: with rx_lock.
+ */
+void rxm_credit_posted(struct rxm_conn *c, bool again)
 {
-	if (c->flow)
-		atomic_inc(&c->ungranted);
+	if (!c->flow)
+		return;
+	atomic_inc(&c->ungranted);
+	if (!again)
+		/* pairs with rxm_grant_due(): not before the receive counts */
+		smp_store_release(&c->grant_now, true);
 }
 
 /* Is the peer to be told now? In any context, by who pushes. */
 bool rxm_grant_due(struct rxm_conn *c)
 {
-	int n;
+	bool now;
+	int n, has;
 
-	if (likely(!c->flow) || READ_ONCE(c->granting))
+	if (likely(!c->flow) || READ_ONCE(c->granting) ||
+	    !atomic_read(&c->credits))
 		return false;
+	/* pairs with rxm_credit_posted() */
+	now = smp_load_acquire(&c->grant_now);
+	has = atomic_read(&c->granted);
 	n = atomic_read(&c->ungranted);
-	return n > 0 && n >= atomic_read(&c->granted) &&
-	       atomic_read(&c->credits);
+	return n > 0 && (n >= has || (now && has <= RXM_KEPT));
 }
 
 static void rxm_grant_done(struct fid_cq *cq, const struct kofi_wc *wc)
@@ -187,6 +206,8 @@ int rxm_grant_send(struct rxm_conn *c)
 	/* pairs with rxm_grant_done() */
 	if (smp_load_acquire(&c->granting))
 		return -EAGAIN;
+	/* one that is posted from now on is told of by another packet */
+	WRITE_ONCE(c->grant_now, false);
 	n = atomic_xchg(&c->ungranted, 0);
 	rxm_hdr_format(&c->grant, RXM_CREDITS, (u32)c->peer_id, 0);
 	c->grant.ctrl_data = n;
@@ -199,6 +220,7 @@ int rxm_grant_send(struct rxm_conn *c)
 		return 0;
 	atomic_sub(n, &c->granted);
 	atomic_add(n, &c->ungranted);
+	WRITE_ONCE(c->grant_now, true);
 	WRITE_ONCE(c->granting, false);
 	return err;
 }

@@ -103,7 +103,8 @@ static int rxm_buf_post(struct rxm_buf *buf)
 	if (err)
 		return err;
 	c->posted++;
-	rxm_credit_posted(c);
+	rxm_credit_posted(c, buf->credits);
+	buf->credits = false;
 	return 0;
 }
 
@@ -631,6 +632,7 @@ static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
 	case RXM_CREDITS:
 		if (rxm_credits_come(c, h->ctrl_data))
 			break;
+		buf->credits = true;
 		rxm_buf_release(buf);
 		return;
 	}

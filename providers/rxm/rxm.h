@@ -246,6 +246,7 @@ enum rxm_state {
  * @credits: receives of the peer's
  * @granted: receives the peer knows of
  * @ungranted: those it does not
+ * @grant_now: one of those is to be told of at once, if the peer is held back
  * @granting: @grant is on its way
  * @grant: tells it
  * @grant_cqe: completion of that
@@ -295,6 +296,7 @@ struct rxm_conn {
 	atomic_t		credits;
 	atomic_t		granted;
 	atomic_t		ungranted;
+	bool			grant_now;
 	bool			granting;
 	struct rxm_hdr		grant;
 	struct kofi_cqe		grant_cqe;
@@ -468,6 +470,7 @@ enum rxm_access {
  * @msg: the message, looking for its receive
  * @op: the receive
  * @waits: the message has no receive yet, or the access no slot
+ * @credits: it had a packet with credits, and is to be posted again
  * @access: enum rxm_access, of one on rxm_conn.accesses; remote CQ data is in @msg
  * @len: bytes of the packet
  * @got: bytes of the message that have arrived
@@ -494,6 +497,7 @@ struct rxm_buf {
 	struct kofi_rxmsg	msg;
 	struct kofi_rxop	*op;
 	bool			waits;
+	bool			credits;
 	u8			access;
 	size_t			len;
 	u64			got;
@@ -609,7 +613,7 @@ bool rxm_credit_take(struct rxm_conn *c, unsigned int keep);
 void rxm_credit_back(struct rxm_conn *c);
 int rxm_credits_come(struct rxm_conn *c, u64 n);
 int rxm_credit_used(struct rxm_conn *c);
-void rxm_credit_posted(struct rxm_conn *c);
+void rxm_credit_posted(struct rxm_conn *c, bool again);
 bool rxm_grant_due(struct rxm_conn *c);
 int rxm_grant_send(struct rxm_conn *c);
 

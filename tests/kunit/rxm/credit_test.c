@@ -97,6 +97,37 @@ static void rxc_held(struct kunit *test)
 		rxt_expect(test, a->tx, t->out + i, 0);
 }
 
+/* Each receive that becomes free lets a message of a peer that is held back come. */
+static void rxc_one_by_one(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0], *b = &t->end[1];
+	const unsigned int fit = RXC_BUFS - RXC_KEPT;
+	unsigned int i;
+
+	WRITE_ONCE(rxm_held_bufs, 0);
+	for (i = 0; i < RXT_TX; i++) {
+		KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out + i, 8, NULL,
+					       a->peer[1], i, t->out + i), 0);
+		if (!i)
+			rxt_expect(test, a->tx, t->out, 0);
+	}
+	/* and one of the peer's packets had credits */
+	for (i = 1; i < fit - 1; i++)
+		rxt_expect(test, a->tx, t->out + i, 0);
+	for (i = 0; i < RXT_TX; i++) {
+		KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->in, 8, NULL,
+					       b->peer[0], i, 0, t->in + i), 0);
+		rxt_expect(test, b->rx, t->in + i, 0);
+		if (!i)
+			rxt_expect(test, a->tx, t->out + fit - 1, 0);
+		if (i < RXT_TX - fit)
+			rxt_expect(test, a->tx, t->out + fit + i, 0);
+	}
+	KUNIT_EXPECT_EQ(test, rxt_stat(a->ep, "violations"), 0);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "violations"), 0);
+}
+
 /* --------------------------------------------------------- against a bare peer */
 
 static struct rxm_hdr *rxc_packet(struct rxt *t, unsigned int i)
@@ -401,6 +432,7 @@ static void rxc_quiet(struct kunit *test)
 static struct kunit_case rxc_cases[] = {
 	KUNIT_CASE(rxc_exchange),
 	KUNIT_CASE(rxc_held),
+	KUNIT_CASE(rxc_one_by_one),
 	KUNIT_CASE(rxc_refused),
 	KUNIT_CASE_PARAM(rxc_forge, rxc_forged_gen_params),
 	KUNIT_CASE(rxc_overdrawn),
