@@ -329,26 +329,41 @@ static void *work(void *arg)
 
 /*
  * How many allocations of a kind may still fail. Such a file can be read once, and
- * with faults on it cannot be opened at any time.
+ * with faults on it can be neither opened nor read at any time.
  */
 static unsigned int left_of(const char *name)
 {
 	char text[16] = "";
+	ssize_t len;
 	int fd;
 
 	do {
 		fd = open(name, O_RDONLY);
-	} while (fd < 0);
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		fail("%s", name);
-	close(fd);
+		len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+		if (fd >= 0)
+			close(fd);
+	} while (len < 0);
 	return atoi(text);
+}
+
+static int rate[2] = { -1, -1 };	/* how often each kind fails */
+
+/* However this ends: what runs after it has no faults. */
+static void no_faults(void)
+{
+	unsigned int k;
+
+	for (k = 0; k < 2; k++) {
+		while (rate[k] >= 0 && write(rate[k], "0\n", 2) != 2 &&
+		       errno == ENOMEM)
+			;
+	}
 }
 
 static int load(unsigned int percent, unsigned int hits, pid_t pid)
 {
 	static const char *const kinds[] = { "failslab", "fail_page_alloc" };
-	int rate[2], times, mine;
+	int times, mine;
 	pthread_t threads[THREADS];
 	unsigned int i, k, hit;
 	char name[100], left[2][100];
@@ -361,6 +376,7 @@ static int load(unsigned int percent, unsigned int hits, pid_t pid)
 		snprintf(name, sizeof(name), DEBUG "%s/probability", kinds[k]);
 		rate[k] = open_or_fail(name, O_WRONLY);
 	}
+	atexit(no_faults);
 	/* what is limited to some tasks is for all of this */
 	mine = open_or_fail("/proc/self/make-it-fail", O_WRONLY);
 	set(mine, 1);
@@ -382,8 +398,7 @@ static int load(unsigned int percent, unsigned int hits, pid_t pid)
 	__atomic_store_n(&dead, true, __ATOMIC_RELEASE);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	for (k = 0; k < 2; k++)
-		set(rate[k], 0);
+	no_faults();
 	printf("%u allocations have failed, ", hit);
 	for (i = 0; i < ERRNO_MAX; i++) {
 		if (tally[i])
