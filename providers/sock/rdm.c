@@ -114,6 +114,30 @@ int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	return 0;
 }
 
+/**
+ * ksk_tx_move - have another connection send what has been posted
+ * @from: a connection nothing of which has begun; closed when this returns
+ * @to: the one that takes its place, and that nothing has been posted to
+ *
+ * Context: any; the caller sees to it that nothing is posted to either meanwhile.
+ */
+void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to)
+{
+	struct ksk_txop *op;
+	unsigned long irq;
+	LIST_HEAD(list);
+
+	spin_lock_irqsave(&from->tx_lock, irq);
+	from->tx_closed = true;
+	list_splice_init(&from->tx_posted, &list);
+	spin_unlock_irqrestore(&from->tx_lock, irq);
+	list_for_each_entry(op, &list, node)
+		op->conn = to;
+	spin_lock_irqsave(&to->tx_lock, irq);
+	list_splice(&list, &to->tx_posted);
+	spin_unlock_irqrestore(&to->tx_lock, irq);
+}
+
 /* Another connection takes the place of one, and what waits there. */
 void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 		     struct ksk_peer *peer)

@@ -197,6 +197,7 @@ struct ksk_peer *ksk_rdm_find(struct ksk_rdm *rdm, const union kofi_ip *addr);
 struct ksk_peer *ksk_rdm_current(struct ksk_rdm *rdm,
 				 const union kofi_ip *addr);
 int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer);
+void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to);
 void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 		     struct ksk_peer *peer);
 

@@ -463,7 +463,6 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags);
 int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op);
 int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred);
-void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to);
 void ksk_tx_send_deferred(struct ksk_conn *c);
 bool ksk_tx_run(struct ksk_conn *c, size_t budget);
 void ksk_tx_ack(struct ksk_conn *c);

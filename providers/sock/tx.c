@@ -889,30 +889,6 @@ int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 	return err;
 }
 
-/**
- * ksk_tx_move - have another connection send what has been posted
- * @from: a connection nothing of which has begun; closed when this returns
- * @to: the one that takes its place, and that nothing has been posted to
- *
- * Context: any; the caller sees to it that nothing is posted to either meanwhile.
- */
-void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to)
-{
-	struct ksk_txop *op;
-	unsigned long irq;
-	LIST_HEAD(list);
-
-	spin_lock_irqsave(&from->tx_lock, irq);
-	from->tx_closed = true;
-	list_splice_init(&from->tx_posted, &list);
-	spin_unlock_irqrestore(&from->tx_lock, irq);
-	list_for_each_entry(op, &list, node)
-		op->conn = to;
-	spin_lock_irqsave(&to->tx_lock, irq);
-	list_splice(&list, &to->tx_posted);
-	spin_unlock_irqrestore(&to->tx_lock, irq);
-}
-
 /* Can it be sent ahead of everything else? */
 static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 {
