@@ -181,7 +181,8 @@ static inline bool kofi_cq_uses(struct kofi_cq *cq, u32 taken, int n)
 {
 	u32 given;
 
-	if (likely((int)(taken - READ_ONCE(cq->seen)) < n))
+	/* one that was seen long ago may be beyond what the difference can say */
+	if (likely(taken - READ_ONCE(cq->seen) < (u32)n))
 		return false;
 	given = kofi_cq_given(cq);
 	WRITE_ONCE(cq->seen, given);

@@ -230,6 +230,32 @@ static struct kofi_rxop *kofi_rxmsg_part(struct kofi_rxmsg *rxmsg)
 	return (struct kofi_rxop *)rxmsg->part;
 }
 
+/**
+ * kofi_rxmsg_adopt - have one message receive what another one was given
+ * @to: a message that has been given nothing, and waits for nothing
+ * @op: the receive of the other, which may be gone when this returns; or NULL
+ *
+ * A part of a multi-receive lies in the message that it was cut off for. Nothing has
+ * been placed in it yet.
+ *
+ * Context: any; @op is the caller's.
+ * Return: the receive to go on with.
+ */
+struct kofi_rxop *kofi_rxmsg_adopt(struct kofi_rxmsg *to, struct kofi_rxop *op)
+{
+	struct kofi_rxop *part = kofi_rxmsg_part(to);
+
+	if (!op || !op->multi)
+		return op;
+	memcpy(part, op, sizeof(to->part));
+	if (iov_iter_is_kvec(&part->cur.iter))
+		part->cur.iter.kvec = part->cur.kv;
+	else
+		part->cur.iter.bvec = part->cur.bv;
+	return part;
+}
+EXPORT_SYMBOL_GPL(kofi_rxmsg_adopt);
+
 static void kofi_rxmsg_give(struct kofi_rxmsg *rxmsg, struct kofi_rxop *op)
 {
 	op->ep = rxmsg->ep;

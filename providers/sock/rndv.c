@@ -370,7 +370,7 @@ int ksk_rndv_data(struct ksk_conn *c)
 	c->rxmsg.tag = rts->rxmsg.tag;
 	c->rxmsg.data = rts->rxmsg.data;
 	c->rxmsg.flags = rts->rxmsg.flags;
-	c->rx.op = rts->op;
+	c->rx.op = kofi_rxmsg_adopt(&c->rxmsg, rts->op);
 	ksk_rts_free(rts);
 	return 0;
 }

@@ -613,8 +613,8 @@ static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 	unsigned int hdr_size = sizeof(struct ksk_hdr);
 	struct ksk_rx *rx = &c->rx;
 	struct kofi_rxop *op;
-	u64 first, tag = 0;
-	size_t size, len;
+	u64 first, size, tag = 0;
+	size_t len;
 	bool tagged;
 	void *to;
 	int err;

@@ -633,6 +633,8 @@ static noinline void ksk_burst_sent(struct ksk_conn *c,
 		if (i && op) {
 			list_del(&op->node);
 			ksk_tx_begin(c, op);
+			/* it may have been; the next one says so itself */
+			c->tx_held = false;
 		} else if (i) {
 			c->tx_acks--;
 		}

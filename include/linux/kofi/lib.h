@@ -584,6 +584,7 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
 		   struct kofi_rxmsg *to);
 void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg);
+struct kofi_rxop *kofi_rxmsg_adopt(struct kofi_rxmsg *to, struct kofi_rxop *op);
 void kofi_rxq_received(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg,
 		       struct kofi_rxop *op);
 void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,

@@ -71,6 +71,42 @@ static void rdm_rendezvous_test(struct kunit *test)
 	rdm_sent(test, a, 2, 0);
 }
 
+/* Parts of one buffer for messages that are announced, kept and fetched */
+static void rdm_rendezvous_multi_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	const struct kvec kv = { t->in, 3 * 4000 };
+	const struct fi_msg_tagged multi = {
+		.msg_iov = &kv, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.ignore = ~0ULL, .context = t,
+	};
+	unsigned int min = ksk_rendezvous_min;
+	struct fi_cq_err_entry e;
+	fi_addr_t peer[2];
+	int i;
+
+	WRITE_ONCE(ksk_rendezvous_min, 2000);
+	rdm_pair(test, FI_MSG | FI_TAGGED | FI_TAGGED_MULTI_RECV, peer);
+	WRITE_ONCE(ksk_rendezvous_min, min);
+	rdm_tsend(test, a, peer[0], 0, 4000, 0);
+	KUNIT_ASSERT_EQ(test, fi_trecvmsg(b->ep, &multi, FI_MULTI_RECV |
+					  FI_COMPLETION), 0);
+	for (i = 1; i < 3; i++)
+		rdm_tsend(test, a, peer[0], i, 4000, 0);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, live_comp(b->rx, &e), 0);
+		KUNIT_EXPECT_EQ(test, e.len, 4000);
+		KUNIT_ASSERT_LT(test, e.tag, 3ULL);
+		KUNIT_EXPECT_PTR_EQ(test, e.buf, (void *)t->in + e.tag * 4000);
+		KUNIT_EXPECT_EQ(test, !!(e.flags & FI_MULTI_RECV), i == 2);
+		KUNIT_EXPECT_MEMEQ(test, (u8 *)e.buf, t->out + e.tag * 4000,
+				   4000);
+	}
+	rdm_sent(test, a, 3, 0);
+	KUNIT_EXPECT_EQ(test, rdm_announced(a), 3UL);
+}
+
 /* What was announced ends with the connection, at both sides. */
 static void rdm_rendezvous_end_test(struct kunit *test)
 {
@@ -301,6 +337,7 @@ static void rdm_rendezvous_expired_test(struct kunit *test)
 
 static struct kunit_case rndv_cases[] = {
 	KUNIT_CASE(rdm_rendezvous_test),
+	KUNIT_CASE(rdm_rendezvous_multi_test),
 	KUNIT_CASE(rdm_rendezvous_end_test),
 	KUNIT_CASE(rdm_rules_test),
 	KUNIT_CASE(rdm_rendezvous_gone_test),
