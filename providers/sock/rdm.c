@@ -334,16 +334,15 @@ static void ksk_rdm_reap(struct work_struct *work)
 {
 	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, reap);
 	struct ksk_peer *peer, *next;
-	LIST_HEAD(list);
 
 	spin_lock_irq(&rdm->lock);
-	list_splice_init(&rdm->ended, &list);
+	list_splice_init(&rdm->ended, &rdm->reaped);
 	spin_unlock_irq(&rdm->lock);
-	if (list_empty(&list))
+	if (list_empty(&rdm->reaped))
 		return;
 	/* posts that have found one have gone */
 	synchronize_rcu();
-	list_for_each_entry_safe(peer, next, &list, node) {
+	list_for_each_entry_safe(peer, next, &rdm->reaped, node) {
 		/* pages that come back look at the socket */
 		ksk_zc_wait(&peer->conn);
 		ksk_conn_close(&peer->conn);
@@ -351,6 +350,7 @@ static void ksk_rdm_reap(struct work_struct *work)
 		mutex_lock(&peer->conn.mutex);
 		mutex_unlock(&peer->conn.mutex);
 		spin_lock_irq(&rdm->lock);
+		list_del(&peer->node);
 		ksk_conn_stats_add(&rdm->total, &peer->conn.stats);
 		spin_unlock_irq(&rdm->lock);
 		ksk_peer_free(peer);
@@ -587,6 +587,8 @@ void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 	}
 	list_for_each_entry(peer, &rdm->ended, node)
 		ksk_conn_stats_add(sum, &peer->conn.stats);
+	list_for_each_entry(peer, &rdm->reaped, node)
+		ksk_conn_stats_add(sum, &peer->conn.stats);
 	early = rdm->early;
 	unexpected = rdm->unexpected_bytes;
 	spin_unlock_irq(&rdm->lock);
@@ -777,6 +779,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 	spin_lock_init(&rdm->lock);
 	INIT_LIST_HEAD(&rdm->conns);
 	INIT_LIST_HEAD(&rdm->ended);
+	INIT_LIST_HEAD(&rdm->reaped);
 	INIT_LIST_HEAD(&rdm->deferred);
 	INIT_WORK(&rdm->accept, ksk_rdm_accept_work);
 	INIT_WORK(&rdm->reap, ksk_rdm_reap);

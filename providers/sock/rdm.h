@@ -26,6 +26,7 @@
  * @peers: connections posts use, by address
  * @conns: all that have not ended
  * @ended: those @reap is to free
+ * @reaped: those it is freeing, which still count in statistics
  * @unknown: connections of peers that were not in the address vector
  * @deferred: of them, those with deferred posts
  * @early: operations that wait for their connection to be established
@@ -64,6 +65,7 @@ struct ksk_rdm {
 	struct rhashtable	peers;
 	struct list_head	conns;
 	struct list_head	ended;
+	struct list_head	reaped;
 	struct list_head	deferred;
 	unsigned int		unknown;
 	size_t			early;

@@ -156,7 +156,13 @@ flags_known() {	# no bit without a name, nothing unknown
 }
 step names flags_known
 
-provider() { kofi info -p "$1" | cmp - /tmp/t/all; }
+provider() {	# itself alone, not those that are layered over it
+	awk '/^provider:/ { its = $2 == "sock" } its' /tmp/t/all | cmp - /tmp/t/sock &&
+	kofi info -p "$1" | cmp - /tmp/t/sock
+}
+kofi info -p sock >/tmp/t/sock
+layered() { kofi info -p 'sock;ofi_rxm' | grep -q '^provider: sock;ofi_rxm$'; }
+step provider-layered layered
 step provider-tcp provider tcp
 step provider-sock provider sock
 step provider-none fails_saying "kofi: no interface fits" kofi info -p nobody
@@ -194,7 +200,7 @@ many() {	# a list of several buffers: none missing, none twice
 	for i in $(seq 1 100); do
 		echo "addr add 10.77.$i.1/24 dev eth0"
 	done | ip -batch - || return
-	kofi info -v -a FI_SOCKADDR_IN -d eth0 >/tmp/t/many
+	kofi info -v -p sock -a FI_SOCKADDR_IN -d eth0 >/tmp/t/many
 	[ "$(count '^fi_info:' /tmp/t/many)" = 101 ] &&
 	[ "$(grep src_addr: /tmp/t/many | sort -u | wc -l)" = 101 ] &&
 	json kofi info --json
