@@ -3,6 +3,10 @@
 #ifndef _KOFI_RXQ_H
 #define _KOFI_RXQ_H
 
+#include <linux/bottom_half.h>
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+
 #include <linux/kofi/lib.h>
 
 int kofi_rxq_init_lists(struct kofi_rxq *q, size_t size);
@@ -13,7 +17,48 @@ struct kofi_rxop *kofi_rxq_oldest_of(struct kofi_rxq *q,
 struct kofi_rxop *kofi_rxq_oldest_any(struct kofi_rxq *q);
 struct kofi_rxop *kofi_rxq_search(struct kofi_rxq *q, const void *context);
 void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg);
+void kofi_rxmsg_give(struct kofi_rxmsg *rxmsg, struct kofi_rxop *op);
+int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+		  struct kofi_rxop *multi, bool turn);
+void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op);
 void kofi_rxq_expire(struct timer_list *timer);
+
+/*
+ * The lock, for who may wake a message. That there is one is only a guess
+ * before: if it is wrong, ksoftirqd runs the stream.
+ */
+static __always_inline bool kofi_rxq_lock(struct kofi_rxq *q,
+					  unsigned long *irq)
+	__acquires(&q->lock)
+{
+	bool bh = !list_empty(&q->waiting) && !in_interrupt() &&
+		  !irqs_disabled();
+
+	if (bh)
+		local_bh_disable();
+	spin_lock_irqsave(&q->lock, *irq);
+	return bh;
+}
+
+static __always_inline void kofi_rxq_unlock(struct kofi_rxq *q,
+					    unsigned long irq, bool bh)
+	__releases(&q->lock)
+{
+	spin_unlock_irqrestore(&q->lock, irq);
+	if (bh)
+		local_bh_enable();
+}
+
+static inline bool kofi_rxop_multi(const struct kofi_rxop *op)
+{
+	return op->flags & FI_MULTI_RECV;
+}
+
+/* Where a message's part of a multi-receive is */
+static inline struct kofi_rxop *kofi_rxmsg_part(struct kofi_rxmsg *rxmsg)
+{
+	return (struct kofi_rxop *)rxmsg->part;
+}
 
 /* A message begins to wait: look at it again when it has done so for long enough. */
 static inline void kofi_rxq_watch(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
