@@ -17,6 +17,7 @@
 
 #include <linux/kofi/backport.h>
 
+#include "../internal.h"
 #include "rxq.h"
 
 #define KOFI_RXQ_EXPIRE		32	/* messages at a time, with interrupts off */
@@ -72,6 +73,9 @@ void kofi_rxq_expire(struct timer_list *timer)
 			continue;
 		if (time_before(jiffies, rxmsg->expires)) {
 			timer_reduce(&q->expire, rxmsg->expires);
+			/* of endpoints that share it each has a time of its own */
+			if (kofi_ep_is_srx(q->ep))
+				continue;
 			break;
 		}
 		if (!left--) {

@@ -61,7 +61,9 @@ static int rxm_ep_enable(struct fid_ep *fid)
 	err = rxm_tx_init(ep);
 	if (err)
 		return err;
-	err = kofi_rxq_init(&ep->rxq, &ep->base, ep->base.info->rx_attr->size);
+	if (!ep->base.srx)
+		err = kofi_rxq_init(&ep->rxq, &ep->base,
+				    ep->base.info->rx_attr->size);
 	if (err)
 		goto exit_tx;
 	mutex_lock(&ep->mutex);
@@ -118,7 +120,7 @@ static int rxm_ep_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 	if (bfid->fclass == FI_CLASS_CNTR &&
 	    flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
 		return -EOPNOTSUPP;
-	return bfid->fclass == FI_CLASS_SRX_CTX ? -EOPNOTSUPP : 0;
+	return 0;
 }
 
 /*

@@ -140,7 +140,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 	info->domain_attr->caps = RXM_DOM_CAPS;
 	info->domain_attr->max_ep_tx_ctx = KOFI_EP_CTX_MAX;
 	info->domain_attr->max_ep_rx_ctx = KOFI_EP_CTX_MAX;
-	info->domain_attr->max_ep_srx_ctx = 0;
+	info->domain_attr->max_ep_srx_ctx = RXM_SRX_MAX;
 	info->domain_attr->mr_mode &= ~FI_MR_ENDPOINT;
 }
 
@@ -391,6 +391,7 @@ static const struct fi_ops rxm_domain_fid_ops = {
 static const struct fi_ops_domain rxm_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= rxm_endpoint,
+	.srx_context	= kofi_srx_open,
 	.mr_regattr	= kofi_mr_regattr,
 	.query_atomic	= rxm_query_atomic,
 };

@@ -309,7 +309,7 @@ static void rxm_message_done(struct rxm_buf *buf, int err)
 		wc.olen = msg->len - wc.len;
 		wc.err = wc.olen ? FI_ETRUNC : 0;
 	}
-	kofi_rxq_done(&buf->conn->ep->rxq, op, &wc);
+	kofi_rxq_done(rxm_rxq(buf->conn->ep), op, &wc);
 }
 
 static void rxm_segment_copy(struct rxm_buf *head, struct rxm_buf *buf)
@@ -361,7 +361,7 @@ static void rxm_message_match(struct rxm_buf *buf)
 	struct rxm_conn *c = buf->conn;
 	bool waited = buf->waits;
 
-	buf->waits = kofi_rxq_match(&c->ep->rxq, &buf->msg, &buf->op);
+	buf->waits = kofi_rxq_match(rxm_rxq(c->ep), &buf->msg, &buf->op);
 	if (!buf->waits) {
 		rxm_message_place(buf);
 	} else if (!waited) {
@@ -738,7 +738,7 @@ static void rxm_message_drop(struct rxm_buf *buf)
 	struct rxm_buf *part, *next;
 
 	if (buf->waits)
-		kofi_rxq_forget(&buf->conn->ep->rxq, &buf->msg);
+		kofi_rxq_forget(rxm_rxq(buf->conn->ep), &buf->msg);
 	rxm_message_done(buf, ENOTCONN);
 	list_for_each_entry_safe(part, next, &buf->more, node)
 		rxm_buf_release(part);

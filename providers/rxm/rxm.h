@@ -47,6 +47,7 @@
 #define RXM_INJECT	128
 #define RXM_SIZE	256	/* operations per direction, likewise */
 #define RXM_SIZE_MAX	65536
+#define RXM_SRX_MAX	65536	/* shared receive contexts of a domain: memory's limit */
 #define RXM_RMA_IOV	4
 #define RXM_CQ_DATA	sizeof_field(struct rxm_hdr, data)
 #define RXM_MSG_MAX	SZ_1G
@@ -125,7 +126,7 @@ struct rxm_stats {
  * struct rxm_ep - an endpoint
  * @base: the core's
  * @dom: its domain
- * @rxq: posted receives
+ * @rxq: posted receives, unless a shared context has them: rxm_rxq()
  * @info: what its connections are opened with
  * @flow: connections use credits
  * @vals_set: which of @vals have been set
@@ -523,6 +524,12 @@ extern unsigned int rxm_max_unknown;
 static inline struct rxm_ep *rxm_ep(struct fid_ep *fid)
 {
 	return container_of(fid, struct rxm_ep, base.ep);
+}
+
+/* What messages take their receives from */
+static inline struct kofi_rxq *rxm_rxq(struct rxm_ep *ep)
+{
+	return kofi_ep_rxq(&ep->base, &ep->rxq);
 }
 
 /* Most bytes of a read or write below, as far as is known before it is posted */
