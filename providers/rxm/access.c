@@ -12,7 +12,9 @@
  * Remote CQ data that has taken a receive waits in it for a slot of the queue. Such
  * buffers are on a list, in the order they came, and count as those of messages
  * without a receive do: from some number on the peer is held back. They stay when the
- * connection ends, as the bytes have been written.
+ * connection ends, as the bytes have been written. Atomic operations, which are done
+ * here, are on the same list until there is a slot for a region that is to report
+ * them; what has not been done by then ends with the connection.
  */
 #include "rxm.h"
 
@@ -80,25 +82,36 @@ static int rxm_data_report(struct rxm_buf *buf)
 void rxm_accesses(struct rxm_conn *c)
 {
 	struct rxm_buf *buf;
-	bool waited;
+	bool data, waited;
 
 	while (!list_empty(&c->accesses)) {
 		buf = list_first_entry(&c->accesses, struct rxm_buf, node);
+		data = buf->access == RXM_ACCESS_DATA;
 		waited = buf->waits;
-		buf->waits = rxm_data_report(buf);
+		buf->waits = data ? rxm_data_report(buf) :
+				    rxm_atomic_serve(buf);
 		if (buf->waits)
 			return;
 		if (waited)
 			kofi_ep_remote_cancel(&c->ep->base, &buf->msg.cq_wait);
-		rxm_buf_release(buf);
+		if (data)
+			rxm_buf_release(buf);
 	}
 }
 
-static void rxm_access(struct rxm_buf *buf)
+/**
+ * rxm_access - what a peer does to memory, in its turn
+ * @buf: the packet
+ * @access: what it is
+ *
+ * Context: softirq, with rx_lock.
+ */
+void rxm_access(struct rxm_buf *buf, enum rxm_access access)
 {
 	struct rxm_conn *c = buf->conn;
 	bool first = list_empty(&c->accesses);
 
+	buf->access = access;
 	list_add_tail(&buf->node, &c->accesses);
 	if (first)
 		rxm_accesses(c);
@@ -118,11 +131,10 @@ void rxm_remote_data(struct rxm_buf *buf, const struct kofi_wc *wc)
 {
 	struct rxm_conn *c = buf->conn;
 
-	buf->access = RXM_ACCESS_DATA;
 	buf->msg.len = wc->len;
 	buf->msg.data = wc->data;
 	buf->msg.src = rxm_source(c->ep, c, &c->known);
-	rxm_access(buf);
+	rxm_access(buf, RXM_ACCESS_DATA);
 }
 
 /**

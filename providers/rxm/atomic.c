@@ -276,6 +276,12 @@ int rxm_atomic_answered(struct rxm_conn *c, const struct rxm_hdr *h)
 
 /* ------------------------------------------------------------- being asked */
 
+static void rxm_targets_drop(struct kofi_target *t, unsigned int n)
+{
+	while (n--)
+		kofi_target_drop(&t[n]);
+}
+
 /* The regions a request names, all of them checked; returns the bytes */
 static ssize_t rxm_atomic_targets(struct rxm_ep *ep, const struct rxm_hdr *h,
 				  const struct kofi_atomic *a,
@@ -294,30 +300,68 @@ static ssize_t rxm_atomic_targets(struct rxm_ep *ep, const struct rxm_hdr *h,
 					      mem[i].addr, mem[i].len);
 		if (err)
 			goto drop;
+		/* reads and writes end it at the provider below, not here */
+		if (t[i].mr->flags & FI_MR_SINGLE_USE) {
+			kofi_target_drop(&t[i]);
+			err = -FI_EKEYREJECTED;
+			goto drop;
+		}
 		len += t[i].len;
 	}
 	return len;
 
 drop:
-	while (i--)
-		kofi_target_drop(&t[i]);
+	rxm_targets_drop(t, i);
 	return err;
+}
+
+/* A slot of the queue, if one of the regions is to report it */
+static int rxm_atomic_reserve(struct rxm_buf *buf, const struct kofi_target *t,
+			      bool *event)
+{
+	unsigned int i;
+
+	*event = false;
+	for (i = 0; i < buf->hdr.atomic_count; i++)
+		*event |= t[i].event;
+	return *event ? kofi_ep_remote_reserve(&buf->conn->ep->base,
+					       &buf->msg.cq_wait) : 0;
+}
+
+/* It is counted, and reported. */
+static void rxm_atomic_tell(struct rxm_buf *buf, const struct kofi_target *t,
+			    size_t len, bool event)
+{
+	struct rxm_conn *c = buf->conn;
+	const struct kofi_wc wc = {
+		.flags = FI_ATOMIC | (buf->hdr.op == RXM_OP_ATOMIC ?
+				      FI_REMOTE_WRITE : FI_REMOTE_READ) |
+			 (event ? FI_RMA_EVENT : 0),
+		.len = len,
+		.mr_context = t->context,
+		.mr_key = t->key,
+		.src = rxm_source(c->ep, c, &c->known),
+	};
+
+	kofi_ep_remote_complete(&c->ep->base, &wc);
 }
 
 /**
  * rxm_atomic_do - do what a peer has asked for
- * @ep: the endpoint
- * @h: the request, which has passed rxm_packet_check(); its operands become the
+ * @buf: the request, which has passed rxm_packet_check(); its operands become the
  *	old values if they are asked for
  * @result: bytes of these
  *
- * Context: softirq, with rx_lock.
- * Return: 0; -EOPNOTSUPP, -EINVAL, -EMSGSIZE, -EACCES or -FI_EKEYREJECTED with
- * nothing changed.
+ * Context: softirq, or with bottom halves off; with rx_lock.
+ * Return: 0; -EAGAIN without a slot to report it, and the buffer is woken;
+ * -EOPNOTSUPP, -EINVAL, -EMSGSIZE, -EACCES or -FI_EKEYREJECTED. Nothing has changed
+ * then.
  */
-int rxm_atomic_do(struct rxm_ep *ep, const struct rxm_hdr *h, size_t *result)
+int rxm_atomic_do(struct rxm_buf *buf, size_t *result)
 {
-	void *values = (u8 *)(h + 1) + RXM_ATOMIC_MEM;
+	const struct rxm_hdr *h = &buf->hdr;
+	struct rxm_ep *ep = buf->conn->ep;
+	void *values = buf->data + RXM_ATOMIC_MEM;
 	struct kofi_target t[RXM_RNDV_IOV];
 	struct kofi_atomic a = {
 		.call = h->op == RXM_OP_ATOMIC ? 0 :
@@ -330,7 +374,8 @@ int rxm_atomic_do(struct rxm_ep *ep, const struct rxm_hdr *h, size_t *result)
 		   (a.op == FI_ATOMIC_READ ? 0 : FI_REMOTE_WRITE);
 	size_t got = h->size - RXM_ATOMIC_MEM;
 	ssize_t len, need;
-	int i;
+	bool event;
+	int i, err;
 
 	*result = 0;
 	if ((ep->base.info->caps & caps) != caps)
@@ -341,18 +386,19 @@ int rxm_atomic_do(struct rxm_ep *ep, const struct rxm_hdr *h, size_t *result)
 	/* some send operands for what has none */
 	need = a.op == FI_ATOMIC_READ ? min_t(ssize_t, len, got) :
 	       a.call == FI_COMPARE_ATOMIC ? 2 * len : len;
-	if (need == got) {
-		a.operands = a.op == FI_ATOMIC_READ ? NULL : values;
-		a.compare = a.call == FI_COMPARE_ATOMIC ? values + len : NULL;
-		a.results = a.call ? values : NULL;
-		*result = a.call ? len : 0;
-	}
-	for (i = 0; i < h->atomic_count; i++) {
-		if (need == got)
-			kofi_target_atomic(&t[i], &a);
-		kofi_target_drop(&t[i]);
-	}
-	return need == got ? 0 : -EINVAL;
+	err = need == got ? rxm_atomic_reserve(buf, t, &event) : -EINVAL;
+	if (err)
+		goto drop;
+	a.operands = a.op == FI_ATOMIC_READ ? NULL : values;
+	a.compare = a.call == FI_COMPARE_ATOMIC ? values + len : NULL;
+	a.results = a.call ? values : NULL;
+	*result = a.call ? len : 0;
+	for (i = 0; i < h->atomic_count; i++)
+		kofi_target_atomic(&t[i], &a);
+	rxm_atomic_tell(buf, t, len, event);
+drop:
+	rxm_targets_drop(t, h->atomic_count);
+	return err;
 }
 
 /* ------------------------------------------------------------------- posts */

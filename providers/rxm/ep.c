@@ -114,13 +114,14 @@ static int rxm_ep_close(struct fi_fid *fid)
 	return 0;
 }
 
-/* Peers' accesses are the business of the provider below. */
+/* Peers' accesses are counted if the provider below is told of them. */
 static int rxm_ep_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 {
-	if (bfid->fclass == FI_CLASS_CNTR &&
-	    flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
-		return -EOPNOTSUPP;
-	return 0;
+	struct rxm_ep *ep = container_of(fid, struct rxm_ep, base.ep.fid);
+
+	return bfid->fclass == FI_CLASS_CNTR &&
+	       flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) &&
+	       !(ep->info->caps & FI_RMA_EVENT) ? -EOPNOTSUPP : 0;
 }
 
 /*

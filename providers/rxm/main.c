@@ -22,7 +22,8 @@
 			 FI_READ | FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX)
 #define RXM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
-			 FI_TAGGED_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
+			 FI_TAGGED_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | \
+			 FI_RMA_EVENT)
 
 /* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
 #define RXM_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
@@ -100,6 +101,8 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 	/* they give addresses a meaning: not unless asked for */
 	info->caps &= hints->caps | ~(FI_DIRECTED_RECV | FI_NAMED_RX_CTX |
 				      FI_TAGGED_MULTI_RECV);
+	/* who is told of accesses is the provider below */
+	info->caps &= msg->caps | ~FI_RMA_EVENT;
 
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= info->caps & RXM_TX_CAPS,
@@ -306,7 +309,7 @@ static struct rxm_mr *rxm_mr(struct kofi_mr *mr)
 /* Regions for any context belong to the endpoint of one peer. */
 static int rxm_mr_init(struct kofi_mr *mr, size_t segs, u64 key)
 {
-	if (mr->pool || mr->flags)
+	if (mr->pool)
 		return -EOPNOTSUPP;
 	rxm_mr(mr)->key = key;
 	return 0;
@@ -330,7 +333,7 @@ static int rxm_mr_open(struct kofi_mr *mr)
 	struct fid_mr *msg;
 	int err;
 
-	err = fi_mr_regattr(dom->msg, &attr, 0, &msg);
+	err = fi_mr_regattr(dom->msg, &attr, mr->flags, &msg);
 	if (err)
 		return err;
 	rxm_mr(mr)->msg = msg;

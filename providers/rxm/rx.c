@@ -577,24 +577,39 @@ static void rxm_fetch_go(struct rxm_buf *buf)
 
 /* ----------------------------------------------------------------- packets */
 
-/* Each request is answered, out of its own buffer: none is to be found for that. */
-static void rxm_atomic(struct rxm_buf *buf)
+/**
+ * rxm_atomic_serve - do an atomic operation, and answer
+ * @buf: the request, on rxm_conn.accesses; the answer goes out of it, so that no
+ *	other buffer is to be found
+ *
+ * rxm_push() is to follow.
+ *
+ * Context: softirq, or with bottom halves off; with rx_lock.
+ * Return: 0; -EAGAIN, and the buffer is woken.
+ */
+int rxm_atomic_serve(struct rxm_buf *buf)
 {
 	const struct rxm_hdr *h = &buf->hdr;
+	size_t result;
 	int err;
 
-	list_add_tail(&buf->node, &buf->conn->held);
+	err = rxm_atomic_do(buf, &result);
+	if (err == -EAGAIN)
+		return err;
+	list_move_tail(&buf->node, &buf->conn->held);
+	buf->access = RXM_ACCESS_NONE;
 	rxm_answer_format(buf, RXM_ATOMIC_RSP);
-	err = rxm_atomic_do(buf->conn->ep, h, &buf->result);
+	buf->result = result;
 	buf->rsp = (struct rxm_atomic_rsp) {
 		.status = cpu_to_be32(err),
-		.len = cpu_to_be32(buf->result),
+		.len = cpu_to_be32(result),
 	};
 	buf->answer.op = h->op;
 	buf->answer.datatype = h->datatype;
 	buf->answer.atomic_op = h->atomic_op;
-	buf->answer.size = sizeof(buf->rsp) + buf->result;
+	buf->answer.size = sizeof(buf->rsp) + result;
 	rxm_ctrl_init(buf, rxm_answer_send, rxm_answer_done);
+	return 0;
 }
 
 static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
@@ -616,7 +631,7 @@ static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
 		rxm_segment(buf);
 		return;
 	case RXM_ATOMIC:
-		rxm_atomic(buf);
+		rxm_access(buf, RXM_ACCESS_ATOMIC);
 		return;
 	case RXM_ATOMIC_RSP:
 		if (rxm_atomic_answered(c, h))

@@ -458,6 +458,7 @@ struct rxm_op {
 enum rxm_access {
 	RXM_ACCESS_NONE,
 	RXM_ACCESS_DATA,	/* of a write that has been done */
+	RXM_ACCESS_ATOMIC,	/* to be done, and answered */
 };
 
 /**
@@ -610,7 +611,7 @@ int rxm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 int rxm_atomic_fill(struct rxm_op *op, const struct rxm_atomic_args *args);
 int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op);
 int rxm_atomic_answered(struct rxm_conn *c, const struct rxm_hdr *h);
-int rxm_atomic_do(struct rxm_ep *ep, const struct rxm_hdr *h, size_t *result);
+int rxm_atomic_do(struct rxm_buf *buf, size_t *result);
 
 /* credit.c */
 bool rxm_credits_used(const struct fi_info *msg);
@@ -658,6 +659,7 @@ void rxm_tx_exit(struct rxm_ep *ep);
 extern char rxm_own_region;
 int rxm_access_setup(struct rxm_conn *c);
 void rxm_accesses(struct rxm_conn *c);
+void rxm_access(struct rxm_buf *buf, enum rxm_access access);
 void rxm_remote_data(struct rxm_buf *buf, const struct kofi_wc *wc);
 void rxm_access_drop(struct rxm_conn *c, bool all);
 
@@ -665,6 +667,7 @@ void rxm_access_drop(struct rxm_conn *c, bool all);
 fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 		     struct kofi_av_known *known);
 void rxm_buf_release(struct rxm_buf *buf);
+int rxm_atomic_serve(struct rxm_buf *buf);
 bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len);
 int rxm_rx_fill(struct rxm_conn *c);
 void rxm_rx_starved(struct rxm_ep *ep);

@@ -126,6 +126,8 @@ struct ct_event {
  * @mr_pool: regions in the pool of each end
  * @srx_size: side 1 has its receives of a shared context, which has as many
  * @zerocopy_min: bytes from which on pages are not copied; 0 for the default
+ * @early: side 0 has an endpoint, bound and not enabled, and ct_pair_connect() does the
+ *	rest; of any type
  * @unconnected: nothing is connected; side 0 has an endpoint, bound and not
  *	enabled, and the passive endpoint listens
  */
@@ -146,6 +148,7 @@ struct ct_opts {
 	size_t		mr_pool;
 	size_t		srx_size;
 	unsigned int	zerocopy_min;
+	bool		early;
 	bool		unconnected;
 };
 

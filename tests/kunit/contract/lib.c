@@ -930,7 +930,7 @@ int ct_pair_setup(struct ct_pair *p)
 	if (!err && !ct_rdm())
 		err = ct_listen(p);
 	err = err ?: ct_ep_open(p, 0, p->info);
-	if (err || p->opts.unconnected)
+	if (err || p->opts.early || p->opts.unconnected)
 		return err;
 	return ct_pair_connect(p);
 }

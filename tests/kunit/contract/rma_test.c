@@ -655,7 +655,7 @@ static void rma_counted(struct kunit *test)
 	static const u64 kinds[] = { FI_SEND, FI_READ, FI_WRITE, FI_RECV };
 	const struct ct_opts opts = {
 		.mode = ct_mode_of(test), .mr_mode = RT_MR_MODE,
-		.caps = RT_CAPS, .selective = true, .unconnected = true,
+		.caps = RT_CAPS, .selective = true, .early = true,
 	};
 	struct rt_test *t = rt_open_opts(test, &opts, 1, RT_BOTH);
 	struct fid_cntr *cntr[ARRAY_SIZE(kinds)];
@@ -717,7 +717,7 @@ static void rma_counted_remote(struct kunit *test)
 	static const u64 kinds[] = { FI_REMOTE_READ, FI_REMOTE_WRITE };
 	const struct ct_opts opts = {
 		.mode = ct_mode_of(test), .mr_mode = RT_MR_MODE,
-		.caps = RT_CAPS, .unconnected = true,
+		.caps = RT_CAPS, .early = true,
 	};
 	struct rt_test *t = rt_open_opts(test, &opts, 1, RT_BOTH);
 	struct fid_cntr *cntr[ARRAY_SIZE(kinds)];

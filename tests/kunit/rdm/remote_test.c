@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What an endpoint is told of its peers' accesses to memory, over each provider of
- * endpoints that do not connect: remote CQ data.
+ * endpoints that do not connect: remote CQ data, events of regions, counters.
  */
 #include <linux/sizes.h>
 #include <linux/wait.h>
@@ -24,7 +24,7 @@ static void rm_close_mr(void *arg)
 /* Is the provider told of accesses, and so of the region? */
 static bool rm_told(const struct rdm_pair *t)
 {
-	return !strncmp(t->info->fabric_attr->prov_name, "sock", 4);
+	return t->info->caps & FI_RMA_EVENT;
 }
 
 static u64 rm_data(const struct rdm_pair *t, u64 value)
@@ -33,26 +33,36 @@ static u64 rm_data(const struct rdm_pair *t, u64 value)
 	       (u32)value : value;
 }
 
+#define RM_RIGHTS	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+
 static struct fid_mr *rm_reg(struct rdm_pair *t, u64 key, u64 flags)
 {
 	struct fid_mr *mr;
 
 	KUNIT_ASSERT_EQ(t->test, fi_mr_reg(t->domain, t->in, RDM_LONG,
-					   FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-					   key, flags, &mr, t->in), 0);
+					   RM_RIGHTS, 0, key, flags, &mr, t->in),
+			0);
 	KUNIT_ASSERT_EQ(t->test, kunit_add_action_or_reset(t->test, rm_close_mr,
 							   mr), 0);
 	return mr;
 }
 
 /* A pair, one end with so many slots; to be enabled */
-static struct rdm_pair *rm_alloc(struct kunit *test, size_t slots)
+static struct rdm_pair *rm_alloc_as(struct kunit *test, size_t slots, int keys)
 {
-	struct rdm_pair *t = rdm_pair_alloc(test, RM_CAPS, RDM_KEYS);
+	bool native = !strcmp(test->param_value, "sock");
+	struct rdm_pair *t;
+
+	t = rdm_pair_alloc(test, RM_CAPS | (native ? 0 : FI_ATOMIC), keys);
 
 	rdm_pair_end(t, &t->from, 0, 0, NULL);
 	rdm_pair_end(t, &t->to, 0, slots, NULL);
 	return t;
+}
+
+static struct rdm_pair *rm_alloc(struct kunit *test, size_t slots)
+{
+	return rm_alloc_as(test, slots, RDM_KEYS);
 }
 
 static void rm_need_data(const struct rdm_pair *t)
@@ -298,6 +308,227 @@ static void rm_calls(struct kunit *test)
 	}
 }
 
+/* -------------------------------------------------------- events of regions */
+
+static bool rm_has_atomics(const struct rdm_pair *t)
+{
+	return t->info->caps & FI_ATOMIC;
+}
+
+/* What asks for events is refused where there are none. */
+static struct rdm_pair *rm_events_alloc(struct kunit *test, size_t slots,
+					int keys, u64 flags)
+{
+	struct rdm_pair *t = rm_alloc_as(test, slots, keys);
+	struct fid_mr *mr = NULL;
+
+	if (rm_told(t))
+		return t;
+	KUNIT_EXPECT_EQ(test, fi_mr_reg(t->domain, t->in, 64, RM_RIGHTS, 0, 0,
+					flags, &mr, NULL), -EOPNOTSUPP);
+	return NULL;
+}
+
+static int rm_fetch_add(struct rdm_pair *t, struct fid_mr *mr, u64 *old)
+{
+	static const u64 one = 1;
+
+	return fi_fetch_atomic(t->from.ep, &one, 1, NULL, old, NULL,
+			       t->from.peer, kofi_mr_base(mr), fi_mr_key(mr),
+			       FI_UINT64, FI_SUM, t->out);
+}
+
+/* The next completion of the end that has the region */
+static void rm_event(struct rdm_pair *t, u64 key, u64 flags, size_t len)
+{
+	struct fi_cq_tagged_entry e;
+	fi_addr_t src;
+
+	KUNIT_ASSERT_EQ(t->test, fi_cq_sreadfrom(t->to.cq, &e, 1, &src, NULL,
+						 RDM_TIMEOUT), 1);
+	KUNIT_EXPECT_EQ(t->test, e.flags, flags);
+	KUNIT_EXPECT_EQ(t->test, e.len, len);
+	KUNIT_EXPECT_EQ(t->test, src, t->to.peer);
+	KUNIT_EXPECT_PTR_EQ(t->test, e.op_context, (void *)t->in);
+	KUNIT_EXPECT_EQ(t->test, e.tag, key);
+}
+
+/* Each access is reported, with its region. */
+static void rm_events(struct kunit *test)
+{
+	struct rdm_pair *t = rm_events_alloc(test, 0, RDM_KEYS, FI_RMA_EVENT);
+	struct fi_cq_tagged_entry e;
+	struct fid_mr *mr;
+	u64 key, old;
+	int i;
+
+	if (!t)
+		return;
+	rdm_pair_enable(t);
+	mr = rm_reg(t, 0, FI_RMA_EVENT);
+	key = fi_mr_key(mr);
+	KUNIT_ASSERT_EQ(test, fi_write(t->from.ep, t->out, 100, NULL,
+				       t->from.peer, kofi_mr_base(mr), key, t),
+			0);
+	rm_event(t, key, FI_RMA | FI_REMOTE_WRITE, 100);
+	KUNIT_ASSERT_EQ(test, fi_read(t->from.ep, t->out, 90, NULL,
+				      t->from.peer, kofi_mr_base(mr), key, t),
+			0);
+	rm_event(t, key, FI_RMA | FI_REMOTE_READ, 90);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	if (!rm_has_atomics(t))
+		return;
+	KUNIT_ASSERT_EQ(test, fi_atomic(t->from.ep, t->out, 2, NULL,
+					t->from.peer, kofi_mr_base(mr), key,
+					FI_UINT32, FI_SUM, t), 0);
+	rm_event(t, key, FI_ATOMIC | FI_REMOTE_WRITE, 8);
+	KUNIT_ASSERT_EQ(test, rm_fetch_add(t, mr, &old), 0);
+	rm_event(t, key, FI_ATOMIC | FI_REMOTE_READ, 8);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+}
+
+/* Atomic operations wait for slots, in order, and are done once each. */
+static void rm_events_flooded(struct kunit *test)
+{
+	struct rdm_pair *t = rm_events_alloc(test, RM_SLOTS, RDM_KEYS,
+					     FI_RMA_EVENT);
+	u64 *old = kunit_kcalloc(test, RM_FLOOD, sizeof(*old), GFP_KERNEL);
+	struct fi_cq_tagged_entry e;
+	struct fid_mr *mr;
+	u64 key;
+	int i;
+
+	if (!t)
+		return;
+	if (!rm_has_atomics(t))
+		kunit_skip(test, "no atomic operations");
+	KUNIT_ASSERT_NOT_NULL(test, old);
+	rdm_pair_enable(t);
+	mr = rm_reg(t, 0, FI_RMA_EVENT);
+	key = fi_mr_key(mr);
+	memset(t->in, 0, sizeof(*old));
+	for (i = 0; i < RM_FLOOD / 2; i++)
+		KUNIT_ASSERT_EQ(test, rm_fetch_add(t, mr, &old[i]), 0);
+	/* those that have had a slot are answered */
+	for (i = 0; i < RM_SLOTS; i++)
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	for (i = 0; i < RM_FLOOD / 2; i++)
+		rm_event(t, key, FI_ATOMIC | FI_REMOTE_READ, 8);
+	for (i = RM_SLOTS; i < RM_FLOOD / 2; i++)
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	for (i = 0; i < RM_FLOOD / 2; i++)
+		KUNIT_EXPECT_EQ(test, old[i], (u64)i);
+	rm_empty(t, &t->to);
+
+	/* what waits when its endpoint is closed ends, too */
+	for (i = 0; i < RM_FLOOD / 2; i++)
+		KUNIT_ASSERT_EQ(test, rm_fetch_add(t, mr, &old[i]), 0);
+	for (i = 0; i < RM_SLOTS; i++)
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	rdm_close_end(test, &t->to);
+	for (i = RM_SLOTS; i < RM_FLOOD / 2; i++)
+		KUNIT_ASSERT_GE(test, rdm_comp(&t->from, &e), 0);
+}
+
+/* A region for one access, by a key that the consumer has chosen */
+static void rm_once(struct kunit *test)
+{
+	const u64 key = 0x1234567, flags = FI_MR_SINGLE_USE | FI_RMA_EVENT;
+	int keys = strncmp(test->param_value, "sock", 4) ? RDM_KEYS : 0;
+	struct rdm_pair *t = rm_events_alloc(test, 0, keys, flags);
+	struct fi_cq_tagged_entry e;
+	struct fid_mr *mr;
+	u64 old;
+	int i;
+
+	if (!t)
+		return;
+	rdm_pair_enable(t);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, fi_mr_reg(t->domain, t->in, RDM_LONG,
+						RM_RIGHTS, 0, key, flags, &mr,
+						t->in), 0);
+		KUNIT_EXPECT_EQ(test, fi_mr_key(mr), key);
+		if (rm_has_atomics(t)) {
+			KUNIT_ASSERT_EQ(test, rm_fetch_add(t, mr, &old), 0);
+			KUNIT_EXPECT_EQ(test, rdm_comp(&t->from, &e),
+					FI_EKEYREJECTED);
+		}
+		KUNIT_ASSERT_EQ(test, fi_write(t->from.ep, t->out, 64, NULL,
+					       t->from.peer, 0, key, t), 0);
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+		rm_event(t, key, FI_RMA | FI_REMOTE_WRITE, 64);
+		/* it has ended; who tries again loses the connection */
+		KUNIT_ASSERT_EQ(test, fi_read(t->from.ep, t->out, 8, NULL,
+					      t->from.peer, 0, key, t), 0);
+		KUNIT_EXPECT_GT(test, rdm_comp(&t->from, &e), 0);
+		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	}
+	rm_empty(t, &t->to);
+}
+
+/* ----------------------------------------------------------------- counters */
+
+/* Accesses are counted, and a message that its receiver reads is none. */
+static void rm_counters(struct kunit *test)
+{
+	static const u64 kinds[] = { FI_REMOTE_READ, FI_REMOTE_WRITE };
+	struct rdm_pair *t = rm_alloc(test, 0);
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr[ARRAY_SIZE(kinds)];
+	struct fi_cq_tagged_entry e;
+	struct fid_mr *mr;
+	u64 old, reads = 5, writes = 5;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		KUNIT_ASSERT_EQ(test, fi_cntr_open(t->domain, &attr, &cntr[i],
+						   NULL), 0);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(t->to.ep, &cntr[i]->fid,
+						 kinds[i]),
+				rm_told(t) ? 0 : -EOPNOTSUPP);
+	}
+	rdm_pair_enable(t);
+	mr = rm_reg(t, 0, 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(t->from.ep, t->in, RDM_LONG, NULL,
+				      FI_ADDR_UNSPEC, t), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(t->to.ep, t->out, RDM_LONG, NULL,
+				      t->to.peer, t), 0);
+	KUNIT_ASSERT_EQ(test, rdm_comp(&t->to, &e), 0);
+	KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	for (i = 0; i < 5; i++) {
+		KUNIT_ASSERT_EQ(test, fi_write(t->from.ep, t->out, 8, NULL,
+					       t->from.peer, kofi_mr_base(mr),
+					       fi_mr_key(mr), t), 0);
+		KUNIT_ASSERT_EQ(test, fi_read(t->from.ep, t->out, 8, NULL,
+					      t->from.peer, kofi_mr_base(mr),
+					      fi_mr_key(mr), t), 0);
+	}
+	for (i = 0; i < 10; i++)
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	if (rm_has_atomics(t)) {
+		reads++;
+		KUNIT_ASSERT_EQ(test, rm_fetch_add(t, mr, &old), 0);
+		KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
+	}
+	if (rm_told(t)) {
+		KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr[0], reads, RDM_TIMEOUT),
+				0);
+		KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr[1], writes,
+						   RDM_TIMEOUT), 0);
+	} else {
+		reads = 0;
+		writes = 0;
+	}
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr[0]), reads);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr[1]), writes);
+	rdm_close_end(test, &t->to);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&cntr[i]->fid), 0);
+}
+
 static struct kunit_case rm_cases[] = {
 	KUNIT_CASE_PARAM(rm_data_sizes, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_data_info, rdm_place_gen_params),
@@ -305,6 +536,10 @@ static struct kunit_case rm_cases[] = {
 	KUNIT_CASE_PARAM(rm_flooded_closed, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_flooded_lost, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(rm_calls, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_events, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_events_flooded, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_once, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(rm_counters, rdm_place_gen_params),
 	{}
 };
 
