@@ -550,20 +550,23 @@ void ksk_listener_init(struct ksk_listener *l)
 }
 
 /**
- * ksk_listener_stats - report its statistics
+ * ksk_listener_stats - report what becomes of requests before their owner sees them
  * @l: the listener
- * @fn: takes one
+ * @fn: takes a statistic
  * @arg: for @fn
+ *
+ * Context: process, may sleep.
+ * Return: how many were none.
  */
-void ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg)
+unsigned long ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg)
 {
+	unsigned long violations;
+
 	mutex_lock(&ksk_req_mutex);
-	fn(arg, "accepted", l->accepted);
 	fn(arg, "pending", l->pending);
-	fn(arg, "delivered", l->delivered);
 	fn(arg, "evicted", l->evicted);
 	fn(arg, "timeouts", l->timeouts);
-	fn(arg, "violations", l->violations);
-	fn(arg, "lost", l->lost);
+	violations = l->violations;
 	mutex_unlock(&ksk_req_mutex);
+	return violations;
 }

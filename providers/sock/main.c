@@ -80,6 +80,7 @@ MODULE_PARM_DESC(keepalive_cnt,
 		 "Unanswered questions after which an idle peer is dead (1 to 127, default 3)");
 
 unsigned int ksk_max_pending = 128;
+EXPORT_SYMBOL_IF_KUNIT(ksk_max_pending);
 static struct kofi_param ksk_param_max_pending = { &ksk_max_pending, 1, 65536 };
 module_param_cb(max_pending, &kofi_param_ops, &ksk_param_max_pending, 0644);
 MODULE_PARM_DESC(max_pending,

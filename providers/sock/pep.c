@@ -316,7 +316,12 @@ static void ksk_pep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	struct kofi_pep *base = container_of(obj, struct kofi_pep, obj);
 	struct ksk_pep *pep = container_of(base, struct ksk_pep, base);
 
-	ksk_listener_stats(&pep->listener, fn, arg);
+	const struct ksk_listener *l = &pep->listener;
+
+	fn(arg, "accepted", READ_ONCE(l->accepted));
+	fn(arg, "delivered", READ_ONCE(l->delivered));
+	fn(arg, "lost", READ_ONCE(l->lost));
+	fn(arg, "violations", ksk_listener_stats(&pep->listener, fn, arg));
 }
 
 static int ksk_pep_close(struct fi_fid *fid)

@@ -602,6 +602,7 @@ void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 	fn(arg, "refused", READ_ONCE(rdm->refused));
 	fn(arg, "restarts", READ_ONCE(rdm->restarts));
 	fn(arg, "idle_closed", READ_ONCE(rdm->idle_closed));
+	sum->violations += ksk_listener_stats(&rdm->listener, fn, arg);
 }
 EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_stats);
 

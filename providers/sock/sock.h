@@ -302,7 +302,7 @@ void ksk_listener_init(struct ksk_listener *l);
 int ksk_listener_start(struct ksk_listener *l);
 void ksk_listener_stop(struct ksk_listener *l);
 void ksk_listener_exit(struct ksk_listener *l);
-void ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg);
+unsigned long ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg);
 int ksk_req_take(struct net *net, const struct ksk_listener *l, fid_t handle,
 		 struct ksk_req **req);
 void ksk_req_free(struct ksk_req *req);

@@ -26,7 +26,8 @@ struct rdm_node {
 	struct sockaddr_in	addr;
 	struct completion	space;	/* posts may be tried again */
 	bool			calls;	/* the receive queue calls back */
-	size_t			expire;	/* milliseconds a message may wait */
+	size_t			expire;	/* milliseconds a message may wait, */
+	unsigned int		handshake;	/* and a request may take */
 };
 
 struct rdm_test {
@@ -63,6 +64,7 @@ void rdm_alone(struct kunit *test, const struct rdm_node *n);
 void rdm_tsend(struct kunit *test, struct rdm_node *n, fi_addr_t peer,
 	       int i, size_t len, u64 flags);
 void rdm_trecv(struct kunit *test, struct rdm_node *n, int i, size_t len);
+struct socket *rdm_deaf(struct kunit *test, struct sockaddr_in *addr);
 struct socket *rdm_raw(struct kunit *test, const struct rdm_node *n);
 int rdm_ask_version(struct kunit *test, struct socket *sock,
 		    struct rdm_cm *cm, u8 version, u16 port, u32 pid);

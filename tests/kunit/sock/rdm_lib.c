@@ -86,6 +86,10 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 						KOFI_OPT_UNEXPECTED_TIMEOUT,
 						&n->expire, sizeof(n->expire)),
 				0);
+	if (n->handshake)
+		KUNIT_ASSERT_EQ(test, fi_set_val(&n->ep->fid,
+						 KOFI_VAL_HANDSHAKE_TIMEOUT,
+						 &n->handshake), 0);
 	KUNIT_ASSERT_EQ(test, fi_enable(n->ep), 0);
 	KUNIT_ASSERT_EQ(test, fi_getname(&n->ep->fid, &n->addr, &len), 0);
 	KUNIT_ASSERT_NE(test, ntohs(n->addr.sin_port), 0);
@@ -272,6 +276,25 @@ struct socket *rdm_raw(struct kunit *test, const struct rdm_node *n)
 	sock->sk->sk_rcvtimeo = TEST_LIMIT(10 * HZ);
 	KUNIT_EXPECT_EQ(test, kernel_connect(sock, (void *)&addr, sizeof(addr),
 					     0), 0);
+	return sock;
+}
+
+/* A listener that says nothing */
+struct socket *rdm_deaf(struct kunit *test, struct sockaddr_in *addr)
+{
+	struct socket *sock;
+
+	*addr = (struct sockaddr_in) {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
+					       IPPROTO_TCP, &sock), 0);
+	KUNIT_EXPECT_EQ(test, kernel_bind(sock, (void *)addr, sizeof(*addr)),
+			0);
+	KUNIT_EXPECT_EQ(test, kernel_listen(sock, 8), 0);
+	KUNIT_EXPECT_EQ(test, kernel_getsockname(sock, (void *)addr),
+			(int)sizeof(*addr));
 	return sock;
 }
 

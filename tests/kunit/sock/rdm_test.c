@@ -297,25 +297,6 @@ static void rdm_restart_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 1);
 }
 
-/* A listener that says nothing */
-static struct socket *rdm_deaf(struct kunit *test, struct sockaddr_in *addr)
-{
-	struct socket *sock;
-
-	*addr = (struct sockaddr_in) {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
-					       IPPROTO_TCP, &sock), 0);
-	KUNIT_EXPECT_EQ(test, kernel_bind(sock, (void *)addr, sizeof(*addr)),
-			0);
-	KUNIT_EXPECT_EQ(test, kernel_listen(sock, 8), 0);
-	KUNIT_EXPECT_EQ(test, kernel_getsockname(sock, (void *)addr),
-			(int)sizeof(*addr));
-	return sock;
-}
-
 /* A peer that does not answer takes half of the records, until it is removed. */
 static void rdm_deaf_test(struct kunit *test)
 {
@@ -390,85 +371,6 @@ static void rdm_user_id_test(struct kunit *test)
 					 FI_AV_USER_ID);
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
-}
-
-/* What a peer may answer to a request, and what it may not */
-static const struct rdm_answer {
-	u8	version;
-	u32	pid;
-	u16	len;
-	int	err;
-} rdm_answers[] = {
-	{ 0, 9, 8, 0 },
-	{ 1, 9, 8, 0 },
-	{ 0x80, 9, 8, 0 },
-	{ 0x81, 9, 8, 0 },
-	{ 0x81, U32_MAX, 8, 0 },
-	{ 2, 9, 8, EPROTO },
-	{ 0x7f, 9, 8, EPROTO },
-	{ 0x82, 9, 8, EPROTO },
-	{ 0xff, 9, 8, EPROTO },
-	{ 1, 0, 8, EPROTO },
-	{ 0x81, 0, 8, EPROTO },
-	{ 0x81, 9, 0, EPROTO },
-	{ 0x81, 9, 7, EPROTO },
-	{ 0x81, 9, 9, EPROTO },
-	{ 0x81, 9, 256, EPROTO },
-};
-
-static void rdm_answer_to(struct kunit *test, struct socket *listener,
-			  const struct rdm_answer *row)
-{
-	struct { struct rdm_cm cm; u8 more[256]; } msg = {};
-	struct rdm_cm *cm = &msg.cm;
-	struct socket *sock;
-	u8 byte;
-
-	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &sock, 0), 0);
-	sock->sk->sk_rcvtimeo = TEST_LIMIT(10 * HZ);
-	KUNIT_EXPECT_EQ(test, live_raw_recv(sock, cm, sizeof(*cm)),
-			(int)sizeof(*cm));
-	cm->hdr.type = KSK_CM_ACCEPT;
-	cm->hdr.data_len = htons(row->len);
-	cm->cm.version = row->version;
-	cm->cm.pid = htonl(row->pid);
-	live_raw_send(sock, &msg, sizeof(cm->hdr) + row->len);
-	if (row->err)
-		KUNIT_EXPECT_LE(test, live_raw_recv(sock, &byte, 1), 0);
-	else
-		KUNIT_EXPECT_EQ(test, live_raw_recv(sock, &byte, 1), 1);
-	sock_release(sock);
-}
-
-static void rdm_answers_test(struct kunit *test)
-{
-	struct rdm_test *t = test->priv;
-	struct rdm_node *a = &t->node[0];
-	const struct rdm_answer *row;
-	struct fi_cq_err_entry e;
-	struct sockaddr_in addr;
-	struct socket *sock;
-	u64 violations = 0;
-	fi_addr_t peer;
-	int i;
-
-	rdm_open(test, a, FI_MSG, 0);
-	sock = rdm_deaf(test, &addr);
-	sock->sk->sk_rcvtimeo = TEST_LIMIT(10 * HZ);
-	for (i = 0; i < ARRAY_SIZE(rdm_answers); i++) {
-		row = &rdm_answers[i];
-		peer = rdm_insert(test, a, &addr);
-		rdm_sends(test, a, peer, 0, 1, 100);
-		rdm_answer_to(test, sock, row);
-		violations += row->err == EPROTO;
-		KUNIT_EXPECT_EQ_MSG(test, live_comp(a->tx, &e), -row->err,
-				    "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, rdm_stat(a, "violations"),
-				    violations, "row %d", i);
-		KUNIT_EXPECT_EQ(test, fi_av_remove(a->av, &peer, 1, 0), 0);
-		rdm_alone(test, a);
-	}
-	sock_release(sock);
 }
 
 /* Requests of others, byte by byte */
@@ -836,7 +738,6 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_restart_test),
 	KUNIT_CASE(rdm_deaf_test),
 	KUNIT_CASE(rdm_user_id_test),
-	KUNIT_CASE(rdm_answers_test),
 	KUNIT_CASE(rdm_foreign_test),
 	KUNIT_CASE(rdm_unknown_test),
 	KUNIT_CASE(rdm_idle_test),

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-#define WALK_VALUES	26
+#define WALK_VALUES	26	/* at most */
 
 /**
  * walk_values - the values of a field
