@@ -19,6 +19,10 @@ static const struct netlink_range_validation kofi_a_obj_id_range = {
 	.max	= U32_MAX,
 };
 
+static const struct netlink_range_validation kofi_a_peer_ep_range = {
+	.max	= U32_MAX,
+};
+
 /* Common nested types */
 const struct nla_policy kofi_hints_nl_policy[KOFI_A_HINTS_SRC_ADDR + 1] = {
 	[KOFI_A_HINTS_CAPS] = { .type = NLA_UINT, },
@@ -50,6 +54,11 @@ static const struct nla_policy kofi_obj_get_dump_nl_policy[KOFI_A_OBJ_CLASS + 1]
 	[KOFI_A_OBJ_CLASS] = NLA_POLICY_MAX(NLA_UINT, 21),
 };
 
+/* KOFI_CMD_PEER_GET - dump */
+static const struct nla_policy kofi_peer_get_nl_policy[KOFI_A_PEER_EP + 1] = {
+	[KOFI_A_PEER_EP] = NLA_POLICY_FULL_RANGE(NLA_UINT, &kofi_a_peer_ep_range),
+};
+
 /* Ops table for kofi */
 static const struct genl_split_ops kofi_nl_ops[] = {
 	{
@@ -79,6 +88,14 @@ static const struct genl_split_ops kofi_nl_ops[] = {
 		.dumpit		= kofi_nl_obj_get_dumpit,
 		.policy		= kofi_obj_get_dump_nl_policy,
 		.maxattr	= KOFI_A_OBJ_CLASS,
+		.flags		= GENL_CMD_CAP_DUMP,
+	},
+	{
+		.cmd		= KOFI_CMD_PEER_GET,
+		.start		= kofi_nl_peer_start,
+		.dumpit		= kofi_nl_peer_get_dumpit,
+		.policy		= kofi_peer_get_nl_policy,
+		.maxattr	= KOFI_A_PEER_EP,
 		.flags		= GENL_CMD_CAP_DUMP,
 	},
 };

@@ -17,12 +17,14 @@ extern const struct nla_policy kofi_hints_nl_policy[KOFI_A_HINTS_SRC_ADDR + 1];
 int kofi_nl_provider_start(struct netlink_callback *cb);
 int kofi_nl_info_start(struct netlink_callback *cb);
 int kofi_nl_obj_start(struct netlink_callback *cb);
+int kofi_nl_peer_start(struct netlink_callback *cb);
 
 int kofi_nl_provider_get_dumpit(struct sk_buff *skb,
 				struct netlink_callback *cb);
 int kofi_nl_info_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info);
 int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+int kofi_nl_peer_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 
 extern struct genl_family kofi_nl_family;
 

@@ -13,7 +13,7 @@
  * Objects: one that is looked at does not go away (kofi_obj_inspect()), and
  * nothing else is held meanwhile, as providers are asked for addresses and
  * statistics. Dumps go by number, which grows, so one can stop and go on
- * anywhere; they are no snapshot.
+ * anywhere; they are no snapshot. The same holds of the peers of an endpoint.
  */
 #include <linux/capability.h>
 #include <linux/module.h>
@@ -21,6 +21,8 @@
 
 #include <kunit/visibility.h>
 #include <net/sock.h>
+
+#include <linux/kofi/lib.h>
 
 #include "internal.h"
 #include "netlink-gen.h"
@@ -288,6 +290,131 @@ int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	}
 	return ret;
 }
+
+/* -------------------------------------------------------------------- peers */
+
+/**
+ * struct kofi_nl_peer_dump - a dump of an endpoint's peers under way
+ * @ep: number of the endpoint
+ * @number: smallest one of a peer not yet looked at
+ */
+struct kofi_nl_peer_dump {
+	u32	ep;
+	u32	number;
+};
+
+static struct kofi_nl_peer_dump *kofi_nl_peer_dump(struct netlink_callback *cb)
+{
+	BUILD_BUG_ON(sizeof(struct kofi_nl_peer_dump) > sizeof(cb->ctx));
+
+	return (struct kofi_nl_peer_dump *)cb->ctx;
+}
+
+/* The endpoint, given back with kofi_obj_seen(), or an error */
+static struct kofi_obj *kofi_nl_peer_ep(struct netlink_callback *cb)
+{
+	struct net *net = sock_net(cb->skb->sk);
+	u32 id = kofi_nl_peer_dump(cb)->ep, found = id;
+	struct kofi_obj *obj = kofi_obj_inspect(&found);
+	int err = -EOPNOTSUPP;
+
+	if (!obj)
+		return ERR_PTR(-ENOENT);
+	if (found != id || !kofi_nl_obj_visible(obj, net, cb->skb))
+		err = -ENOENT;
+	else if (kofi_fid_is_ep(obj->fid) &&
+		 container_of(obj, struct kofi_ep, obj)->ops->peer_next)
+		return obj;
+	kofi_obj_seen(obj);
+	return ERR_PTR(err);
+}
+
+/**
+ * kofi_nl_put_peer - one peer as a message
+ * @skb: where it goes; unchanged if it does not fit
+ * @from: what the message answers
+ * @ep: the endpoint
+ * @peer: what there is to tell
+ *
+ * Context: process.
+ * Return: 0, -EMSGSIZE if @skb has no room for it.
+ */
+VISIBLE_IF_KUNIT int kofi_nl_put_peer(struct sk_buff *skb,
+				      const struct genl_info *from,
+				      const struct kofi_ep *ep,
+				      const struct kofi_peer_state *peer)
+{
+	const struct sockaddr *addr = (const struct sockaddr *)&peer->addr;
+	fi_addr_t source = kofi_av_source(ep->av, addr);
+	void *hdr = genlmsg_iput(skb, from);
+
+	if (!hdr)
+		return -EMSGSIZE;
+	if (nla_put(skb, KOFI_A_PEER_ADDR, kofi_ip_len(addr), addr) ||
+	    (source != FI_ADDR_NOTAVAIL &&
+	     nla_put_uint(skb, KOFI_A_PEER_FI_ADDR, source)) ||
+	    nla_put_uint(skb, KOFI_A_PEER_STATE, peer->state) ||
+	    nla_put_uint(skb, KOFI_A_PEER_RECONNECTS, peer->reconnects) ||
+	    nla_put_uint(skb, KOFI_A_PEER_TX_WAITING, peer->tx_waiting) ||
+	    nla_put_uint(skb, KOFI_A_PEER_RX_STORED, peer->rx_stored) ||
+	    nla_put_uint(skb, KOFI_A_PEER_RX_STORED_BYTES,
+			 peer->rx_stored_bytes)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(kofi_nl_put_peer);
+
+int kofi_nl_peer_start(struct netlink_callback *cb)
+{
+	const struct nlattr *ep = genl_info_dump(cb)->attrs[KOFI_A_PEER_EP];
+	struct kofi_obj *obj;
+
+	if (!ep) {
+		NL_SET_ERR_MSG(cb->extack, "the number of an endpoint is missing");
+		return -EINVAL;
+	}
+	kofi_nl_peer_dump(cb)->ep = nla_get_uint(ep);
+	obj = kofi_nl_peer_ep(cb);
+	if (IS_ERR(obj)) {
+		if (PTR_ERR(obj) == -ENOENT)
+			NL_SET_ERR_MSG_ATTR(cb->extack, ep,
+					    "no object has this number");
+		else
+			NL_SET_ERR_MSG_ATTR(cb->extack, ep,
+					    "the object has no peers");
+		return PTR_ERR(obj);
+	}
+	kofi_obj_seen(obj);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(kofi_nl_peer_start);
+
+int kofi_nl_peer_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct kofi_nl_peer_dump *dump = kofi_nl_peer_dump(cb);
+	struct kofi_peer_state peer = {};
+	struct kofi_obj *obj;
+	struct kofi_ep *ep;
+	int ret = 0;
+
+	/* closed meanwhile: there is none any more */
+	obj = kofi_nl_peer_ep(cb);
+	if (IS_ERR(obj))
+		return 0;
+	ep = container_of(obj, struct kofi_ep, obj);
+	for (; ep->ops->peer_next(&ep->ep, &dump->number, &peer);
+	     dump->number++) {
+		ret = kofi_nl_put_peer(skb, genl_info_dump(cb), ep, &peer);
+		if (ret)
+			break;
+	}
+	kofi_obj_seen(obj);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(kofi_nl_peer_get_dumpit);
 
 /**
  * kofi_netlink_start - make the family known

@@ -7,7 +7,9 @@
 
 struct fi_info;
 struct genl_info;
+struct kofi_ep;
 struct kofi_obj;
+struct kofi_peer_state;
 struct netlink_ext_ack;
 struct nlattr;
 struct sk_buff;
@@ -25,6 +27,9 @@ int kofi_nl_put_info(struct sk_buff *skb, const struct genl_info *from,
 		     const struct fi_info *info);
 int kofi_nl_put_obj(struct sk_buff *skb, const struct genl_info *from,
 		    struct kofi_obj *obj);
+int kofi_nl_put_peer(struct sk_buff *skb, const struct genl_info *from,
+		     const struct kofi_ep *ep,
+		     const struct kofi_peer_state *peer);
 #endif
 
 #endif /* _KOFI_NETLINK_H */

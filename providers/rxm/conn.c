@@ -115,6 +115,7 @@ static void rxm_conn_adopt(struct rxm_conn *c)
 			continue;
 		op->conn = c;
 		list_move_tail(&op->node, &c->queue);
+		c->queued++;
 	}
 	wanted = !list_empty(&c->queue);
 	WRITE_ONCE(c->state, wanted ? RXM_WANTED : RXM_IDLE);
@@ -136,7 +137,6 @@ static struct rxm_conn *rxm_conn_new(struct rxm_ep *ep,
 		return NULL;
 	c->ep = ep;
 	c->addr = *addr;
-	c->id = ++ep->last_id;
 	c->hashed = hashed;
 	spin_lock_init(&c->lock);
 	spin_lock_init(&c->rx_lock);
@@ -146,9 +146,16 @@ static struct rxm_conn *rxm_conn_new(struct rxm_ep *ep,
 	INIT_LIST_HEAD(&c->rndv);
 	INIT_LIST_HEAD(&c->held);
 	INIT_LIST_HEAD(&c->accesses);
+	/* who goes through the numbers finds it from now on */
+	if (xa_alloc_cyclic(&ep->numbers, &c->id, c, XA_LIMIT(1, INT_MAX),
+			    &ep->last_id, GFP_KERNEL) < 0) {
+		kfree(c);
+		return NULL;
+	}
 	if (hashed &&
 	    rhashtable_insert_fast(&ep->hash, &c->node, rxm_hash)) {
-		kfree(c);
+		xa_erase(&ep->numbers, c->id);
+		kfree_rcu(c, rcu);
 		return NULL;
 	}
 	list_add_tail(&c->list, &ep->conns);
@@ -171,6 +178,7 @@ static void rxm_conn_free(struct rxm_conn *c)
 	ep->unknown -= c->unknown;
 	if (c->hashed)
 		rhashtable_remove_fast(&ep->hash, &c->node, rxm_hash);
+	xa_erase(&ep->numbers, c->id);
 	kfree_rcu(c, rcu);
 }
 
@@ -320,9 +328,12 @@ static void rxm_conn_keep(struct rxm_conn *c, struct list_head *failed)
 
 	lockdep_assert_held(&c->lock);
 
-	list_for_each_entry_safe(op, next, &c->queue, node)
-		if (!op->waiting && !rxm_op_wait(op))
-			list_move_tail(&op->node, failed);
+	list_for_each_entry_safe(op, next, &c->queue, node) {
+		if (op->waiting || rxm_op_wait(op))
+			continue;
+		list_move_tail(&op->node, failed);
+		c->queued--;
+	}
 }
 
 /*
@@ -339,10 +350,13 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	rxm_conn_drop(c, err);
 	spin_lock_irq(&c->lock);
 	op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
-	if (state != RXM_WAITING || c->tries >= RXM_TRIES)
+	if (state != RXM_WAITING || c->tries >= RXM_TRIES) {
 		list_splice_init(&c->queue, &queue);
-	else if (op && rxm_op_begun(op))
+		c->queued = 0;
+	} else if (op && rxm_op_begun(op)) {
 		list_move(&op->node, &queue);
+		c->queued--;
+	}
 	rxm_conn_keep(c, &queue);
 	if (state == RXM_WAITING && list_empty(&c->queue))
 		state = RXM_IDLE;
@@ -371,6 +385,7 @@ static void rxm_conn_peer(struct rxm_conn *c, u64 id)
 	if (c->tries && c->process != id >> 32) {
 		spin_lock_irq(&c->lock);
 		list_splice_init(&c->queue, &queue);
+		c->queued = 0;
 		spin_unlock_irq(&c->lock);
 		rxm_tx_fail_list(&queue, ECONNRESET);
 	}
@@ -489,6 +504,7 @@ static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
 		WRITE_ONCE(c->tx_hold, false);
 	}
 	c->trying = false;
+	WRITE_ONCE(c->connects, c->connects + 1);
 	atomic64_inc(&c->ep->stats.connects);
 	trace_kofi_rxm_peer(c, "connected", 0);
 	rxm_conn_set(c, RXM_CONNECTED);
@@ -937,6 +953,7 @@ void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr)
 
 int rxm_conn_init(struct rxm_ep *ep)
 {
+	xa_init_flags(&ep->numbers, XA_FLAGS_ALLOC1);
 	return rhashtable_init(&ep->hash, &rxm_hash);
 }
 
@@ -952,6 +969,7 @@ void rxm_conn_exit(struct rxm_ep *ep)
 {
 	struct rxm_conn *c, *next;
 
+	xa_destroy(&ep->numbers);
 	rhashtable_free_and_destroy(&ep->hash, rxm_conn_destroy, NULL);
 	list_for_each_entry_safe(c, next, &ep->conns, list)
 		kfree(c);

@@ -224,6 +224,51 @@ static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "rx_held", atomic_read(&ep->held));
 }
 
+static const u8 rxm_peer_states[] = {
+	[RXM_NEW]		= KOFI_EP_IDLE,
+	[RXM_IDLE]		= KOFI_EP_IDLE,
+	[RXM_WANTED]		= KOFI_EP_CONNECTING,
+	[RXM_CONNECTING]	= KOFI_EP_CONNECTING,
+	[RXM_WAITING]		= KOFI_EP_CONNECTING,
+	[RXM_ACCEPTING]		= KOFI_EP_CONNECTING,
+	[RXM_CONNECTED]		= KOFI_EP_CONNECTED,
+	[RXM_CLOSING]		= KOFI_EP_SHUTDOWN,
+	[RXM_DEAD]		= KOFI_EP_SHUTDOWN,
+};
+
+static void rxm_peer_tell(struct rxm_conn *c, struct kofi_peer_state *state)
+{
+	memcpy(&state->addr, &c->addr, sizeof(c->addr));
+	state->reconnects = max(READ_ONCE(c->connects), 1u) - 1;
+	spin_lock_irq(&c->lock);
+	state->state = rxm_peer_states[c->state];
+	state->tx_waiting = c->queued;
+	spin_unlock_irq(&c->lock);
+	spin_lock_bh(&c->rx_lock);
+	state->rx_stored = c->stored;
+	state->rx_stored_bytes = c->stored_bufs * sizeof(struct rxm_buf);
+	spin_unlock_bh(&c->rx_lock);
+}
+
+/* kofi_ep_ops.peer_next: but for the other end of a connection to ourselves */
+static bool rxm_peer_next(struct fid_ep *fid, u32 *number,
+			  struct kofi_peer_state *state)
+{
+	struct rxm_ep *ep = rxm_ep(fid);
+	unsigned long index = *number;
+	struct rxm_conn *c;
+
+	rcu_read_lock();
+	c = xa_find(&ep->numbers, &index, ULONG_MAX, XA_PRESENT);
+	while (c && !c->hashed)
+		c = xa_find_after(&ep->numbers, &index, ULONG_MAX, XA_PRESENT);
+	if (c)
+		rxm_peer_tell(c, state);
+	rcu_read_unlock();
+	*number = index;
+	return c;
+}
+
 /* ---------------------------------------------------------------- receives */
 
 static ssize_t rxm_recvmsg(struct fid_ep *fid, const struct fi_msg *msg,
@@ -302,6 +347,7 @@ static const struct kofi_ep_ops rxm_ep_ops = {
 	.enable		= rxm_ep_enable,
 	.drain		= rxm_ep_drain,
 	.peer_removed	= rxm_peer_removed,
+	.peer_next	= rxm_peer_next,
 };
 
 /* fi_endpoint() */

@@ -180,6 +180,7 @@ static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 	if (!err) {
 		WRITE_ONCE(op->conn, c);
 		list_add_tail(&op->node, &c->queue);
+		c->queued++;
 		wanted = c->state == RXM_IDLE;
 		if (wanted)
 			WRITE_ONCE(c->state, RXM_WANTED);

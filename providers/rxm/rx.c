@@ -355,6 +355,13 @@ static void rxm_message_place(struct rxm_buf *buf)
 	}
 }
 
+/* With it all its segments that have come had to wait. */
+static void rxm_message_unstored(struct rxm_buf *buf)
+{
+	buf->conn->stored--;
+	buf->conn->stored_bufs -= buf->next_no;
+}
+
 /* Without a receive it waits, and what follows of it waits, too. */
 static void rxm_message_match(struct rxm_buf *buf)
 {
@@ -363,8 +370,12 @@ static void rxm_message_match(struct rxm_buf *buf)
 
 	buf->waits = kofi_rxq_match(rxm_rxq(c->ep), &buf->msg, &buf->op);
 	if (!buf->waits) {
+		if (waited)
+			rxm_message_unstored(buf);
 		rxm_message_place(buf);
 	} else if (!waited) {
+		c->stored++;
+		c->stored_bufs++;
 		atomic64_inc(&c->ep->stats.unexpected);
 		/* another receive in its place */
 		rxm_conn_todo(c);
@@ -439,6 +450,7 @@ static void rxm_segment(struct rxm_buf *buf)
 	head->next_no++;
 	if (head->waits) {
 		list_add_tail(&buf->node, &head->more);
+		head->conn->stored_bufs++;
 		rxm_conn_todo(buf->conn);
 		return;
 	}
@@ -752,8 +764,10 @@ static void rxm_message_drop(struct rxm_buf *buf)
 {
 	struct rxm_buf *part, *next;
 
-	if (buf->waits)
+	if (buf->waits) {
 		kofi_rxq_forget(rxm_rxq(buf->conn->ep), &buf->msg);
+		rxm_message_unstored(buf);
+	}
 	rxm_message_done(buf, ENOTCONN);
 	list_for_each_entry_safe(part, next, &buf->more, node)
 		rxm_buf_release(part);

@@ -139,6 +139,7 @@ struct rxm_stats {
  * @closed: nothing does any more; also under @lock
  * @hash: struct rxm_conn by address
  * @conns: all of them
+ * @numbers: the same, by their ids
  * @last_id: of a connection
  * @lock: what follows
  * @pending: transmits to peers without a connection
@@ -176,6 +177,7 @@ struct rxm_ep {
 	bool			closed;
 	struct rhashtable	hash;
 	struct list_head	conns;
+	struct xarray		numbers;
 	u32			last_id;
 	spinlock_t		lock;	/* lists */
 	struct list_head	pending;
@@ -230,11 +232,13 @@ enum rxm_state {
  * @deadline: from when on it is not, if the peer rejects it
  * @delay: milliseconds it waits; 0 since something was sent
  * @tries: connections that have ended since then
+ * @connects: connections that there have been
  * @regions: messages can be fetched by the peer
  * @msg: the endpoint below
  * @cq: its queue
  * @lock: what is to be sent
  * @queue: transmits
+ * @queued: how many
  * @ctrl: what is sent before them
  * @rndv: transmits the peer is to fetch, or to answer
  * @atomics: of these, atomic operations
@@ -255,6 +259,8 @@ enum rxm_state {
  * @known: what completions call the peer
  * @target_known: the same, of accesses that the provider below tells of
  * @held: messages that wait for a receive, or for the rest of it
+ * @stored: those that wait for a receive
+ * @stored_bufs: buffers of theirs
  * @accesses: what waits for a slot of the queue to report it
  * @flushed: receives below have come back, and are not posted again
  * @posted: receives below
@@ -280,11 +286,13 @@ struct rxm_conn {
 	unsigned long		deadline;
 	unsigned int		delay;
 	unsigned int		tries;
+	unsigned int		connects;
 	bool			regions;
 	struct fid_ep		*msg;
 	struct fid_cq		*cq;
 	spinlock_t		lock;	/* what is to be sent */
 	struct list_head	queue;
+	unsigned int		queued;
 	struct list_head	ctrl;
 	struct list_head	rndv;
 	unsigned int		atomics;
@@ -305,6 +313,8 @@ struct rxm_conn {
 	struct kofi_av_known	known;
 	struct kofi_av_known	target_known;
 	struct list_head	held;
+	unsigned int		stored;
+	unsigned int		stored_bufs;
 	struct list_head	accesses;
 	bool			flushed;
 	unsigned int		posted;

@@ -487,6 +487,7 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op)
 	trace_kofi_rxm_tx(c, op);
 	spin_lock_irqsave(&c->lock, irq);
 	list_del_init(&op->node);
+	c->queued--;
 	op->sent = true;
 	atomic_inc(&c->unfinished);
 	answers = !list_empty(&c->rndv);

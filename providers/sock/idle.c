@@ -217,9 +217,8 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 {
 	struct ksk_rdm *rdm = ksk_rdm(c->ep);
 	struct ksk_peer *again, *peer = ksk_peer(c);
-	struct ksk_txop *op;
 	unsigned long irq;
-	size_t n = 0;
+	unsigned int n;
 	bool move;
 
 	if (!ksk_tx_quiet(c) || !ksk_tx_waiting(c) ||
@@ -238,10 +237,11 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 		/* both lists in one; posts are refused from the move on */
 		spin_lock(&c->tx_lock);
 		list_splice_init(&c->tx_queue, &c->tx_posted);
+		c->tx_nposted += c->tx_nqueued;
+		c->tx_nqueued = 0;
+		n = c->tx_nposted;
 		spin_unlock(&c->tx_lock);
 		ksk_tx_move(c, &again->conn);
-		list_for_each_entry(op, &again->conn.tx_posted, node)
-			n++;
 		ksk_rdm_replace(rdm, peer, again);
 		again->early += n;
 		rdm->early += n;

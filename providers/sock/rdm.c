@@ -88,6 +88,7 @@ static void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	if (!peer->in_use)
 		return;
 	rhashtable_remove_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
+	ksk_peers_del(rdm, peer);
 	peer->in_use = false;
 }
 
@@ -105,9 +106,14 @@ int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	rcu_read_unlock();
 	if (old)
 		ksk_rdm_unlink(rdm, old);
-	err = rhashtable_insert_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
+	err = ksk_peers_add(rdm, peer);
 	if (err)
 		return err;
+	err = rhashtable_insert_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
+	if (err) {
+		ksk_peers_del(rdm, peer);
+		return err;
+	}
 	peer->in_use = true;
 	list_add_tail(&peer->node, &rdm->conns);
 	ksk_unexpected_join(rdm, peer);
@@ -125,16 +131,20 @@ void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to)
 {
 	struct ksk_txop *op;
 	unsigned long irq;
+	unsigned int n;
 	LIST_HEAD(list);
 
 	spin_lock_irqsave(&from->tx_lock, irq);
 	from->tx_closed = true;
 	list_splice_init(&from->tx_posted, &list);
+	n = from->tx_nposted;
+	from->tx_nposted = 0;
 	spin_unlock_irqrestore(&from->tx_lock, irq);
 	list_for_each_entry(op, &list, node)
 		op->conn = to;
 	spin_lock_irqsave(&to->tx_lock, irq);
 	list_splice(&list, &to->tx_posted);
+	to->tx_nposted += n;
 	spin_unlock_irqrestore(&to->tx_lock, irq);
 }
 
@@ -148,6 +158,7 @@ void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 		ksk_tx_move(&old->conn, &peer->conn);
 	rhashtable_replace_fast(&rdm->peers, &old->hash, &peer->hash,
 				ksk_rdm_peers);
+	ksk_peers_replace(rdm, old, peer);
 	peer->in_use = true;
 	old->in_use = false;
 	swap(peer->early, old->early);
@@ -545,6 +556,7 @@ static void ksk_rdm_peer_removed(struct fid_ep *fid,
 	if (peer)
 		ksk_conn_abort(&peer->conn, ECANCELED);
 	ksk_unexpected_disown(rdm, &key);
+	ksk_peers_forget(rdm, &key);
 	spin_unlock_irq(&rdm->lock);
 }
 
@@ -707,6 +719,7 @@ static int ksk_rdm_close(struct fi_fid *fid)
 	}
 	ksk_listener_exit(&rdm->listener);
 	ksk_ep_exit(ep);
+	ksk_peers_exit(rdm);
 	rhashtable_destroy(&rdm->peers);
 	mutex_destroy(&rdm->mutex);
 	kfree(rdm);
@@ -760,6 +773,7 @@ static const struct kofi_ep_ops ksk_rdm_ops = {
 	.drain		= ksk_rdm_drain,
 	.send_deferred	= ksk_rdm_send_deferred,
 	.peer_removed	= ksk_rdm_peer_removed,
+	.peer_next	= ksk_peers_next,
 };
 
 /* fi_endpoint() of type FI_EP_RDM */
@@ -793,9 +807,12 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 	err = rhashtable_init(&rdm->peers, &ksk_rdm_peers);
 	if (err)
 		goto free;
-	err = ksk_ep_init(&rdm->ep, domain, info, &ksk_rdm_ops, context);
+	err = ksk_peers_init(rdm);
 	if (err)
 		goto destroy_peers;
+	err = ksk_ep_init(&rdm->ep, domain, info, &ksk_rdm_ops, context);
+	if (err)
+		goto exit_peers;
 	rdm->listener.ops = &ksk_rdm_listener_ops;
 	rdm->listener.id = rdm->ep.base.obj.id;
 	rdm->listener.net = kdomain->fabric->net;
@@ -804,6 +821,8 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 	*fid = &rdm->ep.base.ep;
 	return 0;
 
+exit_peers:
+	ksk_peers_exit(rdm);
 destroy_peers:
 	rhashtable_destroy(&rdm->peers);
 free:

@@ -4,6 +4,7 @@
 #define _KOFI_SOCK_RDM_H
 
 #include <linux/rhashtable.h>
+#include <linux/xarray.h>
 
 #include "sock.h"
 
@@ -24,6 +25,9 @@
  * @lock: irqsave; for what follows
  * @closing: no more connections
  * @peers: connections posts use, by address
+ * @numbers: the same, by the number they are told of by (peers.c)
+ * @last_number: the last one given
+ * @formers: how many each peer has had before
  * @conns: all that have not ended
  * @ended: those @reap is to free
  * @reaped: those it is freeing, which still count in statistics
@@ -63,6 +67,9 @@ struct ksk_rdm {
 	spinlock_t		lock;	/* all that follows */
 	bool			closing;
 	struct rhashtable	peers;
+	struct xarray		numbers;
+	u32			last_number;
+	struct rhashtable	formers;
 	struct list_head	conns;
 	struct list_head	ended;
 	struct list_head	reaped;
@@ -117,10 +124,12 @@ struct ksk_rndv {
  * @deferred: on another, if posts are deferred
  * @hash: in its table, if @in_use is set
  * @in_use: posts to the peer use it
+ * @number: among those that posts use
  * @established: they go to its stream, and wait no longer
  * @over: everything of it has been completed
  * @early: how many wait
  * @unexpected: messages of it that are stored
+ * @unexpected_bytes: memory they take
  * @refused: one was not, and waits
  * @held: on a list of the endpoint's, if it looks for a receive once more first
  * @posts: receives after which it may do so again
@@ -141,10 +150,12 @@ struct ksk_peer {
 	struct list_head	deferred;
 	struct rhash_head	hash;
 	bool			in_use;
+	u32			number;
 	bool			established;
 	bool			over;
 	size_t			early;
 	unsigned int		unexpected;
+	size_t			unexpected_bytes;
 	bool			refused;
 	struct list_head	held;
 	u64			posts;
@@ -203,6 +214,18 @@ void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to);
 void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 		     struct ksk_peer *peer);
 
+/* ---------------------------------------------------------------- peers.c */
+
+int ksk_peers_init(struct ksk_rdm *rdm);
+void ksk_peers_exit(struct ksk_rdm *rdm);
+int ksk_peers_add(struct ksk_rdm *rdm, struct ksk_peer *peer);
+void ksk_peers_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
+		       struct ksk_peer *peer);
+void ksk_peers_del(struct ksk_rdm *rdm, struct ksk_peer *peer);
+void ksk_peers_forget(struct ksk_rdm *rdm, const union kofi_ip *addr);
+bool ksk_peers_next(struct fid_ep *fid, u32 *number,
+		    struct kofi_peer_state *state);
+
 /* ----------------------------------------------------------- rdm_accept.c */
 
 extern const struct ksk_listener_ops ksk_rdm_listener_ops;
@@ -233,6 +256,8 @@ void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr);
 
 /* ------------------------------------------------------------------- tx.c */
 
+int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred);
+void ksk_tx_send_deferred(struct ksk_conn *c);
 bool ksk_tx_quiet(struct ksk_conn *c);
 bool ksk_tx_waiting(struct ksk_conn *c);
 

@@ -462,8 +462,6 @@ ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags);
 int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op);
-int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred);
-void ksk_tx_send_deferred(struct ksk_conn *c);
 bool ksk_tx_run(struct ksk_conn *c, size_t budget);
 void ksk_tx_ack(struct ksk_conn *c);
 bool ksk_tx_acked(struct ksk_conn *c);
@@ -752,8 +750,10 @@ static inline void ksk_stat_inc(unsigned long *stat)
  * @tx_closed: no more posts; changes with the socket locked, too
  * @tx_posted: operations posted without the socket's lock, oldest first; newer
  *	than those in @tx_queue
+ * @tx_nposted: how many they are
  * @tx_queue: operations not begun, oldest first. From here on: with the socket
  *	locked.
+ * @tx_nqueued: how many they are
  * @tx_wait: operations sent that wait for an acknowledgment, oldest first
  * @tx_reads: reads sent that wait for the response, oldest first
  * @tx_state: enum ksk_tx_state
@@ -818,12 +818,14 @@ struct ksk_conn {
 	/* what is posted without the socket's lock */
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
 	bool			tx_closed;
+	unsigned int		tx_nposted;
 	struct list_head	tx_posted;
 
 	struct list_head	tx_queue;
 	struct list_head	tx_wait;
 	struct list_head	tx_reads;
 	int			tx_state;
+	unsigned int		tx_nqueued;
 	unsigned int		tx_nreads;
 	unsigned int		zc_min;
 	u32			tx_seq;
@@ -887,8 +889,6 @@ static inline bool ksk_tx_ready(const struct ksk_conn *c)
 }
 
 /* ------------------------------------------------------------------- ep.c */
-
-struct ksk_ep;
 
 /**
  * struct ksk_ep_type - what is different with types that do not connect

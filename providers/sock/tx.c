@@ -183,6 +183,8 @@ static noinline void ksk_tx_collect_posted(struct ksk_conn *c)
 
 	spin_lock_irqsave(&c->tx_lock, irq);
 	list_splice_tail_init(&c->tx_posted, &c->tx_queue);
+	c->tx_nqueued += c->tx_nposted;
+	c->tx_nposted = 0;
 	spin_unlock_irqrestore(&c->tx_lock, irq);
 }
 
@@ -260,6 +262,7 @@ void ksk_tx_flush(struct ksk_conn *c)
 	c->tx_nreads = 0;
 	ksk_tx_collect(c);
 	list_splice_tail_init(&c->tx_queue, &list);
+	c->tx_nqueued = 0;
 
 	if (c->tx_hdr_off)
 		set_bit(KSK_CONN_HALF_SENT, &c->flags);
@@ -317,6 +320,7 @@ static __always_inline bool ksk_tx_take(struct ksk_conn *c)
 	if (!op || held)
 		return false;
 	list_del(&op->node);
+	c->tx_nqueued--;
 	ksk_tx_begin(c, op);
 	return true;
 }
@@ -632,6 +636,7 @@ static noinline void ksk_burst_sent(struct ksk_conn *c,
 		op = b->op[i];
 		if (i && op) {
 			list_del(&op->node);
+			c->tx_nqueued--;
 			ksk_tx_begin(c, op);
 			/* it may have been; the next one says so itself */
 			c->tx_held = false;
@@ -883,6 +888,7 @@ int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 		err = -ESHUTDOWN;
 	} else {
 		list_add_tail(&op->node, &c->tx_posted);
+		c->tx_nposted++;
 		smp_mb();	/* that, before the state; see ksk_tx_next() */
 		if (!deferred && READ_ONCE(c->tx_state) == KSK_TX_IDLE)
 			irq_poll_sched(&c->poll);
@@ -911,6 +917,7 @@ static int ksk_tx_send_now(struct ksk_conn *c, struct ksk_txop *op)
 	} else {
 		ksk_tx_collect(c);
 		list_add_tail(&op->node, &c->tx_queue);
+		c->tx_nqueued++;
 		start = ksk_tx_alive(c) && ksk_tx_start(c);
 	}
 	if (start) {

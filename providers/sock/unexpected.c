@@ -104,6 +104,7 @@ static bool ksk_unexpected_charge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	if (room) {
 		rdm->unexpected_bytes += bytes;
 		peer->unexpected++;
+		peer->unexpected_bytes += bytes;
 	}
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	return room;
@@ -118,6 +119,7 @@ static void ksk_unexpected_uncharge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	rdm->unexpected_bytes -= bytes;
 	if (peer) {
 		peer->unexpected--;
+		peer->unexpected_bytes -= bytes;
 		if (peer->refused)
 			irq_poll_sched(&peer->conn.poll);
 		peer->refused = false;
@@ -399,6 +401,7 @@ void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer)
 			continue;
 		u->peer = NULL;
 		peer->unexpected--;
+		peer->unexpected_bytes -= ksk_unexpected_size(u);
 	}
 }
 
@@ -420,6 +423,7 @@ void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer)
 			continue;
 		u->peer = peer;
 		peer->unexpected++;
+		peer->unexpected_bytes += ksk_unexpected_size(u);
 	}
 }
 

@@ -2,7 +2,7 @@
 /*
  * kofi stat: every open object that can be seen from here, with its
  * statistics. Text is a line per object and its statistics below it; the JSON
- * has the same in members of an array.
+ * has the same in members of an array. Of one endpoint its peers are shown, too.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -21,6 +21,8 @@
 struct view {
 	bool		json;
 	uint64_t	netns;	/* of this process, 0 if not known */
+	bool		one;	/* object, with its peers if it has any */
+	bool		peers;	/* their list has begun */
 	unsigned int	found;
 };
 
@@ -38,6 +40,11 @@ static void short_name(char *buf, size_t size, const struct kofi_name *names,
 	snprintf(buf, size, "%s", name + strlen(prefix));
 	for (i = 0; buf[i]; i++)
 		buf[i] = tolower((unsigned char)buf[i]);
+}
+
+static void state_name(char *buf, size_t size, const struct nlattr *state)
+{
+	short_name(buf, size, kofi_names_ep_state, "KOFI_EP_", nl_uint(state));
 }
 
 static const char *attr_addr(char *buf, size_t size, const struct nlattr *attr)
@@ -79,8 +86,7 @@ static void text_what(FILE *to, const struct view *view,
 	if (nl_str(tb[KOFI_A_OBJ_NAME]))
 		fprintf(to, " %s", nl_str(tb[KOFI_A_OBJ_NAME]));
 	if (tb[KOFI_A_OBJ_STATE]) {
-		short_name(buf, sizeof(buf), kofi_names_ep_state, "KOFI_EP_",
-			   nl_uint(tb[KOFI_A_OBJ_STATE]));
+		state_name(buf, sizeof(buf), tb[KOFI_A_OBJ_STATE]);
 		fprintf(to, " %s", buf);
 	}
 	if (tb[KOFI_A_OBJ_ADDR])
@@ -140,8 +146,7 @@ static void json_obj(const struct nlmsghdr *nlh, const struct nlattr **tb)
 	if (tb[KOFI_A_OBJ_NAME])
 		json_string("name", nl_str(tb[KOFI_A_OBJ_NAME]));
 	if (tb[KOFI_A_OBJ_STATE]) {
-		short_name(buf, sizeof(buf), kofi_names_ep_state, "KOFI_EP_",
-			   nl_uint(tb[KOFI_A_OBJ_STATE]));
+		state_name(buf, sizeof(buf), tb[KOFI_A_OBJ_STATE]);
 		json_string("state", buf);
 	}
 	if (tb[KOFI_A_OBJ_ADDR])
@@ -153,7 +158,6 @@ static void json_obj(const struct nlmsghdr *nlh, const struct nlattr **tb)
 	json_number("netns", nl_uint(tb[KOFI_A_OBJ_NETNS]));
 	json_open("stats", '{');
 	each_stat(nlh, json_number);
-	json_close('}');
 	json_close('}');
 }
 
@@ -168,8 +172,82 @@ static int take_obj(struct nl *nl, const struct nlmsghdr *nlh,
 		json_obj(nlh, tb);
 	else
 		ret = text_obj(view, nlh, tb);
+	if (view->json && !view->one)
+		json_close('}');
 	view->found++;
 	return ret;
+}
+
+/* Numbers of a peer, in the order they are shown */
+static const struct {
+	const char	*name;
+	int		attr;
+} peer_numbers[] = {
+	{ "fi_addr",		KOFI_A_PEER_FI_ADDR },
+	{ "reconnects",		KOFI_A_PEER_RECONNECTS },
+	{ "tx_waiting",		KOFI_A_PEER_TX_WAITING },
+	{ "rx_stored",		KOFI_A_PEER_RX_STORED },
+	{ "rx_stored_bytes",	KOFI_A_PEER_RX_STORED_BYTES },
+};
+
+static void begin_peers(struct view *view)
+{
+	if (view->json && !view->peers)
+		json_open("peers", '[');
+	view->peers = true;
+}
+
+static int take_peer(struct nl *nl, const struct nlmsghdr *nlh,
+		     const struct nlattr **tb, void *arg)
+{
+	char addr[ADDR_TEXT_MAX] = "?", state[32];
+	struct view *view = arg;
+	size_t i;
+
+	(void)nl;
+	(void)nlh;
+	begin_peers(view);
+	if (tb[KOFI_A_PEER_ADDR])
+		attr_addr(addr, sizeof(addr), tb[KOFI_A_PEER_ADDR]);
+	state_name(state, sizeof(state), tb[KOFI_A_PEER_STATE]);
+	if (view->json) {
+		json_open(NULL, '{');
+		json_string("addr", addr);
+		json_string("state", state);
+	} else {
+		printf("        peer %s %s", addr, state);
+	}
+	for (i = 0; i < sizeof(peer_numbers) / sizeof(*peer_numbers); i++) {
+		const struct nlattr *attr = tb[peer_numbers[i].attr];
+
+		if (!attr)
+			continue;
+		if (view->json)
+			json_number(peer_numbers[i].name, nl_uint(attr));
+		else
+			printf(" %s %" PRIu64, peer_numbers[i].name,
+			       nl_uint(attr));
+	}
+	if (view->json)
+		json_close('}');
+	else
+		putchar('\n');
+	return 0;
+}
+
+/* What connects has none, and what has been closed by now has none any more. */
+static int show_peers(struct nl *nl, struct view *view, uint64_t id)
+{
+	struct nlmsghdr *nlh = nl_new(nl, KOFI_CMD_PEER_GET, NLM_F_DUMP);
+	int err;
+
+	nl_put_uint(nlh, KOFI_A_PEER_EP, id);
+	err = nl_call(nl, nlh, KOFI_A_PEER_MAX, take_peer, view);
+	if (!err)
+		begin_peers(view);
+	if (view->json && view->peers)
+		json_close(']');
+	return err == -EOPNOTSUPP || err == -ENOENT ? 0 : err;
 }
 
 static int show(struct nl *nl, struct view *view, const char *which,
@@ -185,7 +263,12 @@ static int show(struct nl *nl, struct view *view, const char *which,
 		nl_put_uint(nlh, KOFI_A_OBJ_CLASS, *class);
 	if (view->json)
 		json_open(NULL, '[');
+	view->one = id;
 	err = nl_call(nl, nlh, KOFI_A_OBJ_MAX, take_obj, view);
+	if (!err && id)
+		err = show_peers(nl, view, *id);
+	if (view->json && id && view->found)
+		json_close('}');
 	if (view->json) {
 		json_close(']');
 		json_end();
@@ -205,8 +288,9 @@ static const char stat_usage[] =
 "Usage: kofi stat [--json] [CLASS|ID]\n"
 "\n"
 "Open objects, all or those of a class (fabric, domain, ep, pep, eq, cq, cntr)\n"
-"or the one with a number, with their statistics. Of other network namespaces\n"
-"they are shown in the initial one to who has CAP_NET_ADMIN.\n"
+"or the one with a number, with their statistics. Of an endpoint with a number\n"
+"and many peers these are shown, too. Objects of other network namespaces are\n"
+"shown in the initial one to who has CAP_NET_ADMIN.\n"
 "\n"
 "  -j, --json  as JSON\n"
 "  -h, --help  this text\n"

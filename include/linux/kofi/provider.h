@@ -29,6 +29,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
@@ -377,6 +378,24 @@ struct kofi_ep_stats {
 };
 
 /**
+ * struct kofi_peer_state - what there is to tell of a peer of an endpoint
+ * @addr: its address, sockaddr_in or sockaddr_in6
+ * @state: enum kofi_ep_state, of the connection to it
+ * @reconnects: how often it has been connected to again
+ * @tx_waiting: transmits that have not begun
+ * @rx_stored: messages that are kept, as they have no receive
+ * @rx_stored_bytes: memory they take
+ */
+struct kofi_peer_state {
+	struct sockaddr_storage	addr;
+	enum kofi_ep_state	state;
+	u32			reconnects;
+	size_t			tx_waiting;
+	size_t			rx_stored;
+	size_t			rx_stored_bytes;
+};
+
+/**
  * struct kofi_ep_ops - a provider's endpoint
  * @fid: close, and what else it wants of the generic calls; bind is called
  *	after the core has bound a queue or counter
@@ -398,6 +417,10 @@ struct kofi_ep_stats {
  *	ECANCELED, and forget it; types that do not connect, NULL for those that
  *	know nothing of a peer. Process context, may sleep; no post has the address
  *	any more, and an address vector is locked
+ * @peer_next: fill in what there is to tell of the peer with the lowest number from
+ *	@number on, and store its number there; false if there is none. Numbers are
+ *	the provider's, below U32_MAX: a peer keeps its own while it is one. Types
+ *	that do not connect, or NULL. Process context; the endpoint cannot go away
  */
 struct kofi_ep_ops {
 	const struct fi_ops		*fid;
@@ -413,6 +436,8 @@ struct kofi_ep_ops {
 	void				(*send_deferred)(struct fid_ep *ep);
 	void				(*peer_removed)(struct fid_ep *ep,
 							const struct sockaddr *addr);
+	bool				(*peer_next)(struct fid_ep *ep, u32 *number,
+						     struct kofi_peer_state *state);
 };
 
 /**

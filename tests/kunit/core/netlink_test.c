@@ -11,6 +11,7 @@
 #include <linux/kofi/provider.h>
 #include <uapi/linux/kofi.h>
 
+#include "../../../kofi/av.h"
 #include "../../../kofi/netlink.h"
 #include "../kunit.h"
 
@@ -402,11 +403,56 @@ static void netlink_obj_put(struct kunit *test)
 	}
 }
 
+static void netlink_peer_put(struct kunit *test)
+{
+	struct kofi_peer_state peer = {
+		.state = KOFI_EP_CONNECTED, .reconnects = 2, .tx_waiting = 3,
+		.rx_stored = 4, .rx_stored_bytes = 1UL << 31,
+	};
+	struct nlattr *tb[KOFI_A_PEER_MAX + 1];
+	struct sk_buff *skb = netlink_skb(test, KOFI_NL_MSG_SIZE);
+	struct kofi_av *av = kunit_kzalloc(test, sizeof(*av), GFP_KERNEL);
+	struct kofi_ep *ep = kunit_kzalloc(test, sizeof(*ep), GFP_KERNEL);
+	struct genl_info from;
+	size_t room, need;
+
+	KUNIT_ASSERT_TRUE(test, ep && av);
+	/* a vector without addresses */
+	ep->av = av;
+	KUNIT_ASSERT_EQ(test, rhashtable_init(&av->hash, &kofi_av_hash), 0);
+	memcpy(&peer.addr, &netlink_in6, sizeof(netlink_in6));
+	genl_info_init_ntf(&from, &netlink_family, KOFI_CMD_PEER_GET);
+	KUNIT_ASSERT_EQ(test, kofi_nl_put_peer(skb, &from, ep, &peer), 0);
+	need = skb->len;
+	netlink_parse(test, skb, tb, KOFI_A_PEER_MAX);
+	KUNIT_ASSERT_NOT_NULL(test, tb[KOFI_A_PEER_ADDR]);
+	KUNIT_ASSERT_EQ(test, nla_len(tb[KOFI_A_PEER_ADDR]),
+			(int)sizeof(netlink_in6));
+	KUNIT_EXPECT_MEMEQ(test, nla_data(tb[KOFI_A_PEER_ADDR]), &netlink_in6,
+			   sizeof(netlink_in6));
+	KUNIT_EXPECT_NULL(test, tb[KOFI_A_PEER_FI_ADDR]);
+	EXPECT_ATTR(PEER, STATE, KOFI_EP_CONNECTED);
+	EXPECT_ATTR(PEER, RECONNECTS, 2);
+	EXPECT_ATTR(PEER, TX_WAITING, 3);
+	EXPECT_ATTR(PEER, RX_STORED, 4);
+	EXPECT_ATTR(PEER, RX_STORED_BYTES, 1UL << 31);
+	kfree_skb(skb);
+	for (room = 0; room < need; room += 4) {
+		skb = netlink_skb(test, room);
+		KUNIT_EXPECT_EQ(test, kofi_nl_put_peer(skb, &from, ep, &peer),
+				-EMSGSIZE);
+		KUNIT_EXPECT_EQ(test, skb->len, 0);
+		kfree_skb(skb);
+	}
+	rhashtable_destroy(&av->hash);
+}
+
 static struct kunit_case netlink_cases[] = {
 	KUNIT_CASE_PARAM(netlink_hints_parsed, netlink_hints_gen_params),
 	KUNIT_CASE(netlink_info_put),
 	KUNIT_CASE(netlink_info_room),
 	KUNIT_CASE(netlink_obj_put),
+	KUNIT_CASE(netlink_peer_put),
 	{}
 };
 

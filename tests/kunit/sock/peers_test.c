@@ -4,17 +4,23 @@
  * device accepts each of them as a peer of its own, and keeps what it is sent. What a
  * peer costs in memory, and a post in time, is said in the log.
  */
+#include <linux/bitmap.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/sort.h>
+#include <net/genetlink.h>
 #include <net/tcp.h>
 
+#include <uapi/linux/kofi.h>
+
+#include "../../../kofi/netlink-gen.h"
 #include "rdm.h"
 
 #define PEERS_FEW	16	/* what all of them are compared with */
 #define PEERS_POSTS	32	/* to each of them; the sockets keep what they get */
 #define PEERS_SIZE	64	/* bytes of a message */
+#define PEERS_FIRST	0x7f010000U	/* address */
 #define PEERS_FLAT	4	/* times the few's, of which caches take their share */
 #define PEERS_IDLE	SZ_1K	/* most bytes of a peer that was never talked to */
 #define PEERS_CONNECTED	SZ_128K	/* and of one with a connection, both ends' sockets */
@@ -140,7 +146,7 @@ static s64 peers_insert(struct kunit *test, struct peers *p)
 	int i;
 
 	for (i = 0; i < p->count; i++) {
-		addr.sin_addr.s_addr = htonl(0x7f010000 + i);
+		addr.sin_addr.s_addr = htonl(PEERS_FIRST + i);
 		p->peer[i].addr = rdm_insert(test, p->node, &addr);
 	}
 	return peers_each(p, before);
@@ -195,6 +201,78 @@ static u64 peers_post(struct kunit *test, struct peers *p, int posts, int count)
 	return p->peer[posts / 2].ns;
 }
 
+/* ----------------------------------------------------------------- kofi stat */
+
+static const struct genl_family peers_family = { .version = 1 };
+
+/* Messages of one buffer, each of a peer that was not there yet */
+static int peers_told(struct kunit *test, const struct sk_buff *skb,
+		      unsigned long *seen, int count)
+{
+	const struct nlmsghdr *nlh = (const struct nlmsghdr *)skb->data;
+	struct nlattr *tb[KOFI_A_PEER_MAX + 1];
+	const struct sockaddr_in *addr;
+	int rest = skb->len, n = 0;
+	u32 i;
+
+	for (; nlmsg_ok(nlh, rest); nlh = nlmsg_next(nlh, &rest), n++) {
+		KUNIT_ASSERT_EQ(test, nlmsg_parse_deprecated(nlh, GENL_HDRLEN,
+							     tb, KOFI_A_PEER_MAX,
+							     NULL, NULL), 0);
+		KUNIT_ASSERT_NOT_NULL(test, tb[KOFI_A_PEER_ADDR]);
+		addr = nla_data(tb[KOFI_A_PEER_ADDR]);
+		i = ntohl(addr->sin_addr.s_addr) - PEERS_FIRST;
+		KUNIT_ASSERT_LT(test, i, (u32)count);
+		KUNIT_EXPECT_FALSE(test, __test_and_set_bit(i, seen));
+		KUNIT_ASSERT_NOT_NULL(test, tb[KOFI_A_PEER_FI_ADDR]);
+		KUNIT_EXPECT_EQ(test, nla_get_uint(tb[KOFI_A_PEER_FI_ADDR]), i);
+		KUNIT_EXPECT_EQ(test, nla_get_uint(tb[KOFI_A_PEER_STATE]),
+				KOFI_EP_CONNECTED);
+	}
+	return n;
+}
+
+/* A dump in as many buffers as it takes has each of them once. */
+static void peers_dump(struct kunit *test, struct peers *p)
+{
+	struct sk_buff *skb, *request = alloc_skb(64, GFP_KERNEL);
+	unsigned long *seen = bitmap_zalloc(p->count, GFP_KERNEL);
+	struct nlattr *tb[KOFI_A_PEER_MAX + 1] = {};
+	struct genl_dumpit_info dump = {};
+	struct netlink_callback cb = { .data = &dump };
+	int ret, told, all = 0, buffers = 0;
+	u64 start = ktime_get_ns();
+
+	KUNIT_ASSERT_TRUE(test, request && seen);
+	KUNIT_ASSERT_EQ(test, nla_put_uint(request, KOFI_A_PEER_EP,
+					   p->node->ep->fid.obj->id), 0);
+	genl_info_init_ntf(&dump.info, &peers_family, KOFI_CMD_PEER_GET);
+	tb[KOFI_A_PEER_EP] = (struct nlattr *)request->data;
+	dump.info.attrs = tb;
+	/* of it only the network namespace counts */
+	request->sk = p->listener->sk;
+	cb.skb = request;
+	KUNIT_EXPECT_EQ(test, kofi_nl_peer_start(&cb), 0);
+	do {
+		skb = alloc_skb(SZ_4K, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, skb);
+		ret = kofi_nl_peer_get_dumpit(skb, &cb);
+		told = peers_told(test, skb, seen, p->count);
+		kfree_skb(skb);
+		all += told;
+		buffers++;
+	} while (ret == -EMSGSIZE && told);
+	kunit_info(test, "%d peers are told of in %d buffers and %llu us\n", all,
+		   buffers, div_u64(ktime_get_ns() - start, NSEC_PER_USEC));
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, all, p->count);
+	KUNIT_EXPECT_TRUE(test, bitmap_full(seen, p->count));
+	KUNIT_EXPECT_GT(test, buffers, 1);
+	request->sk = NULL;
+	kfree_skb(request);
+	bitmap_free(seen);
+}
+
 static void peers_test(struct kunit *test)
 {
 	struct rdm_test *t = test->priv;
@@ -207,6 +285,7 @@ static void peers_test(struct kunit *test)
 	connected = peers_connect(test, p);
 	KUNIT_EXPECT_EQ(test, rdm_stat(p->node, "connections"), p->count);
 	KUNIT_EXPECT_EQ(test, rdm_stat(p->node, "connects"), p->count);
+	peers_dump(test, p);
 	few = peers_post(test, p, PEERS_FEW * PEERS_POSTS, PEERS_FEW);
 	all = peers_post(test, p, p->count, p->count);
 	start = ktime_get_ns();

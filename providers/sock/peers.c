@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What is told of the peers of an FI_EP_RDM endpoint, one after the other.
+ *
+ * A peer has a number while posts to it have a connection to use; the connection
+ * that takes the place of another one has its number, so that who goes through the
+ * numbers misses no peer, and meets none twice.
+ *
+ * A connection that has ended is freed. How often there was one before is kept
+ * beside, for peers that are in the address vector.
+ */
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "rdm.h"
+
+/**
+ * struct ksk_former - connections to a peer that have ended
+ * @addr: the peer's address
+ * @hash: in ksk_rdm.formers
+ * @count: how many were established
+ */
+struct ksk_former {
+	union kofi_ip		addr;
+	struct rhash_head	hash;
+	u32			count;
+};
+
+static const struct rhashtable_params ksk_formers = {
+	.key_len		= sizeof_field(struct ksk_former, addr),
+	.key_offset		= offsetof(struct ksk_former, addr),
+	.head_offset		= offsetof(struct ksk_former, hash),
+	.automatic_shrinking	= true,
+};
+
+/* Under the endpoint's lock none is freed. */
+static struct ksk_former *ksk_former_find(struct ksk_rdm *rdm,
+					  const union kofi_ip *addr)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	return rhashtable_lookup_fast(&rdm->formers, addr, ksk_formers);
+}
+
+/* Posts no longer use the connection. Without memory it is not counted. */
+static void ksk_former_count(struct ksk_rdm *rdm, const struct ksk_peer *peer)
+{
+	struct ksk_former *f;
+
+	if (!peer->established || rdm->closing ||
+	    kofi_av_source(rdm->ep.base.av, &peer->addr.sa) ==
+	    FI_ADDR_NOTAVAIL)
+		return;
+	f = ksk_former_find(rdm, &peer->addr);
+	if (!f) {
+		f = kzalloc(sizeof(*f), GFP_ATOMIC | __GFP_NOWARN);
+		if (!f)
+			return;
+		f->addr = peer->addr;
+		if (rhashtable_insert_fast(&rdm->formers, &f->hash,
+					   ksk_formers)) {
+			kfree(f);
+			return;
+		}
+	}
+	f->count++;
+}
+
+/**
+ * ksk_peers_add - posts to a peer have a connection
+ * @rdm: the endpoint, with its lock held
+ * @peer: the connection
+ *
+ * Context: any.
+ * Return: 0, -ENOMEM, or -EBUSY if there are too many.
+ */
+int ksk_peers_add(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
+	int err;
+
+	lockdep_assert_held(&rdm->lock);
+
+	if (rdm->ep.tun.reclaim_safe)
+		gfp |= __GFP_MEMALLOC;
+	err = xa_alloc_cyclic(&rdm->numbers, &peer->number, peer,
+			      XA_LIMIT(1, INT_MAX), &rdm->last_number, gfp);
+	return min(err, 0);
+}
+
+/**
+ * ksk_peers_replace - another connection takes the place of one
+ * @rdm: the endpoint, with its lock held
+ * @old: the one, which has a number
+ * @peer: the other
+ *
+ * Context: any.
+ */
+void ksk_peers_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
+		       struct ksk_peer *peer)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	peer->number = old->number;
+	/* needs no memory */
+	xa_store(&rdm->numbers, peer->number, peer, GFP_ATOMIC);
+	ksk_former_count(rdm, old);
+}
+
+/**
+ * ksk_peers_del - posts to a peer have no connection
+ * @rdm: the endpoint, with its lock held
+ * @peer: what they had
+ *
+ * Context: any.
+ */
+void ksk_peers_del(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	xa_erase(&rdm->numbers, peer->number);
+	ksk_former_count(rdm, peer);
+}
+
+/**
+ * ksk_peers_forget - an address is no longer in the vector
+ * @rdm: the endpoint, with its lock held
+ * @addr: the address
+ *
+ * Context: any.
+ */
+void ksk_peers_forget(struct ksk_rdm *rdm, const union kofi_ip *addr)
+{
+	struct ksk_former *f = ksk_former_find(rdm, addr);
+
+	if (!f)
+		return;
+	rhashtable_remove_fast(&rdm->formers, &f->hash, ksk_formers);
+	/* all look-ups have the lock */
+	kfree(f);
+}
+
+static void ksk_peer_tell(struct ksk_rdm *rdm, const struct ksk_peer *peer,
+			  struct kofi_peer_state *state)
+{
+	const struct ksk_former *f = ksk_former_find(rdm, &peer->addr);
+	u32 connects = (f ? f->count : 0) + peer->established;
+
+	memcpy(&state->addr, &peer->addr, sizeof(peer->addr));
+	state->state = READ_ONCE(peer->conn.dead) ? KOFI_EP_SHUTDOWN :
+		       peer->established ? KOFI_EP_CONNECTED :
+					   KOFI_EP_CONNECTING;
+	state->reconnects = connects ? connects - 1 : 0;
+	/* those that are being posted may be missing */
+	state->tx_waiting = READ_ONCE(peer->conn.tx_nposted) +
+			    READ_ONCE(peer->conn.tx_nqueued);
+	state->rx_stored = peer->unexpected;
+	state->rx_stored_bytes = peer->unexpected_bytes;
+}
+
+/* kofi_ep_ops.peer_next */
+bool ksk_peers_next(struct fid_ep *fid, u32 *number,
+		    struct kofi_peer_state *state)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ksk_ep(fid));
+	unsigned long index = *number;
+	struct ksk_peer *peer;
+
+	spin_lock_irq(&rdm->lock);
+	peer = xa_find(&rdm->numbers, &index, ULONG_MAX, XA_PRESENT);
+	if (peer)
+		ksk_peer_tell(rdm, peer, state);
+	spin_unlock_irq(&rdm->lock);
+	*number = index;
+	return peer;
+}
+
+int ksk_peers_init(struct ksk_rdm *rdm)
+{
+	xa_init_flags(&rdm->numbers, XA_FLAGS_ALLOC1);
+	return rhashtable_init(&rdm->formers, &ksk_formers);
+}
+
+static void ksk_former_free(void *former, void *arg)
+{
+	kfree(former);
+}
+
+/* No connection has a number any more. */
+void ksk_peers_exit(struct ksk_rdm *rdm)
+{
+	rhashtable_free_and_destroy(&rdm->formers, ksk_former_free, NULL);
+	xa_destroy(&rdm->numbers);
+}
