@@ -26,6 +26,8 @@ struct rdm_node {
 	struct sockaddr_in	addr;
 	struct completion	space;	/* posts may be tried again */
 	bool			calls;	/* the receive queue calls back */
+	bool			any;	/* listens at all addresses */
+	bool			reclaim; /* is reclaim-safe */
 	size_t			expire;	/* milliseconds a message may wait, */
 	unsigned int		handshake;	/* and a request may take */
 };

@@ -59,6 +59,9 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 	const struct kofi_cq_attr calls = {
 		.poll = KOFI_POLL_SOFTIRQ, .done = true,
 	};
+	const struct sockaddr_in any = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+	};
 	struct rdm_test *t = test->priv;
 	size_t len = sizeof(n->addr);
 
@@ -90,8 +93,19 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 		KUNIT_ASSERT_EQ(test, fi_set_val(&n->ep->fid,
 						 KOFI_VAL_HANDSHAKE_TIMEOUT,
 						 &n->handshake), 0);
+	if (n->any)
+		KUNIT_ASSERT_EQ(test, fi_setname(&n->ep->fid, (void *)&any,
+						 sizeof(any)), 0);
+	if (n->reclaim)
+		KUNIT_ASSERT_EQ(test, fi_set_val(&n->ep->fid,
+						 KOFI_VAL_RECLAIM_SAFE,
+						 &(unsigned int){ 1 }), 0);
 	KUNIT_ASSERT_EQ(test, fi_enable(n->ep), 0);
 	KUNIT_ASSERT_EQ(test, fi_getname(&n->ep->fid, &n->addr, &len), 0);
+	if (n->any) {
+		KUNIT_EXPECT_EQ(test, n->addr.sin_addr.s_addr, 0);
+		n->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	}
 	KUNIT_ASSERT_NE(test, ntohs(n->addr.sin_port), 0);
 }
 
