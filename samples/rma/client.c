@@ -374,14 +374,12 @@ static const char *rma_tried_name(struct rma_run *run, enum krma_level level)
 
 static int rma_levels(struct rma_run *run)
 {
-	/* the last of them is the only one that is not to be had everywhere */
-	enum krma_level levels = run->iwarp ? KRMA_DELIVERY : KRMA_LEVELS;
 	struct rma_cmd cmd = { .segs = 1, .off = 1001, .count = 16 }, back;
 	enum krma_kind kind;
 	int ret;
 
 	ret = rma_regions(run, KRMA_BVEC);
-	for (cmd.level = 0; cmd.level < levels && !ret; cmd.level++) {
+	for (cmd.level = 0; cmd.level < run->levels && !ret; cmd.level++) {
 		cmd.len = cmd.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
 		for (kind = 0; kind < KRMA_PAGES && !ret; kind++) {
 			if (!rma_tried(run, cmd.level, kind))
@@ -456,7 +454,7 @@ static int rma_messages_kind(struct rma_run *run, u16 flags)
 	enum krma_kind kind;
 	int ret = 0;
 
-	for (cmd.level = 0; cmd.level < KRMA_LEVELS; cmd.level++) {
+	for (cmd.level = 0; cmd.level < run->levels; cmd.level++) {
 		cmd.len = cmd.level == KRMA_INJECT ? KRMA_INJECT_MAX : 40960;
 		for (kind = 0; kind < KRMA_PAGES; kind++) {
 			if (!rma_tried(run, cmd.level, kind))
@@ -501,19 +499,20 @@ static int rma_messages(struct rma_run *run)
 /*
  * Is that what a wrong access ends with? Only that of RoCE and InfiniBand is a
  * wire with a word for a refusal. Otherwise the peer ends the connection: who
- * waits for an answer gets ECANCELED, a plain write has succeeded by then. On
- * iWARP it may also learn of the end, if that is quicker than TCP.
+ * waits for an answer gets ECANCELED, or with one of many peers ECONNRESET; a plain
+ * write has succeeded by then. On iWARP it may also learn of the end, if that is quicker than TCP.
  */
 static bool rma_bad_ended(struct rma_run *run, const struct rma_cmd *cmd,
 			  bool write, int err)
 {
 	bool acked = cmd->level == KRMA_TRANSMIT || cmd->level == KRMA_DELIVERY;
+	int cut_off = run->opts.rdm ? -ECONNRESET : -ECANCELED;
 
 	if (run->opts.verbs && !run->iwarp)
 		return err == -EACCES;
 	if (run->iwarp && write)
 		return !err || err == -ECANCELED || err == -EIO;
-	return err == (!write || acked ? -ECANCELED : 0);
+	return err == (!write || acked ? cut_off : 0);
 }
 
 /**
@@ -534,7 +533,7 @@ int rma_bad_access(struct rma_run *run, const struct rma_cmd *cmd, bool write)
 				 ret);
 	run->detail[0] = '\0';
 	ret = rma_wait(run, READ_ONCE(run->down));
-	return rma_error(run, ret, "no FI_SHUTDOWN after a wrong access");
+	return rma_error(run, ret, "no event after a wrong access");
 }
 
 /* On the connection that there is; leaves none behind, but a new one. */
@@ -555,7 +554,7 @@ static int rma_wrong_one(struct rma_run *run, struct rma_cmd *cmd,
 		cmd->op = way == RMA_YOUR_WRITE ? KRMA_WRITE : KRMA_READ;
 		/* the end may be here before word that the command was there */
 		ret = rma_cmd_send(run, cmd);
-		if (ret == -ECANCELED) {
+		if (ret == -ECANCELED || ret == -ECONNRESET) {
 			run->detail[0] = '\0';
 			ret = 0;
 		}
@@ -589,7 +588,8 @@ static int rma_wrong_flag(struct rma_run *run, u16 flag, const char *what)
 		    !(run->peer.flags & KRMA_F_STRICT))
 			continue;
 		for (i = 0; i < ARRAY_SIZE(levels) && !ret; i++) {
-			cmd.level = run->iwarp ? KRMA_DEFAULT : levels[i];
+			cmd.level = levels[i] < run->levels ? levels[i] :
+							      KRMA_DEFAULT;
 			/* devices look at each when it is its turn */
 			cmd.segs = i && !run->opts.verbs ?
 				   rma_segs(run, way) : 1;
@@ -608,7 +608,8 @@ static int rma_wrong_rights(struct rma_run *run)
 {
 	struct rma_cmd cmd = {
 		.count = 1, .segs = 1, .off = 501, .len = 3000,
-		.level = run->iwarp ? KRMA_DEFAULT : KRMA_DELIVERY,
+		.level = run->levels > KRMA_DELIVERY ? KRMA_DELIVERY :
+						       KRMA_DEFAULT,
 		.flags = KRMA_F_BAD_RIGHT,
 	};
 	enum rma_way way;

@@ -3,6 +3,10 @@
  * The endpoint of a run: discovery, connections, and the region that a peer
  * may access.
  *
+ * One that does not connect stays for the whole run. A client begins with a message
+ * that has its address; it does so again after each access that was refused, as a
+ * connection below has ended then, and the endpoint has an event of it.
+ *
  * Events are taken by a handler, which keeps what it has seen in the run and
  * wakes the process that waits for it. A server keeps its domain, its queue and
  * its region from one connection to the next, as a storage target would.
@@ -13,6 +17,8 @@
 #include <linux/slab.h>
 
 #include "rma.h"
+
+#define RMA_RXM_SEGS	8	/* of a piece of memory, the most kofi_rxm takes */
 
 static void rma_ep_cm_event(struct rma_run *run, u32 event,
 			    struct fi_eq_cm_entry *entry)
@@ -52,7 +58,10 @@ static void rma_ep_event(struct fid_eq *eq, void *context)
 			memset(&err, 0, sizeof(err));
 			if (fi_eq_readerr(eq, &err, 0) < 0)
 				continue;
-			run->cm_err = err.err ? -err.err : -EIO;
+			if (run->opts.rdm)
+				run->down = true;
+			else
+				run->cm_err = err.err ? -err.err : -EIO;
 			continue;
 		}
 		if (n < 0)
@@ -63,9 +72,18 @@ static void rma_ep_event(struct fid_eq *eq, void *context)
 	wake_up_all(&run->wq);
 }
 
+/* NULL: whichever there is */
+static const char *rma_ep_provider(const struct rma_opts *opts)
+{
+	if (opts->verbs)
+		return opts->rdm ? "verbs;ofi_rxm" : "verbs";
+	return opts->rxm ? "sock;ofi_rxm" : NULL;
+}
+
 /* What the run needs of a provider; node and port are a listener's or not. */
 static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 {
+	const char *name = rma_ep_provider(&run->opts);
 	struct fi_info *hints;
 	int ret;
 
@@ -74,15 +92,18 @@ static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 		return -ENOMEM;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->mode = FI_RX_CQ_DATA;
-	hints->ep_attr->type = FI_EP_MSG;
+	hints->ep_attr->type = run->opts.rdm ? FI_EP_RDM : FI_EP_MSG;
 	/* without the bits, keys are ours to choose */
 	if (!run->opts.client_keys)
 		hints->domain_attr->mr_mode = FI_MR_PROV_KEY |
 					      FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
+	if (name)
+		hints->fabric_attr->prov_name = kstrdup(name, GFP_KERNEL);
+	/* it has few segments unless asked; the memory is in few pieces */
+	if (run->opts.rxm || (run->opts.rdm && run->opts.verbs))
+		hints->tx_attr->iov_limit = RMA_RXM_SEGS;
 	/* devices know no tags */
-	if (run->opts.verbs)
-		hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
-	else
+	if (!run->opts.verbs || run->opts.rdm)
 		hints->caps |= FI_TAGGED;
 	ret = fi_getinfo(FI_VERSION(2, 1),
 			 run->opts.node[0] ? run->opts.node : NULL,
@@ -95,6 +116,9 @@ static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 						     "any address",
 				 run->opts.port);
 	run->iwarp = run->info->ep_attr->protocol == FI_PROTO_IWARP;
+	run->levels = run->iwarp ||
+		      run->info->ep_attr->protocol == FI_PROTO_RXM ?
+		      KRMA_DELIVERY : KRMA_LEVELS;
 	run->size = run->opts.verbs ? KRMA_REGION_DEVICE : KRMA_REGION;
 	return 0;
 }
@@ -128,6 +152,11 @@ static int rma_ep_domain(struct rma_run *run, struct fi_info *info)
 	ret = kofi_cq_open(run->domain, &attr, &kattr, &run->cq, run);
 	if (ret)
 		return rma_error(run, ret, "kofi_cq_open");
+	if (run->opts.rdm) {
+		ret = fi_av_open(run->domain, NULL, &run->av, run);
+		if (ret)
+			return rma_error(run, ret, "fi_av_open");
+	}
 	if (!run->opts.srx)
 		return 0;
 	ret = fi_srx_context(run->domain, info->rx_attr, &run->srx, run);
@@ -137,7 +166,7 @@ static int rma_ep_domain(struct rma_run *run, struct fi_info *info)
 	return rma_error(run, ret, "fi_ep_bind of the shared context");
 }
 
-/* An endpoint, ready to connect or accept, the first receive posted. */
+/* An endpoint, unless there is one, ready to connect or accept, the first receive posted. */
 static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 {
 	int ret;
@@ -151,6 +180,8 @@ static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 	run->down = false;
 	run->cm_err = 0;
 	mutex_unlock(&run->events);
+	if (run->ep)
+		return 0;
 	ret = fi_endpoint(run->domain, info, &run->ep, run);
 	if (ret)
 		return rma_error(run, ret, "fi_endpoint");
@@ -158,6 +189,8 @@ static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 	ret = ret ?: fi_ep_bind(run->ep, &run->cq->fid, FI_TRANSMIT | FI_RECV);
 	if (!ret && run->srx)
 		ret = fi_ep_bind(run->ep, &run->srx->fid, 0);
+	if (!ret && run->av)
+		ret = fi_ep_bind(run->ep, &run->av->fid, 0);
 	ret = ret ?: kofi_ep_write_space(run->ep, rma_xfer_space);
 	/* values that come with writes belong to no operation of this side */
 	ret = ret ?: kofi_ep_remote_cqe(run->ep, &run->remote);
@@ -204,6 +237,8 @@ int rma_ep_listen(struct rma_run *run)
 	ret = ret ?: rma_ep_fabric(run);
 	if (ret)
 		return ret;
+	if (run->opts.rdm)
+		return rma_ep_open(run, run->info);
 	ret = fi_passive_ep(run->fabric, run->info, &run->pep, run);
 	ret = ret ?: fi_pep_bind(run->pep, &run->eq->fid, 0);
 	ret = ret ?: fi_listen(run->pep);
@@ -221,6 +256,8 @@ int rma_ep_accept(struct rma_run *run)
 	struct fi_info *info;
 	int ret;
 
+	if (run->opts.rdm)
+		return rma_name_recv(run) ?: rma_ep_open(run, run->info);
 	if (wait_event_killable(run->wq, READ_ONCE(run->request)))
 		return rma_error(run, -EINTR, "waiting for a client");
 	mutex_lock(&run->events);
@@ -259,6 +296,13 @@ int rma_ep_connect(struct rma_run *run)
 	ret = rma_ep_open(run, run->info);
 	if (ret)
 		return ret;
+	if (run->opts.rdm) {
+		/* again and again, which is as good as once */
+		if (fi_av_insert(run->av, run->info->dest_addr, 1, &run->to, 0,
+				 NULL) != 1)
+			return rma_error(run, -EINVAL, "fi_av_insert");
+		return rma_name_send(run);
+	}
 	ret = fi_connect(run->ep, run->info->dest_addr, NULL, 0);
 	return rma_error(run, ret, "fi_connect") ?: rma_ep_connected(run);
 }
@@ -334,6 +378,8 @@ static void rma_ep_close_fid(struct fi_fid *fid)
  */
 void rma_ep_hangup(struct rma_run *run)
 {
+	if (run->opts.rdm)
+		return;
 	if (run->ep)
 		rma_ep_close_fid(&run->ep->fid);
 	run->ep = NULL;
@@ -349,6 +395,10 @@ void rma_ep_hangup(struct rma_run *run)
 void rma_ep_close(struct rma_run *run)
 {
 	rma_ep_hangup(run);
+	if (run->ep)
+		rma_ep_close_fid(&run->ep->fid);
+	if (run->av)
+		rma_ep_close_fid(&run->av->fid);
 	if (run->srx)
 		rma_ep_close_fid(&run->srx->fid);
 	if (run->mr)

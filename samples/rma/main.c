@@ -18,6 +18,8 @@
  *	only=GROUP	connect: transfer, forms, levels, messages or wrong
  *	poll=CONTEXT	callbacks run in: softirq (default) or workqueue
  *	verbs		over an RDMA device
+ *	rdm		with endpoints that do not connect
+ *	rxm		such of kofi_rxm; with verbs there are no others
  *	srx		receive from a shared context
  *	client-keys	choose the keys of regions here
  *	zerocopy=BYTES	from which on pages are sent without copying them
@@ -101,6 +103,10 @@ static int rma_parse_word(struct rma_opts *opts, char *word)
 		*value++ = '\0';
 	if (!strcmp(word, "verbs") && !value)
 		opts->verbs = true;
+	else if (!strcmp(word, "rdm") && !value)
+		opts->rdm = true;
+	else if (!strcmp(word, "rxm") && !value)
+		opts->rdm = opts->rxm = true;
 	else if (!strcmp(word, "srx") && !value)
 		opts->srx = true;
 	else if (!strcmp(word, "client-keys") && !value)

@@ -28,6 +28,8 @@
  * @only: client: only this group of tests; empty: all
  * @poll: where callbacks run
  * @verbs: over an RDMA device
+ * @rdm: with an endpoint that does not connect
+ * @rxm: over kofi_rxm, if there is another provider of such
  * @srx: receive from a shared context
  * @client_keys: choose keys instead of being given them
  * @brief: client: less of what takes long
@@ -41,6 +43,8 @@ struct rma_opts {
 	char		only[16];
 	enum kofi_poll	poll;
 	bool		verbs;
+	bool		rdm;
+	bool		rxm;
 	bool		srx;
 	bool		client_keys;
 	bool		brief;
@@ -176,6 +180,7 @@ enum rma_answer {
  * @info: what discovery found
  * @iwarp: there are no values with writes and no FI_DELIVERY_COMPLETE, and a
  *	message that finds no receive ends the connection
+ * @levels: levels of completion that there are
  * @size: bytes of @region that are registered
  * @fabric: opened from @info
  * @eq: calls rma_ep_event()
@@ -183,7 +188,9 @@ enum rma_answer {
  * @domain: opened for the first connection
  * @cq: all completions
  * @srx: where receives are posted, with opts.srx
- * @ep: the connection
+ * @ep: the connection; one for all with opts.rdm
+ * @av: its peers then
+ * @to: the peer
  * @mr: @region, registered
  * @keys: regions registered so far
  * @request: server: a client that waits to be accepted
@@ -221,6 +228,7 @@ struct rma_run {
 
 	struct fi_info		*info;
 	bool			iwarp;
+	enum krma_level		levels;
 	size_t			size;
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
@@ -229,6 +237,8 @@ struct rma_run {
 	struct fid_cq		*cq;
 	struct fid_ep		*srx;
 	struct fid_ep		*ep;
+	struct fid_av		*av;
+	fi_addr_t		to;
 	struct fid_mr		*mr;
 	u64			keys;
 
@@ -306,6 +316,8 @@ int rma_xfer_recv_begin(struct rma_run *run, const struct rma_cmd *cmd);
 int rma_xfer_recv_end(struct rma_run *run, const struct rma_cmd *cmd);
 int rma_xfer_forms(struct rma_run *run, u32 seed, u64 off);
 int rma_xfer_fence(struct rma_run *run, const struct rma_cmd *cmd);
+int rma_name_send(struct rma_run *run);
+int rma_name_recv(struct rma_run *run);
 int rma_cmd_send(struct rma_run *run, const struct rma_cmd *cmd);
 int rma_cmd_expect(struct rma_run *run);
 int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd);

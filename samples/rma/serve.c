@@ -39,7 +39,7 @@ static int rma_serve_one(struct rma_run *run, const struct rma_cmd *cmd,
 	case KRMA_HELLO:
 		run->peer = *cmd;
 		answer->flags = KRMA_F_STRICT | KRMA_F_KERNEL;
-		if (!run->opts.verbs)
+		if (run->info->caps & FI_TAGGED)
 			answer->flags |= KRMA_F_TAGS;
 		break;
 	case KRMA_REGION_NEW:
@@ -138,7 +138,9 @@ static int rma_serve_connection(struct rma_run *run, bool *last)
 			return rma_serve_gone(run, ret);
 		if (cmd.op == KRMA_BYE) {
 			*last = cmd.flags & KRMA_F_LAST;
-			return rma_wait(run, READ_ONCE(run->down));
+			/* the others close no connection, but their endpoint */
+			return run->opts.rdm ? 0 :
+			       rma_wait(run, READ_ONCE(run->down));
 		}
 	}
 }

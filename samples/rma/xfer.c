@@ -170,7 +170,7 @@ static ssize_t rma_xfer_post_rma(struct rma_run *run, struct rma_op *op,
 {
 	struct fi_rma_iov seg[KRMA_SEGS_MAX];
 	struct fi_msg_rma msg = {
-		.rma_iov = seg, .rma_iov_count = cmd->segs,
+		.rma_iov = seg, .rma_iov_count = cmd->segs, .addr = run->to,
 		.context = &op->cqe, .data = cmd->data + i,
 	};
 	u64 flags = FI_COMPLETION;
@@ -191,9 +191,9 @@ static ssize_t rma_xfer_post_msg(struct rma_run *run, struct rma_op *op,
 {
 	u64 flags = FI_COMPLETION | rma_xfer_level(cmd->level);
 	struct fi_msg_tagged tagged = {
-		.context = &op->cqe, .tag = cmd->data + i,
+		.context = &op->cqe, .tag = cmd->data + i, .addr = run->to,
 	};
-	struct fi_msg msg = { .context = &op->cqe };
+	struct fi_msg msg = { .context = &op->cqe, .addr = run->to };
 
 	if (cmd->flags & KRMA_F_TAGGED) {
 		RMA_VEC_SET(&tagged, &op->vec);
@@ -458,21 +458,22 @@ int rma_xfer_forms(struct rma_run *run, u32 seed, u64 off)
 	rma_xfer_fill(run, &cmd);
 	ops->err = 0;
 	atomic_set(&ops->pending, 0);
-	ret = fi_write(ep, p, 100, NULL, 0, addr, key,
+	ret = fi_write(ep, p, 100, NULL, run->to, addr, key,
 		       rma_xfer_single(ops, 0, FI_WRITE));
-	ret = ret ?: fi_writev(ep, iov, NULL, 2, 0, addr + 100, key,
+	ret = ret ?: fi_writev(ep, iov, NULL, 2, run->to, addr + 100, key,
 			       rma_xfer_single(ops, 1, FI_WRITE));
-	ret = ret ?: fi_inject_write(ep, p + 1223, 64, 0, addr + 1223, key);
+	ret = ret ?: fi_inject_write(ep, p + 1223, 64, run->to, addr + 1223,
+				     key);
 	cqe = rma_xfer_single(ops, 2, FI_WRITE);
 	if (run->iwarp) {
-		ret = ret ?: fi_write(ep, p + 223, 1000, NULL, 0, addr + 223,
-				      key, cqe);
-		ret = ret ?: fi_inject_write(ep, p + 1287, 128, 0, addr + 1287,
-					     key);
+		ret = ret ?: fi_write(ep, p + 223, 1000, NULL, run->to,
+				      addr + 223, key, cqe);
+		ret = ret ?: fi_inject_write(ep, p + 1287, 128, run->to,
+					     addr + 1287, key);
 	} else {
-		ret = ret ?: fi_writedata(ep, p + 223, 1000, NULL, 0, 0,
+		ret = ret ?: fi_writedata(ep, p + 223, 1000, NULL, 0, run->to,
 					  addr + 223, key, cqe);
-		ret = ret ?: fi_inject_writedata(ep, p + 1287, 128, 1, 0,
+		ret = ret ?: fi_inject_writedata(ep, p + 1287, 128, 1, run->to,
 						 addr + 1287, key);
 	}
 	if (ret)
@@ -486,9 +487,9 @@ int rma_xfer_forms(struct rma_run *run, u32 seed, u64 off)
 	iov[0].iov_len = 400;
 	iov[1].iov_base = p + 1400;
 	iov[1].iov_len = KRMA_FORMS - 1400;
-	ret = fi_read(ep, p, 1000, NULL, 0, addr, key,
+	ret = fi_read(ep, p, 1000, NULL, run->to, addr, key,
 		      rma_xfer_single(ops, 0, FI_READ));
-	ret = ret ?: fi_readv(ep, iov, NULL, 2, 0, addr + 1000, key,
+	ret = ret ?: fi_readv(ep, iov, NULL, 2, run->to, addr + 1000, key,
 			      rma_xfer_single(ops, 1, FI_READ));
 	if (ret)
 		return rma_error(run, ret, "a short form of read");
@@ -519,7 +520,7 @@ int rma_xfer_fence(struct rma_run *run, const struct rma_cmd *cmd)
 	};
 	struct fi_msg_rma msg = {
 		.msg_iov = &iov, .iov_count = 1, .rma_iov = &seg,
-		.rma_iov_count = 1,
+		.rma_iov_count = 1, .addr = run->to,
 	};
 	int ret;
 
@@ -529,7 +530,7 @@ int rma_xfer_fence(struct rma_run *run, const struct rma_cmd *cmd)
 	ops->err = 0;
 	atomic_set(&ops->pending, 0);
 	ret = fi_read(run->ep, run->local.virt + RMA_LOCAL_AT, cmd->len, NULL,
-		      0, addr, run->peer.key,
+		      run->to, addr, run->peer.key,
 		      rma_xfer_single(ops, 0, FI_READ));
 	if (ret)
 		return rma_error(run, ret, "fi_read");
@@ -549,6 +550,30 @@ int rma_xfer_fence(struct rma_run *run, const struct rma_cmd *cmd)
 
 /* ----------------------------------------------------- commands and answers */
 
+/* Send so many bytes of run->cmd_buf. */
+static int rma_cmd_put(struct rma_run *run, size_t len)
+{
+	unsigned int seen;
+	ssize_t ret;
+
+	run->cmd_busy = true;
+	for (;;) {
+		seen = READ_ONCE(run->space);
+		ret = fi_send(run->ep, &run->cmd_buf, len, NULL, run->to,
+			      &run->cmd);
+		if (ret != -EAGAIN)
+			break;
+		ret = rma_wait(run, READ_ONCE(run->space) != seen);
+		if (ret)
+			break;
+	}
+	if (!ret) {
+		/* pairs with rma_cmd_done() */
+		ret = rma_wait(run, !smp_load_acquire(&run->cmd_busy));
+	}
+	return ret ?: run->cmd_err;
+}
+
 /**
  * rma_cmd_send - send a command or an answer
  * @run: the run, connected
@@ -559,8 +584,6 @@ int rma_xfer_fence(struct rma_run *run, const struct rma_cmd *cmd)
 int rma_cmd_send(struct rma_run *run, const struct rma_cmd *cmd)
 {
 	struct krma_msg *m = &run->cmd_buf;
-	unsigned int seen;
-	ssize_t ret;
 
 	m->magic = cpu_to_le32(KRMA_MAGIC);
 	m->op = cpu_to_le16(cmd->op);
@@ -578,21 +601,29 @@ int rma_cmd_send(struct rma_run *run, const struct rma_cmd *cmd)
 	m->addr = cpu_to_le64(cmd->addr);
 	m->size = cpu_to_le64(cmd->size);
 
-	run->cmd_busy = true;
-	for (;;) {
-		seen = READ_ONCE(run->space);
-		ret = fi_send(run->ep, m, sizeof(*m), NULL, 0, &run->cmd);
-		if (ret != -EAGAIN)
-			break;
-		ret = rma_wait(run, READ_ONCE(run->space) != seen);
-		if (ret)
-			break;
-	}
-	if (!ret) {
-		/* pairs with rma_cmd_done() */
-		ret = rma_wait(run, !smp_load_acquire(&run->cmd_busy));
-	}
-	return rma_error(run, ret ?: run->cmd_err, "sending a command");
+	return rma_error(run, rma_cmd_put(run, sizeof(*m)), "sending a command");
+}
+
+/**
+ * rma_name_send - tell the peer where its answers are to go
+ * @run: the run, with an endpoint that does not connect
+ *
+ * Return: 0 or a negative error code.
+ */
+int rma_name_send(struct rma_run *run)
+{
+	size_t len = sizeof(run->cmd_buf);
+	int ret;
+
+	ret = fi_getname(&run->ep->fid, &run->cmd_buf, &len);
+	return rma_error(run, ret ?: rma_cmd_put(run, len), "the first message");
+}
+
+/* A name, and no command */
+static bool rma_is_name(const struct rma_run *run)
+{
+	return run->opts.rdm && !run->answer_err &&
+	       run->answer_len < sizeof(run->answer_buf);
 }
 
 /**
@@ -644,7 +675,8 @@ int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd)
 	ret = rma_wait(run, rma_answered(run) || rma_gone(run));
 	if (ret)
 		return rma_error(run, ret, "waiting for a command");
-	if (!rma_answered(run))
+	/* the peer begins again: what there was before has ended */
+	if (!rma_answered(run) || rma_is_name(run))
 		return -ECONNRESET;
 	WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
 	if (run->answer_err == -ECANCELED || run->answer_err == -ENOTCONN)
@@ -668,6 +700,27 @@ int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd)
 	cmd->key = le64_to_cpu(m->key);
 	cmd->addr = le64_to_cpu(m->addr);
 	cmd->size = le64_to_cpu(m->size);
+	return 0;
+}
+
+/**
+ * rma_name_recv - wait for a peer, without limit
+ * @run: the run, with an endpoint that does not connect
+ *
+ * Return: 0, and run->to is the peer; or a negative error code.
+ */
+int rma_name_recv(struct rma_run *run)
+{
+	int ret = rma_cmd_expect(run);
+
+	if (!ret && wait_event_killable(run->wq, rma_answered(run)))
+		ret = rma_error(run, -EINTR, "waiting for a client");
+	if (ret)
+		return ret;
+	WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
+	if (!rma_is_name(run) ||
+	    fi_av_insert(run->av, &run->answer_buf, 1, &run->to, 0, NULL) != 1)
+		return rma_error(run, -EPROTO, "a client without a name");
 	return 0;
 }
 

@@ -38,6 +38,11 @@ step peer-client pair "device client-keys" "peer port=7473"
 step peer-shared-server pair "peer srx" "device srx only=messages"
 step peer-shared-client pair "device srx" "peer srx only=messages"
 
+# endpoints that do not connect
+load kofi_rxm
+step datagrams pair "device rdm poll=workqueue" "device rdm brief client-keys"
+step datagrams-layered pair "device rxm" "device rxm brief"
+
 no_server() {
 	device connect node=127.0.0.1 >/tmp/out 2>&1 && return 1
 	cat /tmp/out
