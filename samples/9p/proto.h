@@ -7,9 +7,9 @@
  * replies the other. Both sides say in the private data of the connection
  * request and of its acceptance how many requests they have receives for, and
  * how long those are. The client has no more requests outstanding than both
- * numbers allow, so that neither side ever lacks a receive. A server has one more
- * than it says: a reply may be on its way before the receive of its request is
- * posted again.
+ * numbers allow, so that neither side ever lacks a receive. A server has more
+ * than it says, one at least: a reply may be on its way before the receive of its
+ * request is posted again.
  */
 #ifndef _KOFI_9P_PROTO_H
 #define _KOFI_9P_PROTO_H

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +41,10 @@ struct client {
 	pthread_t	requests;
 	pthread_t	replies;
 	bool		over;		/* its threads have ended */
+	/* of the server's, read and not yet used; short replies are as a whole */
+	size_t		ahead_at;
+	size_t		ahead_len;
+	unsigned char	ahead[8192];
 };
 
 /* of the main thread */
@@ -190,39 +195,71 @@ static void server_close(struct client *c)
 		complain("process %d does not end", (int)c->pid);
 }
 
-/* Never stops taking what has been sent, as the server may wait for that. */
-static bool server_write(struct client *c, const unsigned char *bytes,
-			 size_t len)
+/*
+ * Several messages at a time. Never stops taking what has been sent, as the server
+ * may wait for that.
+ */
+static bool server_write(struct client *c, struct slot **slots, int nr)
 {
-	while (len) {
-		struct pollfd p = { .fd = c->fd, .events = POLLOUT };
-		ssize_t n = send(c->fd, bytes, len,
-				 MSG_DONTWAIT | MSG_NOSIGNAL);
+	struct iovec iov[LINK_BATCH];
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = nr };
+	struct pollfd p = { .fd = c->fd, .events = POLLOUT };
+	ssize_t n;
+	int i;
 
-		if (n > 0) {
-			bytes += n;
-			len -= n;
-		} else if (errno == EAGAIN) {
+	for (i = 0; i < nr; i++) {
+		iov[i].iov_base = slots[i]->bytes;
+		iov[i].iov_len = slots[i]->len;
+	}
+	while (msg.msg_iovlen) {
+		n = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == EAGAIN) {
 			poll(&p, 1, WRITE_TICK);
-			if (link_progress(c->link, 0))
+			if (link_progress(c->link))
 				return false;
-		} else if (errno != EINTR) {
+		} else if (n < 0 && errno != EINTR) {
 			return false;
+		}
+		while (n > 0 && msg.msg_iovlen) {
+			size_t part = msg.msg_iov->iov_len;
+
+			if ((size_t)n < part)
+				part = n;
+			msg.msg_iov->iov_base += part;
+			msg.msg_iov->iov_len -= part;
+			n -= part;
+			if (!msg.msg_iov->iov_len) {
+				msg.msg_iov++;
+				msg.msg_iovlen--;
+			}
 		}
 	}
 	return true;
 }
 
+/* Takes what there is beyond LEN bytes, too, for the next call. */
 static bool server_read(struct client *c, unsigned char *bytes, size_t len)
 {
-	while (len) {
-		ssize_t n = recv(c->fd, bytes, len, MSG_WAITALL);
+	size_t have = len < c->ahead_len ? len : c->ahead_len;
 
-		if (n > 0) {
-			bytes += n;
-			len -= n;
-		} else if (!n || errno != EINTR) {
+	memcpy(bytes, c->ahead + c->ahead_at, have);
+	c->ahead_at += have;
+	c->ahead_len -= have;
+	while (have < len) {
+		const struct iovec iov[] = {
+			{ .iov_base = bytes + have, .iov_len = len - have },
+			{ .iov_base = c->ahead, .iov_len = sizeof(c->ahead) },
+		};
+		ssize_t n = readv(c->fd, iov, 2);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
 			return false;
+		have += n;
+		if (have > len) {
+			c->ahead_at = 0;
+			c->ahead_len = have - len;
 		}
 	}
 	return true;
@@ -233,18 +270,22 @@ static bool server_read(struct client *c, unsigned char *bytes, size_t len)
 static void *replies(void *arg)
 {
 	struct client *c = arg;
+	unsigned char head[4];
 	struct slot *slot;
 	uint32_t size;
 
-	while ((slot = link_slot(c->link))) {
-		if (!server_read(c, slot->bytes, 4))
-			break;
-		size = size_of(slot->bytes);
+	while (server_read(c, head, sizeof(head))) {
+		size = size_of(head);
 		if (size < HEADER || size > c->link->msize) {
 			complain("the server sent a message of %u bytes", size);
 			break;
 		}
-		if (!server_read(c, slot->bytes + 4, size - 4) ||
+		slot = link_slot(c->link);
+		if (!slot)
+			break;
+		memcpy(slot->bytes, head, sizeof(head));
+		if (!server_read(c, slot->bytes + sizeof(head),
+				 size - sizeof(head)) ||
 		    link_send(c->link, slot, size))
 			break;
 	}
@@ -254,16 +295,23 @@ static void *replies(void *arg)
 
 static void requests(struct client *c)
 {
-	struct slot *slot;
+	struct slot *slots[LINK_BATCH];
+	int nr, i;
 
-	while (!link_recv(c->link, &slot)) {
-		if (slot->len < HEADER || size_of(slot->bytes) != slot->len) {
-			complain("a client sent something that is not 9P");
-			return;
+	while ((nr = link_recv(c->link, slots)) > 0) {
+		for (i = 0; i < nr; i++) {
+			if (slots[i]->len < HEADER ||
+			    size_of(slots[i]->bytes) != slots[i]->len) {
+				complain("a client sent something that is not 9P");
+				return;
+			}
 		}
-		if (!server_write(c, slot->bytes, slot->len) ||
-		    link_release(c->link, slot))
+		if (!server_write(c, slots, nr))
 			return;
+		for (i = 0; i < nr; i++) {
+			if (link_release(c->link, slots[i]))
+				return;
+		}
 	}
 }
 

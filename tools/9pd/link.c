@@ -3,18 +3,22 @@
  * Connections to kofi_9p.ko.
  *
  * A connection has a receive for each request the client may have outstanding,
- * one more because a request may have been answered before its receive is posted
- * again, and as many buffers for replies as requests. All of that is one piece of
- * memory, which is allocated when the connection begins, so that no client can
- * make it grow.
+ * some more because requests may have been answered before their receives are
+ * posted again, and as many buffers for replies as requests. All of that is one
+ * piece of memory, which is allocated when the connection begins, so that no
+ * client can make it grow.
  *
- * All completions are taken by the thread that receives.
+ * Completions of sends wake no thread, and are taken when room is needed: a reply
+ * that has been sent is no reason to stop waiting for the next request. Room is
+ * asked for when there is another reply. The client had no more requests than there
+ * is room for, so it has received an earlier reply then, whose completion is at
+ * most an acknowledgement away.
  */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -24,8 +28,8 @@
 
 /* How long a thread waits before it looks whether the connection has ended */
 #define LINK_TICK	500	/* milliseconds */
-/* and before it tries again what was refused for want of room */
-#define SEND_TICK	10	/* milliseconds */
+/* and before it looks for such a completion again */
+#define SEND_TICK	100	/* microseconds */
 
 /* Says what has failed; returns whether nothing has. */
 static bool good(int err, const char *what)
@@ -133,9 +137,13 @@ static int link_alloc(struct link *k)
 
 static int link_objects(struct link *k)
 {
-	struct fi_cq_attr attr = {
-		.size = k->receives + k->credits,
-		.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_UNSPEC,
+	struct fi_cq_attr rx = {
+		.size = k->receives, .format = FI_CQ_FORMAT_MSG,
+		.wait_obj = FI_WAIT_UNSPEC,
+	};
+	struct fi_cq_attr tx = {
+		.size = k->credits, .format = FI_CQ_FORMAT_MSG,
+		.wait_obj = FI_WAIT_NONE,
 	};
 	struct fi_info *info = k->info;
 	struct listener *l = k->listener;
@@ -148,13 +156,17 @@ static int link_objects(struct link *k)
 	if (!err)
 		err = link_alloc(k);
 	if (!err)
-		err = fi_cq_open(k->domain, &attr, &k->cq, NULL);
+		err = fi_cq_open(k->domain, &rx, &k->rx_cq, NULL);
+	if (!err)
+		err = fi_cq_open(k->domain, &tx, &k->tx_cq, NULL);
 	if (!err)
 		err = fi_endpoint(k->domain, info, &k->ep, NULL);
 	if (!err)
 		err = fi_ep_bind(k->ep, &l->eq->fid, 0);
 	if (!err)
-		err = fi_ep_bind(k->ep, &k->cq->fid, FI_TRANSMIT | FI_RECV);
+		err = fi_ep_bind(k->ep, &k->rx_cq->fid, FI_RECV);
+	if (!err)
+		err = fi_ep_bind(k->ep, &k->tx_cq->fid, FI_TRANSMIT);
 	if (!err)
 		err = fi_enable(k->ep);
 	for (i = 0; i < k->receives && !err; i++)
@@ -176,7 +188,7 @@ static bool link_agree(struct link *k, const void *data, size_t len)
 		k->credits = le16toh(h.credits);
 	if (le32toh(h.msize) < k->msize)
 		k->msize = le32toh(h.msize);
-	k->receives = k->credits + 1;
+	k->receives = k->credits + LINK_BATCH;
 	return k->credits >= K9_CREDITS_MIN && k->msize >= K9_MSIZE_MIN;
 }
 
@@ -215,8 +227,6 @@ struct link *link_open(struct listener *l, struct fi_info *info,
 		link_refuse(l, info);
 		return NULL;
 	}
-	pthread_mutex_init(&k->lock, NULL);
-	pthread_cond_init(&k->wake, NULL);
 	k->listener = l;
 	k->info = info;
 	k->ready_end = &k->ready;
@@ -256,82 +266,88 @@ static bool link_is_down(const struct link *k)
 
 static void link_completed(struct link *k, struct slot *slot, size_t len)
 {
-	if (!slot->send) {
-		slot->len = len;
-		slot->next = NULL;
-		*k->ready_end = slot;
-		k->ready_end = &slot->next;
+	if (slot->send) {
+		slot->next = k->idle;
+		k->idle = slot;
 		return;
 	}
-	pthread_mutex_lock(&k->lock);
-	slot->next = k->idle;
-	k->idle = slot;
-	pthread_cond_signal(&k->wake);
-	pthread_mutex_unlock(&k->lock);
+	slot->len = len;
+	slot->next = NULL;
+	*k->ready_end = slot;
+	k->ready_end = &slot->next;
 }
 
-/* Once: all that is posted ends so. */
-static void link_failed(struct link *k, ssize_t n)
+/* Once, or for each queue: all that is posted ends so. */
+static void link_failed(struct link *k, struct fid_cq *cq, ssize_t n)
 {
 	struct fi_cq_err_entry e = {};
 
 	if (n != -FI_EAVAIL)
 		complain("fi_cq_read: %s", fi_strerror(-n));
-	else if (fi_cq_readerr(k->cq, &e, 0) == 1 && e.err != FI_ECANCELED)
+	else if (fi_cq_readerr(cq, &e, 0) == 1 && e.err != FI_ECANCELED &&
+		 !link_is_down(k))
 		complain("a client's connection ends: %s (%s)",
 			 fi_strerror(e.err),
-			 fi_cq_strerror(k->cq, e.prov_errno, e.err_data, NULL,
-					0));
+			 fi_cq_strerror(cq, e.prov_errno, e.err_data, NULL, 0));
 	link_down(k);
 }
 
-/**
- * link_progress - take completions
- * @k: the connection
- * @timeout: how long to wait for the first one, in milliseconds
- *
- * Return: 0, or -ENOTCONN when the connection has ended.
+/*
+ * Take completions of CQ, and wait TIMEOUT milliseconds for the first one.
+ * Returns 0, or -ENOTCONN when the connection has ended.
  */
-int link_progress(struct link *k, int timeout)
+static int link_read(struct link *k, struct fid_cq *cq, int timeout)
 {
-	struct fi_cq_msg_entry e;
-	struct slot *slot;
-	ssize_t n;
+	struct fi_cq_msg_entry e[LINK_BATCH];
+	ssize_t n, i;
 
-	n = timeout ? fi_cq_sread(k->cq, &e, 1, NULL, timeout) :
-		      fi_cq_read(k->cq, &e, 1);
-	while (n == 1) {
-		slot = (struct slot *)((char *)e.op_context -
-				       offsetof(struct slot, context));
-		link_completed(k, slot, e.len);
-		n = fi_cq_read(k->cq, &e, 1);
-	}
+	n = timeout ? fi_cq_sread(cq, e, LINK_BATCH, NULL, timeout) :
+		      fi_cq_read(cq, e, LINK_BATCH);
+	for (i = 0; i < n; i++)
+		link_completed(k, (struct slot *)((char *)e[i].op_context -
+						  offsetof(struct slot, context)),
+			       e[i].len);
 	if (link_is_down(k))
 		return -ENOTCONN;
-	if (n == -FI_EAGAIN || n == -FI_EINTR || n == -FI_ETIMEDOUT)
+	if (n >= 0 || n == -FI_EAGAIN || n == -FI_EINTR || n == -FI_ETIMEDOUT)
 		return 0;
-	link_failed(k, n);
+	link_failed(k, cq, n);
 	return -ENOTCONN;
 }
 
 /**
- * link_recv - wait for a message
+ * link_progress - have what arrives received
  * @k: the connection
- * @slot: the message, to be released
  *
  * Return: 0, or -ENOTCONN when the connection has ended.
  */
-int link_recv(struct link *k, struct slot **slot)
+int link_progress(struct link *k)
 {
+	return link_read(k, k->rx_cq, 0);
+}
+
+/**
+ * link_recv - wait for messages
+ * @k: the connection
+ * @slots: room for %LINK_BATCH of them, to be released
+ *
+ * Return: how many there are, or -ENOTCONN when the connection has ended.
+ */
+int link_recv(struct link *k, struct slot **slots)
+{
+	int n = 0;
+
 	while (!k->ready) {
-		if (link_progress(k, LINK_TICK))
+		if (link_read(k, k->rx_cq, LINK_TICK))
 			return -ENOTCONN;
 	}
-	*slot = k->ready;
-	k->ready = k->ready->next;
+	while (k->ready && n < LINK_BATCH) {
+		slots[n++] = k->ready;
+		k->ready = k->ready->next;
+	}
 	if (!k->ready)
 		k->ready_end = &k->ready;
-	return 0;
+	return n;
 }
 
 /**
@@ -346,6 +362,17 @@ int link_release(struct link *k, struct slot *slot)
 	return link_post(k, slot);
 }
 
+/* Look for completions of sends; without one, again after some time. */
+static int link_wait(struct link *k)
+{
+	const struct slot *was = k->idle;
+	int err = link_read(k, k->tx_cq, 0);
+
+	if (!err && k->idle == was)
+		usleep(SEND_TICK);
+	return err;
+}
+
 /**
  * link_slot - wait for room for a message
  * @k: the connection
@@ -356,34 +383,13 @@ struct slot *link_slot(struct link *k)
 {
 	struct slot *slot;
 
-	pthread_mutex_lock(&k->lock);
-	while (!k->idle && !k->down)
-		pthread_cond_wait(&k->wake, &k->lock);
-	slot = k->down ? NULL : k->idle;
-	if (slot)
-		k->idle = slot->next;
-	pthread_mutex_unlock(&k->lock);
-	return slot;
-}
-
-/*
- * Wait until there may be room: a send has completed, or some time has passed.
- * Returns whether the connection has ended.
- */
-static bool link_wait(struct link *k)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += SEND_TICK * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
+	while (!k->idle) {
+		if (link_wait(k))
+			return NULL;
 	}
-	pthread_mutex_lock(&k->lock);
-	pthread_cond_clockwait(&k->wake, &k->lock, CLOCK_MONOTONIC, &until);
-	pthread_mutex_unlock(&k->lock);
-	return link_is_down(k);
+	slot = k->idle;
+	k->idle = slot->next;
+	return link_is_down(k) ? NULL : slot;
 }
 
 /**
@@ -416,11 +422,8 @@ int link_send(struct link *k, struct slot *slot, size_t len)
  */
 void link_down(struct link *k)
 {
-	pthread_mutex_lock(&k->lock);
 	__atomic_store_n(&k->down, true, __ATOMIC_RELEASE);
-	pthread_cond_broadcast(&k->wake);
-	pthread_mutex_unlock(&k->lock);
-	fi_cq_signal(k->cq);
+	fi_cq_signal(k->rx_cq);
 }
 
 /**
@@ -436,8 +439,10 @@ void link_close(struct link *k)
 	} else {
 		fi_reject(k->listener->pep, k->info->handle, NULL, 0);
 	}
-	if (k->cq)
-		fi_close(&k->cq->fid);
+	if (k->rx_cq)
+		fi_close(&k->rx_cq->fid);
+	if (k->tx_cq)
+		fi_close(&k->tx_cq->fid);
 	if (k->mr)
 		fi_close(&k->mr->fid);
 	if (k->domain)
@@ -445,7 +450,5 @@ void link_close(struct link *k)
 	fi_freeinfo(k->info);
 	free(k->slots);
 	free(k->bytes);
-	pthread_cond_destroy(&k->wake);
-	pthread_mutex_destroy(&k->lock);
 	free(k);
 }

@@ -6,7 +6,6 @@
 #ifndef _KOFI_9PD_LINK_H
 #define _KOFI_9PD_LINK_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,10 +31,12 @@ struct slot {
 	unsigned char		*bytes;
 };
 
+#define LINK_BATCH	8	/* messages at a time */
+
 /*
  * A connection. One thread calls link_recv(), link_progress() and
  * link_release(), another one link_slot() and link_send(); link_down() may be
- * called by all.
+ * called by all. Each of both has a queue, of which it takes the completions.
  */
 struct link {
 	uint32_t		msize;		/* of both sides, the less */
@@ -44,7 +45,8 @@ struct link {
 	struct listener		*listener;
 	struct fi_info		*info;
 	struct fid_domain	*domain;
-	struct fid_cq		*cq;
+	struct fid_cq		*rx_cq;
+	struct fid_cq		*tx_cq;
 	struct fid_ep		*ep;
 	bool			mr_local;
 	struct fid_mr		*mr;
@@ -53,8 +55,6 @@ struct link {
 	unsigned char		*bytes;
 	struct slot		*ready;		/* received, oldest first */
 	struct slot		**ready_end;
-	pthread_mutex_t		lock;
-	pthread_cond_t		wake;
 	struct slot		*idle;		/* to be filled and sent */
 	bool			down;
 };
@@ -68,8 +68,8 @@ struct link *link_open(struct listener *l, struct fi_info *info,
 		       uint32_t msize);
 void link_refuse(struct listener *l, struct fi_info *info);
 int link_accept(struct link *k);
-int link_recv(struct link *k, struct slot **slot);
-int link_progress(struct link *k, int timeout);
+int link_recv(struct link *k, struct slot **slots);
+int link_progress(struct link *k);
 int link_release(struct link *k, struct slot *slot);
 struct slot *link_slot(struct link *k);
 int link_send(struct link *k, struct slot *slot, size_t len);

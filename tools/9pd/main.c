@@ -41,8 +41,8 @@ static const char usage[] =
 "  -c CLIENTS    most clients at a time, 1 to 1000 (16)\n"
 "  -h            print this\n"
 "\n"
-"A client takes twice BYTES times REQUESTS of memory, or less if it asks for\n"
-"less.\n";
+"A client takes memory for twice REQUESTS messages of BYTES and eight more, or\n"
+"less if it asks for less.\n";
 
 void complain(const char *fmt, ...)
 {

@@ -161,8 +161,6 @@ static void fid_set(struct serve *s, uint32_t fid, int file)
 
 static void begin(struct serve *s, unsigned int type, uint16_t tag)
 {
-	while (!s->link->idle && !link_progress(s->link, 10))
-		;
 	s->out = link_slot(s->link);
 	if (!s->out)
 		pthread_exit(NULL);
@@ -493,12 +491,16 @@ static void handle(struct serve *s)
 
 static void *run(void *arg)
 {
+	struct slot *slots[LINK_BATCH];
 	struct serve **at, *s = arg;
+	int nr, i, err = 0;
 
-	while (!link_recv(s->link, &s->in)) {
-		handle(s);
-		if (link_release(s->link, s->in))
-			break;
+	while (!err && (nr = link_recv(s->link, slots)) > 0) {
+		for (i = 0; i < nr && !err; i++) {
+			s->in = slots[i];
+			handle(s);
+			err = link_release(s->link, s->in);
+		}
 	}
 	pthread_mutex_lock(&lock);
 	for (at = &serves; *at != s; at = &(*at)->next)
