@@ -13,9 +13,10 @@
  * Reporting
  *
  * A provider that is called by its device in softirq context reports instead
- * of completing: if the queue calls back there, the provider becomes the poller
- * and calls the consumer itself. A completion that finds the ring empty does
- * not go through it.
+ * of completing: if the queue calls back there, and has nothing else to call back
+ * for, the provider becomes the poller and calls the consumer itself. A success
+ * reported like that does not go through the ring, and takes no lock: what it
+ * counts is the poller's.
  *
  * Refused posts
  *
@@ -98,6 +99,37 @@ int kofi_ep_rx_reserve(struct kofi_ep *ep)
 	return kofi_ep_reserve(ep, KOFI_RX);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_rx_reserve);
+
+/**
+ * kofi_ep_tx_try_reserve - accept a transmit if there is a free slot
+ * @ep: the endpoint
+ *
+ * For what is not refused otherwise, but tried in another way. Nothing follows
+ * if there is none, and nobody waits for one.
+ *
+ * Context: any; takes no lock.
+ * Return: true, as kofi_ep_tx_reserve() returns 0.
+ */
+bool kofi_ep_tx_try_reserve(struct kofi_ep *ep)
+{
+	return kofi_ep_try_reserve(ep, KOFI_TX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_try_reserve);
+
+/**
+ * kofi_ep_rx_try_reserve - accept a receive if there is a free slot
+ * @ep: the endpoint
+ *
+ * As kofi_ep_tx_try_reserve().
+ *
+ * Context: any; takes no lock.
+ * Return: true, as kofi_ep_rx_reserve() returns 0.
+ */
+bool kofi_ep_rx_try_reserve(struct kofi_ep *ep)
+{
+	return kofi_ep_try_reserve(ep, KOFI_RX);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_try_reserve);
 
 /**
  * kofi_ep_tx_unreserve - refuse a transmit after all
@@ -198,12 +230,10 @@ static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
 	return wc->len;
 }
 
-/* Count a completion; under the lock that the statistics are under. */
-static inline void kofi_ep_tally(struct kofi_ep *ep, enum kofi_dir dir, int err,
+/* Count a completion; under the lock that @stats are under, or as the poller */
+static inline void kofi_ep_tally(struct kofi_ep_stats *stats, int err,
 				 u64 bytes)
 {
-	struct kofi_ep_stats *stats = &ep->stats[dir];
-
 	stats->completions++;
 	if (unlikely(err))
 		stats->errors++;
@@ -251,7 +281,7 @@ static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
 
 	kofi_ep_unblock(ep);
 	spin_lock_irqsave(&ep->lock, irq);
-	kofi_ep_tally(ep, dir, err, bytes);
+	kofi_ep_tally(&ep->stats[dir], err, bytes);
 	spin_unlock_irqrestore(&ep->lock, irq);
 	kofi_ep_count(ep, dir, flags, err, bytes);
 }
@@ -365,9 +395,13 @@ static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
  */
 static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
 {
-	if (IS_ENABLED(CONFIG_PROVE_LOCKING))
-		WARN_ON_ONCE((int)((u32)atomic_read(&cq->taken) - cq->freed -
-				   cq->tail) <= 0);
+	u32 given;
+
+	if (!IS_ENABLED(CONFIG_PROVE_LOCKING))
+		return;
+	given = cq->freed + cq->tail + READ_ONCE(cq->reported);
+	smp_rmb();	/* what was taken includes what has been reported */
+	WARN_ON_ONCE((int)((u32)atomic_read(&cq->taken) - given) <= 0);
 }
 
 /* Counters. Without the lock */
@@ -401,9 +435,9 @@ static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
 	 */
 	smp_mb__after_spinlock();
 	kofi_cq_assert_reserved(cq);
-	kofi_ep_tally(ep, dir, wc->err, bytes);
+	kofi_ep_tally(&ep->stats[dir], wc->err, bytes);
 	if (unlikely(from != ep))
-		kofi_ep_tally(from, dir, wc->err, bytes);
+		kofi_ep_tally(&from->stats[dir], wc->err, bytes);
 }
 
 /* Has a post been refused for want of what an operation held? With the lock */
@@ -599,54 +633,45 @@ EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
 /* ---------------------------------------------------------------- reporting */
 
 /*
- * In softirq context, and if a queue calls back there: be its poller, and if
- * nothing is before this completion in the ring it need not go through it.
+ * In softirq context, and if a queue calls back there: be its poller. A success
+ * that is to be reported, and finds nothing before it in the ring, does not go
+ * through that, and needs no lock: it leaves what the lock guards as it is.
  */
-static __always_inline void kofi_cq_report(struct kofi_ep *ep,
+static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 					   struct kofi_ep *from,
 					   enum kofi_dir dir,
 					   struct kofi_wc *wc, u64 op_flags)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
-	bool call = false;
 
-	if (unlikely(!kofi_cq_try_begin(cq))) {
-		kofi_cq_complete(ep, from, dir, wc, op_flags);
-		return;
-	}
-	kofi_cq_enter(cq);
+	if (!kofi_cq_calls_here(cq) || unlikely(wc->err) ||
+	    unlikely(!kofi_cq_reports(cq, ep, dir, wc, op_flags)) ||
+	    unlikely(!kofi_cq_try_enter(cq)))
+		return false;
 	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
-	spin_lock_irq(&cq->lock);
-	kofi_cq_tally(cq, ep, from, dir, wc, op_flags);
-	if (unlikely(!kofi_cq_reports(cq, ep, dir, wc, op_flags))) {
-		kofi_cq_unused(cq);
-	} else if (likely(cq->head == cq->tail)) {
-		kofi_cq_fill(wc, from, dir, wc, op_flags);
-		kofi_cq_note(cq, ep, wc);
-		WRITE_ONCE(cq->head, cq->head + 1);
-		cq->tail++;
-		kofi_cq_freed(cq);
-		call = true;
-	} else {
-		kofi_cq_push(cq, ep, from, dir, wc, op_flags);
-	}
-	kofi_cq_unblock(ep);
-	spin_unlock_irq(&cq->lock);
+	kofi_ep_tally(&ep->reported[dir], 0, wc->len);
+	if (unlikely(from != ep))
+		kofi_ep_tally(&from->reported[dir], 0, wc->len);
+	kofi_cq_fill(wc, from, dir, wc, op_flags);
+	kofi_cq_assert_reserved(cq);
+	WRITE_ONCE(cq->reported, cq->reported + 1);
+	cq->reports++;
+	trace_kofi_cq_complete(cq, ep, wc);
+	/*
+	 * The slot, and what the operation held, have been given back, before a
+	 * look at who wants them: kofi_cq_wait_slot() and kofi_ep_blocked() say so
+	 * before they look once more.
+	 */
+	smp_mb();
+	if (kofi_cq_wanted(cq))
+		kofi_cq_refreed(cq);
+	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)))
+		kofi_ep_unblock(ep);
 
-	if (likely(call))
-		kofi_cq_call_one(cq, wc);
-	spin_lock_irq(&cq->lock);
-	if (likely(cq->head == cq->tail && !cq->space_todo &&
-		   llist_empty(&cq->space))) {
-		/* as kofi_cq_leave(), but waking is done once */
-		lock_map_release(&cq->map);
-		cq->poller = NULL;
-		kofi_cq_stop_poller(cq);
-		spin_unlock_irq(&cq->lock);
-		return;
-	}
-	spin_unlock_irq(&cq->lock);
-	kofi_cq_run_on(cq);
+	wc->cqe->done(&cq->cq, wc);
+	/* what has come into the ring meanwhile, the handler has been asked for */
+	kofi_cq_exit(cq);
+	return true;
 }
 
 /**
@@ -656,14 +681,17 @@ static __always_inline void kofi_cq_report(struct kofi_ep *ep,
  * @op_flags: as there
  *
  * If the endpoint's queue calls back in softirq context, the consumer may be
- * called from inside, but not between kofi_cq_begin() and kofi_cq_end().
+ * called from inside, but not between kofi_cq_begin() and kofi_cq_end(). Of an
+ * endpoint and a direction one is reported at a time, and the end of a drain
+ * (kofi_ep_ops) waits until this has returned.
  *
  * Context: softirq, or any if the queue does not call back there. The caller
  * holds no locks.
  */
 void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags)
 {
-	kofi_cq_report(ep, ep, KOFI_TX, wc, op_flags);
+	if (!kofi_cq_report(ep, ep, KOFI_TX, wc, op_flags))
+		kofi_ep_tx_complete(ep, wc, op_flags);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_report);
 
@@ -679,7 +707,8 @@ EXPORT_SYMBOL_GPL(kofi_ep_tx_report);
 void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
 			 struct kofi_wc *wc, u64 op_flags)
 {
-	kofi_cq_report(ep, from, KOFI_RX, wc, op_flags);
+	if (!kofi_cq_report(ep, from, KOFI_RX, wc, op_flags))
+		kofi_ep_recv_complete(ep, from, wc, op_flags);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_recv_report);
 

@@ -12,8 +12,9 @@
  * Slots
  *
  * They are two numbers: those that were taken, without the lock, and those that
- * came back, which is the place in the ring but for those that were not filled. Posts
- * write the one, completions the other. An operation that finds the difference at
+ * came back, which is the place in the ring, those that were not filled, and those
+ * of completions that a device has reported past the ring. Posts write the one,
+ * completions the other. An operation that finds the difference at
  * the limit takes the lock, joins a list, and looks again. Receives may not
  * take the last slots: with all receives posted there would be none to send
  * with.
@@ -22,8 +23,10 @@
  *
  * Completing, kicking and waking happen under the lock, and closing takes it:
  * when a consumer that has seen a completion has closed the endpoint, the
- * context that delivered it no longer touches the queue. The locks of two
- * queues are never held together, and locks of receive queues are outside.
+ * context that delivered it no longer touches the queue. A device's report takes
+ * no lock: it is over when the provider's drain has returned, which closing an
+ * endpoint waits for first. The locks of two queues are never held together, and
+ * locks of receive queues are outside.
  *
  * See "Completion queues" in Documentation/internals.rst for write space,
  * streams that wait for slots, devices, and the close of an endpoint.
@@ -294,7 +297,7 @@ static void kofi_cq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	reserved = kofi_cq_used(cq);
 	waiting = kofi_cq_count(cq);
 	reserved -= min(reserved, waiting);	/* the poller may be between */
-	completions = cq->completions;
+	completions = cq->completions + READ_ONCE(cq->reports);
 	failed = cq->failed;
 	again = cq->again;
 	spin_unlock_irq(&cq->lock);

@@ -75,6 +75,11 @@ struct kofi_cq_entry {
  * @deferring: a softirq is calling back, and other callbacks follow: the task it
  *	has interrupted, or NULL. This and @posters are the poller's.
  * @posters: struct kofi_poster: endpoints with posts of these callbacks
+ * @poller: task that is calling the consumer, or NULL. Where a device may report,
+ *	kofi_cq_try_enter() sets it
+ * @reported: completions that did not go through the ring, whose slots have come
+ *	back, counted without end; the poller's
+ * @reports: the same, for statistics
  * @lock: irqsave, guards the rest
  * @tail: next entry to be filled, as @head
  * @freed: slots that have come back without an entry, counted without end
@@ -83,7 +88,6 @@ struct kofi_cq_entry {
  * @armed: the next completion calls @notify
  * @notify_due: @notify is to be called
  * @active: bit 0: a call-back context has been asked for or runs
- * @poller: task that is calling the consumer, or NULL
  * @space_ep: whose write-space callback is running
  * @flushers: tasks that wait for callbacks to end
  * @flush_wait: where they sleep
@@ -129,6 +133,9 @@ struct kofi_cq {
 	u32			returned;
 	struct task_struct	*deferring;
 	struct llist_head	posters;
+	struct task_struct	*poller;
+	u32			reported;
+	u64			reports;
 
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	u32			tail;
@@ -138,7 +145,6 @@ struct kofi_cq {
 	bool			armed;
 	bool			notify_due;
 	unsigned long		active;
-	struct task_struct	*poller;
 	struct kofi_ep		*space_ep;
 	unsigned int		flushers;
 	wait_queue_head_t	flush_wait;
@@ -163,8 +169,10 @@ struct kofi_cq {
 /* Slots that have come back */
 static inline u32 kofi_cq_given(const struct kofi_cq *cq)
 {
+	u32 given = READ_ONCE(cq->freed) + READ_ONCE(cq->reported);
+
 	/* pairs with kofi_cq_pop(): the poller has done with the entries */
-	return smp_load_acquire(&cq->head) + READ_ONCE(cq->freed);
+	return smp_load_acquire(&cq->head) + given;
 }
 
 /* Slots that are filled, or reserved for operations */
@@ -203,15 +211,21 @@ static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
 
 int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir);
 
-/* As kofi_ep_tx_reserve() and kofi_ep_rx_reserve() */
-static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+/* As kofi_ep_tx_try_reserve() and kofi_ep_rx_try_reserve() */
+static inline bool kofi_ep_try_reserve(struct kofi_ep *ep, enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 
 	if (unlikely(!cq) || !kofi_cq_take_slot(cq, dir))
-		return kofi_ep_reserve_slow(ep, dir);
+		return false;
 	atomic64_inc(&ep->posts[dir].posts);
-	return 0;
+	return true;
+}
+
+/* As kofi_ep_tx_reserve() and kofi_ep_rx_reserve() */
+static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+{
+	return kofi_ep_try_reserve(ep, dir) ? 0 : kofi_ep_reserve_slow(ep, dir);
 }
 
 struct kofi_rxmsg;
@@ -307,7 +321,7 @@ void kofi_cq_start_poller(struct kofi_cq *cq);
 void kofi_cq_queue_work(struct kofi_cq *cq);
 int kofi_cq_irq_poll(struct irq_poll *iop, int budget);
 void kofi_cq_work(struct work_struct *work);
-void kofi_cq_run_on(struct kofi_cq *cq);
+void kofi_cq_refreed(struct kofi_cq *cq);
 void kofi_cq_will_wait(struct kofi_cq *cq);
 
 /*
@@ -356,15 +370,35 @@ static inline void kofi_cq_enter(struct kofi_cq *cq)
 	lock_map_acquire_try(&cq->map);
 }
 
-static inline void kofi_cq_leave(struct kofi_cq *cq)
+/*
+ * Be the poller, if there is none. Without the lock; a full barrier, so that what
+ * earlier pollers have done is seen.
+ */
+static __always_inline bool kofi_cq_try_enter(struct kofi_cq *cq)
+{
+	if (cmpxchg(&cq->poller, NULL, current))
+		return false;
+	lock_map_acquire_try(&cq->map);
+	return true;
+}
+
+/* Be the poller no longer. Pairs with kofi_cq_try_enter(), which takes no lock */
+static __always_inline void kofi_cq_exit(struct kofi_cq *cq)
 {
 	lock_map_release(&cq->map);
-	cq->poller = NULL;
+	/* all that the poller has done, before what the next one does */
+	smp_store_release(&cq->poller, NULL);
+}
+
+/* The same, with the lock, for one who has gone through the ring */
+static inline void kofi_cq_leave(struct kofi_cq *cq)
+{
 	/* a ring that begins again where it began stays in the cache */
 	if (cq->done && cq->head == cq->tail) {
 		cq->first = 0;
 		cq->next = 0;
 	}
+	kofi_cq_exit(cq);
 	if (cq->flushers)
 		wake_up_all(&cq->flush_wait);
 }
@@ -378,7 +412,6 @@ static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
 
-	/* kofi_cq_begin() then takes over what only the poller changes */
 	clear_bit_unlock(KOFI_CQ_ACTIVE, &cq->active);
 	smp_mb__after_atomic();	/* against llist_add() and kofi_cq_kick() */
 	if (!llist_empty(&cq->space))
@@ -387,14 +420,16 @@ static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
 		wake_up_all(&cq->flush_wait);
 }
 
-/* As kofi_cq_begin() */
-static __always_inline bool kofi_cq_try_begin(struct kofi_cq *cq)
+/*
+ * Does a softirq of this processor call the consumer, and is nothing before that?
+ * The bit is set while there may be something in the ring: who puts it there sets
+ * it under the lock, and it is cleared under the lock when nothing is left.
+ */
+static __always_inline bool kofi_cq_calls_here(const struct kofi_cq *cq)
 {
-	if (unlikely(!cq || !cq->done || cq->poll != KOFI_POLL_SOFTIRQ))
-		return false;
-	if (cq->cpu >= 0 && cq->cpu != raw_smp_processor_id())
-		return false;
-	return !test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active);
+	return likely(cq && cq->done && cq->poll == KOFI_POLL_SOFTIRQ &&
+		      (cq->cpu < 0 || cq->cpu == raw_smp_processor_id()) &&
+		      !test_bit(KOFI_CQ_ACTIVE, &cq->active));
 }
 
 #endif /* _KOFI_CQ_H */

@@ -12,6 +12,14 @@
  * it calls back, so that callbacks can post again; it takes the lock only to see
  * that nothing is left.
  *
+ * The softirq in which a device reports is the poller meanwhile, if no other
+ * context is and none has been asked for. It does not have the bit: what is put into
+ * the ring asks for the irq_poll handler as ever, which comes again until it can
+ * be the poller. It finds that out once in a pass of the softirq, which after a few
+ * passes leaves the processor to others (ksoftirqd), and it has to wait for one
+ * callback at most of each device that reports, as no report begins while the
+ * bit is set.
+ *
  * Closing an endpoint
  *
  * What it has in the queue is called back before the close goes on: the caller
@@ -34,7 +42,7 @@ static struct kofi_cq_entry *kofi_cq_entry(struct kofi_cq *cq, u32 pos)
 }
 
 /* An endpoint or a stream waited for a slot when the poller freed one. */
-static noinline void kofi_cq_refreed(struct kofi_cq *cq)
+noinline void kofi_cq_refreed(struct kofi_cq *cq)
 {
 	spin_lock_irq(&cq->lock);
 	kofi_cq_freed(cq);
@@ -89,13 +97,14 @@ static noinline void kofi_cq_send_deferred(struct kofi_cq *cq)
 /* Call back for completions that are there, at most KOFI_CQ_BATCH. */
 static int kofi_cq_call(struct kofi_cq *cq, u32 max)
 {
-	u32 place = cq->first, n, i;
+	u32 place, n, i;
 	bool defer;
 
 	/* pairs with kofi_cq_push(): what is behind tail has been written */
 	n = min(smp_load_acquire(&cq->tail) - cq->head, max);
 	if (!n)
 		return 0;
+	place = cq->first;
 	kofi_cq_pop(cq, n);
 	if (kofi_cq_wanted(cq))
 		kofi_cq_refreed(cq);
@@ -240,7 +249,9 @@ int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 	struct kofi_cq *cq = container_of(iop, struct kofi_cq, iop);
 	int calls;
 
-	kofi_cq_enter(cq);
+	/* on another processor a device is just reporting: look again, see above */
+	if (!kofi_cq_try_enter(cq))
+		return budget;
 	calls = kofi_cq_run(cq, budget);
 	if (calls < budget) {
 		irq_poll_complete(iop);
@@ -325,21 +336,6 @@ void kofi_cq_ask(struct kofi_cq *cq)
 /* ------------------------------------------------------------- for devices */
 
 /**
- * kofi_cq_run_on - report what is there, and end, or have the softirq go on
- * @cq: the queue, whose poller the caller is
- *
- * Context: softirq; no locks are held.
- */
-void kofi_cq_run_on(struct kofi_cq *cq)
-{
-	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
-		kofi_cq_stop_poller(cq);
-	else
-		irq_poll_sched(&cq->iop);
-	spin_unlock_irq(&cq->lock);
-}
-
-/**
  * kofi_cq_begin - be the poller of a queue while completing operations
  * @cq: the queue, or NULL
  *
@@ -353,7 +349,13 @@ void kofi_cq_run_on(struct kofi_cq *cq)
  */
 bool kofi_cq_begin(struct kofi_cq *cq)
 {
-	return kofi_cq_try_begin(cq);
+	if (!kofi_cq_calls_here(cq) ||
+	    test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active))
+		return false;
+	if (!cmpxchg(&cq->poller, NULL, current))
+		return true;
+	irq_poll_sched(&cq->iop);
+	return false;
 }
 EXPORT_SYMBOL_GPL(kofi_cq_begin);
 
@@ -368,8 +370,12 @@ EXPORT_SYMBOL_GPL(kofi_cq_begin);
  */
 void kofi_cq_end(struct kofi_cq *cq)
 {
-	kofi_cq_enter(cq);
-	kofi_cq_run_on(cq);
+	lock_map_acquire_try(&cq->map);
+	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
+		kofi_cq_stop_poller(cq);
+	else
+		irq_poll_sched(&cq->iop);
+	spin_unlock_irq(&cq->lock);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_end);
 

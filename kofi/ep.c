@@ -24,7 +24,8 @@
  * Statistics
  *
  * What has ended is counted in plain numbers: they change under the lock of the
- * queue of their direction, which each completion takes anyway.
+ * queue of their direction, which completing takes anyway. What a device reports
+ * past the queue is counted apart, by the queue's poller.
  *
  * Closing
  *
@@ -582,8 +583,9 @@ static void kofi_ep_stats_dir(struct kofi_ep *ep, enum kofi_dir dir,
 	u64 bytes, completions, errors;
 
 	spin_lock_irq(lock);
-	bytes = ep->stats[dir].bytes;
-	completions = ep->stats[dir].completions;
+	bytes = ep->stats[dir].bytes + READ_ONCE(ep->reported[dir].bytes);
+	completions = ep->stats[dir].completions +
+		      READ_ONCE(ep->reported[dir].completions);
 	errors = ep->stats[dir].errors;
 	spin_unlock_irq(lock);
 

@@ -368,8 +368,9 @@ struct kofi_ep_posts {
  * @completions: final completions, reported or not
  * @errors: of them, failed ones
  *
- * They change under the lock of the direction's queue, which every completion
- * takes anyway; without a queue, under the endpoint's.
+ * They change under the lock of the direction's queue, which completing takes
+ * anyway; without a queue, under the endpoint's. What is reported to a consumer
+ * past the queue is counted apart, as the queue's poller does it, without the lock.
  */
 struct kofi_ep_stats {
 	u64		bytes;
@@ -512,8 +513,9 @@ typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
  * @cm_data: private data of @ev_conn
  * @poster: posts of callbacks of a queue [0 the transmit, 1 the receive queue]
  * @posts: counted by the core [0 transmit, 1 receive]. Posts and completions are
- *	of different processors, so that this and @stats share no cache line.
- * @stats: the same
+ *	of different processors, so that this and what follows share no cache line.
+ * @reported: completions that did not go through a queue, counted by its poller
+ * @stats: all others
  */
 struct kofi_ep {
 	struct fid_ep			ep;
@@ -557,7 +559,8 @@ struct kofi_ep {
 	u8				cm_data[KOFI_CM_DATA_MAX];
 	struct kofi_poster		poster[2];
 	struct kofi_ep_posts		posts[2] ____cacheline_aligned_in_smp;
-	struct kofi_ep_stats		stats[2] ____cacheline_aligned_in_smp;
+	struct kofi_ep_stats		reported[2] ____cacheline_aligned_in_smp;
+	struct kofi_ep_stats		stats[2];
 };
 
 /* for slots of transfers there is nothing to do for: -ENOSYS */
@@ -638,6 +641,8 @@ static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
  */
 int kofi_ep_tx_reserve(struct kofi_ep *ep);
 int kofi_ep_rx_reserve(struct kofi_ep *ep);
+bool kofi_ep_tx_try_reserve(struct kofi_ep *ep);
+bool kofi_ep_rx_try_reserve(struct kofi_ep *ep);
 bool kofi_ep_defer(struct kofi_ep *ep);
 void kofi_ep_tx_unreserve(struct kofi_ep *ep);
 void kofi_ep_rx_unreserve(struct kofi_ep *ep);

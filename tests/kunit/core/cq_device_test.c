@@ -4,6 +4,7 @@
  * there is still one queue, one runner, and nothing lost. The device is the
  * test, on an endpoint of the fake provider.
  */
+#include <linux/bottom_half.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -244,32 +245,50 @@ static int dev_slots(struct dev_test *t)
 static void dev_report_test(struct kunit *test)
 {
 	struct dev_test *t = test->priv;
-	int slots;
+	s64 again;
+	int slots, n;
 
 	dev_make(test, KOFI_POLL_SOFTIRQ, 8);
 	slots = dev_slots(t);
-	dev_reserve(test, 4);
+	/* unlike a post that is refused, one that only tries is not counted */
+	again = atomic64_read(&t->kep->posts[0].again);
+	for (n = 0; kofi_ep_tx_try_reserve(t->kep); n++)
+		;
+	KUNIT_EXPECT_EQ(test, slots, n);
+	KUNIT_EXPECT_EQ(test, again, atomic64_read(&t->kep->posts[0].again));
+	for (; n; n--)
+		kofi_ep_tx_unreserve(t->kep);
+
+	dev_reserve(test, 5);
 	dev_report(t);
 	KUNIT_EXPECT_EQ(test, 1, t->calls);
 	KUNIT_EXPECT_PTR_EQ(test, t->caller, current);
 
-	/* what completes in the callback is reported after it */
+	/*
+	 * What completes in the callback is reported after it, and what completes
+	 * then is behind that: by the softirq that has been asked for.
+	 */
 	t->report = true;
+	local_bh_disable();
 	dev_report(t);
 	KUNIT_EXPECT_EQ(test, 2, t->nested);
-	KUNIT_EXPECT_EQ(test, 3, t->calls);
+	KUNIT_EXPECT_EQ(test, 2, t->calls);
+	dev_report(t);
+	KUNIT_EXPECT_EQ(test, 2, t->calls);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, 4, t->calls);
 	KUNIT_EXPECT_PTR_EQ(test, t->caller, current);
 
 	KUNIT_ASSERT_TRUE(test, kofi_cq_begin(t->kcq));
 	dev_report(t);
-	KUNIT_EXPECT_EQ(test, 3, t->calls);
-	kofi_cq_end(t->kcq);
 	KUNIT_EXPECT_EQ(test, 4, t->calls);
+	kofi_cq_end(t->kcq);
+	KUNIT_EXPECT_EQ(test, 5, t->calls);
 
 	KUNIT_EXPECT_EQ(test, slots, dev_slots(t));
 	KUNIT_EXPECT_EQ(test, 0, t->len);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
-	KUNIT_EXPECT_EQ(test, 4, t->calls);
+	KUNIT_EXPECT_EQ(test, 5, t->calls);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
 	KUNIT_EXPECT_EQ(test, 1, t->closes);
 }
@@ -430,6 +449,102 @@ static void dev_scarce_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 8, t->calls);
 }
 
+/* Operations of each of two devices that share a queue */
+#define DEV_RACE	5000
+
+struct dev_racer {
+	struct kofi_cqe		cqe;
+	struct dev_race		*race;
+	struct completion	ended;
+	bool			rx;
+	u64			sent;
+	u64			seen;
+};
+
+struct dev_race {
+	struct kofi_ep		*kep;
+	struct dev_racer	racer[2];
+	atomic_t		inside;
+	unsigned int		wrong;
+};
+
+/* One callback at a time, and of each device in order and once */
+static void dev_race_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct dev_racer *r = container_of(wc->cqe, struct dev_racer, cqe);
+
+	if (atomic_inc_return(&r->race->inside) != 1 || wc->data != r->seen + 1)
+		r->race->wrong++;
+	r->seen = wc->data;
+	atomic_dec(&r->race->inside);
+}
+
+static void dev_race_one(struct dev_racer *r)
+{
+	struct kofi_ep *kep = r->race->kep;
+	struct kofi_wc wc = {
+		.cqe = &r->cqe, .flags = FI_MSG, .len = 1, .data = ++r->sent,
+	};
+	bool report = r->sent % 8;
+
+	if (r->rx && report)
+		kofi_ep_recv_report(kep, kep, &wc, FI_COMPLETION);
+	else if (r->rx)
+		kofi_ep_rx_complete(kep, &wc, FI_COMPLETION);
+	else if (report)
+		kofi_ep_tx_report(kep, &wc, FI_COMPLETION);
+	else
+		kofi_ep_tx_complete(kep, &wc, FI_COMPLETION);
+}
+
+static int dev_racer(void *arg)
+{
+	struct dev_racer *r = arg;
+
+	while (r->sent < DEV_RACE) {
+		if (r->rx ? kofi_ep_rx_reserve(r->race->kep) :
+			    kofi_ep_tx_reserve(r->race->kep)) {
+			cond_resched();
+			continue;
+		}
+		local_bh_disable();
+		dev_race_one(r);
+		local_bh_enable();
+	}
+	complete(&r->ended);
+	return 0;
+}
+
+/* Two devices report to one queue, and some of it goes through the ring. */
+static void dev_race_test(struct kunit *test)
+{
+	struct dev_race *race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
+	struct dev_test *t = test->priv;
+	struct task_struct *task[2];
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, race);
+	dev_make(test, KOFI_POLL_SOFTIRQ, 8);
+	race->kep = t->kep;
+	for (i = 0; i < 2; i++) {
+		race->racer[i] = (struct dev_racer) {
+			.cqe.done = dev_race_done, .race = race, .rx = i,
+		};
+		init_completion(&race->racer[i].ended);
+		task[i] = fake_thread(test, dev_racer, &race->racer[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		wait_for_completion(&race->racer[i].ended);
+		fake_join(task[i]);
+	}
+	/* the close waits for what is in the ring */
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, (u64)DEV_RACE, race->racer[i].seen);
+	KUNIT_EXPECT_EQ(test, 0U, race->wrong);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+}
+
 static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(dev_open_test),
 	KUNIT_CASE(dev_bracket_test),
@@ -440,6 +555,7 @@ static struct kunit_case dev_cases[] = {
 	KUNIT_CASE(dev_direct_test),
 	KUNIT_CASE(dev_poll_set_test),
 	KUNIT_CASE(dev_scarce_test),
+	KUNIT_CASE(dev_race_test),
 	{}
 };
 
