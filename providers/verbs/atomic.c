@@ -11,7 +11,7 @@
  *
  * tx.c does the rest.
  */
-#include "verbs.h"
+#include "tx.h"
 
 /* What becomes of an operation on a datatype: enum vrb_op or -EOPNOTSUPP */
 static int vrb_atomic_op(enum fi_datatype datatype, enum fi_op op, u64 flags)
@@ -106,7 +106,7 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 		.addr = peer->addr, .len = sizeof(u64), .key = peer->key,
 	};
 	post.rma = &rma;
-	return vrb_tx_accept(ep, &m, &post, flags);
+	return vrb_tx_accept_any(ep, &m, &post, flags);
 }
 
 /* fi_atomicmsg() and its family */

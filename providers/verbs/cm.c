@@ -307,7 +307,7 @@ void vrb_cm_watch(struct work_struct *work)
 {
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
 					 watch);
-	unsigned int left = READ_ONCE(ep->tx_used);
+	u32 left = READ_ONCE(ep->sq_done);
 
 	if (!READ_ONCE(ep->tx_closed)) {
 		vrb_cm_fail(ep, ETIMEDOUT, -ETIMEDOUT, NULL, 0);

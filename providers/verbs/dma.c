@@ -508,13 +508,14 @@ static int vrb_mapper_add_msg(struct vrb_mapper *m, const struct fi_msg *msg)
 }
 
 /**
- * vrb_map_seg - vrb_map_one() where that is more than taking the address
- * @dom: as there
- * @kv: the memory
- * @dir: as there
+ * vrb_map_seg - map an operation's memory that is one segment
+ * @dom: the domain, with its device
+ * @kv: the memory, which is known to be so from vrb_kvec_is_one()
+ * @dir: which way the bytes go
  *
  * Context: any.
- * Return: as there.
+ * Return: where the device sees it, or DMA_MAPPING_ERROR if the system cannot
+ * map more for now.
  */
 dma_addr_t vrb_map_seg(struct vrb_domain *dom, const struct kvec *kv,
 		       enum dma_data_direction dir)
@@ -529,7 +530,7 @@ dma_addr_t vrb_map_seg(struct vrb_domain *dom, const struct kvec *kv,
 }
 
 /**
- * vrb_unmap_seg - undo vrb_map_one()
+ * vrb_unmap_seg - undo vrb_map_seg()
  * @dom: the domain, with its device
  * @addr: where the device sees it
  * @len: its length
@@ -573,7 +574,7 @@ void vrb_unmap_any(struct vrb_map *map, struct vrb_domain *dom,
 	if (vrb_map_is_one(map))
 		vrb_unmap_seg(dom, map->segs[0].addr, map->segs[0].len,
 			      map->dir);
-	else if (!map->sgl && vrb_map_matters(dom))
+	else if (!map->sgl && dom->needs_map)
 		vrb_unmap_segs(map, dom);
 	map->sgl = NULL;
 	map->nr = 0;

@@ -69,6 +69,35 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
 	}
 }
 
+/* ---------------------------------------------------------------- records */
+
+/**
+ * vrb_recs_init - make records of operations
+ * @r: zeroed
+ * @nr: how many
+ * @size: bytes of one
+ * @node: NUMA node
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int vrb_recs_init(struct vrb_recs *r, unsigned int nr, size_t size, int node)
+{
+	size = ALIGN(size, SMP_CACHE_BYTES);
+	r->mem = kvcalloc_node(nr, size, GFP_KERNEL, node);
+	if (!r->mem)
+		return -ENOMEM;
+	r->nr = nr;
+	r->size = size;
+	return 0;
+}
+
+void vrb_recs_exit(struct vrb_recs *r)
+{
+	kvfree(r->mem);
+	*r = (struct vrb_recs) {};
+}
+
 /* ---------------------------------------------------------------- the end */
 
 /* With cm_mutex; again is no error. The device begins to flush. */
@@ -519,7 +548,8 @@ static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 static size_t vrb_ep_bytes(const struct vrb_ep *ep)
 {
 	const struct vrb_read_mrs *s = &ep->read_mrs;
-	size_t bytes = sizeof(*ep) + ep->tx_bytes + ep->rxq.bytes;
+	size_t bytes = sizeof(*ep) + vrb_recs_bytes(&ep->tx_ops) +
+		       vrb_recs_bytes(&ep->rxq.ops);
 
 	if (READ_ONCE(ep->tx_blocks.mem))
 		bytes += VRB_BLOCKS * sizeof(*ep->tx_blocks.mem);
@@ -644,7 +674,6 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	vrb_tunables_init(&ep->tun);
 	vrb_mr_ep_init(ep);
 	spin_lock_init(&ep->tx_lock);
-	ep->tx_end = &ep->tx_posted;
 	vrb_rxq_prepare(&ep->rxq, &ep->base, dom, &ep->retry);
 	ep->rxq.ep = ep;
 	if (info->src_addr)

@@ -41,7 +41,7 @@
 #include <linux/xarray.h>
 #include <linux/kofi/backport.h>
 
-#include "verbs.h"
+#include "tx.h"
 
 /* How long peers may make no progress while a registration has to wait */
 #define VRB_MR_STALL_MS	10000
@@ -335,20 +335,17 @@ static void vrb_mr_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 	vrb_mr_reg_end(mr, wc->status);
 }
 
-/*
- * Wait for a registration. While that has not been reported nothing posted
- * behind it can be the first, so the same record is the same operation.
- */
+/* Wait for a registration, and for what was posted before. */
 static void vrb_mr_wait(struct vrb_ep *ep, struct completion *done)
 {
 	const unsigned long stall = msecs_to_jiffies(VRB_MR_STALL_MS);
-	struct vrb_txop *op;
+	u32 moved;
 
 	do {
-		op = READ_ONCE(ep->tx_posted);
+		moved = READ_ONCE(ep->sq_done);
 		if (vrb_epcq_wait_for(&ep->tx_cq, done, stall))
 			return;
-	} while (op != READ_ONCE(ep->tx_posted));
+	} while (moved != READ_ONCE(ep->sq_done));
 	vrb_ep_abort(ep, ETIMEDOUT);
 	vrb_epcq_wait(&ep->tx_cq, done);
 }
@@ -381,7 +378,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 	for (;;) {
 		spin_lock_irqsave(&ep->tx_lock, irq);
 		err = ep->tx_closed ? -ESHUTDOWN :
-		      !behind && ep->tx_posted ? -EAGAIN :
+		      !behind && vrb_tx_outstanding(ep) ? -EAGAIN :
 		      vrb_mr_post_reg(mr, ep, true);
 		if (!err)
 			ep->reg_mr = mr;
@@ -408,7 +405,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 /* Has an operation ended since the last look? */
 static bool vrb_mr_moves(struct vrb_ep *ep)
 {
-	unsigned long now = READ_ONCE(ep->tx_ended);
+	u32 now = READ_ONCE(ep->sq_done);
 	bool moves = now != ep->mr_moves;
 
 	ep->mr_moves = now;
@@ -437,7 +434,7 @@ static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 		if ((mr->base.ep && mr->base.ep != &ep->base) ||
 		    READ_ONCE(ep->tx_closed) || READ_ONCE(ep->dead))
 			continue;
-		*ready = mr->base.ep || (!READ_ONCE(ep->tx_posted) &&
+		*ready = mr->base.ep || (!vrb_tx_outstanding(ep) &&
 					 completion_done(&ep->reg_done));
 		if (*ready) {
 			found = ep;

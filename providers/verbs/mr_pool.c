@@ -23,7 +23,7 @@
  */
 #include <linux/sched/mm.h>
 
-#include "verbs.h"
+#include "tx.h"
 
 /* The connection has ended, and the state of the device's region is not known. */
 static void vrb_mr_work(struct work_struct *work)

@@ -33,7 +33,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "verbs.h"
+#include "tx.h"
 
 /* See VRB_QUIRK_SHORT_READ: bytes of a response that is copied (MAX_HDR_INLINE) */
 #define VRB_SHORT_READ	32

@@ -27,10 +27,10 @@
  * to.
  */
 #include <kunit/visibility.h>
+#include <linux/list_sort.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
-#include "verbs_trace.h"
 
 #define VRB_RX_FLAGS	(FI_COMPLETION | FI_MORE)
 
@@ -82,17 +82,52 @@ static bool vrb_rx_unasked(const struct vrb_ep *ep, const struct ib_wc *wc)
 	       !(ep->base.info->mode & FI_RX_CQ_DATA);
 }
 
-/* A receive has ended: all but the report. With interrupts on */
+static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* More records, as vrb_tx_more(). With the queue's lock held */
+static struct llist_node *vrb_rx_more(struct vrb_rxq *q)
+{
+	struct llist_node *ended = llist_del_all(&q->ended);
+	struct vrb_recs *r = &q->ops;
+	struct vrb_rxop *op;
+
+	if (ended || r->used == r->nr)
+		return ended;
+	op = vrb_recs_at(r, r->used++);
+	op->cqe.done = vrb_rx_done;
+	op->q = q;
+	op->map.room = q->sge;
+	return &op->next;
+}
+
+/* A receive has ended: all but the report. The lock is not needed. */
 static __always_inline void vrb_rx_end(struct vrb_rxop *op)
 {
 	struct vrb_rxq *q = op->q;
 
 	vrb_unmap(&op->map, q->dom, NULL);
+	WRITE_ONCE(op->posted, false);
 	/* free before the consumer knows, which may post again at once */
-	spin_lock_irq(&q->lock);
-	hlist_del(&op->node);
-	hlist_add_head(&op->node, &q->free);
-	spin_unlock_irq(&q->lock);
+	llist_add(&op->next, &q->ended);
+}
+
+/*
+ * A receive has failed. A device may say that of one that has completed, or that the
+ * end has taken back. Returns whether it completes now.
+ */
+static noinline bool vrb_rx_failed(struct vrb_rxop *op, struct vrb_ep *ep,
+				   const struct ib_wc *wc)
+{
+	struct vrb_rxq *q = op->q;
+	unsigned long irq;
+	bool posted;
+
+	spin_lock_irqsave(&q->lock, irq);
+	posted = op->posted;
+	op->posted = false;
+	spin_unlock_irqrestore(&q->lock, irq);
+	vrb_ep_failed(ep, wc, vrb_rx_error(wc->status));
+	return posted;
 }
 
 static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -103,6 +138,8 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct kofi_wc done __uninitialized;
 	u64 flags = op->flags;
 
+	if (unlikely(wc->status) && !vrb_rx_failed(op, ep, wc))
+		return;
 	vrb_wc_set(&done, op->context, 0, wc->status, FI_RECV | FI_MSG,
 		   wc->byte_len);
 	if (unlikely(vrb_rx_unasked(ep, wc))) {
@@ -117,7 +154,6 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	} else {
 		done.err = vrb_rx_error(wc->status);
 		done.len = 0;
-		vrb_ep_failed(ep, wc, done.err);
 	}
 	vrb_rx_end(op);
 	/* with a shared receive context, @ep is not the owner of the queue */
@@ -134,21 +170,26 @@ static __always_inline int vrb_rx_post_wr(struct vrb_rxq *q,
 				  ib_post_recv(q->ep->qp, wr, bad);
 }
 
-/* One with one segment */
+/* One with one segment. With the queue's lock held; the device may be done at once */
 static __always_inline int vrb_rx_hand_over(struct vrb_rxq *q,
 					    struct vrb_rxop *op)
 {
 	struct ib_recv_wr wr __uninitialized;
 	struct ib_sge sge __uninitialized;
+	int err;
 
 	sge.addr = op->map.segs[0].addr;
 	sge.length = op->map.segs[0].len;
-	sge.lkey = q->dom->pd->local_dma_lkey;
+	sge.lkey = q->dom->lkey;
 	wr.next = NULL;
 	wr.wr_cqe = &op->cqe;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
-	return vrb_rx_post_wr(q, &wr, NULL);
+	op->posted = true;
+	err = vrb_rx_post_wr(q, &wr, NULL);
+	if (unlikely(err))
+		op->posted = false;
+	return err;
 }
 
 /* As many of those that are deferred as a list has room for */
@@ -157,19 +198,24 @@ static int vrb_rx_post_list(struct vrb_rxq *q)
 	struct ib_sge sge[KOFI_IOV_MAX];
 	struct ib_recv_wr wr[VRB_LINKS];
 	const struct ib_recv_wr *bad = wr;
-	unsigned int n = 0, used = 0;
+	unsigned int n = 0, nr, used = 0;
+	struct vrb_rxop *ops[VRB_LINKS];
 	struct vrb_rxop *op, *next;
 	struct vrb_walk w;
 	int err;
 	u32 len;
 
-	list_for_each_entry(op, &q->deferred, deferred) {
+	list_for_each_entry_safe(op, next, &q->deferred, deferred) {
 		if (n == VRB_LINKS || used + op->map.nr > KOFI_IOV_MAX)
 			break;
+		/* it may have ended before the device has taken the last one */
+		list_del(&op->deferred);
+		op->posted = true;
+		ops[n] = op;
 		vrb_walk_init(&w, &op->map);
 		wr[n] = (struct ib_recv_wr) { .wr_cqe = &op->cqe };
 		wr[n].num_sge = vrb_walk_sges(&w, &sge[used], q->sge,
-					      q->dom->pd->local_dma_lkey,
+					      q->dom->lkey,
 					      SIZE_MAX, &len);
 		/* some drivers read the first segment even if there is none */
 		if (wr[n].num_sge)
@@ -180,14 +226,14 @@ static int vrb_rx_post_list(struct vrb_rxq *q)
 		n++;
 	}
 	err = vrb_rx_post_wr(q, wr, &bad);
+	if (!err)
+		return 0;
 	/* if the device does not say which, none */
-	if (err)
-		n = bad > wr && bad < wr + n ? bad - wr : 0;
-	list_for_each_entry_safe(op, next, &q->deferred, deferred) {
-		if (!n--)
-			break;
-		list_del(&op->deferred);
-		hlist_add_head(&op->node, &q->posted);
+	nr = bad > wr && bad < wr + n ? bad - wr : 0;
+	while (n > nr) {
+		op = ops[--n];
+		op->posted = false;
+		list_add(&op->deferred, &q->deferred);
 	}
 	return err;
 }
@@ -234,22 +280,18 @@ static noinline_for_stack int vrb_rx_defer(struct vrb_rxq *q,
  *
  * Return: 0, -EINPROGRESS if it is deferred, or another error.
  */
-static __always_inline int vrb_rx_submit(struct vrb_rxq *q,
-					 struct vrb_rxop *op, u64 flags)
+static int vrb_rx_submit(struct vrb_rxq *q, struct vrb_rxop *op, u64 flags)
 {
 	int err;
 
-	if (unlikely(q->closed))
+	if (q->closed)
 		return -ESHUTDOWN;
-	if (unlikely(flags & FI_MORE || !list_empty(&q->deferred) ||
-		     !vrb_map_is_one(&op->map)))
+	op->seq = q->posts++;
+	if (flags & FI_MORE || !list_empty(&q->deferred) ||
+	    !vrb_map_is_one(&op->map))
 		return vrb_rx_defer(q, op, flags & FI_MORE);
 	err = vrb_rx_hand_over(q, op);
-	if (likely(!err))
-		hlist_add_head(&op->node, &q->posted);
-	else if (err == -ENOTCONN)
-		err = vrb_rx_defer(q, op, false);
-	return err;
+	return err == -ENOTCONN ? vrb_rx_defer(q, op, false) : err;
 }
 
 /**
@@ -307,45 +349,99 @@ void vrb_rx_repost(struct vrb_ep *ep)
 }
 
 /* With the queue's lock held */
-static int vrb_rx_get(struct vrb_rxq *q, struct vrb_rxop **op)
+static __always_inline struct vrb_rxop *vrb_rx_get(struct vrb_rxq *q)
 {
-	*op = hlist_entry_safe(q->free.first, struct vrb_rxop, node);
-	if (unlikely(!*op))
-		return q->closed ? -ESHUTDOWN : -EAGAIN;
-	hlist_del(&(*op)->node);
-	return 0;
+	struct llist_node *node = q->ops.free ?: vrb_rx_more(q);
+
+	if (unlikely(!node))
+		return NULL;
+	q->ops.free = node->next;
+	return llist_entry(node, struct vrb_rxop, next);
 }
 
-/* One segment, as most receives have: the lock is taken once */
-static __always_inline int vrb_rx_try_one(struct vrb_rxq *q,
-					  const struct fi_msg *msg, u64 flags)
+/* With the queue's lock held */
+static void vrb_rx_put(struct vrb_rxq *q, struct vrb_rxop *op)
 {
-	struct vrb_domain *dom = q->dom;
-	size_t len = msg->msg_iov->iov_len;
-	struct vrb_rxop *op;
-	unsigned long irq;
-	dma_addr_t addr;
-	int err;
+	op->map.nr = 0;
+	op->next.next = q->ops.free;
+	q->ops.free = &op->next;
+}
 
-	addr = vrb_map_one(dom, msg, DMA_FROM_DEVICE);
-	if (unlikely(addr == DMA_MAPPING_ERROR))
-		return -ENOBUFS;
+/* The device sees the memory at @addr. Returns whether it has been posted. */
+static __always_inline bool vrb_rx_post_at(struct vrb_rxq *q,
+					   const struct fi_msg *msg, u64 addr,
+					   u64 flags)
+{
+	bool reserved = false;
+	struct vrb_rxop *op = NULL;
+	unsigned long irq;
+
 	spin_lock_irqsave(&q->lock, irq);
-	err = vrb_rx_get(q, &op);
-	if (likely(!err)) {
-		op->context = msg->context;
-		op->flags = flags;
-		vrb_map_set(&op->map, addr, len, DMA_FROM_DEVICE);
-		err = vrb_rx_submit(q, op, flags);
-		if (unlikely(err && err != -EINPROGRESS)) {
-			op->map.nr = 0;
-			hlist_add_head(&op->node, &q->free);
-		}
+	if (likely(!q->closed && list_empty(&q->deferred)))
+		op = vrb_rx_get(q);
+	if (unlikely(!op))
+		goto unlock;
+	if (unlikely(!kofi_ep_rx_try_reserve(q->base)))
+		goto put;
+	op->context = msg->context;
+	op->flags = flags;
+	op->seq = q->posts++;
+	vrb_map_set(&op->map, addr, msg->msg_iov->iov_len, DMA_FROM_DEVICE);
+	reserved = vrb_rx_hand_over(q, op);
+	if (likely(!reserved)) {
+		spin_unlock_irqrestore(&q->lock, irq);
+		return true;
 	}
+put:
+	vrb_rx_put(q, op);
+unlock:
 	spin_unlock_irqrestore(&q->lock, irq);
-	if (unlikely(err && err != -EINPROGRESS))
-		vrb_unmap_seg(dom, addr, len, DMA_FROM_DEVICE);
-	return err;
+	if (unlikely(reserved))
+		kofi_ep_rx_unreserve(q->base);
+	return false;
+}
+
+/* The same where memory has to be mapped for the device, which RCU keeps then */
+static __always_inline bool vrb_rx_post_mapped(struct vrb_rxq *q,
+					       const struct fi_msg *msg,
+					       u64 flags)
+{
+	bool posted = false;
+	dma_addr_t addr;
+
+	/* see vrb_domain_lost() */
+	rcu_read_lock();
+	if (unlikely(READ_ONCE(q->closed)))
+		goto unlock;
+	addr = vrb_map_seg(q->dom, msg->msg_iov, DMA_FROM_DEVICE);
+	if (unlikely(addr == DMA_MAPPING_ERROR))
+		goto unlock;
+	posted = vrb_rx_post_at(q, msg, addr, flags);
+	if (unlikely(!posted))
+		vrb_unmap_seg(q->dom, addr, msg->msg_iov->iov_len,
+			      DMA_FROM_DEVICE);
+unlock:
+	rcu_read_unlock();
+	return posted;
+}
+
+/*
+ * The usual receive has one segment of the linear mapping, and nothing waits
+ * before it. Returns whether it has been posted; if not, nothing has happened.
+ */
+static __always_inline bool vrb_rx_post_usual(struct vrb_rxq *q,
+					      const struct fi_msg *msg,
+					      u64 flags)
+{
+	const struct kvec *kv = msg->msg_iov;
+
+	if (unlikely(flags & ~FI_COMPLETION ||
+		     !vrb_kvec_is_one(kv, msg->iov_count, msg->vec,
+				      q->one_max)))
+		return false;
+	return q->dom->needs_map ?
+	       vrb_rx_post_mapped(q, msg, flags) :
+	       vrb_rx_post_at(q, msg, (uintptr_t)kv->iov_base, flags);
 }
 
 static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
@@ -372,17 +468,17 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 	return err == -EMSGSIZE ? -EINVAL : err;
 }
 
-static noinline int vrb_rx_try_any(struct vrb_rxq *q, const struct fi_msg *msg,
-				   u64 flags)
+static int vrb_rx_try(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags)
 {
 	struct vrb_rxop *op;
 	unsigned long irq;
 	int err;
 
 	spin_lock_irqsave(&q->lock, irq);
-	err = vrb_rx_get(q, &op);
+	op = vrb_rx_get(q);
+	err = q->closed ? -ESHUTDOWN : -EAGAIN;
 	spin_unlock_irqrestore(&q->lock, irq);
-	if (err)
+	if (!op)
 		return err;
 	err = vrb_rx_fill_op(q, op, msg, flags);
 	if (err)
@@ -396,21 +492,21 @@ static noinline int vrb_rx_try_any(struct vrb_rxq *q, const struct fi_msg *msg,
 	vrb_unmap(&op->map, q->dom, NULL);
 put:
 	spin_lock_irqsave(&q->lock, irq);
-	hlist_add_head(&op->node, &q->free);
+	vrb_rx_put(q, op);
 	spin_unlock_irqrestore(&q->lock, irq);
 	return err;
 }
 
 /* The post has failed with @err: try once more if that may help. */
-static noinline int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
-				 u64 flags, int err)
+static int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
+			u64 flags, int err)
 {
 	struct kofi_ep *base = q->base;
 
 	if (err == -EAGAIN) {
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(base);
-		err = vrb_rx_try_any(q, msg, flags);
+		err = vrb_rx_try(q, msg, flags);
 		if (!err)
 			return 0;
 	}
@@ -430,20 +526,22 @@ static noinline int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
 	return err;
 }
 
-/* With RCU, which keeps the device: see vrb_domain_lost(). */
-static __always_inline int vrb_rx_accept(struct vrb_rxq *q,
-					 const struct fi_msg *msg, u64 flags)
+static noinline int vrb_rx_accept_any(struct vrb_rxq *q,
+				      const struct fi_msg *msg, u64 flags)
 {
 	int err;
 
-	if (unlikely(READ_ONCE(q->closed)))
+	if (flags & ~VRB_RX_FLAGS)
+		return -FI_EBADFLAGS;
+	/* keeps the device: see vrb_domain_lost() */
+	guard(rcu)();
+	if (READ_ONCE(q->closed))
 		return -ESHUTDOWN;
 	err = kofi_ep_rx_reserve(q->base);
-	if (unlikely(err))
+	if (err)
 		return err;
-	err = likely(vrb_msg_is_one(msg, q->one_max)) ?
-	      vrb_rx_try_one(q, msg, flags) : vrb_rx_try_any(q, msg, flags);
-	return likely(!err) ? 0 : vrb_rx_again(q, msg, flags, err);
+	err = vrb_rx_try(q, msg, flags);
+	return err ? vrb_rx_again(q, msg, flags, err) : 0;
 }
 
 /**
@@ -457,23 +555,21 @@ static __always_inline int vrb_rx_accept(struct vrb_rxq *q,
  */
 ssize_t vrb_rxq_post(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags)
 {
-	ssize_t err;
-
-	if (flags & ~VRB_RX_FLAGS)
-		return -FI_EBADFLAGS;
-	rcu_read_lock();
-	err = vrb_rx_accept(q, msg, flags);
-	rcu_read_unlock();
-	return err;
+	return likely(vrb_rx_post_usual(q, msg, flags)) ?
+	       0 : vrb_rx_accept_any(q, msg, flags);
 }
 
 /* fi_recvmsg() and its family */
 ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
+	struct vrb_rxq *q = &ep->rxq;
+	int err = kofi_ep_rx_state(&ep->base);
 
-	return kofi_ep_rx_state(&ep->base) ?:
-	       vrb_rxq_post(&ep->rxq, msg, flags);
+	if (unlikely(err))
+		return err;
+	return likely(vrb_rx_post_usual(q, msg, flags)) ?
+	       0 : vrb_rx_accept_any(q, msg, flags);
 }
 
 /* ------------------------------------------------------------------- life */
@@ -491,8 +587,7 @@ void vrb_rxq_prepare(struct vrb_rxq *q, struct kofi_ep *base,
 		     struct vrb_domain *dom, struct timer_list *retry)
 {
 	spin_lock_init(&q->lock);
-	INIT_HLIST_HEAD(&q->free);
-	INIT_HLIST_HEAD(&q->posted);
+	init_llist_head(&q->ended);
 	INIT_LIST_HEAD(&q->deferred);
 	q->base = base;
 	q->dom = dom;
@@ -510,30 +605,18 @@ int vrb_rxq_init(struct vrb_rxq *q)
 {
 	const struct fi_rx_attr *attr = q->base->info->rx_attr;
 	struct vrb_rxop *op;
-	size_t i, size;
 
 	q->sge = vrb_map_room(attr->iov_limit);
 	q->one_max = vrb_one_max(q->dom, attr->iov_limit, U32_MAX);
-	size = struct_size(op, map.segs, q->sge);
-	q->ops = kvcalloc_node(attr->size, size, GFP_KERNEL, q->dom->base.node);
-	if (!q->ops)
-		return -ENOMEM;
-	q->bytes = attr->size * size;
-	for (i = 0; i < attr->size; i++) {
-		op = q->ops + i * size;
-		op->cqe.done = vrb_rx_done;
-		op->q = q;
-		op->map.room = q->sge;
-		hlist_add_head(&op->node, &q->free);
-	}
-	return 0;
+	return vrb_recs_init(&q->ops, attr->size,
+			     struct_size(op, map.segs, q->sge),
+			     q->dom->base.node);
 }
 
 void vrb_rxq_exit(struct vrb_rxq *q)
 {
-	INIT_HLIST_HEAD(&q->free);
-	kvfree(q->ops);
-	q->ops = NULL;
+	vrb_recs_exit(&q->ops);
+	init_llist_head(&q->ended);
 }
 
 /**
@@ -553,6 +636,13 @@ void vrb_rxq_close(struct vrb_rxq *q)
 	spin_unlock_irqrestore(&q->lock, irq);
 }
 
+static int vrb_rx_older(void *priv, const struct list_head *a,
+			const struct list_head *b)
+{
+	return (s32)(list_entry(a, struct vrb_rxop, deferred)->seq -
+		     list_entry(b, struct vrb_rxop, deferred)->seq) > 0;
+}
+
 /**
  * vrb_rxq_flush - complete what the device never had, or does not report
  * @q: a closed queue; the device has it no longer
@@ -562,22 +652,23 @@ void vrb_rxq_close(struct vrb_rxq *q)
 void vrb_rxq_flush(struct vrb_rxq *q)
 {
 	struct vrb_rxop *op, *next;
-	struct hlist_node *n;
 	unsigned long irq;
-	HLIST_HEAD(list);
+	unsigned int i;
+	LIST_HEAD(list);
 
 	spin_lock_irqsave(&q->lock, irq);
-	list_for_each_entry_safe(op, next, &q->deferred, deferred) {
-		list_del(&op->deferred);
-		hlist_add_head(&op->node, &q->posted);
-	}
-	/* in the order they were posted */
-	hlist_for_each_entry_safe(op, n, &q->posted, node) {
-		hlist_del(&op->node);
-		hlist_add_head(&op->node, &list);
+	list_splice_init(&q->deferred, &list);
+	for (i = 0; i < q->ops.used; i++) {
+		op = vrb_recs_at(&q->ops, i);
+		if (!op->posted)
+			continue;
+		/* what a device says of it now comes too late */
+		op->posted = false;
+		list_add_tail(&op->deferred, &list);
 	}
 	spin_unlock_irqrestore(&q->lock, irq);
-	hlist_for_each_entry_safe(op, n, &list, node) {
+	list_sort(NULL, &list, vrb_rx_older);
+	list_for_each_entry_safe(op, next, &list, deferred) {
 		struct kofi_wc wc __uninitialized;
 		u64 flags = op->flags;
 

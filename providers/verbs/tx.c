@@ -8,16 +8,24 @@
  * completes. It becomes one work request, or, if it is a read or write whose
  * memory on either side has more segments than one can have, a chain of them
  * (wr.c) of which only the last is waited for. Work requests are built on the
- * stack: the device copies them. tx_lock makes the order of the records that of
- * the device, and keeps a chain together.
+ * stack: the device copies them. tx_lock makes the order of posts that of the
+ * device, and keeps a chain together. What most operations are has a shorter way
+ * (tx.h).
  *
- * Signaled and unsignaled
+ * Records
+ *
+ * Who posts takes them from a list under tx_lock. Who completes takes no lock: it
+ * puts them on another list, which a post takes as a whole when it has none left,
+ * and counts their work requests. So of two processors, one of which posts and the
+ * other completes, neither writes for each operation what the other one reads.
+ *
+ * Signaled and silent
  *
  * Signaled are all operations whose completion is wanted. Of the others only every
  * so many are, and each one once something gets scarce that only a completion
  * brings back. The work requests of a queue pair complete in order, so a
- * completion also stands for the unsignaled operations before it. A device that
- * keeps no order has it among what fetches and among the rest
+ * completion also stands for the silent operations before it, of which it has a
+ * list. A device that keeps no order has it among what fetches and among the rest
  * (VRB_QUIRK_READ_ORDER), so all that fetch are signaled, too. What fails always
  * completes.
  *
@@ -33,12 +41,12 @@
  * An error of a work request is the end of its queue pair: the request that
  * caused it completes with what the device says, and all others are flushed.
  */
+#include <linux/list_sort.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 
-#include "verbs.h"
-#include "verbs_trace.h"
+#include "tx.h"
 
 /* Unsignaled operations in a row at most */
 #define VRB_TX_UNREPORTED	32
@@ -53,138 +61,151 @@ static const u64 vrb_tx_wc_flags[] = {
 	[VRB_SWAP]	= FI_READ | FI_ATOMIC,
 };
 
+static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc);
+static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc);
+
 /* ------------------------------------------------------------- completing */
 
-/* With tx_lock held */
-static void vrb_tx_free(struct vrb_ep *ep, struct vrb_txop *op)
+/**
+ * vrb_tx_more - more records: those of operations that have ended, or a new one
+ * @ep: the endpoint, with tx_lock held
+ *
+ * So no more have ever been used than were in use at a time, and the next post
+ * gets the one that is most likely in the cache.
+ *
+ * Context: any.
+ * Return: a list, or NULL.
+ */
+struct llist_node *vrb_tx_more(struct vrb_ep *ep)
 {
-	ep->tx_used--;
-	ep->tx_ended += op->posted;
-	op->posted = false;
-	op->next = ep->tx_free;
-	ep->tx_free = op;
+	struct llist_node *ended = llist_del_all(&ep->tx_ended);
+	struct vrb_recs *r = &ep->tx_ops;
+	struct vrb_txop *op;
+
+	if (ended || r->used == r->nr)
+		return ended;
+	op = vrb_recs_at(r, r->used++);
+	op->cqe.done = vrb_tx_done;
+	op->part.done = vrb_tx_part_done;
+	op->ep = ep;
+	op->map.room = vrb_map_room(ep->base.info->tx_attr->iov_limit);
+	return &op->next;
 }
 
-static __always_inline void vrb_tx_wc(struct kofi_wc *wc,
-				      const struct vrb_txop *op, int err)
+/*
+ * Give back the record of an operation that has ended, on a list of its own,
+ * without the lock. All that completes operations is one context at a time: the
+ * handlers of the device's queue, and who flushes what these have left, when
+ * they have returned (vrb_ep_stop_qp()).
+ */
+static __always_inline void vrb_tx_give_back(struct vrb_ep *ep,
+					     struct vrb_txop *op)
+{
+	WRITE_ONCE(op->posted, false);
+	WRITE_ONCE(ep->sq_done, ep->sq_done + op->wrs);
+	/*
+	 * A full barrier, as is llist_del_all(): who finds the record finds it
+	 * done with, and its work requests ended.
+	 */
+	llist_add(&op->next, &ep->tx_ended);
+}
+
+/* It takes part in what is guarded by the lock. */
+static noinline void vrb_tx_end_read(struct vrb_ep *ep, struct vrb_txop *op)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	vrb_read_mrs_put(ep, op);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+/* All but the report: free before the consumer knows, which may post at once. */
+static __always_inline void vrb_tx_end(struct vrb_ep *ep, struct vrb_txop *op,
+				       int err, struct kofi_wc *wc)
 {
 	vrb_wc_set(wc, op->context, err, op->status, vrb_tx_wc_flags[op->op],
 		   op->len);
+	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
+	if (unlikely(op->read_mrs))
+		vrb_tx_end_read(ep, op);
+	vrb_tx_give_back(ep, op);
 }
 
-/* Complete an operation that is on no list any more, and free it. */
+/* Complete an operation that is on no list any more. */
 static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 {
 	struct kofi_wc wc __uninitialized;
 	u64 flags = op->flags;
-	unsigned long irq;
 
-	vrb_tx_wc(&wc, op, err);
-	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
-	/* free before the consumer knows, which may post again at once */
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	vrb_read_mrs_put(ep, op);
-	vrb_tx_free(ep, op);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-
+	vrb_tx_end(ep, op, err, &wc);
 	kofi_ep_tx_complete(&ep->base, &wc, flags);
 }
 
-static noinline void vrb_tx_complete_list(struct vrb_ep *ep,
-					  struct vrb_txop *op)
+/* What is silent has ended, if one behind it has. */
+static noinline void vrb_tx_complete_silent(struct vrb_ep *ep,
+					    struct llist_node *silent)
 {
-	struct vrb_txop *next;
+	struct vrb_txop *op, *next;
 
-	for (; op; op = next) {
-		next = op->next;
+	llist_for_each_entry_safe(op, next, llist_reverse_order(silent), next)
 		vrb_tx_complete(ep, op, vrb_wc_error(op->status));
-	}
 }
 
-/*
- * Take an operation that has completed off the list of those that are posted;
- * NULL: one after all of them. The unsignaled ones before it are appended to
- * those at @unreported. With tx_lock held.
- */
-static __always_inline void vrb_tx_take(struct vrb_ep *ep,
-					const struct vrb_txop *op,
-					struct vrb_txop **unreported)
+/* Those behind all others. With tx_lock held */
+static struct llist_node *vrb_tx_take_silent(struct vrb_ep *ep)
 {
-	struct vrb_txop **link = &ep->tx_posted, *before;
+	struct llist_node *silent = ep->tx_silent;
 
-	while (unlikely((before = *link) != op)) {
-		if (before->signaled) {
-			link = &before->next;
-			continue;
-		}
-		*link = before->next;
-		before->next = NULL;
-		*unreported = before;
-		unreported = &before->next;
-		ep->sq_free += before->wrs;
-	}
-	if (op) {
-		*link = op->next;
-		ep->sq_free += op->wrs;
-	}
-	if (!*link)
-		ep->tx_end = link;
+	ep->tx_silent = NULL;
+	ep->tx_unreported = 0;
+	return silent;
 }
 
 /*
  * A work request has failed. A device may say that twice, or after the request
- * has succeeded; so a record is not used again once anything has failed.
+ * has succeeded; so a record is not used again once anything has failed. Returns
+ * whether its operation completes now: one that is silent is on a list, and does
+ * so with the one behind it, or when the endpoint ends, which it does; and a read
+ * completes when what it reads into is out of reach.
  */
 static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
 			  const struct ib_wc *wc)
 {
 	int err = vrb_wc_error(wc->status);
-	bool posted, first;
+	bool first, completes;
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	first = !ep->tx_closed;
 	ep->tx_closed = true;
-	posted = op->posted;
-	if (posted && !op->status)
+	if (op->posted && !op->status)
 		op->status = wc->status;
+	completes = op->posted && op->signaled && !op->read_mrs;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	vrb_ep_failed(ep, wc, err);
 	/* vrb_tx_finish() will not, as it finds the endpoint closed */
 	if (first)
 		vrb_ep_abort(ep, err);
-	/* completes when what it reads into is out of reach */
-	return posted && !op->read_mrs;
-}
-
-static __always_inline void vrb_tx_report(struct vrb_ep *ep,
-					  struct vrb_txop *op)
-{
-	int err = unlikely(op->status) ? vrb_wc_error(op->status) : 0;
-	struct kofi_wc wc __uninitialized;
-	struct vrb_txop *unreported = NULL;
-	u64 flags = op->flags;
-
-	vrb_tx_wc(&wc, op, err);
-	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
-	/* free before the consumer knows, which may post again at once */
-	spin_lock_irq(&ep->tx_lock);
-	vrb_tx_take(ep, op, &unreported);
-	if (unlikely(op->read_mrs))
-		vrb_read_mrs_put(ep, op);
-	vrb_tx_free(ep, op);
-	spin_unlock_irq(&ep->tx_lock);
-	if (unlikely(unreported))
-		vrb_tx_complete_list(ep, unreported);
-	kofi_ep_tx_report(&ep->base, &wc, flags);
+	return completes;
 }
 
 static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, cqe);
+	struct vrb_ep *ep = op->ep;
+	struct kofi_wc done __uninitialized;
+	const u64 flags = op->flags;
+	int err = 0;
 
-	if (likely(!wc->status) || vrb_tx_failed(op->ep, op, wc))
-		vrb_tx_report(op->ep, op);
+	if (unlikely(wc->status) && !vrb_tx_failed(ep, op, wc))
+		return;
+	if (unlikely(op->next.next))
+		vrb_tx_complete_silent(ep, op->next.next);
+	if (unlikely(op->status))
+		err = vrb_wc_error(op->status);
+	vrb_tx_end(ep, op, err, &done);
+	kofi_ep_tx_report(&ep->base, &done, flags);
 }
 
 /* A work request of a chain has failed; the last one completes the operation. */
@@ -252,14 +273,14 @@ void vrb_tx_push(struct vrb_ep *ep)
 static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_last);
-	struct vrb_txop *unreported = NULL;
+	struct llist_node *silent;
 	unsigned long irq;
 
 	if (!wc->status) {
 		spin_lock_irqsave(&ep->tx_lock, irq);
-		vrb_tx_take(ep, NULL, &unreported);
+		silent = vrb_tx_take_silent(ep);
 		spin_unlock_irqrestore(&ep->tx_lock, irq);
-		vrb_tx_complete_list(ep, unreported);
+		vrb_tx_complete_silent(ep, silent);
 	}
 	vrb_ep_abort(ep, wc->status ? vrb_wc_error(wc->status) : ECANCELED);
 }
@@ -277,11 +298,11 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 	bool waits;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	waits = ep->tx_posted;
+	waits = vrb_tx_outstanding(ep);
 	/* otherwise an earlier call has posted it, or the endpoint is ending */
 	if (!ep->tx_closed && waits)
 		waits = vrb_tx_post_last(ep);
-	ep->tx_left = ep->tx_used;
+	ep->tx_left = READ_ONCE(ep->sq_done);
 	ep->tx_closed = true;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	return waits;
@@ -291,21 +312,19 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_probe);
-	struct vrb_txop *unreported = NULL;
+	struct llist_node *silent = NULL;
 	unsigned long irq;
 
 	if (wc->status)
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	ep->tx_probing = false;
-	/* what waits for more to follow has not been with the device yet */
-	if (!wc->status && !ep->nr_links &&
-	    ep->tx_probed == ep->stats.tx_wrs) {
-		vrb_tx_take(ep, NULL, &unreported);
-		ep->tx_unreported = 0;
-	}
+	/* what waits for more to follow, or never will, has not been with it */
+	if (!wc->status && !ep->nr_links && !ep->tx_closed &&
+	    ep->tx_probed == ep->stats.tx_wrs)
+		silent = vrb_tx_take_silent(ep);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	vrb_tx_complete_list(ep, unreported);
+	vrb_tx_complete_silent(ep, silent);
 }
 
 /* With tx_lock held */
@@ -351,7 +370,7 @@ void vrb_tx_idle(struct timer_list *t)
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (!ep->tx_closed) {
-		if (!ep->tx_posted || ep->tx_unreported)
+		if (!vrb_tx_outstanding(ep) || ep->tx_unreported)
 			vrb_tx_post_probe(ep);
 		mod_timer(&ep->idle,
 			  jiffies + msecs_to_jiffies(ep->tun.keepalive_idle));
@@ -361,32 +380,20 @@ void vrb_tx_idle(struct timer_list *t)
 
 /* ---------------------------------------------------------- work requests */
 
-/* One work request with one segment, as most are; set member by member. */
-static __always_inline void vrb_tx_fill_one(struct vrb_ep *ep,
-					    struct vrb_txop *op,
-					    const struct fi_msg *msg,
-					    const struct vrb_post *post,
-					    struct ib_rdma_wr *wr,
-					    struct ib_sge *sge)
+/* What is one work request with one segment, but otherwise of any kind */
+static void vrb_tx_fill_any(struct vrb_ep *ep, struct vrb_txop *op,
+			    const struct fi_msg *msg,
+			    const struct vrb_post *post, struct ib_rdma_wr *wr,
+			    struct ib_sge *sge)
 {
-	const struct fi_rma_iov *rma = post->op == VRB_SEND ? NULL : post->rma;
-	const u64 flags = op->flags;
-
-	sge->addr = op->map.segs[0].addr;
-	sge->length = op->len;
-	sge->lkey = ep->dom->pd->local_dma_lkey;
-	wr->wr.next = NULL;
-	wr->wr.wr_cqe = &op->cqe;
-	wr->wr.sg_list = sge;
-	wr->wr.num_sge = 1;
-	wr->wr.send_flags = op->signaled ? IB_SEND_SIGNALED : 0;
-	wr->wr.ex.imm_data = 0;
-	wr->remote_addr = rma ? rma->addr : 0;
-	wr->rkey = rma ? rma->key : 0;
-	vrb_wr_opcode(wr, post->op, flags, msg, true);
-	if (unlikely(flags & FI_FENCE))
+	vrb_tx_fill_one(ep, op, post->op == VRB_SEND ? NULL : post->rma,
+			op->map.segs[0].addr, op->len, wr, sge);
+	vrb_wr_opcode(wr, post->op, op->flags, msg, true);
+	if (!op->signaled)
+		wr->wr.send_flags = 0;
+	if (op->flags & FI_FENCE)
 		wr->wr.send_flags |= IB_SEND_FENCE;
-	if (unlikely(op->inlined)) {
+	if (op->inlined) {
 		/* the CPU reads these */
 		sge->addr = (uintptr_t)vrb_txop_inject(op);
 		wr->wr.send_flags |= IB_SEND_INLINE;
@@ -395,9 +402,9 @@ static __always_inline void vrb_tx_fill_one(struct vrb_ep *ep,
 }
 
 /* More will follow, or others wait for this one. */
-static noinline int vrb_tx_hold(struct vrb_ep *ep, struct vrb_txop *op,
-				const struct fi_msg *msg,
-				const struct vrb_post *post)
+static int vrb_tx_hold(struct vrb_ep *ep, struct vrb_txop *op,
+		       const struct fi_msg *msg,
+		       const struct vrb_post *post)
 {
 	/* what may be refused for the bytes it takes along goes alone */
 	int err = op->inlined ? vrb_links_flush(ep) : 0;
@@ -409,34 +416,33 @@ static noinline int vrb_tx_hold(struct vrb_ep *ep, struct vrb_txop *op,
 	ep->nr_links++;
 	link->op = op;
 	link->reg.mr = NULL;
-	vrb_tx_fill_one(ep, op, msg, post, &link->wr, link->sge);
+	vrb_tx_fill_any(ep, op, msg, post, &link->wr, link->sge);
 	if (!(op->flags & FI_MORE) || ep->nr_links == VRB_LINKS)
 		return vrb_links_post(ep, own);
 	vrb_retry(&ep->retry);
 	return 0;
 }
 
-static __always_inline int vrb_tx_hand_over_one(struct vrb_ep *ep,
-						struct vrb_txop *op,
-						const struct fi_msg *msg,
-						const struct vrb_post *post)
+static int vrb_tx_hand_over_one(struct vrb_ep *ep, struct vrb_txop *op,
+				const struct fi_msg *msg,
+				const struct vrb_post *post)
 {
 	struct ib_rdma_wr wr __uninitialized;
 	struct ib_sge sge __uninitialized;
 	int err;
 
-	if (unlikely(ep->nr_links || op->flags & FI_MORE))
+	if (ep->nr_links || op->flags & FI_MORE)
 		return vrb_tx_hold(ep, op, msg, post);
-	vrb_tx_fill_one(ep, op, msg, post, &wr, &sge);
+	vrb_tx_fill_any(ep, op, msg, post, &wr, &sge);
 	err = ib_post_send(ep->qp, &wr.wr, NULL);
 	if (!err)
 		vrb_stat_inc(&ep->stats.tx_wrs);
 	return err;
 }
 
-static noinline int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op,
-				     const struct fi_msg *msg,
-				     const struct vrb_post *post)
+static int vrb_tx_hand_over(struct vrb_ep *ep, struct vrb_txop *op,
+			    const struct fi_msg *msg,
+			    const struct vrb_post *post)
 {
 	if (op->op == VRB_ADD || op->op == VRB_SWAP)
 		return vrb_wr_post_atomic(ep, op, post);
@@ -505,20 +511,6 @@ static int vrb_tx_check_rma(const struct vrb_ep *ep, const struct vrb_txop *op,
 	return len == op->len ? 0 : -EINVAL;
 }
 
-static void vrb_tx_start(struct vrb_txop *op, const struct fi_msg *msg,
-			 const struct vrb_post *post, u64 flags, size_t len)
-{
-	op->op = post->op;
-	op->context = msg->context;
-	op->flags = flags;
-	op->len = len;
-	op->status = IB_WC_SUCCESS;
-	op->inlined = false;
-	op->single = true;
-	op->parts = 1;
-	op->wrs = 1;
-}
-
 static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		       const struct fi_msg *msg, const struct vrb_post *post,
 		       u64 flags)
@@ -538,7 +530,7 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 		return -EMSGSIZE;
 	if (flags & KOFI_REMOTE_INV && msg->inv_key > U32_MAX)
 		return -EINVAL;
-	vrb_tx_start(op, msg, post, flags, len);
+	vrb_tx_start(op, post->op, msg->context, flags, len, false);
 	err = vrb_tx_check_rma(ep, op, post);
 	if (err)
 		return err;
@@ -571,17 +563,6 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 	return err;
 }
 
-/* With tx_lock held */
-static int vrb_tx_get(struct vrb_ep *ep, struct vrb_txop **op)
-{
-	*op = ep->tx_free;
-	if (unlikely(!*op))
-		return ep->tx_closed ? -ESHUTDOWN : -EAGAIN;
-	ep->tx_free = (*op)->next;
-	ep->tx_used++;
-	return 0;
-}
-
 static bool vrb_wr_counted(const struct vrb_ep *ep)
 {
 	return ep->base.cntr[KOFI_CNTR_SEND] || ep->base.cntr[KOFI_CNTR_READ] ||
@@ -589,123 +570,68 @@ static bool vrb_wr_counted(const struct vrb_ep *ep)
 }
 
 /* Its completion is not wanted: may it be unsignaled? With tx_lock held. */
-static noinline bool vrb_tx_may_be_unsignaled(struct vrb_ep *ep,
-					      const struct vrb_txop *op)
+static bool vrb_tx_may_be_unsignaled(struct vrb_ep *ep,
+				     const struct vrb_txop *op)
 {
-	if (vrb_op_fetches(op->op) || op->map.blocks || vrb_wr_counted(ep) ||
-	    vrb_tx_in_place(ep, op) ||
-	    ep->tx_used > ep->tx_size / 2 || ep->sq_free < ep->sq_size / 2 ||
-	    ep->tx_unreported >= VRB_TX_UNREPORTED ||
-	    kofi_ep_tx_scarce(&ep->base))
-		return false;
-	ep->tx_unreported++;
-	vrb_stat_inc(&ep->stats.tx_unsignaled);
-	return true;
+	u32 used = ep->sq_posted - READ_ONCE(ep->sq_done);
+
+	return !(vrb_op_fetches(op->op) || op->map.blocks ||
+		 vrb_wr_counted(ep) || vrb_tx_in_place(ep, op) ||
+		 used > ep->tx_ops.nr / 2 || used > ep->sq_size / 2 ||
+		 ep->tx_unreported >= VRB_TX_UNREPORTED ||
+		 kofi_ep_tx_scarce(&ep->base));
 }
 
 /* Is the device to report the end of an operation? With tx_lock held. */
-static __always_inline bool vrb_tx_signal(struct vrb_ep *ep,
-					  const struct vrb_txop *op)
+static bool vrb_tx_signals(struct vrb_ep *ep, const struct vrb_txop *op)
 {
-	if ((op->flags & KOFI_NO_COMPLETION ||
-	     (ep->base.tx_selective && !(op->flags & FI_COMPLETION))) &&
-	    vrb_tx_may_be_unsignaled(ep, op))
-		return false;
-	ep->tx_unreported = 0;
-	return true;
+	return !(op->flags & KOFI_NO_COMPLETION ||
+		 (ep->base.tx_selective && !(op->flags & FI_COMPLETION))) ||
+	       !vrb_tx_may_be_unsignaled(ep, op);
 }
 
-/* @one: it is known to be one work request with one segment. With tx_lock held */
-static __always_inline int vrb_tx_submit(struct vrb_ep *ep,
-					 struct vrb_txop *op,
-					 const struct fi_msg *msg,
-					 const struct vrb_post *post, bool one)
+/* With tx_lock held */
+static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
+			 const struct fi_msg *msg, const struct vrb_post *post)
 {
-	const unsigned int unreported = ep->tx_unreported;
 	int err;
 
-	if (unlikely(ep->tx_closed))
+	if (ep->tx_closed)
 		return -ESHUTDOWN;
-	if (unlikely(ep->sq_free < op->wrs))
+	if (!vrb_tx_room(ep, op->wrs))
 		return -EAGAIN;
 	/* a read on iWARP */
-	if (unlikely(op->parts != op->wrs)) {
+	if (op->parts != op->wrs) {
 		err = vrb_read_mrs_need(ep, op->parts);
 		if (err)
 			return err;
 	}
-	ep->sq_free -= op->wrs;
-	op->signaled = vrb_tx_signal(ep, op);
-	err = one ? vrb_tx_hand_over_one(ep, op, msg, post) :
-		    vrb_tx_hand_over(ep, op, msg, post);
+	ep->sq_posted += op->wrs;
+	op->seq = ep->sq_posted;
+	op->posted = true;
+	op->signaled = vrb_tx_signals(ep, op);
+	if (op->signaled)
+		vrb_tx_adopt(ep, op);
+	err = vrb_tx_hand_over(ep, op, msg, post);
 	trace_kofi_verbs_tx(ep, op, err);
-	if (unlikely(err)) {
-		ep->sq_free += op->wrs;
-		ep->tx_unreported = unreported;
+	if (err) {
+		if (op->signaled)
+			vrb_tx_disown(ep, op);
+		op->posted = false;
+		ep->sq_posted -= op->wrs;
 		return err;
 	}
-	op->posted = true;
-	op->next = NULL;
-	*ep->tx_end = op;
-	ep->tx_end = &op->next;
+	if (!op->signaled) {
+		op->next.next = ep->tx_silent;
+		ep->tx_silent = &op->next;
+		ep->tx_unreported++;
+		vrb_stat_inc(&ep->stats.tx_unsignaled);
+	}
 	return 0;
 }
 
-/* Is it one segment on both sides, as most operations are? */
-static __always_inline bool vrb_tx_is_one(const struct vrb_ep *ep,
-					  const struct fi_msg *msg,
-					  const struct vrb_post *post,
-					  u64 flags)
-{
-	const struct fi_rma_iov *rma = post->rma;
-
-	if (!vrb_msg_is_one(msg, ep->tx_one_max) ||
-	    flags & (FI_INJECT | KOFI_REMOTE_INV))
-		return false;
-	if (post->op == VRB_SEND)
-		return true;
-	return (post->op == VRB_WRITE ||
-		(post->op == VRB_READ && !ep->iwarp)) &&
-	       post->rma_count == 1 && rma &&
-	       rma->len == msg->msg_iov->iov_len && rma->key <= U32_MAX;
-}
-
-/* Post that, taking the lock once. */
-static __always_inline int vrb_tx_try_one(struct vrb_ep *ep,
-					  const struct fi_msg *msg,
-					  const struct vrb_post *post,
-					  u64 flags)
-{
-	enum dma_data_direction dir = post->op == VRB_READ ? DMA_FROM_DEVICE :
-							     DMA_TO_DEVICE;
-	size_t len = msg->msg_iov->iov_len;
-	struct vrb_txop *op;
-	unsigned long irq;
-	dma_addr_t addr;
-	int err;
-
-	addr = vrb_map_one(ep->dom, msg, dir);
-	if (unlikely(addr == DMA_MAPPING_ERROR))
-		return -ENOBUFS;
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = vrb_tx_get(ep, &op);
-	if (likely(!err)) {
-		vrb_tx_start(op, msg, post, flags, len);
-		vrb_map_set(&op->map, addr, len, dir);
-		err = vrb_tx_submit(ep, op, msg, post, true);
-		if (unlikely(err)) {
-			op->map.nr = 0;
-			vrb_tx_free(ep, op);
-		}
-	}
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (unlikely(err))
-		vrb_unmap_seg(ep->dom, addr, len, dir);
-	return err;
-}
-
-static noinline int vrb_tx_try_any(struct vrb_ep *ep, const struct fi_msg *msg,
-				   const struct vrb_post *post, u64 flags)
+static int vrb_tx_try(struct vrb_ep *ep, const struct fi_msg *msg,
+		      const struct vrb_post *post, u64 flags)
 {
 	struct vrb_txop *op;
 	unsigned long irq;
@@ -714,15 +640,16 @@ static noinline int vrb_tx_try_any(struct vrb_ep *ep, const struct fi_msg *msg,
 
 again:
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = vrb_tx_get(ep, &op);
+	op = vrb_tx_get(ep);
+	err = ep->tx_closed ? -ESHUTDOWN : -EAGAIN;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	if (err)
+	if (!op)
 		return err;
 	err = vrb_tx_fill(ep, op, msg, post, flags);
 	if (err)
 		goto put;
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	err = vrb_tx_submit(ep, op, msg, post, false);
+	err = vrb_tx_submit(ep, op, msg, post);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (!err)
 		return 0;
@@ -732,7 +659,7 @@ again:
 	vrb_unmap(&op->map, ep->dom, &ep->tx_blocks);
 put:
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	vrb_tx_free(ep, op);
+	vrb_tx_put(ep, op);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (!less)
 		return err;
@@ -740,15 +667,6 @@ put:
 	WRITE_ONCE(ep->max_inline, less - 1);
 	less = 0;
 	goto again;
-}
-
-static __always_inline int vrb_tx_try(struct vrb_ep *ep,
-				      const struct fi_msg *msg,
-				      const struct vrb_post *post, u64 flags)
-{
-	return likely(vrb_tx_is_one(ep, msg, post, flags)) ?
-	       vrb_tx_try_one(ep, msg, post, flags) :
-	       vrb_tx_try_any(ep, msg, post, flags);
 }
 
 /**
@@ -778,8 +696,8 @@ int vrb_tx_refused(struct vrb_ep *ep, int err)
 }
 
 /* What the device does not have, or the consumer has not agreed to */
-static noinline int vrb_tx_check_flags(const struct vrb_ep *ep,
-				       const struct vrb_post *post, u64 flags)
+static int vrb_tx_check_flags(const struct vrb_ep *ep,
+			      const struct vrb_post *post, u64 flags)
 {
 	const struct fi_info *info = ep->base.info;
 
@@ -800,30 +718,28 @@ static noinline int vrb_tx_check_flags(const struct vrb_ep *ep,
 	return 0;
 }
 
-static __always_inline int vrb_tx_check(const struct vrb_ep *ep,
-					const struct vrb_post *post, u64 flags)
+static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
+			u64 flags)
 {
 	/* with an initiator depth of 0 it would wait for ever */
 	if (vrb_op_fetches(post->op) &&
-	    unlikely(!ep->initiator_depth ||
-		     (post->op == VRB_READ && ep->iwarp && !ep->read_mrs.pages)))
+	    (!ep->initiator_depth ||
+	     (post->op == VRB_READ && ep->iwarp && !ep->read_mrs.pages)))
 		return -EOPNOTSUPP;
-	return likely(!(flags & (VRB_TX_LEVELS | FI_REMOTE_CQ_DATA |
-				 KOFI_REMOTE_INV))) ?
-	       0 : vrb_tx_check_flags(ep, post, flags);
+	return vrb_tx_check_flags(ep, post, flags);
 }
 
 /* The post has failed with @err: try once more if that may help. */
-static noinline int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
-				 const struct vrb_post *post, u64 flags,
-				 int err)
+static int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
+			const struct vrb_post *post, u64 flags,
+			int err)
 {
 	if (err == -EAGAIN) {
 		vrb_stat_inc(&ep->stats.tx_full);
 		vrb_tx_push(ep);
 		/* one may have completed before the mark was there to see */
 		kofi_ep_blocked(&ep->base);
-		err = vrb_tx_try_any(ep, msg, post, flags);
+		err = vrb_tx_try(ep, msg, post, flags);
 		if (!err)
 			return 0;
 	}
@@ -836,27 +752,25 @@ static noinline int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
 }
 
 /* With RCU, which keeps the device: see vrb_domain_lost(). */
-static __always_inline int vrb_tx_accept_rcu(struct vrb_ep *ep,
-					     const struct fi_msg *msg,
-					     const struct vrb_post *post,
-					     u64 flags)
+static int vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
+			     const struct vrb_post *post, u64 flags)
 {
 	int err;
 
-	if (unlikely(READ_ONCE(ep->tx_closed)))
+	if (READ_ONCE(ep->tx_closed))
 		return -ESHUTDOWN;
 	/* the answer may be for one of these */
-	if (unlikely(!list_empty(&ep->rxq.deferred)))
+	if (!list_empty(&ep->rxq.deferred))
 		vrb_rx_push(ep);
 	err = kofi_ep_tx_reserve(&ep->base);
-	if (unlikely(err))
+	if (err)
 		return err;
 	err = vrb_tx_try(ep, msg, post, flags);
-	return likely(!err) ? 0 : vrb_tx_again(ep, msg, post, flags, err);
+	return err ? vrb_tx_again(ep, msg, post, flags, err) : 0;
 }
 
 /**
- * vrb_tx_accept - accept a transmit, or refuse it
+ * vrb_tx_accept_any - accept a transmit of any kind, or refuse it
  * @ep: the endpoint
  * @msg: local memory, and what comes back
  * @post: what is done
@@ -865,8 +779,8 @@ static __always_inline int vrb_tx_accept_rcu(struct vrb_ep *ep,
  * Context: any.
  * Return: see the head of fi_endpoint.h.
  */
-ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
-		      const struct vrb_post *post, u64 flags)
+ssize_t vrb_tx_accept_any(struct vrb_ep *ep, const struct fi_msg *msg,
+			  const struct vrb_post *post, u64 flags)
 {
 	ssize_t err = kofi_ep_tx_state(&ep->base) ? :
 		      vrb_tx_check(ep, post, flags);
@@ -883,10 +797,18 @@ ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 {
 	static const struct vrb_post post = { .op = VRB_SEND };
+	const struct vrb_usual u = {
+		.kv = msg->msg_iov,
+		.count = msg->iov_count,
+		.vec = msg->vec,
+		.context = msg->context,
+	};
 
+	if (likely(vrb_tx_post_usual(vrb_ep(fid), VRB_SEND, &u, flags)))
+		return 0;
 	if (flags & ~(VRB_TX_FLAGS | KOFI_REMOTE_INV))
 		return -FI_EBADFLAGS;
-	return vrb_tx_accept(vrb_ep(fid), msg, &post, flags);
+	return vrb_tx_accept_any(vrb_ep(fid), msg, &post, flags);
 }
 
 /* ------------------------------------------------------------------- life */
@@ -901,19 +823,15 @@ ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 int vrb_tx_init(struct vrb_ep *ep)
 {
 	const struct fi_info *info = ep->base.info;
-	unsigned int room = vrb_map_room(info->tx_attr->iov_limit);
-	size_t i, size = info->tx_attr->size, bytes;
+	size_t room = vrb_map_room(info->tx_attr->iov_limit);
 	int node = ep->base.domain->node;
 	struct vrb_txop *op;
-	int err = 0;
+	int err;
 
-	bytes = ALIGN(struct_size(op, map.segs, room) +
-		      info->tx_attr->inject_size, sizeof(u64));
-	ep->tx_ops = kvcalloc_node(size, bytes, GFP_KERNEL, node);
-	if (!ep->tx_ops)
-		return -ENOMEM;
-	ep->tx_bytes = size * bytes;
-	err = vrb_links_init(ep, node);
+	err = vrb_recs_init(&ep->tx_ops, info->tx_attr->size,
+			    struct_size(op, map.segs, room) +
+			    info->tx_attr->inject_size, node) ?:
+	      vrb_links_init(ep, node);
 	if (!err && info->caps & FI_RMA)
 		err = vrb_blocks_init(&ep->tx_blocks, node) ?:
 		      vrb_read_mrs_init(ep);
@@ -921,33 +839,24 @@ int vrb_tx_init(struct vrb_ep *ep)
 		vrb_tx_exit(ep);
 		return err;
 	}
-	for (i = 0; i < size; i++) {
-		op = ep->tx_ops + i * bytes;
-		op->map.room = room;
-		op->cqe.done = vrb_tx_done;
-		op->part.done = vrb_tx_part_done;
-		op->ep = ep;
-		op->next = ep->tx_free;
-		ep->tx_free = op;
-	}
 	ep->tx_last.done = vrb_tx_last_done;
 	ep->tx_probe.done = vrb_tx_probe_done;
-	ep->tx_size = size;
 	ep->tx_one_max = vrb_one_max(ep->dom, info->tx_attr->iov_limit,
 				     info->ep_attr->max_msg_size);
-	ep->sq_free = ep->sq_size;
+	/* what is done otherwise; see vrb_tx_check_flags() */
+	ep->tx_usual = FI_COMPLETION | (ep->iwarp ? 0 : FI_DELIVERY_COMPLETE);
+	ep->sq_limit = ep->sq_size;
 	return 0;
 }
 
 void vrb_tx_exit(struct vrb_ep *ep)
 {
-	ep->tx_free = NULL;
 	vrb_read_mrs_exit(ep);
 	vrb_blocks_exit(&ep->tx_blocks);
 	kfree(ep->links);
 	ep->links = NULL;
-	kvfree(ep->tx_ops);
-	ep->tx_ops = NULL;
+	vrb_recs_exit(&ep->tx_ops);
+	init_llist_head(&ep->tx_ended);
 }
 
 /**
@@ -968,6 +877,13 @@ void vrb_tx_close(struct vrb_ep *ep)
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
+static int vrb_tx_older(void *priv, const struct list_head *a,
+			const struct list_head *b)
+{
+	return (s32)(list_entry(a, struct vrb_txop, node)->seq -
+		     list_entry(b, struct vrb_txop, node)->seq) > 0;
+}
+
 /**
  * vrb_tx_flush - complete what the device has not reported
  * @ep: an endpoint whose queue pair has been drained, or destroyed
@@ -983,16 +899,23 @@ void vrb_tx_flush(struct vrb_ep *ep, bool drained)
 {
 	struct vrb_txop *op, *next;
 	unsigned long irq;
+	LIST_HEAD(list);
+	unsigned int i;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	op = ep->tx_posted;
-	ep->tx_posted = NULL;
-	ep->tx_end = &ep->tx_posted;
+	vrb_tx_take_silent(ep);
+	for (i = 0; i < ep->tx_ops.used; i++) {
+		op = vrb_recs_at(&ep->tx_ops, i);
+		if (!op->posted)
+			continue;
+		/* what a device says of it now comes too late */
+		op->posted = false;
+		list_add_tail(&op->node, &list);
+	}
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	for (; op; op = next) {
-		next = op->next;
+	list_sort(NULL, &list, vrb_tx_older);
+	list_for_each_entry_safe(op, next, &list, node)
 		vrb_tx_complete(ep, op, op->status ||
 				(drained && !op->signaled) ?
 				vrb_wc_error(op->status) : ECANCELED);
-	}
 }

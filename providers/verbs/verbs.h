@@ -6,6 +6,7 @@
 #include <linux/in6.h>
 #include <linux/kofi/lib.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/socket.h>
@@ -138,6 +139,8 @@ struct vrb_dev {
  * @quirks: VRB_QUIRK_* of the device
  * @max_wr: operations a direction of an endpoint can have
  * @map_max: bytes a segment can have
+ * @needs_map: mapping is more than taking the address, or is counted
+ * @lkey: key of all local memory
  * @max_inline: bytes a work request can take along, as far as is known
  * @atomic: the device has atomic operations
  * @mr_atomic: and the consumer wants regions to be open to them; cleared once the
@@ -165,6 +168,8 @@ struct vrb_domain {
 	u32			quirks;
 	size_t			max_wr;
 	size_t			map_max;
+	bool			needs_map;
+	u32			lkey;
 	unsigned int		max_inline;
 	bool			atomic;
 	bool			mr_atomic;
@@ -292,18 +297,18 @@ struct vrb_blocks {
 
 /**
  * struct vrb_map - memory of an operation as the device sees it
- * @dir: which way it goes
  * @nr: segments
  * @room: of them, in @segs; at least one
+ * @dir: which way it goes, enum dma_data_direction
  * @sgl: mapped by the consumer: its list, instead of the segments that follow
  * @blocks: those for which @segs has no room
  * @last: of @blocks
  * @segs: the first of them
  */
 struct vrb_map {
-	enum dma_data_direction	dir;
 	unsigned int		nr;
-	unsigned int		room;
+	u8			room;
+	u8			dir;
 	struct scatterlist	*sgl;
 	struct vrb_block	*blocks;
 	struct vrb_block	*last;
@@ -331,20 +336,14 @@ static inline unsigned int vrb_map_room(size_t iov_limit)
 	return clamp_t(size_t, iov_limit, 1, KOFI_IOV_MAX);
 }
 
-/* Take over what vrb_map_one() has mapped. */
-static inline void vrb_map_set(struct vrb_map *map, u64 addr, u32 len,
-			       enum dma_data_direction dir)
+/* Take over what vrb_map_seg() has mapped, or need not. */
+static __always_inline void vrb_map_set(struct vrb_map *map, u64 addr, u32 len,
+					enum dma_data_direction dir)
 {
 	map->dir = dir;
 	map->nr = 1;
 	map->segs[0].addr = addr;
 	map->segs[0].len = len;
-}
-
-/* Otherwise there is nothing to undo, but that is checked in kernels for tests. */
-static inline bool vrb_map_matters(const struct vrb_domain *dom)
-{
-	return IS_ENABLED(CONFIG_KUNIT) || !ib_uses_virt_dma(dom->ib);
 }
 
 int vrb_blocks_init(struct vrb_blocks *b, int node);
@@ -373,12 +372,11 @@ void vrb_walk_init(struct vrb_walk *w, const struct vrb_map *map);
  * Is the memory of an operation one segment for sure, of at most MAX bytes? In
  * the kernel's linear mapping it is, and all that is elsewhere may be vmalloc's.
  */
-static inline bool vrb_msg_is_one(const struct fi_msg *msg, size_t max)
+static __always_inline bool vrb_kvec_is_one(const struct kvec *kv, size_t count,
+					    enum kofi_vec vec, size_t max)
 {
-	const struct kvec *kv = msg->msg_iov;
-
-	return msg->vec == KOFI_KVEC && msg->iov_count == 1 && kv &&
-	       kv->iov_len && kv->iov_len <= max &&
+	return vec == KOFI_KVEC && count == 1 && kv &&
+	       kv->iov_len - 1 < max &&		/* nor is it empty */
 	       (unsigned long)kv->iov_base >= PAGE_OFFSET &&
 	       kv->iov_base < high_memory;
 }
@@ -388,26 +386,6 @@ static inline size_t vrb_one_max(const struct vrb_domain *dom, size_t iov_limit,
 				 size_t msg_max)
 {
 	return iov_limit ? min(dom->map_max, msg_max) : 0;
-}
-
-/**
- * vrb_map_one - map an operation's memory that is one segment
- * @dom: the domain, with its device
- * @msg: the operation, which is known to be so from vrb_msg_is_one()
- * @dir: which way the bytes go
- *
- * Context: any.
- * Return: where the device sees it, or DMA_MAPPING_ERROR if the system cannot
- * map more for now.
- */
-static inline dma_addr_t vrb_map_one(struct vrb_domain *dom,
-				     const struct fi_msg *msg,
-				     enum dma_data_direction dir)
-{
-	const struct kvec *kv = msg->msg_iov;
-
-	return vrb_map_matters(dom) ? vrb_map_seg(dom, kv, dir) :
-				      (uintptr_t)kv->iov_base;
 }
 
 /**
@@ -421,7 +399,7 @@ static inline dma_addr_t vrb_map_one(struct vrb_domain *dom,
 static inline void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
 			     struct vrb_blocks *blocks)
 {
-	if (vrb_map_is_one(map) && !vrb_map_matters(dom))
+	if (vrb_map_is_one(map) && !dom->needs_map)
 		map->nr = 0;
 	else
 		vrb_unmap_any(map, dom, blocks);
@@ -432,140 +410,104 @@ unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 
 /* ------------------------------------------------------------------- ep.c */
 
-enum vrb_op {
-	VRB_SEND,
-	VRB_WRITE,
-	VRB_READ,
-	VRB_STORE,	/* an atomic write */
-	VRB_ADD,	/* fetch and add */
-	VRB_SWAP,	/* compare and swap */
-};
-
-/* Does something come back that is written to local memory? */
-static inline bool vrb_op_fetches(enum vrb_op op)
-{
-	return op == VRB_READ || op == VRB_ADD || op == VRB_SWAP;
-}
-
-/**
- * struct vrb_post - what one kind of post has beyond struct fi_msg
- * @op: what it is
- * @rma: segments of the peer's memory
- * @rma_count: number of them
- * @operand: of VRB_ADD and VRB_SWAP
- * @compare: of VRB_SWAP
- */
-struct vrb_post {
-	enum vrb_op			op;
-	const struct fi_rma_iov		*rma;
-	size_t				rma_count;
-	u64				operand;
-	u64				compare;
-};
-
-/**
- * struct vrb_txop - a transmit
- * @cqe: of its last work request
- * @part: of the ones before
- * @next: of those that are posted, or free
- * @ep: whose it is
- * @context: comes back in the completion
- * @flags: it was posted with
- * @len: bytes
- * @op: what it is
- * @posted: the device has it, or has had it and it has not completed
- * @signaled: the device reports its end
- * @inlined: its work request takes its bytes along
- * @single: it is one work request with one segment
- * @parts: work requests it is cut into
- * @wrs: work requests, with those that register what it reads into
- * @read_mrs: what it reads into, on iWARP
- * @status: why it has failed: enum ib_wc_status of the first that did
- * @map: its memory; behind its segments is room for the payload of an inject
- */
-struct vrb_txop {
-	struct ib_cqe		cqe;
-	struct ib_cqe		part;
-	struct vrb_txop		*next;
-	struct vrb_ep		*ep;
-	void			*context;
-	u64			flags;
-	size_t			len;
-	enum vrb_op		op;
-	bool			posted;
-	bool			signaled;
-	bool			inlined;
-	bool			single;
-	unsigned int		parts;
-	unsigned int		wrs;
-	struct vrb_read_mr	*read_mrs;
-	int			status;
-	struct vrb_map		map;
-};
-
-static inline u8 *vrb_txop_inject(struct vrb_txop *op)
-{
-	return (u8 *)&op->map.segs[op->map.room];
-}
-
+struct vrb_txop;
 struct vrb_rxq;
 
 /**
  * struct vrb_rxop - a receive
  * @cqe: of its work request
- * @node: on the list of those that are free or posted
- * @deferred: or on the list of those the device could not take yet
  * @q: whose it is
  * @context: comes back in the completion
  * @flags: it was posted with
+ * @seq: vrb_rxq.posts when it was posted
+ * @posted: the device has it
+ * @next: of those that are free
+ * @deferred: of those the device could not take yet, or that are flushed
  * @map: its memory
  */
 struct vrb_rxop {
 	struct ib_cqe		cqe;
-	struct hlist_node	node;
-	struct list_head	deferred;
 	struct vrb_rxq		*q;
 	void			*context;
 	u64			flags;
+	u32			seq;
+	bool			posted;
+	union {
+		struct llist_node	next;
+		struct list_head	deferred;
+	};
 	struct vrb_map		map;
 };
 
 /**
+ * struct vrb_recs - records of operations
+ * @free: to be used next, under the owner's lock: the last one that was given
+ *	back first
+ * @mem: all of them
+ * @size: bytes of one
+ * @nr: how many there are
+ * @used: of them, have been used: no more than were in use at a time
+ *
+ * What completes gives a record back to another list, without a lock: of that all
+ * are taken at once when there is none in @free, and only then a new one.
+ */
+struct vrb_recs {
+	struct llist_node	*free;
+	void			*mem;
+	unsigned int		size;
+	unsigned int		nr;
+	unsigned int		used;
+};
+
+static inline void *vrb_recs_at(const struct vrb_recs *r, unsigned int i)
+{
+	return r->mem + (size_t)i * r->size;
+}
+
+static inline size_t vrb_recs_bytes(const struct vrb_recs *r)
+{
+	return (size_t)r->nr * r->size;
+}
+
+int vrb_recs_init(struct vrb_recs *r, unsigned int nr, size_t size, int node);
+void vrb_recs_exit(struct vrb_recs *r);
+
+/**
  * struct vrb_rxq - receives of an endpoint or a shared context
- * @lock: irqsave, guards the lists
  * @base: whose they are, and who reports them
  * @ep: the endpoint; NULL for a shared context
  * @srq: the device's queue; NULL for the endpoint's queue pair
  * @dom: their domain
  * @cq: what the device reports them to
  * @retry: the owner's timer for vrb_retry()
- * @free: not in use
- * @posted: with the device, the last one first
- * @deferred: posted after these, but the device could not take them yet
- * @nr_held: of them, those that FI_MORE holds back
- * @ops: all of them
- * @bytes: their memory
  * @sge: segments of a work request
  * @one_max: see vrb_one_max()
+ * @deferred: posted after all others, but the device could not take them yet
+ * @lock: irqsave, guards @deferred and what follows, but for @ended
  * @closed: no more posts
+ * @posts: how many there have been
+ * @nr_held: of @deferred, those that FI_MORE holds back
+ * @ops: records
+ * @ended: records of receives that have ended
  */
 struct vrb_rxq {
-	spinlock_t		lock;	/* the lists */
 	struct kofi_ep		*base;
 	struct vrb_ep		*ep;
 	struct ib_srq		*srq;
 	struct vrb_domain	*dom;
 	struct vrb_epcq		*cq;
 	struct timer_list	*retry;
-	struct hlist_head	free;
-	struct hlist_head	posted;
-	struct list_head	deferred;
-	unsigned int		nr_held;
-	void			*ops;
-	size_t			bytes;
 	unsigned int		sge;
 	size_t			one_max;
+	struct list_head	deferred;
+
+	spinlock_t		lock ____cacheline_aligned_in_smp; /* posts */
 	bool			closed;
+	u32			posts;
+	unsigned int		nr_held;
+	struct vrb_recs		ops;
+
+	struct llist_head	ended ____cacheline_aligned_in_smp;
 };
 
 /**
@@ -623,46 +565,50 @@ struct vrb_stats {
  * @mr_users: regions that are just being registered on it
  * @reg_done: the last registration of a region of no pool has been reported
  * @reg_mr: the region that was
- * @mr_moves: @tx_ended when it was looked at last for a registration
+ * @mr_moves: @sq_done when it was looked at last for a registration
  * @mr_wrs: work requests the send queue has room for, of the regions of a pool
- * @tx_lock: irqsave; the order of posts is that of the device; guards all of
- *	the transmit side
- * @tx_free: first of the operations not in use
- * @tx_posted: first of those that are with the device, in order
- * @tx_end: where the next one goes
- * @tx_ops: all of them
- * @tx_bytes: their memory
- * @tx_blocks: for long vectors
- * @links: VRB_LINKS work requests, to be posted together
- * @nr_links: of them, in use; 0: none waits
- * @first_link: of these, the first that waits
+ * @tx_usual: flags of an operation that need no look
  * @tx_one_max: see vrb_one_max()
- * @tx_size: number of operations
- * @tx_used: of them, in use
- * @tx_ended: operations the device has had, and that have ended
- * @tx_unreported: operations since the last one whose end will be reported
+ * @sq_size: work requests the send queue has room for, of operations
+ * @send_sge: segments of a work request that sends or writes
+ * @read_sge: the same, that reads
+ * @max_inline: bytes a work request can take along
+ * @srx: shared context it has its receives of, from enabling on, or NULL
+ * @tx_lock: irqsave; the order of posts is that of the device; guards what
+ *	follows, but for @tx_ended and @sq_done
  * @tx_closed: no more posts
  * @tx_ending: @tx_last is to be posted, once the device has room
- * @tx_left: @tx_used as @watch has seen it last, of an endpoint that shuts down
  * @tx_probing: @tx_probe is with the device
- * @tx_probed: stats.tx_wrs at that time
+ * @nr_links: of @links, in use; 0: none waits
+ * @first_link: of these, the first that waits
+ * @sq_posted: work requests of operations that have been accepted, counted without
+ *	end
+ * @sq_limit: what that may become, as far as is known: @sq_done and @sq_size
+ * @tx_unreported: operations since the last one whose end will be reported
+ * @tx_silent: these, the last one first
+ * @tx_ops: records
+ * @stats: statistics
+ * @links: VRB_LINKS work requests, to be posted together
+ * @tx_blocks: for long vectors
+ * @tx_probed: stats.tx_wrs when the probe was posted
+ * @tx_left: @sq_done as @watch has seen it last, of an endpoint that shuts down
  * @tx_last: of the work request after all others, when the consumer shuts down
  * @tx_probe: of the one that asks whether the peer is alive
- * @sq_size: work requests the send queue has room for, of operations
- * @sq_free: of them, free
  * @mr_posted: regions of a pool the device has, or is to invalidate
  * @mr_free: of @mr_wrs, free
  * @mr_open: regions that may still need one for their end
  * @mr_unreported: registrations since the last work request of a region whose
  *	end is reported
  * @mr_flushed: the device has nothing of the regions any more
- * @send_sge: segments of a work request that sends or writes
- * @read_sge: the same, that reads
- * @max_inline: bytes a work request can take along
  * @read_mrs: what it reads into, on iWARP
- * @srx: shared context it has its receives of, from enabling on, or NULL
+ * @tx_ended: records of operations that have ended. This and @sq_done are
+ *	written by the context that takes the device's completions; see
+ *	vrb_tx_give_back()
+ * @sq_done: work requests of operations that have ended, as @sq_posted
  * @rxq: receives; unused with @srx
- * @stats: statistics
+ *
+ * What is posted and what has completed, of either direction, are in lines of the
+ * cache of their own: they may be two processors' work.
  */
 struct vrb_ep {
 	struct kofi_ep		base;
@@ -697,45 +643,45 @@ struct vrb_ep {
 	atomic_t		mr_users;
 	struct completion	reg_done;
 	struct vrb_mr		*reg_mr;
-	unsigned long		mr_moves;
+	u32			mr_moves;
 	unsigned int		mr_wrs;
-
-	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
-	struct vrb_txop		*tx_free;
-	struct vrb_txop		*tx_posted;
-	struct vrb_txop		**tx_end;
-	void			*tx_ops;
-	size_t			tx_bytes;
-	struct vrb_blocks	tx_blocks;
-	void			*links;
-	unsigned int		nr_links;
-	unsigned int		first_link;
+	u64			tx_usual;
 	size_t			tx_one_max;
-	unsigned int		tx_size;
-	unsigned int		tx_used;
-	unsigned long		tx_ended;
-	unsigned int		tx_unreported;
+	unsigned int		sq_size;
+	unsigned int		send_sge;
+	unsigned int		read_sge;
+	unsigned int		max_inline;
+	struct vrb_srx		*srx;
+
+	spinlock_t		tx_lock ____cacheline_aligned_in_smp; /* posts */
 	bool			tx_closed;
 	bool			tx_ending;
 	bool			tx_probing;
+	unsigned int		nr_links;
+	unsigned int		first_link;
+	u32			sq_posted;
+	u32			sq_limit;
+	unsigned int		tx_unreported;
+	struct llist_node	*tx_silent;
+	struct vrb_recs		tx_ops;
+	struct vrb_stats	stats;
+	void			*links;
+	struct vrb_blocks	tx_blocks;
 	unsigned long		tx_probed;
-	unsigned int		tx_left;
+	u32			tx_left;
 	struct ib_cqe		tx_last;
 	struct ib_cqe		tx_probe;
-	unsigned int		sq_size;
-	unsigned int		sq_free;
 	struct list_head	mr_posted;
 	unsigned int		mr_free;
 	unsigned int		mr_open;
 	unsigned int		mr_unreported;
 	bool			mr_flushed;
-	unsigned int		send_sge;
-	unsigned int		read_sge;
-	unsigned int		max_inline;
 	struct vrb_read_mrs	read_mrs;
-	struct vrb_srx		*srx;
+
+	struct llist_head	tx_ended ____cacheline_aligned_in_smp;
+	u32			sq_done;
+
 	struct vrb_rxq		rxq;
-	struct vrb_stats	stats;
 };
 
 static inline struct vrb_ep *vrb_ep(struct fid_ep *fid)
@@ -802,84 +748,13 @@ void vrb_tx_probe(struct vrb_ep *ep);
 void vrb_tx_push(struct vrb_ep *ep);
 void vrb_tx_idle(struct timer_list *t);
 void vrb_tx_flush(struct vrb_ep *ep, bool drained);
-int vrb_tx_refused(struct vrb_ep *ep, int err);
-ssize_t vrb_tx_accept(struct vrb_ep *ep, const struct fi_msg *msg,
-		      const struct vrb_post *post, u64 flags);
+/* Has the device work requests of operations, as far as is known? Any context */
+static inline bool vrb_tx_outstanding(const struct vrb_ep *ep)
+{
+	return READ_ONCE(ep->sq_posted) != READ_ONCE(ep->sq_done);
+}
+
 ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
-
-/* ------------------------------------------------------------------- wr.c */
-
-/**
- * struct vrb_link - a work request that waits for others
- * @op: its operation
- * @reg: ahead of it, if there is a region: registers that
- * @wr: the work request
- * @sge: its segments
- */
-struct vrb_link {
-	struct vrb_txop		*op;
-	struct ib_reg_wr	reg;
-	struct ib_rdma_wr	wr;
-	struct ib_sge		sge[];
-};
-
-static inline struct vrb_link *vrb_link(const struct vrb_ep *ep, unsigned int i)
-{
-	return ep->links + i * struct_size_t(struct vrb_link, sge, ep->send_sge);
-}
-
-int vrb_links_init(struct vrb_ep *ep, int node);
-int vrb_links_post(struct vrb_ep *ep, unsigned int own);
-int vrb_links_flush_all(struct vrb_ep *ep);
-void vrb_links_drop(struct vrb_ep *ep);
-
-/* What has been accepted before goes first. With tx_lock held */
-static inline int vrb_links_flush(struct vrb_ep *ep)
-{
-	return unlikely(ep->nr_links) ? vrb_links_flush_all(ep) : 0;
-}
-
-int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
-		 const struct vrb_post *post);
-int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
-		       const struct vrb_post *post);
-int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
-		      const struct fi_msg *msg, const struct vrb_post *post);
-
-/* @last: it is the last work request of its operation */
-static __always_inline void vrb_wr_opcode(struct ib_rdma_wr *wr,
-					  enum vrb_op op, u64 flags,
-					  const struct fi_msg *msg, bool last)
-{
-	bool data = last && flags & FI_REMOTE_CQ_DATA;
-
-	switch (op) {
-	case VRB_SEND:
-		wr->wr.opcode = data ? IB_WR_SEND_WITH_IMM : IB_WR_SEND;
-		if (flags & KOFI_REMOTE_INV) {
-			wr->wr.opcode = IB_WR_SEND_WITH_INV;
-			wr->wr.ex.invalidate_rkey = msg->inv_key;
-		}
-		break;
-	case VRB_READ:
-		wr->wr.opcode = IB_WR_RDMA_READ;
-		break;
-	default:
-		wr->wr.opcode = data ? IB_WR_RDMA_WRITE_WITH_IMM :
-				       IB_WR_RDMA_WRITE;
-		break;
-	}
-	if (data)
-		wr->wr.ex.imm_data = cpu_to_be32(msg->data);
-}
-
-/* The device would need the memory for longer: to be signaled in any case */
-static inline bool vrb_tx_in_place(const struct vrb_ep *ep,
-				   const struct vrb_txop *op)
-{
-	return ep->dom->quirks & VRB_QUIRK_SEND_IN_PLACE &&
-	       op->len >= PAGE_SIZE && !vrb_op_fetches(op->op);
-}
 
 /* ------------------------------------------------------------------ rma.c */
 

@@ -35,7 +35,7 @@
  */
 #include <linux/slab.h>
 
-#include "verbs.h"
+#include "tx.h"
 
 /**
  * vrb_links_init - make room for work requests that are posted together
@@ -66,7 +66,6 @@ static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, int status)
 
 		if (!op->status)
 			op->status = status;
-		op->signaled = true;
 	}
 	ep->nr_links = 0;
 	ep->first_link = 0;
@@ -244,6 +243,7 @@ int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
 		 const struct vrb_post *post)
 {
 	unsigned int max = vrb_wr_sges(ep, op);
+	unsigned int parts = 0, wrs;
 	struct fi_rma_iov remote;
 	struct vrb_chain c;
 
@@ -256,13 +256,15 @@ int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
 	if (!op->len ||
 	    (post->rma_count == 1 && op->map.nr <= max && !c.read_mrs))
 		return 0;
-	for (op->parts = 0; c.seg < post->rma_count; op->parts++)
+	for (; c.seg < post->rma_count; parts++)
 		vrb_chain_next(&c, NULL, max, 0, &remote);
-	op->wrs = c.read_mrs ? 2 * op->parts : op->parts;
+	wrs = c.read_mrs ? 2 * parts : parts;
 	/* unsignaled ones give nothing back, and leave half of the queue free */
-	if (op->wrs > ep->sq_size / 2 ||
-	    (c.read_mrs && op->parts > VRB_READ_MRS))
+	if (wrs > ep->sq_size / 2 || (c.read_mrs && parts > VRB_READ_MRS))
 		return -EMSGSIZE;
+	/* which 16 bits are enough for now */
+	op->parts = parts;
+	op->wrs = wrs;
 	return 0;
 }
 
@@ -271,7 +273,7 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 			struct vrb_chain *c, struct ib_rdma_wr *wr,
 			struct ib_sge *sge)
 {
-	u32 lkey = ep->dom->pd->local_dma_lkey;
+	u32 lkey = ep->dom->lkey;
 	unsigned int max = vrb_wr_sges(ep, op);
 	struct fi_rma_iov remote;
 	u32 len;
@@ -327,7 +329,7 @@ int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
 {
 	struct ib_sge sge = {
 		.addr = op->map.segs[0].addr, .length = op->map.segs[0].len,
-		.lkey = ep->dom->pd->local_dma_lkey,
+		.lkey = ep->dom->lkey,
 	};
 	struct ib_atomic_wr wr = {
 		.wr = {
@@ -435,7 +437,6 @@ refused:
 		return err;
 	}
 	op->status = IB_WC_GENERAL_ERR;
-	op->signaled = true;
 	vrb_links_fail(ep, ep->first_link, IB_WC_GENERAL_ERR);
 	vrb_ep_abort(ep, EIO);
 	return 0;

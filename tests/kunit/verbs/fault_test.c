@@ -445,7 +445,7 @@ static void fault_probe(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ep->stats.tx_unsignaled, 2);
 	KUNIT_EXPECT_TRUE(test, ct_wait(p, !READ_ONCE(ep->tx_probing),
 					CT_TIMEOUT_MS));
-	used = READ_ONCE(ep->tx_used);
+	used = READ_ONCE(ep->sq_posted) - READ_ONCE(ep->sq_done);
 	KUNIT_EXPECT_EQ(test, used, 2);
 	KUNIT_EXPECT_EQ(test, vf_send_silent(p, tx[2], from[2], 0), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Transmits: what the files of them share, and the way of the usual operation.
+ *
+ * That is one segment of the kernel's linear mapping, in one place of the peer's
+ * memory, posted with flags that need no look, and with room for it. It is inline,
+ * for each kind of post one (tx.c, rma.c), so that what is known of the kind is not
+ * asked for. All other operations, and those it could not post, are
+ * vrb_tx_accept_any()'s.
+ */
+#ifndef _KOFI_VERBS_TX_H
+#define _KOFI_VERBS_TX_H
+
+#include "verbs.h"
+#include "verbs_trace.h"
+
+enum vrb_op {
+	VRB_SEND,
+	VRB_WRITE,
+	VRB_READ,
+	VRB_STORE,	/* an atomic write */
+	VRB_ADD,	/* fetch and add */
+	VRB_SWAP,	/* compare and swap */
+};
+
+/* Does something come back that is written to local memory? */
+static inline bool vrb_op_fetches(enum vrb_op op)
+{
+	return op == VRB_READ || op == VRB_ADD || op == VRB_SWAP;
+}
+
+/**
+ * struct vrb_post - what one kind of post has beyond struct fi_msg
+ * @op: what it is
+ * @rma: segments of the peer's memory
+ * @rma_count: number of them
+ * @operand: of VRB_ADD and VRB_SWAP
+ * @compare: of VRB_SWAP
+ */
+struct vrb_post {
+	enum vrb_op			op;
+	const struct fi_rma_iov		*rma;
+	size_t				rma_count;
+	u64				operand;
+	u64				compare;
+};
+
+/**
+ * struct vrb_txop - a transmit
+ * @cqe: of its last work request
+ * @ep: whose it is
+ * @context: comes back in the completion
+ * @flags: it was posted with
+ * @len: bytes
+ * @seq: vrb_ep.sq_posted when it was posted
+ * @op: what it is, enum vrb_op
+ * @status: why it has failed: enum ib_wc_status of the first that did
+ * @posted: the device has it, or has had it and it has not completed. Cleared
+ *	without the lock, so not among the bits that follow.
+ * @signaled: the device reports its end. Settled before the device has it: if not,
+ *	it is among the silent ones until it completes.
+ * @inlined: its work request takes its bytes along
+ * @single: it is one work request with one segment
+ * @wrs: work requests, with those that register what it reads into
+ * @parts: work requests it is cut into
+ * @next: of those that are free or silent; of one that is signaled, the silent
+ *	ones before it, the last one first
+ * @node: among those that are flushed
+ * @part: of the work requests before the last
+ * @read_mrs: what it reads into, on iWARP
+ * @map: its memory; behind its segments is room for the payload of an inject
+ *
+ * The first 64 bytes, and the next as far as the first segment, are what most
+ * operations need.
+ */
+struct vrb_txop {
+	struct ib_cqe		cqe;
+	struct vrb_ep		*ep;
+	void			*context;
+	u64			flags;
+	u32			len;
+	u32			seq;
+	u8			op;
+	u8			status;
+	bool			posted;
+	bool			signaled:1;
+	bool			inlined:1;
+	bool			single:1;
+	u16			wrs;
+	u16			parts;
+	union {
+		struct llist_node	next;
+		struct list_head	node;
+	};
+	struct ib_cqe		part;
+	struct vrb_read_mr	*read_mrs;
+	struct vrb_map		map;
+};
+
+static inline struct vrb_txop *vrb_txop(struct llist_node *node)
+{
+	return llist_entry(node, struct vrb_txop, next);
+}
+
+static inline u8 *vrb_txop_inject(struct vrb_txop *op)
+{
+	return (u8 *)&op->map.segs[op->map.room];
+}
+
+/**
+ * struct vrb_link - a work request that waits for others
+ * @op: its operation
+ * @reg: ahead of it, if there is a region: registers that
+ * @wr: the work request
+ * @sge: its segments
+ */
+struct vrb_link {
+	struct vrb_txop		*op;
+	struct ib_reg_wr	reg;
+	struct ib_rdma_wr	wr;
+	struct ib_sge		sge[];
+};
+
+static inline struct vrb_link *vrb_link(const struct vrb_ep *ep, unsigned int i)
+{
+	return ep->links + i * struct_size_t(struct vrb_link, sge, ep->send_sge);
+}
+
+int vrb_links_init(struct vrb_ep *ep, int node);
+int vrb_links_post(struct vrb_ep *ep, unsigned int own);
+int vrb_links_flush_all(struct vrb_ep *ep);
+void vrb_links_drop(struct vrb_ep *ep);
+
+/* What has been accepted before goes first. With tx_lock held */
+static inline int vrb_links_flush(struct vrb_ep *ep)
+{
+	return unlikely(ep->nr_links) ? vrb_links_flush_all(ep) : 0;
+}
+
+int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
+		 const struct vrb_post *post);
+int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
+		       const struct vrb_post *post);
+int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
+		      const struct fi_msg *msg, const struct vrb_post *post);
+
+/* @last: it is the last work request of its operation */
+static __always_inline void vrb_wr_opcode(struct ib_rdma_wr *wr,
+					  enum vrb_op op, u64 flags,
+					  const struct fi_msg *msg, bool last)
+{
+	bool data = last && flags & FI_REMOTE_CQ_DATA;
+
+	switch (op) {
+	case VRB_SEND:
+		wr->wr.opcode = data ? IB_WR_SEND_WITH_IMM : IB_WR_SEND;
+		if (flags & KOFI_REMOTE_INV) {
+			wr->wr.opcode = IB_WR_SEND_WITH_INV;
+			wr->wr.ex.invalidate_rkey = msg->inv_key;
+		}
+		break;
+	case VRB_READ:
+		wr->wr.opcode = IB_WR_RDMA_READ;
+		break;
+	default:
+		wr->wr.opcode = data ? IB_WR_RDMA_WRITE_WITH_IMM :
+				       IB_WR_RDMA_WRITE;
+		break;
+	}
+	if (data)
+		wr->wr.ex.imm_data = cpu_to_be32(msg->data);
+}
+
+/* The device would need the memory for longer: to be signaled in any case */
+static inline bool vrb_tx_in_place(const struct vrb_ep *ep,
+				   const struct vrb_txop *op)
+{
+	return ep->dom->quirks & VRB_QUIRK_SEND_IN_PLACE &&
+	       op->len >= PAGE_SIZE && !vrb_op_fetches(op->op);
+}
+
+int vrb_tx_refused(struct vrb_ep *ep, int err);
+ssize_t vrb_tx_accept_any(struct vrb_ep *ep, const struct fi_msg *msg,
+			  const struct vrb_post *post, u64 flags);
+struct llist_node *vrb_tx_more(struct vrb_ep *ep);
+
+/* The record that has been used last. With tx_lock held */
+static __always_inline struct vrb_txop *vrb_tx_get(struct vrb_ep *ep)
+{
+	struct llist_node *node = ep->tx_ops.free ?: vrb_tx_more(ep);
+
+	if (unlikely(!node))
+		return NULL;
+	ep->tx_ops.free = node->next;
+	return vrb_txop(node);
+}
+
+/* Of an operation that has not been posted. With tx_lock held */
+static inline void vrb_tx_put(struct vrb_ep *ep, struct vrb_txop *op)
+{
+	op->next.next = ep->tx_ops.free;
+	ep->tx_ops.free = &op->next;
+}
+
+/*
+ * Has the send queue room for the work requests of an operation? With tx_lock
+ * held. What has completed is looked at when it has not.
+ */
+static __always_inline bool vrb_tx_room(struct vrb_ep *ep, u32 wrs)
+{
+	if (likely((s32)(ep->sq_limit - ep->sq_posted - wrs) >= 0))
+		return true;
+	ep->sq_limit = READ_ONCE(ep->sq_done) + ep->sq_size;
+	return (s32)(ep->sq_limit - ep->sq_posted - wrs) >= 0;
+}
+
+/* Set member by member, as the compiler would clear everything first. */
+static __always_inline void vrb_tx_start(struct vrb_txop *op, enum vrb_op kind,
+					 void *context, u64 flags, size_t len,
+					 bool posted)
+{
+	op->context = context;
+	op->flags = flags;
+	op->len = len;
+	op->op = kind;
+	op->status = IB_WC_SUCCESS;
+	op->posted = posted;
+	op->signaled = posted;
+	op->inlined = false;
+	op->single = true;
+	op->wrs = 1;
+	op->parts = 1;
+}
+
+/* The silent operations before one that is signaled complete with it. */
+static __always_inline void vrb_tx_adopt(struct vrb_ep *ep, struct vrb_txop *op)
+{
+	op->next.next = ep->tx_silent;
+	if (unlikely(ep->tx_unreported)) {
+		ep->tx_silent = NULL;
+		ep->tx_unreported = 0;
+	}
+}
+
+/* It has been refused: they wait for the next one; counting them begins again. */
+static inline void vrb_tx_disown(struct vrb_ep *ep, const struct vrb_txop *op)
+{
+	ep->tx_silent = op->next.next;
+	ep->tx_unreported = !!ep->tx_silent;
+}
+
+/* One work request with one segment; the opcode, and what goes with it, follow. */
+static __always_inline void vrb_tx_fill_one(struct vrb_ep *ep,
+					    struct vrb_txop *op,
+					    const struct fi_rma_iov *rma,
+					    u64 addr, u32 len,
+					    struct ib_rdma_wr *wr,
+					    struct ib_sge *sge)
+{
+	sge->addr = addr;
+	sge->length = len;
+	sge->lkey = ep->dom->lkey;
+	wr->wr.next = NULL;
+	wr->wr.wr_cqe = &op->cqe;
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = 1;
+	wr->wr.send_flags = IB_SEND_SIGNALED;
+	wr->wr.ex.imm_data = 0;
+	wr->remote_addr = rma ? rma->addr : 0;
+	wr->rkey = rma ? rma->key : 0;
+}
+
+/**
+ * struct vrb_usual - what is posted, as far as the usual operation needs it
+ * @kv: local memory
+ * @count: 1, if it is usual
+ * @vec: KOFI_KVEC, if it is usual
+ * @context: comes back in the completion
+ * @rma: the peer's memory; NULL for a message
+ * @rma_count: 1, if it is usual
+ */
+struct vrb_usual {
+	const struct kvec		*kv;
+	size_t				count;
+	enum kofi_vec			vec;
+	void				*context;
+	const struct fi_rma_iov		*rma;
+	size_t				rma_count;
+};
+
+static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
+					    enum vrb_op kind,
+					    const struct vrb_usual *u,
+					    u64 flags)
+{
+	const u64 usual = kind == VRB_READ ? ep->tx_usual & VRB_FETCH_FLAGS :
+					     ep->tx_usual;
+
+	/* receives that wait go first: the answer may be for one of these */
+	if (flags & ~usual || kofi_ep_tx_state(&ep->base) ||
+	    (ep->base.tx_selective && !(flags & FI_COMPLETION)) ||
+	    !list_empty(&ep->rxq.deferred) ||
+	    !vrb_kvec_is_one(u->kv, u->count, u->vec, ep->tx_one_max))
+		return false;
+	if (kind == VRB_SEND)
+		return true;
+	if (kind == VRB_READ && (ep->iwarp || !ep->initiator_depth))
+		return false;
+	return ep->base.info->caps & FI_RMA && u->rma_count == 1 && u->rma &&
+	       u->rma->len == u->kv->iov_len && u->rma->key <= U32_MAX;
+}
+
+/* With tx_lock held: is there nothing to do before, and room for it? */
+static __always_inline struct vrb_txop *vrb_tx_get_usual(struct vrb_ep *ep)
+{
+	if (unlikely(ep->tx_closed || ep->nr_links || !vrb_tx_room(ep, 1)))
+		return NULL;
+	return vrb_tx_get(ep);
+}
+
+/* With tx_lock held: hand it over. */
+static __always_inline int vrb_tx_submit_usual(struct vrb_ep *ep,
+					       struct vrb_txop *op,
+					       enum vrb_op kind,
+					       const struct vrb_usual *u,
+					       u64 addr, u64 flags)
+{
+	const u32 len = u->kv->iov_len;
+	struct ib_rdma_wr wr __uninitialized;
+	struct ib_sge sge __uninitialized;
+	int err;
+
+	vrb_tx_start(op, kind, u->context, flags, len, true);
+	vrb_map_set(&op->map, addr, len,
+		    kind == VRB_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
+	vrb_tx_fill_one(ep, op, u->rma, addr, len, &wr, &sge);
+	vrb_wr_opcode(&wr, kind, 0, NULL, true);
+	op->seq = ++ep->sq_posted;
+	vrb_tx_adopt(ep, op);
+	err = ib_post_send(ep->qp, &wr.wr, NULL);
+	trace_kofi_verbs_tx(ep, op, err);
+	if (likely(!err))
+		vrb_stat_inc(&ep->stats.tx_wrs);
+	return err;
+}
+
+/* The device sees the memory at @addr. Returns whether it has been posted. */
+static __always_inline bool vrb_tx_post_at(struct vrb_ep *ep, enum vrb_op kind,
+					   const struct vrb_usual *u, u64 addr,
+					   u64 flags)
+{
+	bool reserved = false;
+	struct vrb_txop *op;
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	op = vrb_tx_get_usual(ep);
+	if (unlikely(!op))
+		goto unlock;
+	if (unlikely(!kofi_ep_tx_try_reserve(&ep->base)))
+		goto put;
+	if (unlikely(vrb_tx_submit_usual(ep, op, kind, u, addr, flags)))
+		goto undo;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	return true;
+
+undo:
+	ep->sq_posted--;
+	vrb_tx_disown(ep, op);
+	op->posted = false;
+	op->map.nr = 0;
+	reserved = true;
+put:
+	vrb_tx_put(ep, op);
+unlock:
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+	if (unlikely(reserved))
+		kofi_ep_tx_unreserve(&ep->base);
+	return false;
+}
+
+/* The same where memory has to be mapped for the device, which RCU keeps then */
+static __always_inline bool vrb_tx_post_mapped(struct vrb_ep *ep,
+					       enum vrb_op kind,
+					       const struct vrb_usual *u,
+					       u64 flags)
+{
+	const enum dma_data_direction dir = kind == VRB_READ ? DMA_FROM_DEVICE :
+							       DMA_TO_DEVICE;
+	bool posted = false;
+	dma_addr_t addr;
+
+	/* see vrb_domain_lost() */
+	rcu_read_lock();
+	if (unlikely(READ_ONCE(ep->tx_closed)))
+		goto unlock;
+	addr = vrb_map_seg(ep->dom, u->kv, dir);
+	if (unlikely(addr == DMA_MAPPING_ERROR))
+		goto unlock;
+	posted = vrb_tx_post_at(ep, kind, u, addr, flags);
+	if (unlikely(!posted))
+		vrb_unmap_seg(ep->dom, addr, u->kv->iov_len, dir);
+unlock:
+	rcu_read_unlock();
+	return posted;
+}
+
+/**
+ * vrb_tx_post_usual - post an operation if it is a usual one
+ * @ep: the endpoint
+ * @kind: what it is
+ * @u: its memory
+ * @flags: it is posted with
+ *
+ * Context: any.
+ * Return: whether it has been posted; if not, nothing has happened.
+ */
+static __always_inline bool vrb_tx_post_usual(struct vrb_ep *ep,
+					      enum vrb_op kind,
+					      const struct vrb_usual *u,
+					      u64 flags)
+{
+	if (unlikely(!vrb_tx_is_usual(ep, kind, u, flags)))
+		return false;
+	return ep->dom->needs_map ?
+	       vrb_tx_post_mapped(ep, kind, u, flags) :
+	       vrb_tx_post_at(ep, kind, u, (uintptr_t)u->kv->iov_base, flags);
+}
+
+#endif /* _KOFI_VERBS_TX_H */
