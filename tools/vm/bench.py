@@ -68,7 +68,7 @@ DATAGRAM = "<= 1.10"    # time of reliable datagrams, of connected ones
 LAYERED = "<= 1.15"     # the same over an RDMA device, of raw verbs
 FLAT = "<= 1.03"        # with many receives posted, of that with one
 EAGER = 16384           # bytes, up to here it is one packet
-OURS = "<= +600"        # instructions more than raw verbs, one end of a message
+OURS = "<= +250"        # instructions more than raw verbs, one end of a message
 MOUNT = ("<= 1.0", ">= 1.0")    # of the kernel's own 9p over TCP: time, bandwidth
 DISK = "<= 1.0"         # instructions of a request, of NVMe's
 FRAME = "<= 0.91"       # of reads that have one frame less: 10 % more of them
