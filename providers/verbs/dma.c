@@ -236,9 +236,9 @@ unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 /*
  * Software devices bypass the DMA API, and with it the kernel's check that what
  * is unmapped has been mapped so, and that in the end nothing is. So in kernels
- * that are made for tests every domain has one of its own.
+ * that check locks, too, every domain has one of its own.
  */
-#if IS_ENABLED(CONFIG_KUNIT)
+#if VRB_MAP_COUNTED
 static void vrb_map_count(struct vrb_domain *dom, u64 addr, u64 len, int n)
 {
 	atomic_add(n, &dom->maps);

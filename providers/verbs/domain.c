@@ -150,8 +150,8 @@ static int vrb_domain_attach(struct vrb_domain *dom, const struct fi_info *info)
 	dom->quirks = vrb_quirks(ib);
 	dom->max_wr = vrb_info_max_wr(ib);
 	dom->map_max = vrb_map_max(ib);
-	/* otherwise there is nothing to undo; in kernels for tests it is checked */
-	dom->needs_map = IS_ENABLED(CONFIG_KUNIT) || !ib_uses_virt_dma(ib);
+	/* otherwise there is nothing to undo */
+	dom->needs_map = VRB_MAP_COUNTED || !ib_uses_virt_dma(ib);
 	dom->lkey = dom->pd->local_dma_lkey;
 	dom->max_inline = VRB_INJECT_MAX;
 	dom->atomic = vrb_info_atomic(ib);

@@ -29,6 +29,7 @@
 #define VRB_CHAIN_MAX		256	/* work requests of one operation */
 #define VRB_OWN_WRS		4	/* for sending that are of no operation */
 #define VRB_LINKS		8	/* work requests that are posted together */
+#define VRB_MAP_COUNTED		IS_ENABLED(CONFIG_PROVE_LOCKING) /* see dma.c */
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 				 FI_DELIVERY_COMPLETE)
@@ -181,7 +182,7 @@ struct vrb_domain {
 	struct list_head	mr_eps;
 	struct list_head	mr_pending;
 	struct xarray		mr_keys;
-#if IS_ENABLED(CONFIG_KUNIT)
+#if VRB_MAP_COUNTED
 	atomic_t		maps;
 	atomic64_t		map_sum;
 #endif
