@@ -215,10 +215,8 @@ static void rxm_conn_space(struct fid_ep *fid, void *context)
 	rxm_push(context);
 }
 
-static int rxm_conn_pool(struct rxm_conn *c, size_t regions)
+static int rxm_conn_pool(struct rxm_conn *c, size_t regions, size_t segs)
 {
-	size_t segs = min_not_zero(c->ep->info->domain_attr->mr_iov_limit,
-				   (size_t)RXM_REGION_SEGS);
 	fid_t fid = &c->msg->fid;
 
 	return fi_setopt(fid, FI_OPT_ENDPOINT, KOFI_OPT_MR_SEGS, &segs,
@@ -230,13 +228,15 @@ static int rxm_conn_pool(struct rxm_conn *c, size_t regions)
 /* Without regions, which a device may have no more of, long messages go in segments. */
 static int rxm_conn_enable(struct rxm_conn *c)
 {
+	size_t segs = min_not_zero(c->ep->info->domain_attr->mr_iov_limit,
+				   (size_t)RXM_REGION_SEGS);
 	int err;
 
-	c->regions = !rxm_conn_pool(c, RXM_REGIONS);
+	c->region_segs = rxm_conn_pool(c, RXM_REGIONS, segs) ? 0 : segs;
 	err = fi_enable(c->msg);
-	if (!err || !c->regions || rxm_conn_pool(c, 0))
+	if (!err || !c->region_segs || rxm_conn_pool(c, 0, segs))
 		return err;
-	c->regions = false;
+	c->region_segs = 0;
 	return fi_enable(c->msg);
 }
 
@@ -309,8 +309,10 @@ static void rxm_conn_drop(struct rxm_conn *c, int err)
 /* Nothing of a transmit below is left; what has not begun can begin again. */
 static bool rxm_op_begun(struct rxm_op *op)
 {
-	op->mr = NULL;
-	return op->seg_no;
+	op->nr_mr = 0;
+	op->mapped = 0;
+	/* or has an error, as its regions ended while it was to go in segments */
+	return op->seg_no || op->err;
 }
 
 /* It is tried again to connect, unless the peer does first. */

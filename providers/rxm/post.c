@@ -134,7 +134,8 @@ static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
 	op->context = msg->context;
 	op->flags = flags;
 	op->data = msg->data;
-	op->mr = NULL;
+	op->nr_mr = 0;
+	op->mapped = 0;
 	op->sgl = msg->vec == KOFI_SGL ? msg->msg_sgl : NULL;
 	op->nr_sgl = msg->iov_count;
 	return flags & FI_INJECT && how != RXM_HOW_ATOMIC ?

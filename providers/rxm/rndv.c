@@ -2,10 +2,10 @@
 /*
  * Messages the peer is to fetch, and waiting for what it answers.
  *
- * A packet names the message and a region of it. The peer reads the bytes when it
- * has a receive, and answers with the number of the message; or, if it is
+ * A packet names the message and its regions (region.c). The peer reads the bytes
+ * when it has a receive, and answers with the number of the message; or, if it is
  * configured so, answers with memory of its own, which is written, and then it is
- * told. The message is complete when its region has ended.
+ * told. The message is complete when its regions have ended.
  *
  * The number is that of the record with how often this has been used. A peer that
  * sends another one, or one twice, has its connection closed.
@@ -17,52 +17,35 @@
 
 #include "rxm.h"
 
+/* One after the other */
 static void rxm_rndv_done(struct rxm_ctrl *ctrl, int err)
 {
-	rxm_op_put(container_of(ctrl, struct rxm_op, ctrl), err);
+	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
+
+	if (!err && op->mapped)
+		rxm_ctrl_queue(ctrl);
+	else
+		rxm_op_put(op, err);
 }
 
-/* The region ends; it is put back with the transmit. */
+/* A region ends; it is put back with the transmit. */
 static int rxm_rndv_unmap(struct rxm_ctrl *ctrl)
 {
 	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
-	int err = kofi_mr_unmap(op->mr, &ctrl->cqe);
+	int err = rxm_regions_end(op);
 
 	if (err != -EALREADY)
 		return err;
-	/* it has ended with the endpoint below */
 	rxm_op_put(op, 0);
 	return 0;
 }
 
 static void rxm_rndv_end(struct rxm_op *op)
 {
+	op->ctrl.conn = op->conn;
 	op->ctrl.send = rxm_rndv_unmap;
 	op->ctrl.done = rxm_rndv_done;
 	rxm_ctrl_queue(&op->ctrl);
-}
-
-/* A region of the message's; one that cannot be made is no reason to fail. */
-static int rxm_rndv_map(struct rxm_conn *c, struct rxm_op *op)
-{
-	struct fi_msg mem = {};
-	int err;
-
-	if (op->mr)
-		return 0;
-	if (!c->regions)
-		return -EOPNOTSUPP;
-	op->mr = kofi_mr_get(c->msg);
-	if (!op->mr)
-		return -EAGAIN;
-	op->mr->fid.context = &rxm_own_region;
-	rxm_op_mem(op, &mem);
-	err = kofi_mr_map(op->mr, &mem, FI_REMOTE_READ, 0);
-	if (!err)
-		return 0;
-	kofi_mr_put(op->mr);
-	op->mr = NULL;
-	return err;
 }
 
 static bool rxm_is_atomic_op(const struct rxm_op *op)
@@ -121,30 +104,27 @@ bool rxm_op_unawait(struct rxm_op *op)
 /**
  * rxm_rndv_send - tell the peer of a message
  * @c: the connection
- * @op: the transmit, which goes in segments if there can be no region for it
+ * @op: the transmit, which goes in segments if there can be no regions for it
  *
  * Context: any, by who pushes.
  * Return: 0; -EAGAIN; or what below returns.
  */
 int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 {
-	int err = rxm_rndv_map(c, op);
+	int err = rxm_regions_map(c, op);
 
 	if (err == -EAGAIN || err == -ESHUTDOWN || err == -ENOTCONN)
 		return err;
 	if (err) {
 		op->how = RXM_HOW_SEGMENTS;
+		if (op->mapped) {
+			atomic_inc(&op->refs);
+			rxm_rndv_end(op);
+		}
 		return -EAGAIN;
 	}
 	rxm_op_hdr(op, &op->hdr, RXM_RNDV_REQ);
-	op->rndv = (struct rxm_rndv) {
-		.mem[0] = {
-			.addr = kofi_mr_base(op->mr),
-			.len = op->cur.len,
-			.key = fi_mr_key(op->mr),
-		},
-		.count = 1,
-	};
+	op->rndv.count = op->nr_mr;
 	atomic_add(2, &op->refs);
 	rxm_op_await(op);
 	err = rxm_send_bytes(c, &op->hdr, sizeof(op->hdr) + sizeof(op->rndv),

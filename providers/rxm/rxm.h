@@ -8,6 +8,7 @@
  * post.c	transmits: posts and records
  * tx.c		what is sent when
  * rndv.c	messages the peer is to fetch
+ * region.c	their regions
  * atomic.c	atomic operations, both ends
  * rx.c		what arrives: packets, messages, rendezvous
  * access.c	what peers do to memory, and is told of
@@ -53,7 +54,7 @@
 #define RXM_MSG_MAX	SZ_1G
 #define RXM_MSG_TX	64	/* transmits of a connection below */
 #define RXM_MSG_CQ	256	/* completions of it */
-#define RXM_REGIONS	8	/* rendezvous of a connection at a time */
+#define RXM_REGIONS	8	/* of a connection, for rendezvous */
 #define RXM_REGION_SEGS	257	/* 1 MiB of single pages */
 #define RXM_VALS	16	/* numbers of fi_set_val() below this */
 #define RXM_REFILL	(HZ / 10)	/* until receives are posted again */
@@ -233,7 +234,7 @@ enum rxm_state {
  * @delay: milliseconds it waits; 0 since something was sent
  * @tries: connections that have ended since then
  * @connects: connections that there have been
- * @regions: messages can be fetched by the peer
+ * @region_segs: segments of a region below; 0: the peer can fetch no messages
  * @msg: the endpoint below
  * @cq: its queue
  * @lock: what is to be sent
@@ -287,7 +288,7 @@ struct rxm_conn {
 	unsigned int		delay;
 	unsigned int		tries;
 	unsigned int		connects;
-	bool			regions;
+	unsigned int		region_segs;
 	struct fid_ep		*msg;
 	struct fid_cq		*cq;
 	spinlock_t		lock;	/* what is to be sent */
@@ -405,7 +406,9 @@ struct rxm_atomic {
  * @flags: of the post
  * @data: for the peer's completion
  * @tag: its tag
- * @mr: region the peer reads
+ * @mr: regions the peer reads
+ * @nr_mr: how many there are
+ * @mapped: of these, not ended yet
  * @sgl: memory that is a scatterlist
  * @nr_sgl: entries of it
  * @atomic: of atomic operations; NULL on an endpoint without them
@@ -446,7 +449,9 @@ struct rxm_op {
 	u64			flags;
 	u64			data;
 	u64			tag;
-	struct fid_mr		*mr;
+	struct fid_mr		*mr[RXM_RNDV_IOV];
+	u8			nr_mr;
+	u8			mapped;
 	struct scatterlist	*sgl;
 	size_t			nr_sgl;
 	struct rxm_atomic	*atomic;
@@ -603,6 +608,11 @@ void rxm_ctrl_queue(struct rxm_ctrl *ctrl);
 void rxm_push(struct rxm_conn *c);
 void rxm_tx_fail(struct rxm_conn *c, int err);
 void rxm_tx_fail_list(struct list_head *ops, int err);
+
+/* region.c */
+int rxm_regions_map(struct rxm_conn *c, struct rxm_op *op);
+int rxm_regions_end(struct rxm_op *op);
+void rxm_regions_put(struct rxm_op *op);
 
 /* rndv.c */
 int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op);

@@ -14,9 +14,9 @@
  * How a message goes
  *
  * Up to 16 KiB in one packet with the header in front; up to 128 KiB in segments; longer ones
- * by rendezvous: a region below and a packet that names it, from which the peer
+ * by rendezvous: regions below and a packet that names them, from which the peer
  * fetches the bytes. Messages go in segments, too, where the memory has too many
- * pieces for one packet or one region. The bytes are not copied. A peer that is
+ * pieces for one packet or four regions. The bytes are not copied. A peer that is
  * configured to fetch nothing names its own memory instead, which we write.
  *
  * Locks
@@ -74,9 +74,7 @@ void rxm_op_put(struct rxm_op *op, int err)
 		cmpxchg(&op->err, 0, err);
 	if (!atomic_dec_and_test(&op->refs))
 		return;
-	/* with the endpoint below its regions have gone */
-	if (op->mr && op->conn->msg)
-		kofi_mr_put(op->mr);
+	rxm_regions_put(op);
 	if (op->waiting)
 		atomic_dec(&ep->waiting);
 	if (op->sent)
@@ -388,20 +386,26 @@ static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
 
 /* ----------------------------------------------------------------- sending */
 
-static void rxm_op_choose(struct rxm_conn *c, struct rxm_op *op)
+static void rxm_op_choose(struct rxm_op *op)
 {
 	if (op->how != RXM_HOW_NEW)
 		return;
-	if (op->cur.len <= RXM_EAGER) {
+	if (op->cur.len <= RXM_EAGER)
 		op->how = RXM_HOW_EAGER;
-		atomic64_inc(&c->ep->stats.eager);
-	} else if (op->cur.len <= RXM_SAR) {
+	else if (op->cur.len <= RXM_SAR)
 		op->how = RXM_HOW_SEGMENTS;
-		atomic64_inc(&c->ep->stats.segmented);
-	} else {
+	else
 		op->how = RXM_HOW_RNDV;
-		atomic64_inc(&c->ep->stats.rendezvous);
-	}
+}
+
+static void rxm_op_count(struct rxm_stats *stats, const struct rxm_op *op)
+{
+	if (op->how == RXM_HOW_EAGER)
+		atomic64_inc(&stats->eager);
+	else if (op->how == RXM_HOW_SEGMENTS)
+		atomic64_inc(&stats->segmented);
+	else if (op->how == RXM_HOW_RNDV)
+		atomic64_inc(&stats->rendezvous);
 }
 
 /* All that is left of a transmit; -EAGAIN if some of it has to wait */
@@ -409,7 +413,7 @@ static int rxm_op_send(struct rxm_conn *c, struct rxm_op *op)
 {
 	int err = -EAGAIN, how;
 
-	rxm_op_choose(c, op);
+	rxm_op_choose(op);
 	do {
 		how = op->how;
 		switch (how) {
@@ -485,6 +489,8 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op)
 	if (err == -EAGAIN)
 		return err;
 	trace_kofi_rxm_tx(c, op);
+	if (!err)
+		rxm_op_count(&c->ep->stats, op);
 	spin_lock_irqsave(&c->lock, irq);
 	list_del_init(&op->node);
 	c->queued--;

@@ -13,7 +13,7 @@
 static const size_t rxt_lens[] = {
 	0, 1, 64, 128, 129, 4096, RXM_EAGER - 1, RXM_EAGER, RXM_EAGER + 1,
 	2 * RXM_EAGER, RXM_SAR - 1, RXM_SAR, RXM_SAR + 1, SZ_1M,
-	RXT_BIG,	/* too many pages for a region */
+	RXT_BIG,	/* too many pages for one region */
 };
 
 static void rxt_lengths(struct kunit *test)
