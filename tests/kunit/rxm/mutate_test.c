@@ -243,7 +243,10 @@ static void rxmut_wait(struct rxmut *m, int op)
 			return;
 		schedule_timeout_uninterruptible(1);
 	} while (time_before(jiffies, end));
-	KUNIT_FAIL(m->test, "operation %d has not ended", op);
+	KUNIT_FAIL(m->test,
+		   "operation %d has not ended: %llu connects, %llu early, %llu held",
+		   op, rxt_stat(m->b->ep, "connects"),
+		   rxt_stat(m->b->ep, "tx_early"), rxt_stat(m->b->ep, "rx_held"));
 }
 
 /* The other peer's message arrives, whatever is going on. */
