@@ -308,6 +308,23 @@ static void *mesh_read(struct fid_cq *cq, int *err, size_t *len, fi_addr_t *src)
 	return entry.op_context;
 }
 
+/* Nothing ends connections between those that live. */
+static void mesh_events(struct mesh *m, int at)
+{
+	struct fi_eq_err_entry lost = {};
+	struct fi_eq_entry entry;
+	u32 event;
+
+	while (fi_eq_read(m->end[at].eq, &event, &entry, sizeof(entry), 0) ==
+	       -FI_EAVAIL) {
+		if (fi_eq_readerr(m->end[at].eq, &lost, 0) < 0)
+			return;
+		if (mesh_live(at, lost.data))
+			mesh_wrong(m, "the connection of %d to %llu was lost: %d",
+				   at, (u64)lost.data, lost.err);
+	}
+}
+
 void mesh_progress_one(struct mesh *m, int at)
 {
 	struct mesh_end *e = &m->end[at];
@@ -317,6 +334,8 @@ void mesh_progress_one(struct mesh *m, int at)
 	fi_addr_t src;
 	int err;
 
+	/* first, as it is the cause of what completes */
+	mesh_events(m, at);
 	while ((op = mesh_read(e->tx, &err, &len, &src)))
 		mesh_op_end(m, at, op, err);
 	while ((r = mesh_read(e->rx, &err, &len, &src))) {

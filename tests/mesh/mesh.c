@@ -63,6 +63,7 @@ static int mesh_open_ep(struct mesh *m, int at)
 	if (err)
 		return err;
 	err = fi_ep_bind(e->ep, &e->av->fid, 0);
+	err = err ?: fi_ep_bind(e->ep, &e->eq->fid, 0);
 	err = err ?: fi_ep_bind(e->ep, &e->tx->fid, FI_TRANSMIT);
 	err = err ?: fi_ep_bind(e->ep, &e->rx->fid, FI_RECV);
 	err = err ?: fi_enable(e->ep);
@@ -102,6 +103,8 @@ static int mesh_open_end(struct mesh *m, int at)
 	err = mesh_open_bufs(e);
 	err = err ?: fi_cq_open(m->domain, &attr, &e->tx, NULL);
 	err = err ?: fi_cq_open(m->domain, &attr, &e->rx, NULL);
+	err = err ?: fi_eq_open(m->fabric, &(struct fi_eq_attr) {}, &e->eq,
+				NULL);
 	err = err ?: fi_av_open(m->domain, &(struct fi_av_attr) {}, &e->av,
 				NULL);
 	err = err ?: fi_mr_reg(m->domain, e->mem, MESH_MEM,
@@ -132,6 +135,8 @@ static void mesh_close_end(struct mesh *m, int at)
 		err = fi_close(&e->tx->fid) ?: err;
 	if (e->rx)
 		err = fi_close(&e->rx->fid) ?: err;
+	if (e->eq)
+		err = fi_close(&e->eq->fid) ?: err;
 	WARN_ON(err);
 	vfree(e->mem);
 	for (i = 0; i < MESH_SENDS; i++)

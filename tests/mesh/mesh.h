@@ -150,6 +150,7 @@ struct mesh_end {
 	struct fid_ep		*ep;
 	struct fid_cq		*tx;
 	struct fid_cq		*rx;
+	struct fid_eq		*eq;
 	struct fid_av		*av;
 	struct fid_mr		*mr;
 	u8			*mem;	/* of @mr */
