@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The handshake of kofi_rxm: requests, responses and refusals with each byte at the
+ * ends and in the middle of what it can hold, and of other lengths, from a plain
+ * endpoint of kofi_sock. What has to come of each follows from the description of the
+ * wire: refused and counted; or the connection can be used, in both directions.
+ */
+#include <linux/slab.h>
+#include <linux/unaligned.h>
+
+#include "raw.h"
+
+#define RXH_HOSTS	65536	/* strangers; those of one host are a quarter of them */
+
+static const u8 rxh_values[] = { 0, 1, 2, 3, 0x7f, 0x80, 0xff };
+
+static unsigned int rxh_max_unknown;
+
+/* A message from the peer, which the endpoint calls @id, and one of two others */
+static void rxh_use(struct kunit *test, struct rxt_raw *r, struct rxt_end *b, u64 id,
+		    const char *what)
+{
+	struct rxt *t = test->priv;
+	struct rxm_hdr *h = (struct rxm_hdr *)(t->out + SZ_1M);
+	struct fi_cq_err_entry e;
+
+	KUNIT_ASSERT_EQ(test, fi_recv(b->ep, t->in, 8, NULL, FI_ADDR_UNSPEC, t->in), 0);
+	rxm_hdr_format(h, RXM_EAGER_MSG, (u32)id, 0);
+	h->size = 8;
+	KUNIT_ASSERT_EQ(test, fi_send(r->ep, h, sizeof(*h) + 8, NULL, 0, NULL), 0);
+	KUNIT_ASSERT_EQ_MSG(test, rxt_comp(b->rx, &e, NULL), 0, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(test, e.len, 8, "%s", what);
+	KUNIT_EXPECT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+}
+
+/* ------------------------------------------------------------------- requests */
+
+static bool rxh_request_right(const u8 *req, size_t len)
+{
+	static const u8 versions[] = { 1, RXM_ENDIAN, 4, 3 };
+
+	return len == 24 && !memcmp(req, versions, 4) && get_unaligned((u16 *)(req + 4)) &&
+	       get_unaligned((u32 *)(req + 8)) == 16384;
+}
+
+static void rxh_request(struct kunit *test, struct rxt_raw *r, const void *req, size_t len,
+			const char *what)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	const bool right = rxh_request_right(req, len);
+	u64 refused = rxt_stat(b->ep, "refused");
+
+	rxt_raw_ep(test, r, r->info);
+	KUNIT_EXPECT_EQ_MSG(test, rxt_raw_connect(test, r, b, req, len),
+			    right ? 0 : ECONNREFUSED, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(test, rxt_stat(b->ep, "refused"), refused + !right, "%s", what);
+	if (right)
+		rxh_use(test, r, b, r->rsp.id, what);
+	rxt_raw_close_ep(test, r);
+}
+
+static void rxh_requests(struct kunit *test)
+{
+	struct {
+		struct rxm_cm_req	req;
+		u8			more[8];
+	} msg = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	u8 *bytes = (u8 *)&msg.req;
+	unsigned int at, i;
+	u16 port = 4000;
+	char what[32];
+
+	rxt_raw_open(test, r);
+	rxt_raw_close_ep(test, r);
+	for (at = 0; at < sizeof(msg.req); at++) {
+		for (i = 0; i < ARRAY_SIZE(rxh_values); i++) {
+			rxt_raw_req(&msg.req, port++);
+			bytes[at] = rxh_values[i];
+			snprintf(what, sizeof(what), "byte %u: %u", at, bytes[at]);
+			rxh_request(test, r, &msg.req, sizeof(msg.req), what);
+		}
+	}
+	rxt_raw_req(&msg.req, 0);
+	rxh_request(test, r, &msg.req, sizeof(msg.req), "no port");
+	for (i = 0; i < sizeof(msg); i++) {
+		rxt_raw_req(&msg.req, port++);
+		snprintf(what, sizeof(what), "%u bytes", i);
+		rxh_request(test, r, &msg.req, i, what);
+	}
+	KUNIT_EXPECT_EQ(test, rxt_stat(((struct rxt *)test->priv)->end[1].ep, "violations"),
+			0);
+	rxt_exchange(test, 100, false, false);
+	rxt_exchange(test, RXM_SAR + 1, true, false);
+}
+
+/* -------------------------------------------------------------------- answers */
+
+static fi_addr_t rxh_peer(struct kunit *test, struct rxt_raw *r)
+{
+	struct rxt *t = test->priv;
+	fi_addr_t peer;
+
+	KUNIT_ASSERT_EQ(test, fi_av_insert(t->end[0].av, &r->name, 1, &peer, 0, NULL), 1);
+	KUNIT_ASSERT_EQ(test, fi_send(t->end[0].ep, t->out, 8, NULL, peer, t->out), 0);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	return peer;
+}
+
+static void rxh_accept(struct kunit *test, struct rxt_raw *r, const void *rsp, size_t len)
+{
+	rxt_raw_ep(test, r, r->asked);
+	fi_freeinfo(r->asked);
+	KUNIT_ASSERT_EQ(test, fi_accept(r->ep, rsp, len), 0);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNECTED), 0);
+}
+
+static void rxh_response(struct kunit *test, struct rxt_raw *r, const void *rsp, size_t len,
+			 const char *what)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct rxm_hdr *h = (struct rxm_hdr *)(t->in + SZ_1M);
+	u64 violations = rxt_stat(a->ep, "violations");
+	const bool right = len == 16;
+	struct fi_cq_err_entry e;
+	fi_addr_t peer;
+	ssize_t posted;
+
+	peer = rxh_peer(test, r);
+	rxh_accept(test, r, rsp, len);
+	/* what is no answer may have ended the connection by now */
+	posted = fi_recv(r->ep, h, RXM_PACKET, NULL, 0, NULL);
+	if (right || posted != -ESHUTDOWN)
+		KUNIT_ASSERT_EQ(test, posted, 0);
+	KUNIT_EXPECT_EQ_MSG(test, rxt_comp(a->tx, &e, NULL), right ? 0 : EPROTO, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(test, rxt_stat(a->ep, "violations"), violations + !right, "%s",
+			    what);
+	if (!posted)
+		KUNIT_EXPECT_EQ_MSG(test, !rxt_comp(r->cq, &e, NULL), right, "%s",
+				    what);
+	if (right) {
+		KUNIT_EXPECT_EQ_MSG(test, (u32)h->conn_id, get_unaligned((u32 *)rsp), "%s",
+				    what);
+		rxh_use(test, r, a, r->req.id, what);
+	}
+	KUNIT_ASSERT_EQ(test, fi_av_remove(a->av, &peer, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
+	rxt_raw_close_ep(test, r);
+}
+
+static void rxh_responses(struct kunit *test)
+{
+	struct {
+		struct rxm_cm_rsp	rsp;
+		u8			more[8];
+	} msg = {};
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	u8 *bytes = (u8 *)&msg.rsp;
+	unsigned int at, i;
+	char what[32];
+
+	rxt_raw_listen(test, r);
+	for (at = 0; at < sizeof(msg.rsp); at++) {
+		for (i = 0; i < ARRAY_SIZE(rxh_values); i++) {
+			msg.rsp = (struct rxm_cm_rsp) {
+				.id = 5, .rx_size = 16, .flow = RXM_FLOW_OFF,
+			};
+			bytes[at] = rxh_values[i];
+			snprintf(what, sizeof(what), "byte %u: %u", at, bytes[at]);
+			rxh_response(test, r, &msg.rsp, sizeof(msg.rsp), what);
+		}
+	}
+	for (i = 0; i < sizeof(msg); i++) {
+		snprintf(what, sizeof(what), "%u bytes", i);
+		rxh_response(test, r, &msg.rsp, i, what);
+	}
+	rxt_exchange(test, 100, false, false);
+}
+
+/* What says that there is another connection is tried again, anything else is final. */
+static void rxh_rejection(struct kunit *test, struct rxt_raw *r, const u8 *rej, size_t len,
+			  const char *what)
+{
+	const struct rxm_cm_rsp rsp = { .id = 5, .rx_size = 16, .flow = RXM_FLOW_OFF };
+	const bool again = len >= 2 && rej[0] == 1 && rej[1] == 2;
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0];
+	struct fi_cq_err_entry e;
+	fi_addr_t peer;
+
+	peer = rxh_peer(test, r);
+	KUNIT_EXPECT_EQ(test, fi_reject(r->pep, r->asked->handle, rej, len), 0);
+	fi_freeinfo(r->asked);
+	if (again) {
+		KUNIT_ASSERT_EQ_MSG(test, rxt_raw_event(r, FI_CONNREQ), 0, "%s", what);
+		rxh_accept(test, r, &rsp, sizeof(rsp));
+		KUNIT_ASSERT_EQ(test, fi_recv(r->ep, t->in + SZ_1M, RXM_PACKET, NULL, 0,
+					      NULL), 0);
+	}
+	KUNIT_EXPECT_EQ_MSG(test, rxt_comp(a->tx, &e, NULL), again ? 0 : ECONNREFUSED, "%s",
+			    what);
+	KUNIT_ASSERT_EQ(test, fi_av_remove(a->av, &peer, 1, 0), 0);
+	if (!again)
+		return;
+	KUNIT_EXPECT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+	KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
+	rxt_raw_close_ep(test, r);
+}
+
+static void rxh_rejections(struct kunit *test)
+{
+	static const u8 right[] = { 1, 2 };
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	unsigned int at, i;
+	char what[32];
+	u8 rej[8];
+
+	rxt_raw_listen(test, r);
+	for (at = 0; at < 2; at++) {
+		for (i = 0; i < ARRAY_SIZE(rxh_values); i++) {
+			memcpy(rej, right, sizeof(right));
+			rej[at] = rxh_values[i];
+			snprintf(what, sizeof(what), "byte %u: %u", at, rej[at]);
+			rxh_rejection(test, r, rej, 2, what);
+		}
+	}
+	memset(rej, 0, sizeof(rej));
+	memcpy(rej, right, sizeof(right));
+	for (i = 0; i < sizeof(rej); i++) {
+		snprintf(what, sizeof(what), "%u bytes", i);
+		rxh_rejection(test, r, rej, i, what);
+	}
+	KUNIT_EXPECT_EQ(test, rxt_stat(((struct rxt *)test->priv)->end[0].ep, "violations"),
+			0);
+	rxt_exchange(test, 100, false, false);
+}
+
+static int rxh_init(struct kunit *test)
+{
+	rxh_max_unknown = rxm_max_unknown;
+	WRITE_ONCE(rxm_max_unknown, RXH_HOSTS);
+	return rxt_init(test);
+}
+
+static void rxh_exit(struct kunit *test)
+{
+	WRITE_ONCE(rxm_max_unknown, rxh_max_unknown);
+	rxt_exit(test);
+}
+
+static struct kunit_case rxh_cases[] = {
+	KUNIT_CASE(rxh_requests),
+	KUNIT_CASE(rxh_responses),
+	KUNIT_CASE(rxh_rejections),
+	{}
+};
+
+static struct kunit_suite rxh_suite = {
+	.name = "rxm_handshake",
+	.init = rxh_init,
+	.exit = rxh_exit,
+	.test_cases = rxh_cases,
+};
+
+kunit_test_suite(rxh_suite);
