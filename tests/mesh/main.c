@@ -41,6 +41,14 @@ static unsigned int slow = 1;
 module_param(slow, uint, 0444);
 MODULE_PARM_DESC(slow, "Factor of all time limits (default: 1)");
 
+static unsigned int seed;
+module_param(seed, uint, 0444);
+MODULE_PARM_DESC(seed, "What chance begins with (default: another each time, which is printed)");
+
+static unsigned int room;
+module_param(room, uint, 0444);
+MODULE_PARM_DESC(room, "KiB of memory that may be in use in addition (default: any)");
+
 static struct mesh *mesh;
 
 static int __init mesh_init(void)
@@ -49,6 +57,7 @@ static int __init mesh_init(void)
 		.prov = prov, .device = device, .machines = machines,
 		.here = here, .posts = posts, .ms = ms,
 		.close_ms = max(close_ms, 1U), .limit_ms = 60000 * slow,
+		.seed = seed ?: get_random_u32(), .room = room,
 	};
 	int err;
 
@@ -63,9 +72,9 @@ static int __init mesh_init(void)
 		return err;
 	}
 	err = mesh_run(mesh);
-	pr_info("kofi_testmesh: %u messages, %u accesses, %u added, %u errors, %u closes; %lld KiB more in use at most\n",
-		mesh->messages, mesh->accesses, mesh->atomics, mesh->errors,
-		mesh->closes, ((s64)mesh->start - (s64)mesh->low) >> 10);
+	pr_info("kofi_testmesh: seed=%u: %u messages, %u accesses, %u added, %u errors, %u closes; %lld KiB more in use at most\n",
+		opts.seed, mesh->messages, mesh->accesses, mesh->atomics,
+		mesh->errors, mesh->closes, mesh_used(mesh));
 	if (err) {
 		pr_err("kofi_testmesh: %s\n", mesh->why);
 		mesh_close(mesh);

@@ -9,6 +9,9 @@
  * endpoints then stay, so that nothing is lost that is on its way to the others, until
  * mesh_close().
  *
+ * Sockets, packets and stored messages take memory that does not depend on how long it
+ * goes on: if more of it is in use at any time than @room, that is a mistake.
+ *
  * A mistake is kept, with a sentence about the first one, and ends the run.
  */
 #include <linux/inet.h>
@@ -458,6 +461,18 @@ static void mesh_check(struct mesh *m)
 }
 
 /**
+ * mesh_used - how much memory has been in use, at most
+ * @m: the mesh
+ *
+ * Return: KiB, in addition to what was when all had met.
+ */
+s64 mesh_used(const struct mesh *m)
+{
+	return ((s64)m->start - (s64)m->low) >> 10;
+}
+EXPORT_SYMBOL_GPL(mesh_used);
+
+/**
  * mesh_run - all that the members of this machine do
  * @m: the mesh
  *
@@ -468,7 +483,9 @@ static void mesh_check(struct mesh *m)
  */
 int mesh_run(struct mesh *m)
 {
-	prandom_seed_state(&m->rnd, 4711 + m->opts.here);
+	s64 used;
+
+	prandom_seed_state(&m->rnd, m->opts.seed * MESH_MACHINES + m->opts.here);
 	m->low = U64_MAX;
 	mesh_patience(m);
 	while (!mesh_failed(m, "meeting") && !mesh_met(m))
@@ -484,6 +501,9 @@ int mesh_run(struct mesh *m)
 		mesh_wait(m);
 	if (!m->wrong)
 		mesh_check(m);
+	used = mesh_used(m);
+	if (m->opts.room && used > m->opts.room)
+		mesh_wrong(m, "%lld KiB more in use, of %u that may be", used, m->opts.room);
 	return m->wrong ? -EIO : 0;
 }
 EXPORT_SYMBOL_GPL(mesh_run);

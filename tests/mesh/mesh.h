@@ -55,6 +55,9 @@ enum mesh_kind {
  * @close_ms: between closes of the mortal member; 0: @close_posts
  * @close_posts: operations between them
  * @limit_ms: without progress of the whole after this time it has failed
+ * @seed: what chance begins with
+ * @room: KiB of memory that may be in use in addition to what was when all had met; 0:
+ *	any number
  */
 struct mesh_opts {
 	const char	*prov;
@@ -67,6 +70,8 @@ struct mesh_opts {
 	unsigned int	close_ms;
 	unsigned int	close_posts;
 	unsigned int	limit_ms;
+	unsigned int	seed;
+	unsigned int	room;
 };
 
 /* What a message begins with */
@@ -197,6 +202,7 @@ static inline bool mesh_live(int a, int b)
 /* mesh.c */
 struct mesh *mesh_open(const struct mesh_opts *opts, int *err);
 int mesh_run(struct mesh *m);
+s64 mesh_used(const struct mesh *m);
 void mesh_close(struct mesh *m);
 __printf(2, 3) void mesh_wrong(struct mesh *m, const char *fmt, ...);
 void mesh_heard(struct mesh *m, int at, const struct mesh_told *told);

@@ -5,18 +5,16 @@
 # their memory, for ten minutes over each provider. One of b's is closed and opened
 # again every second.
 
-# What kofi_testmesh has to say, and whether the machine ever had as much less memory
-# than when all had met: sockets, packets and stored messages take a fifth of that,
+# What kofi_testmesh has to say; the machine may not ever have as much less memory
+# than when all had met (room): sockets, packets and stored messages take a fifth,
 # however long it goes on.
 mesh() {	# PROVIDER DEVICE
 	dmesg -c >/dev/null
 	load kofi_testmesh "prov=$1" "device=$2" hosts=10.0.0.1,10.0.0.2 \
-		"here=$((VM_INDEX - 1))" "slow=$VM_SLOW" "ms=600000"
+		"here=$((VM_INDEX - 1))" "slow=$VM_SLOW" ms=600000 room=16384
 	rc=$?
-	dmesg | sed -n 's/.*kofi_testmesh: //p' | tee /tmp/mesh
-	[ $rc = 0 ] || return
-	used=$(sed -n 's/.*; \([-0-9]*\) KiB more in use.*/\1/p' /tmp/mesh)
-	[ "$used" ] && [ "$used" -lt 16384 ]
+	dmesg | sed -n 's/.*kofi_testmesh: //p'
+	return $rc
 }
 
 over() {	# PROVIDER DEVICE
