@@ -6,11 +6,13 @@
  * and streams, one to each endpoint of the context or several to the endpoint,
  * with one record for a message each or several. It goes through some hundred
  * steps: posts of all kinds, cancels, peeks, claims, messages that begin, are
- * looked at again, end or are forgotten, alone or with their stream, and reads
- * of the completion queue, which is so small that slots are scarce. The model
- * does the same with arrays and says what each call returns, which receive each
- * message gets, and what must be in the completion queue, entry by entry, with
- * senders, and addresses and contents of multi-receive slices.
+ * looked at again, end or are forgotten, alone or with their stream, streams whose
+ * address is removed and inserted again, time that passes until messages have waited
+ * too long, and reads of the completion queue, which is so small that slots are
+ * scarce. The model does the same with arrays and says what each call returns,
+ * which receive each message gets, what is reported of those without, and what must
+ * be in the completion queue, entry by entry, with senders, and addresses and contents
+ * of multi-receive slices.
  *
  * After every step: no message waits beside a receive that is posted and that
  * it matches, and the stream of each message the queue has something for has
@@ -25,6 +27,7 @@
 
 #include "../core/fake.h"
 #include "../core/queues.h"
+#include "rxq_model.h"
 
 static unsigned int rxq_seed;
 module_param(rxq_seed, uint, 0444);
@@ -35,98 +38,6 @@ module_param(rxq_runs, uint, 0444);
 MODULE_PARM_DESC(rxq_runs, "seeds per case of the receive queue model");
 
 #define RXQ_STEPS	400
-#define RXQ_STREAMS	4
-#define RXQ_WAITING	4	/* records of a stream */
-#define RXQ_MSGS	(RXQ_STREAMS * RXQ_WAITING)
-#define RXQ_RECVS	10	/* records of the queue */
-#define RXQ_MANY	1000	/* of a queue that hashes; the rest are in use */
-#define RXQ_ORDER	1	/* pages of a receive's memory */
-#define RXQ_MEM		(PAGE_SIZE << RXQ_ORDER)
-#define RXQ_CONTEXTS	12
-#define RXQ_CQ_MAX	32
-
-/* What the model knows of an accepted receive */
-struct rxq_recv {
-	bool		used;
-	bool		posted;
-	u64		seq;
-	void		*context;
-	bool		tagged;
-	bool		claim;
-	u64		tag;
-	u64		ignore;
-	fi_addr_t	src;
-	bool		multi;
-	bool		bvec;
-	struct page	*mem;
-	size_t		first;		/* byte of the memory */
-	size_t		size;
-	size_t		off;
-	unsigned int	parts;
-	bool		canceled;
-};
-
-enum rxq_state {
-	RXQ_IDLE,
-	RXQ_WAIT,		/* for a receive */
-	RXQ_SLOT,		/* for a slot */
-	RXQ_GIVEN,		/* a receive waits to be fetched */
-	RXQ_DROP,		/* it is to be thrown away */
-	RXQ_PLACING,
-};
-
-struct rxq_stream {
-	struct fid_ep		*ep;
-	fi_addr_t		source;
-};
-
-/* A record for messages of a stream */
-struct rxq_msg {
-	struct rxq_stream	*from;
-	struct kofi_rxmsg	msg;
-	bool			woken;
-	enum rxq_state		state;
-	bool			claimed;
-	void			*claim;
-	struct rxq_recv		*recv;
-	size_t			off;	/* its part of a multi-receive */
-	size_t			len;
-	struct kofi_rxop	*op;
-};
-
-struct rxq_model {
-	struct kunit		*test;
-	u32			seed;
-	unsigned int		step;
-	struct rnd_state	rnd;
-	struct fid_ep		*owner;
-	struct kofi_rxq		*q;
-	struct kofi_rxq		own;
-	struct fid_cq		*cq;
-	u32			limit[2];	/* slots: receives, all */
-	u32			reserved;
-	struct rxq_recv		recvs[RXQ_RECVS];
-	struct rxq_stream	streams[RXQ_STREAMS];
-	int			nstreams;
-	struct rxq_msg		msgs[RXQ_MSGS];
-	int			nmsgs;
-	struct rxq_msg		*order[RXQ_MSGS];	/* waiting, oldest first */
-	int			norder;
-	size_t			min_multi;
-	bool			directed;
-	bool			source;
-	u64			seq;
-	u64			posts;
-	struct kofi_wc		expected[RXQ_CQ_MAX];
-	u32			head;
-	u32			tail;
-	bool			wrong;
-};
-
-static u32 rxq_random(struct rxq_model *m, u32 below)
-{
-	return prandom_u32_state(&m->rnd) % below;
-}
 
 static void rxq_check(struct rxq_model *m, bool right, const char *what)
 {
@@ -149,188 +60,6 @@ static void rxq_check_ret(struct rxq_model *m, int want, int got,
 static void rxq_wake(struct kofi_rxmsg *msg)
 {
 	container_of(msg, struct rxq_msg, msg)->woken = true;
-}
-
-/* ---------------------------------------------------------------- the model */
-
-static u32 rxq_slots(const struct rxq_model *m)
-{
-	return m->reserved + (m->tail - m->head);
-}
-
-static void rxq_expect(struct rxq_model *m, const struct kofi_wc *wc)
-{
-	m->expected[m->tail++ % RXQ_CQ_MAX] = *wc;
-	m->reserved--;
-}
-
-static void rxq_expect_canceled(struct rxq_model *m, struct rxq_recv *r)
-{
-	const struct kofi_wc wc = {
-		.op_context = r->context, .err = ECANCELED,
-		.flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG) |
-			 (r->multi ? FI_MULTI_RECV : 0),
-		.tag = r->tag, .src = FI_ADDR_NOTAVAIL,
-	};
-
-	rxq_expect(m, &wc);
-	r->used = false;
-}
-
-static bool rxq_fits(const struct rxq_recv *r, const struct rxq_msg *s)
-{
-	if (r->tagged != s->msg.tagged)
-		return false;
-	if (r->src != FI_ADDR_UNSPEC && r->src != s->from->source)
-		return false;
-	return !r->tagged || (r->tag | r->ignore) == (s->msg.tag | r->ignore);
-}
-
-static struct rxq_recv *rxq_oldest(struct rxq_model *m, struct rxq_msg *s)
-{
-	struct rxq_recv *r, *found = NULL;
-
-	for (r = m->recvs; r < m->recvs + RXQ_RECVS; r++)
-		if (r->used && r->posted && rxq_fits(r, s) &&
-		    (!found || r->seq < found->seq))
-			found = r;
-	return found;
-}
-
-static void rxq_order_remove(struct rxq_model *m, struct rxq_msg *s)
-{
-	int i, n = 0;
-
-	for (i = 0; i < m->norder; i++)
-		if (m->order[i] != s)
-			m->order[n++] = m->order[i];
-	m->norder = n;
-}
-
-/* The first message that waits for a slot */
-static struct rxq_msg *rxq_starved(struct rxq_model *m)
-{
-	int i;
-
-	for (i = 0; i < m->norder; i++)
-		if (m->order[i]->state == RXQ_SLOT)
-			return m->order[i];
-	return NULL;
-}
-
-static void rxq_wakes(struct rxq_model *m, struct rxq_msg *s,
-		      enum rxq_state state)
-{
-	rxq_order_remove(m, s);
-	s->claimed = false;
-	s->state = state;
-}
-
-/* A message takes a receive, or a part of it if there is a slot. */
-static bool rxq_take(struct rxq_model *m, struct rxq_msg *s,
-		     struct rxq_recv *r)
-{
-	bool last;
-
-	s->recv = r;
-	s->off = r->off;
-	s->len = r->size - r->off;
-	if (!r->multi) {
-		r->posted = false;
-		return true;
-	}
-	s->len = min(s->msg.len, s->len);
-	last = r->size - r->off - s->len < m->min_multi;
-	if (rxq_starved(m) || (!last && rxq_slots(m) >= m->limit[1]))
-		return false;
-	m->reserved += !last;
-	r->parts++;
-	r->off += s->len;
-	r->posted = !last;
-	return true;
-}
-
-static void rxq_offer(struct rxq_model *m, struct rxq_recv *r)
-{
-	struct rxq_msg *waiting[RXQ_MSGS];
-	int i, n = m->norder;
-
-	r->posted = true;
-	memcpy(waiting, m->order, sizeof(waiting));
-	for (i = 0; i < n && r->posted; i++) {
-		struct rxq_msg *s = waiting[i];
-
-		if (s->state != RXQ_WAIT || s->claimed || !rxq_fits(r, s))
-			continue;
-		if (rxq_take(m, s, r))
-			rxq_wakes(m, s, RXQ_GIVEN);
-		else
-			s->state = RXQ_SLOT;
-	}
-}
-
-/* Those that wait for slots look again, in their order. */
-static void rxq_feed(struct rxq_model *m)
-{
-	struct rxq_msg *s, *behind[RXQ_MSGS];
-	int i, n = 0;
-
-	for (i = 0; i < m->norder; i++) {
-		if (m->order[i]->state != RXQ_SLOT)
-			continue;
-		behind[n++] = m->order[i];
-		m->order[i]->state = RXQ_WAIT;
-	}
-	for (i = 0; i < n; i++) {
-		struct rxq_recv *r;
-
-		s = behind[i];
-		r = rxq_starved(m) ? NULL : rxq_oldest(m, s);
-		if (r && rxq_take(m, s, r))
-			rxq_wakes(m, s, RXQ_GIVEN);
-		else if (r || rxq_starved(m))
-			s->state = RXQ_SLOT;
-	}
-}
-
-/* Look for a receive: what kofi_rxq_match() must return */
-static int rxq_look(struct rxq_model *m, struct rxq_msg *s)
-{
-	struct rxq_recv *r;
-
-	if (s->state == RXQ_SLOT)
-		rxq_feed(m);
-	switch (s->state) {
-	case RXQ_GIVEN:
-		s->state = RXQ_PLACING;
-		return 0;
-	case RXQ_DROP:
-		s->state = RXQ_IDLE;
-		return 0;
-	case RXQ_WAIT:
-	case RXQ_SLOT:
-		return -EAGAIN;
-	default:
-		break;
-	}
-	r = rxq_oldest(m, s);
-	if (r && rxq_take(m, s, r)) {
-		s->state = RXQ_PLACING;
-		return 0;
-	}
-	s->state = r ? RXQ_SLOT : RXQ_WAIT;
-	m->order[m->norder++] = s;
-	return -EAGAIN;
-}
-
-static void rxq_cancel_recv(struct rxq_model *m, struct rxq_recv *r)
-{
-	r->canceled = true;
-	r->posted = false;
-	if (!r->parts)
-		rxq_expect_canceled(m, r);
-	if (r->multi)
-		rxq_feed(m);
 }
 
 /* ---------------------------------------------------------------- the steps */
@@ -518,7 +247,7 @@ static void rxq_peek(struct rxq_model *m)
 		wc.len = s->msg.len;
 		wc.tag = s->msg.tag;
 		wc.data = s->msg.data;
-		wc.src = m->source ? s->from->source : FI_ADDR_NOTAVAIL;
+		wc.src = m->source ? s->source : FI_ADDR_NOTAVAIL;
 	}
 	rxq_expect(m, &wc);
 	if (s && how & FI_DISCARD) {
@@ -545,13 +274,17 @@ static void rxq_cancel(struct rxq_model *m)
 }
 
 /* The stream reads: its message has begun, or it comes back for it. */
+static void rxq_kill_stream(struct rxq_model *m, struct rxq_stream *from);
+
 static void rxq_run(struct rxq_model *m, struct rxq_msg *s)
 {
 	struct kofi_rxop *op;
 	int want, ret;
 
 	if (s->state == RXQ_IDLE) {
-		s->msg.src = s->from->source;
+		s->source = s->from->source;
+		s->msg.src = s->source;
+		s->msg.confirmed = !rxq_random(m, 3);
 		s->msg.tagged = rxq_random(m, 2);
 		s->msg.len = rxq_random(m, 4) ? rxq_random(m, 600) : 0;
 		s->msg.tag = s->msg.tagged ? rxq_tag(m) : 0;
@@ -562,6 +295,8 @@ static void rxq_run(struct rxq_model *m, struct rxq_msg *s)
 	want = rxq_look(m, s);
 	ret = kofi_rxq_match(m->q, &s->msg, &op);
 	rxq_check_ret(m, want, ret, "match");
+	if (!m->wrong && ret == -ECONNABORTED)
+		rxq_kill_stream(m, s->from);
 	if (m->wrong || ret)
 		return;
 	rxq_check(m, !op == (s->state == RXQ_IDLE), "a message is dropped");
@@ -579,7 +314,7 @@ static void rxq_ended(struct rxq_model *m, struct rxq_msg *s,
 	struct rxq_recv *r = s->recv;
 
 	wc->op_context = r->context;
-	wc->src = m->source ? s->from->source : FI_ADDR_NOTAVAIL;
+	wc->src = m->source ? s->source : FI_ADDR_NOTAVAIL;
 	wc->buf = NULL;
 	wc->flags &= ~FI_MULTI_RECV;
 	s->state = RXQ_IDLE;
@@ -739,12 +474,82 @@ static void rxq_invariants(struct rxq_model *m)
 			break;
 		case RXQ_GIVEN:
 		case RXQ_DROP:
+		case RXQ_EXPIRED:
 			rxq_check(m, s->woken, "a message was not woken");
 			break;
 		default:
 			break;
 		}
 	}
+}
+
+/* The address of a stream is removed, or inserted again, as kofi_sock does it. */
+static void rxq_disown(struct rxq_model *m, struct rxq_stream *from)
+{
+	struct rxq_msg *s;
+
+	if (from->source == FI_ADDR_NOTAVAIL) {
+		from->source = 100 + rxq_random(m, 2);
+		return;
+	}
+	from->source = FI_ADDR_NOTAVAIL;
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++) {
+		if (s->from != from || s->state == RXQ_IDLE)
+			continue;
+		s->source = FI_ADDR_NOTAVAIL;
+		spin_lock_irq(&m->q->lock);
+		s->msg.src = FI_ADDR_NOTAVAIL;
+		spin_unlock_irq(&m->q->lock);
+	}
+}
+
+/* What the consumer is told of a message that has waited too long */
+static void rxq_report(struct rxq_model *m, const struct rxq_msg *s)
+{
+	struct kofi_eq_unexpected got = {};
+	u64 flags = s->msg.tagged ? FI_TAGGED : FI_MSG;
+	u32 event = 0;
+
+	rxq_check_ret(m, sizeof(got), fi_eq_read(m->eq, &event, &got, sizeof(got), 0),
+		      "fi_eq_read");
+	rxq_check(m, event == KOFI_UNEXPECTED, "another event");
+	rxq_check(m, got.entry.fid == &s->from->to->fid, "an event of another endpoint");
+	rxq_check(m, got.entry.data == s->source, "an event with another source");
+	rxq_check(m, got.flags == (flags | (s->msg.confirmed ? 0 : FI_DISCARD)),
+		  "an event with other flags");
+	rxq_check(m, got.tag == s->msg.tag && got.len == s->msg.len,
+		  "an event of another message");
+}
+
+/* The oldest messages have waited too long, all at once. */
+static void rxq_expire(struct rxq_model *m)
+{
+	struct rxq_msg *waiting[RXQ_MSGS];
+	int i, n = m->norder, old = rxq_random(m, n + 1);
+	struct kofi_rxq *q = m->q;
+	struct fi_eq_entry none;
+	u32 event;
+
+	memcpy(waiting, m->order, sizeof(waiting));
+	spin_lock_irq(&q->lock);
+	for (i = 0; i < n; i++)
+		waiting[i]->msg.expires = jiffies + (i < old ? -1 : 1000 * HZ);
+	spin_unlock_irq(&q->lock);
+	local_bh_disable();
+	q->expire.function(&q->expire);
+	local_bh_enable();
+	for (i = 0; i < old; i++) {
+		struct rxq_msg *s = waiting[i];
+
+		/* one that is claimed, or has its receive, is not unexpected */
+		if (s->state != RXQ_WAIT || s->claimed ||
+		    !fake_of(s->from->to)->base.unexpected_timeout)
+			continue;
+		rxq_wakes(m, s, s->msg.confirmed ? RXQ_EXPIRED : RXQ_DROP);
+		rxq_report(m, s);
+	}
+	rxq_check_ret(m, -EAGAIN, fi_eq_read(m->eq, &event, &none, sizeof(none), 0),
+		      "fi_eq_read of nothing");
 }
 
 /* Now and then a message goes before its stream has seen the claim. */
@@ -762,7 +567,7 @@ static void rxq_step(struct rxq_model *m)
 	struct rxq_msg *s = &m->msgs[rxq_random(m, m->nmsgs)];
 	int n;
 
-	switch (rxq_random(m, 18)) {
+	switch (rxq_random(m, 20)) {
 	case 0 ... 1:
 		rxq_post(m, false);
 		break;
@@ -793,6 +598,12 @@ static void rxq_step(struct rxq_model *m)
 	case 14 ... 16:
 		for (n = rxq_random(m, 8); n && rxq_read(m); n--)
 			;
+		break;
+	case 17:
+		rxq_expire(m);
+		break;
+	case 18:
+		rxq_disown(m, s->from);
 		break;
 	default:
 		if (!rxq_random(m, 4))
@@ -875,18 +686,26 @@ static const struct fi_ops_tagged rxq_own_tagged = {
 };
 
 static void rxq_open_stream(struct rxq_model *m, struct fake_world *world,
-			    struct fid_eq *eq, struct rxq_stream *s)
+			    struct rxq_stream *s)
 {
+	/* longer than a run takes: rxq_expire() has the time pass */
+	const size_t timeout = rxq_random(m, 2) ? 24 * 3600 * MSEC_PER_SEC : 0;
 	struct kunit *test = m->test;
+	struct fi_eq_entry entry;
+	u32 event;
 
 	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(world->domain, world->info, &s->ep,
 					     m));
-	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(s->ep, &eq->fid, 0));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(s->ep, &m->eq->fid, 0));
 	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(s->ep, &m->cq->fid, FI_TRANSMIT));
 	KUNIT_ASSERT_EQ(test, 0, m->owner ?
 			fi_ep_bind(s->ep, &m->owner->fid, 0) :
 			fi_ep_bind(s->ep, &m->cq->fid, FI_RECV));
 	fake_connected(test, s->ep);
+	while (fi_eq_read(m->eq, &event, &entry, sizeof(entry), 0) > 0)
+		;
+	/* fi_setopt() has it for reliable datagrams only */
+	fake_of(s->ep)->base.unexpected_timeout = timeout;
 }
 
 /* Records for each stream; those of an endpoint's own queue share it. */
@@ -901,8 +720,8 @@ static void rxq_open_msgs(struct rxq_model *m, bool shared)
 		s->from = &m->streams[i / records];
 		s->from->source = i / records < 2 ? 100 + i / records :
 						    FI_ADDR_NOTAVAIL;
-		kofi_rxmsg_init(&s->msg, &fake_of(shared ? s->from->ep :
-						  m->owner)->base, rxq_wake);
+		s->from->to = shared ? s->from->ep : m->owner;
+		kofi_rxmsg_init(&s->msg, &fake_of(s->from->to)->base, rxq_wake);
 	}
 }
 
@@ -912,7 +731,6 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_rx_attr rx = { .size = RXQ_RECVS };
 	struct rxq_model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
-	struct fid_eq *eq;
 	size_t size;
 	int i;
 
@@ -934,7 +752,7 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 		m->recvs[i].mem = alloc_pages(GFP_KERNEL, RXQ_ORDER);
 		KUNIT_ASSERT_NOT_NULL(test, m->recvs[i].mem);
 	}
-	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(world->fabric, NULL, &eq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(world->fabric, NULL, &m->eq, NULL));
 	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(world->domain, &attr, &m->cq,
 					    NULL));
 	world->info->caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV |
@@ -949,7 +767,7 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 		KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(m->owner, &m->cq->fid,
 						    FI_RECV));
 	for (i = 0; i < (shared ? m->nstreams : 1); i++)
-		rxq_open_stream(m, world, eq, &m->streams[i]);
+		rxq_open_stream(m, world, &m->streams[i]);
 	if (shared) {
 		m->q = &container_of(m->owner, struct kofi_srx,
 				     base.ep)->rxq;
@@ -989,7 +807,7 @@ static void rxq_model_run(struct kunit *test, struct fake_world *world,
 	else
 		kofi_rxq_exit(m->q);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&m->cq->fid));
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&eq->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&m->eq->fid));
 	for (i = 0; i < RXQ_RECVS; i++)
 		__free_pages(m->recvs[i].mem, RXQ_ORDER);
 	kunit_kfree(test, m);
