@@ -20,6 +20,9 @@ match($0, /block_rq_[a-z]+: /) {
 	events[event]++
 	if (event == "issue") {
 		under[key]++
+	} else if (event == "complete" && under[key] < 1 && word[n] != "[0]") {
+		# a disk without a path fails what it is given, and issues none of it
+		refused++
 	} else if (--under[key] < 0) {
 		print event " of what is not under way: " $0
 		bad = 1
@@ -33,6 +36,7 @@ END {
 			bad = 1
 		}
 	print events["issue"] + 0 " issued, " events["requeue"] + 0 \
-		" taken back, " events["complete"] + 0 " completed"
+		" taken back, " events["complete"] + 0 " completed, " \
+		refused + 0 " of them refused"
 	exit bad || !events["complete"]
 }
