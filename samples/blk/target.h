@@ -207,6 +207,7 @@ struct kblkt_io {
  * @rx: @depth of them
  * @io: @depth of them
  * @depth: commands there may be under way
+ * @tags: of commands without an answer
  */
 struct kblkt_conn {
 	struct list_head	node;
@@ -232,6 +233,7 @@ struct kblkt_conn {
 	struct kblkt_rx		*rx;
 	struct kblkt_io		*io;
 	unsigned int		depth;
+	DECLARE_BITMAP(tags, KBLK_DEPTH);
 };
 
 /* tconfig.c */

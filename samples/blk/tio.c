@@ -197,8 +197,9 @@ static u8 kblkt_status(blk_status_t sts)
 /* Any context */
 static void kblkt_finish(struct kblkt_io *io, u8 status)
 {
-	struct kblkt_volume *v = io->conn->volume;
 	bool read = io->op == KBLK_OP_READ && status == KBLK_OK;
+	struct kblkt_conn *c = io->conn;
+	struct kblkt_volume *v = c->volume;
 
 	io->status = status;
 	atomic64_inc(io->op == KBLK_OP_READ ? &v->reads :
@@ -208,7 +209,9 @@ static void kblkt_finish(struct kblkt_io *io, u8 status)
 	if (io->rx)
 		kblkt_rearm(io->rx);
 	io->rx = NULL;
-	atomic_set(&io->parts, read && !io->conn->data ? 2 : 1);
+	/* before the answer, which lets the client use it again */
+	clear_bit(io->tag, c->tags);
+	atomic_set(&io->parts, read && !c->data ? 2 : 1);
 	kblkt_go(io, read ? kblkt_put : kblkt_answer);
 }
 
@@ -469,7 +472,9 @@ static void kblkt_received(struct fid_cq *cq, const struct kofi_wc *wc)
 		kblkt_lost(c);
 		return;
 	}
-	if (!kblkt_cmd_valid(c, &rx->cmd, wc->len)) {
+	/* more commands than tags would wait for each other in one stream */
+	if (!kblkt_cmd_valid(c, &rx->cmd, wc->len) ||
+	    test_and_set_bit(le16_to_cpu(rx->cmd.tag), c->tags)) {
 		pr_warn_ratelimited("kofi_blkt: %pISc: invalid command, connection ended\n",
 				    &c->peer);
 		kblkt_lost(c);

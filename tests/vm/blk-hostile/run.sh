@@ -2,13 +2,19 @@
 # shellcheck shell=sh
 # A client of the target that breaks the rules of the protocol, on a volume on a
 # device, on one on a file, and on one that is read-only. Around each there are
-# bytes that must not change; another client must not notice anything.
+# bytes that must not change; another client must not notice anything. Then targets
+# that break the rules: their volumes give I/O errors, and work when they keep to
+# them; another volume must not notice anything.
 
 . "$VM/steps.sh"
 
 export SOCK=127.0.0.1
-COUNT=1000
-[ "$VM_KERNEL" != debug ] || COUNT=33334
+# commands of a client, on each volume, targets, and faults of each
+case $VM_KERNEL in
+uml) COUNT=500 TARGETS=3 FAULTS=6 ;;
+debug) COUNT=33334 TARGETS=6 FAULTS=1000 ;;
+*) COUNT=1000 TARGETS=6 FAULTS=8 ;;
+esac
 MIB=4	# of a volume, and on either side of it
 
 # A device that is the middle of a file of random bytes
@@ -58,8 +64,10 @@ calm() {	# DEVICE
 	done
 }
 
+seed() { od -An -N7 -tu8 /dev/urandom | tr -d ' '; }
+
 hostile() {	# VOLUME
-	seed=$(od -An -N7 -tu8 /dev/urandom | tr -d ' ')
+	seed=$(seed)
 	disk=$(device m)
 	rm -f /tmp/stop
 	dmesg -c >/dev/null
@@ -72,6 +80,57 @@ hostile() {	# VOLUME
 	state m live && ! dmesg | grep "kofi_blk: .*connection lost"
 }
 
+# --- targets ---
+
+# The commands are fio's, which goes on after errors.
+bad_target() {	# NUMBER
+	kofi-blk-target "$SOCK" $((4500 + $1)) 4 $FAULTS "$(seed)" >"/tmp/target.$1" 2>&1 &
+	echo $! >"/tmp/target.pid.$1"
+	retry listens $((4500 + $1)) &&
+		map "bad$1" any sock port=$((4500 + $1)) timeout=4 || return
+	fio --name=bad --filename="$(device "bad$1")" --direct=1 --ioengine=libaio \
+		--rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 --rate_iops=80 \
+		--continue_on_error=all --time_based --runtime=360000 --thread --minimal \
+		>"/tmp/fio.$1" 2>&1 &
+	echo $! >"/tmp/fio.pid.$1"
+}
+
+honest() { grep -q "^honest$" "/tmp/target.$1" || ! kill -0 "$(cat "/tmp/target.pid.$1")"; }
+
+# Each command has ended, and a target that is honest now is a disk like others.
+good_again() {	# NUMBER
+	until honest "$1"; do sleep 0.5; done
+	cat "/tmp/target.$1"
+	grep -q "^honest$" "/tmp/target.$1" || return
+	kill -INT "$(cat "/tmp/fio.pid.$1")"
+	wait "$(cat "/tmp/fio.pid.$1")"
+	bad=$(device "bad$1")
+	retry quiet "$bad" && retry state "bad$1" live &&
+		verify "$bad" --iodepth=8 --io_size=2m
+}
+
+# One trace of all of them, as far as it has room for that
+bad_targets() {
+	disk=$(device m)
+	rm -f /tmp/stop
+	dmesg -c >/dev/null
+	calm "$disk" &
+	job=$!
+	[ "$VM_KERNEL" = debug ] || trace_requests || return
+	for n in $(seq $TARGETS); do bad_target "$n" || return; done
+	for n in $(seq $TARGETS); do good_again "$n" || return; done
+	touch /tmp/stop
+	wait $job || return
+	# shellcheck disable=SC2046
+	[ "$VM_KERNEL" = debug ] ||
+		requests_complete_once "$disk" $(for n in $(seq $TARGETS); do device "bad$n"; done) ||
+		return
+	for n in $(seq $TARGETS); do
+		unmap "bad$n" && kill "$(cat "/tmp/target.pid.$n")" || return
+	done
+	state m live && ! dmesg | grep "kofi_blk: ${disk#/dev/}: connection lost"
+}
+
 ends() { unmap m && target_gone && modules_gone; }
 
 step begin setup || exit
@@ -79,5 +138,7 @@ for volume in wild file ro; do
 	step "$volume" hostile $volume
 	cat /tmp/.step
 done
+check targets bad_targets
+cat /tmp/.check
 step end ends
 step nothing-left retry no_objects

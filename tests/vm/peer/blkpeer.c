@@ -11,10 +11,7 @@
  * hang. At last it has to serve an honest client. What may not have been changed
  * the script compares. The same seed gives the same commands.
  */
-#include <assert.h>
-#include <endian.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,9 +26,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
-#define BIT(n)		(1U << (n))
-#define GENMASK(h, l)	((~0U << (l)) & (~0U >> (31 - (h))))
-#include "../../../samples/blk/proto.h"
+#include "blkutil.h"
 
 #define TIMEOUT		120	/* seconds; nothing that works takes this long */
 #define MEMORY		(256U << 10)
@@ -39,7 +34,7 @@
 #define SENDS		(4 * KBLK_DEPTH)
 #define BURST		200	/* commands of a connection at most */
 
-enum { SEND = 1, RECV };	/* contexts of operations */
+const char *program = "kofi-blk-peer";
 
 static struct fi_info *info;
 static struct fid_fabric *fabric;
@@ -57,56 +52,12 @@ static struct fid_ep *ep;
 static struct kblk_welcome welcome;
 static bool connected, down;
 static unsigned int asked, answered, sending, next_send, last_status;
+static bool busy[KBLK_DEPTH];	/* tags of commands without an answer */
 
 /* What has happened */
 static unsigned int commands, messages, good, bad, connections, ended, refused;
 static const char *volume;
 static uint32_t attempt;
-
-__attribute__((noreturn, format(printf, 1, 2)))
-static void die(const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	fprintf(stderr, "kofi-blk-peer: ");
-	vfprintf(stderr, fmt, args);
-	fputc('\n', stderr);
-	va_end(args);
-	exit(1);
-}
-
-static void check(ssize_t err, const char *what)
-{
-	if (err)
-		die("%s: %s", what, fi_strerror(-err));
-}
-
-/* ------------------------------------------------------------------- chance */
-
-static uint64_t state;
-
-static uint64_t random64(void)
-{
-	uint64_t z = state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
-
-static unsigned int below(unsigned int n)
-{
-	return random64() % n;
-}
-
-static void flip(void *bytes, size_t len)
-{
-	unsigned int n = 1 + below(8);
-
-	while (n--)
-		((unsigned char *)bytes)[below(len)] ^= 1U << below(8);
-}
 
 /* -------------------------------------------------------------- connections */
 
@@ -186,6 +137,7 @@ static bool events(int timeout)
 static void take(uint32_t value)
 {
 	last_status = value >> 24;
+	busy[value % KBLK_DEPTH] = false;
 	if (last_status == KBLK_OK)
 		good++;
 	else
@@ -263,6 +215,7 @@ static bool dial(bool honest)
 	asked = 0;
 	answered = 0;
 	sending = 0;
+	memset(busy, 0, sizeof(busy));
 	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
 	check(fi_endpoint(domain, info, &ep, NULL), "fi_endpoint");
 	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
@@ -316,12 +269,23 @@ static void transmit(const void *bytes, size_t len)
 			die("the target takes no command");
 		progress(1);
 	}
+	busy[le16toh(((const struct kblk_cmd *)bytes)->tag) % KBLK_DEPTH] = true;
 	sending++;
 	asked++;
 	messages++;
 }
 
 /* ----------------------------------------------------------------- commands */
+
+/* There is one: fewer commands than tags are without an answer. */
+static unsigned int free_tag(void)
+{
+	unsigned int tag = below(KBLK_DEPTH);
+
+	while (busy[tag])
+		tag = (tag + 1) % KBLK_DEPTH;
+	return tag;
+}
 
 /* One that a client might send; returns bytes of data behind it. */
 static size_t command(struct kblk_cmd *c)
@@ -331,7 +295,7 @@ static size_t command(struct kblk_cmd *c)
 	uint64_t len = block * (1 + below(16)), at;
 
 	*c = (struct kblk_cmd) {
-		.op = below(KBLK_OPS), .tag = htole16(below(KBLK_DEPTH)),
+		.op = below(KBLK_OPS), .tag = htole16(free_tag()),
 		.gen = random64(),
 	};
 	if (c->op == KBLK_OP_FLUSH)
@@ -434,7 +398,7 @@ static void one(void)
 	memcpy(message, &c, sizeof(c));
 	for (i = sizeof(c); i < len; i++)
 		message[i] = i;
-	/* many of the same tag, and more than was said */
+	/* many of the same tag, and more than was said: this is its end */
 	if (!below(64))
 		n = 2 * KBLK_DEPTH;
 	while (n-- && !down)
@@ -512,9 +476,9 @@ int main(int argc, char **argv)
 	if (strlen(volume) > KBLK_NAME_LEN)
 		die("a volume's name is shorter");
 	most = strtoul(argv[4], NULL, 0);
-	state = strtoull(argv[5], NULL, 0);
+	chance = strtoull(argv[5], NULL, 0);
 	attempt = time(NULL);
-	printf("seed %llu\n", (unsigned long long)state);
+	printf("seed %llu\n", (unsigned long long)chance);
 	open_all(argv[1], argv[2]);
 	renew();
 	while (commands < most) {

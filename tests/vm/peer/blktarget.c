@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofi-blk-target: a target for kofi_blk.ko that breaks the rules.
+ *
+ *	kofi-blk-target ADDRESS PORT MIB FAULTS SEED
+ *
+ * It has one volume of MIB, of its memory, under any name, and one connection at a
+ * time. One command in eight it does wrong, in a way that the client answers with
+ * an I/O error; and every second or so in a way that ends the connection: tags and
+ * generations of no command, two answers, answers of other lengths, values out of
+ * nothing, accesses to memory that is not offered any more or reaches too far, no
+ * answer at all. Logins are wrong, too. After so many FAULTS of the second kind it
+ * says "honest", and does everything right until it is killed. The same seed gives
+ * the same choices.
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "blkutil.h"
+
+#define RECVS		(2 * KBLK_DEPTH)
+#define MESSAGE		(sizeof(struct kblk_cmd) + KBLK_INLINE)
+#define BYTES_MAX	18	/* log2 of a request's at most */
+#define OLD		64	/* keys that are remembered */
+#define LIVE_MS		1200	/* one that ends earlier makes the client pause */
+
+/* A command, until it is answered; its memory is the receive's, too. */
+struct command {
+	unsigned char	bytes[MESSAGE];
+	struct kblk_cmd	cmd;
+	bool		reading;	/* its data is under way */
+};
+
+const char *program = "kofi-blk-target";
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_eq *eq;
+static struct fid_pep *pep;
+
+/* The connection */
+static struct fid_domain *domain;
+static struct fid_cq *cq;
+static struct fid_ep *ep;
+static bool connected, down, cq_data;
+static double since;
+static struct command commands[RECVS];
+static struct kblk_cmd old[OLD];	/* with a key that has ended, perhaps */
+static unsigned int nr_old;
+
+static unsigned char *volume, rubbish[1 << BYTES_MAX];
+static uint64_t volume_bytes;
+static unsigned int faults, most;
+
+/* What has happened */
+static unsigned int served, wrong, connections, logins;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static bool honest(void)
+{
+	return faults >= most;
+}
+
+/* -------------------------------------------------------------- connections */
+
+static void listen_at(const char *node, const char *port)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		die("no memory");
+	hints->caps = FI_MSG | FI_RMA;
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->fabric_attr->prov_name = strdup("tcp");
+	check(fi_getinfo(FI_VERSION(1, 17), node, port, FI_SOURCE, hints,
+			 &info), "fi_getinfo");
+	fi_freeinfo(hints);
+	check(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
+	check(fi_eq_open(fabric, &attr, &eq, NULL), "fi_eq_open");
+	check(fi_passive_ep(fabric, info, &pep, NULL), "fi_passive_ep");
+	check(fi_pep_bind(pep, &eq->fid, 0), "fi_pep_bind");
+	check(fi_listen(pep), "fi_listen");
+}
+
+static void hang_up(void)
+{
+	if (ep)
+		fi_close(&ep->fid);
+	if (cq)
+		fi_close(&cq->fid);
+	if (domain)
+		fi_close(&domain->fid);
+	ep = NULL;
+	cq = NULL;
+	domain = NULL;
+	connected = false;
+	down = false;
+	nr_old = 0;
+}
+
+static void post(struct command *c)
+{
+	if (fi_recv(ep, c->bytes, sizeof(c->bytes), NULL, FI_ADDR_UNSPEC, c))
+		down = true;
+}
+
+static void refuse(fid_t handle)
+{
+	struct kblk_refusal r = {
+		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
+		.reason = htole16(KBLK_REASON_BUSY),
+	};
+
+	if (below(2))
+		flip(&r, sizeof(r));
+	fi_reject(pep, handle, &r, below(2) ? sizeof(r) : below(sizeof(r)));
+}
+
+/* The login of a client that keeps to the rules, which is checked on the way. */
+static void login(struct fi_eq_cm_entry *e, size_t len)
+{
+	const struct kblk_hello *h = (const void *)e->data;
+	struct fi_cq_attr attr = {
+		.size = 8 * RECVS, .format = FI_CQ_FORMAT_DATA,
+		.wait_obj = FI_WAIT_UNSPEC,
+	};
+	struct kblk_welcome w = {
+		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
+		.sectors = htole64(volume_bytes / 512),
+		.uuid = { 0x6b, 1, 2, 3 }, .block = 9, .phys = 12, .io_min = 12,
+		.inline_max = 12, .bytes_max = BYTES_MAX,
+	};
+	size_t i, room = sizeof(w);
+
+	if (len != sizeof(*h) || h->magic != htole32(KBLK_MAGIC) ||
+	    h->version != htole16(KBLK_VERSION) || h->queues != htole16(1) ||
+	    le16toh(h->depth) > KBLK_DEPTH || h->reserved)
+		die("a login of %zu bytes that is none", len);
+	hang_up();
+	logins++;
+	/* the first one has to succeed: it is a mapping */
+	if (connections && !honest() && !below(8)) {
+		faults++;
+		refuse(e->info->handle);
+		return;
+	}
+	cq_data = le16toh(h->flags) & KBLK_CQ_DATA;
+	if (cq_data)
+		w.flags = htole16(KBLK_CQ_DATA);
+	if (connections && !honest() && !below(8)) {
+		faults++;
+		if (below(3))
+			flip(&w, sizeof(w));
+		else
+			room = below(sizeof(w));
+	}
+	check(fi_domain(fabric, e->info, &domain, NULL), "fi_domain");
+	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
+	check(fi_endpoint(domain, e->info, &ep, NULL), "fi_endpoint");
+	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
+	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+	check(fi_enable(ep), "fi_enable");
+	for (i = 0; i < RECVS; i++)
+		post(&commands[i]);
+	if (fi_accept(ep, &w, room))
+		down = true;
+}
+
+static void events(int timeout)
+{
+	struct fi_eq_err_entry err = { 0 };
+	struct {
+		struct fi_eq_cm_entry	cm;
+		unsigned char		data[256];
+	} e;
+	uint32_t event;
+	ssize_t n;
+
+	n = fi_eq_sread(eq, &event, &e, sizeof(e), timeout, 0);
+	if (n == -FI_EAVAIL) {
+		if (fi_eq_readerr(eq, &err, 0) > 0 && ep &&
+		    err.fid == &ep->fid)
+			down = true;
+		return;
+	}
+	if (n < (ssize_t)sizeof(e.cm))
+		return;
+	if (event == FI_CONNREQ) {
+		login(&e.cm, n - sizeof(e.cm));
+		fi_freeinfo(e.cm.info);
+	} else if (ep && e.cm.fid == &ep->fid && event == FI_CONNECTED) {
+		connections++;
+		connected = true;
+		since = now();
+	} else if (ep && e.cm.fid == &ep->fid) {
+		down = true;
+	}
+}
+
+/* ------------------------------------------------------------------- answers */
+
+/* What is refused now is not sent: nothing here waits to do it later. */
+static bool sent(ssize_t err)
+{
+	if (err && err != -FI_EAGAIN)
+		down = true;
+	return !err;
+}
+
+static uint32_t value_of(const struct kblk_cmd *c, unsigned int status)
+{
+	return le16toh(c->tag) | (uint32_t)c->gen << 16 | status << 24;
+}
+
+/* @len is not sizeof(struct kblk_answer) in an answer that is wrong. */
+static void say(uint32_t value, uint32_t reserved, size_t len)
+{
+	struct kblk_answer a = {
+		.value = htole32(value), .reserved = htole32(reserved),
+	};
+
+	memcpy(rubbish, &a, sizeof(a));
+	if (len <= info->tx_attr->inject_size)
+		sent(fi_inject(ep, rubbish, len, FI_ADDR_UNSPEC));
+	else
+		sent(fi_send(ep, rubbish, len, NULL, FI_ADDR_UNSPEC, NULL));
+}
+
+static void answer(const struct kblk_cmd *c, unsigned int status)
+{
+	say(value_of(c, status), 0, sizeof(struct kblk_answer));
+}
+
+static void put(const struct kblk_cmd *c, const void *data, size_t len,
+		uint64_t addr, uint64_t key)
+{
+	if (cq_data)
+		sent(fi_writedata(ep, data, len, NULL, value_of(c, KBLK_OK),
+				  FI_ADDR_UNSPEC, addr, key, NULL));
+	else if (sent(fi_write(ep, data, len, NULL, FI_ADDR_UNSPEC, addr, key,
+			       NULL)))
+		answer(c, KBLK_OK);
+}
+
+/* Where a command's bytes are, or NULL if that is not in the volume */
+static unsigned char *place(const struct kblk_cmd *c)
+{
+	uint64_t at = le64toh(c->sector) * 512, len = le32toh(c->len);
+
+	if (len > 1U << BYTES_MAX || at > volume_bytes || len > volume_bytes - at)
+		die("a command outside of the volume");
+	return volume + at;
+}
+
+static void serve(struct command *c)
+{
+	struct kblk_cmd *cmd = &c->cmd;
+	size_t len = le32toh(cmd->len);
+
+	served++;
+	switch (cmd->op) {
+	case KBLK_OP_READ:
+		put(cmd, place(cmd), len, le64toh(cmd->addr), le64toh(cmd->key));
+		return;
+	case KBLK_OP_WRITE:
+		if (cmd->flags & KBLK_CMD_INLINE) {
+			memcpy(place(cmd), c->bytes + sizeof(*cmd), len);
+			break;
+		}
+		c->reading = true;
+		if (sent(fi_read(ep, place(cmd), len, NULL, FI_ADDR_UNSPEC,
+				 le64toh(cmd->addr), le64toh(cmd->key), c)))
+			return;
+		c->reading = false;
+		answer(cmd, KBLK_IO_ERROR);
+		return;
+	case KBLK_OP_FLUSH:
+		break;
+	default:
+		die("a command that has not been offered: %u", cmd->op);
+	}
+	answer(cmd, KBLK_OK);
+}
+
+/* An I/O error for the client, and nothing else */
+static void serve_badly(const struct kblk_cmd *c)
+{
+	size_t len = le32toh(c->len);
+
+	wrong++;
+	if (c->op != KBLK_OP_READ || !cq_data || below(2)) {
+		/* also with a status that does not exist */
+		answer(c, 1 + below(255));
+		return;
+	}
+	/* a read whose data is short, or missing */
+	switch (below(3)) {
+	case 0:
+		answer(c, KBLK_OK);
+		break;
+	case 1:
+		put(c, rubbish, 0, le64toh(c->addr), le64toh(c->key));
+		break;
+	default:
+		put(c, rubbish, below(len), le64toh(c->addr), le64toh(c->key));
+	}
+}
+
+/* What ends the connection. False: with this command it cannot be done. */
+static bool violate(struct command *c)
+{
+	static const size_t lengths[] = { 0, 1, 4, 7, 9, 64, 4096, 65536 };
+	const struct kblk_cmd *cmd = &c->cmd, *was;
+	uint64_t addr = le64toh(cmd->addr), key = le64toh(cmd->key);
+	uint32_t value = value_of(cmd, KBLK_OK);
+	size_t len = le32toh(cmd->len);
+	unsigned int n = 2 + below(8);
+
+	switch (below(14)) {
+	case 0:		/* of no command */
+		say(value ^ 1U << below(24), 0, sizeof(struct kblk_answer));
+		return true;
+	case 1:
+		say(random64(), 0, sizeof(struct kblk_answer));
+		return true;
+	case 2:
+		say(value, 1U << below(32), sizeof(struct kblk_answer));
+		return true;
+	case 3:
+		say(value, 0, lengths[below(sizeof(lengths) / sizeof(*lengths))]);
+		return true;
+	case 4:		/* more than once */
+		while (n--)
+			answer(cmd, KBLK_OK);
+		return true;
+	case 5:
+		if (cmd->op != KBLK_OP_READ)
+			return false;
+		put(cmd, rubbish, len, addr, key);
+		put(cmd, rubbish, len, addr, key);
+		return true;
+	case 6:		/* its answer, then its data */
+		if (!key)
+			return false;
+		answer(cmd, KBLK_IO_ERROR);
+		if (cmd->op == KBLK_OP_READ)
+			put(cmd, rubbish, len, addr, key);
+		else
+			sent(fi_read(ep, rubbish, len, NULL, FI_ADDR_UNSPEC,
+				     addr, key, NULL));
+		return true;
+	case 7:		/* too far */
+		if (!key || cmd->op != KBLK_OP_READ)
+			return false;
+		put(cmd, rubbish, below(2) ? len : 1 + below(512),
+		    addr + len - below(512), key);
+		return true;
+	case 8:		/* the wrong way */
+		if (!key)
+			return false;
+		if (cmd->op == KBLK_OP_WRITE)
+			put(cmd, rubbish, len, addr, key);
+		else
+			sent(fi_read(ep, rubbish, len, NULL, FI_ADDR_UNSPEC,
+				     addr, key, NULL));
+		return true;
+	case 9:		/* a key that has ended, or never was */
+		if (!nr_old)
+			return false;
+		was = &old[below(nr_old < OLD ? nr_old : OLD)];
+		put(cmd, rubbish, 512, le64toh(was->addr), le64toh(was->key));
+		return true;
+	case 10:
+		put(cmd, rubbish, 512, random64(), random64());
+		return true;
+	case 11:	/* a value without data, out of nothing */
+		sent(fi_senddata(ep, rubbish, below(2) ? 0 : 8, NULL, random64(),
+				 FI_ADDR_UNSPEC, NULL));
+		return true;
+	case 12:	/* no answer */
+		return true;
+	default:
+		down = true;
+		return true;
+	}
+}
+
+static void received(struct command *c, size_t len)
+{
+	memcpy(&c->cmd, c->bytes, sizeof(c->cmd));
+	if (len < sizeof(c->cmd))
+		die("a command of %zu bytes", len);
+	if (!honest() && now() - since > LIVE_MS / 1000.0 && !below(4) &&
+	    violate(c)) {
+		faults++;
+	} else if (!honest() && !below(8)) {
+		serve_badly(&c->cmd);
+	} else {
+		serve(c);
+	}
+	if (c->cmd.key)
+		old[nr_old++ % OLD] = c->cmd;
+	if (!c->reading && !down)
+		post(c);
+}
+
+static void progress(int timeout)
+{
+	struct fi_cq_data_entry e;
+	struct command *c;
+	ssize_t n;
+
+	n = fi_cq_sread(cq, &e, 1, NULL, timeout);
+	if (n == -FI_EAGAIN || n == -FI_EINTR || n == -FI_ETIMEDOUT)
+		return;
+	if (n < 0) {
+		/* of any operation: the connection has ended */
+		down = true;
+		return;
+	}
+	c = e.op_context;
+	if (e.flags & FI_RECV) {
+		received(c, e.len);
+	} else if (c) {
+		c->reading = false;
+		answer(&c->cmd, KBLK_OK);
+		post(c);
+	}
+}
+
+static void ended(int number)
+{
+	(void)number;
+	/* the numbers have been said: this is how the script ends it */
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	bool told = false;
+
+	if (argc != 6)
+		die("usage: kofi-blk-target ADDRESS PORT MIB FAULTS SEED");
+	volume_bytes = strtoull(argv[3], NULL, 0) << 20;
+	most = strtoul(argv[4], NULL, 0);
+	chance = strtoull(argv[5], NULL, 0);
+	volume = calloc(1, volume_bytes);
+	if (!volume)
+		die("no memory");
+	signal(SIGTERM, ended);
+	listen_at(argv[1], argv[2]);
+	for (;;) {
+		events(connected ? 0 : 50);
+		if (connected && !down)
+			progress(20);
+		if (down)
+			hang_up();
+		if (!told && honest()) {
+			told = true;
+			printf("seed %s: %u commands served, %u wrongly; ",
+			       argv[5], served, wrong);
+			printf("%u logins, %u connections, %u faults\nhonest\n",
+			       logins, connections, faults);
+			fflush(stdout);
+		}
+	}
+}

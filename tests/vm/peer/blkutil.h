@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What both programs that break the rules of samples/blk share: its protocol,
+ * chance from a seed, and an end with a sentence.
+ */
+#ifndef _KOFI_BLKUTIL_H
+#define _KOFI_BLKUTIL_H
+
+#include <assert.h>
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define BIT(n)		(1U << (n))
+#define GENMASK(h, l)	((~0U << (l)) & (~0U >> (31 - (h))))
+#include "../../../samples/blk/proto.h"
+
+extern const char *program;
+extern uint64_t chance;		/* a seed, then its state */
+
+__attribute__((noreturn, format(printf, 1, 2))) void die(const char *fmt, ...);
+void check(ssize_t err, const char *what);
+uint64_t random64(void);
+unsigned int below(unsigned int n);
+void flip(void *bytes, size_t len);
+
+#endif /* _KOFI_BLKUTIL_H */
