@@ -12,7 +12,7 @@
  * that has been sent is no reason to stop waiting for the next request. Room is
  * asked for when there is another reply. The client had no more requests than there
  * is room for, so it has received an earlier reply then, whose completion is at
- * most an acknowledgement away.
+ * most an acknowledgment away.
  */
 #include <endian.h>
 #include <errno.h>
