@@ -3,8 +3,8 @@
 # A process with much anonymous memory: it fills PAGES strings of a page each,
 # which have its NAME in them and no other process has, then goes through them
 # ROUNDS times, back and forth. A page must be what it was left as; then it is
-# changed. If WAIT is set, the name of a fifo, it reads a line from there between
-# filling and looking.
+# changed. WAIT is the name of a fifo: it reads a line from there between filling
+# and looking.
 
 function content(at, round) {
 	return substr(text, (at * 31 + round * 17) % 4000 + 1, 4000) NAME at " " round
@@ -25,11 +25,9 @@ BEGIN {
 	}
 	for (i = 0; i < PAGES; i++)
 		page[i] = content(i, 0)
-	if (WAIT) {
-		print "filled" >(WAIT ".filled")
-		close(WAIT ".filled")
-		getline <WAIT
-	}
+	print "filled" >(WAIT ".filled")
+	close(WAIT ".filled")
+	getline <WAIT
 	for (round = 1; round <= ROUNDS; round++)
 		for (i = 0; i < PAGES; i++) {
 			at = round % 2 ? i : PAGES - 1 - i

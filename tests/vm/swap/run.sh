@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
-# Server and client share one machine: TCP has to find memory for both ends
-# when there is none. The server's disks are part of the memory, but no part
-# that can be given away.
+# Client and target share one machine: TCP has to find memory for both ends when
+# there is none. The target's disks are part of the memory, but no part that can be
+# given away.
 
-export SWAP=96 FS=16	# MiB
+export SWAP=64 FS=16	# MiB
+export SOCK=127.0.0.1
 . "$VM/steps.sh"
 
-step setup setup listen=127.0.0.1 connect=127.0.0.1 || exit
-swap_steps 6
+step setup setup sock || exit
+swap_steps

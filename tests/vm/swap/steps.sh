@@ -1,83 +1,75 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
-# The side of the client. Three disks whose blocks come over endpoints,
-# kofi_testblk's: kofiblk0 is swap space, kofiblk1 has a file system, and of
-# kofiblk2 the server lacks the second half. kofiblk0 works in softirqs, kofiblk1
-# in work items.
+# Two volumes of kofi_blk whose target is the same machine: kofiblk0 is swap space,
+# kofiblk1 has a file system. They are RAM disks, whose memory is there before they
+# are used, so that the target needs none to serve a request.
 #
 # Processes with more memory than there is send each other's pages away and
 # back, and a writer fills the page cache with pages that only this machinery
 # can clean. Nothing may get stuck, and nothing may be lost.
 
 : "${SWAP:?}" "${FS:?}"		# MiB
+ROUNDS=0			# after filling: once through all pages of a process
+[ "$VM_KERNEL" != uml-fast ] || ROUNDS=1
 MNT=/tmp/mnt
+. "$VM/blk.sh"
 
 vmstat() { awk -v name="$1" '$1 == name { print $2 }' /proc/vmstat; }
 meminfo() { awk -v name="$1:" '$1 == name { print $2 }' /proc/meminfo; }	# KiB
-stat_of() { kofi stat ep | awk -v name="$1:" '$1 == name { n += $2 } END { print n + 0 }'; }
+ep_stat() { kofi stat ep | awk -v name="$1:" '$1 == name { n += $2 } END { print n + 0 }'; }
 swapped() { echo $(($(vmstat pswpin) + $(vmstat pswpout))); }
 
-state() {
+memory() {
 	grep -E '^(pswp|allocstall|pgscan_direct|pgsteal_direct|oom_kill)' /proc/vmstat
 	grep -E '^(Mem|Swap|Dirty|Writeback)' /proc/meminfo
 	kofi stat ep | grep -E ' ep |mr_bytes|tx_(work|full|retries)|violations'
 }
 
-setup() {	# PARAM=VALUE...
-	load kofi_sock kofi_testblk "$@" mib="$SWAP,$FS,2" lack=0,0,1 \
-		sleepy=0,1,0 || return
-	mkswap /dev/kofiblk0 && swapon /dev/kofiblk0 || return
-	mke2fs /dev/kofiblk1 >/dev/null || return
-	mkdir -p $MNT
-	mount -t ext4 /dev/kofiblk1 $MNT || return
+setup() {	# PROVIDER
+	load kofi_sock kofi_verbs kofi_blk kofi_blkt && configfs || return
+	ram swap 0 "$SWAP" && ram fs 1 "$FS" && volume swap && volume fs && port "$1" "$SOCK" &&
+		map swap swap "$1" && map fs fs "$1" || return
+	mkswap /dev/kofiblk0 $((SWAP * 1024)) && swapon /dev/kofiblk0 || return
+	mke2fs -q -E nodiscard /dev/kofiblk1 "${FS}m" && mkdir -p $MNT &&
+		mount -t ext4 /dev/kofiblk1 $MNT || return
 	# a share of the memory may be dirty before writers are made to wait
 	echo 10 >/proc/sys/vm/dirty_ratio
 }
 
-refused() {	# an error of the server's ends one request, and the key it named
-	expect_fail dd if=/dev/kofiblk2 of=/dev/null bs=64k count=1 skip=16 \
-		iflag=direct || return
-	dd if=/dev/zero of=/dev/kofiblk2 bs=64k count=16 oflag=direct || return
-	dd if=/dev/kofiblk2 of=/dev/null bs=64k count=16 iflag=direct || return
-	[ "$(stat_of mr_mapped)" = 0 ] && [ "$(stat_of mr_free)" = "$(stat_of mr_pool)" ]
+ram() {		# NAME NUMBER MIB: so much of it has its memory
+	dd if=/dev/zero of="/dev/ram$2" bs=1M count="$3" conv=fsync status=none &&
+		echo 1 >/proc/sys/vm/drop_caches && echo "/dev/ram$2" >"/tmp/$1.dev"
 }
 
 # --- processes with more memory than there is ---
 
-hog() {	# NAME PAGES ROUNDS [FIFO]
-	busybox awk -v NAME="$1" -v PAGES="$2" -v ROUNDS="$3" -v WAIT="${4:-}" \
-		-f "$VM/hog.awk"
+hog() {	# NAME PAGES ROUNDS: fills them, and looks at them when it is told to
+	mkfifo "/tmp/go.$1" && busybox awk -v NAME="$1" -v PAGES="$2" -v ROUNDS="$3" \
+		-v WAIT="/tmp/go.$1" -f "$VM/hog.awk"
 }
+filled() { for name in "$@"; do [ -e "/tmp/go.$name.filled" ] || return; done; }
+look() { for name in "$@"; do echo >"/tmp/go.$name" & done; }
 
-# Two at a time, each looking for memory the other one has.
+# Two at a time: what either looks at is where the other one's was.
 hogs() {	# NAME PAGES ROUNDS
 	hog "$1a" $(($2 / 2)) "$3" &
 	job0=$!
 	hog "$1b" $(($2 / 2)) "$3" &
 	job1=$!
+	retry filled "$1a" "$1b" && look "$1a" "$1b"
 	wait $job0 && wait $job1
 }
 
-more() {	# pages of them that do not fit, by a quarter of the swap space
-	echo $(($(meminfo MemAvailable) / 4 + SWAP * 64))
+# Pages of them that do not fit, by three eighths of the swap space. Enough of it is
+# left: pages that have come back keep their place there for a while.
+more() {
+	busybox sync && echo 3 >/proc/sys/vm/drop_caches
+	echo $(($(meminfo MemAvailable) / 4 + SWAP * 96))
 }
 
-swap() {
-	pages=$(more)
-	bytes=$(stat_of mr_bytes) swapped=$(swapped)
-	out=$(vmstat pswpout) in=$(vmstat pswpin)
-	hogs s "$pages" 1 || return
-	out=$((($(vmstat pswpout) - out) / 256)) in=$((($(vmstat pswpin) - in) / 256))
-	swapped=$(($(swapped) - swapped))
-	state
-	echo "$((pages / 256)) MiB of $(($(meminfo MemTotal) / 1024)):" \
-		"$out MiB out, $in MiB in; $swapped pages"
-	# A machine that has found room elsewhere has shown nothing,
-	[ $out -ge $((SWAP / 4)) ] && [ $in -ge $((SWAP / 4)) ] || return
-	# and there is no other way for these pages than the peer's access.
-	retry through_endpoints $((bytes + swapped * 4096))
-}
-through_endpoints() { [ "$(stat_of mr_bytes)" -ge "$1" ]; }
+# What the target has read and written of regions, and what came with commands
+moved() { echo $(($(ep_stat mr_bytes) + $(ep_stat rx_bytes))); }
+through_endpoints() { [ "$(moved)" -ge "$1" ]; }
 
 # --- a file system ---
 
@@ -100,15 +92,7 @@ remount() {	# what is read next comes from the disk
 	mount -t ext4 /dev/kofiblk1 $MNT
 }
 
-writeback() {
-	written=$(vmstat pgpgout)
-	fill $MNT/w0 6 && fill $MNT/w1 6 && remount || return
-	written=$((($(vmstat pgpgout) - written) / 1024))
-	echo "$written MiB written"
-	intact $MNT/w0 && intact $MNT/w1 && [ $written -ge 12 ]
-}
-
-# --- both, with no memory at all, and without a peer ---
+# --- both, without connections, and with no memory at all ---
 
 writer() {	# until the hogs are done: write a file, have it written back
 	n=0
@@ -122,29 +106,34 @@ writer() {	# until the hogs are done: write a file, have it written back
 
 both() {
 	rm -f /tmp/done
-	out=$(vmstat pswpout)
+	bytes=$(moved) swapped=$(swapped)
+	out=$(vmstat pswpout) in=$(vmstat pswpin)
 	writer >/tmp/writer 2>&1 &
 	writer=$!
-	hogs t "$(more)" 0
+	hogs t "$(more)" $ROUNDS
 	status=$?
 	touch /tmp/done
 	wait $writer || { cat /tmp/writer; return 1; }
 	cat /tmp/writer
-	out=$((($(vmstat pswpout) - out) / 256))
-	echo "$out MiB out"
-	[ $status = 0 ] && [ $out -ge $((SWAP / 4)) ] || return
+	out=$((($(vmstat pswpout) - out) / 256)) in=$((($(vmstat pswpin) - in) / 256))
+	swapped=$(($(swapped) - swapped))
+	memory
+	echo "$out MiB out, $in MiB in"
+	# A machine that has found room elsewhere has shown nothing,
+	[ $status = 0 ] && [ $out -ge $((SWAP / 4)) ] && [ $in -ge $((SWAP / 8)) ] || return
+	# and there is no other way for these pages than the target's access.
+	retry through_endpoints $((bytes + swapped * 4096)) || return
 	remount && intact $MNT/w0 && intact $MNT/w1
 }
 
-# The lower limit of free memory is raised so far that no task gets a page any
+# The lower limit of free memory is raised so far that no one gets a page any
 # more who is not clearing memory, until much has been cleared: also with all
 # clean pages of files given away, less is free than the 3/8 of the limit that
 # atomic allocations must leave alone. Only the reserves are left to send with.
 squeeze() {
-	mkfifo /tmp/go
-	hog u "$(more)" 0 /tmp/go >/tmp/hog 2>&1 &
+	hog u "$(more)" 0 >/tmp/hog 2>&1 &
 	hog=$!
-	RETRIES=600 retry [ -e /tmp/go.filled ] || return
+	retry filled u || return
 	busybox sync
 	limit=$(cat /proc/sys/vm/min_free_kbytes)
 	less=$(($(meminfo MemFree) + $(meminfo 'Active(file)') +
@@ -159,33 +148,52 @@ squeeze() {
 	# the kernel kills a process instead of waiting.
 	echo 0 >/proc/sys/vm/watermark_boost_factor
 	echo $want >/proc/sys/vm/min_free_kbytes
-	retry enough $want || { state; return 1; }
+	retry enough $want || { memory; return 1; }
 	out=$((($(vmstat pswpout) - out) / 256))
 	echo "$limit" >/proc/sys/vm/min_free_kbytes
 	echo "$out MiB out"
-	echo >/tmp/go
+	look u
 	wait $hog || { cat /tmp/hog; return 1; }
 	cat /tmp/hog
 	[ $out -ge $(((want - less) * 3 / 4096)) ]
 }
 enough() { [ "$(meminfo MemFree)" -ge "$1" ]; }
 
-clean() {	# no endpoint was lost, and nobody broke the rules
-	state
-	[ "$(kofi stat ep | grep -c ' connected ')" = "$1" ] &&
-		[ "$(stat_of violations)" = 0 ] &&
+clean() {	# no connection was lost, and none has broken the rules
+	memory
+	[ "$(kofi stat ep | grep -c ' connected ')" = 4 ] &&
+		[ "$(ep_stat violations)" = 0 ] &&
+		! dmesg | grep 'kofi_blk: .*connection lost' &&
 		[ "$(vmstat oom_kill)" = 0 ] &&
 		! dmesg | grep -q 'error, dev kofiblk[01]'
 }
 
 no_swap() { swapoff /dev/kofiblk0; }
 
-# the connection goes: an error for those who wait, and no end of waiting
+# The connections go while pages are on their way, and are made again, below those
+# who wait for memory.
 lost() {
-	dd if=/dev/zero of=$MNT/w2 bs=64k count=64 2>/dev/null || return
-	ss -K -t dport = 4420 >/dev/null || return
-	expect_fail dd if=/dev/kofiblk1 of=/dev/null bs=64k iflag=direct || return
-	umount $MNT
+	rm -f /tmp/done
+	writer >/tmp/writer 2>&1 &
+	writer=$!
+	hogs v "$(more)" $ROUNDS &
+	hogs=$!
+	out=$(vmstat pswpout)
+	for round in 1 2 3; do
+		retry swapped_out $((out + round * 1000)) &&
+			ss -K -t dport = 4421 >/tmp/killed && retry again $round || break
+	done
+	wait $hogs
+	status=$?
+	touch /tmp/done
+	wait $writer && [ $status = 0 ] && again 3 || { cat /tmp/writer; return 1; }
+	remount && intact $MNT/w0 && intact $MNT/w1
+}
+swapped_out() { [ "$(vmstat pswpout)" -ge "$1" ]; }
+again() { [ "$(dmesg | grep -c 'kofi_blk: kofiblk[01]: connected again')" -ge $((2 * $1)) ]; }
+
+no_disks() {
+	umount $MNT && unmap fs && unmap swap && target_gone && modules_gone
 }
 
 told() {	# as step, and what it says is in the log, also if it is good
@@ -195,13 +203,12 @@ told() {	# as step, and what it says is in the log, also if it is good
 	return $told_rc
 }
 
-swap_steps() {	# ENDPOINTS
-	step refused refused
-	told swap swap
-	told writeback writeback
+swap_steps() {
 	told both both
-	told squeeze squeeze
-	told no-harm clean "$1"
+	told no-harm clean
+	told connection-lost lost
+	[ "$VM_KERNEL" != uml-fast ] || told squeeze squeeze
 	step swap-off no_swap
-	step connection-lost lost
+	step no-disks no_disks
+	step nothing-left retry no_objects
 }
