@@ -538,11 +538,59 @@ void kofi_ep_tx_done(struct kofi_ep *ep, void *context, u64 flags, size_t len,
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_done);
 
+/* The address of a sender, beside the next entry. With the lock */
+static const void *kofi_cq_keep_source(struct kofi_cq *cq,
+				       const struct sockaddr *addr)
+{
+	const size_t size = kofi_cq_source_size(cq);
+	void *place = cq->sources + cq->next * size;
+
+	if (cq->domain->addr_format == FI_ADDR_STR)
+		kofi_ip_print(addr, place, size);
+	else
+		memcpy(place, addr, kofi_ip_len(addr));
+	return place;
+}
+
+/*
+ * A message has been received whose sender is to be reported by its address. That
+ * counts as any other; it is the completion, if there is one, that is an error.
+ */
+static noinline void kofi_ep_recv_unknown(struct kofi_ep *ep,
+					  struct kofi_ep *from,
+					  const struct kofi_wc *wc,
+					  u64 op_flags)
+{
+	struct kofi_cq *cq = ep->rx_cq;
+	struct kofi_wc done = *wc, report = *wc;
+	unsigned long flags;
+	bool bh;
+
+	done.err = 0;
+	if (!cq) {
+		kofi_ep_complete_counted(ep, KOFI_RX, done.flags, 0,
+					 done.len);
+		return;
+	}
+	kofi_cq_count_ended(ep, from, KOFI_RX, &done, op_flags);
+	bh = kofi_cq_lock(cq, &flags);
+	kofi_cq_tally(cq, ep, from, KOFI_RX, &done, op_flags);
+	if (kofi_cq_reports(cq, ep, KOFI_RX, &done, op_flags)) {
+		report.from = kofi_cq_keep_source(cq, wc->from);
+		kofi_cq_push(cq, ep, from, KOFI_RX, &report, op_flags);
+	} else {
+		kofi_cq_unused(cq);
+	}
+	kofi_cq_unblock(ep);
+	kofi_cq_unlock(cq, flags, bh);
+}
+
 /**
  * kofi_ep_recv_complete - a receive, perhaps a shared one, has ended
  * @ep: whose receive it was
  * @from: the endpoint the message came to
- * @wc: how. Copied.
+ * @wc: how; copied. With FI_EADDRNOTAVAIL it is a success from the address in from,
+ *	a struct sockaddr, of an endpoint with FI_SOURCE_ERR.
  * @op_flags: flags the operation was posted with
  *
  * Context: any. No consumer is called from inside.
@@ -550,7 +598,10 @@ EXPORT_SYMBOL_GPL(kofi_ep_tx_done);
 void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 			   const struct kofi_wc *wc, u64 op_flags)
 {
-	kofi_cq_complete(ep, from, KOFI_RX, wc, op_flags);
+	if (unlikely(wc->err == FI_EADDRNOTAVAIL && wc->from))
+		kofi_ep_recv_unknown(ep, from, wc, op_flags);
+	else
+		kofi_cq_complete(ep, from, KOFI_RX, wc, op_flags);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_recv_complete);
 
@@ -806,8 +857,9 @@ EXPORT_SYMBOL_GPL(kofi_ep_remote_cancel);
  * @ep: the endpoint it came to
  * @wc: what it did: FI_REMOTE_READ or FI_REMOTE_WRITE, the bytes, and with
  *	FI_REMOTE_CQ_DATA its value. FI_RMA_EVENT says that a region it named
- *	asks for events. The region, where it is known. Copied; the context is
- *	filled in here: that of the region, if the queue is read.
+ *	asks for events. The region, where it is known. In from the peer's address if
+ *	kofi_ep_unknown() says so, otherwise NULL. Copied; the context is filled in
+ *	here: that of the region, if the queue is read.
  *
  * Counts it. With a value or an event it is also reported, in the slot that was
  * reserved for it, whether the queue is selective or not; on a queue that calls
@@ -841,6 +893,8 @@ void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 		report.op_context = wc->mr_context;
 		report.buf = NULL;
 	}
+	if (unlikely(wc->from))
+		report.err = FI_EADDRNOTAVAIL;
 	kofi_ep_rx_complete(ep, &report, FI_COMPLETION);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_remote_complete);

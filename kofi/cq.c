@@ -250,6 +250,7 @@ void kofi_cq_unreserve(struct kofi_cq *cq)
 static void kofi_cq_free(struct kofi_cq *cq)
 {
 	lockdep_unregister_key(&cq->key);
+	kvfree(cq->sources);
 	kvfree(cq->ring);
 	kfree(cq->priv);
 	kfree(cq);
@@ -346,6 +347,29 @@ static int kofi_cq_check(const struct fi_cq_attr *attr,
 	if (kattr->done && attr->wait_obj != FI_WAIT_NONE)
 		return -EINVAL;
 	return kofi_wait_check(attr->wait_obj);
+}
+
+/**
+ * kofi_cq_add_sources - have room for the addresses of senders
+ * @cq: the queue, which gets an endpoint with FI_SOURCE_ERR that receives
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int kofi_cq_add_sources(struct kofi_cq *cq)
+{
+	void *sources;
+
+	if (READ_ONCE(cq->sources))
+		return 0;
+	sources = kvmalloc_node(array_size(cq->slots, kofi_cq_source_size(cq)),
+				GFP_KERNEL, cq->domain->node);
+	if (!sources)
+		return -ENOMEM;
+	/* another endpoint may be quicker */
+	if (cmpxchg(&cq->sources, NULL, sources))
+		kvfree(sources);
+	return 0;
 }
 
 /* The provider's part, if it has one */

@@ -19,6 +19,8 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include <linux/kofi/lib.h>
+
 #include "internal.h"
 
 #define KOFI_CQ_ACTIVE		0	/* bit of kofi_cq.active */
@@ -64,6 +66,9 @@ struct kofi_cq_entry {
  * @slots: size of @ring; larger than the larger limit by %KOFI_CQ_BATCH, for
  *	entries whose callbacks are being called
  * @ring: the completions
+ * @sources: beside each of them room for an address, where an endpoint with
+ *	FI_SOURCE_ERR receives; otherwise NULL
+ * @source: the address fi_cq_readerr() hands out
  * @taken: slots that have been reserved, counted without end
  * @seen: how many of them had come back, when it was last looked at: as far as
  *	possible this line is that of the posts alone, and theirs this one
@@ -124,6 +129,8 @@ struct kofi_cq {
 	int			limit[2];
 	u32			slots;
 	struct kofi_cq_entry	*ring;
+	void			*sources;
+	u8			source[KOFI_IP_STR_MAX];
 
 	atomic_t		taken ____cacheline_aligned_in_smp;
 	u32			seen;
@@ -239,6 +246,14 @@ void kofi_cq_unwait(struct kofi_cq *cq, struct kofi_cq_wait *wait);
 struct kofi_cq *kofi_cq_space(struct kofi_ep *ep);
 bool kofi_cq_pending(struct kofi_obj *obj);
 void kofi_cq_ask(struct kofi_cq *cq);
+int kofi_cq_add_sources(struct kofi_cq *cq);
+
+/* Bytes of a place in kofi_cq.sources */
+static inline size_t kofi_cq_source_size(const struct kofi_cq *cq)
+{
+	return cq->domain->addr_format == FI_ADDR_STR ? KOFI_IP_STR_MAX :
+							sizeof(union kofi_ip);
+}
 
 static inline struct kofi_cq *kofi_cq(struct fid_cq *cq)
 {

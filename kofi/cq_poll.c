@@ -394,6 +394,18 @@ EXPORT_SYMBOL_GPL(kofi_cq_priv);
 
 /* ------------------------------------------------------ closing an endpoint */
 
+/* An entry, with the address beside it */
+static void kofi_cq_move(struct kofi_cq *cq, u32 from, u32 to)
+{
+	struct kofi_cq_entry *entry = kofi_cq_entry(cq, to);
+	const size_t size = kofi_cq_source_size(cq);
+
+	*entry = *kofi_cq_entry(cq, from);
+	if (cq->sources && entry->wc.err == FI_EADDRNOTAVAIL && entry->wc.from)
+		entry->wc.from = memcpy(cq->sources + (entry - cq->ring) * size,
+					entry->wc.from, size);
+}
+
 /*
  * Take entries that have been called back out of the ring. The others close up
  * towards the tail, where completions are added meanwhile: no lock is needed
@@ -409,7 +421,7 @@ static void kofi_cq_close_gaps(struct kofi_cq *cq, u32 tail)
 		if (!entry->ep)
 			continue;
 		if (--to != from)
-			*kofi_cq_entry(cq, to) = *entry;
+			kofi_cq_move(cq, from, to);
 	}
 	n = to - cq->head;
 	spin_lock_irq(&cq->lock);

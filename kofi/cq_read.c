@@ -169,13 +169,33 @@ ssize_t fi_cq_read(struct fid_cq *cq, void *buf, size_t count)
 }
 EXPORT_SYMBOL_GPL(fi_cq_read);
 
+/* The sender's address as error data. With the lock */
+static void kofi_cq_err_source(struct kofi_cq *cq, const struct kofi_wc *wc,
+			       const struct fi_cq_err_entry *in,
+			       struct fi_cq_err_entry *out)
+{
+	bool copy = in->err_data && in->err_data_size;
+	size_t len = cq->domain->addr_format == FI_ADDR_STR ?
+		     strlen(wc->from) + 1 : kofi_ip_len(wc->from);
+
+	out->err_data = copy ? in->err_data : cq->source;
+	out->err_data_size = copy ? min(in->err_data_size, len) : len;
+	memcpy(out->err_data, wc->from, out->err_data_size);
+}
+
 /**
  * fi_cq_readerr - read the error that is next in the queue
  * @cq: a queue that is read
- * @buf: where it goes; there is no error data, err_data_size becomes 0
+ * @buf: where it goes. Error data is the address of a sender that is not in the
+ *	address vector (FI_EADDRNOTAVAIL, FI_SOURCE_ERR), in the addr_format of the
+ *	domain. If err_data_size is 0, or err_data NULL, err_data is set to a copy
+ *	that is valid until the next call; otherwise it points to err_data_size
+ *	bytes of the caller's that take what fits. err_data_size becomes the number
+ *	of bytes there, 0 with any other error.
  * @flags: 0
  *
- * fi_cq(3).
+ * fi_cq(3). FI_EADDRNOTAVAIL is the completion of a message that has been received as
+ * the other fields say.
  *
  * Context: any.
  * Return: 1; -EAGAIN if the next in the queue is no error; -FI_EBADFLAGS;
@@ -198,6 +218,8 @@ ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
 		const struct kofi_wc *wc = &kcq->ring[kcq->first].wc;
 
 		if (wc->err) {
+			const struct fi_cq_err_entry in = *buf;
+
 			*buf = (struct fi_cq_err_entry) {
 				.op_context = wc->op_context,
 				.flags = wc->flags, .len = wc->len,
@@ -205,9 +227,11 @@ ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
 				.tag = wc->tag, .olen = wc->olen,
 				.err = wc->err, .prov_errno = wc->prov_errno,
 				.src_addr = wc->src,
-				.err_data = buf->err_data_size ?
-					    buf->err_data : NULL,
+				.err_data = in.err_data_size ?
+					    in.err_data : NULL,
 			};
+			if (wc->err == FI_EADDRNOTAVAIL && wc->from)
+				kofi_cq_err_source(kcq, wc, &in, buf);
 			kcq->errors--;
 			kofi_cq_pop(kcq, 1);
 			kofi_cq_freed(kcq);

@@ -492,6 +492,8 @@ int kofi_ep_enable(struct kofi_ep *kep)
 			ret = kofi_ep_adopt_cq(kep);
 		if (!ret)
 			ret = kofi_ep_check(kep);
+		if (!ret && kep->rx_cq && kep->info->caps & FI_SOURCE_ERR)
+			ret = kofi_cq_add_sources(kep->rx_cq);
 		if (!ret)
 			ret = kofi_mr_pool_open(kep);
 		if (!ret && kep->sep)

@@ -322,8 +322,9 @@ static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
  * The rules of fi_getinfo(3), fi_endpoint(3), fi_domain(3) and fi_mr(3):
  * capabilities asked for must be there, where one without directions means all
  * directions, and those of the transmit and receive attributes count as far as
- * they concern that side; modes the provider needs must be offered; what is zero in the
- * hints, or UNSPEC, asks for nothing; limits must not be exceeded. Of the
+ * they concern that side; FI_SOURCE_ERR comes with FI_SOURCE; modes the provider
+ * needs must be offered; what is zero in the hints, or UNSPEC, asks for nothing;
+ * limits must not be exceeded. Of the
  * demands on memory registration only those count that matter for the
  * capabilities. FI_SOCKADDR matches every kind of sockaddr, FI_SOCKADDR_IP
  * IPv4 and IPv6. Addresses and open objects are not looked at: kofi_getinfo()
@@ -337,6 +338,7 @@ int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints)
 	if (!hints)
 		return 0;
 	if (kofi_info_expand(hints->caps) & ~prov->caps ||
+	    (hints->caps & FI_SOURCE_ERR && !(hints->caps & FI_SOURCE)) ||
 	    prov->mode & ~hints->mode ||
 	    !kofi_info_match_format(prov->addr_format, hints->addr_format) ||
 	    !kofi_info_match_tx(prov->tx_attr, hints) ||

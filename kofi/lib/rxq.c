@@ -145,6 +145,7 @@ void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
 	rxmsg->wake = wake;
 	rxmsg->ep = ep;
 	rxmsg->src = FI_ADDR_NOTAVAIL;
+	rxmsg->from = NULL;
 	rxmsg->op = NULL;
 	rxmsg->claimed = false;
 	rxmsg->discard = false;
@@ -503,23 +504,28 @@ void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_done);
 
-static noinline void kofi_rxq_received_part(struct kofi_rxq *q,
+/* A part of a multi-receive, or with the address of a sender that is not known */
+static noinline void kofi_rxq_received_else(struct kofi_rxq *q,
 					    const struct kofi_rxmsg *rxmsg,
-					    struct kofi_rxop *part)
+					    struct kofi_rxop *op)
 {
 	struct kofi_wc wc = {
 		.flags = FI_RECV | (rxmsg->tagged ? FI_TAGGED : FI_MSG) |
 			 rxmsg->flags,
-		.len = part->cur.len,
+		.len = min(rxmsg->len, op->cur.len),
 		.data = rxmsg->data,
 		.tag = rxmsg->tag,
 		.src = rxmsg->src,
 	};
 
 	wc.olen = rxmsg->len - wc.len;
-	if (wc.olen)
+	if (wc.olen) {
 		wc.err = FI_ETRUNC;
-	kofi_rxq_done_part(q, part, &wc);
+	} else if (kofi_ep_unknown(rxmsg->ep, rxmsg->src)) {
+		wc.err = FI_EADDRNOTAVAIL;
+		wc.from = rxmsg->from;
+	}
+	kofi_rxq_done(q, op, &wc);
 }
 
 /**
@@ -530,7 +536,8 @@ static noinline void kofi_rxq_received_part(struct kofi_rxq *q,
  *	more
  *
  * kofi_rxq_done() of what the message says itself: with FI_ETRUNC if it is longer
- * than the receive.
+ * than the receive, otherwise with FI_EADDRNOTAVAIL and its address if its sender is
+ * not known and the endpoint has FI_SOURCE_ERR.
  *
  * Context: any.
  */
@@ -541,8 +548,8 @@ void kofi_rxq_received(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg,
 	void *context = op->context;
 	u64 flags = op->flags;
 
-	if (unlikely(op->multi)) {
-		kofi_rxq_received_part(q, rxmsg, op);
+	if (unlikely(op->multi || rxmsg->from)) {
+		kofi_rxq_received_else(q, rxmsg, op);
 		return;
 	}
 	/* as in kofi_rxq_report() */

@@ -35,6 +35,7 @@ static bool rxm_remote_fill(struct fid_ep *below, struct kofi_wc *wc)
 			return false;
 	}
 	wc->src = rxm_source(ep, c, &c->target_known);
+	wc->from = kofi_ep_unknown(&ep->base, wc->src) ? &c->addr : NULL;
 	return true;
 }
 
@@ -56,13 +57,15 @@ int rxm_access_setup(struct rxm_conn *c)
 
 static int rxm_data_report(struct rxm_buf *buf)
 {
+	struct kofi_ep *base = &buf->conn->ep->base;
 	const struct kofi_wc wc = {
 		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
 		.len = buf->msg.len,
 		.data = buf->msg.data,
 		.src = buf->msg.src,
+		.from = kofi_ep_unknown(base, buf->msg.src) ?
+			buf->msg.from : NULL,
 	};
-	struct kofi_ep *base = &buf->conn->ep->base;
 	int err = kofi_ep_remote_reserve(base, &buf->msg.cq_wait);
 
 	if (err)

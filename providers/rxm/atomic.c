@@ -333,6 +333,7 @@ static void rxm_atomic_tell(struct rxm_buf *buf, const struct kofi_target *t,
 			    size_t len, bool event)
 {
 	struct rxm_conn *c = buf->conn;
+	fi_addr_t src = rxm_source(c->ep, c, &c->known);
 	const struct kofi_wc wc = {
 		.flags = FI_ATOMIC | (buf->hdr.op == RXM_OP_ATOMIC ?
 				      FI_REMOTE_WRITE : FI_REMOTE_READ) |
@@ -340,7 +341,8 @@ static void rxm_atomic_tell(struct rxm_buf *buf, const struct kofi_target *t,
 		.len = len,
 		.mr_context = t->context,
 		.mr_key = t->key,
-		.src = rxm_source(c->ep, c, &c->known),
+		.src = src,
+		.from = kofi_ep_unknown(&c->ep->base, src) ? &c->addr : NULL,
 	};
 
 	kofi_ep_remote_complete(&c->ep->base, &wc);

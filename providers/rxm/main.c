@@ -23,7 +23,7 @@
 #define RXM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
 			 FI_TAGGED_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | \
-			 FI_RMA_EVENT)
+			 FI_SOURCE_ERR | FI_RMA_EVENT)
 
 /* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
 #define RXM_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
@@ -100,7 +100,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 	info->caps = RXM_TX_CAPS | RXM_RX_CAPS | RXM_DOM_CAPS;
 	/* they give addresses a meaning: not unless asked for */
 	info->caps &= hints->caps | ~(FI_DIRECTED_RECV | FI_NAMED_RX_CTX |
-				      FI_TAGGED_MULTI_RECV);
+				      FI_TAGGED_MULTI_RECV | FI_SOURCE_ERR);
 	/* who is told of accesses is the provider below */
 	info->caps &= msg->caps | ~FI_RMA_EVENT;
 

@@ -80,6 +80,7 @@ static struct rxm_buf *rxm_buf_alloc(struct rxm_conn *c)
 	buf->cqe.done = rxm_buf_done;
 	buf->conn = c;
 	kofi_rxmsg_init(&buf->msg, &c->ep->base, rxm_buf_wake);
+	kofi_rxmsg_from(&buf->msg, &c->addr.sa);
 	return buf;
 }
 
@@ -304,12 +305,10 @@ static void rxm_message_done(struct rxm_buf *buf, int err)
 	if (!op)
 		return;
 	buf->op = NULL;
-	if (!wc.err) {
-		wc.len = min_t(u64, msg->len, op->cur.len);
-		wc.olen = msg->len - wc.len;
-		wc.err = wc.olen ? FI_ETRUNC : 0;
-	}
-	kofi_rxq_done(rxm_rxq(buf->conn->ep), op, &wc);
+	if (wc.err)
+		kofi_rxq_done(rxm_rxq(buf->conn->ep), op, &wc);
+	else
+		kofi_rxq_received(rxm_rxq(buf->conn->ep), msg, op);
 }
 
 static void rxm_segment_copy(struct rxm_buf *head, struct rxm_buf *buf)

@@ -57,6 +57,7 @@
  * @rx_lock: for what follows
  * @skb: datagram that looks for its receive
  * @rxmsg: the same, for the queue of receives
+ * @from: who sent it, for endpoints with FI_SOURCE
  * @waits: it waits for one
  * @tx_datagrams: statistics: datagrams sent
  * @tx_full: times the socket took no more
@@ -82,6 +83,7 @@ struct ksk_dgram {
 	spinlock_t		rx_lock;	/* the datagram */
 	struct sk_buff		*skb;
 	struct kofi_rxmsg	rxmsg;
+	union kofi_ip		from;
 	bool			waits;
 	unsigned long		tx_datagrams;
 	unsigned long		tx_full;
@@ -314,7 +316,6 @@ static fi_addr_t ksk_dgram_source(struct ksk_dgram *d,
 	struct sockaddr_storage from = {};
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&from;
 	struct sockaddr_in *in = (struct sockaddr_in *)&from;
-	union kofi_ip peer;
 
 	if (!(ep->info->caps & FI_SOURCE))
 		return FI_ADDR_NOTAVAIL;
@@ -333,31 +334,30 @@ static fi_addr_t ksk_dgram_source(struct ksk_dgram *d,
 		in->sin_addr.s_addr = ip_hdr(skb)->saddr;
 		in->sin_port = udp_hdr(skb)->source;
 	}
-	if (kofi_ip_peer(&from, sizeof(from), &peer))
+	if (kofi_ip_peer(&from, sizeof(from), &d->from))
 		return FI_ADDR_NOTAVAIL;
-	return kofi_av_source(ep->av, &peer.sa);
+	return kofi_av_source(ep->av, &d->from.sa);
 }
 
 /* Copy it to its receive, if there is one: it may have been discarded. */
 static void ksk_dgram_deliver(struct ksk_dgram *d, struct kofi_rxop *op)
 {
-	size_t len = d->skb->len;
 	struct kofi_wc wc = {
+		.err = EFAULT,
 		.flags = FI_RECV | FI_MSG,
 		.src = d->rxmsg.src,
 	};
 	struct kofi_skb_part part;
 
 	if (op) {
-		wc.len = min(len, op->cur.len);
-		wc.olen = len - wc.len;
-		wc.err = wc.olen ? FI_ETRUNC : 0;
-		if (wc.olen)
+		wc.len = min(d->rxmsg.len, op->cur.len);
+		if (wc.len < d->rxmsg.len)
 			ksk_stat_inc(&d->rx_truncated);
 		kofi_skb_part_init(&part, d->skb, 0, wc.len);
 		if (kofi_cursor_copy_from_skb(&op->cur, &part, wc.len))
-			wc.err = EFAULT;
-		kofi_rxq_done(&d->ep.rxq, op, &wc);
+			kofi_rxq_done(&d->ep.rxq, op, &wc);
+		else
+			kofi_rxq_received(&d->ep.rxq, &d->rxmsg, op);
 	}
 	consume_skb(d->skb);
 	d->skb = NULL;
@@ -746,6 +746,7 @@ int ksk_dgram_open(struct fid_domain *domain, struct fi_info *info,
 	err = ksk_ep_init(&d->ep, domain, info, &ksk_dgram_ops, context);
 	if (err)
 		goto free;
+	kofi_rxmsg_from(&d->rxmsg, &d->from.sa);
 	ksk_ep_list(&d->ep);
 	*fid = &d->ep.base.ep;
 	return 0;

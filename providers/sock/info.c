@@ -31,13 +31,15 @@
 			 FI_WRITE | FI_FENCE | FI_NAMED_RX_CTX)
 #define KSK_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | \
-			 FI_TAGGED_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
+			 FI_TAGGED_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | \
+			 FI_SOURCE_ERR | FI_RMA_EVENT)
 
 /* Bytes of messages that wait for their receive, without one being posted */
 #define KSK_BUFFERED	SZ_4M
 
 #define KSK_DGRAM_TX_CAPS (FI_MSG | FI_SEND)
-#define KSK_DGRAM_RX_CAPS (FI_MSG | FI_RECV | FI_MULTI_RECV | FI_SOURCE)
+#define KSK_DGRAM_RX_CAPS (FI_MSG | FI_RECV | FI_MULTI_RECV | FI_SOURCE | \
+			   FI_SOURCE_ERR)
 
 /* A tag of 64 bits, all of one field (FI_TAG_GENERIC) */
 #define KSK_TAG_FORMAT	0xaaaaaaaaaaaaaaaaULL
@@ -222,8 +224,9 @@ static u64 ksk_info_optional(const struct fi_info *hints,
 	u64 caps = FI_DIRECTED_RECV | FI_NAMED_RX_CTX | FI_TAGGED_MULTI_RECV;
 
 	if (type == FI_EP_MSG)
-		return (caps & ~hints->caps) | FI_NAMED_RX_CTX | FI_AV_USER_ID;
-	return (caps | FI_SOURCE) & ~hints->caps;
+		return (caps & ~hints->caps) | FI_NAMED_RX_CTX |
+		       FI_AV_USER_ID | FI_SOURCE_ERR;
+	return (caps | FI_SOURCE | FI_SOURCE_ERR) & ~hints->caps;
 }
 
 /* The info of an address, to the given source and destination. */

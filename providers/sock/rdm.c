@@ -182,6 +182,7 @@ struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 		return NULL;
 	ksk_conn_init(&peer->conn, &rdm->ep, &ksk_peer_ops);
 	peer->addr = *addr;
+	kofi_rxmsg_from(&peer->conn.rxmsg, &peer->addr.sa);
 	peer->deadline = jiffies +
 			 msecs_to_jiffies(rdm->ep.tun.connect_timeout);
 	INIT_LIST_HEAD(&peer->node);

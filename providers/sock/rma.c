@@ -165,6 +165,8 @@ static void ksk_rma_done(struct ksk_conn *c, struct kofi_target *seg,
 	if (reserved)
 		wc->flags |= FI_RMA_EVENT;
 	wc->src = ksk_conn_source(c);
+	if (kofi_ep_unknown(&c->ep->base, wc->src))
+		wc->from = c->rxmsg.from;
 	wc->mr_context = count ? seg->context : NULL;
 	wc->mr_key = count ? seg->key : 0;
 	kofi_ep_remote_complete(&c->ep->base, wc);

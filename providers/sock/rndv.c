@@ -226,6 +226,7 @@ static struct ksk_rts *ksk_rts_new(struct ksk_conn *c)
 	INIT_LIST_HEAD(&rts->cts);
 	kofi_rxmsg_init(&rts->rxmsg, &c->ep->base, ksk_rts_wake);
 	rts->rxmsg.src = ksk_conn_source(c);
+	rts->rxmsg.from = c->rxmsg.from;
 	rts->rxmsg.len = f->announced;
 	rts->rxmsg.tagged = true;
 	rts->rxmsg.tag = f->tag;

@@ -240,6 +240,7 @@ static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
 	u->addr = peer->addr;
 	u->half = 0;
 	kofi_rxmsg_init(&u->rxmsg, &rdm->ep.base, ksk_unexpected_wake);
+	kofi_rxmsg_from(&u->rxmsg, &u->addr.sa);
 	u->rxmsg.src = rxmsg->src;
 	u->rxmsg.len = rxmsg->len;
 	u->rxmsg.tagged = true;

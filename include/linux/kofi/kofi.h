@@ -107,6 +107,9 @@ struct kofi_cqe {
  *	or 0
  * @src: sender, where the endpoint reports sources
  * @inv_key: key the peer invalidated if KOFI_REMOTE_INV is in @flags
+ * @from: in its place with FI_EADDRNOTAVAIL in @err, of an endpoint with FI_SOURCE_ERR:
+ *	the sender's address, in the addr_format of the domain. It is the queue's, and
+ *	valid until the callback has returned.
  */
 struct kofi_wc {
 	union {
@@ -128,7 +131,10 @@ struct kofi_wc {
 		u64	mr_key;
 	};
 	fi_addr_t	src;
-	u64		inv_key;
+	union {
+		u64		inv_key;
+		const void	*from;
+	};
 };
 
 /**

@@ -111,6 +111,18 @@ fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
 			 struct kofi_av_known *known);
 fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr);
 
+/**
+ * kofi_ep_unknown - is a sender one that completions report the address of
+ * @ep: the endpoint, of a type that has an address vector
+ * @source: what completions call the sender
+ *
+ * Return: true if it is not in the vector, and the endpoint has FI_SOURCE_ERR.
+ */
+static inline bool kofi_ep_unknown(const struct kofi_ep *ep, fi_addr_t source)
+{
+	return source == FI_ADDR_NOTAVAIL && ep->info->caps & FI_SOURCE_ERR;
+}
+
 /* ------------------------------------------------------- module parameters */
 
 /**
@@ -463,6 +475,8 @@ struct kofi_rxop {
  *	kofi_cq_wait.wake
  * @ep: endpoint it came to
  * @src: who sent it, FI_ADDR_NOTAVAIL if that is not known
+ * @from: the sender's address, of an endpoint with FI_SOURCE_ERR; otherwise NULL. The
+ *	provider sets it once by kofi_rxmsg_from().
  * @len: its length
  * @tagged: it has a tag
  * @tag: its tag
@@ -490,6 +504,7 @@ struct kofi_rxmsg {
 	void			(*wake)(struct kofi_rxmsg *rxmsg);
 	struct kofi_ep		*ep;
 	fi_addr_t		src;
+	const struct sockaddr	*from;
 	size_t			len;
 	bool			tagged;
 	u64			tag;
@@ -579,6 +594,21 @@ int kofi_rxq_tpost(struct kofi_rxq *q, const struct fi_msg_tagged *msg,
 		   u64 flags);
 void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
 		     void (*wake)(struct kofi_rxmsg *rxmsg));
+
+/**
+ * kofi_rxmsg_from - say where the sender's address is
+ * @rxmsg: a record that has been set up
+ * @addr: the address, of each message while it is one
+ *
+ * Where senders that are not in the address vector are to be reported with it.
+ */
+static inline void kofi_rxmsg_from(struct kofi_rxmsg *rxmsg,
+				   const struct sockaddr *addr)
+{
+	if (rxmsg->ep->info->caps & FI_SOURCE_ERR)
+		rxmsg->from = addr;
+}
+
 int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		   struct kofi_rxop **op);
 bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,

@@ -376,6 +376,12 @@ static const struct match_case {
 
 	{ "receive caps", 0, { H_RX(caps, FI_MSG | FI_MULTI_RECV) } },
 	{ "missing receive caps", NO, { H_RX(caps, FI_SOURCE) } },
+	{ "unknown sources", 0,
+	  { P_TOP(caps, FI_MSG | FI_SEND | FI_RECV | FI_SOURCE | FI_SOURCE_ERR),
+	    H_TOP(caps, FI_MSG | FI_SOURCE | FI_SOURCE_ERR) } },
+	{ "unknown sources without sources", NO,
+	  { P_TOP(caps, FI_MSG | FI_SEND | FI_RECV | FI_SOURCE | FI_SOURCE_ERR),
+	    H_TOP(caps, FI_MSG | FI_SOURCE_ERR) } },
 	{ "receive caps with those of transmits", 0,
 	  { H_RX(caps, FI_MSG | FI_SEND | FI_RECV | FI_REMOTE_COMM) } },
 	{ "unknown receive op flags", NO, { H_RX(op_flags, FI_INJECT) } },

@@ -44,6 +44,7 @@ struct dg {
 	u8			*in;
 	size_t			sndbuf;
 	size_t			rcvbuf;
+	u64			caps;	/* beside those of all cases */
 	atomic_t		spaces;
 	struct net_device	*dev;
 };
@@ -60,11 +61,12 @@ static int dg_ask(struct kunit *test, const char *dev, const char *addr,
 		  struct fi_info **info)
 {
 	struct fi_info *hints = fi_allocinfo();
+	const struct dg *d = test->priv;
 	int err;
 
 	*info = NULL;
 	KUNIT_ASSERT_NOT_NULL(test, hints);
-	hints->caps = FI_MSG | FI_SOURCE | FI_MULTI_RECV;
+	hints->caps = FI_MSG | FI_SOURCE | FI_MULTI_RECV | d->caps;
 	hints->ep_attr->type = FI_EP_DGRAM;
 	hints->fabric_attr->prov_name = kstrdup("sock", GFP_KERNEL);
 	hints->domain_attr->name = kstrdup(dev, GFP_KERNEL);
@@ -789,6 +791,41 @@ static void dg_plain(struct kunit *test)
 	sock_release(sock);
 }
 
+/* Whom the vector does not know is reported by its address, if that is asked for. */
+static void dg_unknown(struct kunit *test)
+{
+	struct dg *d = test->priv;
+	struct dg_end *a = &d->end[0], *b = &d->end[1];
+	struct fi_cq_err_entry e;
+
+	d->caps = FI_SOURCE_ERR;
+	dg_open(test, d, false);
+	dg_exchange(test, d, DG_SMALL, false);
+	KUNIT_ASSERT_EQ(test, fi_av_remove(b->av, &b->peer, 1, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(b->ep, d->in, DG_SMALL, NULL,
+				      FI_ADDR_UNSPEC, d->in), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(a->ep, d->out, DG_SMALL, NULL, a->peer,
+				      d->out), 0);
+	KUNIT_ASSERT_EQ(test, dg_comp(b->rx, &e, NULL), FI_EADDRNOTAVAIL);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)d->in);
+	KUNIT_EXPECT_EQ(test, e.flags, FI_RECV | FI_MSG);
+	KUNIT_EXPECT_EQ(test, e.len, DG_SMALL);
+	KUNIT_ASSERT_EQ(test, e.err_data_size, sizeof(a->name.in4));
+	KUNIT_EXPECT_MEMEQ(test, e.err_data, (void *)&a->name.in4,
+			   sizeof(a->name.in4));
+	KUNIT_ASSERT_EQ(test, fi_av_insert(b->av, e.err_data, 1, &b->peer, 0,
+					   NULL), 1);
+	dg_exchange(test, d, DG_SMALL, true);
+	/* one that is too long has that error alone */
+	KUNIT_ASSERT_EQ(test, fi_av_remove(b->av, &b->peer, 1, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(b->ep, d->in, 10, NULL, FI_ADDR_UNSPEC,
+				      d->in), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(a->ep, d->out, DG_SMALL, NULL, a->peer,
+				      d->out), 0);
+	KUNIT_ASSERT_EQ(test, dg_comp(b->rx, &e, NULL), FI_ETRUNC);
+	KUNIT_EXPECT_EQ(test, e.err_data_size, 0);
+}
+
 static struct kunit_case dg_cases[] = {
 	KUNIT_CASE(dg_info),
 	KUNIT_CASE(dg_sizes_ipv4),
@@ -798,6 +835,7 @@ static struct kunit_case dg_cases[] = {
 	KUNIT_CASE(dg_late),
 	KUNIT_CASE(dg_dropped),
 	KUNIT_CASE(dg_source),
+	KUNIT_CASE(dg_unknown),
 	KUNIT_CASE(dg_multi),
 	KUNIT_CASE(dg_ends),
 	KUNIT_CASE(dg_vectors),
