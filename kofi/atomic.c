@@ -47,12 +47,13 @@ EXPORT_SYMBOL_GPL(kofi_datatype_size);
  */
 bool kofi_atomic_op_fits(enum fi_op op, u64 flags)
 {
-	if ((unsigned int)op > FI_MSWAP)
+	bool compares = op >= FI_CSWAP && op <= FI_MSWAP;
+
+	if ((unsigned int)op > FI_DIFF)
 		return false;
 	if (flags & FI_COMPARE_ATOMIC)
-		return op >= FI_CSWAP;
-	return op < FI_CSWAP && (op != FI_ATOMIC_READ ||
-				 flags & FI_FETCH_ATOMIC);
+		return compares;
+	return !compares && (op != FI_ATOMIC_READ || flags & FI_FETCH_ATOMIC);
 }
 EXPORT_SYMBOL_GPL(kofi_atomic_op_fits);
 

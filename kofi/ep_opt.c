@@ -259,6 +259,47 @@ int kofi_opt_get_size(size_t value, void *val, size_t *len)
 }
 EXPORT_SYMBOL_GPL(kofi_opt_get_size);
 
+/* Most bytes of an atomic operation without operands to compare with; 0 for none */
+static size_t kofi_ep_atomic_size(struct fid_ep *ep)
+{
+	size_t count;
+
+	if (!(kofi_ep(ep)->info->caps & FI_ATOMIC) ||
+	    ep->atomic->valid(ep, FI_UINT64, FI_ATOMIC_WRITE, 0, &count))
+		return 0;
+	return count * sizeof(u64);
+}
+
+/*
+ * Limits of one kind of transfer. Those of messages are the same number, unless the
+ * endpoint is not capable of the kind: then there is none, and the option is unknown.
+ */
+static size_t kofi_ep_kind_size(struct kofi_ep *ep, int optname)
+{
+	const struct fi_info *info = ep->info;
+	size_t atomic;
+
+	if (kofi_ep_is_srx(ep))
+		return 0;
+	switch (optname) {
+	case FI_OPT_MAX_TAGGED_SIZE:
+		return info->caps & FI_TAGGED ? info->ep_attr->max_msg_size : 0;
+	case FI_OPT_INJECT_TAGGED_SIZE:
+		return info->caps & FI_TAGGED ? info->tx_attr->inject_size : 0;
+	case FI_OPT_MAX_RMA_SIZE:
+		return info->caps & FI_RMA ? info->ep_attr->max_msg_size : 0;
+	case FI_OPT_INJECT_RMA_SIZE:
+		return info->caps & FI_RMA ? info->tx_attr->inject_size : 0;
+	case FI_OPT_MAX_ATOMIC_SIZE:
+		return kofi_ep_atomic_size(&ep->ep);
+	case FI_OPT_INJECT_ATOMIC_SIZE:
+		atomic = kofi_ep_atomic_size(&ep->ep);
+		return min(atomic, info->tx_attr->inject_size);
+	default:
+		return 0;
+	}
+}
+
 /* Options whose value the core has, of its own or in the endpoint's fi_info */
 static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
 {
@@ -274,9 +315,8 @@ static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
 	ep = container_of(fid, struct kofi_ep, ep.fid);
 	own = kofi_ep_early_opt(fid, optname) ?:
 	      kofi_ep_size_opt(ep->info, optname);
-	if (own)
-		*value = *own;
-	return own;
+	*value = own ? *own : kofi_ep_kind_size(ep, optname);
+	return own || *value;
 }
 
 /**
@@ -287,7 +327,9 @@ static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
  * @optval: where the value goes
  * @optlen: in: bytes at @optval, out: bytes the value has
  *
- * fi_endpoint(3).
+ * fi_endpoint(3). What is limited for a kind of transfer that the endpoint is not
+ * capable of, FI_OPT_MAX_TAGGED_SIZE and so on, is not known. FI_OPT_MAX_ATOMIC_SIZE is
+ * that of operations that compare nothing; fi_query_atomic() tells of each.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_ETOOSMALL; -ENOPROTOOPT for an option that is not

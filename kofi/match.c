@@ -12,6 +12,8 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include <linux/kofi/fi_tagged.h>
+
 #include "internal.h"
 
 /* Capabilities a provider may grant to those who did not ask (fi_getinfo(3)) */
@@ -234,6 +236,19 @@ static bool kofi_info_match_contexts(const struct fi_ep_attr *hints)
 	       !kofi_ep_contexts(hints->rx_ctx_cnt);
 }
 
+/* Bits of a tag: a format is as wide as its highest bit says, or by definition. */
+static int kofi_info_tag_bits(u64 format)
+{
+	switch (format) {
+	case FI_TAG_MPI:
+		return fls64(FI_MPI_IGNORE_TAG | FI_MPI_IGNORE_PAYLOAD);
+	case FI_TAG_CCL:
+		return BITS_PER_BYTE;
+	default:
+		return fls64(format);
+	}
+}
+
 static bool kofi_info_match_ep(const struct fi_info *prov,
 			       const struct fi_info *info)
 {
@@ -250,9 +265,9 @@ static bool kofi_info_match_ep(const struct fi_info *prov,
 	if (hints->msg_prefix_size &&
 	    hints->msg_prefix_size < attr->msg_prefix_size)
 		return false;
-	/* A tag format is as wide as its highest bit says. */
 	if (info->caps & FI_TAGGED &&
-	    fls64(hints->mem_tag_format) > fls64(attr->mem_tag_format))
+	    kofi_info_tag_bits(hints->mem_tag_format) >
+	    kofi_info_tag_bits(attr->mem_tag_format))
 		return false;
 	if (hints->auth_key_size && hints->auth_key_size != attr->auth_key_size)
 		return false;
@@ -409,6 +424,9 @@ static int kofi_info_grant_ep(struct fi_ep_attr *attr,
 {
 	if (!hints)
 		return 0;
+	if (hints->mem_tag_format == FI_TAG_MPI ||
+	    hints->mem_tag_format == FI_TAG_CCL)
+		attr->mem_tag_format = hints->mem_tag_format;
 	if (hints->tx_ctx_cnt)
 		attr->tx_ctx_cnt = hints->tx_ctx_cnt;
 	if (hints->rx_ctx_cnt)

@@ -56,7 +56,7 @@ static const struct kofi_name kofi_names_atomic_op[] = {
 	N(FI_MIN), N(FI_MAX), N(FI_SUM), N(FI_PROD), N(FI_LOR), N(FI_LAND),
 	N(FI_BOR), N(FI_BAND), N(FI_LXOR), N(FI_BXOR), N(FI_ATOMIC_READ),
 	N(FI_ATOMIC_WRITE), N(FI_CSWAP), N(FI_CSWAP_NE), N(FI_CSWAP_LE),
-	N(FI_CSWAP_LT), N(FI_CSWAP_GE), N(FI_CSWAP_GT), N(FI_MSWAP), {}
+	N(FI_CSWAP_LT), N(FI_CSWAP_GE), N(FI_CSWAP_GT), N(FI_MSWAP), N(FI_DIFF), {}
 };
 
 static const struct kofi_name kofi_names_eq_event[] = {

@@ -12,7 +12,7 @@
  * others are refused before anything is changed. So is memory that the CPU
  * should not write to because it is a device's.
  *
- * All that is computed is computed with 64 bits: of a sum or a product the low
+ * All that is computed is computed with 64 bits: of a sum, a difference or a product the low
  * bits do not depend on the others, and what compares gets operands that were
  * extended as their datatype says.
  */
@@ -53,6 +53,8 @@ static u64 kofi_step_value(const struct kofi_step *s, u64 old)
 		return kofi_step_less(s, old, operand) ? operand : old;
 	case FI_SUM:
 		return old + operand;
+	case FI_DIFF:
+		return old - operand;
 	case FI_PROD:
 		return old * operand;
 	case FI_LOR:

@@ -123,6 +123,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 		.comp_order	= FI_ORDER_NONE,
 		.size		= RXM_SIZE,
 		.iov_limit	= RXM_IOV_MAX,
+		.total_buffered_recv = READ_ONCE(rxm_held_bufs) * RXM_EAGER,
 	};
 	*info->ep_attr = (struct fi_ep_attr) {
 		.type		= FI_EP_RDM,

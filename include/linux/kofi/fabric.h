@@ -238,6 +238,18 @@ enum {
 	FI_PROTO_XNET,
 };
 
+/*
+ * What the bits of a tag are, in fi_ep_attr.mem_tag_format: values below
+ * FI_TAG_MAX_FORMAT say what the consumer does with them, others are a mask whose
+ * highest bit is that of the tag. Providers here match all 64 bits in any case.
+ */
+enum {
+	FI_TAG_BITS,
+	FI_TAG_MPI,
+	FI_TAG_CCL,
+	FI_TAG_MAX_FORMAT	= 0x10000,
+};
+
 enum {
 	FI_TC_UNSPEC		= 0,
 	FI_TC_DSCP		= 0x100,

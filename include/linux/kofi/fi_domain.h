@@ -85,6 +85,7 @@ enum fi_op {
 	FI_CSWAP_GE,
 	FI_CSWAP_GT,
 	FI_MSWAP,
+	FI_DIFF,
 };
 
 /* ----------------------------------------------------------- memory regions */

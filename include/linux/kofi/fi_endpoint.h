@@ -97,13 +97,13 @@ enum {
 	FI_OPT_CUDA_API_PERMITTED,
 	FI_OPT_SHARED_MEMORY_PERMITTED,
 	FI_OPT_MAX_MSG_SIZE,		/* size_t, bytes */
-	FI_OPT_MAX_TAGGED_SIZE,
-	FI_OPT_MAX_RMA_SIZE,
-	FI_OPT_MAX_ATOMIC_SIZE,
+	FI_OPT_MAX_TAGGED_SIZE,		/* size_t, bytes, read only */
+	FI_OPT_MAX_RMA_SIZE,		/* size_t, bytes, read only */
+	FI_OPT_MAX_ATOMIC_SIZE,		/* size_t, bytes, read only */
 	FI_OPT_INJECT_MSG_SIZE,		/* size_t, bytes */
-	FI_OPT_INJECT_TAGGED_SIZE,
-	FI_OPT_INJECT_RMA_SIZE,
-	FI_OPT_INJECT_ATOMIC_SIZE,
+	FI_OPT_INJECT_TAGGED_SIZE,	/* size_t, bytes, read only */
+	FI_OPT_INJECT_RMA_SIZE,		/* size_t, bytes, read only */
+	FI_OPT_INJECT_ATOMIC_SIZE,	/* size_t, bytes, read only */
 };
 
 struct fi_ops_ep {

@@ -12,6 +12,22 @@
 
 #include <linux/kofi/fi_endpoint.h>
 
+/* Bits of a tag of the format FI_TAG_MPI that a receive may ignore */
+#define FI_MPI_IGNORE_TAG	((u64)U32_MAX)
+#define FI_MPI_IGNORE_PAYLOAD	((u64)U8_MAX << 32)
+
+/**
+ * fi_tag_mpi - a tag of the format FI_TAG_MPI
+ * @tag: what messages are searched by
+ * @payload_id: what kind of message it is
+ *
+ * Return: the tag.
+ */
+static inline u64 fi_tag_mpi(int tag, u8 payload_id)
+{
+	return (u64)payload_id << 32 | (u32)tag;
+}
+
 /**
  * struct fi_msg_tagged - one tagged operation
  * @msg_iov: segments for %KOFI_KVEC

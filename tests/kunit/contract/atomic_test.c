@@ -380,7 +380,7 @@ static void atomic_questions(struct kunit *test)
 	int type, op, i, can = 0;
 
 	for (type = FI_INT8; type <= FI_UINT128; type++) {
-		for (op = FI_MIN; op <= FI_MSWAP; op++) {
+		for (op = FI_MIN; op <= FI_DIFF; op++) {
 			for (i = 0; i < ARRAY_SIZE(calls); i++) {
 				struct fi_atomic_attr attr = {};
 				size_t count = 0;

@@ -363,6 +363,50 @@ static void ep_enable_test(struct kunit *test)
 
 /* ------------------------------------------------------------------ options */
 
+/* Limits of kinds of transfers are there where the endpoint is capable of the kind. */
+static void ep_kind_option_test(struct kunit *test)
+{
+	static const struct {
+		int	name;
+		u64	caps;
+		size_t	value;
+	} options[] = {
+		{ FI_OPT_MAX_TAGGED_SIZE, FI_TAGGED, 4096 },
+		{ FI_OPT_MAX_RMA_SIZE, FI_RMA, 4096 },
+		{ FI_OPT_MAX_ATOMIC_SIZE, FI_ATOMIC, 8 },
+		{ FI_OPT_INJECT_TAGGED_SIZE, FI_TAGGED, 64 },
+		{ FI_OPT_INJECT_RMA_SIZE, FI_RMA, 64 },
+		{ FI_OPT_INJECT_ATOMIC_SIZE, FI_ATOMIC, 8 },
+	};
+	struct ep_test *t = test->priv;
+	struct fi_info *info = t->world->info;
+	const u64 caps = info->caps;
+	size_t value, len;
+	int i, with;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(options); i++) {
+		with = i & 1;
+		info->caps = caps & ~(FI_TAGGED | FI_RMA | FI_ATOMIC);
+		info->caps |= with ? options[i / 2].caps : 0;
+		ep_open(test);
+		value = 99;
+		len = sizeof(value);
+		KUNIT_EXPECT_EQ_MSG(test, with ? 0 : -ENOPROTOOPT,
+				    fi_getopt(&t->ep->fid, FI_OPT_ENDPOINT,
+					      options[i / 2].name, &value, &len),
+				    "%d", options[i / 2].name);
+		if (with)
+			KUNIT_EXPECT_EQ_MSG(test, options[i / 2].value, value,
+					    "%d", options[i / 2].name);
+		KUNIT_EXPECT_EQ(test, -ENOPROTOOPT,
+				fi_setopt(&t->ep->fid, FI_OPT_ENDPOINT,
+					  options[i / 2].name, &value,
+					  sizeof(value)));
+		ep_close(test);
+	}
+	info->caps = caps;
+}
+
 static void ep_option_test(struct kunit *test)
 {
 	struct ep_test *t = test->priv;
@@ -756,6 +800,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(ep_foreign_test),
 	KUNIT_CASE(ep_enable_test),
 	KUNIT_CASE(ep_option_test),
+	KUNIT_CASE(ep_kind_option_test),
 	KUNIT_CASE(ep_option_unknown_test),
 	KUNIT_CASE(ep_state_test),
 	KUNIT_CASE(ep_race_test),

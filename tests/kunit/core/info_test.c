@@ -411,6 +411,13 @@ static const struct match_case {
 	{ "tag format too wide", NO,
 	  { H_TOP(caps, FI_TAGGED), H_EP(mem_tag_format, 0x10000) } },
 	{ "tag format without tags", 0, { H_EP(mem_tag_format, 0x10000) } },
+	{ "tags of MPI, too wide", NO,
+	  { H_TOP(caps, FI_TAGGED), H_EP(mem_tag_format, FI_TAG_MPI) } },
+	{ "tags of MPI", 0,
+	  { H_TOP(caps, FI_TAGGED), H_EP(mem_tag_format, FI_TAG_MPI),
+	    P_EP(mem_tag_format, 0xaaaaaaaaaaULL) } },
+	{ "tags of collectives", 0,
+	  { H_TOP(caps, FI_TAGGED), H_EP(mem_tag_format, FI_TAG_CCL) } },
 	{ "one context", 0, { H_EP(tx_ctx_cnt, 1), H_EP(rx_ctx_cnt, 1) } },
 	{ "two contexts", NO, { H_EP(tx_ctx_cnt, 2) } },
 	{ "shared context, none to be had", NO,
@@ -726,6 +733,7 @@ static void info_grant_asked(struct kunit *test)
 	hints->rx_attr->op_flags = FI_COMPLETION;
 	hints->rx_attr->size = 11;
 	hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	hints->ep_attr->mem_tag_format = FI_TAG_CCL;
 	hints->ep_attr->auth_key = kmemdup("key", 3, GFP_KERNEL);
 	hints->ep_attr->auth_key_size = 3;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
@@ -743,6 +751,7 @@ static void info_grant_asked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 128, got->tx_attr->inject_size);
 	KUNIT_EXPECT_EQ(test, FI_TC_LOW_LATENCY, got->tx_attr->tclass);
 	KUNIT_EXPECT_EQ(test, FI_SHARED_CONTEXT, got->ep_attr->rx_ctx_cnt);
+	KUNIT_EXPECT_EQ(test, FI_TAG_CCL, got->ep_attr->mem_tag_format);
 	KUNIT_EXPECT_MEMEQ(test, "key", got->ep_attr->auth_key, 3);
 	KUNIT_EXPECT_EQ(test, FI_THREAD_DOMAIN, got->domain_attr->threading);
 	KUNIT_EXPECT_EQ(test, FI_PROGRESS_MANUAL,

@@ -16,6 +16,17 @@
 
 static const u64 am_calls[AM_CALLS] = { 0, FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC };
 
+static inline bool am_is_diff(enum fi_op op)
+{
+#ifdef __KERNEL__
+	return op == FI_DIFF;
+#else
+	/* libfabric 1.17, whose header a peer is built with, does not have it */
+	(void)op;
+	return false;
+#endif
+}
+
 #define AM_TYPE(type)							\
 static inline void am_do_##type(enum fi_op op, void *mem,		\
 				const void *operand, const void *compare) \
@@ -34,6 +45,8 @@ static inline void am_do_##type(enum fi_op op, void *mem,		\
 		dst = src;						\
 	if (op == FI_SUM)						\
 		dst = (type)(dst + (u64)src);				\
+	if (am_is_diff(op))						\
+		dst = (type)(dst - (u64)src);				\
 	if (op == FI_PROD)						\
 		dst = (type)(dst * (u64)src);				\
 	if (op == FI_LOR)						\
