@@ -590,7 +590,9 @@ EXPORT_SYMBOL_GPL(fi_mr_regv);
 /**
  * fi_mr_reg - register a kernel buffer
  * @domain: an open domain
- * @buf: the buffer, also of vmalloc
+ * @buf: the buffer, also of vmalloc. A software provider reads and writes it at this
+ *	address: the mapping stays until the region is closed, and is one that can be
+ *	written to if peers may (FI_REMOTE_WRITE)
  * @len: bytes; may be 0
  * @access: as in struct fi_mr_attr
  * @offset: must be 0

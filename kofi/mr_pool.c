@@ -748,7 +748,9 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
  * The region has a key, a new one, when the call returns. A peer may use it once
  * it has got a message that was posted later, as a message with the key is. The
  * arrays @vec points to are the caller's again, the memory stays the region's
- * until it is unmapped.
+ * until it is unmapped. So does its mapping, of memory named by kernel addresses: of
+ * vmalloc memory it is not to be taken down, nor made read-only if @access has
+ * FI_REMOTE_WRITE.
  *
  * A single-use region ends, and then completes on the endpoint's transmit queue,
  * in exactly one way: the peer's first complete access (flags FI_RMA and

@@ -180,7 +180,7 @@ void ksk_idle_retired(struct ksk_conn *c)
 	struct ksk_rdm *rdm = ksk_rdm(c->ep);
 
 	spin_lock_irq(&rdm->lock);
-	rdm->idle_closed++;
+	ksk_stat_inc(&rdm->idle_closed);
 	spin_unlock_irq(&rdm->lock);
 }
 

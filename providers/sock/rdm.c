@@ -248,7 +248,7 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 		/* one of version 0 repeats what it was asked */
 		if (cm->version > KSK_RDM_AGREED)
 			c->rndv = &peer->rndv;
-		rdm->connects++;
+		ksk_stat_inc(&rdm->connects);
 	}
 	ksk_rdm_settle(rdm, peer);
 	/* pairs with ksk_rdm_add() */

@@ -63,7 +63,7 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	if (old->established || old->accepted) {
 		if (!old->pid || old->pid == peer->pid)
 			return false;
-		rdm->restarts++;
+		ksk_stat_inc(&rdm->restarts);
 		ksk_rdm_replace(rdm, old, peer);
 		ksk_conn_abort(&old->conn, ECONNRESET);
 		return true;
@@ -176,11 +176,11 @@ static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
 	if (peer)
 		admit = ksk_rdm_admit(rdm, peer, &own);
 	if (admit)
-		rdm->accepted++;
+		ksk_stat_inc(&rdm->accepted);
 	else if (peer)
-		rdm->rejected++;
+		ksk_stat_inc(&rdm->rejected);
 	else
-		rdm->refused++;
+		ksk_stat_inc(&rdm->refused);
 	spin_unlock_irq(&rdm->lock);
 
 	if (admit)

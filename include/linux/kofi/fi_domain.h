@@ -118,7 +118,9 @@ enum fi_op {
  * @page_len: %KOFI_PAGES: bytes in all
  *
  * The arrays belong to the caller again when the call returns, the memory they
- * name stays the region's until it is closed.
+ * name stays the region's until it is closed, and so does the mapping of what is
+ * named by kernel addresses (%KOFI_KVEC): software providers use it. With
+ * FI_REMOTE_WRITE it must be one that can be written to.
  */
 struct fi_mr_attr {
 	union {
