@@ -161,7 +161,6 @@ int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 		 size_t *addrlen)
 {
 	struct kofi_av *kav = kofi_av(av);
-	char text[KOFI_IP_STR_MAX];
 	union kofi_ip ip;
 	int err;
 
@@ -170,12 +169,10 @@ int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 	err = kofi_av_get(kav, fi_addr, &ip);
 	if (err)
 		return err;
-	if (kav->domain->addr_format != FI_ADDR_STR)
-		return kofi_ip_copy(&ip.sa, addr, addrlen) == -FI_ETOOSMALL ?
-		       0 : err;
-	err = kofi_ip_print(&ip.sa, text, sizeof(text)) + 1;
-	memcpy(addr, text, min_t(size_t, *addrlen, err));
-	*addrlen = err;
+	if (kofi_domain_text(kav->domain))
+		kofi_ip_copy_text(&ip.sa, addr, addrlen);
+	else
+		kofi_ip_copy(&ip.sa, addr, addrlen);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(fi_av_lookup);

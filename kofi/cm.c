@@ -15,6 +15,8 @@
 #include <linux/export.h>
 #include <linux/kernel.h>
 
+#include <linux/kofi/lib.h>
+
 #include "internal.h"
 
 static bool kofi_cm_is_ep(const struct fid_ep *ep)
@@ -41,12 +43,43 @@ static const struct fi_ops_cm *kofi_cm_ops(fid_t fid)
 	}
 }
 
+/* A scalable endpoint has nothing but a name. */
+static const struct fi_ops_cm *kofi_cm_name_ops(fid_t fid)
+{
+	return fid && fid->fclass == FI_CLASS_SEP ?
+	       container_of(fid, struct fid_ep, fid)->cm : kofi_cm_ops(fid);
+}
+
 /* What an endpoint of either kind was opened with */
 static const struct fi_info *kofi_cm_info(fid_t fid)
 {
 	if (fid->fclass == FI_CLASS_PEP)
 		return container_of(fid, struct kofi_pep, pep.fid)->info;
 	return container_of(fid, struct kofi_ep, ep.fid)->info;
+}
+
+/* Does its consumer have addresses as text? */
+static bool kofi_cm_text(fid_t fid)
+{
+	if (fid->fclass == FI_CLASS_PEP)
+		return container_of(fid, struct kofi_pep, pep.fid)->text;
+	return fid->fclass == FI_CLASS_EP &&
+	       kofi_domain_text(container_of(fid, struct kofi_ep,
+					     ep.fid)->domain);
+}
+
+static struct net *kofi_cm_net(fid_t fid)
+{
+	if (fid->fclass == FI_CLASS_PEP)
+		return container_of(fid, struct kofi_pep, pep.fid)->fabric->net;
+	return container_of(fid, struct kofi_ep, ep.fid)->domain->fabric->net;
+}
+
+/* What a provider has said of an address, with room for any, for the consumer */
+static int kofi_cm_tell(int err, const union kofi_ip *name, void *addr,
+			size_t *addrlen)
+{
+	return err ?: kofi_ip_copy_text(&name->sa, addr, addrlen);
 }
 
 /* May this much private data be sent? */
@@ -68,6 +101,67 @@ static int kofi_cm_check_data(fid_t fid, const struct fi_ops_ep *ops,
 }
 
 /**
+ * kofi_cm_setname - fi_setname() with an address as providers know it
+ * @fid: the same
+ * @addr: the same
+ * @addrlen: the same
+ *
+ * Context: process, may sleep.
+ * Return: as fi_setname().
+ */
+int kofi_cm_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	const struct fi_ops_cm *cm = kofi_cm_ops(fid);
+
+	if (kofi_info_check_addr(kofi_cm_info(fid)->addr_format, addr, addrlen))
+		return -EINVAL;
+	if (fid->fclass == FI_CLASS_EP &&
+	    READ_ONCE(container_of(fid, struct kofi_ep, ep.fid)->state) !=
+	    KOFI_EP_IDLE)
+		return -FI_EOPBADSTATE;
+	return cm->setname ? cm->setname(fid, addr, addrlen) : -ENOSYS;
+}
+
+/**
+ * kofi_cm_getname - fi_getname() of an address as providers know it
+ * @fid: the same
+ * @addr: the same
+ * @addrlen: the same
+ *
+ * Context: process, may sleep.
+ * Return: as fi_getname().
+ */
+int kofi_cm_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	const struct fi_ops_cm *cm = kofi_cm_name_ops(fid);
+
+	return cm && cm->getname ? cm->getname(fid, addr, addrlen) : -ENOSYS;
+}
+
+/**
+ * kofi_cm_getpeer - fi_getpeer() of an address as providers know it
+ * @ep: the endpoint
+ * @addr: the same
+ * @addrlen: the same
+ *
+ * Context: process, may sleep.
+ * Return: as fi_getpeer().
+ */
+int kofi_cm_getpeer(struct kofi_ep *ep, void *addr, size_t *addrlen)
+{
+	const struct fi_ops_cm *cm = ep->ep.cm;
+
+	switch (READ_ONCE(ep->state)) {
+	case KOFI_EP_CONNECTED:
+	case KOFI_EP_SHUTDOWN:
+		return cm->getpeer ? cm->getpeer(&ep->ep, addr, addrlen) :
+				     -ENOSYS;
+	default:
+		return -ENOTCONN;
+	}
+}
+
+/**
  * fi_setname - choose the local address
  * @fid: an endpoint that is not enabled, or a passive one that does not listen
  * @addr: the address, in the endpoint's addr_format
@@ -82,17 +176,18 @@ static int kofi_cm_check_data(fid_t fid, const struct fi_ops_ep *ops,
  */
 int fi_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	const struct fi_ops_cm *cm = kofi_cm_ops(fid);
+	struct sockaddr_storage name;
 
 	might_sleep();
-	if (!cm || !addr ||
-	    kofi_info_check_addr(kofi_cm_info(fid)->addr_format, addr, addrlen))
+	if (!kofi_cm_ops(fid) || !addr)
 		return -EINVAL;
-	if (fid->fclass == FI_CLASS_EP &&
-	    READ_ONCE(container_of(fid, struct kofi_ep, ep.fid)->state) !=
-	    KOFI_EP_IDLE)
-		return -FI_EOPBADSTATE;
-	return cm->setname ? cm->setname(fid, addr, addrlen) : -ENOSYS;
+	if (!kofi_cm_text(fid))
+		return kofi_cm_setname(fid, addr, addrlen);
+	if (kofi_info_check_addr(FI_ADDR_STR, addr, addrlen) ||
+	    kofi_ip_parse(kofi_cm_net(fid), addr, &name))
+		return -EINVAL;
+	return kofi_cm_setname(fid, &name,
+			       kofi_ip_len((struct sockaddr *)&name));
 }
 EXPORT_SYMBOL_GPL(fi_setname);
 
@@ -112,13 +207,16 @@ EXPORT_SYMBOL_GPL(fi_setname);
  */
 int fi_getname(fid_t fid, void *addr, size_t *addrlen)
 {
-	const struct fi_ops_cm *cm = fid && fid->fclass == FI_CLASS_SEP ?
-		container_of(fid, struct fid_ep, fid)->cm : kofi_cm_ops(fid);
+	union kofi_ip name = {};
+	size_t size = sizeof(name);
 
 	might_sleep();
-	if (!cm || !addrlen || (!addr && *addrlen))
+	if (!kofi_cm_name_ops(fid) || !addrlen || (!addr && *addrlen))
 		return -EINVAL;
-	return cm->getname ? cm->getname(fid, addr, addrlen) : -ENOSYS;
+	if (!kofi_cm_text(fid))
+		return kofi_cm_getname(fid, addr, addrlen);
+	return kofi_cm_tell(kofi_cm_getname(fid, &name, &size), &name, addr,
+			    addrlen);
 }
 EXPORT_SYMBOL_GPL(fi_getname);
 
@@ -137,18 +235,18 @@ EXPORT_SYMBOL_GPL(fi_getname);
  */
 int fi_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
 {
+	union kofi_ip name = {};
+	size_t size = sizeof(name);
+	struct kofi_ep *kep;
+
 	might_sleep();
 	if (!kofi_cm_is_ep(ep) || !addrlen || (!addr && *addrlen))
 		return -EINVAL;
-	switch (READ_ONCE(container_of(ep, struct kofi_ep, ep)->state)) {
-	case KOFI_EP_CONNECTED:
-	case KOFI_EP_SHUTDOWN:
-		if (!ep->cm->getpeer)
-			return -ENOSYS;
-		return ep->cm->getpeer(ep, addr, addrlen);
-	default:
-		return -ENOTCONN;
-	}
+	kep = container_of(ep, struct kofi_ep, ep);
+	if (!kofi_cm_text(&ep->fid))
+		return kofi_cm_getpeer(kep, addr, addrlen);
+	return kofi_cm_tell(kofi_cm_getpeer(kep, &name, &size), &name, addr,
+			    addrlen);
 }
 EXPORT_SYMBOL_GPL(fi_getpeer);
 
@@ -233,6 +331,7 @@ static int kofi_cm_end(struct kofi_ep *ep, int ret)
 int fi_connect(struct fid_ep *ep, const void *addr, const void *param,
 	       size_t paramlen)
 {
+	struct sockaddr_storage dest;
 	struct kofi_ep *kep;
 	int ret;
 
@@ -240,6 +339,11 @@ int fi_connect(struct fid_ep *ep, const void *addr, const void *param,
 	if (!kofi_cm_is_ep(ep))
 		return -EINVAL;
 	kep = container_of(ep, struct kofi_ep, ep);
+	if (addr && kofi_cm_text(&ep->fid)) {
+		if (kofi_ip_parse(kofi_cm_net(&ep->fid), addr, &dest))
+			return -EINVAL;
+		addr = &dest;
+	}
 	if (!addr)
 		addr = kep->info->dest_addr;
 	if (!addr || kep->info->handle)

@@ -545,7 +545,7 @@ static const void *kofi_cq_keep_source(struct kofi_cq *cq,
 	const size_t size = kofi_cq_source_size(cq);
 	void *place = cq->sources + cq->next * size;
 
-	if (cq->domain->addr_format == FI_ADDR_STR)
+	if (kofi_domain_text(cq->domain))
 		kofi_ip_print(addr, place, size);
 	else
 		memcpy(place, addr, kofi_ip_len(addr));

@@ -251,8 +251,8 @@ int kofi_cq_add_sources(struct kofi_cq *cq);
 /* Bytes of a place in kofi_cq.sources */
 static inline size_t kofi_cq_source_size(const struct kofi_cq *cq)
 {
-	return cq->domain->addr_format == FI_ADDR_STR ? KOFI_IP_STR_MAX :
-							sizeof(union kofi_ip);
+	return kofi_domain_text(cq->domain) ? KOFI_IP_STR_MAX :
+						sizeof(union kofi_ip);
 }
 
 static inline struct kofi_cq *kofi_cq(struct fid_cq *cq)

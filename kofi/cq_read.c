@@ -175,7 +175,7 @@ static void kofi_cq_err_source(struct kofi_cq *cq, const struct kofi_wc *wc,
 			       struct fi_cq_err_entry *out)
 {
 	bool copy = in->err_data && in->err_data_size;
-	size_t len = cq->domain->addr_format == FI_ADDR_STR ?
+	size_t len = kofi_domain_text(cq->domain) ?
 		     strlen(wc->from) + 1 : kofi_ip_len(wc->from);
 
 	out->err_data = copy ? in->err_data : cq->source;

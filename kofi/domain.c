@@ -302,19 +302,29 @@ EXPORT_SYMBOL_GPL(kofi_domain_exit);
 int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	      struct fid_domain **domain, void *context)
 {
+	struct kofi_fabric *kfabric;
+	struct kofi_domain *kdomain;
+	struct fi_info *parsed;
 	int ret;
 
 	might_sleep();
-	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !domain ||
-	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
-						 fabric)))
+	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !domain)
+		return -EINVAL;
+	kfabric = container_of(fabric, struct kofi_fabric, fabric);
+	if (!kofi_info_usable(info, kfabric))
 		return -EINVAL;
 	if (!fabric->ops->domain)
 		return -ENOSYS;
-	ret = fabric->ops->domain(fabric, info, domain, context);
+	parsed = kofi_info_parsed(info, kfabric->net);
+	if (IS_ERR(parsed))
+		return PTR_ERR(parsed);
+	ret = fabric->ops->domain(fabric, parsed, domain, context);
+	kofi_info_unparse(info, parsed);
 	if (ret)
 		return ret;
-	kofi_obj_publish((*domain)->fid.obj);
+	kdomain = container_of(*domain, struct kofi_domain, domain);
+	kdomain->addr_format = info->addr_format;
+	kofi_obj_publish(&kdomain->obj);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(fi_domain);

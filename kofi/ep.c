@@ -847,12 +847,15 @@ EXPORT_SYMBOL_GPL(kofi_ep_drain);
 int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 		struct fid_ep **ep, void *context)
 {
+	struct kofi_fabric *fabric;
+	struct fi_info *parsed;
 	int ret;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !ep ||
-	    !kofi_info_usable(info, container_of(domain, struct kofi_domain,
-						 domain)->fabric))
+	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !ep)
+		return -EINVAL;
+	fabric = container_of(domain, struct kofi_domain, domain)->fabric;
+	if (!kofi_info_usable(info, fabric))
 		return -EINVAL;
 	switch (info->ep_attr->type) {
 	case FI_EP_MSG:
@@ -868,7 +871,11 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 
 	if (!domain->ops->endpoint)
 		return -ENOSYS;
-	ret = domain->ops->endpoint(domain, info, ep, context);
+	parsed = kofi_info_parsed(info, fabric->net);
+	if (IS_ERR(parsed))
+		return PTR_ERR(parsed);
+	ret = domain->ops->endpoint(domain, parsed, ep, context);
+	kofi_info_unparse(info, parsed);
 	if (!ret)
 		kofi_obj_publish(&kofi_ep(*ep)->obj);
 	return ret;

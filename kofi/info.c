@@ -609,7 +609,9 @@ static int kofi_info_collect(u32 version, const char *node,
  * @gfp: how memory may be waited for. It must allow to sleep; without
  *	__GFP_FS and __GFP_IO, no provider's module is loaded.
  *
- * See fi_getinfo(3). Each fi_info holds a reference to @net.
+ * See fi_getinfo(3). Each fi_info holds a reference to @net. With FI_ADDR_STR in the
+ * addr_format of @hints, addresses are text (fi_sockaddr_in://10.0.0.1:7471), there, in
+ * the list, and in all that is opened with it.
  *
  * Context: process, may sleep; may load the modules of providers.
  * Return: 0; -ENODATA if no provider has what was asked for; -EINVAL for NULL
@@ -622,8 +624,9 @@ int kofi_getinfo(struct net *net, u32 version, const char *node,
 		 const char *service, u64 flags, const struct fi_info *hints,
 		 struct fi_info **info, gfp_t gfp)
 {
-	struct fi_info *full;
+	struct fi_info *full, *one;
 	unsigned int scope = 0;
+	bool text;
 	int ret;
 
 	if (!info)
@@ -647,11 +650,18 @@ int kofi_getinfo(struct net *net, u32 version, const char *node,
 		ret = -ENOMEM;
 		goto restore;
 	}
-	ret = kofi_info_want_open(full);
+	text = full->addr_format == FI_ADDR_STR;
+	ret = kofi_info_parse(full, net) ?: kofi_info_want_open(full);
 	if (!ret)
 		ret = kofi_info_collect(version, node, service, flags, full,
 					info);
 	fi_freeinfo(full);
+	for (one = *info; one && text && !ret; one = one->next)
+		ret = kofi_info_print(one);
+	if (ret) {
+		fi_freeinfo(*info);
+		*info = NULL;
+	}
 restore:
 	memalloc_flags_restore(scope);
 	return ret;

@@ -294,6 +294,12 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg);
 void kofi_mr_pool_domain_stats(struct kofi_domain *domain, kofi_stat_fn fn,
 			       void *arg);
 
+/* cm.c: names as providers know them */
+
+int kofi_cm_setname(fid_t fid, void *addr, size_t addrlen);
+int kofi_cm_getname(fid_t fid, void *addr, size_t *addrlen);
+int kofi_cm_getpeer(struct kofi_ep *ep, void *addr, size_t *addrlen);
+
 /* lib/addr.c: addresses */
 
 #define KOFI_IP_STR_MAX		96	/* fi_sockaddr_in6://[address%scope]:port */
@@ -304,6 +310,17 @@ int kofi_ip_resolve(struct net *net, u32 format, const char *node,
 int kofi_ip_parse(struct net *net, const char *text,
 		  struct sockaddr_storage *addr);
 int kofi_ip_print(const struct sockaddr *addr, char *buf, size_t len);
+int kofi_ip_copy_text(const struct sockaddr *from, void *to, size_t *len);
+int kofi_info_print(struct fi_info *info);
+int kofi_info_parse(struct fi_info *info, struct net *net);
+struct fi_info *kofi_info_parsed(struct fi_info *info, struct net *net);
+void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed);
+
+/* Does a domain's consumer have addresses as text? */
+static inline bool kofi_domain_text(const struct kofi_domain *domain)
+{
+	return domain->addr_format == FI_ADDR_STR;
+}
 
 /* lib/target.c: regions of software providers */
 

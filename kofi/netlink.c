@@ -146,7 +146,7 @@ static bool kofi_nl_put_ep(struct sk_buff *skb, struct kofi_obj *obj)
 	size_t len = sizeof(addr);
 	struct kofi_ep *ep;
 
-	if (!fi_getname(obj->fid, &addr, &len) &&
+	if (!kofi_cm_getname(obj->fid, &addr, &len) &&
 	    nla_put(skb, KOFI_A_OBJ_ADDR, len, &addr))
 		return true;
 	if (obj->fid->fclass != FI_CLASS_EP)
@@ -154,7 +154,7 @@ static bool kofi_nl_put_ep(struct sk_buff *skb, struct kofi_obj *obj)
 
 	ep = container_of(obj, struct kofi_ep, obj);
 	len = sizeof(addr);
-	if (!fi_getpeer(&ep->ep, &addr, &len) &&
+	if (!kofi_cm_getpeer(ep, &addr, &len) &&
 	    nla_put(skb, KOFI_A_OBJ_PEER_ADDR, len, &addr))
 		return true;
 	return nla_put_uint(skb, KOFI_A_OBJ_STATE, READ_ONCE(ep->state));

@@ -32,6 +32,7 @@ int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
 
 	pep->fabric = container_of(fabric, struct kofi_fabric, fabric);
 	pep->eq = NULL;
+	pep->text = false;
 	prov = pep->fabric->obj.prov;
 
 	fid->ops = ops ?: &kofi_ep_nosys;
@@ -50,6 +51,24 @@ free_info:
 	return ret;
 }
 EXPORT_SYMBOL_GPL(kofi_pep_init);
+
+/**
+ * kofi_pep_request - the info of a connection request, as the consumer is to have it
+ * @pep: the passive endpoint
+ * @info: the info, with the addresses of both sides; or NULL
+ *
+ * Context: process, may sleep.
+ * Return: @info; NULL for NULL, or if it has been freed for want of memory.
+ */
+struct fi_info *kofi_pep_request(const struct kofi_pep *pep,
+				 struct fi_info *info)
+{
+	if (!info || !pep->text || !kofi_info_print(info))
+		return info;
+	fi_freeinfo(info);
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(kofi_pep_request);
 
 /**
  * kofi_pep_exit - undo kofi_pep_init()
@@ -88,20 +107,30 @@ EXPORT_SYMBOL_GPL(kofi_pep_exit);
 int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		  struct fid_pep **pep, void *context)
 {
+	struct kofi_fabric *kfabric;
+	struct fi_info *parsed;
+	struct kofi_pep *kpep;
 	int ret;
 
 	might_sleep();
-	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !pep ||
-	    !kofi_info_usable(info, container_of(fabric, struct kofi_fabric,
-						 fabric)) ||
+	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !pep)
+		return -EINVAL;
+	kfabric = container_of(fabric, struct kofi_fabric, fabric);
+	if (!kofi_info_usable(info, kfabric) ||
 	    info->ep_attr->type != FI_EP_MSG)
 		return -EINVAL;
 	if (!fabric->ops->passive_ep)
 		return -ENOSYS;
-	ret = fabric->ops->passive_ep(fabric, info, pep, context);
+	parsed = kofi_info_parsed(info, kfabric->net);
+	if (IS_ERR(parsed))
+		return PTR_ERR(parsed);
+	ret = fabric->ops->passive_ep(fabric, parsed, pep, context);
+	kofi_info_unparse(info, parsed);
 	if (ret)
 		return ret;
-	kofi_obj_publish((*pep)->fid.obj);
+	kpep = container_of(*pep, struct kofi_pep, pep);
+	kpep->text = info->addr_format == FI_ADDR_STR;
+	kofi_obj_publish(&kpep->obj);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(fi_passive_ep);

@@ -125,7 +125,8 @@ static int kofi_sep_set_name(struct kofi_sep *sep, struct kofi_ep *ep)
 	if (!name.sa.sa_family)
 		return 0;
 	err = kofi_sep_port(&sep->name, ep->ctx, kofi_ip_port(&name.sa));
-	return err ?: fi_setname(&ep->ep.fid, &name, kofi_ip_len(&name.sa));
+	return err ?: kofi_cm_setname(&ep->ep.fid, &name,
+				      kofi_ip_len(&name.sa));
 }
 
 /* After the first one has been: where context 0 is */
@@ -135,7 +136,7 @@ static void kofi_sep_learn_name(struct kofi_sep *sep, struct kofi_ep *ep)
 	size_t len = sizeof(name);
 
 	if (sep->name.sa.sa_family ||
-	    fi_getname(&ep->ep.fid, &name, &len) ||
+	    kofi_cm_getname(&ep->ep.fid, &name, &len) ||
 	    kofi_sep_port(&name, -(int)ep->ctx, kofi_ip_port(&name.sa)))
 		return;
 	sep->name = name;
@@ -171,11 +172,14 @@ int kofi_sep_enable_ctx(struct kofi_ep *ep)
 static int kofi_sep_getname(fid_t fid, void *addr, size_t *len)
 {
 	struct kofi_sep *sep = container_of(fid, struct kofi_sep, ep.fid);
+	bool text = kofi_domain_text(container_of(sep->domain,
+						  struct kofi_domain, domain));
 	int err = -FI_EOPBADSTATE;
 
 	mutex_lock(&sep->name_mutex);
 	if (sep->name.sa.sa_family)
-		err = kofi_ip_copy(&sep->name.sa, addr, len);
+		err = text ? kofi_ip_copy_text(&sep->name.sa, addr, len) :
+			     kofi_ip_copy(&sep->name.sa, addr, len);
 	mutex_unlock(&sep->name_mutex);
 	return err;
 }
@@ -510,6 +514,7 @@ int fi_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 		   struct fid_ep **fid, void *context)
 {
 	struct kofi_domain *dom;
+	struct fi_info *parsed;
 	struct kofi_sep *sep;
 	int err;
 
@@ -517,11 +522,16 @@ int fi_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !fid)
 		return -EINVAL;
 	dom = container_of(domain, struct kofi_domain, domain);
-	if (!kofi_info_usable(info, dom->fabric) || !kofi_sep_usable(info))
+	if (!kofi_info_usable(info, dom->fabric))
 		return -EINVAL;
-	sep = kofi_sep_alloc(info);
-	if (!sep)
-		return -ENOMEM;
+	parsed = kofi_info_parsed(info, dom->fabric->net);
+	if (IS_ERR(parsed))
+		return PTR_ERR(parsed);
+	sep = kofi_sep_usable(parsed) ? kofi_sep_alloc(parsed) :
+					ERR_PTR(-EINVAL);
+	kofi_info_unparse(info, parsed);
+	if (IS_ERR_OR_NULL(sep))
+		return sep ? PTR_ERR(sep) : -ENOMEM;
 	sep->domain = domain;
 	err = kofi_obj_init(&sep->obj, &sep->ep.fid, FI_CLASS_SEP,
 			    &kofi_sep_fid_ops, &dom->obj, dom->obj.prov,

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Addresses: whether one is what its format says, and which two an endpoint
- * gets from the arguments of fi_getinfo(3).
+ * Addresses: whether one is what its format says, text in both directions, and which
+ * two an endpoint gets from the arguments of fi_getinfo(3).
  *
  * Names are never resolved: a node is a numeric address, a service a port
  * number. All providers whose addresses are IP read them here, so that they
  * all answer the same arguments in the same way.
  */
+#include <linux/err.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/inet.h>
 #include <linux/kernel.h>
+#include <linux/slab.h>
 #include <linux/socket.h>
 #include <linux/string.h>
 #include <net/ipv6.h>
@@ -27,7 +29,7 @@
  * @len: its size in bytes
  *
  * An address is as long as its family needs, and of a family the format
- * allows. Nothing is known here about formats that are no sockaddr.
+ * allows; a text ends with NUL. Nothing is known here about other formats.
  *
  * Context: any.
  * Return: 0 or -EINVAL.
@@ -43,6 +45,8 @@ int kofi_info_check_addr(u32 format, const void *addr, size_t len)
 		return 0;
 
 	switch (format) {
+	case FI_ADDR_STR:
+		return strnlen(addr, len) < len ? 0 : -EINVAL;
 	case FI_FORMAT_UNSPEC:
 	case FI_SOCKADDR:
 	case FI_SOCKADDR_IP:
@@ -120,6 +124,8 @@ int kofi_ip_resolve(struct net *net, u32 format, const char *node,
 		return family;
 	if (kstrtou16(service, 10, &port))
 		return -EINVAL;
+	/* of what it does not set, a scope and padding are handed on */
+	memset(addr, 0, sizeof(*addr));
 	if (inet_pton_with_scope(net, family, node, service, addr))
 		return -ENODATA;
 	return 0;
@@ -167,6 +173,7 @@ int kofi_ip_parse(struct net *net, const char *text,
 		host[n - 1] = '\0';
 		host++;
 	}
+	memset(addr, 0, sizeof(*addr));
 	if (inet_pton_with_scope(net, kofi_ip_schemes[i].family, host, port,
 				 addr))
 		return -EINVAL;
@@ -199,6 +206,149 @@ int kofi_ip_print(const struct sockaddr *addr, char *buf, size_t len)
 	default:
 		return -EINVAL;
 	}
+}
+
+/**
+ * kofi_ip_copy_text - hand an address to a consumer that has FI_ADDR_STR
+ * @from: the address
+ * @to: the consumer's buffer
+ * @len: in: its size in bytes, out: that of the text, with the NUL at its end
+ *
+ * Context: any.
+ * Return: 0; -FI_ETOOSMALL with as much as fits copied; -EINVAL if it is not IP.
+ */
+int kofi_ip_copy_text(const struct sockaddr *from, void *to, size_t *len)
+{
+	char text[KOFI_IP_STR_MAX];
+	size_t size = *len;
+	int n = kofi_ip_print(from, text, sizeof(text));
+
+	if (n < 0)
+		return n;
+	*len = n + 1;
+	memcpy(to, text, min(size, *len));
+	return size < *len ? -FI_ETOOSMALL : 0;
+}
+
+/* Put another address in the place of one. */
+static int kofi_info_replace(void **addr, size_t *len, const void *by,
+			     size_t size)
+{
+	void *copy = kmemdup(by, size, GFP_KERNEL);
+
+	if (!copy)
+		return -ENOMEM;
+	kfree(*addr);
+	*addr = copy;
+	*len = size;
+	return 0;
+}
+
+static int kofi_info_addr_print(void **addr, size_t *len)
+{
+	char text[KOFI_IP_STR_MAX];
+	size_t size = sizeof(text);
+	int err;
+
+	if (!*addr)
+		return 0;
+	err = kofi_ip_copy_text(*addr, text, &size);
+	return err ?: kofi_info_replace(addr, len, text, size);
+}
+
+/**
+ * kofi_info_print - make the addresses of an info text
+ * @info: the info, whose addresses are IP
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOMEM; -EINVAL for other addresses.
+ */
+int kofi_info_print(struct fi_info *info)
+{
+	info->addr_format = FI_ADDR_STR;
+	return kofi_info_addr_print(&info->src_addr, &info->src_addrlen) ?:
+	       kofi_info_addr_print(&info->dest_addr, &info->dest_addrlen);
+}
+
+static int kofi_info_addr_parse(struct net *net, void **addr, size_t *len)
+{
+	struct sockaddr_storage ss;
+	int err;
+
+	if (!*addr)
+		return 0;
+	err = kofi_ip_parse(net, *addr, &ss);
+	return err ?: kofi_info_replace(addr, len, &ss,
+					kofi_ip_len((struct sockaddr *)&ss));
+}
+
+/**
+ * kofi_info_parse - make the addresses of an info what providers know
+ * @info: the info; if its addr_format is not FI_ADDR_STR nothing is done
+ * @net: network namespace, for scopes by the name of an interface
+ *
+ * Providers never see text: who calls them has it read here.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOMEM; -EINVAL for what is no address.
+ */
+int kofi_info_parse(struct fi_info *info, struct net *net)
+{
+	const struct sockaddr *sa;
+	int err;
+
+	if (info->addr_format != FI_ADDR_STR)
+		return 0;
+	err = kofi_info_addr_parse(net, &info->src_addr, &info->src_addrlen) ?:
+	      kofi_info_addr_parse(net, &info->dest_addr, &info->dest_addrlen);
+	if (err)
+		return err;
+	sa = info->src_addr ?: info->dest_addr;
+	if (!sa)
+		info->addr_format = FI_FORMAT_UNSPEC;
+	else
+		info->addr_format = sa->sa_family == AF_INET6 ?
+				    FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+	return 0;
+}
+
+/**
+ * kofi_info_parsed - an info as providers know it
+ * @info: a consumer's
+ * @net: as for kofi_info_parse()
+ *
+ * Context: process, may sleep.
+ * Return: @info, or a copy if its addresses are text, to be given back with
+ * kofi_info_unparse(); or an ERR_PTR() of kofi_info_parse()'s errors.
+ */
+struct fi_info *kofi_info_parsed(struct fi_info *info, struct net *net)
+{
+	struct fi_info *copy;
+	int err;
+
+	if (info->addr_format != FI_ADDR_STR)
+		return info;
+	copy = fi_dupinfo(info);
+	if (!copy)
+		return ERR_PTR(-ENOMEM);
+	err = kofi_info_parse(copy, net);
+	if (!err)
+		return copy;
+	fi_freeinfo(copy);
+	return ERR_PTR(err);
+}
+
+/**
+ * kofi_info_unparse - give back what kofi_info_parsed() has returned
+ * @info: what it was called with
+ * @parsed: what it has returned
+ *
+ * Context: process, may sleep.
+ */
+void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed)
+{
+	if (parsed != info)
+		fi_freeinfo(parsed);
 }
 
 static void kofi_info_set_port(struct sockaddr_storage *ss, u16 port)

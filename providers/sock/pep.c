@@ -106,7 +106,7 @@ static void *ksk_pep_prepare(struct ksk_req *req)
 		.fid = &pep->base.pep.fid,
 		.context = pep->base.pep.fid.context,
 		.event = FI_CONNREQ,
-		.info = ksk_pep_info(pep, req),
+		.info = kofi_pep_request(&pep->base, ksk_pep_info(pep, req)),
 		.data = ev->data,
 		.data_len = ksk_cm_data_len(&req->cm),
 		.release = ksk_pep_event_release,

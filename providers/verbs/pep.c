@@ -211,8 +211,9 @@ static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
 	};
 	if (len)
 		memcpy(ev->data, data, len);
-	ev->ev.info = vrb_info_request(pep->base.info, id,
-				       pep->base.fabric->name);
+	ev->ev.info = kofi_pep_request(&pep->base,
+				       vrb_info_request(pep->base.info, id,
+							pep->base.fabric->name));
 	if (!ev->ev.info)
 		goto free;
 	ev->ev.info->handle = &req->fid;

@@ -280,6 +280,7 @@ void kofi_eq_purge(struct kofi_eq *eq, struct fi_fid *fid);
  * @fabric: its parent
  * @eq: where FI_CONNREQ goes
  * @info: copy of what it was opened with
+ * @text: its consumer has addresses as text
  */
 struct kofi_pep {
 	struct fid_pep		pep;
@@ -287,12 +288,15 @@ struct kofi_pep {
 	struct kofi_fabric	*fabric;
 	struct kofi_eq		*eq;
 	struct fi_info		*info;
+	bool			text;
 };
 
 int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
 		  const struct fi_info *info, const struct fi_ops *fid_ops,
 		  const struct fi_ops_ep *ops, const struct fi_ops_cm *cm,
 		  void *context);
+struct fi_info *kofi_pep_request(const struct kofi_pep *pep,
+				 struct fi_info *info);
 void kofi_pep_exit(struct kofi_pep *pep);
 
 /* -------------------------------------------------------------- endpoints */

@@ -938,8 +938,11 @@ static const struct arg_case {
 	  .dest_len = 16, .want = -EINVAL },
 	{ "address too long", FI_VERSION(2, 1), .dest = info_odd_addr,
 	  .dest_len = sizeof(info_odd_addr), .want = -EINVAL },
-	{ "no sockaddr at all", FI_VERSION(2, 1), .format = FI_ADDR_STR,
+	{ "no sockaddr at all", FI_VERSION(2, 1), .format = FI_ADDR_EFA,
 	  .dest = info_odd_addr, .dest_len = sizeof(info_odd_addr) },
+	{ "no text either", FI_VERSION(2, 1), .format = FI_ADDR_STR,
+	  .dest = info_odd_addr, .dest_len = sizeof(info_odd_addr),
+	  .want = -EINVAL },
 };
 
 KUNIT_ARRAY_PARAM_DESC(arg, arg_cases, name);
