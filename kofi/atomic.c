@@ -93,3 +93,36 @@ int fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 	return ret;
 }
 EXPORT_SYMBOL_GPL(fi_query_atomic);
+
+/**
+ * kofi_atomic_valid - what an endpoint can do atomically
+ * @ep: an endpoint
+ * @datatype: what an element is
+ * @op: what is to be done to each
+ * @flags: of fi_query_atomic(): which call
+ * @count: where the most elements of one operation go
+ *
+ * What fi_atomicvalid() and its kin are: the domain's answer.
+ *
+ * Context: any.
+ * Return: 0; -EOPNOTSUPP; -ENOSYS for an endpoint without atomic operations.
+ */
+int kofi_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype,
+		      enum fi_op op, u64 flags, size_t *count)
+{
+	const struct kofi_ep *kep = container_of(ep, struct kofi_ep, ep);
+	struct fid_domain *domain = &kep->domain->domain;
+	struct fi_atomic_attr attr;
+	int ret;
+
+	if (ep->atomic == &kofi_atomic_nosys || !domain->ops->query_atomic)
+		return -ENOSYS;
+	if (!(kep->info->caps & FI_ATOMIC) || !kofi_datatype_size(datatype) ||
+	    !kofi_atomic_op_fits(op, flags))
+		return -EOPNOTSUPP;
+	ret = domain->ops->query_atomic(domain, datatype, op, &attr, flags);
+	if (!ret)
+		*count = attr.count;
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kofi_atomic_valid);

@@ -88,31 +88,18 @@ static const struct fi_ops kofi_fabric_fid_ops = {
 	.close		= kofi_fabric_close,
 };
 
-/**
- * kofi_fabric_open - make a fabric that has nothing of the provider's
- * @prov: the provider
- * @attr: what kofi_provider.fabric was called with
- * @ops: operations of the fabric
- * @fid: where it goes
- * @context: the consumer's
- *
- * What most providers' fabric() is. fi_close() frees it.
- *
- * Context: process, may sleep.
- * Return: 0, or an error of kofi_fabric_init().
- */
-int kofi_fabric_open(struct kofi_provider *prov,
-		     const struct fi_fabric_attr *attr,
-		     const struct fi_ops_fabric *ops, struct fid_fabric **fid,
-		     void *context)
+/* A fabric that has nothing of the provider's, as most */
+static int kofi_fabric_open(struct kofi_provider *prov,
+			    const struct fi_fabric_attr *attr,
+			    struct fid_fabric **fid, void *context)
 {
 	struct kofi_fabric *fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
 	int err;
 
 	if (!fabric)
 		return -ENOMEM;
-	err = kofi_fabric_init(fabric, prov, attr, &kofi_fabric_fid_ops, ops,
-			       context);
+	err = kofi_fabric_init(fabric, prov, attr, &kofi_fabric_fid_ops,
+			       prov->fabric_ops, context);
 	if (err) {
 		kfree(fabric);
 		return err;
@@ -120,7 +107,6 @@ int kofi_fabric_open(struct kofi_provider *prov,
 	*fid = &fabric->fabric;
 	return 0;
 }
-EXPORT_SYMBOL_GPL(kofi_fabric_open);
 
 /**
  * fi_fabric - open a fabric
@@ -161,7 +147,8 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 	if (!prov)
 		return -ENODEV;
 	full.prov_version = prov->version;
-	ret = prov->fabric(&full, fabric, context);
+	ret = prov->fabric ? prov->fabric(&full, fabric, context) :
+			     kofi_fabric_open(prov, &full, fabric, context);
 	if (ret)
 		goto put_prov;
 	kofi_obj_publish((*fabric)->fid.obj);
@@ -208,25 +195,41 @@ static const struct kofi_obj_ops kofi_domain_obj_ops = {
 	.stats	= kofi_domain_stats,
 };
 
+static int kofi_domain_close(struct fi_fid *fid)
+{
+	struct kofi_domain *domain = container_of(fid, struct kofi_domain,
+						  domain.fid);
+
+	if (domain->close)
+		domain->close(domain);
+	kofi_domain_exit(domain);
+	kfree(domain);
+	return 0;
+}
+
+static const struct fi_ops kofi_domain_fid_ops = {
+	.size		= sizeof(struct fi_ops),
+	.close		= kofi_domain_close,
+};
+
 /**
  * kofi_domain_init - set up the base of a provider's domain
- * @domain: the base
+ * @domain: the base, at the beginning of memory from kzalloc()
  * @fabric: its parent
  * @info: what fi_domain() was called with
- * @fid_ops: generic operations, with close
  * @ops: operations of the domain
+ * @close: as kofi_domain.close
  * @context: the consumer's
  *
  * The provider then sets dev and node if it has a device, and mr_ops if that
  * device moves the data.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL if @fid_ops has no close; -EBUSY if @fabric is being
- * closed; -ENOMEM.
+ * Return: 0; -EBUSY if @fabric is being closed; -ENOMEM.
  */
 int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
-		     const struct fi_info *info, const struct fi_ops *fid_ops,
-		     const struct fi_ops_domain *ops, void *context)
+		     const struct fi_info *info, const struct fi_ops_domain *ops,
+		     void (*close)(struct kofi_domain *domain), void *context)
 {
 	struct fid_domain *fid = &domain->domain;
 	int ret;
@@ -238,6 +241,7 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 	domain->vectors = 0;
 	domain->name = NULL;
 	domain->addr_format = info->addr_format;
+	domain->close = close;
 	domain->mr_ops = &kofi_mr_soft;
 
 	fid->ops = ops;
@@ -246,9 +250,9 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 		if (!domain->name)
 			return -ENOMEM;
 	}
-	ret = kofi_obj_init(&domain->obj, &fid->fid, FI_CLASS_DOMAIN, fid_ops,
-			    &domain->fabric->obj, domain->fabric->obj.prov,
-			    context);
+	ret = kofi_obj_init(&domain->obj, &fid->fid, FI_CLASS_DOMAIN,
+			    &kofi_domain_fid_ops, &domain->fabric->obj,
+			    domain->fabric->obj.prov, context);
 	if (ret)
 		goto free_name;
 	domain->obj.ops = &kofi_domain_obj_ops;

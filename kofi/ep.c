@@ -673,7 +673,7 @@ static int kofi_ep_set_ops(struct kofi_ep *ep, const struct kofi_ep_ops *ops)
 	    fid->tagged->sendmsg && fid->tagged->recvmsg &&
 	    fid->rma->readmsg && fid->rma->writemsg &&
 	    fid->atomic->writemsg && fid->atomic->readwritemsg &&
-	    fid->atomic->compwritemsg && fid->atomic->valid)
+	    fid->atomic->compwritemsg)
 		return 0;
 	return -EINVAL;
 }

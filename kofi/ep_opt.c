@@ -265,7 +265,7 @@ static size_t kofi_ep_atomic_size(struct fid_ep *ep)
 	size_t count;
 
 	if (!(kofi_ep(ep)->info->caps & FI_ATOMIC) ||
-	    ep->atomic->valid(ep, FI_UINT64, FI_ATOMIC_WRITE, 0, &count))
+	    kofi_atomic_valid(ep, FI_UINT64, FI_ATOMIC_WRITE, 0, &count))
 		return 0;
 	return count * sizeof(u64);
 }
@@ -382,26 +382,34 @@ static int kofi_ep_ops_flags(struct kofi_ep *ep, int command, u64 *arg)
 /**
  * kofi_ep_control - fi_control() of an endpoint
  * @ep: the endpoint
- * @command: FI_ENABLE, FI_GETOPSFLAG, FI_SETOPSFLAG, or one of the provider's
+ * @command: FI_ENABLE, FI_GETOPSFLAG, FI_SETOPSFLAG; FI_SET_VAL and FI_GET_VAL, which
+ *	are the provider's
  * @arg: see fabric.h
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EBADFLAGS, also for a flag the provider would refuse
- * in an operation; FI_ENABLE: as fi_enable(); for other
- * commands what the provider returns, -ENOSYS if it knows none.
+ * in an operation; FI_ENABLE: as fi_enable(); FI_SET_VAL and FI_GET_VAL: what the
+ * provider returns; -ENOSYS for another command, or if the provider knows none.
  */
 int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
 {
+	const struct fi_fid_var *var = arg;
+
 	switch (command) {
 	case FI_ENABLE:
 		return fi_enable(&ep->ep);
 	case FI_GETOPSFLAG:
 	case FI_SETOPSFLAG:
 		return kofi_ep_ops_flags(ep, command, arg);
-	default:
+	case FI_SET_VAL:
+	case FI_GET_VAL:
 		if (!ep->ep.fid.ops->control)
 			return -ENOSYS;
+		if (!var || !var->val)
+			return -EINVAL;
 		return ep->ep.fid.ops->control(&ep->ep.fid, command, arg);
+	default:
+		return -ENOSYS;
 	}
 }
 

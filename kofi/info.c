@@ -365,6 +365,23 @@ free:
 }
 EXPORT_SYMBOL_GPL(fi_dupinfo);
 
+/**
+ * kofi_info_set_names - name the domain and the fabric of a new fi_info
+ * @info: the info, without names
+ * @domain: the domain's, or NULL, of kmalloc(); @info's now
+ * @fabric: the fabric's, likewise
+ *
+ * Context: any.
+ * Return: 0, or -ENOMEM if one of them is missing.
+ */
+int kofi_info_set_names(struct fi_info *info, char *domain, char *fabric)
+{
+	info->domain_attr->name = domain;
+	info->fabric_attr->name = fabric;
+	return domain && fabric ? 0 : -ENOMEM;
+}
+EXPORT_SYMBOL_GPL(kofi_info_set_names);
+
 /* ----------------------------------------------------------------- getinfo */
 
 /**

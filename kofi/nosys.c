@@ -102,16 +102,9 @@ static ssize_t kofi_atomic_no_compwrite(struct fid_ep *ep,
 	return -ENOSYS;
 }
 
-static int kofi_atomic_no_valid(struct fid_ep *ep, enum fi_datatype datatype,
-				enum fi_op op, u64 flags, size_t *count)
-{
-	return -ENOSYS;
-}
-
 const struct fi_ops_atomic kofi_atomic_nosys = {
 	.size		= sizeof(struct fi_ops_atomic),
 	.writemsg	= kofi_atomic_no_write,
 	.readwritemsg	= kofi_atomic_no_readwrite,
 	.compwritemsg	= kofi_atomic_no_compwrite,
-	.valid		= kofi_atomic_no_valid,
 };

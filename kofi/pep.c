@@ -15,6 +15,7 @@
  * @fid_ops: generic operations, with close
  * @ops: options, or NULL
  * @cm: connection management
+ * @obj_ops: statistics, or NULL
  * @context: the consumer's
  *
  * Context: process, may sleep.
@@ -24,7 +25,7 @@
 int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
 		  const struct fi_info *info, const struct fi_ops *fid_ops,
 		  const struct fi_ops_ep *ops, const struct fi_ops_cm *cm,
-		  void *context)
+		  const struct kofi_obj_ops *obj_ops, void *context)
 {
 	struct fid_pep *fid = &pep->pep;
 	struct kofi_provider *prov;
@@ -44,6 +45,8 @@ int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
 			    &pep->fabric->obj, prov, context);
 	if (ret)
 		goto free_info;
+	pep->obj.ops = obj_ops;
+	mutex_init(&pep->lock);
 	return 0;
 
 free_info:
@@ -85,6 +88,7 @@ void kofi_pep_exit(struct kofi_pep *pep)
 		kofi_obj_put(&pep->eq->obj);
 	}
 	kofi_obj_exit(&pep->obj);
+	mutex_destroy(&pep->lock);
 	fi_freeinfo(pep->info);
 }
 EXPORT_SYMBOL_GPL(kofi_pep_exit);

@@ -201,7 +201,7 @@ int kofi_provider_register(u32 version, struct kofi_provider *prov)
 
 	if (!prov || !prov->name || !*prov->name ||
 	    strlen(prov->name) >= FI_NAME_MAX || strchr(prov->name, ',') ||
-	    !prov->getinfo || !prov->fabric)
+	    !prov->getinfo || !prov->fabric == !prov->fabric_ops)
 		return -EINVAL;
 	if (FI_MAJOR(version) != FI_MAJOR_VERSION ||
 	    FI_MINOR(version) > FI_MINOR_VERSION)

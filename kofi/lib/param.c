@@ -34,9 +34,30 @@ static int kofi_param_get(char *buf, const struct kernel_param *kp)
 	return sysfs_emit(buf, "%u\n", READ_ONCE(*p->value));
 }
 
-/* of module_param_cb(), with a struct kofi_param */
+/* of KOFI_PARAM() */
 const struct kernel_param_ops kofi_param_ops = {
 	.set = kofi_param_set,
 	.get = kofi_param_get,
 };
 EXPORT_SYMBOL_GPL(kofi_param_ops);
+
+/**
+ * kofi_param_store - set an object's own value of what a parameter has for all
+ * @range: its range
+ * @to: the value
+ * @val: unsigned int
+ *
+ * Context: any.
+ * Return: 0; -EINVAL out of range.
+ */
+int kofi_param_store(const struct kofi_param *range, unsigned int *to,
+		     const void *val)
+{
+	unsigned int n = *(const unsigned int *)val;
+
+	if (n < range->min || n > range->max)
+		return -EINVAL;
+	*to = n;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_param_store);

@@ -661,6 +661,26 @@ int kofi_rxq_cancel(struct kofi_rxq *q, void *context)
 EXPORT_SYMBOL_GPL(kofi_rxq_cancel);
 
 /**
+ * kofi_ep_rx_cancel - fi_cancel() of an endpoint with a queue of its own
+ * @ep: the endpoint
+ * @q: the queue, all zero if it was drained before it was enabled
+ * @context: as for kofi_rxq_cancel()
+ *
+ * Context: any.
+ * Return: as kofi_rxq_cancel(); -FI_EOPBADSTATE before fi_enable(); -ENOSYS if the
+ * receives are those of a shared receive context.
+ */
+int kofi_ep_rx_cancel(struct kofi_ep *ep, struct kofi_rxq *q, void *context)
+{
+	int err = kofi_ep_rx_state(ep);
+
+	if (err && err != -ESHUTDOWN)
+		return err;
+	return q->ops ? kofi_rxq_cancel(q, context) : -ENOENT;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_rx_cancel);
+
+/**
  * kofi_rxq_flush - complete what is posted with ECANCELED, and accept no more
  * @q: the queue
  *

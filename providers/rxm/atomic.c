@@ -49,15 +49,6 @@ int rxm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 	return rxm_atomic_can(datatype, op, flags, &attr->count);
 }
 
-/* fi_atomicvalid() and its kin */
-static int rxm_atomic_valid(struct fid_ep *fid, enum fi_datatype datatype,
-			    enum fi_op op, u64 flags, size_t *count)
-{
-	if (!(rxm_ep(fid)->base.info->caps & FI_ATOMIC))
-		return -EOPNOTSUPP;
-	return rxm_atomic_can(datatype, op, flags, count);
-}
-
 /* ------------------------------------------------------------------ asking */
 
 /* Pieces of local memory, which are added to @kv; returns how many they are */
@@ -488,5 +479,4 @@ const struct fi_ops_atomic rxm_atomic_ops = {
 	.writemsg	= rxm_atomic_write,
 	.readwritemsg	= rxm_atomic_readwrite,
 	.compwritemsg	= rxm_atomic_compwrite,
-	.valid		= rxm_atomic_valid,
 };

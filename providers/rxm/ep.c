@@ -152,10 +152,6 @@ static int rxm_ep_control(struct fi_fid *fid, int command, void *arg)
 	unsigned int i, noio;
 	int err = 0;
 
-	if (command != FI_SET_VAL && command != FI_GET_VAL)
-		return -ENOSYS;
-	if (!var || !var->val)
-		return -EINVAL;
 	i = (unsigned int)var->name - FI_PROV_SPECIFIC;
 	/* connections need memory whose reclaim might wait for them */
 	if (i >= RXM_VALS || var->name == KOFI_VAL_RECLAIM_SAFE)
@@ -197,12 +193,12 @@ static int rxm_ep_setname(fid_t fid, void *addr, size_t len)
 	struct rxm_ep *ep = container_of(fid, struct rxm_ep, base.ep.fid);
 	int err = kofi_ip_check(addr, len);
 
-	if (err)
-		return err;
 	mutex_lock(&ep->mutex);
-	err = ep->pep ? -FI_EOPBADSTATE :
-			rxm_info_set(&ep->info->src_addr,
-				     &ep->info->src_addrlen, addr, true);
+	if (!err && ep->pep)
+		err = -FI_EOPBADSTATE;
+	if (!err)
+		err = rxm_info_set(&ep->info->src_addr, &ep->info->src_addrlen,
+				   addr, true);
 	mutex_unlock(&ep->mutex);
 	return err;
 }
@@ -294,14 +290,8 @@ static ssize_t rxm_trecvmsg(struct fid_ep *fid,
 static ssize_t rxm_cancel(struct fid_ep *fid, void *context)
 {
 	struct rxm_ep *ep = rxm_ep(fid);
-	int err = kofi_ep_rx_state(&ep->base);
 
-	if (err && err != -ESHUTDOWN)
-		return err;
-	/* drained before it was enabled */
-	if (!ep->rxq.ops)
-		return -ENOENT;
-	return kofi_rxq_cancel(&ep->rxq, context);
+	return kofi_ep_rx_cancel(&ep->base, &ep->rxq, context);
 }
 
 /* ----------------------------------------------------------------- opening */

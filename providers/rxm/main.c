@@ -30,26 +30,17 @@
 
 struct workqueue_struct *rxm_wq;
 
-unsigned int rxm_rx_bufs = 16;
+KOFI_PARAM(rx_bufs, rxm, 16, 2, 128, 0644,
+	   "Receives posted for each connection, of 20 KiB each");
 EXPORT_SYMBOL_IF_KUNIT(rxm_rx_bufs);
-static struct kofi_param rxm_param_rx_bufs = { &rxm_rx_bufs, 2, 128 };
-module_param_cb(rx_bufs, &kofi_param_ops, &rxm_param_rx_bufs, 0644);
-MODULE_PARM_DESC(rx_bufs,
-		 "Receives posted for each connection, of 20 KiB each (2 to 128, default 16)");
 
-unsigned int rxm_held_bufs = 256;
+KOFI_PARAM(held_bufs, rxm, 256, 0, 65536, 0644,
+	   "Buffers an endpoint may hold before its connections get no others in their place");
 EXPORT_SYMBOL_IF_KUNIT(rxm_held_bufs);
-static struct kofi_param rxm_param_held_bufs = { &rxm_held_bufs, 0, 65536 };
-module_param_cb(held_bufs, &kofi_param_ops, &rxm_param_held_bufs, 0644);
-MODULE_PARM_DESC(held_bufs,
-		 "Buffers an endpoint may hold before its connections get no others in their place (0 to 65536, default 256)");
 
-unsigned int rxm_max_unknown = 1024;
+KOFI_PARAM(max_unknown, rxm, 1024, 0, 65536, 0644,
+	   "Peers that are not in the address vector of an endpoint, a quarter of one host");
 EXPORT_SYMBOL_IF_KUNIT(rxm_max_unknown);
-static struct kofi_param rxm_param_max_unknown = { &rxm_max_unknown, 0, 65536 };
-module_param_cb(max_unknown, &kofi_param_ops, &rxm_param_max_unknown, 0644);
-MODULE_PARM_DESC(max_unknown,
-		 "Peers that are not in the address vector of an endpoint, a quarter of one host (0 to 65536, default 1024)");
 
 static int rxm_getinfo_sock(u32 version, const char *node, const char *service,
 			    u64 flags, const struct fi_info *hints,
@@ -375,22 +366,13 @@ static void rxm_domain_event(struct fid_eq *eq, void *context)
 			kofi_domain_notify(&dom->base, entry.data);
 }
 
-static int rxm_domain_close(struct fi_fid *fid)
+static void rxm_domain_close(struct kofi_domain *base)
 {
-	struct rxm_domain *dom = container_of(fid, struct rxm_domain,
-					      base.domain.fid);
+	struct rxm_domain *dom = container_of(base, struct rxm_domain, base);
 
 	fi_close(&dom->msg->fid);
 	fi_close(&dom->eq->fid);
-	kofi_domain_exit(&dom->base);
-	kfree(dom);
-	return 0;
 }
-
-static const struct fi_ops rxm_domain_fid_ops = {
-	.size		= sizeof(struct fi_ops),
-	.close		= rxm_domain_close,
-};
 
 static const struct fi_ops_domain rxm_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
@@ -427,8 +409,8 @@ static int rxm_domain(struct fid_fabric *fid, struct fi_info *info,
 	fi_freeinfo(msg);
 	if (err)
 		goto free;
-	err = kofi_domain_init(&dom->base, fid, info, &rxm_domain_fid_ops,
-			       &rxm_domain_ops, context);
+	err = kofi_domain_init(&dom->base, fid, info, &rxm_domain_ops,
+			       rxm_domain_close, context);
 	if (err)
 		goto close;
 	err = kofi_eq_open(fabric->msg, &attr, rxm_domain_event, &dom->eq, dom);

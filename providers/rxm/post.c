@@ -305,13 +305,10 @@ static int rxm_op_accept(struct rxm_op *op, const struct fi_msg *msg,
 ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 		 const struct rxm_post *post, u64 flags)
 {
-	u64 levels = flags & RXM_TX_LEVELS;
 	struct rxm_op *op;
 	int err;
 
-	if (levels & (levels - 1))
-		return -FI_EBADFLAGS;
-	err = kofi_ep_tx_state(&ep->base);
+	err = kofi_ep_tx_check(&ep->base, flags & RXM_TX_LEVELS);
 	if (err)
 		return err;
 	/* without a record: those that were refused would try again for it in vain */
@@ -362,14 +359,7 @@ ssize_t rxm_tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
 		     u64 flags)
 {
 	const struct rxm_post post = { .tagged = true, .tag = tmsg->tag };
-	const struct fi_msg msg = {
-		.msg_iov = tmsg->msg_iov,	/* of a union of pointers */
-		.iov_count = tmsg->iov_count,
-		.addr = tmsg->addr,
-		.context = tmsg->context,
-		.data = tmsg->data,
-		.vec = tmsg->vec,
-	};
+	const struct fi_msg msg = kofi_tagged_msg(tmsg);
 
 	if (flags & ~(RXM_TX_FLAGS | FI_REMOTE_CQ_DATA))
 		return -FI_EBADFLAGS;
@@ -386,14 +376,7 @@ static ssize_t rxm_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rmsg,
 		.rma = rmsg->rma_iov,
 		.nr_rma = rmsg->rma_iov_count,
 	};
-	const struct fi_msg msg = {
-		.msg_iov = rmsg->msg_iov,	/* of a union of pointers */
-		.iov_count = rmsg->iov_count,
-		.addr = rmsg->addr,
-		.context = rmsg->context,
-		.data = rmsg->data,
-		.vec = rmsg->vec,
-	};
+	const struct fi_msg msg = kofi_rma_msg(rmsg);
 	struct rxm_ep *ep = rxm_ep(fid);
 
 	if ((ep->base.info->caps & (FI_RMA | right)) != (FI_RMA | right))

@@ -23,23 +23,14 @@
 DEFINE_MUTEX(ksk_dom_mutex);
 static LIST_HEAD(ksk_doms);
 
-static int ksk_domain_close(struct fi_fid *fid)
+static void ksk_domain_close(struct kofi_domain *base)
 {
-	struct ksk_domain *dom = container_of(fid, struct ksk_domain,
-					      base.domain.fid);
+	struct ksk_domain *dom = container_of(base, struct ksk_domain, base);
 
 	mutex_lock(&ksk_dom_mutex);
 	list_del(&dom->node);
 	mutex_unlock(&ksk_dom_mutex);
-	kofi_domain_exit(&dom->base);
-	kfree(dom);
-	return 0;
 }
-
-static const struct fi_ops ksk_domain_fid_ops = {
-	.size		= sizeof(struct fi_ops),
-	.close		= ksk_domain_close,
-};
 
 static const struct fi_ops_domain ksk_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
@@ -49,8 +40,8 @@ static const struct fi_ops_domain ksk_domain_ops = {
 };
 
 /* fi_domain() */
-static int ksk_domain(struct fid_fabric *fabric, struct fi_info *info,
-		      struct fid_domain **fid, void *context)
+int ksk_domain(struct fid_fabric *fabric, struct fi_info *info,
+	       struct fid_domain **fid, void *context)
 {
 	struct kofi_fabric *base = container_of(fabric, struct kofi_fabric,
 						fabric);
@@ -66,8 +57,8 @@ static int ksk_domain(struct fid_fabric *fabric, struct fi_info *info,
 		return -ENOMEM;
 	INIT_LIST_HEAD(&dom->eps);
 
-	err = kofi_domain_init(&dom->base, fabric, info, &ksk_domain_fid_ops,
-			       &ksk_domain_ops, context);
+	err = kofi_domain_init(&dom->base, fabric, info, &ksk_domain_ops,
+			       ksk_domain_close, context);
 	if (err)
 		goto free;
 
@@ -96,20 +87,6 @@ exit:
 free:
 	kfree(dom);
 	return err;
-}
-
-static const struct fi_ops_fabric ksk_fabric_ops = {
-	.size		= sizeof(struct fi_ops_fabric),
-	.domain		= ksk_domain,
-	.passive_ep	= ksk_passive_ep,
-};
-
-/* fi_fabric() */
-int ksk_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
-	       void *context)
-{
-	return kofi_fabric_open(&ksk_provider, attr, &ksk_fabric_ops, fid,
-				context);
 }
 
 /* --------------------------------------------------------------- notifier */

@@ -122,10 +122,6 @@ int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 	struct fi_fid_var *var = arg;
 
-	if (command != FI_SET_VAL && command != FI_GET_VAL)
-		return -ENOSYS;
-	if (!var || !var->val)
-		return -EINVAL;
 	/* a listener's: requests have been read when there is a connection */
 	if (ep->conn && var->name == (int)KOFI_VAL_HANDSHAKE_TIMEOUT)
 		return -ENOSYS;
@@ -249,14 +245,8 @@ static void ksk_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context)
 {
 	struct ksk_ep *ep = ksk_ep(fid);
-	int err = kofi_ep_rx_state(&ep->base);
 
-	if (err && err != -ESHUTDOWN)
-		return err;
-	/* drained before it was enabled */
-	if (!ep->rxq.ops)
-		return -ENOENT;
-	return kofi_rxq_cancel(&ep->rxq, context);
+	return kofi_ep_rx_cancel(&ep->base, &ep->rxq, context);
 }
 
 /* ---------------------------------------------------------------- opening */

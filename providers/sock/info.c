@@ -261,9 +261,8 @@ static struct fi_info *ksk_info_new(const struct kofi_netif *i,
 			goto free;
 		info->dest_addrlen = len;
 	}
-	info->domain_attr->name = kstrdup(i->dev, GFP_KERNEL);
-	info->fabric_attr->name = kofi_netif_network(i);
-	if (!info->domain_attr->name || !info->fabric_attr->name)
+	if (kofi_info_set_names(info, kstrdup(i->dev, GFP_KERNEL),
+				kofi_netif_network(i)))
 		goto free;
 	return info;
 

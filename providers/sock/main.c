@@ -23,128 +23,71 @@ struct workqueue_struct *ksk_wq_reclaim;
 
 /* ------------------------------------------------------------- parameters */
 
-unsigned int ksk_inline_max = 262144;
-static struct kofi_param ksk_param_inline_max = { &ksk_inline_max, 1, 1048576 };
-module_param_cb(inline_max, &kofi_param_ops, &ksk_param_inline_max, 0644);
-MODULE_PARM_DESC(inline_max,
-		 "Bytes one run of the sender sends, a frame counting as 512 more (1 to 1048576, default 262144)");
+KOFI_PARAM(inline_max, ksk, 262144, 1, 1048576, 0644,
+	   "Bytes one run of the sender sends, a frame counting as 512 more");
 
-unsigned int ksk_rx_budget = 262144;
+KOFI_PARAM(rx_budget, ksk, 262144, 4096, 16777216, 0644,
+	   "Bytes one run of the receiver reads, a frame counting as 512 more");
 EXPORT_SYMBOL_IF_KUNIT(ksk_rx_budget);
-static struct kofi_param ksk_param_rx_budget = { &ksk_rx_budget, 4096, 16777216 };
-module_param_cb(rx_budget, &kofi_param_ops, &ksk_param_rx_budget, 0644);
-MODULE_PARM_DESC(rx_budget,
-		 "Bytes one run of the receiver reads, a frame counting as 512 more (4096 to 16777216, default 262144)");
 
-unsigned int ksk_connect_timeout = 30000;
-static struct kofi_param ksk_param_connect_timeout = { &ksk_connect_timeout, 10, 86400000 };
-module_param_cb(connect_timeout, &kofi_param_ops, &ksk_param_connect_timeout, 0644);
-MODULE_PARM_DESC(connect_timeout,
-		 "Milliseconds for connecting, until the peer has accepted (10 to 86400000, default 30000)");
+KOFI_PARAM(connect_timeout, ksk, 30000, 10, 86400000, 0644,
+	   "Milliseconds for connecting, until the peer has accepted");
 
-unsigned int ksk_handshake_timeout = 10000;
-static struct kofi_param ksk_param_handshake_timeout = { &ksk_handshake_timeout, 10, 86400000 };
-module_param_cb(handshake_timeout, &kofi_param_ops, &ksk_param_handshake_timeout, 0644);
-MODULE_PARM_DESC(handshake_timeout,
-		 "Milliseconds for an incoming connection to send its request (10 to 86400000, default 10000)");
+KOFI_PARAM(handshake_timeout, ksk, 10000, 10, 86400000, 0644,
+	   "Milliseconds for an incoming connection to send its request");
 
-unsigned int ksk_silence_timeout = 30000;
-static struct kofi_param ksk_param_silence_timeout = { &ksk_silence_timeout, 1000, 86400000 };
-module_param_cb(silence_timeout, &kofi_param_ops, &ksk_param_silence_timeout, 0644);
-MODULE_PARM_DESC(silence_timeout,
-		 "Milliseconds without an acknowledgment while data is out after which a peer is dead (1000 to 86400000, default 30000)");
+KOFI_PARAM(silence_timeout, ksk, 30000, 1000, 86400000, 0644,
+	   "Milliseconds without an acknowledgment while data is out after which a peer is dead");
 
-unsigned int ksk_frame_timeout;
+KOFI_PARAM(frame_timeout, ksk, 0, 0, 86400000, 0644,
+	   "Milliseconds a peer may take for the next byte of a frame, 0: no limit");
 EXPORT_SYMBOL_IF_KUNIT(ksk_frame_timeout);
-static struct kofi_param ksk_param_frame_timeout = { &ksk_frame_timeout, 0, 86400000 };
-module_param_cb(frame_timeout, &kofi_param_ops, &ksk_param_frame_timeout, 0644);
-MODULE_PARM_DESC(frame_timeout,
-		 "Milliseconds a peer may take for the next byte of a frame, 0: no limit (0 to 86400000, default 0)");
 
-unsigned int ksk_keepalive_idle = 15000;
-static struct kofi_param ksk_param_keepalive_idle = { &ksk_keepalive_idle, 0, 32767000 };
-module_param_cb(keepalive_idle, &kofi_param_ops, &ksk_param_keepalive_idle, 0644);
-MODULE_PARM_DESC(keepalive_idle,
-		 "Milliseconds until an idle peer is asked whether it is there, 0: never (0 to 32767000, default 15000)");
+KOFI_PARAM(keepalive_idle, ksk, 15000, 0, 32767000, 0644,
+	   "Milliseconds until an idle peer is asked whether it is there, 0: never");
 
-unsigned int ksk_keepalive_intvl = 5;
-static struct kofi_param ksk_param_keepalive_intvl = { &ksk_keepalive_intvl, 1, 32767 };
-module_param_cb(keepalive_intvl, &kofi_param_ops, &ksk_param_keepalive_intvl, 0644);
-MODULE_PARM_DESC(keepalive_intvl,
-		 "Seconds between these questions (1 to 32767, default 5)");
+KOFI_PARAM(keepalive_intvl, ksk, 5, 1, 32767, 0644,
+	   "Seconds between these questions");
 
-unsigned int ksk_keepalive_cnt = 3;
-static struct kofi_param ksk_param_keepalive_cnt = { &ksk_keepalive_cnt, 1, 127 };
-module_param_cb(keepalive_cnt, &kofi_param_ops, &ksk_param_keepalive_cnt, 0644);
-MODULE_PARM_DESC(keepalive_cnt,
-		 "Unanswered questions after which an idle peer is dead (1 to 127, default 3)");
+KOFI_PARAM(keepalive_cnt, ksk, 3, 1, 127, 0644,
+	   "Unanswered questions after which an idle peer is dead");
 
-unsigned int ksk_max_pending = 128;
+KOFI_PARAM(max_pending, ksk, 128, 1, 65536, 0644,
+	   "Incoming connections per passive endpoint that have not sent their request yet");
 EXPORT_SYMBOL_IF_KUNIT(ksk_max_pending);
-static struct kofi_param ksk_param_max_pending = { &ksk_max_pending, 1, 65536 };
-module_param_cb(max_pending, &kofi_param_ops, &ksk_param_max_pending, 0644);
-MODULE_PARM_DESC(max_pending,
-		 "Incoming connections per passive endpoint that have not sent their request yet (1 to 65536, default 128)");
 
-unsigned int ksk_max_unknown = 1024;
+KOFI_PARAM(max_unknown, ksk, 1024, 0, 65536, 0644,
+	   "Connections of peers that are not in the address vector of a reliable datagram endpoint");
 EXPORT_SYMBOL_IF_KUNIT(ksk_max_unknown);
-static struct kofi_param ksk_param_max_unknown = { &ksk_max_unknown, 0, 65536 };
-module_param_cb(max_unknown, &kofi_param_ops, &ksk_param_max_unknown, 0644);
-MODULE_PARM_DESC(max_unknown,
-		 "Connections of peers that are not in the address vector of a reliable datagram endpoint (0 to 65536, default 1024)");
 
-unsigned int ksk_rdm_idle_timeout;
+KOFI_PARAM(rdm_idle_timeout, ksk, 0, 0, 86400000, 0644,
+	   "Milliseconds after which an unused connection of a reliable datagram endpoint is closed, 0: never");
 EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_idle_timeout);
-static struct kofi_param ksk_param_rdm_idle_timeout = { &ksk_rdm_idle_timeout, 0, 86400000 };
-module_param_cb(rdm_idle_timeout, &kofi_param_ops, &ksk_param_rdm_idle_timeout, 0644);
-MODULE_PARM_DESC(rdm_idle_timeout,
-		 "Milliseconds after which an unused connection of a reliable datagram endpoint is closed, 0: never (0 to 86400000, default 0)");
 
-unsigned int ksk_rdm_max_conns;
+KOFI_PARAM(rdm_max_conns, ksk, 0, 0, 1048576, 0644,
+	   "Connections of a reliable datagram endpoint above which unused ones are closed, 0: no limit");
 EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_max_conns);
-static struct kofi_param ksk_param_rdm_max_conns = { &ksk_rdm_max_conns, 0, 1048576 };
-module_param_cb(rdm_max_conns, &kofi_param_ops, &ksk_param_rdm_max_conns, 0644);
-MODULE_PARM_DESC(rdm_max_conns,
-		 "Connections of a reliable datagram endpoint above which unused ones are closed, 0: no limit (0 to 1048576, default 0)");
 
-unsigned int ksk_rendezvous_min;
+KOFI_PARAM(rendezvous_min, ksk, 0, 0, 1073741824, 0644,
+	   "Bytes from which on a tagged message of a reliable datagram endpoint is announced before it is sent, 0: never");
 EXPORT_SYMBOL_IF_KUNIT(ksk_rendezvous_min);
-static struct kofi_param ksk_param_rendezvous_min = { &ksk_rendezvous_min, 0, 1073741824 };
-module_param_cb(rendezvous_min, &kofi_param_ops, &ksk_param_rendezvous_min, 0644);
-MODULE_PARM_DESC(rendezvous_min,
-		 "Bytes from which on a tagged message of a reliable datagram endpoint is announced before it is sent, 0: never (0 to 1073741824, default 0)");
 
-unsigned int ksk_port_min;
+KOFI_PARAM(port_min, ksk, 0, 0, 65535, 0444,
+	   "First port for listeners without one, 0: the system's choice");
 EXPORT_SYMBOL_IF_KUNIT(ksk_port_min);
-static struct kofi_param ksk_param_port_min = { &ksk_port_min, 0, 65535 };
-module_param_cb(port_min, &kofi_param_ops, &ksk_param_port_min, 0444);
-MODULE_PARM_DESC(port_min,
-		 "First port for listeners without one, 0: the system's choice (0 to 65535, default 0)");
 
-unsigned int ksk_port_max = 65535;
+KOFI_PARAM(port_max, ksk, 65535, 1, 65535, 0444,
+	   "Last port for listeners without one");
 EXPORT_SYMBOL_IF_KUNIT(ksk_port_max);
-static struct kofi_param ksk_param_port_max = { &ksk_port_max, 1, 65535 };
-module_param_cb(port_max, &kofi_param_ops, &ksk_param_port_max, 0444);
-MODULE_PARM_DESC(port_max,
-		 "Last port for listeners without one (1 to 65535, default 65535)");
 
-unsigned int ksk_tx_size = 256;
-static struct kofi_param ksk_param_tx_size = { &ksk_tx_size, 1, 65536 };
-module_param_cb(tx_size, &kofi_param_ops, &ksk_param_tx_size, 0644);
-MODULE_PARM_DESC(tx_size,
-		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 65536, default 256)");
+KOFI_PARAM(tx_size, ksk, 256, 1, 65536, 0644,
+	   "Transmits an endpoint may have outstanding, where its consumer does not say");
 
-unsigned int ksk_rx_size = 256;
-static struct kofi_param ksk_param_rx_size = { &ksk_rx_size, 1, 65536 };
-module_param_cb(rx_size, &kofi_param_ops, &ksk_param_rx_size, 0644);
-MODULE_PARM_DESC(rx_size,
-		 "Receives an endpoint may have posted, where its consumer does not say (1 to 65536, default 256)");
+KOFI_PARAM(rx_size, ksk, 256, 1, 65536, 0644,
+	   "Receives an endpoint may have posted, where its consumer does not say");
 
-unsigned int ksk_zerocopy_min = 16384;
-static struct kofi_param ksk_param_zerocopy_min = { &ksk_zerocopy_min, 0, 1073741824 };
-module_param_cb(zerocopy_min, &kofi_param_ops, &ksk_param_zerocopy_min, 0644);
-MODULE_PARM_DESC(zerocopy_min,
-		 "Bytes from which on an operation's pages are sent without copying them, 0: never (0 to 1073741824, default 16384)");
+KOFI_PARAM(zerocopy_min, ksk, 16384, 0, 1073741824, 0644,
+	   "Bytes from which on an operation's pages are sent without copying them, 0: never");
 
 void ksk_tunables_init(struct ksk_tunables *tun)
 {
@@ -171,28 +114,28 @@ static unsigned int *ksk_tunable(struct ksk_tunables *tun, int name,
 {
 	switch ((unsigned int)name) {
 	case KOFI_VAL_CONNECT_TIMEOUT:
-		*p = &ksk_param_connect_timeout;
+		*p = &ksk_connect_timeout_range;
 		return &tun->connect_timeout;
 	case KOFI_VAL_HANDSHAKE_TIMEOUT:
-		*p = &ksk_param_handshake_timeout;
+		*p = &ksk_handshake_timeout_range;
 		return &tun->handshake_timeout;
 	case KOFI_VAL_SILENCE_TIMEOUT:
-		*p = &ksk_param_silence_timeout;
+		*p = &ksk_silence_timeout_range;
 		return &tun->silence_timeout;
 	case KOFI_VAL_FRAME_TIMEOUT:
-		*p = &ksk_param_frame_timeout;
+		*p = &ksk_frame_timeout_range;
 		return &tun->frame_timeout;
 	case KOFI_VAL_KEEPALIVE_IDLE:
-		*p = &ksk_param_keepalive_idle;
+		*p = &ksk_keepalive_idle_range;
 		return &tun->keepalive_idle;
 	case KOFI_VAL_KEEPALIVE_INTVL:
-		*p = &ksk_param_keepalive_intvl;
+		*p = &ksk_keepalive_intvl_range;
 		return &tun->keepalive_intvl;
 	case KOFI_VAL_KEEPALIVE_CNT:
-		*p = &ksk_param_keepalive_cnt;
+		*p = &ksk_keepalive_cnt_range;
 		return &tun->keepalive_cnt;
 	case KOFI_VAL_ZEROCOPY_MIN:
-		*p = &ksk_param_zerocopy_min;
+		*p = &ksk_zerocopy_min_range;
 		return &tun->zerocopy_min;
 	case KOFI_VAL_RECLAIM_SAFE:
 		*p = &ksk_range_bool;
@@ -223,20 +166,17 @@ int ksk_tunables_set(struct ksk_tunables *tun, int name, const void *val)
 {
 	const struct kofi_param *p;
 	unsigned int *to = ksk_tunable(tun, name, &p);
-	unsigned int n;
+	int err;
 
 	if (name == (int)KOFI_VAL_CPU)
 		return ksk_tunables_set_cpu(tun, *(const int *)val);
 	if (!to)
 		return -ENOSYS;
-	n = *(const unsigned int *)val;
-	if (n < p->min || n > p->max)
-		return -EINVAL;
-	*to = n;
+	err = kofi_param_store(p, to, val);
 	/* the consumer knows the network, see zerocopy.c */
-	if (to == &tun->zerocopy_min)
+	if (!err && to == &tun->zerocopy_min)
 		tun->zerocopy_always = true;
-	return 0;
+	return err;
 }
 
 /**
@@ -265,11 +205,17 @@ int ksk_tunables_get(const struct ksk_tunables *tun, int name, void *val)
 
 /* ----------------------------------------------------------------- module */
 
+static const struct fi_ops_fabric ksk_fabric_ops = {
+	.size		= sizeof(struct fi_ops_fabric),
+	.domain		= ksk_domain,
+	.passive_ep	= ksk_passive_ep,
+};
+
 struct kofi_provider ksk_provider = {
 	.name		= "sock",
 	.version	= FI_VERSION(1, 0),
 	.getinfo	= ksk_getinfo,
-	.fabric		= ksk_fabric,
+	.fabric_ops	= &ksk_fabric_ops,
 	.owner		= THIS_MODULE,
 	.priority	= 10,
 };

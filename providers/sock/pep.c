@@ -15,12 +15,10 @@
 /**
  * struct ksk_pep - passive endpoint
  * @base: the core's
- * @lock: control calls one after the other
  * @listener: what it does; its options are inherited by what it accepts
  */
 struct ksk_pep {
 	struct kofi_pep		base;
-	struct mutex		lock;	/* control calls */
 	struct ksk_listener	listener;
 };
 
@@ -150,7 +148,7 @@ static int ksk_pep_listen(struct fid_pep *fid)
 	unsigned int noio;
 	int err;
 
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	noio = memalloc_noio_save();
 	if (pep->listener.sock)
 		err = -FI_EOPBADSTATE;
@@ -159,7 +157,7 @@ static int ksk_pep_listen(struct fid_pep *fid)
 	else
 		err = ksk_listener_start(&pep->listener);
 	memalloc_noio_restore(noio);
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	return err;
 }
 
@@ -190,9 +188,9 @@ static int ksk_pep_getname(fid_t fid, void *addr, size_t *len)
 	struct ksk_pep *pep = ksk_pep(fid);
 	int err;
 
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	err = ksk_cm_name(pep->listener.sock, &pep->listener.src, addr, len);
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	return err;
 }
 
@@ -203,12 +201,12 @@ static int ksk_pep_setname(fid_t fid, void *addr, size_t len)
 
 	if (err)
 		return err;
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	if (pep->listener.sock)
 		err = -FI_EOPBADSTATE;
 	else
 		memcpy(&pep->listener.src, addr, kofi_ip_len(addr));
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	return err;
 }
 
@@ -251,12 +249,12 @@ static int ksk_pep_setopt(fid_t fid, int level, int name, const void *val,
 		return err;
 	if (!in || in > INT_MAX / 2)
 		return -EINVAL;
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	if (pep->listener.sock)
 		err = -FI_EOPBADSTATE;
 	else
 		WRITE_ONCE(*buffer, in);
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	return err;
 }
 
@@ -275,7 +273,7 @@ static int ksk_pep_control(struct fi_fid *fid, int command, void *arg)
 	struct fi_fid_var *var = arg;
 	int err = 0;
 
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	switch (command) {
 	case FI_BACKLOG:
 		if (!arg || *(int *)arg <= 0)
@@ -307,7 +305,7 @@ static int ksk_pep_control(struct fi_fid *fid, int command, void *arg)
 		err = -ENOSYS;
 		break;
 	}
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	return err;
 }
 
@@ -332,7 +330,6 @@ static int ksk_pep_close(struct fi_fid *fid)
 	kofi_eq_purge(pep->base.eq, &pep->base.pep.fid);
 	ksk_listener_exit(&pep->listener);
 	kofi_pep_exit(&pep->base);
-	mutex_destroy(&pep->lock);
 	kfree(pep);
 	return 0;
 }
@@ -377,19 +374,16 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
 	if (!pep)
 		return -ENOMEM;
-	mutex_init(&pep->lock);
 	if (info->src_addr)
 		memcpy(&pep->listener.src, info->src_addr,
 		       kofi_ip_len(info->src_addr));
 
 	err = kofi_pep_init(&pep->base, fabric, info, &ksk_pep_fid_ops,
-			    &ksk_pep_opt_ops, &ksk_pep_cm_ops, context);
+			    &ksk_pep_opt_ops, &ksk_pep_cm_ops, &ksk_pep_obj_ops, context);
 	if (err) {
-		mutex_destroy(&pep->lock);
 		kfree(pep);
 		return err;
 	}
-	pep->base.obj.ops = &ksk_pep_obj_ops;
 	pep->listener.ops = &ksk_pep_listener_ops;
 	pep->listener.net = pep->base.fabric->net;
 	pep->listener.info = pep->base.info;

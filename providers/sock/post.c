@@ -164,13 +164,10 @@ static struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
 ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags)
 {
-	u64 levels = flags & KSK_TX_LEVELS;
 	struct ksk_txop *op;
 	int err;
 
-	if (levels & (levels - 1))
-		return -FI_EBADFLAGS;
-	err = kofi_ep_tx_state(&ep->base);
+	err = kofi_ep_tx_check(&ep->base, flags & KSK_TX_LEVELS);
 	if (err)
 		return err;
 	err = kofi_ep_tx_reserve(&ep->base);
@@ -233,14 +230,7 @@ ssize_t ksk_tx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *tmsg,
 		.op = KSK_OP_TAGGED,
 		.tag = tmsg->tag,
 	};
-	const struct fi_msg msg = {
-		.msg_iov = tmsg->msg_iov,	/* of a union of pointers */
-		.iov_count = tmsg->iov_count,
-		.addr = tmsg->addr,
-		.context = tmsg->context,
-		.data = tmsg->data,
-		.vec = tmsg->vec,
-	};
+	const struct fi_msg msg = kofi_tagged_msg(tmsg);
 	struct ksk_ep *ep = ksk_ep(fid);
 
 	if (flags & ~KSK_TX_OUT_FLAGS)

@@ -36,14 +36,7 @@ static ssize_t ksk_rma_post(struct ksk_ep *ep, const struct fi_msg_rma *rmsg,
 		.rma = rmsg->rma_iov,
 		.rma_count = rmsg->rma_iov_count,
 	};
-	const struct fi_msg msg = {
-		.msg_iov = rmsg->msg_iov,	/* of a union of pointers */
-		.iov_count = rmsg->iov_count,
-		.addr = rmsg->addr,
-		.context = rmsg->context,
-		.data = rmsg->data,
-		.vec = rmsg->vec,
-	};
+	const struct fi_msg msg = kofi_rma_msg(rmsg);
 
 	return ksk_tx_submit(ep, &msg, &post, flags);
 }

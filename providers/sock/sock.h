@@ -132,8 +132,8 @@ struct ksk_domain {
 
 extern struct mutex ksk_dom_mutex;
 
-int ksk_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
-	       void *context);
+int ksk_domain(struct fid_fabric *fabric, struct fi_info *info,
+	       struct fid_domain **domain, void *context);
 int ksk_domain_init(void);
 void ksk_domain_exit(void);
 

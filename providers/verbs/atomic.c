@@ -35,23 +35,11 @@ static int vrb_atomic_op(enum fi_datatype datatype, enum fi_op op, u64 flags)
 int vrb_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 		     enum fi_op op, struct fi_atomic_attr *attr, u64 flags)
 {
-	struct vrb_domain *dom = container_of(domain, struct vrb_domain,
-					      base.domain);
+	struct vrb_domain *dom = vrb_dom(domain);
 
 	if (!dom->atomic || vrb_atomic_op(datatype, op, flags) < 0)
 		return -EOPNOTSUPP;
 	attr->count = 1;
-	return 0;
-}
-
-/* fi_atomicvalid() and its kin */
-static int vrb_atomic_valid(struct fid_ep *fid, enum fi_datatype datatype,
-			    enum fi_op op, u64 flags, size_t *count)
-{
-	if (!(vrb_ep(fid)->base.info->caps & FI_ATOMIC) ||
-	    vrb_atomic_op(datatype, op, flags) < 0)
-		return -EOPNOTSUPP;
-	*count = 1;
 	return 0;
 }
 
@@ -150,5 +138,4 @@ const struct fi_ops_atomic vrb_atomic_ops = {
 	.writemsg	= vrb_atomic_write,
 	.readwritemsg	= vrb_atomic_readwrite,
 	.compwritemsg	= vrb_atomic_compwrite,
-	.valid		= vrb_atomic_valid,
 };

@@ -44,11 +44,9 @@ void vrb_domain_wait(struct vrb_domain *dom)
 	wait_var_event(&dom->lingering, !atomic_read(&dom->lingering));
 }
 
-static int vrb_domain_close(struct fi_fid *fid)
+static void vrb_domain_close(struct kofi_domain *base)
 {
-	struct vrb_domain *dom = container_of(fid, struct vrb_domain,
-					      base.domain.fid);
-	struct device *dev = dom->base.dev;
+	struct vrb_domain *dom = container_of(base, struct vrb_domain, base);
 
 	vrb_domain_wait(dom);
 	mutex_lock(&dom->dev->mutex);
@@ -59,18 +57,10 @@ static int vrb_domain_close(struct fi_fid *fid)
 	mutex_unlock(&dom->dev->mutex);
 	vrb_mr_domain_exit(dom);
 	vrb_map_check(dom);
-	kofi_domain_exit(&dom->base);
-	put_device(dev);
+	put_device(dom->base.dev);
 	put_device(&dom->ib->dev);
 	vrb_dev_put(dom->dev);
-	kfree(dom);
-	return 0;
 }
-
-static const struct fi_ops vrb_domain_fid_ops = {
-	.size		= sizeof(struct fi_ops),
-	.close		= vrb_domain_close,
-};
 
 static const struct fi_ops_domain vrb_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
@@ -165,8 +155,8 @@ static int vrb_domain_attach(struct vrb_domain *dom, const struct fi_info *info)
 }
 
 /* fi_domain() */
-static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
-		      struct fid_domain **fid, void *context)
+int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
+	       struct fid_domain **fid, void *context)
 {
 	struct vrb_domain *dom;
 	int err;
@@ -183,8 +173,8 @@ static int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	dom->dev = vrb_dev_get(info->domain_attr->name);
 	if (!dom->dev)
 		goto free;
-	err = kofi_domain_init(&dom->base, fabric, info, &vrb_domain_fid_ops,
-			       &vrb_domain_ops, context);
+	err = kofi_domain_init(&dom->base, fabric, info, &vrb_domain_ops,
+			       vrb_domain_close, context);
 	if (err)
 		goto put_dev;
 	dom->base.mr_ops = &vrb_mr_ops;
@@ -205,20 +195,6 @@ free:
 	vrb_mr_domain_exit(dom);
 	kfree(dom);
 	return err;
-}
-
-static const struct fi_ops_fabric vrb_fabric_ops = {
-	.size		= sizeof(struct fi_ops_fabric),
-	.domain		= vrb_domain,
-	.passive_ep	= vrb_passive_ep,
-};
-
-/* fi_fabric() */
-int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
-	       void *context)
-{
-	return kofi_fabric_open(&vrb_provider, attr, &vrb_fabric_ops, fid,
-				context);
 }
 
 /* ---------------------------------------------------------------- devices */

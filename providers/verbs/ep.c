@@ -503,10 +503,6 @@ static int vrb_ep_control(struct fi_fid *fid, int command, void *arg)
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
 	struct fi_fid_var *var = arg;
 
-	if (command != FI_SET_VAL && command != FI_GET_VAL)
-		return -ENOSYS;
-	if (!var || !var->val)
-		return -EINVAL;
 	if (command == FI_GET_VAL)
 		return vrb_tunables_get(&ep->tun, var->name, var->val);
 	if (READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
@@ -654,8 +650,7 @@ static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **fid, void *context)
 {
-	struct vrb_domain *dom = container_of(domain, struct vrb_domain,
-					      base.domain);
+	struct vrb_domain *dom = vrb_dom(domain);
 	struct vrb_ep *ep;
 	int err;
 

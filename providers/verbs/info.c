@@ -340,11 +340,9 @@ static struct fi_info *vrb_info_new(const struct kofi_netif *i,
 	if (!info)
 		return NULL;
 	if (vrb_info_fill(info, ib, port) || vrb_info_addrs(info, src, dest) ||
-	    vrb_nic_fill(info, ib, port))
-		goto free;
-	info->domain_attr->name = vrb_nic_name(ib);
-	info->fabric_attr->name = vrb_if_fabric(i, ib, port);
-	if (!info->domain_attr->name || !info->fabric_attr->name)
+	    vrb_nic_fill(info, ib, port) ||
+	    kofi_info_set_names(info, vrb_nic_name(ib),
+				vrb_if_fabric(i, ib, port)))
 		goto free;
 	return info;
 

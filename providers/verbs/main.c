@@ -14,23 +14,14 @@ struct workqueue_struct *vrb_wq;
 
 /* ------------------------------------------------------------- parameters */
 
-unsigned int vrb_connect_timeout = 30000;
-static struct kofi_param vrb_param_connect_timeout = { &vrb_connect_timeout, 10, 86400000 };
-module_param_cb(connect_timeout, &kofi_param_ops, &vrb_param_connect_timeout, 0644);
-MODULE_PARM_DESC(connect_timeout,
-		 "Milliseconds for connecting, until the peer has accepted (10 to 86400000, default 30000)");
+KOFI_PARAM(connect_timeout, vrb, 30000, 10, 86400000, 0644,
+	   "Milliseconds for connecting, until the peer has accepted");
 
-unsigned int vrb_tx_size = 256;
-static struct kofi_param vrb_param_tx_size = { &vrb_tx_size, 1, 65536 };
-module_param_cb(tx_size, &kofi_param_ops, &vrb_param_tx_size, 0644);
-MODULE_PARM_DESC(tx_size,
-		 "Transmits an endpoint may have outstanding, where its consumer does not say (1 to 65536, default 256)");
+KOFI_PARAM(tx_size, vrb, 256, 1, 65536, 0644,
+	   "Transmits an endpoint may have outstanding, where its consumer does not say");
 
-unsigned int vrb_rx_size = 256;
-static struct kofi_param vrb_param_rx_size = { &vrb_rx_size, 1, 65536 };
-module_param_cb(rx_size, &kofi_param_ops, &vrb_param_rx_size, 0644);
-MODULE_PARM_DESC(rx_size,
-		 "Receives an endpoint may have posted, where its consumer does not say (1 to 65536, default 256)");
+KOFI_PARAM(rx_size, vrb, 256, 1, 65536, 0644,
+	   "Receives an endpoint may have posted, where its consumer does not say");
 
 void vrb_tunables_init(struct vrb_tunables *tun)
 {
@@ -49,7 +40,7 @@ static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
 {
 	switch ((unsigned int)name) {
 	case KOFI_VAL_CONNECT_TIMEOUT:
-		*p = &vrb_param_connect_timeout;
+		*p = &vrb_connect_timeout_range;
 		return &tun->connect_timeout;
 	case KOFI_VAL_SILENCE_TIMEOUT:
 		*p = &vrb_range_silence;
@@ -74,15 +65,8 @@ int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val)
 {
 	const struct kofi_param *p;
 	unsigned int *to = vrb_tunable(tun, name, &p);
-	unsigned int n;
 
-	if (!to)
-		return -ENOSYS;
-	n = *(const unsigned int *)val;
-	if (n < p->min || n > p->max)
-		return -EINVAL;
-	*to = n;
-	return 0;
+	return to ? kofi_param_store(p, to, val) : -ENOSYS;
 }
 
 /**
@@ -98,19 +82,24 @@ int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val)
 	const struct kofi_param *p;
 	unsigned int *from = vrb_tunable((struct vrb_tunables *)tun, name, &p);
 
-	if (!from)
-		return -ENOSYS;
-	*(unsigned int *)val = *from;
-	return 0;
+	if (from)
+		*(unsigned int *)val = *from;
+	return from ? 0 : -ENOSYS;
 }
 
 /* ----------------------------------------------------------------- module */
+
+static const struct fi_ops_fabric vrb_fabric_ops = {
+	.size		= sizeof(struct fi_ops_fabric),
+	.domain		= vrb_domain,
+	.passive_ep	= vrb_passive_ep,
+};
 
 struct kofi_provider vrb_provider = {
 	.name		= "verbs",
 	.version	= FI_VERSION(1, 0),
 	.getinfo	= vrb_getinfo,
-	.fabric		= vrb_fabric,
+	.fabric_ops	= &vrb_fabric_ops,
 	.owner		= THIS_MODULE,
 	.event_strerror	= vrb_event_strerror,
 	.priority	= 5,

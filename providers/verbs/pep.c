@@ -42,7 +42,6 @@
  * struct vrb_pep - passive endpoint
  * @base: the core's
  * @local: address to listen on, or that it does
- * @lock: control calls one after the other
  * @node: on the list of them, under vrb_mutex
  * @id: the listener, once there is one
  * @gone: its device has been removed
@@ -57,7 +56,6 @@
 struct vrb_pep {
 	struct kofi_pep		base;
 	union kofi_ip		local;
-	struct mutex		lock;	/* control calls */
 	struct list_head	node;
 	struct rdma_cm_id	*id;
 	bool			gone;
@@ -312,7 +310,7 @@ static int vrb_pep_listen(struct fid_pep *fid)
 
 	/* a removal takes it, too, so that neither misses the other */
 	mutex_lock(&vrb_mutex);
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	err = -FI_EOPBADSTATE;
 	if (pep->id || pep->gone)
 		goto unlock;
@@ -336,7 +334,7 @@ static int vrb_pep_listen(struct fid_pep *fid)
 	pep->id = id;
 	trace_kofi_verbs_cm(pep->base.obj.id, "listen", 0);
 unlock:
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	mutex_unlock(&vrb_mutex);
 	return err;
 }
@@ -370,10 +368,10 @@ static int vrb_pep_setname(fid_t fid, void *addr, size_t len)
 	struct vrb_pep *pep = vrb_pep(fid);
 	int err = -FI_EOPBADSTATE;
 
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	if (!pep->id)
 		err = vrb_addr_set(&pep->local, addr);
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	return err;
 }
 
@@ -382,9 +380,9 @@ static int vrb_pep_getname(fid_t fid, void *addr, size_t *len)
 	struct vrb_pep *pep = vrb_pep(fid);
 	int err;
 
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	err = vrb_addr_get(&pep->local, addr, len);
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	return err;
 }
 
@@ -427,13 +425,13 @@ void vrb_pep_remove(struct ib_device *ib)
 	struct vrb_req *req;
 
 	list_for_each_entry(pep, &vrb_peps, node) {
-		mutex_lock(&pep->lock);
+		mutex_lock(&pep->base.lock);
 		if (pep->id && pep->id->device == ib) {
 			rdma_destroy_id(pep->id);
 			pep->id = NULL;
 			pep->gone = true;
 		}
-		mutex_unlock(&pep->lock);
+		mutex_unlock(&pep->base.lock);
 	}
 	while ((req = vrb_req_next(NULL, ib)))
 		vrb_req_free(req);
@@ -456,7 +454,6 @@ static int vrb_pep_close(struct fi_fid *fid)
 	while ((req = vrb_req_next(pep, NULL)))
 		vrb_req_free(req);
 	kofi_pep_exit(&pep->base);
-	mutex_destroy(&pep->lock);
 	kfree(pep);
 	return 0;
 }
@@ -470,12 +467,12 @@ static int vrb_pep_control(struct fi_fid *fid, int command, void *arg)
 		return -ENOSYS;
 	if (!arg || *(int *)arg <= 0)
 		return -EINVAL;
-	mutex_lock(&pep->lock);
+	mutex_lock(&pep->base.lock);
 	if (pep->id)
 		err = -EBUSY;
 	else
 		pep->backlog = *(int *)arg;
-	mutex_unlock(&pep->lock);
+	mutex_unlock(&pep->base.lock);
 	return err;
 }
 
@@ -521,7 +518,6 @@ int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
 	if (!pep)
 		return -ENOMEM;
-	mutex_init(&pep->lock);
 	pep->backlog = VRB_BACKLOG;
 	if (info->src_addr)
 		memcpy(&pep->local, info->src_addr,
@@ -529,13 +525,11 @@ int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	else
 		pep->local.in4.sin_family = AF_INET;
 	err = kofi_pep_init(&pep->base, fabric, info, &vrb_pep_fid_ops,
-			    &vrb_pep_opt_ops, &vrb_pep_cm_ops, context);
+			    &vrb_pep_opt_ops, &vrb_pep_cm_ops, &vrb_pep_obj_ops, context);
 	if (err) {
-		mutex_destroy(&pep->lock);
 		kfree(pep);
 		return err;
 	}
-	pep->base.obj.ops = &vrb_pep_obj_ops;
 	mutex_lock(&vrb_mutex);
 	list_add_tail(&pep->node, &vrb_peps);
 	mutex_unlock(&vrb_mutex);

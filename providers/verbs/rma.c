@@ -26,15 +26,7 @@ static noinline ssize_t vrb_rma_post(struct fid_ep *fid,
 	const struct vrb_post post = {
 		.op = op, .rma = rma->rma_iov, .rma_count = rma->rma_iov_count,
 	};
-	const struct fi_msg msg = {
-		.msg_iov = rma->msg_iov,
-		.desc = rma->desc,
-		.iov_count = rma->iov_count,
-		.addr = rma->addr,
-		.context = rma->context,
-		.data = rma->data,
-		.vec = rma->vec,
-	};
+	const struct fi_msg msg = kofi_rma_msg(rma);
 
 	if (!(ep->base.info->caps & FI_RMA))
 		return -ENOSYS;

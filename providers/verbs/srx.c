@@ -297,8 +297,7 @@ static int vrb_srx_check(const struct vrb_domain *dom, struct fi_rx_attr *attr)
 int vrb_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 		    struct fid_ep **fid, void *context)
 {
-	struct vrb_domain *dom = container_of(domain, struct vrb_domain,
-					      base.domain);
+	struct vrb_domain *dom = vrb_dom(domain);
 	struct vrb_srx *srx;
 	int err;
 

@@ -191,8 +191,13 @@ struct vrb_domain {
 extern struct mutex vrb_mutex;
 extern struct list_head vrb_devs;
 
-int vrb_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
-	       void *context);
+static inline struct vrb_domain *vrb_dom(struct fid_domain *domain)
+{
+	return container_of(domain, struct vrb_domain, base.domain);
+}
+
+int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
+	       struct fid_domain **domain, void *context);
 void vrb_domain_wait(struct vrb_domain *dom);
 bool vrb_dev_there(const struct ib_device *ib);
 bool vrb_dev_access(const struct ib_device *ib, const struct net *net);

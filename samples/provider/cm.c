@@ -479,7 +479,7 @@ int loop_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	INIT_LIST_HEAD(&pep->reqs);
 	pep->name = loop_addr(src ? ntohs(src->sin_port) : 0);
 	err = kofi_pep_init(&pep->base, fabric, info, &loop_pep_fid_ops,
-			    &loop_opt_ops, &loop_pep_cm_ops, context);
+			    &loop_opt_ops, &loop_pep_cm_ops, NULL, context);
 	if (err) {
 		kfree(pep);
 		return err;

@@ -8,24 +8,7 @@
 struct workqueue_struct *loop_wq;
 DEFINE_MUTEX(loop_mutex);	/* see loop.h */
 
-static struct kofi_provider loop_provider;
-
 /* ------------------------------------------------------ domains and fabrics */
-
-static int loop_domain_close(struct fi_fid *fid)
-{
-	struct kofi_domain *domain =
-		container_of(fid, struct kofi_domain, domain.fid);
-
-	kofi_domain_exit(domain);
-	kfree(domain);
-	return 0;
-}
-
-static const struct fi_ops loop_domain_fid_ops = {
-	.size	= sizeof(struct fi_ops),
-	.close	= loop_domain_close,
-};
 
 static const struct fi_ops_domain loop_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
@@ -41,8 +24,8 @@ static int loop_domain(struct fid_fabric *fabric, struct fi_info *info,
 
 	if (!domain)
 		return -ENOMEM;
-	err = kofi_domain_init(domain, fabric, info, &loop_domain_fid_ops,
-			       &loop_domain_ops, context);
+	err = kofi_domain_init(domain, fabric, info, &loop_domain_ops, NULL,
+			       context);
 	if (err) {
 		kfree(domain);
 		return err;
@@ -56,13 +39,6 @@ static const struct fi_ops_fabric loop_fabric_ops = {
 	.domain		= loop_domain,
 	.passive_ep	= loop_passive_ep,
 };
-
-static int loop_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
-		       void *context)
-{
-	return kofi_fabric_open(&loop_provider, attr, &loop_fabric_ops, fid,
-				context);
-}
 
 /* --------------------------------------------------------------- discovery */
 
@@ -104,9 +80,8 @@ static struct fi_info *loop_info(void)
 	info->domain_attr->max_ep_rx_ctx = 1;
 	info->domain_attr->max_ep_srx_ctx = 65536;
 	info->domain_attr->max_err_data = KOFI_CM_DATA_MAX;
-	info->domain_attr->name = kstrdup("loop", GFP_KERNEL);
-	info->fabric_attr->name = kstrdup("loop", GFP_KERNEL);
-	if (info->domain_attr->name && info->fabric_attr->name)
+	if (!kofi_info_set_names(info, kstrdup("loop", GFP_KERNEL),
+				 kstrdup("loop", GFP_KERNEL)))
 		return info;
 	fi_freeinfo(info);
 	return NULL;
@@ -157,7 +132,7 @@ static struct kofi_provider loop_provider = {
 	.name		= "loop",
 	.version	= FI_VERSION(1, 0),
 	.getinfo	= loop_getinfo,
-	.fabric		= loop_fabric,
+	.fabric_ops	= &loop_fabric_ops,
 	.owner		= THIS_MODULE,
 	.priority	= 1000,
 };

@@ -86,10 +86,7 @@ struct fi_msg_atomic {
 	u64			data;
 };
 
-/*
- * A provider fills these; every inline ends in one of them. @valid: 0 with the
- * most elements in count, or -EOPNOTSUPP; flags are those of fi_query_atomic().
- */
+/* A provider fills these; every inline that posts ends in one of them. */
 struct fi_ops_atomic {
 	size_t	size;
 	ssize_t	(*writemsg)(struct fid_ep *ep, const struct fi_msg_atomic *msg,
@@ -104,12 +101,12 @@ struct fi_ops_atomic {
 				void **compare_desc, size_t compare_count,
 				struct fi_ioc *resultv, void **result_desc,
 				size_t result_count, u64 flags);
-	int	(*valid)(struct fid_ep *ep, enum fi_datatype datatype,
-			 enum fi_op op, u64 flags, size_t *count);
 };
 
 int fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 		    enum fi_op op, struct fi_atomic_attr *attr, u64 flags);
+int kofi_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype,
+		      enum fi_op op, u64 flags, size_t *count);
 
 /* ------------------------------------------------------------- no answer */
 
@@ -236,7 +233,7 @@ static inline ssize_t fi_inject_atomic(struct fid_ep *ep, const void *buf,
 static inline int fi_atomicvalid(struct fid_ep *ep, enum fi_datatype datatype,
 				 enum fi_op op, size_t *count)
 {
-	return ep->atomic->valid(ep, datatype, op, 0, count);
+	return kofi_atomic_valid(ep, datatype, op, 0, count);
 }
 
 /* --------------------------------------------------- what was there before */
@@ -359,7 +356,7 @@ static inline int fi_fetch_atomicvalid(struct fid_ep *ep,
 				       enum fi_datatype datatype, enum fi_op op,
 				       size_t *count)
 {
-	return ep->atomic->valid(ep, datatype, op, FI_FETCH_ATOMIC, count);
+	return kofi_atomic_valid(ep, datatype, op, FI_FETCH_ATOMIC, count);
 }
 
 /* ------------------------------------------------------- compare and swap */
@@ -490,7 +487,7 @@ static inline int fi_compare_atomicvalid(struct fid_ep *ep,
 					 enum fi_datatype datatype,
 					 enum fi_op op, size_t *count)
 {
-	return ep->atomic->valid(ep, datatype, op, FI_COMPARE_ATOMIC, count);
+	return kofi_atomic_valid(ep, datatype, op, FI_COMPARE_ATOMIC, count);
 }
 
 #endif /* _LINUX_KOFI_FI_ATOMIC_H */

@@ -152,7 +152,8 @@ struct fid_mr {
 /*
  * What a provider's domain can make. Queues and counters are the core's: a
  * provider fills cq_open only to put something of its own beside the core's
- * queue. Providers name kofi_mr_regattr() and kofi_srx_open() for regions and
+ * queue; query_atomic sets the most elements in any context, the core has checked that
+ * there is such an operation. Providers name kofi_mr_regattr() and kofi_srx_open() for regions and
  * shared contexts that are the core's.
  */
 struct fi_ops_domain {

@@ -126,13 +126,10 @@ static inline bool kofi_ep_unknown(const struct kofi_ep *ep, fi_addr_t source)
 /* ------------------------------------------------------- module parameters */
 
 /**
- * struct kofi_param - a module parameter's value and its range
- * @value: the value
+ * struct kofi_param - a number and its range
+ * @value: where a module parameter keeps it
  * @min: the least it may be
  * @max: the most
- *
- * Declared beside the value and given to module_param_cb() together with
- * kofi_param_ops, which refuses anything else with a line in the log.
  */
 struct kofi_param {
 	unsigned int	*value;
@@ -141,6 +138,30 @@ struct kofi_param {
 };
 
 extern const struct kernel_param_ops kofi_param_ops;
+
+/**
+ * KOFI_PARAM - define a module parameter that is a number with a range
+ * @name: name of the parameter
+ * @prefix: the module's: prefix_name is the variable, prefix_name_range its struct
+ *	kofi_param
+ * @init: default value
+ * @least: the least it may be
+ * @most: the most
+ * @perm: mode in sysfs
+ * @text: description, without range and default
+ *
+ * Anything else is refused with a line in the log.
+ */
+#define KOFI_PARAM(name, prefix, init, least, most, perm, text)		\
+	unsigned int prefix##_##name = init;				\
+	static struct kofi_param prefix##_##name##_range = {		\
+		&prefix##_##name, least, most				\
+	};								\
+	module_param_cb(name, &kofi_param_ops, &prefix##_##name##_range, perm); \
+	MODULE_INFO(parm, #name ":" text " (" #least " to " #most ", default " #init ")")
+
+int kofi_param_store(const struct kofi_param *range, unsigned int *to,
+		     const void *val);
 
 /* ----------------------------------------------------- options of endpoints */
 
@@ -156,6 +177,44 @@ int kofi_tclass_dscp(u32 tclass);
 u32 kofi_info_tclass(const struct fi_info *info);
 
 /* ---------------------------------------------------------- memory vectors */
+
+/**
+ * kofi_tagged_msg - what a tagged message has in common with others
+ * @from: the tagged message
+ *
+ * Return: all but tag and ignored bits.
+ */
+static inline struct fi_msg kofi_tagged_msg(const struct fi_msg_tagged *from)
+{
+	return (struct fi_msg) {
+		.msg_iov = from->msg_iov,	/* of a union of pointers */
+		.desc = from->desc,
+		.iov_count = from->iov_count,
+		.addr = from->addr,
+		.context = from->context,
+		.data = from->data,
+		.vec = from->vec,
+	};
+}
+
+/**
+ * kofi_rma_msg - what an access to a peer's memory has in common with messages
+ * @from: the access
+ *
+ * Return: all but the peer's segments.
+ */
+static __always_inline struct fi_msg kofi_rma_msg(const struct fi_msg_rma *from)
+{
+	return (struct fi_msg) {
+		.msg_iov = from->msg_iov,	/* of a union of pointers */
+		.desc = from->desc,
+		.iov_count = from->iov_count,
+		.addr = from->addr,
+		.context = from->context,
+		.data = from->data,
+		.vec = from->vec,
+	};
+}
 
 /**
  * struct kofi_cursor - position in the memory of an operation
@@ -620,6 +679,7 @@ void kofi_rxq_received(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg,
 void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
 		   struct kofi_wc *wc);
 int kofi_rxq_cancel(struct kofi_rxq *q, void *context);
+int kofi_ep_rx_cancel(struct kofi_ep *ep, struct kofi_rxq *q, void *context);
 void kofi_rxq_flush(struct kofi_rxq *q);
 
 /* ------------------------------------------------ shared receive contexts */

@@ -52,7 +52,9 @@ struct sockaddr;
  *	or -ENODATA.
  * @freeinfo: called by nothing; the core owns the layout of fi_info. Kept
  *	for the order of the first members
- * @fabric: open a fabric; @attr is complete and names this provider
+ * @fabric: open a fabric; @attr is complete and names this provider. NULL if it has
+ *	nothing of the provider's but @fabric_ops
+ * @fabric_ops: operations of such a fabric
  * @owner: THIS_MODULE
  * @event_strerror: text for the prov_errno of an event, a constant string; NULL
  *	if they are error codes
@@ -70,6 +72,7 @@ struct kofi_provider {
 	int		(*freeinfo)(struct fi_info *info);
 	int		(*fabric)(struct fi_fabric_attr *attr,
 				  struct fid_fabric **fabric, void *context);
+	const struct fi_ops_fabric	*fabric_ops;
 	struct module	*owner;
 	const char	*(*event_strerror)(int prov_errno);
 	int		priority;
@@ -92,6 +95,7 @@ void kofi_device_rescan(void);
 int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints);
 struct fi_info *kofi_info_grant(const struct fi_info *prov,
 				const struct fi_info *hints);
+int kofi_info_set_names(struct fi_info *info, char *domain, char *fabric);
 void kofi_info_reduce(struct fi_info *info, const struct fi_info *most);
 bool kofi_info_listed(const struct fi_info *list, const struct fi_info *info);
 
@@ -161,10 +165,6 @@ int kofi_fabric_init(struct kofi_fabric *fabric, struct kofi_provider *prov,
 		     const struct fi_ops *fid_ops,
 		     const struct fi_ops_fabric *ops, void *context);
 void kofi_fabric_exit(struct kofi_fabric *fabric);
-int kofi_fabric_open(struct kofi_provider *prov,
-		     const struct fi_fabric_attr *attr,
-		     const struct fi_ops_fabric *ops, struct fid_fabric **fid,
-		     void *context);
 
 /**
  * struct kofi_mr_table - the regions of a domain that peers can name
@@ -197,6 +197,8 @@ struct kofi_mr_table {
  * @vectors: completion vectors of a device, 0 for software
  * @name: domain_attr->name
  * @addr_format: of the addresses in its address vectors
+ * @close: fi_close(): let go of what the provider has, or NULL; the core then frees the
+ *	domain, which begins with this base
  * @remote: endpoints are told of remote CQ data or accesses without a receive, though
  *	@mr_ops are not; the provider's
  * @mrs: regions of software providers by their keys
@@ -214,6 +216,7 @@ struct kofi_domain {
 	unsigned int			vectors;
 	char				*name;
 	u32				addr_format;
+	void				(*close)(struct kofi_domain *domain);
 	bool				remote;
 	struct kofi_mr_table		mrs;
 	const struct kofi_mr_ops	*mr_ops;
@@ -222,8 +225,8 @@ struct kofi_domain {
 };
 
 int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
-		     const struct fi_info *info, const struct fi_ops *fid_ops,
-		     const struct fi_ops_domain *ops, void *context);
+		     const struct fi_info *info, const struct fi_ops_domain *ops,
+		     void (*close)(struct kofi_domain *domain), void *context);
 void kofi_domain_exit(struct kofi_domain *domain);
 void kofi_domain_notify(struct kofi_domain *domain, u64 data);
 
@@ -280,6 +283,7 @@ void kofi_eq_purge(struct kofi_eq *eq, struct fi_fid *fid);
  * @fabric: its parent
  * @eq: where FI_CONNREQ goes
  * @info: copy of what it was opened with
+ * @lock: control calls one after the other; the provider's
  * @text: its consumer has addresses as text
  */
 struct kofi_pep {
@@ -288,13 +292,14 @@ struct kofi_pep {
 	struct kofi_fabric	*fabric;
 	struct kofi_eq		*eq;
 	struct fi_info		*info;
+	struct mutex		lock;	/* control calls */
 	bool			text;
 };
 
 int kofi_pep_init(struct kofi_pep *pep, struct fid_fabric *fabric,
 		  const struct fi_info *info, const struct fi_ops *fid_ops,
 		  const struct fi_ops_ep *ops, const struct fi_ops_cm *cm,
-		  void *context);
+		  const struct kofi_obj_ops *obj_ops, void *context);
 struct fi_info *kofi_pep_request(const struct kofi_pep *pep,
 				 struct fi_info *info);
 void kofi_pep_exit(struct kofi_pep *pep);
@@ -403,7 +408,8 @@ struct kofi_peer_state {
 /**
  * struct kofi_ep_ops - a provider's endpoint
  * @fid: close, and what else it wants of the generic calls; bind is called
- *	after the core has bound a queue or counter
+ *	after the core has bound a queue or counter, control for FI_SET_VAL and
+ *	FI_GET_VAL with a value
  * @ep: options
  * @cm: connection management
  * @msg: messages
@@ -606,6 +612,18 @@ static inline int kofi_ep_tx_state(const struct kofi_ep *ep)
 	default:
 		return -ENOTCONN;
 	}
+}
+
+/**
+ * kofi_ep_tx_check - may a transmit that completes at some level be posted
+ * @ep: the endpoint
+ * @levels: the flags that name a level
+ *
+ * Return: -FI_EBADFLAGS if they are several; or as kofi_ep_tx_state().
+ */
+static inline int kofi_ep_tx_check(const struct kofi_ep *ep, u64 levels)
+{
+	return levels & (levels - 1) ? -FI_EBADFLAGS : kofi_ep_tx_state(ep);
 }
 
 /**

@@ -389,7 +389,7 @@ static void atomic_questions(struct kunit *test)
 				yes = !fi_query_atomic(p->domain, type, op,
 						       &attr, calls[i]);
 				KUNIT_EXPECT_EQ(test, yes,
-						!ep->atomic->valid(ep, type, op,
+						!kofi_atomic_valid(ep, type, op,
 								   calls[i],
 								   &count));
 				KUNIT_EXPECT_EQ(test, attr.count, count);

@@ -31,6 +31,7 @@ static int at_init(struct kunit *test)
 		return -ENOMEM;
 	test->priv = t;
 	t->world = fake_open(test);
+	t->world->info->caps |= FI_ATOMIC;
 	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(t->world->fabric, NULL, &t->eq,
 					    NULL));
 	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->world->domain, &attr, &t->cq,

@@ -323,8 +323,9 @@ static ssize_t fake_compwritemsg(struct fid_ep *ep,
 }
 
 /* 64 bits: write one, add two, compare and swap three. */
-static int fake_valid(struct fid_ep *ep, enum fi_datatype datatype,
-		      enum fi_op op, u64 flags, size_t *count)
+static int fake_query_atomic(struct fid_domain *domain,
+			     enum fi_datatype datatype, enum fi_op op,
+			     struct fi_atomic_attr *attr, u64 flags)
 {
 	static const struct {
 		enum fi_op	op;
@@ -340,18 +341,11 @@ static int fake_valid(struct fid_ep *ep, enum fi_datatype datatype,
 		return -EOPNOTSUPP;
 	for (i = 0; i < ARRAY_SIZE(known); i++) {
 		if (op == known[i].op && flags == known[i].flags) {
-			*count = i + 1;
+			attr->count = i + 1;
 			return 0;
 		}
 	}
 	return -EOPNOTSUPP;
-}
-
-static int fake_query_atomic(struct fid_domain *domain,
-			     enum fi_datatype datatype, enum fi_op op,
-			     struct fi_atomic_attr *attr, u64 flags)
-{
-	return fake_valid(NULL, datatype, op, flags, &attr->count);
 }
 
 /* ------------------------------------------------------------- connecting */
@@ -467,7 +461,6 @@ static const struct fi_ops_atomic fake_atomic_ops = {
 	.writemsg	= fake_writemsg,
 	.readwritemsg	= fake_readwritemsg,
 	.compwritemsg	= fake_compwritemsg,
-	.valid		= fake_valid,
 };
 
 static void fake_send_deferred(struct fid_ep *ep)
@@ -541,21 +534,6 @@ free:
 
 /* --------------------------------------------------- domain, fabric, provider */
 
-static int fake_domain_close(struct fi_fid *fid)
-{
-	struct kofi_domain *domain =
-		container_of(fid, struct kofi_domain, domain.fid);
-
-	kofi_domain_exit(domain);
-	kfree(domain);
-	return 0;
-}
-
-static const struct fi_ops fake_domain_fid_ops = {
-	.size	= sizeof(struct fi_ops),
-	.close	= fake_domain_close,
-};
-
 static const struct fi_ops_domain fake_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= fake_endpoint,
@@ -573,8 +551,8 @@ static int fake_domain(struct fid_fabric *fabric, struct fi_info *info,
 	domain = kzalloc(sizeof(*domain), GFP_KERNEL);
 	if (!domain)
 		return -ENOMEM;
-	ret = kofi_domain_init(domain, fabric, info, &fake_domain_fid_ops,
-			       &fake_domain_ops, context);
+	ret = kofi_domain_init(domain, fabric, info, &fake_domain_ops, NULL,
+			       context);
 	if (ret) {
 		kfree(domain);
 		return ret;
@@ -583,46 +561,10 @@ static int fake_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return 0;
 }
 
-static int fake_fabric_close(struct fi_fid *fid)
-{
-	struct kofi_fabric *fabric =
-		container_of(fid, struct kofi_fabric, fabric.fid);
-
-	kofi_fabric_exit(fabric);
-	kfree(fabric);
-	return 0;
-}
-
-static const struct fi_ops fake_fabric_fid_ops = {
-	.size	= sizeof(struct fi_ops),
-	.close	= fake_fabric_close,
-};
-
 static const struct fi_ops_fabric fake_fabric_ops = {
 	.size	= sizeof(struct fi_ops_fabric),
 	.domain	= fake_domain,
 };
-
-static struct kofi_provider fake_provider;
-
-static int fake_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fid,
-		       void *context)
-{
-	struct kofi_fabric *fabric;
-	int ret;
-
-	fabric = kzalloc(sizeof(*fabric), GFP_KERNEL);
-	if (!fabric)
-		return -ENOMEM;
-	ret = kofi_fabric_init(fabric, &fake_provider, attr,
-			       &fake_fabric_fid_ops, &fake_fabric_ops, context);
-	if (ret) {
-		kfree(fabric);
-		return ret;
-	}
-	*fid = &fabric->fabric;
-	return 0;
-}
 
 /* Found by name only, so that nobody else's discovery sees it. */
 static int fake_getinfo(u32 version, const char *node, const char *service,
@@ -636,7 +578,7 @@ static struct kofi_provider fake_provider = {
 	.name		= "model",
 	.version	= FI_VERSION(1, 0),
 	.getinfo	= fake_getinfo,
-	.fabric		= fake_fabric,
+	.fabric_ops	= &fake_fabric_ops,
 	.owner		= THIS_MODULE,
 	.priority	= 1000,
 };

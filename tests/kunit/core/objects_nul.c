@@ -166,7 +166,7 @@ static int nul_open_pep(struct fid_fabric *fabric, struct fi_info *info,
 	if (!pep)
 		return -ENOMEM;
 	ret = kofi_pep_init(pep, fabric, info, &nul_pep_fid_ops, &nul_ops_ep,
-			    &nul_ops_cm, context);
+			    &nul_ops_cm, NULL, context);
 	if (ret) {
 		kfree(pep);
 		return ret;
@@ -176,21 +176,6 @@ static int nul_open_pep(struct fid_fabric *fabric, struct fi_info *info,
 }
 
 /* ----------------------------------------------------- domains and fabrics */
-
-static int nul_domain_close(struct fi_fid *fid)
-{
-	struct kofi_domain *domain =
-		container_of(fid, struct kofi_domain, domain.fid);
-
-	kofi_domain_exit(domain);
-	kfree(domain);
-	return 0;
-}
-
-static const struct fi_ops nul_domain_fid_ops = {
-	.size	= sizeof(struct fi_ops),
-	.close	= nul_domain_close,
-};
 
 static const struct fi_ops_domain nul_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
@@ -205,8 +190,8 @@ static int nul_open_domain(struct fid_fabric *fabric, struct fi_info *info,
 
 	if (!domain)
 		return -ENOMEM;
-	ret = kofi_domain_init(domain, fabric, info, &nul_domain_fid_ops,
-			       &nul_domain_ops, context);
+	ret = kofi_domain_init(domain, fabric, info, &nul_domain_ops, NULL,
+			       context);
 	if (ret) {
 		kfree(domain);
 		return ret;
