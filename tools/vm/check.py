@@ -150,36 +150,70 @@ def kernel_doc():
     return lines or ([f"kernel-doc ended with {status}"] if status else [])
 
 
-def coccinelle(part):
-    """Every CPUS-th script, from number PART on."""
+def spatch(script, options, where):
+    """What a script finds in the files below WHERE; no lines if this version
+    of spatch cannot run it, which says nothing about us."""
     src, _ = kernel.source()
-    # a copy of what a user loads; tests are not
-    copy = BUILD / f"coccinelle-{part}"
-    copy.mkdir(parents=True, exist_ok=True)
-    output(["rsync", "-a", "--delete", "--delete-excluded",
-            "--exclude=.*", *(TOP / d for d in MODULES), copy])
-    scripts = [s for s in sorted((src / "scripts/coccinelle")
-                                 .rglob("*.cocci"))
-               # looks at one driver of the kernel
-               if s.stem != "check_bq27xxx_data"]
+    # no finding in two minutes of a processor: not worth the wait
+    status, text = call(
+        ["prlimit", "--cpu=120", "spatch", "-D", "report", "--no-show-diff",
+         "--very-quiet", "--cocci-file", script, *options,
+         "--dir", where, "-I", where / "include",
+         "-I", src / "arch/x86/include", "-I", src / "include"], quiet=True)
+    return [] if status else [
+        l.replace(f"{where}/", "") + f" [{script.stem}]"
+        for l in text.splitlines() if l.strip()]
 
-    def one(script):
-        text = script.read_text()
-        options = re.search(r"^// Options: (.*)$", text, re.M)
-        # no finding in two minutes of a processor: not worth the wait
-        cmd = ["prlimit", "--cpu=120", "spatch", "-D", "report", "--no-show-diff", "--very-quiet",
-               "--cocci-file", script,
-               *(options[1].split() if options else []),
-               "--dir", copy, "-I", copy / "include",
-               "-I", src / "arch/x86/include", "-I", src / "include"]
-        status, text = call(cmd, quiet=True)
-        # a script this version of spatch cannot run says nothing about us
-        if status:
-            return []
-        return [l.replace(f"{copy}/", "") + f" [{script.stem}]"
-                for l in text.splitlines() if l.strip()]
 
-    return [l for script in scripts[part::CPUS] for l in one(script)]
+def component(path):
+    """The folder whose headers a file includes by their names."""
+    return path.parts[:2] if path.parts[0] in ("providers", "samples") \
+        else path.parts[:1]
+
+
+def coccinelle(part):
+    """Every CPUS-th script, from number PART on, on what a user loads; but not
+    on files that were looked at before, as they are and with the headers that
+    such scripts read, with nothing found."""
+    src, _ = kernel.source()
+    known_in = CLEAN / f"coccinelle-{part}"
+    known = set(known_in.read_text().split()) if known_in.exists() else set()
+    scripts = {}                # what they read of a file's includes -> some
+    for s in sorted((src / "scripts/coccinelle").rglob("*.cocci"))[part::CPUS]:
+        found = re.search(r"^// +Options: *(.*)$", s.read_text(), re.M)
+        options = found[1].split() if found else []
+        reads = "nothing" if "--no-includes" in options else \
+            "all" if "--all-includes" in options else "own"
+        # looks at one driver of the kernel
+        if s.stem != "check_bq27xxx_data":
+            scripts.setdefault(reads, []).append((s, options))
+    files = {f: (TOP / f).read_text(errors="replace")
+             for f in sources(".c", ".h") if f.parts[0] in MODULES}
+    headers = {f: text for f, text in files.items() if f.suffix == ".h"}
+    bad, clean = [], set()
+    for reads, some in scripts.items():
+        version = digest(src.name, *(s.read_text() for s, _ in some))
+
+        def key(f):
+            return digest(version, str(f), files[f], *(
+                text for h, text in headers.items() if reads == "all"
+                or reads == "own" and component(h) == component(f)))
+        keys = {f: key(f) for f in files}
+        look = [f for f in files if keys[f] not in known]
+        where = BUILD / f"coccinelle-{part}"
+        shutil.rmtree(where, ignore_errors=True)
+        for f in [*look, *(headers if look and reads != "nothing" else ())]:
+            (where / f).parent.mkdir(parents=True, exist_ok=True)
+            (where / f).write_text(files[f])
+        lines = [l for s, options in some if look
+                 for l in spatch(s, options, where)]
+        bad += lines
+        clean |= {keys[f] for f in files
+                  if not any(l.startswith(f"{f}:") for l in lines)}
+    CLEAN.mkdir(parents=True, exist_ok=True)
+    if all(pathlib.Path(l.split(":")[0]) in files for l in bad):
+        known_in.write_text("\n".join(sorted(clean)) + "\n")
+    return bad
 
 
 def specs():
