@@ -929,7 +929,7 @@ static void bench_kofi_stop(struct bench_kofi_side *ks)
 {
 	if (!ks->reader)
 		return;
-	/* a signal that nobody waits for ends the next wait */
+	/* a signal that is not waited for ends the next wait */
 	WRITE_ONCE(ks->stop, true);
 	fi_cq_signal(ks->cq);
 	kthread_stop(ks->reader);

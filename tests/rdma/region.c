@@ -178,7 +178,7 @@ static int trd_map_mr_sg(struct ib_mr *ib, struct scatterlist *sg, int nents,
 	return n;
 }
 
-/* Nobody in the kernel needs these two, which ib_core wants a device to have. */
+/* Nothing in the kernel needs these two, which ib_core wants a device to have. */
 static struct ib_mr *trd_get_dma_mr(struct ib_pd *pd, int access)
 {
 	return ERR_PTR(-EOPNOTSUPP);

@@ -135,7 +135,7 @@ struct trd_conn;
  * @conn: what it is part of, or NULL
  * @work: does what is in @sq
  * @refs: who may look at it
- * @gone: nobody does any more
+ * @gone: no longer
  */
 struct trd_qp {
 	struct ib_qp		ib;

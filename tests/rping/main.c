@@ -47,7 +47,7 @@ struct rp_message {
  * @cq: read
  * @ep: the connection
  * @mr: the client's, @text
- * @done: flags of completions nobody has waited for yet
+ * @done: flags of completions that have not been waited for yet
  * @text: of the client what is sent and what has come back; of the server what
  *	was read and what it has to be
  * @said: being sent

@@ -4,7 +4,7 @@
  *
  * One buffer for requests and one for answers, both of the socket. A request
  * has its own sequence number, an event has 0, and what has another is the rest
- * of a list nobody wanted to the end. The module may be newer than the tool:
+ * of a list that was not wanted to the end. The module may be newer than the tool:
  * unknown attributes are skipped, lengths are checked.
  */
 #include <errno.h>

@@ -194,7 +194,7 @@ class Qemu(Machine):
                     "-icount", "shift=0,sleep=off"]
         else:
             # the emulator's cmpxchg16b, made by a helper, now and then
-            # returns with flags nobody set, and the guest falls over
+            # returns with flags that were not set, and the guest falls over
             cmd += ["-accel", "tcg,thread=multi", "-cpu", "max,-cx16"]
         if netdev:
             cmd += ["-netdev", netdev, "-device",

@@ -295,7 +295,7 @@ class Run:
             elif verb == "get" and key in self.values:
                 self.machines[n].reply(f"ok {self.values[key]}")
             elif present <= {n}:
-                self.machines[n].reply("fail nobody is left to say so")
+                self.machines[n].reply("fail no machine is left to say so")
             else:
                 continue
             self.waiting.remove(entry)

@@ -73,7 +73,7 @@ def by_urgency(jobs):
 
 
 class Idle:
-    """How much of the processors' time nobody has used since the last look."""
+    """How much of the processors' time has been idle since the last look."""
 
     def __init__(self):
         self.last = self.ticks()

@@ -12,7 +12,7 @@
  * what the list at the head of that file says, and -EOPNOTSUPP for a datatype
  * and an operation that do not go together here; fi_query_atomic() and its kin
  * tell. What the peer finds wrong with an access is no error of the post.
- * Pieces of memory are counted in elements of the datatype. A peer's region
+ * Segments of memory are counted in elements of the datatype. A peer's region
  * grants them with FI_REMOTE_WRITE, and what fetches with FI_REMOTE_READ, too;
  * in software FI_ATOMIC_READ with that alone.
  */

@@ -303,7 +303,7 @@ static int relay(unsigned int port, char **command)
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), client;
 
-	/* the servers that have ended are nobody's */
+	/* the servers that have ended have no parent */
 	signal(SIGCHLD, SIG_IGN);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) ||
 	    listen(fd, 8))

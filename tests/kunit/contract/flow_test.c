@@ -150,7 +150,7 @@ static void flow_receives_refused(struct kunit *test)
 /* --------------------------------------------------- 10: completion queues */
 
 /*
- * The receiver's queue is smaller than what is posted and nobody reads it for
+ * The receiver's queue is smaller than what is posted and is not read for
  * a while: posts are refused, and what was accepted is all there.
  */
 static void flow_small_queue(struct kunit *test)

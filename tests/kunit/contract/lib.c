@@ -102,7 +102,7 @@ const void *ct_mode_gen_params(const void *prev, char *desc)
 	return ct_mode_param_gen_params(prev, desc);
 }
 
-/* Nobody has configured the network of a machine that only runs unit tests. */
+/* The network of a machine that only runs unit tests is not configured. */
 int ct_suite_init(struct kunit_suite *suite)
 {
 	struct net_device *lo = init_net.loopback_dev;
@@ -308,7 +308,7 @@ void ct_check_books(struct ct_pair *p)
 				   i, posted, done, op->wc.err, op->wc.flags);
 	}
 	KUNIT_EXPECT_EQ_MSG(p->test, atomic_read(&p->strays), 0,
-			    "completions nobody asked for");
+			    "unrequested completions");
 	KUNIT_EXPECT_EQ_MSG(p->test, atomic_read(&p->overlaps), 0,
 			    "two callbacks of a queue at a time");
 	KUNIT_EXPECT_EQ_MSG(p->test, atomic_read(&p->late), 0,

@@ -195,7 +195,7 @@ static void many_note(struct many_worker *w, struct many_op *op,
 		break;
 	case MANY_SEND:
 	case MANY_TSEND:
-		/* nobody needs it any more */
+		/* it is not needed any more */
 		memset(op->buf, 0xa5, op->len);
 		break;
 	default:
@@ -317,7 +317,7 @@ static void many_read_error(struct many_worker *w, struct fid_cq *cq)
 	if (e.op_context)
 		many_complete(w, e.op_context, &wc);
 	else if (!w->injects)
-		many_wrong(w, "error %d of an inject nobody posted", e.err);
+		many_wrong(w, "error %d of an inject that was not posted", e.err);
 }
 
 static void many_read(struct many_worker *w, struct fid_cq *cq)
@@ -377,12 +377,12 @@ static void many_check_oneshot(struct many_worker *w, struct many_op *op)
 		return;
 	}
 	w->fates[fate]++;
-	/* its endpoint is closed, and nobody knows any more */
+	/* its endpoint is closed, and what it knew gone */
 	if (r->op != op)
 		return;
 	asked = fate == MANY_BY_US ? r->unmapped : r->over && r->fate == fate;
 	if (!asked)
-		many_wrong(w, "a region was %s, which nobody had asked for",
+		many_wrong(w, "a region was %s without being asked",
 			   many_fate_names[fate]);
 	if (fate == MANY_BY_PEER && w->mode != CT_READ &&
 	    op->wc.inv_key != op->key)
@@ -652,7 +652,7 @@ bool many_posted(struct many_worker *w, struct many_op *op, ssize_t ret)
 
 /* ------------------------------------------------------------------ the end */
 
-/* Nobody gets away with doing nothing, if there was time for all. */
+/* Each has done something, if there was time for all. */
 static void many_check_mix(struct kunit *test, struct many_worker *w)
 {
 	int i;

@@ -309,7 +309,7 @@ static void many_break(struct many_worker *w, struct many_conn *c)
 		many_settle(end, "a drain");
 		break;
 	case 3:
-		/* a key nobody has: the other side closes */
+		/* an unknown key: the other side closes */
 		ret = fi_inject_write(end->ep, &byte, 1, 0, 0,
 				      fi_mr_key(w->slots) ^ BIT_ULL(40));
 		break;

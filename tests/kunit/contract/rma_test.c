@@ -596,7 +596,7 @@ static void rma_too_long(struct kunit *test)
 /* --------------------------------------------------------------- silent ones */
 
 /*
- * Writes nobody is told of fill all there is, again and again: who is refused
+ * Writes without completions fill all there is, again and again: who is refused
  * is always woken, and all of them have been done when the last one, which is
  * reported, has.
  */
@@ -761,7 +761,7 @@ static void rma_counted_remote(struct kunit *test)
 
 /* -------------------------------------------------------------------- gaps */
 
-/* A region with a hole in it, which nobody can see from outside */
+/* A region with a hole in it, which cannot be seen from outside */
 static void rma_gaps(struct kunit *test)
 {
 	struct rt_test *t = rt_open(test, 1);

@@ -172,7 +172,7 @@ static void av_errors_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_av_insert(av, &in[3], 1, got, 0,
 						    NULL));
 
-	/* numbers nobody is told: not with this type */
+	/* numbers that are not reported: not with this type */
 	av = av_open(test, FI_SOCKADDR_IN, &(struct fi_av_attr) {
 			.type = FI_AV_MAP });
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_av_insert(av, in, 1, NULL, 0, NULL));

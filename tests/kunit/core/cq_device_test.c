@@ -368,7 +368,7 @@ static void dev_direct_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, t->polls);
 	KUNIT_EXPECT_EQ(test, 1, t->calls);
 
-	/* claimed: nobody looks, and nobody is called */
+	/* claimed: nothing is looked at, and nothing called */
 	claimer = fake_thread(test, dev_claimer, t);
 	KUNIT_ASSERT_NOT_NULL(test, claimer);
 	wait_for_completion(&t->claimed);

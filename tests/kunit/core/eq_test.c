@@ -266,7 +266,7 @@ static void eq_read_test(struct kunit *test)
 	eq_close(test);
 }
 
-/* A connection request's info goes to who reads it, and to nobody else. */
+/* A connection request's info goes to who reads it alone. */
 static void eq_connreq_test(struct kunit *test)
 {
 	struct eq_test *t = test->priv;
@@ -294,7 +294,7 @@ static void eq_connreq_test(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, info, cm.info);
 	fi_freeinfo(info);
 
-	/* Two go with the endpoint, one that is about nobody with the queue. */
+	/* Two go with the endpoint, one that is about no endpoint with the queue. */
 	ev.fid = NULL;
 	ev.info = fi_dupinfo(t->world->info);
 	eq_queue(test, &ev);

@@ -566,7 +566,7 @@ static const struct fi_ops_fabric fake_fabric_ops = {
 	.domain	= fake_domain,
 };
 
-/* Found by name only, so that nobody else's discovery sees it. */
+/* Found by name only, so that no other discovery sees it. */
 static int fake_getinfo(u32 version, const char *node, const char *service,
 			u64 flags, const struct fi_info *hints,
 			struct fi_info **info)

@@ -934,7 +934,7 @@ static const struct arg_case {
 	{ "destination of another format", FI_VERSION(2, 1),
 	  .format = FI_SOCKADDR_IB, .dest = &info_sin,
 	  .dest_len = sizeof(info_sin), .want = -EINVAL },
-	{ "family nobody knows", FI_VERSION(2, 1), .dest = info_odd_addr,
+	{ "unknown family", FI_VERSION(2, 1), .dest = info_odd_addr,
 	  .dest_len = 16, .want = -EINVAL },
 	{ "address too long", FI_VERSION(2, 1), .dest = info_odd_addr,
 	  .dest_len = sizeof(info_odd_addr), .want = -EINVAL },
@@ -1062,7 +1062,7 @@ static void info_merge(struct kunit *test)
 	fi_freeinfo(list);
 }
 
-/* With nobody to answer, the first real error counts. */
+/* Without an answer, the first real error counts. */
 static void info_nobody(struct kunit *test)
 {
 	struct fi_fabric_attr attr = { .prov_name = "nul0" };

@@ -11,7 +11,7 @@
  * ended it, and from that what the consumer must have seen:
  *
  * - an accepted operation is reported exactly once, a refused one never; a
- *   success nobody asked for not at all; a failed inject as an error without
+ *   success that was not asked for not at all; a failed inject as an error without
  *   context where the queue is read;
  * - a refusal with -EAGAIN is followed by a write-space callback;
  * - callbacks run one at a time, in the context the queue was opened with, and
@@ -501,7 +501,7 @@ static void model_stat(void *arg, const char *name, u64 value)
 	if (!strcmp(name, "reserved"))
 		model_check(m, !value, "a slot is still reserved");
 	if (!strcmp(name, "waiting"))
-		model_check(m, !value, "a completion nobody has seen");
+		model_check(m, !value, "a completion that was not seen");
 }
 
 /* Compare what was seen with what must have been. */

@@ -167,7 +167,7 @@ static void mr_pool_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1ULL, mr_stat_of(&fake_of(t->ep)->base.obj,
 					       "mr_refused"));
 
-	/* The end of the endpoint ends it, without a word: nobody asked. */
+	/* The end of the endpoint ends it, without a completion: none was asked for. */
 	kofi_ep_drain(t->ep);
 	KUNIT_EXPECT_EQ(test, 0, kofi_cq_poll(t->cq, 10));
 	KUNIT_EXPECT_EQ(test, -EALREADY, kofi_mr_unmap(first, &end.cqe));

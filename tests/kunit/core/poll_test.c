@@ -13,7 +13,7 @@
 #include "fake.h"
 #include "queues.h"
 
-#define POLL_LONG_MS	30000	/* nobody who is woken waits that long */
+#define POLL_LONG_MS	30000	/* none that is woken waits that long */
 
 struct poll_test {
 	struct fake_world	*world;
@@ -520,7 +520,7 @@ static void poll_set_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -FI_EDOMAIN, fi_poll_add(far, &t->eq->fid, 0));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&far->fid));
 
-	/* Nobody can tell a queue that calls back that it has something. */
+	/* A queue that calls back cannot be asked whether it has something. */
 	done.poll = KOFI_POLL_SOFTIRQ;
 	KUNIT_ASSERT_EQ(test, 0, kofi_cq_open(t->world->domain, NULL, &done,
 					      &cq, NULL));
@@ -564,7 +564,7 @@ static void poll_direct_test(struct kunit *test)
 
 #define POLL_MANY	9
 
-/* An array that is too short favours nobody; and any context may ask. */
+/* An array that is too short favours none; and any context may ask. */
 static void poll_fair_test(struct kunit *test)
 {
 	struct poll_test *t = test->priv;

@@ -98,7 +98,7 @@ static void provider_twice(struct kunit *test)
 static void provider_unknown(struct kunit *test)
 {
 	struct fi_fabric_attr attr = {
-		.name = NUL_FABRIC, .prov_name = "nobody-of-that-name",
+		.name = NUL_FABRIC, .prov_name = "none-of-that-name",
 	};
 	struct fid_fabric *fabric;
 

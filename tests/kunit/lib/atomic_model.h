@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What atomic operations do, in C's own types: the model that tests compare them
- * with. One element at a time, and nobody else there. Also for programs.
+ * with. One element at a time, without concurrency. Also for programs.
  */
 #ifndef _KOFI_TESTS_ATOMIC_MODEL_H
 #define _KOFI_TESTS_ATOMIC_MODEL_H

@@ -200,7 +200,7 @@ static ssize_t stress_post(struct stress *m)
 	return ret;
 }
 
-/* All records or slots are taken: by receives nobody wants, perhaps. */
+/* All records or slots are taken: by receives that match nothing, perhaps. */
 static void stress_cancel(struct stress *m)
 {
 	int i = READ_ONCE(m->next);

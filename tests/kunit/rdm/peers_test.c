@@ -146,7 +146,7 @@ static void peers_stored(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, state.rx_stored_bytes, 0);
 }
 
-/* One that was opened anew at the same address has been connected to again. */
+/* One that was opened again at the same address has been connected to again. */
 static void peers_reconnects(struct kunit *test)
 {
 	struct rdm_pair *t = peers_alloc(test);

@@ -320,7 +320,7 @@ static void rxt_restarted(struct kunit *test)
 	rxt_exchange(test, 100, false, false);
 	memcpy(peer, b->peer, sizeof(peer));
 	rxt_close_end(test, b);
-	/* until it is back: the connection ends, or nobody listens */
+	/* until it is back: the connection ends, or nothing listens */
 	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, RXM_SAR + 1, NULL,
 				      a->peer[1], t->out), 0);
 	KUNIT_ASSERT_GT(test, rxt_comp(a->tx, &e, NULL), 0);

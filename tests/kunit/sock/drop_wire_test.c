@@ -24,7 +24,7 @@
 
 #define DROP_LEN	20	/* bytes of payload */
 #define DROP_TAG	5
-#define DROP_KEY	0x7777	/* nobody checks it at a peer like this */
+#define DROP_KEY	0x7777	/* not checked at a peer like this */
 #define DROP_FROM	3	/* address of the peer */
 
 static bool drop_bytes;
@@ -700,7 +700,7 @@ static void drop_recv_multi(struct kunit *test, struct drop_case *c,
 			       got.err[1], got.err[2]);
 }
 
-/* What waits for nobody is looked at first, with the same context. */
+/* What waits for no peer is looked at first, with the same context. */
 static void drop_recv_peek(struct kunit *test, struct drop_case *c,
 			   const struct drop_recv *r, struct drop *d, size_t at)
 {

@@ -207,7 +207,7 @@ static const struct frame_param bad_frames[] = {
 	{ "size with the sign bit", 0, 0, 0, 0, 16, 1ULL << 63 },
 	{ "size beyond the largest message", 0, 0, 0, 0, 16,
 	  16 + (u64)MAX_RW_COUNT + 1 },
-	{ "ack nobody waits for", 0, 0, 2, 0, 16, 16 },
+	{ "ack that is not awaited", 0, 0, 2, 0, 16, 16 },
 	{ "ack with payload", 0, 0, 2, 0, 16, 20 },
 	{ "ack with a flag", 0, 0x0004, 2, 0, 16, 16 },
 	{ "write with no segments", 4, 0, 0, 0, 16, 32 },

@@ -126,7 +126,7 @@ static void netdev_client(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sn_there[0], 0);
 	sn_flags(test, dev, true);
 	sn_expect(test, 1, 0);
-	/* the address IPv6 gives it, when it is known to be nobody else's */
+	/* the address IPv6 gives it, when it is known to be unique */
 	if (IS_ENABLED(CONFIG_IPV6)) {
 		KUNIT_EXPECT_GT(test, wait_event_timeout(sn_wq,
 							 READ_ONCE(sn_changes) == 1,

@@ -371,7 +371,7 @@ static void option_reclaim_safe(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, option_users(), users);
 }
 
-/* The reserves are nobody's who has not asked. */
+/* The reserves are for those who have asked. */
 static void option_not_safe(struct kunit *test)
 {
 	int users = option_users();

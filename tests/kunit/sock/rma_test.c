@@ -668,7 +668,7 @@ static void rma_tagged(struct kunit *test)
 	rma_expect(test, b->rx, NULL, FI_RECV | FI_MSG);
 	rma_expect(test, a->tx, NULL, FI_SEND | FI_MSG);
 
-	/* one that nobody wants is found, thrown away and acknowledged */
+	/* one that is not wanted is found, thrown away and acknowledged */
 	msg.tag = 5;
 	KUNIT_ASSERT_EQ(test, fi_tsendmsg(a->ep, &msg, FI_DELIVERY_COMPLETE),
 			0);
@@ -1010,7 +1010,7 @@ static void rma_read_flood(struct kunit *test)
 		raw_seg(b + 16, kofi_mr_base(mr) + i, len, fi_mr_key(mr));
 		KUNIT_ASSERT_EQ(test, live_raw_send(sock, b, 40), 40);
 	}
-	/* nobody reads the answers: they fill what buffers there are */
+	/* the answers are not read: they fill what buffers there are */
 	RMA_WAIT(test, RMA_STAT(e, rx_full) >= 1);
 	KUNIT_EXPECT_LT(test, RMA_STAT(e, tx_responses), READS -
 			KSK_READS_MAX);

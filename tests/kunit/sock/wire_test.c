@@ -543,7 +543,7 @@ struct wire_cm {
 	u8		version;
 	u8		type;
 	u16		data_len;
-	u8		filler;		/* of the bytes nobody looks at */
+	u8		filler;		/* of the bytes that are ignored */
 	int		ret;
 };
 
@@ -855,7 +855,7 @@ static void wire_format_cm(struct kunit *test)
 	memset(cm->buf + 16, 0, 8);
 	KUNIT_EXPECT_MEMEQ(test, cm->buf, f->data, f->len);
 
-	/* bits nobody has given a meaning yet are not agreed on */
+	/* bits without a meaning are not agreed on */
 	ksk_cm_format(cm, f->type, ~0U, f->private, strlen(f->private));
 	KUNIT_EXPECT_EQ(test, ksk_cm_ext(cm), KSK_EXT_ALL);
 	cm->buf[16] ^= 1;

@@ -417,7 +417,7 @@ static void zc_no_probes(void *arg)
 #define ZC_CWND		64	/* packets, less than a long message has */
 
 /*
- * Probes for a larger MTU carry pages that nobody would wait for: with them
+ * Probes for a larger MTU carry pages that would not be waited for: with them
  * nothing is sent without copying it. The first messages open the windows of
  * both sides; one that is long enough to make a probe of is not read before
  * TCP has acknowledged it. TCP makes a probe of what has to wait for the

@@ -584,7 +584,7 @@ static void vc_expect_status(struct ct_pair *p, const struct ct_op *op, int err,
 
 /*
  * A peer that has no receive, and has asked for few retries: the end. That of
- * iWARP is always, and told by nobody but the connection.
+ * iWARP is always, and told by the connection alone.
  */
 static void cm_no_receive(struct kunit *test)
 {

@@ -412,7 +412,7 @@ struct rm_remover {
 	int			err;
 };
 
-/* Removes the device, and makes it again, when nobody expects it. */
+/* Removes the device, and makes it again, at any time. */
 static int rm_remover(void *arg)
 {
 	struct rm_remover *rm = arg;

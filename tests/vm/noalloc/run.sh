@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 # Traffic runs between two endpoints of this machine while the kernel traces
-# every allocation with its stack. Nobody who asked for the memory may be in a
+# every allocation with its stack. None of those who asked for the memory may be in a
 # module of ours. TCP, which allocates packets, calls us and is called by us, so
 # the rest of the stack does not matter.
 

@@ -153,7 +153,7 @@ static void hints_addr(struct nlmsghdr *nlh)
 	mnl_attr_nest_end(nlh, nest);
 }
 
-/* A capability nobody can have, as it has no name. */
+/* A capability that cannot be there, as it has no name. */
 static void hints_nobody(struct nlmsghdr *nlh)
 {
 	struct nlattr *nest = mnl_attr_nest_start(nlh, KOFI_A_INFO_HINTS);
