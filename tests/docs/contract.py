@@ -16,13 +16,13 @@ PAGE = TOP / "Documentation/contract.rst"
 
 def kunit_names():
     """suite.case for every case in tests/kunit."""
-    cases, names = {}, set()
-    texts = [p.read_text() for p in (TOP / "tests/kunit").rglob("*.[ch]")]
-    for text in texts:
-        for array, body in re.findall(
-                r"struct kunit_case (\w+)\[\] = \{(.*?)\n\};", text, re.S):
-            cases[array] = re.findall(r"KUNIT_CASE\w*\(\s*(\w+)", body)
-    for text in texts:
+    names = set()
+    for path in (TOP / "tests/kunit").rglob("*.[ch]"):
+        text = path.read_text()
+        # two files may have arrays of one name
+        cases = {array: re.findall(r"KUNIT_CASE\w*\(\s*(\w+)", body)
+                 for array, body in re.findall(
+                     r"struct kunit_case (\w+)\[\] = \{(.*?)\n\};", text, re.S)}
         for body in re.findall(r"struct kunit_suite \w+ = \{(.*?)\n\};", text,
                                re.S):
             name = re.search(r'\.name\s*=\s*"([^"]+)"', body)
