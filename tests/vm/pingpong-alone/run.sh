@@ -69,6 +69,41 @@ json() {
 }
 step json json
 
+# --- what kofi stat tells of peers, while messages go to and fro
+
+crossed() {	# two endpoints, each of them the other's only peer, and its address 0
+	for id in $(kofi stat ep | awk '$2 == "ep" { print $1 }'); do
+		kofi stat "$id" | awk '$2 == "ep" { own = $NF }
+			$1 == "peer" { print own, $2, $3, $4, $5, $6, $7 }'
+	done >/tmp/peers
+	cat /tmp/peers
+	awk '{ at[$1] = $2; good += /connected fi_addr 0 reconnects 0$/ }
+		END {
+			for (a in at)
+				good += (at[a] in at) && at[at[a]] == a && at[a] != a
+			exit good != 4 || NR != 2
+		}' /tmp/peers
+}
+peers() {	# PROVIDER
+	long="-e rdm -p $1 -S 64 -I 100000000"
+	# shellcheck disable=SC2086
+	server $long
+	retry listens 47592
+	# shellcheck disable=SC2086
+	kofi pingpong $long 127.0.0.1 &
+	client=$!
+	retry crossed && kofi stat -j "$(kofi stat ep | awk '$2 == "ep" { print $1; exit }')" >/tmp/json
+	rc=$?
+	cat /tmp/json
+	kill $client "$server"
+	wait $client "$server" 2>/dev/null
+	[ $rc = 0 ] && grep -q '"peers": \[$' /tmp/json && grep -q '"fi_addr": 0,$' /tmp/json &&
+		grep -q '"state": "connected",$' /tmp/json && retry nothing
+}
+load kofi_rxm
+step peers peers sock
+step peers-rxm peers 'sock;ofi_rxm'
+
 # --- several runs
 
 several() {
