@@ -37,12 +37,18 @@ fi
 # KASAN keeps what has been freed until somebody allocates who may sleep, and
 # rxe's packets never are: alone with them, the machine runs out of memory.
 while sleep 1; do :; done &
+# An address that cannot be reached, for the suite that sends to one
+no_way=198.51.100.1
+ip route add unreachable $no_way || no_way=
 mark() { echo "<5>vm-kunit: $*" >/dev/kmsg; }
 while read -r module; do
 	mark "begin $module"
 	slow=
 	! modinfo -p "$VM/ko/$module.ko" | grep -q ^slow: || slow=slow=$VM_SLOW
+	way=
+	[ ! "$no_way" ] || ! modinfo -p "$VM/ko/$module.ko" | grep -q ^unreachable: ||
+		way=unreachable=$no_way
 	# shellcheck disable=SC2086
-	step "load $module" load "$module" $parameters $slow
+	step "load $module" load "$module" $parameters $slow $way
 	mark "end $module"
 done <"$VM/kunit.list"

@@ -6,10 +6,16 @@
  */
 #include <linux/delay.h>
 #include <linux/in.h>
+#include <linux/inet.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
 
 #include "rdm.h"
+
+static char *rdm_unreachable;
+module_param_named(unreachable, rdm_unreachable, charp, 0444);
+MODULE_PARM_DESC(unreachable, "Address with a route that says it is unreachable (default: none)");
 
 /* The first post connects, and what follows waits for it in order. */
 static void rdm_first_test(struct kunit *test)
@@ -339,6 +345,25 @@ static void rdm_refused_test(struct kunit *test)
 	rdm_sends(test, a, peer, 0, 4, 100);
 	rdm_received(test, b, 0, 4, 100);
 	rdm_sent(test, a, 4, 0);
+}
+
+/* What the network says of the way is the reason, for each that waited. */
+static void rdm_unreachable_test(struct kunit *test)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(9) };
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	fi_addr_t peer;
+
+	if (!rdm_unreachable)
+		kunit_skip(test, "the parameter unreachable names no address");
+	addr.sin_addr.s_addr = in_aton(rdm_unreachable);
+	rdm_open(test, a, FI_MSG, 0);
+	peer = rdm_insert(test, a, &addr);
+	rdm_sends(test, a, peer, 0, 4, 100);
+	rdm_sent(test, a, 4, EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), 0);
+	rdm_alone(test, a);
 }
 
 /* A peer that has been closed and is there again, and then speaks first */
@@ -809,6 +834,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_reclaim_test),
 	KUNIT_CASE(rdm_self_test),
 	KUNIT_CASE(rdm_refused_test),
+	KUNIT_CASE(rdm_unreachable_test),
 	KUNIT_CASE(rdm_restart_test),
 	KUNIT_CASE(rdm_deaf_test),
 	KUNIT_CASE(rdm_user_id_test),
