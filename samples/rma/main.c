@@ -106,7 +106,7 @@ static int rma_parse_word(struct rma_opts *opts, char *word)
 	else if (!strcmp(word, "rdm") && !value)
 		opts->rdm = true;
 	else if (!strcmp(word, "rxm") && !value)
-		opts->rdm = opts->rxm = true;
+		opts->rxm = true;
 	else if (!strcmp(word, "srx") && !value)
 		opts->srx = true;
 	else if (!strcmp(word, "client-keys") && !value)
@@ -151,6 +151,7 @@ static int rma_parse(struct rma_opts *opts, char *request)
 		if (ret)
 			return ret;
 	}
+	opts->rdm |= opts->rxm;
 	return 0;
 }
 
