@@ -105,7 +105,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_rx_reserve);
  * @ep: the endpoint
  *
  * For what is not refused otherwise, but tried in another way. Nothing follows
- * if there is none, and nobody waits for one.
+ * if there is none, and no endpoint waits for one.
  *
  * Context: any; takes no lock.
  * Return: true, as kofi_ep_tx_reserve() returns 0.

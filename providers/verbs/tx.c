@@ -19,12 +19,12 @@
  * and counts their work requests. So of two processors, one of which posts and the
  * other completes, neither writes for each operation what the other one reads.
  *
- * Signaled and silent
+ * Signaled and unsignaled
  *
  * Signaled are all operations whose completion is wanted. Of the others only every
  * so many are, and each one once something gets scarce that only a completion
  * brings back. The work requests of a queue pair complete in order, so a
- * completion also stands for the silent operations before it, of which it has a
+ * completion also stands for the unsignaled operations before it, of which it has a
  * list. A device that keeps no order has it among what fetches and among the rest
  * (VRB_QUIRK_READ_ORDER), so all that fetch are signaled, too. What fails always
  * completes.
@@ -142,30 +142,30 @@ static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 	kofi_ep_tx_complete(&ep->base, &wc, flags);
 }
 
-/* What is silent has ended, if one behind it has. */
-static noinline void vrb_tx_complete_silent(struct vrb_ep *ep,
-					    struct llist_node *silent)
+/* What is unsignaled has ended, if one behind it has. */
+static noinline void vrb_tx_complete_unsignaled(struct vrb_ep *ep,
+						struct llist_node *ops)
 {
 	struct vrb_txop *op, *next;
 
-	llist_for_each_entry_safe(op, next, llist_reverse_order(silent), next)
+	llist_for_each_entry_safe(op, next, llist_reverse_order(ops), next)
 		vrb_tx_complete(ep, op, vrb_wc_error(op->status));
 }
 
 /* Those behind all others. With tx_lock held */
-static struct llist_node *vrb_tx_take_silent(struct vrb_ep *ep)
+static struct llist_node *vrb_tx_take_unsignaled(struct vrb_ep *ep)
 {
-	struct llist_node *silent = ep->tx_silent;
+	struct llist_node *ops = ep->tx_unsignaled;
 
-	ep->tx_silent = NULL;
+	ep->tx_unsignaled = NULL;
 	ep->tx_unreported = 0;
-	return silent;
+	return ops;
 }
 
 /*
  * A work request has failed. A device may say that twice, or after the request
  * has succeeded; so a record is not used again once anything has failed. Returns
- * whether its operation completes now: one that is silent is on a list, and does
+ * whether its operation completes now: one that is unsignaled is on a list, and does
  * so with the one behind it, or when the endpoint ends, which it does; and a read
  * completes when what it reads into is out of reach.
  */
@@ -201,7 +201,7 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(wc->status) && !vrb_tx_failed(ep, op, wc))
 		return;
 	if (unlikely(op->next.next))
-		vrb_tx_complete_silent(ep, op->next.next);
+		vrb_tx_complete_unsignaled(ep, op->next.next);
 	if (unlikely(op->status))
 		err = vrb_wc_error(op->status);
 	vrb_tx_end(ep, op, err, &done);
@@ -273,14 +273,14 @@ void vrb_tx_push(struct vrb_ep *ep)
 static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_last);
-	struct llist_node *silent;
+	struct llist_node *ops;
 	unsigned long irq;
 
 	if (!wc->status) {
 		spin_lock_irqsave(&ep->tx_lock, irq);
-		silent = vrb_tx_take_silent(ep);
+		ops = vrb_tx_take_unsignaled(ep);
 		spin_unlock_irqrestore(&ep->tx_lock, irq);
-		vrb_tx_complete_silent(ep, silent);
+		vrb_tx_complete_unsignaled(ep, ops);
 	}
 	vrb_ep_abort(ep, wc->status ? vrb_wc_error(wc->status) : ECANCELED);
 }
@@ -312,7 +312,7 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_probe);
-	struct llist_node *silent = NULL;
+	struct llist_node *ops = NULL;
 	unsigned long irq;
 
 	if (wc->status)
@@ -322,9 +322,9 @@ static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 	/* what waits for more to follow, or never will, has not been with it */
 	if (!wc->status && !ep->nr_links && !ep->tx_closed &&
 	    ep->tx_probed == ep->stats.tx_wrs)
-		silent = vrb_tx_take_silent(ep);
+		ops = vrb_tx_take_unsignaled(ep);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	vrb_tx_complete_silent(ep, silent);
+	vrb_tx_complete_unsignaled(ep, ops);
 }
 
 /* With tx_lock held */
@@ -622,8 +622,8 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 		return err;
 	}
 	if (!op->signaled) {
-		op->next.next = ep->tx_silent;
-		ep->tx_silent = &op->next;
+		op->next.next = ep->tx_unsignaled;
+		ep->tx_unsignaled = &op->next;
 		ep->tx_unreported++;
 		vrb_stat_inc(&ep->stats.tx_unsignaled);
 	}
@@ -903,7 +903,7 @@ void vrb_tx_flush(struct vrb_ep *ep, bool drained)
 	unsigned int i;
 
 	spin_lock_irqsave(&ep->tx_lock, irq);
-	vrb_tx_take_silent(ep);
+	vrb_tx_take_unsignaled(ep);
 	for (i = 0; i < ep->tx_ops.used; i++) {
 		op = vrb_recs_at(&ep->tx_ops, i);
 		if (!op->posted)

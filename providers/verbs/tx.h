@@ -58,12 +58,12 @@ struct vrb_post {
  * @posted: the device has it, or has had it and it has not completed. Cleared
  *	without the lock, so not among the bits that follow.
  * @signaled: the device reports its end. Settled before the device has it: if not,
- *	it is among the silent ones until it completes.
+ *	it is among the unsignaled ones until it completes.
  * @inlined: its work request takes its bytes along
  * @single: it is one work request with one segment
  * @wrs: work requests, with those that register what it reads into
  * @parts: work requests it is cut into
- * @next: of those that are free or silent; of one that is signaled, the silent
+ * @next: of those that are free or unsignaled; of one that is signaled, the unsignaled
  *	ones before it, the last one first
  * @node: among those that are flushed
  * @part: of the work requests before the last
@@ -232,12 +232,12 @@ static __always_inline void vrb_tx_start(struct vrb_txop *op, enum vrb_op kind,
 	op->parts = 1;
 }
 
-/* The silent operations before one that is signaled complete with it. */
+/* The unsignaled operations before one that is signaled complete with it. */
 static __always_inline void vrb_tx_adopt(struct vrb_ep *ep, struct vrb_txop *op)
 {
-	op->next.next = ep->tx_silent;
+	op->next.next = ep->tx_unsignaled;
 	if (unlikely(ep->tx_unreported)) {
-		ep->tx_silent = NULL;
+		ep->tx_unsignaled = NULL;
 		ep->tx_unreported = 0;
 	}
 }
@@ -245,8 +245,8 @@ static __always_inline void vrb_tx_adopt(struct vrb_ep *ep, struct vrb_txop *op)
 /* It has been refused: they wait for the next one; counting them begins again. */
 static inline void vrb_tx_disown(struct vrb_ep *ep, const struct vrb_txop *op)
 {
-	ep->tx_silent = op->next.next;
-	ep->tx_unreported = !!ep->tx_silent;
+	ep->tx_unsignaled = op->next.next;
+	ep->tx_unreported = !!ep->tx_unsignaled;
 }
 
 /* One work request with one segment; the opcode, and what goes with it, follow. */

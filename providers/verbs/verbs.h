@@ -591,7 +591,7 @@ struct vrb_stats {
  *	end
  * @sq_limit: what that may become, as far as is known: @sq_done and @sq_size
  * @tx_unreported: operations since the last one whose end will be reported
- * @tx_silent: these, the last one first
+ * @tx_unsignaled: these, the last one first
  * @tx_ops: records
  * @stats: statistics
  * @links: VRB_LINKS work requests, to be posted together
@@ -668,7 +668,7 @@ struct vrb_ep {
 	u32			sq_posted;
 	u32			sq_limit;
 	unsigned int		tx_unreported;
-	struct llist_node	*tx_silent;
+	struct llist_node	*tx_unsignaled;
 	struct vrb_recs		tx_ops;
 	struct vrb_stats	stats;
 	void			*links;
