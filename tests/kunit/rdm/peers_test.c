@@ -96,8 +96,8 @@ static void peers_is_at(struct rdm_pair *t, const struct kofi_peer_state *state,
 
 	KUNIT_ASSERT_EQ(t->test, fi_getname(&e->ep->fid, &name, &len), 0);
 	KUNIT_EXPECT_EQ(t->test, at->sin_family, AF_INET);
-	KUNIT_EXPECT_EQ(t->test, at->sin_addr.s_addr, name.sin_addr.s_addr);
-	KUNIT_EXPECT_EQ(t->test, at->sin_port, name.sin_port);
+	KUNIT_EXPECT_EQ(t->test, ntohl(at->sin_addr.s_addr), ntohl(name.sin_addr.s_addr));
+	KUNIT_EXPECT_EQ(t->test, ntohs(at->sin_port), ntohs(name.sin_port));
 }
 
 /* -------------------------------------------------------------------- cases */
@@ -242,8 +242,8 @@ static void peers_waiting(struct kunit *test)
 	state = peers_only(t, &t->from);
 	KUNIT_EXPECT_EQ(test, state.state, KOFI_EP_CONNECTING);
 	KUNIT_EXPECT_EQ(test, state.tx_waiting, PEERS_WAITING);
-	KUNIT_EXPECT_EQ(test, ((struct sockaddr_in *)&state.addr)->sin_port,
-			silent.sin_port);
+	KUNIT_EXPECT_EQ(test, ntohs(((struct sockaddr_in *)&state.addr)->sin_port),
+			ntohs(silent.sin_port));
 
 	KUNIT_ASSERT_EQ(test, peers_send(t, 0), 0);
 	KUNIT_ASSERT_TRUE(test, peers_next(&t->from, &number, &state));

@@ -103,7 +103,7 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 	KUNIT_ASSERT_EQ(test, fi_enable(n->ep), 0);
 	KUNIT_ASSERT_EQ(test, fi_getname(&n->ep->fid, &n->addr, &len), 0);
 	if (n->any) {
-		KUNIT_EXPECT_EQ(test, n->addr.sin_addr.s_addr, 0);
+		KUNIT_EXPECT_EQ(test, ntohl(n->addr.sin_addr.s_addr), 0);
 		n->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	}
 	KUNIT_ASSERT_NE(test, ntohs(n->addr.sin_port), 0);
