@@ -428,7 +428,7 @@ static void ksk_conn_work(struct work_struct *work)
 	if (end)
 		ksk_conn_disconnect(c, reset);
 	else if (fin)
-		kernel_sock_shutdown(sock, SHUT_WR);
+		ksk_socket_fin(sock, SHUT_WR);
 	else if (push)
 		tcp_sock_set_cork(sock->sk, false);
 	if (!end && READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)

@@ -169,6 +169,7 @@ void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 		     const struct fi_info *info);
 void ksk_socket_reserves(struct ksk_ep *ep, struct sock *sk);
 void ksk_socket_abort(struct socket *sock);
+void ksk_socket_fin(struct socket *sock, int how);
 void ksk_socket_shutdown(struct socket *sock);
 void ksk_socket_release(struct socket *sock);
 bool ksk_tclass_known(u32 tclass);

@@ -268,6 +268,31 @@ void ksk_socket_abort(struct socket *sock)
 	tcp_abort(sock->sk, ECONNABORTED);
 }
 
+/**
+ * ksk_socket_fin - say that nothing more is sent
+ * @sock: its socket, on which nobody sends; stays ours
+ * @how: SHUT_WR or SHUT_RDWR
+ *
+ * TCP does without a FIN it has no memory for, and never comes back to it:
+ * the peer would wait for ever, as probes of an idle connection are answered
+ * still (tcp_send_fin() in 6.12). It takes a sequence number if it is queued.
+ * If it is not, the connection is reset; a peer that the reset does not reach,
+ * which needs memory too, gets another one for its next probe.
+ *
+ * Context: process, may sleep; not locked.
+ */
+void ksk_socket_fin(struct socket *sock, int how)
+{
+	struct sock *sk = sock->sk;
+	u32 seq = READ_ONCE(tcp_sk(sk)->write_seq);
+	bool open = (1 << READ_ONCE(sk->sk_state)) &
+		    (TCPF_ESTABLISHED | TCPF_CLOSE_WAIT);
+
+	kernel_sock_shutdown(sock, how);
+	if (open && READ_ONCE(tcp_sk(sk)->write_seq) == seq)
+		ksk_socket_abort(sock);
+}
+
 static int ksk_discard_actor(read_descriptor_t *desc, struct sk_buff *skb,
 			     unsigned int offset, size_t len)
 {
@@ -289,7 +314,7 @@ void ksk_socket_shutdown(struct socket *sock)
 {
 	read_descriptor_t desc = { .count = 1 };
 
-	kernel_sock_shutdown(sock, SHUT_RDWR);
+	ksk_socket_fin(sock, SHUT_RDWR);
 	lock_sock(sock->sk);
 	tcp_read_sock(sock->sk, &desc, ksk_discard_actor);
 	release_sock(sock->sk);
