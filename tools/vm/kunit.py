@@ -17,8 +17,8 @@ from scenario import Run, Scenario
 # suite takes it away; what verbs has of its own runs nowhere else.
 ON_DEVICE = ["kofi_verbs_own_kunit", "kofi_rdm_kunit", "kofi_contract_kunit"]
 # Where threads, softirqs and timers of two CPUs meet: queues, the contract, and
-# many peers. make test has the rest in User-mode Linux, under the same checkers;
-# all@debug is soak's.
+# many peers. make test has the rest in User-mode Linux, under the same checkers,
+# and so it has cases with the attribute slow; all@debug is soak's.
 TWO_CPUS = ["kofi_queues_kunit", "kofi_rxm_kunit", "kofi_rdm_kunit",
             "kofi_contract_kunit"]
 
@@ -134,6 +134,7 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
         names = ON_DEVICE[-1:]
     elif flavour == "debug" and not device:
         names = [n for n in names if n in TWO_CPUS]
+        cmdline += " kunit.filter=speed>slow"
     if not names:
         raise Fail(f"no unit test was built for {flavour}; tests/kunit and "
                    "its Kbuild should name some")

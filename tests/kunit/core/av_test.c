@@ -905,8 +905,8 @@ static struct kunit_case av_cases[] = {
 	KUNIT_CASE(av_lookup_test),
 	KUNIT_CASE(av_event_test),
 	KUNIT_CASE(av_user_id_test),
-	KUNIT_CASE(av_model_test),
-	KUNIT_CASE(av_many_test),
+	KUNIT_CASE_SLOW(av_model_test),
+	KUNIT_CASE_SLOW(av_many_test),
 	KUNIT_CASE(av_busy_test),
 	{}
 };

@@ -150,6 +150,7 @@ static struct kunit_case null_test_cases[] = {
 
 struct kunit_suite kofi_null_suite = {
 	.name = "kofi_null",
+	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = fake_suite_init,
 	.suite_exit = fake_suite_exit,
 	.init = null_init,

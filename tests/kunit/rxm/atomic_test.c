@@ -732,6 +732,7 @@ static struct kunit_case rxt_at_cases[] = {
 
 static struct kunit_suite rxt_at_suite = {
 	.name = "rxm_atomic",
+	.attr.speed = KUNIT_SPEED_SLOW,
 	.init = rxt_init,
 	.exit = rxt_exit,
 	.test_cases = rxt_at_cases,
