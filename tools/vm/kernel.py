@@ -32,7 +32,7 @@ RECIPE = "1"            # raise when a kernel built before must not be used
 FRAGMENTS = {
     "debug": ["test-kernel.config"],
     "uml": ["uml.config", "uml-debug.config"],
-    "uml-fast": ["uml.config"],
+    "uml-fast": ["uml.config", "uml-fast.config"],
 }
 FLAVOURS = ["stock", "newest", *FRAGMENTS]
 RELEASE = re.compile(r"\d+\.\d+[\w.+-]*$")
