@@ -2,8 +2,9 @@
 """Where the instructions of a message go: make bench PROFILE='send 1 64'.
 
 The words are those of kofi_bench's file: what is done (send, write, read), how
-many at a time, and of how many bytes; then rxe, if it is to go over that, or rxm,
-for datagrams over it against raw verbs with headers, and
+many at a time, and of how many bytes; then rxe, if it is to go over that, rxm,
+for datagrams over it against raw verbs with headers, or rdm or tagged, for
+datagrams of kofi_sock against its connected endpoints, and
 clock, if time is to be measured. What is printed is sorted by the difference
 between kOFI and raw sockets or verbs.
 
@@ -35,14 +36,22 @@ from report import Report
 # Each client's function that takes an operation, how often that is called per
 # message, and its function that ends a run
 POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
+        "rdm": "bench_kofi_post[kofi_bench]",
+        "tagged": "bench_kofi_post[kofi_bench]",
         "verbs": "bench_kofi_post[kofi_bench]",
         "rxmverbs": "bench_kofi_post[kofi_bench]",
         "rawverbs": "rv_post[kofi_bench]",
         "raweager": "rv_post[kofi_bench]"}
+# What is compared, by the last word
+CLIENTS = {"lo": ["kofi", "raw"], "rdm": ["rdm", "kofi"],
+           "tagged": ["tagged", "kofi"], "rxe": ["verbs", "rawverbs"],
+           "rxm": ["rxmverbs", "raweager"]}
 KERNEL = "the kernel"
 POSTS = {"send": 2, "write": 1, "read": 1}
 CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
          "raw": "raw_close[kofi_bench]",
+         "rdm": "bench_kofi_close[kofi_bench]",
+         "tagged": "bench_kofi_close[kofi_bench]",
          "verbs": "bench_kofi_close[kofi_bench]",
          "rxmverbs": "bench_kofi_close[kofi_bench]",
          "rawverbs": "rv_close[kofi_bench]",
@@ -329,22 +338,20 @@ def lines(ours, theirs, verbs, unit):
 def profile(what):
     words = what.split()
     by_clock = words[-1:] == ["clock"] and bool(words.pop())
-    over = words.pop() if words[-1:] in (["rxe"], ["rxm"]) else "lo"
+    over = words.pop() if words[-1] in CLIENTS else "lo"
     if len(words) != 3 or words[0] not in POSTS or \
             not all(w.isdigit() for w in words[1:]):
-        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm] [clock]', as in "
-                   "PROFILE='send 1 64'", status=2)
+        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm|rdm|tagged] "
+                   "[clock]', as in PROFILE='send 1 64'", status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
-    verbs = over != "lo"
+    verbs = over.startswith("rx")
     device = "rxe" if verbs else "lo"
-    clients = {"lo": ["kofi", "raw"], "rxe": ["verbs", "rawverbs"],
-               "rxm": ["rxmverbs", "raweager"]}[over]
     flavour = "uml-fast" if by_clock else "stock"
     say(f"{clock()} kernel and build")
     plan.kernels([flavour])
     plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     say(f"{clock()} recording")
-    runs = [(c, kind, window, size, device) for c in clients]
+    runs = [(c, kind, window, size, device) for c in CLIENTS[over]]
     if by_clock:
         text = lines(*sample(runs), False, "nanoseconds per operation")
     else:
