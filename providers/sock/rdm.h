@@ -133,6 +133,7 @@ struct ksk_rndv {
  * @refused: one was not, and waits
  * @held: on a list of the endpoint's, if it looks for a receive once more first
  * @posts: receives after which it may do so again
+ * @before: messages of it that were stored when its stream stopped for them
  */
 struct ksk_peer {
 	struct ksk_conn		conn;
@@ -159,6 +160,7 @@ struct ksk_peer {
 	bool			refused;
 	struct list_head	held;
 	u64			posts;
+	unsigned int		before;
 };
 
 static inline struct ksk_rdm *ksk_rdm(struct ksk_ep *ep)

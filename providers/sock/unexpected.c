@@ -105,6 +105,8 @@ static bool ksk_unexpected_charge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 		rdm->unexpected_bytes += bytes;
 		peer->unexpected++;
 		peer->unexpected_bytes += bytes;
+	} else {
+		peer->before = peer->unexpected;
 	}
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	return room;
@@ -185,7 +187,10 @@ void ksk_unexpected_release(struct ksk_conn *c, size_t bytes)
 
 /*
  * Does the consumer keep up? Then its next receives may be for the message, once:
- * those of others must not hold up what is behind it.
+ * those of others must not hold up what is behind it. Earlier messages of the
+ * peer that are stored have the first receives. As long as they become fewer, it
+ * waits on: who stores one for each that is delivered has as many of them for
+ * ever, and copies all that comes.
  */
 static bool ksk_unexpected_hold(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
@@ -195,15 +200,17 @@ static bool ksk_unexpected_hold(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	/* packets that arrive before the look also come here */
 	if (!list_empty_careful(&peer->held))
 		return true;
-	if (peer->conn.rx.stalled) {
+	if (!peer->conn.rx.stalled) {
+		if ((s64)(posts - peer->posts) <= 0)
+			return false;
+	} else if (READ_ONCE(peer->unexpected) >= peer->before) {
 		/* in vain: not for each of many such messages */
 		peer->posts = posts + KSK_UNEXPECTED_COUNT;
 		return false;
 	}
-	if ((s64)(posts - peer->posts) <= 0)
-		return false;
 	peer->posts = posts;
 	spin_lock_irqsave(&rdm->lock, irq);
+	peer->before = peer->unexpected;
 	list_add_tail(&peer->held, &rdm->held);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	queue_work(system_bh_wq, &rdm->deliver);

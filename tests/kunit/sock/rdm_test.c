@@ -767,6 +767,14 @@ static void rdm_keep_post(struct rdm_keep *k)
 	k->posted++;
 }
 
+static void rdm_keep_posts(struct rdm_keep *k)
+{
+	int i;
+
+	for (i = 0; i < KEEP_POSTED; i++)
+		rdm_keep_post(k);
+}
+
 static void rdm_keep_done(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct rdm_keep *k = container_of(wc->cqe, struct rdm_keep, cqe);
@@ -780,15 +788,36 @@ static void rdm_keep_done(struct fid_cq *cq, const struct kofi_wc *wc)
 		complete(&k->all);
 }
 
+static bool rdm_stores(struct rdm_node *n, int count)
+{
+	unsigned long limit = jiffies + LIVE_JIFFIES;
+
+	while (rdm_stored(n) < count && time_before(jiffies, limit))
+		schedule_timeout_uninterruptible(1);
+	return rdm_stored(n) == count;
+}
+
+/* So many messages are stored before the consumer posts anything */
+static const int keep_late[] = { 0, 64 };	/* as many as one peer may have */
+
+static void keep_describe(const int *late, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%d stored", *late);
+}
+
+KUNIT_ARRAY_PARAM(keep, keep_late, keep_describe);
+
 /*
  * A consumer that posts in its callbacks keeps up with packets that hold more
- * messages than it has receives: (almost) none is stored.
+ * messages than it has receives: (almost) none is stored. It catches up with
+ * those that were stored when it began.
  */
 static void rdm_keep_up_test(struct kunit *test)
 {
 	struct rdm_test *t = test->priv;
 	struct rdm_node *a = &t->node[0], *b = &t->node[1];
 	struct rdm_keep *k = kunit_kzalloc(test, sizeof(*k), GFP_KERNEL);
+	const int late = *(const int *)test->param_value;
 	fi_addr_t peer[2];
 	int i;
 
@@ -799,8 +828,8 @@ static void rdm_keep_up_test(struct kunit *test)
 	k->ep = b->ep;
 	k->in = t->in;
 	init_completion(&k->all);
-	for (i = 0; i < KEEP_POSTED; i++)
-		rdm_keep_post(k);
+	if (!late)
+		rdm_keep_posts(k);
 	for (i = 0; i < KEEP_COUNT; i++) {
 		const struct kvec kv = { t->out, KEEP_SIZE };
 		const struct fi_msg_tagged msg = {
@@ -813,10 +842,14 @@ static void rdm_keep_up_test(struct kunit *test)
 		if (last)
 			rdm_sent(test, a, KEEP_BATCH, 0);
 	}
+	if (late) {
+		KUNIT_EXPECT_TRUE(test, rdm_stores(b, late));
+		rdm_keep_posts(k);
+	}
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&k->all, LIVE_JIFFIES),
 			0);
 	KUNIT_EXPECT_EQ(test, k->failed, 0);
-	KUNIT_EXPECT_LE(test, rdm_stored(b), KEEP_COUNT / 4);
+	KUNIT_EXPECT_LE(test, rdm_stored(b), late + KEEP_COUNT / 4);
 	/* its callbacks use what goes with this function */
 	rdm_close(test, b);
 }
@@ -826,7 +859,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_tagged_test),
 	KUNIT_CASE(rdm_unexpected_test),
 	KUNIT_CASE(rdm_unexpected_limit_test),
-	KUNIT_CASE(rdm_keep_up_test),
+	KUNIT_CASE_PARAM(rdm_keep_up_test, keep_gen_params),
 	KUNIT_CASE(rdm_claim_test),
 	KUNIT_CASE(rdm_rma_test),
 	KUNIT_CASE(rdm_both_test),
