@@ -559,8 +559,7 @@ struct ksk_frame {
 };
 
 /**
- * struct ksk_rx - the receive side of a stream; belongs to who has the
- * socket locked
+ * struct ksk_rx - receive side of a stream, for who has the socket locked
  * @have: bytes of the header in @hdr
  * @want: bytes of the header that @have must reach
  * @hdr: header of the frame that has begun
