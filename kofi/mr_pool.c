@@ -743,10 +743,11 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
  *	what a single-use region completes to.
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
  * @flags: FI_MR_SINGLE_USE for a single-use region, FI_RMA_EVENT as in
- *	fi_mr_regattr()
+ *	fi_mr_regattr(); FI_MORE if a transmit of the endpoint follows, with which a
+ *	device may be told of the region
  *
  * The region has a key, a new one, when the call returns. A peer may use it once
- * it has got a message that was posted later, as a message with the key is. The
+ * it has got a message that the endpoint has posted later, as one with the key is. The
  * arrays @vec points to are the caller's again, the memory stays the region's
  * until it is unmapped. So does its mapping, of memory named by kernel addresses: of
  * vmalloc memory it is not to be taken down, nor made read-only if @access has
@@ -781,7 +782,7 @@ int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
 	if (!kofi_mr_valid(mr) || !kmr->pool || !vec ||
 	    !access || access & ~KOFI_MR_ACCESS)
 		return -EINVAL;
-	if (flags & ~KOFI_MR_FLAGS)
+	if (flags & ~(KOFI_MR_FLAGS | FI_MORE))
 		return -FI_EBADFLAGS;
 	if (!kofi_mr_step(kmr, KOFI_MR_IDLE, KOFI_MR_MAPPING))
 		return -EBUSY;

@@ -164,7 +164,8 @@ static int rxm_region_map(struct rxm_conn *c, struct rxm_op *op,
 		mem.vec = KOFI_ITER;
 		mem.msg_iter = &iter;
 	}
-	err = kofi_mr_map(mr, &mem, FI_REMOTE_READ, 0);
+	/* the packet that names it */
+	err = kofi_mr_map(mr, &mem, FI_REMOTE_READ, FI_MORE);
 	if (err)
 		return err;
 	op->rndv.mem[op->nr_mr] = (struct rxm_mem) {

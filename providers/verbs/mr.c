@@ -272,13 +272,15 @@ static int vrb_mr_make(struct vrb_mr *mr)
  * @mr: described to the device
  * @ep: where, with tx_lock held
  * @signaled: its end is to be reported
+ * @more: it may wait for what is posted next
  *
  * A device that does not take it as it is may do so without the atomic right.
  *
  * Context: any.
  * Return: 0 or the device's error.
  */
-int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
+int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled,
+		    bool more)
 {
 	struct ib_reg_wr wr = {
 		.wr = {
@@ -290,9 +292,12 @@ int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled)
 		.key	= mr->ib->rkey,
 		.access	= vrb_mr_access(mr),
 	};
+	int err;
 
-	int err = vrb_links_flush(ep);
-
+	/* which must not be refused any more */
+	if (more && !(wr.access & IB_ACCESS_REMOTE_ATOMIC))
+		return vrb_links_reg(ep, &wr);
+	err = vrb_links_flush(ep);
 	if (err)
 		return err;
 	err = ib_post_send(ep->qp, &wr.wr, NULL);
@@ -379,7 +384,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 		spin_lock_irqsave(&ep->tx_lock, irq);
 		err = ep->tx_closed ? -ESHUTDOWN :
 		      !behind && vrb_tx_outstanding(ep) ? -EAGAIN :
-		      vrb_mr_post_reg(mr, ep, true);
+		      vrb_mr_post_reg(mr, ep, true, false);
 		if (!err)
 			ep->reg_mr = mr;
 		spin_unlock_irqrestore(&ep->tx_lock, irq);

@@ -156,7 +156,8 @@ int vrb_mr_map(struct vrb_mr *mr);
 void vrb_mr_unmap(struct vrb_mr *mr, struct ib_device *dev);
 void vrb_mr_show(struct vrb_mr *mr);
 void vrb_mr_dereg(struct vrb_mr *mr);
-int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled);
+int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled,
+		    bool more);
 void vrb_mr_reg_end(struct vrb_mr *mr, int status);
 
 /* -------------------------------------------------------------- mr_pool.c */

@@ -7,7 +7,8 @@
  *
  * Such a region is registered ahead of all that is posted later, without waiting
  * and mostly unsignaled: the peer cannot invalidate it before, and a work request
- * that does comes later. It is fenced when that has been reported, or the peer's
+ * that does comes later. With FI_MORE it is given to the device together with what
+ * is posted next (wr.c). It is fenced when that has been reported, or the peer's
  * message.
  *
  * Each registration takes a place in the send queue until something behind it has
@@ -171,7 +172,7 @@ static int vrb_mr_pool_post(struct vrb_mr *mr, struct vrb_ep *ep)
 	mr->reg_out = ep->mr_unreported + 1 >= ep->mr_wrs / 4;
 	mr->reg_room = ep->mr_unreported + 1;
 	mr->state = VRB_MR_OPEN;
-	err = vrb_mr_post_reg(mr, ep, mr->reg_out);
+	err = vrb_mr_post_reg(mr, ep, mr->reg_out, mr->base.flags & FI_MORE);
 	if (err)
 		return err;
 	ep->mr_unreported = mr->reg_out ? 0 : mr->reg_room;

@@ -406,13 +406,11 @@ static int vrb_tx_hold(struct vrb_ep *ep, struct vrb_txop *op,
 		       const struct fi_msg *msg,
 		       const struct vrb_post *post)
 {
-	/* what may be refused for the bytes it takes along goes alone */
-	int err = op->inlined ? vrb_links_flush(ep) : 0;
 	const unsigned int own = ep->nr_links;
 	struct vrb_link *link = vrb_link(ep, own);
 
-	if (err || own == VRB_LINKS)
-		return err ?: -ENOBUFS;
+	if (own == VRB_LINKS)
+		return -ENOBUFS;
 	ep->nr_links++;
 	link->op = op;
 	link->reg.mr = NULL;
@@ -486,8 +484,7 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	 * What waits has been accepted, so it must not be refused for that.
 	 */
 	op->inlined = cur.len && cur.len <= READ_ONCE(ep->max_inline) &&
-		      post->rma_count <= 1 && !(op->flags & FI_MORE) &&
-		      !READ_ONCE(ep->nr_links);
+		      post->rma_count <= 1 && !(op->flags & FI_MORE);
 	return 0;
 }
 

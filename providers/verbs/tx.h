@@ -109,7 +109,7 @@ static inline u8 *vrb_txop_inject(struct vrb_txop *op)
 
 /**
  * struct vrb_link - a work request that waits for others
- * @op: its operation
+ * @op: its operation; NULL: @reg is all there is
  * @reg: ahead of it, if there is a region: registers that
  * @wr: the work request
  * @sge: its segments
@@ -128,6 +128,7 @@ static inline struct vrb_link *vrb_link(const struct vrb_ep *ep, unsigned int i)
 
 int vrb_links_init(struct vrb_ep *ep, int node);
 int vrb_links_post(struct vrb_ep *ep, unsigned int own);
+int vrb_links_reg(struct vrb_ep *ep, const struct ib_reg_wr *wr);
 int vrb_links_flush_all(struct vrb_ep *ep);
 void vrb_links_drop(struct vrb_ep *ep);
 

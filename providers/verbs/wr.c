@@ -19,8 +19,9 @@
  * Together
  *
  * The work requests of a chain are posted in lists, for each of which the device
- * is told once; so are those of operations with FI_MORE, and the first without.
- * The latter are held for no longer than a tick, also if nothing follows.
+ * is told once; so are those of operations with FI_MORE, and the first without,
+ * and registrations of a pool's regions. The latter are held for no longer than a
+ * tick, also if nothing follows.
  *
  * Failures
  *
@@ -58,13 +59,21 @@ static struct ib_send_wr *vrb_link_first(struct vrb_link *link)
 	return link->reg.mr ? &link->reg.wr : &link->wr.wr;
 }
 
-/* The device will not have those from @i on, which were accepted, nor others. */
+static struct ib_send_wr *vrb_link_last(struct vrb_link *link)
+{
+	return link->op ? &link->wr.wr : &link->reg.wr;
+}
+
+/*
+ * The device will not have those from @i on, which were accepted, nor others.
+ * Regions end with the endpoint.
+ */
 static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, int status)
 {
 	for (; i < ep->nr_links; i++) {
 		struct vrb_txop *op = vrb_link(ep, i)->op;
 
-		if (!op->status)
+		if (op && !op->status)
 			op->status = status;
 	}
 	ep->nr_links = 0;
@@ -78,19 +87,21 @@ static int vrb_links_refused(struct vrb_ep *ep, unsigned int own,
 {
 	const bool ended = err == -ENOTCONN;
 	struct vrb_link *link = NULL;
-	unsigned int i;
+	const struct vrb_txop *op;
+	unsigned int i, ops = 0;
 
 	for (i = ep->first_link; i < ep->nr_links; i++) {
 		link = vrb_link(ep, i);
 		if (bad == vrb_link_first(link) || bad == &link->wr.wr)
 			break;
+		ops += !!link->op;
 	}
 	if (i == ep->nr_links) {
 		/* it does not say which, so it may have been any */
 		i = ep->first_link;
 		goto fail;
 	}
-	vrb_stat_add(&ep->stats.tx_wrs, i - ep->first_link);
+	vrb_stat_add(&ep->stats.tx_wrs, ops);
 	if (i == own && bad == vrb_link_first(link)) {
 		ep->nr_links = 0;
 		ep->first_link = 0;
@@ -102,7 +113,12 @@ static int vrb_links_refused(struct vrb_ep *ep, unsigned int own,
 			link->reg.mr = NULL;
 		ep->first_link = i;
 		vrb_retry(&ep->retry);
-		return 0;
+		/* what it may refuse for its bytes is not accepted unseen */
+		op = own < VRB_LINKS ? vrb_link(ep, own)->op : NULL;
+		if (!op || !op->inlined)
+			return 0;
+		ep->nr_links = own;
+		return err;
 	}
 fail:
 	vrb_links_fail(ep, i, ended ? IB_WC_WR_FLUSH_ERR : IB_WC_GENERAL_ERR);
@@ -124,20 +140,49 @@ int vrb_links_post(struct vrb_ep *ep, unsigned int own)
 {
 	const unsigned int first = ep->first_link, nr = ep->nr_links;
 	const struct ib_send_wr *bad = NULL;
-	unsigned int i;
+	struct ib_send_wr *next = NULL;
+	unsigned int i, ops = 0;
 	int err;
 
 	lockdep_assert_held(&ep->tx_lock);
 
-	for (i = first + 1; i < nr; i++)
-		vrb_link(ep, i - 1)->wr.wr.next =
-			vrb_link_first(vrb_link(ep, i));
-	err = ib_post_send(ep->qp, vrb_link_first(vrb_link(ep, first)), &bad);
+	for (i = nr; i-- > first;) {
+		struct vrb_link *link = vrb_link(ep, i);
+
+		ops += !!link->op;
+		vrb_link_last(link)->next = next;
+		next = vrb_link_first(link);
+	}
+	err = ib_post_send(ep->qp, next, &bad);
 	if (err)
 		return vrb_links_refused(ep, own, bad, err);
-	vrb_stat_add(&ep->stats.tx_wrs, nr - first);
+	vrb_stat_add(&ep->stats.tx_wrs, ops);
 	ep->nr_links = 0;
 	ep->first_link = 0;
+	return 0;
+}
+
+/**
+ * vrb_links_reg - have a region registered with the work requests that follow
+ * @ep: the endpoint, with tx_lock held
+ * @wr: registers it
+ *
+ * Context: any.
+ * Return: 0; -ENOBUFS if the device has no room for those that wait, or its error.
+ */
+int vrb_links_reg(struct vrb_ep *ep, const struct ib_reg_wr *wr)
+{
+	const unsigned int own = ep->nr_links;
+	struct vrb_link *link = vrb_link(ep, own);
+
+	if (own == VRB_LINKS)
+		return -ENOBUFS;
+	ep->nr_links++;
+	link->op = NULL;
+	link->reg = *wr;
+	if (ep->nr_links == VRB_LINKS)
+		return vrb_links_post(ep, own);
+	vrb_retry(&ep->retry);
 	return 0;
 }
 

@@ -340,7 +340,7 @@ static int kblk_map(struct kblk_rq *r, unsigned int segs, u64 access)
 	r->mr = kofi_mr_get(r->queue->ep);
 	if (!r->mr)
 		return -EAGAIN;
-	err = kofi_mr_map(r->mr, &vec, access, FI_MR_SINGLE_USE);
+	err = kofi_mr_map(r->mr, &vec, access, FI_MR_SINGLE_USE | FI_MORE);
 	if (err) {
 		kblk_put_mr(r);
 		return err;

@@ -122,7 +122,7 @@ static void mr_pool_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, kofi_mr_map(first, &vec, 0, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, kofi_mr_map(first, &vec, FI_ATOMIC, 0));
 	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS,
-			kofi_mr_map(first, &vec, MR_ALL, FI_MORE));
+			kofi_mr_map(first, &vec, MR_ALL, FI_FENCE));
 	vec.iov_count = MR_SEGS + 1;
 	KUNIT_EXPECT_EQ(test, -EINVAL, kofi_mr_map(first, &vec, MR_ALL, 0));
 	vec.iov_count = MR_SEGS;

@@ -14,6 +14,7 @@
 
 #define CH_LEN		64
 #define CH_MORE		6
+#define CH_POOL		4
 #define CH_MR_MODE	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
 #define CH_ALL		(FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CH_CAPS		(FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_READ | \
@@ -116,6 +117,7 @@ static struct ct_pair *ch_open(struct kunit *test, enum ct_mode mode)
 {
 	const struct ct_opts opts = {
 		.mode = mode, .caps = CH_CAPS, .mr_mode = CH_MR_MODE,
+		.mr_pool = CH_POOL,
 	};
 
 	return ct_pair_open(test, &opts);
@@ -370,13 +372,22 @@ static void chain_shutdown_refused(struct kunit *test)
 	ct_pair_close(p);
 }
 
-/* A device may take less along than it has granted; what waits does not notice. */
+static bool ch_inlines(const struct ct_pair *p)
+{
+	return vrb_ep(p->side[0].ep)->max_inline >= CH_LEN;
+}
+
+/*
+ * A device may take less along than it has granted: it is asked with what is posted
+ * at once, and what waits does not notice.
+ */
 static void chain_inject(struct kunit *test)
 {
 	struct ct_pair *p = ch_open(test, ct_mode_of(test));
 	struct ch_burst *b = ch_burst(p);
 	const struct kvec kv = { b->mem, CH_LEN };
 	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+	const bool asked = ch_inlines(p);
 	int i, before;
 
 	ch->refuse_inline = true;
@@ -388,9 +399,175 @@ static void chain_inject(struct kunit *test)
 		b->ret[i] = ct_post_send(p, 0, b->tx[i], &msg, FI_COMPLETION |
 					 (i ? FI_INJECT : 0) |
 					 (i < 2 ? FI_MORE : 0));
-	KUNIT_EXPECT_EQ(test, atomic_read(&ch->rings), before + 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ch->rings), before + 1 + asked);
 	local_bh_enable();
 	ch_expect_all(b, 3);
+	ct_pair_close(p);
+}
+
+/* --------------------------------------------------------------- regions */
+
+static struct fid_mr *ch_map(struct ct_pair *p, void *to, struct ct_op *end)
+{
+	const struct kvec kv = { to, CH_LEN };
+	const struct fi_msg vec = {
+		.msg_iov = &kv, .iov_count = 1, .context = end,
+	};
+	struct fid_mr *mr = kofi_mr_get(p->side[0].ep);
+
+	KUNIT_ASSERT_NOT_NULL(p->test, mr);
+	if (end)
+		atomic_inc(&end->posted);
+	KUNIT_ASSERT_EQ(p->test, kofi_mr_map(mr, &vec, FI_REMOTE_WRITE, FI_MORE |
+					     (end ? FI_MR_SINGLE_USE : 0)), 0);
+	return mr;
+}
+
+/* A message with bytes that go along, if the device does that */
+static ssize_t ch_tell(struct ch_burst *b)
+{
+	const struct kvec kv = { b->mem, CH_LEN };
+	struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
+
+	return ct_post_send(b->p, 0, b->tx[0], &msg,
+			    FI_COMPLETION | FI_INJECT);
+}
+
+/* The other side writes, and the region is taken back. */
+static void ch_use(struct ct_pair *p, struct fid_mr *mr, u8 *to, u32 seed)
+{
+	struct ct_op *op = ct_op(p), *end = ct_op(p);
+	void *from = ct_buf(p, CH_LEN);
+
+	ct_pattern(from, CH_LEN, seed);
+	op->side = 1;
+	atomic_inc(&op->posted);
+	KUNIT_EXPECT_EQ(p->test, fi_write(p->side[1].ep, from, CH_LEN, NULL, 0,
+					  kofi_mr_base(mr), fi_mr_key(mr), op),
+			0);
+	KUNIT_EXPECT_TRUE(p->test, ct_wait_done(p, op));
+	KUNIT_EXPECT_EQ(p->test, op->wc.err, 0);
+	atomic_inc(&end->posted);
+	KUNIT_EXPECT_EQ(p->test, kofi_mr_unmap(mr, &end->cqe), 0);
+	KUNIT_EXPECT_TRUE(p->test, ct_wait_done(p, end));
+	KUNIT_EXPECT_EQ(p->test, end->wc.err, 0);
+	KUNIT_EXPECT_EQ(p->test, memcmp(to, from, CH_LEN), 0);
+	kofi_mr_put(mr);
+}
+
+/* The device is told once of regions and the message that names them. */
+static void chain_map(struct kunit *test)
+{
+	struct ct_pair *p = ch_open(test, ct_mode_of(test));
+	struct vrb_ep *ep = vrb_ep(p->side[0].ep);
+	struct ch_burst *b = ch_burst(p);
+	u8 *to[CH_POOL];
+	struct fid_mr *mr[CH_POOL];
+	unsigned long wrs;
+	int i, before;
+
+	ch_receive(b, 1);
+	for (i = 0; i < CH_POOL; i++)
+		to[i] = ct_buf(p, CH_LEN);
+	wrs = ep->stats.tx_wrs;
+	local_bh_disable();
+	before = atomic_read(&ch->rings);
+	for (i = 0; i < CH_POOL; i++)
+		mr[i] = ch_map(p, to[i], NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ch->rings), before);
+	b->ret[0] = ch_tell(b);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ch->rings), before + 1);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, ep->stats.tx_wrs, wrs + 1);
+	ch_expect_all(b, 1);
+	for (i = 0; i < CH_POOL; i++)
+		ch_use(p, mr[i], to[i], i);
+
+	/* nothing follows: they are registered all the same */
+	b = ch_burst(p);
+	ch_receive(b, 1);
+	before = atomic_read(&ch->rings);
+	mr[0] = ch_map(p, to[0], NULL);
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, atomic_read(&ch->rings) > before,
+					CT_TIMEOUT_MS));
+	b->ret[0] = ch_tell(b);
+	ch_expect_all(b, 1);
+	ch_use(p, mr[0], to[0], CH_POOL);
+
+	/* or it is the end of it that does */
+	b = ch_burst(p);
+	local_bh_disable();
+	mr[0] = ch_map(p, to[0], NULL);
+	atomic_inc(&b->tx[0]->posted);
+	KUNIT_EXPECT_EQ(test, kofi_mr_unmap(mr[0], &b->tx[0]->cqe), 0);
+	local_bh_enable();
+	KUNIT_EXPECT_TRUE(test, ct_wait_done(p, b->tx[0]));
+	KUNIT_EXPECT_EQ(test, b->tx[0]->wc.err, 0);
+	kofi_mr_put(mr[0]);
+
+	/* or of the endpoint */
+	b = ch_burst(p);
+	ch_map(p, to[0], b->tx[0]);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, b->tx[0]->wc.err, ECANCELED);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	ct_pair_close(p);
+}
+
+static const int ch_maps[] = { 0, 1, 2 };
+
+KUNIT_ARRAY_PARAM(ch_map_some, ch_maps, ch_some_desc);
+
+/* What it has no room for it gets again; the message may have to be posted again. */
+static void chain_map_full(struct kunit *test)
+{
+	const int some = *(const int *)test->param_value;
+	struct ct_pair *p = ch_open(test, CT_SOFTIRQ);
+	struct ch_burst *b = ch_burst(p);
+	u8 *to[2] = { ct_buf(p, CH_LEN), ct_buf(p, CH_LEN) };
+	struct fid_mr *mr[2];
+	int i;
+
+	ch_receive(b, 1);
+	local_bh_disable();
+	for (i = 0; i < 2; i++)
+		mr[i] = ch_map(p, to[i], NULL);
+	ch->refuse_after = some;
+	b->ret[0] = ch_tell(b);
+	ch->refuse_after = -1;
+	local_bh_enable();
+	if (some == 2 || ch_inlines(p)) {
+		KUNIT_EXPECT_EQ(test, b->ret[0], -EAGAIN);
+		b->ret[0] = ct_send(p, 0, b->tx[0], b->mem, CH_LEN);
+	}
+	ch_expect_all(b, 1);
+	for (i = 0; i < 2; i++)
+		ch_use(p, mr[i], to[i], i);
+	ct_pair_close(p);
+}
+
+/* What it refuses for good ends the connection, and with it the regions. */
+static void chain_map_refused(struct kunit *test)
+{
+	struct ct_pair *p = ch_open(test, ct_mode_of(test));
+	struct ch_burst *b = ch_burst(p);
+
+	ch_receive(b, 1);
+	ch->error = -EIO;
+	local_bh_disable();
+	ch_map(p, b->mem, b->tx[1]);
+	ch->refuse_after = 0;
+	b->ret[0] = ch_tell(b);
+	ch->refuse_after = -1;
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, b->ret[0], 0);
+	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
+	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_NE(test, b->tx[0]->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, b->tx[1]->wc.err, ECANCELED);
 	ct_pair_close(p);
 }
 
@@ -590,6 +767,9 @@ static struct kunit_case ch_cases[] = {
 	KUNIT_CASE_PARAM(chain_shutdown, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(chain_shutdown_refused, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(chain_inject, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(chain_map, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(chain_map_full, ch_map_some_gen_params),
+	KUNIT_CASE_PARAM(chain_map_refused, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(chain_parts, ch_some_gen_params),
 	KUNIT_CASE_PARAM(chain_recv, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(chain_recv_full, ch_some_gen_params),
