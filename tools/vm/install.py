@@ -1,21 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What modules_install leaves behind, and whether it can be used.
+"""What modules_install and DKMS leave behind, and whether it can be used.
 
 modprobe has to find the modules with what they need of the kernel's, and a client
-has to build with the installed headers and Module.symvers alone.
+has to build with the installed headers and Module.symvers alone. make test looks
+at that in a folder. make soak does it in a clean Debian: what prereq asks for is
+all that is installed there besides the kernel's headers; a build has no network.
+Then a machine loads what has been installed, and the client.
 """
 
+import os
 import pathlib
 import re
 import shutil
 
 import kernel
-from base import BUILD, HERE, REPORT, TOP, call, output
+import packages
+from base import (BUILD, CACHE, CPUS, HERE, REPORT, TOP, call, lock, output,
+                  run, say)
 from image import find_program, our_modules
+from scenario import Run, Scenario
+from schedule import Job
 
 NAME = "install"
 FLAVOUR = "stock"
 CLIENT = TOP / "tests/client"
+MODULE = "kofi_testclient"
+JOB = f"{NAME}@{FLAVOUR}"
+LOGS = REPORT / "logs" / JOB
 
 
 def build_client(kdir, headers, where):
@@ -24,6 +35,8 @@ def build_client(kdir, headers, where):
             f"KCFLAGS=-I{headers}/include -Werror",
             f"KBUILD_EXTRA_SYMBOLS={headers}/Module.symvers"]
 
+
+# --- in a folder -----------------------------------------------------------
 
 def modprobe(root, release, option, name):
     """(exit status, what it says): nothing is loaded."""
@@ -82,3 +95,171 @@ def folder(make_flags):
     if alias.strip() != "kofi":
         bad.append(f"the family kofi is '{alias.strip()}', not kofi")
     return bad
+
+
+# --- in a clean Debian -----------------------------------------------------
+
+class Clean:
+    """A Debian of this system's release in the folder ROOT, with what it has to
+    have and nothing else; its steps go to the report."""
+
+    def __init__(self, root, report):
+        self.root = root
+        self.report = report
+
+    def command(self, cmd, network):
+        """CMD inside; what is mounted for it is gone when it ends."""
+        return ["unshare", "-m", *([] if network else ["-n"]), "sh", "-c",
+                'mount -t proc proc "$0/proc" && exec chroot "$0" env -i '
+                "PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "
+                'DEBIAN_FRONTEND=noninteractive "$@"', self.root, *cmd]
+
+    def step(self, name, cmd, network=False, status=0):
+        """Run CMD inside, which has to end with STATUS; what it says, or None
+        if it failed."""
+        return self.judge(name, *call(self.command(cmd, network)), status)
+
+    def judge(self, name, status, text, wanted=0, bad=()):
+        LOGS.mkdir(parents=True, exist_ok=True)
+        (LOGS / f"{name}.log").write_text(text)
+        why = list(bad)
+        if status != wanted:
+            why += [f"exit status {status}", *text.splitlines()[-30:]]
+        self.report.add(f"{JOB}/{name}", "not" if why else "ok", why)
+        return None if why else text
+
+    def copy(self, source, to, *options):
+        """A copy of the folder SOURCE inside, at the path TO."""
+        run(["rsync", "-a", *options, f"{source}/", f"{self.root}{to}/"], None,
+            "rsync")
+
+    def make(self, release):
+        """What debootstrap makes; then its apt knows where this kernel is."""
+        codename = re.search(r"^VERSION_CODENAME=(\w+)$", pathlib.Path(
+            "/etc/os-release").read_text(), re.M)[1]
+        sites = packages.sites()
+        cache = CACHE / "debootstrap"
+        cache.mkdir(parents=True, exist_ok=True)
+        say(f"    {JOB}: a clean Debian, {codename}")
+        if self.judge("debootstrap", *call(
+                ["debootstrap", "--variant=minbase", f"--cache-dir={cache}",
+                 codename, self.root, sites["Debian"]])) is None:
+            return False
+        suites = [("Debian", ""), ("Debian", "-updates"),
+                  ("Debian-Security", "-security")]
+        (self.root / "etc/apt/sources.list").write_text("".join(
+            f"deb {sites[label]} {codename}{more} main\n"
+            for label, more in suites if label in sites))
+        return self.step("apt-update", ["apt-get", "update"], True) is not None
+
+    def prerequisites(self):
+        """The line that prereq prints is enough for prereq."""
+        ask = ["sh", "/root/kofi/tools/vm/prereq", "build"]
+        said = self.step("prereq", ask, status=2)
+        line = re.search(r"^  (apt-get install .*)$", said or "", re.M)
+        return (line and self.step("prereq-install", [
+            *line[1].split(), "-y"], True) is not None
+                and self.step("prereq-again", ask) is not None)
+
+    def installed(self, name, release, wanted):
+        """The modules WANTED are below updates/, and nothing else; a client
+        builds with what lies beside them. Both go into the archive NAME.tar."""
+        at = self.root / "lib/modules" / release / "updates"
+        there = {re.sub(r"\.ko.*", "", f.name) for f in at.rglob("*.ko*")}
+        bad = [f"{ko} is {'missing' if ko in wanted else 'too much'}"
+               for ko in sorted(there ^ wanted)]
+        if self.judge(f"{name}-modules", 0, " ".join(sorted(there)),
+                      bad=bad) is None:
+            return False
+        shutil.rmtree(self.root / "root/client", ignore_errors=True)
+        self.copy(CLIENT, "/root/client")
+        if self.step(f"{name}-client", build_client(
+                f"/lib/modules/{release}/build", f"/usr/src/kofi/{release}",
+                "/root/client")) is None:
+            return False
+        shutil.copy(self.root / f"root/client/{MODULE}.ko", at)
+        return self.judge(f"{name}-archive", *call(
+            ["tar", "-C", self.root / "usr", "-cf",
+             BUILD / NAME / f"{name}.tar",
+             f"lib/modules/{release}/updates"])) is not None
+
+    def by_make(self, release):
+        kdir = f"KDIR=/lib/modules/{release}/build"
+        make = ["make", "-C", "/root/kofi", kdir, f"JOBS=-j{CPUS}"]
+        return (self.step("make", make) is not None
+                and self.step("make-install", [*make, "modules_install"])
+                is not None and self.installed("make", release, PRODUCT))
+
+    def by_dkms(self, release):
+        shutil.rmtree(self.root / "lib/modules" / release / "updates")
+        shutil.rmtree(self.root / "usr/src/kofi")
+        which = [f"kofi/{version()}", "-k", release]
+        if (self.step("dkms-install", ["dkms", "install", *which]) is None
+                or not self.installed("dkms", release, PRODUCT)):
+            return False
+        self.step("dkms-remove", ["dkms", "remove", *which])
+        left = [f"{f} has been left" for f in
+                [self.root / "usr/src/kofi",
+                 *(self.root / "lib/modules" / release).rglob("kofi*.ko*")]
+                if f.exists() and MODULE not in f.name]
+        self.judge("dkms-removed", 0, "", bad=left)
+        return True
+
+
+# What is installed where nothing more is asked for
+PRODUCT = {"kofi", "kofi_sock", "kofi_verbs", "kofi_rxm", "kofi_blk",
+           "kofi_blkt", "kofi_9p"}
+
+
+def version():
+    return re.search(r'^PACKAGE_VERSION="(.*)"$',
+                     (TOP / "dkms.conf").read_text(), re.M)[1]
+
+
+def clean(report, runs):
+    """All of it, on the stock kernel; the machine's Run goes into RUNS."""
+    lacks = [f"not run without {what}" for what, there in (
+        ("root's rights", os.geteuid() == 0),
+        ("debootstrap", shutil.which("debootstrap")),
+        ("unshare", shutil.which("unshare"))) if not there]
+    if lacks:
+        report.add(JOB, "skip", ", ".join(lacks))
+        return True
+    k = kernel.get(FLAVOUR)
+    root = BUILD / NAME / "debian"
+    with lock(NAME, BUILD / "vm"):
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir(parents=True)
+        try:
+            good = installs(Clean(root, report), k.release)
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+    if not good:
+        return False
+    script = BUILD / NAME / "run.sh"
+    script.write_text((HERE / "install.sh").read_text())
+    one = Run(Scenario(NAME, {"a": "run.sh"}, [
+        script, *(BUILD / NAME / f"{how}.tar" for how in ("make", "dkms"))],
+        kernels=FLAVOUR, programs="kofi"), k, report)
+    runs.append(one)
+    return one()
+
+
+def installs(debian, release):
+    ours = ("--exclude=/build", "--exclude=/.git")
+    if not debian.make(release):
+        return False
+    debian.copy(TOP, "/root/kofi", *ours)
+    debian.copy(TOP, f"/usr/src/kofi-{version()}", *ours)
+    return (debian.prerequisites()
+            and debian.step("headers", [
+                "apt-get", "install", "-y", "--no-install-recommends",
+                f"linux-headers-{release}", "dkms"], True) is not None
+            and debian.by_make(release) and debian.by_dkms(release))
+
+
+def job(report):
+    runs = []
+    return Job(JOB, 1, lambda: clean(report, runs),
+               lambda: runs[0].where() if runs else JOB,
+               ["build@tools", f"build@{FLAVOUR}"], guess=600)

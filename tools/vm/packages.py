@@ -97,6 +97,19 @@ class Apt:
         shutil.rmtree(where / "cache")
 
 
+def sites():
+    """{label: where this system's apt has it from} of Debian's archives."""
+    asked = ["apt-get", "indextargets", "--format", "$(LABEL) $(SITE)",
+             "Created-By: Packages"]
+    if "Debian " not in output(asked):
+        refresh_lists()
+    found = dict(l.split() for l in output(asked).splitlines()
+                 if l.startswith("Debian"))
+    if "Debian" not in found:
+        raise Fail("apt has no list of Debian's own archive here")
+    return found
+
+
 def backports():
     """The lists of Debian's release STABLE, of its updates and backports, from
     the mirrors this system uses, in a folder of our own."""
@@ -110,19 +123,12 @@ def backports():
         return apt
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (here / folder).mkdir(parents=True, exist_ok=True)
-    asked = ["apt-get", "indextargets", "--format", "$(LABEL) $(SITE)",
-             "Created-By: Packages"]
-    if "Debian " not in output(asked):
-        refresh_lists()
-    sites = dict(l.split() for l in output(asked).splitlines()
-                 if l.startswith("Debian"))
-    if "Debian" not in sites:
-        raise Fail("apt has no list of Debian's own archive here")
+    mirrors = sites()
     known = sources.exists()
-    text = "".join(f"deb [signed-by={KEYRING}] {sites[label]} {STABLE}{more} "
+    text = "".join(f"deb [signed-by={KEYRING}] {mirrors[label]} {STABLE}{more} "
                    "main\n" for label, more in
                    (("Debian", ""), ("Debian", "-backports"),
-                    ("Debian-Security", "-security")) if label in sites)
+                    ("Debian-Security", "-security")) if label in mirrors)
     fresh = sources.with_suffix(".new")
     fresh.write_text(text)
     try:
@@ -138,8 +144,6 @@ def backports():
         fresh.write_text(sources.read_text())
     fresh.rename(sources)
     return apt
-
-
 
 
 def there(release):

@@ -8,6 +8,7 @@ import time
 
 import check as checks
 import image
+import install
 import kernel
 import kunit as kunit_
 import machine
@@ -188,15 +189,20 @@ def everything(tag, name, only):
     wanted = [(s, k) for s, k in scenarios.find(tag)
               if chosen(f"{s.name}@{k}", only)]
     units = [(d, k) for d, k in UNITS[tag] if chosen(kunit_name(d, k), only)]
-    checking = [j for j in checks.jobs(report) if tag == "test"
-                and (chosen("check", only) or chosen(j.name, only))]
+    if tag == "test":
+        checking = [j for j in checks.jobs(report)
+                    if chosen("check", only) or chosen(j.name, only)]
+    else:
+        checking = [j for j in [install.job(report)]
+                    if chosen(j.name, only)]
     needed = {k for _, k in wanted} | {k for _, k in units} | {
         b.split("@")[1] for j in checking for b in j.after}
-    if chosen("check", only) and checking:
+    if tag == "test" and chosen("check", only):
         needed |= {"stock", "debug"}
     if not needed and not checking:
         raise Fail(f"nothing is called '{only}'; there are "
-                   + "check, " * (tag == "test")
+                   + ("check, " if tag == "test" else
+                      f"{install.JOB}, ")
                    + ", ".join(kunit_name(d, k) for d, k in UNITS[tag])
                    + " and the scenarios "
                    + ", ".join(f"{s.name}@{k}" for s, k in
