@@ -61,7 +61,7 @@ static_assert(sizeof(struct raw_hdr) == RAW_HDR_RMA);
  * @stalled: a message waits for a receive
  * @sending: one sender at a time, TCP calls us from inside of it
  * @full: TCP will call when it takes more
- * @acks: owed to the peer
+ * @acks: acknowledgments the peer is to get
  * @tx_op: being sent; NULL with @tx_len: an acknowledgment
  * @tx: its header
  * @tx_len: bytes of that, 0 if nothing is being sent

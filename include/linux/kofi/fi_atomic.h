@@ -68,7 +68,7 @@ struct fi_rma_ioc {
  * @datatype: what an element is
  * @op: what is done to each
  * @context: comes back in the completion
- * @data: value for FI_REMOTE_CQ_DATA
+ * @data: remote CQ data, with FI_REMOTE_CQ_DATA
  *
  * The structure and its arrays are read before the post returns. The memory
  * they describe belongs to the provider until the completion.

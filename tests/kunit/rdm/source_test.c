@@ -170,7 +170,7 @@ static void sr_messages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&cntr->fid), 0);
 }
 
-/* Without the capability they are successes of nobody known. */
+/* Without the capability they are successes without a source. */
 static void sr_without(struct kunit *test)
 {
 	struct rdm_pair *t = sr_open(test, 0);
