@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Counters: values, waiting, what an endpoint counts. */
-#include <linux/delay.h>
 #include <linux/module.h>
 
 #include "fake.h"
@@ -85,7 +84,7 @@ static int cntr_add_later(void *arg)
 
 static int cntr_fail_later(void *arg)
 {
-	msleep(20);
+	fake_starter_asleep();
 	fi_cntr_adderr(arg, 1);
 	return 0;
 }

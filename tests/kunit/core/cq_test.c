@@ -1029,7 +1029,7 @@ static int cq_signal_later(void *arg)
 {
 	struct cq_test *t = arg;
 
-	msleep(20);
+	fake_starter_asleep();
 	fi_cq_signal(t->cq);
 	return 0;
 }
@@ -1041,7 +1041,7 @@ static int cq_complete_later(void *arg)
 	int i;
 
 	for (i = 0; i < 4; i++) {
-		msleep(20);
+		fake_starter_asleep();
 		kofi_ep_rx_reserve(t->kep);
 		kofi_ep_rx_complete(t->kep, &wc, 0);
 	}
@@ -1053,7 +1053,7 @@ static int cq_fail_later(void *arg)
 	struct cq_test *t = arg;
 	struct kofi_wc wc = { .flags = FI_RECV, .err = EIO };
 
-	msleep(20);
+	fake_starter_asleep();
 	kofi_ep_rx_reserve(t->kep);
 	kofi_ep_rx_complete(t->kep, &wc, 0);
 	return 0;
@@ -1129,10 +1129,8 @@ static void cq_signal_test(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, wait);
 	for (i = 0; i < 3; i++)
 		tasks[i] = fake_thread(test, cq_wait_reader, t);
-	/* They sleep killably nowhere else. */
 	for (i = 0; i < 3; i++)
-		while (!(READ_ONCE(tasks[i]->__state) & TASK_WAKEKILL))
-			schedule_timeout_idle(1);
+		fake_asleep(tasks[i]);
 	KUNIT_EXPECT_EQ(test, 0, fi_cq_signal(t->cq));
 	for (i = 0; i < 3; i++)
 		fake_join(tasks[i]);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Event queues: reading, errors, user events, overrun, purge, handler. */
 #include <linux/completion.h>
-#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -471,7 +470,7 @@ static int eq_write_later(void *arg)
 {
 	struct eq_test *t = arg;
 
-	msleep(20);
+	fake_starter_asleep();
 	fi_eq_write(t->eq, 5, "five", 4, 0);
 	return 0;
 }

@@ -709,6 +709,8 @@ int fake_peer_read(struct fid_ep *ep, u64 key, u64 addr, void *buf, size_t len,
 	return ret;
 }
 
+static struct task_struct *fake_starter;	/* of the last fake_thread() */
+
 /* A task that may end by itself before fake_join(). */
 struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
 				void *arg)
@@ -717,8 +719,22 @@ struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	get_task_struct(task);
+	fake_starter = current;
 	wake_up_process(task);
 	return task;
+}
+
+/* Wait until a task sleeps in a call that can be killed: it does nowhere else. */
+void fake_asleep(struct task_struct *task)
+{
+	while (!(READ_ONCE(task->__state) & TASK_WAKEKILL))
+		schedule_timeout_idle(1);
+}
+
+/* For a thread: until the one that has started it does. */
+void fake_starter_asleep(void)
+{
+	fake_asleep(fake_starter);
 }
 
 /* Wait until it is out of this module. */

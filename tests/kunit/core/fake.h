@@ -143,6 +143,8 @@ int fake_peer_read(struct fid_ep *ep, u64 key, u64 addr, void *buf, size_t len,
 
 struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
 				void *arg);
+void fake_asleep(struct task_struct *task);
+void fake_starter_asleep(void);
 void fake_join(struct task_struct *task);
 
 void fake_fail_next(int err);	/* the next bind or enable returns it */

@@ -4,7 +4,6 @@
  * read, who is woken. One queue of each kind is made for most tests; what they
  * get is made by hand.
  */
-#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -601,6 +600,7 @@ struct poll_sleeper {
 	struct task_struct	*task;
 	int			timeout;
 	int			ret;
+	struct completion	begin;
 	struct completion	end;
 };
 
@@ -609,20 +609,28 @@ static int poll_sleep(void *arg)
 	struct poll_sleeper *s = arg;
 
 	allow_kernel_signal(SIGKILL);
+	complete(&s->begin);
 	s->ret = fi_wait(s->set, s->timeout);
 	complete(&s->end);
 	return 0;
 }
 
-static void poll_sleep_start(struct kunit *test, struct poll_sleeper *s,
-			     int timeout)
+static void poll_sleeper(struct kunit *test, struct poll_sleeper *s,
+			 int timeout)
 {
 	struct poll_test *t = test->priv;
 
 	s->set = t->set;
 	s->timeout = timeout;
+	init_completion(&s->begin);
 	init_completion(&s->end);
 	s->task = fake_thread(test, poll_sleep, s);
+}
+
+static void poll_sleep_start(struct kunit *test, struct poll_sleeper *s,
+			     int timeout)
+{
+	poll_sleeper(test, s, timeout);
 	/* It sleeps killably nowhere else. */
 	while (!(READ_ONCE(s->task->__state) & TASK_WAKEKILL) &&
 	       !completion_done(&s->end))
@@ -688,11 +696,12 @@ static int poll_yield_later(void *arg)
 {
 	struct poll_test *t = arg;
 
-	msleep(20);
+	/* which does not sleep, so it is only given some time */
+	schedule_timeout_idle(1);
 	fi_eq_write(t->eq, 1, "x", 1, 0);
-	msleep(20);
+	schedule_timeout_idle(1);
 	poll_complete(t->kep, 0);
-	msleep(20);
+	schedule_timeout_idle(1);
 	fi_cntr_add(t->cntr, 1);
 	return 0;
 }
@@ -728,10 +737,8 @@ static void poll_yield_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->set->fid));
 	KUNIT_ASSERT_EQ(test, 0, fi_wait_open(t->world->fabric, &attr,
 					      &t->set));
-	s = (struct poll_sleeper){ .set = t->set, .timeout = -1 };
-	init_completion(&s.end);
-	s.task = fake_thread(test, poll_sleep, &s);
-	msleep(20);
+	poll_sleeper(test, &s, -1);
+	wait_for_completion(&s.begin);
 	send_sig(SIGKILL, s.task, 1);
 	KUNIT_EXPECT_EQ(test, -EINTR, poll_sleep_end(&s));
 }
