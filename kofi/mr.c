@@ -22,158 +22,42 @@
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/rcupdate.h>
-#include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
-#include <linux/vmalloc.h>
+
+#include <linux/kofi/backport.h>
+#include <linux/kofi/lib.h>
 
 #include "mr.h"
 #include "kofi_trace.h"
 
 #define KOFI_MR_PIECE_MAX	SZ_1G	/* bytes of a bio_vec, an unsigned int */
-#define KOFI_MR_BATCH		16	/* pages of an iterator at a time */
 
 /* -------------------------------------------------------- kinds of memory */
 
-static int kofi_mr_add(struct kofi_mr_fill *fill, struct page *page, size_t len,
-		       size_t offset)
+static int kofi_mr_add(void *arg, struct page *page, size_t offset, size_t len)
 {
-	if (!len)
-		return 0;
-	if (!page || fill->nr == fill->max)
-		return -EINVAL;
-	if (fill->bv) {
-		bvec_set_page(&fill->bv[fill->nr], page, len, offset);
-		fill->start[fill->nr] = fill->len;
-	}
-	fill->nr++;
-	return check_add_overflow(fill->len, len, &fill->len) ? -EINVAL : 0;
-}
-
-/* Contiguous memory is one segment, vmalloc goes page by page. */
-static int kofi_mr_add_kvec(struct kofi_mr_fill *fill, void *base, size_t len)
-{
-	bool vmalloc = is_vmalloc_or_module_addr(base);
-	unsigned long last;
-	int err = 0;
+	struct kofi_mr_fill *fill = arg;
 	size_t n;
 
-	if (!len)
-		return 0;
-	if (check_add_overflow((unsigned long)base, len - 1, &last))
-		return -EINVAL;
-	if (vmalloc ? !is_vmalloc_or_module_addr((void *)last) :
-		      !virt_addr_valid(base) || !virt_addr_valid((void *)last))
-		return -EINVAL;
-
-	for (; len && !err; base += n, len -= n) {
-		size_t offset = offset_in_page(base);
-
-		if (vmalloc) {
-			n = min(len, PAGE_SIZE - offset);
-			err = kofi_mr_add(fill, vmalloc_to_page(base), n,
-					  offset);
-		} else {
-			n = min_t(size_t, len, KOFI_MR_PIECE_MAX);
-			err = kofi_mr_add(fill, virt_to_page(base), n, offset);
+	for (;;) {
+		n = min_t(size_t, len, KOFI_MR_PIECE_MAX);
+		if (fill->nr == fill->max)
+			return -EINVAL;
+		if (fill->bv) {
+			bvec_set_page(&fill->bv[fill->nr], page, n, offset);
+			fill->start[fill->nr] = fill->len;
 		}
-	}
-	return err;
-}
-
-static int kofi_mr_add_pages(struct kofi_mr_fill *fill, struct page **pages,
-			     size_t offset, size_t len)
-{
-	int err = 0;
-	size_t n;
-
-	for (; len && !err; pages++, len -= n, offset = 0) {
-		n = min(len, PAGE_SIZE - offset);
-		err = kofi_mr_add(fill, *pages, n, offset);
-	}
-	return err;
-}
-
-static int kofi_mr_add_sgl(struct kofi_mr_fill *fill, struct scatterlist *sg,
-			   size_t count)
-{
-	int err = 0;
-
-	for (; count && !err; count--, sg = sg_next(sg)) {
-		if (!sg)
+		fill->nr++;
+		if (check_add_overflow(fill->len, n, &fill->len))
 			return -EINVAL;
-		err = kofi_mr_add(fill, sg_page(sg), sg->length, sg->offset);
+		len -= n;
+		if (!len)
+			return 0;
+		page = nth_page(page, (offset + n) >> PAGE_SHIFT);
+		offset = offset_in_page(offset + n);
 	}
-	return err;
-}
-
-static int kofi_mr_add_iter_kvec(struct kofi_mr_fill *fill,
-				 const struct iov_iter *iter)
-{
-	size_t skip = iter->iov_offset, left = iov_iter_count(iter), n;
-	const struct kvec *kv = iter->kvec;
-	unsigned long i;
-	int err = 0;
-
-	for (i = 0; i < iter->nr_segs && left && !err; i++, kv++, skip = 0) {
-		n = min(kv->iov_len - skip, left);
-		err = kofi_mr_add_kvec(fill, kv->iov_base + skip, n);
-		left -= n;
-	}
-	return err ?: left ? -EINVAL : 0;
-}
-
-static int kofi_mr_add_iter_bvec(struct kofi_mr_fill *fill,
-				 const struct iov_iter *iter)
-{
-	size_t skip = iter->iov_offset, left = iov_iter_count(iter), n;
-	const struct bio_vec *bv = iter->bvec;
-	unsigned long i;
-	int err = 0;
-
-	for (i = 0; i < iter->nr_segs && left && !err; i++, bv++, skip = 0) {
-		n = min(bv->bv_len - skip, left);
-		err = kofi_mr_add(fill, bv->bv_page, n, bv->bv_offset + skip);
-		left -= n;
-	}
-	return err ?: left ? -EINVAL : 0;
-}
-
-/* Page caches and the like: the pages are those of the iterator's owner. */
-static int kofi_mr_add_iter_pages(struct kofi_mr_fill *fill,
-				  const struct iov_iter *from)
-{
-	struct iov_iter iter = *from;
-	size_t offset;
-	ssize_t n;
-	int err;
-
-	while (iov_iter_count(&iter)) {
-		/* a hole in an xarray leaves the first one as it was */
-		struct page *pages[KOFI_MR_BATCH] = {}, **p = pages;
-
-		n = iov_iter_extract_pages(&iter, &p, iov_iter_count(&iter),
-					   ARRAY_SIZE(pages), 0, &offset);
-		if (n <= 0)
-			return -EINVAL;
-		err = kofi_mr_add_pages(fill, pages, offset, n);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-static int kofi_mr_add_iter(struct kofi_mr_fill *fill,
-			    const struct iov_iter *iter)
-{
-	if (!iter || user_backed_iter(iter) || iov_iter_is_discard(iter))
-		return -EINVAL;
-	if (iov_iter_is_kvec(iter))
-		return kofi_mr_add_iter_kvec(fill, iter);
-	if (iov_iter_is_bvec(iter))
-		return kofi_mr_add_iter_bvec(fill, iter);
-	return kofi_mr_add_iter_pages(fill, iter);
 }
 
 /**
@@ -186,43 +70,34 @@ static int kofi_mr_add_iter(struct kofi_mr_fill *fill,
  */
 int kofi_mr_fill(struct kofi_mr_fill *fill, const struct fi_mr_attr *attr)
 {
-	size_t i, room, need;
-	int err = 0;
+	const struct fi_msg mem = {
+		.msg_iov = attr->mr_iov,	/* any member of the union */
+		.iov_count = attr->iov_count,
+		.vec = attr->vec,
+	};
+	size_t room, need;
+	int err;
 
 	fill->nr = 0;
 	fill->len = 0;
 	/* the members of the union are all pointers */
-	if (attr->vec != KOFI_ITER && attr->iov_count && !attr->mr_iov)
+	if ((attr->vec == KOFI_ITER || attr->iov_count) && !attr->mr_iov)
 		return -EINVAL;
-
-	switch (attr->vec) {
-	case KOFI_KVEC:
-		for (i = 0; i < attr->iov_count && !err; i++)
-			err = kofi_mr_add_kvec(fill, attr->mr_iov[i].iov_base,
-					       attr->mr_iov[i].iov_len);
-		return err;
-	case KOFI_BVEC:
-		for (i = 0; i < attr->iov_count && !err; i++)
-			err = kofi_mr_add(fill, attr->mr_bvec[i].bv_page,
-					  attr->mr_bvec[i].bv_len,
-					  attr->mr_bvec[i].bv_offset);
-		return err;
-	case KOFI_SGL:
-		return kofi_mr_add_sgl(fill, attr->mr_sgl, attr->iov_count);
-	case KOFI_ITER:
-		return kofi_mr_add_iter(fill, attr->mr_iter);
-	case KOFI_PAGES:
+	if (attr->vec == KOFI_ITER && (user_backed_iter(mem.msg_iter) ||
+				       iov_iter_is_discard(mem.msg_iter)))
+		return -EINVAL;
+	if (attr->vec == KOFI_PAGES) {
 		if (attr->page_offset >= PAGE_SIZE ||
 		    check_mul_overflow(attr->iov_count, PAGE_SIZE, &room) ||
 		    check_add_overflow(attr->page_offset, attr->page_len,
 				       &need) || need > room)
 			return -EINVAL;
-		return kofi_mr_add_pages(fill, attr->mr_pages,
-					 attr->page_offset, attr->page_len);
-	default:
-		/* a list mapped for a device says nothing to a CPU */
-		return -EINVAL;
+		err = kofi_walk_pages(kofi_mr_add, fill, attr->mr_pages,
+				      attr->page_offset, attr->page_len);
+	} else {
+		err = kofi_vec_walk(&mem, kofi_mr_add, fill);
 	}
+	return err == -EFAULT ? -EINVAL : err;
 }
 
 /* --------------------------------------------------------------- the end */

@@ -23,13 +23,9 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
-#include <linux/vmalloc.h>
 #include <linux/kofi/backport.h>
 
 #include "verbs.h"
-
-/* Pages taken out of an iterator at a time */
-#define VRB_PAGES	16
 
 /**
  * vrb_blocks_init - make the blocks of an endpoint
@@ -405,13 +401,11 @@ static int vrb_mapper_flush(struct vrb_mapper *m)
 }
 
 /* Add bytes that are contiguous in physical memory. */
-static int vrb_mapper_add(struct vrb_mapper *m, struct page *page, size_t off,
-			  size_t len)
+static int vrb_mapper_add(void *arg, struct page *page, size_t off, size_t len)
 {
+	struct vrb_mapper *m = arg;
 	int err;
 
-	if (!len)
-		return 0;
 	if (m->len && page_to_phys(m->page) + m->off + m->len ==
 		      page_to_phys(page) + off) {
 		m->len += len;
@@ -424,87 +418,6 @@ static int vrb_mapper_add(struct vrb_mapper *m, struct page *page, size_t off,
 	m->off = offset_in_page(off);
 	m->len = len;
 	return 0;
-}
-
-/* The linear mapping is contiguous, vmalloc goes page by page. */
-static int vrb_mapper_add_buf(struct vrb_mapper *m, const void *base,
-			      size_t len)
-{
-	bool vmalloc = is_vmalloc_or_module_addr(base);
-	int err = 0;
-
-	if (!vmalloc && len) {
-		if (!virt_addr_valid(base))
-			return -EFAULT;
-		return vrb_mapper_add(m, virt_to_page(base),
-				      offset_in_page(base), len);
-	}
-	while (len && !err) {
-		size_t n = min_t(size_t, len, PAGE_SIZE - offset_in_page(base));
-
-		err = vrb_mapper_add(m, vmalloc_to_page(base),
-				     offset_in_page(base), n);
-		base += n;
-		len -= n;
-	}
-	return err;
-}
-
-static int vrb_mapper_add_iter(struct vrb_mapper *m,
-			       const struct iov_iter *from)
-{
-	struct iov_iter iter = *from;
-	int err = 0;
-
-	while (iov_iter_count(&iter) && !err) {
-		/* a hole in an xarray leaves the first one as it was */
-		struct page *pages[VRB_PAGES] = {}, **p = pages;
-		size_t off;
-		ssize_t n = iov_iter_extract_pages(&iter, &p, SZ_1G, VRB_PAGES,
-						   0, &off);
-		unsigned int i;
-
-		if (n <= 0 || !pages[0])
-			return n < 0 ? n : -EFAULT;
-		for (i = 0; n && !err; i++, off = 0) {
-			size_t len = min_t(size_t, n, PAGE_SIZE - off);
-
-			err = vrb_mapper_add(m, pages[i], off, len);
-			n -= len;
-		}
-	}
-	return err;
-}
-
-static int vrb_mapper_add_msg(struct vrb_mapper *m, const struct fi_msg *msg)
-{
-	const struct bio_vec *bv;
-	struct scatterlist *sg;
-	size_t i;
-	int err = 0;
-
-	switch (msg->vec) {
-	case KOFI_KVEC:
-		for (i = 0; i < msg->iov_count && !err; i++)
-			err = vrb_mapper_add_buf(m, msg->msg_iov[i].iov_base,
-						 msg->msg_iov[i].iov_len);
-		return err;
-	case KOFI_BVEC:
-		for (i = 0; i < msg->iov_count && !err; i++) {
-			bv = &msg->msg_bvec[i];
-			err = vrb_mapper_add(m, bv->bv_page, bv->bv_offset,
-					     bv->bv_len);
-		}
-		return err;
-	case KOFI_SGL:
-		sg = msg->msg_sgl;
-		for (i = 0; i < msg->iov_count && !err; i++, sg = sg_next(sg))
-			err = vrb_mapper_add(m, sg_page(sg), sg->offset,
-					     sg->length);
-		return err;
-	default:
-		return vrb_mapper_add_iter(m, msg->msg_iter);
-	}
 }
 
 /**
@@ -615,7 +528,7 @@ int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 		map->nr = msg->iov_count;
 		return 0;
 	}
-	err = vrb_mapper_add_msg(&m, msg);
+	err = kofi_vec_walk(msg, vrb_mapper_add, &m);
 	if (!err)
 		err = vrb_mapper_flush(&m);
 	if (err)

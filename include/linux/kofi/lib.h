@@ -15,12 +15,15 @@
 #include <linux/in6.h>
 #include <linux/list.h>
 #include <linux/llist.h>
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
+#include <linux/overflow.h>
 #include <linux/scatterlist.h>
 #include <linux/skbuff.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/uio.h>
+#include <linux/vmalloc.h>
 
 #include <linux/kofi/provider.h>
 
@@ -419,6 +422,157 @@ static inline void *kofi_cursor_flat(const struct kofi_cursor *cur, size_t len)
 void kofi_cursor_used(struct kofi_cursor *cur, size_t bytes);
 int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
 			      const struct kofi_skb_part *from, size_t len);
+
+/**
+ * typedef kofi_vec_fn - what is done with each part of a vector's memory
+ * @arg: the caller's
+ * @page: a page of it
+ * @offset: of the first byte from there
+ * @len: bytes that are contiguous in physical memory; not 0
+ *
+ * Return: 0 to go on.
+ */
+typedef int (*kofi_vec_fn)(void *arg, struct page *page, size_t offset,
+			   size_t len);
+
+static __always_inline int kofi_walk_part(kofi_vec_fn fn, void *arg,
+					  struct page *page, size_t offset,
+					  size_t len)
+{
+	return !len ? 0 : page ? fn(arg, page, offset, len) : -EFAULT;
+}
+
+/* The linear mapping is contiguous, vmalloc goes page by page. */
+static __always_inline int kofi_walk_kvec(kofi_vec_fn fn, void *arg,
+					  void *base, size_t len)
+{
+	bool vmalloc = is_vmalloc_or_module_addr(base);
+	unsigned long last;
+	int err = 0;
+	size_t n;
+
+	if (!len)
+		return 0;
+	if (check_add_overflow((unsigned long)base, len - 1, &last) ||
+	    (vmalloc ? !is_vmalloc_or_module_addr((void *)last) :
+		       !virt_addr_valid(base) || !virt_addr_valid((void *)last)))
+		return -EFAULT;
+	if (!vmalloc)
+		return fn(arg, virt_to_page(base), offset_in_page(base), len);
+	for (; len && !err; base += n, len -= n) {
+		n = min_t(size_t, len, PAGE_SIZE - offset_in_page(base));
+		err = kofi_walk_part(fn, arg, vmalloc_to_page(base),
+				     offset_in_page(base), n);
+	}
+	return err;
+}
+
+static __always_inline int kofi_walk_pages(kofi_vec_fn fn, void *arg,
+					   struct page **pages, size_t offset,
+					   size_t len)
+{
+	int err = 0;
+	size_t n;
+
+	for (; len && !err; pages++, len -= n, offset = 0) {
+		n = min_t(size_t, len, PAGE_SIZE - offset);
+		err = kofi_walk_part(fn, arg, *pages, offset, n);
+	}
+	return err;
+}
+
+/* Page caches and the like: the pages are those of the iterator's owner. */
+static __always_inline int kofi_walk_iter_pages(kofi_vec_fn fn, void *arg,
+						const struct iov_iter *from)
+{
+	struct iov_iter iter = *from;
+	size_t offset;
+	int err = 0;
+	ssize_t n;
+
+	while (iov_iter_count(&iter) && !err) {
+		/* a hole in an xarray leaves the first one as it was */
+		struct page *pages[KOFI_IOV_MAX] = {}, **p = pages;
+
+		n = iov_iter_extract_pages(&iter, &p, iov_iter_count(&iter),
+					   ARRAY_SIZE(pages), 0, &offset);
+		if (n <= 0)
+			return -EFAULT;
+		err = kofi_walk_pages(fn, arg, pages, offset, n);
+	}
+	return err;
+}
+
+static __always_inline int kofi_walk_iter(kofi_vec_fn fn, void *arg,
+					  const struct iov_iter *iter)
+{
+	size_t skip = iter->iov_offset, left = iov_iter_count(iter), n;
+	const struct bio_vec *bv = iter->bvec;
+	const struct kvec *kv = iter->kvec;
+	unsigned long i;
+	int err = 0;
+
+	if (!iov_iter_is_kvec(iter) && !iov_iter_is_bvec(iter))
+		return kofi_walk_iter_pages(fn, arg, iter);
+	for (i = 0; i < iter->nr_segs && left && !err; i++, skip = 0) {
+		if (iov_iter_is_kvec(iter)) {
+			n = min(kv[i].iov_len - skip, left);
+			err = kofi_walk_kvec(fn, arg, kv[i].iov_base + skip, n);
+		} else {
+			n = min_t(size_t, bv[i].bv_len - skip, left);
+			err = kofi_walk_part(fn, arg, bv[i].bv_page,
+					     bv[i].bv_offset + skip, n);
+		}
+		left -= n;
+	}
+	return err ?: left ? -EFAULT : 0;
+}
+
+/**
+ * kofi_vec_walk - go through the memory of a vector, for those who need its pages
+ * @msg: the vector; not of user memory, nor mapped for a device
+ * @fn: called for each part, in order
+ * @arg: the first argument of @fn
+ *
+ * Inline, for @fn to be so too.
+ *
+ * Context: any.
+ * Return: 0; -EFAULT for memory that is not there; -EINVAL for a scatterlist
+ * shorter than it claims, or another kind; or what @fn returns.
+ */
+static __always_inline int kofi_vec_walk(const struct fi_msg *msg,
+					 kofi_vec_fn fn, void *arg)
+{
+	const struct bio_vec *bv = msg->msg_bvec;
+	struct scatterlist *sg = msg->msg_sgl;
+	const struct kvec *kv = msg->msg_iov;
+	int err = 0;
+	size_t i;
+
+	if (msg->vec == KOFI_ITER)
+		return kofi_walk_iter(fn, arg, msg->msg_iter);
+	for (i = 0; i < msg->iov_count && !err; i++) {
+		switch (msg->vec) {
+		case KOFI_KVEC:
+			err = kofi_walk_kvec(fn, arg, kv[i].iov_base,
+					     kv[i].iov_len);
+			break;
+		case KOFI_BVEC:
+			err = kofi_walk_part(fn, arg, bv[i].bv_page,
+					     bv[i].bv_offset, bv[i].bv_len);
+			break;
+		case KOFI_SGL:
+			err = sg ? kofi_walk_part(fn, arg, sg_page(sg),
+						  sg->offset, sg->length) :
+				   -EINVAL;
+			sg = sg ? sg_next(sg) : NULL;
+			break;
+		default:
+			err = -EINVAL;
+		}
+	}
+	return err;
+}
 
 /* ---------------------------------------------------- records of operations */
 
