@@ -18,7 +18,8 @@
  * Removal
  *
  * The endpoints of a vector are told of each address that is removed, when no
- * post can still have it, so that what is under way to it ends.
+ * post can still have it, so that what is under way to it ends. They are told of
+ * insertions, too, because messages may wait of senders that were not known.
  *
  * Numbers
  *
@@ -258,6 +259,19 @@ static void kofi_av_event(struct kofi_av *av, void *context, u64 data, int err)
 	kofi_eq_report(av->eq, &ev, GFP_KERNEL | __GFP_NOFAIL);
 }
 
+/* Messages of those that are new may wait. */
+static void kofi_av_added(struct kofi_av *av)
+{
+	struct kofi_ep *ep;
+
+	lockdep_assert_held(&av->mutex);
+	/* the addresses, before a look at who has not found them */
+	smp_mb();
+	list_for_each_entry(ep, &av->eps, av_node)
+		if (ep->ops->peers_added)
+			ep->ops->peers_added(&ep->ep);
+}
+
 /* Returns how many have been inserted. */
 static int kofi_av_insert_all(struct kofi_av *av,
 			      const struct kofi_av_source *s, size_t count,
@@ -265,10 +279,12 @@ static int kofi_av_insert_all(struct kofi_av *av,
 {
 	bool user_id = (av->flags | flags) & FI_AV_USER_ID;
 	int *errs = flags & FI_SYNC_ERR ? context : NULL;
+	unsigned long changes;
 	unsigned int noio;
 	size_t i, done = 0;
 
 	mutex_lock(&av->mutex);
+	changes = av->changes;
 	/* closing an endpoint takes the mutex, too, perhaps for writeback */
 	noio = memalloc_noio_save();
 	for (i = 0; i < count; i++) {
@@ -292,6 +308,8 @@ static int kofi_av_insert_all(struct kofi_av *av,
 			kofi_av_event(av, context, i, -err);
 		cond_resched();
 	}
+	if (av->changes != changes)
+		kofi_av_added(av);
 	memalloc_noio_restore(noio);
 	mutex_unlock(&av->mutex);
 	return done;

@@ -390,6 +390,32 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 EXPORT_SYMBOL_GPL(kofi_rxq_match);
 
 /**
+ * kofi_rxq_rename - the sender of a message has got a name
+ * @q: the queue
+ * @rxmsg: the message, whether it waits or not; its place stays
+ * @src: what it is called from now on
+ *
+ * If a receive is posted for that sender, the message is woken.
+ *
+ * Context: any.
+ */
+void kofi_rxq_rename(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+		     fi_addr_t src)
+{
+	struct kofi_rxop *op;
+	unsigned long irq;
+	bool bh;
+
+	bh = kofi_rxq_lock(q, &irq);
+	rxmsg->src = src;
+	if (!list_empty(&rxmsg->node) && kofi_rxmsg_open(rxmsg) &&
+	    !kofi_rxq_find(q, rxmsg, !q->starved, &op))
+		kofi_rxmsg_give(rxmsg, op);
+	kofi_rxq_unlock(q, irq, bh);
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_rename);
+
+/**
  * kofi_rxq_hand - have another record wait for a message
  * @q: the queue
  * @from: the record that waits, free for another message afterwards
@@ -521,7 +547,7 @@ static noinline void kofi_rxq_received_else(struct kofi_rxq *q,
 	wc.olen = rxmsg->len - wc.len;
 	if (wc.olen) {
 		wc.err = FI_ETRUNC;
-	} else if (kofi_ep_unknown(rxmsg->ep, rxmsg->src)) {
+	} else if (wc.src == FI_ADDR_NOTAVAIL && rxmsg->from) {
 		wc.err = FI_EADDRNOTAVAIL;
 		wc.from = rxmsg->from;
 	}

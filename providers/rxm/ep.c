@@ -338,6 +338,7 @@ static const struct kofi_ep_ops rxm_ep_ops = {
 	.drain		= rxm_ep_drain,
 	.peer_removed	= rxm_peer_removed,
 	.peer_next	= rxm_peer_next,
+	.peers_added	= rxm_peers_added,
 };
 
 /* fi_endpoint() */

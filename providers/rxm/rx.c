@@ -373,6 +373,7 @@ static void rxm_message_match(struct rxm_buf *buf)
 			rxm_message_unstored(buf);
 		rxm_message_place(buf);
 	} else if (!waited) {
+		c->unnamed |= buf->msg.src == FI_ADDR_NOTAVAIL;
 		c->stored++;
 		c->stored_bufs++;
 		atomic64_inc(&c->ep->stats.unexpected);
@@ -398,6 +399,17 @@ fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 	return kofi_av_recall(ep->base.av, &c->addr.sa, known);
 }
 
+/* The sender is known: so is that of its messages which wait, in their order. */
+static void rxm_rename(struct rxm_conn *c, fi_addr_t src)
+{
+	struct rxm_buf *buf;
+
+	list_for_each_entry(buf, &c->held, node)
+		if (buf->waits && buf->msg.src == FI_ADDR_NOTAVAIL)
+			kofi_rxq_rename(rxm_rxq(c->ep), &buf->msg, src);
+	c->unnamed = false;
+}
+
 static void rxm_message_begin(struct rxm_buf *buf)
 {
 	const struct rxm_hdr *h = &buf->hdr;
@@ -405,6 +417,9 @@ static void rxm_message_begin(struct rxm_buf *buf)
 	struct kofi_rxmsg *msg = &buf->msg;
 
 	msg->src = rxm_source(c->ep, c, &c->known);
+	/* no message overtakes those */
+	if (unlikely(c->unnamed) && msg->src != FI_ADDR_NOTAVAIL)
+		rxm_rename(c, msg->src);
 	msg->len = h->size;
 	msg->tagged = h->op == RXM_OP_TAGGED;
 	msg->tag = msg->tagged ? h->tag : 0;
@@ -756,6 +771,27 @@ void rxm_rx_woken(struct rxm_ep *ep)
 		rxm_push(c);
 		cond_resched();
 	}
+}
+
+/* kofi_ep_ops.peers_added */
+void rxm_peers_added(struct fid_ep *fid)
+{
+	struct rxm_ep *ep = rxm_ep(fid);
+	struct rxm_conn *c;
+	fi_addr_t src;
+
+	mutex_lock(&ep->mutex);
+	list_for_each_entry(c, &ep->conns, list) {
+		/* what comes with the lock later finds the address */
+		spin_lock_bh(&c->rx_lock);
+		if (c->unnamed) {
+			src = rxm_source(ep, c, &c->known);
+			if (src != FI_ADDR_NOTAVAIL)
+				rxm_rename(c, src);
+		}
+		spin_unlock_bh(&c->rx_lock);
+	}
+	mutex_unlock(&ep->mutex);
 }
 
 /* A message, with what there is of it */

@@ -260,6 +260,7 @@ enum rxm_state {
  * @known: what completions call the peer
  * @target_known: the same, of accesses that the provider below tells of
  * @held: messages that wait for a receive, or for the rest of it
+ * @unnamed: the sender of some of them was not in the address vector
  * @stored: those that wait for a receive
  * @stored_bufs: buffers of theirs
  * @accesses: what waits for a slot of the queue to report it
@@ -314,6 +315,7 @@ struct rxm_conn {
 	struct kofi_av_known	known;
 	struct kofi_av_known	target_known;
 	struct list_head	held;
+	bool			unnamed;
 	unsigned int		stored;
 	unsigned int		stored_bufs;
 	struct list_head	accesses;
@@ -589,6 +591,7 @@ void rxm_conn_todo(struct rxm_conn *c);
 void rxm_conn_fail(struct rxm_conn *c, int err);
 void rxm_conn_drain(struct rxm_ep *ep);
 void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr);
+void rxm_peers_added(struct fid_ep *fid);
 int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr, bool port);
 int rxm_conn_init(struct rxm_ep *ep);
 void rxm_conn_exit(struct rxm_ep *ep);

@@ -669,6 +669,24 @@ static void ksk_dgram_abort(struct ksk_ep *ep, int err)
 	ksk_dgram_softirq(ksk_dgram(ep));
 }
 
+/* kofi_ep_ops.peers_added */
+static void ksk_dgram_peers_added(struct fid_ep *fid)
+{
+	struct ksk_ep *ep = ksk_ep(fid);
+	struct ksk_dgram *d = ksk_dgram(ep);
+	fi_addr_t src;
+
+	if (!(ep->base.info->caps & FI_SOURCE))
+		return;
+	spin_lock_bh(&d->rx_lock);
+	if (d->waits && d->rxmsg.src == FI_ADDR_NOTAVAIL) {
+		src = kofi_av_source(ep->base.av, &d->from.sa);
+		if (src != FI_ADDR_NOTAVAIL)
+			kofi_rxq_rename(&ep->rxq, &d->rxmsg, src);
+	}
+	spin_unlock_bh(&d->rx_lock);
+}
+
 static void ksk_dgram_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
@@ -719,6 +737,7 @@ static const struct kofi_ep_ops ksk_dgram_ops = {
 	.obj		= &ksk_dgram_obj_ops,
 	.enable		= ksk_dgram_enable,
 	.drain		= ksk_dgram_drain,
+	.peers_added	= ksk_dgram_peers_added,
 };
 
 /* fi_endpoint() of type FI_EP_DGRAM */

@@ -33,6 +33,7 @@
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
+#include <kunit/static_stub.h>
 #include <kunit/visibility.h>
 #include <net/tcp.h>
 
@@ -526,6 +527,27 @@ static void ksk_rdm_refused(struct ksk_ep *ep)
 }
 
 /**
+ * ksk_peer_name - what the address vector calls a peer
+ * @peer: the peer
+ *
+ * If it is not there, what waits is looked at again when something is inserted.
+ *
+ * Context: any.
+ * Return: as kofi_av_source().
+ */
+fi_addr_t ksk_peer_name(struct ksk_peer *peer)
+{
+	struct kofi_av *av = peer->conn.ep->base.av;
+	fi_addr_t name = kofi_av_recall(av, &peer->addr.sa, &peer->known);
+
+	if (likely(name != FI_ADDR_NOTAVAIL))
+		return name;
+	WRITE_ONCE(peer->unnamed, true);
+	smp_mb();	/* that, before another look; pairs with kofi_av_added() */
+	return kofi_av_recall(av, &peer->addr.sa, &peer->known);
+}
+
+/**
  * ksk_rdm_source - what completions call the peer of a connection
  * @c: the connection, of an endpoint of type FI_EP_RDM
  *
@@ -535,11 +557,57 @@ static void ksk_rdm_refused(struct ksk_ep *ep)
 fi_addr_t ksk_rdm_source(struct ksk_conn *c)
 {
 	const struct kofi_ep *ep = &c->ep->base;
-	struct ksk_peer *peer = ksk_peer(c);
 
+	KUNIT_STATIC_STUB_REDIRECT(ksk_rdm_source, c);
 	if (!(ep->info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
 		return FI_ADDR_NOTAVAIL;
-	return kofi_av_recall(ep->av, &peer->addr.sa, &peer->known);
+	return ksk_peer_name(ksk_peer(c));
+}
+EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_source);
+
+/**
+ * ksk_rdm_rename - the sender of a message was not known
+ * @c: its connection, of an endpoint of type FI_EP_RDM
+ * @rxmsg: the message; called by its sender's name from now on if that is known
+ *
+ * Context: locked.
+ */
+void ksk_rdm_rename(struct ksk_conn *c, struct kofi_rxmsg *rxmsg)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	unsigned long irq;
+	fi_addr_t src;
+
+	if (ksk_rdm_source(c) == FI_ADDR_NOTAVAIL)
+		return;
+	/* who removes it takes the lock afterwards: it is not named too late */
+	spin_lock_irqsave(&rdm->lock, irq);
+	src = ksk_rdm_source(c);
+	if (src != FI_ADDR_NOTAVAIL)
+		kofi_rxq_rename(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), rxmsg,
+				src);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+}
+
+/* kofi_ep_ops.peers_added */
+static void ksk_rdm_peers_added(struct fid_ep *fid)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ksk_ep(fid));
+	struct ksk_peer *peer;
+
+	spin_lock_irq(&rdm->lock);
+	/* nothing is received any more */
+	if (rdm->closing)
+		goto unlock;
+	ksk_unexpected_own(rdm);
+	list_for_each_entry(peer, &rdm->conns, node) {
+		if (!READ_ONCE(peer->unnamed))
+			continue;
+		WRITE_ONCE(peer->unnamed, false);
+		irq_poll_sched(&peer->conn.poll);
+	}
+unlock:
+	spin_unlock_irq(&rdm->lock);
 }
 
 /* kofi_ep_ops.peer_removed */
@@ -709,11 +777,14 @@ static int ksk_rdm_close(struct fi_fid *fid)
 	struct ksk_peer *peer, *next;
 
 	ksk_ep_unlist(ep);
+	spin_lock_irq(&rdm->lock);
 	list_splice_init(&rdm->ended, &rdm->conns);
+	spin_unlock_irq(&rdm->lock);
 	list_for_each_entry_safe(peer, next, &rdm->conns, node) {
 		ksk_conn_close(&peer->conn);
-		/* addresses may still be removed */
+		/* the address vector and statistics still look at them */
 		spin_lock_irq(&rdm->lock);
+		list_del(&peer->node);
 		ksk_rdm_unlink(rdm, peer);
 		spin_unlock_irq(&rdm->lock);
 		ksk_peer_free(peer);
@@ -775,6 +846,7 @@ static const struct kofi_ep_ops ksk_rdm_ops = {
 	.send_deferred	= ksk_rdm_send_deferred,
 	.peer_removed	= ksk_rdm_peer_removed,
 	.peer_next	= ksk_peers_next,
+	.peers_added	= ksk_rdm_peers_added,
 };
 
 /* fi_endpoint() of type FI_EP_RDM */

@@ -134,6 +134,7 @@ struct ksk_rndv {
  * @held: on a list of the endpoint's, if it looks for a receive once more first
  * @posts: receives after which it may do so again
  * @before: messages of it that were stored when its stream stopped for them
+ * @unnamed: it was not in the address vector when a message of it was looked at
  */
 struct ksk_peer {
 	struct ksk_conn		conn;
@@ -161,6 +162,7 @@ struct ksk_peer {
 	struct list_head	held;
 	u64			posts;
 	unsigned int		before;
+	bool			unnamed;
 };
 
 static inline struct ksk_rdm *ksk_rdm(struct ksk_ep *ep)
@@ -193,7 +195,9 @@ extern struct kmem_cache *ksk_peers;
 int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
 void ksk_rdm_deferred(struct ksk_conn *c);
+fi_addr_t ksk_peer_name(struct ksk_peer *peer);
 fi_addr_t ksk_rdm_source(struct ksk_conn *c);
+void ksk_rdm_rename(struct ksk_conn *c, struct kofi_rxmsg *rxmsg);
 
 /* What completions call the peer */
 static inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
@@ -255,6 +259,7 @@ void ksk_unexpected_drain(struct ksk_rdm *rdm);
 void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr);
+void ksk_unexpected_own(struct ksk_rdm *rdm);
 
 /* ------------------------------------------------------------------- tx.c */
 

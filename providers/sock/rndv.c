@@ -237,6 +237,12 @@ static struct ksk_rts *ksk_rts_new(struct ksk_conn *c)
 	return rts;
 }
 
+static void ksk_rts_rename(struct ksk_rts *rts)
+{
+	if (rts->rxmsg.src == FI_ADDR_NOTAVAIL)
+		ksk_rdm_rename(rts->c, &rts->rxmsg);
+}
+
 /* It is no stored message any more. */
 static void ksk_rts_uncharge(struct ksk_rts *rts)
 {
@@ -297,6 +303,8 @@ int ksk_rndv_rts(struct ksk_conn *c)
 			return -EPROTO;
 		}
 		rts = ksk_rts_new(c);
+	} else {
+		ksk_rts_rename(rts);
 	}
 	if (!rts) {
 		set_bit(KSK_CONN_MEMORY, &c->flags);
@@ -310,6 +318,8 @@ int ksk_rndv_rts(struct ksk_conn *c)
 		return err;
 	} else if (ksk_unexpected_admit(c, sizeof(*rts))) {
 		rts->charged = true;
+		/* it may have been inserted since it was looked up */
+		ksk_rts_rename(rts);
 		ksk_stat_inc(&c->stats.rx_unexpected);
 	} else {
 		r->stalled = rts;

@@ -367,6 +367,8 @@ static int ksk_rx_match(struct ksk_conn *c)
 		if (f->flags & KSK_F_CQ_DATA)
 			c->rxmsg.flags = FI_REMOTE_CQ_DATA;
 		c->rxmsg.confirmed = f->flags & KSK_F_ACK_MASK;
+	} else if (c->rxmsg.src == FI_ADDR_NOTAVAIL && c != c->ep->conn) {
+		ksk_rdm_rename(c, &c->rxmsg);
 	}
 	return ksk_rx_found(c, kofi_rxq_match(kofi_ep_rxq(&c->ep->base,
 							  &c->ep->rxq),

@@ -155,16 +155,14 @@ static void ksk_unexpected_free(struct ksk_unexpected *u)
  * @bytes: what it takes; counts until ksk_unexpected_release()
  *
  * Context: locked.
- * Return: false for a sender that is not in the address vector, and at a limit, when
- * the softirq item runs as soon as there is room.
+ * Return: false for a sender that is not in the address vector, and at a limit; the
+ * softirq item runs when it has been inserted, or as soon as there is room.
  */
 bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes)
 {
 	struct ksk_peer *peer = ksk_peer(c);
 
-	return kofi_av_recall(c->ep->base.av, &peer->addr.sa,
-			      &peer->known) !=
-	       FI_ADDR_NOTAVAIL &&
+	return ksk_peer_name(peer) != FI_ADDR_NOTAVAIL &&
 	       ksk_unexpected_charge(ksk_rdm(c->ep), peer, bytes);
 }
 
@@ -297,6 +295,12 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 		ksk_unexpected_free(u);
 		return !kofi_rxq_match(ksk_unexpected_rxq(rdm), rxmsg, op);
 	}
+	/*
+	 * It may have been inserted since it was looked up; what has named the record
+	 * before it waited has not looked for a receive.
+	 */
+	if (rxmsg->src == FI_ADDR_NOTAVAIL)
+		ksk_rdm_rename(c, &u->rxmsg);
 	c->rx.unexpected = u;
 	ksk_stat_inc(&c->stats.rx_unexpected);
 	return true;
@@ -456,6 +460,36 @@ void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr)
 		spin_lock_irqsave(&q->lock, irq);
 		u->rxmsg.src = FI_ADDR_NOTAVAIL;
 		spin_unlock_irqrestore(&q->lock, irq);
+	}
+}
+
+/**
+ * ksk_unexpected_own - addresses have been inserted that may be of such senders
+ * @rdm: the endpoint, with its lock held
+ *
+ * Context: any.
+ */
+void ksk_unexpected_own(struct ksk_rdm *rdm)
+{
+	const struct kofi_ep *ep = &rdm->ep.base;
+	const struct ksk_unexpected *last = NULL;
+	fi_addr_t src = FI_ADDR_NOTAVAIL;
+	struct ksk_unexpected *u;
+
+	lockdep_assert_held(&rdm->lock);
+
+	if (!(ep->info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
+		return;
+	list_for_each_entry(u, &rdm->unexpected, node) {
+		if (u->rxmsg.src != FI_ADDR_NOTAVAIL)
+			continue;
+		/* there may be many of one peer */
+		if (!last || memcmp(&u->addr, &last->addr, sizeof(u->addr)))
+			src = kofi_av_source(ep->av, &u->addr.sa);
+		last = u;
+		if (src != FI_ADDR_NOTAVAIL)
+			kofi_rxq_rename(ksk_unexpected_rxq(rdm), &u->rxmsg,
+					src);
 	}
 }
 

@@ -432,6 +432,9 @@ struct kofi_peer_state {
  *	@number on, and store its number there; false if there is none. Numbers are
  *	the provider's, below U32_MAX: a peer keeps its own while it is one. Types
  *	that do not connect, or NULL. Process context; the endpoint cannot go away
+ * @peers_added: addresses are in the vector that were not: messages that wait may
+ *	have a known sender by now, see kofi_rxq_rename(). NULL if no message waits.
+ *	Process context, may sleep; the address vector is locked
  */
 struct kofi_ep_ops {
 	const struct fi_ops		*fid;
@@ -449,6 +452,7 @@ struct kofi_ep_ops {
 							const struct sockaddr *addr);
 	bool				(*peer_next)(struct fid_ep *ep, u32 *number,
 						     struct kofi_peer_state *state);
+	void				(*peers_added)(struct fid_ep *ep);
 };
 
 /**

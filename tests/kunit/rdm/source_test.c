@@ -3,7 +3,9 @@
  * Messages whose sender is not in the address vector, over each provider of endpoints
  * that do not connect: what FI_SOURCE_ERR makes of their completions.
  */
+#include <linux/completion.h>
 #include <linux/in.h>
+#include <linux/kthread.h>
 #include <linux/sizes.h>
 #include <linux/wait.h>
 
@@ -14,6 +16,8 @@
 #define SR_TAG		0x1234
 #define SR_PART		1000	/* bytes of a message for a multi-receive */
 #define SR_PARTS	4
+#define SR_CLOSES	5
+#define SR_OTHERS	1000
 
 /* A pair of which only one end knows the other */
 static struct rdm_pair *sr_alloc(struct kunit *test, u64 caps)
@@ -168,6 +172,115 @@ static void sr_messages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&t->to.ep->fid), 0);
 	t->to.ep = NULL;
 	KUNIT_EXPECT_EQ(test, fi_close(&cntr->fid), 0);
+}
+
+/* Until the message that has been sent waits for a receive */
+static void sr_waits(struct rdm_pair *t)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(RDM_TIMEOUT);
+
+	while (!rdm_stat(&t->to.ep->fid, "rx_stalls") &&
+	       !rdm_stat(&t->to.ep->fid, "rx_unexpected") &&
+	       time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+}
+
+/*
+ * A sender that is inserted while its message waits has a name from then on: for
+ * completions, and for receives that are meant for it.
+ */
+static void sr_inserted_with(struct kunit *test, u64 caps, bool tagged)
+{
+	struct rdm_pair *t = sr_open(test, caps);
+	struct fi_cq_tagged_entry done;
+	struct sockaddr_in name;
+	size_t len = sizeof(name);
+	fi_addr_t peer;
+	ssize_t ret;
+
+	ret = tagged ? fi_tsend(t->from.ep, t->out, RDM_LONG, NULL,
+				t->from.peer, SR_TAG, t->out) :
+		       fi_send(t->from.ep, t->out, 64, NULL, t->from.peer,
+			       t->out);
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	sr_waits(t);
+	KUNIT_ASSERT_EQ(test, fi_getname(&t->from.ep->fid, &name, &len), 0);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(t->to.av, &name, 1, &peer, 0, NULL),
+			1);
+	ret = tagged ? fi_trecv(t->to.ep, t->in, RDM_LONG, NULL, peer, SR_TAG,
+				0, t->in) :
+		       fi_recv(t->to.ep, t->in, 64, NULL, peer, t->in);
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	sr_success(t, peer);
+	KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &done), 0);
+	KUNIT_EXPECT_MEMEQ(test, t->in, t->out, tagged ? RDM_LONG : 64);
+}
+
+static void sr_inserted(struct kunit *test)
+{
+	sr_inserted_with(test, FI_SOURCE_ERR, false);
+}
+
+static void sr_inserted_directed(struct kunit *test)
+{
+	sr_inserted_with(test, FI_DIRECTED_RECV, false);
+}
+
+static void sr_inserted_long(struct kunit *test)
+{
+	sr_inserted_with(test, FI_DIRECTED_RECV | FI_SOURCE_ERR, true);
+}
+
+struct sr_inserter {
+	struct fid_av		*av;
+	struct completion	begun;
+	fi_addr_t		got[SR_OTHERS];
+};
+
+/* Others are inserted and removed, again and again; it takes them some time. */
+static int sr_insert_thread(void *arg)
+{
+	struct sr_inserter *s = arg;
+	int err = 0;
+
+	while (!kthread_should_stop()) {
+		complete(&s->begun);
+		if (fi_av_insertsym(s->av, rdm_place_address(), 1, "1000",
+				    SR_OTHERS, s->got, 0, NULL) != SR_OTHERS ||
+		    fi_av_remove(s->av, s->got, SR_OTHERS, 0))
+			err = -EIO;
+		cond_resched();
+	}
+	return err;
+}
+
+/* Insertions while an endpoint is closed look at no connection that has gone. */
+static void sr_inserted_closing(struct kunit *test)
+{
+	struct rdm_pair *t = sr_alloc(test, FI_SOURCE_ERR);
+	struct sr_inserter *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct task_struct *task;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	for (i = 0; i < SR_CLOSES; i++) {
+		rdm_pair_end(t, &t->from, 0, 0, NULL);
+		rdm_pair_end(t, &t->to, 0, 0, NULL);
+		sr_enable(t);
+		KUNIT_ASSERT_EQ(test, fi_send(t->from.ep, t->out, 64, NULL,
+					      t->from.peer, t->out), 0);
+		sr_waits(t);
+		s->av = t->to.av;
+		init_completion(&s->begun);
+		task = kthread_run(sr_insert_thread, s, "sr_insert");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+		wait_for_completion(&s->begun);
+		KUNIT_EXPECT_EQ(test, fi_close(&t->to.ep->fid), 0);
+		KUNIT_EXPECT_EQ(test, kthread_stop(task), 0);
+		t->to.ep = NULL;
+		rdm_close_end(test, &t->to);
+		rdm_close_end(test, &t->from);
+	}
 }
 
 /* Without the capability they are successes without a source. */
@@ -332,6 +445,10 @@ static void sr_info(struct kunit *test)
 static struct kunit_case sr_cases[] = {
 	KUNIT_CASE_PARAM(sr_info, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(sr_messages, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sr_inserted, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sr_inserted_directed, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sr_inserted_long, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(sr_inserted_closing, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(sr_without, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(sr_multi, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(sr_data, rdm_place_gen_params),

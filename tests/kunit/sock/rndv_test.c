@@ -5,6 +5,8 @@
  */
 #include <linux/slab.h>
 
+#include <kunit/static_stub.h>
+
 #include "rdm.h"
 
 /* Long tagged messages are announced; nothing behind them waits. */
@@ -335,6 +337,64 @@ static void rdm_rendezvous_expired_test(struct kunit *test)
 	rdm_sent(test, a, 1, 0);
 }
 
+static int rdm_lookups;
+
+/* The first look-up was made before the insertion that another one finds. */
+static fi_addr_t rdm_source_late(struct ksk_conn *c)
+{
+	return rdm_lookups++ ? kofi_av_source(c->ep->base.av,
+					      &ksk_peer(c)->addr.sa) :
+			       FI_ADDR_NOTAVAIL;
+}
+
+/*
+ * The sender is inserted between the look-up and the storing of its message, or of
+ * an announcement: it has a name.
+ */
+static void rdm_named_late(struct kunit *test, size_t len)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	unsigned int min = ksk_rendezvous_min;
+	unsigned long end = jiffies + LIVE_JIFFIES;
+	struct fi_cq_tagged_entry e;
+	fi_addr_t peer[2], src;
+	int i, n;
+
+	WRITE_ONCE(ksk_rendezvous_min, 2000);
+	rdm_pair(test, FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV, peer);
+	WRITE_ONCE(ksk_rendezvous_min, min);
+	/* one connects; another is read in this thread, if ksoftirqd does not */
+	rdm_lookups = 0;
+	for (n = 0; !rdm_lookups && n < 10; n++) {
+		rdm_tsend(test, a, peer[0], n, len, 0);
+		while (rdm_stored(b) <= n && time_before(jiffies, end))
+			schedule_timeout_uninterruptible(1);
+		kunit_activate_static_stub(test, ksk_rdm_source,
+					   rdm_source_late);
+	}
+	kunit_deactivate_static_stub(test, ksk_rdm_source);
+	KUNIT_ASSERT_GT(test, rdm_lookups, 0);
+	for (i = 0; i < n; i++) {
+		KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->in, len, NULL, peer[1],
+					       i, 0, NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_cq_sreadfrom(b->rx, &e, 1, &src, NULL,
+						      LIVE_TIMEOUT), 1);
+		KUNIT_EXPECT_EQ(test, e.tag, (u64)i);
+		KUNIT_EXPECT_EQ(test, src, peer[1]);
+		KUNIT_EXPECT_MEMEQ(test, t->in, t->out + i * len, len);
+	}
+	rdm_sent(test, a, n, 0);
+	rdm_close(test, a);
+	rdm_close(test, b);
+}
+
+static void rdm_named_late_test(struct kunit *test)
+{
+	rdm_named_late(test, 100);
+	rdm_named_late(test, 4000);
+}
+
 static struct kunit_case rndv_cases[] = {
 	KUNIT_CASE(rdm_rendezvous_test),
 	KUNIT_CASE(rdm_rendezvous_multi_test),
@@ -343,6 +403,7 @@ static struct kunit_case rndv_cases[] = {
 	KUNIT_CASE(rdm_rendezvous_gone_test),
 	KUNIT_CASE(rdm_rendezvous_late_test),
 	KUNIT_CASE(rdm_rendezvous_expired_test),
+	KUNIT_CASE(rdm_named_late_test),
 	{}
 };
 
