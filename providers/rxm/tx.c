@@ -16,8 +16,9 @@
  * Up to 16 KiB in one packet with the header in front; up to 128 KiB in segments; longer ones
  * by rendezvous: regions below and a packet that names them, from which the peer
  * fetches the bytes. Messages go in segments, too, where the memory has too many
- * pieces for one packet or four regions. The bytes are not copied. A peer that is
- * configured to fetch nothing names its own memory instead, which we write.
+ * pieces for one packet or four regions. No bytes are copied but those of a message that
+ * is as short as an inject. A peer that is configured to fetch nothing names its own
+ * memory instead, which we write.
  *
  * Locks
  *
@@ -268,13 +269,41 @@ void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type)
 	}
 }
 
+/*
+ * Copy a short payload behind the header, where that of an inject is already. One
+ * piece of the linear mapping goes a shorter way below than two.
+ */
+static bool rxm_op_pack(struct rxm_op *op, struct rxm_vec *v)
+{
+	const size_t len = op->cur.len;
+	struct iov_iter iter;
+
+	if (len > sizeof(op->inject))
+		return false;
+	if (len && !(op->flags & FI_INJECT)) {
+		iter = *kofi_cursor_iter(&op->cur);
+		if (iov_iter_count(&iter) < len ||
+		    copy_from_iter(op->inject, len, &iter) != len)
+			return false;
+	}
+	v->kv[0].iov_base = &op->hdr;
+	v->kv[0].iov_len = sizeof(op->hdr) + len;
+	v->n = 1;
+	v->kind = KOFI_KVEC;
+	return true;
+}
+
+static_assert(offsetof(struct rxm_op, inject) - offsetof(struct rxm_op, hdr) ==
+	      sizeof(struct rxm_hdr));
+
 static int rxm_send_eager(struct rxm_conn *c, struct rxm_op *op)
 {
 	struct rxm_vec v;
 	int err;
 
 	rxm_op_hdr(op, &op->hdr, RXM_EAGER_MSG);
-	if (rxm_gather(op, &op->hdr, op->cur.len, &v) < op->cur.len) {
+	if (!rxm_op_pack(op, &v) &&
+	    rxm_gather(op, &op->hdr, op->cur.len, &v) < op->cur.len) {
 		op->how = RXM_HOW_SEGMENTS;
 		return -EAGAIN;
 	}
