@@ -50,6 +50,7 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run dgram-server "kofi pingpong -p sock $DGRAM" "fi_pingpong -p udp $DGRAM a"
 	run dgram-client "fi_pingpong -p udp $DGRAM" "kofi pingpong -p sock $DGRAM a"
 	run dgram-newer-server "kofi pingpong -p sock $DGRAM" "fi_pingpong@trixie -p udp $DGRAM a"
+	run dgram-newer-client "fi_pingpong@trixie -p udp $DGRAM" "kofi pingpong -p sock $DGRAM a"
 	run dgram-kernels "kofi pingpong $DGRAM" "kofi pingpong $DGRAM a"
 	run dgram-ipv6 "kofi pingpong -6 $DGRAM" "kofi pingpong -6 $DGRAM a6"
 	run rdm-kernels "kofi pingpong $RDM -m tagged" "kofi pingpong $RDM -m tagged a"

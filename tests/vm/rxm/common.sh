@@ -18,11 +18,12 @@ runs() {	# calls run NAME SERVER CLIENT [PORT], words separated by blanks
 	for size in 64 65536 262144; do
 		now="$OPTS $size"
 		run "kernels $size" "$KERNEL $now" "$KERNEL $now a"
-		run "server $size" "$KERNEL $now" "$USER $now a"
-		run "client $size" "$USER $now" "$KERNEL $now a"
 		run "tagged-server $size" "$KERNEL $now -m tagged" "$TAGGED $now a"
 		run "tagged-client $size" "$TAGGED $now" "$KERNEL $now -m tagged a"
 	done
+	all="-e rdm -c -I 2 -S all"
+	run server "$KERNEL $all" "$USER $all a"
+	run client "$USER $all" "$KERNEL $all a"
 	NEWER="fi_pingpong@trixie -p tcp;ofi_rxm"
 	run newer-server "$KERNEL $now" "$NEWER $now a"
 	run newer-client "$NEWER $now" "$KERNEL $now a"

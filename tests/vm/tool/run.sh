@@ -111,40 +111,48 @@ step short expect_output "provider: sock" kofi info
 step info-json json kofi info --json
 kofi info >/tmp/t/all
 kofi info -v >/tmp/t/ours
-fi_info -v -p tcp -t FI_EP_MSG >/tmp/t/theirs
 
 labels() {	# of the first fi_info of a file: lines up to their colons
 	awk '/^---/ { n++ } n == 1' "$1" | sed 's/: .*/:/'
 }
 
-as_fi_info() {	# what fi_info of 1.17 prints, or of 2.1, which prints less
-	labels /tmp/t/ours >/tmp/t/ours.labels
-	labels "$1" >/tmp/t/theirs.labels
+as_fi_info() {	# OURS THEIRS: what fi_info of 1.17 prints, or of 2.1, which prints less
+	labels "$1" >/tmp/t/ours.labels
+	labels "$2" >/tmp/t/theirs.labels
 	if grep -q ' progress:$' /tmp/t/theirs.labels; then
 		sed -i -e '/ comp_order:$/d; / total_buffered_recv:$/d' \
 			-e '/ control_progress:$/d; s/ data_progress:$/ progress:/' /tmp/t/ours.labels
 	fi
 	[ -s /tmp/t/theirs.labels ] && diff /tmp/t/ours.labels /tmp/t/theirs.labels
 }
-fi_info@trixie -v -p tcp -t FI_EP_MSG >/tmp/t/newer
-step same-fields as_fi_info /tmp/t/theirs
-step same-fields-newer as_fi_info /tmp/t/newer
 
-same_values() {	# what describes the machine, of eth0's first IPv4 interface
-	for i in ours theirs; do
+same_values() {	# OURS THEIRS: what describes the machine, of eth0's first IPv4 interface
+	for i in "$@"; do
 		awk '/^---/ { keep(r); r = "" } { r = r $0 "\n" } END { keep(r) }
 		function keep(r) {
 			if (!done && r ~ /name: eth0\n/ && r ~ /FI_SOCKADDR_IN\n/) {
 				printf "%s", r
 				done = 1
 			}
-		}' /tmp/t/$i |
-		grep -E '^    (addr_format|src_addr|src_addrlen|dest|handle|nic)|^        (type|protocol|protocol_version|threading|resource_mgmt|av_type|name|mr_key_size|cq_data_size|tx_ctx_cnt: 1|tclass|domain):' >/tmp/t/$i.values
+		}' "$i" |
+		grep -E '^    (addr_format|src_addr|src_addrlen|dest|handle|nic)|^        (type|protocol|protocol_version|threading|resource_mgmt|av_type|name|mr_key_size|cq_data_size|tx_ctx_cnt: 1|tclass|domain):' >"$i.values"
 	done
-	cat /tmp/t/ours.values
-	[ "$(wc -l </tmp/t/theirs.values)" -ge 19 ] && diff /tmp/t/ours.values /tmp/t/theirs.values
+	cat "$1.values"
+	[ "$(wc -l <"$2.values")" -ge 19 ] && diff "$1.values" "$2.values"
 }
-step same-values same_values
+
+compare() {	# TYPE PROVIDER_OF_1.17 PROVIDER_OF_2.1 WHOSE_VALUES
+	kofi info -v -t "$1" -p sock >"/tmp/t/$1"
+	fi_info -v -t "$1" -p "$2" >"/tmp/t/$1.theirs"
+	fi_info@trixie -v -t "$1" -p "$3" >"/tmp/t/$1.newer"
+	step "same-fields-$1" as_fi_info "/tmp/t/$1" "/tmp/t/$1.theirs"
+	step "same-fields-newer-$1" as_fi_info "/tmp/t/$1" "/tmp/t/$1.newer"
+	step "same-values-$1" same_values "/tmp/t/$1" "/tmp/t/$1.$4"
+}
+compare FI_EP_MSG tcp tcp theirs
+# the native ones; 1.17 calls their provider net, and its version is 0
+compare FI_EP_RDM net tcp newer
+compare FI_EP_DGRAM udp udp newer
 
 provider_keys() {	# without hints the kernel chooses keys; userspace leaves it to its caller
 	grep -qxF '        mr_mode: [ FI_MR_PROV_KEY ]' /tmp/t/ours

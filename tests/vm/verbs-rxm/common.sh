@@ -20,6 +20,8 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	NEWER="env FI_UNIVERSE_SIZE=16 fi_pingpong@trixie -p verbs;ofi_rxm -d rxe"
 	run newer-server "$KERNEL $ONE 262144" "$NEWER $ONE 262144 10.0.0.1"
 	run newer-client "$NEWER $ONE 65536" "$KERNEL $ONE 65536 10.0.0.1"
+	run newer-tagged-server "$KERNEL $ONE 65536 -m tagged" "$NEWER $ONE 65536 -m tagged 10.0.0.1"
+	run newer-tagged-client "$NEWER $ONE 262144 -m tagged" "$KERNEL $ONE 262144 -m tagged 10.0.0.1"
 }
 
 device() {

@@ -27,7 +27,12 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run "$1 memory" "$MEMORY serve $at" "$MEMORY connect $at brief last"
 	run "$1 memory kernel-server" "$MEMORY serve $at" "$PEER connect $at brief last"
 	run "$1 memory kernel-client" "$PEER serve $at" "$MEMORY connect $at only=forms last"
-	[ "$1" = rxe ] || datagrams "$1"
+	if [ "$1" = rxe ]; then
+		load kofi_rxm || return
+		run "$1 memory datagrams" "$MEMORY serve $at rdm" "$MEMORY connect $at rdm brief last"
+	else
+		datagrams "$1"
+	fi
 }
 
 # Over rxe, the scenario verbs-rxm has more of them. Here they need credits.
