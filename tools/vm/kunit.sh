@@ -25,14 +25,22 @@ elif [ "$device" = rdm ]; then
 	parameters=type=rdm
 elif [ "$device" = rxm ]; then
 	parameters="type=rdm provider=sock;ofi_rxm"
+elif [ "$device" = dgram ]; then
+	parameters=type=dgram
 elif [ "$device" ]; then
-	step "make $device" ip link add under0 type dummy
-	ip link set under0 mtu 4200
-	ip addr add 10.99.1.1/24 dev under0
-	ip link set under0 up
+	prov=provider=verbs
+	[ "$device" != rxe-rxm ] || prov="type=rdm provider=verbs;ofi_rxm"
+	device=${device%-rxm}
+	# the second is for a case that has another device
+	for i in 0 1; do
+		step "make under$i" ip link add under$i type dummy
+		ip link set under$i mtu 4200
+		ip addr add 10.99.$((i + 1)).1/24 dev under$i
+		ip link set under$i up
+	done
 	[ "$device" != dma ] || step "load $device" load kofi_testrdma
 	step "link $device" rdma link add "$device" type "$device" netdev under0
-	parameters="provider=verbs device=$device address=10.99.1.1 netdev=under0"
+	parameters="$prov device=$device address=10.99.1.1 netdev=under0"
 fi
 # KASAN keeps what has been freed until somebody allocates who may sleep, and
 # rxe's packets never are: alone with them, the machine runs out of memory.

@@ -39,6 +39,8 @@
  * @sq_bytes: bytes of a send queue, as mlx5 counts them; 0: as many as one likes
  * @max_inline: bytes a queue pair may ask for
  * @hide_last: the last work request is not reported
+ * @hold: queue pairs go into their error state not before that
+ * @held: one waits for it
  * @created: queue pairs that were asked for
  * @destroyed: queue pairs
  * @allocated: regions
@@ -64,6 +66,8 @@ static struct vf {
 	size_t			sq_bytes;
 	unsigned int		max_inline;
 	bool			hide_last;
+	struct completion	*hold;
+	struct completion	held;
 	atomic_t		created;
 	atomic_t		destroyed;
 	atomic_t		allocated;
@@ -127,6 +131,10 @@ static int vf_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	if (vf->refuse_error && mask & IB_QP_STATE &&
 	    attr->qp_state == IB_QPS_ERR)
 		return -EIO;
+	if (vf->hold && mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR) {
+		complete_all(&vf->held);
+		wait_for_completion(vf->hold);
+	}
 	return vf->ops.modify_qp(qp, attr, mask, udata);
 }
 
@@ -881,6 +889,72 @@ static void fault_last(struct kunit *test)
 	KUNIT_EXPECT_LT(test, vf_drain_shared(test, VF_SHARED), 3 * one);
 }
 
+/* ------------------------------------------------------------ two devices */
+
+#define VF_SECOND	"second"
+
+/* What is done to one device, or to the other */
+struct vf_task {
+	struct work_struct	work;
+	struct completion	done;
+	struct ct_pair		*p;
+	int			err;
+};
+
+static void vf_drain_work(struct work_struct *work)
+{
+	struct vf_task *t = container_of(work, struct vf_task, work);
+
+	t->err = kofi_ep_drain(t->p->side[0].ep);
+	complete(&t->done);
+}
+
+static void vf_open_work(struct work_struct *work)
+{
+	struct vf_task *t = container_of(work, struct vf_task, work);
+
+	t->err = link_open(VF_SECOND);
+	complete(&t->done);
+}
+
+/* While an endpoint of one device takes long to end, another device is opened. */
+static void fault_second(struct kunit *test)
+{
+	struct vf_task drain = {}, open = {};
+	struct completion hold;
+	struct ct_pair *p;
+	bool opened;
+
+	KUNIT_ASSERT_EQ(test, link_add_second(VF_SECOND, "under1"), 0);
+	p = vf_open(test, CT_READ, 0);
+	vf_exchange(p);
+	drain.p = p;
+	init_completion(&hold);
+	init_completion(&vf->held);
+	init_completion(&drain.done);
+	init_completion(&open.done);
+	INIT_WORK_ONSTACK(&drain.work, vf_drain_work);
+	INIT_WORK_ONSTACK(&open.work, vf_open_work);
+	vf->hold = &hold;
+	queue_work(system_unbound_wq, &drain.work);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&vf->held, TEST_LIMIT(10 * HZ)), 0);
+	queue_work(system_unbound_wq, &open.work);
+	opened = wait_for_completion_timeout(&open.done, TEST_LIMIT(10 * HZ));
+	KUNIT_EXPECT_TRUE_MSG(test, opened, "the other device had to wait");
+	KUNIT_EXPECT_FALSE(test, completion_done(&drain.done));
+	vf->hold = NULL;
+	complete_all(&hold);
+	wait_for_completion(&drain.done);
+	if (!opened)
+		wait_for_completion(&open.done);
+	destroy_work_on_stack(&drain.work);
+	destroy_work_on_stack(&open.work);
+	KUNIT_EXPECT_EQ(test, drain.err, 0);
+	KUNIT_EXPECT_EQ(test, open.err, 0);
+	ct_pair_close(p);
+	KUNIT_EXPECT_EQ(test, link_remove_second(VF_SECOND), 0);
+}
+
 static struct kunit_case vf_cases[] = {
 	KUNIT_CASE_PARAM(fault_error, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(fault_inline, ct_mode_gen_params),
@@ -900,6 +974,7 @@ static struct kunit_case vf_cases[] = {
 	KUNIT_CASE(fault_retries),
 	KUNIT_CASE(fault_unreachable),
 	KUNIT_CASE_SLOW(fault_last),
+	KUNIT_CASE(fault_second),
 	{}
 };
 

@@ -12,6 +12,7 @@
 #include <linux/net.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
+#include <linux/slab.h>
 #include <net/net_namespace.h>
 #include <net/netlink.h>
 #include <rdma/ib_verbs.h>
@@ -46,7 +47,7 @@ int link_test_init(struct kunit *test)
 	return 0;
 }
 
-static struct sk_buff *link_message(void)
+static struct sk_buff *link_message(const char *name, const char *under)
 {
 	struct sk_buff *skb = nlmsg_new(LINK_ROOM, GFP_KERNEL);
 	struct nlmsghdr *nlh;
@@ -57,9 +58,9 @@ static struct sk_buff *link_message(void)
 						    RDMA_NLDEV_CMD_NEWLINK),
 			0, NLM_F_REQUEST | NLM_F_ACK);
 	if (!nlh ||
-	    nla_put_string(skb, RDMA_NLDEV_ATTR_DEV_NAME, ct_device) ||
+	    nla_put_string(skb, RDMA_NLDEV_ATTR_DEV_NAME, name) ||
 	    nla_put_string(skb, RDMA_NLDEV_ATTR_LINK_TYPE, ct_device) ||
-	    nla_put_string(skb, RDMA_NLDEV_ATTR_NDEV_NAME, link_under)) {
+	    nla_put_string(skb, RDMA_NLDEV_ATTR_NDEV_NAME, under)) {
 		nlmsg_free(skb);
 		return NULL;
 	}
@@ -114,6 +115,21 @@ free:
 }
 
 /**
+ * link_add_second - make another device, of the same kind
+ * @name: its name
+ * @under: the network device below it
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error.
+ */
+int link_add_second(const char *name, const char *under)
+{
+	struct sk_buff *skb = link_message(name, under);
+
+	return skb ? link_ask(NETLINK_RDMA, skb) : -ENOMEM;
+}
+
+/**
  * link_add - make the device
  *
  * Context: process, may sleep.
@@ -121,12 +137,7 @@ free:
  */
 int link_add(void)
 {
-	struct sk_buff *skb;
-
-	if (!link_under)
-		return -ENODEV;
-	skb = link_message();
-	return skb ? link_ask(NETLINK_RDMA, skb) : -ENOMEM;
+	return link_under ? link_add_second(ct_device, link_under) : -ENODEV;
 }
 
 /**
@@ -191,15 +202,15 @@ free:
 static struct device *link_last;
 
 /**
- * link_remove - remove the device
+ * link_remove_second - remove a device
+ * @name: its name
  *
  * Context: process, may sleep; one at a time.
  * Return: 0, or -ENODEV if there is none.
  */
-int link_remove(void)
+int link_remove_second(const char *name)
 {
-	struct ib_device *ib = ib_device_get_by_name(ct_device,
-						     RDMA_DRIVER_UNKNOWN);
+	struct ib_device *ib = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
 	struct device *before = link_last;
 
 	if (!ib)
@@ -208,6 +219,52 @@ int link_remove(void)
 	put_device(before);
 	ib_unregister_device_and_put(ib);
 	return 0;
+}
+
+/**
+ * link_remove - remove the device
+ *
+ * Context: process, may sleep; one at a time.
+ * Return: 0, or -ENODEV if there is none.
+ */
+int link_remove(void)
+{
+	return link_remove_second(ct_device);
+}
+
+/**
+ * link_open - open a domain of a device and an endpoint, and close them again
+ * @name: the device's name
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error.
+ */
+int link_open(const char *name)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL;
+	struct fid_fabric *fabric = NULL;
+	struct fid_domain *domain = NULL;
+	struct fid_ep *ep = NULL;
+	int err;
+
+	if (!hints)
+		return -ENOMEM;
+	kfree(hints->domain_attr->name);
+	hints->domain_attr->name = kstrdup(name, GFP_KERNEL);
+	err = kofi_getinfo(&init_net, FI_VERSION(2, 1), NULL, NULL, 0, hints, &info,
+			   GFP_KERNEL);
+	fi_freeinfo(hints);
+	err = err ?: fi_fabric(info->fabric_attr, &fabric, NULL);
+	err = err ?: fi_domain(fabric, info, &domain, NULL);
+	err = err ?: fi_endpoint(domain, info, &ep, NULL);
+	if (ep)
+		err = fi_close(&ep->fid) ?: err;
+	if (domain)
+		err = fi_close(&domain->fid) ?: err;
+	if (fabric)
+		err = fi_close(&fabric->fid) ?: err;
+	fi_freeinfo(info);
+	return err;
 }
 
 /**

@@ -8,7 +8,10 @@
 extern unsigned int link_rounds;
 
 int link_add(void);
+int link_add_second(const char *name, const char *under);
 int link_remove(void);
+int link_remove_second(const char *name);
+int link_open(const char *name);
 int link_set_up(bool up);
 enum ct_mode link_mode(unsigned int round);
 struct net_device *link_netdev(void);
