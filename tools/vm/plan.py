@@ -105,7 +105,8 @@ def scenario_job(parts, flavour, report, loud=False, boot=None):
 
 # The unit tests, and the contract's over RDMA devices
 UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml"),
-                  ("dma", "uml"), ("rdm", "uml"), ("rxm", "uml")],
+                  ("dma", "uml"), ("rdm", "uml"), ("rxm", "uml"),
+                  ("dgram", "uml")],
          "soak": [("all", "debug"), ("rxe", "debug"), ("siw", "debug"),
                   ("dma", "debug")]}
 

@@ -39,7 +39,7 @@ MODULE_PARM_DESC(address, "Numeric address on the device (default 127.0.0.1)");
 
 static char *ct_type = "msg";
 module_param_named(type, ct_type, charp, 0444);
-MODULE_PARM_DESC(type, "Type of its endpoints: msg (default) or rdm");
+MODULE_PARM_DESC(type, "Type of its endpoints: msg (default), rdm or dgram");
 
 /**
  * ct_rdm - do endpoints not connect
@@ -50,7 +50,7 @@ MODULE_PARM_DESC(type, "Type of its endpoints: msg (default) or rdm");
  */
 bool ct_rdm(void)
 {
-	return !strcmp(ct_type, "rdm");
+	return strcmp(ct_type, "msg");
 }
 
 /**
@@ -555,12 +555,13 @@ bool ct_cancels(const struct ct_pair *p)
  * ct_need_stalls - the test sends what finds no receive yet
  * @p: the pair
  *
- * Skips the test where that is not held back but ends the connection.
+ * Skips the test where that is not held back but ends the connection, or is lost.
  */
 void ct_need_stalls(const struct ct_pair *p)
 {
-	if (p->info->domain_attr->resource_mgmt != FI_RM_ENABLED)
-		kunit_skip(p->test, "a message without a receive is an error");
+	if (p->info->domain_attr->resource_mgmt != FI_RM_ENABLED ||
+	    p->info->ep_attr->type == FI_EP_DGRAM)
+		kunit_skip(p->test, "a message without a receive is an error, or lost");
 }
 
 /**
@@ -603,10 +604,11 @@ bool ct_has_flags(const struct ct_pair *p, u64 flags)
 {
 	if (flags & FI_REMOTE_CQ_DATA && !p->info->domain_attr->cq_data_size)
 		return false;
-	/* iWARP knows of no receiver, and rxm of no answer */
+	/* iWARP knows of no receiver, rxm and datagrams of no answer */
 	return !(flags & FI_DELIVERY_COMPLETE) ||
 	       (p->info->ep_attr->protocol != FI_PROTO_IWARP &&
-		p->info->ep_attr->protocol != FI_PROTO_RXM);
+		p->info->ep_attr->protocol != FI_PROTO_RXM &&
+		p->info->ep_attr->type != FI_EP_DGRAM);
 }
 
 /* ----------------------------------------------------------------- content */
@@ -709,7 +711,8 @@ struct fi_info *ct_hints(void)
 	if (!hints)
 		return NULL;
 	hints->caps = FI_MSG;
-	hints->ep_attr->type = ct_rdm() ? FI_EP_RDM : FI_EP_MSG;
+	hints->ep_attr->type = !strcmp(ct_type, "dgram") ? FI_EP_DGRAM :
+			       ct_rdm() ? FI_EP_RDM : FI_EP_MSG;
 	hints->fabric_attr->prov_name = kstrdup(ct_provider, GFP_KERNEL);
 	hints->domain_attr->name = kstrdup(ct_device, GFP_KERNEL);
 	if (!hints->fabric_attr->prov_name || !hints->domain_attr->name) {
