@@ -696,6 +696,10 @@ static void rma_show(struct rma_run *run)
  */
 int rma_lead(struct rma_run *run)
 {
+	const struct rma_cmd leave = {
+		/* messages that the server will wait for */
+		.op = KRMA_RECV, .count = 4, .segs = 1, .off = 1001, .len = 4096,
+	};
 	bool found = !run->opts.only[0];
 	int i, ret;
 
@@ -705,6 +709,8 @@ int rma_lead(struct rma_run *run)
 		return rma_error(run, -EINVAL, "there is no group %s",
 				 run->opts.only);
 	ret = rma_ep_find(run) ?: rma_connect(run);
+	if (!ret && run->opts.leave)
+		return rma_cmd_send(run, &leave);
 	for (i = 0; i < ARRAY_SIZE(rma_groups) && !ret; i++) {
 		if (run->opts.only[0] &&
 		    strcmp(run->opts.only, rma_groups[i].name))

@@ -4,8 +4,10 @@
  * may access.
  *
  * One that does not connect stays for the whole run. A client begins with a message
- * that has its address; it does so again after each access that was refused, as a
- * connection below has ended then, and the endpoint has an event of it.
+ * that has its address, with a tag of its own; it does so again after each access that
+ * was refused, as a connection below has ended then, and the endpoint has an event of
+ * it. The server expects that message at any time: a client that ends in the middle of
+ * a command does not keep out the next one.
  *
  * Events are taken by a handler, which keeps what it has seen in the run and
  * wakes the process that waits for it. A server keeps its domain, its queue and
@@ -99,6 +101,9 @@ static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 					      FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
 	if (name)
 		hints->fabric_attr->prov_name = kstrdup(name, GFP_KERNEL);
+	/* what a client sends is not for receives of the one before */
+	if (run->opts.rdm && !run->opts.srx)
+		hints->caps |= FI_DIRECTED_RECV;
 	/* it has few segments unless asked; the memory is in few pieces */
 	if (run->opts.rxm || (run->opts.rdm && run->opts.verbs))
 		hints->tx_attr->iov_limit = RMA_RXM_SEGS;
@@ -204,7 +209,10 @@ static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 	ret = fi_enable(run->ep);
 	if (ret)
 		return rma_error(run, ret, "fi_enable");
-	return rma_cmd_expect(run);
+	ret = rma_cmd_expect(run);
+	if (!ret && run->opts.rdm && run->opts.server)
+		ret = rma_name_expect(run);
+	return ret;
 }
 
 static bool rma_ep_decided(struct rma_run *run)

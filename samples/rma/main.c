@@ -26,6 +26,7 @@
  *	brief		connect: the largest size and each level with one kind of
  *			memory only
  *	last		connect: tell the server to end, too
+ *	leave		connect: end in the middle of a command, and do nothing else
  *
  * A signal that kills the writer aborts the run; the network namespace is the
  * writer's. The write fails with the error of the run.
@@ -115,6 +116,8 @@ static int rma_parse_word(struct rma_opts *opts, char *word)
 		opts->brief = true;
 	else if (!strcmp(word, "last") && !value)
 		opts->last = true;
+	else if (!strcmp(word, "leave") && !value)
+		opts->leave = true;
 	else if (!value)
 		return -EINVAL;
 	else if (!strcmp(word, "node"))

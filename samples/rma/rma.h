@@ -7,9 +7,11 @@
 #define _KOFI_RMA_H
 
 #include <linux/bvec.h>
+#include <linux/in.h>
 #include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/seq_buf.h>
+#include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/uio.h>
 #include <linux/wait.h>
@@ -19,6 +21,7 @@
 #include "proto.h"
 
 #define RMA_TIMEOUT	(120 * HZ)	/* nothing that works takes this long */
+#define RMA_NAME_TAG	0x6b6f66692d726d61ULL	/* no content has it */
 
 /**
  * struct rma_opts - what a run was asked to do
@@ -34,6 +37,7 @@
  * @client_keys: choose keys instead of being given them
  * @brief: client: less of what takes long
  * @last: client: the server may end when this run is over
+ * @leave: client: end in the middle of a command instead
  * @zerocopy: bytes from which on pages are not copied; -1: the provider's choice
  */
 struct rma_opts {
@@ -49,6 +53,7 @@ struct rma_opts {
 	bool		client_keys;
 	bool		brief;
 	bool		last;
+	bool		leave;
 	int		zerocopy;
 };
 
@@ -209,6 +214,10 @@ enum rma_answer {
  * @answer_state: how far it is
  * @answer_err: its error
  * @answer_len: bytes that came
+ * @name: server, with opts.rdm: the receive for the address of the next client
+ * @name_buf: the address
+ * @name_len: bytes that came
+ * @name_here: it has come, and is not read yet
  * @remote: called for values that came with writes
  * @data_next: the value to come next
  * @data_bad: values that were others
@@ -262,6 +271,11 @@ struct rma_run {
 	int			answer_err;
 	size_t			answer_len;
 
+	struct kofi_cqe		name;
+	struct sockaddr_storage	name_buf;
+	size_t			name_len;
+	bool			name_here;
+
 	struct kofi_cqe		remote;
 	u64			data_next;
 	u64			data_bad;
@@ -280,6 +294,16 @@ struct rma_run {
 									\
 	rma_left < 0 ? -EINTR : rma_left ? 0 : -ETIMEDOUT;		\
 })
+
+/*
+ * Server, with an endpoint that does not connect: another client is there, and the
+ * one before has ended. Nothing else tells that it has, if it closed in order.
+ */
+static inline bool rma_next(const struct rma_run *run)
+{
+	/* pairs with rma_name_done() */
+	return smp_load_acquire(&run->name_here);
+}
 
 /* main.c */
 __printf(2, 3) void rma_report(struct rma_run *run, const char *fmt, ...);
@@ -317,6 +341,7 @@ int rma_xfer_recv_end(struct rma_run *run, const struct rma_cmd *cmd);
 int rma_xfer_forms(struct rma_run *run, u32 seed, u64 off);
 int rma_xfer_fence(struct rma_run *run, const struct rma_cmd *cmd);
 int rma_name_send(struct rma_run *run);
+int rma_name_expect(struct rma_run *run);
 int rma_name_recv(struct rma_run *run);
 int rma_cmd_send(struct rma_run *run, const struct rma_cmd *cmd);
 int rma_cmd_expect(struct rma_run *run);

@@ -96,11 +96,19 @@ static int rma_serve_gone(struct rma_run *run, int err)
 	case -ECONNRESET:
 	case -ENOTCONN:
 	case -ESHUTDOWN:
-		run->detail[0] = '\0';
-		return 0;
+		break;
+	case -ECONNREFUSED:
+	case -EHOSTUNREACH:
+	case -ETIMEDOUT:
+		/* without a connection it is a command or an answer that notices */
+		if (run->opts.rdm)
+			break;
+		fallthrough;
 	default:
 		return err;
 	}
+	run->detail[0] = '\0';
+	return 0;
 }
 
 /* One connection; @last: the client has said that there will be no other. */
@@ -133,6 +141,9 @@ static int rma_serve_connection(struct rma_run *run, bool *last)
 				   run->detail, answer.status);
 			run->detail[0] = '\0';
 		}
+		/* another client, and none that waits for the answer */
+		if (rma_next(run))
+			return 0;
 		ret = rma_cmd_expect(run) ?: rma_cmd_send(run, &answer);
 		if (ret)
 			return rma_serve_gone(run, ret);

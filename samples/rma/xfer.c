@@ -94,6 +94,17 @@ static void rma_answer_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	rma_xfer_wake(run);
 }
 
+/* The next client is there. */
+static void rma_name_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rma_run *run = container_of(wc->cqe, struct rma_run, name);
+
+	run->name_len = wc->err ? 0 : wc->len;
+	/* after the length; pairs with rma_next() */
+	smp_store_release(&run->name_here, true);
+	rma_xfer_wake(run);
+}
+
 /**
  * rma_xfer_init - callbacks of a run
  * @run: the run
@@ -112,6 +123,7 @@ void rma_xfer_init(struct rma_run *run)
 	}
 	run->cmd.done = rma_cmd_done;
 	run->answer.done = rma_answer_done;
+	run->name.done = rma_name_done;
 	run->remote.done = rma_xfer_remote;
 }
 
@@ -291,9 +303,15 @@ static int rma_xfer_begin(struct rma_run *run, struct rma_ops *ops,
 
 static int rma_xfer_end(struct rma_run *run, struct rma_ops *ops)
 {
-	int ret;
+	int i, ret;
 
-	ret = rma_wait(run, !atomic_read(&ops->pending));
+	ret = rma_wait(run, !atomic_read(&ops->pending) || rma_next(run));
+	if (!ret && atomic_read(&ops->pending)) {
+		/* what the client before has not sent will not come */
+		for (i = 0; i < KRMA_COUNT_MAX; i++)
+			fi_cancel(&rma_xfer_rx(run)->fid, &ops->op[i].cqe);
+		ret = rma_wait(run, !atomic_read(&ops->pending));
+	}
 	if (ret)
 		return rma_error(run, ret, "waiting for %d operations",
 				 atomic_read(&ops->pending));
@@ -550,8 +568,8 @@ int rma_xfer_fence(struct rma_run *run, const struct rma_cmd *cmd)
 
 /* ----------------------------------------------------- commands and answers */
 
-/* Send so many bytes of run->cmd_buf. */
-static int rma_cmd_put(struct rma_run *run, size_t len)
+/* Send so many bytes of run->cmd_buf: a command or an answer, or @name. */
+static int rma_cmd_put(struct rma_run *run, size_t len, bool name)
 {
 	unsigned int seen;
 	ssize_t ret;
@@ -559,8 +577,10 @@ static int rma_cmd_put(struct rma_run *run, size_t len)
 	run->cmd_busy = true;
 	for (;;) {
 		seen = READ_ONCE(run->space);
-		ret = fi_send(run->ep, &run->cmd_buf, len, NULL, run->to,
-			      &run->cmd);
+		ret = name ? fi_tsend(run->ep, &run->cmd_buf, len, NULL, run->to,
+				      RMA_NAME_TAG, &run->cmd) :
+			     fi_send(run->ep, &run->cmd_buf, len, NULL, run->to,
+				     &run->cmd);
 		if (ret != -EAGAIN)
 			break;
 		ret = rma_wait(run, READ_ONCE(run->space) != seen);
@@ -601,7 +621,8 @@ int rma_cmd_send(struct rma_run *run, const struct rma_cmd *cmd)
 	m->addr = cpu_to_le64(cmd->addr);
 	m->size = cpu_to_le64(cmd->size);
 
-	return rma_error(run, rma_cmd_put(run, sizeof(*m)), "sending a command");
+	return rma_error(run, rma_cmd_put(run, sizeof(*m), false),
+			 "sending a command");
 }
 
 /**
@@ -616,14 +637,8 @@ int rma_name_send(struct rma_run *run)
 	int ret;
 
 	ret = fi_getname(&run->ep->fid, &run->cmd_buf, &len);
-	return rma_error(run, ret ?: rma_cmd_put(run, len), "the first message");
-}
-
-/* A name, and no command */
-static bool rma_is_name(const struct rma_run *run)
-{
-	return run->opts.rdm && !run->answer_err &&
-	       run->answer_len < sizeof(run->answer_buf);
+	return rma_error(run, ret ?: rma_cmd_put(run, len, true),
+			 "the first message");
 }
 
 /**
@@ -641,7 +656,7 @@ int rma_cmd_expect(struct rma_run *run)
 		return 0;
 	WRITE_ONCE(run->answer_state, RMA_ANSWER_POSTED);
 	ret = fi_recv(rma_xfer_rx(run), &run->answer_buf,
-		      sizeof(run->answer_buf), NULL, 0, &run->answer);
+		      sizeof(run->answer_buf), NULL, FI_ADDR_UNSPEC, &run->answer);
 	if (ret)
 		WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
 	return rma_error(run, ret, "fi_recv");
@@ -672,11 +687,11 @@ int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd)
 	const struct krma_msg *m = &run->answer_buf;
 	int ret;
 
-	ret = rma_wait(run, rma_answered(run) || rma_gone(run));
+	ret = rma_wait(run, rma_answered(run) || rma_gone(run) || rma_next(run));
 	if (ret)
 		return rma_error(run, ret, "waiting for a command");
-	/* the peer begins again: what there was before has ended */
-	if (!rma_answered(run) || rma_is_name(run))
+	/* with the next client, or the same again, the one before has ended */
+	if (!rma_answered(run) || rma_next(run))
 		return -ECONNRESET;
 	WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
 	if (run->answer_err == -ECANCELED || run->answer_err == -ENOTCONN)
@@ -704,6 +719,21 @@ int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd)
 }
 
 /**
+ * rma_name_expect - be ready for the next client, at any time
+ * @run: the run, with an endpoint that does not connect
+ *
+ * Return: 0 or a negative error code.
+ */
+int rma_name_expect(struct rma_run *run)
+{
+	WRITE_ONCE(run->name_here, false);
+	return rma_error(run, fi_trecv(rma_xfer_rx(run), &run->name_buf,
+				       sizeof(run->name_buf), NULL, FI_ADDR_UNSPEC,
+				       RMA_NAME_TAG, 0, &run->name),
+			 "fi_trecv");
+}
+
+/**
  * rma_name_recv - wait for a peer, without limit
  * @run: the run, with an endpoint that does not connect
  *
@@ -711,17 +741,12 @@ int rma_cmd_recv(struct rma_run *run, struct rma_cmd *cmd)
  */
 int rma_name_recv(struct rma_run *run)
 {
-	int ret = rma_cmd_expect(run);
-
-	if (!ret && wait_event_killable(run->wq, rma_answered(run)))
-		ret = rma_error(run, -EINTR, "waiting for a client");
-	if (ret)
-		return ret;
-	WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
-	if (!rma_is_name(run) ||
-	    fi_av_insert(run->av, &run->answer_buf, 1, &run->to, 0, NULL) != 1)
+	if (wait_event_killable(run->wq, rma_next(run)))
+		return rma_error(run, -EINTR, "waiting for a client");
+	if (run->name_len < sizeof(struct sockaddr_in) ||
+	    fi_av_insert(run->av, &run->name_buf, 1, &run->to, 0, NULL) != 1)
 		return rma_error(run, -EPROTO, "a client without a name");
-	return 0;
+	return rma_name_expect(run);
 }
 
 /* --------------------------------------------------------------- our region */
@@ -734,7 +759,8 @@ static int rma_values_expect(struct rma_run *run, u32 count)
 	if (!(run->info->mode & FI_RX_CQ_DATA))
 		return 0;
 	while (count-- && !ret)
-		ret = fi_recv(rma_xfer_rx(run), NULL, 0, NULL, 0, &run->remote);
+		ret = fi_recv(rma_xfer_rx(run), NULL, 0, NULL, FI_ADDR_UNSPEC,
+			      &run->remote);
 	return rma_error(run, ret, "fi_recv for values");
 }
 
