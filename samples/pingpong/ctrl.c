@@ -8,6 +8,8 @@
  * (-ECONNRESET), or with the signal that aborts a run (-EINTR); only a server
  * waits for its client without limit. A machine that has vanished is noticed
  * by keepalive while nothing is under way and by the user timeout otherwise.
+ * Where messages are waited for, the end of this connection is the end of the peer:
+ * an endpoint that does not connect need not hear of it.
  *
  * Every item has a length known beforehand; what arrives is read into a buffer
  * of that length and then checked (proto.c).
@@ -56,6 +58,7 @@ static void pp_ctrl_tune(struct pp_run *run, struct socket *sock)
 		tcp_sock_set_user_timeout(sock->sk, run->opts.timeout);
 	sock->sk->sk_rcvtimeo = pp_timeout(run);
 	sock->sk->sk_sndtimeo = pp_timeout(run);
+	run->data.wait = sk_sleep(sock->sk);
 }
 
 /* What a socket call returns, in the words of this file's head. */
@@ -224,6 +227,20 @@ int pp_ctrl_connect(struct pp_run *run, struct sockaddr_storage *peer)
 	}
 	return pp_ctrl_err(kernel_connect(run->ctrl, (void *)peer,
 					  sizeof(*peer), 0));
+}
+
+/**
+ * pp_ctrl_open - is the peer still there?
+ * @run: the run, connected
+ *
+ * The queue run->data.wait is woken when that changes.
+ *
+ * Context: the run's thread.
+ * Return: false if it has closed its side, or the connection has failed.
+ */
+bool pp_ctrl_open(const struct pp_run *run)
+{
+	return READ_ONCE(run->ctrl->sk->sk_state) == TCP_ESTABLISHED;
 }
 
 /**

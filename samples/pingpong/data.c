@@ -160,7 +160,7 @@ static void pp_data_go_on(struct pp_data *data)
 	if (pp_data_finished(data)) {
 		if (!data->end)
 			data->end = ktime_get_ns();
-		complete(&data->idle);
+		wake_up(data->wait);
 	}
 }
 
@@ -269,12 +269,19 @@ static void pp_data_complete(struct pp_data *data, const void *context, int err,
 }
 
 /* Is nothing left to do? Tells the messages so far, too: progress. */
-static bool pp_data_is_finished(struct pp_data *data, u64 *messages)
+static bool pp_data_is_finished(struct pp_run *run, u64 *messages)
 {
+	struct pp_data *data = &run->data;
 	bool finished;
 
 	spin_lock_bh(&data->lock);
 	finished = pp_data_finished(data);
+	if (!finished && !pp_ctrl_open(run)) {
+		/* the peer is gone, if in order behind the last goodbye */
+		if (data->fin == PP_FIN_NO)
+			pp_data_fail(data, -ECONNRESET);
+		finished = true;
+	}
 	*messages = data->tx_seq + data->rx_seq;
 	spin_unlock_bh(&data->lock);
 	return finished;
@@ -288,11 +295,12 @@ static int pp_data_wait_done(struct pp_run *run)
 
 	do {
 		before = messages;
-		left = wait_for_completion_interruptible_timeout(&data->idle,
-								 pp_timeout(run));
+		left = wait_event_interruptible_timeout(*data->wait,
+							pp_data_is_finished(run, &messages),
+							pp_timeout(run));
 		if (left < 0)
 			return -EINTR;
-		if (left || pp_data_is_finished(data, &messages))
+		if (left)
 			return 0;
 	} while (messages != before);
 	return -ETIMEDOUT;
@@ -305,7 +313,7 @@ static int pp_data_wait_direct(struct pp_run *run)
 	u64 messages;
 	int n;
 
-	while (!pp_data_is_finished(data, &messages)) {
+	while (!pp_data_is_finished(run, &messages)) {
 		n = kofi_cq_poll(data->cq, PP_BATCH);
 		if (n < 0)
 			return n;
@@ -335,29 +343,44 @@ static int pp_data_read_err(struct pp_data *data)
 	return 0;
 }
 
+/* The control connection has something to say, to a thread that sleeps in fi_cq_sread() */
+static int pp_data_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
+{
+	fi_cq_signal(((struct pp_run *)wait->private)->data.cq);
+	return 0;
+}
+
 static int pp_data_wait_read(struct pp_run *run)
 {
+	struct wait_queue_entry wait = { .private = run, .func = pp_data_wake };
 	struct fi_cq_msg_entry entries[PP_BATCH];
 	struct pp_data *data = &run->data;
+	unsigned long last = jiffies;
 	u64 messages;
-	ssize_t n, i;
+	ssize_t n = 0, i;
 
-	while (!pp_data_is_finished(data, &messages)) {
+	add_wait_queue(data->wait, &wait);
+	while (!pp_data_is_finished(run, &messages)) {
 		n = fi_cq_sread(data->cq, entries, PP_BATCH, NULL,
 				pp_timeout_ms(run));
 		if (n == -FI_EAVAIL)
 			n = pp_data_read_err(data);
 		if (signal_pending(current))
-			return -EINTR;
+			n = -EINTR;
+		/* or woken */
 		if (n == -EAGAIN)
-			return -ETIMEDOUT;
+			n = run->opts.timeout && time_after_eq(jiffies, last + pp_timeout(run)) ?
+			    -ETIMEDOUT : 0;
+		else
+			last = jiffies;
 		if (n < 0)
-			return n;
+			break;
 		for (i = 0; i < n; i++)
 			pp_data_complete(data, entries[i].op_context, 0,
 					 entries[i].len);
 	}
-	return 0;
+	remove_wait_queue(data->wait, &wait);
+	return n < 0 ? n : 0;
 }
 
 static void pp_data_explain(struct pp_run *run, int err)
@@ -472,7 +495,6 @@ int pp_data_alloc(struct pp_run *run, size_t max)
 	struct pp_data *data = &run->data;
 
 	spin_lock_init(&data->lock);
-	init_completion(&data->idle);
 	data->tx.done = pp_data_tx_done;
 	data->rx.done = pp_data_rx_done;
 	data->client = pp_is_client(run);
@@ -539,7 +561,6 @@ void pp_data_begin(struct pp_run *run, size_t size)
 	struct pp_data *data = &run->data;
 
 	spin_lock_bh(&data->lock);
-	reinit_completion(&data->idle);
 	data->size = size;
 	data->warmup = run->opts.warmup;
 	data->tx_left = trips;
@@ -588,7 +609,6 @@ int pp_data_fin(struct pp_run *run)
 
 	run->stage = "end";
 	spin_lock_bh(&data->lock);
-	reinit_completion(&data->idle);
 	data->fin = PP_FIN_DUE;
 	pp_data_go_on(data);
 	spin_unlock_bh(&data->lock);

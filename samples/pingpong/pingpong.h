@@ -6,10 +6,10 @@
 #ifndef _KOFI_PINGPONG_H
 #define _KOFI_PINGPONG_H
 
-#include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include <uapi/linux/kofi_test.h>
@@ -119,7 +119,8 @@ enum pp_fin {
  * @rx_seq: messages received so far in the run
  * @start: when the clock started
  * @end: when it stopped
- * @idle: nothing is left to do, or it has failed
+ * @wait: woken when nothing is left to do, or it has failed; the queue of the control
+ *	connection, which is woken when that ends
  * @buf: receives go here
  * @buf_size: its size in bytes
  * @pattern: what is sent; message n starts at byte pp_pattern_start(n)
@@ -150,7 +151,7 @@ struct pp_data {
 	u64			rx_seq;
 	u64			start;
 	u64			end;
-	struct completion	idle;
+	wait_queue_head_t	*wait;
 	char			*buf;
 	size_t			buf_size;
 	char			*pattern;
@@ -237,6 +238,7 @@ void pp_runs_exit(void);
 int pp_ctrl_listen(struct pp_run *run, struct sockaddr_storage *local);
 int pp_ctrl_connect(struct pp_run *run, struct sockaddr_storage *peer);
 int pp_ctrl_name(struct pp_run *run, struct sockaddr_storage *addr);
+bool pp_ctrl_open(const struct pp_run *run);
 void pp_ctrl_close(struct pp_run *run);
 int pp_ctrl_send_addr(struct pp_run *run, const struct sockaddr_storage *addr);
 int pp_ctrl_recv_addr(struct pp_run *run, struct sockaddr_storage *addr);

@@ -155,13 +155,14 @@ silent() {	# a server that says nothing, or an address that does not answer
 	return $rc
 }
 step kill-waiting-for-address silent ''
-transfer() {	# MODE: the client is killed, the server has to notice
-	server -S 64 -I 100000000
+transfer() {	# SERVER CLIENT THERE: the client is killed, the server has to notice
+	# shellcheck disable=SC2086
+	server $1 -S 64 -I 100000000
 	retry listens 47592
 	# shellcheck disable=SC2086
-	kofi pingpong $1 -S 64 -I 100000000 127.0.0.1 &
+	kofi pingpong $2 -S 64 -I 100000000 127.0.0.1 &
 	client=$!
-	retry connected
+	retry "$3"
 	kill -9 $client
 	wait "$server"
 	rc=$?
@@ -170,7 +171,10 @@ transfer() {	# MODE: the client is killed, the server has to notice
 		retry nothing
 }
 for one in "-C softirq" "-C workqueue" "-C direct" "-M read"; do
-	step "kill-transfer $one" transfer "$one"
+	step "kill-transfer $one" transfer "" "$one" connected
+done
+for one in "-C softirq" "-C direct" "-M read"; do
+	step "kill-transfer-rdm $one" transfer "-e rdm $one" "-e rdm $one" crossed
 done
 
 # --- peers that talk nonsense
