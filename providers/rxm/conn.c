@@ -878,6 +878,7 @@ static void rxm_conn_look(struct rxm_ep *ep)
 		if (!c)
 			return;
 		rxm_conn_wanted(c);
+		cond_resched();
 	}
 }
 

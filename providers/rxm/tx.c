@@ -38,6 +38,7 @@
 
 #define RXM_PKTS	64	/* segments under way beside one of each transmit */
 #define RXM_PAGES	5	/* of a payload */
+#define RXM_PUSH_BUDGET	128	/* operations one caller sends in a row */
 
 /* ----------------------------------------------------------------- records */
 
@@ -579,12 +580,16 @@ static int rxm_push_one(struct rxm_conn *c)
  * rxm_push - send what is to be sent, unless somebody does
  * @c: the connection
  *
+ * What is queued on other processors meanwhile is sent here, too, but no caller
+ * is kept for ever: the work item goes on.
+ *
  * Context: any, in an RCU read section, in a callback of the connection, or with
  * the mutex; without rx_lock.
  */
 void rxm_push(struct rxm_conn *c)
 {
 	struct rxm_ep *ep = c->ep;
+	int budget = RXM_PUSH_BUDGET;
 	unsigned long irq;
 	bool closing;
 
@@ -595,11 +600,11 @@ void rxm_push(struct rxm_conn *c)
 		return;
 	}
 	c->pushing = true;
-	while (c->again) {
+	while (c->again && budget > 0) {
 		c->again = false;
 		spin_unlock_irqrestore(&c->lock, irq);
-		while (!rxm_push_one(c))
-			;
+		while (budget > 0 && !rxm_push_one(c))
+			budget--;
 		spin_lock_irqsave(&c->lock, irq);
 	}
 	closing = c->state != RXM_CONNECTED;
@@ -608,6 +613,8 @@ void rxm_push(struct rxm_conn *c)
 	spin_unlock_irqrestore(&c->lock, irq);
 	if (closing)
 		wake_up_all(&ep->idle);
+	else if (!budget)
+		rxm_conn_todo(c);
 }
 
 static void rxm_ctrl_done(struct fid_cq *cq, const struct kofi_wc *wc)
