@@ -231,8 +231,8 @@ static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
 }
 
 /* Count a completion; under the lock that @stats are under, or as the poller */
-static inline void kofi_ep_tally(struct kofi_ep_stats *stats, int err,
-				 u64 bytes)
+static __always_inline void kofi_ep_tally(struct kofi_ep_stats *stats,
+					  int err, u64 bytes)
 {
 	stats->completions++;
 	if (unlikely(err))

@@ -192,7 +192,7 @@ static inline int kofi_cq_used(const struct kofi_cq *cq)
 }
 
 /* Are so many slots in use, or more? */
-static inline bool kofi_cq_uses(struct kofi_cq *cq, u32 taken, int n)
+static __always_inline bool kofi_cq_uses(struct kofi_cq *cq, u32 taken, int n)
 {
 	u32 given;
 
@@ -205,7 +205,8 @@ static inline bool kofi_cq_uses(struct kofi_cq *cq, u32 taken, int n)
 }
 
 /* Without the lock: slots that become free are for who comes first. */
-static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
+static __always_inline bool kofi_cq_take_slot(struct kofi_cq *cq,
+					      enum kofi_dir dir)
 {
 	int taken = atomic_read(&cq->taken);
 
@@ -219,7 +220,8 @@ static inline bool kofi_cq_take_slot(struct kofi_cq *cq, enum kofi_dir dir)
 int kofi_ep_reserve_slow(struct kofi_ep *ep, enum kofi_dir dir);
 
 /* As kofi_ep_tx_try_reserve() and kofi_ep_rx_try_reserve() */
-static inline bool kofi_ep_try_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+static __always_inline bool kofi_ep_try_reserve(struct kofi_ep *ep,
+						enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 
@@ -230,7 +232,8 @@ static inline bool kofi_ep_try_reserve(struct kofi_ep *ep, enum kofi_dir dir)
 }
 
 /* As kofi_ep_tx_reserve() and kofi_ep_rx_reserve() */
-static inline int kofi_ep_reserve(struct kofi_ep *ep, enum kofi_dir dir)
+static __always_inline int kofi_ep_reserve(struct kofi_ep *ep,
+					   enum kofi_dir dir)
 {
 	return kofi_ep_try_reserve(ep, dir) ? 0 : kofi_ep_reserve_slow(ep, dir);
 }
@@ -292,7 +295,7 @@ static inline u32 kofi_cq_count(const struct kofi_cq *cq)
  * As many as %KOFI_CQ_BATCH stay as they are until the next ones are taken, since
  * no more are filled than there are slots to use.
  */
-static inline void kofi_cq_pop(struct kofi_cq *cq, u32 n)
+static __always_inline void kofi_cq_pop(struct kofi_cq *cq, u32 n)
 {
 	cq->first += n;
 	if (cq->first >= cq->slots)
@@ -343,14 +346,14 @@ void kofi_cq_will_wait(struct kofi_cq *cq);
  * Have the poller look at the queue. Called with interrupts off, after what it
  * is to find has been put there, under the lock or with a full barrier.
  */
-static inline void kofi_cq_kick(struct kofi_cq *cq)
+static __always_inline void kofi_cq_kick(struct kofi_cq *cq)
 {
 	if (!test_bit(KOFI_CQ_ACTIVE, &cq->active))
 		kofi_cq_start_poller(cq);
 }
 
 /* Is a slot waited for? */
-static inline bool kofi_cq_wanted(const struct kofi_cq *cq)
+static __always_inline bool kofi_cq_wanted(const struct kofi_cq *cq)
 {
 	return unlikely(!list_empty(&cq->waiting[KOFI_TX]) ||
 			!list_empty(&cq->waiting[KOFI_RX]));
@@ -359,7 +362,7 @@ static inline bool kofi_cq_wanted(const struct kofi_cq *cq)
 void kofi_cq_wake_waiting(struct kofi_cq *cq);
 
 /* Slots have become free. With the lock */
-static inline void kofi_cq_freed(struct kofi_cq *cq)
+static __always_inline void kofi_cq_freed(struct kofi_cq *cq)
 {
 	if (kofi_cq_wanted(cq))
 		kofi_cq_wake_waiting(cq);
@@ -379,7 +382,7 @@ static __always_inline void kofi_cq_call_one(struct kofi_cq *cq,
 	kofi_cq_returned(cq);
 }
 
-static inline void kofi_cq_enter(struct kofi_cq *cq)
+static __always_inline void kofi_cq_enter(struct kofi_cq *cq)
 {
 	cq->poller = current;
 	lock_map_acquire_try(&cq->map);
@@ -406,7 +409,7 @@ static __always_inline void kofi_cq_exit(struct kofi_cq *cq)
 }
 
 /* The same, with the lock, for one who has gone through the ring */
-static inline void kofi_cq_leave(struct kofi_cq *cq)
+static __always_inline void kofi_cq_leave(struct kofi_cq *cq)
 {
 	/* a ring that begins again where it began stays in the cache */
 	if (cq->done && cq->head == cq->tail) {

@@ -49,7 +49,8 @@ noinline void kofi_cq_refreed(struct kofi_cq *cq)
 	spin_unlock_irq(&cq->lock);
 }
 
-static bool kofi_cq_defer(struct kofi_cq *cq, struct kofi_poster *poster)
+static __always_inline bool kofi_cq_defer(struct kofi_cq *cq,
+					  struct kofi_poster *poster)
 {
 	if (!cq || READ_ONCE(cq->deferring) != current)
 		return false;

@@ -282,8 +282,9 @@ noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 
 /* --------------------------------------------------------------- matching */
 
-static inline int kofi_rxq_find(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
-				bool turn, struct kofi_rxop **found)
+static __always_inline int kofi_rxq_find(struct kofi_rxq *q,
+					 struct kofi_rxmsg *rxmsg, bool turn,
+					 struct kofi_rxop **found)
 {
 	struct kofi_rxop *op = kofi_rxq_oldest(q, rxmsg);
 	int err;

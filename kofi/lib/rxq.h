@@ -94,9 +94,19 @@ static inline bool kofi_rxop_fits(const struct kofi_rxop *op,
 }
 
 /* An untagged one for any sender: any untagged message fits it */
-static inline bool kofi_rxop_plain(const struct kofi_rxop *op)
+static __always_inline bool kofi_rxop_plain(const struct kofi_rxop *op)
 {
 	return !op->tagged && op->src == FI_ADDR_UNSPEC;
+}
+
+/* kofi_rxq_link() of a receive that is being posted: none is to be behind it */
+static __always_inline void kofi_rxq_link_newest(struct kofi_rxq *q,
+						 struct kofi_rxop *op)
+{
+	if (likely(kofi_rxop_plain(op) && !q->contexts))
+		list_add_tail(&op->node, &q->plain);
+	else
+		kofi_rxq_link(q, op);
 }
 
 /**
@@ -107,8 +117,8 @@ static inline bool kofi_rxop_plain(const struct kofi_rxop *op)
  * Context: any, with the queue's lock.
  * Return: the oldest that is posted and that it fits, or NULL.
  */
-static inline struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
-						const struct kofi_rxmsg *rxmsg)
+static __always_inline struct kofi_rxop *
+kofi_rxq_oldest(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg)
 {
 	lockdep_assert_held(&q->lock);
 
@@ -124,7 +134,8 @@ static inline struct kofi_rxop *kofi_rxq_oldest(struct kofi_rxq *q,
  *
  * Context: any, with the queue's lock.
  */
-static inline void kofi_rxq_unlink(struct kofi_rxq *q, struct kofi_rxop *op)
+static __always_inline void kofi_rxq_unlink(struct kofi_rxq *q,
+					    struct kofi_rxop *op)
 {
 	list_del(&op->node);
 	if (!kofi_rxop_plain(op))

@@ -23,8 +23,8 @@
  * Sender a receive is for, as messages call theirs; without the capability, any.
  * Returns false for one that is not known.
  */
-static bool kofi_rxq_src(const struct kofi_rxq *q, fi_addr_t addr,
-			 fi_addr_t *src)
+static __always_inline bool kofi_rxq_src(const struct kofi_rxq *q,
+					 fi_addr_t addr, fi_addr_t *src)
 {
 	const struct kofi_ep *ep = q->ep;
 
@@ -35,7 +35,7 @@ static bool kofi_rxq_src(const struct kofi_rxq *q, fi_addr_t addr,
 	return *src != FI_ADDR_NOTAVAIL;
 }
 
-static struct kofi_rxop *kofi_rxq_get(struct kofi_rxq *q)
+static __always_inline struct kofi_rxop *kofi_rxq_get(struct kofi_rxq *q)
 {
 	struct llist_node *node = kofi_freelist_get(&q->free, &q->lock);
 
@@ -96,7 +96,8 @@ static int kofi_rxq_claim(struct kofi_rxq *q, struct kofi_rxop *op)
 }
 
 /* Make it available to messages. */
-static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op)
+static __always_inline int kofi_rxq_add(struct kofi_rxq *q,
+					struct kofi_rxop *op)
 {
 	unsigned long irq;
 	int err = 0;
@@ -109,7 +110,7 @@ static int kofi_rxq_add(struct kofi_rxq *q, struct kofi_rxop *op)
 	else if (op->flags & FI_CLAIM)
 		err = kofi_rxq_claim(q, op);
 	else if (list_empty(&q->waiting))
-		kofi_rxq_link(q, op);
+		kofi_rxq_link_newest(q, op);
 	else
 		kofi_rxq_offer(q, op);
 	kofi_rxq_unlock(q, irq, bh);

@@ -142,7 +142,7 @@ static int ksk_tx_fill(struct ksk_ep *ep, struct ksk_txop *op,
 	return ksk_tx_inject(op, msg);
 }
 
-static struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
+static __always_inline struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
 {
 	struct llist_node *node = kofi_freelist_get(&ep->tx_free,
 						    &ep->tx_free_lock);

@@ -152,17 +152,17 @@ static_assert(sizeof(struct ksk_rma) == 24);
 			 KSK_RMA_MAX * sizeof(struct ksk_rma))
 static_assert(KSK_HDR_MAX == 120);
 
-static inline u64 ksk_get64(const void *p, bool be)
+static __always_inline u64 ksk_get64(const void *p, bool be)
 {
 	return be ? get_unaligned_be64(p) : get_unaligned_le64(p);
 }
 
-static inline u16 ksk_get16(const void *p, bool be)
+static __always_inline u16 ksk_get16(const void *p, bool be)
 {
 	return be ? get_unaligned_be16(p) : get_unaligned_le16(p);
 }
 
-static inline void ksk_put64(u64 val, void *p, bool be)
+static __always_inline void ksk_put64(u64 val, void *p, bool be)
 {
 	if (be)
 		put_unaligned_be64(val, p);
@@ -170,7 +170,7 @@ static inline void ksk_put64(u64 val, void *p, bool be)
 		put_unaligned_le64(val, p);
 }
 
-static inline void ksk_put16(u16 val, void *p, bool be)
+static __always_inline void ksk_put16(u16 val, void *p, bool be)
 {
 	if (be)
 		put_unaligned_be16(val, p);

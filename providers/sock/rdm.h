@@ -200,7 +200,7 @@ fi_addr_t ksk_rdm_source(struct ksk_conn *c);
 void ksk_rdm_rename(struct ksk_conn *c, struct kofi_rxmsg *rxmsg);
 
 /* What completions call the peer */
-static inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
+static __always_inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
 {
 	return c == c->ep->conn ? READ_ONCE(c->ep->base.source) :
 				  ksk_rdm_source(c);
@@ -271,8 +271,8 @@ bool ksk_tx_waiting(struct ksk_conn *c);
 /* ----------------------------------------------------------------- rndv.c */
 
 /* Is it a message that is to be announced? */
-static inline bool ksk_rndv_wanted(const struct ksk_conn *c,
-				   const struct ksk_txop *op)
+static __always_inline bool ksk_rndv_wanted(const struct ksk_conn *c,
+					    const struct ksk_txop *op)
 {
 	return c->rndv && op->op == KSK_OP_TAGGED && c->rndv_min &&
 	       op->cur.len >= c->rndv_min && !(op->flags & FI_INJECT);

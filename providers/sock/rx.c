@@ -623,7 +623,7 @@ static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 
 	if (!start)
 		return false;
-	memcpy(rx->hdr, start, hdr_size);
+	*(struct ksk_hdr *)rx->hdr = *(const struct ksk_hdr *)start;
 	/* read once: a local peer may still write to what it has sent */
 	barrier();
 	first = get_unaligned_le64(rx->hdr) & KSK_PLAIN_MASK;

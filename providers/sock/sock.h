@@ -416,7 +416,7 @@ struct ksk_burst {
 };
 
 /* Bytes of payload behind an operation's header */
-static inline u64 ksk_txop_payload(const struct ksk_txop *op)
+static __always_inline u64 ksk_txop_payload(const struct ksk_txop *op)
 {
 	return op->op == KSK_OP_READ_REQ || op->op == KSK_OP_RTS ?
 	       0 : op->cur.len;

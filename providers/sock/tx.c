@@ -99,7 +99,8 @@ void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err)
 }
 
 /* The stream has done with an operation. */
-static void ksk_tx_done(struct ksk_conn *c, struct ksk_txop *op, int err)
+static __always_inline void ksk_tx_done(struct ksk_conn *c,
+					struct ksk_txop *op, int err)
 {
 	if (!op->zc) {
 		ksk_tx_complete(c, op, err);
@@ -283,8 +284,8 @@ void ksk_tx_flush(struct ksk_conn *c)
  * Must the oldest operation wait for answers to earlier ones? The one that is
  * being sent counts as sent.
  */
-static inline bool ksk_tx_blocked(const struct ksk_conn *c,
-				  const struct ksk_txop *op)
+static __always_inline bool ksk_tx_blocked(const struct ksk_conn *c,
+					   const struct ksk_txop *op)
 {
 	if (op->op == KSK_OP_READ_REQ && c->tx_nreads >= KSK_READS_MAX)
 		return true;
@@ -347,7 +348,7 @@ static noinline void ksk_tx_cork_wait(struct ksk_conn *c)
 		mod_timer(&c->retry, jiffies + 1);
 }
 
-static void ksk_tx_corked(struct ksk_conn *c)
+static __always_inline void ksk_tx_corked(struct ksk_conn *c)
 {
 	if (unlikely(c->tx_corked))
 		ksk_tx_cork_wait(c);
@@ -415,20 +416,12 @@ static __always_inline bool ksk_tx_next(struct ksk_conn *c)
 	return false;
 }
 
-/* Begin the frame that has been chosen. */
-static void ksk_tx_format(struct ksk_conn *c)
+/* Begin a frame that is no operation's. */
+static noinline void ksk_tx_format_answer(struct ksk_conn *c)
 {
 	struct ksk_rsp *rsp = c->tx_rsp;
-	struct ksk_txop *op = c->tx_op;
 
-	if (op) {
-		/* most are too short */
-		if (op->cur.len >= c->zc_min)
-			ksk_zc_begin(c, op);
-		c->tx_left = ksk_txop_payload(op);
-		c->tx_hdr_len = ksk_tx_format_op(c->tx_hdr, op, c->tx_id,
-						 c->be);
-	} else if (rsp) {
+	if (rsp) {
 		c->tx_left = rsp->payload;
 		c->tx_hdr_len = ksk_tx_format_rsp(c->tx_hdr, rsp->payload,
 						  c->tx_id, c->be);
@@ -440,6 +433,23 @@ static void ksk_tx_format(struct ksk_conn *c)
 		c->tx_left = 0;
 		c->tx_hdr_len = ksk_tx_format_ack(c->tx_hdr, c->tx_id,
 						  c->be);
+	}
+}
+
+/* Begin the frame that has been chosen. */
+static __always_inline void ksk_tx_format(struct ksk_conn *c)
+{
+	struct ksk_txop *op = c->tx_op;
+
+	if (likely(op)) {
+		/* most are too short */
+		if (op->cur.len >= c->zc_min)
+			ksk_zc_begin(c, op);
+		c->tx_left = ksk_txop_payload(op);
+		c->tx_hdr_len = ksk_tx_format_op(c->tx_hdr, op, c->tx_id,
+						 c->be);
+	} else {
+		ksk_tx_format_answer(c);
 	}
 	c->tx_id++;
 }
@@ -493,7 +503,8 @@ static bool ksk_tx_more(struct ksk_conn *c)
 }
 
 /* A page for each is cheaper as long as there are few. */
-static int ksk_tx_sendmsg(struct ksk_conn *c, struct msghdr *msg, size_t len)
+static __always_inline int ksk_tx_sendmsg(struct ksk_conn *c,
+					  struct msghdr *msg, size_t len)
 {
 	struct sock *sk = c->sock->sk;
 
@@ -905,7 +916,8 @@ static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 }
 
 /* Queue an operation, with the socket locked, and send what can be sent. */
-static int ksk_tx_send_now(struct ksk_conn *c, struct ksk_txop *op)
+static __always_inline int ksk_tx_send_now(struct ksk_conn *c,
+					   struct ksk_txop *op)
 {
 	bool start = true;
 

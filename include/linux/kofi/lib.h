@@ -288,12 +288,13 @@ struct kofi_skb_part {
  * @offset: of the first one
  * @len: how many; the packet holds as many
  */
-static inline void kofi_skb_part_init(struct kofi_skb_part *part,
-				      const struct sk_buff *skb,
-				      unsigned int offset, size_t len)
+static __always_inline void kofi_skb_part_init(struct kofi_skb_part *part,
+					       const struct sk_buff *skb,
+					       unsigned int offset, size_t len)
 {
 	const skb_frag_t *frag = &skb_shinfo(skb)->frags[0];
 	unsigned int head = skb_headlen(skb);
+	struct page *page;
 
 	*part = (struct kofi_skb_part) {
 		.skb = skb,
@@ -302,10 +303,12 @@ static inline void kofi_skb_part_init(struct kofi_skb_part *part,
 		.flat = skb->data,
 		.flat_end = head,
 	};
-	if (offset < head || !skb_shinfo(skb)->nr_frags ||
-	    !skb_frag_page(frag) || PageHighMem(skb_frag_page(frag)))
+	if (offset < head || !skb_shinfo(skb)->nr_frags)
 		return;
-	part->flat = skb_frag_address(frag) - head;
+	page = skb_frag_page(frag);
+	if (!page || PageHighMem(page))
+		return;
+	part->flat = page_address(page) + skb_frag_off(frag) - head;
 	part->flat_end = head + skb_frag_size(frag);
 }
 
@@ -317,8 +320,8 @@ static inline void kofi_skb_part_init(struct kofi_skb_part *part,
  * Return: the address, or NULL if that many do not lie side by side:
  * skb_copy_bits() gets those there are.
  */
-static inline const void *kofi_skb_part_flat(const struct kofi_skb_part *part,
-					     size_t len)
+static __always_inline const void *
+kofi_skb_part_flat(const struct kofi_skb_part *part, size_t len)
 {
 	size_t end = part->offset + len;
 
@@ -331,17 +334,19 @@ int kofi_cursor_init_any(struct kofi_cursor *cur, const struct fi_msg *msg,
 void kofi_cursor_refill(struct kofi_cursor *cur);
 
 /* What iov_iter_kvec() does, without a call */
-static inline void kofi_iter_kvec(struct iov_iter *iter, unsigned int dir,
-				  const struct kvec *kv, unsigned int count,
-				  size_t len)
+static __always_inline void kofi_iter_kvec(struct iov_iter *iter,
+					   unsigned int dir,
+					   const struct kvec *kv,
+					   unsigned int count, size_t len)
 {
-	*iter = (struct iov_iter) {
-		.iter_type = ITER_KVEC,
-		.data_source = dir,
-		.kvec = kv,
-		.nr_segs = count,
-		.count = len,
-	};
+	/* by member: an initialiser may clear all of it first */
+	iter->iter_type = ITER_KVEC;
+	iter->nofault = false;
+	iter->data_source = dir;
+	iter->iov_offset = 0;
+	iter->kvec = kv;
+	iter->count = len;
+	iter->nr_segs = count;
 }
 
 /**
@@ -362,9 +367,9 @@ static inline void kofi_iter_kvec(struct iov_iter *iter, unsigned int dir,
  * overflow, a missing array, a scatterlist shorter than it claims, an
  * iterator of the wrong direction or over user memory, or an unknown kind.
  */
-static inline int kofi_cursor_init(struct kofi_cursor *cur,
-				   const struct fi_msg *msg, unsigned int dir,
-				   size_t iov_limit)
+static __always_inline int kofi_cursor_init(struct kofi_cursor *cur,
+					    const struct fi_msg *msg,
+					    unsigned int dir, size_t iov_limit)
 {
 	size_t len;
 
@@ -410,7 +415,8 @@ static inline struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur)
  * Return: address of the next @len bytes, if they are kernel memory and lie side by
  * side; otherwise NULL.
  */
-static inline void *kofi_cursor_flat(const struct kofi_cursor *cur, size_t len)
+static __always_inline void *kofi_cursor_flat(const struct kofi_cursor *cur,
+					      size_t len)
 {
 	const struct iov_iter *iter = &cur->iter;
 
@@ -593,10 +599,23 @@ struct kofi_freelist {
  *
  * Context: any. Who completes an operation does this before.
  */
-static inline void kofi_freelist_put(struct kofi_freelist *f, struct llist_node *node)
+static __always_inline void kofi_freelist_put(struct kofi_freelist *f,
+					      struct llist_node *node)
 {
 	if (READ_ONCE(f->one) || cmpxchg(&f->one, NULL, node))
 		llist_add(node, &f->list);
+}
+
+static inline struct llist_node *
+kofi_freelist_get_listed(struct kofi_freelist *f, spinlock_t *lock)
+{
+	struct llist_node *node;
+	unsigned long irq;
+
+	spin_lock_irqsave(lock, irq);
+	node = llist_del_first(&f->list);
+	spin_unlock_irqrestore(lock, irq);
+	return node;
 }
 
 /**
@@ -607,20 +626,14 @@ static inline void kofi_freelist_put(struct kofi_freelist *f, struct llist_node 
  * Context: any.
  * Return: its node, or NULL.
  */
-static inline struct llist_node *kofi_freelist_get(struct kofi_freelist *f,
-						   spinlock_t *lock)
+static __always_inline struct llist_node *
+kofi_freelist_get(struct kofi_freelist *f, spinlock_t *lock)
 {
 	struct llist_node *node = NULL;
-	unsigned long irq;
 
 	if (READ_ONCE(f->one))
 		node = xchg(&f->one, NULL);
-	if (node)
-		return node;
-	spin_lock_irqsave(lock, irq);
-	node = llist_del_first(&f->list);
-	spin_unlock_irqrestore(lock, irq);
-	return node;
+	return likely(node) ? node : kofi_freelist_get_listed(f, lock);
 }
 
 /* ------------------------------------------------------------ receive queue */

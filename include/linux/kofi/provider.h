@@ -600,7 +600,7 @@ void kofi_ep_peer_lost(struct kofi_ep *ep, const struct sockaddr *addr, int err)
  *
  * Return: 0, -FI_EOPBADSTATE, -ENOTCONN or -ESHUTDOWN.
  */
-static inline int kofi_ep_tx_state(const struct kofi_ep *ep)
+static __always_inline int kofi_ep_tx_state(const struct kofi_ep *ep)
 {
 	int state = READ_ONCE(ep->state);
 
