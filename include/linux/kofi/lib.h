@@ -585,11 +585,13 @@ static __always_inline int kofi_vec_walk(const struct fi_msg *msg,
 /**
  * struct kofi_freelist - records that are not in use
  * @one: one of them: who gives one back and takes one in turn needs no lock
- * @list: the others
+ * @list: others
+ * @taken: those that are no longer on @list, under the lock of who takes one
  */
 struct kofi_freelist {
 	struct llist_node	*one;
 	struct llist_head	list;
+	struct llist_node	*taken;
 };
 
 /**
@@ -613,7 +615,12 @@ kofi_freelist_get_listed(struct kofi_freelist *f, spinlock_t *lock)
 	unsigned long irq;
 
 	spin_lock_irqsave(lock, irq);
-	node = llist_del_first(&f->list);
+	/* all at once: that is one access to what others write for many takes */
+	if (!f->taken)
+		f->taken = llist_del_all(&f->list);
+	node = f->taken;
+	if (node)
+		f->taken = node->next;
 	spin_unlock_irqrestore(lock, irq);
 	return node;
 }
