@@ -54,8 +54,11 @@ static __always_inline bool kofi_cq_defer(struct kofi_cq *cq,
 {
 	if (!cq || READ_ONCE(cq->deferring) != current)
 		return false;
-	if (!test_and_set_bit(0, &poster->listed))
+	/* none but this context sets it */
+	if (!test_bit(0, &poster->listed)) {
+		set_bit(0, &poster->listed);
 		llist_add(&poster->node, &cq->posters);
+	}
 	return true;
 }
 

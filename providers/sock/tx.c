@@ -420,20 +420,15 @@ static __always_inline bool ksk_tx_next(struct ksk_conn *c)
 static noinline void ksk_tx_format_answer(struct ksk_conn *c)
 {
 	struct ksk_rsp *rsp = c->tx_rsp;
+	void *hdr = c->tx_hdr;
 
-	if (rsp) {
-		c->tx_left = rsp->payload;
-		c->tx_hdr_len = ksk_tx_format_rsp(c->tx_hdr, rsp->payload,
-						  c->tx_id, c->be);
-	} else if (c->tx_cts) {
-		c->tx_left = 0;
-		c->tx_hdr_len = ksk_tx_format_cts(c->tx_hdr, c->tx_cts,
-						  c->tx_id, c->be);
-	} else {
-		c->tx_left = 0;
-		c->tx_hdr_len = ksk_tx_format_ack(c->tx_hdr, c->tx_id,
-						  c->be);
-	}
+	c->tx_left = rsp ? rsp->payload : 0;
+	if (rsp)
+		c->tx_hdr_len = ksk_tx_format_rsp(hdr, rsp->payload, c->tx_id, c->be);
+	else if (c->tx_cts)
+		c->tx_hdr_len = ksk_tx_format_cts(hdr, c->tx_cts, c->tx_id, c->be);
+	else
+		c->tx_hdr_len = ksk_tx_format_ack(hdr, c->tx_id, c->be);
 }
 
 /* Begin the frame that has been chosen. */
@@ -915,21 +910,23 @@ static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 	       !ksk_tx_others(c) && !ksk_tx_blocked(c, op);
 }
 
-/* Queue an operation, with the socket locked, and send what can be sent. */
+/* Queue an operation, with the socket locked, and send unless that is deferred. */
 static __always_inline int ksk_tx_send_now(struct ksk_conn *c,
-					   struct ksk_txop *op)
+					   struct ksk_txop *op, bool deferred)
 {
 	bool start = true;
 
 	if (c->tx_closed)
 		return -ESHUTDOWN;
-	if (ksk_tx_alive(c) && likely(ksk_tx_first(c, op))) {
+	if (!deferred && ksk_tx_alive(c) && likely(ksk_tx_first(c, op))) {
 		ksk_tx_begin(c, op);
 		ksk_tx_state(c, KSK_TX_ACTIVE);
 	} else {
 		ksk_tx_collect(c);
 		list_add_tail(&op->node, &c->tx_queue);
 		c->tx_nqueued++;
+		if (deferred)
+			return 0;
 		start = ksk_tx_alive(c) && ksk_tx_start(c);
 	}
 	if (start) {
@@ -953,31 +950,28 @@ static __always_inline int ksk_tx_send_now(struct ksk_conn *c,
 int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 {
 	struct sock *sk = c->sock->sk;
-	bool bh;
+	bool bh, deferred;
 	int err;
 
 	/* TCP's output needs interrupts and bottom halves of its own */
 	if (in_hardirq() || irqs_disabled())
 		return ksk_tx_leave(c, op, false);
-	if (kofi_ep_defer(&c->ep->base)) {
-		err = ksk_tx_leave(c, op, true);
-		if (!err && c != c->ep->conn)
-			ksk_rdm_deferred(c);
-		return err;
-	}
+	deferred = kofi_ep_defer(&c->ep->base);
 
 	/* most posts are made by callbacks, in a softirq */
 	bh = !in_softirq();
 	if (bh)
 		local_bh_disable();
 	if (ksk_tx_trylock(sk)) {
-		err = ksk_tx_send_now(c, op);
+		err = ksk_tx_send_now(c, op, deferred);
 		ksk_tx_unlock(sk);
 	} else {
-		err = ksk_tx_leave(c, op, false);
+		err = ksk_tx_leave(c, op, deferred);
 	}
 	if (bh)
 		local_bh_enable();
+	if (unlikely(deferred && c != c->ep->conn) && !err)
+		ksk_rdm_deferred(c);
 	return err;
 }
 
