@@ -82,58 +82,63 @@ void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
 
 /* ----------------------------------------------------------------- bursts */
 
-/* The first segment of an operation that has not begun */
-static struct kvec ksk_burst_segment(const struct ksk_txop *op)
+/* Where the payload of an operation lies that has not begun, if side by side */
+static const void *ksk_burst_flat(const struct ksk_txop *op, size_t len)
 {
 	const struct iov_iter *iter = &op->cur.iter;
+	const struct bio_vec *bv = iter->bvec;
 
-	if (!iter->nr_segs)
-		return (struct kvec) {};
 	if (iov_iter_is_kvec(iter))
-		return (struct kvec) {
-			.iov_base = iter->kvec->iov_base + iter->iov_offset,
-			.iov_len = iter->kvec->iov_len - iter->iov_offset,
-		};
-	if (iov_iter_is_bvec(iter))
-		return (struct kvec) {
-			.iov_base = page_address(iter->bvec->bv_page) +
-				    iter->bvec->bv_offset + iter->iov_offset,
-			.iov_len = iter->bvec->bv_len - iter->iov_offset,
-		};
-	return (struct kvec) {};
+		return kofi_cursor_flat(&op->cur, len);
+	if (!iov_iter_is_bvec(iter) || !iter->nr_segs ||
+	    PageHighMem(bv->bv_page) || len > bv->bv_len - iter->iov_offset)
+		return NULL;
+	return page_address(bv->bv_page) + bv->bv_offset + iter->iov_offset;
 }
 
-/* An operation whose frame is short and has its payload in one segment */
-static bool ksk_burst_fits(const struct ksk_conn *c, const struct ksk_txop *op)
+/* One frame more: its header, of @len bytes, and its payload */
+static void ksk_burst_add(struct ksk_burst *b, struct ksk_txop *op,
+			  unsigned int len, const void *flat, size_t payload)
+{
+	struct kvec *kv = &b->kv[b->segs];
+
+	kv[0].iov_base = b->hdr[b->n];
+	kv[0].iov_len = len;
+	kv[1].iov_base = (void *)flat;
+	kv[1].iov_len = payload;
+	b->segs += payload ? 2 : 1;
+	b->len[b->n] = len + payload;
+	b->total += len + payload;
+	b->op[b->n++] = op;
+}
+
+static void ksk_burst_ack(const struct ksk_conn *c, struct ksk_burst *b)
+{
+	u8 id = c->tx_id + b->n;
+
+	ksk_burst_add(b, NULL, ksk_tx_format_ack(b->hdr[b->n], id, c->be),
+		      NULL, 0);
+}
+
+/* False for an operation whose frame is long, or has its payload in pieces */
+static bool ksk_burst_op(const struct ksk_conn *c, struct ksk_burst *b,
+			 struct ksk_txop *op)
 {
 	size_t payload = ksk_txop_payload(op);
+	u8 id = c->tx_id + b->n;
+	const void *flat = NULL;
 
 	if (op->rma_count > 1 || payload > KSK_BURST_PAYLOAD ||
-	    ksk_rndv_wanted(c, op) ||
-	    (c->zc_min && payload >= c->zc_min))
+	    ksk_rndv_wanted(c, op) || (c->zc_min && payload >= c->zc_min))
 		return false;
-	return payload <= ksk_burst_segment(op).iov_len;
-}
-
-/* One frame more, an acknowledgment if there is no @op. It must fit. */
-static void ksk_burst_add(const struct ksk_conn *c, struct ksk_burst *b,
-			  struct ksk_txop *op)
-{
-	u8 *hdr = b->hdr[b->n], id = c->tx_id + b->n;
-	struct kvec *kv = &b->kv[b->segs++];
-	size_t payload = op ? ksk_txop_payload(op) : 0;
-
-	kv->iov_base = hdr;
-	kv->iov_len = op ? ksk_tx_format_op(hdr, op, id, c->be) :
-			   ksk_tx_format_ack(hdr, id, c->be);
-	b->len[b->n] = kv->iov_len + payload;
-	b->total += b->len[b->n];
-	b->op[b->n++] = op;
-	if (!payload)
-		return;
-	kv = &b->kv[b->segs++];
-	*kv = ksk_burst_segment(op);
-	kv->iov_len = payload;
+	if (payload) {
+		flat = ksk_burst_flat(op, payload);
+		if (!flat)
+			return false;
+	}
+	ksk_burst_add(b, op, ksk_tx_format_op(b->hdr[b->n], op, id, c->be),
+		      flat, payload);
+	return true;
 }
 
 /* Has the call room for another frame, and the budget? */
@@ -163,11 +168,12 @@ void ksk_burst_collect(const struct ksk_conn *c, struct ksk_burst *b,
 	b->n = 0;
 	b->segs = 0;
 	b->total = 0;
-	if (c->tx_op && !ksk_burst_fits(c, c->tx_op))
+	if (!c->tx_op)
+		ksk_burst_ack(c, b);
+	else if (!ksk_burst_op(c, b, c->tx_op))
 		return;
-	ksk_burst_add(c, b, c->tx_op);
 	for (; acks && ksk_burst_room(b, budget); acks--)
-		ksk_burst_add(c, b, NULL);
+		ksk_burst_ack(c, b);
 	b->more = acks;
 	if (acks)
 		return;
@@ -177,9 +183,8 @@ void ksk_burst_collect(const struct ksk_conn *c, struct ksk_burst *b,
 		b->more = !(op->flags & FI_FENCE && unanswered) &&
 			  reads <= KSK_READS_MAX;
 		if (!b->more || !ksk_burst_room(b, budget) ||
-		    !ksk_burst_fits(c, op))
+		    !ksk_burst_op(c, b, op))
 			return;
-		ksk_burst_add(c, b, op);
 		b->more = op->flags & FI_MORE;
 		unanswered |= op->ack || op->op == KSK_OP_READ_REQ;
 	}
