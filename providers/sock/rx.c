@@ -739,7 +739,9 @@ static bool ksk_rx_last(struct ksk_conn *c)
  */
 bool ksk_rx_run(struct ksk_conn *c)
 {
-	read_descriptor_t desc = { .arg.data = c, .count = 1 };
+	read_descriptor_t desc = {
+		.written = 0, .count = 1, .arg.data = c, .error = 0,
+	};
 	struct sock *sk = c->sock->sk;
 	struct ksk_rx *rx = &c->rx;
 

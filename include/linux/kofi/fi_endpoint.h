@@ -208,6 +208,8 @@ static inline ssize_t fi_sendv(struct fid_ep *ep, const struct kvec *iov,
 	const struct fi_msg msg = {
 		.msg_iov = iov, .desc = desc, .iov_count = count,
 		.addr = dest, .context = context,
+		/* named, as otherwise a part of it is cleared first */
+		.data = 0, .inv_key = 0, .vec = KOFI_KVEC,
 	};
 
 	return ep->msg->sendmsg(ep, &msg, READ_ONCE(ep->tx_op_flags));
@@ -349,6 +351,8 @@ static inline ssize_t fi_recvv(struct fid_ep *ep, const struct kvec *iov,
 	const struct fi_msg msg = {
 		.msg_iov = iov, .desc = desc, .iov_count = count,
 		.addr = src, .context = context,
+		/* named, as otherwise a part of it is cleared first */
+		.data = 0, .inv_key = 0, .vec = KOFI_KVEC,
 	};
 
 	return ep->msg->recvmsg(ep, &msg, READ_ONCE(ep->rx_op_flags));
