@@ -171,13 +171,14 @@ static void rxm_conn_free(struct rxm_conn *c)
 {
 	struct rxm_ep *ep = c->ep;
 
-	spin_lock_irq(&ep->lock);
-	list_del_init(&c->todo);
-	spin_unlock_irq(&ep->lock);
 	list_del(&c->list);
 	ep->unknown -= c->unknown;
 	if (c->hashed)
 		rhashtable_remove_fast(&ep->hash, &c->node, rxm_hash);
+	spin_lock_irq(&ep->lock);
+	list_del_init(&c->todo);
+	kofi_dest_del(&ep->dests, &c->dest);
+	spin_unlock_irq(&ep->lock);
 	xa_erase(&ep->numbers, c->id);
 	kfree_rcu(c, rcu);
 }
@@ -956,6 +957,7 @@ void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr)
 
 int rxm_conn_init(struct rxm_ep *ep)
 {
+	kofi_dest_init(&ep->dests);
 	xa_init_flags(&ep->numbers, XA_FLAGS_ALLOC1);
 	return rhashtable_init(&ep->hash, &rxm_hash);
 }
@@ -972,6 +974,7 @@ void rxm_conn_exit(struct rxm_ep *ep)
 {
 	struct rxm_conn *c, *next;
 
+	xa_destroy(&ep->dests);
 	xa_destroy(&ep->numbers);
 	rhashtable_free_and_destroy(&ep->hash, rxm_conn_destroy, NULL);
 	list_for_each_entry_safe(c, next, &ep->conns, list)

@@ -222,21 +222,53 @@ static int rxm_op_pend(struct rxm_ep *ep, struct rxm_op *op)
 	return err;
 }
 
-static int rxm_op_submit(struct rxm_op *op, fi_addr_t dest)
+/* Later posts find the record by the number of the peer. */
+static void rxm_conn_remember(struct rxm_conn *c, fi_addr_t dest,
+			      unsigned long changes)
+{
+	struct rxm_ep *ep = c->ep;
+	unsigned long irq;
+	int state;
+
+	if (kofi_dest_fresh(&c->dest, ep->base.av, dest, changes))
+		return;
+	spin_lock_irqsave(&ep->lock, irq);
+	/* one that is to be freed has had one of these before it took the lock */
+	state = READ_ONCE(c->state);
+	if (state != RXM_NEW && state != RXM_DEAD)
+		kofi_dest_set(&ep->dests, ep->base.av, &c->dest, dest, changes);
+	spin_unlock_irqrestore(&ep->lock, irq);
+}
+
+static noinline int rxm_op_submit_by_addr(struct rxm_op *op, fi_addr_t dest)
 {
 	struct rxm_ep *ep = op->ep;
+	unsigned long changes = kofi_dest_changes(ep->base.av);
 	struct rxm_conn *c;
 	int err;
 
-	rcu_read_lock();
 	err = kofi_av_get(ep->base.av, dest, &op->peer);
 	if (err)
-		goto unlock;
+		return err;
 	c = rxm_conn_find(ep, &op->peer);
+	if (c)
+		rxm_conn_remember(c, dest, changes);
 	err = c ? rxm_op_queue(c, op) : 1;
-	if (err == 1)
-		err = rxm_op_pend(ep, op);
-unlock:
+	return err == 1 ? rxm_op_pend(ep, op) : err;
+}
+
+static int rxm_op_submit(struct rxm_op *op, fi_addr_t fi_addr)
+{
+	struct rxm_ep *ep = op->ep;
+	struct kofi_dest *dest;
+	int err = 1;
+
+	rcu_read_lock();
+	dest = kofi_dest_find(&ep->dests, ep->base.av, fi_addr);
+	if (likely(dest))
+		err = rxm_op_queue(container_of(dest, struct rxm_conn, dest), op);
+	if (unlikely(err == 1))
+		err = rxm_op_submit_by_addr(op, fi_addr);
 	rcu_read_unlock();
 	return err;
 }

@@ -140,7 +140,8 @@ struct rxm_stats {
  * @closed: nothing does any more; also under @lock
  * @hash: struct rxm_conn by address
  * @conns: all of them
- * @numbers: the same, by their ids
+ * @dests: of them, those that have been posted to, by fi_addr_t; changed with @lock
+ * @numbers: the same as @hash, by their ids
  * @last_id: of a connection
  * @lock: what follows
  * @pending: transmits to peers without a connection
@@ -177,6 +178,7 @@ struct rxm_ep {
 	struct mutex		mutex;	/* connections */
 	bool			closed;
 	struct rhashtable	hash;
+	struct xarray		dests;
 	struct list_head	conns;
 	struct xarray		numbers;
 	u32			last_id;
@@ -220,6 +222,7 @@ enum rxm_state {
  * @ep: the endpoint
  * @list: rxm_ep.conns
  * @todo: rxm_ep.todo
+ * @dest: where posts find it, once one has been made
  * @hashed: it is in rxm_ep.hash: not the other end of one to ourselves
  * @unknown: it counts in rxm_ep.unknown
  * @state: enum rxm_state; changes under the mutex and @lock
@@ -275,6 +278,7 @@ struct rxm_conn {
 	struct rxm_ep		*ep;
 	struct list_head	list;
 	struct list_head	todo;
+	struct kofi_dest	dest;
 	bool			hashed;
 	bool			unknown;
 	int			state;

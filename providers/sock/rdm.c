@@ -11,9 +11,9 @@
  *
  * The first post to a peer makes one, and both sides then use it. A hash table has,
  * for each peer, the connection that is posted to; posts look there as RCU
- * readers. What is posted before it is established waits on the connection, in
- * order. When another connection takes its place, what waits moves there
- * before a post can see it.
+ * readers, and find it by the peer's number once one has been made on it. What is
+ * posted before it is established waits on the connection, in order. When another
+ * connection takes its place, what waits moves there before a post can see it.
  *
  * Our request that is rejected (rdm_accept.c) is tried again for as long as a
  * connect may take, as the connection the peer is about to make, or believes to
@@ -88,6 +88,7 @@ static void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	ksk_rdm_settle(rdm, peer);
 	if (!peer->in_use)
 		return;
+	kofi_dest_del(&rdm->dests, &peer->dest);
 	rhashtable_remove_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
 	ksk_peers_del(rdm, peer);
 	peer->in_use = false;
@@ -157,6 +158,7 @@ void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 
 	if (!old->established)
 		ksk_tx_move(&old->conn, &peer->conn);
+	kofi_dest_del(&rdm->dests, &old->dest);
 	rhashtable_replace_fast(&rdm->peers, &old->hash, &peer->hash,
 				ksk_rdm_peers);
 	ksk_peers_replace(rdm, old, peer);
@@ -434,25 +436,37 @@ static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 	return 0;
 }
 
-/*
- * ksk_ep_type.add: -EAGAIN while too much waits for connections, -ENOMEM without
- * memory for one, -ENETDOWN if the interface has gone.
- */
-static int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr,
-		       struct ksk_txop *op)
+/* Later posts find the connection by the number of the peer. */
+static void ksk_rdm_remember(struct ksk_rdm *rdm, struct ksk_peer *peer,
+			     fi_addr_t fi_addr, unsigned long changes)
 {
-	struct ksk_rdm *rdm = ksk_rdm(ep);
+	struct kofi_av *av = rdm->ep.base.av;
+	unsigned long irq;
+
+	if (kofi_dest_fresh(&peer->dest, av, fi_addr, changes))
+		return;
+	spin_lock_irqsave(&rdm->lock, irq);
+	if (peer->in_use)
+		kofi_dest_set(&rdm->dests, av, &peer->dest, fi_addr, changes);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+}
+
+/* Look by address, and connect. */
+static noinline int ksk_rdm_add_by_addr(struct ksk_rdm *rdm, fi_addr_t fi_addr,
+					struct ksk_txop *op)
+{
+	struct kofi_av *av = rdm->ep.base.av;
+	unsigned long irq, changes = kofi_dest_changes(av);
 	struct ksk_peer *peer;
 	union kofi_ip addr;
-	unsigned long irq;
 	int err;
 
-	rcu_read_lock();
-	err = kofi_av_get(ep->base.av, fi_addr, &addr);
+	err = kofi_av_get(av, fi_addr, &addr);
 	while (!err) {
 		peer = ksk_rdm_find(rdm, &addr);
 		/* pairs with ksk_peer_established() */
 		if (peer && smp_load_acquire(&peer->established)) {
+			ksk_rdm_remember(rdm, peer, fi_addr, changes);
 			op->conn = &peer->conn;
 			err = ksk_tx_add(&peer->conn, op);
 			if (err != -ESHUTDOWN)
@@ -465,6 +479,28 @@ static int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr,
 			break;
 		err = 0;	/* look again */
 	}
+	return err;
+}
+
+/*
+ * ksk_ep_type.add: -EAGAIN while too much waits for connections, -ENOMEM without
+ * memory for one, -ENETDOWN if the interface has gone.
+ */
+static int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr,
+		       struct ksk_txop *op)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	struct kofi_dest *dest;
+	int err = -ESHUTDOWN;
+
+	rcu_read_lock();
+	dest = kofi_dest_find(&rdm->dests, ep->base.av, fi_addr);
+	if (likely(dest)) {
+		op->conn = &container_of(dest, struct ksk_peer, dest)->conn;
+		err = ksk_tx_add(op->conn, op);
+	}
+	if (unlikely(err == -ESHUTDOWN))
+		err = ksk_rdm_add_by_addr(rdm, fi_addr, op);
 	rcu_read_unlock();
 	return err;
 }
@@ -792,6 +828,7 @@ static int ksk_rdm_close(struct fi_fid *fid)
 	ksk_listener_exit(&rdm->listener);
 	ksk_ep_exit(ep);
 	ksk_peers_exit(rdm);
+	xa_destroy(&rdm->dests);
 	rhashtable_destroy(&rdm->peers);
 	mutex_destroy(&rdm->mutex);
 	kfree(rdm);
@@ -877,6 +914,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 		rdm->pid = get_random_u32();
 	} while (!rdm->pid);
 	rdm->ep.type = &ksk_rdm_type;
+	kofi_dest_init(&rdm->dests);
 	err = rhashtable_init(&rdm->peers, &ksk_rdm_peers);
 	if (err)
 		goto free;

@@ -25,7 +25,8 @@
  * @lock: irqsave; for what follows
  * @closing: no more connections
  * @peers: connections posts use, by address
- * @numbers: the same, by the number they are told of by (peers.c)
+ * @dests: of them, those that have been posted to, by fi_addr_t
+ * @numbers: the same as @peers, by the number they are told of by (peers.c)
  * @last_number: the last one given
  * @formers: how many each peer has had before
  * @conns: all that have not ended
@@ -67,6 +68,7 @@ struct ksk_rdm {
 	spinlock_t		lock;	/* all that follows */
 	bool			closing;
 	struct rhashtable	peers;
+	struct xarray		dests;
 	struct xarray		numbers;
 	u32			last_number;
 	struct rhashtable	formers;
@@ -124,6 +126,7 @@ struct ksk_rndv {
  * @deferred: on another, if posts are deferred
  * @hash: in its table, if @in_use is set
  * @in_use: posts to the peer use it
+ * @dest: where posts find it, once one has been made
  * @number: among those that posts use
  * @established: they go to its stream, and wait no longer
  * @over: everything of it has been completed
@@ -152,6 +155,7 @@ struct ksk_peer {
 	struct list_head	deferred;
 	struct rhash_head	hash;
 	bool			in_use;
+	struct kofi_dest	dest;
 	u32			number;
 	bool			established;
 	bool			over;

@@ -115,6 +115,26 @@ fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
 fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr);
 
 /**
+ * struct kofi_dest - a peer, as posts find it
+ * @index: where it is in a table
+ * @changes: the state of the vector that was so in, 0 if it is not there
+ */
+struct kofi_dest {
+	unsigned long	index;
+	unsigned long	changes;
+};
+
+void kofi_dest_init(struct xarray *dests);
+struct kofi_dest *kofi_dest_find(struct xarray *dests, struct kofi_av *av,
+				 fi_addr_t fi_addr);
+unsigned long kofi_dest_changes(struct kofi_av *av);
+bool kofi_dest_fresh(struct kofi_dest *dest, struct kofi_av *av,
+		     fi_addr_t fi_addr, unsigned long changes);
+void kofi_dest_set(struct xarray *dests, struct kofi_av *av,
+		   struct kofi_dest *dest, fi_addr_t fi_addr, unsigned long changes);
+void kofi_dest_del(struct xarray *dests, struct kofi_dest *dest);
+
+/**
  * kofi_ep_unknown - is a sender one that completions report the address of
  * @ep: the endpoint, of a type that has an address vector
  * @source: what completions call the sender

@@ -267,10 +267,61 @@ static void peers_waiting(struct kunit *test)
 	peers_is_at(t, &state, &t->to);
 }
 
+/* A number that is given again is another peer's, whatever was posted to it before. */
+static void peers_number(struct kunit *test)
+{
+	struct rdm_pair *t;
+	struct sockaddr_in name, silent;
+	struct fi_cq_tagged_entry entry;
+	unsigned long end = peers_limit();
+	size_t len = sizeof(name);
+	fi_addr_t peer;
+	int i, err;
+
+	silent = peers_silent(test);
+	t = peers_alloc(test);
+	KUNIT_ASSERT_EQ(test, fi_getname(&t->to.ep->fid, &name, &len), 0);
+	for (i = 0; i < PEERS_STORED; i++) {
+		KUNIT_ASSERT_EQ(test, peers_send(t, i), 0);
+		peers_receive(t, i);
+	}
+	/* a change that is not of this peer */
+	KUNIT_ASSERT_EQ(test, fi_av_insert(t->from.av, &silent, 1, &peer, 0,
+					   NULL), 1);
+	KUNIT_EXPECT_NE(test, peer, t->from.peer);
+	KUNIT_ASSERT_EQ(test, fi_av_remove(t->from.av, &peer, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(t->from.ep, t->out, PEERS_LEN, NULL, peer,
+				       0, t->out), -EINVAL);
+	for (i = 0; i < PEERS_STORED; i++) {
+		KUNIT_ASSERT_EQ(test, peers_send(t, i), 0);
+		peers_receive(t, i);
+	}
+
+	KUNIT_ASSERT_EQ(test, fi_av_remove(t->from.av, &t->from.peer, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(t->from.ep, t->out, PEERS_LEN, NULL,
+				       t->from.peer, 0, t->out), -EINVAL);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(t->from.av, &silent, 1, &peer, 0,
+					   NULL), 1);
+	KUNIT_ASSERT_EQ(test, peer, t->from.peer);
+	KUNIT_ASSERT_EQ(test, fi_tsend(t->from.ep, t->out, PEERS_LEN, NULL, peer,
+				       0, t->out), 0);
+	KUNIT_ASSERT_EQ(test, fi_av_remove(t->from.av, &peer, 1, 0), 0);
+	KUNIT_EXPECT_NE(test, rdm_comp(&t->from, &entry), 0);
+
+	KUNIT_ASSERT_EQ(test, fi_av_insert(t->from.av, &name, 1, &peer, 0, NULL),
+			1);
+	KUNIT_ASSERT_EQ(test, peer, t->from.peer);
+	while ((err = peers_send(t, PEERS_STORED)) && peers_wait(end))
+		;
+	KUNIT_ASSERT_EQ(test, err, 0);
+	peers_receive(t, PEERS_STORED);
+}
+
 static struct kunit_case peers_cases[] = {
 	KUNIT_CASE_PARAM(peers_stored, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(peers_reconnects, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(peers_waiting, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(peers_number, rdm_place_gen_params),
 	{}
 };
 
