@@ -179,6 +179,8 @@ static void ksk_req_work(struct work_struct *work)
 		trace_kofi_sock_cm(req->listener->id, "dropped", err);
 		if (err == -EPROTO)
 			req->listener->violations++;
+		else if (err == -ETIMEDOUT && req->evicted)
+			req->listener->evicted++;
 		else if (err == -ETIMEDOUT)
 			req->listener->timeouts++;
 		ksk_req_unlink(req);
@@ -379,7 +381,7 @@ static void ksk_listener_evict(struct ksk_listener *l)
 	if (wait > 0) {
 		queue_delayed_work(ksk_wq, &l->work, wait);
 	} else if (time_before(jiffies, req->deadline)) {
-		l->evicted++;
+		req->evicted = true;
 		WRITE_ONCE(req->deadline, jiffies);
 		/* its end makes room, and brings the listener back */
 		mod_delayed_work(ksk_wq, &req->work, 0);

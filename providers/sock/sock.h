@@ -70,18 +70,15 @@ extern struct kofi_provider ksk_provider;
  * @connect_timeout: milliseconds until the peer has answered
  * @handshake_timeout: milliseconds for an incoming request to be complete
  * @silence_timeout: milliseconds without a sign of life while data is out
- * @frame_timeout: milliseconds without another byte of a frame that has begun,
- *	0 for never
+ * @frame_timeout: milliseconds without another byte of a frame begun, 0 for never
  * @keepalive_idle: milliseconds until an idle peer is asked, 0 for never
  * @keepalive_intvl: seconds between these questions
  * @keepalive_cnt: unanswered ones after which it is dead
  * @reclaim_safe: memory may be written back through it: the emergency
  *	reserves are its
  * @cpu: where its work item runs, -1 for the CPU its packets arrive on
- * @zerocopy_min: bytes from which on pages are sent without copying them, 0
- *	for never
- * @rendezvous_min: bytes from which on tagged messages are announced, 0 for
- *	never
+ * @zerocopy_min: bytes from which on pages are sent without a copy, 0 for never
+ * @rendezvous_min: bytes from which on tagged messages are announced, 0 for never
  * @zerocopy_always: also where the network copies them all the same
  * @sndbuf: bytes of the socket's send buffer, 0 for TCP's choice
  * @rcvbuf: bytes of the socket's receive buffer, 0 for TCP's choice
@@ -223,6 +220,7 @@ void ksk_cm_fail(struct ksk_conn *c, int err, int prov_errno,
  * @listener: where it came in, as long as it is on a list
  * @node: on the listener's list; empty once it has been taken
  * @delivered: it may be taken
+ * @evicted: its time has been cut short
  * @sock: the connection
  * @cm: the request
  * @work: reads it, and is its timer
@@ -233,6 +231,7 @@ struct ksk_req {
 	struct ksk_listener	*listener;
 	struct list_head	node;
 	bool			delivered;
+	bool			evicted;
 	struct socket		*sock;
 	struct ksk_cm		cm;
 	struct delayed_work	work;
@@ -272,7 +271,7 @@ struct ksk_listener_ops {
  * @delivered: of them, waiting to be taken
  * @accepted: statistics: TCP connections
  * @evicted: of them, closed early because too many were pending
- * @timeouts: of them, closed because the request did not come in time
+ * @timeouts: of them, closed because the request did not come in all its time
  * @violations: of them, closed because it was none
  * @lost: of them, closed because there was no room to announce them
  */
