@@ -40,7 +40,6 @@
 
 #include "mr.h"
 
-#define KOFI_MR_RESERVED	4	/* regions of an endpoint's own, at most */
 #define KOFI_MR_GROWTH		16	/* regions that are made at a time */
 #define KOFI_MR_RETRY		(HZ / 10)
 

@@ -18,8 +18,8 @@
 
 #include "rxm.h"
 
-/* Without those of others under way a transmit can have all it may need. */
-static_assert(RXM_RNDV_IOV <= RXM_REGIONS);
+/* A transmit can have all it may need, whatever other connections do. */
+static_assert(RXM_RNDV_IOV <= RXM_REGIONS && RXM_RNDV_IOV <= KOFI_MR_RESERVED);
 
 /**
  * struct rxm_cut - memory for a region

@@ -332,6 +332,9 @@ enum {
 /* Most contexts of a scalable endpoint: max_ep_tx_ctx and max_ep_rx_ctx */
 #define KOFI_EP_CTX_MAX	256
 
+/* Most regions of those it asks for that an endpoint has whatever others do */
+#define KOFI_MR_RESERVED	4
+
 struct kofi_cq;
 struct kofi_cntr;
 struct kofi_mr_pool;
