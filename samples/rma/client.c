@@ -19,6 +19,7 @@
 #include "rma.h"
 
 #define RMA_HOLD	50	/* milliseconds a receiver is kept from receiving */
+#define RMA_LEAVE	10000	/* unless there is another client */
 
 static u32 rma_lead_seed;	/* of the last content; any number will do */
 
@@ -688,6 +689,18 @@ static void rma_show(struct rma_run *run)
 	}
 }
 
+/* End in the middle of a command: messages that the server will wait for */
+static int rma_leave(struct rma_run *run)
+{
+	const struct rma_cmd hold = { .op = KRMA_HOLD, .len = RMA_LEAVE };
+	const struct rma_cmd recv = {
+		.op = KRMA_RECV, .count = 4, .segs = 1, .off = 1001, .len = 4096,
+	};
+	int ret = run->opts.held ? rma_cmd_send(run, &hold) : 0;
+
+	return ret ?: rma_cmd_send(run, &recv);
+}
+
 /**
  * rma_lead - be the client
  * @run: the run
@@ -696,10 +709,6 @@ static void rma_show(struct rma_run *run)
  */
 int rma_lead(struct rma_run *run)
 {
-	const struct rma_cmd leave = {
-		/* messages that the server will wait for */
-		.op = KRMA_RECV, .count = 4, .segs = 1, .off = 1001, .len = 4096,
-	};
 	bool found = !run->opts.only[0];
 	int i, ret;
 
@@ -710,7 +719,7 @@ int rma_lead(struct rma_run *run)
 				 run->opts.only);
 	ret = rma_ep_find(run) ?: rma_connect(run);
 	if (!ret && run->opts.leave)
-		return rma_cmd_send(run, &leave);
+		return rma_leave(run);
 	for (i = 0; i < ARRAY_SIZE(rma_groups) && !ret; i++) {
 		if (run->opts.only[0] &&
 		    strcmp(run->opts.only, rma_groups[i].name))

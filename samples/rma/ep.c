@@ -7,7 +7,8 @@
  * that has its address, with a tag of its own; it does so again after each access that
  * was refused, as a connection below has ended then, and the endpoint has an event of
  * it. The server expects that message at any time: a client that ends in the middle of
- * a command does not keep out the next one.
+ * a command does not keep out the next one. Receives are for the client of the moment:
+ * a command of the one before that is still stored is not the next one's.
  *
  * Events are taken by a handler, which keeps what it has seen in the run and
  * wakes the process that waits for it. A server keeps its domain, its queue and
@@ -101,8 +102,8 @@ static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 					      FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
 	if (name)
 		hints->fabric_attr->prov_name = kstrdup(name, GFP_KERNEL);
-	/* what a client sends is not for receives of the one before */
-	if (run->opts.rdm && !run->opts.srx)
+	/* what a client sends is not for receives of another one */
+	if (run->opts.rdm)
 		hints->caps |= FI_DIRECTED_RECV;
 	/* it has few segments unless asked; the memory is in few pieces */
 	if (run->opts.rxm || (run->opts.rdm && run->opts.verbs))
@@ -171,7 +172,7 @@ static int rma_ep_domain(struct rma_run *run, struct fi_info *info)
 	return rma_error(run, ret, "fi_ep_bind of the shared context");
 }
 
-/* An endpoint, unless there is one, ready to connect or accept, the first receive posted. */
+/* An endpoint, unless there is one, ready to connect or accept, its first receive posted. */
 static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 {
 	int ret;
@@ -209,10 +210,10 @@ static int rma_ep_open(struct rma_run *run, struct fi_info *info)
 	ret = fi_enable(run->ep);
 	if (ret)
 		return rma_error(run, ret, "fi_enable");
-	ret = rma_cmd_expect(run);
-	if (!ret && run->opts.rdm && run->opts.server)
-		ret = rma_name_expect(run);
-	return ret;
+	/* whose commands they are has to be known first */
+	if (!run->opts.rdm)
+		return rma_cmd_expect(run);
+	return run->opts.server ? rma_name_expect(run) : 0;
 }
 
 static bool rma_ep_decided(struct rma_run *run)

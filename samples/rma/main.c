@@ -27,6 +27,7 @@
  *			memory only
  *	last		connect: tell the server to end, too
  *	leave		connect: end in the middle of a command, and do nothing else
+ *	held		with leave: before the command has been received
  *
  * A signal that kills the writer aborts the run; the network namespace is the
  * writer's. The write fails with the error of the run.
@@ -118,6 +119,8 @@ static int rma_parse_word(struct rma_opts *opts, char *word)
 		opts->last = true;
 	else if (!strcmp(word, "leave") && !value)
 		opts->leave = true;
+	else if (!strcmp(word, "held") && !value)
+		opts->held = true;
 	else if (!value)
 		return -EINVAL;
 	else if (!strcmp(word, "node"))

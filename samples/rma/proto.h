@@ -42,7 +42,8 @@
  * @KRMA_READ: read from my region, and check what has come
  * @KRMA_RECV: receive and check the count messages that follow
  * @KRMA_SEND: send me count messages, before the answer
- * @KRMA_HOLD: receive nothing for len milliseconds. Not answered.
+ * @KRMA_HOLD: receive nothing for len milliseconds, or before there is another client.
+ *	Not answered.
  * @KRMA_BYE: this was the last command of this connection, with KRMA_F_LAST of
  *	all connections
  */

@@ -38,6 +38,7 @@
  * @brief: client: less of what takes long
  * @last: client: the server may end when this run is over
  * @leave: client: end in the middle of a command instead
+ * @held: and have the server not receive it before there is another client
  * @zerocopy: bytes from which on pages are not copied; -1: the provider's choice
  */
 struct rma_opts {
@@ -54,6 +55,7 @@ struct rma_opts {
 	bool		brief;
 	bool		last;
 	bool		leave;
+	bool		held;
 	int		zerocopy;
 };
 

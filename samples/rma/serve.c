@@ -8,8 +8,6 @@
  * told to do wrong has to end the connection too, and is counted as a failure
  * of the run if it does not.
  */
-#include <linux/delay.h>
-
 #include "rma.h"
 
 #define RMA_HOLD_MAX	10000	/* milliseconds */
@@ -111,6 +109,15 @@ static int rma_serve_gone(struct rma_run *run, int err)
 	return 0;
 }
 
+/* Receive nothing for a moment, unless another client is there. */
+static int rma_serve_hold(struct rma_run *run, u64 ms)
+{
+	const long left = msecs_to_jiffies(min(ms, RMA_HOLD_MAX));
+
+	return wait_event_interruptible_timeout(run->wq, rma_next(run), left) < 0 ?
+	       -EINTR : 0;
+}
+
 /* One connection; @last: the client has said that there will be no other. */
 static int rma_serve_connection(struct rma_run *run, bool *last)
 {
@@ -128,8 +135,9 @@ static int rma_serve_connection(struct rma_run *run, bool *last)
 		if (ret)
 			return rma_serve_gone(run, ret);
 		if (cmd.op == KRMA_HOLD) {
-			if (msleep_interruptible(min(cmd.len, RMA_HOLD_MAX)))
-				return -EINTR;
+			ret = rma_serve_hold(run, cmd.len);
+			if (ret)
+				return ret;
 			continue;
 		}
 		answer = (struct rma_cmd){ .op = cmd.op };

@@ -656,7 +656,7 @@ int rma_cmd_expect(struct rma_run *run)
 		return 0;
 	WRITE_ONCE(run->answer_state, RMA_ANSWER_POSTED);
 	ret = fi_recv(rma_xfer_rx(run), &run->answer_buf,
-		      sizeof(run->answer_buf), NULL, FI_ADDR_UNSPEC, &run->answer);
+		      sizeof(run->answer_buf), NULL, run->to, &run->answer);
 	if (ret)
 		WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
 	return rma_error(run, ret, "fi_recv");
@@ -733,6 +733,20 @@ int rma_name_expect(struct rma_run *run)
 			 "fi_trecv");
 }
 
+/* The client before, if it was another one, sends no command any more. */
+static int rma_cmd_forget(struct rma_run *run)
+{
+	int ret;
+
+	if (READ_ONCE(run->answer_state) == RMA_ANSWER_POSTED)
+		fi_cancel(&rma_xfer_rx(run)->fid, &run->answer);
+	ret = rma_wait(run, READ_ONCE(run->answer_state) != RMA_ANSWER_POSTED);
+	if (ret)
+		return rma_error(run, ret, "the receive for another client");
+	WRITE_ONCE(run->answer_state, RMA_ANSWER_NONE);
+	return 0;
+}
+
 /**
  * rma_name_recv - wait for a peer, without limit
  * @run: the run, with an endpoint that does not connect
@@ -741,12 +755,18 @@ int rma_name_expect(struct rma_run *run)
  */
 int rma_name_recv(struct rma_run *run)
 {
+	fi_addr_t from;
+	int ret = 0;
+
 	if (wait_event_killable(run->wq, rma_next(run)))
 		return rma_error(run, -EINTR, "waiting for a client");
 	if (run->name_len < sizeof(struct sockaddr_in) ||
-	    fi_av_insert(run->av, &run->name_buf, 1, &run->to, 0, NULL) != 1)
+	    fi_av_insert(run->av, &run->name_buf, 1, &from, 0, NULL) != 1)
 		return rma_error(run, -EPROTO, "a client without a name");
-	return rma_name_expect(run);
+	if (from != run->to)
+		ret = rma_cmd_forget(run);
+	run->to = from;
+	return ret ?: rma_name_expect(run);
 }
 
 /* --------------------------------------------------------------- our region */

@@ -43,13 +43,13 @@ load kofi_rxm
 step datagrams pair "device rdm poll=workqueue" "device rdm brief client-keys"
 step datagrams-layered pair "device rxm" "device rxm brief"
 
-left() {	# OPTIONS: a client ends in the middle of a command; there is another one
+left() {	# OPTIONS [held]: a client ends in the middle of a command; there is another one
 	# shellcheck disable=SC2086
 	device serve node=127.0.0.1 $1 >/tmp/server 2>&1 &
 	server=$!
 	retry listens 7473
 	# shellcheck disable=SC2086
-	device connect node=127.0.0.1 $1 leave && device connect node=127.0.0.1 $1 only=messages brief last
+	device connect node=127.0.0.1 $1 leave $2 && device connect node=127.0.0.1 $1 only=messages brief last
 	rc=$?
 	[ $rc = 0 ] || kill $server 2>/dev/null
 	wait $server
@@ -60,6 +60,10 @@ left() {	# OPTIONS: a client ends in the middle of a command; there is another o
 step left left ""
 step left-datagrams left rdm
 step left-layered left rxm
+# the command is stored, or waits in its connection, while the next client begins
+step left-held-datagrams left rdm held
+step left-held-shared left "rdm srx" held
+step left-held-layered left rxm held
 
 no_server() {
 	device connect node=127.0.0.1 >/tmp/out 2>&1 && return 1
