@@ -124,14 +124,14 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     dma, the contract over a device of that kind; and over one of the kernel's
     what is verbs' own, which looks at the other end of the wire. With loop, the
     contract over the sample provider; with rdm or rxm, over endpoints of kofi_sock,
-    or of kofi_rxm over it, that do not connect; with dgram over datagrams of
-    kofi_sock. The debug kernel has what needs two
-    CPUs, and with "all" all there is."""
+    or of kofi_rxm over it, that do not connect; with rxe-rxm or siw-rxm, of kofi_rxm
+    over these devices; with dgram over datagrams of kofi_sock. The debug kernel has
+    what needs two CPUs, and with "all" all there is."""
     there = [p.stem for p in modules(flavour)]
     names = [n for n in there if n != ON_DEVICE[0]]
     if device in ("rxe", "siw"):
         names = [n for n in ON_DEVICE if n in there]
-    elif device in ("dma", "loop", "rdm", "rxm", "dgram"):
+    elif device in ("dma", "loop", "rdm", "rxm", "rxe-rxm", "siw-rxm", "dgram"):
         names = ON_DEVICE[-1:]
     elif flavour == "debug" and not device:
         names = [n for n in names if n in TWO_CPUS]

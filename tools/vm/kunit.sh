@@ -7,9 +7,10 @@
 #
 # A machine for the contract on an RDMA device has the file device beside this,
 # which names its kind: one of the kernel's in software, or dma, that of the
-# tests. It is on an interface that leads nowhere else, and talks to itself. The
-# device loop is the sample provider's, and rdm, rxm and dgram are none: endpoints of
-# kofi_sock, and of kofi_rxm over it, that do not connect, and datagrams.
+# tests. It is on an interface that leads nowhere else, and talks to itself. With
+# -rxm behind its name, it is that of kofi_rxm over it. The device loop is the sample
+# provider's, and rdm, rxm and dgram are none: endpoints of kofi_sock, and of kofi_rxm
+# over it, that do not connect, and datagrams.
 
 # A suite that has allocations fail needs no report of each.
 for f in /sys/kernel/debug/fail*; do
@@ -28,6 +29,9 @@ elif [ "$device" = rxm ]; then
 elif [ "$device" = dgram ]; then
 	parameters=type=dgram
 elif [ "$device" ]; then
+	of="provider=verbs"
+	[ "$device" = "${device%-rxm}" ] || of="type=rdm provider=verbs;ofi_rxm"
+	device=${device%-rxm}
 	# the second is for a case that has another device
 	for i in 0 1; do
 		step "make under$i" ip link add under$i type dummy
@@ -37,7 +41,7 @@ elif [ "$device" ]; then
 	done
 	[ "$device" != dma ] || step "load $device" load kofi_testrdma
 	step "link $device" rdma link add "$device" type "$device" netdev under0
-	parameters="provider=verbs device=$device address=10.99.1.1 netdev=under0"
+	parameters="$of device=$device address=10.99.1.1 netdev=under0"
 fi
 # KASAN keeps what has been freed until somebody allocates who may sleep, and
 # rxe's packets never are: alone with them, the machine runs out of memory.

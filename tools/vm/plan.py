@@ -108,7 +108,7 @@ UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml"),
                   ("dma", "uml"), ("rdm", "uml"), ("rxm", "uml"),
                   ("dgram", "uml")],
          "soak": [("all", "debug"), ("rxe", "debug"), ("siw", "debug"),
-                  ("dma", "debug")]}
+                  ("dma", "debug"), ("rxe-rxm", "uml"), ("siw-rxm", "uml")]}
 
 
 def kunit_name(device, flavour):

@@ -203,6 +203,7 @@ void *ct_buf(struct ct_pair *p, size_t len);
 
 /* what not every provider can */
 bool ct_streams(const struct ct_pair *p);
+bool ct_on_device(const struct ct_pair *p);
 bool ct_buffers(const struct ct_pair *p);
 bool ct_cancels(const struct ct_pair *p);
 void ct_need_stalls(const struct ct_pair *p);

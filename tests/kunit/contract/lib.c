@@ -529,6 +529,19 @@ bool ct_streams(const struct ct_pair *p)
 }
 
 /**
+ * ct_on_device - is there a device, be it below endpoints whose messages software places
+ * @p: the pair
+ *
+ * Return: true if so; then it does reads and writes, which no software of the peer's
+ * sees, and their memory is in so many pieces at most.
+ */
+bool ct_on_device(const struct ct_pair *p)
+{
+	return !ct_streams(p) ||
+	       !strcmp(p->info->fabric_attr->prov_name, "verbs;ofi_rxm");
+}
+
+/**
  * ct_buffers - may a transmit complete before its receive is posted
  * @p: the pair
  *
