@@ -647,7 +647,7 @@ static int vrb_rx_older(void *priv, const struct list_head *a,
  * vrb_rxq_flush - complete what the device never had, or does not report
  * @q: a closed queue; the device has it no longer
  *
- * Context: process.
+ * Context: process, may sleep.
  */
 void vrb_rxq_flush(struct vrb_rxq *q)
 {
@@ -659,6 +659,7 @@ void vrb_rxq_flush(struct vrb_rxq *q)
 	spin_lock_irqsave(&q->lock, irq);
 	list_splice_init(&q->deferred, &list);
 	for (i = 0; i < q->ops.used; i++) {
+		vrb_recs_pause(i, &q->lock, &irq);
 		op = vrb_recs_at(&q->ops, i);
 		if (!op->posted)
 			continue;

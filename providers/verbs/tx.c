@@ -890,7 +890,7 @@ static int vrb_tx_older(void *priv, const struct list_head *a,
  * errors would have been reported; a chain that could not be posted to its end;
  * and reads on iWARP that have failed.
  *
- * Context: process.
+ * Context: process, may sleep.
  */
 void vrb_tx_flush(struct vrb_ep *ep, bool drained)
 {
@@ -902,6 +902,7 @@ void vrb_tx_flush(struct vrb_ep *ep, bool drained)
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	vrb_tx_take_unsignaled(ep);
 	for (i = 0; i < ep->tx_ops.used; i++) {
+		vrb_recs_pause(i, &ep->tx_lock, &irq);
 		op = vrb_recs_at(&ep->tx_ops, i);
 		if (!op->posted)
 			continue;

@@ -465,6 +465,8 @@ struct vrb_recs {
 	unsigned int		used;
 };
 
+#define VRB_RECS_RUN	64	/* records looked at with interrupts off */
+
 static inline void *vrb_recs_at(const struct vrb_recs *r, unsigned int i)
 {
 	return r->mem + (size_t)i * r->size;
@@ -473,6 +475,18 @@ static inline void *vrb_recs_at(const struct vrb_recs *r, unsigned int i)
 static inline size_t vrb_recs_bytes(const struct vrb_recs *r)
 {
 	return (size_t)r->nr * r->size;
+}
+
+/* A walk over all records: other contexts get the lock, and interrupts, now and then. */
+static inline void vrb_recs_pause(unsigned int i, spinlock_t *lock,
+				  unsigned long *irq)
+	__must_hold(lock)
+{
+	if (i % VRB_RECS_RUN != VRB_RECS_RUN - 1)
+		return;
+	spin_unlock_irqrestore(lock, *irq);
+	cond_resched();
+	spin_lock_irqsave(lock, *irq);
 }
 
 int vrb_recs_init(struct vrb_recs *r, unsigned int nr, size_t size, int node);
