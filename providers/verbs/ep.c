@@ -33,6 +33,9 @@
 #include "verbs.h"
 #include "verbs_trace.h"
 
+/* What a device may take from saying that it refuses something to having done so */
+#define VRB_REFUSAL	(10 * HZ)
+
 /**
  * vrb_ep_abort - the endpoint must end
  * @ep: the endpoint
@@ -228,6 +231,31 @@ static void vrb_ep_drain(struct fid_ep *fid)
 	vrb_ep_end(vrb_ep(fid), ECANCELED);
 }
 
+/*
+ * Has the device still to refuse what the peer asked for? It stops the queue pair
+ * itself then, after its answer, which would not leave one that is stopped before:
+ * the peer would learn that the connection ends, but not why.
+ */
+static bool vrb_ep_refusing(struct vrb_ep *ep)
+{
+	unsigned long since = READ_ONCE(ep->refused);
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	bool refusing = false;
+	unsigned int noio;
+
+	if (!since || time_after(jiffies, since + VRB_REFUSAL))
+		return false;
+	noio = memalloc_noio_save();
+	mutex_lock(&ep->cm_mutex);
+	if (!ep->ended && ep->qp &&
+	    !ib_query_qp(ep->qp, &attr, IB_QP_STATE, &init))
+		refusing = attr.qp_state != IB_QPS_ERR;
+	mutex_unlock(&ep->cm_mutex);
+	memalloc_noio_restore(noio);
+	return refusing;
+}
+
 static void vrb_ep_work(struct work_struct *work)
 {
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
@@ -237,7 +265,10 @@ static void vrb_ep_work(struct work_struct *work)
 	if (READ_ONCE(ep->ended))
 		return;
 	if (READ_ONCE(ep->dead)) {
-		vrb_ep_end(ep, ECANCELED);
+		if (vrb_ep_refusing(ep))
+			mod_delayed_work(vrb_wq, &ep->work, 1);
+		else
+			vrb_ep_end(ep, ECANCELED);
 	} else {
 		vrb_rx_repost(ep);
 		vrb_mr_repost(ep);
@@ -274,9 +305,12 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 		if (id)
 			rdma_notify(id, event->event);
 		break;
-	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
+		if (!ep->iwarp)
+			WRITE_ONCE(ep->refused, jiffies ?: 1);
+		fallthrough;
+	case IB_EVENT_QP_FATAL:
 		vrb_ep_abort(ep, EIO);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:

@@ -565,6 +565,8 @@ struct vrb_stats {
  * @ended: it has; under cm_mutex
  * @failed: jiffies when the queue pair has been told to go into its error state;
  *	the same
+ * @refused: jiffies when the device has said that it refuses something of the
+ *	peer's, or 0
  * @work: ends it, or posts deferred receives
  * @watch: bounds the time for connecting, and for sending what is left
  * @retry: see vrb_retry()
@@ -644,6 +646,7 @@ struct vrb_ep {
 	int			dead;
 	bool			ended;
 	unsigned long		failed;
+	unsigned long		refused;
 	struct delayed_work	work;
 	struct delayed_work	watch;
 	struct timer_list	retry;

@@ -645,6 +645,35 @@ static void cm_wrong_key(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* The device has said that it refuses a key before it tells the peer, as rxe in 7.3 */
+static void cm_wrong_key_event(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
+		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct vrb_ep *ep = vrb_ep(p->side[1].ep);
+	struct ib_event event = { .event = IB_EVENT_QP_ACCESS_ERR };
+	struct ct_op *op = ct_op(p);
+	int side;
+
+	if (vc_iwarp(p))
+		kunit_skip(test, "no answer to wait for");
+	event.device = ep->qp->device;
+	event.element.qp = ep->qp;
+	ep->qp->event_handler(&event, ep->qp->qp_context);
+	flush_delayed_work(&ep->work);
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, op, vc_write, ct_buf(p, 64)), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	vc_expect_status(p, op, EACCES, IB_WC_REM_ACCESS_ERR);
+	for (side = 0; side < 2; side++) {
+		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
+	ct_pair_close(p);
+}
+
 /* A message longer than its receive */
 static void cm_too_long(struct kunit *test)
 {
@@ -862,6 +891,7 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE(cm_lost_end),
 	KUNIT_CASE(cm_no_receive),
 	KUNIT_CASE(cm_wrong_key),
+	KUNIT_CASE(cm_wrong_key_event),
 	KUNIT_CASE(cm_too_long),
 	KUNIT_CASE(cm_unasked),
 	KUNIT_CASE(cm_no_reads),
