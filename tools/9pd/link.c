@@ -8,17 +8,17 @@
  * piece of memory, which is allocated when the connection begins, so that no
  * client can make it grow.
  *
- * Completions of sends wake no thread, and are taken when room is needed: a reply
- * that has been sent is no reason to stop waiting for the next request. Room is
- * asked for when there is another reply. The client had no more requests than there
- * is room for, so it has received an earlier reply then, whose completion is at
- * most an acknowledgment away.
+ * Completions of sends are taken when room is needed: a reply that has been sent is
+ * no reason to stop waiting for the next request. They are waited for when none is
+ * there, which is rare: the client had no more requests than there is room for, so
+ * it has received an earlier reply when there is another one, and the completion is
+ * at most an acknowledgment away. libfabric signals a queue for the first completion
+ * after such a wait, and not for each.
  */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -28,8 +28,6 @@
 
 /* How long a thread waits before it looks whether the connection has ended */
 #define LINK_TICK	500	/* milliseconds */
-/* and before it looks for such a completion again */
-#define SEND_TICK	100	/* microseconds */
 
 /* Says what has failed; returns whether nothing has. */
 static bool good(int err, const char *what)
@@ -143,7 +141,7 @@ static int link_objects(struct link *k)
 	};
 	struct fi_cq_attr tx = {
 		.size = k->credits, .format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_NONE,
+		.wait_obj = FI_WAIT_UNSPEC,
 	};
 	struct fi_info *info = k->info;
 	struct listener *l = k->listener;
@@ -362,17 +360,6 @@ int link_release(struct link *k, struct slot *slot)
 	return link_post(k, slot);
 }
 
-/* Look for completions of sends; without one, again after some time. */
-static int link_wait(struct link *k)
-{
-	const struct slot *was = k->idle;
-	int err = link_read(k, k->tx_cq, 0);
-
-	if (!err && k->idle == was)
-		usleep(SEND_TICK);
-	return err;
-}
-
 /**
  * link_slot - wait for room for a message
  * @k: the connection
@@ -384,7 +371,7 @@ struct slot *link_slot(struct link *k)
 	struct slot *slot;
 
 	while (!k->idle) {
-		if (link_wait(k))
+		if (link_read(k, k->tx_cq, LINK_TICK))
 			return NULL;
 	}
 	slot = k->idle;
@@ -407,7 +394,7 @@ int link_send(struct link *k, struct slot *slot, size_t len)
 	do {
 		n = fi_send(k->ep, slot->bytes, len, k->desc, 0,
 			    &slot->context);
-	} while (n == -FI_EAGAIN && !link_wait(k));
+	} while (n == -FI_EAGAIN && !link_read(k, k->tx_cq, LINK_TICK));
 	if (!n)
 		return 0;
 	if (n != -FI_EAGAIN && !link_is_down(k))
@@ -424,6 +411,7 @@ void link_down(struct link *k)
 {
 	__atomic_store_n(&k->down, true, __ATOMIC_RELEASE);
 	fi_cq_signal(k->rx_cq);
+	fi_cq_signal(k->tx_cq);
 }
 
 /**
