@@ -555,7 +555,8 @@ static void rma_long(struct kunit *test)
 	memset(l->mem, RT_FILL, 2 * RT_MANY * PAGE_SIZE);
 	o.read = true;
 	rt_long_use(l, shape->iter, true, &o.msg);
-	if (rt_siw() && shape->len < PAGE_SIZE && l->len / shape->len > 32) {
+	if ((rt_siw() || t->p->info->ep_attr->protocol == FI_PROTO_IWARP) &&
+	    shape->len < PAGE_SIZE && l->len / shape->len > 32) {
 		if (ct_streams(t->p)) {
 			rt_do_err(test, t, &o, EMSGSIZE);
 			rt_close(test, t);
@@ -1033,7 +1034,8 @@ static void rma_wrong(struct kunit *test)
 	struct ct_op *op;
 	int side;
 
-	if (w->read && !(w->access & FI_REMOTE_READ) && rt_siw()) {
+	if (w->read && !(w->access & FI_REMOTE_READ) &&
+	    (rt_siw() || t->p->info->ep_attr->protocol == FI_PROTO_IWARP)) {
 		rt_close(test, t);
 		kunit_skip(test, "siw does not look at the right to read");
 	}
