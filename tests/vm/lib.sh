@@ -5,8 +5,8 @@
 # this file read before it; each script is one machine (a.sh, b.sh, … or
 # run.sh), a is 10.0.0.1 and fd00::1, b is 10.0.0.2 and fd00::2 on eth0. Names
 # a, b, … resolve. $VM_NAME and $VM_INDEX say which machine this is, $VM_KERNEL
-# which kernel (stock, debug, uml), $VM has the scenario's other files. Our
-# modules are found by name, also by the kernel itself.
+# which kernel (stock, debug, uml), $VM_SOAK is 1 in make soak, $VM has the
+# scenario's other files. Our modules are found by name, also by the kernel itself.
 #
 #   step NAME CMD...      run CMD; ok if it succeeds, else not ok with its output.
 #                         CMD may be a function; it runs in a subshell

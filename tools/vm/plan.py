@@ -88,8 +88,9 @@ def kernels(flavours):
         say(f"  kernel {flavour}: {k.release}")
 
 
-def scenario_job(parts, flavour, report, loud=False, boot=None):
-    r = scenarios.Run(parts, kernel.get(flavour), report, loud, name=boot)
+def scenario_job(parts, flavour, report, loud=False, boot=None, soak=False):
+    r = scenarios.Run(parts, kernel.get(flavour), report, loud, name=boot,
+                      soak=soak)
 
     def work():
         if loud:
@@ -216,7 +217,7 @@ def everything(tag, name, only):
             [*programs(s for s, _ in wanted), *order]]
     jobs += checking
     jobs += [kunit_job(d, k, report) for d, k in units]
-    jobs += [scenario_job(parts, k, report, boot=name)
+    jobs += [scenario_job(parts, k, report, boot=name, soak=tag == "soak")
              for name, parts, k in scenarios.boots(wanted)]
     return finish(jobs, report)
 

@@ -149,12 +149,13 @@ class Run:
     them most often."""
 
     def __init__(self, parts, kernel, report, loud=False, echo=False,
-                 cmdline="", name=None):
+                 cmdline="", name=None, soak=False):
         self.parts = [parts] if isinstance(parts, Scenario) else parts
         self.at = -1                    # which of them is running
         self.kernel = kernel
         self.report = report
         self.loud = loud                # a demo: show what scripts say
+        self.soak = soak                # as long as there is time for
         self.echo = echo                # show consoles
         self.extra = cmdline
         self.boot = name or self.s.name
@@ -342,6 +343,7 @@ class Run:
                  "vm.parts=" + ",".join(
                      f"{s.name}:{s.scripts[name]}:{int(s.leaks)}"
                      for s in self.parts), f"vm.loud={int(self.loud)}",
+                 f"vm.soak={int(self.soak)}",
                  f"vm.slow={min(math.ceil(slow()), 8)}",
                  "vm.ctl=" + ("/dev/ttyS0" if uml else "/dev/ttyS1")]
         if not uml:
@@ -362,7 +364,7 @@ class Run:
         rest = self.parts[max(self.at, 0) + 1:]
         if rest:        # they did not get as far; new machines for the others
             others = Run(rest, self.kernel, self.report, self.loud, self.echo,
-                         self.extra, self.boot + "+")
+                         self.extra, self.boot + "+", self.soak)
             good = others() and good
             self.lines += others.lines
         return good

@@ -133,6 +133,39 @@ requests_complete_once() {	# DEVICE...: all are quiet
 	busybox awk -f "$VM/requests.awk" /tmp/devices $TRACING/trace
 }
 
+# --- load ---
+
+load_on() {	# NAME DEVICE
+	fio --name="$1" --filename="$2" --direct=1 --ioengine=libaio --iodepth=8 --rate_iops=60 \
+		--rw=randrw --bsrange=512-32k --blockalign=512 --verify=crc32c \
+		--verify_fatal=1 --verify_backlog=64 --randrepeat=0 --thread --time_based \
+		--runtime=360000 --minimal >"/tmp/fio.$1" 2>&1 &
+	echo $! >"/tmp/load.$1"
+}
+
+# fio's status is 128 then, whatever it has seen; what it reports tells of errors.
+load_off() {	# NAME
+	load=$(cat "/tmp/load.$1")
+	kill -INT "$load" || return
+	wait "$load"
+	grep -q "^3;[^;]*;$1;0;0;" "/tmp/fio.$1" && return
+	cat "/tmp/fio.$1"
+	return 1
+}
+
+written() { awk '{ print $5 }' "/sys/block/${1#/dev/}/stat"; }
+more_written() { [ "$(written "$1")" -gt "$2" ]; }
+moves() {	# NAME DEVICE: its load goes on
+	now=$(written "$2")
+	retry more_written "$2" $((now + 25)) && kill -0 "$(cat "/tmp/load.$1")" && return
+	cat "/tmp/fio.$1"
+	return 1
+}
+
+# How often a volume has been connected again, as the log says; the log is short.
+reconnected() { dmesg | grep -c "kofi_blk: ${1#/dev/}: connected again"; }
+more_reconnected() { [ "$(reconnected "$1")" -gt "$2" ]; }
+
 # --- data ---
 
 direct() {	# FROM DEVICE: a block that is not flushed

@@ -6,6 +6,7 @@
 # whether each request has completed once.
 
 . "$VM/common.sh"
+. "$VM/paths.sh"
 
 MNT=/tmp/mnt
 
@@ -17,42 +18,9 @@ setup() {
 		echo 0 >/proc/sys/kernel/hung_task_timeout_secs
 }
 
-# --- load ---
-
-load_on() {	# NAME DEVICE
-	fio --name="$1" --filename="$2" --direct=1 --ioengine=libaio --iodepth=8 --rate_iops=60 \
-		--rw=randrw --bsrange=512-32k --blockalign=512 --verify=crc32c \
-		--verify_fatal=1 --verify_backlog=64 --randrepeat=0 --thread --time_based \
-		--runtime=360000 --minimal >"/tmp/fio.$1" 2>&1 &
-	echo $! >"/tmp/load.$1"
-}
-
-# fio's status is 128 then, whatever it has seen; what it reports tells of errors.
-load_off() {	# NAME
-	load=$(cat "/tmp/load.$1")
-	kill -INT "$load" || return
-	wait "$load"
-	grep -q "^3;[^;]*;$1;0;0;" "/tmp/fio.$1" && return
-	cat "/tmp/fio.$1"
-	return 1
-}
-
-written() { awk '{ print $5 }' "/sys/block/${1#/dev/}/stat"; }
-more_written() { [ "$(written "$1")" -gt "$2" ]; }
-moves() {	# NAME DEVICE: its load goes on
-	now=$(written "$2")
-	retry more_written "$2" $((now + 25)) && kill -0 "$(cat "/tmp/load.$1")" && return
-	cat "/tmp/fio.$1"
-	return 1
-}
-
 both_move() { moves m "$m" && moves n "$n"; }
 one_is() { state m "$1" || state n "$1"; }
 both_are() { retry state m "$1" && retry state n "$1"; }
-
-# How often a volume has been connected again, as the log says; the log is short.
-reconnected() { dmesg | grep -c "kofi_blk: ${1#/dev/}: connected again"; }
-more_reconnected() { [ "$(reconnected "$1")" -gt "$2" ]; }
 
 # --- the target is switched off, and what it had not flushed is lost ---
 
@@ -175,52 +143,6 @@ begin() {
 end() { load_off m && load_off n && requests_complete_once "$m" "$n"; }
 
 # --- two paths ---
-
-# What multipathd does: paths that are connected again are used again.
-checker() {
-	while [ ! -e /tmp/stop ]; do
-		for path in p q; do
-			dmsetup status mp | grep -qF " $(number $path) F" && state $path live &&
-				dmsetup message mp 0 "reinstate_path $(number $path)"
-		done
-		sleep 0.2
-	done
-}
-number() { cat "/sys/block/$(cat "$CLIENT/$1/device")/dev"; }
-wwid() { cat "/sys/block/$(cat "$CLIENT/$1/device")/wwid"; }
-
-paths() {
-	rm -f /tmp/stop
-	map p plain sock timeout=3 && map q plain verbs timeout=3 || return
-	cat "/sys/block/$(cat "$CLIENT/p/device")/wwid"
-	[ "$(wwid p)" = "$(wwid q)" ] && trace_requests || return
-	groups="round-robin 0 1 1 $(number p) 1 round-robin 0 1 1 $(number q) 1"
-	# shellcheck disable=SC2086
-	echo "0 $(cat "/sys/block/$(cat "$CLIENT/p/device")/size")" \
-		multipath 1 queue_if_no_path 0 2 1 $groups | dmsetup create mp &&
-		dmsetup mknodes mp || return
-	checker >/tmp/checker 2>&1 &
-	checker=$!
-	load_on mp /dev/mapper/mp && dm=$(dm_disk) && moves mp "$dm"
-}
-dm_disk() { for d in /sys/block/dm-*; do [ "$(cat "$d/dm/name")" != mp ] || echo "${d##*/}"; done; }
-
-no_paths() {
-	touch /tmp/stop
-	wait $checker
-	load_off mp && dmsetup remove mp || return
-	p=$(device p) q=$(device q)
-	requests_complete_once "$p" "$q" && unmap p && unmap q
-}
-
-path_lost() {	# NAME: the other one goes on
-	retry state "$1" failed && moves mp "$dm" && dmsetup status mp
-}
-
-path_back() {	# NAME
-	retry state "$1" live && retry used "$1" && moves mp "$dm"
-}
-used() { dmsetup status mp | grep -qF " $(number "$1") A"; }
 
 multipath() {
 	check paths paths || return

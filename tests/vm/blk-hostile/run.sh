@@ -10,10 +10,9 @@
 
 export SOCK=127.0.0.1
 # commands of a client, on each volume, targets, and faults of each
-case $VM_KERNEL in
-uml) COUNT=500 TARGETS=3 FAULTS=6 ;;
-debug) COUNT=33334 TARGETS=6 FAULTS=1000 ;;
-*) COUNT=1000 TARGETS=6 FAULTS=8 ;;
+case $VM_SOAK in
+1) COUNT=33334 TARGETS=6 FAULTS=1000 ;;
+*) COUNT=500 TARGETS=3 FAULTS=6 ;;
 esac
 MIB=4	# of a volume, and on either side of it
 
@@ -109,20 +108,20 @@ good_again() {	# NUMBER
 		verify "$bad" --iodepth=8 --io_size=2m
 }
 
-# One trace of all of them, as far as it has room for that
+# One trace of all of them, as far as it has room for that; in soak it has not
 bad_targets() {
 	disk=$(device m)
 	rm -f /tmp/stop
 	dmesg -c >/dev/null
 	calm "$disk" &
 	job=$!
-	[ "$VM_KERNEL" = debug ] || trace_requests || return
+	[ "$VM_SOAK" = 1 ] || trace_requests || return
 	for n in $(seq $TARGETS); do bad_target "$n" || return; done
 	for n in $(seq $TARGETS); do good_again "$n" || return; done
 	touch /tmp/stop
 	wait $job || return
 	# shellcheck disable=SC2046
-	[ "$VM_KERNEL" = debug ] ||
+	[ "$VM_SOAK" = 1 ] ||
 		requests_complete_once "$disk" $(for n in $(seq $TARGETS); do device "bad$n"; done) ||
 		return
 	for n in $(seq $TARGETS); do

@@ -1,0 +1,1 @@
+../blk-faults/paths.sh
