@@ -127,10 +127,13 @@ class Scenario:
 
 def find(tag):
     """The runs of a target, by name: [(scenario, kernel)]."""
+    def has(s, k):
+        if k in s.soak and tag != "demo":
+            return tag == "soak"
+        return tag in s.tags
     return [(s, k) for s in (Scenario.load(f.parent) for f in
                              sorted(FOLDER.glob("*/scenario")))
-            for k in s.kernels
-            if (tag == "soak" if k in s.soak else tag in s.tags)]
+            for k in s.kernels if has(s, k)]
 
 
 def boots(wanted):

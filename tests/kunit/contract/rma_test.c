@@ -1120,6 +1120,7 @@ static struct kunit_suite contract_rma_suite = {
 	.name = "kofi_contract_rma",
 	.suite_init = ct_suite_init,
 	.test_cases = contract_rma_cases,
+	.attr.speed = KUNIT_SPEED_SLOW,
 };
 
 kunit_test_suite(contract_rma_suite);

@@ -340,6 +340,7 @@ static struct kunit_suite contract_srx_suite = {
 	.name = "kofi_contract_srx",
 	.suite_init = ct_suite_init,
 	.test_cases = contract_srx_cases,
+	.attr.speed = KUNIT_SPEED_SLOW,
 };
 
 kunit_test_suite(contract_srx_suite);

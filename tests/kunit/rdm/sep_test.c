@@ -669,6 +669,7 @@ static struct kunit_case sep_cases[] = {
 static struct kunit_suite sep_suite = {
 	.name = "scalable_ep",
 	.test_cases = sep_cases,
+	.attr.speed = KUNIT_SPEED_SLOW,
 };
 
 kunit_test_suite(sep_suite);

@@ -9,6 +9,7 @@ ended() {
 }
 
 run() {
+	wanted "$1" || return 0
 	# shellcheck disable=SC2086
 	timeout 100 $2 >/tmp/out 2>&1 &
 	pid=$!

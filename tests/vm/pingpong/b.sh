@@ -3,6 +3,7 @@
 . "$VM/common.sh"
 
 run() {
+	wanted "$1" || return 0
 	sync "$1"
 	say ""
 	say "b\$ $3"

@@ -12,11 +12,24 @@ ONE="-e msg -c -I 4 -S 65536"
 SPIN=$ALL
 RDM="-e rdm -c -I 1 -S all"
 DGRAM="-e dgram -c -I 4 -S all"
+BRIEF=
 if [ "$VM_KERNEL" = debug ]; then
 	ALL="-e msg -c -I 1 -S all"
 	SPIN="-e msg -c -I 2 -S 262144"
 	RDM="-e rdm -c -I 2 -S 262144"
+elif [ "$VM_KERNEL$VM_SOAK" = newest0 ]; then
+	# stock has all of it; here, that each kind works on another kernel
+	BRIEF="kernel-server kernel-client ipv6-kernels rdm-server rdm-client rdm-ipv6 dgram-client"
+	SPIN="-e msg -c -I 2 -S 262144"
+	RDM="-e rdm -c -I 2 -S 262144"
 fi
+# Is run NAME among those that this kernel has?
+wanted() {
+	case " ${BRIEF:-$1} " in
+	*" $1 "*) ;;
+	*) false ;;
+	esac
+}
 # the provider that has reliable datagrams of its own: tcp, or before 2.0 net
 NATIVE=tcp
 if fi_info -l | grep -q ^net:; then
