@@ -106,6 +106,7 @@ def payload(where, kernel, parts, programs=()):
         (where / "parts" / part.name).mkdir(parents=True)
         for f in part.files:
             shutil.copy(f, where / "parts" / part.name)
+        (where / "parts" / part.name / "mtu").write_text(part.mtu + "\n")
     ours = our_modules(kernel.flavour)
     for ko in ours:     # without what only a debugger reads: most of them
         output(["strip", "-g", "-o", where / "ko" / ko.name, ko])

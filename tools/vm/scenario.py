@@ -19,6 +19,7 @@ one KEY=VALUE per line, # for comments:
             and more while the host is busy)
   mem, smp  MiB and processors of each machine (512; 1024 on debug; 2 processors,
             1 each with several machines)
+  mtu       of the cable between machines in QEMU (default 9000)
   disk      MiB of a disk of each machine, /dev/vda, which has no cache of its own
             and keeps its content when the machine is switched off; QEMU
   cmdline   further kernel parameters; on uml, time-travel=inf-cpu makes time
@@ -51,7 +52,7 @@ from report import splats
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
         "smp", "cmdline", "leaks", "allow", "machines", "alone", "icount", "boot",
-        "soak", "last", "disk"}
+        "soak", "last", "disk", "mtu"}
 
 
 class Scenario:
@@ -69,6 +70,8 @@ class Scenario:
         self.alone = keys.get("alone") == "yes"
         self.allow = keys.get("allow")
         self.boot = keys.get("boot")
+        # of a machine's cable; each packet is a system call of two emulators
+        self.mtu = keys.get("mtu", "9000")
 
     @classmethod
     def load(cls, folder):

@@ -40,6 +40,7 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run kernel-server "kofi pingpong $SPIN" "fi_pingpong -p tcp $SPIN a"
 	run kernel-client "fi_pingpong -p tcp $SPIN" "kofi pingpong $SPIN a"
 	run kernel-kernel "kofi pingpong $ALL" "kofi pingpong $ALL a"
+	ip link set eth0 mtu 9000
 	run ipv6-server "kofi pingpong -6 $ONE" "fi_pingpong -6 -p tcp $ONE a6"
 	run ipv6-client "fi_pingpong -6 -p tcp $ONE" "kofi pingpong -6 $ONE a6"
 	run ipv6-kernels "kofi pingpong -6 $ONE" "kofi pingpong -6 $ONE a6"

@@ -89,7 +89,6 @@ devices() {
 		# checked memory is slow, and each packet costs a lot
 		sizes="-I 2 -S 262144"
 		some="-I 20 -S 16384"
-		step mtu ip link set eth0 mtu 9000 || exit
 		device siw
 	else
 		device rxe
