@@ -270,7 +270,7 @@ void ksk_socket_abort(struct socket *sock)
 
 /**
  * ksk_socket_fin - say that nothing more is sent
- * @sock: its socket, on which nobody sends; stays ours
+ * @sock: its socket, on which no send is under way; stays ours
  * @how: SHUT_WR or SHUT_RDWR
  *
  * TCP does without a FIN it has no memory for, and never comes back to it:
