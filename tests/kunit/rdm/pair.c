@@ -131,23 +131,23 @@ int rdm_comp(struct rdm_end *e, struct fi_cq_tagged_entry *entry)
 	return bad.err;
 }
 
-struct rdm_stat {
+struct rdm_fid_stat {
 	const char	*name;
 	u64		value;
 };
 
 static void rdm_take_stat(void *arg, const char *name, u64 value)
 {
-	struct rdm_stat *s = arg;
+	struct rdm_fid_stat *s = arg;
 
 	if (!strcmp(name, s->name))
 		s->value = value;
 }
 
 /* What "kofi stat" shows of an object; 0 for what there is not */
-u64 rdm_stat(const struct fi_fid *fid, const char *name)
+u64 rdm_fid_stat(const struct fi_fid *fid, const char *name)
 {
-	struct rdm_stat s = { .name = name };
+	struct rdm_fid_stat s = { .name = name };
 
 	fid->obj->ops->stats(fid->obj, rdm_take_stat, &s);
 	return s.value;

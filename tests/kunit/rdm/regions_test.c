@@ -101,7 +101,7 @@ static void rg_one(struct rdm_pair *t, const struct rg_case *c,
 	const struct fi_fid *from = &t->from.ep->fid;
 	struct kunit *test = t->test;
 	struct fi_cq_tagged_entry e;
-	u64 before = rdm_stat(from, way);
+	u64 before = rdm_fid_stat(from, way);
 
 	memset(in, 0, len);
 	KUNIT_ASSERT_EQ(test, fi_recv(t->to.ep, in, len, NULL, FI_ADDR_UNSPEC,
@@ -112,7 +112,7 @@ static void rg_one(struct rdm_pair *t, const struct rg_case *c,
 	KUNIT_ASSERT_EQ(test, rdm_comp(&t->from, &e), 0);
 	rg_check(test, c, out, in);
 	if (rxm)
-		KUNIT_EXPECT_EQ_MSG(test, rdm_stat(from, way), before + 1,
+		KUNIT_EXPECT_EQ_MSG(test, rdm_fid_stat(from, way), before + 1,
 				    "%s of %u times %u pages", way, c->runs,
 				    c->pages);
 }

@@ -192,9 +192,9 @@ static struct fid_mr *rm_flood(struct rdm_pair *t)
 	rm_written(t);
 	for (i = 0; i < RM_FLOOD; i++)
 		KUNIT_ASSERT_EQ(test, rm_write(t, mr, 8, i), 0);
-	while (!rdm_stat(&t->to.cq->fid, "again") && time_before(jiffies, end))
+	while (!rdm_fid_stat(&t->to.cq->fid, "again") && time_before(jiffies, end))
 		schedule_timeout_uninterruptible(1);
-	KUNIT_EXPECT_NE(test, rdm_stat(&t->to.cq->fid, "again"), 0);
+	KUNIT_EXPECT_NE(test, rdm_fid_stat(&t->to.cq->fid, "again"), 0);
 	return mr;
 }
 
@@ -210,7 +210,7 @@ static void rm_flooded(struct kunit *test)
 	for (i = 0; i < RM_FLOOD; i++)
 		rm_written(t);
 	rm_empty(t, &t->to);
-	KUNIT_EXPECT_EQ(test, rdm_stat(&t->to.ep->fid, "rx_held"), 0);
+	KUNIT_EXPECT_EQ(test, rdm_fid_stat(&t->to.ep->fid, "rx_held"), 0);
 }
 
 /* What waits goes with its endpoint, and each write ends. */

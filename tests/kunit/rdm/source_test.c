@@ -179,8 +179,8 @@ static void sr_waits(struct rdm_pair *t)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(RDM_TIMEOUT);
 
-	while (!rdm_stat(&t->to.ep->fid, "rx_stalls") &&
-	       !rdm_stat(&t->to.ep->fid, "rx_unexpected") &&
+	while (!rdm_fid_stat(&t->to.ep->fid, "rx_stalls") &&
+	       !rdm_fid_stat(&t->to.ep->fid, "rx_unexpected") &&
 	       time_before(jiffies, end))
 		schedule_timeout_uninterruptible(1);
 }

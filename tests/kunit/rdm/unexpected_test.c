@@ -123,7 +123,7 @@ static void ux_lost(struct rdm_pair *t, struct rdm_end *e)
 
 static u64 ux_count(const struct rdm_end *e)
 {
-	return rdm_stat(&e->ep->fid, "rx_expired");
+	return rdm_fid_stat(&e->ep->fid, "rx_expired");
 }
 
 static bool ux_native(const struct kunit *test)
