@@ -221,6 +221,8 @@ static void memory_endpoint(struct kunit *test)
 	size_t idle[ARRAY_SIZE(mem_kinds)], connected, alone;
 	int i;
 
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
+		kunit_skip(test, "the kernel has no trace events");
 	for (i = 0; i < ARRAY_SIZE(mem_kinds); i++) {
 		idle[i] = mem_measure(test, &mem_kinds[i], MEM_IDLE, MEM_EPS);
 		kunit_info(test, "%s: %zu bytes\n", mem_kinds[i].name,
