@@ -26,6 +26,8 @@
 #define STRESS_STREAMS	4
 #define STRESS_MESSAGES	400	/* of each stream */
 #define STRESS_OPS	20000
+#define STRESS_AHEAD	2000	/* what tasks post beside so many a message */
+#define STRESS_EACH	10
 #define STRESS_MEM	256
 #define STRESS_TIMEOUT	TEST_LIMIT(20 * HZ)
 
@@ -211,12 +213,27 @@ static void stress_cancel(struct stress *m)
 			break;
 }
 
+/*
+ * What is thrown away costs an operation and takes no time, while without timers of
+ * high resolution a stream waits for the next tick: one more for each message or tick
+ * then.
+ */
+static void stress_pace(struct stress *m)
+{
+	int seen = atomic_read(&m->finished);
+
+	if (READ_ONCE(m->next) > STRESS_AHEAD + STRESS_EACH * seen)
+		wait_event_timeout(m->wait, stress_over(m) ||
+				   atomic_read(&m->finished) != seen, 1);
+}
+
 static int stress_poster(void *arg)
 {
 	struct stress *m = arg;
 	int seen;
 
 	while (!stress_over(m)) {
+		stress_pace(m);
 		seen = atomic_read(&m->spaces);
 		if (stress_post(m) != -EAGAIN) {
 			cond_resched();
