@@ -17,11 +17,15 @@
 #include "../../../kofi/netlink-gen.h"
 #include "rdm.h"
 
-#define PEERS_FEW	16	/* what all of them are compared with */
-#define PEERS_POSTS	32	/* to each of them; the sockets keep what they get */
+#define PEERS_FEW	16	/* posts are timed to so many: alone, then among all */
+/*
+ * To each of them, beside one. The peers' sockets keep what they get, and acknowledge
+ * the first sixteen at once: what waits, or takes no acknowledgment, takes less time.
+ */
+#define PEERS_POSTS	8
 #define PEERS_SIZE	64	/* bytes of a message */
 #define PEERS_FIRST	0x7f010000U	/* address */
-#define PEERS_FLAT	4	/* times the few's, of which caches take their share */
+#define PEERS_FLAT	4	/* times as long a post may take among all */
 #define PEERS_IDLE	SZ_1K	/* most bytes of a peer that was never talked to */
 #define PEERS_CONNECTED	SZ_128K	/* and of one with a connection, both ends' sockets */
 
@@ -32,7 +36,6 @@ MODULE_PARM_DESC(peers, "peers of one endpoint");
 struct peer {
 	struct socket		*sock;
 	fi_addr_t		addr;
-	u64			ns;
 };
 
 struct peers {
@@ -62,7 +65,11 @@ static int peers_answer(struct socket *sock)
 	cm.hdr.type = KSK_CM_ACCEPT;
 	cm.cm.version |= 0x80;
 	cm.cm.pid = htonl(1);
-	return live_raw_send(sock, &cm, sizeof(cm)) == sizeof(cm) ? 0 : -EIO;
+	if (live_raw_send(sock, &cm, sizeof(cm)) != sizeof(cm))
+		return -EIO;
+	/* not only from when a timer has found out that it does not go on sending */
+	tcp_sock_set_quickack(sock->sk, 1);
+	return 0;
 }
 
 static int peers_accept(void *arg)
@@ -133,11 +140,6 @@ static s64 peers_free(void)
 	return (s64)global_zone_page_state(NR_FREE_PAGES) * PAGE_SIZE;
 }
 
-static s64 peers_each(const struct peers *p, s64 before)
-{
-	return div_s64(before - peers_free(), p->count);
-}
-
 /* As many peers, each at an address of its own */
 static s64 peers_insert(struct kunit *test, struct peers *p)
 {
@@ -149,18 +151,18 @@ static s64 peers_insert(struct kunit *test, struct peers *p)
 		addr.sin_addr.s_addr = htonl(PEERS_FIRST + i);
 		p->peer[i].addr = rdm_insert(test, p->node, &addr);
 	}
-	return peers_each(p, before);
+	return div_s64(before - peers_free(), p->count);
 }
 
-/* One message to each: no more wait for connections than may. */
-static s64 peers_connect(struct kunit *test, struct peers *p)
+/* One message to each of so many: no more wait for connections than may. */
+static s64 peers_connect(struct kunit *test, struct peers *p, int first, int nr)
 {
 	struct rdm_test *t = test->priv;
 	s64 before = peers_free();
 	int i, ended = 0;
 	ssize_t ret;
 
-	for (i = 0; i < p->count; i++) {
+	for (i = first; i < first + nr; i++) {
 		while ((ret = fi_send(p->node->ep, t->out, PEERS_SIZE, NULL,
 				      p->peer[i].addr, NULL)) == -EAGAIN) {
 			rdm_sent(test, p->node, 1, 0);
@@ -168,37 +170,38 @@ static s64 peers_connect(struct kunit *test, struct peers *p)
 		}
 		KUNIT_ASSERT_EQ(test, ret, 0);
 	}
-	rdm_sent(test, p->node, p->count - ended, 0);
-	return peers_each(p, before);
+	rdm_sent(test, p->node, nr - ended, 0);
+	return div_s64(before - peers_free(), nr);
 }
 
 static int peers_compare(const void *a, const void *b)
 {
-	const struct peer *x = a, *y = b;
+	const u64 *x = a, *y = b;
 
-	return x->ns < y->ns ? -1 : x->ns > y->ns;
+	return *x < *y ? -1 : *x > *y;
 }
 
 /*
- * Median of the nanoseconds of @posts posts, to the first @count of them in turn;
- * the peers keep their sockets, but not their order.
+ * Median of the nanoseconds of posts to a few in turn, evenly from the first @count:
+ * to all of many would take longer by what caches do not hold.
  */
-static u64 peers_post(struct kunit *test, struct peers *p, int posts, int count)
+static u64 peers_post(struct kunit *test, struct peers *p, int count)
 {
+	u64 ns[PEERS_FEW * PEERS_POSTS], start;
+	int i, step = count / PEERS_FEW;
 	struct rdm_test *t = test->priv;
-	int i;
+	struct peer *to;
 
-	for (i = 0; i < posts; i++) {
-		u64 start = ktime_get_ns();
-
+	for (i = 0; i < ARRAY_SIZE(ns); i++) {
+		to = &p->peer[(i % PEERS_FEW + 1) * step - 1];
+		start = ktime_get_ns();
 		KUNIT_ASSERT_EQ(test, fi_send(p->node->ep, t->out, PEERS_SIZE,
-					      NULL, p->peer[i % count].addr,
-					      NULL), 0);
-		p->peer[i].ns = ktime_get_ns() - start;
+					      NULL, to->addr, NULL), 0);
+		ns[i] = ktime_get_ns() - start;
 		rdm_sent(test, p->node, 1, 0);
 	}
-	sort(p->peer, posts, sizeof(*p->peer), peers_compare, NULL);
-	return p->peer[posts / 2].ns;
+	sort(ns, ARRAY_SIZE(ns), sizeof(*ns), peers_compare, NULL);
+	return ns[ARRAY_SIZE(ns) / 2];
 }
 
 /* ----------------------------------------------------------------- kofi stat */
@@ -282,15 +285,16 @@ static void peers_test(struct kunit *test)
 
 	rdm_open(test, p->node, FI_MSG, 0);
 	idle = peers_insert(test, p);
-	connected = peers_connect(test, p);
+	peers_connect(test, p, 0, PEERS_FEW);
+	few = peers_post(test, p, PEERS_FEW);
+	connected = peers_connect(test, p, PEERS_FEW, p->count - PEERS_FEW);
 	KUNIT_EXPECT_EQ(test, rdm_stat(p->node, "connections"), p->count);
 	KUNIT_EXPECT_EQ(test, rdm_stat(p->node, "connects"), p->count);
 	peers_dump(test, p);
-	few = peers_post(test, p, PEERS_FEW * PEERS_POSTS, PEERS_FEW);
-	all = peers_post(test, p, p->count, p->count);
+	all = peers_post(test, p, p->count);
 	start = ktime_get_ns();
 	rdm_close(test, &t->node[0]);
-	kunit_info(test, "%d peers: %lld bytes each, with a connection %lld; a post to one of %d %llu ns, to one of all %llu ns; closed in %llu ms\n",
+	kunit_info(test, "%d peers: %lld bytes each, with a connection %lld; a post among %d takes %llu ns, among all %llu ns; closed in %llu ms\n",
 		   p->count, idle, connected, PEERS_FEW, few, all,
 		   div_u64(ktime_get_ns() - start, NSEC_PER_MSEC));
 	KUNIT_EXPECT_EQ(test, READ_ONCE(p->accepted), p->count);
