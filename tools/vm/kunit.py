@@ -88,33 +88,43 @@ def full_name(path, flavour):
                              in enumerate(path[1:])) + f"@{flavour}"
 
 
-def report_cases(lines, flavour, report, filtered):
-    """Add every case on the console to the report; how many there were."""
+def report_ktap(text, where, report, filtered=False):
+    """Add every case among the lines TEXT to the report: how many there were,
+    how many have failed, and the names of their suites."""
     kp = parser()
     ok = {kp.TestStatus.SUCCESS: "ok", kp.TestStatus.SKIPPED: "skip"}
     cases = failed = 0
+    suites = set()
+    reasons = dict(m.groups() for l in text for m in
+                   [re.search(r"ok \d+ (.*) # SKIP ?(.*)$", l)] if m)
+    for path, test in leaves(kp.parse_run_tests(text)):
+        if len(path) == 1 and filtered and \
+                test.status == kp.TestStatus.NO_TESTS:
+            continue
+        status = ok.get(test.status, "not")
+        why = [STAMP.sub("", l) for l in test.log][-40:]
+        if status == "skip":
+            why = [reasons.get(test.name, "")]
+        elif status == "not" and not why:
+            why = [f"{test.status.name.lower()}; see the console"]
+        report.add(full_name(path, where), status, why)
+        cases += 1
+        failed += status == "not"
+        suites.add(path[0])
+    return cases, failed, suites
+
+
+def report_cases(lines, flavour, report, filtered):
+    """Add every case on the console to the report; how many there were."""
+    cases = failed = 0
     for module, text in sections(lines):
-        top = kp.parse_run_tests(text)
-        reasons = dict(m.groups() for l in text for m in
-                       [re.search(r"ok \d+ (.*) # SKIP ?(.*)$", l)] if m)
-        found = list(leaves(top))
-        if not found and not filtered:
+        there, bad, _ = report_ktap(text, flavour, report, filtered)
+        if not there and not filtered:
             report.add(f"{module}@{flavour}", "not",
                        "no test case was seen on the console")
-            failed += 1
-        for path, test in found:
-            if len(path) == 1 and filtered and \
-                    test.status == kp.TestStatus.NO_TESTS:
-                continue
-            status = ok.get(test.status, "not")
-            why = [STAMP.sub("", l) for l in test.log][-40:]
-            if status == "skip":
-                why = [reasons.get(test.name, "")]
-            elif status == "not" and not why:
-                why = [f"{test.status.name.lower()}; see the console"]
-            report.add(full_name(path, flavour), status, why)
-            cases += 1
-            failed += status == "not"
+            bad += 1
+        cases += there
+        failed += bad
     return cases, failed
 
 

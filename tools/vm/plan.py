@@ -15,6 +15,7 @@ import machine
 import packages
 import scenario as scenarios
 import schedule
+import tree
 from base import (BUILD, CPUS, REPORT, TOP, Fail, alone, clock, errors_in, run,
                   say)
 from report import Report
@@ -195,7 +196,7 @@ def everything(tag, name, only):
         checking = [j for j in checks.jobs(report)
                     if chosen("check", only) or chosen(j.name, only)]
     else:
-        checking = [j for j in [install.job(report)]
+        checking = [j for j in [install.job(report), tree.job(report)]
                     if chosen(j.name, only)]
     needed = {k for _, k in wanted} | {k for _, k in units} | {
         b.split("@")[1] for j in checking for b in j.after}
@@ -204,7 +205,7 @@ def everything(tag, name, only):
     if not needed and not checking:
         raise Fail(f"nothing is called '{only}'; there are "
                    + ("check, " if tag == "test" else
-                      f"{install.JOB}, ")
+                      f"{install.JOB}, {tree.NAME}, ")
                    + ", ".join(kunit_name(d, k) for d, k in UNITS[tag])
                    + " and the scenarios "
                    + ", ".join(f"{s.name}@{k}" for s, k in
