@@ -151,7 +151,11 @@ compare() {	# TYPE PROVIDER_OF_1.17 PROVIDER_OF_2.1 WHOSE_VALUES
 }
 compare FI_EP_MSG tcp tcp theirs
 # the native ones; 1.17 calls their provider net, and its version is 0
-compare FI_EP_RDM net tcp newer
+native=tcp
+if fi_info -l | grep -q '^net:'; then
+	native=net
+fi
+compare FI_EP_RDM "$native" tcp newer
 compare FI_EP_DGRAM udp udp newer
 
 provider_keys() {	# without hints the kernel chooses keys; userspace leaves it to its caller
