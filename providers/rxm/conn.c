@@ -734,6 +734,18 @@ static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 	return c;
 }
 
+/* Is there the accepted end of an earlier one to ourselves, which may be read yet? */
+static bool rxm_self_accepted(struct rxm_ep *ep, const union kofi_ip *addr)
+{
+	struct rxm_conn *c;
+
+	list_for_each_entry(c, &ep->conns, list)
+		if (!c->hashed && c->msg &&
+		    !memcmp(&c->addr, addr, sizeof(*addr)))
+			return true;
+	return false;
+}
+
 static void rxm_request(struct rxm_ep *ep, struct fi_info *info,
 			const void *data, size_t len)
 {
@@ -747,6 +759,10 @@ static void rxm_request(struct rxm_ep *ep, struct fi_info *info,
 	    rxm_request_addrs(ep, info, req, &addr, &own))
 		goto reject;
 	cmp = rxm_addr_cmp(&addr, &own);
+	if (!cmp && rxm_self_accepted(ep, &addr)) {
+		reason = RXM_REJ_ALREADY;
+		goto reject;
+	}
 	c = rxm_request_conn(ep, &addr, !cmp, req->id);
 	if (!c)
 		goto reject;
