@@ -41,6 +41,19 @@ static bool ksk_rdm_ending(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 	       READ_ONCE(old->conn.dead) == ESHUTDOWN;
 }
 
+/* Is there the accepted end of an earlier one to ourselves, which may be read yet? */
+static bool ksk_rdm_accepted(struct ksk_rdm *rdm, const union kofi_ip *addr)
+{
+	struct ksk_peer *peer;
+
+	lockdep_assert_held(&rdm->lock);
+
+	list_for_each_entry(peer, &rdm->conns, node)
+		if (peer->accepted && !memcmp(&peer->addr, addr, sizeof(*addr)))
+			return true;
+	return false;
+}
+
 /* Which of two connections is to be used? The new one is then the peer's. */
 static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			 const union kofi_ip *own)
@@ -53,7 +66,8 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	old = ksk_rdm_current(rdm, &peer->addr);
 	if (!diff) {
 		/* our own: posts use the end that has connected */
-		if (!old || peer->pid != rdm->pid)
+		if (!old || peer->pid != rdm->pid ||
+		    ksk_rdm_accepted(rdm, &peer->addr))
 			return false;
 		list_add_tail(&peer->node, &rdm->conns);
 		return true;
