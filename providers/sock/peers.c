@@ -7,10 +7,11 @@
  * numbers misses no peer, and meets none twice.
  *
  * A connection that has ended is freed. How often there was one before is kept
- * beside, for peers that are in the address vector.
+ * beside, for peers that are in the address vector. The statistics are of all of them.
  */
 #include <linux/slab.h>
 #include <linux/xarray.h>
+#include <kunit/visibility.h>
 
 #include "rdm.h"
 
@@ -192,3 +193,46 @@ void ksk_peers_exit(struct ksk_rdm *rdm)
 	rhashtable_free_and_destroy(&rdm->formers, ksk_former_free, NULL);
 	xa_destroy(&rdm->numbers);
 }
+
+/**
+ * ksk_rdm_stats - statistics of an endpoint and its connections
+ * @ep: the endpoint, of type FI_EP_RDM
+ * @sum: those of all its connections, so far, are added to
+ * @fn: takes a statistic of the endpoint's
+ * @arg: for @fn
+ *
+ * Context: process.
+ */
+void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
+		   kofi_stat_fn fn, void *arg)
+{
+	struct ksk_rdm *rdm = ksk_rdm(ep);
+	size_t conns = 0, early, unexpected;
+	struct ksk_peer *peer;
+
+	spin_lock_irq(&rdm->lock);
+	ksk_conn_stats_add(sum, &rdm->total);
+	list_for_each_entry(peer, &rdm->conns, node) {
+		ksk_conn_stats_add(sum, &peer->conn.stats);
+		conns++;
+	}
+	list_for_each_entry(peer, &rdm->ended, node)
+		ksk_conn_stats_add(sum, &peer->conn.stats);
+	list_for_each_entry(peer, &rdm->reaped, node)
+		ksk_conn_stats_add(sum, &peer->conn.stats);
+	early = rdm->early;
+	unexpected = rdm->unexpected_bytes;
+	spin_unlock_irq(&rdm->lock);
+
+	fn(arg, "connections", conns);
+	fn(arg, "tx_early", early);
+	fn(arg, "rx_unexpected_bytes", unexpected);
+	fn(arg, "connects", READ_ONCE(rdm->connects));
+	fn(arg, "accepted", READ_ONCE(rdm->accepted));
+	fn(arg, "rejected", READ_ONCE(rdm->rejected));
+	fn(arg, "refused", READ_ONCE(rdm->refused));
+	fn(arg, "restarts", READ_ONCE(rdm->restarts));
+	fn(arg, "idle_closed", READ_ONCE(rdm->idle_closed));
+	sum->violations += ksk_listener_stats(&rdm->listener, fn, arg);
+}
+EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_stats);

@@ -92,6 +92,8 @@ static void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	rhashtable_remove_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
 	ksk_peers_del(rdm, peer);
 	peer->in_use = false;
+	/* what it has left counts as the next one's */
+	ksk_unexpected_leave(rdm, peer);
 }
 
 /* Posts use the connection from now on. */
@@ -185,6 +187,7 @@ struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 		return NULL;
 	ksk_conn_init(&peer->conn, &rdm->ep, &ksk_peer_ops);
 	peer->addr = *addr;
+	peer->disowned = true;
 	kofi_rxmsg_from(&peer->conn.rxmsg, &peer->addr.sa);
 	peer->deadline = jiffies +
 			 msecs_to_jiffies(rdm->ep.tun.connect_timeout);
@@ -583,21 +586,39 @@ fi_addr_t ksk_peer_name(struct ksk_peer *peer)
 	return kofi_av_recall(av, &peer->addr.sa, &peer->known);
 }
 
+/* The peer is in the address vector again: so are its messages, before the next. */
+static noinline void ksk_rdm_own(struct ksk_peer *peer)
+{
+	struct ksk_rdm *rdm = ksk_rdm(peer->conn.ep);
+	unsigned long irq;
+
+	spin_lock_irqsave(&rdm->lock, irq);
+	WRITE_ONCE(peer->disowned, false);
+	if (!rdm->closing)
+		ksk_unexpected_own(rdm);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+}
+
 /**
  * ksk_rdm_source - what completions call the peer of a connection
  * @c: the connection, of an endpoint of type FI_EP_RDM
  *
- * Context: any.
+ * Context: locked.
  * Return: as kofi_av_source().
  */
 fi_addr_t ksk_rdm_source(struct ksk_conn *c)
 {
 	const struct kofi_ep *ep = &c->ep->base;
+	struct ksk_peer *peer = ksk_peer(c);
+	fi_addr_t name;
 
 	KUNIT_STATIC_STUB_REDIRECT(ksk_rdm_source, c);
 	if (!(ep->info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
 		return FI_ADDR_NOTAVAIL;
-	return ksk_peer_name(ksk_peer(c));
+	name = ksk_peer_name(peer);
+	if (unlikely(READ_ONCE(peer->disowned)) && name != FI_ADDR_NOTAVAIL)
+		ksk_rdm_own(peer);
+	return name;
 }
 EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_source);
 
@@ -618,7 +639,7 @@ void ksk_rdm_rename(struct ksk_conn *c, struct kofi_rxmsg *rxmsg)
 		return;
 	/* who removes it takes the lock afterwards: it is not named too late */
 	spin_lock_irqsave(&rdm->lock, irq);
-	src = ksk_rdm_source(c);
+	src = ksk_peer_name(ksk_peer(c));
 	if (src != FI_ADDR_NOTAVAIL)
 		kofi_rxq_rename(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), rxmsg,
 				src);
@@ -646,23 +667,70 @@ unlock:
 	spin_unlock_irq(&rdm->lock);
 }
 
+/*
+ * An address has been removed: abort the connection, if there is one, and have posts
+ * use it no more, also if it has ended otherwise: the address may be inserted again. It
+ * is @reading if it has been established, with its socket locked. Returns false if that
+ * is another one by now.
+ */
+static bool ksk_rdm_cancel(struct ksk_rdm *rdm, const union kofi_ip *addr,
+			   const struct ksk_peer *reading)
+{
+	struct ksk_peer *peer;
+	bool same = true;
+
+	spin_lock_irq(&rdm->lock);
+	peer = ksk_rdm_find(rdm, addr);
+	if (peer)
+		same = reading == (peer->established ? peer : NULL);
+	if (same && peer) {
+		ksk_conn_abort(&peer->conn, ECANCELED);
+		ksk_rdm_unlink(rdm, peer);
+	}
+	if (same) {
+		ksk_unexpected_disown(rdm, addr);
+		ksk_peers_forget(rdm, addr);
+	}
+	spin_unlock_irq(&rdm->lock);
+	return same;
+}
+
+/*
+ * Not while the connection is read: what its reader still gives to receives would come
+ * behind what another connection brings. As an RCU reader, which keeps connections
+ * of an endpoint that is not being closed.
+ */
+static bool ksk_rdm_remove(struct ksk_rdm *rdm, const union kofi_ip *addr)
+{
+	struct ksk_peer *peer = ksk_rdm_find(rdm, addr);
+	struct sock *sk;
+	bool done;
+
+	/* pairs with ksk_peer_established(), before which nothing is read */
+	if (!peer || !smp_load_acquire(&peer->established))
+		return ksk_rdm_cancel(rdm, addr, NULL);
+	sk = peer->conn.sock->sk;
+	spin_lock_bh(&sk->sk_lock.slock);
+	done = ksk_rdm_cancel(rdm, addr, peer);
+	spin_unlock_bh(&sk->sk_lock.slock);
+	return done;
+}
+
 /* kofi_ep_ops.peer_removed */
 static void ksk_rdm_peer_removed(struct fid_ep *fid,
 				 const struct sockaddr *addr)
 {
 	struct ksk_rdm *rdm = ksk_rdm(ksk_ep(fid));
-	struct ksk_peer *peer;
 	union kofi_ip key;
 
 	if (kofi_ip_peer(addr, kofi_ip_len(addr), &key))
 		return;
-	spin_lock_irq(&rdm->lock);
-	peer = ksk_rdm_current(rdm, &key);
-	if (peer)
-		ksk_conn_abort(&peer->conn, ECANCELED);
-	ksk_unexpected_disown(rdm, &key);
-	ksk_peers_forget(rdm, &key);
-	spin_unlock_irq(&rdm->lock);
+	mutex_lock(&rdm->removal);
+	rcu_read_lock();
+	while (!rdm->gone && !ksk_rdm_remove(rdm, &key))
+		;
+	rcu_read_unlock();
+	mutex_unlock(&rdm->removal);
 }
 
 /* --------------------------------------------------------------- the endpoint */
@@ -679,49 +747,6 @@ static void ksk_rdm_abort(struct ksk_ep *ep, int err)
 		ksk_conn_abort(&peer->conn, err);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 }
-
-/**
- * ksk_rdm_stats - statistics of an endpoint and its connections
- * @ep: the endpoint, of type FI_EP_RDM
- * @sum: those of all its connections, so far, are added to
- * @fn: takes a statistic of the endpoint's
- * @arg: for @fn
- *
- * Context: process.
- */
-void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
-		   kofi_stat_fn fn, void *arg)
-{
-	struct ksk_rdm *rdm = ksk_rdm(ep);
-	size_t conns = 0, early, unexpected;
-	struct ksk_peer *peer;
-
-	spin_lock_irq(&rdm->lock);
-	ksk_conn_stats_add(sum, &rdm->total);
-	list_for_each_entry(peer, &rdm->conns, node) {
-		ksk_conn_stats_add(sum, &peer->conn.stats);
-		conns++;
-	}
-	list_for_each_entry(peer, &rdm->ended, node)
-		ksk_conn_stats_add(sum, &peer->conn.stats);
-	list_for_each_entry(peer, &rdm->reaped, node)
-		ksk_conn_stats_add(sum, &peer->conn.stats);
-	early = rdm->early;
-	unexpected = rdm->unexpected_bytes;
-	spin_unlock_irq(&rdm->lock);
-
-	fn(arg, "connections", conns);
-	fn(arg, "tx_early", early);
-	fn(arg, "rx_unexpected_bytes", unexpected);
-	fn(arg, "connects", READ_ONCE(rdm->connects));
-	fn(arg, "accepted", READ_ONCE(rdm->accepted));
-	fn(arg, "rejected", READ_ONCE(rdm->rejected));
-	fn(arg, "refused", READ_ONCE(rdm->refused));
-	fn(arg, "restarts", READ_ONCE(rdm->restarts));
-	fn(arg, "idle_closed", READ_ONCE(rdm->idle_closed));
-	sum->violations += ksk_listener_stats(&rdm->listener, fn, arg);
-}
-EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_stats);
 
 static int ksk_rdm_listen(struct ksk_rdm *rdm)
 {
@@ -813,6 +838,10 @@ static int ksk_rdm_close(struct fi_fid *fid)
 	struct ksk_peer *peer, *next;
 
 	ksk_ep_unlist(ep);
+	/* connections are freed below without a grace period */
+	mutex_lock(&rdm->removal);
+	rdm->gone = true;
+	mutex_unlock(&rdm->removal);
 	spin_lock_irq(&rdm->lock);
 	list_splice_init(&rdm->ended, &rdm->conns);
 	spin_unlock_irq(&rdm->lock);
@@ -830,6 +859,7 @@ static int ksk_rdm_close(struct fi_fid *fid)
 	ksk_peers_exit(rdm);
 	xa_destroy(&rdm->dests);
 	rhashtable_destroy(&rdm->peers);
+	mutex_destroy(&rdm->removal);
 	mutex_destroy(&rdm->mutex);
 	kfree(rdm);
 	return 0;
@@ -901,6 +931,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 	if (!rdm)
 		return -ENOMEM;
 	mutex_init(&rdm->mutex);
+	mutex_init(&rdm->removal);
 	spin_lock_init(&rdm->lock);
 	INIT_LIST_HEAD(&rdm->conns);
 	INIT_LIST_HEAD(&rdm->ended);

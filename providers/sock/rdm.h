@@ -20,6 +20,8 @@
  * @idle_timeout: milliseconds after which such are closed, 0 for never
  * @max_conns: connections above which that is done at once, 0 for no limit
  * @mutex: enabling and draining
+ * @removal: an address is being removed; nothing is waited for with it but readers
+ * @gone: with @removal: the endpoint is being closed
  * @listening: peers can connect, @name is known
  * @stopped: the listener has been
  * @lock: irqsave; for what follows
@@ -62,6 +64,8 @@ struct ksk_rdm {
 	struct llist_head	ready;
 	struct work_struct	deliver;
 	struct mutex		mutex;	/* enabling, draining */
+	struct mutex		removal;	/* of addresses */
+	bool			gone;
 	bool			listening;
 	bool			stopped;
 
@@ -118,6 +122,7 @@ struct ksk_rndv {
  * @accepted: the peer has made it
  * @unknown: and was not in the address vector
  * @successor: it has taken over what an earlier one had not sent
+ * @disowned: stored messages from its address may have no source, as it was removed
  * @pid: number of the peer's life, 0 until it is known
  * @waits_since: what is posted was first seen to wait for its end, in tcp_jiffies32
  * @deadline: attempts that are rejected are not repeated after it, in jiffies
@@ -147,6 +152,7 @@ struct ksk_peer {
 	bool			accepted;
 	bool			unknown;
 	bool			successor;
+	bool			disowned;
 	u32			pid;
 	u32			waits_since;
 	unsigned long		deadline;
@@ -210,9 +216,6 @@ static __always_inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
 				  ksk_rdm_source(c);
 }
 
-void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
-		   kofi_stat_fn fn, void *arg);
-
 struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			      const union kofi_ip *addr, gfp_t gfp);
 void ksk_peer_free(struct ksk_peer *peer);
@@ -235,6 +238,8 @@ void ksk_peers_del(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_peers_forget(struct ksk_rdm *rdm, const union kofi_ip *addr);
 bool ksk_peers_next(struct fid_ep *fid, u32 *number,
 		    struct kofi_peer_state *state);
+void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
+		   kofi_stat_fn fn, void *arg);
 
 /* ----------------------------------------------------------- rdm_accept.c */
 

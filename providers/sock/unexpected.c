@@ -273,6 +273,7 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 	struct kofi_rxmsg *rxmsg = &c->rxmsg;
 	struct ksk_unexpected *u;
 	size_t bytes = struct_size(u, buf, rxmsg->len);
+	bool named = false;
 	unsigned long irq;
 
 	if (!rxmsg->tagged || rxmsg->len > KSK_UNEXPECTED_LEN ||
@@ -280,10 +281,15 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 		return false;
 	u = ksk_unexpected_new(rdm, peer, rxmsg);
 	spin_lock_irqsave(&rdm->lock, irq);
-	if (u)
+	if (u) {
+		/* who removes the address from now on finds it in the list */
+		if (rxmsg->src != FI_ADDR_NOTAVAIL)
+			u->rxmsg.src = ksk_peer_name(peer);
+		named = u->rxmsg.src != FI_ADDR_NOTAVAIL;
 		list_add_tail(&u->node, &rdm->unexpected);
-	else
+	} else {
 		ksk_unexpected_uncharge(rdm, peer, bytes);
+	}
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!u) {
 		set_bit(KSK_CONN_MEMORY, &c->flags);
@@ -299,7 +305,7 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 	 * It may have been inserted since it was looked up; what has named the record
 	 * before it waited has not looked for a receive.
 	 */
-	if (rxmsg->src == FI_ADDR_NOTAVAIL)
+	if (!named)
 		ksk_rdm_rename(c, &u->rxmsg);
 	c->rx.unexpected = u;
 	ksk_stat_inc(&c->stats.rx_unexpected);
@@ -450,10 +456,15 @@ void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr)
 {
 	struct kofi_rxq *q = ksk_unexpected_rxq(rdm);
 	struct ksk_unexpected *u;
+	struct ksk_peer *peer;
 	unsigned long irq;
 
 	lockdep_assert_held(&rdm->lock);
 
+	/* the accepted end of one to ourselves goes on */
+	list_for_each_entry(peer, &rdm->conns, node)
+		if (!memcmp(&peer->addr, addr, sizeof(*addr)))
+			WRITE_ONCE(peer->disowned, true);
 	list_for_each_entry(u, &rdm->unexpected, node) {
 		if (memcmp(&u->addr, addr, sizeof(u->addr)))
 			continue;
