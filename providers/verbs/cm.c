@@ -31,6 +31,7 @@
  * that is held while an identifier is destroyed.
  */
 #include <kunit/visibility.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
 
@@ -243,24 +244,16 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 	}
 }
 
-/**
- * vrb_cm_event - the manager's event handler of an endpoint's identifier
- * @id: the identifier
- * @ev: the event
- *
- * Context: process, with the identifier's handler mutex.
- * Return: 0, as the identifier is never destroyed by its event.
- */
-int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
+		      struct rdma_cm_event *ev)
 {
-	struct vrb_ep *ep = id->context;
 	int err = 0;
 
 	trace_kofi_verbs_cm(ep->base.obj.id, rdma_event_msg(ev->event),
 			    ev->status);
 	vrb_cm_note(ep, ev->event);
 	if (READ_ONCE(ep->dead))
-		return 0;
+		return;
 
 	switch (ev->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -299,6 +292,23 @@ int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		vrb_ep_abort(ep, -err);
 	else if (err)
 		vrb_cm_fail(ep, -err, err, NULL, 0);
+}
+
+/**
+ * vrb_cm_event - the manager's event handler of an endpoint's identifier
+ * @id: the identifier
+ * @ev: the event
+ *
+ * Context: process, with the identifier's handler mutex.
+ * Return: 0, as the identifier is never destroyed by its event.
+ */
+int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	/* freeing memory may depend on the connection that is being made */
+	unsigned int noio = memalloc_noio_save();
+
+	vrb_cm_do(id->context, id, ev);
+	memalloc_noio_restore(noio);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
  * connection.
  */
 #include <linux/in.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "testrdma.h"
@@ -105,6 +106,8 @@ static int trd_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	unsigned long irq;
 	int err = 0;
 
+	/* kofi_verbs connects, and what is written back may wait for that */
+	WARN_ON_ONCE(!(current->flags & PF_MEMALLOC_NOIO));
 	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 	if (!conn)
 		return -ENOMEM;
