@@ -25,15 +25,28 @@ memory() {
 	kofi stat ep | grep -E ' ep |mr_bytes|tx_(work|full|retries)|violations'
 }
 
-setup() {	# PROVIDER
-	load kofi_sock kofi_verbs kofi_blk kofi_blkt && configfs || return
-	ram swap 0 "$SWAP" && ram fs 1 "$FS" && volume swap && volume fs && port "$1" "$SOCK" &&
-		map swap swap "$1" && map fs fs "$1" || return
-	mkswap /dev/kofiblk0 $((SWAP * 1024)) && swapon /dev/kofiblk0 || return
-	mke2fs -q -E nodiscard /dev/kofiblk1 "${FS}m" && mkdir -p $MNT &&
-		mount -t ext4 /dev/kofiblk1 $MNT || return
+setup() {
+	load kofi_sock kofi_verbs kofi_blk kofi_blkt && configfs && rdma_device || return
+	ram swap 0 "$SWAP" && ram fs 1 "$FS" && volume swap && volume fs && ports || return
 	# a share of the memory may be dirty before writers are made to wait
 	echo 10 >/proc/sys/vm/dirty_ratio
+}
+
+# It stands for hardware, which has memory of its own: the kernel's devices in
+# software allocate for what they send.
+rdma_device() {
+	ip link add under type dummy && ip link set under mtu 4200 &&
+		ip addr add "$VERBS/24" dev under && ip link set under up &&
+		load kofi_testrdma && rdma link add dma type dma netdev under
+}
+
+use() {		# PROVIDER: swap and write back through it from now on
+	rm -f /tmp/go.*
+	dmesg -C
+	map swap swap "$1" && map fs fs "$1" || return
+	mkswap /dev/kofiblk0 $((SWAP * 1024)) && swapon /dev/kofiblk0 || return
+	mke2fs -q -E nodiscard /dev/kofiblk1 "${FS}m" && mkdir -p $MNT &&
+		mount -t ext4 /dev/kofiblk1 $MNT
 }
 
 ram() {		# NAME NUMBER MIB: so much of it has its memory
@@ -60,15 +73,18 @@ hogs() {	# NAME PAGES ROUNDS
 	wait $job0 && wait $job1
 }
 
-# Pages of them that do not fit, by three eighths of the swap space. Enough of it is
-# left: pages that have come back keep their place there for a while.
-more() {
+# As many pages as there is memory. What a process needs besides does not fit.
+fit() {
 	busybox sync && echo 3 >/proc/sys/vm/drop_caches
-	echo $(($(meminfo MemAvailable) / 4 + SWAP * 96))
+	echo $(($(meminfo MemAvailable) / 4))
 }
 
-# What the target has read and written of regions, and what came with commands
-moved() { echo $(($(ep_stat mr_bytes) + $(ep_stat rx_bytes))); }
+# And more, by three eighths of the swap space. Enough of it is left: pages that have
+# come back keep their place there for a while.
+more() { echo $(($(fit) + SWAP * 96)); }
+
+# What the target has read and written of regions, and what went with commands
+moved() { ep_stat tx_bytes; }
 through_endpoints() { [ "$(moved)" -ge "$1" ]; }
 
 # --- a file system ---
@@ -131,7 +147,7 @@ both() {
 # clean pages of files given away, less is free than the 3/8 of the limit that
 # atomic allocations must leave alone. Only the reserves are left to send with.
 squeeze() {
-	hog u "$(more)" 0 >/tmp/hog 2>&1 &
+	hog u "$(fit)" 0 >/tmp/hog 2>&1 &
 	hog=$!
 	retry filled u || return
 	busybox sync
@@ -141,8 +157,10 @@ squeeze() {
 	want=$((less * 3))
 	anon=$(($(meminfo 'Active(anon)') + $(meminfo 'Inactive(anon)')))
 	echo "$((less / 1024)) MiB free or soon so, $((want / 1024)) MiB wanted," \
-		"$((anon / 1024)) MiB to be had from processes"
-	[ $((anon * 3 / 4)) -gt $((want - less)) ] || return
+		"$((anon / 1024)) MiB to be had from processes," \
+		"$(($(meminfo SwapFree) / 1024)) MiB of swap space left"
+	[ $((anon * 3 / 4)) -gt $((want - less)) ] &&
+		[ "$(meminfo SwapFree)" -gt $((want - less)) ] || return
 	out=$(vmstat pswpout)
 	# The limit as it is set: boosted, it may be above all that can be had, and
 	# the kernel kills a process instead of waiting.
@@ -169,6 +187,7 @@ clean() {	# no connection was lost, and none has broken the rules
 }
 
 no_swap() { swapoff /dev/kofiblk0; }
+no_disks() { umount $MNT && unmap fs && unmap swap; }
 
 # The connections go while pages are on their way, and are made again, below those
 # who wait for memory.
@@ -192,9 +211,7 @@ lost() {
 swapped_out() { [ "$(vmstat pswpout)" -ge "$1" ]; }
 again() { [ "$(dmesg | grep -c 'kofi_blk: kofiblk[01]: connected again')" -ge $((2 * $1)) ]; }
 
-no_disks() {
-	umount $MNT && unmap fs && unmap swap && target_gone && modules_gone
-}
+no_target() { target_gone && modules_gone; }
 
 told() {	# as step, and what it says is in the log, also if it is good
 	step "$@"
@@ -204,11 +221,23 @@ told() {	# as step, and what it says is in the log, also if it is good
 }
 
 swap_steps() {
+	step use-sock use sock || return
 	told both both
 	told no-harm clean
 	told connection-lost lost
 	[ "$VM_KERNEL" != uml-fast ] || told squeeze squeeze
 	step swap-off no_swap
 	step no-disks no_disks
+
+	# Connections do not end here: to make others, the kernel's connection
+	# manager waits for memory.
+	step use-verbs use verbs || return
+	told verbs-both both
+	[ "$VM_KERNEL" != uml-fast ] || told verbs-squeeze squeeze
+	told verbs-no-harm clean
+	step verbs-swap-off no_swap
+	step verbs-no-disks no_disks
+
+	step no-target no_target
 	step nothing-left retry no_objects
 }
