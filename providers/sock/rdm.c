@@ -86,14 +86,14 @@ static void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	lockdep_assert_held(&rdm->lock);
 
 	ksk_rdm_settle(rdm, peer);
+	/* what it has left counts as the next one's */
+	ksk_unexpected_leave(rdm, peer);
 	if (!peer->in_use)
 		return;
 	kofi_dest_del(&rdm->dests, &peer->dest);
 	rhashtable_remove_fast(&rdm->peers, &peer->hash, ksk_rdm_peers);
 	ksk_peers_del(rdm, peer);
 	peer->in_use = false;
-	/* what it has left counts as the next one's */
-	ksk_unexpected_leave(rdm, peer);
 }
 
 /* Posts use the connection from now on. */
@@ -307,7 +307,6 @@ static void ksk_peer_over(struct ksk_conn *c)
 	list_del_init(&peer->deferred);
 	list_del_init(&peer->held);
 	peer->over = true;
-	ksk_unexpected_leave(rdm, peer);
 	rdm->unknown -= peer->unknown;
 	if (!rdm->closing) {
 		list_move_tail(&peer->node, &rdm->ended);
