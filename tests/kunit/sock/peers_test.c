@@ -119,6 +119,7 @@ static struct peers *peers_start(struct kunit *test)
 	p->addr.sin_family = AF_INET;
 	init_completion(&p->done);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, peers_stop, p), 0);
+	KUNIT_ASSERT_GE(test, p->count, PEERS_FEW);
 	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
 					       IPPROTO_TCP, &p->listener), 0);
 	KUNIT_ASSERT_EQ(test, kernel_bind(p->listener, (void *)&p->addr,
