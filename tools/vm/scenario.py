@@ -9,7 +9,7 @@ one KEY=VALUE per line, # for comments:
   kernels   each listed kernel gives a run: stock newest debug uml uml-fast
             (default: stock)
   tags      test (default), demo, soak: which target runs it
-  soak      those of its kernels on which only soak runs it
+  soak      those of its kernels on which test does not run it, but soak
   programs  host programs the machines need, beyond busybox, ip, kmod and our
             own tools (on uml all programs of the host are there);
             fi_pingpong@trixie is that of Debian's release trixie, called so

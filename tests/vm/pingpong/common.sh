@@ -17,8 +17,8 @@ if [ "$VM_KERNEL" = debug ]; then
 	ALL="-e msg -c -I 1 -S all"
 	SPIN="-e msg -c -I 2 -S 262144"
 	RDM="-e rdm -c -I 2 -S 262144"
-elif [ "$VM_KERNEL$VM_SOAK" = newest0 ]; then
-	# stock has all of it; here, that each kind works on another kernel
+elif [ "$VM_KERNEL$VM_SOAK$VM_LOUD" = newest00 ]; then
+	# make test: stock has all of it; here, that each kind works on another kernel
 	BRIEF="kernel-server kernel-client ipv6-kernels rdm-server rdm-client rdm-ipv6 dgram-client"
 	SPIN="-e msg -c -I 2 -S 262144"
 	RDM="-e rdm -c -I 2 -S 262144"
