@@ -253,8 +253,23 @@ static void many_event(struct many_worker *w, u32 event,
 	}
 }
 
+/*
+ * Attempts to connect take work items, which get no turn on a processor that is
+ * busy looking at them: if there is nothing else to do, wait for an event.
+ */
+static int many_events_wait(const struct many_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->nr_conns; i++)
+		if (w->conns[i].state == MANY_UP)
+			return 0;
+	return MANY_WAIT_MS;
+}
+
 static void many_events(struct many_worker *w)
 {
+	int wait = many_events_wait(w);
 	union {
 		struct fi_eq_cm_entry	cm;
 		u8			bytes[sizeof(struct fi_eq_cm_entry) +
@@ -265,7 +280,9 @@ static void many_events(struct many_worker *w)
 	u32 event;
 	ssize_t n;
 
-	while ((n = fi_eq_read(w->eq, &event, &ev, sizeof(ev), 0)) != -EAGAIN) {
+	while ((n = fi_eq_sread(w->eq, &event, &ev, sizeof(ev), wait, 0)) !=
+	       -EAGAIN) {
+		wait = 0;
 		if (n > 0) {
 			many_event(w, event, &ev.cm, n);
 			continue;
@@ -497,7 +514,9 @@ static int many_register(struct many_worker *w)
 
 static int many_open_worker(struct many_worker *w)
 {
-	struct fi_eq_attr eq_attr = { .size = 4 * stress_conns };
+	struct fi_eq_attr eq_attr = {
+		.size = 4 * stress_conns, .wait_obj = FI_WAIT_UNSPEC,
+	};
 	struct fi_rx_attr rx_attr = {
 		.size = 8 * MANY_DEPTH,
 		.caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV |
