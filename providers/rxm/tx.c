@@ -556,7 +556,9 @@ static int rxm_push_one(struct rxm_conn *c)
 	unsigned long irq;
 
 	spin_lock_irqsave(&c->lock, irq);
-	if (c->state == RXM_CONNECTED && !READ_ONCE(c->tx_hold)) {
+	/* what it has not taken before it fails goes to the next connection */
+	if (c->state == RXM_CONNECTED && !READ_ONCE(c->err) &&
+	    !READ_ONCE(c->tx_hold)) {
 		grant = rxm_grant_due(c);
 		ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl,
 						node);
