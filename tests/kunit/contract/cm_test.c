@@ -359,7 +359,7 @@ static struct kunit_case contract_cm_cases[] = {
 
 static struct kunit_suite contract_cm_suite = {
 	.name = "kofi_contract_cm",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.init = ct_connected_init,
 	.test_cases = contract_cm_cases,
 };

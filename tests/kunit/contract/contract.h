@@ -25,6 +25,7 @@
 #include <linux/wait.h>
 
 #include "../limit.h"
+#include "../lo.h"
 
 #define CT_TIMEOUT_MS	TEST_LIMIT(10000)	/* nothing that works takes this long */
 #define CT_POLL_US	500	/* between looks at a queue that says nothing */
@@ -279,6 +280,5 @@ const void *ct_mode_gen_params(const void *prev, char *desc);
 
 #define ct_mode_of(test) (*(const enum ct_mode *)(test)->param_value)
 
-int ct_suite_init(struct kunit_suite *suite);
 
 #endif /* _KOFI_TESTS_CONTRACT_H */

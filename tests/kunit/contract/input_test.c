@@ -408,7 +408,7 @@ static struct kunit_case contract_input_cases[] = {
 
 static struct kunit_suite contract_input_suite = {
 	.name = "kofi_contract_input",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.init = ct_connected_init,
 	.test_cases = contract_input_cases,
 };

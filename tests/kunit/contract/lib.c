@@ -102,19 +102,6 @@ const void *ct_mode_gen_params(const void *prev, char *desc)
 	return ct_mode_param_gen_params(prev, desc);
 }
 
-/* The network of a machine that only runs unit tests is not configured. */
-int ct_suite_init(struct kunit_suite *suite)
-{
-	struct net_device *lo = init_net.loopback_dev;
-	int err = 0;
-
-	rtnl_lock();
-	if (!(lo->flags & IFF_UP))
-		err = dev_change_flags(lo, lo->flags | IFF_UP, NULL);
-	rtnl_unlock();
-	return err;
-}
-
 /* ------------------------------------------------------------- the checker */
 
 static void ct_count_context(struct ct_pair *p)

@@ -248,7 +248,7 @@ static struct kunit_case contract_memory_cases[] = {
 
 static struct kunit_suite contract_memory_suite = {
 	.name = "kofi_contract_memory",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.test_cases = contract_memory_cases,
 };
 

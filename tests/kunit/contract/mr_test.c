@@ -439,7 +439,7 @@ static struct kunit_case contract_mr_cases[] = {
 
 static struct kunit_suite contract_mr_suite = {
 	.name = "kofi_contract_mr",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.test_cases = contract_mr_cases,
 };
 

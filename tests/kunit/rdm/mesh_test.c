@@ -61,6 +61,7 @@ static struct kunit_case rdm_mesh_cases[] = {
 
 static struct kunit_suite rdm_mesh_suite = {
 	.name = "rdm_mesh",
+	.suite_init = lo_suite_init,
 	.test_cases = rdm_mesh_cases,
 };
 

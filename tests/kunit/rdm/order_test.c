@@ -863,6 +863,7 @@ static struct kunit_case ord_cases[] = {
 
 static struct kunit_suite ord_suite = {
 	.name = "rdm_order",
+	.suite_init = lo_suite_init,
 	.test_cases = ord_cases,
 };
 

@@ -327,6 +327,7 @@ static struct kunit_case peers_cases[] = {
 
 static struct kunit_suite peers_suite = {
 	.name = "rdm_peers",
+	.suite_init = lo_suite_init,
 	.test_cases = peers_cases,
 };
 

@@ -7,6 +7,8 @@
 
 #include <linux/kofi/kofi.h>
 
+#include "../lo.h"
+
 const void *rdm_place_gen_params(const void *prev, char *desc);
 int rdm_place_getinfo(struct kunit *test, struct fi_info *hints,
 		      struct fi_info **info);

@@ -419,6 +419,7 @@ static struct kunit_case scale_cases[] = {
 
 static struct kunit_suite scale_suite = {
 	.name = "rdm_scale",
+	.suite_init = lo_suite_init,
 	.test_cases = scale_cases,
 };
 

@@ -732,6 +732,7 @@ static struct kunit_case rxt_at_cases[] = {
 
 static struct kunit_suite rxt_at_suite = {
 	.name = "rxm_atomic",
+	.suite_init = lo_suite_init,
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.init = rxt_init,
 	.exit = rxt_exit,

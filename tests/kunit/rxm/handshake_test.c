@@ -259,6 +259,7 @@ static struct kunit_case rxh_cases[] = {
 
 static struct kunit_suite rxh_suite = {
 	.name = "rxm_handshake",
+	.suite_init = lo_suite_init,
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.init = rxh_init,
 	.exit = rxh_exit,

@@ -770,6 +770,7 @@ static struct kunit_case rxt_hostile_cases[] = {
 
 static struct kunit_suite rxt_hostile_suite = {
 	.name = "rxm_hostile",
+	.suite_init = lo_suite_init,
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.init = rxt_hostile_init,
 	.exit = rxt_hostile_exit,

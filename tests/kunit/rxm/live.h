@@ -10,6 +10,7 @@
 #include "../../../providers/rxm/proto.h"
 #include "../kunit.h"
 #include "../limit.h"
+#include "../lo.h"
 
 #define RXT_TIMEOUT	TEST_LIMIT(20000)	/* milliseconds; nothing that works takes it */
 #define RXT_ENDS	3

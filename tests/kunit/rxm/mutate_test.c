@@ -383,6 +383,7 @@ static struct kunit_case rxm_mutate_cases[] = {
 
 static struct kunit_suite rxm_mutate_suite = {
 	.name		= "rxm_mutate",
+	.suite_init	= lo_suite_init,
 	.attr.speed	= KUNIT_SPEED_SLOW,
 	.init		= rxt_init,
 	.exit		= rxt_exit,

@@ -713,6 +713,7 @@ static struct kunit_case rxt_cases[] = {
 
 static struct kunit_suite rxt_suite = {
 	.name = "rxm",
+	.suite_init = lo_suite_init,
 	.init = rxt_init,
 	.exit = rxt_exit,
 	.test_cases = rxt_cases,

@@ -343,6 +343,7 @@ static struct kunit_case rxw_cases[] = {
 
 static struct kunit_suite rxw_suite = {
 	.name = "rxm_walk",
+	.suite_init = lo_suite_init,
 	.init = rxt_init,
 	.exit = rxt_exit,
 	.test_cases = rxw_cases,

@@ -263,7 +263,7 @@ static struct kunit_case burst_cases[] = {
 
 static struct kunit_suite burst_suite = {
 	.name = "sock_burst",
-	.suite_init = live_suite_init,
+	.suite_init = lo_suite_init,
 	.init = live_init,
 	.exit = live_exit,
 	.test_cases = burst_cases,

@@ -447,7 +447,7 @@ static struct kunit_case hs_cases[] = {
 
 static struct kunit_suite sock_handshake_suite = {
 	.name		= "sock_handshake",
-	.suite_init	= live_suite_init,
+	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,
 	.test_cases	= hs_cases,

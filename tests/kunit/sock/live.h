@@ -9,6 +9,7 @@
 #include <kunit/test.h>
 
 #include "../limit.h"
+#include "../lo.h"
 
 #include "../../../providers/sock/sock.h"
 
@@ -42,7 +43,6 @@ struct live {
 	void			*priv;		/* the test's */
 };
 
-int live_suite_init(struct kunit_suite *suite);
 int live_init(struct kunit *test);
 void live_exit(struct kunit *test);
 

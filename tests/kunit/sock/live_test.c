@@ -253,17 +253,6 @@ void live_exit(struct kunit *test)
 	vfree(l->in);
 }
 
-int live_suite_init(struct kunit_suite *suite)
-{
-	struct net_device *lo = init_net.loopback_dev;
-	int err;
-
-	rtnl_lock();
-	err = dev_change_flags(lo, lo->flags | IFF_UP, NULL);
-	rtnl_unlock();
-	return err;
-}
-
 /* ------------------------------------------------------------------- cases */
 
 static void live_connect_ipv4(struct kunit *test)
@@ -962,7 +951,7 @@ static struct kunit_case live_cases[] = {
 
 static struct kunit_suite live_suite = {
 	.name = "sock_live",
-	.suite_init = live_suite_init,
+	.suite_init = lo_suite_init,
 	.init = live_init,
 	.exit = live_exit,
 	.test_cases = live_cases,

@@ -413,7 +413,7 @@ static struct kunit_case mutate_cases[] = {
 
 static struct kunit_suite sock_mutate_suite = {
 	.name		= "sock_mutate",
-	.suite_init	= live_suite_init,
+	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,
 	.test_cases	= mutate_cases,

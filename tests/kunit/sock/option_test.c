@@ -731,7 +731,7 @@ static struct kunit_case option_cases[] = {
 
 static struct kunit_suite option_suite = {
 	.name = "kofi_sock_option",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.test_cases = option_cases,
 };
 

@@ -312,7 +312,7 @@ static struct kunit_case peers_cases[] = {
 
 static struct kunit_suite peers_suite = {
 	.name		= "kofi_sock_peers",
-	.suite_init	= live_suite_init,
+	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,
 	.test_cases	= peers_cases,

@@ -882,7 +882,7 @@ static struct kunit_case rdm_cases[] = {
 
 static struct kunit_suite sock_rdm_suite = {
 	.name		= "kofi_sock_rdm",
-	.suite_init	= live_suite_init,
+	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,
 	.test_cases	= rdm_cases,

@@ -1433,7 +1433,7 @@ static struct kunit_case rma_cases[] = {
 
 static struct kunit_suite rma_suite = {
 	.name = "sock_rma",
-	.suite_init = live_suite_init,
+	.suite_init = lo_suite_init,
 	.init = live_init,
 	.exit = live_exit,
 	.test_cases = rma_cases,

@@ -409,7 +409,7 @@ static struct kunit_case rndv_cases[] = {
 
 static struct kunit_suite sock_rndv_suite = {
 	.name		= "kofi_sock_rndv",
-	.suite_init	= live_suite_init,
+	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,
 	.test_cases	= rndv_cases,

@@ -274,7 +274,7 @@ static struct kunit_case tx_cases[] = {
 
 static struct kunit_suite tx_suite = {
 	.name = "sock_text",
-	.suite_init = live_suite_init,
+	.suite_init = lo_suite_init,
 	.init = live_init,
 	.exit = live_exit,
 	.test_cases = tx_cases,

@@ -635,7 +635,7 @@ static struct kunit_case walk_cases[] = {
 
 static struct kunit_suite sock_walk_suite = {
 	.name		= "sock_walk",
-	.suite_init	= live_suite_init,
+	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,
 	.test_cases	= walk_cases,

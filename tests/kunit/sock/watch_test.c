@@ -304,7 +304,7 @@ static struct kunit_case watch_cases[] = {
 
 static struct kunit_suite watch_suite = {
 	.name = "sock_watch",
-	.suite_init = live_suite_init,
+	.suite_init = lo_suite_init,
 	.init = live_init,
 	.exit = live_exit,
 	.test_cases = watch_cases,

@@ -982,7 +982,7 @@ static struct kunit_case zc_cases[] = {
 
 static struct kunit_suite zc_suite = {
 	.name = "sock_zerocopy",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.test_cases = zc_cases,
 };
 

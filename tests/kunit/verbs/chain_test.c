@@ -778,7 +778,7 @@ static struct kunit_case ch_cases[] = {
 
 static struct kunit_suite ch_suite = {
 	.name		= "verbs_chain",
-	.suite_init	= ct_suite_init,
+	.suite_init	= lo_suite_init,
 	.suite_exit	= link_suite_exit,
 	.init		= ch_init,
 	.test_cases	= ch_cases,

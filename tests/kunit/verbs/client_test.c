@@ -391,7 +391,7 @@ static struct kunit_case verbs_client_cases[] = {
 
 static struct kunit_suite verbs_client_suite = {
 	.name = "verbs_client",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.suite_exit = link_suite_exit,
 	.init = link_test_init,
 	.test_cases = verbs_client_cases,

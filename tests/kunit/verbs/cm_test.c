@@ -902,7 +902,7 @@ static struct kunit_case verbs_cm_cases[] = {
 
 static struct kunit_suite verbs_cm_suite = {
 	.name = "verbs_cm",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.init = link_test_init,
 	.test_cases = verbs_cm_cases,
 };

@@ -980,7 +980,7 @@ static struct kunit_case vf_cases[] = {
 
 static struct kunit_suite vf_suite = {
 	.name		= "verbs_fault",
-	.suite_init	= ct_suite_init,
+	.suite_init	= lo_suite_init,
 	.suite_exit	= link_suite_exit,
 	.init		= vf_init,
 	.test_cases	= vf_cases,

@@ -834,7 +834,7 @@ static struct kunit_case verbs_limits_cases[] = {
 
 static struct kunit_suite verbs_limits_suite = {
 	.name = "verbs_limits",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.init = link_test_init,
 	.test_cases = verbs_limits_cases,
 };

@@ -501,7 +501,7 @@ static struct kunit_case verbs_memory_cases[] = {
 
 static struct kunit_suite verbs_memory_suite = {
 	.name = "verbs_memory",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.init = link_test_init,
 	.test_cases = verbs_memory_cases,
 };

@@ -592,7 +592,7 @@ static struct kunit_case verbs_removal_load_cases[] = {
 
 static struct kunit_suite verbs_removal_load_suite = {
 	.name = "verbs_removal_load",
-	.suite_init = ct_suite_init,
+	.suite_init = lo_suite_init,
 	.suite_exit = link_suite_exit,
 	.init = link_test_init,
 	.test_cases = verbs_removal_load_cases,
