@@ -231,7 +231,8 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 {
 	switch (event) {
 	case RDMA_CM_EVENT_DISCONNECTED:
-		ep->left = true;
+		if (!ep->left)
+			WRITE_ONCE(ep->left, jiffies ?: 1);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_REJECTED:

@@ -35,6 +35,8 @@
 
 /* What a device may take from saying that it refuses something to having done so */
 #define VRB_REFUSAL	(10 * HZ)
+/* What it may take from an answer's arrival to its completion */
+#define VRB_ANSWER	(HZ / 10)
 
 /**
  * vrb_ep_abort - the endpoint must end
@@ -231,29 +233,44 @@ static void vrb_ep_drain(struct fid_ep *fid)
 	vrb_ep_end(vrb_ep(fid), ECANCELED);
 }
 
-/*
- * Has the device still to refuse what the peer asked for? It stops the queue pair
- * itself then, after its answer, which would not leave one that is stopped before:
- * the peer would learn that the connection ends, but not why.
- */
-static bool vrb_ep_refusing(struct vrb_ep *ep)
+/* Until when the device is given time to stop the queue pair itself; 0: none */
+static unsigned long vrb_ep_grace(const struct vrb_ep *ep)
 {
-	unsigned long since = READ_ONCE(ep->refused);
+	unsigned long refused = READ_ONCE(ep->refused);
+	unsigned long left = READ_ONCE(ep->left);
+
+	if (refused)
+		return refused + VRB_REFUSAL;
+	if (left && !ep->iwarp && vrb_tx_outstanding(ep))
+		return left + VRB_ANSWER;
+	return 0;
+}
+
+/*
+ * Does the device stop the queue pair itself? It does so after it has refused what
+ * the peer asked for, and when the peer has refused something of ours. Its answer
+ * would not leave a queue pair that is stopped before, and the peer's, which has
+ * arrived ahead of the manager's message, would be dropped: one of the two would
+ * learn that the connection ends, but not why.
+ */
+static bool vrb_ep_stops(struct vrb_ep *ep)
+{
+	unsigned long until = vrb_ep_grace(ep);
 	struct ib_qp_init_attr init;
 	struct ib_qp_attr attr;
-	bool refusing = false;
+	bool stops = false;
 	unsigned int noio;
 
-	if (!since || time_after(jiffies, since + VRB_REFUSAL))
+	if (!until || time_after(jiffies, until))
 		return false;
 	noio = memalloc_noio_save();
 	mutex_lock(&ep->cm_mutex);
 	if (!ep->ended && ep->qp &&
 	    !ib_query_qp(ep->qp, &attr, IB_QP_STATE, &init))
-		refusing = attr.qp_state != IB_QPS_ERR;
+		stops = attr.qp_state != IB_QPS_ERR;
 	mutex_unlock(&ep->cm_mutex);
 	memalloc_noio_restore(noio);
-	return refusing;
+	return stops;
 }
 
 static void vrb_ep_work(struct work_struct *work)
@@ -265,7 +282,7 @@ static void vrb_ep_work(struct work_struct *work)
 	if (READ_ONCE(ep->ended))
 		return;
 	if (READ_ONCE(ep->dead)) {
-		if (vrb_ep_refusing(ep))
+		if (vrb_ep_stops(ep))
 			mod_delayed_work(vrb_wq, &ep->work, 1);
 		else
 			vrb_ep_end(ep, ECANCELED);

@@ -560,7 +560,7 @@ struct vrb_stats {
  * @asked: the manager waits for the peer's answer; with @established and @left
  *	written by the manager's events
  * @established: the connection stood
- * @left: the manager knows that it does no more
+ * @left: jiffies when the peer has left it, as the manager says, or 0
  * @dead: why the endpoint must end, a positive error code; set once
  * @ended: it has; under cm_mutex
  * @failed: jiffies when the queue pair has been told to go into its error state;
@@ -642,7 +642,7 @@ struct vrb_ep {
 	struct vrb_linger	*linger;
 	bool			asked;
 	bool			established;
-	bool			left;
+	unsigned long		left;
 	int			dead;
 	bool			ended;
 	unsigned long		failed;

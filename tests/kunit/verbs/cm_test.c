@@ -674,6 +674,50 @@ static void cm_wrong_key_event(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* The manager says that the peer has left before the device has heard why. */
+static void vc_leave(struct vrb_ep *ep)
+{
+	struct rdma_cm_event ev = { .event = RDMA_CM_EVENT_DISCONNECTED };
+	struct rdma_cm_id *id = ep->id;
+
+	rdma_lock_handler(id);
+	preempt_disable();
+	id->event_handler(id, &ev);
+	/* as long as it takes on a busy host */
+	WRITE_ONCE(ep->left, jiffies + TEST_LIMIT(10 * HZ));
+	preempt_enable();
+	rdma_unlock_handler(id);
+	flush_delayed_work(&ep->work);
+}
+
+static void cm_wrong_key_left(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
+		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_op *send = ct_op(p), *op = ct_op(p), *recv = ct_op(p);
+	int side;
+
+	if (p->info->domain_attr->resource_mgmt != FI_RM_ENABLED)
+		kunit_skip(test, "a message does not wait for its receive");
+	/* the access waits for the message, and this for a receive */
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, send, ct_buf(p, 64), 64), 0);
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, op, vc_write, ct_buf(p, 64)), 0);
+	vc_leave(vrb_ep(p->side[0].ep));
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, recv, ct_buf(p, 64), 64), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, send->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, recv->wc.err, 0);
+	vc_expect_status(p, op, EACCES, IB_WC_REM_ACCESS_ERR);
+	for (side = 0; side < 2; side++) {
+		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
+	ct_pair_close(p);
+}
+
 /* A message longer than its receive */
 static void cm_too_long(struct kunit *test)
 {
@@ -892,6 +936,7 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE(cm_no_receive),
 	KUNIT_CASE(cm_wrong_key),
 	KUNIT_CASE(cm_wrong_key_event),
+	KUNIT_CASE(cm_wrong_key_left),
 	KUNIT_CASE(cm_too_long),
 	KUNIT_CASE(cm_unasked),
 	KUNIT_CASE(cm_no_reads),
