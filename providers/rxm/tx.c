@@ -463,8 +463,8 @@ static int rxm_op_send(struct rxm_conn *c, struct rxm_op *op)
 			err = rxm_send_rma(c, op);
 		}
 	} while (err == -EAGAIN && op->how != how);
-	/* the connection has ended: unless it has begun it is for the next one */
-	if ((err == -ESHUTDOWN || err == -ENOTCONN) && !op->seg_no)
+	/* the connection has ended: its event tells what is for the next one */
+	if (err == -ESHUTDOWN || err == -ENOTCONN)
 		err = -EAGAIN;
 	/* the peer waits for the rest */
 	if (err && err != -EAGAIN && op->seg_no)

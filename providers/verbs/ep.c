@@ -36,7 +36,9 @@
 /* What a device may take from saying that it refuses something to having done so */
 #define VRB_REFUSAL	(10 * HZ)
 /* What it may take from an answer's arrival to its completion */
-#define VRB_ANSWER	(HZ / 10)
+#define VRB_ANSWER	max(HZ / 50, 2)
+/* How often the device is asked */
+#define VRB_LOOK	max(HZ / 100, 1)
 
 /**
  * vrb_ep_abort - the endpoint must end
@@ -240,17 +242,17 @@ static unsigned long vrb_ep_grace(const struct vrb_ep *ep)
 	unsigned long left = READ_ONCE(ep->left);
 
 	if (refused)
-		return refused + VRB_REFUSAL;
+		return refused + VRB_REFUSAL ?: 1;
 	if (left && !ep->iwarp && vrb_tx_outstanding(ep))
-		return left + VRB_ANSWER;
+		return left + VRB_ANSWER ?: 1;
 	return 0;
 }
 
 /*
  * Does the device stop the queue pair itself? It does so after it has refused what
  * the peer asked for, and when the peer has refused something of ours. Its answer
- * would not leave a queue pair that is stopped before, and the peer's, which has
- * arrived ahead of the manager's message, would be dropped: one of the two would
+ * would not leave a queue pair that is stopped before, and the peer's, which usually
+ * arrives ahead of the manager's message, would be dropped: one of the two would
  * learn that the connection ends, but not why.
  */
 static bool vrb_ep_stops(struct vrb_ep *ep)
@@ -261,7 +263,7 @@ static bool vrb_ep_stops(struct vrb_ep *ep)
 	bool stops = false;
 	unsigned int noio;
 
-	if (!until || time_after(jiffies, until))
+	if (!until || time_after_eq(jiffies, until))
 		return false;
 	noio = memalloc_noio_save();
 	mutex_lock(&ep->cm_mutex);
@@ -282,10 +284,14 @@ static void vrb_ep_work(struct work_struct *work)
 	if (READ_ONCE(ep->ended))
 		return;
 	if (READ_ONCE(ep->dead)) {
-		if (vrb_ep_stops(ep))
-			mod_delayed_work(vrb_wq, &ep->work, 1);
-		else
+		if (vrb_ep_stops(ep)) {
+			/* what is posted meanwhile would be lost */
+			if (READ_ONCE(ep->left))
+				vrb_tx_close(ep);
+			mod_delayed_work(vrb_wq, &ep->work, VRB_LOOK);
+		} else {
 			vrb_ep_end(ep, ECANCELED);
+		}
 	} else {
 		vrb_rx_repost(ep);
 		vrb_mr_repost(ep);

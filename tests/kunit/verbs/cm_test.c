@@ -674,8 +674,8 @@ static void cm_wrong_key_event(struct kunit *test)
 	ct_pair_close(p);
 }
 
-/* The manager says that the peer has left before the device has heard why. */
-static void vc_leave(struct vrb_ep *ep)
+/* The manager says that the peer has left, and more may come for so long. */
+static void vc_leave(struct vrb_ep *ep, unsigned long time)
 {
 	struct rdma_cm_event ev = { .event = RDMA_CM_EVENT_DISCONNECTED };
 	struct rdma_cm_id *id = ep->id;
@@ -683,13 +683,13 @@ static void vc_leave(struct vrb_ep *ep)
 	rdma_lock_handler(id);
 	preempt_disable();
 	id->event_handler(id, &ev);
-	/* as long as it takes on a busy host */
-	WRITE_ONCE(ep->left, jiffies + TEST_LIMIT(10 * HZ));
+	WRITE_ONCE(ep->left, jiffies + time);
 	preempt_enable();
 	rdma_unlock_handler(id);
 	flush_delayed_work(&ep->work);
 }
 
+/* The manager's message overtakes the device's answer. */
 static void cm_wrong_key_left(struct kunit *test)
 {
 	const struct ct_opts opts = {
@@ -705,12 +705,34 @@ static void cm_wrong_key_left(struct kunit *test)
 	/* the access waits for the message, and this for a receive */
 	KUNIT_EXPECT_EQ(test, ct_send(p, 0, send, ct_buf(p, 64), 64), 0);
 	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, op, vc_write, ct_buf(p, 64)), 0);
-	vc_leave(vrb_ep(p->side[0].ep));
+	vc_leave(vrb_ep(p->side[0].ep), TEST_LIMIT(10 * HZ));
+	KUNIT_EXPECT_EQ(test, fi_send(p->side[0].ep, ct_buf(p, 64), 64, NULL, 0,
+				      NULL), -ESHUTDOWN);
 	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, recv, ct_buf(p, 64), 64), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	KUNIT_EXPECT_EQ(test, send->wc.err, 0);
 	KUNIT_EXPECT_EQ(test, recv->wc.err, 0);
 	vc_expect_status(p, op, EACCES, IB_WC_REM_ACCESS_ERR);
+	for (side = 0; side < 2; side++) {
+		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
+		ct_expect_no_event(test, p->side[side].eq);
+	}
+	ct_pair_close(p);
+}
+
+/* No answer is on its way. */
+static void cm_left(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+	struct ct_op *op = ct_op(p);
+	int side;
+
+	if (p->info->domain_attr->resource_mgmt != FI_RM_ENABLED)
+		kunit_skip(test, "a message does not wait for its receive");
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, op, ct_buf(p, 64), 64), 0);
+	vc_leave(vrb_ep(p->side[0].ep), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	vc_expect_status(p, op, ECANCELED, IB_WC_WR_FLUSH_ERR);
 	for (side = 0; side < 2; side++) {
 		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
 		ct_expect_no_event(test, p->side[side].eq);
@@ -937,6 +959,7 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE(cm_wrong_key),
 	KUNIT_CASE(cm_wrong_key_event),
 	KUNIT_CASE(cm_wrong_key_left),
+	KUNIT_CASE(cm_left),
 	KUNIT_CASE(cm_too_long),
 	KUNIT_CASE(cm_unasked),
 	KUNIT_CASE(cm_no_reads),
