@@ -280,5 +280,4 @@ const void *ct_mode_gen_params(const void *prev, char *desc);
 
 #define ct_mode_of(test) (*(const enum ct_mode *)(test)->param_value)
 
-
 #endif /* _KOFI_TESTS_CONTRACT_H */

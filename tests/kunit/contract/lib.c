@@ -9,13 +9,10 @@
  * read at the end by ct_check_books().
  */
 
-#include <linux/if.h>
 #include <linux/inet.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/netdevice.h>
-#include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
