@@ -186,11 +186,13 @@ static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 		if (wanted)
 			WRITE_ONCE(c->state, RXM_WANTED);
 	}
+	if (push) {
+		rxm_push_unlock(c, irq);
+		return 0;
+	}
 	spin_unlock_irqrestore(&c->lock, irq);
 	if (wanted)
 		rxm_conn_todo(c);
-	if (push)
-		rxm_push(c);
 	return err;
 }
 

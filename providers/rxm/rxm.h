@@ -612,6 +612,8 @@ int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
 void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem);
 void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type);
 void rxm_ctrl_queue(struct rxm_ctrl *ctrl);
+void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
+	__releases(&c->lock);
 void rxm_push(struct rxm_conn *c);
 void rxm_tx_fail(struct rxm_conn *c, int err);
 void rxm_tx_fail_list(struct list_head *ops, int err);

@@ -488,50 +488,66 @@ static int rxm_ctrl_send(struct rxm_conn *c, struct rxm_ctrl *ctrl)
 	return -EAGAIN;
 }
 
-static int rxm_push_grant(struct rxm_conn *c)
+/* With c->lock, as the others that follow: it is dropped while something is sent. */
+static int rxm_push_grant(struct rxm_conn *c, unsigned long *irq)
+	__must_hold(&c->lock)
 {
-	int err = rxm_grant_send(c);
+	int err;
 
+	spin_unlock_irqrestore(&c->lock, *irq);
+	err = rxm_grant_send(c);
 	if (err && err != -EAGAIN && err != -ESHUTDOWN && err != -ENOTCONN)
 		rxm_conn_fail(c, -err);
+	spin_lock_irqsave(&c->lock, *irq);
 	return err ? -EAGAIN : 0;
 }
 
-static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl)
+static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl,
+			 unsigned long *irq)
+	__must_hold(&c->lock)
 {
-	int err = rxm_ctrl_send(c, ctrl);
-	unsigned long irq;
+	int err;
 
-	if (!err)
-		return 0;
-	spin_lock_irqsave(&c->lock, irq);
-	list_add(&ctrl->node, &c->ctrl);
-	spin_unlock_irqrestore(&c->lock, irq);
+	list_del_init(&ctrl->node);
+	spin_unlock_irqrestore(&c->lock, *irq);
+	err = rxm_ctrl_send(c, ctrl);
+	spin_lock_irqsave(&c->lock, *irq);
+	if (err)
+		list_add(&ctrl->node, &c->ctrl);
 	return err;
 }
 
-static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op)
+static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op,
+		       unsigned long *irq)
+	__must_hold(&c->lock)
 {
-	int err = rxm_op_send(c, op);
-	unsigned long irq;
-	bool answers;
+	bool starved;
+	int err;
 
-	if (err == -EAGAIN)
-		return err;
-	trace_kofi_rxm_tx(c, op);
+	spin_unlock_irqrestore(&c->lock, *irq);
+	err = rxm_op_send(c, op);
+	if (err != -EAGAIN)
+		trace_kofi_rxm_tx(c, op);
 	if (!err)
 		rxm_op_count(&c->ep->stats, op);
-	spin_lock_irqsave(&c->lock, irq);
+	spin_lock_irqsave(&c->lock, *irq);
+	if (err == -EAGAIN)
+		return err;
 	list_del_init(&op->node);
 	c->queued--;
 	op->sent = true;
 	atomic_inc(&c->unfinished);
-	answers = !list_empty(&c->rndv);
-	spin_unlock_irqrestore(&c->lock, irq);
 	/* an answer is to come: see rxm_rx_room() */
-	if (answers && READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0))
+	starved = !list_empty(&c->rndv) &&
+		  READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0);
+	/* its completion below is to come, most times, and ends it */
+	if (likely(!err && !starved && atomic_add_unless(&op->refs, -1, 1)))
+		return 0;
+	spin_unlock_irqrestore(&c->lock, *irq);
+	if (starved)
 		rxm_conn_todo(c);
 	rxm_op_put(op, -err);
+	spin_lock_irqsave(&c->lock, *irq);
 	return 0;
 }
 
@@ -548,34 +564,59 @@ static bool rxm_op_is_behind(struct rxm_conn *c, const struct rxm_op *op)
 }
 
 /* Send what is first; -EAGAIN also if there is nothing. With c->pushing */
-static int rxm_push_one(struct rxm_conn *c)
+static int rxm_push_one(struct rxm_conn *c, unsigned long *irq)
+	__must_hold(&c->lock)
 {
-	struct rxm_ctrl *ctrl = NULL;
-	struct rxm_op *op = NULL;
-	bool grant = false;
-	unsigned long irq;
+	struct rxm_ctrl *ctrl;
+	struct rxm_op *op;
 
-	spin_lock_irqsave(&c->lock, irq);
 	/* what it has not taken before it fails goes to the next connection */
-	if (c->state == RXM_CONNECTED && !READ_ONCE(c->err) &&
-	    !READ_ONCE(c->tx_hold)) {
-		grant = rxm_grant_due(c);
-		ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl,
-						node);
-		op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
-	}
-	if (grant)
-		ctrl = NULL;
-	else if (ctrl)
-		list_del_init(&ctrl->node);
-	else if (op && rxm_op_is_behind(c, op))
-		op = NULL;
-	spin_unlock_irqrestore(&c->lock, irq);
-	if (grant)
-		return rxm_push_grant(c);
+	if (c->state != RXM_CONNECTED || READ_ONCE(c->err) ||
+	    READ_ONCE(c->tx_hold))
+		return -EAGAIN;
+	if (rxm_grant_due(c))
+		return rxm_push_grant(c, irq);
+	ctrl = list_first_entry_or_null(&c->ctrl, struct rxm_ctrl, node);
 	if (ctrl)
-		return rxm_push_ctrl(c, ctrl);
-	return op ? rxm_push_op(c, op) : -EAGAIN;
+		return rxm_push_ctrl(c, ctrl, irq);
+	op = list_first_entry_or_null(&c->queue, struct rxm_op, node);
+	return op && !rxm_op_is_behind(c, op) ? rxm_push_op(c, op, irq) :
+						-EAGAIN;
+}
+
+/**
+ * rxm_push_unlock - send what is to be sent, and give back the lock
+ * @c: the connection, with its lock
+ * @irq: flags of the lock
+ *
+ * Context: as rxm_push().
+ */
+void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
+	__releases(&c->lock)
+{
+	struct rxm_ep *ep = c->ep;
+	int budget = RXM_PUSH_BUDGET;
+	bool closing;
+
+	c->again = true;
+	if (c->pushing || c->state != RXM_CONNECTED) {
+		spin_unlock_irqrestore(&c->lock, irq);
+		return;
+	}
+	c->pushing = true;
+	while (c->again && budget > 0) {
+		c->again = false;
+		while (budget > 0 && !rxm_push_one(c, &irq))
+			budget--;
+	}
+	closing = c->state != RXM_CONNECTED;
+	/* pairs with rxm_conn_drop(), which may free the connection then */
+	smp_store_release(&c->pushing, false);
+	spin_unlock_irqrestore(&c->lock, irq);
+	if (closing)
+		wake_up_all(&ep->idle);
+	else if (!budget)
+		rxm_conn_todo(c);
 }
 
 /**
@@ -590,33 +631,10 @@ static int rxm_push_one(struct rxm_conn *c)
  */
 void rxm_push(struct rxm_conn *c)
 {
-	struct rxm_ep *ep = c->ep;
-	int budget = RXM_PUSH_BUDGET;
 	unsigned long irq;
-	bool closing;
 
 	spin_lock_irqsave(&c->lock, irq);
-	c->again = true;
-	if (c->pushing || c->state != RXM_CONNECTED) {
-		spin_unlock_irqrestore(&c->lock, irq);
-		return;
-	}
-	c->pushing = true;
-	while (c->again && budget > 0) {
-		c->again = false;
-		spin_unlock_irqrestore(&c->lock, irq);
-		while (budget > 0 && !rxm_push_one(c))
-			budget--;
-		spin_lock_irqsave(&c->lock, irq);
-	}
-	closing = c->state != RXM_CONNECTED;
-	/* pairs with rxm_conn_drop(), which may free the connection then */
-	smp_store_release(&c->pushing, false);
-	spin_unlock_irqrestore(&c->lock, irq);
-	if (closing)
-		wake_up_all(&ep->idle);
-	else if (!budget)
-		rxm_conn_todo(c);
+	rxm_push_unlock(c, irq);
 }
 
 static void rxm_ctrl_done(struct fid_cq *cq, const struct kofi_wc *wc)
