@@ -534,24 +534,75 @@ static int reader_thread(void *arg)
 	return 0;
 }
 
+/**
+ * struct read_run - messages whose completions threads read
+ * @p: the pair
+ * @r: receives
+ * @buf: of all of them
+ * @seen: completions of each
+ * @posted: receives
+ * @sent: messages
+ * @err: of the last post
+ */
+struct read_run {
+	struct ct_pair	*p;
+	struct ct_op	**r;
+	u8		*buf;
+	atomic_t	*seen;
+	int		posted;
+	int		sent;
+	ssize_t		err;
+};
+
+/* What can be posted now. Returns whether all has been sent */
+static bool read_post(struct read_run *run)
+{
+	int before;
+
+	do {
+		before = run->posted + run->sent;
+		if (run->posted < READ_N && run->posted < run->sent + 64) {
+			run->err = ct_recv(run->p, 1, run->r[run->posted],
+					   run->buf, LEN);
+			run->posted += !run->err;
+		}
+		if (run->sent < run->posted) {
+			run->err = ct_inject(run->p, 0, run->buf, 64);
+			run->sent += !run->err;
+		}
+	} while (run->posted + run->sent != before);
+	return run->sent == READ_N;
+}
+
+static bool read_all(const struct read_run *run)
+{
+	int i;
+
+	for (i = 0; i < READ_N && atomic_read(&run->seen[i]); i++)
+		;
+	return i == READ_N;
+}
+
 /* Several threads read one queue: each entry goes to exactly one of them. */
 static void read_by_several(struct kunit *test)
 {
 	struct ct_pair *p = ct_pair_mode(test, CT_READ);
 	struct task_struct *threads[4];
 	struct reader readers[4];
-	struct ct_op **r = ct_buf(p, READ_N * sizeof(*r));
-	atomic_t *seen = ct_buf(p, READ_N * sizeof(*seen));
-	u8 *buf = ct_buf(p, LEN);
+	struct read_run run = {
+		.p = p, .buf = ct_buf(p, LEN),
+		.r = ct_buf(p, READ_N * sizeof(*run.r)),
+		.seen = ct_buf(p, READ_N * sizeof(*run.seen)),
+	};
 	atomic_t unknown = ATOMIC_INIT(0);
 	struct fid_cq *rx = p->side[1].rx.cq;
-	int i, total = 0, sent = 0, posted = 0;
+	int i, total = 0;
 
 	for (i = 0; i < READ_N; i++)
-		r[i] = ct_op(p);
+		run.r[i] = ct_op(p);
 	for (i = 0; i < 4; i++) {
 		readers[i] = (struct reader){
-			.p = p, .seen = seen, .unknown = &unknown,
+			.p = p, .seen = run.seen, .unknown = &unknown,
 			.sleeps = i & 1,
 		};
 		threads[i] = kthread_run(reader_thread, &readers[i],
@@ -560,19 +611,10 @@ static void read_by_several(struct kunit *test)
 	}
 	/* this test's own reading leaves that queue to the threads */
 	p->side[1].rx.cq = NULL;
-	while (sent < READ_N) {
-		int before = sent;
-
-		if (posted < READ_N && posted < sent + 64 &&
-		    !ct_recv(p, 1, r[posted], buf, LEN))
-			posted++;
-		if (sent < posted && !ct_inject(p, 0, buf, 64))
-			sent++;
-		if (sent == before)
-			usleep_range(100, 200);
-	}
-	for (i = 0; i < READ_N; i++)
-		ct_wait(p, atomic_read(&seen[i]), CT_TIMEOUT_MS);
+	KUNIT_EXPECT_TRUE_MSG(test, ct_wait(p, read_post(&run), CT_TIMEOUT_MS),
+			      "%d posted, %d sent, error %zd", run.posted,
+			      run.sent, run.err);
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, read_all(&run), CT_TIMEOUT_MS));
 	for (i = 0; i < 4; i++) {
 		kthread_stop(threads[i]);
 		total += readers[i].got;
@@ -580,8 +622,9 @@ static void read_by_several(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, total, READ_N);
 	KUNIT_EXPECT_EQ(test, atomic_read(&unknown), 0);
 	for (i = 0; i < READ_N; i++) {
-		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&seen[i]), 1, "entry %d", i);
-		atomic_set(&r[i]->done, 1);
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&run.seen[i]), 1,
+				    "entry %d", i);
+		atomic_set(&run.r[i]->done, 1);
 	}
 	p->side[1].rx.cq = rx;
 	ct_pair_close(p);
