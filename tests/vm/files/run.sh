@@ -53,7 +53,8 @@ told() {
 
 step setup setup || exit
 for provider in sock verbs; do told "$provider ext4" on_ext4 $provider; done
-step target-gone target_gone && step rmmod modules_gone
+step target-gone target_gone
 told "sock 9p" on_9p sock tcp $SOCK
 told "verbs 9p" on_9p verbs verbs $VERBS
 step nothing-left retry no_objects
+step rmmod modules_gone	# last: in User-mode Linux, KASAN does not forget modules
