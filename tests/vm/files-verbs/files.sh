@@ -1,0 +1,1 @@
+../files/files.sh

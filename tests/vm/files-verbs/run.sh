@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+
+. "$VM/files.sh"
+
+step rxe rxe || exit
+provider verbs verbs $VERBS

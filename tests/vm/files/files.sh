@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+# One machine is the client and the target, or the file server. A reply of 9p takes
+# milliseconds there, and the files a hundred thousands, so each provider has a
+# machine of its own: files and files-verbs run at the same time.
+
+. "$VM/steps.sh"
+
+export SOCK=127.0.0.1 VERBS=10.99.1.1
+FILES=10000
+ALL=/tmp/all MNT=/tmp/mnt SRV=/tmp/srv
+
+setup() {	# PROVIDER ADDRESS
+	load "kofi_$1" kofi_blk kofi_blkt && configfs && backing disk 192 &&
+		mkdir -p $MNT $SRV && volume disk && port "$1" "$2"
+}
+
+rxe() {
+	ip link add dummy_rxe type dummy && ip link set dummy_rxe mtu 4200 &&
+		ip addr add $VERBS/24 dev dummy_rxe && ip link set dummy_rxe up &&
+		rdma link add rxe type rxe netdev dummy_rxe
+}
+
+# Copied, and read back when nothing of them is cached. The sums are those of what
+# was copied.
+compared() {	# MOUNT-COMMAND...
+	"$@" && cp -r $ALL/tree $ALL/sums $MNT && umount $MNT || return
+	echo 3 >/proc/sys/vm/drop_caches
+	"$@" && cmp $ALL/sums $MNT/sums && same $MNT && sums $MNT
+}
+
+on_ext4() {	# PROVIDER
+	map m disk "$1" queues=2 && mke2fs -q -t ext4 "$(device m)" &&
+		compared mount -t ext4 "$(device m)" $MNT && umount $MNT && unmap m
+}
+
+# kofi-9pd in front of diod, whose directory is compared, too
+ready() {
+	case $1 in
+	sock) listens 5640 ;;
+	*) rdma resource show cm_id | grep -q "LISTEN.*:5640 " ;;
+	esac
+}
+
+on_9p() {	# PROVIDER OF-USERSPACE ADDRESS
+	kofi-9pd -p "$2" -a "$3" diod -f -n -c /dev/null -L stderr -r 0 -w 0 -e $SRV \
+		>/tmp/9pd.log 2>&1 &
+	server=$!
+	retry ready "$1" || return
+	compared mount -t 9p -o "trans=kofi-$1,uname=root,aname=$SRV,msize=65536" "$3" $MNT &&
+		same $SRV && umount $MNT && kill $server || return
+	wait $server && rm -r $SRV/tree $SRV/sums
+}
+
+told() {
+	step "$@"
+	cat /tmp/.step
+}
+
+provider() {	# PROVIDER OF-USERSPACE ADDRESS
+	step setup setup "$1" "$3" && step tree tree $ALL $FILES || return
+	told ext4 on_ext4 "$1"
+	step target-gone target_gone
+	told 9p on_9p "$@"
+	step nothing-left retry no_objects
+	step rmmod modules_gone	# last: in User-mode Linux, KASAN does not forget modules
+}
