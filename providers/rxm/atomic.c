@@ -218,14 +218,14 @@ int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op)
 		kv[1].iov_len = a->len;
 		msg.iov_count = 2;
 	}
-	atomic_add(2, &op->refs);
+	refcount_add(2, &op->refs);
 	rxm_op_await(op);
 	err = rxm_send_packet(c, &msg, 0, c->reserve);
 	if (!err)
 		return 0;
-	atomic_dec(&op->refs);
+	refcount_dec(&op->refs);
 	if (rxm_op_unawait(op)) {
-		atomic_dec(&op->refs);
+		refcount_dec(&op->refs);
 		return err;
 	}
 	/* it has been answered, and ends by that; nothing is to be sent */

@@ -123,7 +123,7 @@ static int rxm_op_fill(struct rxm_op *op, const struct fi_msg *msg, u64 flags,
 		return -EMSGSIZE;
 	WRITE_ONCE(op->conn, NULL);
 	op->gen++;
-	atomic_set(&op->refs, 1);
+	refcount_set(&op->refs, 1);
 	op->err = 0;
 	op->how = how;
 	op->waiting = false;
@@ -186,11 +186,10 @@ static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 		if (wanted)
 			WRITE_ONCE(c->state, RXM_WANTED);
 	}
-	if (push) {
+	if (push)
 		rxm_push_unlock(c, irq);
-		return 0;
-	}
-	spin_unlock_irqrestore(&c->lock, irq);
+	else
+		spin_unlock_irqrestore(&c->lock, irq);
 	if (wanted)
 		rxm_conn_todo(c);
 	return err;

@@ -118,20 +118,20 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 	if (err) {
 		op->how = RXM_HOW_SEGMENTS;
 		if (op->mapped) {
-			atomic_inc(&op->refs);
+			refcount_inc(&op->refs);
 			rxm_rndv_end(op);
 		}
 		return -EAGAIN;
 	}
 	rxm_op_hdr(op, &op->hdr, RXM_RNDV_REQ);
 	op->rndv.count = op->nr_mr;
-	atomic_add(2, &op->refs);
+	refcount_add(2, &op->refs);
 	rxm_op_await(op);
 	err = rxm_send_bytes(c, &op->hdr, sizeof(op->hdr) + sizeof(op->rndv),
 			     &op->cqe, c->reserve);
 	if (!err)
 		return 0;
-	atomic_dec(&op->refs);
+	refcount_dec(&op->refs);
 	if (!rxm_op_unawait(op)) {
 		/* it has been answered, and ends by that; nothing is to be sent */
 		atomic64_inc(&c->ep->stats.violations);
@@ -139,7 +139,7 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 		return 0;
 	}
 	if (err == -EAGAIN || err == -ESHUTDOWN || err == -ENOTCONN)
-		atomic_dec(&op->refs);
+		refcount_dec(&op->refs);
 	else
 		rxm_rndv_end(op);
 	return err;

@@ -34,6 +34,7 @@
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -442,7 +443,7 @@ struct rxm_op {
 	union kofi_ip		peer;
 	u32			index;
 	u32			gen;
-	atomic_t		refs;
+	refcount_t		refs;
 	int			err;
 	u8			how;
 	bool			tagged;

@@ -74,7 +74,7 @@ void rxm_op_put(struct rxm_op *op, int err)
 
 	if (err)
 		cmpxchg(&op->err, 0, err);
-	if (!atomic_dec_and_test(&op->refs))
+	if (!refcount_dec_and_test(&op->refs))
 		return;
 	rxm_regions_put(op);
 	if (op->waiting)
@@ -308,10 +308,10 @@ static int rxm_send_eager(struct rxm_conn *c, struct rxm_op *op)
 		op->how = RXM_HOW_SEGMENTS;
 		return -EAGAIN;
 	}
-	atomic_inc(&op->refs);
+	refcount_inc(&op->refs);
 	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->reserve);
 	if (err)
-		atomic_dec(&op->refs);
+		refcount_dec(&op->refs);
 	return err;
 }
 
@@ -339,14 +339,14 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	hdr->seg_no = op->seg_no;
 	hdr->ctrl_data = !op->seg_no ? RXM_SEG_FIRST :
 			 n == op->cur.left ? RXM_SEG_LAST : RXM_SEG_MIDDLE;
-	atomic_inc(&op->refs);
+	refcount_inc(&op->refs);
 	err = n ? rxm_send_vec(c, &v, cqe, op->flags, c->reserve) : -EFAULT;
 	if (!err) {
 		op->seg_no++;
 		kofi_cursor_used(&op->cur, n);
 		return 0;
 	}
-	atomic_dec(&op->refs);
+	refcount_dec(&op->refs);
 	if (pkt)
 		kofi_freelist_put(&op->ep->free_pkts, &pkt->free);
 	else
@@ -401,14 +401,14 @@ static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
 		.context = &op->cqe,
 		.data = op->data,
 	};
-	atomic_inc(&op->refs);
+	refcount_inc(&op->refs);
 	if (op->how == RXM_HOW_READ)
 		err = fi_readmsg(c->msg, &msg, 0);
 	else
 		err = fi_writemsg(c->msg, &msg, op->flags & pass);
 	if (!err)
 		return 0;
-	atomic_dec(&op->refs);
+	refcount_dec(&op->refs);
 	if (takes)
 		rxm_credit_back(c);
 	return err;
@@ -517,6 +517,17 @@ static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl,
 	return err;
 }
 
+static void rxm_push_ended(struct rxm_conn *c, struct rxm_op *op, int err,
+			   bool starved, unsigned long *irq)
+	__must_hold(&c->lock)
+{
+	spin_unlock_irqrestore(&c->lock, *irq);
+	if (starved)
+		rxm_conn_todo(c);
+	rxm_op_put(op, err);
+	spin_lock_irqsave(&c->lock, *irq);
+}
+
 static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op,
 		       unsigned long *irq)
 	__must_hold(&c->lock)
@@ -541,13 +552,8 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op,
 	starved = !list_empty(&c->rndv) &&
 		  READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0);
 	/* its completion below is to come, most times, and ends it */
-	if (likely(!err && !starved && atomic_add_unless(&op->refs, -1, 1)))
-		return 0;
-	spin_unlock_irqrestore(&c->lock, *irq);
-	if (starved)
-		rxm_conn_todo(c);
-	rxm_op_put(op, -err);
-	spin_lock_irqsave(&c->lock, *irq);
+	if (unlikely(err || starved || !refcount_dec_not_one(&op->refs)))
+		rxm_push_ended(c, op, -err, starved, irq);
 	return 0;
 }
 
