@@ -473,15 +473,11 @@ static int rxm_op_send(struct rxm_conn *c, struct rxm_op *op)
 }
 
 /*
- * One that cannot be sent ends the connection, and then ends itself, in process
- * context: what it does when it is done is not for the context of a post.
+ * Not a transmit: what cannot be sent ends the connection, and then ends itself, in
+ * process context. What it does when it is done is not for the context of a post.
  */
-static int rxm_ctrl_send(struct rxm_conn *c, struct rxm_ctrl *ctrl)
+static int rxm_push_refused(struct rxm_conn *c, int err)
 {
-	int err = ctrl->send(ctrl);
-
-	if (!err)
-		return 0;
 	/* an event follows if the connection has ended */
 	if (err != -EAGAIN && err != -ESHUTDOWN && err != -ENOTCONN)
 		rxm_conn_fail(c, -err);
@@ -496,10 +492,10 @@ static int rxm_push_grant(struct rxm_conn *c, unsigned long *irq)
 
 	spin_unlock_irqrestore(&c->lock, *irq);
 	err = rxm_grant_send(c);
-	if (err && err != -EAGAIN && err != -ESHUTDOWN && err != -ENOTCONN)
-		rxm_conn_fail(c, -err);
+	if (err)
+		err = rxm_push_refused(c, err);
 	spin_lock_irqsave(&c->lock, *irq);
-	return err ? -EAGAIN : 0;
+	return err;
 }
 
 static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl,
@@ -510,7 +506,9 @@ static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl,
 
 	list_del_init(&ctrl->node);
 	spin_unlock_irqrestore(&c->lock, *irq);
-	err = rxm_ctrl_send(c, ctrl);
+	err = ctrl->send(ctrl);
+	if (err)
+		err = rxm_push_refused(c, err);
 	spin_lock_irqsave(&c->lock, *irq);
 	if (err)
 		list_add(&ctrl->node, &c->ctrl);
