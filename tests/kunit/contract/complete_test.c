@@ -22,7 +22,6 @@ static void complete_too_long(struct ct_pair *p)
 	struct ct_op *r = ct_op(p), *r2 = ct_op(p), *s = ct_op(p);
 	u8 *out = ct_buf(p, LEN), *in = ct_buf(p, LEN);
 	struct kunit *test = p->test;
-	int side;
 
 	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, in, 100), 0);
 	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r2, in + 200, 100), 0);
@@ -37,10 +36,7 @@ static void complete_too_long(struct ct_pair *p)
 	if (p->info->ep_attr->protocol != FI_PROTO_IWARP)
 		KUNIT_EXPECT_TRUE(test, s->wc.err == EREMOTEIO ||
 				  s->wc.err == ECANCELED);
-	for (side = 0; side < 2; side++) {
-		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
-		ct_expect_no_event(test, p->side[side].eq);
-	}
+	ct_expect_ended(p);
 	KUNIT_EXPECT_NULL(test, memchr_inv(in + 100, 0, LEN - 100));
 	ct_pair_close(p);
 }

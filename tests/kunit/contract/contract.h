@@ -216,6 +216,7 @@ bool ct_has_flags(const struct ct_pair *p, u64 flags);
 int ct_next_event(struct fid_eq *eq, struct ct_event *ev, int timeout_ms);
 void ct_expect_event(struct kunit *test, struct fid_eq *eq, u32 event);
 void ct_expect_no_event(struct kunit *test, struct fid_eq *eq);
+void ct_expect_ended(struct ct_pair *p);
 
 /* operations */
 struct ct_op *ct_op(struct ct_pair *p);

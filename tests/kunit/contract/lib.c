@@ -694,6 +694,20 @@ void ct_expect_no_event(struct kunit *test, struct fid_eq *eq)
 			    "event %u, error entry %d", ev.event, ev.error.err);
 }
 
+/**
+ * ct_expect_ended - both sides are told that the connection has ended, once
+ * @p: the pair, whose test fails otherwise
+ */
+void ct_expect_ended(struct ct_pair *p)
+{
+	int side;
+
+	for (side = 0; side < 2; side++) {
+		ct_expect_event(p->test, p->side[side].eq, FI_SHUTDOWN);
+		ct_expect_no_event(p->test, p->side[side].eq);
+	}
+}
+
 /* ----------------------------------------------------------------- objects */
 
 /**

@@ -612,6 +612,11 @@ static void cm_no_receive(struct kunit *test)
 	ct_pair_close(p);
 }
 
+static const struct ct_opts vc_rma = {
+	.mode = CT_READ, .caps = FI_MSG | FI_RMA,
+	.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
+};
+
 static ssize_t vc_write(struct fid_ep *ep, void *context, void *arg)
 {
 	return fi_write(ep, arg, 64, NULL, 0, 0x1000, 0x12345678, context);
@@ -620,14 +625,9 @@ static ssize_t vc_write(struct fid_ep *ep, void *context, void *arg)
 /* A key the peer has never given out */
 static void cm_wrong_key(struct kunit *test)
 {
-	const struct ct_opts opts = {
-		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
-		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
-	};
-	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_pair *p = ct_pair_open(test, &vc_rma);
 	struct ct_op *op = ct_op(p), *recv = ct_op(p);
 	u8 *buf = ct_buf(p, 128);
-	int side;
 
 	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, recv, buf + 64, 64), 0);
 	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, op, vc_write, buf), 0);
@@ -638,25 +638,17 @@ static void cm_wrong_key(struct kunit *test)
 	else if (!vc_iwarp(p))
 		vc_expect_status(p, op, EACCES, IB_WC_REM_ACCESS_ERR);
 	vc_expect_status(p, recv, ECANCELED, IB_WC_WR_FLUSH_ERR);
-	for (side = 0; side < 2; side++) {
-		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
-		ct_expect_no_event(test, p->side[side].eq);
-	}
+	ct_expect_ended(p);
 	ct_pair_close(p);
 }
 
 /* The device has said that it refuses a key before it tells the peer, as rxe in 7.3 */
 static void cm_wrong_key_event(struct kunit *test)
 {
-	const struct ct_opts opts = {
-		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
-		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
-	};
-	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_pair *p = ct_pair_open(test, &vc_rma);
 	struct vrb_ep *ep = vrb_ep(p->side[1].ep);
 	struct ib_event event = { .event = IB_EVENT_QP_ACCESS_ERR };
 	struct ct_op *op = ct_op(p);
-	int side;
 
 	if (vc_iwarp(p))
 		kunit_skip(test, "no answer to wait for");
@@ -667,10 +659,7 @@ static void cm_wrong_key_event(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, op, vc_write, ct_buf(p, 64)), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	vc_expect_status(p, op, EACCES, IB_WC_REM_ACCESS_ERR);
-	for (side = 0; side < 2; side++) {
-		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
-		ct_expect_no_event(test, p->side[side].eq);
-	}
+	ct_expect_ended(p);
 	ct_pair_close(p);
 }
 
@@ -692,13 +681,8 @@ static void vc_leave(struct vrb_ep *ep, unsigned long time)
 /* The manager's message overtakes the device's answer. */
 static void cm_wrong_key_left(struct kunit *test)
 {
-	const struct ct_opts opts = {
-		.mode = CT_READ, .caps = FI_MSG | FI_RMA,
-		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
-	};
-	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_pair *p = ct_pair_open(test, &vc_rma);
 	struct ct_op *send = ct_op(p), *op = ct_op(p), *recv = ct_op(p);
-	int side;
 
 	if (p->info->domain_attr->resource_mgmt != FI_RM_ENABLED)
 		kunit_skip(test, "a message does not wait for its receive");
@@ -713,10 +697,7 @@ static void cm_wrong_key_left(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, send->wc.err, 0);
 	KUNIT_EXPECT_EQ(test, recv->wc.err, 0);
 	vc_expect_status(p, op, EACCES, IB_WC_REM_ACCESS_ERR);
-	for (side = 0; side < 2; side++) {
-		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
-		ct_expect_no_event(test, p->side[side].eq);
-	}
+	ct_expect_ended(p);
 	ct_pair_close(p);
 }
 
@@ -725,7 +706,6 @@ static void cm_left(struct kunit *test)
 {
 	struct ct_pair *p = ct_pair_mode(test, CT_READ);
 	struct ct_op *op = ct_op(p);
-	int side;
 
 	if (p->info->domain_attr->resource_mgmt != FI_RM_ENABLED)
 		kunit_skip(test, "a message does not wait for its receive");
@@ -733,10 +713,7 @@ static void cm_left(struct kunit *test)
 	vc_leave(vrb_ep(p->side[0].ep), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	vc_expect_status(p, op, ECANCELED, IB_WC_WR_FLUSH_ERR);
-	for (side = 0; side < 2; side++) {
-		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
-		ct_expect_no_event(test, p->side[side].eq);
-	}
+	ct_expect_ended(p);
 	ct_pair_close(p);
 }
 
@@ -746,7 +723,6 @@ static void cm_too_long(struct kunit *test)
 	struct ct_pair *p = ct_pair_mode(test, CT_READ);
 	struct ct_op *send = ct_op(p), *recv = ct_op(p);
 	u8 *buf = ct_buf(p, 128);
-	int side;
 
 	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, recv, buf + 64, 32), 0);
 	KUNIT_EXPECT_EQ(test, ct_send(p, 0, send, buf, 64), 0);
@@ -762,10 +738,7 @@ static void cm_too_long(struct kunit *test)
 	/* devices call it different names */
 	vc_expect_status(p, recv, FI_ETRUNC, recv->wc.prov_errno);
 	KUNIT_EXPECT_NE(test, recv->wc.prov_errno, IB_WC_SUCCESS);
-	for (side = 0; side < 2; side++) {
-		ct_expect_event(test, p->side[side].eq, FI_SHUTDOWN);
-		ct_expect_no_event(test, p->side[side].eq);
-	}
+	ct_expect_ended(p);
 	ct_pair_close(p);
 }
 
