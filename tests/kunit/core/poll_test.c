@@ -805,6 +805,15 @@ static int poll_race_writer(void *arg)
 	return 0;
 }
 
+/* Two readers of a counter come here in either order. */
+static void poll_race_count(atomic_t *taken, int value)
+{
+	int old = atomic_read(taken);
+
+	while (old < value && !atomic_try_cmpxchg(taken, &old, value))
+		;
+}
+
 static void poll_race_read(struct poll_race *r)
 {
 	struct fi_cq_entry entry;
@@ -817,8 +826,8 @@ static void poll_race_read(struct poll_race *r)
 			atomic_inc(&r->taken[k * RACE_KINDS]);
 		if (fi_cq_read(r->cq[k], &entry, 1) == 1)
 			atomic_inc(&r->taken[k * RACE_KINDS + 1]);
-		atomic_set(&r->taken[k * RACE_KINDS + 2],
-			   fi_cntr_read(r->cntr[k]));
+		poll_race_count(&r->taken[k * RACE_KINDS + 2],
+				fi_cntr_read(r->cntr[k]));
 	}
 	wake_up_all(&r->ack);
 }
