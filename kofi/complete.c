@@ -732,9 +732,9 @@ static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
  * @op_flags: as there
  *
  * If the endpoint's queue calls back in softirq context, the consumer may be
- * called from inside, but not between kofi_cq_begin() and kofi_cq_end(). Of an
- * endpoint and a direction one is reported at a time, and the end of a drain
- * (kofi_ep_ops) waits until this has returned.
+ * called from inside, but not between kofi_cq_begin() and kofi_cq_end(). What an
+ * endpoint is to report in an order is reported one after the other, and the end of
+ * a drain (kofi_ep_ops) waits until this has returned.
  *
  * Context: softirq, or any if the queue does not call back there. The caller
  * holds no locks.

@@ -29,7 +29,8 @@
  *
  * Locks
  *
- * All of it is under c->rx_lock, in softirq context or with bottom halves off.
+ * All of it is under c->rx_lock, in softirq context or with bottom halves off. What
+ * it completes in a callback is reported there, when the lock has been given back.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -267,7 +268,15 @@ static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
  */
 bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len)
 {
+	void *flat;
+
 	len = min(len, cur->left);
+	flat = kofi_cursor_flat(cur, len);
+	if (likely(flat)) {
+		memcpy(flat, data, len);
+		kofi_cursor_used(cur, len);
+		return true;
+	}
 	while (len) {
 		struct iov_iter iter = *kofi_cursor_iter(cur);
 		size_t n = min(len, iov_iter_count(&iter));
@@ -692,6 +701,8 @@ static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct rxm_buf *buf = container_of(wc->cqe, struct rxm_buf, cqe);
 	struct rxm_conn *c = buf->conn;
+	struct kofi_cq *own = rxm_rxq(c->ep)->ep->rx_cq;
+	bool begun = kofi_cq_begin(own);
 
 	spin_lock_bh(&c->rx_lock);
 	c->posted--;
@@ -709,7 +720,10 @@ static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	else
 		rxm_packet(c, buf);
 	spin_unlock_bh(&c->rx_lock);
+	/* an answer, before the consumer takes its time */
 	rxm_push(c);
+	if (begun)
+		kofi_cq_end(own);
 }
 
 /* ------------------------------------------------------ from process context */

@@ -65,32 +65,59 @@ static u64 rxm_op_wc_flags(const struct rxm_op *op)
 	}
 }
 
-/* Something the transmit waited for has come. */
-void rxm_op_put(struct rxm_op *op, int err)
+/*
+ * Something the transmit waited for has come. Returns true if it was the last: the
+ * record has been given back, and @wc and @flags are to be reported.
+ */
+static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
+		       u64 *flags)
 {
 	struct rxm_ep *ep = op->ep;
-	struct kofi_wc wc;
-	u64 flags;
 
 	if (err)
 		cmpxchg(&op->err, 0, err);
 	if (!refcount_dec_and_test(&op->refs))
-		return;
+		return false;
 	rxm_regions_put(op);
 	if (op->waiting)
 		atomic_dec(&ep->waiting);
 	if (op->sent)
 		atomic_dec(&op->conn->unfinished);
-	wc = (struct kofi_wc) {
+	*wc = (struct kofi_wc) {
 		.op_context = op->context,
 		.err = op->err,
 		.flags = rxm_op_wc_flags(op),
 		.len = op->cur.len,
 		.src = FI_ADDR_NOTAVAIL,
 	};
-	flags = op->flags;
+	*flags = op->flags;
 	kofi_freelist_put(&ep->free, &op->free);
-	kofi_ep_tx_complete(&ep->base, &wc, flags);
+	return true;
+}
+
+/* Something the transmit waited for has come, in any context. */
+void rxm_op_put(struct rxm_op *op, int err)
+{
+	struct rxm_ep *ep = op->ep;
+	struct kofi_wc wc;
+	u64 flags;
+
+	if (rxm_op_end(op, err, &wc, &flags))
+		kofi_ep_tx_complete(&ep->base, &wc, flags);
+}
+
+/*
+ * The same in a callback of the queue below, without locks. The consumer may be
+ * called from inside; who closes the connection waits for the callback.
+ */
+static void rxm_op_report(struct rxm_op *op, int err)
+{
+	struct rxm_ep *ep = op->ep;
+	struct kofi_wc wc;
+	u64 flags;
+
+	if (rxm_op_end(op, err, &wc, &flags))
+		kofi_ep_tx_report(&ep->base, &wc, flags);
 }
 
 /* -------------------------------------------------------- what goes together */
@@ -277,11 +304,14 @@ void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type)
 static bool rxm_op_pack(struct rxm_op *op, struct rxm_vec *v)
 {
 	const size_t len = op->cur.len;
+	const void *flat = kofi_cursor_flat(&op->cur, len);
 	struct iov_iter iter;
 
 	if (len > sizeof(op->inject))
 		return false;
-	if (len && !(op->flags & FI_INJECT)) {
+	if (flat && !(op->flags & FI_INJECT)) {
+		memcpy(op->inject, flat, len);
+	} else if (len && !(op->flags & FI_INJECT)) {
 		iter = *kofi_cursor_iter(&op->cur);
 		if (iov_iter_count(&iter) < len ||
 		    copy_from_iter(op->inject, len, &iter) != len)
@@ -685,7 +715,7 @@ void rxm_op_done(struct fid_cq *cq, const struct kofi_wc *wc)
 
 	WRITE_ONCE(op->busy, false);
 	rxm_conn_sent(c, wc->err);
-	rxm_op_put(op, rxm_wc_err(c, wc));
+	rxm_op_report(op, rxm_wc_err(c, wc));
 	rxm_push(c);
 }
 
@@ -697,7 +727,7 @@ void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc)
 
 	kofi_freelist_put(&op->ep->free_pkts, &pkt->free);
 	rxm_conn_sent(c, wc->err);
-	rxm_op_put(op, rxm_wc_err(c, wc));
+	rxm_op_report(op, rxm_wc_err(c, wc));
 	rxm_push(c);
 }
 

@@ -55,14 +55,21 @@ static struct fi_info *rxt_getinfo(struct kunit *test)
 
 void rxt_open_end(struct kunit *test, struct rxt *t, struct rxt_end *e)
 {
+	static const struct kofi_cq_attr calls = {
+		.poll = KOFI_POLL_SOFTIRQ, .done = true,
+	};
+	const struct kofi_cq_attr *kattr = t->calls ? &calls : NULL;
 	struct fi_cq_attr attr = {
-		.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC,
+		.format = FI_CQ_FORMAT_TAGGED,
+		.wait_obj = t->calls ? FI_WAIT_NONE : FI_WAIT_UNSPEC,
 	};
 	size_t len = sizeof(e->name);
 
-	KUNIT_ASSERT_EQ(test, fi_cq_open(t->domain, &attr, &e->tx, NULL), 0);
+	KUNIT_ASSERT_EQ(test, kofi_cq_open(t->domain, &attr, kattr, &e->tx,
+					   NULL), 0);
 	attr.size = t->rx_slots;
-	KUNIT_ASSERT_EQ(test, fi_cq_open(t->domain, &attr, &e->rx, NULL), 0);
+	KUNIT_ASSERT_EQ(test, kofi_cq_open(t->domain, &attr, kattr, &e->rx,
+					   NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_av_open(t->domain, &(struct fi_av_attr) {},
 					 &e->av, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_endpoint(t->domain, t->info, &e->ep, NULL), 0);

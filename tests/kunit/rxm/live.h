@@ -36,6 +36,7 @@ struct rxt {
 	u8			*in;
 	unsigned int		timeout;	/* of connects, in milliseconds */
 	size_t			rx_slots;	/* of queues for receives */
+	bool			calls;		/* queues call back, in softirqs */
 	void			(*space)(struct fid_ep *ep, void *context);
 };
 

@@ -5,6 +5,8 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "../../../kofi/cq.h"
+#include "../../../providers/rxm/rxm.h"
 #include "live.h"
 
 /* ---------------------------------------------------------------- messages */
@@ -686,6 +688,72 @@ static void rxt_flood(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "rx_held"), 0);
 }
 
+struct rxt_call {
+	struct kofi_cqe		cqe;
+	struct completion	done;
+	struct rxt_end		*end;
+	struct rxt_call		*answer;
+	int			err;
+	bool			within;
+};
+
+static void rxt_called(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rxt_call *call = container_of(wc->cqe, struct rxt_call, cqe);
+	struct rxt_end *e = call->end;
+	struct rxm_conn *c = list_first_entry(&rxm_ep(e->ep)->conns,
+					      struct rxm_conn, list);
+
+	/* of the queue of its connection below */
+	call->within |= kofi_cq_calls_caller(kofi_cq(c->cq));
+	if (call->answer)
+		call->err = fi_send(e->ep, call, 8, NULL, e->peer[0],
+				    &call->answer->cqe);
+	complete(&call->done);
+}
+
+/* Consumers are called by the callback that has brought the completion. */
+static void rxt_called_within(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0], *b = &t->end[1];
+	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
+	struct rxt_call *call = kunit_kcalloc(test, 3, sizeof(*call),
+					      GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, call);
+	t->calls = true;
+	for (i = 0; i < 2; i++) {
+		rxt_close_end(test, &t->end[i]);
+		rxt_open_end(test, t, &t->end[i]);
+	}
+	rxt_introduce(test, t);
+	/* a message that is received, its answer sent, and received */
+	for (i = 0; i < 3; i++) {
+		call[i].cqe.done = rxt_called;
+		call[i].end = i < 2 ? b : a;
+		init_completion(&call[i].done);
+	}
+	call[0].answer = &call[1];
+	/* but if another context is about to call */
+	do {
+		KUNIT_ASSERT_EQ(test, fi_recv(b->ep, t->in, 8, NULL,
+					      FI_ADDR_UNSPEC, &call[0].cqe), 0);
+		KUNIT_ASSERT_EQ(test, fi_recv(a->ep, t->in + 8, 8, NULL,
+					      FI_ADDR_UNSPEC, &call[2].cqe), 0);
+		KUNIT_ASSERT_EQ(test, fi_inject(a->ep, t->out, 8, a->peer[1]),
+				0);
+		for (i = 0; i < 3; i++) {
+			wait_for_completion(&call[i].done);
+			KUNIT_ASSERT_EQ(test, call[i].err, 0);
+		}
+	} while (!(call[0].within && call[1].within) &&
+		 time_before(jiffies, end));
+	KUNIT_EXPECT_TRUE(test, call[0].within);
+	KUNIT_EXPECT_TRUE(test, call[1].within);
+}
+
 static struct kunit_case rxt_cases[] = {
 	KUNIT_CASE(rxt_lengths),
 	KUNIT_CASE(rxt_unexpected),
@@ -708,6 +776,7 @@ static struct kunit_case rxt_cases[] = {
 	KUNIT_CASE(rxt_multi),
 	KUNIT_CASE(rxt_multi_slots),
 	KUNIT_CASE(rxt_flood),
+	KUNIT_CASE(rxt_called_within),
 	{}
 };
 
