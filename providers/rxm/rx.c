@@ -18,6 +18,11 @@
  * messages, both limits are twice as high. When a receive is posted the queue of
  * receives wakes the message, and the work item copies it.
  *
+ * A message with a receive that is fetched, and an atomic operation, hold their buffer
+ * until the peer has the answer. If two peers had no receive left but for each other's
+ * requests, neither answer would arrive: others are posted in the place of those, for as
+ * many requests as a kernel sends, whatever else is held.
+ *
  * What a connection has of its own, posted or not, is not limited by that; it counts
  * what earlier connections to the same peer have left. So a peer cannot have more
  * memory by connecting again.
@@ -124,6 +129,8 @@ static void rxm_buf_idle(struct rxm_buf *buf)
 	buf->access = RXM_ACCESS_NONE;
 	buf->fault = false;
 	buf->got = 0;
+	c->requests -= buf->request;
+	buf->request = false;
 	c->nr_held--;
 	/* pairs with rxm_rx_room() */
 	if (atomic_dec_return(&ep->held) < 2 * READ_ONCE(rxm_held_bufs) &&
@@ -165,12 +172,14 @@ static bool rxm_rx_first(const struct rxm_conn *c)
 }
 
 /*
- * May a connection have another buffer? It has some of its own, posted or not, and
- * of those the endpoint may hold beside them at most half. If an answer of the peer's
- * may be behind its messages, both limits are twice as high.
+ * May a connection have another buffer? It has some of its own, posted or not, beside
+ * those of requests, and of those the endpoint may hold beside them at most half. If an
+ * answer of the peer's may be behind its messages, both limits are twice as high.
  */
 static bool rxm_rx_room(struct rxm_conn *c)
 {
+	unsigned int own = c->nr_held - min_t(unsigned int, c->requests,
+					      RXM_REQUESTS);
 	unsigned int max = READ_ONCE(rxm_held_bufs);
 	struct rxm_ep *ep = c->ep;
 
@@ -178,8 +187,7 @@ static bool rxm_rx_room(struct rxm_conn *c)
 
 	if (c->flushed)
 		return false;
-	if (c->posted + c->nr_held < ep->info->rx_attr->size ||
-	    rxm_rx_first(c))
+	if (c->posted + own < ep->info->rx_attr->size || rxm_rx_first(c))
 		return true;
 	if (!list_empty_careful(&c->rndv))
 		max *= 2;
@@ -245,6 +253,26 @@ void rxm_rx_starved(struct rxm_ep *ep)
 			/* what the peer is to be told of */
 			rxm_push(c);
 		}
+}
+
+/* Without rx_lock, after what has come may have changed what is to be sent */
+static void rxm_rx_push(struct rxm_conn *c)
+{
+	unsigned long irq;
+	bool lacks;
+
+	spin_lock_irqsave(&c->lock, irq);
+	lacks = rxm_rx_lacks(c);
+	rxm_push_unlock(c, irq);
+	if (unlikely(lacks))
+		rxm_conn_todo(c);
+}
+
+/* The peer is to get an answer, for which the buffer is kept. */
+static void rxm_buf_asks(struct rxm_buf *buf)
+{
+	buf->request = true;
+	buf->conn->requests++;
 }
 
 static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
@@ -353,6 +381,7 @@ static void rxm_message_place(struct rxm_buf *buf)
 		rxm_segments_end(buf);
 		break;
 	case RXM_RNDV_REQ:
+		rxm_buf_asks(buf);
 		buf->piece = 0;
 		buf->piece_off = 0;
 		buf->chunk_max = rxm_chunk_most(buf->conn->ep);
@@ -633,6 +662,7 @@ int rxm_atomic_serve(struct rxm_buf *buf)
 		return err;
 	list_move_tail(&buf->node, &buf->conn->held);
 	buf->access = RXM_ACCESS_NONE;
+	rxm_buf_asks(buf);
 	rxm_answer_format(buf, RXM_ATOMIC_RSP);
 	buf->result = result;
 	buf->rsp = (struct rxm_atomic_rsp) {
@@ -721,7 +751,7 @@ static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
 		rxm_packet(c, buf);
 	spin_unlock_bh(&c->rx_lock);
 	/* an answer, before the consumer takes its time */
-	rxm_push(c);
+	rxm_rx_push(c);
 	if (begun)
 		kofi_cq_end(own);
 }
@@ -782,7 +812,7 @@ void rxm_rx_woken(struct rxm_ep *ep)
 		/* its record may have waited for the last of them */
 		if (!c->msg)
 			rxm_conn_todo(c);
-		rxm_push(c);
+		rxm_rx_push(c);
 		cond_resched();
 	}
 }

@@ -66,6 +66,7 @@
 #define RXM_TRIES	8	/* connections in a row that end before anything is sent */
 
 #define RXM_ATOMICS	8	/* requests a peer is to answer at a time */
+#define RXM_REQUESTS	(RXM_REGIONS + RXM_ATOMICS)	/* of a peer's, beside its receives */
 
 #define RXM_CREDIT_BUFS	16	/* receives of a connection with credits, at least */
 #define RXM_KEPT	4	/* credits that are not for messages, at most */
@@ -271,6 +272,7 @@ enum rxm_state {
  * @flushed: receives below have come back, and are not posted again
  * @posted: receives below
  * @nr_held: buffers that are not posted, as they hold something
+ * @requests: of these, those the peer is to get an answer for
  * @rcu: posts may still see it
  */
 struct rxm_conn {
@@ -327,6 +329,7 @@ struct rxm_conn {
 	bool			flushed;
 	unsigned int		posted;
 	unsigned int		nr_held;
+	unsigned int		requests;
 	struct rcu_head		rcu;
 };
 
@@ -495,6 +498,7 @@ enum rxm_access {
  * @op: the receive
  * @waits: the message has no receive yet, or the access no slot
  * @credits: it had a packet with credits, and is to be posted again
+ * @request: it counts in rxm_conn.requests
  * @access: enum rxm_access, of one on rxm_conn.accesses; remote CQ data is in @msg
  * @len: bytes of the packet
  * @got: bytes of the message that have arrived
@@ -522,6 +526,7 @@ struct rxm_buf {
 	struct kofi_rxop	*op;
 	bool			waits;
 	bool			credits;
+	bool			request;
 	u8			access;
 	size_t			len;
 	u64			got;
@@ -575,6 +580,17 @@ static inline int rxm_wc_err(const struct rxm_conn *c,
 	if (likely(wc->err != ECANCELED))
 		return wc->err;
 	return READ_ONCE(c->reason) ?: ECONNRESET;
+}
+
+/*
+ * Is there no receive for what the peer is to send us, behind its requests: answers, or
+ * what we fetch? With c->lock: a request of ours may be sent while the last receive is
+ * used up, and the later of the two sees the other.
+ */
+static inline bool rxm_rx_lacks(const struct rxm_conn *c)
+{
+	return (!list_empty(&c->rndv) || READ_ONCE(c->requests)) &&
+	       READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0);
 }
 
 /* main.c */

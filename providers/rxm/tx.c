@@ -577,8 +577,7 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op,
 	op->sent = true;
 	atomic_inc(&c->unfinished);
 	/* an answer is to come: see rxm_rx_room() */
-	starved = !list_empty(&c->rndv) &&
-		  READ_ONCE(c->posted) <= (c->flow ? RXM_KEPT : 0);
+	starved = rxm_rx_lacks(c);
 	/* its completion below is to come, most times, and ends it */
 	if (unlikely(err || starved || !refcount_dec_not_one(&op->refs)))
 		rxm_push_ended(c, op, -err, starved, irq);

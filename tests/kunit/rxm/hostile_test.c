@@ -338,6 +338,44 @@ static void rxt_flooded_answer(struct kunit *test)
 	}
 }
 
+/* Each has more requests of the other's than receives, and waits for its answers. */
+static void rxt_requests(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *e = t->end;
+	const size_t len = RXM_SAR + 1;
+	const int n = RXT_TX / 2;
+	int i, k;
+
+	WRITE_ONCE(rxm_rx_bufs, 2);
+	WRITE_ONCE(rxm_held_bufs, 0);
+	for (i = 0; i < 2; i++) {
+		rxt_close_end(test, &e[i]);
+		rxt_open_end(test, t, &e[i]);
+	}
+	rxt_introduce(test, t);
+	rxt_pattern(t->out, len, 7);
+	for (k = 0; k < RXT_ROUNDS; k++) {
+		memset(t->in, 0, 2 * n * len);
+		for (i = 0; i < 2 * n; i++)
+			KUNIT_ASSERT_EQ(test, fi_recv(e[i & 1].ep,
+						      t->in + i * len, len,
+						      NULL, FI_ADDR_UNSPEC,
+						      t->in), 0);
+		for (i = 0; i < 2 * n; i++)
+			KUNIT_ASSERT_EQ(test, fi_send(e[i & 1].ep, t->out, len,
+						      NULL, e[i & 1].peer[~i & 1],
+						      t->out), 0);
+		for (i = 0; i < 2 * n; i++) {
+			rxt_expect(test, e[i & 1].rx, t->in, 0);
+			rxt_expect(test, e[i & 1].tx, t->out, 0);
+		}
+		for (i = 0; i < 2 * n; i++)
+			KUNIT_EXPECT_EQ(test, rxt_differs(t->in + i * len, len,
+							  7), len);
+	}
+}
+
 /* Connects until it is accepted: what ended before is freed some time later. */
 static int rxt_stranger_again(struct kunit *test, struct rxt_raw *r,
 			      struct rxt_end *e, u16 port)
@@ -735,10 +773,11 @@ static void rxt_answered(struct kunit *test)
 	rxt_raw_close(test, r);
 }
 
-static unsigned int rxt_held_bufs, rxt_max_unknown;
+static unsigned int rxt_rx_bufs, rxt_held_bufs, rxt_max_unknown;
 
 static int rxt_hostile_init(struct kunit *test)
 {
+	rxt_rx_bufs = rxm_rx_bufs;
 	rxt_held_bufs = rxm_held_bufs;
 	rxt_max_unknown = rxm_max_unknown;
 	return rxt_init(test);
@@ -746,6 +785,7 @@ static int rxt_hostile_init(struct kunit *test)
 
 static void rxt_hostile_exit(struct kunit *test)
 {
+	WRITE_ONCE(rxm_rx_bufs, rxt_rx_bufs);
 	WRITE_ONCE(rxm_held_bufs, rxt_held_bufs);
 	WRITE_ONCE(rxm_max_unknown, rxt_max_unknown);
 	rxt_exit(test);
@@ -758,6 +798,7 @@ static struct kunit_case rxt_hostile_cases[] = {
 	KUNIT_CASE(rxt_answered_early),
 	KUNIT_CASE_PARAM(rxt_flooded, rxt_limits_gen_params),
 	KUNIT_CASE(rxt_flooded_answer),
+	KUNIT_CASE(rxt_requests),
 	KUNIT_CASE(rxt_strangers),
 	KUNIT_CASE(rxt_imposter),
 	KUNIT_CASE(rxt_rejected),
