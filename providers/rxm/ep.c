@@ -105,6 +105,11 @@ static int rxm_ep_close(struct fi_fid *fid)
 	cancel_delayed_work_sync(&ep->timer);
 	cancel_work_sync(&ep->work);
 	kofi_ep_exit(&ep->base);
+	/*
+	 * A transmit may have completed, and the consumer close, before its post has
+	 * returned, which still has the connection.
+	 */
+	synchronize_rcu();
 	rxm_conn_exit(ep);
 	kofi_rxq_exit(&ep->rxq);
 	rxm_tx_exit(ep);
