@@ -826,6 +826,11 @@ void rxm_peers_added(struct fid_ep *fid)
 
 	mutex_lock(&ep->mutex);
 	list_for_each_entry(c, &ep->conns, list) {
+		if (c->unknown &&
+		    kofi_av_source(ep->base.av, &c->addr.sa) != FI_ADDR_NOTAVAIL) {
+			c->unknown = false;
+			ep->unknown--;
+		}
 		/* what comes with the lock later finds the address */
 		spin_lock_bh(&c->rx_lock);
 		if (c->unnamed) {

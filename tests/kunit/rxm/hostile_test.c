@@ -420,6 +420,15 @@ static void rxt_strangers(struct kunit *test)
 						      sizeof(req)),
 				i == 2 ? ECONNREFUSED : 0);
 	}
+	/* one of them is none any more: there is room for another */
+	known.sin_port = htons(4000);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(b->av, &known, 1, &addr, 0, NULL),
+			1);
+	rxt_raw_close(test, r[2]);
+	rxt_raw_open(test, r[2]);
+	rxt_raw_req(&req, 4002);
+	KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, r[2], b, &req, sizeof(req)),
+			0);
 	for (i = 0; i < 4; i++)
 		rxt_raw_close(test, r[i]);
 	for (i = 0; i < 2; i++)
