@@ -454,6 +454,12 @@ static void rxm_message_begin(struct rxm_buf *buf)
 	struct rxm_conn *c = buf->conn;
 	struct kofi_rxmsg *msg = &buf->msg;
 
+	/* no receive would ever take it */
+	if (unlikely(h->op == RXM_OP_TAGGED &&
+		     !(c->ep->base.info->caps & FI_TAGGED))) {
+		rxm_violation(c, buf);
+		return;
+	}
 	msg->src = rxm_source(c->ep, c, &c->known);
 	/* no message overtakes those */
 	if (unlikely(c->unnamed) && msg->src != FI_ADDR_NOTAVAIL)

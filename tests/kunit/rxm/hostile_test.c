@@ -142,6 +142,45 @@ static void rxt_forge(struct kunit *test)
 	rxt_exchange(test, RXM_SAR + 1, true, false);
 }
 
+/* Tags to an endpoint that has none: nothing would ever take the message. */
+static void rxt_untagged(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	struct rxm_hdr *h = (struct rxm_hdr *)t->out;
+	static const u8 types[] = { RXM_EAGER_MSG, RXM_SEGMENT, RXM_RNDV_REQ };
+	struct rxm_rndv *rndv = (void *)(h + 1);
+	struct rxm_cm_req req;
+	int i;
+
+	rxt_close_end(test, b);
+	t->info->caps &= ~FI_TAGGED;
+	rxt_open_end(test, t, b);
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		rxt_raw_open(test, r);
+		rxt_raw_req(&req, 4000 + i);
+		KUNIT_ASSERT_EQ(test, rxt_raw_connect(test, r, b, &req,
+						      sizeof(req)), 0);
+		rxm_hdr_format(h, types[i], (u32)r->rsp.id, i);
+		h->op = RXM_OP_TAGGED;
+		h->size = RXM_SAR;
+		h->seg_size = sizeof(*rndv);
+		h->ctrl_data = types[i] == RXM_SEGMENT ? RXM_SEG_FIRST : 0;
+		if (types[i] == RXM_EAGER_MSG)
+			h->size = sizeof(*rndv);
+		*rndv = (struct rxm_rndv) {
+			.mem[0] = { .len = RXM_SAR }, .count = 1,
+		};
+		KUNIT_ASSERT_EQ(test, fi_send(r->ep, h, sizeof(*h) +
+					      sizeof(*rndv), NULL, 0, NULL), 0);
+		KUNIT_EXPECT_EQ(test, rxt_raw_event(r, FI_SHUTDOWN), 0);
+		KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "violations"), i + 1);
+		KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "rx_unexpected"), 0);
+		rxt_raw_close(test, r);
+	}
+}
+
 /* A rendezvous whose memory is not there: the receive ends, once. */
 static void rxt_bad_memory(struct kunit *test)
 {
@@ -803,6 +842,7 @@ static void rxt_hostile_exit(struct kunit *test)
 static struct kunit_case rxt_hostile_cases[] = {
 	KUNIT_CASE(rxt_bad_request),
 	KUNIT_CASE_PARAM(rxt_forge, rxt_forged_gen_params),
+	KUNIT_CASE(rxt_untagged),
 	KUNIT_CASE(rxt_bad_memory),
 	KUNIT_CASE(rxt_answered_early),
 	KUNIT_CASE_PARAM(rxt_flooded, rxt_limits_gen_params),
