@@ -510,7 +510,7 @@ static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
 	WRITE_ONCE(c->connects, c->connects + 1);
 	atomic64_inc(&c->ep->stats.connects);
 	trace_kofi_rxm_peer(c, "connected", 0);
-	rxm_conn_set(c, RXM_CONNECTED);
+	rxm_ops_connected(c);
 	if (READ_ONCE(c->tx_hold)) {
 		c->retry = jiffies + RXM_TX_HOLD;
 		rxm_conn_timer_set(c->ep, c->retry);

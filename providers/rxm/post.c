@@ -163,6 +163,31 @@ bool rxm_op_wait(struct rxm_op *op)
 	return op->waiting;
 }
 
+/**
+ * rxm_ops_connected - transmits wait for a connection no longer
+ * @c: what they have waited for; it is RXM_CONNECTED from now on
+ *
+ * Others may wait for other connections in their place, however long the peer takes to
+ * let these end.
+ *
+ * Context: process, with the mutex.
+ */
+void rxm_ops_connected(struct rxm_conn *c)
+{
+	struct rxm_ep *ep = c->ep;
+	struct rxm_op *op;
+
+	spin_lock_irq(&c->lock);
+	list_for_each_entry(op, &c->queue, node) {
+		op->waiting = false;
+		atomic_dec(&ep->waiting);
+	}
+	WRITE_ONCE(c->state, RXM_CONNECTED);
+	spin_unlock_irq(&c->lock);
+	/* posts that were refused for these, or to this peer */
+	kofi_ep_unblock(&ep->base);
+}
+
 /* Returns 1 if the record has gone meanwhile */
 static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 {

@@ -159,7 +159,7 @@ struct rxm_stats {
  * @free_lock: for taking one
  * @pkts: headers of segments
  * @free_pkts: those not in use
- * @waiting: transmits accepted while there was no connection
+ * @waiting: transmits that wait for a connection
  * @held: struct rxm_buf that hold messages
  * @starved: a connection has fewer receives than it should
  * @unknown: records of peers that were not in the address vector
@@ -698,6 +698,7 @@ ssize_t rxm_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 ssize_t rxm_tsendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 		     u64 flags);
 bool rxm_op_wait(struct rxm_op *op);
+void rxm_ops_connected(struct rxm_conn *c);
 int rxm_tx_init(struct rxm_ep *ep);
 void rxm_tx_exit(struct rxm_ep *ep);
 

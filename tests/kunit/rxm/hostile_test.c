@@ -778,6 +778,45 @@ static void rxt_deaf(struct kunit *test)
 	rxt_raw_close(test, r);
 }
 
+/* A peer that connects, and answers no more, keeps no post to others from waiting. */
+static void rxt_silent(struct kunit *test)
+{
+	struct rxt *t = test->priv;
+	struct rxt_end *a = &t->end[0], *b = &t->end[1];
+	unsigned long ticks = msecs_to_jiffies(RXT_TIMEOUT);
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	fi_addr_t peer;
+	int i;
+
+	rxt_close_end(test, a);
+	t->space = rxt_space;
+	rxt_open_end(test, t, a);
+	rxt_introduce(test, t);
+	rxt_raw_listen(test, r);
+	peer = rxt_raw_known(test, r, a);
+	for (i = 0; i < RXT_TX / 2; i++)
+		KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, SZ_1M, NULL, peer,
+					      t->out), 0);
+	reinit_completion(&rxt_woken);
+	KUNIT_EXPECT_EQ(test, fi_send(a->ep, t->out, 8, NULL, a->peer[1],
+				      NULL), -EAGAIN);
+	KUNIT_ASSERT_EQ(test, rxt_raw_event(r, FI_CONNREQ), 0);
+	rxt_raw_accept(test, r, 5);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&rxt_woken, ticks),
+			0);
+	KUNIT_EXPECT_EQ(test, rxt_stat(a->ep, "tx_early"), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(b->ep, t->in, 8, NULL, FI_ADDR_UNSPEC,
+				      t->in), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(a->ep, t->out, 8, NULL, a->peer[1],
+				      NULL), 0);
+	rxt_expect(test, b->rx, t->in, 0);
+	rxt_expect(test, a->tx, NULL, 0);
+	rxt_raw_close_ep(test, r);
+	for (i = 0; i < RXT_TX / 2; i++)
+		rxt_expect(test, a->tx, t->out, ECONNRESET);
+	rxt_raw_close(test, r);
+}
+
 /* Answers carry the number the peer has just given, however early they are due. */
 static void rxt_answered(struct kunit *test)
 {
@@ -856,6 +895,7 @@ static struct kunit_case rxt_hostile_cases[] = {
 	KUNIT_CASE_SLOW(rxt_lost_same),
 	KUNIT_CASE_SLOW(rxt_lost_other),
 	KUNIT_CASE(rxt_deaf),
+	KUNIT_CASE(rxt_silent),
 	KUNIT_CASE(rxt_answered),
 	{}
 };
