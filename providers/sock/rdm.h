@@ -19,6 +19,9 @@
  * @idle: looks for connections that are not used
  * @idle_timeout: milliseconds after which such are closed, 0 for never
  * @max_conns: connections above which that is done at once, 0 for no limit
+ * @ready_lock: irqsave, innermost: for @ready, and what makes messages ready
+ * @ready: stored messages that are complete and may have found their receive
+ * @deliver: gives them to it
  * @mutex: enabling and draining
  * @removal: an address is being removed; nothing is waited for with it but readers
  * @gone: with @removal: the endpoint is being closed
@@ -41,8 +44,6 @@
  * @unexpected_bytes: memory they take
  * @unexpected_full: a stream waits for it to become less
  * @held: connections whose message is not stored before another look
- * @ready: of them, those that may have found their receive
- * @deliver: gives them to it
  * @total: statistics of connections that have been freed
  * @accepted: statistics: requests accepted
  * @rejected: requests rejected because there was a connection, or a better request
@@ -61,7 +62,8 @@ struct ksk_rdm {
 	struct delayed_work	idle;
 	unsigned int		idle_timeout;
 	unsigned int		max_conns;
-	struct llist_head	ready;
+	spinlock_t		ready_lock;	/* what is ready */
+	struct list_head	ready;
 	struct work_struct	deliver;
 	struct mutex		mutex;	/* enabling, draining */
 	struct mutex		removal;	/* of addresses */

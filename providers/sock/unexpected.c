@@ -21,7 +21,9 @@
  * as a stream's does, and so is found by FI_PEEK. One that is complete and has been
  * woken is put on a list, from which a work item in softirq context takes it, asks
  * for its receive, and copies. It does not need the connection any more: what
- * a peer has sent before it went is received.
+ * a peer has sent before it went is received. It may be woken more than once, for a
+ * slot of the completion queue and for its receive: also before it is complete, and
+ * while the work item has it.
  *
  * Memory
  *
@@ -38,24 +40,26 @@
 /**
  * struct ksk_unexpected - a stored message
  * @node: among those of the endpoint
- * @ready: on its list
- * @half: bit 0: one of two things has happened: its last byte, and being woken
  * @rdm: the endpoint
  * @peer: the connection, while there is one
  * @addr: of the sender
  * @rxmsg: looks for the receive
  * @cur: where the next bytes go
+ * @whole: its last byte has arrived; from here on under ksk_rdm.ready_lock
+ * @woken: and it has been woken
+ * @ready: on the list of those that are both, until it is looked at
  * @buf: the bytes
  */
 struct ksk_unexpected {
 	struct list_head	node;
-	struct llist_node	ready;
-	unsigned long		half;
 	struct ksk_rdm		*rdm;
 	struct ksk_peer		*peer;
 	union kofi_ip		addr;
 	struct kofi_rxmsg	rxmsg;
 	struct kofi_cursor	cur;
+	bool			whole;
+	bool			woken;
+	struct list_head	ready;
 	u8			buf[];
 };
 
@@ -71,19 +75,28 @@ static size_t ksk_unexpected_size(const struct ksk_unexpected *u)
 	return struct_size(u, buf, u->rxmsg.len);
 }
 
-/* One of the two things has happened, the second of which makes it ready. */
-static void ksk_unexpected_step(struct ksk_unexpected *u)
+/* @what has happened: its last byte, or being woken. The other one may have, too. */
+static void ksk_unexpected_step(struct ksk_unexpected *u, bool *what)
 {
-	if (!test_and_set_bit(0, &u->half))
-		return;
-	llist_add(&u->ready, &u->rdm->ready);
-	queue_work(system_bh_wq, &u->rdm->deliver);
+	struct ksk_rdm *rdm = u->rdm;
+	unsigned long irq;
+
+	spin_lock_irqsave(&rdm->ready_lock, irq);
+	*what = true;
+	if (u->whole && u->woken && list_empty(&u->ready)) {
+		list_add_tail(&u->ready, &rdm->ready);
+		queue_work(system_bh_wq, &rdm->deliver);
+	}
+	spin_unlock_irqrestore(&rdm->ready_lock, irq);
 }
 
 /* kofi_rxmsg.wake */
 static void ksk_unexpected_wake(struct kofi_rxmsg *rxmsg)
 {
-	ksk_unexpected_step(container_of(rxmsg, struct ksk_unexpected, rxmsg));
+	struct ksk_unexpected *u = container_of(rxmsg, struct ksk_unexpected,
+						rxmsg);
+
+	ksk_unexpected_step(u, &u->woken);
 }
 
 /* -------------------------------------------------------------------- storing */
@@ -136,13 +149,16 @@ static void ksk_unexpected_uncharge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	}
 }
 
-/* Off the list of the endpoint's, and freed */
+/* Off the lists of the endpoint's, and freed: it waits for nothing, and is not woken. */
 static void ksk_unexpected_free(struct ksk_unexpected *u)
 {
 	struct ksk_rdm *rdm = u->rdm;
 	unsigned long irq;
 
 	spin_lock_irqsave(&rdm->lock, irq);
+	spin_lock(&rdm->ready_lock);
+	list_del(&u->ready);
+	spin_unlock(&rdm->ready_lock);
 	list_del(&u->node);
 	ksk_unexpected_uncharge(rdm, u->peer, ksk_unexpected_size(u));
 	spin_unlock_irqrestore(&rdm->lock, irq);
@@ -243,7 +259,9 @@ static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
 	u->rdm = rdm;
 	u->peer = peer;
 	u->addr = peer->addr;
-	u->half = 0;
+	u->whole = false;
+	u->woken = false;
+	INIT_LIST_HEAD(&u->ready);
 	kofi_rxmsg_init(&u->rxmsg, &rdm->ep.base, ksk_unexpected_wake);
 	kofi_rxmsg_from(&u->rxmsg, &u->addr.sa);
 	u->rxmsg.src = rxmsg->src;
@@ -332,7 +350,7 @@ struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u)
  */
 void ksk_unexpected_whole(struct ksk_unexpected *u)
 {
-	ksk_unexpected_step(u);
+	ksk_unexpected_step(u, &u->whole);
 }
 
 /**
@@ -384,15 +402,23 @@ static void ksk_unexpected_try(struct ksk_unexpected *u)
 static void ksk_unexpected_deliver(struct work_struct *work)
 {
 	struct ksk_rdm *rdm = container_of(work, struct ksk_rdm, deliver);
-	struct ksk_unexpected *u, *next;
-	struct llist_node *list;
+	struct ksk_unexpected *u;
+	LIST_HEAD(list);
 
 	/* all are forgotten */
 	if (READ_ONCE(rdm->closing))
 		return;
-	list = llist_reverse_order(llist_del_all(&rdm->ready));
-	llist_for_each_entry_safe(u, next, list, ready)
+	spin_lock_irq(&rdm->ready_lock);
+	/* what is woken from now on has this run again */
+	list_splice_init(&rdm->ready, &list);
+	while (!list_empty(&list)) {
+		u = list_first_entry(&list, struct ksk_unexpected, ready);
+		list_del_init(&u->ready);
+		spin_unlock_irq(&rdm->ready_lock);
 		ksk_unexpected_try(u);
+		spin_lock_irq(&rdm->ready_lock);
+	}
+	spin_unlock_irq(&rdm->ready_lock);
 	ksk_unexpected_look(rdm);
 }
 
@@ -519,7 +545,6 @@ void ksk_unexpected_drain(struct ksk_rdm *rdm)
 	list_for_each_entry(u, &rdm->unexpected, node)
 		kofi_rxq_forget(ksk_unexpected_rxq(rdm), &u->rxmsg);
 	cancel_work_sync(&rdm->deliver);
-	init_llist_head(&rdm->ready);
 	list_for_each_entry_safe(u, next, &rdm->unexpected, node)
 		ksk_unexpected_free(u);
 }
@@ -528,6 +553,7 @@ void ksk_unexpected_init(struct ksk_rdm *rdm)
 {
 	INIT_LIST_HEAD(&rdm->unexpected);
 	INIT_LIST_HEAD(&rdm->held);
-	init_llist_head(&rdm->ready);
+	INIT_LIST_HEAD(&rdm->ready);
+	spin_lock_init(&rdm->ready_lock);
 	INIT_WORK(&rdm->deliver, ksk_unexpected_deliver);
 }

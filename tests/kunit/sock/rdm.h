@@ -26,6 +26,7 @@ struct rdm_node {
 	struct sockaddr_in	addr;
 	struct completion	space;	/* posts may be tried again */
 	bool			calls;	/* the receive queue calls back */
+	size_t			slots;	/* of the receive queue, if not enough for all */
 	bool			any;	/* listens at all addresses */
 	bool			reclaim; /* is reclaim-safe */
 	size_t			expire;	/* milliseconds a message may wait, */

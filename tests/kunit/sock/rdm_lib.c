@@ -75,6 +75,8 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 	KUNIT_ASSERT_EQ(test, fi_cq_open(n->domain, &attr, &n->tx, NULL), 0);
 	if (n->calls)
 		attr.wait_obj = FI_WAIT_NONE;
+	if (n->slots)
+		attr.size = n->slots;
 	KUNIT_ASSERT_EQ(test, kofi_cq_open(n->domain, &attr,
 					   n->calls ? &calls : NULL,
 					   &n->rx, NULL), 0);

@@ -13,6 +13,8 @@
 
 #include "rdm.h"
 
+#define PART_LEN	64	/* bytes of a message that does not come at once */
+
 static char *rdm_unreachable;
 module_param_named(unreachable, rdm_unreachable, charp, 0444);
 MODULE_PARM_DESC(unreachable, "Address with a route that says it is unreachable (default: none)");
@@ -78,6 +80,15 @@ static void rdm_tagged_test(struct kunit *test)
 	rdm_sent(test, a, 1, 0);
 	KUNIT_EXPECT_EQ(test, fi_cancel(&b->ep->fid, NULL), 0);
 	KUNIT_EXPECT_EQ(test, live_comp(b->rx, &e), -ECANCELED);
+}
+
+static bool rdm_stores(struct rdm_node *n, int count)
+{
+	unsigned long limit = jiffies + LIVE_JIFFIES;
+
+	while (rdm_stored(n) < count && time_before(jiffies, limit))
+		schedule_timeout_uninterruptible(1);
+	return rdm_stored(n) == count;
 }
 
 /* Messages that are stored are acknowledged, and hold up nothing behind them. */
@@ -179,6 +190,97 @@ static void rdm_claim_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_trecvmsg(b->ep, &msg, FI_CLAIM), 0);
 	KUNIT_EXPECT_EQ(test, live_comp(b->rx, &e), 0);
 	KUNIT_EXPECT_MEMEQ(test, t->in + 64 * 100, t->out + 64 * 100, 100);
+}
+
+/* A peer that is only a socket, and in the vector */
+static struct socket *rdm_raw_known(struct kunit *test, struct rdm_node *n,
+				    u16 port)
+{
+	const struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct socket *sock = rdm_raw(test, n);
+	struct rdm_cm cm;
+
+	rdm_insert(test, n, &addr);
+	KUNIT_ASSERT_EQ(test, rdm_ask(test, sock, &cm, port, 9), KSK_CM_ACCEPT);
+	return sock;
+}
+
+/* A tagged message to an endpoint, but for its last bytes */
+static void rdm_raw_tagged(struct kunit *test, struct socket *sock, u64 tag,
+			   u16 flags, const u8 *data, size_t len, size_t without)
+{
+	u8 buf[sizeof(struct ksk_hdr) + sizeof(tag) + PART_LEN] = {};
+	struct ksk_hdr *hdr = (struct ksk_hdr *)buf;
+	size_t size = sizeof(*hdr) + sizeof(tag);
+
+	hdr->version = KSK_PROTO_VERSION;
+	hdr->op = KSK_OP_TAGGED;
+	put_unaligned_le16(flags, hdr->flags);
+	hdr->hdr_size = size;
+	put_unaligned_le64(tag, buf + sizeof(*hdr));
+	memcpy(buf + size, data, len);
+	size += len;
+	put_unaligned_le64(size, hdr->size);
+	size -= without;
+	KUNIT_EXPECT_EQ(test, live_raw_send(sock, buf, size), (int)size);
+}
+
+/*
+ * A message that is stored, and not complete, is woken twice: for a slot of the completion
+ * queue, and for its part of a buffer. It is received when all of it has come.
+ */
+static void rdm_woken_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	const struct kvec kv = { t->in, RDM_BIG };
+	struct fi_msg_tagged multi = {
+		.msg_iov = &kv, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.tag = 1,
+	};
+	struct fi_cq_err_entry e;
+	struct socket *sock[2];
+	int i;
+
+	a->slots = 8;
+	rdm_open(test, a, FI_MSG | FI_TAGGED | FI_TAGGED_MULTI_RECV, 0);
+	for (i = 0; i < 2; i++)
+		sock[i] = rdm_raw_known(test, a, 7 + i);
+	rdm_raw_tagged(test, sock[0], 1, 0, t->out, PART_LEN, 0);
+	KUNIT_ASSERT_TRUE(test, rdm_stores(a, 1));
+	rdm_raw_tagged(test, sock[1], 1, 0, t->out + PART_LEN, PART_LEN, 8);
+	KUNIT_ASSERT_TRUE(test, rdm_stores(a, 2));
+
+	/* with all slots of receives taken, one more is there for a part */
+	multi.tag = 2;
+	multi.context = sock;
+	KUNIT_ASSERT_EQ(test, fi_trecvmsg(a->ep, &multi, FI_MULTI_RECV), 0);
+	for (i = 0; i < 6; i++)
+		KUNIT_ASSERT_EQ(test, fi_trecv(a->ep, t->in, 8, NULL,
+					       FI_ADDR_UNSPEC, 2, 0, t), 0);
+	multi.tag = 1;
+	multi.context = t->in;
+	KUNIT_ASSERT_EQ(test, fi_trecvmsg(a->ep, &multi, FI_MULTI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, live_comp(a->rx, &e), 0);
+	KUNIT_EXPECT_PTR_EQ(test, e.buf, (void *)t->in);
+	/* now there is a slot; and now those who wait for one are looked at */
+	KUNIT_ASSERT_EQ(test, fi_cancel(&a->ep->fid, sock), 0);
+	KUNIT_ASSERT_EQ(test, live_comp(a->rx, &e), -ECANCELED);
+	KUNIT_EXPECT_PTR_EQ(test, e.op_context, (void *)sock);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(a->rx, &e, 1), -EAGAIN);
+
+	KUNIT_EXPECT_EQ(test, live_raw_send(sock[1], t->out + 2 * PART_LEN - 8,
+					    8), 8);
+	KUNIT_ASSERT_EQ(test, live_comp(a->rx, &e), 0);
+	KUNIT_EXPECT_PTR_EQ(test, e.buf, (void *)t->in + PART_LEN);
+	KUNIT_EXPECT_EQ(test, e.len, PART_LEN);
+	KUNIT_EXPECT_MEMEQ(test, t->in, t->out, 2 * PART_LEN);
+	for (i = 0; i < 2; i++)
+		sock_release(sock[i]);
 }
 
 /* Memory of a peer */
@@ -788,15 +890,6 @@ static void rdm_keep_done(struct fid_cq *cq, const struct kofi_wc *wc)
 		complete(&k->all);
 }
 
-static bool rdm_stores(struct rdm_node *n, int count)
-{
-	unsigned long limit = jiffies + LIVE_JIFFIES;
-
-	while (rdm_stored(n) < count && time_before(jiffies, limit))
-		schedule_timeout_uninterruptible(1);
-	return rdm_stored(n) == count;
-}
-
 /* So many messages are stored before the consumer posts anything */
 static const int keep_late[] = { 0, 64 };	/* as many as one peer may have */
 
@@ -861,6 +954,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_unexpected_limit_test),
 	KUNIT_CASE_PARAM(rdm_keep_up_test, keep_gen_params),
 	KUNIT_CASE(rdm_claim_test),
+	KUNIT_CASE(rdm_woken_test),
 	KUNIT_CASE(rdm_rma_test),
 	KUNIT_CASE(rdm_both_test),
 	KUNIT_CASE(rdm_any_test),
