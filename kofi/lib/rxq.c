@@ -447,6 +447,29 @@ bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_hand);
 
+/**
+ * kofi_rxq_confirm - the sender of a message is to be told that it has been received
+ * @q: the queue
+ * @rxmsg: the message, which is stored, and may still wait for its receive
+ *
+ * From now on it can be thrown away when it has waited too long.
+ *
+ * Context: any.
+ * Return: 0; -ECONNABORTED if it already has: its connection is to be ended.
+ */
+int kofi_rxq_confirm(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
+{
+	unsigned long irq;
+	bool expired;
+
+	spin_lock_irqsave(&q->lock, irq);
+	rxmsg->confirmed = false;
+	expired = rxmsg->expired;
+	spin_unlock_irqrestore(&q->lock, irq);
+	return expired ? -ECONNABORTED : 0;
+}
+EXPORT_SYMBOL_GPL(kofi_rxq_confirm);
+
 /* -------------------------------------------------------------- reporting */
 
 /*

@@ -259,9 +259,9 @@ void ksk_idle_hand_over(struct ksk_conn *c);
 
 /* ----------------------------------------------------------- unexpected.c */
 
-bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op);
+int ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op);
 struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u);
-void ksk_unexpected_whole(struct ksk_unexpected *u);
+int ksk_unexpected_whole(struct ksk_unexpected *u);
 void ksk_unexpected_cut(struct ksk_unexpected *u);
 bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes);
 void ksk_unexpected_release(struct ksk_conn *c, size_t bytes);

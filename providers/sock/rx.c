@@ -266,12 +266,14 @@ static bool ksk_rx_received(struct ksk_conn *c)
 		if (err == -EACCES)
 			return false;
 	}
+	if (rx->unexpected && ksk_unexpected_whole(rx->unexpected)) {
+		rx->err = ECONNABORTED;
+		return false;
+	}
+	rx->unexpected = NULL;
 	if (flags & KSK_F_ACK_MASK)
 		ksk_tx_ack(c);
 	rx->op = NULL;
-	if (rx->unexpected)
-		ksk_unexpected_whole(rx->unexpected);
-	rx->unexpected = NULL;
 	if (!op)
 		return true;	/* stored, or discarded */
 	if (unlikely(!err))
@@ -340,9 +342,8 @@ static __always_inline void ksk_rx_message(struct ksk_conn *c, bool tagged,
 /* What has come of looking for a receive: a message without may be stored. */
 static int ksk_rx_found(struct ksk_conn *c, int err)
 {
-	if (err == -EAGAIN && c != c->ep->conn &&
-	    ksk_unexpected_store(c, &c->rx.op))
-		err = 0;
+	if (err == -EAGAIN && c != c->ep->conn)
+		err = ksk_unexpected_store(c, &c->rx.op);
 	if (!err)
 		ksk_rx_matched(&c->rx);
 	return err;

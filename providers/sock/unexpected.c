@@ -7,7 +7,8 @@
  *
  * A message is stored if it is short, its sender is in the address vector, and
  * neither the sender nor all of them together have too many; otherwise the stream
- * waits, as it does without tags. It is acknowledged when it is complete.
+ * waits, as it does without tags. It is acknowledged when it is complete; if it has
+ * waited too long by then, the connection ends.
  *
  * Storing costs a second copy, and does not hold the sender back as a stream that
  * waits does. A consumer that posts a receive in each callback never has any posted
@@ -270,6 +271,7 @@ static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
 	u->rxmsg.tag = rxmsg->tag;
 	u->rxmsg.data = rxmsg->data;
 	u->rxmsg.flags = rxmsg->flags;
+	u->rxmsg.confirmed = rxmsg->confirmed;
 	kv = (struct kvec) { .iov_base = u->buf, .iov_len = rxmsg->len };
 	kofi_cursor_init(&u->cur, &msg, ITER_DEST, 1);
 	return u;
@@ -281,10 +283,10 @@ static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
  * @op: the receive, if there is one after all
  *
  * Context: locked.
- * Return: true if the stream can go on: with @op, or if that is NULL with
- * c->rx.unexpected.
+ * Return: 0 if the stream can go on: with @op, or if that is NULL with
+ * c->rx.unexpected, or with neither; otherwise as kofi_rxq_match().
  */
-bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
+int ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 {
 	struct ksk_rdm *rdm = ksk_rdm(c->ep);
 	struct ksk_peer *peer = ksk_peer(c);
@@ -296,7 +298,7 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 
 	if (!rxmsg->tagged || rxmsg->len > KSK_UNEXPECTED_LEN ||
 	    ksk_unexpected_hold(rdm, peer) || !ksk_unexpected_admit(c, bytes))
-		return false;
+		return -EAGAIN;
 	u = ksk_unexpected_new(rdm, peer, rxmsg);
 	spin_lock_irqsave(&rdm->lock, irq);
 	if (u) {
@@ -312,12 +314,12 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 	if (!u) {
 		set_bit(KSK_CONN_MEMORY, &c->flags);
 		mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
-		return false;
+		return -EAGAIN;
 	}
 	if (!kofi_rxq_hand(ksk_unexpected_rxq(rdm), rxmsg, &u->rxmsg)) {
-		/* its receive was posted meanwhile, or it is to be discarded */
+		/* its receive was posted meanwhile, or it has waited too long */
 		ksk_unexpected_free(u);
-		return !kofi_rxq_match(ksk_unexpected_rxq(rdm), rxmsg, op);
+		return kofi_rxq_match(ksk_unexpected_rxq(rdm), rxmsg, op);
 	}
 	/*
 	 * It may have been inserted since it was looked up; what has named the record
@@ -327,7 +329,7 @@ bool ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 		ksk_rdm_rename(c, &u->rxmsg);
 	c->rx.unexpected = u;
 	ksk_stat_inc(&c->stats.rx_unexpected);
-	return true;
+	return 0;
 }
 
 /**
@@ -344,13 +346,19 @@ struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u)
 
 /**
  * ksk_unexpected_whole - the last byte of a stored message has arrived
- * @u: the message, the endpoint's from now on
+ * @u: the message
  *
  * Context: locked.
+ * Return: 0, it is the endpoint's from now on, and can be acknowledged; or
+ * -ECONNABORTED: it cannot, and the stream is to end within it.
  */
-void ksk_unexpected_whole(struct ksk_unexpected *u)
+int ksk_unexpected_whole(struct ksk_unexpected *u)
 {
-	ksk_unexpected_step(u, &u->whole);
+	int err = kofi_rxq_confirm(ksk_unexpected_rxq(u->rdm), &u->rxmsg);
+
+	if (!err)
+		ksk_unexpected_step(u, &u->whole);
+	return err;
 }
 
 /**

@@ -283,6 +283,46 @@ static void rdm_woken_test(struct kunit *test)
 		sock_release(sock[i]);
 }
 
+static void rdm_expires(struct kunit *test, struct rdm_node *n, u64 count)
+{
+	unsigned long end = jiffies + LIVE_JIFFIES;
+
+	while (rdm_stat(n, "rx_expired") < count && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_ASSERT_EQ(test, rdm_stat(n, "rx_expired"), count);
+}
+
+/*
+ * A message that is stored has waited too long before all of it has come. Its sender is
+ * not told that it was received: the connection ends. One that tells nothing goes.
+ */
+static void rdm_expired_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	u8 ack[sizeof(struct ksk_hdr)];
+	struct socket *sock;
+
+	a->expire = TEST_LIMIT(30);
+	rdm_open(test, a, FI_MSG | FI_TAGGED, 0);
+	sock = rdm_raw_known(test, a, 7);
+	rdm_raw_tagged(test, sock, 1, 0, t->out, PART_LEN, 8);
+	rdm_expires(test, a, 1);
+	KUNIT_EXPECT_EQ(test, live_raw_send(sock, t->out, 8), 8);
+	/* one that was acknowledged goes, too */
+	rdm_raw_tagged(test, sock, 2, KSK_F_DELIVERY, t->out, PART_LEN, 0);
+	KUNIT_EXPECT_EQ(test, live_raw_recv(sock, ack, sizeof(ack)),
+			(int)sizeof(ack));
+	rdm_expires(test, a, 2);
+	rdm_raw_tagged(test, sock, 3, KSK_F_DELIVERY, t->out, PART_LEN, 8);
+	rdm_expires(test, a, 3);
+	KUNIT_EXPECT_EQ(test, live_raw_send(sock, t->out, 8), 8);
+	KUNIT_EXPECT_LE(test, live_raw_recv(sock, ack, 1), 0);
+	sock_release(sock);
+	rdm_alone(test, a);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "rx_unexpected_bytes"), 0);
+}
+
 /* Memory of a peer */
 static void rdm_rma_test(struct kunit *test)
 {
@@ -955,6 +995,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE_PARAM(rdm_keep_up_test, keep_gen_params),
 	KUNIT_CASE(rdm_claim_test),
 	KUNIT_CASE(rdm_woken_test),
+	KUNIT_CASE(rdm_expired_test),
 	KUNIT_CASE(rdm_rma_test),
 	KUNIT_CASE(rdm_both_test),
 	KUNIT_CASE(rdm_any_test),
