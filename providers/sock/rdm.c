@@ -657,6 +657,7 @@ static void ksk_rdm_peers_added(struct fid_ep *fid)
 		goto unlock;
 	ksk_unexpected_own(rdm);
 	list_for_each_entry(peer, &rdm->conns, node) {
+		ksk_rdm_recount(rdm, peer);
 		if (!READ_ONCE(peer->unnamed))
 			continue;
 		WRITE_ONCE(peer->unnamed, false);

@@ -37,7 +37,7 @@
  * @conns: all that have not ended
  * @ended: those @reap is to free
  * @reaped: those it is freeing, which still count in statistics
- * @unknown: connections of peers that were not in the address vector
+ * @unknown: connections that peers have made that are not in the address vector
  * @deferred: of them, those with deferred posts
  * @early: operations that wait for their connection to be established
  * @unexpected: stored messages
@@ -122,7 +122,7 @@ struct ksk_rndv {
  * @addr: address of the peer
  * @known: what completions call it; locked as the receiver is
  * @accepted: the peer has made it
- * @unknown: and was not in the address vector
+ * @unknown: and is not in the address vector, under the endpoint's lock
  * @successor: it has taken over what an earlier one had not sent
  * @disowned: stored messages from its address may have no source, as it was removed
  * @pid: number of the peer's life, 0 until it is known
@@ -246,6 +246,7 @@ void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 /* ----------------------------------------------------------- rdm_accept.c */
 
 extern const struct ksk_listener_ops ksk_rdm_listener_ops;
+void ksk_rdm_recount(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_rdm_accept_work(struct work_struct *work);
 
 /* ----------------------------------------------------------------- idle.c */

@@ -89,12 +89,37 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	return true;
 }
 
+static bool ksk_rdm_stranger(struct ksk_rdm *rdm, const struct ksk_peer *peer)
+{
+	return kofi_av_source(rdm->ep.base.av, &peer->addr.sa) ==
+	       FI_ADDR_NOTAVAIL;
+}
+
+/**
+ * ksk_rdm_recount - addresses have been inserted
+ * @rdm: the endpoint, with its lock held
+ * @peer: a connection; if its peer is one of them, it counts as unknown no longer
+ *
+ * Context: any.
+ */
+void ksk_rdm_recount(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	lockdep_assert_held(&rdm->lock);
+
+	if (!peer->unknown || ksk_rdm_stranger(rdm, peer))
+		return;
+	peer->unknown = false;
+	rdm->unknown--;
+}
+
 /* Shall the request be accepted? Then the connection is the peer's. */
 static bool ksk_rdm_admit(struct ksk_rdm *rdm, struct ksk_peer *peer,
 			  const union kofi_ip *own)
 {
 	lockdep_assert_held(&rdm->lock);
 
+	/* with the lock: an insertion recounts what has been counted before it */
+	peer->unknown = ksk_rdm_stranger(rdm, peer);
 	if (rdm->closing || !READ_ONCE(rdm->ep.domain->ifindex) ||
 	    (peer->unknown && rdm->unknown >= READ_ONCE(ksk_max_unknown)) ||
 	    !ksk_rdm_wins(rdm, peer, own))
@@ -182,8 +207,6 @@ static void ksk_rdm_request(struct ksk_rdm *rdm, struct ksk_req *req)
 		/* it does not end before it has its socket */
 		mutex_lock(&peer->conn.mutex);
 		peer->accepted = true;
-		peer->unknown = kofi_av_source(rdm->ep.base.av, &addr.sa) ==
-				FI_ADDR_NOTAVAIL;
 		peer->pid = be32_to_cpu(cm.pid);
 	}
 	spin_lock_irq(&rdm->lock);

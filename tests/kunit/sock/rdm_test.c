@@ -693,6 +693,12 @@ static void rdm_unknown_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[i], &cm, 8 + i, 9),
 				i < 2 ? KSK_CM_ACCEPT : KSK_CM_REJECT);
 	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[3], &cm, 7, 9), KSK_CM_ACCEPT);
+	/* one of them is inserted: there is room for another */
+	sock_release(sock[2]);
+	sock[2] = rdm_raw(test, a);
+	known.sin_port = htons(8);
+	rdm_insert(test, a, &known);
+	KUNIT_EXPECT_EQ(test, rdm_ask(test, sock[2], &cm, 10, 9), KSK_CM_ACCEPT);
 	for (i = 0; i < 4; i++)
 		sock_release(sock[i]);
 	rdm_alone(test, a);
