@@ -223,7 +223,7 @@ static void cntr_crowd_test(struct kunit *test)
 		tasks[i] = fake_thread(test, cntr_crowd, cntr);
 	/* The last to add may still be waking when the counter is closed. */
 	KUNIT_EXPECT_EQ(test, 0, fi_cntr_wait(cntr, CNTR_TASKS * CNTR_EACH,
-					      30000));
+					      TEST_LIMIT(30000)));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&cntr->fid));
 	for (i = 0; i < CNTR_TASKS; i++)
 		fake_join(tasks[i]);

@@ -12,7 +12,7 @@
 #include "fake.h"
 #include "queues.h"
 
-#define POLL_LONG_MS	30000	/* none that is woken waits that long */
+#define POLL_LONG_MS	TEST_LIMIT(30000)	/* none that is woken waits that long */
 
 struct poll_test {
 	struct fake_world	*world;
