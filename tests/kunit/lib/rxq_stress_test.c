@@ -502,6 +502,7 @@ KUNIT_ARRAY_PARAM(stress, stress_polls, stress_name);
 
 #define DEEP_RECVS	16384
 #define DEEP_HALF	(DEEP_RECVS / 2)
+#define DEEP_TURNS	3
 
 struct deep {
 	struct kofi_rxq		q;
@@ -575,6 +576,25 @@ static u64 deep_cancel(struct kunit *test, struct deep *d, bool backwards)
 	return ktime_get_ns() - start;
 }
 
+/* The best of some turns counts: the host may take the processor away in any. */
+static void deep_compare(struct kunit *test, struct deep *d,
+			 u64 (*find)(struct kunit *test, struct deep *d,
+				     bool backwards), const char *what)
+{
+	u64 near = U64_MAX, far = U64_MAX;
+	int turn;
+
+	for (turn = 0; turn < DEEP_TURNS; turn++) {
+		deep_post(test, d);
+		near = min(near, find(test, d, false));
+		far = min(far, find(test, d, true));
+		KUNIT_EXPECT_EQ(test, DEEP_RECVS, kofi_cq_poll(d->cq, INT_MAX));
+	}
+	kunit_info(test, "%d %s: %llu us, backwards %llu us", DEEP_HALF, what,
+		   near / NSEC_PER_USEC, far / NSEC_PER_USEC);
+	KUNIT_EXPECT_LT(test, far, 8 * near);
+}
+
 /*
  * The receive that was posted last is found about as fast as the first, by its
  * tag and by its context. A search from the first on would take thousands of
@@ -588,7 +608,6 @@ static void deep_test(struct kunit *test)
 	struct fi_cq_attr attr = { .size = DEEP_RECVS };
 	struct fake_world *world = fake_open(test);
 	struct deep *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
-	u64 near, far;
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, d);
@@ -608,22 +627,9 @@ static void deep_test(struct kunit *test)
 					       DEEP_RECVS));
 	kofi_rxmsg_init(&d->msg, &fake_of(d->ep)->base, deep_wake);
 
-	deep_post(test, d);
-	near = deep_match(test, d, false);
-	far = deep_match(test, d, true);
-	KUNIT_EXPECT_EQ(test, DEEP_RECVS, kofi_cq_poll(d->cq, INT_MAX));
-	kunit_info(test, "%d tags: %llu us, backwards %llu us", DEEP_HALF,
-		   near / NSEC_PER_USEC, far / NSEC_PER_USEC);
-	KUNIT_EXPECT_LT(test, far, 8 * near);
-
-	deep_post(test, d);
-	near = deep_cancel(test, d, false);
-	far = deep_cancel(test, d, true);
-	KUNIT_EXPECT_EQ(test, DEEP_RECVS, kofi_cq_poll(d->cq, INT_MAX));
-	kunit_info(test, "%d cancels: %llu us, backwards %llu us", DEEP_HALF,
-		   near / NSEC_PER_USEC, far / NSEC_PER_USEC);
-	KUNIT_EXPECT_LT(test, far, 8 * near);
-	KUNIT_EXPECT_EQ(test, 2 * DEEP_RECVS, d->ended);
+	deep_compare(test, d, deep_match, "tags");
+	deep_compare(test, d, deep_cancel, "cancels");
+	KUNIT_EXPECT_EQ(test, 2 * DEEP_TURNS * DEEP_RECVS, d->ended);
 
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&d->ep->fid));
 	kofi_rxq_exit(&d->q);
