@@ -174,7 +174,7 @@ static void fid_fabric_open(struct kunit *test)
 		.name = NUL_FABRIC, .prov_name = "nul1",
 		.api_version = FI_VERSION(1, 9),
 	};
-	unsigned int refs = refcount_read(&init_net.ns.count);
+	struct net *net = nul_net(test);
 	struct kofi_fabric *fabric;
 	struct fid_fabric *fid;
 
@@ -186,11 +186,17 @@ static void fid_fabric_open(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, &init_net, fabric->net);
 	KUNIT_EXPECT_STREQ(test, NUL_FABRIC, fabric->name);
 	KUNIT_EXPECT_PTR_EQ(test, &nul[1].prov, fabric->obj.prov);
-	KUNIT_EXPECT_EQ(test, refs + 1, refcount_read(&init_net.ns.count));
 	/* The attributes were the caller's, and have not been changed. */
 	KUNIT_EXPECT_NULL(test, attr.net);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&fid->fid));
-	KUNIT_EXPECT_EQ(test, refs, refcount_read(&init_net.ns.count));
+
+	attr.net = net;
+	KUNIT_ASSERT_EQ(test, 0, fi_fabric(&attr, &fid, FID_CONTEXT));
+	fabric = container_of(fid, struct kofi_fabric, fabric);
+	KUNIT_EXPECT_PTR_EQ(test, net, fabric->net);
+	KUNIT_EXPECT_EQ(test, 2, refcount_read(&net->ns.count));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&fid->fid));
+	KUNIT_EXPECT_EQ(test, 1, refcount_read(&net->ns.count));
 }
 
 /* ------------------------------------------------------------------ domains */

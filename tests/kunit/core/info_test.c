@@ -153,24 +153,24 @@ static void info_dup_sparse(struct kunit *test)
 
 static void info_dup_net(struct kunit *test)
 {
-	struct fi_fabric_attr attr = { .net = &init_net };
+	struct net *net = nul_net(test);
+	struct fi_fabric_attr attr = { .net = net };
 	struct fi_info hints = { .fabric_attr = &attr };
-	unsigned int refs = refcount_read(&init_net.ns.count);
 	struct fi_info *a, *b;
 
 	a = fi_dupinfo(&hints);
 	KUNIT_ASSERT_NOT_NULL(test, a);
 	b = fi_dupinfo(a);
 	KUNIT_ASSERT_NOT_NULL(test, b);
-	KUNIT_EXPECT_EQ(test, refs + 2, refcount_read(&init_net.ns.count));
+	KUNIT_EXPECT_EQ(test, 3, refcount_read(&net->ns.count));
 	/* What the owner writes there does not mislead fi_freeinfo(). */
 	b->fabric_attr->net = NULL;
 	fi_freeinfo(b);
-	KUNIT_EXPECT_EQ(test, refs + 1, refcount_read(&init_net.ns.count));
+	KUNIT_EXPECT_EQ(test, 2, refcount_read(&net->ns.count));
 	a->next = fi_dupinfo(a);
 	KUNIT_EXPECT_NOT_NULL(test, a->next);
 	fi_freeinfo(a);
-	KUNIT_EXPECT_EQ(test, refs, refcount_read(&init_net.ns.count));
+	KUNIT_EXPECT_EQ(test, 1, refcount_read(&net->ns.count));
 }
 
 /* ---------------------------------------------------------------- matching */
@@ -1088,9 +1088,9 @@ static void info_nobody(struct kunit *test)
 
 static void info_signed(struct kunit *test)
 {
-	unsigned int refs = refcount_read(&init_net.ns.count);
 	struct fi_fabric_attr attr = { .prov_name = "nul1" };
 	struct fi_info hints = { .fabric_attr = &attr };
+	struct net *net = nul_net(test);
 	struct fi_info *list;
 
 	KUNIT_ASSERT_EQ(test, 0, nul_register(0, 0));
@@ -1106,9 +1106,14 @@ static void info_signed(struct kunit *test)
 			list->fabric_attr->prov_version);
 	KUNIT_EXPECT_EQ(test, FI_VERSION(1, 9), list->fabric_attr->api_version);
 	KUNIT_EXPECT_PTR_EQ(test, &init_net, list->fabric_attr->net);
-	KUNIT_EXPECT_EQ(test, refs + 2, refcount_read(&init_net.ns.count));
 	fi_freeinfo(list);
-	KUNIT_EXPECT_EQ(test, refs, refcount_read(&init_net.ns.count));
+
+	KUNIT_ASSERT_EQ(test, 0, kofi_getinfo(net, FI_VERSION(1, 9), NULL, NULL,
+					      0, &hints, &list, GFP_KERNEL));
+	info_expect_list(test, list, "11");
+	KUNIT_EXPECT_EQ(test, 3, refcount_read(&net->ns.count));
+	fi_freeinfo(list);
+	KUNIT_EXPECT_EQ(test, 1, refcount_read(&net->ns.count));
 }
 
 static void info_prov_attr_only(struct kunit *test)

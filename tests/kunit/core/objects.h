@@ -69,6 +69,7 @@ extern struct nul nul[NUL_PROVIDERS];
 int nul_register(int i, int priority);
 void nul_exit(struct kunit *test);	/* of every suite that registers one */
 
+struct net *nul_net(struct kunit *test);
 struct fi_info *nul_info(struct kunit *test, int i);
 struct fid_fabric *nul_fabric(struct kunit *test, int i);
 struct fid_domain *nul_domain(struct kunit *test, struct fid_fabric *fabric);

@@ -372,6 +372,17 @@ static void nul_freeinfo(void *info)
 	fi_freeinfo(info);
 }
 
+/* A namespace of the test alone: its references can be counted. */
+struct net *nul_net(struct kunit *test)
+{
+	struct net *net = kunit_kzalloc(test, sizeof(*net), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, net);
+	refcount_set(&net->ns.count, 1);
+	ref_tracker_dir_init(&net->refcnt_tracker, 0, "kofi_test");
+	return net;
+}
+
 struct fi_info *nul_info(struct kunit *test, int i)
 {
 	struct fi_info *info = nul_make_info();
