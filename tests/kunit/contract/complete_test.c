@@ -491,9 +491,11 @@ static void callbacks_end_with_close(struct kunit *test)
 
 struct reader {
 	struct ct_pair	*p;
+	struct fid_cq	*cq;
 	atomic_t	*seen;
 	atomic_t	*unknown;
 	int		got;
+	int		err;
 	bool		sleeps;
 };
 
@@ -502,17 +504,18 @@ struct reader {
 static int reader_thread(void *arg)
 {
 	struct reader *r = arg;
-	struct fid_cq *cq = r->p->side[1].rx.cq;
 
 	while (!kthread_should_stop()) {
 		struct fi_cq_tagged_entry e[3];
 		ssize_t n, i;
 
 		if (r->sleeps)
-			n = fi_cq_sread(cq, e, ARRAY_SIZE(e), NULL, 20);
+			n = fi_cq_sread(r->cq, e, ARRAY_SIZE(e), NULL, 20);
 		else
-			n = fi_cq_read(cq, e, ARRAY_SIZE(e));
+			n = fi_cq_read(r->cq, e, ARRAY_SIZE(e));
 		if (n <= 0) {
+			if (n != -EAGAIN)
+				r->err = n;
 			schedule_timeout_interruptible(1);
 			continue;
 		}
@@ -598,8 +601,8 @@ static void read_by_several(struct kunit *test)
 		run.r[i] = ct_op(p);
 	for (i = 0; i < 4; i++) {
 		readers[i] = (struct reader){
-			.p = p, .seen = run.seen, .unknown = &unknown,
-			.sleeps = i & 1,
+			.p = p, .cq = rx, .seen = run.seen,
+			.unknown = &unknown, .sleeps = i & 1,
 		};
 		threads[i] = kthread_run(reader_thread, &readers[i],
 					 "kofi-ct-reader%d", i);
@@ -613,6 +616,7 @@ static void read_by_several(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ct_wait(p, read_all(&run), CT_TIMEOUT_MS));
 	for (i = 0; i < 4; i++) {
 		kthread_stop(threads[i]);
+		KUNIT_EXPECT_EQ(test, readers[i].err, 0);
 		total += readers[i].got;
 	}
 	KUNIT_EXPECT_EQ(test, total, READ_N);
