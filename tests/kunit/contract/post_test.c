@@ -96,7 +96,7 @@ static void ctx_softirq(struct ctx_work *w)
 {
 	timer_setup_on_stack(&w->timer, ctx_timer_fn, 0);
 	mod_timer(&w->timer, jiffies + 1);
-	wait_event_timeout(w->p->wq, READ_ONCE(w->ran), HZ);
+	wait_event_timeout(w->p->wq, READ_ONCE(w->ran), TEST_LIMIT(10 * HZ));
 	timer_delete_sync(&w->timer);
 	destroy_timer_on_stack(&w->timer);
 }
@@ -115,7 +115,7 @@ static void ctx_hardirq(struct ctx_work *w)
 	hrtimer_setup_on_stack(&w->hrtimer, ctx_hrtimer_fn, CLOCK_MONOTONIC,
 			       HRTIMER_MODE_REL_HARD);
 	hrtimer_start(&w->hrtimer, ns_to_ktime(100 * NSEC_PER_USEC), HRTIMER_MODE_REL_HARD);
-	wait_event_timeout(w->p->wq, READ_ONCE(w->ran), HZ);
+	wait_event_timeout(w->p->wq, READ_ONCE(w->ran), TEST_LIMIT(10 * HZ));
 	hrtimer_cancel(&w->hrtimer);
 	destroy_hrtimer_on_stack(&w->hrtimer);
 }
