@@ -58,6 +58,7 @@ static void stress_traffic(struct ct_pair *p, u8 *buf)
 {
 	int i, side = get_random_u32_below(2);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct ct_op *op;
 
 	for (i = 0; i < STEPS; i++)
 		stress_step(p, buf);
@@ -71,9 +72,11 @@ static void stress_traffic(struct ct_pair *p, u8 *buf)
 	case 2:
 		ct_ep_close(p, side);
 		/* the other one hears of it once it has taken all messages */
+		op = ct_op(p);
 		for (i = 0; i < STEPS; i++)
-			if (ct_recv(p, !side, ct_op(p), buf, 64) == -EAGAIN)
-				ct_wait(p, false, 10);
+			if (!ct_wait(p, ct_recv(p, !side, op, buf, 64) !=
+				     -EAGAIN, CT_TIMEOUT_MS))
+				break;
 		KUNIT_EXPECT_TRUE(p->test, ct_wait_all(p));
 		KUNIT_EXPECT_EQ(p->test, ct_next_event(p->side[!side].eq, ev,
 						       CT_TIMEOUT_MS), 0);
