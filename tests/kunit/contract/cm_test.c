@@ -314,7 +314,8 @@ static void cm_shutdown_after_data(struct kunit *test)
 static void cm_slow_peer_lives(struct kunit *test)
 {
 	const struct ct_opts opts = {
-		.mode = CT_SOFTIRQ, .tx_size = 8, .silence_ms = 1000,
+		.mode = CT_SOFTIRQ, .tx_size = 8,
+		.silence_ms = TEST_LIMIT(1000),
 	};
 	struct ct_pair *p = ct_pair_open(test, &opts);
 	u8 *out = ct_buf(p, 1 << 20), *in = ct_buf(p, 1 << 20);
@@ -328,7 +329,7 @@ static void cm_slow_peer_lives(struct kunit *test)
 		ct_wait(p, false, 20);
 	}
 	KUNIT_ASSERT_LT(test, posted, 64);
-	ct_wait(p, false, 3500);
+	ct_wait(p, false, 3 * opts.silence_ms + 500);
 	ct_expect_no_event(test, p->side[0].eq);
 	for (i = 0; i < posted; i++) {
 		struct ct_op *r = ct_op(p);

@@ -29,11 +29,11 @@
 #define MANY_ZC		256		/* not copied, on every other connection */
 #define MANY_WHY	512
 #define MANY_SOURCE_SEED	77
-#define MANY_DEAF_MS	30000		/* an end is noticed by then */
+#define MANY_DEAF_MS	TEST_LIMIT(30000)	/* an end is noticed by then */
 #define MANY_ENOUGH_MS	30000		/* everything has happened by then, */
 #define MANY_ENOUGH	8000		/* if these are the operations */
 #define MANY_WAIT_MS	10		/* for an event, with no connection */
-#define MANY_SLOW_MS	60000		/* a thread has had its turn by then */
+#define MANY_SLOW_MS	TEST_LIMIT(60000)	/* a thread has had its turn by then */
 
 enum many_kind {
 	MANY_SEND,
