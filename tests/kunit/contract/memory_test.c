@@ -39,11 +39,12 @@ struct mem_trace {
 	} live[MEM_EVENTS];
 };
 
+/* What user processes take meanwhile is theirs. */
 static void mem_add(struct mem_trace *t, const void *ptr, size_t bytes)
 {
 	unsigned long irq;
 
-	if (!ptr)
+	if (!ptr || (in_task() && current->mm))
 		return;
 	raw_spin_lock_irqsave(&t->lock, irq);
 	if (t->nr < MEM_EVENTS) {
