@@ -18,7 +18,8 @@
 #define VC_SENDS	32
 #define VC_LEN		8192
 #define VC_AREA		56	/* private data of a request with IP addresses */
-#define VC_SOON_MS	2000	/* what does not wait for the network takes less */
+#define VC_SOON_MS	TEST_LIMIT(2000)	/* what does not wait for the network takes less */
+#define VC_ANSWER_MS	TEST_LIMIT(1000)	/* how long one waits for an answer */
 
 static bool vc_iwarp(const struct ct_pair *p)
 {
@@ -279,7 +280,7 @@ static void cm_no_answer(struct kunit *test)
 	struct vraw *raw = kunit_kzalloc(test, sizeof(*raw), GFP_KERNEL);
 	struct ct_pair *p = vc_unconnected(test);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
-	unsigned int timeout = 300;
+	unsigned int timeout = VC_ANSWER_MS;
 	unsigned long began;
 
 	KUNIT_EXPECT_EQ(test, fi_set_val(&p->side[0].ep->fid,
@@ -319,7 +320,7 @@ static void cm_silent_host(struct kunit *test)
 	struct ct_pair *p = vc_unconnected(test);
 	int retries = READ_ONCE(init_net.ipv4.sysctl_tcp_syn_retries);
 	struct sockaddr_storage addr = p->addr;
-	unsigned int timeout = 300;
+	unsigned int timeout = VC_ANSWER_MS;
 	unsigned long began = jiffies;
 
 	/* iWARP waits for TCP: 3 s, then */
@@ -346,7 +347,7 @@ static void cm_no_route(struct kunit *test)
 	struct sockaddr_storage addr = p->addr;
 
 	((struct sockaddr_in *)&addr)->sin_addr.s_addr = htonl(0xc0000201);
-	KUNIT_EXPECT_EQ(test, vc_fail(p, &addr, 300),
+	KUNIT_EXPECT_EQ(test, vc_fail(p, &addr, VC_ANSWER_MS),
 			vc_iwarp(p) ? ENETUNREACH : ETIMEDOUT);
 	ct_expect_no_event(test, p->side[0].eq);
 	ct_pair_close(p);
@@ -379,7 +380,7 @@ static void cm_late_answer(struct kunit *test)
 	struct ct_pair *p = vc_unconnected(test);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 	struct fi_info *info;
-	unsigned int timeout = 300;
+	unsigned int timeout = VC_ANSWER_MS;
 	int ret;
 
 	KUNIT_EXPECT_EQ(test, fi_set_val(&p->side[0].ep->fid,
@@ -874,7 +875,7 @@ static void cm_idle_notices(struct kunit *test)
 		.private_data = "", .private_data_len = 1,
 		.retry_count = 6, .rnr_retry_count = 7,
 	};
-	unsigned int idle = 100, silence = 500;
+	unsigned int idle = 100, silence = VC_ANSWER_MS;
 	struct ct_pair *p = ct_pair_open(test, &opts);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 	struct fid_ep *ep = p->side[0].ep;
@@ -902,7 +903,8 @@ static void cm_idle_notices(struct kunit *test)
 	if (death->sent)
 		KUNIT_EXPECT_EQ(test, fi_inject_write(ep, ev, 0, 0, 0, 0), 0);
 	/* for as long as the peer's device answers, nothing happens */
-	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 1000), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 2 * silence),
+			-EAGAIN);
 	if (death->peer)
 		vraw_die(raw);
 	else

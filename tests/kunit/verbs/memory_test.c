@@ -17,8 +17,8 @@
 #define VM_CAPS		(FI_MSG | FI_SEND | FI_RECV | FI_RMA | FI_READ | \
 			 FI_WRITE | VM_ALL)
 #define VM_LEN		64
-#define VM_SOON_MS	2000	/* what does not wait for the peer takes less */
-#define VM_STALL_MS	20000	/* what waits for it, without an end of that */
+#define VM_SOON_MS	TEST_LIMIT(2000)	/* what does not wait for the peer takes less */
+#define VM_STALL_MS	TEST_LIMIT(20000)	/* what waits for it, without an end of that */
 
 static struct ct_pair *vm_open(struct kunit *test, int mode, size_t pool)
 {

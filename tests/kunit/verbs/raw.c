@@ -11,7 +11,7 @@
 #include "../contract/contract.h"
 #include "raw.h"
 
-#define VRAW_RESOLVE_MS	2000
+#define VRAW_RESOLVE_MS	TEST_LIMIT(2000)
 
 static int vraw_create_qp(struct vraw *raw)
 {
