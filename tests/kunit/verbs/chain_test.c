@@ -43,12 +43,20 @@ static struct ch {
 	int			error;
 } *ch;
 
+/* The manager says goodbye for connections that were, at any time. */
+static bool ch_manages(const struct ib_qp *qp)
+{
+	return qp->qp_type == IB_QPT_GSI;
+}
+
 static int ch_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			const struct ib_send_wr **bad)
 {
 	struct ib_send_wr *last = NULL, *one;
 	int nr = ch->refuse_after, err = 0;
 
+	if (ch_manages(qp))
+		return ch->ops.post_send(qp, wr, bad);
 	atomic_inc(&ch->rings);
 	for (one = (struct ib_send_wr *)wr; one && nr; one = one->next, nr--) {
 		if (ch->refuse_inline && one->send_flags & IB_SEND_INLINE)
@@ -74,6 +82,8 @@ static int ch_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 	struct ib_recv_wr *last = NULL, *one;
 	int nr = ch->refuse_recv, err = 0;
 
+	if (ch_manages(qp))
+		return ch->ops.post_recv(qp, wr, bad);
 	atomic_inc(&ch->recv_rings);
 	for (one = (struct ib_recv_wr *)wr; one && nr; one = one->next, nr--)
 		last = one;
