@@ -4,7 +4,6 @@
  * several pieces, and against others at the same time.
  */
 #include <linux/gfp.h>
-#include <linux/kthread.h>
 #include <linux/slab.h>
 
 #include "atomic_model.h"
@@ -234,7 +233,7 @@ static void st_contended(struct kunit *test, enum fi_datatype datatype)
 	DECLARE_COMPLETION_ONSTACK(go);
 	u64 is = 0, none = 0;
 	size_t size = kofi_datatype_size(datatype);
-	struct task_struct *task;
+	struct task_struct *task[ST_THREADS];
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, w);
@@ -244,14 +243,13 @@ static void st_contended(struct kunit *test, enum fi_datatype datatype)
 			.r = r, .datatype = datatype, .local = i & 1, .go = &go,
 		};
 		init_completion(&w[i].done);
-		task = kthread_run(st_thread, &w[i], "st-%d", i);
-		KUNIT_EXPECT_FALSE(test, IS_ERR(task));
-		if (IS_ERR(task))
-			break;
+		task[i] = fake_thread(test, st_thread, &w[i]);
 	}
 	complete_all(&go);
-	while (i--)
+	while (i--) {
 		wait_for_completion(&w[i].done);
+		fake_join(task[i]);
+	}
 	st_copy(r, 8, (u8 *)&is + (IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) ?
 				   8 - size : 0), NULL, size);
 	if (size < 8)
