@@ -5,8 +5,9 @@
 # this file read before it; each script is one machine (a.sh, b.sh, … or
 # run.sh), a is 10.0.0.1 and fd00::1, b is 10.0.0.2 and fd00::2 on eth0. Names
 # a, b, … resolve. $VM_NAME and $VM_INDEX say which machine this is, $VM_KERNEL
-# which kernel (stock, debug, uml), $VM_SOAK is 1 in make soak, $VM has the
-# scenario's other files. Our modules are found by name, also by the kernel itself.
+# which kernel (stock, debug, uml), $VM_SOAK is 1 in make soak, $VM_SLOW says how
+# many times as long as on a quiet host everything takes, $VM has the scenario's
+# other files. Our modules are found by name, also by the kernel itself.
 #
 #   step NAME CMD...      run CMD; ok if it succeeds, else not ok with its output.
 #                         CMD may be a function; it runs in a subshell
@@ -19,8 +20,10 @@
 #   expect_status N CMD...
 #   expect_output TEXT CMD...   succeeds if CMD does and prints TEXT somewhere
 #   retry CMD...          every 0.2 s until it succeeds, for a minute and more
+#   timeout SECONDS CMD...    the command of this name; seconds of a host that is quiet
 #
-#   load MODULE [PARAM=VALUE...] [MODULE...]   load ours and what they need
+#   load MODULE [PARAM=VALUE...] [MODULE...]   load ours and what they need; the
+#                         time limits of tests are those of the host now
 #   unload MODULE...      remove them
 #   load_ours             all of ours but the tests
 #   need_module NAME...   have the kernel's own module, or fail
@@ -46,7 +49,7 @@
 # the kernel asks for it, all our modules are unloaded and kmemleak is read.
 
 VM_FAILED=0
-vm_retries=$((300 * ${VM_SLOW:-1}))
+vm_retries=$((300 * VM_SLOW))
 [ "$VM_KERNEL" != debug ] || vm_retries=$((vm_retries * 5 / 2))
 ctl() { printf '%s\n' "$*" >&3; }
 ask() {
@@ -174,6 +177,12 @@ retry() {
 	done
 }
 
+timeout() {
+	vm_w=$(($1 * VM_SLOW))
+	shift
+	command timeout $vm_w "$@"
+}
+
 # --- what there is ---
 
 listens() {
@@ -184,7 +193,14 @@ no_objects() { [ -z "$(kofi stat)" ]; }
 
 # --- modules ---
 
-vm_modprobe() { [ $# = 0 ] || modprobe -d /run/mod "$@"; }
+vm_modprobe() {
+	case ${1:-} in
+	'') return ;;
+	*_kunit | kofi_testmesh)
+		! modinfo -p "$VM/ko/$1.ko" | grep -q ^slow: || set -- "$@" "slow=$VM_SLOW" ;;
+	esac
+	modprobe -d /run/mod "$@"
+}
 
 load() {
 	# "m1 p=1 m2" is two calls; parameters belong to the name before them
@@ -234,7 +250,7 @@ unload_all() {
 	while vm_left=$(ours) && [ "$vm_left" ]; do
 		for vm_m in $vm_left; do rmmod "$vm_m" 2>/tmp/.rmmod; done
 		vm_i=$((vm_i + 1))
-		[ $vm_i -lt 20 ] || break
+		[ $vm_i -lt $vm_retries ] || break
 		[ -z "$(ours)" ] || sleep 0.2
 	done
 	[ -z "$(ours)" ] && return

@@ -52,12 +52,10 @@ ip route add unreachable $no_way || no_way=
 mark() { echo "<5>vm-kunit: $*" >/dev/kmsg; }
 while read -r module; do
 	mark "begin $module"
-	slow=
-	! modinfo -p "$VM/ko/$module.ko" | grep -q ^slow: || slow=slow=$VM_SLOW
 	way=
 	[ ! "$no_way" ] || ! modinfo -p "$VM/ko/$module.ko" | grep -q ^unreachable: ||
 		way=unreachable=$no_way
 	# shellcheck disable=SC2086
-	step "load $module" load "$module" $parameters $slow $way
+	step "load $module" load "$module" $parameters $way
 	mark "end $module"
 done <"$VM/kunit.list"

@@ -11,7 +11,7 @@
 mesh() {	# PROVIDER DEVICE
 	dmesg -c >/dev/null
 	load kofi_testmesh "prov=$1" "device=$2" hosts=10.0.0.1,10.0.0.2 \
-		"here=$((VM_INDEX - 1))" "slow=$VM_SLOW" ms=600000 room=16384
+		"here=$((VM_INDEX - 1))" ms=600000 room=16384
 	rc=$?
 	dmesg | sed -n 's/.*kofi_testmesh: //p'
 	return $rc
