@@ -48,7 +48,7 @@ caught() {	# PID DEVICE
 
 # They complete all the same, and the connection is none the worse.
 unpolled() {	# PROVIDER
-	map m vol0 "$1" polled=1 timeout=10 || return
+	map m vol0 "$1" polled=1 timeout=$((10 * VM_SLOW)) || return
 	disk=$(device m)
 	dmesg -c >/dev/null
 	fio --name=unpolled --filename="$disk" --direct=1 --ioengine=io_uring --hipri \
@@ -77,10 +77,12 @@ bad() {		# PROVIDER
 # A connect request of kofi_sock by hand, with a login of the next version.
 wrong_version() {
 	dmesg -c >/dev/null
+	rm -f /tmp/answer
+	# shellcheck disable=SC2094 # it goes on until it has been answered
 	{
 		printf '\003\000\000\064' && head -c 20 /dev/zero &&
 			printf '\001\000\000\000\000\000\000\000kblk\002\000' &&
-			head -c 46 /dev/zero && sleep 2
+			head -c 46 /dev/zero && retry test -s /tmp/answer
 	} | busybox nc "$SOCK" 4421 | head -c 40 | od -An -v -tu1 -j 32 >/tmp/answer
 	cat /tmp/answer
 	grep -q "^ *107 *98 *108 *107 *1 *0 *2 *0$" /tmp/answer &&
@@ -144,7 +146,7 @@ busy() {	# something has been done since the target came up
 }
 
 failing() {	# PROVIDER: the path is gone for longer than the time-out
-	map m vol0 "$1" timeout=2 || return
+	map m vol0 "$1" timeout=$((2 * VM_SLOW)) || return
 	disk=$(device m)
 	target_gone || return
 	expect_fail dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct || return
@@ -165,13 +167,13 @@ enable() { echo "$2" >"$TARGET/volumes/$1/enable"; }
 # What a target is still doing for a mapping that has gone is not done after what
 # the next one asks for.
 late_write() {
-	stacked 100 1 || return
+	stacked 100 "$VM_SLOW" || return
 	disk=$(device n)
 	enable vol0 0 && retry state m connecting || return
 	head -c 4096 /dev/urandom >/tmp/new
 	expect_fail direct /dev/zero "$disk" || return
 	unmap n || return
-	expect_fail map n over verbs timeout=1 || return
+	expect_fail map n over verbs timeout="$VM_SLOW" || return
 	enable vol0 1 && retry state m live && map n over verbs timeout=60 || return
 	direct /tmp/new "$disk" &&
 		dd if="$disk" of=/tmp/out bs=4k count=1 iflag=direct status=none &&
@@ -181,7 +183,7 @@ late_write() {
 # The target could not flush what it has acknowledged: each flush fails, for as
 # long as the device is open.
 lost_cache() {
-	stacked 1 100 || return
+	stacked "$VM_SLOW" 100 || return
 	disk=$(device n)
 	exec 9<>"$disk"
 	direct /dev/zero "$disk" && flush "$disk" && direct /dev/zero "$disk" || return
@@ -197,7 +199,7 @@ lost_cache() {
 # A volume is a file whose writeback fails: each flush says so, not the first alone,
 # and a client that was away gets to know.
 lost_pages() {
-	map m vol0 sock timeout=1 || return
+	map m vol0 sock timeout="$VM_SLOW" || return
 	mke2fs -q -t ext4 -O ^has_journal "$(device m)" && mkdir -p /tmp/mnt &&
 		mount -t ext4 "$(device m)" /tmp/mnt &&
 		dd if=/dev/zero of=/tmp/mnt/img bs=1M count=4 conv=fsync status=none || return

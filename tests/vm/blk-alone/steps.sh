@@ -103,7 +103,7 @@ cable() {	# PROVIDER VOLUME
 	pull || return
 	direct /dev/zero "$disk" &
 	retry waits "$disk" && plug && wait $! && unmap m || return
-	map m "$2" "$1" timeout=2 && direct /dev/zero "$disk" || return
+	map m "$2" "$1" timeout=$((2 * VM_SLOW)) && direct /dev/zero "$disk" || return
 	pull || return
 	expect_fail direct /dev/zero "$disk" && state m failed || return
 	plug && retry state m live && direct /dev/zero "$disk" && unmap m
