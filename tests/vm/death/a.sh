@@ -6,7 +6,7 @@
 # end b is switched off; each time the run here has to end with an error in
 # bounded time, and nothing may be left of it.
 #
-# Times: over sock, a silent peer is dead after 3 s, an idle one after 2 + 2 * 1
+# Times, on a quiet host: over sock, a silent peer is dead after 3 s, an idle one after 2 + 2 * 1
 # s. Over verbs, which asks an idle one after 10 s, a peer is dead when a device
 # has sent something 7 times, and waited half a second or more each time. Runs
 # have no time-out of their own (-T 0), so that it is the provider's that ends
@@ -16,8 +16,8 @@ stops_within() {	# SECONDS: run $pid ends by itself, with an error
 	i=0
 	while kill -0 "$pid" 2>/dev/null; do
 		i=$((i + 1))
-		if [ $i -gt $(($1 * 5)) ]; then
-			echo "still running after $1 s"
+		if [ $i -gt $(($1 * 5 * VM_SLOW)) ]; then
+			echo "still running after $(($1 * VM_SLOW)) s"
 			kofi stat
 			kill "$pid"
 			return 1

@@ -6,8 +6,8 @@
 LONG="-T 0 -I 100000000 -S 4096"
 PORT=47592
 
-load kofi_sock silence_timeout=3000 keepalive_idle=2000 keepalive_intvl=1 \
-	keepalive_cnt=2 kofi_verbs kofi_pingpong || exit
+load kofi_sock silence_timeout=$((3000 * VM_SLOW)) keepalive_idle=$((2000 * VM_SLOW)) \
+	keepalive_intvl="$VM_SLOW" keepalive_cnt=2 kofi_verbs kofi_pingpong || exit
 
 add() { step "make $1" rdma link add "$1" type "$1" netdev eth0 || exit; }
 
