@@ -107,16 +107,18 @@ step peers-rxm peers 'sock;ofi_rxm'
 # --- several runs
 
 several() {
+	pids=
 	for p in 5001 5002 5003; do
 		kofi pingpong -c -B $p &
+		pids="$pids $!"
 	done
 	for p in 5001 5002 5003; do retry listens $p || return; done
-	for p in 5001 5002; do
+	for p in 5001 5002 5003; do
 		kofi pingpong -c -P $p 127.0.0.1 &
+		pids="$pids $!"
 	done
-	kofi pingpong -c -P 5003 127.0.0.1
-	rc=$?
-	wait
+	rc=0
+	for pid in $pids; do wait "$pid" || rc=1; done
 	return $rc
 }
 step several several
@@ -129,6 +131,7 @@ same_port() {
 		sh -c 'kofi pingpong 2>&1; [ $? = 1 ]'
 	rc=$?
 	kill "$server"
+	wait "$server"
 	return $rc
 }
 step same-port same_port
@@ -136,25 +139,32 @@ step same-port-ends retry nothing
 
 # --- killed at each step: nothing stays
 
-killed() {	# OPTION...
+killed() {	# THERE OPTION...: when that is so
+	there=$1
+	shift
 	kofi pingpong "$@" &
 	pid=$!
-	sleep 0.5
+	# shellcheck disable=SC2086
+	retry $there
+	rc=$?
 	kill -9 $pid
 	wait $pid
-	retry nothing
+	[ $rc = 0 ] && retry nothing
 }
-step kill-listening killed
-silent() {	# a server that says nothing, or an address that does not answer
-	printf '%b' "$1" | busybox nc -l -p 47592 >/dev/null &
+step kill-listening killed "listens 47592"
+met() { grep -q ':B9E8 01 ' /proc/net/tcp; }	# the client's end
+mkfifo /tmp/fifo	# open for reading and writing, it never ends
+silent() {	# a server that says nothing
+	busybox nc -l -p 47592 <>/tmp/fifo >/dev/null &
 	nc=$!
 	retry listens 47592
-	killed 127.0.0.1
+	killed met 127.0.0.1
 	rc=$?
 	kill $nc 2>/dev/null
+	wait $nc
 	return $rc
 }
-step kill-waiting-for-address silent ''
+step kill-waiting-for-address silent
 transfer() {	# SERVER CLIENT THERE: the client is killed, the server has to notice
 	# shellcheck disable=SC2086
 	server $1 -S 64 -I 100000000
@@ -184,9 +194,10 @@ nonsense() {	# SENTENCE BYTES: what a client says to a server that sends that
 	busybox nc -l -p 47592 </tmp/bytes >/dev/null &
 	nc=$!
 	retry listens 47592
-	kofi pingpong -T 2 127.0.0.1 >/tmp/out 2>&1
+	kofi pingpong 127.0.0.1 >/tmp/out 2>&1
 	rc=$?
 	kill $nc 2>/dev/null
+	wait $nc
 	cat /tmp/out
 	[ $rc = 1 ] && grep -q "$1" /tmp/out && retry nothing
 }
@@ -203,9 +214,12 @@ step address-closed nonsense "connection: Connection refused" \
 no_data() {	# a client that has no data connection to offer
 	server -T 1
 	retry listens 47592
-	sleep 2 | busybox nc 127.0.0.1 47592 >/dev/null
+	busybox nc 127.0.0.1 47592 <>/tmp/fifo >/dev/null &
+	nc=$!
 	wait "$server"
 	rc=$?
+	kill $nc 2>/dev/null
+	wait $nc
 	cat /tmp/server
 	[ $rc = 1 ] && grep -q "connection request: Connection timed out" /tmp/server
 }
@@ -215,10 +229,10 @@ step no-data-connection no_data
 
 differ() {	# SENTENCE OPTIONS_OF_SERVER OPTIONS_OF_CLIENT
 	# shellcheck disable=SC2086
-	server -T 2 $2
+	server -T $((2 * VM_SLOW)) $2
 	retry listens 47592
 	# shellcheck disable=SC2086
-	kofi pingpong -T 2 $3 127.0.0.1 >/tmp/out 2>&1
+	kofi pingpong -T $((2 * VM_SLOW)) $3 127.0.0.1 >/tmp/out 2>&1
 	rc=$?
 	wait "$server"
 	cat /tmp/out /tmp/server
