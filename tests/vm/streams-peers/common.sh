@@ -12,7 +12,9 @@ operations=500
 link="10.0.0.2 addr2=10.0.0.1"
 round=0
 
-once() {	# WORD...
+once() { either "$@" || { echo "once more:" && either "$@"; }; }	# not by chance
+
+either() {	# WORD...
 	round=$((round + 1))
 	# shellcheck disable=SC2086
 	set -- "$@" $link $options
@@ -42,10 +44,7 @@ both() {	# ALLOWED NS GAP NAME=NUMBER... / ALLOWED NS GAP NAME=NUMBER...
 peers() {
 	load kofi_sock kofi_bench && forget || exit
 	# of this machine alone, while the other one does the same
-	for size in $sizes; do
-		step "allowed-$size" limit_measured "$size"
-		limit_measured "$size"
-	done
+	for size in $sizes; do check "allowed-$size" limit_measured "$size"; done
 	sync measured
 	limit() { limit_measured "$1"; }
 	over net plain small-twoway late

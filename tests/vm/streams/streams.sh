@@ -108,11 +108,13 @@ measure() {	# KIND SIZE OPTION...
 limit_measured() {	# SIZE
 	eval "allowed=\${allowed_$1:-}"
 	[ -z "$allowed" ] || return 0
-	echo "raw send 1 $1 10 50" >$run && read -r ns _ <$run || return
-	allowed=$((30 + 2 * ns / 50 / 1000000))
-	eval "allowed_$1=$allowed"
-	echo "$1 bytes: $allowed ticks are allowed"
-	[ "$allowed" -lt 150 ] && return
+	for _ in 1 2 3; do
+		echo "raw send 1 $1 10 50" >$run && read -r ns _ <$run || return
+		allowed=$((30 + 2 * ns / 50 / 1000000))
+		echo "$1 bytes: $allowed ticks are allowed"
+		eval "allowed_$1=$allowed"
+		[ "$allowed" -ge 150 ] || return 0
+	done
 	echo "this machine is too slow to tell"
 	return 1
 }
