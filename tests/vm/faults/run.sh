@@ -24,6 +24,8 @@ results() {	# SUITE: of its last run; fails unless all of it passed
 
 at_least() { [ "$(cat $suite/$1 2>/dev/null || echo 0)" -ge "$2" ]; }
 
+asleep() { grep -q nanosleep /proc/$clock/wchan; }
+
 set_to() {	# VALUE FILE: until it is so
 	until echo "$1" >"$2"; do :; done
 }
@@ -43,9 +45,9 @@ faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
 	load kofi_contract_kunit stress_faulty=1 stress_ms=250000 &
 	job=$!
 	retry at_least "$2" 2 || return
-	sleep $(($4 / 1000)) &
+	sleep $(($4 * VM_SLOW / 1000)) &
 	clock=$!
-	sleep 0.5	# that one is on its way then, and needs no memory
+	retry asleep || return	# that one needs no memory any more
 	for f in failslab fail_page_alloc; do echo 1000000 >$fail/$f/times; done
 	set_to "$3" $fail/failslab/probability
 	set_to "$3" $fail/fail_page_alloc/probability
