@@ -246,10 +246,10 @@ step no-object fails_saying "kofi: no object 77 is open" kofi stat 77
 listens_in() { "$@" cat /proc/net/tcp /proc/net/tcp6 | grep -q ':B9E8 .* 0A '; }	# 47592
 
 load kofi_pingpong
-kofi pingpong -I 1000000 -S 64 >/tmp/t/server 2>&1 &
+kofi pingpong -I 100000000 -S 64 >/tmp/t/server 2>&1 &
 server=$!
 step listening retry listens_in env
-kofi pingpong -I 1000000 -S 64 127.0.0.1 >/tmp/t/client 2>&1 &
+kofi pingpong -I 100000000 -S 64 127.0.0.1 >/tmp/t/client 2>&1 &
 client=$!
 # Two at work: what one netlink socket started ends with it.
 
@@ -303,10 +303,10 @@ churn() {	# objects open and close while they are looked at
 }
 step churn churn
 
-ip netns exec other kofi pingpong -I 1000000 -S 64 >/tmp/t/server 2>&1 &
+ip netns exec other kofi pingpong -I 100000000 -S 64 >/tmp/t/server 2>&1 &
 server=$!
 step netns-listening retry listens_in ip netns exec other
-ip netns exec other kofi pingpong -I 1000000 -S 64 127.0.0.1 >/tmp/t/client 2>&1 &
+ip netns exec other kofi pingpong -I 100000000 -S 64 127.0.0.1 >/tmp/t/client 2>&1 &
 client=$!
 other_connected() { [ "$(ip netns exec other kofi stat ep 2>/dev/null | count connected)" = 2 ]; }
 step netns-stat retry other_connected

@@ -205,7 +205,7 @@ moved() { # KIND NETDEV ADDRESS
 	wait $server
 	server_rc=$?
 	cat /tmp/client /tmp/server
-	[ $client_rc = 1 ] && [ $server_rc = 1 ] && retry nothing && gone "$1" &&
+	[ $client_rc = 1 ] && [ $server_rc = 1 ] && retry nothing && retry gone "$1" &&
 		ip netns del n3
 }
 step rxe-moved moved rxe0 d0 10.1.0.1
