@@ -201,6 +201,7 @@ static struct fid_mr *rm_flood(struct rdm_pair *t)
 /* They wait for slots, in order, and none is lost. */
 static void rm_flooded(struct kunit *test)
 {
+	const unsigned long end = jiffies + msecs_to_jiffies(RDM_TIMEOUT);
 	struct rdm_pair *t = rm_alloc(test, RM_SLOTS);
 	struct fid_mr *mr = rm_flood(t);
 	int i;
@@ -210,6 +211,8 @@ static void rm_flooded(struct kunit *test)
 	for (i = 0; i < RM_FLOOD; i++)
 		rm_written(t);
 	rm_empty(t, &t->to);
+	while (rdm_fid_stat(&t->to.ep->fid, "rx_held") && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, rdm_fid_stat(&t->to.ep->fid, "rx_held"), 0);
 }
 

@@ -85,7 +85,7 @@ static void rxc_held(struct kunit *test)
 	}
 	rxt_expect(test, a->tx, t->out + fit - 1, 0);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(a->tx, &entry, 1), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "rx_held"), fit);
+	rxt_held(test, b, fit);
 
 	for (i = 0; i < RXT_TX; i++) {
 		KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->in, 8, NULL,

@@ -113,6 +113,7 @@ static void rxt_forge(struct kunit *test)
 	struct rxt *t = test->priv;
 	struct rxt_end *b = &t->end[1];
 	struct rxm_hdr *h = (struct rxm_hdr *)t->out;
+	struct fi_cq_err_entry e;
 	struct rxm_cm_req req;
 	struct rxt_raw *r = rxt_raw_alloc(test);
 	unsigned int i;
@@ -126,6 +127,8 @@ static void rxt_forge(struct kunit *test)
 	for (i = 0; i < (f->times ?: 1); i++) {
 		const struct rxm_hdr *hdr = i ? &f->then : &f->hdr;
 
+		if (i)
+			KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
 		rxm_hdr_format(h, hdr->type, (u32)r->rsp.id + f->other_id,
 			       hdr->msg_id);
 		h->ctrl_data = hdr->ctrl_data;
@@ -369,7 +372,7 @@ static void rxt_flooded_answer(struct kunit *test)
 	rxt_expect(test, a->rx, t->in, 0);
 	KUNIT_EXPECT_EQ(test, rxt_differs(t->in, SZ_1M, 5), SZ_1M);
 	rxt_expect(test, b->tx, t->out, 0);
-	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "rx_held"), n);
+	rxt_held(test, b, n);
 	for (i = 0; i < n; i++) {
 		KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->in, 8, NULL,
 					       b->peer[0], i, 0, t->in), 0);
@@ -554,7 +557,7 @@ static void rxt_rejected_always(struct kunit *test)
 	ssize_t n;
 
 	rxt_close_end(test, a);
-	t->timeout = 200;
+	t->timeout = TEST_LIMIT(200);
 	rxt_open_end(test, t, a);
 	rxt_raw_listen(test, r);
 	peer = rxt_raw_known(test, r, a);
@@ -694,7 +697,7 @@ static void rxt_lost(struct kunit *test, u32 process)
 	int i;
 
 	rxt_close_end(test, a);
-	t->timeout = 1000;
+	t->timeout = TEST_LIMIT(1000);
 	rxt_open_end(test, t, a);
 	rxt_raw_full(test, r, 7ULL << 32 | 5);
 	/* the first attempt would be over */

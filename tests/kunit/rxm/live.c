@@ -209,6 +209,16 @@ u64 rxt_stat(struct fid_ep *ep, const char *name)
 	return s.value;
 }
 
+/* So many buffers of packets are held, or will be soon. */
+void rxt_held(struct kunit *test, struct rxt_end *e, u64 n)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
+
+	while (rxt_stat(e->ep, "rx_held") != n && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, rxt_stat(e->ep, "rx_held"), n);
+}
+
 /* ---------------------------------------------------------------- messages */
 
 void rxt_exchange(struct kunit *test, size_t len, bool tagged, bool late)

@@ -54,6 +54,7 @@ size_t rxt_differs(const u8 *buf, size_t len, unsigned int seed);
 int rxt_comp(struct fid_cq *cq, struct fi_cq_err_entry *e, fi_addr_t *src);
 void rxt_expect(struct kunit *test, struct fid_cq *cq, void *context, int err);
 u64 rxt_stat(struct fid_ep *ep, const char *name);
+void rxt_held(struct kunit *test, struct rxt_end *e, u64 n);
 void rxt_exchange(struct kunit *test, size_t len, bool tagged, bool late);
 
 #endif /* _KOFI_TESTS_RXM_LIVE_H */

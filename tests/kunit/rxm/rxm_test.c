@@ -37,7 +37,7 @@ static void rxt_unexpected(struct kunit *test)
 		rxt_exchange(test, rxt_lens[i], false, true);
 		rxt_exchange(test, rxt_lens[i], true, true);
 	}
-	KUNIT_EXPECT_EQ(test, rxt_stat(t->end[1].ep, "rx_held"), 0);
+	rxt_held(test, &t->end[1], 0);
 	KUNIT_EXPECT_EQ(test, rxt_stat(t->end[1].ep, "peers"), 1);
 	KUNIT_EXPECT_EQ(test, rxt_stat(t->end[0].ep, "tx_early"), 0);
 }
@@ -685,7 +685,7 @@ static void rxt_flood(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, n, got);
 		got++;
 	}
-	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "rx_held"), 0);
+	rxt_held(test, b, 0);
 }
 
 struct rxt_call {
