@@ -639,7 +639,7 @@ KUNIT_ARRAY_PARAM_DESC(bad_cm, bad_cms, name);
 static void hostile_request(struct kunit *test)
 {
 	const struct ct_opts opts = {
-		.unconnected = true, .handshake_ms = 400,
+		.unconnected = true, .handshake_ms = TEST_LIMIT(400),
 	};
 	const struct cm_param *c = test->param_value;
 	struct hostile *h = hostile_open(test, &opts);
@@ -709,7 +709,7 @@ static void hostile_request_in_pieces(struct kunit *test)
 static void hostile_flood(struct kunit *test)
 {
 	const struct ct_opts opts = {
-		.unconnected = true, .handshake_ms = 4000,
+		.unconnected = true, .handshake_ms = TEST_LIMIT(4000),
 	};
 	struct hostile *h = hostile_open(test, &opts);
 	struct ct_pair *p = h->bad;
@@ -736,7 +736,7 @@ static void hostile_flood(struct kunit *test)
 	fi_freeinfo(ev->cm.info);
 	raw_release(h);
 	/* The rest time out, and all is as before. */
-	for (i = 0; i < 200 && stat_of(test, &p->pep->fid, "pending"); i++)
+	for (i = 0; i < TEST_LIMIT(200) && stat_of(test, &p->pep->fid, "pending"); i++)
 		ct_wait(p, false, 50);
 	KUNIT_EXPECT_EQ(test, stat_of(test, &p->pep->fid, "pending"), 0);
 	KUNIT_EXPECT_GT(test, stat_of(test, &p->pep->fid, "timeouts"), 0);
@@ -879,7 +879,7 @@ static void hostile_answer(struct kunit *test)
 		.sin_addr = ((struct sockaddr_in *)&p->addr)->sin_addr,
 	};
 	struct socket *listener;
-	unsigned int ms = 700;
+	unsigned int ms = TEST_LIMIT(700);
 	int err;
 
 	KUNIT_ASSERT_EQ(test, sock_create_kern(&init_net, AF_INET, SOCK_STREAM,
@@ -936,7 +936,7 @@ static void hostile_silent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ret, 0);
 	KUNIT_EXPECT_EQ(test, ev->event, FI_SHUTDOWN);
 	KUNIT_EXPECT_GE(test, jiffies_to_msecs(jiffies - begin), 900);
-	KUNIT_EXPECT_LE(test, jiffies_to_msecs(jiffies - begin), 4000);
+	KUNIT_EXPECT_LE(test, jiffies_to_msecs(jiffies - begin), TEST_LIMIT(4000));
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	KUNIT_EXPECT_EQ(test, s2->wc.err, ETIMEDOUT);
 	KUNIT_EXPECT_NE(test, h->recv->wc.err, 0);
@@ -947,7 +947,7 @@ static void hostile_silent(struct kunit *test)
 /* It answers at last; and it acknowledges late. Both are its right. */
 static void hostile_slow(struct kunit *test)
 {
-	const struct ct_opts opts = { .mode = CT_READ, .silence_ms = 2000 };
+	const struct ct_opts opts = { .mode = CT_READ, .silence_ms = TEST_LIMIT(2000) };
 	struct hostile *h = hostile_live(test, &opts);
 	struct ct_pair *p = h->bad;
 	struct ct_op *s = ct_op(p);
@@ -960,7 +960,7 @@ static void hostile_slow(struct kunit *test)
 	ct_wait(p, false, 600);
 	release_sock(h->raw->sk);
 	/* alive, and past the time-out without the ack */
-	ct_wait(p, false, 3000);
+	ct_wait(p, false, opts.silence_ms + 1000);
 	ct_expect_no_event(test, p->side[1].eq);
 	KUNIT_EXPECT_FALSE(test, ct_is_done(s));
 	KUNIT_EXPECT_EQ(test, raw_recv(h->raw, h->buf, 116), 116);
