@@ -400,7 +400,7 @@ static void hs_flood(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, sock);
-	a->handshake = TEST_LIMIT(400);
+	a->handshake = TEST_LIMIT(2000);
 	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
 	sk = ksk_rdm(ksk_ep(a->ep))->listener.sock->sk;
 	WRITE_ONCE(ksk_max_unknown, HS_UNKNOWN);
