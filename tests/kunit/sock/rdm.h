@@ -66,6 +66,8 @@ void rdm_sent(struct kunit *test, struct rdm_node *n, int count, int err);
 void rdm_alone(struct kunit *test, const struct rdm_node *n);
 void rdm_tsend(struct kunit *test, struct rdm_node *n, fi_addr_t peer,
 	       int i, size_t len, u64 flags);
+void rdm_tpost(struct kunit *test, struct rdm_node *n, int i, size_t len);
+void rdm_treceived(struct kunit *test, struct rdm_node *n, int i, size_t len);
 void rdm_trecv(struct kunit *test, struct rdm_node *n, int i, size_t len);
 struct socket *rdm_deaf(struct kunit *test, struct sockaddr_in *addr);
 struct socket *rdm_raw(struct kunit *test, const struct rdm_node *n);

@@ -269,17 +269,29 @@ void rdm_tsend(struct kunit *test, struct rdm_node *n, fi_addr_t peer,
 	KUNIT_ASSERT_EQ(test, fi_tsendmsg(n->ep, &msg, flags), 0);
 }
 
-void rdm_trecv(struct kunit *test, struct rdm_node *n, int i, size_t len)
+void rdm_tpost(struct kunit *test, struct rdm_node *n, int i, size_t len)
+{
+	struct rdm_test *t = test->priv;
+
+	KUNIT_ASSERT_EQ(test, fi_trecv(n->ep, t->in + i * len, len, NULL,
+				       FI_ADDR_UNSPEC, i, 0, NULL), 0);
+}
+
+void rdm_treceived(struct kunit *test, struct rdm_node *n, int i, size_t len)
 {
 	struct rdm_test *t = test->priv;
 	struct fi_cq_err_entry e;
 
-	KUNIT_ASSERT_EQ(test, fi_trecv(n->ep, t->in + i * len, len, NULL,
-				       FI_ADDR_UNSPEC, i, 0, NULL), 0);
 	KUNIT_ASSERT_EQ(test, live_comp(n->rx, &e), 0);
 	KUNIT_EXPECT_EQ(test, e.tag, (u64)i);
 	KUNIT_EXPECT_EQ(test, e.len, len);
 	KUNIT_EXPECT_MEMEQ(test, t->in + i * len, t->out + i * len, len);
+}
+
+void rdm_trecv(struct kunit *test, struct rdm_node *n, int i, size_t len)
+{
+	rdm_tpost(test, n, i, len);
+	rdm_treceived(test, n, i, len);
 }
 
 struct socket *rdm_raw(struct kunit *test, const struct rdm_node *n)

@@ -322,9 +322,10 @@ static void rdm_rendezvous_expired_test(struct kunit *test)
 	b->expire = TEST_LIMIT(30);
 	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
 	WRITE_ONCE(ksk_rendezvous_min, min);
+	rdm_tpost(test, b, 1, 4000);
 	for (i = 0; i < 3; i++)
 		rdm_tsend(test, a, peer[0], i, 4000, 0);
-	rdm_trecv(test, b, 1, 4000);
+	rdm_treceived(test, b, 1, 4000);
 	rdm_sent(test, a, 3, 0);
 	KUNIT_EXPECT_EQ(test, rdm_stat(b, "rx_expired"), 2);
 	KUNIT_EXPECT_EQ(test, rdm_stat(b, "connections"), 1);
@@ -332,8 +333,9 @@ static void rdm_rendezvous_expired_test(struct kunit *test)
 	rdm_tsend(test, a, peer[0], 4, 4000, FI_DELIVERY_COMPLETE);
 	rdm_sent(test, a, 1, ECONNRESET);
 	KUNIT_EXPECT_EQ(test, rdm_stat(b, "rx_expired"), 3);
+	rdm_tpost(test, b, 5, 4000);
 	rdm_tsend(test, a, peer[0], 5, 4000, FI_DELIVERY_COMPLETE);
-	rdm_trecv(test, b, 5, 4000);
+	rdm_treceived(test, b, 5, 4000);
 	rdm_sent(test, a, 1, 0);
 }
 
