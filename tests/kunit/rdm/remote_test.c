@@ -309,6 +309,8 @@ static void rm_calls(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, d->wc.mr_key,
 				rm_told(t) ? fi_mr_key(mr) : 0);
 	}
+	/* its callbacks use what is freed before it is closed otherwise */
+	rdm_close_end(test, &t->to);
 }
 
 /* -------------------------------------------------------- events of regions */

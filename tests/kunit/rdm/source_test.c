@@ -408,6 +408,8 @@ static void sr_calls(struct kunit *test)
 		KUNIT_EXPECT_MEMEQ(test, (void *)&d->from, (void *)&name, len);
 		KUNIT_EXPECT_MEMEQ(test, t->in, t->out, 100 * i);
 	}
+	/* its callbacks use what is freed before it is closed otherwise */
+	rdm_close_end(test, &t->to);
 }
 
 /* It comes with FI_SOURCE, and to who asks for it. */
