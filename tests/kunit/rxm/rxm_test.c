@@ -559,6 +559,7 @@ static void rxt_matching(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out, RXM_SAR, NULL, a->peer[1],
 				       5, a), 0);
 	do {
+		cond_resched();
 		KUNIT_ASSERT_EQ(test, fi_trecvmsg(b->ep, &peek, FI_PEEK), 0);
 	} while (rxt_comp(b->rx, &e, &src) == FI_ENOMSG);
 	KUNIT_EXPECT_EQ(test, e.len, RXM_SAR);
@@ -571,6 +572,7 @@ static void rxt_matching(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_tsend(a->ep, t->out, RXT_BIG, NULL, a->peer[1],
 				       5, a), 0);
 	do {
+		cond_resched();
 		KUNIT_ASSERT_EQ(test, fi_trecvmsg(b->ep, &peek, FI_PEEK |
 						  FI_DISCARD), 0);
 	} while (rxt_comp(b->rx, &e, &src) == FI_ENOMSG);
