@@ -917,7 +917,7 @@ static void hostile_answer(struct kunit *test)
 /* Its host answers nothing any more: the lock keeps all segments waiting. */
 static void hostile_silent(struct kunit *test)
 {
-	const struct ct_opts opts = { .mode = CT_READ, .silence_ms = 1000 };
+	const struct ct_opts opts = { .mode = CT_READ, .silence_ms = TEST_LIMIT(1000) };
 	struct hostile *h = hostile_live(test, &opts);
 	struct ct_pair *p = h->bad;
 	struct ct_op *s = ct_op(p), *s2 = ct_op(p);

@@ -642,7 +642,9 @@ static void zc_ends_out(struct kunit *test)
 /* The peer's host answers nothing any more, with the pages sent to it. */
 static void zc_silent(struct kunit *test)
 {
-	const struct ct_opts opts = { .mode = CT_SOFTIRQ, .silence_ms = 1000 };
+	const struct ct_opts opts = {
+		.mode = CT_SOFTIRQ, .silence_ms = TEST_LIMIT(1000),
+	};
 	struct ct_pair *p = zc_pair_opts(test, opts, 4096, 0);
 	struct sock *peer = zc_ep(p, 1)->conn->sock->sk;
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
@@ -680,8 +682,7 @@ static int zc_close_thread(void *arg)
 	struct zc_closer *c = arg;
 
 	ct_ep_close(c->p, 0);
-	complete(&c->done);
-	return 0;
+	kthread_complete_and_exit(&c->done, 0);
 }
 
 /*
