@@ -234,15 +234,27 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 		if (!ep->left)
 			WRITE_ONCE(ep->left, jiffies ?: 1);
 		break;
+	/* not RDMA_CM_EVENT_UNREACHABLE: a neighbour's change ends no attempt */
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
 		ep->asked = false;
 		break;
 	default:
 		break;
 	}
+}
+
+/*
+ * Who has asked is also told so when a neighbour on the way to the peer has another
+ * hardware address, as after a failover, or is being resolved anew. Then a queue pair
+ * that is connected finds out itself whether the peer is there.
+ */
+static bool vrb_cm_neighbour(const struct vrb_ep *ep,
+			     const struct rdma_cm_event *ev)
+{
+	return ev->event == RDMA_CM_EVENT_UNREACHABLE &&
+	       READ_ONCE(ep->established) && !ep->base.info->handle;
 }
 
 static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
@@ -253,7 +265,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 	trace_kofi_verbs_cm(ep->base.obj.id, rdma_event_msg(ev->event),
 			    ev->status);
 	vrb_cm_note(ep, ev->event);
-	if (READ_ONCE(ep->dead))
+	if (READ_ONCE(ep->dead) || vrb_cm_neighbour(ep, ev))
 		return;
 
 	switch (ev->event) {
@@ -288,7 +300,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 	default:
 		break;
 	}
-	/* the manager may miss the last message of a connection that stands */
+	/* who has accepted may miss the last message of a connection that stands */
 	if (err && READ_ONCE(ep->established))
 		vrb_ep_abort(ep, -err);
 	else if (err)

@@ -833,20 +833,34 @@ static void fault_retries(struct kunit *test)
 
 /* -------------------------------------------------------------- connections */
 
-/* The manager has not got the last message of a connection that stands. */
-static void fault_unreachable(struct kunit *test)
+static void vf_unreachable(struct ct_pair *p, int side)
 {
-	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, 0);
 	struct rdma_cm_event ev = {
 		.event = RDMA_CM_EVENT_UNREACHABLE, .status = -ETIMEDOUT,
 	};
-	struct rdma_cm_id *id = vrb_ep(p->side[1].ep)->id;
-	struct ct_op *rx = ct_op(p);
+	struct rdma_cm_id *id = vrb_ep(p->side[side].ep)->id;
 
-	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, rx, ct_buf(p, VF_LEN), VF_LEN), 0);
 	rdma_lock_handler(id);
-	KUNIT_EXPECT_EQ(test, id->event_handler(id, &ev), 0);
+	KUNIT_EXPECT_EQ(p->test, id->event_handler(id, &ev), 0);
 	rdma_unlock_handler(id);
+}
+
+/*
+ * A connection that stands: a neighbour's hardware address has changed, of which
+ * the manager tells who has asked; and who has accepted, that it has not got the
+ * last message.
+ */
+static void fault_unreachable(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, CT_SOFTIRQ, 0);
+	struct ct_op *rx;
+
+	vf_unreachable(p, 0);
+	vf_exchange(p);
+	ct_expect_no_event(test, p->side[0].eq);
+	rx = ct_op(p);
+	KUNIT_ASSERT_EQ(test, ct_recv(p, 1, rx, ct_buf(p, VF_LEN), VF_LEN), 0);
+	vf_unreachable(p, 1);
 	ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
 	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
