@@ -40,19 +40,26 @@
 /* How often the device is asked */
 #define VRB_LOOK	max(HZ / 100, 1)
 
+/* The endpoint must end; the work item does the rest. Is that the first reason? */
+static bool vrb_ep_dies(struct vrb_ep *ep, int err)
+{
+	bool first = !cmpxchg(&ep->dead, 0, err);
+
+	if (first)
+		mod_delayed_work(vrb_wq, &ep->work, 0);
+	return first;
+}
+
 /**
  * vrb_ep_abort - the endpoint must end
  * @ep: the endpoint
  * @err: why, a positive error code; ESHUTDOWN if the peer has disconnected
  *
- * The work item does the rest.
- *
  * Context: any.
  */
 void vrb_ep_abort(struct vrb_ep *ep, int err)
 {
-	if (!cmpxchg(&ep->dead, 0, err))
-		mod_delayed_work(vrb_wq, &ep->work, 0);
+	vrb_ep_dies(ep, err);
 }
 
 /**
@@ -71,8 +78,10 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
 	if (wc->status != IB_WC_WR_FLUSH_ERR) {
 		trace_kofi_verbs_error(ep, wc);
 		vrb_ep_abort(ep, err);
-	} else if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED) {
-		vrb_ep_abort(ep, ESHUTDOWN);
+	} else if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED &&
+		   vrb_ep_dies(ep, ESHUTDOWN)) {
+		/* nothing else tells why: such as rxe, when it gets no memory */
+		trace_kofi_verbs_error(ep, wc);
 	}
 }
 

@@ -35,7 +35,7 @@ TRACE_EVENT(kofi_verbs_tx,
 		  __entry->wrs, __entry->signaled, __entry->err)
 );
 
-/* A work request that has failed, and was not only flushed */
+/* A work request that has failed, or has been flushed before anything said why */
 TRACE_EVENT(kofi_verbs_error,
 	TP_PROTO(const struct vrb_ep *ep, const struct ib_wc *wc),
 	TP_ARGS(ep, wc),
