@@ -552,6 +552,7 @@ static int vrb_ep_close(struct fi_fid *fid)
 	cancel_delayed_work_sync(&ep->work);
 	timer_shutdown_sync(&ep->retry);
 	timer_shutdown_sync(&ep->idle);
+	timer_shutdown_sync(&ep->overdue);
 	vrb_mr_ep_exit(ep);
 	kofi_ep_exit(&ep->base);
 	vrb_rxq_exit(&ep->rxq);
@@ -732,6 +733,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	INIT_DELAYED_WORK(&ep->watch, vrb_cm_watch);
 	timer_setup(&ep->retry, vrb_ep_retry_timer, 0);
 	timer_setup(&ep->idle, vrb_tx_idle, 0);
+	timer_setup(&ep->overdue, vrb_tx_overdue, 0);
 	vrb_tunables_init(&ep->tun);
 	vrb_mr_ep_init(ep);
 	spin_lock_init(&ep->tx_lock);
@@ -757,6 +759,7 @@ exit:
 free:
 	timer_shutdown_sync(&ep->retry);
 	timer_shutdown_sync(&ep->idle);
+	timer_shutdown_sync(&ep->overdue);
 	mutex_destroy(&ep->cm_mutex);
 	kfree(ep);
 	return err;

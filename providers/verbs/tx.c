@@ -33,8 +33,10 @@
  *
  * Two work requests belong to no operation: writes of no bytes, which touch
  * nothing at the peer. One is the last of a connection that is shut down; its
- * completion says that everything before has completed. The other, from a timer,
- * makes an idle connection notice a peer that has died.
+ * completion says that everything before has completed. The other, the probe, is a
+ * timer's: it completes unsignaled operations with nothing behind them, whose slots
+ * and records others may wait for, and makes an idle connection notice a peer that
+ * has died.
  *
  * Errors
  *
@@ -50,6 +52,9 @@
 
 /* Unsignaled operations in a row at most */
 #define VRB_TX_UNREPORTED	32
+
+/* How long they wait for one that is signaled */
+#define VRB_TX_OVERDUE		max(HZ / 50, 2)
 
 /* What a completion says has happened */
 static const u64 vrb_tx_wc_flags[] = {
@@ -308,40 +313,37 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 	return waits;
 }
 
-/* All before it has ended; with nothing behind it, that is all there is. */
+/* All before it has ended; if it has failed that is the end of the endpoint. */
 static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_probe);
-	struct llist_node *ops = NULL;
+	struct llist_node *ops;
 	unsigned long irq;
 
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	ops = ep->tx_probed;
+	ep->tx_probed = NULL;
+	ep->tx_probing = false;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (wc->status)
 		vrb_ep_failed(ep, wc, vrb_wc_error(wc->status));
-	spin_lock_irqsave(&ep->tx_lock, irq);
-	ep->tx_probing = false;
-	/* what waits for more to follow, or never will, has not been with it */
-	if (!wc->status && !ep->nr_links && !ep->tx_closed &&
-	    ep->tx_probed == ep->stats.tx_wrs)
-		ops = vrb_tx_take_unsignaled(ep);
-	spin_unlock_irqrestore(&ep->tx_lock, irq);
-	vrb_tx_complete_unsignaled(ep, ops);
+	else
+		vrb_tx_complete_unsignaled(ep, ops);
 }
 
-/* With tx_lock held */
+/* With tx_lock held. The device has what waited for more to follow then, too. */
 static void vrb_tx_post_probe(struct vrb_ep *ep)
 {
-	if (ep->tx_closed || ep->tx_probing)
+	if (ep->tx_closed || ep->tx_probing ||
+	    vrb_tx_post_nothing(ep, &ep->tx_probe))
 		return;
-	ep->tx_probing = !vrb_tx_post_nothing(ep, &ep->tx_probe);
-	/* with what that has handed over first */
-	ep->tx_probed = ep->stats.tx_wrs;
+	ep->tx_probing = true;
+	ep->tx_probed = vrb_tx_take_unsignaled(ep);
 }
 
 /**
- * vrb_tx_probe - learn whether unsignaled operations after all others have ended
+ * vrb_tx_probe - have unsignaled operations after all others complete
  * @ep: a connected endpoint
- *
- * They stay on the list until a completion comes.
  *
  * Context: any.
  */
@@ -356,10 +358,28 @@ void vrb_tx_probe(struct vrb_ep *ep)
 }
 
 /**
+ * vrb_tx_overdue - the same when nothing has followed them for a while
+ * @t: the endpoint's timer, which starts with the first of them
+ *
+ * Context: softirq.
+ */
+void vrb_tx_overdue(struct timer_list *t)
+{
+	struct vrb_ep *ep = container_of(t, struct vrb_ep, overdue);
+	unsigned long irq;
+
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	if (ep->tx_unreported)
+		vrb_tx_post_probe(ep);
+	/* the probe before is on its way, or there was no room for this one */
+	if (ep->tx_unreported && !ep->tx_closed)
+		mod_timer(t, jiffies + VRB_TX_OVERDUE);
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
+}
+
+/**
  * vrb_tx_idle - send something if nothing is outstanding whose end is reported
  * @t: the endpoint's timer, which starts with the connection
- *
- * Unsignaled operations after all others stay on the list when they have ended.
  *
  * Context: softirq.
  */
@@ -622,6 +642,7 @@ static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 		op->next.next = ep->tx_unsignaled;
 		ep->tx_unsignaled = &op->next;
 		ep->tx_unreported++;
+		timer_reduce(&ep->overdue, jiffies + VRB_TX_OVERDUE);
 		vrb_stat_inc(&ep->stats.tx_unsignaled);
 	}
 	return 0;

@@ -571,6 +571,7 @@ struct vrb_stats {
  * @watch: bounds the time for connecting, and for sending what is left
  * @retry: see vrb_retry()
  * @idle: sees to it that something is sent now and then
+ * @overdue: and that unsignaled operations complete
  * @tun: options
  * @local: own address
  * @peer: the other one's
@@ -612,10 +613,10 @@ struct vrb_stats {
  * @stats: statistics
  * @links: VRB_LINKS work requests, to be posted together
  * @tx_blocks: for long vectors
- * @tx_probed: stats.tx_wrs when the probe was posted
+ * @tx_probed: unsignaled operations before the probe, the last one first
  * @tx_left: @sq_done as @watch has seen it last, of an endpoint that shuts down
  * @tx_last: of the work request after all others, when the consumer shuts down
- * @tx_probe: of the one that asks whether the peer is alive
+ * @tx_probe: of the one that asks whether all before it has ended
  * @mr_posted: regions of a pool the device has, or is to invalidate
  * @mr_free: of @mr_wrs, free
  * @mr_open: regions that may still need one for their end
@@ -651,6 +652,7 @@ struct vrb_ep {
 	struct delayed_work	watch;
 	struct timer_list	retry;
 	struct timer_list	idle;
+	struct timer_list	overdue;
 	struct vrb_tunables	tun;
 	union kofi_ip		local;
 	union kofi_ip		peer;
@@ -690,7 +692,7 @@ struct vrb_ep {
 	struct vrb_stats	stats;
 	void			*links;
 	struct vrb_blocks	tx_blocks;
-	unsigned long		tx_probed;
+	struct llist_node	*tx_probed;
 	u32			tx_left;
 	struct ib_cqe		tx_last;
 	struct ib_cqe		tx_probe;
@@ -769,6 +771,7 @@ void vrb_tx_close(struct vrb_ep *ep);
 bool vrb_tx_finish(struct vrb_ep *ep);
 void vrb_tx_probe(struct vrb_ep *ep);
 void vrb_tx_push(struct vrb_ep *ep);
+void vrb_tx_overdue(struct timer_list *t);
 void vrb_tx_idle(struct timer_list *t);
 void vrb_tx_flush(struct vrb_ep *ep, bool drained);
 /* Has the device work requests of operations, as far as is known? Any context */

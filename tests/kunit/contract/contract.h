@@ -117,6 +117,7 @@ struct ct_event {
  * @caps: capabilities, 0 for messages alone
  * @mr_mode: what the consumer lives with in registration
  * @cq_size: of every queue, 0 for one that is large enough for all tests
+ * @one_cq: each end has one queue for both directions
  * @selective: bind with FI_SELECTIVE_COMPLETION
  * @locked: done() and posts share a lock, as consumers do
  * @write_space: install the callback on both ends
@@ -139,6 +140,7 @@ struct ct_opts {
 	size_t		tx_size;
 	size_t		rx_size;
 	size_t		cq_size;
+	bool		one_cq;
 	bool		selective;
 	bool		locked;
 	bool		write_space;

@@ -147,6 +147,45 @@ static void flow_receives_refused(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* An inject that has arrived gives its slot back although nothing follows it. */
+static void flow_injected_slot(struct kunit *test)
+{
+	enum { SLOTS = 8, INJECTS = 3 };
+	const struct ct_opts opts = {
+		.mode = ct_mode_of(test), .cq_size = SLOTS, .one_cq = true,
+		.write_space = true,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	u8 *buf = ct_buf(p, 64);
+	int i;
+
+	for (i = 0; i < INJECTS; i++) {
+		struct ct_op *r = ct_op(p);
+
+		KUNIT_ASSERT_EQ(test, ct_recv(p, 1, r, buf, 64), 0);
+		KUNIT_ASSERT_EQ(test, ct_inject(p, 0, buf, 8), 0);
+		KUNIT_ASSERT_TRUE(test, ct_wait_done(p, r));
+	}
+	for (i = 0; i < SLOTS; i++) {
+		struct ct_op *r = ct_op(p);
+		ssize_t ret;
+		int seen;
+
+		for (;;) {
+			seen = atomic_read(&p->side[0].space);
+			ret = ct_recv(p, 0, r, buf, 64);
+			if (ret != -EAGAIN)
+				break;
+			KUNIT_ASSERT_TRUE_MSG(test,
+					      ct_wait(p, atomic_read(&p->side[0].space) != seen,
+						      CT_TIMEOUT_MS),
+					      "receive %d", i);
+		}
+		KUNIT_ASSERT_EQ(test, ret, 0);
+	}
+	ct_pair_close(p);
+}
+
 /* --------------------------------------------------- 10: completion queues */
 
 /*
@@ -269,6 +308,7 @@ static void flow_both_ways(struct kunit *test)
 static struct kunit_case contract_flow_cases[] = {
 	KUNIT_CASE_PARAM(flow_stalled_receiver, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(flow_receives_refused, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(flow_injected_slot, ct_mode_gen_params),
 	KUNIT_CASE(flow_small_queue),
 	KUNIT_CASE(flow_progress_unread),
 	KUNIT_CASE_PARAM(flow_both_ways, ct_mode_gen_params),

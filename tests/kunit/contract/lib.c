@@ -826,6 +826,7 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 {
 	u64 sel = p->opts.selective ? FI_SELECTIVE_COMPLETION : 0;
 	struct ct_side *s = &p->side[side];
+	struct fid_cq *rx;
 	int err;
 
 	s->tx.closed = false;
@@ -835,7 +836,8 @@ int ct_ep_open(struct ct_pair *p, int side, struct fi_info *info)
 		return err;
 	err = fi_ep_bind(s->ep, &s->eq->fid, 0);
 	err = err ?: fi_ep_bind(s->ep, &s->tx.cq->fid, FI_TRANSMIT | sel);
-	err = err ?: fi_ep_bind(s->ep, &s->rx.cq->fid, FI_RECV | sel);
+	rx = p->opts.one_cq ? s->tx.cq : s->rx.cq;
+	err = err ?: fi_ep_bind(s->ep, &rx->fid, FI_RECV | sel);
 	if (!err && ct_rdm())
 		err = fi_ep_bind(s->ep, &s->av->fid, 0);
 	if (!err && side && p->srx)
