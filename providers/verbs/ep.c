@@ -340,7 +340,7 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
 		if (!ep->iwarp)
-			WRITE_ONCE(ep->refused, jiffies ?: 1);
+			cmpxchg(&ep->refused, 0, jiffies ?: 1);
 		fallthrough;
 	case IB_EVENT_QP_FATAL:
 		vrb_ep_abort(ep, EIO);
