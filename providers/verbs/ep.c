@@ -232,6 +232,8 @@ void vrb_ep_linger(struct vrb_ep *ep)
 {
 	unsigned int noio = memalloc_noio_save();
 
+	/* it has the device, too, and is not queued any more */
+	cancel_work_sync(&ep->grow);
 	mutex_lock(&ep->cm_mutex);
 	if (ep->id)
 		vrb_linger_leave(ep);
@@ -304,7 +306,6 @@ static void vrb_ep_work(struct work_struct *work)
 	} else {
 		vrb_rx_repost(ep);
 		vrb_mr_repost(ep);
-		vrb_read_mrs_grow(ep);
 	}
 }
 
@@ -339,6 +340,7 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 		break;
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
+		/* the first: a peer must not put off the end */
 		if (!ep->iwarp)
 			cmpxchg(&ep->refused, 0, jiffies ?: 1);
 		fallthrough;
@@ -731,6 +733,7 @@ int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 	mutex_init(&ep->cm_mutex);
 	INIT_DELAYED_WORK(&ep->work, vrb_ep_work);
 	INIT_DELAYED_WORK(&ep->watch, vrb_cm_watch);
+	INIT_WORK(&ep->grow, vrb_read_mrs_grow);
 	timer_setup(&ep->retry, vrb_ep_retry_timer, 0);
 	timer_setup(&ep->idle, vrb_tx_idle, 0);
 	timer_setup(&ep->overdue, vrb_tx_overdue, 0);

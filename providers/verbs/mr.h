@@ -51,7 +51,7 @@ struct vrb_read_mrs {
 
 int vrb_read_mrs_init(struct vrb_ep *ep);
 int vrb_read_mrs_need(struct vrb_ep *ep, unsigned int n);
-void vrb_read_mrs_grow(struct vrb_ep *ep);
+void vrb_read_mrs_grow(struct work_struct *work);
 void vrb_read_mrs_end(struct vrb_ep *ep);
 void vrb_read_mrs_exit(struct vrb_ep *ep);
 unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,

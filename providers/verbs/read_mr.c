@@ -14,8 +14,9 @@
  * Each work request that reads gets one: a work request ahead of it registers the
  * memory, and the device invalidates the region when all bytes are there. An
  * endpoint begins with a few. A read for which there are not enough is refused
- * with -EAGAIN; if there may be more, the endpoint's work item makes them, and
- * tells the consumer to try again.
+ * with -EAGAIN; if there may be more, a work item makes them, and tells the
+ * consumer to try again. It is not the one that ends the endpoint, nor in its
+ * queue, as it may wait for memory.
  *
  * Failure
  *
@@ -24,8 +25,8 @@
  *
  * Locks
  *
- * tx_lock guards all of it, but for what is made and freed: that is done under
- * cm_mutex, and not after the endpoint has ended.
+ * tx_lock guards all of it, but for what is added and freed: that is done under
+ * cm_mutex, and nothing is added after the endpoint has ended.
  */
 #include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
@@ -41,29 +42,31 @@
 /* How many there are to begin with, and how many are made at a time */
 #define VRB_READ_STEP	4
 
+/* One more, while the endpoint has the device. No lock: it may take long. */
+static struct ib_mr *vrb_read_mrs_make(struct vrb_ep *ep)
+{
+	struct ib_mr *mr = ib_alloc_mr(ep->dom->pd, IB_MR_TYPE_MEM_REG,
+				       ep->read_mrs.pages);
+
+	if (!IS_ERR(mr))
+		ib_update_fast_reg_key(mr, get_random_u8());
+	return mr;
+}
+
 /* With cm_mutex, while the endpoint has not ended */
-static int vrb_read_mrs_add(struct vrb_ep *ep)
+static void vrb_read_mrs_add(struct vrb_ep *ep, struct ib_mr *mr)
 {
 	struct vrb_read_mrs *s = &ep->read_mrs;
-	struct vrb_read_mr *read_mr;
+	struct vrb_read_mr *read_mr = &s->mem[s->nr];
 	unsigned long irq;
-	struct ib_mr *mr;
 
-	while (s->nr < READ_ONCE(s->want)) {
-		mr = ib_alloc_mr(ep->dom->pd, IB_MR_TYPE_MEM_REG, s->pages);
-		if (IS_ERR(mr))
-			return PTR_ERR(mr);
-		ib_update_fast_reg_key(mr, get_random_u8());
-		read_mr = &s->mem[s->nr];
-		read_mr->mr = mr;
-		spin_lock_irqsave(&ep->tx_lock, irq);
-		read_mr->next = s->free;
-		s->free = read_mr;
-		s->nr_free++;
-		s->nr++;
-		spin_unlock_irqrestore(&ep->tx_lock, irq);
-	}
-	return 0;
+	read_mr->mr = mr;
+	spin_lock_irqsave(&ep->tx_lock, irq);
+	read_mr->next = s->free;
+	s->free = read_mr;
+	s->nr_free++;
+	s->nr++;
+	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
 /**
@@ -78,6 +81,7 @@ int vrb_read_mrs_init(struct vrb_ep *ep)
 	const struct ib_device_attr *attrs = &ep->dom->ib->attrs;
 	struct vrb_read_mrs *s = &ep->read_mrs;
 	int node = ep->base.domain->node;
+	struct ib_mr *mr;
 
 	if (!ep->iwarp || !(ep->base.info->caps & FI_READ))
 		return 0;
@@ -89,7 +93,13 @@ int vrb_read_mrs_init(struct vrb_ep *ep)
 	if (!s->sg || !s->mem)
 		return -ENOMEM;
 	s->want = VRB_READ_STEP;
-	return vrb_read_mrs_add(ep);
+	while (s->nr < s->want) {
+		mr = vrb_read_mrs_make(ep);
+		if (IS_ERR(mr))
+			return PTR_ERR(mr);
+		vrb_read_mrs_add(ep, mr);
+	}
+	return 0;
 }
 
 /**
@@ -117,30 +127,45 @@ int vrb_read_mrs_need(struct vrb_ep *ep, unsigned int n)
 	s->err = 0;
 	n = max(n - s->nr_free, VRB_READ_STEP);
 	WRITE_ONCE(s->want, min(s->nr + n, VRB_READ_MRS));
-	mod_delayed_work(vrb_wq, &ep->work, 0);
+	queue_work(system_unbound_wq, &ep->grow);
 	return err ? : -EAGAIN;
 }
 
+/* Make one, unless the endpoint has ended meanwhile. */
+static int vrb_read_mrs_grow_one(struct vrb_ep *ep)
+{
+	struct ib_mr *mr = vrb_read_mrs_make(ep);
+	bool ended;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	mutex_lock(&ep->cm_mutex);
+	ended = ep->ended;
+	if (!ended)
+		vrb_read_mrs_add(ep, mr);
+	mutex_unlock(&ep->cm_mutex);
+	return ended ? ib_dereg_mr(mr) : 0;
+}
+
 /**
- * vrb_read_mrs_grow - the work item's part of that
- * @ep: the endpoint
+ * vrb_read_mrs_grow - make as many as are wanted
+ * @work: the endpoint's work item for that
  *
  * Context: process, may sleep.
  */
-void vrb_read_mrs_grow(struct vrb_ep *ep)
+void vrb_read_mrs_grow(struct work_struct *work)
 {
+	struct vrb_ep *ep = container_of(work, struct vrb_ep, grow);
 	struct vrb_read_mrs *s = &ep->read_mrs;
 	unsigned int noio;
 	unsigned long irq;
-	int err;
+	int err = 0;
 
-	if (READ_ONCE(s->nr) >= READ_ONCE(s->want))
-		return;
 	/* freeing memory may depend on this endpoint */
 	noio = memalloc_noio_save();
-	mutex_lock(&ep->cm_mutex);
-	err = ep->ended ? 0 : vrb_read_mrs_add(ep);
-	mutex_unlock(&ep->cm_mutex);
+	while (!err && !READ_ONCE(ep->ended) &&
+	       READ_ONCE(s->nr) < READ_ONCE(s->want))
+		err = vrb_read_mrs_grow_one(ep);
 	memalloc_noio_restore(noio);
 	if (!err) {
 		kofi_ep_unblock(&ep->base);

@@ -569,6 +569,7 @@ struct vrb_stats {
  *	peer's, or 0
  * @work: ends it, or posts deferred receives
  * @watch: bounds the time for connecting, and for sending what is left
+ * @grow: makes regions to read into, on iWARP
  * @retry: see vrb_retry()
  * @idle: sees to it that something is sent now and then
  * @overdue: and that unsignaled operations complete
@@ -650,6 +651,7 @@ struct vrb_ep {
 	unsigned long		refused;
 	struct delayed_work	work;
 	struct delayed_work	watch;
+	struct work_struct	grow;
 	struct timer_list	retry;
 	struct timer_list	idle;
 	struct timer_list	overdue;

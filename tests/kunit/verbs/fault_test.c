@@ -41,6 +41,7 @@
  * @hide_last: the last work request is not reported
  * @hold: queue pairs go into their error state not before that
  * @held: one waits for it
+ * @hold_alloc: regions are allocated not before that
  * @created: queue pairs that were asked for
  * @destroyed: queue pairs
  * @allocated: regions
@@ -68,6 +69,7 @@ static struct vf {
 	bool			hide_last;
 	struct completion	*hold;
 	struct completion	held;
+	struct completion	*hold_alloc;
 	atomic_t		created;
 	atomic_t		destroyed;
 	atomic_t		allocated;
@@ -151,6 +153,10 @@ static int vf_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 static struct ib_mr *vf_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max)
 {
 	atomic_inc(&vf->allocated);
+	if (vf->hold_alloc) {
+		complete_all(&vf->held);
+		wait_for_completion(vf->hold_alloc);
+	}
 	return vf->ops.alloc_mr(pd, type, max);
 }
 
@@ -932,6 +938,45 @@ static void vf_drain_work(struct work_struct *work)
 	complete(&t->done);
 }
 
+/*
+ * An endpoint that wants more regions to read into ends while the device, or
+ * memory, has none.
+ */
+static void fault_grow(struct kunit *test)
+{
+	struct ct_pair *p = vf_open(test, CT_READ, 0);
+	u8 *to = ct_buf(p, 16 * VF_LEN);
+	struct kvec kv[5];
+	struct fi_rma_iov rma = { .len = 5 * VF_LEN };
+	struct fi_msg_rma msg = {
+		.msg_iov = kv, .iov_count = 5, .rma_iov = &rma,
+		.rma_iov_count = 1,
+	};
+	struct vf_task drain = { .p = p };
+	struct completion hold;
+	int i;
+
+	if (p->info->ep_attr->protocol != FI_PROTO_IWARP)
+		kunit_skip(test, "reads into all memory");
+	for (i = 0; i < 5; i++)
+		kv[i] = (struct kvec) { to + 2 * i * VF_LEN, VF_LEN };
+	init_completion(&hold);
+	init_completion(&vf->held);
+	init_completion(&drain.done);
+	INIT_WORK_ONSTACK(&drain.work, vf_drain_work);
+	vf->hold_alloc = &hold;
+	KUNIT_EXPECT_EQ(test, fi_readmsg(p->side[0].ep, &msg, 0), -EAGAIN);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&vf->held, TEST_LIMIT(10 * HZ)), 0);
+	queue_work(system_unbound_wq, &drain.work);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&drain.done, TEST_LIMIT(10 * HZ)), 0);
+	vf->hold_alloc = NULL;
+	complete_all(&hold);
+	flush_work(&drain.work);
+	destroy_work_on_stack(&drain.work);
+	KUNIT_EXPECT_EQ(test, drain.err, 0);
+	ct_pair_close(p);
+}
+
 static void vf_open_work(struct work_struct *work)
 {
 	struct vf_task *t = container_of(work, struct vf_task, work);
@@ -997,6 +1042,7 @@ static struct kunit_case vf_cases[] = {
 	KUNIT_CASE(fault_retries),
 	KUNIT_CASE(fault_unreachable),
 	KUNIT_CASE_SLOW(fault_last),
+	KUNIT_CASE(fault_grow),
 	KUNIT_CASE(fault_second),
 	{}
 };
