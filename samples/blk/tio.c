@@ -251,14 +251,26 @@ static void kblkt_bio_done(struct bio *bio)
 	kblkt_io_done(io, sts);
 }
 
+/*
+ * Clients of a volume that had no write cache when it was enabled do not flush. If
+ * its device has one by now, what they have been told holds by FUA.
+ */
+static bool kblkt_through(const struct kblkt_volume *v)
+{
+	return !(v->welcome.flags & cpu_to_le16(KBLK_WRITE_CACHE));
+}
+
+/* Without a cache the block layer drops the FUA. */
 static blk_opf_t kblkt_opf(const struct kblkt_io *io)
 {
+	bool fua = io->flags & KBLK_CMD_FUA || kblkt_through(io->conn->volume);
+
 	switch (io->op) {
 	case KBLK_OP_READ:
 		return REQ_OP_READ;
 	case KBLK_OP_WRITE:
 		return REQ_OP_WRITE | REQ_SYNC | REQ_IDLE |
-		       (io->flags & KBLK_CMD_FUA ? REQ_FUA : 0);
+		       (fua ? REQ_FUA : 0);
 	case KBLK_OP_DISCARD:
 		return REQ_OP_DISCARD;
 	case KBLK_OP_ZEROES:
@@ -373,7 +385,9 @@ static u8 kblkt_cmd_check(const struct kblkt_io *io)
 		u8 log2 = io->op == KBLK_OP_DISCARD ? v->welcome.discard_max :
 						      v->welcome.zeroes_max;
 
-		if (!log2)
+		/* there is no FUA for zeroes, so the client writes them */
+		if (!log2 || (io->op == KBLK_OP_ZEROES && kblkt_through(v) &&
+			      bdev_write_cache(v->bdev)))
 			return KBLK_NOT_SUPPORTED;
 		max = BIT(log2);
 	}

@@ -214,7 +214,26 @@ lost_pages() {
 	unmap n && rmdir $TARGET/volumes/over && umount /tmp/mnt && unmap m
 }
 
+flushed() { awk '{ print $16 }' "$1/stat"; }
+flushes() {	# CMD...: the device of volume late has been flushed
+	was=$(flushed "$late")
+	"$@" && [ "$(flushed "$late")" -gt "$was" ]
+}
+
+# A device gets a write cache behind the back of clients that do not flush.
+late_cache() {
+	backing late 8 && late=/sys/block/$(sed 's,/dev/,,' /tmp/late.dev) || return
+	echo "write through" >"$late/queue/write_cache" && volume late && map m late sock || return
+	disk=$(device m)
+	[ "$(limit "$disk" write_cache)" = "write through" ] &&
+		expect_fail flushes direct /dev/zero "$disk" || return
+	echo "write back" >"$late/queue/write_cache" || return
+	flushes direct /dev/zero "$disk" && flushes blkdiscard -z -l 65536 "$disk" || return
+	unmap m && rmdir $TARGET/volumes/late
+}
+
 for provider in sock verbs; do bad $provider; done
+step late-cache late_cache
 step wrong-version wrong_version
 step late-write late_write
 step lost-cache lost_cache
