@@ -84,7 +84,8 @@ int kblkt_file_flush(struct kblkt_volume *v)
 
 static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
 {
-	bool read = io->op == KBLK_OP_READ, fua = io->flags & KBLK_CMD_FUA;
+	bool read = io->op == KBLK_OP_READ;
+	loff_t start = pos;
 	struct iov_iter iter;
 	ssize_t n;
 
@@ -93,14 +94,15 @@ static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
 	/* a short one is followed by its reason, if there is one */
 	do {
 		n = read ? vfs_iter_read(file, &iter, &pos, 0) :
-			   vfs_iter_write(file, &iter, &pos,
-					  fua ? RWF_DSYNC : 0);
+			   vfs_iter_write(file, &iter, &pos, 0);
 	} while (n > 0 && iov_iter_count(&iter));
-	if (!n)
-		n = -EIO;
-	else if (n > 0)
-		n = 0;
-	return fua ? kblkt_file_flushed(io->conn->volume, n) : n;
+	if (n <= 0)
+		return n ?: -EIO;
+	if (!(io->flags & KBLK_CMD_FUA))
+		return 0;
+	/* what fails here may be for other writes, as with a flush */
+	return kblkt_file_flushed(io->conn->volume,
+				  vfs_fsync_range(file, start, pos - 1, 1));
 }
 
 static int kblkt_file_do(struct kblkt_io *io)

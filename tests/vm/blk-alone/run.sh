@@ -232,7 +232,23 @@ late_cache() {
 	unmap m && rmdir $TARGET/volumes/late
 }
 
+# A write for which there is no space says so, and is no failure of a flush.
+full() {
+	mkdir -p /tmp/small && mount -t tmpfs -o size=2m tmpfs /tmp/small &&
+		truncate -s 4m /tmp/small/img && echo /tmp/small/img >/tmp/small.dev &&
+		volume small && map m small sock || return
+	disk=$(device m)
+	exec 9<>"$disk"
+	expect_fail dd if=/dev/zero of="$disk" bs=64k oflag=direct,dsync conv=notrunc \
+		2>/tmp/why || return
+	cat /tmp/why
+	grep -q "No space left on device" /tmp/why && flush "$disk" || return
+	exec 9<&-
+	unmap m && rmdir $TARGET/volumes/small && umount /tmp/small
+}
+
 for provider in sock verbs; do bad $provider; done
+step full full
 step late-cache late_cache
 step wrong-version wrong_version
 step late-write late_write
