@@ -75,7 +75,8 @@ static_assert(sizeof(struct kblk_hello) == 52);
  *	the volume is like
  * @sectors: size of the volume, in units of 512 bytes as everywhere here
  * @uuid: the volume's
- * @incarnation: changes when what had been written and not flushed may be lost
+ * @incarnation: changes when what had been written and not flushed may be lost;
+ *	a flush that would say so ends the connection instead
  * @io_opt: bytes the volume's device likes best; 0: none
  * @block: log2 of bytes; sectors and lengths of commands are multiples of it
  * @phys: log2 of the bytes the device writes at a time

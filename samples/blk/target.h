@@ -17,6 +17,7 @@
 #include <linux/blkdev.h>
 #include <linux/completion.h>
 #include <linux/configfs.h>
+#include <linux/errseq.h>
 #include <linux/mutex.h>
 #include <linux/socket.h>
 #include <linux/uuid.h>
@@ -51,10 +52,11 @@ struct kblkt_net {
  * @file: the device or file, while the volume is enabled
  * @bdev: the device, or NULL
  * @wq: of a file: does what commands ask for
- * @broken: of a file: a flush has failed since the volume was enabled
  * @node: of all that are enabled, by kblkt_lock
  * @conns: how many connections have it, by kblkt_lock
  * @idle: woken when @conns is 0
+ * @lock: for @since and @incarnation
+ * @since: of a file: errors of writing back are known up to here
  * @incarnation: see kblkt_incarnation
  * @welcome: what the client is told
  * @reads: commands
@@ -74,10 +76,11 @@ struct kblkt_volume {
 	struct file		*file;
 	struct block_device	*bdev;
 	struct workqueue_struct	*wq;
-	bool			broken;
 	struct list_head	node;
 	unsigned int		conns;
 	wait_queue_head_t	idle;
+	spinlock_t		lock;		/* for the next two */
+	errseq_t		since;
 	u32			incarnation;
 	struct kblk_welcome	welcome;
 	atomic64_t		reads;
@@ -194,6 +197,7 @@ struct kblkt_io {
  * @domain: of its own: regions of a client are no other's affair
  * @cq: calls back in a work item, where bios are submitted
  * @ep: the connection
+ * @incarnation: the volume's, as the client knows it
  * @data: reads are answered by remote CQ data
  * @no_inv: the client's end does not know remote invalidation
  * @lock: for the lists and @nr_free
@@ -220,6 +224,7 @@ struct kblkt_conn {
 	struct fid_domain	*domain;
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
+	u32			incarnation;
 	bool			data;
 	bool			no_inv;
 	spinlock_t		lock;		/* for lists and nr_free */
@@ -238,6 +243,7 @@ struct kblkt_conn {
 
 /* tconfig.c */
 u64 kblkt_sectors(const struct kblkt_volume *v);
+u32 kblkt_flushed(struct kblkt_volume *v, int err);
 
 /* tio.c */
 int kblkt_io_alloc(struct kblkt_conn *c);
@@ -249,7 +255,6 @@ void kblkt_io_space(struct fid_ep *ep, void *context);
 /* tfile.c */
 struct file *kblkt_file_open(const struct kblkt_volume *v);
 void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w);
-int kblkt_file_flush(struct kblkt_volume *v);
 void kblkt_file_work(struct work_struct *work);
 
 /* tconn.c */

@@ -180,9 +180,40 @@ static u8 kblkt_log2(u64 bytes, u8 max)
 /*
  * What has been written and not flushed is lost when this machine goes down. It
  * cannot while the volume is enabled, and disabling flushes. So another number
- * for each load of the module says it, and for a volume whose flush has failed.
+ * for each load of the module says it. A volume gets another one when it could not
+ * be flushed: that is about the writes of all clients, but a device or file says
+ * it once, and perhaps to one that has written nothing.
  */
 static atomic_t kblkt_incarnation;
+
+/**
+ * kblkt_flushed - take down how a flush has ended
+ * @v: the volume, enabled
+ * @err: a negative error code, or 0
+ *
+ * Context: any.
+ * Return: the incarnation: another one than before, if this flush has failed, or
+ * writing back has since the last call.
+ */
+u32 kblkt_flushed(struct kblkt_volume *v, int err)
+{
+	unsigned long flags;
+	u32 incarnation;
+
+	spin_lock_irqsave(&v->lock, flags);
+	/* of several flushes of a file at a time one has the error */
+	if (!v->bdev)
+		err = errseq_check_and_advance(&v->file->f_mapping->wb_err,
+					       &v->since) ?: err;
+	if (err)
+		v->incarnation = atomic_inc_return(&kblkt_incarnation);
+	incarnation = v->incarnation;
+	spin_unlock_irqrestore(&v->lock, flags);
+	if (err)
+		pr_err_ratelimited("kofi_blkt: %s: flush failed: %d\n",
+				   v->name, err);
+	return incarnation;
+}
 
 /**
  * kblkt_sectors - size of a volume
@@ -239,7 +270,6 @@ static void kblkt_volume_describe(struct kblkt_volume *v)
 		.magic = cpu_to_le32(KBLK_MAGIC),
 		.version = cpu_to_le16(KBLK_VERSION),
 		.flags = cpu_to_le16(v->read_only ? KBLK_READ_ONLY : 0),
-		.incarnation = cpu_to_le32(v->incarnation),
 		.bytes_max = KBLK_BYTES,
 	};
 	export_uuid(w->uuid, &v->uuid);
@@ -251,11 +281,11 @@ static void kblkt_volume_describe(struct kblkt_volume *v)
 		w->inline_max = ilog2(KBLK_INLINE);
 }
 
-static int kblkt_volume_flush(struct kblkt_volume *v)
+static void kblkt_volume_flush(struct kblkt_volume *v)
 {
-	if (v->read_only)
-		return 0;
-	return v->bdev ? blkdev_issue_flush(v->bdev) : kblkt_file_flush(v);
+	kblkt_flushed(v, v->read_only ? 0 :
+			 v->bdev ? blkdev_issue_flush(v->bdev) :
+				   vfs_fsync(v->file, 1));
 }
 
 static void kblkt_volume_close(struct kblkt_volume *v)
@@ -286,7 +316,7 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	WRITE_ONCE(v->file, file);
-	v->broken = false;
+	v->since = filemap_sample_wb_err(file->f_mapping);
 	if (v->bdev && bdev_logical_block_size(v->bdev) > PAGE_SIZE) {
 		kblkt_volume_close(v);
 		return -EINVAL;
@@ -312,10 +342,7 @@ static void kblkt_volume_disable(struct kblkt_volume *v)
 	list_del(&v->node);
 	mutex_unlock(&kblkt_lock);
 	kblkt_evict(v);
-	if (kblkt_volume_flush(v)) {
-		pr_err("kofi_blkt: %s: flush failed\n", v->name);
-		v->incarnation = atomic_inc_return(&kblkt_incarnation);
-	}
+	kblkt_volume_flush(v);
 	kblkt_volume_close(v);
 }
 
@@ -380,6 +407,7 @@ static struct config_item *kblkt_make_volume(struct config_group *group,
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&v->config);
 	init_waitqueue_head(&v->idle);
+	spin_lock_init(&v->lock);
 	memcpy(v->name, name, strlen(name));
 	v->incarnation = atomic_read(&kblkt_incarnation);
 	uuid_gen(&v->uuid);

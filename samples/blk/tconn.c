@@ -212,6 +212,8 @@ static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info)
 	err = err ?: kofi_ep_write_space(c->ep, kblkt_io_space);
 	err = err ?: fi_enable(c->ep);
 	err = err ?: kblkt_io_start(c);
+	c->incarnation = kblkt_flushed(c->volume, 0);
+	w.incarnation = cpu_to_le32(c->incarnation);
 	/* it may have grown */
 	w.sectors = cpu_to_le64(kblkt_sectors(c->volume));
 	if (c->data)

@@ -6,10 +6,6 @@
  * cache: it sleeps as long as it takes, and ends the command as the end of a bio
  * does.
  * A read behind the end of a file that has shrunk is an error.
- *
- * A flush of a file reports an error once, but here each flush is for writes of
- * others, too. So all that come after one that has failed fail, until the volume
- * is disabled.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
@@ -62,32 +58,13 @@ void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w)
 	w->zeroes_max = KBLKT_LONG;
 }
 
-/* Something was to be flushed: how that has ended, for all from now on */
-static int kblkt_file_flushed(struct kblkt_volume *v, int err)
-{
-	if (err)
-		WRITE_ONCE(v->broken, true);
-	return err ?: READ_ONCE(v->broken) ? -EIO : 0;
-}
-
-/**
- * kblkt_file_flush - write a file back
- * @v: the volume
- *
- * Return: 0, or an error if this or an earlier one has failed since the volume was
- * enabled.
- */
-int kblkt_file_flush(struct kblkt_volume *v)
-{
-	return kblkt_file_flushed(v, vfs_fsync(v->file, 1));
-}
-
 static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
 {
 	bool read = io->op == KBLK_OP_READ;
 	loff_t start = pos;
 	struct iov_iter iter;
 	ssize_t n;
+	int err;
 
 	iov_iter_bvec(&iter, read ? ITER_DEST : ITER_SOURCE, io->bv,
 		      io->rx ? 1 : io->pages, io->len);
@@ -100,9 +77,11 @@ static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
 		return n ?: -EIO;
 	if (!(io->flags & KBLK_CMD_FUA))
 		return 0;
-	/* what fails here may be for other writes, as with a flush */
-	return kblkt_file_flushed(io->conn->volume,
-				  vfs_fsync_range(file, start, pos - 1, 1));
+	/* what fails here may be other writes, as with a flush */
+	err = vfs_fsync_range(file, start, pos - 1, 1);
+	if (err)
+		kblkt_flushed(io->conn->volume, err);
+	return err;
 }
 
 static int kblkt_file_do(struct kblkt_io *io)
@@ -116,7 +95,7 @@ static int kblkt_file_do(struct kblkt_io *io)
 	case KBLK_OP_WRITE:
 		return kblkt_file_move(io, file, pos);
 	case KBLK_OP_FLUSH:
-		return kblkt_file_flush(io->conn->volume);
+		return vfs_fsync(file, 1);
 	}
 	if (io->op == KBLK_OP_ZEROES && io->flags & KBLK_CMD_NO_UNMAP)
 		mode |= FALLOC_FL_ZERO_RANGE;

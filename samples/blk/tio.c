@@ -226,13 +226,24 @@ static void kblkt_bios_put(struct kblkt_conn *c)
  * @io: the command
  * @sts: or why it has not
  *
+ * A flush that has failed, or one after it, has no answer but the end of the
+ * connection: the next login says that there is another incarnation, and then the
+ * client's flushes fail, no matter which one noticed it and which client's.
+ *
  * Context: any.
  */
 void kblkt_io_done(struct kblkt_io *io, blk_status_t sts)
 {
 	struct kblkt_conn *c = io->conn;
+	struct kblkt_volume *v = c->volume;
 
-	kblkt_finish(io, kblkt_status(sts));
+	if (io->op == KBLK_OP_FLUSH &&
+	    kblkt_flushed(v, blk_status_to_errno(sts)) != c->incarnation) {
+		atomic64_inc(&v->errors);
+		kblkt_lost(c);
+	} else {
+		kblkt_finish(io, kblkt_status(sts));
+	}
 	kblkt_bios_put(c);
 }
 
@@ -247,6 +258,9 @@ static void kblkt_bio_done(struct bio *bio)
 	    ((io->op == KBLK_OP_DISCARD && !bdev_max_discard_sectors(bdev)) ||
 	     (io->op == KBLK_OP_ZEROES && !bdev_write_zeroes_sectors(bdev))))
 		sts = BLK_STS_NOTSUPP;
+	/* what has failed may be the flush that stands for FUA */
+	if (sts == BLK_STS_IOERR && bio->bi_opf & REQ_FUA && !bdev_fua(bdev))
+		kblkt_flushed(io->conn->volume, -EIO);
 	bio_uninit(bio);
 	kblkt_io_done(io, sts);
 }

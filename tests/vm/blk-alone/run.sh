@@ -180,38 +180,45 @@ late_write() {
 		cmp /tmp/new /tmp/out && unstacked
 }
 
-# The target could not flush what it has acknowledged: each flush fails, for as
-# long as the device is open.
-lost_cache() {
-	stacked "$VM_SLOW" 100 || return
-	disk=$(device n)
-	exec 9<>"$disk"
-	direct /dev/zero "$disk" && flush "$disk" && direct /dev/zero "$disk" || return
-	enable vol0 0 && retry state m failed && enable over 0 || return
-	enable vol0 1 && retry state m live && enable over 1 || return
-	retry state n live || return
-	expect_fail flush "$disk" || return
-	expect_fail flush "$disk" || return
-	exec 9<&-
-	flush "$disk" && unstacked
+# What clients n, o and away of a volume have been told to be written may be lost. The
+# device below says it once, to n; the flushes of each fail all the same, for as long
+# as its device is open, also if it has to connect again before it flushes.
+told_each() {
+	map o over sock timeout=100 && map away over sock timeout=100 || return
+	n=$(device n)
+	o=$(device o)
+	exec 8<>"$o" 9<>"$n"
+	direct /dev/zero "$n" && direct /dev/zero "$o" && direct /dev/zero "$(device away)" &&
+		enable vol0 0 && retry state m failed || return
+	expect_fail flush "$n" && enable vol0 1 && retry state m live || return
+	expect_fail flush "$o" || return
+	enable over 0 && retry state away connecting && enable over 1 || return
+	for client in away n o; do
+		retry state $client live && expect_fail flush "$(device $client)" || return
+	done
+	exec 8<&- 9<&-
+	for client in away n o; do flush "$(device $client)" || return; done
+	unmap o && unmap away
 }
 
-# A volume is a file whose writeback fails: each flush says so, not the first alone,
-# and a client that was away gets to know.
+# The same for what a volume could not flush when it was disabled
+lost_cache() {
+	stacked "$VM_SLOW" 100 || return
+	flush "$(device n)" && direct /dev/zero "$(device n)" || return
+	enable vol0 0 && retry state m failed && enable over 0 || return
+	enable vol0 1 && retry state m live && enable over 1 || return
+	retry state n live && expect_fail flush "$(device n)" && told_each && unstacked
+}
+
+# Of a file whose writeback fails
 lost_pages() {
 	map m vol0 sock timeout="$VM_SLOW" || return
 	mke2fs -q -t ext4 -O ^has_journal "$(device m)" && mkdir -p /tmp/mnt &&
 		mount -t ext4 "$(device m)" /tmp/mnt &&
 		dd if=/dev/zero of=/tmp/mnt/img bs=1M count=4 conv=fsync status=none || return
 	echo /tmp/mnt/img >/tmp/over.dev && volume over && map n over verbs timeout=100 || return
-	disk=$(device n)
-	direct /dev/zero "$disk" && enable vol0 0 && retry state m failed || return
-	expect_fail flush "$disk" || return
-	enable vol0 1 && retry state m live || return
-	expect_fail flush "$disk" || return
-	enable over 0 && retry state n connecting && enable over 1 && retry state n live || return
-	expect_fail flush "$disk" && flush "$disk" || return
-	unmap n && rmdir $TARGET/volumes/over && umount /tmp/mnt && unmap m
+	told_each && unmap n && rmdir $TARGET/volumes/over && umount /tmp/mnt &&
+		unmap m
 }
 
 flushed() { awk '{ print $16 }' "$1/stat"; }
