@@ -47,7 +47,7 @@ struct kblkt_net {
  * @path: of the device or file
  * @read_only: no writes
  * @uuid: what it is known by
- * @nr_allow: of @allow; 0: clients of any address may map it
+ * @nr_allow: of @allow; 0: clients of any address may map it, as at first
  * @allow: which may
  * @file: the device or file, while the volume is enabled
  * @bdev: the device, or NULL

@@ -89,6 +89,8 @@ static ssize_t kblkt_volume_allow_show(struct config_item *item, char *page)
 	unsigned int i;
 
 	mutex_lock(&v->config);
+	if (!v->nr_allow)
+		len = sysfs_emit(page, "all\n");
 	for (i = 0; i < v->nr_allow; i++)
 		len += sysfs_emit_at(page, len, "%pISc/%u\n", &v->allow[i].addr,
 				     v->allow[i].bits);
@@ -114,7 +116,7 @@ static int kblkt_parse_net(char *word, struct kblkt_net *n)
 	return err ?: n->bits <= kblkt_bits(&n->addr) ? 0 : -EINVAL;
 }
 
-/* All entries at a time: "10.0.0.0/24,fd00::/64", nothing for everybody */
+/* All entries at a time: "10.0.0.0/24,fd00::/64"; or "all" */
 static ssize_t kblkt_volume_allow_store(struct config_item *item,
 					const char *page, size_t len)
 {
@@ -130,10 +132,12 @@ static ssize_t kblkt_volume_allow_store(struct config_item *item,
 		err = -ENOMEM;
 		goto free;
 	}
-	at = text;
+	at = strim(text);
+	if (!strcmp(at, "all"))
+		at = NULL;
+	else if (!*at)
+		err = -EINVAL;
 	while (!err && (word = strsep(&at, ",\n"))) {
-		if (!*word)
-			continue;
 		err = n < KBLKT_ALLOW ? kblkt_parse_net(word, &nets[n++]) :
 					-ENOSPC;
 	}

@@ -79,6 +79,7 @@ static int blk_set(const char *dir, const char *name, const char *attr,
 {
 	char path[PATH_MAX];
 	int fd, err = 0;
+	ssize_t n;
 
 	if (!value)
 		return 0;
@@ -87,8 +88,12 @@ static int blk_set(const char *dir, const char *name, const char *attr,
 	fd = open(path, O_WRONLY);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, value, strlen(value)) < 0)
+	/* the kernel does not get to see an empty one, and takes a page at most */
+	n = *value ? write(fd, value, strlen(value)) : 0;
+	if (n < 0)
 		err = -errno;
+	else if (!n || (size_t)n < strlen(value))
+		err = -EINVAL;
 	close(fd);
 	return err;
 }
@@ -477,7 +482,7 @@ static const char blk_usage[] =
 "\n"
 "      --name NAME        of the volume, or of the mapping\n"
 "      --ro               refuse writes\n"
-"      --allow NET[,...]  addresses or networks of clients; all, unless given\n"
+"      --allow NET[,...]  addresses or networks of clients, or all; all, unless given\n"
 "      --uuid UUID        what clients know the volume by; random, unless given\n"
 "      --listen ADDR      numeric address to listen at, once for all volumes\n"
 "      --port PORT        4421, unless given\n"
@@ -556,6 +561,8 @@ static const char **blk_option(struct options *o, int opt)
 
 static int blk_check(const struct blk_command *c, const struct options *o)
 {
+	if (o->allow && !*o->allow)
+		return usage_error("blk", "--allow wants addresses, or all");
 	if (c->run == blk_export && !o->name)
 		return usage_error("blk", "export wants --name");
 	if (c->run == blk_export && !o->listen && (o->port || o->provider))

@@ -254,7 +254,19 @@ full() {
 	unmap m && rmdir $TARGET/volumes/small && umount /tmp/small
 }
 
+# An empty access list is a mistake, and "all" a decision.
+allows() {
+	dir=$TARGET/volumes/allow
+	mkdir "$dir" && grep -qx all "$dir/allow" && echo 192.0.2.1 >"$dir/allow" || return
+	for list in "" " " , 192.0.2.1, all,192.0.2.1; do
+		! echo "$list" 2>/dev/null >"$dir/allow" || return
+	done
+	grep -qx 192.0.2.1/32 "$dir/allow" && echo all >"$dir/allow" &&
+		grep -qx all "$dir/allow" && rmdir "$dir"
+}
+
 for provider in sock verbs; do bad $provider; done
+step allows allows
 step full full
 step late-cache late_cache
 step wrong-version wrong_version
@@ -304,6 +316,7 @@ misused() {
 	says "queues are 1 to 64" 2 kofi blk map 127.0.0.2 tool --queues 65 &&
 		says "map wants an address and a volume" 2 kofi blk map 127.0.0.2 &&
 		says "export wants --name" 2 kofi blk export /dev/loop0 &&
+		says "--allow wants" 2 kofi blk export /dev/loop0 --name x --allow "" &&
 		says "list does not take that option" 2 kofi blk list --name x &&
 		says "is no command" 2 kofi blk mount &&
 		says "cannot unmap" 1 kofi blk unmap ../kofi_blkt/volumes/x &&
