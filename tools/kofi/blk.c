@@ -26,7 +26,7 @@
 #define VOLUMES	TARGET "/volumes"
 #define PORTS	TARGET "/ports"
 
-#define TEXT_MAX 512	/* of an attribute */
+#define TEXT_MAX 4097	/* an attribute has a page at most */
 
 struct options {
 	const char	*name;
@@ -38,6 +38,7 @@ struct options {
 	const char	*queues;
 	const char	*polled;
 	const char	*timeout;
+	const char	*host;
 	bool		read_only;
 	bool		json;
 };
@@ -297,9 +298,30 @@ static const char *blk_map_error(int err)
 	return strerror(-err);
 }
 
+/*
+ * What names this machine also after it has crashed and booted, if there is
+ * something; the module's own name for it does not last. The target does not get to
+ * see it.
+ */
+static const char *blk_host(const struct options *o, char *id, int size)
+{
+	FILE *f = o->host ? NULL : fopen("/etc/machine-id", "re");
+	const char *host = o->host;
+
+	/* empty, or a word that is not hexadecimal, before the first boot has ended */
+	if (f && fgets(id, size, f)) {
+		id[strcspn(id, "\n")] = '\0';
+		if (strlen(id) == 32 && strspn(id, "0123456789abcdef") == 32)
+			host = id;
+	}
+	if (f)
+		fclose(f);
+	return host;
+}
+
 static int blk_map(const struct options *o, char **words)
 {
-	char name[TEXT_MAX], text[TEXT_MAX];
+	char name[TEXT_MAX], text[TEXT_MAX], id[64];
 	const char *why;
 	int err;
 
@@ -319,6 +341,7 @@ static int blk_map(const struct options *o, char **words)
 	}
 	err = blk_set(CLIENT, name, "addr", words[0]);
 	err = err ?: blk_set(CLIENT, name, "volume", words[1]);
+	err = err ?: blk_set(CLIENT, name, "host", blk_host(o, id, sizeof(id)));
 	err = err ?: blk_set(CLIENT, name, "provider", blk_provider(o));
 	err = err ?: blk_set(CLIENT, name, "port", o->port);
 	err = err ?: blk_set(CLIENT, name, "queues", o->queues);
@@ -384,14 +407,14 @@ static int blk_unmap(const struct options *o, char **words)
 static const struct blk_kind {
 	const char	*key;
 	const char	*dir;
-	const char	*attrs[10];
+	const char	*attrs[11];
 } blk_kinds[] = {
 	{ "volumes", VOLUMES,
 	  { "enable", "path", "readonly", "uuid", "allow", "stat" } },
 	{ "ports", PORTS, { "enable", "addr", "port", "provider" } },
 	{ "maps", CLIENT,
 	  { "device", "state", "addr", "port", "volume", "provider", "queues",
-	    "polled", "timeout" } },
+	    "polled", "timeout", "host" } },
 	{ NULL, NULL, { NULL } }
 };
 
@@ -472,7 +495,7 @@ static const char blk_usage[] =
 "                [--uuid UUID] [--listen ADDR [--port PORT] [-p PROVIDER]]\n"
 "       kofi blk unexport VOLUME\n"
 "       kofi blk map ADDR VOLUME [-p PROVIDER] [--port PORT] [--queues N]\n"
-"                [--polled N] [--timeout SECONDS] [--name NAME]\n"
+"                [--polled N] [--timeout SECONDS] [--name NAME] [--host WORD]\n"
 "       kofi blk unmap NAME|DEVICE\n"
 "       kofi blk list [--json]\n"
 "\n"
@@ -490,6 +513,8 @@ static const char blk_usage[] =
 "      --queues N         connections, 1 to 64\n"
 "      --polled N         more of them, for requests that are polled\n"
 "      --timeout SECONDS  without a path until requests fail\n"
+"      --host WORD        names this machine, and no other; /etc/machine-id, unless\n"
+"                         given\n"
 "  -j, --json             as JSON\n"
 "  -h, --help             this text\n"
 "\n"
@@ -506,6 +531,7 @@ static const struct option blk_options[] = {
 	{ "queues",	required_argument,	NULL, 'q' },
 	{ "polled",	required_argument,	NULL, 'o' },
 	{ "timeout",	required_argument,	NULL, 't' },
+	{ "host",	required_argument,	NULL, 'H' },
 	{ "json",	no_argument,		NULL, 'j' },
 	{ "help",	no_argument,		NULL, 'h' },
 	{ NULL, 0, NULL, 0 }
@@ -520,7 +546,7 @@ static const struct blk_command {
 } blk_commands[] = {
 	{ "export", blk_export, 1, "nraulPp", "a device" },
 	{ "unexport", blk_unexport, 1, "", "a volume" },
-	{ "map", blk_map, 2, "nPpqot", "an address and a volume" },
+	{ "map", blk_map, 2, "nPpqotH", "an address and a volume" },
 	{ "unmap", blk_unmap, 1, "", "a name or a device" },
 	{ "list", blk_list, 0, "j", "nothing else" },
 	{ NULL, NULL, 0, NULL, NULL }
@@ -555,6 +581,8 @@ static const char **blk_option(struct options *o, int opt)
 		return &o->polled;
 	case 't':
 		return &o->timeout;
+	case 'H':
+		return &o->host;
 	}
 	return NULL;
 }

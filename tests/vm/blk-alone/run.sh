@@ -290,7 +290,13 @@ says() {	# TEXT STATUS CMD...
 
 by_tool() {
 	backing tool 8 && dev=$(cat /tmp/tool.dev) || return
-	says "" 0 kofi blk export "$dev" --name tool --listen 127.0.0.1 --port 4422 || return
+	allow=127.0.0.1/32
+	for n in $(seq 15); do
+		allow=$allow,fd00:1111:2222:3333:4444:5555:6666:$((n + 1000))/128
+	done
+	says "" 0 kofi blk export "$dev" --name tool --listen 127.0.0.1 --port 4422 \
+		--allow "$allow" || return
+	says "allow=$allow " 0 kofi blk list || return
 	says "kofi: cannot export $dev as tool: there is a volume" 1 \
 		kofi blk export "$dev" --name tool || return
 	says "kofi: cannot map none of 127.0.0.1: the target has no volume" 1 \
@@ -299,10 +305,15 @@ by_tool() {
 	says "no provider of this name" 1 kofi blk map 127.0.0.1 tool --port 4422 -p none || return
 	says /dev/kofiblk0 0 kofi blk map 127.0.0.1 tool --port 4422 -p tcp --timeout 9 --polled 1 ||
 		return
+	# of the host in User-mode Linux, if it has one
+	[ ! -s /etc/machine-id ] ||
+		[ "$(cat "$CLIENT/tool@127.0.0.1/host")" = "$(cat /etc/machine-id)" ] || return
 	says "choose another with --name" 1 kofi blk map 127.0.0.1 tool || return
 	direct /dev/zero /dev/kofiblk0 || return
 	says "map tool@127.0.0.1 device=kofiblk0 state=live" 0 kofi blk list || return
 	says '"timeout": "9"' 0 kofi blk list --json || return
+	says /dev/kofiblk1 0 kofi blk map 127.0.0.1 tool --port 4422 --name n --host word &&
+		says "host=word" 0 kofi blk list && says "" 0 kofi blk unmap n || return
 	exec 9</dev/kofiblk0
 	says "cannot unmap kofiblk0: it is open" 1 kofi blk unmap kofiblk0 || return
 	exec 9<&-
