@@ -212,7 +212,6 @@ bool kblk_requeue(struct request *rq, void *data);
 
 /* connect.c */
 extern struct workqueue_struct *kblk_wq;
-extern atomic_t kblk_attempts;
 int kblk_connect(struct kblk_disk *d);
 void kblk_disconnect(struct kblk_disk *d);
 void kblk_lost(struct kblk_disk *d);

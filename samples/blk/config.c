@@ -9,7 +9,6 @@
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/random.h>
-#include <linux/timekeeping.h>
 
 #include "blk.h"
 
@@ -260,8 +259,6 @@ static int __init kblk_init(void)
 	int err;
 
 	kblk_host = get_random_u64();
-	/* of the same host later attempts are greater, after a reboot as well */
-	atomic_set(&kblk_attempts, ktime_get_real_seconds());
 	kblk_wq = alloc_workqueue("kofi_blk", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kblk_wq)
 		return -ENOMEM;

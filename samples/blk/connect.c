@@ -22,18 +22,43 @@
  * The work runs while memory is written back through it, so it allocates with
  * GFP_NOIO only, on a work queue that needs no memory.
  */
+#include <linux/math64.h>
 #include <linux/sched/mm.h>
+#include <linux/timekeeping.h>
 
 #include "blk.h"
 
 #define KBLK_CONNECT_MS	10000	/* an attempt at most */
 #define KBLK_LOOK_MS	500	/* until it is seen that the disk is removed */
 #define KBLK_BACKOFF	8	/* seconds between two of them at most */
+#define KBLK_TICK	(NSEC_PER_SEC / 16)	/* of the clock that numbers them */
 
 struct workqueue_struct *kblk_wq;
-atomic_t kblk_attempts;
 
 /* ----------------------------------------------------------------- connecting */
+
+/*
+ * Numbers grow, also over a reload of the module and a reboot: they are from the
+ * clock, which a disk that cannot connect is slower than. They wrap in eight years,
+ * and are compared as sequence numbers are.
+ */
+static u32 kblk_attempt(void)
+{
+	static DEFINE_SPINLOCK(lock);
+	static u32 last;
+	u32 now = div_u64(ktime_get_real_ns(), KBLK_TICK);
+	u32 ret;
+
+	spin_lock(&lock);
+	/* not twice the same, nor a smaller one if the clock is set */
+	if (!last || (s32)(now - last) > 0)
+		last = now;
+	else
+		last++;
+	ret = last;
+	spin_unlock(&lock);
+	return ret;
+}
 
 /* When requests begin to fail, in jiffies */
 static unsigned long kblk_end(const struct kblk_disk *d)
@@ -284,7 +309,7 @@ int kblk_connect(struct kblk_disk *d)
 	int err;
 
 	WRITE_ONCE(d->lost, false);
-	d->attempt = atomic_inc_return(&kblk_attempts);
+	d->attempt = kblk_attempt();
 	d->deadline = jiffies + msecs_to_jiffies(KBLK_CONNECT_MS);
 	if (d->state == KBLK_DOWN && time_after(d->deadline, kblk_end(d)))
 		d->deadline = kblk_end(d);
@@ -455,7 +480,6 @@ static void kblk_recover_noio(struct kblk_disk *d)
 	}
 	if (READ_ONCE(d->removing))
 		return;
-	/* not much more often than the clock counts attempts, see kblk_init() */
 	delay = d->backoff * (err == -EBUSY ? HZ / 8 : HZ);
 	d->backoff = min(2 * d->backoff, KBLK_BACKOFF);
 	if (d->state == KBLK_DOWN)
