@@ -18,15 +18,19 @@ static u64 kblk_host;
 /**
  * struct kblk_item - a directory
  * @item: configfs'
- * @lock: for @opt and @disk; held while the volume is mapped, which may take as
+ * @lock: for what changes; held while the volume is mapped, which may take as
  *	long as its time-out
  * @opt: its attributes
+ * @live: for those who look at @disk without @lock
+ * @mapping: a disk is about to be there
  * @disk: if it is mapped
  */
 struct kblk_item {
 	struct config_item	item;
 	struct mutex		lock;		/* for what follows */
 	struct kblk_options	opt;
+	struct mutex		live;		/* for what follows */
+	bool			mapping;
 	struct kblk_disk	*disk;
 };
 
@@ -110,6 +114,15 @@ static ssize_t kblk_enable_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%d\n", !!READ_ONCE(kblk_item(item)->disk));
 }
 
+static void kblk_set_disk(struct kblk_item *k, bool mapping,
+			  struct kblk_disk *d)
+{
+	mutex_lock(&k->live);
+	k->mapping = mapping;
+	WRITE_ONCE(k->disk, d);
+	mutex_unlock(&k->live);
+}
+
 static int kblk_enable(struct kblk_item *k)
 {
 	struct kblk_disk *d;
@@ -119,19 +132,20 @@ static int kblk_enable(struct kblk_item *k)
 		return -EINVAL;
 	if (strlen(k->opt.volume) > KBLK_NAME_LEN)
 		return -ENAMETOOLONG;
+	kblk_set_disk(k, true, NULL);
 	d = kblk_disk_open(&k->opt, config_item_name(&k->item));
-	if (IS_ERR(d))
-		return PTR_ERR(d);
-	WRITE_ONCE(k->disk, d);
-	return 0;
+	kblk_set_disk(k, false, IS_ERR(d) ? NULL : d);
+	return PTR_ERR_OR_ZERO(d);
 }
 
 static int kblk_disable(struct kblk_item *k)
 {
-	if (disk_openers(k->disk->gd))
+	struct kblk_disk *d = k->disk;
+
+	if (disk_openers(d->gd))
 		return -EBUSY;
-	kblk_disk_close(k->disk);
-	WRITE_ONCE(k->disk, NULL);
+	kblk_set_disk(k, false, NULL);
+	kblk_disk_close(d);
 	return 0;
 }
 
@@ -161,13 +175,12 @@ static ssize_t kblk_state_show(struct config_item *item, char *page)
 		[KBLK_FAILED]	= "failed",
 	};
 	struct kblk_item *k = kblk_item(item);
-	const char *name = "off";
+	const char *name;
 
-	if (mutex_lock_interruptible(&k->lock))
-		return -ERESTARTSYS;
-	if (k->disk)
-		name = names[READ_ONCE(k->disk->state)];
-	mutex_unlock(&k->lock);
+	mutex_lock(&k->live);
+	name = k->disk ? names[READ_ONCE(k->disk->state)] :
+	       k->mapping ? names[KBLK_DOWN] : "off";
+	mutex_unlock(&k->live);
 	return sysfs_emit(page, "%s\n", name);
 }
 CONFIGFS_ATTR_RO(kblk_, state);
@@ -177,11 +190,10 @@ static ssize_t kblk_device_show(struct config_item *item, char *page)
 	struct kblk_item *k = kblk_item(item);
 	ssize_t ret = 0;
 
-	if (mutex_lock_interruptible(&k->lock))
-		return -ERESTARTSYS;
+	mutex_lock(&k->live);
 	if (k->disk)
 		ret = sysfs_emit(page, "%s\n", k->disk->gd->disk_name);
-	mutex_unlock(&k->lock);
+	mutex_unlock(&k->live);
 	return ret;
 }
 CONFIGFS_ATTR_RO(kblk_, device);
@@ -207,6 +219,7 @@ static void kblk_item_release(struct config_item *item)
 
 	if (k->disk)
 		kblk_disk_close(k->disk);
+	mutex_destroy(&k->live);
 	mutex_destroy(&k->lock);
 	kfree(k);
 }
@@ -229,6 +242,7 @@ static struct config_item *kblk_make_item(struct config_group *group,
 	if (!k)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&k->lock);
+	mutex_init(&k->live);
 	strscpy(k->opt.port, KBLK_PORT);
 	strscpy(k->opt.provider, "sock");
 	snprintf(k->opt.host, sizeof(k->opt.host), "%016llx", kblk_host);

@@ -265,7 +265,20 @@ allows() {
 		grep -qx all "$dir/allow" && rmdir "$dir"
 }
 
+# What listens does not answer: meanwhile the mapping can be looked at.
+mapping() {
+	busybox nc -l -p 4424 >/dev/null &
+	server=$!
+	retry listens 4424 || return
+	expect_fail map m vol0 sock port=4424 &
+	retry state m connecting && [ -z "$(cat $CLIENT/m/device)" ] || return
+	wait $! || return
+	kill $server 2>/dev/null
+	state m off && unmap m
+}
+
 for provider in sock verbs; do bad $provider; done
+step mapping mapping
 step allows allows
 step full full
 step late-cache late_cache
