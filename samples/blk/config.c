@@ -9,6 +9,7 @@
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/rcupdate.h>
 
 #include "blk.h"
 
@@ -289,6 +290,8 @@ static void __exit kblk_exit(void)
 	configfs_unregister_subsystem(&kblk_subsystem);
 	kblk_disk_wait();
 	destroy_workqueue(kblk_wq);
+	/* who has freed the last disk may not have returned from here */
+	synchronize_rcu_tasks();
 }
 
 module_init(kblk_init);

@@ -280,6 +280,8 @@ void kblk_disk_close(struct kblk_disk *d)
 	}
 	del_gendisk(gd);
 	disable_delayed_work_sync(&d->recover);
+	/* which may have queued this when del_gendisk() had cancelled it */
+	cancel_delayed_work_sync(&gd->queue->requeue_work);
 	kblk_disconnect(d);
 	put_disk(gd);
 }

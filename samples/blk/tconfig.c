@@ -9,6 +9,7 @@
 #include <linux/nsproxy.h>
 #include <linux/pagemap.h>
 #include <linux/random.h>
+#include <linux/rcupdate.h>
 
 #include "target.h"
 
@@ -587,6 +588,8 @@ static void __exit kblkt_exit(void)
 {
 	configfs_unregister_subsystem(&kblkt_subsystem);
 	destroy_workqueue(kblkt_wq);
+	/* ends of bios have told that they are over, and may not have returned */
+	synchronize_rcu_tasks();
 }
 
 module_init(kblkt_init);
