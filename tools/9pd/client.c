@@ -37,7 +37,7 @@ struct client {
 	const struct options *options;
 	struct link	*link;
 	int		fd;		/* the server's */
-	pid_t		pid;		/* or 0 */
+	pid_t		pid;		/* or 0, or -1 if there is none */
 	pthread_t	requests;
 	pthread_t	replies;
 	bool		over;		/* its threads have ended */
@@ -47,8 +47,9 @@ struct client {
 	unsigned char	ahead[8192];
 };
 
-/* of the main thread */
+/* of the main thread: those that have a connection, and those whose server lives on */
 static struct client *clients;
+static struct client *leftover;
 static unsigned int nr_clients;
 
 static uint32_t size_of(const unsigned char *message)
@@ -187,11 +188,15 @@ static bool server_ended(pid_t pid, int sig)
 	return waitpid(pid, NULL, WNOHANG) == pid;
 }
 
+/* One that does not end, as it waits for a device, is waited for by the main thread. */
 static void server_close(struct client *c)
 {
 	close(c->fd);
-	if (c->pid && !server_ended(c->pid, SIGTERM) &&
-	    !server_ended(c->pid, SIGKILL))
+	if (!c->pid)
+		return;
+	if (server_ended(c->pid, SIGTERM) || server_ended(c->pid, SIGKILL))
+		c->pid = 0;
+	else
 		complain("process %d does not end", (int)c->pid);
 }
 
@@ -423,8 +428,30 @@ static void client_close(struct client **at)
 	*at = c->next;
 	pthread_join(c->requests, NULL);
 	link_close(c->link);
-	free(c);
 	nr_clients--;
+	if (c->pid <= 0) {
+		free(c);
+		return;
+	}
+	c->next = leftover;
+	leftover = c;
+}
+
+/* Processes that have ended after all */
+static void leftover_reap(void)
+{
+	struct client **at = &leftover;
+
+	while (*at) {
+		struct client *c = *at;
+
+		if (waitpid(c->pid, NULL, WNOHANG)) {
+			*at = c->next;
+			free(c);
+		} else {
+			at = &c->next;
+		}
+	}
 }
 
 /**
@@ -440,6 +467,7 @@ void clients_close(void)
 		else
 			at = &(*at)->next;
 	}
+	leftover_reap();
 }
 
 /**
