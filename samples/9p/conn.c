@@ -44,6 +44,7 @@ void k9_buf_free(struct k9_buf *buf)
 		__free_pages(buf->bv[i].bv_page,
 			     compound_order(buf->bv[i].bv_page));
 	buf->nr = 0;
+	buf->size = 0;
 }
 
 /**
@@ -60,6 +61,7 @@ int k9_buf_alloc(struct k9_buf *buf, size_t size, unsigned int segs, gfp_t gfp)
 	unsigned int order = get_order(DIV_ROUND_UP(size, segs));
 	size_t piece = PAGE_SIZE << order;
 
+	buf->size = size;
 	while (size) {
 		struct page *page = alloc_pages(gfp | __GFP_COMP | __GFP_NOWARN,
 						order);

@@ -24,10 +24,12 @@ struct k9_conn;
 
 /**
  * struct k9_buf - room for one message
+ * @size: bytes
  * @nr: segments
  * @bv: the segments, each contiguous in physical memory
  */
 struct k9_buf {
+	size_t		size;
 	unsigned int	nr;
 	struct bio_vec	bv[K9_SEGS];
 };

@@ -28,7 +28,8 @@
  * The data of a write are sent from where they are, behind the header, if that
  * is memory of pages with reference counts: they are held until the send has
  * completed, no matter whether the task still waits. Other memory, and pages in
- * more segments than a message of the device has, is copied first.
+ * more segments than a message of the device has, is copied first: less of it, if
+ * there are no contiguous pages, which writing back must not fail for.
  *
  * References
  *
@@ -489,31 +490,58 @@ static bool k9_op_refer(struct k9_op *op, const struct p9_req_t *req,
 	return true;
 }
 
-/* Copy a header and data. */
-static int k9_op_copy(struct k9_op *op, const struct p9_req_t *req,
-		      const struct iov_iter *from, size_t len)
+/* Only here it is known how many bytes of data there are. */
+static void k9_op_size(const struct p9_req_t *req, size_t len)
+{
+	put_unaligned_le32(req->tc.size + len, req->tc.sdata);
+	put_unaligned_le32(len, req->tc.sdata + req->tc.size - sizeof(u32));
+}
+
+/*
+ * Room for a message of SIZE bytes that is copied; if there is no contiguous memory,
+ * for what single pages hold in the segments of a message.
+ */
+static int k9_op_bounce(struct k9_op *op, size_t size)
 {
 	struct k9_conn *c = op->c;
+	size_t least = min_t(size_t, c->msize, c->segs * PAGE_SIZE);
+	struct k9_buf buf = {};
+
+	if (size > least && size > op->bounce.size &&
+	    !k9_buf_alloc(&buf, c->msize, c->segs,
+			  GFP_NOFS | __GFP_NORETRY)) {
+		k9_buf_free(&op->bounce);
+		op->bounce = buf;
+	}
+	if (op->bounce.nr)
+		return 0;
+	return k9_buf_alloc(&op->bounce, least, c->segs, GFP_NOFS);
+}
+
+/* Copy a header and data, and return how much of these. 9p sends the rest. */
+static ssize_t k9_op_copy(struct k9_op *op, const struct p9_req_t *req,
+			  const struct iov_iter *from, size_t len)
+{
+	size_t off = req->tc.size, left;
 	struct iov_iter iter = *from;
-	size_t off = req->tc.size;
 	const struct bio_vec *bv;
 	int err;
 
-	if (!op->bounce.nr) {
-		err = k9_buf_alloc(&op->bounce, c->msize, c->segs, GFP_NOFS);
-		if (err)
-			return err;
-	}
+	err = k9_op_bounce(op, off + len);
+	if (err)
+		return err;
+	len = min(len, op->bounce.size - off);
+	k9_op_size(req, len);
 	bv = op->bounce.bv;
 	memcpy(page_address(bv->bv_page), req->tc.sdata, off);
-	for (; len; bv++, off = 0) {
-		size_t n = min_t(size_t, len, bv->bv_len - off);
+	for (left = len; left; bv++, off = 0) {
+		size_t n = min_t(size_t, left, bv->bv_len - off);
 
 		if (copy_page_from_iter(bv->bv_page, off, n, &iter) != n)
 			return -EFAULT;
-		len -= n;
+		left -= n;
 	}
-	return 0;
+	return len;
 }
 
 static void k9_op_sent(struct k9_op *op)
@@ -644,12 +672,10 @@ static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 	struct iov_iter iter;
 	struct fi_msg msg = {};
 	int err = -EMSGSIZE;
+	ssize_t copied;
 
-	/* only here it is known how many bytes there are */
 	len = min(len, iov_iter_count(from));
-	put_unaligned_le32(req->tc.size + len, req->tc.sdata);
-	put_unaligned_le32(len, req->tc.sdata + req->tc.size - sizeof(u32));
-
+	k9_op_size(req, len);
 	if (k9_op_refer(op, req, from, len)) {
 		msg.vec = KOFI_SGL;
 		msg.msg_sgl = op->sg;
@@ -661,9 +687,10 @@ static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 		if (msg.iov_count > 1)
 			WRITE_ONCE(c->sg_max, min_t(size_t, c->sg_max,
 						    msg.iov_count - 1));
-		err = k9_op_copy(op, req, from, len);
-		if (err)
-			return err;
+		copied = k9_op_copy(op, req, from, len);
+		if (copied < 0)
+			return copied;
+		len = copied;
 		iov_iter_bvec(&iter, ITER_SOURCE, op->bounce.bv, op->bounce.nr,
 			      req->tc.size + len);
 		msg.vec = KOFI_ITER;

@@ -250,6 +250,17 @@ wrong() {	# FILE: reading it is an error, and nothing goes on but a new mount
 # A second reply may be taken for that to the next request.
 unreadable() { ! dd if="$1" of=/dev/null bs=4k count=2; }
 
+# A writer has no contiguous memory for data that a device needs copied. A fork, for its
+# stack, has some.
+scattered() {
+	a=$fail/fail_page_alloc
+	again_x && echo 4 >$a/min-order && echo Y >$a/task-filter && echo -1 >$a/times &&
+		echo 100 >$a/probability || return
+	(echo 1 >/proc/self/make-it-fail && direct 1048552 2)
+	rc=$?
+	echo 0 >$a/probability && echo N >$a/task-filter && echo 0 >$a/min-order && return $rc
+}
+
 # The server says how many requests it has not answered; over another mount.
 told() { [ "$(stat -c %s $AT/y/"$1")" = "$2" ]; }
 
@@ -406,6 +417,7 @@ provider() {	# PROVIDER ADDRESS
 	step "$prov peer" served 5641 kofi-9p-peer "$user" "$addr" 5641
 	step "$prov peer-mount" peer cache=none
 	step "$prov long" long
+	! faulty || step "$prov scattered" scattered
 	step "$prov peer-unmount" umount $AT/x
 	dmesg -c >/dev/null
 	for what in empty short long size tag type count more twice; do
