@@ -358,7 +358,7 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	if (xchg(&op->busy, true)) {
 		pkt = rxm_pkt_get(op->ep);
 		if (!pkt)
-			return -EAGAIN;	/* until one of ours is back */
+			return -EAGAIN;	/* until a packet is back */
 		pkt->op = op;
 		hdr = &pkt->hdr;
 		cqe = &pkt->cqe;

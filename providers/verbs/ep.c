@@ -261,7 +261,7 @@ static unsigned long vrb_ep_grace(const struct vrb_ep *ep)
 
 /*
  * Does the device stop the queue pair itself? It does so after it has refused what
- * the peer asked for, and when the peer has refused something of ours. Its answer
+ * the peer asked for, and when the peer has refused what we asked for. Its answer
  * would not leave a queue pair that is stopped before, and the peer's, which usually
  * arrives ahead of the manager's message, would be dropped: one of the two would
  * learn that the connection ends, but not why.
