@@ -965,6 +965,11 @@ static void cq_closer_notify(struct fid_cq *cq, void *context)
 	cq_closer(context);
 }
 
+static void cq_closer_space(struct fid_ep *ep, void *context)
+{
+	cq_closer(context);
+}
+
 /* -EDEADLK, and nothing has happened: all goes on, and closes afterwards. */
 static void cq_deadlock_test(struct kunit *test)
 {
@@ -972,10 +977,12 @@ static void cq_deadlock_test(struct kunit *test)
 		const char	*name;
 		enum kofi_poll	poll;
 		void		(*notify)(struct fid_cq *cq, void *context);
+		void		(*space)(struct fid_ep *ep, void *context);
 	} cases[] = {
-		{ "polled", KOFI_POLL_DIRECT, NULL },
-		{ "work item", KOFI_POLL_WORKQUEUE, NULL },
-		{ "notify", KOFI_POLL_WORKQUEUE, cq_closer_notify },
+		{ "polled", KOFI_POLL_DIRECT, NULL, NULL },
+		{ "work item", KOFI_POLL_WORKQUEUE, NULL, NULL },
+		{ "notify", KOFI_POLL_WORKQUEUE, cq_closer_notify, NULL },
+		{ "write space", KOFI_POLL_DIRECT, NULL, cq_closer_space },
 	};
 	struct cq_test *t = test->priv;
 	int i, round;
@@ -990,13 +997,18 @@ static void cq_deadlock_test(struct kunit *test)
 
 		KUNIT_ASSERT_EQ(test, 0, kofi_cq_open(t->world->domain, NULL,
 						      &kattr, &t->cq, &s));
-		t->ep = cq_open_ep(test, t->cq, t->cq, 0, t, NULL);
+		t->ep = cq_open_ep(test, t->cq, t->cq, 0, &s, cases[i].space);
 		t->kep = &fake_of(t->ep)->base;
 		s.ep = t->ep;
 		s.cq = t->cq;
 		for (round = 0; round < 2; round++) {
 			init_completion(&s.done);
-			cq_receive(test, t->kep, &s.cqe, 0);
+			if (cases[i].space) {
+				kofi_ep_blocked(t->kep);
+				kofi_ep_unblock(t->kep);
+			} else {
+				cq_receive(test, t->kep, &s.cqe, 0);
+			}
 			if (cases[i].poll == KOFI_POLL_DIRECT)
 				KUNIT_EXPECT_EQ(test, 1, kofi_cq_poll(t->cq, 8));
 			KUNIT_ASSERT_NE(test, 0UL,
