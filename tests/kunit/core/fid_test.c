@@ -249,6 +249,10 @@ static void fid_domain_bind_args(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -FI_EBADFLAGS,
 			fi_domain_bind(domain, &eq->fid, FI_WRITE));
 	KUNIT_EXPECT_EQ(test, -FI_EDOMAIN, fi_domain_bind(domain, &far->fid, 0));
+	/* as while another thread closes it */
+	KUNIT_ASSERT_EQ(test, 0, atomic_cmpxchg(&eq->fid.obj->users, 0, -1));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_domain_bind(domain, &eq->fid, 0));
+	atomic_set(&eq->fid.obj->users, 0);
 	KUNIT_EXPECT_EQ(test, 0, fi_domain_bind(domain, &eq->fid, 0));
 	KUNIT_EXPECT_EQ(test, -EBUSY, fi_domain_bind(domain, &eq->fid, 0));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&domain->fid));
