@@ -790,6 +790,22 @@ static void mr_generation_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&keep->fid));
 }
 
+/* Each domain counts its own registrations, and touches no other's count. */
+static void mr_apart_test(struct kunit *test)
+{
+	struct mr_test *t = test->priv;
+	struct fake_world *world = fake_open_mr(test, FI_MR_PROV_KEY);
+	atomic64_t *own = &mr_table(t->world)->generation;
+	atomic64_t *other = &mr_table(world)->generation;
+	s64 before = atomic64_read(own), still = atomic64_read(other);
+	struct fid_mr *mr = mr_reg(test, MR_ALL, 0);
+
+	KUNIT_EXPECT_GT(test, atomic64_read(own), before);
+	KUNIT_EXPECT_EQ(test, atomic64_read(other), still);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&mr->fid));
+	fake_close(test, world);
+}
+
 static void mr_client_test(struct kunit *test)
 {
 	static const u64 keys[] = { 0, 1, 0x1234567890abcdefULL, U64_MAX - 1 };
@@ -1039,6 +1055,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(mr_kind_test),
 	KUNIT_CASE(mr_check_test),
 	KUNIT_CASE(mr_generation_test),
+	KUNIT_CASE(mr_apart_test),
 	KUNIT_CASE(mr_client_test),
 	KUNIT_CASE(mr_bind_test),
 	KUNIT_CASE(mr_close_wait_test),
