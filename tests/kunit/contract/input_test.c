@@ -333,7 +333,10 @@ static void input_posts(struct kunit *test)
 		msg.iov_count = p->info->rx_attr->iov_limit + 1;
 		refused(ct_post_recv(p, 0, ct_op(p), &msg, 0), -EINVAL);
 	}
-	msg.iov_count = 1;
+	msg = (struct fi_msg){ .msg_iov = NULL, .iov_count = 1 };
+	refused(ct_post_send(p, 0, ct_op(p), &msg, 0), -EINVAL);
+	refused(ct_post_recv(p, 0, ct_op(p), &msg, 0), -EINVAL);
+	msg.msg_iov = iov;
 	msg.vec = 77;
 	refused(ct_post_send(p, 0, ct_op(p), &msg, 0), -EINVAL);
 	refused(ct_post_recv(p, 0, ct_op(p), &msg, 0), -EINVAL);
@@ -352,6 +355,46 @@ static void input_posts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, ct_op(p), buf, inject), 0);
 	KUNIT_EXPECT_EQ(test, ct_post_send(p, 0, ct_op(p), &msg, FI_INJECT), 0);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	ct_pair_close(p);
+}
+
+static ssize_t input_read(struct fid_ep *ep, void *context, void *arg)
+{
+	struct fi_msg_rma *msg = arg;
+
+	msg->context = context;
+	return fi_readmsg(ep, msg, 0);
+}
+
+static ssize_t input_write(struct fid_ep *ep, void *context, void *arg)
+{
+	struct fi_msg_rma *msg = arg;
+
+	msg->context = context;
+	return fi_writemsg(ep, msg, 0);
+}
+
+/* Memory that is said to be there, here or at the peer, without a pointer to it */
+static void input_rma(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = ct_mode_of(test),
+		.caps = FI_MSG | FI_RMA,
+		.mr_mode = FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	const struct kvec kv = { ct_buf(p, 8), 8 };
+	const struct fi_rma_iov rma = { .len = 8, .key = 1 };
+	struct fi_msg_rma msg[] = {
+		{ .iov_count = 1, .rma_iov = &rma, .rma_iov_count = 1 },
+		{ .msg_iov = &kv, .iov_count = 1, .rma_iov_count = 1 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(msg); i++) {
+		refused(ct_post_fn(p, 0, ct_op(p), input_read, &msg[i]), -EINVAL);
+		refused(ct_post_fn(p, 0, ct_op(p), input_write, &msg[i]), -EINVAL);
+	}
 	ct_pair_close(p);
 }
 
@@ -402,6 +445,7 @@ static struct kunit_case contract_input_cases[] = {
 	KUNIT_CASE(input_cm),
 	KUNIT_CASE(input_queues),
 	KUNIT_CASE_PARAM(input_posts, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(input_rma, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(input_states, ct_mode_gen_params),
 	{}
 };

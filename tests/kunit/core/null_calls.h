@@ -4,7 +4,8 @@
  * what it returns, the call). n has one open object of each kind. Included
  * once for the functions and once for the table of null_test.c.
  *
- * Not here: transfers, which go straight to the provider (contract/input_test.c).
+ * Not here: transfers, which go straight to the provider. They follow the endpoint
+ * and the message; arrays those leave out are refused (contract/input_test.c).
  */
 
 /* discovery */
