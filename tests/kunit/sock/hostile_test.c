@@ -17,6 +17,7 @@
 #include <net/sock.h>
 #include <net/tcp.h>
 
+#include "../../../providers/sock/sock.h"
 #include "../contract/contract.h"
 #include "raw.h"
 
@@ -849,6 +850,85 @@ static void hostile_crowd(struct kunit *test)
 	hostile_close(h);
 }
 
+/* --- what one run of a listener does --- */
+
+struct run_stop {
+	struct work_struct	work;
+	struct completion	runs;
+	struct completion	over;
+};
+
+static void run_stop_work(struct work_struct *work)
+{
+	struct run_stop *s = container_of(work, struct run_stop, work);
+
+	complete(&s->runs);
+	wait_for_completion(&s->over);
+}
+
+static void run_stop_queue(struct run_stop *s)
+{
+	init_completion(&s->runs);
+	init_completion(&s->over);
+	INIT_WORK_ONSTACK(&s->work, run_stop_work);
+	queue_work(ksk_wq, &s->work);
+}
+
+static void run_stop_end(struct run_stop *s)
+{
+	complete(&s->over);
+	flush_work(&s->work);
+	destroy_work_on_stack(&s->work);
+}
+
+/* However many connect at once, a listener accepts 64, and lets others run. */
+static void hostile_run(struct kunit *test)
+{
+	const struct ct_opts opts = { .unconnected = true };
+	enum { CLIENTS = 100, RUN = 64 };
+	struct hostile *h;
+	struct run_stop before, behind;
+	struct socket **raw, *last;
+	struct ct_pair *p;
+	bool told;
+	int i;
+
+	if (num_online_cpus() > 1)
+		kunit_skip(test, "work items have an order on one CPU");
+	h = hostile_open(test, &opts);
+	p = h->bad;
+	raw = ct_buf(p, CLIENTS * sizeof(*raw));
+	workqueue_set_max_active(ksk_wq, 1);
+	run_stop_queue(&before);
+	wait_for_completion(&before.runs);
+	for (i = 0; i < CLIENTS; i++) {
+		raw[i] = raw_connect(test, p);
+		KUNIT_EXPECT_NOT_NULL(test, raw[i]);
+	}
+	/* the listener has been told of the last one when that is acknowledged */
+	last = raw[CLIENTS - 1];
+	raw_cm(h->buf, 3, 0, 0);
+	if (last)
+		KUNIT_EXPECT_EQ(test, raw_send(last, h->buf, 1), 1);
+	told = last && ct_wait(p, !READ_ONCE(tcp_sk(last->sk)->packets_out),
+			       CT_TIMEOUT_MS);
+	KUNIT_EXPECT_TRUE(test, told);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &p->pep->fid, "pending"), 0);
+	run_stop_queue(&behind);
+	run_stop_end(&before);
+	wait_for_completion(&behind.runs);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &p->pep->fid, "pending"), RUN);
+	run_stop_end(&behind);
+	workqueue_set_max_active(ksk_wq, WQ_DFL_ACTIVE);
+	told = ct_wait(p, stat_of(test, &p->pep->fid, "pending") == CLIENTS,
+		       CT_TIMEOUT_MS);
+	KUNIT_EXPECT_TRUE(test, told);
+	for (i = 0; i < CLIENTS; i++)
+		if (raw[i])
+			sock_release(raw[i]);
+	hostile_close(h);
+}
+
 /* --- answers to our own requests --- */
 
 static const struct cm_param bad_answers[] = {
@@ -984,6 +1064,7 @@ static struct kunit_case hostile_cases[] = {
 	KUNIT_CASE(hostile_request_in_pieces),
 	KUNIT_CASE(hostile_flood),
 	KUNIT_CASE_SLOW(hostile_crowd),
+	KUNIT_CASE(hostile_run),
 	KUNIT_CASE_PARAM(hostile_answer, bad_answer_gen_params),
 	KUNIT_CASE(hostile_silent),
 	KUNIT_CASE(hostile_slow),
