@@ -419,6 +419,37 @@ static void limits_refused(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* As many segments as are promised make a region, and one more makes none. */
+static void limits_region(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.mode = CT_SOFTIRQ, .caps = LIM_CAPS, .mr_mode = LIM_MR_MODE,
+	};
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ib_device *ib = ib_device_get_by_name(ct_device,
+						     RDMA_DRIVER_UNKNOWN);
+	size_t n = p->info->domain_attr->mr_iov_limit;
+	struct kvec *kv = ct_buf(p, (n + 1) * sizeof(*kv));
+	u8 *pages = ct_buf(p, 2 * PAGE_SIZE);
+	struct fid_mr *mr;
+	size_t i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ib);
+	if (ib->attrs.max_fast_reg_page_list_len > KOFI_IOV_MAX)
+		KUNIT_EXPECT_GT(test, n, KOFI_IOV_MAX);
+	ib_device_put(ib);
+	/* whole pages, as most devices take no gaps, and none behind the last one */
+	for (i = 0; i <= n; i++)
+		kv[i] = (struct kvec) { pages + !(i % 2) * PAGE_SIZE, PAGE_SIZE };
+	kv[n].iov_len = 64;
+	KUNIT_EXPECT_EQ(test, fi_mr_regv(p->domain, kv, n + 1, FI_REMOTE_WRITE,
+					 0, 0, 0, &mr, NULL), -EINVAL);
+	KUNIT_ASSERT_EQ(test, fi_mr_regv(p->domain, kv, n, FI_REMOTE_WRITE, 0,
+					 0, 0, &mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	ct_pair_close(p);
+}
+
 /* A traffic class is the type of service of the queue pair's packets. */
 static void limits_tclass(struct kunit *test)
 {
@@ -822,6 +853,7 @@ static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_queues, lim_queue_gen_params),
 	KUNIT_CASE(limits_options),
 	KUNIT_CASE(limits_refused),
+	KUNIT_CASE(limits_region),
 	KUNIT_CASE(limits_tclass),
 	KUNIT_CASE(limits_small),
 	KUNIT_CASE(limits_atomic),
