@@ -414,21 +414,64 @@ static void memory_inv_refused(struct kunit *test)
 
 #define VM_GUESSES	64
 
+/* A region of its own, or one of the pool */
+static struct fid_mr *vm_guess_open(struct ct_pair *p, u8 *buf, bool pool)
+{
+	const struct kvec kv = { buf, VM_LEN };
+	const struct fi_msg vec = { .msg_iov = &kv, .iov_count = 1 };
+	struct fid_mr *mr = NULL;
+
+	if (!pool) {
+		KUNIT_ASSERT_EQ(p->test, fi_mr_reg(p->domain, buf, VM_LEN,
+						   VM_ALL, 0, 0, 0, &mr, NULL),
+				0);
+		return mr;
+	}
+	ct_wait(p, (mr = kofi_mr_get(p->side[0].ep)), CT_TIMEOUT_MS);
+	KUNIT_ASSERT_NOT_NULL(p->test, mr);
+	KUNIT_ASSERT_EQ(p->test, kofi_mr_map(mr, &vec, VM_ALL, 0), 0);
+	return mr;
+}
+
+static void vm_guess_close(struct ct_pair *p, struct fid_mr *mr, bool pool)
+{
+	struct ct_op *end;
+
+	if (!pool) {
+		KUNIT_EXPECT_EQ(p->test, fi_close(&mr->fid), 0);
+		return;
+	}
+	end = ct_op(p);
+	atomic_inc(&end->posted);
+	KUNIT_EXPECT_EQ(p->test, kofi_mr_unmap(mr, &end->cqe), 0);
+	KUNIT_EXPECT_TRUE(p->test, ct_wait_done(p, end));
+	kofi_mr_put(mr);
+}
+
+static const char *const vm_guesses[] = { "registered", "pool" };
+
+static void vm_guess_desc(const char *const *name, char *desc)
+{
+	strscpy(desc, *name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(vm_guess, vm_guesses, vm_guess_desc);
+
 /*
  * What a peer has to know cannot be guessed from the region before: neither address
  * nor key. A random bit is the same so often once in 2^63 runs.
  */
 static void memory_guess(struct kunit *test)
 {
-	struct ct_pair *p = vm_open(test, 0, 0);
+	const bool pool = test->param_value == &vm_guesses[1];
+	struct ct_pair *p = vm_open(test, 0, pool);
 	u8 *buf = ct_buf(p, 2 * VM_LEN) + 3;
 	u64 first_base = 0, first_key = 0, bases = 0, keys = 0;
 	struct fid_mr *mr;
 	int i;
 
 	for (i = 0; i < VM_GUESSES; i++) {
-		KUNIT_ASSERT_EQ(test, fi_mr_reg(p->domain, buf, VM_LEN, VM_ALL,
-						0, 0, 0, &mr, NULL), 0);
+		mr = vm_guess_open(p, buf, pool);
 		KUNIT_EXPECT_EQ(test, offset_in_page(kofi_mr_base(mr)),
 				offset_in_page(buf));
 		if (!i) {
@@ -437,11 +480,15 @@ static void memory_guess(struct kunit *test)
 		}
 		bases |= kofi_mr_base(mr) ^ first_base;
 		keys |= fi_mr_key(mr) ^ first_key;
-		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+		vm_guess_close(p, mr, pool);
 	}
-	/* each bit above the offset, and of the key's last byte, has changed */
+	/* each bit above the offset has changed, and of the key's last byte */
 	KUNIT_EXPECT_EQ(test, bases, GENMASK_ULL(55, PAGE_SHIFT));
-	KUNIT_EXPECT_EQ(test, keys & 0xff, 0xff);
+	/* one of a pool is the same again, and counts from a random key on */
+	if (pool)
+		KUNIT_EXPECT_NE(test, keys & 0xff, 0);
+	else
+		KUNIT_EXPECT_EQ(test, keys & 0xff, 0xff);
 	ct_pair_close(p);
 }
 
@@ -492,7 +539,7 @@ static struct kunit_case verbs_memory_cases[] = {
 	KUNIT_CASE_PARAM(memory_unreported, vm_mode_gen_params),
 	KUNIT_CASE(memory_busy),
 	KUNIT_CASE(memory_old_key),
-	KUNIT_CASE(memory_guess),
+	KUNIT_CASE_PARAM(memory_guess, vm_guess_gen_params),
 	KUNIT_CASE(memory_inv_refused),
 	KUNIT_CASE(memory_read_nothing),
 	KUNIT_CASE_PARAM(memory_hole, vm_hole_gen_params),
