@@ -53,6 +53,8 @@
  * @watch_memory: count those that follow
  * @greedy: calls that may have memory written back to get some
  * @masked: regions described with interrupts off
+ * @drains: times the driver has drained a send queue, and a receive queue
+ * @writes: writes the provider has posted
  */
 static struct vf {
 	typeof_member(struct ib_device, ops)	ops;
@@ -81,6 +83,8 @@ static struct vf {
 	bool			watch_memory;
 	atomic_t		greedy;
 	atomic_t		masked;
+	atomic_t		drains[2];
+	atomic_t		writes;
 } *vf;
 
 /* A call that is on the way of memory that is written back */
@@ -185,6 +189,8 @@ static int vf_reg_look(const struct ib_send_wr *wr)
 
 static int vf_send_look(const struct ib_send_wr *wr)
 {
+	if (wr->opcode == IB_WR_RDMA_WRITE)
+		atomic_inc(&vf->writes);
 	switch (wr->opcode) {
 	case IB_WR_LOCAL_INV:
 		return atomic_dec_if_positive(&vf->refuse_inv) >= 0 ? -ENOMEM :
@@ -918,6 +924,70 @@ static void fault_last(struct kunit *test)
 	KUNIT_EXPECT_LT(test, vf_drain_shared(test, VF_SHARED), 3 * one);
 }
 
+/* -------------------------------------------------------- the driver's drain */
+
+struct vf_barrier {
+	struct ib_cqe		cqe;
+	struct completion	done;
+};
+
+static void vf_barrier_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	complete(&container_of(wc->wr_cqe, struct vf_barrier, cqe)->done);
+}
+
+/* What such a driver does to its hardware is a work request of the device here. */
+static void vf_drain_sq(struct ib_qp *qp)
+{
+	struct vf_barrier b = { .cqe.done = vf_barrier_done };
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &b.cqe, .opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+	const struct ib_send_wr *bad;
+
+	atomic_inc(&vf->drains[0]);
+	init_completion(&b.done);
+	if (!vf->ops.post_send(qp, &wr.wr, &bad))
+		wait_for_completion(&b.done);
+}
+
+static void vf_drain_rq(struct ib_qp *qp)
+{
+	struct vf_barrier b = { .cqe.done = vf_barrier_done };
+	const struct ib_recv_wr wr = { .wr_cqe = &b.cqe }, *bad;
+
+	atomic_inc(&vf->drains[1]);
+	init_completion(&b.done);
+	if (!vf->ops.post_recv(qp, &wr, &bad))
+		wait_for_completion(&b.done);
+}
+
+/* A driver that drains its queues itself is asked to, and nothing is posted. */
+static void fault_drain(struct kunit *test)
+{
+	struct ct_opts opts = { .mode = CT_SOFTIRQ };
+	struct ct_pair *p;
+	int shared;
+
+	vf->ib->ops.drain_sq = vf_drain_sq;
+	vf->ib->ops.drain_rq = vf_drain_rq;
+	for (shared = 0; shared <= !!vf->attrs.max_srq; shared++) {
+		opts.srx_size = shared ? 16 : 0;
+		p = ct_pair_open(test, &opts);
+		vf_exchange(p);
+		atomic_set(&vf->drains[0], 0);
+		atomic_set(&vf->drains[1], 0);
+		ct_pair_close(p);
+		/* of two endpoints; a shared context has no receives to drain */
+		KUNIT_EXPECT_GE(test, atomic_read(&vf->drains[0]), 2 + shared);
+		KUNIT_EXPECT_EQ(test, atomic_read(&vf->drains[1]), 2 - shared);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&vf->writes), 0);
+}
+
 /* ------------------------------------------------------------ two devices */
 
 #define VF_SECOND	"second"
@@ -1043,6 +1113,7 @@ static struct kunit_case vf_cases[] = {
 	KUNIT_CASE(fault_unreachable),
 	KUNIT_CASE_SLOW(fault_last),
 	KUNIT_CASE(fault_grow),
+	KUNIT_CASE(fault_drain),
 	KUNIT_CASE(fault_second),
 	{}
 };
