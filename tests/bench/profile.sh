@@ -3,6 +3,10 @@
 # The runs of the file "plan", recorded by the runner on the host from "trace on"
 # to "trace off"; how long each took, and, for its sums, where functions are in
 # this kernel. tools/vm/profiler.py writes the one and reads the other.
+#
+#   run WORDS	as in run.sh
+#   disk WHERE KIND SIZE COUNT
+#		requests to one of the disks of disks.sh, one after the other
 
 run=/sys/kernel/debug/kofi_bench/run
 
@@ -12,16 +16,35 @@ symbols() {
 		sed 's/^/symbols: /'
 }
 
+profile_run() { echo "$*" >$run; }
+
+profile_disk() {
+	disk=$(cat "/tmp/disk.$1")
+	case $2 in
+	read) set -- "if=$disk" of=/dev/null iflag=direct "bs=$3" "count=$4" ;;
+	write) set -- if=/dev/zero "of=$disk" oflag=direct "bs=$3" "count=$4" ;;
+	esac
+	dd "$@" 2>/tmp/dd || { cat /tmp/dd >&2; return 1; }
+}
+
 . "$VM/devices.sh"
+. "$VM/disks.sh"
 load kofi_sock kofi_verbs kofi_rxm kofi_bench || exit
 devices || exit
+if grep -q '^disk' "$VM/plan"; then step disks setup_disks || exit; fi
 symbols || exit
-while read -r name client rest; do
+name=0
+while read -r what rest; do
 	# once unrecorded: what is done at the first use is not of interest
-	echo "$client $rest" >$run || exit
+	# shellcheck disable=SC2086 # words
+	"profile_$what" $rest || exit
 	ask trace on "$name" || exit
-	echo "$client $rest" >$run || exit
+	# shellcheck disable=SC2086
+	"profile_$what" $rest || exit
 	ask trace off "$name" || exit
-	read -r ns _ <$run || exit
-	echo "took: $name $ns"
+	if [ "$what" = run ]; then
+		read -r ns _ <$run || exit
+		echo "took: $name $ns"
+	fi
+	name=$((name + 1))
 done <"$VM/plan"

@@ -5,8 +5,9 @@ The words are those of kofi_bench's file: what is done (send, write, read), how
 many at a time, and of how many bytes; then rxe, if it is to go over that, rxm,
 for datagrams over it against raw verbs with headers, or rdm or tagged, for
 datagrams of kofi_sock against its connected endpoints, and
-clock, if time is to be measured. What is printed is sorted by the difference
-between kOFI and raw sockets or verbs.
+clock, if time is to be measured. Of a disk it is what is done (read, write), 1, of
+how many bytes, and disk or disk-rxe. What is printed is sorted by the difference
+between kOFI and raw sockets or verbs, or the kernel's NVMe.
 
 Instructions: Debian's kernel runs it in QEMU, which writes down the address of
 every instruction. They are summed up by function and divided by the messages. It
@@ -46,6 +47,10 @@ POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
 CLIENTS = {"lo": ["kofi", "raw"], "rdm": ["rdm", "kofi"],
            "tagged": ["tagged", "kofi"], "rxe": ["verbs", "rawverbs"],
            "rxm": ["rxmverbs", "raweager"]}
+# The same of disks, and how many requests are recorded
+DISKS = {"disk": ["sock", "tcp"], "disk-rxe": ["verbs", "rdma"]}
+REQUESTS = 24
+SCRIPTS = ("profile.sh", "devices.sh", "disks.sh", "../vm/blk-alone/steps.sh")
 KERNEL = "the kernel"
 POSTS = {"send": 2, "write": 1, "read": 1}
 CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
@@ -172,36 +177,70 @@ class Recorder(scenarios.Run):
             self.symbols.append(line[9:])
 
 
-def record(runs):
-    """A profile of each of the runs: client, kind, window, size, device."""
+class Requests:
+    """Sums of a request: by what a recording of many has more than one of few."""
+
+    def __init__(self, few, many, symbols, n):
+        self.cost = collections.Counter()
+        self.calls = collections.Counter()
+        for log, sign in ((few, -1), (many, 1)):
+            with open(log, "rb") as f:
+                for m in filter(None, map(TRACED.search, f)):
+                    name, start = symbols.at(int(m[1], 16))
+                    self.cost[name] += sign
+                    self.calls[name] += sign * start
+        for counter in (self.cost, self.calls):
+            for name in counter:
+                counter[name] /= n
+
+
+def recorded(text, **keys):
+    """The symbols of a machine that did what the plan TEXT says, and its logs."""
     work = BUILD / "bench"
     work.mkdir(parents=True, exist_ok=True)
-    text = []
-    counts = []
-    for i, (client, kind, window, size, device) in enumerate(runs):
-        n = max(12, 4 * window)
-        text.append(f"{i} {client} {kind} {window} {size} {n} {n} "
-                    f"{bench.ADDRESSES[device]}\n")
-        # a round trip has two messages
-        counts.append(2 * n if kind == "send" and window == 1 else n)
     (work / "plan").write_text("".join(text))
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
-        [TOP / "tests/bench/profile.sh", TOP / "tests/bench/devices.sh",
-         work / "plan"],
+        [TOP / "tests/bench" / f for f in SCRIPTS] + [work / "plan"],
         kernels="stock", timeout="300", smp="1", mem="1024", leaks="no",
-        icount="yes", programs="rdma", modules=bench.MODULES)
+        icount="yes", programs="rdma", **keys)
     r = Recorder(s, kernel.get("stock"), report, where=work / "trace")
     plan.run_all([plan.Job("profile", CPUS, r, r.where)], report)
     if report.finish():
         raise Fail(f"it did not run; see {r.logs.relative_to(TOP)}")
     symbols = Symbols(gzip.decompress(base64.b64decode(
         "".join(r.symbols))).decode())
+    return symbols, [work / f"trace.{i}" for i in range(len(text))]
+
+
+def record(runs):
+    """A profile of each of the runs: client, kind, window, size, device."""
+    text = []
+    counts = []
+    for client, kind, window, size, device in runs:
+        n = max(12, 4 * window)
+        text.append(f"run {client} {kind} {window} {size} {n} {n} "
+                    f"{bench.ADDRESSES[device]}\n")
+        # a round trip has two messages
+        counts.append(2 * n if kind == "send" and window == 1 else n)
+    symbols, logs = recorded(text, modules=bench.MODULES)
     found = []
-    for i, (client, kind, window, _, _) in enumerate(runs):
-        log = work / f"trace.{i}"
-        found.append(Profile(log, symbols, client, kind, window, counts[i]))
+    for (client, kind, window, _, _), log, n in zip(runs, logs, counts):
+        found.append(Profile(log, symbols, client, kind, window, n))
+        log.unlink()
+    return found
+
+
+def record_disks(where, kind, size):
+    """A profile of requests to each of these disks."""
+    counts = (REQUESTS, 2 * REQUESTS)
+    symbols, logs = recorded(
+        [f"disk {w} {kind} {size} {n}\n" for w in where for n in counts],
+        modules=f"{bench.MODULES} {bench.MODULES_DISK}")
+    found = [Requests(few, many, symbols, REQUESTS)
+             for few, many in zip(logs[::2], logs[1::2])]
+    for log in logs:
         log.unlink()
     return found
 
@@ -268,19 +307,18 @@ def sample(runs):
     work = BUILD / "bench"
     work.mkdir(parents=True, exist_ok=True)
     text, counts = [], []
-    for i, (client, kind, window, size, device) in enumerate(runs):
+    for client, kind, window, size, device in runs:
         n = SECONDS * (bench.operations("uml", kind, window, size)
                        if device == "lo" else
                        bench.verbs_operations("uml", window, size))
-        text.append(f"{i} {client} {kind} {window} {size} 100 {n} "
+        text.append(f"run {client} {kind} {window} {size} 100 {n} "
                     f"{bench.ADDRESSES[device]}\n")
         counts.append(n)
     (work / "plan").write_text("".join(text))
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
-        [TOP / "tests/bench/profile.sh", TOP / "tests/bench/devices.sh",
-         work / "plan"],
+        [TOP / "tests/bench" / f for f in SCRIPTS] + [work / "plan"],
         kernels="uml-fast", timeout="300", mem="1024", leaks="no",
         modules=bench.MODULES)
     r = Sampler(s, kernel.get("uml-fast"), report, where=work / "trace")
@@ -338,11 +376,15 @@ def lines(ours, theirs, verbs, unit):
 def profile(what):
     words = what.split()
     by_clock = words[-1:] == ["clock"] and bool(words.pop())
-    over = words.pop() if words[-1] in CLIENTS else "lo"
+    known = DISKS if words[-1:] and words[-1] in DISKS else CLIENTS
+    over = words.pop() if words[-1:] and words[-1] in known else "lo"
     if len(words) != 3 or words[0] not in POSTS or \
-            not all(w.isdigit() for w in words[1:]):
+            not all(w.isdigit() for w in words[1:]) or \
+            known is DISKS and (by_clock or words[0] == "send" or
+                                words[1] != "1"):
         raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm|rdm|tagged] "
-                   "[clock]', as in PROFILE='send 1 64'", status=2)
+                   "[clock]', as in PROFILE='send 1 64', or "
+                   "PROFILE='write|read 1 SIZE disk|disk-rxe'", status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
     verbs = over.startswith("rx")
     device = "rxe" if verbs else "lo"
@@ -351,8 +393,11 @@ def profile(what):
     plan.kernels([flavour])
     plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     say(f"{clock()} recording")
-    runs = [(c, kind, window, size, device) for c in CLIENTS[over]]
-    if by_clock:
+    runs = [(c, kind, window, size, device) for c in known[over]]
+    if known is DISKS:
+        text = lines(*record_disks(known[over], kind, size), False,
+                     "instructions per request")
+    elif by_clock:
         text = lines(*sample(runs), False, "nanoseconds per operation")
     else:
         text = lines(*record(runs), verbs, "instructions per message")
