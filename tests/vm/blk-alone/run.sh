@@ -267,7 +267,9 @@ allows() {
 
 # What listens does not answer: meanwhile the mapping can be looked at.
 mapping() {
-	busybox nc -l -p 4424 >/dev/null &
+	# open for writing, too, so that nc sees no end of it
+	mkfifo /tmp/silence || return
+	busybox nc -l -p 4424 <>/tmp/silence >/dev/null &
 	server=$!
 	retry listens 4424 || return
 	expect_fail map m vol0 sock port=4424 &

@@ -86,7 +86,7 @@ bad_target() {	# NUMBER
 	kofi-blk-target "$SOCK" $((4500 + $1)) 4 $FAULTS "$(seed)" >"/tmp/target.$1" 2>&1 &
 	echo $! >"/tmp/target.pid.$1"
 	retry listens $((4500 + $1)) &&
-		map "bad$1" any sock port=$((4500 + $1)) timeout=$((4 * VM_SLOW)) || return
+		map "bad$1" any sock port=$((4500 + $1)) timeout=4 || return
 	fio --name=bad --filename="$(device "bad$1")" --direct=1 --ioengine=libaio \
 		--rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 --rate_iops=80 \
 		--continue_on_error=all --time_based --runtime=360000 --thread --minimal \
