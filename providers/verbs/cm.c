@@ -247,7 +247,7 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 
 /*
  * Who has asked is also told so when a neighbour on the way to the peer has another
- * hardware address, as after a failover, or is being resolved anew. Then a queue pair
+ * hardware address, as after a failover, or is being resolved again. Then a queue pair
  * that is connected finds out itself whether the peer is there.
  */
 static bool vrb_cm_neighbour(const struct vrb_ep *ep,
