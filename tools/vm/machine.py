@@ -73,6 +73,14 @@ def end_all():
 
 atexit.register(end_all)
 
+
+def last_words(lines=20):
+    """What each machine of this process has said last, for a run that is ended."""
+    return [line for m in list(running) if m.log.exists()
+            for line in (f"--- {m.log}", *m.log.read_text(
+                errors="replace").splitlines()[-lines:])]
+
+
 class Machine:
     """Common to both kinds. on_ctl(machine, line) is called for each line of
     the second channel, in a thread of the machine's own."""

@@ -16,7 +16,7 @@ one KEY=VALUE per line, # for comments:
   modules   modules of Debian's kernels to load (other kernels have them built in);
             with a ? behind, only where the kernel has it
   timeout   seconds for the whole scenario (default 120; 2.5 times that on debug,
-            and more while the host is busy)
+            and more while the host is busy); soak-timeout: in make soak
   mem, smp  MiB and processors of each machine (512; 1024 on debug; 2 processors,
             1 each with several machines)
   mtu       of the cable between machines in QEMU (default 9000)
@@ -52,7 +52,7 @@ from report import splats
 FOLDER = TOP / "tests/vm"
 KEYS = {"title", "kernels", "tags", "programs", "modules", "timeout", "mem",
         "smp", "cmdline", "leaks", "allow", "machines", "alone", "icount", "boot",
-        "soak", "last", "disk", "mtu"}
+        "soak", "last", "disk", "mtu", "soak-timeout"}
 
 
 class Scenario:
@@ -90,7 +90,7 @@ class Scenario:
                 raise Fail(f"{where}:{n}: '{line}' is none of "
                            f"{', '.join(sorted(KEYS))}")
             keys[key] = value
-        for key in ("timeout", "mem", "smp", "machines", "disk"):
+        for key in ("timeout", "soak-timeout", "mem", "smp", "machines", "disk"):
             if key in keys and not keys[key].isdigit():
                 raise Fail(f"{where}: {key} must be a number")
         names = [c for c in "abcdefgh" if (folder / f"{c}.sh").exists()]
@@ -116,9 +116,10 @@ class Scenario:
             raise Fail(f"{where}: soak names kernels that kernels does not")
         return self
 
-    def timeout(self, flavour):
+    def timeout(self, flavour, soak=False):
         """Seconds of a host that has nothing else to do."""
-        return (int(self.keys.get("timeout", 120))
+        usual = self.keys.get("timeout", 120)
+        return (int(self.keys.get("soak-timeout", usual) if soak else usual)
                 * (2.5 if flavour == "debug" else 1))
 
     def mem(self, flavour):
@@ -459,10 +460,10 @@ class Run:
     def watch(self, m):
         """Until M has ended or used up its time, which passes more slowly
         while others use the processors."""
-        at, left = self.at, self.s.timeout(self.kernel.flavour)
+        at, left = self.at, self.s.timeout(self.kernel.flavour, self.soak)
         while not m.wait(time.monotonic() + 5):
             if at != self.at:
-                at, left = self.at, self.s.timeout(self.kernel.flavour)
+                at, left = self.at, self.s.timeout(self.kernel.flavour, self.soak)
             left -= 5 / slow()
             if left > 0:
                 continue

@@ -94,15 +94,34 @@ bad_target() {	# NUMBER
 	echo $! >"/tmp/fio.pid.$1"
 }
 
-honest() { grep -q "^honest$" "/tmp/target.$1" || ! kill -0 "$(cat "/tmp/target.pid.$1")"; }
+honest() { grep -q "^honest$" "/tmp/target.$1"; }
+faults() { grep -c "^fault" "/tmp/target.$1"; }
+gone() { ! grep -q "^State:.[^Z]" "/proc/$1/status"; }
+goes_on() { honest "$1" || [ "$(faults "$1")" != "$was" ]; }
+
+# What is where, of a target that does not go on
+stuck() {	# NUMBER
+	echo "target $1 does not go on after $(faults "$1") faults"
+	cat "$CLIENT/bad$1/state" "/sys/block/$(basename "$(device "bad$1")")/inflight"
+	for pid in "$(cat "/tmp/target.pid.$1")" "$(cat "/tmp/fio.pid.$1")"; do
+		for task in "/proc/$pid/task"/*; do
+			echo "$task $(cat "$task/comm" "$task/wchan") $(grep State "$task/status")"
+		done
+	done
+	tail -5 "/tmp/target.$1" "/tmp/fio.$1"
+	echo w >/proc/sysrq-trigger
+	return 1
+}
 
 # Each command has ended, and a target that is honest now is a disk like others.
 good_again() {	# NUMBER
-	until honest "$1"; do sleep 0.5; done
-	cat "/tmp/target.$1"
-	grep -q "^honest$" "/tmp/target.$1" || return
+	until honest "$1"; do
+		was=$(faults "$1")
+		retry goes_on "$1" || stuck "$1" || return
+	done
+	grep -v "^fault" "/tmp/target.$1"
 	kill -INT "$(cat "/tmp/fio.pid.$1")"
-	wait "$(cat "/tmp/fio.pid.$1")"
+	retry gone "$(cat "/tmp/fio.pid.$1")" || stuck "$1" || return
 	bad=$(device "bad$1")
 	retry quiet "$bad" && retry state "bad$1" live &&
 		verify "$bad" --iodepth=8 --io_size=2m

@@ -9,9 +9,9 @@
  * an I/O error; and every second or so in a way that ends the connection: tags and
  * generations of no command, two answers, answers of other lengths, values out of
  * nothing, accesses to memory that is not offered any more or reaches too far, no
- * answer at all. Logins are wrong, too. After so many FAULTS of the second kind it
- * says "honest", and does everything right until it is killed. The same seed gives
- * the same choices.
+ * answer at all. Logins are wrong, too. It counts the FAULTS of the second kind
+ * aloud; after so many it says "honest", and does everything right until it is
+ * killed. The same seed gives the same choices.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -79,6 +79,12 @@ static double now(void)
 static bool honest(void)
 {
 	return faults >= most;
+}
+
+static void count_fault(void)
+{
+	printf("fault %u\n", ++faults);
+	fflush(stdout);
 }
 
 /* -------------------------------------------------------------- connections */
@@ -161,7 +167,7 @@ static void login(struct fi_eq_cm_entry *e, size_t len)
 	logins++;
 	/* the first one has to succeed: it is a mapping */
 	if (connections && !honest() && !below(8)) {
-		faults++;
+		count_fault();
 		refuse(e->info->handle);
 		return;
 	}
@@ -169,7 +175,7 @@ static void login(struct fi_eq_cm_entry *e, size_t len)
 	if (cq_data)
 		w.flags = htole16(KBLK_CQ_DATA);
 	if (connections && !honest() && !below(8)) {
-		faults++;
+		count_fault();
 		if (below(3))
 			flip(&w, sizeof(w));
 		else
@@ -413,7 +419,7 @@ static void received(struct command *c, size_t len)
 		die("a command of %zu bytes", len);
 	if (!honest() && now() - since > LIVE_MS / 1000.0 && !below(4) &&
 	    violate(c)) {
-		faults++;
+		count_fault();
 	} else if (!honest() && !below(8)) {
 		serve_badly(&c->cmd);
 	} else {
