@@ -81,7 +81,10 @@ hostile() {	# VOLUME
 
 # --- targets ---
 
-# The commands are fio's, which goes on after errors.
+# All that a request can end with: fio goes on after EIO alone, unless told.
+ERRORS=EIO:ENODEV:ENOSPC:ENOMEM:61:67:84:95:110:121
+
+# The commands are fio's.
 bad_target() {	# NUMBER
 	kofi-blk-target "$SOCK" $((4500 + $1)) 4 $FAULTS "$(seed)" >"/tmp/target.$1" 2>&1 &
 	echo $! >"/tmp/target.pid.$1"
@@ -89,8 +92,8 @@ bad_target() {	# NUMBER
 		map "bad$1" any sock port=$((4500 + $1)) timeout=4 || return
 	fio --name=bad --filename="$(device "bad$1")" --direct=1 --ioengine=libaio \
 		--rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 --rate_iops=80 \
-		--continue_on_error=all --time_based --runtime=360000 --thread --minimal \
-		>"/tmp/fio.$1" 2>&1 &
+		--continue_on_error=all --ignore_error=$ERRORS,$ERRORS --time_based \
+		--runtime=360000 --thread --minimal >"/tmp/fio.$1" 2>&1 &
 	echo $! >"/tmp/fio.pid.$1"
 }
 

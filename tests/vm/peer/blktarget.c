@@ -316,8 +316,8 @@ static void serve_badly(const struct kblk_cmd *c)
 
 	wrong++;
 	if (c->op != KBLK_OP_READ || !cq_data || below(2)) {
-		/* also with a status that does not exist */
-		answer(c, 1 + below(255));
+		/* one that exists, or perhaps not */
+		answer(c, 1 + below(below(2) ? KBLK_STATUSES - 1 : 255));
 		return;
 	}
 	/* a read whose data is short, or missing */
