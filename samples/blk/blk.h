@@ -128,6 +128,22 @@ struct kblk_options {
 };
 
 /**
+ * struct kblk_cache - what a volume has been told to write, and perhaps not flushed
+ * @node: of all
+ * @uuid: the volume's
+ * @disks: paths to it: those with this UUID. What one has written another may flush.
+ * @unflushed: writes have been acknowledged that no flush was sent for
+ * @losses: how many times such writes may have been lost
+ */
+struct kblk_cache {
+	struct list_head	node;
+	u8			uuid[16];
+	unsigned int		disks;
+	bool			unflushed;
+	atomic_t		losses;
+};
+
+/**
  * struct kblk_disk - a mapped volume
  * @opt: what is mapped
  * @net: where the target is
@@ -146,8 +162,9 @@ struct kblk_options {
  * @silent: that is how the connections before ended
  * @brief: they had just been made
  * @live: when they were, in jiffies
- * @unflushed: writes have been acknowledged that no flush was sent for
- * @flush_failed: such writes may be lost; flushes fail until the disk is closed
+ * @cache: what has been written, of all paths to the volume
+ * @losses: @cache's, as those who have the disk open know it; flushes fail while
+ *	there have been more
  * @since: when the path was last known to be good, in jiffies
  * @backoff: seconds until the next attempt
  * @recover: takes connections down, and makes new ones
@@ -181,8 +198,8 @@ struct kblk_disk {
 	bool			silent;
 	bool			brief;
 	unsigned long		live;
-	bool			unflushed;
-	bool			flush_failed;
+	struct kblk_cache	*cache;
+	int			losses;
 	unsigned long		since;
 	unsigned int		backoff;
 	struct delayed_work	recover;
@@ -205,6 +222,12 @@ static inline unsigned int kblk_segs(const struct kblk_disk *d)
 	return min_t(size_t, KBLK_SEGS, d->info->domain_attr->mr_iov_limit);
 }
 
+/* May what a user of the disk has written be lost, without having been told? */
+static inline bool kblk_cache_lost(const struct kblk_disk *d)
+{
+	return atomic_read(&d->cache->losses) != READ_ONCE(d->losses);
+}
+
 /* request.c */
 extern const struct blk_mq_ops kblk_mq_ops;
 int kblk_queue_ready(struct kblk_queue *q);
@@ -225,5 +248,7 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 void kblk_disk_wait(void);
 void kblk_disk_close(struct kblk_disk *d);
 void kblk_disk_resize(struct kblk_disk *d);
+int kblk_cache_get(struct kblk_disk *d);
+bool kblk_cache_lose(struct kblk_cache *cache);
 
 #endif /* _KOFI_BLK_BLK_H */

@@ -175,13 +175,15 @@ static bool kblk_welcome_valid(const struct kblk_disk *d,
 static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
 {
 	struct kblk_welcome now = *w;
+	int err;
 
 	if (!kblk_welcome_valid(d, w))
 		return -EPROTO;
 	if (!d->known) {
 		d->welcome = *w;
-		d->known = true;
-		return 0;
+		err = kblk_cache_get(d);
+		d->known = !err;
+		return err;
 	}
 	now.sectors = d->welcome.sectors;
 	now.incarnation = d->welcome.incarnation;
@@ -193,18 +195,16 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
 		now.discard_unit = d->welcome.discard_unit;
 	}
 	if (memcmp(&now, &d->welcome, sizeof(now))) {
-		pr_err("kofi_blk: %s is not the volume it was\n",
-		       d->opt.volume);
+		pr_err_ratelimited("kofi_blk: %s is not the volume it was\n",
+				   d->opt.volume);
 		return -ESTALE;
 	}
 	/* what the target had not put on stable storage may be gone */
 	if (w->incarnation != d->welcome.incarnation &&
-	    le16_to_cpu(w->flags) & KBLK_WRITE_CACHE && d->unflushed) {
+	    le16_to_cpu(w->flags) & KBLK_WRITE_CACHE &&
+	    kblk_cache_lose(d->cache))
 		pr_err("kofi_blk: %s: what was not flushed may be lost\n",
 		       d->opt.volume);
-		WRITE_ONCE(d->flush_failed, true);
-		d->unflushed = false;
-	}
 	d->welcome.sectors = w->sectors;
 	d->welcome.incarnation = w->incarnation;
 	return 0;

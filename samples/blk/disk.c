@@ -8,8 +8,11 @@
 #include <linux/delay.h>
 #include <linux/idr.h>
 #include <linux/kofi/backport.h>
+#include <linux/list.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/nsproxy.h>
+#include <linux/slab.h>
 #include <linux/siphash.h>
 #include <linux/unaligned.h>
 #include <linux/uuid.h>
@@ -18,6 +21,65 @@
 #include "blk.h"
 
 static DEFINE_IDA(kblk_ida);
+static LIST_HEAD(kblk_caches);
+static DEFINE_MUTEX(kblk_caches_lock);
+
+/* ------------------------------------------------------- what is not flushed */
+
+/**
+ * kblk_cache_get - share what a volume has been told to write with its other paths
+ * @d: the disk, which knows its volume now
+ *
+ * Context: process, may sleep; does not wait for memory to be written back.
+ * Return: 0, or -ENOMEM.
+ */
+int kblk_cache_get(struct kblk_disk *d)
+{
+	struct kblk_cache *cache;
+
+	guard(mutex)(&kblk_caches_lock);
+	list_for_each_entry(cache, &kblk_caches, node)
+		if (!memcmp(cache->uuid, d->welcome.uuid, sizeof(cache->uuid)))
+			goto found;
+	cache = kzalloc(sizeof(*cache), GFP_NOIO);
+	if (!cache)
+		return -ENOMEM;
+	memcpy(cache->uuid, d->welcome.uuid, sizeof(cache->uuid));
+	list_add(&cache->node, &kblk_caches);
+found:
+	cache->disks++;
+	d->cache = cache;
+	d->losses = atomic_read(&cache->losses);
+	return 0;
+}
+
+static void kblk_cache_put(struct kblk_cache *cache)
+{
+	guard(mutex)(&kblk_caches_lock);
+	if (--cache->disks)
+		return;
+	list_del(&cache->node);
+	kfree(cache);
+}
+
+/**
+ * kblk_cache_lose - the target may have lost what was not flushed
+ * @cache: the volume's
+ *
+ * Context: any.
+ * Return: true if there was any: users of all paths are told.
+ */
+bool kblk_cache_lose(struct kblk_cache *cache)
+{
+	if (!smp_load_acquire(&cache->unflushed))
+		return false;
+	atomic_inc(&cache->losses);
+	/* a path that finds nothing to lose any more sees that there was */
+	smp_store_release(&cache->unflushed, false);
+	return true;
+}
+
+/* ------------------------------------------------------------------ the disk */
 
 static void kblk_disk_free(struct kblk_disk *d)
 {
@@ -28,6 +90,8 @@ static void kblk_disk_free(struct kblk_disk *d)
 		kfree(d->queues[i]);
 	if (d->set.tags)
 		blk_mq_free_tag_set(&d->set);
+	if (d->cache)
+		kblk_cache_put(d->cache);
 	put_net(d->net);
 	kfree(d);
 	if (index >= 0)
@@ -58,7 +122,7 @@ static void kblk_release(struct gendisk *gd)
 	struct kblk_disk *d = gd->private_data;
 
 	if (!disk_openers(gd))
-		WRITE_ONCE(d->flush_failed, false);
+		WRITE_ONCE(d->losses, atomic_read(&d->cache->losses));
 }
 
 static const struct block_device_operations kblk_fops = {
@@ -280,8 +344,8 @@ void kblk_disk_close(struct kblk_disk *d)
 	}
 	del_gendisk(gd);
 	disable_delayed_work_sync(&d->recover);
-	/* which may have queued this when del_gendisk() had cancelled it */
-	cancel_delayed_work_sync(&gd->queue->requeue_work);
 	kblk_disconnect(d);
+	/* both, and callbacks, may have queued this since del_gendisk() */
+	cancel_delayed_work_sync(&gd->queue->requeue_work);
 	put_disk(gd);
 }

@@ -122,7 +122,7 @@ bool kblk_requeue(struct request *rq, void *data)
 	kblk_put_mr(r);
 	/* it did not cover what it was sent for */
 	if (req_op(rq) == REQ_OP_FLUSH)
-		d->unflushed = true;
+		WRITE_ONCE(d->cache->unflushed, true);
 	if (!kblk_rq_is_late(d, r)) {
 		blk_mq_requeue_request(rq, false);
 	} else {
@@ -209,10 +209,10 @@ static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
 		WRITE_ONCE(d->answered, true);
 	if (req_op(rq) == REQ_OP_FLUSH) {
 		if (sts)
-			WRITE_ONCE(d->unflushed, true);
+			WRITE_ONCE(d->cache->unflushed, true);
 	} else if (kblk_writes(rq) && !(r->cmd.flags & KBLK_CMD_FUA) &&
-		   !READ_ONCE(d->unflushed)) {
-		WRITE_ONCE(d->unflushed, true);
+		   !READ_ONCE(d->cache->unflushed)) {
+		WRITE_ONCE(d->cache->unflushed, true);
 	}
 	kblk_answer(r, sts);
 }
@@ -376,7 +376,7 @@ static void kblk_post(struct kblk_rq *r, bool more)
 		return;
 	}
 	if (r->cmd.op == KBLK_OP_FLUSH)
-		WRITE_ONCE(d->unflushed, true);
+		WRITE_ONCE(d->cache->unflushed, true);
 	/* an answer to what was not sent is the target's invention */
 	if (err == -EAGAIN && !atomic_xchg(&r->answered, 1)) {
 		if (r->follow)
@@ -417,8 +417,9 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 		return BLK_STS_TRANSPORT;
 	if (kblk_command(rq, &r->cmd))
 		return BLK_STS_NOTSUPP;
-	if (req_op(rq) == REQ_OP_FLUSH && READ_ONCE(d->flush_failed))
-		return BLK_STS_IOERR;
+	/* the error is the volume's, so multipath does not try another path */
+	if (req_op(rq) == REQ_OP_FLUSH && kblk_cache_lost(d))
+		return BLK_STS_TARGET;
 
 	/* not when it is sent again */
 	if (!(rq->rq_flags & RQF_DONTPREP))
@@ -453,7 +454,7 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	}
 
 	if (req_op(rq) == REQ_OP_FLUSH)
-		WRITE_ONCE(d->unflushed, false);
+		WRITE_ONCE(d->cache->unflushed, false);
 	blk_mq_start_request(rq);
 	held = xchg(&q->held, bd->last ? NULL : r);
 	if (held)
