@@ -51,13 +51,15 @@ struct kblkt_net {
  * @allow: which may
  * @file: the device or file, while the volume is enabled
  * @bdev: the device, or NULL
- * @wq: of a file: does what commands ask for
+ * @wq: flushes; of a file: does all that commands ask for
  * @node: of all that are enabled, by kblkt_lock
  * @conns: how many connections have it, by kblkt_lock
  * @idle: woken when @conns is 0
- * @lock: for @since and @incarnation
+ * @lock: for @flushes, @since and @incarnation
+ * @flushes: those that wait
  * @since: of a file: errors of writing back are known up to here
  * @incarnation: see kblkt_incarnation
+ * @flush: does what waits in @flushes, all at once
  * @welcome: what the client is told
  * @reads: commands
  * @writes: commands
@@ -79,9 +81,11 @@ struct kblkt_volume {
 	struct list_head	node;
 	unsigned int		conns;
 	wait_queue_head_t	idle;
-	spinlock_t		lock;		/* for the next two */
+	spinlock_t		lock;		/* for the next three */
+	struct list_head	flushes;
 	errseq_t		since;
 	u32			incarnation;
+	struct work_struct	flush;
 	struct kblk_welcome	welcome;
 	atomic64_t		reads;
 	atomic64_t		writes;
@@ -138,7 +142,7 @@ struct kblkt_rx {
 /**
  * struct kblkt_io - a command that is served
  * @conn: whose
- * @node: free, or waiting for room to post
+ * @node: free, waiting for room to post, or of the volume's flushes
  * @moved: completes a read or write of the client's memory
  * @answered: completes the answer
  * @step: the post to be made next
@@ -244,6 +248,7 @@ struct kblkt_conn {
 /* tconfig.c */
 u64 kblkt_sectors(const struct kblkt_volume *v);
 u32 kblkt_flushed(struct kblkt_volume *v, int err);
+void kblkt_volume_flush(struct kblkt_volume *v);
 
 /* tio.c */
 int kblkt_io_alloc(struct kblkt_conn *c);
@@ -251,6 +256,7 @@ void kblkt_io_free(struct kblkt_conn *c);
 int kblkt_io_start(struct kblkt_conn *c);
 void kblkt_io_done(struct kblkt_io *io, blk_status_t sts);
 void kblkt_io_space(struct fid_ep *ep, void *context);
+void kblkt_flush_work(struct work_struct *work);
 
 /* tfile.c */
 struct file *kblkt_file_open(const struct kblkt_volume *v);

@@ -286,7 +286,13 @@ static void kblkt_volume_describe(struct kblkt_volume *v)
 		w->inline_max = ilog2(KBLK_INLINE);
 }
 
-static void kblkt_volume_flush(struct kblkt_volume *v)
+/**
+ * kblkt_volume_flush - flush the device or file, and take down how that has ended
+ * @v: the volume, enabled
+ *
+ * Context: process, sleeps.
+ */
+void kblkt_volume_flush(struct kblkt_volume *v)
 {
 	kblkt_flushed(v, v->read_only ? 0 :
 			 v->bdev ? blkdev_issue_flush(v->bdev) :
@@ -295,6 +301,7 @@ static void kblkt_volume_flush(struct kblkt_volume *v)
 
 static void kblkt_volume_close(struct kblkt_volume *v)
 {
+	cancel_work_sync(&v->flush);
 	if (v->wq)
 		destroy_workqueue(v->wq);
 	v->wq = NULL;
@@ -326,11 +333,10 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 		kblkt_volume_close(v);
 		return -EINVAL;
 	}
-	/* one of its own, as commands may wait for a file for long */
-	if (!v->bdev)
-		v->wq = alloc_workqueue("kofi_blkt_file", WQ_MEM_RECLAIM |
-					WQ_UNBOUND, 0);
-	if (!v->bdev && !v->wq) {
+	/* one of its own, as commands may wait for it for long */
+	v->wq = alloc_workqueue("kofi_blkt_volume", WQ_MEM_RECLAIM | WQ_UNBOUND,
+				0);
+	if (!v->wq) {
 		kblkt_volume_close(v);
 		return -ENOMEM;
 	}
@@ -413,6 +419,8 @@ static struct config_item *kblkt_make_volume(struct config_group *group,
 	mutex_init(&v->config);
 	init_waitqueue_head(&v->idle);
 	spin_lock_init(&v->lock);
+	INIT_LIST_HEAD(&v->flushes);
+	INIT_WORK(&v->flush, kblkt_flush_work);
 	memcpy(v->name, name, strlen(name));
 	v->incarnation = atomic_read(&kblkt_incarnation);
 	uuid_gen(&v->uuid);

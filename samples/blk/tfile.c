@@ -90,13 +90,8 @@ static int kblkt_file_do(struct kblkt_io *io)
 	loff_t pos = io->sector << SECTOR_SHIFT;
 	int mode = FALLOC_FL_KEEP_SIZE;
 
-	switch (io->op) {
-	case KBLK_OP_READ:
-	case KBLK_OP_WRITE:
+	if (io->op == KBLK_OP_READ || io->op == KBLK_OP_WRITE)
 		return kblkt_file_move(io, file, pos);
-	case KBLK_OP_FLUSH:
-		return vfs_fsync(file, 1);
-	}
 	if (io->op == KBLK_OP_ZEROES && io->flags & KBLK_CMD_NO_UNMAP)
 		mode |= FALLOC_FL_ZERO_RANGE;
 	else

@@ -25,6 +25,7 @@
  * are.
  */
 #include <linux/bitfield.h>
+#include <linux/sched/mm.h>
 #include <linux/uio.h>
 
 #include "target.h"
@@ -221,6 +222,16 @@ static void kblkt_bios_put(struct kblkt_conn *c)
 		complete(&c->bios_gone);
 }
 
+/*
+ * Would an answer say that what has been written is on stable storage? A file says
+ * to one of those who write back at a time that it is not, so each one looks.
+ */
+static bool kblkt_promises(const struct kblkt_io *io, blk_status_t sts)
+{
+	return io->op == KBLK_OP_FLUSH ||
+	       (!io->conn->volume->bdev && io->flags & KBLK_CMD_FUA && !sts);
+}
+
 /**
  * kblkt_io_done - the device or file has done what a command asked for
  * @io: the command
@@ -237,8 +248,7 @@ void kblkt_io_done(struct kblkt_io *io, blk_status_t sts)
 	struct kblkt_conn *c = io->conn;
 	struct kblkt_volume *v = c->volume;
 
-	if (io->op == KBLK_OP_FLUSH &&
-	    kblkt_flushed(v, blk_status_to_errno(sts)) != c->incarnation) {
+	if (kblkt_promises(io, sts) && kblkt_flushed(v, 0) != c->incarnation) {
 		atomic64_inc(&v->errors);
 		kblkt_lost(c);
 	} else {
@@ -258,9 +268,10 @@ static void kblkt_bio_done(struct bio *bio)
 	    ((io->op == KBLK_OP_DISCARD && !bdev_max_discard_sectors(bdev)) ||
 	     (io->op == KBLK_OP_ZEROES && !bdev_write_zeroes_sectors(bdev))))
 		sts = BLK_STS_NOTSUPP;
-	/* what has failed may be the flush that stands for FUA */
-	if (sts == BLK_STS_IOERR && bio->bi_opf & REQ_FUA && !bdev_fua(bdev))
-		kblkt_flushed(io->conn->volume, -EIO);
+	/* what has failed may be a flush that stands for FUA, here or below */
+	if (bio->bi_opf & REQ_FUA && sts && sts != BLK_STS_NOSPC &&
+	    sts != BLK_STS_NOTSUPP)
+		kblkt_flushed(io->conn->volume, blk_status_to_errno(sts));
 	bio_uninit(bio);
 	kblkt_io_done(io, sts);
 }
@@ -287,11 +298,44 @@ static blk_opf_t kblkt_opf(const struct kblkt_io *io)
 		       (fua ? REQ_FUA : 0);
 	case KBLK_OP_DISCARD:
 		return REQ_OP_DISCARD;
-	case KBLK_OP_ZEROES:
-		return REQ_OP_WRITE_ZEROES |
-		       (io->flags & KBLK_CMD_NO_UNMAP ? REQ_NOUNMAP : 0);
 	}
-	return REQ_OP_WRITE | REQ_PREFLUSH;
+	return REQ_OP_WRITE_ZEROES |
+	       (io->flags & KBLK_CMD_NO_UNMAP ? REQ_NOUNMAP : 0);
+}
+
+/**
+ * kblkt_flush_work - the work item of a volume's flushes
+ * @work: of the volume
+ *
+ * One after the other: a device tells once that something is lost, and one that
+ * ends well meanwhile must not be answered before that is known. Those that have
+ * come during one are done together.
+ */
+void kblkt_flush_work(struct work_struct *work)
+{
+	struct kblkt_volume *v = container_of(work, struct kblkt_volume, flush);
+	unsigned int noio = memalloc_noio_save();
+	struct kblkt_io *io, *next;
+	LIST_HEAD(list);
+
+	spin_lock_irq(&v->lock);
+	list_splice_init(&v->flushes, &list);
+	spin_unlock_irq(&v->lock);
+	if (!list_empty(&list))
+		kblkt_volume_flush(v);
+	memalloc_noio_restore(noio);
+	list_for_each_entry_safe(io, next, &list, node)
+		kblkt_io_done(io, BLK_STS_OK);
+}
+
+static void kblkt_flush(struct kblkt_io *io)
+{
+	struct kblkt_volume *v = io->conn->volume;
+
+	spin_lock_irq(&v->lock);
+	list_add_tail(&io->node, &v->flushes);
+	spin_unlock_irq(&v->lock);
+	queue_work(v->wq, &v->flush);
 }
 
 static void kblkt_submit(struct kblkt_io *io)
@@ -300,6 +344,10 @@ static void kblkt_submit(struct kblkt_io *io)
 	struct bio *bio = &io->bio;
 
 	refcount_inc(&c->bios);
+	if (io->op == KBLK_OP_FLUSH) {
+		kblkt_flush(io);
+		return;
+	}
 	if (!c->volume->bdev) {
 		INIT_WORK(&io->work, kblkt_file_work);
 		queue_work(c->volume->wq, &io->work);
