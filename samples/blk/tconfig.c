@@ -329,7 +329,9 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 		return PTR_ERR(file);
 	WRITE_ONCE(v->file, file);
 	v->since = filemap_sample_wb_err(file->f_mapping);
-	if (v->bdev && bdev_logical_block_size(v->bdev) > PAGE_SIZE) {
+	/* clients know neither zones nor larger blocks */
+	if (v->bdev && (bdev_is_zoned(v->bdev) ||
+			bdev_logical_block_size(v->bdev) > PAGE_SIZE)) {
 		kblkt_volume_close(v);
 		return -EINVAL;
 	}
