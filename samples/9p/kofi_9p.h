@@ -67,7 +67,7 @@ struct k9_rx {
  * @sending: the request whose bytes are being sent, with a reference
  * @read: the data of the reply goes to @reader's pages, not into @req
  * @left: the reader has gone
- * @room: most bytes of such data
+ * @room: most bytes of such data; of a write, those that were sent
  * @rx: the reply with such data
  * @sg: memory of the caller that is being sent
  * @nr: entries of @sg, the first of which is the header

@@ -146,6 +146,7 @@ static struct k9_op *k9_op_get(struct k9_conn *c, struct p9_req_t *req)
 	op->left = false;
 	op->rx = NULL;
 	op->read = false;
+	op->room = U32_MAX;
 	op->nr = 0;
 	return op;
 }
@@ -254,6 +255,10 @@ static const char *k9_op_answer(struct k9_op *op, struct k9_rx *rx, size_t len,
 		return "a reply of another type";
 	req->rc.size = len;
 	*status = REQ_STATUS_RCVD;
+	/* 9p knows what it wanted to have written, and not what was sent of that */
+	if (type == P9_RWRITE && len >= K9_DATA &&
+	    get_unaligned_le32(bytes + K9_COUNT) > op->room)
+		return "more written than was sent";
 	if (error || !op->read) {
 		if (len > req->rc.capacity)
 			return "a reply that is too long";
@@ -680,6 +685,7 @@ static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 		msg.vec = KOFI_SGL;
 		msg.msg_sgl = op->sg;
 		msg.iov_count = op->nr;
+		op->room = len;
 		err = k9_op_send(op, req, &msg);
 	}
 	/* for this device, these are too many segments */
@@ -691,6 +697,7 @@ static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 		if (copied < 0)
 			return copied;
 		len = copied;
+		op->room = len;
 		iov_iter_bvec(&iter, ITER_SOURCE, op->bounce.bv, op->bounce.nr,
 			      req->tc.size + len);
 		msg.vec = KOFI_ITER;
