@@ -428,8 +428,9 @@ static void client_close(struct client **at)
 	*at = c->next;
 	pthread_join(c->requests, NULL);
 	link_close(c->link);
-	nr_clients--;
+	/* one whose process does not end counts until it has */
 	if (c->pid <= 0) {
+		nr_clients--;
 		free(c);
 		return;
 	}
@@ -447,6 +448,7 @@ static void leftover_reap(void)
 
 		if (waitpid(c->pid, NULL, WNOHANG)) {
 			*at = c->next;
+			nr_clients--;
 			free(c);
 		} else {
 			at = &c->next;
