@@ -33,7 +33,7 @@ static const char usage[] =
 "  kofi-9pd diod -f -n -r 0 -w 0 -e /srv\n"
 "\n"
 "  -p PROVIDER   tcp or verbs (tcp)\n"
-"  -a ADDRESS    address to listen at (all)\n"
+"  -a ADDRESS    address to listen at (all of IPv4)\n"
 "  -P PORT       port to listen at (5640)\n"
 "  -C SERVER     connect to a server that listens at HOST:PORT, or at a path\n"
 "  -m BYTES      longest message, 4096 to 1048576 (1048576)\n"

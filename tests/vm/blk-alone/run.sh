@@ -182,23 +182,25 @@ late_write() {
 
 # What clients n, o and away of a volume have been told to be written may be lost. The
 # device below says it once, to n; the flushes of each fail all the same, for as long
-# as its device is open, also if it has to connect again before it flushes.
+# as its device is open, also if it has to connect again before it flushes. So do those
+# of a path to the volume over which nothing has been written.
 told_each() {
-	map o over sock timeout=100 && map away over sock timeout=100 || return
+	map o over sock timeout=100 && map away over sock timeout=100 &&
+		map path over sock timeout=100 || return
 	n=$(device n)
 	o=$(device o)
-	exec 8<>"$o" 9<>"$n"
+	exec 7<>"$(device path)" 8<>"$o" 9<>"$n"
 	direct /dev/zero "$n" && direct /dev/zero "$o" && direct /dev/zero "$(device away)" &&
 		enable vol0 0 && retry state m failed || return
 	expect_fail flush "$n" && enable vol0 1 && retry state m live || return
 	expect_fail flush "$o" || return
 	enable over 0 && retry state away connecting && enable over 1 || return
-	for client in away n o; do
+	for client in away path n o; do
 		retry state $client live && expect_fail flush "$(device $client)" || return
 	done
-	exec 8<&- 9<&-
-	for client in away n o; do flush "$(device $client)" || return; done
-	unmap o && unmap away
+	exec 7<&- 8<&- 9<&-
+	for client in away path n o; do flush "$(device $client)" || return; done
+	unmap o && unmap away && unmap path
 }
 
 # The same for what a volume could not flush when it was disabled
