@@ -102,13 +102,13 @@ static int rxm_ep_close(struct fi_fid *fid)
 	/* its handler starts the work item */
 	if (ep->eq)
 		fi_close(&ep->eq->fid);
-	cancel_delayed_work_sync(&ep->timer);
-	cancel_work_sync(&ep->work);
-	kofi_ep_exit(&ep->base);
 	/*
 	 * A transmit may have completed, and the consumer close, before its post has
-	 * returned, which still has the connection.
+	 * returned, which still has the connection, and may start the work item.
 	 */
+	disable_delayed_work_sync(&ep->timer);
+	disable_work_sync(&ep->work);
+	kofi_ep_exit(&ep->base);
 	synchronize_rcu();
 	rxm_conn_exit(ep);
 	kofi_rxq_exit(&ep->rxq);

@@ -21,7 +21,7 @@
  * A message with a receive that is fetched, and an atomic operation, hold their buffer
  * until the peer has the answer. If two peers had no receive left but for each other's
  * requests, neither answer would arrive: others are posted in the place of those, for as
- * many requests as a kernel sends, whatever else is held.
+ * many requests as a kernel sends, within the limits.
  *
  * What a connection has of its own, posted or not, is not limited by that; it counts
  * what earlier connections to the same peer have left. So a peer cannot have more

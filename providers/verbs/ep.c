@@ -549,9 +549,10 @@ static int vrb_ep_close(struct fi_fid *fid)
 	list_del(&ep->dom_node);
 	mutex_unlock(&ep->dom->dev->mutex);
 
-	/* drained, so nothing queues these any more */
+	/* drained, so nothing queues this any more */
 	cancel_delayed_work_sync(&ep->watch);
-	cancel_delayed_work_sync(&ep->work);
+	/* but the post of a receive that has completed may not have returned */
+	disable_delayed_work_sync(&ep->work);
 	timer_shutdown_sync(&ep->retry);
 	timer_shutdown_sync(&ep->idle);
 	timer_shutdown_sync(&ep->overdue);
