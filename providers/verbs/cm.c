@@ -234,10 +234,10 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 		if (!ep->left)
 			WRITE_ONCE(ep->left, jiffies ?: 1);
 		break;
-	/* not RDMA_CM_EVENT_UNREACHABLE: a neighbour's change ends no attempt */
 	case RDMA_CM_EVENT_ESTABLISHED:
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
 		ep->asked = false;
 		break;
 	default:
