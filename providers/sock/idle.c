@@ -208,8 +208,9 @@ void ksk_idle_look(struct ksk_conn *c)
  * @c: the connection, about to end
  *
  * What has begun and is not answered fails, and everything behind it. If there is no
- * such operation, the next connection sends the others: unless this one has been
- * tried for them, too, and has not sent any.
+ * such operation, the next connection sends the others. One that was made for them, too,
+ * and has not sent any, is followed by others for as long as connecting may take: a peer
+ * that closes what is idle may do so before the first frame has come.
  *
  * Context: locked, process.
  */
@@ -217,14 +218,15 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 {
 	struct ksk_rdm *rdm = ksk_rdm(c->ep);
 	struct ksk_peer *again, *peer = ksk_peer(c);
+	bool move, tried = peer->successor && !c->stats.tx_frames;
 	unsigned long irq;
 	unsigned int n;
-	bool move;
 
 	if (!ksk_tx_quiet(c) || !ksk_tx_waiting(c) ||
-	    (peer->successor && !c->stats.tx_frames))
+	    (tried && time_after(jiffies, peer->deadline)))
 		return;
-	again = ksk_peer_new(rdm, &peer->addr, GFP_NOIO);
+	again = tried ? ksk_peer_again(rdm, peer) :
+			ksk_peer_new(rdm, &peer->addr, GFP_NOIO);
 	if (!again)
 		return;
 	again->successor = true;
@@ -245,7 +247,11 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 		ksk_rdm_replace(rdm, peer, again);
 		again->early += n;
 		rdm->early += n;
-		ksk_conn_queue(&again->conn);
+		if (tried)
+			mod_timer(&again->conn.retry, jiffies +
+				  msecs_to_jiffies(again->delay));
+		else
+			ksk_conn_queue(&again->conn);
 	}
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!move)

@@ -264,6 +264,27 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 	kofi_ep_unblock(&c->ep->base);
 }
 
+/**
+ * ksk_peer_again - another attempt, after one that has come to nothing
+ * @rdm: the endpoint
+ * @peer: the connection; what it is to send has waited since before @peer's deadline
+ *
+ * Context: process; does not wait for memory to be written back.
+ * Return: a connection that begins when its timer says so; NULL without memory.
+ */
+struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer)
+{
+	struct ksk_peer *again = ksk_peer_new(rdm, &peer->addr, GFP_NOIO);
+
+	if (!again)
+		return NULL;
+	again->deadline = peer->deadline;
+	again->successor = peer->successor;
+	again->delay = clamp(2 * peer->delay, KSK_RDM_DELAY_MIN,
+			     KSK_RDM_DELAY_MAX);
+	return again;
+}
+
 /*
  * The peer has rejected our request, because it has made one itself, or has not
  * noticed yet that an earlier connection has ended.
@@ -274,14 +295,13 @@ static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	unsigned long irq;
 	bool start = false;
 
-	if (time_after(jiffies, peer->deadline))
+	if (time_after(jiffies, peer->deadline)) {
+		ksk_conn_abort(&peer->conn, ETIMEDOUT);
 		return;
-	again = ksk_peer_new(rdm, &peer->addr, GFP_NOIO);
+	}
+	again = ksk_peer_again(rdm, peer);
 	if (!again)
 		return;
-	again->deadline = peer->deadline;
-	again->delay = clamp(2 * peer->delay, KSK_RDM_DELAY_MIN,
-			     KSK_RDM_DELAY_MAX);
 	spin_lock_irqsave(&rdm->lock, irq);
 	start = peer->in_use && !rdm->closing && !READ_ONCE(peer->conn.dead);
 	if (start) {

@@ -127,7 +127,7 @@ struct ksk_rndv {
  * @disowned: stored messages from its address may have no source, as it was removed
  * @pid: number of the peer's life, 0 until it is known
  * @waits_since: what is posted was first seen to wait for its end, in tcp_jiffies32
- * @deadline: attempts that are rejected are not repeated after it, in jiffies
+ * @deadline: attempts that come to nothing are not repeated after it, in jiffies
  * @delay: milliseconds between such
  * @node: on a list of the endpoint's; from here on under its lock
  * @deferred: on another, if posts are deferred
@@ -218,6 +218,7 @@ static __always_inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
 				  ksk_rdm_source(c);
 }
 
+struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer);
 struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			      const union kofi_ip *addr, gfp_t gfp);
 void ksk_peer_free(struct ksk_peer *peer);

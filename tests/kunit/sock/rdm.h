@@ -30,7 +30,8 @@ struct rdm_node {
 	bool			any;	/* listens at all addresses */
 	bool			reclaim; /* is reclaim-safe */
 	size_t			expire;	/* milliseconds a message may wait, */
-	unsigned int		handshake;	/* and a request may take */
+	unsigned int		handshake;	/* and a request may take, */
+	unsigned int		connect;	/* and connecting */
 };
 
 struct rdm_test {

@@ -855,6 +855,72 @@ static void rdm_idle_cross_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "tx_early"), 0);
 }
 
+/* Answer a request, if there is one, and close in the same segment. */
+static bool rdm_answer(struct kunit *test, struct socket *listener, u8 type)
+{
+	struct msghdr msg = { .msg_flags = MSG_MORE };
+	struct rdm_cm cm;
+	struct kvec kv = { &cm, sizeof(cm) };
+	struct socket *sock;
+
+	if (kernel_accept(listener, &sock, O_NONBLOCK))
+		return false;
+	sock->sk->sk_rcvtimeo = LIVE_JIFFIES;
+	KUNIT_EXPECT_EQ(test, live_raw_recv(sock, &cm, sizeof(cm)),
+			(int)sizeof(cm));
+	cm.hdr.type = type;
+	cm.cm.pid = htonl(9);
+	KUNIT_EXPECT_EQ(test, kernel_sendmsg(sock, &msg, &kv, 1, sizeof(cm)),
+			(int)sizeof(cm));
+	kernel_sock_shutdown(sock, SHUT_WR);
+	/* until the other end has closed, too: it has seen ours */
+	while (live_raw_recv(sock, &cm, 1) == 1)
+		;
+	sock_release(sock);
+	return true;
+}
+
+/*
+ * A peer that closes each connection before anything was sent, or rejects requests, is
+ * tried for as long as a connect may take.
+ */
+static void rdm_again_test(struct kunit *test)
+{
+	static const u8 answers[] = { KSK_CM_ACCEPT, KSK_CM_REJECT,
+				      KSK_CM_ACCEPT, KSK_CM_ACCEPT };
+	unsigned long end = jiffies + LIVE_JIFFIES;
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct fi_cq_err_entry e;
+	struct sockaddr_in addr;
+	struct socket *sock;
+	fi_addr_t peer;
+	int i = 0, err;
+
+	a->connect = TEST_LIMIT(500);
+	rdm_open(test, a, FI_MSG, 0);
+	sock = rdm_deaf(test, &addr);
+	peer = rdm_insert(test, a, &addr);
+	rdm_sends(test, a, peer, 0, 1, 100);
+	while (fi_cq_read(a->tx, &e, 1) == -EAGAIN && time_before(jiffies, end)) {
+		if (rdm_answer(test, sock, answers[i % ARRAY_SIZE(answers)]))
+			i++;
+		schedule_timeout_uninterruptible(1);
+	}
+	KUNIT_EXPECT_GT(test, i, (int)ARRAY_SIZE(answers));
+	err = live_comp(a->tx, &e);
+	KUNIT_EXPECT_TRUE(test, err == -ECONNRESET || err == -ETIMEDOUT);
+	rdm_alone(test, a);
+
+	rdm_sends(test, a, peer, 0, 1, 100);
+	while (fi_cq_read(a->tx, &e, 1) == -EAGAIN && time_before(jiffies, end)) {
+		rdm_answer(test, sock, KSK_CM_REJECT);
+		schedule_timeout_uninterruptible(1);
+	}
+	KUNIT_EXPECT_EQ(test, live_comp(a->tx, &e), -ETIMEDOUT);
+	sock_release(sock);
+}
+
 /* Above the number, the one that was not used for longest is closed. */
 static void rdm_idle_max_test(struct kunit *test)
 {
@@ -1018,6 +1084,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_idle_race_test),
 	KUNIT_CASE(rdm_idle_cross_test),
 	KUNIT_CASE(rdm_idle_max_test),
+	KUNIT_CASE(rdm_again_test),
 	{}
 };
 
