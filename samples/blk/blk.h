@@ -132,14 +132,18 @@ struct kblk_options {
  * @node: of all
  * @uuid: the volume's
  * @disks: paths to it: those with this UUID. What one has written another may flush.
+ * @incarnation: the volume's, at the last login over any of them
  * @unflushed: writes have been acknowledged that no flush was sent for
+ * @flushing: flushes that have no answer yet, and may not have covered theirs
  * @losses: how many times such writes may have been lost
  */
 struct kblk_cache {
 	struct list_head	node;
 	u8			uuid[16];
 	unsigned int		disks;
+	__le32			incarnation;
 	bool			unflushed;
+	atomic_t		flushing;
 	atomic_t		losses;
 };
 
@@ -249,6 +253,6 @@ void kblk_disk_wait(void);
 void kblk_disk_close(struct kblk_disk *d);
 void kblk_disk_resize(struct kblk_disk *d);
 int kblk_cache_get(struct kblk_disk *d);
-bool kblk_cache_lose(struct kblk_cache *cache);
+void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w);
 
 #endif /* _KOFI_BLK_BLK_H */

@@ -182,6 +182,8 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
 	if (!d->known) {
 		d->welcome = *w;
 		err = kblk_cache_get(d);
+		if (!err)
+			kblk_cache_login(d, w);
 		d->known = !err;
 		return err;
 	}
@@ -200,11 +202,7 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
 		return -ESTALE;
 	}
 	/* what the target had not put on stable storage may be gone */
-	if (w->incarnation != d->welcome.incarnation &&
-	    le16_to_cpu(w->flags) & KBLK_WRITE_CACHE &&
-	    kblk_cache_lose(d->cache))
-		pr_err("kofi_blk: %s: what was not flushed may be lost\n",
-		       d->opt.volume);
+	kblk_cache_login(d, w);
 	d->welcome.sectors = w->sectors;
 	d->welcome.incarnation = w->incarnation;
 	return 0;

@@ -45,6 +45,7 @@ int kblk_cache_get(struct kblk_disk *d)
 	if (!cache)
 		return -ENOMEM;
 	memcpy(cache->uuid, d->welcome.uuid, sizeof(cache->uuid));
+	cache->incarnation = d->welcome.incarnation;
 	list_add(&cache->node, &kblk_caches);
 found:
 	cache->disks++;
@@ -63,20 +64,31 @@ static void kblk_cache_put(struct kblk_cache *cache)
 }
 
 /**
- * kblk_cache_lose - the target may have lost what was not flushed
- * @cache: the volume's
+ * kblk_cache_login - see whether the target may have lost what was not flushed
+ * @d: a disk that has one
+ * @w: what the target says, over this path
  *
- * Context: any.
- * Return: true if there was any: users of all paths are told.
+ * If it may, users of all paths are told. A flush that is under way over another
+ * path, which may not have noticed yet that it has ended, has covered nothing.
+ *
+ * Context: process, may sleep; does not wait for memory to be written back.
  */
-bool kblk_cache_lose(struct kblk_cache *cache)
+void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w)
 {
-	if (!smp_load_acquire(&cache->unflushed))
-		return false;
+	struct kblk_cache *cache = d->cache;
+
+	guard(mutex)(&kblk_caches_lock);
+	if (w->incarnation == cache->incarnation)
+		return;
+	cache->incarnation = w->incarnation;
+	/* pairs with the barrier at the start of a flush */
+	if (!(le16_to_cpu(w->flags) & KBLK_WRITE_CACHE) ||
+	    (!smp_load_acquire(&cache->unflushed) &&
+	     !atomic_read(&cache->flushing)))
+		return;
+	pr_err("kofi_blk: %s: what was not flushed may be lost\n",
+	       d->opt.volume);
 	atomic_inc(&cache->losses);
-	/* a path that finds nothing to lose any more sees that there was */
-	smp_store_release(&cache->unflushed, false);
-	return true;
 }
 
 /* ------------------------------------------------------------------ the disk */

@@ -223,13 +223,29 @@ static void kblkt_bios_put(struct kblkt_conn *c)
 }
 
 /*
+ * Clients of a volume that had no write cache when it was enabled do not flush. If
+ * its device has one by now, what they have been told holds by FUA.
+ */
+static bool kblkt_through(const struct kblkt_volume *v)
+{
+	return !(v->welcome.flags & cpu_to_le16(KBLK_WRITE_CACHE));
+}
+
+/*
  * Would an answer say that what has been written is on stable storage? A file says
- * to one of those who write back at a time that it is not, so each one looks.
+ * to one of those who write back at a time that it is not, and a device whose FUA is
+ * a flush to one of those who flush, so each one looks.
  */
 static bool kblkt_promises(const struct kblkt_io *io, blk_status_t sts)
 {
-	return io->op == KBLK_OP_FLUSH ||
-	       (!io->conn->volume->bdev && io->flags & KBLK_CMD_FUA && !sts);
+	struct block_device *bdev = io->conn->volume->bdev;
+
+	if (io->op == KBLK_OP_FLUSH)
+		return true;
+	if (sts || (bdev && (!bdev_write_cache(bdev) || bdev_fua(bdev))))
+		return false;
+	return io->flags & KBLK_CMD_FUA ||
+	       (io->op == KBLK_OP_WRITE && kblkt_through(io->conn->volume));
 }
 
 /**
@@ -274,15 +290,6 @@ static void kblkt_bio_done(struct bio *bio)
 		kblkt_flushed(io->conn->volume, blk_status_to_errno(sts));
 	bio_uninit(bio);
 	kblkt_io_done(io, sts);
-}
-
-/*
- * Clients of a volume that had no write cache when it was enabled do not flush. If
- * its device has one by now, what they have been told holds by FUA.
- */
-static bool kblkt_through(const struct kblkt_volume *v)
-{
-	return !(v->welcome.flags & cpu_to_le16(KBLK_WRITE_CACHE));
 }
 
 /* Without a cache the block layer drops the FUA. */
