@@ -149,7 +149,8 @@ bad_targets() {
 	for n in $(seq $TARGETS); do
 		unmap "bad$n" && kill "$(cat "/tmp/target.pid.$n")" || return
 	done
-	state m live && ! dmesg | grep "kofi_blk: ${disk#/dev/}: connection lost"
+	# unlike that a connection is lost, this is said however often it happens
+	state m live && ! dmesg | grep "kofi_blk: ${disk#/dev/}: connected again"
 }
 
 ends() { unmap m && target_gone && modules_gone; }
