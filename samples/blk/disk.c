@@ -76,15 +76,19 @@ static void kblk_cache_put(struct kblk_cache *cache)
 void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w)
 {
 	struct kblk_cache *cache = d->cache;
+	bool unflushed;
 
 	guard(mutex)(&kblk_caches_lock);
 	if (w->incarnation == cache->incarnation)
 		return;
 	cache->incarnation = w->incarnation;
-	/* pairs with the barrier at the start of a flush */
-	if (!(le16_to_cpu(w->flags) & KBLK_WRITE_CACHE) ||
-	    (!smp_load_acquire(&cache->unflushed) &&
-	     !atomic_read(&cache->flushing)))
+	if (!(le16_to_cpu(w->flags) & KBLK_WRITE_CACHE))
+		return;
+	/* a flush is counted before it clears the mark, and until it has set it again */
+	unflushed = smp_load_acquire(&cache->unflushed) ||
+		    atomic_read_acquire(&cache->flushing) ||
+		    READ_ONCE(cache->unflushed);
+	if (!unflushed)
 		return;
 	pr_err("kofi_blk: %s: what was not flushed may be lost\n",
 	       d->opt.volume);

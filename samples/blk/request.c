@@ -110,7 +110,7 @@ static void kblk_flush_ended(struct kblk_cache *cache, bool covered)
 {
 	if (!covered)
 		WRITE_ONCE(cache->unflushed, true);
-	smp_mb__before_atomic();
+	smp_mb__before_atomic();	/* see kblk_cache_login() */
 	atomic_dec(&cache->flushing);
 }
 
