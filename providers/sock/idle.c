@@ -247,11 +247,7 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 		ksk_rdm_replace(rdm, peer, again);
 		again->early += n;
 		rdm->early += n;
-		if (tried)
-			mod_timer(&again->conn.retry, jiffies +
-				  msecs_to_jiffies(again->delay));
-		else
-			ksk_conn_queue(&again->conn);
+		ksk_peer_begin(again);
 	}
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!move)

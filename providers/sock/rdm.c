@@ -270,7 +270,7 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
  * @peer: the connection; what it is to send has waited since before @peer's deadline
  *
  * Context: process; does not wait for memory to be written back.
- * Return: a connection that begins when its timer says so; NULL without memory.
+ * Return: a connection for ksk_peer_begin(); NULL without memory.
  */
 struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
@@ -306,9 +306,7 @@ static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	start = peer->in_use && !rdm->closing && !READ_ONCE(peer->conn.dead);
 	if (start) {
 		ksk_rdm_replace(rdm, peer, again);
-		/* with the lock: without, it may be gone */
-		mod_timer(&again->conn.retry,
-			  jiffies + msecs_to_jiffies(again->delay));
+		ksk_peer_begin(again);
 	}
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!start)

@@ -222,6 +222,17 @@ struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer
 struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			      const union kofi_ip *addr, gfp_t gfp);
 void ksk_peer_free(struct ksk_peer *peer);
+
+/* Connect, after the delay. With the endpoint's lock: without, it may be gone. */
+static inline void ksk_peer_begin(struct ksk_peer *peer)
+{
+	if (peer->delay)
+		mod_timer(&peer->conn.retry,
+			  jiffies + msecs_to_jiffies(peer->delay));
+	else
+		ksk_conn_queue(&peer->conn);
+}
+
 struct ksk_peer *ksk_rdm_find(struct ksk_rdm *rdm, const union kofi_ip *addr);
 struct ksk_peer *ksk_rdm_current(struct ksk_rdm *rdm,
 				 const union kofi_ip *addr);
