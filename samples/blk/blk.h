@@ -232,6 +232,13 @@ static inline bool kblk_cache_lost(const struct kblk_disk *d)
 	return atomic_read(&d->cache->losses) != READ_ONCE(d->losses);
 }
 
+/* cache.c */
+int kblk_cache_get(struct kblk_disk *d);
+void kblk_cache_put(struct kblk_cache *cache);
+void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w);
+void kblk_cache_flush(struct kblk_cache *cache);
+void kblk_cache_flushed(struct kblk_cache *cache, bool covered);
+
 /* request.c */
 extern const struct blk_mq_ops kblk_mq_ops;
 int kblk_queue_ready(struct kblk_queue *q);
@@ -252,7 +259,5 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 void kblk_disk_wait(void);
 void kblk_disk_close(struct kblk_disk *d);
 void kblk_disk_resize(struct kblk_disk *d);
-int kblk_cache_get(struct kblk_disk *d);
-void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w);
 
 #endif /* _KOFI_BLK_BLK_H */

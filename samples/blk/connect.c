@@ -204,7 +204,6 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
 	/* what the target had not put on stable storage may be gone */
 	kblk_cache_login(d, w);
 	d->welcome.sectors = w->sectors;
-	d->welcome.incarnation = w->incarnation;
 	return 0;
 }
 

@@ -8,12 +8,10 @@
 #include <linux/delay.h>
 #include <linux/idr.h>
 #include <linux/kofi/backport.h>
-#include <linux/list.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/nsproxy.h>
-#include <linux/slab.h>
 #include <linux/siphash.h>
+#include <linux/slab.h>
 #include <linux/unaligned.h>
 #include <linux/uuid.h>
 #include <linux/wait_bit.h>
@@ -21,81 +19,6 @@
 #include "blk.h"
 
 static DEFINE_IDA(kblk_ida);
-static LIST_HEAD(kblk_caches);
-static DEFINE_MUTEX(kblk_caches_lock);
-
-/* ------------------------------------------------------- what is not flushed */
-
-/**
- * kblk_cache_get - share what a volume has been told to write with its other paths
- * @d: the disk, which knows its volume now
- *
- * Context: process, may sleep; does not wait for memory to be written back.
- * Return: 0, or -ENOMEM.
- */
-int kblk_cache_get(struct kblk_disk *d)
-{
-	struct kblk_cache *cache;
-
-	guard(mutex)(&kblk_caches_lock);
-	list_for_each_entry(cache, &kblk_caches, node)
-		if (!memcmp(cache->uuid, d->welcome.uuid, sizeof(cache->uuid)))
-			goto found;
-	cache = kzalloc(sizeof(*cache), GFP_NOIO);
-	if (!cache)
-		return -ENOMEM;
-	memcpy(cache->uuid, d->welcome.uuid, sizeof(cache->uuid));
-	cache->incarnation = d->welcome.incarnation;
-	list_add(&cache->node, &kblk_caches);
-found:
-	cache->disks++;
-	d->cache = cache;
-	d->losses = atomic_read(&cache->losses);
-	return 0;
-}
-
-static void kblk_cache_put(struct kblk_cache *cache)
-{
-	guard(mutex)(&kblk_caches_lock);
-	if (--cache->disks)
-		return;
-	list_del(&cache->node);
-	kfree(cache);
-}
-
-/**
- * kblk_cache_login - see whether the target may have lost what was not flushed
- * @d: a disk that has one
- * @w: what the target says, over this path
- *
- * If it may, users of all paths are told. A flush that is under way over another
- * path, which may not have noticed yet that it has ended, has covered nothing.
- *
- * Context: process, may sleep; does not wait for memory to be written back.
- */
-void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w)
-{
-	struct kblk_cache *cache = d->cache;
-	bool unflushed;
-
-	guard(mutex)(&kblk_caches_lock);
-	if (w->incarnation == cache->incarnation)
-		return;
-	cache->incarnation = w->incarnation;
-	if (!(le16_to_cpu(w->flags) & KBLK_WRITE_CACHE))
-		return;
-	/* a flush is counted before it clears the mark, and until it has set it again */
-	unflushed = smp_load_acquire(&cache->unflushed) ||
-		    atomic_read_acquire(&cache->flushing) ||
-		    READ_ONCE(cache->unflushed);
-	if (!unflushed)
-		return;
-	pr_err("kofi_blk: %s: what was not flushed may be lost\n",
-	       d->opt.volume);
-	atomic_inc(&cache->losses);
-}
-
-/* ------------------------------------------------------------------ the disk */
 
 static void kblk_disk_free(struct kblk_disk *d)
 {

@@ -105,15 +105,6 @@ static bool kblk_rq_is_late(const struct kblk_disk *d, const struct kblk_rq *r)
 	return time_after(jiffies, r->first + KBLK_ROUNDS * d->set.timeout);
 }
 
-/* Others look at what is unflushed when they see no flush any more. */
-static void kblk_flush_ended(struct kblk_cache *cache, bool covered)
-{
-	if (!covered)
-		WRITE_ONCE(cache->unflushed, true);
-	smp_mb__before_atomic();	/* see kblk_cache_login() */
-	atomic_dec(&cache->flushing);
-}
-
 /**
  * kblk_requeue - have a request sent again that has had no answer, or fail
  * @rq: of a queue that is quiesced, and whose endpoint has been drained
@@ -131,7 +122,7 @@ bool kblk_requeue(struct request *rq, void *data)
 	kblk_put_mr(r);
 	/* it did not cover what it was sent for; one that was answered has ended */
 	if (req_op(rq) == REQ_OP_FLUSH && !atomic_xchg(&r->answered, 1))
-		kblk_flush_ended(d->cache, false);
+		kblk_cache_flushed(d->cache, false);
 	if (!kblk_rq_is_late(d, r)) {
 		blk_mq_requeue_request(rq, false);
 	} else {
@@ -217,7 +208,7 @@ static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
 	if (!READ_ONCE(d->answered))
 		WRITE_ONCE(d->answered, true);
 	if (req_op(rq) == REQ_OP_FLUSH) {
-		kblk_flush_ended(d->cache, !sts);
+		kblk_cache_flushed(d->cache, !sts);
 	} else if (kblk_writes(rq) && !(r->cmd.flags & KBLK_CMD_FUA) &&
 		   !READ_ONCE(d->cache->unflushed)) {
 		WRITE_ONCE(d->cache->unflushed, true);
@@ -388,7 +379,7 @@ static void kblk_post(struct kblk_rq *r, bool more)
 		if (r->follow)
 			atomic_dec(&r->parts);
 		if (r->cmd.op == KBLK_OP_FLUSH)
-			kblk_flush_ended(d->cache, false);
+			kblk_cache_flushed(d->cache, false);
 		kblk_answer(r, BLK_STS_RESOURCE);
 		kblk_part(r);
 		return;
@@ -461,12 +452,8 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 			goto lost;
 	}
 
-	if (req_op(rq) == REQ_OP_FLUSH) {
-		atomic_inc(&d->cache->flushing);
-		/* behind that; see kblk_cache_login() */
-		smp_mb__after_atomic();
-		WRITE_ONCE(d->cache->unflushed, false);
-	}
+	if (req_op(rq) == REQ_OP_FLUSH)
+		kblk_cache_flush(d->cache);
 	blk_mq_start_request(rq);
 	held = xchg(&q->held, bd->last ? NULL : r);
 	if (held)

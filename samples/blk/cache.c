@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a volume has been told to write, and may not have on stable storage.
+ *
+ * Writes are answered before they are flushed. If the target loses them it says so by
+ * another incarnation, at the next login, and from then on flushes of those who have
+ * the disk open fail. That is the volume's affair, and not a path's: of two mappings
+ * below multipath one may flush what the other has written.
+ *
+ * A mark says that there are such writes. A flush clears it when it starts, and sets
+ * it again if it has covered nothing. It is counted meanwhile, as the path that it
+ * goes over may notice late that the target has gone.
+ */
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "blk.h"
+
+static LIST_HEAD(kblk_caches);
+static DEFINE_MUTEX(kblk_caches_lock);
+
+/**
+ * kblk_cache_get - share what a volume has been told to write with its other paths
+ * @d: the disk, which knows its volume now
+ *
+ * Context: process, may sleep; does not wait for memory to be written back.
+ * Return: 0, or -ENOMEM.
+ */
+int kblk_cache_get(struct kblk_disk *d)
+{
+	struct kblk_cache *cache;
+
+	guard(mutex)(&kblk_caches_lock);
+	list_for_each_entry(cache, &kblk_caches, node)
+		if (!memcmp(cache->uuid, d->welcome.uuid, sizeof(cache->uuid)))
+			goto found;
+	cache = kzalloc(sizeof(*cache), GFP_NOIO);
+	if (!cache)
+		return -ENOMEM;
+	memcpy(cache->uuid, d->welcome.uuid, sizeof(cache->uuid));
+	cache->incarnation = d->welcome.incarnation;
+	list_add(&cache->node, &kblk_caches);
+found:
+	cache->disks++;
+	d->cache = cache;
+	d->losses = atomic_read(&cache->losses);
+	return 0;
+}
+
+/**
+ * kblk_cache_put - a disk goes
+ * @cache: what it has got
+ *
+ * Context: process, may sleep.
+ */
+void kblk_cache_put(struct kblk_cache *cache)
+{
+	guard(mutex)(&kblk_caches_lock);
+	if (--cache->disks)
+		return;
+	list_del(&cache->node);
+	kfree(cache);
+}
+
+/**
+ * kblk_cache_login - see whether the target may have lost what was not flushed
+ * @d: a disk that has one
+ * @w: what the target says, over this path
+ *
+ * If it may, users of all paths are told. A flush that is under way over another
+ * path, which may not have noticed yet that it has ended, has covered nothing.
+ *
+ * Context: process, may sleep; does not wait for memory to be written back.
+ */
+void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w)
+{
+	struct kblk_cache *cache = d->cache;
+	bool unflushed;
+
+	guard(mutex)(&kblk_caches_lock);
+	if (w->incarnation == cache->incarnation)
+		return;
+	cache->incarnation = w->incarnation;
+	if (!(le16_to_cpu(w->flags) & KBLK_WRITE_CACHE))
+		return;
+	/* a flush is counted before it clears the mark, and until it has set it again */
+	unflushed = smp_load_acquire(&cache->unflushed) ||
+		    atomic_read_acquire(&cache->flushing) ||
+		    READ_ONCE(cache->unflushed);
+	if (!unflushed)
+		return;
+	pr_err("kofi_blk: %s: what was not flushed may be lost\n",
+	       d->opt.volume);
+	atomic_inc(&cache->losses);
+}
+
+/**
+ * kblk_cache_flush - a flush is about to be sent
+ * @cache: the volume's
+ *
+ * Context: any. kblk_cache_flushed() follows.
+ */
+void kblk_cache_flush(struct kblk_cache *cache)
+{
+	atomic_inc(&cache->flushing);
+	/* behind that; see kblk_cache_login() */
+	smp_mb__after_atomic();
+	WRITE_ONCE(cache->unflushed, false);
+}
+
+/**
+ * kblk_cache_flushed - a flush has ended
+ * @cache: the volume's
+ * @covered: it has covered what was written before
+ *
+ * Context: any.
+ */
+void kblk_cache_flushed(struct kblk_cache *cache, bool covered)
+{
+	if (!covered)
+		WRITE_ONCE(cache->unflushed, true);
+	smp_mb__before_atomic();	/* see kblk_cache_login() */
+	atomic_dec(&cache->flushing);
+}
