@@ -186,7 +186,9 @@ clean() {	# no connection was lost, and none has broken the rules
 		! dmesg | grep -q 'error, dev kofiblk[01]'
 }
 
-no_swap() { swapoff /dev/kofiblk0; }
+# What is out has to fit into memory again. If it does not, the device must stay: init
+# itself may have pages there.
+no_swap() { swapoff /dev/kofiblk0 && return; memory; dmesg | tail -n 60; return 1; }
 no_disks() { umount $MNT && unmap fs && unmap swap; }
 
 # The connections go while pages are on their way, and are made again, below those
@@ -226,7 +228,7 @@ swap_steps() {
 	told no-harm clean
 	told connection-lost lost
 	[ "$VM_KERNEL" != uml-fast ] || told squeeze squeeze
-	step swap-off no_swap
+	step swap-off no_swap || return
 	step no-disks no_disks
 
 	# Connections do not end here: to make others, the kernel's connection
@@ -235,7 +237,7 @@ swap_steps() {
 	told verbs-both both
 	[ "$VM_KERNEL" != uml-fast ] || told verbs-squeeze squeeze
 	told verbs-no-harm clean
-	step verbs-swap-off no_swap
+	step verbs-swap-off no_swap || return
 	step verbs-no-disks no_disks
 
 	step no-target no_target
