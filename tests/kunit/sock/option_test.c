@@ -448,7 +448,62 @@ static void option_safe_queue(struct kunit *test)
 	ct_pair_close(p);
 }
 
-/* --------------------------------------------------------------------- CPU */
+/* How a work item has asked for memory to send with */
+static struct proto option_proto;
+static unsigned int option_waits;	/* in a way that may wait */
+static unsigned int option_insists;	/* until there is some, or with I/O */
+
+static bool option_memory_free(const struct sock *sk, int wake)
+{
+	gfp_t gfp = READ_ONCE(sk->sk_allocation);
+
+	if (in_task() && current->flags & PF_WQ_WORKER &&
+	    gfpflags_allow_blocking(gfp)) {
+		option_waits++;
+		if (!(gfp & __GFP_NORETRY) || gfp & __GFP_IO)
+			option_insists++;
+	}
+	return tcp_stream_memory_free(sk, wake);
+}
+
+static void option_set_proto(struct sock *sk, struct proto *proto)
+{
+	lock_sock(sk);
+	WRITE_ONCE(sk->sk_prot, proto);
+	release_sock(sk);
+}
+
+/*
+ * A work item that sends may wait for memory, but not until there is some: workers
+ * are few then. TCP is asked what it was told, where it is about to allocate.
+ */
+static void option_waits_little(struct kunit *test)
+{
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+	struct sock *sk = option_sk(p, 0);
+	struct proto *proto = sk->sk_prot;
+	void *out = ct_buf(p, 64), *in = ct_buf(p, 64);
+
+	option_proto = *proto;
+	option_proto.stream_memory_free = option_memory_free;
+	option_waits = 0;
+	option_insists = 0;
+	option_set_proto(sk, &option_proto);
+
+	/* what is posted while the socket is owned is sent by the work item */
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, ct_op(p), in, 64), 0);
+	lock_sock(sk);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, ct_op(p), out, 64), 0);
+	release_sock(sk);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	flush_work(&ksk_ep(p->side[0].ep)->conn->work);
+	option_set_proto(sk, proto);
+	KUNIT_EXPECT_GT(test, option_waits, 0);
+	KUNIT_EXPECT_EQ(test, option_insists, 0);
+	ct_pair_close(p);
+}
+
+/* ------------------------------------------------------------ lost probes */
 
 /*
  * An idle connection whose last keepalive probe was lost lives: how many of them
@@ -476,6 +531,8 @@ static void option_lost_probe(struct kunit *test)
 	KUNIT_EXPECT_NE(test, c->watch_base, long_ago);
 	ct_pair_close(p);
 }
+
+/* --------------------------------------------------------------------- CPU */
 
 static void option_cpu_range(struct kunit *test)
 {
@@ -719,6 +776,7 @@ static struct kunit_case option_cases[] = {
 	KUNIT_CASE(option_safe_queue),
 	KUNIT_CASE(option_not_safe),
 	KUNIT_CASE(option_safe_alone),
+	KUNIT_CASE(option_waits_little),
 	KUNIT_CASE(option_lost_probe),
 	KUNIT_CASE(option_cpu_range),
 	KUNIT_CASE(option_cpu_chosen),

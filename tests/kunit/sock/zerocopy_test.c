@@ -12,6 +12,7 @@
 
 #include <linux/bvec.h>
 #include <linux/completion.h>
+#include <linux/kmsg_dump.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/netdevice.h>
@@ -685,10 +686,27 @@ static int zc_close_thread(void *arg)
 	kthread_complete_and_exit(&c->done, 0);
 }
 
+/* Has the log said that a device keeps an operation of this endpoint? */
+static bool zc_warned(u32 id)
+{
+	struct kmsg_dump_iter iter;
+	char line[256], text[80];
+	size_t len;
+
+	scnprintf(text, sizeof(text),
+		  "endpoint %u: a network device still has pages of 1 ", id);
+	kmsg_dump_rewind(&iter);
+	while (kmsg_dump_get_line(&iter, false, line, sizeof(line), &len))
+		if (strnstr(line, text, len))
+			return true;
+	return false;
+}
+
 /*
  * A packet is still in the device when the connection is gone: its operation is
- * not completed, and the endpoint not freed, before it has been sent. It comes
- * back in the worst context there is.
+ * not completed, and the endpoint not freed, before it has been sent. A device
+ * that takes its time is named in the log. The packet comes back in the worst
+ * context there is.
  */
 static void zc_device_holds(struct kunit *test)
 {
@@ -722,6 +740,8 @@ static void zc_device_holds(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ct_wait(p, ct_is_done(m[1].op) &&
 					refcount_read(&held->ubuf.refcnt) == 1,
 					CT_TIMEOUT_MS));
+	KUNIT_EXPECT_TRUE(test, ct_wait(p, zc_warned(ep->base.obj.id),
+					10000 + CT_TIMEOUT_MS));
 	KUNIT_EXPECT_FALSE(test, ct_is_done(m[0].op));
 	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&c.done));
 
