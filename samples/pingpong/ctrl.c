@@ -314,6 +314,27 @@ static int pp_ctrl_recv_text(struct pp_run *run, const char *text)
 }
 
 /**
+ * pp_ctrl_finish - say that this side has what it waited for, and hear it of the peer
+ * @run: the run, whose messages have all gone and come
+ *
+ * The endpoint is to be closed after this. A peer that still waits for a completion
+ * would otherwise have to live with a connection that ends meanwhile, and libfabric
+ * 1.17 does not: with credits behind its last receive it posts to an endpoint that it
+ * has freed. A peer that says nothing is not waited for longer than for anything else.
+ *
+ * Context: the run's thread; sleeps.
+ */
+void pp_ctrl_finish(struct pp_run *run)
+{
+	struct msghdr msg = {};
+	u8 none;
+	struct kvec vec = { .iov_base = &none, .iov_len = sizeof(none) };
+
+	kernel_sock_shutdown(run->ctrl, SHUT_WR);
+	kernel_recvmsg(run->ctrl, &msg, &vec, 1, sizeof(none), 0);
+}
+
+/**
  * pp_ctrl_send_addr - server: tell the client where the endpoint listens
  * @run: the run
  * @addr: the address

@@ -239,6 +239,7 @@ int pp_ctrl_listen(struct pp_run *run, struct sockaddr_storage *local);
 int pp_ctrl_connect(struct pp_run *run, struct sockaddr_storage *peer);
 int pp_ctrl_name(struct pp_run *run, struct sockaddr_storage *addr);
 bool pp_ctrl_open(const struct pp_run *run);
+void pp_ctrl_finish(struct pp_run *run);
 void pp_ctrl_close(struct pp_run *run);
 int pp_ctrl_send_addr(struct pp_run *run, const struct sockaddr_storage *addr);
 int pp_ctrl_recv_addr(struct pp_run *run, struct sockaddr_storage *addr);

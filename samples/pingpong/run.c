@@ -152,7 +152,11 @@ static int pp_run_all(struct pp_run *run)
 		if (ret)
 			return ret;
 	}
-	return pp_data_fin(run);
+	ret = pp_data_fin(run);
+	/* a datagram may be lost, and its peer wait for it without end */
+	if (!ret && opts->type != FI_EP_DGRAM)
+		pp_ctrl_finish(run);
+	return ret;
 }
 
 static int pp_run_thread(void *arg)
