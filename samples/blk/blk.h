@@ -178,6 +178,7 @@ struct kblk_cache {
  * @inline_segs: and segments
  * @info: of the target
  * @fabric: where the connections are
+ * @kept: where they were last, whose provider is to be there for the next ones
  * @eq: for their events
  * @domain: all of them
  * @nr_queues: of @queues
@@ -213,6 +214,7 @@ struct kblk_disk {
 	unsigned int		inline_segs;
 	struct fi_info		*info;
 	struct fid_fabric	*fabric;
+	struct fid_fabric	*kept;
 	struct fid_eq		*eq;
 	struct fid_domain	*domain;
 	unsigned int		nr_queues;
@@ -248,6 +250,7 @@ bool kblk_requeue(struct request *rq, void *data);
 extern struct workqueue_struct *kblk_wq;
 int kblk_connect(struct kblk_disk *d);
 void kblk_disconnect(struct kblk_disk *d);
+void kblk_leave(struct kblk_disk *d);
 void kblk_lost(struct kblk_disk *d);
 void kblk_live(struct kblk_disk *d);
 bool kblk_late(const struct kblk_disk *d);

@@ -332,8 +332,24 @@ int kblk_connect(struct kblk_disk *d)
 }
 
 /**
+ * kblk_leave - let the provider go that the connections were made with
+ * @d: not connected, and not to be again
+ *
+ * Context: process, may sleep.
+ */
+void kblk_leave(struct kblk_disk *d)
+{
+	if (d->kept)
+		fi_close(&d->kept->fid);
+	d->kept = NULL;
+}
+
+/**
  * kblk_disconnect - close all connections of a disk
  * @d: its requests have been told, or there are none
+ *
+ * The fabric stays: no module is loaded to connect again, as that takes memory which
+ * may be had only when this disk has written.
  *
  * Context: process, may sleep.
  */
@@ -357,9 +373,11 @@ void kblk_disconnect(struct kblk_disk *d)
 	if (d->eq)
 		fi_close(&d->eq->fid);
 	d->eq = NULL;
-	if (d->fabric)
-		fi_close(&d->fabric->fid);
-	d->fabric = NULL;
+	if (d->fabric) {
+		kblk_leave(d);
+		d->kept = d->fabric;
+		d->fabric = NULL;
+	}
 	fi_freeinfo(d->info);
 	d->info = NULL;
 }

@@ -242,6 +242,7 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 		if (err == -EBUSY)
 			pr_err("kofi_blk: %s is busy with an earlier mapping of %s\n",
 			       opt->addr, opt->volume);
+		kblk_leave(d);
 		kblk_disk_free(d);
 		return ERR_PTR(err);
 	}
@@ -256,6 +257,7 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 close:
 	disable_delayed_work_sync(&d->recover);
 	kblk_disconnect(d);
+	kblk_leave(d);
 	/* it has not been added, so it does not free its owner */
 	if (d->gd)
 		put_disk(d->gd);
@@ -284,6 +286,7 @@ void kblk_disk_close(struct kblk_disk *d)
 	del_gendisk(gd);
 	disable_delayed_work_sync(&d->recover);
 	kblk_disconnect(d);
+	kblk_leave(d);
 	/* both, and callbacks, may have queued this since del_gendisk() */
 	cancel_delayed_work_sync(&gd->queue->requeue_work);
 	put_disk(gd);

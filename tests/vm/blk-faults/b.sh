@@ -102,8 +102,8 @@ target_dies() {	# ROUND
 pull() { link down; }
 plug() { link up; }
 
-cable_out() {
-	link down && retry state m connecting && retry state n connecting && link up &&
+cable_out() {	# the providers are needed for the connections to come
+	link down && retry state m connecting && retry state n connecting && held && link up &&
 		both_are live && both_move
 }
 
