@@ -177,8 +177,8 @@ struct kblk_cache {
  * @inline_max: bytes of a write whose command has the data
  * @inline_segs: and segments
  * @info: of the target
- * @fabric: where the connections are
- * @kept: where they were last, whose provider is to be there for the next ones
+ * @fabric: where the connections are, or were last: its provider is to be there for the
+ *	next ones
  * @eq: for their events
  * @domain: all of them
  * @nr_queues: of @queues
@@ -214,7 +214,6 @@ struct kblk_disk {
 	unsigned int		inline_segs;
 	struct fi_info		*info;
 	struct fid_fabric	*fabric;
-	struct fid_fabric	*kept;
 	struct fid_eq		*eq;
 	struct fid_domain	*domain;
 	unsigned int		nr_queues;

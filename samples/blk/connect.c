@@ -292,6 +292,33 @@ static int kblk_queue_connect(struct kblk_queue *q)
 }
 
 /**
+ * kblk_leave - let the provider go that the connections were made with
+ * @d: not connected
+ *
+ * Context: process, may sleep.
+ */
+void kblk_leave(struct kblk_disk *d)
+{
+	if (d->fabric)
+		fi_close(&d->fabric->fid);
+	d->fabric = NULL;
+}
+
+/* The fabric to connect in; that of the last connections goes when this one is there. */
+static int kblk_enter(struct kblk_disk *d)
+{
+	struct fid_fabric *fabric;
+	int err;
+
+	err = fi_fabric(d->info->fabric_attr, &fabric, NULL);
+	if (err)
+		return err;
+	kblk_leave(d);
+	d->fabric = fabric;
+	return 0;
+}
+
+/**
  * kblk_connect - make all connections of a disk
  * @d: not connected
  *
@@ -317,7 +344,7 @@ int kblk_connect(struct kblk_disk *d)
 		       d->gd->disk_name);
 		err = -ESTALE;
 	}
-	err = err ?: fi_fabric(d->info->fabric_attr, &d->fabric, NULL);
+	err = err ?: kblk_enter(d);
 	err = err ?: fi_eq_open(d->fabric, &attr, &d->eq, NULL);
 	err = err ?: fi_domain(d->fabric, d->info, &d->domain, NULL);
 	for (i = 0; i < d->nr_queues && !err; i++)
@@ -329,19 +356,6 @@ int kblk_connect(struct kblk_disk *d)
 	d->inline_max = d->welcome.inline_max ? 1 << d->welcome.inline_max : 0;
 	d->inline_segs = min_t(size_t, d->info->tx_attr->iov_limit, 8) - 1;
 	return 0;
-}
-
-/**
- * kblk_leave - let the provider go that the connections were made with
- * @d: not connected, and not to be again
- *
- * Context: process, may sleep.
- */
-void kblk_leave(struct kblk_disk *d)
-{
-	if (d->kept)
-		fi_close(&d->kept->fid);
-	d->kept = NULL;
 }
 
 /**
@@ -373,11 +387,6 @@ void kblk_disconnect(struct kblk_disk *d)
 	if (d->eq)
 		fi_close(&d->eq->fid);
 	d->eq = NULL;
-	if (d->fabric) {
-		kblk_leave(d);
-		d->kept = d->fabric;
-		d->fabric = NULL;
-	}
 	fi_freeinfo(d->info);
 	d->info = NULL;
 }
