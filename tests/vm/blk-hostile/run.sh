@@ -91,7 +91,7 @@ bad_target() {	# NUMBER
 	retry listens $((4500 + $1)) &&
 		map "bad$1" any sock port=$((4500 + $1)) timeout=4 || return
 	fio --name=bad --filename="$(device "bad$1")" --direct=1 --ioengine=libaio \
-		--rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 --rate_iops=80 \
+		--rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 --rate_iops=80 --fsync=8 \
 		--continue_on_error=all --ignore_error=$ERRORS,$ERRORS --time_based \
 		--runtime=360000 --thread --minimal >"/tmp/fio.$1" 2>&1 &
 	echo $! >"/tmp/fio.pid.$1"
@@ -122,7 +122,7 @@ good_again() {	# NUMBER
 		was=$(faults "$1")
 		retry goes_on "$1" || stuck "$1" || return
 	done
-	grep -v "^fault" "/tmp/target.$1"
+	grep -v "^fault" "/tmp/target.$1" && ! grep " 0 flushes" "/tmp/target.$1" || return
 	kill -INT "$(cat "/tmp/fio.pid.$1")"
 	retry gone "$(cat "/tmp/fio.pid.$1")" || stuck "$1" || return
 	bad=$(device "bad$1")

@@ -9,9 +9,10 @@
  * an I/O error; and every second or so in a way that ends the connection: tags and
  * generations of no command, two answers, answers of other lengths, values out of
  * nothing, accesses to memory that is not offered any more or reaches too far, no
- * answer at all. Logins are wrong, too. It counts the FAULTS of the second kind
- * aloud; after so many it says "honest", and does everything right until it is
- * killed. The same seed gives the same choices.
+ * answer at all. Logins are wrong, too, or say that what was in the volume's write
+ * cache has been lost. It counts the FAULTS of the second kind aloud; after so many it
+ * says "honest", and does everything right until it is killed. The same seed gives the
+ * same choices.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -61,12 +62,14 @@ static struct command commands[RECVS];
 static struct kblk_cmd old[OLD];	/* with a key that has ended, perhaps */
 static unsigned int nr_old;
 
+static unsigned char uuid[16];
+static uint32_t incarnation;
 static unsigned char *volume, rubbish[1 << BYTES_MAX];
 static uint64_t volume_bytes;
 static unsigned int faults, most;
 
 /* What has happened */
-static unsigned int served, wrong, connections, logins;
+static unsigned int served, flushed, wrong, connections, logins;
 
 static double now(void)
 {
@@ -154,8 +157,8 @@ static void login(struct fi_eq_cm_entry *e, size_t len)
 	struct kblk_welcome w = {
 		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
 		.sectors = htole64(volume_bytes / 512),
-		.uuid = { 0x6b, 1, 2, 3 }, .block = 9, .phys = 12, .io_min = 12,
-		.inline_max = 12, .bytes_max = BYTES_MAX,
+		.flags = htole16(KBLK_WRITE_CACHE), .block = 9, .phys = 12,
+		.io_min = 12, .inline_max = 12, .bytes_max = BYTES_MAX,
 	};
 	size_t i, room = sizeof(w);
 
@@ -173,7 +176,11 @@ static void login(struct fi_eq_cm_entry *e, size_t len)
 	}
 	cq_data = le16toh(h->flags) & KBLK_CQ_DATA;
 	if (cq_data)
-		w.flags = htole16(KBLK_CQ_DATA);
+		w.flags |= htole16(KBLK_CQ_DATA);
+	if (!honest() && !below(4))
+		incarnation++;
+	w.incarnation = htole32(incarnation);
+	memcpy(w.uuid, uuid, sizeof(uuid));
 	if (connections && !honest() && !below(8)) {
 		count_fault();
 		if (below(3))
@@ -302,6 +309,7 @@ static void serve(struct command *c)
 		answer(cmd, KBLK_IO_ERROR);
 		return;
 	case KBLK_OP_FLUSH:
+		flushed++;
 		break;
 	default:
 		die("a command that has not been offered: %u", cmd->op);
@@ -465,6 +473,7 @@ static void ended(int number)
 int main(int argc, char **argv)
 {
 	bool told = false;
+	size_t i;
 
 	if (argc != 6)
 		die("usage: kofi-blk-target ADDRESS PORT MIB FAULTS SEED");
@@ -474,6 +483,8 @@ int main(int argc, char **argv)
 	volume = calloc(1, volume_bytes);
 	if (!volume)
 		die("no memory");
+	for (i = 0; i < sizeof(uuid); i++)
+		uuid[i] = below(256);
 	signal(SIGTERM, ended);
 	listen_at(argv[1], argv[2]);
 	for (;;) {
@@ -484,10 +495,10 @@ int main(int argc, char **argv)
 			hang_up();
 		if (!told && honest()) {
 			told = true;
-			printf("seed %s: %u commands served, %u wrongly; ",
-			       argv[5], served, wrong);
-			printf("%u logins, %u connections, %u faults\nhonest\n",
-			       logins, connections, faults);
+			printf("seed %s: %u commands served, %u flushes, %u wrongly; ",
+			       argv[5], served, flushed, wrong);
+			printf("%u logins, %u connections, %u faults, %u losses\nhonest\n",
+			       logins, connections, faults, incarnation);
 			fflush(stdout);
 		}
 	}
