@@ -202,6 +202,7 @@ struct kblkt_io {
  * @cq: calls back in a work item, where bios are submitted
  * @ep: the connection
  * @incarnation: the volume's, as the client knows it
+ * @sectors: the volume's size, as the client knows it
  * @data: reads are answered by remote CQ data
  * @no_inv: the client's end does not know remote invalidation
  * @lock: for the lists and @nr_free
@@ -229,6 +230,7 @@ struct kblkt_conn {
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
 	u32			incarnation;
+	u64			sectors;
 	bool			data;
 	bool			no_inv;
 	spinlock_t		lock;		/* for lists and nr_free */
@@ -271,5 +273,6 @@ void kblkt_lost(struct kblkt_conn *c);
 int kblkt_listen(struct kblkt_port *p);
 void kblkt_unlisten(struct kblkt_port *p);
 void kblkt_evict(struct kblkt_volume *v);
+void kblkt_resized(struct kblkt_volume *v);
 
 #endif /* _KOFI_BLK_TARGET_H */

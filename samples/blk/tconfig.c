@@ -379,6 +379,27 @@ static ssize_t kblkt_volume_enable_store(struct config_item *item,
 }
 CONFIGFS_ATTR(kblkt_volume_, enable);
 
+/* The device or file tells this module nothing of another size. */
+static ssize_t kblkt_volume_resize_store(struct config_item *item,
+					 const char *page, size_t len)
+{
+	struct kblkt_volume *v = kblkt_volume(item);
+	bool on;
+	int err;
+
+	err = kstrtobool(page, &on);
+	if (err)
+		return err;
+	mutex_lock(&v->config);
+	if (!v->file)
+		err = -ENODEV;
+	else if (on)
+		kblkt_resized(v);
+	mutex_unlock(&v->config);
+	return err ?: len;
+}
+CONFIGFS_ATTR_WO(kblkt_volume_, resize);
+
 static struct configfs_attribute *kblkt_volume_attrs[] = {
 	&kblkt_volume_attr_path,
 	&kblkt_volume_attr_readonly,
@@ -386,6 +407,7 @@ static struct configfs_attribute *kblkt_volume_attrs[] = {
 	&kblkt_volume_attr_allow,
 	&kblkt_volume_attr_stat,
 	&kblkt_volume_attr_enable,
+	&kblkt_volume_attr_resize,
 	NULL
 };
 

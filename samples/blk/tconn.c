@@ -103,6 +103,25 @@ void kblkt_evict(struct kblkt_volume *v)
 	kblkt_wait(&v->idle, &v->conns);
 }
 
+/**
+ * kblkt_resized - end the connections of a volume that know another size of it
+ * @v: the volume, enabled
+ *
+ * Their clients connect again, and are told the size as it is.
+ *
+ * Context: process, may sleep.
+ */
+void kblkt_resized(struct kblkt_volume *v)
+{
+	struct kblkt_conn *c;
+
+	mutex_lock(&kblkt_lock);
+	list_for_each_entry(c, &kblkt_conns, node)
+		if (c->volume == v && c->sectors != kblkt_sectors(v))
+			kblkt_lost(c);
+	mutex_unlock(&kblkt_lock);
+}
+
 /* ---------------------------------------------------------------------- login */
 
 static bool kblkt_same_net(const struct kblkt_net *n,
@@ -215,7 +234,8 @@ static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info)
 	c->incarnation = kblkt_flushed(c->volume, 0);
 	w.incarnation = cpu_to_le32(c->incarnation);
 	/* it may have grown */
-	w.sectors = cpu_to_le64(kblkt_sectors(c->volume));
+	c->sectors = kblkt_sectors(c->volume);
+	w.sectors = cpu_to_le64(c->sectors);
 	if (c->data)
 		w.flags |= cpu_to_le16(KBLK_CQ_DATA);
 	return err ?: fi_accept(c->ep, &w, sizeof(w));

@@ -275,6 +275,21 @@ static int blk_unexport(const struct options *o, char **words)
 	return EXIT_OK;
 }
 
+/* The size of a device or file has changed: its clients are to know. */
+static int blk_resize(const struct options *o, char **words)
+{
+	int err;
+
+	(void)o;
+	err = blk_set(VOLUMES, words[0], "resize", "1");
+	if (!err)
+		return EXIT_OK;
+	error("cannot resize volume %s: %s", words[0],
+	      err == -ENOENT ? "there is none of this name" :
+	      err == -ENODEV ? "it is not enabled" : strerror(-err));
+	return EXIT_FAILED;
+}
+
 /* ------------------------------------------------------------------- client */
 
 static const char *blk_map_error(int err)
@@ -494,6 +509,7 @@ static const char blk_usage[] =
 "Usage: kofi blk export DEVICE --name VOLUME [--ro] [--allow NET[,...]]\n"
 "                [--uuid UUID] [--listen ADDR [--port PORT] [-p PROVIDER]]\n"
 "       kofi blk unexport VOLUME\n"
+"       kofi blk resize VOLUME\n"
 "       kofi blk map ADDR VOLUME [-p PROVIDER] [--port PORT] [--queues N]\n"
 "                [--polled N] [--timeout SECONDS] [--name NAME] [--host WORD]\n"
 "       kofi blk unmap NAME|DEVICE\n"
@@ -546,6 +562,7 @@ static const struct blk_command {
 } blk_commands[] = {
 	{ "export", blk_export, 1, "nraulPp", "a device" },
 	{ "unexport", blk_unexport, 1, "", "a volume" },
+	{ "resize", blk_resize, 1, "", "a volume" },
 	{ "map", blk_map, 2, "nPpqotH", "an address and a volume" },
 	{ "unmap", blk_unmap, 1, "", "a name or a device" },
 	{ "list", blk_list, 0, "j", "nothing else" },

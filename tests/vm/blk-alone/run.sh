@@ -72,6 +72,7 @@ bad() {		# PROVIDER
 	step "$1 denied-target" target_refused "access denied"
 	step "$1 readonly" read_only "$1"
 	step "$1 file" file_volume "$1"
+	step "$1 resized" resized "$1"
 }
 
 # A connect request of kofi_sock by hand, with a login of the next version.
@@ -241,6 +242,29 @@ late_cache() {
 	unmap m && rmdir $TARGET/volumes/late
 }
 
+# A device gets another size, and its client sees it while it is used.
+sized() { [ "$(cat "/sys/block/${1#/dev/}/size")" = $(($2 << 11)) ]; }
+resize() {	# MIB
+	truncate -s "$1M" /tmp/sized.img && losetup -c "$(cat /tmp/sized.dev)" &&
+		expect_fail sized "$disk" "$1" &&
+		echo 1 >$TARGET/volumes/sized/resize && retry sized "$disk" "$1"
+}
+resized() {	# PROVIDER
+	backing sized 8 && volume sized && map m sized "$1" queues=2 timeout=100 || return
+	disk=$(device m)
+	rm -f /tmp/stop
+	until_told "$disk" 0 &
+	job=$!
+	dmesg -c >/dev/null
+	resize 16 && dd if=/dev/urandom of=/tmp/end bs=64k count=1 status=none &&
+		dd if=/tmp/end of="$disk" bs=64k seek=255 oflag=direct conv=notrunc status=none &&
+		dd if="$disk" of=/tmp/out bs=64k skip=255 iflag=direct status=none &&
+		cmp /tmp/end /tmp/out && expect_fail sh -c "dmesg | grep shrunk" || return
+	resize 12 && dmesg | grep "has shrunk to 24576 sectors" || return
+	touch /tmp/stop
+	wait $job && unmap m && rmdir $TARGET/volumes/sized && losetup -d "$(cat /tmp/sized.dev)"
+}
+
 # A write for which there is no space says so, and is no failure of a flush.
 full() {
 	mkdir -p /tmp/small && mount -t tmpfs -o size=2m tmpfs /tmp/small &&
@@ -326,7 +350,9 @@ by_tool() {
 	[ ! -s /etc/machine-id ] ||
 		[ "$(cat "$CLIENT/tool@127.0.0.1/host")" = "$(cat /etc/machine-id)" ] || return
 	says "choose another with --name" 1 kofi blk map 127.0.0.1 tool || return
-	direct /dev/zero /dev/kofiblk0 || return
+	says "" 0 kofi blk resize tool &&
+		says "there is none of this name" 1 kofi blk resize none &&
+		direct /dev/zero /dev/kofiblk0 || return
 	says "map tool@127.0.0.1 device=kofiblk0 state=live" 0 kofi blk list || return
 	says '"timeout": "9"' 0 kofi blk list --json || return
 	says /dev/kofiblk1 0 kofi blk map 127.0.0.1 tool --port 4422 --name n --host word &&
