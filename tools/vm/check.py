@@ -270,6 +270,30 @@ def installed():
     return install.folder(STRICT)
 
 
+def tool():
+    """What the tool's install leaves behind, as far as programs that are here
+    can judge it."""
+    root = BUILD / "check-tool"
+    shutil.rmtree(root, ignore_errors=True)
+    status, bad = lines_of(["make", "-s", "-C", "tools/kofi", "install",
+                            f"OUT={BUILD / 'tools'}", f"PREFIX={root}"])
+    if status:
+        return bad
+    for cmd in (*(["groff", "-man", "-Tutf8", "-ww", "-z", page]
+                  for page in sorted((TOP / "tools").glob("*/*.8"))),
+                # it looks for the program, too
+                ["systemd-analyze", "verify", "--man=no",
+                 root / "lib/systemd/system/kofi-blk@vol0.service"],
+                ["udevadm", "verify", "--no-summary",
+                 root / "lib/udev/rules.d/60-kofi-blk.rules"]):
+        # older ones of udev cannot
+        if shutil.which(cmd[0]) and call([*cmd[:2], "--help"])[0] == 0:
+            status, lines = lines_of(cmd)
+            bad += lines or ([f"{cmd[0]} ended with {status}"] if status
+                             else [])
+    return bad
+
+
 # name, function, the build it needs, seconds
 CHECKS = [
     ("sparse", sparse, "build@debug", 150),
@@ -280,6 +304,7 @@ CHECKS = [
     *((f"coccinelle-{n + 1}", lambda n=n: coccinelle(n), None, 80)
       for n in range(CPUS)),
     ("install", installed, "build@stock", 20),
+    ("tool", tool, "build@tools", 3),
     ("python", python, None, 2),
     ("shell", shell, None, 2),
     ("docs-html", pages, None, 30),
