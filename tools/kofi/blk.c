@@ -4,6 +4,9 @@
  * configfs. A command makes or removes directories there and writes attributes;
  * what the kernel says about the last of them, "enable", decides.
  */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +22,7 @@
 #include <unistd.h>
 
 #include "kofi.h"
+#include "../../samples/blk/proto.h"
 
 #define CONFIGFS "/sys/kernel/config/"
 #define CLIENT	CONFIGFS "kofi_blk"
@@ -27,6 +31,11 @@
 #define PORTS	TARGET "/ports"
 
 #define TEXT_MAX 4097	/* an attribute has a page at most */
+
+/* What the modules take */
+#define WORD_LEN	63	/* of an attribute that is a word */
+#define PATH_LEN	255	/* of a volume's device or file */
+#define ALLOW_NETS	16	/* of a volume */
 
 struct options {
 	const char	*name;
@@ -167,7 +176,7 @@ static const char *blk_provider(const struct options *o)
 static void blk_port_name(char *name, const struct options *o)
 {
 	snprintf(name, TEXT_MAX, "%s-%s-%s", blk_provider(o), o->listen,
-		 o->port ?: "4421");
+		 o->port ?: KBLK_PORT);
 }
 
 static int blk_listen(const struct options *o)
@@ -527,7 +536,7 @@ static const char blk_usage[] =
 "      --port PORT        4421, unless given\n"
 "  -p, --provider NAME    sock (or tcp), verbs; sock, unless given\n"
 "      --queues N         connections, 1 to 64\n"
-"      --polled N         more of them, for requests that are polled\n"
+"      --polled N         more of them, for requests that are polled; 64 in all\n"
 "      --timeout SECONDS  without a path until requests fail\n"
 "      --host WORD        names this machine, and no other; /etc/machine-id, unless\n"
 "                         given\n"
@@ -569,13 +578,6 @@ static const struct blk_command {
 	{ NULL, NULL, 0, NULL, NULL }
 };
 
-static bool blk_number(const char *text, uint64_t max)
-{
-	uint64_t value;
-
-	return !text || (parse_number(text, max, &value) && value);
-}
-
 /* Where an option's argument is kept */
 static const char **blk_option(struct options *o, int opt)
 {
@@ -604,20 +606,146 @@ static const char **blk_option(struct options *o, int opt)
 	return NULL;
 }
 
-static int blk_check(const struct blk_command *c, const struct options *o)
+/* ------------------------------------------------------------------- checks */
+
+/*
+ * What the modules would refuse is wrong usage, and is said before anything has been
+ * made. An option that is not given is right.
+ */
+
+/* As the modules read it: neither octal nor hexadecimal */
+static bool blk_number(const char *text, uint64_t min, uint64_t max,
+		       uint64_t *value)
 {
-	if (o->allow && !*o->allow)
-		return usage_error("blk", "--allow wants addresses, or all");
+	if (!text)
+		return true;
+	return (*text != '0' || !text[1]) && parse_number(text, max, value) &&
+	       *value >= min;
+}
+
+static bool blk_word(const char *text, size_t max)
+{
+	return !text || (*text && strlen(text) <= max &&
+			 !text[strcspn(text, " \t\n")]);
+}
+
+/* Of a directory, and not of one that "list" passes over */
+static bool blk_name(const char *text, size_t max)
+{
+	return !text || (blk_word(text, max) && *text != '.' &&
+			 !strchr(text, '/'));
+}
+
+/* Numeric; that of an interface may follow a % */
+static bool blk_address(const char *text)
+{
+	char addr[WORD_LEN + 1];
+	unsigned char binary[16];
+
+	if (!text)
+		return true;
+	if (!blk_word(text, WORD_LEN))
+		return false;
+	if (inet_pton(AF_INET, text, binary) == 1)
+		return true;
+	snprintf(addr, sizeof(addr), "%.*s", (int)strcspn(text, "%"), text);
+	return inet_pton(AF_INET6, addr, binary) == 1;
+}
+
+/* ADDRESS[/BITS][,...], or all */
+static bool blk_nets(const char *text)
+{
+	char net[WORD_LEN + 5], *bits;
+	unsigned int nets = 0;
+	uint64_t value;
+	size_t n;
+
+	if (!text || !strcmp(text, "all"))
+		return true;
+	for (;; text += n + 1) {
+		n = strcspn(text, ",");
+		if (n >= sizeof(net) || ++nets > ALLOW_NETS)
+			return false;
+		snprintf(net, sizeof(net), "%.*s", (int)n, text);
+		bits = strchr(net, '/');
+		if (bits)
+			*bits++ = '\0';
+		if (!blk_address(net) ||
+		    !blk_number(bits, 0, strchr(net, ':') ? 128 : 32, &value))
+			return false;
+		if (!text[n])
+			return true;
+	}
+}
+
+static bool blk_uuid(const char *text)
+{
+	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	size_t i;
+
+	if (!text)
+		return true;
+	for (i = 0; form[i] && text[i]; i++)
+		if (form[i] == 'x' ? !isxdigit((unsigned char)text[i]) :
+				     text[i] != form[i])
+			return false;
+	return !form[i] && !text[i];
+}
+
+static int blk_check_words(const struct blk_command *c, const struct options *o,
+			   char **words)
+{
+	const char *volume = c->run == blk_map ? words[1] : o->name;
+
 	if (c->run == blk_export && !o->name)
 		return usage_error("blk", "export wants --name");
+	if (c->run == blk_export && !blk_word(words[0], PATH_LEN))
+		return usage_error("blk",
+				   "a device's path has 1 to %d bytes, no blanks",
+				   PATH_LEN);
+	if (c->run == blk_map && !blk_address(words[0]))
+		return usage_error("blk", "%s is no numeric address", words[0]);
+	if (!blk_name(volume, KBLK_NAME_LEN))
+		return usage_error("blk",
+				   "\"%s\" is no volume: it has 1 to %d bytes, no blanks, no /, and no . first",
+				   volume, KBLK_NAME_LEN);
+	if (!blk_name(o->name, NAME_MAX))
+		return usage_error("blk",
+				   "\"%s\" is no name: it has 1 to %d bytes, no blanks, no /, and no . first",
+				   o->name, NAME_MAX);
+	return 0;
+}
+
+static int blk_check(const struct blk_command *c, const struct options *o)
+{
+	uint64_t value, queues = 1, polled = 0;
+
+	if (!blk_nets(o->allow))
+		return usage_error("blk",
+				   "--allow wants all, or up to %d of ADDRESS or ADDRESS/BITS",
+				   ALLOW_NETS);
 	if (c->run == blk_export && !o->listen && (o->port || o->provider))
 		return usage_error("blk", "--port and --provider go with --listen");
-	if (!blk_number(o->port, 65535))
+	if (!blk_address(o->listen))
+		return usage_error("blk", "%s is no numeric address", o->listen);
+	if (!blk_number(o->port, 1, 65535, &value))
 		return usage_error("blk", "%s is no port", o->port);
-	if (!blk_number(o->queues, 64) || !blk_number(o->polled, 64))
-		return usage_error("blk", "queues are 1 to 64");
-	if (!blk_number(o->timeout, 86400))
+	if (!blk_word(o->provider, WORD_LEN))
+		return usage_error("blk", "\"%s\" is no provider", o->provider);
+	if (!blk_uuid(o->uuid))
+		return usage_error("blk", "%s is no UUID", o->uuid);
+	if (!blk_number(o->queues, 1, KBLK_QUEUES, &queues) ||
+	    !blk_number(o->polled, 0, KBLK_QUEUES, &polled) ||
+	    queues + polled > KBLK_QUEUES)
+		return usage_error("blk",
+				   "queues are 1 to %d, those that are polled included",
+				   KBLK_QUEUES);
+	if (!blk_number(o->timeout, 1, 86400, &value))
 		return usage_error("blk", "the time-out is 1 to 86400 seconds");
+	if (!blk_word(o->host, WORD_LEN))
+		return usage_error("blk",
+				   "--host wants a word of 1 to %d bytes, no blanks",
+				   WORD_LEN);
 	return 0;
 }
 
@@ -658,7 +786,7 @@ int cmd_blk(int argc, char **argv)
 	}
 	if (argc - optind != c->words)
 		return usage_error("blk", "%s wants %s", c->name, c->wants);
-	if (blk_check(c, &o))
+	if (blk_check_words(c, &o, argv + optind) || blk_check(c, &o))
 		return EXIT_USAGE;
 	return c->run(&o, argv + optind);
 }

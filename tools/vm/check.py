@@ -271,14 +271,15 @@ def installed():
 
 
 def tool():
-    """What the tool's install leaves behind, as far as programs that are here
-    can judge it."""
+    """What kofi blk refuses, and what the tool's install leaves behind, as far as
+    programs that are here can judge it."""
     root = BUILD / "check-tool"
     shutil.rmtree(root, ignore_errors=True)
     status, bad = lines_of(["make", "-s", "-C", "tools/kofi", "install",
                             f"OUT={BUILD / 'tools'}", f"PREFIX={root}"])
     if status:
         return bad
+    bad = lines_of(["sh", "tools/kofi/test/blk-usage.sh", root / "bin/kofi"])[1]
     for cmd in (*(["groff", "-man", "-Tutf8", "-ww", "-z", page]
                   for page in sorted((TOP / "tools").glob("*/*.8"))),
                 # it looks for the program, too
