@@ -2,9 +2,11 @@
 /*
  * The volumes that are mapped, as configfs has them: a directory of kofi_blk for
  * each, with what to map in its attributes. Writing 1 to "enable" maps it, 0
- * unmaps it, and so does removing the directory. A directory holds the module.
+ * unmaps it, and so does removing the directory. A directory holds the module. Its
+ * files are root's; what "enable" does takes CAP_SYS_ADMIN, too.
  */
 #include <linux/blkdev.h>
+#include <linux/capability.h>
 #include <linux/configfs.h>
 #include <linux/inet.h>
 #include <linux/module.h>
@@ -157,6 +159,8 @@ static ssize_t kblk_enable_store(struct config_item *item, const char *page,
 	bool on;
 	int err;
 
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	err = kstrtobool(page, &on);
 	if (err)
 		return err;

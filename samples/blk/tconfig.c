@@ -2,8 +2,10 @@
 /*
  * Volumes and ports, as configfs has them: a directory of kofi_blkt/volumes or
  * kofi_blkt/ports for each. Their attributes can change while "enable" is 0. A
- * directory holds the module.
+ * directory holds the module. Its files are root's; what "enable" does takes
+ * CAP_SYS_ADMIN, too.
  */
+#include <linux/capability.h>
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
@@ -366,6 +368,8 @@ static ssize_t kblkt_volume_enable_store(struct config_item *item,
 	bool on;
 	int err;
 
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	err = kstrtobool(page, &on);
 	if (err)
 		return err;
@@ -508,6 +512,8 @@ static ssize_t kblkt_port_enable_store(struct config_item *item,
 	bool on;
 	int err;
 
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	err = kstrtobool(page, &on);
 	if (err)
 		return err;

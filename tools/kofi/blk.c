@@ -83,6 +83,18 @@ static bool blk_path(char *path, const char *dir, const char *name,
 			attr ? "/" : "", attr ?: "") < PATH_MAX;
 }
 
+/* A directory that is root's alone, or a capability that is missing: not permitted. */
+static int blk_errno(void)
+{
+	return errno == EACCES ? -EPERM : -errno;
+}
+
+static const char *blk_text(int err)
+{
+	return err == -EPERM ? "only root may, with CAP_SYS_ADMIN" :
+			       strerror(-err);
+}
+
 /* 0 or a negative errno */
 static int blk_set(const char *dir, const char *name, const char *attr,
 		   const char *value)
@@ -97,7 +109,7 @@ static int blk_set(const char *dir, const char *name, const char *attr,
 		return -EINVAL;
 	fd = open(path, O_WRONLY);
 	if (fd < 0)
-		return -errno;
+		return blk_errno();
 	/* the kernel does not get to see an empty one, and takes a page at most */
 	n = *value ? write(fd, value, strlen(value)) : 0;
 	if (n < 0)
@@ -134,7 +146,7 @@ static int blk_mkdir(const char *dir, const char *name)
 
 	if (!blk_path(path, dir, name, NULL))
 		return -EINVAL;
-	return mkdir(path, 0755) ? -errno : 0;
+	return mkdir(path, 0755) ? blk_errno() : 0;
 }
 
 static int blk_rmdir(const char *dir, const char *name)
@@ -143,7 +155,7 @@ static int blk_rmdir(const char *dir, const char *name)
 
 	if (!blk_path(path, dir, name, NULL))
 		return -EINVAL;
-	return rmdir(path) ? -errno : 0;
+	return rmdir(path) ? blk_errno() : 0;
 }
 
 /* Call @fn for each directory, in no order; false if it says so. */
@@ -201,7 +213,7 @@ static int blk_listen(const struct options *o)
 	if (!err)
 		return EXIT_OK;
 	error("cannot listen at %s over %s: %s", o->listen, blk_provider(o),
-	      strerror(-err));
+	      blk_text(err));
 	return EXIT_FAILED;
 }
 
@@ -225,7 +237,7 @@ static int blk_export(const struct options *o, char **words)
 	if (err) {
 		error("cannot export %s as %s: %s", words[0], o->name,
 		      err == -EEXIST ? "there is a volume of this name" :
-		      strerror(-err));
+		      blk_text(err));
 		return EXIT_FAILED;
 	}
 	err = blk_set(VOLUMES, o->name, "path", words[0]);
@@ -235,7 +247,7 @@ static int blk_export(const struct options *o, char **words)
 			     o->read_only ? "1" : NULL);
 	err = err ?: blk_set(VOLUMES, o->name, "enable", "1");
 	if (err)
-		error("cannot export %s: %s", words[0], strerror(-err));
+		error("cannot export %s: %s", words[0], blk_text(err));
 	else if (!o->listen || !blk_listen(o))
 		return EXIT_OK;
 	blk_rmdir(VOLUMES, o->name);
@@ -276,7 +288,7 @@ static int blk_unexport(const struct options *o, char **words)
 	if (err) {
 		error("cannot end volume %s: %s", words[0],
 		      err == -ENOENT ? "there is none of this name" :
-		      strerror(-err));
+		      blk_text(err));
 		return EXIT_FAILED;
 	}
 	if (blk_each(VOLUMES, blk_none, NULL))
@@ -318,8 +330,12 @@ static const char *blk_map_error(int err)
 		return "no provider of this name reaches the address";
 	case ECONNREFUSED:
 		return "nothing listens there";
+	case EPROTO:
+		return "the target takes this for an error of the protocol";
+	case EREMOTEIO:
+		return "the target has a problem of its own, which its log may explain";
 	}
-	return strerror(-err);
+	return blk_text(err);
 }
 
 /*
@@ -360,7 +376,7 @@ static int blk_map(const struct options *o, char **words)
 		error("cannot map %s of %s: %s", words[1], words[0],
 		      err == -EEXIST ? "there is a mapping of this name; "
 				       "choose another with --name" :
-		      strerror(-err));
+		      blk_text(err));
 		return EXIT_FAILED;
 	}
 	err = blk_set(CLIENT, name, "addr", words[0]);
@@ -371,7 +387,7 @@ static int blk_map(const struct options *o, char **words)
 	err = err ?: blk_set(CLIENT, name, "queues", o->queues);
 	err = err ?: blk_set(CLIENT, name, "polled", o->polled);
 	err = err ?: blk_set(CLIENT, name, "timeout", o->timeout);
-	why = strerror(-err);
+	why = blk_text(err);
 	if (!err) {
 		err = blk_set(CLIENT, name, "enable", "1");
 		why = blk_map_error(err);
@@ -422,7 +438,7 @@ static int blk_unmap(const struct options *o, char **words)
 		return EXIT_OK;
 	error("cannot unmap %s: %s", words[0],
 	      err == -ENOENT ? "no such volume is mapped" :
-	      err == -EBUSY ? "it is open" : strerror(-err));
+	      err == -EBUSY ? "it is open" : blk_text(err));
 	return EXIT_FAILED;
 }
 

@@ -366,6 +366,18 @@ by_tool() {
 		says "there is none of this name" 1 kofi blk unexport tool
 }
 
+# Root without the capability, and others
+not_permitted() {
+	for who in "--bounding-set -sys_admin" "--reuid 65534 --regid 65534 --clear-groups"; do
+		# shellcheck disable=SC2086 # options
+		says "only root may" 1 setpriv $who kofi blk export /tmp/tool.img --name x &&
+			says "only root may" 1 setpriv $who kofi blk map "$SOCK" vol0 || return
+	done
+	says "" 0 kofi blk map "$SOCK" vol0 &&
+		says "only root may" 1 setpriv --bounding-set -sys_admin kofi blk unmap vol0@$SOCK &&
+		says "" 0 kofi blk unmap vol0@$SOCK && [ ! -e $TARGET/volumes/x ]
+}
+
 # More of it is checked on the host: tools/kofi/test/blk-usage.sh.
 misused() {
 	says "queues are 1 to 64" 2 kofi blk map 127.0.0.2 tool --queues 40 --polled 40 &&
@@ -380,6 +392,7 @@ pull() { ip link set lo down; }
 plug() { ip link set lo up; }
 step "sock cable" cable sock vol0
 step tool by_tool
+step not-permitted not_permitted
 step misuse misused
 step target-gone target_gone
 step rmmod modules_gone
