@@ -2,6 +2,12 @@
 #
 # From events of the block layer: has each request of the devices completed once?
 # The first file has the devices, MAJOR:MINOR, the second one the trace.
+#
+# A request with a flush before it is a sequence: the block layer issues a request
+# of its own for the flush (FF), one for all that wait, then the data, without the
+# flush's letter. Each of these is issued and completes as others do. At last it ends
+# the request itself, which had been issued in these parts only: a completion of no
+# sectors, which has no issue to be compared with. FUA is a letter of a write.
 
 FNR == NR {
 	sub(/:/, ",")
@@ -12,11 +18,16 @@ FNR == NR {
 match($0, /block_rq_[a-z]+: /) {
 	event = substr($0, RSTART + 9, RLENGTH - 11)
 	n = split(substr($0, RSTART + RLENGTH), word, " ")
-	if (!(word[1] in watched) || word[2] ~ /F/)
+	if (!(word[1] in watched))
 		next
 	for (i = 3; i < n && word[i] != "+"; i++)
 		;
 	key = word[1] " " word[2] " " word[i - 1] " + " word[i + 1]
+	# it has no sector, and some events say 0 and some -1
+	if (word[2] ~ /^FF/)
+		key = word[1] " flush"
+	else if (event == "complete" && word[i + 1] == "0")
+		next
 	events[event]++
 	if (event == "issue") {
 		under[key]++

@@ -124,12 +124,12 @@ trace_requests() {
 	echo 1 >$TRACING/tracing_on
 }
 
-requests_complete_once() {	# DEVICE...: all are quiet
-	echo 0 >$TRACING/tracing_on
-	! grep -Eh "^(overrun|dropped events): [^0]" $TRACING/per_cpu/cpu*/stats || return
+requests_complete_once() {	# DEVICE...: nothing is asked of them any more
 	for device in "$@"; do
 		retry quiet "$device" && cat "/sys/block/${device#/dev/}/dev" || return
 	done >/tmp/devices
+	echo 0 >$TRACING/tracing_on
+	! grep -Eh "^(overrun|dropped events): [^0]" $TRACING/per_cpu/cpu*/stats || return
 	busybox awk -f "$VM/requests.awk" /tmp/devices $TRACING/trace
 }
 
