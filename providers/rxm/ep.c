@@ -208,6 +208,20 @@ static int rxm_ep_setname(fid_t fid, void *addr, size_t len)
 	return err;
 }
 
+/* Memory of messages without a receive, whose peers have locks of their own */
+static u64 rxm_unexpected_bytes(struct rxm_ep *ep)
+{
+	unsigned long index;
+	struct rxm_conn *c;
+	u64 bufs = 0;
+
+	rcu_read_lock();
+	xa_for_each(&ep->numbers, index, c)
+		bufs += READ_ONCE(c->stored_bufs);
+	rcu_read_unlock();
+	return bufs * PAGE_ALIGN(sizeof(struct rxm_buf));
+}
+
 static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
@@ -222,6 +236,7 @@ static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	fn(arg, "tx_segmented", atomic64_read(&ep->stats.segmented));
 	fn(arg, "tx_rendezvous", atomic64_read(&ep->stats.rendezvous));
 	fn(arg, "rx_unexpected", atomic64_read(&ep->stats.unexpected));
+	fn(arg, "rx_unexpected_bytes", rxm_unexpected_bytes(ep));
 	fn(arg, "rx_held", atomic_read(&ep->held));
 }
 
@@ -247,7 +262,8 @@ static void rxm_peer_tell(struct rxm_conn *c, struct kofi_peer_state *state)
 	spin_unlock_irq(&c->lock);
 	spin_lock_bh(&c->rx_lock);
 	state->rx_stored = c->stored;
-	state->rx_stored_bytes = c->stored_bufs * sizeof(struct rxm_buf);
+	state->rx_stored_bytes = c->stored_bufs *
+				 PAGE_ALIGN(sizeof(struct rxm_buf));
 	spin_unlock_bh(&c->rx_lock);
 }
 

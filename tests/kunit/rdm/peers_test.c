@@ -100,6 +100,12 @@ static void peers_is_at(struct rdm_pair *t, const struct kofi_peer_state *state,
 	KUNIT_EXPECT_EQ(t->test, ntohs(at->sin_port), ntohs(name.sin_port));
 }
 
+/* Memory of all its messages without a receive */
+static u64 peers_bytes(const struct rdm_end *e)
+{
+	return rdm_fid_stat(&e->ep->fid, "rx_unexpected_bytes");
+}
+
 /* -------------------------------------------------------------------- cases */
 
 /* Messages without a receive are told of with their memory, until they have one. */
@@ -124,6 +130,7 @@ static void peers_stored(struct kunit *test)
 		  state.state != KOFI_EP_CONNECTED) && peers_wait(end));
 	KUNIT_EXPECT_EQ(test, state.rx_stored, PEERS_STORED);
 	KUNIT_EXPECT_GE(test, state.rx_stored_bytes, PEERS_STORED * PEERS_LEN);
+	KUNIT_EXPECT_EQ(test, state.rx_stored_bytes, peers_bytes(&t->to));
 	KUNIT_EXPECT_EQ(test, state.state, KOFI_EP_CONNECTED);
 	KUNIT_EXPECT_EQ(test, state.reconnects, 0);
 	KUNIT_EXPECT_EQ(test, state.tx_waiting, 0);
@@ -146,6 +153,7 @@ static void peers_stored(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, state.rx_stored, i);
 	}
 	KUNIT_EXPECT_EQ(test, state.rx_stored_bytes, 0);
+	KUNIT_EXPECT_EQ(test, peers_bytes(&t->to), 0);
 }
 
 /* One that was opened again at the same address has been connected to again. */
