@@ -5,8 +5,9 @@
  * Storage
  *
  * An address is a struct kofi_peer, found by its number through an xarray and by
- * the address itself through a hash table. Both grow by small allocations, and
- * nothing is kept of a peer but its address until an endpoint talks to it.
+ * the address itself through a hash table. The former grows by nodes, the latter by
+ * a table twice as long, which need not be contiguous. Nothing is kept of a peer but
+ * its address until an endpoint talks to it.
  *
  * Normal operation
  *
