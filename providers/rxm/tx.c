@@ -36,7 +36,6 @@
 #include "rxm.h"
 #include "rxm_trace.h"
 
-#define RXM_PKTS	64	/* segments under way beside one of each transmit */
 #define RXM_PAGES	5	/* of a payload */
 #define RXM_PUSH_BUDGET	128	/* operations one caller sends in a row */
 
