@@ -5,9 +5,9 @@
  * its peer, or to those of peers without one. On an error nothing has happened.
  *
  * Posts find the peer by its number or address, as RCU readers. They make no record
- * of one, so who is sent to for the first time waits for the work item (conn.c). A connection that
- * does not come must not stop the others: half of the records are for those that
- * have one.
+ * of one, so who is sent to for the first time waits for the work item (conn.c). A
+ * connection that does not come must not stop the others: half of the records are for
+ * those that have one.
  */
 #include <linux/overflow.h>
 #include <linux/slab.h>
