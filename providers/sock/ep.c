@@ -137,7 +137,7 @@ static int ksk_ep_getopt(fid_t fid, int level, int name, void *val,
 
 	switch (name) {
 	case FI_OPT_CM_DATA_SIZE:
-		if (ep->base.info->ep_attr->type == FI_EP_DGRAM)
+		if (ep->base.info->ep_attr->type != FI_EP_MSG)
 			return -FI_ENOPROTOOPT;
 		return kofi_opt_get_size(KSK_CM_DATA_MAX, val, len);
 	case FI_OPT_SEND_BUF_SIZE:

@@ -319,9 +319,13 @@ static void ux_options(struct kunit *test)
 					KOFI_OPT_UNEXPECTED_TIMEOUT, &value,
 					len), -FI_EOPBADSTATE);
 
-	/* one peer needs no limit: its stream waits */
 	if (!ux_native(test))
 		return;
+	/* what does not connect has no private data */
+	KUNIT_EXPECT_EQ(test, fi_getopt(fid, FI_OPT_ENDPOINT,
+					FI_OPT_CM_DATA_SIZE, &value, &len),
+			-FI_ENOPROTOOPT);
+	/* one peer needs no limit: its stream waits */
 	t->info->ep_attr->type = FI_EP_MSG;
 	KUNIT_ASSERT_EQ(test, fi_endpoint(t->domain, t->info, &ep, NULL), 0);
 	KUNIT_EXPECT_EQ(test, fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
