@@ -112,6 +112,18 @@ static u32 kblk_sectors(unsigned int log2)
 	return log2 ? BIT(log2) >> SECTOR_SHIFT : 0;
 }
 
+/*
+ * The longest request. What is a segment of a region to the provider may be a page to
+ * its device, and a request that begins within a page has one more of them.
+ */
+static unsigned int kblk_max_sectors(const struct kblk_disk *d)
+{
+	unsigned int pages = max(kblk_segs(d), 2u) - 1;
+
+	return min(kblk_sectors(min(d->welcome.bytes_max, KBLK_BYTES)),
+		   pages << (PAGE_SHIFT - SECTOR_SHIFT));
+}
+
 static int kblk_disk_add(struct kblk_disk *d)
 {
 	const struct kblk_welcome *w = &d->welcome;
@@ -121,8 +133,7 @@ static int kblk_disk_add(struct kblk_disk *d)
 		.physical_block_size	= BIT(w->phys),
 		.io_min			= BIT(w->io_min),
 		.io_opt			= le32_to_cpu(w->io_opt),
-		.max_hw_sectors		= kblk_sectors(min(w->bytes_max,
-							   KBLK_BYTES)),
+		.max_hw_sectors		= kblk_max_sectors(d),
 		.max_segments		= kblk_segs(d),
 		/* regions of an RDMA device have no gaps */
 		.virt_boundary_mask	= PAGE_SIZE - 1,
