@@ -17,6 +17,7 @@
  */
 #include <linux/inet.h>
 #include <linux/ipv6.h>
+#include <linux/moduleparam.h>
 #include <linux/nsproxy.h>
 #include <linux/sched/mm.h>
 #include <net/ipv6.h>
@@ -29,6 +30,12 @@ LIST_HEAD(kblkt_volumes);
 struct workqueue_struct *kblkt_wq;
 static LIST_HEAD(kblkt_conns);
 static unsigned int kblkt_nr_conns;
+
+/* the memory of one is some 4.5 MiB */
+static unsigned int kblkt_max_conns = KBLKT_CONNS;
+module_param_named(connections, kblkt_max_conns, uint, 0644);
+MODULE_PARM_DESC(connections, "Connections of all clients at most (default "
+		 __stringify(KBLKT_CONNS) ")");
 
 /* --------------------------------------------------------------------- ending */
 
@@ -206,7 +213,7 @@ static enum kblk_reason kblkt_check(const struct kblk_hello *hello, ssize_t len,
 		if (age)
 			ret = KBLK_REASON_BUSY;
 	}
-	if (!ret && kblkt_nr_conns >= KBLKT_CONNS)
+	if (!ret && kblkt_nr_conns >= READ_ONCE(kblkt_max_conns))
 		ret = KBLK_REASON_FULL;
 	return ret;
 }
