@@ -35,6 +35,11 @@ static bool gaps = true;
 module_param(gaps, bool, 0444);
 MODULE_PARM_DESC(gaps, "Regions may have gaps (default Y)");
 
+static unsigned int pages = TRD_PAGES;
+module_param(pages, uint, 0444);
+MODULE_PARM_DESC(pages, "Pages of a region at most (default "
+		 __stringify(TRD_PAGES) ", and not more)");
+
 static struct platform_device *trd_platform;
 
 static int trd_query_device(struct ib_device *ib, struct ib_device_attr *attr,
@@ -60,7 +65,7 @@ static int trd_query_device(struct ib_device *ib, struct ib_device_attr *attr,
 		.max_srq = 65536,
 		.max_srq_wr = TRD_WRS,
 		.max_srq_sge = TRD_SGES,
-		.max_fast_reg_page_list_len = TRD_PAGES,
+		.max_fast_reg_page_list_len = min(pages, TRD_PAGES),
 	};
 	return 0;
 }

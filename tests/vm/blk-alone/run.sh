@@ -3,22 +3,38 @@
 # Client and target in one machine, where KASAN and lockdep watch both.
 
 . "$VM/steps.sh"
+. "$VM/device.sh"
 
-export SOCK=127.0.0.1 VERBS=10.99.1.1
+export SOCK=127.0.0.1 VERBS=10.99.1.1 SIW=10.99.2.1 FEW=10.99.3.1 DM_DISABLE_UDEV=1
+VERBS6=fd99:1:2::1
 UUID=0f8a3e1c-5d2b-4c7e-9a61-3b7d1e5f2c90
+PROVIDERS="sock verbs"
+# Debian's kernels have no siw
+case $VM_KERNEL in uml | debug) PROVIDERS="$PROVIDERS siw" ;; esac
+
+rdma_link() {	# NAME TYPE ADDRESS [ADDRESS]
+	ip link add "dummy_$1" type dummy && ip link set "dummy_$1" mtu 4200 &&
+		ip addr add "$3/24" dev "dummy_$1" || return
+	[ -z "${4:-}" ] || ip addr add "$4/64" dev "dummy_$1" nodad || return
+	ip link set "dummy_$1" up && rdma link add "$1" type "$2" netdev "dummy_$1"
+}
 
 setup() {
 	load kofi_sock kofi_verbs kofi_blk kofi_blkt && configfs || return
 	ip link set lo up
-	ip link add dummy_rxe type dummy && ip link set dummy_rxe mtu 4200 &&
-		ip addr add $VERBS/24 dev dummy_rxe && ip link set dummy_rxe up &&
-		rdma link add rxe type rxe netdev dummy_rxe || return
+	rdma_link rxe rxe $VERBS $VERBS6 || return
+	case $PROVIDERS in *siw) rdma_link siw siw $SIW || return ;; esac
 	backing vol0 64 && backing ro 8 && backing closed 8 && regular file 8
 }
 
 volumes() {
 	volume vol0 uuid=$UUID && volume ro readonly=1 && volume closed allow=192.0.2.0/24 &&
 		volume file
+}
+
+ports() {
+	port sock $SOCK && port verbs $VERBS || return
+	case $PROVIDERS in *siw) port siw $SIW ;; esac
 }
 
 all() {		# PROVIDER
@@ -30,7 +46,7 @@ all() {		# PROVIDER
 	step "$1 verify" verify "$disk" --iodepth=16 --io_size=8m
 	step "$1 ext4" ext4 "$disk" 30
 	step "$1 unmap" unmap m
-	step "$1 unpolled" unpolled "$1"
+	[ "$1" = siw ] || step "$1 unpolled" unpolled "$1"
 }
 
 polls() {	# DEVICE
@@ -61,10 +77,27 @@ unpolled() {	# PROVIDER
 	state m live && ! grep -q "no answer for" /tmp/dmesg && unmap m
 }
 
+# A tool that says in a sentence what is wrong
+says() {	# TEXT STATUS CMD...
+	vm_text=$1
+	vm_want=$2
+	shift 2
+	"$@" >/tmp/out 2>/tmp/err
+	vm_rc=$?
+	cat /tmp/out /tmp/err
+	[ $vm_rc = "$vm_want" ] || return
+	[ -z "$vm_text" ] || grep -qF -e "$vm_text" /tmp/out /tmp/err
+}
+
 step begin setup || exit
 step export volumes || exit
 step listen ports || exit
-for provider in sock verbs; do all $provider; done
+for provider in $PROVIDERS; do all "$provider"; done
+step limits all_limits
+step name-kept name_kept
+[ "$VM_KERNEL" != uml ] || step few-pages few_pages
+step "sock inet6" inet6 sock ::1 ::/127 ::2/127
+step "verbs inet6" inet6 verbs $VERBS6 fd99:1:3::/47 fd99:1:4::/47
 bad() {		# PROVIDER
 	step "$1 unknown" refused "unknown volume" nothing "$1"
 	step "$1 unknown-target" target_refused "unknown volume"
@@ -73,6 +106,8 @@ bad() {		# PROVIDER
 	step "$1 readonly" read_only "$1"
 	step "$1 file" file_volume "$1"
 	step "$1 resized" resized "$1"
+	step "$1 shrunk" shrunk "$1"
+	step "$1 crowded" crowded "$1"
 }
 
 # A connect request of kofi_sock by hand, with a login of the next version.
@@ -100,7 +135,8 @@ file_volume() {	# PROVIDER
 read_only() {	# PROVIDER
 	map m ro "$1" || return
 	disk=$(device m)
-	[ "$(cat "/sys/block/${disk#/dev/}/ro")" = 1 ] &&
+	[ "$(cat "/sys/block/${disk#/dev/}/ro")" = 1 ] && is "$disk" discard_max_bytes 0 &&
+		is "$disk" write_zeroes_max_bytes 0 &&
 		expect_fail dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct &&
 		dd if="$disk" of=/dev/null bs=64k iflag=direct && unmap m
 }
@@ -268,7 +304,7 @@ resized() {	# PROVIDER
 # A write for which there is no space says so, and is no failure of a flush.
 full() {
 	mkdir -p /tmp/small && mount -t tmpfs -o size=2m tmpfs /tmp/small &&
-		truncate -s 4m /tmp/small/img && echo /tmp/small/img >/tmp/small.dev &&
+		truncate -s 4M /tmp/small/img && echo /tmp/small/img >/tmp/small.dev &&
 		volume small && map m small sock || return
 	disk=$(device m)
 	exec 9<>"$disk"
@@ -315,19 +351,10 @@ step late-write late_write
 step lost-cache lost_cache
 step lost-pages lost_pages
 for provider in sock verbs; do
+	step "$provider partitions" partitions $provider
 	step "$provider rounds" rounds $provider && step "$provider failing" failing $provider
 done
-# The same by the command line tool, which says in a sentence what is wrong.
-says() {	# TEXT STATUS CMD...
-	vm_text=$1
-	vm_want=$2
-	shift 2
-	"$@" >/tmp/out 2>/tmp/err
-	vm_rc=$?
-	cat /tmp/out /tmp/err
-	[ $vm_rc = "$vm_want" ] || return
-	[ -z "$vm_text" ] || grep -qF -e "$vm_text" /tmp/out /tmp/err
-}
+# --- the same by the command line tool ---
 
 by_tool() {
 	backing tool 8 && dev=$(cat /tmp/tool.dev) || return
@@ -378,9 +405,34 @@ not_permitted() {
 		says "" 0 kofi blk unmap vol0@$SOCK && [ ! -e $TARGET/volumes/x ]
 }
 
+# What the tool says of a target with another version, and of one that does not allow
+# it; a volume that is read-only, over IPv6
+by_tool_too() {
+	mkfifo /tmp/refusal || return
+	busybox nc -l -p 4424 <>/tmp/refusal >/dev/null &
+	{ printf '\003\006\000\010' && head -c 28 /dev/zero && printf 'kblk\001\000\002\000'; } \
+		>/tmp/refusal
+	retry listens 4424 &&
+		says "the target speaks another version" 1 \
+			kofi blk map $SOCK any --port 4424 || return
+	wait $!
+	says "the target does not allow this machine's address" 1 kofi blk map $SOCK closed ||
+		return
+	uuid=0f8a3e1c-5d2b-4c7e-9a61-3b7d1e5f2c91
+	says "" 0 kofi blk export "$(cat /tmp/tool.dev)" --name six --ro --uuid $uuid \
+		--listen ::1 --port 4422 --allow ::1 || return
+	says "readonly=1 uuid=$uuid allow=::1/128" 0 kofi blk list || return
+	says /dev/kofiblk0 0 kofi blk map ::1 six --port 4422 || return
+	[ "$(cat /sys/block/kofiblk0/ro)" = 1 ] &&
+		[ "$(cat /sys/block/kofiblk0/wwid)" = "uuid.$uuid" ] &&
+		expect_fail direct /dev/zero /dev/kofiblk0 &&
+		says "" 0 kofi blk unmap six@::1 && says "" 0 kofi blk unexport six
+}
+
 # More of it is checked on the host: tools/kofi/test/blk-usage.sh.
 misused() {
-	says "queues are 1 to 64" 2 kofi blk map 127.0.0.2 tool --queues 40 --polled 40 &&
+	says "map does not take that option" 2 kofi blk map 127.0.0.2 tool --ro &&
+		says "queues are 1 to 64" 2 kofi blk map 127.0.0.2 tool --queues 40 --polled 40 &&
 		says "--allow wants" 2 kofi blk export /dev/loop0 --name x --allow "" &&
 		[ ! -e $TARGET/volumes/x ] && [ ! -e $CLIENT/tool@127.0.0.2 ] &&
 		says "cannot unmap" 1 kofi blk unmap ../kofi_blkt/volumes/x &&
@@ -393,6 +445,7 @@ plug() { ip link set lo up; }
 step "sock cable" cable sock vol0
 step tool by_tool
 step not-permitted not_permitted
+step tool-too by_tool_too
 step misuse misused
 step target-gone target_gone
 step rmmod modules_gone

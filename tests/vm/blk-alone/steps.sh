@@ -34,9 +34,12 @@ volume() {	# NAME [ATTRIBUTE=VALUE...]
 	echo 1 >"$volume/enable"
 }
 
-port() {	# PROVIDER ADDRESS
+# siw and few are other devices of kofi_verbs.
+provider() { case $1 in siw | few) echo verbs ;; *) echo "$1" ;; esac; }
+
+port() {	# NAME ADDRESS [PROVIDER]
 	port=$TARGET/ports/$1
-	mkdir "$port" && echo "$1" >"$port/provider" &&
+	mkdir "$port" && provider "${3:-$1}" >"$port/provider" &&
 		echo "$2" >"$port/addr" && echo 1 >"$port/enable"
 }
 
@@ -64,9 +67,11 @@ map() {		# NAME VOLUME PROVIDER [ATTRIBUTE=VALUE...]
 	[ -d "$map" ] || mkdir "$map" || return
 	case $3 in
 	verbs) echo "$VERBS" ;;
+	siw) echo "$SIW" ;;
+	few) echo "$FEW" ;;
 	*) echo "$SOCK" ;;
 	esac >"$map/addr" && echo "$2" >"$map/volume" &&
-		echo "$3" >"$map/provider" || return
+		provider "$3" >"$map/provider" || return
 	shift 3
 	for vm_w in "$@"; do
 		echo "${vm_w#*=}" >"$map/${vm_w%%=*}" || return
@@ -79,13 +84,15 @@ state() { [ "$(cat "$CLIENT/$1/state")" = "$2" ]; }
 unmap() { rmdir "$CLIENT/$1"; }
 limit() { cat "/sys/block/${1#/dev/}/queue/$2"; }
 
-refused() {	# REASON VOLUME PROVIDER: both logs say why
+refused() {	# REASON VOLUME PROVIDER [ATTRIBUTE=VALUE...]: both logs say why
+	why=$1
+	shift
 	dmesg -c >/dev/null
-	expect_fail map refused "$2" "$3" || return
+	expect_fail map refused "$@" || return
 	dmesg >/tmp/dmesg
 	cat /tmp/dmesg
 	unmap refused || return
-	grep -q "kofi_blk: .* refuses volume $2: $1" /tmp/dmesg
+	grep -q "kofi_blk: .* refuses volume $1: $why" /tmp/dmesg
 }
 
 target_refused() { dmesg | grep -q "kofi_blkt: .* refused: $1"; }
