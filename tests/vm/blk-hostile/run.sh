@@ -84,16 +84,24 @@ hostile() {	# VOLUME
 # All that a request can end with: fio goes on after EIO alone, unless told.
 ERRORS=EIO:ENODEV:ENOSPC:ENOMEM:61:67:84:95:110:121
 
-# The commands are fio's.
+# The commands are fio's. It opens the device again and again: flushes of one who has it
+# open fail at once from the first loss on.
+load_of() {	# NUMBER
+	until [ -e "/tmp/enough.$1" ]; do
+		fio --name=bad --filename="$(device "bad$1")" --direct=1 --ioengine=libaio \
+			--rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 \
+			--rate_iops=80 --continue_on_error=all --ignore_error=$ERRORS,$ERRORS \
+			--time_based --runtime=5 --end_fsync=1 --thread --minimal
+	done
+}
+
 bad_target() {	# NUMBER
 	kofi-blk-target "$SOCK" $((4500 + $1)) 4 $FAULTS "$(seed)" >"/tmp/target.$1" 2>&1 &
 	echo $! >"/tmp/target.pid.$1"
 	retry listens $((4500 + $1)) &&
 		map "bad$1" any sock port=$((4500 + $1)) timeout=4 || return
-	fio --name=bad --filename="$(device "bad$1")" --direct=1 --ioengine=libaio \
-		--rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 --rate_iops=80 --fsync=8 \
-		--continue_on_error=all --ignore_error=$ERRORS,$ERRORS --time_based \
-		--runtime=360000 --thread --minimal >"/tmp/fio.$1" 2>&1 &
+	rm -f "/tmp/enough.$1"
+	load_of "$1" >"/tmp/fio.$1" 2>&1 &
 	echo $! >"/tmp/fio.pid.$1"
 }
 
@@ -106,7 +114,7 @@ goes_on() { honest "$1" || [ "$(faults "$1")" != "$was" ]; }
 stuck() {	# NUMBER
 	echo "target $1 does not go on after $(faults "$1") faults"
 	cat "$CLIENT/bad$1/state" "/sys/block/$(basename "$(device "bad$1")")/inflight"
-	for pid in "$(cat "/tmp/target.pid.$1")" "$(cat "/tmp/fio.pid.$1")"; do
+	for pid in $(cat "/tmp/target.pid.$1") $(pidof fio); do
 		for task in "/proc/$pid/task"/*; do
 			echo "$task $(cat "$task/comm" "$task/wchan") $(grep State "$task/status")"
 		done
@@ -123,7 +131,7 @@ good_again() {	# NUMBER
 		retry goes_on "$1" || stuck "$1" || return
 	done
 	grep -v "^fault" "/tmp/target.$1" && ! grep " 0 flushes" "/tmp/target.$1" || return
-	kill -INT "$(cat "/tmp/fio.pid.$1")"
+	touch "/tmp/enough.$1"
 	retry gone "$(cat "/tmp/fio.pid.$1")" || stuck "$1" || return
 	bad=$(device "bad$1")
 	retry quiet "$bad" && retry state "bad$1" live &&
