@@ -331,6 +331,10 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
 				      KSK_IOV_LIMIT;
 	granted->rx_attr->iov_limit = hints->rx_attr->iov_limit ?:
 				      KSK_IOV_LIMIT;
+	/* what may be stored is a limit, and no promise of memory */
+	if (hints->rx_attr->total_buffered_recv)
+		granted->rx_attr->total_buffered_recv =
+			hints->rx_attr->total_buffered_recv;
 	return granted;
 }
 

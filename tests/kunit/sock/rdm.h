@@ -29,6 +29,7 @@ struct rdm_node {
 	size_t			slots;	/* of the receive queue, if not enough for all */
 	bool			any;	/* listens at all addresses */
 	bool			reclaim; /* is reclaim-safe */
+	size_t			buffered; /* bytes it stores, if not the default */
 	size_t			expire;	/* milliseconds a message may wait, */
 	unsigned int		handshake;	/* and a request may take, */
 	unsigned int		connect;	/* and connecting */
@@ -56,6 +57,7 @@ fi_addr_t rdm_insert(struct kunit *test, struct rdm_node *n,
 void rdm_pair(struct kunit *test, u64 caps, fi_addr_t peer[2]);
 unsigned long rdm_announced(const struct rdm_node *n);
 unsigned long rdm_stored(const struct rdm_node *n);
+unsigned long rdm_stalls(const struct rdm_node *n);
 u64 rdm_stat(const struct rdm_node *n, const char *name);
 void rdm_recvs(struct kunit *test, struct rdm_node *n, int from, int to,
 	       size_t len);

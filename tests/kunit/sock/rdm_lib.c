@@ -19,7 +19,8 @@ int rdm_init(struct kunit *test)
 	return 0;
 }
 
-static struct fi_info *rdm_info(struct kunit *test, u64 caps, u16 port)
+static struct fi_info *rdm_info(struct kunit *test, u64 caps, u16 port,
+				size_t buffered)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 	char service[6];
@@ -28,6 +29,7 @@ static struct fi_info *rdm_info(struct kunit *test, u64 caps, u16 port)
 	hints->caps = caps;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->tx_attr->size = RDM_SIZE;
+	hints->rx_attr->total_buffered_recv = buffered;
 	hints->fabric_attr->prov_name = kstrdup("sock", GFP_KERNEL);
 	hints->domain_attr->name = kstrdup("lo", GFP_KERNEL);
 	hints->addr_format = FI_SOCKADDR_IN;
@@ -65,7 +67,7 @@ void rdm_open(struct kunit *test, struct rdm_node *n, u64 caps, u16 port)
 	struct rdm_test *t = test->priv;
 	size_t len = sizeof(n->addr);
 
-	n->info = rdm_info(test, caps, port);
+	n->info = rdm_info(test, caps, port, n->buffered);
 	if (!t->fabric)
 		KUNIT_ASSERT_EQ(test, fi_fabric(n->info->fabric_attr,
 						&t->fabric, NULL), 0);
@@ -190,6 +192,12 @@ unsigned long rdm_announced(const struct rdm_node *n)
 unsigned long rdm_stored(const struct rdm_node *n)
 {
 	return rdm_stats(n).rx_unexpected;
+}
+
+/* How often the stream of a peer had to wait for a receive */
+unsigned long rdm_stalls(const struct rdm_node *n)
+{
+	return rdm_stats(n).rx_stalls;
 }
 
 /* A statistic of an endpoint */

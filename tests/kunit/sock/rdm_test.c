@@ -127,6 +127,19 @@ static void rdm_unexpected_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, rdm_stat(b, "rx_unexpected_bytes"), 1000);
 }
 
+/* So many are stored, and that many streams wait. */
+static void rdm_waits(struct kunit *test, struct rdm_node *n, int stored,
+		      unsigned long stalls)
+{
+	unsigned long limit = jiffies + LIVE_JIFFIES;
+
+	while (rdm_stalls(n) < stalls && rdm_stored(n) <= stored &&
+	       time_before(jiffies, limit))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, rdm_stored(n), stored);
+	KUNIT_EXPECT_GE(test, rdm_stalls(n), stalls);
+}
+
 /* Beyond the limits the stream waits, and goes on when there is room. */
 static void rdm_unexpected_limit_test(struct kunit *test)
 {
@@ -142,6 +155,7 @@ static void rdm_unexpected_limit_test(struct kunit *test)
 	}
 	rdm_sends(test, a, peer[0], 100, 101, 100);
 	rdm_sent(test, a, 1, 0);
+	rdm_waits(test, b, 64, 1);
 	for (i = 0; i < 100; i++)
 		rdm_trecv(test, b, i, 100);
 	rdm_recvs(test, b, 100, 101, 100);
@@ -151,6 +165,53 @@ static void rdm_unexpected_limit_test(struct kunit *test)
 	rdm_tsend(test, a, peer[0], 1, 20000, 0);
 	rdm_trecv(test, b, 1, 20000);
 	rdm_sent(test, a, 1, 0);
+}
+
+#define LIMIT_BYTES	SZ_8K	/* that are stored of all peers */
+#define LIMIT_LEN	1000	/* bytes of a message */
+#define LIMIT_COUNT	16	/* more of one peer than these take */
+
+/*
+ * The bytes of all peers are limited: a message that would be too many is not
+ * acknowledged before it is received, be it of the same peer or of another one.
+ */
+static void rdm_unexpected_bytes_test(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0], *b = &t->node[1];
+	unsigned long end = jiffies + LIVE_JIFFIES;
+	fi_addr_t peer[2], self;
+	int i, fit;
+
+	b->buffered = LIMIT_BYTES;
+	rdm_pair(test, FI_MSG | FI_TAGGED, peer);
+	self = rdm_insert(test, b, &b->addr);
+	KUNIT_ASSERT_EQ(test, b->info->rx_attr->total_buffered_recv, LIMIT_BYTES);
+	rdm_tsend(test, a, peer[0], 0, LIMIT_LEN, FI_DELIVERY_COMPLETE);
+	rdm_sent(test, a, 1, 0);
+	fit = LIMIT_BYTES / (int)rdm_stat(b, "rx_unexpected_bytes");
+	KUNIT_ASSERT_GT(test, fit, 1);
+	KUNIT_ASSERT_LT(test, fit, LIMIT_COUNT);
+
+	for (i = 1; i < LIMIT_COUNT; i++)
+		rdm_tsend(test, a, peer[0], i, LIMIT_LEN, FI_DELIVERY_COMPLETE);
+	rdm_sent(test, a, fit - 1, 0);
+	rdm_waits(test, b, fit, 1);
+	rdm_tsend(test, b, self, LIMIT_COUNT, LIMIT_LEN, FI_DELIVERY_COMPLETE);
+	rdm_waits(test, b, fit, 2);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(a->tx, &(struct fi_cq_tagged_entry) {},
+					 1), -EAGAIN);
+	for (i = 0; i <= LIMIT_COUNT; i++) {
+		KUNIT_EXPECT_LE(test, rdm_stat(b, "rx_unexpected_bytes"),
+				LIMIT_BYTES);
+		rdm_trecv(test, b, i, LIMIT_LEN);
+	}
+	rdm_sent(test, a, LIMIT_COUNT - fit, 0);
+	rdm_sent(test, b, 1, 0);
+	/* the last one goes when it has completed */
+	while (rdm_stat(b, "rx_unexpected_bytes") && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, rdm_stat(b, "rx_unexpected_bytes"), 0);
 }
 
 /* A message that is kept for a claim stays so when it is stored. */
@@ -1064,6 +1125,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_tagged_test),
 	KUNIT_CASE(rdm_unexpected_test),
 	KUNIT_CASE(rdm_unexpected_limit_test),
+	KUNIT_CASE(rdm_unexpected_bytes_test),
 	KUNIT_CASE_PARAM(rdm_keep_up_test, keep_gen_params),
 	KUNIT_CASE(rdm_claim_test),
 	KUNIT_CASE(rdm_woken_test),
