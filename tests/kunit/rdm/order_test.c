@@ -693,6 +693,27 @@ static void ord_lost(struct kunit *test)
 	ord_tell(o);
 }
 
+/* It is while none uses it: both ends hear of it, once, and the next message makes another. */
+static void ord_lost_idle(struct kunit *test)
+{
+	struct fi_eq_entry entry;
+	struct ord *o;
+	u32 event;
+
+	if (strncmp(test->param_value, "sock", 4))
+		kunit_skip(test, "TCP's connections alone can be reset");
+	o = ord_open(test, true);
+	ord_until_received(o);
+	ord_reset(o);
+	KUNIT_EXPECT_EQ(test, rdm_lost(o->t, o->from), ECONNRESET);
+	KUNIT_EXPECT_EQ(test, rdm_lost(o->t, o->to), ECONNRESET);
+	ord_undisturbed(o);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(o->from->eq, &event, &entry,
+					 sizeof(entry), 0), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(o->to->eq, &event, &entry,
+					 sizeof(entry), 0), -EAGAIN);
+}
+
 /* The sender is closed, and another is opened there: what had been stored is received. */
 static void ord_reopened(struct kunit *test)
 {
@@ -854,6 +875,7 @@ static struct kunit_case ord_cases[] = {
 	KUNIT_CASE_PARAM(ord_posted_again, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(ord_posted_after_error, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(ord_lost, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(ord_lost_idle, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(ord_reopened, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(ord_peer_reopened, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(ord_idle, rdm_place_gen_params),

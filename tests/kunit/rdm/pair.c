@@ -131,6 +131,22 @@ int rdm_comp(struct rdm_end *e, struct fi_cq_tagged_entry *entry)
 	return bad.err;
 }
 
+/* The next event is that the connection to the other end was lost: the reason */
+int rdm_lost(struct rdm_pair *t, struct rdm_end *e)
+{
+	struct fi_eq_err_entry bad = {};
+	struct kofi_eq_unexpected ev;
+	u32 event;
+
+	KUNIT_ASSERT_EQ(t->test, fi_eq_sread(e->eq, &event, &ev, sizeof(ev),
+					     RDM_TIMEOUT, 0), -FI_EAVAIL);
+	KUNIT_ASSERT_EQ(t->test, fi_eq_readerr(e->eq, &bad, 0), sizeof(bad));
+	KUNIT_EXPECT_PTR_EQ(t->test, bad.fid, &e->ep->fid);
+	KUNIT_EXPECT_PTR_EQ(t->test, bad.context, (void *)e);
+	KUNIT_EXPECT_EQ(t->test, bad.data, e->peer);
+	return bad.err;
+}
+
 struct rdm_fid_stat {
 	const char	*name;
 	u64		value;

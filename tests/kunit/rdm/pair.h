@@ -35,6 +35,7 @@ void rdm_pair_end(struct rdm_pair *t, struct rdm_end *e, size_t events,
 void rdm_pair_enable(struct rdm_pair *t);
 void rdm_close_end(struct kunit *test, struct rdm_end *e);
 int rdm_comp(struct rdm_end *e, struct fi_cq_tagged_entry *entry);
+int rdm_lost(struct rdm_pair *t, struct rdm_end *e);
 u64 rdm_fid_stat(const struct fi_fid *fid, const char *name);
 
 #endif /* _KOFI_TESTS_RDM_PAIR_H */
