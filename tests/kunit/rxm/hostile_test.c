@@ -481,6 +481,75 @@ static void rxt_strangers(struct kunit *test)
 	rxt_exchange(test, 100, false, false);
 }
 
+#define RXT_CROWD	400	/* peers of one host that ask for connections */
+#define RXT_PART	16	/* that it may have */
+
+/* Records of peers an endpoint has; those with a connection are counted, too. */
+static unsigned int rxt_records(struct rxt_end *e, unsigned int *connections)
+{
+	struct rxm_ep *ep = rxm_ep(e->ep);
+	unsigned int n = 0;
+	struct rxm_conn *c;
+
+	*connections = 0;
+	mutex_lock(&ep->mutex);
+	list_for_each_entry(c, &ep->conns, list) {
+		*connections += !!c->msg;
+		n++;
+	}
+	mutex_unlock(&ep->mutex);
+	return n;
+}
+
+/*
+ * Hundreds of one host: it has its part of max_unknown, the others leave nothing, and a
+ * peer of the vector is served all the time. When they have gone there is room again.
+ */
+static void rxt_crowd(struct kunit *test)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(RXT_TIMEOUT);
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	struct rxt_raw *r[RXT_PART + 1];
+	unsigned int i, n = 0, connections;
+	struct rxm_cm_req req;
+	int err;
+
+	WRITE_ONCE(rxm_max_unknown, RXT_PART * RXM_HOSTS);
+	for (i = 0; i <= RXT_PART; i++) {
+		r[i] = rxt_raw_alloc(test);
+		rxt_raw_open(test, r[i]);
+	}
+	for (i = 0; i < RXT_CROWD; i++) {
+		if (i % (RXT_CROWD / RXT_ROUNDS) == 0)
+			rxt_exchange(test, 100, true, false);
+		rxt_raw_req(&req, 4000 + i);
+		err = rxt_raw_connect(test, r[n], b, &req, sizeof(req));
+		if (!err)
+			KUNIT_ASSERT_LE(test, ++n, RXT_PART);
+		if (!err)
+			continue;
+		KUNIT_ASSERT_EQ(test, err, ECONNREFUSED);
+		rxt_raw_close_ep(test, r[n]);
+		rxt_raw_ep(test, r[n], r[n]->info);
+	}
+	KUNIT_EXPECT_EQ(test, n, RXT_PART);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "refused"), RXT_CROWD - RXT_PART);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "peers"), RXT_PART + 1);
+	KUNIT_EXPECT_EQ(test, rxt_records(b, &connections), RXT_PART + 1);
+	KUNIT_EXPECT_EQ(test, connections, RXT_PART + 1);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "violations"), 0);
+	for (i = 0; i < RXT_PART; i++)
+		rxt_raw_close(test, r[i]);
+	while (rxt_records(b, &connections) > 1 && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, connections, 1);
+	KUNIT_EXPECT_EQ(test, rxt_stat(b->ep, "peers"), 1);
+	KUNIT_EXPECT_EQ(test, rxt_raw_connect(test, r[n], b, &req, sizeof(req)),
+			0);
+	rxt_exchange(test, 100, false, false);
+}
+
 /* Who says it is the endpoint itself is not believed. */
 static void rxt_imposter(struct kunit *test)
 {
@@ -891,6 +960,7 @@ static struct kunit_case rxt_hostile_cases[] = {
 	KUNIT_CASE(rxt_flooded_answer),
 	KUNIT_CASE(rxt_requests),
 	KUNIT_CASE(rxt_strangers),
+	KUNIT_CASE(rxt_crowd),
 	KUNIT_CASE(rxt_imposter),
 	KUNIT_CASE(rxt_rejected),
 	KUNIT_CASE(rxt_rejected_always),
