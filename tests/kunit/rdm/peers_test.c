@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What "kofi stat" tells of the peers of an endpoint, over each provider of endpoints
- * that do not connect.
+ * Peers of an endpoint, over each provider of endpoints that do not connect: what "kofi
+ * stat" tells of them, and what ends transmits to those that cannot be reached.
  */
 #include <linux/in.h>
 #include <linux/inet.h>
+#include <linux/module.h>
 #include <linux/net.h>
 #include <net/net_namespace.h>
 
@@ -16,6 +17,10 @@
 #define PEERS_LEN	64
 #define PEERS_STORED	3	/* messages without a receive */
 #define PEERS_WAITING	5	/* transmits to a peer that does not answer */
+
+static char *peers_no_way;
+module_param_named(unreachable, peers_no_way, charp, 0444);
+MODULE_PARM_DESC(unreachable, "Address with a route that says it is unreachable (default: none)");
 
 static struct rdm_pair *peers_alloc(struct kunit *test)
 {
@@ -327,11 +332,61 @@ static void peers_number(struct kunit *test)
 	peers_receive(t, PEERS_STORED);
 }
 
+/* What is posted to there ends with that error, each time. */
+static void peers_ends(struct rdm_pair *t, const char *host, u16 port, int err)
+{
+	const struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+		.sin_addr.s_addr = in_aton(host),
+	};
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t peer;
+	int round, i;
+
+	KUNIT_ASSERT_EQ(t->test, fi_av_insert(t->from.av, &at, 1, &peer, 0,
+					      NULL), 1);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < PEERS_WAITING; i++)
+			KUNIT_ASSERT_EQ(t->test,
+					fi_tsend(t->from.ep, t->out, PEERS_LEN,
+						 NULL, peer, i, t->out), 0);
+		for (i = 0; i < PEERS_WAITING; i++)
+			KUNIT_EXPECT_EQ(t->test, rdm_comp(&t->from, &entry),
+					err);
+	}
+}
+
+/* None listens there: the reason is told, and others are reached. */
+static void peers_refused(struct kunit *test)
+{
+	struct rdm_pair *t = peers_alloc(test);
+
+	peers_ends(t, rdm_place_address(), 1, ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, peers_send(t, 0), 0);
+	peers_receive(t, 0);
+}
+
+/* No way leads there: the same, but that RoCE's addresses only time out */
+static void peers_unreachable(struct kunit *test)
+{
+	bool roce = !strcmp(rdm_place_device(), "rxe");
+	struct rdm_pair *t;
+
+	if (!peers_no_way)
+		kunit_skip(test, "the parameter unreachable names no address");
+	t = peers_alloc(test);
+	peers_ends(t, peers_no_way, 9, roce ? ETIMEDOUT : EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, peers_send(t, 0), 0);
+	peers_receive(t, 0);
+}
+
 static struct kunit_case peers_cases[] = {
 	KUNIT_CASE_PARAM(peers_stored, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(peers_reconnects, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(peers_waiting, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(peers_number, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(peers_refused, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(peers_unreachable, rdm_place_gen_params),
 	{}
 };
 

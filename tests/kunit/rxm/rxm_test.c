@@ -453,8 +453,37 @@ static void rxt_half(struct kunit *test)
 		KUNIT_EXPECT_GE(test, i, RXT_TX / 2);
 	}
 	while (i--)
-		KUNIT_EXPECT_GT(test, rxt_comp(a->tx, &e, NULL), 0);
+		KUNIT_EXPECT_EQ(test, rxt_comp(a->tx, &e, NULL), ENETUNREACH);
 	rxt_exchange(test, 8, false, false);
+}
+
+/* ----------------------------------------------------------------- discovery */
+
+/* Hints that name no provider get the native one, and this one for what that lacks. */
+static void rxt_found(struct kunit *test)
+{
+	static const char *const first[] = { "sock", "sock;ofi_rxm" };
+	struct fi_info *hints, *info, *one;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(first); i++) {
+		hints = fi_allocinfo();
+		info = NULL;
+		KUNIT_ASSERT_NOT_NULL(test, hints);
+		hints->caps = FI_MSG | (i ? FI_ATOMIC : 0);
+		hints->ep_attr->type = FI_EP_RDM;
+		hints->domain_attr->name = kstrdup("lo", GFP_KERNEL);
+		KUNIT_EXPECT_EQ(test, fi_getinfo(FI_VERSION(2, 1), NULL, NULL,
+						 0, hints, &info), 0);
+		fi_freeinfo(hints);
+		KUNIT_ASSERT_NOT_NULL(test, info);
+		KUNIT_EXPECT_STREQ(test, info->fabric_attr->prov_name,
+				   first[i]);
+		for (one = info; i && one; one = one->next)
+			KUNIT_EXPECT_STREQ(test, one->fabric_attr->prov_name,
+					   first[i]);
+		fi_freeinfo(info);
+	}
 }
 
 /* ------------------------------------------------------------ remote memory */
@@ -772,6 +801,7 @@ static struct kunit_case rxt_cases[] = {
 	KUNIT_CASE(rxt_closed),
 	KUNIT_CASE(rxt_values),
 	KUNIT_CASE(rxt_half),
+	KUNIT_CASE(rxt_found),
 	KUNIT_CASE(rxt_rma),
 	KUNIT_CASE(rxt_fence),
 	KUNIT_CASE(rxt_matching),
