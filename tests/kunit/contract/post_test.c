@@ -14,6 +14,7 @@
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
 #include <linux/kofi/backport.h>
+#include <linux/kofi/provider.h>
 
 #include "contract.h"
 
@@ -135,6 +136,24 @@ static const struct ctx_param ctx_params[] = {
 
 KUNIT_ARRAY_PARAM_DESC(ctx, ctx_params, name);
 
+static void ctx_take_connects(void *arg, const char *name, u64 value)
+{
+	if (!strcmp(name, "connects"))
+		*(u64 *)arg = value;
+}
+
+/* Connections that side 0 has made by posting */
+static u64 ctx_connects(const struct ct_pair *p)
+{
+	struct kofi_obj *obj = p->side[0].ep->fid.obj;
+	u64 n = 0;
+
+	if (p->info->ep_attr->type == FI_EP_RDM)
+		obj->ops->stats(obj, ctx_take_connects, &n);
+	return n;
+}
+
+/* With endpoints that do not connect, it is the post that makes the connection. */
 static void post_in_context(struct kunit *test)
 {
 	const struct ctx_param *param = test->param_value;
@@ -152,6 +171,7 @@ static void post_in_context(struct kunit *test)
 		int i;
 
 		ct_pattern(w.out, MSG_LEN, mode);
+		KUNIT_EXPECT_EQ(test, ctx_connects(p), 0);
 		param->run(&w);
 		KUNIT_EXPECT_TRUE(test, w.ran);
 		KUNIT_EXPECT_TRUE_MSG(test, w.right, "not in the context meant");
@@ -165,6 +185,8 @@ static void post_in_context(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, w.recv[1]->wc.len, 64);
 		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(w.in[0], MSG_LEN, mode));
 		KUNIT_EXPECT_TRUE(test, ct_pattern_ok(w.in[1], 64, mode));
+		KUNIT_EXPECT_EQ(test, ctx_connects(p),
+				p->info->ep_attr->type == FI_EP_RDM);
 		ct_pair_close(p);
 	}
 }
