@@ -72,8 +72,8 @@ static int __init mesh_init(void)
 		return err;
 	}
 	err = mesh_run(mesh);
-	pr_info("kofi_testmesh: seed=%u: %u messages, %u accesses, %u added, %u errors, %u closes; %lld KiB more in use at most\n",
-		opts.seed, mesh->messages, mesh->accesses, mesh->atomics,
+	pr_info("kofi_testmesh: seed=%u: %u messages (%u early), %u accesses, %u added, %u errors, %u closes; %lld KiB more in use at most\n",
+		opts.seed, mesh->messages, mesh->early, mesh->accesses, mesh->atomics,
 		mesh->errors, mesh->closes, mesh_used(mesh));
 	if (err) {
 		pr_err("kofi_testmesh: %s\n", mesh->why);

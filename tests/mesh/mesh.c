@@ -453,6 +453,10 @@ static void mesh_check(struct mesh *m)
 		if (obj->ops && obj->ops->stats)
 			obj->ops->stats(obj, mesh_check_stat, m);
 	}
+	/* each end of a connection has given back all receives, at most */
+	if (m->early > MESH_RMA * MESH_RECVS * (m->lost + m->errors))
+		mesh_wrong(m, "%u messages were early, and %u connections lost, %u transmits",
+			   m->early, m->lost, m->errors);
 	/* chance has not left out a kind */
 	if (m->messages <= 100 || m->accesses <= 10 ||
 	    (m->info->caps & FI_ATOMIC && m->atomics <= 10))

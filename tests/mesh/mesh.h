@@ -130,7 +130,8 @@ struct mesh_recv {
  * @base: of its region
  * @key: of its region
  * @sent: messages to it, of each kind
- * @seen: number of the last one from it
+ * @seen: number of the last one from it behind which none is missing
+ * @ahead: those that came before one with a lower number: bit 1 for @seen + 2 and so on
  * @added: to our word of its memory, as far as that has completed
  * @over: it has been told what was sent
  * @last: it has told, too
@@ -144,6 +145,7 @@ struct mesh_peer {
 	u64			key;
 	u32			sent[MESH_RMA];
 	u32			seen[MESH_RMA];
+	u32			ahead[MESH_RMA];
 	u64			added;
 	bool			over;
 	struct mesh_told	last;
@@ -168,6 +170,8 @@ struct mesh_end {
 /**
  * struct mesh - a mesh, as far as it is in this machine
  * @ending: members post nothing more but what they tell
+ * @early: messages that came before one of the same peer with a lower number
+ * @lost: connections that were
  * @wrong: mistakes
  * @why: the first one
  * @low: free memory was never less, in bytes
@@ -187,6 +191,8 @@ struct mesh {
 	unsigned int		atomics;
 	unsigned int		errors;
 	unsigned int		closes;
+	unsigned int		early;
+	unsigned int		lost;
 	unsigned int		wrong;
 	char			why[MESH_WHY];
 	u64			start;
