@@ -56,11 +56,13 @@ disk() {		# NAME DEVICE
 wanted() { grep -q "^disk $1 " "$VM/plan"; }
 
 setup_disks() {
-	configfs || return
-	rmmod nvmet_rdma nvmet_tcp nvmet nvme_rdma nvme_tcp nvme_fabrics nvme_core
-	# one path is no reason to go through a second block device
-	load kofi_blk kofi_blkt nvme_core multipath=N nvme_tcp nvmet_tcp nvme_rdma nvmet_rdma &&
-		null_disk && volume far || return
+	configfs && load kofi_blk kofi_blkt || return
+	# one path is no reason to go through a second block device; what is built in has none
+	if [ -e /sys/module/nvme_core/initstate ]; then
+		rmmod nvmet_rdma nvmet_tcp nvmet nvme_rdma nvme_tcp nvme_fabrics nvme_core
+		load nvme_core multipath=N nvme_tcp nvmet_tcp nvme_rdma nvmet_rdma || return
+	fi
+	null_disk && volume far || return
 	if wanted sock; then port sock $SOCK && kofi_disk sock || return; fi
 	if wanted verbs; then port verbs $VERBS && kofi_disk verbs || return; fi
 	if wanted tcp; then nvme_disk tcp tcp $SOCK 4420 || return; fi

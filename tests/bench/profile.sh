@@ -42,9 +42,10 @@ while read -r what rest; do
 	# shellcheck disable=SC2086
 	"profile_$what" $rest || exit
 	ask trace off "$name" || exit
-	if [ "$what" = run ]; then
-		read -r ns _ <$run || exit
-		echo "took: $name $ns"
-	fi
+	case $what in
+	run) read -r ns _ <$run || exit ;;
+	disk) ns=$(awk '/copied/ { printf "%.0f", $(NF - 3) * 1e9 }' /tmp/dd) ;;
+	esac
+	echo "took: $name $ns"
 	name=$((name + 1))
 done <"$VM/plan"

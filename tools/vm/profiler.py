@@ -299,28 +299,19 @@ class Clock:
             self.cost[name] *= ns / n / samples
 
 
-def sample(runs):
-    """By the clock: as record(), with some seconds for each of the runs."""
+def sampled(text, counts, **keys):
+    """By the clock: what each line of the plan TEXT costs, done so often."""
     if not shutil.which("perf"):
         raise Fail("there is no perf here; Debian has it in linux-perf",
                    status=2)
     work = BUILD / "bench"
     work.mkdir(parents=True, exist_ok=True)
-    text, counts = [], []
-    for client, kind, window, size, device in runs:
-        n = SECONDS * (bench.operations("uml", kind, window, size)
-                       if device == "lo" else
-                       bench.verbs_operations("uml", window, size))
-        text.append(f"run {client} {kind} {window} {size} 100 {n} "
-                    f"{bench.ADDRESSES[device]}\n")
-        counts.append(n)
     (work / "plan").write_text("".join(text))
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
         [TOP / "tests/bench" / f for f in SCRIPTS] + [work / "plan"],
-        kernels="uml-fast", timeout="300", mem="1024", leaks="no",
-        modules=bench.MODULES)
+        kernels="uml-fast", timeout="300", mem="1024", leaks="no", **keys)
     r = Sampler(s, kernel.get("uml-fast"), report, where=work / "trace")
     plan.run_all([plan.Job("profile", CPUS, r, r.where)], report)
     if report.finish():
@@ -333,6 +324,27 @@ def sample(runs):
         found.append(Clock(log, symbols, r.took[str(i)], n))
         log.unlink()
     return found
+
+
+def sample(runs):
+    """By the clock: as record(), with some seconds for each of the runs."""
+    text, counts = [], []
+    for client, kind, window, size, device in runs:
+        n = SECONDS * (bench.operations("uml", kind, window, size)
+                       if device == "lo" else
+                       bench.verbs_operations("uml", window, size))
+        text.append(f"run {client} {kind} {window} {size} 100 {n} "
+                    f"{bench.ADDRESSES[device]}\n")
+        counts.append(n)
+    return sampled(text, counts, modules=bench.MODULES)
+
+
+def sample_disks(where, kind, size):
+    """The same of requests to each of these disks."""
+    n = int(10e9 / bench.disk_cost("uml", "rdma", size))
+    return sampled([f"disk {w} {kind} {size} {n}\n" for w in where],
+                   [n] * len(where), programs="dd",
+                   modules=f"{bench.MODULES} {bench.MODULES_DISK}")
 
 
 def module(name):
@@ -380,11 +392,10 @@ def profile(what):
     over = words.pop() if words[-1:] and words[-1] in known else "lo"
     if len(words) != 3 or words[0] not in POSTS or \
             not all(w.isdigit() for w in words[1:]) or \
-            known is DISKS and (by_clock or words[0] == "send" or
-                                words[1] != "1"):
+            known is DISKS and (words[0] == "send" or words[1] != "1"):
         raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm|rdm|tagged] "
                    "[clock]', as in PROFILE='send 1 64', or "
-                   "PROFILE='write|read 1 SIZE disk|disk-rxe'", status=2)
+                   "PROFILE='write|read 1 SIZE disk|disk-rxe [clock]'", status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
     verbs = over.startswith("rx")
     device = "rxe" if verbs else "lo"
@@ -394,7 +405,10 @@ def profile(what):
     plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     say(f"{clock()} recording")
     runs = [(c, kind, window, size, device) for c in known[over]]
-    if known is DISKS:
+    if known is DISKS and by_clock:
+        text = lines(*sample_disks(known[over], kind, size), False,
+                     "nanoseconds per request")
+    elif known is DISKS:
         text = lines(*record_disks(known[over], kind, size), False,
                      "instructions per request")
     elif by_clock:
