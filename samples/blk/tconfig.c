@@ -2,8 +2,8 @@
 /*
  * Volumes and ports, as configfs has them: a directory of kofi_blkt/volumes or
  * kofi_blkt/ports for each. Their attributes can change while "enable" is 0. A
- * directory holds the module. Its files are root's; what "enable" does takes
- * CAP_SYS_ADMIN, too.
+ * directory holds the module. Its files are root's; what "enable" and "resize" do
+ * takes CAP_SYS_ADMIN, too.
  */
 #include <linux/capability.h>
 #include <linux/inet.h>
@@ -391,6 +391,8 @@ static ssize_t kblkt_volume_resize_store(struct config_item *item,
 	bool on;
 	int err;
 
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	err = kstrtobool(page, &on);
 	if (err)
 		return err;

@@ -453,7 +453,7 @@ static void mesh_check(struct mesh *m)
 		if (obj->ops && obj->ops->stats)
 			obj->ops->stats(obj, mesh_check_stat, m);
 	}
-	/* each end of a connection has given back all receives, at most */
+	/* a connection that ends gives back its receives; not each end is an event */
 	if (m->early > MESH_RMA * MESH_RECVS * (m->lost + m->errors))
 		mesh_wrong(m, "%u messages were early, and %u connections lost, %u transmits",
 			   m->early, m->lost, m->errors);

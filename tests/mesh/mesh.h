@@ -6,8 +6,8 @@
  * and reads their memory, and adds to it where there are atomic operations, as chance
  * has it. A message says who has sent it and which of its sender's it is, and all of
  * its bytes follow from that. The last member is closed and opened again at its
- * address now and then; of the others nothing may be lost, doubled or out of order,
- * and each operation completes once, in any case.
+ * address now and then; of the others nothing may be lost or doubled, nor out of order
+ * but where a receive was given back, and each operation completes once, in any case.
  *
  * mesh.c has the life of a mesh and what members tell each other of themselves;
  * member.c what they post and what completes; main.c the module. The unit test

@@ -91,7 +91,7 @@ static int blk_errno(void)
 
 static const char *blk_text(int err)
 {
-	return err == -EPERM ? "only root may, with CAP_SYS_ADMIN" :
+	return err == -EPERM ? "not permitted; only root may, with CAP_SYS_ADMIN" :
 			       strerror(-err);
 }
 
@@ -284,7 +284,8 @@ static int blk_unexport(const struct options *o, char **words)
 
 	(void)o;
 	blk_lock();
-	err = blk_rmdir(VOLUMES, words[0]);
+	err = blk_set(VOLUMES, words[0], "enable", "0");
+	err = err ?: blk_rmdir(VOLUMES, words[0]);
 	if (err) {
 		error("cannot end volume %s: %s", words[0],
 		      err == -ENOENT ? "there is none of this name" :
@@ -307,7 +308,7 @@ static int blk_resize(const struct options *o, char **words)
 		return EXIT_OK;
 	error("cannot resize volume %s: %s", words[0],
 	      err == -ENOENT ? "there is none of this name" :
-	      err == -ENODEV ? "it is not enabled" : strerror(-err));
+	      err == -ENODEV ? "it is not enabled" : blk_text(err));
 	return EXIT_FAILED;
 }
 

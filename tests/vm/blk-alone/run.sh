@@ -398,6 +398,8 @@ not_permitted() {
 	for who in "--bounding-set -sys_admin" "--reuid 65534 --regid 65534 --clear-groups"; do
 		# shellcheck disable=SC2086 # options
 		says "only root may" 1 setpriv $who kofi blk export /tmp/tool.img --name x &&
+			says "only root may" 1 setpriv $who kofi blk resize vol0 &&
+			says "only root may" 1 setpriv $who kofi blk unexport vol0 &&
 			says "only root may" 1 setpriv $who kofi blk map "$SOCK" vol0 || return
 	done
 	says "" 0 kofi blk map "$SOCK" vol0 &&
