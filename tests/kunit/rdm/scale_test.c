@@ -21,7 +21,7 @@
 
 #define SCALE_CTX	2
 #define SCALE_BITS	1
-#define SCALE_COUNT	1024	/* messages to a context */
+#define SCALE_COUNT	256	/* messages to a context */
 #define SCALE_SENDS	16	/* of them on their way */
 #define SCALE_RECVS	64	/* receives that are posted */
 #define SCALE_COMPUTE	(64 << 16)	/* steps of a CPU that computes */
