@@ -19,6 +19,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,9 +27,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define DEBUG		"/sys/kernel/debug/"
@@ -37,6 +40,7 @@
 #define TIMES		1000000		/* faults there may be */
 #define ERRNO_MAX	200
 #define TICK		5000		/* microseconds between looks at a counter */
+#define STACK		(256 << 10)	/* of a thread, as all of it is locked */
 
 static char *bytes;			/* LEN of them */
 static const char *dir;
@@ -348,16 +352,40 @@ static unsigned int left_of(const char *name)
 
 static int rate[2] = { -1, -1 };	/* how often each kind fails */
 
-/* However this ends: what runs after it has no faults. */
 static void no_faults(void)
 {
 	unsigned int k;
 
 	for (k = 0; k < 2; k++) {
-		while (rate[k] >= 0 && write(rate[k], "0\n", 2) != 2 &&
-		       errno == ENOMEM)
+		while (write(rate[k], "0\n", 2) != 2)
 			;
 	}
+}
+
+/*
+ * However the load ends, what runs after it has no faults: a process without work is
+ * there to see to that. In the one it returns in there is no page left to fault in,
+ * which would be an error of a call that is about something else.
+ */
+static void guarded(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		fail("a process");
+	if (pid) {
+		while (waitpid(pid, &status, 0) != pid)
+			;
+		no_faults();
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "kofi-9p-faults: ended by signal %d\n",
+				WTERMSIG(status));
+		exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	}
+	mallopt(M_ARENA_MAX, 1);
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		fail("locking memory");
 }
 
 static int load(unsigned int percent, unsigned int hits, pid_t pid)
@@ -365,6 +393,7 @@ static int load(unsigned int percent, unsigned int hits, pid_t pid)
 	static const char *const kinds[] = { "failslab", "fail_page_alloc" };
 	int times, mine;
 	pthread_t threads[THREADS];
+	pthread_attr_t attr;
 	unsigned int i, k, hit;
 	char name[100], left[2][100];
 
@@ -376,7 +405,7 @@ static int load(unsigned int percent, unsigned int hits, pid_t pid)
 		snprintf(name, sizeof(name), DEBUG "%s/probability", kinds[k]);
 		rate[k] = open_or_fail(name, O_WRONLY);
 	}
-	atexit(no_faults);
+	guarded();
 	/* what is limited to some tasks is for all of this */
 	mine = open_or_fail("/proc/self/make-it-fail", O_WRONLY);
 	set(mine, 1);
@@ -384,8 +413,10 @@ static int load(unsigned int percent, unsigned int hits, pid_t pid)
 	file = open(path, O_RDWR | O_CREAT, 0600);
 	if (file < 0 || do_write() || close(file))
 		fail("%s", path);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
 	for (i = 0; i < THREADS; i++) {
-		if (pthread_create(&threads[i], NULL, work, (void *)(size_t)i))
+		if (pthread_create(&threads[i], &attr, work, (void *)(size_t)i))
 			fail("a thread");
 	}
 	for (k = 0; k < 2; k++)
