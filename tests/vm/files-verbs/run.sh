@@ -4,4 +4,4 @@
 . "$VM/files.sh"
 
 step rxe rxe || exit
-provider verbs verbs $VERBS
+over verbs verbs $VERBS

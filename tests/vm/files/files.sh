@@ -85,7 +85,7 @@ told() {
 	cat /tmp/.step
 }
 
-provider() {	# PROVIDER OF-USERSPACE ADDRESS
+over() {	# PROVIDER OF-USERSPACE ADDRESS
 	step setup setup "$1" "$3" && step tree tree $ALL $FILES || return
 	told ext4 on_ext4 "$1"
 	step target-gone target_gone

@@ -3,4 +3,4 @@
 
 . "$VM/files.sh"
 
-provider sock tcp $SOCK
+over sock tcp $SOCK
