@@ -7,7 +7,7 @@
 #include "place.h"
 
 #define RDM_LONG	SZ_256K		/* a rendezvous over kofi_rxm, not stored by kofi_sock */
-#define RDM_TIMEOUT	TEST_LIMIT(20000)	/* nothing that works takes it */
+#define RDM_TIMEOUT	TEST_LIMIT(40000)	/* more than a connect over verbs may take */
 #define RDM_KEYS	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
 
 struct rdm_end {
