@@ -183,7 +183,7 @@ busy() {	# something has been done since the target came up
 }
 
 failing() {	# PROVIDER: the path is gone for longer than the time-out
-	map m vol0 "$1" timeout=$((2 * VM_SLOW)) || return
+	retry map m vol0 "$1" timeout=$((2 * VM_SLOW)) || return
 	disk=$(device m)
 	target_gone || return
 	expect_fail dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct || return
@@ -194,8 +194,8 @@ failing() {	# PROVIDER: the path is gone for longer than the time-out
 
 # A volume on the device of another mapping, m, so that it can hang and fail.
 stacked() {	# TIMEOUT-OF-M TIMEOUT-OF-N
-	map m vol0 sock timeout="$1" && device m >/tmp/over.dev && volume over &&
-		map n over verbs timeout="$2"
+	retry map m vol0 sock timeout="$1" && device m >/tmp/over.dev && volume over &&
+		retry map n over verbs timeout="$2"
 }
 
 unstacked() { unmap n && rmdir $TARGET/volumes/over && unmap m; }
@@ -251,7 +251,7 @@ lost_cache() {
 
 # Of a file whose writeback fails
 lost_pages() {
-	map m vol0 sock timeout="$VM_SLOW" || return
+	retry map m vol0 sock timeout="$VM_SLOW" || return
 	mke2fs -q -t ext4 -O ^has_journal "$(device m)" && mkdir -p /tmp/mnt &&
 		mount -t ext4 "$(device m)" /tmp/mnt &&
 		dd if=/dev/zero of=/tmp/mnt/img bs=1M count=4 conv=fsync status=none || return

@@ -62,6 +62,7 @@ stat_of() { awk -v name="$2" '$1 == name { print $2 }' "$TARGET/volumes/$1/stat"
 
 # --- the client ---
 
+# A short time-out is the first connection's, too: that is tried again.
 map() {		# NAME VOLUME PROVIDER [ATTRIBUTE=VALUE...]
 	map=$CLIENT/$1
 	[ -d "$map" ] || mkdir "$map" || return
@@ -110,7 +111,7 @@ cable() {	# PROVIDER VOLUME
 	pull || return
 	direct /dev/zero "$disk" &
 	retry waits "$disk" && plug && wait $! && unmap m || return
-	map m "$2" "$1" timeout=$((2 * VM_SLOW)) && direct /dev/zero "$disk" || return
+	retry map m "$2" "$1" timeout=$((2 * VM_SLOW)) && direct /dev/zero "$disk" || return
 	pull || return
 	expect_fail direct /dev/zero "$disk" && state m failed || return
 	plug && retry state m live && direct /dev/zero "$disk" && unmap m

@@ -99,7 +99,7 @@ bad_target() {	# NUMBER
 	kofi-blk-target "$SOCK" $((4500 + $1)) 4 $FAULTS "$(seed)" >"/tmp/target.$1" 2>&1 &
 	echo $! >"/tmp/target.pid.$1"
 	retry listens $((4500 + $1)) &&
-		map "bad$1" any sock port=$((4500 + $1)) timeout=4 || return
+		retry map "bad$1" any sock port=$((4500 + $1)) timeout=4 || return
 	rm -f "/tmp/enough.$1"
 	load_of "$1" >"/tmp/fio.$1" 2>&1 &
 	echo $! >"/tmp/fio.pid.$1"
@@ -143,9 +143,9 @@ bad_targets() {
 	disk=$(device m)
 	rm -f /tmp/stop
 	dmesg -c >/dev/null
+	[ "$VM_SOAK" = 1 ] || trace_requests || return
 	calm "$disk" &
 	job=$!
-	[ "$VM_SOAK" = 1 ] || trace_requests || return
 	for n in $(seq $TARGETS); do bad_target "$n" || return; done
 	for n in $(seq $TARGETS); do good_again "$n" || return; done
 	touch /tmp/stop

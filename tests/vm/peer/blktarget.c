@@ -189,10 +189,13 @@ static void login(struct fi_eq_cm_entry *e, size_t len)
 	memcpy(w.uuid, uuid, sizeof(uuid));
 	if (connections && !honest() && !below(8)) {
 		count_fault();
-		if (below(3))
+		if (below(3)) {
 			flip(&w, sizeof(w));
-		else
+			/* another size would be believed, and commands go there */
+			w.sectors = htole64(volume_bytes / 512);
+		} else {
 			room = below(sizeof(w));
+		}
 	}
 	check(fi_domain(fabric, e->info, &domain, NULL), "fi_domain");
 	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
