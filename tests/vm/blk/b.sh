@@ -14,6 +14,28 @@ verified() {	# DEVICE
 		verify "$1" --iodepth=128 --io_size="$((4 * IO))m"
 }
 
+# The machine goes to sleep as far as its devices, with requests under way, and wakes up.
+# One command each: freezing makes io_getevents() return early, and fio (3.33) then waits
+# for as many again.
+sleeps() {
+	echo 1 >/sys/module/suspend/parameters/pm_test_delay &&
+		echo devices >/sys/power/pm_test && echo freeze >/sys/power/state &&
+		echo none >/sys/power/pm_test
+}
+under_way() { ! quiet "$1"; }
+slept() {	# DEVICE
+	rm -f /tmp/awake
+	while [ ! -e /tmp/awake ]; do
+		verify "$1" --iodepth=1 --numjobs=4 --size=25% --offset_increment=25% \
+			--io_size=1m || exit
+	done &
+	job=$!
+	retry under_way "$1" && sleeps
+	rc=$?
+	touch /tmp/awake
+	wait $job && [ $rc = 0 ]
+}
+
 # mkfs and ext4 write zeroes as the device says it can; what it cannot after all it
 # is not asked for each time.
 no_errors() { ! dmesg | grep "error, dev kofiblk"; }
@@ -24,6 +46,7 @@ over() {	# PROVIDER VOLUME
 	show "$1 map" kofi blk map 10.0.0.1 "$2" --provider "$1" --queues 2 || exit
 	disk=/dev/kofiblk0
 	step "$1 verify" verified $disk
+	step "$1 sleep" slept $disk
 	say "b\$ mkfs.ext4 $disk; mount $disk /mnt"
 	step "$1 mkfs" make_it $disk
 	step "$1 tree" tree /tmp/mnt "$FILES"
