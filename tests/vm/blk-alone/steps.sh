@@ -8,7 +8,7 @@ CLIENT=/sys/kernel/config/kofi_blk
 
 configfs() {
 	mkdir -p /sys/kernel/config
-	mountpoint -q /sys/kernel/config ||
+	grep -q " /sys/kernel/config " /proc/mounts ||
 		mount -t configfs none /sys/kernel/config
 }
 

@@ -5,7 +5,10 @@
 # module of ours. TCP, which allocates packets, calls us and is called by us, so
 # the rest of the stack does not matter.
 
-t=/sys/kernel/tracing
+. "$VM/steps.sh"
+
+export SOCK=127.0.0.1
+t=$TRACING
 events="kmem/kmalloc kmem/kmem_cache_alloc kmem/mm_page_alloc percpu/percpu_alloc_percpu"
 
 # Events are enabled once, before there is traffic: that changes the kernel's code,
@@ -33,6 +36,20 @@ flows() { [ "$(messages)" -gt 50 ]; }
 segments() { awk '$1 == "Tcp:" { n = $12 } END { print n }' /proc/net/snmp; }
 moved() { [ "$(segments)" -ge "$1" ]; }
 
+# What allocates while there is traffic: enough of it for each kind of message
+traced() {
+	echo >$t/trace
+	echo 1 >$t/tracing_on || return
+	retry moved $(($(segments) + 600)) || return
+	echo 0 >$t/tracing_on
+	culprits >/tmp/culprits
+}
+
+told() { sort /tmp/culprits | uniq -c | sort -rn | head -n 30; }
+
+# The trace has seen the traffic, and nothing of ours in it.
+clean() { grep -q 'alloc_skb\|tcp_' /tmp/culprits && ! grep '\[kofi' /tmp/culprits; }
+
 watch() {	# OPTION...: of both ends
 	kofi pingpong -T 0 -I 100000000 "$@" >/tmp/server 2>&1 &
 	server=$!
@@ -41,21 +58,13 @@ watch() {	# OPTION...: of both ends
 	client=$!
 	retry flows || return
 	before=$(messages)
-	echo >$t/trace
-	echo 1 >$t/tracing_on || return
-	retry moved $(($(segments) + 600)) || return
-	echo 0 >$t/tracing_on
+	traced || return
 	after=$(messages)
-	culprits >/tmp/culprits
 	kill $client $server
 	wait $client $server
 	echo "$((after - before)) completions; who allocated how often:"
-	sort /tmp/culprits | uniq -c | sort -rn | head -n 30
-	# The trace has seen the traffic,
-	[ $((after - before)) -gt 50 ] || return
-	grep -q 'alloc_skb\|tcp_' /tmp/culprits || return
-	# and nothing of ours in it.
-	! grep '\[kofi' /tmp/culprits
+	told
+	[ $((after - before)) -gt 50 ] && clean
 }
 
 each() {
@@ -73,6 +82,29 @@ each datagrams -e rdm -m tagged -S 4096
 step load-rxm load kofi_rxm
 each datagrams-rxm -e rdm -p 'sock;ofi_rxm' -S 4096
 each segments-rxm -e rdm -p 'sock;ofi_rxm' -m tagged -S 65536
+each rendezvous-rxm -e rdm -p 'sock;ofi_rxm' -m tagged -S 1048576
+
+# Requests that are sent with the command, and such that are read and written
+blk() {
+	load kofi_blk kofi_blkt && configfs && regular file 8 && volume file &&
+		port sock "$SOCK" && map m file sock || return
+	disk=$(device m)
+	rm -f /tmp/stop
+	while [ ! -e /tmp/stop ]; do
+		for size in 4 128; do
+			dd if=/dev/zero of="$disk" bs=${size}k count=64 oflag=direct conv=notrunc &&
+				dd if="$disk" of=/dev/null bs=${size}k iflag=direct || exit
+		done 2>/dev/null
+	done &
+	traced
+	rc=$?
+	touch /tmp/stop
+	wait $! || return
+	told
+	[ $rc = 0 ] && clean && unmap m && target_gone
+}
+step blk blk
+cat /tmp/.step
 
 # The same net catches something: opening objects does allocate.
 caught() {
