@@ -357,24 +357,32 @@ def own_instructions(wanted):
     return rows
 
 
-def datagrams(accel):
-    """Reliable datagrams, untagged and tagged, against connected endpoints."""
+def connected(client, name, base, count, where=""):
+    """Datagrams of CLIENT against connected endpoints, of which count() says how
+    many operations a run has."""
     found = []
-    for client, name in (("rdm", "datagrams"), ("tagged", "tagged datagrams")):
+    for window, unit in ((1, "one"), (WINDOW, WINDOW)):
         for size, text in SIZES[::2]:
-            n = operations(accel, "send", 1, size)
-            one = words("send", 1, size, n)
+            n = count(window, size)
+            what = f"{words('send', window, size, n)} {where}".strip()
+            one = window == 1
+            target = ((DATAGRAM if size == 64 else None) if one else
+                      (STREAM if size >= LARGE else None))
             found.append(Measure(
-                f"send {text}, one at a time, {name} against connected", "us",
-                [f"run {c} {one}" for c in (client, "kofi")],
-                microseconds(n), DATAGRAM if size == 64 else None))
-        for size, text in SIZES[::2]:
-            n = operations(accel, "send", WINDOW, size)
-            what = words("send", WINDOW, size, n)
-            found.append(Measure(
-                f"send {text}, {WINDOW} at a time, {name} against connected",
-                "MB/s", [f"run {c} {what}" for c in (client, "kofi")],
-                megabytes(n, size), STREAM if size >= LARGE else None))
+                f"send {text}, {unit} at a time, {name} against connected",
+                "us" if one else "MB/s",
+                [f"run {c} {what}" for c in (client, base)],
+                microseconds(n) if one else megabytes(n, size), target))
+    return found
+
+
+def datagrams(accel):
+    """Reliable datagrams, untagged, tagged and of kofi_rxm"""
+    found = []
+    for client, name in (("rdm", "datagrams"), ("tagged", "tagged datagrams"),
+                         ("rxm", "datagrams of kofi_rxm")):
+        found += connected(client, name, "kofi", lambda window, size:
+                           operations(accel, "send", window, size))
     return found
 
 
@@ -400,7 +408,10 @@ def layered(accel, device):
             [f"run {c} {one}" for c in
              ("rxmverbs", "raweager" if size <= EAGER else "rawverbs")],
             microseconds(n), LAYERED if size <= EAGER else None))
-    return found
+    return found + connected(
+        "rxmverbs", f"datagrams of kofi_rxm over {device}", "verbs",
+        lambda window, size: verbs_operations(accel, window, size),
+        ADDRESSES[device])
 
 
 def zero_copy(accel):
