@@ -218,11 +218,16 @@ static void stress_cancel(struct stress *m)
  * high resolution a stream waits for the next tick: one more for each message or tick
  * then.
  */
+static bool stress_ahead(struct stress *m, int finished)
+{
+	return READ_ONCE(m->next) > STRESS_AHEAD + STRESS_EACH * finished;
+}
+
 static void stress_pace(struct stress *m)
 {
 	int seen = atomic_read(&m->finished);
 
-	if (READ_ONCE(m->next) > STRESS_AHEAD + STRESS_EACH * seen)
+	if (stress_ahead(m, seen))
 		wait_event_timeout(m->wait, stress_over(m) ||
 				   atomic_read(&m->finished) != seen, 1);
 }
@@ -254,7 +259,8 @@ static enum hrtimer_restart stress_irq(struct hrtimer *timer)
 
 	if (stress_over(m))
 		return HRTIMER_NORESTART;
-	stress_post(m);
+	if (!stress_ahead(m, atomic_read(&m->finished)))
+		stress_post(m);
 	hrtimer_forward_now(timer, ns_to_ktime(300 * NSEC_PER_USEC));
 	return HRTIMER_RESTART;
 }

@@ -626,7 +626,7 @@ static void rxt_rejected_always(struct kunit *test)
 	ssize_t n;
 
 	rxt_close_end(test, a);
-	t->timeout = TEST_LIMIT(200);
+	t->timeout = TEST_LIMIT(1000);
 	rxt_open_end(test, t, a);
 	rxt_raw_listen(test, r);
 	peer = rxt_raw_known(test, r, a);

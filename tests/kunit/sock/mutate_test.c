@@ -330,14 +330,15 @@ static void mut_discard(struct mut *m)
 
 static void mut_end(struct mut *m)
 {
-	unsigned long end = jiffies + LIVE_JIFFIES;
 	struct kunit *test = m->test;
+	unsigned long end;
 	int op;
 
 	/* it is not there any more, so that what is for it ends */
 	mut_wait(m, MUT_TSEND);
 	mut_wait(m, MUT_READ);
 	mut_honest(m);
+	end = jiffies + LIVE_JIFFIES;
 	while (rdm_stat(m->a, "connections") != 1 && time_before(jiffies, end))
 		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, rdm_stat(m->a, "connections"), 1);

@@ -958,7 +958,7 @@ static void rdm_again_test(struct kunit *test)
 	fi_addr_t peer;
 	int i = 0, err;
 
-	a->connect = TEST_LIMIT(500);
+	a->connect = TEST_LIMIT(2000);
 	rdm_open(test, a, FI_MSG, 0);
 	sock = rdm_deaf(test, &addr);
 	peer = rdm_insert(test, a, &addr);
@@ -973,6 +973,7 @@ static void rdm_again_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, err == -ECONNRESET || err == -ETIMEDOUT);
 	rdm_alone(test, a);
 
+	end = jiffies + LIVE_JIFFIES;
 	rdm_sends(test, a, peer, 0, 1, 100);
 	while (fi_cq_read(a->tx, &e, 1) == -EAGAIN && time_before(jiffies, end)) {
 		rdm_answer(test, sock, KSK_CM_REJECT);

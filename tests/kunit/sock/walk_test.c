@@ -605,8 +605,8 @@ static void walk_open(struct kunit *test, struct walk *w)
 static void walk_frames(struct kunit *test)
 {
 	struct walk *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
-	unsigned long end = jiffies + LIVE_JIFFIES;
 	u8 frame[KSK_HDR_MAX];
+	unsigned long end;
 	unsigned int i;
 	size_t hdr;
 
@@ -616,6 +616,7 @@ static void walk_frames(struct kunit *test)
 	for (i = 0; i < w->fields; i++)
 		walk_field(w, frame, hdr, &w->field[i]);
 
+	end = jiffies + LIVE_JIFFIES;
 	while (rdm_stat(w->a, "connections") != 1 && time_before(jiffies, end))
 		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, rdm_stat(w->a, "connections"), 1);

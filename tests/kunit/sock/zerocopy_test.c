@@ -58,7 +58,8 @@ static void zc_pages_free(void *pages)
 
 static struct page *zc_pages(struct kunit *test)
 {
-	struct page *pages = alloc_pages(GFP_KERNEL | __GFP_COMP, ZC_ORDER);
+	struct page *pages = alloc_pages(GFP_KERNEL | __GFP_COMP |
+					 __GFP_RETRY_MAYFAIL, ZC_ORDER);
 
 	KUNIT_ASSERT_NOT_NULL(test, pages);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, zc_pages_free,
