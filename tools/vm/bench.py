@@ -357,33 +357,33 @@ def own_instructions(wanted):
     return rows
 
 
-def connected(client, name, base, count, where=""):
-    """Datagrams of CLIENT against connected endpoints, of which count() says how
-    many operations a run has."""
+def connected(accel, clients, name, where=""):
+    """Datagrams against connected endpoints: the clients, and the address"""
     found = []
     for window, unit in ((1, "one"), (WINDOW, WINDOW)):
         for size, text in SIZES[::2]:
-            n = count(window, size)
+            if not where:
+                n = operations(accel, "send", window, size)
+            elif window == 1 or window in verbs_windows(accel, size):
+                n = verbs_operations(accel, window, size)
+            else:
+                continue
             what = f"{words('send', window, size, n)} {where}".strip()
             one = window == 1
             target = ((DATAGRAM if size == 64 else None) if one else
                       (STREAM if size >= LARGE else None))
             found.append(Measure(
                 f"send {text}, {unit} at a time, {name} against connected",
-                "us" if one else "MB/s",
-                [f"run {c} {what}" for c in (client, base)],
+                "us" if one else "MB/s", [f"run {c} {what}" for c in clients],
                 microseconds(n) if one else megabytes(n, size), target))
     return found
 
 
 def datagrams(accel):
     """Reliable datagrams, untagged, tagged and of kofi_rxm"""
-    found = []
-    for client, name in (("rdm", "datagrams"), ("tagged", "tagged datagrams"),
-                         ("rxm", "datagrams of kofi_rxm")):
-        found += connected(client, name, "kofi", lambda window, size:
-                           operations(accel, "send", window, size))
-    return found
+    return (connected(accel, ("rdm", "kofi"), "datagrams") +
+            connected(accel, ("tagged", "kofi"), "tagged datagrams") +
+            connected(accel, ("rxm", "kofi"), "datagrams of kofi_rxm"))
 
 
 def tags(accel):
@@ -408,10 +408,9 @@ def layered(accel, device):
             [f"run {c} {one}" for c in
              ("rxmverbs", "raweager" if size <= EAGER else "rawverbs")],
             microseconds(n), LAYERED if size <= EAGER else None))
-    return found + connected(
-        "rxmverbs", f"datagrams of kofi_rxm over {device}", "verbs",
-        lambda window, size: verbs_operations(accel, window, size),
-        ADDRESSES[device])
+    return found + connected(accel, ("rxmverbs", "verbs"),
+                             f"datagrams of kofi_rxm over {device}",
+                             ADDRESSES[device])
 
 
 def zero_copy(accel):
