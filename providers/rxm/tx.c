@@ -258,7 +258,9 @@ static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
 		.vec = v->kind,
 	};
 
-	return rxm_send_packet(c, &msg, flags & FI_TRANSMIT_COMPLETE, keep);
+	/* with credits, what is to follow may have to wait for one */
+	flags &= FI_TRANSMIT_COMPLETE | (c->flow ? 0 : FI_MORE);
+	return rxm_send_packet(c, &msg, flags, keep);
 }
 
 int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
@@ -350,6 +352,7 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	struct rxm_pkt *pkt = NULL;
 	struct rxm_hdr *hdr = &op->hdr;
 	struct kofi_cqe *cqe = &op->cqe;
+	u64 flags = op->flags;
 	struct rxm_vec v;
 	size_t n;
 	int err;
@@ -368,8 +371,11 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	hdr->seg_no = op->seg_no;
 	hdr->ctrl_data = !op->seg_no ? RXM_SEG_FIRST :
 			 n == op->cur.left ? RXM_SEG_LAST : RXM_SEG_MIDDLE;
+	/* below, the segments of a message go together */
+	if (n < op->cur.left)
+		flags |= FI_MORE;
 	refcount_inc(&op->refs);
-	err = n ? rxm_send_vec(c, &v, cqe, op->flags, c->reserve) : -EFAULT;
+	err = n ? rxm_send_vec(c, &v, cqe, flags, c->reserve) : -EFAULT;
 	if (!err) {
 		op->seg_no++;
 		kofi_cursor_used(&op->cur, n);
