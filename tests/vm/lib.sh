@@ -218,7 +218,8 @@ load() {
 	vm_modprobe $vm_words
 }
 
-unload() { rmmod "$@"; }
+# Whose result has been taken may be about to put the module.
+unload() { for vm_m in "$@"; do retry rmmod "$vm_m" || return; done; }
 
 load_ours() {
 	for vm_m in "$VM"/ko/*.ko; do

@@ -208,7 +208,8 @@ def digest(*parts):
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-_processor = 0.0
+LOOK = 60               # seconds for which a processor is believed to be as fast
+_processor = _looked = 0.0
 
 
 def slow():
@@ -216,14 +217,15 @@ def slow():
     runs on a usual processor; at least 1. All time limits are multiplied by it:
     those of machines in scenario.py, and through the kernel parameter vm.slow
     those within."""
-    global _processor
-    if not _processor:
+    global _processor, _looked
+    if not _processor or time.monotonic() > _looked + LOOK:
         took = []
         for _ in range(5):
             began = time.thread_time()
             sum(n * n for n in range(200000))
             took.append(time.thread_time() - began)
         _processor = max(min(took) / USUAL, 1)
+        _looked = time.monotonic()
     return _processor * max(os.getloadavg()[0] / CPUS, 1)
 
 

@@ -16,9 +16,6 @@
 for f in /sys/kernel/debug/fail*; do
 	[ ! -e "$f/verbose" ] || echo 0 >"$f/verbose"
 done
-# A case has KUnit's 300 s, for which who loads the suite waits.
-f=/proc/sys/kernel/hung_task_timeout_secs
-[ ! -e "$f" ] || echo 300 >"$f"
 parameters=
 device=
 [ ! -e "$VM/device" ] || device=$(cat "$VM/device")

@@ -226,7 +226,7 @@ class Qemu(Machine):
             self._thread(self._talk)
 
     def _connect(self, path):
-        for _ in range(200):
+        for _ in range(1200):
             s = socket.socket(socket.AF_UNIX)
             try:
                 s.connect(str(path))

@@ -213,7 +213,7 @@ interrupted() {	# tasks are killed at any moment; the mount goes on
 		kill -9 $writer $reader
 		wait $writer $reader
 	done
-	cmp /tmp/large $AT/a/large && rm $AT/a/large $AT/a/w
+	cmp /tmp/large $AT/a/large && rm -f $AT/a/large $AT/a/w
 }
 
 # A server that stands still: the attempt to mount can be killed

@@ -45,9 +45,12 @@ faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
 	load kofi_contract_kunit stress_faulty=1 stress_ms=250000 &
 	job=$!
 	retry at_least "$2" 2 || return
-	sleep $(($4 * VM_SLOW / 1000)) &
-	clock=$!
-	retry asleep || return	# that one needs no memory any more
+	clock=none
+	until asleep; do	# that one needs no memory any more
+		[ -d /proc/$clock ] && continue
+		sleep $(($4 * VM_SLOW / 1000)) &
+		clock=$!
+	done
 	for f in failslab fail_page_alloc; do echo 1000000 >$fail/$f/times; done
 	set_to "$3" $fail/failslab/probability
 	set_to "$3" $fail/fail_page_alloc/probability

@@ -9,8 +9,6 @@
 # and complains of the next one in its place.
 
 printf 'verbs_removal*' >/sys/module/kunit/parameters/filter_glob
-# Who waits for a case waits as long as KUnit does.
-echo 300 >/proc/sys/kernel/hung_task_timeout_secs
 
 suites=/sys/kernel/debug/kunit
 parameters=/sys/module/kofi_verbs_own_kunit/parameters
