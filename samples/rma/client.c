@@ -57,7 +57,7 @@ static int rma_meet(struct rma_run *run, enum krma_op op, enum krma_kind kind,
 		    u16 rights)
 {
 	const struct rma_cmd cmd = {
-		.op = op, .flags = rights, .kind = kind,
+		.op = op, .flags = rights | KRMA_F_KERNEL, .kind = kind,
 		.key = fi_mr_key(run->mr), .addr = kofi_mr_base(run->mr),
 		.size = run->size,
 	};
@@ -516,6 +516,20 @@ static bool rma_bad_ended(struct rma_run *run, const struct rma_cmd *cmd,
 	return err == (!write || acked ? cut_off : 0);
 }
 
+/*
+ * A program closes a connection in order, which is no event of an endpoint that does
+ * not connect. What is sent behind a write that it refuses is cut off, or is on the
+ * next connection.
+ */
+static int rma_bad_over(struct rma_run *run)
+{
+	const struct rma_cmd read = { .count = 1, .segs = 1, .len = 1 };
+	int ret = rma_xfer_access(run, &read, false);
+
+	run->detail[0] = '\0';
+	return ret == -ETIMEDOUT || ret == -EINTR ? ret : 0;
+}
+
 /**
  * rma_bad_access - an access that the peer has to refuse
  * @run: the run, connected
@@ -533,7 +547,10 @@ int rma_bad_access(struct rma_run *run, const struct rma_cmd *cmd, bool write)
 		return rma_error(run, -EBADE, "a wrong access ended with %d",
 				 ret);
 	run->detail[0] = '\0';
-	ret = rma_wait(run, READ_ONCE(run->down));
+	if (!run->opts.rdm || run->peer.flags & KRMA_F_KERNEL)
+		ret = rma_wait(run, READ_ONCE(run->down));
+	else
+		ret = ret ? 0 : rma_bad_over(run);
 	return rma_error(run, ret, "no event after a wrong access");
 }
 
@@ -541,7 +558,7 @@ int rma_bad_access(struct rma_run *run, const struct rma_cmd *cmd, bool write)
 static int rma_wrong_one(struct rma_run *run, struct rma_cmd *cmd,
 			 enum rma_way way)
 {
-	struct rma_cmd back = *cmd;
+	struct rma_cmd back = *cmd, answer;
 	int ret;
 
 	cmd->seed = ++rma_lead_seed;
@@ -554,13 +571,15 @@ static int rma_wrong_one(struct rma_run *run, struct rma_cmd *cmd,
 		rma_region_fill(run, &back);
 		cmd->op = way == RMA_YOUR_WRITE ? KRMA_WRITE : KRMA_READ;
 		/* the end may be here before word that the command was there */
-		ret = rma_cmd_send(run, cmd);
+		ret = rma_cmd_expect(run) ?: rma_cmd_send(run, cmd);
 		if (ret == -ECANCELED || ret == -ECONNRESET) {
 			run->detail[0] = '\0';
 			ret = 0;
 		}
 		ret = ret ?: rma_error(run, rma_wait(run, READ_ONCE(run->down)),
 				       "no end after the peer's wrong access");
+		if (run->opts.rdm)
+			ret = ret ?: rma_cmd_recv(run, &answer);
 	}
 	rma_ep_hangup(run);
 	ret = ret ?: rma_connect(run);

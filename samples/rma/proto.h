@@ -8,6 +8,11 @@
  * struct krma_msg that has the same op, a status, and for a content that is
  * wrong its place. All numbers are little-endian.
  *
+ * Endpoints that do not connect are told of no beginning and no end. So the leading
+ * side begins with its address, in a message with KRMA_NAME_TAG, and does so again
+ * when a wrong access has ended a connection below. A command that asks for one is
+ * answered there, when it has.
+ *
  * A command describes count accesses of len bytes each, one behind the other
  * from off on in the region, each to segs remote segments. What a byte of the
  * region has to be follows from its offset and the command's seed, so that
@@ -21,6 +26,7 @@
 
 #define KRMA_PORT		7473
 #define KRMA_MAGIC		0x616d726bU
+#define KRMA_NAME_TAG		0x6b6f66692d726d61ULL	/* no content has it */
 #define KRMA_DATA_MAX		(16U << 20)		/* bytes of all accesses */
 #define KRMA_GUARD		64U
 #define KRMA_SLACK		8192U			/* for offsets and guards */

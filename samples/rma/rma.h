@@ -21,7 +21,6 @@
 #include "proto.h"
 
 #define RMA_TIMEOUT	(120 * HZ)	/* nothing that works takes this long */
-#define RMA_NAME_TAG	0x6b6f66692d726d61ULL	/* no content has it */
 
 /**
  * struct rma_opts - what a run was asked to do

@@ -142,7 +142,7 @@ static int rma_serve_connection(struct rma_run *run, bool *last)
 		}
 		answer = (struct rma_cmd){ .op = cmd.op };
 		ret = rma_serve_one(run, &cmd, &answer);
-		if (ret || (cmd.flags & KRMA_F_BAD))
+		if (ret || (cmd.flags & KRMA_F_BAD && !run->opts.rdm))
 			return ret;
 		if (answer.status) {
 			rma_report(run, "for a client: %s (error %d)",

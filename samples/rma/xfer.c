@@ -578,7 +578,7 @@ static int rma_cmd_put(struct rma_run *run, size_t len, bool name)
 	for (;;) {
 		seen = READ_ONCE(run->space);
 		ret = name ? fi_tsend(run->ep, &run->cmd_buf, len, NULL, run->to,
-				      RMA_NAME_TAG, &run->cmd) :
+				      KRMA_NAME_TAG, &run->cmd) :
 			     fi_send(run->ep, &run->cmd_buf, len, NULL, run->to,
 				     &run->cmd);
 		if (ret != -EAGAIN)
@@ -729,7 +729,7 @@ int rma_name_expect(struct rma_run *run)
 	WRITE_ONCE(run->name_here, false);
 	return rma_error(run, fi_trecv(rma_xfer_rx(run), &run->name_buf,
 				       sizeof(run->name_buf), NULL, FI_ADDR_UNSPEC,
-				       RMA_NAME_TAG, 0, &run->name),
+				       KRMA_NAME_TAG, 0, &run->name),
 			 "fi_trecv");
 }
 

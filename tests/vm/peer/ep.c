@@ -35,6 +35,17 @@ double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+static const char *ep_provider(const struct peer *p)
+{
+	if (p->verbs)
+		return p->rdm ? "verbs;ofi_rxm" : "verbs";
+	if (p->rxm)
+		return "tcp;ofi_rxm";
+	/* tcp has had datagrams of its own since 2.0 */
+	return p->rdm && FI_VERSION_LT(fi_version(), FI_VERSION(2, 0)) ? "net" :
+									 "tcp";
+}
+
 static int ep_getinfo(struct peer *p, uint64_t flags)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -43,12 +54,12 @@ static int ep_getinfo(struct peer *p, uint64_t flags)
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = FI_MSG | FI_RMA;
-	hints->ep_attr->type = FI_EP_MSG;
-	if (p->srx_wanted) {
+	hints->ep_attr->type = p->rdm ? FI_EP_RDM : FI_EP_MSG;
+	if (p->rdm || p->srx_wanted)
 		hints->caps |= FI_TAGGED;
+	if (p->srx_wanted)
 		hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-	}
-	hints->fabric_attr->prov_name = strdup(p->verbs ? "verbs" : "tcp");
+	hints->fabric_attr->prov_name = strdup(ep_provider(p));
 	hints->mode = FI_RX_CQ_DATA;
 	/* no bit: keys are ours, addresses are offsets */
 	hints->domain_attr->mr_mode = p->verbs ? FI_MR_LOCAL | FI_MR_PROV_KEY |
@@ -93,6 +104,7 @@ static int ep_domain(struct peer *p, struct fi_info *info)
 		.size = 1024, .format = FI_CQ_FORMAT_DATA,
 		.wait_obj = FI_WAIT_UNSPEC,
 	};
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	int ret;
 
 	if (p->domain)
@@ -100,6 +112,8 @@ static int ep_domain(struct peer *p, struct fi_info *info)
 	ret = fi_domain(p->fabric, info, &p->domain, p);
 	if (!ret)
 		ret = fi_cq_open(p->domain, &attr, &p->cq, p);
+	if (!ret && p->rdm)
+		ret = fi_av_open(p->domain, &av_attr, &p->av, p);
 	if (!ret && p->srx_wanted)
 		ret = fi_srx_context(p->domain, info->rx_attr, &p->srx, p);
 	return fault(ret, "domain, completion queue, shared context") ?:
@@ -110,6 +124,8 @@ static int ep_open(struct peer *p, struct fi_info *info)
 {
 	int ret;
 
+	if (p->rdm && p->ep)
+		return 0;
 	ret = ep_domain(p, info);
 	if (ret)
 		return ret;
@@ -117,7 +133,7 @@ static int ep_open(struct peer *p, struct fi_info *info)
 	p->down = false;
 	ret = fi_endpoint(p->domain, info, &p->ep, p);
 	if (!ret)
-		ret = fi_ep_bind(p->ep, &p->eq->fid, 0);
+		ret = fi_ep_bind(p->ep, p->rdm ? &p->av->fid : &p->eq->fid, 0);
 	if (!ret)
 		ret = fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV);
 	if (!ret && p->srx)
@@ -207,7 +223,7 @@ int ep_progress(struct peer *p)
 
 	if (n)
 		return n < 0 ? n : 0;
-	return ep_events(p, p->ep ? 0 : 100);
+	return p->rdm ? 0 : ep_events(p, p->ep ? 0 : 100);
 }
 
 static int ep_await(struct peer *p)
@@ -222,11 +238,14 @@ static int ep_await(struct peer *p)
 	return ret;
 }
 
+/* An endpoint that does not connect is not told. */
 int ep_wait_down(struct peer *p)
 {
 	double end = now() + TIMEOUT;
 	int ret = 0;
 
+	if (p->rdm)
+		return 0;
 	while (!ret && !p->down && now() < end)
 		ret = ep_progress(p);
 	if (!ret && !p->down)
@@ -242,10 +261,19 @@ int ep_listen(struct peer *p)
 		ret = ep_fabric(p);
 	if (ret)
 		return ret;
+	if (p->rdm)
+		return ep_open(p, p->info) ?: name_expect(p);
 	ret = fi_passive_ep(p->fabric, p->info, &p->pep, p);
 	if (!ret)
 		ret = fi_pep_bind(p->pep, &p->eq->fid, 0);
 	return fault(ret ? ret : fi_listen(p->pep), "listening");
+}
+
+static int ep_insert(struct peer *p, const void *addr)
+{
+	int n = fi_av_insert(p->av, addr, 1, &p->to, 0, NULL);
+
+	return fault(n == 1 ? 0 : -EINVAL, "fi_av_insert");
 }
 
 int ep_accept(struct peer *p)
@@ -253,10 +281,12 @@ int ep_accept(struct peer *p)
 	struct fi_info *info;
 	int ret = 0;
 
-	while (!ret && !p->request)
+	while (!ret && !p->request && !name_here(p))
 		ret = ep_progress(p);
 	if (ret)
 		return ret;
+	if (p->rdm)
+		return ep_insert(p, p->msgs.name) ?: name_expect(p);
 	info = p->request;
 	p->request = NULL;
 	ret = ep_open(p, info);
@@ -277,6 +307,8 @@ int ep_connect(struct peer *p)
 {
 	int ret = ep_open(p, p->info);
 
+	if (!ret && p->rdm)
+		return ep_insert(p, p->info->dest_addr) ?: name_send(p);
 	if (!ret)
 		ret = fault(fi_connect(p->ep, p->info->dest_addr, NULL, 0),
 			    "fi_connect");
@@ -303,6 +335,8 @@ uint64_t ep_base(struct peer *p)
 
 void ep_hangup(struct peer *p)
 {
+	if (p->rdm)
+		return;
 	if (p->ep)
 		fi_close(&p->ep->fid);
 	p->ep = NULL;
@@ -314,6 +348,7 @@ void ep_hangup(struct peer *p)
 void ep_close(struct peer *p)
 {
 	struct fid *fids[] = {
+		p->ep ? &p->ep->fid : NULL, p->av ? &p->av->fid : NULL,
 		p->srx ? &p->srx->fid : NULL, p->mr ? &p->mr->fid : NULL,
 		p->local_mr ? &p->local_mr->fid : NULL,
 		p->msg_mr ? &p->msg_mr->fid : NULL,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * kofi-peer serve|connect [node=ADDRESS] [port=NUMBER] [only=GROUP] [verbs]
- *           [srx] [brief] [last]
+ *           [rdm] [rxm] [srx] [brief] [last]
  *
  * Roles and commands are those of samples/rma/serve.c and client.c, the groups
- * those that make sense with one kind of memory. Tags need a shared receive
- * context, on this side at least.
+ * those that make sense with one kind of memory. On connections tags need a shared
+ * receive context, on this side at least.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static int serve_hello(struct peer *p, const struct cmd *c, struct cmd *answer)
 		p->remote = *c;
 	else
 		ret = ep_region(p, rights);
-	answer->flags = p->srx ? KRMA_F_TAGS : 0;
+	answer->flags = p->srx || p->rdm ? KRMA_F_TAGS : 0;
 	answer->key = fi_mr_key(p->mr);
 	answer->addr = ep_base(p);
 	answer->size = KRMA_REGION;
@@ -102,7 +102,7 @@ static int serve_connection(struct peer *p, bool *last)
 		}
 		answer = (struct cmd){ .op = c.op };
 		ret = serve_one(p, &c, &answer);
-		if (ret || (c.flags & KRMA_F_BAD))
+		if (ret || (c.flags & KRMA_F_BAD && !p->rdm))
 			return ret;
 		ret = cmd_expect(p);
 		if (!ret)
@@ -391,11 +391,10 @@ static size_t inject_max(const struct peer *p)
 
 static int level_writes(struct peer *p)
 {
-	enum krma_level end = p->iwarp ? KRMA_DELIVERY : KRMA_LEVELS;
 	struct cmd c = { .segs = 1, .off = 1001, .count = 16 };
 	int ret = 0;
 
-	for (c.level = 0; c.level < end && !ret; c.level++) {
+	for (c.level = 0; c.level < levels_end(p) && !ret; c.level++) {
 		c.len = c.level == KRMA_INJECT ? inject_max(p) : 40960;
 		for (c.kind = 0; c.kind < KRMA_PAGES && !ret; c.kind++) {
 			if (!tried(p, c.level, c.kind))
@@ -459,7 +458,7 @@ static int messages_kind(struct peer *p, uint16_t flags)
 	};
 	int ret = 0;
 
-	for (c.level = 0; c.level < KRMA_LEVELS && !ret; c.level++) {
+	for (c.level = 0; c.level < levels_end(p) && !ret; c.level++) {
 		c.len = c.level == KRMA_INJECT ? inject_max(p) : 40960;
 		for (c.kind = 0; c.kind < KRMA_PAGES && !ret; c.kind++) {
 			if (!tried(p, c.level, c.kind))
@@ -484,7 +483,7 @@ static int messages(struct peer *p)
 		return 0;
 	}
 	ret = messages_kind(p, 0);
-	if (!ret && p->srx && (p->remote.flags & KRMA_F_TAGS))
+	if (!ret && (p->srx || p->rdm) && (p->remote.flags & KRMA_F_TAGS))
 		ret = messages_kind(p, KRMA_F_TAGGED);
 	return ret;
 }
@@ -492,7 +491,7 @@ static int messages(struct peer *p)
 static int wrong_one(struct peer *p, struct cmd *c, enum way way)
 {
 	bool mine = way == MY_WRITE || way == MY_READ;
-	struct cmd back;
+	struct cmd back, answer;
 	uint64_t where;
 	int ret;
 
@@ -507,9 +506,9 @@ static int wrong_one(struct peer *p, struct cmd *c, enum way way)
 		region_fill(p, &back);
 		c->op = way == YOUR_WRITE ? KRMA_WRITE : KRMA_READ;
 		/* the end may be here before word that the command was there */
-		ret = cmd_send(p, c);
+		ret = cmd_expect(p) ?: cmd_send(p, c);
 		if (!ret || gone(ret))
-			ret = ep_wait_down(p);
+			ret = p->rdm ? cmd_recv(p, &answer) : ep_wait_down(p);
 	}
 	ep_hangup(p);
 	if (!ret)
@@ -520,6 +519,11 @@ static int wrong_one(struct peer *p, struct cmd *c, enum way way)
 	if (!ret)
 		count(p, c, way);
 	return ret;
+}
+
+static bool delivery(struct peer *p)
+{
+	return levels_end(p) > KRMA_DELIVERY;
 }
 
 static int wrong_flag(struct peer *p, uint16_t flag, const char *what)
@@ -537,7 +541,8 @@ static int wrong_flag(struct peer *p, uint16_t flag, const char *what)
 		/* devices look at each segment when it is its turn */
 		most = p->verbs ? 1 : segs_max(p, yours(way));
 		for (c.segs = 1; c.segs <= most && !ret; c.segs += 3) {
-			c.level = c.segs > 1 ? KRMA_DELIVERY : KRMA_DEFAULT;
+			c.level = c.segs > 1 && delivery(p) ? KRMA_DELIVERY :
+							      KRMA_DEFAULT;
 			c.flags = flag;
 			ret = fault(wrong_one(p, &c, way), "%s, %s", what,
 				    ways[way]);
@@ -552,7 +557,7 @@ static int wrong_rights(struct peer *p)
 {
 	struct cmd c = {
 		.count = 1, .segs = 1, .off = 501, .len = 3000,
-		.level = p->iwarp ? KRMA_DEFAULT : KRMA_DELIVERY,
+		.level = delivery(p) ? KRMA_DELIVERY : KRMA_DEFAULT,
 		.flags = KRMA_F_BAD_RIGHT,
 	};
 	enum way way;
@@ -687,6 +692,10 @@ int main(int argc, char **argv)
 			only = argv[i] + 5;
 		else if (!strcmp(argv[i], "verbs"))
 			p->verbs = true;
+		else if (!strcmp(argv[i], "rdm"))
+			p->rdm = true;
+		else if (!strcmp(argv[i], "rxm"))
+			p->rdm = p->rxm = true;
 		else if (!strcmp(argv[i], "srx"))
 			p->srx_wanted = true;
 		else if (!strcmp(argv[i], "brief"))
@@ -698,11 +707,15 @@ int main(int argc, char **argv)
 	}
 	if (argc < 2 || (strcmp(argv[1], "serve") && strcmp(argv[1], "connect"))) {
 		fputs("kofi-peer serve|connect [node=ADDRESS] [port=NUMBER] [only=GROUP]\n"
-		      "          [verbs] [srx] [brief] [last]\n"
+		      "          [verbs] [rdm] [rxm] [srx] [brief] [last]\n"
 		      "kofi-peer shared: does srx work, or why not?\n", stderr);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	p->server = !strcmp(argv[1], "serve");
+	p->rxm |= p->verbs && p->rdm;
+	/* 1.17 sends tagged messages over TCP in a form of its own unless told not to */
+	setenv("FI_OFI_RXM_ENABLE_DYN_RBUF", "0", 1);
 	/* with it, regions are larger and grant more than they were to */
 	setenv("FI_MR_CACHE_MONITOR", "disabled", 1);
 	krma_pattern_make(p->pattern);
@@ -711,7 +724,7 @@ int main(int argc, char **argv)
 	if (!p->region || !p->local)
 		ret = fault(-ENOMEM, "memory");
 	else
-		ret = strcmp(argv[1], "serve") ? lead(p, only) : serve(p);
+		ret = p->server ? serve(p) : lead(p, only);
 	ep_close(p);
 	free(p->region);
 	free(p->local);

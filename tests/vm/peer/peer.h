@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -56,6 +57,8 @@ struct peer {
 	const char		*port;
 	bool			server;
 	bool			verbs;
+	bool			rdm;		/* an endpoint that does not connect */
+	bool			rxm;		/* over ofi_rxm */
 	bool			srx_wanted;
 	bool			brief;
 	bool			last;
@@ -67,7 +70,9 @@ struct peer {
 	struct fid_domain	*domain;
 	struct fid_cq		*cq;
 	struct fid_ep		*srx;
-	struct fid_ep		*ep;
+	struct fid_ep		*ep;		/* with rdm one for all connections */
+	struct fid_av		*av;		/* its peers */
+	fi_addr_t		to;		/* the peer */
 	struct fid_mr		*mr;
 	struct fid_mr		*local_mr;	/* where the provider needs them */
 	struct fid_mr		*msg_mr;
@@ -85,9 +90,11 @@ struct peer {
 	struct op		rx[KRMA_COUNT_MAX];
 	struct op		cmd_op;
 	struct op		answer_op;
+	struct op		name_op;	/* server, with rdm: the next client */
 	struct {
 		struct krma_msg	cmd;
 		struct krma_msg	answer;
+		uint8_t		name[sizeof(struct sockaddr_storage)];
 	} msgs;
 	bool			expecting;
 	uint64_t		data_next;
@@ -115,11 +122,15 @@ double now(void);
 /* xfer.c */
 int xfer_access(struct peer *p, const struct cmd *c, bool write);
 int xfer_bad(struct peer *p, const struct cmd *c, bool write);
+enum krma_level levels_end(struct peer *p);
 int xfer_forms(struct peer *p, uint32_t seed, uint64_t off);
 int xfer_send(struct peer *p, const struct cmd *c);
 int xfer_recv_begin(struct peer *p, const struct cmd *c);
 int xfer_recv_end(struct peer *p, const struct cmd *c);
 uint32_t segs_max(struct peer *p, bool yours);
+int name_send(struct peer *p);
+int name_expect(struct peer *p);
+bool name_here(struct peer *p);
 int cmd_send(struct peer *p, const struct cmd *c);
 int cmd_expect(struct peer *p);
 int cmd_recv(struct peer *p, struct cmd *c);

@@ -29,6 +29,12 @@ uint32_t segs_max(struct peer *p, bool yours)
 	return most < KRMA_SEGS_MAX ? most : KRMA_SEGS_MAX;
 }
 
+/* The first level that is not there: rxm has no answer to a packet. */
+enum krma_level levels_end(struct peer *p)
+{
+	return p->iwarp || p->rxm ? KRMA_DELIVERY : KRMA_LEVELS;
+}
+
 /* ------------------------------------------------------------------ content */
 
 static void fill(struct peer *p, uint8_t *to, size_t len, uint32_t seed,
@@ -189,7 +195,8 @@ static ssize_t post_rma(struct peer *p, enum xfer what, const struct cmd *c,
 	struct fi_rma_iov seg[KRMA_SEGS_MAX];
 	struct fi_msg_rma msg = {
 		.msg_iov = &iov, .desc = &local, .iov_count = 1, .rma_iov = seg,
-		.rma_iov_count = c->segs, .context = op, .data = c->data + i,
+		.rma_iov_count = c->segs, .addr = p->to, .context = op,
+		.data = c->data + i,
 	};
 	uint64_t flags = FI_COMPLETION;
 	uint32_t k;
@@ -229,11 +236,12 @@ static ssize_t post_msg(struct peer *p, enum xfer what, const struct cmd *c,
 	void *local = desc(p->local_mr);
 	struct fi_msg_tagged tagged = {
 		.msg_iov = &iov, .desc = &local, .iov_count = 1, .context = op,
-		.tag = c->data + i, .addr = FI_ADDR_UNSPEC,
+		.tag = c->data + i,
+		.addr = what == RECV ? FI_ADDR_UNSPEC : p->to,
 	};
 	struct fi_msg msg = {
 		.msg_iov = &iov, .desc = &local, .iov_count = 1, .context = op,
-		.addr = FI_ADDR_UNSPEC,
+		.addr = tagged.addr,
 	};
 	uint64_t flags = FI_COMPLETION | level_flags(c->level);
 
@@ -248,6 +256,15 @@ static ssize_t post_msg(struct peer *p, enum xfer what, const struct cmd *c,
 	if (what == RECV)
 		return fi_recvmsg(rx_ep(p), &msg, FI_COMPLETION);
 	return fi_sendmsg(p->ep, &msg, flags);
+}
+
+/*
+ * ofi_rxm goes on posting to a connection that has ended, until it has been told:
+ * none of that was sent.
+ */
+static bool again(struct peer *p, ssize_t err)
+{
+	return err == -FI_EAGAIN || (p->rxm && err == -FI_ENOTCONN);
 }
 
 static int post(struct peer *p, enum xfer what, const struct cmd *c, uint32_t i,
@@ -266,8 +283,8 @@ static int post(struct peer *p, enum xfer what, const struct cmd *c, uint32_t i,
 		      post_rma(p, what, c, i, op) : post_msg(p, what, c, i, op);
 		if (!ret)
 			break;
-		op->busy = ret == -FI_EAGAIN;
-		if (ret == -FI_EAGAIN)
+		op->busy = again(p, ret);
+		if (op->busy)
 			ret = now() < end ? ep_progress(p) : -ETIMEDOUT;
 		if (ret)
 			return fault(ret, "posting operation %u", i);
@@ -338,6 +355,18 @@ static bool bad_ended(struct peer *p, const struct cmd *c, bool write, int err)
 	return err == (!write || acked ? -ECANCELED : 0);
 }
 
+/*
+ * Nothing tells that the connection has ended that a plain write was sent on, but
+ * what is sent behind it: it is cut off, or is on the next connection.
+ */
+static int bad_over(struct peer *p)
+{
+	const struct cmd c = { .count = 1, .segs = 1, .len = 1 };
+	int ret = begin(p, READ, &c, p->tx) ?: end(p, &c, p->tx);
+
+	return ret == -ETIMEDOUT ? ret : 0;
+}
+
 /* The peer has to refuse it. */
 int xfer_bad(struct peer *p, const struct cmd *c, bool write)
 {
@@ -345,7 +374,7 @@ int xfer_bad(struct peer *p, const struct cmd *c, bool write)
 
 	if (!bad_ended(p, c, write, ret))
 		return fault(-EBADE, "a wrong access ended with %d", ret);
-	return ep_wait_down(p);
+	return p->rdm && !ret ? bad_over(p) : ep_wait_down(p);
 }
 
 /* An operation of which only the completion is wanted. */
@@ -366,7 +395,7 @@ static ssize_t inject(struct peer *p, const uint8_t *from, size_t len,
 	while (len && !ret) {
 		size_t n = len < max ? len : max;
 
-		while ((ret = fi_inject_write(p->ep, from, n, 0, addr, key)) ==
+		while ((ret = fi_inject_write(p->ep, from, n, p->to, addr, key)) ==
 		       -FI_EAGAIN && now() < until && !ep_progress(p))
 			;
 		from += n;
@@ -393,24 +422,24 @@ int xfer_forms(struct peer *p, uint32_t seed, uint64_t off)
 	ssize_t ret;
 
 	local_fill(p, &c);
-	ret = fi_write(p->ep, at, 100, local, 0, addr, key,
+	ret = fi_write(p->ep, at, 100, local, p->to, addr, key,
 		       single(&p->tx[0], FI_WRITE));
 	if (!ret)
-		ret = fi_writev(p->ep, iov, locals, 2, 0, addr + 100, key,
+		ret = fi_writev(p->ep, iov, locals, 2, p->to, addr + 100, key,
 				single(&p->tx[1], FI_WRITE));
 	single(&p->tx[2], FI_WRITE);
 	if (!ret && p->iwarp)
-		ret = fi_write(p->ep, at + 223, 1000, local, 0, addr + 223, key,
-			       &p->tx[2]);
+		ret = fi_write(p->ep, at + 223, 1000, local, p->to, addr + 223,
+			       key, &p->tx[2]);
 	else if (!ret)
-		ret = fi_writedata(p->ep, at + 223, 1000, local, 0, 0,
+		ret = fi_writedata(p->ep, at + 223, 1000, local, 0, p->to,
 				   addr + 223, key, &p->tx[2]);
 	if (!ret)
 		ret = inject(p, at + 1223, 64, addr + 1223, key);
 	if (!ret && p->iwarp)
 		ret = inject(p, at + 1287, 128, addr + 1287, key);
 	else if (!ret)
-		ret = fi_inject_writedata(p->ep, at + 1287, 128, 1, 0,
+		ret = fi_inject_writedata(p->ep, at + 1287, 128, 1, p->to,
 					  addr + 1287, key);
 	if (ret)
 		return fault(ret, "a short form of write");
@@ -429,10 +458,10 @@ int xfer_forms(struct peer *p, uint32_t seed, uint64_t off)
 	iov[1] = (struct iovec){
 		.iov_base = at + 1400, .iov_len = KRMA_FORMS - 1400,
 	};
-	ret = fi_read(p->ep, at, 1000, local, 0, addr, key,
+	ret = fi_read(p->ep, at, 1000, local, p->to, addr, key,
 		      single(&p->tx[0], FI_READ));
 	if (!ret)
-		ret = fi_readv(p->ep, iov, locals, p->iwarp ? 1 : 2, 0,
+		ret = fi_readv(p->ep, iov, locals, p->iwarp ? 1 : 2, p->to,
 			       addr + 1000, key, single(&p->tx[1], FI_READ));
 	c.count = 2;
 	if (!ret)
@@ -467,11 +496,33 @@ int xfer_recv_end(struct peer *p, const struct cmd *c)
 
 /* ----------------------------------------------------- commands and answers */
 
+/* Send so many bytes of msgs.cmd, as a message of that kind. */
+static int cmd_put(struct peer *p, size_t len, uint64_t kind)
+{
+	double until = now() + TIMEOUT;
+	void *local = desc(p->msg_mr);
+	int ret;
+
+	for (;;) {
+		p->cmd_op = (struct op){ .busy = true, .flags = kind | FI_SEND };
+		ret = kind == FI_TAGGED ?
+		      fi_tsend(p->ep, &p->msgs.cmd, len, local, p->to,
+			       KRMA_NAME_TAG, &p->cmd_op) :
+		      fi_send(p->ep, &p->msgs.cmd, len, local, p->to,
+			      &p->cmd_op);
+		while (!ret && p->cmd_op.busy && now() < until)
+			ret = ep_progress(p);
+		if (!ret)
+			ret = p->cmd_op.busy ? -ETIMEDOUT : p->cmd_op.err;
+		if (!again(p, ret) || now() >= until)
+			return ret;
+		ep_progress(p);
+	}
+}
+
 int cmd_send(struct peer *p, const struct cmd *c)
 {
 	struct krma_msg *m = &p->msgs.cmd;
-	double until = now() + TIMEOUT;
-	ssize_t ret;
 
 	m->magic = htole32(KRMA_MAGIC);
 	m->op = htole16(c->op);
@@ -488,16 +539,35 @@ int cmd_send(struct peer *p, const struct cmd *c)
 	m->key = htole64(c->key);
 	m->addr = htole64(c->addr);
 	m->size = htole64(c->size);
-	p->cmd_op = (struct op){ .busy = true, .flags = FI_MSG | FI_SEND };
-	while ((ret = fi_send(p->ep, m, sizeof(*m), desc(p->msg_mr), 0,
-			      &p->cmd_op)) ==
-	       -FI_EAGAIN && now() < until)
-		ep_progress(p);
-	while (!ret && p->cmd_op.busy && now() < until)
-		ret = ep_progress(p);
-	if (!ret && p->cmd_op.busy)
-		ret = -ETIMEDOUT;
-	return fault(ret ? ret : p->cmd_op.err, "sending command %u", c->op);
+	return fault(cmd_put(p, sizeof(*m), FI_MSG), "sending command %u",
+		     c->op);
+}
+
+/* With an endpoint that does not connect: where answers are to go. */
+int name_send(struct peer *p)
+{
+	size_t len = sizeof(p->msgs.cmd);
+	int ret = fi_getname(&p->ep->fid, &p->msgs.cmd, &len);
+
+	return fault(ret ? ret : cmd_put(p, len, FI_TAGGED), "the first message");
+}
+
+/* Be ready for the next client, at any time. */
+int name_expect(struct peer *p)
+{
+	p->name_op = (struct op){
+		.busy = true, .flags = FI_TAGGED | FI_RECV,
+		.len = p->info->src_addrlen,
+	};
+	return fault(fi_trecv(rx_ep(p), p->msgs.name, sizeof(p->msgs.name),
+			      desc(p->msg_mr), FI_ADDR_UNSPEC, KRMA_NAME_TAG, 0,
+			      &p->name_op), "fi_trecv");
+}
+
+/* There is a client, after the one of the moment. */
+bool name_here(struct peer *p)
+{
+	return p->rdm && p->server && !p->name_op.busy;
 }
 
 int cmd_expect(struct peer *p)
@@ -523,10 +593,14 @@ int cmd_recv(struct peer *p, struct cmd *c)
 	double until = now() + TIMEOUT;
 	int ret = 0;
 
-	while (!ret && p->answer_op.busy && !p->down && now() < until)
+	while (!ret && p->answer_op.busy && !p->down && !name_here(p) &&
+	       now() < until)
 		ret = ep_progress(p);
 	if (ret)
 		return ret;
+	/* with the next client, or the same again, the one before has ended */
+	if (name_here(p))
+		return -ECONNRESET;
 	if (p->answer_op.busy)
 		return p->down ? -ECONNRESET :
 				 fault(-ETIMEDOUT, "no command or answer");

@@ -41,7 +41,11 @@ step peer-shared-client pair "device srx" "peer srx only=messages"
 # endpoints that do not connect
 load kofi_rxm
 step datagrams pair "device rdm poll=workqueue" "device rdm brief client-keys"
+step datagrams-peer-server pair "peer rdm" "device rdm brief"
+step datagrams-peer-client pair "device rdm client-keys" "peer rdm brief"
 step datagrams-layered pair "device rxm" "device rxm brief"
+step layered-peer-server pair "peer rxm" "device rxm brief client-keys"
+step layered-peer-client pair "device rxm" "peer rxm brief"
 
 left() {	# OPTIONS [held]: a client ends in the middle of a command; there is another one
 	# shellcheck disable=SC2086
