@@ -29,8 +29,25 @@ pair() {	# SERVER CLIENT, words separated by blanks
 	[ $client_rc = 0 ] && [ $server_rc = 0 ]
 }
 
+refused() {	# where 2.1 connects it says that it uses no credits
+	# shellcheck disable=SC2086
+	$kernel $some >/tmp/server 2>&1 &
+	server=$!
+	retry listens 47592
+	# shellcheck disable=SC2086
+	$newer $some 10.99.2.1 &
+	client=$!
+	counted() { kofi stat ep | grep "refused: [1-9]"; }
+	retry counted
+	rc=$?
+	kill $client $server
+	wait $client $server
+	return $rc
+}
+
 kernel="kofi pingpong -p verbs;ofi_rxm -e rdm -d siw -c"
 user="env FI_UNIVERSE_SIZE=16 fi_pingpong -p verbs;ofi_rxm -e rdm -d siw -c"
+newer="env FI_UNIVERSE_SIZE=16 fi_pingpong@trixie -p verbs;ofi_rxm -e rdm -d siw -c"
 step "make siw" device || exit
 step kernels pair "$kernel -I 4 -S all" "$kernel -I 4 -S all 10.99.2.1"
 for size in 64 65536 262144; do
@@ -40,5 +57,9 @@ for size in 64 65536 262144; do
 	step "tagged-server $size" pair "$kernel $some -m tagged" "$user $some -m tagged 10.99.2.1"
 	step "tagged-client $size" pair "$user $some -m tagged" "$kernel $some -m tagged 10.99.2.1"
 done
+some="-I 4 -S 262144"
+step newer-client pair "$newer $some" "$kernel $some 10.99.2.1"
+step newer-tagged-client pair "$newer $some -m tagged" "$kernel $some -m tagged 10.99.2.1"
+step newer-refused refused
 step nothing-left retry no_objects
 step "remove siw" rdma link delete siw
