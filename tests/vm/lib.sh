@@ -40,7 +40,8 @@
 #   link down|up [MACHINE]    pull or plug a machine's cable (default: this one's)
 #   kill_machine NAME     switch that machine off, as by a power cut
 #   start_machine NAME    and on again: its script begins once more, with $VM_BOOT
-#                         2, 3, ...; what is on its disk, /dev/vda, is still there
+#                         2, 3, ...; what is on its disk, /dev/vda, is still there.
+#                         What is sent to it before that is lost
 #
 # Call these, and step, from the script itself, not from several background
 # jobs at a time: there is one line to the runner.

@@ -237,7 +237,10 @@ class Run:
             elif verb == "exit":
                 self.exits[self.at, m.name] = int(rest or 0)
             elif verb == "part" and self.at >= 0 and rest == self.s.name:
-                m.reply("ok")           # switched on again in the middle
+                off = self.sockets / f"{m.name}.off"
+                if off.exists():        # switched on again in the middle
+                    off.rename(off.with_suffix(".net"))
+                m.reply("ok")
             elif verb == "part":
                 self.asking.add(m.name)
                 self.settle()
@@ -325,9 +328,14 @@ class Run:
         m = self.machines[name] = machine.Qemu(name, old.log, self.on_ctl,
                                                self.console)
         m.log_mode = "a"
-        m.again = [f"{w} vm.boot={boots}" if str(w).startswith("console=") else w
-                   for w in old.again]
-        m.start(m.again, self.sockets)
+        m.again = old.again
+        cmd = [f"{w} vm.boot={boots}" if str(w).startswith("console=") else w
+               for w in m.again]
+        if len(self.machines) == 2:
+            # what the other one sends until this one is up is lost, and does not
+            # fill the sender's queue
+            cmd = [str(w).replace(f"/{name}.net,", f"/{name}.off,") for w in cmd]
+        m.start(cmd, self.sockets)
         self.look_after(m)
         return "ok"
 
