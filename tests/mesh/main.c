@@ -37,6 +37,18 @@ static unsigned int close_ms = 1000;
 module_param(close_ms, uint, 0444);
 MODULE_PARM_DESC(close_ms, "Between closes of the last member, in milliseconds (default: 1000)");
 
+static unsigned int deaths;
+module_param(deaths, uint, 0444);
+MODULE_PARM_DESC(deaths, "How often the last member's machine is switched off and on (default: 0)");
+
+static unsigned int life;
+module_param(life, uint, 0444);
+MODULE_PARM_DESC(life, "How often this one has been (default: 0)");
+
+static bool stop;
+module_param(stop, bool, 0644);
+MODULE_PARM_DESC(stop, "Set it while they post, and they post no more");
+
 static unsigned int slow = 1;
 module_param(slow, uint, 0444);
 MODULE_PARM_DESC(slow, "Factor of all time limits (default: 1)");
@@ -57,6 +69,7 @@ static int __init mesh_init(void)
 		.prov = prov, .device = device, .machines = machines,
 		.here = here, .posts = posts, .ms = ms,
 		.close_ms = max(close_ms, 1U), .limit_ms = 60000 * slow,
+		.deaths = deaths, .life = life, .stop = &stop,
 		.seed = seed ?: get_random_u32(), .room = room,
 	};
 	int err;

@@ -99,9 +99,15 @@ static void mesh_recv_check(struct mesh *m, int at, enum mesh_kind kind,
 			   r->len, r->src, kind, hdr.len, hdr.from, hdr.kind);
 		return;
 	}
+	p = &m->end[at].peer[hdr.from];
 	if (hdr.kind == MESH_TELL) {
 		memcpy(&told, r->buf, sizeof(told));
 		mesh_heard(m, at, &told);
+		return;
+	}
+	/* what is known is another one's: of one to come, or of one before */
+	if (hdr.life != p->life) {
+		p->known = false;
 		return;
 	}
 	if (!mesh_filled(r->buf + sizeof(hdr), r->len - sizeof(hdr),
@@ -109,9 +115,9 @@ static void mesh_recv_check(struct mesh *m, int at, enum mesh_kind kind,
 		mesh_wrong(m, "message %u of %u to %d, %u bytes, is wrong",
 			   hdr.seq, hdr.from, at, hdr.len);
 	m->messages++;
-	p = &m->end[at].peer[hdr.from];
+	p->here++;
 	seen = p->seen[kind];
-	if (mesh_live(at, hdr.from)) {
+	if (mesh_live(m, at, hdr.from)) {
 		good = mesh_in_order(m, p, kind, hdr.seq);
 	} else {
 		good = hdr.seq != seen;
@@ -144,11 +150,13 @@ static void mesh_recvs(struct mesh *m, int at, enum mesh_kind kind)
 
 /* --------------------------------------------------------------- transmits */
 
-static struct mesh_op *mesh_op_get(struct mesh_end *e)
+/* Those to a machine that is off leave the other ones half of them. */
+static struct mesh_op *mesh_op_get(struct mesh *m, int at, int to)
 {
+	struct mesh_end *e = &m->end[at];
 	int i;
 
-	for (i = 0; i < MESH_SENDS; i++)
+	for (i = mesh_dies(m, to) ? MESH_SENDS / 2 : 0; i < MESH_SENDS; i++)
 		if (!e->ops[i].used)
 			return &e->ops[i];
 	return NULL;
@@ -169,7 +177,9 @@ static ssize_t mesh_send(struct mesh *m, int at, struct mesh_op *op)
 {
 	struct mesh_end *e = &m->end[at];
 	u32 *sent = &e->peer[op->peer].sent[op->kind];
-	struct mesh_hdr hdr = { .kind = op->kind, .from = at, .seq = *sent + 1 };
+	struct mesh_hdr hdr = {
+		.kind = op->kind, .from = at, .life = m->opts.life, .seq = *sent + 1,
+	};
 	ssize_t err;
 
 	op->left = 1;
@@ -228,14 +238,15 @@ static ssize_t mesh_add(struct mesh *m, int at, struct mesh_op *op)
 bool mesh_post(struct mesh *m, int at)
 {
 	int kinds = m->info->caps & FI_ATOMIC ? MESH_KINDS : MESH_ATOMIC;
-	struct mesh_op *op = mesh_op_get(&m->end[at]);
+	int to = prandom_u32_state(&m->rnd) % MESH_ENDS;
+	struct mesh_op *op = mesh_op_get(m, at, to);
 	ssize_t err;
 
 	if (!op)
 		return false;
-	op->peer = prandom_u32_state(&m->rnd) % MESH_ENDS;
+	op->peer = to;
 	op->kind = prandom_u32_state(&m->rnd) % kinds;
-	if (!m->end[at].peer[op->peer].known)
+	if (!m->end[at].peer[to].known)
 		return false;
 	op->err = 0;
 	op->used = true;
@@ -255,11 +266,12 @@ bool mesh_post(struct mesh *m, int at)
 bool mesh_tell(struct mesh *m, int at, int to, bool last)
 {
 	struct mesh_end *e = &m->end[at];
-	struct mesh_op *op = mesh_op_get(e);
+	struct mesh_op *op = mesh_op_get(m, at, to);
 	struct mesh_peer *p = &e->peer[to];
 	const struct mesh_told told = {
 		.hdr = {
-			.kind = MESH_TELL, .from = at, .len = sizeof(told),
+			.kind = MESH_TELL, .from = at, .life = m->opts.life,
+			.len = sizeof(told),
 		},
 		.base = kofi_mr_base(e->mr),
 		.key = fi_mr_key(e->mr),
@@ -297,7 +309,7 @@ static void mesh_op_end(struct mesh *m, int at, struct mesh_op *op, int err)
 	}
 	m->errors += !!err;
 	/* before it has told of itself a member may not be there yet */
-	if (err && p->known && mesh_live(at, op->peer))
+	if (err && p->known && mesh_live(m, at, op->peer))
 		mesh_wrong(m, "kind %d from %d to %d failed with %d", op->kind,
 			   at, op->peer, err);
 	op->err = op->err ?: err;
@@ -306,12 +318,14 @@ static void mesh_op_end(struct mesh *m, int at, struct mesh_op *op, int err)
 	op->used = false;
 	if (op->kind == MESH_TELL)
 		p->telling = false;
+	else
+		p->there += !op->err;
 	if (op->kind == MESH_ATOMIC && !op->err) {
 		p->added += op->seed;
 		m->atomics++;
 	}
 	/* what is between has failed if one of them was closed */
-	if (op->kind != MESH_RMA || op->err || !mesh_live(at, op->peer))
+	if (op->kind != MESH_RMA || op->err || !mesh_live(m, at, op->peer))
 		return;
 	if (!mesh_filled(op->buf + MESH_SLOT, op->len, op->seed))
 		mesh_wrong(m, "%d read back from %d what it has not written", at,
@@ -349,7 +363,7 @@ static void mesh_events(struct mesh *m, int at)
 		if (fi_eq_readerr(m->end[at].eq, &lost, 0) < 0)
 			return;
 		m->lost++;
-		if (mesh_live(at, lost.data))
+		if (mesh_live(m, at, lost.data))
 			mesh_wrong(m, "the connection of %d to %llu was lost: %d",
 				   at, (u64)lost.data, lost.err);
 	}

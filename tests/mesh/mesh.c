@@ -9,6 +9,10 @@
  * endpoints then stay, so that nothing is lost that is on its way to the others, until
  * mesh_close().
  *
+ * A machine that is switched off has other members when it is on again, of a higher
+ * life, which is in each message. Who meets them must have exchanged something with
+ * those before them, in both directions, and forgets what it knew of these.
+ *
  * Sockets, packets and stored messages take memory that does not depend on how long it
  * goes on: if more of it is in use at any time than @room, that is a mistake.
  *
@@ -115,6 +119,7 @@ static int mesh_open_end(struct mesh *m, int at)
 			       &e->mr, NULL);
 	for (i = 0; i < MESH_ENDS && !err; i++) {
 		e->peer[i].due = true;
+		e->peer[i].life = mesh_parted(m, at, i) ? 0 : m->opts.life;
 		e->peer[i].again = jiffies;
 		if (fi_av_insert(e->av, &m->name[i], 1, &addr, 0, NULL) != 1 ||
 		    addr != i)
@@ -269,11 +274,31 @@ static void mesh_reopen(struct mesh *m, int at)
 
 /* --------------------------------------------- what they tell of themselves */
 
+/* What one life of its machine has been good for */
+static void mesh_check_life(struct mesh *m, int at, int from)
+{
+	const struct mesh_peer *p = &m->end[at].peer[from];
+
+	if (mesh_parted(m, at, from) && (!p->there || !p->here))
+		mesh_wrong(m, "%d has done %u with %d in its life %u, that %u with it", at,
+			   p->there, from, p->life, p->here);
+}
+
 /* A member has told this one of itself. */
 void mesh_heard(struct mesh *m, int at, const struct mesh_told *told)
 {
 	struct mesh_peer *p = &m->end[at].peer[told->hdr.from];
 
+	/* from before it was switched off, in a receive that was given back */
+	if (told->hdr.life < p->life)
+		return;
+	if (told->hdr.life > p->life) {
+		mesh_check_life(m, at, told->hdr.from);
+		p->life = told->hdr.life;
+		p->there = 0;
+		p->here = 0;
+		memset(p->seen, 0, sizeof(p->seen));
+	}
 	p->known = true;
 	p->base = told->base;
 	p->key = told->key;
@@ -312,7 +337,7 @@ static void mesh_tell_last(struct mesh *m, int at)
 	int i;
 
 	for (i = 0; i < MESH_ENDS; i++)
-		if (mesh_live(at, i) && !e->peer[i].over &&
+		if (mesh_live(m, at, i) && !e->peer[i].over &&
 		    mesh_idle_to(e, i))
 			e->peer[i].over = mesh_tell(m, at, i, true);
 }
@@ -365,7 +390,7 @@ static void mesh_traffic(struct mesh *m)
 	unsigned int posts = 0, at;
 	bool due;
 
-	while (!mesh_failed(m, "a post") &&
+	while (!mesh_failed(m, "a post") && !(o->stop && READ_ONCE(*o->stop)) &&
 	       (posts < o->posts || time_before(jiffies, end))) {
 		at = prandom_u32_state(&m->rnd) % MESH_ENDS;
 		if (!m->end[at].here)
@@ -397,7 +422,7 @@ static bool mesh_settled_one(const struct mesh *m, int at)
 		return false;
 	for (i = 0; i < MESH_ENDS; i++) {
 		p = &e->peer[i];
-		if (mesh_live(at, i) &&
+		if (mesh_live(m, at, i) &&
 		    (!p->over || !p->last.last ||
 		     memcmp(p->seen, p->last.sent, sizeof(p->seen))))
 			return false;
@@ -422,7 +447,7 @@ static void mesh_check_words(struct mesh *m, int at)
 	int i;
 
 	for (i = 0; i < MESH_ENDS; i++)
-		if (mesh_live(i, at) &&
+		if (mesh_live(m, i, at) &&
 		    words[i] != m->end[at].peer[i].last.added)
 			mesh_wrong(m, "%d has added %llu to %d, there are %llu",
 				   i, m->end[at].peer[i].last.added, at,
@@ -436,8 +461,24 @@ static void mesh_check_stat(void *arg, const char *name, u64 value)
 	if ((!strcmp(name, "peers") || !strcmp(name, "connections")) &&
 	    value > MESH_PEERS)
 		mesh_wrong(m, "an endpoint has %llu %s", value, name);
-	if (!strcmp(name, "violations") && value)
+	/* who does not know that this is another one uses the keys of the one before */
+	if (!strcmp(name, "violations") && value && !mesh_dies(m, m->opts.here))
 		mesh_wrong(m, "an endpoint has seen %llu violations", value);
+}
+
+/* Each has met the last member there was, and gone on with it. */
+static void mesh_check_lives(struct mesh *m, int at)
+{
+	u32 life;
+	int i;
+
+	for (i = 0; i < MESH_ENDS; i++) {
+		life = mesh_dies(m, i) ? m->opts.deaths : 0;
+		if (m->end[at].peer[i].life != life)
+			mesh_wrong(m, "%d knows %u of life %u, not %u", at, i,
+				   m->end[at].peer[i].life, life);
+		mesh_check_life(m, at, i);
+	}
 }
 
 static void mesh_check(struct mesh *m)
@@ -449,6 +490,7 @@ static void mesh_check(struct mesh *m)
 		if (!m->end[i].ep)
 			continue;
 		mesh_check_words(m, i);
+		mesh_check_lives(m, i);
 		obj = m->end[i].ep->fid.obj;
 		if (obj->ops && obj->ops->stats)
 			obj->ops->stats(obj, mesh_check_stat, m);

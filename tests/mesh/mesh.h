@@ -6,8 +6,9 @@
  * and reads their memory, and adds to it where there are atomic operations, as chance
  * has it. A message says who has sent it and which of its sender's it is, and all of
  * its bytes follow from that. The last member is closed and opened again at its
- * address now and then; of the others nothing may be lost or doubled, nor out of order
- * but where a receive was given back, and each operation completes once, in any case.
+ * address now and then, and its machine may be switched off and on; of the others
+ * nothing may be lost or doubled, nor out of order but where a receive was given back,
+ * and each operation completes once, in any case.
  *
  * mesh.c has the life of a mesh and what members tell each other of themselves;
  * member.c what they post and what completes; main.c the module. The unit test
@@ -54,6 +55,10 @@ enum mesh_kind {
  * @ms: time they post for, at least
  * @close_ms: between closes of the mortal member; 0: @close_posts
  * @close_posts: operations between them
+ * @deaths: how often the mortal member's machine is switched off, and on again with
+ *	other members
+ * @life: how often this machine has been
+ * @stop: once this is set they post no more; or NULL
  * @limit_ms: without progress of the whole after this time it has failed
  * @seed: what chance begins with
  * @room: KiB of memory that may be in use in addition to what was when all had met; 0:
@@ -69,6 +74,9 @@ struct mesh_opts {
 	unsigned int	ms;
 	unsigned int	close_ms;
 	unsigned int	close_posts;
+	unsigned int	deaths;
+	unsigned int	life;
+	const bool	*stop;
 	unsigned int	limit_ms;
 	unsigned int	seed;
 	unsigned int	room;
@@ -78,6 +86,7 @@ struct mesh_opts {
 struct mesh_hdr {
 	u32	kind;
 	u32	from;
+	u32	life;	/* of the sender's machine */
 	u32	seq;
 	u32	len;
 };
@@ -133,6 +142,9 @@ struct mesh_recv {
  * @seen: number of the last one from it behind which none is missing
  * @ahead: those that came before one with a lower number: bit 1 for @seen + 2 and so on
  * @added: to our word of its memory, as far as that has completed
+ * @life: of its machine
+ * @there: what has been done there in this life
+ * @here: messages from there in this life
  * @over: it has been told what was sent
  * @last: it has told, too
  */
@@ -147,6 +159,9 @@ struct mesh_peer {
 	u32			seen[MESH_RMA];
 	u32			ahead[MESH_RMA];
 	u64			added;
+	u32			life;
+	unsigned int		there;
+	unsigned int		here;
 	bool			over;
 	struct mesh_told	last;
 };
@@ -199,10 +214,22 @@ struct mesh {
 	u64			low;
 };
 
-/* Neither of them is ever closed before the end. */
-static inline bool mesh_live(int a, int b)
+/* Is it in the machine that is switched off? */
+static inline bool mesh_dies(const struct mesh *m, int at)
 {
-	return a != MESH_MORTAL && b != MESH_MORTAL;
+	return m->opts.deaths && (MESH_MORTAL - at) % m->opts.machines == 0;
+}
+
+/* One of them is in that machine and the other one is not. */
+static inline bool mesh_parted(const struct mesh *m, int a, int b)
+{
+	return mesh_dies(m, a) != mesh_dies(m, b);
+}
+
+/* Neither of them is closed or switched off before the other one. */
+static inline bool mesh_live(const struct mesh *m, int a, int b)
+{
+	return a != MESH_MORTAL && b != MESH_MORTAL && !mesh_parted(m, a, b);
 }
 
 /* mesh.c */
