@@ -348,7 +348,9 @@ void ep_hangup(struct peer *p)
 void ep_close(struct peer *p)
 {
 	struct fid *fids[] = {
-		p->ep ? &p->ep->fid : NULL, p->av ? &p->av->fid : NULL,
+		/* that of a connection has been closed by then */
+		p->rdm && p->ep ? &p->ep->fid : NULL,
+		p->av ? &p->av->fid : NULL,
 		p->srx ? &p->srx->fid : NULL, p->mr ? &p->mr->fid : NULL,
 		p->local_mr ? &p->local_mr->fid : NULL,
 		p->msg_mr ? &p->msg_mr->fid : NULL,
