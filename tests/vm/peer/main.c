@@ -695,7 +695,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "rdm"))
 			p->rdm = true;
 		else if (!strcmp(argv[i], "rxm"))
-			p->rdm = p->rxm = true;
+			p->rxm = true;
 		else if (!strcmp(argv[i], "srx"))
 			p->srx_wanted = true;
 		else if (!strcmp(argv[i], "brief"))
@@ -713,6 +713,7 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	p->server = !strcmp(argv[1], "serve");
+	p->rdm |= p->rxm;
 	p->rxm |= p->verbs && p->rdm;
 	/* 1.17 sends tagged messages over TCP in a form of its own unless told not to */
 	setenv("FI_OFI_RXM_ENABLE_DYN_RBUF", "0", 1);
