@@ -471,7 +471,7 @@ static void callbacks_end_with_close(struct kunit *test)
 		 * For as long as it takes; but one that flies in softirqs alone
 		 * keeps siw's thread, and a processor, to itself.
 		 */
-		atomic_set(&b->left, ct_on_device(p) ? 1000 : INT_MAX);
+		atomic_set(&b->left, ct_on_device(p) ? 5000 : INT_MAX);
 		for (i = 0; i < 2; i++) {
 			b->recv[i] = ct_op(p);
 			b->recv[i]->buf = b;

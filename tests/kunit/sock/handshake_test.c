@@ -428,8 +428,7 @@ static void hs_flood(struct kunit *test)
 	gone = rdm_stat(a, "pending");
 	gone += rdm_stat(a, "timeouts") + rdm_stat(a, "evicted");
 	KUNIT_EXPECT_GE(test, gone, HS_FLOOD / 2 + count[2]);
-	/* on a slow machine their time is over before there are too many */
-	KUNIT_EXPECT_GT(test, rdm_stat(a, "evicted") + rdm_stat(a, "timeouts"), 0);
+	KUNIT_EXPECT_GT(test, rdm_stat(a, "evicted"), 0);
 	KUNIT_EXPECT_EQ(test, rdm_stat(a, "violations"), 0);
 	for (i = 0; i < HS_FLOOD; i++)
 		sock_release(sock[i]);

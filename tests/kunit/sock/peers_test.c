@@ -25,8 +25,8 @@
 #define PEERS_POSTS	8
 #define PEERS_SIZE	64	/* bytes of a message */
 #define PEERS_FIRST	0x7f010000U	/* address */
-#define PEERS_FLAT	8	/* times as long a post may take among all */
-#define PEERS_IDLE	SZ_2K	/* most bytes of a peer that was never talked to */
+#define PEERS_FLAT	4	/* times as long a post may take among all */
+#define PEERS_IDLE	SZ_1K	/* most bytes of a peer that was never talked to */
 #define PEERS_CONNECTED	SZ_128K	/* and of one with a connection, both ends' sockets */
 
 static unsigned int peers_count = 1000;

@@ -540,7 +540,7 @@ static void cm_lost_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
 	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began), VC_SOON_MS);
 	KUNIT_EXPECT_EQ(test, atomic_read(&vc_lose), 0);
-	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 200), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, 1000), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev,
 					    3 * CT_TIMEOUT_MS), 0);
 	KUNIT_EXPECT_EQ(test, ev->event, FI_SHUTDOWN);
