@@ -28,6 +28,7 @@
 
 #define KBLKT_ALLOW	16	/* entries of an access list */
 #define KBLKT_CONNS	256	/* connections of all clients, unless told */
+#define KBLKT_CONNS_MAX	65536
 #define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
 #define KBLKT_LONG	24	/* log2 of bytes: more would be answered too late */
 

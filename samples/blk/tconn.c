@@ -33,8 +33,20 @@ static unsigned int kblkt_nr_conns;
 
 /* the memory of one is some 4.5 MiB */
 static unsigned int kblkt_max_conns = KBLKT_CONNS;
-module_param_named(connections, kblkt_max_conns, uint, 0644);
-MODULE_PARM_DESC(connections, "Connections of all clients at most (default "
+
+static int kblkt_max_conns_set(const char *val, const struct kernel_param *param)
+{
+	return param_set_uint_minmax(val, param, 1, KBLKT_CONNS_MAX);
+}
+
+static const struct kernel_param_ops kblkt_max_conns_ops = {
+	.set = kblkt_max_conns_set,
+	.get = param_get_uint,
+};
+
+module_param_cb(connections, &kblkt_max_conns_ops, &kblkt_max_conns, 0644);
+MODULE_PARM_DESC(connections, "Connections of all clients at most (1 to "
+		 __stringify(KBLKT_CONNS_MAX) ", default "
 		 __stringify(KBLKT_CONNS) ")");
 
 /* --------------------------------------------------------------------- ending */

@@ -170,6 +170,7 @@ inet6() {	# PROVIDER ADDRESS MATCHING OTHER
 CONNECTIONS=/sys/module/kofi_blkt/parameters/connections
 crowded() {	# PROVIDER
 	most=$(cat $CONNECTIONS)
+	! echo 0 >$CONNECTIONS && ! echo 65537 >$CONNECTIONS || return
 	map m vol0 "$1" && echo 1 >$CONNECTIONS || return
 	refused "too many connections" file "$1" && target_refused "too many connections" || return
 	[ "$1" != sock ] ||
