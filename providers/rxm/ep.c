@@ -208,6 +208,11 @@ static int rxm_ep_setname(fid_t fid, void *addr, size_t len)
 	return err;
 }
 
+static u64 rxm_bufs_bytes(u64 bufs)
+{
+	return bufs * PAGE_ALIGN(sizeof(struct rxm_buf));
+}
+
 /* Memory of messages without a receive, whose peers have locks of their own */
 static u64 rxm_unexpected_bytes(struct rxm_ep *ep)
 {
@@ -219,7 +224,7 @@ static u64 rxm_unexpected_bytes(struct rxm_ep *ep)
 	xa_for_each(&ep->numbers, index, c)
 		bufs += READ_ONCE(c->stored_bufs);
 	rcu_read_unlock();
-	return bufs * PAGE_ALIGN(sizeof(struct rxm_buf));
+	return rxm_bufs_bytes(bufs);
 }
 
 static void rxm_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
@@ -262,8 +267,7 @@ static void rxm_peer_tell(struct rxm_conn *c, struct kofi_peer_state *state)
 	spin_unlock_irq(&c->lock);
 	spin_lock_bh(&c->rx_lock);
 	state->rx_stored = c->stored;
-	state->rx_stored_bytes = c->stored_bufs *
-				 PAGE_ALIGN(sizeof(struct rxm_buf));
+	state->rx_stored_bytes = rxm_bufs_bytes(c->stored_bufs);
 	spin_unlock_bh(&c->rx_lock);
 }
 
