@@ -89,9 +89,9 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 		kvfree(ops);
 		return -ENOMEM;
 	}
-	for (i = 0; i < size; i++) {
+	for (i = size; i--; ) {
 		op = ops + i * bytes;
-		kofi_freelist_put(&q->free, &op->free);
+		kofi_freelist_add(&q->free, &op->free);
 	}
 	/* a stream may end meanwhile, and sees by it whether there is a queue */
 	smp_store_release(&q->ops, ops);

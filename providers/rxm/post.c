@@ -35,7 +35,7 @@ int rxm_tx_init(struct rxm_ep *ep)
 	ep->nr_ops = attr->size;
 	for (i = 0; i < RXM_PKTS; i++) {
 		ep->pkts[i].cqe.done = rxm_pkt_done;
-		kofi_freelist_put(&ep->free_pkts, &ep->pkts[i].free);
+		kofi_freelist_add(&ep->free_pkts, &ep->pkts[i].free);
 	}
 	for (i = 0; i < attr->size; i++) {
 		/* headers are sent from it: not of vmalloc */
@@ -46,7 +46,7 @@ int rxm_tx_init(struct rxm_ep *ep)
 		op->index = i;
 		op->cqe.done = rxm_op_done;
 		ep->ops[i] = op;
-		kofi_freelist_put(&ep->free, &op->free);
+		kofi_freelist_add(&ep->free, &op->free);
 		if (!(ep->base.info->caps & FI_ATOMIC))
 			continue;
 		op->atomic = kzalloc_node(sizeof(*op->atomic), GFP_KERNEL,

@@ -36,9 +36,9 @@ int ksk_tx_init(struct ksk_ep *ep, size_t size)
 	if (!ep->tx_ops)
 		return -ENOMEM;
 	ep->tx_op_size = bytes;
-	for (i = 0; i < size; i++) {
+	for (i = size; i--; ) {
 		op = ep->tx_ops + i * bytes;
-		kofi_freelist_put(&ep->tx_free, &op->free);
+		kofi_freelist_add(&ep->tx_free, &op->free);
 	}
 	return 0;
 }

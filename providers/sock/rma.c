@@ -267,8 +267,11 @@ void ksk_rma_answered(struct ksk_conn *c)
 	ksk_stat_inc(&c->stats.tx_responses);
 	ksk_rma_done(c, rsp->seg, rsp->count, rsp->reserved, &wc);
 	c->tx_rsp = NULL;
-	c->rsp_first = (c->rsp_first + 1) % KSK_READS_MAX;
-	c->rsp_count--;
+	/* the first one is in the cache, if one is under way at a time */
+	if (--c->rsp_count)
+		c->rsp_first = (c->rsp_first + 1) % KSK_READS_MAX;
+	else
+		c->rsp_first = 0;
 	/* there is room for the request that has stopped the receiver */
 	if (c->rx.stalled && c->rx.frame.op == KSK_OP_READ_REQ)
 		ksk_conn_softirq(c);

@@ -911,12 +911,12 @@ struct ksk_ep_type {
  * @tun: options
  * @reserves: it counts as a user of the emergency reserves
  * @src: address to bind to; family 0 for none
- * @tx_free_lock: takes from @tx_free
- * @tx_free: unused operations; can be put to without the lock
- * @tx_ops: all operations
- * @tx_op_size: bytes of each
  * @conn: its only connection; NULL for a type that has many, or none
  * @type: the type then
+ * @tx_ops: all operations
+ * @tx_op_size: bytes of each
+ * @tx_free_lock: takes from @tx_free
+ * @tx_free: unused operations; can be put to without the lock
  * @rxq: posted receives, unless they are those of a shared context
  */
 struct ksk_ep {
@@ -926,12 +926,12 @@ struct ksk_ep {
 	struct ksk_tunables	tun;
 	bool			reserves;
 	union kofi_ip		src;
-	spinlock_t		tx_free_lock ____cacheline_aligned_in_smp;
-	struct kofi_freelist	tx_free;
-	void			*tx_ops;
-	size_t			tx_op_size;
 	struct ksk_conn		*conn;
 	const struct ksk_ep_type *type;
+	void			*tx_ops;
+	size_t			tx_op_size;
+	spinlock_t		tx_free_lock ____cacheline_aligned_in_smp;
+	struct kofi_freelist	tx_free;
 	struct kofi_rxq		rxq ____cacheline_aligned_in_smp;
 };
 

@@ -367,8 +367,8 @@ int loop_endpoint(struct fid_domain *domain, struct fi_info *info,
 	ep->ops = kvcalloc(tx_size, sizeof(*ep->ops), GFP_KERNEL);
 	if (!ep->page || !ep->ops)
 		goto exit;
-	for (i = 0; i < tx_size; i++)
-		kofi_freelist_put(&ep->free, &ep->ops[i].free);
+	for (i = tx_size; i--; )
+		kofi_freelist_add(&ep->free, &ep->ops[i].free);
 	err = kofi_rxq_init(&ep->rxq, &ep->base, rx_size);
 	if (!err && info->handle)
 		err = loop_req_take(ep, info->handle);

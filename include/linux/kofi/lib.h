@@ -607,19 +607,37 @@ static __always_inline int kofi_vec_walk(const struct fi_msg *msg,
  * @one: one of them: who gives one back and takes one in turn needs no lock
  * @list: others
  * @taken: those that are no longer on @list, under the lock of who takes one
+ * @fresh: those that have never been in use, under the same lock. One of these is
+ *	taken only when there is no other, so that as few records are used, and stay in
+ *	the cache, as operations are under way at a time.
  */
 struct kofi_freelist {
 	struct llist_node	*one;
 	struct llist_head	list;
 	struct llist_node	*taken;
+	struct llist_node	*fresh;
 };
+
+/**
+ * kofi_freelist_add - put a new record
+ * @f: records that are not in use; all zero if there are none
+ * @node: in the record
+ *
+ * Context: any; nobody uses @f yet.
+ */
+static inline void kofi_freelist_add(struct kofi_freelist *f,
+				     struct llist_node *node)
+{
+	node->next = f->fresh;
+	f->fresh = node;
+}
 
 /**
  * kofi_freelist_put - give a record back
  * @f: records that are not in use; all zero if there are none
  * @node: in the record
  *
- * Context: any. Who completes an operation does this before.
+ * Context: any; an operation's is put before the operation is completed.
  */
 static __always_inline void kofi_freelist_put(struct kofi_freelist *f,
 					      struct llist_node *node)
@@ -639,8 +657,12 @@ kofi_freelist_get_listed(struct kofi_freelist *f, spinlock_t *lock)
 	if (!f->taken)
 		f->taken = llist_del_all(&f->list);
 	node = f->taken;
-	if (node)
+	if (node) {
 		f->taken = node->next;
+	} else if (f->fresh) {
+		node = f->fresh;
+		f->fresh = node->next;
+	}
 	spin_unlock_irqrestore(lock, irq);
 	return node;
 }
@@ -777,10 +799,13 @@ struct kofi_rxmsg {
 /**
  * struct kofi_rxq - posted receives of an endpoint or a shared context
  * @lock: irqsave; locks of completion queues are taken inside. @free can be put
- *	to without it.
+ *	to without it. From here to @free: what each post and each message writes.
+ * @closed: no more posts
  * @ep: whose they are, and who reports them
  * @plain: untagged ones for any sender that wait for a message, oldest first, as on
  *	all lists that follow
+ * @seq: of the next post
+ * @free: not in use
  * @posted: all others that do
  * @wild: of these, tagged ones that ignore bits of the tag
  * @exact: the rest: lists by tag and sender, hashed
@@ -789,16 +814,16 @@ struct kofi_rxmsg {
  * @directed: receives may be for one sender
  * @waiting: struct kofi_rxmsg: messages that found none, oldest first
  * @starved: of these, those that have found a multi-receive and no slot
- * @free: not in use
  * @ops: all of them, each as long as the endpoint's iov_limit makes it
- * @seq: of the next post
- * @closed: no more posts
  * @expire: looks for messages that have waited too long
  */
 struct kofi_rxq {
 	spinlock_t		lock;	/* all that follows */
+	bool			closed;
 	struct kofi_ep		*ep;
 	struct list_head	plain;
+	u64			seq;
+	struct kofi_freelist	free;
 	struct list_head	posted;
 	struct list_head	wild;
 	struct list_head	*exact;
@@ -807,10 +832,7 @@ struct kofi_rxq {
 	bool			directed;
 	struct list_head	waiting;
 	unsigned int		starved;
-	struct kofi_freelist	free;
 	void			*ops;
-	u64			seq;
-	bool			closed;
 	struct timer_list	expire;
 };
 

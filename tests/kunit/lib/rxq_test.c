@@ -827,6 +827,33 @@ static void rxq_model_test(struct kunit *test)
 	fake_close(test, world);
 }
 
+/* Operations use as few records as are under way at a time, whatever their order. */
+static void rxq_records_test(struct kunit *test)
+{
+	struct kofi_freelist free = {};
+	struct llist_node nodes[16], *used[3];
+	unsigned int seen = 0, i, j;
+	spinlock_t lock;	/* takes from the list */
+
+	spin_lock_init(&lock);
+	for (i = ARRAY_SIZE(nodes); i--; )
+		kofi_freelist_add(&free, &nodes[i]);
+	for (i = 0; i < 100; i++) {
+		for (j = 0; j < ARRAY_SIZE(used); j++) {
+			used[j] = kofi_freelist_get(&free, &lock);
+			KUNIT_ASSERT_NOT_NULL(test, used[j]);
+			seen |= BIT(used[j] - nodes);
+		}
+		for (j = 0; j < ARRAY_SIZE(used); j++)
+			kofi_freelist_put(&free, used[(i + j) % 3]);
+	}
+	KUNIT_EXPECT_EQ(test, seen, BIT(ARRAY_SIZE(used)) - 1);
+	/* but all of them, if need be */
+	for (i = 0; i < ARRAY_SIZE(nodes); i++)
+		KUNIT_EXPECT_NOT_NULL(test, kofi_freelist_get(&free, &lock));
+	KUNIT_EXPECT_NULL(test, kofi_freelist_get(&free, &lock));
+}
+
 static const bool rxq_shared[] = { false, true };
 
 static void rxq_shared_name(const bool *shared, char *name)
@@ -839,6 +866,7 @@ KUNIT_ARRAY_PARAM(rxq_shared, rxq_shared, rxq_shared_name);
 
 static struct kunit_case rxq_cases[] = {
 	KUNIT_CASE_PARAM(rxq_model_test, rxq_shared_gen_params),
+	KUNIT_CASE(rxq_records_test),
 	{}
 };
 
