@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Clients that hear of domains: what can be opened, as devices come and go.
+ * Clients that are notified of domains: what can be opened, as devices come and go.
  *
  * A provider names each device that can be opened as a domain, when it has come
  * and before it goes. The names are kept here; a client that registers is told
@@ -12,7 +12,7 @@
  * an address or a port has a work item ask it, and compare with what it said last;
  * a client that wants to know is told of each device with other addresses.
  *
- * One mutex makes all of it one sequence: no client misses a device or hears of
+ * One mutex makes all of it one sequence: no client misses a device or is notified of
  * one twice, and none is called after it has unregistered. It is held while
  * clients are called; they may sleep, discover, open and close, and must not
  * register or unregister there. A provider calls without locks that these need.
@@ -82,7 +82,7 @@ static void kofi_client_notify(struct kofi_client *client,
 		client->remove(client, &dev->id);
 }
 
-/* The last one to come is the first to hear that a device goes. */
+/* The last one to come is the first to be told that a device goes. */
 static void kofi_client_notify_all(const struct kofi_device *dev, bool there)
 {
 	struct kofi_client *client;
@@ -279,7 +279,7 @@ void kofi_client_stop(void)
 /* ------------------------------------------------- who comes, and who goes */
 
 /**
- * kofi_client_register - hear of domains that can be opened
+ * kofi_client_register - be notified of domains that can be opened
  * @client: filled in; it stays until it has been unregistered
  *
  * @client->add is called for every domain there is, before this returns, and
@@ -313,7 +313,7 @@ int kofi_client_register(struct kofi_client *client)
 EXPORT_SYMBOL_GPL(kofi_client_register);
 
 /**
- * kofi_client_unregister - hear of domains no longer
+ * kofi_client_unregister - be notified of domains no longer
  * @client: a registered client
  *
  * @client->remove is called for every domain the client has been told of; no

@@ -51,10 +51,10 @@ int rxm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 
 /* ------------------------------------------------------------------ asking */
 
-/* Pieces of local memory, which are added to @kv; returns how many they are */
-static int rxm_atomic_pieces(const struct rxm_ep *ep, const struct fi_ioc *ioc,
-			     size_t count, size_t size, struct kvec *kv,
-			     size_t *len)
+/* Segments of local memory, which are added to @kv; returns how many they are */
+static int rxm_atomic_local(const struct rxm_ep *ep, const struct fi_ioc *ioc,
+			    size_t count, size_t size, struct kvec *kv,
+			    size_t *len)
 {
 	size_t i, n;
 
@@ -117,7 +117,7 @@ static int rxm_atomic_keep(struct rxm_op *op, const struct kvec *kv, size_t n,
 
 	if (flags & FI_INJECT && a->len > ep->base.info->tx_attr->inject_size)
 		return -EINVAL;
-	a->pieces = 0;
+	a->nr_out = 0;
 	if (a->len <= RXM_INJECT) {
 		for (i = 0; i < n; off += kv[i++].iov_len)
 			memcpy(a->inject + off, kv[i].iov_base, kv[i].iov_len);
@@ -128,7 +128,7 @@ static int rxm_atomic_keep(struct rxm_op *op, const struct kvec *kv, size_t n,
 	if (segs > min_t(size_t, RXM_IOV_MAX + 1, ep->info->tx_attr->iov_limit))
 		return -EINVAL;
 	memcpy(a->out, kv, n * sizeof(*kv));
-	a->pieces = n;
+	a->nr_out = n;
 	return 0;
 }
 
@@ -155,15 +155,15 @@ int rxm_atomic_fill(struct rxm_op *op, const struct rxm_atomic_args *args)
 	a->op = m->op;
 	a->len = 0;
 	if (m->op != FI_ATOMIC_READ) {
-		n = rxm_atomic_pieces(op->ep, m->msg_iov, m->iov_count, size,
-				      kv, &len);
+		n = rxm_atomic_local(op->ep, m->msg_iov, m->iov_count, size,
+				     kv, &len);
 		if (n < 0)
 			return n;
 		a->len = len;
 	}
 	if (args->call == FI_COMPARE_ATOMIC) {
-		k = rxm_atomic_pieces(op->ep, args->compare,
-				      args->compare_count, size, kv + n, &more);
+		k = rxm_atomic_local(op->ep, args->compare,
+				     args->compare_count, size, kv + n, &more);
 		if (k < 0)
 			return k;
 		if (more != len)
@@ -210,9 +210,9 @@ int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op)
 	h->atomic_count = a->count;
 	kv[0].iov_base = h;
 	kv[0].iov_len = sizeof(*h) + RXM_ATOMIC_MEM;
-	if (a->pieces) {
-		memcpy(kv + 1, a->out, a->pieces * sizeof(*kv));
-		msg.iov_count += a->pieces;
+	if (a->nr_out) {
+		memcpy(kv + 1, a->out, a->nr_out * sizeof(*kv));
+		msg.iov_count += a->nr_out;
 	} else if (a->len) {
 		kv[1].iov_base = a->inject;
 		kv[1].iov_len = a->len;
@@ -419,9 +419,9 @@ static ssize_t rxm_atomic_post(struct fid_ep *fid,
 			   &len))
 		return -EOPNOTSUPP;
 	if (args->call) {
-		n = rxm_atomic_pieces(ep, resultv, count,
-				      kofi_datatype_size(args->msg->datatype),
-				      kv, &len);
+		n = rxm_atomic_local(ep, resultv, count,
+				     kofi_datatype_size(args->msg->datatype),
+				     kv, &len);
 		if (n < 0)
 			return n;
 		msg.msg_iov = kv;

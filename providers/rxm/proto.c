@@ -97,7 +97,7 @@ static bool rxm_is_segment(const struct rxm_hdr *h, size_t payload)
 	       place && (place == RXM_SEG_FIRST) == !h->seg_no;
 }
 
-/* Pieces of memory that hold at least @size bytes */
+/* Entries of memory that hold at least @size bytes */
 static bool rxm_is_rndv(const struct rxm_hdr *h, size_t payload, u64 size)
 {
 	const struct rxm_rndv *r = (const void *)(h + 1);

@@ -126,14 +126,14 @@ struct rxm_hdr {
 		struct {
 			u8	datatype;
 			u8	atomic_op;
-			u8	atomic_count;	/* pieces of memory */
+			u8	atomic_count;	/* entries of memory */
 			u8	pad[5];
 		};
 	};
 };
 
 /*
- * A piece of memory: of rendezvous, in bytes; of atomics, in elements. There are
+ * An entry of memory: of rendezvous, in bytes; of atomics, in elements. There are
  * RXM_RNDV_IOV of them behind the header of RXM_ATOMIC, whether used or not, and
  * behind them the operands, and then what these are compared with.
  */

@@ -4,9 +4,9 @@
  *
  * Each is as much of the memory as a region below can be, by the number of its
  * segments. A device sees pages, which must lie behind each other without gaps but at
- * the ends; where a region is refused it is tried with what that leaves. Memory that
- * is in too many pieces for it goes in segments, which is found before there is a
- * region, as far as that can be known.
+ * the ends; where a region is refused it is tried with what that leaves. A message
+ * whose memory takes more regions is sent eagerly instead, in segments, which is found
+ * before there is a region, as far as that can be known.
  *
  * A transmit that has some of its regions, and waits for the next one, is the first
  * one of its connection: those that are away come back by answers.

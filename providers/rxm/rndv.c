@@ -193,19 +193,19 @@ static int rxm_write_tell(struct rxm_ctrl *ctrl)
 			      &ctrl->cqe, 1);
 }
 
-/* Bytes of the next piece of the peer's memory that can be written at once */
+/* Bytes of the next entry of the peer's memory that can be written at once */
 static size_t rxm_write_chunk(struct rxm_op *op, struct iov_iter *iter)
 {
 	const struct rxm_rndv *r = &op->target;
 	u64 left;
 
-	while (op->piece < r->count && op->piece_off == r->mem[op->piece].len) {
-		op->piece++;
-		op->piece_off = 0;
+	while (op->mem_no < r->count && op->mem_off == r->mem[op->mem_no].len) {
+		op->mem_no++;
+		op->mem_off = 0;
 	}
-	if (op->piece == r->count)
+	if (op->mem_no == r->count)
 		return 0;
-	left = r->mem[op->piece].len - op->piece_off;
+	left = r->mem[op->mem_no].len - op->mem_off;
 	*iter = *kofi_cursor_iter(&op->cur);
 	iov_iter_truncate(iter, min_t(u64, left, op->chunk_max));
 	return iov_iter_count(iter);
@@ -224,8 +224,8 @@ static int rxm_write_next(struct rxm_ctrl *ctrl)
 
 	do {
 		rma.len = rxm_write_chunk(op, &iter);
-		rma.addr = op->target.mem[op->piece].addr + op->piece_off;
-		rma.key = op->target.mem[op->piece].key;
+		rma.addr = op->target.mem[op->mem_no].addr + op->mem_off;
+		rma.key = op->target.mem[op->mem_no].key;
 		err = fi_writemsg(ctrl->conn->msg, &msg, 0);
 	} while (err == -EMSGSIZE && rxm_chunk_less(&op->chunk_max, rma.len));
 	return err;
@@ -244,7 +244,7 @@ static void rxm_write_done(struct rxm_ctrl *ctrl, int err)
 		rxm_rndv_end(op);
 		return;
 	}
-	op->piece_off += n;
+	op->mem_off += n;
 	kofi_cursor_used(&op->cur, n);
 	rxm_write_go(op);
 }
@@ -285,8 +285,8 @@ int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h)
 	}
 	memcpy(&op->target, h + 1, sizeof(op->target));
 	op->done.msg_id = h->msg_id;
-	op->piece = 0;
-	op->piece_off = 0;
+	op->mem_no = 0;
+	op->mem_off = 0;
 	op->chunk_max = rxm_chunk_most(c->ep);
 	rxm_write_go(op);
 	return 0;

@@ -382,8 +382,8 @@ static void rxm_message_place(struct rxm_buf *buf)
 		break;
 	case RXM_RNDV_REQ:
 		rxm_buf_asks(buf);
-		buf->piece = 0;
-		buf->piece_off = 0;
+		buf->mem_no = 0;
+		buf->mem_off = 0;
 		buf->chunk_max = rxm_chunk_most(buf->conn->ep);
 		buf->left = buf->op ? min_t(u64, buf->msg.len,
 					    buf->op->cur.len) : 0;
@@ -572,7 +572,7 @@ static void rxm_answer_format(struct rxm_buf *buf, u8 type)
 	rxm_hdr_format(&buf->answer, type, 0, buf->hdr.msg_id);
 }
 
-/* The next piece of the sender's memory, as much as can be fetched at once */
+/* The next entry of the sender's memory, as much as can be fetched at once */
 static size_t rxm_fetch_chunk(struct rxm_buf *buf, struct iov_iter *iter,
 			      struct fi_rma_iov *rma)
 {
@@ -580,16 +580,16 @@ static size_t rxm_fetch_chunk(struct rxm_buf *buf, struct iov_iter *iter,
 	const struct rxm_mem *mem;
 	u64 n;
 
-	while (buf->piece_off == r->mem[buf->piece].len) {
-		buf->piece++;
-		buf->piece_off = 0;
+	while (buf->mem_off == r->mem[buf->mem_no].len) {
+		buf->mem_no++;
+		buf->mem_off = 0;
 	}
-	mem = &r->mem[buf->piece];
+	mem = &r->mem[buf->mem_no];
 	*iter = *kofi_cursor_iter(&buf->op->cur);
-	n = min3(buf->left, mem->len - buf->piece_off, (u64)buf->chunk_max);
+	n = min3(buf->left, mem->len - buf->mem_off, (u64)buf->chunk_max);
 	iov_iter_truncate(iter, n);
 	*rma = (struct fi_rma_iov) {
-		.addr = mem->addr + buf->piece_off,
+		.addr = mem->addr + buf->mem_off,
 		.len = iov_iter_count(iter),
 		.key = mem->key,
 	};
@@ -627,7 +627,7 @@ static void rxm_fetch_done(struct rxm_ctrl *ctrl, int err)
 		rxm_buf_release(buf);
 	} else {
 		kofi_cursor_used(&buf->op->cur, buf->chunk);
-		buf->piece_off += buf->chunk;
+		buf->mem_off += buf->chunk;
 		buf->left -= buf->chunk;
 		rxm_fetch_go(buf);
 	}

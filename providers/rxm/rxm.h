@@ -373,8 +373,8 @@ enum rxm_how {
  * @call: RXM_OP_ATOMIC, ...
  * @datatype: enum fi_datatype
  * @op: enum fi_op
- * @count: pieces of the peer's memory
- * @pieces: pieces of @out; 0: @inject is used
+ * @count: entries of the peer's memory
+ * @nr_out: entries of @out; 0: @inject is used
  * @len: bytes of operands, and of what they are compared with
  * @out: where these are
  * @inject: or a copy
@@ -384,7 +384,7 @@ struct rxm_atomic {
 	u8		datatype;
 	u8		op;
 	u8		count;
-	unsigned int	pieces;
+	unsigned int	nr_out;
 	size_t		len;
 	union {
 		struct kvec	out[RXM_IOV_MAX];
@@ -423,14 +423,14 @@ struct rxm_atomic {
  * @nr_sgl: entries of it
  * @atomic: of atomic operations; NULL on an endpoint without them
  * @rma: the peer's memory, of reads and writes
- * @nr_rma: pieces of it
+ * @nr_rma: entries of it
  * @hdr: of its packet
  * @rndv: behind that
  * @inject: payload that was copied
  * @done: tells the peer that its memory has been written
  * @target: memory of the peer that is to be written
- * @piece: of @target that is being written
- * @piece_off: bytes of it that have been
+ * @mem_no: of @target that is being written
+ * @mem_off: bytes of it that have been
  * @chunk_max: most bytes of a write
  * @cur: where the bytes are; of an atomic operation, where the result goes
  */
@@ -474,8 +474,8 @@ struct rxm_op {
 	};
 	struct rxm_hdr		done;
 	struct rxm_rndv		target;
-	unsigned int		piece;
-	u64			piece_off;
+	unsigned int		mem_no;
+	u64			mem_off;
 	size_t			chunk_max;
 	struct kofi_cursor	cur;	/* last: see kofi_cursor_size() */
 };
@@ -507,8 +507,8 @@ enum rxm_access {
  * @left: bytes to be fetched
  * @chunk: bytes of the fetch under way
  * @chunk_max: most bytes of one
- * @piece: of the sender's memory
- * @piece_off: bytes of it that have been fetched
+ * @mem_no: of the sender's memory
+ * @mem_off: bytes of it that have been fetched
  * @answer: sent back
  * @rsp: behind it
  * @result: bytes of @data behind that, of an atomic operation
@@ -535,8 +535,8 @@ struct rxm_buf {
 	u64			left;
 	size_t			chunk;
 	size_t			chunk_max;
-	unsigned int		piece;
-	u64			piece_off;
+	unsigned int		mem_no;
+	u64			mem_off;
 	struct rxm_hdr		answer;
 	struct rxm_atomic_rsp	rsp;
 	size_t			result;
@@ -566,7 +566,7 @@ static inline size_t rxm_chunk_most(const struct rxm_ep *ep)
 	return min_t(size_t, RXM_MSG_MAX, ep->info->ep_attr->max_msg_size);
 }
 
-/* One of @len bytes was too long, or in too many pieces, for the provider below. */
+/* One of @len bytes was too long, or in too many segments, for the provider below. */
 static inline bool rxm_chunk_less(size_t *max, size_t len)
 {
 	*max = max_t(size_t, len / 2, 1);
@@ -584,7 +584,7 @@ static inline int rxm_wc_err(const struct rxm_conn *c,
 
 /*
  * Is there no receive for what the peer is to send us, behind its requests: answers, or
- * what we fetch? With c->lock: a request of ours may be sent while the last receive is
+ * what we fetch? With c->lock: a request may be sent while the last receive is
  * used up, and the later of the two sees the other.
  */
 static inline bool rxm_rx_lacks(const struct rxm_conn *c)
@@ -679,7 +679,7 @@ int rxm_grant_send(struct rxm_conn *c);
  * @tagged: it has a tag
  * @tag: the tag
  * @rma: the peer's memory, of reads and writes
- * @nr_rma: pieces of it
+ * @nr_rma: entries of it
  * @atomic: of an atomic operation
  */
 struct rxm_post {
