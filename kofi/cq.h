@@ -305,6 +305,15 @@ static __always_inline void kofi_cq_pop(struct kofi_cq *cq, u32 n)
 	smp_mb();	/* that, before a look at waiting; see kofi_cq_wait_slot() */
 }
 
+/* A ring that begins again where it began stays in the cache. With the lock */
+static __always_inline void kofi_cq_rewind(struct kofi_cq *cq)
+{
+	if (cq->head == cq->tail) {
+		cq->first = 0;
+		cq->next = 0;
+	}
+}
+
 /*
  * The lock, and while it is held bottom halves off where that lets a softirq
  * run at once, rather than in ksoftirqd, when they are switched on again: that
@@ -411,11 +420,8 @@ static __always_inline void kofi_cq_exit(struct kofi_cq *cq)
 /* The same, with the lock, for one who has gone through the ring */
 static __always_inline void kofi_cq_leave(struct kofi_cq *cq)
 {
-	/* a ring that begins again where it began stays in the cache */
-	if (cq->done && cq->head == cq->tail) {
-		cq->first = 0;
-		cq->next = 0;
-	}
+	if (cq->done)
+		kofi_cq_rewind(cq);
 	kofi_cq_exit(cq);
 	if (cq->flushers)
 		wake_up_all(&cq->flush_wait);

@@ -110,6 +110,7 @@ static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
 	}
 	if (n) {
 		kofi_cq_pop(cq, n);
+		kofi_cq_rewind(cq);
 		kofi_cq_freed(cq);
 		ret = n;
 	} else if (!filled) {
@@ -234,6 +235,7 @@ ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
 				kofi_cq_err_source(kcq, wc, &in, buf);
 			kcq->errors--;
 			kofi_cq_pop(kcq, 1);
+			kofi_cq_rewind(kcq);
 			kofi_cq_freed(kcq);
 			ret = 1;
 		}

@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "../../../kofi/cq.h"
 #include "fake.h"
 #include "queues.h"
 
@@ -162,7 +163,14 @@ static void cq_open_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_cq_open(NULL, NULL, &cq, NULL));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			fi_cq_open(t->world->domain, NULL, NULL, NULL));
+	/* any CPU, unless one was named */
+	attr = (struct fi_cq_attr){ .flags = FI_AFFINITY };
+	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->world->domain, &attr, &cq,
+					    NULL));
+	KUNIT_EXPECT_EQ(test, 0, container_of(cq, struct kofi_cq, cq)->cpu);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));
 	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->world->domain, NULL, &cq, NULL));
+	KUNIT_EXPECT_EQ(test, -1, container_of(cq, struct kofi_cq, cq)->cpu);
 	KUNIT_EXPECT_EQ(test, -EINVAL, kofi_cq_poll(cq, 1));
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_cq_signal(cq));
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_cq_read(cq, NULL, 1));
@@ -276,26 +284,54 @@ static void cq_error_test(struct kunit *test)
 	cq_close(test);
 }
 
-/* Round and round a ring whose size is no power of two */
+/* Read so many entries; contexts count from @out. */
+static unsigned long cq_read_counted(struct kunit *test, size_t count,
+				     unsigned long out)
+{
+	struct cq_test *t = test->priv;
+	struct fi_cq_entry entry[5];
+	ssize_t i, n = fi_cq_read(t->cq, entry, count);
+
+	KUNIT_ASSERT_EQ(test, n, count);
+	for (i = 0; i < n; i++, out++)
+		KUNIT_EXPECT_PTR_EQ(test, (void *)out, entry[i].op_context);
+	return out;
+}
+
+/*
+ * Round and round a ring whose size is no power of two: one entry or more stays
+ * there.
+ */
 static void cq_wrap_test(struct kunit *test)
 {
 	struct cq_test *t = test->priv;
 	struct fi_cq_attr attr = { .size = 5 };
-	struct fi_cq_entry entry[5];
+	struct fi_cq_err_entry err = {};
 	unsigned long in = 1, out = 1;
-	ssize_t n;
+	struct kofi_cq *cq;
+	bool wrapped = false;
 	int i, j;
 
 	cq_open(test, &attr, NULL, 0);
+	cq = container_of(t->cq, struct kofi_cq, cq);
+	cq_receive(test, t->kep, (void *)in++, 0);
 	for (i = 0; i < 100; i++) {
-		for (j = 0; j <= i % 5; j++)
+		for (j = 0; j <= i % 4; j++)
 			cq_receive(test, t->kep, (void *)in++, 0);
-		while ((n = fi_cq_read(t->cq, entry, 1 + i % 3)) > 0)
-			for (j = 0; j < n; j++, out++)
-				KUNIT_EXPECT_PTR_EQ(test, (void *)out,
-						    entry[j].op_context);
-		KUNIT_EXPECT_EQ(test, in, out);
+		wrapped |= cq->next < cq->first;
+		while (in - out > 1)
+			out = cq_read_counted(test, min(1UL + i % 3,
+							in - out - 1), out);
 	}
+	KUNIT_EXPECT_TRUE(test, wrapped);
+	/* a queue that is empty begins where it began */
+	out = cq_read_counted(test, 1, out);
+	KUNIT_EXPECT_EQ(test, cq->first, 0);
+	cq_receive(test, t->kep, (void *)in++, EIO);
+	cq_receive(test, t->kep, (void *)in++, EIO);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, fi_cq_readerr(t->cq, &err, 0), 1);
+	KUNIT_EXPECT_EQ(test, cq->first, 0);
 	cq_close(test);
 }
 
