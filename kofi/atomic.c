@@ -79,7 +79,7 @@ int fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 	int ret;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !attr)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !attr)
 		return -EINVAL;
 	if (flags && flags != FI_FETCH_ATOMIC && flags != FI_COMPARE_ATOMIC)
 		return -FI_EBADFLAGS;
@@ -105,16 +105,20 @@ EXPORT_SYMBOL_GPL(fi_query_atomic);
  * What fi_atomicvalid() and its kin are: the domain's answer.
  *
  * Context: any.
- * Return: 0; -EOPNOTSUPP; -ENOSYS for an endpoint without atomic operations.
+ * Return: 0; -EINVAL for what is no endpoint, or no place; -EOPNOTSUPP; -ENOSYS for
+ * an endpoint without atomic operations.
  */
 int kofi_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype,
 		      enum fi_op op, u64 flags, size_t *count)
 {
 	const struct kofi_ep *kep = container_of(ep, struct kofi_ep, ep);
-	struct fid_domain *domain = &kep->domain->domain;
+	struct fid_domain *domain;
 	struct fi_atomic_attr attr;
 	int ret;
 
+	if (!kofi_ep_valid(ep) || !count)
+		return -EINVAL;
+	domain = &kep->domain->domain;
 	if (ep->atomic == &kofi_atomic_nosys || !domain->ops->query_atomic)
 		return -ENOSYS;
 	if (!(kep->info->caps & FI_ATOMIC) || !kofi_datatype_size(datatype) ||

@@ -740,7 +740,7 @@ int fi_av_open(struct fid_domain *domain, const struct fi_av_attr *attr,
 	int ret;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !av)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !av)
 		return -EINVAL;
 	kdomain = container_of(domain, struct kofi_domain, domain);
 	ret = kofi_av_check(kdomain, a);

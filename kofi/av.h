@@ -9,6 +9,8 @@
 
 #include <linux/kofi/lib.h>
 
+#include "internal.h"
+
 /**
  * struct kofi_peer - an address
  * @node: in the vector's hash table
@@ -71,7 +73,7 @@ static inline struct kofi_av *kofi_av(struct fid_av *av)
 
 static inline bool kofi_av_valid(const struct fid_av *av)
 {
-	return av && av->fid.fclass == FI_CLASS_AV;
+	return kofi_fid_class(&av->fid) == FI_CLASS_AV;
 }
 
 static inline struct kofi_peer *kofi_av_find(struct kofi_av *av,

@@ -21,19 +21,17 @@
 
 static bool kofi_cm_is_ep(const struct fid_ep *ep)
 {
-	return ep && ep->fid.fclass == FI_CLASS_EP;
+	return kofi_fid_class(&ep->fid) == FI_CLASS_EP;
 }
 
 static bool kofi_cm_is_pep(const struct fid_pep *pep)
 {
-	return pep && pep->fid.fclass == FI_CLASS_PEP;
+	return kofi_fid_class(&pep->fid) == FI_CLASS_PEP;
 }
 
 static const struct fi_ops_cm *kofi_cm_ops(fid_t fid)
 {
-	if (!fid)
-		return NULL;
-	switch (fid->fclass) {
+	switch (kofi_fid_class(fid)) {
 	case FI_CLASS_EP:
 		return container_of(fid, struct fid_ep, fid)->cm;
 	case FI_CLASS_PEP:
@@ -46,7 +44,7 @@ static const struct fi_ops_cm *kofi_cm_ops(fid_t fid)
 /* A scalable endpoint has nothing but a name. */
 static const struct fi_ops_cm *kofi_cm_name_ops(fid_t fid)
 {
-	return fid && fid->fclass == FI_CLASS_SEP ?
+	return kofi_fid_class(fid) == FI_CLASS_SEP ?
 	       container_of(fid, struct fid_ep, fid)->cm : kofi_cm_ops(fid);
 }
 

@@ -18,7 +18,7 @@ static struct kofi_cntr *kofi_cntr(struct fid_cntr *cntr)
 
 static bool kofi_cntr_valid(const struct fid_cntr *cntr)
 {
-	return cntr && cntr->fid.fclass == FI_CLASS_CNTR;
+	return kofi_fid_class(&cntr->fid) == FI_CLASS_CNTR;
 }
 
 /* Change one of the two numbers. */
@@ -312,7 +312,7 @@ int fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 	int ret;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !cntr ||
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !cntr ||
 	    (a->events != FI_CNTR_EVENTS_COMP &&
 	     a->events != FI_CNTR_EVENTS_BYTES))
 		return -EINVAL;

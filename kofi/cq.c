@@ -507,7 +507,7 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	int ret;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !cq)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !cq)
 		return -EINVAL;
 	if (!attr)
 		attr = &defaults;

@@ -265,7 +265,7 @@ static inline struct kofi_cq *kofi_cq(struct fid_cq *cq)
 
 static inline bool kofi_cq_valid(const struct fid_cq *cq)
 {
-	return cq && cq->fid.fclass == FI_CLASS_CQ;
+	return kofi_fid_class(&cq->fid) == FI_CLASS_CQ;
 }
 
 static inline bool kofi_cq_reads(const struct fid_cq *cq)

@@ -312,7 +312,7 @@ int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	int ret;
 
 	might_sleep();
-	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !domain)
+	if (kofi_fid_class(&fabric->fid) != FI_CLASS_FABRIC || !info || !domain)
 		return -EINVAL;
 	kfabric = container_of(fabric, struct kofi_fabric, fabric);
 	if (!kofi_info_usable(info, kfabric))
@@ -374,7 +374,7 @@ int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags)
 	struct kofi_domain *dom;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN)
 		return -EINVAL;
 	dom = container_of(domain, struct kofi_domain, domain);
 	return kofi_eq_bind(&dom->eq, dom->fabric, eq, flags);
@@ -411,11 +411,11 @@ EXPORT_SYMBOL_GPL(kofi_domain_notify);
  *
  * Context: any. The device stays while the domain is open.
  * Return: the device to map memory for, NULL if the CPU moves the data or
- * @domain is NULL.
+ * @domain is none.
  */
 struct device *kofi_domain_device(struct fid_domain *domain)
 {
-	if (!domain)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN)
 		return NULL;
 	return container_of(domain, struct kofi_domain, domain)->dev;
 }
@@ -430,11 +430,11 @@ EXPORT_SYMBOL_GPL(kofi_domain_device);
  * domain is.
  *
  * Context: any.
- * Return: the fabric; NULL if @domain is NULL.
+ * Return: the fabric; NULL if @domain is none.
  */
 struct fid_fabric *kofi_domain_fabric(struct fid_domain *domain)
 {
-	if (!domain)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN)
 		return NULL;
 	return &container_of(domain, struct kofi_domain, domain)->fabric->fabric;
 }
@@ -449,7 +449,7 @@ EXPORT_SYMBOL_GPL(kofi_domain_fabric);
  */
 int kofi_domain_node(struct fid_domain *domain)
 {
-	if (!domain)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN)
 		return NUMA_NO_NODE;
 	return container_of(domain, struct kofi_domain, domain)->node;
 }
@@ -465,7 +465,7 @@ EXPORT_SYMBOL_GPL(kofi_domain_node);
  *
  * Context: any.
  * Return: a constant set; NULL if the device has no such vector, or @domain is
- * NULL. A domain without a device has any number of them.
+ * none. A domain without a device has any number of them.
  */
 const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 					      int vector)
@@ -473,7 +473,7 @@ const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 	int node = kofi_domain_node(domain);
 	unsigned int vectors;
 
-	if (!domain || vector < 0)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || vector < 0)
 		return NULL;
 	vectors = container_of(domain, struct kofi_domain, domain)->vectors;
 	if (vectors && vector >= vectors)

@@ -384,7 +384,7 @@ int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 	int ret;
 
 	might_sleep();
-	if (!kofi_ep_valid(ep) || !bfid)
+	if (!kofi_ep_valid(ep) || kofi_fid_class(bfid) == FI_CLASS_UNSPEC)
 		return -EINVAL;
 
 	mutex_lock(&kep->config);
@@ -535,7 +535,7 @@ int fi_enable(struct fid_ep *ep)
 	int ret;
 
 	might_sleep();
-	if (ep && ep->fid.fclass == FI_CLASS_SEP)
+	if (kofi_fid_class(&ep->fid) == FI_CLASS_SEP)
 		return kofi_sep_enable(ep);
 	if (!kofi_ep_valid(ep))
 		return -EINVAL;
@@ -852,7 +852,7 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 	int ret;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !ep)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !info || !ep)
 		return -EINVAL;
 	fabric = container_of(domain, struct kofi_domain, domain)->fabric;
 	if (!kofi_info_usable(info, fabric))

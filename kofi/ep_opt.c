@@ -20,9 +20,7 @@
 
 static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
 {
-	if (!fid)
-		return NULL;
-	switch (fid->fclass) {
+	switch (kofi_fid_class(fid)) {
 	case FI_CLASS_EP:
 	case FI_CLASS_SRX_CTX:
 		return container_of(fid, struct fid_ep, fid)->ops;

@@ -43,7 +43,7 @@ static struct kofi_eq *kofi_eq(struct fid_eq *eq)
 
 static bool kofi_eq_valid(const struct fid_eq *eq)
 {
-	return eq && eq->fid.fclass == FI_CLASS_EQ;
+	return kofi_fid_class(&eq->fid) == FI_CLASS_EQ;
 }
 
 static void kofi_eq_copied_release(struct kofi_event *ev)
@@ -647,7 +647,7 @@ int kofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	int ret;
 
 	might_sleep();
-	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !eq)
+	if (kofi_fid_class(&fabric->fid) != FI_CLASS_FABRIC || !eq)
 		return -EINVAL;
 	if (a->flags & ~(FI_WRITE | FI_AFFINITY))
 		return -FI_EBADFLAGS;
@@ -735,7 +735,7 @@ int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
 {
 	struct kofi_eq *eq;
 
-	if (!bfid || bfid->fclass != FI_CLASS_EQ)
+	if (kofi_fid_class(bfid) != FI_CLASS_EQ)
 		return -EINVAL;
 	if (flags)
 		return -FI_EBADFLAGS;

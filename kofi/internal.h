@@ -3,6 +3,8 @@
 #ifndef _KOFI_INTERNAL_H
 #define _KOFI_INTERNAL_H
 
+#include <linux/align.h>
+#include <linux/err.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>
@@ -24,7 +26,7 @@ void kofi_provider_load_known(enum fi_ep_type type);
 bool kofi_provider_allows(const char *filter, const char *name);
 #endif
 
-/* client.c: who hears of domains */
+/* client.c: clients that are notified of domains */
 
 int kofi_client_start(void);	/* at module load */
 void kofi_client_stop(void);
@@ -57,6 +59,22 @@ void kofi_obj_exit(struct kofi_obj *obj);
 struct kofi_obj *kofi_obj_inspect(u32 *id);
 struct kofi_obj *kofi_obj_find(const struct fi_fid *fid, size_t fclass);
 void kofi_obj_seen(struct kofi_obj *obj);
+
+/* Can it be the address of an object? NULL and errors are none. */
+static inline bool kofi_fid_may_be(const struct fi_fid *fid)
+{
+	return (unsigned long)fid >= PAGE_SIZE && !IS_ERR(fid) &&
+	       IS_ALIGNED((unsigned long)fid, __alignof__(*fid));
+}
+
+/*
+ * What an object of a caller is: none for what can be no address of one, which is not
+ * followed. A fid is the first of each object.
+ */
+static inline size_t kofi_fid_class(const struct fi_fid *fid)
+{
+	return kofi_fid_may_be(fid) ? fid->fclass : FI_CLASS_UNSPEC;
+}
 
 /*
  * Network namespace of the calling task; NULL if the task is exiting and has
@@ -109,13 +127,14 @@ static inline struct kofi_ep *kofi_ep(struct fid_ep *ep)
 
 static inline bool kofi_fid_is_ep(const struct fi_fid *fid)
 {
-	return fid && (fid->fclass == FI_CLASS_EP ||
-		       fid->fclass == FI_CLASS_SRX_CTX);
+	size_t fclass = kofi_fid_class(fid);
+
+	return fclass == FI_CLASS_EP || fclass == FI_CLASS_SRX_CTX;
 }
 
 static inline bool kofi_ep_valid(const struct fid_ep *ep)
 {
-	return ep && kofi_fid_is_ep(&ep->fid);
+	return kofi_fid_is_ep(&ep->fid);
 }
 
 static inline bool kofi_ep_is_srx(const struct kofi_ep *ep)

@@ -416,7 +416,7 @@ int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 	int err;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !attr || !mr)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !attr || !mr)
 		return -EINVAL;
 	if (attr->offset || attr->auth_key_size || !attr->access ||
 	    attr->access & ~KOFI_MR_ACCESS)
@@ -510,7 +510,8 @@ EXPORT_SYMBOL_GPL(fi_mr_reg);
 int fi_mr_bind(struct fid_mr *mr, struct fi_fid *bfid, u64 flags)
 {
 	might_sleep();
-	if (!kofi_mr_valid(mr) || !bfid || !mr->fid.ops->bind)
+	if (!kofi_mr_valid(mr) || kofi_fid_class(bfid) == FI_CLASS_UNSPEC ||
+	    !mr->fid.ops->bind)
 		return -EINVAL;
 	return mr->fid.ops->bind(&mr->fid, bfid, flags);
 }

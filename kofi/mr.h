@@ -30,7 +30,7 @@ static inline struct kofi_mr *kofi_mr(struct fid_mr *mr)
 
 static inline bool kofi_mr_valid(const struct fid_mr *mr)
 {
-	return mr && mr->fid.fclass == FI_CLASS_MR;
+	return kofi_fid_class(&mr->fid) == FI_CLASS_MR;
 }
 
 /**

@@ -633,7 +633,7 @@ struct fid_mr *kofi_mr_get(struct fid_ep *ep)
 	struct kofi_mr_share *share;
 	struct kofi_mr *mr;
 
-	if (!ep || ep->fid.fclass != FI_CLASS_EP)
+	if (kofi_fid_class(&ep->fid) != FI_CLASS_EP)
 		return NULL;
 	share = container_of(ep, struct kofi_ep, ep)->mr_share;
 	if (!share || READ_ONCE(share->closed))

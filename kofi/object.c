@@ -260,7 +260,7 @@ int fi_close(struct fi_fid *fid)
 	int ret;
 
 	might_sleep();
-	if (!fid || !fid->obj)
+	if (kofi_fid_class(fid) == FI_CLASS_UNSPEC || !fid->obj)
 		return -EINVAL;
 	obj = fid->obj;
 	if (obj->ops && obj->ops->waits_for_caller &&
@@ -306,7 +306,7 @@ EXPORT_SYMBOL_GPL(fi_close);
  */
 int fi_control(struct fi_fid *fid, int command, void *arg)
 {
-	if (!fid || !fid->ops)
+	if (kofi_fid_class(fid) == FI_CLASS_UNSPEC || !fid->ops)
 		return -EINVAL;
 	if (kofi_fid_is_ep(fid))
 		return kofi_ep_control(container_of(fid, struct kofi_ep, ep.fid),
@@ -335,7 +335,8 @@ int fi_open_ops(struct fi_fid *fid, const char *name, u64 flags, void **ops,
 		void *context)
 {
 	might_sleep();
-	if (!fid || !fid->ops || !name || !ops)
+	if (kofi_fid_class(fid) == FI_CLASS_UNSPEC || !fid->ops || !name ||
+	    !ops)
 		return -EINVAL;
 	if (!fid->ops->ops_open)
 		return -ENOSYS;
@@ -361,7 +362,8 @@ int fi_set_ops(struct fi_fid *fid, const char *name, u64 flags, void *ops,
 	       void *context)
 {
 	might_sleep();
-	if (!fid || !fid->ops || !name || !ops)
+	if (kofi_fid_class(fid) == FI_CLASS_UNSPEC || !fid->ops || !name ||
+	    !ops)
 		return -EINVAL;
 	if (!fid->ops->ops_set)
 		return -ENOSYS;

@@ -117,7 +117,7 @@ int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	int ret;
 
 	might_sleep();
-	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !info || !pep)
+	if (kofi_fid_class(&fabric->fid) != FI_CLASS_FABRIC || !info || !pep)
 		return -EINVAL;
 	kfabric = container_of(fabric, struct kofi_fabric, fabric);
 	if (!kofi_info_usable(info, kfabric) ||
@@ -157,7 +157,7 @@ int fi_pep_bind(struct fid_pep *pep, struct fi_fid *bfid, u64 flags)
 	struct kofi_pep *p;
 
 	might_sleep();
-	if (!pep || pep->fid.fclass != FI_CLASS_PEP)
+	if (kofi_fid_class(&pep->fid) != FI_CLASS_PEP)
 		return -EINVAL;
 	p = container_of(pep, struct kofi_pep, pep);
 	return kofi_eq_bind(&p->eq, p->fabric, bfid, flags);

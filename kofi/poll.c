@@ -72,7 +72,8 @@ static int kofi_fid_check(const struct fi_fid *fid, const struct kofi_obj *in)
 {
 	const struct kofi_obj *obj;
 
-	if (!fid || !fid->obj || !fid->obj->ops || !fid->obj->ops->pending)
+	if (kofi_fid_class(fid) == FI_CLASS_UNSPEC || !fid->obj ||
+	    !fid->obj->ops || !fid->obj->ops->pending)
 		return -EINVAL;
 	for (obj = fid->obj; obj; obj = obj->parent)
 		if (obj == in)
@@ -179,7 +180,7 @@ int kofi_wait_join(struct kofi_wait_link *link, struct fi_fid *fid,
 
 	if (wait_obj != FI_WAIT_SET)
 		return 0;
-	if (!wait_set || wait_set->fid.fclass != FI_CLASS_WAIT)
+	if (kofi_fid_class(&wait_set->fid) != FI_CLASS_WAIT)
 		return -EINVAL;
 	set = kofi_set(&wait_set->fid);
 	if (set->obj.parent != &fabric->obj)
@@ -252,7 +253,7 @@ int fi_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
 	int ret;
 
 	might_sleep();
-	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || !waitset ||
+	if (kofi_fid_class(&fabric->fid) != FI_CLASS_FABRIC || !waitset ||
 	    wait_obj == FI_WAIT_SET)
 		return -EINVAL;
 	if (attr && attr->flags)
@@ -293,7 +294,7 @@ int fi_wait(struct fid_wait *waitset, int timeout)
 	long left;
 
 	might_sleep();
-	if (!waitset || waitset->fid.fclass != FI_CLASS_WAIT)
+	if (kofi_fid_class(&waitset->fid) != FI_CLASS_WAIT)
 		return -EINVAL;
 	set = kofi_set(&waitset->fid);
 	if (!kofi_obj_get(&set->obj))
@@ -329,7 +330,7 @@ int fi_trywait(struct fid_fabric *fabric, struct fi_fid **fids, int count)
 	enum fi_wait_obj wait_obj;
 	int i, ret;
 
-	if (!fabric || fabric->fid.fclass != FI_CLASS_FABRIC || count < 0 ||
+	if (kofi_fid_class(&fabric->fid) != FI_CLASS_FABRIC || count < 0 ||
 	    (count && !fids))
 		return -EINVAL;
 	for (i = 0; i < count; i++) {
@@ -356,7 +357,7 @@ static const struct fi_ops kofi_poll_set_ops = {
 
 static bool kofi_poll_valid(const struct fid_poll *pollset)
 {
-	return pollset && pollset->fid.fclass == FI_CLASS_POLL;
+	return kofi_fid_class(&pollset->fid) == FI_CLASS_POLL;
 }
 
 /**
@@ -377,7 +378,7 @@ int fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
 	struct kofi_set *set;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !pollset)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !pollset)
 		return -EINVAL;
 	if (attr && attr->flags)
 		return -FI_EBADFLAGS;
@@ -397,15 +398,15 @@ static int kofi_poll_check(const struct kofi_obj *domain,
 {
 	const struct kofi_cq *cq;
 
-	if (fid && fid->fclass == FI_CLASS_WAIT)
+	if (kofi_fid_class(fid) == FI_CLASS_WAIT)
 		return -EINVAL;
-	if (fid && fid->fclass == FI_CLASS_CQ) {
+	if (kofi_fid_class(fid) == FI_CLASS_CQ) {
 		cq = container_of(fid, struct kofi_cq, cq.fid);
 		/* Other queues call back by themselves. */
 		if (cq->done && cq->poll != KOFI_POLL_DIRECT)
 			return -EINVAL;
 	}
-	return kofi_fid_check(fid, fid && fid->fclass == FI_CLASS_EQ ?
+	return kofi_fid_check(fid, kofi_fid_class(fid) == FI_CLASS_EQ ?
 				   domain->parent : domain);
 }
 
@@ -498,7 +499,7 @@ int fi_poll_del(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags)
 	struct kofi_set *set;
 
 	might_sleep();
-	if (!kofi_poll_valid(pollset) || !event_fid)
+	if (!kofi_poll_valid(pollset) || !kofi_fid_may_be(event_fid))
 		return -EINVAL;
 	if (flags)
 		return -FI_EBADFLAGS;

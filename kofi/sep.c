@@ -88,7 +88,7 @@ static struct kofi_sep *kofi_sep(const struct fid_ep *fid)
 
 static bool kofi_sep_valid(const struct fid_ep *fid)
 {
-	return fid && fid->fid.fclass == FI_CLASS_SEP;
+	return kofi_fid_class(&fid->fid) == FI_CLASS_SEP;
 }
 
 static void kofi_sep_lock(struct kofi_sep *sep)
@@ -401,7 +401,7 @@ int fi_scalable_ep_bind(struct fid_ep *fid, struct fi_fid *bfid, u64 flags)
 	int err = 0;
 
 	might_sleep();
-	if (!kofi_sep_valid(fid) || !bfid || bfid->fclass != FI_CLASS_AV)
+	if (!kofi_sep_valid(fid) || kofi_fid_class(bfid) != FI_CLASS_AV)
 		return -EINVAL;
 	if (flags)
 		return -FI_EBADFLAGS;
@@ -519,7 +519,7 @@ int fi_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 	int err;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !info || !fid)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !info || !fid)
 		return -EINVAL;
 	dom = container_of(domain, struct kofi_domain, domain);
 	if (!kofi_info_usable(info, dom->fabric))

@@ -401,7 +401,8 @@ static bool kofi_str_fid(struct seq_buf *s, const struct fi_fid *fid)
 	size_t room;
 	char *at;
 
-	if (!fid || !fid->ops || !fid->ops->tostr)
+	if (kofi_fid_class(fid) == FI_CLASS_UNSPEC || !fid->ops ||
+	    !fid->ops->tostr)
 		return false;
 	room = seq_buf_get_buf(s, &at);
 	if (!room || fid->ops->tostr(fid, at, room) < 0)
@@ -473,8 +474,7 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 
 	if ((unsigned int)type < ARRAY_SIZE(kofi_types))
 		f = &kofi_types[type];
-	if (type == FI_TYPE_FID &&
-	    ((const struct fi_fid *)data)->fclass == FI_CLASS_NIC)
+	if (type == FI_TYPE_FID && kofi_fid_class(data) == FI_CLASS_NIC)
 		f = &nic;
 
 	if (type == FI_TYPE_VERSION)

@@ -211,7 +211,7 @@ int fi_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 	int ret;
 
 	might_sleep();
-	if (!domain || domain->fid.fclass != FI_CLASS_DOMAIN || !srx)
+	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN || !srx)
 		return -EINVAL;
 	if (attr)
 		rx = *attr;

@@ -228,7 +228,8 @@ static inline ssize_t fi_inject_atomic(struct fid_ep *ep, const void *buf,
  * @count: where the most elements of one operation go
  *
  * Context: any.
- * Return: 0; -EOPNOTSUPP; -ENOSYS for an endpoint without atomic operations.
+ * Return: 0; -EINVAL for what is no endpoint, or no place for the number; -EOPNOTSUPP;
+ * -ENOSYS for an endpoint without atomic operations.
  */
 static inline int fi_atomicvalid(struct fid_ep *ep, enum fi_datatype datatype,
 				 enum fi_op op, size_t *count)

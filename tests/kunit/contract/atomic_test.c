@@ -366,6 +366,50 @@ close:
 	at_close(test, t);
 }
 
+/* Segments that are said to be there, without a pointer to them */
+static void atomic_arrays(struct kunit *test)
+{
+	struct at_test *t = at_open(test, AT_BOTH);
+	struct fid_ep *ep = t->p->side[0].ep;
+	struct fi_ioc ioc = { t->old, 1 };
+	const struct fi_rma_ioc rma = {
+		.addr = t->addr, .count = 1, .key = t->key,
+	};
+	const struct fi_msg_atomic whole = {
+		.msg_iov = &ioc, .iov_count = 1, .rma_iov = &rma,
+		.rma_iov_count = 1, .datatype = FI_UINT64, .op = FI_CSWAP,
+	};
+	struct fi_msg_atomic no_peer = whole, no_operand = whole, store = whole;
+
+	no_peer.rma_iov = NULL;
+	no_operand.msg_iov = NULL;
+	store.op = FI_ATOMIC_WRITE;
+	store.msg_iov = NULL;
+	KUNIT_EXPECT_EQ(test, fi_atomicmsg(ep, &store, 0), -EINVAL);
+	store.msg_iov = &ioc;
+	store.rma_iov = NULL;
+	KUNIT_EXPECT_EQ(test, fi_atomicmsg(ep, &store, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_compare_atomicmsg(ep, &no_peer, &ioc, NULL, 1,
+						   &ioc, NULL, 1, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_compare_atomicmsg(ep, &no_operand, &ioc, NULL,
+						   1, &ioc, NULL, 1, 0),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_compare_atomicmsg(ep, &whole, NULL, NULL, 1,
+						   &ioc, NULL, 1, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_compare_atomicmsg(ep, &whole, &ioc, NULL, 1,
+						   NULL, NULL, 1, 0), -EINVAL);
+	no_peer.op = FI_SUM;
+	no_operand.op = FI_SUM;
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomicmsg(ep, &no_peer, &ioc, NULL, 1,
+						 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomicmsg(ep, &no_operand, &ioc, NULL, 1,
+						 0), -EINVAL);
+	no_operand.msg_iov = &ioc;
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomicmsg(ep, &no_operand, NULL, NULL, 1,
+						 0), -EINVAL);
+	at_close(test, t);
+}
+
 /* The two questions have the same answer, and posts heed it. */
 static void atomic_questions(struct kunit *test)
 {
@@ -416,6 +460,7 @@ static struct kunit_case contract_atomic_cases[] = {
 	KUNIT_CASE_PARAM(atomic_right_missing, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(atomic_range, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(atomic_arguments, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(atomic_arrays, ct_mode_gen_params),
 	KUNIT_CASE(atomic_questions),
 	{}
 };

@@ -315,6 +315,20 @@ static void tagged_multi_refused(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* Segments that are said to be there, without a pointer to them */
+static void tagged_arrays(struct kunit *test)
+{
+	struct tag_post send = { .msg.iov_count = 1 };
+	struct tag_post recv = { .msg.iov_count = 1, .recv = true };
+	struct ct_pair *p = tag_pair(test);
+
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, ct_op(p), tag_post_fn, &send),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 1, ct_op(p), tag_post_fn, &recv),
+			-EINVAL);
+	ct_pair_close(p);
+}
+
 static struct kunit_case contract_tagged_cases[] = {
 	KUNIT_CASE_PARAM(tagged_match, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_unexpected, ct_mode_gen_params),
@@ -324,6 +338,7 @@ static struct kunit_case contract_tagged_cases[] = {
 	KUNIT_CASE_PARAM(tagged_peek, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_multi, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_multi_refused, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(tagged_arrays, ct_mode_gen_params),
 	{}
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Pointers that are left out: every call refuses them, and follows none. */
+/* Pointers that are left out, or are no objects: every call refuses them, and follows none. */
 #include <linux/module.h>
 
 #include "fake.h"
@@ -30,7 +30,7 @@ struct null_test {
 	struct fi_eq_err_entry	eq_err;
 	struct fi_cq_err_entry	cq_err;
 	fi_addr_t		addr;
-	fid_t			fid;
+	void			*none;		/* instead of an object */
 	void			*ops;
 	size_t			len;
 	u32			event;
@@ -60,9 +60,19 @@ KUNIT_ARRAY_PARAM_DESC(null, null_cases, name);
 static void null_call_test(struct kunit *test)
 {
 	const struct null_case *c = test->param_value;
-	long want, got = c->call(test->priv, &want);
+	struct null_test *n = test->priv;
+	/* each is refused for one reason */
+	void *none[] = {
+		NULL, ERR_PTR(-EBUSY), (void *)0x10, (char *)n->world + 1,
+	};
+	long want, got;
+	int i;
 
-	KUNIT_EXPECT_EQ(test, want, got);
+	for (i = 0; i < ARRAY_SIZE(none); i++) {
+		n->none = none[i];
+		got = c->call(n, &want);
+		KUNIT_EXPECT_EQ_MSG(test, want, got, "value %d", i);
+	}
 }
 
 /* The provider opens none of its contexts here, so it needs not have any. */
