@@ -78,10 +78,21 @@ def warnings(flavour):
 
 
 def sparse():
-    worked, lines = build_lines("debug", "sparse", "C=2",
-                                "CF=-D__CHECK_ENDIAN__")
+    """All files, unless none has changed since it has found nothing."""
+    flags = ["C=2", "CF=-D__CHECK_ENDIAN__"]
+    files = [f for f in sources(".c", ".h", "") if f.parts[0] != "tools"]
+    key = digest(kernel.get("debug").kdir.name, output(["sparse", "--version"]),
+                 STRICT, *flags,
+                 *(f"{f} {digest((TOP / f).read_text(errors='replace'))}"
+                   for f in [*files, "Kbuild", "Kconfig", "Makefile"]))
+    clean = CACHE / "sparse"
+    if clean.exists() and clean.read_text() == key:
+        return []
+    worked, lines = build_lines("debug", "sparse", *flags)
     bad = [l for l in lines if re.match(r"[\w./-]+:\d+:\d+: ", l)
            and not l.startswith("/")]
+    if worked and not bad:
+        clean.write_text(key)
     return bad or ([] if worked else lines[-20:])
 
 

@@ -634,6 +634,7 @@ static struct kunit_case mr_model_cases[] = {
 
 struct kunit_suite kofi_mr_model_suite = {
 	.name		= "kofi_mr_model",
+	.attr.speed	= KUNIT_SPEED_SLOW,
 	.suite_init	= fake_suite_init,
 	.suite_exit	= fake_suite_exit,
 	.test_cases	= mr_model_cases,

@@ -177,6 +177,7 @@ static struct kunit_case rg_cases[] = {
 
 static struct kunit_suite rg_suite = {
 	.name = "rdm_regions",
+	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.test_cases = rg_cases,
 };

@@ -550,6 +550,7 @@ static struct kunit_case rm_cases[] = {
 
 static struct kunit_suite rm_suite = {
 	.name = "rdm_remote",
+	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.test_cases = rm_cases,
 };

@@ -460,6 +460,7 @@ static struct kunit_case sr_cases[] = {
 
 static struct kunit_suite sr_suite = {
 	.name = "rdm_source",
+	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.test_cases = sr_cases,
 };

@@ -206,6 +206,7 @@ static struct kunit_case srx_cases[] = {
 
 static struct kunit_suite srx_suite = {
 	.name = "rdm_srx",
+	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.test_cases = srx_cases,
 };

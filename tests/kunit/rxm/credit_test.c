@@ -444,6 +444,7 @@ static struct kunit_case rxc_cases[] = {
 
 static struct kunit_suite rxc_suite = {
 	.name = "rxm_credit",
+	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.init = rxc_init,
 	.exit = rxc_exit,

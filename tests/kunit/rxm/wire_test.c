@@ -386,6 +386,7 @@ static struct kunit_case rxm_wire_cases[] = {
 
 static struct kunit_suite rxm_wire_suite = {
 	.name = "rxm_wire",
+	.attr.speed = KUNIT_SPEED_SLOW,
 	.test_cases = rxm_wire_cases,
 };
 

@@ -69,19 +69,21 @@ faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
 load kofi_sock keepalive_idle=1000 || exit
 pairs="kofi_contract_stress stress_pairs"
 many="kofi_contract_many stress_connected"
+ms=3000
 # shellcheck disable=SC2086
 {
-	step none-fails faults $pairs 0 2000
+	if [ "$VM_SOAK" = 1 ]; then
+		ms=6000
+		step none-fails faults $pairs 0 2000
+		step connections-none-fails faults $many 0 2000
+	fi
+	step few-fail faults $pairs 1 $ms
 	cat /tmp/.step
-	step few-fail faults $pairs 1 6000
+	step many-fail faults $pairs 10 $ms
 	cat /tmp/.step
-	step many-fail faults $pairs 10 6000
+	step connections-few-fail faults $many 1 $ms
 	cat /tmp/.step
-	step connections-none-fails faults $many 0 2000
-	cat /tmp/.step
-	step connections-few-fail faults $many 1 6000
-	cat /tmp/.step
-	step connections-many-fail faults $many 10 6000
+	step connections-many-fail faults $many 10 $ms
 	cat /tmp/.step
 }
 

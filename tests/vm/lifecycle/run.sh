@@ -95,15 +95,15 @@ step not-theirs expect_status 1 kofi info -d v1
 two_connected() { in_two kofi stat ep | grep -q connected; }
 serve_one() { in_one grep -q ':B9E8 .* 0A ' /proc/net/tcp; }
 pair() {	# the same ports, in one and here, at the same time
-	timeout 60 ip netns exec one kofi pingpong -c >/tmp/one 2>&1 &
+	timeout 60 ip netns exec one kofi pingpong -c -I 4 >/tmp/one 2>&1 &
 	one=$!
-	timeout 60 kofi pingpong -c >/tmp/here 2>&1 &
+	timeout 60 kofi pingpong -c -I 4 >/tmp/here 2>&1 &
 	here=$!
 	retry serve_one || return
 	retry listens 47592 || return
-	timeout 60 ip netns exec two kofi pingpong -c 10.1.0.1 || return
+	timeout 60 ip netns exec two kofi pingpong -c -I 4 10.1.0.1 || return
 	kill -0 $here || return	# that one was not asked
-	timeout 60 kofi pingpong -c 127.0.0.1 || return
+	timeout 60 kofi pingpong -c -I 4 127.0.0.1 || return
 	wait $one || return
 	wait $here
 }

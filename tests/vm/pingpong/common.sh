@@ -9,7 +9,7 @@
 # where everything is slow, only among kernels.
 ALL="-e msg -c -I 2 -S all"
 ONE="-e msg -c -I 4 -S 65536"
-SPIN=$ALL
+SPIN="-e msg -c -I 1 -S all"
 RDM="-e rdm -c -I 1 -S all"
 DGRAM="-e dgram -c -I 4 -S all"
 BRIEF=
