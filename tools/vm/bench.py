@@ -62,6 +62,7 @@ WIDE = ">= 1.0"         # of longer ones
 VERBS = (">= 0.98", ">= 0.99")  # over an RDMA device, small and large ones
 STREAM = ">= 0.97"      # of reliable datagrams, of connected endpoints'
 USER = ">= 1.3"         # round trips, of those in user space
+ASLEEP = ">= 2.5"       # the same over connections, both with threads that sleep
 NONE = "== 0"           # allocations of ours
 SAME = "<= +0.02"       # context switches more than the raw socket's
 DATAGRAM = "<= 1.10"    # time of reliable datagrams, of connected ones
@@ -450,7 +451,7 @@ def against_user():
             found.append(Measure(
                 f"{kind} {text}, one at a time, against user space", "1/s",
                 [f"run sread {one}", f"user {one}"], rate(n),
-                USER if size == 64 else None))
+                ASLEEP if size == 64 else None))
         for size, text in SIZES[::2]:
             n = operations("icount", kind, WINDOW, size)
             what = words(kind, WINDOW, size, n)
