@@ -69,21 +69,21 @@ faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
 load kofi_sock keepalive_idle=1000 || exit
 pairs="kofi_contract_stress stress_pairs"
 many="kofi_contract_many stress_connected"
-ms=3000
+few=5000 many_ms=2500
 # shellcheck disable=SC2086
 {
 	if [ "$VM_SOAK" = 1 ]; then
-		ms=6000
+		few=6000 many_ms=6000
 		step none-fails faults $pairs 0 2000
 		step connections-none-fails faults $many 0 2000
 	fi
-	step few-fail faults $pairs 1 $ms
+	step few-fail faults $pairs 1 $few
 	cat /tmp/.step
-	step many-fail faults $pairs 10 $ms
+	step many-fail faults $pairs 10 $many_ms
 	cat /tmp/.step
-	step connections-few-fail faults $many 1 $ms
+	step connections-few-fail faults $many 1 $few
 	cat /tmp/.step
-	step connections-many-fail faults $many 10 $ms
+	step connections-many-fail faults $many 10 $many_ms
 	cat /tmp/.step
 }
 
