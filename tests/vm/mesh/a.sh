@@ -129,6 +129,8 @@ deaths() {	# PROVIDER DEVICE
 	remove_device "$2"
 }
 
-load kofi_sock kofi_verbs kofi_rxm || exit
+# Messages without a receive take no more than this of kofi_rxm: 128 buffers of 20 KiB in
+# each of four endpoints at most, which is less than the room.
+load kofi_sock kofi_verbs && load kofi_rxm held_bufs=64 || exit
 [ "$VM_BOOT" -gt 1 ] || each over
 each deaths
