@@ -47,7 +47,7 @@ map_there() {
 	nsenter --net=/run/netns/client sh -c '. "$VM/steps.sh"; map "$@"' sh "$@"
 }
 
-brief() { map_there s brief sock timeout=2; }
+brief() { map_there s brief sock timeout=$((2 * VM_SLOW)); }
 mapped() {
 	map_there m plain sock timeout=600 queues=2 && map n other verbs timeout=600 && brief &&
 		m=$(device m) && n=$(device n)
@@ -81,7 +81,7 @@ target_dies() { target_gone && both_are connecting && target_back && both_are li
 # Less than the time-out of m, and more than that of s
 link_down() {
 	s=$(device s)
-	retry state s live && direct /dev/zero "$s" && ip link set veth_target down &&
+	retry state s live && retry direct /dev/zero "$s" && ip link set veth_target down &&
 		retry state m connecting || return
 	expect_fail direct /dev/zero "$s" && state s failed || return
 	ip link set veth_target up && retry state m live && retry state s live &&

@@ -11,7 +11,7 @@ FILES=10000
 ALL=/tmp/all MNT=/tmp/mnt SRV=/tmp/srv
 
 setup() {	# PROVIDER ADDRESS
-	load "kofi_$1" kofi_blk kofi_blkt && configfs && backing disk 192 &&
+	load "kofi_$1" kofi_blk kofi_blkt && configfs && backing disk 384 &&
 		mkdir -p $MNT $SRV && volume disk && port "$1" "$2"
 }
 
@@ -33,7 +33,7 @@ compared() {	# MOUNT-COMMAND...
 # which all but the clock takes part in. The latter ends with 3 or 4 if there was a call
 # that this kernel has not, or for which the disk is too small.
 loaded() {	# STRESSOR,...: those that are left out
-	dbench -c /usr/share/dbench/client.txt -D $MNT -t 60 4 >/tmp/load 2>&1
+	dbench -c /usr/share/dbench/client.txt -D $MNT -t 60 2 >/tmp/load 2>&1
 	rc=$?
 	tail -1 /tmp/load
 	rm -rf $MNT/clients
