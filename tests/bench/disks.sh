@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 # Disks that are one device which does nothing, null_blk, at the far end of a
-# network: kofi_blk over either provider, and NVMe over TCP and RDMA as the kernel
-# has it. Each has one queue of as many requests, and no scheduler.
+# network: kofi_blk over either provider, and NVMe over TCP and RDMA and RNBD as the
+# kernel has them. Each has one queue of as many requests, and no scheduler.
 #
 #   sock verbs	kofi_blk
 #   tcp		nvme-tcp; sqflow is the same with disable_sqflow, so that the answer
 #		of a read is its data
 #   rdma	nvme-rdma
+#   rnbd	RNBD, whose target has a buffer for each request
 
 . "$VM/steps.sh"
 
@@ -48,6 +49,13 @@ kofi_disk() {		# PROVIDER
 	map "$1" far "$1" queues=1 && disk "$1" "$(device "$1")"
 }
 
+rnbd_disk() {
+	load rtrs_server sess_queue_depth=$depth rnbd_server rnbd_client || return
+	echo "sessname=bench path=ip:$VERBS device_path=$(cat /tmp/far.dev)" \
+		>/sys/class/rnbd-client/ctl/map_device &&
+		retry test -b /dev/rnbd0 && disk rnbd /dev/rnbd0
+}
+
 disk() {		# NAME DEVICE
 	echo "$2" >"/tmp/disk.$1" && echo none >"/sys/block/${2#/dev/}/queue/scheduler" &&
 		[ "$(ls "/sys/block/${2#/dev/}/mq")" = 0 ]
@@ -68,6 +76,7 @@ setup_disks() {
 	if wanted tcp; then nvme_disk tcp tcp $SOCK 4420 || return; fi
 	if wanted sqflow; then nvme_disk sqflow tcp $SOCK 4423 disable_sqflow || return; fi
 	if wanted rdma; then nvme_disk rdma rdma $VERBS 4424 || return; fi
+	if wanted rnbd; then rnbd_disk || return; fi
 }
 
 bench_disk() {		# WHERE KIND WINDOW SIZE COUNT

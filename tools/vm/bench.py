@@ -25,6 +25,7 @@ import statistics
 import host
 import kernel
 import plan
+import rnbd
 import scenario as scenarios
 from base import BUILD, CPUS, REPORT, TOP, Fail, clock, run, say
 from report import Report
@@ -71,7 +72,7 @@ FLAT = "<= 1.03"        # with many receives posted, of that with one
 EAGER = 16384           # bytes, up to here it is one packet
 OURS = "<= +250"        # instructions more than raw verbs, one end of a message
 MOUNT = ("<= 1.0", ">= 1.0")    # of the kernel's own 9p over TCP: time, bandwidth
-DISK = "<= 1.0"         # time of a request, of NVMe's
+DISK = "<= 1.0"         # time of a request, of NVMe's or RNBD's
 FRAME = "<= 0.91"       # of reads that have one frame less: 10 % more of them
 
 # Clients that do not use kOFI, and mounts
@@ -512,16 +513,19 @@ def mounts():
 def disk_cost(accel, other, size):
     """About what a request takes."""
     return {"uml": 15000 + (size if other == "rdma" else size / 4),
-            "icount": (70000 + 11 * size) if other == "rdma" else
+            "icount": (70000 + 11 * size) if other in ("rdma", "rnbd") else
                       (45000 + 2 * size)}[accel]
 
 
 def disks(accel):
-    """kofi_blk against the kernel's NVMe over the same transport."""
+    """kofi_blk against the kernel's NVMe over the same transport, and its RNBD."""
     found = []
     for ours, other, name in (("sock", "tcp", "nvme-tcp"),
                               ("sock", "sqflow", "nvme-tcp with disable_sqflow"),
-                              ("verbs", "rdma", "nvme-rdma")):
+                              ("verbs", "rdma", "nvme-rdma"),
+                              ("verbs", "rnbd", "rnbd")):
+        if (accel, other) == ("uml", "rnbd"):   # whose kernel has none
+            continue
         for kind, window, size, text in (
                 ("randread", 1, SMALL, "4 KiB"), ("randread", 32, SMALL, "4 KiB"),
                 ("randwrite", 1, SMALL, "4 KiB"), ("randwrite", 32, SMALL, "4 KiB"),
@@ -532,7 +536,7 @@ def disks(accel):
                 f"disk {kind} {text}, {window} at a time, against {name}", "us",
                 [f"disk {where} {kind} {window} {size} {n}"
                  for where in (ours, other)], microseconds(n),
-                FRAME if kind == "randread" else DISK))
+                FRAME if kind == "randread" and other != "rnbd" else DISK))
     return found
 
 
@@ -571,7 +575,10 @@ def machine(name, accel, wanted, pairs, report):
         kernels=flavour, timeout=str(900 + len(lines)), smp="1", mem="1024", leaks="no",
         icount="no" if accel == "uml" else "yes", modules=modules,
         programs=" ".join(programs))
-    r = scenarios.Run(s, kernel.get(flavour), report)
+    k = kernel.get(flavour)
+    if any(l.startswith("disk rnbd ") for l in lines):
+        s.built = rnbd.modules(k)
+    r = scenarios.Run(s, k, report)
     with host.pinned():
         plan.run_all([plan.Job(name, CPUS, r, r.where)], report)
     log = r.logs / "a.log"

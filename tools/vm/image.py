@@ -124,6 +124,8 @@ def payload(where, kernel, parts, programs=()):
         for f in with_dependencies(kernel, names):
             name = re.sub(r"\.ko.*", ".ko", f.name)
             (where / "stock" / name).write_bytes(unpacked(f))
+        for f in {f for part in parts for f in part.built}:
+            output(["strip", "-g", "-o", where / "stock" / f.name, f])
         for part in parts:
             (where / "parts" / part.name / "load").write_text("".join(
                 m.rstrip("?") + "\n" for m in part.modules if m[-1] != "?"

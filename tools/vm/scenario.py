@@ -66,6 +66,7 @@ class Scenario:
         self.soak = keys.get("soak", "").split()
         self.programs = keys.get("programs", "").split()
         self.modules = keys.get("modules", "").split()
+        self.built = []     # .ko files that are neither the kernel's nor ours
         self.leaks = keys.get("leaks", "yes") != "no"
         self.alone = keys.get("alone") == "yes"
         self.allow = keys.get("allow")
