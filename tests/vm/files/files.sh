@@ -37,7 +37,7 @@ loaded() {	# STRESSOR,...: those that are left out
 	rc=$?
 	tail -1 /tmp/load
 	rm -rf $MNT/clients
-	[ $rc = 0 ] || return
+	[ $rc = 0 ] || { tail -20 /tmp/load; return 1; }
 	stress-ng --class filesystem,io --seq 1 --timeout 1 --temp-path $MNT --verify \
 		--exclude "$1" --hdd-bytes 8m --iomix-bytes 8m --readahead-bytes 8m \
 		--seek-size 8m --fallocate-bytes 8m --copy-file-bytes 128m --fiemap-bytes 8m \
@@ -81,6 +81,8 @@ on_9p() {	# PROVIDER OF-USERSPACE ADDRESS
 	wait $server && rm -r $SRV/tree $SRV/sums
 }
 
+disk_gone() { losetup -d "$(cat /tmp/disk.dev)" && rm /tmp/disk.img; }
+
 told() {
 	step "$@"
 	cat /tmp/.step
@@ -89,7 +91,7 @@ told() {
 over() {	# PROVIDER OF-USERSPACE ADDRESS
 	step setup setup "$1" "$3" && step tree tree $ALL $FILES || return
 	told ext4 on_ext4 "$1"
-	step target-gone target_gone
+	step target-gone target_gone && disk_gone	# the file server has its memory
 	told 9p on_9p "$@"
 	step nothing-left retry no_objects
 	step rmmod modules_gone	# last: in User-mode Linux, KASAN does not forget modules
