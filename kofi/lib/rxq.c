@@ -74,6 +74,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	spin_lock_init(&q->lock);
 	q->ep = ep;
 	INIT_LIST_HEAD(&q->waiting);
+	INIT_LIST_HEAD(&q->given);
 	q->starved = 0;
 	q->free = (struct kofi_freelist) {};
 	timer_setup(&q->expire, kofi_rxq_expire, 0);
@@ -204,16 +205,33 @@ EXPORT_SYMBOL_GPL(kofi_rxmsg_adopt);
 
 /**
  * kofi_rxmsg_give - a message that waits has its receive
+ * @q: the queue
  * @rxmsg: the message
  * @op: the receive, on no list
  *
  * Context: any, with the lock of the queue.
  */
-void kofi_rxmsg_give(struct kofi_rxmsg *rxmsg, struct kofi_rxop *op)
+void kofi_rxmsg_give(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+		     struct kofi_rxop *op)
 {
 	op->ep = rxmsg->ep;
 	rxmsg->op = op;
+	if (!op->multi) {
+		op->canceled = false;
+		list_add_tail(&op->node, &q->given);
+	}
 	kofi_rxmsg_wake(rxmsg);
+}
+
+/* What the message has been given, which is on no list then; or NULL */
+static struct kofi_rxop *kofi_rxmsg_fetch(struct kofi_rxmsg *rxmsg)
+{
+	struct kofi_rxop *op = rxmsg->op;
+
+	rxmsg->op = NULL;
+	if (op && !op->multi)
+		list_del(&op->node);
+	return op;
 }
 
 /* --------------------------------------------------- parts of multi-receives */
@@ -330,7 +348,7 @@ static void kofi_rxq_feed(struct kofi_rxq *q)
 			continue;
 		kofi_rxmsg_unstarve(q, rxmsg);
 		if (!kofi_rxq_find(q, rxmsg, true, &op)) {
-			kofi_rxmsg_give(rxmsg, op);
+			kofi_rxmsg_give(q, rxmsg, op);
 			continue;
 		}
 		if (rxmsg->slot)
@@ -369,7 +387,7 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	if (rxmsg->slot)
 		kofi_rxq_feed(q);
 	if (rxmsg->op) {
-		swap(*op, rxmsg->op);
+		*op = kofi_rxmsg_fetch(rxmsg);
 	} else if (rxmsg->discard) {
 		rxmsg->discard = false;
 	} else if (rxmsg->expired) {
@@ -411,7 +429,7 @@ void kofi_rxq_rename(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	rxmsg->src = src;
 	if (!list_empty(&rxmsg->node) && kofi_rxmsg_open(rxmsg) &&
 	    !kofi_rxq_find(q, rxmsg, !q->starved, &op))
-		kofi_rxmsg_give(rxmsg, op);
+		kofi_rxmsg_give(q, rxmsg, op);
 	kofi_rxq_unlock(q, irq, bh);
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_rename);
@@ -645,7 +663,7 @@ static void kofi_rxq_return(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	/* others may have the parts behind it, and a claim was for this message */
 	if (op->multi)
 		kofi_rxq_report_part(q, op, &wc);
-	else if (q->closed || op->flags & FI_CLAIM)
+	else if (q->closed || op->canceled || op->flags & FI_CLAIM)
 		kofi_rxq_report_canceled(q, op);
 	else
 		kofi_rxq_offer(q, op);
@@ -656,8 +674,8 @@ static void kofi_rxq_return(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
  * @q: the queue
  * @rxmsg: the message, whether it waits or not
  *
- * A receive it has been given and not fetched is for others again; a part of a
- * multi-receive completes with ENOTCONN. Its wake is not called any more.
+ * A receive it has been given and not fetched is for others again, unless it was to
+ * be canceled meanwhile; a part of a multi-receive completes with ENOTCONN. Its wake is not called any more.
  * kofi_rxq_match() may be called for the next message.
  *
  * Context: any.
@@ -673,8 +691,7 @@ void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 	rxmsg->claimed = false;
 	rxmsg->discard = false;
 	rxmsg->expired = false;
-	op = rxmsg->op;
-	rxmsg->op = NULL;
+	op = kofi_rxmsg_fetch(rxmsg);
 	if (op)
 		kofi_rxq_return(q, rxmsg, op);
 	if (rxmsg->slot) {
@@ -685,6 +702,19 @@ void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_forget);
 
+/* A cancel that comes too late says that the receive ends: it is for no other message. */
+static void kofi_rxq_cancel_given(struct kofi_rxq *q, const void *context)
+{
+	struct kofi_rxop *op;
+
+	list_for_each_entry(op, &q->given, node) {
+		if (op->context == context && !op->canceled) {
+			op->canceled = true;
+			return;
+		}
+	}
+}
+
 /**
  * kofi_rxq_cancel - cancel a posted receive
  * @q: the queue
@@ -693,7 +723,8 @@ EXPORT_SYMBOL_GPL(kofi_rxq_forget);
  * Context: any.
  * Return: 0, it completes with ECANCELED, a multi-receive after the messages it
  * has taken; -ENOENT if none such waits for a message, which includes one that
- * a message has begun to fill.
+ * a message has been found for: that completes with the message, or with an error if its
+ * connection ends before.
  */
 int kofi_rxq_cancel(struct kofi_rxq *q, void *context)
 {
@@ -705,6 +736,8 @@ int kofi_rxq_cancel(struct kofi_rxq *q, void *context)
 	op = kofi_rxq_search(q, context);
 	if (op)
 		kofi_rxq_remove(q, op);
+	else
+		kofi_rxq_cancel_given(q, context);
 	kofi_rxq_unlock(q, irq, bh);
 	return op ? 0 : -ENOENT;
 }

@@ -17,7 +17,8 @@ struct kofi_rxop *kofi_rxq_oldest_of(struct kofi_rxq *q,
 struct kofi_rxop *kofi_rxq_oldest_any(struct kofi_rxq *q);
 struct kofi_rxop *kofi_rxq_search(struct kofi_rxq *q, const void *context);
 void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg);
-void kofi_rxmsg_give(struct kofi_rxmsg *rxmsg, struct kofi_rxop *op);
+void kofi_rxmsg_give(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
+		     struct kofi_rxop *op);
 int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		  struct kofi_rxop *multi, bool turn);
 void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op);

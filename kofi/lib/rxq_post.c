@@ -62,12 +62,12 @@ void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op)
 		if (!kofi_rxmsg_open(rxmsg) || !kofi_rxop_fits(op, rxmsg))
 			continue;
 		if (!multi) {
-			kofi_rxmsg_give(rxmsg, op);
+			kofi_rxmsg_give(q, rxmsg, op);
 			return;
 		}
 		if (kofi_rxq_part(q, rxmsg, op, !q->starved))
 			continue;
-		kofi_rxmsg_give(rxmsg, kofi_rxmsg_part(rxmsg));
+		kofi_rxmsg_give(q, rxmsg, kofi_rxmsg_part(rxmsg));
 		if (op->gone)
 			return;
 	}
@@ -91,7 +91,7 @@ static int kofi_rxq_claim(struct kofi_rxq *q, struct kofi_rxop *op)
 
 	if (!rxmsg)
 		return -EINVAL;
-	kofi_rxmsg_give(rxmsg, op);
+	kofi_rxmsg_give(q, rxmsg, op);
 	return 0;
 }
 

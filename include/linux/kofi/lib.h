@@ -624,7 +624,8 @@ static __always_inline int kofi_vec_walk(const struct fi_msg *msg,
  * @parts: multi-receive: messages that are being placed
  * @tagged: it is a tagged receive
  * @gone: multi-receive: no longer posted; the last part ends it
- * @canceled: multi-receive: it was not used up
+ * @canceled: it is not for another message: a multi-receive that was not used up, or
+ *	one that a message has been given and has not fetched
  * @cur: where the bytes go; with room for as many segments as the endpoint's
  *	iov_limit, those of a part for one
  */
@@ -729,7 +730,9 @@ struct kofi_rxmsg {
  * @bits: two to the power of it is the number of lists
  * @directed: receives may be for one sender
  * @waiting: struct kofi_rxmsg: messages that found none, oldest first
- * @starved: of these, those that have found a multi-receive and no slot
+ * @given: those that a message which waited has been given and has not fetched, but
+ *	for parts of multi-receives
+ * @starved: of @waiting, those that have found a multi-receive and no slot
  * @ops: all of them, each as long as the endpoint's iov_limit makes it
  * @expire: looks for messages that have waited too long
  */
@@ -747,6 +750,7 @@ struct kofi_rxq {
 	unsigned int		bits;
 	bool			directed;
 	struct list_head	waiting;
+	struct list_head	given;
 	unsigned int		starved;
 	void			*ops;
 	struct timer_list	expire;

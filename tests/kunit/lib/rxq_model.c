@@ -77,6 +77,10 @@ struct rxq_msg *rxq_starved(struct rxq_model *m)
 
 void rxq_wakes(struct rxq_model *m, struct rxq_msg *s, enum rxq_state state)
 {
+	if (state == RXQ_GIVEN) {
+		s->given = m->gives++;
+		s->recv->canceled = false;
+	}
 	rxq_order_remove(m, s);
 	s->claimed = false;
 	s->state = state;
@@ -190,4 +194,18 @@ void rxq_cancel_recv(struct rxq_model *m, struct rxq_recv *r)
 		rxq_expect_canceled(m, r);
 	if (r->multi)
 		rxq_feed(m);
+}
+
+/* The first of those that messages have been given and have not fetched */
+void rxq_cancel_given(struct rxq_model *m, const void *context)
+{
+	struct rxq_msg *s, *first = NULL;
+
+	for (s = m->msgs; s < m->msgs + m->nmsgs; s++)
+		if (s->state == RXQ_GIVEN && !s->recv->multi &&
+		    s->recv->context == context && !s->recv->canceled &&
+		    (!first || s->given < first->given))
+			first = s;
+	if (first)
+		first->recv->canceled = true;
 }

@@ -67,6 +67,7 @@ struct rxq_msg {
 	struct rxq_recv		*recv;
 	size_t			off;	/* its part of a multi-receive */
 	size_t			len;
+	u64			given;	/* which of the gives it was */
 	struct kofi_rxop	*op;
 };
 
@@ -94,6 +95,7 @@ struct rxq_model {
 	bool			source;
 	u64			seq;
 	u64			posts;
+	u64			gives;
 	struct kofi_wc		expected[RXQ_CQ_MAX];
 	u32			head;
 	u32			tail;
@@ -113,5 +115,6 @@ void rxq_offer(struct rxq_model *m, struct rxq_recv *r);
 void rxq_feed(struct rxq_model *m);
 int rxq_look(struct rxq_model *m, struct rxq_msg *s);
 void rxq_cancel_recv(struct rxq_model *m, struct rxq_recv *r);
+void rxq_cancel_given(struct rxq_model *m, const void *context);
 
 #endif /* _KOFI_TESTS_RXQ_MODEL_H */

@@ -188,8 +188,8 @@ static void rxq_post_tagged(struct rxq_model *m, bool claim)
 	m->reserved++;
 	m->posts++;
 	if (claim) {
-		rxq_wakes(m, s, RXQ_GIVEN);
 		s->recv = r;
+		rxq_wakes(m, s, RXQ_GIVEN);
 	} else {
 		rxq_offer(m, r);
 	}
@@ -271,6 +271,8 @@ static void rxq_cancel(struct rxq_model *m)
 		      fi_cancel(&m->owner->fid, context), "cancel");
 	if (found)
 		rxq_cancel_recv(m, found);
+	else
+		rxq_cancel_given(m, context);
 }
 
 /* The stream reads: its message has begun, or it comes back for it. */
@@ -387,7 +389,8 @@ static void rxq_kill(struct rxq_model *m, struct rxq_msg *s)
 	kofi_rxq_forget(m->q, &s->msg);
 	if (state == RXQ_GIVEN && r->multi)
 		rxq_ended(m, s, &wc);
-	else if (state == RXQ_GIVEN && (r->claim || m->q->closed))
+	else if (state == RXQ_GIVEN &&
+		 (r->claim || r->canceled || m->q->closed))
 		rxq_expect_canceled(m, r);
 	else if (state == RXQ_GIVEN)
 		rxq_offer(m, r);
