@@ -675,8 +675,8 @@ static void kofi_rxq_return(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
  * @rxmsg: the message, whether it waits or not
  *
  * A receive it has been given and not fetched is for others again, unless it was to
- * be canceled meanwhile; a part of a multi-receive completes with ENOTCONN. Its wake is not called any more.
- * kofi_rxq_match() may be called for the next message.
+ * be canceled meanwhile; a part of a multi-receive completes with ENOTCONN. Its
+ * wake is not called any more. kofi_rxq_match() may be called for the next message.
  *
  * Context: any.
  */
@@ -702,7 +702,10 @@ void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_forget);
 
-/* A cancel that comes too late says that the receive ends: it is for no other message. */
+/*
+ * A cancel that comes too late says that the receive completes: no other message may
+ * have it.
+ */
 static void kofi_rxq_cancel_given(struct kofi_rxq *q, const void *context)
 {
 	struct kofi_rxop *op;
