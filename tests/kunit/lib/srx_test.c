@@ -390,18 +390,27 @@ static void srx_forget_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_recv(t->srx, t, 1, NULL, 0, t));
 	KUNIT_EXPECT_EQ(test, 0, fi_recv(t->srx, t, 1, NULL, 0, test));
 	KUNIT_EXPECT_EQ(test, 1, t->wakes);
-	/* it is the message's already: not to be cancelled */
-	KUNIT_EXPECT_EQ(test, -ENOENT, fi_cancel(&t->srx->fid, t));
 	kofi_rxq_forget(q, &t->msg);
-	/* and the older of the two again */
+	/* it is the older of the two again */
 	KUNIT_EXPECT_EQ(test, 0, kofi_rxq_match(q, &t->other, &op));
 	KUNIT_EXPECT_PTR_EQ(test, (void *)t, op->context);
 	kofi_rxq_done(q, op, &wc);
 	KUNIT_EXPECT_EQ(test, 1, fi_cq_read(t->cq, &entry, 1));
 
-	/* one that comes after the context has been drained */
 	KUNIT_EXPECT_EQ(test, 0, fi_cancel(&t->srx->fid, test));
 	KUNIT_EXPECT_EQ(test, 1, fi_cq_readerr(t->cq, &err, 0));
+
+	/* one that is the message's already, when it is cancelled */
+	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_rxq_match(q, &t->msg, &op));
+	KUNIT_EXPECT_EQ(test, 0, fi_recv(t->srx, t, 1, NULL, 0, t));
+	KUNIT_EXPECT_EQ(test, -ENOENT, fi_cancel(&t->srx->fid, t));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, fi_cq_readerr(t->cq, &err, 0));
+	kofi_rxq_forget(q, &t->msg);
+	KUNIT_EXPECT_EQ(test, 1, fi_cq_readerr(t->cq, &err, 0));
+	KUNIT_EXPECT_EQ(test, ECANCELED, err.err);
+	KUNIT_EXPECT_PTR_EQ(test, (void *)t, err.op_context);
+
+	/* one that comes after the context has been drained */
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_rxq_match(q, &t->msg, &op));
 	KUNIT_EXPECT_EQ(test, 0, fi_recv(t->srx, t, 1, NULL, 0, t));
 	kofi_ep_drain(t->srx);
