@@ -21,4 +21,8 @@ devices() {	# calls over PROVIDER DEVICE SECONDS, dies PROVIDER DEVICE
 	fi
 	add rxe
 	over verbs rxe 30
+	# What the interface refused while it went down may have ended rxe's queue pair
+	# of the connection manager, and nothing connects with it any more.
+	step "remove rxe" rdma link delete rxe
+	add rxe
 }
