@@ -520,6 +520,8 @@ typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
  * @config: serialises binding, options and enabling
  * @lock: irqsave; a step of @state and the event it queues are one
  * @state: enum kofi_ep_state
+ * @heard: set by the provider of an endpoint that accepts: the peer's first message
+ *	has come before FI_CONNECTED, and can be answered at once
  * @blocked: bits of the core: what the consumer waits for
  * @write_space: the consumer's callback, or NULL
  * @space_node: on the list of endpoints a queue is to call back
@@ -566,6 +568,7 @@ struct kofi_ep {
 	struct mutex			config;	/* bindings, options */
 	spinlock_t			lock;	/* steps of state */
 	int				state;
+	bool				heard;
 	unsigned long			blocked;
 	void				(*write_space)(struct fid_ep *ep,
 						       void *context);
@@ -614,6 +617,8 @@ static __always_inline int kofi_ep_tx_state(const struct kofi_ep *ep)
 		return -FI_EOPBADSTATE;
 	case KOFI_EP_ENABLED:
 		return ep->av ? 0 : -ENOTCONN;
+	case KOFI_EP_CONNECTING:
+		return READ_ONCE(ep->heard) ? 0 : -ENOTCONN;
 	case KOFI_EP_SHUTDOWN:
 		return -ESHUTDOWN;
 	default:

@@ -493,9 +493,11 @@ static void cm_depths(struct kunit *test)
 
 static int (*vc_post_send)(struct ib_qp *qp, const struct ib_send_wr *wr,
 			   const struct ib_send_wr **bad);
-static atomic_t vc_lose;	/* so many requests to disconnect */
+static struct ib_device *vc_losing;
+static __be16 vc_lost_attr;	/* messages of the manager of this kind */
+static atomic_t vc_lose;	/* so many of them */
 
-static bool vc_is_dreq(const struct ib_qp *qp, const struct ib_send_wr *wr)
+static bool vc_is_lost(const struct ib_qp *qp, const struct ib_send_wr *wr)
 {
 	const struct ib_mad_hdr *mad;
 
@@ -503,7 +505,7 @@ static bool vc_is_dreq(const struct ib_qp *qp, const struct ib_send_wr *wr)
 		return false;
 	mad = ib_virt_dma_to_ptr(wr->sg_list[0].addr);
 	return mad->mgmt_class == IB_MGMT_CLASS_CM &&
-	       mad->attr_id == CM_DREQ_ATTR_ID;
+	       mad->attr_id == vc_lost_attr;
 }
 
 /* It goes to a queue pair that no device gives out. */
@@ -512,11 +514,28 @@ static int vc_losing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 {
 	struct ib_ud_wr ud;
 
-	if (!vc_is_dreq(qp, wr) || atomic_dec_if_positive(&vc_lose) < 0)
+	if (!vc_is_lost(qp, wr) || atomic_dec_if_positive(&vc_lose) < 0)
 		return vc_post_send(qp, wr, bad);
 	ud = *ud_wr(wr);
 	ud.remote_qpn = 2;
 	return vc_post_send(qp, &ud.wr, bad);
+}
+
+/* The next message of the kind is lost, until vc_found(). */
+static void vc_lose_next(struct kunit *test, __be16 attr)
+{
+	vc_losing = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
+	KUNIT_ASSERT_NOT_NULL(test, vc_losing);
+	vc_lost_attr = attr;
+	atomic_set(&vc_lose, 1);
+	vc_post_send = vc_losing->ops.post_send;
+	WRITE_ONCE(vc_losing->ops.post_send, vc_losing_post_send);
+}
+
+static void vc_found(void)
+{
+	WRITE_ONCE(vc_losing->ops.post_send, vc_post_send);
+	ib_device_put(vc_losing);
 }
 
 /*
@@ -528,15 +547,10 @@ static void cm_lost_end(struct kunit *test)
 	struct ct_pair *p = ct_pair_mode(test, CT_READ);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 	unsigned long began = jiffies;
-	struct ib_device *ib;
 
 	if (vc_iwarp(p))
 		kunit_skip(test, "TCP tells the peer");
-	ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
-	KUNIT_ASSERT_NOT_NULL(test, ib);
-	atomic_set(&vc_lose, 1);
-	vc_post_send = ib->ops.post_send;
-	WRITE_ONCE(ib->ops.post_send, vc_losing_post_send);
+	vc_lose_next(test, CM_DREQ_ATTR_ID);
 	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 0), 0);
 	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - began), VC_SOON_MS);
 	KUNIT_EXPECT_EQ(test, atomic_read(&vc_lose), 0);
@@ -544,9 +558,56 @@ static void cm_lost_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev,
 					    3 * CT_TIMEOUT_MS), 0);
 	KUNIT_EXPECT_EQ(test, ev->event, FI_SHUTDOWN);
-	WRITE_ONCE(ib->ops.post_send, vc_post_send);
-	ib_device_put(ib);
+	vc_found();
 	ct_expect_no_event(test, p->side[1].eq);
+	ct_pair_close(p);
+}
+
+static void vc_answer(struct ct_op *recv)
+{
+	struct ct_op *answer = recv->buf;
+
+	KUNIT_EXPECT_EQ(recv->pair->test,
+			ct_send(recv->pair, 1, answer, answer->buf, 64), 0);
+}
+
+/*
+ * Who accepts answers the first message in its completion, although what tells of the
+ * connection was lost. The manager repeats that after 4 s.
+ */
+static void cm_early_message(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_SOFTIRQ, .unconnected = true };
+	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_op *ask = ct_op(p), *asked = ct_op(p), *answer = ct_op(p),
+		     *answered = ct_op(p);
+	u8 *buf = ct_buf(p, 4 * 64);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+
+	if (vc_iwarp(p))
+		kunit_skip(test, "the device has one word for both ends");
+	vc_lose_next(test, CM_RTU_ATTR_ID);
+	KUNIT_EXPECT_EQ(test, fi_connect(p->side[0].ep, &p->addr, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS),
+			0);
+	KUNIT_EXPECT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	KUNIT_EXPECT_EQ(test, fi_enable(p->side[1].ep), 0);
+	asked->hook = vc_answer;
+	asked->buf = answer;
+	answer->buf = buf + 3 * 64;
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 0, answered, buf, 64), 0);
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, asked, buf + 64, 64), 0);
+	KUNIT_EXPECT_EQ(test, fi_accept(p->side[1].ep, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 1, answer, buf, 64), -ENOTCONN);
+	ct_expect_event(test, p->side[0].eq, FI_CONNECTED);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vc_lose), 0);
+	ct_expect_no_event(test, p->side[1].eq);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, ask, buf + 2 * 64, 64), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, answered->wc.err, 0);
+	ct_expect_no_event(test, p->side[1].eq);
+	vc_found();
 	ct_pair_close(p);
 }
 
@@ -930,6 +991,7 @@ static struct kunit_case verbs_cm_cases[] = {
 	KUNIT_CASE(cm_backlog),
 	KUNIT_CASE(cm_depths),
 	KUNIT_CASE(cm_lost_end),
+	KUNIT_CASE(cm_early_message),
 	KUNIT_CASE(cm_no_receive),
 	KUNIT_CASE(cm_wrong_key),
 	KUNIT_CASE(cm_wrong_key_event),
