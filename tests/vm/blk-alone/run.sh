@@ -12,13 +12,6 @@ PROVIDERS="sock verbs"
 # Debian's kernels have no siw
 case $VM_KERNEL in uml | debug) PROVIDERS="$PROVIDERS siw" ;; esac
 
-rdma_link() {	# NAME TYPE ADDRESS [ADDRESS]
-	ip link add "dummy_$1" type dummy && ip link set "dummy_$1" mtu 4200 &&
-		ip addr add "$3/24" dev "dummy_$1" || return
-	[ -z "${4:-}" ] || ip addr add "$4/64" dev "dummy_$1" nodad || return
-	ip link set "dummy_$1" up && rdma link add "$1" type "$2" netdev "dummy_$1"
-}
-
 setup() {
 	load kofi_sock kofi_verbs kofi_blk kofi_blkt && configfs || return
 	ip link set lo up

@@ -12,6 +12,29 @@ configfs() {
 		mount -t configfs none /sys/kernel/config
 }
 
+# --- providers ---
+
+# An RDMA device on a network device of its own
+rdma_link() {	# NAME TYPE ADDRESS [ADDRESS]
+	ip link add "dummy_$1" type dummy && ip link set "dummy_$1" mtu 4200 &&
+		ip addr add "$3/24" dev "dummy_$1" || return
+	[ -z "${4:-}" ] || ip addr add "$4/64" dev "dummy_$1" nodad || return
+	ip link set "dummy_$1" up && rdma link add "$1" type "$2" netdev "dummy_$1"
+}
+
+# siw and few are other devices of kofi_verbs.
+provider() { case $1 in siw | few) echo verbs ;; *) echo "$1" ;; esac; }
+
+# The name that a program of userspace knows it by
+of_userspace() { case $1 in sock) echo tcp ;; *) echo "$1" ;; esac; }
+
+listens_over() {	# PROVIDER PORT
+	case $1 in
+	sock) listens "$2" ;;
+	*) rdma resource show cm_id | grep -q "LISTEN.*:$2 " ;;
+	esac
+}
+
 # --- the target ---
 
 backing() {	# NAME MiB: a block device on a file, with a cache to flush
@@ -33,9 +56,6 @@ volume() {	# NAME [ATTRIBUTE=VALUE...]
 	done
 	echo 1 >"$volume/enable"
 }
-
-# siw and few are other devices of kofi_verbs.
-provider() { case $1 in siw | few) echo verbs ;; *) echo "$1" ;; esac; }
 
 port() {	# NAME ADDRESS [PROVIDER]
 	port=$TARGET/ports/$1

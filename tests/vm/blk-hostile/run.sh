@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 # A client of the target that breaks the rules of the protocol, on a volume on a
-# device, on one on a file, and on one that is read-only. Around each there are
-# bytes that must not change; another client must not notice anything. Then targets
-# that break the rules: their volumes give I/O errors, and work when they keep to
-# them; another volume must not notice anything.
+# device, over sockets and over RDMA, on one on a file, and on one that is read-only.
+# Around each there are bytes that must not change; another client must not notice
+# anything. Then targets that break the rules, one in three of them over RDMA: their
+# volumes give I/O errors, and work when they keep to them; another volume must not
+# notice anything.
 
 . "$VM/steps.sh"
 
-export SOCK=127.0.0.1
+export SOCK=127.0.0.1 VERBS=10.99.1.1
 # commands of a client, on each volume, targets, and faults of each
 case $VM_SOAK in
 1) COUNT=33334 TARGETS=6 FAULTS=1000 ;;
@@ -30,10 +31,11 @@ whole() {	# NAME
 }
 
 setup() {
-	load kofi_sock kofi_blk kofi_blkt && configfs && ip link set lo up || return
+	load kofi_sock kofi_verbs kofi_blk kofi_blkt && configfs && ip link set lo up &&
+		rdma_link rxe rxe $VERBS || return
 	guarded wild && guarded ro && whole file && backing calm 8 || return
 	volume wild && volume ro readonly=1 && volume file && volume calm &&
-		port sock "$SOCK" && map m calm sock
+		ports && map m calm sock
 }
 
 part() {	# FILE PART: the bytes before (0), of (1) or behind (2) the volume
@@ -65,14 +67,16 @@ calm() {	# DEVICE
 
 seed() { od -An -N7 -tu8 /dev/urandom | tr -d ' '; }
 
-hostile() {	# VOLUME
+address() { case $1 in sock) echo "$SOCK" ;; *) echo "$VERBS" ;; esac; }
+
+hostile() {	# VOLUME PROVIDER
 	seed=$(seed)
 	disk=$(device m)
 	rm -f /tmp/stop
 	dmesg -c >/dev/null
 	calm "$disk" &
 	job=$!
-	kofi-blk-peer "$SOCK" 4421 "$1" $COUNT "$seed"
+	kofi-blk-peer "$(of_userspace "$2")" "$(address "$2")" 4421 "$1" $COUNT "$seed"
 	status=$?
 	touch /tmp/stop
 	wait $job && [ $status = 0 ] && unharmed "$1" || return
@@ -96,10 +100,13 @@ load_of() {	# NUMBER
 }
 
 bad_target() {	# NUMBER
-	kofi-blk-target "$SOCK" $((4500 + $1)) 4 $FAULTS "$(seed)" >"/tmp/target.$1" 2>&1 &
+	case $(($1 % 3)) in 0) provider=verbs ;; *) provider=sock ;; esac
+	port=$((4500 + $1))
+	kofi-blk-target "$(of_userspace $provider)" "$(address $provider)" $port 4 $FAULTS \
+		"$(seed)" >"/tmp/target.$1" 2>&1 &
 	echo $! >"/tmp/target.pid.$1"
-	retry listens $((4500 + $1)) &&
-		retry map "bad$1" any sock port=$((4500 + $1)) timeout=4 || return
+	retry listens_over $provider $port &&
+		retry map "bad$1" any $provider port=$port timeout=4 || return
 	rm -f "/tmp/enough.$1"
 	load_of "$1" >"/tmp/fio.$1" 2>&1 &
 	echo $! >"/tmp/fio.pid.$1"
@@ -165,9 +172,11 @@ ends() { unmap m && target_gone && modules_gone; }
 
 step begin setup || exit
 for volume in wild file ro; do
-	step "$volume" hostile $volume
+	step "$volume" hostile $volume sock
 	cat /tmp/.step
 done
+step wild-verbs hostile wild verbs
+cat /tmp/.step
 check targets bad_targets
 cat /tmp/.check
 step end ends

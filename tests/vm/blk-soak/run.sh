@@ -26,9 +26,7 @@ rxe_up() { rdma link add rxe type rxe netdev dummy_rxe; }
 setup() {
 	load kofi_sock silence_timeout=5000 kofi_verbs kofi_blk kofi_blkt && configfs || return
 	ip netns add client && veth_up || return
-	ip link add dummy_rxe type dummy && ip link set dummy_rxe mtu 4200 &&
-		ip addr add $VERBS/24 dev dummy_rxe && ip link set dummy_rxe up && rxe_up ||
-		return
+	rdma_link rxe rxe $VERBS || return
 	for name in plain other brief; do backing $name 16 || return; done
 }
 
@@ -121,7 +119,7 @@ client_goes() {
 client_dies() {
 	unmap s && retry unused brief || return
 	now=$(stat_of brief writes)
-	kofi-blk-peer $SOCK 4421 brief 1000000 "$1" >/tmp/peer 2>&1 &
+	kofi-blk-peer tcp $SOCK 4421 brief 1000000 "$1" >/tmp/peer 2>&1 &
 	retry asked $((now + 20)) && kill -9 $! || return
 	wait $!
 	retry unused brief && brief && direct /dev/zero "$(device s)"

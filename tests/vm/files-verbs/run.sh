@@ -3,5 +3,5 @@
 
 . "$VM/files.sh"
 
-step rxe rxe || exit
-over verbs verbs $VERBS
+step rxe rdma_link rxe rxe $VERBS || exit
+over verbs $VERBS

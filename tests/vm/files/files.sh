@@ -15,12 +15,6 @@ setup() {	# PROVIDER ADDRESS
 		mkdir -p $MNT $SRV && volume disk && port "$1" "$2"
 }
 
-rxe() {
-	ip link add dummy_rxe type dummy && ip link set dummy_rxe mtu 4200 &&
-		ip addr add $VERBS/24 dev dummy_rxe && ip link set dummy_rxe up &&
-		rdma link add rxe type rxe netdev dummy_rxe
-}
-
 # Copied, and read back when nothing of them is cached. The sums are those of what
 # was copied.
 compared() {	# MOUNT-COMMAND...
@@ -51,6 +45,10 @@ loaded() {	# STRESSOR,...: those that are left out
 	esac
 }
 
+# Of 9p: thousands of names, a request for each; and files that are used when their name
+# is gone, which diod does not find: so with the kernel's own transport
+NOT_DIODS=link,symlink,dirmany,copy-file,fallocate,fsize,hdd,revio,sync-file
+
 # They have to do with the kernel's own file systems; and io-uring of stress-ng 0.15 asks
 # for a file that is not there, on every file system
 NOT_OURS=procfs,binderfs,bind-mount,io-uring
@@ -62,22 +60,14 @@ on_ext4() {	# PROVIDER
 }
 
 # kofi-9pd in front of diod, whose directory is compared, too
-ready() {
-	case $1 in
-	sock) listens 5640 ;;
-	*) rdma resource show cm_id | grep -q "LISTEN.*:5640 " ;;
-	esac
-}
-
-on_9p() {	# PROVIDER OF-USERSPACE ADDRESS
-	kofi-9pd -p "$2" -a "$3" diod -f -n -c /dev/null -L stderr -r 0 -w 0 -e $SRV \
+on_9p() {	# PROVIDER ADDRESS
+	kofi-9pd -p "$(of_userspace "$1")" -a "$2" diod -f -n -c /dev/null -L stderr -r 0 -w 0 -e $SRV \
 		>/tmp/9pd.log 2>&1 &
 	server=$!
-	retry ready "$1" || return
-	compared mount -t 9p -o "trans=kofi-$1,uname=root,aname=$SRV,msize=65536" "$3" $MNT &&
+	retry listens_over "$1" 5640 || return
+	compared mount -t 9p -o "trans=kofi-$1,uname=root,aname=$SRV,msize=65536" "$2" $MNT &&
 		same $SRV || return
-	# thousands of names, a request for each
-	loaded $NOT_OURS,link,symlink,dirmany && umount $MNT && kill $server || return
+	loaded $NOT_OURS,$NOT_DIODS && umount $MNT && kill $server || return
 	wait $server && rm -r $SRV/tree $SRV/sums
 }
 
@@ -88,8 +78,8 @@ told() {
 	cat /tmp/.step
 }
 
-over() {	# PROVIDER OF-USERSPACE ADDRESS
-	step setup setup "$1" "$3" && step tree tree $ALL $FILES || return
+over() {	# PROVIDER ADDRESS
+	step setup setup "$@" && step tree tree $ALL $FILES || return
 	told ext4 on_ext4 "$1"
 	step target-gone target_gone && disk_gone	# the file server has its memory
 	told 9p on_9p "$@"

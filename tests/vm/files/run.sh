@@ -3,4 +3,4 @@
 
 . "$VM/files.sh"
 
-over sock tcp $SOCK
+over sock $SOCK

@@ -2,7 +2,7 @@
 /*
  * kofi-blk-peer: a client of kofi_blkt.ko that breaks the rules.
  *
- *	kofi-blk-peer ADDRESS PORT VOLUME COMMANDS SEED
+ *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED
  *
  * It maps the volume again and again and sends commands, of which one in eight is
  * not what a client would send: bits are wrong, or a field, or the length, keys
@@ -40,17 +40,21 @@ static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_eq *eq;
 static struct fid_domain *domain;
-static struct fid_mr *mr;
-static uint64_t key;
+static struct fid_mr *mr;	/* of memory, for the target */
+static uint64_t key, base;
 static unsigned char memory[MEMORY];
-static struct { unsigned char bytes[MESSAGE]; } sends[SENDS];
-static struct kblk_answer answers[KBLK_DEPTH];
+static struct {
+	struct { unsigned char bytes[MESSAGE]; } sends[SENDS];
+	struct kblk_answer answers[KBLK_DEPTH];
+} local;
+static struct fid_mr *local_mr;
 
 /* The connection */
 static struct fid_cq *cq;
 static struct fid_ep *ep;
 static struct kblk_welcome welcome;
 static bool connected, down;
+static const char *why;		/* it is down */
 static unsigned int asked, answered, sending, next_send, last_status;
 static bool busy[KBLK_DEPTH];	/* tags of commands without an answer */
 
@@ -61,23 +65,17 @@ static uint32_t attempt;
 
 /* -------------------------------------------------------------- connections */
 
-static void open_all(const char *node, const char *port)
+static void open_all(const char *provider, const char *node, const char *port)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
-	struct fi_info *hints = fi_allocinfo();
 
-	if (!hints)
-		die("no memory");
-	hints->caps = FI_MSG | FI_RMA;
-	hints->ep_attr->type = FI_EP_MSG;
-	hints->fabric_attr->prov_name = strdup("tcp");
-	/* no bit: keys are ours, addresses are offsets */
-	check(fi_getinfo(FI_VERSION(1, 17), node, port, 0, hints, &info),
-	      "fi_getinfo");
-	fi_freeinfo(hints);
+	info = discover(provider, node, port, 0);
+	if (info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
+		base = (uintptr_t)memory;
 	check(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
 	check(fi_eq_open(fabric, &attr, &eq, NULL), "fi_eq_open");
 	check(fi_domain(fabric, info, &domain, NULL), "fi_domain");
+	local_mr = local_memory(domain, &local, sizeof(local));
 }
 
 /* Another key each time: the former one ends, perhaps while it is used. */
@@ -89,15 +87,23 @@ static void renew(void)
 	check(fi_mr_reg(domain, memory, MEMORY,
 			FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &mr, NULL),
 	      "fi_mr_reg");
+	key = fi_mr_key(mr);
+}
+
+static void lost(const char *reason)
+{
+	if (!down)
+		why = reason;
+	down = true;
 }
 
 static void post(struct kblk_answer *a)
 {
-	ssize_t err = fi_recv(ep, a, sizeof(*a), NULL, FI_ADDR_UNSPEC,
-			      (char *)a);
+	ssize_t err = fi_recv(ep, a, sizeof(*a), fi_mr_desc(local_mr),
+			      FI_ADDR_UNSPEC, a);
 
 	if (err)
-		down = true;
+		lost(fi_strerror(-err));
 }
 
 /* Whether there was one */
@@ -115,7 +121,7 @@ static bool events(int timeout)
 	if (n == -FI_EAVAIL) {
 		if (fi_eq_readerr(eq, &err, 0) > 0 && ep &&
 		    err.fid == &ep->fid)
-			down = true;
+			lost(fi_strerror(err.err));
 		return true;
 	}
 	if (n < 0)
@@ -123,7 +129,7 @@ static bool events(int timeout)
 	if (!ep || e.cm.fid != &ep->fid)
 		return true;
 	if (event == FI_SHUTDOWN)
-		down = true;
+		lost("it has been shut down");
 	if (event != FI_CONNECTED)
 		return true;
 	if (n < (ssize_t)(sizeof(e.cm) + sizeof(welcome)))
@@ -148,6 +154,7 @@ static void take(uint32_t value)
 
 static void progress(int timeout)
 {
+	struct fi_cq_err_entry err = { 0 };
 	struct fi_cq_data_entry e;
 	struct kblk_answer *a;
 	ssize_t n;
@@ -155,6 +162,9 @@ static void progress(int timeout)
 	n = fi_cq_sread(cq, &e, 1, NULL, timeout);
 	if (n == 1 && e.flags & FI_REMOTE_CQ_DATA) {
 		take(e.data);
+		/* it has taken a receive there */
+		if (info->mode & FI_RX_CQ_DATA)
+			post(e.op_context);
 	} else if (n == 1 && e.flags & FI_SEND) {
 		sending--;
 	} else if (n == 1) {
@@ -163,9 +173,12 @@ static void progress(int timeout)
 			die("an answer of %zu bytes", e.len);
 		take(le32toh(a->value));
 		post(a);
-	} else if (n != -FI_EAGAIN && n != -FI_EINTR && n != -FI_ETIMEDOUT) {
+	} else if (n == -FI_EAVAIL) {
 		/* of any operation: the connection has ended */
-		down = true;
+		fi_cq_readerr(cq, &err, 0);
+		lost(fi_strerror(err.err));
+	} else if (n != -FI_EAGAIN && n != -FI_EINTR && n != -FI_ETIMEDOUT) {
+		lost(fi_strerror(-n));
 	} else {
 		events(0);
 	}
@@ -222,7 +235,7 @@ static bool dial(bool honest)
 	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
 	check(fi_enable(ep), "fi_enable");
 	for (i = 0; i < KBLK_DEPTH; i++)
-		post(&answers[i]);
+		post(&local.answers[i]);
 	check(fi_connect(ep, info->dest_addr, &h, len), "fi_connect");
 	while (!connected && !down) {
 		events(100);
@@ -251,7 +264,7 @@ static void await(unsigned int most)
 
 static void transmit(const void *bytes, size_t len)
 {
-	unsigned char *room = sends[next_send++ % SENDS].bytes;
+	unsigned char *room = local.sends[next_send++ % SENDS].bytes;
 	time_t end = limit();
 	ssize_t err;
 
@@ -260,11 +273,12 @@ static void transmit(const void *bytes, size_t len)
 		progress(20);
 	memcpy(room, bytes, len);
 	while (!down) {
-		err = fi_send(ep, room, len, NULL, FI_ADDR_UNSPEC, room);
+		err = fi_send(ep, room, len, fi_mr_desc(local_mr),
+			      FI_ADDR_UNSPEC, room);
 		if (!err)
 			break;
 		if (err != -FI_EAGAIN)
-			down = true;
+			lost(fi_strerror(-err));
 		else if (time(NULL) > end)
 			die("the target takes no command");
 		progress(1);
@@ -313,7 +327,7 @@ static size_t command(struct kblk_cmd *c)
 	}
 	if (c->op > KBLK_OP_WRITE)
 		return 0;
-	c->addr = htole64(below(MEMORY - len + 1));
+	c->addr = htole64(base + below(MEMORY - len + 1));
 	c->key = htole64(key);
 	return 0;
 }
@@ -370,7 +384,8 @@ static size_t mutate(struct kblk_cmd *c, size_t len)
 		c->key = htole64(random64());
 		break;
 	case 7:
-		c->addr = htole64(below(2) ? MEMORY - 1 - below(600) : random64());
+		c->addr = htole64(below(2) ? base + MEMORY - 1 - below(600) :
+				    random64());
 		break;
 	case 8:
 		return below(sizeof(*c));
@@ -420,7 +435,7 @@ static unsigned int ask(struct kblk_cmd *c, const void *data, size_t len)
 	transmit(message, sizeof(*c) + len);
 	await(0);
 	if (down)
-		die("the target ends an honest client's connection");
+		die("an honest client's connection ends: %s", why);
 	return last_status;
 }
 
@@ -456,7 +471,8 @@ static void honestly(void)
 	if (status != KBLK_OK)
 		die("a flush ends with %u", status);
 	c = (struct kblk_cmd) {
-		.op = KBLK_OP_READ, .len = htole32(512), .key = htole64(key),
+		.op = KBLK_OP_READ, .len = htole32(512), .addr = htole64(base),
+		.key = htole64(key),
 	};
 	status = ask(&c, NULL, 0);
 	if (status != KBLK_OK)
@@ -470,16 +486,16 @@ int main(int argc, char **argv)
 {
 	unsigned int most, n;
 
-	if (argc != 6)
-		die("usage: kofi-blk-peer ADDRESS PORT VOLUME COMMANDS SEED");
-	volume = argv[3];
+	if (argc != 7)
+		die("usage: kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED");
+	volume = argv[4];
 	if (strlen(volume) > KBLK_NAME_LEN)
 		die("a volume's name is shorter");
-	most = strtoul(argv[4], NULL, 0);
-	chance = strtoull(argv[5], NULL, 0);
+	most = strtoul(argv[5], NULL, 0);
+	chance = strtoull(argv[6], NULL, 0);
 	attempt = time(NULL);
 	printf("seed %llu\n", (unsigned long long)chance);
-	open_all(argv[1], argv[2]);
+	open_all(argv[1], argv[2], argv[3]);
 	renew();
 	while (commands < most) {
 		n = 1 + below(BURST);
@@ -498,8 +514,8 @@ int main(int argc, char **argv)
 	/* a run that shows nothing is not a good one */
 	if (!good || !bad || !ended || !refused)
 		die("something has never happened");
-	if (mr)
-		fi_close(&mr->fid);
+	fi_close(&mr->fid);
+	fi_close(&local_mr->fid);
 	fi_close(&domain->fid);
 	fi_close(&eq->fid);
 	fi_close(&fabric->fid);

@@ -2,7 +2,7 @@
 /*
  * kofi-blk-target: a target for kofi_blk.ko that breaks the rules.
  *
- *	kofi-blk-target ADDRESS PORT MIB FAULTS SEED
+ *	kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED
  *
  * It has one volume of MIB, of its memory, under any name, and one connection at a
  * time. One command in eight it does wrong, in a way that the client answers with
@@ -58,13 +58,17 @@ static struct fid_cq *cq;
 static struct fid_ep *ep;
 static bool connected, down, cq_data;
 static double since;
-static struct command commands[RECVS];
+static struct fid_mr *mr;		/* of local, all that is in it */
 static struct kblk_cmd old[OLD];	/* with a key that has ended, perhaps */
 static unsigned int nr_old;
 
 static unsigned char uuid[16];
 static uint32_t incarnation;
-static unsigned char *volume, rubbish[1 << BYTES_MAX];
+static struct {
+	struct command	commands[RECVS];
+	unsigned char	rubbish[1 << BYTES_MAX];
+	unsigned char	volume[];
+} *local;
 static uint64_t volume_bytes;
 static unsigned int faults, most;
 
@@ -98,19 +102,11 @@ static void count_fault(void)
 
 /* -------------------------------------------------------------- connections */
 
-static void listen_at(const char *node, const char *port)
+static void listen_at(const char *provider, const char *node, const char *port)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
-	struct fi_info *hints = fi_allocinfo();
 
-	if (!hints)
-		die("no memory");
-	hints->caps = FI_MSG | FI_RMA;
-	hints->ep_attr->type = FI_EP_MSG;
-	hints->fabric_attr->prov_name = strdup("tcp");
-	check(fi_getinfo(FI_VERSION(1, 17), node, port, FI_SOURCE, hints,
-			 &info), "fi_getinfo");
-	fi_freeinfo(hints);
+	info = discover(provider, node, port, FI_SOURCE);
 	check(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
 	check(fi_eq_open(fabric, &attr, &eq, NULL), "fi_eq_open");
 	check(fi_passive_ep(fabric, info, &pep, NULL), "fi_passive_ep");
@@ -124,9 +120,12 @@ static void hang_up(void)
 		fi_close(&ep->fid);
 	if (cq)
 		fi_close(&cq->fid);
+	if (mr)
+		fi_close(&mr->fid);
 	if (domain)
 		fi_close(&domain->fid);
 	ep = NULL;
+	mr = NULL;
 	cq = NULL;
 	domain = NULL;
 	connected = false;
@@ -136,7 +135,8 @@ static void hang_up(void)
 
 static void post(struct command *c)
 {
-	if (fi_recv(ep, c->bytes, sizeof(c->bytes), NULL, FI_ADDR_UNSPEC, c))
+	if (fi_recv(ep, c->bytes, sizeof(c->bytes), fi_mr_desc(mr),
+		    FI_ADDR_UNSPEC, c))
 		down = true;
 }
 
@@ -198,13 +198,14 @@ static void login(struct fi_eq_cm_entry *e, size_t len)
 		}
 	}
 	check(fi_domain(fabric, e->info, &domain, NULL), "fi_domain");
+	mr = local_memory(domain, local, sizeof(*local) + volume_bytes);
 	check(fi_cq_open(domain, &attr, &cq, NULL), "fi_cq_open");
 	check(fi_endpoint(domain, e->info, &ep, NULL), "fi_endpoint");
 	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
 	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
 	check(fi_enable(ep), "fi_enable");
 	for (i = 0; i < RECVS; i++)
-		post(&commands[i]);
+		post(&local->commands[i]);
 	if (fi_accept(ep, &w, room))
 		down = true;
 }
@@ -262,11 +263,12 @@ static void say(uint32_t value, uint32_t reserved, size_t len)
 		.value = htole32(value), .reserved = htole32(reserved),
 	};
 
-	memcpy(rubbish, &a, sizeof(a));
+	memcpy(local->rubbish, &a, sizeof(a));
 	if (len <= info->tx_attr->inject_size)
-		sent(fi_inject(ep, rubbish, len, FI_ADDR_UNSPEC));
+		sent(fi_inject(ep, local->rubbish, len, FI_ADDR_UNSPEC));
 	else
-		sent(fi_send(ep, rubbish, len, NULL, FI_ADDR_UNSPEC, NULL));
+		sent(fi_send(ep, local->rubbish, len, fi_mr_desc(mr),
+			     FI_ADDR_UNSPEC, NULL));
 }
 
 static void answer(const struct kblk_cmd *c, unsigned int status)
@@ -278,10 +280,11 @@ static void put(const struct kblk_cmd *c, const void *data, size_t len,
 		uint64_t addr, uint64_t key)
 {
 	if (cq_data)
-		sent(fi_writedata(ep, data, len, NULL, value_of(c, KBLK_OK),
-				  FI_ADDR_UNSPEC, addr, key, NULL));
-	else if (sent(fi_write(ep, data, len, NULL, FI_ADDR_UNSPEC, addr, key,
-			       NULL)))
+		sent(fi_writedata(ep, data, len, fi_mr_desc(mr),
+				  value_of(c, KBLK_OK), FI_ADDR_UNSPEC, addr,
+				  key, NULL));
+	else if (sent(fi_write(ep, data, len, fi_mr_desc(mr), FI_ADDR_UNSPEC,
+			       addr, key, NULL)))
 		answer(c, KBLK_OK);
 }
 
@@ -292,7 +295,7 @@ static unsigned char *place(const struct kblk_cmd *c)
 
 	if (len > 1U << BYTES_MAX || at > volume_bytes || len > volume_bytes - at)
 		die("a command outside of the volume");
-	return volume + at;
+	return local->volume + at;
 }
 
 static void serve(struct command *c)
@@ -311,8 +314,9 @@ static void serve(struct command *c)
 			break;
 		}
 		c->reading = true;
-		if (sent(fi_read(ep, place(cmd), len, NULL, FI_ADDR_UNSPEC,
-				 le64toh(cmd->addr), le64toh(cmd->key), c)))
+		if (sent(fi_read(ep, place(cmd), len, fi_mr_desc(mr),
+				 FI_ADDR_UNSPEC, le64toh(cmd->addr),
+				 le64toh(cmd->key), c)))
 			return;
 		c->reading = false;
 		answer(cmd, KBLK_IO_ERROR);
@@ -343,10 +347,10 @@ static void serve_badly(const struct kblk_cmd *c)
 		answer(c, KBLK_OK);
 		break;
 	case 1:
-		put(c, rubbish, 0, le64toh(c->addr), le64toh(c->key));
+		put(c, local->rubbish, 0, le64toh(c->addr), le64toh(c->key));
 		break;
 	default:
-		put(c, rubbish, below(len), le64toh(c->addr), le64toh(c->key));
+		put(c, local->rubbish, below(len), le64toh(c->addr), le64toh(c->key));
 	}
 }
 
@@ -380,46 +384,47 @@ static bool violate(struct command *c)
 	case 5:
 		if (cmd->op != KBLK_OP_READ)
 			return false;
-		put(cmd, rubbish, len, addr, key);
-		put(cmd, rubbish, len, addr, key);
+		put(cmd, local->rubbish, len, addr, key);
+		put(cmd, local->rubbish, len, addr, key);
 		return true;
 	case 6:		/* its answer, then its data */
 		if (!key)
 			return false;
 		answer(cmd, KBLK_IO_ERROR);
 		if (cmd->op == KBLK_OP_READ)
-			put(cmd, rubbish, len, addr, key);
+			put(cmd, local->rubbish, len, addr, key);
 		else
-			sent(fi_read(ep, rubbish, len, NULL, FI_ADDR_UNSPEC,
-				     addr, key, NULL));
+			sent(fi_read(ep, local->rubbish, len, fi_mr_desc(mr),
+				     FI_ADDR_UNSPEC, addr, key, NULL));
 		return true;
 	case 7:		/* too far */
 		if (!key || cmd->op != KBLK_OP_READ)
 			return false;
-		put(cmd, rubbish, below(2) ? len : 1 + below(512),
+		put(cmd, local->rubbish, below(2) ? len : 1 + below(512),
 		    addr + len - below(512), key);
 		return true;
 	case 8:		/* the wrong way */
 		if (!key)
 			return false;
 		if (cmd->op == KBLK_OP_WRITE)
-			put(cmd, rubbish, len, addr, key);
+			put(cmd, local->rubbish, len, addr, key);
 		else
-			sent(fi_read(ep, rubbish, len, NULL, FI_ADDR_UNSPEC,
-				     addr, key, NULL));
+			sent(fi_read(ep, local->rubbish, len, fi_mr_desc(mr),
+				     FI_ADDR_UNSPEC, addr, key, NULL));
 		return true;
 	case 9:		/* a key that has ended, or never was */
 		if (!nr_old)
 			return false;
 		was = &old[below(nr_old < OLD ? nr_old : OLD)];
-		put(cmd, rubbish, 512, le64toh(was->addr), le64toh(was->key));
+		put(cmd, local->rubbish, 512, le64toh(was->addr), le64toh(was->key));
 		return true;
 	case 10:
-		put(cmd, rubbish, 512, random64(), random64());
+		put(cmd, local->rubbish, 512, random64(), random64());
 		return true;
 	case 11:	/* a value without data, out of nothing */
-		sent(fi_senddata(ep, rubbish, below(2) ? 0 : 8, NULL, random64(),
-				 FI_ADDR_UNSPEC, NULL));
+		sent(fi_senddata(ep, local->rubbish, below(2) ? 0 : 8,
+				 fi_mr_desc(mr), random64(), FI_ADDR_UNSPEC,
+				 NULL));
 		return true;
 	case 12:	/* no answer */
 		return true;
@@ -484,18 +489,18 @@ int main(int argc, char **argv)
 	bool told = false;
 	size_t i;
 
-	if (argc != 6)
-		die("usage: kofi-blk-target ADDRESS PORT MIB FAULTS SEED");
-	volume_bytes = strtoull(argv[3], NULL, 0) << 20;
-	most = strtoul(argv[4], NULL, 0);
-	chance = strtoull(argv[5], NULL, 0);
-	volume = calloc(1, volume_bytes);
-	if (!volume)
+	if (argc != 7)
+		die("usage: kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED");
+	volume_bytes = strtoull(argv[4], NULL, 0) << 20;
+	most = strtoul(argv[5], NULL, 0);
+	chance = strtoull(argv[6], NULL, 0);
+	local = calloc(1, sizeof(*local) + volume_bytes);
+	if (!local)
 		die("no memory");
 	for (i = 0; i < sizeof(uuid); i++)
 		uuid[i] = below(256);
 	signal(SIGTERM, ended);
-	listen_at(argv[1], argv[2]);
+	listen_at(argv[1], argv[2], argv[3]);
 	for (;;) {
 		events(connected ? 0 : 50);
 		if (connected && !down)
@@ -505,7 +510,7 @@ int main(int argc, char **argv)
 		if (!told && honest()) {
 			told = true;
 			printf("seed %s: %u commands served, %u flushes, %u wrongly; ",
-			       argv[5], served, flushed, wrong);
+			       argv[6], served, flushed, wrong);
 			printf("%u logins, %u connections, %u faults, %u losses\nhonest\n",
 			       logins, connections, faults, incarnation);
 			fflush(stdout);

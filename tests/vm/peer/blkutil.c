@@ -2,7 +2,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
 #include "blkutil.h"
@@ -47,4 +49,36 @@ void flip(void *bytes, size_t len)
 
 	while (n--)
 		((unsigned char *)bytes)[below(len)] ^= 1U << below(8);
+}
+
+/* Verbs keeps what it asks for here, tcp asks for nothing. */
+struct fi_info *discover(const char *provider, const char *node, const char *port,
+			 uint64_t flags)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	if (!hints)
+		die("no memory");
+	/* a region that has ended would go on in the cache */
+	setenv("FI_MR_CACHE_MAX_COUNT", "0", 1);
+	hints->caps = FI_MSG | FI_RMA;
+	hints->mode = FI_RX_CQ_DATA;
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR |
+				      FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->fabric_attr->prov_name = strdup(provider);
+	check(fi_getinfo(FI_VERSION(1, 17), node, port, flags, hints, &info),
+	      "fi_getinfo");
+	fi_freeinfo(hints);
+	return info;
+}
+
+/* For what is sent, received, read and written from here */
+struct fid_mr *local_memory(struct fid_domain *domain, void *p, size_t len)
+{
+	struct fid_mr *mr;
+
+	check(fi_mr_reg(domain, p, len, FI_SEND | FI_RECV | FI_READ | FI_WRITE,
+			0, 0, 0, &mr, NULL), "fi_mr_reg");
+	return mr;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What both programs that break the rules of samples/blk share: its protocol,
- * chance from a seed, and an end with a sentence.
+ * chance from a seed, discovery, and an end with a sentence.
  */
 #ifndef _KOFI_BLKUTIL_H
 #define _KOFI_BLKUTIL_H
@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
 
 #define BIT(n)		(1U << (n))
 #define GENMASK(h, l)	((~0U << (l)) & (~0U >> (31 - (h))))
@@ -24,5 +27,8 @@ void check(ssize_t err, const char *what);
 uint64_t random64(void);
 unsigned int below(unsigned int n);
 void flip(void *bytes, size_t len);
+struct fi_info *discover(const char *provider, const char *node, const char *port,
+			 uint64_t flags);
+struct fid_mr *local_memory(struct fid_domain *domain, void *p, size_t len);
 
 #endif /* _KOFI_BLKUTIL_H */
