@@ -29,6 +29,7 @@
 #define KBLKT_ALLOW	16	/* entries of an access list */
 #define KBLKT_CONNS	256	/* connections of all clients, unless told */
 #define KBLKT_CONNS_MAX	65536
+#define KBLKT_RX_ORDER	get_order(2 * KBLK_INLINE)	/* pages of a command's receive */
 #define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
 #define KBLKT_LONG	24	/* log2 of bytes: more would be answered too late */
 
@@ -128,17 +129,17 @@ struct kblkt_port {
  * @cqe: completes it
  * @conn: whose
  * @node: of commands that wait for room
- * @page: for data that comes with the command
- * @cmd: the command
+ * @page: memory of the message
+ * @cmd: the command in it; its data follows, at a multiple of %KBLK_INLINE, as a bio
+ *	wants it, and the message is one piece, as a device does
  */
 struct kblkt_rx {
 	struct kofi_cqe		cqe;
 	struct kblkt_conn	*conn;
 	struct list_head	node;
 	struct page		*page;
-	/* written by a device, so in no cache line with anything else */
-	struct kblk_cmd		cmd __aligned(ARCH_DMA_MINALIGN);
-} __aligned(ARCH_DMA_MINALIGN);
+	struct kblk_cmd		*cmd;
+};
 
 /**
  * struct kblkt_io - a command that is served

@@ -79,17 +79,8 @@ void kblkt_io_space(struct fid_ep *ep, void *context)
 
 static int kblkt_receive(struct kblkt_rx *rx)
 {
-	const struct kvec kv[] = {
-		{ .iov_base = &rx->cmd, .iov_len = sizeof(rx->cmd) },
-		{ .iov_base = page_address(rx->page), .iov_len = KBLK_INLINE },
-	};
-	const struct fi_msg msg = {
-		.msg_iov = kv,
-		.iov_count = ARRAY_SIZE(kv),
-		.context = &rx->cqe,
-	};
-
-	return fi_recvmsg(rx->conn->ep, &msg, FI_COMPLETION);
+	return fi_recv(rx->conn->ep, rx->cmd, sizeof(*rx->cmd) + KBLK_INLINE,
+		       NULL, 0, &rx->cqe);
 }
 
 static void kblkt_rearm(struct kblkt_rx *rx)
@@ -132,6 +123,28 @@ static int kblkt_answer(struct kblkt_io *io)
 	return err;
 }
 
+/* What describes local memory to a post */
+struct kblkt_local {
+	struct kvec	kv;
+	struct iov_iter	iter;
+};
+
+/* A single page is cheaper for providers as a vector of one. */
+static void kblkt_local(struct kblkt_io *io, int dir,
+			struct kblkt_local *local, struct fi_msg_rma *msg)
+{
+	if (io->pages == 1) {
+		local->kv.iov_base = bvec_virt(io->bv);
+		local->kv.iov_len = io->len;
+		msg->msg_iov = &local->kv;
+		msg->iov_count = 1;
+		return;
+	}
+	iov_iter_bvec(&local->iter, dir, io->bv, io->pages, io->len);
+	msg->msg_iter = &local->iter;
+	msg->vec = KOFI_ITER;
+}
+
 /* The data of a read. With remote CQ data it is the answer as well. */
 static int kblkt_put(struct kblkt_io *io)
 {
@@ -139,10 +152,8 @@ static int kblkt_put(struct kblkt_io *io)
 	const struct fi_rma_iov to = {
 		.addr = io->addr, .len = io->len, .key = io->key,
 	};
-	struct iov_iter iter;
-	const struct fi_msg_rma msg = {
-		.vec = KOFI_ITER,
-		.msg_iter = &iter,
+	struct kblkt_local local;
+	struct fi_msg_rma msg = {
 		.rma_iov = &to,
 		.rma_iov_count = 1,
 		.context = &io->moved,
@@ -150,7 +161,7 @@ static int kblkt_put(struct kblkt_io *io)
 	};
 	int err;
 
-	iov_iter_bvec(&iter, ITER_SOURCE, io->bv, io->pages, io->len);
+	kblkt_local(io, ITER_SOURCE, &local, &msg);
 	err = fi_writemsg(c->ep, &msg, FI_COMPLETION | (c->data ?
 			  FI_REMOTE_CQ_DATA : FI_MORE));
 	if (err || c->data)
@@ -165,16 +176,14 @@ static int kblkt_get(struct kblkt_io *io)
 	const struct fi_rma_iov from = {
 		.addr = io->addr, .len = io->len, .key = io->key,
 	};
-	struct iov_iter iter;
-	const struct fi_msg_rma msg = {
-		.vec = KOFI_ITER,
-		.msg_iter = &iter,
+	struct kblkt_local local;
+	struct fi_msg_rma msg = {
 		.rma_iov = &from,
 		.rma_iov_count = 1,
 		.context = &io->moved,
 	};
 
-	iov_iter_bvec(&iter, ITER_DEST, io->bv, io->pages, io->len);
+	kblkt_local(io, ITER_DEST, &local, &msg);
 	return fi_readmsg(io->conn->ep, &msg, FI_COMPLETION);
 }
 
@@ -502,7 +511,7 @@ static struct kblkt_io *kblkt_next(struct kblkt_conn *c, struct kblkt_rx **rxp)
 	rx = list_first_entry_or_null(&c->pending, struct kblkt_rx, node);
 	if (!rx || list_empty(&c->idle_ios))
 		goto unlock;
-	pages = kblkt_cmd_pages(&rx->cmd);
+	pages = kblkt_cmd_pages(rx->cmd);
 	if (pages > c->nr_free)
 		goto unlock;
 	list_del(&rx->node);
@@ -524,7 +533,7 @@ static void kblkt_run(struct kblkt_conn *c)
 	struct kblkt_rx *rx;
 
 	while ((io = kblkt_next(c, &rx))) {
-		const struct kblk_cmd *cmd = &rx->cmd;
+		const struct kblk_cmd *cmd = rx->cmd;
 
 		io->op = cmd->op;
 		io->flags = cmd->flags;
@@ -539,7 +548,7 @@ static void kblkt_run(struct kblkt_conn *c)
 				io->len - (io->pages - 1) * PAGE_SIZE;
 		io->rx = cmd->flags & KBLK_CMD_INLINE ? rx : NULL;
 		if (io->rx)
-			bvec_set_page(&io->bv[0], rx->page, io->len, 0);
+			bvec_set_virt(&io->bv[0], rx->cmd + 1, io->len);
 		else
 			kblkt_rearm(rx);
 		kblkt_start(io);
@@ -556,8 +565,8 @@ static void kblkt_received(struct fid_cq *cq, const struct kofi_wc *wc)
 		return;
 	}
 	/* more commands than tags would wait for each other in one stream */
-	if (!kblkt_cmd_valid(c, &rx->cmd, wc->len) ||
-	    test_and_set_bit(le16_to_cpu(rx->cmd.tag), c->tags)) {
+	if (!kblkt_cmd_valid(c, rx->cmd, wc->len) ||
+	    test_and_set_bit(le16_to_cpu(rx->cmd->tag), c->tags)) {
 		pr_warn_ratelimited("kofi_blkt: %pISc: invalid command, connection ended\n",
 				    &c->peer);
 		kblkt_lost(c);
@@ -588,9 +597,12 @@ int kblkt_io_alloc(struct kblkt_conn *c)
 	for (i = 0; i < c->depth; i++) {
 		c->rx[i].conn = c;
 		c->rx[i].cqe.done = kblkt_received;
-		c->rx[i].page = alloc_page(GFP_KERNEL);
+		c->rx[i].page = alloc_pages(GFP_KERNEL | __GFP_COMP,
+					    KBLKT_RX_ORDER);
 		if (!c->rx[i].page)
 			return -ENOMEM;
+		c->rx[i].cmd = page_address(c->rx[i].page) + KBLK_INLINE -
+			       sizeof(struct kblk_cmd);
 		c->io[i].conn = c;
 		c->io[i].moved.done = kblkt_moved;
 		c->io[i].answered.done = kblkt_answered;
@@ -636,7 +648,7 @@ void kblkt_io_free(struct kblkt_conn *c)
 		__free_page(c->pages[i]);
 	for (i = 0; c->rx && i < c->depth; i++)
 		if (c->rx[i].page)
-			__free_page(c->rx[i].page);
+			__free_pages(c->rx[i].page, KBLKT_RX_ORDER);
 	kvfree(c->io);
 	kvfree(c->rx);
 }
