@@ -230,12 +230,17 @@ static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 {
 	switch (event) {
+	case RDMA_CM_EVENT_REJECTED:
+		if (!READ_ONCE(ep->established)) {
+			ep->asked = false;
+			break;
+		}
+		fallthrough;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		if (!ep->left)
 			WRITE_ONCE(ep->left, jiffies ?: 1);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 		ep->asked = false;
@@ -279,7 +284,11 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 		vrb_cm_established(ep, &ev->param.conn);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		vrb_cm_rejected(ep, id, ev);
+		/* who has accepted ends it, and has not heard that it stands */
+		if (READ_ONCE(ep->established))
+			vrb_ep_abort(ep, ESHUTDOWN);
+		else
+			vrb_cm_rejected(ep, id, ev);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:

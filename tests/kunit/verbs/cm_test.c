@@ -573,7 +573,8 @@ static void vc_answer(struct ct_op *recv)
 
 /*
  * Who accepts answers the first message in its completion, although what tells of the
- * connection was lost. The manager repeats that after 4 s.
+ * connection was lost. The manager repeats that after 4 s. If it ends before, the
+ * manager tells the peer of a refusal.
  */
 static void cm_early_message(struct kunit *test)
 {
@@ -608,6 +609,9 @@ static void cm_early_message(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, answered->wc.err, 0);
 	ct_expect_no_event(test, p->side[1].eq);
 	vc_found();
+	/* a connection that is refused when it has stood for long is one that ends */
+	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
+	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
 	ct_pair_close(p);
 }
 
