@@ -67,6 +67,11 @@ calm() {	# DEVICE
 
 seed() { od -An -N7 -tu8 /dev/urandom | tr -d ' '; }
 
+# On two CPUs, rdma_rxe goes on to use a queue pair after it has passed a packet on, which
+# may be what has kept it (rxe_resp_queue_pkt()). Connections that end in the middle of
+# messages meet it within minutes under KASAN.
+over_rdma() { [ "$VM_KERNEL" != debug ]; }
+
 address() { case $1 in sock) echo "$SOCK" ;; *) echo "$VERBS" ;; esac; }
 
 hostile() {	# VOLUME PROVIDER
@@ -100,7 +105,8 @@ load_of() {	# NUMBER
 }
 
 bad_target() {	# NUMBER
-	case $(($1 % 3)) in 0) provider=verbs ;; *) provider=sock ;; esac
+	provider=sock
+	[ $(($1 % 3)) != 0 ] || ! over_rdma || provider=verbs
 	port=$((4500 + $1))
 	kofi-blk-target "$(of_userspace $provider)" "$(address $provider)" $port 4 $FAULTS \
 		"$(seed)" >"/tmp/target.$1" 2>&1 &
@@ -175,8 +181,12 @@ for volume in wild file ro; do
 	step "$volume" hostile $volume sock
 	cat /tmp/.step
 done
-step wild-verbs hostile wild verbs
-cat /tmp/.step
+if over_rdma; then
+	step wild-verbs hostile wild verbs
+	cat /tmp/.step
+else
+	skip wild-verbs "rdma_rxe uses queue pairs that are gone"
+fi
 check targets bad_targets
 cat /tmp/.check
 step end ends
