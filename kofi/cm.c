@@ -303,8 +303,9 @@ static int kofi_cm_begin(struct kofi_ep *ep)
  */
 static int kofi_cm_end(struct kofi_ep *ep, int ret)
 {
-	if (ret && !kofi_ep_step(ep, KOFI_EP_CONNECTING, KOFI_EP_ENABLED))
+	if (!ret || !kofi_ep_step(ep, KOFI_EP_CONNECTING, KOFI_EP_ENABLED))
 		return 0;
+	kofi_ep_unblock(ep);
 	return ret;
 }
 

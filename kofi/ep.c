@@ -97,8 +97,39 @@ static bool kofi_ep_conn_end(struct kofi_ep *ep, int to, int err,
 		kofi_eq_queue(ep->eq, &ep->ev_conn);
 	}
 	spin_unlock_irqrestore(&ep->lock, flags);
+	if (step)
+		kofi_ep_unblock(ep);
 	return step;
 }
+
+/**
+ * kofi_ep_tx_connecting - may a transmit be posted while the connection is made
+ * @ep: an endpoint that has been seen to connect or accept
+ *
+ * The peer of who accepts may hear of the connection first, and its first message
+ * be here before FI_CONNECTED. What answers it waits as for any other want.
+ *
+ * Context: any.
+ * Return: as kofi_ep_tx_state().
+ */
+int kofi_ep_tx_connecting(struct kofi_ep *ep)
+{
+	if (!ep->info->handle)
+		return -ENOTCONN;
+	kofi_ep_blocked(ep);
+	/* the attempt may have ended before the mark was there to see */
+	switch (READ_ONCE(ep->state)) {
+	case KOFI_EP_CONNECTING:
+		return -EAGAIN;
+	case KOFI_EP_CONNECTED:
+		return 0;
+	case KOFI_EP_SHUTDOWN:
+		return -ESHUTDOWN;
+	default:
+		return -ENOTCONN;
+	}
+}
+EXPORT_SYMBOL_GPL(kofi_ep_tx_connecting);
 
 /**
  * kofi_ep_connected - the connection has been established

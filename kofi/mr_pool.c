@@ -768,8 +768,8 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
  * transmit queue; -ESHUTDOWN once the endpoint has been drained. Of a device
  * also -EAGAIN while it cannot map more, and the write-space callback follows,
  * -EOPNOTSUPP for a flag it cannot do, -EINVAL for memory with gaps it cannot
- * map, -ENOTCONN or -ESHUTDOWN for an endpoint that is not connected, and
- * what else it returns.
+ * map, -ENOTCONN or -ESHUTDOWN for an endpoint that is not connected, -EAGAIN for
+ * one that accepts, and the write-space callback follows, and what else it returns.
  */
 int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
 		u64 flags)

@@ -130,19 +130,6 @@ static noinline bool vrb_rx_failed(struct vrb_rxop *op, struct vrb_ep *ep,
 	return posted;
 }
 
-/*
- * The first message of who has asked for the connection may come before what tells
- * the manager that it stands. The queue pair can send since it has accepted, so the
- * message can be answered. The manager is not told, by rdma_notify(): its locks are
- * not for interrupts, and when the connection ends at once it goes on to repeat its
- * answer for a minute, for which destroying the identifier then waits.
- */
-static noinline void vrb_rx_early(struct vrb_ep *ep)
-{
-	if (ep->base.info->handle)
-		WRITE_ONCE(ep->base.heard, true);
-}
-
 static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_rxop *op = container_of(wc->wr_cqe, struct vrb_rxop, cqe);
@@ -160,8 +147,6 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 		done.len = 0;
 		vrb_ep_abort(ep, EPROTO);
 	} else if (likely(!wc->status)) {
-		if (unlikely(READ_ONCE(ep->base.state) == KOFI_EP_CONNECTING))
-			vrb_rx_early(ep);
 		vrb_rx_fill(&done, wc);
 		done.src = READ_ONCE(ep->base.source);
 		if (wc->wc_flags & IB_WC_WITH_INVALIDATE)

@@ -298,7 +298,7 @@ static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
 					     ep->tx_usual;
 
 	/* receives that wait go first: the answer may be for one of these */
-	if (flags & ~usual || kofi_ep_tx_state(&ep->base) ||
+	if (flags & ~usual || READ_ONCE(ep->base.state) != KOFI_EP_CONNECTED ||
 	    (ep->base.tx_selective && !(flags & FI_COMPLETION)) ||
 	    !list_empty(&ep->rxq.deferred) ||
 	    !vrb_kvec_is_one(u->kv, u->count, u->vec, ep->tx_one_max))

@@ -8,11 +8,11 @@
  * (0, exactly one completion will follow) or return an error and will never
  * report it again:
  *
- *   -EAGAIN		no room now; a completion or the write-space callback
+ *   -EAGAIN		no room now, or a transmit between fi_accept() and FI_CONNECTED;
+ *			a completion or the write-space callback
  *			(kofi_ep_write_space()) says when to retry
  *   -FI_EOPBADSTATE	the endpoint has not been enabled
- *   -ENOTCONN		a transmit before FI_CONNECTED; on the side that accepts,
- *			before the peer's first message if that is earlier
+ *   -ENOTCONN		a transmit on an endpoint never connected
  *   -ESHUTDOWN		the connection is gone
  *   -EMSGSIZE		longer than ep_attr->max_msg_size
  *   -EINVAL		too many segments, an inject beyond inject_size, or a peer

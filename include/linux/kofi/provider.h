@@ -520,8 +520,6 @@ typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
  * @config: serialises binding, options and enabling
  * @lock: irqsave; a step of @state and the event it queues are one
  * @state: enum kofi_ep_state
- * @heard: set by the provider of an endpoint that accepts: the peer's first message
- *	has come before FI_CONNECTED, and can be answered at once
  * @blocked: bits of the core: what the consumer waits for
  * @write_space: the consumer's callback, or NULL
  * @space_node: on the list of endpoints a queue is to call back
@@ -568,7 +566,6 @@ struct kofi_ep {
 	struct mutex			config;	/* bindings, options */
 	spinlock_t			lock;	/* steps of state */
 	int				state;
-	bool				heard;
 	unsigned long			blocked;
 	void				(*write_space)(struct fid_ep *ep,
 						       void *context);
@@ -600,13 +597,16 @@ bool kofi_ep_connect_failed(struct kofi_ep *ep, int err, int prov_errno,
 bool kofi_ep_disconnected(struct kofi_ep *ep);
 void kofi_ep_peer_lost(struct kofi_ep *ep, const struct sockaddr *addr, int err);
 
+int kofi_ep_tx_connecting(struct kofi_ep *ep);
+
 /**
  * kofi_ep_tx_state - may a transmit be posted
  * @ep: the endpoint
  *
- * Return: 0, -FI_EOPBADSTATE, -ENOTCONN or -ESHUTDOWN.
+ * Return: 0, -FI_EOPBADSTATE, -ENOTCONN or -ESHUTDOWN; -EAGAIN while it accepts, and
+ * the write-space callback follows.
  */
-static __always_inline int kofi_ep_tx_state(const struct kofi_ep *ep)
+static __always_inline int kofi_ep_tx_state(struct kofi_ep *ep)
 {
 	int state = READ_ONCE(ep->state);
 
@@ -618,7 +618,7 @@ static __always_inline int kofi_ep_tx_state(const struct kofi_ep *ep)
 	case KOFI_EP_ENABLED:
 		return ep->av ? 0 : -ENOTCONN;
 	case KOFI_EP_CONNECTING:
-		return READ_ONCE(ep->heard) ? 0 : -ENOTCONN;
+		return kofi_ep_tx_connecting(ep);
 	case KOFI_EP_SHUTDOWN:
 		return -ESHUTDOWN;
 	default:
@@ -633,7 +633,7 @@ static __always_inline int kofi_ep_tx_state(const struct kofi_ep *ep)
  *
  * Return: -FI_EBADFLAGS if they are several; or as kofi_ep_tx_state().
  */
-static inline int kofi_ep_tx_check(const struct kofi_ep *ep, u64 levels)
+static inline int kofi_ep_tx_check(struct kofi_ep *ep, u64 levels)
 {
 	return levels & (levels - 1) ? -FI_EBADFLAGS : kofi_ep_tx_state(ep);
 }

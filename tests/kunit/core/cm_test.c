@@ -2,7 +2,12 @@
 /* Tests of kofi/cm.c: what the core checks before a provider is called. */
 #include <linux/in.h>
 
+#include "../limit.h"
 #include "objects.h"
+
+unsigned int test_slow __weak = 1;
+module_param_named(slow, test_slow, uint, 0444);
+MODULE_PARM_DESC(slow, "Factor of all time limits (default 1)");
 
 /* Everything a connection needs, of a nul provider */
 struct cm {
@@ -298,6 +303,80 @@ static void cm_refused_late(struct kunit *test)
 	cm_close(test, cm);
 }
 
+/* How an attempt to accept ends, while a transmit has been refused */
+static void cm_accepts(struct fid_ep *ep)
+{
+	kofi_ep_connected(container_of(ep, struct kofi_ep, ep), NULL, 0);
+}
+
+static void cm_fails(struct fid_ep *ep)
+{
+	kofi_ep_connect_failed(container_of(ep, struct kofi_ep, ep), ENODEV, 0,
+			       NULL, 0);
+}
+
+static int cm_seen;	/* what a transmit was told while the attempt went on */
+
+static int cm_refusing_accept(struct fid_ep *ep, const void *param,
+			      size_t paramlen)
+{
+	cm_seen = kofi_ep_tx_state(container_of(ep, struct kofi_ep, ep));
+	return -ENETUNREACH;
+}
+
+static struct completion cm_spaced;
+
+static void cm_space(struct fid_ep *ep, void *context)
+{
+	complete(&cm_spaced);
+}
+
+static const struct cm_end {
+	const char	*name;
+	void		(*end)(struct fid_ep *ep);	/* NULL: refused at once */
+	int		after;
+} cm_ends[] = {
+	{ "connected", cm_accepts, 0 },
+	{ "failed", cm_fails, -ESHUTDOWN },
+	{ "refused", NULL, -ENOTCONN },
+};
+
+KUNIT_ARRAY_PARAM_DESC(cm_end, cm_ends, name);
+
+/*
+ * The peer of who accepts may send first: what answers it is told to wait, and that
+ * the wait is over.
+ */
+static void cm_accepting(struct kunit *test)
+{
+	const struct cm_end *e = test->param_value;
+	struct cm *cm = cm_open(test, &cm_request);
+	struct kofi_ep *kep = &cm_nul(cm)->base;
+	struct fi_ops_cm ops = *cm->ep->cm;
+
+	init_completion(&cm_spaced);
+	cm_bind(test, cm);
+	KUNIT_ASSERT_EQ(test, 0, kofi_ep_write_space(cm->ep, cm_space));
+	KUNIT_ASSERT_EQ(test, 0, fi_enable(cm->ep));
+	KUNIT_EXPECT_EQ(test, -ENOTCONN, kofi_ep_tx_state(kep));
+	if (e->end) {
+		KUNIT_EXPECT_EQ(test, 0, fi_accept(cm->ep, NULL, 0));
+		KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_state(kep));
+		KUNIT_EXPECT_FALSE(test, completion_done(&cm_spaced));
+		e->end(cm->ep);
+	} else {
+		ops.accept = cm_refusing_accept;
+		cm->ep->cm = &ops;
+		KUNIT_EXPECT_EQ(test, -ENETUNREACH,
+				fi_accept(cm->ep, NULL, 0));
+		KUNIT_EXPECT_EQ(test, -EAGAIN, cm_seen);
+	}
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&cm_spaced,
+							    TEST_LIMIT(10 * HZ)));
+	KUNIT_EXPECT_EQ(test, e->after, kofi_ep_tx_state(kep));
+	cm_close(test, cm);
+}
+
 static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(cm_names),
 	KUNIT_CASE(cm_setname_late),
@@ -311,6 +390,7 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(cm_states),
 	KUNIT_CASE(cm_refused),
 	KUNIT_CASE(cm_refused_late),
+	KUNIT_CASE_PARAM(cm_accepting, cm_end_gen_params),
 	{}
 };
 
