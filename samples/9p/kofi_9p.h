@@ -8,6 +8,7 @@
 #include <linux/bvec.h>
 #include <linux/completion.h>
 #include <linux/list.h>
+#include <linux/refcount.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -19,6 +20,16 @@
 #include "proto.h"
 
 #define K9_SEGS		16	/* segments of a long message */
+
+/* In each message of 9P: its size, type, and tag */
+#define K9_TYPE		4
+#define K9_TAG		5
+#define K9_HEADER	7
+/* then, in Tflush: the tag of the request that was interrupted */
+#define K9_OLDTAG	7
+/* or in a reply with data: how many bytes follow */
+#define K9_COUNT	7
+#define K9_DATA		11
 
 struct k9_conn;
 
@@ -35,10 +46,11 @@ struct k9_buf {
 };
 
 /**
- * struct k9_rx - a receive, posted again as soon as its reply has been used
+ * struct k9_rx - a receive, posted again as soon as its replies have been used
  * @cqe: completes it
  * @c: its connection
- * @buf: where the reply comes to
+ * @buf: where the replies come to
+ * @users: those who use it; meaningless while it is posted
  * @node: on @c->refused
  * @op: there: outstanding until this has been posted
  */
@@ -46,9 +58,24 @@ struct k9_rx {
 	struct kofi_cqe		cqe;
 	struct k9_conn		*c;
 	struct k9_buf		buf;
+	refcount_t		users;
 	/* under c->lock */
 	struct list_head	node;
 	struct k9_op		*op;
+};
+
+/**
+ * struct k9_reply - a reply
+ * @rx: the receive it is in
+ * @off: where it begins there
+ * @len: bytes
+ * @head: its first ones, as many of them as there are
+ */
+struct k9_reply {
+	struct k9_rx		*rx;
+	size_t			off;
+	size_t			len;
+	u8			head[K9_DATA];
 };
 
 /**
@@ -68,7 +95,9 @@ struct k9_rx {
  * @read: the data of the reply goes to @reader's pages, not into @req
  * @left: the reader has gone
  * @room: most bytes of such data; of a write, those that were sent
- * @rx: the reply with such data
+ * @rx: the receive with such data
+ * @off: there, where they begin
+ * @len: bytes of them
  * @sg: memory of the caller that is being sent
  * @nr: entries of @sg, the first of which is the header
  * @bounce: for what cannot be sent from there; made when it is first needed
@@ -83,6 +112,8 @@ struct k9_op {
 	struct p9_req_t		*req;
 	bool			left;
 	struct k9_rx		*rx;
+	size_t			off;
+	size_t			len;
 	struct p9_req_t		*old;
 	/* of the one who has got it */
 	struct p9_req_t		*sending;

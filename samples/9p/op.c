@@ -13,13 +13,13 @@
  * Replies
  *
  * A reply comes to any receive, since messages are matched in order and replies
- * are not. The tag in it says which request it is for, and it is copied into the
- * room that 9p has for it: most replies are short. The data of a read stay where
- * they are, and the task that waits for them, which may touch memory of users,
- * copies them. So there is nothing that a late reply could write to once that
- * task has gone.
+ * are not; there may be several in one message. The tag in it says which request
+ * it is for, and it is copied into the room that 9p has for it: most replies are
+ * short. The data of a read stay where they are, and the task that waits for them,
+ * which may touch memory of users, copies them. So there is nothing that a late
+ * reply could write to once that task has gone.
  *
- * A receive is posted again before the request it has answered ceases to be
+ * A receive is posted again before the last request it has answered ceases to be
  * outstanding. If the provider is short of memory, both wait until it says that
  * it has room again.
  *
@@ -52,16 +52,6 @@
 #include <linux/kofi/backport.h>
 
 #include "kofi_9p.h"
-
-/* In each message: its size, type, and tag */
-#define K9_TYPE		4
-#define K9_TAG		5
-#define K9_HEADER	7
-/* then, in Tflush: the tag of the request that was interrupted */
-#define K9_OLDTAG	7
-/* or in a reply with data: how many bytes follow */
-#define K9_COUNT	7
-#define K9_DATA		11
 
 /* -------------------------------------------------------------------- ops */
 
@@ -225,55 +215,67 @@ static int k9_violation(struct k9_conn *c, const char *what)
 	return -EIO;
 }
 
-static void k9_rx_copy(const struct k9_rx *rx, void *to, size_t len)
+/* The segment of a byte that a receive has, and where it is there */
+static const struct bio_vec *k9_rx_at(const struct k9_rx *rx, size_t *off)
 {
 	const struct bio_vec *bv = rx->buf.bv;
 
-	while (len) {
-		size_t n = min_t(size_t, len, bv->bv_len);
+	for (; *off >= bv->bv_len; bv++)
+		*off -= bv->bv_len;
+	return bv;
+}
 
-		memcpy(to, page_address(bv->bv_page), n);
+/* Copy what a receive has from byte OFF on, if there is anything to copy. */
+static void k9_rx_copy(const struct k9_rx *rx, size_t off, void *to, size_t len)
+{
+	const struct bio_vec *bv = len ? k9_rx_at(rx, &off) : NULL;
+
+	for (; len; bv++, off = 0) {
+		size_t n = min_t(size_t, len, bv->bv_len - off);
+
+		memcpy(to, page_address(bv->bv_page) + off, n);
 		to += n;
 		len -= n;
-		bv++;
 	}
 }
 
 /*
- * Under c->lock: put a reply of LEN bytes where 9p expects it. Returns what is
- * wrong with it; if nothing is, there is a status for 9p.
+ * Under c->lock: put a reply where 9p expects it, or leave its data to the reader.
+ * Returns what is wrong with it; if nothing is, there is a status for 9p.
  */
-static const char *k9_op_answer(struct k9_op *op, struct k9_rx *rx, size_t len,
+static const char *k9_op_answer(struct k9_op *op, const struct k9_reply *r,
 				int *status)
 {
-	const u8 *bytes = page_address(rx->buf.bv[0].bv_page);
 	struct p9_req_t *req = op->req;
-	u8 type = bytes[K9_TYPE];
+	u8 type = r->head[K9_TYPE];
 	bool error = type == P9_RERROR || type == P9_RLERROR;
+	u32 count = get_unaligned_le32(r->head + K9_COUNT);
 
 	if (!error && type != (u8)req->tc.sdata[K9_TYPE] + 1)
 		return "a reply of another type";
-	req->rc.size = len;
+	req->rc.size = r->len;
 	*status = REQ_STATUS_RCVD;
 	/* 9p knows what it wanted to have written, and not what was sent of that */
-	if (type == P9_RWRITE && len >= K9_DATA &&
-	    get_unaligned_le32(bytes + K9_COUNT) > op->room)
+	if (type == P9_RWRITE && r->len >= K9_DATA && count > op->room)
 		return "more written than was sent";
 	if (error || !op->read) {
-		if (len > req->rc.capacity)
+		if (r->len > req->rc.capacity)
 			return "a reply that is too long";
-		k9_rx_copy(rx, req->rc.sdata, len);
+		k9_rx_copy(r->rx, r->off, req->rc.sdata, r->len);
 		return NULL;
 	}
-	if (len < K9_DATA || len - K9_DATA > op->room ||
-	    get_unaligned_le32(bytes + K9_COUNT) != len - K9_DATA)
+	if (r->len < K9_DATA || r->len - K9_DATA > op->room ||
+	    count != r->len - K9_DATA)
 		return "data of a wrong length";
 	if (op->left) {
 		*status = REQ_STATUS_FLSHD;
 		return NULL;
 	}
-	memcpy(req->rc.sdata, bytes, K9_DATA);
-	op->rx = rx;
+	memcpy(req->rc.sdata, r->head, K9_DATA);
+	refcount_inc(&r->rx->users);
+	op->rx = r->rx;
+	op->off = r->off + K9_DATA;
+	op->len = count;
 	return NULL;
 }
 
@@ -330,14 +332,18 @@ int k9_rx_post(struct k9_rx *rx)
 }
 
 /*
- * Post a receive again, and keep OP outstanding until that is done. Returns 0 or
- * a negative error code.
+ * A receive is not needed any more by one of its users. After the last one, post it
+ * again, and keep OP, one it has answered, outstanding until that is done. Returns 0
+ * or a negative error code.
  */
-static int k9_rx_repost(struct k9_rx *rx, struct k9_op *op)
+static int k9_rx_put(struct k9_rx *rx, struct k9_op *op)
 {
 	struct k9_conn *c = rx->c;
-	int err = k9_rx_post(rx);
+	int err;
 
+	if (!refcount_dec_and_test(&rx->users))
+		return 0;
+	err = k9_rx_post(rx);
 	if (likely(err != -EAGAIN))
 		return err;
 	/* the lock: to be on the list before k9_rx_retry() looks at it */
@@ -353,37 +359,51 @@ static int k9_rx_repost(struct k9_rx *rx, struct k9_op *op)
 	return err;
 }
 
-/* The receive is posted again by the reader of the data, if there is one. */
-static int k9_reply(struct k9_conn *c, struct k9_rx *rx, size_t len)
+/* Use a reply; the receive as well if it is the last one there. */
+static int k9_reply(struct k9_conn *c, const struct k9_reply *r, bool last)
 {
-	const u8 *bytes = page_address(rx->buf.bv[0].bv_page);
 	const char *wrong = "a reply to no request";
 	struct p9_req_t *req = NULL;
-	bool kept = false, flushed;
 	int status, err = 0;
 	struct k9_op *op;
 
-	if (len < K9_HEADER || get_unaligned_le32(bytes) != len)
-		return k9_violation(c, "a message that is no reply");
 	spin_lock_bh(&c->lock);
-	op = k9_op_find(c, get_unaligned_le16(bytes + K9_TAG));
+	op = k9_op_find(c, get_unaligned_le16(r->head + K9_TAG));
 	if (op)
-		wrong = k9_op_answer(op, rx, len, &status);
-	if (!wrong) {
+		wrong = k9_op_answer(op, r, &status);
+	if (!wrong)
 		req = k9_op_forget(op);
-		kept = op->rx;
-	}
 	spin_unlock_bh(&c->lock);
 	if (wrong)
 		return k9_violation(c, wrong);
 
-	flushed = bytes[K9_TYPE] == P9_RFLUSH;
-	if (!kept)
-		err = k9_rx_repost(rx, op);
-	if (flushed)
+	if (last)
+		err = k9_rx_put(r->rx, op);
+	if (r->head[K9_TYPE] == P9_RFLUSH)
 		k9_flushed(c, op->old);
 	p9_client_cb(c->client, req, status);
 	k9_op_put(op);
+	return err;
+}
+
+/* Use the replies in a message of LEN bytes. */
+static int k9_replies(struct k9_conn *c, struct k9_rx *rx, size_t len)
+{
+	struct k9_reply r = { .rx = rx };
+	int err;
+
+	/* this function, and then those who read the data of a reply */
+	refcount_set(&rx->users, 1);
+	do {
+		size_t left = len - r.off;
+
+		k9_rx_copy(rx, r.off, r.head, min(left, sizeof(r.head)));
+		r.len = left < K9_HEADER ? 0 : get_unaligned_le32(r.head);
+		if (r.len < K9_HEADER || r.len > left)
+			return k9_violation(c, "a message that is no reply");
+		err = k9_reply(c, &r, r.len == left);
+		r.off += r.len;
+	} while (!err && r.off < len);
 	return err;
 }
 
@@ -399,7 +419,7 @@ static void k9_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 			       -ECONNRESET);
 		return;
 	}
-	ret = k9_reply(c, rx, wc->len);
+	ret = k9_replies(c, rx, wc->len);
 	if (ret < 0)
 		k9_conn_end(c, ret);
 }
@@ -713,7 +733,7 @@ static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
 {
 	const struct bio_vec *bv;
-	size_t len, off = K9_DATA;
+	size_t len, off;
 	struct k9_rx *rx;
 	int posted;
 
@@ -724,8 +744,10 @@ static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
 	if (!rx)
 		return err;
 
-	bv = rx->buf.bv;
-	len = get_unaligned_le32(page_address(bv->bv_page) + K9_COUNT);
+	len = op->len;
+	off = op->off;
+	/* without data, that is maybe where the receive ends */
+	bv = len ? k9_rx_at(rx, &off) : NULL;
 	for (err = 0; len && !err; bv++, off = 0) {
 		size_t n = min_t(size_t, len, bv->bv_len - off);
 
@@ -733,7 +755,7 @@ static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
 			err = -EFAULT;
 		len -= n;
 	}
-	posted = k9_rx_repost(rx, op);
+	posted = k9_rx_put(rx, op);
 	if (posted)
 		k9_conn_end(op->c, posted);
 	return err;

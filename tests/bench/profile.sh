@@ -7,6 +7,8 @@
 #   run WORDS	as in run.sh
 #   disk WHERE KIND SIZE COUNT
 #		requests to one of the disks of disks.sh, one after the other
+#   9p WHERE WORDS
+#		as in run.sh
 
 run=/sys/kernel/debug/kofi_bench/run
 
@@ -27,11 +29,15 @@ profile_disk() {
 	dd "$@" 2>/tmp/dd || { cat /tmp/dd >&2; return 1; }
 }
 
+profile_9p() { bench_9p "$@" >/tmp/ns; }
+
 . "$VM/devices.sh"
 . "$VM/disks.sh"
+. "$VM/mounts.sh"
 load kofi_sock kofi_verbs kofi_rxm kofi_bench || exit
 devices || exit
 if grep -q '^disk' "$VM/plan"; then step disks setup_disks || exit; fi
+if grep -q '^9p' "$VM/plan"; then step servers setup_9p || exit; fi
 symbols || exit
 name=0
 while read -r what rest; do
@@ -44,6 +50,7 @@ while read -r what rest; do
 	ask trace off "$name" || exit
 	case $what in
 	run) read -r ns _ <$run || exit ;;
+	9p) read -r ns _ </tmp/ns || exit ;;
 	disk) ns=$(awk '/copied/ { printf "%.0f", $(NF - 3) * 1e9 }' /tmp/dd) ;;
 	esac
 	echo "took: $name $ns"

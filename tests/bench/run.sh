@@ -12,10 +12,8 @@
 #		provider of reliable datagrams
 #   count WORDS	allocations, those of ours, and context switches in them
 #   9p WHERE WORDS
-#		nanoseconds of the measured ones; WHERE is one of three mounts of a
-#		server's folder: kofi, tcp, or relay, which is tcp with a relay before
-#		the server; WORDS are those of kofi-bench-9p: KIND WINDOW SIZE WARMUP
-#		COUNT
+#		nanoseconds of the measured ones at one of the mounts of mounts.sh;
+#		WORDS are those of kofi-bench-9p: KIND WINDOW SIZE WARMUP COUNT
 #   disk WHERE KIND WINDOW SIZE COUNT
 #		nanoseconds of COUNT requests of fio's kind KIND to one of the disks of
 #		disks.sh
@@ -100,41 +98,9 @@ bench_count() {
 	sort /tmp/who /tmp/next | uniq -c | sort -rn >&2
 }
 
-# Three servers of one folder, and their mounts
-srv=/tmp/srv
-listening() {	# PORT COMMAND...
-	port=$1
-	shift
-	"$@" >/tmp/9p.log 2>&1 &
-	retry listens "$port" || { cat /tmp/9p.log; return 1; }
-}
-
-mount_9p() {	# WHERE TRANSPORT PORT
-	mkdir -p "/tmp/9p/$1" && mount -t 9p -o \
-		"trans=$2,port=$3,version=9p2000.L,uname=root,aname=$srv,msize=65536,cache=none" \
-		127.0.0.1 "/tmp/9p/$1"
-}
-
-setup_9p() {
-	mkdir -p $srv
-	diod="diod -f -n -c /dev/null -L stderr -e $srv"
-	# shellcheck disable=SC2086 # the words of a command
-	{
-		listening 5640 env FI_PROVIDER=tcp kofi-9pd -a 127.0.0.1 $diod -r 0 -w 0 &&
-			listening 5641 kofi-bench-9p relay 5641 $diod -r 0 -w 0 &&
-			listening 5642 $diod -l 127.0.0.1:5642
-	} && mount_9p kofi kofi-sock 5640 && mount_9p relay tcp 5641 &&
-		mount_9p tcp tcp 5642
-}
-
-bench_9p() {
-	where=$1
-	shift
-	kofi-bench-9p run "/tmp/9p/$where" "$@"
-}
-
 . "$VM/devices.sh"
 . "$VM/disks.sh"
+. "$VM/mounts.sh"
 load kofi_sock kofi_verbs kofi_rxm kofi_bench || exit
 size=$(cat $sizes)
 devices || exit

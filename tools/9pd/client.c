@@ -28,6 +28,7 @@
 #include "9pd.h"
 
 #define HEADER		7	/* each message's size, type and tag */
+#define AHEAD		32768	/* most bytes read behind a reply, of the next ones */
 #define WRITE_TICK	10	/* milliseconds between looks at the client's end */
 #define CONNECT_MAX	10	/* seconds until a server counts as not reachable */
 #define END_MAX		2000	/* milliseconds a server has to end by itself */
@@ -41,10 +42,6 @@ struct client {
 	pthread_t	requests;
 	pthread_t	replies;
 	bool		over;		/* its threads have ended */
-	/* of the server's, read and not yet used; short replies are as a whole */
-	size_t		ahead_at;
-	size_t		ahead_len;
-	unsigned char	ahead[8192];
 };
 
 /* of the main thread: those that have a connection, and those whose server lives on */
@@ -242,57 +239,75 @@ static bool server_write(struct client *c, struct slot **slots, int nr)
 	return true;
 }
 
-/* Takes what there is beyond LEN bytes, too, for the next call. */
-static bool server_read(struct client *c, unsigned char *bytes, size_t len)
+/* Returns as read(). */
+static ssize_t server_read(struct client *c, unsigned char *bytes, size_t len)
 {
-	size_t have = len < c->ahead_len ? len : c->ahead_len;
+	ssize_t n;
 
-	memcpy(bytes, c->ahead + c->ahead_at, have);
-	c->ahead_at += have;
-	c->ahead_len -= have;
-	while (have < len) {
-		const struct iovec iov[] = {
-			{ .iov_base = bytes + have, .iov_len = len - have },
-			{ .iov_base = c->ahead, .iov_len = sizeof(c->ahead) },
-		};
-		ssize_t n = readv(c->fd, iov, 2);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		have += n;
-		if (have > len) {
-			c->ahead_at = 0;
-			c->ahead_len = have - len;
-		}
-	}
-	return true;
+	do {
+		n = read(c->fd, bytes, len);
+	} while (n < 0 && errno == EINTR);
+	return n;
 }
 
 /* -------------------------------------------------------------- the threads */
 
+/*
+ * Bytes of the whole replies among the HAVE ones at BYTES, from the first one on. If that
+ * is not whole, 0, and NEED says how many it takes, as far as is known. -1 after a server
+ * has said something else.
+ */
+static ssize_t whole_replies(const struct client *c, const unsigned char *bytes,
+			     size_t have, size_t *need)
+{
+	uint32_t size = sizeof(size);
+	size_t at = 0;
+
+	while (have - at >= sizeof(size)) {
+		size = size_of(bytes + at);
+		if (size < HEADER || size > c->link->msize) {
+			complain("the server sent a message of %u bytes", size);
+			return -1;
+		}
+		if (have - at < size)
+			break;
+		at += size;
+	}
+	*need = size;
+	return at;
+}
+
+/*
+ * Each message has as many replies as the server has sent meanwhile. The beginning of
+ * one that is not whole yet goes to the next message.
+ */
 static void *replies(void *arg)
 {
 	struct client *c = arg;
-	unsigned char head[4];
-	struct slot *slot;
-	uint32_t size;
+	struct slot *slot = link_slot(c->link);
+	size_t have = 0, need, room;
+	ssize_t n;
 
-	while (server_read(c, head, sizeof(head))) {
-		size = size_of(head);
-		if (size < HEADER || size > c->link->msize) {
-			complain("the server sent a message of %u bytes", size);
-			break;
+	while (slot) {
+		unsigned char *bytes = slot->bytes;
+
+		n = whole_replies(c, bytes, have, &need);
+		if (!n) {
+			room = need + AHEAD < c->link->msize ? need + AHEAD :
+							       c->link->msize;
+			n = server_read(c, bytes + have, room - have);
+			if (n <= 0)
+				break;
+			have += n;
+			continue;
 		}
+		if (n < 0 || link_send(c->link, slot, n))
+			break;
+		have -= n;
 		slot = link_slot(c->link);
-		if (!slot)
-			break;
-		memcpy(slot->bytes, head, sizeof(head));
-		if (!server_read(c, slot->bytes + sizeof(head),
-				 size - sizeof(head)) ||
-		    link_send(c->link, slot, size))
-			break;
+		/* only this thread writes to it, also after the send */
+		if (slot)
+			memmove(slot->bytes, bytes + n, have);
 	}
 	link_down(c->link);
 	return NULL;

@@ -52,6 +52,10 @@ APART = 0.03
 KERNELS = {"uml": "uml-fast", "icount": "stock"}
 MODULES = "dummy crc32_generic rdma_ucm rdma_rxe"     # of Debian's
 MODULES_9P = "9p 9pnet_fd"
+PROGRAMS_9P = ["kofi-bench-9p", "kofi-9pd", "diod"]
+
+# What run.sh and profile.sh read
+SCRIPTS = ("devices.sh", "disks.sh", "mounts.sh", "../vm/blk-alone/steps.sh")
 MODULES_DISK = "configfs null_blk nvme_tcp nvmet_tcp nvme_rdma nvmet_rdma"
 
 # Targets, of the ratio or of the two figures
@@ -562,16 +566,15 @@ def machine(name, accel, wanted, pairs, report):
     programs = [] if accel == "uml" else ["kofi-bench-user", "rdma"]
     modules = MODULES
     if any(l.startswith("9p ") for l in lines):
-        programs += ["kofi-bench-9p", "kofi-9pd", "diod"]
+        programs += PROGRAMS_9P
         modules += f" {MODULES_9P}"
     if any(l.startswith("disk ") for l in lines):
         programs.append("fio")
         modules += f" {MODULES_DISK}"
     s = scenarios.Scenario(
-        name, {"a": "run.sh"},
-        [TOP / "tests/bench/run.sh", TOP / "tests/bench/devices.sh",
-         TOP / "tests/bench/disks.sh", TOP / "tests/vm/blk-alone/steps.sh",
-         TOP / "tests/vm/allocations.awk", work / "plan"],
+        name, {"a": "run.sh"}, [TOP / "tests/bench/run.sh"] +
+        [TOP / "tests/bench" / f for f in SCRIPTS] +
+        [TOP / "tests/vm/allocations.awk", work / "plan"],
         kernels=flavour, timeout=str(900 + len(lines)), smp="1", mem="1024", leaks="no",
         icount="no" if accel == "uml" else "yes", modules=modules,
         programs=" ".join(programs))

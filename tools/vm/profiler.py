@@ -6,8 +6,10 @@ many at a time, and of how many bytes; then rxe, if it is to go over that, rxm,
 for datagrams over it against raw verbs with headers, or rdm or tagged, for
 datagrams of kofi_sock against its connected endpoints, and
 clock, if time is to be measured. Of a disk it is what is done (read, write), 1, of
-how many bytes, and disk or disk-rxe. What is printed is sorted by the difference
-between kOFI and raw sockets or verbs, or the kernel's NVMe.
+how many bytes, and disk or disk-rxe; of a 9p mount what is done (read, write, stat,
+create), how many at a time, of how many bytes, and 9p. What is printed is sorted by
+the difference between kOFI and raw sockets or verbs, or the kernel's NVMe, or its
+own 9p transport with a relay before the server.
 
 Instructions: Debian's kernel runs it in QEMU, which writes down the address of
 every instruction. They are summed up by function and divided by the messages. It
@@ -47,10 +49,10 @@ POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
 CLIENTS = {"lo": ["kofi", "raw"], "rdm": ["rdm", "kofi"],
            "tagged": ["tagged", "kofi"], "rxe": ["verbs", "rawverbs"],
            "rxm": ["rxmverbs", "raweager"]}
-# The same of disks, and how many requests are recorded
+# The same of disks and mounts, and how many requests are recorded
 DISKS = {"disk": ["sock", "tcp"], "disk-rxe": ["verbs", "rdma"]}
+MOUNTS = {"9p": ["kofi", "relay"]}
 REQUESTS = 24
-SCRIPTS = ("profile.sh", "devices.sh", "disks.sh", "../vm/blk-alone/steps.sh")
 KERNEL = "the kernel"
 POSTS = {"send": 2, "write": 1, "read": 1}
 CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
@@ -202,9 +204,9 @@ def recorded(text, **keys):
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
-        [TOP / "tests/bench" / f for f in SCRIPTS] + [work / "plan"],
+        [TOP / "tests/bench" / f for f in ("profile.sh", *bench.SCRIPTS)] + [work / "plan"],
         kernels="stock", timeout="300", smp="1", mem="1024", leaks="no",
-        icount="yes", programs="rdma", **keys)
+        icount="yes", **keys)
     r = Recorder(s, kernel.get("stock"), report, where=work / "trace")
     plan.run_all([plan.Job("profile", CPUS, r, r.where)], report)
     if report.finish():
@@ -224,7 +226,7 @@ def record(runs):
                     f"{bench.ADDRESSES[device]}\n")
         # a round trip has two messages
         counts.append(2 * n if kind == "send" and window == 1 else n)
-    symbols, logs = recorded(text, modules=bench.MODULES)
+    symbols, logs = recorded(text, programs="rdma", modules=bench.MODULES)
     found = []
     for (client, kind, window, _, _), log, n in zip(runs, logs, counts):
         found.append(Profile(log, symbols, client, kind, window, n))
@@ -232,14 +234,23 @@ def record(runs):
     return found
 
 
-def record_disks(where, kind, size):
-    """A profile of requests to each of these disks."""
-    counts = (REQUESTS, 2 * REQUESTS)
+def disk_line(where, kind, window, size, n):
+    return f"disk {where} {kind} {size} {n}\n"
+
+
+def mount_line(where, kind, window, size, n):
+    return f"9p {where} {kind} {window} {size} {window} {n}\n"
+
+
+def record_requests(where, kind, window, size, line, programs, modules):
+    """A profile of requests to each of these disks or mounts."""
+    # as many for each thread
+    few = REQUESTS // window * window or window
     symbols, logs = recorded(
-        [f"disk {w} {kind} {size} {n}\n" for w in where for n in counts],
-        modules=f"{bench.MODULES} {bench.MODULES_DISK}")
-    found = [Requests(few, many, symbols, REQUESTS)
-             for few, many in zip(logs[::2], logs[1::2])]
+        [line(w, kind, window, size, n) for w in where for n in (few, 2 * few)],
+        programs=" ".join(programs), modules=f"{bench.MODULES} {modules}")
+    found = [Requests(one, two, symbols, few)
+             for one, two in zip(logs[::2], logs[1::2])]
     for log in logs:
         log.unlink()
     return found
@@ -310,7 +321,7 @@ def sampled(text, counts, **keys):
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
-        [TOP / "tests/bench" / f for f in SCRIPTS] + [work / "plan"],
+        [TOP / "tests/bench" / f for f in ("profile.sh", *bench.SCRIPTS)] + [work / "plan"],
         kernels="uml-fast", timeout="300", mem="1024", leaks="no", **keys)
     r = Sampler(s, kernel.get("uml-fast"), report, where=work / "trace")
     plan.run_all([plan.Job("profile", CPUS, r, r.where)], report)
@@ -339,12 +350,12 @@ def sample(runs):
     return sampled(text, counts, modules=bench.MODULES)
 
 
-def sample_disks(where, kind, size):
-    """The same of requests to each of these disks."""
-    n = int(10e9 / bench.disk_cost("uml", "rdma", size))
-    return sampled([f"disk {w} {kind} {size} {n}\n" for w in where],
-                   [n] * len(where), programs="dd",
-                   modules=f"{bench.MODULES} {bench.MODULES_DISK}")
+def sample_requests(where, kind, window, size, line, programs, modules):
+    """By the clock: the same, with some seconds for each of the disks or mounts."""
+    n = int(10e9 / bench.disk_cost("uml", "rdma", size)) // window * window
+    return sampled([line(w, kind, window, size, n) for w in where],
+                   [n] * len(where), programs=" ".join(programs),
+                   modules=f"{bench.MODULES} {modules}")
 
 
 def module(name):
@@ -388,14 +399,19 @@ def lines(ours, theirs, verbs, unit):
 def profile(what):
     words = what.split()
     by_clock = words[-1:] == ["clock"] and bool(words.pop())
-    known = DISKS if words[-1:] and words[-1] in DISKS else CLIENTS
+    known = next((k for k in (DISKS, MOUNTS) if words[-1:] and words[-1] in k),
+                 CLIENTS)
     over = words.pop() if words[-1:] and words[-1] in known else "lo"
-    if len(words) != 3 or words[0] not in POSTS or \
-            not all(w.isdigit() for w in words[1:]) or \
-            known is DISKS and (words[0] == "send" or words[1] != "1"):
+    kinds = {"read", "write"} | ({"stat", "create"} if known is MOUNTS else
+                                 {"send"} if known is CLIENTS else set())
+    if len(words) != 3 or words[0] not in kinds or \
+            not all(w.isdigit() for w in words[1:]) or words[1] == "0" or \
+            known is DISKS and words[1] != "1":
         raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm|rdm|tagged] "
                    "[clock]', as in PROFILE='send 1 64', or "
-                   "PROFILE='write|read 1 SIZE disk|disk-rxe [clock]'", status=2)
+                   "PROFILE='write|read 1 SIZE disk|disk-rxe [clock]', or "
+                   "PROFILE='read|write|stat|create WINDOW SIZE 9p [clock]'",
+                   status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
     verbs = over.startswith("rx")
     device = "rxe" if verbs else "lo"
@@ -404,17 +420,18 @@ def profile(what):
     plan.kernels([flavour])
     plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     say(f"{clock()} recording")
-    runs = [(c, kind, window, size, device) for c in known[over]]
-    if known is DISKS and by_clock:
-        text = lines(*sample_disks(known[over], kind, size), False,
-                     "nanoseconds per request")
-    elif known is DISKS:
-        text = lines(*record_disks(known[over], kind, size), False,
-                     "instructions per request")
-    elif by_clock:
-        text = lines(*sample(runs), False, "nanoseconds per operation")
+    each = "message" if known is CLIENTS else "request"
+    unit = f"nanoseconds per {each}" if by_clock else f"instructions per {each}"
+    if known is CLIENTS:
+        runs = [(c, kind, window, size, device) for c in known[over]]
+        found = (sample if by_clock else record)(runs)
     else:
-        text = lines(*record(runs), verbs, "instructions per message")
+        line, programs, modules = (
+            (disk_line, ["dd", "rdma"], bench.MODULES_DISK) if known is DISKS else
+            (mount_line, bench.PROGRAMS_9P + ["rdma"], bench.MODULES_9P))
+        found = (sample_requests if by_clock else record_requests)(
+            known[over], kind, window, size, line, programs, modules)
+    text = lines(*found, verbs, unit)
     path = REPORT / "profile.txt"
     path.write_text("\n".join(text) + "\n")
     for line in text[:SHOWN]:

@@ -243,8 +243,14 @@ again_x() { umount $AT/x && peer cache=none; }
 wrong() {	# FILE: reading it is an error, and nothing goes on but a new mount
 	peer cache=none && [ -e $AT/x/data ] || return
 	retry unreadable $AT/x/"$1" || return
-	dmesg -c | grep 'kofi_9p: the server sent' || return
 	[ ! -e $AT/x/data ] && umount $AT/x
+}
+
+# Of many in a short time, the kernel's log has ten.
+reported() {
+	dmesg -c | grep 'kofi_9p: the server sent' >/tmp/said
+	cat /tmp/said
+	[ "$(grep -c . /tmp/said)" -ge 9 ]
 }
 
 # A second reply may be taken for that to the next request.
@@ -298,6 +304,34 @@ twice() {
 		block answer /dev/null || return
 	wait $reader && [ "$(stat -c %s /tmp/back)" = 4096 ] && [ -e $AT/x/data ] &&
 		umount $AT/x && umount $AT/y
+}
+
+# Replies in one message, each with as many bytes as were asked for, of a letter that
+# says how many. First the header of the second one begins with the last bytes of a
+# segment, then the last one has no data, for which there is an error, and ends where
+# the receive does.
+together() {
+	peer cache=none && peer cache=none y && held_by 70000 3000 &&
+		size=65521 && by together && answered && is_all 65521 b &&
+		is_all 70000 i && is_all 3000 k && held_by 500000 548543 &&
+		size=4096 && expect_fail by full && answered && [ ! -s /tmp/back.4096 ] &&
+		is_all 500000 u && is_all 548543 v && umount $AT/x && umount $AT/y
+}
+held_by() {	# SIZE...
+	readers=
+	for size in "$@"; do
+		by held &
+		readers="$readers $!"
+	done
+	retry told waiting $#
+}
+by() { dd if="$AT/x/$1" of="/tmp/back.$size" bs="$size" count=1; }
+answered() {
+	for reader in $readers; do wait "$reader" || return; done
+	told waiting 0
+}
+is_all() {	# BYTES LETTER
+	[ "$(stat -c %s "/tmp/back.$1")" = "$1" ] && [ -z "$(tr -d "$2" <"/tmp/back.$1")" ]
 }
 
 # Where the kernel can fail allocations, one in so many or a certain one
@@ -420,11 +454,13 @@ provider() {	# PROVIDER ADDRESS
 	! faulty || step "$prov scattered" scattered
 	step "$prov peer-unmount" umount $AT/x
 	dmesg -c >/dev/null
-	for what in empty short long size tag type count more twice; do
+	for what in empty short long size tag type count more twice behind tail beyond; do
 		step "$prov wrong-$what" wrong $what
 	done
+	step "$prov wrong-reported" reported
 	step "$prov stuck" stuck stuck TERM
 	step "$prov late" stuck late KILL
+	step "$prov together" together
 	step "$prov killed-twice" twice
 	step "$prov deaf" deaf
 	step "$prov nothing-left" retry no_objects

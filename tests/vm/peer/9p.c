@@ -29,7 +29,8 @@
 
 enum {
 	DATA, ROOT, EMPTY, SHORT, LONG, SIZE, TAG, TYPE, COUNT, MORE, TWICE,
-	WAITING, FLUSHES, ANSWER, RFLUSH, STUCK_FILE, LATE, DEAF, HELD,
+	BEHIND, TAIL, BEYOND, WAITING, FLUSHES, ANSWER, TOGETHER, FULL, RFLUSH,
+	STUCK_FILE, LATE, DEAF, HELD,
 	NR_FILES,
 };
 
@@ -45,6 +46,9 @@ static const char * const names[NR_FILES] = {
 	[COUNT] = "count",	/* a count that is not that of the data */
 	[MORE] = "more",	/* more data than were asked for */
 	[TWICE] = "twice",	/* two replies */
+	[BEHIND] = "behind",	/* both in one message */
+	[TAIL] = "tail",	/* three bytes behind a reply */
+	[BEYOND] = "beyond",	/* behind a reply one that its message ends before */
 	/* the sizes of these two say how many there are, of all connections */
 	[WAITING] = "waiting",	/* reads that have not been answered */
 	[FLUSHES] = "flushes",	/* Tflush that have not been */
@@ -53,6 +57,9 @@ static const char * const names[NR_FILES] = {
 	[DEAF] = "deaf",	/* neither a reply, nor one to Tflush */
 	[HELD] = "held",	/* both, but only when these are read: */
 	[ANSWER] = "answer",
+	/* these are answered in one message with them: first, and last, with no data */
+	[TOGETHER] = "together",
+	[FULL] = "full",
 	[RFLUSH] = "rflush",
 };
 
@@ -72,6 +79,7 @@ struct serve {
 	int		nr_stuck;
 	uint16_t	flush;		/* the last Tflush of a HELD one */
 	struct slot	*in, *out;
+	unsigned char	*reply;		/* where it begins there */
 	const unsigned char *at;	/* the next field of the request */
 	unsigned char	*to;		/* the next one of the reply */
 };
@@ -159,14 +167,29 @@ static void fid_set(struct serve *s, uint32_t fid, int file)
 
 /* ------------------------------------------------------------------ messages */
 
+/* A reply, behind others if there are some in the message */
+static void next(struct serve *s, unsigned int type, uint16_t tag)
+{
+	s->reply = s->to;
+	s->to += 4;
+	put(s, 1, type);
+	put(s, 2, tag);
+}
+
+static void sized(struct serve *s)
+{
+	uint32_t le = htole32(s->to - s->reply);
+
+	memcpy(s->reply, &le, sizeof(le));
+}
+
 static void begin(struct serve *s, unsigned int type, uint16_t tag)
 {
 	s->out = link_slot(s->link);
 	if (!s->out)
 		pthread_exit(NULL);
-	s->to = s->out->bytes + 4;
-	put(s, 1, type);
-	put(s, 2, tag);
+	s->to = s->out->bytes;
+	next(s, type, tag);
 }
 
 static void end_with(struct serve *s, uint32_t size, uint32_t len)
@@ -179,9 +202,8 @@ static void end_with(struct serve *s, uint32_t size, uint32_t len)
 
 static void end(struct serve *s)
 {
-	size_t len = s->to - s->out->bytes;
-
-	end_with(s, len, len);
+	sized(s);
+	link_send(s->link, s->out, s->to - s->out->bytes);
 }
 
 static void fail(struct serve *s, uint16_t tag, int err)
@@ -272,6 +294,25 @@ static void do_readdir(struct serve *s, uint16_t tag)
 	end(s);
 }
 
+/* What is wrong is behind a reply that is not. */
+static void wrong_behind(struct serve *s, uint16_t tag, int file)
+{
+	if (file == TWICE) {
+		end(s);
+		begin(s, TREAD + 1, tag);
+	} else {
+		sized(s);
+		next(s, TREAD + 1, tag);
+	}
+	put(s, 4, 0);
+	sized(s);
+	if (file == TAIL)
+		s->to = s->reply + 3;
+	if (file == BEYOND)
+		s->to--;
+	link_send(s->link, s->out, s->to - s->out->bytes);
+}
+
 /* A reply that breaks a rule, or none at all */
 static void do_read_wrong(struct serve *s, uint16_t tag, int file,
 			  uint32_t count)
@@ -298,42 +339,67 @@ static void do_read_wrong(struct serve *s, uint16_t tag, int file,
 	else if (file == SIZE)
 		end_with(s, s->to - s->out->bytes + 7,
 			 s->to - s->out->bytes);
+	else if (file >= TWICE)
+		wrong_behind(s, tag, file);
 	else
 		end(s);
-	if (file != TWICE)
-		return;
-	begin(s, TREAD + 1, tag);
-	put(s, 4, 0);
-	end(s);
+}
+
+/* The data say how many they are. */
+static void put_data(struct serve *s, uint32_t count)
+{
+	put(s, 4, count);
+	memset(s->to, 'a' + count % 26, count);
+	s->to += count;
 }
 
 static void answer_read(struct serve *s, uint16_t tag, uint32_t count)
 {
 	begin(s, TREAD + 1, tag);
-	put(s, 4, count);
-	memset(s->to, 'x', count);
-	s->to += count;
+	put_data(s, count);
 	end(s);
+}
+
+/* The same as one of NR replies in a message */
+static void add_read(struct serve *s, uint16_t tag, uint32_t count, int *nr)
+{
+	if ((*nr)++) {
+		sized(s);
+		next(s, TREAD + 1, tag);
+	} else {
+		begin(s, TREAD + 1, tag);
+	}
+	put_data(s, count);
 }
 
 /* Now those who read HELD get what they wait for. */
 static void do_release(struct serve *s, uint16_t tag, int file, uint32_t count)
 {
-	int i;
+	int i, nr = 0;
 
 	if (file == RFLUSH) {
 		begin(s, TFLUSH + 1, s->flush);
 		end(s);
 		tally(FLUSHES, -1);
 	}
-	for (i = 0; file == ANSWER && i < s->nr_stuck; i++) {
+	if (file == TOGETHER)
+		add_read(s, tag, count, &nr);
+	for (i = 0; file != RFLUSH && i < s->nr_stuck; i++) {
 		if (s->stuck[i].file != HELD)
 			continue;
-		answer_read(s, s->stuck[i].tag, s->stuck[i].count);
+		if (file == ANSWER)
+			answer_read(s, s->stuck[i].tag, s->stuck[i].count);
+		else
+			add_read(s, s->stuck[i].tag, s->stuck[i].count, &nr);
 		s->stuck[i--] = s->stuck[--s->nr_stuck];
 		tally(WAITING, -1);
 	}
-	answer_read(s, tag, count);
+	if (file == FULL)
+		add_read(s, tag, 0, &nr);
+	if (nr)
+		end(s);
+	else
+		answer_read(s, tag, count);
 }
 
 static void do_read(struct serve *s, uint16_t tag, int file)
@@ -348,7 +414,7 @@ static void do_read(struct serve *s, uint16_t tag, int file)
 		tally(WAITING, 1);
 		return;
 	}
-	if (file == ANSWER || file == RFLUSH)
+	if (file >= ANSWER && file <= RFLUSH)
 		return do_release(s, tag, file, count);
 	if (file != DATA)
 		return do_read_wrong(s, tag, file, count);
