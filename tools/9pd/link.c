@@ -8,6 +8,9 @@
  * piece of memory, which is allocated when the connection begins, so that no
  * client can make it grow.
  *
+ * All queues are waited for with file descriptors: for these libfabric uses
+ * epoll_wait(), and for FI_WAIT_UNSPEC poll(), which looks at each socket.
+ *
  * Completions of sends are taken when room is needed: a reply that has been sent is
  * no reason to stop waiting for the next request. They are waited for when none is
  * there, which is rare: the client had no more requests than there is room for, so
@@ -49,7 +52,7 @@ static bool good(int err, const char *what)
 int listener_open(struct listener *l, const char *prov, const char *node,
 		  const char *port)
 {
-	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_FD };
 	struct fi_info *hints = fi_allocinfo();
 	int err = -ENOMEM;
 
@@ -137,11 +140,11 @@ static int link_objects(struct link *k)
 {
 	struct fi_cq_attr rx = {
 		.size = k->receives, .format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_UNSPEC,
+		.wait_obj = FI_WAIT_FD,
 	};
 	struct fi_cq_attr tx = {
 		.size = k->credits, .format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_UNSPEC,
+		.wait_obj = FI_WAIT_FD,
 	};
 	struct fi_info *info = k->info;
 	struct listener *l = k->listener;
