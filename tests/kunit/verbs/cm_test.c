@@ -522,7 +522,18 @@ static int vc_losing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	return vc_post_send(qp, &ud.wr, bad);
 }
 
-/* So many messages of the kind are lost, until vc_found(). */
+static void vc_lose_no_more(void *unused)
+{
+	WRITE_ONCE(vc_losing->ops.post_send, vc_post_send);
+	ib_device_put(vc_losing);
+}
+
+static void vc_found(struct kunit *test)
+{
+	kunit_release_action(test, vc_lose_no_more, NULL);
+}
+
+/* So many messages of the kind are lost, until vc_found() or the end of the test. */
 static void vc_lose_next(struct kunit *test, __be16 attr, int nr)
 {
 	vc_losing = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
@@ -530,13 +541,9 @@ static void vc_lose_next(struct kunit *test, __be16 attr, int nr)
 	vc_lost_attr = attr;
 	atomic_set(&vc_lose, nr);
 	vc_post_send = vc_losing->ops.post_send;
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, vc_lose_no_more,
+							NULL), 0);
 	WRITE_ONCE(vc_losing->ops.post_send, vc_losing_post_send);
-}
-
-static void vc_found(void)
-{
-	WRITE_ONCE(vc_losing->ops.post_send, vc_post_send);
-	ib_device_put(vc_losing);
 }
 
 /*
@@ -559,7 +566,7 @@ static void cm_lost_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev,
 					    3 * CT_TIMEOUT_MS), 0);
 	KUNIT_EXPECT_EQ(test, ev->event, FI_SHUTDOWN);
-	vc_found();
+	vc_found(test);
 	ct_expect_no_event(test, p->side[1].eq);
 	ct_pair_close(p);
 }
@@ -610,7 +617,7 @@ static void cm_early_message(struct kunit *test)
 					CT_TIMEOUT_MS));
 	KUNIT_EXPECT_EQ(test, ct_send(p, 1, answer, buf + 128, 64), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, atomic_read(&p->side[1].space), 0);
-	vc_found();
+	vc_found(test);
 	KUNIT_EXPECT_TRUE(test, ct_wait(p, atomic_read(&p->side[1].space),
 					3 * CT_TIMEOUT_MS));
 	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
@@ -631,7 +638,7 @@ static void cm_early_end(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, ct_ep_close(p, 1), 0);
 	ct_expect_event(test, p->side[0].eq, FI_SHUTDOWN);
-	vc_found();
+	vc_found(test);
 	ct_pair_close(p);
 }
 
