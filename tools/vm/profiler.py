@@ -3,8 +3,8 @@
 
 The words are those of kofi_bench's file: what is done (send, write, read), how
 many at a time, and of how many bytes; then rxe, if it is to go over that, rxm,
-for datagrams over it against raw verbs with headers, or rdm or tagged, for
-datagrams of kofi_sock against its connected endpoints, and
+for datagrams over it against raw verbs with headers, rxm-sock, rdm or tagged, for
+datagrams of kofi_rxm or kofi_sock against connected endpoints of kofi_sock, and
 clock, if time is to be measured. Of a disk it is what is done (read, write), 1, of
 how many bytes, and disk or disk-rxe; of a 9p mount what is done (read, write, stat,
 create), how many at a time, of how many bytes, and 9p. What is printed is sorted by
@@ -40,6 +40,7 @@ from report import Report
 # message, and its function that ends a run
 POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
         "rdm": "bench_kofi_post[kofi_bench]",
+        "rxm": "bench_kofi_post[kofi_bench]",
         "tagged": "bench_kofi_post[kofi_bench]",
         "verbs": "bench_kofi_post[kofi_bench]",
         "rxmverbs": "bench_kofi_post[kofi_bench]",
@@ -48,7 +49,7 @@ POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
 # What is compared, by the last word
 CLIENTS = {"lo": ["kofi", "raw"], "rdm": ["rdm", "kofi"],
            "tagged": ["tagged", "kofi"], "rxe": ["verbs", "rawverbs"],
-           "rxm": ["rxmverbs", "raweager"]}
+           "rxm": ["rxmverbs", "raweager"], "rxm-sock": ["rxm", "kofi"]}
 # The same of disks and mounts, and how many requests are recorded
 DISKS = {"disk": ["sock", "tcp"], "disk-rxe": ["verbs", "rdma"]}
 MOUNTS = {"9p": ["kofi", "relay"]}
@@ -58,6 +59,7 @@ POSTS = {"send": 2, "write": 1, "read": 1}
 CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
          "raw": "raw_close[kofi_bench]",
          "rdm": "bench_kofi_close[kofi_bench]",
+         "rxm": "bench_kofi_close[kofi_bench]",
          "tagged": "bench_kofi_close[kofi_bench]",
          "verbs": "bench_kofi_close[kofi_bench]",
          "rxmverbs": "bench_kofi_close[kofi_bench]",
@@ -407,13 +409,13 @@ def profile(what):
     if len(words) != 3 or words[0] not in kinds or \
             not all(w.isdigit() for w in words[1:]) or words[1] == "0" or \
             known is DISKS and words[1] != "1":
-        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm|rdm|tagged] "
+        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm|rxm-sock|rdm|tagged] "
                    "[clock]', as in PROFILE='send 1 64', or "
                    "PROFILE='write|read 1 SIZE disk|disk-rxe [clock]', or "
                    "PROFILE='read|write|stat|create WINDOW SIZE 9p [clock]'",
                    status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
-    verbs = over.startswith("rx")
+    verbs = over in ("rxe", "rxm")
     device = "rxe" if verbs else "lo"
     flavour = "uml-fast" if by_clock else "stock"
     say(f"{clock()} kernel and build")
