@@ -137,7 +137,9 @@ struct at_msg {
 	u32	value;		/* the plan's seed or a datatype */
 	u64	addr;		/* of the region */
 	u64	key;
-	u64	key_read;	/* of the same memory, which this one lets read */
+	/* a second region of the same memory, which this one lets read */
+	u64	addr_read;
+	u64	key_read;
 	u32	kernel;
 	u32	name_len;
 	u8	name[sizeof(struct sockaddr_in6)];

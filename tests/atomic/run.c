@@ -272,13 +272,15 @@ static int at_ask(struct at_run *r, const struct at_msg *m, struct at_msg *answe
 /* Who we are, and where our region is */
 static int at_hello(struct at_run *r, struct at_msg *m)
 {
-	u64 base = at_base(r->info, r->mr, r->region);
 	size_t len = sizeof(m->name);
 	int ret;
 
 	*m = (struct at_msg){
-		.kind = AT_HELLO, .addr = base, .key = fi_mr_key(r->mr),
-		.key_read = fi_mr_key(r->mr_read), .kernel = AT_KERNEL,
+		.kind = AT_HELLO, .kernel = AT_KERNEL,
+		.addr = at_base(r->info, r->mr, r->region),
+		.key = fi_mr_key(r->mr),
+		.addr_read = at_base(r->info, r->mr_read, r->region),
+		.key_read = fi_mr_key(r->mr_read),
 	};
 	ret = fi_getname(&r->ep->fid, m->name, &len);
 	m->name_len = len;
@@ -535,6 +537,7 @@ static const struct at_wrong at_wrong[] = {
 static int at_wrong_one(struct at_run *r, const struct at_wrong *w)
 {
 	u64 key = w->read_only ? r->remote.key_read : r->remote.key;
+	u64 addr = w->read_only ? r->remote.addr_read : r->remote.addr;
 	int want = r->remote.kernel ? w->kernel : w->program, ret;
 	struct at_op *op = &r->ops[0];
 
@@ -545,8 +548,7 @@ static int at_wrong_one(struct at_run *r, const struct at_wrong *w)
 	if (AT_KERNEL && w->post)
 		want = w->post;
 	op->post = (struct at_post){ .busy = true };
-	ret = at_post_at(r, op, r->remote.addr + AT_GUARD + w->addr,
-			 key ^ w->key);
+	ret = at_post_at(r, op, addr + AT_GUARD + w->addr, key ^ w->key);
 	if (ret)
 		op->post.busy = false;
 	else

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi-atomic-peer listen|connect ADDRESS [port=NUMBER] [contexts=NUMBER]
+ * kofi-atomic-peer listen|connect ADDRESS [port=NUMBER] [contexts=NUMBER] [prov=NAME]
  *
- * The program's side of tests/atomic, over libfabric's tcp;ofi_rxm.
+ * The program's side of tests/atomic, over libfabric's tcp;ofi_rxm unless told
+ * otherwise.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,13 +42,17 @@ int main(int argc, char **argv)
 	if (argc < 3 || (strcmp(argv[1], "listen") &&
 			 strcmp(argv[1], "connect"))) {
 		fprintf(stderr,
-			"usage: %s listen|connect ADDRESS [port=NUMBER] [contexts=NUMBER]\n",
+			"usage: %s listen|connect ADDRESS [port=NUMBER] [contexts=NUMBER] [prov=NAME]\n",
 			argv[0]);
 		return 2;
 	}
 	opts.server = !strcmp(argv[1], "listen");
 	opts.node = argv[2];
 	for (i = 3; i < argc; i++) {
+		if (!strncmp(argv[i], "prov=", 5)) {
+			opts.prov = argv[i] + 5;
+			continue;
+		}
 		if (sscanf(argv[i], "port=%u", &opts.port) != 1 &&
 		    sscanf(argv[i], "contexts=%u", &opts.contexts) != 1) {
 			fprintf(stderr, "unknown: %s\n", argv[i]);

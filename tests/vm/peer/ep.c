@@ -333,12 +333,31 @@ uint64_t ep_base(struct peer *p)
 	       (uintptr_t)p->region : 0;
 }
 
+/*
+ * What siw has flushed by then stays in the queue when the endpoint is closed. The
+ * receive for the next connection has the same context.
+ */
+static void ep_forget(struct peer *p)
+{
+	struct fi_cq_err_entry err = {};
+	struct fi_cq_data_entry e;
+	ssize_t n;
+
+	do {
+		n = fi_cq_read(p->cq, &e, 1);
+		if (n == -FI_EAVAIL)
+			n = fi_cq_readerr(p->cq, &err, 0);
+	} while (n > 0);
+}
+
 void ep_hangup(struct peer *p)
 {
 	if (p->rdm)
 		return;
 	if (p->ep)
 		fi_close(&p->ep->fid);
+	if (p->ep && p->iwarp && !p->srx)
+		ep_forget(p);
 	p->ep = NULL;
 	/* a shared context keeps its receives */
 	if (!p->srx)

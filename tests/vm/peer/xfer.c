@@ -496,6 +496,15 @@ int xfer_recv_end(struct peer *p, const struct cmd *c)
 
 /* ----------------------------------------------------- commands and answers */
 
+/*
+ * The name, which goes first, after a wrong access: over a device ofi_rxm has posted it
+ * to the connection that this has ended, and it was cancelled there.
+ */
+static bool name_again(struct peer *p, uint64_t kind, int err)
+{
+	return kind == FI_TAGGED && p->verbs && err == -ECANCELED;
+}
+
 /* Send so many bytes of msgs.cmd, as a message of that kind. */
 static int cmd_put(struct peer *p, size_t len, uint64_t kind)
 {
@@ -514,7 +523,8 @@ static int cmd_put(struct peer *p, size_t len, uint64_t kind)
 			ret = ep_progress(p);
 		if (!ret)
 			ret = p->cmd_op.busy ? -ETIMEDOUT : p->cmd_op.err;
-		if (!again(p, ret) || now() >= until)
+		if (!(again(p, ret) || name_again(p, kind, ret)) ||
+		    now() >= until)
 			return ret;
 		ep_progress(p);
 	}

@@ -7,6 +7,10 @@
 ALL="-e rdm -c -I 2 -S all"
 ONE="-e rdm -c -I 4 -S"
 KERNEL="kofi pingpong -p verbs;ofi_rxm"
+ATOMIC="sh $VM/atomic.sh prov=verbs;ofi_rxm"
+# libfabric's cache gives a second region of the same memory the key of the first one
+PROGRAM="env FI_UNIVERSE_SIZE=16 FI_MR_CACHE_MAX_COUNT=0 kofi-atomic-peer"
+OVER="prov=verbs;ofi_rxm"
 USER="env FI_UNIVERSE_SIZE=16 fi_pingpong -p verbs;ofi_rxm -d rxe"
 
 runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
@@ -21,6 +25,11 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run newer-server "$KERNEL $ONE 262144" "$NEWER $ONE 262144 10.0.0.1"
 	run newer-client "$NEWER $ONE 65536" "$KERNEL $ONE 65536 10.0.0.1"
 	run newer-tagged-server "$KERNEL $ONE 65536 -m tagged" "$NEWER $ONE 65536 -m tagged 10.0.0.1"
+	run atomic-server "$ATOMIC listen=10.0.0.1" "$PROGRAM connect 10.0.0.1 $OVER"
+	run atomic-client "$PROGRAM listen 10.0.0.1 $OVER" "$ATOMIC connect=10.0.0.1"
+	run atomic-kernels "$ATOMIC listen=10.0.0.1" "$ATOMIC connect=10.0.0.1"
+	run newer-atomic-server "$ATOMIC listen=10.0.0.1" "$PROGRAM@trixie connect 10.0.0.1 $OVER"
+	run newer-atomic-client "$PROGRAM@trixie listen 10.0.0.1 $OVER" "$ATOMIC connect=10.0.0.1"
 	run newer-tagged-client "$NEWER $ONE 262144 -m tagged" "$KERNEL $ONE 262144 -m tagged 10.0.0.1"
 }
 

@@ -9,6 +9,8 @@
 KERNEL="kofi pingpong -p verbs -c"
 MEMORY="sh $VM/memory.sh"
 PEER=kofi-peer
+# libfabric's ofi_rxm asks the device for a receive of each peer it could have
+SMALL="env FI_UNIVERSE_SIZE=16"
 RPING="sh $VM/rping.sh"
 
 runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
@@ -30,6 +32,8 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	if [ "$1" = rxe ]; then
 		load kofi_rxm || return
 		run "$1 memory datagrams" "$MEMORY serve $at rdm" "$MEMORY connect $at rdm brief last"
+		run "$1 memory datagrams-server" "$MEMORY serve $at rdm" "$SMALL $PEER connect $at rdm brief last"
+		run "$1 memory datagrams-client" "$SMALL $PEER serve $at rdm" "$MEMORY connect $at rdm only=forms last"
 	else
 		datagrams "$1"
 	fi
@@ -39,7 +43,7 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 datagrams() {	# DEVICE
 	load kofi_rxm || return
 	kernel="kofi pingpong -p verbs;ofi_rxm -e rdm -c"
-	user="env FI_UNIVERSE_SIZE=16 fi_pingpong -p verbs;ofi_rxm -e rdm -d $1 -c -I 4 -S"
+	user="$SMALL fi_pingpong -p verbs;ofi_rxm -e rdm -d $1 -c -I 4 -S"
 	run "$1 rdm kernels" "$kernel $sizes" "$kernel $sizes 10.0.0.1"
 	run "$1 rdm small-server" "$kernel -I 4 -S 64" "$user 64 10.0.0.1"
 	run "$1 rdm small-client" "$user 64" "$kernel -I 4 -S 64 10.0.0.1"

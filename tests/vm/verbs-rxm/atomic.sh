@@ -1,0 +1,1 @@
+../rxm/atomic.sh
