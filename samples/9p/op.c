@@ -364,10 +364,11 @@ static int k9_reply(struct k9_conn *c, const struct k9_reply *r, bool last)
 {
 	const char *wrong = "a reply to no request";
 	struct p9_req_t *req = NULL;
-	int status, err = 0;
 	struct k9_op *op;
+	int status, err;
 
 	spin_lock_bh(&c->lock);
+	err = c->err;
 	op = k9_op_find(c, get_unaligned_le16(r->head + K9_TAG));
 	if (op)
 		wrong = k9_op_answer(op, r, &status);
@@ -375,7 +376,8 @@ static int k9_reply(struct k9_conn *c, const struct k9_reply *r, bool last)
 		req = k9_op_forget(op);
 	spin_unlock_bh(&c->lock);
 	if (wrong)
-		return k9_violation(c, wrong);
+		/* after the end there are no requests, which is not the server's fault */
+		return err ?: k9_violation(c, wrong);
 
 	if (last)
 		err = k9_rx_put(r->rx, op);

@@ -266,6 +266,9 @@ static ssize_t whole_replies(const struct client *c, const unsigned char *bytes,
 	while (have - at >= sizeof(size)) {
 		size = size_of(bytes + at);
 		if (size < HEADER || size > c->link->msize) {
+			/* those before it go first */
+			if (at)
+				break;
 			complain("the server sent a message of %u bytes", size);
 			return -1;
 		}

@@ -13,10 +13,9 @@
  *
  * Completions of sends are taken when room is needed: a reply that has been sent is
  * no reason to stop waiting for the next request. They are waited for when none is
- * there, which is rare: the client had no more requests than there is room for, so
- * it has received an earlier reply when there is another one, and the completion is
- * at most an acknowledgment away. libfabric signals a queue for the first completion
- * after such a wait, and not for each.
+ * there. That ends, as the client has a receive for each message that has been sent.
+ * libfabric signals a queue for the first completion after such a wait, and not for
+ * each.
  */
 #include <endian.h>
 #include <errno.h>

@@ -240,17 +240,12 @@ long() {	# messages of a megabyte
 }
 again_x() { umount $AT/x && peer cache=none; }
 
-wrong() {	# FILE: reading it is an error, and nothing goes on but a new mount
+wrong() {	# FILE NTH: reading it is an error, and nothing goes on but a new mount
 	peer cache=none && [ -e $AT/x/data ] || return
 	retry unreadable $AT/x/"$1" || return
+	# of many in a short time, the kernel's log has ten
+	[ "$2" -gt 10 ] || dmesg -c | grep 'kofi_9p: the server sent' || return
 	[ ! -e $AT/x/data ] && umount $AT/x
-}
-
-# Of many in a short time, the kernel's log has ten.
-reported() {
-	dmesg -c | grep 'kofi_9p: the server sent' >/tmp/said
-	cat /tmp/said
-	[ "$(grep -c . /tmp/said)" -ge 9 ]
 }
 
 # A second reply may be taken for that to the next request.
@@ -454,10 +449,14 @@ provider() {	# PROVIDER ADDRESS
 	! faulty || step "$prov scattered" scattered
 	step "$prov peer-unmount" umount $AT/x
 	dmesg -c >/dev/null
-	for what in empty short long size tag type count more twice behind tail beyond; do
-		step "$prov wrong-$what" wrong $what
+	kinds="empty short long size tag type count more twice behind tail beyond"
+	nth=0
+	# the last ones first for one provider
+	[ "$prov" = sock ] || kinds=$(echo "$kinds" | tr ' ' '\n' | tac)
+	for what in $kinds; do
+		nth=$((nth + 1))
+		step "$prov wrong-$what" wrong "$what" $nth
 	done
-	step "$prov wrong-reported" reported
 	step "$prov stuck" stuck stuck TERM
 	step "$prov late" stuck late KILL
 	step "$prov together" together
