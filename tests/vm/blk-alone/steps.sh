@@ -163,6 +163,12 @@ requests_complete_once() {	# DEVICE...: nothing is asked of them any more
 
 # --- load ---
 
+# The programs m and n stop, so that all they have asked for completes, and go on.
+completed_once() {	# the devices are $m and $n
+	kill -STOP "$(cat /tmp/load.m)" "$(cat /tmp/load.n)" && requests_complete_once "$m" "$n" &&
+		trace_requests && kill -CONT "$(cat /tmp/load.m)" "$(cat /tmp/load.n)"
+}
+
 load_on() {	# NAME DEVICE
 	fio --name="$1" --filename="$2" --direct=1 --ioengine=libaio --iodepth=8 --rate_iops=60 \
 		--rw=randrw --bsrange=512-32k --blockalign=512 --verify=crc32c \

@@ -129,6 +129,7 @@ faults() {	# ROUND
 	ask_for "device-away-$1" device_away
 	check "$1 device-below-target" retry more_reconnected "$n" "$before"
 	check "$1 load-again" both_move
+	check "$1 completed-once" completed_once
 	dmesg -c >/dev/null
 }
 

@@ -62,12 +62,6 @@ unused() { [ "$(stat_of "$1" connections)" = 0 ]; }
 begin() { trace_requests && load_on m "$m" && load_on n "$n" && both_move; }
 end() { load_off m && load_off n && requests_complete_once "$m" "$n"; }
 
-# The programs stop, so that all they have asked for completes, and go on.
-completed_once() {
-	kill -STOP "$(cat /tmp/load.m)" "$(cat /tmp/load.n)" && requests_complete_once "$m" "$n" &&
-		trace_requests && kill -CONT "$(cat /tmp/load.m)" "$(cat /tmp/load.n)"
-}
-
 held() {
 	for name in kofi_blk kofi_blkt kofi_sock kofi_verbs; do
 		expect_fail rmmod $name || return
