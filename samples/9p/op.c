@@ -225,10 +225,10 @@ static const struct bio_vec *k9_rx_at(const struct k9_rx *rx, size_t *off)
 	return bv;
 }
 
-/* Copy what a receive has from byte OFF on, if there is anything to copy. */
+/* Copy what a receive has from byte OFF on. */
 static void k9_rx_copy(const struct k9_rx *rx, size_t off, void *to, size_t len)
 {
-	const struct bio_vec *bv = len ? k9_rx_at(rx, &off) : NULL;
+	const struct bio_vec *bv = k9_rx_at(rx, &off);
 
 	for (; len; bv++, off = 0) {
 		size_t n = min_t(size_t, len, bv->bv_len - off);

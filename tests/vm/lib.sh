@@ -190,6 +190,9 @@ listens() {
 	grep -q "$(printf ':%04X .* 0A ' "$1")" /proc/net/tcp /proc/net/tcp6
 }
 
+# The same of a device, whose listener has no socket
+listens_verbs() { rdma resource show cm_id | grep -q "LISTEN.*:$1 "; }
+
 no_objects() { [ -z "$(kofi stat)" ]; }
 
 # --- modules ---

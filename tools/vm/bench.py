@@ -52,11 +52,11 @@ APART = 0.03
 KERNELS = {"uml": "uml-fast", "icount": "stock"}
 MODULES = "dummy crc32_generic rdma_ucm rdma_rxe"     # of Debian's
 MODULES_9P = "9p 9pnet_fd"
+MODULES_DISK = "configfs null_blk nvme_tcp nvmet_tcp nvme_rdma nvmet_rdma"
 PROGRAMS_9P = ["kofi-bench-9p", "kofi-9pd", "diod"]
 
 # What run.sh and profile.sh read
 SCRIPTS = ("devices.sh", "disks.sh", "mounts.sh", "../vm/blk-alone/steps.sh")
-MODULES_DISK = "configfs null_blk nvme_tcp nvmet_tcp nvme_rdma nvmet_rdma"
 
 # Targets, of the ratio or of the two figures
 NEAR = "<= 1.03"        # time of one at a time, of the raw client's
@@ -544,6 +544,11 @@ def disks(accel):
     return found
 
 
+def build_user():
+    run(["make", "-C", TOP, "bench-user"], REPORT / "logs/bench-user.log",
+        "the bench's programs in user space")
+
+
 # --- the machines ----------------------------------------------------------
 
 def turns(wanted, pairs):
@@ -572,8 +577,8 @@ def machine(name, accel, wanted, pairs, report):
         programs.append("fio")
         modules += f" {MODULES_DISK}"
     s = scenarios.Scenario(
-        name, {"a": "run.sh"}, [TOP / "tests/bench/run.sh"] +
-        [TOP / "tests/bench" / f for f in SCRIPTS] +
+        name, {"a": "run.sh"},
+        [TOP / "tests/bench" / f for f in ("run.sh", *SCRIPTS)] +
         [TOP / "tests/vm/allocations.awk", work / "plan"],
         kernels=flavour, timeout=str(900 + len(lines)), smp="1", mem="1024", leaks="no",
         icount="no" if accel == "uml" else "yes", modules=modules,
@@ -693,8 +698,7 @@ def bench(only="*"):
               if a in wanted or (own and a == "icount")]
     plan.kernels(needed)
     say(f"{clock()} build")
-    run(["make", "-C", TOP, "bench-user"], REPORT / "logs/bench-user.log",
-        "the bench's programs in user space")
+    build_user()
     for flavour in needed:
         plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
     for accel, some in wanted.items():

@@ -54,6 +54,7 @@ CLIENTS = {"lo": ["kofi", "raw"], "rdm": ["rdm", "kofi"],
 DISKS = {"disk": ["sock", "tcp"], "disk-rxe": ["verbs", "rdma"]}
 MOUNTS = {"9p": ["kofi", "relay"]}
 REQUESTS = 24
+SCRIPTS = ("profile.sh", *bench.SCRIPTS)
 KERNEL = "the kernel"
 POSTS = {"send": 2, "write": 1, "read": 1}
 CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
@@ -206,7 +207,7 @@ def recorded(text, **keys):
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
-        [TOP / "tests/bench" / f for f in ("profile.sh", *bench.SCRIPTS)] + [work / "plan"],
+        [TOP / "tests/bench" / f for f in SCRIPTS] + [work / "plan"],
         kernels="stock", timeout="300", smp="1", mem="1024", leaks="no",
         icount="yes", **keys)
     r = Recorder(s, kernel.get("stock"), report, where=work / "trace")
@@ -323,7 +324,7 @@ def sampled(text, counts, **keys):
     report = Report(REPORT / "profile.tap")
     s = scenarios.Scenario(
         "profile", {"a": "profile.sh"},
-        [TOP / "tests/bench" / f for f in ("profile.sh", *bench.SCRIPTS)] + [work / "plan"],
+        [TOP / "tests/bench" / f for f in SCRIPTS] + [work / "plan"],
         kernels="uml-fast", timeout="300", mem="1024", leaks="no", **keys)
     r = Sampler(s, kernel.get("uml-fast"), report, where=work / "trace")
     plan.run_all([plan.Job("profile", CPUS, r, r.where)], report)
@@ -421,6 +422,8 @@ def profile(what):
     say(f"{clock()} kernel and build")
     plan.kernels([flavour])
     plan.build(flavour, "KFLAGS=CONFIG_KOFI_SAMPLES=m CONFIG_KOFI_BENCH=m")
+    if known is MOUNTS:
+        bench.build_user()
     say(f"{clock()} recording")
     each = "message" if known is CLIENTS else "request"
     unit = f"nanoseconds per {each}" if by_clock else f"instructions per {each}"

@@ -14,10 +14,10 @@ fail=/sys/kernel/debug
 
 # --- servers ---
 
-ready() {	# a device's listener has no socket
+ready() {
 	case $prov in
 	sock) listens "$1" ;;
-	*) rdma resource show cm_id | grep -q "LISTEN.*:$1 " ;;
+	*) listens_verbs "$1" ;;
 	esac
 }
 

@@ -354,10 +354,11 @@ void ep_hangup(struct peer *p)
 {
 	if (p->rdm)
 		return;
-	if (p->ep)
+	if (p->ep) {
 		fi_close(&p->ep->fid);
-	if (p->ep && p->iwarp && !p->srx)
-		ep_forget(p);
+		if (p->iwarp && !p->srx)
+			ep_forget(p);
+	}
 	p->ep = NULL;
 	/* a shared context keeps its receives */
 	if (!p->srx)

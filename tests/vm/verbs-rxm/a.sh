@@ -7,10 +7,7 @@ ended() {
 	return "$1"
 }
 
-# A device's listener has no socket.
-serves() {
-	listens 47592 || rdma resource show cm_id | grep -q 'LISTEN.*:7475 '
-}
+serves() { listens 47592 || listens_verbs 7475; }
 
 run() {
 	# shellcheck disable=SC2086
