@@ -572,7 +572,8 @@ static int rma_wrong_one(struct rma_run *run, struct rma_cmd *cmd,
 		cmd->op = way == RMA_YOUR_WRITE ? KRMA_WRITE : KRMA_READ;
 		/* the end may be here before word that the command was there */
 		ret = rma_cmd_expect(run) ?: rma_cmd_send(run, cmd);
-		if (ret == -ECANCELED || ret == -ECONNRESET) {
+		if (ret == -ECANCELED || ret == -ECONNRESET ||
+		    (ret == -EIO && run->iwarp)) {
 			run->detail[0] = '\0';
 			ret = 0;
 		}

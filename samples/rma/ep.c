@@ -21,7 +21,9 @@
 
 #include "rma.h"
 
-#define RMA_RXM_SEGS	8	/* of a piece of memory, the most kofi_rxm takes */
+/* Segments of a piece of memory, the most kofi_rxm takes, over TCP and over any device */
+#define RMA_RXM_SEGS	8
+#define RMA_DEVICE_SEGS	5
 
 static void rma_ep_cm_event(struct rma_run *run, u32 event,
 			    struct fi_eq_cm_entry *entry)
@@ -106,7 +108,9 @@ static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 	if (run->opts.rdm)
 		hints->caps |= FI_DIRECTED_RECV;
 	/* it has few segments unless asked; the memory is in few pieces */
-	if (run->opts.rxm || (run->opts.rdm && run->opts.verbs))
+	if (run->opts.rdm && run->opts.verbs)
+		hints->tx_attr->iov_limit = RMA_DEVICE_SEGS;
+	else if (run->opts.rxm)
 		hints->tx_attr->iov_limit = RMA_RXM_SEGS;
 	/* devices know no tags */
 	if (!run->opts.verbs || run->opts.rdm)
@@ -121,7 +125,8 @@ static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 				 run->opts.node[0] ? run->opts.node :
 						     "any address",
 				 run->opts.port);
-	run->iwarp = run->info->ep_attr->protocol == FI_PROTO_IWARP;
+	/* also below kofi_rxm */
+	run->iwarp = run->opts.verbs && !run->info->domain_attr->cq_data_size;
 	run->levels = run->iwarp ||
 		      run->info->ep_attr->protocol == FI_PROTO_RXM ?
 		      KRMA_DELIVERY : KRMA_LEVELS;

@@ -95,6 +95,11 @@ static int rma_serve_gone(struct rma_run *run, int err)
 	case -ENOTCONN:
 	case -ESHUTDOWN:
 		break;
+	case -EIO:
+		/* siw, of an answer that the client has, if it goes at once */
+		if (run->iwarp)
+			break;
+		return err;
 	case -ECONNREFUSED:
 	case -EHOSTUNREACH:
 	case -ETIMEDOUT:

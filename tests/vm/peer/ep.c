@@ -68,7 +68,8 @@ static int ep_getinfo(struct peer *p, uint64_t flags)
 			 &p->info);
 	fi_freeinfo(hints);
 	if (!ret)
-		p->iwarp = p->info->ep_attr->protocol == FI_PROTO_IWARP;
+		/* also below ofi_rxm */
+		p->iwarp = p->verbs && !p->info->domain_attr->cq_data_size;
 	return fault(ret, "fi_getinfo");
 }
 

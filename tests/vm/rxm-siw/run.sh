@@ -2,10 +2,11 @@
 # shellcheck shell=sh
 # kofi_rxm and userspace's ofi_rxm over a siw device that talks to itself, in both
 # roles: iWARP is where either side gives the other credits. Each of the ways a
-# message goes: one packet, segments, rendezvous. fi_pingpong spins while it waits:
-# few round trips. It asks the device for a receive of each peer it could have.
+# message goes: one packet, segments, rendezvous; and reads and writes of the other's
+# memory. fi_pingpong spins while it waits: few round trips. ofi_rxm asks the device
+# for a receive of each peer it could have.
 
-load kofi_verbs kofi_rxm kofi_pingpong || exit
+load kofi_verbs kofi_rxm kofi_pingpong kofi_rma || exit
 
 device() {
 	ip link add under type dummy &&
@@ -15,11 +16,13 @@ device() {
 		rdma link add siw type siw netdev under
 }
 
+serves() { listens 47592 || listens_verbs 7473; }
+
 pair() {	# SERVER CLIENT, words separated by blanks
 	# shellcheck disable=SC2086
 	timeout 60 $1 >/tmp/server 2>&1 &
 	server=$!
-	retry listens 47592
+	retry serves
 	# shellcheck disable=SC2086
 	timeout 60 $2
 	client_rc=$?
@@ -61,5 +64,13 @@ some="-I 4 -S 262144"
 step newer-client pair "$newer $some" "$kernel $some 10.99.2.1"
 step newer-tagged-client pair "$newer $some -m tagged" "$kernel $some -m tagged 10.99.2.1"
 step newer-refused refused
+memory="sh $VM/memory.sh"
+peer="env FI_UNIVERSE_SIZE=16 kofi-peer"
+for kind in "" rdm; do
+	at="node=10.99.2.1 verbs $kind"
+	step "memory-kernels $kind" pair "$memory serve $at" "$memory connect $at brief last"
+	step "memory-server $kind" pair "$memory serve $at" "$peer connect $at brief last"
+	step "memory-client $kind" pair "$peer serve $at" "$memory connect $at only=forms last"
+done
 step nothing-left retry no_objects
 step "remove siw" rdma link delete siw

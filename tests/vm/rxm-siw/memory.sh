@@ -1,0 +1,1 @@
+../verbs/memory.sh
