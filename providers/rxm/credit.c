@@ -157,18 +157,23 @@ void rxm_credit_posted(struct rxm_conn *c, bool again)
 		return;
 	atomic_inc(&c->ungranted);
 	if (!again)
-		/* pairs with rxm_grant_due(): not before the receive counts */
+		/* pairs with rxm_grant_wanted(): not before the receive counts */
 		smp_store_release(&c->grant_now, true);
 }
 
-/* Is the peer to be told now? In any context, by who pushes. */
-bool rxm_grant_due(struct rxm_conn *c)
+/**
+ * rxm_grant_wanted - is the peer to be told of receives now?
+ * @c: a connection with credits
+ *
+ * Context: any.
+ * Return: whether it is.
+ */
+bool rxm_grant_wanted(struct rxm_conn *c)
 {
 	bool now;
 	int n, has;
 
-	if (likely(!c->flow) || READ_ONCE(c->granting) ||
-	    !atomic_read(&c->credits))
+	if (READ_ONCE(c->granting) || !atomic_read(&c->credits))
 		return false;
 	/* pairs with rxm_credit_posted() */
 	now = smp_load_acquire(&c->grant_now);

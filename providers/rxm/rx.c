@@ -121,7 +121,8 @@ static void rxm_buf_idle(struct rxm_buf *buf)
 	struct rxm_conn *c = buf->conn;
 	struct rxm_ep *ep = c->ep;
 
-	list_del_init(&buf->node);
+	if (!list_empty(&buf->node))
+		list_del_init(&buf->node);
 	if (!list_empty_careful(&buf->woken))
 		rxm_buf_unwake(buf);
 	buf->op = NULL;
@@ -261,6 +262,9 @@ static void rxm_rx_push(struct rxm_conn *c)
 	unsigned long irq;
 	bool lacks;
 
+	/* who uses up the last receive looks with the lock */
+	if (rxm_push_idle(c) && READ_ONCE(c->posted))
+		return;
 	spin_lock_irqsave(&c->lock, irq);
 	lacks = rxm_rx_lacks(c);
 	rxm_push_unlock(c, irq);
@@ -348,6 +352,23 @@ static void rxm_message_done(struct rxm_buf *buf, int err)
 		kofi_rxq_received(rxm_rxq(buf->conn->ep), msg, op);
 }
 
+/* The same of all of a message; the cursor stays, as nothing follows. */
+static void rxm_eager_copy(struct rxm_buf *buf)
+{
+	struct kofi_rxop *op = buf->op;
+	size_t len = buf->hdr.size;
+	void *flat;
+
+	if (!op)
+		return;
+	len = min(len, op->cur.left);
+	flat = kofi_cursor_flat(&op->cur, len);
+	if (likely(flat))
+		memcpy(flat, buf->data, len);
+	else
+		buf->fault = !rxm_copy(&op->cur, buf->data, len);
+}
+
 static void rxm_segment_copy(struct rxm_buf *head, struct rxm_buf *buf)
 {
 	rxm_message_copy(head, buf->data, buf->hdr.seg_size);
@@ -368,7 +389,7 @@ static void rxm_message_place(struct rxm_buf *buf)
 
 	switch (buf->hdr.type) {
 	case RXM_EAGER_MSG:
-		rxm_message_copy(buf, buf->data, buf->hdr.size);
+		rxm_eager_copy(buf);
 		rxm_message_done(buf, 0);
 		rxm_buf_release(buf);
 		break;
@@ -406,6 +427,10 @@ static void rxm_message_match(struct rxm_buf *buf)
 	bool waited = buf->waits;
 
 	buf->waits = kofi_rxq_match(rxm_rxq(c->ep), &buf->msg, &buf->op);
+	/* what is copied at once need not be found */
+	if (list_empty(&buf->node) &&
+	    (buf->waits || buf->hdr.type != RXM_EAGER_MSG))
+		list_add_tail(&buf->node, &c->held);
 	if (!buf->waits) {
 		if (waited)
 			rxm_message_unstored(buf);
@@ -471,7 +496,6 @@ static void rxm_message_begin(struct rxm_buf *buf)
 	msg->flags = h->flags & RXM_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
 	buf->got = h->type == RXM_SEGMENT ? h->seg_size : h->size;
 	buf->next_no = 1;
-	list_add_tail(&buf->node, &c->held);
 	rxm_message_match(buf);
 }
 

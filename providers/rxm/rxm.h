@@ -632,6 +632,7 @@ void rxm_ctrl_queue(struct rxm_ctrl *ctrl);
 void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 	__releases(&c->lock);
 void rxm_push(struct rxm_conn *c);
+bool rxm_push_idle(struct rxm_conn *c);
 void rxm_tx_fail(struct rxm_conn *c, int err);
 void rxm_tx_fail_list(struct list_head *ops, int err);
 
@@ -668,8 +669,14 @@ void rxm_credit_back(struct rxm_conn *c);
 int rxm_credits_come(struct rxm_conn *c, u64 n);
 int rxm_credit_used(struct rxm_conn *c);
 void rxm_credit_posted(struct rxm_conn *c, bool again);
-bool rxm_grant_due(struct rxm_conn *c);
+bool rxm_grant_wanted(struct rxm_conn *c);
 int rxm_grant_send(struct rxm_conn *c);
+
+/* Is the peer to be told of receives now? */
+static inline bool rxm_grant_due(struct rxm_conn *c)
+{
+	return unlikely(c->flow) && rxm_grant_wanted(c);
+}
 
 /* post.c */
 

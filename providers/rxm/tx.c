@@ -597,8 +597,12 @@ static bool rxm_op_is_behind(struct rxm_conn *c, const struct rxm_op *op)
 	lockdep_assert_held(&c->lock);
 
 	/* the peer does atomic operations later than the provider below does RMA */
-	return (op->flags & FI_FENCE && atomic_read(&c->unfinished)) ||
-	       (rma && c->atomics);
+	if (rma && c->atomics)
+		return true;
+	if (likely(!(op->flags & FI_FENCE)))
+		return false;
+	smp_mb();	/* the queue, before that: pairs with rxm_push_idle() */
+	return atomic_read(&c->unfinished);
 }
 
 /* Send what is first; -EAGAIN also if there is nothing. With c->pushing */
@@ -675,13 +679,39 @@ void rxm_push(struct rxm_conn *c)
 	rxm_push_unlock(c, irq);
 }
 
+/**
+ * rxm_push_idle - is there nothing to send that may have waited for what has just ended?
+ * @c: the connection
+ *
+ * What is queued meanwhile is sent by who queues it, who finds what has ended. If the
+ * provider below refuses it, kofi_ep_write_space() tells when to try again. Where there
+ * are credits, who finds none need not find those that have just come.
+ *
+ * Context: any.
+ * Return: true if there is not.
+ */
+bool rxm_push_idle(struct rxm_conn *c)
+{
+	if (c->flow)
+		return false;
+	smp_mb();	/* what has ended, before the queue: see rxm_op_is_behind() */
+	return list_empty_careful(&c->queue) && list_empty_careful(&c->ctrl);
+}
+
+/* Send what has waited for what has just ended. */
+static void rxm_push_next(struct rxm_conn *c)
+{
+	if (!rxm_push_idle(c))
+		rxm_push(c);
+}
+
 static void rxm_ctrl_done(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct rxm_ctrl *ctrl = container_of(wc->cqe, struct rxm_ctrl, cqe);
 	struct rxm_conn *c = ctrl->conn;
 
 	ctrl->done(ctrl, rxm_wc_err(c, wc));
-	rxm_push(c);
+	rxm_push_next(c);
 }
 
 /**
@@ -720,7 +750,7 @@ void rxm_op_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	WRITE_ONCE(op->busy, false);
 	rxm_conn_sent(c, wc->err);
 	rxm_op_report(op, rxm_wc_err(c, wc));
-	rxm_push(c);
+	rxm_push_next(c);
 }
 
 void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc)
@@ -732,7 +762,7 @@ void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	kofi_freelist_put(&op->ep->free_pkts, &pkt->free);
 	rxm_conn_sent(c, wc->err);
 	rxm_op_report(op, rxm_wc_err(c, wc));
-	rxm_push(c);
+	rxm_push_next(c);
 }
 
 /**
