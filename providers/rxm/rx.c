@@ -329,6 +329,23 @@ static void rxm_message_copy(struct rxm_buf *head, const void *data, size_t len)
 		head->fault = !rxm_copy(&head->op->cur, data, len);
 }
 
+/* The same of all of a message. The cursor stays where it is, as nothing follows. */
+static void rxm_eager_copy(struct rxm_buf *buf)
+{
+	struct kofi_rxop *op = buf->op;
+	size_t len = buf->hdr.size;
+	void *flat;
+
+	if (!op)
+		return;
+	len = min(len, op->cur.left);
+	flat = kofi_cursor_flat(&op->cur, len);
+	if (likely(flat))
+		memcpy(flat, buf->data, len);
+	else
+		buf->fault = !rxm_copy(&op->cur, buf->data, len);
+}
+
 /* The message is in its place, or never will be. */
 static void rxm_message_done(struct rxm_buf *buf, int err)
 {
@@ -350,23 +367,6 @@ static void rxm_message_done(struct rxm_buf *buf, int err)
 		kofi_rxq_done(rxm_rxq(buf->conn->ep), op, &wc);
 	else
 		kofi_rxq_received(rxm_rxq(buf->conn->ep), msg, op);
-}
-
-/* The same of all of a message; the cursor stays, as nothing follows. */
-static void rxm_eager_copy(struct rxm_buf *buf)
-{
-	struct kofi_rxop *op = buf->op;
-	size_t len = buf->hdr.size;
-	void *flat;
-
-	if (!op)
-		return;
-	len = min(len, op->cur.left);
-	flat = kofi_cursor_flat(&op->cur, len);
-	if (likely(flat))
-		memcpy(flat, buf->data, len);
-	else
-		buf->fault = !rxm_copy(&op->cur, buf->data, len);
 }
 
 static void rxm_segment_copy(struct rxm_buf *head, struct rxm_buf *buf)
