@@ -54,12 +54,13 @@ def sections(lines):
 
 
 def leaves(test, path=()):
-    """(full name, test) of each case or parameter below TEST."""
+    """(full name, test, messages) of each case or parameter below TEST; those of a
+    case's first parameter stand behind the case's header, and count as the case's."""
     for sub in test.subtests:
         if sub.subtests:
             yield from leaves(sub, (*path, sub.name))
         else:
-            yield (*path, sub.name), sub
+            yield (*path, sub.name), sub, sub.log or test.log
 
 
 def suite_times(lines):
@@ -97,12 +98,12 @@ def report_ktap(text, where, report, filtered=False):
     suites = set()
     reasons = dict(m.groups() for l in text for m in
                    [re.search(r"ok \d+ (.*) # SKIP ?(.*)$", l)] if m)
-    for path, test in leaves(kp.parse_run_tests(text)):
+    for path, test, log in leaves(kp.parse_run_tests(text)):
         if len(path) == 1 and filtered and \
                 test.status == kp.TestStatus.NO_TESTS:
             continue
         status = ok.get(test.status, "not")
-        why = [STAMP.sub("", l) for l in test.log][-40:]
+        why = [STAMP.sub("", l) for l in log][-40:]
         if status == "skip":
             why = [reasons.get(test.name, "")]
         elif status == "not" and not why:
