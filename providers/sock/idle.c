@@ -203,6 +203,22 @@ void ksk_idle_look(struct ksk_conn *c)
 		ksk_conn_abort(c, ETIMEDOUT);
 }
 
+/*
+ * Is nothing posted that has not begun? Then nothing is from here on, either: it would
+ * fail with the connection. Posts are refused, and find the next one.
+ */
+static bool ksk_idle_empty(struct ksk_conn *c)
+{
+	unsigned long irq;
+	bool empty;
+
+	spin_lock_irqsave(&c->tx_lock, irq);
+	empty = list_empty(&c->tx_posted) && list_empty(&c->tx_queue);
+	c->tx_closed |= empty;
+	spin_unlock_irqrestore(&c->tx_lock, irq);
+	return empty;
+}
+
 /**
  * ksk_idle_hand_over - the peer has closed, and we have not sent everything
  * @c: the connection, about to end
@@ -222,7 +238,7 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 	unsigned long irq;
 	unsigned int n;
 
-	if (!ksk_tx_quiet(c) || !ksk_tx_waiting(c) ||
+	if (!ksk_tx_quiet(c) || ksk_idle_empty(c) ||
 	    (tried && time_after(jiffies, peer->deadline)))
 		return;
 	again = tried ? ksk_peer_again(rdm, peer) :

@@ -44,6 +44,7 @@ struct ord {
 	unsigned long	end;	/* in jiffies */
 	unsigned int	posted;	/* transmits, and so the next number */
 	unsigned int	ended;	/* of them */
+	unsigned int	failed;
 	unsigned int	second;	/* the first of another endpoint at the same address */
 	unsigned int	next[2];	/* behind the last that has come of each of both */
 	unsigned int	received;
@@ -138,6 +139,7 @@ static void ord_completed(struct ord *o, void *context, int err)
 		n = at - ord_out(o);
 		KUNIT_EXPECT_EQ(o->test, o->done[n]++, 0);
 		o->err[n] = err;
+		o->failed += !!err;
 		o->ended++;
 		return;
 	}
@@ -202,8 +204,8 @@ static void ord_go_on(struct ord *o)
 	if (o->receives)
 		ord_post_recvs(o);
 	KUNIT_ASSERT_TRUE_MSG(o->test, time_before(jiffies, o->end),
-			      "%u posted, %u ended, %u received", o->posted,
-			      o->ended, o->received);
+			      "%u posted, %u ended, %u failed, %u received",
+			      o->posted, o->ended, o->failed, o->received);
 	if (!any)
 		schedule_timeout_uninterruptible(1);
 }
@@ -777,7 +779,7 @@ static void ord_all(struct ord *o)
 {
 	unsigned int n;
 
-	while (o->received < o->posted)
+	while (o->received + o->failed < o->posted)
 		ord_go_on(o);
 	ord_ended(o);
 	for (n = 0; n < o->posted; n++) {
@@ -801,7 +803,7 @@ static void ord_idle(struct kunit *test)
 		ord_send(o, 8);
 		ord_ended(o);
 		/* more than is stored keeps the next round's from being sent */
-		while (o->receives && o->received < o->posted)
+		while (o->receives && o->received + o->failed < o->posted)
 			ord_go_on(o);
 		/* not to wait for anything: to hit each moment of the close */
 		usleep_range(100 * round, 100 * round + 50);
@@ -809,6 +811,31 @@ static void ord_idle(struct kunit *test)
 	KUNIT_EXPECT_GT(test, rdm_fid_stat(&o->from->ep->fid, "idle_closed") +
 			rdm_fid_stat(&o->to->ep->fid, "idle_closed"), 0);
 	o->receives = true;
+	ord_all(o);
+}
+
+/* A post to a connection whose end, which the peer has begun, is being dealt with */
+static void ord_ending(struct kunit *test)
+{
+	struct ksk_conn *c;
+	struct sock *sk;
+	struct ord *o;
+
+	ord_sock_only(test);
+	o = ord_open(test, true);
+	ord_until_received(o);
+	sk = ord_socket(o, false);
+	lock_sock(sk);
+	c = sk->sk_user_data;
+	ksk_conn_abort(c, ESHUTDOWN);
+	/* as the work item does first, which waits for the socket's lock */
+	c->ops->hand_over(c);
+	KUNIT_EXPECT_EQ(test, ord_post(o, o->from->peer, sizeof(u64), ORD_TAG,
+				       FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, c->tx_nposted, 0);
+	release_sock(sk);
+	sock_put(sk);
+	o->posted++;
 	ord_all(o);
 }
 
@@ -867,7 +894,7 @@ static void ord_number(struct kunit *test)
 		ord_third_send(o, peer);
 		/* more than is stored is not closed, nor is what comes behind it sent */
 		while (rdm_fid_stat(&o->from->ep->fid, "idle_closed") == closed ||
-		       (o->receives && o->received < o->posted))
+		       (o->receives && o->received + o->failed < o->posted))
 			ord_go_on(o);
 	}
 	o->receives = true;
@@ -887,6 +914,7 @@ static struct kunit_case ord_cases[] = {
 	KUNIT_CASE_PARAM(ord_reopened, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(ord_peer_reopened, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(ord_idle, rdm_place_gen_params),
+	KUNIT_CASE_PARAM(ord_ending, rdm_place_gen_params),
 	KUNIT_CASE_PARAM(ord_number, rdm_place_gen_params),
 	{}
 };
