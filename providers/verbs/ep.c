@@ -396,7 +396,7 @@ static int vrb_ep_size(struct vrb_ep *ep)
 	const struct fi_info *info = ep->base.info;
 	size_t most = max(vrb_info_queue(ep->dom->ib) - VRB_OWN_WRS, 0);
 	size_t mr_wrs = vrb_mr_ep_wrs(ep);
-	unsigned int chain;
+	unsigned int chain = 0;
 
 	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
 	ep->send_sge = vrb_map_room(info->tx_attr->iov_limit);
@@ -405,8 +405,12 @@ static int vrb_ep_size(struct vrb_ep *ep)
 			       min_not_zero((unsigned int)dev->max_sge_rd,
 					    (unsigned int)dev->max_sgl_rd),
 			       1, ep->send_sge);
-	/* long vectors take several work requests, on iWARP one per segment */
-	chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
+	/*
+	 * Long vectors of reads and writes take several work requests, on iWARP
+	 * one per segment
+	 */
+	if (info->caps & FI_RMA)
+		chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
 	if (size_add(mr_wrs, info->tx_attr->size) > most)
 		return -EINVAL;
 	ep->mr_wrs = mr_wrs;
