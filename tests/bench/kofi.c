@@ -329,8 +329,10 @@ static int bench_kofi_event(struct fid_eq *eq, u32 want, fid_t fid,
 static int bench_kofi_discover(const struct bench_kofi_way *way,
 			       struct bench_kofi_net *kn,
 			       const struct sockaddr_in *addr, u64 caps,
-			       size_t posted)
+			       const struct bench_run *run)
 {
+	/* as the raw clients' */
+	const size_t size = 2 * max(run->window, 16U);
 	struct fi_info *hints;
 	int err = -ENOMEM;
 
@@ -345,8 +347,8 @@ static int bench_kofi_discover(const struct bench_kofi_way *way,
 	hints->src_addrlen = sizeof(*addr);
 	hints->src_addr = kmemdup(addr, sizeof(*addr), GFP_KERNEL);
 	hints->fabric_attr->prov_name = kstrdup(way->provider, GFP_KERNEL);
-	if (posted)
-		hints->rx_attr->size = posted + 2 * BENCH_WINDOW_MAX;
+	hints->tx_attr->size = size;
+	hints->rx_attr->size = size + run->posted;
 	if (hints->src_addr && hints->fabric_attr->prov_name)
 		err = kofi_getinfo(kn->net, FI_VERSION(2, 1), NULL, NULL, 0,
 				   hints, &kn->info, GFP_KERNEL);
@@ -357,12 +359,12 @@ static int bench_kofi_discover(const struct bench_kofi_way *way,
 static int bench_kofi_net(const struct bench_kofi_way *way,
 			  struct bench_kofi_net *kn,
 			  const struct sockaddr_in *addr, u64 caps,
-			  size_t posted)
+			  const struct bench_run *run)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 	int err;
 
-	err = bench_kofi_discover(way, kn, addr, caps, posted);
+	err = bench_kofi_discover(way, kn, addr, caps, run);
 	if (err)
 		return err;
 	err = fi_fabric(kn->info->fabric_attr, &kn->fabric, NULL);
@@ -727,7 +729,7 @@ static int bench_kofi_side(struct bench_kofi_side *ks)
 
 	if (!ks->net->domain)
 		err = bench_kofi_net(ks->way, ks->net, &ks->side->addr,
-				     bench_kofi_caps(ks->way, run), run->posted);
+				     bench_kofi_caps(ks->way, run), run);
 	if (!err)
 		err = bench_kofi_cq(ks);
 	if (!err && ks->way->pages && run->kind != BENCH_READ)

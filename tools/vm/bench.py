@@ -97,18 +97,35 @@ LENGTH = {"uml": 60e6, "icount": 10e6}  # ns, instructions
 PROGRAMS = {"uml": 300e6, "icount": 100e6}
 
 
+# How much longer those of streams of short messages over TCP are: it changes how it
+# deals with them during some hundred milliseconds.
+STREAM = {"uml": 10, "icount": 1}
+
+
+def single(kind, window):
+    """Are operations one message each, and not two?"""
+    return kind == "send" and window > 1
+
+
+def cost(accel, kind, window, size):
+    """About what an operation takes, in the units of LENGTH."""
+    one = single(kind, window)
+    return {"uml": (600 if one else 4000) + size / 5,
+            "icount": (10000 if one else 30000) + 2.2 * size}[accel]
+
+
 def operations(accel, kind, window, size):
     """How many operations are measured at a time."""
-    single = kind == "send" and window > 1      # one message, not two
-    cost = {"uml": (600 if single else 4000) + size / 5,
-            "icount": (10000 if single else 30000) + 2.2 * size}[accel]
-    return max(int(LENGTH[accel] / cost), 2 * window)
+    length = LENGTH[accel]
+    if single(kind, window) and size <= 4096:
+        length *= STREAM[accel]
+    return max(int(length / cost(accel, kind, window, size)), 2 * window)
 
 
 def verbs_operations(accel, window, size):
     """The same over an RDMA device in software."""
-    cost = {"uml": 4000 + size, "icount": 40000 + 8 * size}[accel]
-    return max(int(LENGTH[accel] / cost), 4 * window)
+    one = {"uml": 4000 + size, "icount": 40000 + 8 * size}[accel]
+    return max(int(LENGTH[accel] / one), 4 * window)
 
 
 class Measure:

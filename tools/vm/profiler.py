@@ -2,7 +2,7 @@
 """Where the instructions of a message go: make bench PROFILE='send 1 64'.
 
 The words are those of kofi_bench's file: what is done (send, write, read), how
-many at a time, and of how many bytes; then rxe, if it is to go over that, rxm,
+many at a time, and of how many bytes; then rxe or siw, if it is to go over that, rxm,
 for datagrams over it against raw verbs with headers, rxm-sock, rdm or tagged, for
 datagrams of kofi_rxm or kofi_sock against connected endpoints of kofi_sock, and
 clock, if time is to be measured. Of a disk it is what is done (read, write), 1, of
@@ -49,6 +49,7 @@ POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
 # What is compared, by the last word
 CLIENTS = {"lo": ["kofi", "raw"], "rdm": ["rdm", "kofi"],
            "tagged": ["tagged", "kofi"], "rxe": ["verbs", "rawverbs"],
+           "siw": ["verbs", "rawverbs"],
            "rxm": ["rxmverbs", "raweager"], "rxm-sock": ["rxm", "kofi"]}
 # The same of disks and mounts, and how many requests are recorded
 DISKS = {"disk": ["sock", "tcp"], "disk-rxe": ["verbs", "rdma"]}
@@ -70,7 +71,7 @@ CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
 # Longer stretches of the kernel's instructions are none of a helper
 HELPER = 100
 
-# How many times a run of the bench's is sampled: some seconds
+# How many times a short run of the bench's is sampled: some seconds
 SECONDS = 500
 
 TRACED = re.compile(rb"\[[0-9a-f]+/([0-9a-f]+)/")
@@ -344,7 +345,8 @@ def sample(runs):
     """By the clock: as record(), with some seconds for each of the runs."""
     text, counts = [], []
     for client, kind, window, size, device in runs:
-        n = SECONDS * (bench.operations("uml", kind, window, size)
+        n = SECONDS * (int(bench.LENGTH["uml"] /
+                           bench.cost("uml", kind, window, size))
                        if device == "lo" else
                        bench.verbs_operations("uml", window, size))
         text.append(f"run {client} {kind} {window} {size} 100 {n} "
@@ -409,15 +411,16 @@ def profile(what):
                                  {"send"} if known is CLIENTS else set())
     if len(words) != 3 or words[0] not in kinds or \
             not all(w.isdigit() for w in words[1:]) or words[1] == "0" or \
-            known is DISKS and words[1] != "1":
-        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|rxm|rxm-sock|rdm|tagged] "
-                   "[clock]', as in PROFILE='send 1 64', or "
+            known is DISKS and words[1] != "1" or \
+            over == "siw" and not by_clock:
+        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|siw|rxm|rxm-sock|rdm|tagged] "
+                   "[clock]', siw with clock alone, as in PROFILE='send 1 64', or "
                    "PROFILE='write|read 1 SIZE disk|disk-rxe [clock]', or "
                    "PROFILE='read|write|stat|create WINDOW SIZE 9p [clock]'",
                    status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
-    verbs = over in ("rxe", "rxm")
-    device = "rxe" if verbs else "lo"
+    verbs = over in ("rxe", "siw", "rxm")
+    device = {"rxm": "rxe"}.get(over, over) if verbs else "lo"
     flavour = "uml-fast" if by_clock else "stock"
     say(f"{clock()} kernel and build")
     plan.kernels([flavour])
@@ -436,7 +439,7 @@ def profile(what):
             (mount_line, bench.PROGRAMS_9P + ["rdma"], bench.MODULES_9P))
         found = (sample_requests if by_clock else record_requests)(
             known[over], kind, window, size, line, programs, modules)
-    text = lines(*found, verbs, unit)
+    text = lines(*found, verbs and not by_clock, unit)
     path = REPORT / "profile.txt"
     path.write_text("\n".join(text) + "\n")
     for line in text[:SHOWN]:
