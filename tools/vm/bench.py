@@ -99,7 +99,7 @@ PROGRAMS = {"uml": 300e6, "icount": 100e6}
 
 # How much longer those of streams of short messages over TCP are: it changes how it
 # deals with them during some hundred milliseconds.
-STREAM = {"uml": 10, "icount": 1}
+LONGER = {"uml": 10, "icount": 1}
 
 
 def single(kind, window):
@@ -118,7 +118,7 @@ def operations(accel, kind, window, size):
     """How many operations are measured at a time."""
     length = LENGTH[accel]
     if single(kind, window) and size <= 4096:
-        length *= STREAM[accel]
+        length *= LONGER[accel]
     return max(int(length / cost(accel, kind, window, size)), 2 * window)
 
 

@@ -4,12 +4,13 @@
 The words are those of kofi_bench's file: what is done (send, write, read), how
 many at a time, and of how many bytes; then rxe or siw, if it is to go over that, rxm,
 for datagrams over it against raw verbs with headers, rxm-sock, rdm or tagged, for
-datagrams of kofi_rxm or kofi_sock against connected endpoints of kofi_sock, and
-clock, if time is to be measured. Of a disk it is what is done (read, write), 1, of
-how many bytes, and disk or disk-rxe; of a 9p mount what is done (read, write, stat,
-create), how many at a time, of how many bytes, and 9p. What is printed is sorted by
-the difference between kOFI and raw sockets or verbs, or the kernel's NVMe, or its
-own 9p transport with a relay before the server.
+datagrams of kofi_rxm or kofi_sock against connected endpoints of kofi_sock, or sread,
+for threads that sleep in fi_cq_sread() against callbacks; and clock, if time is to be
+measured. Of a disk it is what is done (read, write), 1, of how many bytes, and disk or
+disk-rxe; of a 9p mount what is done (read, write, stat, create), how many at a time,
+of how many bytes, and 9p. What is printed is sorted by the difference between kOFI and
+raw sockets or verbs, or the kernel's NVMe, or its own 9p transport with a relay before
+the server.
 
 Instructions: Debian's kernel runs it in QEMU, which writes down the address of
 every instruction. They are summed up by function and divided by the messages. It
@@ -40,6 +41,7 @@ from report import Report
 # message, and its function that ends a run
 POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
         "rdm": "bench_kofi_post[kofi_bench]",
+        "sread": "bench_kofi_post[kofi_bench]",
         "rxm": "bench_kofi_post[kofi_bench]",
         "tagged": "bench_kofi_post[kofi_bench]",
         "verbs": "bench_kofi_post[kofi_bench]",
@@ -49,7 +51,7 @@ POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
 # What is compared, by the last word
 CLIENTS = {"lo": ["kofi", "raw"], "rdm": ["rdm", "kofi"],
            "tagged": ["tagged", "kofi"], "rxe": ["verbs", "rawverbs"],
-           "siw": ["verbs", "rawverbs"],
+           "siw": ["verbs", "rawverbs"], "sread": ["sread", "kofi"],
            "rxm": ["rxmverbs", "raweager"], "rxm-sock": ["rxm", "kofi"]}
 # The same of disks and mounts, and how many requests are recorded
 DISKS = {"disk": ["sock", "tcp"], "disk-rxe": ["verbs", "rdma"]}
@@ -61,6 +63,7 @@ POSTS = {"send": 2, "write": 1, "read": 1}
 CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
          "raw": "raw_close[kofi_bench]",
          "rdm": "bench_kofi_close[kofi_bench]",
+         "sread": "bench_kofi_close[kofi_bench]",
          "rxm": "bench_kofi_close[kofi_bench]",
          "tagged": "bench_kofi_close[kofi_bench]",
          "verbs": "bench_kofi_close[kofi_bench]",
@@ -413,7 +416,7 @@ def profile(what):
             not all(w.isdigit() for w in words[1:]) or words[1] == "0" or \
             known is DISKS and words[1] != "1" or \
             over == "siw" and not by_clock:
-        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|siw|rxm|rxm-sock|rdm|tagged] "
+        raise Fail("PROFILE='send|write|read WINDOW SIZE [rxe|siw|rxm|rxm-sock|rdm|tagged|sread] "
                    "[clock]', siw with clock alone, as in PROFILE='send 1 64', or "
                    "PROFILE='write|read 1 SIZE disk|disk-rxe [clock]', or "
                    "PROFILE='read|write|stat|create WINDOW SIZE 9p [clock]'",
