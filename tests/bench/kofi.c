@@ -347,8 +347,13 @@ static int bench_kofi_discover(const struct bench_kofi_way *way,
 	hints->src_addrlen = sizeof(*addr);
 	hints->src_addr = kmemdup(addr, sizeof(*addr), GFP_KERNEL);
 	hints->fabric_attr->prov_name = kstrdup(way->provider, GFP_KERNEL);
-	hints->tx_attr->size = size;
-	hints->rx_attr->size = size + run->posted;
+	/* receives of kofi_rxm are buffers for packets, which may be many of a message */
+	if (!way->rdm) {
+		hints->tx_attr->size = size;
+		hints->rx_attr->size = size;
+	}
+	if (run->posted)
+		hints->rx_attr->size = run->posted + 2 * BENCH_WINDOW_MAX;
 	if (hints->src_addr && hints->fabric_attr->prov_name)
 		err = kofi_getinfo(kn->net, FI_VERSION(2, 1), NULL, NULL, 0,
 				   hints, &kn->info, GFP_KERNEL);
