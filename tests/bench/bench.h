@@ -243,6 +243,12 @@ struct bench_run {
 	struct bench_watch		watch;
 };
 
+/* Operations that a queue of either direction has room for */
+static inline u32 bench_queue_size(const struct bench_run *run)
+{
+	return 2 * max(run->window, 16U);
+}
+
 /**
  * struct bench_client - a way to talk
  * @name: on the command line

@@ -331,8 +331,6 @@ static int bench_kofi_discover(const struct bench_kofi_way *way,
 			       const struct sockaddr_in *addr, u64 caps,
 			       const struct bench_run *run)
 {
-	/* as the raw clients' */
-	const size_t size = 2 * max(run->window, 16U);
 	struct fi_info *hints;
 	int err = -ENOMEM;
 
@@ -349,8 +347,8 @@ static int bench_kofi_discover(const struct bench_kofi_way *way,
 	hints->fabric_attr->prov_name = kstrdup(way->provider, GFP_KERNEL);
 	/* receives of kofi_rxm are buffers for packets, which may be many of a message */
 	if (!way->rdm) {
-		hints->tx_attr->size = size;
-		hints->rx_attr->size = size;
+		hints->tx_attr->size = bench_queue_size(run);
+		hints->rx_attr->size = bench_queue_size(run);
 	}
 	if (run->posted)
 		hints->rx_attr->size = run->posted + 2 * BENCH_WINDOW_MAX;
@@ -389,7 +387,7 @@ static int bench_kofi_cq(struct bench_kofi_side *ks)
 	};
 	const struct bench_run *run = ks->side->run;
 	struct fi_cq_attr attr = {
-		.size = 4 * max(run->window, 16U) + run->posted,
+		.size = 2 * bench_queue_size(run) + run->posted,
 	};
 
 	if (!ks->way->reads)

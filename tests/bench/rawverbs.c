@@ -310,15 +310,9 @@ static int rv_wait(struct rv_conn *c)
 	return c->err;
 }
 
-/* Work requests of either direction */
-static u32 rv_wrs(const struct rv_side *s)
-{
-	return 2 * max(s->side->run->window, 16U);
-}
-
 static int rv_qp(struct rv_conn *c, struct rv_side *s)
 {
-	u32 wrs = rv_wrs(s);
+	u32 wrs = bench_queue_size(s->side->run);
 	struct ib_qp_init_attr attr = {
 		.cap = {
 			.max_send_wr = wrs, .max_recv_wr = wrs,
@@ -508,7 +502,7 @@ static void rv_close_side(struct rv_side *s)
 	for (i = 0; i < BENCH_WINDOW_MAX; i++)
 		rv_buf_put(s, &s->bufs[i], RV_HDR + RV_EAGER, DMA_FROM_DEVICE);
 	if (s->cq)
-		ib_cq_pool_put(s->cq, 2 * rv_wrs(s));
+		ib_cq_pool_put(s->cq, 2 * bench_queue_size(s->side->run));
 }
 
 static void rv_close(struct bench_run *run)

@@ -37,39 +37,23 @@ import scenario as scenarios
 from base import BUILD, CPUS, REPORT, TOP, Fail, clock, say
 from report import Report
 
-# Each client's function that takes an operation, how often that is called per
-# message, and its function that ends a run
-POST = {"kofi": "bench_kofi_post[kofi_bench]", "raw": "raw_post[kofi_bench]",
-        "rdm": "bench_kofi_post[kofi_bench]",
-        "sread": "bench_kofi_post[kofi_bench]",
-        "rxm": "bench_kofi_post[kofi_bench]",
-        "tagged": "bench_kofi_post[kofi_bench]",
-        "verbs": "bench_kofi_post[kofi_bench]",
-        "rxmverbs": "bench_kofi_post[kofi_bench]",
-        "rawverbs": "rv_post[kofi_bench]",
-        "raweager": "rv_post[kofi_bench]"}
+# How the names of a client's functions begin, if not as those of kOFI's
+PREFIX = {"raw": "raw", "rawverbs": "rv", "raweager": "rv"}
 # What is compared, by the last word
 CLIENTS = {"lo": ["kofi", "raw"], "rdm": ["rdm", "kofi"],
            "tagged": ["tagged", "kofi"], "rxe": ["verbs", "rawverbs"],
            "siw": ["verbs", "rawverbs"], "sread": ["sread", "kofi"],
            "rxm": ["rxmverbs", "raweager"], "rxm-sock": ["rxm", "kofi"]}
+# The RDMA device below, by the same
+DEVICES = {"rxe": "rxe", "siw": "siw", "rxm": "rxe"}
 # The same of disks and mounts, and how many requests are recorded
 DISKS = {"disk": ["sock", "tcp"], "disk-rxe": ["verbs", "rdma"]}
 MOUNTS = {"9p": ["kofi", "relay"]}
 REQUESTS = 24
 SCRIPTS = ("profile.sh", *bench.SCRIPTS)
 KERNEL = "the kernel"
+# How often a client's post is called per message
 POSTS = {"send": 2, "write": 1, "read": 1}
-CLOSE = {"kofi": "bench_kofi_close[kofi_bench]",
-         "raw": "raw_close[kofi_bench]",
-         "rdm": "bench_kofi_close[kofi_bench]",
-         "sread": "bench_kofi_close[kofi_bench]",
-         "rxm": "bench_kofi_close[kofi_bench]",
-         "tagged": "bench_kofi_close[kofi_bench]",
-         "verbs": "bench_kofi_close[kofi_bench]",
-         "rxmverbs": "bench_kofi_close[kofi_bench]",
-         "rawverbs": "rv_close[kofi_bench]",
-         "raweager": "rv_close[kofi_bench]"}
 
 # Longer stretches of the kernel's instructions are none of a helper
 HELPER = 100
@@ -79,6 +63,10 @@ SECONDS = 500
 
 TRACED = re.compile(rb"\[[0-9a-f]+/([0-9a-f]+)/")
 SHOWN = 60
+
+
+def function(client, what):
+    return f"{PREFIX.get(client, 'bench_kofi')}_{what}[kofi_bench]"
 
 
 class Symbols:
@@ -112,9 +100,9 @@ class Profile:
             pcs = [int(m[1], 16) for m in map(TRACED.search, f) if m]
         first, last, n = self.part(
             [i for i, pc in enumerate(pcs)
-             if symbols.at(pc) == (POST[client], True)],
+             if symbols.at(pc) == (function(client, "post"), True)],
             [i for i, pc in enumerate(pcs)
-             if symbols.at(pc) == (CLOSE[client], True)],
+             if symbols.at(pc) == (function(client, "close"), True)],
             POSTS[kind], window, n)
         for pc in pcs[first:last]:
             name, start = symbols.at(pc)
@@ -422,8 +410,8 @@ def profile(what):
                    "PROFILE='read|write|stat|create WINDOW SIZE 9p [clock]'",
                    status=2)
     kind, window, size = words[0], int(words[1]), int(words[2])
-    verbs = over in ("rxe", "siw", "rxm")
-    device = {"rxm": "rxe"}.get(over, over) if verbs else "lo"
+    device = DEVICES.get(over, "lo")
+    verbs = device != "lo"
     flavour = "uml-fast" if by_clock else "stock"
     say(f"{clock()} kernel and build")
     plan.kernels([flavour])
