@@ -17,8 +17,8 @@ FLAVOUR ?= stock
 SUITE ?= *
 ONLY ?= *
 KERNEL ?= stock
-SOURCES := Kbuild include kofi providers samples tests/kunit tests/bench tests/rdma \
-	   tests/rping tests/atomic tests/mesh
+SOURCES := Kbuild include kofi providers clients samples tests/kunit tests/bench tests/rdma \
+	   tests/rping tests/atomic tests/mesh tests/rma
 
 # What an external build leaves in its folder, kept when a copy is updated.
 BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \

@@ -16,7 +16,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 def of_sources():
     """name -> (default, range), or None for one whose range is not checked."""
     found = {}
-    for folder in ("kofi", "providers", "samples"):
+    for folder in ("kofi", "providers", "clients", "samples"):
         for path in sorted((TOP / folder).rglob("*.c")):
             if path.name.endswith(".mod.c"):
                 continue

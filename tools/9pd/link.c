@@ -26,7 +26,7 @@
 #include <rdma/fi_errno.h>
 
 #include "link.h"
-#include "../../samples/9p/proto.h"
+#include "../../clients/9p/proto.h"
 
 /* How long a thread waits before it looks whether the connection has ended */
 #define LINK_TICK	500	/* milliseconds */

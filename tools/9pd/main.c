@@ -17,7 +17,7 @@
 #include <rdma/fi_errno.h>
 
 #include "9pd.h"
-#include "../../samples/9p/proto.h"
+#include "../../clients/9p/proto.h"
 
 #define EXIT_USAGE	2
 #define MAIN_TICK	100	/* milliseconds until a signal or an end is seen */

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "kofi.h"
-#include "../../samples/blk/proto.h"
+#include "../../clients/blk/proto.h"
 
 #define CONFIGFS "/sys/kernel/config/"
 #define CLIENT	CONFIGFS "kofi_blk"

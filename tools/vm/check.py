@@ -22,7 +22,7 @@ from schedule import Job
 
 LOGS = REPORT / "logs"
 CLEAN = CACHE / "checkpatch"    # digests of files without a finding
-MODULES = ("include", "kofi", "providers", "samples")
+MODULES = ("include", "kofi", "providers", "clients", "samples")
 # A kernel build of ours that is to be judged: no warning is let pass.
 STRICT = "KFLAGS=W=1 CONFIG_KOFI_TESTS=m KCFLAGS=-Werror"
 
@@ -116,7 +116,7 @@ def checkpatch(part):
     # the one file that may look at the kernel's version
     versions = [f for f in files if f.name == "backport.h"]
     # 9p has enumerators of its own kind
-    nine = [f for f in files if f.parts[:2] == ("samples", "9p")]
+    nine = [f for f in files if f.parts[:2] == ("clients", "9p")]
     # TRACE_EVENT has a layout of its own; a program has not the kernel's
     # macros but the C library's (PRIu64), and speaks to users of its usage
     for some, more in (([f for f in files
@@ -178,7 +178,8 @@ def spatch(script, options, where):
 
 def component(path):
     """The folder whose headers a file includes by their names."""
-    return path.parts[:2] if path.parts[0] in ("providers", "samples") \
+    return path.parts[:2] if path.parts[0] in (
+        "providers", "clients", "samples") \
         else path.parts[:1]
 
 

@@ -466,7 +466,7 @@ static struct kunit_case contract_atomic_cases[] = {
 };
 
 static struct kunit_suite contract_atomic_suite = {
-	.name = "kofi_contract_atomic",
+	.name = "contract_atomic",
 	.suite_init = lo_suite_init,
 	.test_cases = contract_atomic_cases,
 };

@@ -359,7 +359,7 @@ static struct kunit_case contract_cm_cases[] = {
 };
 
 static struct kunit_suite contract_cm_suite = {
-	.name = "kofi_contract_cm",
+	.name = "contract_cm",
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.init = ct_connected_init,

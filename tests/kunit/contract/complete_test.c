@@ -647,7 +647,7 @@ static struct kunit_case contract_complete_cases[] = {
 };
 
 static struct kunit_suite contract_complete_suite = {
-	.name = "kofi_contract_complete",
+	.name = "contract_complete",
 	.suite_init = lo_suite_init,
 	.test_cases = contract_complete_cases,
 	.attr.speed = KUNIT_SPEED_SLOW,

@@ -87,7 +87,7 @@ static struct kunit_case contract_device_cases[] = {
 };
 
 static struct kunit_suite contract_device_suite = {
-	.name = "kofi_contract_device",
+	.name = "contract_device",
 	.suite_init = lo_suite_init,
 	.test_cases = contract_device_cases,
 };

@@ -316,7 +316,7 @@ static struct kunit_case contract_flow_cases[] = {
 };
 
 static struct kunit_suite contract_flow_suite = {
-	.name = "kofi_contract_flow",
+	.name = "contract_flow",
 	.suite_init = lo_suite_init,
 	.test_cases = contract_flow_cases,
 };

@@ -455,7 +455,7 @@ static struct kunit_case contract_input_cases[] = {
 };
 
 static struct kunit_suite contract_input_suite = {
-	.name = "kofi_contract_input",
+	.name = "contract_input",
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.init = ct_connected_init,

@@ -687,7 +687,7 @@ static struct kunit_case contract_many_cases[] = {
 };
 
 static struct kunit_suite contract_many_suite = {
-	.name = "kofi_contract_many",
+	.name = "contract_many",
 	.suite_init = lo_suite_init,
 	.init = ct_connected_init,
 	.test_cases = contract_many_cases,

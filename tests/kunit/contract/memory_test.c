@@ -248,7 +248,7 @@ static struct kunit_case contract_memory_cases[] = {
 };
 
 static struct kunit_suite contract_memory_suite = {
-	.name = "kofi_contract_memory",
+	.name = "contract_memory",
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.test_cases = contract_memory_cases,

@@ -438,7 +438,7 @@ static struct kunit_case contract_mr_cases[] = {
 };
 
 static struct kunit_suite contract_mr_suite = {
-	.name = "kofi_contract_mr",
+	.name = "contract_mr",
 	.attr.speed = KUNIT_SPEED_SLOW,
 	.suite_init = lo_suite_init,
 	.test_cases = contract_mr_cases,

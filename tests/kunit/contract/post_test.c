@@ -766,7 +766,7 @@ static struct kunit_case contract_post_cases[] = {
 };
 
 static struct kunit_suite contract_post_suite = {
-	.name = "kofi_contract_post",
+	.name = "contract_post",
 	.suite_init = lo_suite_init,
 	.test_cases = contract_post_cases,
 	.attr.speed = KUNIT_SPEED_SLOW,

@@ -1117,7 +1117,7 @@ static struct kunit_case contract_rma_cases[] = {
 };
 
 static struct kunit_suite contract_rma_suite = {
-	.name = "kofi_contract_rma",
+	.name = "contract_rma",
 	.suite_init = lo_suite_init,
 	.test_cases = contract_rma_cases,
 	.attr.speed = KUNIT_SPEED_SLOW,

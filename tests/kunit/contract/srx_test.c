@@ -337,7 +337,7 @@ static struct kunit_case contract_srx_cases[] = {
 };
 
 static struct kunit_suite contract_srx_suite = {
-	.name = "kofi_contract_srx",
+	.name = "contract_srx",
 	.suite_init = lo_suite_init,
 	.test_cases = contract_srx_cases,
 	.attr.speed = KUNIT_SPEED_SLOW,

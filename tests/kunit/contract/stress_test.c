@@ -127,7 +127,7 @@ static struct kunit_case contract_stress_cases[] = {
 };
 
 static struct kunit_suite contract_stress_suite = {
-	.name = "kofi_contract_stress",
+	.name = "contract_stress",
 	.suite_init = lo_suite_init,
 	.init = ct_connected_init,
 	.test_cases = contract_stress_cases,

@@ -343,7 +343,7 @@ static struct kunit_case contract_tagged_cases[] = {
 };
 
 static struct kunit_suite contract_tagged_suite = {
-	.name = "kofi_contract_tagged",
+	.name = "contract_tagged",
 	.suite_init = lo_suite_init,
 	.init = ct_unconnected_init,
 	.test_cases = contract_tagged_cases,

@@ -651,7 +651,7 @@ static struct kunit_case stress_cases[] = {
 };
 
 struct kunit_suite kofi_rxq_stress_suite = {
-	.name		= "kofi_rxq_stress",
+	.name		= "lib_rxq_stress",
 	.suite_init	= fake_suite_init,
 	.suite_exit	= fake_suite_exit,
 	.test_cases	= stress_cases,

@@ -874,7 +874,7 @@ static struct kunit_case rxq_cases[] = {
 };
 
 struct kunit_suite kofi_rxq_suite = {
-	.name		= "kofi_rxq",
+	.name		= "lib_rxq",
 	.attr.speed	= KUNIT_SPEED_SLOW,
 	.suite_init	= fake_suite_init,
 	.suite_exit	= fake_suite_exit,

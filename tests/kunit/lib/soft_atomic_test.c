@@ -272,6 +272,6 @@ static struct kunit_case st_cases[] = {
 };
 
 struct kunit_suite kofi_soft_atomic_suite = {
-	.name		= "kofi_soft_atomic",
+	.name		= "lib_soft_atomic",
 	.test_cases	= st_cases,
 };

@@ -597,7 +597,7 @@ static struct kunit_case srx_cases[] = {
 };
 
 struct kunit_suite kofi_srx_suite = {
-	.name		= "kofi_srx",
+	.name		= "lib_srx",
 	.suite_init	= fake_suite_init,
 	.suite_exit	= fake_suite_exit,
 	.init		= srx_init,

@@ -360,7 +360,7 @@ static struct kunit_case vec_cases[] = {
 };
 
 static struct kunit_suite vec_suite = {
-	.name = "kofi_vec",
+	.name = "lib_vec",
 	.init = vec_init,
 	.exit = vec_exit,
 	.test_cases = vec_cases,

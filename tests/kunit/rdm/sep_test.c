@@ -667,7 +667,7 @@ static struct kunit_case sep_cases[] = {
 };
 
 static struct kunit_suite sep_suite = {
-	.name = "scalable_ep",
+	.name = "rdm_sep",
 	.suite_init = lo_suite_init,
 	.test_cases = sep_cases,
 	.attr.speed = KUNIT_SPEED_SLOW,

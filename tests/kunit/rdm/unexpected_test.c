@@ -331,7 +331,7 @@ static struct kunit_case ux_cases[] = {
 };
 
 static struct kunit_suite ux_suite = {
-	.name = "unexpected_timeout",
+	.name = "rdm_unexpected",
 	.suite_init = lo_suite_init,
 	.test_cases = ux_cases,
 };

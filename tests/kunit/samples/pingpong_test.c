@@ -335,7 +335,7 @@ static struct kunit_case pp_proto_cases[] = {
 };
 
 static struct kunit_suite pp_proto_suite = {
-	.name = "kofi_pingpong_proto",
+	.name = "samples_pingpong",
 	.test_cases = pp_proto_cases,
 };
 

@@ -709,7 +709,7 @@ static struct kunit_case drop_post_cases[] = {
 };
 
 static struct kunit_suite drop_post_suite = {
-	.name = "kofi_drop_post",
+	.name = "sock_drop_post",
 	.suite_init = lo_suite_init,
 	.test_cases = drop_post_cases,
 };

@@ -817,7 +817,7 @@ static struct kunit_case drop_wire_cases[] = {
 };
 
 static struct kunit_suite drop_wire_suite = {
-	.name = "kofi_drop_wire",
+	.name = "sock_drop_wire",
 	.suite_init = lo_suite_init,
 	.test_cases = drop_wire_cases,
 };

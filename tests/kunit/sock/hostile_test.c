@@ -1074,7 +1074,7 @@ static struct kunit_case hostile_cases[] = {
 };
 
 static struct kunit_suite hostile_suite = {
-	.name = "kofi_sock_hostile",
+	.name = "sock_hostile",
 	.suite_init = lo_suite_init,
 	.test_cases = hostile_cases,
 };

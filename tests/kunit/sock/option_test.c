@@ -788,7 +788,7 @@ static struct kunit_case option_cases[] = {
 };
 
 static struct kunit_suite option_suite = {
-	.name = "kofi_sock_option",
+	.name = "sock_option",
 	.suite_init = lo_suite_init,
 	.test_cases = option_cases,
 };

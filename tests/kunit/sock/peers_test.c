@@ -311,7 +311,7 @@ static struct kunit_case peers_cases[] = {
 };
 
 static struct kunit_suite peers_suite = {
-	.name		= "kofi_sock_peers",
+	.name		= "sock_peers",
 	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,

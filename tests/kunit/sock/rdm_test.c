@@ -1152,7 +1152,7 @@ static struct kunit_case rdm_cases[] = {
 };
 
 static struct kunit_suite sock_rdm_suite = {
-	.name		= "kofi_sock_rdm",
+	.name		= "sock_rdm",
 	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,

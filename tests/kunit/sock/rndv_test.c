@@ -410,7 +410,7 @@ static struct kunit_case rndv_cases[] = {
 };
 
 static struct kunit_suite sock_rndv_suite = {
-	.name		= "kofi_sock_rndv",
+	.name		= "sock_rndv",
 	.suite_init	= lo_suite_init,
 	.init		= rdm_init,
 	.exit		= rdm_exit,

@@ -7,12 +7,12 @@
 results=/sys/kernel/debug/kunit/kofi_drop_wire/results
 
 load kofi_sock || exit
-printf 'kofi_drop_wire*' >/sys/module/kunit/parameters/filter_glob
+printf 'sock_drop_wire*' >/sys/module/kunit/parameters/filter_glob
 
 drops() {
 	load kofi_sock_own_kunit drop_bytes=1
 	cat $results
-	grep -q '^ok [0-9]* kofi_drop_wire$' $results
+	grep -q '^ok [0-9]* sock_drop_wire$' $results
 }
 step every-byte drops
 cat /tmp/.step

@@ -67,8 +67,8 @@ faults() {	# SUITE PROGRESS PERCENT MILLISECONDS: PROGRESS is a parameter
 }
 # a reset without memory is repeated for the next probe
 load kofi_sock keepalive_idle=1000 || exit
-pairs="kofi_contract_stress stress_pairs"
-many="kofi_contract_many stress_connected"
+pairs="contract_stress stress_pairs"
+many="contract_many stress_connected"
 few=5000 many_ms=2500
 # shellcheck disable=SC2086
 {
@@ -100,8 +100,8 @@ on_dummy() {	# SUITE
 	! grep -q SKIP $fail/kunit/"$1"/results || return
 	unload kofi_contract_kunit
 }
-step device-connections on_dummy kofi_contract_cm
-step device-removed on_dummy kofi_contract_device
+step device-connections on_dummy contract_cm
+step device-removed on_dummy contract_device
 cat /tmp/.step
 gone() { [ ! -e /sys/class/net/dummy0 ]; }
 step device-gone retry gone

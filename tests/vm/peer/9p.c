@@ -19,7 +19,7 @@
 
 #include <rdma/fi_cm.h>
 
-#include "../../../samples/9p/proto.h"
+#include "../../../clients/9p/proto.h"
 #include "../../../tools/9pd/link.h"
 
 #define DATA_MAX	(32U << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What both programs that break the rules of samples/blk share: its protocol,
+ * What both programs that break the rules of clients/blk share: its protocol,
  * chance from a seed, discovery, and an end with a sentence.
  */
 #ifndef _KOFI_BLKUTIL_H
@@ -17,7 +17,7 @@
 
 #define BIT(n)		(1U << (n))
 #define GENMASK(h, l)	((~0U << (l)) & (~0U >> (31 - (h))))
-#include "../../../samples/blk/proto.h"
+#include "../../../clients/blk/proto.h"
 
 extern const char *program;
 extern uint64_t chance;		/* a seed, then its state */

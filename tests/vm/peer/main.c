@@ -3,7 +3,7 @@
  * kofi-peer serve|connect [node=ADDRESS] [port=NUMBER] [only=GROUP] [verbs]
  *           [rdm] [rxm] [srx] [brief] [last]
  *
- * Roles and commands are those of samples/rma/serve.c and client.c, the groups
+ * Roles and commands are those of tests/rma/serve.c and client.c, the groups
  * those that make sense with one kind of memory. On connections tags need a shared
  * receive context, on this side at least.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * kofi-peer: samples/rma as a program, over the libfabric of userspace. Tests
+ * kofi-peer: tests/rma as a program, over the libfabric of userspace. Tests
  * let it talk to kofi_rma.ko, in both roles; the protocol is that of
- * samples/rma/proto.h.
+ * tests/rma/proto.h.
  */
 #ifndef _KOFI_PEER_H
 #define _KOFI_PEER_H
@@ -20,7 +20,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
-#include "../../../samples/rma/proto.h"
+#include "../../../tests/rma/proto.h"
 
 #define TIMEOUT		120	/* seconds; nothing that works takes this long */
 
@@ -77,7 +77,7 @@ struct peer {
 	struct fid_mr		*local_mr;	/* where the provider needs them */
 	struct fid_mr		*msg_mr;
 	struct fi_info		*request;
-	bool			iwarp;		/* see struct rma_run of samples/rma */
+	bool			iwarp;		/* see struct rma_run of tests/rma */
 	uint64_t		keys;
 	bool			connected;
 	bool			down;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Operations and content; samples/rma/xfer.c explains the same in the kernel.
+ * Operations and content; tests/rma/xfer.c explains the same in the kernel.
  */
 #include <endian.h>
 #include <errno.h>
@@ -341,7 +341,7 @@ int xfer_access(struct peer *p, const struct cmd *c, bool write)
 }
 
 /*
- * Is that what a wrong access ends with? See samples/rma. This libfabric has one
+ * Is that what a wrong access ends with? See tests/rma. This libfabric has one
  * error.
  */
 static bool bad_ended(struct peer *p, const struct cmd *c, bool write, int err)
@@ -405,7 +405,7 @@ static ssize_t inject(struct peer *p, const uint8_t *from, size_t len,
 	return ret;
 }
 
-/* Each short form of write and read, once; see rma_xfer_forms() of samples/rma. */
+/* Each short form of write and read, once; see rma_xfer_forms() of tests/rma. */
 int xfer_forms(struct peer *p, uint32_t seed, uint64_t off)
 {
 	struct cmd c = {

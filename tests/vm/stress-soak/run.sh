@@ -5,15 +5,15 @@
 # connections with deep queues and many that share little. KUnit ends a test
 # that takes five minutes, so no run does.
 
-results=/sys/kernel/debug/kunit/kofi_contract_many/results
+results=/sys/kernel/debug/kunit/contract_many/results
 
 load kofi_sock || exit
-printf 'kofi_contract_many*' >/sys/module/kunit/parameters/filter_glob
+printf 'contract_many*' >/sys/module/kunit/parameters/filter_glob
 
 many() {	# SEED CONNECTIONS
 	load kofi_contract_kunit stress_ms=75000 "stress_seed=$1" "stress_conns=$2"
 	cat $results
-	grep -q '^ok [0-9]* kofi_contract_many$' $results || return
+	grep -q '^ok [0-9]* contract_many$' $results || return
 	unload kofi_contract_kunit
 }
 for seed in 1 2 0 0; do
