@@ -33,8 +33,10 @@ else
   COPY := build/$(FLAVOUR)
   kdir = $$($(VM) kdir $(FLAVOUR))
 endif
-# A kernel of tools/vm may come with a compiler of its own.
-within = ./tools/vm/within "$$k"
+# A kernel of tools/vm may come with a compiler of its own, and sees all checkouts
+# at one place (tools/vm/within).
+kernel_make = ./tools/vm/within "$$k" sh -c 'exec "$$@" "M=$$PLACE/$(COPY)"' make \
+	$(MAKE) -C "$$k" $(ARCH_ARG)
 ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
 
 .PHONY: all fetch modules built tools 9pd peer bench-user modules_install check docs \
@@ -47,7 +49,7 @@ fetch: prereq-build
 
 # One build at a time in a copy, also if two makes are at work here.
 modules: prereq-build
-	@mkdir -p build && flock $(COPY).lock $(MAKE) built
+	+@mkdir -p build && flock $(COPY).lock $(MAKE) built
 
 # Another kernel, although of the same name: nothing it finds there would fit,
 # and make would not know, as all of it is newer than that kernel.
@@ -59,15 +61,13 @@ built:
 	@rsync -rlpcR --delete --delete-excluded $(BUILT:%=--filter='P %') \
 		--exclude='__pycache__' $(BUILT:%=--exclude='%') \
 		$(SOURCES) $(COPY)/
-	@k=$(kdir) && [ -n "$$k" ] && \
-	$(within) $(MAKE) $(JOBS) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) $(KFLAGS) modules
+	+@k=$(kdir) && [ -n "$$k" ] && $(kernel_make) $(JOBS) $(KFLAGS) modules
 
 modules_install: modules
 	@if [ -z "$(KDIR)$(INSTALL_MOD_PATH)" ]; then \
 		echo 'modules_install: for which kernel? Give KDIR=, or' \
 			'INSTALL_MOD_PATH= for a folder.' >&2; exit 2; fi
-	@k=$(kdir) && [ -n "$$k" ] && \
-	$(within) $(MAKE) -C "$$k" $(ARCH_ARG) M=$(CURDIR)/$(COPY) \
+	+@k=$(kdir) && [ -n "$$k" ] && $(kernel_make) \
 		INSTALL_MOD_DIR=updates/kofi modules_install && \
 	r=$$(cat "$$k/include/config/kernel.release") && \
 	./tools/install-headers $(COPY) "$$r" "$(INSTALL_MOD_PATH)" && \

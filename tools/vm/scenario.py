@@ -353,7 +353,7 @@ class Run:
 
     def cmdline(self, name, uml=False):
         words = ["console=tty0" if uml else "console=ttyS0", "panic=-1",
-                 "oops=panic", "printk.time=1", "printk.devkmsg=on",
+                 "oops=panic", "bonding.max_bonds=0", "printk.time=1", "printk.devkmsg=on",
                  f"vm.name={name}", f"vm.index={ord(name) - ord('a') + 1}",
                  f"vm.kernel={self.kernel.flavour}",
                  "vm.parts=" + ",".join(
