@@ -28,13 +28,13 @@ KMOD = ["modprobe", "depmod", "insmod", "rmmod", "lsmod", "modinfo"]
 # --- modules ---------------------------------------------------------------
 
 def our_modules(flavour):
-    """The .ko files built for a flavour, in the order of the build."""
+    """The .ko files built for a flavour, in the order of the build. Kernels before
+    6.13 list them by the path at which the build sees the checkout (within)."""
     copy = BUILD / flavour
     order = copy / "modules.order"
     names = order.read_text().split() if order.exists() else []
-    return [p.with_suffix(".ko") if p.is_absolute()
-            else copy / p.with_suffix(".ko")
-            for p in map(pathlib.Path, names)]
+    return [copy / pathlib.Path(name.partition(f"/build/{flavour}/")[2] or name)
+            .with_suffix(".ko") for name in names]
 
 
 def needed_by(ours):

@@ -191,8 +191,19 @@ def arrange_stock(temp, final, release):
 
 # --- built from linux-source -----------------------------------------------
 
+def patches():
+    """Changes of the kernel source that its machines need here."""
+    return sorted((HERE / "patches").glob(f"{SERIES}-*.patch"))
+
+
+def patched():
+    """What the patches come to; the key of kernels that they change."""
+    return digest(*(p.read_text() for p in patches()))
+
+
 def source():
-    """The unpacked kernel source: (folder, version of its package)."""
+    """The unpacked kernel source, with our patches: (folder, version of its
+    package)."""
     package = f"linux-source-{SERIES}"
     tarball = pathlib.Path(f"/usr/src/{package}.tar.xz")
     with lock("source"):
@@ -209,7 +220,9 @@ def source():
                 raise Fail(f"apt offers no {package}")
         final = CACHE / "src" / ("linux-" + version.split(":")[-1]
                                  .replace("~", "."))
-        if not final.exists():
+        stamp = final / "kofi-patches"
+        if not stamp.exists() or stamp.read_text() != patched():
+            shutil.rmtree(final, ignore_errors=True)
             with fresh_dir(final.with_name(final.name + ".unpack")) as temp:
                 if not tarball.exists():
                     say(f"    fetching {package}")
@@ -217,6 +230,9 @@ def source():
                     tarball = temp / str(tarball)[1:]
                 say(f"    unpacking {package} {version}")
                 output(["tar", "-C", temp, "-xf", tarball])
+                for change in patches():
+                    output(["patch", "-sp1", "-d", temp / package, "-i", change])
+                (temp / package / stamp.name).write_text(patched())
                 (temp / package).rename(final)
             shutil.rmtree(final.with_name(final.name + ".unpack"))
     return final, version
@@ -247,8 +263,10 @@ def built(flavour, fetch):
     src, version = source()
     compiler = output(["gcc", "--version"]).splitlines()[0]
     wanted = settings(flavour)
-    final = CACHE / "kernel" / (
-        f"{flavour}-{digest(RECIPE, version, compiler, *sorted(set(wanted)))}")
+    parts = [RECIPE, version, compiler, *sorted(set(wanted))]
+    if flavour.startswith("uml"):       # all patches are of arch/um
+        parts.append(patched())
+    final = CACHE / "kernel" / f"{flavour}-{digest(*parts)}"
     stamp = final / "complete"
     image = final / ("linux" if flavour.startswith("uml")
                      else "arch/x86/boot/bzImage")
