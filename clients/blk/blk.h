@@ -7,6 +7,7 @@
  * disk.c	the block device
  * request.c	its requests: commands and answers
  * connect.c	connections, and what becomes of requests when they end
+ * login.c	the login of a connection
  */
 #ifndef _KOFI_BLK_BLK_H
 #define _KOFI_BLK_BLK_H
@@ -20,6 +21,7 @@
 #define KBLK_TAGS	64	/* requests of a queue */
 #define KBLK_QUEUED	(5 * KBLK_TAGS)	/* completions of a queue */
 #define KBLK_ROUNDS	4	/* half time-outs without an answer */
+#define KBLK_LOOK_MS	500	/* until it is seen that the disk is removed */
 
 /*
  * Only the recovery work changes it once there is a disk.
@@ -34,6 +36,7 @@ enum kblk_state {
 };
 
 struct kblk_disk;
+struct kblk_login;
 struct kblk_queue;
 struct kblk_rq;
 
@@ -59,6 +62,7 @@ struct kblk_rx {
  * @data: receives answers that are remote CQ data and take no receive
  * @lost: sends that are reported if they fail only
  * @held: a request that has been started and whose command has not been sent
+ * @login: messages of its login, until that has succeeded
  * @polled: it calls back when the block layer polls
  * @rx: receives for answers
  */
@@ -70,6 +74,7 @@ struct kblk_queue {
 	struct kofi_cqe		data;
 	struct kofi_cqe		lost;
 	struct kblk_rq		*held;
+	struct kblk_login	*login;
 	bool			polled;
 	struct kblk_rx		rx[KBLK_TAGS];
 };
@@ -141,7 +146,7 @@ struct kblk_cache {
 	struct list_head	node;
 	u8			uuid[16];
 	unsigned int		disks;
-	__le32			incarnation;
+	__le64			incarnation;
 	bool			unflushed;
 	atomic_t		flushing;
 	atomic_t		losses;
@@ -174,6 +179,7 @@ struct kblk_cache {
  * @recover: takes connections down, and makes new ones
  * @welcome: what the volume is like
  * @known: @welcome is there
+ * @features: KBLK_FEATURE_CQ_DATA, ...: features of the connections
  * @inline_max: bytes of a write whose command has the data
  * @inline_segs: and segments
  * @info: of the target
@@ -210,6 +216,7 @@ struct kblk_disk {
 	struct delayed_work	recover;
 	struct kblk_welcome	welcome;
 	bool			known;
+	u32			features;
 	unsigned int		inline_max;
 	unsigned int		inline_segs;
 	struct fi_info		*info;
@@ -242,8 +249,15 @@ void kblk_cache_flushed(struct kblk_cache *cache, bool covered);
 
 /* request.c */
 extern const struct blk_mq_ops kblk_mq_ops;
+void kblk_queue_init(struct kblk_queue *q);
 int kblk_queue_ready(struct kblk_queue *q);
 bool kblk_requeue(struct request *rq, void *data);
+
+/* login.c */
+u32 kblk_features(const struct kblk_disk *d);
+int kblk_accepted(struct kblk_disk *d, const void *data, size_t len);
+int kblk_rejected(struct kblk_disk *d, const struct fi_eq_err_entry *e);
+int kblk_login(struct kblk_queue *q);
 
 /* connect.c */
 extern struct workqueue_struct *kblk_wq;
@@ -253,6 +267,7 @@ void kblk_leave(struct kblk_disk *d);
 void kblk_lost(struct kblk_disk *d);
 void kblk_live(struct kblk_disk *d);
 bool kblk_late(const struct kblk_disk *d);
+unsigned int kblk_left_ms(const struct kblk_disk *d);
 void kblk_recover(struct work_struct *work);
 
 /* disk.c */

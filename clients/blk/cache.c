@@ -84,7 +84,7 @@ void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w)
 	if (w->incarnation == cache->incarnation)
 		return;
 	cache->incarnation = w->incarnation;
-	if (!(le16_to_cpu(w->flags) & KBLK_WRITE_CACHE))
+	if (!(le32_to_cpu(w->flags) & KBLK_WRITE_CACHE))
 		return;
 	/* a flush is counted before it clears the mark, and until it has set it again */
 	unflushed = smp_load_acquire(&cache->unflushed) ||

@@ -29,7 +29,6 @@
 #include "blk.h"
 
 #define KBLK_CONNECT_MS	10000	/* an attempt at most */
-#define KBLK_LOOK_MS	500	/* until it is seen that the disk is removed */
 #define KBLK_BACKOFF	8	/* seconds between two of them at most */
 #define KBLK_TICK	(NSEC_PER_SEC / 16)	/* of the clock that numbers them */
 
@@ -75,8 +74,11 @@ bool kblk_late(const struct kblk_disk *d)
 	return READ_ONCE(d->removing) || time_after_eq(jiffies, kblk_end(d));
 }
 
-/* What is left of an attempt */
-static unsigned int kblk_left_ms(const struct kblk_disk *d)
+/**
+ * kblk_left_ms - milliseconds until an attempt to connect has to end
+ * @d: not connected
+ */
+unsigned int kblk_left_ms(const struct kblk_disk *d)
 {
 	long left = d->deadline - jiffies;
 
@@ -124,6 +126,7 @@ static int kblk_queue_open(struct kblk_queue *q)
 	struct fi_cq_attr attr = { .size = KBLK_QUEUED };
 	int err;
 
+	kblk_queue_init(q);
 	err = kofi_cq_open(d->domain, &attr, &kattr, &q->cq, NULL);
 	err = err ?: fi_endpoint(d->domain, d->info, &q->ep, q);
 	err = err ?: fi_ep_bind(q->ep, &d->eq->fid, 0);
@@ -133,117 +136,14 @@ static int kblk_queue_open(struct kblk_queue *q)
 	err = err ?: kblk_queue_options(q);
 	if (!err && !(d->info->mode & FI_RX_CQ_DATA) && kblk_has_data(d->info))
 		err = kofi_ep_remote_cqe(q->ep, &q->data);
-	err = err ?: fi_enable(q->ep);
-	return err ?: kblk_queue_ready(q);
+	return err ?: fi_enable(q->ep);
 }
 
-static bool kblk_power(unsigned int log2, unsigned int min, unsigned int max)
-{
-	return log2 >= min && log2 <= max;
-}
-
-/* What a target says is believed no more than what anybody else does. */
-static bool kblk_welcome_valid(const struct kblk_disk *d,
-			       const struct kblk_welcome *w)
-{
-	unsigned int flags = le16_to_cpu(w->flags);
-
-	return w->magic == cpu_to_le32(KBLK_MAGIC) &&
-	       w->version == cpu_to_le16(KBLK_VERSION) &&
-	       !(flags & ~KBLK_FLAGS) &&
-	       (!(flags & KBLK_CQ_DATA) || kblk_has_data(d->info)) &&
-	       kblk_power(w->block, SECTOR_SHIFT, PAGE_SHIFT) &&
-	       kblk_power(w->phys, w->block, KBLK_UNIT) &&
-	       kblk_power(w->io_min, w->block, KBLK_UNIT) &&
-	       le32_to_cpu(w->io_opt) <= BIT(KBLK_IO_OPT) &&
-	       IS_ALIGNED(le32_to_cpu(w->io_opt), BIT(w->block)) &&
-	       kblk_power(w->bytes_max, PAGE_SHIFT, 31) &&
-	       (!w->inline_max || kblk_power(w->inline_max, w->block, 12)) &&
-	       (!w->discard_max || (kblk_power(w->discard_max, w->block, 31) &&
-				    kblk_power(w->discard_unit, w->block,
-					       w->discard_max))) &&
-	       (!w->zeroes_max || kblk_power(w->zeroes_max, w->block, 31)) &&
-	       IS_ALIGNED(le64_to_cpu(w->sectors),
-			  1u << (w->block - SECTOR_SHIFT)) &&
-	       le64_to_cpu(w->sectors) <= LLONG_MAX >> SECTOR_SHIFT;
-}
-
-/*
- * The first one says what the disk is like. Later ones have to be the same
- * volume, with the limits that the block layer has been told.
- */
-static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
-{
-	struct kblk_welcome now = *w;
-	int err;
-
-	if (!kblk_welcome_valid(d, w))
-		return -EPROTO;
-	if (!d->known) {
-		d->welcome = *w;
-		err = kblk_cache_get(d);
-		if (!err)
-			kblk_cache_login(d, w);
-		d->known = !err;
-		return err;
-	}
-	now.sectors = d->welcome.sectors;
-	now.incarnation = d->welcome.incarnation;
-	/* a device may turn out not to have these; commands then end so */
-	if (!now.zeroes_max)
-		now.zeroes_max = d->welcome.zeroes_max;
-	if (!now.discard_max) {
-		now.discard_max = d->welcome.discard_max;
-		now.discard_unit = d->welcome.discard_unit;
-	}
-	if (memcmp(&now, &d->welcome, sizeof(now))) {
-		pr_err_ratelimited("kofi_blk: %s is not the volume it was\n",
-				   d->opt.volume);
-		return -ESTALE;
-	}
-	/* what the target had not put on stable storage may be gone */
-	kblk_cache_login(d, w);
-	d->welcome.sectors = w->sectors;
-	return 0;
-}
-
-static int kblk_refused(struct kblk_disk *d, const struct fi_eq_err_entry *e)
-{
-	const struct kblk_refusal *why = e->err_data;
-	unsigned int reason = 0;
-
-	if (e->err_data_size < sizeof(*why) ||
-	    why->magic != cpu_to_le32(KBLK_MAGIC)) {
-		pr_err_ratelimited("kofi_blk: cannot connect to %s: error %d\n",
-				   d->opt.addr, e->err);
-		return e->err && e->err < FI_ERRNO_OFFSET ? -e->err : -EIO;
-	}
-	reason = le16_to_cpu(why->reason);
-	if (reason == KBLK_REASON_BUSY)
-		return -EBUSY;
-	pr_err_ratelimited("kofi_blk: %s refuses volume %s: %s\n", d->opt.addr,
-			   d->opt.volume, kblk_reason_text(reason));
-	switch (reason) {
-	case KBLK_REASON_VERSION:
-		return -EPROTONOSUPPORT;
-	case KBLK_REASON_VOLUME:
-		return -ENOENT;
-	case KBLK_REASON_ACCESS:
-		return -EACCES;
-	case KBLK_REASON_FULL:
-		return -ENOSPC;
-	case KBLK_REASON_PROTOCOL:
-		return -EPROTO;
-	}
-	return -EREMOTEIO;
-}
-
-/* Wait for the one event that ends an attempt. */
+/* Wait for the event that accepts the connection, or refuses it. */
 static int kblk_queue_wait(struct kblk_queue *q)
 {
 	struct kblk_disk *d = q->disk;
 	struct fi_eq_err_entry error = {};
-	struct kblk_welcome w;
 	union {
 		struct fi_eq_cm_entry	cm;
 		u8			room[sizeof(struct fi_eq_cm_entry) +
@@ -257,38 +157,33 @@ static int kblk_queue_wait(struct kblk_queue *q)
 				min(kblk_left_ms(d), KBLK_LOOK_MS), 0);
 	} while (n == -EAGAIN && kblk_left_ms(d) && !READ_ONCE(d->removing));
 	if (n == -FI_EAVAIL && fi_eq_readerr(d->eq, &error, 0) > 0)
-		return kblk_refused(d, &error);
+		return kblk_rejected(d, &error);
 	if (n < 0)
 		return -ETIMEDOUT;
-	/* one of the others has ended meanwhile */
+	/* the connection of another queue has ended */
 	if (event != FI_CONNECTED || ev.cm.fid != &q->ep->fid)
 		return -ECONNRESET;
-	if (n < (ssize_t)(sizeof(ev.cm) + sizeof(w)))
-		return -EPROTO;
-	memcpy(&w, ev.cm.data, sizeof(w));
-	return kblk_welcomed(d, &w);
+	return kblk_accepted(d, ev.cm.data, n - sizeof(ev.cm));
 }
 
 static int kblk_queue_connect(struct kblk_queue *q)
 {
 	struct kblk_disk *d = q->disk;
-	struct kblk_hello hello = {
+	const struct kblk_hello hello = {
 		.magic = cpu_to_le32(KBLK_MAGIC),
 		.version = cpu_to_le16(KBLK_VERSION),
-		.flags = cpu_to_le16(kblk_has_data(d->info) ? KBLK_CQ_DATA : 0),
-		.queue = cpu_to_le16(q->nr),
-		.queues = cpu_to_le16(d->nr_queues),
+		.oldest = cpu_to_le16(KBLK_OLDEST),
+		.features = cpu_to_le32(kblk_features(d)),
 		.depth = cpu_to_le16(KBLK_TAGS),
-		.attempt = cpu_to_le32(d->attempt),
 	};
 	int err;
 
-	memcpy(hello.session, d->session, sizeof(hello.session));
-	memcpy(hello.name, d->opt.volume, strlen(d->opt.volume));
 	err = kblk_queue_open(q);
 	err = err ?: fi_connect(q->ep, d->info->dest_addr, &hello,
 				sizeof(hello));
-	return err ?: kblk_queue_wait(q);
+	err = err ?: kblk_queue_wait(q);
+	err = err ?: kblk_login(q);
+	return err ?: kblk_queue_ready(q);
 }
 
 /**
@@ -380,6 +275,8 @@ void kblk_disconnect(struct kblk_disk *d)
 		if (q->cq)
 			fi_close(&q->cq->fid);
 		q->cq = NULL;
+		kfree(q->login);
+		q->login = NULL;
 	}
 	if (d->domain)
 		fi_close(&d->domain->fid);

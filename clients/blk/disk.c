@@ -127,7 +127,7 @@ static unsigned int kblk_max_sectors(const struct kblk_disk *d)
 static int kblk_disk_add(struct kblk_disk *d)
 {
 	const struct kblk_welcome *w = &d->welcome;
-	unsigned int flags = le16_to_cpu(w->flags);
+	unsigned int flags = le32_to_cpu(w->flags);
 	struct queue_limits lim = {
 		.logical_block_size	= BIT(w->block),
 		.physical_block_size	= BIT(w->phys),

@@ -124,6 +124,8 @@ static inline const char *kblk_reason_text(unsigned int reason)
 		[KBLK_REASON_FULL] = "too many connections",
 		[KBLK_REASON_BUSY] = "earlier connection still ending",
 		[KBLK_REASON_FAILED] = "target failed",
+		[KBLK_REASON_UNKNOWN] = "unknown field",
+		[KBLK_REASON_UUID] = "another volume",
 	};
 
 	return text[reason < ARRAY_SIZE(text) ? reason : 0];

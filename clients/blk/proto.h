@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What kofi_blk and kofi_blkt say to each other; Documentation/blk.rst explains
- * it. Also for programs that have BIT() and GENMASK(). Everything is little
- * endian. A field or bit that is not described is 0, and refused if it is not.
+ * The protocol of kofi_blk and kofi_blkt, version 2; Documentation/blk.rst explains
+ * it. Also for programs that have BIT() and GENMASK(). Everything is little endian.
+ * A bit or byte without a meaning is 0. Commands and answers with another one are
+ * refused; in the login, what a receiver may ignore is said below.
  *
- * A volume is mapped by one connection for each queue. Its login is the private
- * data of the connection request, of the answer, and of a rejection. After it,
- * the client sends commands, the target answers, and the data moves by the
- * target's reads and writes of the client's memory.
+ * A volume is mapped by one connection for each queue. The private data of the
+ * connection request and of its answer agree on a version and on features. Then the
+ * client logs in by messages. After the login the client sends commands, the target
+ * answers, and the data moves by the target's reads and writes of client memory.
  */
 #ifndef _KOFI_BLK_PROTO_H
 #define _KOFI_BLK_PROTO_H
@@ -19,7 +20,8 @@
 #endif
 
 #define KBLK_MAGIC		0x6b6c626b	/* "kblk" */
-#define KBLK_VERSION		1
+#define KBLK_VERSION		2	/* the newest */
+#define KBLK_OLDEST		2	/* the oldest that is spoken, too */
 #define KBLK_PORT		"4421"
 
 #define KBLK_NAME_LEN		24	/* padded with 0, which need not be there */
@@ -29,55 +31,169 @@
 #define KBLK_UNIT		24	/* log2 of the most bytes of a unit */
 #define KBLK_IO_OPT		26	/* log2 of the most that is liked best */
 
-/* flags of a hello and of a welcome */
-#define KBLK_CQ_DATA		BIT(0)	/* reads are answered by remote CQ data */
-/* of a welcome alone */
-#define KBLK_READ_ONLY		BIT(1)
-#define KBLK_ROTATIONAL		BIT(2)
-#define KBLK_WRITE_CACHE	BIT(3)	/* KBLK_OP_FLUSH has an effect */
-#define KBLK_FLAGS		GENMASK(3, 0)
+/* ------------------------------------------------------------- private data */
+
+/* Features. The client offers some, the target answers with those that are used. */
+#define KBLK_FEATURE_CQ_DATA	BIT(0)	/* reads are answered by remote CQ data */
+#define KBLK_FEATURES		BIT(0)
 
 /**
  * struct kblk_hello - private data of a connection request
  * @magic: KBLK_MAGIC
- * @version: KBLK_VERSION
- * @flags: KBLK_CQ_DATA: the client's endpoint can receive it
- * @queue: number of the queue this connection is
- * @queues: how many there are
- * @depth: commands there may be under way
- * @reserved: 0
- * @session: a number, the same for all connections of a mapped volume, and
- *	when the same client maps it again
- * @attempt: a greater one each time that the session is connected. What is left
- *	of an earlier attempt ends before the target accepts a new one
- * @name: the volume
+ * @version: newest version that the client speaks
+ * @oldest: oldest version that the client speaks
+ * @features: KBLK_FEATURE_CQ_DATA, ...; unknown ones are ignored
+ * @depth: commands that may be outstanding
+ * @reserved: ignored, as is everything behind it
  */
 struct kblk_hello {
 	__le32	magic;
 	__le16	version;
-	__le16	flags;
-	__le16	queue;
-	__le16	queues;
+	__le16	oldest;
+	__le32	features;
 	__le16	depth;
 	__le16	reserved;
-	__u8	session[8];
-	__le32	attempt;
-	char	name[KBLK_NAME_LEN];
 };
 
-static_assert(sizeof(struct kblk_hello) == 52);
+static_assert(sizeof(struct kblk_hello) == 16);
 
 /**
- * struct kblk_welcome - private data of an accepted connection
+ * struct kblk_accept - private data of an accepted connection
  * @magic: KBLK_MAGIC
- * @version: KBLK_VERSION
- * @flags: KBLK_CQ_DATA if the hello had it and the target will use it, and what
- *	the volume is like
- * @sectors: size of the volume, in units of 512 bytes as everywhere here
- * @uuid: the volume's
- * @incarnation: changes when what had been written and not flushed may be lost;
- *	a flush that would say so ends the connection instead
+ * @version: version of this connection, within the client's range
+ * @reserved: ignored
+ * @features: features of this connection, all of them offered by the client
+ */
+struct kblk_accept {
+	__le32	magic;
+	__le16	version;
+	__le16	reserved;
+	__le32	features;
+};
+
+static_assert(sizeof(struct kblk_accept) == 12);
+
+/* Why a connection is rejected, or a login refused */
+enum kblk_reason {
+	KBLK_REASON_PROTOCOL = 1,	/* a field has a wrong value */
+	KBLK_REASON_VERSION,		/* no version is common to both */
+	KBLK_REASON_VOLUME,		/* there is none of this name */
+	KBLK_REASON_ACCESS,		/* the client's address is not allowed */
+	KBLK_REASON_FULL,		/* the target has too many connections */
+	KBLK_REASON_BUSY,		/* an earlier attempt ends; try again */
+	KBLK_REASON_FAILED,		/* the target has a problem of its own */
+	KBLK_REASON_UNKNOWN,		/* a mandatory field is unknown */
+	KBLK_REASON_UUID,		/* the volume is another one */
+};
+
+/**
+ * struct kblk_refusal - private data of a rejection
+ * @magic: KBLK_MAGIC
+ * @version: newest version that the target speaks
+ * @reason: enum kblk_reason
+ * @oldest: oldest version that the target speaks; a target of version 1 ends here
+ * @reserved: ignored
+ */
+struct kblk_refusal {
+	__le32	magic;
+	__le16	version;
+	__le16	reason;
+	__le16	oldest;
+	__le16	reserved;
+};
+
+static_assert(sizeof(struct kblk_refusal) == 12);
+
+/* -------------------------------------------------------------------- login */
+
+/*
+ * Messages alternate, the client's is the first. Each has a head and fields. The
+ * target ends a connection whose login takes too long, or too many messages.
+ */
+#define KBLK_LOGIN_LEN		2048	/* bytes of a message at most */
+#define KBLK_LOGIN_ROUNDS	8	/* messages of the client at most */
+#define KBLK_LOGIN_MS		10000	/* from the connection to the welcome */
+#define KBLK_HOST_LEN		63
+
+enum kblk_login_type {
+	KBLK_LOGIN_REQUEST = 1,	/* of the client: SESSION, VOLUME, HOST, UUID */
+	KBLK_LOGIN_WELCOME,	/* of the target, the last one: WELCOME */
+	KBLK_LOGIN_REFUSED,	/* of the target, the last one: REASON */
+};
+
+/**
+ * struct kblk_login_head - beginning of a login message
+ * @type: enum kblk_login_type
+ * @len: bytes of the message, with this head
+ * @reserved: ignored
+ */
+struct kblk_login_head {
+	__le16	type;
+	__le16	len;
+	__le32	reserved;
+};
+
+static_assert(sizeof(struct kblk_login_head) == 8);
+
+/* A receiver ignores a field that it does not know, unless the ID has this bit. */
+#define KBLK_FIELD_MUST		BIT(15)
+
+enum kblk_field_id {
+	KBLK_FIELD_SESSION = 1,	/* struct kblk_session */
+	KBLK_FIELD_VOLUME,	/* name, 1 to KBLK_NAME_LEN bytes */
+	KBLK_FIELD_HOST,	/* name of the client's machine; may be missing */
+	KBLK_FIELD_UUID,	/* 16 bytes: only the volume of this UUID; may be missing */
+	KBLK_FIELD_WELCOME,	/* struct kblk_welcome */
+	KBLK_FIELD_REASON,	/* enum kblk_reason, 2 bytes */
+};
+
+/**
+ * struct kblk_field - beginning of a field, in front of its value
+ * @id: enum kblk_field_id, perhaps with KBLK_FIELD_MUST
+ * @len: bytes of the value; the next field begins at a multiple of 4
+ *
+ * Structures grow at their end: the receiver ignores bytes that it does not know, and
+ * takes those that are missing for 0, if they are not of version 2.
+ */
+struct kblk_field {
+	__le16	id;
+	__le16	len;
+};
+
+static_assert(sizeof(struct kblk_field) == 4);
+
+/**
+ * struct kblk_session - whose connection it is
+ * @session: a number, the same for all connections of a mapped volume, and when the
+ *	same client maps it again
+ * @attempt: a greater one each time that the session is connected. What is left of an
+ *	earlier attempt ends before the target accepts a new one
+ * @queue: number of the queue of this connection
+ * @queues: number of queues
+ */
+struct kblk_session {
+	__u8	session[8];
+	__le32	attempt;
+	__le16	queue;
+	__le16	queues;
+};
+
+static_assert(sizeof(struct kblk_session) == 16);
+
+/* flags of a welcome; a client does not map a volume with others */
+#define KBLK_READ_ONLY		BIT(0)
+#define KBLK_ROTATIONAL		BIT(1)
+#define KBLK_WRITE_CACHE	BIT(2)	/* KBLK_OP_FLUSH has an effect */
+#define KBLK_FLAGS		GENMASK(2, 0)
+
+/**
+ * struct kblk_welcome - the volume
+ * @flags: KBLK_READ_ONLY, ...
  * @io_opt: bytes the volume's device likes best; 0: none
+ * @sectors: size of the volume, in units of 512 bytes as everywhere here
+ * @incarnation: changes when unflushed writes may have been lost; a flush that would
+ *	report such a loss ends the connection instead
+ * @uuid: UUID of the volume
  * @block: log2 of bytes; sectors and lengths of commands are multiples of it
  * @phys: log2 of the bytes the device writes at a time
  * @io_min: log2 of the smallest length it does well
@@ -86,17 +202,13 @@ static_assert(sizeof(struct kblk_hello) == 52);
  * @discard_max: log2 of the most bytes of a discard; 0: not supported
  * @discard_unit: log2 of the bytes that are discarded in one piece
  * @zeroes_max: log2 of the most bytes of a write-zeroes; 0: not supported
- *
- * It has to fit into the private data of every provider, 55 bytes.
  */
 struct kblk_welcome {
-	__le32	magic;
-	__le16	version;
-	__le16	flags;
-	__le64	sectors;
-	__u8	uuid[16];
-	__le32	incarnation;
+	__le32	flags;
 	__le32	io_opt;
+	__le64	sectors;
+	__le64	incarnation;
+	__u8	uuid[16];
 	__u8	block;
 	__u8	phys;
 	__u8	io_min;
@@ -109,30 +221,7 @@ struct kblk_welcome {
 
 static_assert(sizeof(struct kblk_welcome) == 48);
 
-/* Why a connection is rejected */
-enum kblk_reason {
-	KBLK_REASON_PROTOCOL = 1,	/* a field is not what it may be */
-	KBLK_REASON_VERSION,
-	KBLK_REASON_VOLUME,		/* there is none of this name */
-	KBLK_REASON_ACCESS,		/* the client's address is not allowed */
-	KBLK_REASON_FULL,		/* the target has too many connections */
-	KBLK_REASON_BUSY,		/* an earlier attempt ends; try again */
-	KBLK_REASON_FAILED,		/* the target has a problem of its own */
-};
-
-/**
- * struct kblk_refusal - private data of a rejection
- * @magic: KBLK_MAGIC
- * @version: KBLK_VERSION
- * @reason: enum kblk_reason
- */
-struct kblk_refusal {
-	__le32	magic;
-	__le16	version;
-	__le16	reason;
-};
-
-static_assert(sizeof(struct kblk_refusal) == 8);
+/* ----------------------------------------------------------------- commands */
 
 enum kblk_op {
 	KBLK_OP_READ,

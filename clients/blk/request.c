@@ -181,7 +181,7 @@ static bool kblk_form(const struct kblk_disk *d, const struct request *rq,
 		      u32 value, bool data)
 {
 	return data == (req_op(rq) == REQ_OP_READ &&
-			le16_to_cpu(d->welcome.flags) & KBLK_CQ_DATA &&
+			d->features & KBLK_FEATURE_CQ_DATA &&
 			FIELD_GET(KBLK_ANSWER_STATUS, value) == KBLK_OK);
 }
 
@@ -251,8 +251,18 @@ static void kblk_send_failed(struct fid_cq *cq, const struct kofi_wc *wc)
 }
 
 /**
+ * kblk_queue_init - prepare completions of a queue
+ * @q: a queue that does not connect yet
+ */
+void kblk_queue_init(struct kblk_queue *q)
+{
+	q->data.done = kblk_data_done;
+	q->lost.done = kblk_send_failed;
+}
+
+/**
  * kblk_queue_ready - post the receives of a queue
- * @q: its endpoint is enabled and does not connect yet
+ * @q: has logged in, and sends no command yet
  *
  * Return: 0 or a negative error code.
  */
@@ -261,8 +271,6 @@ int kblk_queue_ready(struct kblk_queue *q)
 	unsigned int i;
 	int err = 0;
 
-	q->data.done = kblk_data_done;
-	q->lost.done = kblk_send_failed;
 	for (i = 0; i < KBLK_TAGS && !err; i++) {
 		struct kblk_rx *rx = &q->rx[i];
 

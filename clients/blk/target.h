@@ -3,7 +3,8 @@
  * kofi_blkt.ko, the target: block devices of this machine for clients.
  *
  * tconfig.c	volumes and ports, as configfs has them
- * tconn.c	connections: who may, and how they end
+ * tconn.c	connections: how they begin and end
+ * tlogin.c	who may have one, and for which volume
  * tio.c	commands of a connection
  * tfile.c	what is particular to volumes that are regular files
  *
@@ -31,9 +32,22 @@
 #define KBLKT_CONNS_MAX	65536
 #define KBLKT_RX_ORDER	get_order(2 * KBLK_INLINE)	/* pages of a command's receive */
 #define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
+#define KBLKT_WATCH	(HZ / 2)	/* between two looks at connections */
 #define KBLKT_LONG	24	/* log2 of bytes: more would be answered too late */
 
 struct kblkt_conn;
+struct kblkt_login;
+
+/*
+ * Only the login changes it, in the work item of the connection's queue.
+ *
+ * KBLKT_LOGS_IN: there is no volume, and no memory for commands. KBLKT_SERVES: the
+ * client has been welcomed.
+ */
+enum kblkt_phase {
+	KBLKT_LOGS_IN,
+	KBLKT_SERVES,
+};
 
 /* Addresses with the first @bits bits of @addr */
 struct kblkt_net {
@@ -86,7 +100,7 @@ struct kblkt_volume {
 	spinlock_t		lock;		/* for the next three */
 	struct list_head	flushes;
 	errseq_t		since;
-	u32			incarnation;
+	u64			incarnation;
 	struct work_struct	flush;
 	struct kblk_welcome	welcome;
 	atomic64_t		reads;
@@ -195,8 +209,13 @@ struct kblkt_io {
  * struct kblkt_conn - a connection
  * @node: of all, by kblkt_lock
  * @port: it came through
- * @volume: it is for
- * @hello: of the client
+ * @volume: it is for, from its login on; set once, by kblkt_lock
+ * @phase: enum kblkt_phase
+ * @login: messages of its login
+ * @session: of the client; 0 until @volume is there
+ * @host: name of the client's machine, as it says; may be empty
+ * @features: KBLK_FEATURE_CQ_DATA, ...: features of this connection
+ * @began: when it was accepted, in jiffies
  * @peer: the client's address, for the log
  * @dead: it ends; not 0 once its work has been queued
  * @end: the work that closes it
@@ -205,7 +224,6 @@ struct kblkt_io {
  * @ep: the connection
  * @incarnation: the volume's, as the client knows it
  * @sectors: the volume's size, as the client knows it
- * @data: reads are answered by remote CQ data
  * @no_inv: the client's end does not know remote invalidation
  * @lock: for the lists and @nr_free
  * @idle_ios: I/Os that are free
@@ -224,16 +242,20 @@ struct kblkt_conn {
 	struct list_head	node;
 	struct kblkt_port	*port;
 	struct kblkt_volume	*volume;
-	struct kblk_hello	hello;
+	enum kblkt_phase	phase;
+	struct kblkt_login	*login;
+	struct kblk_session	session;
+	char			host[KBLK_HOST_LEN + 1];
+	u32			features;
+	unsigned long		began;
 	struct sockaddr_storage	peer;
 	atomic_t		dead;
 	struct work_struct	end;
 	struct fid_domain	*domain;
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
-	u32			incarnation;
+	u64			incarnation;
 	u64			sectors;
-	bool			data;
 	bool			no_inv;
 	spinlock_t		lock;		/* for lists and nr_free */
 	struct list_head	idle_ios;
@@ -251,7 +273,7 @@ struct kblkt_conn {
 
 /* tconfig.c */
 u64 kblkt_sectors(const struct kblkt_volume *v);
-u32 kblkt_flushed(struct kblkt_volume *v, int err);
+u64 kblkt_flushed(struct kblkt_volume *v, int err);
 void kblkt_volume_flush(struct kblkt_volume *v);
 
 /* tio.c */
@@ -267,8 +289,14 @@ struct file *kblkt_file_open(const struct kblkt_volume *v);
 void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w);
 void kblkt_file_work(struct work_struct *work);
 
+/* tlogin.c */
+int kblkt_login_start(struct kblkt_conn *c);
+void kblkt_login_space(struct kblkt_conn *c);
+void kblkt_login_free(struct kblkt_conn *c);
+
 /* tconn.c */
 extern struct mutex kblkt_lock;
+extern struct list_head kblkt_conns;
 extern struct list_head kblkt_volumes;
 extern struct workqueue_struct *kblkt_wq;
 void kblkt_lost(struct kblkt_conn *c);

@@ -191,7 +191,7 @@ static u8 kblkt_log2(u64 bytes, u8 max)
  * be flushed: that is about the writes of all clients, but a device or file says
  * it once, and perhaps to one that has written nothing.
  */
-static atomic_t kblkt_incarnation;
+static atomic64_t kblkt_incarnation;
 
 /**
  * kblkt_flushed - take down how a flush has ended
@@ -202,10 +202,10 @@ static atomic_t kblkt_incarnation;
  * Return: the incarnation: another one than before, if this flush has failed, or
  * writing back has since the last call.
  */
-u32 kblkt_flushed(struct kblkt_volume *v, int err)
+u64 kblkt_flushed(struct kblkt_volume *v, int err)
 {
 	unsigned long flags;
-	u32 incarnation;
+	u64 incarnation;
 
 	spin_lock_irqsave(&v->lock, flags);
 	/* of several flushes of a file at a time one has the error */
@@ -213,7 +213,7 @@ u32 kblkt_flushed(struct kblkt_volume *v, int err)
 		err = errseq_check_and_advance(&v->file->f_mapping->wb_err,
 					       &v->since) ?: err;
 	if (err)
-		v->incarnation = atomic_inc_return(&kblkt_incarnation);
+		v->incarnation = atomic64_inc_return(&kblkt_incarnation);
 	incarnation = v->incarnation;
 	spin_unlock_irqrestore(&v->lock, flags);
 	if (err)
@@ -242,9 +242,9 @@ static void kblkt_bdev_describe(const struct kblkt_volume *v,
 	u32 io_opt = bdev_io_opt(b);
 
 	if (bdev_get_queue(b)->limits.features & BLK_FEAT_ROTATIONAL)
-		w->flags |= cpu_to_le16(KBLK_ROTATIONAL);
+		w->flags |= cpu_to_le32(KBLK_ROTATIONAL);
 	if (bdev_write_cache(b))
-		w->flags |= cpu_to_le16(KBLK_WRITE_CACHE);
+		w->flags |= cpu_to_le32(KBLK_WRITE_CACHE);
 	if (io_opt <= BIT(KBLK_IO_OPT) && IS_ALIGNED(io_opt, BIT(block)))
 		w->io_opt = cpu_to_le32(io_opt);
 	w->block = block;
@@ -274,9 +274,7 @@ static void kblkt_volume_describe(struct kblkt_volume *v)
 	struct kblk_welcome *w = &v->welcome;
 
 	*w = (struct kblk_welcome) {
-		.magic = cpu_to_le32(KBLK_MAGIC),
-		.version = cpu_to_le16(KBLK_VERSION),
-		.flags = cpu_to_le16(v->read_only ? KBLK_READ_ONLY : 0),
+		.flags = cpu_to_le32(v->read_only ? KBLK_READ_ONLY : 0),
 		.bytes_max = KBLK_BYTES,
 	};
 	export_uuid(w->uuid, &v->uuid);
@@ -452,7 +450,7 @@ static struct config_item *kblkt_make_volume(struct config_group *group,
 	INIT_LIST_HEAD(&v->flushes);
 	INIT_WORK(&v->flush, kblkt_flush_work);
 	memcpy(v->name, name, strlen(name));
-	v->incarnation = atomic_read(&kblkt_incarnation);
+	v->incarnation = atomic64_read(&kblkt_incarnation);
 	uuid_gen(&v->uuid);
 	config_item_init_type_name(&v->item, name, &kblkt_volume_type);
 	return &v->item;
@@ -604,7 +602,7 @@ static int __init kblkt_init(void)
 {
 	int err;
 
-	atomic_set(&kblkt_incarnation, get_random_u32());
+	atomic64_set(&kblkt_incarnation, get_random_u64());
 	kblkt_wq = alloc_workqueue("kofi_blkt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kblkt_wq)
 		return -ENOMEM;

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections: who may have one, and how they end.
+ * Connections: how they begin and end.
  *
  * A connection is made in the handler of its port's event queue, with kblkt_lock
- * held. It is on the list of all from then on, and counts for its volume and its
- * port, which cannot go before. Whatever ends it, a failed completion, a command
- * that makes no sense, the volume or the port that is disabled, calls
- * kblkt_lost(), and its work does the rest, once: it drains the endpoint, waits
- * for the bios, and frees everything. A client that dies leaves nothing: the
- * provider looks after peers that are silent, where the device can.
- *
- * A client that connects again may have commands of its last attempt under way
- * here. They must not be mixed with new ones: a write that is late would destroy
- * what has been written since. So the client is refused until all of its earlier
- * connections are gone, and told to try again.
+ * held. It is on the list of all from then on, and counts for its port, which cannot
+ * go before. With its login it gets a volume and memory; tlogin.c does that. A
+ * connection ends when a completion has failed, a command or a login makes no sense,
+ * the login takes too long, or the volume or port is disabled. Each calls
+ * kblkt_lost(), and its work does the rest, once: it drains the endpoint, waits for
+ * the bios, and frees everything. A client that dies leaves nothing: the provider
+ * looks after peers that are silent, where the device can.
  */
-#include <linux/inet.h>
-#include <linux/ipv6.h>
 #include <linux/moduleparam.h>
 #include <linux/nsproxy.h>
 #include <linux/sched/mm.h>
-#include <net/ipv6.h>
 
 #include "target.h"
 
@@ -28,10 +21,11 @@
 DEFINE_MUTEX(kblkt_lock);
 LIST_HEAD(kblkt_volumes);
 struct workqueue_struct *kblkt_wq;
-static LIST_HEAD(kblkt_conns);
+LIST_HEAD(kblkt_conns);
 static unsigned int kblkt_nr_conns;
+static struct delayed_work kblkt_watch;
 
-/* the memory of one is some 4.5 MiB */
+/* the memory of one is some 4.5 MiB, from its login on */
 static unsigned int kblkt_max_conns = KBLKT_CONNS;
 
 static int kblkt_max_conns_set(const char *val, const struct kernel_param *param)
@@ -70,13 +64,16 @@ static void kblkt_conn_end(struct work_struct *work)
 	if (c->domain)
 		fi_close(&c->domain->fid);
 	kblkt_io_free(c);
+	kblkt_login_free(c);
 
 	mutex_lock(&kblkt_lock);
 	list_del(&c->node);
 	kblkt_nr_conns--;
-	WRITE_ONCE(c->volume->conns, c->volume->conns - 1);
-	if (!c->volume->conns)
-		wake_up(&c->volume->idle);
+	if (c->volume) {
+		WRITE_ONCE(c->volume->conns, c->volume->conns - 1);
+		if (!c->volume->conns)
+			wake_up(&c->volume->idle);
+	}
 	WRITE_ONCE(c->port->conns, c->port->conns - 1);
 	if (!c->port->conns)
 		wake_up(&c->port->idle);
@@ -95,6 +92,28 @@ void kblkt_lost(struct kblkt_conn *c)
 	if (!atomic_xchg(&c->dead, 1))
 		queue_work(kblkt_wq, &c->end);
 }
+
+/* Connections without a login hold a place, so they end soon. */
+static void kblkt_watch_work(struct work_struct *work)
+{
+	struct kblkt_conn *c;
+
+	mutex_lock(&kblkt_lock);
+	list_for_each_entry(c, &kblkt_conns, node) {
+		if (c->phase == KBLKT_SERVES || atomic_read(&c->dead) ||
+		    !time_after(jiffies, c->began +
+				msecs_to_jiffies(KBLK_LOGIN_MS)))
+			continue;
+		pr_warn_ratelimited("kofi_blkt: %pISc has not logged in, connection ended\n",
+				    &c->peer);
+		kblkt_lost(c);
+	}
+	if (!list_empty(&kblkt_conns))
+		queue_delayed_work(kblkt_wq, &kblkt_watch, KBLKT_WATCH);
+	mutex_unlock(&kblkt_lock);
+}
+
+static DECLARE_DELAYED_WORK(kblkt_watch, kblkt_watch_work);
 
 /* The last one is counted and woken for with kblkt_lock held. */
 static void kblkt_wait(wait_queue_head_t *idle, const unsigned int *conns)
@@ -141,106 +160,25 @@ void kblkt_resized(struct kblkt_volume *v)
 	mutex_unlock(&kblkt_lock);
 }
 
-/* ---------------------------------------------------------------------- login */
+/* ----------------------------------------------------------------- beginning */
 
-static bool kblkt_same_net(const struct kblkt_net *n,
-			   const struct sockaddr *sa)
-{
-	const struct sockaddr_in6 *a6 = (const void *)&n->addr, *b6;
-	const struct sockaddr_in *a4 = (const void *)&n->addr, *b4;
-
-	if (sa->sa_family != n->addr.ss_family)
-		return false;
-	if (sa->sa_family == AF_INET6) {
-		b6 = (const struct sockaddr_in6 *)sa;
-		return ipv6_prefix_equal(&a6->sin6_addr, &b6->sin6_addr,
-					 n->bits);
-	}
-	b4 = (const struct sockaddr_in *)sa;
-	return !n->bits || !((a4->sin_addr.s_addr ^ b4->sin_addr.s_addr) &
-			     htonl(~0u << (32 - n->bits)));
-}
-
-static bool kblkt_allowed(const struct kblkt_volume *v,
-			  const struct sockaddr *sa)
-{
-	unsigned int i;
-
-	for (i = 0; i < v->nr_allow; i++)
-		if (kblkt_same_net(&v->allow[i], sa))
-			return true;
-	return !v->nr_allow;
-}
-
-static struct kblkt_volume *kblkt_find(const struct kblk_hello *hello)
-{
-	struct kblkt_volume *v;
-
-	list_for_each_entry(v, &kblkt_volumes, node)
-		if (!memcmp(v->name, hello->name, KBLK_NAME_LEN))
-			return v;
-	return NULL;
-}
-
-/* 0, or why not */
-static enum kblk_reason kblkt_check(const struct kblk_hello *hello, ssize_t len,
-				    const struct sockaddr *peer,
-				    struct kblkt_volume **vp)
-{
-	unsigned int queues, depth;
-	enum kblk_reason ret = 0;
-	struct kblkt_conn *c;
-	s32 age;
-
-	if (len < (ssize_t)offsetofend(struct kblk_hello, version) ||
-	    hello->magic != cpu_to_le32(KBLK_MAGIC))
-		return KBLK_REASON_PROTOCOL;
-	if (hello->version != cpu_to_le16(KBLK_VERSION))
-		return KBLK_REASON_VERSION;
-	queues = le16_to_cpu(hello->queues);
-	depth = le16_to_cpu(hello->depth);
-	if (len != sizeof(*hello) || !queues || queues > KBLK_QUEUES ||
-	    le16_to_cpu(hello->queue) >= queues || !depth ||
-	    depth > KBLK_DEPTH || hello->reserved ||
-	    le16_to_cpu(hello->flags) & ~KBLK_CQ_DATA)
-		return KBLK_REASON_PROTOCOL;
-	*vp = kblkt_find(hello);
-	if (!*vp)
-		return KBLK_REASON_VOLUME;
-	if (!kblkt_allowed(*vp, peer))
-		return KBLK_REASON_ACCESS;
-	list_for_each_entry(c, &kblkt_conns, node) {
-		/* a client of another volume has no say in this one's */
-		if (c->volume != *vp ||
-		    memcmp(c->hello.session, hello->session,
-			   sizeof(hello->session)))
-			continue;
-		age = le32_to_cpu(hello->attempt) -
-		      le32_to_cpu(c->hello.attempt);
-		if (!age && c->hello.queue == hello->queue)
-			return KBLK_REASON_PROTOCOL;
-		/* one that comes late takes nothing from a later one */
-		if (age > 0)
-			kblkt_lost(c);
-		if (age)
-			ret = KBLK_REASON_BUSY;
-	}
-	if (!ret && kblkt_nr_conns >= READ_ONCE(kblkt_max_conns))
-		ret = KBLK_REASON_FULL;
-	return ret;
-}
-
-static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info)
+static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info,
+			unsigned int version)
 {
 	const struct kofi_cq_attr kattr = {
 		.poll = KOFI_POLL_WORKQUEUE, .done = true,
 	};
 	/* of each command: the receive, a read or write, the answer */
 	struct fi_cq_attr attr = { .size = 5 * c->depth };
-	struct kblk_welcome w = c->volume->welcome;
+	const struct kblk_accept accept = {
+		.magic = cpu_to_le32(KBLK_MAGIC),
+		.version = cpu_to_le16(version),
+		.features = cpu_to_le32(c->features),
+	};
 	int err;
 
-	err = kofi_cq_open(c->domain, &attr, &kattr, &c->cq, NULL);
+	err = fi_domain(c->port->fabric, info, &c->domain, NULL);
+	err = err ?: kofi_cq_open(c->domain, &attr, &kattr, &c->cq, NULL);
 	err = err ?: fi_endpoint(c->domain, info, &c->ep, c);
 	if (err)
 		return err;
@@ -249,19 +187,11 @@ static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info)
 	err = err ?: fi_ep_bind(c->ep, &c->cq->fid, FI_TRANSMIT | FI_RECV);
 	err = err ?: kofi_ep_write_space(c->ep, kblkt_io_space);
 	err = err ?: fi_enable(c->ep);
-	err = err ?: kblkt_io_start(c);
-	c->incarnation = kblkt_flushed(c->volume, 0);
-	w.incarnation = cpu_to_le32(c->incarnation);
-	/* it may have grown */
-	c->sectors = kblkt_sectors(c->volume);
-	w.sectors = cpu_to_le64(c->sectors);
-	if (c->data)
-		w.flags |= cpu_to_le16(KBLK_CQ_DATA);
-	return err ?: fi_accept(c->ep, &w, sizeof(w));
+	err = err ?: kblkt_login_start(c);
+	return err ?: fi_accept(c->ep, &accept, sizeof(accept));
 }
 
 static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
-					 struct kblkt_volume *v,
 					 const struct kblk_hello *hello,
 					 const struct fi_info *info)
 {
@@ -270,13 +200,13 @@ static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
 	if (!c)
 		return NULL;
 	c->port = p;
-	c->volume = v;
-	c->hello = *hello;
 	memcpy(&c->peer, info->dest_addr,
 	       min(info->dest_addrlen, sizeof(c->peer)));
 	c->depth = le16_to_cpu(hello->depth);
-	c->data = le16_to_cpu(hello->flags) & KBLK_CQ_DATA &&
-		  kblk_has_data(info);
+	c->features = le32_to_cpu(hello->features) & KBLK_FEATURES;
+	if (!kblk_has_data(info))
+		c->features &= ~KBLK_FEATURE_CQ_DATA;
+	c->began = jiffies;
 	INIT_WORK(&c->end, kblkt_conn_end);
 	spin_lock_init(&c->lock);
 	INIT_LIST_HEAD(&c->idle_ios);
@@ -286,28 +216,57 @@ static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
 	init_completion(&c->bios_gone);
 	list_add_tail(&c->node, &kblkt_conns);
 	kblkt_nr_conns++;
-	v->conns++;
 	p->conns++;
+	queue_delayed_work(kblkt_wq, &kblkt_watch, KBLKT_WATCH);
 	return c;
 }
 
-static enum kblk_reason kblkt_login(struct kblkt_port *p, struct fi_info *info,
-				    const struct kblk_hello *hello, ssize_t len)
+/* 0, or why not; what the client wants is said in its login */
+static enum kblk_reason kblkt_check_hello(const struct kblk_hello *hello,
+					  ssize_t len, unsigned int *version)
 {
-	struct kblkt_volume *v = NULL;
+	unsigned int depth;
+
+	if (len < (ssize_t)offsetofend(struct kblk_hello, oldest) ||
+	    hello->magic != cpu_to_le32(KBLK_MAGIC))
+		return KBLK_REASON_PROTOCOL;
+	*version = le16_to_cpu(hello->version);
+	if (*version < KBLK_OLDEST ||
+	    le16_to_cpu(hello->oldest) > KBLK_VERSION)
+		return KBLK_REASON_VERSION;
+	if (len < (ssize_t)sizeof(*hello))
+		return KBLK_REASON_PROTOCOL;
+	depth = le16_to_cpu(hello->depth);
+	if (!depth || depth > KBLK_DEPTH ||
+	    le16_to_cpu(hello->oldest) > *version)
+		return KBLK_REASON_PROTOCOL;
+	if (kblkt_nr_conns >= READ_ONCE(kblkt_max_conns))
+		return KBLK_REASON_FULL;
+	*version = min(*version, KBLK_VERSION);
+	return 0;
+}
+
+static enum kblk_reason kblkt_connect(struct kblkt_port *p,
+				      struct fi_info *info,
+				      const struct kblk_hello *hello,
+				      ssize_t len)
+{
+	unsigned int version = 0;
 	enum kblk_reason reason;
 	struct kblkt_conn *c;
 	int err;
 
-	reason = kblkt_check(hello, len, info->dest_addr, &v);
+	reason = kblkt_check_hello(hello, len, &version);
+	if (reason == KBLK_REASON_VERSION)
+		pr_warn_ratelimited("kofi_blkt: %pISc speaks version %u, this target %u to %u\n",
+				    info->dest_addr, version, KBLK_OLDEST,
+				    KBLK_VERSION);
 	if (reason)
 		return reason;
-	c = kblkt_conn_new(p, v, hello, info);
+	c = kblkt_conn_new(p, hello, info);
 	if (!c)
 		return KBLK_REASON_FAILED;
-	err = kblkt_io_alloc(c);
-	err = err ?: fi_domain(p->fabric, info, &c->domain, NULL);
-	err = err ?: kblkt_accept(c, info);
+	err = kblkt_accept(c, info, version);
 	if (!err)
 		return 0;
 	pr_err_ratelimited("kofi_blkt: %pISc: no connection: %d\n", &c->peer,
@@ -324,6 +283,7 @@ static void kblkt_request(struct kblkt_port *p, struct fi_info *info,
 	struct kblk_refusal no = {
 		.magic = cpu_to_le32(KBLK_MAGIC),
 		.version = cpu_to_le16(KBLK_VERSION),
+		.oldest = cpu_to_le16(KBLK_OLDEST),
 	};
 	enum kblk_reason reason;
 	unsigned int noio;
@@ -333,12 +293,11 @@ static void kblkt_request(struct kblkt_port *p, struct fi_info *info,
 	noio = memalloc_noio_save();
 	if (!p->pep)
 		goto unlock;
-	reason = kblkt_login(p, info, data, len);
+	reason = kblkt_connect(p, info, data, len);
 	if (!reason)
 		goto unlock;
-	if (reason != KBLK_REASON_BUSY)
-		pr_warn_ratelimited("kofi_blkt: %pISc refused: %s\n",
-				    info->dest_addr, kblk_reason_text(reason));
+	pr_warn_ratelimited("kofi_blkt: %pISc refused: %s\n", info->dest_addr,
+			    kblk_reason_text(reason));
 	no.reason = cpu_to_le16(reason);
 	fi_reject(p->pep, info->handle, &no, sizeof(no));
 unlock:

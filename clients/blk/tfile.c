@@ -50,7 +50,7 @@ void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w)
 	w->block = SECTOR_SHIFT;
 	w->phys = min_t(u8, file_inode(v->file)->i_blkbits, KBLK_UNIT);
 	w->io_min = w->phys;
-	w->flags |= cpu_to_le16(KBLK_WRITE_CACHE);
+	w->flags |= cpu_to_le32(KBLK_WRITE_CACHE);
 	if (v->read_only || !v->file->f_op->fallocate)
 		return;
 	w->discard_max = KBLKT_LONG;

@@ -70,6 +70,7 @@ void kblkt_io_space(struct fid_ep *ep, void *context)
 	struct kblkt_io *io, *next;
 	LIST_HEAD(list);
 
+	kblkt_login_space(c);
 	spin_lock_irq(&c->lock);
 	list_splice_init(&c->waiting, &list);
 	spin_unlock_irq(&c->lock);
@@ -145,6 +146,12 @@ static void kblkt_local(struct kblkt_io *io, int dir,
 	msg->vec = KOFI_ITER;
 }
 
+/* Are reads answered by remote CQ data? */
+static bool kblkt_has_data(const struct kblkt_conn *c)
+{
+	return c->features & KBLK_FEATURE_CQ_DATA;
+}
+
 /* The data of a read. With remote CQ data it is the answer as well. */
 static int kblkt_put(struct kblkt_io *io)
 {
@@ -159,12 +166,13 @@ static int kblkt_put(struct kblkt_io *io)
 		.context = &io->moved,
 		.data = kblkt_value(io),
 	};
+	bool data = kblkt_has_data(c);
 	int err;
 
 	kblkt_local(io, ITER_SOURCE, &local, &msg);
-	err = fi_writemsg(c->ep, &msg, FI_COMPLETION | (c->data ?
-			  FI_REMOTE_CQ_DATA : FI_MORE));
-	if (err || c->data)
+	err = fi_writemsg(c->ep, &msg, FI_COMPLETION |
+			  (data ? FI_REMOTE_CQ_DATA : FI_MORE));
+	if (err || data)
 		return err;
 	io->step = kblkt_answer;
 	return kblkt_answer(io);
@@ -221,7 +229,7 @@ static void kblkt_finish(struct kblkt_io *io, u8 status)
 	io->rx = NULL;
 	/* before the answer, which lets the client use it again */
 	clear_bit(io->tag, c->tags);
-	atomic_set(&io->parts, read && !c->data ? 2 : 1);
+	atomic_set(&io->parts, read && !kblkt_has_data(c) ? 2 : 1);
 	kblkt_go(io, read ? kblkt_put : kblkt_answer);
 }
 
@@ -237,7 +245,7 @@ static void kblkt_bios_put(struct kblkt_conn *c)
  */
 static bool kblkt_through(const struct kblkt_volume *v)
 {
-	return !(v->welcome.flags & cpu_to_le16(KBLK_WRITE_CACHE));
+	return !(v->welcome.flags & cpu_to_le32(KBLK_WRITE_CACHE));
 }
 
 /*

@@ -103,19 +103,37 @@ bad() {		# PROVIDER
 	step "$1 crowded" crowded "$1"
 }
 
-# A connect request of kofi_sock by hand, with a login of the next version.
+# A connect request of kofi_sock by hand, with these private data, is sent until CMD...
+# succeeds; what arrives is in /tmp/answer.
+by_hand() {	# LENGTH DATA CMD...: octal, and printf's
+	vm_len=$1 vm_data=$2
+	shift 2
+	rm -f /tmp/answer
+	{
+		printf "\\003\\000\\000\\$vm_len" && head -c 20 /dev/zero &&
+			printf "\\001\\000\\000\\000\\000\\000\\000\\000$vm_data" && "$@"
+	} | busybox nc "$SOCK" 4421 >/tmp/answer
+}
+
+# A login of version 1, whose client gets version 2 in its refusal
 wrong_version() {
 	dmesg -c >/dev/null
-	rm -f /tmp/answer
-	# shellcheck disable=SC2094 # it goes on until it has been answered
-	{
-		printf '\003\000\000\064' && head -c 20 /dev/zero &&
-			printf '\001\000\000\000\000\000\000\000kblk\002\000' &&
-			head -c 46 /dev/zero && retry test -s /tmp/answer
-	} | busybox nc "$SOCK" 4421 | head -c 40 | od -An -v -tu1 -j 32 >/tmp/answer
-	cat /tmp/answer
-	grep -q "^ *107 *98 *108 *107 *1 *0 *2 *0$" /tmp/answer &&
+	by_hand 064 'kblk\001\000\001\000' \
+		sh -c 'head -c 44 /dev/zero; until [ -s /tmp/answer ]; do sleep 0.1; done' || return
+	tail -c +33 /tmp/answer | od -An -v -tu1 -N 10
+	tail -c +33 /tmp/answer | od -An -v -tu1 -N 10 |
+		grep -q "^ *107 *98 *108 *107 *2 *0 *2 *0 *2 *0$" &&
+		dmesg | grep "speaks version 1, this target 2 to 2" &&
 		target_refused "wrong version"
+}
+
+# A connection without a login is ended, and holds nothing.
+logged() { dmesg | grep -q "$1"; }
+no_login() {
+	dmesg -c >/dev/null
+	by_hand 020 'kblk\002\000\002\000\000\000\000\000\100\000\000\000' \
+		retry logged "127.0.0.1.*has not logged in" && dmesg &&
+		logged "127.0.0.1.*has not logged in" && map m vol0 sock && unmap m
 }
 
 file_volume() {	# PROVIDER
@@ -340,6 +358,7 @@ step allows allows
 step full full
 step late-cache late_cache
 step wrong-version wrong_version
+step no-login no_login
 step late-write late_write
 step lost-cache lost_cache
 step lost-pages lost_pages

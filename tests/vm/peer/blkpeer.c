@@ -7,8 +7,9 @@
  * It maps the volume again and again and sends commands, of which one in eight is
  * not what a client would send: bits are wrong, or a field, or the length, keys
  * end while they are used, tags are used twice, there are more commands than was
- * said. The target has to answer each once or to end the connection, and must not
- * hang. At last it has to serve an honest client. What may not have been changed
+ * said. So are logins. The target has to answer each once or to end the connection,
+ * and must not hang. At last it has to serve an honest client, and one of a later
+ * version that speaks this one, too. What may not have been changed
  * the script compares. The same seed gives the same commands.
  */
 #include <errno.h>
@@ -46,6 +47,8 @@ static unsigned char memory[MEMORY];
 static struct {
 	struct { unsigned char bytes[MESSAGE]; } sends[SENDS];
 	struct kblk_answer answers[KBLK_DEPTH];
+	unsigned char request[KBLK_LOGIN_LEN];
+	unsigned char reply[KBLK_LOGIN_LEN];
 } local;
 static struct fid_mr *local_mr;
 
@@ -53,7 +56,9 @@ static struct fid_mr *local_mr;
 static struct fid_cq *cq;
 static struct fid_ep *ep;
 static struct kblk_welcome welcome;
-static bool connected, down;
+static struct kblk_accept accepted;
+static bool connected, welcomed, down;
+static unsigned int last_reason;
 static const char *why;		/* it is down */
 static unsigned int asked, answered, sending, next_send, last_status;
 static bool busy[KBLK_DEPTH];	/* tags of commands without an answer */
@@ -109,19 +114,29 @@ static void post(struct kblk_answer *a)
 /* Whether there was one */
 static bool events(int timeout)
 {
-	struct fi_eq_err_entry err = { 0 };
+	unsigned char data[256];
+	struct fi_eq_err_entry err = {
+		.err_data = data, .err_data_size = sizeof(data),
+	};
 	struct {
 		struct fi_eq_cm_entry	cm;
 		unsigned char		data[256];
 	} e;
+	struct kblk_refusal no;
 	uint32_t event;
 	ssize_t n;
 
 	n = fi_eq_sread(eq, &event, &e, sizeof(e), timeout, 0);
 	if (n == -FI_EAVAIL) {
-		if (fi_eq_readerr(eq, &err, 0) > 0 && ep &&
-		    err.fid == &ep->fid)
-			lost(fi_strerror(err.err));
+		if (fi_eq_readerr(eq, &err, 0) <= 0 || !ep ||
+		    err.fid != &ep->fid)
+			return true;
+		lost(fi_strerror(err.err));
+		if (err.err_data_size >= sizeof(no)) {
+			memcpy(&no, err.err_data, sizeof(no));
+			if (le32toh(no.magic) == KBLK_MAGIC)
+				last_reason = le16toh(no.reason);
+		}
 		return true;
 	}
 	if (n < 0)
@@ -132,9 +147,9 @@ static bool events(int timeout)
 		lost("it has been shut down");
 	if (event != FI_CONNECTED)
 		return true;
-	if (n < (ssize_t)(sizeof(e.cm) + sizeof(welcome)))
-		die("the welcome has %zd bytes", n - sizeof(e.cm));
-	memcpy(&welcome, e.data, sizeof(welcome));
+	if (n < (ssize_t)(sizeof(e.cm) + sizeof(accepted)))
+		die("the acceptance has %zd bytes", n - sizeof(e.cm));
+	memcpy(&accepted, e.data, sizeof(accepted));
 	connected = true;
 	return true;
 }
@@ -152,6 +167,33 @@ static void take(uint32_t value)
 		die("%u answers to %u commands", answered, asked);
 }
 
+/* The last message of a login; no other one has a meaning yet. */
+static void take_login(size_t len)
+{
+	const struct kblk_login_head *head = (const void *)local.reply;
+	uint16_t reason = 0;
+	size_t i;
+
+	switch (len < sizeof(*head) ? 0 : le16toh(head->type)) {
+	case KBLK_LOGIN_WELCOME:
+		if (find_field(local.reply, len, KBLK_FIELD_WELCOME, &welcome,
+			       sizeof(welcome)) != sizeof(welcome))
+			die("a welcome without a volume");
+		for (i = 0; i < KBLK_DEPTH; i++)
+			post(&local.answers[i]);
+		welcomed = true;
+		return;
+	case KBLK_LOGIN_REFUSED:
+		if (find_field(local.reply, len, KBLK_FIELD_REASON, &reason,
+			       sizeof(reason)) != sizeof(reason))
+			die("a refusal without a reason");
+		last_reason = le16toh(reason);
+		lost("the login is refused");
+		return;
+	}
+	die("%zu bytes are no answer to a login", len);
+}
+
 static void progress(int timeout)
 {
 	struct fi_cq_err_entry err = { 0 };
@@ -167,6 +209,8 @@ static void progress(int timeout)
 			post(e.op_context);
 	} else if (n == 1 && e.flags & FI_SEND) {
 		sending--;
+	} else if (n == 1 && e.op_context == local.reply) {
+		take_login(e.len);
 	} else if (n == 1) {
 		a = e.op_context;
 		if (e.len != sizeof(*a) || a->reserved)
@@ -202,29 +246,18 @@ static time_t limit(void)
 	return time(NULL) + TIMEOUT;
 }
 
-/* Whether the target has accepted */
-static bool dial(bool honest)
+static void open_connection(void)
 {
 	struct fi_cq_attr attr = {
 		.size = 2 * SENDS, .format = FI_CQ_FORMAT_DATA,
 		.wait_obj = FI_WAIT_UNSPEC,
 	};
-	struct kblk_hello h = {
-		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
-		.flags = htole16(KBLK_CQ_DATA), .queues = htole16(1),
-		.depth = htole16(KBLK_DEPTH), .attempt = htole32(++attempt),
-		.session = { honest, 2, 3 },
-	};
-	size_t i, len = sizeof(h);
-	time_t end = limit();
+	ssize_t err;
 
-	memcpy(h.name, volume, strlen(volume));
-	if (!honest && !below(4))
-		flip(&h, sizeof(h));
-	if (!honest && !below(8))
-		len = below(sizeof(h));
 	connected = false;
+	welcomed = false;
 	down = false;
+	last_reason = 0;
 	asked = 0;
 	answered = 0;
 	sending = 0;
@@ -234,19 +267,130 @@ static bool dial(bool honest)
 	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
 	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
 	check(fi_enable(ep), "fi_enable");
-	for (i = 0; i < KBLK_DEPTH; i++)
-		post(&local.answers[i]);
-	check(fi_connect(ep, info->dest_addr, &h, len), "fi_connect");
+	err = fi_recv(ep, local.reply, sizeof(local.reply), fi_mr_desc(local_mr),
+		      FI_ADDR_UNSPEC, local.reply);
+	check(err, "fi_recv");
+}
+
+/* Whether the target has accepted; @len bytes of a hello */
+static bool reach(const void *hello, size_t len)
+{
+	time_t end = limit();
+
+	open_connection();
+	check(fi_connect(ep, info->dest_addr, hello, len), "fi_connect");
 	while (!connected && !down) {
 		events(100);
 		if (time(NULL) > end)
 			die("no answer to a connection request");
 	}
-	if (connected)
+	return connected;
+}
+
+static struct kblk_hello right_hello(void)
+{
+	return (struct kblk_hello) {
+		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
+		.oldest = htole16(KBLK_OLDEST),
+		.features = htole32(KBLK_FEATURE_CQ_DATA),
+		.depth = htole16(KBLK_DEPTH),
+	};
+}
+
+/* The request of a login, whose bytes it returns */
+static size_t right_login(bool honest)
+{
+	struct kblk_session s = {
+		.session = { honest, 2, 3 }, .attempt = htole32(++attempt),
+		.queues = htole16(1),
+	};
+
+	begin_login(local.request, KBLK_LOGIN_REQUEST);
+	add_field(local.request, KBLK_FIELD_SESSION | KBLK_FIELD_MUST, &s,
+		  sizeof(s));
+	add_field(local.request, KBLK_FIELD_HOST, program, strlen(program));
+	return add_field(local.request, KBLK_FIELD_VOLUME, volume, strlen(volume));
+}
+
+/* Whether the target welcomes us */
+static bool log_in(size_t len)
+{
+	time_t end = limit();
+	ssize_t err;
+
+	sending++;
+	err = fi_send(ep, local.request, len, fi_mr_desc(local_mr),
+		      FI_ADDR_UNSPEC, local.request);
+	if (err)
+		lost(fi_strerror(-err));
+	while (!welcomed && !down) {
+		progress(20);
+		if (time(NULL) > end)
+			die("no answer to a login");
+	}
+	return welcomed;
+}
+
+/* A login that is wrong in one way; returns the bytes of the message. */
+static size_t wrong_login(size_t len)
+{
+	struct kblk_login_head *head = (void *)local.request;
+	unsigned char rubbish[300];
+	size_t i;
+
+	for (i = 0; i < sizeof(rubbish); i++)
+		rubbish[i] = random64();
+	switch (below(8)) {
+	case 0:
+		flip(local.request, len);
+		return len;
+	case 1:		/* not so long as it says */
+		head->len = htole16(below(KBLK_LOGIN_LEN));
+		return len;
+	case 2:
+		return below(len);
+	case 3:
+		return len + 1 + below(KBLK_LOGIN_LEN - len);
+	case 4:		/* what there is once only */
+		return add_field(local.request, 1 + below(4), rubbish, below(64));
+	case 5:
+		begin_login(local.request, below(2) ? KBLK_LOGIN_REQUEST :
+						      random64() & 0xffff);
+		return add_field(local.request, KBLK_FIELD_VOLUME, volume,
+				 strlen(volume));
+	case 6:		/* unknown fields, as many as there is room for */
+		while (len + sizeof(rubbish) + 8 < KBLK_LOGIN_LEN)
+			len = add_field(local.request, 64 + below(1000), rubbish,
+					below(sizeof(rubbish)));
+		return len;
+	default:	/* a field that goes behind the end */
+		((struct kblk_field *)(head + 1))->len = htole16(random64());
+		return len;
+	}
+}
+
+/* Whether the target has accepted all of it */
+static bool dial(bool honest)
+{
+	struct kblk_hello h = right_hello();
+	size_t len = sizeof(h);
+
+	if (!honest && !below(4))
+		flip(&h, sizeof(h));
+	if (!honest && !below(8))
+		len = below(sizeof(h));
+	if (reach(&h, len)) {
+		len = right_login(honest);
+		if (!honest && !below(4))
+			len = wrong_login(len);
+		if (len)
+			log_in(len);
+	}
+	if (welcomed)
 		connections++;
 	else
 		refused++;
-	return connected;
+	return welcomed;
 }
 
 /* Until no more than so many commands are without an answer */
@@ -482,6 +626,73 @@ static void honestly(void)
 	hang_up();
 }
 
+/* --------------------------------------------------------------- compatible */
+
+static void expect_reason(bool good, unsigned int reason, const char *what)
+{
+	if (good || last_reason != reason)
+		die("%s: reason %u, not %u", what, last_reason, reason);
+	hang_up();
+}
+
+/* Until what is left of the last connection has ended */
+static void welcome_later(const struct kblk_hello *h, size_t len, unsigned int id)
+{
+	static const unsigned char news[100] = { 1 };
+	struct kblk_session s = { .queues = htole16(1) };
+	unsigned char longer[sizeof(s) + 12] = { 0 };
+	time_t end = limit();
+
+	for (;;) {
+		if (!reach(h, len))
+			die("a client of a later version is not accepted");
+		s.attempt = htole32(++attempt);
+		memcpy(longer, &s, sizeof(s));
+		begin_login(local.request, KBLK_LOGIN_REQUEST);
+		add_field(local.request, KBLK_FIELD_SESSION, longer, sizeof(longer));
+		add_field(local.request, id, news, sizeof(news));
+		if (log_in(add_field(local.request, KBLK_FIELD_VOLUME, volume,
+				     strlen(volume))) ||
+		    last_reason != KBLK_REASON_BUSY)
+			return;
+		hang_up();
+		if (time(NULL) > end)
+			die("the target is busy for ever");
+	}
+}
+
+/* What versions before and after this one get */
+static void versions(void)
+{
+	unsigned char later[sizeof(struct kblk_hello) + 16] = { 0 };
+	struct kblk_hello h = right_hello();
+	const struct kblk_hello first = {
+		.magic = htole32(KBLK_MAGIC), .version = htole16(1),
+	};
+
+	/* it was longer */
+	memcpy(later, &first, sizeof(first));
+	expect_reason(reach(later, sizeof(later)), KBLK_REASON_VERSION,
+		      "version 1");
+	h.version = htole16(KBLK_VERSION + 2);
+	h.oldest = htole16(KBLK_VERSION + 1);
+	expect_reason(reach(&h, sizeof(h)), KBLK_REASON_VERSION,
+		      "a later version");
+	h.oldest = htole16(KBLK_VERSION);
+	h.features = htole32(~0U);
+	h.reserved = htole16(1);
+	memcpy(later, &h, sizeof(h));
+	welcome_later((const void *)later, sizeof(later), 1000);
+	if (!welcomed || accepted.version != htole16(KBLK_VERSION) ||
+	    le32toh(accepted.features) & ~KBLK_FEATURES)
+		die("a later version that speaks this one: reason %u",
+		    last_reason);
+	hang_up();
+	welcome_later((const void *)later, sizeof(later),
+		      1000 | KBLK_FIELD_MUST);
+	expect_reason(welcomed, KBLK_REASON_UNKNOWN, "a mandatory field");
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int most, n;
@@ -502,11 +713,12 @@ int main(int argc, char **argv)
 		if (dial(false))
 			while (n-- && !down && commands < most)
 				one();
-		if (connected && down)
+		if (welcomed && down)
 			ended++;
 		hang_up();
 	}
 	honestly();
+	versions();
 	printf("%u commands in %u messages, %u done, %u failed; ", commands,
 	       messages, good, bad);
 	printf("%u connections, %u ended early, %u refused\n", connections,

@@ -66,6 +66,8 @@ static unsigned char uuid[16];
 static uint32_t incarnation;
 static struct {
 	struct command	commands[RECVS];
+	unsigned char	request[KBLK_LOGIN_LEN];
+	unsigned char	reply[KBLK_LOGIN_LEN];
 	unsigned char	rubbish[1 << BYTES_MAX];
 	unsigned char	volume[];
 } *local;
@@ -144,7 +146,8 @@ static void refuse(fid_t handle)
 {
 	struct kblk_refusal r = {
 		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
-		.reason = htole16(KBLK_REASON_BUSY),
+		.reason = htole16(KBLK_REASON_FAILED),
+		.oldest = htole16(KBLK_OLDEST),
 	};
 
 	if (below(2))
@@ -152,50 +155,38 @@ static void refuse(fid_t handle)
 	fi_reject(pep, handle, &r, below(2) ? sizeof(r) : below(sizeof(r)));
 }
 
-/* The login of a client that keeps to the rules, which is checked on the way. */
-static void login(struct fi_eq_cm_entry *e, size_t len)
+/* The request of a client that keeps to the rules, which is checked on the way. */
+static void request(struct fi_eq_cm_entry *e, size_t len)
 {
 	const struct kblk_hello *h = (const void *)e->data;
 	struct fi_cq_attr attr = {
 		.size = 8 * RECVS, .format = FI_CQ_FORMAT_DATA,
 		.wait_obj = FI_WAIT_UNSPEC,
 	};
-	struct kblk_welcome w = {
+	struct kblk_accept a = {
 		.magic = htole32(KBLK_MAGIC), .version = htole16(KBLK_VERSION),
-		.sectors = htole64(volume_bytes / 512),
-		.flags = htole16(KBLK_WRITE_CACHE), .block = 9, .phys = 12,
-		.io_min = 12, .inline_max = 12, .bytes_max = BYTES_MAX,
 	};
-	size_t i, room = sizeof(w);
+	size_t room = sizeof(a);
 
-	if (len != sizeof(*h) || h->magic != htole32(KBLK_MAGIC) ||
-	    h->version != htole16(KBLK_VERSION) || h->queues != htole16(1) ||
-	    le16toh(h->depth) > KBLK_DEPTH || h->reserved)
-		die("a login of %zu bytes that is none", len);
+	if (len < sizeof(*h) || h->magic != htole32(KBLK_MAGIC) ||
+	    le16toh(h->oldest) > KBLK_VERSION ||
+	    le16toh(h->version) < KBLK_VERSION || le16toh(h->depth) > KBLK_DEPTH)
+		die("a connection request of %zu bytes that is none", len);
 	hang_up();
-	logins++;
 	/* the first one has to succeed: it is a mapping */
-	if (connections && !honest() && !below(8)) {
+	if (connections && !honest() && !below(16)) {
 		count_fault();
 		refuse(e->info->handle);
 		return;
 	}
-	cq_data = le16toh(h->flags) & KBLK_CQ_DATA;
-	if (cq_data)
-		w.flags |= htole16(KBLK_CQ_DATA);
-	if (losing() && !below(4))
-		incarnation++;
-	w.incarnation = htole32(incarnation);
-	memcpy(w.uuid, uuid, sizeof(uuid));
-	if (connections && !honest() && !below(8)) {
+	a.features = h->features & htole32(KBLK_FEATURE_CQ_DATA);
+	cq_data = a.features;
+	if (connections && !honest() && !below(16)) {
 		count_fault();
-		if (below(3)) {
-			flip(&w, sizeof(w));
-			/* another size would be believed, and commands go there */
-			w.sectors = htole64(volume_bytes / 512);
-		} else {
-			room = below(sizeof(w));
-		}
+		if (below(3))
+			flip(&a, sizeof(a));
+		else
+			room = below(sizeof(a));
 	}
 	check(fi_domain(fabric, e->info, &domain, NULL), "fi_domain");
 	mr = local_memory(domain, local, sizeof(*local) + volume_bytes);
@@ -204,9 +195,89 @@ static void login(struct fi_eq_cm_entry *e, size_t len)
 	check(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
 	check(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
 	check(fi_enable(ep), "fi_enable");
+	if (fi_recv(ep, local->request, sizeof(local->request), fi_mr_desc(mr),
+		    FI_ADDR_UNSPEC, local->request))
+		down = true;
+	if (fi_accept(ep, &a, room))
+		down = true;
+}
+
+/* An answer to a login that is wrong in one way; returns its bytes. */
+static size_t wrong_reply(size_t len)
+{
+	struct kblk_login_head *head = (void *)local->reply;
+	struct kblk_field *field = (void *)(head + 1);
+	uint16_t reason = random64();
+
+	switch (below(7)) {
+	case 0:
+		return below(len);
+	case 1:
+		return len + 1 + below(KBLK_LOGIN_LEN - len);
+	case 2:		/* too long to be received */
+		return KBLK_LOGIN_LEN + 1;
+	case 3:
+		head->len = htole16(random64());
+		return len;
+	case 4:
+		field->len = htole16(random64());
+		return len;
+	case 5:		/* one for which authentication might stand */
+		return begin_login(local->reply, 4 + below(1000));
+	default:
+		begin_login(local->reply, KBLK_LOGIN_REFUSED);
+		return add_field(local->reply, KBLK_FIELD_REASON, &reason,
+				 below(3));
+	}
+}
+
+static void login(size_t len)
+{
+	struct kblk_welcome w = {
+		.sectors = htole64(volume_bytes / 512),
+		.flags = htole32(KBLK_WRITE_CACHE), .block = 9, .phys = 12,
+		.io_min = 12, .inline_max = 12, .bytes_max = BYTES_MAX,
+	};
+	struct kblk_session s = { 0 };
+	unsigned char bytes[64];
+	ssize_t err;
+	size_t i;
+
+	if (find_field(local->request, len, KBLK_FIELD_SESSION, &s,
+		       sizeof(s)) != sizeof(s) || s.queues != htole16(1) ||
+	    !find_field(local->request, len, KBLK_FIELD_VOLUME, bytes,
+			sizeof(bytes)))
+		die("a login of %zu bytes that is none", len);
+	logins++;
+	if (connections && find_field(local->request, len, KBLK_FIELD_UUID, bytes,
+				      sizeof(bytes)) &&
+	    memcmp(bytes, uuid, sizeof(uuid)))
+		die("another volume is expected");
+	if (losing() && !below(4))
+		incarnation++;
+	w.incarnation = htole64(incarnation);
+	memcpy(w.uuid, uuid, sizeof(uuid));
+	if (connections && !honest() && !below(16)) {
+		count_fault();
+		flip(&w, sizeof(w));
+		/* another size would be believed, and commands go there */
+		w.sectors = htole64(volume_bytes / 512);
+	}
+	begin_login(local->reply, KBLK_LOGIN_WELCOME);
+	len = add_field(local->reply, KBLK_FIELD_WELCOME, &w, sizeof(w));
+	/* of a later version */
+	if (below(2))
+		len = add_field(local->reply, 1000, bytes, sizeof(bytes));
+	if (connections && !honest() && !below(8)) {
+		count_fault();
+		len = wrong_reply(len);
+	}
 	for (i = 0; i < RECVS; i++)
 		post(&local->commands[i]);
-	if (fi_accept(ep, &w, room))
+	connections++;
+	since = now();
+	err = fi_send(ep, local->reply, len, fi_mr_desc(mr), FI_ADDR_UNSPEC, NULL);
+	if (err)
 		down = true;
 }
 
@@ -230,12 +301,10 @@ static void events(int timeout)
 	if (n < (ssize_t)sizeof(e.cm))
 		return;
 	if (event == FI_CONNREQ) {
-		login(&e.cm, n - sizeof(e.cm));
+		request(&e.cm, n - sizeof(e.cm));
 		fi_freeinfo(e.cm.info);
 	} else if (ep && e.cm.fid == &ep->fid && event == FI_CONNECTED) {
-		connections++;
 		connected = true;
-		since = now();
 	} else if (ep && e.cm.fid == &ep->fid) {
 		down = true;
 	}
@@ -468,7 +537,9 @@ static void progress(int timeout)
 		return;
 	}
 	c = e.op_context;
-	if (e.flags & FI_RECV) {
+	if (e.op_context == local->request) {
+		login(e.len);
+	} else if (e.flags & FI_RECV) {
 		received(c, e.len);
 	} else if (c) {
 		c->reading = false;

@@ -82,3 +82,58 @@ struct fid_mr *local_memory(struct fid_domain *domain, void *p, size_t len)
 			0, 0, 0, &mr, NULL), "fi_mr_reg");
 	return mr;
 }
+
+/* Login messages; each returns the bytes so far. */
+size_t begin_login(void *message, unsigned int type)
+{
+	struct kblk_login_head *head = message;
+
+	*head = (struct kblk_login_head) {
+		.type = htole16(type), .len = htole16(sizeof(*head)),
+	};
+	return sizeof(*head);
+}
+
+size_t add_field(void *message, unsigned int id, const void *value, size_t len)
+{
+	struct kblk_field field = { .id = htole16(id), .len = htole16(len) };
+	struct kblk_login_head *head = message;
+	size_t at = le16toh(head->len), room = (len + 3) / 4 * 4;
+	unsigned char *to = (unsigned char *)message + at;
+
+	if (at + sizeof(field) + room > KBLK_LOGIN_LEN)
+		die("a login message is too long");
+	memset(to, 0, sizeof(field) + room);
+	memcpy(to, &field, sizeof(field));
+	memcpy(to + sizeof(field), value, len);
+	head->len = htole16(at + sizeof(field) + room);
+	return le16toh(head->len);
+}
+
+/* The bytes of a field's value, or 0 if there is none */
+size_t find_field(const void *message, size_t len, unsigned int id, void *value,
+		  size_t room)
+{
+	const unsigned char *m = message;
+	size_t at = sizeof(struct kblk_login_head), n;
+	const struct kblk_login_head *head = message;
+	struct kblk_field field;
+
+	if (len < sizeof(*head) || le16toh(head->len) != len)
+		die("a login message of %zu bytes that is none", len);
+	while (at < len) {
+		if (len - at < sizeof(field))
+			die("a field that is cut off");
+		memcpy(&field, m + at, sizeof(field));
+		at += sizeof(field);
+		n = le16toh(field.len);
+		if (n > len - at)
+			die("a field of %zu bytes", n);
+		if ((le16toh(field.id) & ~KBLK_FIELD_MUST) == id) {
+			memcpy(value, m + at, n < room ? n : room);
+			return n;
+		}
+		at += (n + 3) / 4 * 4;
+	}
+	return 0;
+}

@@ -29,6 +29,10 @@ unsigned int below(unsigned int n);
 void flip(void *bytes, size_t len);
 struct fi_info *discover(const char *provider, const char *node, const char *port,
 			 uint64_t flags);
+size_t begin_login(void *message, unsigned int type);
+size_t add_field(void *message, unsigned int id, const void *value, size_t len);
+size_t find_field(const void *message, size_t len, unsigned int id, void *value,
+		  size_t room);
 struct fid_mr *local_memory(struct fid_domain *domain, void *p, size_t len);
 
 #endif /* _KOFI_BLKUTIL_H */

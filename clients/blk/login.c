@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The login of a connection. The private data agree on a version and on features;
+ * messages follow, of which the client sends the first, and the target the last. An
+ * exchange that authenticates both ends belongs into kblk_login().
+ */
+#include <linux/completion.h>
+#include <linux/slab.h>
+
+#include "blk.h"
+#include "login.h"
+
+/**
+ * struct kblk_login - messages of a login
+ * @in: completes the receive of @answer
+ * @out: completes the send of @request
+ * @done: @parts is 0
+ * @parts: completions of @in and @out that are outstanding
+ * @err: an error of either, or 0
+ * @len: bytes of @answer
+ * @request: the client's message
+ * @answer: the target's message
+ */
+struct kblk_login {
+	struct kofi_cqe		in;
+	struct kofi_cqe		out;
+	struct completion	done;
+	atomic_t		parts;
+	int			err;
+	size_t			len;
+	/* written by a device, so in no cache line with anything else */
+	u8			request[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
+	u8			answer[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
+};
+
+/* -------------------------------------------------------------- what is agreed */
+
+/**
+ * kblk_features - features that a connection can have
+ * @d: a disk with discovery done
+ */
+u32 kblk_features(const struct kblk_disk *d)
+{
+	return kblk_has_data(d->info) ? KBLK_FEATURE_CQ_DATA : 0;
+}
+
+/**
+ * kblk_accepted - check private data of an accepted connection
+ * @d: whose connection
+ * @data: private data
+ * @len: bytes of @data
+ *
+ * Return: 0 or a negative error code.
+ */
+int kblk_accepted(struct kblk_disk *d, const void *data, size_t len)
+{
+	const struct kblk_accept *a = data;
+
+	if (len < sizeof(*a) || a->magic != cpu_to_le32(KBLK_MAGIC) ||
+	    le16_to_cpu(a->version) < KBLK_OLDEST ||
+	    le16_to_cpu(a->version) > KBLK_VERSION ||
+	    le32_to_cpu(a->features) & ~kblk_features(d))
+		return -EPROTO;
+	d->features = le32_to_cpu(a->features);
+	return 0;
+}
+
+static int kblk_refused(struct kblk_disk *d, unsigned int reason)
+{
+	if (reason == KBLK_REASON_BUSY)
+		return -EBUSY;
+	pr_err_ratelimited("kofi_blk: %s refuses volume %s: %s\n", d->opt.addr,
+			   d->opt.volume, kblk_reason_text(reason));
+	switch (reason) {
+	case KBLK_REASON_VERSION:
+	case KBLK_REASON_UNKNOWN:
+		return -EPROTONOSUPPORT;
+	case KBLK_REASON_VOLUME:
+		return -ENOENT;
+	case KBLK_REASON_ACCESS:
+		return -EACCES;
+	case KBLK_REASON_FULL:
+		return -ENOSPC;
+	case KBLK_REASON_PROTOCOL:
+		return -EPROTO;
+	case KBLK_REASON_UUID:
+		return -ESTALE;
+	}
+	return -EREMOTEIO;
+}
+
+/**
+ * kblk_rejected - why there is no connection
+ * @d: whose connection
+ * @e: entry of the event queue
+ *
+ * Return: a negative error code.
+ */
+int kblk_rejected(struct kblk_disk *d, const struct fi_eq_err_entry *e)
+{
+	const struct kblk_refusal *why = e->err_data;
+	unsigned int newest, oldest;
+
+	if (e->err_data_size < offsetofend(struct kblk_refusal, reason) ||
+	    why->magic != cpu_to_le32(KBLK_MAGIC)) {
+		pr_err_ratelimited("kofi_blk: cannot connect to %s: error %d\n",
+				   d->opt.addr, e->err);
+		return e->err && e->err < FI_ERRNO_OFFSET ? -e->err : -EIO;
+	}
+	if (le16_to_cpu(why->reason) == KBLK_REASON_VERSION) {
+		newest = le16_to_cpu(why->version);
+		oldest = e->err_data_size < sizeof(*why) ? newest :
+			 le16_to_cpu(why->oldest);
+		pr_err_ratelimited("kofi_blk: %s speaks versions %u to %u, this client %u to %u\n",
+				   d->opt.addr, oldest, newest, KBLK_OLDEST,
+				   KBLK_VERSION);
+	}
+	return kblk_refused(d, le16_to_cpu(why->reason));
+}
+
+/* ------------------------------------------------------------------ the volume */
+
+static bool kblk_power(unsigned int log2, unsigned int min, unsigned int max)
+{
+	return log2 >= min && log2 <= max;
+}
+
+/* A target is trusted no more than anybody else on the network. */
+static bool kblk_welcome_valid(const struct kblk_welcome *w)
+{
+	return !(le32_to_cpu(w->flags) & ~KBLK_FLAGS) &&
+	       kblk_power(w->block, SECTOR_SHIFT, PAGE_SHIFT) &&
+	       kblk_power(w->phys, w->block, KBLK_UNIT) &&
+	       kblk_power(w->io_min, w->block, KBLK_UNIT) &&
+	       le32_to_cpu(w->io_opt) <= BIT(KBLK_IO_OPT) &&
+	       IS_ALIGNED(le32_to_cpu(w->io_opt), BIT(w->block)) &&
+	       kblk_power(w->bytes_max, PAGE_SHIFT, 31) &&
+	       (!w->inline_max || kblk_power(w->inline_max, w->block, 12)) &&
+	       (!w->discard_max || (kblk_power(w->discard_max, w->block, 31) &&
+				    kblk_power(w->discard_unit, w->block,
+					       w->discard_max))) &&
+	       (!w->zeroes_max || kblk_power(w->zeroes_max, w->block, 31)) &&
+	       IS_ALIGNED(le64_to_cpu(w->sectors),
+			  1u << (w->block - SECTOR_SHIFT)) &&
+	       le64_to_cpu(w->sectors) <= LLONG_MAX >> SECTOR_SHIFT;
+}
+
+/*
+ * The first one says what the disk is like. Later ones have to be the same
+ * volume, with the limits that the block layer has been told.
+ */
+static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
+{
+	struct kblk_welcome now = *w;
+	int err;
+
+	if (!kblk_welcome_valid(w))
+		return -EPROTO;
+	if (!d->known) {
+		d->welcome = *w;
+		err = kblk_cache_get(d);
+		if (!err)
+			kblk_cache_login(d, w);
+		d->known = !err;
+		return err;
+	}
+	now.sectors = d->welcome.sectors;
+	now.incarnation = d->welcome.incarnation;
+	/* a device may turn out not to have these; commands then end so */
+	if (!now.zeroes_max)
+		now.zeroes_max = d->welcome.zeroes_max;
+	if (!now.discard_max) {
+		now.discard_max = d->welcome.discard_max;
+		now.discard_unit = d->welcome.discard_unit;
+	}
+	if (memcmp(&now, &d->welcome, sizeof(now))) {
+		pr_err_ratelimited("kofi_blk: %s is not the volume it was\n",
+				   d->opt.volume);
+		return -ESTALE;
+	}
+	/* what the target had not put on stable storage may be gone */
+	kblk_cache_login(d, w);
+	d->welcome.sectors = w->sectors;
+	return 0;
+}
+
+/* -------------------------------------------------------------------- messages */
+
+static void kblk_login_part(struct kblk_login *l, const struct kofi_wc *wc)
+{
+	if (wc->err)
+		l->err = -EIO;
+	if (atomic_dec_and_test(&l->parts))
+		complete(&l->done);
+}
+
+static void kblk_login_in(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct kblk_login *l = container_of(wc->cqe, struct kblk_login, in);
+
+	l->len = wc->len;
+	kblk_login_part(l, wc);
+}
+
+static void kblk_login_out(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	kblk_login_part(container_of(wc->cqe, struct kblk_login, out), wc);
+}
+
+/* Send the request, and wait for the target's answer. */
+static int kblk_exchange(struct kblk_queue *q)
+{
+	struct kblk_login *l = q->login;
+	const struct kblk_login_head *head = (void *)l->request;
+	const struct kvec kv = {
+		.iov_base = l->request, .iov_len = le16_to_cpu(head->len),
+	};
+	const struct fi_msg msg = {
+		.msg_iov = &kv, .iov_count = 1, .context = &l->out,
+	};
+	struct kblk_disk *d = q->disk;
+	unsigned long left = 0;
+	int err;
+
+	init_completion(&l->done);
+	atomic_set(&l->parts, 2);
+	err = fi_recv(q->ep, l->answer, KBLK_LOGIN_LEN, NULL, 0, &l->in);
+	err = err ?: fi_sendmsg(q->ep, &msg, FI_COMPLETION);
+	if (err)
+		return err;
+	do {
+		if (q->polled)
+			kofi_cq_poll(q->cq, KBLK_QUEUED);
+		left = wait_for_completion_timeout(&l->done, q->polled ? 1 :
+				msecs_to_jiffies(KBLK_LOOK_MS));
+	} while (!left && kblk_left_ms(d) && !READ_ONCE(d->removing));
+	if (!left)
+		return -ETIMEDOUT;
+	return l->err;
+}
+
+static void kblk_request(struct kblk_queue *q)
+{
+	struct kblk_login_head *head = (void *)q->login->request;
+	const struct kblk_disk *d = q->disk;
+	struct kblk_session s = {
+		.attempt = cpu_to_le32(d->attempt),
+		.queue = cpu_to_le16(q->nr),
+		.queues = cpu_to_le16(d->nr_queues),
+	};
+
+	memcpy(s.session, d->session, sizeof(s.session));
+	kblk_message(head, KBLK_LOGIN_REQUEST);
+	kblk_add_field(head, KBLK_FIELD_SESSION | KBLK_FIELD_MUST, &s,
+		       sizeof(s));
+	kblk_add_field(head, KBLK_FIELD_VOLUME | KBLK_FIELD_MUST, d->opt.volume,
+		       strlen(d->opt.volume));
+	kblk_add_field(head, KBLK_FIELD_HOST, d->opt.host, strlen(d->opt.host));
+	if (d->known)
+		kblk_add_field(head, KBLK_FIELD_UUID | KBLK_FIELD_MUST,
+			       d->welcome.uuid, sizeof(d->welcome.uuid));
+}
+
+static int kblk_take_welcome(struct kblk_disk *d, const struct kblk_login *l)
+{
+	static const struct kblk_rule rules[] = {
+		{ KBLK_FIELD_WELCOME, sizeof(struct kblk_welcome),
+		  sizeof(struct kblk_welcome), .grows = true },
+	};
+	struct kblk_welcome w = {};
+	int err;
+
+	err = kblk_read_fields((void *)l->answer, l->len, rules,
+			       ARRAY_SIZE(rules), &w);
+	return err ?: kblk_welcomed(d, &w);
+}
+
+static int kblk_take_refusal(struct kblk_disk *d, const struct kblk_login *l)
+{
+	static const struct kblk_rule rules[] = {
+		{ KBLK_FIELD_REASON, 2, 2, .grows = true },
+	};
+	__le16 reason = 0;
+	int err;
+
+	err = kblk_read_fields((void *)l->answer, l->len, rules,
+			       ARRAY_SIZE(rules), &reason);
+	return err ?: kblk_refused(d, le16_to_cpu(reason));
+}
+
+/**
+ * kblk_login - log in
+ * @q: a queue that has just been connected
+ *
+ * Context: process, may sleep.
+ * Return: 0; -EBUSY if an earlier attempt is still ending at the target; or another
+ * negative error code.
+ */
+int kblk_login(struct kblk_queue *q)
+{
+	struct kblk_login *l = kzalloc(sizeof(*l), GFP_NOIO);
+	const struct kblk_login_head *head;
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	/* kblk_disconnect() frees it if the login fails */
+	q->login = l;
+	l->in.done = kblk_login_in;
+	l->out.done = kblk_login_out;
+	kblk_request(q);
+	err = kblk_exchange(q);
+	if (err)
+		return err;
+	head = (void *)l->answer;
+	if (l->len < sizeof(*head))
+		return -EPROTO;
+	switch (le16_to_cpu(head->type)) {
+	case KBLK_LOGIN_WELCOME:
+		err = kblk_take_welcome(q->disk, l);
+		break;
+	case KBLK_LOGIN_REFUSED:
+		err = kblk_take_refusal(q->disk, l);
+		break;
+	default:
+		pr_err_ratelimited("kofi_blk: %s asks for what this client does not know\n",
+				   q->disk->opt.addr);
+		return -EPROTONOSUPPORT;
+	}
+	if (!err) {
+		kfree(l);
+		q->login = NULL;
+	}
+	return err;
+}
