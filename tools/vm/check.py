@@ -274,6 +274,16 @@ def docs(script, *args):
     return lines or ([f"{script}.py ended with {status}"] if status else [])
 
 
+def prose():
+    """Added English; a note says why nothing could be judged."""
+    status, lines = lines_of([sys.executable, "tests/docs/prose.py"])
+    if not status:
+        for l in lines:
+            say(f"  NOTE  {l}")
+        return []
+    return lines or [f"prose.py ended with {status}"]
+
+
 def examples():
     return docs("examples", kernel.get("stock").kdir, BUILD / "check-docs")
 
@@ -324,6 +334,7 @@ CHECKS = [
     ("docs-examples", examples, None, 30),
     ("docs-contract", lambda: docs("contract"), None, 2),
     ("docs-params", lambda: docs("params"), None, 2),
+    ("docs-prose", prose, None, 2),
 ]
 
 
