@@ -10,6 +10,9 @@
  * that of its fabric. A caller sees the objects of its own namespace; from the
  * initial one with CAP_NET_ADMIN all of them. What is not seen does not exist.
  *
+ * Who loads modules: CAP_NET_ADMIN or CAP_SYS_MODULE in the initial user namespace,
+ * once per request.
+ *
  * Objects: one that is looked at does not go away (kofi_obj_inspect()), and
  * nothing else is held meanwhile, as providers are asked for addresses and
  * statistics. Dumps go by number, which grows, so one can stop and go on
@@ -58,6 +61,20 @@ static int kofi_nl_put_provider(struct sk_buff *skb,
 	return 0;
 }
 
+/**
+ * kofi_nl_may_load - whether a request may load modules of providers
+ * @request: the request
+ *
+ * Any user may ask, and each name that no module has would start modprobe.
+ *
+ * Context: process.
+ */
+bool kofi_nl_may_load(const struct sk_buff *request)
+{
+	return netlink_capable(request, CAP_NET_ADMIN) ||
+	       netlink_capable(request, CAP_SYS_MODULE);
+}
+
 /* An operation without a policy would take any attribute for no attribute. */
 int kofi_nl_provider_start(struct netlink_callback *cb)
 {
@@ -65,7 +82,8 @@ int kofi_nl_provider_start(struct netlink_callback *cb)
 		NL_SET_ERR_MSG(cb->extack, "the request takes no attributes");
 		return -EINVAL;
 	}
-	kofi_provider_load_known(FI_EP_UNSPEC);
+	if (kofi_nl_may_load(cb->skb))
+		kofi_provider_load_known(FI_EP_UNSPEC);
 	return 0;
 }
 

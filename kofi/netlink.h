@@ -20,6 +20,8 @@ struct sk_buff;
  */
 #define KOFI_NL_MSG_SIZE	SZ_8K
 
+bool kofi_nl_may_load(const struct sk_buff *request);
+
 #if IS_ENABLED(CONFIG_KUNIT)
 struct fi_info *kofi_nl_hints(const struct nlattr *nest,
 			      struct netlink_ext_ack *extack);

@@ -7,7 +7,8 @@
  * is left of a buffer goes into the next. The list is made again for each
  * buffer: if the dump kept it, any user could hold that memory, as often as
  * there are sockets and for as long. It comes in the same order each time, and
- * is no snapshot.
+ * is no snapshot. Modules of providers are loaded for the first buffer only, and
+ * for privileged callers only.
  *
  * Nothing of a request is trusted further than the policy has checked it:
  * addresses are checked here, everything else by discovery, which sees the
@@ -224,7 +225,7 @@ static void kofi_nl_info_explain(const struct genl_info *from, int err)
 	}
 }
 
-static int kofi_nl_info_find(const struct genl_info *from,
+static int kofi_nl_info_find(const struct genl_info *from, gfp_t gfp,
 			     struct fi_info **list)
 {
 	struct nlattr **tb = from->attrs;
@@ -245,7 +246,7 @@ static int kofi_nl_info_find(const struct genl_info *from,
 	ret = kofi_getinfo(genl_info_net(from), version,
 			   kofi_nl_text(tb[KOFI_A_INFO_NODE]),
 			   kofi_nl_text(tb[KOFI_A_INFO_SERVICE]), flags, hints,
-			   list, GFP_KERNEL);
+			   list, gfp);
 	fi_freeinfo(hints);
 	if (ret)
 		kofi_nl_info_explain(from, ret);
@@ -263,11 +264,14 @@ int kofi_nl_info_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	struct kofi_nl_info_dump *dump = (void *)cb->ctx;
 	const struct genl_info *from = genl_info_dump(cb);
 	struct fi_info *list, *info;
+	gfp_t gfp = GFP_NOFS;	/* loads no module */
 	unsigned int n = 0;
 	int ret;
 
 	BUILD_BUG_ON(sizeof(*dump) > sizeof(cb->ctx));
-	ret = kofi_nl_info_find(from, &list);
+	if (!dump->sent && kofi_nl_may_load(cb->skb))
+		gfp = GFP_KERNEL;
+	ret = kofi_nl_info_find(from, gfp, &list);
 	if (ret)
 		return dump->sent && ret == -ENODATA ? 0 : ret;
 	for (info = list; info; info = info->next) {

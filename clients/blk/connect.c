@@ -232,8 +232,9 @@ int kblk_connect(struct kblk_disk *d)
 	d->deadline = jiffies + msecs_to_jiffies(KBLK_CONNECT_MS);
 	if (d->state == KBLK_DOWN && time_after(d->deadline, kblk_end(d)))
 		d->deadline = kblk_end(d);
+	/* before there is a disk, the provider's module may be loaded */
 	err = kblk_getinfo(d->net, d->opt.provider, d->opt.addr, d->opt.port, 0,
-			   KBLK_TAGS, GFP_NOIO, &d->info);
+			   KBLK_TAGS, d->gd ? GFP_NOIO : GFP_KERNEL, &d->info);
 	if (!err && d->gd && kblk_segs(d) < queue_max_segments(d->gd->queue)) {
 		pr_err("kofi_blk: %s: this device takes shorter requests\n",
 		       d->gd->disk_name);
