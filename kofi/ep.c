@@ -652,13 +652,17 @@ static bool kofi_ep_waits_for_caller(struct kofi_obj *obj)
 	       kofi_cq_calls_caller(ep->rx_cq);
 }
 
-/* No post, flush, and wait for callbacks. */
-static void kofi_ep_obj_drain(struct kofi_obj *obj)
+/*
+ * Refuse posts, flush, and wait for callbacks. With @abort the provider transmits
+ * nothing afterwards.
+ */
+static void kofi_ep_stop(struct kofi_ep *ep, bool abort)
 {
-	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
 	int state;
 
 	kofi_mr_pool_stop(ep);
+	if (abort && ep->ops->abort)
+		ep->ops->abort(&ep->ep);
 	if (ep->ops->drain)
 		ep->ops->drain(&ep->ep);
 	kofi_mr_pool_drain(ep);
@@ -672,6 +676,11 @@ static void kofi_ep_obj_drain(struct kofi_obj *obj)
 			kofi_ep_step(ep, state, KOFI_EP_SHUTDOWN);
 	}
 	kofi_cq_flush(ep);
+}
+
+static void kofi_ep_obj_drain(struct kofi_obj *obj)
+{
+	kofi_ep_stop(container_of(obj, struct kofi_ep, obj), false);
 }
 
 /* A transmit and a receive context are one endpoint. */
@@ -829,8 +838,21 @@ void kofi_ep_exit(struct kofi_ep *ep)
 }
 EXPORT_SYMBOL_GPL(kofi_ep_exit);
 
+static int kofi_ep_stop_checked(struct fid_ep *ep, bool abort)
+{
+	struct kofi_ep *kep = kofi_ep(ep);
+
+	might_sleep();
+	if (!kofi_ep_valid(ep))
+		return -EINVAL;
+	if (kofi_ep_waits_for_caller(&kep->obj))
+		return -EDEADLK;
+	kofi_ep_stop(kep, abort);
+	return 0;
+}
+
 /**
- * kofi_ep_drain - end an endpoint's work
+ * kofi_ep_drain - terminate an endpoint's work
  * @ep: the endpoint
  *
  * Posts are refused, what is outstanding completes with FI_ECANCELED, a
@@ -849,17 +871,34 @@ EXPORT_SYMBOL_GPL(kofi_ep_exit);
  */
 int kofi_ep_drain(struct fid_ep *ep)
 {
-	struct kofi_ep *kep = kofi_ep(ep);
-
-	might_sleep();
-	if (!kofi_ep_valid(ep))
-		return -EINVAL;
-	if (kofi_ep_waits_for_caller(&kep->obj))
-		return -EDEADLK;
-	kofi_ep_obj_drain(&kep->obj);
-	return 0;
+	return kofi_ep_stop_checked(ep, false);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_drain);
+
+/**
+ * kofi_ep_abort - terminate an endpoint's work and discard data not yet sent
+ * @ep: the endpoint
+ *
+ * As kofi_ep_drain(), but the connection is aborted instead of closed in order.
+ * When this returns, the provider transmits no further byte of the endpoint's
+ * operations, and repeats none: an operation that has completed with an error
+ * cannot take effect at the peer once the network recovers. Packets that the
+ * network or a network device already holds may still arrive.
+ *
+ * kofi_ep_drain(), fi_shutdown() and fi_close() deliver data that they find in
+ * the send buffer, injected messages among it. An abort of a connected endpoint
+ * discards that data, also after one of the first two. On a type that does not
+ * connect, it aborts all connections that the endpoint has; it does not reach
+ * one that has been closed in order before.
+ *
+ * Context: process, sleeps, never waits for the network.
+ * Return: as kofi_ep_drain().
+ */
+int kofi_ep_abort(struct fid_ep *ep)
+{
+	return kofi_ep_stop_checked(ep, true);
+}
+EXPORT_SYMBOL_GPL(kofi_ep_abort);
 
 /**
  * fi_endpoint - open an active endpoint

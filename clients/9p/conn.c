@@ -128,12 +128,27 @@ void k9_conn_end(struct k9_conn *c, int err)
 	wake_up_all(&c->wq);
 }
 
-/* Where it may sleep: nothing is to be heard any more of such a server. */
+/*
+ * Where it may sleep: nothing more is received from such a server, nor sent to it,
+ * as requests have failed.
+ */
 static void k9_conn_violated(struct work_struct *work)
 {
 	struct k9_conn *c = container_of(work, struct k9_conn, violated);
 
-	kofi_ep_drain(c->ep);
+	kofi_ep_abort(c->ep);
+}
+
+/* Is no request outstanding that has failed, or will fail? */
+static bool k9_conn_quiet(struct k9_conn *c)
+{
+	bool quiet;
+
+	spin_lock_bh(&c->lock);
+	quiet = !c->err && c->nr == list_count_nodes(&c->idle[false]) +
+				    list_count_nodes(&c->idle[true]);
+	spin_unlock_bh(&c->lock);
+	return quiet;
 }
 
 static void k9_conn_free(struct k9_conn *c)
@@ -163,14 +178,18 @@ static void k9_conn_free(struct k9_conn *c)
 void k9_conn_close(struct p9_client *client)
 {
 	struct k9_conn *c = client->trans;
+	bool quiet;
 
 	if (!c)
 		return;
 	client->trans = NULL;
+	quiet = k9_conn_quiet(c);
 	k9_conn_end(c, -ESHUTDOWN);
 	/* from here on no completion queues the work */
-	if (c->ep)
+	if (c->ep && quiet)
 		kofi_ep_drain(c->ep);
+	else if (c->ep)
+		kofi_ep_abort(c->ep);
 	k9_rx_retry(c);
 	cancel_work_sync(&c->violated);
 	k9_conn_free(c);

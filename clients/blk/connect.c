@@ -317,7 +317,8 @@ static void kblk_down(struct kblk_disk *d)
 	if (d->nr_polled)
 		synchronize_rcu();
 	for (i = 0; i < d->nr_queues; i++) {
-		kofi_ep_drain(d->queues[i]->ep);
+		/* no command may arrive after its request has failed */
+		kofi_ep_abort(d->queues[i]->ep);
 		d->queues[i]->held = NULL;
 	}
 	blk_mq_tagset_busy_iter(&d->set, kblk_requeue, d);

@@ -112,10 +112,12 @@ void kblkt_file_work(struct work_struct *work)
 	struct kblkt_io *io = container_of(work, struct kblkt_io, work);
 	unsigned int throttle = current->flags & PF_LOCAL_THROTTLE;
 	unsigned int noio = memalloc_noio_save();
-	int err;
+	int err = -ECONNRESET;
 
 	current->flags |= PF_LOCAL_THROTTLE;
-	err = kblkt_file_do(io);
+	/* otherwise as in kblkt_submit() */
+	if (!atomic_read(&io->conn->dead))
+		err = kblkt_file_do(io);
 	current_restore_flags(throttle, PF_LOCAL_THROTTLE);
 	memalloc_noio_restore(noio);
 	kblkt_io_done(io, errno_to_blk_status(err));

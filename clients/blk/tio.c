@@ -368,6 +368,11 @@ static void kblkt_submit(struct kblkt_io *io)
 	struct bio *bio = &io->bio;
 
 	refcount_inc(&c->bios);
+	/* the client reports the command as failed, or sends it again */
+	if (atomic_read(&c->dead)) {
+		kblkt_io_done(io, BLK_STS_TRANSPORT);
+		return;
+	}
 	if (io->op == KBLK_OP_FLUSH) {
 		kblkt_flush(io);
 		return;

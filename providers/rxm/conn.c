@@ -290,13 +290,18 @@ static int rxm_conn_open(struct rxm_conn *c, struct fi_info *info)
 	return rxm_conn_setup(c);
 }
 
-/* Close what is below, if there is something; transmits in the queue stay. */
-static void rxm_conn_drop(struct rxm_conn *c, int err)
+/* No push runs any longer; later ones find the state. */
+static void rxm_conn_quiesce(struct rxm_conn *c, int err)
 {
 	WRITE_ONCE(c->reason, err);
 	rxm_conn_set(c, RXM_CLOSING);
-	/* who pushes from now on finds the state */
 	wait_event(c->ep->idle, !smp_load_acquire(&c->pushing));
+}
+
+/* Close the endpoint below, if there is one; transmits in the queue stay. */
+static void rxm_conn_drop(struct rxm_conn *c, int err)
+{
+	rxm_conn_quiesce(c, err);
 	if (!c->msg)
 		return;
 	fi_close(&c->msg->fid);
@@ -931,18 +936,24 @@ void rxm_conn_event(struct fid_eq *eq, void *context)
 /* ----------------------------------------------------------------- the end */
 
 /**
- * rxm_conn_drain - end all connections for good
+ * rxm_conn_drain - terminate all connections for good
  * @ep: an endpoint that is closed
+ * @abort: discard the data in the send buffers of the provider below
  *
  * Context: process, may sleep, with the mutex.
  */
-void rxm_conn_drain(struct rxm_ep *ep)
+void rxm_conn_drain(struct rxm_ep *ep, bool abort)
 {
 	struct rxm_conn *c, *next;
 	LIST_HEAD(pending);
 
-	list_for_each_entry_safe(c, next, &ep->conns, list)
+	list_for_each_entry_safe(c, next, &ep->conns, list) {
+		if (abort && c->msg) {
+			rxm_conn_quiesce(c, ECANCELED);
+			kofi_ep_abort(c->msg);
+		}
 		rxm_conn_close(c, ECANCELED, RXM_DEAD);
+	}
 	list_for_each_entry(c, &ep->conns, list)
 		rxm_rx_forget(c);
 	spin_lock_irq(&ep->lock);

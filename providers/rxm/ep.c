@@ -80,7 +80,7 @@ exit_tx:
 	return err;
 }
 
-static void rxm_ep_drain(struct fid_ep *fid)
+static void rxm_ep_stop(struct fid_ep *fid, bool abort)
 {
 	struct rxm_ep *ep = rxm_ep(fid);
 
@@ -89,10 +89,20 @@ static void rxm_ep_drain(struct fid_ep *fid)
 	ep->closed = true;
 	spin_unlock_irq(&ep->lock);
 	rxm_ep_unlisten(ep);
-	rxm_conn_drain(ep);
+	rxm_conn_drain(ep, abort);
 	if (ep->rxq.ops)
 		kofi_rxq_flush(&ep->rxq);
 	mutex_unlock(&ep->mutex);
+}
+
+static void rxm_ep_drain(struct fid_ep *fid)
+{
+	rxm_ep_stop(fid, false);
+}
+
+static void rxm_ep_abort(struct fid_ep *fid)
+{
+	rxm_ep_stop(fid, true);
 }
 
 static int rxm_ep_close(struct fi_fid *fid)
@@ -361,6 +371,7 @@ static const struct kofi_ep_ops rxm_ep_ops = {
 	.obj		= &rxm_ep_obj_ops,
 	.enable		= rxm_ep_enable,
 	.drain		= rxm_ep_drain,
+	.abort		= rxm_ep_abort,
 	.peer_removed	= rxm_peer_removed,
 	.peer_next	= rxm_peer_next,
 	.peers_added	= rxm_peers_added,

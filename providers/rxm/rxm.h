@@ -610,7 +610,7 @@ void rxm_conn_event(struct fid_eq *eq, void *context);
 struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr);
 void rxm_conn_todo(struct rxm_conn *c);
 void rxm_conn_fail(struct rxm_conn *c, int err);
-void rxm_conn_drain(struct rxm_ep *ep);
+void rxm_conn_drain(struct rxm_ep *ep, bool abort);
 void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr);
 void rxm_peers_added(struct fid_ep *fid);
 int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr, bool port);

@@ -419,7 +419,7 @@ static int ksk_ep_shutdown(struct fid_ep *fid, u64 flags)
 {
 	if (flags)
 		return -FI_EBADFLAGS;
-	return ksk_conn_down(ksk_ep(fid)->conn, true);
+	return ksk_conn_down(ksk_ep(fid)->conn, KSK_DOWN_SHUTDOWN);
 }
 
 const struct fi_ops_cm ksk_ep_cm_ops = {

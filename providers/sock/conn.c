@@ -649,29 +649,44 @@ void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase)
 	release_sock(sk);
 }
 
+/* Send what fits into the socket, complete the rest, and close in order if possible. */
+static bool ksk_conn_finish(struct ksk_conn *c, enum ksk_down how)
+{
+	struct sock *sk = c->sock->sk;
+	unsigned long sent = c->stats.tx_bytes;
+
+	/* no pages from here on, which would turn the close into a reset */
+	c->zc_min = 0;
+	while (how != KSK_DOWN_ABORT && ksk_tx_run(c, KSK_CONN_CHUNK) &&
+	       c->stats.tx_bytes - sent < sk->sk_sndbuf)
+		;
+	cmpxchg(&c->dead, 0, ECANCELED);
+	return ksk_conn_end(c);
+}
+
 /**
- * ksk_conn_down - end the stream now
+ * ksk_conn_down - terminate the stream now
  * @c: the connection
- * @connection: there must be one, or an attempt
+ * @how: KSK_DOWN_SHUTDOWN requires a connection or an attempt; KSK_DOWN_ABORT resets
+ *	the connection, also one that is being closed in order, and discards its data
  *
- * What fits is sent first. When this returns, everything has completed.
+ * Without an abort, the data that fits into the socket is sent first. When this
+ * returns, everything has completed.
  *
  * Context: process, may sleep; never waits for the network, but for the device
  * where it still has pages that were sent without copying them.
  * Return: 0, or -ENOTCONN.
  */
-int ksk_conn_down(struct ksk_conn *c, bool connection)
+int ksk_conn_down(struct ksk_conn *c, enum ksk_down how)
 {
-	bool end = false, reset = false;
-	unsigned long sent;
+	bool end = how == KSK_DOWN_ABORT, reset = false;
 	unsigned int noio;
-	struct sock *sk;
 	int ret = 0;
 
 	mutex_lock(&c->mutex);
 	noio = ksk_memalloc_save(c->ep);
 	if (!c->sock) {
-		if (connection) {
+		if (how == KSK_DOWN_SHUTDOWN) {
 			ret = -ENOTCONN;
 		} else {
 			cmpxchg(&c->dead, 0, ECANCELED);
@@ -680,24 +695,16 @@ int ksk_conn_down(struct ksk_conn *c, bool connection)
 		goto unlock;
 	}
 
-	sk = c->sock->sk;
-	lock_sock(sk);
+	lock_sock(c->sock->sk);
 	if (c->phase != KSK_CONN_DEAD) {
-		/* no pages from here on, which would turn the close into a reset */
-		c->zc_min = 0;
-		sent = c->stats.tx_bytes;
-		while (ksk_tx_run(c, KSK_CONN_CHUNK) &&
-		       c->stats.tx_bytes - sent < sk->sk_sndbuf)
-			;
-		cmpxchg(&c->dead, 0, ECANCELED);
-		reset = ksk_conn_end(c);
+		reset = ksk_conn_finish(c, how);
 		end = true;
 	} else {
 		ksk_conn_flush(c);
 	}
-	release_sock(sk);
+	release_sock(c->sock->sk);
 	if (end)
-		ksk_conn_disconnect(c, reset);
+		ksk_conn_disconnect(c, reset || how == KSK_DOWN_ABORT);
 	ksk_zc_wait(c);
 unlock:
 	ksk_memalloc_restore(noio);

@@ -333,7 +333,12 @@ static struct ksk_msg *ksk_msg(struct ksk_ep *ep)
 
 static void ksk_msg_drain(struct fid_ep *fid)
 {
-	ksk_conn_down(ksk_ep(fid)->conn, false);
+	ksk_conn_down(ksk_ep(fid)->conn, KSK_DOWN_DRAIN);
+}
+
+static void ksk_msg_abort(struct fid_ep *fid)
+{
+	ksk_conn_down(ksk_ep(fid)->conn, KSK_DOWN_ABORT);
 }
 
 static int ksk_msg_enable(struct fid_ep *fid)
@@ -415,6 +420,7 @@ static const struct kofi_ep_ops ksk_msg_ops = {
 	.obj		= &ksk_ep_obj_ops,
 	.enable		= ksk_msg_enable,
 	.drain		= ksk_msg_drain,
+	.abort		= ksk_msg_abort,
 	.send_deferred	= ksk_msg_send_deferred,
 };
 

@@ -821,7 +821,7 @@ unlock:
 	return err;
 }
 
-static void ksk_rdm_drain(struct fid_ep *fid)
+static void ksk_rdm_stop(struct fid_ep *fid, enum ksk_down how)
 {
 	struct ksk_ep *ep = ksk_ep(fid);
 	struct ksk_rdm *rdm = ksk_rdm(ep);
@@ -839,14 +839,24 @@ static void ksk_rdm_drain(struct fid_ep *fid)
 	cancel_delayed_work_sync(&rdm->idle);
 	/* the lists do not change any more */
 	list_for_each_entry(peer, &rdm->conns, node)
-		ksk_conn_down(&peer->conn, false);
+		ksk_conn_down(&peer->conn, how);
 	list_for_each_entry(peer, &rdm->ended, node)
-		ksk_conn_down(&peer->conn, false);
+		ksk_conn_down(&peer->conn, how);
 	if (kofi_ep_rxq(&ep->base, &ep->rxq)->ops)
 		ksk_unexpected_drain(rdm);
 	if (ep->rxq.ops)
 		kofi_rxq_flush(&ep->rxq);
 	mutex_unlock(&rdm->mutex);
+}
+
+static void ksk_rdm_drain(struct fid_ep *fid)
+{
+	ksk_rdm_stop(fid, KSK_DOWN_DRAIN);
+}
+
+static void ksk_rdm_ep_abort(struct fid_ep *fid)
+{
+	ksk_rdm_stop(fid, KSK_DOWN_ABORT);
 }
 
 static int ksk_rdm_close(struct fi_fid *fid)
@@ -928,6 +938,7 @@ static const struct kofi_ep_ops ksk_rdm_ops = {
 	.obj		= &ksk_ep_obj_ops,
 	.enable		= ksk_rdm_enable,
 	.drain		= ksk_rdm_drain,
+	.abort		= ksk_rdm_ep_abort,
 	.send_deferred	= ksk_rdm_send_deferred,
 	.peer_removed	= ksk_rdm_peer_removed,
 	.peer_next	= ksk_peers_next,

@@ -612,6 +612,13 @@ ssize_t ksk_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 
 /* ----------------------------------------------------------------- conn.c */
 
+/* How ksk_conn_down() terminates a stream */
+enum ksk_down {
+	KSK_DOWN_SHUTDOWN,	/* in order; there has to be a connection */
+	KSK_DOWN_DRAIN,		/* in order, if there is a connection */
+	KSK_DOWN_ABORT,		/* by a reset; TCP discards its data */
+};
+
 /* How far a connection has come; changes with its socket locked. */
 enum ksk_conn_phase {
 	KSK_CONN_UNUSED,	/* no socket */
@@ -869,7 +876,7 @@ void ksk_conn_queue(struct ksk_conn *c);
 void ksk_conn_softirq(struct ksk_conn *c);
 void ksk_conn_go_on(struct ksk_conn *c);
 void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len);
-int ksk_conn_down(struct ksk_conn *c, bool connection);
+int ksk_conn_down(struct ksk_conn *c, enum ksk_down how);
 void ksk_conn_close(struct ksk_conn *c);
 void ksk_conn_exit(struct ksk_conn *c);
 

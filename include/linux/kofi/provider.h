@@ -424,6 +424,9 @@ struct kofi_peer_state {
  * @drain: refuse posts from now on, and complete everything outstanding with
  *	ECANCELED before returning; process context, may sleep, never waits
  *	for the network. May be called more than once.
+ * @abort: as @drain, which follows, but transmit no byte of the endpoint's operations
+ *	from the return on; NULL if @drain leaves nothing to transmit. Process context,
+ *	may sleep, never waits for the network. May be called after @drain
  * @send_deferred: send what was queued because of kofi_ep_defer(); for providers
  *	that ask. Softirq; without locks, but perhaps after the endpoint has been
  *	drained
@@ -450,6 +453,7 @@ struct kofi_ep_ops {
 	const struct kofi_obj_ops	*obj;
 	int				(*enable)(struct fid_ep *ep);
 	void				(*drain)(struct fid_ep *ep);
+	void				(*abort)(struct fid_ep *ep);
 	void				(*send_deferred)(struct fid_ep *ep);
 	void				(*peer_removed)(struct fid_ep *ep,
 							const struct sockaddr *addr);

@@ -105,7 +105,7 @@ static void complete_cancelled(struct kunit *test)
 
 /* How the operations under way come to their end */
 enum end { END_PEER_CLOSES, END_PEER_SHUTDOWN, END_SHUTDOWN, END_DRAIN,
-	   END_CLOSE };
+	   END_ABORT, END_CLOSE };
 
 struct end_param {
 	const char	*name;
@@ -117,6 +117,7 @@ static const struct end_param end_params[] = {
 	{ "the peer shuts down", END_PEER_SHUTDOWN },
 	{ "shutdown", END_SHUTDOWN },
 	{ "drain", END_DRAIN },
+	{ "abort", END_ABORT },
 	{ "close", END_CLOSE },
 };
 
@@ -157,7 +158,7 @@ static void complete_flushed(struct kunit *test)
 		int i;
 
 		ct_need_stalls(p);
-		if (param->end != END_DRAIN && param->end != END_CLOSE)
+		if (param->end < END_DRAIN)
 			ct_connected_init(test);
 		for (i = 0; i < 8; i++) {
 			r[i] = ct_op(p);
@@ -176,7 +177,11 @@ static void complete_flushed(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
 			break;
 		case END_DRAIN:
-			ct_ep_drain(p, 0);
+		case END_ABORT:
+			if (param->end == END_ABORT)
+				ct_ep_abort(p, 0);
+			else
+				ct_ep_drain(p, 0);
 			/* all of it, on return */
 			ct_progress(p);
 			KUNIT_EXPECT_TRUE(test, ct_all_done(p));
@@ -197,6 +202,50 @@ static void complete_flushed(struct kunit *test)
 		KUNIT_EXPECT_TRUE_MSG(test, ct_wait_all(p), "mode %d", mode);
 		for (i = 0; i < 8; i++)
 			KUNIT_EXPECT_EQ(test, r[i]->wc.err, ECANCELED);
+		ct_pair_close(p);
+	}
+}
+
+/*
+ * Messages that the peer has no receive for wait in the sockets. A drain delivers
+ * them; an abort, also one behind a drain, discards them.
+ */
+static void complete_aborted(struct kunit *test)
+{
+	static const char *const how[] = { "drain", "abort", "drain, abort" };
+	int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(how); i++) {
+		struct ct_pair *p = ct_pair_mode(test, CT_READ);
+		u8 *out = ct_buf(p, LEN), *in = ct_buf(p, LEN);
+		int got = 0;
+		ssize_t ret;
+
+		if (strcmp(ct_provider, "sock"))
+			kunit_skip(test, "no socket buffers to see");
+		ct_connected_init(test);
+		for (n = 0; n < 3; n++)
+			KUNIT_ASSERT_EQ(test, ct_send(p, 0, ct_op(p), out, LEN), 0);
+		KUNIT_ASSERT_EQ(test, ct_inject(p, 0, out, 32), 0);
+		KUNIT_ASSERT_TRUE(test, ct_wait_all(p));
+		if (i != 1)
+			ct_ep_drain(p, 0);
+		if (i)
+			ct_ep_abort(p, 0);
+		if (i)
+			ct_expect_event(test, p->side[1].eq, FI_SHUTDOWN);
+		for (n = 0; n < 4; n++) {
+			struct ct_op *r = ct_op(p);
+
+			ret = ct_recv(p, 1, r, in, LEN);
+			if (ret) {
+				KUNIT_EXPECT_EQ(test, ret, -ESHUTDOWN);
+				continue;
+			}
+			KUNIT_EXPECT_TRUE(test, ct_wait_done(p, r));
+			got += !r->wc.err;
+		}
+		KUNIT_EXPECT_EQ_MSG(test, got, i ? 0 : 4, "%s", how[i]);
 		ct_pair_close(p);
 	}
 }
@@ -635,6 +684,7 @@ static struct kunit_case contract_complete_cases[] = {
 	KUNIT_CASE_PARAM(complete_truncated, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(complete_cancelled, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(complete_flushed, end_gen_params),
+	KUNIT_CASE(complete_aborted),
 	KUNIT_CASE_PARAM(complete_close_both, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(complete_inject_failure, ct_mode_gen_params),
 	KUNIT_CASE(complete_inject_errors_counted),

@@ -200,6 +200,7 @@ struct ct_pair *ct_pair_open(struct kunit *test, const struct ct_opts *opts);
 struct ct_pair *ct_pair_mode(struct kunit *test, enum ct_mode mode);
 int ct_ep_close(struct ct_pair *p, int side);
 void ct_ep_drain(struct ct_pair *p, int side);
+void ct_ep_abort(struct ct_pair *p, int side);
 void ct_srx_close(struct ct_pair *p);
 void ct_pair_close(struct ct_pair *p);
 void *ct_buf(struct ct_pair *p, size_t len);

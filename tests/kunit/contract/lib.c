@@ -1084,6 +1084,20 @@ void ct_ep_drain(struct ct_pair *p, int side)
 	WRITE_ONCE(s->rx.closed, true);
 }
 
+/**
+ * ct_ep_abort - abort an endpoint; no completion follows
+ * @p: the pair
+ * @side: 0 or 1
+ */
+void ct_ep_abort(struct ct_pair *p, int side)
+{
+	struct ct_side *s = &p->side[side];
+
+	KUNIT_EXPECT_EQ(p->test, kofi_ep_abort(s->ep), 0);
+	WRITE_ONCE(s->tx.closed, true);
+	WRITE_ONCE(s->rx.closed, true);
+}
+
 static void ct_close(struct ct_pair *p, struct fi_fid *fid, const char *what)
 {
 	int err = fid ? fi_close(fid) : 0;
