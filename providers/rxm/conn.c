@@ -295,7 +295,7 @@ static void rxm_conn_quiesce(struct rxm_conn *c, int err)
 {
 	WRITE_ONCE(c->reason, err);
 	rxm_conn_set(c, RXM_CLOSING);
-	/* pairs with the release at the end of rxm_push() */
+	/* pairs with the release in rxm_push_unlock() */
 	wait_event(c->ep->idle, !smp_load_acquire(&c->pushing));
 }
 

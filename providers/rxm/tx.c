@@ -652,7 +652,7 @@ void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 			budget--;
 	}
 	closing = c->state != RXM_CONNECTED;
-	/* pairs with rxm_conn_drop(), which may free the connection then */
+	/* pairs with rxm_conn_quiesce(); the connection may be freed then */
 	smp_store_release(&c->pushing, false);
 	spin_unlock_irqrestore(&c->lock, irq);
 	if (closing)
