@@ -20,17 +20,18 @@
 
 #define KBLK_TAGS	64	/* requests of a queue */
 #define KBLK_QUEUED	(5 * KBLK_TAGS)	/* completions of a queue */
-#define KBLK_ROUNDS	4	/* half time-outs without an answer */
 #define KBLK_LOOK_MS	500	/* until it is seen that the disk is removed */
 
 /*
  * Only the recovery work changes it once there is a disk.
  *
- * KBLK_LIVE: connected. KBLK_DOWN: requests wait for the next connection.
- * KBLK_FAILED: there was none for too long, and requests fail.
+ * KBLK_LIVE: connected. KBLK_DOWN: requests wait for the next connection. KBLK_FAST:
+ * so they do, but those that have another path fail. KBLK_FAILED: there was no connection
+ * for too long, and requests fail.
  */
 enum kblk_state {
 	KBLK_DOWN,
+	KBLK_FAST,
 	KBLK_LIVE,
 	KBLK_FAILED,
 };
@@ -64,6 +65,9 @@ struct kblk_rx {
  * @held: a request that has been started and whose command has not been sent
  * @login: messages of its login, until that has succeeded
  * @polled: it calls back when the block layer polls
+ * @beat: last beat of @notes that has been looked at
+ * @beat_at: when that was, in jiffies
+ * @notes: notes of the target, unasked
  * @rx: receives for answers
  */
 struct kblk_queue {
@@ -76,7 +80,11 @@ struct kblk_queue {
 	struct kblk_rq		*held;
 	struct kblk_login	*login;
 	bool			polled;
-	struct kblk_rx		rx[KBLK_TAGS];
+	__le64			beat;
+	unsigned long		beat_at;
+	/* written by a device, so in no cache line with anything else */
+	struct kblk_notes	notes __aligned(ARCH_DMA_MINALIGN);
+	struct kblk_rx		rx[KBLK_TAGS] __aligned(ARCH_DMA_MINALIGN);
 };
 
 /**
@@ -119,7 +127,10 @@ struct kblk_rq {
  * @host: names this machine to the target
  * @queues: connections
  * @polled: more of them, for requests that are polled
- * @timeout: seconds without a connection until requests fail
+ * @io_timeout: seconds without an answer or a note until connections are closed
+ * @path_timeout: seconds without a connection until requests fail
+ * @fast_fail: seconds without a connection until requests that have another path fail;
+ *	0: as others
  */
 struct kblk_options {
 	char			addr[KBLK_TEXT];
@@ -129,7 +140,19 @@ struct kblk_options {
 	char			host[KBLK_TEXT];
 	unsigned int		queues;
 	unsigned int		polled;
-	unsigned int		timeout;
+	unsigned int		io_timeout;
+	unsigned int		path_timeout;
+	unsigned int		fast_fail;
+};
+
+/**
+ * struct kblk_news - message of the target at a login
+ * @w: the volume
+ * @stable: earlier incarnations of which all is on stable storage; 0: none
+ */
+struct kblk_news {
+	struct kblk_welcome	w;
+	__le64			stable[KBLK_STABLE];
 };
 
 /**
@@ -243,7 +266,8 @@ static inline bool kblk_cache_lost(const struct kblk_disk *d)
 /* cache.c */
 int kblk_cache_get(struct kblk_disk *d);
 void kblk_cache_put(struct kblk_cache *cache);
-void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w);
+void kblk_cache_login(struct kblk_disk *d, const struct kblk_news *news);
+void kblk_cache_stable(struct kblk_disk *d);
 void kblk_cache_flush(struct kblk_cache *cache);
 void kblk_cache_flushed(struct kblk_cache *cache, bool covered);
 

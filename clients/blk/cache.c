@@ -65,26 +65,58 @@ void kblk_cache_put(struct kblk_cache *cache)
 	kfree(cache);
 }
 
+/* Are all writes of the last known incarnation on stable storage? */
+static bool kblk_cache_is_stable(const struct kblk_cache *cache,
+				 const struct kblk_news *news)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(news->stable); i++)
+		if (news->stable[i] && news->stable[i] == cache->incarnation)
+			return true;
+	return false;
+}
+
+/**
+ * kblk_cache_stable - all that the volume has been told to write is on stable storage
+ * @d: a disk whose target has said so with its last note; its answers are all here
+ *
+ * The target says it once, of all paths, and closes the connections. A path that is connected again
+ * may have written under another incarnation since.
+ *
+ * Context: process, may sleep; does not wait for memory to be written back.
+ */
+void kblk_cache_stable(struct kblk_disk *d)
+{
+	struct kblk_cache *cache = d->cache;
+
+	guard(mutex)(&kblk_caches_lock);
+	if (cache->incarnation == d->welcome.incarnation)
+		WRITE_ONCE(cache->unflushed, false);
+}
+
 /**
  * kblk_cache_login - see whether the target may have lost what was not flushed
  * @d: a disk that has one
- * @w: what the target says, over this path
+ * @news: message of the target, over this path
  *
  * If it may, users of all paths are told. A flush that is under way over another
  * path, which may not have noticed yet that it has ended, has covered nothing.
  *
  * Context: process, may sleep; does not wait for memory to be written back.
  */
-void kblk_cache_login(struct kblk_disk *d, const struct kblk_welcome *w)
+void kblk_cache_login(struct kblk_disk *d, const struct kblk_news *news)
 {
+	const struct kblk_welcome *w = &news->w;
 	struct kblk_cache *cache = d->cache;
-	bool unflushed;
+	bool unflushed, stable;
 
 	guard(mutex)(&kblk_caches_lock);
 	if (w->incarnation == cache->incarnation)
 		return;
+	stable = kblk_cache_is_stable(cache, news);
 	cache->incarnation = w->incarnation;
-	if (!(le32_to_cpu(w->flags) & KBLK_WRITE_CACHE))
+	if (stable || !(le32_to_cpu(w->flags) & KBLK_WRITE_CACHE))
 		return;
 	/* a flush is counted before it clears the mark, and until it has set it again */
 	unflushed = smp_load_acquire(&cache->unflushed) ||

@@ -108,9 +108,15 @@ CONFIGFS_ATTR(kblk_, queues);
 KBLK_STORE_NUMBER(polled, 0, KBLK_QUEUES)
 KBLK_SHOW(polled, "%u")
 CONFIGFS_ATTR(kblk_, polled);
-KBLK_STORE_NUMBER(timeout, 1, 86400)
-KBLK_SHOW(timeout, "%u")
-CONFIGFS_ATTR(kblk_, timeout);
+KBLK_STORE_NUMBER(io_timeout, 1, 86400)
+KBLK_SHOW(io_timeout, "%u")
+CONFIGFS_ATTR(kblk_, io_timeout);
+KBLK_STORE_NUMBER(path_timeout, 1, 86400)
+KBLK_SHOW(path_timeout, "%u")
+CONFIGFS_ATTR(kblk_, path_timeout);
+KBLK_STORE_NUMBER(fast_fail, 0, 86400)
+KBLK_SHOW(fast_fail, "%u")
+CONFIGFS_ATTR(kblk_, fast_fail);
 
 static ssize_t kblk_enable_show(struct config_item *item, char *page)
 {
@@ -176,6 +182,7 @@ static ssize_t kblk_state_show(struct config_item *item, char *page)
 {
 	static const char * const names[] = {
 		[KBLK_DOWN]	= "connecting",
+		[KBLK_FAST]	= "connecting",
 		[KBLK_LIVE]	= "live",
 		[KBLK_FAILED]	= "failed",
 	};
@@ -211,7 +218,9 @@ static struct configfs_attribute *kblk_item_attrs[] = {
 	&kblk_attr_host,
 	&kblk_attr_queues,
 	&kblk_attr_polled,
-	&kblk_attr_timeout,
+	&kblk_attr_io_timeout,
+	&kblk_attr_path_timeout,
+	&kblk_attr_fast_fail,
 	&kblk_attr_enable,
 	&kblk_attr_state,
 	&kblk_attr_device,
@@ -252,7 +261,8 @@ static struct config_item *kblk_make_item(struct config_group *group,
 	strscpy(k->opt.provider, "sock");
 	snprintf(k->opt.host, sizeof(k->opt.host), "%016llx", kblk_host);
 	k->opt.queues = 1;
-	k->opt.timeout = 30;
+	k->opt.io_timeout = 30;
+	k->opt.path_timeout = 600;
 	config_item_init_type_name(&k->item, name, &kblk_item_type);
 	return &k->item;
 }

@@ -62,7 +62,13 @@ static u32 kblk_attempt(void)
 /* When requests begin to fail, in jiffies */
 static unsigned long kblk_end(const struct kblk_disk *d)
 {
-	return d->since + d->opt.timeout * HZ;
+	return d->since + d->opt.path_timeout * HZ;
+}
+
+/* When those that have another path do, in jiffies */
+static unsigned long kblk_fast(const struct kblk_disk *d)
+{
+	return d->since + d->opt.fast_fail * HZ;
 }
 
 /**
@@ -99,7 +105,8 @@ static int kblk_queue_cpu(const struct kblk_queue *q)
 
 static int kblk_queue_options(struct kblk_queue *q)
 {
-	size_t regions = KBLK_TAGS, segs = kblk_segs(q->disk);
+	/* of each tag, and for notes */
+	size_t regions = KBLK_TAGS + 1, segs = kblk_segs(q->disk);
 	unsigned int ms = max(kblk_left_ms(q->disk), 1u);
 	int err;
 
@@ -230,7 +237,7 @@ int kblk_connect(struct kblk_disk *d)
 	WRITE_ONCE(d->lost, false);
 	d->attempt = kblk_attempt();
 	d->deadline = jiffies + msecs_to_jiffies(KBLK_CONNECT_MS);
-	if (d->state == KBLK_DOWN && time_after(d->deadline, kblk_end(d)))
+	if (d->state < KBLK_LIVE && time_after(d->deadline, kblk_end(d)))
 		d->deadline = kblk_end(d);
 	/* before there is a disk, the provider's module may be loaded */
 	err = kblk_getinfo(d->net, d->opt.provider, d->opt.addr, d->opt.port, 0,
@@ -306,13 +313,20 @@ void kblk_lost(struct kblk_disk *d)
 		mod_delayed_work(kblk_wq, &d->recover, 0);
 }
 
+/* On return queue_rq() does not run. */
+static void kblk_quiesce(struct kblk_disk *d)
+{
+	if (!d->quiesced)
+		blk_mq_quiesce_tagset(&d->set);
+	d->quiesced = true;
+}
+
 static void kblk_down(struct kblk_disk *d)
 {
 	unsigned int i;
 
 	WRITE_ONCE(d->state, KBLK_DOWN);
-	blk_mq_quiesce_tagset(&d->set);
-	d->quiesced = true;
+	kblk_quiesce(d);
 	/* kblk_poll() may be called although no request is sent */
 	if (d->nr_polled)
 		synchronize_rcu();
@@ -323,6 +337,12 @@ static void kblk_down(struct kblk_disk *d)
 	}
 	blk_mq_tagset_busy_iter(&d->set, kblk_requeue, d);
 	blk_mq_tagset_wait_completed_request(&d->set);
+	for (i = 0; i < d->nr_queues; i++) {
+		__le64 stable = d->queues[i]->notes.stable;
+
+		if (stable && stable == d->welcome.incarnation)
+			kblk_cache_stable(d);
+	}
 	kblk_disconnect(d);
 	/*
 	 * A target that connects and does not answer twice in a row is as good as
@@ -333,7 +353,8 @@ static void kblk_down(struct kblk_disk *d)
 		if (!d->timed_out)
 			d->since = jiffies;
 		else if (d->answered || !d->silent)
-			d->since = jiffies - d->set.timeout;
+			d->since = jiffies - min(d->set.timeout,
+						 d->opt.path_timeout * HZ / 2);
 		d->backoff = 1;
 	}
 	d->backoff = max(d->backoff, 1U);
@@ -388,25 +409,36 @@ static void kblk_recover_noio(struct kblk_disk *d)
 		err = kblk_connect(d);
 	if (!err) {
 		pr_info("kofi_blk: %s: connected again\n", d->gd->disk_name);
+		/* requests that it leaves on the block layer's list are kicked below */
+		kblk_quiesce(d);
 		kblk_live(d);
 		kblk_go(d);
 		/* tells user space, which may wait for memory and so for this */
 		kblk_disk_resize(d);
 		return;
 	}
-	if (d->state == KBLK_DOWN && kblk_late(d)) {
+	if (d->state < KBLK_LIVE && kblk_late(d)) {
 		if (!d->removing)
 			pr_err("kofi_blk: %s: no connection for %u s, requests fail\n",
-			       d->gd->disk_name, d->opt.timeout);
+			       d->gd->disk_name, d->opt.path_timeout);
+		kblk_quiesce(d);
 		WRITE_ONCE(d->state, KBLK_FAILED);
+		kblk_go(d);
+	} else if (d->state == KBLK_DOWN && d->opt.fast_fail &&
+		   time_after_eq(jiffies, kblk_fast(d))) {
+		pr_warn("kofi_blk: %s: no connection for %u s, requests with another path fail\n",
+			d->gd->disk_name, d->opt.fast_fail);
+		WRITE_ONCE(d->state, KBLK_FAST);
 		kblk_go(d);
 	}
 	if (READ_ONCE(d->removing))
 		return;
 	delay = d->backoff * (err == -EBUSY ? HZ / 8 : HZ);
 	d->backoff = min(2 * d->backoff, KBLK_BACKOFF);
-	if (d->state == KBLK_DOWN)
+	if (d->state < KBLK_LIVE)
 		delay = clamp_t(long, kblk_end(d) - jiffies, 0, delay);
+	if (d->state == KBLK_DOWN && d->opt.fast_fail)
+		delay = clamp_t(long, kblk_fast(d) - jiffies, 0, delay);
 	queue_delayed_work(kblk_wq, &d->recover, delay);
 }
 

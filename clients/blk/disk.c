@@ -181,8 +181,7 @@ static int kblk_disk_set(struct kblk_disk *d)
 	d->set.numa_node = NUMA_NO_NODE;
 	d->set.cmd_size = sizeof(struct kblk_rq);
 	d->set.driver_data = d;
-	/* twice without an answer, and the path is gone */
-	d->set.timeout = max(d->opt.timeout * HZ / 2, 1u * HZ);
+	d->set.timeout = d->opt.io_timeout * HZ;
 	err = blk_mq_alloc_tag_set(&d->set);
 	if (err)
 		return err;
@@ -222,6 +221,7 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 {
 	unsigned int queues, polled, ms = 100;
 	struct kblk_disk *d;
+	unsigned long end;
 	int err;
 
 	/* of either kind not more than there are CPUs */
@@ -244,7 +244,8 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 	if (!err)
 		err = kblk_connect(d);
 	/* what the target does for an earlier mapping has to end */
-	for (; err == -EBUSY && !kblk_late(d); ms = min(2 * ms, 1000u)) {
+	end = jiffies + min(opt->io_timeout, opt->path_timeout) * HZ;
+	for (; err == -EBUSY && time_before(jiffies, end); ms = min(2 * ms, 1000u)) {
 		if (msleep_interruptible(ms))
 			break;
 		err = kblk_connect(d);

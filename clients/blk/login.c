@@ -149,8 +149,9 @@ static bool kblk_welcome_valid(const struct kblk_welcome *w)
  * The first one says what the disk is like. Later ones have to be the same
  * volume, with the limits that the block layer has been told.
  */
-static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
+static int kblk_welcomed(struct kblk_disk *d, const struct kblk_news *news)
 {
+	const struct kblk_welcome *w = &news->w;
 	struct kblk_welcome now = *w;
 	int err;
 
@@ -160,7 +161,7 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
 		d->welcome = *w;
 		err = kblk_cache_get(d);
 		if (!err)
-			kblk_cache_login(d, w);
+			kblk_cache_login(d, news);
 		d->known = !err;
 		return err;
 	}
@@ -179,8 +180,9 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_welcome *w)
 		return -ESTALE;
 	}
 	/* what the target had not put on stable storage may be gone */
-	kblk_cache_login(d, w);
+	kblk_cache_login(d, news);
 	d->welcome.sectors = w->sectors;
+	d->welcome.incarnation = w->incarnation;
 	return 0;
 }
 
@@ -239,8 +241,35 @@ static int kblk_exchange(struct kblk_queue *q)
 	return l->err;
 }
 
+/* Without a region for them there are no notes. Closing the endpoint ends it. */
+static bool kblk_notes_open(struct kblk_queue *q, struct kblk_memory *m)
+{
+	const struct kvec kv = {
+		.iov_base = &q->notes, .iov_len = sizeof(q->notes),
+	};
+	const struct fi_msg vec = { .msg_iov = &kv, .iov_count = 1 };
+	struct fid_mr *mr = kofi_mr_get(q->ep);
+
+	memset(&q->notes, 0, sizeof(q->notes));
+	q->beat = 0;
+	if (!mr)
+		return false;
+	if (kofi_mr_map(mr, &vec, FI_REMOTE_WRITE, 0)) {
+		kofi_mr_put(mr);
+		return false;
+	}
+	*m = (struct kblk_memory) {
+		.addr = cpu_to_le64(kofi_mr_base(mr)),
+		.key = cpu_to_le64(fi_mr_key(mr)),
+		.len = cpu_to_le32(sizeof(q->notes)),
+	};
+	return true;
+}
+
 static void kblk_request(struct kblk_queue *q)
 {
+	struct kblk_memory notes;
+
 	struct kblk_login_head *head = (void *)q->login->request;
 	const struct kblk_disk *d = q->disk;
 	struct kblk_session s = {
@@ -259,20 +288,26 @@ static void kblk_request(struct kblk_queue *q)
 	if (d->known)
 		kblk_add_field(head, KBLK_FIELD_UUID | KBLK_FIELD_MUST,
 			       d->welcome.uuid, sizeof(d->welcome.uuid));
+	if (kblk_notes_open(q, &notes))
+		kblk_add_field(head, KBLK_FIELD_NOTES, &notes, sizeof(notes));
 }
 
 static int kblk_take_welcome(struct kblk_disk *d, const struct kblk_login *l)
 {
 	static const struct kblk_rule rules[] = {
 		{ KBLK_FIELD_WELCOME, sizeof(struct kblk_welcome),
-		  sizeof(struct kblk_welcome), .grows = true },
+		  sizeof(struct kblk_welcome), .grows = true,
+		  .at = offsetof(struct kblk_news, w) },
+		{ KBLK_FIELD_STABLE, 0, sizeof_field(struct kblk_news, stable),
+		  .grows = true, .optional = true,
+		  .at = offsetof(struct kblk_news, stable) },
 	};
-	struct kblk_welcome w = {};
+	struct kblk_news news = {};
 	int err;
 
 	err = kblk_read_fields((void *)l->answer, l->len, rules,
-			       ARRAY_SIZE(rules), &w);
-	return err ?: kblk_welcomed(d, &w);
+			       ARRAY_SIZE(rules), &news);
+	return err ?: kblk_welcomed(d, &news);
 }
 
 static int kblk_take_refusal(struct kblk_disk *d, const struct kblk_login *l)

@@ -116,8 +116,8 @@ static_assert(sizeof(struct kblk_refusal) == 12);
 #define KBLK_HOST_LEN		63
 
 enum kblk_login_type {
-	KBLK_LOGIN_REQUEST = 1,	/* of the client: SESSION, VOLUME, HOST, UUID */
-	KBLK_LOGIN_WELCOME,	/* of the target, the last one: WELCOME */
+	KBLK_LOGIN_REQUEST = 1,	/* of the client: SESSION, VOLUME, HOST, UUID, NOTES */
+	KBLK_LOGIN_WELCOME,	/* of the target, the last one: WELCOME, STABLE */
 	KBLK_LOGIN_REFUSED,	/* of the target, the last one: REASON */
 };
 
@@ -145,6 +145,8 @@ enum kblk_field_id {
 	KBLK_FIELD_UUID,	/* 16 bytes: only the volume of this UUID; may be missing */
 	KBLK_FIELD_WELCOME,	/* struct kblk_welcome */
 	KBLK_FIELD_REASON,	/* enum kblk_reason, 2 bytes */
+	KBLK_FIELD_NOTES,	/* struct kblk_memory, for struct kblk_notes; may be missing */
+	KBLK_FIELD_STABLE,	/* earlier incarnations of which all is stable, 8 bytes each */
 };
 
 /**
@@ -180,6 +182,44 @@ struct kblk_session {
 
 static_assert(sizeof(struct kblk_session) == 16);
 
+#define KBLK_STABLE	8	/* earlier incarnations in a welcome at most */
+
+/**
+ * struct kblk_memory - memory of the client that the target may write at any time
+ * @addr: remote address
+ * @key: key of the memory, which lasts as long as the connection
+ * @len: bytes; the target writes that many of the structure that it knows at most
+ * @reserved: ignored
+ */
+struct kblk_memory {
+	__le64	addr;
+	__le64	key;
+	__le32	len;
+	__le32	reserved;
+};
+
+static_assert(sizeof(struct kblk_memory) == 24);
+
+/**
+ * struct kblk_notes - notes of the target, unasked
+ * @beat: grows with each write of this structure
+ * @tags: a bit for each tag of a command that the target works on
+ * @stable: 0, or, as the last note, the incarnation of which all that has been written
+ *	is on stable storage; the target starts no command then
+ * @reserved: 0
+ *
+ * A note needs no receive, so it reaches a client that does not look at its queue, and
+ * a target that waits for its device can write it.
+ */
+struct kblk_notes {
+	__le64	beat;
+	__le64	tags;
+	__le64	stable;
+	__le64	reserved;
+};
+
+static_assert(sizeof(struct kblk_notes) == 32);
+
 /* flags of a welcome; a client does not map a volume with others */
 #define KBLK_READ_ONLY		BIT(0)
 #define KBLK_ROTATIONAL		BIT(1)
@@ -191,8 +231,9 @@ static_assert(sizeof(struct kblk_session) == 16);
  * @flags: KBLK_READ_ONLY, ...
  * @io_opt: bytes the volume's device likes best; 0: none
  * @sectors: size of the volume, in units of 512 bytes as everywhere here
- * @incarnation: changes when unflushed writes may have been lost; a flush that would
- *	report such a loss ends the connection instead
+ * @incarnation: another one each time that the volume is enabled, and when a flush has
+ *	failed, which closes the connection instead of being answered. Unflushed
+ *	writes under an earlier one may be lost, unless KBLK_FIELD_STABLE has it
  * @uuid: UUID of the volume
  * @block: log2 of bytes; sectors and lengths of commands are multiples of it
  * @phys: log2 of the bytes the device writes at a time

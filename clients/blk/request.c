@@ -102,7 +102,7 @@ static void kblk_answer(struct kblk_rq *r, blk_status_t sts)
 /* Has it been sent for so long that it is not to be sent again? */
 static bool kblk_rq_is_late(const struct kblk_disk *d, const struct kblk_rq *r)
 {
-	return time_after(jiffies, r->first + KBLK_ROUNDS * d->set.timeout);
+	return time_after(jiffies, r->first + 2 * d->opt.path_timeout * HZ);
 }
 
 /**
@@ -416,12 +416,20 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	struct kblk_disk *d = q->disk;
 	struct request *rq = bd->rq;
 	struct kblk_rq *r = blk_mq_rq_to_pdu(rq), *held;
+	enum kblk_state state;
 	unsigned int segs = 0;
 	int err;
 
 	/* pairs with the release in kblk_live() */
-	if (smp_load_acquire(&d->state) == KBLK_FAILED)
+	state = smp_load_acquire(&d->state);
+	if (state == KBLK_FAILED ||
+	    (state == KBLK_FAST && blk_noretry_request(rq)))
 		return BLK_STS_TRANSPORT;
+	if (state == KBLK_FAST) {
+		/* until kblk_go() */
+		blk_mq_requeue_request(rq, false);
+		return BLK_STS_OK;
+	}
 	if (kblk_command(rq, &r->cmd))
 		return BLK_STS_NOTSUPP;
 	/* the error is the volume's, so multipath does not try another path */
@@ -490,10 +498,27 @@ static int kblk_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob)
 	return ret;
 }
 
+/* Has the target said since the last look that it works on the command? */
+static bool kblk_in_progress(const struct kblk_rq *r)
+{
+	struct kblk_queue *q = r->queue;
+	__le64 beat = READ_ONCE(q->notes.beat);
+
+	if (beat != q->beat) {
+		q->beat = beat;
+		q->beat_at = jiffies;
+	}
+	return beat && READ_ONCE(q->disk->state) == KBLK_LIVE &&
+	       !READ_ONCE(q->disk->removing) &&
+	       time_before(jiffies, q->beat_at + q->disk->set.timeout) &&
+	       le64_to_cpu(READ_ONCE(q->notes.tags)) &
+	       BIT_ULL(le16_to_cpu(r->cmd.tag));
+}
+
 /*
- * A target that does not answer is one that is lost. The request stays where it
- * is until the connection has ended, and is then sent again. Who sent it may just
- * not have polled: its answer is looked for first.
+ * A target that neither answers nor says that it is still working is lost. The request
+ * stays where it is until the connection has been closed, and is then sent again. A
+ * program that polls may just not have done so: the answer is looked for first.
  */
 static enum blk_eh_timer_return kblk_timeout(struct request *rq)
 {
@@ -508,6 +533,12 @@ static enum blk_eh_timer_return kblk_timeout(struct request *rq)
 	if (r->queue->polled && atomic_read(&r->answered) &&
 	    !kblk_rq_is_late(d, r))
 		return BLK_EH_RESET_TIMER;
+	if (kblk_in_progress(r)) {
+		pr_info_ratelimited("kofi_blk: %s: the target is still working: command %u, sector %llu, %u bytes\n",
+				    d->gd->disk_name, r->cmd.op,
+				    (u64)blk_rq_pos(rq), blk_rq_bytes(rq));
+		return BLK_EH_RESET_TIMER;
+	}
 	pr_warn_ratelimited("kofi_blk: %s: no answer for %u s: command %u, sector %llu, %u bytes\n",
 			    d->gd->disk_name, d->set.timeout / HZ, r->cmd.op,
 			    (u64)blk_rq_pos(rq), blk_rq_bytes(rq));

@@ -7,6 +7,7 @@
  * tlogin.c	who may have one, and for which volume
  * tio.c	commands of a connection
  * tfile.c	what is particular to volumes that are regular files
+ * tnotes.c	notes to clients, unasked
  *
  * A volume is a block device or a file with a name, a port an address to listen
  * at. Each volume can be reached through each port.
@@ -20,6 +21,7 @@
 #include <linux/configfs.h>
 #include <linux/errseq.h>
 #include <linux/mutex.h>
+#include <linux/percpu-refcount.h>
 #include <linux/socket.h>
 #include <linux/uuid.h>
 #include <linux/wait.h>
@@ -32,6 +34,7 @@
 #define KBLKT_CONNS_MAX	65536
 #define KBLKT_RX_ORDER	get_order(2 * KBLK_INLINE)	/* pages of a command's receive */
 #define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
+#define KBLKT_TELL	(5 * HZ)	/* until clients know that all is stable */
 #define KBLKT_WATCH	(HZ / 2)	/* between two looks at connections */
 #define KBLKT_LONG	24	/* log2 of bytes: more would be answered too late */
 
@@ -62,6 +65,8 @@ struct kblkt_net {
  * @name: of @item, which forgets it before it is released
  * @path: of the device or file
  * @read_only: no writes
+ * @direct: of a file: do without the page cache where that is possible
+ * @uncached: it does without it, as a device always does
  * @uuid: what it is known by
  * @nr_allow: of @allow; 0: clients of any address may map it, as at first
  * @allow: which may
@@ -71,10 +76,14 @@ struct kblkt_net {
  * @node: of all that are enabled, by kblkt_lock
  * @conns: how many connections have it, by kblkt_lock
  * @idle: woken when @conns is 0
+ * @served: commands that the device or file works on; dead while the volume is disabled
+ * @quiet: @served is 0
+ * @told: a client has got its last note
  * @lock: for @flushes, @since and @incarnation
  * @flushes: those that wait
  * @since: of a file: errors of writing back are known up to here
- * @incarnation: see kblkt_incarnation
+ * @incarnation: a random number, another one each time that the volume is enabled,
+ *	and when a flush has failed
  * @flush: does what waits in @flushes, all at once
  * @welcome: what the client is told
  * @reads: commands
@@ -88,6 +97,8 @@ struct kblkt_volume {
 	char			name[KBLK_NAME_LEN + 1];
 	char			path[256];
 	bool			read_only;
+	bool			direct;
+	bool			uncached;
 	uuid_t			uuid;
 	unsigned int		nr_allow;
 	struct kblkt_net	allow[KBLKT_ALLOW];
@@ -97,6 +108,9 @@ struct kblkt_volume {
 	struct list_head	node;
 	unsigned int		conns;
 	wait_queue_head_t	idle;
+	struct percpu_ref	served;
+	struct completion	quiet;
+	struct completion	told;
 	spinlock_t		lock;		/* for the next three */
 	struct list_head	flushes;
 	errseq_t		since;
@@ -205,6 +219,34 @@ struct kblkt_io {
 	struct bio_vec		bv[1 << (KBLK_BYTES - PAGE_SHIFT)];
 };
 
+enum kblkt_told {
+	KBLKT_UNTOLD,
+	KBLKT_TELLS,
+	KBLKT_TOLD,
+};
+
+/**
+ * struct kblkt_notes - notes to a client, unasked
+ * @at: the client's memory; no bytes if it has none
+ * @cqe: completes the write of @last
+ * @last: the last note
+ * @told: enum kblkt_told: state of @last; by kblkt_lock until it is written
+ * @beat: notes so far
+ * @tags: commands that were there at the last look
+ * @turns: odd while the connection's work item waits in the block layer
+ * @turn: @turns at the last look
+ */
+struct kblkt_notes {
+	struct kblk_memory	at;
+	struct kofi_cqe		cqe;
+	struct kblk_notes	last;
+	enum kblkt_told		told;
+	u64			beat;
+	u64			tags;
+	unsigned int		turns;
+	unsigned int		turn;
+};
+
 /**
  * struct kblkt_conn - a connection
  * @node: of all, by kblkt_lock
@@ -216,6 +258,7 @@ struct kblkt_io {
  * @host: name of the client's machine, as it says; may be empty
  * @features: KBLK_FEATURE_CQ_DATA, ...: features of this connection
  * @began: when it was accepted, in jiffies
+ * @notes: notes to the client, unasked
  * @peer: the client's address, for the log
  * @dead: it ends; not 0 once its work has been queued
  * @end: the work that closes it
@@ -248,6 +291,7 @@ struct kblkt_conn {
 	char			host[KBLK_HOST_LEN + 1];
 	u32			features;
 	unsigned long		began;
+	struct kblkt_notes	notes;
 	struct sockaddr_storage	peer;
 	atomic_t		dead;
 	struct work_struct	end;
@@ -276,6 +320,13 @@ u64 kblkt_sectors(const struct kblkt_volume *v);
 u64 kblkt_flushed(struct kblkt_volume *v, int err);
 void kblkt_volume_flush(struct kblkt_volume *v);
 
+/* tnotes.c */
+void kblkt_note_progress(struct kblkt_conn *c);
+void kblkt_note_stable(struct kblkt_volume *v, u64 incarnation);
+unsigned int kblkt_stable_get(const uuid_t *uuid, __le64 *list);
+void kblkt_stable_free(void);
+void kblkt_stable_set(const uuid_t *uuid, const __le64 *list, unsigned int nr);
+
 /* tio.c */
 int kblkt_io_alloc(struct kblkt_conn *c);
 void kblkt_io_free(struct kblkt_conn *c);
@@ -300,6 +351,7 @@ extern struct list_head kblkt_conns;
 extern struct list_head kblkt_volumes;
 extern struct workqueue_struct *kblkt_wq;
 void kblkt_lost(struct kblkt_conn *c);
+void kblkt_watch_stop(void);
 int kblkt_listen(struct kblkt_port *p);
 void kblkt_unlisten(struct kblkt_port *p);
 void kblkt_evict(struct kblkt_volume *v);

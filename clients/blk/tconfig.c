@@ -80,6 +80,74 @@ static ssize_t kblkt_volume_uuid_store(struct config_item *item,
 }
 CONFIGFS_ATTR(kblkt_volume_, uuid);
 
+static ssize_t kblkt_volume_direct_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", kblkt_volume(item)->direct);
+}
+
+static ssize_t kblkt_volume_direct_store(struct config_item *item,
+					 const char *page, size_t len)
+{
+	struct kblkt_volume *v = kblkt_volume(item);
+	ssize_t ret = -EBUSY;
+
+	mutex_lock(&v->config);
+	if (!v->file)
+		ret = kstrtobool(page, &v->direct) ?: len;
+	mutex_unlock(&v->config);
+	return ret;
+}
+CONFIGFS_ATTR(kblkt_volume_, direct);
+
+static ssize_t kblkt_volume_stable_show(struct config_item *item, char *page)
+{
+	struct kblkt_volume *v = kblkt_volume(item);
+	__le64 list[KBLK_STABLE];
+	unsigned int nr, i;
+	ssize_t len = 0;
+
+	nr = kblkt_stable_get(&v->uuid, list);
+	for (i = 0; i < nr; i++)
+		len += sysfs_emit_at(page, len, "%016llx\n",
+				     le64_to_cpu(list[i]));
+	return len;
+}
+
+/* All of them at a time, as they are shown; or "none" */
+static ssize_t kblkt_volume_stable_store(struct config_item *item,
+					 const char *page, size_t len)
+{
+	struct kblkt_volume *v = kblkt_volume(item);
+	char *text = kstrndup(page, len, GFP_KERNEL);
+	__le64 list[KBLK_STABLE];
+	unsigned int nr = 0;
+	char *at, *word;
+	int err = 0;
+	u64 value;
+
+	if (!text)
+		return -ENOMEM;
+	at = strim(text);
+	if (!strcmp(at, "none"))
+		at = NULL;
+	while (!err && (word = strsep(&at, ",\n"))) {
+		err = nr == KBLK_STABLE ? -ENOSPC : kstrtou64(word, 16, &value);
+		if (!err && !value)
+			err = -EINVAL;
+		if (!err)
+			list[nr++] = cpu_to_le64(value);
+	}
+	mutex_lock(&v->config);
+	if (v->file)
+		err = -EBUSY;
+	else if (!err)
+		kblkt_stable_set(&v->uuid, list, nr);
+	mutex_unlock(&v->config);
+	kfree(text);
+	return err ?: len;
+}
+CONFIGFS_ATTR(kblkt_volume_, stable);
+
 static unsigned int kblkt_bits(const struct sockaddr_storage *addr)
 {
 	return addr->ss_family == AF_INET6 ? 128 : 32;
@@ -166,8 +234,9 @@ static ssize_t kblkt_volume_stat_show(struct config_item *item, char *page)
 	struct kblkt_volume *v = kblkt_volume(item);
 
 	return sysfs_emit(page,
-			  "connections %u\nreads %lld\nwrites %lld\nothers %lld\nerrors %lld\n",
-			  READ_ONCE(v->conns), atomic64_read(&v->reads),
+			  "connections %u\ndirect %d\nreads %lld\nwrites %lld\nothers %lld\nerrors %lld\n",
+			  READ_ONCE(v->conns), READ_ONCE(v->uncached),
+			  atomic64_read(&v->reads),
 			  atomic64_read(&v->writes), atomic64_read(&v->others),
 			  atomic64_read(&v->errors));
 }
@@ -185,13 +254,21 @@ static u8 kblkt_log2(u64 bytes, u8 max)
 }
 
 /*
- * What has been written and not flushed is lost when this machine goes down. It
- * cannot while the volume is enabled, and disabling flushes. So another number
- * for each load of the module says it. A volume gets another one when it could not
- * be flushed: that is about the writes of all clients, but a device or file says
- * it once, and perhaps to one that has written nothing.
+ * Unflushed writes are lost when this machine goes down. So a
+ * volume has another incarnation each time that it is enabled; tnotes.c keeps those
+ * that have been flushed since. It gets another one when it could not be flushed,
+ * too: that is about the writes of all clients, but a device or file says it once,
+ * and perhaps to one that has written nothing.
  */
-static atomic64_t kblkt_incarnation;
+static u64 kblkt_random(void)
+{
+	u64 ret;
+
+	do
+		ret = get_random_u64();
+	while (!ret);
+	return ret;
+}
 
 /**
  * kblkt_flushed - take down how a flush has ended
@@ -213,7 +290,7 @@ u64 kblkt_flushed(struct kblkt_volume *v, int err)
 		err = errseq_check_and_advance(&v->file->f_mapping->wb_err,
 					       &v->since) ?: err;
 	if (err)
-		v->incarnation = atomic64_inc_return(&kblkt_incarnation);
+		v->incarnation = kblkt_random();
 	incarnation = v->incarnation;
 	spin_unlock_irqrestore(&v->lock, flags);
 	if (err)
@@ -305,12 +382,18 @@ static void kblkt_volume_close(struct kblkt_volume *v)
 	if (v->wq)
 		destroy_workqueue(v->wq);
 	v->wq = NULL;
+	percpu_ref_exit(&v->served);
 	if (v->bdev)
 		bdev_fput(v->file);
 	else
 		fput(v->file);
 	v->bdev = NULL;
 	WRITE_ONCE(v->file, NULL);
+}
+
+static void kblkt_volume_quiet(struct percpu_ref *ref)
+{
+	complete(&container_of(ref, struct kblkt_volume, served)->quiet);
 }
 
 static int kblkt_volume_enable(struct kblkt_volume *v)
@@ -328,6 +411,7 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	WRITE_ONCE(v->file, file);
+	WRITE_ONCE(v->uncached, v->bdev || file->f_flags & O_DIRECT);
 	v->since = filemap_sample_wb_err(file->f_mapping);
 	/* clients know neither zones nor larger blocks */
 	if (v->bdev && (bdev_is_zoned(v->bdev) ||
@@ -338,10 +422,13 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 	/* one of its own, as commands may wait for it for long */
 	v->wq = alloc_workqueue("kofi_blkt_volume", WQ_MEM_RECLAIM | WQ_UNBOUND,
 				0);
-	if (!v->wq) {
+	if (!v->wq || percpu_ref_init(&v->served, kblkt_volume_quiet, 0,
+				      GFP_KERNEL)) {
 		kblkt_volume_close(v);
 		return -ENOMEM;
 	}
+	reinit_completion(&v->quiet);
+	v->incarnation = kblkt_random();
 	kblkt_volume_describe(v);
 	mutex_lock(&kblkt_lock);
 	list_add_tail(&v->node, &kblkt_volumes);
@@ -349,13 +436,21 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 	return 0;
 }
 
+/* No new client, no new command, a flush of all that has been answered, a last note */
 static void kblkt_volume_disable(struct kblkt_volume *v)
 {
+	u64 incarnation;
+
 	mutex_lock(&kblkt_lock);
 	list_del(&v->node);
 	mutex_unlock(&kblkt_lock);
-	kblkt_evict(v);
+	percpu_ref_kill(&v->served);
+	wait_for_completion(&v->quiet);
+	incarnation = kblkt_flushed(v, 0);
 	kblkt_volume_flush(v);
+	if (kblkt_flushed(v, 0) == incarnation)
+		kblkt_note_stable(v, incarnation);
+	kblkt_evict(v);
 	kblkt_volume_close(v);
 }
 
@@ -407,7 +502,9 @@ CONFIGFS_ATTR_WO(kblkt_volume_, resize);
 static struct configfs_attribute *kblkt_volume_attrs[] = {
 	&kblkt_volume_attr_path,
 	&kblkt_volume_attr_readonly,
+	&kblkt_volume_attr_direct,
 	&kblkt_volume_attr_uuid,
+	&kblkt_volume_attr_stable,
 	&kblkt_volume_attr_allow,
 	&kblkt_volume_attr_stat,
 	&kblkt_volume_attr_enable,
@@ -450,7 +547,9 @@ static struct config_item *kblkt_make_volume(struct config_group *group,
 	INIT_LIST_HEAD(&v->flushes);
 	INIT_WORK(&v->flush, kblkt_flush_work);
 	memcpy(v->name, name, strlen(name));
-	v->incarnation = atomic64_read(&kblkt_incarnation);
+	v->direct = true;
+	init_completion(&v->quiet);
+	init_completion(&v->told);
 	uuid_gen(&v->uuid);
 	config_item_init_type_name(&v->item, name, &kblkt_volume_type);
 	return &v->item;
@@ -602,7 +701,6 @@ static int __init kblkt_init(void)
 {
 	int err;
 
-	atomic64_set(&kblkt_incarnation, get_random_u64());
 	kblkt_wq = alloc_workqueue("kofi_blkt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!kblkt_wq)
 		return -ENOMEM;
@@ -625,7 +723,9 @@ static int __init kblkt_init(void)
 static void __exit kblkt_exit(void)
 {
 	configfs_unregister_subsystem(&kblkt_subsystem);
+	kblkt_watch_stop();
 	destroy_workqueue(kblkt_wq);
+	kblkt_stable_free();
 	/* ends of bios have told that they are over, and may not have returned */
 	synchronize_rcu_tasks();
 }

@@ -93,15 +93,21 @@ void kblkt_lost(struct kblkt_conn *c)
 		queue_work(kblkt_wq, &c->end);
 }
 
-/* Connections without a login hold a place, so they end soon. */
+/* Connections without a login hold a place, so they are closed soon. Others get notes. */
 static void kblkt_watch_work(struct work_struct *work)
 {
 	struct kblkt_conn *c;
 
 	mutex_lock(&kblkt_lock);
 	list_for_each_entry(c, &kblkt_conns, node) {
-		if (c->phase == KBLKT_SERVES || atomic_read(&c->dead) ||
-		    !time_after(jiffies, c->began +
+		/* with the lock held, its end waits for this */
+		if (atomic_read(&c->dead))
+			continue;
+		if (READ_ONCE(c->phase) == KBLKT_SERVES) {
+			kblkt_note_progress(c);
+			continue;
+		}
+		if (!time_after(jiffies, c->began +
 				msecs_to_jiffies(KBLK_LOGIN_MS)))
 			continue;
 		pr_warn_ratelimited("kofi_blkt: %pISc has not logged in, connection ended\n",
@@ -114,6 +120,16 @@ static void kblkt_watch_work(struct work_struct *work)
 }
 
 static DECLARE_DELAYED_WORK(kblkt_watch, kblkt_watch_work);
+
+/**
+ * kblkt_watch_stop - stop looking at connections
+ *
+ * Context: process, may sleep; there are none.
+ */
+void kblkt_watch_stop(void)
+{
+	cancel_delayed_work_sync(&kblkt_watch);
+}
 
 /* The last one is counted and woken for with kblkt_lock held. */
 static void kblkt_wait(wait_queue_head_t *idle, const unsigned int *conns)

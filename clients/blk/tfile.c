@@ -2,9 +2,10 @@
 /*
  * Volumes that are regular files.
  *
- * What a bio does for a device, a work item does for a file, through the page
- * cache: it sleeps as long as it takes, and ends the command as the end of a bio
- * does.
+ * A device has bios, a file has work items: one sleeps as long as it takes, and completes
+ * the command as a bio does. It does without the page cache where the file system can:
+ * writes of clients would fill the target's memory, and a flush would take as long as
+ * writing all of them back.
  * A read behind the end of a file that has shrunk is an error.
  */
 #include <linux/cred.h>
@@ -16,6 +17,24 @@
 #include <linux/uio.h>
 
 #include "target.h"
+
+static struct file *kblkt_file_try(const struct path *path, int flags)
+{
+	struct file *file = dentry_open(path, flags, current_cred());
+	struct kstat stat;
+
+	if (IS_ERR(file) || !(flags & O_DIRECT))
+		return file;
+	/* the volume has blocks of a sector, and its data may begin at any sector */
+	if (vfs_getattr(path, &stat, STATX_DIOALIGN, 0) ||
+	    !(stat.result_mask & STATX_DIOALIGN) ||
+	    !stat.dio_offset_align || stat.dio_offset_align > SECTOR_SIZE ||
+	    stat.dio_mem_align > SECTOR_SIZE) {
+		fput(file);
+		return ERR_PTR(-EINVAL);
+	}
+	return file;
+}
 
 /**
  * kblkt_file_open - open the file of a volume
@@ -34,8 +53,13 @@ struct file *kblkt_file_open(const struct kblkt_volume *v)
 	if (err)
 		return ERR_PTR(err);
 	/* to open something else may have effects, or wait for another end */
-	file = d_is_reg(path.dentry) ?
-	       dentry_open(&path, flags, current_cred()) : ERR_PTR(-EINVAL);
+	file = ERR_PTR(-EINVAL);
+	if (d_is_reg(path.dentry)) {
+		if (v->direct)
+			file = kblkt_file_try(&path, flags | O_DIRECT);
+		if (file == ERR_PTR(-EINVAL))
+			file = kblkt_file_try(&path, flags);
+	}
 	path_put(&path);
 	return file;
 }

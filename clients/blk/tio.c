@@ -287,6 +287,7 @@ void kblkt_io_done(struct kblkt_io *io, blk_status_t sts)
 	} else {
 		kblkt_finish(io, kblkt_status(sts));
 	}
+	percpu_ref_put(&v->served);
 	kblkt_bios_put(c);
 }
 
@@ -367,6 +368,9 @@ static void kblkt_submit(struct kblkt_io *io)
 	struct kblkt_conn *c = io->conn;
 	struct bio *bio = &io->bio;
 
+	/* the volume is being disabled: the connection ends before there is an answer */
+	if (!percpu_ref_tryget_live(&c->volume->served))
+		return;
 	refcount_inc(&c->bios);
 	/* the client reports the command as failed, or sends it again */
 	if (atomic_read(&c->dead)) {
@@ -388,7 +392,10 @@ static void kblkt_submit(struct kblkt_io *io)
 	bio->bi_iter.bi_size = io->len;
 	bio->bi_vcnt = io->rx ? 1 : io->pages;
 	bio->bi_end_io = kblkt_bio_done;
+	/* which may wait for the device; see kblkt_note_progress() */
+	WRITE_ONCE(c->notes.turns, c->notes.turns + 1);
 	submit_bio(bio);
+	WRITE_ONCE(c->notes.turns, c->notes.turns + 1);
 }
 
 /* ---------------------------------------------------------------- completions */

@@ -48,6 +48,7 @@ struct kblkt_wants {
 	char			volume[KBLK_NAME_LEN];
 	char			host[KBLK_HOST_LEN + 1];
 	u8			uuid[16];
+	struct kblk_memory	notes;
 };
 
 /* --------------------------------------------------------------------- who may */
@@ -168,6 +169,8 @@ static void kblkt_welcome(struct kblkt_login *l)
 	struct kblk_login_head *head = (void *)l->answer;
 	struct kblkt_conn *c = l->conn;
 	struct kblk_welcome w = c->volume->welcome;
+	__le64 stable[KBLK_STABLE];
+	unsigned int nr;
 
 	c->incarnation = kblkt_flushed(c->volume, 0);
 	w.incarnation = cpu_to_le64(c->incarnation);
@@ -177,6 +180,8 @@ static void kblkt_welcome(struct kblkt_login *l)
 	kblk_message(head, KBLK_LOGIN_WELCOME);
 	kblk_add_field(head, KBLK_FIELD_WELCOME | KBLK_FIELD_MUST, &w,
 		       sizeof(w));
+	nr = kblkt_stable_get(&c->volume->uuid, stable);
+	kblk_add_field(head, KBLK_FIELD_STABLE, stable, nr * sizeof(*stable));
 }
 
 /* 0, or why not */
@@ -192,6 +197,9 @@ static enum kblk_reason kblkt_login_request(struct kblkt_login *l, size_t len)
 		  .at = offsetof(struct kblkt_wants, host) },
 		{ KBLK_FIELD_UUID, 16, 16, .optional = true,
 		  .at = offsetof(struct kblkt_wants, uuid) },
+		{ KBLK_FIELD_NOTES, sizeof(struct kblk_memory),
+		  sizeof(struct kblk_memory), .grows = true, .optional = true,
+		  .at = offsetof(struct kblkt_wants, notes) },
 	};
 	struct kblkt_conn *c = l->conn;
 	struct kblkt_wants wants = {};
@@ -215,8 +223,9 @@ static enum kblk_reason kblkt_login_request(struct kblkt_login *l, size_t len)
 				   &c->peer, err);
 		return KBLK_REASON_FAILED;
 	}
-	WRITE_ONCE(c->phase, KBLKT_SERVES);
+	c->notes.at = wants.notes;
 	kblkt_welcome(l);
+	WRITE_ONCE(c->phase, KBLKT_SERVES);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -46,7 +47,10 @@ struct options {
 	const char	*uuid;
 	const char	*queues;
 	const char	*polled;
-	const char	*timeout;
+	const char	*io_timeout;
+	const char	*path_timeout;
+	const char	*fast_fail;
+	const char	*state;
 	const char	*host;
 	bool		read_only;
 	bool		json;
@@ -226,6 +230,84 @@ static void blk_lock(void)
 		flock(fd, LOCK_EX);
 }
 
+/* Make the removal or renaming of a file last. */
+static int blk_sync_dir(const char *file)
+{
+	const char *name = strrchr(file, '/');
+	char dir[PATH_MAX];
+	int fd, err = 0;
+
+	snprintf(dir, sizeof(dir), "%.*s", name ? (int)(name - file) + 1 : 1,
+		 name ? file : ".");
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd))
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* A line with the UUID, and the incarnations of which all is on stable storage */
+static int blk_save_state(const char *file, const char *uuid, const char *stable)
+{
+	char temp[PATH_MAX];
+	int fd, err = 0;
+
+	if (snprintf(temp, sizeof(temp), "%s.new", file) >= (int)sizeof(temp))
+		return -ENAMETOOLONG;
+	fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (dprintf(fd, "%s\n%s\n", uuid, stable) < 0 || fsync(fd))
+		err = -errno;
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && rename(temp, file))
+		err = -errno;
+	return err ?: blk_sync_dir(file);
+}
+
+/*
+ * A state is used once: it has gone for good before the volume is enabled. Without a
+ * file there is none, as when the target has crashed.
+ */
+static int blk_take_state(const char *file, char *uuid, char *stable)
+{
+	FILE *f = fopen(file, "re");
+	size_t n;
+
+	*uuid = '\0';
+	*stable = '\0';
+	if (!f)
+		return errno == ENOENT ? 0 : -errno;
+	if (fgets(uuid, TEXT_MAX, f)) {
+		uuid[strcspn(uuid, "\n")] = '\0';
+		n = fread(stable, 1, TEXT_MAX - 1, f);
+		while (n && stable[n - 1] == '\n')
+			n--;
+		stable[n] = '\0';
+	}
+	fclose(f);
+	return unlink(file) ? -errno : blk_sync_dir(file);
+}
+
+/* Before the volume is enabled */
+static int blk_set_state(const struct options *o)
+{
+	char uuid[TEXT_MAX], stable[TEXT_MAX];
+	int err;
+
+	err = blk_set(VOLUMES, o->name, "uuid", o->uuid);
+	if (err || !o->state)
+		return err;
+	err = blk_take_state(o->state, uuid, stable);
+	if (err)
+		return err;
+	/* of another volume it says nothing */
+	return blk_set(VOLUMES, o->name, "stable",
+		       *stable && !strcasecmp(o->uuid, uuid) ? stable : NULL);
+}
+
 static int blk_export(const struct options *o, char **words)
 {
 	int err;
@@ -241,7 +323,7 @@ static int blk_export(const struct options *o, char **words)
 		return EXIT_FAILED;
 	}
 	err = blk_set(VOLUMES, o->name, "path", words[0]);
-	err = err ?: blk_set(VOLUMES, o->name, "uuid", o->uuid);
+	err = err ?: blk_set_state(o);
 	err = err ?: blk_set(VOLUMES, o->name, "allow", o->allow);
 	err = err ?: blk_set(VOLUMES, o->name, "readonly",
 			     o->read_only ? "1" : NULL);
@@ -280,11 +362,20 @@ static bool blk_close_port(const char *name, const void *arg)
 
 static int blk_unexport(const struct options *o, char **words)
 {
+	char uuid[TEXT_MAX], stable[TEXT_MAX];
 	int err;
 
-	(void)o;
 	blk_lock();
 	err = blk_set(VOLUMES, words[0], "enable", "0");
+	if (!err && o->state) {
+		blk_get(uuid, VOLUMES, words[0], "uuid");
+		blk_get(stable, VOLUMES, words[0], "stable");
+		err = blk_save_state(o->state, uuid, stable);
+		if (err) {
+			error("cannot write %s: %s", o->state, strerror(-err));
+			return EXIT_FAILED;
+		}
+	}
 	err = err ?: blk_rmdir(VOLUMES, words[0]);
 	if (err) {
 		error("cannot end volume %s: %s", words[0],
@@ -333,6 +424,8 @@ static const char *blk_map_error(int err)
 		return "nothing listens there";
 	case EPROTO:
 		return "the target takes this for an error of the protocol";
+	case ESTALE:
+		return "the target has another volume of this name";
 	case EREMOTEIO:
 		return "the target has a problem of its own, which its log may explain";
 	}
@@ -387,7 +480,9 @@ static int blk_map(const struct options *o, char **words)
 	err = err ?: blk_set(CLIENT, name, "port", o->port);
 	err = err ?: blk_set(CLIENT, name, "queues", o->queues);
 	err = err ?: blk_set(CLIENT, name, "polled", o->polled);
-	err = err ?: blk_set(CLIENT, name, "timeout", o->timeout);
+	err = err ?: blk_set(CLIENT, name, "io_timeout", o->io_timeout);
+	err = err ?: blk_set(CLIENT, name, "path_timeout", o->path_timeout);
+	err = err ?: blk_set(CLIENT, name, "fast_fail", o->fast_fail);
 	why = blk_text(err);
 	if (!err) {
 		err = blk_set(CLIENT, name, "enable", "1");
@@ -448,14 +543,14 @@ static int blk_unmap(const struct options *o, char **words)
 static const struct blk_kind {
 	const char	*key;
 	const char	*dir;
-	const char	*attrs[11];
+	const char	*attrs[13];
 } blk_kinds[] = {
 	{ "volumes", VOLUMES,
 	  { "enable", "path", "readonly", "uuid", "allow", "stat" } },
 	{ "ports", PORTS, { "enable", "addr", "port", "provider" } },
 	{ "maps", CLIENT,
 	  { "device", "state", "addr", "port", "volume", "provider", "queues",
-	    "polled", "timeout", "host" } },
+	    "polled", "io_timeout", "path_timeout", "fast_fail", "host" } },
 	{ NULL, NULL, { NULL } }
 };
 
@@ -533,11 +628,13 @@ static int blk_list(const struct options *o, char **words)
 
 static const char blk_usage[] =
 "Usage: kofi blk export DEVICE --name VOLUME [--ro] [--allow NET[,...]]\n"
-"                [--uuid UUID] [--listen ADDR [--port PORT] [-p PROVIDER]]\n"
-"       kofi blk unexport VOLUME\n"
+"                [--uuid UUID] [--state FILE]\n"
+"                [--listen ADDR [--port PORT] [-p PROVIDER]]\n"
+"       kofi blk unexport VOLUME [--state FILE]\n"
 "       kofi blk resize VOLUME\n"
 "       kofi blk map ADDR VOLUME [-p PROVIDER] [--port PORT] [--queues N]\n"
-"                [--polled N] [--timeout SECONDS] [--name NAME] [--host WORD]\n"
+"                [--polled N] [--io-timeout SECONDS] [--path-timeout SECONDS]\n"
+"                [--fast-fail SECONDS] [--name NAME] [--host WORD]\n"
 "       kofi blk unmap NAME|DEVICE\n"
 "       kofi blk list [--json]\n"
 "\n"
@@ -549,12 +646,16 @@ static const char blk_usage[] =
 "      --ro               refuse writes\n"
 "      --allow NET[,...]  addresses or networks of clients, or all; all, unless given\n"
 "      --uuid UUID        what clients know the volume by; random, unless given\n"
+"      --state FILE       proves from unexport to export, which removes it, that no\n"
+"                         write is lost; with --uuid\n"
 "      --listen ADDR      numeric address to listen at, once for all volumes\n"
 "      --port PORT        4421, unless given\n"
 "  -p, --provider NAME    sock (or tcp), verbs; sock, unless given\n"
 "      --queues N         connections, 1 to 64\n"
 "      --polled N         more of them, for requests that are polled; 64 in all\n"
-"      --timeout SECONDS  without a path until requests fail\n"
+"      --io-timeout SECONDS    without an answer until connections are made again; 30\n"
+"      --path-timeout SECONDS  without a path until requests fail; 600\n"
+"      --fast-fail SECONDS     until those fail that multipath can repeat; 0: not earlier\n"
 "      --host WORD        names this machine, and no other; /etc/machine-id, unless\n"
 "                         given\n"
 "  -j, --json             as JSON\n"
@@ -572,7 +673,10 @@ static const struct option blk_options[] = {
 	{ "provider",	required_argument,	NULL, 'p' },
 	{ "queues",	required_argument,	NULL, 'q' },
 	{ "polled",	required_argument,	NULL, 'o' },
-	{ "timeout",	required_argument,	NULL, 't' },
+	{ "io-timeout",	required_argument,	NULL, 't' },
+	{ "path-timeout", required_argument,	NULL, 'T' },
+	{ "fast-fail",	required_argument,	NULL, 'f' },
+	{ "state",	required_argument,	NULL, 's' },
 	{ "host",	required_argument,	NULL, 'H' },
 	{ "json",	no_argument,		NULL, 'j' },
 	{ "help",	no_argument,		NULL, 'h' },
@@ -586,10 +690,10 @@ static const struct blk_command {
 	const char	*options;	/* of those above */
 	const char	*wants;
 } blk_commands[] = {
-	{ "export", blk_export, 1, "nraulPp", "a device" },
-	{ "unexport", blk_unexport, 1, "", "a volume" },
+	{ "export", blk_export, 1, "nraulPps", "a device" },
+	{ "unexport", blk_unexport, 1, "s", "a volume" },
 	{ "resize", blk_resize, 1, "", "a volume" },
-	{ "map", blk_map, 2, "nPpqotH", "an address and a volume" },
+	{ "map", blk_map, 2, "nPpqotTfH", "an address and a volume" },
 	{ "unmap", blk_unmap, 1, "", "a name or a device" },
 	{ "list", blk_list, 0, "j", "nothing else" },
 	{ NULL, NULL, 0, NULL, NULL }
@@ -616,7 +720,13 @@ static const char **blk_option(struct options *o, int opt)
 	case 'o':
 		return &o->polled;
 	case 't':
-		return &o->timeout;
+		return &o->io_timeout;
+	case 'T':
+		return &o->path_timeout;
+	case 'f':
+		return &o->fast_fail;
+	case 's':
+		return &o->state;
 	case 'H':
 		return &o->host;
 	}
@@ -741,6 +851,8 @@ static int blk_check(const struct blk_command *c, const struct options *o)
 		return usage_error("blk",
 				   "--allow wants all, or up to %d of ADDRESS or ADDRESS/BITS",
 				   ALLOW_NETS);
+	if (c->run == blk_export && o->state && !o->uuid)
+		return usage_error("blk", "--state goes with --uuid");
 	if (c->run == blk_export && !o->listen && (o->port || o->provider))
 		return usage_error("blk", "--port and --provider go with --listen");
 	if (!blk_address(o->listen))
@@ -757,8 +869,10 @@ static int blk_check(const struct blk_command *c, const struct options *o)
 		return usage_error("blk",
 				   "queues are 1 to %d, those that are polled included",
 				   KBLK_QUEUES);
-	if (!blk_number(o->timeout, 1, 86400, &value))
-		return usage_error("blk", "the time-out is 1 to 86400 seconds");
+	if (!blk_number(o->io_timeout, 1, 86400, &value) ||
+	    !blk_number(o->path_timeout, 1, 86400, &value) ||
+	    !blk_number(o->fast_fail, 0, 86400, &value))
+		return usage_error("blk", "a time-out is 1 to 86400 seconds");
 	if (!blk_word(o->host, WORD_LEN))
 		return usage_error("blk",
 				   "--host wants a word of 1 to %d bytes, no blanks",

@@ -109,7 +109,7 @@ table() {
 }
 
 partitions() {	# PROVIDER
-	map m vol0 "$1" timeout=100 || return
+	map m vol0 "$1" || return
 	disk=$(device m)
 	part=${disk}p1
 	[ ! -b "$part" ] && table >/tmp/table &&

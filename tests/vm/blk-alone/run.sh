@@ -4,6 +4,7 @@
 
 . "$VM/steps.sh"
 . "$VM/device.sh"
+. "$VM/restart.sh"
 
 export SOCK=127.0.0.1 VERBS=10.99.1.1 SIW=10.99.2.1 FEW=10.99.3.1 DM_DISABLE_UDEV=1
 VERBS6=fd99:1:2::1
@@ -31,7 +32,7 @@ ports() {
 }
 
 all() {		# PROVIDER
-	step "$1 map" map m vol0 "$1" queues=2 polled=1 timeout=20 || return
+	step "$1 map" map m vol0 "$1" queues=2 polled=1 path_timeout=20 io_timeout=10 || return
 	disk=$(device m)
 	step "$1 rmmod-refused" expect_fail rmmod kofi_blk
 	step "$1 polls" polls "$disk"
@@ -57,7 +58,7 @@ caught() {	# PID DEVICE
 
 # They complete all the same, and the connection is none the worse.
 unpolled() {	# PROVIDER
-	map m vol0 "$1" polled=1 timeout=$((10 * VM_SLOW)) || return
+	map m vol0 "$1" polled=1 io_timeout=$((5 * VM_SLOW)) || return
 	disk=$(device m)
 	dmesg -c >/dev/null
 	fio --name=unpolled --filename="$disk" --direct=1 --ioengine=io_uring --hipri \
@@ -139,6 +140,8 @@ no_login() {
 file_volume() {	# PROVIDER
 	map m file "$1" || return
 	disk=$(device m)
+	# on a file system without direct I/O
+	[ "$(stat_of file direct)" = 0 ] || return
 	discards "$disk" && verify "$disk" --iodepth=4 --bsrange=512-128k --io_size=2m &&
 		flush "$disk" && unmap m
 }
@@ -170,7 +173,7 @@ until_told() {	# DEVICE MIB: where to write
 # The target goes away and comes back, more than once, while data is verified:
 # nothing is lost, nothing fails.
 rounds() {	# PROVIDER
-	map m vol0 "$1" timeout=100 queues=2 || return
+	map m vol0 "$1" path_timeout=100 queues=2 || return
 	disk=$(device m)
 	rm -f /tmp/stop
 	jobs=
@@ -194,7 +197,7 @@ busy() {	# something has been done since the target came up
 }
 
 failing() {	# PROVIDER: the path is gone for longer than the time-out
-	retry map m vol0 "$1" timeout=$((2 * VM_SLOW)) || return
+	retry map m vol0 "$1" path_timeout=$((2 * VM_SLOW)) || return
 	disk=$(device m)
 	target_gone || return
 	expect_fail dd if=/dev/zero of="$disk" bs=4k count=1 oflag=direct || return
@@ -205,24 +208,25 @@ failing() {	# PROVIDER: the path is gone for longer than the time-out
 
 # A volume on the device of another mapping, m, so that it can hang and fail.
 stacked() {	# TIMEOUT-OF-M TIMEOUT-OF-N
-	retry map m vol0 sock timeout="$1" && device m >/tmp/over.dev && volume over &&
-		retry map n over verbs timeout="$2"
+	retry map m vol0 sock path_timeout="$1" && device m >/tmp/over.dev && volume over &&
+		retry map n over verbs path_timeout="$2" io_timeout="$VM_SLOW"
 }
 
 unstacked() { unmap n && rmdir $TARGET/volumes/over && unmap m; }
+waits_for() { ! quiet "$(device "$1")"; }
 enable() { echo "$2" >"$TARGET/volumes/$1/enable"; }
 
 # What a target is still doing for a mapping that has gone is not done after what
 # the next one asks for.
 late_write() {
-	stacked 100 "$VM_SLOW" || return
+	stacked 100 100 || return
 	disk=$(device n)
 	enable vol0 0 && retry state m connecting || return
 	head -c 4096 /dev/urandom >/tmp/new
-	expect_fail direct /dev/zero "$disk" || return
-	unmap n || return
-	expect_fail map n over verbs timeout="$VM_SLOW" || return
-	enable vol0 1 && retry state m live && map n over verbs timeout=60 || return
+	direct /dev/zero "$disk" &
+	retry waits_for n && unmap n && expect_fail wait $! || return
+	expect_fail map n over verbs io_timeout="$VM_SLOW" || return
+	enable vol0 1 && retry state m live && map n over verbs io_timeout=60 || return
 	direct /tmp/new "$disk" &&
 		dd if="$disk" of=/tmp/out bs=4k count=1 iflag=direct status=none &&
 		cmp /tmp/new /tmp/out && unstacked
@@ -233,8 +237,8 @@ late_write() {
 # as its device is open, also if it has to connect again before it flushes. So do those
 # of a path to the volume over which nothing has been written.
 told_each() {
-	map o over sock timeout=100 && map away over sock timeout=100 &&
-		map path over sock timeout=100 || return
+	map o over sock && map away over sock &&
+		map path over sock || return
 	n=$(device n)
 	o=$(device o)
 	exec 7<>"$(device path)" 8<>"$o" 9<>"$n"
@@ -262,11 +266,12 @@ lost_cache() {
 
 # Of a file whose writeback fails
 lost_pages() {
-	retry map m vol0 sock timeout="$VM_SLOW" || return
+	retry map m vol0 sock path_timeout="$VM_SLOW" || return
 	mke2fs -q -t ext4 -O ^has_journal "$(device m)" && mkdir -p /tmp/mnt &&
 		mount -t ext4 "$(device m)" /tmp/mnt &&
 		dd if=/dev/zero of=/tmp/mnt/img bs=1M count=4 conv=fsync status=none || return
-	echo /tmp/mnt/img >/tmp/over.dev && volume over && map n over verbs timeout=100 || return
+	echo /tmp/mnt/img >/tmp/over.dev && volume over && map n over verbs || return
+	[ "$(stat_of over direct)" = 1 ] && copied "$(device n)" && flush "$(device n)" || return
 	told_each && unmap n && rmdir $TARGET/volumes/over && umount /tmp/mnt &&
 		unmap m
 }
@@ -297,7 +302,7 @@ resize() {	# MIB
 		echo 1 >$TARGET/volumes/sized/resize && retry sized "$disk" "$1"
 }
 resized() {	# PROVIDER
-	backing sized 8 && volume sized && map m sized "$1" queues=2 timeout=100 || return
+	backing sized 8 && volume sized && map m sized "$1" queues=2 || return
 	disk=$(device m)
 	rm -f /tmp/stop
 	until_told "$disk" 0 &
@@ -362,7 +367,11 @@ step no-login no_login
 step late-write late_write
 step lost-cache lost_cache
 step lost-pages lost_pages
+step slow slow sock
 for provider in sock verbs; do
+	step "$provider restarted" restarted $provider
+	step "$provider away" away_meanwhile $provider
+	step "$provider fails-fast" fails_fast $provider
 	step "$provider partitions" partitions $provider
 	step "$provider rounds" rounds $provider && step "$provider failing" failing $provider
 done
@@ -383,7 +392,7 @@ by_tool() {
 		kofi blk map 127.0.0.1 none --port 4422 || return
 	says "nothing listens there" 1 kofi blk map 127.0.0.1 tool --port 4423 || return
 	says "no provider of this name" 1 kofi blk map 127.0.0.1 tool --port 4422 -p none || return
-	says /dev/kofiblk0 0 kofi blk map 127.0.0.1 tool --port 4422 -p tcp --timeout 9 --polled 1 ||
+	says /dev/kofiblk0 0 kofi blk map 127.0.0.1 tool --port 4422 -p tcp --path-timeout 9 --polled 1 ||
 		return
 	# of the host in User-mode Linux, if it has one
 	[ ! -s /etc/machine-id ] ||
@@ -393,7 +402,7 @@ by_tool() {
 		says "there is none of this name" 1 kofi blk resize none &&
 		direct /dev/zero /dev/kofiblk0 || return
 	says "map tool@127.0.0.1 device=kofiblk0 state=live" 0 kofi blk list || return
-	says '"timeout": "9"' 0 kofi blk list --json || return
+	says '"path_timeout": "9"' 0 kofi blk list --json || return
 	says /dev/kofiblk1 0 kofi blk map 127.0.0.1 tool --port 4422 --name n --host word &&
 		says "host=word" 0 kofi blk list && says "" 0 kofi blk unmap n || return
 	exec 9</dev/kofiblk0
@@ -401,6 +410,10 @@ by_tool() {
 	exec 9<&-
 	says "" 0 kofi blk unmap kofiblk0 &&
 		says "no such volume is mapped" 1 kofi blk unmap kofiblk0 &&
+		says "" 0 kofi blk unexport tool --state /tmp/state && [ -s /tmp/state ] || return
+	uuid=$(head -n 1 /tmp/state) proof=$(tail -n 1 /tmp/state)
+	says "" 0 kofi blk export "$dev" --name tool --uuid "$uuid" --state /tmp/state &&
+		[ ! -e /tmp/state ] && [ "$(cat $TARGET/volumes/tool/stable)" = "$proof" ] &&
 		says "" 0 kofi blk unexport tool &&
 		says "there is none of this name" 1 kofi blk unexport tool
 }

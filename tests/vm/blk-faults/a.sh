@@ -47,7 +47,7 @@ volumes() {
 	n=0
 	for name in plain other tree raw; do
 		n=$((n + 1))
-		volume $name uuid=$UUIDS$n || return
+		volume $name uuid=$UUIDS$n direct=0 || return
 	done
 }
 

@@ -48,7 +48,7 @@ all_flushed_are_there() {
 before_cut() {	# PROVIDER-OF-T PROVIDER-OF-R
 	rm -f /tmp/stop
 	: >/tmp/flushed
-	map t tree "$1" timeout=600 && map r raw "$2" timeout=600 && t=$(device t) &&
+	map t tree "$1" io_timeout=300 && map r raw "$2" io_timeout=300 && t=$(device t) &&
 		r=$(device r) && mke2fs -q -t ext4 "$t" && mkdir -p $MNT &&
 		mount -t ext4 "$t" $MNT || return
 	for file in old kept lost; do
@@ -136,7 +136,7 @@ faults() {	# ROUND
 held() { expect_fail rmmod kofi_blk && expect_fail rmmod kofi_sock && expect_fail rmmod kofi_verbs; }
 
 begin() {
-	map m plain sock timeout=600 queues=2 && map n other verbs timeout=600 || return
+	map m plain sock io_timeout=300 queues=2 && map n other verbs io_timeout=300 || return
 	m=$(device m) n=$(device n)
 	trace_requests && load_on m "$m" && load_on n "$n" && both_move
 }
@@ -173,7 +173,7 @@ first_life() {
 }
 
 # Its host is the same each time, so the target ends what is left of the last life.
-map_again() { map m plain sock timeout=600 host=b && m=$(device m); }
+map_again() { map m plain sock io_timeout=300 host=b && m=$(device m); }
 busy() { map_again && load_on m "$m" && moves m "$m"; }
 last_life() {
 	map_again && verify "$m" --iodepth=16 --io_size=4m && unmap m

@@ -112,7 +112,7 @@ bad_target() {	# NUMBER
 		"$(seed)" >"/tmp/target.$1" 2>&1 &
 	echo $! >"/tmp/target.pid.$1"
 	retry listens_over $provider $port &&
-		retry map "bad$1" any $provider port=$port timeout=4 || return
+		retry map "bad$1" any $provider port=$port path_timeout=4 io_timeout=2 || return
 	rm -f "/tmp/enough.$1"
 	load_of "$1" >"/tmp/fio.$1" 2>&1 &
 	echo $! >"/tmp/fio.pid.$1"

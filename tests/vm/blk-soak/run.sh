@@ -45,9 +45,9 @@ map_there() {
 	nsenter --net=/run/netns/client sh -c '. "$VM/steps.sh"; map "$@"' sh "$@"
 }
 
-brief() { map_there s brief sock timeout=$((2 * VM_SLOW)); }
+brief() { map_there s brief sock path_timeout=$((2 * VM_SLOW)) io_timeout="$VM_SLOW"; }
 mapped() {
-	map_there m plain sock timeout=600 queues=2 && map n other verbs timeout=600 && brief &&
+	map_there m plain sock io_timeout=300 queues=2 && map n other verbs io_timeout=300 && brief &&
 		m=$(device m) && n=$(device n)
 }
 

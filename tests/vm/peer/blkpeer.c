@@ -304,11 +304,19 @@ static size_t right_login(bool honest)
 		.session = { honest, 2, 3 }, .attempt = htole32(++attempt),
 		.queues = htole16(1),
 	};
+	struct kblk_memory n = { 0 };
 
 	begin_login(local.request, KBLK_LOGIN_REQUEST);
 	add_field(local.request, KBLK_FIELD_SESSION | KBLK_FIELD_MUST, &s,
 		  sizeof(s));
 	add_field(local.request, KBLK_FIELD_HOST, program, strlen(program));
+	/* memory for notes, which is another one's half the time */
+	if (!honest) {
+		n.addr = htole64(below(2) ? base : random64());
+		n.key = htole64(below(2) ? key : random64());
+		n.len = htole32(below(2) ? sizeof(struct kblk_notes) : random64());
+		add_field(local.request, KBLK_FIELD_NOTES, &n, sizeof(n));
+	}
 	return add_field(local.request, KBLK_FIELD_VOLUME, volume, strlen(volume));
 }
 

@@ -62,6 +62,7 @@ static struct fid_mr *mr;		/* of local, all that is in it */
 static struct kblk_cmd old[OLD];	/* with a key that has ended, perhaps */
 static unsigned int nr_old;
 
+static struct kblk_memory notes;	/* of the client */
 static unsigned char uuid[16];
 static uint32_t incarnation;
 static struct {
@@ -249,6 +250,8 @@ static void login(size_t len)
 			sizeof(bytes)))
 		die("a login of %zu bytes that is none", len);
 	logins++;
+	memset(&notes, 0, sizeof(notes));
+	find_field(local->request, len, KBLK_FIELD_NOTES, &notes, sizeof(notes));
 	if (connections && find_field(local->request, len, KBLK_FIELD_UUID, bytes,
 				      sizeof(bytes)) &&
 	    memcmp(bytes, uuid, sizeof(uuid)))
@@ -503,9 +506,25 @@ static bool violate(struct command *c)
 	}
 }
 
+/* Notes of anything; that all is stable is not among it, as it would be believed. */
+static void note(void)
+{
+	size_t i, len = le32toh(notes.len);
+
+	if (!len || len > sizeof(struct kblk_notes))
+		return;
+	for (i = 0; i < len; i++)
+		local->rubbish[i] = random64();
+	sent(fi_write(ep, local->rubbish, below(len + 1), fi_mr_desc(mr),
+		      FI_ADDR_UNSPEC, le64toh(notes.addr), le64toh(notes.key),
+		      NULL));
+}
+
 static void received(struct command *c, size_t len)
 {
 	memcpy(&c->cmd, c->bytes, sizeof(c->cmd));
+	if (!honest() && !below(16))
+		note();
 	if (len < sizeof(c->cmd))
 		die("a command of %zu bytes", len);
 	if (!honest() && now() - since > LIVE_MS / 1000.0 && !below(4) &&

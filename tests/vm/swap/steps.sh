@@ -43,7 +43,7 @@ rdma_device() {
 use() {		# PROVIDER: swap and write back through it from now on
 	rm -f /tmp/go.*
 	dmesg -C
-	map swap swap "$1" timeout=600 && map fs fs "$1" timeout=600 || return
+	map swap swap "$1" io_timeout=300 && map fs fs "$1" io_timeout=300 || return
 	mkswap /dev/kofiblk0 $((SWAP * 1024)) && swapon /dev/kofiblk0 || return
 	mke2fs -q -E nodiscard /dev/kofiblk1 "${FS}m" && mkdir -p $MNT &&
 		mount -t ext4 /dev/kofiblk1 $MNT

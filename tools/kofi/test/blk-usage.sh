@@ -29,7 +29,8 @@ uuid=0f8a3e1c-5d2b-4c7e-9a61-3b7d1e5f2c90
 nets=10.0.0.1/0,10.0.0.2/32,fd00::/128,fe80::1%lo
 nets=$nets,$nets,$nets,$nets
 
-goes_on map 192.0.2.1 $x24 --queues 63 --polled 1 --name "$x64" --timeout 86400
+goes_on map 192.0.2.1 $x24 --queues 63 --polled 1 --name "$x64" --io-timeout 86400 \
+	--path-timeout 86400 --fast-fail 0
 goes_on map fe80::1%lo vol0 --queues 64 --polled 0 --host word -p tcp --port 65535
 goes_on export /nonexistent --name $x24 --allow "$nets" --uuid $uuid --listen ::
 goes_on export /nonexistent --name vol0 --allow all --listen 192.0.2.1 --port 1
@@ -73,8 +74,11 @@ done
 map "queues are 1 to 64" --polled 64
 says 2 "queues are 1 to 64" map 192.0.2.1 vol0 --queues 40 --polled 40
 for timeout in "" 0 86401; do
-	map "the time-out is" --timeout "$timeout"
+	map "a time-out is" --io-timeout "$timeout"
+	map "a time-out is" --path-timeout "$timeout"
 done
+map "a time-out is" --fast-fail 86401
+says 2 "--state goes with --uuid" export /nonexistent --name vol0 --state /nonexistent
 for word in "" "$x64" "a b"; do
 	map "--host wants" --host "$word"
 	map "is no provider" -p "$word"

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Notes to clients, unasked: the target is still working on a command; all is on stable
+ * storage when a volume is disabled.
+ *
+ * A note is a write of the client's memory. It takes no receive, and needs nobody who
+ * looks at the client's queue. It is posted by work that does not wait for a device.
+ *
+ * All writes under an incarnation whose volume has been disabled and flushed are on
+ * stable storage, and remain there: each time that a volume is enabled it gets another
+ * incarnation. So a list of such incarnations proves that nothing has been lost
+ * to clients that were not connected, and can hide no crash, also if it is an old one.
+ * The administrator may keep it while this module is not loaded.
+ */
+#include <linux/list.h>
+
+#include "target.h"
+
+/* ------------------------------------------------------------------- progress */
+
+/**
+ * kblkt_note_progress - tell a client about commands that take long
+ * @c: a connection that serves; called twice a second
+ *
+ * A command counts that was there at the last call. While the connection's work item
+ * waits for the device, commands that have not been received wait for it, too.
+ *
+ * Context: process, kblkt_lock held.
+ */
+void kblkt_note_progress(struct kblkt_conn *c)
+{
+	unsigned int turn = READ_ONCE(c->notes.turns);
+	struct kblkt_notes *n = &c->notes;
+	struct kblk_notes note = {};
+	u64 tags, slow;
+	int err;
+
+	bitmap_to_arr64(&tags, c->tags, KBLK_DEPTH);
+	slow = turn & 1 && turn == n->turn ? ~0ULL : tags & n->tags;
+	n->tags = tags;
+	n->turn = turn;
+	/* the last note is to stay */
+	if (!n->at.len || !slow || n->told != KBLKT_UNTOLD)
+		return;
+	note.beat = cpu_to_le64(++n->beat);
+	note.tags = cpu_to_le64(slow);
+	err = fi_inject_write(c->ep, &note,
+			      min_t(u32, sizeof(note), le32_to_cpu(n->at.len)),
+			      0, le64_to_cpu(n->at.addr),
+			      le64_to_cpu(n->at.key));
+	/* without room for it there will be another one */
+	if (err && err != -EAGAIN)
+		kblkt_lost(c);
+}
+
+/* --------------------------------------------------------------------- stable */
+
+static void kblkt_told(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct kblkt_conn *c = container_of(wc->cqe, struct kblkt_conn,
+					    notes.cqe);
+
+	/* one that has failed has told nothing, and the connection ends */
+	WRITE_ONCE(c->notes.told, KBLKT_TOLD);
+	complete(&c->volume->told);
+}
+
+static int kblkt_tell(struct kblkt_conn *c)
+{
+	struct kblkt_notes *n = &c->notes;
+	const struct kvec kv = {
+		.iov_base = &n->last,
+		.iov_len = min_t(u32, sizeof(n->last), le32_to_cpu(n->at.len)),
+	};
+	const struct fi_rma_iov to = {
+		.addr = le64_to_cpu(n->at.addr), .len = kv.iov_len,
+		.key = le64_to_cpu(n->at.key),
+	};
+	const struct fi_msg_rma msg = {
+		.msg_iov = &kv, .iov_count = 1, .rma_iov = &to,
+		.rma_iov_count = 1, .context = &n->cqe,
+	};
+
+	n->cqe.done = kblkt_told;
+	n->last = (struct kblk_notes) {
+		.beat = cpu_to_le64(++n->beat),
+		.stable = cpu_to_le64(c->incarnation),
+	};
+	return fi_writemsg(c->ep, &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE);
+}
+
+/* Are there clients that do not know yet? */
+static bool kblkt_untold(const struct kblkt_volume *v, u64 incarnation)
+{
+	struct kblkt_conn *c;
+	bool ret = false;
+
+	mutex_lock(&kblkt_lock);
+	list_for_each_entry(c, &kblkt_conns, node) {
+		int err = 0;
+
+		if (c->volume != v || c->phase != KBLKT_SERVES ||
+		    c->incarnation != incarnation || !c->notes.at.len ||
+		    atomic_read(&c->dead) ||
+		    READ_ONCE(c->notes.told) == KBLKT_TOLD)
+			continue;
+		if (c->notes.told == KBLKT_UNTOLD) {
+			/* it may complete before this returns */
+			c->notes.told = KBLKT_TELLS;
+			err = kblkt_tell(c);
+			if (err)
+				c->notes.told = KBLKT_UNTOLD;
+		}
+		if (!err || err == -EAGAIN)
+			ret = true;
+	}
+	mutex_unlock(&kblkt_lock);
+	return ret;
+}
+
+/**
+ * kblkt_note_stable - all that has been written is on stable storage
+ * @v: a volume that starts no command
+ * @incarnation: of @v, under which it was written
+ *
+ * Waits until clients that are connected know, but not for long.
+ *
+ * Context: process, may sleep.
+ */
+void kblkt_note_stable(struct kblkt_volume *v, u64 incarnation)
+{
+	unsigned long end = jiffies + KBLKT_TELL;
+	__le64 list[KBLK_STABLE + 1];
+	unsigned int nr;
+
+	nr = kblkt_stable_get(&v->uuid, list + 1);
+	list[0] = cpu_to_le64(incarnation);
+	kblkt_stable_set(&v->uuid, list, min(nr + 1, KBLK_STABLE));
+	while (kblkt_untold(v, incarnation) && time_before(jiffies, end))
+		wait_for_completion_timeout(&v->told, HZ / 10);
+}
+
+/* ------------------------------------------------------------------- the proof */
+
+#define KBLKT_KNOWN	256	/* volumes whose incarnations are kept */
+
+/* Incarnations of a volume of which all is on stable storage, the last one first */
+struct kblkt_stable {
+	struct list_head	node;
+	uuid_t			uuid;
+	__le64			list[KBLK_STABLE];
+	unsigned int		nr;
+};
+
+static LIST_HEAD(kblkt_stables);
+static unsigned int kblkt_nr_stables;
+static DEFINE_MUTEX(kblkt_stable_lock);
+
+static struct kblkt_stable *kblkt_stable_find(const uuid_t *uuid)
+{
+	struct kblkt_stable *s;
+
+	list_for_each_entry(s, &kblkt_stables, node)
+		if (uuid_equal(&s->uuid, uuid))
+			return s;
+	return NULL;
+}
+
+/**
+ * kblkt_stable_get - incarnations of which all is on stable storage
+ * @uuid: of the volume
+ * @list: room for KBLK_STABLE of them
+ *
+ * Context: process, may sleep.
+ * Return: how many there are.
+ */
+unsigned int kblkt_stable_get(const uuid_t *uuid, __le64 *list)
+{
+	const struct kblkt_stable *s;
+	unsigned int nr = 0;
+
+	mutex_lock(&kblkt_stable_lock);
+	s = kblkt_stable_find(uuid);
+	if (s) {
+		nr = s->nr;
+		memcpy(list, s->list, nr * sizeof(*list));
+	}
+	mutex_unlock(&kblkt_stable_lock);
+	return nr;
+}
+
+/**
+ * kblkt_stable_set - replace the list of kblkt_stable_get()
+ * @uuid: of the volume
+ * @list: the incarnations, the last one first
+ * @nr: how many; 0: nothing is proven
+ *
+ * Without memory, or for too many volumes, the oldest proof is forgotten: clients then
+ * count writes as lost that may not be.
+ *
+ * Context: process, may sleep.
+ */
+void kblkt_stable_set(const uuid_t *uuid, const __le64 *list, unsigned int nr)
+{
+	struct kblkt_stable *s;
+
+	mutex_lock(&kblkt_stable_lock);
+	s = kblkt_stable_find(uuid);
+	if (!s && kblkt_nr_stables == KBLKT_KNOWN)
+		s = list_last_entry(&kblkt_stables, struct kblkt_stable, node);
+	if (s) {
+		list_del(&s->node);
+		kblkt_nr_stables--;
+	} else if (nr) {
+		s = kzalloc(sizeof(*s), GFP_KERNEL);
+	}
+	if (s && nr) {
+		s->uuid = *uuid;
+		s->nr = nr;
+		memcpy(s->list, list, nr * sizeof(*list));
+		list_add(&s->node, &kblkt_stables);
+		kblkt_nr_stables++;
+	} else {
+		kfree(s);
+	}
+	mutex_unlock(&kblkt_stable_lock);
+}
+
+/**
+ * kblkt_stable_free - forget all of it
+ *
+ * Context: process, may sleep; there are no volumes.
+ */
+void kblkt_stable_free(void)
+{
+	struct kblkt_stable *s, *next;
+
+	list_for_each_entry_safe(s, next, &kblkt_stables, node)
+		kfree(s);
+}
