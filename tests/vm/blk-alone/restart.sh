@@ -18,6 +18,15 @@ flushed_files() {	# DIRECTORY
 	done
 }
 
+# Blocks that nothing flushes, but the other one's flushes
+unflushed() {	# DIRECTORY
+	dd if=/dev/zero of="$1/unflushed" bs=4k count=64 conv=fsync status=none || return
+	while [ ! -e /tmp/stop ]; do
+		dd if=/dev/urandom of="$1/unflushed" bs=4k count=64 oflag=direct conv=notrunc \
+			status=none || return
+	done
+}
+
 did() { [ "$(stat_of vol0 writes)" -gt "$1" ]; }
 loses() { dmesg | grep "what was not flushed may be lost"; }
 
@@ -29,6 +38,8 @@ restarted() {	# PROVIDER
 	dmesg -c >/dev/null
 	flushed_files /tmp/mnt &
 	job=$!
+	unflushed /tmp/mnt &
+	writer=$!
 	for _ in 1 2 3; do
 		writes=$(stat_of vol0 writes)
 		retry did $((writes + 20)) && enable vol0 0 && forget && enable vol0 1 &&
@@ -37,7 +48,7 @@ restarted() {	# PROVIDER
 	writes=$(stat_of vol0 writes)
 	retry did $((writes + 20)) || return
 	touch /tmp/stop
-	wait $job && umount /tmp/mnt && unmap m && expect_fail loses
+	wait $job && wait $writer && umount /tmp/mnt && unmap m && expect_fail loses
 }
 
 # A client that is away meanwhile, with a write that has not been flushed
