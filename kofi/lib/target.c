@@ -3,11 +3,16 @@
  * How software providers let peers reach memory regions: the table of keys, and
  * accesses step by step.
  *
- * A region lives in the table of its domain, where peers find it by key. A key
- * the core has chosen is a slot of the table below a generation that grows with each
- * registration of the domain; a lookup compares all of it, so a key that has
- * been used never fits again. Slots go round and are used again late. A key the
- * consumer has chosen is the place in the table itself.
+ * A region lives in the table of its domain, where peers find it by key. The lower
+ * half of a key that the core has chosen is a slot of the table. The upper half is a
+ * random number: any peer of the domain may use the key, so other keys must not
+ * reveal it. A lookup compares both halves. Slots are assigned in turn, so the next
+ * region of a slot comes 2^31 registrations later.
+ *
+ * A region of a pool keeps its slot and is mapped often. Only the endpoint that it is
+ * bound to accepts its key. The upper half counts registrations of the domain, so an
+ * earlier key of the slot differs. The key that a consumer has chosen is the place in
+ * the table itself.
  *
  * An open region has one reference for being open, and each access holds one
  * for as long as it copies, and between steps that follow each other at once,
@@ -110,7 +115,7 @@ static int kofi_mr_open_soft(struct kofi_mr *mr)
 
 	mr->serial = atomic64_inc_return(&table->generation);
 	if (!table->client)
-		key |= mr->serial << 32;
+		key |= (mr->pool ? mr->serial : (u64)get_random_u32()) << 32;
 	kofi_mr_found(mr, key);
 	return 0;
 }
@@ -121,7 +126,7 @@ static void kofi_mr_put_user(struct kofi_mr *mr)
 		kofi_mr_fenced(mr);
 }
 
-/* The place of a key: what is above it, if anything, is its generation. */
+/* The place of a key in the table, without the upper half */
 static u64 kofi_mr_index(const struct kofi_mr_table *table, u64 key)
 {
 	return table->client ? key : (u32)key;

@@ -176,7 +176,7 @@ void kofi_fabric_exit(struct kofi_fabric *fabric);
  * @next: hint for the next low half, so that a slot is used again as late as
  *	possible
  * @generation: registrations so far, from a random number on; the low half is
- *	the high half of a key
+ *	the high half of the key of a region of a pool
  */
 struct kofi_mr_table {
 	struct xarray	regions;

@@ -79,7 +79,7 @@ struct mrm {
 	u64			old[MRM_OLD];	/* keys of the past */
 	u32			nr_old;
 	struct mrm_open		open[MRM_OPEN];
-	struct xarray		keys;	/* of ours: by generation */
+	struct xarray		keys;	/* of ours */
 	u32			life;
 	const char		*call;
 	bool			failed;
@@ -154,8 +154,8 @@ static void mrm_opened(struct mrm *m, struct mrm_region *r)
 	r->life = ++m->life;
 	mrm_check(m, r->key != FI_KEY_NOTAVAIL, "no key");
 	if (m->mode & FI_MR_PROV_KEY)
-		mrm_check(m, !xa_insert(&m->keys, r->key >> 32, r, GFP_KERNEL),
-			  "a generation twice");
+		mrm_check(m, !xa_insert(&m->keys, r->key, r, GFP_KERNEL),
+			  "a key twice");
 }
 
 static void mrm_ended(struct mrm *m, struct mrm_region *r, int err, u64 flags)

@@ -368,6 +368,32 @@ static void rma_client_keys(struct kunit *test)
 	rma_unreg(test, mr);
 }
 
+#define RMA_GUESSES	64
+
+/*
+ * The keys of some regions do not reveal those of others: each bit of the upper half
+ * changes. A random bit is constant once in 2^63 runs.
+ */
+static void rma_guess(struct kunit *test)
+{
+	struct live *l = test->priv;
+	struct live_end *b = &l->end[1];
+	struct fid_mr *mr[RMA_GUESSES];
+	u64 first, keys = 0;
+	int i;
+
+	rma_pair(test, l);
+	for (i = 0; i < RMA_GUESSES; i++) {
+		mr[i] = rma_reg(test, b, l->in, LIVE_BIG, RMA_ALL);
+		if (!i)
+			first = fi_mr_key(mr[0]);
+		keys |= fi_mr_key(mr[i]) ^ first;
+	}
+	KUNIT_EXPECT_EQ(test, upper_32_bits(keys), U32_MAX);
+	for (i = 0; i < RMA_GUESSES; i++)
+		rma_unreg(test, mr[i]);
+}
+
 /* Values arrive without a receive, after the bytes, and take none. */
 static void rma_data(struct kunit *test)
 {
@@ -1408,6 +1434,7 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_memory),
 	KUNIT_CASE(rma_pieces),
 	KUNIT_CASE(rma_client_keys),
+	KUNIT_CASE(rma_guess),
 	KUNIT_CASE(rma_data),
 	KUNIT_CASE(rma_event),
 	KUNIT_CASE(rma_event_single),
