@@ -560,8 +560,9 @@ void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when)
 
 	lockdep_assert_held(&ep->mutex);
 
-	if (ep->closed || (delayed_work_pending(&ep->timer) &&
-			   time_after_eq(when, ep->timer.timer.expires)))
+	if (READ_ONCE(ep->closed) ||
+	    (delayed_work_pending(&ep->timer) &&
+	     time_after_eq(when, ep->timer.timer.expires)))
 		return;
 	mod_delayed_work(rxm_wq, &ep->timer, max(left, 1L));
 }
@@ -585,7 +586,7 @@ void rxm_conn_timer(struct work_struct *work)
 
 	mutex_lock(&ep->mutex);
 	list_for_each_entry(c, &ep->conns, list) {
-		if (ep->closed || !rxm_conn_waits(c))
+		if (READ_ONCE(ep->closed) || !rxm_conn_waits(c))
 			continue;
 		if (time_before(jiffies, c->retry)) {
 			rxm_conn_timer_set(ep, c->retry);
@@ -805,7 +806,7 @@ static void rxm_conn_events(struct rxm_ep *ep)
 	u32 event;
 	int i;
 
-	for (i = 0; i < RXM_EVENTS; i++) {
+	for (i = 0; i < RXM_BUDGET && !READ_ONCE(ep->closed); i++) {
 		n = fi_eq_read(ep->eq, &event, &buf, sizeof(buf), 0);
 		if (n == -FI_EAVAIL) {
 			rxm_event_error(ep);
@@ -891,8 +892,9 @@ static void rxm_conn_wanted(struct rxm_conn *c)
 static void rxm_conn_look(struct rxm_ep *ep)
 {
 	struct rxm_conn *c;
+	int i;
 
-	for (;;) {
+	for (i = 0; i < RXM_BUDGET && !READ_ONCE(ep->closed); i++) {
 		spin_lock_irq(&ep->lock);
 		c = list_first_entry_or_null(&ep->todo, struct rxm_conn, todo);
 		if (c)
@@ -903,6 +905,8 @@ static void rxm_conn_look(struct rxm_ep *ep)
 		rxm_conn_wanted(c);
 		cond_resched();
 	}
+	/* others wait for the mutex */
+	queue_work(rxm_wq, &ep->work);
 }
 
 /**
@@ -915,7 +919,7 @@ void rxm_conn_work(struct work_struct *work)
 	unsigned int noio = memalloc_noio_save();
 
 	mutex_lock(&ep->mutex);
-	if (!ep->closed && ep->eq) {
+	if (!READ_ONCE(ep->closed) && ep->eq) {
 		rxm_conn_events(ep);
 		rxm_conn_pending(ep);
 		rxm_conn_look(ep);
@@ -974,7 +978,7 @@ void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr)
 		return;
 	mutex_lock(&ep->mutex);
 	c = rxm_conn_find(ep, &peer);
-	if (c && !ep->closed) {
+	if (c && c->state != RXM_DEAD) {
 		rxm_conn_close(c, ECANCELED, RXM_DEAD);
 		rxm_rx_forget(c);
 		rxm_conn_free(c);

@@ -84,10 +84,11 @@ static void rxm_ep_stop(struct fid_ep *fid, bool abort)
 {
 	struct rxm_ep *ep = rxm_ep(fid);
 
-	mutex_lock(&ep->mutex);
+	/* whoever has the mutex finishes soon */
 	spin_lock_irq(&ep->lock);
-	ep->closed = true;
+	WRITE_ONCE(ep->closed, true);
 	spin_unlock_irq(&ep->lock);
+	mutex_lock(&ep->mutex);
 	rxm_ep_unlisten(ep);
 	rxm_conn_drain(ep, abort);
 	if (ep->rxq.ops)

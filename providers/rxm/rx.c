@@ -248,12 +248,16 @@ void rxm_rx_starved(struct rxm_ep *ep)
 	/* pairs with rxm_rx_room() */
 	if (!xchg(&ep->starved, false))
 		return;
-	list_for_each_entry(c, &ep->conns, list)
+	list_for_each_entry(c, &ep->conns, list) {
+		if (READ_ONCE(ep->closed))
+			return;
 		if (c->msg && !READ_ONCE(c->err)) {
 			rxm_rx_fill(c);
-			/* what the peer is to be told of */
+			/* credits */
 			rxm_push(c);
 		}
+		cond_resched();
+	}
 }
 
 /* Without rx_lock, after what has come may have changed what is to be sent */
@@ -823,14 +827,21 @@ static struct rxm_buf *rxm_woken_next(struct rxm_conn *c)
  * rxm_rx_woken - place messages that may have a receive now
  * @ep: the endpoint
  *
+ * A callback that posts a receive wakes the next message, so a stream could occupy the
+ * mutex: after RXM_BUDGET messages the work item runs again.
+ *
  * Context: process, with the mutex.
  */
 void rxm_rx_woken(struct rxm_ep *ep)
 {
 	struct rxm_buf *buf;
 	struct rxm_conn *c;
+	int i;
 
-	while ((c = rxm_woken_conn(ep))) {
+	for (i = 0; i < RXM_BUDGET && !READ_ONCE(ep->closed); i++) {
+		c = rxm_woken_conn(ep);
+		if (!c)
+			return;
 		spin_lock_bh(&c->rx_lock);
 		buf = rxm_woken_next(c);
 		/* it may have been woken twice, and be under way by now */
@@ -845,6 +856,7 @@ void rxm_rx_woken(struct rxm_ep *ep)
 		rxm_rx_push(c);
 		cond_resched();
 	}
+	queue_work(rxm_wq, &ep->work);
 }
 
 /* kofi_ep_ops.peers_added */

@@ -61,7 +61,7 @@
 #define RXM_REFILL	(HZ / 10)	/* until receives are posted again */
 #define RXM_DELAY_MIN	2	/* milliseconds until a connect is tried again, */
 #define RXM_DELAY_MAX	200	/* doubled each time */
-#define RXM_EVENTS	32	/* of connections, between other work */
+#define RXM_BUDGET	32	/* events, connections or messages in one run of the work item */
 #define RXM_HOSTS	4	/* one has this part of max_unknown */
 #define RXM_TRIES	8	/* connections in a row that end before anything is sent */
 
@@ -139,7 +139,7 @@ struct rxm_stats {
  * @name: address of @pep
  * @process: what distinguishes it from an endpoint at the same address before
  * @mutex: connections come and go
- * @closed: nothing does any more; also under @lock
+ * @closed: the endpoint is being closed; set with @lock, before @mutex is waited for
  * @hash: struct rxm_conn by address
  * @conns: all of them
  * @dests: of them, those that have been posted to, by fi_addr_t; changed with @lock
