@@ -10,8 +10,8 @@
  * that of its fabric. A caller sees the objects of its own namespace; from the
  * initial one with CAP_NET_ADMIN all of them. What is not seen does not exist.
  *
- * Who loads modules: CAP_NET_ADMIN or CAP_SYS_MODULE in the initial user namespace,
- * once per request.
+ * Modules are loaded for CAP_NET_ADMIN or CAP_SYS_MODULE in the initial user
+ * namespace, once per request.
  *
  * Objects: one that is looked at does not go away (kofi_obj_inspect()), and
  * nothing else is held meanwhile, as providers are asked for addresses and
