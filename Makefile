@@ -4,8 +4,8 @@
 # folder for several kernels (no MO=), so each kernel has its own copy under
 # build/, brought up to date before each make; nothing is built in the sources.
 #
-# FLAVOUR names a kernel of tools/vm (stock, newest, debug, uml, uml-fast, or a
-# release of Debian's) that the cache folder has; KDIR overrides it with any
+# FLAVOUR names a kernel of tools/vm (stock, newest, debug, uml, uml-fast,
+# uml-smp, or a release of Debian's) that the cache folder has; KDIR overrides it with any
 # prepared kernel. Kbuild says what is built, and how to ask for more. All other
 # targets are done by tools/vm/vm.
 
@@ -16,7 +16,6 @@ VM := ./tools/vm/vm
 FLAVOUR ?= stock
 SUITE ?= *
 ONLY ?= *
-KERNEL ?= stock
 SOURCES := Kbuild include kofi providers clients samples tests/kunit tests/bench tests/rdma \
 	   tests/rping tests/atomic tests/mesh tests/rma
 
@@ -92,10 +91,10 @@ bench-user:
 	@$(MAKE) -C tools/9pd OUT=$(CURDIR)/build/peer
 
 # The argument each of these gives to vm.
-export DEVICE KERNEL_RELEASE
+export DEVICE KERNEL KERNEL_RELEASE
 kunit: ARG = $(SUITE)
 test demo soak: ARG = $(ONLY)
-shell: ARG = $(KERNEL)
+shell: ARG = $(or $(KERNEL),stock)
 bench: VERB = $(if $(PROFILE),profile,bench)
 bench: ARG = $(or $(PROFILE),$(ONLY))
 check docs kunit test demo soak bench shell:
@@ -143,8 +142,8 @@ help:
 	@echo 'Variables:'
 	@echo '  KDIR=dir         build for the prepared kernel in dir, such as'
 	@echo '                   /lib/modules/$$(uname -r)/build'
-	@echo '  FLAVOUR=name     without KDIR: stock (default), newest, debug, uml, uml-fast'
-	@echo '                   or a release; what "make fetch" has put into the cache'
+	@echo '  FLAVOUR=name     without KDIR: stock (default), newest, debug, uml, uml-fast,'
+	@echo '                   uml-smp or a release; what "make fetch" has put into the cache'
 	@echo '  SUITE=glob       kunit: only these suites, or suite.case'
 	@echo '  DEVICE=name      kunit: the contract, over an RDMA device in software:'
 	@echo '                   rxe or siw; or dma, which stands for hardware; or'
@@ -153,6 +152,7 @@ help:
 	@echo '                   rxe-rxm, siw-rxm; or with datagrams: dgram'
 	@echo '  ONLY=glob        test, demo, soak: only these parts, such as "check",'
 	@echo '                   "kunit@uml", "smoke" or "smoke@debug"'
-	@echo '  KERNEL=name      shell: stock (default), debug or uml'
+	@echo '  KERNEL=name      shell: stock (default), debug, uml or uml-smp; kunit: uml'
+	@echo '                   (default), or uml-smp, which has two CPUs'
 	@echo '  KOFI_CACHE=dir   where kernels are kept (~/.cache/kofi)'
 	@echo '  KOFI_ACCEL=how   tcg, kvm, or auto (default: kvm if a probe boot works)'

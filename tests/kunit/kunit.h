@@ -8,7 +8,9 @@
 #include <kunit/test.h>
 #include <kunit/visibility.h>
 
+#include "backport.h"
+
 /* Functions that are visible to tests only */
-MODULE_IMPORT_NS(EXPORTED_FOR_KUNIT_TESTING);
+MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");
 
 #endif /* _KOFI_TESTS_KUNIT_H */

@@ -13,6 +13,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "../kunit/backport.h"
 #include "testrdma.h"
 
 /* ----------------------------------------------------------------- lookups */
@@ -184,9 +185,7 @@ static struct ib_mr *trd_get_dma_mr(struct ib_pd *pd, int access)
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
-static struct ib_mr *trd_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
-				     u64 addr, int access,
-				     struct ib_udata *udata)
+static REG_USER_MR(trd_reg_user_mr)
 {
 	return ERR_PTR(-EOPNOTSUPP);
 }

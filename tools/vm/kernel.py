@@ -9,6 +9,8 @@ Flavours:
   debug     linux-source-6.12 with test-kernel.config, for QEMU
   uml       the same source as User-mode Linux with all checkers
   uml-fast  User-mode Linux without checkers, for wall-clock measurements
+  uml-smp   like uml, with two CPUs, which User-mode Linux has since Linux 6.19:
+            the source of Debian's backports
 
 Each lives in CACHE/kernel/FLAVOUR-KEY, KEY being a digest of what it was made
 from. A stamp written last says it is complete: an interrupted build goes on
@@ -27,12 +29,14 @@ from base import (CACHE, CPUS, HERE, TOP, Fail, digest, errors_in, fresh_dir,
 from packages import LOGS, Apt, backports, refresh_lists
 
 SERIES = "6.12"
+LATER = {"uml-smp": "7.3"}      # flavours built from Debian's backports
 RECIPE = "1"            # raise when a kernel built before must not be used
 
 FRAGMENTS = {
     "debug": ["test-kernel.config"],
     "uml": ["uml.config", "uml-debug.config"],
     "uml-fast": ["uml.config", "uml-fast.config"],
+    "uml-smp": ["uml.config", "uml-debug.config", "uml-smp.config"],
 }
 FLAVOURS = ["stock", "newest", *FRAGMENTS]
 RELEASE = re.compile(r"\d+\.\d+[\w.+-]*$")
@@ -47,7 +51,7 @@ class Kernel:
         self.image = image          # what boots
         self.modules = modules      # folder of the kernel's own .ko files
         self.uml = flavour.startswith("uml")
-        self.checked = flavour in ("debug", "uml")
+        self.checked = flavour in ("debug", "uml", "uml-smp")
 
     @property
     def release(self):
@@ -191,48 +195,72 @@ def arrange_stock(temp, final, release):
 
 # --- built from linux-source -----------------------------------------------
 
-def patches():
+def patches(series):
     """Changes of the kernel source that its machines need here."""
-    return sorted((HERE / "patches").glob(f"{SERIES}-*.patch"))
+    return sorted((HERE / "patches").glob(f"{series}-*.patch"))
 
 
-def patched():
+def patched(series):
     """What the patches come to; the key of kernels that they change."""
-    return digest(*(p.read_text() for p in patches()))
+    return digest(*(p.read_text() for p in patches(series)))
 
 
-def source():
+def offered(package, series, fetch):
+    """(version of a source package, Apt that has it, or None if not asked)."""
+    if series == SERIES:
+        apt = Apt()
+        version = apt.version(package)
+        if not version:
+            refresh_lists()
+            version = apt.version(package)
+    else:       # backports are asked once a day, and not by a build
+        memory = CACHE / "src" / f"{package}-newest"
+        if memory.exists() and (not fetch or time.time()
+                                - memory.stat().st_mtime < 86400):
+            return memory.read_text(), None
+        if not fetch:
+            return None, None
+        apt = backports()
+        version = apt.version(package)
+        if version:
+            memory.parent.mkdir(parents=True, exist_ok=True)
+            memory.write_text(version)
+    if not version:
+        raise Fail(f"apt offers no {package}")
+    return version, apt
+
+
+def source(series=SERIES, fetch=True):
     """The unpacked kernel source, with our patches: (folder, version of its
-    package)."""
-    package = f"linux-source-{SERIES}"
+    package); without FETCH, None if it is not here."""
+    package = f"linux-source-{series}"
     tarball = pathlib.Path(f"/usr/src/{package}.tar.xz")
     with lock("source"):
-        version = None
+        apt = None
         if tarball.exists():
             version = output(["dpkg-query", "-W", "-f", "${Version}",
                               package]).strip()
         else:
-            version = Apt().version(package)
+            version, apt = offered(package, series, fetch)
             if not version:
-                refresh_lists()
-                version = Apt().version(package)
-            if not version:
-                raise Fail(f"apt offers no {package}")
+                return None
         final = CACHE / "src" / ("linux-" + version.split(":")[-1]
                                  .replace("~", "."))
         stamp = final / "kofi-patches"
-        if not stamp.exists() or stamp.read_text() != patched():
+        if not stamp.exists() or stamp.read_text() != patched(series):
+            if not fetch:
+                return None
             shutil.rmtree(final, ignore_errors=True)
             with fresh_dir(final.with_name(final.name + ".unpack")) as temp:
                 if not tarball.exists():
                     say(f"    fetching {package}")
-                    Apt().download([package], temp)
+                    (apt or backports()).download([package], temp)
                     tarball = temp / str(tarball)[1:]
                 say(f"    unpacking {package} {version}")
                 output(["tar", "-C", temp, "-xf", tarball])
-                for change in patches():
+                for change in patches(series):
                     output(["patch", "-sp1", "-d", temp / package, "-i", change])
-                (temp / package / stamp.name).write_text(patched())
+                (temp / package / stamp.name).write_text(patched(series))
                 (temp / package).rename(final)
             shutil.rmtree(final.with_name(final.name + ".unpack"))
     return final, version
@@ -260,12 +288,15 @@ def lost(wanted, config):
 
 
 def built(flavour, fetch):
-    src, version = source()
+    series = LATER.get(flavour, SERIES)
+    src, version = source(series, fetch) or (None, None)
+    if not src:
+        raise missing(flavour)
     compiler = output(["gcc", "--version"]).splitlines()[0]
     wanted = settings(flavour)
     parts = [RECIPE, version, compiler, *sorted(set(wanted))]
     if flavour.startswith("uml"):       # all patches are of arch/um
-        parts.append(patched())
+        parts.append(patched(series))
     final = CACHE / "kernel" / f"{flavour}-{digest(*parts)}"
     stamp = final / "complete"
     image = final / ("linux" if flavour.startswith("uml")

@@ -47,7 +47,7 @@ def build_job(flavour, report):
     def work():
         began = time.monotonic()
         worked, bad = True, []
-        if flavour in ("stock", "newest", "debug"):
+        if flavour in ("stock", "newest", "debug", "uml-smp"):
             worked, bad = checks.warnings(flavour)
         else:
             try:
@@ -110,7 +110,9 @@ UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml"),
                   ("dma", "uml"), ("rdm", "uml"), ("rxm", "uml"),
                   ("dgram", "uml")],
          "soak": [("all", "debug"), ("rxe", "debug"), ("siw", "debug"),
-                  ("dma", "debug"), ("rxe-rxm", "uml"), ("siw-rxm", "uml")]}
+                  ("dma", "debug"), ("rxe-rxm", "uml"), ("siw-rxm", "uml"),
+                  ("", "uml-smp"), ("rxe", "uml-smp"), ("siw", "uml-smp"),
+                  ("rdm", "uml-smp"), ("rxm", "uml-smp")]}
 
 
 def kunit_name(device, flavour):
@@ -169,10 +171,11 @@ def docs(*_):
 
 
 def kunit(suite="*"):
-    report = Report(REPORT / "kunit-uml.tap")
-    kernel.get("uml")
-    build("uml")
-    kunit_.run("uml", report, suite or "*",
+    flavour = os.environ.get("KERNEL") or "uml"
+    report = Report(REPORT / f"kunit-{flavour}.tap")
+    kernel.get(flavour)
+    build(flavour)
+    kunit_.run(flavour, report, suite or "*",
                device=os.environ.get("DEVICE", ""))
     return report.finish()
 

@@ -189,7 +189,7 @@ static void cm_addresses(struct kunit *test)
 	size_t len = sizeof(a);
 
 	KUNIT_EXPECT_EQ(test, fi_getpeer(p->side[0].ep, &a, &len), 0);
-	KUNIT_EXPECT_TRUE(test, inet_addr_is_any((struct sockaddr *)&a) == 0);
+	KUNIT_EXPECT_TRUE(test, inet_addr_is_any((void *)&a) == 0);
 	KUNIT_EXPECT_MEMEQ(test, &a, &p->addr, sizeof(struct sockaddr_in));
 	len = sizeof(a);
 	KUNIT_EXPECT_EQ(test, fi_getname(&p->side[0].ep->fid, &a, &len), 0);

@@ -24,6 +24,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
+#include "../backport.h"
 #include "../limit.h"
 #include "../lo.h"
 
@@ -280,7 +281,7 @@ void ct_pattern(void *buf, size_t len, u32 seed);
 bool ct_pattern_ok(const void *buf, size_t len, u32 seed);
 
 /* parameters of suites: all ways to take completions */
-const void *ct_mode_gen_params(const void *prev, char *desc);
+GEN_PARAMS(ct_mode_gen_params);
 
 #define ct_mode_of(test) (*(const enum ct_mode *)(test)->param_value)
 

@@ -94,9 +94,9 @@ static void ct_mode_desc(const enum ct_mode *mode, char *desc)
 
 KUNIT_ARRAY_PARAM(ct_mode_param, ct_mode_values, ct_mode_desc);
 
-const void *ct_mode_gen_params(const void *prev, char *desc)
+GEN_PARAMS(ct_mode_gen_params)
 {
-	return ct_mode_param_gen_params(prev, desc);
+	return GEN_PARAMS_OF(ct_mode_param_gen_params);
 }
 
 /* ------------------------------------------------------------- the checker */

@@ -99,7 +99,7 @@ static void ctx_softirq(struct ctx_work *w)
 	mod_timer(&w->timer, jiffies + 1);
 	wait_event_timeout(w->p->wq, READ_ONCE(w->ran), TEST_LIMIT(10 * HZ));
 	timer_delete_sync(&w->timer);
-	destroy_timer_on_stack(&w->timer);
+	timer_destroy_on_stack(&w->timer);
 }
 
 static enum hrtimer_restart ctx_hrtimer_fn(struct hrtimer *t)

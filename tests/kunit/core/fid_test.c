@@ -194,9 +194,9 @@ static void fid_fabric_open(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, fi_fabric(&attr, &fid, FID_CONTEXT));
 	fabric = container_of(fid, struct kofi_fabric, fabric);
 	KUNIT_EXPECT_PTR_EQ(test, net, fabric->net);
-	KUNIT_EXPECT_EQ(test, 2, refcount_read(&net->ns.count));
+	KUNIT_EXPECT_EQ(test, 2, ns_ref_read(net));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&fid->fid));
-	KUNIT_EXPECT_EQ(test, 1, refcount_read(&net->ns.count));
+	KUNIT_EXPECT_EQ(test, 1, ns_ref_read(net));
 }
 
 /* ------------------------------------------------------------------ domains */

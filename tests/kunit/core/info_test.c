@@ -162,15 +162,15 @@ static void info_dup_net(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, a);
 	b = fi_dupinfo(a);
 	KUNIT_ASSERT_NOT_NULL(test, b);
-	KUNIT_EXPECT_EQ(test, 3, refcount_read(&net->ns.count));
+	KUNIT_EXPECT_EQ(test, 3, ns_ref_read(net));
 	/* What the owner writes there does not mislead fi_freeinfo(). */
 	b->fabric_attr->net = NULL;
 	fi_freeinfo(b);
-	KUNIT_EXPECT_EQ(test, 2, refcount_read(&net->ns.count));
+	KUNIT_EXPECT_EQ(test, 2, ns_ref_read(net));
 	a->next = fi_dupinfo(a);
 	KUNIT_EXPECT_NOT_NULL(test, a->next);
 	fi_freeinfo(a);
-	KUNIT_EXPECT_EQ(test, 1, refcount_read(&net->ns.count));
+	KUNIT_EXPECT_EQ(test, 1, ns_ref_read(net));
 }
 
 /* ---------------------------------------------------------------- matching */
@@ -1111,9 +1111,9 @@ static void info_signed(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kofi_getinfo(net, FI_VERSION(1, 9), NULL, NULL,
 					      0, &hints, &list, GFP_KERNEL));
 	info_expect_list(test, list, "11");
-	KUNIT_EXPECT_EQ(test, 3, refcount_read(&net->ns.count));
+	KUNIT_EXPECT_EQ(test, 3, ns_ref_read(net));
 	fi_freeinfo(list);
-	KUNIT_EXPECT_EQ(test, 1, refcount_read(&net->ns.count));
+	KUNIT_EXPECT_EQ(test, 1, ns_ref_read(net));
 }
 
 static void info_prov_attr_only(struct kunit *test)

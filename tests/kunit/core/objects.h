@@ -13,6 +13,8 @@
 
 #include <kunit/test.h>
 
+#include "../backport.h"
+
 extern struct kunit_suite kofi_provider_suite;
 extern struct kunit_suite kofi_info_suite;
 extern struct kunit_suite kofi_fid_suite;

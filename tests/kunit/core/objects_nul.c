@@ -378,7 +378,7 @@ struct net *nul_net(struct kunit *test)
 	struct net *net = kunit_kzalloc(test, sizeof(*net), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, net);
-	refcount_set(&net->ns.count, 1);
+	test_net_init(net);
 	ref_tracker_dir_init(&net->refcnt_tracker, 0, "kofi_test");
 	return net;
 }

@@ -30,7 +30,7 @@ static const char *const rdm_places[] = { "sock", "sock;ofi_rxm" };
 static char rdm_layered[32];
 
 /* The parameters of a case, as KUNIT_ARRAY_PARAM() has them; each is a name. */
-const void *rdm_place_gen_params(const void *prev, char *desc)
+GEN_PARAMS(rdm_place_gen_params)
 {
 	const char *next = NULL;
 

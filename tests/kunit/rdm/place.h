@@ -7,9 +7,10 @@
 
 #include <linux/kofi/kofi.h>
 
+#include "../backport.h"
 #include "../lo.h"
 
-const void *rdm_place_gen_params(const void *prev, char *desc);
+GEN_PARAMS(rdm_place_gen_params);
 int rdm_place_getinfo(struct kunit *test, struct fi_info *hints,
 		      struct fi_info **info);
 const char *rdm_place_device(void);

@@ -268,6 +268,8 @@ static void live_connect_ipv6(struct kunit *test)
 {
 	struct live *l = test->priv;
 
+	if (!IS_ENABLED(CONFIG_IPV6))
+		kunit_skip(test, "there is no IPv6");
 	live_listen(test, l, AF_INET6);
 	live_start(test, l);
 	live_connect(test, l, 0);

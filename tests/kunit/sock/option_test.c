@@ -245,13 +245,18 @@ static void option_class_ipv4(struct kunit *test)
 	option_class_pair(test);
 }
 
+static void option_address(void *address)
+{
+	ct_address = address;
+}
+
 static void option_class_ipv6(struct kunit *test)
 {
-	char *address = ct_address;
-
+	if (!IS_ENABLED(CONFIG_IPV6))
+		kunit_skip(test, "there is no IPv6");
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, option_address, ct_address), 0);
 	ct_address = "::1";
 	option_class_pair(test);
-	ct_address = address;
 }
 
 /* That of the domain is for endpoints that have none. */

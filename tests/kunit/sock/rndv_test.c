@@ -3,6 +3,8 @@
  * Tagged messages that are announced before they are sent: between two endpoints,
  * from a peer that breaks the rules, and from one that goes away.
  */
+#include <linux/cpumask.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include <kunit/static_stub.h>
@@ -361,14 +363,20 @@ static void rdm_named_late(struct kunit *test, size_t len)
 	unsigned long end = jiffies + LIVE_JIFFIES;
 	struct fi_cq_tagged_entry e;
 	fi_addr_t peer[2], src;
+	unsigned int cpu;
 	int i, n;
 
 	WRITE_ONCE(ksk_rendezvous_min, 2000);
 	rdm_pair(test, FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV, peer);
 	WRITE_ONCE(ksk_rendezvous_min, min);
-	/* one connects; another is read in this thread, if ksoftirqd does not */
+	/*
+	 * One connects; another is read in this thread, which has the stub, unless
+	 * ksoftirqd reads it, or another CPU that the connection's packets are passed to.
+	 */
 	rdm_lookups = 0;
 	for (n = 0; !rdm_lookups && n < 10; n++) {
+		cpu = cpumask_nth(n % num_online_cpus(), cpu_online_mask);
+		KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
 		rdm_tsend(test, a, peer[0], n, len, 0);
 		while (rdm_stored(b) <= n && time_before(jiffies, end))
 			schedule_timeout_uninterruptible(1);
@@ -376,6 +384,7 @@ static void rdm_named_late(struct kunit *test, size_t len)
 					   rdm_source_late);
 	}
 	kunit_deactivate_static_stub(test, ksk_rdm_source);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpu_possible_mask), 0);
 	KUNIT_ASSERT_GT(test, rdm_lookups, 0);
 	for (i = 0; i < n; i++) {
 		KUNIT_ASSERT_EQ(test, fi_trecv(b->ep, t->in, len, NULL, peer[1],

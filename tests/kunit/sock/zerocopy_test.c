@@ -355,7 +355,7 @@ static void zc_slab(struct kunit *test)
 	bvec_set_page(&bv[1], pages, len, 5);
 	bvec_set_virt(&bv[2], mem, slab);
 	bvec_set_page(&bv[3], pages, len, 5);
-	KUNIT_ASSERT_TRUE(test, PageSlab(bv[0].bv_page));
+	KUNIT_ASSERT_TRUE(test, folio_test_slab(page_folio(bv[0].bv_page)));
 	ct_pattern(mem, slab, 1);
 	ct_pattern(page_address(pages) + 5, len, 2);
 

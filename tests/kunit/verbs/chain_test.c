@@ -110,7 +110,7 @@ static int ch_init(struct kunit *test)
 	link_test_init(test);
 	ch = kunit_kzalloc(test, sizeof(*ch), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ch);
-	ch->ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
+	ch->ib = link_device(ct_device);
 	KUNIT_ASSERT_NOT_NULL(test, ch->ib);
 	ch->ops = ch->ib->ops;
 	ch->refuse_after = -1;

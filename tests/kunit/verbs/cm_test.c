@@ -536,7 +536,7 @@ static void vc_found(struct kunit *test)
 /* So many messages of the kind are lost, until vc_found() or the end of the test. */
 static void vc_lose_next(struct kunit *test, __be16 attr, int nr)
 {
-	vc_losing = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
+	vc_losing = link_device(ct_device);
 	KUNIT_ASSERT_NOT_NULL(test, vc_losing);
 	vc_lost_attr = attr;
 	atomic_set(&vc_lose, nr);

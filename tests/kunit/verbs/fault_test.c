@@ -235,7 +235,7 @@ static int vf_init(struct kunit *test)
 	link_test_init(test);
 	vf = kunit_kzalloc(test, sizeof(*vf), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, vf);
-	vf->ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
+	vf->ib = link_device(ct_device);
 	KUNIT_ASSERT_NOT_NULL(test, vf->ib);
 	vf->ops = vf->ib->ops;
 	vf->attrs = vf->ib->attrs;

@@ -383,8 +383,7 @@ static void limits_options(struct kunit *test)
 static void limits_refused(struct kunit *test)
 {
 	struct ct_pair *p = lim_unconnected(test);
-	struct ib_device *ib = ib_device_get_by_name(ct_device,
-						     RDMA_DRIVER_UNKNOWN);
+	struct ib_device *ib = link_device(ct_device);
 	bool iwarp = rdma_protocol_iwarp(ib, rdma_start_port(ib));
 	struct fi_info *info = fi_dupinfo(p->info);
 	fid_t fid = &p->side[0].ep->fid;
@@ -426,8 +425,7 @@ static void limits_region(struct kunit *test)
 		.mode = CT_SOFTIRQ, .caps = LIM_CAPS, .mr_mode = LIM_MR_MODE,
 	};
 	struct ct_pair *p = ct_pair_open(test, &opts);
-	struct ib_device *ib = ib_device_get_by_name(ct_device,
-						     RDMA_DRIVER_UNKNOWN);
+	struct ib_device *ib = link_device(ct_device);
 	size_t n = p->info->domain_attr->mr_iov_limit;
 	struct kvec *kv = ct_buf(p, (n + 1) * sizeof(*kv));
 	u8 *pages = ct_buf(p, 2 * PAGE_SIZE);
@@ -673,7 +671,7 @@ static struct lim_poor *lim_device(struct kunit *test)
 	struct lim_poor *poor = kunit_kzalloc(test, sizeof(*poor), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, poor);
-	poor->ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN);
+	poor->ib = link_device(ct_device);
 	KUNIT_ASSERT_NOT_NULL(test, poor->ib);
 	poor->rich = poor->ib->attrs;
 	poor->create_qp = poor->ib->ops.create_qp;

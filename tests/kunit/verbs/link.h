@@ -7,6 +7,9 @@
 
 extern unsigned int link_rounds;
 
+struct ib_device;
+
+struct ib_device *link_device(const char *name);
 int link_add(void);
 int link_add_second(const char *name, const char *under);
 int link_remove(void);

@@ -331,7 +331,7 @@ static void vm_restore(void *arg)
 static void vm_watch(struct kunit *test, int refuse)
 {
 	vm_device = (struct vm_device) {
-		.ib = ib_device_get_by_name(ct_device, RDMA_DRIVER_UNKNOWN),
+		.ib = link_device(ct_device),
 		.refuse = ATOMIC_INIT(refuse),
 	};
 	KUNIT_ASSERT_NOT_NULL(test, vm_device.ib);

@@ -84,7 +84,7 @@ stays_new() {	# BYTES
 }
 
 late() {	# KIND BYTES TIMEOUT HEAL(ms after the cut) UNMAP(no, failed, now)
-	retry map_at b 10.8.1.1 host=other && retry map_at a 10.7.2.1 timeout="$3" || return
+	retry map_at b 10.8.1.1 host=other && retry map_at a 10.7.2.1 io_timeout=1 path_timeout="$3" || return
 	a=$(device a) b=$(device b)
 	put zero "$b" 1048576 && put zero "$a" 4096 || return
 	[ "$1" = write ] || put new "$b" "$2" || return
