@@ -7,7 +7,8 @@
 
 Code is taken from the C blocks of README.md, and from the blocks below
 Documentation/ that have a class build-NAME; all blocks of a page with the same
-name make one source file. A line for each complaint of the compiler.
+name make one source file. Blocks with a class user-NAME are programs of user space,
+over libfabric. A line for each complaint of the compiler.
 """
 
 import pathlib
@@ -37,9 +38,9 @@ def of_page(path, sources):
         number += 1
         while number < len(lines):
             line = lines[number]
-            option = re.fullmatch(r"   :class: build-([\w-]+)", line)
+            option = re.fullmatch(r"   :class: ((?:build|user)-[\w-]+)", line)
             if option:
-                name = option[1].replace("-", "_")
+                name = option[1].removeprefix("build-").replace("-", "_")
             elif line and not line.startswith("   "):
                 break
             else:
@@ -58,6 +59,10 @@ def collect():
     return sources
 
 
+def kernels(sources):
+    return [name for name in sources if not name.startswith("user_")]
+
+
 def write(sources, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.[co]"):
@@ -68,7 +73,7 @@ def write(sources, folder):
         (folder / f"{name}.c").write_text(text.strip("\n") + "\n")
     (folder / "Kbuild").write_text(
         f"ccflags-y := -I{TOP}/include -I{TOP}/include/uapi\n"
-        + "".join(f"obj-m += {name}.o\n" for name in sources))
+        + "".join(f"obj-m += {name}.o\n" for name in kernels(sources)))
 
 
 def main(argv):
@@ -80,15 +85,21 @@ def main(argv):
     write(sources, folder)
     if argv[1] == "-x":
         return 0
-    got = subprocess.run(
-        ["make", "-C", argv[1], f"M={folder}", "-k",
-         "KCFLAGS=-Werror -Wno-unused-function",
-         *(f"{name}.o" for name in sources)], text=True, check=False,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT)
-    if got.returncode:
-        print(got.stdout.replace(f"{folder}/", ""), end="")
-    return bool(got.returncode)
+    commands = [["make", "-C", argv[1], f"M={folder}", "-k",
+                 "KCFLAGS=-Werror -Wno-unused-function",
+                 *(f"{name}.o" for name in kernels(sources))]]
+    commands += [["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-c",
+                  "-o", folder / f"{name}.o", folder / f"{name}.c"]
+                 for name in sources.keys() - set(kernels(sources))]
+    failed = False
+    for command in commands:
+        got = subprocess.run(command, text=True, check=False,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT)
+        if got.returncode:
+            failed = True
+            print(got.stdout.replace(f"{folder}/", ""), end="")
+    return failed
 
 
 if __name__ == "__main__":
