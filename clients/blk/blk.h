@@ -160,7 +160,9 @@ struct kblk_news {
  * @node: of all
  * @uuid: the volume's
  * @disks: paths to it: those with this UUID. What one has written another may flush.
- * @incarnation: the volume's, at the last login over any of them
+ * @incarnation: the volume's, at the last login over any of them; that of the connections
+ *	of one disk is in its welcome
+ * @stable: the last one before it of which all is known to be on stable storage, or 0
  * @unflushed: writes have been acknowledged that no flush was sent for
  * @flushing: flushes that have no answer yet, and may not have covered theirs
  * @losses: how many times such writes may have been lost
@@ -170,6 +172,7 @@ struct kblk_cache {
 	u8			uuid[16];
 	unsigned int		disks;
 	__le64			incarnation;
+	__le64			stable;
 	bool			unflushed;
 	atomic_t		flushing;
 	atomic_t		losses;
@@ -195,8 +198,9 @@ struct kblk_cache {
  * @brief: they had just been made
  * @live: when they were, in jiffies
  * @cache: what has been written, of all paths to the volume
- * @losses: @cache's, as those who have the disk open know it; flushes fail while
- *	there have been more
+ * @losses: @cache's that are forgotten, as all who knew of them have closed the disk;
+ *	flushes fail while there are more
+ * @returned: @cache's that a failed flush has returned
  * @since: when the path was last known to be good, in jiffies
  * @backoff: seconds until the next attempt
  * @recover: takes connections down, and makes new ones
@@ -234,6 +238,7 @@ struct kblk_disk {
 	unsigned long		live;
 	struct kblk_cache	*cache;
 	int			losses;
+	int			returned;
 	unsigned long		since;
 	unsigned int		backoff;
 	struct delayed_work	recover;
@@ -257,12 +262,6 @@ static inline unsigned int kblk_segs(const struct kblk_disk *d)
 	return min_t(size_t, KBLK_SEGS, d->info->domain_attr->mr_iov_limit);
 }
 
-/* May what a user of the disk has written be lost, without having been told? */
-static inline bool kblk_cache_lost(const struct kblk_disk *d)
-{
-	return atomic_read(&d->cache->losses) != READ_ONCE(d->losses);
-}
-
 /* cache.c */
 int kblk_cache_get(struct kblk_disk *d);
 void kblk_cache_put(struct kblk_cache *cache);
@@ -270,6 +269,9 @@ void kblk_cache_login(struct kblk_disk *d, const struct kblk_news *news);
 void kblk_cache_stable(struct kblk_disk *d);
 void kblk_cache_flush(struct kblk_cache *cache);
 void kblk_cache_flushed(struct kblk_cache *cache, bool covered);
+void kblk_cache_written(struct kblk_disk *d);
+bool kblk_cache_lost(struct kblk_disk *d);
+void kblk_cache_closed(struct kblk_disk *d);
 
 /* request.c */
 extern const struct blk_mq_ops kblk_mq_ops;

@@ -11,6 +11,7 @@
  * it again if it has covered nothing. It is counted meanwhile, as the path that it
  * goes over may notice late that the target has gone.
  */
+#include <kunit/visibility.h>
 #include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -47,8 +48,10 @@ found:
 	cache->disks++;
 	d->cache = cache;
 	d->losses = atomic_read(&cache->losses);
+	d->returned = d->losses;
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(kblk_cache_get);
 
 /**
  * kblk_cache_put - a disk goes
@@ -63,6 +66,14 @@ void kblk_cache_put(struct kblk_cache *cache)
 		return;
 	list_del(&cache->node);
 	kfree(cache);
+}
+EXPORT_SYMBOL_IF_KUNIT(kblk_cache_put);
+
+static void kblk_cache_loss(struct kblk_disk *d)
+{
+	pr_err_ratelimited("kofi_blk: %s: what was not flushed may be lost\n",
+			   d->opt.volume);
+	atomic_inc(&d->cache->losses);
 }
 
 /* Are all writes of the last known incarnation on stable storage? */
@@ -115,19 +126,21 @@ void kblk_cache_login(struct kblk_disk *d, const struct kblk_news *news)
 	if (w->incarnation == cache->incarnation)
 		return;
 	stable = kblk_cache_is_stable(cache, news);
-	cache->incarnation = w->incarnation;
+	if (stable)
+		WRITE_ONCE(cache->stable, cache->incarnation);
+	/* pairs with the acquire in kblk_cache_written() */
+	smp_store_release(&cache->incarnation, w->incarnation);
 	if (stable || !(le32_to_cpu(w->flags) & KBLK_WRITE_CACHE))
 		return;
+	smp_mb();	/* see kblk_cache_written() */
 	/* a flush is counted before it clears the mark, and until it has set it again */
 	unflushed = smp_load_acquire(&cache->unflushed) ||
 		    atomic_read_acquire(&cache->flushing) ||
 		    READ_ONCE(cache->unflushed);
-	if (!unflushed)
-		return;
-	pr_err("kofi_blk: %s: what was not flushed may be lost\n",
-	       d->opt.volume);
-	atomic_inc(&cache->losses);
+	if (unflushed)
+		kblk_cache_loss(d);
 }
+EXPORT_SYMBOL_IF_KUNIT(kblk_cache_login);
 
 /**
  * kblk_cache_flush - a flush is about to be sent
@@ -142,6 +155,7 @@ void kblk_cache_flush(struct kblk_cache *cache)
 	smp_mb__after_atomic();
 	WRITE_ONCE(cache->unflushed, false);
 }
+EXPORT_SYMBOL_IF_KUNIT(kblk_cache_flush);
 
 /**
  * kblk_cache_flushed - a flush has ended
@@ -157,3 +171,62 @@ void kblk_cache_flushed(struct kblk_cache *cache, bool covered)
 	smp_mb__before_atomic();	/* see kblk_cache_login() */
 	atomic_dec(&cache->flushing);
 }
+EXPORT_SYMBOL_IF_KUNIT(kblk_cache_flushed);
+
+/**
+ * kblk_cache_written - a write has been acknowledged that no flush has covered
+ * @d: the disk that it went through
+ *
+ * Another path may have logged in to another incarnation while the answer was on its
+ * way. That login has not seen this write, which may be lost.
+ *
+ * Context: any.
+ */
+void kblk_cache_written(struct kblk_disk *d)
+{
+	struct kblk_cache *cache = d->cache;
+
+	if (!READ_ONCE(cache->unflushed))
+		WRITE_ONCE(cache->unflushed, true);
+	/* this sees the other incarnation, or the login sees the mark */
+	smp_mb();
+	/* pairs with the release in kblk_cache_login() */
+	if (smp_load_acquire(&cache->incarnation) != d->welcome.incarnation &&
+	    READ_ONCE(cache->stable) != d->welcome.incarnation &&
+	    le32_to_cpu(d->welcome.flags) & KBLK_WRITE_CACHE)
+		kblk_cache_loss(d);
+}
+EXPORT_SYMBOL_IF_KUNIT(kblk_cache_written);
+
+/**
+ * kblk_cache_lost - whether a flush has to fail
+ * @d: the disk that it is for
+ *
+ * Context: any.
+ * Return: true if writes may be lost of which the users of @d do not know; the caller
+ * fails the flush, so that one of them does.
+ */
+bool kblk_cache_lost(struct kblk_disk *d)
+{
+	int losses = atomic_read(&d->cache->losses);
+
+	if (losses == READ_ONCE(d->losses))
+		return false;
+	WRITE_ONCE(d->returned, losses);
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(kblk_cache_lost);
+
+/**
+ * kblk_cache_closed - nobody has the disk open any longer
+ * @d: the disk
+ *
+ * Losses that no flush has returned are those of the next user.
+ *
+ * Context: any.
+ */
+void kblk_cache_closed(struct kblk_disk *d)
+{
+	WRITE_ONCE(d->losses, READ_ONCE(d->returned));
+}
+EXPORT_SYMBOL_IF_KUNIT(kblk_cache_closed);

@@ -11,12 +11,15 @@
 #include <linux/module.h>
 #include <linux/nsproxy.h>
 #include <linux/siphash.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/unaligned.h>
 #include <linux/uuid.h>
 #include <linux/wait_bit.h>
 
 #include "blk.h"
+
+#define KBLK_IO_OPT_MAX	SZ_4M	/* of a device, however much the target likes best */
 
 static DEFINE_IDA(kblk_ida);
 
@@ -55,13 +58,12 @@ static void kblk_free_gd(struct gendisk *gd)
 	kblk_disk_free(gd->private_data);
 }
 
-/* Each of those who had it open has had the chance to see a flush fail. */
 static void kblk_release(struct gendisk *gd)
 {
 	struct kblk_disk *d = gd->private_data;
 
 	if (!disk_openers(gd))
-		WRITE_ONCE(d->losses, atomic_read(&d->cache->losses));
+		kblk_cache_closed(d);
 }
 
 static const struct block_device_operations kblk_fops = {
@@ -124,6 +126,17 @@ static unsigned int kblk_max_sectors(const struct kblk_disk *d)
 		   pages << (PAGE_SHIFT - SECTOR_SHIFT));
 }
 
+/*
+ * The block layer reads ahead twice as much, and file systems align to it. So a longer
+ * one is left out rather than cut.
+ */
+static unsigned int kblk_io_opt(const struct kblk_welcome *w)
+{
+	unsigned int bytes = le32_to_cpu(w->io_opt);
+
+	return bytes <= KBLK_IO_OPT_MAX ? bytes : 0;
+}
+
 static int kblk_disk_add(struct kblk_disk *d)
 {
 	const struct kblk_welcome *w = &d->welcome;
@@ -132,7 +145,7 @@ static int kblk_disk_add(struct kblk_disk *d)
 		.logical_block_size	= BIT(w->block),
 		.physical_block_size	= BIT(w->phys),
 		.io_min			= BIT(w->io_min),
-		.io_opt			= le32_to_cpu(w->io_opt),
+		.io_opt			= kblk_io_opt(w),
 		.max_hw_sectors		= kblk_max_sectors(d),
 		.max_segments		= kblk_segs(d),
 		/* regions of an RDMA device have no gaps */

@@ -28,6 +28,7 @@
 #define KBLK_QUEUES		64	/* of a mapped volume at most */
 #define KBLK_DEPTH		64	/* commands of a queue at most */
 #define KBLK_INLINE		4096	/* bytes of data in a command at most */
+#define KBLK_ONE_WRITE		4096	/* bytes of a read up to which one write has the data */
 #define KBLK_UNIT		24	/* log2 of the most bytes of a unit */
 #define KBLK_IO_OPT		26	/* log2 of the most that is liked best */
 

@@ -26,7 +26,6 @@
 #include "blk.h"
 
 #define KBLK_RETRY_MS	3
-#define KBLK_LEN_UNKNOWN	SIZE_MAX
 
 /* ------------------------------------------------------------ ending requests */
 
@@ -185,7 +184,22 @@ static bool kblk_form(const struct kblk_disk *d, const struct request *rq,
 			FIELD_GET(KBLK_ANSWER_STATUS, value) == KBLK_OK);
 }
 
-/* @data: it came with the data of a read; @len: so many bytes, if it is known */
+/*
+ * Has a read got all of its data? A provider whose remote CQ data takes no receive knows
+ * the length. An RDMA device knows that of its last write; there is more than one only
+ * if the read is long.
+ */
+static bool kblk_complete_data(const struct kblk_queue *q,
+			       const struct request *rq, size_t len)
+{
+	unsigned int bytes = blk_rq_bytes(rq);
+
+	return len == bytes ||
+	       (q->disk->info->mode & FI_RX_CQ_DATA && bytes > KBLK_ONE_WRITE &&
+		len && len < bytes);
+}
+
+/* @data: it came with the data of a read, the last write of which had @len bytes */
 static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
 			  size_t len)
 {
@@ -203,16 +217,14 @@ static void kblk_answered(struct kblk_queue *q, u32 value, bool data,
 	rq = blk_mq_rq_from_pdu(r);
 	sts = kblk_status(FIELD_GET(KBLK_ANSWER_STATUS, value));
 	if (!kblk_form(d, rq, value, data) ||
-	    (len != KBLK_LEN_UNKNOWN && len != blk_rq_bytes(rq)))
+	    (data && !kblk_complete_data(q, rq, len)))
 		sts = BLK_STS_IOERR;
 	if (!READ_ONCE(d->answered))
 		WRITE_ONCE(d->answered, true);
-	if (req_op(rq) == REQ_OP_FLUSH) {
+	if (req_op(rq) == REQ_OP_FLUSH)
 		kblk_cache_flushed(d->cache, !sts);
-	} else if (kblk_writes(rq) && !(r->cmd.flags & KBLK_CMD_FUA) &&
-		   !READ_ONCE(d->cache->unflushed)) {
-		WRITE_ONCE(d->cache->unflushed, true);
-	}
+	else if (kblk_writes(rq) && !(r->cmd.flags & KBLK_CMD_FUA))
+		kblk_cache_written(d);
 	kblk_answer(r, sts);
 }
 
@@ -222,15 +234,15 @@ static void kblk_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	struct kblk_queue *q = rx->queue;
 	bool data = wc->flags & FI_REMOTE_CQ_DATA;
 	u32 value = data ? wc->data : le32_to_cpu(rx->msg.value);
-	bool good = !wc->err && (data || (wc->len == sizeof(rx->msg) &&
-					  !rx->msg.reserved));
+	bool good = !wc->err && (data ? wc->flags & FI_RMA :
+				 wc->len == sizeof(rx->msg) && !rx->msg.reserved);
 
 	/* ahead of the answer, whose tag may be used again at once */
 	if (!good || fi_recv(q->ep, &rx->msg, sizeof(rx->msg), NULL, 0,
 			     &rx->cqe))
 		kblk_lost(q->disk);
 	if (good)
-		kblk_answered(q, value, data, KBLK_LEN_UNKNOWN);
+		kblk_answered(q, value, data, wc->len);
 }
 
 /* Of a provider where remote CQ data takes no receive. */

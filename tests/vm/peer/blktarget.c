@@ -2,7 +2,7 @@
 /*
  * kofi-blk-target: a target for kofi_blk.ko that breaks the rules.
  *
- *	kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED
+ *	kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED [SHORT]
  *
  * It has one volume of MIB, of its memory, under any name, and one connection at a
  * time. One command in eight it does wrong, in a way that the client answers with
@@ -12,7 +12,8 @@
  * answer at all. Logins are wrong, too, or say that what was in the volume's write
  * cache has been lost. It counts the FAULTS of the second kind aloud; after so many,
  * and a flush, it says "honest", and does everything right until it is killed. The same
- * seed gives the same choices.
+ * seed gives the same choices. With SHORT, its only fault is that reads get that many
+ * bytes of their data.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -74,6 +75,7 @@ static struct {
 } *local;
 static uint64_t volume_bytes;
 static unsigned int faults, most;
+static size_t shortened = SIZE_MAX;	/* bytes of a read at most */
 
 /* What has happened */
 static unsigned int served, flushed, wrong, connections, logins;
@@ -94,7 +96,7 @@ static bool losing(void)
 
 static bool honest(void)
 {
-	return !losing() && flushed;
+	return (!losing() && flushed) || shortened < SIZE_MAX;
 }
 
 static void count_fault(void)
@@ -238,6 +240,7 @@ static void login(size_t len)
 		.sectors = htole64(volume_bytes / 512),
 		.flags = htole32(KBLK_WRITE_CACHE), .block = 9, .phys = 12,
 		.io_min = 12, .inline_max = 12, .bytes_max = BYTES_MAX,
+		.io_opt = htole32(1U << KBLK_IO_OPT),
 	};
 	struct kblk_session s = { 0 };
 	unsigned char bytes[64];
@@ -378,7 +381,8 @@ static void serve(struct command *c)
 	served++;
 	switch (cmd->op) {
 	case KBLK_OP_READ:
-		put(cmd, place(cmd), len, le64toh(cmd->addr), le64toh(cmd->key));
+		put(cmd, place(cmd), len < shortened ? len : shortened,
+		    le64toh(cmd->addr), le64toh(cmd->key));
 		return;
 	case KBLK_OP_WRITE:
 		if (cmd->flags & KBLK_CMD_INLINE) {
@@ -579,11 +583,13 @@ int main(int argc, char **argv)
 	bool told = false;
 	size_t i;
 
-	if (argc != 7)
-		die("usage: kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED");
+	if (argc != 7 && argc != 8)
+		die("usage: kofi-blk-target PROVIDER ADDRESS PORT MIB FAULTS SEED [SHORT]");
 	volume_bytes = strtoull(argv[4], NULL, 0) << 20;
 	most = strtoul(argv[5], NULL, 0);
 	chance = strtoull(argv[6], NULL, 0);
+	if (argc == 8)
+		shortened = strtoul(argv[7], NULL, 0);
 	local = calloc(1, sizeof(*local) + volume_bytes);
 	if (!local)
 		die("no memory");
