@@ -547,8 +547,7 @@ EXPORT_SYMBOL_GPL(fi_cq_open);
 
 int kofi_cq_start(void)
 {
-	kofi_cq_wq = alloc_workqueue("kofi_cq", WQ_MEM_RECLAIM |
-				     WQ_HIGHPRI | WQ_PERCPU, 0);
+	kofi_cq_wq = kofi_wq_alloc("kofi_cq");
 	return kofi_cq_wq ? 0 : -ENOMEM;
 }
 

@@ -753,7 +753,7 @@ int kofi_eq_bind(struct kofi_eq **slot, struct kofi_fabric *fabric,
 
 int kofi_eq_start(void)
 {
-	kofi_eq_wq = alloc_workqueue("kofi_eq", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
+	kofi_eq_wq = kofi_wq_alloc("kofi_eq");
 	return kofi_eq_wq ? 0 : -ENOMEM;
 }
 

@@ -223,12 +223,6 @@ struct kofi_provider ksk_provider = {
 /* A little more than 2 KiB each, of which there may be thousands */
 struct kmem_cache *ksk_peers;
 
-static struct workqueue_struct *ksk_wq_alloc(const char *name)
-{
-	return alloc_workqueue("%s", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0,
-			       name);
-}
-
 static int __init ksk_init(void)
 {
 	int err = -ENOMEM;
@@ -238,10 +232,10 @@ static int __init ksk_init(void)
 		       ksk_port_min, ksk_port_max);
 		return -ERANGE;
 	}
-	ksk_wq = ksk_wq_alloc("kofi_sock");
+	ksk_wq = kofi_wq_alloc("kofi_sock");
 	if (!ksk_wq)
 		return err;
-	ksk_wq_reclaim = ksk_wq_alloc("kofi_sock_reclaim");
+	ksk_wq_reclaim = kofi_wq_alloc("kofi_sock_reclaim");
 	if (!ksk_wq_reclaim)
 		goto destroy_wq;
 	ksk_peers = KMEM_CACHE(ksk_peer, SLAB_HWCACHE_ALIGN);

@@ -109,8 +109,7 @@ static int __init vrb_init(void)
 {
 	int err;
 
-	vrb_wq = alloc_workqueue("kofi_verbs",
-				 WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
+	vrb_wq = kofi_wq_alloc("kofi_verbs");
 	if (!vrb_wq)
 		return -ENOMEM;
 	err = vrb_linger_init();

@@ -94,6 +94,8 @@ struct kofi_netif_list {
 int kofi_netif_collect(struct net *net, bool loopback,
 		       struct kofi_netif_list *l);
 char *kofi_netif_network(const struct kofi_netif *i);
+int kofi_netif_find(const struct kofi_netif_list *l, const struct sockaddr *addr,
+		    const char *dev);
 int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
 		     struct kofi_netif *out);
 
@@ -186,6 +188,10 @@ extern const struct kernel_param_ops kofi_param_ops;
 
 int kofi_param_store(const struct kofi_param *range, unsigned int *to,
 		     const void *val);
+
+/* -------------------------------------------------------------- work queues */
+
+struct workqueue_struct *kofi_wq_alloc(const char *name);
 
 /* ----------------------------------------------------- options of endpoints */
 
