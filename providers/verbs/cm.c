@@ -212,6 +212,7 @@ static void vrb_cm_rejected(struct vrb_ep *ep, struct rdma_cm_id *id,
 	vrb_cm_fail(ep, ECONNREFUSED, ev->status, data, len);
 }
 
+/* Ask the peer. On iWARP, this may take as long as TCP tries. */
 static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param;
@@ -224,6 +225,26 @@ static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 	if (err)
 		ep->asked = false;
 	return err;
+}
+
+/**
+ * vrb_cm_ask - ask the peer of an iWARP endpoint
+ * @ep: the endpoint
+ * @id: identifier of the connection manager
+ *
+ * Context: process, may sleep, until TCP has connected or given up; with the
+ * identifier's handler mutex.
+ */
+void vrb_cm_ask(struct vrb_ep *ep, struct rdma_cm_id *id)
+{
+	int err;
+
+	ep->asked = false;
+	if (READ_ONCE(ep->dead))
+		return;
+	err = vrb_cm_request(ep, id);
+	if (err)
+		vrb_cm_fail(ep, -err, err, NULL, 0);
 }
 
 /* What is left to be waited for, also of an endpoint that has ended */
@@ -278,7 +299,10 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 		err = rdma_resolve_route(id, VRB_RESOLVE_MS);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		err = vrb_cm_request(ep, id);
+		if (ep->iwarp)
+			vrb_linger_connect(ep, id);
+		else
+			err = vrb_cm_request(ep, id);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		vrb_cm_established(ep, &ev->param.conn);

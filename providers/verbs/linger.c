@@ -10,6 +10,13 @@
  * On iWARP, TCP repeats what is lost; but there an attempt to connect cannot be
  * given up, so identifier and queue pair stay until it has ended by itself.
  *
+ * Why iWARP connects in a work item
+ *
+ * Some devices connect TCP in rdma_connect(), and return when that has ended. In a
+ * handler, which runs in the manager's only and ordered queue, a peer that does not
+ * answer would stall all connections of the system. So each attempt has a work
+ * item of its own.
+ *
  * Who destroys them
  *
  * InfiniBand and RoCE: vrb_lingering lists the identifiers by age, and a work
@@ -25,6 +32,7 @@
  * vrb_linger_lock is taken in the manager's handlers, that is, inside the
  * identifier's handler mutex; it is not held while an identifier is destroyed.
  */
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
@@ -41,6 +49,7 @@
  * @tx_cq: iWARP: completion queues of the queue pair that @id has
  * @rx_cq: the same
  * @work: iWARP: destroys all of it
+ * @connect: iWARP: asks the peer; has ended when @work begins
  */
 struct vrb_linger {
 	struct list_head	node;
@@ -50,12 +59,14 @@ struct vrb_linger {
 	struct vrb_epcq		tx_cq;
 	struct vrb_epcq		rx_cq;
 	struct work_struct	work;
+	struct work_struct	connect;
 };
 
 static void vrb_linger_reap(struct work_struct *work);
 
 /* not WQ_MEM_RECLAIM: waits for queues of the manager, which may allocate */
-static struct workqueue_struct *vrb_linger_wq;
+struct workqueue_struct *vrb_linger_wq;
+static struct workqueue_struct *vrb_connect_wq;
 static DECLARE_DELAYED_WORK(vrb_linger_reaper, vrb_linger_reap);
 static DEFINE_SPINLOCK(vrb_linger_lock);	/* all that follows */
 static LIST_HEAD(vrb_lingering);		/* by age */
@@ -160,6 +171,35 @@ static void vrb_linger_work(struct work_struct *work)
 		wake_up_var(&dom->lingering);
 }
 
+/* The identifier's context is the endpoint: vrb_linger_leave() waits for us. */
+static void vrb_linger_ask(struct work_struct *work)
+{
+	struct vrb_linger *l = container_of(work, struct vrb_linger, connect);
+	/* freeing memory may depend on the connection that is being made */
+	unsigned int noio = memalloc_noio_save();
+	struct rdma_cm_id *id = l->id;
+
+	rdma_lock_handler(id);
+	vrb_cm_ask(id->context, id);
+	rdma_unlock_handler(id);
+	memalloc_noio_restore(noio);
+}
+
+/**
+ * vrb_linger_connect - ask the peer of an iWARP endpoint, in a work item
+ * @ep: the endpoint
+ * @id: identifier of the connection manager
+ *
+ * Context: process, with the identifier's handler mutex.
+ */
+void vrb_linger_connect(struct vrb_ep *ep, struct rdma_cm_id *id)
+{
+	struct vrb_linger *l = ep->linger;
+
+	l->id = id;
+	ep->asked = queue_work(vrb_connect_wq, &l->connect);
+}
+
 /**
  * vrb_linger_prepare - allocate what vrb_linger_leave() needs
  * @ep: an endpoint that is being enabled
@@ -174,6 +214,7 @@ int vrb_linger_prepare(struct vrb_ep *ep)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&ep->linger->node);
 	INIT_WORK(&ep->linger->work, vrb_linger_work);
+	INIT_WORK(&ep->linger->connect, vrb_linger_ask);
 	return 0;
 }
 
@@ -221,17 +262,19 @@ void vrb_linger_leave(struct vrb_ep *ep)
 	if (ep->qp && !ep->iwarp)
 		vrb_linger_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
 	WRITE_ONCE(ep->id, NULL);
-	ep->linger = NULL;
 	if (!l) {
 		/* of a request that was not answered: this rejects it */
 		rdma_destroy_id(id);
 		return;
 	}
+	/* an attempt that has not begun never does */
+	disable_work_sync(&l->connect);
 	/* the queue pair may outlive the endpoint */
 	if (ep->iwarp && ep->qp)
 		WRITE_ONCE(ep->qp->qp_context, NULL);
 	ep->qp = NULL;
 	waits = vrb_linger_take(ep, id, l, lost);
+	ep->linger = NULL;
 	if (ep->iwarp && waits) {
 		l->dom = ep->dom;
 		vrb_epcq_move(&ep->tx_cq, &l->tx_cq);
@@ -249,8 +292,17 @@ void vrb_linger_leave(struct vrb_ep *ep)
 
 int vrb_linger_init(void)
 {
+	/* an attempt takes as long as TCP tries */
+	vrb_connect_wq = alloc_workqueue("kofi_verbs_connect",
+					 WQ_MEM_RECLAIM | WQ_UNBOUND,
+					 WQ_MAX_ACTIVE);
+	if (!vrb_connect_wq)
+		return -ENOMEM;
 	vrb_linger_wq = alloc_workqueue("kofi_verbs_linger", WQ_UNBOUND, 0);
-	return vrb_linger_wq ? 0 : -ENOMEM;
+	if (vrb_linger_wq)
+		return 0;
+	destroy_workqueue(vrb_connect_wq);
+	return -ENOMEM;
 }
 
 void vrb_linger_exit(void)
@@ -265,4 +317,5 @@ void vrb_linger_exit(void)
 	/* the list is empty, so nothing queues it any more */
 	cancel_delayed_work_sync(&vrb_linger_reaper);
 	destroy_workqueue(vrb_linger_wq);
+	destroy_workqueue(vrb_connect_wq);
 }

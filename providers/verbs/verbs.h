@@ -741,6 +741,7 @@ u8 vrb_cm_pack(u8 *area, const void *data, size_t len);
 bool vrb_cm_unpack(const void *area, size_t len, const void **data,
 		   size_t *data_len);
 int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev);
+void vrb_cm_ask(struct vrb_ep *ep, struct rdma_cm_id *id);
 const char *vrb_event_strerror(int prov_errno);
 int vrb_addr_set(union kofi_ip *to, const void *addr);
 int vrb_addr_get(const union kofi_ip *from, void *addr, size_t *len);
@@ -758,7 +759,10 @@ void vrb_pep_remove(struct ib_device *ib);
 
 /* --------------------------------------------------------------- linger.c */
 
+extern struct workqueue_struct *vrb_linger_wq;
+
 int vrb_linger_prepare(struct vrb_ep *ep);
+void vrb_linger_connect(struct vrb_ep *ep, struct rdma_cm_id *id);
 void vrb_linger_leave(struct vrb_ep *ep);
 void vrb_linger_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
 			   struct vrb_epcq *rx_cq);
