@@ -27,6 +27,12 @@
  *
  * vrb_pep_remove() destroys the device's listeners and the requests that came by
  * way of it.
+ *
+ * Failover
+ *
+ * An address of a bond moves to another device when the bond fails over. The
+ * manager reports that to listeners on the address, which a work item makes
+ * again, on the device that has the address now.
  */
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
@@ -35,6 +41,8 @@
 #include "verbs_trace.h"
 
 #define VRB_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
+#define VRB_MOVE_MS	50	/* between attempts to listen after a failover */
+#define VRB_MOVE_TRIES	600	/* the device's table of addresses may take a while */
 
 /* ----------------------------------------------------- connection requests */
 
@@ -45,6 +53,8 @@
  * @node: on the list of them, under vrb_mutex
  * @id: the listener, once there is one
  * @gone: its device has been removed
+ * @move: listens again after a failover
+ * @tries: attempts that @move has left, 0 if it has nothing to do; under @base.lock
  * @backlog: requests the consumer may leave unanswered
  * @delivered: requests that wait for the consumer; under vrb_req_lock
  * @closing: no more requests; the same
@@ -59,6 +69,8 @@ struct vrb_pep {
 	struct list_head	node;
 	struct rdma_cm_id	*id;
 	bool			gone;
+	struct delayed_work	move;
+	unsigned int		tries;
 	int			backlog;
 	unsigned int		delivered;
 	bool			closing;
@@ -234,10 +246,17 @@ static int vrb_pep_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
 	struct vrb_pep *pep = id->context;
 
-	/* a removal is vrb_pep_remove()'s */
-	if (ev->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+	switch (ev->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return vrb_req_new(pep, id, &ev->param.conn);
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		/* the identifier cannot be destroyed here */
+		mod_delayed_work(vrb_linger_wq, &pep->move, 0);
 		return 0;
-	return vrb_req_new(pep, id, &ev->param.conn);
+	default:
+		/* a removal is vrb_pep_remove()'s */
+		return 0;
+	}
 }
 
 /* Find a request by its handle, which need not be one. */
@@ -301,25 +320,25 @@ int vrb_req_take(struct vrb_ep *ep, fid_t handle)
 
 /* ----------------------------------------------------------- passive side */
 
-/* fi_listen() */
-static int vrb_pep_listen(struct fid_pep *fid)
+/* It does, or will again after a failover */
+static bool vrb_pep_listens(const struct vrb_pep *pep)
 {
-	struct vrb_pep *pep = vrb_pep(&fid->fid);
+	return pep->id || pep->tries;
+}
+
+/* Listen on the address. A removal takes vrb_mutex, too: neither misses the other. */
+static int vrb_pep_start(struct vrb_pep *pep)
+{
 	struct rdma_cm_id *id;
 	int err;
 
-	/* a removal takes it, too, so that neither misses the other */
-	mutex_lock(&vrb_mutex);
-	mutex_lock(&pep->base.lock);
-	err = -FI_EOPBADSTATE;
-	if (pep->id || pep->gone)
-		goto unlock;
+	lockdep_assert_held(&vrb_mutex);
+	lockdep_assert_held(&pep->base.lock);
+
 	id = rdma_create_id(pep->base.fabric->net, vrb_pep_cm_event, pep,
 			    RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id)) {
-		err = PTR_ERR(id);
-		goto unlock;
-	}
+	if (IS_ERR(id))
+		return PTR_ERR(id);
 	err = rdma_bind_addr(id, &pep->local.sa);
 	/* the manager's removal would wait for a listener that comes after ours */
 	if (!err && id->device && !vrb_dev_there(id->device))
@@ -328,15 +347,71 @@ static int vrb_pep_listen(struct fid_pep *fid)
 		err = rdma_listen(id, pep->backlog);
 	if (err) {
 		rdma_destroy_id(id);
-		goto unlock;
+		return err;
 	}
 	memcpy(&pep->local, &id->route.addr.src_addr, sizeof(pep->local));
 	pep->id = id;
 	trace_kofi_verbs_cm(pep->base.obj.id, "listen", 0);
-unlock:
+	return 0;
+}
+
+/* fi_listen() */
+static int vrb_pep_listen(struct fid_pep *fid)
+{
+	struct vrb_pep *pep = vrb_pep(&fid->fid);
+	int err = -FI_EOPBADSTATE;
+
+	mutex_lock(&vrb_mutex);
+	mutex_lock(&pep->base.lock);
+	if (!vrb_pep_listens(pep) && !pep->gone)
+		err = vrb_pep_start(pep);
 	mutex_unlock(&pep->base.lock);
 	mutex_unlock(&vrb_mutex);
 	return err;
+}
+
+/* The address has gone for good: tell the consumer. */
+static void vrb_pep_lost(struct vrb_pep *pep, int err)
+{
+	struct kofi_event ev = {
+		.fid = &pep->base.pep.fid,
+		.context = pep->base.pep.fid.context,
+		.err = -err,
+		.prov_errno = err,
+	};
+
+	trace_kofi_verbs_cm(pep->base.obj.id, "lost", err);
+	pep->gone = true;
+	kofi_eq_report(pep->base.eq, &ev, GFP_KERNEL);
+}
+
+/*
+ * The address may be another device's now. Its table of addresses is filled by a
+ * work item of the RDMA subsystem, and another program may have the port.
+ */
+static void vrb_pep_move(struct work_struct *work)
+{
+	struct vrb_pep *pep = container_of(to_delayed_work(work),
+					   struct vrb_pep, move);
+	int err = 0;
+
+	mutex_lock(&vrb_mutex);
+	mutex_lock(&pep->base.lock);
+	if (pep->id) {
+		rdma_destroy_id(pep->id);
+		pep->id = NULL;
+		pep->tries = VRB_MOVE_TRIES;
+	}
+	if (pep->tries)
+		err = vrb_pep_start(pep);
+	pep->tries = err ? pep->tries - 1 : 0;
+	if (pep->tries)
+		queue_delayed_work(vrb_linger_wq, &pep->move,
+				   msecs_to_jiffies(VRB_MOVE_MS));
+	else if (err)
+		vrb_pep_lost(pep, err);
+	mutex_unlock(&pep->base.lock);
+	mutex_unlock(&vrb_mutex);
 }
 
 /* fi_reject() */
@@ -369,7 +444,7 @@ static int vrb_pep_setname(fid_t fid, void *addr, size_t len)
 	int err = -FI_EOPBADSTATE;
 
 	mutex_lock(&pep->base.lock);
-	if (!pep->id)
+	if (!vrb_pep_listens(pep))
 		err = vrb_addr_set(&pep->local, addr);
 	mutex_unlock(&pep->base.lock);
 	return err;
@@ -449,6 +524,7 @@ static int vrb_pep_close(struct fi_fid *fid)
 	mutex_lock(&vrb_req_lock);
 	pep->closing = true;
 	mutex_unlock(&vrb_req_lock);
+	disable_delayed_work_sync(&pep->move);
 	if (pep->id)
 		rdma_destroy_id(pep->id);
 	while ((req = vrb_req_next(pep, NULL)))
@@ -468,7 +544,7 @@ static int vrb_pep_control(struct fi_fid *fid, int command, void *arg)
 	if (!arg || *(int *)arg <= 0)
 		return -EINVAL;
 	mutex_lock(&pep->base.lock);
-	if (pep->id)
+	if (vrb_pep_listens(pep))
 		err = -EBUSY;
 	else
 		pep->backlog = *(int *)arg;
@@ -518,6 +594,7 @@ int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	pep = kzalloc(sizeof(*pep), GFP_KERNEL);
 	if (!pep)
 		return -ENOMEM;
+	INIT_DELAYED_WORK(&pep->move, vrb_pep_move);
 	pep->backlog = VRB_BACKLOG;
 	if (info->src_addr)
 		memcpy(&pep->local, info->src_addr,
