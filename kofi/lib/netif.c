@@ -12,6 +12,7 @@
 #include <net/if_inet6.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
+#include <net/l3mdev.h>
 #include <net/route.h>
 
 #include <linux/kofi/backport.h>
@@ -255,11 +256,42 @@ char *kofi_netif_network(const struct kofi_netif *i)
 }
 EXPORT_SYMBOL_GPL(kofi_netif_network);
 
+/**
+ * kofi_netif_find - the interface that has an address
+ * @l: the addresses of a network namespace
+ * @addr: the address; NULL for any, if there is @dev
+ * @dev: name of the interface that is meant if several have the address, or NULL
+ *
+ * Context: any.
+ * Return: the interface's index, or 0 for none.
+ */
+int kofi_netif_find(const struct kofi_netif_list *l, const struct sockaddr *addr,
+		    const char *dev)
+{
+	int found = 0;
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		const struct kofi_netif *one = &l->ifs[i];
+
+		if (addr && !kofi_ip_same(addr, &one->addr.sa))
+			continue;
+		if (dev && !strcmp(dev, one->dev))
+			return one->ifindex;
+		if (addr && !found)
+			found = one->ifindex;
+	}
+	return found;
+}
+EXPORT_SYMBOL_GPL(kofi_netif_find);
+
+/* Own addresses in a VRF lead to the VRF's device. */
 static void kofi_netif_leads(struct kofi_netif *out,
 			     const struct dst_entry *dst)
 {
 	out->ifindex = dst->dev->ifindex;
-	out->loopback = dst->dev->flags & IFF_LOOPBACK;
+	out->loopback = dst->dev->flags & IFF_LOOPBACK ||
+			netif_is_l3_master(dst->dev);
 }
 
 /**
@@ -268,21 +300,25 @@ static void kofi_netif_leads(struct kofi_netif *out,
  * @dest: the peer's address, IPv4 or IPv6
  * @proto: IPPROTO_TCP, or 0
  * @out: in: @out->addr is the address to come from, or the wildcard address;
+ *	@out->ifindex is an interface whose VRF is looked in, or 0 for none;
  *	out: the address the system would choose, the interface's index, and
  *	whether that is the loopback device's
  *
  * Context: process, may sleep.
- * Return: 0, or a negative error if there is no route.
+ * Return: 0, or a negative error if there is no route; -EAFNOSUPPORT for IPv6
+ * where the system has none.
  */
 int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
 		     struct kofi_netif *out)
 {
+	int vrf = l3mdev_master_ifindex_by_index(net, out->ifindex);
 	union kofi_ip *src = &out->addr;
 
 	if (dest->sa_family == AF_INET) {
 		struct flowi4 fl4 = {
 			.daddr = ((struct sockaddr_in *)dest)->sin_addr.s_addr,
 			.saddr = src->in4.sin_addr.s_addr,
+			.flowi4_oif = vrf,
 			.flowi4_proto = proto,
 		};
 		struct rtable *rt = ip_route_output_key(net, &fl4);
@@ -300,17 +336,21 @@ int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
 			.daddr = to->sin6_addr,
 			.saddr = src->in6.sin6_addr,
 			.flowi6_oif = to->sin6_scope_id ? :
-				      src->in6.sin6_scope_id,
+				      src->in6.sin6_scope_id ? : vrf,
 			.flowi6_proto = proto,
 		};
 		struct dst_entry *dst;
 
+		/* a constant where the function that follows does not exist */
+		if (!ipv6_mod_enabled())
+			return -EAFNOSUPPORT;
 		dst = ip6_dst_lookup_flow(net, NULL, &fl6, NULL);
 		if (IS_ERR(dst))
 			return PTR_ERR(dst);
 		src->in6.sin6_family = AF_INET6;
 		src->in6.sin6_addr = fl6.saddr;
-		src->in6.sin6_scope_id = fl6.flowi6_oif;
+		src->in6.sin6_scope_id = to->sin6_scope_id ? :
+					 src->in6.sin6_scope_id;
 		kofi_netif_leads(out, dst);
 		dst_release(dst);
 	}

@@ -211,7 +211,7 @@ static int ksk_cm_socket(struct ksk_ep *ep, const union kofi_ip *src,
 	int err;
 
 	err = ksk_socket_create(ep->base.domain->fabric->net, family,
-				SOCK_STREAM, sock);
+				SOCK_STREAM, READ_ONCE(ep->domain->ifindex), sock);
 	if (err)
 		return err;
 	ksk_socket_tune(*sock, &ep->tun, ep->base.info);

@@ -510,7 +510,7 @@ static int ksk_dgram_open_socket(struct ksk_dgram *d)
 
 	err = ksk_socket_create(ep->base.domain->fabric->net,
 				ep->src.sa.sa_family ?: AF_INET, SOCK_DGRAM,
-				&sock);
+				READ_ONCE(ep->domain->ifindex), &sock);
 	if (err)
 		return err;
 	ksk_socket_tune(sock, &ep->tun, ep->base.info);

@@ -16,6 +16,7 @@
 #include <linux/udp.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/l3mdev.h>
 
 #include "sock.h"
 
@@ -50,12 +51,13 @@
  * ksk_if_find - the interface that has an address
  * @net: network namespace
  * @addr: the address
+ * @vrf: index of the VRF the interface is in; 0 is any, or none
  * @found: filled in
  *
  * Context: process, may sleep.
  * Return: 0, -EADDRNOTAVAIL or -ENOMEM.
  */
-int ksk_if_find(struct net *net, const struct sockaddr *addr,
+int ksk_if_find(struct net *net, const struct sockaddr *addr, int vrf,
 		struct kofi_netif *found)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
@@ -74,7 +76,9 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr,
 		return err;
 	err = -EADDRNOTAVAIL;
 	for (i = 0; i < l.n && err; i++) {
-		if (!kofi_ip_same(addr, &l.ifs[i].addr.sa))
+		if (!kofi_ip_same(addr, &l.ifs[i].addr.sa) ||
+		    (vrf && vrf != l3mdev_master_ifindex_by_index
+					(net, l.ifs[i].ifindex)))
 			continue;
 		*found = l.ifs[i];
 		err = 0;
@@ -348,9 +352,10 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
  * @info: what matches; connected endpoints first, datagrams last
  *
  * A destination selects the address the routing table would use, if no source
- * is named. A wildcard source that node or hints name stays a wildcard, so that a
- * listener can be opened with it; one that only came about because a service was
- * given without a node becomes each interface's own address.
+ * is named. In a VRF it does if a source or the device is named. A wildcard source
+ * that node or hints name stays a wildcard, so that a listener can be opened with it;
+ * one that only came about because a service was given without a node becomes each
+ * interface's own address.
  *
  * Return: 0, -ENODATA or -ENOMEM.
  */
@@ -377,13 +382,15 @@ int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	q.named = q.src.ss_family && !kofi_ip_any(want);
 	if (q.named)
 		memcpy(&q.from.addr, want, kofi_ip_len(want));
-	if (q.dest.ss_family &&
-	    kofi_netif_route(net, (struct sockaddr *)&q.dest, IPPROTO_TCP,
-			     &q.from))
-		return -ENODATA;
 	err = kofi_netif_collect(net, true, &l);
 	if (err)
 		return err;
+	q.from.ifindex = kofi_netif_find(&l, q.named ? want : NULL,
+					 hints->domain_attr->name);
+	if (q.dest.ss_family &&
+	    kofi_netif_route(net, (struct sockaddr *)&q.dest, IPPROTO_TCP,
+			     &q.from))
+		goto free;
 	q.wildcard = q.src.ss_family && !q.named && (node || hints->src_addr);
 
 	for (t = 0; t < ARRAY_SIZE(types); t++) {
@@ -396,6 +403,7 @@ int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 				tail = &(*tail)->next;
 		}
 	}
+free:
 	kvfree(l.ifs);
 	return *info ? 0 : -ENODATA;
 }

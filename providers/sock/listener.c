@@ -348,12 +348,14 @@ static void ksk_listener_data_ready(struct sock *sk)
 	struct ksk_listener *l;
 
 	/*
-	 * Called with the child's lock, and also for a child that no one has
-	 * accepted yet, which has inherited callback and pointer.
+	 * Called with the child's lock. A child that has not been accepted has
+	 * inherited callback and pointer: it is none of ours, nor is its lock.
 	 */
+	if (READ_ONCE(sk->sk_state) != TCP_LISTEN)
+		return;
 	read_lock_bh(&sk->sk_callback_lock);
 	l = sk->sk_user_data;
-	if (l && sk->sk_state == TCP_LISTEN)
+	if (l)
 		mod_delayed_work(ksk_wq, &l->work, 0);
 	read_unlock_bh(&sk->sk_callback_lock);
 }
@@ -441,7 +443,7 @@ int ksk_listener_start(struct ksk_listener *l)
 	int err;
 
 	err = ksk_socket_create(l->net, l->src.sa.sa_family ? : AF_INET,
-				SOCK_STREAM, &sock);
+				SOCK_STREAM, l->ifindex, &sock);
 	if (err)
 		return err;
 	err = ksk_socket_bind(sock, &l->src);
@@ -538,7 +540,7 @@ void ksk_listener_exit(struct ksk_listener *l)
 /**
  * ksk_listener_init - make a listener
  * @l: the listener, all zero but for what its owner has set: @net, @info, @id,
- *	@src, @deliver
+ *	@src, @ifindex, @deliver
  */
 void ksk_listener_init(struct ksk_listener *l)
 {

@@ -9,6 +9,7 @@
  */
 #include <linux/slab.h>
 #include <net/inet_sock.h>
+#include <net/l3mdev.h>
 
 #include "sock.h"
 
@@ -44,6 +45,9 @@ static struct fi_info *ksk_pep_info(struct ksk_pep *pep, struct ksk_req *req)
 {
 	struct net *net = pep->base.fabric->net;
 	struct sockaddr_storage local = {}, peer = {};
+	/* 0 if it is bound to a device, which is none's */
+	int vrf = l3mdev_master_ifindex_by_index
+			(net, READ_ONCE(req->sock->sk->sk_bound_dev_if));
 	struct fi_info *info;
 	struct kofi_netif i;
 	char *fabric, *dev;
@@ -53,7 +57,7 @@ static struct fi_info *ksk_pep_info(struct ksk_pep *pep, struct ksk_req *req)
 	if (kernel_getsockname(req->sock, (struct sockaddr *)&local) < 0 ||
 	    kernel_getpeername(req->sock, (struct sockaddr *)&peer) < 0)
 		return NULL;
-	if (ksk_if_find(net, (struct sockaddr *)&local, &i))
+	if (ksk_if_find(net, (struct sockaddr *)&local, vrf, &i))
 		return NULL;
 	info = fi_dupinfo(pep->base.info);
 	if (!info)
@@ -141,6 +145,28 @@ static const struct ksk_listener_ops ksk_pep_listener_ops = {
 	.discard	= ksk_pep_discard,
 };
 
+/*
+ * The device that has the address to listen on. All addresses are those outside
+ * of VRFs, or all, as the system's administrator wants it.
+ */
+static int ksk_pep_ifindex(const struct ksk_pep *pep, int *ifindex)
+{
+	const struct fi_domain_attr *dom = pep->base.info->domain_attr;
+	const struct sockaddr *addr = &pep->listener.src.sa;
+	struct kofi_netif_list l;
+	int err;
+
+	*ifindex = 0;
+	if (!addr->sa_family || kofi_ip_any(addr))
+		return 0;
+	err = kofi_netif_collect(pep->listener.net, true, &l);
+	if (err)
+		return err;
+	*ifindex = kofi_netif_find(&l, addr, dom ? dom->name : NULL);
+	kvfree(l.ifs);
+	return 0;
+}
+
 /* fi_listen() */
 static int ksk_pep_listen(struct fid_pep *fid)
 {
@@ -155,7 +181,8 @@ static int ksk_pep_listen(struct fid_pep *fid)
 	else if (!pep->base.eq)
 		err = -FI_ENOEQ;
 	else
-		err = ksk_listener_start(&pep->listener);
+		err = ksk_pep_ifindex(pep, &pep->listener.ifindex) ?:
+		      ksk_listener_start(&pep->listener);
 	memalloc_noio_restore(noio);
 	mutex_unlock(&pep->base.lock);
 	return err;

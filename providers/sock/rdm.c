@@ -777,6 +777,7 @@ static int ksk_rdm_listen(struct ksk_rdm *rdm)
 	l->tun = rdm->ep.tun;
 	l->net = rdm->ep.base.domain->fabric->net;
 	l->info = rdm->ep.base.info;
+	l->ifindex = READ_ONCE(rdm->ep.domain->ifindex);
 	err = ksk_listener_start(l);
 	if (!err)
 		err = kernel_getsockname(l->sock, (struct sockaddr *)&ss);

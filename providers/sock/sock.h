@@ -108,7 +108,7 @@ int ksk_tunables_get(const struct ksk_tunables *tun, int name, void *val);
 
 int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info);
-int ksk_if_find(struct net *net, const struct sockaddr *addr,
+int ksk_if_find(struct net *net, const struct sockaddr *addr, int vrf,
 		struct kofi_netif *found);
 
 /* --------------------------------------------------------------- domain.c */
@@ -156,7 +156,7 @@ struct ksk_cbs {
 	void	(*error_report)(struct sock *sk);
 };
 
-int ksk_socket_create(struct net *net, int family, int type,
+int ksk_socket_create(struct net *net, int family, int type, int ifindex,
 		      struct socket **sockp);
 int ksk_socket_bind(struct socket *sock, const union kofi_ip *src);
 void ksk_socket_accepted(struct socket *sock);
@@ -259,6 +259,7 @@ struct ksk_listener_ops {
  * @info: what it was opened with
  * @id: number of the owner's object, for traces
  * @src: address to listen on
+ * @ifindex: device in the VRF of which to listen, or 0
  * @tun: options; those of the socket are inherited by what it accepts
  * @backlog: requests that may wait to be taken
  * @sock: the socket, once there is one
@@ -281,6 +282,7 @@ struct ksk_listener {
 	const struct fi_info	*info;
 	u32			id;
 	union kofi_ip		src;
+	int			ifindex;
 	struct ksk_tunables	tun;
 	int			backlog;
 	struct socket		*sock;

@@ -19,16 +19,33 @@
 #include <net/inet_sock.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/l3mdev.h>
 #include <net/tcp.h>
 
 #include "sock.h"
 
-/*
- * Where TCP copies payload and headers to: 32 KiB at a time, which a socket keeps
- * for as long as it lives. Sockets of which there may be thousands, and that take
- * turns, share what a processor has.
+/**
+ * struct ksk_frag - where TCP copies payload and headers to
+ * @lock: guards @frag where softirqs of a processor preempt each other
+ *	(PREEMPT_RT); elsewhere it is for lockdep alone
+ * @frag: 32 KiB, which a socket keeps for as long as it lives. Sockets of which
+ *	there may be thousands, and that take turns, share what a processor has
  */
-static DEFINE_PER_CPU(struct page_frag, ksk_frag);
+struct ksk_frag {
+	local_lock_t		lock;	/* frag */
+	struct page_frag	frag;
+};
+
+static DEFINE_PER_CPU(struct ksk_frag, ksk_frag) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
+
+static void ksk_frag_swap_bh(struct sock *sk)
+{
+	local_lock_nested_bh(&ksk_frag.lock);
+	swap(this_cpu_ptr(&ksk_frag)->frag, sk->sk_frag);
+	local_unlock_nested_bh(&ksk_frag.lock);
+}
 
 static void ksk_frag_swap(struct sock *sk)
 {
@@ -36,11 +53,11 @@ static void ksk_frag_swap(struct sock *sk)
 	if (sock_flag(sk, SOCK_MEMALLOC))
 		return;
 	if (in_softirq()) {
-		swap(*this_cpu_ptr(&ksk_frag), sk->sk_frag);
+		ksk_frag_swap_bh(sk);
 		return;
 	}
 	local_bh_disable();
-	swap(*this_cpu_ptr(&ksk_frag), sk->sk_frag);
+	ksk_frag_swap_bh(sk);
 	local_bh_enable();
 }
 
@@ -69,14 +86,25 @@ void ksk_socket_exit(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		if (per_cpu(ksk_frag, cpu).page)
-			put_page(per_cpu(ksk_frag, cpu).page);
+		if (per_cpu(ksk_frag, cpu).frag.page)
+			put_page(per_cpu(ksk_frag, cpu).frag.page);
 }
 
-/* With the protocol that goes with the type: TCP or UDP */
-int ksk_socket_create(struct net *net, int family, int type,
+/**
+ * ksk_socket_create - make a socket
+ * @net: network namespace of the socket
+ * @family: of its addresses
+ * @type: SOCK_STREAM is TCP, SOCK_DGRAM UDP
+ * @ifindex: a device, in the VRF of which it is; 0 for none
+ * @sockp: where it goes
+ *
+ * Context: process, may sleep.
+ * Return: 0, or a negative error.
+ */
+int ksk_socket_create(struct net *net, int family, int type, int ifindex,
 		      struct socket **sockp)
 {
+	int vrf = l3mdev_master_ifindex_by_index(net, ifindex);
 	struct socket *sock;
 	struct sock *sk;
 	int err;
@@ -92,8 +120,13 @@ int ksk_socket_create(struct net *net, int family, int type,
 	/* of datagrams two could have the same port */
 	if (type == SOCK_STREAM)
 		sock_set_reuseaddr(sk);
-	*sockp = sock;
-	return 0;
+	/* to the device itself, own addresses of others could not be reached */
+	err = vrf ? sock_bindtoindex(sk, vrf, true) : 0;
+	if (err)
+		sock_release(sock);
+	else
+		*sockp = sock;
+	return err;
 }
 
 /**

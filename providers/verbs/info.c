@@ -563,6 +563,7 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	wildcard = src.ss_family && !named && (node || hints->src_addr);
 	if (named)
 		memcpy(&from.addr, want, kofi_ip_len(want));
+	from.ifindex = kofi_netif_find(&l, named ? want : NULL, NULL);
 	if (dest.ss_family &&
 	    kofi_netif_route(net, (struct sockaddr *)&dest, 0, &from))
 		goto free;
