@@ -136,7 +136,9 @@ static void rxs_stream(struct kunit *test)
 	rxs_held(test, RXS_HELD);
 	KUNIT_ASSERT_EQ(test, rxs_receive(), 0);
 	rxs_wait(test, RXS_RECEIVED);
-	KUNIT_EXPECT_GT(test, rxt_stat(b->ep, "rx_held"), 0);
+	/* on two CPUs the consumer may overtake the stream */
+	if (num_online_cpus() == 1)
+		KUNIT_EXPECT_GT(test, rxt_stat(b->ep, "rx_held"), 0);
 
 	for (i = 0; i < RXS_INSERTS; i++) {
 		KUNIT_EXPECT_LE(test, rxs_insert(test, &addr), RXS_SOON);

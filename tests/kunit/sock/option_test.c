@@ -636,10 +636,13 @@ static int option_rx_cpu(struct kunit *test, struct ct_pair *p, int cpu)
 static void option_cpu_receive(struct kunit *test)
 {
 	const struct ct_opts opts = { .mode = CT_SOFTIRQ };
-	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_pair *p;
 	cpumask_var_t mask;
 	int cpu;
 
+	if (IS_ENABLED(CONFIG_UML) && num_online_cpus() > 1)
+		kunit_skip(test, "packets are passed to either CPU here");
+	p = ct_pair_open(test, &opts);
 	KUNIT_ASSERT_TRUE(test, alloc_cpumask_var(&mask, GFP_KERNEL));
 	cpumask_copy(mask, current->cpus_ptr);
 	for_each_online_cpu(cpu) {
