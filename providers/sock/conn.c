@@ -27,6 +27,7 @@
  * has its window closed.
  */
 #include <linux/slab.h>
+#include <kunit/static_stub.h>
 #include <kunit/visibility.h>
 #include <net/tcp.h>
 #include <trace/events/sock.h>
@@ -628,6 +629,7 @@ void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase)
 {
 	struct sock *sk = sock->sk;
 
+	KUNIT_STATIC_STUB_REDIRECT(ksk_conn_attach, c, sock, phase);
 	lock_sock(sk);
 	write_lock_bh(&sk->sk_callback_lock);
 	c->saved = (struct ksk_cbs) {
@@ -648,6 +650,7 @@ void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase)
 		ksk_conn_queue(c);
 	release_sock(sk);
 }
+EXPORT_SYMBOL_IF_KUNIT(ksk_conn_attach);
 
 /* Send what fits into the socket, complete the rest, and close in order if possible. */
 static bool ksk_conn_finish(struct ksk_conn *c, enum ksk_down how)

@@ -378,12 +378,12 @@ static void ksk_rdm_reap(struct work_struct *work)
 	/* posts that have found one have gone */
 	synchronize_rcu();
 	list_for_each_entry_safe(peer, next, &rdm->reaped, node) {
+		/* the work item that accepts it still uses the socket, with the mutex */
+		mutex_lock(&peer->conn.mutex);
+		mutex_unlock(&peer->conn.mutex);
 		/* pages that come back look at the socket */
 		ksk_zc_wait(&peer->conn);
 		ksk_conn_close(&peer->conn);
-		/* the work item that has accepted it lets go of it last */
-		mutex_lock(&peer->conn.mutex);
-		mutex_unlock(&peer->conn.mutex);
 		spin_lock_irq(&rdm->lock);
 		list_del(&peer->node);
 		ksk_conn_stats_add(&rdm->total, &peer->conn.stats);

@@ -338,21 +338,28 @@ struct socket *rdm_deaf(struct kunit *test, struct sockaddr_in *addr)
 	return sock;
 }
 
-/* The type of the answer to a request; *@cm becomes the answer. */
-int rdm_ask_version(struct kunit *test, struct socket *sock,
-		    struct rdm_cm *cm, u8 version, u16 port, u32 pid)
+void rdm_request(struct kunit *test, struct socket *sock, u8 version, u16 port,
+		 u32 pid)
 {
-	*cm = (struct rdm_cm) {
+	struct rdm_cm cm = {
 		.hdr.version = KSK_PROTO_VERSION,
 		.hdr.type = KSK_CM_REQUEST,
-		.hdr.data_len = htons(sizeof(cm->cm)),
+		.hdr.data_len = htons(sizeof(cm.cm)),
 		.cm.version = version,
 		.cm.port = htons(port),
 		.cm.pid = htonl(pid),
 	};
-	put_unaligned_le64(1, &cm->hdr.probe);
-	KUNIT_EXPECT_EQ(test, live_raw_send(sock, cm, sizeof(*cm)),
-			(int)sizeof(*cm));
+
+	put_unaligned_le64(1, &cm.hdr.probe);
+	KUNIT_EXPECT_EQ(test, live_raw_send(sock, &cm, sizeof(cm)),
+			(int)sizeof(cm));
+}
+
+/* The type of the answer to a request; *@cm becomes the answer. */
+int rdm_ask_version(struct kunit *test, struct socket *sock,
+		    struct rdm_cm *cm, u8 version, u16 port, u32 pid)
+{
+	rdm_request(test, sock, version, port, pid);
 	if (live_raw_recv(sock, cm, sizeof(*cm)) != sizeof(*cm))
 		return -EIO;
 	return cm->hdr.type;
