@@ -38,7 +38,15 @@ kernel_make = ./tools/vm/within "$$k" sh -c 'exec "$$@" "M=$$PLACE/$(COPY)"' mak
 	$(MAKE) -C "$$k" $(ARCH_ARG)
 ARCH_ARG := $(if $(filter uml%,$(if $(KDIR),,$(FLAVOUR))),ARCH=um)
 
+# Each target below has the list of the files that one package installs.
+PREFIX ?= /usr/local
+VERSION = $(shell sed -n 's/.*KOFI_VERSION[^"]*"\(.*\)".*/\1/p' include/linux/kofi/version.h)
+DKMS := $(DESTDIR)/usr/src/kofi-
+DEV := $(DESTDIR)$(PREFIX)/share/doc/kofi-dev
+PAGES := $(DESTDIR)$(PREFIX)/share/doc/kofi-doc/pages
+
 .PHONY: all fetch modules built tools 9pd peer bench-user modules_install check docs \
+	install install-dkms install-dev install-doc \
 	kunit test demo soak bench shell prereq clean distclean help
 
 all: modules tools
@@ -75,6 +83,24 @@ modules_install: modules
 
 tools: prereq-build
 	@$(MAKE) -C tools/kofi OUT=$(CURDIR)/build/tools
+
+install:
+	@$(MAKE) -C tools/kofi install OUT=$(CURDIR)/build/tools
+	@$(MAKE) -C tools/9pd install OUT=$(CURDIR)/build/tools
+
+install-dkms:
+	mkdir -p $(DKMS)$(VERSION)
+	cp -r --parents Kbuild dkms.conf include kofi providers clients samples \
+		tools/install-headers $(DKMS)$(VERSION)
+
+install-dev:
+	install -D -m 644 include/uapi/linux/kofi.h $(DESTDIR)$(PREFIX)/include/linux/kofi.h
+	install -D -m 644 -t $(DEV)/examples/client tests/client/Kbuild tests/client/client.c
+	install -D -m 644 -t $(DEV) Documentation/netlink/specs/kofi.yaml
+
+install-doc:
+	mkdir -p $(PAGES)
+	cp -r README.md Documentation/*.rst Documentation/guide Documentation/pictures $(PAGES)
 
 # A server for mounts of kofi_9p.
 9pd:
@@ -119,6 +145,10 @@ help:
 	@echo '  9pd              build/tools/kofi-9pd, a server for mounts of kofi_9p'
 	@echo '  modules_install  install the modules, and the headers for clients of your'
 	@echo '                   own (as root; INSTALL_MOD_PATH is honoured)'
+	@echo '  install          the tools, below PREFIX (/usr/local; DESTDIR is honoured)'
+	@echo '  install-dkms     the sources of the modules, for DKMS, in /usr/src'
+	@echo '  install-dev      what programs and clients are built with, below PREFIX'
+	@echo '  install-doc      the pages, below PREFIX'
 	@echo '  clean            remove build/'
 	@echo '  distclean        clean, and remove the cached kernels'
 	@echo 'Trying and testing, in virtual machines; nothing touches this kernel:'

@@ -11,6 +11,7 @@
 
 #include <linux/kofi/backport.h>
 #include <linux/kofi/lib.h>
+#include <linux/kofi/version.h>
 
 #include "internal.h"
 
@@ -80,3 +81,4 @@ module_exit(kofi_exit);
 
 MODULE_DESCRIPTION("Kernel fabric interface: libfabric's model for kernel clients");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);

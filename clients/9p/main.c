@@ -7,6 +7,7 @@
 #include <linux/array_size.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
+#include <linux/kofi/version.h>
 
 #include "backport.h"
 #include "kofi_9p.h"
@@ -74,3 +75,4 @@ MODULE_ALIAS_9P("kofi-sock");
 MODULE_ALIAS_9P("kofi-verbs");
 MODULE_DESCRIPTION("9P over kernel libfabric");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);

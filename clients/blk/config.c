@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
+#include <linux/kofi/version.h>
 
 #include "blk.h"
 
@@ -313,3 +314,4 @@ module_exit(kblk_exit);
 
 MODULE_DESCRIPTION("kOFI: block devices of another machine");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);

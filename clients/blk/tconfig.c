@@ -12,6 +12,7 @@
 #include <linux/pagemap.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
+#include <linux/kofi/version.h>
 
 #include "target.h"
 
@@ -735,3 +736,4 @@ module_exit(kblkt_exit);
 
 MODULE_DESCRIPTION("kOFI: block devices for other machines");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);

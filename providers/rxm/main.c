@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 
 #include <kunit/visibility.h>
+#include <linux/kofi/version.h>
 
 #include "rxm.h"
 
@@ -536,5 +537,6 @@ module_exit(rxm_exit);
 
 MODULE_DESCRIPTION("kOFI provider for reliable datagrams over connections");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);
 MODULE_ALIAS("kofi-prov-sock;ofi_rxm");
 MODULE_ALIAS("kofi-prov-verbs;ofi_rxm");

@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <kunit/visibility.h>
 #include <linux/kofi/backport.h>
+#include <linux/kofi/version.h>
 
 #include "rdm.h"
 #include "sock.h"
@@ -277,4 +278,5 @@ module_exit(ksk_exit);
 
 MODULE_DESCRIPTION("kOFI provider for TCP");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);
 MODULE_ALIAS("kofi-prov-sock");

@@ -7,6 +7,7 @@
  */
 #include <linux/module.h>
 #include <linux/kofi/backport.h>
+#include <linux/kofi/version.h>
 
 #include "verbs.h"
 
@@ -147,4 +148,5 @@ module_exit(vrb_exit);
 
 MODULE_DESCRIPTION("kOFI provider for RDMA devices");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);
 MODULE_ALIAS("kofi-prov-verbs");

@@ -18,6 +18,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <net/genetlink.h>
+#include <linux/kofi/version.h>
 
 #include "netlink-gen.h"
 #include "pingpong.h"
@@ -309,4 +310,5 @@ module_exit(kofi_pingpong_exit);
 
 MODULE_DESCRIPTION("In-kernel fi_pingpong over kOFI");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);
 MODULE_ALIAS_GENL_FAMILY(KOFI_TEST_FAMILY_NAME);

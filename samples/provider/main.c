@@ -2,6 +2,7 @@
 /* The module, discovery, fabrics and domains: what every provider has. */
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/kofi/version.h>
 
 #include "loop.h"
 
@@ -161,3 +162,4 @@ module_exit(loop_exit);
 MODULE_ALIAS("kofi-prov-loop");
 MODULE_DESCRIPTION("kOFI: a sample provider, within one machine");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(KOFI_VERSION);

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "kofi.h"
+#include <linux/kofi/version.h>
 
-#define TOOL_VERSION	"0.1"
+#include "kofi.h"
 
 static const struct command {
 	const char	*name;
@@ -110,6 +110,21 @@ const char *addr_text(char *buf, size_t size, const void *addr, size_t len)
 	return buf;
 }
 
+/* The tool's version, and that of the module that is loaded, in a line each */
+static void print_version(void)
+{
+	char loaded[64];
+	FILE *f;
+
+	puts("kofi " KOFI_VERSION);
+	f = fopen("/sys/module/kofi/version", "re");
+	if (!f)
+		return;
+	if (fgets(loaded, sizeof(loaded), f))
+		printf("kofi.ko %s", loaded);
+	fclose(f);
+}
+
 static void print_help(FILE *to)
 {
 	size_t i;
@@ -130,7 +145,7 @@ int main(int argc, char **argv)
 	int ret;
 
 	if (!strcmp(name, "-V") || !strcmp(name, "--version")) {
-		puts("kofi " TOOL_VERSION);
+		print_version();
 		return EXIT_OK;
 	}
 	if (!strcmp(name, "-h") || !strcmp(name, "--help") ||

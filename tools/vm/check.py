@@ -334,6 +334,7 @@ CHECKS = [
     ("shell", shell, None, 2),
     ("docs-html", pages, None, 30),
     ("docs-examples", examples, None, 30),
+    ("packages", lambda: docs("packages"), None, 2),
     ("docs-contract", lambda: docs("contract"), None, 2),
     ("docs-params", lambda: docs("params"), None, 2),
     ("docs-prose", prose, None, 2),

@@ -82,7 +82,13 @@ rmmod kofi
 # --- usage
 
 step help expect_output "Usage: kofi" kofi help
-step version expect_output "kofi " kofi -V
+versions() {	# of the tool, then of the module, too
+	[ ! -e /sys/module/kofi ] && tool=$(kofi -V) && load kofi &&
+		loaded=$(cat /sys/module/kofi/version) && [ "$tool" = "kofi $loaded" ] &&
+		[ "$(kofi --version)" = "$tool
+kofi.ko $loaded" ] && rmmod kofi
+}
+step versions versions
 step help-info expect_output "--ep_type" kofi info --help
 step help-stat expect_output "Usage: kofi stat" kofi stat -h
 step no-command misused "Usage: kofi" kofi
