@@ -17,11 +17,12 @@ FLAVOUR ?= stock
 SUITE ?= *
 ONLY ?= *
 SOURCES := Kbuild include kofi providers clients samples tests/kunit tests/bench tests/rdma \
-	   tests/rping tests/atomic tests/mesh tests/rma
+	   tests/rping tests/atomic tests/mesh tests/rma tests/guide tests/docs/examples.py \
+	   README.md Documentation/*.rst Documentation/guide/*.rst
 
 # What an external build leaves in its folder, kept when a copy is updated.
 BUILT := *.o *.ko *.cmd *.d *.mod *.mod.c *.symversions .*.cmd .*.d \
-	 Module.symvers modules.order .module-common.*
+	 Module.symvers modules.order .module-common.* page_*.c
 
 ifneq ($(KDIR),)
   COPY := build/$(or $(shell cat $(KDIR)/include/config/kernel.release \

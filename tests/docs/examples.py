@@ -3,7 +3,9 @@
 """Does the code that the documentation shows compile?
 
   examples.py KDIR FOLDER     compile in FOLDER with the kernel of KDIR
-  examples.py -x FOLDER       only write the sources to FOLDER
+  examples.py -x FOLDER [NAME...]
+                              only write the sources to FOLDER, or those called NAME
+  examples.py -p NAME         print the source called NAME
 
 Code is taken from the C blocks of README.md, and from the blocks below
 Documentation/ that have a class build-NAME; all blocks of a page with the same
@@ -63,26 +65,37 @@ def kernels(sources):
     return [name for name in sources if not name.startswith("user_")]
 
 
+def tabs(text):
+    text = re.sub(r"^( {8})+", lambda m: "\t" * (len(m[0]) // 8), text, flags=re.M)
+    return text.strip("\n") + "\n"
+
+
 def write(sources, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.[co]"):
         old.unlink()
     for name, text in sources.items():
-        text = re.sub(r"^( {8})+", lambda m: "\t" * (len(m[0]) // 8), text,
-                      flags=re.M)
-        (folder / f"{name}.c").write_text(text.strip("\n") + "\n")
+        (folder / f"{name}.c").write_text(tabs(text))
     (folder / "Kbuild").write_text(
         f"ccflags-y := -I{TOP}/include -I{TOP}/include/uapi\n"
         + "".join(f"obj-m += {name}.o\n" for name in kernels(sources)))
 
 
 def main(argv):
-    if len(argv) != 3:
+    if len(argv) < 3 or (len(argv) > 3 and argv[1] != "-x"):
         print(__doc__.strip())
         return 2
-    folder = pathlib.Path(argv[2]).resolve()
     sources = collect()
-    write(sources, folder)
+    names = argv[3:] if argv[1] == "-x" else argv[2:] if argv[1] == "-p" else []
+    for name in names:
+        if name not in sources:
+            print(f"{name}: no page has this source", file=sys.stderr)
+            return 1
+    if argv[1] == "-p":
+        print(tabs(sources[argv[2]]), end="")
+        return 0
+    folder = pathlib.Path(argv[2]).resolve()
+    write({name: sources[name] for name in names or sources}, folder)
     if argv[1] == "-x":
         return 0
     commands = [["make", "-C", argv[1], f"M={folder}", "-k",
