@@ -32,7 +32,7 @@
 struct workqueue_struct *rxm_wq;
 
 KOFI_PARAM(rx_bufs, rxm, 16, 2, 128, 0644,
-	   "Receives posted for each connection, of 20 KiB each");
+	   "Receives posted for each connection, of 20 KiB each; over InfiniBand and RoCE four times as many");
 EXPORT_SYMBOL_IF_KUNIT(rxm_rx_bufs);
 
 KOFI_PARAM(held_bufs, rxm, 256, 0, 65536, 0644,
@@ -285,6 +285,9 @@ int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
 	bufs = READ_ONCE(rxm_rx_bufs);
 	if (rxm_credits_used(*msg))
 		bufs = max(bufs, RXM_CREDIT_BUFS);
+	else if ((*msg)->ep_attr->protocol == FI_PROTO_RDMA_CM_IB_RC)
+		/* where a message finds none, the peer's device waits for a timer */
+		bufs *= RXM_RC_BUFS;
 	(*msg)->rx_attr->size = min_t(size_t, bufs, (*msg)->rx_attr->size);
 	(*msg)->tx_attr->iov_limit = min_t(size_t, RXM_IOV_MAX + 1,
 					   (*msg)->tx_attr->iov_limit);

@@ -68,6 +68,7 @@
 #define RXM_ATOMICS	8	/* requests a peer is to answer at a time */
 #define RXM_REQUESTS	(RXM_REGIONS + RXM_ATOMICS)	/* of a peer's, beside its receives */
 
+#define RXM_RC_BUFS	4	/* times rx_bufs over InfiniBand and RoCE: RXM_MSG_TX by default */
 #define RXM_CREDIT_BUFS	16	/* receives of a connection with credits, at least */
 #define RXM_KEPT	4	/* credits that are not for messages, at most */
 #define RXM_TX_HOLD	HZ	/* until who was connected sends first */
