@@ -13,6 +13,7 @@
 #define _KOFI_BLK_BLK_H
 
 #include <linux/blk-mq.h>
+#include <linux/uuid.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
@@ -125,6 +126,7 @@ struct kblk_rq {
  * @volume: its name there
  * @provider: whose endpoints
  * @host: names this machine to the target
+ * @uuid: UUID that the volume has to have; null: any
  * @queues: connections
  * @polled: more of them, for requests that are polled
  * @io_timeout: seconds without an answer or a note until connections are closed
@@ -138,6 +140,7 @@ struct kblk_options {
 	char			volume[KBLK_TEXT];
 	char			provider[KBLK_TEXT];
 	char			host[KBLK_TEXT];
+	uuid_t			uuid;
 	unsigned int		queues;
 	unsigned int		polled;
 	unsigned int		io_timeout;
@@ -158,8 +161,11 @@ struct kblk_news {
 /**
  * struct kblk_cache - what a volume has been told to write, and perhaps not flushed
  * @node: of all
- * @uuid: the volume's
- * @disks: paths to it: those with this UUID. What one has written another may flush.
+ * @uuid: UUID of the volume
+ * @addr: address of the target in the options of the first disk
+ * @net: cookie of the network namespace of the first disk
+ * @given: the administrator gave @uuid for the first disk
+ * @disks: paths to the volume. What one has written another may flush.
  * @incarnation: the volume's, at the last login over any of them; that of the connections
  *	of one disk is in its welcome
  * @stable: the last one before it of which all is known to be on stable storage, or 0
@@ -170,6 +176,9 @@ struct kblk_news {
 struct kblk_cache {
 	struct list_head	node;
 	u8			uuid[16];
+	char			addr[KBLK_TEXT];
+	u64			net;
+	bool			given;
 	unsigned int		disks;
 	__le64			incarnation;
 	__le64			stable;

@@ -17,6 +17,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <net/net_namespace.h>
 
 #include "blk.h"
 
@@ -27,21 +28,36 @@ static DEFINE_MUTEX(kblk_caches_lock);
  * kblk_cache_get - share what a volume has been told to write with its other paths
  * @d: the disk, which knows its volume now
  *
+ * Any target may claim the UUID of another target's volume. So two disks are paths to one
+ * volume only if they have one target, or if the administrator gave the UUID for both.
+ *
  * Context: process, may sleep; does not wait for memory to be written back.
- * Return: 0, or -ENOMEM.
+ * Return: 0, -ENOMEM, or -ENOTUNIQ: another target's volume with this UUID is mapped.
  */
 int kblk_cache_get(struct kblk_disk *d)
 {
+	bool given = !uuid_is_null(&d->opt.uuid);
 	struct kblk_cache *cache;
 
 	guard(mutex)(&kblk_caches_lock);
-	list_for_each_entry(cache, &kblk_caches, node)
-		if (!memcmp(cache->uuid, d->welcome.uuid, sizeof(cache->uuid)))
+	list_for_each_entry(cache, &kblk_caches, node) {
+		if (memcmp(cache->uuid, d->welcome.uuid, sizeof(cache->uuid)))
+			continue;
+		if ((given && cache->given) ||
+		    (cache->net == d->net->net_cookie &&
+		     !strcmp(cache->addr, d->opt.addr)))
 			goto found;
+		pr_err_ratelimited("kofi_blk: volume %s of %s has the UUID of a volume of %s: give it for both if they are one\n",
+				   d->opt.volume, d->opt.addr, cache->addr);
+		return -ENOTUNIQ;
+	}
 	cache = kzalloc(sizeof(*cache), GFP_NOIO);
 	if (!cache)
 		return -ENOMEM;
 	memcpy(cache->uuid, d->welcome.uuid, sizeof(cache->uuid));
+	strscpy(cache->addr, d->opt.addr);
+	cache->net = d->net->net_cookie;
+	cache->given = given;
 	cache->incarnation = d->welcome.incarnation;
 	list_add(&cache->node, &kblk_caches);
 found:

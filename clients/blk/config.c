@@ -2,8 +2,9 @@
 /*
  * The volumes that are mapped, as configfs has them: a directory of kofi_blk for
  * each, with what to map in its attributes. Writing 1 to "enable" maps it, 0
- * unmaps it, and so does removing the directory. A directory holds the module. Its
- * files are root's; what "enable" does takes CAP_SYS_ADMIN, too.
+ * unmaps it, and "force" also while it is open. The directory of a mapping cannot be
+ * removed, and holds the module. Its files are root's; what "enable" does takes
+ * CAP_SYS_ADMIN, too.
  */
 #include <linux/blkdev.h>
 #include <linux/capability.h>
@@ -38,6 +39,8 @@ struct kblk_item {
 	struct kblk_disk	*disk;
 };
 
+static struct configfs_subsystem kblk_subsystem;
+
 static struct kblk_item *kblk_item(struct config_item *item)
 {
 	return container_of(item, struct kblk_item, item);
@@ -55,7 +58,8 @@ static ssize_t kblk_store_number(struct kblk_item *k, unsigned int *to,
 		return ret;
 	if (value < min || value > max)
 		return -EINVAL;
-	mutex_lock(&k->lock);
+	if (mutex_lock_killable(&k->lock))
+		return -EINTR;
 	ret = k->disk ? -EBUSY : len;
 	if (!k->disk)
 		*to = value;
@@ -103,6 +107,36 @@ CONFIGFS_ATTR(kblk_, provider);
 KBLK_STORE_TEXT(host)
 KBLK_SHOW(host, "%s")
 CONFIGFS_ATTR(kblk_, host);
+
+static ssize_t kblk_uuid_show(struct config_item *item, char *page)
+{
+	const uuid_t *uuid = &kblk_item(item)->opt.uuid;
+
+	return uuid_is_null(uuid) ? sysfs_emit(page, "any\n") :
+				    sysfs_emit(page, "%pUb\n", uuid);
+}
+
+static ssize_t kblk_uuid_store(struct config_item *item, const char *page,
+			       size_t len)
+{
+	struct kblk_item *k = kblk_item(item);
+	uuid_t uuid = uuid_null;
+	int err = 0;
+
+	if (!sysfs_streq(page, "any"))
+		err = uuid_parse(page, &uuid);
+	if (err)
+		return err;
+	if (mutex_lock_killable(&k->lock))
+		return -EINTR;
+	err = k->disk ? -EBUSY : 0;
+	if (!err)
+		k->opt.uuid = uuid;
+	mutex_unlock(&k->lock);
+	return err ?: len;
+}
+CONFIGFS_ATTR(kblk_, uuid);
+
 KBLK_STORE_NUMBER(queues, 1, KBLK_QUEUES)
 KBLK_SHOW(queues, "%u")
 CONFIGFS_ATTR(kblk_, queues);
@@ -136,44 +170,53 @@ static void kblk_set_disk(struct kblk_item *k, bool mapping,
 static int kblk_enable(struct kblk_item *k)
 {
 	struct kblk_disk *d;
+	int err;
 
 	if (!*k->opt.addr || !*k->opt.volume ||
 	    k->opt.queues + k->opt.polled > KBLK_QUEUES)
 		return -EINVAL;
 	if (strlen(k->opt.volume) > KBLK_NAME_LEN)
 		return -ENAMETOOLONG;
+	err = configfs_depend_item_unlocked(&kblk_subsystem, &k->item);
+	if (err)
+		return err;
 	kblk_set_disk(k, true, NULL);
 	d = kblk_disk_open(&k->opt, config_item_name(&k->item));
 	kblk_set_disk(k, false, IS_ERR(d) ? NULL : d);
+	if (IS_ERR(d))
+		configfs_undepend_item(&k->item);
 	return PTR_ERR_OR_ZERO(d);
 }
 
-static int kblk_disable(struct kblk_item *k)
+static int kblk_disable(struct kblk_item *k, bool force)
 {
 	struct kblk_disk *d = k->disk;
 
-	if (disk_openers(d->gd))
+	if (disk_openers(d->gd) && !force)
 		return -EBUSY;
 	kblk_set_disk(k, false, NULL);
 	kblk_disk_close(d);
+	configfs_undepend_item(&k->item);
 	return 0;
 }
 
 static ssize_t kblk_enable_store(struct config_item *item, const char *page,
 				 size_t len)
 {
+	bool on = false, force = sysfs_streq(page, "force");
 	struct kblk_item *k = kblk_item(item);
-	bool on;
-	int err;
+	int err = 0;
 
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	err = kstrtobool(page, &on);
+	if (!force)
+		err = kstrtobool(page, &on);
 	if (err)
 		return err;
-	mutex_lock(&k->lock);
+	if (mutex_lock_killable(&k->lock))
+		return -EINTR;
 	if (on != !!k->disk)
-		err = on ? kblk_enable(k) : kblk_disable(k);
+		err = on ? kblk_enable(k) : kblk_disable(k, force);
 	mutex_unlock(&k->lock);
 	return err ?: len;
 }
@@ -217,6 +260,7 @@ static struct configfs_attribute *kblk_item_attrs[] = {
 	&kblk_attr_volume,
 	&kblk_attr_provider,
 	&kblk_attr_host,
+	&kblk_attr_uuid,
 	&kblk_attr_queues,
 	&kblk_attr_polled,
 	&kblk_attr_io_timeout,
@@ -232,8 +276,6 @@ static void kblk_item_release(struct config_item *item)
 {
 	struct kblk_item *k = kblk_item(item);
 
-	if (k->disk)
-		kblk_disk_close(k->disk);
 	mutex_destroy(&k->live);
 	mutex_destroy(&k->lock);
 	kfree(k);

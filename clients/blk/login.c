@@ -83,6 +83,8 @@ static int kblk_refused(struct kblk_disk *d, unsigned int reason)
 		return -ENOSPC;
 	case KBLK_REASON_PROTOCOL:
 		return -EPROTO;
+	case KBLK_REASON_EXCLUSIVE:
+		return -EUSERS;
 	case KBLK_REASON_UUID:
 		return -ESTALE;
 	}
@@ -158,6 +160,9 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_news *news)
 	if (!kblk_welcome_valid(w))
 		return -EPROTO;
 	if (!d->known) {
+		if (!uuid_is_null(&d->opt.uuid) &&
+		    memcmp(&d->opt.uuid, w->uuid, sizeof(w->uuid)))
+			return kblk_refused(d, KBLK_REASON_UUID);
 		d->welcome = *w;
 		err = kblk_cache_get(d);
 		if (!err)
@@ -268,10 +273,9 @@ static bool kblk_notes_open(struct kblk_queue *q, struct kblk_memory *m)
 
 static void kblk_request(struct kblk_queue *q)
 {
-	struct kblk_memory notes;
-
 	struct kblk_login_head *head = (void *)q->login->request;
 	const struct kblk_disk *d = q->disk;
+	struct kblk_memory notes;
 	struct kblk_session s = {
 		.attempt = cpu_to_le32(d->attempt),
 		.queue = cpu_to_le16(q->nr),
@@ -288,6 +292,9 @@ static void kblk_request(struct kblk_queue *q)
 	if (d->known)
 		kblk_add_field(head, KBLK_FIELD_UUID | KBLK_FIELD_MUST,
 			       d->welcome.uuid, sizeof(d->welcome.uuid));
+	else if (!uuid_is_null(&d->opt.uuid))
+		kblk_add_field(head, KBLK_FIELD_UUID | KBLK_FIELD_MUST,
+			       &d->opt.uuid, sizeof(d->opt.uuid));
 	if (kblk_notes_open(q, &notes))
 		kblk_add_field(head, KBLK_FIELD_NOTES, &notes, sizeof(notes));
 }

@@ -101,7 +101,9 @@ static inline ssize_t kblk_store_text(struct mutex *lock,
 	size_t n = strcspn(page, " \t\n");
 	ssize_t ret = -EINVAL;
 
-	mutex_lock(lock);
+	/* it may be held for as long as a peer or a device takes */
+	if (mutex_lock_killable(lock))
+		return -EINTR;
 	if (*busy) {
 		ret = -EBUSY;
 	} else if (n && n < room && page[n + strspn(page + n, "\n")] == '\0') {
@@ -126,6 +128,7 @@ static inline const char *kblk_reason_text(unsigned int reason)
 		[KBLK_REASON_FAILED] = "target failed",
 		[KBLK_REASON_UNKNOWN] = "unknown field",
 		[KBLK_REASON_UUID] = "another volume",
+		[KBLK_REASON_EXCLUSIVE] = "another host has it",
 	};
 
 	return text[reason < ARRAY_SIZE(text) ? reason : 0];

@@ -78,13 +78,14 @@ static_assert(sizeof(struct kblk_accept) == 12);
 enum kblk_reason {
 	KBLK_REASON_PROTOCOL = 1,	/* a field has a wrong value */
 	KBLK_REASON_VERSION,		/* no version is common to both */
-	KBLK_REASON_VOLUME,		/* there is none of this name */
-	KBLK_REASON_ACCESS,		/* the client's address is not allowed */
+	KBLK_REASON_VOLUME,		/* of earlier targets: there is none of this name */
+	KBLK_REASON_ACCESS,		/* none of this name, or not for this client */
 	KBLK_REASON_FULL,		/* the target has too many connections */
 	KBLK_REASON_BUSY,		/* an earlier attempt ends; try again */
 	KBLK_REASON_FAILED,		/* the target has a problem of its own */
 	KBLK_REASON_UNKNOWN,		/* a mandatory field is unknown */
 	KBLK_REASON_UUID,		/* the volume is another one */
+	KBLK_REASON_EXCLUSIVE,		/* another host has the volume */
 };
 
 /**

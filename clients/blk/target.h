@@ -3,14 +3,15 @@
  * kofi_blkt.ko, the target: block devices of this machine for clients.
  *
  * tconfig.c	volumes and ports, as configfs has them
+ * taccess.c	access lists of volumes, and the volumes of a port
  * tconn.c	connections: how they begin and end
- * tlogin.c	who may have one, and for which volume
+ * tlogin.c	the login of a connection, which is for a volume
  * tio.c	commands of a connection
  * tfile.c	what is particular to volumes that are regular files
  * tnotes.c	notes to clients, unasked
  *
  * A volume is a block device or a file with a name, a port an address to listen
- * at. Each volume can be reached through each port.
+ * at. A port reaches the volumes that are linked into it.
  */
 #ifndef _KOFI_BLK_TARGET_H
 #define _KOFI_BLK_TARGET_H
@@ -31,6 +32,7 @@
 
 #define KBLKT_ALLOW	16	/* entries of an access list */
 #define KBLKT_CONNS	256	/* connections of all clients, unless told */
+#define KBLKT_CLIENT	128	/* connections of an address, unless told */
 #define KBLKT_CONNS_MAX	65536
 #define KBLKT_RX_ORDER	get_order(2 * KBLK_INLINE)	/* pages of a command's receive */
 #define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
@@ -59,6 +61,33 @@ struct kblkt_net {
 };
 
 /**
+ * struct kblkt_allow - an access list
+ * @all: admit every address
+ * @nr: entries of @nets
+ * @nets: addresses to admit
+ */
+struct kblkt_allow {
+	bool			all;
+	unsigned int		nr;
+	struct kblkt_net	nets[KBLKT_ALLOW];
+};
+
+/* Commands that were answered, and those that failed */
+struct kblkt_counts {
+	atomic64_t		reads;
+	atomic64_t		writes;
+	atomic64_t		others;
+	atomic64_t		errors;
+};
+
+/* What discards of clients do */
+enum kblkt_discard {
+	KBLKT_DISCARD_AUTO,	/* pass, except to files with all blocks allocated */
+	KBLKT_DISCARD_OFF,
+	KBLKT_DISCARD_ON,
+};
+
+/**
  * struct kblkt_volume - a block device or file for clients
  * @item: its directory
  * @config: protects the attributes
@@ -68,14 +97,17 @@ struct kblkt_net {
  * @direct: of a file: do without the page cache where that is possible
  * @uncached: it does without it, as a device always does
  * @uuid: what it is known by
- * @nr_allow: of @allow; 0: clients of any address may map it, as at first
- * @allow: which may
+ * @discard: as configured
+ * @exclusive: one host at a time; changes while the volume is disabled
+ * @max_conns: bound of @conns; changes at any time
+ * @thin: discards free blocks, and so may zeroes
+ * @allow: clients that may map it, by kblkt_lock
  * @file: the device or file, while the volume is enabled
  * @bdev: the device, or NULL
  * @wq: flushes; of a file: does all that commands ask for
- * @node: of all that are enabled, by kblkt_lock
+ * @ends: closes connections, which wait for the device
+ * @node: of kblkt_volumes, by kblkt_lock; empty while no client finds the volume
  * @conns: how many connections have it, by kblkt_lock
- * @idle: woken when @conns is 0
  * @served: commands that the device or file works on; dead while the volume is disabled
  * @quiet: @served is 0
  * @told: a client has got its last note
@@ -86,10 +118,7 @@ struct kblkt_net {
  *	and when a flush has failed
  * @flush: does what waits in @flushes, all at once
  * @welcome: what the client is told
- * @reads: commands
- * @writes: commands
- * @others: commands
- * @errors: commands that have failed
+ * @counts: of commands, since the directory was made
  */
 struct kblkt_volume {
 	struct config_item	item;
@@ -100,14 +129,17 @@ struct kblkt_volume {
 	bool			direct;
 	bool			uncached;
 	uuid_t			uuid;
-	unsigned int		nr_allow;
-	struct kblkt_net	allow[KBLKT_ALLOW];
+	enum kblkt_discard	discard;
+	bool			exclusive;
+	unsigned int		max_conns;
+	bool			thin;
+	struct kblkt_allow	allow;
 	struct file		*file;
 	struct block_device	*bdev;
 	struct workqueue_struct	*wq;
+	struct workqueue_struct	*ends;
 	struct list_head	node;
 	unsigned int		conns;
-	wait_queue_head_t	idle;
 	struct percpu_ref	served;
 	struct completion	quiet;
 	struct completion	told;
@@ -117,10 +149,7 @@ struct kblkt_volume {
 	u64			incarnation;
 	struct work_struct	flush;
 	struct kblk_welcome	welcome;
-	atomic64_t		reads;
-	atomic64_t		writes;
-	atomic64_t		others;
-	atomic64_t		errors;
+	struct kblkt_counts	counts;
 };
 
 /* A numeric address, a port, and whose endpoints */
@@ -131,25 +160,35 @@ struct kblkt_where {
 };
 
 /**
+ * struct kblkt_link - a volume that a port reaches
+ * @node: of the port's, by kblkt_lock
+ * @volume: the volume, whose directory a link pins
+ */
+struct kblkt_link {
+	struct list_head	node;
+	struct kblkt_volume	*volume;
+};
+
+/**
  * struct kblkt_port - an address to listen at
- * @item: its directory
+ * @group: directory of the port
+ * @volumes: directory of the links
+ * @links: volumes that the port reaches, by kblkt_lock
  * @config: protects the attributes
  * @at: the address
  * @fabric: open while the port is enabled
  * @eq: events of the port and its connections
- * @pep: listens
- * @conns: how many connections have come through it, by kblkt_lock
- * @idle: woken when @conns is 0
+ * @pep: listens; NULL while the port is disabled, or being disabled
  */
 struct kblkt_port {
-	struct config_item	item;
+	struct config_group	group;
+	struct config_group	volumes;
+	struct list_head	links;
 	struct mutex		config;		/* for the attributes */
 	struct kblkt_where	at;
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
 	struct fid_pep		*pep;
-	unsigned int		conns;
-	wait_queue_head_t	idle;
 };
 
 /**
@@ -267,6 +306,7 @@ struct kblkt_notes {
  * @ep: the connection
  * @incarnation: the volume's, as the client knows it
  * @sectors: the volume's size, as the client knows it
+ * @counts: of commands
  * @no_inv: the client's end does not know remote invalidation
  * @lock: for the lists and @nr_free
  * @idle_ios: I/Os that are free
@@ -300,6 +340,7 @@ struct kblkt_conn {
 	struct fid_ep		*ep;
 	u64			incarnation;
 	u64			sectors;
+	struct kblkt_counts	counts;
 	bool			no_inv;
 	spinlock_t		lock;		/* for lists and nr_free */
 	struct list_head	idle_ios;
@@ -326,6 +367,16 @@ void kblkt_note_stable(struct kblkt_volume *v, u64 incarnation);
 unsigned int kblkt_stable_get(const uuid_t *uuid, __le64 *list);
 void kblkt_stable_free(void);
 void kblkt_stable_set(const uuid_t *uuid, const __le64 *list, unsigned int nr);
+/* taccess.c */
+ssize_t kblkt_allow_show(const struct kblkt_allow *a, char *page);
+int kblkt_allow_parse(char *text, struct kblkt_allow *a);
+bool kblkt_allowed(const struct kblkt_volume *v, const struct sockaddr *sa);
+bool kblkt_same_addr(const struct sockaddr_storage *a,
+		     const struct sockaddr_storage *b);
+int kblkt_link_add(struct kblkt_port *p, struct kblkt_volume *v);
+void kblkt_link_del(struct kblkt_port *p, struct kblkt_volume *v);
+struct kblkt_volume *kblkt_find(const struct kblkt_port *p, const char *name,
+				const struct sockaddr *sa, const char **why);
 
 /* tio.c */
 int kblkt_io_alloc(struct kblkt_conn *c);
@@ -337,6 +388,7 @@ void kblkt_flush_work(struct work_struct *work);
 
 /* tfile.c */
 struct file *kblkt_file_open(const struct kblkt_volume *v);
+bool kblkt_file_sparse(const struct file *file);
 void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w);
 void kblkt_file_work(struct work_struct *work);
 
@@ -344,6 +396,8 @@ void kblkt_file_work(struct work_struct *work);
 int kblkt_login_start(struct kblkt_conn *c);
 void kblkt_login_space(struct kblkt_conn *c);
 void kblkt_login_free(struct kblkt_conn *c);
+void kblkt_logout(struct kblkt_conn *c);
+ssize_t kblkt_clients_show(const struct kblkt_volume *v, char *page);
 
 /* tconn.c */
 extern struct mutex kblkt_lock;
@@ -353,8 +407,8 @@ extern struct workqueue_struct *kblkt_wq;
 void kblkt_lost(struct kblkt_conn *c);
 void kblkt_watch_stop(void);
 int kblkt_listen(struct kblkt_port *p);
-void kblkt_unlisten(struct kblkt_port *p);
-void kblkt_evict(struct kblkt_volume *v);
-void kblkt_resized(struct kblkt_volume *v);
+int kblkt_unlisten(struct kblkt_port *p);
+int kblkt_end(const struct kblkt_volume *v, const struct kblkt_port *p,
+	      bool (*only)(const struct kblkt_conn *c), bool wait);
 
 #endif /* _KOFI_BLK_TARGET_H */

@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Volumes and ports, as configfs has them: a directory of kofi_blkt/volumes or
- * kofi_blkt/ports for each. Their attributes can change while "enable" is 0. A
- * directory holds the module. Its files are root's; what "enable" and "resize" do
- * takes CAP_SYS_ADMIN, too.
+ * kofi_blkt/ports for each. "allow" and the links of a port to its volumes change at
+ * any time, the other attributes while "enable" is 0. A directory holds the module,
+ * and cannot be removed while "enable" is 1. Its files are root's; "allow", "enable",
+ * "resize" and links take CAP_SYS_ADMIN, too.
+ *
+ * Connections and devices may take long to end. A process that waits for them can be
+ * killed, and holds no lock of a directory: only a write to an attribute waits.
  */
 #include <linux/capability.h>
-#include <linux/inet.h>
 #include <linux/module.h>
-#include <linux/nsproxy.h>
 #include <linux/pagemap.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 #include <linux/kofi/version.h>
 
 #include "target.h"
+
+static const struct config_item_type kblkt_type = {
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct configfs_subsystem kblkt_subsystem = {
+	.su_group.cg_item = {
+		.ci_namebuf	= "kofi_blkt",
+		.ci_type	= &kblkt_type,
+	},
+};
 
 static struct kblkt_volume *kblkt_volume(struct config_item *item)
 {
@@ -23,10 +36,39 @@ static struct kblkt_volume *kblkt_volume(struct config_item *item)
 
 static struct kblkt_port *kblkt_port(struct config_item *item)
 {
-	return container_of(item, struct kblkt_port, item);
+	return container_of(to_config_group(item), struct kblkt_port, group);
+}
+
+/* The value of "enable" that is written to it, or a negative error code */
+static int kblkt_bool(const char *page)
+{
+	bool on;
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	err = kstrtobool(page, &on);
+	return err ?: on;
 }
 
 /* -------------------------------------------------------------------- volumes */
+
+static const char * const kblkt_discard_names[] = {
+	[KBLKT_DISCARD_AUTO]	= "auto",
+	[KBLKT_DISCARD_OFF]	= "0",
+	[KBLKT_DISCARD_ON]	= "1",
+};
+
+/* For an attribute of a volume that is disabled */
+static int kblkt_volume_lock(struct kblkt_volume *v)
+{
+	if (mutex_lock_killable(&v->config))
+		return -EINTR;
+	if (!v->file)
+		return 0;
+	mutex_unlock(&v->config);
+	return -EBUSY;
+}
 
 static ssize_t kblkt_volume_path_show(struct config_item *item, char *page)
 {
@@ -52,13 +94,13 @@ static ssize_t kblkt_volume_readonly_store(struct config_item *item,
 					   const char *page, size_t len)
 {
 	struct kblkt_volume *v = kblkt_volume(item);
-	ssize_t ret = -EBUSY;
+	int err = kblkt_volume_lock(v);
 
-	mutex_lock(&v->config);
-	if (!v->file)
-		ret = kstrtobool(page, &v->read_only) ?: len;
+	if (err)
+		return err;
+	err = kstrtobool(page, &v->read_only);
 	mutex_unlock(&v->config);
-	return ret;
+	return err ?: len;
 }
 CONFIGFS_ATTR(kblkt_volume_, readonly);
 
@@ -71,13 +113,13 @@ static ssize_t kblkt_volume_uuid_store(struct config_item *item,
 				       const char *page, size_t len)
 {
 	struct kblkt_volume *v = kblkt_volume(item);
-	ssize_t ret = -EBUSY;
+	int err = kblkt_volume_lock(v);
 
-	mutex_lock(&v->config);
-	if (!v->file)
-		ret = uuid_parse(page, &v->uuid) ?: len;
+	if (err)
+		return err;
+	err = uuid_parse(page, &v->uuid);
 	mutex_unlock(&v->config);
-	return ret;
+	return err ?: len;
 }
 CONFIGFS_ATTR(kblkt_volume_, uuid);
 
@@ -90,13 +132,13 @@ static ssize_t kblkt_volume_direct_store(struct config_item *item,
 					 const char *page, size_t len)
 {
 	struct kblkt_volume *v = kblkt_volume(item);
-	ssize_t ret = -EBUSY;
+	int err = kblkt_volume_lock(v);
 
-	mutex_lock(&v->config);
-	if (!v->file)
-		ret = kstrtobool(page, &v->direct) ?: len;
+	if (err)
+		return err;
+	err = kstrtobool(page, &v->direct);
 	mutex_unlock(&v->config);
-	return ret;
+	return err ?: len;
 }
 CONFIGFS_ATTR(kblkt_volume_, direct);
 
@@ -138,97 +180,134 @@ static ssize_t kblkt_volume_stable_store(struct config_item *item,
 		if (!err)
 			list[nr++] = cpu_to_le64(value);
 	}
-	mutex_lock(&v->config);
-	if (v->file)
-		err = -EBUSY;
-	else if (!err)
-		kblkt_stable_set(&v->uuid, list, nr);
-	mutex_unlock(&v->config);
 	kfree(text);
-	return err ?: len;
-}
-CONFIGFS_ATTR(kblkt_volume_, stable);
-
-static unsigned int kblkt_bits(const struct sockaddr_storage *addr)
-{
-	return addr->ss_family == AF_INET6 ? 128 : 32;
-}
-
-static ssize_t kblkt_volume_allow_show(struct config_item *item, char *page)
-{
-	struct kblkt_volume *v = kblkt_volume(item);
-	ssize_t len = 0;
-	unsigned int i;
-
-	mutex_lock(&v->config);
-	if (!v->nr_allow)
-		len = sysfs_emit(page, "all\n");
-	for (i = 0; i < v->nr_allow; i++)
-		len += sysfs_emit_at(page, len, "%pISc/%u\n", &v->allow[i].addr,
-				     v->allow[i].bits);
+	err = err ?: kblkt_volume_lock(v);
+	if (err)
+		return err;
+	kblkt_stable_set(&v->uuid, list, nr);
 	mutex_unlock(&v->config);
 	return len;
 }
+CONFIGFS_ATTR(kblkt_volume_, stable);
 
-static int kblkt_parse_net(char *word, struct kblkt_net *n)
+static ssize_t kblkt_volume_discard_show(struct config_item *item, char *page)
 {
-	char *bits = strchr(word, '/');
-	int err;
-
-	if (bits)
-		*bits++ = '\0';
-	err = inet_pton_with_scope(current->nsproxy->net_ns, AF_UNSPEC, word,
-				   NULL, &n->addr);
-	if (err)
-		return err;
-	n->bits = kblkt_bits(&n->addr);
-	if (!bits)
-		return 0;
-	err = kstrtouint(bits, 10, &n->bits);
-	return err ?: n->bits <= kblkt_bits(&n->addr) ? 0 : -EINVAL;
+	return sysfs_emit(page, "%s\n",
+			  kblkt_discard_names[kblkt_volume(item)->discard]);
 }
 
-/* All entries at a time: "10.0.0.0/24,fd00::/64"; or "all" */
+static ssize_t kblkt_volume_discard_store(struct config_item *item,
+					  const char *page, size_t len)
+{
+	struct kblkt_volume *v = kblkt_volume(item);
+	int value = sysfs_match_string(kblkt_discard_names, page);
+	int err;
+
+	if (value < 0)
+		return value;
+	err = kblkt_volume_lock(v);
+	if (err)
+		return err;
+	v->discard = value;
+	mutex_unlock(&v->config);
+	return len;
+}
+CONFIGFS_ATTR(kblkt_volume_, discard);
+
+static ssize_t kblkt_volume_allow_show(struct config_item *item, char *page)
+{
+	ssize_t len;
+
+	mutex_lock(&kblkt_lock);
+	len = kblkt_allow_show(&kblkt_volume(item)->allow, page);
+	mutex_unlock(&kblkt_lock);
+	return len;
+}
+
+static bool kblkt_denied(const struct kblkt_conn *c)
+{
+	return !kblkt_allowed(c->volume, (const struct sockaddr *)&c->peer);
+}
+
+/* All entries at a time. A client that is not among them any longer is fenced. */
 static ssize_t kblkt_volume_allow_store(struct config_item *item,
 					const char *page, size_t len)
 {
 	struct kblkt_volume *v = kblkt_volume(item);
-	struct kblkt_net *nets;
-	char *text, *at, *word;
-	unsigned int n = 0;
-	int err = 0;
+	struct kblkt_allow *allow;
+	char *text;
+	int err;
 
-	nets = kcalloc(KBLKT_ALLOW, sizeof(*nets), GFP_KERNEL);
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	allow = kzalloc(sizeof(*allow), GFP_KERNEL);
 	text = kstrndup(page, len, GFP_KERNEL);
-	if (!nets || !text) {
-		err = -ENOMEM;
-		goto free;
+	err = allow && text ? kblkt_allow_parse(text, allow) : -ENOMEM;
+	if (!err) {
+		mutex_lock(&kblkt_lock);
+		v->allow = *allow;
+		mutex_unlock(&kblkt_lock);
+		err = kblkt_end(v, NULL, kblkt_denied, true);
 	}
-	at = strim(text);
-	if (!strcmp(at, "all"))
-		at = NULL;
-	else if (!*at)
-		err = -EINVAL;
-	while (!err && (word = strsep(&at, ",\n"))) {
-		err = n < KBLKT_ALLOW ? kblkt_parse_net(word, &nets[n++]) :
-					-ENOSPC;
-	}
-	if (err)
-		goto free;
-	mutex_lock(&v->config);
-	if (v->file) {
-		err = -EBUSY;
-	} else {
-		memcpy(v->allow, nets, sizeof(v->allow));
-		v->nr_allow = n;
-	}
-	mutex_unlock(&v->config);
-free:
 	kfree(text);
-	kfree(nets);
+	kfree(allow);
 	return err ?: len;
 }
 CONFIGFS_ATTR(kblkt_volume_, allow);
+
+static ssize_t kblkt_volume_access_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n",
+			  kblkt_volume(item)->exclusive ? "exclusive" : "shared");
+}
+
+static ssize_t kblkt_volume_access_store(struct config_item *item,
+					 const char *page, size_t len)
+{
+	bool exclusive = sysfs_streq(page, "exclusive");
+	struct kblkt_volume *v = kblkt_volume(item);
+	int err;
+
+	if (!exclusive && !sysfs_streq(page, "shared"))
+		return -EINVAL;
+	err = kblkt_volume_lock(v);
+	if (err)
+		return err;
+	v->exclusive = exclusive;
+	mutex_unlock(&v->config);
+	return len;
+}
+CONFIGFS_ATTR(kblkt_volume_, access);
+
+static ssize_t kblkt_volume_connections_show(struct config_item *item,
+					     char *page)
+{
+	return sysfs_emit(page, "%u\n",
+			  READ_ONCE(kblkt_volume(item)->max_conns));
+}
+
+/* Those that there are stay. */
+static ssize_t kblkt_volume_connections_store(struct config_item *item,
+					      const char *page, size_t len)
+{
+	unsigned int value;
+	int err;
+
+	err = kstrtouint(page, 0, &value);
+	if (err)
+		return err;
+	if (!value || value > KBLKT_CONNS_MAX)
+		return -EINVAL;
+	WRITE_ONCE(kblkt_volume(item)->max_conns, value);
+	return len;
+}
+CONFIGFS_ATTR(kblkt_volume_, connections);
+
+static ssize_t kblkt_volume_clients_show(struct config_item *item, char *page)
+{
+	return kblkt_clients_show(kblkt_volume(item), page);
+}
+CONFIGFS_ATTR_RO(kblkt_volume_, clients);
 
 static ssize_t kblkt_volume_stat_show(struct config_item *item, char *page)
 {
@@ -237,9 +316,10 @@ static ssize_t kblkt_volume_stat_show(struct config_item *item, char *page)
 	return sysfs_emit(page,
 			  "connections %u\ndirect %d\nreads %lld\nwrites %lld\nothers %lld\nerrors %lld\n",
 			  READ_ONCE(v->conns), READ_ONCE(v->uncached),
-			  atomic64_read(&v->reads),
-			  atomic64_read(&v->writes), atomic64_read(&v->others),
-			  atomic64_read(&v->errors));
+			  atomic64_read(&v->counts.reads),
+			  atomic64_read(&v->counts.writes),
+			  atomic64_read(&v->counts.others),
+			  atomic64_read(&v->counts.errors));
 }
 CONFIGFS_ATTR_RO(kblkt_volume_, stat);
 
@@ -331,7 +411,7 @@ static void kblkt_bdev_describe(const struct kblkt_volume *v,
 	w->io_min = max(block, kblkt_log2(bdev_io_min(b), KBLK_UNIT));
 	if (v->read_only)
 		return;
-	if (bdev_max_discard_sectors(b)) {
+	if (v->thin && bdev_max_discard_sectors(b)) {
 		u8 unit = max(block,
 			      kblkt_log2(bdev_discard_granularity(b), 31));
 		/* less than a unit of a thin volume would free nothing */
@@ -383,6 +463,9 @@ static void kblkt_volume_close(struct kblkt_volume *v)
 	if (v->wq)
 		destroy_workqueue(v->wq);
 	v->wq = NULL;
+	if (v->ends)
+		destroy_workqueue(v->ends);
+	v->ends = NULL;
 	percpu_ref_exit(&v->served);
 	if (v->bdev)
 		bdev_fput(v->file);
@@ -394,10 +477,10 @@ static void kblkt_volume_close(struct kblkt_volume *v)
 
 static void kblkt_volume_quiet(struct percpu_ref *ref)
 {
-	complete(&container_of(ref, struct kblkt_volume, served)->quiet);
+	complete_all(&container_of(ref, struct kblkt_volume, served)->quiet);
 }
 
-static int kblkt_volume_enable(struct kblkt_volume *v)
+static int kblkt_volume_open(struct kblkt_volume *v)
 {
 	blk_mode_t mode = BLK_OPEN_READ | (v->read_only ? 0 : BLK_OPEN_WRITE);
 	struct file *file;
@@ -414,87 +497,135 @@ static int kblkt_volume_enable(struct kblkt_volume *v)
 	WRITE_ONCE(v->file, file);
 	WRITE_ONCE(v->uncached, v->bdev || file->f_flags & O_DIRECT);
 	v->since = filemap_sample_wb_err(file->f_mapping);
+	v->thin = v->discard == KBLKT_DISCARD_AUTO ?
+		  v->bdev || kblkt_file_sparse(file) :
+		  v->discard == KBLKT_DISCARD_ON;
 	/* clients know neither zones nor larger blocks */
 	if (v->bdev && (bdev_is_zoned(v->bdev) ||
-			bdev_logical_block_size(v->bdev) > PAGE_SIZE)) {
-		kblkt_volume_close(v);
+			bdev_logical_block_size(v->bdev) > PAGE_SIZE))
 		return -EINVAL;
-	}
 	/* one of its own, as commands may wait for it for long */
 	v->wq = alloc_workqueue("kofi_blkt_volume", WQ_MEM_RECLAIM | WQ_UNBOUND,
 				0);
-	if (!v->wq || percpu_ref_init(&v->served, kblkt_volume_quiet, 0,
-				      GFP_KERNEL)) {
-		kblkt_volume_close(v);
+	v->ends = alloc_workqueue("kofi_blkt_ends", WQ_MEM_RECLAIM | WQ_UNBOUND,
+				  0);
+	if (!v->wq || !v->ends ||
+	    percpu_ref_init(&v->served, kblkt_volume_quiet, 0, GFP_KERNEL))
 		return -ENOMEM;
-	}
 	reinit_completion(&v->quiet);
 	v->incarnation = kblkt_random();
-	kblkt_volume_describe(v);
-	mutex_lock(&kblkt_lock);
-	list_add_tail(&v->node, &kblkt_volumes);
-	mutex_unlock(&kblkt_lock);
 	return 0;
 }
 
-/* No new client, no new command, a flush of all that has been answered, a last note */
-static void kblkt_volume_disable(struct kblkt_volume *v)
+/* From now on clients find it. A device is opened exclusively, a file once here. */
+static int kblkt_volume_add(struct kblkt_volume *v)
 {
-	u64 incarnation;
+	struct kblkt_volume *other;
+	int err = 0;
 
 	mutex_lock(&kblkt_lock);
-	list_del(&v->node);
+	list_for_each_entry(other, &kblkt_volumes, node)
+		if (file_inode(other->file) == file_inode(v->file))
+			err = -EBUSY;
+	if (!err)
+		list_add_tail(&v->node, &kblkt_volumes);
 	mutex_unlock(&kblkt_lock);
-	percpu_ref_kill(&v->served);
-	wait_for_completion(&v->quiet);
+	return err;
+}
+
+static int kblkt_volume_enable(struct kblkt_volume *v)
+{
+	int err;
+
+	/* one that is being disabled */
+	if (v->file)
+		return list_empty(&v->node) ? -EBUSY : 0;
+	err = configfs_depend_item_unlocked(&kblkt_subsystem, &v->item);
+	if (err)
+		return err;
+	err = kblkt_volume_open(v);
+	if (!err) {
+		kblkt_volume_describe(v);
+		err = kblkt_volume_add(v);
+	}
+	if (!err)
+		return 0;
+	if (v->file)
+		kblkt_volume_close(v);
+	configfs_undepend_item(&v->item);
+	return err;
+}
+
+/*
+ * No new client, no new command, a flush of all that has been answered, a last note.
+ * Of a call that was interrupted another one does the rest.
+ */
+static int kblkt_volume_disable(struct kblkt_volume *v)
+{
+	u64 incarnation;
+	int err;
+
+	if (!v->file)
+		return 0;
+	mutex_lock(&kblkt_lock);
+	list_del_init(&v->node);
+	mutex_unlock(&kblkt_lock);
+	if (!percpu_ref_is_dying(&v->served))
+		percpu_ref_kill(&v->served);
+	if (wait_for_completion_killable(&v->quiet))
+		return -EINTR;
 	incarnation = kblkt_flushed(v, 0);
 	kblkt_volume_flush(v);
 	if (kblkt_flushed(v, 0) == incarnation)
 		kblkt_note_stable(v, incarnation);
-	kblkt_evict(v);
+	err = kblkt_end(v, NULL, NULL, true);
+	if (err)
+		return err;
 	kblkt_volume_close(v);
+	configfs_undepend_item(&v->item);
+	return 0;
 }
 
 static ssize_t kblkt_volume_enable_store(struct config_item *item,
 					 const char *page, size_t len)
 {
 	struct kblkt_volume *v = kblkt_volume(item);
-	bool on;
-	int err;
+	int on = kblkt_bool(page), err;
 
-	if (!capable(CAP_SYS_ADMIN))
-		return -EPERM;
-	err = kstrtobool(page, &on);
-	if (err)
-		return err;
-	mutex_lock(&v->config);
-	if (on && !v->file)
-		err = kblkt_volume_enable(v);
-	else if (!on && v->file)
-		kblkt_volume_disable(v);
+	if (on < 0)
+		return on;
+	if (mutex_lock_killable(&v->config))
+		return -EINTR;
+	err = on ? kblkt_volume_enable(v) : kblkt_volume_disable(v);
 	mutex_unlock(&v->config);
 	return err ?: len;
 }
 CONFIGFS_ATTR(kblkt_volume_, enable);
 
-/* The device or file tells this module nothing of another size. */
+/* It knows another size of its volume. */
+static bool kblkt_outgrown(const struct kblkt_conn *c)
+{
+	return c->sectors != kblkt_sectors(c->volume);
+}
+
+/*
+ * The device or file tells this module nothing of another size. Clients learn it when
+ * they connect again.
+ */
 static ssize_t kblkt_volume_resize_store(struct config_item *item,
 					 const char *page, size_t len)
 {
 	struct kblkt_volume *v = kblkt_volume(item);
-	bool on;
-	int err;
+	int on = kblkt_bool(page), err = 0;
 
-	if (!capable(CAP_SYS_ADMIN))
-		return -EPERM;
-	err = kstrtobool(page, &on);
-	if (err)
-		return err;
-	mutex_lock(&v->config);
+	if (on < 0)
+		return on;
+	if (mutex_lock_killable(&v->config))
+		return -EINTR;
 	if (!v->file)
 		err = -ENODEV;
 	else if (on)
-		kblkt_resized(v);
+		kblkt_end(v, NULL, kblkt_outgrown, false);
 	mutex_unlock(&v->config);
 	return err ?: len;
 }
@@ -506,7 +637,11 @@ static struct configfs_attribute *kblkt_volume_attrs[] = {
 	&kblkt_volume_attr_direct,
 	&kblkt_volume_attr_uuid,
 	&kblkt_volume_attr_stable,
+	&kblkt_volume_attr_discard,
 	&kblkt_volume_attr_allow,
+	&kblkt_volume_attr_access,
+	&kblkt_volume_attr_connections,
+	&kblkt_volume_attr_clients,
 	&kblkt_volume_attr_stat,
 	&kblkt_volume_attr_enable,
 	&kblkt_volume_attr_resize,
@@ -515,11 +650,7 @@ static struct configfs_attribute *kblkt_volume_attrs[] = {
 
 static void kblkt_volume_release(struct config_item *item)
 {
-	struct kblkt_volume *v = kblkt_volume(item);
-
-	if (v->file)
-		kblkt_volume_disable(v);
-	kfree(v);
+	kfree(kblkt_volume(item));
 }
 
 static struct configfs_item_operations kblkt_volume_ops = {
@@ -543,7 +674,8 @@ static struct config_item *kblkt_make_volume(struct config_group *group,
 	if (!v)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&v->config);
-	init_waitqueue_head(&v->idle);
+	INIT_LIST_HEAD(&v->node);
+	v->max_conns = KBLKT_CONNS;
 	spin_lock_init(&v->lock);
 	INIT_LIST_HEAD(&v->flushes);
 	INIT_WORK(&v->flush, kblkt_flush_work);
@@ -605,27 +737,51 @@ static ssize_t kblkt_port_enable_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%d\n", !!READ_ONCE(kblkt_port(item)->fabric));
 }
 
+static int kblkt_port_enable(struct kblkt_port *p)
+{
+	struct config_item *item = &p->group.cg_item;
+	int err;
+
+	/* one that is being disabled */
+	if (p->fabric)
+		return p->pep ? 0 : -EBUSY;
+	if (!*p->at.addr)
+		return -EINVAL;
+	err = configfs_depend_item_unlocked(&kblkt_subsystem, item);
+	if (err)
+		return err;
+	err = kblkt_listen(p);
+	if (!err)
+		return 0;
+	configfs_undepend_item(item);
+	pr_err("kofi_blkt: cannot listen at %s, port %s, over %s: %d\n",
+	       p->at.addr, p->at.port, p->at.provider, err);
+	return err;
+}
+
+static int kblkt_port_disable(struct kblkt_port *p)
+{
+	int err;
+
+	if (!p->fabric)
+		return 0;
+	err = kblkt_unlisten(p);
+	if (!err)
+		configfs_undepend_item(&p->group.cg_item);
+	return err;
+}
+
 static ssize_t kblkt_port_enable_store(struct config_item *item,
 				       const char *page, size_t len)
 {
 	struct kblkt_port *p = kblkt_port(item);
-	bool on;
-	int err;
+	int on = kblkt_bool(page), err;
 
-	if (!capable(CAP_SYS_ADMIN))
-		return -EPERM;
-	err = kstrtobool(page, &on);
-	if (err)
-		return err;
-	mutex_lock(&p->config);
-	if (on && !p->fabric) {
-		err = *p->at.addr ? kblkt_listen(p) : -EINVAL;
-		if (err)
-			pr_err("kofi_blkt: cannot listen at %s, port %s, over %s: %d\n",
-			       p->at.addr, p->at.port, p->at.provider, err);
-	}
-	if (!on && p->fabric)
-		kblkt_unlisten(p);
+	if (on < 0)
+		return on;
+	if (mutex_lock_killable(&p->config))
+		return -EINTR;
+	err = on ? kblkt_port_enable(p) : kblkt_port_disable(p);
 	mutex_unlock(&p->config);
 	return err ?: len;
 }
@@ -641,11 +797,7 @@ static struct configfs_attribute *kblkt_port_attrs[] = {
 
 static void kblkt_port_release(struct config_item *item)
 {
-	struct kblkt_port *p = kblkt_port(item);
-
-	if (p->fabric)
-		kblkt_unlisten(p);
-	kfree(p);
+	kfree(kblkt_port(item));
 }
 
 static struct configfs_item_operations kblkt_port_ops = {
@@ -658,23 +810,53 @@ static const struct config_item_type kblkt_port_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-static struct config_item *kblkt_make_port(struct config_group *group,
-					   const char *name)
+static int kblkt_port_allow_link(struct config_item *volumes,
+				 struct config_item *target)
+{
+	if (target->ci_type != &kblkt_volume_type)
+		return -EINVAL;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return kblkt_link_add(kblkt_port(volumes->ci_parent),
+			      kblkt_volume(target));
+}
+
+static void kblkt_port_drop_link(struct config_item *volumes,
+				 struct config_item *target)
+{
+	kblkt_link_del(kblkt_port(volumes->ci_parent), kblkt_volume(target));
+}
+
+static struct configfs_item_operations kblkt_port_volumes_ops = {
+	.allow_link	= kblkt_port_allow_link,
+	.drop_link	= kblkt_port_drop_link,
+};
+
+static const struct config_item_type kblkt_port_volumes_type = {
+	.ct_item_ops	= &kblkt_port_volumes_ops,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct config_group *kblkt_make_port(struct config_group *group,
+					    const char *name)
 {
 	struct kblkt_port *p = kzalloc(sizeof(*p), GFP_KERNEL);
 
 	if (!p)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&p->config);
-	init_waitqueue_head(&p->idle);
+	INIT_LIST_HEAD(&p->links);
 	strscpy(p->at.port, KBLK_PORT);
 	strscpy(p->at.provider, "sock");
-	config_item_init_type_name(&p->item, name, &kblkt_port_type);
-	return &p->item;
+	config_group_init_type_name(&p->group, name, &kblkt_port_type);
+	config_group_init_type_name(&p->volumes, "volumes",
+				    &kblkt_port_volumes_type);
+	configfs_add_default_group(&p->volumes, &p->group);
+	return &p->group;
 }
 
 static struct configfs_group_operations kblkt_ports_ops = {
-	.make_item	= kblkt_make_port,
+	.make_group	= kblkt_make_port,
 };
 
 static const struct config_item_type kblkt_ports_type = {
@@ -683,17 +865,6 @@ static const struct config_item_type kblkt_ports_type = {
 };
 
 /* --------------------------------------------------------------------- module */
-
-static const struct config_item_type kblkt_type = {
-	.ct_owner	= THIS_MODULE,
-};
-
-static struct configfs_subsystem kblkt_subsystem = {
-	.su_group.cg_item = {
-		.ci_namebuf	= "kofi_blkt",
-		.ci_type	= &kblkt_type,
-	},
-};
 
 static struct config_group kblkt_volumes_group;
 static struct config_group kblkt_ports_group;

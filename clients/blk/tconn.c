@@ -25,8 +25,14 @@ LIST_HEAD(kblkt_conns);
 static unsigned int kblkt_nr_conns;
 static struct delayed_work kblkt_watch;
 
+/* Connections that are gone, by kblkt_lock, and those who wait for another one */
+static unsigned int kblkt_ended;
+static DECLARE_WAIT_QUEUE_HEAD(kblkt_ending);
+
 /* the memory of one is some 4.5 MiB, from its login on */
 static unsigned int kblkt_max_conns = KBLKT_CONNS;
+
+static unsigned int kblkt_max_client = KBLKT_CLIENT;
 
 static int kblkt_max_conns_set(const char *val, const struct kernel_param *param)
 {
@@ -42,6 +48,11 @@ module_param_cb(connections, &kblkt_max_conns_ops, &kblkt_max_conns, 0644);
 MODULE_PARM_DESC(connections, "Connections of all clients at most (1 to "
 		 __stringify(KBLKT_CONNS_MAX) ", default "
 		 __stringify(KBLKT_CONNS) ")");
+module_param_cb(client_connections, &kblkt_max_conns_ops, &kblkt_max_client,
+		0644);
+MODULE_PARM_DESC(client_connections, "Connections of one address at most (1 to "
+		 __stringify(KBLKT_CONNS_MAX) ", default "
+		 __stringify(KBLKT_CLIENT) ")");
 
 /* --------------------------------------------------------------------- ending */
 
@@ -69,14 +80,10 @@ static void kblkt_conn_end(struct work_struct *work)
 	mutex_lock(&kblkt_lock);
 	list_del(&c->node);
 	kblkt_nr_conns--;
-	if (c->volume) {
-		WRITE_ONCE(c->volume->conns, c->volume->conns - 1);
-		if (!c->volume->conns)
-			wake_up(&c->volume->idle);
-	}
-	WRITE_ONCE(c->port->conns, c->port->conns - 1);
-	if (!c->port->conns)
-		wake_up(&c->port->idle);
+	if (c->volume)
+		kblkt_logout(c);
+	WRITE_ONCE(kblkt_ended, kblkt_ended + 1);
+	wake_up_all(&kblkt_ending);
 	mutex_unlock(&kblkt_lock);
 	kvfree(c);
 }
@@ -90,7 +97,7 @@ static void kblkt_conn_end(struct work_struct *work)
 void kblkt_lost(struct kblkt_conn *c)
 {
 	if (!atomic_xchg(&c->dead, 1))
-		queue_work(kblkt_wq, &c->end);
+		queue_work(c->volume ? c->volume->ends : kblkt_wq, &c->end);
 }
 
 /* Connections without a login hold a place, so they are closed soon. Others get notes. */
@@ -131,49 +138,43 @@ void kblkt_watch_stop(void)
 	cancel_delayed_work_sync(&kblkt_watch);
 }
 
-/* The last one is counted and woken for with kblkt_lock held. */
-static void kblkt_wait(wait_queue_head_t *idle, const unsigned int *conns)
-{
-	wait_event(*idle, !READ_ONCE(*conns));
-	mutex_lock(&kblkt_lock);
-	mutex_unlock(&kblkt_lock);
-}
-
 /**
- * kblkt_evict - end all connections of a volume
- * @v: the volume, which no new one finds
+ * kblkt_end - close connections
+ * @v: close connections to this volume only; or NULL
+ * @p: close connections that came through this port only; or NULL
+ * @only: filter, called with kblkt_lock held: true if a connection is to be closed; or NULL
+ * @wait: wait until the connections are gone, and the device has done their commands
  *
- * Context: process, may sleep, until its bios have ended.
- */
-void kblkt_evict(struct kblkt_volume *v)
-{
-	struct kblkt_conn *c;
-
-	mutex_lock(&kblkt_lock);
-	list_for_each_entry(c, &kblkt_conns, node)
-		if (c->volume == v)
-			kblkt_lost(c);
-	mutex_unlock(&kblkt_lock);
-	kblkt_wait(&v->idle, &v->conns);
-}
-
-/**
- * kblkt_resized - end the connections of a volume that know another size of it
- * @v: the volume, enabled
- *
- * Their clients connect again, and are told the size as it is.
+ * The caller has seen to it that no further connection of this kind is made.
  *
  * Context: process, may sleep.
+ * Return: 0, or -EINTR if the process was killed while it waited.
  */
-void kblkt_resized(struct kblkt_volume *v)
+int kblkt_end(const struct kblkt_volume *v, const struct kblkt_port *p,
+	      bool (*only)(const struct kblkt_conn *c), bool wait)
 {
 	struct kblkt_conn *c;
+	unsigned int ended;
+	bool left;
 
-	mutex_lock(&kblkt_lock);
-	list_for_each_entry(c, &kblkt_conns, node)
-		if (c->volume == v && c->sectors != kblkt_sectors(v))
+	for (;;) {
+		left = false;
+		mutex_lock(&kblkt_lock);
+		list_for_each_entry(c, &kblkt_conns, node) {
+			if ((v && c->volume != v) || (p && c->port != p) ||
+			    (only && !only(c)))
+				continue;
 			kblkt_lost(c);
-	mutex_unlock(&kblkt_lock);
+			left = true;
+		}
+		ended = kblkt_ended;
+		mutex_unlock(&kblkt_lock);
+		if (!wait || !left)
+			return 0;
+		if (wait_event_killable(kblkt_ending,
+					READ_ONCE(kblkt_ended) != ended))
+			return -EINTR;
+	}
 }
 
 /* ----------------------------------------------------------------- beginning */
@@ -232,9 +233,20 @@ static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
 	init_completion(&c->bios_gone);
 	list_add_tail(&c->node, &kblkt_conns);
 	kblkt_nr_conns++;
-	p->conns++;
 	queue_delayed_work(kblkt_wq, &kblkt_watch, KBLKT_WATCH);
 	return c;
+}
+
+/* Whether there is a place for one more client, and one more of this address */
+static bool kblkt_full(const struct sockaddr_storage *peer)
+{
+	const struct kblkt_conn *c;
+	unsigned int n = 0;
+
+	list_for_each_entry(c, &kblkt_conns, node)
+		n += kblkt_same_addr(&c->peer, peer);
+	return kblkt_nr_conns >= READ_ONCE(kblkt_max_conns) ||
+	       n >= READ_ONCE(kblkt_max_client);
 }
 
 /* 0, or why not; what the client wants is said in its login */
@@ -256,8 +268,6 @@ static enum kblk_reason kblkt_check_hello(const struct kblk_hello *hello,
 	if (!depth || depth > KBLK_DEPTH ||
 	    le16_to_cpu(hello->oldest) > *version)
 		return KBLK_REASON_PROTOCOL;
-	if (kblkt_nr_conns >= READ_ONCE(kblkt_max_conns))
-		return KBLK_REASON_FULL;
 	*version = min(*version, KBLK_VERSION);
 	return 0;
 }
@@ -267,6 +277,7 @@ static enum kblk_reason kblkt_connect(struct kblkt_port *p,
 				      const struct kblk_hello *hello,
 				      ssize_t len)
 {
+	struct sockaddr_storage peer = {};
 	unsigned int version = 0;
 	enum kblk_reason reason;
 	struct kblkt_conn *c;
@@ -279,6 +290,9 @@ static enum kblk_reason kblkt_connect(struct kblkt_port *p,
 				    KBLK_VERSION);
 	if (reason)
 		return reason;
+	memcpy(&peer, info->dest_addr, min(info->dest_addrlen, sizeof(peer)));
+	if (kblkt_full(&peer))
+		return KBLK_REASON_FULL;
 	c = kblkt_conn_new(p, hello, info);
 	if (!c)
 		return KBLK_REASON_FAILED;
@@ -400,26 +414,26 @@ int kblkt_listen(struct kblkt_port *p)
  * @p: the port, however far kblkt_listen() came
  *
  * Context: process, may sleep, until the bios have ended.
+ * Return: 0, or -EINTR if the process was killed: the port listens no longer, and
+ * another call does the rest.
  */
-void kblkt_unlisten(struct kblkt_port *p)
+int kblkt_unlisten(struct kblkt_port *p)
 {
-	struct kblkt_conn *c;
 	struct fid_pep *pep;
 
 	mutex_lock(&kblkt_lock);
 	pep = p->pep;
 	p->pep = NULL;
-	list_for_each_entry(c, &kblkt_conns, node)
-		if (c->port == p)
-			kblkt_lost(c);
 	mutex_unlock(&kblkt_lock);
 	if (pep)
 		fi_close(&pep->fid);
-	kblkt_wait(&p->idle, &p->conns);
+	if (kblkt_end(NULL, p, NULL, true))
+		return -EINTR;
 	if (p->eq)
 		fi_close(&p->eq->fid);
 	p->eq = NULL;
 	if (p->fabric)
 		fi_close(&p->fabric->fid);
-	p->fabric = NULL;
+	WRITE_ONCE(p->fabric, NULL);
+	return 0;
 }

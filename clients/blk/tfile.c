@@ -65,6 +65,19 @@ struct file *kblkt_file_open(const struct kblkt_volume *v)
 }
 
 /**
+ * kblkt_file_sparse - whether a file has fewer blocks than bytes
+ * @file: the file
+ *
+ * A file that has them all was given them, so that writes find space.
+ */
+bool kblkt_file_sparse(const struct file *file)
+{
+	struct inode *inode = file_inode(file);
+
+	return inode_get_bytes(inode) < i_size_read(inode);
+}
+
+/**
  * kblkt_file_describe - what clients are told of a file
  * @v: the volume
  * @w: to be completed
@@ -77,8 +90,10 @@ void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w)
 	w->flags |= cpu_to_le32(KBLK_WRITE_CACHE);
 	if (v->read_only || !v->file->f_op->fallocate)
 		return;
-	w->discard_max = KBLKT_LONG;
-	w->discard_unit = w->phys;
+	if (v->thin) {
+		w->discard_max = KBLKT_LONG;
+		w->discard_unit = w->phys;
+	}
 	w->zeroes_max = KBLKT_LONG;
 }
 
@@ -110,13 +125,15 @@ static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
 
 static int kblkt_file_do(struct kblkt_io *io)
 {
-	struct file *file = io->conn->volume->file;
+	const struct kblkt_volume *v = io->conn->volume;
+	struct file *file = v->file;
 	loff_t pos = io->sector << SECTOR_SHIFT;
 	int mode = FALLOC_FL_KEEP_SIZE;
 
 	if (io->op == KBLK_OP_READ || io->op == KBLK_OP_WRITE)
 		return kblkt_file_move(io, file, pos);
-	if (io->op == KBLK_OP_ZEROES && io->flags & KBLK_CMD_NO_UNMAP)
+	if (io->op == KBLK_OP_ZEROES &&
+	    (!v->thin || io->flags & KBLK_CMD_NO_UNMAP))
 		mode |= FALLOC_FL_ZERO_RANGE;
 	else
 		mode |= FALLOC_FL_PUNCH_HOLE;

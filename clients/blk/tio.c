@@ -212,18 +212,23 @@ static u8 kblkt_status(blk_status_t sts)
 	return KBLK_IO_ERROR;
 }
 
+static void kblkt_count(struct kblkt_counts *n, u8 op, bool failed)
+{
+	atomic64_inc(op == KBLK_OP_READ ? &n->reads :
+		     op == KBLK_OP_WRITE ? &n->writes : &n->others);
+	if (failed)
+		atomic64_inc(&n->errors);
+}
+
 /* Any context */
 static void kblkt_finish(struct kblkt_io *io, u8 status)
 {
 	bool read = io->op == KBLK_OP_READ && status == KBLK_OK;
 	struct kblkt_conn *c = io->conn;
-	struct kblkt_volume *v = c->volume;
 
 	io->status = status;
-	atomic64_inc(io->op == KBLK_OP_READ ? &v->reads :
-		     io->op == KBLK_OP_WRITE ? &v->writes : &v->others);
-	if (status != KBLK_OK)
-		atomic64_inc(&v->errors);
+	kblkt_count(&c->volume->counts, io->op, status != KBLK_OK);
+	kblkt_count(&c->counts, io->op, status != KBLK_OK);
 	if (io->rx)
 		kblkt_rearm(io->rx);
 	io->rx = NULL;
@@ -282,7 +287,7 @@ void kblkt_io_done(struct kblkt_io *io, blk_status_t sts)
 	struct kblkt_volume *v = c->volume;
 
 	if (kblkt_promises(io, sts) && kblkt_flushed(v, 0) != c->incarnation) {
-		atomic64_inc(&v->errors);
+		atomic64_inc(&v->counts.errors);
 		kblkt_lost(c);
 	} else {
 		kblkt_finish(io, kblkt_status(sts));
@@ -313,7 +318,9 @@ static void kblkt_bio_done(struct bio *bio)
 /* Without a cache the block layer drops the FUA. */
 static blk_opf_t kblkt_opf(const struct kblkt_io *io)
 {
-	bool fua = io->flags & KBLK_CMD_FUA || kblkt_through(io->conn->volume);
+	const struct kblkt_volume *v = io->conn->volume;
+	bool fua = io->flags & KBLK_CMD_FUA || kblkt_through(v);
+	bool unmap = v->thin && !(io->flags & KBLK_CMD_NO_UNMAP);
 
 	switch (io->op) {
 	case KBLK_OP_READ:
@@ -324,8 +331,7 @@ static blk_opf_t kblkt_opf(const struct kblkt_io *io)
 	case KBLK_OP_DISCARD:
 		return REQ_OP_DISCARD;
 	}
-	return REQ_OP_WRITE_ZEROES |
-	       (io->flags & KBLK_CMD_NO_UNMAP ? REQ_NOUNMAP : 0);
+	return REQ_OP_WRITE_ZEROES | (unmap ? 0 : REQ_NOUNMAP);
 }
 
 /**

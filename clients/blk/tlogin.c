@@ -12,9 +12,8 @@
  * what has been written since. So the client is refused until all of its earlier
  * connections are gone, and told to try again.
  */
-#include <linux/ipv6.h>
+#include <linux/ctype.h>
 #include <linux/sched/mm.h>
-#include <net/ipv6.h>
 
 #include "login.h"
 #include "target.h"
@@ -25,6 +24,7 @@
  * @in: completes the receive of @request
  * @out: completes the send of @answer
  * @refused: the connection ends with @out
+ * @why: reason of a refusal for the log, if the client is told less; or NULL
  * @waits: @answer is sent when there is room; by the connection's lock
  * @rounds: messages that have been received
  * @request: the client's message
@@ -35,6 +35,7 @@ struct kblkt_login {
 	struct kofi_cqe		in;
 	struct kofi_cqe		out;
 	bool			refused;
+	const char		*why;
 	bool			waits;
 	unsigned int		rounds;
 	/* written by a device, so in no cache line with anything else */
@@ -53,73 +54,93 @@ struct kblkt_wants {
 
 /* --------------------------------------------------------------------- who may */
 
-static bool kblkt_same_net(const struct kblkt_net *n,
-			   const struct sockaddr *sa)
+static bool kblkt_same_session(const struct kblk_session *a,
+			       const struct kblk_session *b)
 {
-	const struct sockaddr_in6 *a6 = (const void *)&n->addr, *b6;
-	const struct sockaddr_in *a4 = (const void *)&n->addr, *b4;
+	return !memcmp(a->session, b->session, sizeof(a->session));
+}
 
-	if (sa->sa_family != n->addr.ss_family)
-		return false;
-	if (sa->sa_family == AF_INET6) {
-		b6 = (const struct sockaddr_in6 *)sa;
-		return ipv6_prefix_equal(&a6->sin6_addr, &b6->sin6_addr,
-					 n->bits);
+/*
+ * Earlier attempts of the session end, and keep this one from beginning. A session is
+ * a number that anybody may know, so only its own address ends it.
+ */
+static enum kblk_reason kblkt_check_session(const struct kblkt_conn *c,
+					    const struct kblkt_conn *o,
+					    const struct kblk_session *s,
+					    const char **why)
+{
+	s32 age = le32_to_cpu(s->attempt) - le32_to_cpu(o->session.attempt);
+
+	if (!kblkt_same_addr(&c->peer, &o->peer)) {
+		*why = "another address has the session";
+		return KBLK_REASON_BUSY;
 	}
-	b4 = (const struct sockaddr_in *)sa;
-	return !n->bits || !((a4->sin_addr.s_addr ^ b4->sin_addr.s_addr) &
-			     htonl(~0u << (32 - n->bits)));
+	if (!age)
+		return o->session.queue == s->queue ? KBLK_REASON_PROTOCOL : 0;
+	/* one that comes late takes nothing from a later one */
+	if (age > 0)
+		kblkt_lost((struct kblkt_conn *)o);
+	return KBLK_REASON_BUSY;
 }
 
-static bool kblkt_allowed(const struct kblkt_volume *v,
-			  const struct sockaddr *sa)
+/* All connections to a volume are looked at, as each may have to end. */
+static enum kblk_reason kblkt_check_others(const struct kblkt_conn *c,
+					   const struct kblkt_volume *v,
+					   const struct kblkt_wants *w,
+					   const char **why)
 {
-	unsigned int i;
+	enum kblk_reason ret = 0, reason;
+	struct kblkt_conn *o;
 
-	for (i = 0; i < v->nr_allow; i++)
-		if (kblkt_same_net(&v->allow[i], sa))
-			return true;
-	return !v->nr_allow;
-}
-
-static struct kblkt_volume *kblkt_find(const struct kblkt_wants *w)
-{
-	struct kblkt_volume *v;
-
-	list_for_each_entry(v, &kblkt_volumes, node)
-		if (!memcmp(v->name, w->volume, KBLK_NAME_LEN))
-			return v;
-	return NULL;
-}
-
-/* Earlier attempts of the session end, and keep this one from beginning. */
-static enum kblk_reason kblkt_check_session(const struct kblkt_volume *v,
-					    const struct kblk_session *s)
-{
-	enum kblk_reason ret = 0;
-	struct kblkt_conn *c;
-	s32 age;
-
-	list_for_each_entry(c, &kblkt_conns, node) {
-		/* a client of another volume has no say in this one's */
-		if (c->volume != v ||
-		    memcmp(c->session.session, s->session, sizeof(s->session)))
+	list_for_each_entry(o, &kblkt_conns, node) {
+		reason = 0;
+		if (o->volume != v)
 			continue;
-		age = le32_to_cpu(s->attempt) - le32_to_cpu(c->session.attempt);
-		if (!age && c->session.queue == s->queue)
-			return KBLK_REASON_PROTOCOL;
-		/* one that comes late takes nothing from a later one */
-		if (age > 0)
-			kblkt_lost(c);
-		if (age)
-			ret = KBLK_REASON_BUSY;
+		if (kblkt_same_session(&o->session, &w->session))
+			reason = kblkt_check_session(c, o, &w->session, why);
+		else if (v->exclusive &&
+			 (!*w->host || strcmp(o->host, w->host)))
+			reason = KBLK_REASON_EXCLUSIVE;
+		if (ret != KBLK_REASON_EXCLUSIVE && reason)
+			ret = reason;
 	}
 	return ret;
 }
 
+/* Connections of a session, with kblkt_lock held */
+static unsigned int kblkt_queues(const struct kblkt_volume *v,
+				 const struct kblk_session *s)
+{
+	const struct kblkt_conn *c;
+	unsigned int n = 0;
+
+	list_for_each_entry(c, &kblkt_conns, node)
+		n += c->volume == v && kblkt_same_session(&c->session, s);
+	return n;
+}
+
+static void kblkt_log(const struct kblkt_conn *c, const char *what)
+{
+	pr_info_ratelimited("kofi_blkt: %pISc %s %.*s, session %8phN, host %s\n",
+			    &c->peer, what, KBLK_NAME_LEN, c->volume->name,
+			    c->session.session, *c->host ? c->host : "-");
+}
+
+/* Printable, as it is logged and listed; an empty name is no name. */
+static bool kblkt_good_host(const char *host)
+{
+	const char *s;
+
+	for (s = host; *s; s++)
+		if (!isascii(*s) || !isgraph(*s))
+			return false;
+	return true;
+}
+
 /* The connection is the volume's from here on, which cannot go before. */
 static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
-				    const struct kblkt_wants *w)
+				    const struct kblkt_wants *w,
+				    const char **why)
 {
 	unsigned int queues = le16_to_cpu(w->session.queues);
 	static const u8 any[sizeof(w->uuid)];
@@ -128,24 +149,96 @@ static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
 
 	if (!queues || queues > KBLK_QUEUES ||
 	    le16_to_cpu(w->session.queue) >= queues ||
-	    strnlen(w->host, KBLK_HOST_LEN + 1) > KBLK_HOST_LEN)
+	    !kblkt_good_host(w->host))
 		return KBLK_REASON_PROTOCOL;
-	v = kblkt_find(w);
+	/* the port is being disabled */
+	if (!c->port->pep)
+		return KBLK_REASON_ACCESS;
+	v = kblkt_find(c->port, w->volume, (const struct sockaddr *)&c->peer,
+		       why);
 	if (!v)
-		return KBLK_REASON_VOLUME;
-	if (!kblkt_allowed(v, (const struct sockaddr *)&c->peer))
 		return KBLK_REASON_ACCESS;
 	if (memcmp(w->uuid, any, sizeof(any)) &&
 	    memcmp(w->uuid, v->welcome.uuid, sizeof(w->uuid)))
 		return KBLK_REASON_UUID;
-	reason = kblkt_check_session(v, &w->session);
+	reason = kblkt_check_others(c, v, w, why);
 	if (reason)
 		return reason;
+	if (v->conns >= READ_ONCE(v->max_conns))
+		return KBLK_REASON_FULL;
 	c->session = w->session;
 	strscpy(c->host, w->host);
 	c->volume = v;
 	WRITE_ONCE(v->conns, v->conns + 1);
+	if (kblkt_queues(v, &c->session) == 1)
+		kblkt_log(c, "logged in to");
 	return 0;
+}
+
+/**
+ * kblkt_logout - a connection that had logged in is gone
+ * @c: the connection, no longer in kblkt_conns
+ *
+ * Context: holds kblkt_lock.
+ */
+void kblkt_logout(struct kblkt_conn *c)
+{
+	WRITE_ONCE(c->volume->conns, c->volume->conns - 1);
+	if (!kblkt_queues(c->volume, &c->session))
+		kblkt_log(c, "logged out of");
+}
+
+/* The counters of a session's connections; @c is the first of them, or nothing is said */
+static ssize_t kblkt_client_show(const struct kblkt_conn *c, char *page,
+				 ssize_t len)
+{
+	u64 reads = 0, writes = 0, others = 0, errors = 0;
+	const struct kblkt_conn *o;
+	unsigned int queues = 0;
+
+	list_for_each_entry(o, &kblkt_conns, node) {
+		if (o->volume != c->volume ||
+		    !kblkt_same_session(&o->session, &c->session))
+			continue;
+		if (!queues++ && o != c)
+			return 0;
+		reads += atomic64_read(&o->counts.reads);
+		writes += atomic64_read(&o->counts.writes);
+		others += atomic64_read(&o->counts.others);
+		errors += atomic64_read(&o->counts.errors);
+	}
+	return sysfs_emit_at(page, len,
+			     "%pISc host=%s session=%8phN queues=%u reads=%llu writes=%llu others=%llu errors=%llu\n",
+			     &c->peer, c->host, c->session.session, queues,
+			     reads, writes, others, errors);
+}
+
+/**
+ * kblkt_clients_show - list the sessions of a volume
+ * @v: the volume
+ * @page: where to
+ *
+ * Return: bytes of the text; "..." is its last line if there are more sessions than
+ * fit.
+ */
+ssize_t kblkt_clients_show(const struct kblkt_volume *v, char *page)
+{
+	const struct kblkt_conn *c;
+	ssize_t len = 0;
+
+	mutex_lock(&kblkt_lock);
+	list_for_each_entry(c, &kblkt_conns, node) {
+		if (c->volume != v)
+			continue;
+		/* an address, two names and six numbers */
+		if (len > PAGE_SIZE - 384) {
+			len += sysfs_emit_at(page, len, "...\n");
+			break;
+		}
+		len += kblkt_client_show(c, page, len);
+	}
+	mutex_unlock(&kblkt_lock);
+	return len;
 }
 
 /* -------------------------------------------------------------------- messages */
@@ -155,9 +248,10 @@ static void kblkt_refuse(struct kblkt_login *l, enum kblk_reason reason)
 	struct kblk_login_head *head = (void *)l->answer;
 	const __le16 value = cpu_to_le16(reason);
 
-	if (reason != KBLK_REASON_BUSY)
+	if (reason != KBLK_REASON_BUSY || l->why)
 		pr_warn_ratelimited("kofi_blkt: %pISc refused: %s\n",
-				    &l->conn->peer, kblk_reason_text(reason));
+				    &l->conn->peer,
+				    l->why ?: kblk_reason_text(reason));
 	l->refused = true;
 	kblk_message(head, KBLK_LOGIN_REFUSED);
 	kblk_add_field(head, KBLK_FIELD_REASON | KBLK_FIELD_MUST, &value,
@@ -212,7 +306,7 @@ static enum kblk_reason kblkt_login_request(struct kblkt_login *l, size_t len)
 		return err == -EOPNOTSUPP ? KBLK_REASON_UNKNOWN :
 					    KBLK_REASON_PROTOCOL;
 	mutex_lock(&kblkt_lock);
-	reason = kblkt_admit(c, &wants);
+	reason = kblkt_admit(c, &wants, &l->why);
 	mutex_unlock(&kblkt_lock);
 	if (reason)
 		return reason;

@@ -135,7 +135,8 @@ void kblkt_note_stable(struct kblkt_volume *v, u64 incarnation)
 
 	nr = kblkt_stable_get(&v->uuid, list + 1);
 	list[0] = cpu_to_le64(incarnation);
-	kblkt_stable_set(&v->uuid, list, min(nr + 1, KBLK_STABLE));
+	if (!nr || list[1] != list[0])
+		kblkt_stable_set(&v->uuid, list, min(nr + 1, KBLK_STABLE));
 	while (kblkt_untold(v, incarnation) && time_before(jiffies, end))
 		wait_for_completion_timeout(&v->told, HZ / 10);
 }

@@ -30,6 +30,8 @@
 #define TARGET	CONFIGFS "kofi_blkt"
 #define VOLUMES	TARGET "/volumes"
 #define PORTS	TARGET "/ports"
+#define LINKS	"volumes"	/* of a port, to the volumes that it reaches */
+#define LOCK	"/run/kofi-blk.lock"
 
 #define TEXT_MAX 4097	/* an attribute has a page at most */
 
@@ -45,6 +47,7 @@ struct options {
 	const char	*listen;
 	const char	*allow;
 	const char	*uuid;
+	const char	*discard;
 	const char	*queues;
 	const char	*polled;
 	const char	*io_timeout;
@@ -54,6 +57,8 @@ struct options {
 	const char	*host;
 	bool		read_only;
 	bool		json;
+	bool		force;
+	bool		exclusive;
 };
 
 /* ----------------------------------------------------------------- configfs */
@@ -162,6 +167,22 @@ static int blk_rmdir(const char *dir, const char *name)
 	return rmdir(path) ? blk_errno() : 0;
 }
 
+static int blk_links(char *dir, const char *port)
+{
+	return blk_path(dir, PORTS, port, LINKS) ? 0 : -EINVAL;
+}
+
+/* Let a port reach a volume. */
+static int blk_link(const char *port, const char *volume)
+{
+	char dir[PATH_MAX], path[PATH_MAX], to[PATH_MAX];
+
+	if (blk_links(dir, port) || !blk_path(path, dir, volume, NULL) ||
+	    !blk_path(to, VOLUMES, volume, NULL))
+		return -EINVAL;
+	return symlink(to, path) && errno != EEXIST ? blk_errno() : 0;
+}
+
 /* Call @fn for each directory, in no order; false if it says so. */
 static bool blk_each(const char *dir,
 		     bool (*fn)(const char *name, const void *arg),
@@ -195,6 +216,33 @@ static void blk_port_name(char *name, const struct options *o)
 		 o->port ?: KBLK_PORT);
 }
 
+static bool blk_none(const char *name, const void *arg)
+{
+	(void)name;
+	(void)arg;
+	return false;
+}
+
+/* Close a port of "export" that has no volume any longer. */
+static bool blk_port_unused(const char *name, const void *arg)
+{
+	char listen[TEXT_MAX], port[TEXT_MAX], provider[TEXT_MAX];
+	const struct options o = {
+		.listen = blk_get(listen, PORTS, name, "addr"),
+		.port = blk_get(port, PORTS, name, "port"),
+		.provider = blk_get(provider, PORTS, name, "provider"),
+	};
+	char own[TEXT_MAX], links[PATH_MAX];
+
+	(void)arg;
+	blk_port_name(own, &o);
+	if (!strcmp(own, name) && !blk_links(links, name) &&
+	    blk_each(links, blk_none, NULL) &&
+	    !blk_set(PORTS, name, "enable", "0"))
+		blk_rmdir(PORTS, name);
+	return true;
+}
+
 static int blk_listen(const struct options *o)
 {
 	char name[TEXT_MAX], enabled[TEXT_MAX];
@@ -214,20 +262,42 @@ static int blk_listen(const struct options *o)
 		if (err)
 			blk_rmdir(PORTS, name);
 	}
+	if (err) {
+		error("cannot listen at %s over %s: %s", o->listen,
+		      blk_provider(o), blk_text(err));
+		return EXIT_FAILED;
+	}
+	err = blk_link(name, o->name);
 	if (!err)
 		return EXIT_OK;
-	error("cannot listen at %s over %s: %s", o->listen, blk_provider(o),
-	      blk_text(err));
+	error("cannot link %s into port %s: %s", o->name, name, blk_text(err));
+	blk_port_unused(name, NULL);
 	return EXIT_FAILED;
 }
 
-/* One at a time: the last volume takes the ports along. Until the program ends */
-static void blk_lock(void)
+/*
+ * One at a time, until the program ends: the last volume of a port takes it along.
+ * Others cannot open the file, so they cannot keep root waiting.
+ */
+static bool blk_lock(void)
 {
-	int fd = open(TARGET, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open(LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-	if (fd >= 0)
-		flock(fd, LOCK_EX);
+	if (fd >= 0 && !flock(fd, LOCK_EX))
+		return true;
+	error("cannot lock %s: %s", LOCK, blk_text(blk_errno()));
+	return false;
+}
+
+/* What an administrator may not expect of the volume */
+static void blk_warn(const struct options *o)
+{
+	if (!o->allow)
+		error("no client may map %s: --allow says which may", o->name);
+	else if (!strcmp(o->allow, "all"))
+		error("all that reach its port may map %s", o->name);
+	if (!o->listen)
+		error("no port reaches %s: --listen says which does", o->name);
 }
 
 /* Make the removal or renaming of a file last. */
@@ -312,9 +382,8 @@ static int blk_export(const struct options *o, char **words)
 {
 	int err;
 
-	if (!blk_module(TARGET, "kofi_blkt"))
+	if (!blk_module(TARGET, "kofi_blkt") || !blk_lock())
 		return EXIT_FAILED;
-	blk_lock();
 	err = blk_mkdir(VOLUMES, o->name);
 	if (err) {
 		error("cannot export %s as %s: %s", words[0], o->name,
@@ -324,39 +393,32 @@ static int blk_export(const struct options *o, char **words)
 	}
 	err = blk_set(VOLUMES, o->name, "path", words[0]);
 	err = err ?: blk_set_state(o);
+	err = err ?: blk_set(VOLUMES, o->name, "discard", o->discard);
 	err = err ?: blk_set(VOLUMES, o->name, "allow", o->allow);
+	err = err ?: blk_set(VOLUMES, o->name, "access",
+			     o->exclusive ? "exclusive" : NULL);
 	err = err ?: blk_set(VOLUMES, o->name, "readonly",
 			     o->read_only ? "1" : NULL);
 	err = err ?: blk_set(VOLUMES, o->name, "enable", "1");
-	if (err)
-		error("cannot export %s: %s", words[0], blk_text(err));
-	else if (!o->listen || !blk_listen(o))
+	if (err) {
+		error("cannot export %s: %s", words[0],
+		      err == -EBUSY ? "it is in use" : blk_text(err));
+	} else if (!o->listen || !blk_listen(o)) {
+		blk_warn(o);
 		return EXIT_OK;
+	}
+	blk_set(VOLUMES, o->name, "enable", "0");
 	blk_rmdir(VOLUMES, o->name);
 	return EXIT_FAILED;
 }
 
-static bool blk_none(const char *name, const void *arg)
+/* The port @name no longer reaches the volume @arg. */
+static bool blk_unlink(const char *name, const void *arg)
 {
-	(void)name;
-	(void)arg;
-	return false;
-}
+	char dir[PATH_MAX], path[PATH_MAX];
 
-static bool blk_close_port(const char *name, const void *arg)
-{
-	char listen[TEXT_MAX], port[TEXT_MAX], provider[TEXT_MAX];
-	const struct options o = {
-		.listen = blk_get(listen, PORTS, name, "addr"),
-		.port = blk_get(port, PORTS, name, "port"),
-		.provider = blk_get(provider, PORTS, name, "provider"),
-	};
-	char own[TEXT_MAX];
-
-	(void)arg;
-	blk_port_name(own, &o);
-	if (!strcmp(own, name))
-		blk_rmdir(PORTS, name);
+	if (!blk_links(dir, name) && blk_path(path, dir, arg, NULL))
+		unlink(path);
 	return true;
 }
 
@@ -365,7 +427,8 @@ static int blk_unexport(const struct options *o, char **words)
 	char uuid[TEXT_MAX], stable[TEXT_MAX];
 	int err;
 
-	blk_lock();
+	if (!blk_lock())
+		return EXIT_FAILED;
 	err = blk_set(VOLUMES, words[0], "enable", "0");
 	if (!err && o->state) {
 		blk_get(uuid, VOLUMES, words[0], "uuid");
@@ -376,6 +439,8 @@ static int blk_unexport(const struct options *o, char **words)
 			return EXIT_FAILED;
 		}
 	}
+	if (!err)
+		blk_each(PORTS, blk_unlink, words[0]);
 	err = err ?: blk_rmdir(VOLUMES, words[0]);
 	if (err) {
 		error("cannot end volume %s: %s", words[0],
@@ -383,8 +448,43 @@ static int blk_unexport(const struct options *o, char **words)
 		      blk_text(err));
 		return EXIT_FAILED;
 	}
-	if (blk_each(VOLUMES, blk_none, NULL))
-		blk_each(PORTS, blk_close_port, NULL);
+	blk_each(PORTS, blk_port_unused, NULL);
+	return EXIT_OK;
+}
+
+/* Of clients that are no longer in the list nothing is written from now on. */
+static int blk_allow(const struct options *o, char **words)
+{
+	const struct options warn = {
+		.name = words[0], .allow = words[1], .listen = "",
+	};
+	int err;
+
+	(void)o;
+	err = blk_set(VOLUMES, words[0], "allow", words[1]);
+	if (!err) {
+		blk_warn(&warn);
+		return EXIT_OK;
+	}
+	error("cannot change who may map %s: %s", words[0],
+	      err == -ENOENT ? "there is none of this name" : blk_text(err));
+	return EXIT_FAILED;
+}
+
+static int blk_clients(const struct options *o, char **words)
+{
+	char text[TEXT_MAX];
+
+	(void)o;
+	blk_get(text, VOLUMES, words[0], "clients");
+	if (!*text) {
+		blk_get(text, VOLUMES, words[0], "enable");
+		error(*text ? "no client has %s" :
+			      "no client has %s: there is none of this name",
+		      words[0]);
+		return EXIT_FAILED;
+	}
+	puts(text);
 	return EXIT_OK;
 }
 
@@ -408,10 +508,10 @@ static int blk_resize(const struct options *o, char **words)
 static const char *blk_map_error(int err)
 {
 	switch (-err) {
-	case ENOENT:
-		return "the target has no volume of this name";
 	case EACCES:
-		return "the target does not allow this machine's address";
+		return "the target has no volume of this name for this machine";
+	case EUSERS:
+		return "another host has the volume, which is exclusive";
 	case ENOSPC:
 		return "the target has as many connections as it can have";
 	case EPROTONOSUPPORT:
@@ -426,6 +526,9 @@ static const char *blk_map_error(int err)
 		return "the target takes this for an error of the protocol";
 	case ESTALE:
 		return "the target has another volume of this name";
+	case ENOTUNIQ:
+		return "another target's volume with this UUID is mapped; "
+		       "--uuid for both says that they are one";
 	case EREMOTEIO:
 		return "the target has a problem of its own, which its log may explain";
 	}
@@ -434,8 +537,7 @@ static const char *blk_map_error(int err)
 
 /*
  * What names this machine also after it has crashed and booted, if there is
- * something; the module's own name for it does not last. The target does not get to
- * see it.
+ * something; the module's own name for it does not last. The target sees and logs it.
  */
 static const char *blk_host(const struct options *o, char *id, int size)
 {
@@ -476,6 +578,7 @@ static int blk_map(const struct options *o, char **words)
 	err = blk_set(CLIENT, name, "addr", words[0]);
 	err = err ?: blk_set(CLIENT, name, "volume", words[1]);
 	err = err ?: blk_set(CLIENT, name, "host", blk_host(o, id, sizeof(id)));
+	err = err ?: blk_set(CLIENT, name, "uuid", o->uuid);
 	err = err ?: blk_set(CLIENT, name, "provider", blk_provider(o));
 	err = err ?: blk_set(CLIENT, name, "port", o->port);
 	err = err ?: blk_set(CLIENT, name, "queues", o->queues);
@@ -524,11 +627,9 @@ static int blk_unmap(const struct options *o, char **words)
 	};
 	int err;
 
-	(void)o;
 	if (blk_each(CLIENT, blk_is_device, &find))
 		snprintf(name, sizeof(name), "%s", words[0]);
-	/* removing the directory would not ask whether the device is in use */
-	err = blk_set(CLIENT, name, "enable", "0");
+	err = blk_set(CLIENT, name, "enable", o->force ? "force" : "0");
 	err = err ?: blk_rmdir(CLIENT, name);
 	if (!err)
 		return EXIT_OK;
@@ -543,13 +644,14 @@ static int blk_unmap(const struct options *o, char **words)
 static const struct blk_kind {
 	const char	*key;
 	const char	*dir;
-	const char	*attrs[13];
+	const char	*attrs[14];
 } blk_kinds[] = {
 	{ "volumes", VOLUMES,
-	  { "enable", "path", "readonly", "uuid", "allow", "stat" } },
-	{ "ports", PORTS, { "enable", "addr", "port", "provider" } },
+	  { "enable", "path", "readonly", "uuid", "discard", "allow",
+	    "access", "connections", "stat" } },
+	{ "ports", PORTS, { "enable", "addr", "port", "provider", LINKS } },
 	{ "maps", CLIENT,
-	  { "device", "state", "addr", "port", "volume", "provider", "queues",
+	  { "device", "state", "addr", "port", "volume", "uuid", "provider", "queues",
 	    "polled", "io_timeout", "path_timeout", "fast_fail", "host" } },
 	{ NULL, NULL, { NULL } }
 };
@@ -568,6 +670,28 @@ static void blk_join(char *text)
 			*text = ',';
 }
 
+static bool blk_add_word(const char *name, const void *arg)
+{
+	char *text = (char *)arg;
+
+	if (strlen(text) + strlen(name) + 2 > TEXT_MAX)
+		return false;
+	sprintf(text + strlen(text), "%s%s", *text ? "," : "", name);
+	return true;
+}
+
+/* An attribute, or the names in a directory, with commas in between */
+static void blk_value(char *text, const struct blk_kind *kind, const char *name,
+		      const char *attr)
+{
+	char dir[PATH_MAX];
+
+	blk_get(text, kind->dir, name, attr);
+	if (!strcmp(attr, LINKS) && !blk_links(dir, name))
+		blk_each(dir, blk_add_word, text);
+	blk_join(text);
+}
+
 static bool blk_show(const char *name, const void *arg)
 {
 	const struct blk_view *v = arg;
@@ -583,7 +707,7 @@ static bool blk_show(const char *name, const void *arg)
 		       name);
 	}
 	for (attr = v->kind->attrs; *attr; attr++) {
-		blk_join(blk_get(text, v->kind->dir, name, *attr));
+		blk_value(text, v->kind, name, *attr);
 		if (v->json)
 			json_string(*attr, text);
 		else if (*text)
@@ -628,27 +752,34 @@ static int blk_list(const struct options *o, char **words)
 
 static const char blk_usage[] =
 "Usage: kofi blk export DEVICE --name VOLUME [--ro] [--allow NET[,...]]\n"
-"                [--uuid UUID] [--state FILE]\n"
+"                [--exclusive] [--uuid UUID] [--state FILE] [--discard 0|1|auto]\n"
 "                [--listen ADDR [--port PORT] [-p PROVIDER]]\n"
 "       kofi blk unexport VOLUME [--state FILE]\n"
+"       kofi blk allow VOLUME NET[,...]\n"
+"       kofi blk clients VOLUME\n"
 "       kofi blk resize VOLUME\n"
 "       kofi blk map ADDR VOLUME [-p PROVIDER] [--port PORT] [--queues N]\n"
 "                [--polled N] [--io-timeout SECONDS] [--path-timeout SECONDS]\n"
-"                [--fast-fail SECONDS] [--name NAME] [--host WORD]\n"
-"       kofi blk unmap NAME|DEVICE\n"
+"                [--fast-fail SECONDS] [--name NAME] [--host WORD] [--uuid UUID]\n"
+"       kofi blk unmap NAME|DEVICE [--force]\n"
 "       kofi blk list [--json]\n"
 "\n"
 "A network block device (kofi_blk) and its target (kofi_blkt), through their\n"
 "directories in configfs. \"map\" prints the device. A mapping's name is\n"
-"VOLUME@ADDR unless told. Ports that \"export\" opens close with the last volume.\n"
+"VOLUME@ADDR unless told. Ports that \"export\" opens close with their last volume.\n"
 "\n"
 "      --name NAME        of the volume, or of the mapping\n"
 "      --ro               refuse writes\n"
-"      --allow NET[,...]  addresses or networks of clients, or all; all, unless given\n"
-"      --uuid UUID        what clients know the volume by; random, unless given\n"
+"      --allow NET[,...]  addresses or networks of clients, all, or none; none, unless\n"
+"                         given\n"
+"      --exclusive        one host at a time\n"
+"      --uuid UUID        what clients know the volume by; random, unless given. Of a\n"
+"                         mapping: no other volume; on each path to it\n"
 "      --state FILE       proves from unexport to export, which removes it, that no\n"
 "                         write is lost; with --uuid\n"
-"      --listen ADDR      numeric address to listen at, once for all volumes\n"
+"      --discard 0|1|auto whether discards free blocks; auto, unless given: not those\n"
+"                         of a file that has all of them\n"
+"      --listen ADDR      numeric address of the port that reaches the volume\n"
 "      --port PORT        4421, unless given\n"
 "  -p, --provider NAME    sock (or tcp), verbs; sock, unless given\n"
 "      --queues N         connections, 1 to 64\n"
@@ -658,6 +789,7 @@ static const char blk_usage[] =
 "      --fast-fail SECONDS     until those fail that multipath can repeat; 0: not earlier\n"
 "      --host WORD        names this machine, and no other; /etc/machine-id, unless\n"
 "                         given\n"
+"      --force            unmap it while it is open: requests fail\n"
 "  -j, --json             as JSON\n"
 "  -h, --help             this text\n"
 "\n"
@@ -678,6 +810,9 @@ static const struct option blk_options[] = {
 	{ "fast-fail",	required_argument,	NULL, 'f' },
 	{ "state",	required_argument,	NULL, 's' },
 	{ "host",	required_argument,	NULL, 'H' },
+	{ "exclusive",	no_argument,		NULL, 'x' },
+	{ "discard",	required_argument,	NULL, 'd' },
+	{ "force",	no_argument,		NULL, 'F' },
 	{ "json",	no_argument,		NULL, 'j' },
 	{ "help",	no_argument,		NULL, 'h' },
 	{ NULL, 0, NULL, 0 }
@@ -690,11 +825,13 @@ static const struct blk_command {
 	const char	*options;	/* of those above */
 	const char	*wants;
 } blk_commands[] = {
-	{ "export", blk_export, 1, "nraulPps", "a device" },
+	{ "export", blk_export, 1, "nraxudlPps", "a device" },
 	{ "unexport", blk_unexport, 1, "s", "a volume" },
+	{ "allow", blk_allow, 2, "", "a volume and addresses" },
+	{ "clients", blk_clients, 1, "", "a volume" },
 	{ "resize", blk_resize, 1, "", "a volume" },
-	{ "map", blk_map, 2, "nPpqotTfH", "an address and a volume" },
-	{ "unmap", blk_unmap, 1, "", "a name or a device" },
+	{ "map", blk_map, 2, "nPpqotTfHu", "an address and a volume" },
+	{ "unmap", blk_unmap, 1, "F", "a name or a device" },
 	{ "list", blk_list, 0, "j", "nothing else" },
 	{ NULL, NULL, 0, NULL, NULL }
 };
@@ -709,6 +846,8 @@ static const char **blk_option(struct options *o, int opt)
 		return &o->allow;
 	case 'u':
 		return &o->uuid;
+	case 'd':
+		return &o->discard;
 	case 'l':
 		return &o->listen;
 	case 'P':
@@ -779,7 +918,7 @@ static bool blk_address(const char *text)
 	return inet_pton(AF_INET6, addr, binary) == 1;
 }
 
-/* ADDRESS[/BITS][,...], or all */
+/* ADDRESS[/BITS][,...], all, or none */
 static bool blk_nets(const char *text)
 {
 	char net[WORD_LEN + 5], *bits;
@@ -787,7 +926,7 @@ static bool blk_nets(const char *text)
 	uint64_t value;
 	size_t n;
 
-	if (!text || !strcmp(text, "all"))
+	if (!text || !strcmp(text, "all") || !strcmp(text, "none"))
 		return true;
 	for (;; text += n + 1) {
 		n = strcspn(text, ",");
@@ -849,10 +988,13 @@ static int blk_check(const struct blk_command *c, const struct options *o)
 
 	if (!blk_nets(o->allow))
 		return usage_error("blk",
-				   "--allow wants all, or up to %d of ADDRESS or ADDRESS/BITS",
+				   "--allow wants all, none, or up to %d of ADDRESS or ADDRESS/BITS",
 				   ALLOW_NETS);
 	if (c->run == blk_export && o->state && !o->uuid)
 		return usage_error("blk", "--state goes with --uuid");
+	if (o->discard && strcmp(o->discard, "0") && strcmp(o->discard, "1") &&
+	    strcmp(o->discard, "auto"))
+		return usage_error("blk", "--discard wants 0, 1, or auto");
 	if (c->run == blk_export && !o->listen && (o->port || o->provider))
 		return usage_error("blk", "--port and --provider go with --listen");
 	if (!blk_address(o->listen))
@@ -912,11 +1054,18 @@ int cmd_blk(int argc, char **argv)
 			o.read_only = true;
 		else if (opt == 'j')
 			o.json = true;
+		else if (opt == 'x')
+			o.exclusive = true;
+		else if (opt == 'F')
+			o.force = true;
 		else
 			*blk_option(&o, opt) = optarg;
 	}
 	if (argc - optind != c->words)
 		return usage_error("blk", "%s wants %s", c->name, c->wants);
+	if (c->run == blk_allow && !blk_nets(argv[optind + 1]))
+		return usage_error("blk", "%s is no list of addresses",
+				   argv[optind + 1]);
 	if (blk_check_words(c, &o, argv + optind) || blk_check(c, &o))
 		return EXIT_USAGE;
 	return c->run(&o, argv + optind);

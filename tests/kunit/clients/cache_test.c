@@ -39,6 +39,7 @@ static int cache_init(struct kunit *test)
 		struct kblk_disk *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
 
 		KUNIT_ASSERT_NOT_NULL(test, d);
+		d->net = &init_net;
 		memset(d->welcome.uuid, 0xa5, sizeof(d->welcome.uuid));
 		d->welcome.flags = cpu_to_le32(KBLK_WRITE_CACHE);
 		d->welcome.incarnation = cpu_to_le64(1);
@@ -171,6 +172,32 @@ static void cache_closed_unflushed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cache_flushes(a));
 }
 
+/* Another target's volume with this UUID is a path if the administrator gave it twice. */
+static void cache_claimed(struct kunit *test)
+{
+	struct kblk_disk *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct cache_pair *p = test->priv;
+	struct kblk_disk *a = p->path[0];
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	d->net = &init_net;
+	d->welcome = a->welcome;
+	strscpy(d->opt.addr, "192.0.2.1");
+	KUNIT_EXPECT_EQ(test, kblk_cache_get(d), -ENOTUNIQ);
+	memset(&d->opt.uuid, 0xa5, sizeof(d->opt.uuid));
+	KUNIT_EXPECT_EQ(test, kblk_cache_get(d), -ENOTUNIQ);
+	KUNIT_EXPECT_NULL(test, d->cache);
+	a->cache->given = true;
+	KUNIT_ASSERT_EQ(test, kblk_cache_get(d), 0);
+	KUNIT_EXPECT_PTR_EQ(test, d->cache, a->cache);
+	kblk_cache_put(d->cache);
+	/* the address alone is not the target: it is one within a namespace */
+	*d->opt.addr = '\0';
+	d->opt.uuid = uuid_null;
+	a->cache->net++;
+	KUNIT_EXPECT_EQ(test, kblk_cache_get(d), -ENOTUNIQ);
+}
+
 static struct kunit_case clients_cache_cases[] = {
 	KUNIT_CASE(cache_nothing_lost),
 	KUNIT_CASE(cache_write_lost),
@@ -178,6 +205,7 @@ static struct kunit_case clients_cache_cases[] = {
 	KUNIT_CASE(cache_late_answer),
 	KUNIT_CASE(cache_late_answer_stable),
 	KUNIT_CASE(cache_closed_unflushed),
+	KUNIT_CASE(cache_claimed),
 	{}
 };
 

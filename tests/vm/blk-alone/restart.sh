@@ -94,7 +94,7 @@ slow() {	# PROVIDER
 	cat /tmp/dmesg
 	grep -q "the target is still working" /tmp/dmesg &&
 		! grep "connection lost" /tmp/dmesg && unmap m &&
-		rmdir $TARGET/volumes/slow $null
+		volume_gone slow && rmdir $null
 }
 
 # --- who has another path does not wait for this one ---

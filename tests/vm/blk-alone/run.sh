@@ -5,6 +5,7 @@
 . "$VM/steps.sh"
 . "$VM/device.sh"
 . "$VM/restart.sh"
+. "$VM/access.sh"
 
 export SOCK=127.0.0.1 VERBS=10.99.1.1 SIW=10.99.2.1 FEW=10.99.3.1 DM_DISABLE_UDEV=1
 VERBS6=fd99:1:2::1
@@ -93,10 +94,10 @@ step name-kept name_kept
 step "sock inet6" inet6 sock ::1 ::/127 ::2/127
 step "verbs inet6" inet6 verbs $VERBS6 fd99:1:3::/47 fd99:1:4::/47
 bad() {		# PROVIDER
-	step "$1 unknown" refused "unknown volume" nothing "$1"
+	step "$1 unknown" refused "access denied" nothing "$1"
 	step "$1 unknown-target" target_refused "unknown volume"
 	step "$1 denied" refused "access denied" closed "$1"
-	step "$1 denied-target" target_refused "access denied"
+	step "$1 denied-target" target_refused "address not in the volume's list"
 	step "$1 readonly" read_only "$1"
 	step "$1 file" file_volume "$1"
 	step "$1 resized" resized "$1"
@@ -209,10 +210,10 @@ failing() {	# PROVIDER: the path is gone for longer than the time-out
 # A volume on the device of another mapping, m, so that it can hang and fail.
 stacked() {	# TIMEOUT-OF-M TIMEOUT-OF-N
 	retry map m vol0 sock path_timeout="$1" && device m >/tmp/over.dev && volume over &&
-		retry map n over verbs path_timeout="$2" io_timeout="$VM_SLOW"
+		retry map n over verbs path_timeout="$2" io_timeout="$VM_SLOW" uuid="$(uuid_of over)"
 }
 
-unstacked() { unmap n && rmdir $TARGET/volumes/over && unmap m; }
+unstacked() { unmap n && volume_gone over && unmap m; }
 waits_for() { ! quiet "$(device "$1")"; }
 enable() { echo "$2" >"$TARGET/volumes/$1/enable"; }
 
@@ -224,7 +225,7 @@ late_write() {
 	enable vol0 0 && retry state m connecting || return
 	head -c 4096 /dev/urandom >/tmp/new
 	direct /dev/zero "$disk" &
-	retry waits_for n && unmap n && expect_fail wait $! || return
+	retry waits_for n && unmap n force && expect_fail wait $! || return
 	expect_fail map n over verbs io_timeout="$VM_SLOW" || return
 	enable vol0 1 && retry state m live && map n over verbs io_timeout=60 || return
 	direct /tmp/new "$disk" &&
@@ -237,8 +238,9 @@ late_write() {
 # as its device is open, also if it has to connect again before it flushes. So do those
 # of a path to the volume over which nothing has been written.
 told_each() {
-	map o over sock && map away over sock &&
-		map path over sock || return
+	for client in o away path; do
+		map $client over sock uuid="$(uuid_of over)" || return
+	done
 	n=$(device n)
 	o=$(device o)
 	exec 7<>"$(device path)" 8<>"$o" 9<>"$n"
@@ -270,9 +272,10 @@ lost_pages() {
 	mke2fs -q -t ext4 -O ^has_journal "$(device m)" && mkdir -p /tmp/mnt &&
 		mount -t ext4 "$(device m)" /tmp/mnt &&
 		dd if=/dev/zero of=/tmp/mnt/img bs=1M count=4 conv=fsync status=none || return
-	echo /tmp/mnt/img >/tmp/over.dev && volume over && map n over verbs || return
+	echo /tmp/mnt/img >/tmp/over.dev && volume over &&
+		map n over verbs uuid="$(uuid_of over)" || return
 	[ "$(stat_of over direct)" = 1 ] && copied "$(device n)" && flush "$(device n)" || return
-	told_each && unmap n && rmdir $TARGET/volumes/over && umount /tmp/mnt &&
+	told_each && unmap n && volume_gone over && umount /tmp/mnt &&
 		unmap m
 }
 
@@ -291,7 +294,7 @@ late_cache() {
 		expect_fail flushes direct /dev/zero "$disk" || return
 	echo "write back" >"$late/queue/write_cache" || return
 	flushes direct /dev/zero "$disk" && flushes blkdiscard -z -l 65536 "$disk" || return
-	unmap m && rmdir $TARGET/volumes/late
+	unmap m && volume_gone late
 }
 
 # A device gets another size, and its client sees it while it is used.
@@ -314,7 +317,7 @@ resized() {	# PROVIDER
 		cmp /tmp/end /tmp/out && expect_fail sh -c "dmesg | grep shrunk" || return
 	resize 12 && dmesg | grep "has shrunk to 24576 sectors" || return
 	touch /tmp/stop
-	wait $job && unmap m && rmdir $TARGET/volumes/sized && losetup -d "$(cat /tmp/sized.dev)"
+	wait $job && unmap m && volume_gone sized && losetup -d "$(cat /tmp/sized.dev)"
 }
 
 # A write for which there is no space says so, and is no failure of a flush.
@@ -329,19 +332,103 @@ full() {
 	cat /tmp/why
 	grep -q "No space left on device" /tmp/why && flush "$disk" || return
 	exec 9<&-
-	unmap m && rmdir $TARGET/volumes/small && umount /tmp/small
+	unmap m && volume_gone small && umount /tmp/small
 }
 
-# An empty access list is a mistake, and "all" a decision.
+# Nobody is admitted at first. An empty list is a mistake, "none" and "all" decisions.
 allows() {
 	dir=$TARGET/volumes/allow
-	mkdir "$dir" && grep -qx all "$dir/allow" && echo 192.0.2.1 >"$dir/allow" || return
-	for list in "" " " , 192.0.2.1, all,192.0.2.1; do
+	mkdir "$dir" && grep -qx none "$dir/allow" && echo 192.0.2.1 >"$dir/allow" || return
+	for list in "" " " , 192.0.2.1, all,192.0.2.1 none,192.0.2.1; do
 		! echo "$list" 2>/dev/null >"$dir/allow" || return
 	done
-	grep -qx 192.0.2.1/32 "$dir/allow" && echo all >"$dir/allow" &&
-		grep -qx all "$dir/allow" && rmdir "$dir"
+	grep -qx 192.0.2.1/32 "$dir/allow" && echo fe80::1%lo,fe80::2%1/64 >"$dir/allow" &&
+		[ "$(tr '\n' ' ' <"$dir/allow")" = "fe80::1%1/128 fe80::2%1/64 " ] || return
+	for list in all none; do
+		echo $list >"$dir/allow" && grep -qx $list "$dir/allow" || return
+	done
+	rmdir "$dir"
 }
+
+# Without a list nobody maps a volume, and without a link no port reaches it.
+denied_first() {
+	backing first 8 && volume first allow=none || return
+	refused "access denied" first sock && target_refused "address not in the volume" || return
+	rm $TARGET/ports/sock/volumes/first && echo all >$TARGET/volumes/first/allow || return
+	refused "access denied" first sock && target_refused "volume not linked to the port" &&
+		map m first verbs && ! ln -s $TARGET/volumes/first $TARGET/ports/verbs/volumes/x &&
+		! ln -s $TARGET/ports/sock $TARGET/ports/verbs/volumes/x || return
+	# a connection does not outlive its link
+	rm $TARGET/ports/verbs/volumes/first && retry state m connecting &&
+		ln -s $TARGET/volumes/first $TARGET/ports/verbs/volumes && retry state m live &&
+		direct /dev/zero "$(device m)" && unmap m && volume_gone first
+}
+
+# Directories of what is in use stay.
+in_use() {
+	map m vol0 sock || return
+	for dir in $CLIENT/m $TARGET/volumes/vol0 $TARGET/volumes/file $TARGET/ports/sock; do
+		expect_fail rmdir $dir || return
+	done
+	rm $TARGET/ports/*/volumes/vol0 && expect_fail rmdir $TARGET/volumes/vol0 || return
+	for port in $TARGET/ports/*/volumes; do ln -s $TARGET/volumes/vol0 "$port" || return; done
+	direct /dev/zero "$(device m)" && unmap m
+}
+
+# One file is one volume. One that has all its blocks keeps them, unless told.
+blocks() { stat -c %b /tmp/thick.img; }
+thick() {
+	dd if=/dev/urandom of=/tmp/thick.img bs=1M count=8 status=none &&
+		echo /tmp/thick.img | tee /tmp/thick.dev >/tmp/twice.dev || return
+	all=$(blocks)
+	for discard in auto 0; do
+		volume thick discard=$discard && map m thick sock || return
+		disk=$(device m)
+		is "$disk" discard_max_bytes 0 && expect_fail blkdiscard "$disk" &&
+			blkdiscard -z -o 65536 -l 131072 "$disk" &&
+			dd if="$disk" of=/tmp/out bs=64k skip=1 count=2 iflag=direct status=none &&
+			cmp -n 131072 /tmp/out /dev/zero && flush "$disk" &&
+			[ "$(blocks)" = "$all" ] || return
+		expect_fail volume twice && rmdir $TARGET/volumes/twice && unmap m &&
+			volume_gone thick || return
+	done
+	volume thick discard=1 && map m thick sock && blkdiscard "$(device m)" &&
+		[ "$(blocks)" -lt "$all" ] && unmap m && volume_gone thick || return
+	backing device 8 && volume device discard=0 && map m device sock &&
+		is "$(device m)" discard_max_bytes 0 && unmap m && volume_gone device
+}
+
+# A device that hangs keeps nobody from anything else, and whoever waits for it can
+# be stopped.
+hang() { dmsetup suspend --nolockfs hung; }
+hung() {
+	backing below 8 && echo /dev/mapper/hung >/tmp/hung.dev &&
+		dmsetup create hung --table "0 16384 linear $(cat /tmp/below.dev) 0" &&
+		dmsetup mknodes hung && volume hung && map m hung sock path_timeout=100 || return
+	disk=$(device m)
+	hang || return
+	direct /dev/zero "$disk" &
+	writer=$!
+	retry busy_disk "$disk" || return
+	for stop in "echo none >$TARGET/volumes/hung/allow" "echo 0 >$TARGET/volumes/hung/enable"; do
+		sh -c "$stop" &
+		stopper=$!
+		retry state m connecting && retry sleeps $stopper || return
+		timeout 10 ls $TARGET/volumes $TARGET/ports >/dev/null &&
+			timeout 10 kofi blk list && timeout 10 mkdir $TARGET/volumes/more &&
+			timeout 10 rmdir $TARGET/volumes/more && timeout 10 sh -c '. "$VM/steps.sh"
+				map n vol0 sock && direct /dev/zero "$(device n)" && unmap n' || return
+		[ "$(stat_of hung connections)" = 1 ] && kill -9 $stopper || return
+		wait $stopper
+	done
+	expect_fail rmdir $TARGET/volumes/hung
+	dmsetup resume hung && echo 0 >$TARGET/volumes/hung/enable &&
+		[ "$(stat_of hung connections)" = 0 ] || return
+	echo all >$TARGET/volumes/hung/allow && echo 1 >$TARGET/volumes/hung/enable &&
+		wait $writer && unmap m && volume_gone hung && dmsetup remove hung
+}
+busy_disk() { ! quiet "$1"; }
+sleeps() { grep -q "^State:.D" "/proc/$1/status"; }
 
 # What listens does not answer: meanwhile the mapping can be looked at.
 mapping() {
@@ -360,6 +447,18 @@ mapping() {
 for provider in sock verbs; do bad $provider; done
 step mapping mapping
 step allows allows
+step denied-first denied_first
+step tenants tenants
+step places places
+step claimed claimed
+for provider in $PROVIDERS; do
+	step "$provider evicted" evicted $provider
+	step "$provider listed" listed $provider
+	step "$provider exclusive" exclusive $provider
+done
+step in-use in_use
+step thick thick
+step hung hung
 step full full
 step late-cache late_cache
 step wrong-version wrong_version
@@ -378,7 +477,7 @@ done
 # --- the same by the command line tool ---
 
 by_tool() {
-	backing tool 8 && dev=$(cat /tmp/tool.dev) || return
+	backing tool 8 && regular bare 8 && dev=$(cat /tmp/tool.dev) || return
 	allow=127.0.0.1/32
 	for n in $(seq 15); do
 		allow=$allow,fd00:1111:2222:3333:4444:5555:6666:$((n + 1000))/128
@@ -388,6 +487,7 @@ by_tool() {
 	says "allow=$allow " 0 kofi blk list || return
 	says "kofi: cannot export $dev as tool: there is a volume" 1 \
 		kofi blk export "$dev" --name tool || return
+	says "volumes=tool" 0 kofi blk list || return
 	says "kofi: cannot map none of 127.0.0.1: the target has no volume" 1 \
 		kofi blk map 127.0.0.1 none --port 4422 || return
 	says "nothing listens there" 1 kofi blk map 127.0.0.1 tool --port 4423 || return
@@ -406,16 +506,46 @@ by_tool() {
 	says /dev/kofiblk1 0 kofi blk map 127.0.0.1 tool --port 4422 --name n --host word &&
 		says "host=word" 0 kofi blk list && says "" 0 kofi blk unmap n || return
 	exec 9</dev/kofiblk0
-	says "cannot unmap kofiblk0: it is open" 1 kofi blk unmap kofiblk0 || return
+	says "cannot unmap kofiblk0: it is open" 1 kofi blk unmap kofiblk0 &&
+		says "" 0 kofi blk unmap kofiblk0 --force || return
 	exec 9<&-
-	says "" 0 kofi blk unmap kofiblk0 &&
-		says "no such volume is mapped" 1 kofi blk unmap kofiblk0 &&
+	says "no such volume is mapped" 1 kofi blk unmap kofiblk0 &&
 		says "" 0 kofi blk unexport tool --state /tmp/state && [ -s /tmp/state ] || return
 	uuid=$(head -n 1 /tmp/state) proof=$(tail -n 1 /tmp/state)
-	says "" 0 kofi blk export "$dev" --name tool --uuid "$uuid" --state /tmp/state &&
-		[ ! -e /tmp/state ] && [ "$(cat $TARGET/volumes/tool/stable)" = "$proof" ] &&
-		says "" 0 kofi blk unexport tool &&
-		says "there is none of this name" 1 kofi blk unexport tool
+	says "" 0 kofi blk export "$dev" --name tool --uuid "$uuid" --state /tmp/state \
+		--allow all --listen 127.0.0.1 --port 4422 &&
+		[ ! -e /tmp/state ] && [ "$(cat $TARGET/volumes/tool/stable)" = "$proof" ] || return
+	# who is admitted has to be said
+	says "no client may map bare" 0 kofi blk export /tmp/bare.img --name bare \
+		--listen 127.0.0.1 --port 4422 &&
+		says "volumes=" 0 kofi blk list && grep -q "volumes=[a-z]*,[a-z]*$" /tmp/out &&
+		says "for this machine" 1 kofi blk map 127.0.0.1 bare --port 4422 &&
+		says "" 0 kofi blk unexport bare || return
+	says "all that reach its port may map bare" 0 kofi blk export /tmp/bare.img --name bare \
+		--allow all && grep -q "no port reaches bare" /tmp/err &&
+		says "" 0 kofi blk unexport bare || return
+	says "" 0 kofi blk unexport tool &&
+		says "there is none of this name" 1 kofi blk unexport tool &&
+		! ls $TARGET/ports/*-4422 2>/dev/null
+}
+
+# Nobody keeps root from taking access away.
+locked() {
+	nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
+	jobs=
+	for file in $TARGET $TARGET/volumes; do
+		# shellcheck disable=SC2086 # options
+		$nobody flock $file sleep 1000 &
+		jobs="$jobs $!"
+	done
+	# shellcheck disable=SC2086 # options
+	expect_fail $nobody flock /run/kofi-blk.lock true || return
+	says "" 0 timeout 20 kofi blk export /tmp/bare.img --name bare --allow all &&
+		says "" 0 timeout 20 kofi blk unexport bare
+	rc=$?
+	# shellcheck disable=SC2086 # several of them
+	kill $jobs
+	return $rc
 }
 
 # Root without the capability, and others
@@ -443,12 +573,12 @@ by_tool_too() {
 		says "the target speaks another version" 1 \
 			kofi blk map $SOCK any --port 4424 || return
 	wait $!
-	says "the target does not allow this machine's address" 1 kofi blk map $SOCK closed ||
+	says "the target has no volume of this name for this machine" 1 kofi blk map $SOCK closed ||
 		return
 	uuid=0f8a3e1c-5d2b-4c7e-9a61-3b7d1e5f2c91
 	says "" 0 kofi blk export "$(cat /tmp/tool.dev)" --name six --ro --uuid $uuid \
 		--listen ::1 --port 4422 --allow ::1 || return
-	says "readonly=1 uuid=$uuid allow=::1/128" 0 kofi blk list || return
+	says "readonly=1 uuid=$uuid discard=auto allow=::1/128" 0 kofi blk list || return
 	says /dev/kofiblk0 0 kofi blk map ::1 six --port 4422 || return
 	[ "$(cat /sys/block/kofiblk0/ro)" = 1 ] &&
 		[ "$(cat /sys/block/kofiblk0/wwid)" = "uuid.$uuid" ] &&
@@ -472,6 +602,8 @@ plug() { ip link set lo up; }
 step "sock cable" cable sock vol0
 step tool by_tool
 step not-permitted not_permitted
+step locked locked
+step unlisted unlisted
 step tool-too by_tool_too
 step misuse misused
 step target-gone target_gone

@@ -7,7 +7,6 @@
 . "$VM/common.sh"
 
 MIB=2048	# sectors
-UUIDS=5a1e0c7e-0000-4000-8000-00000000000
 
 part() {	# NAME FIRST-MIB MIB
 	dmsetup create "$1" --table "0 $(($3 * MIB)) linear /dev/vda $(($2 * MIB))" &&
@@ -62,7 +61,7 @@ port_again() {	# PROVIDER: one whose device has gone and come back
 }
 
 device_away() { device_down && device_up && port_again verbs; }
-port_off() { rmdir "$TARGET/ports/$1"; }
+port_off() { port_gone "$1"; }
 port_on() { port "$1" 10.0.0.1; }
 held() { expect_fail rmmod kofi_blkt; }
 unused() {

@@ -7,6 +7,7 @@
 . "$VM/steps.sh"
 
 export SOCK=10.0.0.1 VERBS=10.0.0.1 DM_DISABLE_UDEV=1
+UUIDS=5a1e0c7e-0000-4000-8000-00000000000
 : "${ROUNDS:=1}"
 
 orders() {	# who is switched on for the Nth and Mth time

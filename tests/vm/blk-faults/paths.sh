@@ -17,8 +17,8 @@ wwid() { cat "/sys/block/$(cat "$CLIENT/$1/device")/wwid"; }
 
 paths() {
 	rm -f /tmp/stop
-	map p plain sock path_timeout=3 io_timeout=2 &&
-		map q plain verbs path_timeout=3 io_timeout=2 || return
+	map p plain sock path_timeout=3 io_timeout=2 uuid=${UUIDS}1 &&
+		map q plain verbs path_timeout=3 io_timeout=2 uuid=${UUIDS}1 || return
 	cat "/sys/block/$(cat "$CLIENT/p/device")/wwid"
 	[ "$(wwid p)" = "$(wwid q)" ] && trace_requests || return
 	groups="round-robin 0 1 1 $(number p) 1 round-robin 0 1 1 $(number q) 1"

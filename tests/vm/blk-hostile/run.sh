@@ -34,7 +34,7 @@ setup() {
 	load kofi_sock kofi_verbs kofi_blk kofi_blkt && configfs && ip link set lo up &&
 		rdma_link rxe rxe $VERBS || return
 	guarded wild && guarded ro && whole file && backing calm 8 || return
-	volume wild && volume ro readonly=1 && volume file && volume calm &&
+	volume wild && volume ro readonly=1 && volume file discard=1 && volume calm &&
 		ports && map m calm sock
 }
 
@@ -189,6 +189,19 @@ short_reads() {	# PROVIDER BYTES
 		state short live && unmap short && kill $target
 }
 
+# Whoever knows a session's number ends it from its own address alone.
+lost() { dmesg | grep -q "kofi_blk: .*connection lost"; }
+takeover() {
+	ip addr add 127.0.0.2/32 dev lo && port other 127.0.0.2 sock || return
+	session=$(sed -n 's/.* session=\([0-9a-f]*\) .*/\1/p' $TARGET/volumes/calm/clients)
+	dmesg -c >/dev/null
+	kofi-blk-peer tcp 127.0.0.2 4421 calm takeover "$session" &&
+		target_refused "another address has the session" &&
+		direct /dev/zero "$(device m)" && state m live && expect_fail lost || return
+	kofi-blk-peer tcp "$SOCK" 4421 calm takeover "$session" && retry lost &&
+		retry state m live && port_gone other
+}
+
 ends() { unmap m && target_gone && modules_gone; }
 
 step begin setup || exit
@@ -209,5 +222,6 @@ for provider in sock verbs; do
 	step "$provider data-missing" short_reads $provider 0
 	step "$provider data-short" short_reads $provider 512
 done
+step takeover takeover
 step end ends
 step nothing-left retry no_objects

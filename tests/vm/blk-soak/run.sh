@@ -103,7 +103,7 @@ client_goes() {
 		while direct /dev/urandom /proc/self/fd/8; do :; done 8<>"$s" &
 		writers="$writers $!"
 	done
-	retry asked $((now + 20)) && unmap s || return
+	retry asked $((now + 20)) && unmap s force || return
 	# shellcheck disable=SC2086 # several of them
 	wait $writers
 	retry unused brief && brief
@@ -140,7 +140,7 @@ multipath() {
 	check paths paths || return
 	for round in $(seq $ROUNDS); do
 		for path in sock:p verbs:q; do
-			rmdir "$TARGET/ports/${path%:*}"
+			port_gone "${path%:*}"
 			check "$round $path lost" path_lost "${path#*:}"
 			ports_again "${path%:*}"
 			check "$round $path back" path_back "${path#*:}"

@@ -8,7 +8,7 @@ export_it() {	# PROVIDER VOLUME
 	case $2 in
 	device) backing device "$MIB" ;;
 	file) regular file "$MIB" ;;
-	esac && kofi blk export "$(cat "/tmp/$2.dev")" --name "$2" \
+	esac && kofi blk export "$(cat "/tmp/$2.dev")" --name "$2" --allow 10.0.0.0/24 \
 		--listen 10.0.0.1 --provider "$1"
 }
 
@@ -20,7 +20,7 @@ look() {	# VOLUME: nothing of ours is between it and its file system
 }
 
 over() {	# PROVIDER VOLUME
-	say "a\$ kofi blk export $2 --name $2 --listen 10.0.0.1 -p $1"
+	say "a\$ kofi blk export $2 --name $2 --allow 10.0.0.0/24 --listen 10.0.0.1 -p $1"
 	step "export $2" export_it "$1" "$2" || exit
 	sync "$1 serving"
 	sync "$1 over"

@@ -39,7 +39,7 @@ forward() { ns r sh -c "echo $1 >/proc/sys/net/ipv4/ip_forward"; }
 port_of_t() {
 	port=$TARGET/ports/p
 	mkdir "$port" && echo sock >"$port/provider" && echo 0.0.0.0 >"$port/addr" &&
-		ns t sh -c "echo 1 >$port/enable"
+		ln -s "$TARGET/volumes/vol0" "$port/volumes" && ns t sh -c "echo 1 >$port/enable"
 }
 
 setup() {
@@ -53,7 +53,7 @@ setup() {
 map_at() {	# NAME ADDRESS [ATTRIBUTE=VALUE...]
 	m_name=$1 SOCK=$2
 	shift 2
-	map "$m_name" vol0 sock "$@"
+	map "$m_name" vol0 sock uuid="$(uuid_of vol0)" "$@"
 }
 
 put() {		# DATA DEVICE BYTES
@@ -93,9 +93,9 @@ late() {	# KIND BYTES TIMEOUT HEAL(ms after the cut) UNMAP(no, failed, now)
 	old_op "$1" "$2" "$a" &
 	job=$!
 	retry waits_for "$a" || return
-	[ "$5" != now ] || unmap a || return
+	[ "$5" != now ] || unmap a force || return
 	! wait $job || { echo "the $1 through a succeeded without a network"; return 1; }
-	[ "$5" != failed ] || unmap a || return
+	[ "$5" != failed ] || unmap a force || return
 	put new "$b" "$2" && flush "$b" && is_new "$2" || return
 	while [ "$(ms "$t0")" -lt "$4" ]; do sleep 0.05; done
 	forward 1
@@ -119,5 +119,5 @@ if [ "$VM_SOAK" = 1 ]; then
 	step long-write late write 65536 3 8000 failed || exit
 	step default-time-out late write 4096 30 33000 no || exit
 fi
-gone() { rmdir $TARGET/volumes/* $TARGET/ports/*; }
+gone() { volume_gone vol0 && port_gone p; }
 step gone gone

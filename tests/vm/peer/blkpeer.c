@@ -3,6 +3,7 @@
  * kofi-blk-peer: a client of kofi_blkt.ko that breaks the rules.
  *
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED
+ *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover SESSION
  *
  * It maps the volume again and again and sends commands, of which one in eight is
  * not what a client would send: bits are wrong, or a field, or the length, keys
@@ -10,7 +11,8 @@
  * said. So are logins. The target has to answer each once or to end the connection,
  * and must not hang. At last it has to serve an honest client, and one of a later
  * version that speaks this one, too. What may not have been changed
- * the script compares. The same seed gives the same commands.
+ * the script compares. The same seed gives the same commands. With "takeover" it logs
+ * in to another client's session, and expects that it is busy.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -701,6 +703,28 @@ static void versions(void)
 	expect_reason(welcomed, KBLK_REASON_UNKNOWN, "a mandatory field");
 }
 
+/* @id: 16 hexadecimal digits. One of three attempts is later than the client's. */
+static int take_over(const char *id)
+{
+	uint64_t number = htobe64(strtoull(id, NULL, 16));
+	struct kblk_hello h = right_hello();
+	struct kblk_session s = { .queues = htole16(1) };
+	unsigned int i;
+
+	memcpy(s.session, &number, sizeof(s.session));
+	for (i = 0; i < 3; i++) {
+		s.attempt = htole32(i * 0x55555555);
+		if (!reach(&h, sizeof(h)))
+			die("not accepted: reason %u", last_reason);
+		begin_login(local.request, KBLK_LOGIN_REQUEST);
+		add_field(local.request, KBLK_FIELD_SESSION, &s, sizeof(s));
+		expect_reason(log_in(add_field(local.request, KBLK_FIELD_VOLUME,
+					       volume, strlen(volume))),
+			      KBLK_REASON_BUSY, "another client's session");
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int most, n;
@@ -710,6 +734,10 @@ int main(int argc, char **argv)
 	volume = argv[4];
 	if (strlen(volume) > KBLK_NAME_LEN)
 		die("a volume's name is shorter");
+	if (!strcmp(argv[5], "takeover")) {
+		open_all(argv[1], argv[2], argv[3]);
+		return take_over(argv[6]);
+	}
 	most = strtoul(argv[5], NULL, 0);
 	chance = strtoull(argv[6], NULL, 0);
 	attempt = time(NULL);

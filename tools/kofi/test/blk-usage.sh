@@ -34,6 +34,7 @@ goes_on map 192.0.2.1 $x24 --queues 63 --polled 1 --name "$x64" --io-timeout 864
 goes_on map fe80::1%lo vol0 --queues 64 --polled 0 --host word -p tcp --port 65535
 goes_on export /nonexistent --name $x24 --allow "$nets" --uuid $uuid --listen ::
 goes_on export /nonexistent --name vol0 --allow all --listen 192.0.2.1 --port 1
+goes_on export /nonexistent --name vol0 --allow none --discard auto
 
 says 2 "map wants an address and a volume" map
 says 2 "map wants an address and a volume" map 192.0.2.1
@@ -58,10 +59,14 @@ for address in "" target 192.0.2 192.0.2.1/24 192.0.2.1%lo "fd00::1 " "$x64"; do
 	says 2 "is no numeric address" map "$address" vol0
 	export_ "is no numeric address" --listen "$address"
 done
-for list in "" "," "all," "192.0.2.1," 192.0.2.1/33 fd00::/129 192.0.2.1/ 192.0.2.1/08 net \
+for list in "" "," "all," "none," "192.0.2.1," 192.0.2.1/33 fd00::/129 192.0.2.1/ 192.0.2.1/08 net \
 	"192.0.2.1 " "$nets,fd00::1"; do
 	export_ "--allow wants" --allow "$list"
 done
+for word in "" 2 yes; do
+	export_ "--discard wants" --discard "$word"
+done
+says 2 "map does not take that option" map 192.0.2.1 vol0 --force
 for bad in "" ${uuid}0 "${uuid%0}" "${uuid%0}g" 0f8a3e1c5d2b4c7e9a613b7d1e5f2c90; do
 	export_ "is no UUID" --uuid "$bad"
 done
