@@ -276,7 +276,7 @@ static void __exit ksk_exit(void)
 module_init(ksk_init);
 module_exit(ksk_exit);
 
-MODULE_DESCRIPTION("kOFI provider for TCP");
+MODULE_DESCRIPTION("kOFI provider for TCP and UDP");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION(KOFI_VERSION);
 MODULE_ALIAS("kofi-prov-sock");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Domains: one network device as a container of resources (fi_domain(3)),
+ * Domains: one network or RDMA device as a container of resources (fi_domain(3)),
  * memory regions (fi_mr(3)) and address vectors (fi_av(3)).
  */
 #ifndef _LINUX_KOFI_FI_DOMAIN_H
@@ -26,7 +26,8 @@ struct scatterlist;
  * enum kofi_vec - what the vector of an operation or a region is made of
  * @KOFI_KVEC: kernel virtual addresses, also of vmalloc. Segments are copied
  *	by the post.
- * @KOFI_BVEC: pages. Segments are copied by the post.
+ * @KOFI_BVEC: pages. Up to 16 segments are copied by the post; a longer array lives
+ *	until the completion.
  * @KOFI_SGL: a scatterlist that is not mapped for DMA; it lives until the
  *	completion
  * @KOFI_SGL_MAPPED: a scatterlist mapped for the device of the domain

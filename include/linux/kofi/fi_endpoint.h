@@ -53,8 +53,8 @@ struct fi_ops_atomic;
  *	KOFI_REMOTE_INV
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
  *
- * The structure and its kvec or bvec array are read before the post returns
- * and may be on the stack. The memory they describe belongs to the provider
+ * The structure and its kvec or bvec array of up to 16 segments are read before the
+ * post returns and may be on the stack. The memory they describe belongs to the provider
  * until the completion.
  */
 struct fi_msg {

@@ -236,7 +236,8 @@ const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 					      int vector);
 
 /*
- * fi_set_val()/fi_get_val() names every connected provider knows. Times are
+ * Names of fi_set_val() and fi_get_val(). kofi_sock knows all, kofi_verbs the time-outs
+ * of connect and silence and the idle time before a probe. Times are
  * unsigned int milliseconds; set before the endpoint connects or listens.
  */
 #define KOFI_VAL_CONNECT_TIMEOUT	(FI_PROV_SPECIFIC | 1)	/* TCP and handshake, active side */
