@@ -879,7 +879,7 @@ static const char **blk_option(struct options *o, int opt)
  * made. An option that is not given is right.
  */
 
-/* As the modules read it: neither octal nor hexadecimal */
+/* Decimal numbers only, although the modules also read octal and hexadecimal ones */
 static bool blk_number(const char *text, uint64_t min, uint64_t max,
 		       uint64_t *value)
 {

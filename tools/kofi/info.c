@@ -494,12 +494,12 @@ static int find(struct nl *nl, const struct query *q, struct run *run)
 	nlh = nl_new(nl, KOFI_CMD_INFO_GET, NLM_F_DUMP);
 	if (q->node) {
 		if (resolve(q->node, node, sizeof(node), &addr, &len))
-			return EXIT_FAILED;
+			goto nothing;
 		mnl_attr_put_strz(nlh, KOFI_A_INFO_NODE, node);
 	}
 	if (q->src) {
 		if (resolve(q->src, node, sizeof(node), &addr, &len))
-			return EXIT_FAILED;
+			goto nothing;
 		if (!q->node) {
 			mnl_attr_put_strz(nlh, KOFI_A_INFO_NODE, node);
 			nl_put_uint(nlh, KOFI_A_INFO_FLAGS, FLAG_SOURCE);
@@ -527,6 +527,11 @@ static int find(struct nl *nl, const struct query *q, struct run *run)
 		return EXIT_OK;
 	explain_nothing(nl);
 	return EXIT_FAILED;
+
+nothing:
+	if (run->listing == JSON)
+		json_nothing();
+	return EXIT_FAILED;
 }
 
 /* ---------------------------------------------------------------- options */
@@ -546,7 +551,7 @@ static const char info_usage[] =
 "  -t, --ep_type=TYPE        endpoint type: FI_EP_MSG, FI_EP_DGRAM, FI_EP_RDM\n"
 "  -a, --addr_format=FORMAT  address format: FI_SOCKADDR_IN, FI_SOCKADDR_IN6...\n"
 "  -p, --provider=PROV       provider; \"tcp\" means \"sock\", which speaks its protocol\n"
-"  -d, --domain=DOMAIN       domain, which is a network device\n"
+"  -d, --domain=DOMAIN       domain: a network or RDMA device\n"
 "  -f, --fabric=FABRIC       fabric\n"
 "  -l, --list                list the providers\n"
 "  -v, --verbose             all there is to know\n"
@@ -652,8 +657,11 @@ static int run_info(const struct query *q, bool list, struct run *run)
 	struct nl *nl = nl_open(KOFI_FAMILY_NAME, "kofi");
 	int ret;
 
-	if (!nl)
+	if (!nl) {
+		if (run->listing == JSON)
+			json_nothing();
 		return EXIT_FAILED;
+	}
 	ret = list ? list_providers(nl, run) : find(nl, q, run);
 	nl_close(nl);
 	return ret;

@@ -85,3 +85,10 @@ void json_end(void)
 	putchar('\n');
 	json_comma = false;
 }
+
+void json_nothing(void)
+{
+	json_open(NULL, '[');
+	json_close(']');
+	json_end();
+}

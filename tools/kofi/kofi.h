@@ -59,5 +59,6 @@ void json_string(const char *key, const char *value);	/* NULL: null */
 void json_number(const char *key, uint64_t value);
 void json_hex(const char *key, uint64_t value);	/* as a string, "0x…" */
 void json_end(void);				/* newline, flush */
+void json_nothing(void);			/* an empty list */
 
 #endif /* KOFI_TOOL_KOFI_H */

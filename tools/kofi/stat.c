@@ -287,8 +287,8 @@ static int show(struct nl *nl, struct view *view, const char *which,
 static const char stat_usage[] =
 "Usage: kofi stat [--json] [CLASS|ID]\n"
 "\n"
-"Open objects, all or those of a class (fabric, domain, ep, pep, eq, cq, cntr)\n"
-"or the one with a number, with their statistics. Of an endpoint with a number\n"
+"Open objects, all or those of a class (fabric, domain, ep, pep, sep, srx_ctx,\n"
+"eq, cq, cntr, av, mr, wait, poll) or the one with a number, with their statistics. Of an endpoint with a number\n"
 "and many peers these are shown, too. Objects of other network namespaces are\n"
 "shown in the initial one to who has CAP_NET_ADMIN.\n"
 "\n"
@@ -339,8 +339,11 @@ int cmd_stat(int argc, char **argv)
 	if (!stat("/proc/self/ns/net", &ns))
 		view.netns = ns.st_ino;
 	nl = nl_open(KOFI_FAMILY_NAME, "kofi");
-	if (!nl)
+	if (!nl) {
+		if (view.json)
+			json_nothing();
 		return EXIT_FAILED;
+	}
 	ret = show(nl, &view, which, which && !one ? &class : NULL,
 		   one ? &id : NULL);
 	nl_close(nl);

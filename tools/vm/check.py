@@ -304,6 +304,7 @@ def tool():
     if status:
         return bad
     bad = lines_of(["sh", "tools/kofi/test/blk-usage.sh", root / "bin/kofi"])[1]
+    bad += lines_of(["sh", "tools/kofi/test/json.sh", root / "bin/kofi"])[1]
     for cmd in (*(["groff", "-man", "-Tutf8", "-ww", "-z", page]
                   for page in sorted((TOP / "tools").glob("*/*.8"))),
                 # it looks for the program, too
