@@ -338,6 +338,7 @@ CHECKS = [
     ("packages", lambda: docs("packages"), None, 2),
     ("docs-contract", lambda: docs("contract"), None, 2),
     ("docs-params", lambda: docs("params"), None, 2),
+    ("docs-trouble", lambda: docs("trouble"), None, 2),
     ("docs-prose", prose, None, 2),
 ]
 
