@@ -339,6 +339,7 @@ CHECKS = [
     ("docs-contract", lambda: docs("contract"), None, 2),
     ("docs-params", lambda: docs("params"), None, 2),
     ("docs-trouble", lambda: docs("trouble"), None, 2),
+    ("docs-tables", lambda: docs("tables"), None, 2),
     ("docs-prose", prose, None, 2),
 ]
 
