@@ -26,7 +26,6 @@ FLAVOUR = "stock"
 CLIENT = TOP / "tests/client"
 MODULE = "kofi_testclient"
 JOB = f"{NAME}@{FLAVOUR}"
-LOGS = REPORT / "logs" / JOB
 
 
 def build_client(kdir, headers, where):
@@ -100,12 +99,17 @@ def folder(make_flags):
 # --- in a clean Debian -----------------------------------------------------
 
 class Clean:
-    """A Debian of this system's release in the folder ROOT, with what it has to
-    have and nothing else; its steps go to the report."""
+    """A minimal Debian in the folder ROOT, of the release CODENAME or this
+    system's; its steps go to the report as those of JOB."""
 
-    def __init__(self, root, report):
+    def __init__(self, root, report, job=JOB, codename=None):
         self.root = root
         self.report = report
+        self.job = job
+        self.logs = REPORT / "logs" / job
+        self.codename = codename or re.search(
+            r"^VERSION_CODENAME=(\w+)$",
+            pathlib.Path("/etc/os-release").read_text(), re.M)[1]
 
     def command(self, cmd, network):
         """CMD inside; what is mounted for it is gone when it ends."""
@@ -120,35 +124,34 @@ class Clean:
         return self.judge(name, *call(self.command(cmd, network)), status)
 
     def judge(self, name, status, text, wanted=0, bad=()):
-        LOGS.mkdir(parents=True, exist_ok=True)
-        (LOGS / f"{name}.log").write_text(text)
+        self.logs.mkdir(parents=True, exist_ok=True)
+        (self.logs / f"{name}.log").write_text(text)
         why = list(bad)
         if status != wanted:
             why += [f"exit status {status}", *text.splitlines()[-30:]]
-        self.report.add(f"{JOB}/{name}", "not" if why else "ok", why)
+        self.report.add(f"{self.job}/{name}", "not" if why else "ok", why)
         return None if why else text
 
     def copy(self, source, to, *options):
         """A copy of the folder SOURCE inside, at the path TO."""
+        (self.root / to.lstrip("/")).mkdir(parents=True, exist_ok=True)
         run(["rsync", "-a", *options, f"{source}/", f"{self.root}{to}/"], None,
             "rsync")
 
-    def make(self, release):
+    def make(self):
         """What debootstrap makes; then its apt knows where this kernel is."""
-        codename = re.search(r"^VERSION_CODENAME=(\w+)$", pathlib.Path(
-            "/etc/os-release").read_text(), re.M)[1]
         sites = packages.sites()
         cache = CACHE / "debootstrap"
         cache.mkdir(parents=True, exist_ok=True)
-        say(f"    {JOB}: a clean Debian, {codename}")
+        say(f"    {self.job}: a clean Debian, {self.codename}")
         if self.judge("debootstrap", *call(
                 ["debootstrap", "--variant=minbase", f"--cache-dir={cache}",
-                 codename, self.root, sites["Debian"]])) is None:
+                 self.codename, self.root, sites["Debian"]])) is None:
             return False
         suites = [("Debian", ""), ("Debian", "-updates"),
                   ("Debian-Security", "-security")]
         (self.root / "etc/apt/sources.list").write_text("".join(
-            f"deb {sites[label]} {codename}{more} main\n"
+            f"deb {sites[label]} {self.codename}{more} main\n"
             for label, more in suites if label in sites))
         return self.step("apt-update", ["apt-get", "update"], True) is not None
 
@@ -193,6 +196,9 @@ class Clean:
     def by_dkms(self, release):
         shutil.rmtree(self.root / "lib/modules" / release / "updates")
         shutil.rmtree(self.root / "usr/src/kofi")
+        if self.step("dkms-sources", ["make", "-C", "/root/kofi",
+                                      "install-dkms"]) is None:
+            return False
         which = [f"kofi/{version()}", "-k", release]
         if (self.step("dkms-install", ["dkms", "install", *which]) is None
                 or not self.installed("dkms", release, PRODUCT)):
@@ -206,6 +212,8 @@ class Clean:
         return True
 
 
+# Not of the sources
+OURS = ("--exclude=/build", "--exclude=/.git")
 # What is installed where nothing more is asked for
 PRODUCT = {"kofi", "kofi_sock", "kofi_verbs", "kofi_rxm", "kofi_blk",
            "kofi_blkt", "kofi_9p"}
@@ -216,14 +224,20 @@ def version():
                      (TOP / "dkms.conf").read_text(), re.M)[1]
 
 
-def clean(report, runs):
-    """All of it, on the stock kernel; the machine's Run goes into RUNS."""
+def skipped(job, report):
+    """Whether a clean Debian cannot be made here; the report then says why."""
     lacks = [f"not run without {what}" for what, there in (
         ("root's rights", os.geteuid() == 0),
         ("debootstrap", shutil.which("debootstrap")),
         ("unshare", shutil.which("unshare"))) if not there]
     if lacks:
-        report.add(JOB, "skip", ", ".join(lacks))
+        report.add(job, "skip", ", ".join(lacks))
+    return bool(lacks)
+
+
+def clean(report, runs):
+    """All of it, on the stock kernel; the machine's Run goes into RUNS."""
+    if skipped(JOB, report):
         return True
     k = kernel.get(FLAVOUR)
     root = BUILD / NAME / "debian"
@@ -246,11 +260,9 @@ def clean(report, runs):
 
 
 def installs(debian, release):
-    ours = ("--exclude=/build", "--exclude=/.git")
-    if not debian.make(release):
+    if not debian.make():
         return False
-    debian.copy(TOP, "/root/kofi", *ours)
-    debian.copy(TOP, f"/usr/src/kofi-{version()}", *ours)
+    debian.copy(TOP, "/root/kofi", *OURS)
     return (debian.prerequisites()
             and debian.step("headers", [
                 "apt-get", "install", "-y", "--no-install-recommends",

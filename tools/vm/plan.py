@@ -7,6 +7,7 @@ import shutil
 import time
 
 import check as checks
+import debs
 import image
 import install
 import kernel
@@ -200,7 +201,8 @@ def everything(tag, name, only):
         checking = [j for j in checks.jobs(report)
                     if chosen("check", only) or chosen(j.name, only)]
     else:
-        checking = [j for j in [install.job(report), tree.job(report)]
+        checking = [j for j in [install.job(report), tree.job(report),
+                                *debs.jobs(report)]
                     if chosen(j.name, only)]
     needed = {k for _, k in wanted} | {k for _, k in units} | {
         b.split("@")[1] for j in checking for b in j.after}
@@ -209,7 +211,8 @@ def everything(tag, name, only):
     if not needed and not checking:
         raise Fail(f"nothing is called '{only}'; there are "
                    + ("check, " if tag == "test" else
-                      f"{install.JOB}, {tree.NAME}, ")
+                      f"{install.JOB}, {tree.NAME}, "
+                      + "".join(f"{debs.NAME}@{d}, " for d in debs.RELEASES))
                    + ", ".join(kunit_name(d, k) for d, k in UNITS[tag])
                    + " and the scenarios "
                    + ", ".join(f"{s.name}@{k}" for s, k in

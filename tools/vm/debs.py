@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The packages, in clean Debians of two releases.
+
+They are built there and lintian judges them. Where they are installed from a folder,
+DKMS builds the modules; the tests of debian/tests look at those. They are upgraded and
+downgraded, then that Debian starts as a virtual machine, transfers, and is upgraded
+while a device is in use. At last more kernels are installed, and the packages removed.
+"""
+
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+
+import machine
+from base import BUILD, HERE, TOP, call, lock, say, slow
+from install import OURS, Clean, skipped, version
+from report import splats
+from schedule import Job
+
+NAME = "packages"
+# release: its packages of a kernel that kOFI is built for, without linux-image-
+RELEASES = {"bookworm": ("6.12-amd64", ["6.12-cloud-amd64", "6.12-rt-amd64"]),
+            "trixie": ("amd64", ["cloud-amd64", "rt-amd64"])}
+INSTALLED = ("kofi-dkms", "kofi-tools", "kofi-dev")
+APT = ["apt-get", "install", "-y"]
+LIMIT = 600             # seconds of the machine
+
+
+class Builder(Clean):
+    """A Debian that builds the packages, of this version and of a later one."""
+
+    def packages(self, name, newer=""):
+        """Build them into the folder /root/NAME; whether that worked."""
+        self.copy(TOP, f"/root/{name}/kofi", *OURS)
+        for path, line in (
+                ("include/linux/kofi/version.h", f'"{version()}"'),
+                ("dkms.conf", f'"{version()}"'),
+                ("debian/changelog", f"({version()})")):
+            file = self.root / "root" / name / "kofi" / path
+            file.write_text(file.read_text().replace(
+                line, line[0] + version() + newer + line[-1], 1))
+        return self.step(f"build-{name}", [
+            "sh", "-c", f"cd /root/{name}/kofi && dpkg-buildpackage -b -us -uc"
+            ]) is not None
+
+    def work(self):
+        self.copy(TOP, "/root/kofi", *OURS)
+        if (self.step("build-depends", [
+                "sh", "-c", "cd /root/kofi && apt-get build-dep -y "
+                "--no-install-recommends ./ && apt-get install -y "
+                "--no-install-recommends build-essential lintian"], True) is None
+                or not self.packages("this") or not self.packages("next", ".1")):
+            return False
+        # packages that work are tested, whatever it thinks of them
+        self.step("lintian", ["sh", "-c", "lintian --allow-root --info --fail-on "
+                              "error,warning /root/this/kofi_*.changes"])
+        return True
+
+
+class Target(Clean):
+    """A Debian that has a kernel and becomes a machine."""
+
+    def work(self, image, others):
+        if self.step("kernel", [*APT, "--no-install-recommends",
+                                "systemd-sysv", "udev", "initramfs-tools",
+                                f"linux-image-{image}"], True) is None:
+            return False
+        release = next((self.root / "lib/modules").iterdir()).name
+        this, newer = ([f"/root/{name}/{p.name}" for p in sorted(
+            (self.root / "root" / name).glob("*.deb"))
+            if p.name.startswith(tuple(f"{i}_" for i in INSTALLED))]
+            for name in ("this", "next"))
+        began = time.monotonic()
+        if (self.step("install", [*APT, *this, f"linux-headers-{image}"], True)
+                is None):
+            return False
+        took = time.monotonic() - began
+        dkms = ["sh", "/root/tests/dkms"]
+        return (self.step("dkms", dkms) is not None
+                and self.step("upgrade", [*APT, *newer]) is not None
+                and self.step("upgraded", [*dkms, release]) is not None
+                and self.step("downgrade", [*APT, "--allow-downgrades", *this])
+                is not None
+                and self.step("downgraded", [*dkms, release]) is not None
+                and self.boots(release, took)
+                and self.step("more-kernels", [
+                    *APT, *(f"linux-headers-{other}" for other in others)],
+                    True) is not None
+                and self.step("more-dkms", dkms) is not None
+                and self.step("purge", ["apt-get", "purge", "-y", *INSTALLED])
+                is not None and self.clean())
+
+    def clean(self):
+        left = [f"{f} has been left" for pattern in (
+            "usr/src/kofi*", "var/lib/dkms/kofi", "lib/modules/*/updates/**/kofi*",
+            "usr/lib/udev/rules.d/*kofi*", "etc/**/*kofi*")
+            for f in self.root.glob(pattern)]
+        return self.judge("purged", 0, "", bad=left) is not None
+
+    def boots(self, release, took):
+        """The machine's steps are ours; TOOK seconds were for apt and DKMS."""
+        unit = "etc/systemd/system/kofi-test.service"
+        wants = self.root / "etc/systemd/system/multi-user.target.wants"
+        wants.mkdir(parents=True, exist_ok=True)
+        (self.root / unit).write_text(
+            "[Service]\nType=oneshot\nExecStart=/bin/sh /root/tests/machine\n")
+        (wants / pathlib.Path(unit).name).symlink_to(f"/{unit}")
+        # it would hang up what the script says
+        (self.root / "etc/systemd/system/serial-getty@ttyS0.service"
+         ).symlink_to("/dev/null")
+        disk = self.root.with_suffix(".img")
+        if self.judge("image", *call([
+                "mke2fs", "-q", "-F", "-t", "ext4", "-d", self.root, disk,
+                "6G"])) is None:
+            return False
+        done, lines = [], []
+
+        def result(_, line):
+            word, _, name = line.strip().partition(" ")
+            if word in ("ok", "not", "done"):
+                done.append((word, name))
+
+        self.logs.mkdir(parents=True, exist_ok=True)
+        guest = machine.Qemu("machine", self.logs / "console.log", result,
+                             lambda _, line: lines.append(line))
+        with tempfile.TemporaryDirectory() as sockets:
+            guest.start(guest.command(
+                self.root / f"boot/vmlinuz-{release}",
+                self.root / f"boot/initrd.img-{release}", "tcg", 2, 2048,
+                "console=ttyS0 root=/dev/vda rw panic=-1", None, 1, disk),
+                pathlib.Path(sockets))
+            ended = guest.wait(time.monotonic() + LIMIT * slow())
+            guest.end()
+        disk.unlink()
+        for word, name in done:
+            if word != "done":
+                self.report.add(f"{self.job}/machine-{name}", word,
+                                [] if word == "ok" else lines[-30:])
+        bad = [line for excerpt in splats(lines) for line in excerpt]
+        if not ended or ("done", "") not in done:
+            bad += ["the machine has not finished", *lines[-20:]]
+        first = re.search(r"first verified transfer after ([\d.]+) s",
+                          "\n".join(lines))
+        if first:
+            say(f"    {self.job}: apt and DKMS took {took:.0f} s, the first "
+                f"verified transfer {float(first[1]):.1f} s")
+        return (self.judge("machine", 0, "\n".join(lines), bad=bad) is not None
+                and all(word != "not" for word, _ in done))
+
+
+def work(codename, report):
+    job = f"{NAME}@{codename}"
+    if skipped(job, report):
+        return True
+    where = BUILD / NAME / codename
+    with lock(job, BUILD / "vm"):
+        shutil.rmtree(where, ignore_errors=True)
+        (where / "build").mkdir(parents=True)
+        try:
+            builder = Builder(where / "build", report, job, codename)
+            if not builder.make():
+                return False
+            target = Target(where / "target", report, job, codename)
+            target.copy(builder.root, "")
+            if not builder.work():
+                return False
+            for name in ("this", "next"):
+                target.copy(builder.root / "root" / name, f"/root/{name}",
+                            "--exclude=/kofi")
+            target.copy(TOP / "debian/tests", "/root/tests")
+            shutil.copy(HERE / "debs.sh", target.root / "root/tests/machine")
+            return target.work(*RELEASES[codename])
+        finally:
+            shutil.rmtree(where, ignore_errors=True)
+
+
+def jobs(report):
+    return [Job(f"{NAME}@{d}", 1, lambda d=d: work(d, report), guess=900)
+            for d in RELEASES]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# What a machine with the packages does as it has started. Results go to the second
+# serial line, all else to the console.
+
+exec >/dev/ttyS0 2>&1
+stty raw -F /dev/ttyS1
+
+step() {	# NAME COMMAND...
+	echo "== $1"
+	name=$1
+	shift
+	if (set -e && "$@"); then echo "ok $name"; else echo "not $name"; fi >/dev/ttyS1
+}
+
+mapped() {	# a device that is in use
+	truncate -s 16M /root/volume
+	kofi blk export /root/volume --name inuse --listen 127.0.0.1 --allow 127.0.0.1
+	kofi blk map 127.0.0.1 inuse --name inuse >/root/device
+	works
+}
+
+works() {
+	head -c 8M /dev/urandom >/root/data
+	dd if=/root/data of="$(cat /root/device)" bs=1M oflag=direct conv=fsync status=none
+	cmp -n 8388608 /root/data /root/volume
+}
+
+# No headers, so nothing is built here, where it would take long.
+upgraded() {
+	version=$(cat /sys/module/kofi/version)
+	rm -f /lib/modules/*/build
+	dpkg -i /root/next/kofi-dkms_*.deb /root/next/kofi-dev_*.deb /root/next/kofi-tools_*.deb \
+		>/root/said
+	cat /root/said
+	grep "version $version stay loaded and in use" /root/said
+	grep "to use version $version.1, reboot" /root/said
+	[ "$(cat /sys/module/kofi/version)" = "$version" ]
+	# the new tool and the old modules
+	kofi --version | grep -x "kofi $version.1"
+	kofi --version | grep -x "kofi.ko $version"
+	kofi stat
+	works
+}
+
+removed() {
+	dpkg -r kofi-dev kofi-dkms >/root/said
+	cat /root/said
+	grep "stay loaded and in use until" /root/said
+	works
+}
+
+unloaded() {	# the files of the modules are gone
+	kofi blk unmap inuse
+	kofi blk unexport inuse
+	rmmod kofi_blk kofi_blkt kofi_sock
+	[ "$(cat /sys/module/kofi/refcnt)" = 0 ] || rmmod kofi_rxm kofi_verbs
+	rmmod kofi
+}
+
+step smoke sh /root/tests/smoke
+step mapped mapped
+step upgraded upgraded
+step removed removed
+step unloaded unloaded
+dmesg | grep -i kofi
+echo done >/dev/ttyS1
+systemctl poweroff --force
