@@ -447,6 +447,8 @@ static unsigned long ksk_conn_watch_period(struct ksk_conn *c)
 	unsigned int ms = min_not_zero(tun->silence_timeout,
 				       tun->frame_timeout);
 
+	if (c->retired)
+		ms = min(ms, tun->connect_timeout);
 	return max(msecs_to_jiffies(ms) / 4, 1UL);
 }
 

@@ -184,21 +184,29 @@ void ksk_idle_retired(struct ksk_conn *c)
 	spin_unlock_irq(&rdm->lock);
 }
 
+/* Does something of ours wait for the peer to read, or to close? */
+static bool ksk_idle_waits(struct ksk_conn *c)
+{
+	return ksk_tx_waiting(c) || c->tx_hdr_len || atomic_read(&c->zc_out);
+}
+
 /**
- * ksk_idle_look - operations may wait for the end of a connection
- * @c: the connection, which sends nothing any more
+ * ksk_idle_look - limit how long a connection takes to end
+ * @c: the connection, which begins no frame
  *
- * The peer may take as long for its part as it may for accepting another one.
+ * The peer may take as long for closing, or for reading more of the last frame, as it
+ * may for accepting another connection.
  *
  * Context: locked, process.
  */
 void ksk_idle_look(struct ksk_conn *c)
 {
 	struct ksk_peer *peer = ksk_peer(c);
+	u32 now = tcp_jiffies32, sent = tcp_sk(c->sock->sk)->lsndtime;
 
-	if (c->rx.stalled || !ksk_tx_waiting(c) || !peer->waits_since)
-		peer->waits_since = tcp_jiffies32 | 1;
-	else if ((s32)(tcp_jiffies32 - peer->waits_since) >
+	if (c->rx.stalled || !ksk_idle_waits(c) || !peer->waits_since)
+		peer->waits_since = now | 1;
+	else if (min((s32)(now - peer->waits_since), (s32)(now - sent)) >
 		 (s32)msecs_to_jiffies(c->ep->tun.connect_timeout))
 		ksk_conn_abort(c, ETIMEDOUT);
 }

@@ -126,7 +126,7 @@ struct ksk_rndv {
  * @successor: it has taken over what an earlier one had not sent
  * @disowned: stored messages from its address may have no source, as it was removed
  * @pid: number of the peer's life, 0 until it is known
- * @waits_since: what is posted was first seen to wait for its end, in tcp_jiffies32
+ * @waits_since: an operation was first seen to wait for its end, in tcp_jiffies32
  * @deadline: attempts that come to nothing are not repeated after it, in jiffies
  * @delay: milliseconds between such
  * @node: on a list of the endpoint's; from here on under its lock

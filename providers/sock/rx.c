@@ -713,18 +713,22 @@ static bool ksk_rx_eof(struct ksk_conn *c)
 
 /*
  * The peer has closed. If it has done so because the connection was idle, it reads
- * what we had begun to send before we saw that: finish it.
+ * the frame that we had begun to send before we saw that: finish it. The sender and the
+ * last page have this called again, and the watch limits how long it takes.
  */
 static bool ksk_rx_last(struct ksk_conn *c)
 {
+	bool first = !c->retired;
+
 	if (c == c->ep->conn)
 		return true;
 	WRITE_ONCE(c->retired, true);
+	smp_mb();	/* that, before the pages; pairs with ksk_zc_put() */
 	/* its last frame is not complete: it has not been waiting for ours */
 	if (c->rx.have || (!c->tx_hdr_len && !atomic_read(&c->zc_out)))
 		return true;
-	/* the work item has this done again */
-	mod_timer(&c->retry, jiffies + msecs_to_jiffies(5));
+	if (first)
+		mod_delayed_work(c->wq, &c->watch, 0);
 	return false;
 }
 

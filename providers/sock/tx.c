@@ -741,6 +741,9 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 			budget -= min(budget, KSK_FRAME_COST);
 		}
 	} while (c->tx_hdr_len || ksk_tx_next(c));
+	/* that was the last frame, which the end may have waited for: ksk_rx_last() */
+	if (unlikely(c->retired))
+		irq_poll_sched(&c->poll);
 	return false;
 }
 
@@ -811,7 +814,6 @@ void ksk_tx_retry(struct timer_list *t)
 	if (READ_ONCE(c->tx_corked))
 		set_bit(KSK_CONN_PUSH, &c->flags);
 	else if (READ_ONCE(c->tx_state) != KSK_TX_SPACE &&
-		 !READ_ONCE(c->retired) &&
 		 !test_bit(KSK_CONN_RSPS, &c->flags) &&
 		 !test_and_clear_bit(KSK_CONN_MEMORY, &c->flags) &&
 		 READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)

@@ -86,6 +86,7 @@ static void ksk_zc_put(struct ksk_txop *op)
 {
 	struct ksk_conn *c = op->conn;
 	unsigned long irq;
+	bool last;
 	int err;
 
 	if (!refcount_dec_and_test(&op->ubuf.refcnt))
@@ -100,8 +101,11 @@ static void ksk_zc_put(struct ksk_txop *op)
 		spin_unlock_irqrestore(&c->tx_lock, irq);
 	}
 	/* before the consumer knows, who may close at once: with no reset then */
-	atomic_dec(&c->zc_out);
+	last = atomic_dec_and_test(&c->zc_out);
 	ksk_tx_complete(c, op, err);
+	/* the end may have waited for it: ksk_rx_last() */
+	if (last && READ_ONCE(c->retired))
+		irq_poll_sched(&c->poll);
 	/* from here on the endpoint may be freed: a wait by its address only */
 	if (atomic_dec_and_test(&c->zc_users))
 		wake_up_var(&c->zc_users);
