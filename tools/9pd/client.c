@@ -37,6 +37,8 @@ struct client {
 	struct client	*next;
 	const struct options *options;
 	struct link	*link;
+	struct peer	peer;
+	uint64_t	bytes;		/* of its messages */
 	int		fd;		/* the server's */
 	pid_t		pid;		/* or 0, or -1 if there is none */
 	pthread_t	requests;
@@ -47,7 +49,6 @@ struct client {
 /* of the main thread: those that have a connection, and those whose server lives on */
 static struct client *clients;
 static struct client *leftover;
-static unsigned int nr_clients;
 
 static uint32_t size_of(const unsigned char *message)
 {
@@ -67,7 +68,7 @@ static pid_t server_start(char **command, int *fd)
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) {
-		complain("socketpair: %s", strerror(errno));
+		report("socketpair: %s", strerror(errno));
 		return -1;
 	}
 	sigemptyset(&none);
@@ -89,7 +90,7 @@ static pid_t server_start(char **command, int *fd)
 	posix_spawn_file_actions_destroy(&files);
 	close(fds[1]);
 	if (err) {
-		complain("%s: %s", command[0], strerror(err));
+		report("%s: %s", command[0], strerror(err));
 		close(fds[0]);
 		return -1;
 	}
@@ -167,7 +168,7 @@ static bool server_open(struct client *c)
 	c->fd = strchr(o->connect, '/') ? connect_path(o->connect) :
 					  connect_host(o->connect);
 	if (c->fd < 0)
-		complain("%s: %s", o->connect, strerror(errno));
+		report("%s: %s", o->connect, strerror(errno));
 	return c->fd >= 0;
 }
 
@@ -269,7 +270,7 @@ static ssize_t whole_replies(const struct client *c, const unsigned char *bytes,
 			/* those before it go first */
 			if (at)
 				break;
-			complain("the server sent a message of %u bytes", size);
+			report("the server sent a message of %u bytes", size);
 			return -1;
 		}
 		if (have - at < size)
@@ -319,13 +320,14 @@ static void *replies(void *arg)
 static void requests(struct client *c)
 {
 	struct slot *slots[LINK_BATCH];
+	char text[ADDRESS_TEXT];
 	int nr, i;
 
 	while ((nr = link_recv(c->link, slots)) > 0) {
 		for (i = 0; i < nr; i++) {
 			if (slots[i]->len < HEADER ||
 			    size_of(slots[i]->bytes) != slots[i]->len) {
-				complain("a client sent something that is not 9P");
+				report("a client sent something that is not 9P");
 				return;
 			}
 		}
@@ -336,6 +338,9 @@ static void requests(struct client *c)
 				return;
 		}
 	}
+	if (nr == -ETIMEDOUT)
+		report("a client is closed: %s has sent no request for %d s",
+		       address_text(&c->peer.address, text), LINK_FIRST);
 }
 
 /* There is a server. */
@@ -347,7 +352,7 @@ static void client_serve(struct client *c)
 		return;
 	err = pthread_create(&c->replies, NULL, replies, c);
 	if (err) {
-		complain("a thread: %s", strerror(err));
+		report("a thread: %s", strerror(err));
 		return;
 	}
 	requests(c);
@@ -384,6 +389,50 @@ static int client_start(struct client *c)
 
 /* ------------------------------------------------------------- of main.c */
 
+/* What the clients at C that are of an address have */
+static void add_share(const struct client *c, const struct address *from,
+		      unsigned int *nr, uint64_t *bytes)
+{
+	for (; c; c = c->next) {
+		if (!from || address_equal(&c->peer.address, from)) {
+			*nr += 1;
+			*bytes += c->bytes;
+		}
+	}
+}
+
+/*
+ * Bytes that another client of FROM, or of any address if that is NULL, may take; 0 if
+ * there may be none.
+ */
+static uint64_t room_for(const struct options *o, const struct address *from)
+{
+	unsigned int most = from ? o->per_address : o->clients, nr = 0;
+	uint64_t room = o->memory / o->clients * most, bytes = 0;
+
+	add_share(clients, from, &nr, &bytes);
+	add_share(leftover, from, &nr, &bytes);
+	return nr < most && bytes < room ? room - bytes : 0;
+}
+
+/* Before memory is taken for a client. Returns how much there is for it. */
+static uint64_t client_room(const struct options *o, const struct peer *p)
+{
+	uint64_t all = room_for(o, NULL), own = room_for(o, &p->address);
+	char text[ADDRESS_TEXT];
+
+	address_text(&p->address, text);
+	if (!access_allowed(o, &p->address))
+		report("a client is refused: %s is not allowed", text);
+	else if (!all)
+		report("a client is refused: there are enough");
+	else if (!own)
+		report("a client is refused: %s has enough", text);
+	else
+		return all < own ? all : own;
+	return 0;
+}
+
 /**
  * client_begin - there is a request for a connection
  * @l: the listener
@@ -396,33 +445,54 @@ void client_begin(struct listener *l, const struct options *o,
 		  struct fi_info *info, const void *data, size_t len)
 {
 	struct client *c = NULL;
+	uint64_t room = 0;
+	struct peer p;
 	int err;
 
-	if (nr_clients < o->clients)
+	if (peer_of(info->dest_addr, info->dest_addrlen, &p))
+		room = client_room(o, &p);
+	else
+		report("a client is refused: it has no address");
+	if (room)
 		c = calloc(1, sizeof(*c));
 	if (!c) {
-		complain("a client is refused: there are %u", nr_clients);
 		link_refuse(l, info);
 		return;
 	}
 	c->options = o;
-	c->link = link_open(l, info, data, len, o->credits, o->msize);
+	c->peer = p;
+	c->link = link_open(l, info, data, len, o->credits, o->msize, room);
 	if (!c->link)
 		goto free;
+	c->bytes = link_bytes(c->link);
 	err = client_start(c);
 	if (err) {
-		complain("a client is refused: %s", strerror(err));
+		report("a client is refused: %s", strerror(err));
 		goto close;
 	}
 	c->next = clients;
 	clients = c;
-	nr_clients++;
 	return;
 
 close:
 	link_close(c->link);
 free:
 	free(c);
+}
+
+/**
+ * clients_have - whether a connection is that of a client
+ * @p: its other side
+ */
+bool clients_have(const struct peer *p)
+{
+	const struct client *c;
+
+	for (c = clients; c; c = c->next) {
+		if (peer_equal(&c->peer, p))
+			return true;
+	}
+	return false;
 }
 
 /**
@@ -448,10 +518,10 @@ static void client_close(struct client **at)
 	link_close(c->link);
 	/* one whose process does not end counts until it has */
 	if (c->pid <= 0) {
-		nr_clients--;
 		free(c);
 		return;
 	}
+	c->bytes = 0;
 	c->next = leftover;
 	leftover = c;
 }
@@ -466,7 +536,6 @@ static void leftover_reap(void)
 
 		if (waitpid(c->pid, NULL, WNOHANG)) {
 			*at = c->next;
-			nr_clients--;
 			free(c);
 		} else {
 			at = &c->next;

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
@@ -35,7 +36,7 @@
 static bool good(int err, const char *what)
 {
 	if (err)
-		complain("%s: %s", what, fi_strerror(-err));
+		report("%s: %s", what, fi_strerror(-err));
 	return !err;
 }
 
@@ -43,7 +44,7 @@ static bool good(int err, const char *what)
  * listener_open - be there for clients
  * @l: zeroed
  * @prov: provider, "tcp" or "verbs"
- * @node: address to listen at, or NULL for all
+ * @node: address to listen at
  * @port: port
  *
  * Return: 0, or a negative error code that has been reported.
@@ -69,8 +70,7 @@ int listener_open(struct listener *l, const char *prov, const char *node,
 				 FI_SOURCE, hints, &l->info);
 	fi_freeinfo(hints);
 	if (err == -FI_ENODATA)
-		complain("provider %s has no address %s", prov,
-			 node ? node : "at all");
+		complain("provider %s has no address %s", prov, node);
 	else
 		good(err, "fi_getinfo");
 	if (err)
@@ -106,18 +106,28 @@ static int link_post(struct link *k, struct slot *slot)
 		       &slot->context);
 }
 
-/* Memory for all messages */
+/**
+ * link_bytes - the memory that all messages take
+ * @k: the connection
+ *
+ * Return: bytes.
+ */
+uint64_t link_bytes(const struct link *k)
+{
+	return (uint64_t)k->msize * (k->receives + k->credits);
+}
+
 static int link_alloc(struct link *k)
 {
 	unsigned int i, nr = k->receives + k->credits;
 	int err = 0;
 
 	k->slots = calloc(nr, sizeof(*k->slots));
-	k->bytes = malloc((size_t)nr * k->msize);
+	k->bytes = malloc(link_bytes(k));
 	if (!k->slots || !k->bytes)
 		return -ENOMEM;
 	if (k->mr_local)
-		err = fi_mr_reg(k->domain, k->bytes, (size_t)nr * k->msize,
+		err = fi_mr_reg(k->domain, k->bytes, link_bytes(k),
 				FI_SEND | FI_RECV, 0, 0, 0, &k->mr, NULL);
 	if (err)
 		return err;
@@ -211,19 +221,20 @@ void link_refuse(struct listener *l, struct fi_info *info)
  * @len: bytes of @data
  * @credits: most requests it may have outstanding
  * @msize: longest message it may have
+ * @room: most bytes of its messages
  *
  * Return: the connection, or NULL after the reason has been reported; it has been
  * refused then.
  */
 struct link *link_open(struct listener *l, struct fi_info *info,
 		       const void *data, size_t len, unsigned int credits,
-		       uint32_t msize)
+		       uint32_t msize, uint64_t room)
 {
 	struct link *k = calloc(1, sizeof(*k));
-	int err = -EPROTONOSUPPORT;
+	int err;
 
 	if (!k) {
-		complain("a client is refused: %s", strerror(ENOMEM));
+		report("a client is refused: %s", strerror(ENOMEM));
 		link_refuse(l, info);
 		return NULL;
 	}
@@ -233,10 +244,17 @@ struct link *link_open(struct listener *l, struct fi_info *info,
 	k->credits = credits;
 	k->msize = msize;
 	k->mr_local = info->domain_attr->mr_mode & FI_MR_LOCAL;
-	if (link_agree(k, data, len))
+	if (!link_agree(k, data, len)) {
+		report("a client is refused: it does not speak this protocol");
+	} else if (link_bytes(k) > room) {
+		report("a client is refused: its messages take %llu bytes, %llu are left",
+		       (unsigned long long)link_bytes(k),
+		       (unsigned long long)room);
+	} else {
 		err = link_objects(k);
-	if (good(err, "a client is refused"))
-		return k;
+		if (good(err, "a client is refused"))
+			return k;
+	}
 	link_close(k);
 	return NULL;
 }
@@ -283,12 +301,12 @@ static void link_failed(struct link *k, struct fid_cq *cq, ssize_t n)
 	struct fi_cq_err_entry e = {};
 
 	if (n != -FI_EAVAIL)
-		complain("fi_cq_read: %s", fi_strerror(-n));
+		report("fi_cq_read: %s", fi_strerror(-n));
 	else if (fi_cq_readerr(cq, &e, 0) == 1 && e.err != FI_ECANCELED &&
 		 !link_is_down(k))
-		complain("a client's connection ends: %s (%s)",
-			 fi_strerror(e.err),
-			 fi_cq_strerror(cq, e.prov_errno, e.err_data, NULL, 0));
+		report("a client's connection fails: %s (%s)",
+		       fi_strerror(e.err),
+		       fi_cq_strerror(cq, e.prov_errno, e.err_data, NULL, 0));
 	link_down(k);
 }
 
@@ -326,21 +344,34 @@ int link_progress(struct link *k)
 	return link_read(k, k->rx_cq, 0);
 }
 
+static time_t seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
 /**
  * link_recv - wait for messages
  * @k: the connection
  * @slots: room for %LINK_BATCH of them, to be released
  *
- * Return: how many there are, or -ENOTCONN when the connection has ended.
+ * Return: how many there are, -ENOTCONN when the connection has ended, or -ETIMEDOUT
+ * if the client has not sent its first one in time.
  */
 int link_recv(struct link *k, struct slot **slots)
 {
+	const time_t end = seconds() + LINK_FIRST;
 	int n = 0;
 
 	while (!k->ready) {
 		if (link_read(k, k->rx_cq, LINK_TICK))
 			return -ENOTCONN;
+		if (!k->ready && !k->begun && seconds() > end)
+			return -ETIMEDOUT;
 	}
+	k->begun = true;
 	while (k->ready && n < LINK_BATCH) {
 		slots[n++] = k->ready;
 		k->ready = k->ready->next;
@@ -400,7 +431,7 @@ int link_send(struct link *k, struct slot *slot, size_t len)
 	if (!n)
 		return 0;
 	if (n != -FI_EAGAIN && !link_is_down(k))
-		complain("fi_send: %s", fi_strerror(-n));
+		report("fi_send: %s", fi_strerror(-n));
 	link_down(k);
 	return -ENOTCONN;
 }

@@ -32,6 +32,7 @@ struct slot {
 };
 
 #define LINK_BATCH	8	/* messages at a time */
+#define LINK_FIRST	10	/* seconds that a client has for its first request */
 
 /*
  * A connection. One thread calls link_recv(), link_progress() and
@@ -56,6 +57,7 @@ struct link {
 	struct slot		*ready;		/* received, oldest first */
 	struct slot		**ready_end;
 	struct slot		*idle;		/* to be filled and sent */
+	bool			begun;		/* a request has been received */
 	bool			down;
 };
 
@@ -65,7 +67,8 @@ void listener_close(struct listener *l);
 
 struct link *link_open(struct listener *l, struct fi_info *info,
 		       const void *data, size_t len, unsigned int credits,
-		       uint32_t msize);
+		       uint32_t msize, uint64_t room);
+uint64_t link_bytes(const struct link *k);
 void link_refuse(struct listener *l, struct fi_info *info);
 int link_accept(struct link *k);
 int link_recv(struct link *k, struct slot **slots);
@@ -77,5 +80,7 @@ void link_down(struct link *k);
 void link_close(struct link *k);
 
 __attribute__((format(printf, 1, 2))) void complain(const char *fmt, ...);
+/* The same of something that others can cause as often as they like */
+__attribute__((format(printf, 1, 2))) void report(const char *fmt, ...);
 
 #endif /* _KOFI_9PD_LINK_H */

@@ -297,16 +297,18 @@ def installed():
 
 
 def tool():
-    """What kofi blk refuses, and what the tool's install leaves behind, as far as
-    programs that are here can judge it."""
+    """What kofi blk and kofi-9pd refuse, and what their install leaves behind, as far
+    as programs that are here can judge it."""
     root = BUILD / "check-tool"
     shutil.rmtree(root, ignore_errors=True)
-    status, bad = lines_of(["make", "-s", "-C", "tools/kofi", "install",
-                            f"OUT={BUILD / 'tools'}", f"PREFIX={root}"])
-    if status:
-        return bad
+    for folder, out in (("kofi", "tools"), ("9pd", "peer")):
+        status, bad = lines_of(["make", "-s", "-C", f"tools/{folder}", "install",
+                                f"OUT={BUILD / out}", f"PREFIX={root}"])
+        if status:
+            return bad
     bad = lines_of(["sh", "tools/kofi/test/blk-usage.sh", root / "bin/kofi"])[1]
     bad += lines_of(["sh", "tools/kofi/test/json.sh", root / "bin/kofi"])[1]
+    bad += lines_of(["sh", "tools/9pd/test/usage.sh", root / "sbin/kofi-9pd"])[1]
     for cmd in (*(["groff", "-man", "-Tutf8", "-ww", "-z", page]
                   for page in sorted((TOP / "tools").glob("*/*.8"))),
                 # it looks for the program, too

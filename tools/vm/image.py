@@ -243,7 +243,8 @@ def initramfs(out, programs, vm):
     for lib in sorted(needed):
         a.file(lib, lib)
     a.text("etc/nsswitch.conf", "hosts: files\npasswd: files\n")
-    a.text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n")
+    a.text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"
+           "nobody:x:65534:65534::/:/bin/sh\n")
     a.text("etc/group", "root:x:0:\n")
     a.text("etc/hosts", "127.0.0.1 localhost\n::1 localhost\n" + "".join(
         f"10.0.0.{n + 1} {c}\nfd00::{n + 1} {c}6\n"

@@ -6,6 +6,7 @@
 
 SRV=/tmp/srv
 AT=/tmp/at
+OTHER=10.9.9.9
 DIOD="diod -f -n -c /dev/null -L stderr -r 0 -w 0 -e $SRV"
 
 files=50
@@ -34,7 +35,7 @@ gone() { ! server -0 2>/dev/null; }
 
 serve() {
 	# shellcheck disable=SC2086 # the words of a command
-	served 5640 kofi-9pd -p "$user" -a "$addr" $DIOD
+	served 5640 kofi-9pd -p "$user" -a "$addr" --allow "$addr" $DIOD
 }
 
 served_again() { ! gone || serve; }
@@ -397,12 +398,22 @@ provider() {	# PROVIDER ADDRESS
 	user=$prov
 	[ "$prov" = verbs ] || user=tcp
 	step "$prov refused" refused
+	if [ "$VM_LOUD" != 1 ]; then
+		step "$prov not-allowed" not_allowed
+		step "$prov user" user
+		step "$prov idle-client" idle_client
+	fi
 	if [ "$VM_LOUD" != 1 ] && [ "$prov" = sock ]; then
 		step no-server no_server
 		step stubborn stubborn
 		step connect connect
+		ip addr add $OTHER/32 dev lo
+		step share share
+		step memory memory
+		step idle idle
+		ip addr del $OTHER/32 dev lo
 	fi
-	say "server\$ kofi-9pd -p $user -a $addr $DIOD"
+	say "server\$ kofi-9pd -p $user -a $addr --allow $addr $DIOD"
 	step "$prov serve" serve || return
 	say "client\$ mount -t 9p -o trans=kofi-$prov,aname=$SRV $addr $AT/a"
 	step "$prov mount" mnt a msize=65536 || return
@@ -470,7 +481,7 @@ provider() {	# PROVIDER ADDRESS
 
 # Servers that cannot be started, that do not end, and that were there before
 no_server() {
-	served 5642 kofi-9pd -a "$addr" -P 5642 /nonexistent || return
+	served 5642 kofi-9pd -P 5642 /nonexistent || return
 	expect_fail mnt a port=5642 2>/tmp/why && cat /tmp/why &&
 		grep 'Connection refused' /tmp/why && ended
 }
@@ -499,12 +510,111 @@ connect() {
 		grep 'Connection refused' /tmp/why && ended
 }
 
+# --- who may connect, and how much of that
+
+denied() {	# WHERE OPTIONS
+	expect_fail mnt "$1" "$2" 2>/tmp/why && cat /tmp/why &&
+		grep 'Connection refused\|Connection reset' /tmp/why
+}
+
+not_allowed() {
+	# shellcheck disable=SC2086 # the words of a command
+	served 5642 kofi-9pd -p "$user" -a "$addr" -P 5642 --allow 192.0.2.0/24 \
+		--allow fd00::/8 $DIOD || return
+	denied a port=5642 && logged "a client is refused: $addr is not allowed" &&
+		! pidof diod && ended && retry no_objects
+}
+
+logged() { retry grep "$1" /tmp/9pd.log; }
+
+# It serves with no privileges, and what it starts has none
+user() {
+	diod -f -n -c /dev/null -L stderr -l 127.0.0.1:5643 -e $SRV &
+	diod=$!
+	retry listens 5643 && served 5642 kofi-9pd -p "$user" -a "$addr" -P 5642 \
+		--allow "$addr" -u nobody -C 127.0.0.1:5643 || return
+	mnt a port=5642 && echo some >$AT/a/some && grep some $SRV/some &&
+		rm $AT/a/some && unmounted a &&
+		powerless <"/proc/$(cat /tmp/server)/status" && server -TERM &&
+		retry gone || return
+	kill $diod
+	wait $diod
+	: >/tmp/9pd.log
+	served 5642 kofi-9pd -p "$user" -a "$addr" -P 5642 --allow "$addr" -u nobody \
+		sh -c 'cat /proc/self/status >&2' || return
+	expect_fail mnt a port=5642
+	logged ^Seccomp: && powerless </tmp/9pd.log && ended && retry no_objects
+}
+powerless() {
+	cat >/tmp/status
+	grep '^[UG]id\|^Groups\|^Cap\|^NoNew' /tmp/status
+	for field in 'Uid:( 65534){4}' 'Gid:( 65534){4}' 'Groups:( 65534)?' 'CapPrm: 0*' \
+		'CapEff: 0*' 'CapAmb: 0*' 'NoNewPrivs: 1'; do
+		tr -s '\t ' ' ' </tmp/status | grep -qE "^$field ?\$" || return
+	done
+}
+
+idle_client() {
+	# shellcheck disable=SC2086 # the words of a command
+	served 5642 kofi-9pd -p "$user" -a "$addr" -P 5642 --allow "$addr" -c 2 -l 2 $DIOD ||
+		return
+	kofi-9p-peer idle "$addr" 5642 "$user" >/tmp/idle &
+	idle=$!
+	retry grep connected /tmp/idle && mnt a port=5642 && wait $idle &&
+		logged "a client is closed: $addr has sent no request" &&
+		ls $AT/a && unmounted a && ended && retry no_objects
+}
+
+# An address has its share of the clients, others have theirs; and dead machines are noticed
+share() {
+	# shellcheck disable=SC2086
+	served 5642 kofi-9pd -a 0.0.0.0 -P 5642 --allow "$addr" --allow $OTHER -c 2 $DIOD ||
+		return
+	mnt a port=5642 && denied b port=5642 && logged "$addr has enough" &&
+		on_other mnt b port=5642 && retry alive || return
+	on_other denied c port=5642 && logged 'there are enough' && unmounted b &&
+		retry on_other mnt b port=5642 && unmounted a && unmounted b && ended &&
+		retry no_objects
+}
+on_other() { addr=$OTHER "$@"; }
+# Local address, state and timer of the connections
+alive() { [ "$(grep -c ':160A [0-9A-F:]* 01 [0-9A-F:]* 02:' /proc/net/tcp)" = 2 ]; }
+
+# Each client takes 40 messages of 65536 bytes, 2.5 of 6 MiB, unless it asks for less
+memory() {
+	# shellcheck disable=SC2086
+	served 5642 kofi-9pd -P 5642 -m 65536 -q 16 -c 4 -l 4 -M 6 $DIOD || return
+	mnt a port=5642 && mnt b port=5642 && denied c port=5642 &&
+		logged 'take 2621440 bytes, 1048576 are left' &&
+		mnt c port=5642,rq=4,msize=8192 || return
+	for m in a b c; do unmounted $m || return; done
+	ended && retry no_objects
+}
+
+# Connections without a request, of one address more than it may have
+idle() {
+	# shellcheck disable=SC2086
+	served 5642 kofi-9pd -a 0.0.0.0 -P 5642 --allow "$addr" --allow $OTHER -c 4 -l 2 \
+		-u root $DIOD || return
+	waits=
+	for n in 1 2 3 4 5; do
+		kofi-9p-peer idle "$addr" 5642 &
+		waits="$waits $!"
+	done
+	logged "a connection of $addr is closed: too many of its address wait" && on_other mnt a port=5642 && mnt b port=5642 ||
+		return
+	for pid in $waits; do wait "$pid" || return; done
+	logged "a connection of $addr is closed: no request" && ls $AT/a $AT/b &&
+		unmounted a && unmounted b && ended && retry no_objects
+}
+
 usage() {
 	expect_status 2 kofi-9pd && expect_status 2 kofi-9pd -p shm diod &&
 		expect_status 2 kofi-9pd -m 100 diod &&
 		expect_status 2 kofi-9pd -q 1 diod && expect_status 2 kofi-9pd -C x &&
 		expect_status 2 kofi-9pd -C a:1 diod && expect_status 2 kofi-9pd -z &&
-		expect_status 1 kofi-9pd -a 192.0.2.1 diod &&
+		expect_status 2 kofi-9pd -a 192.0.2.1 diod &&
+		expect_status 1 kofi-9pd -a 192.0.2.1 --allow all diod &&
 		expect_output Usage kofi-9pd -h
 }
 

@@ -61,8 +61,8 @@ on_ext4() {	# PROVIDER
 
 # kofi-9pd in front of diod, whose directory is compared, too
 on_9p() {	# PROVIDER ADDRESS
-	kofi-9pd -p "$(of_userspace "$1")" -a "$2" diod -f -n -c /dev/null -L stderr -r 0 -w 0 -e $SRV \
-		>/tmp/9pd.log 2>&1 &
+	kofi-9pd -p "$(of_userspace "$1")" -a "$2" --allow "$2" \
+		diod -f -n -c /dev/null -L stderr -r 0 -w 0 -e $SRV >/tmp/9pd.log 2>&1 &
 	server=$!
 	retry listens_over "$1" 5640 || return
 	compared mount -t 9p -o "trans=kofi-$1,uname=root,aname=$SRV,msize=65536" "$2" $MNT &&

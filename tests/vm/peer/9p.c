@@ -3,7 +3,7 @@
  * kofi-9p-peer: a 9P server for tests of kofi_9p.ko. It has one directory. A file
  * called "data" can be written and read, in messages of any length; what the
  * others do when they are read their names say. It also looks after mappings of
- * files, and is a reader that is killed twice, for which the shell has no words.
+ * files, is a reader that is killed twice, and clients that say nothing.
  */
 #include <endian.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -99,6 +100,8 @@ void complain(const char *fmt, ...)
 	fputc('\n', stderr);
 	va_end(args);
 }
+
+void report(const char *fmt, ...) __attribute__((alias("complain")));
 
 /* ------------------------------------------------------------------- fields */
 
@@ -586,7 +589,7 @@ static void connection(struct listener *l, struct fi_eq_cm_entry *e, size_t len)
 	if (!s)
 		exit(1);
 	s->link = link_open(l, e->info, e->data, len - sizeof(*e), CREDITS,
-			    K9_MSIZE_MAX);
+			    K9_MSIZE_MAX, UINT64_MAX);
 	if (!s->link) {
 		free(s);
 		return;
@@ -670,6 +673,73 @@ static int killed(const char *path)
 	return 1;
 }
 
+/* A connection that asks for nothing. Returns 0 when the server has ended it. */
+static int idle_socket(const char *node, const char *port)
+{
+	struct addrinfo *to;
+	char byte;
+	int fd;
+
+	if (getaddrinfo(node, port, NULL, &to))
+		return 1;
+	fd = socket(to->ai_family, SOCK_STREAM, 0);
+	if (fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen))
+		return 1;
+	return read(fd, &byte, 1) > 0;
+}
+
+/* A client that has been accepted. Returns 0 when the server has ended it. */
+static int idle_client(const char *prov, const char *node, const char *port)
+{
+	const struct k9_hello h = {
+		.magic = htole32(K9_MAGIC), .version = htole16(K9_VERSION),
+		.credits = htole16(CREDITS), .msize = htole32(K9_MSIZE_MIN),
+	};
+	struct fi_eq_attr eq_attr = { .wait_obj = FI_WAIT_FD };
+	struct fi_cq_attr cq_attr = { .size = 2 * CREDITS,
+					 .format = FI_CQ_FORMAT_MSG };
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	char room[256];
+	struct fid_eq *eq;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	uint32_t type;
+	ssize_t n;
+
+	hints->caps = FI_MSG;
+	hints->mode = FI_CONTEXT;
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_PROV_KEY |
+				      FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
+	hints->fabric_attr->prov_name = strdup(prov);
+	if (fi_getinfo(FI_VERSION(1, 17), node, port, 0, hints, &info))
+		return 2;
+	info->tx_attr->size = CREDITS;
+	info->rx_attr->size = CREDITS;
+	if (fi_fabric(info->fabric_attr, &fabric, NULL) ||
+	    fi_eq_open(fabric, &eq_attr, &eq, NULL) ||
+	    fi_domain(fabric, info, &domain, NULL) ||
+	    fi_cq_open(domain, &cq_attr, &cq, NULL) ||
+	    fi_endpoint(domain, info, &ep, NULL) ||
+	    fi_ep_bind(ep, &eq->fid, 0) ||
+	    fi_ep_bind(ep, &cq->fid, FI_RECV | FI_TRANSMIT) || fi_enable(ep) ||
+	    fi_connect(ep, info->dest_addr, &h, sizeof(h)))
+		return 2;
+	if (fi_eq_sread(eq, &type, room, sizeof(room), -1, 0) <= 0 ||
+	    type != FI_CONNECTED)
+		return 1;
+	puts("connected");
+	fflush(stdout);
+	do {
+		/* what notices the end of a socket */
+		fi_cq_read(cq, room, 1);
+		n = fi_eq_sread(eq, &type, room, sizeof(room), 100, 0);
+	} while (n == -FI_EAGAIN || n == -FI_ETIMEDOUT);
+	return n <= 0 || type != FI_SHUTDOWN;
+}
+
 int main(int argc, char **argv)
 {
 	union {
@@ -683,12 +753,17 @@ int main(int argc, char **argv)
 	uint32_t type;
 	ssize_t n;
 
+	if (argc == 4 && !strcmp(argv[1], "idle"))
+		return idle_socket(argv[2], argv[3]);
+	if (argc == 5 && !strcmp(argv[1], "idle"))
+		return idle_client(argv[4], argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "killed"))
 		return killed(argv[2]);
 	if (argc == 3)
 		return mapping(argv[2], !strcmp(argv[1], "map"));
 	if (argc != 4) {
 		fprintf(stderr, "Usage: kofi-9p-peer PROVIDER ADDRESS PORT\n"
+			"       kofi-9p-peer idle ADDRESS PORT [PROVIDER]\n"
 			"       kofi-9p-peer map|look|killed FILE\n");
 		return 2;
 	}
