@@ -16,11 +16,17 @@ from scenario import Run, Scenario
 # What runs where there is an RDMA device, in this order, as the contract's last
 # suite takes it away; what verbs has of its own runs nowhere else.
 ON_DEVICE = ["kofi_verbs_own_kunit", "kofi_rdm_kunit", "kofi_contract_kunit"]
-# Where threads, softirqs and timers of two CPUs meet: queues, the contract, and
-# many peers. make test has the rest in User-mode Linux, under the same checkers,
-# and so it has cases with the attribute slow; all@debug is soak's.
-TWO_CPUS = ["kofi_queues_kunit", "kofi_rxm_kunit", "kofi_rdm_kunit",
+# Where threads, softirqs and timers of two CPUs meet: queues, sockets, the contract,
+# and many peers. make test has them on uml-smp, and the rest on one CPU of User-mode
+# Linux, under the same checkers; cases with the attribute slow, too.
+TWO_CPUS = ["kofi_queues_kunit", "kofi_sock_kunit", "kofi_rxm_kunit", "kofi_rdm_kunit",
             "kofi_contract_kunit"]
+# What the debug kernel has beyond that is preemption, and references that it tracks:
+# the contract meets both. all@debug is soak's.
+PREEMPTED = ["kofi_contract_kunit"]
+# Over devices, and over endpoints that do not connect, make test has on uml-smp the
+# suites of posts, regions and shared receives, and those under stress; soak has all.
+PART = "contract_[mps][!e]*"
 # A grace period takes three ticks where there are two CPUs, and the suites wait
 # for thousands; the scenarios of uml-smp have them as users have.
 EXPEDITED = " rcupdate.rcu_expedited=1"
@@ -132,7 +138,7 @@ def report_cases(lines, flavour, report, filtered):
     return cases, failed
 
 
-def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
+def run(flavour, report, suite="*", cmdline="", runs=None, device="", part=False):
     """The unit tests on one kernel whose modules are built; the Run goes into
     the list RUNS, for who wants to know how far it is. With DEVICE, rxe, siw or
     dma, the contract over a device of that kind; and over one of the kernel's
@@ -140,7 +146,8 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     contract over the sample provider; with rdm or rxm, over endpoints of kofi_sock,
     or of kofi_rxm over it, that do not connect; with rxe-rxm or siw-rxm, of kofi_rxm
     over these devices; with dgram over datagrams of kofi_sock. The debug kernel has
-    what needs two CPUs, and with "all" all there is."""
+    the contract, and with "all" all there is. With PART, uml-smp has what make test
+    has there."""
     there = [p.stem for p in modules(flavour)]
     names = [n for n in there if n != ON_DEVICE[0]]
     if device in ("rxe", "siw"):
@@ -148,10 +155,15 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device=""):
     elif device in ("dma", "loop", "rdm", "rxm", "rxe-rxm", "siw-rxm", "dgram"):
         names = ON_DEVICE[-1:]
     elif flavour == "debug" and not device:
+        names = [n for n in names if n in PREEMPTED]
+    elif part and flavour == "uml-smp":
         names = [n for n in names if n in TWO_CPUS]
     filtered = suite not in ("", "*")
     if flavour == "uml-smp":
         cmdline += EXPEDITED
+    if part and flavour == "uml-smp" and device:
+        names = ON_DEVICE[-1:]
+        suite, filtered = PART, True
     if flavour in ("debug", "uml-smp") and not device and not filtered:
         cmdline += " kunit.filter=speed>slow"
     if not names:

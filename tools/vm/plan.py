@@ -14,6 +14,7 @@ import kernel
 import kunit as kunit_
 import machine
 import packages
+import races
 import scenario as scenarios
 import schedule
 import tree
@@ -110,7 +111,8 @@ def scenario_job(parts, flavour, report, loud=False, boot=None, soak=False):
 # The unit tests, and the contract's over RDMA devices
 UNITS = {"test": [("", "uml"), ("", "debug"), ("rxe", "uml"), ("siw", "uml"),
                   ("dma", "uml"), ("rdm", "uml"), ("rxm", "uml"),
-                  ("dgram", "uml")],
+                  ("dgram", "uml"), ("", "uml-smp"), ("rxe", "uml-smp"),
+                  ("siw", "uml-smp"), ("rdm", "uml-smp"), ("rxm", "uml-smp")],
          "soak": [("all", "debug"), ("rxe", "debug"), ("siw", "debug"),
                   ("dma", "debug"), ("rxe-rxm", "uml"), ("siw-rxm", "uml"),
                   ("", "uml-smp"), ("rxe", "uml-smp"), ("siw", "uml-smp"),
@@ -121,11 +123,12 @@ def kunit_name(device, flavour):
     return f"kunit-{device}@{flavour}" if device else f"kunit@{flavour}"
 
 
-def kunit_job(device, flavour, report):
+def kunit_job(device, flavour, report, part):
     name = kunit_name(device, flavour)
     runs = []
     return Job(name, 1,
-               lambda: kunit_.run(flavour, report, runs=runs, device=device),
+               lambda: kunit_.run(flavour, report, runs=runs, device=device,
+                                  part=part),
                lambda: runs[0].where() if runs else name,
                [f"build@{flavour}"], guess=600)
 
@@ -202,7 +205,7 @@ def everything(tag, name, only):
                     if chosen("check", only) or chosen(j.name, only)]
     else:
         checking = [j for j in [install.job(report), tree.job(report),
-                                *debs.jobs(report)]
+                                races.job(report), *debs.jobs(report)]
                     if chosen(j.name, only)]
     needed = {k for _, k in wanted} | {k for _, k in units} | {
         b.split("@")[1] for j in checking for b in j.after}
@@ -211,7 +214,7 @@ def everything(tag, name, only):
     if not needed and not checking:
         raise Fail(f"nothing is called '{only}'; there are "
                    + ("check, " if tag == "test" else
-                      f"{install.JOB}, {tree.NAME}, "
+                      f"{install.JOB}, {tree.NAME}, {races.NAME}, "
                       + "".join(f"{debs.NAME}@{d}, " for d in debs.RELEASES))
                    + ", ".join(kunit_name(d, k) for d, k in UNITS[tag])
                    + " and the scenarios "
@@ -224,7 +227,7 @@ def everything(tag, name, only):
     jobs = [build_job(f, report) for f in
             [*programs(s for s, _ in wanted), *order]]
     jobs += checking
-    jobs += [kunit_job(d, k, report) for d, k in units]
+    jobs += [kunit_job(d, k, report, tag == "test") for d, k in units]
     jobs += [scenario_job(parts, k, report, boot=name, soak=tag == "soak")
              for name, parts, k in scenarios.boots(wanted)]
     return finish(jobs, report)

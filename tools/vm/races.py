@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Races that are planted: do the unit tests on two CPUs find them?
+
+A copy of the sources gets one fault after the other, each of which needs two CPUs
+or a softirq at a bad moment, and one suite runs on uml-smp. The suite has to fail, or
+the kernel to complain. A race need not happen each time, so the suite has several
+tries; each run has the limits of its tests.
+"""
+
+from base import BUILD, REPORT, TOP, Fail, lock, run, say
+from schedule import Job
+
+FLAVOUR = "uml-smp"
+NAME = f"races@{FLAVOUR}"
+WHERE = BUILD / "races"
+LOGS = REPORT / "logs" / NAME
+TRIES = 5
+
+# name, file, text that is there once, text in its place, device or "", suite
+RACES = [
+    ("lock", "include/linux/kofi/freelist.h",
+     "	spin_lock_irqsave(lock, irq);", "	local_irq_save(irq);", "", "lib_rxq_stress"),
+    ("reference", "providers/rxm/tx.c",
+     "	refcount_inc(&op->refs);\n"
+     "	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->reserve);\n"
+     "	if (err)\n		refcount_dec(&op->refs);",
+     "	err = rxm_send_vec(c, &v, &op->cqe, op->flags, c->reserve);\n"
+     "	if (!err)\n		refcount_inc(&op->refs);",
+     "", "rdm_mesh"),
+]
+
+
+def copy():
+    run(["rsync", "-a", "--delete", "--exclude=.git", "--exclude=/build",
+         "--filter=:- .gitignore", f"{TOP}/", WHERE], None, "a copy of kOFI")
+
+
+def plant(file, old, new):
+    path = WHERE / file
+    text = path.read_text()
+    if text.count(old) != 1:
+        raise Fail(f"{file} has changed: the fault is to be planted elsewhere")
+    path.write_text(text.replace(old, new))
+
+
+def found(name, device, suite):
+    """In which try a suite has failed, 0: in none."""
+    env = {"KERNEL": FLAVOUR, "DEVICE": device}
+    vm = WHERE / "tools/vm/vm"
+    tap = WHERE / "build/report" / f"kunit-{FLAVOUR}.tap"
+    for n in range(1, TRIES + 1):
+        tap.unlink(missing_ok=True)
+        try:
+            run([vm, "kunit", suite], LOGS / f"{name}.log", f"race {name}",
+                env, WHERE, beat=60)
+        except Fail:
+            # a run that was none is no finding
+            if "\nnot ok" in tap.read_text():
+                return n
+            raise
+    return 0
+
+
+def race(report, name, file, old, new, device, suite):
+    copy()
+    plant(file, old, new)
+    run(["make", "modules", f"FLAVOUR={FLAVOUR}", "KFLAGS=CONFIG_KOFI_TESTS=m"],
+        LOGS / f"{name}-build.log", f"make with the race {name}", cwd=WHERE)
+    n = found(name, device, suite)
+    report.add(f"{NAME}/{name}", "ok" if n else "not",
+               [] if n else [f"{suite} has passed {TRIES} times"])
+    say(f"    {name}: {suite} has found it in run {n}" if n else
+        f"    {name}: {suite} has not found it")
+    return bool(n)
+
+
+def job(report):
+    def work():
+        with lock("races", BUILD / "vm"):
+            LOGS.mkdir(parents=True, exist_ok=True)
+            WHERE.mkdir(parents=True, exist_ok=True)
+            good = [race(report, *r) for r in RACES]
+        return all(good)
+    return Job(NAME, 1, work, after=[f"build@{FLAVOUR}"], guess=900)
