@@ -273,7 +273,7 @@ static int k9_conn_find(struct k9_conn *c, const char *prov, const char *node)
 				 hints, &c->info);
 	fi_freeinfo(hints);
 	if (err)
-		return err == -ENODATA ? -EHOSTUNREACH : err;
+		return err;
 	c->segs = min3(c->info->rx_attr->iov_limit, c->info->tx_attr->iov_limit,
 		       (size_t)K9_SEGS);
 	c->msize = min_t(size_t, c->msize, c->info->ep_attr->max_msg_size);

@@ -405,6 +405,7 @@ provider() {	# PROVIDER ADDRESS
 	fi
 	if [ "$VM_LOUD" != 1 ] && [ "$prov" = sock ]; then
 		step no-server no_server
+		step no-device no_device
 		step stubborn stubborn
 		step connect connect
 		ip addr add $OTHER/32 dev lo
@@ -480,6 +481,16 @@ provider() {	# PROVIDER ADDRESS
 }
 
 # Servers that cannot be started, that do not end, and that were there before
+# No device leads there: the error says so, and none that the network gives.
+no_device() {
+	was=$addr addr=192.0.2.9
+	expect_fail mnt a port=5642 2>/tmp/why
+	rc=$?
+	addr=$was
+	cat /tmp/why
+	[ $rc = 0 ] && grep 'No data available' /tmp/why
+}
+
 no_server() {
 	served 5642 kofi-9pd -P 5642 /nonexistent || return
 	expect_fail mnt a port=5642 2>/tmp/why && cat /tmp/why &&
