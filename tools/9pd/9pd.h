@@ -27,8 +27,8 @@ struct address {
 
 /**
  * struct peer - the other side of a connection
- * @address: its address
- * @port: its port, in network byte order
+ * @address: IP address of the peer
+ * @port: port of the peer, in network byte order
  */
 struct peer {
 	struct address	address;

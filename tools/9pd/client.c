@@ -481,8 +481,8 @@ free:
 }
 
 /**
- * clients_have - whether a connection is that of a client
- * @p: its other side
+ * clients_have - whether a connection belongs to a client
+ * @p: peer of the connection
  */
 bool clients_have(const struct peer *p)
 {

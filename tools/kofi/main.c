@@ -110,7 +110,7 @@ const char *addr_text(char *buf, size_t size, const void *addr, size_t len)
 	return buf;
 }
 
-/* The tool's version, and that of the module that is loaded, in a line each */
+/* The versions of the tool and of the loaded module, in a line each */
 static void print_version(void)
 {
 	char loaded[64];
