@@ -101,7 +101,7 @@ class Target(Clean):
 
     def boots(self, release, took):
         """The machine's steps are ours; TOOK seconds were for apt and DKMS."""
-        unit = "etc/systemd/system/kofi-test.service"
+        unit = "etc/systemd/system/packages-test.service"
         wants = self.root / "etc/systemd/system/multi-user.target.wants"
         wants.mkdir(parents=True, exist_ok=True)
         (self.root / unit).write_text(
