@@ -297,8 +297,8 @@ def installed():
 
 
 def tool():
-    """What kofi blk and kofi-9pd refuse, and what their install leaves behind, as far
-    as programs that are here can judge it."""
+    """What kofi and kofi-9pd refuse and print, and what their install leaves behind, as
+    far as programs that are here can judge it."""
     root = BUILD / "check-tool"
     shutil.rmtree(root, ignore_errors=True)
     for folder, out in (("kofi", "tools"), ("9pd", "peer")):
@@ -309,8 +309,11 @@ def tool():
     bad = lines_of(["sh", "tools/kofi/test/blk-usage.sh", root / "bin/kofi"])[1]
     bad += lines_of(["sh", "tools/kofi/test/json.sh", root / "bin/kofi"])[1]
     bad += lines_of(["sh", "tools/9pd/test/usage.sh", root / "sbin/kofi-9pd"])[1]
-    for cmd in (*(["groff", "-man", "-Tutf8", "-ww", "-z", page]
-                  for page in sorted((TOP / "tools").glob("*/*.8"))),
+    man = root / "share/man/man8"
+    bad += docs("tool", root / "bin/kofi", man)
+    for cmd in (*([*program, page] for page in sorted(man.iterdir())
+                  for program in (["groff", "-man", "-Tutf8", "-ww", "-z"],
+                                  ["mandoc", "-Tlint", "-Wwarning"])),
                 # it looks for the program, too
                 ["systemd-analyze", "verify", "--man=no",
                  *(root / "lib/systemd/system" / unit
