@@ -165,7 +165,7 @@ struct kblk_news {
  * @addr: address of the target in the options of the first disk
  * @net: cookie of the network namespace of the first disk
  * @given: the administrator gave @uuid for the first disk
- * @disks: paths to the volume. What one has written another may flush.
+ * @disks: paths to the volume; one path may flush writes of another
  * @incarnation: the volume's, at the last login over any of them; that of the connections
  *	of one disk is in its welcome
  * @stable: the last one before it of which all is known to be on stable storage, or 0

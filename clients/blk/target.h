@@ -80,7 +80,7 @@ struct kblkt_counts {
 	atomic64_t		errors;
 };
 
-/* What discards of clients do */
+/* Treatment of the clients' discards */
 enum kblkt_discard {
 	KBLKT_DISCARD_AUTO,	/* pass, except to files with all blocks allocated */
 	KBLKT_DISCARD_OFF,

@@ -215,7 +215,7 @@ static int ksk_cm_socket(struct ksk_ep *ep, const union kofi_ip *src,
 	if (err)
 		return err;
 	ksk_socket_tune(*sock, &ep->tun, ep->base.info);
-	ksk_socket_reserves(ep, (*sock)->sk);
+	ksk_ep_reserve(ep);
 	/* only our own timer ends the attempt */
 	tcp_sock_set_syncnt((*sock)->sk, MAX_TCP_SYNCNT);
 	err = src->sa.sa_family ? ksk_cm_bind(*sock, src) : 0;
@@ -295,7 +295,7 @@ static int ksk_cm_connect(struct fid_ep *fid, const void *addr,
 	memcpy(&to, dest, kofi_ip_len(dest));
 
 	mutex_lock(&c->mutex);
-	noio = ksk_memalloc_save(ep);
+	noio = ksk_memalloc_save(&ep->tun);
 	if (!c->sock)
 		err = ksk_cm_start(c, &to, &ep->src, KSK_EXT_ALL, param,
 				   paramlen);
@@ -319,14 +319,14 @@ static int ksk_cm_accept(struct fid_ep *fid, const void *param,
 	if (paramlen > KSK_CM_DATA_MAX)
 		return -EINVAL;
 	mutex_lock(&ep->conn->mutex);
-	noio = ksk_memalloc_save(ep);
+	noio = ksk_memalloc_save(&ep->tun);
 	err = -FI_EOPBADSTATE;
 	if (!ep->conn->sock)
 		goto unlock;
 
 	sk = ep->conn->sock->sk;
 	ksk_socket_tune(ep->conn->sock, &ep->tun, ep->base.info);
-	ksk_socket_reserves(ep, sk);
+	ksk_ep_reserve(ep);
 	lock_sock(sk);
 	if (ep->conn->phase != KSK_CONN_REQUESTED)
 		goto release;

@@ -352,7 +352,7 @@ static void ksk_conn_start(struct ksk_conn *c)
 	unsigned int noio;
 
 	mutex_lock(&c->mutex);
-	noio = ksk_memalloc_save(c->ep);
+	noio = ksk_memalloc_save(&c->ep->tun);
 	if (c->sock || c->phase == KSK_CONN_DEAD)
 		goto unlock;
 	if (!err && c->ops->start) {
@@ -400,7 +400,7 @@ static void ksk_conn_work(struct work_struct *work)
 		return;
 	}
 
-	noio = ksk_memalloc_save(c->ep);
+	noio = ksk_memalloc_save(&c->ep->tun);
 	lock_sock(sock->sk);
 	WRITE_ONCE(c->in_work, true);
 	if (c->phase == KSK_CONN_ESTABLISHED && !READ_ONCE(c->dead))
@@ -603,7 +603,7 @@ void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 	c->ep = ep;
 	c->ops = ops;
 	mutex_init(&c->mutex);
-	c->wq = ep->tun.reclaim_safe ? ksk_wq_reclaim : ksk_wq;
+	c->wq = ksk_wq_for(&ep->tun);
 	c->phase = KSK_CONN_UNUSED;
 	irq_poll_init(&c->poll, KSK_CONN_WEIGHT, ksk_conn_poll);
 	atomic_set(&c->in_poll, 0);
@@ -689,7 +689,7 @@ int ksk_conn_down(struct ksk_conn *c, enum ksk_down how)
 	int ret = 0;
 
 	mutex_lock(&c->mutex);
-	noio = ksk_memalloc_save(c->ep);
+	noio = ksk_memalloc_save(&c->ep->tun);
 	if (!c->sock) {
 		if (how == KSK_DOWN_SHUTDOWN) {
 			ret = -ENOTCONN;
@@ -740,7 +740,7 @@ static void ksk_conn_detach(struct ksk_conn *c)
  */
 static void ksk_conn_release(struct ksk_conn *c)
 {
-	unsigned int noio = ksk_memalloc_save(c->ep);
+	unsigned int noio = ksk_memalloc_save(&c->ep->tun);
 
 	ksk_socket_release(c->sock);
 	ksk_memalloc_restore(noio);

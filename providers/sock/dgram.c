@@ -247,7 +247,7 @@ static void ksk_dgram_send(struct ksk_dgram *d)
 static void ksk_dgram_work(struct work_struct *work)
 {
 	struct ksk_dgram *d = container_of(work, struct ksk_dgram, work);
-	unsigned int flags = ksk_memalloc_save(&d->ep);
+	unsigned int flags = ksk_memalloc_save(&d->ep.tun);
 	bool mine;
 
 	spin_lock_irq(&d->tx_lock);

@@ -97,7 +97,7 @@ static int ksk_msg_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
 	if (READ_ONCE(ep->base.state) <= KOFI_EP_ENABLED)
 		err = ksk_tunables_set(&ep->tun, var->name, var->val);
 	if (!err && !READ_ONCE(c->dead))
-		c->wq = ep->tun.reclaim_safe ? ksk_wq_reclaim : ksk_wq;
+		c->wq = ksk_wq_for(&ep->tun);
 	mutex_unlock(&ksk_dom_mutex);
 	mutex_unlock(&c->mutex);
 	return err;

@@ -20,11 +20,6 @@
 
 #include "rdm.h"
 
-static struct workqueue_struct *ksk_idle_wq(const struct ksk_rdm *rdm)
-{
-	return rdm->ep.tun.reclaim_safe ? ksk_wq_reclaim : ksk_wq;
-}
-
 static unsigned int ksk_idle_excess(struct ksk_rdm *rdm)
 {
 	unsigned int max = rdm->max_conns;
@@ -48,9 +43,9 @@ void ksk_idle_watch(struct ksk_rdm *rdm)
 	if (rdm->closing)
 		return;
 	if (ksk_idle_excess(rdm))
-		mod_delayed_work(ksk_idle_wq(rdm), &rdm->idle, 0);
+		mod_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle, 0);
 	else if (ms)
-		queue_delayed_work(ksk_idle_wq(rdm), &rdm->idle,
+		queue_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle,
 				   max(msecs_to_jiffies(ms) / 4, 1UL));
 }
 
@@ -146,7 +141,7 @@ static void ksk_idle_work(struct work_struct *work)
 			delay = 1;
 	}
 	if (!rdm->closing && (excess || (ms && !list_empty(&rdm->conns))))
-		queue_delayed_work(ksk_idle_wq(rdm), &rdm->idle,
+		queue_delayed_work(ksk_wq_for(&rdm->ep.tun), &rdm->idle,
 				   max(delay, 1UL));
 	spin_unlock_irq(&rdm->lock);
 }

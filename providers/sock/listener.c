@@ -27,6 +27,7 @@
 #include <linux/slab.h>
 #include <net/tcp.h>
 
+#include "listener.h"
 #include "sock.h"
 #include "sock_trace.h"
 
@@ -44,7 +45,7 @@ static void ksk_req_event_cb(struct sock *sk)
 {
 	struct ksk_req *req = sk->sk_user_data;
 
-	mod_delayed_work(ksk_wq, &req->work, 0);
+	mod_delayed_work(ksk_wq_for(&req->listener->tun), &req->work, 0);
 }
 
 static void ksk_req_silence(struct sock *sk)
@@ -64,7 +65,7 @@ static void ksk_req_attach(struct ksk_req *req)
 	sk->sk_write_space = ksk_req_silence;
 	write_unlock_bh(&sk->sk_callback_lock);
 	/* it may all be there already; without the lock @req may be gone */
-	mod_delayed_work(ksk_wq, &req->work, 0);
+	mod_delayed_work(ksk_wq_for(&req->listener->tun), &req->work, 0);
 	release_sock(sk);
 }
 
@@ -92,7 +93,8 @@ static void ksk_req_unlink(struct ksk_req *req)
 		req->listener->pending--;
 	/* there may be room for another one now */
 	if (!req->listener->closing)
-		mod_delayed_work(ksk_wq, &req->listener->work, 0);
+		mod_delayed_work(ksk_wq_for(&req->listener->tun),
+				 &req->listener->work, 0);
 }
 
 /**
@@ -154,7 +156,7 @@ static void ksk_req_work(struct work_struct *work)
 	if (READ_ONCE(req->delivered))
 		return;
 
-	noio = memalloc_noio_save();
+	noio = ksk_memalloc_save(&req->listener->tun);
 	lock_sock(sk);
 	err = ksk_cm_read(sk, &req->cm);
 	if (err == 1 && req->cm.hdr.type != KSK_CM_REQUEST)
@@ -166,7 +168,7 @@ static void ksk_req_work(struct work_struct *work)
 	release_sock(sk);
 
 	if (err == -EAGAIN) {
-		queue_delayed_work(ksk_wq, &req->work,
+		queue_delayed_work(ksk_wq_for(&req->listener->tun), &req->work,
 				   max_t(long, READ_ONCE(req->deadline) -
 					 jiffies, 1));
 		goto out;
@@ -193,7 +195,7 @@ static void ksk_req_work(struct work_struct *work)
 		ksk_req_free(req);
 	}
 out:
-	memalloc_noio_restore(noio);
+	ksk_memalloc_restore(noio);
 }
 
 static void ksk_req_new(struct ksk_listener *l, struct socket *sock)
@@ -356,7 +358,7 @@ static void ksk_listener_data_ready(struct sock *sk)
 	read_lock_bh(&sk->sk_callback_lock);
 	l = sk->sk_user_data;
 	if (l)
-		mod_delayed_work(ksk_wq, &l->work, 0);
+		mod_delayed_work(ksk_wq_for(&l->tun), &l->work, 0);
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
@@ -381,12 +383,12 @@ static void ksk_listener_evict(struct ksk_listener *l)
 		return;
 	wait = req->deadline - jiffies - limit + limit / 8;
 	if (wait > 0) {
-		queue_delayed_work(ksk_wq, &l->work, wait);
+		queue_delayed_work(ksk_wq_for(&l->tun), &l->work, wait);
 	} else if (time_before(jiffies, req->deadline)) {
 		req->evicted = true;
 		WRITE_ONCE(req->deadline, jiffies);
 		/* its end makes room, and brings the listener back */
-		mod_delayed_work(ksk_wq, &req->work, 0);
+		mod_delayed_work(ksk_wq_for(&req->listener->tun), &req->work, 0);
 	}
 }
 
@@ -410,7 +412,7 @@ static void ksk_listener_work(struct work_struct *work)
 {
 	struct ksk_listener *l = container_of(to_delayed_work(work),
 					      struct ksk_listener, work);
-	unsigned int noio = memalloc_noio_save();
+	unsigned int noio = ksk_memalloc_save(&l->tun);
 	int err = 0, n;
 
 	for (n = 0; n < KSK_ACCEPT_RUN && ksk_listener_room(l); n++) {
@@ -422,11 +424,11 @@ static void ksk_listener_work(struct work_struct *work)
 		ksk_req_new(l, sock);
 	}
 	if (n == KSK_ACCEPT_RUN)
-		mod_delayed_work(ksk_wq, &l->work, 0);
+		mod_delayed_work(ksk_wq_for(&l->tun), &l->work, 0);
 	/* out of memory or the like: TCP does not tell us again */
 	if (err && err != -EAGAIN && err != -EINVAL)
-		queue_delayed_work(ksk_wq, &l->work, msecs_to_jiffies(100));
-	memalloc_noio_restore(noio);
+		queue_delayed_work(ksk_wq_for(&l->tun), &l->work, msecs_to_jiffies(100));
+	ksk_memalloc_restore(noio);
 }
 
 /**

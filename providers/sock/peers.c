@@ -77,15 +77,13 @@ static void ksk_former_count(struct ksk_rdm *rdm, const struct ksk_peer *peer)
  */
 int ksk_peers_add(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
-	gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
 	int err;
 
 	lockdep_assert_held(&rdm->lock);
 
-	if (rdm->ep.tun.reclaim_safe)
-		gfp |= __GFP_MEMALLOC;
 	err = xa_alloc_cyclic(&rdm->numbers, &peer->number, peer,
-			      XA_LIMIT(1, INT_MAX), &rdm->last_number, gfp);
+			      XA_LIMIT(1, INT_MAX), &rdm->last_number,
+			      ksk_gfp_atomic(&rdm->ep));
 	return min(err, 0);
 }
 

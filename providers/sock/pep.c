@@ -11,6 +11,7 @@
 #include <net/inet_sock.h>
 #include <net/l3mdev.h>
 
+#include "listener.h"
 #include "sock.h"
 
 /**

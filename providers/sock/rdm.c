@@ -398,14 +398,11 @@ static void ksk_rdm_reap(struct work_struct *work)
 static struct ksk_peer *ksk_rdm_connect(struct ksk_rdm *rdm,
 					const union kofi_ip *addr)
 {
-	gfp_t gfp = GFP_ATOMIC;
 	struct ksk_peer *peer;
 
 	lockdep_assert_held(&rdm->lock);
 
-	if (rdm->ep.tun.reclaim_safe)
-		gfp |= __GFP_MEMALLOC;
-	peer = ksk_peer_new(rdm, addr, gfp);
+	peer = ksk_peer_new(rdm, addr, ksk_gfp_atomic(&rdm->ep));
 	if (!peer)
 		return NULL;
 	if (ksk_rdm_link(rdm, peer)) {
@@ -769,7 +766,7 @@ static void ksk_rdm_abort(struct ksk_ep *ep, int err)
 static int ksk_rdm_listen(struct ksk_rdm *rdm)
 {
 	struct ksk_listener *l = &rdm->listener;
-	unsigned int noio = memalloc_noio_save();
+	unsigned int noio = ksk_memalloc_save(&rdm->ep.tun);
 	struct sockaddr_storage ss = {};
 	int err;
 
@@ -786,9 +783,9 @@ static int ksk_rdm_listen(struct ksk_rdm *rdm)
 		memcpy(&rdm->name, &ss, kofi_ip_len((struct sockaddr *)&ss));
 		/* pairs with ksk_rdm_accept_work() */
 		smp_store_release(&rdm->listening, true);
-		queue_work(ksk_wq, &rdm->accept);
+		queue_work(ksk_wq_for(&rdm->ep.tun), &rdm->accept);
 	}
-	memalloc_noio_restore(noio);
+	ksk_memalloc_restore(noio);
 	return err;
 }
 
@@ -808,10 +805,7 @@ static int ksk_rdm_enable(struct fid_ep *fid)
 	if (err)
 		goto unlock;
 	/* once, and not where memory is short */
-	if (ep->tun.reclaim_safe && !ep->reserves) {
-		static_branch_inc(&memalloc_socks_key);
-		ep->reserves = true;
-	}
+	ksk_ep_reserve(ep);
 	err = ksk_rdm_listen(rdm);
 	if (err) {
 		kofi_rxq_exit(&ep->rxq);

@@ -6,6 +6,7 @@
 #include <linux/rhashtable.h>
 #include <linux/xarray.h>
 
+#include "listener.h"
 #include "sock.h"
 
 /**

@@ -161,7 +161,6 @@ static void ksk_peer_attach(struct ksk_peer *peer, struct ksk_req *req)
 	struct ksk_conn *c = &peer->conn;
 
 	ksk_socket_tune(sock, &c->ep->tun, c->ep->base.info);
-	ksk_socket_reserves(c->ep, sock->sk);
 	req->sock = NULL;
 	ksk_conn_attach(c, sock, KSK_CONN_REQUESTED);
 	lock_sock(sock->sk);
@@ -247,7 +246,7 @@ void ksk_rdm_accept_work(struct work_struct *work)
 	/* pairs with ksk_rdm_listen(), which queues it again */
 	if (!smp_load_acquire(&rdm->listening))
 		return;
-	noio = ksk_memalloc_save(&rdm->ep);
+	noio = ksk_memalloc_save(&rdm->ep.tun);
 	while ((req = ksk_req_next(&rdm->listener))) {
 		ksk_rdm_request(rdm, req);
 		ksk_req_free(req);
@@ -265,7 +264,7 @@ static bool ksk_rdm_deliver(struct ksk_req *req, void *prepared)
 	struct ksk_rdm *rdm = container_of(req->listener, struct ksk_rdm,
 					   listener);
 
-	queue_work(ksk_wq, &rdm->accept);
+	queue_work(ksk_wq_for(&rdm->ep.tun), &rdm->accept);
 	return true;
 }
 

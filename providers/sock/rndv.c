@@ -212,12 +212,9 @@ static struct ksk_rts *ksk_rts_find(const struct ksk_rndv *r, u8 ctx)
 static struct ksk_rts *ksk_rts_new(struct ksk_conn *c)
 {
 	const struct ksk_frame *f = &c->rx.frame;
-	gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
 	struct ksk_rts *rts;
 
-	if (c->ep->tun.reclaim_safe)
-		gfp |= __GFP_MEMALLOC;
-	rts = kzalloc(sizeof(*rts), gfp);
+	rts = kzalloc(sizeof(*rts), ksk_gfp_atomic(c->ep));
 	if (!rts)
 		return NULL;
 	rts->c = c;

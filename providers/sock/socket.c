@@ -251,7 +251,13 @@ static void ksk_socket_keepalive(struct socket *sock,
 	}
 }
 
-/* What every data socket gets before it carries messages. */
+/*
+ * Set the options of a socket before it carries messages or listens. Accepted
+ * sockets inherit them. A reclaim-safe socket may use the emergency reserves for
+ * packets of both directions. sk_set_memalloc() is split: the flags of a connected
+ * socket change under its lock, where ksk_ep_reserve() must not take the locks of a
+ * static key.
+ */
 void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 		     const struct fi_info *info)
 {
@@ -269,25 +275,24 @@ void ksk_socket_tune(struct socket *sock, const struct ksk_tunables *tun,
 			   max_t(int, tun->sndbuf * 2, SOCK_MIN_SNDBUF));
 		release_sock(sk);
 	}
+	if (tun->reclaim_safe) {
+		lock_sock(sk);
+		sock_set_flag(sk, SOCK_MEMALLOC);
+		sk->sk_allocation |= __GFP_MEMALLOC;
+		release_sock(sk);
+	}
 }
 
 /*
- * Let the socket use the emergency reserves, for packets of both directions.
- * These are the two halves of sk_set_memalloc(): the number of users is a
- * static key, whose locks are none to take inside the socket's, but the flags
- * of a connected socket change under its lock.
+ * Account @ep as a user of the emergency reserves if its option demands them, until
+ * ksk_ep_exit(). Process context; callers exclude each other.
  */
-void ksk_socket_reserves(struct ksk_ep *ep, struct sock *sk)
+void ksk_ep_reserve(struct ksk_ep *ep)
 {
-	if (!ep->tun.reclaim_safe)
+	if (!ep->tun.reclaim_safe || ep->reserves)
 		return;
-	if (!ep->reserves)
-		static_branch_inc(&memalloc_socks_key);
+	static_branch_inc(&memalloc_socks_key);
 	ep->reserves = true;
-	lock_sock(sk);
-	sock_set_flag(sk, SOCK_MEMALLOC);
-	sk->sk_allocation |= __GFP_MEMALLOC;
-	release_sock(sk);
 }
 
 /**

@@ -254,7 +254,7 @@ static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
 	struct kvec kv;
 	const struct fi_msg msg = { .msg_iov = &kv, .iov_count = 1 };
 
-	u = kmalloc(struct_size(u, buf, rxmsg->len), GFP_ATOMIC | __GFP_NOWARN);
+	u = kmalloc(struct_size(u, buf, rxmsg->len), ksk_gfp_atomic(&rdm->ep));
 	if (!u)
 		return NULL;
 	u->rdm = rdm;

@@ -389,7 +389,7 @@ static int client_start(struct client *c)
 
 /* ------------------------------------------------------------- of main.c */
 
-/* What the clients at C that are of an address have */
+/* Connections and memory of the clients in list C from one address */
 static void add_share(const struct client *c, const struct address *from,
 		      unsigned int *nr, uint64_t *bytes)
 {

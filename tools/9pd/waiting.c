@@ -36,7 +36,7 @@ struct waiting {
 
 static DIR *files;
 static int nothing = -1;	/* /dev/null */
-static int held = -1;		/* a second descriptor of what is looked at, or of nothing */
+static int held = -1;		/* a second descriptor of the examined file, or of /dev/null */
 static int64_t now;
 static unsigned int nr_waiting;
 static struct waiting waiting[CLIENTS_MAX];
@@ -143,7 +143,7 @@ static struct waiting *oldest(const struct address *a)
 	return w;
 }
 
-/* What is held may wait, or is reset. */
+/* The held connection may wait, or is reset. */
 static void begin(const struct options *o, const struct peer *p, int fd)
 {
 	char text[ADDRESS_TEXT];

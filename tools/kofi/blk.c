@@ -289,7 +289,7 @@ static bool blk_lock(void)
 	return false;
 }
 
-/* What an administrator may not expect of the volume */
+/* Properties of the volume that may surprise an administrator */
 static void blk_warn(const struct options *o)
 {
 	if (!o->allow)

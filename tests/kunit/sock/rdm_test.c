@@ -475,43 +475,6 @@ static void rdm_any_test(struct kunit *test)
 			rdm_stat(&n[1], "accepted"), 1);
 }
 
-/* Connections of an endpoint that is reclaim-safe are, whichever side made them. */
-static void rdm_reclaim_test(struct kunit *test)
-{
-	int before = static_key_count(&memalloc_socks_key.key);
-	struct rdm_test *t = test->priv;
-	struct ksk_peer *conn;
-	struct ksk_rdm *rdm;
-	fi_addr_t peer[2];
-	struct sock *sk;
-	int i, found;
-
-	t->node[0].reclaim = true;
-	t->node[1].reclaim = true;
-	rdm_pair(test, FI_MSG, peer);
-	KUNIT_EXPECT_EQ(test, static_key_count(&memalloc_socks_key.key) - before,
-			2);
-	rdm_exchange(test, peer);
-	for (i = 0; i < 2; i++) {
-		rdm = ksk_rdm(ksk_ep(t->node[i].ep));
-		found = 0;
-		list_for_each_entry(conn, &rdm->conns, node) {
-			if (!conn->established)
-				continue;
-			found++;
-			sk = conn->conn.sock->sk;
-			KUNIT_EXPECT_TRUE(test, sock_flag(sk, SOCK_MEMALLOC));
-			KUNIT_EXPECT_TRUE(test, sk->sk_allocation &
-						__GFP_MEMALLOC);
-			KUNIT_EXPECT_FALSE(test, sk->sk_allocation & __GFP_IO);
-		}
-		KUNIT_EXPECT_EQ(test, found, 1);
-	}
-	rdm_close(test, &t->node[0]);
-	rdm_close(test, &t->node[1]);
-	KUNIT_EXPECT_EQ(test, static_key_count(&memalloc_socks_key.key), before);
-}
-
 static void rdm_self_test(struct kunit *test)
 {
 	struct rdm_test *t = test->priv;
@@ -1134,7 +1097,6 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_rma_test),
 	KUNIT_CASE(rdm_both_test),
 	KUNIT_CASE(rdm_any_test),
-	KUNIT_CASE(rdm_reclaim_test),
 	KUNIT_CASE(rdm_self_test),
 	KUNIT_CASE(rdm_refused_test),
 	KUNIT_CASE(rdm_unreachable_test),
