@@ -38,6 +38,9 @@
 
 #define KSK_DGRAM_RUN	64	/* datagrams one context sends, or receives */
 
+/* Above the cost of any run: an item that returns its weight may not schedule itself */
+#define KSK_DGRAM_WEIGHT	(2 * KSK_DGRAM_RUN + 1)
+
 /**
  * struct ksk_dgram - a datagram endpoint
  * @ep: what all types have
@@ -217,9 +220,9 @@ static bool ksk_dgram_claim(struct ksk_dgram *d, bool can)
 
 /*
  * By who has claimed it: with bottom halves off, or in process context. A run at a
- * time, as others may post as fast as we send.
+ * time, as others may post as fast as we send. Returns the number of datagrams sent.
  */
-static void ksk_dgram_send(struct ksk_dgram *d)
+static int ksk_dgram_send(struct ksk_dgram *d)
 {
 	bool closed, more = true;
 	unsigned long irq;
@@ -242,6 +245,7 @@ static void ksk_dgram_send(struct ksk_dgram *d)
 	spin_unlock_irqrestore(&d->tx_lock, irq);
 	if (closed)
 		wake_up_var(&d->sending);
+	return n;
 }
 
 static void ksk_dgram_work(struct work_struct *work)
@@ -387,8 +391,8 @@ static bool ksk_dgram_take(struct ksk_dgram *d)
 	return true;
 }
 
-/* True if there may be more. */
-static bool ksk_dgram_receive(struct ksk_dgram *d)
+/* Returns the number of datagrams received: a full run if there may be more. */
+static int ksk_dgram_receive(struct ksk_dgram *d)
 {
 	struct kofi_rxop *op;
 	int n;
@@ -397,21 +401,23 @@ static bool ksk_dgram_receive(struct ksk_dgram *d)
 
 	for (n = 0; n < KSK_DGRAM_RUN; n++) {
 		if (!d->skb && !ksk_dgram_take(d))
-			return false;
+			break;
 		if (!d->skb)
 			continue;
 		d->waits = kofi_rxq_match(&d->ep.rxq, &d->rxmsg, &op);
 		if (d->waits)
-			return false;
+			break;
 		ksk_dgram_deliver(d, op);
 	}
-	return true;
+	return n;
 }
 
+/* Each datagram counts in the budget, so that other softirqs have their turn. */
 static int ksk_dgram_poll(struct irq_poll *iop, int weight)
 {
 	struct ksk_dgram *d = container_of(iop, struct ksk_dgram, poll);
-	bool more = false, mine = false;
+	bool mine = false;
+	int done = 0;
 
 	/*
 	 * Complete first: what is scheduled from now on runs again, so nothing
@@ -427,20 +433,20 @@ static int ksk_dgram_poll(struct irq_poll *iop, int weight)
 	if (!READ_ONCE(d->ep.domain->ifindex))
 		kofi_rxq_flush(&d->ep.rxq);
 	spin_lock(&d->rx_lock);
-	more = ksk_dgram_receive(d);
+	done = ksk_dgram_receive(d);
 	spin_unlock(&d->rx_lock);
-	if (more)
+	if (done == KSK_DGRAM_RUN)
 		irq_poll_sched(iop);
 	spin_lock_irq(&d->tx_lock);
 	if (!list_empty(&d->posted))
 		mine = ksk_dgram_claim(d, !ksk_dgram_sleeps());
 	spin_unlock_irq(&d->tx_lock);
 	if (mine)
-		ksk_dgram_send(d);
+		done += ksk_dgram_send(d);
 out:
 	if (atomic_dec_and_test(&d->in_poll))
 		wake_up_var(&d->in_poll);
-	return 0;
+	return done;
 }
 
 /* kofi_rxmsg.wake */
@@ -759,7 +765,7 @@ int ksk_dgram_open(struct fid_domain *domain, struct fi_info *info,
 	spin_lock_init(&d->rx_lock);
 	INIT_LIST_HEAD(&d->posted);
 	INIT_WORK(&d->work, ksk_dgram_work);
-	irq_poll_init(&d->poll, 1, ksk_dgram_poll);
+	irq_poll_init(&d->poll, KSK_DGRAM_WEIGHT, ksk_dgram_poll);
 	kofi_rxmsg_init(&d->rxmsg, &d->ep.base, ksk_dgram_wake);
 	d->ep.type = &ksk_dgram_type;
 	err = ksk_ep_init(&d->ep, domain, info, &ksk_dgram_ops, context);

@@ -8,6 +8,7 @@
 #include <linux/etherdevice.h>
 #include <linux/in.h>
 #include <linux/in6.h>
+#include <linux/interrupt.h>
 #include <linux/net.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
@@ -25,6 +26,8 @@
 #define DG_MAX		65507	/* bytes of a datagram of IPv4 */
 #define DG_MANY		64
 #define DG_SMALL	100
+#define DG_FLOOD	1024	/* datagrams that wait for their receives */
+#define DG_TURN		256	/* datagrams in a row: the budget of irq_poll */
 
 struct dg_end {
 	struct fid_ep	*ep;
@@ -44,6 +47,7 @@ struct dg {
 	u8			*in;
 	size_t			sndbuf;
 	size_t			rcvbuf;
+	size_t			depth;	/* of receives, if not the default */
 	u64			caps;	/* beside those of all cases */
 	atomic_t		spaces;
 	struct net_device	*dev;
@@ -97,6 +101,7 @@ static void dg_open_end(struct kunit *test, struct dg *d, struct dg_end *e)
 {
 	struct fi_cq_attr attr = {
 		.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC,
+		.size = d->depth,
 	};
 	size_t len = sizeof(e->name);
 
@@ -148,6 +153,8 @@ static void dg_open(struct kunit *test, struct dg *d, bool ipv6)
 	int i;
 
 	d->info = dg_getinfo(test, ipv6);
+	if (d->depth)
+		d->info->rx_attr->size = d->depth;
 	dg_open_domain(test, d);
 	for (i = 0; i < 2; i++)
 		dg_open_end(test, d, &d->end[i]);
@@ -826,6 +833,65 @@ static void dg_unknown(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e.err_data_size, 0);
 }
 
+/* A softirq that comes behind those of the endpoints, again and again */
+struct dg_turns {
+	struct tasklet_struct	tasklet;
+	u8			*in;	/* a byte for each receive, not 0 when it is complete */
+	int			received;
+	int			most;	/* datagrams between two of its turns */
+};
+
+static void dg_turn(struct tasklet_struct *tasklet)
+{
+	struct dg_turns *t = container_of(tasklet, struct dg_turns, tasklet);
+	int before = t->received;
+
+	while (t->received < DG_FLOOD && READ_ONCE(t->in[t->received]))
+		t->received++;
+	t->most = max(t->most, t->received - before);
+	if (t->received < DG_FLOOD)
+		tasklet_schedule(tasklet);
+}
+
+/* However many datagrams there are, other softirqs have their turn. */
+static void dg_budget(struct kunit *test)
+{
+	struct dg *d = test->priv;
+	struct dg_end *a = &d->end[0], *b = &d->end[1];
+	struct dg_turns t = {};
+	unsigned long tick;
+	int i, err = 0;
+
+	d->depth = DG_FLOOD;
+	d->rcvbuf = SZ_4M;
+	dg_open(test, d, false);
+	d->out[0] = 1;
+	for (i = 0; i < DG_FLOOD; i++)
+		KUNIT_ASSERT_EQ(test, fi_inject(a->ep, d->out, 1, a->peer), 0);
+	/* one has been looked at */
+	KUNIT_EXPECT_EQ(test, dg_stat(b->ep, "rx_datagrams"), 1);
+	KUNIT_EXPECT_EQ(test, dg_stat(b->ep, "rx_dropped"), 0);
+
+	t.in = d->in;
+	memset(t.in, 0, DG_FLOOD);
+	tasklet_setup(&t.tasklet, dg_turn);
+	local_bh_disable();
+	for (i = 0; i < DG_FLOOD; i++)
+		err |= fi_recv(b->ep, t.in + i, 1, NULL, FI_ADDR_UNSPEC, t.in + i);
+	tasklet_schedule(&t.tasklet);
+	/* a tick ends a run, too: be far from the next one */
+	tick = jiffies;
+	while (!time_after(jiffies, tick))
+		cpu_relax();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, err, 0);
+	for (i = 0; i < DG_FLOOD; i++)
+		dg_expect(test, b->rx, t.in + i, 0);
+	tasklet_kill(&t.tasklet);
+	kunit_info(test, "at most %d in a row\n", t.most);
+	KUNIT_EXPECT_LE(test, t.most, DG_TURN);
+}
+
 static struct kunit_case dg_cases[] = {
 	KUNIT_CASE(dg_info),
 	KUNIT_CASE(dg_sizes_ipv4),
@@ -843,6 +909,7 @@ static struct kunit_case dg_cases[] = {
 	KUNIT_CASE(dg_full),
 	KUNIT_CASE(dg_removed),
 	KUNIT_CASE(dg_plain),
+	KUNIT_CASE(dg_budget),
 	{}
 };
 
