@@ -309,6 +309,8 @@ def tool():
     bad = lines_of(["sh", "tools/kofi/test/blk-usage.sh", root / "bin/kofi"])[1]
     bad += lines_of(["sh", "tools/kofi/test/json.sh", root / "bin/kofi"])[1]
     bad += lines_of(["sh", "tools/9pd/test/usage.sh", root / "sbin/kofi-9pd"])[1]
+    bad += lines_of(["bash", "tools/kofi/test/completion.bash", root / "bin/kofi",
+                     root / "share/bash-completion/completions/kofi"])[1]
     man = root / "share/man/man8"
     bad += docs("tool", root / "bin/kofi", man)
     for cmd in (*([*program, page] for page in sorted(man.iterdir())
