@@ -395,13 +395,13 @@ static int list_providers(struct nl *nl, struct run *run)
 		json_open(NULL, '[');
 	err = nl_call(nl, nl_new(nl, KOFI_CMD_PROVIDER_GET, NLM_F_DUMP),
 		      KOFI_A_PROVIDER_MAX, take_provider, run);
-	if (run->listing == JSON) {
-		json_close(']');
-		json_end();
-	}
 	if (err) {
 		error("cannot list the providers: %s", nl_error(nl, err));
 		return EXIT_FAILED;
+	}
+	if (run->listing == JSON) {
+		json_close(']');
+		json_end();
 	}
 	if (run->found)
 		return EXIT_OK;
@@ -494,12 +494,12 @@ static int find(struct nl *nl, const struct query *q, struct run *run)
 	nlh = nl_new(nl, KOFI_CMD_INFO_GET, NLM_F_DUMP);
 	if (q->node) {
 		if (resolve(q->node, node, sizeof(node), &addr, &len))
-			goto nothing;
+			return EXIT_FAILED;
 		mnl_attr_put_strz(nlh, KOFI_A_INFO_NODE, node);
 	}
 	if (q->src) {
 		if (resolve(q->src, node, sizeof(node), &addr, &len))
-			goto nothing;
+			return EXIT_FAILED;
 		if (!q->node) {
 			mnl_attr_put_strz(nlh, KOFI_A_INFO_NODE, node);
 			nl_put_uint(nlh, KOFI_A_INFO_FLAGS, FLAG_SOURCE);
@@ -515,22 +515,17 @@ static int find(struct nl *nl, const struct query *q, struct run *run)
 	if (run->listing == JSON)
 		json_open(NULL, '[');
 	err = nl_call(nl, nlh, KOFI_A_INFO_MAX, take_info, run);
-	if (run->listing == JSON) {
-		json_close(']');
-		json_end();
-	}
 	if (err && err != -ENODATA) {
 		error("discovery failed: %s", nl_error(nl, err));
 		return EXIT_FAILED;
 	}
+	if (run->listing == JSON) {
+		json_close(']');
+		json_end();
+	}
 	if (run->found)
 		return EXIT_OK;
 	explain_nothing(nl);
-	return EXIT_FAILED;
-
-nothing:
-	if (run->listing == JSON)
-		json_nothing();
 	return EXIT_FAILED;
 }
 
@@ -657,11 +652,8 @@ static int run_info(const struct query *q, bool list, struct run *run)
 	struct nl *nl = nl_open(KOFI_FAMILY_NAME, "kofi");
 	int ret;
 
-	if (!nl) {
-		if (run->listing == JSON)
-			json_nothing();
+	if (!nl)
 		return EXIT_FAILED;
-	}
 	ret = list ? list_providers(nl, run) : find(nl, q, run);
 	nl_close(nl);
 	return ret;
@@ -692,6 +684,7 @@ int cmd_info(int argc, char **argv)
 			break;
 		case 'j':
 			run.listing = JSON;
+			json_start();
 			break;
 		case 'h':
 			fputs(info_usage, stdout);

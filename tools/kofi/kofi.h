@@ -49,16 +49,25 @@ bool name_find(const struct kofi_name *names, const char *prefix,
 const char *addr_text(char *buf, size_t size, const void *addr, size_t len);
 #define ADDR_TEXT_MAX	80
 
+/* The last sentence of error(), without "kofi: " */
+const char *last_error(void);
+
 /*
- * What is printed as JSON, and nothing but JSON, on stdout. A key of NULL is
- * a member of an array.
+ * With --json, standard output has complete JSON documents and nothing else. A
+ * command calls json_start() when it sees the option, and json_end() after each
+ * document; a key of NULL is a member of an array. If the command fails and the
+ * document is not complete, main() prints one that has the failure instead.
  */
+void json_start(void);
+void json_lines(void);				/* a document is a line */
 void json_open(const char *key, char bracket);	/* '{' or '[' */
 void json_close(char bracket);			/* '}' or ']' */
 void json_string(const char *key, const char *value);	/* NULL: null */
-void json_number(const char *key, uint64_t value);
+void json_number(const char *key, uint64_t value);	/* a string above 2^53-1 */
+void json_real(const char *key, double value);
 void json_hex(const char *key, uint64_t value);	/* as a string, "0x…" */
-void json_end(void);				/* newline, flush */
-void json_nothing(void);			/* an empty list */
+void json_failure(void);		/* members: the last error, the exit code */
+void json_end(void);			/* print the document */
+void json_finish(int ret);		/* @ret: the exit code */
 
 #endif /* KOFI_TOOL_KOFI_H */

@@ -31,16 +31,22 @@ static const struct command {
 
 #define N_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
 
+static char error_text[512];
+
 void error(const char *fmt, ...)
 {
 	va_list args;
 
 	fflush(stdout);
-	fputs("kofi: ", stderr);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	vsnprintf(error_text, sizeof(error_text), fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "kofi: %s\n", error_text);
+}
+
+const char *last_error(void)
+{
+	return error_text;
 }
 
 int usage_error(const char *cmd, const char *fmt, ...)
@@ -164,6 +170,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	ret = commands[i].run(argc - 1, argv + 1);
+	json_finish(ret);
 	if (fflush(stdout) || ferror(stdout)) {
 		error("cannot write the output: %s", strerror(errno));
 		return EXIT_FAILED;

@@ -239,6 +239,7 @@ static int parse(int argc, char **argv, struct options *opts)
 			break;
 		case 'j':
 			opts->json = true;
+			json_start();
 			break;
 		case 'h':
 			print_usage();
@@ -481,17 +482,17 @@ int cmd_pingpong(int argc, char **argv)
 	ret = start(nl, &opts);
 	while (ret >= 0 && !progress.over)
 		ret = nl_wait(nl, -1);
-	if (opts.json) {
-		json_close(']');
-		json_number("error", ret < 0 ? (uint64_t)-ret : progress.err);
-		json_string("stage", progress.err ? progress.stage : NULL);
-		json_close('}');
-		json_end();
-	}
 	if (ret < 0)
 		error("pingpong: %s", nl_error(nl, ret));
 	else if (progress.err)
 		explain(nl, &progress);
+	if (opts.json) {
+		json_close(']');
+		if (ret < 0 || progress.err)
+			json_failure();
+		json_close('}');
+		json_end();
+	}
 	nl_close(nl);
 	return ret < 0 || progress.err ? EXIT_FAILED : EXIT_OK;
 }

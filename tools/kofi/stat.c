@@ -2,7 +2,8 @@
 /*
  * kofi stat: every open object that can be seen from here, with its
  * statistics. Text is a line per object and its statistics below it; the JSON
- * has the same in members of an array. Of one endpoint its peers are shown, too.
+ * has the same in members of an array. One endpoint is followed by its peers.
+ * With --watch, statistics become rates between two lists.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,17 +14,38 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "../../include/uapi/linux/kofi.h"
 #include "kofi.h"
 #include "nl.h"
 
+#define NSEC_PER_SEC	1000000000ULL
+#define WATCH_MAX	86400		/* seconds */
+#define STAT_NAME_MAX	64
+
+/* All statistics of one list, in its order */
+struct sample {
+	struct value {
+		uint64_t	id;	/* of the object */
+		uint64_t	value;
+		char		name[STAT_NAME_MAX];
+	}		*values;
+	size_t		n;
+	size_t		room;
+	uint64_t	ns;	/* when the list was requested */
+};
+
 struct view {
 	bool		json;
-	uint64_t	netns;	/* of this process, 0 if not known */
+	bool		head;	/* the line above the objects is printed */
 	bool		one;	/* object, with its peers if it has any */
 	bool		peers;	/* their list has begun */
+	uint64_t	netns;	/* of this process, 0 if not known */
 	unsigned int	found;
+	struct sample	*now;	/* with --watch only */
+	struct sample	*old;	/* NULL in the first list, which prints nothing */
+	size_t		hint;	/* where @old probably continues */
 };
 
 /* "rx_ctx" for FI_CLASS_RX_CTX */
@@ -53,9 +75,17 @@ static const char *attr_addr(char *buf, size_t size, const struct nlattr *attr)
 			 mnl_attr_get_payload_len(attr));
 }
 
+/* Where the statistics of an object are printed */
+struct stat_to {
+	struct view	*view;
+	FILE		*text;
+	uint64_t	id;
+};
+
 /* Each statistic: name and value */
-static void each_stat(const struct nlmsghdr *nlh,
-		      void (*fn)(const char *name, uint64_t value))
+static void each_stat(const struct nlmsghdr *nlh, struct stat_to *to,
+		      void (*fn)(struct stat_to *to, const char *name,
+				 uint64_t value))
 {
 	const struct nlattr *tb[KOFI_A_STAT_MAX + 1];
 	const struct nlattr *attr;
@@ -67,13 +97,77 @@ static void each_stat(const struct nlmsghdr *nlh,
 		nl_nested(attr, tb, KOFI_A_STAT_MAX);
 		name = nl_str(tb[KOFI_A_STAT_NAME]);
 		if (name)
-			fn(name, nl_uint(tb[KOFI_A_STAT_VALUE]));
+			fn(to, name, nl_uint(tb[KOFI_A_STAT_VALUE]));
 	}
 }
 
-static void text_stat(const char *name, uint64_t value)
+static void sample_stat(struct stat_to *to, const char *name, uint64_t value)
 {
-	printf("        %s: %" PRIu64 "\n", name, value);
+	struct sample *s = to->view->now;
+
+	if (s->n == s->room) {
+		s->room = s->room ? s->room * 2 : 256;
+		s->values = realloc(s->values, s->room * sizeof(*s->values));
+		if (!s->values) {
+			error("out of memory");
+			exit(EXIT_FAILED);
+		}
+	}
+	s->values[s->n].id = to->id;
+	s->values[s->n].value = value;
+	snprintf(s->values[s->n++].name, STAT_NAME_MAX, "%s", name);
+}
+
+/*
+ * Change per second of a statistic since the list before this one; false if it was
+ * not there. Two lists have the same order, so a search rarely takes two steps.
+ */
+static bool rate_of(const struct stat_to *to, const char *name, uint64_t value,
+		    double *rate)
+{
+	const struct sample *old = to->view->old;
+	struct view *view = to->view;
+	const struct value *v;
+	size_t i;
+
+	for (i = 0; i < old->n; i++) {
+		v = &old->values[(view->hint + i) % old->n];
+		if (v->id != to->id || strncmp(v->name, name, STAT_NAME_MAX - 1))
+			continue;
+		view->hint = v - old->values + 1;
+		*rate = (double)(int64_t)(value - v->value) * NSEC_PER_SEC /
+			(view->now->ns - old->ns);
+		return true;
+	}
+	return false;
+}
+
+static void text_stat(struct stat_to *to, const char *name, uint64_t value)
+{
+	fprintf(to->text, "        %s: %" PRIu64 "\n", name, value);
+}
+
+static void text_rate(struct stat_to *to, const char *name, uint64_t value)
+{
+	double rate;
+
+	if (rate_of(to, name, value, &rate) && rate)
+		fprintf(to->text, "        %s: %" PRIu64 " %+.1f/s\n", name,
+			value, rate);
+}
+
+static void json_stat(struct stat_to *to, const char *name, uint64_t value)
+{
+	(void)to;
+	json_number(name, value);
+}
+
+static void json_rate(struct stat_to *to, const char *name, uint64_t value)
+{
+	double rate;
+
+	if (rate_of(to, name, value, &rate))
+		json_real(name, rate);
 }
 
 /* What is particular to a class, each with a space before it */
@@ -99,43 +193,60 @@ static void text_what(FILE *to, const struct view *view,
 		fprintf(to, " netns %" PRIu64, netns);
 }
 
-static int text_obj(const struct view *view, const struct nlmsghdr *nlh,
+static void text_head(struct view *view)
+{
+	if (!view->head)
+		printf("%6s %-8s %6s %-8s %s\n", "ID", "CLASS", "PARENT",
+		       "PROVIDER", "WHAT");
+	view->head = true;
+}
+
+/* With --watch, objects without a change are left out. */
+static int text_obj(struct view *view, const struct nlmsghdr *nlh,
 		    const struct nlattr **tb)
 {
+	struct stat_to to = { .view = view };
 	char class[32], parent[24] = "-";
-	char *what = NULL;
+	char *what = NULL, *stats;
 	size_t size = 0;
-	FILE *to = open_memstream(&what, &size);
 
-	if (!to)
+	to.text = open_memstream(&what, &size);
+	if (!to.text)
 		return -ENOMEM;
-	text_what(to, view, tb);
-	if (fclose(to)) {
+	to.id = nl_uint(tb[KOFI_A_OBJ_ID]);
+	text_what(to.text, view, tb);
+	putc('\0', to.text);
+	each_stat(nlh, &to, view->old ? text_rate : text_stat);
+	if (fclose(to.text)) {
 		free(what);
 		return -ENOMEM;
 	}
+	stats = what + strlen(what) + 1;
+	if (view->old && !*stats)
+		goto out;
 	short_name(class, sizeof(class), kofi_names_class, "FI_CLASS_",
 		   nl_uint(tb[KOFI_A_OBJ_CLASS]));
 	if (tb[KOFI_A_OBJ_PARENT])
 		snprintf(parent, sizeof(parent), "%" PRIu64,
 			 nl_uint(tb[KOFI_A_OBJ_PARENT]));
-	if (!view->found)
-		printf("%6s %-8s %6s %-8s %s\n", "ID", "CLASS", "PARENT",
-		       "PROVIDER", "WHAT");
-	printf("%6" PRIu64 " %-8s %6s %-*s%s\n", nl_uint(tb[KOFI_A_OBJ_ID]),
-	       class, parent, *what ? 8 : 0,
-	       nl_str(tb[KOFI_A_OBJ_PROV_NAME]) ?: "-", what);
+	text_head(view);
+	printf("%6" PRIu64 " %-8s %6s %-*s%s\n%s", to.id, class, parent,
+	       *what ? 8 : 0, nl_str(tb[KOFI_A_OBJ_PROV_NAME]) ?: "-", what,
+	       stats);
+out:
 	free(what);
-	each_stat(nlh, text_stat);
 	return 0;
 }
 
-static void json_obj(const struct nlmsghdr *nlh, const struct nlattr **tb)
+static void json_obj(struct view *view, const struct nlmsghdr *nlh,
+		     const struct nlattr **tb)
 {
+	struct stat_to to = { .view = view };
 	char buf[ADDR_TEXT_MAX];
 
 	json_open(NULL, '{');
-	json_number("id", nl_uint(tb[KOFI_A_OBJ_ID]));
+	to.id = nl_uint(tb[KOFI_A_OBJ_ID]);
+	json_number("id", to.id);
 	short_name(buf, sizeof(buf), kofi_names_class, "FI_CLASS_",
 		   nl_uint(tb[KOFI_A_OBJ_CLASS]));
 	json_string("class", buf);
@@ -157,7 +268,12 @@ static void json_obj(const struct nlmsghdr *nlh, const struct nlattr **tb)
 						   tb[KOFI_A_OBJ_PEER_ADDR]));
 	json_number("netns", nl_uint(tb[KOFI_A_OBJ_NETNS]));
 	json_open("stats", '{');
-	each_stat(nlh, json_number);
+	each_stat(nlh, &to, json_stat);
+	json_close('}');
+	if (!view->old)
+		return;
+	json_open("rates", '{');
+	each_stat(nlh, &to, json_rate);
 	json_close('}');
 }
 
@@ -165,16 +281,22 @@ static int take_obj(struct nl *nl, const struct nlmsghdr *nlh,
 		    const struct nlattr **tb, void *arg)
 {
 	struct view *view = arg;
+	struct stat_to to = { .view = view, .id = nl_uint(tb[KOFI_A_OBJ_ID]) };
 	int ret = 0;
 
 	(void)nl;
+	view->found++;
+	if (view->now) {
+		each_stat(nlh, &to, sample_stat);
+		if (!view->old)
+			return 0;
+	}
 	if (view->json)
-		json_obj(nlh, tb);
+		json_obj(view, nlh, tb);
 	else
 		ret = text_obj(view, nlh, tb);
-	if (view->json && !view->one)
+	if (view->json && !(view->one && !view->now))
 		json_close('}');
-	view->found++;
 	return ret;
 }
 
@@ -235,7 +357,7 @@ static int take_peer(struct nl *nl, const struct nlmsghdr *nlh,
 	return 0;
 }
 
-/* What connects has none, and what has been closed by now has none any more. */
+/* An endpoint that connects has no peers, a closed one is not found. */
 static int show_peers(struct nl *nl, struct view *view, uint64_t id)
 {
 	struct nlmsghdr *nlh = nl_new(nl, KOFI_CMD_PEER_GET, NLM_F_DUMP);
@@ -250,42 +372,121 @@ static int show_peers(struct nl *nl, struct view *view, uint64_t id)
 	return err == -EOPNOTSUPP || err == -ENOENT ? 0 : err;
 }
 
-static int show(struct nl *nl, struct view *view, const char *which,
-		const uint64_t *class, const uint64_t *id)
+/* What is listed: one object, one class, or all */
+struct choice {
+	const char	*word;	/* of the command line */
+	bool		one;
+	uint64_t	value;	/* number, or class */
+};
+
+static int list(struct nl *nl, struct view *view, const struct choice *which)
 {
 	struct nlmsghdr *nlh;
+
+	nlh = nl_new(nl, KOFI_CMD_OBJ_GET, which->one ? 0 : NLM_F_DUMP);
+	if (which->word)
+		nl_put_uint(nlh, which->one ? KOFI_A_OBJ_ID : KOFI_A_OBJ_CLASS,
+			    which->value);
+	view->one = which->one;
+	view->found = 0;
+	return nl_call(nl, nlh, KOFI_A_OBJ_MAX, take_obj, view);
+}
+
+static int list_failed(struct nl *nl, const struct choice *which, int err)
+{
+	if (err == -ENOENT && which->one)
+		error("no object %s is open", which->word);
+	else
+		error("cannot read the objects: %s", nl_error(nl, err));
+	return EXIT_FAILED;
+}
+
+static int show(struct nl *nl, struct view *view, const struct choice *which)
+{
 	int err;
 
-	nlh = nl_new(nl, KOFI_CMD_OBJ_GET, id ? 0 : NLM_F_DUMP);
-	if (id)
-		nl_put_uint(nlh, KOFI_A_OBJ_ID, *id);
-	else if (class)
-		nl_put_uint(nlh, KOFI_A_OBJ_CLASS, *class);
 	if (view->json)
 		json_open(NULL, '[');
-	view->one = id;
-	err = nl_call(nl, nlh, KOFI_A_OBJ_MAX, take_obj, view);
-	if (!err && id)
-		err = show_peers(nl, view, *id);
-	if (view->json && id && view->found)
-		json_close('}');
+	err = list(nl, view, which);
+	if (!err && which->one)
+		err = show_peers(nl, view, which->value);
+	/* an object that is not open is not found, which is an empty list */
+	if (err && !(err == -ENOENT && which->one))
+		return list_failed(nl, which, err);
 	if (view->json) {
+		if (which->one && view->found)
+			json_close('}');
 		json_close(']');
 		json_end();
 	}
-	if (err == -ENOENT && id)
-		error("no object %s is open", which);
-	else if (err)
-		error("cannot read the objects: %s", nl_error(nl, err));
-	else if (!view->found && which)
-		error("no object of class %s is open", which);
+	if (err)
+		return list_failed(nl, which, err);
+	if (!view->found && which->word)
+		error("no object of class %s is open", which->word);
 	else if (!view->found)
 		error("no object is open");
-	return err || !view->found ? EXIT_FAILED : EXIT_OK;
+	return view->found ? EXIT_OK : EXIT_FAILED;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns)
+{
+	const struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+/* One list more than there are intervals: the first one has no rates. */
+static int watch(struct nl *nl, struct view *view, const struct choice *which,
+		 uint64_t seconds, uint64_t count)
+{
+	struct sample samples[2] = { 0 };
+	uint64_t next = now_ns(), n;
+	int err;
+
+	for (n = 0; !count || n <= count; n++) {
+		view->now = &samples[n % 2];
+		view->old = n ? &samples[(n + 1) % 2] : NULL;
+		view->now->n = 0;
+		view->head = false;
+		view->hint = 0;
+		sleep_until(next);
+		view->now->ns = now_ns();
+		next = view->now->ns + seconds * NSEC_PER_SEC;
+		if (n && view->json) {
+			json_open(NULL, '{');
+			json_number("interval_ns", view->now->ns - view->old->ns);
+			json_open("objects", '[');
+		}
+		err = list(nl, view, which);
+		if (err)
+			return list_failed(nl, which, err);
+		if (n && view->json) {
+			json_close(']');
+			json_close('}');
+			json_end();
+		} else if (n) {
+			text_head(view);
+			putchar('\n');
+		}
+		if (fflush(stdout))
+			break;	/* main() has the words */
+	}
+	free(samples[0].values);
+	free(samples[1].values);
+	return EXIT_OK;
 }
 
 static const char stat_usage[] =
-"Usage: kofi stat [--json] [CLASS|ID]\n"
+"Usage: kofi stat [OPTION...] [CLASS|ID]\n"
 "\n"
 "Open objects with their statistics: all, those of a class, or the one with a\n"
 "number. One endpoint is followed by its peers. The initial network namespace\n"
@@ -293,60 +494,77 @@ static const char stat_usage[] =
 "\n"
 "Classes: fabric, domain, ep, pep, sep, srx_ctx, eq, cq, cntr, av, mr, wait, poll\n"
 "\n"
-"  -j, --json  as JSON\n"
-"  -h, --help  this text\n"
+"  -w, --watch=SECONDS  statistics that change, with their rates per second in each\n"
+"                       interval of so many seconds\n"
+"  -c, --count=NUMBER   of intervals; without it, until interrupted\n"
+"  -j, --json           as JSON; with -w, a line for each interval\n"
+"  -h, --help           this text\n"
 "\n"
 "Exit code: 0 something is open, 1 nothing is or an error, 2 wrong usage.\n";
 
 static const struct option stat_options[] = {
-	{ "json",	no_argument,	NULL, 'j' },
-	{ "help",	no_argument,	NULL, 'h' },
+	{ "watch",	required_argument,	NULL, 'w' },
+	{ "count",	required_argument,	NULL, 'c' },
+	{ "json",	no_argument,		NULL, 'j' },
+	{ "help",	no_argument,		NULL, 'h' },
 	{ NULL, 0, NULL, 0 }
 };
 
 int cmd_stat(int argc, char **argv)
 {
+	uint64_t seconds = 0, count = 0;
+	struct choice which = { 0 };
 	struct view view = { 0 };
-	uint64_t class, id;
-	bool one = false;
-	const char *which;
 	struct stat ns;
 	struct nl *nl;
 	int opt, ret;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "jh", stat_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "w:c:jh", stat_options, NULL)) != -1) {
 		switch (opt) {
+		case 'w':
+			if (!parse_number(optarg, WATCH_MAX, &seconds) || !seconds)
+				return usage_error("stat", "an interval is 1 to %d seconds",
+						   WATCH_MAX);
+			break;
+		case 'c':
+			if (!parse_number(optarg, UINT32_MAX, &count) || !count)
+				return usage_error("stat", "%s is no number of intervals",
+						   optarg);
+			break;
 		case 'j':
 			view.json = true;
+			json_start();
 			break;
 		case 'h':
 			fputs(stat_usage, stdout);
 			return EXIT_OK;
 		default:
-			return usage_error("stat", "%s is no option",
+			return usage_error("stat", "%s is no option, or wants a value",
 					   argv[optind - 1]);
 		}
 	}
-	which = argv[optind];
-	if (which && argv[optind + 1])
+	which.word = argv[optind];
+	if (which.word && argv[optind + 1])
 		return usage_error("stat", "one class or number at a time");
-	if (which) {
-		one = parse_number(which, UINT32_MAX, &id);
-		if (!one && !name_find(kofi_names_class, "FI_CLASS_", which, &class))
+	if (which.word) {
+		which.one = parse_number(which.word, UINT32_MAX, &which.value);
+		if (!which.one && !name_find(kofi_names_class, "FI_CLASS_",
+					     which.word, &which.value))
 			return usage_error("stat", "%s is no class or number",
-					   which);
+					   which.word);
 	}
+	if (count && !seconds)
+		return usage_error("stat", "--count goes with --watch");
+	if (seconds && view.json)
+		json_lines();
 	if (!stat("/proc/self/ns/net", &ns))
 		view.netns = ns.st_ino;
 	nl = nl_open(KOFI_FAMILY_NAME, "kofi");
-	if (!nl) {
-		if (view.json)
-			json_nothing();
+	if (!nl)
 		return EXIT_FAILED;
-	}
-	ret = show(nl, &view, which, which && !one ? &class : NULL,
-		   one ? &id : NULL);
+	ret = seconds ? watch(nl, &view, &which, seconds, count) :
+			show(nl, &view, &which);
 	nl_close(nl);
 	return ret;
 }

@@ -307,7 +307,8 @@ def tool():
         if status:
             return bad
     bad = lines_of(["sh", "tools/kofi/test/blk-usage.sh", root / "bin/kofi"])[1]
-    bad += lines_of(["sh", "tools/kofi/test/json.sh", root / "bin/kofi"])[1]
+    bad += lines_of(["sh", "tools/kofi/test/json.sh", root / "bin/kofi",
+                     root / "share/kofi/kofi.schema.json"])[1]
     bad += lines_of(["sh", "tools/9pd/test/usage.sh", root / "sbin/kofi-9pd"])[1]
     bad += lines_of(["bash", "tools/kofi/test/completion.bash", root / "bin/kofi",
                      root / "share/bash-completion/completions/kofi"])[1]

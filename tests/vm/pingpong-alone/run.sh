@@ -65,7 +65,7 @@ json() {
 	kofi pingpong -j -S 64 -I 5 127.0.0.1 >/tmp/json
 	both_end $? || return
 	cat /tmp/json
-	grep -q '"total": 640' /tmp/json && grep -q '"error": 0' /tmp/json
+	grep -q '"total": 640' /tmp/json && ! grep -q '"error"' /tmp/json
 }
 step json json
 

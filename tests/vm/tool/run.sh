@@ -29,28 +29,24 @@ misused() {	# TEXT CMD...: exit status 2, stderr has TEXT, stdout nothing
 	[ ! -s /tmp/t/out ] && grep -qF -e "$text" /tmp/t/err
 }
 
-# Values shrink to v, members to m, until one value is left.
-json() {
+json() {	# KIND CMD...: documents as the schema has them, each with all its members
+	kind=$1
+	shift
 	"$@" >/tmp/t/json || return
-	[ -z "$(tail -c 1 /tmp/t/json)" ] || return
-	tr '\n' ' ' </tmp/t/json | awk '{
-		gsub(/\\./, "x")
-		gsub(/"[^"]*"/, "s")
-		gsub(/ /, "")
-		gsub(/true|false|null/, "v")
-		gsub(/-?(0|[1-9][0-9]*)([.][0-9]+)?/, "v")
-		do {
-			n = length($0)
-			gsub(/\[\]|\{\}/, "v")
-			gsub(/s:[sv]/, "m")
-			gsub(/\[[sv](,[sv])*\]/, "v")
-			gsub(/\{m(,m)*\}/, "v")
-		} while (length($0) != n)
-		if ($0 != "v") {
-			print "left: " $0
-			exit 1
-		}
-	}'
+	[ -s /tmp/t/json ] && [ -z "$(tail -c 1 /tmp/t/json)" ] || return
+	jq -r --slurpfile schema "$VM/kofi.schema.json" --arg kind "$kind" -f "$VM/schema.jq" \
+		/tmp/t/json >/tmp/t/bad || return
+	[ ! -s /tmp/t/bad ] && return
+	cat /tmp/t/json /tmp/t/bad
+	return 1
+}
+
+fails_json() {	# TEXT CMD...: a failure with this sentence
+	text=$1
+	shift
+	json failure expect_status 1 "$@" &&
+		[ "kofi: $(jq -r .error /tmp/t/json)" = "$text" ] &&
+		[ "$(jq .exit_code /tmp/t/json)" = 1 ]
 }
 
 count() { grep -c "$@"; }
@@ -65,6 +61,8 @@ not_loaded="kofi: the kernel module kofi is not loaded; modprobe kofi does it, o
 step not-loaded fails_saying "$not_loaded" kofi info
 step not-loaded-list fails_saying "$not_loaded" kofi list
 step not-loaded-stat fails_saying "$not_loaded" kofi stat
+step not-loaded-json fails_json "$not_loaded" kofi info --json
+step not-loaded-watch fails_json "$not_loaded" kofi stat --json -w 1
 step not-loaded-nltest expect_status 1 kofi-nltest 1
 echo "$modprobe" >/proc/sys/kernel/modprobe
 
@@ -76,7 +74,7 @@ step no-provider fails_saying \
 	"kofi: no provider is loaded; try: modprobe kofi_sock" kofi info
 step no-provider-list fails_saying \
 	"kofi: no provider is loaded; try: modprobe kofi_sock" kofi list
-step no-provider-json json expect_status 1 kofi info --json
+step no-provider-json json info expect_status 1 kofi info --json
 rmmod kofi
 
 # --- usage
@@ -105,6 +103,10 @@ step long-name misused "1 to 63 characters" \
 	kofi info -d "$(printf '%0100d' 0)"
 step filtered-list misused "--list goes with --json alone" kofi info -l -p sock
 step bad-class misused "nonsense is no class or number" kofi stat nonsense
+step no-interval misused "an interval is 1 to 86400 seconds" kofi stat -w 0
+step no-count misused "0 is no number of intervals" kofi stat -w 1 -c 0
+step count-alone misused "--count goes with --watch" kofi stat -c 1
+step misused-json misused "FI_MAGIC is no capability" kofi info --json -c FI_MAGIC
 step two-classes misused "one class or number at a time" kofi stat ep cq
 
 # --- discovery; loads the provider by itself
@@ -112,9 +114,9 @@ step two-classes misused "one class or number at a time" kofi stat ep cq
 load kofi
 step list expect_output "sock:" kofi list
 step info-list expect_output "    version: " kofi info -l
-step list-json json kofi list --json
+step list-json json list kofi list --json
 step short expect_output "provider: sock" kofi info
-step info-json json kofi info --json
+step info-json json info kofi info --json
 kofi info >/tmp/t/all
 kofi info -v >/tmp/t/ours
 
@@ -132,37 +134,50 @@ as_fi_info() {	# OURS THEIRS: what fi_info of 1.17 prints, or of 2.1, which prin
 	[ -s /tmp/t/theirs.labels ] && diff /tmp/t/ours.labels /tmp/t/theirs.labels
 }
 
-same_values() {	# OURS THEIRS: what describes the machine, of eth0's first IPv4 interface
-	for i in "$@"; do
-		awk '/^---/ { keep(r); r = "" } { r = r $0 "\n" } END { keep(r) }
-		function keep(r) {
-			if (!done && r ~ /name: eth0\n/ && r ~ /FI_SOCKADDR_IN\n/) {
-				printf "%s", r
-				done = 1
-			}
-		}' "$i" |
-		grep -E '^    (addr_format|src_addr|src_addrlen|dest|handle|nic)|^        (type|protocol|protocol_version|threading|resource_mgmt|av_type|name|mr_key_size|cq_data_size|tx_ctx_cnt: 1|tclass|domain):' >"$i.values"
-	done
-	cat "$1.values"
-	[ "$(wc -l <"$2.values")" -ge 19 ] && diff "$1.values" "$2.values"
+values() {	# FILE: SECTION.LABEL: VALUE of eth0's first IPv4 interface
+	awk '/^---/ { keep(r); r = "" } { r = r $0 "\n" } END { keep(r) }
+	function keep(r) {
+		if (!done && r ~ /name: eth0\n/ && r ~ /FI_SOCKADDR_IN\n/) {
+			printf "%s", r
+			done = 1
+		}
+	}' "$1" | awk '/^    [a-z]/ { at = $1; sub(":", ".", at); if (NF > 1) at = "" }
+		/:/ && NF > 1 { sub("^ *", ""); print at $0 }' |
+		sed '/comp_order:/d; /total_buffered_recv:/d; /control_progress:/d; s/data_progress:/progress:/'
 }
 
-compare() {	# TYPE PROVIDER_OF_1.17 PROVIDER_OF_2.1 WHOSE_VALUES
+differ() {	# TYPE: in the values of the labels that "differences" has, and in no others
+	values "/tmp/t/$1" >/tmp/t/ours.values
+	values "/tmp/t/$1.newer" >/tmp/t/theirs.values
+	[ "$(wc -l </tmp/t/theirs.values)" -ge 60 ] || return
+	awk -v type=" $1 " '/^[^#]/ && index($0 " ", type) { print $1 }' "$VM/differences" |
+		sort >/tmp/t/wanted
+	awk '{ label = $1; value[FILENAME, label] = $0; labels[label] } END {
+		for (label in labels)
+			if (value[ARGV[1], label] != value[ARGV[2], label])
+				print label
+	}' /tmp/t/ours.values /tmp/t/theirs.values | sed 's/:$//' | sort >/tmp/t/found
+	diff /tmp/t/wanted /tmp/t/found && return
+	diff /tmp/t/ours.values /tmp/t/theirs.values | grep '^[+-]' | cut -c 1-150
+	return 1
+}
+
+compare() {	# TYPE PROVIDER_OF_1.17 PROVIDER_OF_2.1
 	kofi info -v -t "$1" -p sock >"/tmp/t/$1"
 	fi_info -v -t "$1" -p "$2" >"/tmp/t/$1.theirs"
 	fi_info@trixie -v -t "$1" -p "$3" >"/tmp/t/$1.newer"
 	step "same-fields-$1" as_fi_info "/tmp/t/$1" "/tmp/t/$1.theirs"
 	step "same-fields-newer-$1" as_fi_info "/tmp/t/$1" "/tmp/t/$1.newer"
-	step "same-values-$1" same_values "/tmp/t/$1" "/tmp/t/$1.$4"
+	step "same-values-$1" differ "$1"
 }
-compare FI_EP_MSG tcp tcp theirs
-# the native ones; 1.17 calls their provider net, and its version is 0
+compare FI_EP_MSG tcp tcp
+# the native one; 1.17 calls its provider net
 native=tcp
 if fi_info -l | grep -q '^net:'; then
 	native=net
 fi
-compare FI_EP_RDM "$native" tcp newer
-compare FI_EP_DGRAM udp udp newer
+compare FI_EP_RDM "$native" tcp
+compare FI_EP_DGRAM udp udp
 
 provider_keys() {	# without hints the kernel chooses keys; userspace leaves it to its caller
 	grep -qxF '        mr_mode: [ FI_MR_PROV_KEY ]' /tmp/t/ours
@@ -207,6 +222,8 @@ step source expect_output "src_addr: fi_sockaddr_in://10.0.0.1:4712" \
 	kofi info -v -s 10.0.0.1 -P 4712
 step source-and-node expect_output "src_addr: fi_sockaddr_in://10.0.0.1:0" \
 	kofi info -v -s 10.0.0.1 -n 10.0.0.9 -P 4711
+step node-json fails_json "kofi: $(kofi info -n no.such.name 2>&1 | sed 's/^kofi: //')" \
+	kofi info -j -n no.such.name
 no_name() { kofi info -n no.such.name 2>&1 | grep -q '^kofi: no.such.name: '; }
 step no-such-name no_name
 step substring expect_output "name: eth0" kofi info -i ETH0
@@ -221,7 +238,7 @@ many() {	# a list of several buffers: none missing, none twice
 	kofi info -v -p sock -a FI_SOCKADDR_IN -d eth0 >/tmp/t/many
 	[ "$(count '^fi_info:' /tmp/t/many)" = 101 ] &&
 	[ "$(grep src_addr: /tmp/t/many | sort -u | wc -l)" = 101 ] &&
-	json kofi info --json
+	json info kofi info --json
 	rc=$?
 	for i in $(seq 1 100); do
 		echo "addr del 10.77.$i.1/24 dev eth0"
@@ -245,7 +262,11 @@ step netns-info in_other
 # --- objects
 
 step nothing-open fails_saying "kofi: no object is open" kofi stat
-step nothing-open-json json expect_status 1 kofi stat --json
+step nothing-open-json json stat expect_status 1 kofi stat --json
+step no-object-json json stat expect_status 1 kofi stat --json 77
+step no-object-watch fails_saying "kofi: no object 77 is open" kofi stat -w 1 77
+step no-object-watch-json fails_json "kofi: no object 77 is open" kofi stat -w 1 -j 77
+step nothing-open-watch expect_output "WHAT" kofi stat -w 1 -c 1
 step no-ep fails_saying "kofi: no object of class ep is open" kofi stat ep
 step no-object fails_saying "kofi: no object 77 is open" kofi stat 77
 
@@ -263,7 +284,7 @@ connected() { [ "$(kofi stat ep 2>/dev/null | count connected)" = 2 ]; }
 step pingpong retry connected
 seen() { kofi stat && kofi stat | awk '{ print $2 }' | sort -u | tr '\n' ' ' | grep -q 'CLASS.*cq.*domain.*ep.*eq.*fabric'; }
 step stat seen
-step stat-json json kofi stat --json
+step stat-json json stat kofi stat --json
 domains() { [ "$(kofi stat domain | count '^ *[0-9]* domain')" = 2 ]; }
 step stat-class domains
 step stat-name expect_output " lo" kofi stat domain
@@ -272,7 +293,7 @@ one() {
 	id=$(kofi stat ep | awk '$2 == "ep" { print $1; exit }')
 	kofi stat "$id" >/tmp/t/one || return
 	cat /tmp/t/one
-	[ "$(count "^ *$id ep " /tmp/t/one)" = 1 ] && json kofi stat -j "$id"
+	[ "$(count "^ *$id ep " /tmp/t/one)" = 1 ] && json stat kofi stat -j "$id"
 }
 step stat-one one
 
@@ -283,6 +304,26 @@ rising() {	# statistics move while the connection works
 }
 step stat-moves rising
 
+rates() {	# a list for each interval, of what has changed
+	kofi stat -w 1 -c 2 >/tmp/t/watch || return
+	cat /tmp/t/watch
+	[ "$(count WHAT /tmp/t/watch)" = 2 ] && [ "$(count '^$' /tmp/t/watch)" = 2 ] &&
+		grep -Eq '^        tx_posts: [0-9]+ [+][0-9]+[.][0-9]/s$' /tmp/t/watch &&
+		! grep -q ' [+-]0[.]0/s\| domain ' /tmp/t/watch
+}
+step stat-watch rates
+exact_rates() {	# those of the second line are the differences of the two
+	json watch kofi stat -j -w 1 -c 2 || return
+	cat /tmp/t/json
+	[ "$(wc -l </tmp/t/json)" = 2 ] && jq -s -e '.[0] as $a | .[1] as $b | [
+		$b.objects[] | . as $o | ($a.objects[] | select(.id == $o.id)) as $p |
+		.rates | to_entries[] |
+		.value * $b.interval_ns / 1e9 - $o.stats[.key] + $p.stats[.key] | fabs < 0.5
+	] | length > 10 and all' /tmp/t/json && jq -s -e '[.[].objects[].rates.tx_posts // 0 |
+		select(. > 0)] | length == 4' /tmp/t/json
+}
+step stat-watch-json exact_rates
+
 step other-sees-nothing fails_saying "kofi: no object is open" \
 	ip netns exec other kofi stat
 user_stat() { [ "$(unprivileged kofi stat ep | count connected)" = 2 ]; }
@@ -291,6 +332,31 @@ step unprivileged-stat user_stat
 kill $client $server
 wait $client $server 2>/dev/null
 step ended retry fails_saying "kofi: no object is open" kofi stat
+
+refused() {	# nobody listens
+	json pingpong expect_status 1 kofi pingpong -j 127.0.0.1 && cat /tmp/t/json &&
+		jq -e '.results == [] and .exit_code == 1 and (.error | startswith("pingpong failed at "))' \
+			/tmp/t/json
+}
+step pingpong-refused refused
+pingpong_json() {
+	kofi pingpong -I 5 &
+	server=$!
+	retry listens_in env && json pingpong kofi pingpong -j -I 5 127.0.0.1 && wait $server &&
+		jq -e '(.results | length) == 6 and (has("error") | not)' /tmp/t/json
+}
+step pingpong-json pingpong_json
+
+volume() {
+	load kofi_blk kofi_blkt && { [ -d /sys/kernel/config/kofi_blk ] ||
+		mount -t configfs none /sys/kernel/config; } && truncate -s 1M /tmp/t/volume &&
+		kofi blk export /tmp/t/volume --name vol0 --listen 127.0.0.1 --allow 127.0.0.1 &&
+		kofi blk map 127.0.0.1 vol0 && json blk kofi blk list --json && cat /tmp/t/json &&
+		jq -e '[.volumes, .ports, .maps | length] == [1, 1, 1]' /tmp/t/json &&
+		kofi blk unmap vol0@127.0.0.1 && kofi blk unexport vol0 &&
+		json blk expect_status 1 kofi blk list --json && rmmod kofi_blk kofi_blkt
+}
+step blk-json volume
 
 look() { while :; do kofi stat; kofi stat -j ep; kofi stat 3; done >/dev/null 2>&1; }
 churn() {	# objects open and close while they are looked at
