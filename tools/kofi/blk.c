@@ -4,41 +4,16 @@
  * configfs. A command makes or removes directories there and writes attributes;
  * what the kernel says about the last of them, "enable", decides.
  */
-#include <arpa/inet.h>
-#include <assert.h>
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "kofi.h"
-#include "../../clients/blk/proto.h"
-
-#define CONFIGFS "/sys/kernel/config/"
-#define CLIENT	CONFIGFS "kofi_blk"
-#define TARGET	CONFIGFS "kofi_blkt"
-#define VOLUMES	TARGET "/volumes"
-#define PORTS	TARGET "/ports"
-#define LINKS	"volumes"	/* of a port, to the volumes that it reaches */
-#define LOCK	"/run/kofi-blk.lock"
-
-#define TEXT_MAX 4097	/* an attribute has a page at most */
-
-/* What the modules take */
-#define WORD_LEN	63	/* of an attribute that is a word */
-#define PATH_LEN	255	/* of a volume's device or file */
-#define ALLOW_NETS	16	/* of a volume */
+#include "blk.h"
 
 struct options {
 	const char	*name;
@@ -59,146 +34,8 @@ struct options {
 	bool		json;
 	bool		force;
 	bool		exclusive;
+	bool		clear;
 };
-
-/* ----------------------------------------------------------------- configfs */
-
-/* Load the module if its directory is not there. */
-static bool blk_module(const char *dir, const char *module)
-{
-	char *const argv[] = { "modprobe", "-q", (char *)module, NULL };
-	struct stat st;
-	int status;
-	pid_t pid;
-
-	if (!stat(dir, &st))
-		return true;
-	if (!posix_spawnp(&pid, "modprobe", NULL, NULL, argv, environ))
-		waitpid(pid, &status, 0);
-	if (!stat(dir, &st))
-		return true;
-	error("%s is not there: is %s loaded, and configfs mounted?", dir,
-	      module);
-	return false;
-}
-
-static bool blk_path(char *path, const char *dir, const char *name,
-		     const char *attr)
-{
-	if (!*name || strchr(name, '/') || !strcmp(name, ".") ||
-	    !strcmp(name, ".."))
-		return false;
-	return snprintf(path, PATH_MAX, "%s/%s%s%s", dir, name,
-			attr ? "/" : "", attr ?: "") < PATH_MAX;
-}
-
-/* A directory that is root's alone, or a capability that is missing: not permitted. */
-static int blk_errno(void)
-{
-	return errno == EACCES ? -EPERM : -errno;
-}
-
-static const char *blk_text(int err)
-{
-	return err == -EPERM ? "not permitted; only root may, with CAP_SYS_ADMIN" :
-			       strerror(-err);
-}
-
-/* 0 or a negative errno */
-static int blk_set(const char *dir, const char *name, const char *attr,
-		   const char *value)
-{
-	char path[PATH_MAX];
-	int fd, err = 0;
-	ssize_t n;
-
-	if (!value)
-		return 0;
-	if (!blk_path(path, dir, name, attr))
-		return -EINVAL;
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return blk_errno();
-	/* the kernel does not get to see an empty one, and takes a page at most */
-	n = *value ? write(fd, value, strlen(value)) : 0;
-	if (n < 0)
-		err = -errno;
-	else if (!n || (size_t)n < strlen(value))
-		err = -EINVAL;
-	close(fd);
-	return err;
-}
-
-/* Without the newline at its end; empty if it cannot be read */
-static char *blk_get(char *text, const char *dir, const char *name,
-		     const char *attr)
-{
-	char path[PATH_MAX];
-	ssize_t n = 0;
-	int fd = -1;
-
-	if (blk_path(path, dir, name, attr))
-		fd = open(path, O_RDONLY);
-	if (fd >= 0) {
-		n = read(fd, text, TEXT_MAX - 1);
-		close(fd);
-	}
-	if (n > 0 && text[n - 1] == '\n')
-		n--;
-	text[n > 0 ? n : 0] = '\0';
-	return text;
-}
-
-static int blk_mkdir(const char *dir, const char *name)
-{
-	char path[PATH_MAX];
-
-	if (!blk_path(path, dir, name, NULL))
-		return -EINVAL;
-	return mkdir(path, 0755) ? blk_errno() : 0;
-}
-
-static int blk_rmdir(const char *dir, const char *name)
-{
-	char path[PATH_MAX];
-
-	if (!blk_path(path, dir, name, NULL))
-		return -EINVAL;
-	return rmdir(path) ? blk_errno() : 0;
-}
-
-static int blk_links(char *dir, const char *port)
-{
-	return blk_path(dir, PORTS, port, LINKS) ? 0 : -EINVAL;
-}
-
-/* Let a port reach a volume. */
-static int blk_link(const char *port, const char *volume)
-{
-	char dir[PATH_MAX], path[PATH_MAX], to[PATH_MAX];
-
-	if (blk_links(dir, port) || !blk_path(path, dir, volume, NULL) ||
-	    !blk_path(to, VOLUMES, volume, NULL))
-		return -EINVAL;
-	return symlink(to, path) && errno != EEXIST ? blk_errno() : 0;
-}
-
-/* Call @fn for each directory, in no order; false if it says so. */
-static bool blk_each(const char *dir,
-		     bool (*fn)(const char *name, const void *arg),
-		     const void *arg)
-{
-	const struct dirent *e;
-	DIR *d = opendir(dir);
-	bool go = true;
-
-	while (d && go && (e = readdir(d)))
-		if (e->d_name[0] != '.')
-			go = fn(e->d_name, arg);
-	if (d)
-		closedir(d);
-	return go;
-}
 
 /* ------------------------------------------------------------------- target */
 
@@ -275,20 +112,6 @@ static int blk_listen(const struct options *o)
 	return EXIT_FAILED;
 }
 
-/*
- * One at a time, until the program ends: the last volume of a port takes it along.
- * Others cannot open the file, so they cannot keep root waiting.
- */
-static bool blk_lock(void)
-{
-	int fd = open(LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	if (fd >= 0 && !flock(fd, LOCK_EX))
-		return true;
-	error("cannot lock %s: %s", LOCK, blk_text(blk_errno()));
-	return false;
-}
-
 /* Properties of the volume that may surprise an administrator */
 static void blk_warn(const struct options *o)
 {
@@ -300,82 +123,20 @@ static void blk_warn(const struct options *o)
 		error("no port reaches %s: --listen says which does", o->name);
 }
 
-/* Make the removal or renaming of a file last. */
-static int blk_sync_dir(const char *file)
-{
-	const char *name = strrchr(file, '/');
-	char dir[PATH_MAX];
-	int fd, err = 0;
-
-	snprintf(dir, sizeof(dir), "%.*s", name ? (int)(name - file) + 1 : 1,
-		 name ? file : ".");
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd))
-		err = -errno;
-	if (fd >= 0)
-		close(fd);
-	return err;
-}
-
-/* A line with the UUID, and the incarnations of which all is on stable storage */
-static int blk_save_state(const char *file, const char *uuid, const char *stable)
-{
-	char temp[PATH_MAX];
-	int fd, err = 0;
-
-	if (snprintf(temp, sizeof(temp), "%s.new", file) >= (int)sizeof(temp))
-		return -ENAMETOOLONG;
-	fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	if (dprintf(fd, "%s\n%s\n", uuid, stable) < 0 || fsync(fd))
-		err = -errno;
-	if (close(fd) && !err)
-		err = -errno;
-	if (!err && rename(temp, file))
-		err = -errno;
-	return err ?: blk_sync_dir(file);
-}
-
-/*
- * A state is used once: it has gone for good before the volume is enabled. Without a
- * file there is none, as when the target has crashed.
- */
-static int blk_take_state(const char *file, char *uuid, char *stable)
-{
-	FILE *f = fopen(file, "re");
-	size_t n;
-
-	*uuid = '\0';
-	*stable = '\0';
-	if (!f)
-		return errno == ENOENT ? 0 : -errno;
-	if (fgets(uuid, TEXT_MAX, f)) {
-		uuid[strcspn(uuid, "\n")] = '\0';
-		n = fread(stable, 1, TEXT_MAX - 1, f);
-		while (n && stable[n - 1] == '\n')
-			n--;
-		stable[n] = '\0';
-	}
-	fclose(f);
-	return unlink(file) ? -errno : blk_sync_dir(file);
-}
-
 /* Before the volume is enabled */
 static int blk_set_state(const struct options *o)
 {
-	char uuid[TEXT_MAX], stable[TEXT_MAX];
+	char *state = NULL;
 	int err;
 
 	err = blk_set(VOLUMES, o->name, "uuid", o->uuid);
 	if (err || !o->state)
 		return err;
-	err = blk_take_state(o->state, uuid, stable);
-	if (err)
-		return err;
-	/* of another volume it says nothing */
-	return blk_set(VOLUMES, o->name, "stable",
-		       *stable && !strcasecmp(o->uuid, uuid) ? stable : NULL);
+	err = blk_take_state(o->state, &state);
+	if (!err)
+		err = blk_use_state(state, o->name, o->uuid);
+	free(state);
+	return err;
 }
 
 static int blk_export(const struct options *o, char **words)
@@ -412,28 +173,15 @@ static int blk_export(const struct options *o, char **words)
 	return EXIT_FAILED;
 }
 
-/* The port @name no longer reaches the volume @arg. */
-static bool blk_unlink(const char *name, const void *arg)
-{
-	char dir[PATH_MAX], path[PATH_MAX];
-
-	if (!blk_links(dir, name) && blk_path(path, dir, arg, NULL))
-		unlink(path);
-	return true;
-}
-
 static int blk_unexport(const struct options *o, char **words)
 {
-	char uuid[TEXT_MAX], stable[TEXT_MAX];
 	int err;
 
 	if (!blk_lock())
 		return EXIT_FAILED;
 	err = blk_set(VOLUMES, words[0], "enable", "0");
 	if (!err && o->state) {
-		blk_get(uuid, VOLUMES, words[0], "uuid");
-		blk_get(stable, VOLUMES, words[0], "stable");
-		err = blk_save_state(o->state, uuid, stable);
+		err = blk_save_state(o->state, &words[0], 1);
 		if (err) {
 			error("cannot write %s: %s", o->state, strerror(-err));
 			return EXIT_FAILED;
@@ -748,6 +496,25 @@ static int blk_list(const struct options *o, char **words)
 	return found ? EXIT_OK : EXIT_FAILED;
 }
 
+/* ------------------------------------------------------------------- reboots */
+
+static int blk_run_save(const struct options *o, char **words)
+{
+	(void)o;
+	return blk_save(words[0] ?: BLK_SAVED);
+}
+
+static int blk_run_restore(const struct options *o, char **words)
+{
+	return blk_restore(words[0] ?: BLK_SAVED, o->state, o->clear);
+}
+
+static int blk_run_clear(const struct options *o, char **words)
+{
+	(void)words;
+	return blk_clear(o->state);
+}
+
 /* ------------------------------------------------------------------ command */
 
 static const char blk_usage[] =
@@ -758,6 +525,9 @@ static const char blk_usage[] =
 "       kofi blk allow VOLUME NET[,...]\n"
 "       kofi blk clients VOLUME\n"
 "       kofi blk resize VOLUME\n"
+"       kofi blk save [FILE]\n"
+"       kofi blk restore [FILE] [--clear] [--state FILE]\n"
+"       kofi blk clear [--state FILE]\n"
 "       kofi blk map ADDR VOLUME [-p PROVIDER] [--port PORT] [--queues N]\n"
 "                [--polled N] [--io-timeout SECONDS] [--path-timeout SECONDS]\n"
 "                [--fast-fail SECONDS] [--name NAME] [--host WORD] [--uuid UUID]\n"
@@ -767,6 +537,8 @@ static const char blk_usage[] =
 "A network block device (kofi_blk) and its target (kofi_blkt), through their\n"
 "directories in configfs. \"map\" prints the device. A mapping's name is\n"
 "VOLUME@ADDR unless told. Ports that \"export\" opens close with their last volume.\n"
+"\"save\" writes all volumes and ports to FILE, " BLK_SAVED " unless told, or to\n"
+"standard output (-); \"restore\" makes them again, and \"clear\" ends all of them.\n"
 "\n"
 "      --name NAME        of the volume, or of the mapping\n"
 "      --ro               refuse writes\n"
@@ -776,7 +548,8 @@ static const char blk_usage[] =
 "      --uuid UUID        what clients know the volume by; random, unless given. Of a\n"
 "                         mapping: no other volume; on each path to it\n"
 "      --state FILE       proves from unexport to export, which removes it, that no\n"
-"                         write is lost; with --uuid\n"
+"                         write is lost; with --uuid. Or from clear to restore\n"
+"      --clear            end what the file does not have, and replace what differs\n"
 "      --discard 0|1|auto whether discards free blocks; auto, unless given: not those\n"
 "                         of a file that has all of them\n"
 "      --listen ADDR      numeric address of the port that reaches the volume\n"
@@ -810,6 +583,7 @@ static const struct option blk_options[] = {
 	{ "fast-fail",	required_argument,	NULL, 'f' },
 	{ "state",	required_argument,	NULL, 's' },
 	{ "host",	required_argument,	NULL, 'H' },
+	{ "clear",	no_argument,		NULL, 'c' },
 	{ "exclusive",	no_argument,		NULL, 'x' },
 	{ "discard",	required_argument,	NULL, 'd' },
 	{ "force",	no_argument,		NULL, 'F' },
@@ -822,18 +596,22 @@ static const struct blk_command {
 	const char	*name;
 	int		(*run)(const struct options *o, char **words);
 	int		words;
+	int		more;		/* words that may be missing */
 	const char	*options;	/* of those above */
 	const char	*wants;
 } blk_commands[] = {
-	{ "export", blk_export, 1, "nraxudlPps", "a device" },
-	{ "unexport", blk_unexport, 1, "s", "a volume" },
-	{ "allow", blk_allow, 2, "", "a volume and addresses" },
-	{ "clients", blk_clients, 1, "", "a volume" },
-	{ "resize", blk_resize, 1, "", "a volume" },
-	{ "map", blk_map, 2, "nPpqotTfHu", "an address and a volume" },
-	{ "unmap", blk_unmap, 1, "F", "a name or a device" },
-	{ "list", blk_list, 0, "j", "nothing else" },
-	{ NULL, NULL, 0, NULL, NULL }
+	{ "export", blk_export, 1, 0, "nraxudlPps", "a device" },
+	{ "unexport", blk_unexport, 1, 0, "s", "a volume" },
+	{ "allow", blk_allow, 2, 0, "", "a volume and addresses" },
+	{ "clients", blk_clients, 1, 0, "", "a volume" },
+	{ "resize", blk_resize, 1, 0, "", "a volume" },
+	{ "map", blk_map, 2, 0, "nPpqotTfHu", "an address and a volume" },
+	{ "unmap", blk_unmap, 1, 0, "F", "a name or a device" },
+	{ "list", blk_list, 0, 0, "j", "nothing else" },
+	{ "save", blk_run_save, 0, 1, "", "one file at most" },
+	{ "restore", blk_run_restore, 0, 1, "cs", "one file at most" },
+	{ "clear", blk_run_clear, 0, 0, "s", "nothing else" },
+	{ NULL, NULL, 0, 0, NULL, NULL }
 };
 
 /* Where an option's argument is kept */
@@ -878,85 +656,6 @@ static const char **blk_option(struct options *o, int opt)
  * What the modules would refuse is wrong usage, and is said before anything has been
  * made. An option that is not given is right.
  */
-
-/* Decimal numbers only, although the modules also read octal and hexadecimal ones */
-static bool blk_number(const char *text, uint64_t min, uint64_t max,
-		       uint64_t *value)
-{
-	if (!text)
-		return true;
-	return (*text != '0' || !text[1]) && parse_number(text, max, value) &&
-	       *value >= min;
-}
-
-static bool blk_word(const char *text, size_t max)
-{
-	return !text || (*text && strlen(text) <= max &&
-			 !text[strcspn(text, " \t\n")]);
-}
-
-/* Of a directory, and not of one that "list" passes over */
-static bool blk_name(const char *text, size_t max)
-{
-	return !text || (blk_word(text, max) && *text != '.' &&
-			 !strchr(text, '/'));
-}
-
-/* Numeric; that of an interface may follow a % */
-static bool blk_address(const char *text)
-{
-	char addr[WORD_LEN + 1];
-	unsigned char binary[16];
-
-	if (!text)
-		return true;
-	if (!blk_word(text, WORD_LEN))
-		return false;
-	if (inet_pton(AF_INET, text, binary) == 1)
-		return true;
-	snprintf(addr, sizeof(addr), "%.*s", (int)strcspn(text, "%"), text);
-	return inet_pton(AF_INET6, addr, binary) == 1;
-}
-
-/* ADDRESS[/BITS][,...], all, or none */
-static bool blk_nets(const char *text)
-{
-	char net[WORD_LEN + 5], *bits;
-	unsigned int nets = 0;
-	uint64_t value;
-	size_t n;
-
-	if (!text || !strcmp(text, "all") || !strcmp(text, "none"))
-		return true;
-	for (;; text += n + 1) {
-		n = strcspn(text, ",");
-		if (n >= sizeof(net) || ++nets > ALLOW_NETS)
-			return false;
-		snprintf(net, sizeof(net), "%.*s", (int)n, text);
-		bits = strchr(net, '/');
-		if (bits)
-			*bits++ = '\0';
-		if (!blk_address(net) ||
-		    !blk_number(bits, 0, strchr(net, ':') ? 128 : 32, &value))
-			return false;
-		if (!text[n])
-			return true;
-	}
-}
-
-static bool blk_uuid(const char *text)
-{
-	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-	size_t i;
-
-	if (!text)
-		return true;
-	for (i = 0; form[i] && text[i]; i++)
-		if (form[i] == 'x' ? !isxdigit((unsigned char)text[i]) :
-				     text[i] != form[i])
-			return false;
-	return !form[i] && !text[i];
-}
 
 static int blk_check_words(const struct blk_command *c, const struct options *o,
 			   char **words)
@@ -1058,10 +757,12 @@ int cmd_blk(int argc, char **argv)
 			o.exclusive = true;
 		else if (opt == 'F')
 			o.force = true;
+		else if (opt == 'c')
+			o.clear = true;
 		else
 			*blk_option(&o, opt) = optarg;
 	}
-	if (argc - optind != c->words)
+	if (argc - optind < c->words || argc - optind > c->words + c->more)
 		return usage_error("blk", "%s wants %s", c->name, c->wants);
 	if (c->run == blk_allow && !blk_nets(argv[optind + 1]))
 		return usage_error("blk", "%s is no list of addresses",

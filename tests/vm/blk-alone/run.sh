@@ -72,18 +72,6 @@ unpolled() {	# PROVIDER
 	state m live && ! grep -q "no answer for" /tmp/dmesg && unmap m
 }
 
-# A tool that says in a sentence what is wrong
-says() {	# TEXT STATUS CMD...
-	vm_text=$1
-	vm_want=$2
-	shift 2
-	"$@" >/tmp/out 2>/tmp/err
-	vm_rc=$?
-	cat /tmp/out /tmp/err
-	[ $vm_rc = "$vm_want" ] || return
-	[ -z "$vm_text" ] || grep -qF -e "$vm_text" /tmp/out /tmp/err
-}
-
 step begin setup || exit
 step export volumes || exit
 step listen ports || exit

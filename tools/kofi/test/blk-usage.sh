@@ -88,3 +88,105 @@ for word in "" "$x64" "a b"; do
 	map "--host wants" --host "$word"
 	map "is no provider" -p "$word"
 done
+
+# --- files of save and restore: one that is refused is refused before anything is made
+
+file=$(mktemp) || exit
+trap 'rm -f "$file"' EXIT
+
+refuses() {	# TEXT LINE...
+	text=$1
+	shift
+	printf '%s\n' "$@" >"$file"
+	says 2 "$text" restore "$file"
+}
+
+takes() {
+	printf '%s\n' "$@" >"$file"
+	goes_on restore "$file" --clear
+}
+
+v="version = 1"
+vol="[volume vol0]"
+id="uuid = $uuid"
+takes "$v"
+takes "" "# comment" "  version=1  " "$vol" "	$id" "path=/dev/vdb" "enable = 1" "[port a]b]" "volume = vol0"
+takes "$v" "$vol" "$id" "allow = 10.0.0.1,fe80::1%lo/64" "discard = auto" "connections = 65536"
+takes "$v" "[port lan]" "addr = ::" "port = 1" "provider = verbs" "enable = 1"
+refuses "there is no version" ""
+refuses "the first line has to be the version" "$vol" "$v"
+refuses "the first line has to be the version" "path = /x"
+for version in 0 01 x "" 1.0 -1 99999999999999999999; do
+	refuses "is no version" "version = $version"
+done
+refuses "version 2 is newer than this program, which reads up to 1" "version = 2"
+refuses "belongs to no volume and no port" "$v" "$v"
+refuses "neither KEY = VALUE" "$v" "volume vol0"
+for head in "[volume]" "[volume vol0" "[]" "[" "[volume"; do
+	refuses "neither [volume NAME] nor [port NAME]" "$v" "$head"
+done
+refuses "\"maps\" is neither volume nor port" "$v" "[maps m]"
+for name in "" " vol0" ${x24}x a/b .. .a "a b"; do
+	refuses "is no name of a volume" "$v" "[volume $name]"
+	refuses "which is not there" "$v" "[port lan]" "volume = x$name"
+done
+refuses "is no name of a port" "$v" "[port $x256]"
+refuses "a second volume vol0" "$v" "$vol" "$id" "$vol"
+refuses "a second path" "$v" "$vol" "path = /a" "path = /b"
+refuses "a second time volume vol0" "$v" "$vol" "$id" "[port lan]" "volume = vol0" "volume = vol0"
+refuses "a volume has no addr" "$v" "$vol" "addr = ::"
+refuses "a port has no path" "$v" "[port lan]" "path = /a"
+refuses "a volume has no " "$v" "$vol" "= 1"
+refuses "volume vol0 has no uuid" "$v" "$vol" "path = /a"
+refuses "volume vol0 has no path" "$v" "$vol" "$id" "enable = 1"
+refuses "port lan has no addr" "$v" "[port lan]" "enable = 1"
+for bad in "path = /a b" "path =" "path = /$x256" "uuid = ${uuid}0" "readonly = yes" "direct =" \
+	"discard = 2" "access = all" "connections = 0" "connections = 65537" "allow =" \
+	"allow = all,none" "allow = ::1%lo%lo/1/2" "allow = $nets,::1" "enable = force"; do
+	refuses "is no ${bad%% *} of a volume" "$v" "$vol" "$bad"
+done
+for bad in "addr = target" "addr =" "port = 0" "port = 65536" "provider = a b" "provider = $x64" \
+	"enable = 2"; do
+	refuses "is no ${bad%% *} of a port" "$v" "[port lan]" "$bad"
+done
+long=$(printf %070000d 0)
+refuses "is no path of a volume" "$v" "$vol" "path = $long"
+refuses "is no allow of a volume" "$v" "$vol" "allow = $long"
+refuses "is no uuid of a volume" "$v" "$vol" "uuid = $long"
+refuses "neither volume nor port" "$v" "[$long a]"
+refuses "a volume has no 000" "$v" "$vol" "$long = 1"
+printf 'version = 1\n\0\n' >"$file"
+says 2 "it is no text" restore "$file"
+printf 'version = 1\n\33[2J\n' >"$file"
+says 2 "it is no text" restore "$file"
+head -c 1048577 /dev/zero | tr '\0' '\n' >"$file"
+says 2 "File too large" restore "$file"
+says 2 "No such file" restore /nonexistent
+says 2 "it is no regular file" restore /
+says 2 "it is no regular file" restore /dev/zero
+says 2 "wants one file at most" save a b
+says 2 "wants one file at most" restore a b
+says 2 "wants nothing else" clear a
+says 2 "does not take that option" save --clear
+says 2 "does not take that option" export /dev/vdb --clear
+says 1 "is kofi_blkt loaded" save "$file"
+
+# All that a file can be cut to, and each of its bytes damaged: a sentence, and no crash
+saved=tests/vm/blk-persist/v1.conf
+[ -s $saved ] || echo "blk-usage.sh: no $saved here"
+size=$(wc -c <$saved)
+n=0
+while [ $n -lt "$size" ]; do
+	n=$((n + 7))
+	for damage in "" '[' =; do
+		{
+			head -c $n $saved
+			[ -z "$damage" ] || { echo "$damage" && tail -c +$((n + 2)) $saved; }
+		} >"$file"
+		said=$(PATH=/nonexistent "$kofi" blk restore "$file" 2>&1)
+		case $?:$said in
+		[12]:"kofi: "*) ;;
+		*) echo "kofi blk restore of $saved, damaged at byte $n by '$damage': $said" ;;
+		esac
+	done
+done
