@@ -320,7 +320,9 @@ def tool():
                 # it looks for the program, too
                 ["systemd-analyze", "verify", "--man=no",
                  *(root / "lib/systemd/system" / unit
-                   for unit in ("kofi-blk@vol0.service", "kofi-9pd@srv.service"))],
+                   for unit in ("kofi-blk@vol0.service", "kofi-blkt.service",
+                                "kofi-blkt-restore.service",
+                                "kofi-9pd@srv.service"))],
                 # how much a service could do, in tenths of 10
                 ["systemd-analyze", "security", "--offline=yes", "--threshold=20",
                  "--no-pager", root / "lib/systemd/system/kofi-9pd@.service"],

@@ -171,6 +171,8 @@ says 2 "does not take that option" save --clear
 says 2 "does not take that option" export /dev/vdb --clear
 says 1 "is kofi_blkt loaded" save "$file"
 
+goes_on restore tools/kofi/examples/blkt.conf
+
 # All that a file can be cut to, and each of its bytes damaged: a sentence, and no crash
 saved=tests/vm/blk-persist/v1.conf
 [ -s $saved ] || echo "blk-usage.sh: no $saved here"
