@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Do the manual pages and the help of kofi agree with each other and the sources?
+"""Do the manual pages and the help of the tools agree with each other and the sources?
 
-tool.py KOFI MAN8: each command of "kofi help" has a page kofi-COMMAND.8 in the folder
+tool.py KOFI 9PD MAN8: each command of "kofi help" has a page kofi-COMMAND.8 in the folder
 MAN8, which has the commands and the options that its --help prints, and no other
-option. "kofi stat --help" has the classes of objects that the core opens. A line for
+option; so has kofi-9pd.8. "kofi stat --help" has the classes of objects that the core opens. A line for
 each difference.
 """
 
@@ -95,7 +95,7 @@ def classes(usage, page):
             yield f"kofi-stat.8: the class {name} is missing"
 
 
-def main(kofi, folder):
+def main(kofi, server, folder):
     folder = pathlib.Path(folder)
     bad = []
     there = commands(kofi)
@@ -107,6 +107,7 @@ def main(kofi, folder):
         if f"kofi\\-{name} (8)" not in page and name != "list":
             bad.append(f"kofi.8: does not name the page of {name}")
         bad += compare(name, usage, folder)
+    bad += compare("9pd", help_of(server, "-h"), folder)
     bad += classes(there["stat"], (folder / "kofi-stat.8").read_text())
     print("\n".join(bad), end="\n" if bad else "")
     return bool(bad)

@@ -313,7 +313,7 @@ def tool():
     bad += lines_of(["bash", "tools/kofi/test/completion.bash", root / "bin/kofi",
                      root / "share/bash-completion/completions/kofi"])[1]
     man = root / "share/man/man8"
-    bad += docs("tool", root / "bin/kofi", man)
+    bad += docs("tool", root / "bin/kofi", root / "sbin/kofi-9pd", man)
     for cmd in (*([*program, page] for page in sorted(man.iterdir())
                   for program in (["groff", "-man", "-Tutf8", "-ww", "-z"],
                                   ["mandoc", "-Tlint", "-Wwarning"])),

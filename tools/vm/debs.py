@@ -3,8 +3,9 @@
 
 They are built there and lintian judges them. Where they are installed from a folder,
 DKMS builds the modules; the tests of debian/tests look at those. They are upgraded and
-downgraded, then that Debian starts as a virtual machine, transfers, and is upgraded
-while a device is in use. At last more kernels are installed, and the packages removed.
+downgraded, and autopkgtest runs them once more. Then that Debian starts as a virtual
+machine, transfers, and is upgraded while a device is in use. At last more kernels are
+installed, and the packages removed.
 """
 
 import pathlib
@@ -14,15 +15,17 @@ import tempfile
 import time
 
 import machine
+import packages
 from base import BUILD, HERE, TOP, call, lock, say, slow
 from install import OURS, Clean, skipped, version
 from report import splats
 from schedule import Job
 
 NAME = "packages"
-# release: its packages of a kernel that kOFI is built for, without linux-image-
-RELEASES = {"bookworm": ("6.12-amd64", ["6.12-cloud-amd64", "6.12-rt-amd64"]),
-            "trixie": ("amd64", ["cloud-amd64", "rt-amd64"])}
+# release: its packages of a kernel that kOFI is built for, without linux-image-; and
+# whether its backports have newer ones
+RELEASES = {"bookworm": ("6.12-amd64", ["6.12-cloud-amd64", "6.12-rt-amd64"], False),
+            "trixie": ("amd64", ["cloud-amd64", "rt-amd64"], True)}
 INSTALLED = ("kofi-dkms", "kofi-tools", "kofi-dev")
 APT = ["apt-get", "install", "-y"]
 LIMIT = 600             # seconds of the machine
@@ -62,7 +65,7 @@ class Builder(Clean):
 class Target(Clean):
     """A Debian that has a kernel and becomes a machine."""
 
-    def work(self, image, others):
+    def work(self, image, others, backports):
         if self.step("kernel", [*APT, "--no-install-recommends",
                                 "systemd-sysv", "udev", "initramfs-tools",
                                 f"linux-image-{image}"], True) is None:
@@ -84,13 +87,33 @@ class Target(Clean):
                 and self.step("downgrade", [*APT, "--allow-downgrades", *this])
                 is not None
                 and self.step("downgraded", [*dkms, release]) is not None
-                and self.boots(release, took)
+                and self.autopkgtest() and self.boots(release, took)
                 and self.step("more-kernels", [
                     *APT, *(f"linux-headers-{other}" for other in others)],
                     True) is not None
+                and (not backports or self.newest(image))
                 and self.step("more-dkms", dkms) is not None
                 and self.step("purge", ["apt-get", "purge", "-y", *INSTALLED])
                 is not None and self.clean())
+
+    def newest(self, image):
+        """The kernel of the backports, for which DKMS builds as it is installed."""
+        suite = f"{self.codename}-backports"
+        (self.root / "etc/apt/sources.list.d/backports.list").write_text(
+            f"deb {packages.sites()['Debian']} {suite} main\n")
+        return (self.step("backports-update", ["apt-get", "update"], True) is not None
+                and self.step("backports", [*APT, "-t", suite,
+                                            f"linux-headers-{image}"], True)
+                is not None)
+
+    def autopkgtest(self):
+        """Debian's runner is there; it runs the test that needs no machine. What that
+        depends on is there, too."""
+        return (self.step("autopkgtest-install", [
+            *APT, "--no-install-recommends", "autopkgtest"], True) is not None
+                and self.step("autopkgtest", [
+                    "autopkgtest", "-B", "--test-name=dkms", "/root/source/",
+                    "--", "null"], True) is not None)
 
     def clean(self):
         left = [f"{f} has been left" for pattern in (
@@ -169,6 +192,7 @@ def work(codename, report):
             for name in ("this", "next"):
                 target.copy(builder.root / "root" / name, f"/root/{name}",
                             "--exclude=/kofi")
+            target.copy(TOP / "debian", "/root/source/debian")
             target.copy(TOP / "debian/tests", "/root/tests")
             shutil.copy(HERE / "debs.sh", target.root / "root/tests/machine")
             return target.work(*RELEASES[codename])

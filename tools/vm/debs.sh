@@ -60,6 +60,7 @@ unloaded() {	# the files of the modules are gone
 }
 
 step smoke sh /root/tests/smoke
+step autopkgtest autopkgtest -B --test-name=smoke /root/source/ -- null
 step mapped mapped
 step upgraded upgraded
 step removed removed
