@@ -109,25 +109,23 @@ static int kofi_fabric_open(struct kofi_provider *prov,
 }
 
 /**
- * fi_fabric - open a fabric
- * @attr: which one, as fi_getinfo() has described it: name and prov_name must
- *	be set. Without net it is the namespace of the calling task.
+ * __fi_fabric - open a fabric in the name of a module
+ * @attr: as for fi_fabric()
  * @fabric: where the fabric goes
  * @context: returned with events of the fabric
+ * @owner: name of the module, which lists of objects show
  *
- * See fi_fabric(3). The fabric keeps its network namespace and its provider's
- * module.
+ * fi_fabric() calls it with the name of the calling module.
  *
  * Context: process, may sleep; may load the provider's module.
- * Return: 0; -EINVAL for NULL or incomplete arguments; -ENOSYS if
- * attr->api_version is newer than this API; -ENODEV if there is no such
- * provider; -ENOMEM, or what the provider says.
+ * Return: as fi_fabric().
  */
-int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
-	      void *context)
+int __fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		void *context, const char *owner)
 {
 	struct fi_fabric_attr full;
 	struct kofi_provider *prov;
+	struct kofi_fabric *base;
 	int ret;
 
 	might_sleep();
@@ -151,37 +149,16 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 			     kofi_fabric_open(prov, &full, fabric, context);
 	if (ret)
 		goto put_prov;
-	kofi_obj_publish((*fabric)->fid.obj);
+	base = container_of(*fabric, struct kofi_fabric, fabric);
+	strscpy(base->owner, owner, sizeof(base->owner));
+	kofi_obj_publish(&base->obj);
 	return 0;	/* the reference is the fabric's now */
 
 put_prov:
 	kofi_provider_put(prov);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(fi_fabric);
-
-/**
- * fi_fabric2 - open a fabric as described by an fi_info
- * @info: as fi_getinfo() has returned it
- * @fabric: where the fabric goes
- * @flags: none
- * @context: returned with events of the fabric
- *
- * See fi_fabric(3).
- *
- * Context: process, may sleep; may load the provider's module.
- * Return: 0; -FI_EBADFLAGS; or what fi_fabric() returns.
- */
-int fi_fabric2(struct fi_info *info, struct fid_fabric **fabric, u64 flags,
-	       void *context)
-{
-	if (!info)
-		return -EINVAL;
-	if (flags)
-		return -FI_EBADFLAGS;
-	return fi_fabric(info->fabric_attr, fabric, context);
-}
-EXPORT_SYMBOL_GPL(fi_fabric2);
+EXPORT_SYMBOL_GPL(__fi_fabric);
 
 /* ----------------------------------------------------------------- domains */
 

@@ -130,11 +130,16 @@ static struct kofi_nl_obj_dump *kofi_nl_obj_dump(struct netlink_callback *cb)
 }
 
 /* A parent outlives its children, and the root of all is a fabric. */
-static struct net *kofi_nl_obj_net(const struct kofi_obj *obj)
+static const struct kofi_fabric *kofi_nl_obj_fabric(const struct kofi_obj *obj)
 {
 	while (obj->parent)
 		obj = obj->parent;
-	return container_of(obj, struct kofi_fabric, obj)->net;
+	return container_of_const(obj, struct kofi_fabric, obj);
+}
+
+static struct net *kofi_nl_obj_net(const struct kofi_obj *obj)
+{
+	return kofi_nl_obj_fabric(obj)->net;
 }
 
 static bool kofi_nl_obj_visible(const struct kofi_obj *obj, struct net *net,
@@ -232,6 +237,8 @@ VISIBLE_IF_KUNIT int kofi_nl_put_obj(struct sk_buff *skb,
 	    nla_put_string(skb, KOFI_A_OBJ_PROV_NAME, obj->prov->name))
 		goto cancel;
 	if (name && nla_put_string(skb, KOFI_A_OBJ_NAME, name))
+		goto cancel;
+	if (nla_put_string(skb, KOFI_A_OBJ_OWNER, kofi_nl_obj_fabric(obj)->owner))
 		goto cancel;
 	if ((fclass == FI_CLASS_EP || fclass == FI_CLASS_PEP) &&
 	    kofi_nl_put_ep(skb, obj))

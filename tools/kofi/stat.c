@@ -196,8 +196,8 @@ static void text_what(FILE *to, const struct view *view,
 static void text_head(struct view *view)
 {
 	if (!view->head)
-		printf("%6s %-8s %6s %-8s %s\n", "ID", "CLASS", "PARENT",
-		       "PROVIDER", "WHAT");
+		printf("%6s %-8s %6s %-8s %-13s %s\n", "ID", "CLASS", "PARENT",
+		       "PROVIDER", "OWNER", "WHAT");
 	view->head = true;
 }
 
@@ -230,9 +230,9 @@ static int text_obj(struct view *view, const struct nlmsghdr *nlh,
 		snprintf(parent, sizeof(parent), "%" PRIu64,
 			 nl_uint(tb[KOFI_A_OBJ_PARENT]));
 	text_head(view);
-	printf("%6" PRIu64 " %-8s %6s %-*s%s\n%s", to.id, class, parent,
-	       *what ? 8 : 0, nl_str(tb[KOFI_A_OBJ_PROV_NAME]) ?: "-", what,
-	       stats);
+	printf("%6" PRIu64 " %-8s %6s %-8s %-*s%s\n%s", to.id, class, parent,
+	       nl_str(tb[KOFI_A_OBJ_PROV_NAME]) ?: "-", *what ? 13 : 0,
+	       nl_str(tb[KOFI_A_OBJ_OWNER]) ?: "-", what, stats);
 out:
 	free(what);
 	return 0;
@@ -267,6 +267,8 @@ static void json_obj(struct view *view, const struct nlmsghdr *nlh,
 		json_string("peer_addr", attr_addr(buf, sizeof(buf),
 						   tb[KOFI_A_OBJ_PEER_ADDR]));
 	json_number("netns", nl_uint(tb[KOFI_A_OBJ_NETNS]));
+	if (tb[KOFI_A_OBJ_OWNER])
+		json_string("owner", nl_str(tb[KOFI_A_OBJ_OWNER]));
 	json_open("stats", '{');
 	each_stat(nlh, &to, json_stat);
 	json_close('}');

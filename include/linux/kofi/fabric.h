@@ -633,10 +633,51 @@ static inline struct fi_info *fi_allocinfo(void)
 char *fi_tostr(const void *data, enum fi_type type);
 char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type);
 
-int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
-	      void *context);
-int fi_fabric2(struct fi_info *info, struct fid_fabric **fabric, u64 flags,
-	       void *context);
+int __fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		void *context, const char *owner);
+
+/**
+ * fi_fabric - open a fabric
+ * @attr: which one, as fi_getinfo() has described it: name and prov_name must
+ *	be set. Without net it is the namespace of the calling task.
+ * @fabric: where the fabric goes
+ * @context: returned with events of the fabric
+ *
+ * See fi_fabric(3). The fabric keeps its network namespace and its provider's
+ * module. The calling module is the owner of all objects below the fabric.
+ *
+ * Context: process, may sleep; may load the provider's module.
+ * Return: 0; -EINVAL for NULL or incomplete arguments; -ENOSYS if
+ * attr->api_version is newer than this API; -ENODEV if there is no such
+ * provider; -ENOMEM, or what the provider says.
+ */
+static inline int fi_fabric(struct fi_fabric_attr *attr,
+			    struct fid_fabric **fabric, void *context)
+{
+	return __fi_fabric(attr, fabric, context, KBUILD_MODNAME);
+}
+
+/**
+ * fi_fabric2 - open a fabric as described by an fi_info
+ * @info: as fi_getinfo() has returned it
+ * @fabric: where the fabric goes
+ * @flags: none
+ * @context: returned with events of the fabric
+ *
+ * See fi_fabric(3).
+ *
+ * Context: process, may sleep; may load the provider's module.
+ * Return: 0; -FI_EBADFLAGS; or what fi_fabric() returns.
+ */
+static inline int fi_fabric2(struct fi_info *info, struct fid_fabric **fabric,
+			     u64 flags, void *context)
+{
+	if (!info)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	return fi_fabric(info->fabric_attr, fabric, context);
+}
 
 int fi_close(struct fi_fid *fid);
 int fi_control(struct fi_fid *fid, int command, void *arg);

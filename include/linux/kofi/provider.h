@@ -158,6 +158,7 @@ struct kofi_fabric {
 	struct net		*net;
 	netns_tracker		ns_tracker;
 	char			*name;
+	char			owner[MODULE_NAME_LEN];
 };
 
 int kofi_fabric_init(struct kofi_fabric *fabric, struct kofi_provider *prov,

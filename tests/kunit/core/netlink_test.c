@@ -356,6 +356,7 @@ static void netlink_obj_put(struct kunit *test)
 			 .ops = &netlink_obj_ops },
 		.net = &init_net,
 		.name = (char *)netlink_name,
+		.owner = "kofi_owner",
 	};
 	struct fi_fid cq = { .fclass = FI_CLASS_CQ };
 	struct kofi_obj child = {
@@ -375,6 +376,7 @@ static void netlink_obj_put(struct kunit *test)
 	EXPECT_ATTR(OBJ, NETNS, init_net.ns.inum);
 	KUNIT_EXPECT_STREQ(test, nla_data(tb[KOFI_A_OBJ_NAME]), netlink_name);
 	KUNIT_EXPECT_STREQ(test, nla_data(tb[KOFI_A_OBJ_PROV_NAME]), "fake");
+	KUNIT_EXPECT_STREQ(test, nla_data(tb[KOFI_A_OBJ_OWNER]), "kofi_owner");
 	KUNIT_EXPECT_NULL(test, tb[KOFI_A_OBJ_PARENT]);
 	KUNIT_EXPECT_NULL(test, tb[KOFI_A_OBJ_STATE]);
 	/* the last of its statistics */
@@ -388,6 +390,7 @@ static void netlink_obj_put(struct kunit *test)
 	netlink_parse(test, skb, tb, KOFI_A_OBJ_MAX);
 	EXPECT_ATTR(OBJ, ID, 8);
 	EXPECT_ATTR(OBJ, PARENT, 7);
+	KUNIT_EXPECT_STREQ(test, nla_data(tb[KOFI_A_OBJ_OWNER]), "kofi_owner");
 	EXPECT_ATTR(OBJ, NETNS, init_net.ns.inum);
 	KUNIT_EXPECT_NULL(test, tb[KOFI_A_OBJ_NAME]);
 	KUNIT_EXPECT_NULL(test, tb[KOFI_A_OBJ_PROV_NAME]);

@@ -288,6 +288,12 @@ step stat-json json stat kofi stat --json
 domains() { [ "$(kofi stat domain | count '^ *[0-9]* domain')" = 2 ]; }
 step stat-class domains
 step stat-name expect_output " lo" kofi stat domain
+owned() {	# all objects, by the module of the client
+	kofi stat >/tmp/t/owned
+	[ "$(count ' kofi_pingpong' /tmp/t/owned)" -ge 10 ] &&
+		! grep '^ *[0-9][0-9]* ' /tmp/t/owned | grep -v ' kofi_pingpong'
+}
+step stat-owner owned
 
 one() {
 	id=$(kofi stat ep | awk '$2 == "ep" { print $1; exit }')
