@@ -47,6 +47,8 @@ _kofi_kind()
 	pingpong:-m) echo 'msg|tagged' ;;
 	pingpong:-M) echo 'done|read' ;;
 	pingpong:-C) echo 'softirq|workqueue|direct' ;;
+	bw:-C|lat:-C) echo 'softirq|workqueue' ;;
+	*:-o) echo 'msg|tagged|read|write|writedata' ;;
 	*:--provider|*:-p) echo PROVIDER ;;
 	*)	sed -nE "s/^(.*[^[:alnum:]-])?$2((, --[a-z_-]+)?[ =])([[:alnum:]|]+).*/\4/p" \
 			<<<"$help" | grep -E '^[A-Z]|\|' | head -n 1 ;;

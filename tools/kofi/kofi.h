@@ -23,6 +23,8 @@ enum {
 int cmd_info(int argc, char **argv);	/* also "list" */
 int cmd_stat(int argc, char **argv);
 int cmd_pingpong(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+int cmd_perf(int argc, char **argv);	/* bw and lat */
 int cmd_blk(int argc, char **argv);
 
 /* "kofi: ", the text and a newline, on stderr */
@@ -44,6 +46,15 @@ bool parse_number(const char *text, uint64_t max, uint64_t *value);
 /* Whether @text, with or without @prefix and in any case, is a name. */
 bool name_find(const struct kofi_name *names, const char *prefix,
 	       const char *text, uint64_t *value);
+
+/* What an error code means, of the system or of libfabric, of either sign */
+const char *errno_text(int err);
+
+/* 1536: "1.5k"; one digit behind the point below ten, unless it is 0 */
+const char *size_text(char *buf, size_t len, uint64_t size);
+
+/* 2000: "2k" */
+const char *count_text(char *buf, size_t len, uint64_t count);
 
 /* "10.0.0.1:47592" or "[fd00::1]:47592"; "?" where it is no IP address */
 const char *addr_text(char *buf, size_t size, const void *addr, size_t len);

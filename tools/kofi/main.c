@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The kofi tool: one program with a command per question (info, list, stat,
- * pingpong, blk). Here are the choice of the command and the few things all of them
+ * pingpong, check, bw, lat, blk). Here are the choice of the command and the few things all of them
  * say: errors, numbers, names, addresses.
  */
 #include <arpa/inet.h>
@@ -26,6 +26,9 @@ static const struct command {
 	{ "list", cmd_info, "the providers that are loaded" },
 	{ "stat", cmd_stat, "open objects and their statistics" },
 	{ "pingpong", cmd_pingpong, "run an in-kernel fi_pingpong" },
+	{ "check", cmd_check, "whether transfers work, and where they stop" },
+	{ "bw", cmd_perf, "measure the bandwidth between two machines" },
+	{ "lat", cmd_perf, "measure the latency between two machines" },
 	{ "blk", cmd_blk, "block devices of another machine, and for others" },
 };
 

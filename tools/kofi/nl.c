@@ -258,13 +258,7 @@ int nl_wait(struct nl *nl, int timeout)
 
 const char *nl_error(const struct nl *nl, int err)
 {
-	unsigned int e = err < 0 ? -err : err;
-
-	if (nl->said[0])
-		return nl->said;
-	if (e >= FI_ERRNO_OFFSET && e < FI_ERRNO_MAX)
-		return kofi_errno_fabric[e - FI_ERRNO_OFFSET];
-	return strerror(e);
+	return nl->said[0] ? nl->said : errno_text(err);
 }
 
 static int nl_take_family(struct nl *nl, const struct nlmsghdr *nlh,

@@ -269,42 +269,6 @@ static int parse(int argc, char **argv, struct options *opts)
 	return ret;
 }
 
-/* 1536: "1.5k"; one digit behind the point below ten, unless it is 0 */
-static const char *size_text(char *buf, size_t len, uint64_t size)
-{
-	static const char units[] = "kmg";
-	uint64_t base = 1, tenths;
-	char unit[2] = "";
-	int i;
-
-	for (i = 0; units[i] && size / base >= 1024; i++) {
-		base *= 1024;
-		unit[0] = units[i];
-	}
-	tenths = size / base < 10 ? size % base * 10 / base : 0;
-	if (tenths)
-		snprintf(buf, len, "%" PRIu64 ".%" PRIu64 "%s", size / base,
-			 tenths, unit);
-	else
-		snprintf(buf, len, "%" PRIu64 "%s", size / base, unit);
-	return buf;
-}
-
-/* 2000: "2k" */
-static const char *count_text(char *buf, size_t len, uint64_t count)
-{
-	static const char units[] = "kmb";
-	char unit[2] = "";
-	int i;
-
-	for (i = 0; units[i] && count >= 1000; i++) {
-		count /= 1000;
-		unit[0] = units[i];
-	}
-	snprintf(buf, len, "%" PRIu64 "%s", count, unit);
-	return buf;
-}
-
 static void print_row(struct progress *progress, uint64_t size, uint64_t sent,
 		      uint64_t acked, uint64_t total, double usec)
 {
