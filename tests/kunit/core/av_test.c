@@ -956,6 +956,64 @@ static void av_dest_test(struct kunit *test)
 	xa_destroy(&d->dests);
 }
 
+#define AV_ROUNDS	20
+
+struct av_holder {
+	struct fid_av		*av;
+	fi_addr_t		addr;
+	struct completion	found;
+	bool			removed;
+	bool			gone;
+	bool			late;
+};
+
+/*
+ * Hold an address for 2 ms after others no longer find it, as a post does that has
+ * found it before.
+ */
+static int av_holder(void *arg)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(TEST_LIMIT(10000));
+	struct av_holder *h = arg;
+	union kofi_ip ip;
+	ktime_t since;
+
+	rcu_read_lock();
+	complete(&h->found);
+	while (!kofi_av_get(av_base(h->av), h->addr, &ip) && time_before(jiffies, end))
+		cpu_relax();
+	h->gone = kofi_av_get(av_base(h->av), h->addr, &ip);
+	since = ktime_get();
+	while (ktime_us_delta(ktime_get(), since) < 2000 && !h->late)
+		h->late = READ_ONCE(h->removed);
+	rcu_read_unlock();
+	return 0;
+}
+
+/* fi_av_remove() returns when no post of another CPU uses the address. */
+static void av_remove_wait_test(struct kunit *test)
+{
+	struct av_holder h = { .av = av_open(test, FI_SOCKADDR_IN, NULL) };
+	struct sockaddr_in in = av_in(AV_NET + 1, 100);
+	struct task_struct *task;
+	int i;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	init_completion(&h.found);
+	for (i = 0; i < AV_ROUNDS; i++) {
+		h.removed = false;
+		KUNIT_ASSERT_EQ(test, 1, fi_av_insert(h.av, &in, 1, &h.addr, 0, NULL));
+		task = fake_thread(test, av_holder, &h);
+		wait_for_completion(&h.found);
+		KUNIT_EXPECT_EQ(test, 0, fi_av_remove(h.av, &h.addr, 1, 0));
+		WRITE_ONCE(h.removed, true);
+		fake_join(task);
+		KUNIT_EXPECT_TRUE(test, h.gone);
+	}
+	KUNIT_EXPECT_FALSE(test, h.late);
+}
+
 static struct kunit_case av_cases[] = {
 	KUNIT_CASE(av_dest_test),
 	KUNIT_CASE(av_neighbours_test),
@@ -973,6 +1031,7 @@ static struct kunit_case av_cases[] = {
 	KUNIT_CASE_SLOW(av_model_test),
 	KUNIT_CASE_SLOW(av_many_test),
 	KUNIT_CASE(av_busy_test),
+	KUNIT_CASE(av_remove_wait_test),
 	{}
 };
 
