@@ -10,6 +10,7 @@
 . "$VM/paths.sh"
 
 export SOCK=10.98.0.1 VERBS=10.99.1.1 DM_DISABLE_UDEV=1
+UUIDS=5a1e0c7e-0000-4000-8000-00000000000
 ROUNDS=20
 
 # --- machine, target, client ---
@@ -35,7 +36,7 @@ volumes() {
 	digit=0
 	for name in plain other brief; do
 		digit=$((digit + 1))
-		volume $name uuid=5a1e0c7e-0000-4000-8000-00000000000$digit || return
+		volume $name uuid=$UUIDS$digit || return
 	done
 }
 
