@@ -8,19 +8,21 @@ ended() {
 	return "$1"
 }
 
+serves() { listens 47592 || listens 47593; }	# kofi pingpong, or kofi bw and lat
+
 run() {
 	wanted "$1" || return 0
 	# shellcheck disable=SC2086
 	timeout 100 $2 >/tmp/out 2>&1 &
 	pid=$!
-	retry listens 47592
+	retry serves
 	sync "$1"
 	wait $pid
 	# the client's table is the same
 	step "$1" ended $?
 }
 
-load kofi_sock kofi_pingpong || exit
+load kofi_sock kofi_pingpong kofi_perf || exit
 say "This machine is the server, 10.0.0.1 and fd00::1."
 trace=/sys/kernel/tracing
 echo 1 >$trace/events/kofi_sock/kofi_sock_peer/enable

@@ -11,7 +11,7 @@ run() {
 	show "$1" timeout 100 $3
 }
 
-load kofi_sock kofi_pingpong || exit
+load kofi_sock kofi_pingpong kofi_perf || exit
 say "b\$ kofi info"
 show info kofi info
 runs

@@ -20,6 +20,7 @@ if [ "$VM_KERNEL" = debug ]; then
 elif [ "$VM_KERNEL$VM_SOAK$VM_LOUD" = newest00 ]; then
 	# make test: stock has all of it; here, that each kind works on another kernel
 	BRIEF="kernel-server kernel-client ipv6-kernels rdm-server rdm-client rdm-ipv6 dgram-client"
+	BRIEF="$BRIEF bandwidth latency"
 	SPIN="-e msg -c -I 2 -S 262144"
 	RDM="-e rdm -c -I 2 -S 262144"
 fi
@@ -68,5 +69,8 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run dgram-kernels "kofi pingpong $DGRAM" "kofi pingpong $DGRAM a"
 	run dgram-ipv6 "kofi pingpong -6 $DGRAM" "kofi pingpong -6 $DGRAM a6"
 	run rdm-kernels "kofi pingpong $RDM -m tagged" "kofi pingpong $RDM -m tagged a"
+	run bandwidth "kofi bw" "kofi bw -v -o write -I 100 a"
+	run bandwidth-ipv6 "kofi bw -6" "kofi bw -v -e rdm -o tagged -I 100 a6"
+	run latency "kofi lat" "kofi lat -v -I 100 a"
 	run no-content "kofi pingpong -S 4096 -I 100" "kofi pingpong -S 4096 -I 100 a"
 }

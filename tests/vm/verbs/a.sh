@@ -7,7 +7,7 @@ ended() {
 	return "$1"
 }
 
-serves() { listens 47592 || listens_verbs 7473 || listens_verbs 7174; }
+serves() { listens 47592 || listens 47593 || listens_verbs 7473 || listens_verbs 7174; }
 
 run() {
 	# shellcheck disable=SC2086
@@ -20,6 +20,6 @@ run() {
 	step "$1" ended $?
 }
 
-load kofi_sock kofi_verbs kofi_pingpong kofi_rma || exit
+load kofi_sock kofi_verbs kofi_pingpong kofi_perf kofi_rma || exit
 say "This machine is the server, 10.0.0.1 and fd00::1."
 devices

@@ -10,5 +10,5 @@ run() {
 	show "$1" timeout 200 $3
 }
 
-load kofi_sock kofi_verbs kofi_pingpong kofi_rma || exit
+load kofi_sock kofi_verbs kofi_pingpong kofi_perf kofi_rma || exit
 devices

@@ -20,6 +20,8 @@ runs() {	# calls run NAME SERVER CLIENT, words separated by blanks
 	run "$1 kernel-client" "$user -I 4 -S 65536" "$KERNEL -I 4 -S 65536 10.0.0.1"
 	run "$1 small-server" "$KERNEL -I 20 -S 64" "$user -I 20 -S 64 10.0.0.1"
 	run "$1 small-client" "$user -I 20 -S 64" "$KERNEL -I 20 -S 64 10.0.0.1"
+	run "$1 bandwidth" "kofi bw" "kofi bw -p verbs -v -o write -I 50 10.0.0.1"
+	run "$1 latency" "kofi lat" "kofi lat -p verbs -v -I 50 -S 4096 10.0.0.1"
 	run "$1 ipv6" "$KERNEL -6 -I 20 -S 4096" "$KERNEL -6 -I 20 -S 4096 fd00::1"
 	run "$1 by-reading" "$KERNEL -M read $some" "$KERNEL -M read $some 10.0.0.1"
 	run "$1 direct" "$KERNEL -C direct $some" "$KERNEL -C workqueue $some 10.0.0.1"
