@@ -73,4 +73,38 @@ int ctl_expect(struct ctl *ctl, const char *verb, char line[CTL_LINE],
 int ctl_alive(struct ctl *ctl);
 void ctl_close(struct ctl *ctl);
 
+/* ---------------------------------------------------- options (perf_opts.c) */
+
+struct perf_options {
+	const char	*cmd;
+	const char	*node;	/* NULL: server */
+	const char	*source;
+	const char	*prov;
+	const char	*domain;
+	uint32_t	type;
+	uint32_t	op;
+	uint32_t	poll;
+	uint64_t	port;		/* of the server */
+	uint64_t	size;		/* 0: a list */
+	uint64_t	iterations;	/* 0: as many as fabtests */
+	uint64_t	warmup;
+	uint64_t	window;
+	uint64_t	endpoints;
+	uint64_t	duration;	/* seconds per size; 0: by iterations */
+	uint64_t	timeout;	/* seconds */
+	uint64_t	memory;		/* bytes per endpoint */
+	uint64_t	corrupt;
+	int		cpus[PERF_EPS_MAX];
+	unsigned int	n_cpus;
+	bool		latency;
+	bool		all_sizes;
+	bool		verify;
+	bool		ipv6;
+	bool		progress;
+	bool		json;
+};
+
+/* 0 with @opts complete, -1 after --help, or an exit code after a sentence */
+int perf_parse(int argc, char **argv, struct perf_options *opts);
+
 #endif /* KOFI_TOOL_PERF_H */
