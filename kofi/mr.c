@@ -541,9 +541,9 @@ EXPORT_SYMBOL_GPL(fi_mr_enable);
  * kofi_mr_base - remote address of a region's first byte
  * @mr: a region
  *
- * Software providers count from 0, unless fi_mr_attr.base says otherwise. With
- * devices it is the offset of the first byte in its page. It may be another one
- * each time a region of a pool is mapped.
+ * Software providers count from 0, unless fi_mr_attr.base says otherwise. On
+ * devices the base is random, with the offset of the first byte in its page in the
+ * low bits. It may differ each time a region of a pool is mapped.
  *
  * Context: any.
  * Return: the address a peer names to reach the first byte; 0 for NULL.

@@ -132,13 +132,10 @@ static void rxs_stream(struct kunit *test)
 	rxs_open(test);
 	for (i = 0; i < RXS_OUT; i++)
 		rxs_send(i);
-	/* from now on each receive finds a message that waits */
+	/* a receive finds a message that waits, unless the consumer is faster than the stream */
 	rxs_held(test, RXS_HELD);
 	KUNIT_ASSERT_EQ(test, rxs_receive(), 0);
 	rxs_wait(test, RXS_RECEIVED);
-	/* on two CPUs the consumer may overtake the stream */
-	if (num_online_cpus() == 1)
-		KUNIT_EXPECT_GT(test, rxt_stat(b->ep, "rx_held"), 0);
 
 	for (i = 0; i < RXS_INSERTS; i++) {
 		KUNIT_EXPECT_LE(test, rxs_insert(test, &addr), RXS_SOON);
