@@ -60,7 +60,9 @@ unloaded() {	# the files of the modules are gone
 }
 
 step smoke sh /root/tests/smoke
-step autopkgtest autopkgtest -B --test-name=smoke /root/source/ -- null
+# the runner does not know that this is a machine of its own
+step autopkgtest autopkgtest -B --test-name=smoke --ignore-restrictions=isolation-machine \
+	/root/source/ -- null
 step mapped mapped
 step upgraded upgraded
 step removed removed
