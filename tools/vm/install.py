@@ -216,7 +216,7 @@ class Clean:
 OURS = ("--exclude=/build", "--exclude=/.git")
 # What is installed where nothing more is asked for
 PRODUCT = {"kofi", "kofi_sock", "kofi_verbs", "kofi_rxm", "kofi_blk",
-           "kofi_blkt", "kofi_9p"}
+           "kofi_blkt", "kofi_9p", "kofi_perf"}
 
 
 def version():
