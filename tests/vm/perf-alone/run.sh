@@ -296,6 +296,7 @@ operations "rxe" "msg read write writedata" -p verbs -d rxe
 step "check rxe" checks 0 "verbs *rxe *msg *10.99.1.1: messages and writes verified"
 operations "rxe rxm" "msg tagged read writedata" -p 'verbs;ofi_rxm' -e rdm -d rxe
 step "rxe long" rows 1 bw -I 4 -w 0 -o write -v -W 1 -S 8388608 -p verbs
+step "rxe many" rows 1 bw -I 64 -w 8 -o write -v -S 1572864 -p verbs
 step "rxe wrong contents" fails "transfer 17 of 256 bytes is wrong from byte 0" \
 	bw -v --corrupt 17 -W 1 -S 256 -I 100 -o write -p verbs
 step "make siw" device siw 10.99.2.1

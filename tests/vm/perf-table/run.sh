@@ -23,9 +23,8 @@ step "make siw" device siw 10.99.2.1
 show "sock msg" table 127.0.0.1 -p sock
 show "sock rdm" table 127.0.0.1 -p sock -e rdm
 show "sock rxm" table 127.0.0.1 -p 'sock;ofi_rxm' -e rdm
-# with long windows, rxe loses the connection here beyond 1 MiB; the cause is not known
-show "rxe" table 10.99.1.1 -p verbs -W 1
-show "rxe rxm" table 10.99.1.1 -p 'verbs;ofi_rxm' -e rdm -W 1
+show "rxe" table 10.99.1.1 -p verbs
+show "rxe rxm" table 10.99.1.1 -p 'verbs;ofi_rxm' -e rdm
 show "siw" table 10.99.2.1 -p verbs
 step "remove rxe" rdma link delete rxe
 step "remove siw" rdma link delete siw
