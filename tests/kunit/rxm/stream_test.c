@@ -132,10 +132,13 @@ static void rxs_stream(struct kunit *test)
 	rxs_open(test);
 	for (i = 0; i < RXS_OUT; i++)
 		rxs_send(i);
-	/* a receive finds a message that waits, unless the consumer is faster than the stream */
+	/* from now on each receive finds a message that waits */
 	rxs_held(test, RXS_HELD);
 	KUNIT_ASSERT_EQ(test, rxs_receive(), 0);
 	rxs_wait(test, RXS_RECEIVED);
+	/* the consumer may overtake the stream for a moment, and on two CPUs for long */
+	if (num_online_cpus() == 1)
+		rxs_held(test, 1);
 
 	for (i = 0; i < RXS_INSERTS; i++) {
 		KUNIT_EXPECT_LE(test, rxs_insert(test, &addr), RXS_SOON);
