@@ -9,13 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "blk.h"
@@ -23,15 +21,11 @@
 /* Load the module if its directory is not there. */
 bool blk_module(const char *dir, const char *module)
 {
-	char *const argv[] = { "modprobe", "-q", (char *)module, NULL };
 	struct stat st;
-	int status;
-	pid_t pid;
 
 	if (!stat(dir, &st))
 		return true;
-	if (!posix_spawnp(&pid, "modprobe", NULL, NULL, argv, environ))
-		waitpid(pid, &status, 0);
+	load_module(module);
 	if (!stat(dir, &st))
 		return true;
 	error("%s is not there: is %s loaded, and configfs mounted?", dir,

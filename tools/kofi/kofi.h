@@ -60,6 +60,13 @@ const char *count_text(char *buf, size_t len, uint64_t count);
 const char *addr_text(char *buf, size_t size, const void *addr, size_t len);
 #define ADDR_TEXT_MAX	80
 
+/* Monotonic time, nanoseconds */
+#define NSEC_PER_SEC	1000000000ULL
+uint64_t now_ns(void);
+
+/* Try to load a module; the caller looks for the result. */
+void load_module(const char *module);
+
 /* The last sentence of error(), without "kofi: " */
 const char *last_error(void);
 

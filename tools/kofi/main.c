@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The kofi tool: one program with a command per question (info, list, stat,
- * pingpong, check, bw, lat, blk). Here are the choice of the command and the few things all of them
- * say: errors, numbers, names, addresses.
+ * pingpong, check, bw, lat, blk). Here are the choice of the command and helpers of
+ * several commands: errors, numbers, names, addresses, the clock, modprobe.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <linux/kofi/version.h>
 
@@ -145,6 +149,24 @@ static void print_help(FILE *to)
 	      "\n"
 	      "\"kofi COMMAND --help\" tells a command's options; \"kofi -V\" the version.\n"
 	      "Exit code: 0 done, 1 failed or nothing found, 2 wrong usage.\n", to);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+void load_module(const char *module)
+{
+	char *const argv[] = { "modprobe", "-q", (char *)module, NULL };
+	int status;
+	pid_t pid;
+
+	if (!posix_spawnp(&pid, "modprobe", NULL, NULL, argv, environ))
+		waitpid(pid, &status, 0);
 }
 
 int main(int argc, char **argv)

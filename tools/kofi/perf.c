@@ -25,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kofi.h"
@@ -103,16 +102,24 @@ static int session_error(struct run *run, unsigned int i, int err)
 	return own_error(run, err);
 }
 
+/* Seconds without progress after which a side gives up; 0 of the options: never */
+static unsigned int patience(const struct run *run)
+{
+	return run->opts->timeout ?: INT_MAX / 1000;
+}
+
 static int expect(struct run *run, const char *verb, char line[CTL_LINE],
 		  char **rest)
 {
-	int ret = ctl_expect(&run->ctl, verb, line, rest,
-			     run->opts->timeout * 1000);
+	int ret;
 
-	if (ret && !strncmp(line, "limit ", 6))
-		return run_fail(run, -EMSGSIZE, line + 6);
+	/* an error of the connection leaves the line as it is */
+	line[0] = '\0';
+	ret = ctl_expect(&run->ctl, verb, line, rest, patience(run) * 1000);
 	if (!ret)
 		return 0;
+	if (!strncmp(line, "limit ", 6))
+		return run_fail(run, -EMSGSIZE, line + 6);
 	ctl_error(run, ret);
 	if (ret == -ETIMEDOUT || ret == -EPROTO || ret == -EINTR)
 		own_error(run, ret);
@@ -286,20 +293,16 @@ static int open_session(struct run *run, unsigned int i)
 
 static int join_sessions(struct run *run)
 {
-	struct timespec ts;
-	time_t end;
+	uint64_t end = now_ns() + patience(run) * NSEC_PER_SEC;
 	unsigned int i;
 	int ret;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	end = ts.tv_sec + run->opts->timeout;
 	for (i = 0; i < run->job[RUN_ENDPOINTS]; i++) {
 		while ((ret = session_join(&run->s[i])) == -ETIMEDOUT) {
 			ret = ctl_alive(&run->ctl);
 			if (ret)
 				return ctl_error(run, ret);
-			clock_gettime(CLOCK_MONOTONIC, &ts);
-			if (ts.tv_sec > end) {
+			if (now_ns() > end) {
 				ret = -ETIMEDOUT;
 				break;
 			}
@@ -498,14 +501,6 @@ static void print_row(struct run *run, const struct kofi_perf_hist *h)
 
 /* ------------------------------------------------------------------ the client */
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 static void print_progress(const struct run *run, uint64_t done, uint64_t ns)
 {
 	const struct perf_options *opts = run->opts;
@@ -540,7 +535,7 @@ static int client_wait(struct run *run)
 			struct kofi_perf_wait *w = &run->s[i].wait;
 			bool stop = opts->duration &&
 				    w->warm == run->job[RUN_WARMUP] && w->start &&
-				    now - w->start >= opts->duration * 1000000000;
+				    now - w->start >= opts->duration * NSEC_PER_SEC;
 
 			ret = session_wait(&run->s[i], 0, stop);
 			if (ret)
@@ -561,11 +556,11 @@ static int client_wait(struct run *run)
 		if (all != before)
 			moved = now;
 		before = all;
-		if (opts->timeout && now - moved > opts->timeout * 1000000000) {
+		if (now - moved > patience(run) * NSEC_PER_SEC) {
 			run_fail(run, -ETIMEDOUT, "transfer: no progress");
 			return own_error(run, -ETIMEDOUT);
 		}
-		if (now - told >= 1000000000) {
+		if (now - told >= NSEC_PER_SEC) {
 			print_progress(run, done, now - start);
 			told = now;
 		}
@@ -888,7 +883,7 @@ static int server(struct run *run)
 		return ctl_error(run, ret);
 	for (;;) {
 		ret = ctl_line(&run->ctl, line,
-			       (opts->timeout ?: INT_MAX / 1000) * 1000);
+			       patience(run) * 1000);
 		if (!ret)
 			return run_fail(run, -ETIMEDOUT,
 					"the client does not answer");

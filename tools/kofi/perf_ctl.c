@@ -15,7 +15,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kofi.h"
@@ -60,14 +59,6 @@ static int ctl_errno(struct ctl *ctl, const char *what)
 	if (perf_interrupted)
 		return ctl_fail(ctl, -EINTR, "interrupted");
 	return ctl_fail(ctl, -err, "%s: %s", what, strerror(err));
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
 /* The addresses of a host, or those to listen at; NULL after a reason in @ctl */
@@ -255,7 +246,7 @@ static int ctl_take(struct ctl *ctl, char line[CTL_LINE])
 int ctl_line(struct ctl *ctl, char line[CTL_LINE], int timeout)
 {
 	struct pollfd pfd = { .fd = ctl->fd, .events = POLLIN };
-	int64_t end = now_ms() + timeout;
+	uint64_t end = now_ns() + timeout * 1000000ULL, now;
 	ssize_t n;
 	int ret;
 
@@ -265,8 +256,8 @@ int ctl_line(struct ctl *ctl, char line[CTL_LINE], int timeout)
 		ret = ctl_take(ctl, line);
 		if (ret)
 			return ret;
-		timeout = end > now_ms() ? end - now_ms() : 0;
-		ret = poll(&pfd, 1, timeout);
+		now = now_ns();
+		ret = poll(&pfd, 1, end > now ? (end - now) / 1000000 : 0);
 		if (ret < 0 && errno != EINTR)
 			return ctl_errno(ctl, "poll");
 		if (!ret)

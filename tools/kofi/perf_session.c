@@ -3,11 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kofi.h"
@@ -48,14 +46,11 @@ static int session_fail(struct session *s, const char *stage, int err)
 /* Open the device, with the module loaded if it can be */
 static int session_device(struct session *s)
 {
-	char *const argv[] = { "modprobe", "-q", KOFI_PERF_DEVICE, NULL };
-	int status, err;
-	pid_t pid;
+	int err;
 
 	s->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
-	if (s->fd < 0 && errno == ENOENT &&
-	    !posix_spawnp(&pid, "modprobe", NULL, NULL, argv, environ)) {
-		waitpid(pid, &status, 0);
+	if (s->fd < 0 && errno == ENOENT) {
+		load_module(KOFI_PERF_DEVICE);
 		s->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
 	}
 	if (s->fd >= 0)

@@ -20,7 +20,6 @@
 #include "kofi.h"
 #include "nl.h"
 
-#define NSEC_PER_SEC	1000000000ULL
 #define WATCH_MAX	86400		/* seconds */
 #define STAT_NAME_MAX	64
 
@@ -428,14 +427,6 @@ static int show(struct nl *nl, struct view *view, const struct choice *which)
 	else if (!view->found)
 		error("no object is open");
 	return view->found ? EXIT_OK : EXIT_FAILED;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
 static void sleep_until(uint64_t ns)
