@@ -193,6 +193,14 @@ listens() {
 # The same of a device, whose listener has no socket
 listens_verbs() { rdma resource show cm_id | grep -q "LISTEN.*:$1 "; }
 
+# An RDMA device on a network device of its own
+rdma_link() {	# NAME TYPE ADDRESS [ADDRESS]
+	ip link add "dummy_$1" type dummy && ip link set "dummy_$1" mtu 4200 &&
+		ip addr add "$3/24" dev "dummy_$1" || return
+	[ -z "${4:-}" ] || ip addr add "$4/64" dev "dummy_$1" nodad || return
+	ip link set "dummy_$1" up && rdma link add "$1" type "$2" netdev "dummy_$1"
+}
+
 no_objects() { [ -z "$(kofi stat)" ]; }
 
 # --- modules ---

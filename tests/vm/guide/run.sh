@@ -37,18 +37,12 @@ step porting-kofi porting kofi 127.0.0.1
 FI_PROVIDER=tcp step porting-user timeout 30 kofi-porting 127.0.0.1 7474
 step porting-nobody refused "Connection refused" kofi_testporting kofi 127.0.0.2
 
-device() {	# KIND ADDRESS
-	ip link add "dummy_$1" type dummy && ip link set "dummy_$1" mtu 4200 &&
-		ip addr add "$2/24" dev "dummy_$1" && ip link set "dummy_$1" up &&
-		rdma link add "$1" type "$1" netdev "dummy_$1"
-}
-
 for kind in rxe siw; do
 	case $kind in
 	rxe) address=192.168.77.1 ;;
 	siw) address=192.168.78.1 ;;
 	esac
-	step "$kind" device $kind $address
+	step "$kind" rdma_link $kind $kind $address
 	step "$kind serve" porting serve $address
 	step "$kind kofi" porting kofi $address
 	step "$kind ib" porting ib $address

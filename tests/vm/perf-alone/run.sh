@@ -59,6 +59,7 @@ step "window of one" rows 6 bw $few -W 1 -o write
 step "workqueue" rows 6 bw $few -C workqueue -o tagged -e rdm
 step "endpoints" rows 6 bw $few -n 4 -o write
 step "endpoints lat" rows 6 lat $few -n 3 -e rdm
+step "no limit of time" rows 1 bw $few -T 0 -S 64
 step "a CPU" rows 1 bw $few -c 0 -S 64
 timed() {	# it takes the time that was asked for, and its windows are whole
 	rows 1 bw -D 1 -S 4096 -o "$1" -W 8 && awk '/^4k/ { exit !($4 + 0 >= 1) }' /tmp/out
@@ -281,15 +282,8 @@ without() {
 # --- devices that talk to themselves
 
 load kofi_verbs || exit
-device() { # KIND ADDRESS
-	ip link add "dummy_$1" type dummy &&
-		ip link set "dummy_$1" mtu 4200 &&
-		ip addr add "$2/24" dev "dummy_$1" &&
-		ip link set "dummy_$1" up &&
-		rdma link add "$1" type "$1" netdev "dummy_$1"
-}
 step "check no device" checks 1 "there is no RDMA device; see: rdma link" -p verbs
-step "make rxe" device rxe 10.99.1.1
+step "make rxe" rdma_link rxe rxe 10.99.1.1
 at=10.99.1.1
 few="-I 10 -w 2 -v"
 operations "rxe" "msg read write writedata" -p verbs -d rxe
@@ -299,7 +293,7 @@ step "rxe long" rows 1 bw -I 4 -w 0 -o write -v -W 1 -S 8388608 -p verbs
 step "rxe many" rows 1 bw -I 64 -w 8 -o write -v -S 1572864 -p verbs
 step "rxe wrong contents" fails "transfer 17 of 256 bytes is wrong from byte 0" \
 	bw -v --corrupt 17 -W 1 -S 256 -I 100 -o write -p verbs
-step "make siw" device siw 10.99.2.1
+step "make siw" rdma_link siw siw 10.99.2.1
 at=10.99.2.1
 operations "siw" "msg read" -p verbs -d siw
 step "siw bw write" rows 6 bw $few -o write -p verbs

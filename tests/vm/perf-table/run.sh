@@ -3,11 +3,6 @@
 
 load kofi_sock kofi_rxm kofi_verbs kofi_perf || exit
 
-device() { # KIND ADDRESS
-	ip link add "dummy_$1" type dummy && ip link set "dummy_$1" mtu 4200 &&
-		ip addr add "$2/24" dev "dummy_$1" && ip link set "dummy_$1" up &&
-		rdma link add "$1" type "$1" netdev "dummy_$1"
-}
 table() {	# ADDRESS OPTION...
 	at=$1
 	shift
@@ -18,8 +13,8 @@ table() {	# ADDRESS OPTION...
 	[ $rc = 0 ] || kill $server 2>/dev/null
 	wait $server && [ $rc = 0 ]
 }
-step "make rxe" device rxe 10.99.1.1
-step "make siw" device siw 10.99.2.1
+step "make rxe" rdma_link rxe rxe 10.99.1.1
+step "make siw" rdma_link siw siw 10.99.2.1
 show "sock msg" table 127.0.0.1 -p sock
 show "sock rdm" table 127.0.0.1 -p sock -e rdm
 show "sock rxm" table 127.0.0.1 -p 'sock;ofi_rxm' -e rdm

@@ -7,14 +7,6 @@
 
 load kofi_sock kofi_verbs kofi_pingpong || exit
 
-device() { # KIND ADDRESS
-	ip link add "dummy_$1" type dummy &&
-		ip link set "dummy_$1" mtu 4200 &&
-		ip addr add "$2/24" dev "dummy_$1" &&
-		ip link set "dummy_$1" up &&
-		rdma link add "$1" type "$1" netdev "dummy_$1"
-}
-
 listens() { grep -q ':B9E8 .* 0A ' /proc/net/tcp /proc/net/tcp6; }
 nothing() { [ -z "$(kofi stat)" ]; }
 
@@ -80,7 +72,7 @@ removed() { # HOW KIND ADDRESS OPTION...
 	if [ "$how" = device ]; then
 		rdma link add "$kind" type "$kind" netdev "dummy_$kind"
 	else
-		device "$kind" "$address"
+		rdma_link "$kind" "$kind" "$address"
 	fi
 }
 removals() { # KIND ADDRESS WAY...
@@ -97,9 +89,9 @@ removals() { # KIND ADDRESS WAY...
 	step "$kind again" pair "$kernel" "$kernel $address"
 }
 
-step "make rxe" device rxe 10.99.1.1 && runs rxe 10.99.1.1 &&
+step "make rxe" rdma_link rxe rxe 10.99.1.1 && runs rxe 10.99.1.1 &&
 	removals rxe 10.99.1.1 "-C softirq" "-C workqueue" "-C direct" "-M read"
 # A ball that flies in softirqs alone keeps siw's thread, and with it the one
 # processor of this machine, to itself: the device could not be removed.
-step "make siw" device siw 10.99.2.1 && runs siw 10.99.2.1 &&
+step "make siw" rdma_link siw siw 10.99.2.1 && runs siw 10.99.2.1 &&
 	removals siw 10.99.2.1 "-C workqueue" "-M read"

@@ -13,13 +13,6 @@ printf 'verbs_removal*' >/sys/module/kunit/parameters/filter_glob
 suites=/sys/kernel/debug/kunit
 parameters=/sys/module/kofi_verbs_own_kunit/parameters
 
-device() { # KIND ADDRESS
-	ip link add "under_$1" type dummy &&
-		ip link set "under_$1" mtu 4200 &&
-		ip addr add "$2/24" dev "under_$1" &&
-		ip link set "under_$1" up &&
-		rdma link add "$1" type "$1" netdev "under_$1"
-}
 passed() { # SUITE
 	cat "$suites/$1/results"
 	grep -q "^ok [0-9]* $1\$" "$suites/$1/results" &&
@@ -29,17 +22,17 @@ again() { # SUITE
 	echo 1 >"$suites/$1/run" && passed "$1"
 }
 
-step siw device siw 10.99.3.1
+step siw rdma_link siw siw 10.99.3.1
 step load load kofi_verbs_own_kunit provider=verbs device=siw \
-	address=10.99.3.1 netdev=under_siw rounds=50
+	address=10.99.3.1 netdev=dummy_siw rounds=50
 step siw-steps passed verbs_removal
 step siw-loads passed verbs_removal_load
 step siw-goes rdma link delete siw
 
-step rxe device rxe 10.99.4.1
+step rxe rdma_link rxe rxe 10.99.4.1
 printf rxe >$parameters/device
 printf 10.99.4.1 >$parameters/address
-printf under_rxe >$parameters/netdev
+printf dummy_rxe >$parameters/netdev
 step rxe-steps again verbs_removal
 step rxe-loads again verbs_removal_load
 step rxe-goes rdma link delete rxe
