@@ -20,6 +20,7 @@
 #include "../../../providers/sock/sock.h"
 #include "../contract/contract.h"
 #include "raw.h"
+#include "stuck.h"
 
 #define RECV_LEN	256
 
@@ -854,42 +855,13 @@ static void hostile_crowd(struct kunit *test)
 
 /* --- what one run of a listener does --- */
 
-struct run_stop {
-	struct work_struct	work;
-	struct completion	runs;
-	struct completion	over;
-};
-
-static void run_stop_work(struct work_struct *work)
-{
-	struct run_stop *s = container_of(work, struct run_stop, work);
-
-	complete(&s->runs);
-	wait_for_completion(&s->over);
-}
-
-static void run_stop_queue(struct run_stop *s)
-{
-	init_completion(&s->runs);
-	init_completion(&s->over);
-	INIT_WORK_ONSTACK(&s->work, run_stop_work);
-	queue_work(ksk_wq, &s->work);
-}
-
-static void run_stop_end(struct run_stop *s)
-{
-	complete(&s->over);
-	flush_work(&s->work);
-	destroy_work_on_stack(&s->work);
-}
-
 /* However many connect at once, a listener accepts 64, and lets others run. */
 static void hostile_run(struct kunit *test)
 {
 	const struct ct_opts opts = { .unconnected = true };
 	enum { CLIENTS = 100, RUN = 64 };
 	struct hostile *h;
-	struct run_stop before, behind;
+	struct stuck *before, *behind;
 	struct socket **raw, *last;
 	struct ct_pair *p;
 	bool told;
@@ -901,8 +873,10 @@ static void hostile_run(struct kunit *test)
 	p = h->bad;
 	raw = ct_buf(p, CLIENTS * sizeof(*raw));
 	workqueue_set_max_active(ksk_wq, 1);
-	run_stop_queue(&before);
-	wait_for_completion(&before.runs);
+	before = ct_buf(p, sizeof(*before));
+	behind = ct_buf(p, sizeof(*behind));
+	stuck_queue(before, WORK_CPU_UNBOUND);
+	wait_for_completion(&before->runs);
 	for (i = 0; i < CLIENTS; i++) {
 		raw[i] = raw_connect(test, p);
 		KUNIT_EXPECT_NOT_NULL(test, raw[i]);
@@ -916,11 +890,11 @@ static void hostile_run(struct kunit *test)
 			       CT_TIMEOUT_MS);
 	KUNIT_EXPECT_TRUE(test, told);
 	KUNIT_EXPECT_EQ(test, stat_of(test, &p->pep->fid, "pending"), 0);
-	run_stop_queue(&behind);
-	run_stop_end(&before);
-	wait_for_completion(&behind.runs);
+	stuck_queue(behind, WORK_CPU_UNBOUND);
+	stuck_end(before);
+	wait_for_completion(&behind->runs);
 	KUNIT_EXPECT_EQ(test, stat_of(test, &p->pep->fid, "pending"), RUN);
-	run_stop_end(&behind);
+	stuck_end(behind);
 	workqueue_set_max_active(ksk_wq, WQ_DFL_ACTIVE);
 	told = ct_wait(p, stat_of(test, &p->pep->fid, "pending") == CLIENTS,
 		       CT_TIMEOUT_MS);

@@ -15,6 +15,7 @@
 
 #include "../contract/contract.h"
 #include "../kunit.h"
+#include "stuck.h"
 
 #define OPTION_TIMEOUT	TEST_LIMIT(10000)	/* ms */
 
@@ -404,20 +405,6 @@ static void option_safe_alone(struct kunit *test)
 	ct_pair_close(p);
 }
 
-struct option_stuck {
-	struct work_struct	work;
-	struct completion	runs;
-	struct completion	over;
-};
-
-static void option_stuck_work(struct work_struct *work)
-{
-	struct option_stuck *s = container_of(work, struct option_stuck, work);
-
-	complete(&s->runs);
-	wait_for_completion(&s->over);
-}
-
 /*
  * The worker of endpoints that are not safe does not come back, as it waits for
  * memory, and no other can be had. One that is safe goes on.
@@ -429,15 +416,12 @@ static void option_safe_queue(struct kunit *test)
 	void *out = ct_buf(p, 64), *in = ct_buf(p, 64);
 	struct ct_op *r = ct_op(p), *s = ct_op(p);
 	struct sock *sk = option_sk(p, 0);
-	struct option_stuck stuck;
+	struct stuck *stuck = ct_buf(p, sizeof(*stuck));
 
 	ksk_ep(p->side[0].ep)->tun.cpu = 0;
-	init_completion(&stuck.runs);
-	init_completion(&stuck.over);
-	INIT_WORK_ONSTACK(&stuck.work, option_stuck_work);
 	workqueue_set_max_active(ksk_wq, 1);
-	queue_work_on(0, ksk_wq, &stuck.work);
-	wait_for_completion(&stuck.runs);
+	stuck_queue(stuck, 0);
+	wait_for_completion(&stuck->runs);
 
 	/* what is posted while the socket is owned is sent by the work item */
 	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, r, in, 64), 0);
@@ -446,9 +430,7 @@ static void option_safe_queue(struct kunit *test)
 	release_sock(sk);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 
-	complete(&stuck.over);
-	flush_work(&stuck.work);
-	destroy_work_on_stack(&stuck.work);
+	stuck_end(stuck);
 	workqueue_set_max_active(ksk_wq, WQ_DFL_ACTIVE);
 	ct_pair_close(p);
 }

@@ -3,12 +3,11 @@
  * Reclaim-safe endpoints of type FI_EP_RDM: their sockets, their work queue, and the
  * memory they store messages in.
  */
-#include <linux/completion.h>
 #include <linux/slab.h>
-#include <linux/workqueue.h>
 #include <trace/events/kmem.h>
 
 #include "rdm.h"
+#include "stuck.h"
 
 #define RC_STORED	3000	/* bytes of a message, which nothing else allocates */
 
@@ -78,30 +77,13 @@ static void rc_sockets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc_users(), before);
 }
 
-struct rc_stuck {
-	struct work_struct	work;
-	struct completion	runs;
-	struct completion	over;
-};
-
-static void rc_stuck_work(struct work_struct *work)
-{
-	struct rc_stuck *s = container_of(work, struct rc_stuck, work);
-
-	complete(&s->runs);
-	wait_for_completion(&s->over);
-}
-
 static void rc_release(void *arg)
 {
-	struct rc_stuck *stuck = arg;
+	struct stuck *stuck = arg;
 	int cpu;
 
-	for_each_online_cpu(cpu) {
-		complete(&stuck[cpu].over);
-		flush_work(&stuck[cpu].work);
-	}
-	cpus_read_unlock();
+	for_each_online_cpu(cpu)
+		stuck_end(&stuck[cpu]);
 	workqueue_set_max_active(ksk_wq, WQ_DFL_ACTIVE);
 }
 
@@ -111,25 +93,19 @@ static void rc_release(void *arg)
  */
 static void rc_queue(struct kunit *test)
 {
-	struct rc_stuck *stuck = kunit_kcalloc(test, nr_cpu_ids, sizeof(*stuck), GFP_KERNEL);
+	struct stuck *stuck = kunit_kcalloc(test, nr_cpu_ids, sizeof(*stuck), GFP_KERNEL);
 	fi_addr_t peer[2];
 	int cpu;
 
 	KUNIT_ASSERT_NOT_NULL(test, stuck);
 
 	rc_pair(test, FI_MSG, peer);
-	for_each_possible_cpu(cpu) {
-		init_completion(&stuck[cpu].runs);
-		init_completion(&stuck[cpu].over);
-		INIT_WORK(&stuck[cpu].work, rc_stuck_work);
-	}
 	workqueue_set_max_active(ksk_wq, 1);
-	cpus_read_lock();
-	KUNIT_ASSERT_EQ(test, kunit_add_action(test, rc_release, stuck), 0);
 	for_each_online_cpu(cpu) {
-		queue_work_on(cpu, ksk_wq, &stuck[cpu].work);
+		stuck_queue(&stuck[cpu], cpu);
 		wait_for_completion(&stuck[cpu].runs);
 	}
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, rc_release, stuck), 0);
 
 	rc_exchange(test, peer);
 	kunit_release_action(test, rc_release, stuck);
