@@ -198,7 +198,7 @@ takeover() {
 	kofi-blk-peer tcp 127.0.0.2 4421 calm takeover "$session" &&
 		target_refused "another address has the session" &&
 		direct /dev/zero "$(device m)" && state m live && expect_fail lost || return
-	kofi-blk-peer tcp "$SOCK" 4421 calm takeover "$session" && retry lost &&
+	kofi-blk-peer tcp "$SOCK" 4421 calm inherit "$session" && retry lost &&
 		retry state m live && port_gone other
 }
 

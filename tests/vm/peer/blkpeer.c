@@ -3,7 +3,7 @@
  * kofi-blk-peer: a client of kofi_blkt.ko that breaks the rules.
  *
  *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME COMMANDS SEED
- *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover SESSION
+ *	kofi-blk-peer PROVIDER ADDRESS PORT VOLUME takeover|inherit SESSION
  *
  * It maps the volume again and again and sends commands, of which one in eight is
  * not what a client would send: bits are wrong, or a field, or the length, keys
@@ -12,7 +12,9 @@
  * and must not hang. At last it has to serve an honest client, and one of a later
  * version that speaks this one, too. What may not have been changed
  * the script compares. The same seed gives the same commands. With "takeover" it logs
- * in to another client's session, and expects that it is busy.
+ * in to another client's session, and expects that it is busy. With "inherit" it does so
+ * from the session's own address: when an attempt has ended the session, a later one may
+ * be welcome.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -704,12 +706,13 @@ static void versions(void)
 }
 
 /* @id: 16 hexadecimal digits. One of three attempts is later than the client's. */
-static int take_over(const char *id)
+static int take_over(const char *id, bool own)
 {
 	uint64_t number = htobe64(strtoull(id, NULL, 16));
 	struct kblk_hello h = right_hello();
 	struct kblk_session s = { .queues = htole16(1) };
 	unsigned int i;
+	bool welcome;
 
 	memcpy(s.session, &number, sizeof(s.session));
 	for (i = 0; i < 3; i++) {
@@ -718,10 +721,13 @@ static int take_over(const char *id)
 			die("not accepted: reason %u", last_reason);
 		begin_login(local.request, KBLK_LOGIN_REQUEST);
 		add_field(local.request, KBLK_FIELD_SESSION, &s, sizeof(s));
-		expect_reason(log_in(add_field(local.request, KBLK_FIELD_VOLUME,
-					       volume, strlen(volume))),
-			      KBLK_REASON_BUSY, "another client's session");
+		welcome = log_in(add_field(local.request, KBLK_FIELD_VOLUME,
+					   volume, strlen(volume)));
+		if (own && welcome && i)
+			break;
+		expect_reason(welcome, KBLK_REASON_BUSY, "another client's session");
 	}
+	hang_up();
 	return 0;
 }
 
@@ -734,9 +740,9 @@ int main(int argc, char **argv)
 	volume = argv[4];
 	if (strlen(volume) > KBLK_NAME_LEN)
 		die("a volume's name is shorter");
-	if (!strcmp(argv[5], "takeover")) {
+	if (!strcmp(argv[5], "takeover") || !strcmp(argv[5], "inherit")) {
 		open_all(argv[1], argv[2], argv[3]);
-		return take_over(argv[6]);
+		return take_over(argv[6], *argv[5] == 'i');
 	}
 	most = strtoul(argv[5], NULL, 0);
 	chance = strtoull(argv[6], NULL, 0);
