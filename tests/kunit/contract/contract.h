@@ -254,10 +254,20 @@ static inline bool ct_polls(const struct ct_pair *p)
 	return p->opts.mode == CT_READ || p->opts.mode == CT_DIRECT;
 }
 
+/* A condition that sleeps is reported also when it is true at once. */
+#define ct_no_sleep(cond) ({						\
+	bool ct_cond;							\
+									\
+	non_block_start();						\
+	ct_cond = (cond);						\
+	non_block_end();						\
+	ct_cond;							\
+})
+
 /**
  * ct_wait - wait for a condition while taking completions
  * @p: the pair
- * @cond: evaluated many times; must not sleep
+ * @cond: evaluated many times; must not sleep, which the kernel reports
  * @ms: give up after
  *
  * Return: whether it came true.
@@ -269,7 +279,8 @@ static inline bool ct_polls(const struct ct_pair *p)
 									\
 	do {								\
 		ct_progress(ct_p);					\
-		ct_true = !wait_event_hrtimeout(ct_p->wq, cond,		\
+		ct_true = !wait_event_hrtimeout(ct_p->wq,		\
+				ct_no_sleep(cond),			\
 				(ct_polls(ct_p) ? CT_POLL_US :		\
 				 USEC_PER_SEC / 10) * NSEC_PER_USEC);	\
 	} while (!ct_true && time_before(jiffies, ct_end));		\
