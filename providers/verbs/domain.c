@@ -222,6 +222,8 @@ static void vrb_dev_event(struct ib_event_handler *handler,
 			  struct ib_event *event)
 {
 	kofi_device_rescan();
+	if (event->event == IB_EVENT_GID_CHANGE)
+		vrb_pep_gid_change();
 }
 
 static struct ib_client vrb_client;

@@ -30,9 +30,12 @@
  *
  * Failover
  *
- * An address of a bond moves to another device when the bond fails over. The
- * manager reports that to listeners on the address, which a work item makes
- * again, on the device that has the address now.
+ * An address of a bond moves to another device when the bond fails over. A device
+ * reports that its table of addresses (GIDs) has changed; for InfiniBand, the manager
+ * reports the change to the listener. Each report queues @move, which replaces a
+ * listener whose address another device has. The manager's report may come before
+ * the tables change: the old device still has the address then. The report of the
+ * table follows.
  */
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
@@ -42,7 +45,7 @@
 
 #define VRB_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
 #define VRB_MOVE_MS	50	/* between attempts to listen after a failover */
-#define VRB_MOVE_TRIES	600	/* the device's table of addresses may take a while */
+#define VRB_MOVE_TRIES	600	/* another program may have the port for a while */
 
 /* ----------------------------------------------------- connection requests */
 
@@ -53,8 +56,9 @@
  * @node: on the list of them, under vrb_mutex
  * @id: the listener, once there is one
  * @gone: its device has been removed
- * @move: listens again after a failover
- * @tries: attempts that @move has left, 0 if it has nothing to do; under @base.lock
+ * @move: moves the listener to the device that has the address
+ * @tries: attempts to listen that @move has left; 0 while there is a listener, or
+ *	none is wanted; under @base.lock
  * @backlog: requests the consumer may leave unanswered
  * @delivered: requests that wait for the consumer; under vrb_req_lock
  * @closing: no more requests; the same
@@ -386,18 +390,42 @@ static void vrb_pep_lost(struct vrb_pep *pep, int err)
 }
 
 /*
- * The address may be another device's now. Its table of addresses is filled by a
- * work item of the RDMA subsystem, and another program may have the port.
+ * Bind another identifier to the address to find the device that has it now. While
+ * no device has the address, the listener stays where it is.
+ * Return: 1 if the address has moved, 0 if not, or a negative error.
  */
+static int vrb_pep_moved(struct vrb_pep *pep)
+{
+	union kofi_ip addr = pep->local;
+	struct rdma_cm_id *id;
+	int moved = 0;
+
+	/* an unspecified address is bound to no device */
+	if (!pep->id->device)
+		return 0;
+	id = rdma_create_id(pep->base.fabric->net, vrb_pep_cm_event, pep,
+			    RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	*kofi_ip_port(&addr.sa) = 0;
+	if (!rdma_bind_addr(id, &addr.sa))
+		moved = id->device != pep->id->device ||
+			id->port_num != pep->id->port_num;
+	rdma_destroy_id(id);
+	return moved;
+}
+
 static void vrb_pep_move(struct work_struct *work)
 {
 	struct vrb_pep *pep = container_of(to_delayed_work(work),
 					   struct vrb_pep, move);
-	int err = 0;
+	int err = 0, moved = 0;
 
 	mutex_lock(&vrb_mutex);
 	mutex_lock(&pep->base.lock);
-	if (pep->id) {
+	if (pep->id)
+		moved = vrb_pep_moved(pep);
+	if (moved > 0) {
 		rdma_destroy_id(pep->id);
 		pep->id = NULL;
 		pep->tries = VRB_MOVE_TRIES;
@@ -405,13 +433,37 @@ static void vrb_pep_move(struct work_struct *work)
 	if (pep->tries)
 		err = vrb_pep_start(pep);
 	pep->tries = err ? pep->tries - 1 : 0;
-	if (pep->tries)
+	if (pep->tries || moved < 0)
 		queue_delayed_work(vrb_linger_wq, &pep->move,
 				   msecs_to_jiffies(VRB_MOVE_MS));
 	else if (err)
 		vrb_pep_lost(pep, err);
 	mutex_unlock(&pep->base.lock);
 	mutex_unlock(&vrb_mutex);
+}
+
+static void vrb_pep_move_all(struct work_struct *work)
+{
+	struct vrb_pep *pep;
+
+	mutex_lock(&vrb_mutex);
+	list_for_each_entry(pep, &vrb_peps, node)
+		mod_delayed_work(vrb_linger_wq, &pep->move, 0);
+	mutex_unlock(&vrb_mutex);
+}
+
+static DECLARE_WORK(vrb_pep_moves, vrb_pep_move_all);
+
+/**
+ * vrb_pep_gid_change - move listeners to the devices that have their addresses
+ *
+ * Call it when the table of addresses of a device has changed.
+ *
+ * Context: any; ib_core calls with the mutex of the table held.
+ */
+void vrb_pep_gid_change(void)
+{
+	queue_work(vrb_linger_wq, &vrb_pep_moves);
 }
 
 /* fi_reject() */

@@ -755,6 +755,7 @@ void vrb_cm_watch(struct work_struct *work);
 int vrb_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		   struct fid_pep **fid, void *context);
 int vrb_req_take(struct vrb_ep *ep, fid_t handle);
+void vrb_pep_gid_change(void);
 void vrb_pep_remove(struct ib_device *ib);
 
 /* --------------------------------------------------------------- linger.c */

@@ -14,8 +14,8 @@ device() {	# REQUEST: a run of kofi_rma.ko, and what it says
 
 # --- a bond: its address is that of the device below which is active
 
-bond() {
-	ip link add bond0 type bond mode active-backup fail_over_mac active || return
+bond() {	# FAIL_OVER_MAC
+	ip link add bond0 type bond mode active-backup fail_over_mac "$1" || return
 	for i in 0 1; do
 		ip link add p$i type veth peer name q$i &&
 			ip link set q$i up &&
@@ -47,12 +47,22 @@ failover() {	# a listener that was there before
 	cat /tmp/rma
 	return $rc
 }
-step bond bond
+bond_end() {
+	rdma link delete rxe0
+	rdma link delete rxe1
+	ip link del bond0
+	ip link del p0
+	ip link del p1
+}
+step bond bond active
 step bond-found retry found rxe0
 step failover failover
-rdma link delete rxe0
-rdma link delete rxe1
-ip link del bond0
+bond_end
+# the bond has one MAC address, so the connection manager reports nothing
+step bond-mac bond none
+step bond-mac-found retry found rxe0
+step failover-mac failover
+bond_end
 
 # --- a VRF
 
