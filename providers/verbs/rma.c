@@ -28,7 +28,7 @@ static noinline ssize_t vrb_rma_post(struct fid_ep *fid,
 	};
 	const struct fi_msg msg = kofi_rma_msg(rma);
 
-	if (!(ep->base.info->caps & FI_RMA))
+	if (!vrb_may(ep, FI_RMA | (op == VRB_READ ? FI_READ : FI_WRITE)))
 		return -ENOSYS;
 	return vrb_tx_accept_any(ep, &msg, &post, flags);
 }

@@ -289,6 +289,12 @@ struct vrb_usual {
 	size_t				rma_count;
 };
 
+/* Has the endpoint been opened with all of these capabilities? */
+static __always_inline bool vrb_may(const struct vrb_ep *ep, u64 caps)
+{
+	return (ep->base.info->caps & caps) == caps;
+}
+
 static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
 					    enum vrb_op kind,
 					    const struct vrb_usual *u,
@@ -307,8 +313,9 @@ static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
 		return true;
 	if (kind == VRB_READ && (ep->iwarp || !ep->initiator_depth))
 		return false;
-	return ep->base.info->caps & FI_RMA && u->rma_count == 1 && u->rma &&
-	       u->rma->len == u->kv->iov_len && u->rma->key <= U32_MAX;
+	return vrb_may(ep, FI_RMA | (kind == VRB_READ ? FI_READ : FI_WRITE)) &&
+	       u->rma_count == 1 && u->rma && u->rma->len == u->kv->iov_len &&
+	       u->rma->key <= U32_MAX;
 }
 
 /* With tx_lock held: is there nothing to do before, and room for it? */

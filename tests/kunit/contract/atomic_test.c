@@ -74,11 +74,11 @@ static void at_open_region(struct kunit *test, struct at_test *t, u64 access)
 	KUNIT_ASSERT_TRUE(test, ct_wait_all(t->p));
 }
 
-static struct at_test *at_open(struct kunit *test, u64 access)
+static struct at_test *at_open_caps(struct kunit *test, u64 caps, u64 access)
 {
 	const struct ct_opts opts = {
 		.mode = ct_mode_of(test), .mr_mode = AT_MR_MODE,
-		.caps = AT_CAPS, .mr_pool = !ct_rdm(),
+		.caps = caps, .mr_pool = !ct_rdm(),
 	};
 	struct at_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 
@@ -91,6 +91,11 @@ static struct at_test *at_open(struct kunit *test, u64 access)
 	t->old = ct_buf(t->p, 4096);
 	at_open_region(test, t, access);
 	return t;
+}
+
+static struct at_test *at_open(struct kunit *test, u64 access)
+{
+	return at_open_caps(test, AT_CAPS, access);
 }
 
 /* The end of a test whose connection stands, with the region's */
@@ -157,6 +162,16 @@ static void at_expect(struct kunit *test, struct at_test *t, struct at_op *a,
 	KUNIT_EXPECT_EQ(test, READ_ONCE(t->words[0]), after);
 	KUNIT_EXPECT_EQ(test, t->words[-1], AT_VALUE);
 	KUNIT_EXPECT_EQ(test, t->words[1], AT_VALUE);
+}
+
+static void at_not_asked(struct kunit *test, struct at_test *t, struct at_op *a)
+{
+	a->addr = t->addr;
+	a->key = t->key;
+	a->old = t->old;
+	*t->words = AT_VALUE;
+	KUNIT_EXPECT_EQ(test, at_post(t, 0, ct_op(t->p), a), -ENOSYS);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(*t->words), AT_VALUE);
 }
 
 /* ------------------------------------------------------------------ values */
@@ -307,6 +322,35 @@ static void atomic_range(struct kunit *test)
 }
 
 /* What can be known here is refused here. */
+/* An endpoint that was opened for one direction refuses operations of the other one. */
+static void atomic_direction(struct kunit *test)
+{
+	struct at_op fetch = {
+		.call = FI_FETCH_ATOMIC, .op = FI_SUM, .operand = 1,
+	};
+	struct at_op swap = {
+		.call = FI_COMPARE_ATOMIC, .op = FI_CSWAP, .operand = 2,
+		.compare = 1,
+	};
+	struct at_op write = { .op = FI_ATOMIC_WRITE, .operand = 3 };
+	struct at_test *t;
+	int read;
+
+	for (read = 0; read < 2; read++) {
+		t = at_open_caps(test, AT_CAPS & ~(read ? FI_WRITE : FI_READ), AT_BOTH);
+		if (read) {
+			at_expect(test, t, &fetch, 0, 1);
+			at_expect(test, t, &swap, 1, 2);
+			at_not_asked(test, t, &write);
+		} else {
+			at_expect(test, t, &write, 0, 3);
+			at_not_asked(test, t, &fetch);
+			at_not_asked(test, t, &swap);
+		}
+		at_close(test, t);
+	}
+}
+
 static void atomic_arguments(struct kunit *test)
 {
 	struct at_test *t = at_open(test, AT_BOTH);
@@ -459,6 +503,7 @@ static struct kunit_case contract_atomic_cases[] = {
 	KUNIT_CASE_PARAM(atomic_contended, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(atomic_right_missing, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(atomic_range, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(atomic_direction, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(atomic_arguments, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(atomic_arrays, ct_mode_gen_params),
 	KUNIT_CASE(atomic_questions),

@@ -985,6 +985,37 @@ static void rma_arguments(struct kunit *test)
 	rt_close(test, t);
 }
 
+/* An endpoint that was opened for one direction refuses operations of the other one. */
+static void rma_direction(struct kunit *test)
+{
+	int read;
+
+	for (read = 0; read < 2; read++) {
+		const struct ct_opts opts = {
+			.mode = ct_mode_of(test), .mr_mode = RT_MR_MODE,
+			.caps = FI_MSG | FI_RMA | (read ? FI_READ : FI_WRITE) |
+				FI_REMOTE_READ | FI_REMOTE_WRITE,
+		};
+		struct rt_test *t = rt_open_opts(test, &opts, 1, RT_BOTH);
+		const struct kvec kv = { t->local, 64 };
+		const struct fi_rma_iov rma = rt_peer(t, 0, 0, 64);
+		struct rt_op o = {
+			.msg = {
+				.msg_iov = &kv, .iov_count = 1, .rma_iov = &rma,
+				.rma_iov_count = 1,
+			},
+			.flags = FI_COMPLETION,
+			.read = !read,
+		};
+
+		KUNIT_EXPECT_EQ(test, ct_post_fn(t->p, 0, ct_op(t->p), rt_post_fn, &o),
+				-ENOSYS);
+		o.read = read;
+		rt_do(test, t, &o);
+		rt_close(test, t);
+	}
+}
+
 /* What the peer refuses */
 struct rt_wrong {
 	const char	*name;
@@ -1111,6 +1142,7 @@ static struct kunit_case contract_rma_cases[] = {
 	KUNIT_CASE_PARAM(rma_fenced, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_inject_pieces, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_arguments, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(rma_direction, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(rma_wrong, rt_wrong_gen_params),
 	KUNIT_CASE_PARAM(rma_shutdown, ct_mode_gen_params),
 	{}
