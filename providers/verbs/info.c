@@ -51,14 +51,20 @@ static int vrb_if_no_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 	return 0;
 }
 
-/*
- * The connection manager's identifier of an address, bound to a device, which
- * stays while the identifier exists.
+/**
+ * vrb_if_bind - find the device that has an address
+ * @net: network namespace
+ * @at: the address; with port 0, one that is free is taken
+ *
+ * Context: process, may sleep.
+ * Return: an identifier of the connection manager that is bound to the device, which
+ * stays until rdma_destroy_id(); -EADDRNOTAVAIL if it is bound to no device that can
+ * be used in @net; errors of rdma_create_id() and rdma_bind_addr().
  */
-static struct rdma_cm_id *vrb_if_bind(struct net *net, const struct kofi_netif *i)
+struct rdma_cm_id *vrb_if_bind(struct net *net, const union kofi_ip *at)
 {
 	struct rdma_cm_id *id;
-	union kofi_ip addr = i->addr;
+	union kofi_ip addr = *at;
 	int err;
 
 	id = rdma_create_id(net, vrb_if_no_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
@@ -99,7 +105,7 @@ int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
 	for (i = 0; i < l.n && err; i++) {
 		if (family && family != l.ifs[i].addr.sa.sa_family)
 			continue;
-		id = vrb_if_bind(net, &l.ifs[i]);
+		id = vrb_if_bind(net, &l.ifs[i].addr);
 		if (IS_ERR(id))
 			continue;
 		if (id->device == ib) {
@@ -508,7 +514,7 @@ static struct fi_info *vrb_info_offer(struct net *net, const struct kofi_netif *
 	struct fi_info *mine, *granted = NULL;
 	struct rdma_cm_id *id;
 
-	id = vrb_if_bind(net, i);
+	id = vrb_if_bind(net, &i->addr);
 	if (IS_ERR(id))
 		return NULL;
 	mine = vrb_info_new(i, id->device, id->port_num, src, dest);

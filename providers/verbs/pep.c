@@ -30,12 +30,12 @@
  *
  * Failover
  *
- * An address of a bond moves to another device when the bond fails over. A device
- * reports that its table of addresses (GIDs) has changed; for InfiniBand, the manager
- * reports the change to the listener. Each report queues @move, which replaces a
- * listener whose address another device has. The manager's report may come before
- * the tables change: the old device still has the address then. The report of the
- * table follows.
+ * An address of a bond moves to another device when the bond fails over. Devices
+ * report changes of their tables of addresses (GIDs). If the bond's hardware address
+ * changes, too, the manager reports that to the listener. Each report queues
+ * vrb_pep_move(), which replaces the listener if another device has the address. The
+ * manager may report before the tables change, while the old device still has the
+ * address; the report of the table follows.
  */
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
@@ -61,7 +61,7 @@
  *	none is wanted; under @base.lock
  * @backlog: requests the consumer may leave unanswered
  * @delivered: requests that wait for the consumer; under vrb_req_lock
- * @closing: no more requests; the same
+ * @closing: refuse further requests; under vrb_req_lock
  * @requests: statistics: that were delivered
  * @overflows: refused because as many as the backlog waited
  * @violations: refused because of their private data
@@ -390,27 +390,26 @@ static void vrb_pep_lost(struct vrb_pep *pep, int err)
 }
 
 /*
- * Bind another identifier to the address to find the device that has it now. While
- * no device has the address, the listener stays where it is.
- * Return: 1 if the address has moved, 0 if not, or a negative error.
+ * Look up the device that has the address now. While no device has it, the listener
+ * stays where it is.
+ * Return: 1 if the address has moved, 0 if not, or -ENOMEM.
  */
 static int vrb_pep_moved(struct vrb_pep *pep)
 {
 	union kofi_ip addr = pep->local;
 	struct rdma_cm_id *id;
-	int moved = 0;
+	int moved;
 
 	/* an unspecified address is bound to no device */
 	if (!pep->id->device)
 		return 0;
-	id = rdma_create_id(pep->base.fabric->net, vrb_pep_cm_event, pep,
-			    RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
+	/* the listener has the port */
 	*kofi_ip_port(&addr.sa) = 0;
-	if (!rdma_bind_addr(id, &addr.sa))
-		moved = id->device != pep->id->device ||
-			id->port_num != pep->id->port_num;
+	id = vrb_if_bind(pep->base.fabric->net, &addr);
+	if (IS_ERR(id))
+		return PTR_ERR(id) == -ENOMEM ? -ENOMEM : 0;
+	moved = id->device != pep->id->device ||
+		id->port_num != pep->id->port_num;
 	rdma_destroy_id(id);
 	return moved;
 }

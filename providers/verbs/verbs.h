@@ -66,6 +66,7 @@ int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val);
 
 /* ------------------------------------------------------------------ info.c */
 
+struct rdma_cm_id *vrb_if_bind(struct net *net, const union kofi_ip *at);
 int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
 		    union kofi_ip *addr);
 int vrb_info_queue(const struct ib_device *ib);
