@@ -321,7 +321,6 @@ static void atomic_range(struct kunit *test)
 	at_refused(test, t, &a);
 }
 
-/* What can be known here is refused here. */
 /* An endpoint that was opened for one direction refuses operations of the other one. */
 static void atomic_direction(struct kunit *test)
 {
@@ -351,6 +350,7 @@ static void atomic_direction(struct kunit *test)
 	}
 }
 
+/* What can be known here is refused here. */
 static void atomic_arguments(struct kunit *test)
 {
 	struct at_test *t = at_open(test, AT_BOTH);
