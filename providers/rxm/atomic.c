@@ -371,7 +371,7 @@ int rxm_atomic_do(struct rxm_buf *buf, size_t *result)
 	int i, err;
 
 	*result = 0;
-	if ((ep->base.info->caps & caps) != caps)
+	if (!kofi_ep_may(&ep->base, caps))
 		return -EOPNOTSUPP;
 	len = rxm_atomic_targets(ep, h, &a, t);
 	if (len < 0)
@@ -413,7 +413,7 @@ static ssize_t rxm_atomic_post(struct fid_ep *fid,
 	size_t len;
 	int n;
 
-	if ((ep->base.info->caps & (FI_ATOMIC | right)) != (FI_ATOMIC | right))
+	if (!kofi_ep_may(&ep->base, FI_ATOMIC | right))
 		return -ENOSYS;
 	if (rxm_atomic_can(args->msg->datatype, args->msg->op, args->call,
 			   &len))

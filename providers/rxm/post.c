@@ -437,7 +437,7 @@ static ssize_t rxm_rma_post(struct fid_ep *fid, const struct fi_msg_rma *rmsg,
 	const struct fi_msg msg = kofi_rma_msg(rmsg);
 	struct rxm_ep *ep = rxm_ep(fid);
 
-	if ((ep->base.info->caps & (FI_RMA | right)) != (FI_RMA | right))
+	if (!kofi_ep_may(&ep->base, FI_RMA | right))
 		return -ENOSYS;
 	return rxm_post(ep, &msg, &post, flags);
 }

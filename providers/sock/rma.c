@@ -41,11 +41,6 @@ static ssize_t ksk_rma_post(struct ksk_ep *ep, const struct fi_msg_rma *rmsg,
 	return ksk_tx_submit(ep, &msg, &post, flags);
 }
 
-static bool ksk_rma_may(const struct ksk_ep *ep, u64 right)
-{
-	return (ep->base.info->caps & (FI_RMA | right)) == (FI_RMA | right);
-}
-
 /* fi_readmsg() and its family */
 static ssize_t ksk_rma_readmsg(struct fid_ep *fid,
 			       const struct fi_msg_rma *msg, u64 flags)
@@ -54,7 +49,7 @@ static ssize_t ksk_rma_readmsg(struct fid_ep *fid,
 
 	if (flags & ~KSK_TX_FLAGS)
 		return -FI_EBADFLAGS;
-	if (!ksk_rma_may(ep, FI_READ))
+	if (!kofi_ep_may(&ep->base, FI_RMA | FI_READ))
 		return -ENOSYS;
 	return ksk_rma_post(ep, msg, KSK_OP_READ_REQ, flags);
 }
@@ -67,7 +62,7 @@ static ssize_t ksk_rma_writemsg(struct fid_ep *fid,
 
 	if (flags & ~KSK_TX_OUT_FLAGS)
 		return -FI_EBADFLAGS;
-	if (!ksk_rma_may(ep, FI_WRITE))
+	if (!kofi_ep_may(&ep->base, FI_RMA | FI_WRITE))
 		return -ENOSYS;
 	return ksk_rma_post(ep, msg, KSK_OP_WRITE, flags);
 }
@@ -182,7 +177,7 @@ int ksk_rma_read(struct ksk_conn *c)
 	unsigned int i;
 	int err;
 
-	if (!ksk_rma_may(c->ep, FI_REMOTE_READ)) {
+	if (!kofi_ep_may(&c->ep->base, FI_RMA | FI_REMOTE_READ)) {
 		ksk_rx_violation(c, "read from an endpoint without");
 		return -EPROTO;
 	}
@@ -291,7 +286,7 @@ int ksk_rma_write(struct ksk_conn *c)
 {
 	struct ksk_rx *rx = &c->rx;
 
-	if (!ksk_rma_may(c->ep, FI_REMOTE_WRITE)) {
+	if (!kofi_ep_may(&c->ep->base, FI_RMA | FI_REMOTE_WRITE)) {
 		ksk_rx_violation(c, "write to an endpoint without");
 		return -EPROTO;
 	}

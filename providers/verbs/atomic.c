@@ -71,9 +71,9 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 		.data = msg->data,
 	};
 
-	if (!vrb_may(ep, FI_ATOMIC) || op < 0)
+	if (!kofi_ep_may(&ep->base, FI_ATOMIC) || op < 0)
 		return -EOPNOTSUPP;
-	if (!vrb_may(ep, call ? FI_READ : FI_WRITE))
+	if (!kofi_ep_may(&ep->base, call ? FI_READ : FI_WRITE))
 		return -ENOSYS;
 	if (vrb_atomic_segment(local, segs) || msg->rma_iov_count != 1 ||
 	    !peer || peer->count != 1)

@@ -28,7 +28,7 @@ static noinline ssize_t vrb_rma_post(struct fid_ep *fid,
 	};
 	const struct fi_msg msg = kofi_rma_msg(rma);
 
-	if (!vrb_may(ep, FI_RMA | (op == VRB_READ ? FI_READ : FI_WRITE)))
+	if (!vrb_may_rma(ep, op))
 		return -ENOSYS;
 	return vrb_tx_accept_any(ep, &msg, &post, flags);
 }

@@ -289,10 +289,11 @@ struct vrb_usual {
 	size_t				rma_count;
 };
 
-/* Has the endpoint been opened with all of these capabilities? */
-static __always_inline bool vrb_may(const struct vrb_ep *ep, u64 caps)
+/* The endpoint was opened for RMA in the direction of the operation. */
+static __always_inline bool vrb_may_rma(const struct vrb_ep *ep, enum vrb_op op)
 {
-	return (ep->base.info->caps & caps) == caps;
+	return kofi_ep_may(&ep->base,
+			   FI_RMA | (op == VRB_READ ? FI_READ : FI_WRITE));
 }
 
 static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
@@ -313,9 +314,8 @@ static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
 		return true;
 	if (kind == VRB_READ && (ep->iwarp || !ep->initiator_depth))
 		return false;
-	return vrb_may(ep, FI_RMA | (kind == VRB_READ ? FI_READ : FI_WRITE)) &&
-	       u->rma_count == 1 && u->rma && u->rma->len == u->kv->iov_len &&
-	       u->rma->key <= U32_MAX;
+	return vrb_may_rma(ep, kind) && u->rma_count == 1 && u->rma &&
+	       u->rma->len == u->kv->iov_len && u->rma->key <= U32_MAX;
 }
 
 /* With tx_lock held: is there nothing to do before, and room for it? */

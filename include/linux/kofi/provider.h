@@ -632,6 +632,18 @@ static __always_inline int kofi_ep_tx_state(struct kofi_ep *ep)
 }
 
 /**
+ * kofi_ep_may - test capabilities that an endpoint was opened with
+ * @ep: the endpoint
+ * @caps: capabilities and directions, such as FI_RMA | FI_READ
+ *
+ * Return: true if the endpoint has all of @caps.
+ */
+static __always_inline bool kofi_ep_may(const struct kofi_ep *ep, u64 caps)
+{
+	return (ep->info->caps & caps) == caps;
+}
+
+/**
  * kofi_ep_tx_check - may a transmit that completes at some level be posted
  * @ep: the endpoint
  * @levels: the flags that name a level
