@@ -35,6 +35,15 @@ RACES = [
     ("grace", "kofi/av.c",
      "	synchronize_rcu();\n	while ((peer = list)) {", "	while ((peer = list)) {",
      "", "kofi_av.av_remove_wait_test"),
+    ("barrier", "kofi/complete.c",
+     "	smp_mb();	/* what came back, before the bit */\n", "",
+     "", "kofi_ep.ep_refuse_test"),
+    ("counter", "kofi/cntr.c",
+     "	spin_lock_irqsave(&c->wait.lock, flags);\n"
+     "	*number = set ? value : *number + value;\n",
+     "	*number = set ? value : *number + value;\n"
+     "	spin_lock_irqsave(&c->wait.lock, flags);\n",
+     "", "kofi_cntr.cntr_crowd_test"),
 ]
 
 

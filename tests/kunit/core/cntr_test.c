@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Counters: values, waiting, what an endpoint counts. */
+#include <linux/hash.h>
 #include <linux/module.h>
 
 #include "fake.h"
@@ -194,17 +195,24 @@ static void cntr_count_test(struct kunit *test)
 	}
 }
 
-#define CNTR_TASKS	4
-#define CNTR_EACH	2000
+#define CNTR_TASKS	2
+#define CNTR_EACH	10000
 
+struct cntr_crowd {
+	struct fid_cntr		*cntr;
+	struct fake_gate	gate;
+};
+
+/* Without the gate, a lock that is contended would give the tasks their turns. */
 static int cntr_crowd(void *arg)
 {
-	int i;
+	struct cntr_crowd *crowd = arg;
+	u32 i;
 
 	for (i = 0; i < CNTR_EACH; i++) {
-		fi_cntr_add(arg, 1);
-		if (!(i % 100))
-			cond_resched();
+		fake_gate_pass(&crowd->gate);
+		fake_spin(hash_32(i + task_pid_nr(current), 10));
+		fi_cntr_add(crowd->cntr, 1);
 	}
 	return 0;
 }
@@ -213,18 +221,19 @@ static void cntr_crowd_test(struct kunit *test)
 {
 	struct fake_world *world = test->priv;
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct cntr_crowd crowd = { .gate.tasks = CNTR_TASKS };
 	struct task_struct *tasks[CNTR_TASKS];
-	struct fid_cntr *cntr;
 	int i;
 
-	KUNIT_ASSERT_EQ(test, 0, fi_cntr_open(world->domain, &attr, &cntr,
-					      NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_cntr_open(world->domain, &attr,
+					      &crowd.cntr, NULL));
 	for (i = 0; i < CNTR_TASKS; i++)
-		tasks[i] = fake_thread(test, cntr_crowd, cntr);
+		tasks[i] = fake_thread_on(test, i, cntr_crowd, &crowd);
 	/* The last to add may still be waking when the counter is closed. */
-	KUNIT_EXPECT_EQ(test, 0, fi_cntr_wait(cntr, CNTR_TASKS * CNTR_EACH,
-					      TEST_LIMIT(30000)));
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&cntr->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_cntr_wait(crowd.cntr,
+					      CNTR_TASKS * CNTR_EACH,
+					      TEST_LIMIT(10000)));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&crowd.cntr->fid));
 	for (i = 0; i < CNTR_TASKS; i++)
 		fake_join(tasks[i]);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Endpoints: binding, enabling, options, states and their events. */
 #include <linux/completion.h>
+#include <linux/hash.h>
 #include <linux/irqflags.h>
 #include <linux/module.h>
 
@@ -793,6 +794,145 @@ static void ep_cancel_drain_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&cq->fid));
 }
 
+/* ------------------------------------------------------------- refused posts */
+
+#define EP_REFUSE_ROUNDS	100000
+#define EP_REFUSE_LINES		16
+#define EP_REFUSE_STEP		16
+
+/**
+ * struct ep_refuse - a post is refused while the room it wants comes back
+ * @kep: the endpoint
+ * @cq: its queue, which calls back when it is polled
+ * @gate: both tasks begin each round at the same time
+ * @ended: the device's task has judged the last round
+ * @refused: the post has not found room
+ * @lag: cycles that the device waits longer than the post; below 0, the other way round
+ * @told: write-space callbacks of the round
+ * @lost: rounds with a post that was refused, and no callback
+ * @met: rounds with a post that was refused
+ * @line: cache lines that each task takes from the other in each round
+ * @line.room: there is room; that of the last line counts
+ */
+struct ep_refuse {
+	struct kofi_ep		*kep;
+	struct fid_cq		*cq;
+	struct fake_gate	gate;
+	struct completion	ended;
+	bool			refused;
+	int			lag;
+	int			told;
+	int			lost;
+	int			met;
+	struct {
+		int		room ____cacheline_aligned_in_smp;
+	}			line[EP_REFUSE_LINES];
+};
+
+/* Stores wait in the CPU until all lines before theirs have been fetched. */
+static void ep_refuse_set(struct ep_refuse *r, int room)
+{
+	int i;
+
+	for (i = 0; i < EP_REFUSE_LINES; i++)
+		WRITE_ONCE(r->line[i].room, room);
+}
+
+static void ep_refuse_space(struct fid_ep *ep, void *context)
+{
+	struct ep_refuse *r = context;
+
+	r->told++;
+}
+
+static int ep_refuse_post(void *arg)
+{
+	struct ep_refuse *r = arg;
+	struct kofi_ep *kep = r->kep;
+	u32 i;
+
+	for (i = 0; i < EP_REFUSE_ROUNDS; i++) {
+		ep_refuse_set(r, 0);
+		fake_gate_pass(&r->gate);
+		fake_spin(-r->lag);
+		kofi_ep_blocked(kep);
+		r->refused = !READ_ONCE(r->line[EP_REFUSE_LINES - 1].room);
+		fake_gate_pass(&r->gate);
+	}
+	return 0;
+}
+
+/*
+ * What is left of a round must not help the next one, in which the task that came
+ * first this time comes a little later: so they keep meeting.
+ */
+static void ep_refuse_judge(struct ep_refuse *r)
+{
+	kofi_cq_poll(r->cq, 8);
+	r->met += r->refused;
+	r->lost += r->refused && !r->told;
+	r->lag += r->refused ? -EP_REFUSE_STEP : EP_REFUSE_STEP;
+	kofi_ep_unblock(r->kep);
+	kofi_cq_poll(r->cq, 8);
+	r->told = 0;
+}
+
+static int ep_refuse_device(void *arg)
+{
+	struct ep_refuse *r = arg;
+	struct kofi_ep *kep = r->kep;
+	u32 i;
+
+	for (i = 0; i < EP_REFUSE_ROUNDS; i++) {
+		fake_gate_pass(&r->gate);
+		fake_spin(r->lag + (int)hash_32(i, 8));
+		ep_refuse_set(r, 1);
+		kofi_ep_unblock(kep);
+		fake_gate_pass(&r->gate);
+		ep_refuse_judge(r);
+	}
+	complete(&r->ended);
+	return 0;
+}
+
+/* Either the post finds the room, or who has made it finds the post. */
+static void ep_refuse_test(struct kunit *test)
+{
+	const struct kofi_cq_attr kattr = { .poll = KOFI_POLL_DIRECT };
+	struct ep_refuse *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct ep_test *t = test->priv;
+	struct task_struct *task[2];
+	int i;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	KUNIT_ASSERT_EQ(test, 0, kofi_cq_open(t->world->domain, NULL, &kattr,
+					      &r->cq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->world->domain, t->world->info,
+					     &t->ep, r));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid, 0));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &r->cq->fid, FI_TRANSMIT |
+					    FI_RECV));
+	KUNIT_ASSERT_EQ(test, 0, kofi_ep_write_space(t->ep, ep_refuse_space));
+	fake_connected(test, t->ep);
+	r->kep = &fake_of(t->ep)->base;
+	r->gate.tasks = 2;
+	init_completion(&r->ended);
+	task[0] = fake_thread_on(test, 0, ep_refuse_post, r);
+	task[1] = fake_thread_on(test, 1, ep_refuse_device, r);
+	/* a task that is joined before it has run would not run at all */
+	wait_for_completion(&r->ended);
+	for (i = 0; i < 2; i++)
+		fake_join(task[i]);
+	KUNIT_EXPECT_EQ(test, 0, r->lost);
+	/* the tasks have met */
+	KUNIT_EXPECT_GT(test, r->met, 0);
+	KUNIT_EXPECT_LT(test, r->met, EP_REFUSE_ROUNDS);
+	ep_close(test);
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&r->cq->fid));
+}
+
 static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(ep_open_test),
 	KUNIT_CASE_PARAM(ep_gap_test, ep_gap_gen_params),
@@ -806,6 +946,7 @@ static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(ep_race_test),
 	KUNIT_CASE(ep_cancel_test),
 	KUNIT_CASE(ep_cancel_drain_test),
+	KUNIT_CASE(ep_refuse_test),
 	{}
 };
 

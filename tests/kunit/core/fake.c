@@ -711,17 +711,66 @@ int fake_peer_read(struct fid_ep *ep, u64 key, u64 addr, void *buf, size_t len,
 
 static struct task_struct *fake_starter;	/* of the last fake_thread() */
 
-/* A task that may end by itself before fake_join(). */
-struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
-				void *arg)
+static struct task_struct *fake_create(struct kunit *test,
+				       int (*fn)(void *arg), void *arg)
 {
 	struct task_struct *task = kthread_create(fn, arg, "kofi_test");
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	get_task_struct(task);
+	return task;
+}
+
+/* A task that may end by itself before fake_join(). */
+struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
+				void *arg)
+{
+	struct task_struct *task = fake_create(test, fn, arg);
+
 	fake_starter = current;
 	wake_up_process(task);
 	return task;
+}
+
+/* The same on the n-th CPU that is online; those beyond the last begin again. */
+struct task_struct *fake_thread_on(struct kunit *test, unsigned int n,
+				   int (*fn)(void *arg), void *arg)
+{
+	struct task_struct *task = fake_create(test, fn, arg);
+
+	kthread_bind(task, cpumask_nth(n % num_online_cpus(),
+				       cpu_online_mask));
+	wake_up_process(task);
+	return task;
+}
+
+#define FAKE_GATE_SPINS	100
+
+/*
+ * Wait, without sleep, until all tasks of the gate have called this as often. On
+ * one CPU they cannot go on at the same moment, and nobody waits.
+ */
+void fake_gate_pass(struct fake_gate *gate)
+{
+	u32 arrived = atomic_inc_return(&gate->arrived);
+	u32 all = roundup(arrived, gate->tasks);
+	u32 spins = 0;
+
+	cond_resched();
+	if (num_online_cpus() == 1)
+		return;
+	while ((u32)atomic_read_acquire(&gate->arrived) < all) {
+		cpu_relax();
+		if (++spins % FAKE_GATE_SPINS == 0)
+			cond_resched();
+	}
+}
+
+/* Spend about as many cycles. */
+void fake_spin(int cycles)
+{
+	while (cycles-- > 0)
+		barrier();
 }
 
 /* Wait until a task sleeps in a call that can be killed: it does nowhere else. */

@@ -143,9 +143,24 @@ int fake_peer_read(struct fid_ep *ep, u64 key, u64 addr, void *buf, size_t len,
 
 struct task_struct *fake_thread(struct kunit *test, int (*fn)(void *arg),
 				void *arg);
+struct task_struct *fake_thread_on(struct kunit *test, unsigned int n,
+				   int (*fn)(void *arg), void *arg);
 void fake_asleep(struct task_struct *task);
 void fake_starter_asleep(void);
 void fake_join(struct task_struct *task);
+
+/**
+ * struct fake_gate - lets tasks on several CPUs begin at the same moment
+ * @arrived: calls of fake_gate_pass()
+ * @tasks: number of the tasks
+ */
+struct fake_gate {
+	atomic_t	arrived ____cacheline_aligned_in_smp;
+	u32		tasks;
+};
+
+void fake_gate_pass(struct fake_gate *gate);
+void fake_spin(int cycles);
 
 void fake_fail_next(int err);	/* the next bind or enable returns it */
 
