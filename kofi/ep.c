@@ -696,6 +696,7 @@ static const struct kofi_obj_ops kofi_ep_obj_ops = {
 	.waits_for_caller	= kofi_ep_waits_for_caller,
 	.drain			= kofi_ep_obj_drain,
 	.end			= kofi_ep_obj_end,
+	.control		= kofi_ep_control,
 };
 
 /* Transfers are called without a look at their slots: there is none empty. */

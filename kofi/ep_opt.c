@@ -379,7 +379,7 @@ static int kofi_ep_ops_flags(struct kofi_ep *ep, int command, u64 *arg)
 
 /**
  * kofi_ep_control - fi_control() of an endpoint
- * @ep: the endpoint
+ * @obj: of the endpoint
  * @command: FI_ENABLE, FI_GETOPSFLAG, FI_SETOPSFLAG; FI_SET_VAL and FI_GET_VAL, which
  *	are the provider's
  * @arg: see fabric.h
@@ -389,8 +389,9 @@ static int kofi_ep_ops_flags(struct kofi_ep *ep, int command, u64 *arg)
  * in an operation; FI_ENABLE: as fi_enable(); FI_SET_VAL and FI_GET_VAL: what the
  * provider returns; -ENOSYS for another command, or if the provider knows none.
  */
-int kofi_ep_control(struct kofi_ep *ep, int command, void *arg)
+int kofi_ep_control(struct kofi_obj *obj, int command, void *arg)
 {
+	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
 	const struct fi_fid_var *var = arg;
 
 	switch (command) {

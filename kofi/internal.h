@@ -116,8 +116,7 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 		  const struct fi_info *info, const struct kofi_ep_ops *ops,
 		  size_t fclass, void *context);
 bool kofi_ep_step(struct kofi_ep *ep, int from, int to);
-int kofi_ep_control(struct kofi_ep *ep, int command, void *arg);
-
+int kofi_ep_control(struct kofi_obj *obj, int command, void *arg);
 int kofi_ep_enable(struct kofi_ep *ep);
 
 static inline struct kofi_ep *kofi_ep(struct fid_ep *ep)

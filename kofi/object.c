@@ -306,11 +306,13 @@ EXPORT_SYMBOL_GPL(fi_close);
  */
 int fi_control(struct fi_fid *fid, int command, void *arg)
 {
+	const struct kofi_obj_ops *ops;
+
 	if (kofi_fid_class(fid) == FI_CLASS_UNSPEC || !fid->ops)
 		return -EINVAL;
-	if (kofi_fid_is_ep(fid))
-		return kofi_ep_control(container_of(fid, struct kofi_ep, ep.fid),
-				       command, arg);
+	ops = fid->obj ? fid->obj->ops : NULL;
+	if (ops && ops->control)
+		return ops->control(fid->obj, command, arg);
 	if (!fid->ops->control)
 		return -ENOSYS;
 	return fid->ops->control(fid, command, arg);

@@ -120,6 +120,8 @@ typedef void (*kofi_stat_fn)(void *arg, const char *name, u64 value);
  *	core's own
  * @end: fi_close() has been called: 0 to close the object, now without users; 1
  *	if it is still open for somebody else; -EBUSY. The core's own
+ * @control: fi_control() has been called: handle the command, or pass it to the
+ *	provider's fi_ops; NULL if the provider handles all commands. The core's own
  */
 struct kofi_obj_ops {
 	void	(*stats)(struct kofi_obj *obj, kofi_stat_fn fn, void *arg);
@@ -127,6 +129,7 @@ struct kofi_obj_ops {
 	void	(*drain)(struct kofi_obj *obj);
 	bool	(*pending)(struct kofi_obj *obj);
 	int	(*end)(struct kofi_obj *obj);
+	int	(*control)(struct kofi_obj *obj, int command, void *arg);
 };
 
 /**
