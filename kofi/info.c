@@ -17,11 +17,18 @@
  * what others answered. A provider resolves addresses with lib/addr.c and
  * compares hints with match.c.
  */
+#include <linux/err.h>
+#include <linux/in.h>
+#include <linux/in6.h>
 #include <linux/kernel.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/socket.h>
 #include <linux/string.h>
 #include <net/net_namespace.h>
+#include <rdma/ib.h>
+
+#include <linux/kofi/lib.h>
 
 #include "internal.h"
 
@@ -381,6 +388,181 @@ int kofi_info_set_names(struct fi_info *info, char *domain, char *fabric)
 	return domain && fabric ? 0 : -ENOMEM;
 }
 EXPORT_SYMBOL_GPL(kofi_info_set_names);
+
+/* --------------------------------------------------------------- addresses */
+
+/**
+ * kofi_info_check_addr - check an address and its length
+ * @format: FI_SOCKADDR_IN, ...
+ * @addr: the address, or NULL
+ * @len: its size in bytes
+ *
+ * An address is as long as its family needs, and of a family that the format
+ * allows; a text ends with NUL. Other formats are not checked.
+ *
+ * Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int kofi_info_check_addr(u32 format, const void *addr, size_t len)
+{
+	const struct sockaddr *sa = addr;
+	size_t need;
+
+	if (!addr != !len)
+		return -EINVAL;
+	if (!addr)
+		return 0;
+
+	switch (format) {
+	case FI_ADDR_STR:
+		return strnlen(addr, len) < len ? 0 : -EINVAL;
+	case FI_FORMAT_UNSPEC:
+	case FI_SOCKADDR:
+	case FI_SOCKADDR_IP:
+	case FI_SOCKADDR_IN:
+	case FI_SOCKADDR_IN6:
+	case FI_SOCKADDR_IB:
+		break;
+	default:
+		return 0;
+	}
+
+	if (len < offsetofend(struct sockaddr, sa_family) ||
+	    len > sizeof(struct sockaddr_storage))
+		return -EINVAL;
+	switch (sa->sa_family) {
+	case AF_INET:
+		need = sizeof(struct sockaddr_in);
+		break;
+	case AF_INET6:
+		need = sizeof(struct sockaddr_in6);
+		break;
+	case AF_IB:
+		need = sizeof(struct sockaddr_ib);
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (len < need ||
+	    (format == FI_SOCKADDR_IN && sa->sa_family != AF_INET) ||
+	    (format == FI_SOCKADDR_IN6 && sa->sa_family != AF_INET6) ||
+	    (format == FI_SOCKADDR_IB && sa->sa_family != AF_IB) ||
+	    (format == FI_SOCKADDR_IP && sa->sa_family == AF_IB))
+		return -EINVAL;
+	return 0;
+}
+
+/* Replace an address by a copy of another one. */
+static int kofi_info_replace(void **addr, size_t *len, const void *by,
+			     size_t size)
+{
+	void *copy = kmemdup(by, size, GFP_KERNEL);
+
+	if (!copy)
+		return -ENOMEM;
+	kfree(*addr);
+	*addr = copy;
+	*len = size;
+	return 0;
+}
+
+static int kofi_info_addr_print(void **addr, size_t *len)
+{
+	char text[KOFI_IP_STR_MAX];
+	size_t size = sizeof(text);
+	int err;
+
+	if (!*addr)
+		return 0;
+	err = kofi_ip_copy_text(*addr, text, &size);
+	return err ?: kofi_info_replace(addr, len, text, size);
+}
+
+/**
+ * kofi_info_print - convert the addresses of an info to text
+ * @info: the info, whose addresses are IP
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOMEM; -EINVAL for other addresses.
+ */
+int kofi_info_print(struct fi_info *info)
+{
+	info->addr_format = FI_ADDR_STR;
+	return kofi_info_addr_print(&info->src_addr, &info->src_addrlen) ?:
+	       kofi_info_addr_print(&info->dest_addr, &info->dest_addrlen);
+}
+
+static int kofi_info_addr_parse(struct net *net, void **addr, size_t *len)
+{
+	struct sockaddr_storage ss;
+	int err;
+
+	if (!*addr)
+		return 0;
+	err = kofi_ip_parse(net, *addr, &ss);
+	return err ?: kofi_info_replace(addr, len, &ss,
+					kofi_ip_len((struct sockaddr *)&ss));
+}
+
+/* Convert text to the addresses that providers know; they never see text. */
+static int kofi_info_parse(struct fi_info *info, struct net *net)
+{
+	const struct sockaddr *sa;
+	int err;
+
+	if (info->addr_format != FI_ADDR_STR)
+		return 0;
+	err = kofi_info_addr_parse(net, &info->src_addr, &info->src_addrlen) ?:
+	      kofi_info_addr_parse(net, &info->dest_addr, &info->dest_addrlen);
+	if (err)
+		return err;
+	sa = info->src_addr ?: info->dest_addr;
+	if (!sa)
+		info->addr_format = FI_FORMAT_UNSPEC;
+	else
+		info->addr_format = sa->sa_family == AF_INET6 ?
+				    FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+	return 0;
+}
+
+/**
+ * kofi_info_parsed - convert the addresses of an info from text
+ * @info: a consumer's
+ * @net: network namespace, for scopes by the name of an interface
+ *
+ * Context: process, may sleep.
+ * Return: @info, or a copy if its addresses are text, which kofi_info_unparse()
+ * frees; ERR_PTR(-ENOMEM); ERR_PTR(-EINVAL) for text that is not an address.
+ */
+struct fi_info *kofi_info_parsed(struct fi_info *info, struct net *net)
+{
+	struct fi_info *copy;
+	int err;
+
+	if (info->addr_format != FI_ADDR_STR)
+		return info;
+	copy = fi_dupinfo(info);
+	if (!copy)
+		return ERR_PTR(-ENOMEM);
+	err = kofi_info_parse(copy, net);
+	if (!err)
+		return copy;
+	fi_freeinfo(copy);
+	return ERR_PTR(err);
+}
+
+/**
+ * kofi_info_unparse - free the copy that kofi_info_parsed() has made
+ * @info: argument of kofi_info_parsed()
+ * @parsed: value that it has returned
+ *
+ * Context: process, may sleep.
+ */
+void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed)
+{
+	if (parsed != info)
+		fi_freeinfo(parsed);
+}
 
 /* ----------------------------------------------------------------- getinfo */
 

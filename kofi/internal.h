@@ -37,6 +37,10 @@ void kofi_client_provider(struct kofi_provider *prov, bool live);
 int kofi_info_dup_bytes(void **to, const void *from, size_t len);
 bool kofi_info_usable(const struct fi_info *info,
 		      const struct kofi_fabric *fabric);
+int kofi_info_check_addr(u32 format, const void *addr, size_t len);
+int kofi_info_print(struct fi_info *info);
+struct fi_info *kofi_info_parsed(struct fi_info *info, struct net *net);
+void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed);
 
 /* netlink.c: what tools ask for */
 
@@ -322,17 +326,12 @@ int kofi_cm_getpeer(struct kofi_ep *ep, void *addr, size_t *addrlen);
 
 #define KOFI_IP_STR_MAX		96	/* fi_sockaddr_in6://[address%scope]:port */
 
-int kofi_info_check_addr(u32 format, const void *addr, size_t len);
 int kofi_ip_resolve(struct net *net, u32 format, const char *node,
 		    const char *service, struct sockaddr_storage *addr);
 int kofi_ip_parse(struct net *net, const char *text,
 		  struct sockaddr_storage *addr);
 int kofi_ip_print(const struct sockaddr *addr, char *buf, size_t len);
 int kofi_ip_copy_text(const struct sockaddr *from, void *to, size_t *len);
-int kofi_info_print(struct fi_info *info);
-int kofi_info_parse(struct fi_info *info, struct net *net);
-struct fi_info *kofi_info_parsed(struct fi_info *info, struct net *net);
-void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed);
 
 /* Does a domain's consumer have addresses as text? */
 static inline bool kofi_domain_text(const struct kofi_domain *domain)

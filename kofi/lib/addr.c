@@ -1,87 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Addresses: whether one is what its format says, text in both directions, and which
- * two an endpoint gets from the arguments of fi_getinfo(3).
+ * Addresses: text in both directions, and the two addresses of an endpoint that
+ * fi_getinfo(3) was asked for.
  *
  * Names are never resolved: a node is a numeric address, a service a port
  * number. All providers whose addresses are IP read them here, so that they
  * all answer the same arguments in the same way.
  */
-#include <linux/err.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/inet.h>
 #include <linux/kernel.h>
-#include <linux/slab.h>
 #include <linux/socket.h>
 #include <linux/string.h>
 #include <net/ipv6.h>
-#include <rdma/ib.h>
 
 #include <linux/kofi/lib.h>
 
 #include "../internal.h"
-
-/**
- * kofi_info_check_addr - are an address and its length consistent
- * @format: FI_SOCKADDR_IN, ...
- * @addr: the address, or NULL
- * @len: its size in bytes
- *
- * An address is as long as its family needs, and of a family the format
- * allows; a text ends with NUL. Nothing is known here about other formats.
- *
- * Context: any.
- * Return: 0 or -EINVAL.
- */
-int kofi_info_check_addr(u32 format, const void *addr, size_t len)
-{
-	const struct sockaddr *sa = addr;
-	size_t need;
-
-	if (!addr != !len)
-		return -EINVAL;
-	if (!addr)
-		return 0;
-
-	switch (format) {
-	case FI_ADDR_STR:
-		return strnlen(addr, len) < len ? 0 : -EINVAL;
-	case FI_FORMAT_UNSPEC:
-	case FI_SOCKADDR:
-	case FI_SOCKADDR_IP:
-	case FI_SOCKADDR_IN:
-	case FI_SOCKADDR_IN6:
-	case FI_SOCKADDR_IB:
-		break;
-	default:
-		return 0;
-	}
-
-	if (len < offsetofend(struct sockaddr, sa_family) ||
-	    len > sizeof(struct sockaddr_storage))
-		return -EINVAL;
-	switch (sa->sa_family) {
-	case AF_INET:
-		need = sizeof(struct sockaddr_in);
-		break;
-	case AF_INET6:
-		need = sizeof(struct sockaddr_in6);
-		break;
-	case AF_IB:
-		need = sizeof(struct sockaddr_ib);
-		break;
-	default:
-		return -EINVAL;
-	}
-	if (len < need ||
-	    (format == FI_SOCKADDR_IN && sa->sa_family != AF_INET) ||
-	    (format == FI_SOCKADDR_IN6 && sa->sa_family != AF_INET6) ||
-	    (format == FI_SOCKADDR_IB && sa->sa_family != AF_IB) ||
-	    (format == FI_SOCKADDR_IP && sa->sa_family == AF_IB))
-		return -EINVAL;
-	return 0;
-}
 
 static int kofi_info_family(u32 format)
 {
@@ -228,127 +164,6 @@ int kofi_ip_copy_text(const struct sockaddr *from, void *to, size_t *len)
 	*len = n + 1;
 	memcpy(to, text, min(size, *len));
 	return size < *len ? -FI_ETOOSMALL : 0;
-}
-
-/* Put another address in the place of one. */
-static int kofi_info_replace(void **addr, size_t *len, const void *by,
-			     size_t size)
-{
-	void *copy = kmemdup(by, size, GFP_KERNEL);
-
-	if (!copy)
-		return -ENOMEM;
-	kfree(*addr);
-	*addr = copy;
-	*len = size;
-	return 0;
-}
-
-static int kofi_info_addr_print(void **addr, size_t *len)
-{
-	char text[KOFI_IP_STR_MAX];
-	size_t size = sizeof(text);
-	int err;
-
-	if (!*addr)
-		return 0;
-	err = kofi_ip_copy_text(*addr, text, &size);
-	return err ?: kofi_info_replace(addr, len, text, size);
-}
-
-/**
- * kofi_info_print - make the addresses of an info text
- * @info: the info, whose addresses are IP
- *
- * Context: process, may sleep.
- * Return: 0; -ENOMEM; -EINVAL for other addresses.
- */
-int kofi_info_print(struct fi_info *info)
-{
-	info->addr_format = FI_ADDR_STR;
-	return kofi_info_addr_print(&info->src_addr, &info->src_addrlen) ?:
-	       kofi_info_addr_print(&info->dest_addr, &info->dest_addrlen);
-}
-
-static int kofi_info_addr_parse(struct net *net, void **addr, size_t *len)
-{
-	struct sockaddr_storage ss;
-	int err;
-
-	if (!*addr)
-		return 0;
-	err = kofi_ip_parse(net, *addr, &ss);
-	return err ?: kofi_info_replace(addr, len, &ss,
-					kofi_ip_len((struct sockaddr *)&ss));
-}
-
-/**
- * kofi_info_parse - make the addresses of an info what providers know
- * @info: the info; if its addr_format is not FI_ADDR_STR nothing is done
- * @net: network namespace, for scopes by the name of an interface
- *
- * Providers never see text: who calls them has it read here.
- *
- * Context: process, may sleep.
- * Return: 0; -ENOMEM; -EINVAL for what is no address.
- */
-int kofi_info_parse(struct fi_info *info, struct net *net)
-{
-	const struct sockaddr *sa;
-	int err;
-
-	if (info->addr_format != FI_ADDR_STR)
-		return 0;
-	err = kofi_info_addr_parse(net, &info->src_addr, &info->src_addrlen) ?:
-	      kofi_info_addr_parse(net, &info->dest_addr, &info->dest_addrlen);
-	if (err)
-		return err;
-	sa = info->src_addr ?: info->dest_addr;
-	if (!sa)
-		info->addr_format = FI_FORMAT_UNSPEC;
-	else
-		info->addr_format = sa->sa_family == AF_INET6 ?
-				    FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-	return 0;
-}
-
-/**
- * kofi_info_parsed - an info as providers know it
- * @info: a consumer's
- * @net: as for kofi_info_parse()
- *
- * Context: process, may sleep.
- * Return: @info, or a copy if its addresses are text, to be given back with
- * kofi_info_unparse(); or an ERR_PTR() of kofi_info_parse()'s errors.
- */
-struct fi_info *kofi_info_parsed(struct fi_info *info, struct net *net)
-{
-	struct fi_info *copy;
-	int err;
-
-	if (info->addr_format != FI_ADDR_STR)
-		return info;
-	copy = fi_dupinfo(info);
-	if (!copy)
-		return ERR_PTR(-ENOMEM);
-	err = kofi_info_parse(copy, net);
-	if (!err)
-		return copy;
-	fi_freeinfo(copy);
-	return ERR_PTR(err);
-}
-
-/**
- * kofi_info_unparse - give back what kofi_info_parsed() has returned
- * @info: what it was called with
- * @parsed: what it has returned
- *
- * Context: process, may sleep.
- */
-void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed)
-{
-	if (parsed != info)
-		fi_freeinfo(parsed);
 }
 
 static void kofi_info_set_port(struct sockaddr_storage *ss, u16 port)
