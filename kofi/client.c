@@ -23,6 +23,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
+#include <linux/notifier.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -245,6 +246,30 @@ static struct notifier_block kofi_client_inet6_nb = {
 	.notifier_call = kofi_client_event,
 };
 
+/* The devices of a provider count while it is registered. */
+static int kofi_client_provider(struct notifier_block *nb, unsigned long event,
+				void *ptr)
+{
+	bool live = event == KOFI_PROVIDER_ADD;
+	struct kofi_provider *prov = ptr;
+	struct kofi_device *dev;
+	unsigned int scope;
+
+	scope = kofi_client_lock();
+	if (live)
+		kofi_client_rescan_all();
+	list_for_each_entry(dev, &kofi_devices, node)
+		if (dev->prov == prov)
+			kofi_client_notify_all(dev, live);
+	prov->live = live;
+	kofi_client_unlock(scope);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block kofi_client_provider_nb = {
+	.notifier_call = kofi_client_provider,
+};
+
 int kofi_client_start(void)
 {
 	int ret;
@@ -258,8 +283,14 @@ int kofi_client_start(void)
 	ret = register_inet6addr_notifier(&kofi_client_inet6_nb);
 	if (ret)
 		goto unregister_inet;
+	ret = blocking_notifier_chain_register(&kofi_provider_chain,
+					       &kofi_client_provider_nb);
+	if (ret)
+		goto unregister_inet6;
 	return 0;
 
+unregister_inet6:
+	unregister_inet6addr_notifier(&kofi_client_inet6_nb);
 unregister_inet:
 	unregister_inetaddr_notifier(&kofi_client_inet_nb);
 unregister_netdev:
@@ -270,6 +301,8 @@ unregister_netdev:
 
 void kofi_client_stop(void)
 {
+	blocking_notifier_chain_unregister(&kofi_provider_chain,
+					   &kofi_client_provider_nb);
 	unregister_inet6addr_notifier(&kofi_client_inet6_nb);
 	unregister_inetaddr_notifier(&kofi_client_inet_nb);
 	unregister_netdevice_notifier(&kofi_client_netdev_nb);
@@ -433,23 +466,3 @@ void kofi_device_remove(struct kofi_provider *prov, struct net *net,
 	kofi_client_unlock(scope);
 }
 EXPORT_SYMBOL_GPL(kofi_device_remove);
-
-/**
- * kofi_client_provider - a provider's devices count, or do so no longer
- * @prov: it has been registered, or is to be deregistered
- * @live: which of these
- */
-void kofi_client_provider(struct kofi_provider *prov, bool live)
-{
-	struct kofi_device *dev;
-	unsigned int scope;
-
-	scope = kofi_client_lock();
-	if (live)
-		kofi_client_rescan_all();
-	list_for_each_entry(dev, &kofi_devices, node)
-		if (dev->prov == prov)
-			kofi_client_notify_all(dev, live);
-	prov->live = live;
-	kofi_client_unlock(scope);
-}

@@ -8,6 +8,7 @@
 #include <linux/llist.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
@@ -22,6 +23,14 @@ struct kofi_provider *kofi_provider_get(const char *name);
 struct kofi_provider *kofi_provider_next(struct kofi_provider *prov);
 void kofi_provider_put(struct kofi_provider *prov);
 void kofi_provider_load_known(enum fi_ep_type type);
+
+/* Events of kofi_provider_chain; their data is the provider */
+enum {
+	KOFI_PROVIDER_ADD,	/* it has been registered */
+	KOFI_PROVIDER_REMOVE,	/* it is about to be deregistered */
+};
+
+extern struct blocking_notifier_head kofi_provider_chain;
 #if IS_ENABLED(CONFIG_KUNIT)
 bool kofi_provider_allows(const char *filter, const char *name);
 #endif
@@ -30,7 +39,6 @@ bool kofi_provider_allows(const char *filter, const char *name);
 
 int kofi_client_start(void);	/* at module load */
 void kofi_client_stop(void);
-void kofi_client_provider(struct kofi_provider *prov, bool live);
 
 /* info.c: descriptions of what can be opened */
 

@@ -12,6 +12,7 @@
 #include <linux/kmod.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/sched/mm.h>
 #include <linux/string.h>
 
@@ -39,6 +40,8 @@ static const struct {
 
 static LIST_HEAD(kofi_providers);	/* by priority, then age */
 static DEFINE_MUTEX(kofi_provider_mutex);
+
+BLOCKING_NOTIFIER_HEAD(kofi_provider_chain);
 
 static bool kofi_provider_listed(const char *list, const char *name)
 {
@@ -220,7 +223,8 @@ int kofi_provider_register(u32 version, struct kofi_provider *prov)
 unlock:
 	mutex_unlock(&kofi_provider_mutex);
 	if (!ret)
-		kofi_client_provider(prov, true);
+		blocking_notifier_call_chain(&kofi_provider_chain,
+					     KOFI_PROVIDER_ADD, prov);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(kofi_provider_register);
@@ -236,7 +240,8 @@ EXPORT_SYMBOL_GPL(kofi_provider_register);
  */
 void kofi_provider_deregister(struct kofi_provider *prov)
 {
-	kofi_client_provider(prov, false);
+	blocking_notifier_call_chain(&kofi_provider_chain, KOFI_PROVIDER_REMOVE,
+				     prov);
 	mutex_lock(&kofi_provider_mutex);
 	list_del(&prov->node);
 	mutex_unlock(&kofi_provider_mutex);
