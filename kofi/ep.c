@@ -527,8 +527,8 @@ int kofi_ep_enable(struct kofi_ep *kep)
 			ret = kofi_cq_add_sources(kep->rx_cq);
 		if (!ret)
 			ret = kofi_mr_pool_open(kep);
-		if (!ret && kep->sep)
-			ret = kofi_sep_enable_ctx(kep);
+		if (!ret && kep->ctx)
+			ret = kep->ctx->ops->enable(kep);
 		else if (!ret && kep->ops->enable)
 			ret = kep->ops->enable(&kep->ep);
 		if (!ret && !kofi_ep_step(kep, KOFI_EP_IDLE, KOFI_EP_ENABLED))
@@ -567,11 +567,11 @@ int fi_enable(struct fid_ep *ep)
 
 	might_sleep();
 	if (kofi_fid_class(&ep->fid) == FI_CLASS_SEP)
-		return kofi_sep_enable(ep);
+		return fi_control(&ep->fid, FI_ENABLE, NULL);
 	if (!kofi_ep_valid(ep))
 		return -EINVAL;
 	ret = kofi_ep_enable(kofi_ep(ep));
-	return ret == -FI_ENOCQ && kofi_ep(ep)->sep ? 0 : ret;
+	return ret == -FI_ENOCQ && kofi_ep(ep)->ctx ? 0 : ret;
 }
 EXPORT_SYMBOL_GPL(fi_enable);
 
@@ -688,7 +688,7 @@ static int kofi_ep_obj_end(struct kofi_obj *obj)
 {
 	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
 
-	return ep->sep ? kofi_sep_end_ctx(ep) : kofi_obj_end(obj);
+	return ep->ctx ? ep->ctx->ops->end(ep) : kofi_obj_end(obj);
 }
 
 static const struct kofi_obj_ops kofi_ep_obj_ops = {
@@ -832,8 +832,8 @@ void kofi_ep_exit(struct kofi_ep *ep)
 			      (ep->rx_cq ? FI_RECV : 0));
 	if (ep->srx)
 		kofi_ep_unbind_srx(ep);
-	if (ep->sep)
-		kofi_sep_closed(ep);
+	if (ep->ctx)
+		ep->ctx->ops->closed(ep);
 	kofi_obj_exit(&ep->obj);
 	fi_freeinfo(ep->info);
 }

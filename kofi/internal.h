@@ -4,6 +4,7 @@
 #define _KOFI_INTERNAL_H
 
 #include <linux/align.h>
+#include <linux/completion.h>
 #include <linux/err.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
@@ -167,10 +168,38 @@ static inline bool kofi_ep_contexts(size_t count)
 	return count > 1 && count != FI_SHARED_CONTEXT;
 }
 
-int kofi_sep_enable(struct fid_ep *sep);
-int kofi_sep_enable_ctx(struct kofi_ep *ep);
-int kofi_sep_end_ctx(struct kofi_ep *ep);
-void kofi_sep_closed(struct kofi_ep *ep);
+struct kofi_sep;
+
+/**
+ * struct kofi_sep_ctx - one context
+ * @ops: functions that its endpoint calls
+ * @sep: the scalable endpoint
+ * @ep: its endpoint, NULL from the first fi_close() on
+ * @dirs: directions it has been opened for, by enum kofi_dir; 0 until it is, and
+ *	after the last fi_close()
+ * @opens: number of directions that have not been closed
+ * @drained: complete when the first fi_close() has drained the endpoint
+ */
+struct kofi_sep_ctx {
+	const struct kofi_sep_ops	*ops;
+	struct kofi_sep			*sep;
+	struct kofi_ep			*ep;
+	unsigned long			dirs;
+	unsigned int			opens;
+	struct completion		drained;
+};
+
+/**
+ * struct kofi_sep_ops - functions of a context for its endpoint
+ * @enable: have the provider enable the endpoint; called with its config mutex held
+ * @end: as kofi_obj_ops.end
+ * @closed: the endpoint is about to be freed
+ */
+struct kofi_sep_ops {
+	int	(*enable)(struct kofi_ep *ep);
+	int	(*end)(struct kofi_ep *ep);
+	void	(*closed)(struct kofi_ep *ep);
+};
 
 /* Is a direction counted, so that it needs no queue to report to */
 static inline bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)

@@ -39,21 +39,6 @@
 #include "internal.h"
 
 /**
- * struct kofi_sep_ctx - one context
- * @ep: its endpoint, NULL from the first fi_close() on
- * @dirs: directions it has been opened for, by enum kofi_dir; 0 until it is, and
- *	after the last fi_close()
- * @opens: those that have not been closed
- * @drained: the endpoint has been, if the other direction was closed first
- */
-struct kofi_sep_ctx {
-	struct kofi_ep		*ep;
-	unsigned long		dirs;
-	unsigned int		opens;
-	struct completion	drained;
-};
-
-/**
  * struct kofi_sep - a scalable endpoint
  * @ep: what the consumer holds
  * @obj: the core's; contexts are its users
@@ -116,6 +101,11 @@ static int kofi_sep_port(const union kofi_ip *name, int ctx, __be16 *port)
 	return 0;
 }
 
+static int kofi_sep_index(const struct kofi_ep *ep)
+{
+	return ep->ctx - ep->ctx->sep->ctx;
+}
+
 /* Before a context is enabled: where it is to be, if that is known */
 static int kofi_sep_set_name(struct kofi_sep *sep, struct kofi_ep *ep)
 {
@@ -124,7 +114,8 @@ static int kofi_sep_set_name(struct kofi_sep *sep, struct kofi_ep *ep)
 
 	if (!name.sa.sa_family)
 		return 0;
-	err = kofi_sep_port(&sep->name, ep->ctx, kofi_ip_port(&name.sa));
+	err = kofi_sep_port(&sep->name, kofi_sep_index(ep),
+			    kofi_ip_port(&name.sa));
 	return err ?: kofi_cm_setname(&ep->ep.fid, &name,
 				      kofi_ip_len(&name.sa));
 }
@@ -137,22 +128,18 @@ static void kofi_sep_learn_name(struct kofi_sep *sep, struct kofi_ep *ep)
 
 	if (sep->name.sa.sa_family ||
 	    kofi_cm_getname(&ep->ep.fid, &name, &len) ||
-	    kofi_sep_port(&name, -(int)ep->ctx, kofi_ip_port(&name.sa)))
+	    kofi_sep_port(&name, -kofi_sep_index(ep), kofi_ip_port(&name.sa)))
 		return;
 	sep->name = name;
 }
 
-/**
- * kofi_sep_enable_ctx - have the provider enable a context
- * @ep: its endpoint, whose config mutex is held
- *
- * Context: process, may sleep.
- * Return: 0; -EADDRNOTAVAIL if there is no such port; what the provider returns,
- * -EADDRINUSE if the port is taken.
+/*
+ * Have the provider enable a context: -EADDRNOTAVAIL if there is no such port, or the
+ * provider's result, which is -EADDRINUSE if the port is taken.
  */
-int kofi_sep_enable_ctx(struct kofi_ep *ep)
+static int kofi_sep_enable_ctx(struct kofi_ep *ep)
 {
-	struct kofi_sep *sep = ep->sep;
+	struct kofi_sep *sep = ep->ctx->sep;
 	unsigned int noio;
 	int err;
 
@@ -206,9 +193,9 @@ static int kofi_sep_open_ep(struct kofi_sep *sep, struct fid_ep **ep,
 	return err;
 }
 
-static int kofi_sep_open_first(struct kofi_sep *sep, unsigned int idx,
-			       void *context)
+static int kofi_sep_open_first(struct kofi_sep_ctx *ctx, void *context)
 {
+	struct kofi_sep *sep = ctx->sep;
 	struct fid_ep *ep;
 	int err;
 
@@ -219,10 +206,9 @@ static int kofi_sep_open_first(struct kofi_sep *sep, unsigned int idx,
 		kofi_obj_put(&sep->obj);
 		return err;
 	}
-	sep->ctx[idx].ep = kofi_ep(ep);
-	sep->ctx[idx].ep->sep = sep;
-	sep->ctx[idx].ep->ctx = idx;
-	init_completion(&sep->ctx[idx].drained);
+	ctx->ep = kofi_ep(ep);
+	ctx->ep->ctx = ctx;
+	init_completion(&ctx->drained);
 	return 0;
 }
 
@@ -238,7 +224,7 @@ static int kofi_sep_open(struct fid_ep *fid, int idx, enum kofi_dir dir,
 	ctx = &sep->ctx[idx];
 	kofi_sep_lock(sep);
 	if (!ctx->dirs)
-		err = kofi_sep_open_first(sep, idx, context);
+		err = kofi_sep_open_first(ctx, context);
 	else if (!ctx->ep || ctx->dirs & BIT(dir))
 		err = -EBUSY;
 	if (!err) {
@@ -307,18 +293,14 @@ int fi_rx_context(struct fid_ep *sep, int idx, struct fi_rx_attr *attr,
 }
 EXPORT_SYMBOL_GPL(fi_rx_context);
 
-/**
- * kofi_sep_end_ctx - close one of the two contexts that are an endpoint
- * @ep: the endpoint
- *
- * Context: process, may sleep.
- * Return: 0 if it is to be closed; 1 if the other one is open, and all that was
- * outstanding has ended; -EBUSY.
+/*
+ * Close one of the two contexts that are an endpoint: 0 if the endpoint is to be
+ * closed; 1 if the other one is open, and all operations have completed; -EBUSY.
  */
-int kofi_sep_end_ctx(struct kofi_ep *ep)
+static int kofi_sep_end_ctx(struct kofi_ep *ep)
 {
-	struct kofi_sep *sep = ep->sep;
-	struct kofi_sep_ctx *ctx = &sep->ctx[ep->ctx];
+	struct kofi_sep_ctx *ctx = ep->ctx;
+	struct kofi_sep *sep = ctx->sep;
 	bool half, other;
 	int err = 0;
 
@@ -344,35 +326,31 @@ int kofi_sep_end_ctx(struct kofi_ep *ep)
 	return half;
 }
 
-/**
- * kofi_sep_closed - the endpoint of a context has gone
- * @ep: the endpoint
- *
- * Context: process, may sleep.
- */
-void kofi_sep_closed(struct kofi_ep *ep)
+static void kofi_sep_closed(struct kofi_ep *ep)
 {
-	struct kofi_sep *sep = ep->sep;
+	struct kofi_sep *sep = ep->ctx->sep;
 
 	kofi_sep_lock(sep);
-	sep->ctx[ep->ctx].dirs = 0;
+	ep->ctx->dirs = 0;
 	kofi_sep_unlock(sep);
 	kofi_obj_put(&sep->obj);
 }
 
-/**
- * kofi_sep_enable - enable all contexts that are open
- * @fid: a scalable endpoint
- *
- * Context: process, may sleep.
- * Return: 0, or what fi_enable() returns for the first one it fails for.
- */
-int kofi_sep_enable(struct fid_ep *fid)
+static const struct kofi_sep_ops kofi_sep_ops = {
+	.enable	= kofi_sep_enable_ctx,
+	.end	= kofi_sep_end_ctx,
+	.closed	= kofi_sep_closed,
+};
+
+/* Enable all contexts that are open, up to the first that fails. */
+static int kofi_sep_control(struct fi_fid *fid, int command, void *arg)
 {
-	struct kofi_sep *sep = kofi_sep(fid);
+	struct kofi_sep *sep = container_of(fid, struct kofi_sep, ep.fid);
 	unsigned int i;
 	int err = 0;
 
+	if (command != FI_ENABLE)
+		return -ENOSYS;
 	kofi_sep_lock(sep);
 	for (i = 0; i < sep->count && !err; i++)
 		if (sep->ctx[i].ep)
@@ -441,6 +419,7 @@ static int kofi_sep_close(struct fi_fid *fid)
 static const struct fi_ops kofi_sep_fid_ops = {
 	.size		= sizeof(struct fi_ops),
 	.close		= kofi_sep_close,
+	.control	= kofi_sep_control,
 };
 
 static const struct fi_ops_cm kofi_sep_cm_ops = {
@@ -469,10 +448,15 @@ static struct kofi_sep *kofi_sep_alloc(const struct fi_info *info)
 	const unsigned int count = info->ep_attr->rx_ctx_cnt;
 	struct kofi_sep *sep = kzalloc(struct_size(sep, ctx, count),
 				       GFP_KERNEL);
+	unsigned int i;
 
 	if (!sep)
 		return NULL;
 	sep->count = count;
+	for (i = 0; i < count; i++) {
+		sep->ctx[i].ops = &kofi_sep_ops;
+		sep->ctx[i].sep = sep;
+	}
 	sep->info = fi_dupinfo(info);
 	if (!sep->info) {
 		kfree(sep);

@@ -343,7 +343,7 @@ struct kofi_cq;
 struct kofi_cntr;
 struct kofi_mr_pool;
 struct kofi_mr_share;
-struct kofi_sep;
+struct kofi_sep_ctx;
 
 /**
  * struct kofi_cq_wait - what waits for a slot of a queue
@@ -510,8 +510,7 @@ typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
  * @source: address its messages are said to come from
  * @av: peers, of a type that does not connect
  * @av_node: among the endpoints of @av
- * @sep: scalable endpoint it is a context of, or NULL
- * @ctx: index of the context
+ * @ctx: the context of a scalable endpoint that it is, or NULL
  * @op_flags: default flags of operations that can be chosen [0 transmit, 1
  *	receive]: all there are, unless the provider leaves out some after
  *	kofi_ep_init(). Without FI_MULTI_RECV it has no FI_OPT_MIN_MULTI_RECV.
@@ -559,8 +558,7 @@ struct kofi_ep {
 	fi_addr_t			source;
 	struct kofi_av			*av;
 	struct list_head		av_node;
-	struct kofi_sep			*sep;
-	unsigned int			ctx;
+	struct kofi_sep_ctx		*ctx;
 	u64				op_flags[2];
 	size_t				min_multi;
 	struct kofi_cqe			*remote_cqe;

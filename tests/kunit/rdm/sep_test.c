@@ -418,6 +418,10 @@ static void sep_enabled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_getname(&e->sep->fid, &name, &len),
 			-FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, fi_enable(e->sep), -FI_ENOCQ);
+	KUNIT_EXPECT_EQ(test, fi_control(&e->sep->fid, FI_ENABLE, NULL),
+			-FI_ENOCQ);
+	KUNIT_EXPECT_EQ(test, fi_control(&e->sep->fid, FI_GETOPSFLAG, NULL),
+			-ENOSYS);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(e->rx[1], &e->rx_cq[1]->fid, FI_RECV),
 			0);
 	KUNIT_EXPECT_EQ(test, fi_enable(e->rx[1]), 0);
