@@ -23,7 +23,6 @@
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
-#include <linux/wait_bit.h>
 
 #include "verbs.h"
 
@@ -38,17 +37,11 @@ static void vrb_dev_put(struct vrb_dev *dev)
 	kfree(dev);
 }
 
-/* Wait until no queue pair of a closed endpoint is left. */
-void vrb_domain_wait(struct vrb_domain *dom)
-{
-	wait_var_event(&dom->lingering, !atomic_read(&dom->lingering));
-}
-
 static void vrb_domain_close(struct kofi_domain *base)
 {
 	struct vrb_domain *dom = container_of(base, struct vrb_domain, base);
 
-	vrb_domain_wait(dom);
+	vrb_linger_wait(dom);
 	mutex_lock(&dom->dev->mutex);
 	if (!dom->gone) {
 		list_del(&dom->node);
@@ -102,20 +95,6 @@ bool vrb_dev_there(const struct ib_device *ib)
 		if (dev->ib == ib)
 			return true;
 	return false;
-}
-
-/**
- * vrb_dev_access - can a device be used in a network namespace
- * @ib: the device
- * @net: the namespace; NULL: in any
- *
- * Return: true if it can be.
- */
-bool vrb_dev_access(const struct ib_device *ib, const struct net *net)
-{
-	if (vrb_quirks(ib) & VRB_QUIRK_INIT_NET)
-		return net == &init_net;
-	return rdma_dev_access_netns(ib, net);
 }
 
 /* What needs the device */
@@ -290,7 +269,7 @@ static void vrb_domain_lost(struct vrb_domain *dom)
 		vrb_ep_end(ep, ENODEV);
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		vrb_ep_linger(ep);
-	vrb_domain_wait(dom);
+	vrb_linger_wait(dom);
 	list_for_each_entry(srx, &dom->srxs, dom_node)
 		vrb_srx_end(srx);
 	vrb_mr_lost(dom);

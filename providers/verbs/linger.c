@@ -34,6 +34,7 @@
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "verbs.h"
 
@@ -169,6 +170,17 @@ static void vrb_linger_work(struct work_struct *work)
 	kfree(l);
 	if (atomic_dec_and_test(&dom->lingering))
 		wake_up_var(&dom->lingering);
+}
+
+/**
+ * vrb_linger_wait - wait until no queue pair of a closed endpoint is left
+ * @dom: the domain
+ *
+ * Context: process, sleeps.
+ */
+void vrb_linger_wait(struct vrb_domain *dom)
+{
+	wait_var_event(&dom->lingering, !atomic_read(&dom->lingering));
 }
 
 /* The identifier's context is the endpoint: vrb_linger_leave() waits for us. */

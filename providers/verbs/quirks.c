@@ -100,3 +100,18 @@ u32 vrb_quirks(const struct ib_device *ib)
 			quirks |= vrb_quirk_table[i].quirk;
 	return quirks;
 }
+
+/**
+ * vrb_dev_access - test whether a network namespace may use a device
+ * @ib: the device
+ * @net: the namespace; NULL for any
+ *
+ * Context: any.
+ * Return: true if it may.
+ */
+bool vrb_dev_access(const struct ib_device *ib, const struct net *net)
+{
+	if (vrb_quirks(ib) & VRB_QUIRK_INIT_NET)
+		return net == &init_net;
+	return rdma_dev_access_netns(ib, net);
+}

@@ -195,7 +195,7 @@ static void vrb_srx_drain(struct fid_ep *fid)
 		vrb_ep_linger(ep);
 	}
 	/* iWARP: a queue pair whose attempt to connect has not come to its end */
-	vrb_domain_wait(dom);
+	vrb_linger_wait(dom);
 	vrb_srx_end(srx);
 	mutex_unlock(&dom->dev->mutex);
 }

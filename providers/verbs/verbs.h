@@ -42,6 +42,9 @@
 
 extern struct kofi_provider vrb_provider;
 extern struct workqueue_struct *vrb_wq;
+
+/* ------------------------------------------------------------- tunables.c */
+
 extern unsigned int vrb_tx_size;
 extern unsigned int vrb_rx_size;
 extern unsigned int vrb_connect_timeout;
@@ -94,6 +97,7 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 #define VRB_QUIRK_SQ_BYTES	BIT(8)	/* depth and length share the queue */
 
 u32 vrb_quirks(const struct ib_device *ib);
+bool vrb_dev_access(const struct ib_device *ib, const struct net *net);
 
 /* ------------------------------------------------------------------ nic.c */
 
@@ -199,9 +203,7 @@ static inline struct vrb_domain *vrb_dom(struct fid_domain *domain)
 
 int vrb_domain(struct fid_fabric *fabric, struct fi_info *info,
 	       struct fid_domain **domain, void *context);
-void vrb_domain_wait(struct vrb_domain *dom);
 bool vrb_dev_there(const struct ib_device *ib);
-bool vrb_dev_access(const struct ib_device *ib, const struct net *net);
 int vrb_domain_init(void);
 void vrb_domain_exit(void);
 
@@ -415,36 +417,7 @@ static inline void vrb_unmap(struct vrb_map *map, struct vrb_domain *dom,
 unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 			   unsigned int max, u32 lkey, size_t want, u32 *len);
 
-/* ------------------------------------------------------------------- ep.c */
-
-struct vrb_txop;
-struct vrb_rxq;
-
-/**
- * struct vrb_rxop - a receive
- * @cqe: of its work request
- * @q: whose it is
- * @context: comes back in the completion
- * @flags: it was posted with
- * @seq: vrb_rxq.posts when it was posted
- * @posted: the device has it
- * @next: of those that are free
- * @deferred: of those the device could not take yet, or that are flushed
- * @map: its memory
- */
-struct vrb_rxop {
-	struct ib_cqe		cqe;
-	struct vrb_rxq		*q;
-	void			*context;
-	u64			flags;
-	u32			seq;
-	bool			posted;
-	union {
-		struct llist_node	next;
-		struct list_head	deferred;
-	};
-	struct vrb_map		map;
-};
+/* ----------------------------------------------------------------- recs.c */
 
 /**
  * struct vrb_recs - records of operations
@@ -492,6 +465,37 @@ static inline void vrb_recs_pause(unsigned int i, spinlock_t *lock,
 
 int vrb_recs_init(struct vrb_recs *r, unsigned int nr, size_t size, int node);
 void vrb_recs_exit(struct vrb_recs *r);
+
+/* ------------------------------------------------------------------- ep.c */
+
+struct vrb_txop;
+struct vrb_rxq;
+
+/**
+ * struct vrb_rxop - a receive
+ * @cqe: of its work request
+ * @q: whose it is
+ * @context: comes back in the completion
+ * @flags: it was posted with
+ * @seq: vrb_rxq.posts when it was posted
+ * @posted: the device has it
+ * @next: of those that are free
+ * @deferred: of those the device could not take yet, or that are flushed
+ * @map: its memory
+ */
+struct vrb_rxop {
+	struct ib_cqe		cqe;
+	struct vrb_rxq		*q;
+	void			*context;
+	u64			flags;
+	u32			seq;
+	bool			posted;
+	union {
+		struct llist_node	next;
+		struct list_head	deferred;
+	};
+	struct vrb_map		map;
+};
 
 /**
  * struct vrb_rxq - receives of an endpoint or a shared context
@@ -719,8 +723,6 @@ static inline struct vrb_ep *vrb_ep(struct fid_ep *fid)
 
 int vrb_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **fid, void *context);
-void vrb_ep_abort(struct vrb_ep *ep, int err);
-void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err);
 void vrb_ep_fail_qp(struct vrb_ep *ep, int err);
 void vrb_ep_end(struct vrb_ep *ep, int err);
 void vrb_ep_linger(struct vrb_ep *ep);
@@ -733,6 +735,11 @@ static inline void vrb_retry(struct timer_list *retry)
 {
 	timer_reduce(retry, jiffies + 1);
 }
+
+/* -------------------------------------------------------------- ep_fail.c */
+
+void vrb_ep_abort(struct vrb_ep *ep, int err);
+void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err);
 
 /* ------------------------------------------------------------------- cm.c */
 
@@ -766,6 +773,7 @@ extern struct workqueue_struct *vrb_linger_wq;
 int vrb_linger_prepare(struct vrb_ep *ep);
 void vrb_linger_connect(struct vrb_ep *ep, struct rdma_cm_id *id);
 void vrb_linger_leave(struct vrb_ep *ep);
+void vrb_linger_wait(struct vrb_domain *dom);
 void vrb_linger_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
 			   struct vrb_epcq *rx_cq);
 int vrb_linger_init(void);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Failure of endpoints, from any context: the reason is recorded here, and the work
+ * item of ep.c ends the endpoint.
+ */
+#include "verbs.h"
+#include "verbs_trace.h"
+
+/* Record why an endpoint ends. Returns true for the first reason. */
+static bool vrb_ep_dies(struct vrb_ep *ep, int err)
+{
+	bool first = !cmpxchg(&ep->dead, 0, err);
+
+	if (first)
+		mod_delayed_work(vrb_wq, &ep->work, 0);
+	return first;
+}
+
+/**
+ * vrb_ep_abort - have the work item end an endpoint
+ * @ep: the endpoint
+ * @err: why, a positive error code; ESHUTDOWN if the peer has disconnected
+ *
+ * Context: any.
+ */
+void vrb_ep_abort(struct vrb_ep *ep, int err)
+{
+	vrb_ep_dies(ep, err);
+}
+
+/**
+ * vrb_ep_failed - end an endpoint after a work request has failed
+ * @ep: the endpoint
+ * @wc: completion of the work request
+ * @err: error for the consumer, a positive error code
+ *
+ * A flushed work request ends a connected endpoint, too: a queue pair that fails by
+ * itself need not report it.
+ *
+ * Context: any.
+ */
+void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
+{
+	if (wc->status != IB_WC_WR_FLUSH_ERR) {
+		trace_kofi_verbs_error(ep, wc);
+		vrb_ep_abort(ep, err);
+	} else if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED &&
+		   vrb_ep_dies(ep, ESHUTDOWN)) {
+		/* nothing else tells why: such as rxe, when it gets no memory */
+		trace_kofi_verbs_error(ep, wc);
+	}
+}
