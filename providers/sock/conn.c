@@ -49,46 +49,6 @@
 /* Doublings of the time between probes of a closed window, from 0.2 s on */
 #define KSK_CONN_BACKOFF	4
 
-/**
- * ksk_conn_queue - have the work item run
- * @c: the connection
- *
- * It runs where the consumer wants it, otherwise on the CPU the connection's
- * packets arrive on: that has the socket in its cache, and its completions stay
- * where the others are. A CPU that is offline, or goes there meanwhile, is no
- * place; its work is done elsewhere.
- *
- * Context: any.
- */
-void ksk_conn_queue(struct ksk_conn *c)
-{
-	struct socket *sock = READ_ONCE(c->sock);
-	int cpu = c->ep->tun.cpu;
-
-	if (cpu < 0 && sock)
-		cpu = READ_ONCE(sock->sk->sk_incoming_cpu);
-	if (cpu < 0 || cpu >= (int)nr_cpu_ids || !cpu_online(cpu))
-		cpu = WORK_CPU_UNBOUND;
-	queue_work_on(cpu, c->wq, &c->work);
-}
-EXPORT_SYMBOL_IF_KUNIT(ksk_conn_queue);
-
-/**
- * ksk_conn_abort - the stream must end
- * @c: the connection
- * @err: why, a positive error code; ESHUTDOWN if the peer has closed
- *
- * The work item does the rest.
- *
- * Context: any.
- */
-void ksk_conn_abort(struct ksk_conn *c, int err)
-{
-	if (!cmpxchg(&c->dead, 0, err))
-		ksk_conn_queue(c);
-}
-EXPORT_SYMBOL_IF_KUNIT(ksk_conn_abort);
-
 /* ------------------------------------------------------- socket callbacks */
 
 /*
@@ -233,42 +193,6 @@ static int ksk_conn_poll(struct irq_poll *iop, int weight)
 		wake_up_var(&c->in_poll);
 	/* after some of them other softirqs have their turn, packets above all */
 	return more ? KSK_CONN_RUN : 0;
-}
-
-/**
- * ksk_conn_go_on - a run of the sender has used up its budget
- * @c: the connection
- *
- * Have the next one made in softirq context, but for a CPU that was asked for.
- *
- * Context: locked, bottom halves off.
- */
-void ksk_conn_go_on(struct ksk_conn *c)
-{
-	int cpu = c->ep->tun.cpu;
-
-	if (cpu >= 0 && cpu != raw_smp_processor_id())
-		ksk_conn_queue(c);
-	else
-		irq_poll_sched(&c->poll);
-}
-
-/**
- * ksk_conn_softirq - have the stream run in softirq context
- * @c: a connection that is established
- *
- * Context: any.
- */
-void ksk_conn_softirq(struct ksk_conn *c)
-{
-	if (in_hardirq() || irqs_disabled()) {
-		irq_poll_sched(&c->poll);
-		return;
-	}
-	/* otherwise raising it wakes ksoftirqd */
-	local_bh_disable();
-	irq_poll_sched(&c->poll);
-	local_bh_enable();
 }
 
 /* ---------------------------------------------------------- the work item */

@@ -32,6 +32,21 @@ static void ksk_domain_close(struct kofi_domain *base)
 	mutex_unlock(&ksk_dom_mutex);
 }
 
+static int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
+			struct fid_ep **fid, void *context)
+{
+	switch (info->ep_attr->type) {
+	case FI_EP_MSG:
+		return ksk_msg_open(domain, info, fid, context);
+	case FI_EP_RDM:
+		return ksk_rdm_open(domain, info, fid, context);
+	case FI_EP_DGRAM:
+		return ksk_dgram_open(domain, info, fid, context);
+	default:
+		return -EINVAL;
+	}
+}
+
 static const struct fi_ops_domain ksk_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= ksk_endpoint,

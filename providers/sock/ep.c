@@ -187,22 +187,6 @@ static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 	return 0;
 }
 
-/**
- * ksk_conn_stats_add - add the statistics of a connection to others
- * @sum: the others
- * @stats: its
- */
-void ksk_conn_stats_add(struct ksk_conn_stats *sum,
-			const struct ksk_conn_stats *stats)
-{
-	const unsigned long *from = (const unsigned long *)stats;
-	unsigned long *to = (unsigned long *)sum;
-	size_t i;
-
-	for (i = 0; i < sizeof(*stats) / sizeof(*from); i++)
-		to[i] += READ_ONCE(from[i]);
-}
-
 static void ksk_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
 	struct kofi_ep *base = container_of(obj, struct kofi_ep, obj);
@@ -442,8 +426,8 @@ static int ksk_msg_adopt(struct ksk_msg *msg, fid_t handle)
 	return 0;
 }
 
-static int ksk_msg_open(struct fid_domain *domain, struct fi_info *info,
-			struct fid_ep **fid, void *context)
+int ksk_msg_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **fid, void *context)
 {
 	struct kofi_domain *kdomain = container_of(domain, struct kofi_domain,
 						   domain);
@@ -471,20 +455,4 @@ free:
 	ksk_conn_exit(&msg->conn);
 	kfree(msg);
 	return err;
-}
-
-/* fi_endpoint() */
-int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
-		 struct fid_ep **fid, void *context)
-{
-	switch (info->ep_attr->type) {
-	case FI_EP_MSG:
-		return ksk_msg_open(domain, info, fid, context);
-	case FI_EP_RDM:
-		return ksk_rdm_open(domain, info, fid, context);
-	case FI_EP_DGRAM:
-		return ksk_dgram_open(domain, info, fid, context);
-	default:
-		return -EINVAL;
-	}
 }

@@ -188,7 +188,7 @@ static inline struct ksk_peer *ksk_peer(struct ksk_conn *c)
 	return container_of(c, struct ksk_peer, conn);
 }
 
-/* ------------------------------------------------------------------ main.c */
+/* ------------------------------------------------------------- tunables.c */
 
 extern unsigned int ksk_rdm_idle_timeout;
 extern unsigned int ksk_rdm_max_conns;
@@ -205,8 +205,6 @@ static inline bool ksk_rdm_crowded(struct ksk_ep *ep)
 
 extern struct kmem_cache *ksk_peers;
 
-int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
-		 struct fid_ep **ep, void *context);
 void ksk_rdm_deferred(struct ksk_conn *c);
 fi_addr_t ksk_peer_name(struct ksk_peer *peer);
 fi_addr_t ksk_rdm_source(struct ksk_conn *c);

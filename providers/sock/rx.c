@@ -195,20 +195,6 @@ EXPORT_SYMBOL_IF_KUNIT(ksk_rx_decode);
 
 /* ----------------------------------------------------------------- frames */
 
-/**
- * ksk_rx_violation - the peer has sent what no peer may send
- * @c: the connection
- * @what: in words
- *
- * Context: locked.
- */
-void ksk_rx_violation(struct ksk_conn *c, const char *what)
-{
-	trace_kofi_sock_violation(c, what, c->rx.hdr, c->rx.have);
-	ksk_stat_inc(&c->stats.violations);
-	c->rx.err = EPROTO;
-}
-
 /* A receive has got the message of c->rxmsg. */
 static __always_inline void ksk_rx_report(struct ksk_conn *c,
 					  struct kofi_rxop *op)
@@ -775,29 +761,6 @@ bool ksk_rx_run(struct ksk_conn *c)
 	if (ksk_rx_eof(c) && ksk_rx_last(c))
 		ksk_conn_abort(c, ESHUTDOWN);
 	return false;
-}
-
-/**
- * ksk_rx_cut - complete a receive whose message does not arrive, or not all of it
- * @c: the connection, which has ended
- * @rxmsg: the message
- * @op: the receive; not to be touched any more
- *
- * Context: process; locked, if there is a socket.
- */
-void ksk_rx_cut(struct ksk_conn *c, const struct kofi_rxmsg *rxmsg,
-		struct kofi_rxop *op)
-{
-	struct kofi_wc wc = {
-		.err = ENOTCONN,
-		.prov_errno = READ_ONCE(c->dead),
-		.flags = FI_RECV | (rxmsg->tagged ? FI_TAGGED : FI_MSG),
-		.len = op->cur.len - op->cur.left,
-		.tag = rxmsg->tag,
-		.src = rxmsg->src,
-	};
-
-	kofi_rxq_done(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), op, &wc);
 }
 
 /**

@@ -363,7 +363,6 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		      const struct ksk_post *post, u64 flags);
 int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op);
 bool ksk_tx_run(struct ksk_conn *c, size_t budget);
-void ksk_tx_ack(struct ksk_conn *c);
 bool ksk_tx_acked(struct ksk_conn *c);
 struct ksk_txop *ksk_tx_reading(struct ksk_conn *c);
 void ksk_tx_read_done(struct ksk_conn *c);
@@ -371,8 +370,6 @@ bool ksk_tx_space(struct ksk_conn *c);
 void ksk_tx_flush(struct ksk_conn *c);
 void ksk_tx_retry(struct timer_list *t);
 bool ksk_tx_pushes(struct ksk_conn *c);
-int ksk_tx_flush_err(const struct ksk_conn *c);
-void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err);
 unsigned int ksk_tx_format_op(void *hdr, const struct ksk_txop *op, u8 id,
 			      bool be);
 unsigned int ksk_tx_format_rsp(void *hdr, u64 payload, u8 id, bool be);
@@ -501,10 +498,7 @@ struct ksk_rx {
 
 void ksk_rx_init(struct ksk_rx *rx);
 void ksk_rx_setup(struct ksk_conn *c);
-void ksk_rx_violation(struct ksk_conn *c, const char *what);
 bool ksk_rx_run(struct ksk_conn *c);
-void ksk_rx_cut(struct ksk_conn *c, const struct kofi_rxmsg *rxmsg,
-		struct kofi_rxop *op);
 void ksk_rx_flush(struct ksk_conn *c);
 ssize_t ksk_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 ssize_t ksk_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
@@ -771,14 +765,16 @@ struct ksk_conn {
 void ksk_conn_init(struct ksk_conn *c, struct ksk_ep *ep,
 		   const struct ksk_conn_ops *ops);
 void ksk_conn_attach(struct ksk_conn *c, struct socket *sock, int phase);
-void ksk_conn_abort(struct ksk_conn *c, int err);
-void ksk_conn_queue(struct ksk_conn *c);
-void ksk_conn_softirq(struct ksk_conn *c);
-void ksk_conn_go_on(struct ksk_conn *c);
 void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len);
 int ksk_conn_down(struct ksk_conn *c, enum ksk_down how);
 void ksk_conn_close(struct ksk_conn *c);
 void ksk_conn_exit(struct ksk_conn *c);
+
+/* One more acknowledgment is to be sent. The caller of the receiver runs the sender. */
+static inline void ksk_tx_ack(struct ksk_conn *c)
+{
+	c->tx_acks++;
+}
 
 /**
  * ksk_tx_ready - has reading made something to send
@@ -901,9 +897,29 @@ void ksk_ep_unlist(struct ksk_ep *ep);
 void ksk_ep_abort(struct ksk_ep *ep, int err);
 int ksk_ep_control(struct fi_fid *fid, int command, void *arg);
 ssize_t ksk_ep_cancel(struct fid_ep *fid, void *context);
+int ksk_msg_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, void *context);
+
+/* ---------------------------------------------------------------- sched.c */
+
+void ksk_conn_queue(struct ksk_conn *c);
+void ksk_conn_abort(struct ksk_conn *c, int err);
+void ksk_conn_go_on(struct ksk_conn *c);
+void ksk_conn_softirq(struct ksk_conn *c);
+
+/* --------------------------------------------------------------- report.c */
+
+void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err);
+int ksk_tx_flush_err(const struct ksk_conn *c);
+void ksk_rx_violation(struct ksk_conn *c, const char *what);
+void ksk_rx_cut(struct ksk_conn *c, const struct kofi_rxmsg *rxmsg,
+		struct kofi_rxop *op);
 void ksk_conn_stats_add(struct ksk_conn_stats *sum,
 			const struct ksk_conn_stats *stats);
-int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
+
+/* ------------------------------------------------------------------ rdm.c */
+
+int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
 
 /* --------------------------------------------------------------- dgram.c */

@@ -51,53 +51,6 @@
 
 /* ------------------------------------------------------------- completing */
 
-/* What a completion says has happened */
-static const u64 ksk_tx_wc_flags[] = {
-	[KSK_OP_MSG]		= FI_SEND | FI_MSG,
-	[KSK_OP_TAGGED]	= FI_SEND | FI_TAGGED,
-	[KSK_OP_READ_REQ]	= FI_READ | FI_RMA,
-	[KSK_OP_WRITE]		= FI_WRITE | FI_RMA,
-	[KSK_OP_RTS]		= FI_SEND | FI_TAGGED,
-	[KSK_OP_DATA]		= FI_SEND | FI_TAGGED,
-};
-
-static noinline void ksk_tx_failed(struct ksk_conn *c, void *context, u64 flags,
-				   size_t len, int err, u64 op_flags)
-{
-	struct kofi_wc wc = {
-		.op_context = context,
-		.err = err,
-		.prov_errno = READ_ONCE(c->dead),
-		.flags = flags,
-		.len = len,
-		.src = FI_ADDR_NOTAVAIL,
-	};
-
-	kofi_ep_tx_complete(&c->ep->base, &wc, op_flags);
-}
-
-/**
- * ksk_tx_complete - complete a transmit
- * @c: the connection
- * @op: the operation, on no list; unused afterwards
- * @err: 0 or a positive error code
- *
- * Context: any.
- */
-void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err)
-{
-	u64 flags = ksk_tx_wc_flags[op->op], op_flags = op->flags;
-	void *context = op->context;
-	size_t len = op->cur.len;
-
-	/* free before the consumer knows, who may post again at once */
-	kofi_freelist_put(&c->ep->tx_free, &op->free);
-	if (likely(!err))
-		kofi_ep_tx_done(&c->ep->base, context, flags, len, op_flags);
-	else
-		ksk_tx_failed(c, context, flags, len, err, op_flags);
-}
-
 /* The stream has done with an operation. */
 static __always_inline void ksk_tx_done(struct ksk_conn *c,
 					struct ksk_txop *op, int err)
@@ -159,19 +112,6 @@ void ksk_tx_read_done(struct ksk_conn *c)
 	ksk_tx_done(c, op, 0);
 }
 
-/**
- * ksk_tx_ack - one more acknowledgment is to be sent
- * @c: the connection
- *
- * The context that runs the receiver runs the sender next.
- *
- * Context: locked.
- */
-void ksk_tx_ack(struct ksk_conn *c)
-{
-	c->tx_acks++;
-}
-
 /* Who posts looks at it without the socket's lock. */
 static void ksk_tx_state(struct ksk_conn *c, enum ksk_tx_state state)
 {
@@ -215,27 +155,6 @@ static void ksk_tx_begun(struct ksk_conn *c, struct list_head *list)
 	if (c->rndv)
 		ksk_rndv_flush_tx(c, list);
 	list_sort(NULL, list, ksk_tx_compare);
-}
-
-/**
- * ksk_tx_flush_err - how operations end that the end of the stream cuts off
- * @c: an endpoint that is dead
- *
- * A consumer that may fail over is told of a peer that does not answer, and of a
- * lost device; in all other cases the error is ECANCELED. With many peers the error
- * says why, as the event of a lost connection is not there for all of them.
- *
- * Return: a positive error code.
- */
-int ksk_tx_flush_err(const struct ksk_conn *c)
-{
-	int err = READ_ONCE(c->dead);
-
-	/* a peer among many */
-	if (c != c->ep->conn)
-		/* EPIPE: of what was sent behind the peer's close */
-		return err == ESHUTDOWN || err == EPIPE ? ECONNRESET : err;
-	return err == ETIMEDOUT || err == ENETDOWN ? err : ECANCELED;
 }
 
 /**
