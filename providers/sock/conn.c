@@ -32,7 +32,7 @@
 #include <net/tcp.h>
 #include <trace/events/sock.h>
 
-#include "rdm.h"
+#include "sock.h"
 #include "sock_trace.h"
 
 /*
@@ -226,7 +226,7 @@ static bool ksk_conn_end(struct ksk_conn *c)
 	/* fi_accept() says so itself, of the only connection of an endpoint */
 	if (phase == KSK_CONN_ESTABLISHED)
 		c->ops->ended(c);
-	else if (phase != KSK_CONN_REQUESTED || c != c->ep->conn)
+	else if (phase != KSK_CONN_REQUESTED || c->ops->many)
 		c->ops->failed(c, err, err, NULL, 0);
 
 	/* pages in TCP's queue come back only if it is emptied */
@@ -305,10 +305,10 @@ static bool ksk_conn_retire(struct ksk_conn *c)
 
 	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead) ||
 	    c->retired || sk->sk_state != TCP_ESTABLISHED ||
-	    !ksk_idle_unused(c))
+	    !c->ops->unused(c))
 		return false;
 	WRITE_ONCE(c->retired, true);
-	ksk_idle_retired(c);
+	c->ops->retired(c);
 	return true;
 }
 
@@ -404,7 +404,7 @@ static bool ksk_conn_waits(const struct ksk_conn *c)
 
 	return !list_empty(&c->tx_wait) || c->tx_nreads || c->rndv_out ||
 	       c->rndv_granted ||
-	       (c == c->ep->conn && q->ops && !kofi_rxq_empty(q));
+	       (!c->ops->many && q->ops && !kofi_rxq_empty(q));
 }
 
 /*
@@ -456,7 +456,7 @@ static void ksk_conn_watch_stream(struct ksk_conn *c)
 		ksk_conn_abort(c, ETIMEDOUT);
 	ksk_conn_watch_rx(c);
 	if (c->retired)
-		ksk_idle_look(c);
+		c->ops->closing(c);
 
 	/*
 	 * TCP asks a peer whose window is closed ever more rarely, at last

@@ -7,7 +7,7 @@
 #include <linux/mm.h>
 #include <linux/uio.h>
 
-#include "rdm.h"
+#include "sock.h"
 
 static void ksk_tx_gather_kvec(const struct iov_iter *from, size_t left,
 			       union ksk_tx_vec *v, struct iov_iter *to)

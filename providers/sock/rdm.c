@@ -363,6 +363,10 @@ static const struct ksk_conn_ops ksk_peer_ops = {
 	.failed		= ksk_peer_failed,
 	.ended		= ksk_peer_ended,
 	.hand_over	= ksk_idle_hand_over,
+	.unused		= ksk_idle_unused,
+	.retired	= ksk_idle_retired,
+	.closing	= ksk_idle_look,
+	.many		= true,
 };
 
 static void ksk_rdm_reap(struct work_struct *work)
@@ -522,25 +526,6 @@ static int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr,
 	return err;
 }
 
-/**
- * ksk_rdm_deferred - a post to a peer has been deferred
- * @c: the connection, with an RCU reader that keeps it
- *
- * Context: softirq.
- */
-void ksk_rdm_deferred(struct ksk_conn *c)
-{
-	struct ksk_rdm *rdm = ksk_rdm(c->ep);
-	struct ksk_peer *peer = ksk_peer(c);
-	unsigned long irq;
-
-	spin_lock_irqsave(&rdm->lock, irq);
-	/* one that is over has completed what was deferred */
-	if (list_empty(&peer->deferred) && !peer->over)
-		list_add_tail(&peer->deferred, &rdm->deferred);
-	spin_unlock_irqrestore(&rdm->lock, irq);
-}
-
 /* kofi_ep_ops.send_deferred */
 static void ksk_rdm_send_deferred(struct fid_ep *fid)
 {
@@ -577,87 +562,6 @@ static void ksk_rdm_refused(struct ksk_ep *ep)
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!full)
 		kofi_ep_unblock(&ep->base);
-}
-
-/**
- * ksk_peer_name - what the address vector calls a peer
- * @peer: the peer
- *
- * If it is not there, what waits is looked at again when something is inserted.
- *
- * Context: any.
- * Return: as kofi_av_source().
- */
-fi_addr_t ksk_peer_name(struct ksk_peer *peer)
-{
-	struct kofi_av *av = peer->conn.ep->base.av;
-	fi_addr_t name = kofi_av_recall(av, &peer->addr.sa, &peer->known);
-
-	if (likely(name != FI_ADDR_NOTAVAIL))
-		return name;
-	WRITE_ONCE(peer->unnamed, true);
-	smp_mb();	/* that, before another look; pairs with kofi_av_added() */
-	return kofi_av_recall(av, &peer->addr.sa, &peer->known);
-}
-
-/* The peer is in the address vector again: so are its messages, before the next. */
-static noinline void ksk_rdm_own(struct ksk_peer *peer)
-{
-	struct ksk_rdm *rdm = ksk_rdm(peer->conn.ep);
-	unsigned long irq;
-
-	spin_lock_irqsave(&rdm->lock, irq);
-	WRITE_ONCE(peer->disowned, false);
-	if (!rdm->closing)
-		ksk_unexpected_own(rdm);
-	spin_unlock_irqrestore(&rdm->lock, irq);
-}
-
-/**
- * ksk_rdm_source - what completions call the peer of a connection
- * @c: the connection, of an endpoint of type FI_EP_RDM
- *
- * Context: locked.
- * Return: as kofi_av_source().
- */
-fi_addr_t ksk_rdm_source(struct ksk_conn *c)
-{
-	const struct kofi_ep *ep = &c->ep->base;
-	struct ksk_peer *peer = ksk_peer(c);
-	fi_addr_t name;
-
-	KUNIT_STATIC_STUB_REDIRECT(ksk_rdm_source, c);
-	if (!(ep->info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
-		return FI_ADDR_NOTAVAIL;
-	name = ksk_peer_name(peer);
-	if (unlikely(READ_ONCE(peer->disowned)) && name != FI_ADDR_NOTAVAIL)
-		ksk_rdm_own(peer);
-	return name;
-}
-EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_source);
-
-/**
- * ksk_rdm_rename - the sender of a message was not known
- * @c: its connection, of an endpoint of type FI_EP_RDM
- * @rxmsg: the message; called by its sender's name from now on if that is known
- *
- * Context: locked.
- */
-void ksk_rdm_rename(struct ksk_conn *c, struct kofi_rxmsg *rxmsg)
-{
-	struct ksk_rdm *rdm = ksk_rdm(c->ep);
-	unsigned long irq;
-	fi_addr_t src;
-
-	if (ksk_rdm_source(c) == FI_ADDR_NOTAVAIL)
-		return;
-	/* who removes it takes the lock afterwards: it is not named too late */
-	spin_lock_irqsave(&rdm->lock, irq);
-	src = ksk_peer_name(ksk_peer(c));
-	if (src != FI_ADDR_NOTAVAIL)
-		kofi_rxq_rename(kofi_ep_rxq(&c->ep->base, &c->ep->rxq), rxmsg,
-				src);
-	spin_unlock_irqrestore(&rdm->lock, irq);
 }
 
 /* kofi_ep_ops.peers_added */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Endpoints of type FI_EP_RDM: what they have, and what streams call of them. */
+/* Endpoints of type FI_EP_RDM; sock.h has the functions that streams call. */
 #ifndef _KOFI_SOCK_RDM_H
 #define _KOFI_SOCK_RDM_H
 
@@ -195,27 +195,7 @@ extern unsigned int ksk_rdm_max_conns;
 
 /* ------------------------------------------------------------------ rdm.c */
 
-/* More connections than that share what they copy to. */
-#define KSK_FEW_PEERS	64
-
-static inline bool ksk_rdm_crowded(struct ksk_ep *ep)
-{
-	return atomic_read(&ksk_rdm(ep)->peers.nelems) > KSK_FEW_PEERS;
-}
-
 extern struct kmem_cache *ksk_peers;
-
-void ksk_rdm_deferred(struct ksk_conn *c);
-fi_addr_t ksk_peer_name(struct ksk_peer *peer);
-fi_addr_t ksk_rdm_source(struct ksk_conn *c);
-void ksk_rdm_rename(struct ksk_conn *c, struct kofi_rxmsg *rxmsg);
-
-/* What completions call the peer */
-static __always_inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
-{
-	return c == c->ep->conn ? READ_ONCE(c->ep->base.source) :
-				  ksk_rdm_source(c);
-}
 
 struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer);
 struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
@@ -254,6 +234,10 @@ bool ksk_peers_next(struct fid_ep *fid, u32 *number,
 void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
 		   kofi_stat_fn fn, void *arg);
 
+/* --------------------------------------------------------------- stream.c */
+
+fi_addr_t ksk_peer_name(struct ksk_peer *peer);
+
 /* ----------------------------------------------------------- rdm_accept.c */
 
 extern const struct ksk_listener_ops ksk_rdm_listener_ops;
@@ -271,12 +255,6 @@ void ksk_idle_hand_over(struct ksk_conn *c);
 
 /* ----------------------------------------------------------- unexpected.c */
 
-int ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op);
-struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u);
-int ksk_unexpected_whole(struct ksk_unexpected *u);
-void ksk_unexpected_cut(struct ksk_unexpected *u);
-bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes);
-void ksk_unexpected_release(struct ksk_conn *c, size_t bytes);
 void ksk_unexpected_init(struct ksk_rdm *rdm);
 void ksk_unexpected_drain(struct ksk_rdm *rdm);
 void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer);
@@ -284,32 +262,8 @@ void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr);
 void ksk_unexpected_own(struct ksk_rdm *rdm);
 
-/* ------------------------------------------------------------------- tx.c */
-
-int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred);
-void ksk_tx_send_deferred(struct ksk_conn *c);
-bool ksk_tx_quiet(struct ksk_conn *c);
-bool ksk_tx_waiting(struct ksk_conn *c);
-
 /* ----------------------------------------------------------------- rndv.c */
 
-/* Is it a message that is to be announced? */
-static __always_inline bool ksk_rndv_wanted(const struct ksk_conn *c,
-					    const struct ksk_txop *op)
-{
-	return c->rndv && op->op == KSK_OP_TAGGED && c->rndv_min &&
-	       op->cur.len >= c->rndv_min && !(op->flags & FI_INJECT);
-}
-
 void ksk_rndv_init(struct ksk_rndv *r);
-void ksk_rndv_begin(struct ksk_conn *c, struct ksk_txop *op);
-bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op);
-bool ksk_rndv_next(struct ksk_conn *c, bool data);
-void ksk_rndv_flush_tx(struct ksk_conn *c, struct list_head *list);
-int ksk_rndv_rts(struct ksk_conn *c);
-int ksk_rndv_cts(struct ksk_conn *c);
-int ksk_rndv_data(struct ksk_conn *c);
-void ksk_rndv_woken(struct ksk_conn *c);
-void ksk_rndv_flush(struct ksk_conn *c);
 
 #endif /* _KOFI_SOCK_RDM_H */

@@ -69,7 +69,7 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
 	int err = READ_ONCE(c->dead);
 
 	/* a peer among many */
-	if (c != c->ep->conn)
+	if (c->ops->many)
 		/* EPIPE: of what was sent behind the peer's close */
 		return err == ESHUTDOWN || err == EPIPE ? ECONNRESET : err;
 	return err == ETIMEDOUT || err == ENETDOWN ? err : ECANCELED;

@@ -23,7 +23,7 @@
 #include <linux/slab.h>
 #include <net/sock.h>
 
-#include "rdm.h"
+#include "sock.h"
 #include "sock_trace.h"
 
 /* ---------------------------------------------------------------- posting */

@@ -24,7 +24,7 @@
 #include <kunit/visibility.h>
 #include <net/tcp.h>
 
-#include "rdm.h"
+#include "sock.h"
 #include "sock_trace.h"
 
 void ksk_rx_init(struct ksk_rx *rx)
@@ -328,7 +328,7 @@ static __always_inline void ksk_rx_message(struct ksk_conn *c, bool tagged,
 /* What has come of looking for a receive: a message without may be stored. */
 static int ksk_rx_found(struct ksk_conn *c, int err)
 {
-	if (err == -EAGAIN && c != c->ep->conn)
+	if (err == -EAGAIN && c->ops->many)
 		err = ksk_unexpected_store(c, &c->rx.op);
 	if (!err)
 		ksk_rx_matched(&c->rx);
@@ -354,7 +354,7 @@ static int ksk_rx_match(struct ksk_conn *c)
 		if (f->flags & KSK_F_CQ_DATA)
 			c->rxmsg.flags = FI_REMOTE_CQ_DATA;
 		c->rxmsg.confirmed = f->flags & KSK_F_ACK_MASK;
-	} else if (c->rxmsg.src == FI_ADDR_NOTAVAIL && c != c->ep->conn) {
+	} else if (c->rxmsg.src == FI_ADDR_NOTAVAIL && c->ops->many) {
 		ksk_rdm_rename(c, &c->rxmsg);
 	}
 	return ksk_rx_found(c, kofi_rxq_match(kofi_ep_rxq(&c->ep->base,
@@ -706,7 +706,7 @@ static bool ksk_rx_last(struct ksk_conn *c)
 {
 	bool first = !c->retired;
 
-	if (c == c->ep->conn)
+	if (!c->ops->many)
 		return true;
 	WRITE_ONCE(c->retired, true);
 	smp_mb();	/* that, before the pages; pairs with ksk_zc_put() */
@@ -795,7 +795,7 @@ void ksk_rx_flush(struct ksk_conn *c)
 	rx->read = NULL;
 	ksk_rx_init(rx);
 	/* receives of a shared context stay posted, and so do those for any peer */
-	if (c == c->ep->conn && smp_load_acquire(&c->ep->rxq.ops))
+	if (!c->ops->many && smp_load_acquire(&c->ep->rxq.ops))
 		kofi_rxq_flush(&c->ep->rxq);
 }
 

@@ -370,6 +370,10 @@ bool ksk_tx_space(struct ksk_conn *c);
 void ksk_tx_flush(struct ksk_conn *c);
 void ksk_tx_retry(struct timer_list *t);
 bool ksk_tx_pushes(struct ksk_conn *c);
+int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred);
+void ksk_tx_send_deferred(struct ksk_conn *c);
+bool ksk_tx_quiet(struct ksk_conn *c);
+bool ksk_tx_waiting(struct ksk_conn *c);
 unsigned int ksk_tx_format_op(void *hdr, const struct ksk_txop *op, u8 id,
 			      bool be);
 unsigned int ksk_tx_format_rsp(void *hdr, u64 payload, u8 id, bool be);
@@ -541,6 +545,12 @@ enum {
  * @failed: they have not; a positive error code, and what the peer has said
  * @ended: an established connection has ended
  * @hand_over: one is about to: take what has not begun, which fails otherwise
+ * @unused: test whether a connection that was marked as idle can be closed
+ * @retired: a connection that was idle is being closed
+ * @closing: limit the time that a connection takes which begins no more frames
+ * @many: the owner may have other connections, to the same endpoint: a message
+ *	without a receive is stored, errors of operations say why the stream ended,
+ *	and receives belong to no connection
  *
  * All are called in process context, and but for @start with the socket locked, if
  * there is one.
@@ -553,6 +563,10 @@ struct ksk_conn_ops {
 			  const void *data, size_t len);
 	void	(*ended)(struct ksk_conn *c);
 	void	(*hand_over)(struct ksk_conn *c);
+	bool	(*unused)(struct ksk_conn *c);
+	void	(*retired)(struct ksk_conn *c);
+	void	(*closing)(struct ksk_conn *c);
+	bool	many;
 };
 
 /**
@@ -916,6 +930,48 @@ void ksk_rx_cut(struct ksk_conn *c, const struct kofi_rxmsg *rxmsg,
 		struct kofi_rxop *op);
 void ksk_conn_stats_add(struct ksk_conn_stats *sum,
 			const struct ksk_conn_stats *stats);
+
+/* --------------------------------------------------------------- stream.c */
+
+bool ksk_rdm_crowded(struct ksk_ep *ep);
+void ksk_rdm_deferred(struct ksk_conn *c);
+fi_addr_t ksk_rdm_source(struct ksk_conn *c);
+void ksk_rdm_rename(struct ksk_conn *c, struct kofi_rxmsg *rxmsg);
+
+/* Source of messages */
+static __always_inline fi_addr_t ksk_conn_source(struct ksk_conn *c)
+{
+	return c->ops->many ? ksk_rdm_source(c) : READ_ONCE(c->ep->base.source);
+}
+
+/* ----------------------------------------------------------- unexpected.c */
+
+int ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op);
+struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u);
+int ksk_unexpected_whole(struct ksk_unexpected *u);
+void ksk_unexpected_cut(struct ksk_unexpected *u);
+bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes);
+void ksk_unexpected_release(struct ksk_conn *c, size_t bytes);
+
+/* ----------------------------------------------------------------- rndv.c */
+
+/* Is it a message that is to be announced? */
+static __always_inline bool ksk_rndv_wanted(const struct ksk_conn *c,
+					    const struct ksk_txop *op)
+{
+	return c->rndv && op->op == KSK_OP_TAGGED && c->rndv_min &&
+	       op->cur.len >= c->rndv_min && !(op->flags & FI_INJECT);
+}
+
+void ksk_rndv_begin(struct ksk_conn *c, struct ksk_txop *op);
+bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op);
+bool ksk_rndv_next(struct ksk_conn *c, bool data);
+void ksk_rndv_flush_tx(struct ksk_conn *c, struct list_head *list);
+int ksk_rndv_rts(struct ksk_conn *c);
+int ksk_rndv_cts(struct ksk_conn *c);
+int ksk_rndv_data(struct ksk_conn *c);
+void ksk_rndv_woken(struct ksk_conn *c);
+void ksk_rndv_flush(struct ksk_conn *c);
 
 /* ------------------------------------------------------------------ rdm.c */
 

@@ -7,7 +7,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "rdm.h"
+#include "sock.h"
 
 DECLARE_EVENT_CLASS(kofi_sock_frame,
 	TP_PROTO(const struct ksk_conn *c, const struct ksk_hdr *hdr,
@@ -121,7 +121,7 @@ TRACE_EVENT(kofi_sock_cm,
 TRACE_EVENT_CONDITION(kofi_sock_peer,
 	TP_PROTO(struct ksk_conn *c, const char *step, int err),
 	TP_ARGS(c, step, err),
-	TP_CONDITION(c != c->ep->conn),
+	TP_CONDITION(c->ops->many),
 	TP_STRUCT__entry(
 		__field(u32, ep)
 		__sockaddr(peer, sizeof(union kofi_ip))

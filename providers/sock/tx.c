@@ -46,7 +46,7 @@
 #include <kunit/visibility.h>
 #include <net/tcp.h>
 
-#include "rdm.h"
+#include "sock.h"
 #include "sock_trace.h"
 
 /* ------------------------------------------------------------- completing */
@@ -422,7 +422,7 @@ static __always_inline int ksk_tx_sendmsg(struct ksk_conn *c,
 {
 	struct sock *sk = c->sock->sk;
 
-	return c == c->ep->conn || !ksk_rdm_crowded(c->ep) ?
+	return !c->ops->many || !ksk_rdm_crowded(c->ep) ?
 	       tcp_sendmsg_locked(sk, msg, len) :
 	       ksk_sendmsg_shared(sk, msg, len);
 }
@@ -891,7 +891,7 @@ int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 	}
 	if (bh)
 		local_bh_enable();
-	if (unlikely(deferred && c != c->ep->conn) && !err)
+	if (unlikely(deferred && c->ops->many) && !err)
 		ksk_rdm_deferred(c);
 	return err;
 }
