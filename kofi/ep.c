@@ -493,6 +493,8 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 		return -FI_ENOEQ;
 	if (ep->info->ep_attr->type != FI_EP_MSG && !ep->av)
 		return -FI_ENOAV;
+	if (ep->info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT && !ep->srx)
+		return -FI_EOPBADSTATE;
 	/* With neither FI_SEND nor FI_RECV both are meant. */
 	tx = !(caps & FI_RECV) || caps & (FI_SEND | FI_READ | FI_WRITE);
 	rx = !(caps & FI_SEND) || caps & FI_RECV;

@@ -304,6 +304,27 @@ static void srx_drain_used(struct kunit *test)
 
 /* -------------------------------------------------------------- bad input */
 
+/* An endpoint that was granted a shared context is not enabled without it. */
+static void srx_demanded(struct kunit *test, struct ct_pair *p)
+{
+	struct fi_info *info = fi_dupinfo(p->info);
+	struct fid_ep *ep;
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	KUNIT_ASSERT_EQ(test, fi_endpoint(p->domain, info, &ep, p), 0);
+	fi_freeinfo(info);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &p->side[0].eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &p->side[0].tx.cq->fid, FI_TRANSMIT), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &p->side[1].rx.cq->fid, FI_RECV), 0);
+	if (ct_rdm())
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &p->side[0].av->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_enable(ep), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &p->srx->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_enable(ep), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+}
+
 static void srx_refused(struct kunit *test)
 {
 	const struct ct_opts opts = { .mode = CT_READ, .srx_size = 8 };
@@ -324,6 +345,7 @@ static void srx_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_recv(srx, p, 1, NULL, 0, p), -FI_ENOCQ);
 	KUNIT_EXPECT_EQ(test, fi_send(srx, p, 1, NULL, 0, p), -ENOSYS);
 	KUNIT_EXPECT_EQ(test, fi_close(&srx->fid), 0);
+	srx_demanded(test, p);
 	conns_end(c);
 }
 
