@@ -13,6 +13,7 @@
 #include <linux/string.h>
 
 #include <linux/kofi/fi_tagged.h>
+#include <linux/kofi/lib.h>
 
 #include "internal.h"
 
@@ -183,6 +184,14 @@ static bool kofi_info_match_progress(enum fi_progress prov,
 	return hint == FI_PROGRESS_UNSPEC || prov <= hint;
 }
 
+/* A class that exists, and the provider's if it has one of its own */
+static bool kofi_info_match_tclass(u32 prov, u32 hint)
+{
+	if (!hint)
+		return true;
+	return prov ? hint == prov : kofi_tclass_dscp(hint) >= 0;
+}
+
 static bool kofi_info_match_tx(const struct fi_tx_attr *prov,
 			       const struct fi_info *info)
 {
@@ -195,8 +204,7 @@ static bool kofi_info_match_tx(const struct fi_tx_attr *prov,
 	       !(hints->op_flags & ~prov->op_flags) &&
 	       !(hints->msg_order & ~prov->msg_order) &&
 	       !(hints->comp_order & ~prov->comp_order) &&
-	       (!hints->tclass || !prov->tclass ||
-		hints->tclass == prov->tclass) &&
+	       kofi_info_match_tclass(prov->tclass, hints->tclass) &&
 	       kofi_info_within(prov, hints, kofi_info_tx_limits,
 				ARRAY_SIZE(kofi_info_tx_limits));
 }
@@ -303,7 +311,7 @@ static bool kofi_info_match_domain(const struct fi_info *prov,
 		return false;
 	if (hints->av_type && attr->av_type && hints->av_type != attr->av_type)
 		return false;
-	if (hints->tclass && attr->tclass && hints->tclass != attr->tclass)
+	if (!kofi_info_match_tclass(attr->tclass, hints->tclass))
 		return false;
 	if (hints->auth_key_size && hints->auth_key_size != attr->auth_key_size)
 		return false;
@@ -419,6 +427,14 @@ static u64 kofi_info_grant_caps(u64 prov, u64 hints)
 	return prov & (kofi_info_expand(hints) | KOFI_CAPS_SECONDARY);
 }
 
+/* Capabilities that are asked for, by the endpoint or the domain; 0: all */
+static u64 kofi_info_asked_caps(const struct fi_info *hints)
+{
+	if (!hints || !hints->caps)
+		return 0;
+	return hints->caps | (hints->domain_attr ? hints->domain_attr->caps : 0);
+}
+
 static int kofi_info_grant_ep(struct fi_ep_attr *attr,
 			      const struct fi_ep_attr *hints)
 {
@@ -461,8 +477,6 @@ static int kofi_info_grant_domain(struct fi_domain_attr *attr,
 		attr->av_type = hints->av_type;
 	if (hints->tclass)
 		attr->tclass = hints->tclass;
-	if (hints->mr_cnt)
-		attr->mr_cnt = hints->mr_cnt;
 	if (!hints->auth_key_size)
 		return 0;
 	kfree(attr->auth_key);
@@ -494,7 +508,8 @@ struct fi_info *kofi_info_grant(const struct fi_info *prov,
 
 	if (!info)
 		return NULL;
-	info->caps = kofi_info_grant_caps(prov->caps, hints ? hints->caps : 0);
+	info->caps = kofi_info_grant_caps(prov->caps, kofi_info_asked_caps(hints));
+	info->domain_attr->caps &= info->caps;
 	info->tx_attr->caps &= kofi_info_grant_caps(info->caps,
 						    tx ? tx->caps : 0);
 	info->rx_attr->caps &= kofi_info_grant_caps(info->caps,

@@ -24,7 +24,7 @@ struct fid_pep;
 struct kofi_obj;
 
 #define FI_MAJOR_VERSION	2
-#define FI_MINOR_VERSION	1
+#define FI_MINOR_VERSION	6
 #define FI_REVISION_VERSION	0
 
 #define FI_VERSION(major, minor)	(((major) << 16) | (minor))
@@ -79,7 +79,7 @@ enum {
 #define FI_COMMIT_COMPLETE	BIT_ULL(30)
 #define FI_MATCH_COMPLETE	BIT_ULL(31)
 
-#define FI_RESCAN		BIT_ULL(33)
+#define FI_RESCAN		BIT_ULL(35)
 #define FI_PEER_TRANSFER	BIT_ULL(36)
 #define FI_AV_USER_ID		BIT_ULL(41)
 #define FI_PEER			BIT_ULL(43)

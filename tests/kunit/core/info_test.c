@@ -420,6 +420,10 @@ static const struct match_case {
 	  { H_TOP(caps, FI_TAGGED), H_EP(mem_tag_format, FI_TAG_CCL) } },
 	{ "one context", 0, { H_EP(tx_ctx_cnt, 1), H_EP(rx_ctx_cnt, 1) } },
 	{ "two contexts", NO, { H_EP(tx_ctx_cnt, 2) } },
+	{ "domain of a class", 0, { H_DOM32(tclass, FI_TC_BULK_DATA) } },
+	{ "domain of no class", NO, { H_DOM32(tclass, 12345) } },
+	{ "domain of another class", NO,
+	  { H_DOM32(tclass, FI_TC_BULK_DATA), P_DOM32(tclass, FI_TC_LOW_LATENCY) } },
 	{ "shared context, none to be had", NO,
 	  { H_EP(rx_ctx_cnt, FI_SHARED_CONTEXT) } },
 	{ "shared context", 0,
@@ -725,7 +729,11 @@ static void info_grant_asked(struct kunit *test)
 	struct fi_info *got;
 
 	prov->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_LOCAL;
+	prov->domain_attr->mr_cnt = 1000;
+	prov->domain_attr->caps |= FI_AV_USER_ID;
+	prov->caps |= FI_AV_USER_ID;
 	hints->caps = FI_MSG;
+	hints->domain_attr->mr_cnt = 10;
 	hints->tx_attr->op_flags = FI_INJECT;
 	hints->tx_attr->size = 10;
 	hints->tx_attr->inject_size = 5;
@@ -760,6 +768,16 @@ static void info_grant_asked(struct kunit *test)
 			got->domain_attr->control_progress);
 	KUNIT_EXPECT_EQ(test, FI_AV_TABLE, got->domain_attr->av_type);
 	KUNIT_EXPECT_EQ(test, FI_MR_LOCAL, got->domain_attr->mr_mode);
+	KUNIT_EXPECT_EQ(test, 1000, got->domain_attr->mr_cnt);
+	KUNIT_EXPECT_EQ(test, 0, got->domain_attr->caps & ~got->caps);
+	KUNIT_EXPECT_EQ(test, 0, got->caps & FI_AV_USER_ID);
+	fi_freeinfo(got);
+
+	hints->domain_attr->caps = FI_AV_USER_ID;
+	got = kofi_info_grant(prov, hints);
+	KUNIT_ASSERT_NOT_NULL(test, got);
+	KUNIT_EXPECT_EQ(test, FI_AV_USER_ID, got->domain_attr->caps & FI_AV_USER_ID);
+	KUNIT_EXPECT_EQ(test, FI_AV_USER_ID, got->caps & FI_AV_USER_ID);
 	fi_freeinfo(got);
 }
 
@@ -903,7 +921,8 @@ static const struct arg_case {
 } arg_cases[] = {
 	{ "nothing", FI_VERSION(2, 1) },
 	{ "older version", FI_VERSION(1, 17) },
-	{ "newer minor version", FI_VERSION(2, 2), .want = -ENOSYS },
+	{ "newest version", FI_VERSION(2, 6) },
+	{ "newer minor version", FI_VERSION(2, 7), .want = -ENOSYS },
 	{ "newer major version", FI_VERSION(3, 0), .want = -ENOSYS },
 	{ "known flags", FI_VERSION(2, 1), "127.0.0.1", NULL,
 	  FI_SOURCE | FI_NUMERICHOST | FI_RESCAN },
