@@ -98,8 +98,7 @@ enum {
 
 #define KSK_F_CQ_DATA	0x0001		/* a word for the peer's completion */
 #define KSK_F_DELIVERY	0x0004		/* acknowledge when placed */
-#define KSK_F_COMMIT	0x0008		/* acknowledge when persistent */
-#define KSK_F_ACK_MASK	(KSK_F_DELIVERY | KSK_F_COMMIT)
+#define KSK_F_COMMIT	0x0008		/* acknowledge when persistent: refused */
 #define KSK_F_REMOTE_INV 0x0100	/* a key of the receiver's ends; only */
 					/* where KSK_EXT_REMOTE_INV was agreed */
 

@@ -354,7 +354,7 @@ void ksk_rma_written(struct ksk_conn *c)
 		.data = f->data,
 	};
 
-	if (f->flags & KSK_F_ACK_MASK)
+	if (f->flags & KSK_F_DELIVERY)
 		ksk_tx_ack(c);
 	ksk_rma_done(c, rx->seg, f->rma_count, rx->reserved, &wc);
 	rx->reserved = false;

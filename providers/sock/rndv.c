@@ -229,7 +229,7 @@ static struct ksk_rts *ksk_rts_new(struct ksk_conn *c)
 	rts->rxmsg.tag = f->tag;
 	rts->rxmsg.data = f->data;
 	rts->rxmsg.flags = f->flags & KSK_F_CQ_DATA ? FI_REMOTE_CQ_DATA : 0;
-	rts->rxmsg.confirmed = f->flags & KSK_F_ACK_MASK;
+	rts->rxmsg.confirmed = f->flags & KSK_F_DELIVERY;
 	list_add_tail(&rts->node, &c->rndv->rts);
 	return rts;
 }

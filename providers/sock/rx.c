@@ -48,21 +48,21 @@ static const struct ksk_rx_op {
 	bool	announces;
 	bool	bare;
 } ksk_rx_ops[] = {
-	[KSK_OP_MSG]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK |
+	[KSK_OP_MSG]		= { .flags = KSK_F_CQ_DATA | KSK_F_DELIVERY |
 					     KSK_F_REMOTE_INV,
 				    .payload = true },
-	[KSK_OP_TAGGED]	= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
+	[KSK_OP_TAGGED]	= { .flags = KSK_F_CQ_DATA | KSK_F_DELIVERY,
 				    .tag = true, .payload = true },
 	[KSK_OP_READ_REQ]	= { .rma = true },
 	[KSK_OP_READ_RSP]	= { .payload = true },
-	[KSK_OP_WRITE]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
+	[KSK_OP_WRITE]		= { .flags = KSK_F_CQ_DATA | KSK_F_DELIVERY,
 				    .rma = true, .payload = true },
-	[KSK_OP_RTS]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
+	[KSK_OP_RTS]		= { .flags = KSK_F_CQ_DATA | KSK_F_DELIVERY,
 				    .tag = true, .ctx = true,
 				    .announces = true },
 	[KSK_OP_CTS]		= { .ctx = true },
 	/* the words of its flags were in the announcement */
-	[KSK_OP_DATA]		= { .flags = KSK_F_CQ_DATA | KSK_F_ACK_MASK,
+	[KSK_OP_DATA]		= { .flags = KSK_F_CQ_DATA | KSK_F_DELIVERY,
 				    .ctx = true, .payload = true,
 				    .bare = true },
 };
@@ -257,7 +257,7 @@ static bool ksk_rx_received(struct ksk_conn *c)
 		return false;
 	}
 	rx->unexpected = NULL;
-	if (flags & KSK_F_ACK_MASK)
+	if (flags & KSK_F_DELIVERY)
 		ksk_tx_ack(c);
 	rx->op = NULL;
 	if (!op)
@@ -353,7 +353,7 @@ static int ksk_rx_match(struct ksk_conn *c)
 		c->rxmsg.data = f->data;
 		if (f->flags & KSK_F_CQ_DATA)
 			c->rxmsg.flags = FI_REMOTE_CQ_DATA;
-		c->rxmsg.confirmed = f->flags & KSK_F_ACK_MASK;
+		c->rxmsg.confirmed = f->flags & KSK_F_DELIVERY;
 	} else if (c->rxmsg.src == FI_ADDR_NOTAVAIL && c->ops->many) {
 		ksk_rdm_rename(c, &c->rxmsg);
 	}

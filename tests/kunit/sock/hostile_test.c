@@ -190,6 +190,7 @@ static const struct frame_param bad_frames[] = {
 	{ "op 8", 8, 0, 0, 0, 16, 32 },
 	{ "op 255", 255, 0, 0, 0, 16, 32 },
 	{ "flag 0x0002", 0, 0x0002, 0, 0, 16, 32 },
+	{ "message, to be persistent", 0, 0x0008, 0, 0, 16, 32 },
 	{ "flag 0x0080", 0, 0x0080, 0, 0, 24, 40 },
 	{ "flag 0x8000", 0, 0x8000, 0, 0, 16, 32 },
 	{ "all flags", 0, 0xffff, 0, 0, 16, 32 },
@@ -306,6 +307,8 @@ static const struct rma_param bad_rmas[] = {
 	{ "read, second segment bad", 2, 0, 2, 0, { KEY_FULL, KEY_READ },
 	  { 0, RMA_LEN }, { 8, 1 } },
 	{ "read, to be acknowledged", 2, 4, 1, 0, { KEY_FULL }, {}, { 8 } },
+	/* no memory here is persistent */
+	{ "write, to be persistent", 4, 8, 1, 8, { KEY_WRITE }, {}, { 8 } },
 };
 
 KUNIT_ARRAY_PARAM_DESC(bad_rma, bad_rmas, name);
@@ -404,7 +407,6 @@ static const struct rma_param good_rmas[] = {
 	  { 8 } },
 	{ "write of nothing at the end", 4, 0, 1, 0, { KEY_WRITE },
 	  { RMA_LEN } },
-	{ "write, persistent", 4, 8, 1, 8, { KEY_WRITE }, {}, { 8 } },
 	{ "write of four segments", 4, 4, 4, 10,
 	  { KEY_FULL, KEY_WRITE, KEY_FULL, KEY_WRITE },
 	  { 0, 1, 100, RMA_LEN - 5 }, { 1, 4, 0, 5 } },

@@ -84,7 +84,7 @@ static const struct mut_kind mut_kinds[] = {
 	{ KSK_OP_READ_REQ, 0, 0, KSK_RMA_MAX },
 	{ KSK_OP_READ_RSP, 0, 0, 0, 100 },
 	{ KSK_OP_WRITE, 0, 0, 1, 100 },
-	{ KSK_OP_WRITE, KSK_F_CQ_DATA | KSK_F_COMMIT, 0, KSK_RMA_MAX, 100 },
+	{ KSK_OP_WRITE, KSK_F_CQ_DATA | KSK_F_DELIVERY, 0, KSK_RMA_MAX, 100 },
 	{ KSK_OP_RTS, 0, 1 },
 	{ KSK_OP_RTS, KSK_F_CQ_DATA | KSK_F_DELIVERY, 2 },
 	{ KSK_OP_CTS, 0, 1 },

@@ -63,7 +63,7 @@ static const struct walk_kind {
 	{ "read request of four pieces", 2, 0, 0, 4 },
 	{ "read response", 3, 0, 0, 0, WALK_LEN, WALK_RSP },
 	{ "write", 4, 0, 0, 1, WALK_LEN },
-	{ "write of four pieces with a value, acknowledged", 4, 9, 0, 4, WALK_LEN },
+	{ "write of four pieces with a value, acknowledged", 4, 5, 0, 4, WALK_LEN },
 	{ "announcement", 5, 0, 1 },
 	{ "announcement with a value, acknowledged", 5, 5, 254 },
 	{ "answer to an announcement", 6, 0, 1, 0, 0, WALK_CTS },
@@ -246,9 +246,9 @@ static enum walk_verdict walk_judge(const struct walk *w, const u8 *f,
 	static const struct {
 		u8 flags, tag, length, segs, payload;
 	} has[] = {
-		{ 13, 0, 0, 0, 1 }, { 13, 1, 0, 0, 1 }, { 0, 0, 0, 1, 0 },
-		{ 0, 0, 0, 0, 1 }, { 13, 0, 0, 1, 1 }, { 13, 1, 1, 0, 0 },
-		{ 0, 0, 0, 0, 0 }, { 13, 0, 0, 0, 1 },
+		{ 5, 0, 0, 0, 1 }, { 5, 1, 0, 0, 1 }, { 0, 0, 0, 1, 0 },
+		{ 0, 0, 0, 0, 1 }, { 5, 0, 0, 1, 1 }, { 5, 1, 1, 0, 0 },
+		{ 0, 0, 0, 0, 0 }, { 5, 0, 0, 0, 1 },
 	};
 	u64 size = get_unaligned_le64(f + 8), hdr;
 	const u8 *p = f + 16;

@@ -20,16 +20,19 @@
  *	frame as OP.FLAGS+PAYLOAD or, with segments, OP.FLAGS.SEGMENTS+PAYLOAD
  * @data: its bytes
  * @len: how many
+ * @err: the errno of its first frame, 0 if all frames are right
  */
 struct wire_vector {
 	const char	*name;
 	const char	*frames;
 	const u8	*data;
 	size_t		len;
+	int		err;
 };
 
 #define WIRE_BYTES(v)	.data = sock_vector_##v, .len = sizeof(sock_vector_##v)
 #define WIRE_VECTOR(v, list) { .name = #v, .frames = list, WIRE_BYTES(v) }
+#define WIRE_REFUSED(v, errno) { .name = #v, .frames = "", WIRE_BYTES(v), .err = errno }
 static const struct wire_vector wire_vectors[] = {
 	WIRE_VECTOR(app_fi_msg_pingpong_1_17_0_data_c2s,
 		    "cm0+0 0.0+1 0.0+64 0.4+4 ack"),
@@ -137,8 +140,7 @@ static const struct wire_vector wire_vectors[] = {
 		    "4.4.2+24"),
 	WIRE_VECTOR(msg_writemsg_2rma_dc_s2c,
 		    "ack"),
-	WIRE_VECTOR(msg_writemsg_commit_c2s,
-		    "4.8.1+8"),
+	WIRE_REFUSED(msg_writemsg_commit_c2s, -EPROTO),
 	WIRE_VECTOR(msg_writemsg_commit_s2c,
 		    "ack"),
 	WIRE_VECTOR(rdm_cm_v0_c2s,
@@ -305,9 +307,10 @@ static void wire_vectors_parse(struct kunit *test)
 				  false);
 		KUNIT_EXPECT_STREQ_MSG(test, p->found, v->frames,
 				       "in pieces of %zu", piece);
-		KUNIT_EXPECT_EQ(test, p->err, 0);
+		KUNIT_EXPECT_EQ(test, p->err, v->err);
 		KUNIT_EXPECT_EQ(test, p->payload, 0);
-		KUNIT_EXPECT_EQ(test, p->rx.have, 0);
+		if (!v->err)
+			KUNIT_EXPECT_EQ(test, p->rx.have, 0);
 	}
 }
 
@@ -329,7 +332,7 @@ static void wire_words(struct kunit *test)
 		hdr->op = KSK_OP_WRITE;
 		hdr->rma_count = 4;
 		hdr->hdr_size = 120;
-		ksk_put16(KSK_F_CQ_DATA | KSK_F_COMMIT, hdr->flags, be);
+		ksk_put16(KSK_F_CQ_DATA | KSK_F_DELIVERY, hdr->flags, be);
 		ksk_put64(120 + 10, hdr->size, be);
 		ksk_put64(0x0123456789abcdef, p, be);
 		for (i = 0; i < 4; i++) {
@@ -344,7 +347,7 @@ static void wire_words(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, ksk_rx_decode(rx, be), 0);
 		KUNIT_EXPECT_EQ(test, rx->frame.op, KSK_OP_WRITE);
 		KUNIT_EXPECT_EQ(test, rx->frame.flags,
-				KSK_F_CQ_DATA | KSK_F_COMMIT);
+				KSK_F_CQ_DATA | KSK_F_DELIVERY);
 		KUNIT_EXPECT_EQ(test, rx->frame.payload, 10);
 		KUNIT_EXPECT_EQ(test, rx->frame.data, 0x0123456789abcdef);
 		for (i = 0; i < 4; i++) {
@@ -412,8 +415,7 @@ struct wire_bad {
 
 static const struct wire_bad wire_bads[] = {
 	{ "message", .hdr_size = 16, .size = 16, .good = true },
-	{ "message, commit flag", .flags = 8, .hdr_size = 16, .size = 16,
-	  .good = true },
+	{ "message, commit flag", .flags = 8, .hdr_size = 16, .size = 16 },
 	{ "message, stale segment count", .rma_count = 200, .hdr_size = 16,
 	  .size = 16, .good = true },
 	{ "largest message", .hdr_size = 16, .size = 16 + KSK_MSG_MAX,
