@@ -68,6 +68,7 @@ static void kblkt_told(struct fid_cq *cq, const struct kofi_wc *wc)
 static int kblkt_tell(struct kblkt_conn *c)
 {
 	struct kblkt_notes *n = &c->notes;
+	ssize_t err;
 	const struct kvec kv = {
 		.iov_base = &n->last,
 		.iov_len = min_t(u32, sizeof(n->last), le32_to_cpu(n->at.len)),
@@ -86,7 +87,9 @@ static int kblkt_tell(struct kblkt_conn *c)
 		.beat = cpu_to_le64(++n->beat),
 		.stable = cpu_to_le64(c->incarnation),
 	};
-	return fi_writemsg(c->ep, &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE);
+	err = fi_writemsg(c->ep, &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE);
+	/* iWARP reports no arrival: the end of the connection comes behind the note */
+	return err == -EOPNOTSUPP ? fi_writemsg(c->ep, &msg, FI_COMPLETION) : err;
 }
 
 /* Are there clients that do not know yet? */

@@ -98,7 +98,8 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= info->caps & RXM_TX_CAPS,
-		.op_flags	= FI_COMPLETION | FI_INJECT | RXM_TX_LEVELS,
+		.op_flags	= FI_COMPLETION | FI_INJECT |
+				  rxm_levels(msg),
 		.msg_order	= RXM_ORDER,
 		.comp_order	= FI_ORDER_NONE,
 		.inject_size	= RXM_INJECT,

@@ -369,6 +369,8 @@ ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 	err = kofi_ep_tx_check(&ep->base, flags & RXM_TX_LEVELS);
 	if (err)
 		return err;
+	if (flags & RXM_TX_LEVELS & ~rxm_levels(ep->info))
+		return -EOPNOTSUPP;
 	/* without a record: those that were refused would try again for it in vain */
 	if (unlikely(rxm_is_crowded(ep, msg->addr))) {
 		/* one may have ended before the mark was there to see */

@@ -78,6 +78,13 @@
 			 KOFI_NO_COMPLETION | RXM_TX_LEVELS)
 #define RXM_FETCH_FLAGS	(RXM_TX_FLAGS & ~FI_INJECT)
 
+/* Levels of completion over the provider below; iWARP reports no arrival. */
+static inline u64 rxm_levels(const struct fi_info *msg)
+{
+	return msg->ep_attr->protocol == FI_PROTO_IWARP ? FI_INJECT_COMPLETE :
+							  RXM_TX_LEVELS;
+}
+
 /**
  * struct rxm_provider - the provider over another one
  * @base: what the core knows

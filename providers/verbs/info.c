@@ -250,10 +250,10 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= tx_caps,
-		.op_flags	= FI_COMPLETION | FI_INJECT |
-				  FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
-				  /* there a send ends when TCP has it */
-				  (iwarp ? 0 : FI_DELIVERY_COMPLETE),
+		.op_flags	= FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
+				  /* there a send completes when TCP has it */
+				  (iwarp ? 0 : FI_TRANSMIT_COMPLETE |
+					       FI_DELIVERY_COMPLETE),
 		.msg_order	= order,
 		.comp_order	= vrb_quirks(ib) & VRB_QUIRK_READ_ORDER ?
 				  FI_ORDER_NONE : FI_ORDER_STRICT,
@@ -374,6 +374,15 @@ static int vrb_info_within(const struct fi_info *asked, struct ib_device *ib,
 	return err;
 }
 
+/* Has the device the traffic class, or is none asked for? */
+static bool vrb_info_tclass(const struct fi_info *info, const struct ib_device *ib)
+{
+	u32 tclass = kofi_info_tclass(info);
+
+	return !tclass || (!(vrb_quirks(ib) & VRB_QUIRK_NO_TCLASS) &&
+			   kofi_tclass_dscp(tclass) >= 0);
+}
+
 /**
  * vrb_info_check_domain - can a domain be what an info describes
  * @info: from the consumer, who may have changed it
@@ -408,10 +417,9 @@ int vrb_info_check_ep(const struct fi_info *info, struct ib_device *ib,
 		      u32 port, size_t *max_msg)
 {
 	struct fi_info asked = *info;
-	u32 tclass = kofi_info_tclass(info);
 
 	if (!info->tx_attr->size || !info->rx_attr->size ||
-	    (tclass && kofi_tclass_dscp(tclass) < 0))
+	    !vrb_info_tclass(info, ib))
 		return -EINVAL;
 	/* the domain has been opened */
 	asked.domain_attr = NULL;
@@ -511,13 +519,14 @@ static struct fi_info *vrb_info_offer(struct net *net, const struct kofi_netif *
 				      const struct sockaddr *src,
 				      const struct sockaddr *dest)
 {
-	struct fi_info *mine, *granted = NULL;
+	struct fi_info *mine = NULL, *granted = NULL;
 	struct rdma_cm_id *id;
 
 	id = vrb_if_bind(net, &i->addr);
 	if (IS_ERR(id))
 		return NULL;
-	mine = vrb_info_new(i, id->device, id->port_num, src, dest);
+	if (vrb_info_tclass(hints, id->device))
+		mine = vrb_info_new(i, id->device, id->port_num, src, dest);
 	rdma_destroy_id(id);
 	if (mine && mine->nic->link_attr->state == FI_LINK_UP &&
 	    !kofi_info_match(mine, hints)) {

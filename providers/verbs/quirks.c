@@ -81,6 +81,12 @@ static const struct {
 	 * when TCP has that: siw_rdmap_complete(), siw_qp_sq_proc_tx().
 	 */
 	{ RDMA_DRIVER_SIW, VRB_QUIRK_READ_ORDER },
+
+	/*
+	 * Connects without the type of service of the connection's identifier:
+	 * siw_connect().
+	 */
+	{ RDMA_DRIVER_SIW, VRB_QUIRK_NO_TCLASS },
 };
 
 /**

@@ -731,7 +731,7 @@ static int vrb_tx_check_flags(const struct vrb_ep *ep,
 	}
 	if (flags & KOFI_REMOTE_INV && !ep->dom->regions)
 		return -EOPNOTSUPP;
-	if (ep->iwarp && flags & FI_DELIVERY_COMPLETE)
+	if (ep->iwarp && flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
 		return -EOPNOTSUPP;
 	return 0;
 }

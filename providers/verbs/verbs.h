@@ -95,6 +95,7 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 #define VRB_QUIRK_READ_ORDER	BIT(6)	/* reads complete after younger ones */
 #define VRB_QUIRK_RETRY_EVER	BIT(7)	/* 7 retries are without end */
 #define VRB_QUIRK_SQ_BYTES	BIT(8)	/* depth and length share the queue */
+#define VRB_QUIRK_NO_TCLASS	BIT(9)	/* ignores the type of service */
 
 u32 vrb_quirks(const struct ib_device *ib);
 bool vrb_dev_access(const struct ib_device *ib, const struct net *net);

@@ -103,8 +103,14 @@ static void pp_data_send_fin(struct pp_data *data)
 	u64 flags = FI_COMPLETION | FI_TRANSMIT_COMPLETE;
 	ssize_t ret;
 
+again:
 	ret = data->tagged ? fi_tsendmsg(data->ep, &tmsg, flags) :
 			     fi_sendmsg(data->ep, &msg, flags);
+	/* iWARP reports no arrival */
+	if (ret == -EOPNOTSUPP && flags & FI_TRANSMIT_COMPLETE) {
+		flags &= ~FI_TRANSMIT_COMPLETE;
+		goto again;
+	}
 	if (ret == -EAGAIN)
 		return;
 	if (ret) {

@@ -599,13 +599,21 @@ u64 ct_cq_data(const struct ct_pair *p, u64 data)
  */
 bool ct_has_flags(const struct ct_pair *p, u64 flags)
 {
+	struct fi_info *hints, *info = NULL;
+	int err;
+
 	if (flags & FI_REMOTE_CQ_DATA && !p->info->domain_attr->cq_data_size)
 		return false;
-	/* iWARP knows of no receiver, rxm and datagrams of no answer */
-	return !(flags & FI_DELIVERY_COMPLETE) ||
-	       (p->info->ep_attr->protocol != FI_PROTO_IWARP &&
-		p->info->ep_attr->protocol != FI_PROTO_RXM &&
-		p->info->ep_attr->type != FI_EP_DGRAM);
+	flags &= FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+	if (!flags)
+		return true;
+	hints = ct_hints();
+	KUNIT_ASSERT_NOT_NULL(p->test, hints);
+	hints->tx_attr->op_flags = flags;
+	err = ct_getinfo(0, hints, &info);
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	return !err;
 }
 
 /* ----------------------------------------------------------------- content */

@@ -449,21 +449,46 @@ static void limits_region(struct kunit *test)
 }
 
 /* A traffic class is the type of service of the queue pair's packets. */
+static int lim_getinfo_tclass(struct kunit *test, u32 tclass, u32 domain_tclass)
+{
+	struct fi_info *hints = ct_hints(), *info = NULL;
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->tx_attr->tclass = tclass;
+	hints->domain_attr->tclass = domain_tclass;
+	err = ct_getinfo(0, hints, &info);
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	return err;
+}
+
+/* A class that a device has is on the wire; one that it has not is not granted. */
 static void limits_tclass(struct kunit *test)
 {
 	const struct ct_opts opts = {
 		.mode = CT_READ, .tclass = FI_TC_LOW_LATENCY,
 	};
-	struct ct_pair *p = ct_pair_open(test, &opts);
+	struct ct_pair *p = lim_unconnected(test);
+	bool none = container_of(p->domain, struct vrb_domain,
+				 base.domain)->quirks & VRB_QUIRK_NO_TCLASS;
 	struct ib_qp_init_attr init;
 	struct ib_qp_attr attr = {};
 	struct vrb_ep *ep;
 	int side;
 
+	ct_pair_close(p);
+	KUNIT_EXPECT_EQ(test, lim_getinfo_tclass(test, 12345, 0), -ENODATA);
+	KUNIT_EXPECT_EQ(test, lim_getinfo_tclass(test, 0, 12345), -ENODATA);
+	KUNIT_EXPECT_EQ(test, lim_getinfo_tclass(test, FI_TC_BULK_DATA, 0),
+			none ? -ENODATA : 0);
+	KUNIT_EXPECT_EQ(test, lim_getinfo_tclass(test, 0, fi_tc_dscp_set(8)),
+			none ? -ENODATA : 0);
+	if (none)
+		return;
+	p = ct_pair_open(test, &opts);
 	for (side = 0; side < 2; side++) {
 		ep = container_of(p->side[side].ep, struct vrb_ep, base.ep);
-		if (ep->iwarp)
-			kunit_skip(test, "TCP has it");
 		KUNIT_EXPECT_EQ(test, ib_query_qp(ep->qp, &attr, IB_QP_AV,
 						  &init), 0);
 		KUNIT_EXPECT_EQ(test, attr.ah_attr.grh.traffic_class, 18 << 2);
