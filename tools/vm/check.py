@@ -278,14 +278,14 @@ def docs(script, *args):
     return lines or ([f"{script}.py ended with {status}"] if status else [])
 
 
-def prose():
-    """Added English; a note says why nothing could be judged."""
-    status, lines = lines_of([sys.executable, "tests/docs/prose.py"])
+def noted(script):
+    """As docs(), of a script that prints notes when it finds nothing."""
+    status, lines = lines_of([sys.executable, f"tests/docs/{script}.py"])
     if not status:
         for l in lines:
             say(f"  NOTE  {l}")
         return []
-    return lines or [f"prose.py ended with {status}"]
+    return lines or [f"{script}.py ended with {status}"]
 
 
 def examples():
@@ -358,7 +358,8 @@ CHECKS = [
     ("docs-params", lambda: docs("params"), None, 2),
     ("docs-trouble", lambda: docs("trouble"), None, 2),
     ("docs-tables", lambda: docs("tables"), None, 2),
-    ("docs-prose", prose, None, 2),
+    ("docs-features", lambda: noted("features"), None, 2),
+    ("docs-prose", lambda: noted("prose"), None, 2),
 ]
 
 
