@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a provider implements, and the calls it makes for that.
+ * Interface between the core and providers.
  *
- * A provider registers a struct kofi_provider. Each object it makes embeds
- * the core's base of that kind as its first member; the base's init function
- * sets up the object consumers see, takes the reference on its parent and
- * remembers the bindings, the exit function gives all of it back. Calls reach
- * the provider only with arguments the core has checked. Operation tables are
- * const. A slot of a call that goes through the core may be empty: the call
- * returns -ENOSYS. Transfers go straight to the provider, so their tables
- * are complete, with kofi_no_msg() and the like where it has nothing; a table
- * that would have nothing else is left out.
+ * A provider registers a struct kofi_provider. Each object of a provider embeds the
+ * core's base of its kind as the first member. The init function of a base sets up the
+ * object that consumers hold, takes a reference to the parent and records the bindings.
+ * The exit function releases all of them. The core checks arguments before it calls a
+ * provider. Operation tables are const. If a slot of a call that goes through the core
+ * is empty, the call returns -ENOSYS. Transfers call the provider directly, so tables of
+ * transfers are complete: unsupported slots contain kofi_no_msg() and similar functions.
+ * A table without any supported slot is omitted.
  *
- * What the core can do for a provider beyond that is in lib.h.
+ * lib.h declares helpers for providers.
  *
- * Who frees: fi_close() refuses with -EBUSY while an object is a parent or is
- * bound, drains an endpoint, and then calls the object's fi_ops.close. That
- * must succeed; it calls the exit function and frees the object.
+ * Freeing: while an object is a parent or is bound, fi_close() returns -EBUSY. Otherwise
+ * fi_close() drains an endpoint and then calls the object's fi_ops.close, which must
+ * succeed, calls the exit function and frees the object.
  */
 #ifndef _LINUX_KOFI_PROVIDER_H
 #define _LINUX_KOFI_PROVIDER_H
@@ -43,24 +42,25 @@ struct sockaddr;
 
 /**
  * struct kofi_provider - a provider module
- * @name: its prov_name; the module also carries MODULE_ALIAS("kofi-prov-NAME")
- * @version: of the provider, FI_VERSION() encoded
- * @getinfo: list what matches. @hints is never NULL, has every attribute
+ * @name: value of prov_name; the module also carries MODULE_ALIAS("kofi-prov-NAME")
+ * @version: version of the provider, FI_VERSION() encoded
+ * @getinfo: list infos that match. @hints is never NULL, has every attribute
  *	structure, and names the network namespace in fabric_attr->net. Adds
  *	to @info a list made with fi_allocinfo() or fi_dupinfo(), best first;
  *	the core fills prov_name, prov_version, api_version and net. Returns 0
  *	or -ENODATA.
- * @freeinfo: called by nothing; the core owns the layout of fi_info. Kept
- *	for the order of the first members
- * @fabric: open a fabric; @attr is complete and names this provider. NULL if it has
- *	nothing of the provider's but @fabric_ops
- * @fabric_ops: operations of such a fabric
+ * @freeinfo: never called, since the core owns the layout of fi_info. It keeps the
+ *	order of the first members
+ * @fabric: open a fabric; @attr is complete and names this provider. NULL if the
+ *	provider needs only @fabric_ops
+ * @fabric_ops: operations of a fabric that the core opens because @fabric is NULL
  * @owner: THIS_MODULE
  * @event_strerror: text for the prov_errno of an event, a constant string; NULL
- *	if they are error codes
+ *	if prov_errno is an error code
  * @priority: place in merged lists, lower comes first
- * @node: the core's
- * @live: the core's: clients have been told of its devices
+ * @node: entry in the core's list of providers
+ * @live: true after clients have been notified of the provider's devices; the core's,
+ *	under the client mutex
  */
 struct kofi_provider {
 	const char	*name;
@@ -83,7 +83,7 @@ struct kofi_provider {
 int kofi_provider_register(u32 version, struct kofi_provider *prov);
 void kofi_provider_deregister(struct kofi_provider *prov);
 
-/* what clients are told of: see kofi_client_register() */
+/* devices that clients are notified of: see kofi_client_register() */
 int kofi_device_add(struct kofi_provider *prov, struct net *net,
 		    const char *name);
 void kofi_device_remove(struct kofi_provider *prov, struct net *net,
@@ -103,25 +103,26 @@ bool kofi_info_listed(const struct fi_info *list, const struct fi_info *info);
 
 /**
  * typedef kofi_stat_fn - takes one statistic
- * @arg: what the caller of kofi_obj_ops.stats passed
+ * @arg: argument that the caller of kofi_obj_ops.stats passed
  * @name: name of the statistic, a constant string
- * @value: its value
+ * @value: value of the statistic
  */
 typedef void (*kofi_stat_fn)(void *arg, const char *name, u64 value);
 
 /**
- * struct kofi_obj_ops - what the core asks any object
- * @stats: hand every statistic of the object to @fn; process context, the
- *	object cannot go away meanwhile
- * @waits_for_caller: would closing wait for the caller, a callback of the
- *	object's? The core's own
- * @drain: fi_close() has begun: end what is under way. The core's own
- * @pending: is there something the consumer has not read; any context. The
- *	core's own
- * @end: fi_close() has been called: 0 to close the object, now without users; 1
- *	if it is still open for somebody else; -EBUSY. The core's own
- * @control: fi_control() has been called: handle the command, or pass it to the
- *	provider's fi_ops; NULL if the provider handles all commands. The core's own
+ * struct kofi_obj_ops - operations of an object that the core calls
+ * @stats: pass every statistic of the object to @fn; process context, the
+ *	object is not freed before it returns
+ * @waits_for_caller: true if fi_close() would wait for its own caller, because the
+ *	caller is a callback of the object. Set by the core only
+ * @drain: complete all outstanding operations, since fi_close() has begun. Set by the
+ *	core only
+ * @pending: true if there are entries that the consumer has not read; any context.
+ *	Set by the core only
+ * @end: decide about fi_close(): 0 to close the object, which has no users from then
+ *	on; 1 if the object stays open for another holder; -EBUSY. Set by the core only
+ * @control: handle a command of fi_control(), or pass it to the provider's fi_ops;
+ *	NULL if the provider handles all commands. Set by the core only
  */
 struct kofi_obj_ops {
 	void	(*stats)(struct kofi_obj *obj, kofi_stat_fn fn, void *arg);
@@ -135,12 +136,12 @@ struct kofi_obj_ops {
 /**
  * struct kofi_obj - the core's part of every object
  * @fid: the object
- * @parent: holds one of its users
- * @prov: provider, NULL for what belongs to no one provider
- * @ops: may be NULL
- * @users: children and bindings; negative once fi_close() has won
- * @lookers: dumps that look at it; fi_close() waits for them
- * @id: number of the object, unique while it lives
+ * @parent: parent object, which counts this object in its @users
+ * @prov: provider, NULL for an object that belongs to no single provider
+ * @ops: operations, may be NULL
+ * @users: children and bindings; negative once fi_close() has succeeded
+ * @lookers: dumps that read the object; fi_close() waits until there are none
+ * @id: number of the object, unique during its life
  */
 struct kofi_obj {
 	struct fi_fid			*fid;
@@ -172,15 +173,14 @@ void kofi_fabric_exit(struct kofi_fabric *fabric);
 
 /**
  * struct kofi_mr_table - the regions of a domain that peers can name
- * @regions: struct kofi_mr; by the low half of a key the core has chosen, by
- *	the whole of one the consumer has
+ * @regions: struct kofi_mr; indexed by the low half of a key that the core has chosen,
+ *	or by the whole key that the consumer has chosen
  * @client: consumers choose the keys (mr_mode without FI_MR_PROV_KEY)
  * @endpoint: regions are bound to an endpoint and then enabled
  *	(FI_MR_ENDPOINT)
- * @next: hint for the next low half, so that a slot is used again as late as
- *	possible
- * @generation: registrations so far, from a random number on; the low half is
- *	the high half of the key of a region of a pool
+ * @next: hint for the next low half; delays the reuse of an index
+ * @generation: number of registrations plus a random start; its low half is
+ *	the high half of the key of a pool's region
  */
 struct kofi_mr_table {
 	struct xarray	regions;
@@ -192,23 +192,23 @@ struct kofi_mr_table {
 
 /**
  * struct kofi_domain - base of a provider's domain
- * @domain: what the consumer holds
- * @obj: the core's
- * @fabric: its parent
+ * @domain: handle of the consumer
+ * @obj: the core's part
+ * @fabric: parent
  * @eq: queue for FI_NOTIFY, or NULL
  * @dev: device for DMA, NULL for software
  * @node: NUMA node, or NUMA_NO_NODE
- * @vectors: completion vectors of a device, 0 for software
+ * @vectors: number of completion vectors of the device, 0 for software
  * @name: domain_attr->name
- * @addr_format: of the addresses in its address vectors
- * @close: fi_close(): let go of what the provider has, or NULL; the core then frees the
- *	domain, which begins with this base
- * @remote: endpoints are told of remote CQ data or accesses without a receive, though
- *	@mr_ops are not; the provider's
- * @mrs: regions of software providers by their keys
- * @mr_ops: how peers get to regions
+ * @addr_format: format of the addresses in the domain's address vectors
+ * @close: release the provider's resources on fi_close(), or NULL; the core then frees
+ *	the domain, which begins with this base
+ * @remote: remote CQ data and accesses without a receive are reported to endpoints
+ *	although @mr_ops does not count accesses; set by the provider
+ * @mrs: regions of software providers, indexed by their keys
+ * @mr_ops: operations of the provider's regions
  * @mr_pool_mutex: guards @mr_pools
- * @mr_pools: regions for kofi_mr_get()
+ * @mr_pools: pools of regions for kofi_mr_get(), under @mr_pool_mutex
  */
 struct kofi_domain {
 	struct fid_domain		domain;
@@ -242,21 +242,21 @@ struct kofi_eq;
 
 /**
  * struct kofi_event - an event that may wait in an event queue
- * @node: the queue's
- * @fid: object the event is about
- * @context: its context
+ * @node: entry in the queue's list, under the queue's lock
+ * @fid: object that the event is about
+ * @context: context of @fid
  * @event: FI_CONNREQ, ...
  * @err: positive error code makes this an error entry
  * @prov_errno: detail of @err
- * @info: FI_CONNREQ: goes to the reader
+ * @info: info of FI_CONNREQ; passed to the reader
  * @data_val: fi_eq_entry.data
  * @data: bytes behind the fixed part, or the err_data of an error entry
- * @data_len: number of them, at most %KOFI_CM_DATA_MAX
- * @release: called when the queue is done with the event, with a spinlock held
- *	and interrupts off; NULL for one that is part of its object
+ * @data_len: bytes at @data, at most %KOFI_CM_DATA_MAX
+ * @release: called when the queue has consumed the event, with a spinlock held
+ *	and interrupts off; NULL if the event is part of its object
  *
- * Events that must not be lost are part of the object they report, so queuing
- * them cannot fail.
+ * An event that must not be lost is part of the object it reports, so queuing
+ * the event cannot fail.
  */
 struct kofi_event {
 	struct list_head	node;
@@ -282,13 +282,13 @@ void kofi_eq_purge(struct kofi_eq *eq, struct fi_fid *fid);
 
 /**
  * struct kofi_pep - base of a passive endpoint
- * @pep: what the consumer holds
- * @obj: the core's
- * @fabric: its parent
- * @eq: where FI_CONNREQ goes
- * @info: copy of what it was opened with
- * @lock: control calls one after the other; the provider's
- * @text: its consumer has addresses as text
+ * @pep: handle of the consumer
+ * @obj: the core's part
+ * @fabric: parent
+ * @eq: destination of FI_CONNREQ
+ * @info: copy of the info it was opened with
+ * @lock: serialises control calls; the provider's
+ * @text: the consumer uses addresses in text form
  */
 struct kofi_pep {
 	struct fid_pep		pep;
@@ -311,15 +311,16 @@ void kofi_pep_exit(struct kofi_pep *pep);
 /* -------------------------------------------------------------- endpoints */
 
 /*
- * Life of an endpoint. Connected types go the whole way, others post from
- * ENABLED on. Each step is taken once, by cmpxchg, and owns the event it queues.
+ * States of an endpoint, in their order. Connected types pass through all of them;
+ * other types post from ENABLED on. Each step is taken once, by cmpxchg, and its taker
+ * owns the event that the step queues.
  */
 enum kofi_ep_state {
 	KOFI_EP_IDLE,		/* binding, options */
 	KOFI_EP_ENABLED,	/* receives can be posted */
 	KOFI_EP_CONNECTING,	/* connect or accept under way */
 	KOFI_EP_CONNECTED,
-	KOFI_EP_SHUTDOWN,	/* ended or failed; nothing can be posted */
+	KOFI_EP_SHUTDOWN,	/* disconnected or failed; nothing can be posted */
 };
 
 /* Counters of an endpoint, in the order of the bind flags */
@@ -336,7 +337,7 @@ enum {
 /* Most contexts of a scalable endpoint: max_ep_tx_ctx and max_ep_rx_ctx */
 #define KOFI_EP_CTX_MAX	256
 
-/* Most regions of those it asks for that an endpoint has whatever others do */
+/* Regions of its pool that an endpoint always gets, however many other endpoints take */
 #define KOFI_MR_RESERVED	4
 
 struct kofi_cq;
@@ -346,12 +347,12 @@ struct kofi_mr_share;
 struct kofi_sep_ctx;
 
 /**
- * struct kofi_cq_wait - what waits for a slot of a queue
- * @node: the queue's
- * @ep: the endpoint
- * @wake: a stream: called once, when a slot may be free, with spinlocks held
- *	and interrupts off; it only schedules. NULL for a consumer, whose
- *	write-space callback is called.
+ * struct kofi_cq_wait - a waiter for a slot of a completion queue
+ * @node: entry in the queue's list of waiters, under the queue's lock
+ * @ep: the endpoint that waits
+ * @wake: called once when a slot may be free, with spinlocks held and interrupts
+ *	off; must only schedule work. NULL if the consumer waits: then its
+ *	write-space callback is called
  */
 struct kofi_cq_wait {
 	struct list_head	node;
@@ -369,7 +370,7 @@ static inline void kofi_cq_wait_init(struct kofi_cq_wait *wait,
 }
 
 /**
- * struct kofi_ep_posts - what posts count per endpoint and direction
+ * struct kofi_ep_posts - counters of posts per endpoint and direction
  * @posts: accepted operations
  * @again: posts refused with -EAGAIN
  */
@@ -379,14 +380,15 @@ struct kofi_ep_posts {
 };
 
 /**
- * struct kofi_ep_stats - what completions count per endpoint and direction
- * @bytes: bytes of successful ones
- * @completions: final completions, reported or not
- * @errors: of them, failed ones
+ * struct kofi_ep_stats - counters of completions per endpoint and direction
+ * @bytes: bytes of successful operations
+ * @completions: completed operations, including unreported ones
+ * @errors: failed operations, also counted in @completions
  *
- * They change under the lock of the direction's queue, which completing takes
- * anyway; without a queue, under the endpoint's. What is reported to a consumer
- * past the queue is counted apart, as the queue's poller does it, without the lock.
+ * The counters change under the lock of the direction's queue, which completing takes
+ * in any case; without a queue, under the endpoint's lock. A completion that is reported
+ * without an entry in the queue is counted in a separate structure by the queue's
+ * owner, without the lock.
  */
 struct kofi_ep_stats {
 	u64		bytes;
@@ -395,13 +397,13 @@ struct kofi_ep_stats {
 };
 
 /**
- * struct kofi_peer_state - what there is to tell of a peer of an endpoint
- * @addr: its address, sockaddr_in or sockaddr_in6
- * @state: enum kofi_ep_state, of the connection to it
- * @reconnects: how often it has been connected to again
+ * struct kofi_peer_state - a peer of an endpoint, as statistics show it
+ * @addr: address, sockaddr_in or sockaddr_in6
+ * @state: enum kofi_ep_state, of the connection to the peer
+ * @reconnects: number of connections after the first
  * @tx_waiting: transmits that have not begun
- * @rx_stored: messages that are kept, as they have no receive
- * @rx_stored_bytes: memory they take
+ * @rx_stored: stored messages, for which no receive has been posted
+ * @rx_stored_bytes: memory of the stored messages in bytes
  */
 struct kofi_peer_state {
 	struct sockaddr_storage	addr;
@@ -414,7 +416,7 @@ struct kofi_peer_state {
 
 /**
  * struct kofi_ep_ops - a provider's endpoint
- * @fid: close, and what else it wants of the generic calls; bind is called
+ * @fid: close, and optional generic calls; bind is called
  *	after the core has bound a queue or counter, control for FI_SET_VAL and
  *	FI_GET_VAL with a value
  * @ep: options
@@ -422,29 +424,29 @@ struct kofi_peer_state {
  * @msg: messages
  * @tagged: tagged messages
  * @rma: remote memory
- * @atomic: atomic operations on it
- * @obj: statistics beyond the core's
- * @enable: get ready for receives; the core has checked the bindings
- * @drain: refuse posts from now on, and complete everything outstanding with
- *	ECANCELED before returning; process context, may sleep, never waits
- *	for the network. May be called more than once.
- * @abort: as @drain, which follows, but transmit no byte of the endpoint's operations
- *	from the return on; NULL if @drain leaves nothing to transmit. Process context,
- *	may sleep, never waits for the network. May be called after @drain
- * @send_deferred: send what was queued because of kofi_ep_defer(); for providers
- *	that ask. Softirq; without locks, but perhaps after the endpoint has been
- *	drained
- * @peer_removed: end what is under way to the peer with that address, with
- *	ECANCELED, and forget it; types that do not connect, NULL for those that
- *	know nothing of a peer. Process context, may sleep; no post has the address
- *	any more, and an address vector is locked
- * @peer_next: fill in what there is to tell of the peer with the lowest number from
- *	@number on, and store its number there; false if there is none. Numbers are
- *	the provider's, below U32_MAX: a peer keeps its own while it is one. Types
- *	that do not connect, or NULL. Process context; the endpoint cannot go away
- * @peers_added: addresses are in the vector that were not: messages that wait may
- *	have a known sender by now, see kofi_rxq_rename(). NULL if no message waits.
- *	Process context, may sleep; the address vector is locked
+ * @atomic: atomic operations on remote memory
+ * @obj: statistics of the provider
+ * @enable: prepare for receives; the core has checked the bindings
+ * @drain: refuse posts from now on, and complete all outstanding operations with
+ *	ECANCELED before returning. Process context, may sleep, never waits
+ *	for the network. May be called more than once
+ * @abort: as @drain, which is called afterwards, but transmit no byte of the endpoint's
+ *	operations after the return; NULL if @drain leaves nothing to transmit. Process
+ *	context, may sleep, never waits for the network. May be called after @drain
+ * @send_deferred: transmit operations that were queued because of kofi_ep_defer(); NULL
+ *	if the provider never calls kofi_ep_defer(). Softirq, without locks, perhaps
+ *	after the endpoint has been drained
+ * @peer_removed: complete all operations for the peer with this address with ECANCELED,
+ *	and free its state. Unconnected types only; NULL if the provider keeps no state of
+ *	peers. Process context, may sleep; no post uses the address at that time, and the
+ *	mutex of an address vector is held
+ * @peer_next: describe the peer with the lowest number from @number on, and store its
+ *	number there; false if there is none. The provider assigns the numbers, below
+ *	U32_MAX; a peer keeps its number during its life. Unconnected types only, or NULL.
+ *	Process context; the endpoint is not freed before it returns
+ * @peers_added: look for the senders of stored messages among new addresses of the
+ *	vector, see kofi_rxq_rename(). NULL if the provider stores no messages.
+ *	Process context, may sleep; the mutex of the address vector is held
  */
 struct kofi_ep_ops {
 	const struct fi_ops		*fid;
@@ -467,9 +469,9 @@ struct kofi_ep_ops {
 };
 
 /**
- * struct kofi_poster - an endpoint among those with deferred posts
- * @node: on the queue's list
- * @listed: bit 0: it is there
+ * struct kofi_poster - an endpoint on a queue's list of deferred posts
+ * @node: entry in the list
+ * @listed: bit 0: @node is in the list
  * @ep: the endpoint
  */
 struct kofi_poster {
@@ -479,67 +481,67 @@ struct kofi_poster {
 };
 
 /**
- * typedef kofi_remote_fill - a peer has accessed memory through an endpoint below
- * @below: that endpoint
- * @wc: what it reports; the source, and a region of the provider's own, are changed to
- *	what the endpoint above is to report
+ * typedef kofi_remote_fill - convert the report of a remote access for the endpoint above
+ * @below: endpoint of the provider below, which reports the access
+ * @wc: its completion; the function replaces the source, and a region that belongs to
+ *	the provider above, by the values that the endpoint above reports
  *
- * Context: as kofi_ep_remote_complete(), and not twice at a time for an endpoint
- * where that is so.
- * Return: false if the consumer is not concerned; not with FI_REMOTE_CQ_DATA or
+ * Context: as kofi_ep_remote_complete(); never concurrently for one endpoint
+ * if kofi_ep_remote_complete() is not.
+ * Return: false to report nothing to the consumer; never with FI_REMOTE_CQ_DATA or
  * FI_RMA_EVENT.
  */
 typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
 
 /**
  * struct kofi_ep - base of an endpoint
- * @ep: what the consumer holds
- * @obj: the core's
- * @ops: the provider's
- * @domain: its parent
- * @info: copy of what it was opened with
- * @eq: connection events
- * @tx_cq: transmit completions
- * @rx_cq: receive completions
- * @tx_selective: report transmits only where FI_COMPLETION is given
- * @rx_selective: the same for receives
- * @counted: there are counters
+ * @ep: handle of the consumer
+ * @obj: the core's part
+ * @ops: operations of the provider
+ * @domain: parent
+ * @info: copy of the info it was opened with
+ * @eq: destination of connection events
+ * @tx_cq: destination of transmit completions
+ * @rx_cq: destination of receive completions
+ * @tx_selective: report a transmit only if it has FI_COMPLETION
+ * @rx_selective: report a receive only if it has FI_COMPLETION
+ * @counted: at least one element of @cntr is set
  * @cntr: counters, by KOFI_CNTR_*
- * @srx: shared receive context whose receives it takes, or NULL; that is an
+ * @srx: shared receive context that provides the receives, or NULL; an
  *	endpoint that only receives (class FI_CLASS_SRX_CTX)
- * @source: address its messages are said to come from
- * @av: peers, of a type that does not connect
- * @av_node: among the endpoints of @av
- * @ctx: the context of a scalable endpoint that it is, or NULL
+ * @source: source address of its messages
+ * @av: address vector, for unconnected types
+ * @av_node: entry in the list of @av, under the mutex of @av
+ * @ctx: context of a scalable endpoint whose endpoint this is, or NULL
  * @op_flags: default flags of operations that can be chosen [0 transmit, 1
- *	receive]: all there are, unless the provider leaves out some after
- *	kofi_ep_init(). Without FI_MULTI_RECV it has no FI_OPT_MIN_MULTI_RECV.
- * @min_multi: bytes a multi-receive must have left to stay posted
- * @remote_cqe: done mode: what peers' remote CQ data completes to, or NULL
- * @above: endpoint that hears of what peers do to memory in place of this one, or
- *	NULL: see kofi_ep_remote_to()
- * @above_fill: fills in what it hears
- * @mr_share: of the domain's regions for kofi_mr_get()
+ *	receive]: all that exist, unless the provider clears some after
+ *	kofi_ep_init(). Without FI_MULTI_RECV there is no FI_OPT_MIN_MULTI_RECV
+ * @min_multi: bytes that a multi-receive must have left to stay posted
+ * @remote_cqe: done mode: completion of peers' remote CQ data, or NULL
+ * @above: endpoint that receives the reports of remote accesses in place of this
+ *	one, or NULL: see kofi_ep_remote_to()
+ * @above_fill: converts a report for @above
+ * @mr_share: share of the domain's regions for kofi_mr_get()
  * @mr_pool_size: KOFI_OPT_MR_POOL
  * @mr_pool_segs: KOFI_OPT_MR_SEGS
  * @unexpected_timeout: KOFI_OPT_UNEXPECTED_TIMEOUT
- * @expired: messages that have waited for that time
+ * @expired: number of messages discarded after @unexpected_timeout
  * @config: serialises binding, options and enabling
- * @lock: irqsave; a step of @state and the event it queues are one
+ * @lock: irqsave; makes a step of @state and the queuing of its event atomic
  * @state: enum kofi_ep_state
- * @blocked: bits of the core: what the consumer waits for
- * @write_space: the consumer's callback, or NULL
- * @space_node: on the list of endpoints a queue is to call back
- * @cq_wait: on the list of endpoints that wait for slots of a queue
+ * @blocked: bits of the core: resources that the consumer waits for
+ * @write_space: callback of the consumer, or NULL
+ * @space_node: entry in a queue's list of endpoints to call back
+ * @cq_wait: entries in the queues' lists of waiters for slots
  *	[0 transmit, 1 receive]
- * @ev_conn: FI_CONNECTED, or why not
+ * @ev_conn: FI_CONNECTED, or the error entry of a failed connect
  * @ev_down: FI_SHUTDOWN
  * @cm_data: private data of @ev_conn
- * @poster: posts of callbacks of a queue [0 the transmit, 1 the receive queue]
- * @posts: counted by the core [0 transmit, 1 receive]. Posts and completions are
- *	of different processors, so that this and what follows share no cache line.
- * @reported: completions that did not go through a queue, counted by its poller
- * @stats: all others
+ * @poster: deferred posts by callbacks of a queue [0 the transmit, 1 the receive queue]
+ * @posts: counters of posts [0 transmit, 1 receive]. Posts and completions run on
+ *	different processors, so @posts shares no cache line with @reported and @stats
+ * @reported: counters of completions that bypassed a queue, owned by the queue's owner
+ * @stats: counters of all other completions
  */
 struct kofi_ep {
 	struct fid_ep			ep;
@@ -586,7 +588,7 @@ struct kofi_ep {
 	struct kofi_ep_stats		stats[2];
 };
 
-/* for slots of transfers there is nothing to do for: -ENOSYS */
+/* for slots of unsupported transfers: -ENOSYS */
 ssize_t kofi_no_msg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags);
 ssize_t kofi_no_tagged(struct fid_ep *ep, const struct fi_msg_tagged *msg,
 		       u64 flags);
@@ -606,11 +608,11 @@ void kofi_ep_peer_lost(struct kofi_ep *ep, const struct sockaddr *addr, int err)
 int kofi_ep_tx_connecting(struct kofi_ep *ep);
 
 /**
- * kofi_ep_tx_state - may a transmit be posted
+ * kofi_ep_tx_state - check the state of an endpoint for a transmit
  * @ep: the endpoint
  *
- * Return: 0, -FI_EOPBADSTATE, -ENOTCONN or -ESHUTDOWN; -EAGAIN while it accepts, and
- * the write-space callback follows.
+ * Return: 0, -FI_EOPBADSTATE, -ENOTCONN or -ESHUTDOWN; -EAGAIN while the endpoint
+ * accepts a connection, and the write-space callback follows.
  */
 static __always_inline int kofi_ep_tx_state(struct kofi_ep *ep)
 {
@@ -645,11 +647,11 @@ static __always_inline bool kofi_ep_may(const struct kofi_ep *ep, u64 caps)
 }
 
 /**
- * kofi_ep_tx_check - may a transmit that completes at some level be posted
+ * kofi_ep_tx_check - check the state and the completion level of a transmit
  * @ep: the endpoint
- * @levels: the flags that name a level
+ * @levels: flags that name a completion level
  *
- * Return: -FI_EBADFLAGS if they are several; or as kofi_ep_tx_state().
+ * Return: -FI_EBADFLAGS for more than one level; otherwise as kofi_ep_tx_state().
  */
 static inline int kofi_ep_tx_check(struct kofi_ep *ep, u64 levels)
 {
@@ -657,11 +659,11 @@ static inline int kofi_ep_tx_check(struct kofi_ep *ep, u64 levels)
 }
 
 /**
- * kofi_ep_rx_state - may a receive be posted
+ * kofi_ep_rx_state - check the state of an endpoint for a receive
  * @ep: the endpoint
  *
- * Return: 0, -FI_EOPBADSTATE or -ESHUTDOWN; -ENOSYS if its receives are those
- * of a shared receive context.
+ * Return: 0, -FI_EOPBADSTATE or -ESHUTDOWN; -ENOSYS if the endpoint uses a shared
+ * receive context.
  */
 static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
 {
@@ -678,18 +680,18 @@ static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
 }
 
 /*
- * Completions. An operation is accepted only with a slot of its queue
- * reserved; exactly one _complete or _unreserve gives the slot back or fills
- * it. All may be called in any context and under the provider's locks: no
- * consumer is called from inside them.
+ * Completions. An operation is accepted only after a slot of its queue has been
+ * reserved. Exactly one call of _complete fills the slot, or one of _unreserve releases
+ * it. All may be called in any context and under the provider's locks, since none of
+ * them calls the consumer.
  *
- * For a transmit, kofi_wc.len is the length of the message: it is counted, and
- * the consumer sees 0.
+ * kofi_wc.len of a transmit is the length of the message: the core counts it, and
+ * reports 0 to the consumer.
  *
- * A provider that refuses a post for want of something of its own calls
- * kofi_ep_blocked() and then looks once more, so that no wake-up is lost; the
- * next completion, or kofi_ep_unblock(), wakes the consumer. An operation
- * therefore gives back what it holds before it is completed.
+ * A provider that refuses a post because it lacks a resource of its own calls
+ * kofi_ep_blocked() and then tries again, so that no wake-up is lost. The
+ * next completion, or kofi_ep_unblock(), wakes the consumer. Therefore an operation
+ * releases its resources before it is completed.
  */
 int kofi_ep_tx_reserve(struct kofi_ep *ep);
 int kofi_ep_rx_reserve(struct kofi_ep *ep);
@@ -710,10 +712,10 @@ void kofi_ep_blocked(struct kofi_ep *ep);
 void kofi_ep_unblock(struct kofi_ep *ep);
 
 /*
- * What a peer does to the endpoint's memory: counted, and reported on the
- * receive queue if it brings remote CQ data (FI_REMOTE_CQ_DATA) or a region asks for
- * that (FI_RMA_EVENT). A slot for the report is reserved when the frame begins;
- * while there is none the stream waits.
+ * Remote accesses of the endpoint's memory. The core counts them, and reports an access on
+ * the receive queue if it carries remote CQ data (FI_REMOTE_CQ_DATA) or its region
+ * demands a report (FI_RMA_EVENT). A slot for the report is reserved when the frame begins;
+ * without a free slot the stream waits.
  */
 int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait);
 void kofi_ep_remote_unreserve(struct kofi_ep *ep);
@@ -728,23 +730,23 @@ bool kofi_atomic_op_fits(enum fi_op op, u64 flags);
 /* ------------------------------------------- completion queues of a device */
 
 /**
- * struct kofi_cq_ops - what a provider has behind a completion queue
+ * struct kofi_cq_ops - a provider's part of a completion queue
  * @priv_size: bytes the core allocates for the provider with the queue, zeroed
- * @open: set up what kofi_cq_priv() returns, before anybody uses the queue;
+ * @open: set up the memory of kofi_cq_priv(), before the queue is used;
  *	may sleep. May be NULL
- * @close: undo that. No endpoint reports to the queue any more. May be NULL
- * @poll: KOFI_POLL_DIRECT with callbacks: take from the device what has
- *	completed, and complete it. Called by kofi_cq_poll() and fi_poll(),
- *	never twice at a time, and without locks of the core; interrupts may
- *	not be off. NULL if the device is taken care of otherwise
+ * @close: undo @open. No endpoint reports to the queue at that time. May be NULL
+ * @poll: KOFI_POLL_DIRECT with callbacks: take completions from the device and complete
+ *	the operations. Called by kofi_cq_poll() and fi_poll(),
+ *	never concurrently, without locks of the core and with interrupts enabled.
+ *	NULL if the device is polled by other means
  * @strerror: text for a kofi_wc.prov_errno, a constant string
  *
- * The core's queue remains the one queue there is: whatever the device has
- * completed goes into it with kofi_ep_tx_complete() and its kin. A provider that
+ * The core's queue is the only queue: the provider enters each completion of the device
+ * with kofi_ep_tx_complete() and similar functions. A provider that
  * is called by its device in softirq context puts these calls between
  * kofi_cq_begin() and kofi_cq_end(), or for a single completion calls
  * kofi_ep_tx_report() or kofi_ep_recv_report(): if the queue calls back in that
- * context, the consumer is called right there.
+ * context, these call the consumer directly.
  */
 struct kofi_cq_ops {
 	size_t		priv_size;
@@ -773,11 +775,11 @@ bool kofi_ep_tx_scarce(struct kofi_ep *ep);
 /* ---------------------------------------------------------- memory regions */
 
 /**
- * struct kofi_mr_stats - what the core counts per region
- * @reads: complete accesses of peers that read
- * @writes: the same that write
- * @bytes: bytes of both
- * @refused: accesses that named it and were refused
+ * struct kofi_mr_stats - counters of a region
+ * @reads: completed reads by peers
+ * @writes: completed writes by peers
+ * @bytes: bytes of @reads and @writes
+ * @refused: refused accesses that named the region
  */
 struct kofi_mr_stats {
 	atomic64_t	reads;
@@ -788,33 +790,33 @@ struct kofi_mr_stats {
 
 /**
  * struct kofi_mr - base of a region
- * @mr: what the consumer holds
- * @obj: the core's; not used for a region of a pool
- * @domain: its parent
- * @ep: the endpoint it is bound to, or NULL for all of the domain; of a pool,
- *	the one that has it
+ * @mr: handle of the consumer
+ * @obj: the core's part; not used for a region of a pool
+ * @domain: parent
+ * @ep: endpoint it is bound to, or NULL for all endpoints of the domain; for a region
+ *	of a pool the endpoint that got it
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, ...
  * @flags: FI_MR_SINGLE_USE, FI_RMA_EVENT
  * @base: remote address of the first byte
- * @len: bytes
- * @addr: address of the first byte, if it was given as one piece of kernel memory,
- *	perhaps of many pages that only lie side by side there; otherwise NULL
- * @nr_segs: segments
- * @bv: the segments
+ * @len: length in bytes
+ * @addr: virtual address of the first byte, if the region is one range of virtually
+ *	contiguous kernel memory; otherwise NULL
+ * @nr_segs: number of segments
+ * @bv: segments
  * @start: offset of each segment's first byte
- * @state: mr.h's: the state, and how often it was opened
+ * @state: state and number of openings, encoded by mr.h
  * @pool: pool it belongs to, or NULL
- * @broken: of a pool: the provider cannot open it any more; once it is put back
- *	another takes its place
- * @node: on a list of the pool, or of the endpoint that has it
- * @report: its end is a completion
- * @wc: that completion
- * @fenced: it is not accessed any more; for a region of no pool
- * @stats: counted by the core
- * @serial: software: of the registration; never used twice in the domain
- * @users: software: accesses under way, and one while it can be accessed
- * @index: software: place in the domain's table
- * @rcu: lookups may still see it
+ * @broken: region of a pool that the provider failed to open; when it is returned, the
+ *	pool replaces it
+ * @node: entry in a list of the pool, or of the endpoint that got the region
+ * @report: the end of the region is reported as a completion
+ * @wc: completion for @report
+ * @fenced: complete when peers can no longer access the region; not used by pools
+ * @stats: counters
+ * @serial: software: number of the registration; never reused in the domain
+ * @users: software: active accesses, plus one while the region is accessible
+ * @index: software: index in the domain's table
+ * @rcu: lookups may still use the region
  */
 struct kofi_mr {
 	struct fid_mr		mr;
@@ -844,23 +846,23 @@ struct kofi_mr {
 };
 
 /**
- * struct kofi_mr_ops - how a provider lets peers get to regions
+ * struct kofi_mr_ops - a provider's operations on regions
  * @size: bytes of its region, which begins with a struct kofi_mr
- * @counted: it tells the core of accesses, which counts them
- * @init: get what a region needs; process context. A region of a pool, which
- *	has @pool set, is to hold @segs segments, whatever they will be, of
- *	any endpoint; any other has its memory and base already, and may ask for @key. What
- *	the provider cannot do it refuses with -EINVAL or -EOPNOTSUPP.
- * @exit: give it back; process context. The region is not open.
- * @open: let peers access the memory, as @access and @flags say: sets @base
- *	where that is the provider's choice, and mr.key. The context is that of
+ * @counted: the provider reports accesses to the core, which counts them
+ * @init: acquire the resources of a region; process context. A region of a pool, which
+ *	has @pool set, must be able to hold any @segs segments of
+ *	any endpoint; any other has its memory and base already, and may request @key. Return
+ *	-EINVAL or -EOPNOTSUPP for an unsupported region.
+ * @exit: release the resources; process context. The region is not open.
+ * @open: let peers access the memory as @access and @flags permit: set @base
+ *	where the provider chooses it, and mr.key. Runs in the context of
  *	the consumer's call: any for a region of a pool; process context for
- *	others. A peer may end the region as soon as it has the key. On an error
- *	nothing has happened.
- * @end: an open region ends: make sure that the memory is not accessed any
- *	more, and then call kofi_mr_fenced(), from inside or later. Any context,
- *	also while @open has not returned if a peer was that quick. For a region
- *	of a pool whose endpoint has been drained that must not need the network.
+ *	others. A peer may end the region as soon as it knows the key. On an error
+ *	the region is as before.
+ * @end: end an open region: make sure that the memory is not accessed any
+ *	longer, and then call kofi_mr_fenced(), at once or later. Any context,
+ *	perhaps before @open has returned, if a peer ends the region that early. For a
+ *	pool's region whose endpoint has been drained, @end must not need the network.
  */
 struct kofi_mr_ops {
 	size_t	size;
