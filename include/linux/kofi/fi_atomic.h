@@ -3,30 +3,29 @@
  * Atomic operations on a peer's memory (fi_atomic(3)).
  *
  * Each element of the peer's memory is changed as if no other atomic operation of
- * the same provider ran at the time; whether that holds for the peer's CPUs, and
- * for plain writes, too, is the provider's to say (its page). Values are in the
- * byte order of the CPU at either end, and what is fetched is in that of the
- * caller.
+ * the same provider ran at the time. The page of each provider states whether that also
+ * holds for the peer's CPUs and for plain writes. Values are in the byte order of the CPU
+ * on both sides; fetched values are in the caller's byte order.
  *
- * The calls are posts as those of fi_endpoint.h are, in any context, and return
- * what the list at the head of that file says, and -EOPNOTSUPP for a datatype
- * and an operation that do not go together here; fi_query_atomic() and its kin
- * tell. What the peer finds wrong with an access is no error of the post.
+ * The calls post operations as the calls of fi_endpoint.h do, in any context. They return
+ * the errors listed at the head of that file, and -EOPNOTSUPP for an unsupported
+ * combination of datatype and operation, see fi_query_atomic() and fi_atomicvalid(). An
+ * access that the peer refuses is no error of the post.
  * Segments of memory are counted in elements of the datatype. A peer's region
- * grants them with FI_REMOTE_WRITE, and what fetches with FI_REMOTE_READ, too;
- * in software FI_ATOMIC_READ with that alone.
+ * permits atomic operations with FI_REMOTE_WRITE, and fetching ones if FI_REMOTE_READ is
+ * set, too; in software FI_ATOMIC_READ needs FI_REMOTE_READ only.
  */
 #ifndef _LINUX_KOFI_FI_ATOMIC_H
 #define _LINUX_KOFI_FI_ATOMIC_H
 
 #include <linux/kofi/fi_endpoint.h>
 
-/* fi_query_atomic(): which of the three calls is meant; none: fi_atomic() */
+/* fi_query_atomic(): selects one of the three calls; without a flag fi_atomic() */
 #define FI_FETCH_ATOMIC		BIT_ULL(58)
 #define FI_COMPARE_ATOMIC	BIT_ULL(59)
 
 /**
- * struct fi_atomic_attr - what can be done with a datatype and an operation
+ * struct fi_atomic_attr - support of a datatype and an operation
  * @count: most elements of one operation
  * @size: bytes of an element
  */
@@ -65,9 +64,9 @@ struct fi_rma_ioc {
  * @addr: peer; ignored on connected endpoints
  * @rma_iov: the peer's memory, in order. As many elements as there are operands
  * @rma_iov_count: number of its segments
- * @datatype: what an element is
- * @op: what is done to each
- * @context: comes back in the completion
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @context: returned in the completion
  * @data: remote CQ data, with FI_REMOTE_CQ_DATA
  *
  * The structure and its arrays are read before the post returns. The memory
@@ -86,7 +85,7 @@ struct fi_msg_atomic {
 	u64			data;
 };
 
-/* A provider fills these; every inline that posts ends in one of them. */
+/* A provider fills these; every inline that posts calls one of them. */
 struct fi_ops_atomic {
 	size_t	size;
 	ssize_t	(*writemsg)(struct fid_ep *ep, const struct fi_msg_atomic *msg,
@@ -108,12 +107,12 @@ int fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 int kofi_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype,
 		      enum fi_op op, u64 flags, size_t *count);
 
-/* ------------------------------------------------------------- no answer */
+/* ----------------------------------------------------------- without result */
 
 /**
- * fi_atomicmsg - change a peer's memory, all choices in the caller's hands
+ * fi_atomicmsg - change a peer's memory with all options
  * @ep: an enabled, connected endpoint
- * @msg: what, where and with which operands
+ * @msg: operation, peer's memory and operands
  * @flags: as for fi_writemsg(). The endpoint's default flags do not apply.
  *
  * Context: any.
@@ -134,9 +133,9 @@ static inline ssize_t fi_atomicmsg(struct fid_ep *ep,
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @datatype: what an element is
- * @op: what is done to each
- * @context: comes back in the completion
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: see the head of this file.
@@ -169,9 +168,9 @@ static inline ssize_t fi_atomicv(struct fid_ep *ep, const struct fi_ioc *iov,
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @datatype: what an element is
- * @op: what is done to each
- * @context: comes back in the completion
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: see the head of this file.
@@ -195,8 +194,8 @@ static inline ssize_t fi_atomic(struct fid_ep *ep, const void *buf,
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @datatype: what an element is
- * @op: what is done to each
+ * @datatype: type of an element
+ * @op: operation on each element
  *
  * Reported as fi_injectdata() is.
  *
@@ -221,14 +220,14 @@ static inline ssize_t fi_inject_atomic(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_atomicvalid - what fi_atomic() can do
+ * fi_atomicvalid - query the support of fi_atomic()
  * @ep: an endpoint
- * @datatype: what an element is
- * @op: what is to be done to each
- * @count: where the most elements of one operation go
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @count: receives the largest number of elements of one operation
  *
  * Context: any.
- * Return: 0; -EINVAL for what is no endpoint, or no place for the number; -EOPNOTSUPP;
+ * Return: 0; -EINVAL for another object, or a NULL @count; -EOPNOTSUPP;
  * -ENOSYS for an endpoint without atomic operations.
  */
 static inline int fi_atomicvalid(struct fid_ep *ep, enum fi_datatype datatype,
@@ -237,14 +236,13 @@ static inline int fi_atomicvalid(struct fid_ep *ep, enum fi_datatype datatype,
 	return kofi_atomic_valid(ep, datatype, op, 0, count);
 }
 
-/* --------------------------------------------------- what was there before */
+/* ----------------------------------------------------------- fetch old values */
 
 /**
- * fi_fetch_atomicmsg - change a peer's memory and get what was there, all
- *	choices in the caller's hands
+ * fi_fetch_atomicmsg - change a peer's memory and fetch its old values, with all options
  * @ep: an enabled, connected endpoint
- * @msg: what, where and with which operands; none for %FI_ATOMIC_READ
- * @resultv: where the old values go, in order; as many as there are elements
+ * @msg: operation, peer's memory and operands; no operands for %FI_ATOMIC_READ
+ * @resultv: destination of the old values, in order; as many as there are elements
  * @result_desc: one descriptor per segment, or NULL
  * @result_count: number of segments, at most tx_attr->iov_limit
  * @flags: FI_COMPLETION, FI_MORE, FI_FENCE. The endpoint's default flags do
@@ -266,21 +264,21 @@ static inline ssize_t fi_fetch_atomicmsg(struct fid_ep *ep,
 }
 
 /**
- * fi_fetch_atomicv - change a peer's memory and get what was there, in several
+ * fi_fetch_atomicv - change a peer's memory and fetch its old values into several
  *	places
  * @ep: an enabled, connected endpoint
  * @iov: the operands, in order; without meaning for %FI_ATOMIC_READ
  * @desc: one descriptor per segment, or NULL
  * @count: number of segments, at most tx_attr->iov_limit
- * @resultv: where the old values go, in order
+ * @resultv: destination of the old values, in order
  * @result_desc: one descriptor per segment, or NULL
  * @result_count: number of segments, at most tx_attr->iov_limit
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @datatype: what an element is
- * @op: what is done to each
- * @context: comes back in the completion
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: see the head of this file.
@@ -301,7 +299,7 @@ static inline ssize_t fi_fetch_atomicv(struct fid_ep *ep,
 	};
 	size_t i;
 
-	/* what comes back says how much: a plain read has no operands */
+	/* the result has the number of elements: a plain read has no operands */
 	for (i = 0; i < result_count && i < KOFI_IOV_MAX; i++)
 		rma.count += resultv[i].count;
 	return ep->atomic->readwritemsg(ep, &msg, resultv, result_desc,
@@ -311,19 +309,19 @@ static inline ssize_t fi_fetch_atomicv(struct fid_ep *ep,
 }
 
 /**
- * fi_fetch_atomic - change a peer's memory and get what was there
+ * fi_fetch_atomic - change a peer's memory and fetch its old values
  * @ep: an enabled, connected endpoint
  * @buf: the operands; not written to. NULL for %FI_ATOMIC_READ
  * @count: elements
  * @desc: descriptor of the operands, or NULL
- * @result: where the old values go
- * @result_desc: descriptor of that, or NULL
+ * @result: destination of the old values
+ * @result_desc: descriptor of @result, or NULL
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @datatype: what an element is
- * @op: what is done to each
- * @context: comes back in the completion
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: see the head of this file.
@@ -344,11 +342,11 @@ static inline ssize_t fi_fetch_atomic(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_fetch_atomicvalid - what fi_fetch_atomic() can do
+ * fi_fetch_atomicvalid - query the support of fi_fetch_atomic()
  * @ep: an endpoint
- * @datatype: what an element is
- * @op: what is to be done to each
- * @count: where the most elements of one operation go
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @count: receives the largest number of elements of one operation
  *
  * Context: any.
  * Return: as fi_atomicvalid().
@@ -363,14 +361,14 @@ static inline int fi_fetch_atomicvalid(struct fid_ep *ep,
 /* ------------------------------------------------------- compare and swap */
 
 /**
- * fi_compare_atomicmsg - compare, change and fetch, all choices in the caller's
- *	hands
+ * fi_compare_atomicmsg - compare, change and fetch, with all
+ *	options
  * @ep: an enabled, connected endpoint
- * @msg: what, where and with which operands
- * @comparev: what to compare with, in order; as many as there are elements
+ * @msg: operation, peer's memory and operands
+ * @comparev: values to compare with, in order; as many as there are elements
  * @compare_desc: one descriptor per segment, or NULL
  * @compare_count: number of segments, at most tx_attr->iov_limit
- * @resultv: where the old values go, in order; as many as there are elements
+ * @resultv: destination of the old values, in order; as many as there are elements
  * @result_desc: one descriptor per segment, or NULL
  * @result_count: number of segments, at most tx_attr->iov_limit
  * @flags: as for fi_fetch_atomicmsg()
@@ -397,18 +395,18 @@ fi_compare_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
  * @iov: the operands, in order
  * @desc: one descriptor per segment, or NULL
  * @count: number of segments, at most tx_attr->iov_limit
- * @comparev: what to compare with, in order
+ * @comparev: values to compare with, in order
  * @compare_desc: one descriptor per segment, or NULL
  * @compare_count: number of segments, at most tx_attr->iov_limit
- * @resultv: where the old values go, in order
+ * @resultv: destination of the old values, in order
  * @result_desc: one descriptor per segment, or NULL
  * @result_count: number of segments, at most tx_attr->iov_limit
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @datatype: what an element is
- * @op: %FI_CSWAP or one of its kin
- * @context: comes back in the completion
+ * @datatype: type of an element
+ * @op: %FI_CSWAP or a related operation
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: see the head of this file.
@@ -445,16 +443,16 @@ fi_compare_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
  * @buf: the operands; not written to
  * @count: elements
  * @desc: descriptor of the operands, or NULL
- * @compare: what to compare with; not written to
- * @compare_desc: descriptor of that, or NULL
- * @result: where the old values go
- * @result_desc: descriptor of that, or NULL
+ * @compare: values to compare with; not written to
+ * @compare_desc: descriptor of @compare, or NULL
+ * @result: destination of the old values
+ * @result_desc: descriptor of @result, or NULL
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @datatype: what an element is
- * @op: %FI_CSWAP or one of its kin
- * @context: comes back in the completion
+ * @datatype: type of an element
+ * @op: %FI_CSWAP or a related operation
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: see the head of this file.
@@ -475,11 +473,11 @@ fi_compare_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
 }
 
 /**
- * fi_compare_atomicvalid - what fi_compare_atomic() can do
+ * fi_compare_atomicvalid - query the support of fi_compare_atomic()
  * @ep: an endpoint
- * @datatype: what an element is
- * @op: what is to be done to each
- * @count: where the most elements of one operation go
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @count: receives the largest number of elements of one operation
  *
  * Context: any.
  * Return: as fi_atomicvalid().

@@ -47,7 +47,7 @@ struct fi_ops_atomic;
  * @iov_count: number of segments; for the scatterlist kinds the number of
  *	entries, for %KOFI_ITER it is ignored
  * @addr: peer; ignored on connected endpoints
- * @context: comes back in the completion
+ * @context: returned in the completion
  * @data: remote CQ data, for FI_REMOTE_CQ_DATA
  * @inv_key: key of the peer's single-use region that ends with this message, for
  *	KOFI_REMOTE_INV
@@ -173,7 +173,7 @@ int fi_getopt(fid_t fid, int level, int optname, void *optval,
 #define KOFI_NO_COMPLETION	BIT_ULL(60)
 
 /**
- * fi_sendmsg - send a message, all choices in the caller's hands
+ * fi_sendmsg - send a message with all options
  * @ep: an enabled, connected endpoint
  * @msg: the message; its memory stays untouched until the completion
  * @flags: FI_COMPLETION, FI_INJECT, FI_MORE, FI_FENCE, FI_REMOTE_CQ_DATA,
@@ -197,7 +197,7 @@ static inline ssize_t fi_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
  * @desc: one descriptor per buffer, or NULL
  * @count: number of buffers, at most tx_attr->iov_limit
  * @dest: peer; ignored on connected endpoints
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of this file.
@@ -223,7 +223,7 @@ static inline ssize_t fi_sendv(struct fid_ep *ep, const struct kvec *iov,
  * @len: their number, 0 is a message without payload
  * @desc: descriptor of the buffer, or NULL
  * @dest: peer; ignored on connected endpoints
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of this file.
@@ -245,7 +245,7 @@ static inline ssize_t fi_send(struct fid_ep *ep, const void *buf, size_t len,
  * @data: arrives in the data field of the peer's receive completion; as many
  *	low bytes count as domain_attr->cq_data_size says
  * @dest: peer; ignored on connected endpoints
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of this file.
@@ -315,7 +315,7 @@ static inline ssize_t fi_inject(struct fid_ep *ep, const void *buf, size_t len,
 }
 
 /**
- * fi_recvmsg - post memory for one message, all choices in the caller's hands
+ * fi_recvmsg - post memory for one message with all options
  * @ep: an enabled endpoint, it need not be connected yet; or a shared receive
  *	context
  * @msg: the memory
@@ -340,7 +340,7 @@ static inline ssize_t fi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg,
  * @desc: one descriptor per buffer, or NULL
  * @count: number of buffers, at most rx_attr->iov_limit
  * @src: peer; ignored on connected endpoints
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of this file.
@@ -366,7 +366,7 @@ static inline ssize_t fi_recvv(struct fid_ep *ep, const struct kvec *iov,
  * @len: its size; a longer message is cut and completes with FI_ETRUNC
  * @desc: descriptor of the buffer, or NULL
  * @src: peer; ignored on connected endpoints
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of this file.

@@ -37,7 +37,7 @@ struct fi_rma_iov {
  * @rma_iov: the peer's memory, in order
  * @rma_iov_count: number of its segments, 1 to tx_attr->rma_iov_limit. Their
  *	lengths add up to that of the local memory.
- * @context: comes back in the completion
+ * @context: returned in the completion
  * @data: remote CQ data, for FI_REMOTE_CQ_DATA
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
  *
@@ -71,7 +71,7 @@ struct fi_ops_rma {
 };
 
 /**
- * fi_readmsg - read from a peer's memory, all choices in the caller's hands
+ * fi_readmsg - read from a peer's memory with all options
  * @ep: an enabled, connected endpoint
  * @msg: where from and where to
  * @flags: FI_COMPLETION, FI_MORE, FI_FENCE. The endpoint's default flags do
@@ -97,7 +97,7 @@ static inline ssize_t fi_readmsg(struct fid_ep *ep,
  * @src: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.
@@ -130,7 +130,7 @@ static inline ssize_t fi_readv(struct fid_ep *ep, const struct kvec *iov,
  * @src: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.
@@ -145,7 +145,7 @@ static inline ssize_t fi_read(struct fid_ep *ep, void *buf, size_t len,
 }
 
 /**
- * fi_writemsg - write to a peer's memory, all choices in the caller's hands
+ * fi_writemsg - write to a peer's memory with all options
  * @ep: an enabled, connected endpoint
  * @msg: where from and where to
  * @flags: FI_COMPLETION, FI_INJECT, FI_MORE, FI_FENCE, FI_REMOTE_CQ_DATA and at
@@ -170,7 +170,7 @@ static inline ssize_t fi_writemsg(struct fid_ep *ep,
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.
@@ -202,7 +202,7 @@ static inline ssize_t fi_writev(struct fid_ep *ep, const struct kvec *iov,
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.
@@ -226,7 +226,7 @@ static inline ssize_t fi_write(struct fid_ep *ep, const void *buf, size_t len,
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.

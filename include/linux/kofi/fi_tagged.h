@@ -40,7 +40,7 @@ static inline u64 fi_tag_mpi(int tag, u8 payload_id)
  *	with FI_DIRECTED_RECV
  * @tag: the tag
  * @ignore: receives: bits of the tag that need not match
- * @context: comes back in the completion
+ * @context: returned in the completion
  * @data: remote CQ data, for FI_REMOTE_CQ_DATA
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
  */
@@ -105,7 +105,7 @@ static inline ssize_t fi_trecvmsg(struct fid_ep *ep,
  *	FI_DIRECTED_RECV
  * @tag: the tag
  * @ignore: bits of the tag that need not match
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.
@@ -133,7 +133,7 @@ static inline ssize_t fi_trecvv(struct fid_ep *ep, const struct kvec *iov,
  *	FI_DIRECTED_RECV
  * @tag: the tag
  * @ignore: bits of the tag that need not match
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.
@@ -148,7 +148,7 @@ static inline ssize_t fi_trecv(struct fid_ep *ep, void *buf, size_t len,
 }
 
 /**
- * fi_tsendmsg - send a tagged message, all choices in the caller's hands
+ * fi_tsendmsg - send a tagged message with all options
  * @ep: an enabled, connected endpoint
  * @msg: the message and its tag; its memory stays untouched until the
  *	completion
@@ -171,7 +171,7 @@ static inline ssize_t fi_tsendmsg(struct fid_ep *ep,
  * @count: number of buffers, at most tx_attr->iov_limit
  * @dest: peer; ignored on connected endpoints
  * @tag: the tag
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.
@@ -196,7 +196,7 @@ static inline ssize_t fi_tsendv(struct fid_ep *ep, const struct kvec *iov,
  * @desc: descriptor of the buffer, or NULL
  * @dest: peer; ignored on connected endpoints
  * @tag: the tag
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.
@@ -219,7 +219,7 @@ static inline ssize_t fi_tsend(struct fid_ep *ep, const void *buf, size_t len,
  * @data: arrives in the data field of the peer's receive completion
  * @dest: peer; ignored on connected endpoints
  * @tag: the tag
- * @context: comes back in the completion
+ * @context: returned in the completion
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of fi_endpoint.h.

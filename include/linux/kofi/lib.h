@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the core offers to providers beside what they implement.
+ * Helpers of the core for providers.
  *
- * A provider whose device does not do it itself takes from here: addresses,
- * cursors over memory vectors, records of operations, queues of posted
- * receives, shared receive contexts, and accesses of peers to memory regions,
- * atomic ones among them. None of it is needed to be a provider; see provider.h for that.
+ * They serve providers whose devices lack the function: addresses, cursors over memory
+ * vectors, records of operations, queues of posted receives, shared receive contexts, and
+ * accesses of peers to memory regions, including atomic ones. A provider needs none of
+ * them; see provider.h for the interface that each provider implements.
  */
 #ifndef _LINUX_KOFI_LIB_H
 #define _LINUX_KOFI_LIB_H
@@ -35,7 +35,7 @@ int kofi_info_resolve(const char *node, const char *service, u64 flags,
 		      struct sockaddr_storage *src,
 		      struct sockaddr_storage *dest);
 
-/* An IP address of either family; or zero, which is none */
+/* An IP address of either family; all zero means none */
 union kofi_ip {
 	struct sockaddr		sa;
 	struct sockaddr_in	in4;
@@ -53,7 +53,7 @@ bool kofi_ip_same(const struct sockaddr *a, const struct sockaddr *b);
  * kofi_ip_port - port number of an address
  * @addr: an IP address
  *
- * Return: where it is.
+ * Return: pointer to the port number.
  */
 static inline __be16 *kofi_ip_port(struct sockaddr *addr)
 {
@@ -66,10 +66,10 @@ static inline __be16 *kofi_ip_port(struct sockaddr *addr)
 /**
  * struct kofi_netif - an address of an interface
  * @addr: the address, without a port number
- * @prefix: bits of it that name the network
+ * @prefix: length of the network prefix in bits
  * @loopback: the interface is the loopback device
- * @ifindex: of the interface
- * @dev: its name
+ * @ifindex: index of the interface
+ * @dev: name of the interface
  */
 struct kofi_netif {
 	union kofi_ip	addr;
@@ -82,8 +82,8 @@ struct kofi_netif {
 /**
  * struct kofi_netif_list - addresses of a network namespace
  * @ifs: the addresses
- * @n: how many they are
- * @max: how many @ifs has room for
+ * @n: number of addresses
+ * @max: capacity of @ifs
  */
 struct kofi_netif_list {
 	struct kofi_netif	*ifs;
@@ -102,9 +102,9 @@ int kofi_netif_route(struct net *net, const struct sockaddr *dest, u8 proto,
 /* --------------------------------------------------------- address vectors */
 
 /**
- * struct kofi_av_known - what kofi_av_recall() has found
- * @changes: the state of the vector that was looked at
- * @source: the answer
+ * struct kofi_av_known - cached result of kofi_av_recall()
+ * @changes: kofi_av.changes at the time of the look-up
+ * @source: address that the look-up found
  */
 struct kofi_av_known {
 	unsigned long	changes;
@@ -118,9 +118,9 @@ fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
 fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr);
 
 /**
- * struct kofi_dest - a peer, as posts find it
- * @index: where it is in a table
- * @changes: the state of the vector that was so in, 0 if it is not there
+ * struct kofi_dest - cached look-up of a peer for posts
+ * @index: index of the peer in a table
+ * @changes: kofi_av.changes at the time of the look-up, 0 if the peer is not in the table
  */
 struct kofi_dest {
 	unsigned long	index;
@@ -138,11 +138,11 @@ void kofi_dest_set(struct xarray *dests, struct kofi_av *av,
 void kofi_dest_del(struct xarray *dests, struct kofi_dest *dest);
 
 /**
- * kofi_ep_unknown - is a sender one that completions report the address of
+ * kofi_ep_unknown - test whether completions report the address of a sender
  * @ep: the endpoint, of a type that has an address vector
- * @source: what completions call the sender
+ * @source: fi_addr_t of the sender in completions
  *
- * Return: true if it is not in the vector, and the endpoint has FI_SOURCE_ERR.
+ * Return: true if the sender is not in the vector, and the endpoint has FI_SOURCE_ERR.
  */
 static inline bool kofi_ep_unknown(const struct kofi_ep *ep, fi_addr_t source)
 {
@@ -153,9 +153,9 @@ static inline bool kofi_ep_unknown(const struct kofi_ep *ep, fi_addr_t source)
 
 /**
  * struct kofi_param - a number and its range
- * @value: where a module parameter keeps it
- * @min: the least it may be
- * @max: the most
+ * @value: variable of a module parameter
+ * @min: smallest value
+ * @max: largest value
  */
 struct kofi_param {
 	unsigned int	*value;
@@ -168,15 +168,15 @@ extern const struct kernel_param_ops kofi_param_ops;
 /**
  * KOFI_PARAM - define a module parameter that is a number with a range
  * @name: name of the parameter
- * @prefix: the module's: prefix_name is the variable, prefix_name_range its struct
- *	kofi_param
+ * @prefix: prefix of the module: prefix_name is the variable, prefix_name_range its
+ *	struct kofi_param
  * @init: default value
- * @least: the least it may be
- * @most: the most
+ * @least: smallest value
+ * @most: largest value
  * @perm: mode in sysfs
  * @text: description, without range and default
  *
- * Anything else is refused with a line in the log.
+ * Other values are refused with a line in the log.
  */
 #define KOFI_PARAM(name, prefix, init, least, most, perm, text)		\
 	unsigned int prefix##_##name = init;				\
@@ -209,10 +209,10 @@ u32 kofi_info_tclass(const struct fi_info *info);
 /* ---------------------------------------------------------- memory vectors */
 
 /**
- * kofi_tagged_msg - what a tagged message has in common with others
+ * kofi_tagged_msg - members that a tagged message shares with other messages
  * @from: the tagged message
  *
- * Return: all but tag and ignored bits.
+ * Return: all members but tag and ignored bits.
  */
 static inline struct fi_msg kofi_tagged_msg(const struct fi_msg_tagged *from)
 {
@@ -228,10 +228,10 @@ static inline struct fi_msg kofi_tagged_msg(const struct fi_msg_tagged *from)
 }
 
 /**
- * kofi_rma_msg - what an access to a peer's memory has in common with messages
+ * kofi_rma_msg - members that a remote access shares with messages
  * @from: the access
  *
- * Return: all but the peer's segments.
+ * Return: all members but the peer's segments.
  */
 static __always_inline struct fi_msg kofi_rma_msg(const struct fi_msg_rma *from)
 {
@@ -248,17 +248,17 @@ static __always_inline struct fi_msg kofi_rma_msg(const struct fi_msg_rma *from)
 
 /**
  * struct kofi_cursor - position in the memory of an operation
- * @iter: what is left of the current window
- * @sg: next scatterlist entry not yet in the window
+ * @iter: rest of the current window
+ * @sg: next scatterlist entry behind the window
  * @sg_left: bytes from @sg on
- * @left: bytes to the end
- * @len: bytes in all
+ * @left: bytes from the position to the end
+ * @len: length of the memory in bytes
  * @dir: ITER_SOURCE or ITER_DEST
- * @segs: how many segments there is room for
+ * @segs: capacity in segments
  * @kv: copied segments
  * @bv: copied segments, or the window of a scatterlist
  *
- * As the last member of a record it need not be there in full, see
+ * As the last member of a record a cursor may be truncated, see
  * kofi_cursor_size().
  */
 struct kofi_cursor {
@@ -275,15 +275,15 @@ struct kofi_cursor {
 	};
 };
 
-/* Of one segment of either kind */
+/* Cursor of one segment, a kvec or a bvec */
 #define KOFI_CURSOR_SEG		sizeof_field(struct kofi_cursor, bv[0])
 static_assert(sizeof(struct kvec) <= KOFI_CURSOR_SEG);
 
 /**
- * kofi_cursor_size - bytes of a cursor that is used with few segments
- * @iov_limit: the limit it is always initialised with
+ * kofi_cursor_size - bytes of a truncated cursor
+ * @iov_limit: the iov_limit of each kofi_cursor_init() of this cursor
  *
- * Return: the bytes.
+ * Return: the number of bytes.
  */
 static inline size_t kofi_cursor_size(size_t iov_limit)
 {
@@ -292,13 +292,13 @@ static inline size_t kofi_cursor_size(size_t iov_limit)
 }
 
 /**
- * struct kofi_skb_part - received bytes that are being taken out of a packet
+ * struct kofi_skb_part - received bytes that are being copied from a packet
  * @skb: the packet
- * @offset: of the next one
- * @end: offset behind the last one
- * @flat: address of offset 0, for those that lie side by side; most do, in the
- *	packet's own memory or in its first fragment
- * @flat_end: offset behind the last of these
+ * @offset: offset of the next byte
+ * @end: offset behind the last byte
+ * @flat: address of offset 0 for bytes that are virtually contiguous; most are, in the
+ *	packet's linear part or in its first fragment
+ * @flat_end: offset behind the last contiguous byte
  */
 struct kofi_skb_part {
 	const struct sk_buff	*skb;
@@ -309,11 +309,11 @@ struct kofi_skb_part {
 };
 
 /**
- * kofi_skb_part_init - begin to take bytes
+ * kofi_skb_part_init - prepare to copy bytes from a packet
  * @part: the bytes
- * @skb: packet they are in
- * @offset: of the first one
- * @len: how many; the packet holds as many
+ * @skb: packet that contains @part
+ * @offset: offset of the first byte
+ * @len: number of bytes; the packet contains as many
  */
 static __always_inline void kofi_skb_part_init(struct kofi_skb_part *part,
 					       const struct sk_buff *skb,
@@ -342,10 +342,10 @@ static __always_inline void kofi_skb_part_init(struct kofi_skb_part *part,
 /**
  * kofi_skb_part_flat - address of the next bytes
  * @part: the bytes
- * @len: how many; the packet may hold less
+ * @len: number of bytes; the packet may contain less
  *
- * Return: the address, or NULL if that many do not lie side by side:
- * skb_copy_bits() gets those there are.
+ * Return: the address, or NULL if @len bytes are not contiguous: then
+ * skb_copy_bits() copies the bytes.
  */
 static __always_inline const void *
 kofi_skb_part_flat(const struct kofi_skb_part *part, size_t len)
@@ -360,7 +360,7 @@ int kofi_cursor_init_any(struct kofi_cursor *cur, const struct fi_msg *msg,
 			 unsigned int dir, size_t iov_limit);
 void kofi_cursor_refill(struct kofi_cursor *cur);
 
-/* What iov_iter_kvec() does, without a call */
+/* iov_iter_kvec() as an inline function */
 static __always_inline void kofi_iter_kvec(struct iov_iter *iter,
 					   unsigned int dir,
 					   const struct kvec *kv,
@@ -378,16 +378,15 @@ static __always_inline void kofi_iter_kvec(struct iov_iter *iter,
 
 /**
  * kofi_cursor_init - start at the first byte of an operation's memory
- * @cur: the cursor; whatever it held is forgotten
+ * @cur: the cursor; its former contents are overwritten
  * @msg: the operation. Its segment array, if it has one, is copied, unless it is a
  *	bvec array of more than KOFI_IOV_MAX
- * @dir: ITER_SOURCE for memory that is sent, ITER_DEST for memory that is
- *	written to
- * @iov_limit: most segments a kvec or bvec array may have; of a kvec array no
- *	more than KOFI_IOV_MAX
+ * @dir: ITER_SOURCE for memory to send from, ITER_DEST for memory to write to
+ * @iov_limit: most segments of a kvec or bvec array; a kvec array also has at
+ *	most KOFI_IOV_MAX
  *
  * Memory mapped for DMA (%KOFI_SGL_MAPPED) is refused: it is for providers
- * with a device, and they need no cursor.
+ * with a device, which need no cursor.
  *
  * Context: any.
  * Return: 0 with @cur->len set; -EINVAL for too many segments, lengths that
@@ -400,7 +399,7 @@ static __always_inline int kofi_cursor_init(struct kofi_cursor *cur,
 {
 	size_t len;
 
-	/* with one kernel buffer, as most have, there is little to look at */
+	/* the common case of one kernel buffer needs few checks */
 	if (msg->vec != KOFI_KVEC || msg->iov_count != 1 || !msg->msg_iov ||
 	    !iov_limit)
 		return kofi_cursor_init_any(cur, msg, dir, iov_limit);
@@ -415,13 +414,12 @@ static __always_inline int kofi_cursor_init(struct kofi_cursor *cur,
 }
 
 /**
- * kofi_cursor_iter - the memory from here on
+ * kofi_cursor_iter - memory from the position on
  * @cur: the cursor
  *
- * The iterator covers at least one byte unless the cursor is at its end, but
- * not always everything that is left: a long scatterlist comes in parts. A
- * caller that uses it up works on a copy, and then tells kofi_cursor_used()
- * how far it came.
+ * The iterator covers at least one byte unless the cursor is at its end, but perhaps
+ * less than @cur->left: a long scatterlist comes in windows. A caller that advances the
+ * iterator uses a copy, and then passes the number of bytes to kofi_cursor_used().
  *
  * Context: any.
  * Return: iterator over the bytes that follow, valid until @cur is moved.
@@ -434,13 +432,13 @@ static inline struct iov_iter *kofi_cursor_iter(struct kofi_cursor *cur)
 }
 
 /**
- * kofi_cursor_flat - the memory from here on, if it has an address
+ * kofi_cursor_flat - address of the memory from the position on
  * @cur: the cursor
- * @len: bytes, more than none
+ * @len: number of bytes, at least 1
  *
  * Context: any.
- * Return: address of the next @len bytes, if they are kernel memory and lie side by
- * side; otherwise NULL.
+ * Return: address of the next @len bytes, if they are virtually contiguous kernel
+ * memory; otherwise NULL.
  */
 static __always_inline void *kofi_cursor_flat(const struct kofi_cursor *cur,
 					      size_t len)
@@ -457,13 +455,13 @@ int kofi_cursor_copy_from_skb(struct kofi_cursor *cur,
 			      const struct kofi_skb_part *from, size_t len);
 
 /**
- * typedef kofi_vec_fn - what is done with each part of a vector's memory
- * @arg: the caller's
- * @page: a page of it
- * @offset: of the first byte from there
- * @len: bytes that are contiguous in physical memory; not 0
+ * typedef kofi_vec_fn - called for each part of a vector's memory
+ * @arg: argument of kofi_vec_walk()
+ * @page: first page of the part
+ * @offset: offset of the first byte from @page
+ * @len: bytes that are physically contiguous; not 0
  *
- * Return: 0 to go on.
+ * Return: 0 to continue, or the result of kofi_vec_walk().
  */
 typedef int (*kofi_vec_fn)(void *arg, struct page *page, size_t offset,
 			   size_t len);
@@ -475,7 +473,7 @@ static __always_inline int kofi_walk_part(kofi_vec_fn fn, void *arg,
 	return !len ? 0 : page ? fn(arg, page, offset, len) : -EFAULT;
 }
 
-/* The linear mapping is contiguous, vmalloc goes page by page. */
+/* The linear mapping is contiguous; vmalloc memory is walked page by page. */
 static __always_inline int kofi_walk_kvec(kofi_vec_fn fn, void *arg,
 					  void *base, size_t len)
 {
@@ -514,7 +512,7 @@ static __always_inline int kofi_walk_pages(kofi_vec_fn fn, void *arg,
 	return err;
 }
 
-/* Page caches and the like: the pages are those of the iterator's owner. */
+/* Xarrays such as page caches: the owner of the iterator keeps the pages. */
 static __always_inline int kofi_walk_iter_pages(kofi_vec_fn fn, void *arg,
 						const struct iov_iter *from)
 {
@@ -524,7 +522,7 @@ static __always_inline int kofi_walk_iter_pages(kofi_vec_fn fn, void *arg,
 	ssize_t n;
 
 	while (iov_iter_count(&iter) && !err) {
-		/* a hole in an xarray leaves the first one as it was */
+		/* a hole in an xarray keeps the first page */
 		struct page *pages[KOFI_IOV_MAX] = {}, **p = pages;
 
 		n = iov_iter_extract_pages(&iter, &p, iov_iter_count(&iter),
@@ -562,16 +560,16 @@ static __always_inline int kofi_walk_iter(kofi_vec_fn fn, void *arg,
 }
 
 /**
- * kofi_vec_walk - go through the memory of a vector, for those who need its pages
+ * kofi_vec_walk - call a function for each physically contiguous part of a vector
  * @msg: the vector; not of user memory, nor mapped for a device
  * @fn: called for each part, in order
- * @arg: the first argument of @fn
+ * @arg: first argument of @fn
  *
- * Inline, for @fn to be so too.
+ * Inline, so that the compiler can inline @fn, too.
  *
  * Context: any.
- * Return: 0; -EFAULT for memory that is not there; -EINVAL for a scatterlist
- * shorter than it claims, or another kind; or what @fn returns.
+ * Return: 0; -EFAULT for memory without a page; -EINVAL for a scatterlist
+ * shorter than it claims, or another kind; or the result of @fn.
  */
 static __always_inline int kofi_vec_walk(const struct fi_msg *msg,
 					 kofi_vec_fn fn, void *arg)
@@ -610,30 +608,30 @@ static __always_inline int kofi_vec_walk(const struct fi_msg *msg,
 /* ------------------------------------------------------------ receive queue */
 
 /**
- * struct kofi_rxop - a posted receive, or a message's part of one
- * @age: on the queue's list of all that are posted, but for plain ones
- * @same: on the queue's list of those with such contexts, if there are any
- * @tag: tagged receives: the tag
- * @ignore: tagged receives: bits of the tag that need not match
+ * struct kofi_rxop - a posted receive, or the part of a multi-receive that one message uses
+ * @age: entry in the queue's list of posted receives; not used by plain ones
+ * @same: entry in the queue's list of receives with equal hashes of their contexts
+ * @tag: tagged receive: the tag
+ * @ignore: tagged receive: bits of the tag that need not match
  * @buf: multi-receive and its parts: address of the first byte, NULL for memory
- *	that has none
- * @used: multi-receive: bytes given to messages
- * @node: on one of the queue's lists to match from. From here on: what every receive
- *	uses, together, on as few cache lines as there can be.
- * @free: the same, while it is not in use
- * @seq: number of the post; the lower is the older
- * @context: comes back in the completion
- * @flags: flags it was posted with
- * @src: peer it is for, or FI_ADDR_UNSPEC
- * @ep: endpoint whose message it has been given to
- * @multi: part of a multi-receive: the receive it is part of
- * @parts: multi-receive: messages that are being placed
- * @tagged: it is a tagged receive
- * @gone: multi-receive: no longer posted; the last part ends it
- * @canceled: it is not for another message: a multi-receive that was not used up, or
- *	one that a message has been given and has not fetched
- * @cur: where the bytes go; with room for as many segments as the endpoint's
- *	iov_limit, those of a part for one
+ *	without an address
+ * @used: multi-receive: bytes assigned to messages
+ * @node: entry in one of the queue's lists for matching. The members from here on are
+ *	used by each receive and share as few cache lines as possible
+ * @free: entry in the queue's list of free records; shares memory with @node
+ * @seq: number of the post; a lower number is older
+ * @context: context of the completion
+ * @flags: flags of the post
+ * @src: peer whose messages match, or FI_ADDR_UNSPEC
+ * @ep: endpoint of the message that has the receive
+ * @multi: part of a multi-receive: the multi-receive
+ * @parts: multi-receive: number of messages that are being placed
+ * @tagged: tagged receive
+ * @gone: multi-receive: no longer posted; its last part completes it
+ * @canceled: matches no further message: a multi-receive with unused memory, or
+ *	a receive that was assigned to a message which has not fetched it
+ * @cur: destination of the bytes; has room for the segments of the endpoint's
+ *	iov_limit, or for one segment in a part
  */
 struct kofi_rxop {
 	struct list_head	age;
@@ -660,41 +658,40 @@ struct kofi_rxop {
 	struct kofi_cursor	cur;
 };
 
-/* Of a part of a multi-receive */
+/* Size of a part of a multi-receive */
 #define KOFI_RXOP_PART		(offsetof(struct kofi_rxop, cur.bv) + \
 				 KOFI_CURSOR_SEG)
 
 /**
- * struct kofi_rxmsg - a message that has begun and looks for its receive
- * @node: the queue's, while the message waits; such messages are what FI_PEEK
- *	finds
- * @cq_wait: a part of a multi-receive wants a slot of the queue
- * @wake: called when kofi_rxq_match() may find something, as
- *	kofi_cq_wait.wake
- * @ep: endpoint it came to
- * @src: who sent it, FI_ADDR_NOTAVAIL if that is not known
- * @from: the sender's address, of an endpoint with FI_SOURCE_ERR; otherwise NULL. The
- *	provider sets it once by kofi_rxmsg_from().
- * @len: its length
- * @tagged: it has a tag
- * @tag: its tag
- * @data: the peer's remote CQ data
- * @flags: FI_REMOTE_CQ_DATA if there is one
- * @op: receive it has been given while it waited
- * @part: its part of a multi-receive, a struct kofi_rxop of KOFI_RXOP_PART bytes
- * @claim: context of the FI_CLAIM it is kept for
- * @claimed: it is kept for one
- * @discard: throw it away
- * @confirmed: its sender is still to be told that it has been received
- * @expired: it has waited too long to be thrown away
- * @expires: when it will have waited too long, in jiffies
- * @slot: it waits for a slot, not for a receive
+ * struct kofi_rxmsg - an incoming message that looks for a receive
+ * @node: entry in the queue's list of messages that wait, which FI_PEEK searches
+ * @cq_wait: waiter for a slot of the completion queue, for a part of a multi-receive
+ * @wake: called when kofi_rxq_match() may succeed, as kofi_cq_wait.wake
+ * @ep: endpoint that received the message
+ * @src: sender, FI_ADDR_NOTAVAIL if unknown
+ * @from: address of the sender, for an endpoint with FI_SOURCE_ERR; otherwise NULL. The
+ *	provider sets it once by kofi_rxmsg_from()
+ * @len: length in bytes
+ * @tagged: the message has a tag
+ * @tag: the tag
+ * @data: remote CQ data of the peer
+ * @flags: FI_REMOTE_CQ_DATA if @data is valid
+ * @op: receive that was assigned to the message while it waited
+ * @part: part of a multi-receive, a struct kofi_rxop of KOFI_RXOP_PART bytes
+ * @claim: context of the FI_PEEK with FI_CLAIM that reserved the message
+ * @claimed: the message is reserved for @claim
+ * @discard: discard the message
+ * @confirmed: the sender waits for a confirmation of the receive
+ * @expired: the message is discarded because it waited for too long
+ * @expires: time when the message expires, in jiffies
+ * @slot: the message waits for a slot of the completion queue, not for a receive
  *
- * A stream has one, and waits while its message does; or several, if it can
- * store the payload of those that wait. Their number is what bounds these.
- * kofi_rxmsg_init() sets one up; before kofi_rxq_match() is called for a new
- * message the provider sets @src, @len, @tagged, @tag, @data, @flags and @confirmed. The
- * rest is the queue's, under its lock.
+ * A stream has one record and stalls while its message waits; or several, if it can
+ * store the payload of waiting messages. The number of records bounds the number of such
+ * messages.
+ * kofi_rxmsg_init() sets a record up. Before kofi_rxq_match() is called for a new
+ * message, the provider sets @src, @len, @tagged, @tag, @data, @flags and @confirmed.
+ * All other members belong to the queue, under its lock.
  */
 struct kofi_rxmsg {
 	struct list_head	node;
@@ -720,30 +717,31 @@ struct kofi_rxmsg {
 };
 
 /**
- * struct kofi_rxq - posted receives of an endpoint or a shared context
- * @lock: irqsave; locks of completion queues are taken inside. @free can be put
- *	to without it. From here to @free: what each post and each message writes.
- * @closed: no more posts
- * @ep: whose they are, and who reports them
- * @plain: untagged ones for any sender that wait for a message, oldest first, as on
- *	all lists that follow
- * @seq: of the next post
- * @free: not in use
- * @posted: all others that do
- * @wild: of these, tagged ones that ignore bits of the tag
- * @exact: the rest: lists by tag and sender, hashed
- * @contexts: all that wait again, by context, hashed; NULL where they are few
- * @bits: two to the power of it is the number of lists
+ * struct kofi_rxq - posted receives of an endpoint or a shared receive context
+ * @lock: irqsave; locks of completion queues nest inside. Adding to @free needs no
+ *	lock. Each post and each message writes the members from here to @free
+ * @closed: posts are refused
+ * @ep: endpoint or context of the receives, which reports them
+ * @plain: untagged receives for any sender that wait for a message, oldest first, as on
+ *	all following lists
+ * @seq: number of the next post
+ * @free: free records
+ * @posted: all other receives that wait for a message
+ * @wild: tagged receives that ignore bits of the tag; also on @posted
+ * @exact: all other receives on @posted: lists by tag and sender, hashed
+ * @contexts: all receives on @posted and @plain by context, hashed; NULL for a short
+ *	queue
+ * @bits: binary logarithm of the number of lists
  * @directed: receives may be for one sender
- * @waiting: struct kofi_rxmsg: messages that found none, oldest first
- * @given: those that a message which waited has been given and has not fetched, but
- *	for parts of multi-receives
- * @starved: of @waiting, those that have found a multi-receive and no slot
- * @ops: all of them, each as long as the endpoint's iov_limit makes it
- * @expire: looks for messages that have waited too long
+ * @waiting: struct kofi_rxmsg: messages without a receive, oldest first
+ * @given: receives assigned to messages that have waited and have not fetched them,
+ *	except parts of multi-receives
+ * @starved: messages on @waiting that match a multi-receive but lack a slot
+ * @ops: memory of all records, each with room for the endpoint's iov_limit
+ * @expire: work item that discards expired messages
  */
 struct kofi_rxq {
-	spinlock_t		lock;	/* all that follows */
+	spinlock_t		lock;	/* the members that follow */
 	bool			closed;
 	struct kofi_ep		*ep;
 	struct list_head	plain;
@@ -763,13 +761,13 @@ struct kofi_rxq {
 };
 
 /**
- * kofi_rxq_posts - how many receives have been posted
+ * kofi_rxq_posts - number of posts to a queue
  * @q: the queue
  *
- * Compared with what it was before, it says whether the consumer has posted since.
+ * If the number differs from an earlier one, the consumer has posted in between.
  *
  * Context: any; no locks are needed.
- * Return: the number.
+ * Return: the number of receives posted since the queue was set up.
  */
 static inline u64 kofi_rxq_posts(const struct kofi_rxq *q)
 {
@@ -777,11 +775,11 @@ static inline u64 kofi_rxq_posts(const struct kofi_rxq *q)
 }
 
 /**
- * kofi_rxq_empty - is no receive posted that waits for a message
+ * kofi_rxq_empty - test for posted receives
  * @q: the queue
  *
- * Context: any; without locks it is a guess.
- * Return: true if so.
+ * Context: any; without @q->lock the result is a hint.
+ * Return: true if no receive waits for a message.
  */
 static inline bool kofi_rxq_empty(const struct kofi_rxq *q)
 {
@@ -797,11 +795,11 @@ void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
 		     void (*wake)(struct kofi_rxmsg *rxmsg));
 
 /**
- * kofi_rxmsg_from - say where the sender's address is
+ * kofi_rxmsg_from - set the location of the sender's address
  * @rxmsg: a record that has been set up
- * @addr: the address, of each message while it is one
+ * @addr: the address, valid while a message uses the record
  *
- * Where senders that are not in the address vector are to be reported with it.
+ * For endpoints that report the addresses of unknown senders.
  */
 static inline void kofi_rxmsg_from(struct kofi_rxmsg *rxmsg,
 				   const struct sockaddr *addr)
@@ -831,7 +829,7 @@ void kofi_rxq_flush(struct kofi_rxq *q);
 
 /**
  * struct kofi_srx - the core's shared receive context
- * @base: what the consumer holds
+ * @base: base that the consumer's handle is part of
  * @rxq: its receives
  */
 struct kofi_srx {
@@ -842,16 +840,16 @@ struct kofi_srx {
 int kofi_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr,
 		  struct fid_ep **srx, void *context);
 
-/* what a provider needs whose devices have their own */
+/* for providers with shared receive contexts of their devices */
 int kofi_srx_init(struct kofi_ep *srx, struct fid_domain *domain,
 		  const struct fi_rx_attr *attr, const struct kofi_ep_ops *ops,
 		  void *context);
 int kofi_srx_state(struct kofi_ep *srx);
 
 /**
- * kofi_ep_rxq - the queue an endpoint's messages take their receives from
+ * kofi_ep_rxq - queue of receives that an endpoint uses
  * @ep: an enabled endpoint
- * @own: its own queue, which it uses unless it has a shared context
+ * @own: the endpoint's queue, which it uses without a shared receive context
  *
  * Return: the queue.
  */
@@ -865,21 +863,21 @@ static inline struct kofi_rxq *kofi_ep_rxq(const struct kofi_ep *ep,
 /* --------------------------------------------- regions of software providers */
 
 /**
- * struct kofi_target - a segment of our memory a peer reads or writes
- * @key: key it has named
- * @off: offset in the region of the next byte
- * @left: bytes to go
- * @len: bytes in all
- * @serial: registration the access was allowed for
+ * struct kofi_target - a segment of local memory that a peer reads or writes
+ * @key: key that the peer named
+ * @off: offset of the next byte in the region
+ * @left: bytes from @off to the end of the segment
+ * @len: length of the segment in bytes
+ * @serial: number of the registration that the access was permitted for
  * @event: the region was registered with FI_RMA_EVENT
- * @context: of the region
- * @mr: the region while it is held, or NULL
- * @kv: what kofi_target_get() has an iterator of, if it has an address
+ * @context: context of the region
+ * @mr: the region while a reference is held, or NULL
+ * @kv: memory of the iterator of kofi_target_get(), if it has an address
  *
- * Nothing is held between two steps of an access that may be far apart: each
- * looks the key up again, and finds out that the region has been closed. Steps
- * that follow each other at once may share a look-up: the region is held in
- * between, and who closes it waits for kofi_target_drop().
+ * No reference is held between two steps of an access that may be far apart: each step
+ * looks the key up again and detects that the region has been closed. Steps
+ * that follow immediately may share a look-up: they keep the reference in
+ * between, and closing the region waits for kofi_target_drop().
  */
 struct kofi_target {
 	u64		key;
@@ -904,7 +902,7 @@ void kofi_target_used(struct kofi_target *t, size_t bytes);
 void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access);
 int kofi_mr_invalidate(struct kofi_ep *ep, u64 key);
 
-/* what a provider needs whose regions are those of another one */
+/* for providers that use the regions of another provider */
 int kofi_mr_show(struct kofi_mr *mr, u64 key);
 void kofi_mr_hide(struct kofi_mr *mr);
 int kofi_ep_remote_to(struct fid_ep *below, struct kofi_ep *ep,
@@ -913,15 +911,15 @@ int kofi_ep_remote_to(struct fid_ep *below, struct kofi_ep *ep,
 /* ------------------------------------------------------ atomics in software */
 
 /**
- * struct kofi_atomic - an atomic operation on our memory
+ * struct kofi_atomic - an atomic operation on local memory
  * @call: 0 for fi_atomic(), FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC
- * @datatype: what an element is
- * @op: what is done to each
- * @operands: one per element, or NULL if the operation has none
- * @compare: what to compare with, likewise
- * @results: where the old values go, which may be @operands; NULL for nowhere
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @operands: one operand per element, or NULL if the operation has none
+ * @compare: one value per element to compare with, or NULL if the operation has none
+ * @results: destination of the old values, perhaps @operands; NULL to discard them
  *
- * What is pointed at need not be aligned.
+ * The operands, values and results need not be aligned.
  */
 struct kofi_atomic {
 	u64			call;
