@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * backport.h - what differs between the kernels that kOFI is built for
+ * backport.h - differences of the kernels that kOFI is built for
  *
  * The sources are written for the newest of these kernels. A name that older
  * ones lack, or that newer ones dropped, is defined here; no other file depends
@@ -53,17 +53,17 @@ hrtimer_setup_on_stack(struct hrtimer *timer,
 }
 #endif
 
-/* Since 6.14 the block layer merges requests of all who do not object. */
+/* Since 6.14 the block layer merges requests unless a driver forbids it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
 #define BLK_MQ_F_SHOULD_MERGE	0
 #endif
 
-/* Since 6.18 what a socket has dropped is counted by each node. */
+/* Since 6.18 each NUMA node counts the packets that a socket dropped. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define sk_drops_read(sk)	atomic_read(&(sk)->sk_drops)
 #endif
 
-/* Since 6.17 a queue bound to CPUs says so. */
+/* Since 6.17 a per-CPU queue has a flag of its own. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define WQ_PERCPU	0
 #endif

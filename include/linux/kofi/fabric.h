@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What every kOFI program starts with: versions, flags, fi_info and its
- * attributes, discovery, and the calls that work on any object (fabric.h of
- * libfabric; fi_getinfo(3), fi_fabric(3)).
+ * Basics: versions, flags, fi_info and its attributes, discovery, and the calls that
+ * work on any object (fabric.h of libfabric; fi_getinfo(3), fi_fabric(3)).
  *
- * Values are those of libfabric, so that numbers seen on either side of a
- * connection mean the same. Names that exist only here start with kofi_ or
+ * All values equal libfabric's, so numbers mean the same on both sides of a
+ * connection. Names that exist only here start with kofi_ or
  * KOFI_ and are in kofi.h.
  */
 #ifndef _LINUX_KOFI_FABRIC_H
@@ -43,8 +42,8 @@ enum {
 
 /*
  * Capabilities, operation flags and completion flags share one 64-bit space.
- * Bits grow from 1 for what is common and from 59 downwards for what belongs
- * to one call or class; 60 to 63 are the implementation's own (kofi.h).
+ * Common bits are numbered from 1 upwards, bits of one call or class from 59
+ * downwards; 60 to 63 are the implementation's own (kofi.h).
  */
 #define FI_MSG			BIT_ULL(1)
 #define FI_RMA			BIT_ULL(2)
@@ -239,9 +238,9 @@ enum {
 };
 
 /*
- * What the bits of a tag are, in fi_ep_attr.mem_tag_format: values below
- * FI_TAG_MAX_FORMAT say what the consumer does with them, others are a mask whose
- * highest bit is that of the tag. Providers here match all 64 bits in any case.
+ * Format of tags, in fi_ep_attr.mem_tag_format: values below FI_TAG_MAX_FORMAT name a
+ * use of tags; other values are a mask, with its highest bit at the tag's highest.
+ * Providers here match all 64 bits in any case.
  */
 enum {
 	FI_TAG_BITS,
@@ -370,7 +369,7 @@ struct fi_domain_attr {
 };
 
 /**
- * struct fi_fabric_attr - which fabric, and who provides it
+ * struct fi_fabric_attr - a fabric and its provider
  * @fabric: an open fabric to reuse, or NULL
  * @name: name of the fabric; endpoints of equally named fabrics reach each
  *	other
@@ -476,7 +475,7 @@ enum {
 };
 
 /**
- * struct fi_fid - what every object starts with (struct fid of libfabric)
+ * struct fi_fid - first member of every object (struct fid of libfabric)
  * @fclass: FI_CLASS_*
  * @context: the consumer's, handed to the call that made the object and
  *	returned with its events
@@ -539,7 +538,7 @@ struct fi_fid_var {
 	void			*val;
 };
 
-/* fi_control() commands, with what arg points to */
+/* fi_control() commands, with the type that arg points to */
 enum {
 	FI_GETFIDFLAG,		/* u64 */
 	FI_SETFIDFLAG,		/* u64 */
@@ -638,9 +637,9 @@ int __fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 
 /**
  * fi_fabric - open a fabric
- * @attr: which one, as fi_getinfo() has described it: name and prov_name must
+ * @attr: description of the fabric by fi_getinfo(): name and prov_name must
  *	be set. Without net it is the namespace of the calling task.
- * @fabric: where the fabric goes
+ * @fabric: receives the fabric
  * @context: returned with events of the fabric
  *
  * See fi_fabric(3). The fabric keeps its network namespace and its provider's
@@ -649,7 +648,7 @@ int __fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
  * Context: process, may sleep; may load the provider's module.
  * Return: 0; -EINVAL for NULL or incomplete arguments; -ENOSYS if
  * attr->api_version is newer than this API; -ENODEV if there is no such
- * provider; -ENOMEM, or what the provider says.
+ * provider; -ENOMEM, or the provider's error.
  */
 static inline int fi_fabric(struct fi_fabric_attr *attr,
 			    struct fid_fabric **fabric, void *context)
@@ -659,15 +658,15 @@ static inline int fi_fabric(struct fi_fabric_attr *attr,
 
 /**
  * fi_fabric2 - open a fabric as described by an fi_info
- * @info: as fi_getinfo() has returned it
- * @fabric: where the fabric goes
+ * @info: an info that fi_getinfo() returned
+ * @fabric: receives the fabric
  * @flags: none
  * @context: returned with events of the fabric
  *
  * See fi_fabric(3).
  *
  * Context: process, may sleep; may load the provider's module.
- * Return: 0; -FI_EBADFLAGS; or what fi_fabric() returns.
+ * Return: 0; -FI_EBADFLAGS; or the error of fi_fabric().
  */
 static inline int fi_fabric2(struct fi_info *info, struct fid_fabric **fabric,
 			     u64 flags, void *context)
@@ -689,10 +688,10 @@ int fi_set_ops(struct fi_fid *fid, const char *name, u64 flags, void *ops,
 /**
  * fi_alias - second handle of an object with other default flags
  * @fid: the object
- * @alias_fid: where the handle goes
- * @flags: its default flags
+ * @alias_fid: receives the handle
+ * @flags: default flags of the handle
  *
- * Return: 0, or what fi_control() returns; -ENOSYS where unsupported.
+ * Return: 0, or the error of fi_control(); -ENOSYS where unsupported.
  */
 static inline int fi_alias(struct fi_fid *fid, struct fi_fid **alias_fid,
 			   u64 flags)
@@ -706,9 +705,9 @@ static inline int fi_alias(struct fi_fid *fid, struct fi_fid **alias_fid,
  * fi_get_val - read a named variable of an object
  * @fid: the object
  * @name: variable, provider specific ones have FI_PROV_SPECIFIC set
- * @val: where the value goes; its type depends on @name
+ * @val: receives the value; the type depends on @name
  *
- * Return: 0, or what fi_control() returns; -ENOSYS where unsupported.
+ * Return: 0, or the error of fi_control(); -ENOSYS where unsupported.
  */
 static inline int fi_get_val(struct fi_fid *fid, int name, void *val)
 {
@@ -721,9 +720,9 @@ static inline int fi_get_val(struct fi_fid *fid, int name, void *val)
  * fi_set_val - set a named variable of an object
  * @fid: the object
  * @name: variable, provider specific ones have FI_PROV_SPECIFIC set
- * @val: the value; its type depends on @name
+ * @val: the value; the type depends on @name
  *
- * Return: 0, or what fi_control() returns; -ENOSYS where unsupported.
+ * Return: 0, or the error of fi_control(); -ENOSYS where unsupported.
  */
 static inline int fi_set_val(struct fi_fid *fid, int name, void *val)
 {

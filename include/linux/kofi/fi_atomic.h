@@ -187,9 +187,9 @@ static inline ssize_t fi_atomic(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_inject_atomic - change a peer's memory, with a copy, and forget it
+ * fi_inject_atomic - change a peer's memory, with a copy and without a completion
  * @ep: an enabled, connected endpoint
- * @buf: the operands; the caller's again when the call returns
+ * @buf: the operands; may be reused when the call has returned
  * @count: elements; at most tx_attr->inject_size bytes
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address

@@ -23,7 +23,7 @@ struct page;
 struct scatterlist;
 
 /**
- * enum kofi_vec - what the vector of an operation or a region is made of
+ * enum kofi_vec - kind of the memory vector of an operation or a region
  * @KOFI_KVEC: kernel virtual addresses, also of vmalloc. Segments are copied
  *	by the post.
  * @KOFI_BVEC: pages. Up to 16 segments are copied by the post; a longer array lives
@@ -31,7 +31,7 @@ struct scatterlist;
  * @KOFI_SGL: a scatterlist that is not mapped for DMA; it lives until the
  *	completion
  * @KOFI_SGL_MAPPED: a scatterlist mapped for the device of the domain
- * @KOFI_ITER: a kernel iov_iter. It is copied, what it points to lives until
+ * @KOFI_ITER: a kernel iov_iter. It is copied; its segments must live until
  *	the completion. User-backed iterators are refused.
  * @KOFI_PAGES: an array of pages, for registration only
  */
@@ -46,7 +46,7 @@ enum kofi_vec {
 
 /* ------------------------------------------------------- atomic operations */
 
-/* Values are libfabric's. Those from FI_FLOAT on no provider knows here. */
+/* Values are libfabric's. No provider supports FI_FLOAT and the following. */
 enum fi_datatype {
 	FI_INT8,
 	FI_UINT8,
@@ -96,7 +96,7 @@ enum fi_op {
 #define FI_MR_SINGLE_USE	BIT_ULL(41)
 
 /**
- * struct fi_mr_attr - what a region is to be
+ * struct fi_mr_attr - attributes of a region
  * @mr_iov: segments for %KOFI_KVEC
  * @mr_bvec: segments for %KOFI_BVEC
  * @mr_sgl: list for %KOFI_SGL
@@ -105,23 +105,23 @@ enum fi_op {
  * @iov_count: number of segments, entries or pages; ignored for %KOFI_ITER. 0
  *	makes a region of length 0
  * @access: FI_SEND, FI_RECV, FI_READ, FI_WRITE for local use, FI_REMOTE_READ
- *	and FI_REMOTE_WRITE for what peers may do
+ *	and FI_REMOTE_WRITE for access by peers
  * @offset: must be 0
- * @requested_key: the region's key in a domain whose mr_mode is without
+ * @requested_key: the region's key in a domain with mr_mode without
  *	FI_MR_PROV_KEY, otherwise ignored
- * @context: in fid.context
+ * @context: stored in fid.context
  * @auth_key_size: must be 0
  * @auth_key: ignored
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
- * @base: remote address of the first byte, 0 with providers that have none to
- *	choose; kofi_mr_base() tells
+ * @base: remote address of the first byte, 0 with providers that choose the
+ *	address; kofi_mr_base() returns it
  * @page_offset: %KOFI_PAGES: first byte in the first page
- * @page_len: %KOFI_PAGES: bytes in all
+ * @page_len: %KOFI_PAGES: length of the region in bytes
  *
- * The arrays belong to the caller again when the call returns, the memory they
- * name stays the region's until it is closed, and so does the mapping of what is
- * named by kernel addresses (%KOFI_KVEC): software providers use it. With
- * FI_REMOTE_WRITE it must be one that can be written to.
+ * The caller may free the arrays when the call has returned. The memory must live
+ * until the region is closed, and so must the kernel mapping of %KOFI_KVEC
+ * segments, which software providers use. With FI_REMOTE_WRITE the mapping must be
+ * writable.
  */
 struct fi_mr_attr {
 	union {
@@ -151,11 +151,11 @@ struct fid_mr {
 };
 
 /*
- * What a provider's domain can make. Queues and counters are the core's: a
- * provider fills cq_open only to put something of its own beside the core's
- * queue; query_atomic sets the most elements in any context, the core has checked that
- * there is such an operation. Providers name kofi_mr_regattr() and kofi_srx_open() for regions and
- * shared contexts that are the core's.
+ * Objects that a provider's domain can open. The core implements queues and counters:
+ * a provider sets cq_open only to add state of its own to the core's
+ * queue. query_atomic sets the largest number of elements, in any context; the core has
+ * checked that the operation exists. Providers use kofi_mr_regattr() and kofi_srx_open()
+ * for the core's regions and shared receive contexts.
  */
 struct fi_ops_domain {
 	size_t	size;
@@ -201,8 +201,7 @@ int fi_mr_enable(struct fid_mr *mr);
  * fi_mr_desc - local descriptor of a region
  * @mr: the region
  *
- * fi_mr(3). No provider needs one: NULL may be passed wherever a descriptor is
- * asked for.
+ * fi_mr(3). No provider needs descriptors: NULL may be passed for each of them.
  *
  * Context: any.
  * Return: the descriptor.
@@ -234,12 +233,12 @@ static inline u64 fi_mr_key(struct fid_mr *mr)
 #define FI_SYNC_ERR		BIT_ULL(58)
 
 /**
- * struct fi_av_attr - what an address vector is to be
+ * struct fi_av_attr - attributes of an address vector
  * @type: FI_AV_TABLE or FI_AV_MAP; FI_AV_UNSPEC is FI_AV_TABLE
  * @rx_ctx_bits: upper bits of an fi_addr_t that name a receive context, at most
  *	16
- * @count: how many addresses are expected; not needed
- * @ep_per_node: how many of them are of one host; not needed
+ * @count: expected number of addresses; ignored
+ * @ep_per_node: expected number of addresses per host; ignored
  * @name: must be NULL
  * @map_addr: must be NULL
  * @flags: FI_EVENT, FI_SYMMETRIC, FI_AV_USER_ID
@@ -280,13 +279,13 @@ int fi_av_set_user_id(struct fid_av *av, fi_addr_t fi_addr, fi_addr_t user_id,
 /**
  * fi_rx_addr - name a receive context of a peer
  * @fi_addr: number of the peer's address
- * @rx_index: the context's
- * @rx_ctx_bits: as the address vector was opened with
+ * @rx_index: number of the receive context
+ * @rx_ctx_bits: fi_av_attr.rx_ctx_bits of the address vector
  *
  * fi_av(3).
  *
  * Context: any.
- * Return: the address to send to, and what completions call that context.
+ * Return: the address to send to, which is also the source of completions.
  */
 static inline fi_addr_t fi_rx_addr(fi_addr_t fi_addr, int rx_index,
 				   int rx_ctx_bits)

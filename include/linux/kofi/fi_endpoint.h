@@ -9,8 +9,8 @@
  * report it again:
  *
  *   -EAGAIN		no room now, or a transmit between fi_accept() and FI_CONNECTED;
- *			a completion or the write-space callback
- *			(kofi_ep_write_space()) says when to retry
+ *			retry after a completion or the write-space callback
+ *			(kofi_ep_write_space())
  *   -FI_EOPBADSTATE	the endpoint has not been enabled
  *   -ENOTCONN		a transmit on an endpoint never connected
  *   -ESHUTDOWN		the connection is gone
@@ -49,7 +49,7 @@ struct fi_ops_atomic;
  * @addr: peer; ignored on connected endpoints
  * @context: returned in the completion
  * @data: remote CQ data, for FI_REMOTE_CQ_DATA
- * @inv_key: key of the peer's single-use region that ends with this message, for
+ * @inv_key: key of the peer's single-use region that this message invalidates, for
  *	KOFI_REMOTE_INV
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
  *
@@ -74,9 +74,9 @@ struct fi_msg {
 };
 
 /*
- * Most segments of an array that is copied by the post: of all kvec arrays,
- * whatever iov_limit says. A longer bvec array, where iov_limit allows it, is the
- * consumer's to keep until the completion, as scatterlists are.
+ * Most segments of an array that the post copies, and of any kvec array. Where
+ * iov_limit is larger, the consumer must keep a longer bvec array until the completion, as
+ * it keeps scatterlists.
  */
 #define KOFI_IOV_MAX	16
 
@@ -115,7 +115,7 @@ struct fi_ops_ep {
 			  const void *optval, size_t optlen);
 };
 
-/* A provider fills these; every posting inline ends in one of them. */
+/* A provider fills these; every posting inline calls one of them. */
 struct fi_ops_msg {
 	size_t	size;
 	ssize_t	(*sendmsg)(struct fid_ep *ep, const struct fi_msg *msg,
@@ -167,8 +167,8 @@ int fi_getopt(fid_t fid, int level, int optname, void *optval,
 	      size_t *optlen);
 
 /*
- * fi_inject() and its kin report nothing when they succeed: the bit is theirs
- * alone. Nothing else of the endpoint's defaults applies to them.
+ * Flag of fi_inject() and its variants, which report no success. No default flag
+ * of the endpoint applies to them.
  */
 #define KOFI_NO_COMPLETION	BIT_ULL(60)
 
@@ -220,7 +220,7 @@ static inline ssize_t fi_sendv(struct fid_ep *ep, const struct kvec *iov,
  * fi_send - send one kernel buffer as a message
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
- * @len: their number, 0 is a message without payload
+ * @len: number of bytes, 0 is a message without payload
  * @desc: descriptor of the buffer, or NULL
  * @dest: peer; ignored on connected endpoints
  * @context: returned in the completion
@@ -240,7 +240,7 @@ static inline ssize_t fi_send(struct fid_ep *ep, const void *buf, size_t len,
  * fi_senddata - send one kernel buffer, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
- * @len: their number
+ * @len: number of bytes
  * @desc: descriptor of the buffer, or NULL
  * @data: arrives in the data field of the peer's receive completion; as many
  *	low bytes count as domain_attr->cq_data_size says
@@ -267,8 +267,8 @@ static inline ssize_t fi_senddata(struct fid_ep *ep, const void *buf,
 /**
  * fi_injectdata - send a copy, with remote CQ data
  * @ep: an enabled, connected endpoint
- * @buf: the bytes; the caller's again when the call returns
- * @len: their number, at most tx_attr->inject_size
+ * @buf: the bytes; may be reused when the call has returned
+ * @len: number of bytes, at most tx_attr->inject_size
  * @data: arrives in the data field of the peer's receive completion
  * @dest: peer; ignored on connected endpoints
  *
@@ -292,10 +292,10 @@ static inline ssize_t fi_injectdata(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_inject - send a copy and forget it
+ * fi_inject - send a copy without a completion
  * @ep: an enabled, connected endpoint
- * @buf: the bytes; the caller's again when the call returns
- * @len: their number, at most tx_attr->inject_size
+ * @buf: the bytes; may be reused when the call has returned
+ * @len: number of bytes, at most tx_attr->inject_size
  * @dest: peer; ignored on connected endpoints
  *
  * Reported as fi_injectdata() is.
@@ -320,9 +320,9 @@ static inline ssize_t fi_inject(struct fid_ep *ep, const void *buf, size_t len,
  *	context
  * @msg: the memory
  * @flags: FI_COMPLETION, FI_MORE, and FI_MULTI_RECV for memory that takes many
- *	messages one behind the other: each completes with where it is in buf,
- *	and FI_MULTI_RECV in the flags of the last says that the memory is the
- *	consumer's again. The endpoint's default flags do not apply.
+ *	messages one after the other: each completes with its address in buf,
+ *	and FI_MULTI_RECV in the flags of the last returns the memory to the
+ *	consumer. The endpoint's default flags do not apply.
  *
  * Context: any.
  * Return: 0 or an error of the list at the head of this file.
@@ -363,7 +363,7 @@ static inline ssize_t fi_recvv(struct fid_ep *ep, const struct kvec *iov,
  * fi_recv - post a kernel buffer for one message
  * @ep: an enabled endpoint
  * @buf: the buffer
- * @len: its size; a longer message is cut and completes with FI_ETRUNC
+ * @len: size of the buffer; a longer message is truncated and completes with FI_ETRUNC
  * @desc: descriptor of the buffer, or NULL
  * @src: peer; ignored on connected endpoints
  * @context: returned in the completion

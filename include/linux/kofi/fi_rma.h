@@ -2,10 +2,10 @@
 /*
  * Reading and writing a peer's memory (fi_rma(3)).
  *
- * The calls are posts as those of fi_endpoint.h are, in any context, and return
- * what the list at the head of that file says. What the peer finds wrong with
- * an access, a key it does not know or a range beyond the region, is no error
- * of the post: provider pages say how it shows.
+ * The calls post operations as the calls of fi_endpoint.h do, in any context, and return
+ * the errors listed at the head of that file. If the peer refuses an access, for an
+ * unknown key or a range beyond the region, the post returns no error; the pages of
+ * providers describe the result.
  */
 #ifndef _LINUX_KOFI_FI_RMA_H
 #define _LINUX_KOFI_FI_RMA_H
@@ -36,7 +36,7 @@ struct fi_rma_iov {
  * @addr: peer; ignored on connected endpoints
  * @rma_iov: the peer's memory, in order
  * @rma_iov_count: number of its segments, 1 to tx_attr->rma_iov_limit. Their
- *	lengths add up to that of the local memory.
+ *	total length equals the length of the local memory.
  * @context: returned in the completion
  * @data: remote CQ data, for FI_REMOTE_CQ_DATA
  * @vec: which member of the union is set; 0 is %KOFI_KVEC
@@ -61,7 +61,7 @@ struct fi_msg_rma {
 	enum kofi_vec			vec;
 };
 
-/* A provider fills these; every inline ends in one of them. */
+/* A provider fills these; every inline calls one of them. */
 struct fi_ops_rma {
 	size_t	size;
 	ssize_t	(*readmsg)(struct fid_ep *ep, const struct fi_msg_rma *msg,
@@ -73,7 +73,7 @@ struct fi_ops_rma {
 /**
  * fi_readmsg - read from a peer's memory with all options
  * @ep: an enabled, connected endpoint
- * @msg: where from and where to
+ * @msg: local and remote memory
  * @flags: FI_COMPLETION, FI_MORE, FI_FENCE. The endpoint's default flags do
  *	not apply.
  *
@@ -147,7 +147,7 @@ static inline ssize_t fi_read(struct fid_ep *ep, void *buf, size_t len,
 /**
  * fi_writemsg - write to a peer's memory with all options
  * @ep: an enabled, connected endpoint
- * @msg: where from and where to
+ * @msg: local and remote memory
  * @flags: FI_COMPLETION, FI_INJECT, FI_MORE, FI_FENCE, FI_REMOTE_CQ_DATA and at
  *	most one of FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE and
  *	FI_DELIVERY_COMPLETE. The endpoint's default flags do not apply.
@@ -197,7 +197,7 @@ static inline ssize_t fi_writev(struct fid_ep *ep, const struct kvec *iov,
  * fi_write - write one kernel buffer to a peer's memory
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
- * @len: their number
+ * @len: number of bytes
  * @desc: descriptor of the buffer, or NULL
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
@@ -220,7 +220,7 @@ static inline ssize_t fi_write(struct fid_ep *ep, const void *buf, size_t len,
  * fi_writedata - write one kernel buffer, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
- * @len: their number
+ * @len: number of bytes
  * @desc: descriptor of the buffer, or NULL
  * @data: arrives in the data field of a completion at the peer
  * @dest: peer; ignored on connected endpoints
@@ -251,8 +251,8 @@ static inline ssize_t fi_writedata(struct fid_ep *ep, const void *buf,
 /**
  * fi_inject_writedata - write a copy, with remote CQ data
  * @ep: an enabled, connected endpoint
- * @buf: the bytes; the caller's again when the call returns
- * @len: their number, at most tx_attr->inject_size
+ * @buf: the bytes; may be reused when the call has returned
+ * @len: number of bytes, at most tx_attr->inject_size
  * @data: arrives in the data field of a completion at the peer
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
@@ -279,10 +279,10 @@ static inline ssize_t fi_inject_writedata(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_inject_write - write a copy and forget it
+ * fi_inject_write - write a copy without a completion
  * @ep: an enabled, connected endpoint
- * @buf: the bytes; the caller's again when the call returns
- * @len: their number, at most tx_attr->inject_size
+ * @buf: the bytes; may be reused when the call has returned
+ * @len: number of bytes, at most tx_attr->inject_size
  * @dest: peer; ignored on connected endpoints
  * @addr: remote address
  * @key: key of the peer's region

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Tagged messages (fi_tagged(3)): each message carries a tag, and a receive
- * takes the oldest message whose tag equals its own in all bits it does not
- * ignore. Tagged and untagged messages never meet each other's receives.
+ * takes the oldest message with a tag that equals its own in all bits it does not
+ * ignore. Tagged receives match tagged messages only, and untagged receives untagged ones.
  *
- * The calls are posts as those of fi_endpoint.h are, in any context, and return
- * what the list at the head of that file says.
+ * The calls post operations as the calls of fi_endpoint.h do, in any context, and return
+ * the errors listed at the head of that file.
  */
 #ifndef _LINUX_KOFI_FI_TAGGED_H
 #define _LINUX_KOFI_FI_TAGGED_H
@@ -18,8 +18,8 @@
 
 /**
  * fi_tag_mpi - a tag of the format FI_TAG_MPI
- * @tag: what messages are searched by
- * @payload_id: what kind of message it is
+ * @tag: value that receives match
+ * @payload_id: kind of the message
  *
  * Return: the tag.
  */
@@ -61,7 +61,7 @@ struct fi_msg_tagged {
 	enum kofi_vec			vec;
 };
 
-/* A provider fills these; every inline ends in one of them. */
+/* A provider fills these; every inline calls one of them. */
 struct fi_ops_tagged {
 	size_t	size;
 	ssize_t	(*sendmsg)(struct fid_ep *ep, const struct fi_msg_tagged *msg,
@@ -127,7 +127,7 @@ static inline ssize_t fi_trecvv(struct fid_ep *ep, const struct kvec *iov,
  * fi_trecv - post a kernel buffer for one tagged message
  * @ep: an enabled endpoint, or a shared receive context
  * @buf: the buffer
- * @len: its size; a longer message is cut and completes with FI_ETRUNC
+ * @len: size of the buffer; a longer message is truncated and completes with FI_ETRUNC
  * @desc: descriptor of the buffer, or NULL
  * @src: peer the message must come from, or FI_ADDR_UNSPEC; ignored without
  *	FI_DIRECTED_RECV
@@ -192,7 +192,7 @@ static inline ssize_t fi_tsendv(struct fid_ep *ep, const struct kvec *iov,
  * fi_tsend - send one kernel buffer as a tagged message
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
- * @len: their number
+ * @len: number of bytes
  * @desc: descriptor of the buffer, or NULL
  * @dest: peer; ignored on connected endpoints
  * @tag: the tag
@@ -214,7 +214,7 @@ static inline ssize_t fi_tsend(struct fid_ep *ep, const void *buf, size_t len,
  * fi_tsenddata - send a tagged message, with remote CQ data
  * @ep: an enabled, connected endpoint
  * @buf: the bytes; not written to
- * @len: their number
+ * @len: number of bytes
  * @desc: descriptor of the buffer, or NULL
  * @data: arrives in the data field of the peer's receive completion
  * @dest: peer; ignored on connected endpoints
@@ -241,8 +241,8 @@ static inline ssize_t fi_tsenddata(struct fid_ep *ep, const void *buf,
 /**
  * fi_tinjectdata - send a tagged copy, with remote CQ data
  * @ep: an enabled, connected endpoint
- * @buf: the bytes; the caller's again when the call returns
- * @len: their number, at most tx_attr->inject_size
+ * @buf: the bytes; may be reused when the call has returned
+ * @len: number of bytes, at most tx_attr->inject_size
  * @data: arrives in the data field of the peer's receive completion
  * @dest: peer; ignored on connected endpoints
  * @tag: the tag
@@ -267,10 +267,10 @@ static inline ssize_t fi_tinjectdata(struct fid_ep *ep, const void *buf,
 }
 
 /**
- * fi_tinject - send a tagged copy and forget it
+ * fi_tinject - send a tagged copy without a completion
  * @ep: an enabled, connected endpoint
- * @buf: the bytes; the caller's again when the call returns
- * @len: their number, at most tx_attr->inject_size
+ * @buf: the bytes; may be reused when the call has returned
+ * @len: number of bytes, at most tx_attr->inject_size
  * @dest: peer; ignored on connected endpoints
  * @tag: the tag
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Records of operations that are not in use: given back in any context without a
- * lock, taken by one at a time.
+ * Free records of operations: freed in any context without a lock, allocated under a
+ * lock.
  */
 #ifndef _LINUX_KOFI_FREELIST_H
 #define _LINUX_KOFI_FREELIST_H
@@ -11,13 +11,13 @@
 #include <linux/spinlock.h>
 
 /**
- * struct kofi_freelist - records that are not in use
- * @one: one of them: who gives one back and takes one in turn needs no lock
- * @list: others
- * @taken: those that are no longer on @list, under the lock of who takes one
- * @fresh: those that have never been in use, under the same lock. One of these is
- *	taken only when there is no other, so that as few records are used, and stay in
- *	the cache, as operations are under way at a time.
+ * struct kofi_freelist - free records
+ * @one: a free record, or NULL; freeing and allocating one record in turn needs no lock
+ * @list: freed records, added without a lock
+ * @taken: records removed from @list, under the lock of kofi_freelist_get()
+ * @fresh: records that were never allocated, under the lock of kofi_freelist_get(). They
+ *	are allocated only if no other is free, so that no more records are in use, and
+ *	in the cache, than operations are outstanding.
  */
 struct kofi_freelist {
 	struct llist_node	*one;
@@ -27,9 +27,9 @@ struct kofi_freelist {
 };
 
 /**
- * kofi_freelist_add - put a new record
- * @f: records that are not in use; all zero if there are none
- * @node: in the record
+ * kofi_freelist_add - add a new record
+ * @f: free records; all zero if there are none
+ * @node: entry of the record
  *
  * Context: any, before @f is used.
  */
@@ -41,11 +41,11 @@ static inline void kofi_freelist_add(struct kofi_freelist *f,
 }
 
 /**
- * kofi_freelist_put - give a record back
- * @f: records that are not in use; all zero if there are none
- * @node: in the record
+ * kofi_freelist_put - free a record
+ * @f: free records; all zero if there are none
+ * @node: entry of the record
  *
- * Context: any; an operation's is put before the operation is completed.
+ * Context: any; before the operation of the record is completed.
  */
 static __always_inline void kofi_freelist_put(struct kofi_freelist *f,
 					      struct llist_node *node)
@@ -61,7 +61,7 @@ kofi_freelist_get_listed(struct kofi_freelist *f, spinlock_t *lock)
 	unsigned long irq;
 
 	spin_lock_irqsave(lock, irq);
-	/* all at once: that is one access to what others write for many takes */
+	/* all at once: one access to a contended cache line for many records */
 	if (!f->taken)
 		f->taken = llist_del_all(&f->list);
 	node = f->taken;
@@ -76,9 +76,9 @@ kofi_freelist_get_listed(struct kofi_freelist *f, spinlock_t *lock)
 }
 
 /**
- * kofi_freelist_get - take a record
- * @f: records that are not in use
- * @lock: the same one in all calls
+ * kofi_freelist_get - allocate a record
+ * @f: free records
+ * @lock: lock of the list, equal in all calls
  *
  * Context: any.
  * Return: its node, or NULL.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a kernel client needs beyond libfabric: discovery in a network
- * namespace, completions by callback in a chosen context, draining, and where
- * a domain's device lives. Including this header brings the whole API.
+ * Additions to libfabric for kernel clients: discovery in a network
+ * namespace, completions by callback in a chosen context, draining, and the
+ * NUMA node of a domain's device. Including this header brings the whole API.
  */
 #ifndef _LINUX_KOFI_KOFI_H
 #define _LINUX_KOFI_KOFI_H
@@ -24,12 +24,12 @@ int kofi_getinfo(struct net *net, u32 version, const char *node,
 
 /**
  * struct kofi_domain_id - a domain that can be opened
- * @prov_name: its provider, for hints
- * @name: its name, for hints
- * @net: network namespace it is in; NULL: it can be opened in any
+ * @prov_name: name of the provider, for hints
+ * @name: name of the domain, for hints
+ * @net: network namespace of the domain; NULL: it can be opened in any
  *
- * Which addresses there are, and what they can do, discovery knows: an RDMA
- * device has none when it comes.
+ * Discovery reports addresses and their capabilities: a new RDMA device has no
+ * address yet.
  */
 struct kofi_domain_id {
 	const char	*prov_name;
@@ -38,23 +38,23 @@ struct kofi_domain_id {
 };
 
 /**
- * struct kofi_client - who wants to hear of domains that come and go
- * @name: for the reader
- * @net: tell of those that can be opened in this network namespace, which the
- *	client holds; NULL: of all
+ * struct kofi_client - notifications of domains that appear and disappear
+ * @name: name of the client, for log and statistics
+ * @net: notify of domains that can be opened in this network namespace, to which the
+ *	client holds a reference; NULL: of all domains
  * @add: a domain can be opened; @id is valid during the call
- * @remove: the same one goes, if it has not gone already. What is open on it may
- *	be closed here, and an RDMA device waits for that; otherwise all there is
- *	of it ends, as after every loss of a device
- * @change: discovery in @net finds other addresses of this domain than at the
- *	last callback: some have come or gone, or a link is up or down. May be
- *	NULL, and must be without @net
- * @node: the core's
- * @seen: the core's: what discovery has said last
+ * @remove: a domain is about to disappear, or has disappeared. The client may close its
+ *	objects of the domain in the callback, for which an RDMA device waits; otherwise
+ *	they fail as after any loss of a device
+ * @change: discovery in @net reports other addresses of a domain than at the
+ *	last callback: one was added or removed, or a link is up or down. May be
+ *	NULL, and must be NULL without @net
+ * @node: entry in the core's list of clients
+ * @seen: result of the last discovery, owned by the core
  *
- * The callbacks run in process context, one at a time, and may sleep, discover,
- * open and close. No provider's module is loaded there, as by discovery with the
- * name of another one: it would wait for the callback.
+ * The callbacks run in process context, never concurrently, and may sleep, discover,
+ * open and close. Discovery in a callback loads no module of a provider, since the
+ * module would wait for the callback.
  */
 struct kofi_client {
 	const char		*name;
@@ -75,14 +75,14 @@ void kofi_client_unregister(struct kofi_client *client);
 struct kofi_wc;
 
 /**
- * struct kofi_cqe - what the context of an operation points to in done mode
+ * struct kofi_cqe - context of an operation in done mode
  * @done: called once when the operation has completed
  *
  * It is embedded in the consumer's request and must live until @done has been
- * called. @done runs in the context the queue was opened with, one at a time
- * per queue. It may post, cancel and read counters; it must not sleep in the
- * DIRECT and SOFTIRQ contexts. Closing or draining there what uses the queue
- * returns -EDEADLK.
+ * called. @done runs in the context the queue was opened with, never concurrently
+ * for one queue. It may post, cancel and read counters; it must not sleep in the
+ * DIRECT and SOFTIRQ contexts. Closing or draining an object that uses the queue
+ * returns -EDEADLK there.
  */
 struct kofi_cqe {
 	void	(*done)(struct fid_cq *cq, const struct kofi_wc *wc);
@@ -93,23 +93,23 @@ struct kofi_cqe {
  * @cqe: done mode: the operation's kofi_cqe
  * @op_context: read mode: the operation's context
  * @err: 0, or a positive error code
- * @prov_errno: the provider's own code for @err
- * @flags: FI_SEND, FI_RECV, FI_MSG, ..., exactly what happened
+ * @prov_errno: code of the provider for @err
+ * @flags: FI_SEND, FI_RECV, FI_MSG, ..., as libfabric defines them
  * @len: bytes received; for transmits 0
  * @olen: bytes that did not fit, with FI_ETRUNC
- * @buf: where a multi-receive buffer was filled, otherwise NULL
- * @mr_context: in its place with FI_REMOTE_READ or FI_REMOTE_WRITE: context of the
+ * @buf: address of the message in a multi-receive buffer, otherwise NULL
+ * @mr_context: instead of @buf, with FI_REMOTE_READ or FI_REMOTE_WRITE: context of the
  *	region, of the first one if the peer has named several; NULL where the
  *	provider does not know
  * @data: the peer's remote CQ data if FI_REMOTE_CQ_DATA is in @flags
  * @tag: tag of a tagged receive
- * @mr_key: in its place with FI_REMOTE_READ or FI_REMOTE_WRITE: key of that region,
+ * @mr_key: instead of @tag, with FI_REMOTE_READ or FI_REMOTE_WRITE: key of the region,
  *	or 0
- * @src: sender, where the endpoint reports sources
+ * @src: sender, if the endpoint has FI_SOURCE
  * @inv_key: key the peer invalidated if KOFI_REMOTE_INV is in @flags
- * @from: in its place with FI_EADDRNOTAVAIL in @err, of an endpoint with FI_SOURCE_ERR:
- *	the sender's address, in the addr_format of the domain. It is the queue's, and
- *	valid until the callback has returned.
+ * @from: instead of @inv_key, with FI_EADDRNOTAVAIL in @err, for an endpoint with
+ *	FI_SOURCE_ERR: the sender's address, in the addr_format of the domain. It is valid
+ *	until the callback has returned.
  */
 struct kofi_wc {
 	union {
@@ -138,7 +138,7 @@ struct kofi_wc {
 };
 
 /**
- * enum kofi_poll - where a completion queue calls its consumer
+ * enum kofi_poll - context in which a completion queue calls its consumer
  * @KOFI_POLL_DIRECT: inside kofi_cq_poll(), called by the consumer
  * @KOFI_POLL_SOFTIRQ: in softirq context
  * @KOFI_POLL_WORKQUEUE: in a work item that may sleep; its queue is
@@ -152,7 +152,7 @@ enum kofi_poll {
 
 /**
  * struct kofi_cq_attr - kernel side of a completion queue
- * @flags: FI_AFFINITY: @cpu counts
+ * @flags: FI_AFFINITY: @cpu is valid
  * @poll: context of callbacks
  * @cpu: CPU that runs them; without FI_AFFINITY the one the completion
  *	arrives on
@@ -160,7 +160,7 @@ enum kofi_poll {
  *	read; false: completions wait for fi_cq_read()
  * @notify: read mode: called when completions have become available; one
  *	shot, armed again by a read that returns -EAGAIN, and called at once if
- *	something had arrived meanwhile. Not with %KOFI_POLL_DIRECT. May be
+ *	a completion arrived before that. Not with %KOFI_POLL_DIRECT. May be
  *	NULL.
  */
 struct kofi_cq_attr {
@@ -191,8 +191,8 @@ int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe);
 /* ----------------------------------------------------------- memory regions */
 
 /*
- * fi_sendmsg() flag: fi_msg.inv_key, a key of the peer's, ends with the
- * message. Completion flag: kofi_wc.inv_key has ended.
+ * fi_sendmsg() flag: the message invalidates fi_msg.inv_key, a key of the peer.
+ * Completion flag: kofi_wc.inv_key has been invalidated.
  */
 #define KOFI_REMOTE_INV		BIT_ULL(61)
 
@@ -204,23 +204,23 @@ int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe);
 void kofi_mr_put(struct fid_mr *mr);
 
 /* fi_setopt() of an endpoint, before it is enabled; size_t each */
-#define KOFI_OPT_MR_POOL	0x10001	/* regions kofi_mr_get() may give it at a time */
-#define KOFI_OPT_MR_SEGS	0x10002	/* most segments of each */
+#define KOFI_OPT_MR_POOL	0x10001	/* most regions of kofi_mr_get() at a time */
+#define KOFI_OPT_MR_SEGS	0x10002	/* most segments of a region */
 #define KOFI_OPT_UNEXPECTED_TIMEOUT 0x10003	/* ms a message waits for a receive; 0: any time */
 
 /*
  * fi_eq_read() event of a reliable datagram endpoint with
- * KOFI_OPT_UNEXPECTED_TIMEOUT: a message has waited for so long.
+ * KOFI_OPT_UNEXPECTED_TIMEOUT: a message has waited for that time.
  */
 #define KOFI_UNEXPECTED		(FI_PROV_SPECIFIC | 1)
 
 /**
  * struct kofi_eq_unexpected - KOFI_UNEXPECTED
  * @entry: the endpoint, and in data the sender's fi_addr_t or FI_ADDR_NOTAVAIL
- * @flags: FI_TAGGED or FI_MSG, and FI_DISCARD if the message is thrown away;
- *	otherwise its connection is being ended
- * @tag: its tag
- * @len: its length
+ * @flags: FI_TAGGED or FI_MSG, and FI_DISCARD if the message is discarded;
+ *	otherwise its connection is being terminated
+ * @tag: tag of the message
+ * @len: length of the message in bytes
  */
 struct kofi_eq_unexpected {
 	struct fi_eq_entry	entry;
@@ -236,19 +236,19 @@ const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 					      int vector);
 
 /*
- * Names of fi_set_val() and fi_get_val(). kofi_sock knows all, kofi_verbs the time-outs
- * of connect and silence and the idle time before a probe. Times are
+ * Names of fi_set_val() and fi_get_val(). kofi_sock supports all of them, kofi_verbs the
+ * time-outs of connects and of dead peers and the idle time before a probe. Times are
  * unsigned int milliseconds; set before the endpoint connects or listens.
  */
 #define KOFI_VAL_CONNECT_TIMEOUT	(FI_PROV_SPECIFIC | 1)	/* TCP and handshake, active side */
 #define KOFI_VAL_HANDSHAKE_TIMEOUT	(FI_PROV_SPECIFIC | 2)	/* passive side, per request */
-#define KOFI_VAL_SILENCE_TIMEOUT	(FI_PROV_SPECIFIC | 3)	/* peer that no longer answers */
+#define KOFI_VAL_SILENCE_TIMEOUT	(FI_PROV_SPECIFIC | 3)	/* dead peer */
 #define KOFI_VAL_KEEPALIVE_IDLE		(FI_PROV_SPECIFIC | 4)	/* 0: off */
 #define KOFI_VAL_RECLAIM_SAFE		(FI_PROV_SPECIFIC | 5)	/* 1: on */
 #define KOFI_VAL_CPU			(FI_PROV_SPECIFIC | 6)	/* int, -1: the flow's */
 #define KOFI_VAL_KEEPALIVE_INTVL	(FI_PROV_SPECIFIC | 7)	/* between probes; seconds */
 #define KOFI_VAL_KEEPALIVE_CNT		(FI_PROV_SPECIFIC | 8)	/* probes */
 #define KOFI_VAL_ZEROCOPY_MIN		(FI_PROV_SPECIFIC | 9)	/* bytes; 0: never */
-#define KOFI_VAL_FRAME_TIMEOUT		(FI_PROV_SPECIFIC | 10)	/* message that has begun; 0: off */
+#define KOFI_VAL_FRAME_TIMEOUT		(FI_PROV_SPECIFIC | 10)	/* incomplete message; 0: off */
 
 #endif /* _LINUX_KOFI_KOFI_H */

@@ -2,7 +2,7 @@
 /*
  * Helpers of the core for providers.
  *
- * They serve providers whose devices lack the function: addresses, cursors over memory
+ * They serve providers of devices that lack the function: addresses, cursors over memory
  * vectors, records of operations, queues of posted receives, shared receive contexts, and
  * accesses of peers to memory regions, including atomic ones. A provider needs none of
  * them; see provider.h for the interface that each provider implements.
@@ -622,7 +622,7 @@ static __always_inline int kofi_vec_walk(const struct fi_msg *msg,
  * @seq: number of the post; a lower number is older
  * @context: context of the completion
  * @flags: flags of the post
- * @src: peer whose messages match, or FI_ADDR_UNSPEC
+ * @src: peer of the messages that match, or FI_ADDR_UNSPEC
  * @ep: endpoint of the message that has the receive
  * @multi: part of a multi-receive: the multi-receive
  * @parts: multi-receive: number of messages that are being placed
@@ -830,7 +830,7 @@ void kofi_rxq_flush(struct kofi_rxq *q);
 /**
  * struct kofi_srx - the core's shared receive context
  * @base: base that the consumer's handle is part of
- * @rxq: its receives
+ * @rxq: queue of posted receives
  */
 struct kofi_srx {
 	struct kofi_ep		base;

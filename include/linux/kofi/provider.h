@@ -483,7 +483,7 @@ struct kofi_poster {
 /**
  * typedef kofi_remote_fill - convert the report of a remote access for the endpoint above
  * @below: endpoint of the provider below, which reports the access
- * @wc: its completion; the function replaces the source, and a region that belongs to
+ * @wc: completion of the access; the function replaces the source, and a region that belongs to
  *	the provider above, by the values that the endpoint above reports
  *
  * Context: as kofi_ep_remote_complete(); never concurrently for one endpoint
@@ -512,7 +512,7 @@ typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
  * @source: source address of its messages
  * @av: address vector, for unconnected types
  * @av_node: entry in the list of @av, under the mutex of @av
- * @ctx: context of a scalable endpoint whose endpoint this is, or NULL
+ * @ctx: context of a scalable endpoint, if this is the endpoint of one; otherwise NULL
  * @op_flags: default flags of operations that can be chosen [0 transmit, 1
  *	receive]: all that exist, unless the provider clears some after
  *	kofi_ep_init(). Without FI_MULTI_RECV there is no FI_OPT_MIN_MULTI_RECV
@@ -861,8 +861,8 @@ struct kofi_mr {
  *	the region is as before.
  * @end: end an open region: make sure that the memory is not accessed any
  *	longer, and then call kofi_mr_fenced(), at once or later. Any context,
- *	perhaps before @open has returned, if a peer ends the region that early. For a
- *	pool's region whose endpoint has been drained, @end must not need the network.
+ *	perhaps before @open has returned, if a peer is that early. After the endpoint of
+ *	a pool's region has been drained, @end must not need the network.
  */
 struct kofi_mr_ops {
 	size_t	size;
