@@ -181,7 +181,7 @@ static void cm_hostile_request(struct kunit *test)
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 	u8 bytes[VC_AREA];
 	const struct rdma_conn_param param = vc_param(area, bytes);
-	int ret = vraw_connect(raw, &p->addr, &param);
+	int ret = vraw_connect(raw, &init_net, &p->addr, &param);
 
 	KUNIT_EXPECT_EQ(test, ret, 0);
 	if (!ret && area->good) {
@@ -211,7 +211,7 @@ static void vc_ask(struct ct_pair *p, struct vraw *raw)
 	struct sockaddr_storage addr = p->addr;
 
 	((struct sockaddr_in *)&addr)->sin_port = 0;
-	KUNIT_EXPECT_EQ(p->test, vraw_listen(raw, &addr), 0);
+	KUNIT_EXPECT_EQ(p->test, vraw_listen(raw, &init_net, &addr), 0);
 	KUNIT_EXPECT_EQ(p->test, fi_connect(p->side[0].ep, &addr, NULL, 0), 0);
 	KUNIT_EXPECT_EQ(p->test, vraw_wait(raw),
 			RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -443,7 +443,8 @@ static void cm_backlog(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_listen(pep), 0);
 	KUNIT_EXPECT_EQ(test, fi_getname(&pep->fid, &addr, &len), 0);
 	for (i = 0; i < 3; i++)
-		KUNIT_EXPECT_EQ(test, vraw_connect(&raw[i], &addr, &param), 0);
+		KUNIT_EXPECT_EQ(test, vraw_connect(&raw[i], &init_net, &addr,
+						   &param), 0);
 	KUNIT_EXPECT_EQ(test, vraw_wait(&raw[2]), RDMA_CM_EVENT_REJECTED);
 	for (i = 0; i < backlog; i++) {
 		KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev,
@@ -474,7 +475,7 @@ static void cm_depths(struct kunit *test)
 	struct ct_pair *p = vc_unconnected(test);
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 
-	KUNIT_EXPECT_EQ(test, vraw_connect(raw, &p->addr, &param), 0);
+	KUNIT_EXPECT_EQ(test, vraw_connect(raw, &init_net, &p->addr, &param), 0);
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS),
 			0);
 	KUNIT_EXPECT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
@@ -654,7 +655,7 @@ static void vc_raw_peer(struct ct_pair *p, struct vraw *raw, u8 rnr_retries)
 	};
 	struct ct_event *ev = ct_buf(p, sizeof(*ev));
 
-	KUNIT_ASSERT_EQ(p->test, vraw_connect(raw, &p->addr, &param), 0);
+	KUNIT_ASSERT_EQ(p->test, vraw_connect(raw, &init_net, &p->addr, &param), 0);
 	KUNIT_ASSERT_EQ(p->test, ct_next_event(p->side[1].eq, ev,
 					       CT_TIMEOUT_MS), 0);
 	KUNIT_ASSERT_EQ(p->test, ct_ep_open(p, 1, ev->cm.info), 0);
@@ -979,7 +980,7 @@ static void cm_idle_notices(struct kunit *test)
 		ct_pair_close(p);
 		return;
 	}
-	KUNIT_EXPECT_EQ(test, vraw_connect(raw, &p->addr, &param), 0);
+	KUNIT_EXPECT_EQ(test, vraw_connect(raw, &init_net, &p->addr, &param), 0);
 	KUNIT_EXPECT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS),
 			0);
 	KUNIT_EXPECT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);

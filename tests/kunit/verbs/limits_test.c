@@ -6,16 +6,20 @@
  * work queues.
  */
 
+#include <linux/inet.h>
 #include <linux/kofi/provider.h>
 #include <linux/minmax.h>
+#include <linux/module.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
+#include <net/net_namespace.h>
 #include <rdma/ib_verbs.h>
 
 #include "../../../providers/verbs/verbs.h"
 #include "../contract/contract.h"
 #include "link.h"
+#include "raw.h"
 
 #define LIM_FAR		SZ_1M	/* more than any queue can have */
 #define LIM_MR_MODE	(FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED)
@@ -872,6 +876,41 @@ static void limits_shallow(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* -------------------------------------------------------------- namespaces */
+
+static int lim_nsid = -1;
+module_param_named(nsid, lim_nsid, int, 0444);
+MODULE_PARM_DESC(nsid, "Network namespace that the device and its address are in, as an identifier of the initial one");
+
+/*
+ * Why VRB_QUIRK_INIT_NET: the manager finds the device in the namespace, but siw
+ * opens its sockets in the namespace of the calling task, a kernel thread here as in
+ * kofi_verbs, where the address is not local.
+ */
+static void limits_namespace(struct kunit *test)
+{
+	const struct rdma_conn_param param = {};
+	struct sockaddr_storage addr = {};
+	struct sockaddr_in *in = (struct sockaddr_in *)&addr;
+	struct net *net;
+	struct vraw raw;
+
+	net = lim_nsid < 0 ? NULL : get_net_ns_by_id(&init_net, lim_nsid);
+	if (!net)
+		kunit_skip(test, "no namespace is given");
+	in->sin_family = AF_INET;
+	KUNIT_EXPECT_EQ(test, 1, in4_pton(ct_address, -1, (u8 *)&in->sin_addr, -1,
+					  NULL));
+	KUNIT_EXPECT_EQ(test, -EADDRNOTAVAIL, vraw_listen(&raw, net, &addr));
+	KUNIT_EXPECT_NOT_NULL(test, raw.listener->device);
+	vraw_close(&raw);
+	in->sin_port = htons(7);
+	KUNIT_EXPECT_EQ(test, -EADDRNOTAVAIL,
+			vraw_connect(&raw, net, &addr, &param));
+	vraw_close(&raw);
+	put_net(net);
+}
+
 static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE_PARAM(limits_attribute, lim_attr_gen_params),
 	KUNIT_CASE(limits_kind),
@@ -886,6 +925,7 @@ static struct kunit_case verbs_limits_cases[] = {
 	KUNIT_CASE(limits_srx),
 	KUNIT_CASE(limits_poor),
 	KUNIT_CASE(limits_shallow),
+	KUNIT_CASE(limits_namespace),
 	{}
 };
 

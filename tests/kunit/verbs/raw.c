@@ -84,12 +84,12 @@ int vraw_wait(struct vraw *raw)
 	return raw->event;
 }
 
-static int vraw_create(struct vraw *raw, struct rdma_cm_id **id)
+static int vraw_create(struct vraw *raw, struct net *net,
+		       struct rdma_cm_id **id)
 {
 	*raw = (struct vraw) {};
 	init_completion(&raw->done);
-	*id = rdma_create_id(&init_net, vraw_event, raw, RDMA_PS_TCP,
-			     IB_QPT_RC);
+	*id = rdma_create_id(net, vraw_event, raw, RDMA_PS_TCP, IB_QPT_RC);
 	if (!IS_ERR(*id))
 		return 0;
 	*id = NULL;
@@ -99,6 +99,7 @@ static int vraw_create(struct vraw *raw, struct rdma_cm_id **id)
 /**
  * vraw_connect - ask for a connection
  * @raw: the peer, unused
+ * @net: network namespace
  * @to: whom
  * @param: with the private data as it is to be
  *
@@ -106,14 +107,15 @@ static int vraw_create(struct vraw *raw, struct rdma_cm_id **id)
  *
  * Return: 0 or a negative error.
  */
-int vraw_connect(struct vraw *raw, const struct sockaddr_storage *to,
+int vraw_connect(struct vraw *raw, struct net *net,
+		 const struct sockaddr_storage *to,
 		 const struct rdma_conn_param *param)
 {
 	struct sockaddr_storage dest = *to;
 	struct rdma_conn_param own = *param;
 	int err;
 
-	err = vraw_create(raw, &raw->id);
+	err = vraw_create(raw, net, &raw->id);
 	if (err)
 		return err;
 	err = rdma_resolve_addr(raw->id, NULL, (struct sockaddr *)&dest,
@@ -130,15 +132,17 @@ int vraw_connect(struct vraw *raw, const struct sockaddr_storage *to,
 /**
  * vraw_listen - wait for a connection
  * @raw: the peer, unused
+ * @net: network namespace
  * @addr: where; with the port afterwards
  *
  * Return: 0 or a negative error; vraw_close() is needed in any case.
  */
-int vraw_listen(struct vraw *raw, struct sockaddr_storage *addr)
+int vraw_listen(struct vraw *raw, struct net *net,
+		struct sockaddr_storage *addr)
 {
 	int err;
 
-	err = vraw_create(raw, &raw->listener);
+	err = vraw_create(raw, net, &raw->listener);
 	err = err ?: rdma_bind_addr(raw->listener, (struct sockaddr *)addr);
 	err = err ?: rdma_listen(raw->listener, 1);
 	if (!err)

@@ -34,9 +34,11 @@ struct vraw {
 	u8			data[256];
 };
 
-int vraw_connect(struct vraw *raw, const struct sockaddr_storage *to,
+int vraw_connect(struct vraw *raw, struct net *net,
+		 const struct sockaddr_storage *to,
 		 const struct rdma_conn_param *param);
-int vraw_listen(struct vraw *raw, struct sockaddr_storage *addr);
+int vraw_listen(struct vraw *raw, struct net *net,
+		struct sockaddr_storage *addr);
 int vraw_accept(struct vraw *raw, const struct rdma_conn_param *param);
 int vraw_wait(struct vraw *raw);
 void vraw_die(struct vraw *raw);

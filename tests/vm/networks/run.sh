@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # Networks that are not plain: an address of a bond moves to another RDMA device;
 # addresses in a VRF, whose connections the system would look for elsewhere; and a
-# peer that drops what a device sends to connect.
+# peer that drops what a device sends to connect; and a siw device in a namespace.
 
 load kofi_sock kofi_verbs kofi_pingpong kofi_rma || exit
 
@@ -133,3 +133,30 @@ unreachable() {
 }
 step siw siw
 step unreachable unreachable
+
+# --- siw in a namespace: kofi_verbs offers nothing, since a kernel cannot connect there
+
+siw_in() {
+	ip netns add m && ip netns set m 7 &&
+		ip -n m link add m0 type veth peer name m1 &&
+		ip -n m addr add 10.4.0.1/24 dev m0 &&
+		ip -n m link set m0 up && ip -n m link set m1 up &&
+		ip -n m link set lo up &&
+		ip netns exec m rdma link add siw_m type siw netdev m0
+}
+nothing_in() {
+	expect_fail ip netns exec m kofi info -p verbs >/tmp/info 2>&1
+	rc=$?
+	cat /tmp/info
+	[ $rc = 0 ] && grep -qxF "kofi: no interface fits" /tmp/info
+}
+local_only() {
+	printf 'verbs_limits.limits_namespace' >/sys/module/kunit/parameters/filter_glob
+	load kofi_verbs_own_kunit provider=verbs device=siw_m address=10.4.0.1 nsid=7
+	results=/sys/kernel/debug/kunit/verbs_limits/results
+	cat $results
+	grep -q '^ok [0-9]* verbs_limits$' $results && ! grep -q SKIP $results
+}
+step siw-in-namespace siw_in
+step siw-not-offered nothing_in
+step siw-local-only local_only
