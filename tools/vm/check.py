@@ -246,7 +246,7 @@ def python():
             bad += str(e).splitlines()
         except OSError:
             pass
-    return bad
+    return bad + lines_of([sys.executable, "tests/tools/same-code.py"])[1]
 
 
 def shell():
