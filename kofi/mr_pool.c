@@ -4,31 +4,31 @@
  *
  * Pools and shares
  *
- * A pool belongs to a domain, and there is one for each number of segments that
- * endpoints ask for. Its regions have all they need, so that mapping one allocates
- * nothing. An endpoint with KOFI_OPT_MR_POOL has a share in it: how many regions
- * it may have at a time, of which a few are reserved for it. A region is bound to
- * the endpoint that has it.
+ * A pool belongs to a domain. There is one pool for each number of segments that
+ * endpoints request. Its regions hold all their resources, so that mapping a region
+ * allocates nothing. An endpoint with KOFI_OPT_MR_POOL has a share in the pool: the number
+ * of regions that it may have at a time, of which a few are reserved. A region is bound to
+ * the endpoint that got it.
  *
- * How many there are
+ * Size of a pool
  *
- * Enough for what is reserved and for all that any one endpoint may have. If the
- * endpoints together want more at a time, a work item makes more, up to the sum
- * of their shares, and the write-space callbacks of those that were refused
- * follow. An endpoint is refused only while it has what is reserved for it, so if
- * no more can be made, it goes on when it puts one of its own.
+ * A pool has regions for all reservations and for the largest share. If the
+ * endpoints together need more at a time, a work item creates more, up to the sum
+ * of the shares, and then the refused endpoints get their write-space callbacks.
+ * An endpoint is refused only while it has at least its reserved regions. If
+ * no region can be created, the endpoint continues when it puts one of its own.
  *
- * The end of an endpoint
+ * Closing an endpoint
  *
- * Draining it ends the regions it has mapped, and waits for them. Closing it puts
- * back all it has.
+ * Draining an endpoint invalidates its mapped regions and waits for them. Closing the endpoint
+ * returns all its regions.
  *
  * Locks
  *
- * The domain's mr_pool_mutex is held while regions are made and freed, and guards
- * what pools and shares there are. The pool's lock guards who has a region, and
- * is what all endpoints of a domain share; that of a share guards its regions'
- * step to KOFI_MR_OPEN. Neither is held when the provider is called.
+ * The domain's mr_pool_mutex is held while regions are created and freed, and guards
+ * the lists of pools and shares. The pool's lock guards the assignment of regions; all
+ * endpoints of a domain share it. The lock of a share guards the step of its regions
+ * to KOFI_MR_OPEN. Neither spinlock is held while the provider is called.
  */
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -40,23 +40,23 @@
 
 #include "mr.h"
 
-#define KOFI_MR_GROWTH		16	/* regions that are made at a time */
+#define KOFI_MR_GROWTH		16	/* regions that are created at a time */
 #define KOFI_MR_RETRY		(HZ / 10)
 
 /**
  * struct kofi_mr_pool - a domain's regions for any context
- * @node: kofi_domain.mr_pools
- * @shares: struct kofi_mr_share; with @node and @nr under mr_pool_mutex
+ * @node: entry in kofi_domain.mr_pools, under mr_pool_mutex
+ * @shares: list of struct kofi_mr_share, under mr_pool_mutex
  * @domain: the domain
- * @segs: segments each region can have
- * @nr: regions there are
- * @work: makes more of them
- * @lock: irqsave, guards what follows, and who has a region
- * @free: regions no endpoint has
- * @nr_free: number of them
- * @reserved: of them, for endpoints that have less than is reserved for them
- * @broken: regions that are to be freed
- * @waiting: shares that were refused for want of a region
+ * @segs: number of segments of each region
+ * @nr: number of regions, under mr_pool_mutex
+ * @work: work item that creates and frees regions
+ * @lock: irqsave, guards the members that follow and the assignment of regions
+ * @free: regions without an endpoint
+ * @nr_free: number of regions on @free
+ * @reserved: number of free regions for endpoints below their reservations
+ * @broken: regions to be freed
+ * @waiting: shares that were refused because there was no region
  */
 struct kofi_mr_pool {
 	struct list_head	node;
@@ -65,7 +65,7 @@ struct kofi_mr_pool {
 	size_t			segs;
 	size_t			nr;
 	struct delayed_work	work;
-	spinlock_t		lock;	/* guards what follows */
+	spinlock_t		lock;	/* guards the members that follow */
 	struct list_head	free;
 	size_t			nr_free;
 	size_t			reserved;
@@ -74,23 +74,24 @@ struct kofi_mr_pool {
 };
 
 /**
- * struct kofi_mr_share - what an endpoint may have of a pool
- * @node: kofi_mr_pool.shares
+ * struct kofi_mr_share - share of an endpoint in a pool
+ * @node: entry in kofi_mr_pool.shares, under mr_pool_mutex
  * @pool: the pool
  * @ep: the endpoint
- * @quota: regions it may have at a time
- * @reserve: of them, reserved for it
- * @waiting: kofi_mr_pool.waiting; with all up to @total under the pool's lock
- * @has: regions it has
- * @nr: number of them
- * @empty: statistics: how often there was none for it
- * @total: statistics of the regions it has put back
- * @lock: irqsave, guards what follows, and a region's step to KOFI_MR_OPEN
- * @opening: regions the provider is opening
- * @mapped: regions mapped and not yet fenced and reported
+ * @quota: most regions at a time
+ * @reserve: reserved regions, included in @quota
+ * @waiting: entry in kofi_mr_pool.waiting; the pool's lock guards this and the
+ *	members up to @total
+ * @has: list of regions assigned to the endpoint
+ * @nr: number of regions on @has
+ * @empty: statistics: number of refusals
+ * @total: statistics of the regions that the endpoint has returned
+ * @lock: irqsave, guards the members that follow, and a region's step to KOFI_MR_OPEN
+ * @opening: number of regions that the provider is opening
+ * @mapped: number of regions mapped and not yet fenced and reported
  * @closed: the endpoint is being drained
- * @wait: the context that drains it sleeps here
- * @maps: statistics: how often a region was mapped
+ * @wait: wait queue of the task that drains the endpoint
+ * @maps: statistics: number of mappings
  */
 struct kofi_mr_share {
 	struct list_head	node;
@@ -117,18 +118,18 @@ static const struct fi_ops kofi_mr_pool_fid_ops = {
 };
 
 /**
- * kofi_mr_pooled - does the core make the pools of a domain
+ * kofi_mr_pooled - test whether the core implements the pools of a domain
  * @domain: the domain
  *
  * Context: any.
- * Return: false if its provider has registration of its own.
+ * Return: false if its provider implements registration.
  */
 bool kofi_mr_pooled(const struct kofi_domain *domain)
 {
 	return domain->domain.ops->mr_regattr == kofi_mr_regattr;
 }
 
-/* ------------------------------------------------- making and freeing them */
+/* ------------------------------------------------ creating and freeing regions */
 
 static void kofi_mr_pool_free(struct kofi_mr_pool *pool, struct kofi_mr *mr)
 {
@@ -136,7 +137,7 @@ static void kofi_mr_pool_free(struct kofi_mr_pool *pool, struct kofi_mr *mr)
 	kvfree_rcu(mr, rcu);
 }
 
-/* Make one more region. */
+/* Create one region. */
 static int kofi_mr_pool_add(struct kofi_mr_pool *pool)
 {
 	const struct kofi_mr_ops *ops = pool->domain->mr_ops;
@@ -172,7 +173,7 @@ static int kofi_mr_pool_add(struct kofi_mr_pool *pool)
 	return 0;
 }
 
-/* All that endpoints may ever have at a time, and what there is to begin with */
+/* Most regions that all endpoints may have, and the number to begin with */
 static size_t kofi_mr_pool_most(const struct kofi_mr_pool *pool, size_t *begin)
 {
 	const struct kofi_mr_share *share;
@@ -198,7 +199,7 @@ static int kofi_mr_pool_grow(struct kofi_mr_pool *pool, size_t nr)
 	return err;
 }
 
-/* Free what no endpoint will have any more, and what is of no use. */
+/* Free broken regions, and free regions beyond the largest possible use. */
 static void kofi_mr_pool_shrink(struct kofi_mr_pool *pool)
 {
 	struct kofi_mr *mr, *next;
@@ -210,7 +211,7 @@ static void kofi_mr_pool_shrink(struct kofi_mr_pool *pool)
 	list_splice_init(&pool->broken, &out);
 	list_for_each_entry(mr, &out, node)
 		pool->nr--;
-	/* those that are not free are less than there may be */
+	/* the regions in use are fewer than permitted */
 	while (pool->nr > most) {
 		mr = list_first_entry(&pool->free, struct kofi_mr, node);
 		list_move(&mr->node, &out);
@@ -222,7 +223,7 @@ static void kofi_mr_pool_shrink(struct kofi_mr_pool *pool)
 		kofi_mr_pool_free(pool, mr);
 }
 
-/* There may be one for those that were refused. With the pool's lock held */
+/* Wake the refused shares. With the pool's lock held */
 static void kofi_mr_pool_wake(struct kofi_mr_pool *pool)
 {
 	struct kofi_mr_share *share, *next;
@@ -233,7 +234,7 @@ static void kofi_mr_pool_wake(struct kofi_mr_pool *pool)
 	}
 }
 
-/* Freeing memory may depend on an endpoint that has to wait for the mutex. */
+/* Freeing memory may depend on an endpoint that waits for the mutex. */
 static unsigned int kofi_mr_pool_lock(struct kofi_domain *domain)
 {
 	unsigned int noio = memalloc_noio_save();
@@ -250,11 +251,11 @@ static void kofi_mr_pool_unlock(struct kofi_domain *domain, unsigned int noio)
 
 static void kofi_mr_pool_kick(struct kofi_mr_pool *pool, unsigned long delay)
 {
-	/* not needed for anything to go on, so any queue will do */
+	/* nothing waits for this work item, so any queue will do */
 	queue_delayed_work(system_unbound_wq, &pool->work, delay);
 }
 
-/* Endpoints have been refused, or a region is of no use any more. */
+/* Endpoints have been refused, or a region is broken. */
 static void kofi_mr_pool_work(struct work_struct *work)
 {
 	struct kofi_mr_pool *pool = container_of(to_delayed_work(work),
@@ -267,7 +268,7 @@ static void kofi_mr_pool_work(struct work_struct *work)
 	most = kofi_mr_pool_most(pool, &begin);
 	err = kofi_mr_pool_grow(pool, min(most, max(begin, pool->nr +
 						    KOFI_MR_GROWTH)));
-	/* an endpoint may lack what is reserved for it */
+	/* an endpoint may have less than its reserved regions */
 	if (err && err != -ENODEV && pool->nr < begin)
 		kofi_mr_pool_kick(pool, KOFI_MR_RETRY);
 	kofi_mr_pool_unlock(pool->domain, noio);
@@ -327,12 +328,12 @@ static void kofi_mr_share_free(struct kofi_mr_share *share)
 }
 
 /**
- * kofi_mr_pool_open - give an endpoint the share it was asked to have
+ * kofi_mr_pool_open - set up the share that an endpoint requested
  * @ep: an endpoint about to be enabled
  *
  * Context: process, may sleep.
  * Return: 0; -FI_ENOMR without free keys; -EINVAL for more segments than the
- * device can; -ENOMEM.
+ * device supports; -ENOMEM.
  */
 int kofi_mr_pool_open(struct kofi_ep *ep)
 {
@@ -378,11 +379,11 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
 }
 
 /**
- * kofi_mr_pool_stop - let nothing be mapped any more
+ * kofi_mr_pool_stop - refuse further mappings
  * @ep: an endpoint that is about to be drained
  *
- * On return no call of the provider's that opens a region for the endpoint runs
- * or will run. May be called more than once.
+ * On return no call of the provider that opens a region for the endpoint is running,
+ * and none will follow. May be called more than once.
  *
  * Context: process, may sleep.
  */
@@ -399,9 +400,8 @@ void kofi_mr_pool_stop(struct kofi_ep *ep)
 }
 
 /**
- * kofi_mr_pool_drain - end an endpoint's mapped regions
- * @ep: an endpoint whose share has been stopped and whose provider has been
- *	drained
+ * kofi_mr_pool_drain - invalidate an endpoint's mapped regions
+ * @ep: an endpoint with a stopped share, drained by its provider
  *
  * May be called more than once.
  *
@@ -417,7 +417,7 @@ void kofi_mr_pool_drain(struct kofi_ep *ep)
 	might_sleep();
 	if (!share)
 		return;
-	/* once around, while its consumer may put some of them */
+	/* one pass over the list, since the consumer may put regions concurrently */
 	for (n = READ_ONCE(share->nr); n; n--) {
 		spin_lock_irq(&share->pool->lock);
 		mr = list_first_entry_or_null(&share->has, struct kofi_mr,
@@ -448,7 +448,7 @@ void kofi_mr_pool_fenced(struct kofi_mr *mr)
 	bool report = mr->report;
 	unsigned long flags;
 
-	/* First give back, then report: the callback may map it again. */
+	/* Return the region before the report: the callback may map it again. */
 	kofi_mr_step(mr, KOFI_MR_ENDING, KOFI_MR_IDLE);
 	if (report)
 		kofi_ep_tx_complete(share->ep, &wc, FI_COMPLETION);
@@ -459,7 +459,7 @@ void kofi_mr_pool_fenced(struct kofi_mr *mr)
 	spin_unlock_irqrestore(&share->lock, flags);
 }
 
-/* Keep what has been counted for the endpoint that puts a region. */
+/* Add the counters of a region to the share of the endpoint that puts it. */
 static void kofi_mr_count(struct kofi_mr_stats *total,
 			  struct kofi_mr_stats *stats)
 {
@@ -521,8 +521,8 @@ void kofi_mr_pool_close(struct kofi_ep *ep)
 /**
  * kofi_mr_pool_stats - statistics of an endpoint's share
  * @ep: the endpoint
- * @fn: takes them
- * @arg: for @fn
+ * @fn: called for each statistic
+ * @arg: first argument of @fn
  *
  * Context: process.
  */
@@ -533,7 +533,7 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg)
 	struct kofi_mr *mr;
 	size_t nr;
 
-	mutex_lock(&ep->config);	/* against enabling */
+	mutex_lock(&ep->config);	/* excludes enabling */
 	share = ep->mr_share;
 	if (!share)
 		goto unlock;
@@ -562,8 +562,8 @@ unlock:
 /**
  * kofi_mr_pool_domain_stats - statistics of a domain's pools
  * @domain: the domain
- * @fn: takes them
- * @arg: for @fn
+ * @fn: called for each statistic
+ * @arg: first argument of @fn
  *
  * Context: process, may sleep.
  */
@@ -616,17 +616,17 @@ static struct kofi_mr *kofi_mr_share_take(struct kofi_mr_share *share)
 }
 
 /**
- * kofi_mr_get - take a region for an endpoint from its domain
- * @ep: an enabled endpoint that was given KOFI_OPT_MR_POOL
+ * kofi_mr_get - get a region for an endpoint from its domain
+ * @ep: an enabled endpoint with KOFI_OPT_MR_POOL
  *
- * Its peer is the only one that can access the region. Free regions are handed
- * out least recently used first.
+ * Only the peer of the endpoint can access the region. The least recently used free
+ * region is returned.
  *
  * Context: any.
- * Return: a region for kofi_mr_map(), to be given back with kofi_mr_put(); NULL
- * if the endpoint has as many as it may have, or the domain's endpoints have all
- * there are for now, and the write-space callback follows; NULL also if the
- * endpoint may have none or has been drained, then nothing follows.
+ * Return: a region for kofi_mr_map(), to be returned by kofi_mr_put(). NULL
+ * if the endpoint has all regions of its share, or the pool has no free region; then the
+ * write-space callback follows. NULL also if the endpoint has no share or has been
+ * drained; then no callback follows.
  */
 struct fid_mr *kofi_mr_get(struct fid_ep *ep)
 {
@@ -640,7 +640,7 @@ struct fid_mr *kofi_mr_get(struct fid_ep *ep)
 		return NULL;
 	mr = kofi_mr_share_take(share);
 	if (!mr) {
-		/* one given back before the mark was seen wakes no consumer */
+		/* a region returned before the mark was visible wakes no consumer */
 		kofi_ep_blocked(share->ep);
 		mr = kofi_mr_share_take(share);
 	}
@@ -649,12 +649,12 @@ struct fid_mr *kofi_mr_get(struct fid_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_mr_get);
 
 /**
- * kofi_mr_put - give a region back
- * @mr: from kofi_mr_get(), not mapped or ended: of a single-use region, or one
- *	unmapped, the completion has come; or the endpoint has been drained.
- *	NULL is fine
+ * kofi_mr_put - return a region
+ * @mr: from kofi_mr_get(); not mapped, or invalidated: the completion of a single-use or
+ *	unmapped region has been reported, or the endpoint has been drained.
+ *	NULL is ignored
  *
- * Closing an endpoint gives back those it still has.
+ * Closing an endpoint returns its remaining regions.
  *
  * Context: any.
  */
@@ -699,8 +699,8 @@ static int kofi_mr_map_segs(struct kofi_mr *mr, const struct fi_msg *vec)
 }
 
 /*
- * Open it, unless the endpoint is being drained. The end may come as soon as
- * there is a key, and finds all of it.
+ * Open a region, unless the endpoint is being drained. A peer may invalidate the region as
+ * soon as it has a key, so it is complete before that.
  */
 static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
 {
@@ -737,29 +737,29 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
 /**
  * kofi_mr_map - let the peer access memory through a region of a pool
  * @mr: from kofi_mr_get(), not mapped
- * @vec: the memory, in the members that name it; KOFI_OPT_MR_SEGS segments at
- *	most, of which vmalloc memory takes one for each page. msg->context is
- *	what a single-use region completes to.
+ * @vec: the memory, in the members that describe it; at most KOFI_OPT_MR_SEGS segments,
+ *	of which vmalloc memory takes one for each page. msg->context is
+ *	the context of a single-use region's completion.
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
  * @flags: FI_MR_SINGLE_USE for a single-use region, FI_RMA_EVENT as in
- *	fi_mr_regattr(); FI_MORE if a transmit of the endpoint follows, with which a
- *	device may be told of the region
+ *	fi_mr_regattr(); FI_MORE if a transmit of the endpoint follows, which may carry
+ *	the region's registration to a device
  *
- * The region has a key, a new one, when the call returns. A peer may use it once
- * it has got a message that the endpoint has posted later, as one with the key is. The
- * arrays @vec points to are the caller's again, the memory stays the region's
- * until it is unmapped. So does its mapping, of memory named by kernel addresses: of
- * vmalloc memory it is not to be taken down, nor made read-only if @access has
+ * The region has a new key when the call returns. A peer may use the key once
+ * it has received a message that the endpoint posted after this call. The caller may free
+ * the arrays of @vec after the call. The memory must live until the region is unmapped, and
+ * so must the kernel mapping of memory that is described by kernel addresses. A mapping of
+ * vmalloc memory must not be removed, nor made read-only if @access has
  * FI_REMOTE_WRITE.
  *
- * A single-use region ends, and then completes on the endpoint's transmit queue,
- * in exactly one way: the peer's first complete access (flags FI_RMA and
- * FI_REMOTE_READ or FI_REMOTE_WRITE), a message of the peer's that invalidates
- * the key (KOFI_REMOTE_INV, the key in inv_key), kofi_mr_unmap() (no flags), or
- * the end of the endpoint (FI_ECANCELED). The memory is fenced when it
- * completes. A device that moves the data by itself does not tell of accesses:
- * there only the last three are left. Other regions end with kofi_mr_unmap() or
- * the endpoint.
+ * A single-use region is invalidated, and then completes on the endpoint's transmit queue,
+ * in exactly one way: by the peer's first complete access (flags FI_RMA and
+ * FI_REMOTE_READ or FI_REMOTE_WRITE), by a message of the peer that invalidates
+ * the key (KOFI_REMOTE_INV, the key in inv_key), by kofi_mr_unmap() (no flags), or
+ * by draining the endpoint (FI_ECANCELED). The memory is fenced when the region
+ * completes. A device that moves the data itself does not report accesses, so that only
+ * the last three apply there. Other regions are invalidated by kofi_mr_unmap()
+ * or by draining the endpoint.
  *
  * Context: any. Nothing is allocated.
  * Return: 0; -EINVAL, also for too many segments or a region of no pool;
@@ -767,9 +767,10 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
  * slot of the queue, and the write-space callback follows, -FI_ENOCQ without
  * transmit queue; -ESHUTDOWN once the endpoint has been drained. Of a device
  * also -EAGAIN while it cannot map more, and the write-space callback follows,
- * -EOPNOTSUPP for a flag it cannot do, -EINVAL for memory with gaps it cannot
+ * -EOPNOTSUPP for an unsupported flag, -EINVAL for memory with gaps that it cannot
  * map, -ENOTCONN or -ESHUTDOWN for an endpoint that is not connected, -EAGAIN for
- * one that accepts, and the write-space callback follows, and what else it returns.
+ * an endpoint that accepts, and the write-space callback follows, and other errors of the
+ * device.
  */
 int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
 		u64 flags)
@@ -817,21 +818,21 @@ idle:
 EXPORT_SYMBOL_GPL(kofi_mr_map);
 
 /**
- * kofi_mr_unmap - end a mapped region
+ * kofi_mr_unmap - invalidate a mapped region
  * @mr: the region
- * @cqe: where it completes to, on the endpoint's transmit queue, once the
- *	memory is not accessed any more; for a queue that is read any pointer. A single-use
- *	region completes to what kofi_mr_map() was given: NULL.
+ * @cqe: context of the completion on the endpoint's transmit queue, which follows when
+ *	the memory is no longer accessed; any pointer for a queue that is read. NULL for a
+ *	single-use region, which completes with the context of kofi_mr_map().
  *
- * The key is of no use when the call returns; a peer's access that is being
- * carried out ends before the completion.
+ * The key is invalid when the call returns; an access of the peer that has begun
+ * finishes before the completion.
  *
  * Context: any.
  * Return: 0, one completion will follow; -EALREADY if the region is not mapped:
- * a single-use region that has ended in another way, whose only completion has
- * come or will come, or one whose endpoint has been drained; -EAGAIN without a
+ * a single-use region that was invalidated in another way, with its only completion
+ * reported then, or a region of an endpoint that has been drained; -EAGAIN without a
  * slot of the queue, and the write-space callback follows; -FI_ENOCQ without
- * transmit queue; -EINVAL, also for @cqe with a single-use region or none with
+ * transmit queue; -EINVAL, also for @cqe with a single-use region, or NULL with
  * another.
  */
 int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe)
@@ -847,7 +848,7 @@ int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe)
 	if (!!cqe == !!(kmr->flags & FI_MR_SINGLE_USE))
 		return -EINVAL;
 
-	/* A single-use region has its slot and context since it was mapped. */
+	/* A single-use region got its slot and context when it was mapped. */
 	ep = kmr->ep;
 	if (cqe) {
 		err = ep->tx_cq ? kofi_ep_tx_reserve(ep) : -FI_ENOCQ;
