@@ -3,36 +3,36 @@
  * Active endpoints: states, bindings, opening, draining (fi_endpoint(3)).
  *
  * The provider owns the endpoint and embeds struct kofi_ep. The core keeps the
- * endpoint's place in the object tree, what it is bound to, its state and its
- * statistics, and stands between the provider and the queues (complete.c).
+ * endpoint's place in the object tree, its bindings, its state and its
+ * statistics, and passes its completions to the queues (complete.c).
  *
  * States
  *
- * States go one way, each step taken once, by cmpxchg. A step that ends a
- * connection attempt or a connection owns the event that says so; the event is
- * part of the endpoint, and step and queuing are one under ep->lock, so that
+ * States advance in one direction, each step taken once, by cmpxchg. A step that ends a
+ * connection attempt or a connection owns the event for it. The event is
+ * part of the endpoint. ep->lock makes the step and the queuing of the event atomic, so
  * FI_SHUTDOWN never overtakes FI_CONNECTED.
  *
  * Shared receive contexts
  *
- * A shared receive context (lib/srx.c) is an endpoint that only receives, and
- * most of what is here holds for it, too. An endpoint bound to one has no
- * receives of its own; the two report receives to the same queue, whichever of
- * them was bound to it. Messages count at the endpoint they came to and at the
- * context whose receives they took.
+ * A shared receive context (lib/srx.c) is an endpoint that only receives; most of
+ * this file applies to it, too. An endpoint bound to a context has no
+ * receives of its own. Both report receives to the same queue, which was bound to either
+ * of them. Messages are counted by the endpoint that received them and by the
+ * context that provided the receive.
  *
  * Statistics
  *
- * What has ended is counted in plain numbers: they change under the lock of the
- * queue of their direction, which completing takes anyway. What a device reports
- * past the queue is counted apart, by the queue's poller.
+ * Counters of completions are plain numbers: they change under the lock of the
+ * queue of their direction, which completing takes in any case. Completions that bypass
+ * the queue are counted separately, by the queue's owner.
  *
  * Closing
  *
- * fi_close() drains (the provider completes all that is outstanding, the queues
- * run the endpoint's callbacks to their end) and calls the provider's close,
- * which ends in kofi_ep_exit(): events still queued are purged, bindings given
- * back. What waits in a queue to be read stays there.
+ * fi_close() drains the endpoint: the provider completes all outstanding operations, the
+ * queues finish the endpoint's callbacks. It then calls the provider's close,
+ * which calls kofi_ep_exit(): events still queued are purged, bindings are released.
+ * Unread entries stay in their queues.
  */
 #include <linux/slab.h>
 
@@ -75,7 +75,7 @@ bool kofi_ep_step(struct kofi_ep *ep, int from, int to)
 	return step;
 }
 
-/* End a connection attempt, well or badly. */
+/* Finish a connection attempt with success or failure. */
 static bool kofi_ep_conn_end(struct kofi_ep *ep, int to, int err,
 			     int prov_errno, const void *data, size_t len)
 {
@@ -103,11 +103,12 @@ static bool kofi_ep_conn_end(struct kofi_ep *ep, int to, int err,
 }
 
 /**
- * kofi_ep_tx_connecting - may a transmit be posted while the connection is made
- * @ep: an endpoint that has been seen to connect or accept
+ * kofi_ep_tx_connecting - check for a transmit while the connection is established
+ * @ep: an endpoint that was connecting or accepting
  *
- * The peer of who accepts may hear of the connection first, and its first message
- * be here before FI_CONNECTED. What answers it waits as for any other want.
+ * The peer of an accepting endpoint may be notified of the connection first, and its
+ * first message may arrive before FI_CONNECTED. A reply to it is refused with -EAGAIN and
+ * may be posted again after the write-space callback.
  *
  * Context: any.
  * Return: as kofi_ep_tx_state().
@@ -117,7 +118,7 @@ int kofi_ep_tx_connecting(struct kofi_ep *ep)
 	if (!ep->info->handle)
 		return -ENOTCONN;
 	kofi_ep_blocked(ep);
-	/* the attempt may have ended before the mark was there to see */
+	/* the attempt may have finished before the mark was visible */
 	switch (READ_ONCE(ep->state)) {
 	case KOFI_EP_CONNECTING:
 		return -EAGAIN;
@@ -132,15 +133,15 @@ int kofi_ep_tx_connecting(struct kofi_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_ep_tx_connecting);
 
 /**
- * kofi_ep_connected - the connection has been established
+ * kofi_ep_connected - report an established connection
  * @ep: an endpoint that connects or accepts
- * @data: what the peer's fi_accept() gave, copied
+ * @data: private data of the peer's fi_accept(), copied
  * @len: bytes at @data, at most %KOFI_CM_DATA_MAX
  *
  * Queues FI_CONNECTED; transmits can be posted from now on.
  *
  * Context: any.
- * Return: true for the one caller whose call ended the attempt.
+ * Return: true for the one caller that finished the attempt.
  */
 bool kofi_ep_connected(struct kofi_ep *ep, const void *data, size_t len)
 {
@@ -149,17 +150,17 @@ bool kofi_ep_connected(struct kofi_ep *ep, const void *data, size_t len)
 EXPORT_SYMBOL_GPL(kofi_ep_connected);
 
 /**
- * kofi_ep_connect_failed - the connection attempt has failed
+ * kofi_ep_connect_failed - report a failed connection attempt
  * @ep: an endpoint that connects or accepts
- * @err: why, a positive error code
- * @prov_errno: the provider's own code
- * @data: what the peer's fi_reject() gave, copied
+ * @err: reason, a positive error code
+ * @prov_errno: code of the provider
+ * @data: private data of the peer's fi_reject(), copied
  * @len: bytes at @data, at most %KOFI_CM_DATA_MAX
  *
- * Queues the error entry; the endpoint is of no more use.
+ * Queues the error entry; the endpoint can only be closed.
  *
  * Context: any.
- * Return: true for the one caller whose call ended the attempt.
+ * Return: true for the one caller that finished the attempt.
  */
 bool kofi_ep_connect_failed(struct kofi_ep *ep, int err, int prov_errno,
 			    const void *data, size_t len)
@@ -172,13 +173,13 @@ bool kofi_ep_connect_failed(struct kofi_ep *ep, int err, int prov_errno,
 EXPORT_SYMBOL_GPL(kofi_ep_connect_failed);
 
 /**
- * kofi_ep_disconnected - the connection has ended
+ * kofi_ep_disconnected - report the end of a connection
  * @ep: a connected endpoint
  *
- * Queues FI_SHUTDOWN, whichever side ended it; transmits are refused from now on.
+ * Queues FI_SHUTDOWN, whichever side disconnected; transmits are refused from now on.
  *
  * Context: any.
- * Return: true for the one caller whose call ended the connection.
+ * Return: true for the one caller that took the step.
  */
 bool kofi_ep_disconnected(struct kofi_ep *ep)
 {
@@ -195,14 +196,14 @@ bool kofi_ep_disconnected(struct kofi_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_ep_disconnected);
 
 /**
- * kofi_ep_peer_lost - the connection to a peer was lost
- * @ep: an endpoint whose peers share it
- * @addr: address of the peer; one that is not in the address vector is not reported
- * @err: why, a positive error code
+ * kofi_ep_peer_lost - report the loss of the connection to a peer
+ * @ep: an unconnected endpoint
+ * @addr: address of the peer; an address that is not in the address vector is not reported
+ * @err: reason, a positive error code
  *
- * Queues an error entry with the peer's fi_addr_t in its data. What was under way
- * has completed with the reason before; this is for consumers that have nothing under
- * way. The next operation makes another connection.
+ * Queues an error entry with the peer's fi_addr_t in its data. Outstanding operations
+ * have completed with the reason before; the entry serves consumers without outstanding
+ * operations. The next operation connects again.
  *
  * Context: any.
  */
@@ -223,14 +224,14 @@ EXPORT_SYMBOL_GPL(kofi_ep_peer_lost);
 
 /*
  * An endpoint and its shared context report receives to the same queue. The
- * context takes that of the first endpoint that has one.
+ * context uses the queue of the first endpoint that has one.
  */
 static int kofi_ep_share_cq(struct kofi_ep *srx, struct kofi_cq *cq,
 			    bool selective)
 {
 	int ret = 0;
 
-	/* the config mutex of an endpoint is outside that of its context */
+	/* the config mutex of a context nests inside the endpoint's */
 	mutex_lock_nested(&srx->config, SINGLE_DEPTH_NESTING);
 	if (srx->rx_cq) {
 		if (srx->rx_cq != cq)
@@ -246,7 +247,7 @@ static int kofi_ep_share_cq(struct kofi_ep *srx, struct kofi_cq *cq,
 	return ret;
 }
 
-/* The other way round, when the endpoint is enabled */
+/* Use the queue of the context, when the endpoint is enabled. */
 static int kofi_ep_adopt_cq(struct kofi_ep *ep)
 {
 	struct kofi_ep *srx = ep->srx;
@@ -387,26 +388,25 @@ static void kofi_ep_unbind_eq(struct kofi_ep *ep)
 }
 
 /**
- * fi_ep_bind - attach a queue, a counter, a shared receive context, or addresses
+ * fi_ep_bind - bind a queue, a counter, a shared receive context, or an address vector
  * @ep: an endpoint that has not been enabled; or a shared receive context,
  *	which takes one completion queue and one counter, both for FI_RECV
  * @bfid: an event queue (@flags 0), a completion queue (FI_TRANSMIT, FI_RECV
- *	or both, and FI_SELECTIVE_COMPLETION to hear of successes only when
- *	FI_COMPLETION is given), a counter (any of FI_SEND, FI_RECV, FI_READ,
+ *	or both, and FI_SELECTIVE_COMPLETION to report successes only of operations
+ *	with FI_COMPLETION), a counter (any of FI_SEND, FI_RECV, FI_READ,
  *	FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE) or a shared receive context
- *	(@flags 0), which then has the receives for the endpoint's messages and
- *	reports them, so that a receive queue of the endpoint must be the
+ *	(@flags 0), which provides and reports the receives for the endpoint's
+ *	messages, so that a receive queue of the endpoint must be the
  *	context's. It cannot be closed before the endpoint. An address vector
- *	(@flags 0), for a type that does not connect; several endpoints may have
- *	the same.
+ *	(@flags 0), for an unconnected type; several endpoints may share one.
  * @flags: see @bfid
  *
  * fi_endpoint(3).
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EDOMAIN for an object of another fabric or domain;
- * -EBUSY if something is bound there already; -FI_EBADFLAGS; -FI_EOPBADSTATE
- * once the endpoint has been enabled; what the provider returns.
+ * -EBUSY if such an object is bound already; -FI_EBADFLAGS; -FI_EOPBADSTATE
+ * once the endpoint has been enabled; the provider's error.
  */
 int fi_ep_bind(struct fid_ep *ep, struct fi_fid *bfid, u64 flags)
 {
@@ -481,7 +481,7 @@ unlock:
 }
 EXPORT_SYMBOL_GPL(fi_ep_bind);
 
-/* Has the endpoint all it needs to report what its capabilities allow */
+/* Check that the endpoint has the bindings that its capabilities require. */
 static int kofi_ep_check(const struct kofi_ep *ep)
 {
 	u64 caps = ep->info->caps;
@@ -495,13 +495,13 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 		return -FI_ENOAV;
 	if (ep->info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT && !ep->srx)
 		return -FI_EOPBADSTATE;
-	/* With neither FI_SEND nor FI_RECV both are meant. */
+	/* Without FI_SEND and FI_RECV both directions are meant. */
 	tx = !(caps & FI_RECV) || caps & (FI_SEND | FI_READ | FI_WRITE);
 	rx = !(caps & FI_SEND) || caps & FI_RECV;
 	if ((tx && !ep->tx_cq && !kofi_ep_counted(ep, KOFI_TX)) ||
 	    (rx && !ep->rx_cq && !kofi_ep_counted(ep, KOFI_RX)))
 		return -FI_ENOCQ;
-	/* Write space is a queue's callback. */
+	/* The write-space callback is called by a queue. */
 	if (ep->write_space && !ep->tx_cq && !ep->rx_cq)
 		return -FI_ENOCQ;
 	return 0;
@@ -547,21 +547,21 @@ int kofi_ep_enable(struct kofi_ep *kep)
 }
 
 /**
- * fi_enable - get an endpoint ready for receives, and for connecting or sending
- * @ep: an endpoint with its queues bound, or a shared receive context, which
- *	does not need it; or a scalable endpoint, which stands for all contexts
- *	that are open
+ * fi_enable - prepare an endpoint for receives, and for connecting or sending
+ * @ep: an endpoint with its queues bound; a shared receive context,
+ *	which need not be enabled; or a scalable endpoint, for all its open contexts
  *
- * fi_endpoint(3). fi_connect() and fi_accept() do it if it has not been done;
- * doing it again does nothing. A context of a scalable endpoint that has not all
- * its queues yet is left as it is: it is enabled by the call after the last of
- * them has been bound.
+ * fi_endpoint(3). fi_connect() and fi_accept() enable an endpoint that is not enabled;
+ * enabling an endpoint again does nothing. A context of a scalable endpoint that lacks a
+ * queue is not enabled, and the call succeeds; call it again after the last queue has
+ * been bound.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_ENOEQ for a connected type without event queue;
- * -FI_ENOAV for another type without address vector; -FI_ENOCQ if a direction it
- * has capabilities for has neither completion queue nor counter;
- * -FI_EOPBADSTATE once it has been shut down; what the provider returns.
+ * -FI_ENOAV for another type without address vector; -FI_ENOCQ if a direction of its
+ * capabilities has neither completion queue nor counter;
+ * -FI_EOPBADSTATE after a shutdown, or for an info with rx_ctx_cnt FI_SHARED_CONTEXT
+ * without a bound shared receive context; the provider's error.
  */
 int fi_enable(struct fid_ep *ep)
 {
@@ -583,13 +583,12 @@ EXPORT_SYMBOL_GPL(fi_enable);
  * @context: context of the receive
  *
  * fi_endpoint(3). The receive completes with FI_ECANCELED through its queue;
- * one that has begun completes as if nothing had happened. A multi-receive
- * takes no more messages, and completes with FI_ECANCELED and FI_MULTI_RECV
- * after those it has taken.
+ * a receive that a message has begun to fill completes normally. A multi-receive
+ * takes no further messages, and completes with FI_ECANCELED and FI_MULTI_RECV
+ * after the messages that it has taken.
  *
  * Context: any.
- * Return: 0; -ENOENT if no such receive waits for a message (any more);
- * -EINVAL; -ENOSYS.
+ * Return: 0; -ENOENT if no such receive waits for a message; -EINVAL; -ENOSYS.
  */
 ssize_t fi_cancel(fid_t fid, void *context)
 {
@@ -645,7 +644,7 @@ static void kofi_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 		ep->ops->obj->stats(obj, fn, arg);
 }
 
-/* Is the caller a callback of one of the endpoint's queues? */
+/* Test whether the caller is a callback of one of the endpoint's queues. */
 static bool kofi_ep_waits_for_caller(struct kofi_obj *obj)
 {
 	struct kofi_ep *ep = container_of(obj, struct kofi_ep, obj);
@@ -701,7 +700,7 @@ static const struct kofi_obj_ops kofi_ep_obj_ops = {
 	.control		= kofi_ep_control,
 };
 
-/* Transfers are called without a look at their slots: there is none empty. */
+/* Transfers are called without a check, so no slot may be empty. */
 static int kofi_ep_set_ops(struct kofi_ep *ep, const struct kofi_ep_ops *ops)
 {
 	struct fid_ep *fid = &ep->ep;
@@ -722,13 +721,13 @@ static int kofi_ep_set_ops(struct kofi_ep *ep, const struct kofi_ep_ops *ops)
 }
 
 /**
- * kofi_ep_setup - set up what an endpoint and a shared context have in common
+ * kofi_ep_setup - set up the common part of endpoints and shared receive contexts
  * @ep: zeroed
- * @domain: its domain
- * @info: what it is to be, copied
- * @ops: what it does
+ * @domain: domain of the endpoint
+ * @info: attributes, copied
+ * @ops: operations
  * @fclass: FI_CLASS_EP or FI_CLASS_SRX_CTX
- * @context: the consumer's
+ * @context: context of the consumer
  *
  * Context: process, may sleep.
  * Return: as kofi_ep_init().
@@ -751,7 +750,7 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 	ep->op_flags[KOFI_RX] = KOFI_EP_RX_OP_FLAGS;
 	ep->min_multi = KOFI_MIN_MULTI;
 	mutex_init(&ep->config);
-	/* one with many peers may be made of those that connect */
+	/* an unconnected endpoint may be built on connected endpoints */
 	if (info->ep_attr->type == FI_EP_MSG)
 		lockdep_set_class(&ep->config, &kofi_ep_msg_config);
 	spin_lock_init(&ep->lock);
@@ -791,11 +790,11 @@ free_info:
 
 /**
  * kofi_ep_init - set up the core's part of an endpoint
- * @ep: the provider's endpoint, zeroed
- * @domain: its domain
- * @info: what it is to be, copied
- * @ops: the provider's
- * @context: the consumer's
+ * @ep: endpoint of the provider, zeroed
+ * @domain: domain of the endpoint
+ * @info: attributes, copied
+ * @ops: operations of the provider
+ * @context: context of the consumer
  *
  * Context: process, may sleep.
  * Return: 0, then kofi_ep_exit() undoes it; -EINVAL without close or with an
@@ -814,8 +813,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_init);
  * kofi_ep_exit - undo kofi_ep_init()
  * @ep: an endpoint with nothing outstanding
  *
- * No callback of the endpoint runs any more, and no event about it is queued,
- * when this returns.
+ * On return no callback of the endpoint is running, and no event about it is queued.
  *
  * Context: process, may sleep.
  */
@@ -858,19 +856,19 @@ static int kofi_ep_stop_checked(struct fid_ep *ep, bool abort)
  * kofi_ep_drain - terminate an endpoint's work
  * @ep: the endpoint
  *
- * Posts are refused, what is outstanding completes with FI_ECANCELED, a
- * connection ends. On return no callback of the endpoint runs or will run; on
- * a DIRECT queue the remaining completion callbacks have been called from
- * here. fi_close() includes it. May be called more than once.
+ * Posts are refused, outstanding operations complete with FI_ECANCELED, a
+ * connection is closed. On return no callback of the endpoint is running or will run; the
+ * remaining completion callbacks of a DIRECT queue have been called by
+ * this function. fi_close() includes it. May be called more than once.
  *
- * A shared receive context has no stream of its own: receives that a message
- * has begun to fill end with the endpoint the message comes to, which is to be
- * drained first. A device need not tell them from the others: then draining the
- * context ends the endpoints that use it.
+ * A shared receive context has no stream of its own: a receive that a message
+ * has begun to fill completes when the message's endpoint is drained, so drain that
+ * first. A device need not distinguish such receives: then draining the
+ * context terminates the endpoints that use it.
  *
  * Context: process, sleeps, never waits for the network.
- * Return: 0; -EINVAL; -EDEADLK in a callback of the endpoint's queues, and
- * nothing has happened.
+ * Return: 0; -EINVAL; -EDEADLK in a callback of the endpoint's queues, without any
+ * effect.
  */
 int kofi_ep_drain(struct fid_ep *ep)
 {
@@ -879,20 +877,20 @@ int kofi_ep_drain(struct fid_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_ep_drain);
 
 /**
- * kofi_ep_abort - terminate an endpoint's work and discard data not yet sent
+ * kofi_ep_abort - terminate an endpoint's work and discard unsent data
  * @ep: the endpoint
  *
- * As kofi_ep_drain(), but the connection is aborted instead of closed in order.
+ * As kofi_ep_drain(), but the connection is aborted instead of closed gracefully.
  * When this returns, the provider transmits no further byte of the endpoint's
  * operations, and repeats none: an operation that has completed with an error
  * cannot take effect at the peer once the network recovers. Packets that the
  * network or a network device already holds may still arrive.
  *
- * kofi_ep_drain(), fi_shutdown() and fi_close() deliver data that they find in
- * the send buffer, injected messages among it. An abort of a connected endpoint
- * discards that data, also after one of the first two. On a type that does not
- * connect, it aborts all connections that the endpoint has; it does not reach
- * one that has been closed in order before.
+ * kofi_ep_drain(), fi_shutdown() and fi_close() deliver the data in
+ * the send buffer, including injected messages. An abort of a connected endpoint
+ * discards that data, also after kofi_ep_drain() or fi_shutdown(). On an unconnected
+ * type it aborts all connections of the endpoint, but none that was closed gracefully
+ * before.
  *
  * Context: process, sleeps, never waits for the network.
  * Return: as kofi_ep_drain().
@@ -906,16 +904,16 @@ EXPORT_SYMBOL_GPL(kofi_ep_abort);
 /**
  * fi_endpoint - open an active endpoint
  * @domain: an open domain
- * @info: what it is to be: from fi_getinfo(), or from an FI_CONNREQ event to
- *	accept that connection. Still the caller's afterwards.
- * @ep: where the endpoint goes
- * @context: the consumer's, in fid.context
+ * @info: attributes: from fi_getinfo(), or from an FI_CONNREQ event to
+ *	accept that connection. Not consumed.
+ * @ep: receives the endpoint
+ * @context: stored in fid.context
  *
  * fi_endpoint(3).
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -ENOSYS; -ENOMEM; -EBUSY if @domain is being closed; what
- * the provider returns.
+ * Return: 0; -EINVAL; -ENOSYS; -ENOMEM; -EBUSY if @domain is being closed;
+ * the provider's error.
  */
 int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 		struct fid_ep **ep, void *context)
@@ -960,7 +958,7 @@ EXPORT_SYMBOL_GPL(fi_endpoint);
  * @domain: as fi_endpoint()
  * @info: as fi_endpoint()
  * @ep: as fi_endpoint()
- * @flags: none is known
+ * @flags: must be 0
  * @context: as fi_endpoint()
  *
  * fi_endpoint(3).
