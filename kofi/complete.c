@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completions: what stands between a provider's operations and the queues and
- * counters of their endpoint.
+ * Completions: from a provider's operations to the queues and counters of their
+ * endpoint.
  *
  * Normal operation
  *
  * The provider reserves a slot of the direction's queue when it accepts an
- * operation and completes the operation when it has ended. Completing takes
- * the queue's lock once: statistics, and either an entry for the consumer or
- * the slot given back, as selective completion and the operation's flags say.
+ * operation, and completes the operation when it has finished. Completing takes
+ * the queue's lock once: it updates the statistics, and either fills an entry for the
+ * consumer or releases the slot, as selective completion and the operation's flags
+ * demand.
  *
  * Reporting
  *
  * A provider that is called by its device in softirq context reports instead
- * of completing: if the queue calls back there, and has nothing else to call back
- * for, the provider becomes the poller and calls the consumer itself. A success
- * reported like that does not go through the ring, and takes no lock: what it
- * counts is the poller's.
+ * of completing: if the queue calls back there, and has no other entry to call back
+ * for, the provider owns the queue and calls the consumer itself. A success
+ * reported like that bypasses the ring and takes no lock: its counters belong to the
+ * owner.
  *
  * Refused posts
  *
- * A post that is refused for want of a slot waits in the queue (cq.c). One that
- * is refused for want of something of the provider's sets KOFI_EP_BLOCKED and
- * looks once more; the next completion finds the bit and has the consumer's
- * write-space callback called. What an operation held is therefore given back
+ * A post that is refused because there is no slot waits in the queue (cq.c). A post that
+ * is refused because the provider lacks a resource sets KOFI_EP_BLOCKED and
+ * tries once more; the next completion finds the bit and schedules the consumer's
+ * write-space callback. Therefore an operation releases its resources
  * before it completes.
  */
 #include <linux/kernel.h>
@@ -39,7 +40,7 @@
 /**
  * kofi_ep_reserve_slow - kofi_ep_reserve() without a free slot, or a queue
  * @ep: the endpoint
- * @dir: whether it is a transmit or a receive
+ * @dir: direction of the operation
  *
  * Context: any.
  * Return: as kofi_ep_tx_reserve().
@@ -104,8 +105,8 @@ EXPORT_SYMBOL_GPL(kofi_ep_rx_reserve);
  * kofi_ep_tx_try_reserve - accept a transmit if there is a free slot
  * @ep: the endpoint
  *
- * For what is not refused otherwise, but tried in another way. Nothing follows
- * if there is none, and no endpoint waits for one.
+ * For callers with an alternative to refusing the post: without a free slot no endpoint
+ * waits for one, and no write-space callback follows.
  *
  * Context: any; takes no lock.
  * Return: true, as kofi_ep_tx_reserve() returns 0.
@@ -132,7 +133,7 @@ bool kofi_ep_rx_try_reserve(struct kofi_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_ep_rx_try_reserve);
 
 /**
- * kofi_ep_tx_unreserve - refuse a transmit after all
+ * kofi_ep_tx_unreserve - release the slot of a transmit that is refused
  * @ep: the endpoint
  *
  * Context: any.
@@ -144,7 +145,7 @@ void kofi_ep_tx_unreserve(struct kofi_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_ep_tx_unreserve);
 
 /**
- * kofi_ep_rx_unreserve - refuse a receive after all
+ * kofi_ep_rx_unreserve - release the slot of a receive that is refused
  * @ep: the endpoint
  *
  * Context: any.
@@ -156,15 +157,15 @@ void kofi_ep_rx_unreserve(struct kofi_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_ep_rx_unreserve);
 
 /**
- * kofi_ep_tx_scarce - are more than half of the slots for transmits in use
- * @ep: an endpoint whose transmit has just been accepted
+ * kofi_ep_tx_scarce - test whether more than half of the slots for transmits are in use
+ * @ep: an endpoint that has just accepted a transmit
  *
- * An operation whose end the device does not report gives its slot back only
- * when a later one has ended. As long as none is accepted this way in scarcity,
- * a queue without a free slot is certain to get one back.
+ * An unsignaled operation releases its slot only when a later signaled one has
+ * completed. If every operation that is accepted while slots are scarce is signaled,
+ * a queue without a free slot gets one back.
  *
  * Context: any.
- * Return: true if so; the operation's end is to be reported at once.
+ * Return: true if the operation must be signaled.
  */
 bool kofi_ep_tx_scarce(struct kofi_ep *ep)
 {
@@ -178,38 +179,38 @@ EXPORT_SYMBOL_GPL(kofi_ep_tx_scarce);
 /* ------------------------------------------------------------ refused posts */
 
 /**
- * kofi_ep_blocked - a post is about to be refused with -EAGAIN
+ * kofi_ep_blocked - mark an endpoint before a post is refused with -EAGAIN
  * @ep: the endpoint
  *
- * For want of something of the provider's. The provider looks once more for
- * what was wanting after this call, and only then refuses.
+ * For posts that lack a resource of the provider. After this call the provider tries to
+ * get the resource once more, and only then refuses the post.
  *
  * Context: any.
  */
 void kofi_ep_blocked(struct kofi_ep *ep)
 {
 	set_bit(KOFI_EP_BLOCKED, &ep->blocked);
-	smp_mb__after_atomic();	/* the bit, before the caller's second look */
+	smp_mb__after_atomic();	/* the bit, before the caller's second attempt */
 	atomic64_inc(&ep->posts[KOFI_TX].again);
 	trace_kofi_ep_again(ep);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_blocked);
 
 /**
- * kofi_ep_unblock - a refused post may be tried again
+ * kofi_ep_unblock - schedule the write-space callback if a post has been refused
  * @ep: the endpoint
  *
- * To be called when what was wanting has come back other than with a
- * completion. Does nothing unless a post has been refused.
+ * Call it after a resource was released without a completion. Does nothing unless a
+ * post has been refused.
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_ep_unblock(struct kofi_ep *ep)
 {
 	struct kofi_cq *cq = ep->tx_cq ?: ep->rx_cq;
 	unsigned long flags;
 
-	smp_mb();	/* what came back, before the bit */
+	smp_mb();	/* the released resource, before the bit */
 	if (!test_bit(KOFI_EP_BLOCKED, &ep->blocked) ||
 	    !test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked) || !cq)
 		return;
@@ -221,7 +222,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_unblock);
 
 /* --------------------------------------------------------------- completing */
 
-/* A message that is looked at, or thrown away, has moved no bytes. */
+/* A message that is peeked at or discarded transfers no bytes. */
 static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
 				u64 op_flags)
 {
@@ -230,7 +231,7 @@ static inline u64 kofi_wc_bytes(enum kofi_dir dir, const struct kofi_wc *wc,
 	return wc->len;
 }
 
-/* Count a completion; under the lock that @stats are under, or as the poller */
+/* Count a completion, under the lock that guards @stats, or as the queue's owner. */
 static __always_inline void kofi_ep_tally(struct kofi_ep_stats *stats,
 					  int err, u64 bytes)
 {
@@ -242,8 +243,8 @@ static __always_inline void kofi_ep_tally(struct kofi_ep_stats *stats,
 }
 
 /*
- * Have the counters of an endpoint count what has ended. What is seldom called
- * gets no pointer to a completion, which need not be in memory then.
+ * Add a completion to the counters of an endpoint. The slow path gets values instead of a
+ * pointer to the completion, so that the completion need not be in memory.
  */
 static noinline void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
 				   u64 flags, int err, u64 bytes)
@@ -272,7 +273,7 @@ static noinline void kofi_ep_count(struct kofi_ep *ep, enum kofi_dir dir,
 				       bytes);
 }
 
-/* An operation has ended of an endpoint without a queue for the direction. */
+/* Complete an operation of an endpoint without a queue for the direction. */
 static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
 					      enum kofi_dir dir, u64 flags,
 					      int err, u64 bytes)
@@ -287,8 +288,8 @@ static noinline void kofi_ep_complete_counted(struct kofi_ep *ep,
 }
 
 /*
- * The consumer sees no length of transmits, and a sender only if it has asked
- * for that and there was a message.
+ * The consumer gets no length of transmits, and a sender only of messages, if the
+ * endpoint reports senders.
  */
 static __always_inline void kofi_cq_fill(struct kofi_wc *to,
 					 const struct kofi_ep *from,
@@ -298,7 +299,7 @@ static __always_inline void kofi_cq_fill(struct kofi_wc *to,
 {
 	bool src = dir == KOFI_RX && from->info->caps & FI_SOURCE;
 
-	/* by member: one that the caller makes is in registers then */
+	/* by member: the caller's completion may stay in registers */
 	to->op_context = wc->op_context;
 	to->err = wc->err;
 	to->prov_errno = wc->prov_errno;
@@ -314,7 +315,7 @@ static __always_inline void kofi_cq_fill(struct kofi_wc *to,
 		to->op_context = NULL;	/* an inject has none */
 }
 
-/* An entry has been filled that is to be read. */
+/* Notify readers of an entry. */
 static void kofi_cq_readable(struct kofi_cq *cq, int err)
 {
 	cq->errors += !!err;
@@ -352,7 +353,7 @@ static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 
 	if (++cq->next == cq->slots)
 		cq->next = 0;
-	/* the poller may be waiting for nothing but this */
+	/* the owner may wait for this entry only */
 	smp_store_release(&cq->tail, cq->tail + 1);
 	if (cq->done)
 		kofi_cq_kick(cq);
@@ -360,7 +361,7 @@ static __always_inline void kofi_cq_push(struct kofi_cq *cq,
 		kofi_cq_readable(cq, wc->err);
 }
 
-/* A reserved slot is free again. With the lock */
+/* Release a reserved slot. With the lock */
 static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
 {
 	WRITE_ONCE(cq->freed, cq->freed + 1);
@@ -368,9 +369,10 @@ static __always_inline void kofi_cq_unused(struct kofi_cq *cq)
 }
 
 /*
- * Is it to be reported? Callbacks report only what names one. Selective queues
- * leave out successes that were not asked for. FI_PEEK asks for its answer, and a
- * buffer that takes no more messages is the consumer's again only with its entry.
+ * Decide whether to report a completion. Queues with callbacks report only completions
+ * with a kofi_cqe. Selective queues omit successes without FI_COMPLETION. FI_PEEK is
+ * always reported, and so is the last message of a multi-receive, since it returns the
+ * buffer to the consumer.
  */
 static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 					    const struct kofi_ep *ep,
@@ -390,8 +392,8 @@ static __always_inline bool kofi_cq_reports(const struct kofi_cq *cq,
 }
 
 /*
- * Is a slot reserved for what completes? It is looked at in test kernels: the number
- * is the posts', on another processor. What the poller moves counts in both.
+ * Check that a slot is reserved for the completion. Only test kernels check, since the
+ * posts count slots on another processor. Entries moved by the owner count in both.
  */
 static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
 {
@@ -400,7 +402,7 @@ static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
 	if (!IS_ENABLED(CONFIG_PROVE_LOCKING))
 		return;
 	given = cq->freed + cq->tail + READ_ONCE(cq->reported);
-	smp_rmb();	/* what was taken includes what has been reported */
+	smp_rmb();	/* entries taken include reported completions */
 	WARN_ON_ONCE((int)((u32)atomic_read(&cq->taken) - given) <= 0);
 }
 
@@ -430,9 +432,9 @@ static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
 	u64 bytes = kofi_wc_bytes(dir, wc, op_flags);
 
 	/*
-	 * What the operation held has been given back before; a post that did
-	 * not find it has set KOFI_EP_BLOCKED before it looked.
-	 */
+		 * The operation has released its resources before; a post that did
+		 * not get them has set KOFI_EP_BLOCKED before its second attempt.
+		 */
 	smp_mb__after_spinlock();
 	kofi_cq_assert_reserved(cq);
 	kofi_ep_tally(&ep->stats[dir], wc->err, bytes);
@@ -440,7 +442,7 @@ static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
 		kofi_ep_tally(&from->stats[dir], wc->err, bytes);
 }
 
-/* Has a post been refused for want of what an operation held? With the lock */
+/* Test whether a post has been refused for lack of a resource. With the lock */
 static __always_inline void kofi_cq_unblock(struct kofi_ep *ep)
 {
 	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
@@ -448,7 +450,7 @@ static __always_inline void kofi_cq_unblock(struct kofi_ep *ep)
 		kofi_cq_space(ep);
 }
 
-/* What is done under the lock */
+/* The part of a completion under the lock */
 static __always_inline void kofi_cq_finish(struct kofi_cq *cq,
 					   struct kofi_ep *ep,
 					   struct kofi_ep *from,
@@ -486,17 +488,17 @@ static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
 }
 
 /**
- * kofi_ep_tx_complete - a transmit has ended
+ * kofi_ep_tx_complete - complete a transmit
  * @ep: the endpoint
- * @wc: how; len is the length of the message. Copied.
+ * @wc: completion; len is the length of the message. Copied.
  * @op_flags: flags the operation was posted with
  *
- * Counts the operation, and reports it unless it is a success for which
- * no completion was asked. What the operation held of the provider's must have been
- * given back, and everything of the endpoint be done with: once the completion
- * is there, the consumer may act on it.
+ * Counts the operation, and reports it unless it is a success without a requested
+ * completion. The operation must have released the provider's resources, and the
+ * provider must not use the operation afterwards: as soon as the completion is queued, the
+ * consumer may act on it.
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags)
@@ -506,16 +508,16 @@ void kofi_ep_tx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 EXPORT_SYMBOL_GPL(kofi_ep_tx_complete);
 
 /**
- * kofi_ep_tx_done - a transmit has succeeded
+ * kofi_ep_tx_done - complete a successful transmit
  * @ep: the endpoint
- * @context: what it was posted with
- * @flags: what has happened: FI_SEND, FI_MSG, ...
+ * @context: context of the post
+ * @flags: completion flags: FI_SEND, FI_MSG, ...
  * @len: length of the message
- * @op_flags: flags it was posted with
+ * @op_flags: flags the operation was posted with
  *
- * kofi_ep_tx_complete() of what says no more than that.
+ * kofi_ep_tx_complete() of a completion with no other members set.
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_ep_tx_done(struct kofi_ep *ep, void *context, u64 flags, size_t len,
 		     u64 op_flags)
@@ -538,7 +540,7 @@ void kofi_ep_tx_done(struct kofi_ep *ep, void *context, u64 flags, size_t len,
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_done);
 
-/* The address of a sender, beside the next entry. With the lock */
+/* Store the address of a sender for the next entry. With the lock */
 static const void *kofi_cq_keep_source(struct kofi_cq *cq,
 				       const struct sockaddr *addr)
 {
@@ -553,8 +555,8 @@ static const void *kofi_cq_keep_source(struct kofi_cq *cq,
 }
 
 /*
- * A message has been received whose sender is to be reported by its address. That
- * counts as any other; it is the completion, if there is one, that is an error.
+ * Complete a receive whose sender is reported by its address. The receive counts as a
+ * success; only its completion, if it is reported, is an error.
  */
 static noinline void kofi_ep_recv_unknown(struct kofi_ep *ep,
 					  struct kofi_ep *from,
@@ -586,14 +588,14 @@ static noinline void kofi_ep_recv_unknown(struct kofi_ep *ep,
 }
 
 /**
- * kofi_ep_recv_complete - a receive, perhaps a shared one, has ended
- * @ep: whose receive it was
- * @from: the endpoint the message came to
- * @wc: how; copied. With FI_EADDRNOTAVAIL it is a success from the address in from,
+ * kofi_ep_recv_complete - complete a receive of an endpoint or a shared context
+ * @ep: endpoint or context that the receive was posted to
+ * @from: endpoint that received the message
+ * @wc: completion, copied. With FI_EADDRNOTAVAIL it is a success from the address in from,
  *	a struct sockaddr, of an endpoint with FI_SOURCE_ERR.
  * @op_flags: flags the operation was posted with
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 			   const struct kofi_wc *wc, u64 op_flags)
@@ -605,7 +607,7 @@ void kofi_ep_recv_complete(struct kofi_ep *ep, struct kofi_ep *from,
 }
 EXPORT_SYMBOL_GPL(kofi_ep_recv_complete);
 
-/* The completion of a receive that has got @len bytes of a message */
+/* Completion of a receive that got @len bytes of a message */
 static __always_inline struct kofi_wc
 kofi_rxmsg_wc(const struct kofi_rxmsg *rxmsg, void *context, size_t len)
 {
@@ -636,14 +638,14 @@ static noinline void kofi_ep_recv_done_counted(struct kofi_ep *ep,
 }
 
 /**
- * kofi_ep_recv_done - a receive, perhaps a shared one, has got its message
- * @ep: whose receive it was
+ * kofi_ep_recv_done - complete a successful receive of an endpoint or a shared context
+ * @ep: endpoint or context that the receive was posted to
  * @rxmsg: the message
- * @context: what the receive was posted with
- * @len: bytes of the message that it has got
- * @op_flags: flags it was posted with
+ * @context: context of the post
+ * @len: bytes of the message that were received
+ * @op_flags: flags the receive was posted with
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_ep_recv_done(struct kofi_ep *ep, const struct kofi_rxmsg *rxmsg,
 		       void *context, size_t len, u64 op_flags)
@@ -658,21 +660,21 @@ void kofi_ep_recv_done(struct kofi_ep *ep, const struct kofi_rxmsg *rxmsg,
 		return;
 	}
 	bh = kofi_cq_lock(cq, &flags);
-	/* with the lock, as what is in registers before must be saved */
+	/* with the lock, since registers would be saved before it */
 	wc = kofi_rxmsg_wc(rxmsg, context, len);
 	kofi_cq_finish(cq, ep, rxmsg->ep, KOFI_RX, &wc, op_flags);
 	kofi_cq_unlock(cq, flags, bh);
 }
 
 /**
- * kofi_ep_rx_complete - a receive has ended
+ * kofi_ep_rx_complete - complete a receive
  * @ep: the endpoint
- * @wc: how. Copied.
+ * @wc: completion, copied
  * @op_flags: flags the operation was posted with
  *
  * As kofi_ep_tx_complete().
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_ep_rx_complete(struct kofi_ep *ep, const struct kofi_wc *wc,
 			 u64 op_flags)
@@ -684,9 +686,9 @@ EXPORT_SYMBOL_GPL(kofi_ep_rx_complete);
 /* ---------------------------------------------------------------- reporting */
 
 /*
- * In softirq context, and if a queue calls back there: be its poller. A success
- * that is to be reported, and finds nothing before it in the ring, does not go
- * through that, and needs no lock: it leaves what the lock guards as it is.
+ * Own a queue that calls back in softirq context. A success
+ * that is reported while the ring is empty bypasses the ring and
+ * needs no lock, since it changes nothing that the lock guards.
  */
 static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 					   struct kofi_ep *from,
@@ -709,10 +711,10 @@ static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 	cq->reports++;
 	trace_kofi_cq_complete(cq, ep, wc);
 	/*
-	 * The slot, and what the operation held, have been given back, before a
-	 * look at who wants them: kofi_cq_wait_slot() and kofi_ep_blocked() say so
-	 * before they look once more.
-	 */
+		 * The slot and the operation's resources have been released before this check for
+		 * waiters: kofi_cq_wait_slot() and kofi_ep_blocked() set their marks
+		 * before their second attempt.
+		 */
 	smp_mb();
 	if (kofi_cq_wanted(cq))
 		kofi_cq_refreed(cq);
@@ -720,21 +722,22 @@ static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 		kofi_ep_unblock(ep);
 
 	wc->cqe->done(&cq->cq, wc);
-	/* what has come into the ring meanwhile, the handler has been asked for */
+	/* the handler has been scheduled for entries added to the ring since */
 	kofi_cq_exit(cq);
 	return true;
 }
 
 /**
- * kofi_ep_tx_report - kofi_ep_tx_complete() from where the consumer is called
+ * kofi_ep_tx_report - kofi_ep_tx_complete() that may call the consumer
  * @ep: the endpoint
- * @wc: as there, but not copied: what the consumer gets to see is filled in here
- * @op_flags: as there
+ * @wc: as for kofi_ep_tx_complete(), but not copied: the members that the consumer gets
+ *	are filled in here
+ * @op_flags: as for kofi_ep_tx_complete()
  *
  * If the endpoint's queue calls back in softirq context, the consumer may be
- * called from inside, but not between kofi_cq_begin() and kofi_cq_end(). What an
- * endpoint is to report in an order is reported one after the other, and the end of
- * a drain (kofi_ep_ops) waits until this has returned.
+ * called from inside, but not between kofi_cq_begin() and kofi_cq_end(). The provider
+ * reports ordered completions of an endpoint one after the other, and its
+ * drain (kofi_ep_ops) waits until this has returned.
  *
  * Context: softirq, or any if the queue does not call back there. The caller
  * holds no locks.
@@ -747,9 +750,9 @@ void kofi_ep_tx_report(struct kofi_ep *ep, struct kofi_wc *wc, u64 op_flags)
 EXPORT_SYMBOL_GPL(kofi_ep_tx_report);
 
 /**
- * kofi_ep_recv_report - kofi_ep_recv_complete() from where the consumer is called
- * @ep: whose receive it was
- * @from: the endpoint the message came to
+ * kofi_ep_recv_report - kofi_ep_recv_complete() that may call the consumer
+ * @ep: endpoint or context that the receive was posted to
+ * @from: endpoint that received the message
  * @wc: as for kofi_ep_tx_report()
  * @op_flags: flags the operation was posted with
  *
@@ -763,26 +766,26 @@ void kofi_ep_recv_report(struct kofi_ep *ep, struct kofi_ep *from,
 }
 EXPORT_SYMBOL_GPL(kofi_ep_recv_report);
 
-/* ------------------------------------------------------ what a peer has done */
+/* ---------------------------------------------------------- remote accesses */
 
-/* The queue that reports it */
+/* The queue that reports a remote access */
 static struct kofi_cq *kofi_ep_remote_cq(const struct kofi_ep *ep)
 {
 	return ep->above ? ep->above->rx_cq : ep->rx_cq;
 }
 
 /**
- * kofi_ep_remote_to - have what peers do to memory told to another endpoint
+ * kofi_ep_remote_to - report remote accesses to another endpoint
  * @below: an endpoint of the provider below that has not been enabled
- * @ep: the endpoint that stands on it, and is enabled first and closed last
- * @fill: fills in what @ep knows better
+ * @ep: the endpoint above, which is enabled first and closed last
+ * @fill: converts reports for @ep
  *
- * It is counted and reported there, in slots of its queue: while that has none the
+ * Accesses are counted and reported by @ep, in slots of its queue: without a free slot the
  * stream of @below waits.
  *
  * Context: process, may sleep.
- * Return: 0; -EOPNOTSUPP if the provider below is not told of accesses; -FI_EOPBADSTATE
- * once @below has been enabled.
+ * Return: 0; -EOPNOTSUPP if the provider below is not notified of accesses;
+ * -FI_EOPBADSTATE once @below has been enabled.
  */
 int kofi_ep_remote_to(struct fid_ep *below, struct kofi_ep *ep,
 		      kofi_remote_fill fill)
@@ -806,13 +809,13 @@ int kofi_ep_remote_to(struct fid_ep *below, struct kofi_ep *ep,
 EXPORT_SYMBOL_GPL(kofi_ep_remote_to);
 
 /**
- * kofi_ep_remote_reserve - a slot for what a peer has begun
- * @ep: the endpoint it comes to, or a shared context
- * @wait: waits for the slot if there is none
+ * kofi_ep_remote_reserve - reserve a slot for a remote access that has begun
+ * @ep: the accessed endpoint, or a shared receive context
+ * @wait: waiter for a slot
  *
  * Context: any.
  * Return: 0, then one kofi_ep_remote_complete() with FI_REMOTE_CQ_DATA or
- * FI_RMA_EVENT, or kofi_ep_remote_unreserve(), must follow; -EAGAIN:
+ * FI_RMA_EVENT, or kofi_ep_remote_unreserve(), must follow; -EAGAIN without a free slot:
  * @wait->wake is called when another attempt may succeed, unless
  * kofi_ep_remote_cancel() comes first.
  */
@@ -825,7 +828,7 @@ int kofi_ep_remote_reserve(struct kofi_ep *ep, struct kofi_cq_wait *wait)
 EXPORT_SYMBOL_GPL(kofi_ep_remote_reserve);
 
 /**
- * kofi_ep_remote_unreserve - what the peer had begun did not come to its end
+ * kofi_ep_remote_unreserve - release the slot of an incomplete remote access
  * @ep: the endpoint
  *
  * Context: any.
@@ -840,9 +843,9 @@ void kofi_ep_remote_unreserve(struct kofi_ep *ep)
 EXPORT_SYMBOL_GPL(kofi_ep_remote_unreserve);
 
 /**
- * kofi_ep_remote_cancel - want a slot for what a peer has begun no longer
+ * kofi_ep_remote_cancel - stop waiting for a slot for a remote access
  * @ep: the endpoint
- * @wait: its wake is not called any more; may be waiting for nothing
+ * @wait: waiter, not called after the return; may be inactive
  *
  * Context: any.
  */
@@ -853,20 +856,20 @@ void kofi_ep_remote_cancel(struct kofi_ep *ep, struct kofi_cq_wait *wait)
 EXPORT_SYMBOL_GPL(kofi_ep_remote_cancel);
 
 /**
- * kofi_ep_remote_complete - a peer has accessed a region
- * @ep: the endpoint it came to
- * @wc: what it did: FI_REMOTE_READ or FI_REMOTE_WRITE, the bytes, and with
- *	FI_REMOTE_CQ_DATA its value. FI_RMA_EVENT says that a region it named
- *	asks for events. The region, where it is known. In from the peer's address if
- *	kofi_ep_unknown() says so, otherwise NULL. Copied; the context is filled in
- *	here: that of the region, if the queue is read.
+ * kofi_ep_remote_complete - count and report a complete remote access
+ * @ep: the accessed endpoint
+ * @wc: the access: FI_REMOTE_READ or FI_REMOTE_WRITE, the bytes, and with
+ *	FI_REMOTE_CQ_DATA its value. FI_RMA_EVENT is set if a region demands
+ *	events. The region, if known. The peer's address in from if
+ *	kofi_ep_unknown() returns true, otherwise NULL. Copied. The context is filled in
+ *	here: the region's context, if the queue is read.
  *
- * Counts it. With a value or an event it is also reported, in the slot that was
- * reserved for it, whether the queue is selective or not; on a queue that calls
- * back to what kofi_ep_remote_cqe() has named. FI_RMA_EVENT does not show in
- * the completion.
+ * An access with a value or an event is reported in its reserved slot, whether the queue
+ * is selective or not; on a queue that calls
+ * back, to the kofi_cqe of kofi_ep_remote_cqe(). The completion does not contain
+ * FI_RMA_EVENT.
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_ep_remote_complete(struct kofi_ep *ep, const struct kofi_wc *wc)
 {
