@@ -466,7 +466,7 @@ static const struct struct_case {
 	  "    prov_errno: -8\n"
 	  "    err_data: (nil)\n"
 	  "    err_data_size: 0\n" },
-	{ "version", FI_TYPE_VERSION, "", "2.1.0" },
+	{ "version", FI_TYPE_VERSION, "", "2.6.0" },
 	{ "no such type", 1000, "", "Unknown type" },
 	{ "negative type", -1, "", "Unknown type" },
 };
