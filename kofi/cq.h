@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues, for the files that work on them: cq.c, cq_poll.c, cq_read.c
- * and complete.c. What an operation and its completion run through is inline.
+ * Completion queues: internals shared by cq.c, cq_poll.c, cq_read.c
+ * and complete.c. The fast path of operations and completions is inline.
  */
 #ifndef _KOFI_CQ_H
 #define _KOFI_CQ_H
@@ -10,7 +10,7 @@
 #include <linux/bottom_half.h>
 #include <linux/llist.h>
 #include <linux/list.h>
-#include <linux/irq_poll.h>	/* after list.h, which it needs */
+#include <linux/irq_poll.h>	/* needs list.h */
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -27,91 +27,90 @@
 
 /* Bits of kofi_ep.blocked */
 enum {
-	KOFI_EP_BLOCKED,	/* a completion shall wake the consumer */
-	KOFI_EP_SPACE,		/* on a queue's list to be called back */
-	KOFI_EP_DRAINED,	/* no callback any more */
+	KOFI_EP_BLOCKED,	/* the next completion wakes the consumer */
+	KOFI_EP_SPACE,		/* on a queue's list of endpoints to call back */
+	KOFI_EP_DRAINED,	/* no further callback */
 };
 
 /**
  * struct kofi_cq_entry - a completion in a queue
  * @wc: the completion
- * @ep: done mode: the endpoint it is for
+ * @ep: done mode: endpoint of the operation
  */
 struct kofi_cq_entry {
 	struct kofi_wc	wc;
 	struct kofi_ep	*ep;
 };
 
-#define KOFI_CQ_BATCH	16	/* entries the poller takes at a time */
+#define KOFI_CQ_BATCH	16	/* entries that the owner takes at a time */
 
 /* As drivers/infiniband/core/cq.c, for the same reason */
 #define KOFI_CQ_BUDGET_IRQ	256
 
 /**
  * struct kofi_cq - a completion queue
- * @cq: what the consumer holds
- * @obj: the core's
- * @domain: its parent
- * @ops: the provider's, or NULL
+ * @cq: handle of the consumer
+ * @obj: the core's part
+ * @domain: parent
+ * @ops: operations of the provider, or NULL
  * @priv: the provider's part
- * @poll: where it calls its consumer
- * @cpu: on which CPU, or -1
+ * @poll: context of callbacks
+ * @cpu: CPU of callbacks, or -1
  * @done: done mode
- * @notify: read mode, or NULL
- * @format: layout of what is read
- * @wait_obj: how readers wait
+ * @notify: read mode: callback, or NULL
+ * @format: layout of entries that are read
+ * @wait_obj: kind of wait object of readers
  * @threshold: the condition of a blocking read is a number of entries
- * @limit: how many slots may be in use for one more to be reserved, by enum
+ * @limit: most slots that may be in use when one more is reserved, by enum
  *	kofi_dir
- * @slots: size of @ring; larger than the larger limit by %KOFI_CQ_BATCH, for
- *	entries whose callbacks are being called
+ * @slots: size of @ring; exceeds the larger limit by %KOFI_CQ_BATCH, for
+ *	entries that are being called back
  * @ring: the completions
- * @sources: beside each of them room for an address, where an endpoint with
+ * @sources: one address per element of @ring, if an endpoint with
  *	FI_SOURCE_ERR receives; otherwise NULL
- * @source: the address fi_cq_readerr() hands out
- * @taken: slots that have been reserved, counted without end
- * @seen: how many of them had come back, when it was last looked at: as far as
- *	possible this line is that of the posts alone, and theirs this one
- * @head: next entry to be read, counted without end; their slots have come back. This,
- *	@first and @returned are the poller's in done mode, guarded by @lock
- *	otherwise.
- * @first: place of @head in @ring
- * @returned: done mode: entries whose callbacks have returned
- * @deferring: a softirq is calling back, and other callbacks follow: the task it
- *	has interrupted, or NULL. This and @posters are the poller's.
- * @posters: struct kofi_poster: endpoints with posts of these callbacks
- * @poller: task that is calling the consumer, or NULL. Where a device may report,
- *	kofi_cq_try_enter() sets it
- * @reported: completions that did not go through the ring, whose slots have come
- *	back, counted without end; the poller's
- * @reports: the same, for statistics
- * @lock: irqsave, guards the rest
- * @tail: next entry to be filled, as @head
- * @freed: slots that have come back without an entry, counted without end
- * @next: place of @tail in @ring
- * @errors: error entries to be read
+ * @source: address that fi_cq_readerr() returns
+ * @taken: free-running counter of reserved slots
+ * @seen: last known value of the counter of released slots. Posts read this copy, so
+ *	that their cache line and the owner's are rarely shared
+ * @head: next entry to be read, free-running; slots before it have been released. In done
+ *	mode @head, @first and @returned belong to the owner; otherwise @lock guards them
+ * @first: index of @head in @ring
+ * @returned: done mode: number of entries with finished callbacks
+ * @deferring: a softirq is calling back and more callbacks follow: the task that it
+ *	interrupted, or NULL. Belongs to the owner
+ * @posters: struct kofi_poster: endpoints with deferred posts. Belongs to the owner
+ * @poller: owner of the queue: task that is calling the consumer, or NULL. Where a device
+ *	may report, kofi_cq_try_enter() sets it
+ * @reported: completions that bypassed the ring and released their slots,
+ *	free-running. Belongs to the owner
+ * @reports: completions that bypassed the ring, for statistics. Belongs to the owner
+ * @lock: irqsave, guards the members that follow
+ * @tail: next entry to be filled, free-running as @head
+ * @freed: slots released without an entry, free-running
+ * @next: index of @tail in @ring
+ * @errors: number of error entries to be read
  * @armed: the next completion calls @notify
- * @notify_due: @notify is to be called
- * @active: bit 0: a call-back context has been asked for or runs
- * @space_ep: whose write-space callback is running
- * @flushers: tasks that wait for callbacks to end
- * @flush_wait: where they sleep
- * @waiting: endpoints that want slots, by enum kofi_dir
+ * @notify_due: @notify must be called
+ * @active: bit 0: a call-back context has been scheduled or runs
+ * @space_ep: endpoint with a running write-space callback
+ * @flushers: number of tasks that wait for callbacks to finish
+ * @flush_wait: wait queue of these tasks
+ * @waiting: waiters for slots, by enum kofi_dir
  * @space: endpoints to be called back, added without @lock
- * @space_todo: the same, in order
- * @wait: readers asleep
+ * @space_todo: endpoints taken from @space, in order
+ * @wait: wait queue of readers
  * @link: wait set
- * @readers: number of them
- * @signals: fi_cq_signal() calls, to see that there was one meanwhile
+ * @readers: number of tasks in @wait
+ * @signals: number of fi_cq_signal() calls; a reader compares it with an earlier value
  * @signaled: fi_cq_signal() found no reader asleep
- * @key: lockdep: each queue is a class of its own
- * @map: held while the consumer is called
+ * @key: lockdep class of this queue
+ * @map: lockdep map, held while the consumer is called
  * @iop: KOFI_POLL_SOFTIRQ
  * @csd: KOFI_POLL_SOFTIRQ on another CPU
  * @work: KOFI_POLL_WORKQUEUE
- * @completions: statistics
- * @failed: of these, errors
- * @again: operations refused for want of a slot
+ * @completions: statistics: number of completions
+ * @failed: statistics: number of completions with an error
+ * @again: statistics: operations refused because there was no slot
  */
 struct kofi_cq {
 	struct fid_cq		cq;
@@ -173,30 +172,30 @@ struct kofi_cq {
 	u64			again;
 };
 
-/* Slots that have come back */
+/* Number of released slots */
 static inline u32 kofi_cq_given(const struct kofi_cq *cq)
 {
 	u32 given = READ_ONCE(cq->freed) + READ_ONCE(cq->reported);
 
-	/* pairs with kofi_cq_pop(): the poller has done with the entries */
+	/* pairs with kofi_cq_pop(): the owner has finished with the entries */
 	return smp_load_acquire(&cq->head) + given;
 }
 
-/* Slots that are filled, or reserved for operations */
+/* Number of slots that are filled, or reserved for operations */
 static inline int kofi_cq_used(const struct kofi_cq *cq)
 {
 	u32 given = kofi_cq_given(cq);
 
-	smp_rmb();	/* what was taken includes what has come back */
+	smp_rmb();	/* slots taken include released slots */
 	return (u32)atomic_read(&cq->taken) - given;
 }
 
-/* Are so many slots in use, or more? */
+/* Test whether at least @n slots are in use. */
 static __always_inline bool kofi_cq_uses(struct kofi_cq *cq, u32 taken, int n)
 {
 	u32 given;
 
-	/* one that was seen long ago may be beyond what the difference can say */
+	/* an old copy may be more than half the range of the counter behind */
 	if (likely(taken - READ_ONCE(cq->seen) < (u32)n))
 		return false;
 	given = kofi_cq_given(cq);
@@ -204,7 +203,7 @@ static __always_inline bool kofi_cq_uses(struct kofi_cq *cq, u32 taken, int n)
 	return (int)(taken - given) >= n;
 }
 
-/* Without the lock: slots that become free are for who comes first. */
+/* Without the lock: the first caller gets a released slot. */
 static __always_inline bool kofi_cq_take_slot(struct kofi_cq *cq,
 					      enum kofi_dir dir)
 {
@@ -251,7 +250,7 @@ bool kofi_cq_pending(struct kofi_obj *obj);
 void kofi_cq_ask(struct kofi_cq *cq);
 int kofi_cq_add_sources(struct kofi_cq *cq);
 
-/* Bytes of a place in kofi_cq.sources */
+/* Bytes of an element of kofi_cq.sources */
 static inline size_t kofi_cq_source_size(const struct kofi_cq *cq)
 {
 	return kofi_domain_text(cq->domain) ? KOFI_IP_STR_MAX :
@@ -273,13 +272,13 @@ static inline bool kofi_cq_reads(const struct fid_cq *cq)
 	return kofi_cq_valid(cq) && !container_of(cq, struct kofi_cq, cq)->done;
 }
 
-/* Does a device know of completions that are not in the queue until it is asked? */
+/* Test whether completions stay in a device until it is polled. */
 static inline bool kofi_cq_asks(const struct kofi_cq *cq)
 {
 	return cq->poll == KOFI_POLL_DIRECT && cq->ops && cq->ops->poll;
 }
 
-/* Is the caller a callback of the queue? */
+/* Test whether the caller is a callback of the queue. */
 static inline bool kofi_cq_calls_caller(const struct kofi_cq *cq)
 {
 	return cq && READ_ONCE(cq->poller) == current;
@@ -291,21 +290,21 @@ static inline u32 kofi_cq_count(const struct kofi_cq *cq)
 }
 
 /*
- * Take the next n entries out, which frees their slots, with one barrier for all.
- * As many as %KOFI_CQ_BATCH stay as they are until the next ones are taken, since
- * no more are filled than there are slots to use.
+ * Remove the next n entries, which releases their slots, with one barrier for all.
+ * Up to %KOFI_CQ_BATCH removed entries stay unchanged until the next are removed, since
+ * the ring has that many more elements than slots.
  */
 static __always_inline void kofi_cq_pop(struct kofi_cq *cq, u32 n)
 {
 	cq->first += n;
 	if (cq->first >= cq->slots)
 		cq->first -= cq->slots;
-	/* after the last look at the entries before, see kofi_cq_given() */
+	/* after the last read of the entries before, see kofi_cq_given() */
 	smp_store_release(&cq->head, cq->head + n);
-	smp_mb();	/* that, before a look at waiting; see kofi_cq_wait_slot() */
+	smp_mb();	/* the release, before the check of waiting; see kofi_cq_wait_slot() */
 }
 
-/* A ring that begins again where it began stays in the cache. With the lock */
+/* An empty ring restarts at its first element, to stay in the cache. With the lock */
 static __always_inline void kofi_cq_rewind(struct kofi_cq *cq)
 {
 	if (cq->head == cq->tail) {
@@ -315,9 +314,9 @@ static __always_inline void kofi_cq_rewind(struct kofi_cq *cq)
 }
 
 /*
- * The lock, and while it is held bottom halves off where that lets a softirq
- * run at once, rather than in ksoftirqd, when they are switched on again: that
- * of the queue, or of a stream that waits for a slot.
+ * Take a lock, and disable bottom halves if a softirq scheduled under the lock shall
+ * run when they are enabled again, rather than in ksoftirqd. For the lock
+ * of a queue, or of a stream that waits for a slot.
  */
 static __always_inline bool kofi_cq_lock(struct kofi_cq *cq,
 					 unsigned long *flags)
@@ -342,7 +341,7 @@ static __always_inline void kofi_cq_unlock(struct kofi_cq *cq,
 		local_bh_enable();
 }
 
-/* ------------------------------------------------------------- the poller */
+/* ------------------------------------------------------------- the owner */
 
 void kofi_cq_start_poller(struct kofi_cq *cq);
 void kofi_cq_queue_work(struct kofi_cq *cq);
@@ -352,8 +351,8 @@ void kofi_cq_refreed(struct kofi_cq *cq);
 void kofi_cq_will_wait(struct kofi_cq *cq);
 
 /*
- * Have the poller look at the queue. Called with interrupts off, after what it
- * is to find has been put there, under the lock or with a full barrier.
+ * Schedule the call-back context. Called with interrupts off, after the new entry
+ * was stored under the lock or with a full barrier.
  */
 static __always_inline void kofi_cq_kick(struct kofi_cq *cq)
 {
@@ -361,7 +360,7 @@ static __always_inline void kofi_cq_kick(struct kofi_cq *cq)
 		kofi_cq_start_poller(cq);
 }
 
-/* Is a slot waited for? */
+/* Test whether an endpoint waits for a slot. */
 static __always_inline bool kofi_cq_wanted(const struct kofi_cq *cq)
 {
 	return unlikely(!list_empty(&cq->waiting[KOFI_TX]) ||
@@ -370,17 +369,17 @@ static __always_inline bool kofi_cq_wanted(const struct kofi_cq *cq)
 
 void kofi_cq_wake_waiting(struct kofi_cq *cq);
 
-/* Slots have become free. With the lock */
+/* Wake waiters after slots were released. With the lock */
 static __always_inline void kofi_cq_freed(struct kofi_cq *cq)
 {
 	if (kofi_cq_wanted(cq))
 		kofi_cq_wake_waiting(cq);
 }
 
-/* A callback has returned. */
+/* Note that a callback has returned. */
 static __always_inline void kofi_cq_returned(struct kofi_cq *cq)
 {
-	/* all it did, before who waits for it goes on */
+	/* all effects of the callback, before its waiter continues */
 	smp_store_release(&cq->returned, cq->returned + 1);
 }
 
@@ -398,8 +397,8 @@ static __always_inline void kofi_cq_enter(struct kofi_cq *cq)
 }
 
 /*
- * Be the poller, if there is none. Without the lock; a full barrier, so that what
- * earlier pollers have done is seen.
+ * Own the queue, if nobody does. Without the lock; a full barrier makes the effects of
+ * earlier owners visible.
  */
 static __always_inline bool kofi_cq_try_enter(struct kofi_cq *cq)
 {
@@ -409,15 +408,15 @@ static __always_inline bool kofi_cq_try_enter(struct kofi_cq *cq)
 	return true;
 }
 
-/* Be the poller no longer. Pairs with kofi_cq_try_enter(), which takes no lock */
+/* Disown the queue. Pairs with kofi_cq_try_enter(), which takes no lock */
 static __always_inline void kofi_cq_exit(struct kofi_cq *cq)
 {
 	lock_map_release(&cq->map);
-	/* all that the poller has done, before what the next one does */
+	/* all effects of this owner, before those of the next one */
 	smp_store_release(&cq->poller, NULL);
 }
 
-/* The same, with the lock, for one who has gone through the ring */
+/* Disown the queue after calls from the ring, with the lock */
 static __always_inline void kofi_cq_leave(struct kofi_cq *cq)
 {
 	if (cq->done)
@@ -428,9 +427,9 @@ static __always_inline void kofi_cq_leave(struct kofi_cq *cq)
 }
 
 /*
- * The poller has found nothing and ends. The llist of write space is not under
- * the lock: who adds to it between the last look and the clearing of the bit
- * does not kick, so look once more.
+ * Finish a call-back context that found nothing. The llist of write space is not under
+ * the lock: an addition between the last check and the clearing of the bit
+ * does not kick, so check once more.
  */
 static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
 {
@@ -445,9 +444,9 @@ static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
 }
 
 /*
- * Does a softirq of this processor call the consumer, and is nothing before that?
- * The bit is set while there may be something in the ring: who puts it there sets
- * it under the lock, and it is cleared under the lock when nothing is left.
+ * Test whether a softirq of this processor may call the consumer, with nothing before its
+ * completion. The bit is set while the ring may have entries: the adder sets
+ * it under the lock, and it is cleared under the lock when the ring is empty.
  */
 static __always_inline bool kofi_cq_calls_here(const struct kofi_cq *cq)
 {

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues: calling consumers back, and waiting until that is over.
+ * Completion queues: callbacks, and waiting for them to finish.
  *
- * The poller
+ * The owner
  *
- * Consumers are called by the queue's poller alone, one callback at a time: an
+ * Only the owner of a queue calls its consumer, one callback at a time. The owner is an
  * irq_poll handler with KOFI_POLL_SOFTIRQ, a work item with
- * KOFI_POLL_WORKQUEUE, kofi_cq_poll() with KOFI_POLL_DIRECT. Bit 0 of active
- * says that one has been asked for, or is running and will look again before
- * it ends. The poller takes a few entries at a time and frees their slots before
- * it calls back, so that callbacks can post again; it takes the lock only to see
+ * KOFI_POLL_WORKQUEUE, or kofi_cq_poll() with KOFI_POLL_DIRECT. Bit 0 of active
+ * is set while one has been scheduled, or is running and will check again before
+ * it finishes. The owner takes a few entries at a time and releases their slots before
+ * it calls back, so that callbacks can post again; it takes the lock only to check
  * that nothing is left.
  *
- * The softirq in which a device reports is the poller meanwhile, if no other
- * context is and none has been asked for. It does not have the bit: what is put into
- * the ring asks for the irq_poll handler as ever, which comes again until it can
- * be the poller. It finds that out once in a pass of the softirq, which after a few
- * passes leaves the processor to others (ksoftirqd), and it has to wait for one
- * callback at most of each device that reports, as no report begins while the
+ * A softirq in which a device reports owns the queue while it reports, if no other
+ * context does and none has been scheduled. It does not set the bit: an entry added to
+ * the ring schedules the irq_poll handler as usual, which runs again until it can
+ * own the queue. The handler tries once per pass of the softirq, which after a few
+ * passes yields the processor (ksoftirqd). It waits for at most one
+ * callback of each device that reports, as no report begins while the
  * bit is set.
  *
  * Closing an endpoint
  *
- * What it has in the queue is called back before the close goes on: the caller
- * waits for the poller, or is the poller of a queue that its consumer polls.
+ * The endpoint's entries in the queue are called back before the close continues: the
+ * closing task waits for the owner, or owns a queue that its consumer polls.
  */
 #include <linux/sched.h>
 
@@ -33,7 +33,7 @@
 /* As drivers/infiniband/core/cq.c, for the same reason */
 #define KOFI_CQ_BUDGET_WORK	65536
 
-/* The entry at head <= pos <= tail, while head is not moved */
+/* Entry at head <= pos <= tail, while head does not move */
 static struct kofi_cq_entry *kofi_cq_entry(struct kofi_cq *cq, u32 pos)
 {
 	u32 i = cq->first + (pos - cq->head);
@@ -41,7 +41,7 @@ static struct kofi_cq_entry *kofi_cq_entry(struct kofi_cq *cq, u32 pos)
 	return &cq->ring[i < cq->slots ? i : i - cq->slots];
 }
 
-/* An endpoint or a stream waited for a slot when the poller freed one. */
+/* Wake waiters for slots after the owner released some. */
 noinline void kofi_cq_refreed(struct kofi_cq *cq)
 {
 	spin_lock_irq(&cq->lock);
@@ -63,28 +63,28 @@ static __always_inline bool kofi_cq_defer(struct kofi_cq *cq,
 }
 
 /**
- * kofi_ep_defer - may a post wait for others
+ * kofi_ep_defer - test whether to defer a post
  * @ep: the endpoint
  *
- * While a softirq calls one callback after the other, what they post is better
- * sent together. A provider asks before it sends. If the answer is yes it queues
+ * While a softirq calls several callbacks in a row, their posts are better transmitted
+ * together. A provider calls this before it transmits. On true the provider queues
  * the post, and its kofi_ep_ops.send_deferred is called when the last of these
- * callbacks has returned; but what that one posts may be sent at once, with all
- * before it. Callbacks in process context may sleep, and nothing waits for them.
+ * callbacks has returned. A post of the last callback may be transmitted at once, with
+ * all before it. Callbacks in process context may sleep, so their posts are not deferred.
  *
  * Context: any but hard interrupts.
  * Return: true if send_deferred will be called.
  */
 bool kofi_ep_defer(struct kofi_ep *ep)
 {
-	/* what interrupts a softirq does not get here, so it is its callback */
+	/* hard interrupts do not call this, so a softirq is the callback itself */
 	return in_serving_softirq() &&
 	       (kofi_cq_defer(ep->tx_cq, &ep->poster[KOFI_TX]) ||
 		kofi_cq_defer(ep->rx_cq, &ep->poster[KOFI_RX]));
 }
 EXPORT_SYMBOL_GPL(kofi_ep_defer);
 
-/* Have the endpoints sent what has been deferred. */
+/* Transmit the deferred posts of all endpoints. */
 static noinline void kofi_cq_send_deferred(struct kofi_cq *cq)
 {
 	struct llist_node *node = llist_del_all(&cq->posters);
@@ -92,19 +92,19 @@ static noinline void kofi_cq_send_deferred(struct kofi_cq *cq)
 
 	llist_for_each_entry_safe(poster, next, llist_reverse_order(node),
 				  node) {
-		/* from here on it can be put on the list again */
+		/* from here on the endpoint can be listed again */
 		clear_bit_unlock(0, &poster->listed);
 		poster->ep->ops->send_deferred(&poster->ep->ep);
 	}
 }
 
-/* Call back for completions that are there, at most KOFI_CQ_BATCH. */
+/* Call back for queued completions, at most KOFI_CQ_BATCH. */
 static int kofi_cq_call(struct kofi_cq *cq, u32 max)
 {
 	u32 place, n, i;
 	bool defer;
 
-	/* pairs with kofi_cq_push(): what is behind tail has been written */
+	/* pairs with kofi_cq_push(): entries before tail have been written */
 	n = min(smp_load_acquire(&cq->tail) - cq->head, max);
 	if (!n)
 		return 0;
@@ -123,14 +123,14 @@ static int kofi_cq_call(struct kofi_cq *cq, u32 max)
 	if (defer)
 		WRITE_ONCE(cq->deferring, NULL);
 	cq->ring[place].wc.cqe->done(&cq->cq, &cq->ring[place].wc);
-	/* who closes an endpoint waits for the last callback, and so for this */
+	/* closing an endpoint waits for its last callback, and so for this */
 	if (unlikely(!llist_empty(&cq->posters)))
 		kofi_cq_send_deferred(cq);
 	kofi_cq_returned(cq);
 	return n;
 }
 
-/* Next endpoint to be called back, in the order they asked */
+/* Next endpoint to be called back, in order of their refusals */
 static struct kofi_ep *kofi_cq_space_next(struct kofi_cq *cq)
 {
 	struct kofi_ep *ep;
@@ -143,12 +143,12 @@ static struct kofi_ep *kofi_cq_space_next(struct kofi_cq *cq)
 	}
 	ep = llist_entry(cq->space_todo, struct kofi_ep, space_node);
 	cq->space_todo = cq->space_todo->next;
-	/* From here on it can be put on the list again. */
+	/* From here on the endpoint can be listed again. */
 	clear_bit_unlock(KOFI_EP_SPACE, &ep->blocked);
 	return ep;
 }
 
-/* Take an endpoint off the list; it is not added any more. */
+/* Remove an endpoint from the list, for good. */
 static void kofi_cq_space_remove(struct kofi_cq *cq, struct kofi_ep *ep)
 {
 	struct llist_node **link = &cq->space_todo;
@@ -164,10 +164,10 @@ static void kofi_cq_space_remove(struct kofi_cq *cq, struct kofi_ep *ep)
 			break;
 		}
 	}
-	kofi_cq_freed(cq);	/* what it was to be told of */
+	kofi_cq_freed(cq);	/* write space that was to be reported */
 }
 
-/* Is there anything to call back for? */
+/* Test whether a callback is due. */
 static bool kofi_cq_idle(const struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
@@ -176,7 +176,7 @@ static bool kofi_cq_idle(const struct kofi_cq *cq)
 	       !cq->space_todo && llist_empty(&cq->space);
 }
 
-/* Call back for everything that is no completion. */
+/* Call the callbacks other than those of completions. */
 static int kofi_cq_call_others(struct kofi_cq *cq, int max)
 	__must_hold(&cq->lock)
 {
@@ -201,13 +201,13 @@ static int kofi_cq_call_others(struct kofi_cq *cq, int max)
 	spin_lock_irq(&cq->lock);
 	cq->space_ep = NULL;
 	if (ep)
-		kofi_cq_freed(cq);	/* what it has left */
+		kofi_cq_freed(cq);	/* the entries that remain */
 	return notify + !!ep;
 }
 
 /*
- * Have callbacks brought more completions, and nothing else that is waited for?
- * Without the lock it is a guess: who is not seen has the lock looked with next.
+ * Test whether callbacks caused more completions, and no other waiter exists.
+ * Without the lock the result is a hint: the next check takes the lock.
  */
 static bool kofi_cq_goes_on(struct kofi_cq *cq)
 {
@@ -217,9 +217,8 @@ static bool kofi_cq_goes_on(struct kofi_cq *cq)
 }
 
 /*
- * Call the consumer, at most budget times. Returns, with the lock, less than
- * that only when there was nothing left, and then the next to put something in
- * kicks.
+ * Call the consumer, at most budget times. On return, with the lock, a smaller number
+ * means that nothing was left, and that the next addition kicks.
  */
 static int kofi_cq_run(struct kofi_cq *cq, int budget)
 	__acquires(&cq->lock)
@@ -253,7 +252,7 @@ int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 	struct kofi_cq *cq = container_of(iop, struct kofi_cq, iop);
 	int calls;
 
-	/* on another processor a device is just reporting: look again, see above */
+	/* a device is reporting on another processor: try again, see above */
 	if (!kofi_cq_try_enter(cq))
 		return budget;
 	calls = kofi_cq_run(cq, budget);
@@ -277,7 +276,7 @@ void kofi_cq_work(struct work_struct *work)
 	spin_unlock_irq(&cq->lock);
 }
 
-/* Be the poller of a DIRECT queue, unless there is one, or a close waits. */
+/* Own a DIRECT queue, unless it has an owner, or a close waits. */
 static bool kofi_cq_enter_direct(struct kofi_cq *cq)
 {
 	bool busy;
@@ -291,14 +290,14 @@ static bool kofi_cq_enter_direct(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_poll - let a queue opened with KOFI_POLL_DIRECT call its consumer
+ * kofi_cq_poll - call the consumer of a queue opened with KOFI_POLL_DIRECT
  * @cq: the queue
  * @budget: most callbacks to call
  *
  * Completion and write-space callbacks are called from here, in the caller's
- * context. A second caller while one is at work gets 0 at once.
+ * context. A concurrent second caller gets 0 at once.
  *
- * Context: any with interrupts on; callbacks run in the same.
+ * Context: any with interrupts enabled; callbacks run in the caller's context.
  * Return: number of callbacks called; -EINVAL.
  */
 int kofi_cq_poll(struct fid_cq *cq, int budget)
@@ -319,13 +318,12 @@ int kofi_cq_poll(struct fid_cq *cq, int budget)
 EXPORT_SYMBOL_GPL(kofi_cq_poll);
 
 /**
- * kofi_cq_ask - take from the device what it has completed
- * @cq: a queue that kofi_cq_asks()
+ * kofi_cq_ask - move completions from a device to the queue
+ * @cq: a queue for which kofi_cq_asks() is true
  *
- * It is in the queue then. No consumer is called, and nothing happens while
- * the queue is polled.
+ * No consumer is called. Does nothing while the queue is polled.
  *
- * Context: any with interrupts on.
+ * Context: any with interrupts enabled.
  */
 void kofi_cq_ask(struct kofi_cq *cq)
 {
@@ -340,16 +338,16 @@ void kofi_cq_ask(struct kofi_cq *cq)
 /* ------------------------------------------------------------- for devices */
 
 /**
- * kofi_cq_begin - be the poller of a queue while completing operations
+ * kofi_cq_begin - own a queue while completing operations
  * @cq: the queue, or NULL
  *
- * What is completed until kofi_cq_end() is reported by that call. No queue of
+ * kofi_cq_end() reports the operations completed since. No other queue of
  * the same consumer may be begun in between.
  *
  * Context: softirq.
  * Return: true if kofi_cq_end() must be called; false if the queue does not call
- * back in softirq context, or not on this processor, or another context is, or
- * shall be, the poller, which then reports what the caller completes.
+ * back in softirq context, or not on this processor, or another context owns or will
+ * own the queue and reports the caller's completions.
  */
 bool kofi_cq_begin(struct kofi_cq *cq)
 {
@@ -364,13 +362,13 @@ bool kofi_cq_begin(struct kofi_cq *cq)
 EXPORT_SYMBOL_GPL(kofi_cq_begin);
 
 /**
- * kofi_cq_end - report what has been completed since kofi_cq_begin()
+ * kofi_cq_end - report the operations completed since kofi_cq_begin()
  * @cq: the queue
  *
- * Calls the consumer. If others keep putting in more, the queue's own softirq
- * handler goes on.
+ * Calls the consumer. If other contexts keep adding completions, the queue's softirq
+ * handler continues.
  *
- * Context: that of kofi_cq_begin(); the caller holds no locks.
+ * Context: as kofi_cq_begin(); the caller holds no locks.
  */
 void kofi_cq_end(struct kofi_cq *cq)
 {
@@ -398,7 +396,7 @@ EXPORT_SYMBOL_GPL(kofi_cq_priv);
 
 /* ------------------------------------------------------ closing an endpoint */
 
-/* An entry, with the address beside it */
+/* Move an entry, with its address. */
 static void kofi_cq_move(struct kofi_cq *cq, u32 from, u32 to)
 {
 	struct kofi_cq_entry *entry = kofi_cq_entry(cq, to);
@@ -411,9 +409,9 @@ static void kofi_cq_move(struct kofi_cq *cq, u32 from, u32 to)
 }
 
 /*
- * Take entries that have been called back out of the ring. The others close up
- * towards the tail, where completions are added meanwhile: no lock is needed
- * before the head can move.
+ * Remove entries that have been called back from the ring. The others move
+ * towards the tail, where completions are added concurrently: no lock is needed
+ * before the head moves.
  */
 static void kofi_cq_close_gaps(struct kofi_cq *cq, u32 tail)
 {
@@ -434,7 +432,7 @@ static void kofi_cq_close_gaps(struct kofi_cq *cq, u32 tail)
 	spin_unlock_irq(&cq->lock);
 }
 
-/* Be the poller, and call back for the endpoint's completions alone. */
+/* Own the queue, and call back for the endpoint's completions only. */
 static void kofi_cq_flush_direct(struct kofi_cq *cq, struct kofi_ep *ep)
 {
 	u32 pos, tail;
@@ -444,7 +442,7 @@ static void kofi_cq_flush_direct(struct kofi_cq *cq, struct kofi_ep *ep)
 	cq->flushers++;
 	wait_event_lock_irq(cq->flush_wait, !cq->poller, cq->lock);
 	kofi_cq_enter(cq);
-	tail = cq->tail;	/* the endpoint adds no more */
+	tail = cq->tail;	/* the endpoint adds no further entries */
 	spin_unlock_irq(&cq->lock);
 
 	for (pos = cq->head; cq->done && pos != tail; pos++) {
@@ -482,8 +480,8 @@ static void kofi_cq_flush_wait(struct kofi_cq *cq, struct kofi_ep *ep)
 }
 
 /*
- * About to wait for the poller. For lockdep that is taking the lock a callback
- * holds; with interrupts off, for the reason del_timer_sync() has.
+ * Prepare to wait for the owner. For lockdep this takes the lock that a callback
+ * holds; with interrupts off, for the reason in timer_delete_sync().
  */
 void kofi_cq_will_wait(struct kofi_cq *cq)
 {
@@ -497,11 +495,11 @@ void kofi_cq_will_wait(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_claim - keep everybody else from running a queue
+ * kofi_cq_claim - own a queue for a longer time
  * @cq: a queue opened with KOFI_POLL_DIRECT
  *
- * Until kofi_cq_release(), of the same task, no consumer is called, and
- * kofi_cq_ops.poll is not called but by the caller.
+ * Until kofi_cq_release() by the same task no consumer is called, and only the caller
+ * calls kofi_cq_ops.poll.
  *
  * Context: process, sleeps; not from a callback of the queue.
  */
@@ -519,7 +517,7 @@ void kofi_cq_claim(struct kofi_cq *cq)
 EXPORT_SYMBOL_GPL(kofi_cq_claim);
 
 /**
- * kofi_cq_release - end what kofi_cq_claim() has begun
+ * kofi_cq_release - disown a queue after kofi_cq_claim()
  * @cq: a queue opened with KOFI_POLL_DIRECT
  *
  * Context: process.
@@ -542,11 +540,11 @@ static void kofi_cq_flush_one(struct kofi_cq *cq, struct kofi_ep *ep)
 }
 
 /**
- * kofi_cq_flush - wait until an endpoint's callbacks are over
- * @ep: the endpoint, with nothing outstanding and no more posts
+ * kofi_cq_flush - wait until an endpoint's callbacks have finished
+ * @ep: the endpoint, without outstanding operations and further posts
  *
- * On a DIRECT queue the endpoint's remaining completion callbacks run in the
- * caller. Write space is no longer reported. What waits to be read stays. May
+ * The endpoint's remaining completion callbacks of a DIRECT queue run in the
+ * caller. Write space is no longer reported. Unread entries stay. May
  * be called more than once.
  *
  * Context: process, sleeps; not from a callback of the endpoint's queues.
@@ -556,9 +554,9 @@ void kofi_cq_flush(struct kofi_ep *ep)
 	might_sleep();
 	set_bit(KOFI_EP_DRAINED, &ep->blocked);
 	/*
-	 * Off all the lists from which slots that come back would move it to
-	 * the call-back list; who saw no DRAINED has put it there by then.
-	 */
+		 * Remove the endpoint from all lists from which released slots would move it to
+		 * the call-back list; a context that did not see DRAINED has listed it by now.
+		 */
 	kofi_cq_unwait(ep->tx_cq, &ep->cq_wait[KOFI_TX]);
 	kofi_cq_unwait(ep->rx_cq, &ep->cq_wait[KOFI_RX]);
 

@@ -5,42 +5,42 @@
  * Normal operation
  *
  * A queue belongs to an endpoint or to a shared receive context (srx.c) and has
- * a fixed number of receive records. A record goes round: free, posted, given
- * to a message that has begun, done. What takes a record off the posted list
- * reports it: a message, a cancel or the flush. The lock makes that exactly
+ * a fixed number of receive records. A record passes through these states: free, posted,
+ * assigned to an incoming message, done. A message, a cancel or the flush removes a
+ * record from the posted list and then reports it. The lock makes that exactly
  * one, so each accepted receive completes exactly once.
  *
  * Matching (rxq_find.c)
  *
- * A message takes the oldest receive of its kind (tagged or not) whose tag is
- * the same in all bits that are not ignored, and which is directed to its
- * sender or to any. One that finds none waits on the queue, in the order of
+ * A message takes the oldest receive of its kind (tagged or not) with equal tag bits,
+ * except ignored ones, that is directed to its
+ * sender or to any. A message without a match waits on the queue, in the order of
  * arrival. While the lock is free, no posted receive matches a message that
- * waits for a receive: a receive that is posted goes to the oldest waiting
- * message it matches, and only that stream is woken.
+ * waits for a receive: a new receive goes to the oldest waiting
+ * message that it matches, and only that message's stream is woken.
  *
  * Streams
  *
- * A stream has one record for a message, and is stalled while that waits; or it
- * has several, and stores what it takes off the wire for those that wait. How
- * many they are bounds what can wait. All matching is done here and in order of
+ * A stream has one message record, and stalls while that message waits; or it
+ * has several, and stores the payload of waiting messages. The number of records
+ * bounds the number of waiting messages. All matching is done here and in order of
  * arrival, whichever stream runs first, so that no message overtakes an earlier
  * one of its sender.
  *
  * Multi-receive
  *
- * It stays posted while it has room. A message gets a part of it, which takes
- * a slot of the completion queue; the last part has the slot of the post. While
- * a message waits for a slot, those behind it that want a part wait as well.
- * Parts complete under the lock, so that FI_MULTI_RECV comes behind all others.
+ * A multi-receive stays posted while it has room. A message gets a part of it, which takes
+ * a slot of the completion queue; the last part uses the slot of the post. While
+ * a message waits for a slot, later messages for the same receive wait, too.
+ * Parts complete under the lock, so that FI_MULTI_RECV comes after all others.
  *
  * Locks
  *
- * Locks of completion and event queues are inside this one. A wake is called with the
+ * Locks of completion and event queues nest inside this lock. A wake is called with the
  * lock held and only schedules the stream; no lock of a stream or an endpoint
- * is taken here, so a post may wake any of them whatever its caller holds.
+ * is taken here, so a post may wake any stream, whichever locks its caller holds.
  *
- * See "Posted receives" in Documentation/internals.rst for what waits for what.
+ * "Posted receives" in Documentation/internals.rst describes all waits.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -54,10 +54,10 @@
 #include "rxq.h"
 
 /**
- * kofi_rxq_init - make a queue of posted receives
+ * kofi_rxq_init - set up a queue of posted receives
  * @q: the queue
- * @ep: the endpoint or shared context whose receives they are
- * @size: receives that can be posted at a time, at least 1
+ * @ep: endpoint or shared receive context that owns the queue
+ * @size: most receives posted at a time, at least 1
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM.
@@ -80,7 +80,7 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 	timer_setup(&q->expire, kofi_rxq_expire, 0);
 	q->seq = 0;
 	q->closed = false;
-	/* two of them are often used on two CPUs */
+	/* two CPUs often use two consecutive records */
 	bytes = L1_CACHE_ALIGN(bytes);
 	ops = kvmalloc_node(array_size(size, bytes),
 			    GFP_KERNEL | __GFP_ZERO, ep->domain->node);
@@ -94,16 +94,16 @@ int kofi_rxq_init(struct kofi_rxq *q, struct kofi_ep *ep, size_t size)
 		op = ops + i * bytes;
 		kofi_freelist_add(&q->free, &op->free);
 	}
-	/* a stream may end meanwhile, and sees by it whether there is a queue */
+	/* a stream may terminate concurrently, and checks this for a queue */
 	smp_store_release(&q->ops, ops);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_init);
 
 /**
- * kofi_rxq_exit - give the records back
- * @q: the queue; nothing is posted or matched any more. One that was never
- *	made but is all zero is fine.
+ * kofi_rxq_exit - free the records
+ * @q: the queue, without further posts and matches; or all zero, if it was never
+ *	set up
  *
  * Context: process, may sleep.
  */
@@ -129,12 +129,12 @@ static void kofi_rxmsg_slot(struct kofi_cq_wait *wait)
 }
 
 /**
- * kofi_rxmsg_init - set up what a message looks for its receive with
- * @rxmsg: a record of a stream's, for one message after the other
- * @ep: the endpoint they come to
- * @wake: called when kofi_rxq_match() may find something, with spinlocks held
- *	and interrupts off, perhaps on behalf of another endpoint; it only has
- *	the stream run
+ * kofi_rxmsg_init - set up the record of messages
+ * @rxmsg: record of a stream, for one message at a time
+ * @ep: endpoint that receives the messages
+ * @wake: called when kofi_rxq_match() may succeed, with spinlocks held
+ *	and interrupts off, perhaps on behalf of another endpoint; must only
+ *	schedule the stream
  *
  * Context: any.
  */
@@ -157,7 +157,7 @@ void kofi_rxmsg_init(struct kofi_rxmsg *rxmsg, struct kofi_ep *ep,
 EXPORT_SYMBOL_GPL(kofi_rxmsg_init);
 
 /**
- * kofi_rxmsg_wake - a message waits no longer; its stream comes and looks
+ * kofi_rxmsg_wake - stop the wait of a message and schedule its stream
  * @rxmsg: the message, which waits
  *
  * Context: any, with the lock of the queue.
@@ -169,7 +169,7 @@ void kofi_rxmsg_wake(struct kofi_rxmsg *rxmsg)
 	rxmsg->wake(rxmsg);
 }
 
-/* A slot for a message that has its part of a multi-receive */
+/* Reserve a slot for a message that has a part of a multi-receive. */
 static int kofi_rxmsg_reserve(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 {
 	struct kofi_cq *cq = q->ep->rx_cq;
@@ -178,15 +178,15 @@ static int kofi_rxmsg_reserve(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 }
 
 /**
- * kofi_rxmsg_adopt - have one message receive what another one was given
- * @to: a message that has been given nothing, and waits for nothing
- * @op: the receive of the other, which may be gone when this returns; or NULL
+ * kofi_rxmsg_adopt - move a receive from one message to another
+ * @to: a message without a receive, which does not wait
+ * @op: receive of the other message, perhaps freed on return; or NULL
  *
- * A part of a multi-receive lies in the message that it was cut off for. Nothing has
- * been placed in it yet.
+ * The record of a part of a multi-receive is inside the message that got it. Nothing has
+ * been placed in the part yet.
  *
- * Context: any; @op is the caller's.
- * Return: the receive to go on with.
+ * Context: any; the caller owns @op.
+ * Return: the receive to use instead of @op.
  */
 struct kofi_rxop *kofi_rxmsg_adopt(struct kofi_rxmsg *to, struct kofi_rxop *op)
 {
@@ -204,7 +204,7 @@ struct kofi_rxop *kofi_rxmsg_adopt(struct kofi_rxmsg *to, struct kofi_rxop *op)
 EXPORT_SYMBOL_GPL(kofi_rxmsg_adopt);
 
 /**
- * kofi_rxmsg_give - a message that waits has its receive
+ * kofi_rxmsg_give - assign a receive to a message that waits
  * @q: the queue
  * @rxmsg: the message
  * @op: the receive, on no list
@@ -223,7 +223,7 @@ void kofi_rxmsg_give(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 	kofi_rxmsg_wake(rxmsg);
 }
 
-/* What the message has been given, which is on no list then; or NULL */
+/* Take the receive assigned to a message, off all lists; or NULL */
 static struct kofi_rxop *kofi_rxmsg_fetch(struct kofi_rxmsg *rxmsg)
 {
 	struct kofi_rxop *op = rxmsg->op;
@@ -266,14 +266,14 @@ static void kofi_rxop_init_part(struct kofi_rxop *part,
 }
 
 /**
- * kofi_rxq_part - give a message the next part of a multi-receive
+ * kofi_rxq_part - assign the next part of a multi-receive to a message
  * @q: the queue
  * @rxmsg: the message
  * @multi: the multi-receive, which is posted
- * @turn: it is the message's turn: others may wait for a slot
+ * @turn: the message may take a slot although others wait for one
  *
  * Context: any, with the queue's lock.
- * Return: 0, or -EAGAIN: it waits for a slot.
+ * Return: 0, or -EAGAIN: the message waits for a slot.
  */
 noinline int kofi_rxq_part(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 			   struct kofi_rxop *multi, bool turn)
@@ -322,7 +322,7 @@ static __always_inline int kofi_rxq_find(struct kofi_rxq *q,
 	return 0;
 }
 
-/* A message waits for a slot no longer. */
+/* Stop the wait of a message for a slot. */
 static void kofi_rxmsg_unstarve(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 {
 	rxmsg->slot = false;
@@ -331,8 +331,8 @@ static void kofi_rxmsg_unstarve(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 }
 
 /*
- * There may be slots for those who wait for one, or another receive for the
- * first of them.
+ * Wake messages that wait for slots, after slots were released or another receive
+ * matches the first of them.
  */
 static void kofi_rxq_feed(struct kofi_rxq *q)
 {
@@ -353,27 +353,27 @@ static void kofi_rxq_feed(struct kofi_rxq *q)
 		}
 		if (rxmsg->slot)
 			return;
-		/* from now on it is a receive that it lacks */
+		/* from now on the message waits for a receive */
 		kofi_rxq_watch(q, rxmsg);
 	}
 }
 
 /**
- * kofi_rxq_match - find the receive for a message that has begun
- * @q: the queue, of its endpoint or of that one's shared context
+ * kofi_rxq_match - find the receive for an incoming message
+ * @q: queue of the message's endpoint, or of its shared receive context
  * @rxmsg: the message
- * @op: where the receive goes
+ * @op: receives the receive
  *
- * The oldest that matches. The stream calls again, for the same message, when
- * it has been woken; to call without having been does no harm. Messages of a
- * stream that has several records are passed in the order of their arrival.
+ * Finds the oldest match. The stream calls again, for the same message, when
+ * it has been woken; a call without a wake is harmless. Messages of a
+ * stream with several records are passed in the order of their arrival.
  *
  * Context: any.
- * Return: 0 with the receive, the caller's until kofi_rxq_done(), or with NULL
- * if the payload is to be thrown away; -EAGAIN: the message waits, and is woken
- * when another call may find something, unless kofi_rxq_forget() comes first;
- * -ECONNABORTED for one that is to be confirmed and has waited too long
- * (KOFI_OPT_UNEXPECTED_TIMEOUT): its connection is to be ended.
+ * Return: 0 with the receive, owned by the caller until kofi_rxq_done(), or with NULL
+ * if the payload must be discarded; -EAGAIN: the message waits, and is woken
+ * when another call may succeed, unless kofi_rxq_forget() comes first;
+ * -ECONNABORTED for an unconfirmed message that has waited for too long
+ * (KOFI_OPT_UNEXPECTED_TIMEOUT): the caller must terminate its connection.
  */
 int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		   struct kofi_rxop **op)
@@ -394,7 +394,7 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		rxmsg->expired = false;
 		err = -ECONNABORTED;
 	} else if (!list_empty(&rxmsg->node)) {
-		/* what is posted does not match it */
+		/* no posted receive matches */
 		err = -EAGAIN;
 	} else {
 		err = kofi_rxq_find(q, rxmsg, !q->starved, op);
@@ -409,10 +409,10 @@ int kofi_rxq_match(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 EXPORT_SYMBOL_GPL(kofi_rxq_match);
 
 /**
- * kofi_rxq_rename - the sender of a message has got a name
+ * kofi_rxq_rename - set the source of a message after its sender became known
  * @q: the queue
  * @rxmsg: the message, whether it waits or not; its place stays
- * @src: what it is called from now on
+ * @src: the new source
  *
  * If a receive is posted for that sender, the message is woken.
  *
@@ -435,16 +435,15 @@ void kofi_rxq_rename(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 EXPORT_SYMBOL_GPL(kofi_rxq_rename);
 
 /**
- * kofi_rxq_hand - have another record wait for a message
+ * kofi_rxq_hand - move a waiting message to another record
  * @q: the queue
- * @from: the record that waits, free for another message afterwards
- * @to: a record with what kofi_rxmsg_init() and the provider set of @from
+ * @from: record of the message, free for another message on return
+ * @to: a record with the members set that kofi_rxmsg_init() and the provider set in @from
  *
  * The message keeps its place, and its claim if it has one.
  *
  * Context: any.
- * Return: false if @from does not wait (any more): kofi_rxq_match() says what it has
- * got.
+ * Return: false if @from does not wait: then kofi_rxq_match() returns its receive.
  */
 bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
 		   struct kofi_rxmsg *to)
@@ -466,14 +465,14 @@ bool kofi_rxq_hand(struct kofi_rxq *q, struct kofi_rxmsg *from,
 EXPORT_SYMBOL_GPL(kofi_rxq_hand);
 
 /**
- * kofi_rxq_confirm - the sender of a message is to be told that it has been received
+ * kofi_rxq_confirm - permit to discard a message, since its receipt will be confirmed
  * @q: the queue
  * @rxmsg: the message, which is stored, and may still wait for its receive
  *
- * From now on it can be thrown away when it has waited too long.
+ * From now on the message is discarded when it has waited for too long.
  *
  * Context: any.
- * Return: 0; -ECONNABORTED if it already has: its connection is to be ended.
+ * Return: 0; -ECONNABORTED if it already has: the caller must terminate its connection.
  */
 int kofi_rxq_confirm(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 {
@@ -491,9 +490,9 @@ EXPORT_SYMBOL_GPL(kofi_rxq_confirm);
 /* -------------------------------------------------------------- reporting */
 
 /*
- * The record is free before the consumer can see the completion, so that one
- * that always posts again in its callback never gets -EAGAIN. A part's is its
- * message's.
+ * Free the record before the consumer can see the completion, so that a consumer
+ * that posts again in each callback never gets -EAGAIN. The record of a part belongs to
+ * its message.
  */
 static void kofi_rxq_report(struct kofi_rxq *q, struct kofi_rxop *op,
 			    struct kofi_ep *from, struct kofi_wc *wc)
@@ -503,7 +502,7 @@ static void kofi_rxq_report(struct kofi_rxq *q, struct kofi_rxop *op,
 	wc->op_context = op->context;
 	if (!op->multi)
 		kofi_freelist_put(&q->free, &op->free);
-	/* the endpoint last of all: the consumer may act on the completion */
+	/* the endpoint last: the consumer may act on the completion */
 	kofi_ep_recv_complete(q->ep, from, wc, flags);
 }
 
@@ -555,8 +554,8 @@ static noinline void kofi_rxq_done_part(struct kofi_rxq *q,
 /**
  * kofi_rxq_done - report a receive
  * @q: the queue
- * @op: given to the caller's message by kofi_rxq_match(); not to be touched any
- *	more
+ * @op: receive that kofi_rxq_match() returned for the caller's message; not used after
+ *	the call
  * @wc: the completion, with the message's source; its context, and the address
  *	of a part, are filled in here
  *
@@ -572,7 +571,7 @@ void kofi_rxq_done(struct kofi_rxq *q, struct kofi_rxop *op,
 }
 EXPORT_SYMBOL_GPL(kofi_rxq_done);
 
-/* A part of a multi-receive, or with the address of a sender that is not known */
+/* Report a part of a multi-receive, or a receive with the address of an unknown sender. */
 static noinline void kofi_rxq_received_else(struct kofi_rxq *q,
 					    const struct kofi_rxmsg *rxmsg,
 					    struct kofi_rxop *op)
@@ -597,15 +596,14 @@ static noinline void kofi_rxq_received_else(struct kofi_rxq *q,
 }
 
 /**
- * kofi_rxq_received - report a receive whose message has arrived
+ * kofi_rxq_received - report a receive after its message has arrived
  * @q: the queue
- * @rxmsg: the message, as it was given to kofi_rxq_match()
- * @op: the receive, which has as much of the message as fits; not to be touched any
- *	more
+ * @rxmsg: the message, as passed to kofi_rxq_match()
+ * @op: the receive, with as much of the message as fits; not used after the call
  *
- * kofi_rxq_done() of what the message says itself: with FI_ETRUNC if it is longer
- * than the receive, otherwise with FI_EADDRNOTAVAIL and its address if its sender is
- * not known and the endpoint has FI_SOURCE_ERR.
+ * Calls kofi_rxq_done() with the completion of the message: with FI_ETRUNC if the message
+ * is longer than the receive, otherwise with FI_EADDRNOTAVAIL and the address if the sender
+ * is unknown and the endpoint has FI_SOURCE_ERR.
  *
  * Context: any.
  */
@@ -627,8 +625,8 @@ void kofi_rxq_received(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg,
 EXPORT_SYMBOL_GPL(kofi_rxq_received);
 
 /*
- * End a receive that has no message. One with parts that are being placed ends
- * with the last of them.
+ * Complete a receive that has no message. A multi-receive with parts that are being
+ * placed completes with the last part.
  */
 static void kofi_rxq_abort(struct kofi_rxq *q, struct kofi_rxop *op)
 {
@@ -649,7 +647,7 @@ static void kofi_rxq_remove(struct kofi_rxq *q, struct kofi_rxop *op)
 		kofi_rxq_feed(q);
 }
 
-/* The stream has ended before it fetched what its message has been given. */
+/* Release the receive of a message when its stream terminates before fetching it. */
 static void kofi_rxq_return(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 			    struct kofi_rxop *op)
 {
@@ -660,7 +658,7 @@ static void kofi_rxq_return(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 		.src = rxmsg->src,
 	};
 
-	/* others may have the parts behind it, and a claim was for this message */
+	/* other messages may have the parts behind it, and a claim was for this message */
 	if (op->multi)
 		kofi_rxq_report_part(q, op, &wc);
 	else if (q->closed || op->canceled || op->flags & FI_CLAIM)
@@ -670,13 +668,13 @@ static void kofi_rxq_return(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg,
 }
 
 /**
- * kofi_rxq_forget - a stream's message looks for a receive no longer
+ * kofi_rxq_forget - cancel the search of a stream's message for a receive
  * @q: the queue
  * @rxmsg: the message, whether it waits or not
  *
- * A receive it has been given and not fetched is for others again, unless it was to
- * be canceled meanwhile; a part of a multi-receive completes with ENOTCONN. Its
- * wake is not called any more. kofi_rxq_match() may be called for the next message.
+ * A receive that was assigned and not fetched is posted again, unless it has
+ * been canceled; a part of a multi-receive completes with ENOTCONN. The message is not
+ * woken after the call. kofi_rxq_match() may be called for the next message.
  *
  * Context: any.
  */
@@ -703,8 +701,8 @@ void kofi_rxq_forget(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 EXPORT_SYMBOL_GPL(kofi_rxq_forget);
 
 /*
- * A cancel that comes too late says that the receive completes: no other message may
- * have it.
+ * Mark a receive that was canceled too late: it completes with its message, and no other
+ * message may have it.
  */
 static void kofi_rxq_cancel_given(struct kofi_rxq *q, const void *context)
 {
@@ -721,13 +719,13 @@ static void kofi_rxq_cancel_given(struct kofi_rxq *q, const void *context)
 /**
  * kofi_rxq_cancel - cancel a posted receive
  * @q: the queue
- * @context: what it was posted with; the oldest one of several is taken
+ * @context: context of the post; the oldest of several is canceled
  *
  * Context: any.
- * Return: 0, it completes with ECANCELED, a multi-receive after the messages it
- * has taken; -ENOENT if none such waits for a message, which includes one that
- * a message has been found for: that completes with the message, or with an error if its
- * connection ends before.
+ * Return: 0, the receive completes with ECANCELED, a multi-receive after the messages it
+ * has taken; -ENOENT if no such receive waits for a message. A receive that was assigned
+ * to a message completes with the message, or with an error if the message's
+ * connection fails before.
  */
 int kofi_rxq_cancel(struct kofi_rxq *q, void *context)
 {
@@ -749,12 +747,12 @@ EXPORT_SYMBOL_GPL(kofi_rxq_cancel);
 /**
  * kofi_ep_rx_cancel - fi_cancel() of an endpoint with a queue of its own
  * @ep: the endpoint
- * @q: the queue, all zero if it was drained before it was enabled
+ * @q: the queue, all zero if the endpoint was drained before it was enabled
  * @context: as for kofi_rxq_cancel()
  *
  * Context: any.
  * Return: as kofi_rxq_cancel(); -FI_EOPBADSTATE before fi_enable(); -ENOSYS if the
- * receives are those of a shared receive context.
+ * endpoint uses a shared receive context.
  */
 int kofi_ep_rx_cancel(struct kofi_ep *ep, struct kofi_rxq *q, void *context)
 {
@@ -767,10 +765,10 @@ int kofi_ep_rx_cancel(struct kofi_ep *ep, struct kofi_rxq *q, void *context)
 EXPORT_SYMBOL_GPL(kofi_ep_rx_cancel);
 
 /**
- * kofi_rxq_flush - complete what is posted with ECANCELED, and accept no more
+ * kofi_rxq_flush - complete posted receives with ECANCELED, and refuse posts
  * @q: the queue
  *
- * Receives that were matched stay the receive path's to report.
+ * The receive path still reports receives that have a message.
  *
  * Context: any.
  */
@@ -784,7 +782,7 @@ void kofi_rxq_flush(struct kofi_rxq *q)
 	q->closed = true;
 	kofi_rxq_unlock(q, irq, bh);
 
-	/* one at a time: they are many, and the lock is irqsave */
+	/* one at a time: there may be many, and the lock disables interrupts */
 	do {
 		bh = kofi_rxq_lock(q, &irq);
 		op = kofi_rxq_oldest_any(q);
