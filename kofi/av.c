@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Address vectors (fi_av(3)): the peers of endpoints that are not connected.
+ * Address vectors (fi_av(3)): the peers of unconnected endpoints.
  *
  * Storage
  *
  * An address is a struct kofi_peer, found by its number through an xarray and by
- * the address itself through a hash table. The former grows by nodes, the latter by
- * a table twice as long, which need not be contiguous. Nothing is kept of a peer but
- * its address until an endpoint talks to it.
+ * the address itself through a hash table. The xarray grows by nodes, the hash table by
+ * doubling, in memory that need not be contiguous. Until an endpoint communicates with a
+ * peer, only its address is stored.
  *
  * Normal operation
  *
- * Posts ask for the address behind an fi_addr_t, receivers for the number behind
- * an address. Both are RCU readers: they take no lock, and run beside insertions
- * and removals. Those are serialized by a mutex. A removed entry is freed after
+ * Posts look up the address of an fi_addr_t, receivers the number of
+ * an address. Both are RCU readers: they take no lock, and run concurrently with insertions
+ * and removals, which a mutex serialises. A removed entry is freed after
  * a grace period.
  *
  * Removal
  *
- * The endpoints of a vector are told of each address that is removed, when no
- * post can still have it, so that what is under way to it ends. They are told of
- * insertions, too, because messages may wait of senders that were not known.
+ * The endpoints of a vector are notified of each removed address, after the last post
+ * that may use it, so that they complete its operations. They are notified of
+ * insertions, too, because messages from unknown senders may wait.
  *
  * Numbers
  *
- * The lowest free number is the next one, so that the numbers of a vector from
- * which nothing has been removed are the order of insertion: FI_AV_TABLE, and
- * FI_AV_MAP is no different. An address that is inserted twice keeps its number,
- * and goes when it has been removed twice, as in the address vectors of
+ * The lowest free number is the next one, so that the numbers of a vector
+ * without removals are the order of insertion: FI_AV_TABLE, and
+ * FI_AV_MAP behaves equally. An address that is inserted twice keeps its number,
+ * and must be removed twice, as in the address vectors of
  * libfabric.
  *
  * Errors
  *
- * Each address fails for itself: its fi_addr_t is FI_ADDR_NOTAVAIL, and the reason
- * goes to the array of FI_SYNC_ERR, or to the event queue of a vector that was
+ * Each address fails separately: its fi_addr_t is FI_ADDR_NOTAVAIL, and the reason
+ * is stored in the array of FI_SYNC_ERR, or queued on the event queue of a vector
  * opened with FI_EVENT.
  */
 #include <linux/in.h>
@@ -57,7 +57,7 @@ static bool kofi_av_family_allowed(u32 format, int family)
 	       (format != FI_SOCKADDR_IN6 || family == AF_INET6);
 }
 
-/* Where the addresses of an insertion come from; ADDR is what it says there. */
+/* Source of the addresses of an insertion; get() defines the use of ADDR. */
 struct kofi_av_source {
 	int		(*get)(const struct kofi_av_source *s, size_t i,
 			       union kofi_ip *key);
@@ -100,7 +100,7 @@ static bool kofi_av_in6_add(struct in6_addr *addr, u64 n)
 
 /*
  * ADDR: the first of consecutive hosts, and on each of them the first of
- * SERVICES ports. kofi_av_check_range() has looked at the last one.
+ * SERVICES ports. kofi_av_check_range() has checked the last address.
  */
 static int kofi_av_get_range(const struct kofi_av_source *s, size_t i,
 			     union kofi_ip *key)
@@ -117,7 +117,7 @@ static int kofi_av_get_range(const struct kofi_av_source *s, size_t i,
 	return kofi_ip_peer(&ip, sizeof(ip), key);
 }
 
-/* Are that many hosts and ports from the first one on possible at all? */
+/* Check that so many hosts and ports exist from the first one on. */
 static int kofi_av_check_range(const union kofi_ip *first, size_t hosts,
 			       size_t services)
 {
@@ -135,7 +135,7 @@ static int kofi_av_check_range(const union kofi_ip *first, size_t hosts,
 
 /* ---------------------------------------------------- insertion and removal */
 
-/* After a change: what has been remembered does not hold any more. */
+/* Invalidate cached look-ups after a change. */
 static void kofi_av_changed(struct kofi_av *av)
 {
 	lockdep_assert_held(&av->mutex);
@@ -166,7 +166,7 @@ static int kofi_av_add(struct kofi_av *av, const union kofi_ip *key,
 		return -ENOMEM;
 	peer->addr = *key;
 	peer->inserted = 1;
-	/* not found by the number before it has one */
+	/* look-ups by number find the peer when it is complete */
 	err = xa_alloc(&av->peers, &peer->index, NULL, xa_limit_32b, GFP_KERNEL);
 	if (err)
 		goto free;
@@ -186,7 +186,7 @@ free:
 	return err;
 }
 
-/* Nothing finds them from now on, but for those that are finding them. */
+/* Remove a peer from look-ups; concurrent readers may still use it. */
 static void kofi_av_drop(struct kofi_av *av, struct kofi_peer *peer)
 {
 	lockdep_assert_held(&av->mutex);
@@ -195,7 +195,7 @@ static void kofi_av_drop(struct kofi_av *av, struct kofi_peer *peer)
 	kofi_av_changed(av);
 }
 
-/* Is an address in the vector? */
+/* Test whether an address is in the vector. */
 static bool kofi_av_has(struct kofi_av *av, const union kofi_ip *addr)
 {
 	bool has;
@@ -207,8 +207,8 @@ static bool kofi_av_has(struct kofi_av *av, const union kofi_ip *addr)
 }
 
 /*
- * An endpoint is told of an address, and of those of its receive contexts that
- * are not the address, or a context, of a peer that stays.
+ * Notify an endpoint of a removed address, and of the addresses of its receive contexts,
+ * except addresses that a remaining peer or its contexts have, too.
  */
 static void kofi_av_tell(struct kofi_av *av, struct kofi_ep *ep,
 			 const struct kofi_peer *peer)
@@ -238,7 +238,7 @@ static void kofi_av_removed(struct kofi_av *av, struct kofi_peer *list)
 	lockdep_assert_held(&av->mutex);
 	if (!list)
 		return;
-	/* no post has the address any more */
+	/* no post uses the address from here on */
 	synchronize_rcu();
 	while ((peer = list)) {
 		list = peer->removed;
@@ -249,7 +249,7 @@ static void kofi_av_removed(struct kofi_av *av, struct kofi_peer *list)
 	}
 }
 
-/* Events of an insertion that was accepted: nothing else tells of its end. */
+/* Events of an accepted insertion, the only report of its result */
 static void kofi_av_event(struct kofi_av *av, void *context, u64 data, int err)
 {
 	const struct kofi_event ev = {
@@ -260,20 +260,20 @@ static void kofi_av_event(struct kofi_av *av, void *context, u64 data, int err)
 	kofi_eq_report(av->eq, &ev, GFP_KERNEL | __GFP_NOFAIL);
 }
 
-/* Messages of those that are new may wait. */
+/* Notify endpoints of new addresses, since messages from them may wait. */
 static void kofi_av_added(struct kofi_av *av)
 {
 	struct kofi_ep *ep;
 
 	lockdep_assert_held(&av->mutex);
-	/* the addresses, before a look at who has not found them */
+	/* the addresses, before the check for unknown senders */
 	smp_mb();
 	list_for_each_entry(ep, &av->eps, av_node)
 		if (ep->ops->peers_added)
 			ep->ops->peers_added(&ep->ep);
 }
 
-/* Returns how many have been inserted. */
+/* Returns the number of inserted addresses. */
 static int kofi_av_insert_all(struct kofi_av *av,
 			      const struct kofi_av_source *s, size_t count,
 			      fi_addr_t *fi_addr, u64 flags, void *context)
@@ -317,10 +317,10 @@ static int kofi_av_insert_all(struct kofi_av *av,
 }
 
 /**
- * kofi_av_insert - insert addresses, wherever they come from
+ * kofi_av_insert - insert addresses from any source
  * @av: the vector
- * @s: the addresses
- * @count: how many
+ * @s: source of the addresses
+ * @count: number of addresses
  * @fi_addr: see fi_av_insert()
  * @flags: see fi_av_insert()
  * @context: see fi_av_insert()
@@ -354,29 +354,28 @@ static int kofi_av_insert(struct kofi_av *av, const struct kofi_av_source *s,
  * fi_av_insert - insert addresses
  * @av: an address vector
  * @addr: @count addresses in the addr_format of the domain, one after the other;
- *	where that leaves the family open, the first one's is that of all. With
+ *	if the format permits several families, all have the family of the first. With
  *	FI_ADDR_STR an array of @count pointers to text.
- * @count: how many
- * @fi_addr: array of @count where the numbers go, %FI_ADDR_NOTAVAIL for those
+ * @count: number of addresses
+ * @fi_addr: array of @count numbers, %FI_ADDR_NOTAVAIL for addresses
  *	that failed. NULL if the consumer counts itself (FI_AV_TABLE). With
- *	FI_AV_USER_ID it holds the ids when called.
- * @flags: FI_MORE, which changes nothing; FI_SYNC_ERR; FI_AV_USER_ID, for a
+ *	FI_AV_USER_ID it contains the ids at the call.
+ * @flags: FI_MORE, which has no effect; FI_SYNC_ERR; FI_AV_USER_ID, for a
  *	vector that was opened with it
  * @context: returned with the events of a vector opened with FI_EVENT. With
- *	FI_SYNC_ERR an array of @count ints, which become 0 or the error's
+ *	FI_SYNC_ERR an array of @count ints, set to 0 or the error's
  *	positive number.
  *
- * fi_av(3). An address that is there already has its number returned and its id
- * left as it is; it has to be removed as often as it has been inserted. One
- * without host or port fails with EADDRNOTAVAIL, one that is no address of the
- * format with EINVAL, and ENOMEM is possible for each. An address can be used
- * when the call has returned, also in a vector opened with FI_EVENT: there, an
- * error entry with the index in data for each that failed, and then
- * FI_AV_COMPLETE with the number of those inserted in data are on the event
- * queue by then.
+ * fi_av(3). Inserting an address again returns its number and keeps its id;
+ * it must be removed as often as it has been inserted. An address
+ * without host or port fails with EADDRNOTAVAIL, an address of another
+ * format with EINVAL, and each may fail with ENOMEM. An address can be used
+ * when the call has returned, also in a vector opened with FI_EVENT. There the event
+ * queue has, at that time, an error entry for each failed address with its index in data,
+ * and then FI_AV_COMPLETE with the number of inserted addresses in data.
  *
- * Context: process, may sleep. Posts and receivers go on meanwhile.
- * Return: how many have been inserted, with FI_EVENT 0; -FI_EBADFLAGS;
+ * Context: process, may sleep. Posts and receivers run concurrently.
+ * Return: number of inserted addresses, with FI_EVENT 0; -FI_EBADFLAGS;
  * -FI_ENOEQ if a vector with FI_EVENT has no queue; -EINVAL for NULL arguments,
  * a first address of no known family, or FI_SYNC_ERR together with FI_EVENT.
  */
@@ -404,13 +403,13 @@ int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
 EXPORT_SYMBOL_GPL(fi_av_insert);
 
 /**
- * fi_av_insertsym - insert the addresses of hosts that follow each other
+ * fi_av_insertsym - insert the addresses of consecutive hosts
  * @av: an address vector
- * @node: numeric address of the first host; the next one's is one higher
- * @nodecnt: how many hosts
- * @service: port number of the first endpoint on each of them; the next one's
+ * @node: numeric address of the first host; each following host is one higher
+ * @nodecnt: number of hosts
+ * @service: port number of the first endpoint on each host; each following endpoint
  *	is one higher
- * @svccnt: how many endpoints on each host
+ * @svccnt: number of endpoints on each host
  * @fi_addr: as in fi_av_insert(), of @nodecnt times @svccnt; all endpoints of the
  *	first host come first
  * @flags: as in fi_av_insert()
@@ -420,7 +419,7 @@ EXPORT_SYMBOL_GPL(fi_av_insert);
  *
  * Context: process, may sleep.
  * Return: as fi_av_insert(); -EINVAL also for a @service that is no port number,
- * or more hosts or ports than there are; -ENODATA if @node is no numeric address,
+ * or more hosts or ports than exist; -ENODATA if @node is no numeric address,
  * or of a family that the domain does not have.
  */
 int fi_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
@@ -477,17 +476,17 @@ EXPORT_SYMBOL_GPL(fi_av_insertsvc);
 /**
  * fi_av_remove - remove addresses
  * @av: an address vector
- * @fi_addr: their numbers
- * @count: how many
+ * @fi_addr: numbers of the addresses
+ * @count: number of addresses
  * @flags: 0
  *
- * fi_av(3). What is under way to an address that is removed, from an endpoint the
- * vector is bound to, ends with FI_ECANCELED, and so does a connection to it. A
- * number may be given to another address as soon as it is free.
+ * fi_av(3). Outstanding operations of the vector's endpoints to a removed address
+ * complete with FI_ECANCELED, and a connection to it is closed. A
+ * number may be reused for another address at once.
  *
  * Context: process, may sleep.
  * Return: 0; -FI_EBADFLAGS; -EINVAL for NULL arguments, or if one of the numbers
- * stands for no address: then nothing has been removed.
+ * has no address: then nothing has been removed.
  */
 int fi_av_remove(struct fid_av *av, const fi_addr_t *fi_addr, size_t count,
 		 u64 flags)
@@ -527,17 +526,17 @@ int fi_av_remove(struct fid_av *av, const fi_addr_t *fi_addr, size_t count,
 EXPORT_SYMBOL_GPL(fi_av_remove);
 
 /**
- * fi_av_set_user_id - give an address another id
+ * fi_av_set_user_id - change the id of an address
  * @av: an address vector opened with FI_AV_USER_ID
- * @fi_addr: the address's number
- * @user_id: what completions call it from now on
+ * @fi_addr: number of the address
+ * @user_id: source in completions from now on
  * @flags: 0
  *
  * fi_av(3).
  *
  * Context: process, may sleep.
  * Return: 0; -FI_EBADFLAGS; -EINVAL, also if the vector has no ids or @fi_addr
- * stands for no address.
+ * has no address.
  */
 int fi_av_set_user_id(struct fid_av *av, fi_addr_t fi_addr, fi_addr_t user_id,
 		      u64 flags)
@@ -578,13 +577,13 @@ static bool kofi_av_suits(const struct kofi_av *av, const struct kofi_ep *ep)
 
 /**
  * kofi_av_attach - bind a vector to an endpoint
- * @ep: the endpoint, which has none
- * @bfid: what is to be bound
- * @flags: none is known
+ * @ep: the endpoint, without a vector
+ * @bfid: the vector
+ * @flags: must be 0
  *
  * Context: process, may sleep.
- * Return: 0; -FI_EBADFLAGS; -FI_EDOMAIN; -EBUSY if the endpoint has one; -EINVAL
- * for a type of endpoint that connects, for one that sends datagrams and a vector
+ * Return: 0; -FI_EBADFLAGS; -FI_EDOMAIN; -EBUSY if the endpoint has a vector; -EINVAL
+ * for a connected type of endpoint, for a datagram endpoint and a vector
  * with rx_ctx_bits, or a vector that is being closed.
  */
 int kofi_av_attach(struct kofi_ep *ep, struct fi_fid *bfid, u64 flags)
@@ -610,7 +609,7 @@ int kofi_av_attach(struct kofi_ep *ep, struct fi_fid *bfid, u64 flags)
  * kofi_av_detach - undo kofi_av_attach()
  * @ep: the endpoint
  *
- * It is told of no removal any more when this returns.
+ * No notification of a removal follows the return.
  *
  * Context: process, may sleep.
  */
@@ -629,14 +628,14 @@ void kofi_av_detach(struct kofi_ep *ep)
  * fi_av_bind - bind the event queue of an address vector
  * @av: an address vector opened with FI_EVENT
  * @eq: an event queue of the domain's fabric
- * @flags: none
+ * @flags: must be 0
  *
- * fi_av(3). The binding ends when the vector is closed.
+ * fi_av(3). Closing the vector unbinds the queue.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments, something that is not an event queue or
+ * Return: 0; -EINVAL for NULL arguments, another object, a queue that
  * is being closed, or a vector opened without FI_EVENT; -FI_EBADFLAGS;
- * -FI_EDOMAIN for a queue of another fabric; -EBUSY for a vector that has one.
+ * -FI_EDOMAIN for a queue of another fabric; -EBUSY for a vector that has a queue.
  */
 int fi_av_bind(struct fid_av *av, struct fi_fid *eq, u64 flags)
 {
@@ -662,7 +661,7 @@ static int kofi_av_close(struct fi_fid *fid)
 		kofi_eq_purge(av->eq, fid);
 		kofi_obj_put(&av->eq->obj);
 	}
-	/* nothing is looked up any more */
+	/* there are no look-ups from here on */
 	rhashtable_free_and_destroy(&av->hash, kofi_peer_free, NULL);
 	xa_destroy(&av->peers);
 	mutex_destroy(&av->mutex);
@@ -712,19 +711,19 @@ static int kofi_av_check(const struct kofi_domain *domain,
 
 /**
  * fi_av_open - open an address vector
- * @domain: the domain whose endpoints will use it
- * @attr: type FI_AV_TABLE or FI_AV_MAP, which are the same but that FI_AV_MAP does
- *	not tell the consumer the numbers in advance; rx_ctx_bits at most 16, of which no
- *	more than %KOFI_EP_CTX_MAX contexts of a peer can be named, and 0 for
+ * @domain: domain of the endpoints that will use the vector
+ * @attr: type FI_AV_TABLE or FI_AV_MAP, which behave equally, but with FI_AV_MAP the
+ *	consumer cannot predict the numbers; rx_ctx_bits at most 16, of which
+ *	at most %KOFI_EP_CTX_MAX contexts of a peer can be named, and 0 for
  *	endpoints of type FI_EP_DGRAM; count
- *	and ep_per_node are not needed: a vector grows with what is in it; flags
- *	FI_EVENT, FI_AV_USER_ID and FI_SYMMETRIC, which changes nothing; name and
+ *	and ep_per_node are ignored, since a vector grows with its contents; flags
+ *	FI_EVENT, FI_AV_USER_ID and FI_SYMMETRIC, which has no effect; name and
  *	map_addr NULL. NULL is FI_AV_TABLE.
- * @av: where the vector goes
- * @context: the consumer's, in fid.context
+ * @av: receives the vector
+ * @context: stored in fid.context
  *
  * fi_av(3). A vector cannot be shared by name: pass the pointer. It can have some
- * 2^32 addresses, and takes memory only for those that are there.
+ * 2^32 addresses, and takes memory only for existing addresses.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for vectors with a name, or if the

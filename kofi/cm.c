@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Connection management: the checks before a provider is called, and the
- * steps of an endpoint's state that the consumer makes.
+ * steps of an endpoint's state by its consumer.
  *
  * fi_connect() and fi_accept() move an endpoint from ENABLED to CONNECTING
- * before they call the provider, so only one of several callers gets there.
+ * before they call the provider, so that only one of several callers continues.
  * From then on the provider reports the one outcome through the event queue.
- * If it refuses at once, the step is taken back and the consumer may try
+ * If the provider returns an error, the step is undone and the consumer may try
  * again.
  *
- * The handle of a connection request is the provider's: it may be gone as soon
- * as an endpoint has been opened for it, so it is not followed here.
+ * The handle of a connection request belongs to the provider and may be freed as soon
+ * as an endpoint has been opened for it, so it is not dereferenced here.
  */
 #include <linux/export.h>
 #include <linux/kernel.h>
@@ -41,14 +41,14 @@ static const struct fi_ops_cm *kofi_cm_ops(fid_t fid)
 	}
 }
 
-/* A scalable endpoint has nothing but a name. */
+/* A scalable endpoint supports names only. */
 static const struct fi_ops_cm *kofi_cm_name_ops(fid_t fid)
 {
 	return kofi_fid_class(fid) == FI_CLASS_SEP ?
 	       container_of(fid, struct fid_ep, fid)->cm : kofi_cm_ops(fid);
 }
 
-/* What an endpoint of either kind was opened with */
+/* Info of an active or passive endpoint */
 static const struct fi_info *kofi_cm_info(fid_t fid)
 {
 	if (fid->fclass == FI_CLASS_PEP)
@@ -56,7 +56,7 @@ static const struct fi_info *kofi_cm_info(fid_t fid)
 	return container_of(fid, struct kofi_ep, ep.fid)->info;
 }
 
-/* Does its consumer have addresses as text? */
+/* Test whether the consumer uses addresses in text form. */
 static bool kofi_cm_text(fid_t fid)
 {
 	if (fid->fclass == FI_CLASS_PEP)
@@ -73,14 +73,14 @@ static struct net *kofi_cm_net(fid_t fid)
 	return container_of(fid, struct kofi_ep, ep.fid)->domain->fabric->net;
 }
 
-/* What a provider has said of an address, with room for any, for the consumer */
+/* Convert an address from the provider's format to the consumer's. */
 static int kofi_cm_tell(int err, const union kofi_ip *name, void *addr,
 			size_t *addrlen)
 {
 	return err ?: kofi_ip_copy_text(&name->sa, addr, addrlen);
 }
 
-/* May this much private data be sent? */
+/* Check the length of private data. */
 static int kofi_cm_check_data(fid_t fid, const struct fi_ops_ep *ops,
 			      const void *param, size_t paramlen)
 {
@@ -99,10 +99,10 @@ static int kofi_cm_check_data(fid_t fid, const struct fi_ops_ep *ops,
 }
 
 /**
- * kofi_cm_setname - fi_setname() with an address as providers know it
- * @fid: the same
- * @addr: the same
- * @addrlen: the same
+ * kofi_cm_setname - fi_setname() with an address in the providers' format
+ * @fid: as fi_setname()
+ * @addr: as fi_setname()
+ * @addrlen: as fi_setname()
  *
  * Context: process, may sleep.
  * Return: as fi_setname().
@@ -121,10 +121,10 @@ int kofi_cm_setname(fid_t fid, void *addr, size_t addrlen)
 }
 
 /**
- * kofi_cm_getname - fi_getname() of an address as providers know it
- * @fid: the same
- * @addr: the same
- * @addrlen: the same
+ * kofi_cm_getname - fi_getname() of an address in the providers' format
+ * @fid: as fi_getname()
+ * @addr: as fi_getname()
+ * @addrlen: as fi_getname()
  *
  * Context: process, may sleep.
  * Return: as fi_getname().
@@ -137,10 +137,10 @@ int kofi_cm_getname(fid_t fid, void *addr, size_t *addrlen)
 }
 
 /**
- * kofi_cm_getpeer - fi_getpeer() of an address as providers know it
- * @ep: the endpoint
- * @addr: the same
- * @addrlen: the same
+ * kofi_cm_getpeer - fi_getpeer() of an address in the providers' format
+ * @ep: as fi_getpeer()
+ * @addr: as fi_getpeer()
+ * @addrlen: as fi_getpeer()
  *
  * Context: process, may sleep.
  * Return: as fi_getpeer().
@@ -160,17 +160,17 @@ int kofi_cm_getpeer(struct kofi_ep *ep, void *addr, size_t *addrlen)
 }
 
 /**
- * fi_setname - choose the local address
- * @fid: an endpoint that is not enabled, or a passive one that does not listen
+ * fi_setname - set the local address
+ * @fid: an endpoint that is not enabled, or a passive endpoint that does not listen
  * @addr: the address, in the endpoint's addr_format
- * @addrlen: its size in bytes
+ * @addrlen: size of the address in bytes
  *
  * See fi_cm(3).
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL or something that is no endpoint or address;
+ * Return: 0; -EINVAL for NULL, another object or an invalid address;
  * -FI_EOPBADSTATE after fi_enable() or fi_listen(); -EADDRINUSE,
- * -EADDRNOTAVAIL, or what else the provider says.
+ * -EADDRNOTAVAIL, or another error of the provider.
  */
 int fi_setname(fid_t fid, void *addr, size_t addrlen)
 {
@@ -190,18 +190,17 @@ int fi_setname(fid_t fid, void *addr, size_t addrlen)
 EXPORT_SYMBOL_GPL(fi_setname);
 
 /**
- * fi_getname - ask for the local address
- * @fid: an endpoint, active or passive; the address of a scalable one is that of
- *	its context 0
- * @addr: where it goes; may be NULL if *@addrlen is 0
- * @addrlen: in: room at @addr in bytes, out: size of the address
+ * fi_getname - get the local address
+ * @fid: an endpoint, active or passive; the address of a scalable endpoint is the address
+ *	of its context 0
+ * @addr: receives the address; may be NULL if *@addrlen is 0
+ * @addrlen: in: size of @addr in bytes, out: size of the address
  *
  * See fi_cm(3).
  *
  * Context: process, may sleep.
- * Return: 0; -FI_ETOOSMALL if the room did not suffice, the address is cut
- * then; -EINVAL for NULL or something that is no endpoint; or what the
- * provider says.
+ * Return: 0; -FI_ETOOSMALL if @addr is too small, with a truncated address;
+ * -EINVAL for NULL or another object; the provider's error.
  */
 int fi_getname(fid_t fid, void *addr, size_t *addrlen)
 {
@@ -219,17 +218,17 @@ int fi_getname(fid_t fid, void *addr, size_t *addrlen)
 EXPORT_SYMBOL_GPL(fi_getname);
 
 /**
- * fi_getpeer - ask for the address of the peer
+ * fi_getpeer - get the address of the peer
  * @ep: a connected endpoint
- * @addr: where it goes; may be NULL if *@addrlen is 0
- * @addrlen: in: room at @addr in bytes, out: size of the address
+ * @addr: receives the address; may be NULL if *@addrlen is 0
+ * @addrlen: in: size of @addr in bytes, out: size of the address
  *
  * See fi_cm(3).
  *
  * Context: process, may sleep.
- * Return: 0; -FI_ETOOSMALL if the room did not suffice, the address is cut
- * then; -EINVAL for NULL or something that is no endpoint; -ENOTCONN if it was
- * never connected; or what the provider says.
+ * Return: 0; -FI_ETOOSMALL if @addr is too small, with a truncated address;
+ * -EINVAL for NULL or another object; -ENOTCONN if the endpoint was
+ * never connected; the provider's error.
  */
 int fi_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
 {
@@ -249,17 +248,17 @@ int fi_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
 EXPORT_SYMBOL_GPL(fi_getpeer);
 
 /**
- * fi_listen - begin to wait for connection requests
+ * fi_listen - listen for connection requests
  * @pep: a passive endpoint with an event queue
  *
  * See fi_cm(3). Each request is an FI_CONNREQ event; its fi_info opens the
- * endpoint for fi_accept(), or its handle is given to fi_reject().
+ * endpoint for fi_accept(), or its handle is passed to fi_reject().
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL or something that is no passive endpoint;
- * -FI_ENOEQ without an event queue; -FI_EOPBADSTATE if it listens already;
- * -EADDRINUSE; -ENODEV for a device that is being removed (kofi_verbs); or what
- * else the provider says.
+ * Return: 0; -EINVAL for NULL or another object;
+ * -FI_ENOEQ without an event queue; -FI_EOPBADSTATE if the endpoint listens already;
+ * -EADDRINUSE; -ENODEV for a device that is being removed (kofi_verbs); another error
+ * of the provider.
  */
 int fi_listen(struct fid_pep *pep)
 {
@@ -272,7 +271,7 @@ int fi_listen(struct fid_pep *pep)
 }
 EXPORT_SYMBOL_GPL(fi_listen);
 
-/* Enable the endpoint if need be, and take the step to CONNECTING. */
+/* Enable the endpoint if necessary, and take the step to CONNECTING. */
 static int kofi_cm_begin(struct kofi_ep *ep)
 {
 	int ret;
@@ -281,7 +280,7 @@ static int kofi_cm_begin(struct kofi_ep *ep)
 		return -FI_ENOEQ;
 	if (READ_ONCE(ep->state) == KOFI_EP_IDLE) {
 		ret = fi_enable(&ep->ep);
-		/* Another task may have enabled it meanwhile. */
+		/* Another task may have enabled it concurrently. */
 		if (ret && READ_ONCE(ep->state) == KOFI_EP_IDLE)
 			return ret;
 	}
@@ -298,8 +297,8 @@ static int kofi_cm_begin(struct kofi_ep *ep)
 }
 
 /*
- * A refusal takes the step back, unless the attempt has had its end meanwhile:
- * then there is an event, and the call is not to have failed as well.
+ * Undo the step after a refusal, unless the attempt has finished concurrently:
+ * then there is an event, so the call must not fail as well.
  */
 static int kofi_cm_end(struct kofi_ep *ep, int ret)
 {
@@ -310,13 +309,13 @@ static int kofi_cm_end(struct kofi_ep *ep, int ret)
 }
 
 /**
- * fi_connect - ask a peer for a connection
+ * fi_connect - connect to a peer
  * @ep: an endpoint of type FI_EP_MSG with an event queue; it is enabled if
- *	that has not been done
+ *	necessary
  * @addr: the peer, in the endpoint's addr_format; NULL for the dest_addr of
- *	the fi_info the endpoint was opened with
- * @param: private data the peer gets with its FI_CONNREQ, or NULL
- * @paramlen: number of these bytes, at most FI_OPT_CM_DATA_SIZE
+ *	the fi_info that the endpoint was opened with
+ * @param: private data for the peer's FI_CONNREQ, or NULL
+ * @paramlen: bytes at @param, at most FI_OPT_CM_DATA_SIZE
  *
  * See fi_cm(3). If the call succeeds, exactly one event follows: FI_CONNECTED
  * with the peer's private data, or an error with the data of its reject.
@@ -324,8 +323,8 @@ static int kofi_cm_end(struct kofi_ep *ep, int ret)
  * Context: process, may sleep. Does not wait for the peer.
  * Return: 0; -EINVAL for NULL, an endpoint opened to accept, no address, or
  * too much private data; -FI_ENOEQ without an event queue; -EALREADY,
- * -EISCONN or -ESHUTDOWN by the endpoint's state; what fi_enable() returns; or
- * what the provider says.
+ * -EISCONN or -ESHUTDOWN by the endpoint's state; the error of fi_enable() or of
+ * the provider.
  */
 int fi_connect(struct fid_ep *ep, const void *addr, const void *param,
 	       size_t paramlen)
@@ -362,9 +361,9 @@ EXPORT_SYMBOL_GPL(fi_connect);
 /**
  * fi_accept - accept a connection request
  * @ep: an endpoint opened with the fi_info of an FI_CONNREQ, with an event
- *	queue; it is enabled if that has not been done
- * @param: private data the peer gets with its FI_CONNECTED, or NULL
- * @paramlen: number of these bytes, at most FI_OPT_CM_DATA_SIZE
+ *	queue; it is enabled if necessary
+ * @param: private data for the peer's FI_CONNECTED, or NULL
+ * @paramlen: bytes at @param, at most FI_OPT_CM_DATA_SIZE
  *
  * See fi_cm(3). If the call succeeds, exactly one event follows: FI_CONNECTED
  * or an error.
@@ -372,8 +371,8 @@ EXPORT_SYMBOL_GPL(fi_connect);
  * Context: process, may sleep. Does not wait for the peer.
  * Return: 0; -EINVAL for NULL, an endpoint not opened for a request, or too
  * much private data; -FI_ENOEQ without an event queue; -EALREADY, -EISCONN or
- * -ESHUTDOWN by the endpoint's state; what fi_enable() returns; or what the
- * provider says.
+ * -ESHUTDOWN by the endpoint's state; the error of fi_enable() or of the
+ * provider.
  */
 int fi_accept(struct fid_ep *ep, const void *param, size_t paramlen)
 {
@@ -399,18 +398,18 @@ int fi_accept(struct fid_ep *ep, const void *param, size_t paramlen)
 EXPORT_SYMBOL_GPL(fi_accept);
 
 /**
- * fi_reject - refuse a connection request
- * @pep: the passive endpoint that reported it
+ * fi_reject - reject a connection request
+ * @pep: the passive endpoint that reported the request
  * @handle: handle of the fi_info of the FI_CONNREQ; invalid after the call
  *	unless that returns -EINVAL
- * @param: private data the peer gets with its error, or NULL
- * @paramlen: number of these bytes, at most FI_OPT_CM_DATA_SIZE
+ * @param: private data for the peer's error, or NULL
+ * @paramlen: bytes at @param, at most FI_OPT_CM_DATA_SIZE
  *
  * See fi_cm(3).
  *
  * Context: process, may sleep. Does not wait for the peer.
- * Return: 0; -EINVAL for NULL, a handle that is no request of @pep any more, or
- * too much private data; or what the provider says.
+ * Return: 0; -EINVAL for NULL, a handle that is not a request of @pep, or
+ * too much private data; the provider's error.
  */
 int fi_reject(struct fid_pep *pep, fid_t handle, const void *param,
 	      size_t paramlen)
@@ -430,18 +429,17 @@ int fi_reject(struct fid_pep *pep, fid_t handle, const void *param,
 EXPORT_SYMBOL_GPL(fi_reject);
 
 /**
- * fi_shutdown - end a connection
- * @ep: an endpoint that is connected or about to be
- * @flags: none
+ * fi_shutdown - disconnect
+ * @ep: an endpoint that is connected or connecting
+ * @flags: must be 0
  *
- * See fi_cm(3). What has been accepted for sending is sent first if the peer
- * takes it; the peer gets FI_SHUTDOWN. A connection that has ended already is
+ * See fi_cm(3). Accepted transmits are sent first if the peer
+ * receives them; the peer gets FI_SHUTDOWN. Disconnecting again is
  * no error.
  *
  * Context: process, may sleep. Does not wait for the peer.
- * Return: 0; -EINVAL for NULL or something that is no endpoint;
- * -FI_EBADFLAGS; -ENOTCONN if it was never asked to connect; or what the
- * provider says.
+ * Return: 0; -EINVAL for NULL or another object;
+ * -FI_EBADFLAGS; -ENOTCONN if the endpoint never connected; the provider's error.
  */
 int fi_shutdown(struct fid_ep *ep, u64 flags)
 {

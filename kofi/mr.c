@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions: what they are made of, and their life (fi_mr(3), kofi.h).
+ * Memory regions: their memory and their states (fi_mr(3), kofi.h).
  *
  * Memory
  *
- * A region is an array of bio_vecs, whatever it was registered as, with the
- * offset of each one's first byte beside it. The consumer owns the memory, the
- * region the two arrays. How peers get to the memory is the provider's: struct
- * kofi_mr_ops opens a region to them and ends it. Software providers share one
+ * A region is an array of bio_vecs, for each kind of memory, and an
+ * array with the offset of the first byte of each. The consumer owns the memory, the
+ * region owns the two arrays. The provider implements the access by peers: struct
+ * kofi_mr_ops opens and ends a region. Software providers share one implementation
  * (lib/target.c).
  *
- * Life
+ * States
  *
  * Idle, open (peers may access it), ending, and for a region of a pool
- * (mr_pool.c) idle again. The one that moves it from open to ending says why
- * it ends and revokes the key; the provider then says when the region is
- * fenced: the memory is not accessed any more. fi_close() waits for that;
+ * (mr_pool.c) idle again. The caller that moves a region from open to ending sets the
+ * reason and revokes the key. The provider then reports that the region is
+ * fenced: the memory is not accessed any longer. fi_close() waits for that;
  * a region of a pool reports it.
  */
 #include <linux/bvec.h>
@@ -61,12 +61,12 @@ static int kofi_mr_add(void *arg, struct page *page, size_t offset, size_t len)
 }
 
 /**
- * kofi_mr_fill - the segments of a memory vector
- * @fill: where they go; those of the caller's arrays in order
+ * kofi_mr_fill - fill in the segments of a memory vector
+ * @fill: destination of the segments, in the order of the caller's arrays
  * @attr: the memory
  *
  * Context: any.
- * Return: 0; -EINVAL for memory that cannot be, or too many segments.
+ * Return: 0; -EINVAL for invalid memory, or too many segments.
  */
 int kofi_mr_fill(struct kofi_mr_fill *fill, const struct fi_mr_attr *attr)
 {
@@ -100,12 +100,12 @@ int kofi_mr_fill(struct kofi_mr_fill *fill, const struct fi_mr_attr *attr)
 	return err == -EFAULT ? -EINVAL : err;
 }
 
-/* --------------------------------------------------------------- the end */
+/* -------------------------------------------------------------- invalidation */
 
 /**
- * kofi_mr_revoke - take back the key of a region that ends
+ * kofi_mr_revoke - revoke the key of a region that is being invalidated
  * @mr: the region; the caller's kofi_mr_end_begin() has returned true
- * @err: why, a positive error code, or 0
+ * @err: reason, a positive error code, or 0
  * @flags: as kofi_mr_end()
  *
  * Context: any.
@@ -121,20 +121,20 @@ void kofi_mr_revoke(struct kofi_mr *mr, int err, u64 flags)
 }
 
 /*
- * Step to ending, if the region has that key. A key is there from after the step
- * to open until after the one to ending: a state between two looks at the key
- * is that of its registration, and says how many there have been before.
+ * Step to ending, if the region has the given key. A key is valid from after the step
+ * to open until after the step to ending: a state between two reads of an equal key
+ * belongs to the key's registration. The state also counts the registrations.
  */
 static bool kofi_mr_end_key(struct kofi_mr *mr, u64 key)
 {
 	unsigned int state;
 
-	/* what a region has between the step to open and its key */
+	/* value between the step to open and the key */
 	if (key == FI_KEY_NOTAVAIL || READ_ONCE(mr->mr.key) != key)
 		return false;
 	smp_rmb();	/* pairs with the full barriers of the steps */
 	state = READ_ONCE(mr->state);
-	smp_rmb();	/* the same */
+	smp_rmb();	/* pairs with the full barriers of the steps */
 	if (READ_ONCE(mr->mr.key) != key ||
 	    (state & KOFI_MR_STATE) != KOFI_MR_OPEN)
 		return false;
@@ -143,16 +143,16 @@ static bool kofi_mr_end_key(struct kofi_mr *mr, u64 key)
 }
 
 /**
- * kofi_mr_end - a peer ends a region
+ * kofi_mr_end - invalidate a region on behalf of a peer
  * @mr: a region that has been open
- * @key: the key the peer has named; a region mapped again since has another
- * @err: why, a positive error code, or 0
- * @flags: what the peer did, for the completion: FI_RMA and FI_REMOTE_READ or
+ * @key: the key that the peer named; a region mapped again has another
+ * @err: reason, a positive error code, or 0
+ * @flags: flags of the completion: FI_RMA and FI_REMOTE_READ or
  *	FI_REMOTE_WRITE, or KOFI_REMOTE_INV
  *
- * Context: any. No consumer is called from inside.
- * Return: true for the one caller that ended it, false if it was not open with
- * that key (any more).
+ * Context: any. The consumer is not called from inside.
+ * Return: true for the one caller that invalidated it, false if it was not open with
+ * that key.
  */
 bool kofi_mr_end(struct kofi_mr *mr, u64 key, int err, u64 flags)
 {
@@ -164,11 +164,11 @@ bool kofi_mr_end(struct kofi_mr *mr, u64 key, int err, u64 flags)
 EXPORT_SYMBOL_GPL(kofi_mr_end);
 
 /**
- * kofi_mr_fenced - the memory of a region is not accessed any more
- * @mr: a region whose end the provider has been told, and which it has done
- *	with: it may be opened again or freed at once
+ * kofi_mr_fenced - report that the memory of a region is no longer accessed
+ * @mr: a region after kofi_mr_ops.end. The provider must not use it after the
+ *	call: it may be opened again or freed at once
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_mr_fenced(struct kofi_mr *mr)
 {
@@ -206,7 +206,7 @@ static int kofi_mr_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 	return 0;
 }
 
-/* The region may be ended as soon as the provider knows the key. */
+/* A peer may invalidate the region as soon as the provider knows the key. */
 static int kofi_mr_open(struct kofi_mr *mr)
 {
 	int err;
@@ -215,7 +215,7 @@ static int kofi_mr_open(struct kofi_mr *mr)
 		return 0;
 	err = mr->domain->mr_ops->open(mr);
 	if (err)
-		kofi_mr_step(mr, KOFI_MR_OPEN, KOFI_MR_IDLE); /* as it was */
+		kofi_mr_step(mr, KOFI_MR_OPEN, KOFI_MR_IDLE); /* restore the state */
 	return err;
 }
 
@@ -280,9 +280,9 @@ static const struct kofi_obj_ops kofi_mr_obj_ops = {
 };
 
 /**
- * kofi_mr_setup - set up what all regions have
+ * kofi_mr_setup - set up the common part of all regions
  * @mr: the region, zeroed
- * @domain: its domain
+ * @domain: domain of the region
  *
  * Context: any.
  */
@@ -326,12 +326,12 @@ static int kofi_mr_alloc_segs(struct kofi_mr *mr,
 /**
  * kofi_mr_regattr - register memory
  * @domain: as fi_mr_regattr()
- * @attr: the same, checked by it
- * @flags: the same
- * @mr: the same
+ * @attr: as fi_mr_regattr(), which has checked it
+ * @flags: as fi_mr_regattr()
+ * @mr: as fi_mr_regattr()
  *
- * For the mr_regattr slot of a provider's struct fi_ops_domain; the provider
- * then has struct kofi_mr_ops in its domain, or is a software one.
+ * For the mr_regattr slot of a provider's struct fi_ops_domain. The provider has
+ * struct kofi_mr_ops in its domain, or is a software provider.
  *
  * Context: process, may sleep.
  * Return: as fi_mr_regattr().
@@ -391,24 +391,23 @@ EXPORT_SYMBOL_GPL(kofi_mr_regattr);
 /**
  * fi_mr_regattr - register memory of any kind
  * @domain: an open domain
- * @attr: what and how
- * @flags: FI_MR_SINGLE_USE for a region that ends with the first complete
- *	access of a peer; it is closed as any other. FI_RMA_EVENT for one whose
- *	accesses are reported on the receive queue of the endpoint they come to.
- * @mr: where the region goes
+ * @attr: memory and access
+ * @flags: FI_MR_SINGLE_USE for a region that the first complete access of a peer
+ *	invalidates; it must be closed, too. FI_RMA_EVENT to report
+ *	accesses on the receive queue of the accessed endpoint.
+ * @mr: receives the region
  *
- * fi_mr(3). Peers may access the region when the call returns, in a domain
- * with FI_MR_ENDPOINT once it has been bound and enabled. fi_close() takes it
- * out of use: when that returns the memory is not accessed any more, also if a peer
- * was just writing to it.
+ * fi_mr(3). Peers may access the region when the call returns; in a domain
+ * with FI_MR_ENDPOINT after it has been bound and enabled. When fi_close() of the region
+ * has returned, the memory is not accessed any longer, even if a peer
+ * was writing to it at that time.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for arguments that cannot be, memory the provider cannot
- * reach, or an attr->access without a right; -FI_EBADFLAGS; -FI_ENOKEY if
+ * Return: 0; -EINVAL for invalid arguments, memory that the provider cannot
+ * access, or an attr->access without a right; -FI_EBADFLAGS; -FI_ENOKEY if
  * attr->requested_key is in use; -FI_EKEYREJECTED if it is out of range;
- * -FI_ENOMR without a free key; -EOPNOTSUPP for a flag the device cannot do;
- * -ENOSYS; -ENOMEM; -EBUSY if @domain is being closed; what the provider
- * returns.
+ * -FI_ENOMR without a free key; -EOPNOTSUPP for an unsupported flag;
+ * -ENOSYS; -ENOMEM; -EBUSY if @domain is being closed; the provider's error.
  */
 int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		  u64 flags, struct fid_mr **mr)
@@ -434,14 +433,14 @@ EXPORT_SYMBOL_GPL(fi_mr_regattr);
 /**
  * fi_mr_regv - register kernel buffers as one region
  * @domain: an open domain
- * @iov: the buffers; the array is the caller's again when the call returns
- * @count: their number
+ * @iov: the buffers; the array may be freed when the call has returned
+ * @count: number of buffers
  * @access: as in struct fi_mr_attr
  * @offset: must be 0
  * @requested_key: as in struct fi_mr_attr
  * @flags: as fi_mr_regattr()
- * @mr: where the region goes
- * @context: in fid.context
+ * @mr: receives the region
+ * @context: stored in fid.context
  *
  * fi_mr(3).
  *
@@ -465,16 +464,16 @@ EXPORT_SYMBOL_GPL(fi_mr_regv);
 /**
  * fi_mr_reg - register a kernel buffer
  * @domain: an open domain
- * @buf: the buffer, also of vmalloc. A software provider reads and writes it at this
- *	address: the mapping stays until the region is closed, and is one that can be
- *	written to if peers may (FI_REMOTE_WRITE)
- * @len: bytes; may be 0
+ * @buf: the buffer, also of vmalloc. A software provider accesses it at this
+ *	address: the mapping must live until the region is closed, and must be
+ *	writable with FI_REMOTE_WRITE
+ * @len: length in bytes; may be 0
  * @access: as in struct fi_mr_attr
  * @offset: must be 0
  * @requested_key: as in struct fi_mr_attr
  * @flags: as fi_mr_regattr()
- * @mr: where the region goes
- * @context: in fid.context
+ * @mr: receives the region
+ * @context: stored in fid.context
  *
  * fi_mr(3).
  *
@@ -493,7 +492,7 @@ int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
 EXPORT_SYMBOL_GPL(fi_mr_reg);
 
 /**
- * fi_mr_bind - let only one endpoint's peer access a region
+ * fi_mr_bind - restrict a region to the peer of one endpoint
  * @mr: a region of a domain with FI_MR_ENDPOINT, not yet enabled
  * @bfid: an endpoint of the same domain. It cannot be closed before the
  *	region.
@@ -503,9 +502,9 @@ EXPORT_SYMBOL_GPL(fi_mr_reg);
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL, also for an endpoint that is being closed; -FI_EDOMAIN
- * for one of another domain; -FI_EBADFLAGS; -EBUSY for a region that is bound
- * already; -FI_EOPBADSTATE for one that is enabled; -ENOSYS for a counter; what
- * the provider returns.
+ * for an endpoint of another domain; -FI_EBADFLAGS; -EBUSY for a bound
+ * region; -FI_EOPBADSTATE for an enabled region; -ENOSYS for a counter;
+ * the provider's error.
  */
 int fi_mr_bind(struct fid_mr *mr, struct fi_fid *bfid, u64 flags)
 {
@@ -518,15 +517,15 @@ int fi_mr_bind(struct fid_mr *mr, struct fi_fid *bfid, u64 flags)
 EXPORT_SYMBOL_GPL(fi_mr_bind);
 
 /**
- * fi_mr_enable - give a region its key
- * @mr: a region; without FI_MR_ENDPOINT it has one already
+ * fi_mr_enable - enable a region, which gets its key
+ * @mr: a region; without FI_MR_ENDPOINT it is enabled already
  *
- * fi_mr(3). fi_control() with FI_ENABLE is the same. Enabling again does
+ * fi_mr(3). Equals fi_control() with FI_ENABLE. Enabling again does
  * nothing.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EOPBADSTATE for a region that has not been bound;
- * what the provider returns.
+ * the provider's error.
  */
 int fi_mr_enable(struct fid_mr *mr)
 {
@@ -541,12 +540,12 @@ EXPORT_SYMBOL_GPL(fi_mr_enable);
  * kofi_mr_base - remote address of a region's first byte
  * @mr: a region
  *
- * Software providers count from 0, unless fi_mr_attr.base says otherwise. On
+ * Software providers count from 0, or from fi_mr_attr.base if set. On
  * devices the base is random, with the offset of the first byte in its page in the
  * low bits. It may differ each time a region of a pool is mapped.
  *
  * Context: any.
- * Return: the address a peer names to reach the first byte; 0 for NULL.
+ * Return: the remote address of the first byte; 0 for NULL.
  */
 u64 kofi_mr_base(const struct fid_mr *mr)
 {
