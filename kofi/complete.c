@@ -432,9 +432,9 @@ static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
 	u64 bytes = kofi_wc_bytes(dir, wc, op_flags);
 
 	/*
-		 * The operation has released its resources before; a post that did
-		 * not get them has set KOFI_EP_BLOCKED before its second attempt.
-		 */
+	 * The operation has released its resources before; a post that did
+	 * not get them has set KOFI_EP_BLOCKED before its second attempt.
+	 */
 	smp_mb__after_spinlock();
 	kofi_cq_assert_reserved(cq);
 	kofi_ep_tally(&ep->stats[dir], wc->err, bytes);
@@ -711,10 +711,10 @@ static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 	cq->reports++;
 	trace_kofi_cq_complete(cq, ep, wc);
 	/*
-		 * The slot and the operation's resources have been released before this check for
-		 * waiters: kofi_cq_wait_slot() and kofi_ep_blocked() set their marks
-		 * before their second attempt.
-		 */
+	 * The slot and the operation's resources have been released before this check for
+	 * waiters: kofi_cq_wait_slot() and kofi_ep_blocked() set their marks
+	 * before their second attempt.
+	 */
 	smp_mb();
 	if (kofi_cq_wanted(cq))
 		kofi_cq_refreed(cq);

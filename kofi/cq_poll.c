@@ -554,9 +554,9 @@ void kofi_cq_flush(struct kofi_ep *ep)
 	might_sleep();
 	set_bit(KOFI_EP_DRAINED, &ep->blocked);
 	/*
-		 * Remove the endpoint from all lists from which released slots would move it to
-		 * the call-back list; a context that did not see DRAINED has listed it by now.
-		 */
+	 * Remove the endpoint from all lists from which released slots would move it to
+	 * the call-back list; a context that did not see DRAINED has listed it by now.
+	 */
 	kofi_cq_unwait(ep->tx_cq, &ep->cq_wait[KOFI_TX]);
 	kofi_cq_unwait(ep->rx_cq, &ep->cq_wait[KOFI_RX]);
 
