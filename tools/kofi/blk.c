@@ -283,29 +283,9 @@ static const char *blk_map_error(int err)
 	return blk_text(err);
 }
 
-/*
- * What names this machine also after it has crashed and booted, if there is
- * something; the module's own name for it does not last. The target sees and logs it.
- */
-static const char *blk_host(const struct options *o, char *id, int size)
-{
-	FILE *f = o->host ? NULL : fopen("/etc/machine-id", "re");
-	const char *host = o->host;
-
-	/* empty, or a word that is not hexadecimal, before the first boot has ended */
-	if (f && fgets(id, size, f)) {
-		id[strcspn(id, "\n")] = '\0';
-		if (strlen(id) == 32 && strspn(id, "0123456789abcdef") == 32)
-			host = id;
-	}
-	if (f)
-		fclose(f);
-	return host;
-}
-
 static int blk_map(const struct options *o, char **words)
 {
-	char name[TEXT_MAX], text[TEXT_MAX], id[64];
+	char name[TEXT_MAX], text[TEXT_MAX], id[BLK_HOST_ID];
 	const char *why;
 	int err;
 
@@ -325,7 +305,7 @@ static int blk_map(const struct options *o, char **words)
 	}
 	err = blk_set(CLIENT, name, "addr", words[0]);
 	err = err ?: blk_set(CLIENT, name, "volume", words[1]);
-	err = err ?: blk_set(CLIENT, name, "host", blk_host(o, id, sizeof(id)));
+	err = err ?: blk_set(CLIENT, name, "host", o->host ?: blk_host_id(id));
 	err = err ?: blk_set(CLIENT, name, "uuid", o->uuid);
 	err = err ?: blk_set(CLIENT, name, "provider", blk_provider(o));
 	err = err ?: blk_set(CLIENT, name, "port", o->port);
@@ -560,8 +540,8 @@ static const char blk_usage[] =
 "      --io-timeout SECONDS    without an answer until connections are made again; 30\n"
 "      --path-timeout SECONDS  without a path until requests fail; 600\n"
 "      --fast-fail SECONDS     until those fail that multipath can repeat; 0: not earlier\n"
-"      --host WORD        names this machine, and no other; /etc/machine-id, unless\n"
-"                         given\n"
+"      --host WORD        names this machine, and no other; derived from\n"
+"                         /etc/machine-id, unless given\n"
 "      --force            unmap it while it is open: requests fail\n"
 "  -j, --json             as JSON\n"
 "  -h, --help             this text\n"

@@ -51,6 +51,10 @@ bool blk_address(const char *text);
 bool blk_nets(const char *text);
 bool blk_uuid(const char *text);
 
+/* 32 hexadecimal digits that name this machine to targets, or NULL */
+#define BLK_HOST_ID	33
+const char *blk_host_id(char text[BLK_HOST_ID]);
+
 /* Files that outlive the target: its configuration, and proofs that nothing is lost */
 #define BLK_SAVED	"/etc/kofi/blkt.conf"
 

@@ -464,6 +464,15 @@ for provider in sock verbs; do
 done
 # --- the same by the command line tool ---
 
+by_machine() {	# MACHINE-ID HOST
+	mkdir -p /tmp/etc && echo "$1" >/tmp/etc/machine-id &&
+		mount --bind /tmp/etc /etc || return
+	says /dev/kofiblk1 0 kofi blk map 127.0.0.1 tool --port 4422 --name id
+	rc=$?
+	umount /etc
+	[ $rc = 0 ] && grep -x "$2" "$CLIENT/id/host" && says "" 0 kofi blk unmap id
+}
+
 by_tool() {
 	backing tool 8 && regular bare 8 && dev=$(cat /tmp/tool.dev) || return
 	allow=127.0.0.1/32
@@ -482,9 +491,9 @@ by_tool() {
 	says "no provider of this name" 1 kofi blk map 127.0.0.1 tool --port 4422 -p none || return
 	says /dev/kofiblk0 0 kofi blk map 127.0.0.1 tool --port 4422 -p tcp --path-timeout 9 --polled 1 ||
 		return
-	# of the host in User-mode Linux, if it has one
-	[ ! -s /etc/machine-id ] ||
-		[ "$(cat "$CLIENT/tool@127.0.0.1/host")" = "$(cat /etc/machine-id)" ] || return
+	# as systemd-id128 says; the other one is of a machine that boots for the first time
+	by_machine 0123456789abcdef0123456789abcdef 4ab650e492f14a8cbfd2c684fa433371 &&
+		by_machine uninitialized '[0-9a-f]\{16\}' || return
 	says "choose another with --name" 1 kofi blk map 127.0.0.1 tool || return
 	says "" 0 kofi blk resize tool &&
 		says "there is none of this name" 1 kofi blk resize none &&
