@@ -53,11 +53,9 @@ static ssize_t kblk_store_number(struct kblk_item *k, unsigned int *to,
 	unsigned int value;
 	ssize_t ret;
 
-	ret = kstrtouint(page, 0, &value);
+	ret = kblk_parse_number(page, min, max, &value);
 	if (ret)
 		return ret;
-	if (value < min || value > max)
-		return -EINVAL;
 	if (mutex_lock_killable(&k->lock))
 		return -EINTR;
 	ret = k->disk ? -EBUSY : len;

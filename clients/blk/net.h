@@ -7,6 +7,7 @@
 #define _KOFI_BLK_NET_H
 
 #include <linux/kofi/kofi.h>
+#include <linux/kstrtox.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -81,6 +82,25 @@ static inline void kblk_ep_options(struct fid_ep *ep)
 
 	fi_set_val(&ep->fid, KOFI_VAL_RECLAIM_SAFE, &on);
 	fi_set_val(&ep->fid, KOFI_VAL_KEEPALIVE_IDLE, &idle);
+}
+
+/**
+ * kblk_parse_number - read what is stored in an attribute that is a number
+ * @page: what is stored
+ * @min: the least that is valid
+ * @max: the most
+ * @value: the number
+ *
+ * Return: 0, -EINVAL, or -ERANGE for more than 32 bits.
+ */
+static inline int kblk_parse_number(const char *page, unsigned int min,
+				    unsigned int max, unsigned int *value)
+{
+	int err = kstrtouint(page, 0, value);
+
+	if (err)
+		return err;
+	return *value < min || *value > max ? -EINVAL : 0;
 }
 
 /**

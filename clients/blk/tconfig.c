@@ -293,11 +293,9 @@ static ssize_t kblkt_volume_connections_store(struct config_item *item,
 	unsigned int value;
 	int err;
 
-	err = kstrtouint(page, 0, &value);
+	err = kblk_parse_number(page, 1, KBLKT_CONNS_MAX, &value);
 	if (err)
 		return err;
-	if (!value || value > KBLKT_CONNS_MAX)
-		return -EINVAL;
 	WRITE_ONCE(kblkt_volume(item)->max_conns, value);
 	return len;
 }
