@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Regions: those of the domain, and what reads on iWARP go into. */
+/* Memory regions: of a domain, and for reads on iWARP */
 #ifndef _KOFI_VERBS_MR_H
 #define _KOFI_VERBS_MR_H
 
@@ -9,8 +9,8 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
-#define VRB_MR_PAGES		256	/* pages a region has room for, unless asked */
-#define VRB_READ_MRS		32	/* regions an endpoint on iWARP reads into at most */
+#define VRB_MR_PAGES		256	/* pages of a region by default */
+#define VRB_READ_MRS		32	/* most regions for reads of an endpoint */
 
 struct vrb_domain;
 struct vrb_ep;
@@ -25,17 +25,22 @@ struct vrb_read_mr {
 };
 
 /**
- * struct vrb_read_mrs - regions an endpoint on iWARP reads into
- * @free: unused ones
- * @nr_free: number of them
- * @nr: how many there are
- * @want: how many there shall be
- * @err: why there are less, a negative error
- * @short_read: see VRB_QUIRK_SHORT_READ: bytes of a read that must not cross a
- *	page at the peer; 0: any may
- * @pages: each has room for; 0 for an endpoint that does not need them
- * @sg: as many entries, to describe memory to the device
- * @mem: VRB_READ_MRS of them, of which @nr have one of the device's
+ * struct vrb_read_mrs - regions that reads of an endpoint on iWARP place data
+ * into
+ * @free: unused regions; protected by vrb_ep.tx_lock
+ * @nr_free: number of unused regions; protected by vrb_ep.tx_lock
+ * @nr: number of regions; grows under vrb_ep.cm_mutex and vrb_ep.tx_lock
+ * @want: number of regions that vrb_read_mrs_grow() is to reach; written under
+ *	vrb_ep.tx_lock
+ * @err: negative error that kept @nr below @want, or 0; protected by
+ *	vrb_ep.tx_lock
+ * @short_read: longest read that must not cross a page of the peer, in bytes;
+ *	0: none, see VRB_QUIRK_SHORT_READ
+ * @pages: pages of a region; 0 if the endpoint needs no regions
+ * @sg: @pages entries that describe memory to the device; protected by
+ *	vrb_ep.tx_lock
+ * @mem: VRB_READ_MRS elements, of which the first @nr have a region of the
+ *	device
  */
 struct vrb_read_mrs {
 	struct vrb_read_mr	*free;
@@ -67,9 +72,9 @@ void vrb_read_mrs_put(struct vrb_ep *ep, struct vrb_txop *op);
 extern const struct kofi_mr_ops vrb_mr_ops;
 
 /*
- * Where a region begins, for its peers: the device needs the offset in the page,
- * and takes anything that a virtual address can be for the rest. By default that
- * would be the address for DMA, with devices in software a kernel's.
+ * Set the address of the region's first byte, as peers use it. The device needs
+ * the offset in the page; the other bits are arbitrary. ib_map_mr_sg() sets them
+ * to the bits of the DMA address, which on software devices is a kernel address.
  */
 static inline void vrb_mr_set_iova(struct ib_mr *mr)
 {
@@ -87,39 +92,44 @@ void vrb_mr_domain_init(struct vrb_domain *dom);
 void vrb_mr_domain_exit(struct vrb_domain *dom);
 void vrb_mr_lost(struct vrb_domain *dom);
 
-/* Regions of a pool */
+/* States of a pool's region */
 enum vrb_mr_state {
 	VRB_MR_OPEN,		/* registered, as far as the endpoint knows */
-	VRB_MR_ENDING,		/* to be invalidated */
-	VRB_MR_INVALIDATING,	/* the device has been asked to */
+	VRB_MR_ENDING,		/* the invalidation must be posted */
+	VRB_MR_INVALIDATING,	/* the invalidation is outstanding */
 	VRB_MR_INVALID,
 };
 
 /**
- * struct vrb_mr - a region
- * @base: the core's
- * @dom: its domain
- * @ib: the device's part; NULL once it has been deregistered
- * @room: pages @ib has room for
- * @key: the last one it had
- * @node: on the domain's list of those that have @ib
- * @pending: on the domain's list of those to be registered
- * @sg: the memory, in segments that can be mapped
- * @max_sg: entries there is room for
- * @nr_sg: entries in use
- * @nents: entries that are mapped for the device, 0 if none is
- * @dir: which way the bytes go
- * @reg: the registration has ended
- * @inv: the invalidation has
- * @posted: of a pool: vrb_ep.mr_posted, from the registration until it is fenced
- * @state: of a pool; with all up to @inv_room under the endpoint's tx_lock
- * @reg_out: of a pool: the end of the registration will be reported
- * @reg_room: places in the send queue that come free with that
- * @inv_room: the same with that of the invalidation
- * @ep: registers it, for a region of no pool
- * @status: of the registration, for a region of no pool
- * @registered: the device has reported it
- * @work: deregisters the device's region
+ * struct vrb_mr - memory region
+ * @base: region of the core
+ * @dom: domain of the region
+ * @ib: region of the device; NULL after deregistration; protected by
+ *	vrb_domain.mr_mutex outside an open pool
+ * @room: pages that @ib can hold
+ * @key: current or last key; read without a lock
+ * @node: entry of vrb_domain.mrs; protected by vrb_domain.mr_mutex
+ * @pending: entry of vrb_domain.mr_pending; protected by vrb_domain.mr_mutex
+ * @sg: the memory, cut into segments that can be mapped
+ * @max_sg: allocated entries of @sg
+ * @nr_sg: used entries of @sg
+ * @nents: entries mapped for the device; 0: not mapped
+ * @dir: direction of the transfer
+ * @reg: completion handler of the registration
+ * @inv: completion handler of the invalidation
+ * @posted: pool: entry of vrb_ep.mr_posted, from the registration until the
+ *	region is fenced; protected by vrb_ep.tx_lock
+ * @state: pool: state of the region; protected by vrb_ep.tx_lock
+ * @reg_out: pool: a signaled registration is outstanding; protected by
+ *	vrb_ep.tx_lock
+ * @reg_room: pool: work requests that its completion frees; protected by
+ *	vrb_ep.tx_lock
+ * @inv_room: pool: work requests that the completed invalidation frees;
+ *	protected by vrb_ep.tx_lock
+ * @ep: outside a pool: endpoint that registers the region
+ * @status: outside a pool: enum ib_wc_status of the registration
+ * @registered: outside a pool: completed with the registration
+ * @work: pool: deregisters @ib
  */
 struct vrb_mr {
 	struct kofi_mr		base;

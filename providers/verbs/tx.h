@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Transmits: what the files of them share, and the way of the usual operation.
+ * Transmits: shared declarations, and the fast path.
  *
- * That is one segment of the kernel's linear mapping, in one place of the peer's
- * memory, posted with flags that need no look, and with room for it. It is inline,
- * for each kind of post one (tx.c, rma.c), so that what is known of the kind is not
- * asked for. All other operations, and those it could not post, are
- * vrb_tx_accept_any()'s.
+ * The fast path takes operations with one segment in the kernel's linear mapping
+ * and one segment of the peer's memory. The flags must be common ones, and the
+ * send queue must have room. It is inlined into each kind of post (tx.c, rma.c),
+ * so that the compiler removes tests of the kind. vrb_tx_accept_any() takes all
+ * other operations, and those that the fast path could not post.
  */
 #ifndef _KOFI_VERBS_TX_H
 #define _KOFI_VERBS_TX_H
@@ -18,24 +18,24 @@ enum vrb_op {
 	VRB_SEND,
 	VRB_WRITE,
 	VRB_READ,
-	VRB_STORE,	/* an atomic write */
+	VRB_STORE,	/* atomic write */
 	VRB_ADD,	/* fetch and add */
 	VRB_SWAP,	/* compare and swap */
 };
 
-/* Does something come back that is written to local memory? */
+/* Test whether the operation writes a result to local memory. */
 static inline bool vrb_op_fetches(enum vrb_op op)
 {
 	return op == VRB_READ || op == VRB_ADD || op == VRB_SWAP;
 }
 
 /**
- * struct vrb_post - what one kind of post has beyond struct fi_msg
- * @op: what it is
+ * struct vrb_post - arguments of a post in addition to struct fi_msg
+ * @op: kind of operation
  * @rma: segments of the peer's memory
- * @rma_count: number of them
- * @operand: of VRB_ADD and VRB_SWAP
- * @compare: of VRB_SWAP
+ * @rma_count: number of elements of @rma
+ * @operand: operand of VRB_ADD and VRB_SWAP
+ * @compare: compare value of VRB_SWAP
  */
 struct vrb_post {
 	enum vrb_op			op;
@@ -46,32 +46,34 @@ struct vrb_post {
 };
 
 /**
- * struct vrb_txop - a transmit
- * @cqe: of its last work request
- * @ep: whose it is
- * @context: comes back in the completion
- * @flags: it was posted with
- * @len: bytes
- * @seq: vrb_ep.sq_posted when it was posted
- * @op: what it is, enum vrb_op
- * @status: why it has failed: enum ib_wc_status of the first that did
- * @posted: the device has it, or has had it and it has not completed. Cleared
- *	without the lock, so not among the bits that follow.
- * @signaled: the device reports its end. Settled before the device has it: if not,
- *	it is among the unsignaled ones until it completes.
- * @inlined: its work request takes its bytes along
- * @single: it is one work request with one segment
- * @wrs: work requests, with those that register what it reads into
- * @parts: work requests it is cut into
- * @next: of those that are free or unsignaled; of one that is signaled, the unsignaled
- *	ones before it, the last one first
- * @node: among those that are flushed
- * @part: of the work requests before the last
- * @read_mrs: what it reads into, on iWARP
- * @map: its memory; behind its segments is room for the payload of an inject
+ * struct vrb_txop - transmit
+ * @cqe: completion handler of the last work request
+ * @ep: endpoint of the transmit
+ * @context: context of the consumer, returned in the completion
+ * @flags: flags of the post
+ * @len: length in bytes
+ * @seq: value of vrb_ep.sq_posted after the post
+ * @op: enum vrb_op
+ * @status: enum ib_wc_status of the first failure
+ * @posted: the operation has been posted and has not completed. Cleared without
+ *	a lock, so it is not one of the bits that follow.
+ * @signaled: the last work request is signaled; set before the device gets it.
+ *	Otherwise the operation is on a list of unsignaled operations until it
+ *	completes.
+ * @inlined: the work request carries the payload
+ * @single: the operation is one work request with one segment
+ * @wrs: number of work requests, including registrations for reads on iWARP
+ * @parts: number of work requests that transfer data
+ * @next: list entry of an unused or unsignaled operation; for a signaled
+ *	operation, the list of unsignaled operations before it, the last one
+ *	first
+ * @node: list entry of an operation that is flushed
+ * @part: completion handler of the work requests before the last
+ * @read_mrs: iWARP: regions of a read
+ * @map: memory of the operation; followed by room for the payload of an inject
  *
- * The first 64 bytes, and the next as far as the first segment, are what most
- * operations need.
+ * Most operations need only the first 64 bytes, and of the next 64 those up to
+ * the first segment.
  */
 struct vrb_txop {
 	struct ib_cqe		cqe;
@@ -108,11 +110,11 @@ static inline u8 *vrb_txop_inject(struct vrb_txop *op)
 }
 
 /**
- * struct vrb_link - a work request that waits for others
- * @op: its operation; NULL: @reg is all there is
- * @reg: ahead of it, if there is a region: registers that
- * @wr: the work request
- * @sge: its segments
+ * struct vrb_link - work request that waits for others
+ * @op: operation of the work request; NULL: only @reg is posted
+ * @reg: registration ahead of @wr, if @reg.mr is set
+ * @wr: work request of the operation
+ * @sge: segments of @wr
  */
 struct vrb_link {
 	struct vrb_txop		*op;
@@ -132,7 +134,10 @@ int vrb_links_reg(struct vrb_ep *ep, const struct ib_reg_wr *wr);
 int vrb_links_flush_all(struct vrb_ep *ep);
 void vrb_links_drop(struct vrb_ep *ep);
 
-/* What has been accepted before goes first. With tx_lock held */
+/*
+ * Post all waiting work requests, because a post must not overtake them. With
+ * tx_lock held.
+ */
 static inline int vrb_links_flush(struct vrb_ep *ep)
 {
 	return unlikely(ep->nr_links) ? vrb_links_flush_all(ep) : 0;
@@ -145,7 +150,7 @@ int vrb_wr_post_atomic(struct vrb_ep *ep, struct vrb_txop *op,
 int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
 		      const struct fi_msg *msg, const struct vrb_post *post);
 
-/* @last: it is the last work request of its operation */
+/* @last: this is the last work request of the operation */
 static __always_inline void vrb_wr_opcode(struct ib_rdma_wr *wr,
 					  enum vrb_op op, u64 flags,
 					  const struct fi_msg *msg, bool last)
@@ -172,7 +177,7 @@ static __always_inline void vrb_wr_opcode(struct ib_rdma_wr *wr,
 		wr->wr.ex.imm_data = cpu_to_be32(msg->data);
 }
 
-/* The device would need the memory for longer: to be signaled in any case */
+/* Test whether the device needs the memory longer than usual, so that it must signal. */
 static inline bool vrb_tx_in_place(const struct vrb_ep *ep,
 				   const struct vrb_txop *op)
 {
@@ -185,7 +190,7 @@ ssize_t vrb_tx_accept_any(struct vrb_ep *ep, const struct fi_msg *msg,
 			  const struct vrb_post *post, u64 flags);
 struct llist_node *vrb_tx_more(struct vrb_ep *ep);
 
-/* The record that has been used last. With tx_lock held */
+/* Take the most recently freed record. With tx_lock held. */
 static __always_inline struct vrb_txop *vrb_tx_get(struct vrb_ep *ep)
 {
 	struct llist_node *node = ep->tx_ops.free ?: vrb_tx_more(ep);
@@ -196,7 +201,7 @@ static __always_inline struct vrb_txop *vrb_tx_get(struct vrb_ep *ep)
 	return vrb_txop(node);
 }
 
-/* Of an operation that has not been posted. With tx_lock held */
+/* Free the record of an operation that was not posted. With tx_lock held. */
 static inline void vrb_tx_put(struct vrb_ep *ep, struct vrb_txop *op)
 {
 	op->next.next = ep->tx_ops.free;
@@ -204,8 +209,9 @@ static inline void vrb_tx_put(struct vrb_ep *ep, struct vrb_txop *op)
 }
 
 /*
- * Has the send queue room for the work requests of an operation? With tx_lock
- * held. What has completed is looked at when it has not.
+ * Test whether the send queue has room for @wrs work requests. With tx_lock
+ * held. Completed ones are counted only when the last known limit does not
+ * suffice.
  */
 static __always_inline bool vrb_tx_room(struct vrb_ep *ep, u32 wrs)
 {
@@ -215,7 +221,7 @@ static __always_inline bool vrb_tx_room(struct vrb_ep *ep, u32 wrs)
 	return (s32)(ep->sq_limit - ep->sq_posted - wrs) >= 0;
 }
 
-/* Set member by member, as the compiler would clear everything first. */
+/* Assign member by member, because the compiler would clear the whole structure first. */
 static __always_inline void vrb_tx_start(struct vrb_txop *op, enum vrb_op kind,
 					 void *context, u64 flags, size_t len,
 					 bool posted)
@@ -233,7 +239,7 @@ static __always_inline void vrb_tx_start(struct vrb_txop *op, enum vrb_op kind,
 	op->parts = 1;
 }
 
-/* The unsignaled operations before one that is signaled complete with it. */
+/* Attach the preceding unsignaled operations to a signaled one: they complete with it. */
 static __always_inline void vrb_tx_adopt(struct vrb_ep *ep, struct vrb_txop *op)
 {
 	op->next.next = ep->tx_unsignaled;
@@ -243,14 +249,17 @@ static __always_inline void vrb_tx_adopt(struct vrb_ep *ep, struct vrb_txop *op)
 	}
 }
 
-/* It has been refused: they wait for the next one; counting them begins again. */
+/* Detach them from a refused operation: they wait for the next. Restart the count. */
 static inline void vrb_tx_disown(struct vrb_ep *ep, const struct vrb_txop *op)
 {
 	ep->tx_unsignaled = op->next.next;
 	ep->tx_unreported = !!ep->tx_unsignaled;
 }
 
-/* One work request with one segment; the opcode, and what goes with it, follow. */
+/*
+ * Fill in one work request with one segment; the caller sets opcode and related
+ * fields.
+ */
 static __always_inline void vrb_tx_fill_one(struct vrb_ep *ep,
 					    struct vrb_txop *op,
 					    const struct fi_rma_iov *rma,
@@ -272,13 +281,13 @@ static __always_inline void vrb_tx_fill_one(struct vrb_ep *ep,
 }
 
 /**
- * struct vrb_usual - what is posted, as far as the usual operation needs it
+ * struct vrb_usual - arguments of a post, as far as the fast path needs them
  * @kv: local memory
- * @count: 1, if it is usual
- * @vec: KOFI_KVEC, if it is usual
- * @context: comes back in the completion
+ * @count: number of elements of @kv; the fast path takes 1
+ * @vec: type of vector; the fast path takes KOFI_KVEC
+ * @context: context of the consumer, returned in the completion
  * @rma: the peer's memory; NULL for a message
- * @rma_count: 1, if it is usual
+ * @rma_count: number of elements of @rma; the fast path takes 1
  */
 struct vrb_usual {
 	const struct kvec		*kv;
@@ -289,7 +298,7 @@ struct vrb_usual {
 	size_t				rma_count;
 };
 
-/* The endpoint was opened for RMA in the direction of the operation. */
+/* Test whether the endpoint was opened for RMA in the direction of the operation. */
 static __always_inline bool vrb_may_rma(const struct vrb_ep *ep, enum vrb_op op)
 {
 	return kofi_ep_may(&ep->base,
@@ -304,7 +313,7 @@ static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
 	const u64 usual = kind == VRB_READ ? ep->tx_usual & VRB_FETCH_FLAGS :
 					     ep->tx_usual;
 
-	/* receives that wait go first: the answer may be for one of these */
+	/* deferred receives go first: the answer may need one of them */
 	if (flags & ~usual || READ_ONCE(ep->base.state) != KOFI_EP_CONNECTED ||
 	    (ep->base.tx_selective && !(flags & FI_COMPLETION)) ||
 	    !list_empty(&ep->rxq.deferred) ||
@@ -318,7 +327,7 @@ static __always_inline bool vrb_tx_is_usual(const struct vrb_ep *ep,
 	       u->rma->len == u->kv->iov_len && u->rma->key <= U32_MAX;
 }
 
-/* With tx_lock held: is there nothing to do before, and room for it? */
+/* Get a record if no work requests wait and the queue has room. With tx_lock held. */
 static __always_inline struct vrb_txop *vrb_tx_get_usual(struct vrb_ep *ep)
 {
 	if (unlikely(ep->tx_closed || ep->nr_links || !vrb_tx_room(ep, 1)))
@@ -326,7 +335,7 @@ static __always_inline struct vrb_txop *vrb_tx_get_usual(struct vrb_ep *ep)
 	return vrb_tx_get(ep);
 }
 
-/* With tx_lock held: hand it over. */
+/* Post a fast-path operation. With tx_lock held. */
 static __always_inline int vrb_tx_submit_usual(struct vrb_ep *ep,
 					       struct vrb_txop *op,
 					       enum vrb_op kind,
@@ -352,7 +361,7 @@ static __always_inline int vrb_tx_submit_usual(struct vrb_ep *ep,
 	return err;
 }
 
-/* The device sees the memory at @addr. Returns whether it has been posted. */
+/* Post an operation on memory at device address @addr. Returns true if it was posted. */
 static __always_inline bool vrb_tx_post_at(struct vrb_ep *ep, enum vrb_op kind,
 					   const struct vrb_usual *u, u64 addr,
 					   u64 flags)
@@ -387,7 +396,7 @@ unlock:
 	return false;
 }
 
-/* The same where memory has to be mapped for the device, which RCU keeps then */
+/* Map the memory, then post. RCU keeps the device present. */
 static __always_inline bool vrb_tx_post_mapped(struct vrb_ep *ep,
 					       enum vrb_op kind,
 					       const struct vrb_usual *u,
@@ -414,14 +423,14 @@ unlock:
 }
 
 /**
- * vrb_tx_post_usual - post an operation if it is a usual one
+ * vrb_tx_post_usual - post an operation if the fast path takes it
  * @ep: the endpoint
- * @kind: what it is
- * @u: its memory
- * @flags: it is posted with
+ * @kind: kind of operation
+ * @u: arguments of the post
+ * @flags: flags of the post
  *
  * Context: any.
- * Return: whether it has been posted; if not, nothing has happened.
+ * Return: true if the operation was posted; otherwise nothing has changed.
  */
 static __always_inline bool vrb_tx_post_usual(struct vrb_ep *ep,
 					      enum vrb_op kind,

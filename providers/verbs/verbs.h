@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of kofi_verbs.ko share. */
+/* Declarations shared by the files of kofi_verbs.ko */
 #ifndef _KOFI_VERBS_H
 #define _KOFI_VERBS_H
 
@@ -19,16 +19,16 @@
 
 #include "mr.h"
 
-#define VRB_CM_DATA_MAX		55	/* private data of a request, without its length */
+#define VRB_CM_DATA_MAX		55	/* bytes of a request's private data */
 #define VRB_CM_DATA_AREA	(VRB_CM_DATA_MAX + 1)
-#define VRB_INJECT_MAX		128	/* bytes an inject may have */
-#define VRB_RMA_MAX		4	/* segments of remote memory of one operation */
-#define VRB_SIZE_MAX		65536	/* operations of one direction */
-#define VRB_BLOCK_SEGS		64	/* segments of a block, for longer vectors */
+#define VRB_INJECT_MAX		128	/* bytes of the longest inject */
+#define VRB_RMA_MAX		4	/* remote segments of one operation */
+#define VRB_SIZE_MAX		65536	/* outstanding operations of one direction */
+#define VRB_BLOCK_SEGS		64	/* segments of a block, for long vectors */
 #define VRB_BLOCKS		16	/* blocks of an endpoint */
 #define VRB_CHAIN_MAX		256	/* work requests of one operation */
-#define VRB_OWN_WRS		4	/* for sending that are of no operation */
-#define VRB_LINKS		8	/* work requests that are posted together */
+#define VRB_OWN_WRS		4	/* send work requests of no operation */
+#define VRB_LINKS		8	/* work requests posted in one list */
 #define VRB_MAP_COUNTED		IS_ENABLED(CONFIG_PROVE_LOCKING) /* see dma.c */
 
 #define VRB_TX_LEVELS		(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -51,11 +51,11 @@ extern unsigned int vrb_connect_timeout;
 
 /**
  * struct vrb_tunables - options of an endpoint
- * @connect_timeout: milliseconds for connecting
- * @silence_timeout: milliseconds without an answer after which a peer is dead;
- *	0 is what the path says
- * @keepalive_idle: milliseconds with nothing outstanding after which something
- *	is sent; 0: never
+ * @connect_timeout: time limit for connecting, in milliseconds
+ * @silence_timeout: milliseconds without an answer after which the peer counts
+ *	as dead; 0: the value of the path
+ * @keepalive_idle: milliseconds without outstanding work requests after which a
+ *	probe is sent; 0: never
  */
 struct vrb_tunables {
 	unsigned int	connect_timeout;
@@ -86,15 +86,15 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 
 /* --------------------------------------------------------------- quirks.c */
 
-#define VRB_QUIRK_INIT_NET	BIT(0)	/* works in the initial namespace only */
-#define VRB_QUIRK_DEREG_RCU	BIT(1)	/* after ib_dereg_mr(), synchronize_rcu() */
-#define VRB_QUIRK_STALE_KEY	BIT(2)	/* remote invalidation by an old key */
-#define VRB_QUIRK_SEND_IN_PLACE	BIT(3)	/* signal all that is a page or more */
+#define VRB_QUIRK_INIT_NET	BIT(0)	/* works in the initial network namespace only */
+#define VRB_QUIRK_DEREG_RCU	BIT(1)	/* call synchronize_rcu() after ib_dereg_mr() */
+#define VRB_QUIRK_STALE_KEY	BIT(2)	/* remote invalidation accepts an old key */
+#define VRB_QUIRK_SEND_IN_PLACE	BIT(3)	/* signal operations of a page or more */
 #define VRB_QUIRK_SHORT_READ	BIT(4)	/* short reads must not cross a page */
-#define VRB_QUIRK_ZERO_READ	BIT(5)	/* no reads of no bytes */
-#define VRB_QUIRK_READ_ORDER	BIT(6)	/* reads complete after younger ones */
-#define VRB_QUIRK_RETRY_EVER	BIT(7)	/* 7 retries are without end */
-#define VRB_QUIRK_SQ_BYTES	BIT(8)	/* depth and length share the queue */
+#define VRB_QUIRK_ZERO_READ	BIT(5)	/* zero-length reads are broken */
+#define VRB_QUIRK_READ_ORDER	BIT(6)	/* reads complete after later operations */
+#define VRB_QUIRK_RETRY_EVER	BIT(7)	/* a retry count of 7 means forever */
+#define VRB_QUIRK_SQ_BYTES	BIT(8)	/* depth and length share one limit */
 #define VRB_QUIRK_NO_TCLASS	BIT(9)	/* ignores the type of service */
 
 u32 vrb_quirks(const struct ib_device *ib);
@@ -108,17 +108,17 @@ int vrb_nic_fill(struct fi_info *info, struct ib_device *ib, u32 port);
 /* ---------------------------------------------------------------- domain.c */
 
 /**
- * struct vrb_dev - a device that can be used
- * @node: on the list of them, under vrb_mutex
- * @ib: the device
- * @name: its name, as clients know it
- * @net: network namespace it can be opened in; NULL: all
- * @refs: one while it is there, and one of each domain
- * @mutex: guards @gone and @doms, and of each domain its endpoints and shared
- *	contexts
- * @gone: the device has been removed
- * @doms: domains opened on it
- * @events: its handler of the device's events
+ * struct vrb_dev - usable RDMA device
+ * @node: entry of vrb_devs; protected by vrb_mutex
+ * @ib: the RDMA device
+ * @name: device name under which it was announced to clients
+ * @net: network namespace in which the device can be opened; NULL: all
+ * @refs: references: one while the device is present, one for each domain
+ * @mutex: protects @gone and @doms, and for each domain the lists of endpoints
+ *	and of shared receive contexts
+ * @gone: the device has been removed; protected by @mutex
+ * @doms: domains opened on the device; protected by @mutex
+ * @events: handler of the device's asynchronous events
  */
 struct vrb_dev {
 	struct list_head	node;
@@ -133,36 +133,44 @@ struct vrb_dev {
 };
 
 /**
- * struct vrb_domain - a domain
- * @base: the core's
- * @dev: its device
- * @node: on the device's list, while there is a device
- * @eps: its endpoints; with @node under the device's mutex
- * @srxs: its shared receive contexts; the same
- * @ib: the device. Once it has gone this is not followed any more: endpoints
- *	have ended, and new ones are refused. Its memory stays all the same: work
- *	items of some drivers for a connection outlive the connection
- * @pd: protection domain of all that is in the domain
+ * struct vrb_domain - domain
+ * @base: domain of the core
+ * @dev: device of the domain
+ * @node: entry of vrb_dev.doms, while the device is present; protected by
+ *	vrb_dev.mutex
+ * @eps: endpoints of the domain; protected by vrb_dev.mutex
+ * @srxs: shared receive contexts of the domain; protected by vrb_dev.mutex
+ * @ib: the RDMA device. After its removal it is no longer used: all endpoints
+ *	have failed, and new ones are refused. The reference is kept until the
+ *	domain is closed, because work items of some drivers outlive their
+ *	connection
+ * @pd: protection domain of all objects in the domain
  * @quirks: VRB_QUIRK_* of the device
- * @max_wr: operations a direction of an endpoint can have
- * @map_max: bytes a segment can have
- * @needs_map: mapping is more than taking the address, or is counted
+ * @max_wr: outstanding operations that one direction of an endpoint can have
+ * @map_max: bytes of the longest mapped segment
+ * @needs_map: mappings must be undone, or are counted
  * @lkey: key of all local memory
- * @max_inline: bytes a work request can take along, as far as is known
+ * @max_inline: bytes of the longest inline work request, as far as known; read
+ *	and written without a lock
  * @atomic: the device has atomic operations
- * @mr_atomic: and the consumer wants regions to be open to them; cleared once the
- *	device has refused that
- * @regions: it has regions, and messages that invalidate them
- * @gone: the device has been, or is being, removed
- * @lingering: iWARP: queue pairs of closed endpoints whose attempt to connect
- *	has not ended
- * @mr_mutex: mr.c's
- * @mrs: regions that have something of the device
- * @mr_eps: endpoints on which regions can be registered
- * @mr_pending: regions to be registered
- * @mr_keys: all regions, by their keys without the part that changes
- * @maps: dma.c's, for its check: segments that are mapped
- * @map_sum: the sum of their addresses and lengths
+ * @mr_atomic: regions are opened to atomic operations, as the consumer asked;
+ *	cleared without a lock when the device refuses that right
+ * @regions: the device has memory registration work requests, and messages that
+ *	invalidate a region
+ * @gone: the device has been removed, or is being removed; written under
+ *	vrb_dev.mutex, read without a lock
+ * @lingering: iWARP: queue pairs of closed endpoints that wait for an attempt
+ *	to connect to finish
+ * @mr_mutex: protects the members from @mrs to @mr_pending, and changes of
+ *	@mr_keys; see mr.c
+ * @mrs: regions that have a region of the device; protected by @mr_mutex
+ * @mr_eps: endpoints on which regions can be registered; protected by @mr_mutex
+ * @mr_pending: regions that wait to be registered; protected by @mr_mutex
+ * @mr_keys: regions by key, without the 8 bits that change; changed under
+ *	@mr_mutex, read under RCU
+ * @maps: number of mapped segments, for vrb_map_check()
+ * @map_sum: checksum of the addresses and lengths of mapped segments, for
+ *	vrb_map_check()
  */
 struct vrb_domain {
 	struct kofi_domain	base;
@@ -183,7 +191,7 @@ struct vrb_domain {
 	bool			regions;
 	bool			gone;
 	atomic_t		lingering;
-	struct mutex		mr_mutex;	/* all that follows */
+	struct mutex		mr_mutex;	/* mrs, mr_eps, mr_pending, mr_keys */
 	struct list_head	mrs;
 	struct list_head	mr_eps;
 	struct list_head	mr_pending;
@@ -211,11 +219,12 @@ void vrb_domain_exit(void);
 /* -------------------------------------------------------------------- cq.c */
 
 /**
- * struct vrb_cq - the provider's part of a completion queue
- * @poll: where it calls back
- * @done: it does
- * @cpu: wanted, or -1
- * @direct: struct vrb_epcq that are to be polled; changed with the queue claimed
+ * struct vrb_cq - provider's part of a completion queue
+ * @poll: context of callbacks
+ * @done: the consumer has set a callback
+ * @cpu: CPU on which completions are wanted, or -1
+ * @direct: struct vrb_epcq of device queues that the consumer polls; changed
+ *	while the core's queue is claimed
  */
 struct vrb_cq {
 	enum kofi_poll		poll;
@@ -225,16 +234,17 @@ struct vrb_cq {
 };
 
 /**
- * struct vrb_epcq - a device's queue behind one direction of an endpoint
- * @node: vrb_cq.direct
- * @kcq: the core's queue its completions go to; NULL if they are only counted
- * @ib: the device's queue
- * @nr: entries we have of it
- * @direct: it is polled
+ * struct vrb_epcq - device's completion queue for one direction of an endpoint
+ * @node: entry of vrb_cq.direct
+ * @kcq: the core's queue that gets the completions; NULL: completions are only
+ *	counted
+ * @ib: completion queue of the device; NULL while closed
+ * @nr: entries of @ib that belong to the endpoint
+ * @direct: @ib is polled
  *
- * A device's queue has room for every work request of its endpoint, as each of
- * them may fail. So the number of endpoints that report to one of the core's
- * queues has no bound, and no device's queue overruns.
+ * A device's queue has room for every work request of its endpoint, because
+ * each of them may fail. So no device queue overruns, however many endpoints
+ * report to one of the core's queues.
  */
 struct vrb_epcq {
 	struct list_head	node;
@@ -245,8 +255,8 @@ struct vrb_epcq {
 };
 
 /*
- * How an operation has ended; callers add what else they know. Member by member,
- * as the compiler would clear everything first.
+ * Describe a completed operation; the caller adds the rest. Assign member by
+ * member, because the compiler would clear the whole structure first.
  */
 static __always_inline void vrb_wc_set(struct kofi_wc *wc, void *context,
 				       int err, int status, u64 flags,
@@ -293,11 +303,12 @@ struct vrb_block {
 };
 
 /**
- * struct vrb_blocks - segments for long vectors, shared by an endpoint's
- * operations
- * @lock: irqsave, guards @free
- * @free: unused ones
- * @mem: all of them; NULL where no vector may be that long
+ * struct vrb_blocks - segments for long vectors, shared by the operations of an
+ * endpoint
+ * @lock: protects @free; taken with interrupts disabled
+ * @free: unused blocks; protected by @lock
+ * @mem: array of all blocks; NULL if the endpoint has no operations with long
+ *	vectors
  */
 struct vrb_blocks {
 	spinlock_t		lock;	/* free */
@@ -306,14 +317,15 @@ struct vrb_blocks {
 };
 
 /**
- * struct vrb_map - memory of an operation as the device sees it
- * @nr: segments
- * @room: of them, in @segs; at least one
- * @dir: which way it goes, enum dma_data_direction
- * @sgl: mapped by the consumer: its list, instead of the segments that follow
- * @blocks: those for which @segs has no room
- * @last: of @blocks
- * @segs: the first of them
+ * struct vrb_map - memory of an operation, as mapped for the device
+ * @nr: number of segments
+ * @room: number of elements of @segs, at least one
+ * @dir: direction of the transfer, enum dma_data_direction
+ * @sgl: scatterlist mapped by the consumer, used instead of @segs and @blocks;
+ *	NULL: none
+ * @blocks: blocks with the segments that do not fit into @segs
+ * @last: last block of @blocks
+ * @segs: the first @room segments
  */
 struct vrb_map {
 	unsigned int		nr;
@@ -330,23 +342,26 @@ struct vrb_walk {
 	const struct vrb_map	*map;
 	const struct vrb_block	*block;
 	struct scatterlist	*sg;
-	unsigned int		i;	/* segment */
-	u32			off;	/* in it */
+	unsigned int		i;	/* index of the segment */
+	u32			off;	/* bytes into the segment */
 };
 
-/* Is it one segment, not of a list the consumer has mapped? Most are. */
+/*
+ * Test for one segment that does not come from a mapped list. Most operations
+ * have one.
+ */
 static inline bool vrb_map_is_one(const struct vrb_map *map)
 {
 	return likely(map->nr == 1 && !map->sgl);
 }
 
-/* Segments an operation has room for itself: also a list needs one. */
+/* Number of segments in an operation's own record. A mapped list needs one, too. */
 static inline unsigned int vrb_map_room(size_t iov_limit)
 {
 	return clamp_t(size_t, iov_limit, 1, KOFI_IOV_MAX);
 }
 
-/* Take over what vrb_map_seg() has mapped, or need not. */
+/* Fill in one segment: mapped by vrb_map_seg(), or used without mapping. */
 static __always_inline void vrb_map_set(struct vrb_map *map, u64 addr, u32 len,
 					enum dma_data_direction dir)
 {
@@ -379,19 +394,20 @@ void vrb_map_check(struct vrb_domain *dom);
 void vrb_walk_init(struct vrb_walk *w, const struct vrb_map *map);
 
 /*
- * Is the memory of an operation one segment for sure, of at most MAX bytes? In
- * the kernel's linear mapping it is, and all that is elsewhere may be vmalloc's.
+ * Test whether the memory of an operation is certainly one segment, of at most
+ * @max bytes. Memory in the kernel's linear mapping is; other addresses may
+ * come from vmalloc().
  */
 static __always_inline bool vrb_kvec_is_one(const struct kvec *kv, size_t count,
 					    enum kofi_vec vec, size_t max)
 {
 	return vec == KOFI_KVEC && count == 1 && kv &&
-	       kv->iov_len - 1 < max &&		/* nor is it empty */
+	       kv->iov_len - 1 < max &&		/* refuses length 0, too */
 	       (unsigned long)kv->iov_base >= PAGE_OFFSET &&
 	       kv->iov_base < high_memory;
 }
 
-/* The longest for which that can be, where an array may have IOV_LIMIT segments */
+/* Longest vrb_kvec_is_one() segment; 0 if arrays may have no segments */
 static inline size_t vrb_one_max(const struct vrb_domain *dom, size_t iov_limit,
 				 size_t msg_max)
 {
@@ -399,10 +415,10 @@ static inline size_t vrb_one_max(const struct vrb_domain *dom, size_t iov_limit,
 }
 
 /**
- * vrb_unmap - undo vrb_map_msg(), or vrb_map_set()
- * @map: the mapping; holds nothing afterwards
- * @dom: the domain, with its device
- * @blocks: of the endpoint
+ * vrb_unmap - undo vrb_map_msg() or vrb_map_set()
+ * @map: the mapping; empty afterwards
+ * @dom: the domain, with its device present
+ * @blocks: blocks of the endpoint
  *
  * Context: any.
  */
@@ -422,15 +438,17 @@ unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 
 /**
  * struct vrb_recs - records of operations
- * @free: to be used next, under the owner's lock: the last one that was given
- *	back first
- * @mem: all of them
- * @size: bytes of one
- * @nr: how many there are
- * @used: of them, have been used: no more than were in use at a time
+ * @free: unused records, the most recently freed first; protected by the
+ *	owner's lock
+ * @mem: array of all records
+ * @size: bytes of a record
+ * @nr: number of records
+ * @used: number of records that have ever been used; equals the highest number
+ *	in use at a time
  *
- * What completes gives a record back to another list, without a lock: of that all
- * are taken at once when there is none in @free, and only then a new one.
+ * Completions put their records on another list of the owner, without a lock.
+ * When @free is empty, a post takes over that whole list; only if that is
+ * empty, too, it takes a record that has never been used.
  */
 struct vrb_recs {
 	struct llist_node	*free;
@@ -440,7 +458,7 @@ struct vrb_recs {
 	unsigned int		used;
 };
 
-#define VRB_RECS_RUN	64	/* records looked at with interrupts off */
+#define VRB_RECS_RUN	64	/* records visited with interrupts disabled */
 
 static inline void *vrb_recs_at(const struct vrb_recs *r, unsigned int i)
 {
@@ -452,7 +470,7 @@ static inline size_t vrb_recs_bytes(const struct vrb_recs *r)
 	return (size_t)r->nr * r->size;
 }
 
-/* A walk over all records: other contexts get the lock, and interrupts, now and then. */
+/* Release the lock of a walk over all records from time to time, with interrupts on. */
 static inline void vrb_recs_pause(unsigned int i, spinlock_t *lock,
 				  unsigned long *irq)
 	__must_hold(lock)
@@ -473,16 +491,17 @@ struct vrb_txop;
 struct vrb_rxq;
 
 /**
- * struct vrb_rxop - a receive
- * @cqe: of its work request
- * @q: whose it is
- * @context: comes back in the completion
- * @flags: it was posted with
- * @seq: vrb_rxq.posts when it was posted
- * @posted: the device has it
- * @next: of those that are free
- * @deferred: of those the device could not take yet, or that are flushed
- * @map: its memory
+ * struct vrb_rxop - receive
+ * @cqe: completion handler of the work request
+ * @q: queue that owns the receive
+ * @context: context of the consumer, returned in the completion
+ * @flags: flags of the post
+ * @seq: value of vrb_rxq.posts at the post
+ * @posted: the device owns the receive
+ * @next: entry of a list of unused records
+ * @deferred: entry of vrb_rxq.deferred, or of the list of receives to be
+ *	flushed
+ * @map: memory of the receive
  */
 struct vrb_rxop {
 	struct ib_cqe		cqe;
@@ -499,22 +518,26 @@ struct vrb_rxop {
 };
 
 /**
- * struct vrb_rxq - receives of an endpoint or a shared context
- * @base: whose they are, and who reports them
- * @ep: the endpoint; NULL for a shared context
- * @srq: the device's queue; NULL for the endpoint's queue pair
- * @dom: their domain
- * @cq: what the device reports them to
- * @retry: the owner's timer for vrb_retry()
+ * struct vrb_rxq - receives of an endpoint or a shared receive context
+ * @base: the core's endpoint that owns the queue and reports its completions
+ * @ep: endpoint that owns the queue; NULL for a shared receive context
+ * @srq: shared receive queue of the device; NULL if the receives go to a queue
+ *	pair
+ * @dom: domain of the queue
+ * @cq: device's completion queue for the receives
+ * @retry: timer of the owner, for vrb_retry()
  * @sge: segments of a work request
- * @one_max: see vrb_one_max()
- * @deferred: posted after all others, but the device could not take them yet
- * @lock: irqsave, guards @deferred and what follows, but for @ended
- * @closed: no more posts
- * @posts: how many there have been
- * @nr_held: of @deferred, those that FI_MORE holds back
- * @ops: records
- * @ended: records of receives that have ended
+ * @one_max: longest segment for the fast path, see vrb_one_max()
+ * @deferred: receives that follow all posted ones, and that the device has not
+ *	taken yet; protected by @lock
+ * @lock: protects @deferred and the members from @closed to @ops; taken with
+ *	interrupts disabled
+ * @closed: receives are refused; written under @lock, read without it
+ * @posts: free-running counter of posts; protected by @lock
+ * @nr_held: receives on @deferred that wait because of FI_MORE; protected by
+ *	@lock
+ * @ops: records; protected by @lock
+ * @ended: records of completed receives; lockless
  */
 struct vrb_rxq {
 	struct kofi_ep		*base;
@@ -537,12 +560,14 @@ struct vrb_rxq {
 };
 
 /**
- * struct vrb_stats - statistics of an endpoint beyond the core's
- * @tx_wrs: work requests posted for sending
- * @tx_unsignaled: operations whose end the device does not report
- * @tx_inline: work requests that took their bytes along
- * @tx_full: posts that found no operation free, or the send queue full
- * @rx_deferred: receives that had to wait for the queue pair
+ * struct vrb_stats - statistics of an endpoint in addition to the core's
+ * @tx_wrs: operations' work requests in the send queue; protected by tx_lock
+ * @tx_unsignaled: unsignaled operations; protected by tx_lock
+ * @tx_inline: inline work requests; protected by tx_lock
+ * @tx_full: posts that found no unused record, or a full send queue; counted
+ *	without a lock
+ * @rx_deferred: receives that waited for the queue pair; protected by
+ *	vrb_rxq.lock
  */
 struct vrb_stats {
 	unsigned long	tx_wrs;
@@ -554,91 +579,105 @@ struct vrb_stats {
 
 /**
  * struct vrb_ep - endpoint
- * @base: the core's
- * @dom: its domain
- * @dom_node: vrb_domain.eps
- * @cm_mutex: control calls, and the end, one after the other; not taken by
- *	events of the connection manager
- * @id: the connection manager's side; from enabling, or the request, until
- *	endpoint or device go
- * @qp: the queue pair; from enabling, as long
- * @linger: for the identifier, should it outlive the endpoint; as long
- * @asked: the manager waits for the peer's answer; with @established and @left
- *	written by the manager's events
- * @established: the connection stood
- * @left: jiffies when the peer has left it, as the manager says, or 0
- * @dead: why the endpoint must end, a positive error code; set once
- * @ended: it has; under cm_mutex
- * @failed: jiffies when the queue pair has been told to go into its error state;
- *	the same
- * @refused: jiffies when the device has said that it refuses something of the
- *	peer's, or 0
- * @work: ends it, or posts deferred receives
- * @watch: bounds the time for connecting, and for sending what is left
- * @grow: makes regions to read into, on iWARP
- * @retry: see vrb_retry()
- * @idle: sees to it that something is sent now and then
- * @overdue: and that unsignaled operations complete
- * @tun: options
- * @local: own address
- * @peer: the other one's
- * @responder_resources: of the connection
- * @initiator_depth: the same
- * @iwarp: the device is one of iWARP
- * @max_msg: bytes a message can have
- * @cm_len: bytes at @cm_data
- * @cm_data: private data on its way out
- * @tx_cq: what the device reports transmits to
- * @rx_cq: the same for receives; unused if they report to the same queue, or
- *	are a shared context's
- * @mr_node: vrb_domain.mr_eps
- * @mr_users: regions that are just being registered on it
- * @reg_done: the last registration of a region of no pool has been reported
- * @reg_mr: the region that was
- * @mr_moves: @sq_done when it was looked at last for a registration
- * @mr_wrs: work requests the send queue has room for, of the regions of a pool
- * @tx_usual: flags of an operation that need no look
- * @tx_one_max: see vrb_one_max()
- * @sq_size: work requests the send queue has room for, of operations
- * @send_sge: segments of a work request that sends or writes
- * @read_sge: the same, that reads
- * @max_inline: bytes a work request can take along
- * @srx: shared context it has its receives of, from enabling on, or NULL
- * @tx_lock: irqsave; the order of posts is that of the device; guards what
- *	follows, but for @tx_ended and @sq_done
- * @tx_closed: no more posts
- * @tx_ending: @tx_last is to be posted, once the device has room
- * @tx_probing: @tx_probe is with the device
- * @nr_links: of @links, in use; 0: none waits
- * @first_link: of these, the first that waits
- * @sq_posted: work requests of operations that have been accepted, counted without
- *	end
- * @sq_limit: what that may become, as far as is known: @sq_done and @sq_size
- * @tx_unreported: operations since the last one whose end will be reported
- * @tx_unsignaled: these, the last one first
- * @tx_ops: records
- * @stats: statistics
- * @links: VRB_LINKS work requests, to be posted together
- * @tx_blocks: for long vectors
+ * @base: endpoint of the core
+ * @dom: domain of the endpoint
+ * @dom_node: entry of vrb_domain.eps; protected by vrb_dev.mutex
+ * @cm_mutex: serialises control calls and vrb_ep_end(); never taken by event
+ *	handlers of the connection manager
+ * @id: identifier of the connection manager, from enabling or the connection
+ *	request until vrb_linger_leave(); written under @cm_mutex
+ * @qp: queue pair, from enabling until it is handed over or destroyed; written
+ *	under @cm_mutex
+ * @linger: takes over @id if that must outlive the endpoint; from enabling
+ *	until vrb_linger_leave(); protected by @cm_mutex
+ * @asked: the connection manager waits for the peer's answer; protected by the
+ *	handler mutex of @id
+ * @established: the connection was established; written under the handler mutex
+ *	of @id, read without it
+ * @left: jiffies when the connection manager reported that the peer had left,
+ *	or 0; written under the handler mutex of @id
+ * @dead: positive error code of the failure, or 0; set once, without a lock
+ * @ended: vrb_ep_end() has run; written under @cm_mutex
+ * @failed: jiffies when @qp was moved to IB_QPS_ERR, or 0; protected by
+ *	@cm_mutex
+ * @refused: jiffies when the device reported that it refuses a request of the
+ *	peer, or 0; set once, without a lock
+ * @work: work item that calls vrb_ep_end(), or posts deferred receives and
+ *	invalidations
+ * @watch: timeout for connecting; after a shutdown, for progress of outstanding
+ *	transmits
+ * @grow: iWARP: work item that allocates regions for @read_mrs
+ * @retry: timer that retries posts, see vrb_retry()
+ * @idle: keepalive timer
+ * @overdue: timer that completes unsignaled operations
+ * @tun: options of the endpoint; fixed once it connects
+ * @local: local address; protected by @cm_mutex
+ * @peer: address of the peer; protected by @cm_mutex
+ * @responder_resources: incoming reads the device can serve at a time
+ * @initiator_depth: outstanding reads the peer allows
+ * @iwarp: the port speaks iWARP
+ * @max_msg: bytes of the longest message that the device can send
+ * @cm_len: bytes used in @cm_data
+ * @cm_data: private data to be sent; protected by @cm_mutex until it is sent
+ * @tx_cq: device's completion queue for transmits
+ * @rx_cq: device's completion queue for receives; unused if they share @tx_cq
+ *	or come from a shared receive context
+ * @mr_node: entry of vrb_domain.mr_eps; protected by vrb_domain.mr_mutex
+ * @mr_users: number of regions that are being registered on the endpoint
+ * @reg_done: completed unless a registration outside a pool is outstanding
+ * @reg_mr: region of the outstanding registration outside a pool; protected by
+ *	@tx_lock
+ * @mr_moves: value of @sq_done at the last check for progress; protected by
+ *	vrb_domain.mr_mutex
+ * @mr_wrs: work requests in the send queue that are reserved for regions of the
+ *	pool
+ * @tx_usual: flags that the fast path accepts
+ * @tx_one_max: longest segment for the fast path, see vrb_one_max()
+ * @sq_size: work requests in the send queue that are available to operations
+ * @send_sge: segments of a send or write work request
+ * @read_sge: segments of a read work request
+ * @max_inline: bytes of the longest inline work request; read and written
+ *	without a lock
+ * @srx: shared receive context that supplies the receives, from enabling on;
+ *	NULL: none
+ * @tx_lock: makes the order of posts equal to the order of the device; protects
+ *	all members from @tx_closed to @read_mrs; taken with interrupts disabled
+ * @tx_closed: transmits are refused; written under @tx_lock, read without it
+ * @tx_ending: @tx_last must be posted when the device has room
+ * @tx_probing: @tx_probe is outstanding
+ * @nr_links: number of elements of @links in use; 0: none is waiting
+ * @first_link: index of the first waiting element of @links
+ * @sq_posted: free-running counter of posted work requests of operations
+ * @sq_limit: highest value that @sq_posted may reach, as last computed from
+ *	@sq_done and @sq_size
+ * @tx_unreported: number of unsignaled operations since the last signaled one
+ * @tx_unsignaled: unsignaled operations since the last signaled one, the last
+ *	one first
+ * @tx_ops: records of transmits
+ * @stats: statistics; see there for their locks
+ * @links: VRB_LINKS work requests that are posted together
+ * @tx_blocks: segments for long vectors; has a lock of its own
  * @tx_probed: unsignaled operations before the probe, the last one first
- * @tx_left: @sq_done as @watch has seen it last, of an endpoint that shuts down
- * @tx_last: of the work request after all others, when the consumer shuts down
- * @tx_probe: of the one that asks whether all before it has ended
- * @mr_posted: regions of a pool the device has, or is to invalidate
- * @mr_free: of @mr_wrs, free
- * @mr_open: regions that may still need one for their end
- * @mr_unreported: registrations since the last work request of a region whose
- *	end is reported
- * @mr_flushed: the device has nothing of the regions any more
- * @read_mrs: what it reads into, on iWARP
- * @tx_ended: records of operations that have ended. This and @sq_done are
- *	written by the context that takes the device's completions; see
+ * @tx_left: value of @sq_done at the last check after a shutdown; later written
+ *	by @watch only
+ * @tx_last: completion handler of the final work request of a shutdown
+ * @tx_probe: completion handler of the probe
+ * @mr_posted: regions of the pool that the device uses or must invalidate
+ * @mr_free: unused work requests of @mr_wrs
+ * @mr_open: regions that may still need a work request for their invalidation
+ * @mr_unreported: unsignaled registrations since the last signaled work request
+ *	of a region
+ * @mr_flushed: the device no longer uses any region of the endpoint
+ * @read_mrs: iWARP: regions that reads place data into
+ * @tx_ended: records of completed transmits. @tx_ended and @sq_done are written
+ *	only by the context that handles the device's completions; see
  *	vrb_tx_give_back()
- * @sq_done: work requests of operations that have ended, as @sq_posted
+ * @sq_done: free-running counter of completed work requests of operations;
+ *	compared with @sq_posted
  * @rxq: receives; unused with @srx
  *
- * What is posted and what has completed, of either direction, are in lines of the
- * cache of their own: they may be two processors' work.
+ * Members written by posts and members written by completions, in each
+ * direction, are on different cache lines, because two CPUs may write them.
  */
 struct vrb_ep {
 	struct kofi_ep		base;
@@ -729,8 +768,8 @@ void vrb_ep_end(struct vrb_ep *ep, int err);
 void vrb_ep_linger(struct vrb_ep *ep);
 
 /*
- * A post was refused for want of what no completion here brings back: the timer
- * lets the consumer try again. One that is due is not put off.
+ * Let the consumer try again soon, after a post failed for lack of a resource
+ * that no completion of this endpoint frees. A pending timer is not postponed.
  */
 static inline void vrb_retry(struct timer_list *retry)
 {
@@ -791,7 +830,7 @@ void vrb_tx_push(struct vrb_ep *ep);
 void vrb_tx_overdue(struct timer_list *t);
 void vrb_tx_idle(struct timer_list *t);
 void vrb_tx_flush(struct vrb_ep *ep, bool drained);
-/* Has the device work requests of operations, as far as is known? Any context */
+/* Test whether work requests of operations are outstanding. Any context; no lock. */
 static inline bool vrb_tx_outstanding(const struct vrb_ep *ep)
 {
 	return READ_ONCE(ep->sq_posted) != READ_ONCE(ep->sq_done);
@@ -828,19 +867,20 @@ ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags);
 /* ------------------------------------------------------------------ srx.c */
 
 /**
- * struct vrb_srx - a shared receive context
- * @base: the core's
- * @dom_node: vrb_domain.srxs
- * @mutex: guards what follows to @drain, and makes one barrier at a time
- * @cq: what the device reports to; from the first endpoint's enabling to the end
- * @drain: queue pair that never was connected, for barriers of @cq
- * @rxq: its receives; its srq is NULL from the end on
- * @retry: see vrb_retry()
+ * struct vrb_srx - shared receive context
+ * @base: endpoint of the core
+ * @dom_node: entry of vrb_domain.srxs; protected by vrb_dev.mutex
+ * @mutex: protects @cq, @drain and @rxq.srq; serialises barriers on @cq
+ * @cq: device's completion queue for the receives; from enabling the first
+ *	endpoint until vrb_srx_end()
+ * @drain: queue pair without a connection, for barriers on @cq
+ * @rxq: receives; @rxq.srq is NULL after vrb_srx_end()
+ * @retry: timer that retries posts, see vrb_retry()
  */
 struct vrb_srx {
 	struct kofi_ep		base;
 	struct list_head	dom_node;
-	struct mutex		mutex;	/* see above */
+	struct mutex		mutex;	/* cq, drain, rxq.srq */
 	struct vrb_epcq		cq;
 	struct ib_qp		*drain;
 	struct vrb_rxq		rxq;
@@ -853,7 +893,7 @@ int vrb_srx_attach(struct vrb_ep *ep);
 int vrb_srx_drain_ep(struct vrb_ep *ep);
 void vrb_srx_end(struct vrb_srx *srx);
 
-/* What the device reports an endpoint's receives to */
+/* Return the device's completion queue for the receives of an endpoint. */
 static inline struct vrb_epcq *vrb_ep_rx_cq(struct vrb_ep *ep)
 {
 	return ep->srx ? &ep->srx->cq : ep->rxq.cq;
