@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Atomic operations, as far as devices have them: one element of 64 bits.
+ * Atomic operations that devices support: on one element of 64 bits.
  *
- * A sum is the device's fetch-and-add, and a read the same with nothing to add,
- * so that both are atomic to all others; a compare-and-swap is that. Operands
- * travel in the work request, and the device writes what it has fetched to local
- * memory, in the byte order of the CPU there. A write is a plain write of eight
- * bytes, as the userspace provider's is: devices that report to have atomic
- * operations do not promise that those do not lose it.
+ * FI_SUM is the device's fetch-and-add. FI_ATOMIC_READ is a fetch-and-add of 0,
+ * so that both are atomic with respect to all others. FI_CSWAP is the device's
+ * compare-and-swap. The work request carries the operands. The device writes
+ * the fetched value to local memory, in the CPU's byte order. FI_ATOMIC_WRITE
+ * is a plain write of eight bytes, as in the userspace provider: devices with
+ * atomic operations do not promise that these preserve such a write.
  *
- * tx.c does the rest.
+ * tx.c posts the operations.
  */
 #include "tx.h"
 
-/* What becomes of an operation on a datatype: enum vrb_op or -EOPNOTSUPP */
+/* Map an operation on a datatype to enum vrb_op, or -EOPNOTSUPP. */
 static int vrb_atomic_op(enum fi_datatype datatype, enum fi_op op, u64 flags)
 {
 	if (datatype != FI_INT64 && datatype != FI_UINT64)
@@ -43,7 +43,7 @@ int vrb_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 	return 0;
 }
 
-/* One element, where it must be */
+/* Check for one aligned element. */
 static int vrb_atomic_segment(const struct fi_ioc *ioc, size_t segs)
 {
 	return segs == 1 && ioc && ioc->addr && ioc->count == 1 &&
@@ -51,8 +51,8 @@ static int vrb_atomic_segment(const struct fi_ioc *ioc, size_t segs)
 }
 
 /*
- * All three calls. The local memory is what is written there for a store, and
- * for the others where the old value goes.
+ * Post the operation of any of the three calls. @local is the value to write
+ * for VRB_STORE, otherwise the memory for the old value.
  */
 static ssize_t vrb_atomic_post(struct fid_ep *fid,
 			       const struct fi_msg_atomic *msg,
@@ -78,7 +78,7 @@ static ssize_t vrb_atomic_post(struct fid_ep *fid,
 	if (vrb_atomic_segment(local, segs) || msg->rma_iov_count != 1 ||
 	    !peer || peer->count != 1)
 		return -EINVAL;
-	/* the device would check it for its own operations, but not for a write */
+	/* the device checks this for its atomic operations, but not for a plain write */
 	if (!IS_ALIGNED(peer->addr, sizeof(u64)))
 		return -EINVAL;
 	if (msg->op == FI_SUM || msg->op == FI_CSWAP) {

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues: the device's behind the core's.
+ * Completion queues: the core's, and the device's behind them.
  *
  * Queues of the device
  *
- * The core's queue is what the consumer has. Behind each direction of an
- * endpoint there is one of the device, sized for all of the endpoint's work
- * requests: entries of a queue that ib_core shares between its users, or, where
- * the consumer polls, a queue of its own.
+ * The consumer has a queue of the core. Behind it, each direction of an
+ * endpoint has a queue of the device, sized for all of the endpoint's work
+ * requests. These are entries of a queue that ib_core shares between its users
+ * or, if the consumer polls, a separate queue.
  *
  * Contexts
  *
- * Completions come in softirq context, so that a callback that wants that runs
- * straight from the completion of the work request (kofi_cq_begin()). A callback
- * that wants a work item runs in the core's: it may sleep, and in ib_core's it
- * would delay all other users of that.
+ * Completions are delivered in softirq context. So a callback that may run
+ * there is called directly from the completion of the work request
+ * (kofi_cq_begin()). A callback that needs a work item runs in one of the
+ * core's, because it may sleep: in ib_core's it would delay all other users.
  *
  * Polled queues
  *
- * A queue that is polled delivers only to its poller. The consumer is one,
- * through vrb_cq_poll(). Code here that waits for a completion of the device has
- * to poll as well, with the core's queue claimed: vrb_epcq_wait().
+ * A polled queue delivers only to the context that polls it: usually the
+ * consumer, through vrb_cq_poll(). Code of this module that waits for a
+ * completion of the device must poll as well, with the core's queue claimed:
+ * vrb_epcq_wait().
  */
 #include <kunit/visibility.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
 
-/* Completions of each endpoint that one poll takes at most */
+/* Most completions of an endpoint that one poll takes */
 #define VRB_POLL_BUDGET	64
 
 static int vrb_cq_init(struct kofi_cq *cq, const struct fi_cq_attr *attr,
@@ -52,8 +53,8 @@ static void vrb_cq_poll(struct kofi_cq *cq)
 }
 
 /**
- * vrb_cq_strerror - the device's word for an error
- * @prov_errno: of a completion, enum ib_wc_status
+ * vrb_cq_strerror - describe an error of a completion
+ * @prov_errno: enum ib_wc_status
  *
  * Context: any.
  * Return: a constant string.
@@ -89,20 +90,20 @@ int vrb_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 
 /* ------------------------------------------------------ an endpoint's part */
 
-/* A vector for completions wanted on @cpu, as ib_core itself chooses them */
+/* Choose a vector for completions on @cpu, by ib_core's rule. */
 static int vrb_cq_vector(struct ib_device *ib, int cpu)
 {
 	return cpu < 0 ? -1 : cpu % ib->num_comp_vectors;
 }
 
 /**
- * vrb_epcq_open - get entries of a queue of the device
- * @q: the endpoint's
- * @dom: its domain
+ * vrb_epcq_open - get entries of a completion queue of the device
+ * @q: queue of an endpoint
+ * @dom: domain of the endpoint
  * @kcq: the core's queue that gets the completions; NULL: they are only counted
- * @counted: there are counters. They count without a poll, so the device is
- *	not left to the poller.
- * @nr: how many entries
+ * @counted: counters are bound. They count without a poll, so the queue is not
+ *	polled.
+ * @nr: number of entries
  *
  * Context: process, may sleep.
  * Return: 0 or a negative error.
@@ -137,10 +138,10 @@ int vrb_epcq_open(struct vrb_epcq *q, struct vrb_domain *dom,
 }
 
 /**
- * vrb_epcq_move - part them from the core's queue
- * @q: the endpoint's; nothing is to come from it any more. Nothing happens if
- *	it is not open.
- * @to: where they go, to be closed
+ * vrb_epcq_move - detach entries of a queue from the core's queue
+ * @q: queue of an endpoint, after its last completion. Nothing happens if it
+ *	is not open.
+ * @to: set to the entries, to be closed
  *
  * Context: process, may sleep.
  */
@@ -160,8 +161,8 @@ void vrb_epcq_move(struct vrb_epcq *q, struct vrb_epcq *to)
 }
 
 /**
- * vrb_epcq_close - give them back
- * @q: the endpoint's; no queue pair uses it any more. Nothing happens if it is
+ * vrb_epcq_close - free the entries of a queue
+ * @q: queue of an endpoint that no queue pair uses. Nothing happens if it is
  *	not open.
  *
  * Context: process, may sleep.
@@ -180,13 +181,13 @@ void vrb_epcq_close(struct vrb_epcq *q)
 }
 
 /**
- * vrb_epcq_wait_for - wait for something the queue delivers, but not for ever
+ * vrb_epcq_wait_for - wait for a completion of the queue, with a time limit
  * @q: an open queue
- * @done: completed by a work request that reports to it
+ * @done: completed by the handler of a work request
  * @timeout: jiffies
  *
  * Context: process, may sleep.
- * Return: whether it has been delivered.
+ * Return: true if @done was completed.
  */
 bool vrb_epcq_wait_for(struct vrb_epcq *q, struct completion *done,
 		       unsigned long timeout)
@@ -197,7 +198,7 @@ bool vrb_epcq_wait_for(struct vrb_epcq *q, struct completion *done,
 		return wait_for_completion_timeout(done, timeout);
 	do {
 		kofi_cq_claim(q->kcq);
-		/* if it has been closed meanwhile, everything was delivered */
+		/* if the queue has been closed since, everything was delivered */
 		if (q->ib)
 			ib_process_cq_direct(q->ib, VRB_POLL_BUDGET);
 		kofi_cq_release(q->kcq);
@@ -208,9 +209,9 @@ bool vrb_epcq_wait_for(struct vrb_epcq *q, struct completion *done,
 }
 
 /**
- * vrb_epcq_wait - wait for something the queue delivers
+ * vrb_epcq_wait - wait for a completion of the queue
  * @q: an open queue
- * @done: completed by a work request that reports to it
+ * @done: completed by the handler of a work request
  *
  * Context: process, may sleep.
  */
@@ -220,7 +221,7 @@ void vrb_epcq_wait(struct vrb_epcq *q, struct completion *done)
 		;
 }
 
-/* A work request behind which nothing is left */
+/* The last work request of a queue pair */
 struct vrb_drain {
 	struct ib_cqe		cqe;
 	struct completion	done;
@@ -237,7 +238,10 @@ static void vrb_drain_init(struct vrb_drain *drain)
 	init_completion(&drain->done);
 }
 
-/* A driver knows better how; what it waits for has to be polled for it. */
+/*
+ * Drain by the driver's own function. A polled queue is claimed, because the
+ * driver polls.
+ */
 static void vrb_drain_by_driver(struct vrb_epcq *q, struct ib_qp *qp,
 				void (*drain)(struct ib_qp *qp))
 {
@@ -250,14 +254,14 @@ static void vrb_drain_by_driver(struct vrb_epcq *q, struct ib_qp *qp,
 
 /**
  * vrb_drain_sq - wait until all transmits of a queue pair have been delivered
- * @q: where the device reports them
- * @qp: in its error state
+ * @q: completion queue of the transmits
+ * @qp: queue pair in its error state
  *
- * As ib_drain_sq(), which does not tell whether it could, and polls a queue that
- * is polled ten times a second.
+ * Like ib_drain_sq(), which does not report whether it succeeded, and polls a
+ * polled queue only ten times a second.
  *
  * Context: process, may sleep.
- * Return: 0, or the device's error: then they have not been.
+ * Return: 0, or the device's error if they have not been delivered.
  */
 int vrb_drain_sq(struct vrb_epcq *q, struct ib_qp *qp)
 {
@@ -284,8 +288,8 @@ int vrb_drain_sq(struct vrb_epcq *q, struct ib_qp *qp)
 
 /**
  * vrb_drain_rq - wait until all receives of a queue pair have been delivered
- * @q: where the device reports them
- * @qp: in its error state, without a shared receive queue
+ * @q: completion queue of the receives
+ * @qp: queue pair in its error state, without a shared receive queue
  *
  * Context: process, may sleep.
  * Return: as vrb_drain_sq().
@@ -309,10 +313,10 @@ int vrb_drain_rq(struct vrb_epcq *q, struct ib_qp *qp)
 
 /* ----------------------------------------------------------------- errors */
 
-/* What consumers are told; what is not listed is EIO. */
+/* Errors for consumers; statuses that are not listed are EIO. */
 static const int vrb_wc_errors[] = {
 	[IB_WC_WR_FLUSH_ERR]		= ECANCELED,
-	/* a message that is longer than the receive it came to */
+	/* a message was longer than the receive that it matched */
 	[IB_WC_LOC_LEN_ERR]		= FI_ETRUNC,
 	[IB_WC_LOC_PROT_ERR]		= EFAULT,
 	[IB_WC_LOC_ACCESS_ERR]		= EACCES,
@@ -327,8 +331,8 @@ static const int vrb_wc_errors[] = {
 };
 
 /**
- * vrb_wc_error - what a consumer is told of a work completion
- * @status: its status, enum ib_wc_status
+ * vrb_wc_error - translate the status of a work completion
+ * @status: enum ib_wc_status
  *
  * Return: 0 or a positive error code.
  */

@@ -4,17 +4,17 @@
  *
  * Vectors
  *
- * Any kind of vector is cut into segments that are contiguous for the device, and
- * each is mapped. A list that the consumer has mapped itself (KOFI_SGL_MAPPED) is
- * used as it is.
+ * Any kind of vector is cut into segments that are contiguous for the device,
+ * and each segment is mapped. A list that the consumer has mapped itself
+ * (KOFI_SGL_MAPPED) is used unchanged.
  *
  * Room
  *
- * The addresses are kept with the operation, because they are needed to unmap,
- * and the consumer's arrays may be gone by then or be used for another operation.
- * An operation has room for as many as the iov_limit that was asked for; for a
- * long vector a read or write takes blocks of more from its endpoint. Nothing
- * here allocates or sleeps on the data path.
+ * The record of the operation keeps the device addresses, because they are
+ * needed to unmap: the consumer may have freed or reused its arrays by then. A
+ * record has room for as many segments as the requested iov_limit. A read or
+ * write with a longer vector takes blocks of segments from its endpoint.
+ * Nothing here allocates or sleeps on the data path.
  */
 #include <linux/bvec.h>
 #include <linux/dma-mapping.h>
@@ -28,7 +28,7 @@
 #include "verbs.h"
 
 /**
- * vrb_blocks_init - make the blocks of an endpoint
+ * vrb_blocks_init - allocate the blocks of an endpoint
  * @b: zeroed
  * @node: NUMA node
  *
@@ -70,7 +70,7 @@ static struct vrb_block *vrb_block_get(struct vrb_blocks *b)
 	return block;
 }
 
-/* Give a chain back. */
+/* Free a chain of blocks. */
 static void vrb_blocks_put(struct vrb_blocks *b, struct vrb_block *first,
 			   struct vrb_block *last)
 {
@@ -186,13 +186,13 @@ static void vrb_walk_next(struct vrb_walk *w)
 }
 
 /**
- * vrb_walk_sges - the next segments of a work request
- * @w: position, moved on
+ * vrb_walk_sges - fill in the segments of the next work request
+ * @w: position in the memory, advanced
  * @sge: filled in, unless NULL
  * @max: most segments
- * @lkey: their key
+ * @lkey: key of the segments
  * @want: most bytes
- * @len: set to how many bytes they have
+ * @len: set to the number of bytes
  *
  * Return: number of segments.
  */
@@ -230,21 +230,21 @@ unsigned int vrb_walk_sges(struct vrb_walk *w, struct ib_sge *sge,
 /* --------------------------------------------------------------- counting */
 
 /*
- * Software devices bypass the DMA API, and with it the kernel's check that what
- * is unmapped has been mapped so, and that in the end nothing is. So in kernels
- * that check locks, too, every domain has one of its own.
+ * Software devices bypass the DMA API, and so the kernel's check that every
+ * unmap matches a map, and that nothing stays mapped. Kernels that check locks
+ * have such a check for each domain here.
  */
 #if VRB_MAP_COUNTED
 static void vrb_map_count(struct vrb_domain *dom, u64 addr, u64 len, int n)
 {
 	atomic_add(n, &dom->maps);
-	/* neither may stand in for the other */
+	/* neither address nor length may compensate for the other */
 	atomic64_add(n * (s64)(addr + ror64(len, 16)), &dom->map_sum);
 }
 
 /**
- * vrb_map_check - nothing may be mapped
- * @dom: a domain whose endpoints and regions have been closed
+ * vrb_map_check - warn if anything is still mapped
+ * @dom: a domain without endpoints and regions
  */
 void vrb_map_check(struct vrb_domain *dom)
 {
@@ -273,15 +273,15 @@ static void vrb_map_count_sg(struct vrb_domain *dom, struct scatterlist *sgl,
 }
 
 /**
- * vrb_map_sg - map a list
- * @dom: whose memory it is
+ * vrb_map_sg - map a scatterlist
+ * @dom: domain of the memory
  * @ib: the device
  * @sg: the list
- * @nents: its entries
- * @dir: which way the bytes go
+ * @nents: number of entries
+ * @dir: direction of the transfer
  *
  * Context: any.
- * Return: entries that are mapped, 0 if none could be.
+ * Return: number of mapped entries; 0 on failure.
  */
 int vrb_map_sg(struct vrb_domain *dom, struct ib_device *ib,
 	       struct scatterlist *sg, int nents, enum dma_data_direction dir)
@@ -294,12 +294,12 @@ int vrb_map_sg(struct vrb_domain *dom, struct ib_device *ib,
 
 /**
  * vrb_unmap_sg - undo vrb_map_sg()
- * @dom: whose memory it is
+ * @dom: domain of the memory
  * @ib: the device
  * @sg: the list
- * @nents: its entries
- * @mapped: what vrb_map_sg() has returned
- * @dir: which way the bytes went
+ * @nents: number of entries
+ * @mapped: return value of vrb_map_sg()
+ * @dir: direction of the transfer
  *
  * Context: any.
  */
@@ -314,13 +314,13 @@ void vrb_unmap_sg(struct vrb_domain *dom, struct ib_device *ib,
 /* ---------------------------------------------------------------- mapping */
 
 /**
- * struct vrb_mapper - a vector that is being mapped
- * @map: what becomes of it
- * @dom: for its device
- * @blocks: where more room is, or NULL
+ * struct vrb_mapper - state of mapping a vector
+ * @map: the resulting mapping
+ * @dom: domain with the device for which the memory is mapped
+ * @blocks: blocks for long vectors, or NULL
  * @page: first page of a segment that may still grow
- * @off: of its first byte in @page
- * @len: its length, 0 if there is none
+ * @off: offset of the segment's first byte in @page
+ * @len: length of the segment; 0: none
  */
 struct vrb_mapper {
 	struct vrb_map		*map;
@@ -357,10 +357,10 @@ static struct vrb_seg *vrb_map_next(struct vrb_map *map,
 }
 
 /**
- * vrb_map_max - how long a segment may be
+ * vrb_map_max - longest segment that can be mapped
  * @ib: the device
  *
- * Return: bytes, of whole pages; where memory bounces, that is not much.
+ * Return: bytes, a multiple of the page size; small if a bounce buffer is used.
  */
 size_t vrb_map_max(struct ib_device *ib)
 {
@@ -371,7 +371,7 @@ size_t vrb_map_max(struct ib_device *ib)
 	return max_t(size_t, round_down(max, PAGE_SIZE), PAGE_SIZE);
 }
 
-/* Map the segment that has grown until now. */
+/* Map the current segment, which does not grow further. */
 static int vrb_mapper_flush(struct vrb_mapper *m)
 {
 	struct ib_device *ib = m->dom->ib;
@@ -380,7 +380,7 @@ static int vrb_mapper_flush(struct vrb_mapper *m)
 		size_t len = min(m->len, m->dom->map_max);
 		struct vrb_seg *seg = vrb_map_next(m->map, m->blocks);
 
-		/* more than all blocks hold never fits */
+		/* a vector that exceeds all blocks never fits */
 		if (!seg)
 			return !m->blocks || m->map->nr >= m->map->room +
 			       VRB_BLOCKS * VRB_BLOCK_SEGS ?
@@ -421,14 +421,14 @@ static int vrb_mapper_add(void *arg, struct page *page, size_t off, size_t len)
 }
 
 /**
- * vrb_map_seg - map an operation's memory that is one segment
- * @dom: the domain, with its device
- * @kv: the memory, which is known to be so from vrb_kvec_is_one()
- * @dir: which way the bytes go
+ * vrb_map_seg - map the memory of an operation with one segment
+ * @dom: the domain, with its device present
+ * @kv: the memory, checked by vrb_kvec_is_one()
+ * @dir: direction of the transfer
  *
  * Context: any.
- * Return: where the device sees it, or DMA_MAPPING_ERROR if the system cannot
- * map more for now.
+ * Return: the device address, or DMA_MAPPING_ERROR if the system cannot map
+ * more for now.
  */
 dma_addr_t vrb_map_seg(struct vrb_domain *dom, const struct kvec *kv,
 		       enum dma_data_direction dir)
@@ -444,10 +444,10 @@ dma_addr_t vrb_map_seg(struct vrb_domain *dom, const struct kvec *kv,
 
 /**
  * vrb_unmap_seg - undo vrb_map_seg()
- * @dom: the domain, with its device
- * @addr: where the device sees it
- * @len: its length
- * @dir: which way the bytes went
+ * @dom: the domain, with its device present
+ * @addr: the device address
+ * @len: length of the segment
+ * @dir: direction of the transfer
  *
  * Context: any.
  */
@@ -474,10 +474,10 @@ static void vrb_unmap_segs(struct vrb_map *map, struct vrb_domain *dom)
 }
 
 /**
- * vrb_unmap_any - vrb_unmap() where there may be something to undo
- * @map: as there
- * @dom: as there
- * @blocks: as there
+ * vrb_unmap_any - undo vrb_map_msg() or vrb_map_set() for any mapping
+ * @map: the mapping; empty afterwards
+ * @dom: the domain, with its device present
+ * @blocks: blocks of the endpoint
  *
  * Context: any.
  */
@@ -499,18 +499,19 @@ void vrb_unmap_any(struct vrb_map *map, struct vrb_domain *dom,
 }
 
 /**
- * vrb_map_msg - map an operation's memory
- * @map: holds nothing, and after an error as well
- * @dom: the domain, with its device
- * @blocks: of the endpoint, or NULL for an operation that must not be longer
+ * vrb_map_msg - map the memory of an operation
+ * @map: empty mapping; empty after an error, too
+ * @dom: the domain, with its device present
+ * @blocks: blocks of the endpoint, or NULL for an operation without long
+ *	vectors
  * @msg: the operation, checked by vrb_msg_len()
- * @dir: which way the bytes go
+ * @dir: direction of the transfer
  *
  * Context: any.
- * Return: 0; -EAGAIN if other operations have the blocks; -ENOBUFS if the
- * system cannot map more for now; -EMSGSIZE if there are more segments than
- * there ever is room for; -EFAULT; -EINVAL for a mapped list where there is no device to map
- * for.
+ * Return: 0; -EAGAIN if other operations hold the blocks; -ENOBUFS if the
+ * system cannot map more for now; -EMSGSIZE if there are more segments than all
+ * blocks hold; -EFAULT; -EINVAL for a mapped list if the domain's device does
+ * not use DMA.
  */
 int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 		struct vrb_blocks *blocks, const struct fi_msg *msg,
@@ -521,7 +522,7 @@ int vrb_map_msg(struct vrb_map *map, struct vrb_domain *dom,
 
 	map->dir = dir;
 	if (msg->vec == KOFI_SGL_MAPPED) {
-		/* there is no device it could have been mapped for */
+		/* a software device, for which no list can be mapped */
 		if (ib_uses_virt_dma(dom->ib))
 			return -EINVAL;
 		map->sgl = msg->msg_sgl;

@@ -7,7 +7,7 @@ static __always_inline bool vrb_rma_usual(struct fid_ep *fid,
 					  enum vrb_op kind, u64 flags)
 {
 	const struct vrb_usual u = {
-		.kv = rma->msg_iov,	/* of a union of pointers */
+		.kv = rma->msg_iov,	/* member of a union of pointers */
 		.count = rma->iov_count,
 		.vec = rma->vec,
 		.context = rma->context,

@@ -4,27 +4,27 @@
  *
  * Order
  *
- * Each is a work request of its own in the queue pair's receive queue, and the
- * device takes them in the order they were posted: none can be cancelled, and
- * none is for one peer or tag only. A write with remote CQ data takes a receive,
- * too.
+ * Each receive is a work request in the queue pair's receive queue, and the
+ * device takes them in posting order. Therefore no receive can be cancelled,
+ * and none is for one peer or tag only. A write with remote CQ data consumes a
+ * receive, too.
  *
  * Deferred receives
  *
  * A queue pair that is being connected may refuse a receive for a moment. Such
  * receives, and those posted after them, are deferred until the work item has
- * posted them; the consumer does not notice. So are those with FI_MORE, until one
- * comes without, or a transmit, whose answer they may be for, or the endpoint
- * connects, or a tick is over.
+ * posted them; the consumer does not notice. Receives with FI_MORE are deferred
+ * as well, until one of these happens: a receive without the flag, a transmit
+ * (its answer may need one of them), the connection, or a tick.
  *
- * Those that are deferred are posted in lists. If the device refuses one that has
+ * Deferred receives are posted in lists. If the device refuses one that has
  * been accepted, the work item tries again.
  *
  * Queues
  *
- * A queue of receives is an endpoint's, or that of a shared receive context
- * (srx.c), whose receives the device gives to the endpoint that a message comes
- * to.
+ * A queue of receives belongs to an endpoint or to a shared receive context
+ * (srx.c). The device gives a receive of a shared queue to the endpoint that
+ * gets a message.
  */
 #include <kunit/visibility.h>
 #include <linux/list_sort.h>
@@ -36,7 +36,7 @@
 
 /* ------------------------------------------------------------- completing */
 
-/* What the device says of a message that has arrived */
+/* Fill in a completion with the device's description of the message. */
 static void vrb_rx_fill(struct kofi_wc *to, const struct ib_wc *wc)
 {
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
@@ -52,11 +52,11 @@ static void vrb_rx_fill(struct kofi_wc *to, const struct ib_wc *wc)
 }
 
 /**
- * vrb_rx_error - what a consumer is told of a receive
- * @status: of its work completion, enum ib_wc_status
+ * vrb_rx_error - translate the status of a receive
+ * @status: enum ib_wc_status of the work completion
  *
- * The only thing wrong with a receive can be that a message is longer, for which
- * some devices have other words.
+ * A receive can fail only because a message is too long, which some devices
+ * report with other statuses.
  *
  * Return: 0 or a positive error code.
  */
@@ -73,8 +73,9 @@ int vrb_rx_error(int status)
 EXPORT_SYMBOL_IF_KUNIT(vrb_rx_error);
 
 /*
- * A write that takes a receive. A consumer without FI_RX_CQ_DATA would take its
- * length for that of a message in the receive's memory.
+ * Test for a write that consumes a receive although the consumer lacks
+ * FI_RX_CQ_DATA. That consumer would take the length of the write for the
+ * length of a message in the receive's memory.
  */
 static bool vrb_rx_unasked(const struct vrb_ep *ep, const struct ib_wc *wc)
 {
@@ -84,7 +85,7 @@ static bool vrb_rx_unasked(const struct vrb_ep *ep, const struct ib_wc *wc)
 
 static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc);
 
-/* More records, as vrb_tx_more(). With the queue's lock held */
+/* Get more records, as vrb_tx_more(). With the queue's lock held. */
 static struct llist_node *vrb_rx_more(struct vrb_rxq *q)
 {
 	struct llist_node *ended = llist_del_all(&q->ended);
@@ -100,20 +101,20 @@ static struct llist_node *vrb_rx_more(struct vrb_rxq *q)
 	return &op->next;
 }
 
-/* A receive has ended: all but the report. The lock is not needed. */
+/* Finish a receive, except for the report. Needs no lock. */
 static __always_inline void vrb_rx_end(struct vrb_rxop *op)
 {
 	struct vrb_rxq *q = op->q;
 
 	vrb_unmap(&op->map, q->dom, NULL);
 	WRITE_ONCE(op->posted, false);
-	/* free before the consumer knows, which may post again at once */
+	/* free before the consumer's callback, which may post again */
 	llist_add(&op->next, &q->ended);
 }
 
 /*
- * A receive has failed. A device may say that of one that has completed, or that the
- * end has taken back. Returns whether it completes now.
+ * Handle a failed receive. A device may report one that has completed already,
+ * or that vrb_rxq_flush() has taken. Returns true if the receive completes now.
  */
 static noinline bool vrb_rx_failed(struct vrb_rxop *op, struct vrb_ep *ep,
 				   const struct ib_wc *wc)
@@ -170,7 +171,10 @@ static __always_inline int vrb_rx_post_wr(struct vrb_rxq *q,
 				  ib_post_recv(q->ep->qp, wr, bad);
 }
 
-/* One with one segment. With the queue's lock held; the device may be done at once */
+/*
+ * Post one receive with one segment. With the queue's lock held; it may
+ * complete at once.
+ */
 static __always_inline int vrb_rx_hand_over(struct vrb_rxq *q,
 					    struct vrb_rxop *op)
 {
@@ -192,7 +196,7 @@ static __always_inline int vrb_rx_hand_over(struct vrb_rxq *q,
 	return err;
 }
 
-/* As many of those that are deferred as a list has room for */
+/* Post as many deferred receives as fit into a list. */
 static int vrb_rx_post_list(struct vrb_rxq *q)
 {
 	struct ib_sge sge[KOFI_IOV_MAX];
@@ -208,7 +212,7 @@ static int vrb_rx_post_list(struct vrb_rxq *q)
 	list_for_each_entry_safe(op, next, &q->deferred, deferred) {
 		if (n == VRB_LINKS || used + op->map.nr > KOFI_IOV_MAX)
 			break;
-		/* it may have ended before the device has taken the last one */
+		/* it may complete before the device has taken the last one */
 		list_del(&op->deferred);
 		op->posted = true;
 		ops[n] = op;
@@ -228,7 +232,7 @@ static int vrb_rx_post_list(struct vrb_rxq *q)
 	err = vrb_rx_post_wr(q, wr, &bad);
 	if (!err)
 		return 0;
-	/* if the device does not say which, none */
+	/* if the device does not say which one, it took none */
 	nr = bad > wr && bad < wr + n ? bad - wr : 0;
 	while (n > nr) {
 		op = ops[--n];
@@ -238,7 +242,7 @@ static int vrb_rx_post_list(struct vrb_rxq *q)
 	return err;
 }
 
-/* All of them, with the queue's lock held */
+/* Post all deferred receives. With the queue's lock held. */
 static int vrb_rx_post_deferred(struct vrb_rxq *q)
 {
 	int err = 0;
@@ -249,14 +253,14 @@ static int vrb_rx_post_deferred(struct vrb_rxq *q)
 	return err;
 }
 
-/* Any other receive, or one that has to wait */
+/* Defer a receive, and post all deferred ones unless more follow. */
 static noinline_for_stack int vrb_rx_defer(struct vrb_rxq *q,
 					   struct vrb_rxop *op, bool more)
 {
 	int err;
 
 	list_add_tail(&op->deferred, &q->deferred);
-	/* on iWARP a message that finds none ends the connection */
+	/* on iWARP, a message without a receive terminates the connection */
 	if (more && q->ep && !q->ep->iwarp && !op->map.sgl &&
 	    ++q->nr_held < VRB_LINKS) {
 		vrb_retry(q->retry);
@@ -275,8 +279,8 @@ static noinline_for_stack int vrb_rx_defer(struct vrb_rxq *q,
 }
 
 /*
- * Post a receive. The device may take it later than others if its queue pair is
- * not ready. With the queue's lock held; op is on no list.
+ * Post a receive, or defer it if the queue pair is not ready. With the queue's
+ * lock held; @op is on no list.
  *
  * Return: 0, -EINPROGRESS if it is deferred, or another error.
  */
@@ -295,7 +299,7 @@ static int vrb_rx_submit(struct vrb_rxq *q, struct vrb_rxop *op, u64 flags)
 }
 
 /**
- * vrb_rx_push - post what waits for more, which may not come
+ * vrb_rx_push - post receives that wait because of FI_MORE
  * @ep: the endpoint
  *
  * Context: any.
@@ -312,8 +316,8 @@ void vrb_rx_push(struct vrb_ep *ep)
 }
 
 /**
- * vrb_rx_deferred - post what the queue pair could not take
- * @ep: the endpoint; its queue pair is ready now
+ * vrb_rx_deferred - post receives that the queue pair could not take
+ * @ep: an endpoint with a queue pair that has become ready
  *
  * Context: any.
  */
@@ -324,11 +328,11 @@ void vrb_rx_deferred(struct vrb_ep *ep)
 }
 
 /**
- * vrb_rx_repost - the work item's part of that
+ * vrb_rx_repost - post deferred receives from the work item
  * @ep: the endpoint
  *
- * What the queue pair still does not take is tried again soon; what it refuses
- * for good is the end.
+ * If the device refuses a receive for now, the work item is queued again. Any
+ * other error fails the endpoint.
  *
  * Context: process.
  */
@@ -348,7 +352,7 @@ void vrb_rx_repost(struct vrb_ep *ep)
 		vrb_ep_abort(ep, EIO);
 }
 
-/* With the queue's lock held */
+/* Take the most recently freed record. With the queue's lock held. */
 static __always_inline struct vrb_rxop *vrb_rx_get(struct vrb_rxq *q)
 {
 	struct llist_node *node = q->ops.free ?: vrb_rx_more(q);
@@ -359,7 +363,7 @@ static __always_inline struct vrb_rxop *vrb_rx_get(struct vrb_rxq *q)
 	return llist_entry(node, struct vrb_rxop, next);
 }
 
-/* With the queue's lock held */
+/* Free the record of a receive that was not posted. With the queue's lock held. */
 static void vrb_rx_put(struct vrb_rxq *q, struct vrb_rxop *op)
 {
 	op->map.nr = 0;
@@ -367,7 +371,7 @@ static void vrb_rx_put(struct vrb_rxq *q, struct vrb_rxop *op)
 	q->ops.free = &op->next;
 }
 
-/* The device sees the memory at @addr. Returns whether it has been posted. */
+/* Post a receive on memory at device address @addr. Returns true if it was posted. */
 static __always_inline bool vrb_rx_post_at(struct vrb_rxq *q,
 					   const struct fi_msg *msg, u64 addr,
 					   u64 flags)
@@ -401,7 +405,7 @@ unlock:
 	return false;
 }
 
-/* The same where memory has to be mapped for the device, which RCU keeps then */
+/* Map the memory, then post. RCU keeps the device present. */
 static __always_inline bool vrb_rx_post_mapped(struct vrb_rxq *q,
 					       const struct fi_msg *msg,
 					       u64 flags)
@@ -426,8 +430,9 @@ unlock:
 }
 
 /*
- * The usual receive has one segment of the linear mapping, and nothing waits
- * before it. Returns whether it has been posted; if not, nothing has happened.
+ * Post a receive if the fast path takes it: one segment in the linear mapping,
+ * and no deferred receives. Returns true if it was posted; otherwise nothing
+ * has changed.
  */
 static __always_inline bool vrb_rx_post_usual(struct vrb_rxq *q,
 					      const struct fi_msg *msg,
@@ -460,7 +465,7 @@ static int vrb_rx_fill_op(struct vrb_rxq *q, struct vrb_rxop *op,
 	if (len > U32_MAX)
 		return -EMSGSIZE;
 	err = vrb_map_msg(&op->map, dom, NULL, msg, DMA_FROM_DEVICE);
-	/* a list the consumer has mapped needs no room */
+	/* a list mapped by the consumer takes no room */
 	if (!err && op->map.nr > q->sge) {
 		vrb_unmap(&op->map, dom, NULL);
 		err = -EMSGSIZE;
@@ -497,14 +502,17 @@ put:
 	return err;
 }
 
-/* The post has failed with @err: try once more if that may help. */
+/* The post has failed with @err: retry once if that may help. */
 static int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
 			u64 flags, int err)
 {
 	struct kofi_ep *base = q->base;
 
 	if (err == -EAGAIN) {
-		/* one may have completed before the mark was there to see */
+		/*
+		 * A receive may have completed before the endpoint was marked
+		 * as blocked.
+		 */
 		kofi_ep_blocked(base);
 		err = vrb_rx_try(q, msg, flags);
 		if (!err)
@@ -519,7 +527,7 @@ static int vrb_rx_again(struct vrb_rxq *q, const struct fi_msg *msg,
 		vrb_retry(q->retry);
 		err = -EAGAIN;
 	} else if (err != -EAGAIN) {
-		/* another post may have been refused while this held a receive */
+		/* another post may have been refused because this one held a record */
 		kofi_ep_unblock(base);
 	}
 	kofi_ep_rx_unreserve(base);
@@ -533,7 +541,7 @@ static noinline int vrb_rx_accept_any(struct vrb_rxq *q,
 
 	if (flags & ~VRB_RX_FLAGS)
 		return -FI_EBADFLAGS;
-	/* keeps the device: see vrb_domain_lost() */
+	/* keeps the device present: see vrb_domain_lost() */
 	guard(rcu)();
 	if (READ_ONCE(q->closed))
 		return -ESHUTDOWN;
@@ -546,12 +554,12 @@ static noinline int vrb_rx_accept_any(struct vrb_rxq *q,
 
 /**
  * vrb_rxq_post - post a receive
- * @q: the queue; its owner's state allows posts
- * @msg: as for fi_recvmsg()
- * @flags: the same
+ * @q: the queue; the state of its owner allows posts
+ * @msg: message of fi_recvmsg()
+ * @flags: flags of fi_recvmsg()
  *
  * Context: any.
- * Return: what fi_recvmsg() returns.
+ * Return: the return value of fi_recvmsg().
  */
 ssize_t vrb_rxq_post(struct vrb_rxq *q, const struct fi_msg *msg, u64 flags)
 {
@@ -575,11 +583,11 @@ ssize_t vrb_rx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 /* ------------------------------------------------------------------- life */
 
 /**
- * vrb_rxq_prepare - an empty queue, which can be closed and flushed
- * @q: zeroed
- * @base: whose it is
- * @dom: its domain
- * @retry: timer of the owner's
+ * vrb_rxq_prepare - initialise an empty queue, which can be closed and flushed
+ * @q: zeroed queue
+ * @base: the core's endpoint that owns the queue
+ * @dom: domain of the owner
+ * @retry: timer of the owner, for vrb_retry()
  *
  * Context: any.
  */
@@ -595,8 +603,8 @@ void vrb_rxq_prepare(struct vrb_rxq *q, struct kofi_ep *base,
 }
 
 /**
- * vrb_rxq_init - make the receives
- * @q: prepared
+ * vrb_rxq_init - allocate the records of receives
+ * @q: prepared queue
  *
  * Context: process, may sleep.
  * Return: 0 or -ENOMEM.
@@ -620,10 +628,10 @@ void vrb_rxq_exit(struct vrb_rxq *q)
 }
 
 /**
- * vrb_rxq_close - accept no more
+ * vrb_rxq_close - refuse further receives
  * @q: the queue
  *
- * No context is in the device's post function any more when this returns.
+ * When this returns, no context is in the device's post function.
  *
  * Context: any.
  */
@@ -644,8 +652,8 @@ static int vrb_rx_older(void *priv, const struct list_head *a,
 }
 
 /**
- * vrb_rxq_flush - complete what the device never had, or does not report
- * @q: a closed queue; the device has it no longer
+ * vrb_rxq_flush - cancel receives that the device never got or has not reported
+ * @q: a closed queue that the device no longer uses
  *
  * Context: process, may sleep.
  */
@@ -663,7 +671,7 @@ void vrb_rxq_flush(struct vrb_rxq *q)
 		op = vrb_recs_at(&q->ops, i);
 		if (!op->posted)
 			continue;
-		/* what a device says of it now comes too late */
+		/* a completion that the device reports from now on is ignored */
 		op->posted = false;
 		list_add_tail(&op->deferred, &list);
 	}

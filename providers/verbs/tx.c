@@ -4,44 +4,45 @@
  *
  * Operations
  *
- * An operation has a record of its own, with its mapped memory, until it
- * completes. It becomes one work request, or, if it is a read or write whose
- * memory on either side has more segments than one can have, a chain of them
- * (wr.c) of which only the last is waited for. Work requests are built on the
- * stack: the device copies them. tx_lock makes the order of posts that of the
- * device, and keeps a chain together. What most operations are has a shorter way
+ * An operation has a record with its mapped memory until it completes. It
+ * becomes one work request or, if a read or write has too many segments on
+ * either side, a chain (wr.c). Work requests are built on the stack, because
+ * the device copies them. tx_lock makes the order of posts equal to the order
+ * of the device, and keeps a chain together. Common operations take a fast path
  * (tx.h).
  *
  * Records
  *
- * Who posts takes them from a list under tx_lock. Who completes takes no lock: it
- * puts them on another list, which a post takes as a whole when it has none left,
- * and counts their work requests. So of two processors, one of which posts and the
- * other completes, neither writes for each operation what the other one reads.
+ * A post takes a record from a list under tx_lock. A completion takes no lock:
+ * it puts the record on another list and counts the work requests in sq_done.
+ * When the first list is empty, a post takes over the second one as a whole. So
+ * if one CPU posts and another one completes, neither writes for each operation
+ * a cache line that the other one reads.
  *
  * Signaled and unsignaled
  *
- * Signaled are all operations whose completion is wanted. Of the others only every
- * so many are, and each one once something gets scarce that only a completion
- * brings back. The work requests of a queue pair complete in order, so a
- * completion also stands for the unsignaled operations before it, of which it has a
- * list. A device that keeps no order has it among what fetches and among the rest
- * (VRB_QUIRK_READ_ORDER), so all that fetch are signaled, too. What fails always
- * completes.
+ * Operations with a completion for the consumer are signaled. Of the others,
+ * one is signaled after VRB_TX_UNREPORTED unsignaled ones, and each one while a
+ * resource is scarce that only a completion frees. The work requests of a queue
+ * pair complete in order. So the completion of a signaled operation also
+ * completes the unsignaled operations before it, which are on its list. A
+ * device with VRB_QUIRK_READ_ORDER keeps order only among reads and among other
+ * operations; therefore all operations that fetch are signaled. Failed
+ * operations always complete.
  *
  * Zero-length writes
  *
- * Two work requests belong to no operation: writes of no bytes, which touch
- * nothing at the peer. One is the last of a connection that is shut down; its
- * completion says that everything before has completed. The other, the probe, is a
- * timer's: it completes unsignaled operations with nothing behind them, whose slots
- * and records others may wait for, and makes an idle connection notice a peer that
- * has died.
+ * Two work requests belong to no operation: zero-length writes, which do not
+ * touch the peer's memory. The first is the last work request of a connection
+ * that is shut down; its completion means that all before it have completed.
+ * The other one, the probe, is posted by a timer. It completes unsignaled
+ * operations that no signaled one follows, and so frees their slots and
+ * records. On an idle connection it detects a dead peer.
  *
  * Errors
  *
- * An error of a work request is the end of its queue pair: the request that
- * caused it completes with what the device says, and all others are flushed.
+ * A failed work request stops its queue pair. It completes with the device's
+ * status, and all others are flushed.
  */
 #include <linux/list_sort.h>
 #include <linux/overflow.h>
@@ -50,13 +51,13 @@
 
 #include "tx.h"
 
-/* Unsignaled operations in a row at most */
+/* Most unsignaled operations in a row */
 #define VRB_TX_UNREPORTED	32
 
-/* How long they wait for one that is signaled */
+/* Time after which unsignaled operations are completed by a probe */
 #define VRB_TX_OVERDUE		max(HZ / 50, 2)
 
-/* What a completion says has happened */
+/* Flags of completions */
 static const u64 vrb_tx_wc_flags[] = {
 	[VRB_SEND]	= FI_SEND | FI_MSG,
 	[VRB_WRITE]	= FI_WRITE | FI_RMA,
@@ -72,14 +73,14 @@ static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc);
 /* ------------------------------------------------------------- completing */
 
 /**
- * vrb_tx_more - more records: those of operations that have ended, or a new one
+ * vrb_tx_more - get more records: completed ones, or one that was never used
  * @ep: the endpoint, with tx_lock held
  *
- * So no more have ever been used than were in use at a time, and the next post
- * gets the one that is most likely in the cache.
+ * So the number of records ever used equals the highest number in use at a time.
+ * The next post gets a record that is probably in the cache.
  *
  * Context: any.
- * Return: a list, or NULL.
+ * Return: a list of records, or NULL.
  */
 struct llist_node *vrb_tx_more(struct vrb_ep *ep)
 {
@@ -98,10 +99,10 @@ struct llist_node *vrb_tx_more(struct vrb_ep *ep)
 }
 
 /*
- * Give back the record of an operation that has ended, on a list of its own,
- * without the lock. All that completes operations is one context at a time: the
- * handlers of the device's queue, and who flushes what these have left, when
- * they have returned (vrb_ep_stop_qp()).
+ * Free the record of a completed operation, without a lock, on the list for
+ * completions. Only one context at a time completes operations: the handlers of
+ * the device's queue or, after they have returned (vrb_ep_stop_qp()),
+ * vrb_tx_flush().
  */
 static __always_inline void vrb_tx_give_back(struct vrb_ep *ep,
 					     struct vrb_txop *op)
@@ -109,13 +110,14 @@ static __always_inline void vrb_tx_give_back(struct vrb_ep *ep,
 	WRITE_ONCE(op->posted, false);
 	WRITE_ONCE(ep->sq_done, ep->sq_done + op->wrs);
 	/*
-	 * A full barrier, as is llist_del_all(): who finds the record finds it
-	 * done with, and its work requests ended.
+	 * A full barrier, paired with llist_del_all(): a post that finds the
+	 * record sees all changes to the record, and its work requests counted
+	 * in sq_done.
 	 */
 	llist_add(&op->next, &ep->tx_ended);
 }
 
-/* It takes part in what is guarded by the lock. */
+/* Free the regions of a read, which needs the lock. */
 static noinline void vrb_tx_end_read(struct vrb_ep *ep, struct vrb_txop *op)
 {
 	unsigned long irq;
@@ -125,7 +127,10 @@ static noinline void vrb_tx_end_read(struct vrb_ep *ep, struct vrb_txop *op)
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
-/* All but the report: free before the consumer knows, which may post at once. */
+/*
+ * Finish an operation, except for the report: its record must be free when the
+ * consumer's callback posts again.
+ */
 static __always_inline void vrb_tx_end(struct vrb_ep *ep, struct vrb_txop *op,
 				       int err, struct kofi_wc *wc)
 {
@@ -137,7 +142,7 @@ static __always_inline void vrb_tx_end(struct vrb_ep *ep, struct vrb_txop *op,
 	vrb_tx_give_back(ep, op);
 }
 
-/* Complete an operation that is on no list any more. */
+/* Complete an operation that is on no list. */
 static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 {
 	struct kofi_wc wc __uninitialized;
@@ -147,7 +152,7 @@ static void vrb_tx_complete(struct vrb_ep *ep, struct vrb_txop *op, int err)
 	kofi_ep_tx_complete(&ep->base, &wc, flags);
 }
 
-/* What is unsignaled has ended, if one behind it has. */
+/* Complete unsignaled operations, after one behind them has completed. */
 static noinline void vrb_tx_complete_unsignaled(struct vrb_ep *ep,
 						struct llist_node *ops)
 {
@@ -157,7 +162,7 @@ static noinline void vrb_tx_complete_unsignaled(struct vrb_ep *ep,
 		vrb_tx_complete(ep, op, vrb_wc_error(op->status));
 }
 
-/* Those behind all others. With tx_lock held */
+/* Take the unsignaled operations that no signaled one follows. With tx_lock held. */
 static struct llist_node *vrb_tx_take_unsignaled(struct vrb_ep *ep)
 {
 	struct llist_node *ops = ep->tx_unsignaled;
@@ -168,11 +173,11 @@ static struct llist_node *vrb_tx_take_unsignaled(struct vrb_ep *ep)
 }
 
 /*
- * A work request has failed. A device may say that twice, or after the request
- * has succeeded; so a record is not used again once anything has failed. Returns
- * whether its operation completes now: one that is unsignaled is on a list, and does
- * so with the one behind it, or when the endpoint ends, which it does; and a read
- * completes when what it reads into is out of reach.
+ * Handle a failed work request. A device may report the failure twice, or after
+ * success; so no record is reused after a failure. Returns true if the
+ * operation completes now. An unsignaled operation completes with the signaled
+ * one behind it, or when the endpoint is ended. A read completes after its
+ * regions have been deregistered.
  */
 static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
 			  const struct ib_wc *wc)
@@ -189,7 +194,7 @@ static bool vrb_tx_failed(struct vrb_ep *ep, struct vrb_txop *op,
 	completes = op->posted && op->signaled && !op->read_mrs;
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	vrb_ep_failed(ep, wc, err);
-	/* vrb_tx_finish() will not, as it finds the endpoint closed */
+	/* vrb_tx_finish() will not do this, because it finds tx_closed set */
 	if (first)
 		vrb_ep_abort(ep, err);
 	return completes;
@@ -213,7 +218,7 @@ static void vrb_tx_done(struct ib_cq *cq, struct ib_wc *wc)
 	kofi_ep_tx_report(&ep->base, &done, flags);
 }
 
-/* A work request of a chain has failed; the last one completes the operation. */
+/* Handle a work request of a chain before the last, which completes the operation. */
 static void vrb_tx_part_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_txop *op = container_of(wc->wr_cqe, struct vrb_txop, part);
@@ -240,8 +245,8 @@ static int vrb_tx_post_nothing(struct vrb_ep *ep, struct ib_cqe *cqe)
 }
 
 /*
- * Have the end of all operations reported, now or once the device has room. With
- * tx_lock held. Returns false if that will not be.
+ * Post the final work request of a shutdown, now or when the device has room.
+ * With tx_lock held. Returns false if that is impossible.
  */
 static bool vrb_tx_post_last(struct vrb_ep *ep)
 {
@@ -254,7 +259,7 @@ static bool vrb_tx_post_last(struct vrb_ep *ep)
 }
 
 /**
- * vrb_tx_push - hand over what waits for more, which may not come, or for room
+ * vrb_tx_push - post work requests that wait for others or for room
  * @ep: the endpoint
  *
  * Context: any.
@@ -274,7 +279,7 @@ void vrb_tx_push(struct vrb_ep *ep)
 		vrb_ep_abort(ep, ECANCELED);
 }
 
-/* Everything has been sent. */
+/* All operations have completed: terminate the endpoint. */
 static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_last);
@@ -291,11 +296,11 @@ static void vrb_tx_last_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * vrb_tx_finish - accept no more, and end the endpoint when all has been sent
+ * vrb_tx_finish - refuse further transmits, and terminate after the last one
  * @ep: a connected endpoint
  *
  * Context: any.
- * Return: true if that is under way; false if there is nothing to wait for.
+ * Return: true if that was started; false if nothing is outstanding.
  */
 bool vrb_tx_finish(struct vrb_ep *ep)
 {
@@ -313,7 +318,10 @@ bool vrb_tx_finish(struct vrb_ep *ep)
 	return waits;
 }
 
-/* All before it has ended; if it has failed that is the end of the endpoint. */
+/*
+ * All operations before the probe have completed. If the probe has failed, fail
+ * the endpoint.
+ */
 static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct vrb_ep *ep = container_of(wc->wr_cqe, struct vrb_ep, tx_probe);
@@ -331,7 +339,7 @@ static void vrb_tx_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 		vrb_tx_complete_unsignaled(ep, ops);
 }
 
-/* With tx_lock held. The device has what waited for more to follow then, too. */
+/* Post a probe, and with it all waiting work requests. With tx_lock held. */
 static void vrb_tx_post_probe(struct vrb_ep *ep)
 {
 	if (ep->tx_closed || ep->tx_probing ||
@@ -342,7 +350,7 @@ static void vrb_tx_post_probe(struct vrb_ep *ep)
 }
 
 /**
- * vrb_tx_probe - have unsignaled operations after all others complete
+ * vrb_tx_probe - complete unsignaled operations that no signaled one follows
  * @ep: a connected endpoint
  *
  * Context: any.
@@ -358,8 +366,9 @@ void vrb_tx_probe(struct vrb_ep *ep)
 }
 
 /**
- * vrb_tx_overdue - the same when nothing has followed them for a while
- * @t: the endpoint's timer, which starts with the first of them
+ * vrb_tx_overdue - complete unsignaled operations that no signaled one has
+ * followed in time
+ * @t: the endpoint's timer, started by the first unsignaled operation
  *
  * Context: softirq.
  */
@@ -371,15 +380,15 @@ void vrb_tx_overdue(struct timer_list *t)
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	if (ep->tx_unreported)
 		vrb_tx_post_probe(ep);
-	/* the probe before is on its way, or there was no room for this one */
+	/* a probe is outstanding, or the queue had no room for another one */
 	if (ep->tx_unreported && !ep->tx_closed)
 		mod_timer(t, jiffies + VRB_TX_OVERDUE);
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
 /**
- * vrb_tx_idle - send something if nothing is outstanding whose end is reported
- * @t: the endpoint's timer, which starts with the connection
+ * vrb_tx_idle - post a probe unless the last outstanding operation is signaled
+ * @t: the endpoint's timer, started when the connection is established
  *
  * Context: softirq.
  */
@@ -400,7 +409,7 @@ void vrb_tx_idle(struct timer_list *t)
 
 /* ---------------------------------------------------------- work requests */
 
-/* What is one work request with one segment, but otherwise of any kind */
+/* Fill in one work request with one segment, for any kind of operation and flags. */
 static void vrb_tx_fill_any(struct vrb_ep *ep, struct vrb_txop *op,
 			    const struct fi_msg *msg,
 			    const struct vrb_post *post, struct ib_rdma_wr *wr,
@@ -414,14 +423,14 @@ static void vrb_tx_fill_any(struct vrb_ep *ep, struct vrb_txop *op,
 	if (op->flags & FI_FENCE)
 		wr->wr.send_flags |= IB_SEND_FENCE;
 	if (op->inlined) {
-		/* the CPU reads these */
+		/* the CPU reads inline data */
 		sge->addr = (uintptr_t)vrb_txop_inject(op);
 		wr->wr.send_flags |= IB_SEND_INLINE;
 		vrb_stat_inc(&ep->stats.tx_inline);
 	}
 }
 
-/* More will follow, or others wait for this one. */
+/* Add the work request to those that wait: more will follow, or others wait already. */
 static int vrb_tx_hold(struct vrb_ep *ep, struct vrb_txop *op,
 		       const struct fi_msg *msg,
 		       const struct vrb_post *post)
@@ -500,15 +509,17 @@ static int vrb_tx_inject(struct vrb_ep *ep, struct vrb_txop *op,
 	*kv = (struct kvec) { .iov_base = to, .iov_len = cur.len };
 	*copy = (struct fi_msg) { .msg_iov = kv, .iov_count = 1 };
 	/*
-	 * One work request takes them to one place; devices may refuse none.
-	 * What waits has been accepted, so it must not be refused for that.
+	 * An inline payload must be one work request to one place; devices may
+	 * refuse length 0. A post with FI_MORE is accepted before the device
+	 * sees it. So it is never inline, because the device might refuse it
+	 * for that.
 	 */
 	op->inlined = cur.len && cur.len <= READ_ONCE(ep->max_inline) &&
 		      post->rma_count <= 1 && !(op->flags & FI_MORE);
 	return 0;
 }
 
-/* The peer's memory must be as long as ours. */
+/* Check that the peer's memory is as long as the local memory. */
 static int vrb_tx_check_rma(const struct vrb_ep *ep, const struct vrb_txop *op,
 			    const struct vrb_post *post)
 {
@@ -562,7 +573,7 @@ static int vrb_tx_fill(struct vrb_ep *ep, struct vrb_txop *op,
 	err = vrb_map_msg(&op->map, ep->dom,
 			  op->op == VRB_SEND ? NULL : &ep->tx_blocks, msg,
 			  fetch ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
-	/* other posts may have the blocks, and nothing else be outstanding */
+	/* other posts may hold the blocks while nothing is outstanding */
 	if (err == -EAGAIN)
 		return -ENOBUFS;
 	/* a message is one work request */
@@ -586,7 +597,7 @@ static bool vrb_wr_counted(const struct vrb_ep *ep)
 	       ep->base.cntr[KOFI_CNTR_WRITE];
 }
 
-/* Its completion is not wanted: may it be unsignaled? With tx_lock held. */
+/* Test whether an operation without completion may be unsignaled. With tx_lock held. */
 static bool vrb_tx_may_be_unsignaled(struct vrb_ep *ep,
 				     const struct vrb_txop *op)
 {
@@ -599,7 +610,7 @@ static bool vrb_tx_may_be_unsignaled(struct vrb_ep *ep,
 		 kofi_ep_tx_scarce(&ep->base));
 }
 
-/* Is the device to report the end of an operation? With tx_lock held. */
+/* Test whether the device must signal an operation. With tx_lock held. */
 static bool vrb_tx_signals(struct vrb_ep *ep, const struct vrb_txop *op)
 {
 	return !(op->flags & KOFI_NO_COMPLETION ||
@@ -607,7 +618,7 @@ static bool vrb_tx_signals(struct vrb_ep *ep, const struct vrb_txop *op)
 	       !vrb_tx_may_be_unsignaled(ep, op);
 }
 
-/* With tx_lock held */
+/* Post an operation. With tx_lock held. */
 static int vrb_tx_submit(struct vrb_ep *ep, struct vrb_txop *op,
 			 const struct fi_msg *msg, const struct vrb_post *post)
 {
@@ -681,22 +692,23 @@ put:
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 	if (!less)
 		return err;
-	/* the device takes less along than it has granted: this is copied */
+	/* the device takes fewer inline bytes than it granted: send a copy */
 	WRITE_ONCE(ep->max_inline, less - 1);
 	less = 0;
 	goto again;
 }
 
 /**
- * vrb_tx_refused - what a consumer is told of a refusal
+ * vrb_tx_refused - error of a refused post, as the consumer sees it
  * @ep: the endpoint
- * @err: the device's, or the mapping's
+ * @err: error of the device or of the mapping
  *
- * A queue pair that is ending is no error of the operation. What the device lacks
- * just now, a completion of this endpoint need not bring back.
+ * A queue pair that fails is no error of the operation. If the device lacks a
+ * resource, a completion of this endpoint need not free it; so a timer wakes
+ * the consumer.
  *
  * Context: any.
- * Return: the error; with -EAGAIN for want of memory the wake-up is under way.
+ * Return: the error; for -ENOMEM and -ENOBUFS, -EAGAIN with the timer started.
  */
 int vrb_tx_refused(struct vrb_ep *ep, int err)
 {
@@ -713,7 +725,7 @@ int vrb_tx_refused(struct vrb_ep *ep, int err)
 	}
 }
 
-/* What the device does not have, or the consumer has not agreed to */
+/* Refuse flags that the device does not support or the consumer has not agreed to. */
 static int vrb_tx_check_flags(const struct vrb_ep *ep,
 			      const struct vrb_post *post, u64 flags)
 {
@@ -725,7 +737,7 @@ static int vrb_tx_check_flags(const struct vrb_ep *ep,
 		if (!info->domain_attr->cq_data_size ||
 		    flags & KOFI_REMOTE_INV || post->op == VRB_STORE)
 			return -EOPNOTSUPP;
-		/* takes a receive of the peer, which is taken to have agreed as well */
+		/* consumes a receive, to which the peer's consumer must agree, too */
 		if (post->op == VRB_WRITE && !(info->mode & FI_RX_CQ_DATA))
 			return -EOPNOTSUPP;
 	}
@@ -739,7 +751,7 @@ static int vrb_tx_check_flags(const struct vrb_ep *ep,
 static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 			u64 flags)
 {
-	/* with an initiator depth of 0 it would wait for ever */
+	/* with an initiator depth of 0 the operation would never complete */
 	if (vrb_op_fetches(post->op) &&
 	    (!ep->initiator_depth ||
 	     (post->op == VRB_READ && ep->iwarp && !ep->read_mrs.pages)))
@@ -747,7 +759,7 @@ static int vrb_tx_check(const struct vrb_ep *ep, const struct vrb_post *post,
 	return vrb_tx_check_flags(ep, post, flags);
 }
 
-/* The post has failed with @err: try once more if that may help. */
+/* The post has failed with @err: retry once if that may help. */
 static int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
 			const struct vrb_post *post, u64 flags,
 			int err)
@@ -755,21 +767,24 @@ static int vrb_tx_again(struct vrb_ep *ep, const struct fi_msg *msg,
 	if (err == -EAGAIN) {
 		vrb_stat_inc(&ep->stats.tx_full);
 		vrb_tx_push(ep);
-		/* one may have completed before the mark was there to see */
+		/*
+		 * An operation may have completed before the endpoint was
+		 * marked as blocked.
+		 */
 		kofi_ep_blocked(&ep->base);
 		err = vrb_tx_try(ep, msg, post, flags);
 		if (!err)
 			return 0;
 	}
 	err = vrb_tx_refused(ep, err);
-	/* another post may have been refused while this held an operation */
+	/* another post may have been refused because this one held a record */
 	if (err != -EAGAIN)
 		kofi_ep_unblock(&ep->base);
 	kofi_ep_tx_unreserve(&ep->base);
 	return err;
 }
 
-/* With RCU, which keeps the device: see vrb_domain_lost(). */
+/* Accept a transmit under RCU, which keeps the device: see vrb_domain_lost(). */
 static int vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
 			     const struct vrb_post *post, u64 flags)
 {
@@ -777,7 +792,7 @@ static int vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
 
 	if (READ_ONCE(ep->tx_closed))
 		return -ESHUTDOWN;
-	/* the answer may be for one of these */
+	/* the answer may need one of the deferred receives */
 	if (!list_empty(&ep->rxq.deferred))
 		vrb_rx_push(ep);
 	err = kofi_ep_tx_reserve(&ep->base);
@@ -790,9 +805,9 @@ static int vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
 /**
  * vrb_tx_accept_any - accept a transmit of any kind, or refuse it
  * @ep: the endpoint
- * @msg: local memory, and what comes back
- * @post: what is done
- * @flags: known to this kind of post
+ * @msg: local memory, and context of the completion
+ * @post: kind of operation, and the peer's memory
+ * @flags: flags of the post, valid for this kind
  *
  * Context: any.
  * Return: see the head of fi_endpoint.h.
@@ -832,8 +847,8 @@ ssize_t vrb_tx_post(struct fid_ep *fid, const struct fi_msg *msg, u64 flags)
 /* ------------------------------------------------------------------- life */
 
 /**
- * vrb_tx_init - make the operations
- * @ep: an endpoint whose queue pair has been sized
+ * vrb_tx_init - allocate the records of transmits
+ * @ep: an endpoint after vrb_ep_size()
  *
  * Context: process, may sleep.
  * Return: 0 or -ENOMEM.
@@ -861,7 +876,7 @@ int vrb_tx_init(struct vrb_ep *ep)
 	ep->tx_probe.done = vrb_tx_probe_done;
 	ep->tx_one_max = vrb_one_max(ep->dom, info->tx_attr->iov_limit,
 				     info->ep_attr->max_msg_size);
-	/* what is done otherwise; see vrb_tx_check_flags() */
+	/* flags that need no further work; see vrb_tx_check_flags() */
 	ep->tx_usual = FI_COMPLETION | (ep->iwarp ? 0 : FI_DELIVERY_COMPLETE);
 	ep->sq_limit = ep->sq_size;
 	return 0;
@@ -878,10 +893,10 @@ void vrb_tx_exit(struct vrb_ep *ep)
 }
 
 /**
- * vrb_tx_close - accept no more
+ * vrb_tx_close - refuse further transmits
  * @ep: the endpoint
  *
- * No context is in the device's post function any more when this returns.
+ * When this returns, no context is in the device's post function.
  *
  * Context: any.
  */
@@ -903,13 +918,13 @@ static int vrb_tx_older(void *priv, const struct list_head *a,
 }
 
 /**
- * vrb_tx_flush - complete what the device has not reported
- * @ep: an endpoint whose queue pair has been drained, or destroyed
- * @drained: which of these
+ * vrb_tx_flush - complete operations that the device has not reported
+ * @ep: an endpoint with a drained or destroyed queue pair
+ * @drained: the queue pair has been drained
  *
- * In the first case that is unsignaled operations, which have succeeded, as
- * errors would have been reported; a chain that could not be posted to its end;
- * and reads on iWARP that have failed.
+ * After a drain these are: unsignaled operations, which have succeeded, as
+ * failures would have been reported; chains of which only a part was posted;
+ * and failed reads on iWARP.
  *
  * Context: process, may sleep.
  */
@@ -927,7 +942,7 @@ void vrb_tx_flush(struct vrb_ep *ep, bool drained)
 		op = vrb_recs_at(&ep->tx_ops, i);
 		if (!op->posted)
 			continue;
-		/* what a device says of it now comes too late */
+		/* a completion that the device reports from now on is ignored */
 		op->posted = false;
 		list_add_tail(&op->node, &list);
 	}

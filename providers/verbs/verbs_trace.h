@@ -35,7 +35,7 @@ TRACE_EVENT(kofi_verbs_tx,
 		  __entry->wrs, __entry->signaled, __entry->err)
 );
 
-/* A work request that has failed, or has been flushed before anything said why */
+/* A failed work request, or the first flushed one of an endpoint without a known error */
 TRACE_EVENT(kofi_verbs_error,
 	TP_PROTO(const struct vrb_ep *ep, const struct ib_wc *wc),
 	TP_ARGS(ep, wc),

@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Work requests of transmits that are not one request with one segment; those
- * tx.c builds itself.
+ * Work requests of transmits that are not one request with one segment; tx.c
+ * builds those.
  *
  * Chains
  *
- * A read or write whose memory has more segments than a work request can have,
- * on either side, becomes a chain of them. Each covers at most one segment of the
- * peer's memory. The last one completes the operation; the others complete only
- * with errors, to the operation's second struct ib_cqe.
+ * A read or write becomes a chain of work requests if its memory, on either side,
+ * has more segments than a work request can have. Each request covers at most
+ * one segment of the peer's memory. The last one completes the
+ * operation. The others are reported only on failure, to the operation's second
+ * struct ib_cqe.
  *
  * Reads on iWARP
  *
- * The memory that is read into needs a region (read_mr.c). Two work requests
- * stand for each part of such a read: one registers the memory, the other reads
- * and invalidates the region.
+ * Memory that is read into needs a region (read_mr.c). Each part of such a read
+ * is two work requests: the first registers the memory, the second reads and
+ * invalidates the region.
  *
- * Together
+ * Lists
  *
- * The work requests of a chain are posted in lists, for each of which the device
- * is told once; so are those of operations with FI_MORE, and the first without,
- * and registrations of a pool's regions. The latter are held for no longer than a
- * tick, also if nothing follows.
+ * The work requests of a chain are posted in lists, with one doorbell each. So
+ * are operations with FI_MORE, with the first one after them that lacks the
+ * flag, and registrations of a pool's regions. Operations and registrations
+ * wait for at most a tick, even if nothing follows.
  *
  * Failures
  *
- * If the device refuses the first work request of the operation that is just
- * being posted, so is the operation. Others belong to operations that have been
- * accepted, or of which the peer may have seen a part. If the device has no room
- * for them now they are held for another tick, and all that follow behind them.
- * If it refuses them for another reason, the connection ends, and with it the
- * operations; nothing more is posted, as there would be a gap. That is also how an
- * operation ends whose chain is longer than a list, if the device has no room for
- * all of a list.
+ * If the device refuses the first work request of the current post, the post
+ * fails. Other work requests belong to operations that have been accepted, or
+ * of which the peer may have seen a part. If the device has no room for them,
+ * they wait for another tick, and all later ones behind them. If it refuses
+ * them for another reason, the connection fails, and with it the operations;
+ * nothing more is posted, as that would leave a gap. An operation fails in the
+ * same way if its chain is longer than a list and the device has no room for a
+ * whole list.
  */
 #include <linux/slab.h>
 
 #include "tx.h"
 
 /**
- * vrb_links_init - make room for work requests that are posted together
- * @ep: an endpoint whose queue pair has been sized
+ * vrb_links_init - allocate room for work requests that are posted together
+ * @ep: an endpoint after vrb_ep_size()
  * @node: NUMA node
  *
  * Context: process, may sleep.
@@ -65,8 +66,8 @@ static struct ib_send_wr *vrb_link_last(struct vrb_link *link)
 }
 
 /*
- * The device will not have those from @i on, which were accepted, nor others.
- * Regions end with the endpoint.
+ * Fail the operations of waiting work requests from index @i on, which were
+ * accepted, and all later posts. Regions are ended with the endpoint.
  */
 static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, int status)
 {
@@ -81,7 +82,7 @@ static void vrb_links_fail(struct vrb_ep *ep, unsigned int i, int status)
 	WRITE_ONCE(ep->tx_closed, true);
 }
 
-/* The device has refused @bad with @err, and has taken what is before. */
+/* Handle a list of which the device refused @bad with @err, and took all before it. */
 static int vrb_links_refused(struct vrb_ep *ep, unsigned int own,
 			     const struct ib_send_wr *bad, int err)
 {
@@ -97,7 +98,7 @@ static int vrb_links_refused(struct vrb_ep *ep, unsigned int own,
 		ops += !!link->op;
 	}
 	if (i == ep->nr_links) {
-		/* it does not say which, so it may have been any */
+		/* the device does not say which one, so it may be any */
 		i = ep->first_link;
 		goto fail;
 	}
@@ -108,12 +109,12 @@ static int vrb_links_refused(struct vrb_ep *ep, unsigned int own,
 		return err;
 	}
 	if (err == -ENOMEM || err == -ENOBUFS) {
-		/* a region ahead of it has been registered */
+		/* the registration ahead of it was posted */
 		if (bad == &link->wr.wr)
 			link->reg.mr = NULL;
 		ep->first_link = i;
 		vrb_retry(&ep->retry);
-		/* what it may refuse for its bytes is not accepted unseen */
+		/* a refusal may be due to inline data: report it to the caller */
 		op = own < VRB_LINKS ? vrb_link(ep, own)->op : NULL;
 		if (!op || !op->inlined)
 			return 0;
@@ -128,13 +129,14 @@ fail:
 
 /**
  * vrb_links_post - post the work requests that wait
- * @ep: the endpoint, with tx_lock held and some waiting
- * @own: the first of an operation that is just being posted; VRB_LINKS if some
- *	of that has been posted, or there is none
+ * @ep: the endpoint, with tx_lock held and work requests waiting
+ * @own: index of the first work request of the current post; VRB_LINKS if a
+ *	part of that has been posted, or there is none
  *
  * Context: any.
- * Return: 0, also if some were refused: these go later, or the endpoint ends; or
- * the device's error, and all but the operation has been posted.
+ * Return: 0, also if the device refused some that were accepted before: they
+ * are posted later, or the endpoint fails. Otherwise the device's error, and
+ * all but the current post has been posted.
  */
 int vrb_links_post(struct vrb_ep *ep, unsigned int own)
 {
@@ -163,12 +165,13 @@ int vrb_links_post(struct vrb_ep *ep, unsigned int own)
 }
 
 /**
- * vrb_links_reg - have a region registered with the work requests that follow
+ * vrb_links_reg - register a region together with later work requests
  * @ep: the endpoint, with tx_lock held
- * @wr: registers it
+ * @wr: registration of the region
  *
  * Context: any.
- * Return: 0; -ENOBUFS if the device has no room for those that wait, or its error.
+ * Return: 0; -ENOBUFS if the device has no room for those that wait, or its
+ * error.
  */
 int vrb_links_reg(struct vrb_ep *ep, const struct ib_reg_wr *wr)
 {
@@ -187,12 +190,12 @@ int vrb_links_reg(struct vrb_ep *ep, const struct ib_reg_wr *wr)
 }
 
 /**
- * vrb_links_flush_all - post what waits, so that other work requests can follow
- * @ep: the endpoint, with tx_lock held and some waiting
+ * vrb_links_flush_all - post waiting work requests, so that others can follow
+ * @ep: the endpoint, with tx_lock held and work requests waiting
  *
  * Context: any.
- * Return: 0; -ENOBUFS if the device has no room for all of them now, and will be
- * asked again; -ESHUTDOWN if the endpoint ends.
+ * Return: 0; -ENOBUFS if the device has no room for all of them now, and the
+ * post will be retried; -ESHUTDOWN if the endpoint has failed.
  */
 int vrb_links_flush_all(struct vrb_ep *ep)
 {
@@ -203,8 +206,8 @@ int vrb_links_flush_all(struct vrb_ep *ep)
 }
 
 /**
- * vrb_links_drop - the device will not have the work requests that wait
- * @ep: an endpoint that is ending, with tx_lock held
+ * vrb_links_drop - fail the work requests that wait
+ * @ep: an endpoint that is being ended, with tx_lock held
  *
  * Context: any.
  */
@@ -219,9 +222,9 @@ void vrb_links_drop(struct vrb_ep *ep)
 struct vrb_chain {
 	struct vrb_walk		w;
 	const struct vrb_post	*post;
-	struct vrb_read_mrs	*read_mrs; /* what it reads into has to fit */
-	unsigned int		seg;	/* of the peer's memory */
-	size_t			off;	/* in that */
+	struct vrb_read_mrs	*read_mrs; /* regions of a read, or NULL */
+	unsigned int		seg;	/* index of the peer's segment */
+	size_t			off;	/* bytes into that segment */
 };
 
 static void vrb_chain_init(struct vrb_chain *c, struct vrb_ep *ep,
@@ -237,8 +240,8 @@ static void vrb_chain_init(struct vrb_chain *c, struct vrb_ep *ep,
 }
 
 /*
- * Local segments of the next work request, and how many bytes they have. It
- * covers no more than one segment of the peer's memory, at remote.
+ * Fill in the local segments of the next work request, and count their bytes.
+ * It covers at most one segment of the peer's memory, returned in @remote.
  */
 static unsigned int vrb_chain_next(struct vrb_chain *c, struct ib_sge *sge,
 				   unsigned int max, u32 lkey,
@@ -274,7 +277,7 @@ static unsigned int vrb_wr_sges(const struct vrb_ep *ep,
 }
 
 /**
- * vrb_wr_count - how many work requests an operation takes
+ * vrb_wr_count - count the work requests of an operation
  * @ep: the endpoint
  * @op: the operation with its memory; its parts and wrs are set
  * @post: the peer's memory
@@ -282,7 +285,7 @@ static unsigned int vrb_wr_sges(const struct vrb_ep *ep,
  * Context: any.
  * Return: 0; -EINVAL for a message of more segments than a work request can
  * have; -EMSGSIZE for more work requests than one operation may take;
- * -EOPNOTSUPP for what the device cannot do.
+ * -EOPNOTSUPP for an operation that the device does not support.
  */
 int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
 		 const struct vrb_post *post)
@@ -304,16 +307,16 @@ int vrb_wr_count(struct vrb_ep *ep, struct vrb_txop *op,
 	for (; c.seg < post->rma_count; parts++)
 		vrb_chain_next(&c, NULL, max, 0, &remote);
 	wrs = c.read_mrs ? 2 * parts : parts;
-	/* unsignaled ones give nothing back, and leave half of the queue free */
+	/* unsignaled ones free nothing until a completion, so leave half of the queue */
 	if (wrs > ep->sq_size / 2 || (c.read_mrs && parts > VRB_READ_MRS))
 		return -EMSGSIZE;
-	/* which 16 bits are enough for now */
+	/* half of sq_size fits into 16 bits */
 	op->parts = parts;
 	op->wrs = wrs;
 	return 0;
 }
 
-/* Segments of the next work request */
+/* Fill in the segments of the next work request. */
 static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 			struct vrb_chain *c, struct ib_rdma_wr *wr,
 			struct ib_sge *sge)
@@ -338,7 +341,7 @@ static void vrb_wr_segs(struct vrb_ep *ep, struct vrb_txop *op,
 	wr->wr.sg_list = wr->wr.num_sge ? sge : NULL;
 }
 
-/* A read on iWARP: the memory is registered first, and invalidated with it. */
+/* Register the memory of a read on iWARP ahead of it; the read invalidates the region. */
 static int vrb_wr_read(struct vrb_ep *ep, struct vrb_txop *op,
 		       struct vrb_link *link)
 {
@@ -359,12 +362,13 @@ static int vrb_wr_read(struct vrb_ep *ep, struct vrb_txop *op,
 }
 
 /**
- * vrb_wr_post_atomic - post what fetches one element
+ * vrb_wr_post_atomic - post an atomic operation that fetches an element
  * @ep: the endpoint, with tx_lock held
  * @op: VRB_ADD or VRB_SWAP
  * @post: operands, and the peer's memory
  *
- * Always signaled: devices may complete it after younger operations.
+ * The work request is always signaled, because devices may complete it after
+ * later operations.
  *
  * Context: any.
  * Return: 0 or the device's error.
@@ -434,15 +438,17 @@ static int vrb_wr_link(struct vrb_ep *ep, struct vrb_txop *op,
 }
 
 /**
- * vrb_wr_post_chain - post the work requests of any kind of vector
+ * vrb_wr_post_chain - post the work requests of an operation with any kind of
+ * vector
  * @ep: the endpoint, with tx_lock held
  * @op: the operation, counted by vrb_wr_count()
- * @msg: what was posted
+ * @msg: message as passed by the consumer
  * @post: the peer's memory
  *
  * Context: any.
- * Return: 0, also if a request that is not the first has been refused: it goes
- * later, or the endpoint ends; or an error, and none has been posted.
+ * Return: 0, also if the device refused a work request that is not the first:
+ * it is posted later, or the endpoint fails. Otherwise an error, and nothing
+ * has been posted.
  */
 int vrb_wr_post_chain(struct vrb_ep *ep, struct vrb_txop *op,
 		      const struct fi_msg *msg, const struct vrb_post *post)
