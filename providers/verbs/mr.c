@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions: fast registration, on the queue pairs of our endpoints.
+ * Memory regions: fast registration, on the queue pairs of endpoints.
  *
  * Regions and keys
  *
- * A region has one of the device's (struct ib_mr). That belongs to the protection
- * domain, so any queue pair of the domain can register it, and the peers of all
- * of them can name it. Memory is described to the device, a new key is made (its
- * low 8 bits change each time, from a random number on), and a work request makes
- * the key valid. The address of the first byte, as the peer is to name it, is
- * random but for the offset in the page; it is never a kernel address. Both
- * together are hard to guess for a peer that was not told.
+ * A region has a region of the device (struct ib_mr). That belongs to the
+ * protection domain: any queue pair of the domain can register it, and the
+ * peers of all of them can address it. Registration describes the memory to the
+ * device, makes a new key, and posts a work request that makes the key valid.
+ * The low 8 bits of the key change each time, from a random number on. The
+ * address of the first byte, as peers use it, is random except for the offset
+ * in the page; it is never a kernel address. Both together are hard to guess
+ * for an unauthorised peer.
  *
- * Where they are registered
+ * Place of registration
  *
- * Those of a pool on the queue pair of the endpoint that has them (mr_pool.c). All
- * others on the endpoint they are bound to, or else on any that is connected; one
- * at a time on each endpoint. While there is none they are pending, with a key
- * that will be valid before the first FI_CONNECTED. The registration of a region
- * that is bound to no endpoint is waited for, because messages of other queue
- * pairs are not ordered behind it. What was posted before it is done first, and
- * the peer may hold that up. So it goes to an endpoint with nothing outstanding;
- * if none is found, to one that makes progress; and if none does for long,
- * nowhere. The end of such a region deregisters the device's. If it is bound, and
- * its registration is held up for long, the connection ends.
+ * A region of a pool is registered on the queue pair of its endpoint
+ * (mr_pool.c). Any other region is registered on the endpoint it is bound to
+ * or, if it is not bound, on any connected endpoint; one at a time on each
+ * endpoint. While no endpoint is connected, the region is pending, with a key
+ * that becomes valid before the first FI_CONNECTED.
+ *
+ * The registration of an unbound region is waited for, because messages of
+ * other queue pairs are not ordered behind it. Earlier work requests complete
+ * first, and the peer may delay them. So the region goes to an endpoint with
+ * nothing outstanding; if none is found, to one that makes progress. If none
+ * makes progress for VRB_MR_STALL_MS, the registration fails. Closing such a
+ * region deregisters the device's region. If it is bound and its registration
+ * stalls, the connection is terminated.
  *
  * Locks
  *
- * dom->mr_mutex guards the lists of regions and of connected endpoints, and the
- * device's regions that are not of an open pool. It is outside an endpoint's
- * tx_lock. It is not held while waiting for a completion, but for
- * vrb_mr_connected(), on a queue pair that has nothing else to do.
+ * dom->mr_mutex protects the lists of regions and of connected endpoints, and
+ * the device's regions outside open pools. It is taken outside an endpoint's
+ * tx_lock. It is not held while waiting for a completion. The exception is
+ * vrb_mr_connected(), on a queue pair that has no other work requests.
  */
 #include <linux/dma-mapping.h>
 #include <linux/rcupdate.h>
@@ -43,9 +47,9 @@
 
 #include "tx.h"
 
-/* How long peers may make no progress while a registration has to wait */
+/* How long peers may make no progress while a registration waits */
 #define VRB_MR_STALL_MS	10000
-/* How long an endpoint with nothing outstanding is looked for */
+/* How long to look for an endpoint with nothing outstanding */
 #define VRB_MR_IDLE_MS	100
 
 /* -------------------------------------------------------- the device's part */
@@ -62,13 +66,13 @@ static int vrb_mr_access(const struct vrb_mr *mr)
 		ret |= IB_ACCESS_REMOTE_WRITE;
 	if (access & FI_REMOTE_READ)
 		ret |= IB_ACCESS_REMOTE_READ;
-	/* only if asked for: some devices refuse the right */
+	/* only if requested: some devices refuse the right */
 	if ((access & both) == both && READ_ONCE(mr->dom->mr_atomic))
 		ret |= IB_ACCESS_REMOTE_ATOMIC;
 	return ret;
 }
 
-/* The device refuses the right, and has no region of the domain with it. */
+/* The device refuses the right: register regions of the domain without it. */
 static void vrb_mr_no_atomic(struct vrb_domain *dom)
 {
 	if (xchg(&dom->mr_atomic, false))
@@ -77,9 +81,9 @@ static void vrb_mr_no_atomic(struct vrb_domain *dom)
 }
 
 /**
- * vrb_mr_unmap - undo what vrb_mr_map() has done to the memory
- * @mr: the region
- * @dev: its device
+ * vrb_mr_unmap - unmap the memory of a region
+ * @mr: the region; nothing happens if it is not mapped
+ * @dev: device of the region
  *
  * Context: any.
  */
@@ -91,7 +95,7 @@ void vrb_mr_unmap(struct vrb_mr *mr, struct ib_device *dev)
 	mr->nents = 0;
 }
 
-/* Cut the memory where it is too long to be mapped, at the ends of pages. */
+/* Cut segments that are too long to be mapped, at page boundaries. */
 static int vrb_mr_cut(struct vrb_mr *mr)
 {
 	const struct kofi_mr *base = &mr->base;
@@ -106,7 +110,7 @@ static int vrb_mr_cut(struct vrb_mr *mr)
 		while (len) {
 			size_t n = min(len, max - offset_in_page(off));
 
-			/* these are more pages than it has room for */
+			/* these are more pages than the region can hold */
 			if (mr->nr_sg == mr->max_sg)
 				return -EINVAL;
 			sg = &mr->sg[mr->nr_sg++];
@@ -125,12 +129,13 @@ static int vrb_mr_cut(struct vrb_mr *mr)
 }
 
 /**
- * vrb_mr_map - describe the memory to the device, and make the key
+ * vrb_mr_map - map a region's memory, describe it to the device, and make the
+ * key
  * @mr: the region
  *
  * Context: any.
- * Return: 0; -EINVAL for memory with gaps, or too much; -EOPNOTSUPP for none;
- * -ENOMEM.
+ * Return: 0; -EINVAL for memory with gaps or too much memory; -EOPNOTSUPP for
+ * none; -ENOMEM.
  */
 int vrb_mr_map(struct vrb_mr *mr)
 {
@@ -155,7 +160,7 @@ int vrb_mr_map(struct vrb_mr *mr)
 	mr->nents = vrb_map_sg(mr->dom, ib->device, mr->sg, mr->nr_sg, mr->dir);
 	if (!mr->nents)
 		return -ENOMEM;
-	/* gaps, or too many pages, show in what is left over */
+	/* gaps, or too many pages, leave some memory out */
 	n = ib_map_mr_sg(ib, mr->sg, mr->nents, NULL, PAGE_SIZE);
 	if (n != mr->nents || ib->length != base->len) {
 		vrb_mr_unmap(mr, ib->device);
@@ -167,7 +172,7 @@ int vrb_mr_map(struct vrb_mr *mr)
 }
 
 /**
- * vrb_mr_show - publish the key
+ * vrb_mr_show - publish address and key of a region
  * @mr: the region
  *
  * Context: any.
@@ -200,7 +205,7 @@ static struct ib_mr *vrb_mr_alloc_ib(struct ib_pd *pd, size_t pages)
 	return ib_alloc_mr(pd, type, pages);
 }
 
-/* How long a list of pages the region needs; 0 if the device has none so long */
+/* Number of pages that the device's region must hold; 0 if that exceeds the limit */
 static size_t vrb_mr_room(const struct vrb_mr *mr, size_t segs)
 {
 	size_t max = mr->dom->ib->attrs.max_fast_reg_page_list_len;
@@ -217,7 +222,7 @@ static size_t vrb_mr_room(const struct vrb_mr *mr, size_t segs)
  * vrb_mr_dereg - deregister the device's region
  * @mr: the region; nothing happens if it has none
  *
- * The memory cannot be accessed afterwards.
+ * Afterwards the memory cannot be accessed.
  *
  * Context: process, may sleep; the domain's mr_mutex held.
  */
@@ -240,7 +245,7 @@ void vrb_mr_dereg(struct vrb_mr *mr)
 	vrb_mr_unmap(mr, dev);
 }
 
-/* Give a region one of the device's. */
+/* Allocate a region of the device for a region. */
 static int vrb_mr_make(struct vrb_mr *mr)
 {
 	struct vrb_domain *dom = mr->dom;
@@ -265,16 +270,17 @@ static int vrb_mr_make(struct vrb_mr *mr)
 	return 0;
 }
 
-/* -------------------------------------------------------------- of no pool */
+/* --------------------------------------------------------- outside a pool */
 
 /**
  * vrb_mr_post_reg - post a registration
- * @mr: described to the device
- * @ep: where, with tx_lock held
- * @signaled: its end is to be reported
- * @more: it may wait for what is posted next
+ * @mr: region that has been described to the device
+ * @ep: endpoint that registers it, with tx_lock held
+ * @signaled: signal the completion
+ * @more: the work request may wait for later posts
  *
- * A device that does not take it as it is may do so without the atomic right.
+ * If the device refuses the work request because of the right to atomic
+ * operations, it is posted without that right.
  *
  * Context: any.
  * Return: 0 or the device's error.
@@ -294,7 +300,7 @@ int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled,
 	};
 	int err;
 
-	/* which must not be refused any more */
+	/* a work request that waits must not be refused later */
 	if (more && !(wr.access & IB_ACCESS_REMOTE_ATOMIC))
 		return vrb_links_reg(ep, &wr);
 	err = vrb_links_flush(ep);
@@ -312,9 +318,9 @@ int vrb_mr_post_reg(struct vrb_mr *mr, struct vrb_ep *ep, bool signaled,
 }
 
 /**
- * vrb_mr_reg_end - the registration of a region of no pool has ended
+ * vrb_mr_reg_end - complete the registration of a region outside a pool
  * @mr: the region
- * @status: how, enum ib_wc_status
+ * @status: enum ib_wc_status of the registration
  *
  * Context: any.
  */
@@ -340,7 +346,7 @@ static void vrb_mr_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 	vrb_mr_reg_end(mr, wc->status);
 }
 
-/* Wait for a registration, and for what was posted before. */
+/* Wait for a registration, and so for all work requests before it. */
 static void vrb_mr_wait(struct vrb_ep *ep, struct completion *done)
 {
 	const unsigned long stall = msecs_to_jiffies(VRB_MR_STALL_MS);
@@ -355,7 +361,7 @@ static void vrb_mr_wait(struct vrb_ep *ep, struct completion *done)
 	vrb_epcq_wait(&ep->tx_cq, done);
 }
 
-/* A tick of waiting for what an endpoint has outstanding */
+/* Wait for a tick while an endpoint has work requests outstanding. */
 static void vrb_mr_tick(struct vrb_ep *ep)
 {
 	struct completion never;
@@ -366,8 +372,8 @@ static void vrb_mr_tick(struct vrb_ep *ep)
 }
 
 /*
- * Post it, once the one before has been reported; @behind: also if something is
- * outstanding. What the device has no room for now is tried again.
+ * Post a registration, after the previous one has completed. @behind: also if
+ * work requests are outstanding. If the device lacks a resource now, retry.
  */
 static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 {
@@ -399,7 +405,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 		complete_all(&mr->registered);
 		complete(&ep->reg_done);
 	}
-	/* the queue pair has failed, and its event is on its way */
+	/* the queue pair has failed, and the event is outstanding */
 	if (err == -ENOTCONN) {
 		vrb_ep_abort(ep, ESHUTDOWN);
 		err = -ESHUTDOWN;
@@ -407,7 +413,7 @@ static int vrb_mr_register(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 	return err;
 }
 
-/* Has an operation ended since the last look? */
+/* Test whether an operation has completed since the last check. */
 static bool vrb_mr_moves(struct vrb_ep *ep)
 {
 	u32 now = READ_ONCE(ep->sq_done);
@@ -418,11 +424,12 @@ static bool vrb_mr_moves(struct vrb_ep *ep)
 }
 
 /*
- * An endpoint that can register the region: it stays until vrb_mr_unuse(). @ready:
- * set to whether it is bound to that or nothing is outstanding there; if not, it is
- * one that makes progress, or any. One that ends is passed over: it may be on the
- * list for long, and trying it again and again would keep the context that takes
- * it off from running.
+ * Find an endpoint that can register the region, and keep it until
+ * vrb_mr_unuse(). @ready is set if the region is bound to that endpoint or
+ * nothing is outstanding there. Otherwise it is an endpoint that makes
+ * progress, or any. An endpoint that is ended is skipped: it may stay on the
+ * list for long, and retries would keep the context that removes it from
+ * running.
  */
 static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 {
@@ -452,7 +459,7 @@ static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 	}
 	if (!found)
 		return NULL;
-	/* each in its turn, as a queue that is polled has to be */
+	/* rotate: probing each endpoint in turn also polls its queue */
 	list_move_tail(&found->mr_node, &dom->mr_eps);
 	atomic_inc(&found->mr_users);
 	return found;
@@ -460,12 +467,15 @@ static struct vrb_ep *vrb_mr_use(struct vrb_mr *mr, bool *ready, bool *moves)
 
 static void vrb_mr_unuse(struct vrb_ep *ep)
 {
-	/* After the last one, only the address is used. */
+	/* after the last put, only the address is used */
 	if (atomic_dec_and_test(&ep->mr_users))
 		wake_up_var(&ep->mr_users);
 }
 
-/* An endpoint that has ended says nothing about a region. */
+/*
+ * Translate the status of a registration; an ended endpoint says nothing about
+ * a region.
+ */
 static int vrb_mr_outcome(const struct vrb_mr *mr)
 {
 	switch (mr->status) {
@@ -479,14 +489,14 @@ static int vrb_mr_outcome(const struct vrb_mr *mr)
 }
 
 /*
- * Post a registration, and wait for it if that is needed. Nothing has been posted
- * if that returns -EAGAIN or -ETIMEDOUT.
+ * Post a registration, and wait for it if needed. If this returns -EAGAIN or
+ * -ETIMEDOUT, nothing has been posted.
  */
 static int vrb_mr_settle_on(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 {
 	int err = vrb_mr_register(mr, ep, behind);
 
-	/* messages of its own queue pair come later anyway */
+	/* messages of the region's own queue pair are ordered behind it */
 	if (err || mr->base.ep)
 		return err;
 	vrb_epcq_wait(&ep->tx_cq, &mr->registered);
@@ -494,8 +504,8 @@ static int vrb_mr_settle_on(struct vrb_mr *mr, struct vrb_ep *ep, bool behind)
 }
 
 /*
- * Get a pending region registered, unless that has been done or no endpoint can.
- * A bound region whose endpoint has ended counts as registered.
+ * Register a pending region, unless that is done or no endpoint can. A bound
+ * region counts as registered when its endpoint has ended.
  */
 static int vrb_mr_settle(struct vrb_mr *mr)
 {
@@ -515,7 +525,7 @@ static int vrb_mr_settle(struct vrb_mr *mr)
 			err = vrb_mr_outcome(mr);
 		else
 			ep = vrb_mr_use(mr, &ready, &moves);
-		/* the first look at an endpoint only begins to tell */
+		/* the first check of an endpoint only records its counter */
 		moves &= time_after(jiffies, begin +
 				    msecs_to_jiffies(VRB_MR_IDLE_MS));
 		if (ep && (ready || moves))
@@ -567,7 +577,7 @@ static int vrb_mr_open_other(struct vrb_mr *mr)
 	mutex_lock(&dom->mr_mutex);
 	WRITE_ONCE(mr->base.mr.key, FI_KEY_NOTAVAIL);
 	if (err == -ETIMEDOUT && mr->ib) {
-		/* nothing has been posted, so it can be tried again */
+		/* nothing has been posted, so the caller may retry */
 		list_del_init(&mr->pending);
 		vrb_mr_unmap(mr, mr->ib->device);
 	} else {
@@ -577,7 +587,7 @@ static int vrb_mr_open_other(struct vrb_mr *mr)
 	return err;
 }
 
-/* fi_close(): the device must have done with the registration. */
+/* fi_close(): wait until the device has finished the registration, then deregister. */
 static void vrb_mr_end_other(struct vrb_mr *mr)
 {
 	struct vrb_domain *dom = mr->dom;
@@ -588,7 +598,7 @@ static void vrb_mr_end_other(struct vrb_mr *mr)
 	posted = mr->ep && list_empty(&mr->pending);
 	list_del_init(&mr->pending);
 	mutex_unlock(&dom->mr_mutex);
-	/* of a region that is not bound it has been reported */
+	/* the registration of an unbound region has been waited for */
 	if (posted && mr->base.ep)
 		vrb_mr_wait(mr->ep, &mr->registered);
 
@@ -600,7 +610,7 @@ static void vrb_mr_end_other(struct vrb_mr *mr)
 	kofi_mr_fenced(&mr->base);
 }
 
-/* --------------------------------------------------------- what the core asks */
+/* ------------------------------------------------------ calls of the core */
 
 static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 {
@@ -610,7 +620,7 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 	unsigned int noio;
 	int err;
 
-	/* devices neither report accesses nor take a chosen address */
+	/* devices neither report accesses nor take an address of the consumer */
 	if (base->base)
 		return -EINVAL;
 	if (base->flags || !dom->regions)
@@ -630,7 +640,7 @@ static int vrb_mr_init(struct kofi_mr *base, size_t segs, u64 key)
 	if (!mr->sg)
 		return -ENOMEM;
 
-	/* the end of an endpoint may be what memory is waiting for */
+	/* freeing memory may depend on an endpoint that is being ended */
 	noio = memalloc_noio_save();
 	mutex_lock(&dom->mr_mutex);
 	err = vrb_mr_make(mr);
@@ -681,11 +691,11 @@ const struct kofi_mr_ops vrb_mr_ops = {
 /* ------------------------------------------------- endpoints, and the device */
 
 /**
- * vrb_mr_connected - an endpoint can register from now on
- * @ep: an endpoint whose queue pair can send, and whose consumer does not know
+ * vrb_mr_connected - register pending regions on a new connection
+ * @ep: an endpoint that can send, before FI_CONNECTED
  *
- * Registers what is pending, so that it can be accessed before the consumer
- * hears of the connection.
+ * Registers all pending regions, so that peers can access them when the
+ * consumer gets FI_CONNECTED.
  *
  * Context: process, may sleep.
  */
@@ -712,7 +722,10 @@ void vrb_mr_connected(struct vrb_ep *ep)
 		if (mr->status == IB_WC_WR_FLUSH_ERR && !mr->base.ep)
 			list_add_tail(&mr->pending, &again);
 		if (err == -ETIMEDOUT) {
-			/* the others would wait as long, and the domain with them */
+			/*
+			 * The other regions would wait as long, and the domain
+			 * with them.
+			 */
 			vrb_ep_abort(ep, ETIMEDOUT);
 			break;
 		}
@@ -723,8 +736,8 @@ unlock:
 }
 
 /**
- * vrb_mr_ended - an endpoint registers no more
- * @ep: an endpoint that posts no more
+ * vrb_mr_ended - stop registering regions on an endpoint
+ * @ep: an endpoint that refuses posts
  *
  * Context: process, may sleep.
  */
@@ -736,7 +749,7 @@ void vrb_mr_ended(struct vrb_ep *ep)
 }
 
 /**
- * vrb_mr_ep_init - an endpoint as regions know it
+ * vrb_mr_ep_init - initialise an endpoint's members for regions
  * @ep: the endpoint
  */
 void vrb_mr_ep_init(struct vrb_ep *ep)
@@ -750,9 +763,9 @@ void vrb_mr_ep_init(struct vrb_ep *ep)
 
 /**
  * vrb_mr_ep_exit - wait until no region is being registered on an endpoint
- * @ep: an endpoint whose queue pair has been drained
+ * @ep: an endpoint with a drained queue pair
  *
- * Context: process, may sleep; what is waited for has been flushed.
+ * Context: process, may sleep; outstanding registrations have been flushed.
  */
 void vrb_mr_ep_exit(struct vrb_ep *ep)
 {
@@ -760,7 +773,7 @@ void vrb_mr_ep_exit(struct vrb_ep *ep)
 }
 
 /**
- * vrb_mr_domain_init - a domain without regions
+ * vrb_mr_domain_init - initialise a domain's members for regions
  * @dom: the domain
  */
 void vrb_mr_domain_init(struct vrb_domain *dom)
@@ -774,7 +787,7 @@ void vrb_mr_domain_init(struct vrb_domain *dom)
 
 /**
  * vrb_mr_domain_exit - undo vrb_mr_domain_init()
- * @dom: the domain, whose regions have been closed
+ * @dom: the domain, without regions
  */
 void vrb_mr_domain_exit(struct vrb_domain *dom)
 {
@@ -784,11 +797,10 @@ void vrb_mr_domain_exit(struct vrb_domain *dom)
 }
 
 /**
- * vrb_mr_lost - the device goes
- * @dom: a domain whose endpoints have ended, and that is marked as gone
+ * vrb_mr_lost - deregister all regions when the device is removed
+ * @dom: a domain that is marked as gone, after its endpoints have ended
  *
- * Deregisters the device's part of all regions. The regions stay, without use,
- * until they are closed.
+ * The regions stay, unusable, until they are closed.
  *
  * Context: process, may sleep.
  */

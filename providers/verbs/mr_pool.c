@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Regions of a pool (kofi_mr_get()), registered on the queue pair of the endpoint
- * that has them.
+ * Regions of a pool (kofi_mr_get()), registered on the queue pair of their
+ * endpoint.
  *
  * Normal operation
  *
- * Such a region is registered ahead of all that is posted later, without waiting
- * and mostly unsignaled: the peer cannot invalidate it before, and a work request
- * that does comes later. With FI_MORE it is given to the device together with what
- * is posted next (wr.c). It is fenced when that has been reported, or the peer's
- * message.
+ * The registration is posted ahead of later work requests, without waiting and
+ * mostly unsignaled: the peer cannot invalidate the region before, and the
+ * local invalidation comes later. With FI_MORE the registration is posted in
+ * one list with later work requests (wr.c). The region is fenced when the
+ * invalidation has completed, or when the peer's message has invalidated it.
  *
- * Each registration takes a place in the send queue until something behind it has
- * been reported. So one of every so many is signaled, and no more are posted than
- * leave a place for the end of each region.
+ * Each registration takes a slot in the send queue until a later work request
+ * of a region completes. So one in so many registrations is signaled, and slots
+ * are reserved for the invalidation of each region.
  *
  * Recovery
  *
- * An invalidation that the device does not take for now is posted again by the
- * endpoint's work item. If the connection ends first, a region is not touched
- * before the queue pair has been drained; then a work item deregisters the
- * device's part, and the core replaces the region.
+ * If the device does not accept an invalidation for now, the endpoint's work
+ * item posts it again. If the connection fails first, the region is left alone
+ * until the queue pair has been drained. Then a work item deregisters the
+ * device's region, and the core replaces the region.
  */
 #include <linux/sched/mm.h>
 
 #include "tx.h"
 
-/* The connection has ended, and the state of the device's region is not known. */
+/* Deregister a region in an unknown state, after the connection has failed. */
 static void vrb_mr_work(struct work_struct *work)
 {
 	struct vrb_mr *mr = container_of(work, struct vrb_mr, work);
@@ -47,14 +47,14 @@ static struct vrb_ep *vrb_mr_ep(const struct vrb_mr *mr)
 	return container_of(mr->base.ep, struct vrb_ep, base);
 }
 
-/* Nothing is to come of it any more. */
+/* Report that the device no longer accesses the region's memory. */
 static void vrb_mr_fence(struct vrb_mr *mr)
 {
 	vrb_mr_unmap(mr, mr->ib->device);
 	kofi_mr_fenced(&mr->base);
 }
 
-/* With tx_lock held: has the device done with it? */
+/* Test whether the device has finished with the region. With tx_lock held. */
 static bool vrb_mr_is_done(struct vrb_mr *mr)
 {
 	if (mr->state != VRB_MR_INVALID || mr->reg_out)
@@ -64,8 +64,8 @@ static bool vrb_mr_is_done(struct vrb_mr *mr)
 }
 
 /*
- * A work request of a pool's region has ended. On an error the region waits for
- * the end of the connection, see vrb_mr_flush().
+ * Handle a completed work request of a pool's region. After an error, the
+ * region waits until the connection has been terminated, see vrb_mr_flush().
  */
 static void vrb_mr_wr_done(struct vrb_mr *mr, const struct ib_wc *wc, bool reg)
 {
@@ -106,7 +106,7 @@ static void vrb_mr_pool_inv_done(struct ib_cq *cq, struct ib_wc *wc)
 	vrb_mr_wr_done(container_of(wc->wr_cqe, struct vrb_mr, inv), wc, false);
 }
 
-/* May the queue pair be given work? With tx_lock held */
+/* Test whether the queue pair takes work requests. With tx_lock held. */
 static int vrb_mr_may_post(struct vrb_ep *ep)
 {
 	lockdep_assert_held(&ep->tx_lock);
@@ -116,7 +116,10 @@ static int vrb_mr_may_post(struct vrb_ep *ep)
 	return kofi_ep_tx_state(&ep->base);
 }
 
-/* With tx_lock held. What cannot be posted now is later, or needs not be. */
+/*
+ * Post an invalidation. With tx_lock held. On failure it is posted later, or
+ * not needed.
+ */
 static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
 {
 	struct ib_send_wr wr = {
@@ -141,7 +144,7 @@ static void vrb_mr_post_inv(struct vrb_mr *mr, struct vrb_ep *ep)
 }
 
 /**
- * vrb_mr_repost - the work item's part of that
+ * vrb_mr_repost - post invalidations again from the work item
  * @ep: the endpoint
  *
  * Context: process.
@@ -158,17 +161,17 @@ void vrb_mr_repost(struct vrb_ep *ep)
 	spin_unlock_irqrestore(&ep->tx_lock, irq);
 }
 
-/* Register it, with tx_lock held. */
+/* Post the registration. With tx_lock held. */
 static int vrb_mr_pool_post(struct vrb_mr *mr, struct vrb_ep *ep)
 {
 	int err = vrb_mr_may_post(ep);
 
 	if (err)
 		return err;
-	/* the end of each takes another place; as below, one will be reported */
+	/* each open region needs a slot for its invalidation, which is signaled */
 	if (ep->mr_free < ep->mr_open + 2)
 		return -EAGAIN;
-	/* those behind the last that will be never take more than a quarter */
+	/* unsignaled registrations hold at most a quarter of the slots */
 	mr->reg_out = ep->mr_unreported + 1 >= ep->mr_wrs / 4;
 	mr->reg_room = ep->mr_unreported + 1;
 	mr->state = VRB_MR_OPEN;
@@ -183,13 +186,13 @@ static int vrb_mr_pool_post(struct vrb_mr *mr, struct vrb_ep *ep)
 	return 0;
 }
 
-/* With RCU, which keeps the device: see vrb_domain_lost(). */
+/* Map and register under RCU, which keeps the device: see vrb_domain_lost(). */
 static int vrb_mr_pool_open_rcu(struct vrb_mr *mr, struct vrb_ep *ep)
 {
 	unsigned long irq;
 	int err;
 
-	/* without @ib the connection is ending */
+	/* without @ib the connection is being terminated */
 	if (READ_ONCE(ep->tx_closed) || !mr->ib)
 		return -ESHUTDOWN;
 	err = kofi_ep_tx_state(&ep->base) ?: vrb_mr_map(mr);
@@ -220,7 +223,7 @@ int vrb_mr_pool_open(struct vrb_mr *mr)
 	rcu_read_lock();
 	err = vrb_mr_pool_open_rcu(mr, ep);
 	if (err == -EAGAIN) {
-		/* places may have come free before the mark was there to see */
+		/* slots may have been freed before the endpoint was marked as blocked */
 		kofi_ep_blocked(&ep->base);
 		err = vrb_mr_pool_open_rcu(mr, ep);
 	}
@@ -243,7 +246,7 @@ void vrb_mr_pool_end(struct vrb_mr *mr)
 	spin_lock_irqsave(&ep->tx_lock, irq);
 	flushed = ep->mr_flushed;
 	if (mr->base.wc.flags & KOFI_REMOTE_INV && !flushed) {
-		/* the device has done it */
+		/* the peer's message has invalidated the region */
 		mr->state = VRB_MR_INVALID;
 		ep->mr_open--;
 		done = vrb_mr_is_done(mr);
@@ -259,12 +262,14 @@ void vrb_mr_pool_end(struct vrb_mr *mr)
 }
 
 /**
- * vrb_mr_flush - nothing comes of the device any more
- * @ep: an endpoint whose queue pair has been drained, or destroyed
- * @drained: which of these
+ * vrb_mr_flush - let a work item deregister regions that the device no longer
+ * uses
+ * @ep: an endpoint with a drained or destroyed queue pair
+ * @drained: the queue pair has been drained
  *
- * Regions of its pool that have ended are deregistered; others will be. Without
- * a drained queue pair, a registration that is waited for has failed.
+ * Regions of the pool that are being ended are deregistered now, others when
+ * they are ended. If the queue pair was destroyed, an outstanding registration
+ * outside the pool has failed.
  *
  * Context: process.
  */
@@ -286,13 +291,13 @@ void vrb_mr_flush(struct vrb_ep *ep, bool drained)
 }
 
 /**
- * vrb_mr_invalidated - a peer's message has invalidated a key
- * @ep: endpoint it came to
+ * vrb_mr_invalidated - handle a key that a peer's message has invalidated
+ * @ep: endpoint of the message
  * @key: the key
  *
- * A device lets a peer invalidate any region of the domain. If it invalidates one
- * that is not offered for that, the connection ends; the region is of no more use,
- * but its owner ends it as ever.
+ * A device lets a peer invalidate any region of the domain. If the region is
+ * not a single-use region of this endpoint, the connection fails. The region is
+ * unusable then, but its owner still calls kofi_mr_end().
  *
  * Context: any.
  */
@@ -308,7 +313,7 @@ void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 	if (allowed && ep->dom->quirks & VRB_QUIRK_STALE_KEY &&
 	    READ_ONCE(mr->key) != key)
 		allowed = false;
-	/* the consumer may just have ended it, and mapped it again */
+	/* the consumer may have ended the region and mapped it again */
 	if (allowed)
 		kofi_mr_end(&mr->base, key, 0, KOFI_REMOTE_INV);
 	rcu_read_unlock();
@@ -331,11 +336,11 @@ void vrb_mr_pool_init(struct vrb_mr *mr)
 }
 
 /**
- * vrb_mr_ep_wrs - work requests the regions of an endpoint need room for
- * @ep: an endpoint about to be enabled
+ * vrb_mr_ep_wrs - count the work requests that an endpoint's regions need
+ * @ep: an endpoint that is being enabled
  *
- * Return: how many: two of each region of its pool; the one of all others is
- * among VRB_OWN_WRS.
+ * Return: two for each region of the pool. VRB_OWN_WRS includes one for regions
+ * outside the pool.
  */
 size_t vrb_mr_ep_wrs(const struct vrb_ep *ep)
 {

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Read MRs: regions an endpoint on iWARP reads into.
+ * Regions that reads place data into, for endpoints on iWARP.
  *
- * Why they exist
+ * Purpose
  *
- * On iWARP the request tells the peer where to put the bytes, so the local memory
- * needs a region that is open to the peer, and to all others of the domain, until
- * the read has ended. As with other regions, all that the peer sees of the address
- * is the offset in the page.
+ * On iWARP the read request tells the peer where to put the data. So the local
+ * memory needs a region that the peer, and all other peers of the domain, can
+ * write to until the read completes. As with other regions, the peer sees only
+ * the offset in the page of the real address.
  *
  * Normal operation
  *
- * Each work request that reads gets one: a work request ahead of it registers the
- * memory, and the device invalidates the region when all bytes are there. An
- * endpoint begins with a few. A read for which there are not enough is refused
- * with -EAGAIN; if there may be more, a work item makes them, and tells the
- * consumer to try again. It is not the one that ends the endpoint, nor in its
- * queue, as it may wait for memory.
+ * Each read work request gets a region. A work request ahead of it registers
+ * the memory, and the device invalidates the region when all data has arrived.
+ * An endpoint starts with VRB_READ_STEP regions. If a read finds too few unused
+ * regions, it is refused with -EAGAIN. If fewer than VRB_READ_MRS exist, a work
+ * item allocates more and wakes the consumer. Since that work item may wait for
+ * memory, it is neither the endpoint's usual work item nor in the same queue.
  *
  * Failure
  *
- * A read that has failed may leave its region valid. So it does not complete
- * before the endpoint has ended and the device's regions have been deregistered.
+ * A failed read may leave its region valid. So it completes only after the
+ * endpoint has ended and the device's regions have been deregistered.
  *
  * Locks
  *
- * tx_lock guards all of it, but for what is added and freed: that is done under
- * cm_mutex, and nothing is added after the endpoint has ended.
+ * tx_lock protects all of it. Regions are added and freed under cm_mutex, and
+ * none is added after the endpoint has ended.
  */
 #include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
@@ -36,13 +36,13 @@
 
 #include "tx.h"
 
-/* See VRB_QUIRK_SHORT_READ: bytes of a response that is copied (MAX_HDR_INLINE) */
+/* Longest copied response in bytes (MAX_HDR_INLINE), see VRB_QUIRK_SHORT_READ */
 #define VRB_SHORT_READ	32
 
-/* How many there are to begin with, and how many are made at a time */
+/* Number of regions at first, and of those added at a time */
 #define VRB_READ_STEP	4
 
-/* One more, while the endpoint has the device. No lock: it may take long. */
+/* Allocate a region while the device is present. No lock is held: it may take long. */
 static struct ib_mr *vrb_read_mrs_make(struct vrb_ep *ep)
 {
 	struct ib_mr *mr = ib_alloc_mr(ep->dom->pd, IB_MR_TYPE_MEM_REG,
@@ -53,7 +53,7 @@ static struct ib_mr *vrb_read_mrs_make(struct vrb_ep *ep)
 	return mr;
 }
 
-/* With cm_mutex, while the endpoint has not ended */
+/* Add a region. With cm_mutex held, before the endpoint has ended. */
 static void vrb_read_mrs_add(struct vrb_ep *ep, struct ib_mr *mr)
 {
 	struct vrb_read_mrs *s = &ep->read_mrs;
@@ -70,11 +70,12 @@ static void vrb_read_mrs_add(struct vrb_ep *ep, struct ib_mr *mr)
 }
 
 /**
- * vrb_read_mrs_init - make the first regions of an endpoint
+ * vrb_read_mrs_init - allocate the first regions of an endpoint
  * @ep: an endpoint that is being enabled
  *
  * Context: process, may sleep.
- * Return: 0 or a negative error; vrb_read_mrs_exit() undoes also what that leaves.
+ * Return: 0 or a negative error, after which vrb_read_mrs_exit() frees the
+ * rest.
  */
 int vrb_read_mrs_init(struct vrb_ep *ep)
 {
@@ -103,13 +104,13 @@ int vrb_read_mrs_init(struct vrb_ep *ep)
 }
 
 /**
- * vrb_read_mrs_need - are there regions for a read
+ * vrb_read_mrs_need - check that a read can have regions
  * @ep: the endpoint, with tx_lock held
- * @n: how many it needs, at most VRB_READ_MRS
+ * @n: number of regions, at most VRB_READ_MRS
  *
  * Context: any.
- * Return: 0; -EAGAIN if others have them or more are being made; what the device
- * has said if there are less than @n and it has no more.
+ * Return: 0; -EAGAIN if other reads use them or more are being allocated; the
+ * error of the last allocation if the endpoint has less than @n.
  */
 int vrb_read_mrs_need(struct vrb_ep *ep, unsigned int n)
 {
@@ -131,7 +132,7 @@ int vrb_read_mrs_need(struct vrb_ep *ep, unsigned int n)
 	return err ? : -EAGAIN;
 }
 
-/* Make one, unless the endpoint has ended meanwhile. */
+/* Allocate a region, unless the endpoint has ended since. */
 static int vrb_read_mrs_grow_one(struct vrb_ep *ep)
 {
 	struct ib_mr *mr = vrb_read_mrs_make(ep);
@@ -148,8 +149,8 @@ static int vrb_read_mrs_grow_one(struct vrb_ep *ep)
 }
 
 /**
- * vrb_read_mrs_grow - make as many as are wanted
- * @work: the endpoint's work item for that
+ * vrb_read_mrs_grow - allocate regions up to the wanted number
+ * @work: work item of the endpoint
  *
  * Context: process, may sleep.
  */
@@ -179,9 +180,9 @@ void vrb_read_mrs_grow(struct work_struct *work)
 
 /**
  * vrb_read_mrs_end - deregister the device's regions
- * @ep: an endpoint whose queue pair, if it has one, has been drained
+ * @ep: an endpoint with a drained queue pair, or without one
  *
- * What the endpoint was reading into cannot be accessed afterwards.
+ * Afterwards memory of reads cannot be accessed.
  *
  * Context: process, may sleep.
  */
@@ -206,7 +207,7 @@ void vrb_read_mrs_exit(struct vrb_ep *ep)
 	ep->read_mrs = (struct vrb_read_mrs) {};
 }
 
-/* As much as a region can have: no gaps, and no more pages */
+/* Take as much memory as fits into a region: without gaps, and at most its pages. */
 static unsigned int vrb_read_mr_fit(const struct vrb_read_mrs *s,
 				    struct vrb_walk *w, struct scatterlist *sg,
 				    size_t want, u32 *len)
@@ -242,13 +243,13 @@ static unsigned int vrb_read_mr_fit(const struct vrb_read_mrs *s,
 }
 
 /**
- * vrb_read_mr_segs - memory of the next work request that reads
- * @s: the endpoint's regions
- * @w: position, moved on
- * @sg: filled in for vrb_read_mr_register(), unless NULL
- * @from: where the peer's bytes are
+ * vrb_read_mr_segs - describe the memory of the next read work request
+ * @s: regions of the endpoint
+ * @w: position in the memory, advanced
+ * @sg: filled in for vrb_read_mr_prepare(), unless NULL
+ * @from: address of the peer's data
  * @want: most bytes
- * @len: set to how many bytes it has
+ * @len: set to the number of bytes
  *
  * Return: number of segments.
  */
@@ -268,14 +269,14 @@ unsigned int vrb_read_mr_segs(const struct vrb_read_mrs *s, struct vrb_walk *w,
 }
 
 /**
- * vrb_read_mr_prepare - prepare to register what the next one reads into
- * @ep: the endpoint, with tx_lock held and a region free
- * @op: the read, which has the region then
- * @n: segments in the list of the endpoint's regions
- * @len: their bytes
- * @send_flags: of the work request
- * @wr: set to the work request
- * @sge: set to what the read names
+ * vrb_read_mr_prepare - prepare the registration for a read work request
+ * @ep: the endpoint, with tx_lock held and an unused region
+ * @op: the read, which gets the region
+ * @n: used entries of the endpoint's read_mrs.sg
+ * @len: bytes of these entries
+ * @send_flags: flags of the registration work request
+ * @wr: set to the registration work request
+ * @sge: set to the segment of the read work request
  *
  * Context: any.
  * Return: 0 or a negative error.
@@ -317,7 +318,7 @@ int vrb_read_mr_prepare(struct vrb_ep *ep, struct vrb_txop *op, unsigned int n,
 }
 
 /**
- * vrb_read_mrs_put - a read has ended, and with it its regions
+ * vrb_read_mrs_put - free the regions of a completed read
  * @ep: the endpoint, with tx_lock held
  * @op: the read
  *
