@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections, by the kernel's connection manager (rdma_cm).
+ * Connections, through the kernel's connection manager (rdma_cm).
  *
  * Active side
  *
- * The identifier is made and bound to the endpoint's own address when the
- * endpoint is enabled, so that the queue pair exists and takes receives.
- * fi_connect() starts to resolve the peer; the manager's events take it from
- * there, and a timer bounds all of it.
+ * Enabling the endpoint creates the identifier and binds it to the local
+ * address, so that the queue pair exists and takes receives. fi_connect()
+ * starts to resolve the peer's address. The manager's events drive the
+ * following steps, within one timeout.
  *
  * Passive side
  *
- * pep.c has passive endpoints and their requests. An endpoint opened with a
- * request takes over the request's identifier; from fi_accept() on it is as any
- * other.
+ * Passive endpoints and connection requests are in pep.c. An endpoint that is
+ * opened with a request takes over the identifier of the request. After
+ * fi_accept() it is handled like any other.
  *
  * Private data
  *
- * It begins with a byte that says how much of it there is, because the messages
+ * The first byte holds the length of the private data, because the messages
  * that carry it have a fixed size.
  *
- * The end
+ * Termination
  *
- * ep.c ends an endpoint. Its identifier may have to stay for a while (linger.c).
+ * ep.c terminates an endpoint. Its identifier may outlive it (linger.c).
  *
  * Locks
  *
- * The manager calls its handlers with the identifier's handler mutex, and
- * destroying an identifier waits for its handler. So a handler takes no lock
+ * The manager calls its handlers with the identifier's handler mutex held, and
+ * rdma_destroy_id() waits for a running handler. So a handler takes no lock
  * that is held while an identifier is destroyed.
  */
 #include <kunit/visibility.h>
@@ -38,8 +38,8 @@
 #include "verbs.h"
 #include "verbs_trace.h"
 
-#define VRB_RESOLVE_MS	2000	/* for each of address and route */
-#define VRB_RETRIES	7	/* the most there is */
+#define VRB_RESOLVE_MS	2000	/* for the address, and again for the route */
+#define VRB_RETRIES	7	/* the highest value */
 #define VRB_RNR_FOREVER	7
 #define VRB_RNR_TIMER	12	/* 0.64 ms */
 #define VRB_SHUTDOWN_MS	5000	/* without progress */
@@ -47,10 +47,10 @@
 /* ---------------------------------------------------------- private data */
 
 /**
- * vrb_cm_pack - private data as it goes into a message
+ * vrb_cm_pack - pack private data for a message
  * @area: VRB_CM_DATA_AREA bytes
- * @data: the consumer's
- * @len: its length, at most VRB_CM_DATA_MAX
+ * @data: private data of the consumer
+ * @len: length of @data, at most VRB_CM_DATA_MAX
  *
  * Return: bytes of @area in use.
  */
@@ -63,14 +63,14 @@ u8 vrb_cm_pack(u8 *area, const void *data, size_t len)
 }
 
 /**
- * vrb_cm_unpack - the peer's private data in a message
- * @area: of the message, or NULL
- * @len: its length
- * @data: set to the data, or NULL
- * @data_len: set to its length
+ * vrb_cm_unpack - unpack the peer's private data
+ * @area: private data of the message, or NULL
+ * @len: length of @area
+ * @data: set to the data, or to NULL
+ * @data_len: set to the length of the data
  *
- * Return: false if the length byte says more than there is, as of a peer that is
- * not libfabric's.
+ * Return: false if the length byte exceeds @len, as for a peer that does not
+ * use libfabric.
  */
 bool vrb_cm_unpack(const void *area, size_t len, const void **data,
 		   size_t *data_len)
@@ -110,8 +110,8 @@ static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
 }
 
 /*
- * The device multiplies: after a time-out it tries again so often, and the time
- * is a power of two of 4.096 us.
+ * Convert a time limit to the device's timeout: 4.096 us times two to the power of
+ * the result. The device retries vrb_cm_retries() times.
  */
 static u8 vrb_cm_ack_timeout(const struct vrb_ep *ep, unsigned int ms)
 {
@@ -129,7 +129,7 @@ static void vrb_cm_tune(struct vrb_ep *ep)
 
 	if (dscp >= 0)
 		rdma_set_service_type(ep->id, dscp << 2);
-	/* no word of these goes out, and iWARP has neither */
+	/* both stay local, and iWARP has neither of them */
 	rdma_set_min_rnr_timer(ep->id, VRB_RNR_TIMER);
 	if (ep->tun.silence_timeout)
 		rdma_set_ack_timeout(ep->id, vrb_cm_ack_timeout
@@ -137,9 +137,9 @@ static void vrb_cm_tune(struct vrb_ep *ep)
 }
 
 /**
- * vrb_event_strerror - the device's word for why a connection failed
- * @prov_errno: of the event: a reason of the InfiniBand manager's, enum
- *	ib_cm_rej_reason, or a negative error code, as of iWARP's
+ * vrb_event_strerror - describe the failure of a connection
+ * @prov_errno: error of the event: enum ib_cm_rej_reason of the InfiniBand
+ *	manager, or a negative error code, as from iWARP's
  *
  * Context: any.
  * Return: a constant string.
@@ -155,15 +155,15 @@ static void vrb_cm_fail(struct vrb_ep *ep, int err, int prov_errno,
 			const void *data, size_t len)
 {
 	trace_kofi_verbs_cm(ep->base.obj.id, "failed", prov_errno);
-	/* false: the endpoint is ended, or was connected, by another context */
+	/* false: another context has ended or connected the endpoint */
 	if (kofi_ep_connect_failed(&ep->base, err, prov_errno, data, len))
 		vrb_ep_abort(ep, err);
 	else if (READ_ONCE(ep->base.state) == KOFI_EP_IDLE)
-		/* of a request, whose peer waits no more: not to be enabled */
+		/* the peer of this request has given up: refuse to enable the endpoint */
 		cmpxchg(&ep->dead, 0, ECONNRESET);
 }
 
-/* The connection stands; on the active side with the peer's answer. */
+/* The connection is established. On the active side, @conn has the peer's answer. */
 static void vrb_cm_established(struct vrb_ep *ep,
 			       const struct rdma_conn_param *conn)
 {
@@ -176,7 +176,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 		vrb_cm_fail(ep, EIO, -EPROTO, NULL, 0);
 		return;
 	}
-	/* reads it lets us have; on iWARP not all devices say */
+	/* reads that the peer allows; not all iWARP devices report them */
 	if (!ep->base.info->handle && !ep->iwarp)
 		ep->initiator_depth = min(ep->initiator_depth,
 					  conn->initiator_depth);
@@ -188,7 +188,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 		mod_timer(&ep->idle,
 			  jiffies + msecs_to_jiffies(ep->tun.keepalive_idle));
 	kofi_ep_connected(&ep->base, data, len);
-	/* receives the queue pair could not take while it was being set up */
+	/* post receives that the queue pair refused during the connect */
 	vrb_rx_deferred(ep);
 }
 
@@ -200,19 +200,19 @@ static void vrb_cm_rejected(struct vrb_ep *ep, struct rdma_cm_id *id,
 	size_t len;
 
 	if (ep->iwarp) {
-		/* some devices call a consumer's rejection a reset */
+		/* some iWARP devices report a consumer's rejection as a reset */
 		area = ev->param.conn.private_data;
 		area_len = ev->param.conn.private_data_len;
 	} else {
 		area = rdma_consumer_reject_data(id, ev, &area_len);
 	}
-	/* the manager itself rejects, too, and has nothing to say */
+	/* rejections by the manager itself have no private data */
 	if (!vrb_cm_unpack(area, area_len, &data, &len))
 		len = 0;
 	vrb_cm_fail(ep, ECONNREFUSED, ev->status, data, len);
 }
 
-/* Ask the peer. On iWARP, this may take as long as TCP tries. */
+/* Send the connection request. On iWARP, this may take as long as TCP tries. */
 static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param;
@@ -228,12 +228,12 @@ static int vrb_cm_request(struct vrb_ep *ep, struct rdma_cm_id *id)
 }
 
 /**
- * vrb_cm_ask - ask the peer of an iWARP endpoint
+ * vrb_cm_ask - send the connection request of an iWARP endpoint
  * @ep: the endpoint
  * @id: identifier of the connection manager
  *
- * Context: process, may sleep, until TCP has connected or given up; with the
- * identifier's handler mutex.
+ * Context: process, with the identifier's handler mutex held; sleeps until TCP
+ * has connected or given up.
  */
 void vrb_cm_ask(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
@@ -247,7 +247,7 @@ void vrb_cm_ask(struct vrb_ep *ep, struct rdma_cm_id *id)
 		vrb_cm_fail(ep, -err, err, NULL, 0);
 }
 
-/* What is left to be waited for, also of an endpoint that has ended */
+/* Record events that vrb_linger_leave() needs, also for an endpoint that has ended. */
 static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 {
 	switch (event) {
@@ -272,9 +272,10 @@ static void vrb_cm_note(struct vrb_ep *ep, enum rdma_cm_event_type event)
 }
 
 /*
- * Who has asked is also told so when a neighbour on the way to the peer has another
- * hardware address, as after a failover, or is being resolved again. Then a queue pair
- * that is connected finds out itself whether the peer is there.
+ * Test for an event about a neighbour. The manager reports
+ * RDMA_CM_EVENT_UNREACHABLE to the active side also for a neighbour on the path:
+ * when it has a new hardware address, as after a failover, or is resolved again.
+ * A connected queue pair detects by itself whether the peer is reachable.
  */
 static bool vrb_cm_neighbour(const struct vrb_ep *ep,
 			     const struct rdma_cm_event *ev)
@@ -308,7 +309,10 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 		vrb_cm_established(ep, &ev->param.conn);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		/* who has accepted ends it, and has not heard that it stands */
+		/*
+		 * The peer that accepted has closed before this side's last
+		 * message arrived.
+		 */
 		if (READ_ONCE(ep->established))
 			vrb_ep_abort(ep, ESHUTDOWN);
 		else
@@ -324,7 +328,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 		vrb_ep_abort(ep, ESHUTDOWN);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		/* what is bound to the old address can only be done again */
+		/* objects bound to the old address cannot be moved */
 		vrb_ep_abort(ep, ENETDOWN);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -333,7 +337,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 	default:
 		break;
 	}
-	/* who has accepted may miss the last message of a connection that stands */
+	/* the passive side may miss the last message of the handshake */
 	if (err && READ_ONCE(ep->established))
 		vrb_ep_abort(ep, -err);
 	else if (err)
@@ -341,16 +345,16 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 }
 
 /**
- * vrb_cm_event - the manager's event handler of an endpoint's identifier
+ * vrb_cm_event - handle an event of an endpoint's identifier
  * @id: the identifier
  * @ev: the event
  *
- * Context: process, with the identifier's handler mutex.
- * Return: 0, as the identifier is never destroyed by its event.
+ * Context: process, with the identifier's handler mutex held.
+ * Return: 0, because an event never destroys the identifier.
  */
 int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
-	/* freeing memory may depend on the connection that is being made */
+	/* freeing memory may depend on the connection that is being established */
 	unsigned int noio = memalloc_noio_save();
 
 	vrb_cm_do(id->context, id, ev);
@@ -358,7 +362,7 @@ int vrb_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 	return 0;
 }
 
-/* It has taken too long to connect; or nothing more is sent of what was left. */
+/* Time out a connect, or a shutdown without progress. */
 void vrb_cm_watch(struct work_struct *work)
 {
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
@@ -377,13 +381,13 @@ void vrb_cm_watch(struct work_struct *work)
 }
 
 /**
- * vrb_cm_given_up - has the peer given up its request
+ * vrb_cm_given_up - test whether the peer has given up its connection request
  * @ep: an endpoint of a request
  *
- * The manager knows before its event comes, and makes no queue pair any more.
+ * The manager refuses to create a queue pair before its event arrives.
  *
  * Context: process, may sleep; cm_mutex held.
- * Return: whether it has.
+ * Return: true if the peer has given up.
  */
 bool vrb_cm_given_up(struct vrb_ep *ep)
 {
@@ -396,14 +400,14 @@ bool vrb_cm_given_up(struct vrb_ep *ep)
 /* ------------------------------------------------------------ active side */
 
 /**
- * vrb_cm_create - make the identifier of an endpoint that is to connect
+ * vrb_cm_create - create the identifier of an endpoint on the active side
  * @ep: the endpoint
  *
- * Bound to the endpoint's address, and with that to its device.
+ * The identifier is bound to the endpoint's address, and so to its device.
  *
  * Context: process, may sleep; cm_mutex held.
- * Return: 0; -ENODEV if the address is another device's; what the manager
- * returns.
+ * Return: 0; -ENODEV if the address belongs to another device; errors of the
+ * connection manager.
  */
 int vrb_cm_create(struct vrb_ep *ep)
 {
@@ -458,7 +462,7 @@ static int vrb_cm_connect(struct fid_ep *fid, const void *addr,
 			   msecs_to_jiffies(ep->tun.connect_timeout));
 	err = rdma_resolve_addr(ep->id, NULL, &ep->peer.sa, VRB_RESOLVE_MS);
 	if (err) {
-		/* known at once, such as that there is no route */
+		/* an immediate failure, such as a missing route */
 		vrb_cm_fail(ep, -err, err, NULL, 0);
 		err = 0;
 	}
@@ -491,7 +495,7 @@ static int vrb_cm_accept(struct fid_ep *fid, const void *param,
 	err = rdma_accept(ep->id, &conn);
 	rdma_unlock_handler(ep->id);
 	if (err) {
-		/* the peer has given up, and the request is of no more use */
+		/* the peer has given up, so the request cannot be used again */
 		vrb_cm_fail(ep, ECONNRESET, err, NULL, 0);
 		err = 0;
 	}
@@ -503,9 +507,9 @@ unlock:
 /* -------------------------------------------------------------- addresses */
 
 /**
- * vrb_addr_set - take over an address of the consumer
- * @to: where it goes
- * @addr: the address
+ * vrb_addr_set - copy an address of the consumer
+ * @to: set to the address
+ * @addr: address of the consumer
  *
  * Return: 0, or -EINVAL if it is neither IPv4 nor IPv6.
  */
@@ -532,12 +536,12 @@ static int vrb_cm_setname(fid_t fid, void *addr, size_t len)
 }
 
 /**
- * vrb_addr_get - report an address that may not be known yet
+ * vrb_addr_get - copy an address to the consumer, if it is known
  * @from: the address
- * @addr: the consumer's buffer
- * @len: in: its size, out: of the address
+ * @addr: buffer of the consumer
+ * @len: in: size of @addr; out: length of the address
  *
- * Return: 0, -EADDRNOTAVAIL, or -FI_ETOOSMALL with as much as fits copied.
+ * Return: 0, -EADDRNOTAVAIL, or -FI_ETOOSMALL after copying as much as fits.
  */
 int vrb_addr_get(const union kofi_ip *from, void *addr, size_t *len)
 {
@@ -571,7 +575,7 @@ static int vrb_cm_getpeer(struct fid_ep *fid, void *addr, size_t *len)
 	return err;
 }
 
-/* fi_shutdown(), perhaps in a callback of the queue an end waits for */
+/* fi_shutdown(), perhaps from a callback of a queue that vrb_ep_end() waits for */
 static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 {
 	struct vrb_ep *ep = vrb_ep(fid);
@@ -581,14 +585,14 @@ static int vrb_cm_shutdown(struct fid_ep *fid, u64 flags)
 				   msecs_to_jiffies(VRB_SHUTDOWN_MS));
 		return 0;
 	}
-	/* nothing is accepted from now on */
+	/* accept no posts from now on */
 	vrb_tx_close(ep);
 	vrb_rxq_close(&ep->rxq);
 	vrb_ep_abort(ep, ECANCELED);
 	return 0;
 }
 
-/* fi_getopt() of an endpoint of either kind, as far as the core does not know */
+/* fi_getopt() of active and passive endpoints, for options unknown to the core */
 int vrb_cm_getopt(fid_t fid, int level, int name, void *val, size_t *len)
 {
 	return name == FI_OPT_CM_DATA_SIZE ?

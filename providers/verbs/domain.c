@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices, fabrics and domains. A domain is a device, with one protection
- * domain; a fabric is the network its address is in.
+ * Devices, fabrics and domains. A domain is a device with one protection
+ * domain; a fabric is the network of the device's address.
  *
  * Removal of a device
  *
- * When vrb_dev_remove() returns, nothing may use the device any more, while
- * consumers still hold their objects. So endpoints end, with all their
- * operations, and give back what they have of the device; the connection
- * manager's side of passive endpoints and requests is destroyed; regions and the
- * protection domain are freed. The objects stay, to be closed in any order that
- * respects parents. A domain whose device has gone opens nothing new.
+ * When vrb_dev_remove() returns, nothing may use the device, although consumers
+ * still hold their objects. So all endpoints are ended, with their operations,
+ * and release their objects of the device. The connection manager's identifiers
+ * of passive endpoints and requests are destroyed; regions and the protection
+ * domain are freed. The consumer closes the remaining objects later, children
+ * before parents. A domain without a device opens nothing new.
  *
  * Locks
  *
- * vrb_mutex guards the lists of devices and passive endpoints, and the mutex of
- * a device those of its domains, endpoints and shared receive contexts; each
- * makes a removal wait for those who walk them. They are not held together. A
- * device's is outside an endpoint's cm_mutex, which is outside a shared receive
- * context's mutex. The connection manager's event handlers take neither, because
- * they are held while waiting for them.
+ * vrb_mutex protects the lists of devices and of passive endpoints. A device's
+ * mutex protects the lists of its domains, and of their endpoints and shared
+ * receive contexts. A removal waits for walks of these lists. The two mutexes
+ * are not held together. Lock order: device's mutex, an endpoint's cm_mutex, a
+ * shared receive context's mutex. The connection manager's event handlers take
+ * neither vrb_mutex nor a device's mutex, because the handlers are waited for
+ * with these held.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -64,7 +65,7 @@ static const struct fi_ops_domain vrb_domain_ops = {
 	.query_atomic	= vrb_query_atomic,
 };
 
-/* The device, with a reference, or NULL */
+/* Look up a device by name. Returns it with a reference, or NULL. */
 static struct vrb_dev *vrb_dev_get(const char *name)
 {
 	struct vrb_dev *dev, *found = NULL;
@@ -81,11 +82,11 @@ static struct vrb_dev *vrb_dev_get(const char *name)
 }
 
 /**
- * vrb_dev_there - is a device there, and not being removed
+ * vrb_dev_there - test whether a device is present and not being removed
  * @ib: the device
  *
  * Context: process; vrb_mutex held.
- * Return: true if it is.
+ * Return: true if it is present.
  */
 bool vrb_dev_there(const struct ib_device *ib)
 {
@@ -97,7 +98,7 @@ bool vrb_dev_there(const struct ib_device *ib)
 	return false;
 }
 
-/* What needs the device */
+/* Set up the members that depend on the device. */
 static int vrb_domain_attach(struct vrb_domain *dom, const struct fi_info *info)
 {
 	struct vrb_dev *dev = dom->dev;
@@ -119,7 +120,7 @@ static int vrb_domain_attach(struct vrb_domain *dom, const struct fi_info *info)
 	dom->quirks = vrb_quirks(ib);
 	dom->max_wr = vrb_info_max_wr(ib);
 	dom->map_max = vrb_map_max(ib);
-	/* otherwise there is nothing to undo */
+	/* otherwise unmapping does nothing */
 	dom->needs_map = VRB_MAP_COUNTED || !ib_uses_virt_dma(ib);
 	dom->lkey = dom->pd->local_dma_lkey;
 	dom->max_inline = VRB_INJECT_MAX;
@@ -178,14 +179,14 @@ free:
 
 /* ---------------------------------------------------------------- devices */
 
-/* Where a device can be opened; NULL: everywhere */
+/* Network namespace in which a device can be opened; NULL: all */
 static struct net *vrb_dev_net(struct ib_device *ib)
 {
 	return vrb_dev_access(ib, NULL) ? NULL :
 	       read_pnet(&ib->coredev.rdma_net);
 }
 
-/* What has neither of the two kinds of connections is of no use. */
+/* Test for a port with one of the two kinds of connections; other devices are useless. */
 static bool vrb_dev_usable(struct ib_device *ib)
 {
 	u32 port;
@@ -196,7 +197,7 @@ static bool vrb_dev_usable(struct ib_device *ib)
 	return false;
 }
 
-/* A port is up or down, or has other addresses. */
+/* A port has gone up or down, or its addresses have changed. */
 static void vrb_dev_event(struct ib_event_handler *handler,
 			  struct ib_event *event)
 {
@@ -207,7 +208,7 @@ static void vrb_dev_event(struct ib_event_handler *handler,
 
 static struct ib_client vrb_client;
 
-/* Domains can be opened on it in any case. */
+/* Domains can be opened on the device even if this fails. */
 static void vrb_dev_announce(struct vrb_dev *dev)
 {
 	strscpy(dev->name, dev->ib->name);
@@ -237,15 +238,15 @@ static int vrb_dev_add(struct ib_device *ib)
 	vrb_dev_announce(dev);
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, vrb_dev_event);
 	ib_register_event_handler(&dev->events);
-	/* whatever there was before */
+	/* addresses may have come before the handler was registered */
 	kofi_device_rescan();
 	return 0;
 }
 
 /*
- * The domain's consumer keeps it, but it has no device any more. Posts map
- * memory for the device before they take any lock: those that have begun are
- * waited for, later ones find their queue closed.
+ * Detach a domain from its device; the consumer closes it later. A post maps
+ * memory for the device before it takes any lock. So posts that have begun are
+ * waited for, and later posts find their queue closed.
  */
 static void vrb_domain_lost(struct vrb_domain *dom)
 {
@@ -285,10 +286,10 @@ static void vrb_dev_remove(struct ib_device *ib, void *data)
 	struct vrb_dev *dev = data;
 
 	ib_unregister_event_handler(&dev->events);
-	/* clients close what they will, for which they need the mutex */
+	/* clients close their objects, for which they need the mutex */
 	kofi_device_remove(&vrb_provider, dev->net, dev->name);
 	mutex_lock(&vrb_mutex);
-	/* first: an endpoint may be waiting for the answer to one of these requests */
+	/* first: an endpoint may wait for the answer to one of these requests */
 	vrb_pep_remove(ib);
 	list_del(&dev->node);
 	mutex_unlock(&vrb_mutex);
@@ -300,7 +301,7 @@ static void vrb_dev_remove(struct ib_device *ib, void *data)
 	vrb_dev_put(dev);
 }
 
-/* As if the one went and the other came; what is open stays. */
+/* Announce removal of the old name and arrival of the new one; open objects stay. */
 static void vrb_dev_rename(struct ib_device *ib, void *data)
 {
 	struct vrb_dev *dev = data;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Endpoints: life and options.
+ * Endpoints: lifecycle and options.
  *
  * Enabling
  *
- * It makes all an endpoint has of the device: the connection manager's
+ * Enabling creates all objects of the device: the connection manager's
  * identifier, completion queues, and the queue pair, which takes receives from
  * then on.
  *
- * The end
+ * Termination
  *
- * It comes once, for whatever reason: the consumer, the peer, an error of a work
- * request, removal of the device. It is vrb_ep_end(), under cm_mutex. Posts are
- * refused; the connection manager tells the peer; the queue pair goes into its
- * error state, in which the device completes all that is outstanding, and a last
- * work request in each direction says when it has; the consumer gets its event.
- * A queue pair that does not get there is destroyed before its memory is given
- * back. None of it waits for the network. A context that cannot sleep writes the
- * reason into ep->dead and queues the work item.
+ * vrb_ep_end() terminates an endpoint once, under cm_mutex, for any reason: the
+ * consumer, the peer, a failed work request, removal of the device. It refuses
+ * further posts, and the connection manager notifies the peer. The queue pair
+ * goes into its error state, in which the device flushes all outstanding work
+ * requests; a last work request in each direction marks completion. Then the
+ * consumer gets its event. A queue pair that does not drain is destroyed before
+ * its memory is released. None of these steps waits for the network. A context
+ * that cannot sleep writes the reason into ep->dead and queues the work item.
  *
  * Closing
  *
- * What the endpoint had of device and connection manager is given back by
- * vrb_ep_linger(), when it is closed or the device goes: not in the work item,
- * whose queue may be needed to make memory free, while the manager's may wait
- * for memory.
+ * vrb_ep_linger() frees the endpoint's objects of the device and the connection
+ * manager, when the endpoint is closed or the device is removed. The work item
+ * does not do that: freeing memory may depend on its queue, while the
+ * connection manager may wait for memory.
  */
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
@@ -33,21 +33,21 @@
 #include "verbs.h"
 #include "verbs_trace.h"
 
-/* What a device may take from saying that it refuses something to having done so */
+/* Time from a reported refusal until the device must have stopped the queue pair */
 #define VRB_REFUSAL	(10 * HZ)
-/* What it may take from an answer's arrival to its completion */
+/* Time from an answer's arrival until its completion */
 #define VRB_ANSWER	max(HZ / 50, 2)
-/* How often the device is asked */
+/* Interval at which the queue pair's state is queried */
 #define VRB_LOOK	max(HZ / 100, 1)
 
-/* ---------------------------------------------------------------- the end */
+/* ------------------------------------------------------------ termination */
 
-/* With cm_mutex; again is no error. The device begins to flush. */
+/* Move the queue pair to its error state, with cm_mutex held; may be called again. */
 static int vrb_ep_to_error(struct vrb_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	/* on iWARP it would wait for the answer to an attempt */
+	/* on iWARP this would wait for the answer to an attempt to connect */
 	if (!ep->failed && (!ep->iwarp || READ_ONCE(ep->established)))
 		rdma_disconnect(ep->id);
 	if (!ep->failed)
@@ -56,9 +56,10 @@ static int vrb_ep_to_error(struct vrb_ep *ep)
 }
 
 /**
- * vrb_ep_fail_qp - let the device begin with what vrb_ep_end() waits for
+ * vrb_ep_fail_qp - let the device start to flush before vrb_ep_end() waits for
+ * that
  * @ep: the endpoint
- * @err: why, a positive error code, unless there is a reason already
+ * @err: reason, a positive error code; ignored if there is a reason already
  *
  * Context: process, may sleep.
  */
@@ -86,9 +87,10 @@ static int vrb_ep_drain_qp(struct vrb_ep *ep)
 }
 
 /*
- * Everything outstanding completes, or at least the device is kept from it: with
- * the queue pair, drivers take its completions out of the queues. On iWARP that
- * waits for an attempt to connect. Returns whether everything has completed.
+ * Wait until all outstanding work requests have completed. If the queue pair
+ * does not drain, destroy it: drivers then remove its completions from the
+ * queues. On iWARP that waits for an attempt to connect. Returns true if all
+ * have completed.
  */
 static bool vrb_ep_stop_qp(struct vrb_ep *ep)
 {
@@ -100,24 +102,24 @@ static bool vrb_ep_stop_qp(struct vrb_ep *ep)
 			    "kofi_verbs: queue pair does not drain: %d\n", err);
 	ep->qp = NULL;
 	vrb_linger_destroy_qp(ep->id, &ep->tx_cq, &ep->rx_cq);
-	/* completions a softirq has taken out before are delivered now */
+	/* a softirq may still deliver completions that it took before: wait */
 	synchronize_rcu();
 	return false;
 }
 
 /**
- * vrb_ep_end - end the endpoint now
+ * vrb_ep_end - terminate an endpoint now
  * @ep: the endpoint
- * @err: why, a positive error code, unless there is a reason already
+ * @err: reason, a positive error code; ignored if there is a reason already
  *
- * When this returns, everything has completed, and the consumer's event is
+ * When this returns, all operations have completed, and the consumer's event is
  * queued.
  *
  * Context: process, may sleep; never waits for the network.
  */
 void vrb_ep_end(struct vrb_ep *ep, int err)
 {
-	/* freeing memory may depend on it */
+	/* freeing memory may depend on the endpoint */
 	unsigned int noio = memalloc_noio_save();
 	bool drained = true;
 
@@ -138,7 +140,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	vrb_rxq_flush(&ep->rxq);
 
 	err = READ_ONCE(ep->dead);
-	/* in the order of states: it may be connected in between */
+	/* in the order of states: the endpoint may be connected in between */
 	if (!kofi_ep_connect_failed(&ep->base,
 				    err == ESHUTDOWN ? ECONNRESET : err, -err,
 				    NULL, 0))
@@ -149,7 +151,8 @@ unlock:
 }
 
 /**
- * vrb_ep_linger - give back what an endpoint has of device and connection manager
+ * vrb_ep_linger - free an endpoint's objects of the device and the connection
+ * manager
  * @ep: an endpoint that has ended
  *
  * Context: process, may sleep.
@@ -158,7 +161,7 @@ void vrb_ep_linger(struct vrb_ep *ep)
 {
 	unsigned int noio = memalloc_noio_save();
 
-	/* it has the device, too, and is not queued any more */
+	/* it uses the device, too, and is not queued again */
 	cancel_work_sync(&ep->grow);
 	mutex_lock(&ep->cm_mutex);
 	if (ep->id)
@@ -172,7 +175,7 @@ static void vrb_ep_drain(struct fid_ep *fid)
 	vrb_ep_end(vrb_ep(fid), ECANCELED);
 }
 
-/* Until when the device is given time to stop the queue pair itself; 0: none */
+/* Return until when the device may stop the queue pair by itself; 0: not at all. */
 static unsigned long vrb_ep_grace(const struct vrb_ep *ep)
 {
 	unsigned long refused = READ_ONCE(ep->refused);
@@ -186,11 +189,12 @@ static unsigned long vrb_ep_grace(const struct vrb_ep *ep)
 }
 
 /*
- * Does the device stop the queue pair itself? It does so after it has refused what
- * the peer asked for, and when the peer has refused what we asked for. Its answer
- * would not leave a queue pair that is stopped before, and the peer's, which usually
- * arrives ahead of the manager's message, would be dropped: one of the two would
- * learn that the connection ends, but not why.
+ * Test whether the device will stop the queue pair by itself. It does so after
+ * it has refused a request of the peer, and after the peer has refused one of
+ * ours. If the queue pair is stopped earlier, the device does not send its
+ * refusal. The peer's refusal, which usually arrives before the connection
+ * manager's message, would be dropped. Then one side would not learn why the
+ * connection was terminated.
  */
 static bool vrb_ep_stops(struct vrb_ep *ep)
 {
@@ -217,12 +221,12 @@ static void vrb_ep_work(struct work_struct *work)
 	struct vrb_ep *ep = container_of(to_delayed_work(work), struct vrb_ep,
 					 work);
 
-	/* the context that ends it may hold the mutex and wait for memory */
+	/* another context in vrb_ep_end() may hold the mutex and wait for memory */
 	if (READ_ONCE(ep->ended))
 		return;
 	if (READ_ONCE(ep->dead)) {
 		if (vrb_ep_stops(ep)) {
-			/* what is posted meanwhile would be lost */
+			/* later posts would be lost */
 			if (READ_ONCE(ep->left))
 				vrb_tx_close(ep);
 			mod_delayed_work(vrb_wq, &ep->work, VRB_LOOK);
@@ -239,7 +243,7 @@ static void vrb_ep_retry_timer(struct timer_list *t)
 {
 	struct vrb_ep *ep = container_of(t, struct vrb_ep, retry);
 
-	/* receives first: what is sent may be answered at once */
+	/* receives first: the peer may answer a transmit at once */
 	vrb_rx_push(ep);
 	vrb_tx_push(ep);
 	kofi_ep_unblock(&ep->base);
@@ -252,21 +256,21 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 	struct vrb_ep *ep = context;
 	struct rdma_cm_id *id;
 
-	/* the endpoint is closed; the queue pair waits for the manager */
+	/* the endpoint is closed; the queue pair waits for the connection manager */
 	if (!ep)
 		return;
-	/* the endpoint may be closed meanwhile, and is freed by RCU */
+	/* the endpoint may be closed concurrently, and is freed by RCU */
 	guard(rcu)();
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
-		/* the peer's first message has overtaken the manager's */
+		/* the peer's first message arrived before the connection manager's */
 		id = READ_ONCE(ep->id);
 		if (id)
 			rdma_notify(id, event->event);
 		break;
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
-		/* the first: a peer must not put off the end */
+		/* keep the first time: a peer must not postpone the termination */
 		if (!ep->iwarp)
 			cmpxchg(&ep->refused, 0, jiffies ?: 1);
 		fallthrough;
@@ -274,7 +278,7 @@ static void vrb_qp_event(struct ib_event *event, void *context)
 		vrb_ep_abort(ep, EIO);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
-		/* with a shared receive context, the only sign of an error */
+		/* the only sign of an error with a shared receive context */
 		if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED)
 			vrb_ep_abort(ep, ESHUTDOWN);
 		break;
@@ -289,7 +293,10 @@ static void vrb_ep_close_cqs(struct vrb_ep *ep)
 	vrb_epcq_close(&ep->rx_cq);
 }
 
-/* Room for every work request, and for those that end the endpoint */
+/*
+ * Open queues with room for every work request, including the last ones of
+ * vrb_ep_end().
+ */
 static int vrb_ep_open_cqs(struct vrb_ep *ep)
 {
 	unsigned int rx = ep->base.info->rx_attr->size + 1;
@@ -315,7 +322,7 @@ static int vrb_ep_open_cqs(struct vrb_ep *ep)
 	return err;
 }
 
-/* How much of everything the queue pair is to have at most */
+/* Choose the size of the queue pair. */
 static int vrb_ep_size(struct vrb_ep *ep)
 {
 	const struct ib_device_attr *dev = &ep->dom->ib->attrs;
@@ -326,14 +333,14 @@ static int vrb_ep_size(struct vrb_ep *ep)
 
 	ep->iwarp = rdma_protocol_iwarp(ep->dom->ib, ep->id->port_num);
 	ep->send_sge = vrb_map_room(info->tx_attr->iov_limit);
-	/* the second, if there is one, is the most that is fast */
+	/* the second limit, if set, is the most that is fast */
 	ep->read_sge = clamp_t(unsigned int,
 			       min_not_zero((unsigned int)dev->max_sge_rd,
 					    (unsigned int)dev->max_sgl_rd),
 			       1, ep->send_sge);
 	/*
 	 * Long vectors of reads and writes take several work requests, on iWARP
-	 * one per segment
+	 * one for each segment.
 	 */
 	if (info->caps & FI_RMA)
 		chain = ep->iwarp ? VRB_CHAIN_MAX : VRB_CHAIN_MAX / 4;
@@ -341,12 +348,12 @@ static int vrb_ep_size(struct vrb_ep *ep)
 		return -EINVAL;
 	ep->mr_wrs = mr_wrs;
 	ep->mr_free = mr_wrs;
-	/* and more than half of the queue one operation does not get */
+	/* one operation gets at most half of the queue */
 	ep->sq_size = min(max(info->tx_attr->size + chain, 2 * chain),
 			  most - mr_wrs);
 	if (info->handle)
 		return 0;
-	/* the peer may have less; then that is what counts */
+	/* the peer may support less, which is used then */
 	ep->responder_resources = min(dev->max_qp_rd_atom, U8_MAX);
 	ep->initiator_depth = min(dev->max_qp_init_rd_atom, U8_MAX);
 	return 0;
@@ -384,9 +391,9 @@ static int vrb_ep_try_qp(struct vrb_ep *ep, unsigned int inject)
 }
 
 /*
- * Some devices refuse a queue pair with more inline bytes than they have, others
- * grant none; what cannot be inlined is mapped. The first endpoint finds out what
- * the others ask for.
+ * Create the queue pair. Some devices refuse one with more inline bytes than
+ * they support, others grant none. A payload that cannot be inlined is mapped.
+ * The first endpoint determines the number that later endpoints request.
  */
 static int vrb_ep_create_qp(struct vrb_ep *ep)
 {
@@ -473,13 +480,13 @@ static int vrb_ep_close(struct fi_fid *fid)
 {
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
 
-	/* until then a removal must find it */
+	/* until then a removal of the device must find the endpoint */
 	vrb_ep_linger(ep);
 	mutex_lock(&ep->dom->dev->mutex);
 	list_del(&ep->dom_node);
 	mutex_unlock(&ep->dom->dev->mutex);
 
-	/* drained, so nothing queues this any more */
+	/* drained, so nothing queues this again */
 	cancel_delayed_work_sync(&ep->watch);
 	/* but the post of a receive that has completed may not have returned */
 	disable_delayed_work_sync(&ep->work);
@@ -507,7 +514,7 @@ static int vrb_ep_control(struct fi_fid *fid, int command, void *arg)
 		return vrb_tunables_get(&ep->tun, var->name, var->val);
 	if (READ_ONCE(ep->base.state) > KOFI_EP_ENABLED)
 		return -EBUSY;
-	/* what is sent there has been sent when TCP has it, which gives up late */
+	/* on iWARP a send completes when TCP has the data, and TCP retries for long */
 	if ((var->name == (int)KOFI_VAL_KEEPALIVE_IDLE ||
 	     var->name == (int)KOFI_VAL_SILENCE_TIMEOUT) &&
 	    rdma_protocol_iwarp(ep->dom->ib, rdma_start_port(ep->dom->ib)))
@@ -540,7 +547,7 @@ static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 				most);
 }
 
-/* Memory of the provider; that of the device is the driver's business */
+/* Memory of the provider, without the driver's */
 static size_t vrb_ep_bytes(const struct vrb_ep *ep)
 {
 	const struct vrb_read_mrs *s = &ep->read_mrs;
@@ -573,7 +580,7 @@ static void vrb_ep_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 
 /* ---------------------------------------------------------------- opening */
 
-/* Devices do not report accesses of peers, so these cannot be counted. */
+/* Refuse counters of peers' accesses, which devices do not report. */
 static int vrb_ep_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 {
 	return bfid->fclass == FI_CLASS_CNTR &&
@@ -615,7 +622,7 @@ static const struct kofi_ep_ops vrb_ep_ops = {
 	.drain		= vrb_ep_drain,
 };
 
-/* What can only be said, or done, while the device is there */
+/* Check and set up the parts that need the device, while it is present. */
 static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 {
 	struct ib_device *ib = ep->dom->ib;
@@ -626,13 +633,13 @@ static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 
 	if (ep->dom->gone)
 		return -ENODEV;
-	/* ports of a device are alike but for their link */
+	/* all ports of a device have the same attributes, except for the link */
 	port = rdma_start_port(ib);
 	err = vrb_info_check_ep(info, ib, port, &ep->max_msg);
 	if (err)
 		return err;
 	ep->base.op_flags[1] &= ~FI_MULTI_RECV;
-	/* a send ends when TCP has it */
+	/* a send completes when TCP has the data */
 	if (rdma_protocol_iwarp(ib, port))
 		ep->base.op_flags[0] &= ~FI_DELIVERY_COMPLETE;
 	if (info->handle) {

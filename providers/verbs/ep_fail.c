@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Failure of endpoints, from any context: the reason is recorded here, and the work
- * item of ep.c ends the endpoint.
+ * Failure of endpoints, from any context. These functions record the reason;
+ * the work item of ep.c terminates the endpoint.
  */
 #include "verbs.h"
 #include "verbs_trace.h"
 
-/* Record why an endpoint ends. Returns true for the first reason. */
+/* Record why an endpoint fails. Returns true for the first reason. */
 static bool vrb_ep_dies(struct vrb_ep *ep, int err)
 {
 	bool first = !cmpxchg(&ep->dead, 0, err);
@@ -17,9 +17,9 @@ static bool vrb_ep_dies(struct vrb_ep *ep, int err)
 }
 
 /**
- * vrb_ep_abort - have the work item end an endpoint
+ * vrb_ep_abort - fail an endpoint; its work item terminates it
  * @ep: the endpoint
- * @err: why, a positive error code; ESHUTDOWN if the peer has disconnected
+ * @err: reason, a positive error code; ESHUTDOWN if the peer has disconnected
  *
  * Context: any.
  */
@@ -29,13 +29,13 @@ void vrb_ep_abort(struct vrb_ep *ep, int err)
 }
 
 /**
- * vrb_ep_failed - end an endpoint after a work request has failed
+ * vrb_ep_failed - fail an endpoint after a work request has failed
  * @ep: the endpoint
  * @wc: completion of the work request
  * @err: error for the consumer, a positive error code
  *
- * A flushed work request ends a connected endpoint, too: a queue pair that fails by
- * itself need not report it.
+ * A flushed work request fails a connected endpoint, too, because a queue pair
+ * that stops by itself need not report it.
  *
  * Context: any.
  */
@@ -46,7 +46,7 @@ void vrb_ep_failed(struct vrb_ep *ep, const struct ib_wc *wc, int err)
 		vrb_ep_abort(ep, err);
 	} else if (READ_ONCE(ep->base.state) == KOFI_EP_CONNECTED &&
 		   vrb_ep_dies(ep, ESHUTDOWN)) {
-		/* nothing else tells why: such as rxe, when it gets no memory */
+		/* nothing else reports the reason, as with rxe without memory */
 		trace_kofi_verbs_error(ep, wc);
 	}
 }

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What kofi_verbs offers: one fi_info per address that belongs to a port of an
- * RDMA device.
+ * fi_info of kofi_verbs: one for each address of a port of an RDMA device.
  *
  * Addresses and devices
  *
- * The connection manager knows best which device an address belongs to, for
- * IPoIB, RoCE on VLANs and bonds, and iWARP alike: so each address of the
- * namespace is bound for a moment, and the manager names device and port. What
- * is offered is what these can do.
+ * For IPoIB, RoCE on VLANs and bonds, and iWARP, the connection manager knows
+ * which device has an address. So each address of the namespace is bound for a
+ * moment, and the manager reports device and port. Their attributes limit the
+ * fi_info.
  *
  * Names
  *
  * A fabric is named after the IP network ("10.0.0.0/24"). Link-local networks
- * have the interface in their name, as they are the same on all of them
- * ("fe80::%eth0/64"); a port of InfiniBand has the prefix of its subnet in front,
- * because there IP alone does not decide what can be reached; and iWARP has that
- * word in front, as the two protocols do not understand each other. A domain is
- * named after the device.
+ * are equal on all interfaces, so their names include the interface
+ * ("fe80::%eth0/64"). On InfiniBand the prefix of the port's subnet precedes
+ * the network, because IP alone does not decide which peers can be reached. On
+ * iWARP that word precedes the network, because the two protocols do not
+ * interoperate. A domain is named after the device.
  */
 #include <linux/slab.h>
 #include <net/ipv6.h>
@@ -31,12 +30,12 @@
 			 FI_ORDER_RMA_WAW)
 #define VRB_ATOMIC_ORDER (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | \
 			  FI_ORDER_ATOMIC_WAW)
-/* See VRB_QUIRK_SQ_BYTES: of a work request, in bytes */
-#define VRB_WQE_HEAD	132	/* all but the segments */
+/* Sizes of a send queue's work request, in bytes; see VRB_QUIRK_SQ_BYTES */
+#define VRB_WQE_HEAD	132	/* all but segments and payload */
 #define VRB_WQE_SEGMENT	16
-#define VRB_WQE_INLINE	4	/* ahead of bytes it takes along */
+#define VRB_WQE_INLINE	4	/* header of an inline payload */
 #define VRB_WQE_ALIGN	64
-#define VRB_WQE_SHORT	256	/* the one that max_qp_wr counts */
+#define VRB_WQE_SHORT	256	/* work request that max_qp_wr counts */
 
 #define VRB_DOM_CAPS	(FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define VRB_TX_CAPS	(FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE | \
@@ -54,12 +53,13 @@ static int vrb_if_no_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 /**
  * vrb_if_bind - find the device that has an address
  * @net: network namespace
- * @at: the address; with port 0, one that is free is taken
+ * @at: the address; with port 0, a free port is taken
  *
  * Context: process, may sleep.
- * Return: an identifier of the connection manager that is bound to the device, which
- * stays until rdma_destroy_id(); -EADDRNOTAVAIL if it is bound to no device that can
- * be used in @net; errors of rdma_create_id() and rdma_bind_addr().
+ * Return: an identifier of the connection manager, bound to the device, which
+ * stays present until rdma_destroy_id(); -EADDRNOTAVAIL if the address belongs
+ * to no device that can be used in @net; errors of rdma_create_id() and
+ * rdma_bind_addr().
  */
 struct rdma_cm_id *vrb_if_bind(struct net *net, const union kofi_ip *at)
 {
@@ -81,11 +81,11 @@ struct rdma_cm_id *vrb_if_bind(struct net *net, const union kofi_ip *at)
 }
 
 /**
- * vrb_if_find_dev - an address of a device
+ * vrb_if_find_dev - find an address of a device
  * @net: network namespace
  * @ib: the device
- * @family: of the address, or AF_UNSPEC
- * @addr: where it goes
+ * @family: address family, or AF_UNSPEC
+ * @addr: set to the address
  *
  * Context: process, may sleep.
  * Return: 0, -EADDRNOTAVAIL or -ENOMEM.
@@ -118,7 +118,7 @@ int vrb_if_find_dev(struct net *net, struct ib_device *ib, int family,
 	return err;
 }
 
-/* Name of the fabric a port is in, with an address of it */
+/* Name the fabric of a port that has the address @i. */
 static char *vrb_if_fabric(const struct kofi_netif *i, struct ib_device *ib,
 			   u32 port)
 {
@@ -142,7 +142,7 @@ static char *vrb_if_fabric(const struct kofi_netif *i, struct ib_device *ib,
 	return name;
 }
 
-/* The interface that leads out to @dest, or that has it if it is local */
+/* Interface on the route to @dest, or the one that has @dest as a local address */
 static int vrb_if_out(const struct kofi_netif_list *l,
 		      const struct kofi_netif *out, const struct sockaddr *dest)
 {
@@ -163,7 +163,7 @@ static size_t vrb_limit(int value)
 	return max(value, 0);
 }
 
-/* How many of the longest work requests a send queue of so many bytes has */
+/* Number of the longest work requests that a send queue limited by bytes can hold */
 static int vrb_info_queue_bytes(const struct ib_device *ib)
 {
 	int sges = clamp(ib->attrs.max_send_sge, 1, KOFI_IOV_MAX);
@@ -177,10 +177,11 @@ static int vrb_info_queue_bytes(const struct ib_device *ib)
 }
 
 /**
- * vrb_info_queue - work requests a direction of an endpoint can have
- * @ib: its device
+ * vrb_info_queue - number of work requests for one direction of an endpoint
+ * @ib: the device
  *
- * Return: the number; the device must have room for each, and to report each.
+ * Return: the number that fits into the device's queue and into its completion
+ * queue.
  */
 int vrb_info_queue(const struct ib_device *ib)
 {
@@ -190,10 +191,12 @@ int vrb_info_queue(const struct ib_device *ib)
 }
 
 /**
- * vrb_info_max_wr - operations a direction of an endpoint can have
- * @ib: its device
+ * vrb_info_max_wr - number of outstanding operations for one direction of an
+ * endpoint
+ * @ib: the device
  *
- * Return: the number; some work requests are kept back, for our own.
+ * Return: vrb_info_queue() without the work requests that kofi_verbs needs
+ * itself.
  */
 size_t vrb_info_max_wr(const struct ib_device *ib)
 {
@@ -201,10 +204,10 @@ size_t vrb_info_max_wr(const struct ib_device *ib)
 }
 
 /**
- * vrb_info_atomic - has a device atomic operations
+ * vrb_info_atomic - test whether a device has atomic operations
  * @ib: the device
  *
- * Return: true if it has those of 64 bits.
+ * Return: true if it has 64-bit operations.
  */
 bool vrb_info_atomic(const struct ib_device *ib)
 {
@@ -212,17 +215,18 @@ bool vrb_info_atomic(const struct ib_device *ib)
 }
 
 /**
- * vrb_info_regions - has a device the regions we use
+ * vrb_info_regions - test whether a device has memory registration work
+ * requests
  * @ib: the device
  *
- * Return: true if work requests register and invalidate them.
+ * Return: true if work requests can register and invalidate regions.
  */
 bool vrb_info_regions(const struct ib_device *ib)
 {
 	return ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS;
 }
 
-/* The most that device and port can do */
+/* Fill in an info with the limits of device and port. */
 static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 {
 	const struct ib_device_attr *dev = &ib->attrs;
@@ -242,7 +246,7 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	if (!vrb_info_regions(ib)) {
 		rx_caps &= ~(FI_RMA | FI_ATOMIC | FI_REMOTE_READ |
 			     FI_REMOTE_WRITE);
-		/* there a read needs one, too */
+		/* on iWARP a read needs a region, too */
 		tx_caps &= ~(iwarp ? FI_READ : 0);
 	}
 	max_msg = min_t(size_t, attr.max_msg_sz, SZ_1G);
@@ -251,7 +255,7 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= tx_caps,
 		.op_flags	= FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
-				  /* there a send completes when TCP has it */
+				  /* on iWARP a send completes when TCP has the data */
 				  (iwarp ? 0 : FI_TRANSMIT_COMPLETE |
 					       FI_DELIVERY_COMPLETE),
 		.msg_order	= order,
@@ -286,7 +290,7 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	info->domain_attr->threading = FI_THREAD_SAFE;
 	info->domain_attr->control_progress = FI_PROGRESS_AUTO;
 	info->domain_attr->data_progress = FI_PROGRESS_AUTO;
-	/* without a posted receive, iWARP ends the connection */
+	/* without a posted receive, iWARP terminates the connection */
 	info->domain_attr->resource_mgmt = iwarp ? FI_RM_DISABLED :
 						   FI_RM_ENABLED;
 	info->domain_attr->av_type = FI_AV_UNSPEC;
@@ -303,7 +307,7 @@ static int vrb_info_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 	info->domain_attr->max_ep_rx_ctx = 1;
 	info->domain_attr->max_ep_srx_ctx = dev->max_srq;
 	info->domain_attr->cntr_cnt = 65536;
-	/* a segment has a page of its own, but for whole ones that follow */
+	/* a segment needs a page of its own, unless whole pages follow each other */
 	info->domain_attr->mr_iov_limit =
 		vrb_limit(dev->max_fast_reg_page_list_len);
 	info->domain_attr->mr_cnt = vrb_info_regions(ib) ?
@@ -335,7 +339,7 @@ static int vrb_info_addrs(struct fi_info *info, const struct sockaddr *src,
 	return 0;
 }
 
-/* The info of an address, to the given source and destination. */
+/* Make the info of an address, for the given source and destination. */
 static struct fi_info *vrb_info_new(const struct kofi_netif *i,
 				    struct ib_device *ib, u32 port,
 				    const struct sockaddr *src,
@@ -357,7 +361,7 @@ free:
 	return NULL;
 }
 
-/* Is what was asked for within what a device can do? */
+/* Check that a device supports the attributes @asked. */
 static int vrb_info_within(const struct fi_info *asked, struct ib_device *ib,
 			   u32 port, size_t *max_msg)
 {
@@ -374,7 +378,7 @@ static int vrb_info_within(const struct fi_info *asked, struct ib_device *ib,
 	return err;
 }
 
-/* Has the device the traffic class, or is none asked for? */
+/* Test whether the device supports the traffic class, if one is requested. */
 static bool vrb_info_tclass(const struct fi_info *info, const struct ib_device *ib)
 {
 	u32 tclass = kofi_info_tclass(info);
@@ -384,8 +388,9 @@ static bool vrb_info_tclass(const struct fi_info *info, const struct ib_device *
 }
 
 /**
- * vrb_info_check_domain - can a domain be what an info describes
- * @info: from the consumer, who may have changed it
+ * vrb_info_check_domain - check that a domain can have the attributes of an
+ * info
+ * @info: info of the consumer, perhaps modified
  * @ib: the device
  *
  * Context: process, may sleep.
@@ -403,14 +408,14 @@ int vrb_info_check_domain(const struct fi_info *info, struct ib_device *ib)
 }
 
 /**
- * vrb_info_check_ep - can an endpoint be what an info describes
- * @info: from the consumer, who may have changed it
+ * vrb_info_check_ep - check that an endpoint can have the attributes of an info
+ * @info: info of the consumer, perhaps modified
  * @ib: the device
- * @port: its port
- * @max_msg: set to how long a message can be
+ * @port: port of the device
+ * @max_msg: set to the length of the longest message
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL if it asks for more than the device has, or for what is no
+ * Return: 0; -EINVAL if it asks for more than the device has, or for an unknown
  * traffic class; -ENOMEM.
  */
 int vrb_info_check_ep(const struct fi_info *info, struct ib_device *ib,
@@ -421,13 +426,13 @@ int vrb_info_check_ep(const struct fi_info *info, struct ib_device *ib,
 	if (!info->tx_attr->size || !info->rx_attr->size ||
 	    !vrb_info_tclass(info, ib))
 		return -EINVAL;
-	/* the domain has been opened */
+	/* domain and fabric are open already */
 	asked.domain_attr = NULL;
 	asked.fabric_attr = NULL;
 	return vrb_info_within(&asked, ib, port, max_msg);
 }
 
-/* A wildcard listener may be asked through any device: no more than it has. */
+/* Reduce an info to the device of a request: a wildcard listener accepts from all. */
 static void vrb_info_reduce(struct fi_info *info, const struct fi_info *most)
 {
 	kofi_info_reduce(info, most);
@@ -436,9 +441,9 @@ static void vrb_info_reduce(struct fi_info *info, const struct fi_info *most)
 }
 
 /**
- * vrb_info_request - the info a connection request is reported with
- * @from: what the passive endpoint was opened with
- * @id: the connection manager's identifier of the request
+ * vrb_info_request - make the info of a connection request
+ * @from: info of the passive endpoint
+ * @id: identifier of the request
  * @fabric: name of the passive endpoint's fabric
  *
  * Context: process, may sleep.
@@ -480,7 +485,7 @@ free:
 	return NULL;
 }
 
-/* The default depth is not the most the device has. */
+/* Set defaults that differ from the device's limits. */
 static void vrb_info_defaults(struct fi_info *info,
 			      const struct fi_info *hints)
 {
@@ -489,18 +494,18 @@ static void vrb_info_defaults(struct fi_info *info,
 		info->mode |= FI_RX_CQ_DATA;
 		info->rx_attr->mode |= FI_RX_CQ_DATA;
 	}
-	/* FI_MR_ENDPOINT only if asked for */
+	/* only if requested */
 	if (hints->domain_attr->mr_mode & FI_MR_ENDPOINT &&
 	    !(hints->domain_attr->mr_mode & FI_MR_COLLECTIVE))
 		info->domain_attr->mr_mode |= FI_MR_ENDPOINT;
-	/* it opens all regions of the domain to atomic operations */
+	/* opens all regions of the domain to atomic operations */
 	if (!((hints->caps | hints->tx_attr->caps | hints->rx_attr->caps) &
 	      FI_ATOMIC)) {
 		info->caps &= ~FI_ATOMIC;
 		info->tx_attr->caps &= ~FI_ATOMIC;
 		info->rx_attr->caps &= ~FI_ATOMIC;
 	}
-	/* what is not needed takes memory of each endpoint */
+	/* unused segments and records take memory of each endpoint */
 	if (hints->tx_attr->iov_limit)
 		info->tx_attr->iov_limit = hints->tx_attr->iov_limit;
 	if (hints->rx_attr->iov_limit)
@@ -513,7 +518,7 @@ static void vrb_info_defaults(struct fi_info *info,
 					    READ_ONCE(vrb_rx_size));
 }
 
-/* One address, if it belongs to a port that is up, and is what was asked for */
+/* Make the info of an address if its port is up and supports the hints. */
 static struct fi_info *vrb_info_offer(struct net *net, const struct kofi_netif *i,
 				      const struct fi_info *hints,
 				      const struct sockaddr *src,
@@ -543,11 +548,11 @@ static struct fi_info *vrb_info_offer(struct net *net, const struct kofi_netif *
  * @node: host, or NULL
  * @service: port, or NULL
  * @flags: FI_SOURCE, FI_NUMERICHOST, ...
- * @hints: complete
- * @info: what matches
+ * @hints: complete hints
+ * @info: set to the list of matching infos
  *
- * A destination selects the address the routing table would use, if no source
- * is named, and the interface. A wildcard source that node or hints name stays a
+ * A destination selects the interface on its route and, unless a source is
+ * named, the source address. A wildcard source of @node or @hints stays a
  * wildcard, so that a listener can be opened with it.
  *
  * Return: 0, -ENODATA or -ENOMEM.
@@ -582,7 +587,10 @@ int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	if (dest.ss_family &&
 	    kofi_netif_route(net, (struct sockaddr *)&dest, 0, &from))
 		goto free;
-	/* what the connection manager binds to an address stays on that one's */
+	/*
+	 * The manager keeps an identifier on the interface of the address it is
+	 * bound to.
+	 */
 	ifindex = dest.ss_family ?
 		  vrb_if_out(&l, &from, (struct sockaddr *)&dest) : 0;
 

@@ -2,30 +2,30 @@
 /*
  * Identifiers of the connection manager that outlive their endpoints.
  *
- * Why they linger
+ * Reasons
  *
- * The message that tells the peer of a disconnect may be lost, and the manager
- * repeats it for as long as the identifier exists. So the identifier stays when
- * the endpoint is closed, until the peer has answered or enough time has passed.
- * On iWARP, TCP repeats what is lost; but there an attempt to connect cannot be
- * given up, so identifier and queue pair stay until it has ended by itself.
+ * The message that announces a disconnect may be lost, and the manager repeats
+ * it only while the identifier exists. So the identifier outlives its endpoint
+ * until the peer has answered or enough time has passed. On iWARP, TCP repeats
+ * lost messages. There an attempt to connect cannot be cancelled, so identifier
+ * and queue pair stay until it has finished.
  *
- * Why iWARP connects in a work item
+ * Connecting in a work item on iWARP
  *
- * Some devices connect TCP in rdma_connect(), and return when that has ended. In a
- * handler, which runs in the manager's only and ordered queue, a peer that does not
- * answer would stall all connections of the system. So each attempt has a work
- * item of its own.
+ * On some devices, rdma_connect() returns only after TCP has connected or given
+ * up. All handlers of the manager run in one ordered queue, so there an
+ * unresponsive peer would stall all connections of the system. Therefore each
+ * attempt has a work item.
  *
- * Who destroys them
+ * Destruction
  *
  * InfiniBand and RoCE: vrb_lingering lists the identifiers by age, and a work
- * item destroys those that are due. There is a limit; beyond it the oldest goes
- * at once. The queue pair is destroyed when the endpoint is closed.
+ * item destroys those that are due. Beyond a limit, the oldest is destroyed at
+ * once. The queue pair is destroyed when the endpoint is closed.
  *
- * iWARP: each has a work item of its own, which destroys the queue pair, waiting
- * for the attempt to end, and then the identifier. The domain counts them and is
- * not closed before the last has gone.
+ * iWARP: each identifier has a work item. It destroys the queue pair, which
+ * waits for the attempt to finish, and then the identifier. The domain counts
+ * these identifiers, and its close waits for them.
  *
  * Locks
  *
@@ -42,15 +42,17 @@
 #define VRB_LINGER_MS	90000	/* longer than the manager repeats a message */
 
 /**
- * struct vrb_linger - an identifier that outlives its endpoint
- * @node: vrb_lingering; empty on iWARP
- * @id: the connection manager's identifier
- * @until: jiffies at which it is destroyed even without an answer
- * @dom: iWARP: the domain, which is not closed before this has gone
- * @tx_cq: iWARP: completion queues of the queue pair that @id has
- * @rx_cq: the same
- * @work: iWARP: destroys all of it
- * @connect: iWARP: asks the peer; has ended when @work begins
+ * struct vrb_linger - identifier that outlives its endpoint
+ * @node: entry of vrb_lingering; empty on iWARP; protected by vrb_linger_lock
+ * @id: identifier of the connection manager
+ * @until: jiffies at which @id is destroyed even without an answer; protected
+ *	by vrb_linger_lock
+ * @dom: iWARP: domain; its close waits for the identifier
+ * @tx_cq: iWARP: completion queue for transmits of the queue pair
+ * @rx_cq: iWARP: completion queue for receives of the queue pair
+ * @work: iWARP: destroys queue pair, completion queues and identifier
+ * @connect: iWARP: sends the connection request; has finished or is disabled
+ *	when @work starts
  */
 struct vrb_linger {
 	struct list_head	node;
@@ -69,8 +71,8 @@ static void vrb_linger_reap(struct work_struct *work);
 struct workqueue_struct *vrb_linger_wq;
 static struct workqueue_struct *vrb_connect_wq;
 static DECLARE_DELAYED_WORK(vrb_linger_reaper, vrb_linger_reap);
-static DEFINE_SPINLOCK(vrb_linger_lock);	/* all that follows */
-static LIST_HEAD(vrb_lingering);		/* by age */
+static DEFINE_SPINLOCK(vrb_linger_lock);	/* vrb_lingering, vrb_linger_count */
+static LIST_HEAD(vrb_lingering);		/* oldest first */
 static unsigned int vrb_linger_count;
 
 static void vrb_linger_due(struct vrb_linger *l)
@@ -82,7 +84,10 @@ static void vrb_linger_due(struct vrb_linger *l)
 	mod_delayed_work(vrb_linger_wq, &vrb_linger_reaper, 0);
 }
 
-/* Take the first off the list if it is due; otherwise come back when it is. */
+/*
+ * Take the first identifier off the list if it is due; otherwise schedule the
+ * work item.
+ */
 static struct vrb_linger *vrb_linger_next(void)
 {
 	struct vrb_linger *l;
@@ -112,7 +117,7 @@ static void vrb_linger_reap(struct work_struct *work)
 	}
 }
 
-/* The manager's events of an identifier whose endpoint has been closed */
+/* Handle the manager's events of an identifier without an endpoint. */
 static int vrb_linger_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
 	struct vrb_linger *l = id->context;
@@ -132,7 +137,7 @@ static void vrb_linger_keep(struct vrb_linger *l)
 	l->until = jiffies + msecs_to_jiffies(VRB_LINGER_MS);
 	spin_lock(&vrb_linger_lock);
 	list_add_tail(&l->node, &vrb_lingering);
-	/* beyond the limit the oldest, which has had most time, goes at once */
+	/* beyond the limit, destroy the oldest, which has had most time */
 	if (++vrb_linger_count > VRB_LINGER_MAX)
 		vrb_linger_due(list_first_entry(&vrb_lingering, struct vrb_linger,
 						node));
@@ -143,12 +148,13 @@ static void vrb_linger_keep(struct vrb_linger *l)
 }
 
 /**
- * vrb_linger_destroy_qp - destroy a queue pair, and give back its queues
- * @id: identifier that has it, unless it has been destroyed
- * @tx_cq: completion queues
- * @rx_cq: the same
+ * vrb_linger_destroy_qp - destroy a queue pair, and close its completion queues
+ * @id: identifier; its queue pair may have been destroyed already
+ * @tx_cq: completion queue for transmits
+ * @rx_cq: completion queue for receives
  *
- * Context: process, may sleep; on iWARP, until an attempt to connect has ended.
+ * Context: process, may sleep; on iWARP, until an attempt to connect has
+ * finished.
  */
 void vrb_linger_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
 			   struct vrb_epcq *rx_cq)
@@ -159,7 +165,7 @@ void vrb_linger_destroy_qp(struct rdma_cm_id *id, struct vrb_epcq *tx_cq,
 	vrb_epcq_close(rx_cq);
 }
 
-/* Destroying the queue pair waits for the attempt to connect to end. */
+/* Destroying the queue pair waits for the attempt to connect. */
 static void vrb_linger_work(struct work_struct *work)
 {
 	struct vrb_linger *l = container_of(work, struct vrb_linger, work);
@@ -183,11 +189,11 @@ void vrb_linger_wait(struct vrb_domain *dom)
 	wait_var_event(&dom->lingering, !atomic_read(&dom->lingering));
 }
 
-/* The identifier's context is the endpoint: vrb_linger_leave() waits for us. */
+/* The identifier's context is the endpoint, as vrb_linger_leave() waits for this work. */
 static void vrb_linger_ask(struct work_struct *work)
 {
 	struct vrb_linger *l = container_of(work, struct vrb_linger, connect);
-	/* freeing memory may depend on the connection that is being made */
+	/* freeing memory may depend on the connection that is being established */
 	unsigned int noio = memalloc_noio_save();
 	struct rdma_cm_id *id = l->id;
 
@@ -198,11 +204,12 @@ static void vrb_linger_ask(struct work_struct *work)
 }
 
 /**
- * vrb_linger_connect - ask the peer of an iWARP endpoint, in a work item
+ * vrb_linger_connect - send the connection request of an iWARP endpoint from a
+ * work item
  * @ep: the endpoint
  * @id: identifier of the connection manager
  *
- * Context: process, with the identifier's handler mutex.
+ * Context: process, with the identifier's handler mutex held.
  */
 void vrb_linger_connect(struct vrb_ep *ep, struct rdma_cm_id *id)
 {
@@ -213,7 +220,7 @@ void vrb_linger_connect(struct vrb_ep *ep, struct rdma_cm_id *id)
 }
 
 /**
- * vrb_linger_prepare - allocate what vrb_linger_leave() needs
+ * vrb_linger_prepare - allocate memory for vrb_linger_leave()
  * @ep: an endpoint that is being enabled
  *
  * Context: process, may sleep.
@@ -231,8 +238,8 @@ int vrb_linger_prepare(struct vrb_ep *ep)
 }
 
 /*
- * From now on the manager's events come here, not to the endpoint. Returns
- * whether one of them has to be waited for.
+ * Redirect the manager's events from the endpoint to @l. Returns true if the
+ * identifier must outlive the endpoint.
  */
 static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
 			    struct vrb_linger *l, bool lost)
@@ -246,7 +253,7 @@ static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
 	if (ep->iwarp) {
 		waits = ep->asked;
 	} else {
-		/* without queue pair, only destroying it tells the peer */
+		/* without a queue pair, destroying the identifier notifies the peer */
 		waits = ep->established && !ep->left && !ep->dom->gone && !lost;
 		if (waits)
 			vrb_linger_keep(l);
@@ -256,11 +263,12 @@ static bool vrb_linger_take(struct vrb_ep *ep, struct rdma_cm_id *id,
 }
 
 /**
- * vrb_linger_leave - give back what the endpoint has of device and manager
+ * vrb_linger_leave - free the endpoint's objects of the device and the
+ * connection manager
  * @ep: an endpoint that has ended, with an identifier
  *
- * On iWARP, an attempt to connect that is under way is left to a work item. This
- * waits for it only while the device connects TCP.
+ * On iWARP, an outstanding attempt to connect is left to a work item. This
+ * function waits for it only while the device connects TCP.
  *
  * Context: process, may sleep; cm_mutex held.
  */
@@ -275,11 +283,11 @@ void vrb_linger_leave(struct vrb_ep *ep)
 		vrb_linger_destroy_qp(id, &ep->tx_cq, &ep->rx_cq);
 	WRITE_ONCE(ep->id, NULL);
 	if (!l) {
-		/* of a request that was not answered: this rejects it */
+		/* a request without an answer: this rejects it */
 		rdma_destroy_id(id);
 		return;
 	}
-	/* an attempt that has not begun never does */
+	/* an attempt that has not started never will */
 	disable_work_sync(&l->connect);
 	/* the queue pair may outlive the endpoint */
 	if (ep->iwarp && ep->qp)
@@ -304,7 +312,7 @@ void vrb_linger_leave(struct vrb_ep *ep)
 
 int vrb_linger_init(void)
 {
-	/* an attempt takes as long as TCP tries */
+	/* an attempt may last as long as TCP tries */
 	vrb_connect_wq = alloc_workqueue("kofi_verbs_connect",
 					 WQ_MEM_RECLAIM | WQ_UNBOUND,
 					 WQ_MAX_ACTIVE);
@@ -326,7 +334,7 @@ void vrb_linger_exit(void)
 		l->until = jiffies;
 	spin_unlock(&vrb_linger_lock);
 	vrb_linger_reap(NULL);
-	/* the list is empty, so nothing queues it any more */
+	/* the list is empty, so nothing queues the work item again */
 	cancel_delayed_work_sync(&vrb_linger_reaper);
 	destroy_workqueue(vrb_linger_wq);
 	destroy_workqueue(vrb_connect_wq);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * kofi_verbs.ko: connected endpoints over RDMA devices, through the kernel's
- * ib_core and rdma_cm; on the wire the userspace "verbs" provider of libfabric.
+ * ib_core and rdma_cm; wire-compatible with the userspace "verbs" provider of
+ * libfabric.
  *
- * Here: loading and unloading the module.
+ * This file loads and unloads the module.
  */
 #include <linux/module.h>
 #include <linux/kofi/version.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The network interface of an fi_info: names and versions of the device, its bus
- * address, and the link of the port.
+ * The network interface of an fi_info: names and versions of the device, its
+ * bus address, and the link of the port
  */
 #include <linux/pci.h>
 #include <linux/slab.h>
@@ -13,7 +13,7 @@ static size_t vrb_nic_speed(const struct ib_port_attr *attr)
 {
 	static const struct {
 		u16	speed;
-		u32	mbits;	/* of one lane */
+		u32	mbits;	/* Mbit/s of one lane */
 	} lanes[] = {
 		{ IB_SPEED_SDR, 2500 }, { IB_SPEED_DDR, 5000 },
 		{ IB_SPEED_QDR, 10000 }, { IB_SPEED_FDR10, 10000 },
@@ -51,7 +51,7 @@ static void vrb_nic_bus(struct fi_bus_attr *bus, struct ib_device *ib)
  * vrb_nic_name - copy a device's name
  * @ib: the device
  *
- * dev_name() could be freed at any time by a rename of the device.
+ * A rename of the device may free dev_name() at any time.
  *
  * Context: process, may sleep.
  * Return: the name, to be freed, or NULL.
@@ -72,7 +72,7 @@ static int vrb_nic_device(struct fi_device_attr *attr, struct ib_device *ib)
 				    ib->attrs.vendor_part_id);
 	attr->device_version = kasprintf(GFP_KERNEL, "%u", ib->attrs.hw_ver);
 	attr->vendor_id = kasprintf(GFP_KERNEL, "0x%04x", ib->attrs.vendor_id);
-	/* software devices have no driver but their module */
+	/* software devices have only a module, no device driver */
 	if (driver)
 		attr->driver = kstrdup(driver->name, GFP_KERNEL);
 	else if (ib->ops.owner)
@@ -113,12 +113,12 @@ static int vrb_nic_link(struct fi_link_attr *link, struct ib_device *ib,
 
 /**
  * vrb_nic_fill - describe device and port in an info
- * @info: the info, which frees what this allocates, also after an error
+ * @info: the info, which frees everything allocated here, also after an error
  * @ib: the device
- * @port: its port
+ * @port: port of the device
  *
  * Context: process, may sleep.
- * Return: 0, -ENOMEM, or what the device returns when the port is queried.
+ * Return: 0, -ENOMEM, or the error of querying the port.
  */
 int vrb_nic_fill(struct fi_info *info, struct ib_device *ib, u32 port)
 {

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Passive endpoints, and the connection requests that come to them.
+ * Passive endpoints, and their connection requests.
  *
- * A request's life
+ * Life of a request
  *
- * The connection manager gives each request an identifier of its own, which is
- * kept in a struct vrb_req. An endpoint opened with the request takes it over, a
- * reject answers and destroys it. Requests that are still waiting when their
- * passive endpoint is closed are destroyed with it, which rejects them.
+ * The connection manager gives each request an identifier, which struct vrb_req
+ * holds. An endpoint opened with the request takes over the identifier;
+ * fi_reject() answers and destroys it. When a passive endpoint is closed, its
+ * waiting requests are destroyed, which rejects them.
  *
  * Handles
  *
- * vrb_reqs lists all requests that the consumer can take. A handle is only
- * looked up there, never followed, because it may be stale. Taking a request off
- * the list, under vrb_req_lock, makes the caller its owner.
+ * vrb_reqs lists all requests that the consumer can take. A handle is looked up
+ * there and never dereferenced, because it may be stale. Removing a request
+ * from the list, under vrb_req_lock, makes the caller its owner.
  *
  * Locks
  *
- * The manager calls its handlers with the identifier's handler mutex, and
- * destroying an identifier waits for its handler. So handlers take vrb_req_lock
- * at most, which is never held while an identifier is destroyed. An identifier
- * is never destroyed in its own handler but by the handler's return value, and
- * that only for requests that were not delivered.
+ * The manager calls its handlers with the identifier's handler mutex held, and
+ * rdma_destroy_id() waits for a running handler. So handlers take only
+ * vrb_req_lock, which is never held while an identifier is destroyed. A handler
+ * never destroys its own identifier; its return value does so, only for
+ * requests that were not delivered.
  *
  * Device removal
  *
- * vrb_pep_remove() destroys the device's listeners and the requests that came by
- * way of it.
+ * vrb_pep_remove() destroys the device's listeners, and the requests that
+ * arrived through it.
  *
  * Failover
  *
- * An address of a bond moves to another device when the bond fails over. Devices
- * report changes of their tables of addresses (GIDs). If the bond's hardware address
+ * When a bond fails over, its address moves to another device. Devices report
+ * changes of their address (GID) tables. If the bond's hardware address
  * changes, too, the manager reports that to the listener. Each report queues
- * vrb_pep_move(), which replaces the listener if another device has the address. The
- * manager may report before the tables change, while the old device still has the
- * address; the report of the table follows.
+ * vrb_pep_move(), which replaces the listener if another device has the
+ * address. The manager may report before the tables change, while the old
+ * device still has the address; the report of the table follows.
  */
 #include <linux/slab.h>
 #include <rdma/ib_cm.h>
@@ -43,7 +43,7 @@
 #include "verbs.h"
 #include "verbs_trace.h"
 
-#define VRB_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
+#define VRB_BACKLOG	128	/* default, unless FI_BACKLOG sets another one */
 #define VRB_MOVE_MS	50	/* between attempts to listen after a failover */
 #define VRB_MOVE_TRIES	600	/* another program may have the port for a while */
 
@@ -51,21 +51,27 @@
 
 /**
  * struct vrb_pep - passive endpoint
- * @base: the core's
- * @local: address to listen on, or that it does
- * @node: on the list of them, under vrb_mutex
- * @id: the listener, once there is one
- * @gone: its device has been removed
+ * @base: passive endpoint of the core
+ * @local: address to listen on; after fi_listen(), the bound address; protected
+ *	by @base.lock
+ * @node: entry of vrb_peps; protected by vrb_mutex
+ * @id: listener, or NULL; protected by @base.lock
+ * @gone: the listener's device or address has been removed; protected by
+ *	@base.lock
  * @move: moves the listener to the device that has the address
- * @tries: attempts to listen that @move has left; 0 while there is a listener, or
- *	none is wanted; under @base.lock
- * @backlog: requests the consumer may leave unanswered
- * @delivered: requests that wait for the consumer; under vrb_req_lock
- * @closing: refuse further requests; under vrb_req_lock
- * @requests: statistics: that were delivered
- * @overflows: refused because as many as the backlog waited
- * @violations: refused because of their private data
- * @lost: refused because the event queue was full, or for want of memory
+ * @tries: attempts to listen that @move has left; 0 if there is a listener or
+ *	none is wanted; protected by @base.lock
+ * @backlog: most requests that may wait for the consumer; protected by
+ *	@base.lock, fixed once there is a listener
+ * @delivered: requests that wait for the consumer; protected by vrb_req_lock
+ * @closing: further requests are refused; protected by vrb_req_lock
+ * @requests: number of delivered requests; protected by vrb_req_lock
+ * @overflows: requests refused because of the backlog; protected by
+ *	vrb_req_lock
+ * @violations: requests refused because of their private data; protected by
+ *	vrb_req_lock
+ * @lost: requests refused because the event queue was full; protected by
+ *	vrb_req_lock
  */
 struct vrb_pep {
 	struct kofi_pep		base;
@@ -87,12 +93,13 @@ struct vrb_pep {
 /**
  * struct vrb_req - connection request on the passive side
  * @fid: handle for the consumer
- * @pep: where it came in
- * @node: on vrb_reqs; empty once it has been taken
- * @id: the connection manager's identifier
- * @gone: the peer waits no more; written by the manager's events
- * @responder_resources: the most the peer lets us have
- * @initiator_depth: the same
+ * @pep: passive endpoint of the request
+ * @node: entry of vrb_reqs; empty after the request was taken; protected by
+ *	vrb_req_lock
+ * @id: identifier of the connection manager
+ * @gone: the peer has given up; protected by the handler mutex of @id
+ * @responder_resources: incoming reads that the peer wants at a time
+ * @initiator_depth: outstanding reads that the peer allows
  */
 struct vrb_req {
 	struct fi_fid		fid;
@@ -104,22 +111,22 @@ struct vrb_req {
 	u8			initiator_depth;
 };
 
-/* Event with a copy of the private data: it outlives a request taken early. */
+/* Event with a copy of the private data; it may outlive the request. */
 struct vrb_req_event {
 	struct kofi_event	ev;
 	u8			data[KOFI_CM_DATA_MAX];
 };
 
-static DEFINE_MUTEX(vrb_req_lock);	/* vrb_reqs, and taking one */
+static DEFINE_MUTEX(vrb_req_lock);	/* vrb_reqs, and ownership of requests */
 static LIST_HEAD(vrb_reqs);
-static LIST_HEAD(vrb_peps);		/* under vrb_mutex */
+static LIST_HEAD(vrb_peps);		/* protected by vrb_mutex */
 
 static struct vrb_pep *vrb_pep(struct fi_fid *fid)
 {
 	return container_of(fid, struct vrb_pep, base.pep.fid);
 }
 
-/* Off the list: the caller owns it. */
+/* Remove a request from the list: the caller owns it. */
 static void vrb_req_unlink(struct vrb_req *req)
 {
 	lockdep_assert_held(&vrb_req_lock);
@@ -128,7 +135,7 @@ static void vrb_req_unlink(struct vrb_req *req)
 	req->pep->delivered--;
 }
 
-/* Destroying an identifier that was not answered rejects the request. */
+/* Destroying an identifier without an answer rejects the request. */
 static void vrb_req_free(struct vrb_req *req)
 {
 	rdma_destroy_id(req->id);
@@ -141,8 +148,9 @@ static void vrb_req_event_release(struct kofi_event *ev)
 }
 
 /*
- * The manager's events of a request. If the peer has given up, that is found out
- * when the request is taken. Only a removal of the device cannot wait.
+ * Handle the manager's events of a request. If the peer gives up, that is
+ * detected when the request is taken. Only removal of the device must be
+ * handled here.
  */
 static int vrb_req_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
@@ -188,7 +196,7 @@ static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
 	return err;
 }
 
-/* A request has come; what is returned other than 0 destroys its identifier. */
+/* Handle a new request. Any return value other than 0 destroys its identifier. */
 static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *conn)
 {
@@ -232,7 +240,7 @@ static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
 		goto free;
 	ev->ev.info->handle = &req->fid;
 
-	/* both before the request can be taken; this is its handler */
+	/* both before the request can be taken; the handler of @id is running here */
 	id->context = req;
 	id->event_handler = vrb_req_cm_event;
 	err = vrb_req_deliver(pep, req, ev);
@@ -245,7 +253,7 @@ free:
 	return err;
 }
 
-/* The manager's events of a listener */
+/* Handle the manager's events of a listener. */
 static int vrb_pep_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
 	struct vrb_pep *pep = id->context;
@@ -258,12 +266,12 @@ static int vrb_pep_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 		mod_delayed_work(vrb_linger_wq, &pep->move, 0);
 		return 0;
 	default:
-		/* a removal is vrb_pep_remove()'s */
+		/* vrb_pep_remove() handles removal of the device */
 		return 0;
 	}
 }
 
-/* Find a request by its handle, which need not be one. */
+/* Look up a request by its handle, which may be any pointer. */
 static struct vrb_req *vrb_req_find(fid_t handle)
 {
 	struct vrb_req *req;
@@ -279,12 +287,13 @@ static struct vrb_req *vrb_req_find(fid_t handle)
 /**
  * vrb_req_take - give an endpoint the connection of a request
  * @ep: the endpoint
- * @handle: names the request; it may be stale, and the memory another request
- *	by now
+ * @handle: handle of the request; may be stale, and another request may use the
+ *	memory
  *
- * Context: process, may sleep; the device's mutex held, so that it stays.
- * Return: 0, or -EINVAL if @handle is no request that waits for an answer, or
- * is one of another namespace or device.
+ * Context: process, may sleep; the device's mutex held, so that it stays
+ * present.
+ * Return: 0, or -EINVAL if @handle is no waiting request, or is a request of
+ * another namespace or device.
  */
 int vrb_req_take(struct vrb_ep *ep, fid_t handle)
 {
@@ -324,13 +333,16 @@ int vrb_req_take(struct vrb_ep *ep, fid_t handle)
 
 /* ----------------------------------------------------------- passive side */
 
-/* It does, or will again after a failover */
+/* Test for a listener, including one that will listen again after a failover. */
 static bool vrb_pep_listens(const struct vrb_pep *pep)
 {
 	return pep->id || pep->tries;
 }
 
-/* Listen on the address. A removal takes vrb_mutex, too: neither misses the other. */
+/*
+ * Listen on the address. Removal of a device takes vrb_mutex, too, so it is not
+ * missed.
+ */
 static int vrb_pep_start(struct vrb_pep *pep)
 {
 	struct rdma_cm_id *id;
@@ -344,7 +356,7 @@ static int vrb_pep_start(struct vrb_pep *pep)
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	err = rdma_bind_addr(id, &pep->local.sa);
-	/* the manager's removal would wait for a listener that comes after ours */
+	/* rdma_cm's removal of the device would wait for a listener made after ours */
 	if (!err && id->device && !vrb_dev_there(id->device))
 		err = -ENODEV;
 	if (!err)
@@ -374,7 +386,7 @@ static int vrb_pep_listen(struct fid_pep *fid)
 	return err;
 }
 
-/* The address has gone for good: tell the consumer. */
+/* Report to the consumer that the listener's address has gone for good. */
 static void vrb_pep_lost(struct vrb_pep *pep, int err)
 {
 	struct kofi_event ev = {
@@ -390,8 +402,9 @@ static void vrb_pep_lost(struct vrb_pep *pep, int err)
 }
 
 /*
- * Look up the device that has the address now. While no device has it, the listener
- * stays where it is.
+ * Test whether the address has moved to another device. While no device has the
+ * address, the listener stays.
+ *
  * Return: 1 if the address has moved, 0 if not, or -ENOMEM.
  */
 static int vrb_pep_moved(struct vrb_pep *pep)
@@ -403,7 +416,7 @@ static int vrb_pep_moved(struct vrb_pep *pep)
 	/* an unspecified address is bound to no device */
 	if (!pep->id->device)
 		return 0;
-	/* the listener has the port */
+	/* the listener uses the port */
 	*kofi_ip_port(&addr.sa) = 0;
 	id = vrb_if_bind(pep->base.fabric->net, &addr);
 	if (IS_ERR(id))
@@ -456,9 +469,9 @@ static DECLARE_WORK(vrb_pep_moves, vrb_pep_move_all);
 /**
  * vrb_pep_gid_change - move listeners to the devices that have their addresses
  *
- * Call it when the table of addresses of a device has changed.
+ * Call it when the address table of a device has changed.
  *
- * Context: any; ib_core calls with the mutex of the table held.
+ * Context: any; ib_core calls it with the mutex of the table held.
  */
 void vrb_pep_gid_change(void)
 {
@@ -483,7 +496,7 @@ static int vrb_pep_reject(struct fid_pep *fid, fid_t handle,
 		return -EINVAL;
 
 	len = vrb_cm_pack(area, param, paramlen);
-	/* if this fails the peer has given up, or is told by its time-out */
+	/* on failure the peer has given up, or will time out */
 	rdma_reject(req->id, area, len, IB_CM_REJ_CONSUMER_DEFINED);
 	vrb_req_free(req);
 	return 0;
@@ -522,7 +535,7 @@ static const struct fi_ops_cm vrb_pep_cm_ops = {
 
 /* ------------------------------------------------------- passive endpoints */
 
-/* Take one of the waiting requests of a passive endpoint, or of a device. */
+/* Take a waiting request of a passive endpoint or of a device. */
 static struct vrb_req *vrb_req_next(const struct vrb_pep *pep,
 				    const struct ib_device *ib)
 {
@@ -540,7 +553,8 @@ static struct vrb_req *vrb_req_next(const struct vrb_pep *pep,
 }
 
 /**
- * vrb_pep_remove - a device goes: destroy what listens on it, and requests
+ * vrb_pep_remove - destroy listeners and requests of a device that is being
+ * removed
  * @ib: the device
  *
  * Context: process, may sleep; vrb_mutex held.

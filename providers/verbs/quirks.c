@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Quirks: what single drivers do unlike the others.
+ * Quirks: behaviour of single drivers that differs from the others.
  *
- * vrb_quirk_table is the only place that knows drivers. A quirk is what cannot
- * be learned from the device's attributes, from its protocol or from a refused
- * call; each entry names the kernel's function that shows it. A domain has a
- * copy of its device's quirks, so that the data path tests one bit.
+ * vrb_quirk_table is the only place that identifies drivers. A quirk cannot be
+ * detected by the device's attributes, by its protocol or by a refused call.
+ * Each entry names the kernel function that shows it. A domain has a copy of
+ * its device's quirks, so that the data path tests one bit.
  *
- * What several drivers do, or what does no harm on the others, is no quirk and
- * done everywhere: a work request without segments has no list of them, one
- * without bytes is never inlined, a failed work request may complete twice
- * (siw_sq_flush()), a receive may be refused with -ENOTCONN while its queue pair
- * is being connected (siw_post_receive()), a queue pair may fail without saying
- * so (rxe_completer(), out of memory), and receives of a shared queue that a
- * queue pair had taken may never complete (flush_recv_queue()).
+ * Behaviour that several drivers share, or that does no harm elsewhere, is no
+ * quirk and is handled for all devices: a work request without segments has no
+ * list of them; a work request of length 0 is never inline; a failed work
+ * request may complete twice (siw_sq_flush()); a receive may be refused with
+ * -ENOTCONN while its queue pair is being connected (siw_post_receive()); a
+ * queue pair may fail without a report (rxe_completer(), out of memory);
+ * receives of a shared queue that a queue pair has taken may never complete
+ * (flush_recv_queue()).
  */
 #include <rdma/ib_user_ioctl_verbs.h>
 
@@ -27,15 +28,15 @@ static const struct {
 	{ RDMA_DRIVER_RXE, VRB_QUIRK_INIT_NET },
 
 	/*
-	 * Takes 7 retries, as for a receiver that is not ready, for ever:
-	 * rxe_completer().
+	 * Retries forever with a retry count of 7, as for a receiver that is
+	 * not ready: rxe_completer().
 	 */
 	{ RDMA_DRIVER_RXE, VRB_QUIRK_RETRY_EVER },
 
 	/*
-	 * Its send queue has so many bytes, of which short work requests take
-	 * less than long ones: mlx5_ib_calc_max_qp_wr() counts the shortest,
-	 * calc_sq_size() those that are asked for.
+	 * The send queue has a size in bytes, and short work requests take
+	 * fewer than long ones: mlx5_ib_calc_max_qp_wr() counts the shortest,
+	 * calc_sq_size() the requested ones.
 	 */
 	{ RDMA_DRIVER_MLX5, VRB_QUIRK_SQ_BYTES },
 
@@ -53,32 +54,33 @@ static const struct {
 
 	/*
 	 * Invalidates by the index of a key and ignores its low 8 bits, so a
-	 * peer may end a region by a key of the past: siw_invalidate_stag().
+	 * peer may invalidate a region with an old key: siw_invalidate_stag().
 	 */
 	{ RDMA_DRIVER_SIW, VRB_QUIRK_STALE_KEY },
 
 	/*
-	 * An unsignaled work request of a page or more is sent out of the
-	 * memory itself (use_sendpage in siw_qp_prepare_tx()), which TCP still
-	 * needs when later work requests have completed.
+	 * Sends an unsignaled work request of a page or more directly from the
+	 * memory (use_sendpage in siw_qp_prepare_tx()). TCP may still need that
+	 * memory when later work requests have completed.
 	 */
 	{ RDMA_DRIVER_SIW, VRB_QUIRK_SEND_IN_PLACE },
 
 	/*
-	 * A short read response that crosses a page takes the bytes of the
-	 * second page from a wrong offset: siw_try_1seg().
+	 * Sends wrong bytes in a short read response that crosses a page, as
+	 * the offset in the second page is wrong: siw_try_1seg().
 	 */
 	{ RDMA_DRIVER_SIW, VRB_QUIRK_SHORT_READ },
 
 	/*
-	 * Takes a read response of no bytes for one that is too long to be
-	 * copied, and sends what the last one had: siw_try_1seg().
+	 * Takes a read response of length 0 for one that is too long to be
+	 * copied, and sends the data of the previous one: siw_try_1seg().
 	 */
 	{ RDMA_DRIVER_SIW, VRB_QUIRK_ZERO_READ },
 
 	/*
-	 * Reports a read when the answer has come, and what was posted behind it
-	 * when TCP has that: siw_rdmap_complete(), siw_qp_sq_proc_tx().
+	 * Completes a read when the response has arrived, but operations posted
+	 * after it when TCP has their data: siw_rdmap_complete(),
+	 * siw_qp_sq_proc_tx().
 	 */
 	{ RDMA_DRIVER_SIW, VRB_QUIRK_READ_ORDER },
 

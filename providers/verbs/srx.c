@@ -4,32 +4,34 @@
  *
  * Queues
  *
- * A context has a queue of receives (rx.c), all of which report to one queue of
- * the device, which has room for each of them; so it does not matter how many
- * endpoints take from it. That queue is opened when the first endpoint is
- * enabled, because the consumer's queue may be bound until then.
+ * A context has a queue of receives (rx.c). All of them report to one
+ * completion queue of the device, which has room for each; so any number of
+ * endpoints can take receives from it. That completion queue is opened when the
+ * first endpoint is enabled, because until then the consumer may bind its
+ * queue.
  *
- * The end of an endpoint
+ * Ending an endpoint
  *
- * It must not leave completions behind that still name its queue pair, and a last
- * receive cannot be posted to find that out: the receives are not its own. First
- * the device has to be done with them. InfiniBand says when (the last work request
- * has been reached), iWARP is when the queue pair is in its error state. Then a
- * work request of another queue pair, which has been in its error state all its
- * life, goes through the same queue of the device.
+ * An endpoint must not leave completions behind that refer to its queue pair.
+ * No last receive can be posted to wait for them, because the receives do not
+ * belong to the endpoint. First the device must finish with them. InfiniBand
+ * reports that (last WQE reached); on iWARP it holds when the queue pair is in
+ * its error state. Then a work request passes through the same completion
+ * queue, posted to another queue pair that is always in its error state.
  *
- * Receives that a queue pair had taken
+ * Receives taken by a failed queue pair
  *
- * A queue pair that fails completes them with an error or, on some devices, never.
- * Which these are cannot be told, as receives complete in any order; they are
- * cancelled with those that are still posted, at the end of the context.
+ * A queue pair that fails completes the receives it has taken with an error or,
+ * on some devices, never. As receives complete in any order, these cannot be
+ * identified. They are cancelled when the context is closed, with those that
+ * are still posted.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
 
-/* Devices report the last work request soon, or not at all. */
+/* Time limit: devices report the last WQE soon, or not at all */
 #define VRB_LAST_WQE	HZ
 
 static struct vrb_srx *vrb_srx(struct fid_ep *fid)
@@ -59,7 +61,7 @@ static int vrb_srx_open_drain(struct vrb_srx *srx)
 	qp = ib_create_qp(dom->pd, &init);
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
-	/* there is no way from the reset state */
+	/* the reset state does not lead to the error state directly */
 	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
 				      IB_QP_PORT | IB_QP_ACCESS_FLAGS);
 	attr.qp_state = IB_QPS_ERR;
@@ -87,12 +89,13 @@ static int vrb_srx_open_cq(struct vrb_srx *srx, bool counted)
 }
 
 /**
- * vrb_srx_attach - let an endpoint have its receives of its shared context
- * @ep: an endpoint that is bound to one and is being enabled
+ * vrb_srx_attach - let an endpoint take its receives from its shared context
+ * @ep: an endpoint that is bound to a shared context and is being enabled
  *
  * Context: process, may sleep.
- * Return: 0; -ESHUTDOWN; -EOPNOTSUPP for one with counters after one without,
- * if the consumer polls; what the device returns.
+ * Return: 0; -ESHUTDOWN; -EOPNOTSUPP if the consumer polls, the endpoint or the
+ * context has counters, and endpoints without counters came first; the device's
+ * error.
  */
 int vrb_srx_attach(struct vrb_ep *ep)
 {
@@ -101,14 +104,14 @@ int vrb_srx_attach(struct vrb_ep *ep)
 	bool counted = ep->base.counted || srx->base.counted;
 	int err = 0;
 
-	/* the end of another endpoint may be what memory is waiting for */
+	/* freeing memory may depend on another endpoint that is being ended */
 	noio = memalloc_noio_save();
 	mutex_lock(&srx->mutex);
 	if (!srx->rxq.srq || srx->rxq.closed)
 		err = -ESHUTDOWN;
 	else if (!srx->drain)
 		err = vrb_srx_open_cq(srx, counted);
-	/* its counters would wait for kofi_cq_poll() */
+	/* the counters would wait for kofi_cq_poll() */
 	else if (counted && srx->cq.direct)
 		err = -EOPNOTSUPP;
 	if (!err)
@@ -119,7 +122,7 @@ int vrb_srx_attach(struct vrb_ep *ep)
 }
 
 /**
- * vrb_srx_drain_ep - take all completions of an endpoint's receives
+ * vrb_srx_drain_ep - wait for all completions of an endpoint's receives
  * @ep: an endpoint with a shared context and a queue pair in its error state
  *
  * Context: process, may sleep.
@@ -140,14 +143,14 @@ int vrb_srx_drain_ep(struct vrb_ep *ep)
 	return err;
 }
 
-/* ---------------------------------------------------------------- the end */
+/* ------------------------------------------------------------ termination */
 
 /**
- * vrb_srx_end - end a shared context now
- * @srx: the context; the endpoints that had their receives of it have ended
+ * vrb_srx_end - terminate a shared context now
+ * @srx: the context; all endpoints that used it have ended
  *
- * When this returns everything has completed, and the device does not know the
- * context any more.
+ * When this returns, all receives have completed, and the device no longer uses
+ * the context.
  *
  * Context: process, may sleep.
  */
@@ -170,8 +173,9 @@ void vrb_srx_end(struct vrb_srx *srx)
 }
 
 /*
- * The device gives no receive back while a queue pair may take it. So this ends
- * the endpoints, too, whose consumer should have done so.
+ * Drain a shared context. The device keeps posted receives while a queue pair
+ * may take them. So this also terminates the endpoints, which the consumer should
+ * have closed.
  */
 static void vrb_srx_drain(struct fid_ep *fid)
 {
@@ -180,11 +184,11 @@ static void vrb_srx_drain(struct fid_ep *fid)
 	struct vrb_ep *ep;
 
 	mutex_lock(&dom->dev->mutex);
-	/* from here on no endpoint attaches */
+	/* from here on no endpoint can attach */
 	mutex_lock(&srx->mutex);
 	vrb_rxq_close(&srx->rxq);
 	mutex_unlock(&srx->mutex);
-	/* the device has begun with all before the first is waited for */
+	/* let the device start to flush all of them before waiting for the first */
 	list_for_each_entry(ep, &dom->eps, dom_node)
 		if (READ_ONCE(ep->srx) == srx)
 			vrb_ep_fail_qp(ep, ECANCELED);
@@ -194,7 +198,7 @@ static void vrb_srx_drain(struct fid_ep *fid)
 		vrb_ep_end(ep, ECANCELED);
 		vrb_ep_linger(ep);
 	}
-	/* iWARP: a queue pair whose attempt to connect has not come to its end */
+	/* iWARP: wait for queue pairs with an outstanding attempt to connect */
 	vrb_linger_wait(dom);
 	vrb_srx_end(srx);
 	mutex_unlock(&dom->dev->mutex);
@@ -252,7 +256,7 @@ static const struct kofi_ep_ops vrb_srx_ops = {
 	.drain		= vrb_srx_drain,
 };
 
-/* What needs the device */
+/* Create the device's queue. */
 static int vrb_srx_create(struct vrb_srx *srx, const struct fi_rx_attr *attr)
 {
 	struct vrb_domain *dom = srx->rxq.dom;
@@ -279,7 +283,7 @@ static int vrb_srx_check(const struct vrb_domain *dom, struct fi_rx_attr *attr)
 {
 	const struct ib_device_attr *dev = &dom->ib->attrs;
 	size_t sges = min_t(size_t, dev->max_srq_sge, KOFI_IOV_MAX);
-	/* each is reported, and so is a barrier */
+	/* each receive is reported, and so is a barrier */
 	int most = min(dev->max_srq_wr, dev->max_cqe - 1);
 
 	if (!dev->max_srq)

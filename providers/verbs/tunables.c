@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Module parameters, and options of objects that begin with their values.
- */
+/* Module parameters, and options of objects that start with their values */
 #include <linux/module.h>
 
 #include "verbs.h"
@@ -22,7 +20,7 @@ void vrb_tunables_init(struct vrb_tunables *tun)
 	};
 }
 
-/* Ranges of options without a parameter: the default is the device's, or off */
+/* Ranges of options without a module parameter. Default 0: the device decides, or off. */
 static const struct kofi_param vrb_range_silence = { .max = 86400000 };
 static const struct kofi_param vrb_range_idle = { .max = 32767000 };
 
@@ -51,7 +49,7 @@ static unsigned int *vrb_tunable(struct vrb_tunables *tun, int name,
  * @name: KOFI_VAL_*
  * @val: unsigned int
  *
- * Return: 0; -EINVAL out of range; -ENOSYS for a name that is unknown.
+ * Return: 0; -EINVAL out of range; -ENOSYS for an unknown name.
  */
 int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val)
 {
@@ -67,7 +65,7 @@ int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val)
  * @name: KOFI_VAL_*
  * @val: unsigned int
  *
- * Return: 0, or -ENOSYS for a name that is unknown.
+ * Return: 0, or -ENOSYS for an unknown name.
  */
 int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val)
 {
