@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * backport.h - what differs between the kernels that this transport is built
- * for
+ * backport.h - differences between the supported kernels
  *
  * Newer kernels parse the options of all transports themselves, and describe a
  * mount to its transport by a struct fs_context. The transport is written for
- * those. Older ones hand over the name of the server and the options as a
- * string, which becomes such a context here.
+ * those. Older kernels pass the name of the server and the options as a string,
+ * from which such a context is made here.
  */
 #ifndef _KOFI_9P_BACKPORT_H
 #define _KOFI_9P_BACKPORT_H
@@ -36,7 +35,7 @@ struct v9fs_context {
 
 static int k9_create(struct p9_client *client, struct fs_context *fc);
 
-/* Options that are not the transport's are those of 9p or of the file system. */
+/* Parse the transport's options. Other options belong to 9p or to the file system. */
 static inline int k9_parse(char *args, struct p9_rdma_opts *opts)
 {
 	char *copy, *next, *arg;

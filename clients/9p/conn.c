@@ -2,19 +2,19 @@
 /*
  * The connection of a mount.
  *
- * Beginning
+ * Connecting
  *
- * All receives are posted before the connection is asked for. Both sides then
- * say how many they have, which is how many requests may be outstanding.
+ * All receives are posted before the connection is requested. Then both sides
+ * state their number of receives, which limits the outstanding requests.
  *
- * End
+ * Termination
  *
- * A connection ends once, for the first of many reasons: the server has closed
- * it or is gone, a receive or a send has failed, a reply broke the rules, or the
- * file system is unmounted. All requests that wait for a reply fail with that
- * reason, and 9p is told not to begin others. There is no second connection, as
- * the server has forgotten the files that were open. What is open of kOFI stays
- * until 9p closes the transport.
+ * A connection is terminated once, for the first of these reasons: the server
+ * has closed it or is dead, a receive or a send has failed, a reply violates
+ * the protocol, or the file system is unmounted. All requests that wait for a
+ * reply fail with that reason, and 9p starts no further ones. The transport
+ * does not reconnect, because the server has forgotten the open files. The kOFI
+ * objects stay open until 9p closes the transport.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -22,9 +22,9 @@
 
 #include "kofi_9p.h"
 
-#define K9_IDLE		15000	/* milliseconds until a silent server is probed */
+#define K9_IDLE		15000	/* milliseconds of silence before the server is probed */
 
-/* Codes that only fabrics have mean nothing to a file system. */
+/* Translate an error; codes of fabrics mean nothing to a file system. */
 static int k9_errno(int err)
 {
 	return err < FI_ERRNO_OFFSET ? -err : -EIO;
@@ -34,7 +34,7 @@ static int k9_errno(int err)
 
 /**
  * k9_buf_free - undo k9_buf_alloc()
- * @buf: the room, or zeroed
+ * @buf: the buffer, or zeroed
  */
 void k9_buf_free(struct k9_buf *buf)
 {
@@ -48,11 +48,11 @@ void k9_buf_free(struct k9_buf *buf)
 }
 
 /**
- * k9_buf_alloc - room for a message
+ * k9_buf_alloc - allocate a buffer for a message
  * @buf: zeroed
- * @size: of the message
- * @segs: most pieces
- * @gfp: for the pages
+ * @size: bytes of the message
+ * @segs: most segments
+ * @gfp: flags for the pages
  *
  * Return: 0 or -ENOMEM.
  */
@@ -101,12 +101,12 @@ static void k9_rx_free(struct k9_conn *c)
 	kvfree(c->rx);
 }
 
-/* -------------------------------------------------------------------- end */
+/* ------------------------------------------------------------ termination */
 
 /**
- * k9_conn_end - the connection has come to its end
+ * k9_conn_end - mark a connection as failed
  * @c: the connection
- * @err: why, a negative error code; only the first call counts
+ * @err: reason, a negative error code; only the first call counts
  *
  * Context: any but hard interrupts.
  */
@@ -129,8 +129,9 @@ void k9_conn_end(struct k9_conn *c, int err)
 }
 
 /*
- * Where it may sleep: nothing more is received from such a server, nor sent to it,
- * as requests have failed.
+ * Abort the endpoint after a protocol violation, from a context that may sleep:
+ * nothing more is received from the server or sent to it, as all requests have
+ * failed.
  */
 static void k9_conn_violated(struct work_struct *work)
 {
@@ -139,7 +140,7 @@ static void k9_conn_violated(struct work_struct *work)
 	kofi_ep_abort(c->ep);
 }
 
-/* Is no request outstanding that has failed, or will fail? */
+/* Test that the connection works and that no request is outstanding. */
 static bool k9_conn_quiet(struct k9_conn *c)
 {
 	bool quiet;
@@ -155,7 +156,7 @@ static void k9_conn_free(struct k9_conn *c)
 {
 	if (c->ep)
 		fi_close(&c->ep->fid);
-	/* waits for the handler */
+	/* waits for the event handler */
 	if (c->eq)
 		fi_close(&c->eq->fid);
 	if (c->cq)
@@ -172,8 +173,8 @@ static void k9_conn_free(struct k9_conn *c)
 
 /**
  * k9_conn_close - p9_trans_module.close
- * @client: the mount's; not used any more, though replies to requests that
- *	were interrupted may still be expected
+ * @client: client of the mount, no longer used; replies to interrupted requests
+ *	may still be outstanding
  */
 void k9_conn_close(struct p9_client *client)
 {
@@ -213,7 +214,7 @@ static void k9_conn_connected(struct k9_conn *c, const void *data, size_t len)
 		c->status = -EPROTO;
 }
 
-/* A callback: there is room for what was refused. */
+/* Write-space callback: the endpoint has room after a refused post. */
 static void k9_conn_space(struct fid_ep *ep, void *context)
 {
 	struct k9_conn *c = context;
@@ -222,7 +223,7 @@ static void k9_conn_space(struct fid_ep *ep, void *context)
 	wake_up(&c->wq);
 }
 
-/* The event queue's handler, in a work item */
+/* Event handler, called in a work item */
 static void k9_conn_event(struct fid_eq *eq, void *context)
 {
 	union {
@@ -281,8 +282,8 @@ static int k9_conn_find(struct k9_conn *c, const char *prov, const char *node)
 }
 
 /*
- * A server that has lost its power before it has replied: nothing is being sent
- * then that would show it. Devices look for that only on request.
+ * Enable keepalive. If a server loses power before it replies, nothing is being
+ * sent that would detect it. Devices probe only on request.
  */
 static int k9_conn_probe(struct k9_conn *c)
 {
@@ -294,11 +295,11 @@ static int k9_conn_probe(struct k9_conn *c)
 		idle = K9_IDLE;
 		err = fi_set_val(&c->ep->fid, KOFI_VAL_KEEPALIVE_IDLE, &idle);
 	}
-	/* on iWARP, TCP does */
+	/* on iWARP, TCP sends probes */
 	return err == -EOPNOTSUPP ? 0 : err;
 }
 
-/* Objects of kOFI, as far as they can be opened; k9_conn_free() closes them. */
+/* Open the objects of kOFI. After an error, k9_conn_free() closes them. */
 static int k9_conn_objects(struct k9_conn *c)
 {
 	const struct kofi_cq_attr kattr = {
@@ -333,23 +334,23 @@ static int k9_conn_connect(struct k9_conn *c)
 
 	for (i = 0; i < c->rq && !err; i++)
 		err = k9_rx_post(&c->rx[i]);
-	/* nothing waits for room yet */
+	/* nothing waits for room yet, so -EAGAIN is final */
 	if (err == -EAGAIN)
 		err = -ENOMEM;
 	err = err ?: fi_connect(c->ep, c->info->dest_addr, &hello,
 				sizeof(hello));
-	/* ends by itself, in bounded time, with one event */
+	/* completed in bounded time, by one event */
 	err = err ?: wait_for_completion_killable(&c->answered);
 	return err ?: c->status;
 }
 
 /**
  * k9_conn_open - p9_trans_module.create
- * @client: the mount's
+ * @client: client of the mount
  * @prov: provider
  * @node: address of the server
- * @port: its port
- * @rq: receives to have; there is one for each request under way
+ * @port: port of the server
+ * @rq: number of receives, which limits outstanding requests
  *
  * Return: 0, or a negative error code, after which there is no transport.
  */

@@ -21,23 +21,23 @@
 
 #define K9_SEGS		16	/* segments of a long message */
 
-/* In each message of 9P: its size, type, and tag */
+/* Layout of every 9P message: size, type, tag */
 #define K9_TYPE		4
 #define K9_TAG		5
 #define K9_HEADER	7
-/* then, in Tflush: the tag of the request that was interrupted */
+/* Tflush: offset of the interrupted request's tag */
 #define K9_OLDTAG	7
-/* or in a reply with data: how many bytes follow */
+/* Replies with data: offsets of the byte count and of the data */
 #define K9_COUNT	7
 #define K9_DATA		11
 
 struct k9_conn;
 
 /**
- * struct k9_buf - room for one message
- * @size: bytes
- * @nr: segments
- * @bv: the segments, each contiguous in physical memory
+ * struct k9_buf - buffer for one message
+ * @size: size in bytes
+ * @nr: number of segments
+ * @bv: segments, each contiguous in physical memory
  */
 struct k9_buf {
 	size_t		size;
@@ -46,30 +46,32 @@ struct k9_buf {
 };
 
 /**
- * struct k9_rx - a receive, posted again as soon as its replies have been used
- * @cqe: completes it
- * @c: its connection
- * @buf: where the replies come to
- * @users: those who use it; meaningless while it is posted
- * @node: on @c->refused
- * @op: there: outstanding until this has been posted
+ * struct k9_rx - receive, posted again after its replies have been used
+ * @cqe: completion handler of the receive
+ * @c: connection of the receive
+ * @buf: buffer for the replies
+ * @users: number of contexts that use the replies; meaningless while the
+ *	receive is posted
+ * @node: entry of k9_conn.refused; protected by k9_conn.lock
+ * @op: operation that stays outstanding until a refused receive has been
+ *	posted; protected by k9_conn.lock
  */
 struct k9_rx {
 	struct kofi_cqe		cqe;
 	struct k9_conn		*c;
 	struct k9_buf		buf;
 	refcount_t		users;
-	/* under c->lock */
+	/* protected by c->lock */
 	struct list_head	node;
 	struct k9_op		*op;
 };
 
 /**
- * struct k9_reply - a reply
- * @rx: the receive it is in
- * @off: where it begins there
- * @len: bytes
- * @head: its first ones, as many of them as there are
+ * struct k9_reply - reply in a receive
+ * @rx: receive that holds the reply
+ * @off: offset of the reply in the receive
+ * @len: length of the reply in bytes
+ * @head: copy of the first bytes, at most @len
  */
 struct k9_reply {
 	struct k9_rx		*rx;
@@ -79,35 +81,35 @@ struct k9_reply {
 };
 
 /**
- * struct k9_op - a request under way, and the right to have one: there are as
- * many as both sides have receives
- * @sent: completes the send
- * @node: on @c->idle
- * @c: its connection
- * @flush: kept for Tflush
- * @users: what it is still needed for: the reply, the send, the reader, a receive
- *	that could not be posted
- * @req: the request that the reply will be for, with a reference; NULL when it
- *	has come, or will not come
- * @old: Tflush: the request that was interrupted, with a reference, without which
- *	another one could get its tag before Rflush arrives
- * @sending: the request whose bytes are being sent, with a reference
- * @read: the data of the reply goes to @reader's pages, not into @req
- * @left: the reader has gone
- * @room: most bytes of such data; of a write, those that were sent
- * @rx: the receive with such data
- * @off: there, where they begin
- * @len: bytes of them
+ * struct k9_op - outstanding request, and the right to have one. There are as
+ * many as the smaller number of receives of both sides.
+ * @sent: completion handler of the send
+ * @node: entry of k9_conn.idle; protected by k9_conn.lock
+ * @c: connection of the operation
+ * @flush: reserved for Tflush
+ * @users: references: of the reply, the send, the reader, and a refused
+ *	receive; protected by k9_conn.lock
+ * @req: request that waits for a reply, with a reference; NULL if no reply is
+ *	expected; protected by k9_conn.lock
+ * @old: Tflush: interrupted request, with a reference, so that its tag is not
+ *	reused before Rflush arrives; protected by k9_conn.lock
+ * @sending: request that is being sent, with a reference; NULL if it was copied
+ * @read: data of the reply is copied to the reader's pages, not into @req
+ * @left: the reader has gone; protected by k9_conn.lock
+ * @room: most bytes of such data; for a write, the number of bytes sent
+ * @rx: receive with data for the reader, or NULL; protected by k9_conn.lock
+ * @off: offset of that data in @rx; protected by k9_conn.lock
+ * @len: length of that data in bytes; protected by k9_conn.lock
  * @sg: memory of the caller that is being sent
- * @nr: entries of @sg, the first of which is the header
- * @bounce: for what cannot be sent from there; made when it is first needed
+ * @nr: used entries of @sg; the first entry is the header
+ * @bounce: buffer for data that cannot be sent from @sg; allocated on first use
  */
 struct k9_op {
 	struct kofi_cqe		sent;
 	struct list_head	node;
 	struct k9_conn		*c;
 	bool			flush;
-	/* under c->lock */
+	/* protected by c->lock */
 	unsigned int		users;
 	struct p9_req_t		*req;
 	bool			left;
@@ -115,7 +117,7 @@ struct k9_op {
 	size_t			off;
 	size_t			len;
 	struct p9_req_t		*old;
-	/* of the one who has got it */
+	/* used only by the context that took the operation */
 	struct p9_req_t		*sending;
 	bool			read;
 	unsigned int		room;
@@ -125,31 +127,34 @@ struct k9_op {
 };
 
 /**
- * struct k9_conn - the connection of a mount
- * @client: of 9p
- * @port: the server's
- * @rq: receives that were asked for
- * @msize: longest message
+ * struct k9_conn - connection of a mount
+ * @client: 9p client of the mount
+ * @port: port of the server
+ * @rq: requested number of receives
+ * @msize: bytes of the longest message
  * @segs: most segments of a message
- * @info: from discovery
- * @fabric: objects of kOFI, NULL those that are not open
- * @eq: see @fabric
- * @domain: see @fabric
- * @cq: see @fabric
- * @ep: see @fabric
- * @answered: the attempt to connect has ended, with @status
+ * @info: result of discovery
+ * @fabric: fabric; as the other kOFI objects, NULL while not open
+ * @eq: event queue
+ * @domain: domain
+ * @cq: completion queue
+ * @ep: endpoint
+ * @answered: completed after the attempt to connect; @status has the result
  * @status: 0 or a negative error code
- * @hello: the server's
- * @sg_max: most entries of a list the device sends from, as far as is known
- * @nr: requests that may be outstanding
- * @ops: those
- * @rx: the receives, @rq
- * @violated: ends the connection of a server that breaks the rules
- * @wq: for those who wait for one of @ops
- * @lock: taken by completions, too
- * @err: why the connection has ended, or 0
- * @idle: unused @ops, and those for Tflush
- * @refused: receives that could not be posted for want of room
+ * @hello: private data of the server
+ * @sg_max: most entries of a list that the device can send, as far as known;
+ *	written and read without a lock
+ * @nr: number of @ops
+ * @ops: requests that may be outstanding
+ * @rx: array of @rq receives
+ * @violated: work item that closes the connection after a protocol violation
+ * @wq: wait queue for unused operations and for room to send
+ * @lock: protects the members that follow, and members of struct k9_op and
+ *	struct k9_rx; taken in softirq context, too
+ * @err: negative error code of the failed connection, or 0; written under
+ *	@lock, read without it
+ * @idle: unused @ops: [0] for any request, [1] for Tflush; protected by @lock
+ * @refused: receives that the provider refused with -EAGAIN; protected by @lock
  */
 struct k9_conn {
 	struct p9_client	*client;
@@ -176,7 +181,7 @@ struct k9_conn {
 	struct work_struct	violated;
 	wait_queue_head_t	wq;
 
-	spinlock_t		lock;	/* what follows, and what k9_op says */
+	spinlock_t		lock;	/* members that follow; see k9_op, k9_rx */
 	int			err;
 	struct list_head	idle[2];
 	struct list_head	refused;

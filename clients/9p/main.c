@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The transports that mount(8) can ask for: one for each provider of kOFI,
- * because options that 9p does not know do not reach a transport in newer
- * kernels. Loaded on demand, by the aliases.
+ * Transports for mount(8): one for each provider of kOFI, because newer kernels
+ * do not pass unknown options to a transport. Loaded on demand, by the aliases.
  */
 #include <linux/array_size.h>
 #include <linux/module.h>
@@ -60,7 +59,7 @@ static int __init k9_init(void)
 	return 0;
 }
 
-/* No mount uses them any more: each has a reference to this module. */
+/* Every mount holds a reference to this module, so none uses the transports. */
 static void __exit k9_exit(void)
 {
 	int i;

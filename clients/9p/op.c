@@ -4,44 +4,45 @@
  *
  * Outstanding requests
  *
- * A request is sent when there is an unused struct k9_op for it; there are as
- * many as both sides have receives. A quarter of them is for Tflush only: a
- * client whose requests are all stuck in the server can still be killed. An op
- * is unused again when the reply has come and the send has completed, in either
- * order, and the reader has taken the data.
+ * A request is sent when a struct k9_op is unused. There are as many as the
+ * smaller number of receives of both sides. A quarter of them is reserved for
+ * Tflush: if the server answers none of a client's requests, its tasks can
+ * still be killed. An op is unused again when the reply has arrived, the send
+ * has completed, in either order, and the reader has taken the data.
  *
  * Replies
  *
- * A reply comes to any receive, since messages are matched in order and replies
- * are not; there may be several in one message. The tag in it says which request
- * it is for, and it is copied into the room that 9p has for it: most replies are
- * short. The data of a read stay where they are, and the task that waits for them,
- * which may touch memory of users, copies them. So there is nothing that a late
- * reply could write to once that task has gone.
+ * A reply may arrive in any receive: messages match receives in order, but
+ * replies have no order. A message may have several replies. The tag identifies
+ * the request, and the reply is copied into the buffer of 9p: most replies are
+ * short. The data of a read stays in the receive. The task that waits for it
+ * copies it, because that task may access user memory. So a late reply has
+ * nothing to write to after the task has gone.
  *
- * A receive is posted again before the last request it has answered ceases to be
- * outstanding. If the provider is short of memory, both wait until it says that
- * it has room again.
+ * A receive is posted again before the last request it has answered stops being
+ * outstanding. If the provider is short of memory, both wait until it reports
+ * room.
  *
  * Writes
  *
- * The data of a write are sent from where they are, behind the header, if that
- * is memory of pages with reference counts: they are held until the send has
- * completed, no matter whether the task still waits. Other memory, and pages in
- * more segments than a message of the device has, is copied first: less of it, if
- * there are no contiguous pages, which writing back must not fail for.
+ * The data of a write is sent from its own memory, behind the header, if that
+ * consists of pages with reference counts. They are held until the send has
+ * completed, whether or not the task still waits. Other memory, and pages in
+ * more segments than the device can send, is copied first. If no contiguous
+ * pages are available, less is copied, because writeback must not fail for lack
+ * of them.
  *
  * References
  *
- * 9p gives the transport one reference of a request. It belongs to the reply:
- * p9_client_cb() drops it. A send that takes place without a copy has another.
+ * 9p gives the transport one reference to a request. It belongs to the reply:
+ * p9_client_cb() drops it. A send without a copy takes another one.
  *
  * Interrupted requests
  *
- * 9p sends a Tflush for them and goes on when it is answered. Rflush says that
- * there will be no reply, so its request is forgotten when it arrives: also if
- * the task has been killed once more, and does not wait for Rflush either. Until
- * then the Tflush keeps the request, and with it its tag.
+ * 9p sends a Tflush for an interrupted request and continues when that is
+ * answered. After Rflush no reply will arrive, so Rflush also drops the
+ * request, even if the task was killed again and does not wait for Rflush.
+ * Until then the Tflush holds the request, and so its tag.
  */
 #include <linux/mm.h>
 #include <linux/net.h>
@@ -56,11 +57,11 @@
 /* -------------------------------------------------------------------- ops */
 
 /**
- * k9_ops_alloc - make what requests need
+ * k9_ops_alloc - allocate the operations
  * @c: a connection
- * @nr: how many may be outstanding
+ * @nr: number of outstanding requests
  *
- * Return: 0 or -ENOMEM; k9_ops_free() frees what there is.
+ * Return: 0 or -ENOMEM; k9_ops_free() frees a part, too.
  */
 int k9_ops_alloc(struct k9_conn *c, unsigned int nr)
 {
@@ -69,7 +70,7 @@ int k9_ops_alloc(struct k9_conn *c, unsigned int nr)
 
 	if (!ops)
 		return -ENOMEM;
-	/* a header, and data that do not begin with a page */
+	/* a header, and data that starts inside a page */
 	c->sg_max = c->msize / PAGE_SIZE + 3;
 	for (i = 0; i < nr; i++) {
 		struct k9_op *op = &ops[i];
@@ -91,8 +92,8 @@ int k9_ops_alloc(struct k9_conn *c, unsigned int nr)
 }
 
 /**
- * k9_ops_free - undo k9_ops_alloc(), as far as it got
- * @c: a connection whose endpoint has been closed
+ * k9_ops_free - undo k9_ops_alloc(), also after an error
+ * @c: a connection with its endpoint closed
  */
 void k9_ops_free(struct k9_conn *c)
 {
@@ -105,7 +106,7 @@ void k9_ops_free(struct k9_conn *c)
 	kvfree(c->ops);
 }
 
-/* Returns whether there is nothing to wait for. */
+/* Take an unused operation, or NULL. Returns true if the caller need not wait. */
 static bool k9_op_take(struct k9_conn *c, bool flush, struct k9_op **got)
 {
 	struct k9_op *op;
@@ -122,7 +123,7 @@ static bool k9_op_take(struct k9_conn *c, bool flush, struct k9_op **got)
 	return op || READ_ONCE(c->err);
 }
 
-/* May sleep. */
+/* Wait for an unused operation. May sleep. */
 static struct k9_op *k9_op_get(struct k9_conn *c, struct p9_req_t *req)
 {
 	bool flush = req->tc.sdata[K9_TYPE] == P9_TFLUSH;
@@ -160,7 +161,7 @@ static void k9_op_put(struct k9_op *op)
 		wake_up(&c->wq);
 }
 
-/* Under c->lock: no reply is expected any more. */
+/* Stop expecting a reply. With c->lock held. */
 static struct p9_req_t *k9_op_forget(struct k9_op *op)
 {
 	struct p9_req_t *req = op->req;
@@ -169,7 +170,7 @@ static struct p9_req_t *k9_op_forget(struct k9_op *op)
 	return req;
 }
 
-/* Under c->lock: whose reply it is */
+/* Find the operation of a tag. With c->lock held. */
 static struct k9_op *k9_op_find(struct k9_conn *c, u16 tag)
 {
 	unsigned int i;
@@ -182,9 +183,9 @@ static struct k9_op *k9_op_find(struct k9_conn *c, u16 tag)
 }
 
 /**
- * k9_ops_fail - end all requests that wait for a reply
- * @c: a connection that has ended
- * @err: why, a negative error code
+ * k9_ops_fail - fail all requests that wait for a reply
+ * @c: a connection that has failed
+ * @err: reason, a negative error code
  */
 void k9_ops_fail(struct k9_conn *c, int err)
 {
@@ -215,7 +216,7 @@ static int k9_violation(struct k9_conn *c, const char *what)
 	return -EIO;
 }
 
-/* The segment of a byte that a receive has, and where it is there */
+/* Find the segment of a byte in a receive. Sets @off to the offset in the segment. */
 static const struct bio_vec *k9_rx_at(const struct k9_rx *rx, size_t *off)
 {
 	const struct bio_vec *bv = rx->buf.bv;
@@ -225,7 +226,7 @@ static const struct bio_vec *k9_rx_at(const struct k9_rx *rx, size_t *off)
 	return bv;
 }
 
-/* Copy what a receive has from byte OFF on. */
+/* Copy a part of a receive, from offset @off on. */
 static void k9_rx_copy(const struct k9_rx *rx, size_t off, void *to, size_t len)
 {
 	const struct bio_vec *bv = k9_rx_at(rx, &off);
@@ -240,8 +241,9 @@ static void k9_rx_copy(const struct k9_rx *rx, size_t off, void *to, size_t len)
 }
 
 /*
- * Under c->lock: put a reply where 9p expects it, or leave its data to the reader.
- * Returns what is wrong with it; if nothing is, there is a status for 9p.
+ * Copy a reply into the buffer of 9p, or leave its data to the reader. With
+ * c->lock held. Returns a description of a violation, or NULL with @status set
+ * for 9p.
  */
 static const char *k9_op_answer(struct k9_op *op, const struct k9_reply *r,
 				int *status)
@@ -255,7 +257,7 @@ static const char *k9_op_answer(struct k9_op *op, const struct k9_reply *r,
 		return "a reply of another type";
 	req->rc.size = r->len;
 	*status = REQ_STATUS_RCVD;
-	/* 9p knows what it wanted to have written, and not what was sent of that */
+	/* 9p knows how much it wanted to write, but not how much was sent */
 	if (type == P9_RWRITE && r->len >= K9_DATA && count > op->room)
 		return "more written than was sent";
 	if (error || !op->read) {
@@ -279,7 +281,7 @@ static const char *k9_op_answer(struct k9_op *op, const struct k9_reply *r,
 	return NULL;
 }
 
-/* Under c->lock: keep the request that a Tflush is about until Rflush. */
+/* Let a Tflush hold the interrupted request until Rflush. With c->lock held. */
 static void k9_op_flushes(struct k9_op *op, const struct p9_req_t *tflush)
 {
 	struct k9_op *old;
@@ -287,12 +289,12 @@ static void k9_op_flushes(struct k9_op *op, const struct p9_req_t *tflush)
 	old = k9_op_find(op->c,
 			 get_unaligned_le16(tflush->tc.sdata + K9_OLDTAG));
 	if (!old)
-		return;		/* it has been answered */
+		return;		/* answered already */
 	p9_req_get(old->req);
 	op->old = old->req;
 }
 
-/* No reply to the request that was interrupted will come. */
+/* Drop the interrupted request: no reply to it will arrive. */
 static void k9_flushed(struct k9_conn *c, const struct p9_req_t *old)
 {
 	struct p9_req_t *req = NULL;
@@ -314,8 +316,8 @@ static void k9_flushed(struct k9_conn *c, const struct p9_req_t *old)
 static void k9_rx_done(struct fid_cq *cq, const struct kofi_wc *wc);
 
 /**
- * k9_rx_post - expect a reply
- * @rx: where it goes to
+ * k9_rx_post - post a receive for replies
+ * @rx: the receive
  *
  * Context: any.
  * Return: 0 or a negative error code; -EAGAIN is followed by k9_rx_retry().
@@ -332,9 +334,9 @@ int k9_rx_post(struct k9_rx *rx)
 }
 
 /*
- * A receive is not needed any more by one of its users. After the last one, post it
- * again, and keep OP, one it has answered, outstanding until that is done. Returns 0
- * or a negative error code.
+ * Drop a reference to a receive. The last one posts it again, and keeps @op,
+ * which it has answered, outstanding until then. Returns 0 or a negative error
+ * code.
  */
 static int k9_rx_put(struct k9_rx *rx, struct k9_op *op)
 {
@@ -346,7 +348,7 @@ static int k9_rx_put(struct k9_rx *rx, struct k9_op *op)
 	err = k9_rx_post(rx);
 	if (likely(err != -EAGAIN))
 		return err;
-	/* the lock: to be on the list before k9_rx_retry() looks at it */
+	/* under the lock, so that k9_rx_retry() finds it on the list */
 	spin_lock_bh(&c->lock);
 	err = k9_rx_post(rx);
 	if (err == -EAGAIN) {
@@ -359,7 +361,7 @@ static int k9_rx_put(struct k9_rx *rx, struct k9_op *op)
 	return err;
 }
 
-/* Use a reply; the receive as well if it is the last one there. */
+/* Use a reply. The last one in a message also releases the receive. */
 static int k9_reply(struct k9_conn *c, const struct k9_reply *r, bool last)
 {
 	const char *wrong = "a reply to no request";
@@ -376,7 +378,10 @@ static int k9_reply(struct k9_conn *c, const struct k9_reply *r, bool last)
 		req = k9_op_forget(op);
 	spin_unlock_bh(&c->lock);
 	if (wrong)
-		/* after the end there are no requests, which is not the server's fault */
+		/*
+		 * After a failure no requests are left, which is no fault of
+		 * the server.
+		 */
 		return err ?: k9_violation(c, wrong);
 
 	if (last)
@@ -388,13 +393,13 @@ static int k9_reply(struct k9_conn *c, const struct k9_reply *r, bool last)
 	return err;
 }
 
-/* Use the replies in a message of LEN bytes. */
+/* Use the replies in a message of @len bytes. */
 static int k9_replies(struct k9_conn *c, struct k9_rx *rx, size_t len)
 {
 	struct k9_reply r = { .rx = rx };
 	int err;
 
-	/* this function, and then those who read the data of a reply */
+	/* one user is this function, the others are readers of data */
 	refcount_set(&rx->users, 1);
 	do {
 		size_t left = len - r.off;
@@ -428,7 +433,7 @@ static void k9_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 
 /**
  * k9_rx_retry - post the receives that were refused
- * @c: their connection, which has room again, or has been drained
+ * @c: connection of the receives, which has room again or has been drained
  *
  * Context: any but hard interrupts.
  */
@@ -461,12 +466,12 @@ void k9_rx_retry(struct k9_conn *c)
 
 /* --------------------------------------------------------------- requests */
 
-/* Page by page: adjacent ones need not belong together. */
+/* Hold or release each page: adjacent pages need not belong to one allocation. */
 static void k9_pages(struct k9_op *op, bool hold)
 {
 	unsigned int i, n;
 
-	/* behind the header, which the request has */
+	/* skip the header, which is part of the request */
 	for (i = 1; i < op->nr; i++) {
 		struct scatterlist *sg = &op->sg[i];
 
@@ -498,7 +503,7 @@ static bool k9_pages_able(const struct k9_op *op, unsigned int nr)
 	return true;
 }
 
-/* Describe a header and data where they are; false if that is impossible. */
+/* Describe header and data in their own memory. Returns false if that is impossible. */
 static bool k9_op_refer(struct k9_op *op, const struct p9_req_t *req,
 			const struct iov_iter *from, size_t len)
 {
@@ -517,7 +522,7 @@ static bool k9_op_refer(struct k9_op *op, const struct p9_req_t *req,
 	return true;
 }
 
-/* Only here it is known how many bytes of data there are. */
+/* Set the sizes in a header, as only the transport knows the number of bytes. */
 static void k9_op_size(const struct p9_req_t *req, size_t len)
 {
 	put_unaligned_le32(req->tc.size + len, req->tc.sdata);
@@ -525,8 +530,8 @@ static void k9_op_size(const struct p9_req_t *req, size_t len)
 }
 
 /*
- * Room for a message of SIZE bytes that is copied; if there is no contiguous memory,
- * for what single pages hold in the segments of a message.
+ * Provide a bounce buffer for @size bytes. If contiguous memory is not
+ * available, the buffer holds only a single page in each segment of a message.
  */
 static int k9_op_bounce(struct k9_op *op, size_t size)
 {
@@ -545,7 +550,7 @@ static int k9_op_bounce(struct k9_op *op, size_t size)
 	return k9_buf_alloc(&op->bounce, least, c->segs, GFP_NOFS);
 }
 
-/* Copy a header and data, and return how much of these. 9p sends the rest. */
+/* Copy header and data. Returns the number of data bytes; 9p sends the rest. */
 static ssize_t k9_op_copy(struct k9_op *op, const struct p9_req_t *req,
 			  const struct iov_iter *from, size_t len)
 {
@@ -589,10 +594,7 @@ static void k9_sent(struct fid_cq *cq, const struct kofi_wc *wc)
 	k9_op_sent(op);
 }
 
-/*
- * Post MSG, or without one the request itself. Returns whether there is nothing
- * to wait for.
- */
+/* Post @msg or, if NULL, the request itself. Returns true if the caller need not wait. */
 static bool k9_op_post(struct k9_op *op, const struct p9_req_t *req,
 		       const struct fi_msg *msg, int *err)
 {
@@ -609,15 +611,15 @@ static bool k9_op_post(struct k9_op *op, const struct p9_req_t *req,
 }
 
 /*
- * Send what MSG describes, or the request itself. The reply may be here before
- * this returns. On failure the reference of the reply is still the caller's. May
+ * Send @msg or, if NULL, the request itself. The reply may arrive before this
+ * returns. On failure the caller still owns the reference of the reply. May
  * sleep.
  */
 static int k9_op_send(struct k9_op *op, struct p9_req_t *req,
 		      struct fi_msg *msg)
 {
 	struct k9_conn *c = op->c;
-	/* a short one is copied, and no completion follows */
+	/* a short request is copied, and no completion follows */
 	bool copied = !msg && req->tc.size <= c->info->tx_attr->inject_size;
 	bool ours;
 	int err;
@@ -651,7 +653,7 @@ static int k9_op_send(struct k9_op *op, struct p9_req_t *req,
 		p9_req_put(c->client, req);
 		k9_op_put(op);
 	}
-	/* so it has not been answered */
+	/* not sent, so it cannot have been answered */
 	spin_lock_bh(&c->lock);
 	ours = k9_op_forget(op);
 	spin_unlock_bh(&c->lock);
@@ -659,7 +661,7 @@ static int k9_op_send(struct k9_op *op, struct p9_req_t *req,
 		WRITE_ONCE(req->status, REQ_STATUS_ALLOC);
 		k9_op_put(op);
 	} else {
-		/* the connection has ended meanwhile, and the request with it */
+		/* the connection has failed since, and with it the request */
 		err = 0;
 	}
 drop:
@@ -669,12 +671,12 @@ drop:
 
 /**
  * k9_request - p9_trans_module.request
- * @client: the mount's
+ * @client: client of the mount
  * @req: the request
  *
  * Context: process, sleeps while too many are outstanding.
  * Return: 0; -ERESTARTSYS if the task is being killed; another negative error
- * code if the connection has ended. On failure all references are 9p's.
+ * code if the connection has failed. On failure 9p owns all references.
  */
 int k9_request(struct p9_client *client, struct p9_req_t *req)
 {
@@ -685,13 +687,13 @@ int k9_request(struct p9_client *client, struct p9_req_t *req)
 		return PTR_ERR(op);
 	err = k9_op_send(op, req, NULL);
 	k9_op_put(op);
-	/* after any other error 9p does not use the connection any more */
+	/* after any other error 9p no longer uses the connection */
 	if (err && err != -ERESTARTSYS)
 		k9_conn_end(client->trans, err);
 	return err;
 }
 
-/* Send a header and its data. */
+/* Send a write: header and data. */
 static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 		       struct iov_iter *from, size_t len)
 {
@@ -710,7 +712,7 @@ static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 		op->room = len;
 		err = k9_op_send(op, req, &msg);
 	}
-	/* for this device, these are too many segments */
+	/* too many segments for this device */
 	if (err == -EMSGSIZE || err == -EINVAL) {
 		if (msg.iov_count > 1)
 			WRITE_ONCE(c->sg_max, min_t(size_t, c->sg_max,
@@ -731,7 +733,7 @@ static int k9_op_write(struct k9_op *op, struct p9_req_t *req,
 	return err;
 }
 
-/* Take the data of a read that has been answered; ERR if it has not. */
+/* Copy the data of an answered read; return @err if it was not answered. */
 static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
 {
 	const struct bio_vec *bv;
@@ -748,7 +750,7 @@ static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
 
 	len = op->len;
 	off = op->off;
-	/* without data, that is maybe where the receive ends */
+	/* without data, the offset may be behind the receive */
 	bv = len ? k9_rx_at(rx, &off) : NULL;
 	for (err = 0; len && !err; bv++, off = 0) {
 		size_t n = min_t(size_t, len, bv->bv_len - off);
@@ -765,18 +767,18 @@ static int k9_op_read(struct k9_op *op, struct iov_iter *to, int err)
 
 /**
  * k9_zc_request - p9_trans_module.zc_request
- * @client: the mount's
+ * @client: client of the mount
  * @req: the request, without data
- * @to: where the data of the reply go, or NULL
- * @from: where those of the request are, or NULL
+ * @to: memory for the data of the reply, or NULL
+ * @from: data of the request, or NULL
  * @room: most bytes for @to
  * @len: bytes of @from
  * @header: bytes of the reply before the data
  *
- * Context: process, sleeps until the reply is there.
+ * Context: process, sleeps until the reply has arrived.
  * Return: 0, with the reply or an error in @req; -ERESTARTSYS if the task is
- * being killed; -EFAULT if the memory of a user cannot be accessed; another
- * negative error code if the request was not sent.
+ * being killed; -EFAULT if user memory cannot be accessed; another negative
+ * error code if the request was not sent.
  */
 int k9_zc_request(struct p9_client *client, struct p9_req_t *req,
 		  struct iov_iter *to, struct iov_iter *from, int room,
@@ -807,21 +809,21 @@ int k9_zc_request(struct p9_client *client, struct p9_req_t *req,
 
 put_op:
 	k9_op_put(op);
-	/* as in k9_request(), which has others */
+	/* as in k9_request(), for the errors that can occur here */
 	if (err == -EIO)
 		k9_conn_end(client->trans, err);
 put_req:
-	/* there will be no reply */
+	/* no reply will arrive */
 	p9_req_put(client, req);
 	return err;
 }
 
 /**
  * k9_cancel - p9_trans_module.cancel
- * @client: the mount's
- * @req: a request whose task is being killed
+ * @client: client of the mount
+ * @req: a request of a task that is being killed
  *
- * Return: whether the server has to be told.
+ * Return: true if 9p must send a Tflush.
  */
 int k9_cancel(struct p9_client *client, struct p9_req_t *req)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What kofi_9p.ko and its servers say to each other besides 9P; also for
- * programs.
+ * Protocol between kofi_9p.ko and its servers in addition to 9P. Programs use
+ * this file, too.
  *
- * Each message of the client is a request of 9P, and each one of the server one
- * reply or several, one behind the other. Both sides say in the private data of the
- * connection request and of its acceptance how many requests they have receives
- * for, and how long those are. The client has no more requests outstanding than
- * both numbers allow, so that neither side ever lacks a receive. A server has more
- * than it says, one at least: a reply may be on its way before the receive of its
- * request is posted again.
+ * Each message of the client is a 9P request. Each message of the server has
+ * one or more replies. In the private data of the connection request and of the
+ * response, each side states its number of receives and their length. The
+ * client limits its outstanding requests by both numbers, so that neither side
+ * lacks a receive. A server posts at least one more receive than it states: a
+ * reply may be sent before the receive of its request is posted again.
  */
 #ifndef _KOFI_9P_PROTO_H
 #define _KOFI_9P_PROTO_H
@@ -24,11 +23,11 @@
 #define K9_CREDITS_MAX	512U
 
 /**
- * struct k9_hello - private data, both ways
+ * struct k9_hello - private data in both directions
  * @magic: %K9_MAGIC
  * @version: %K9_VERSION
- * @credits: how many requests may be outstanding for its receives
- * @msize: longest message it can receive
+ * @credits: outstanding requests that the sender's receives allow
+ * @msize: bytes of the longest message the sender can receive
  */
 struct k9_hello {
 	__le32	magic;
