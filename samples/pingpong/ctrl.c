@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The control connection of a run: a TCP connection of its own beside that of
- * the endpoint, over which the two sides tell addresses and keep in step.
+ * The control connection of a run: a TCP connection in addition to the
+ * endpoint's. On it the two sides exchange addresses and synchronise.
  *
- * The run's thread owns the socket and is the only one to use it. Waits end
- * with data, after the run's timeout (-ETIMEDOUT), when the peer is gone
- * (-ECONNRESET), or with the signal that aborts a run (-EINTR); only a server
- * waits for its client without limit. A machine that has vanished is noticed
- * by keepalive while nothing is under way and by the user timeout otherwise.
- * Where messages are waited for, the end of this connection is the end of the peer:
- * an endpoint that does not connect need not hear of it.
+ * Only the run's thread uses the socket. A wait returns with data, after the
+ * run's timeout (-ETIMEDOUT), when the peer has gone (-ECONNRESET), or on the
+ * signal that aborts a run (-EINTR); only a server waits for its client without
+ * limit. A dead peer is detected by keepalive while the connection is idle, and
+ * by the user timeout otherwise. A thread that waits for messages takes a
+ * closed control connection for a closed peer: an endpoint that does not
+ * connect need not notice it.
  *
- * Every item has a length known beforehand; what arrives is read into a buffer
- * of that length and then checked (proto.c).
+ * Every item has a length known in advance. It is read into a buffer of that
+ * length and then checked (proto.c).
  */
 #include <linux/in6.h>
 #include <linux/inet.h>
@@ -26,7 +26,7 @@
 
 #include "pingpong.h"
 
-/* Seconds: a peer that answers no probe is given up after them. */
+/* Seconds between probes, and probes without an answer until the peer counts as dead */
 #define PP_KEEP_INTVL	5
 #define PP_KEEP_CNT	4
 
@@ -40,13 +40,13 @@ static int pp_ctrl_new(struct pp_run *run, sa_family_t family,
 			       &sock);
 	if (ret)
 		return ret;
-	/* TCP goes on for a while after the run and needs the namespace */
+	/* TCP outlives the run, and needs the namespace */
 	sk_net_refcnt_upgrade(sock->sk);
 	*sockp = sock;
 	return 0;
 }
 
-/* For the connection itself, when it is there or about to be. */
+/* Set the options of a socket that is connected, or is about to connect. */
 static void pp_ctrl_tune(struct pp_run *run, struct socket *sock)
 {
 	tcp_sock_set_nodelay(sock->sk);
@@ -61,7 +61,7 @@ static void pp_ctrl_tune(struct pp_run *run, struct socket *sock)
 	run->data.wait = sk_sleep(sock->sk);
 }
 
-/* What a socket call returns, in the words of this file's head. */
+/* Translate an error of a socket call, see the head of this file. */
 static int pp_ctrl_err(int err)
 {
 	switch (err) {
@@ -105,7 +105,7 @@ static int pp_ctrl_bind(struct pp_run *run, struct socket *sock,
 		if (ret)
 			return ret;
 	} else {
-		/* the port is at the same place in both kinds, the rest is 0 */
+		/* both address formats have the port at the same offset, the rest is 0 */
 		memset(&addr, 0, sizeof(addr));
 		addr.ss_family = family;
 		((struct sockaddr_in *)&addr)->sin_port = htons(port);
@@ -130,9 +130,9 @@ static void pp_ctrl_unmap(struct sockaddr_storage *addr)
 }
 
 /**
- * pp_ctrl_name - local address of the control connection
- * @run: the run, with that connection
- * @addr: where the address goes
+ * pp_ctrl_name - get the local address of the control connection
+ * @run: the run, with a control connection
+ * @addr: set to the address
  *
  * Return: 0 or a negative error code.
  */
@@ -149,11 +149,11 @@ int pp_ctrl_name(struct pp_run *run, struct sockaddr_storage *addr)
 }
 
 /**
- * pp_ctrl_listen - server: wait for a client's control connection
+ * pp_ctrl_listen - server: wait for the control connection of a client
  * @run: the run
- * @local: where the address goes at which the client has reached us
+ * @local: set to the local address that the client has used
  *
- * Context: the run's thread; sleeps until a client comes or the run is
+ * Context: the run's thread; sleeps until a client connects or the run is
  * aborted.
  * Return: 0 or a negative error code.
  */
@@ -201,10 +201,10 @@ release_sock:
 /**
  * pp_ctrl_connect - client: open the control connection
  * @run: the run
- * @peer: where the address of the server goes
+ * @peer: set to the address of the server
  *
  * Context: the run's thread; sleeps.
- * Return: 0 or a negative error code, -ECONNREFUSED if there is no server.
+ * Return: 0 or a negative error code; -ECONNREFUSED if there is no server.
  */
 int pp_ctrl_connect(struct pp_run *run, struct sockaddr_storage *peer)
 {
@@ -230,13 +230,13 @@ int pp_ctrl_connect(struct pp_run *run, struct sockaddr_storage *peer)
 }
 
 /**
- * pp_ctrl_open - is the peer still there?
- * @run: the run, connected
+ * pp_ctrl_open - test whether the control connection is open
+ * @run: the run, with a control connection
  *
  * The queue run->data.wait is woken when that changes.
  *
  * Context: the run's thread.
- * Return: false if it has closed its side, or the connection has failed.
+ * Return: false if the peer has closed its side, or the connection has failed.
  */
 bool pp_ctrl_open(const struct pp_run *run)
 {
@@ -245,7 +245,7 @@ bool pp_ctrl_open(const struct pp_run *run)
 
 /**
  * pp_ctrl_close - close the control connection
- * @run: the run, which need not have one
+ * @run: the run; nothing happens if it has no control connection
  *
  * Context: the run's thread.
  */
@@ -257,7 +257,7 @@ void pp_ctrl_close(struct pp_run *run)
 	run->ctrl = NULL;
 }
 
-/* In one piece: fi_pingpong takes a short read for an error. */
+/* Send in one piece: fi_pingpong takes a short read for an error. */
 static int pp_ctrl_send(struct pp_run *run, struct kvec *vec, size_t count,
 			size_t len)
 {
@@ -300,7 +300,7 @@ static int pp_ctrl_recv_item(struct pp_run *run, void *item, size_t len)
 	return 0;
 }
 
-/* An item that can only be this text, NUL included. */
+/* Receive an item that can only be @text, with its NUL byte. */
 static int pp_ctrl_recv_text(struct pp_run *run, const char *text)
 {
 	char item[8];
@@ -314,13 +314,14 @@ static int pp_ctrl_recv_text(struct pp_run *run, const char *text)
 }
 
 /**
- * pp_ctrl_finish - say that this side has what it waited for, and hear it of the peer
- * @run: the run, whose messages have all gone and come
+ * pp_ctrl_finish - notify the peer that this side has finished, and wait for
+ * the same from the peer
+ * @run: the run, with all messages sent and received
  *
- * The endpoint is to be closed after this. A peer that still waits for a completion
- * would otherwise have to live with a connection that ends meanwhile, and libfabric
- * 1.17 does not: with credits behind its last receive it posts to an endpoint that it
- * has freed. A peer that says nothing is not waited for longer than for anything else.
+ * Call this before the endpoint is closed. Otherwise a peer that still waits
+ * for a completion would see the connection close. libfabric 1.17 fails then:
+ * with credits behind its last receive it posts to an endpoint that it has
+ * freed. An unresponsive peer is waited for no longer than usual.
  *
  * Context: the run's thread; sleeps.
  */
@@ -335,7 +336,7 @@ void pp_ctrl_finish(struct pp_run *run)
 }
 
 /**
- * pp_ctrl_send_addr - server: tell the client where the endpoint listens
+ * pp_ctrl_send_addr - send the address of the endpoint or listener
  * @run: the run
  * @addr: the address
  *
@@ -360,13 +361,13 @@ int pp_ctrl_send_addr(struct pp_run *run, const struct sockaddr_storage *addr)
 }
 
 /**
- * pp_ctrl_recv_addr - client: learn where the server's endpoint listens
+ * pp_ctrl_recv_addr - receive the address of the peer's endpoint or listener
  * @run: the run
- * @addr: in: address of the server's control connection; out: that of its
- *	endpoint
+ * @addr: in: address of the peer's control connection; out: address of the
+ *	peer's endpoint
  *
  * Context: the run's thread; sleeps.
- * Return: 0 or a negative error code, -EPROTO for something that is no address.
+ * Return: 0 or a negative error code; -EPROTO for an invalid address.
  */
 int pp_ctrl_recv_addr(struct pp_run *run, struct sockaddr_storage *addr)
 {
@@ -391,7 +392,7 @@ int pp_ctrl_recv_addr(struct pp_run *run, struct sockaddr_storage *addr)
 	ret = pp_addr_check(&head, addr);
 	if (ret)
 		return ret;
-	/* the number of an interface means nothing on another machine */
+	/* the index of an interface means nothing on another machine */
 	if (addr->ss_family == AF_INET6)
 		in6->sin6_scope_id =
 			ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL ?
@@ -403,11 +404,11 @@ int pp_ctrl_recv_addr(struct pp_run *run, struct sockaddr_storage *addr)
  * pp_ctrl_sync - wait until the other side is ready for a size
  * @run: the run
  *
- * A client may send as soon as this returns. A server has heard the question;
- * it gets ready for messages and then answers.
+ * A client may send after this returns. A server has received the question; it
+ * prepares for messages and then answers.
  *
  * Context: the run's thread; sleeps.
- * Return: 0 or a negative error code, -EPROTO if the peer says something else.
+ * Return: 0 or a negative error code; -EPROTO for an unexpected item.
  */
 int pp_ctrl_sync(struct pp_run *run)
 {
@@ -433,12 +434,12 @@ int pp_ctrl_answer(struct pp_run *run)
 }
 
 /**
- * pp_ctrl_count - tell the server how many messages have come back
+ * pp_ctrl_count - send the number of received messages from client to server
  * @run: the run
- * @count: client: in, that number; server: out, what the client said
+ * @count: client: in, the number; server: out, the number from the client
  *
  * Context: the run's thread; sleeps.
- * Return: 0 or a negative error code, -EPROTO if the peer says something else.
+ * Return: 0 or a negative error code; -EPROTO for an invalid item.
  */
 int pp_ctrl_count(struct pp_run *run, u64 *count)
 {

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The ping-pong itself: one receive is always posted, and what arrives is the
- * signal to send the next message.
+ * The ping-pong: one receive is always posted, and each received message
+ * triggers the next send.
  *
- * Two ways of taking completions lead to the same two steps, pp_data_sent() and
+ * Two ways to get completions lead to the same two steps, pp_data_sent() and
  * pp_data_received():
  *
  *   done	the context of each operation is a struct kofi_cqe inside struct
- *		pp_data, and the queue calls its done() where it was told to: in
+ *		pp_data. The queue calls its done() in the requested context: in
  *		softirq context, in a work item, or (direct) inside the thread's
- *		own kofi_cq_poll(). The reply is posted right there and the
- *		thread sleeps until a size is through. This is the way of kernel
- *		clients.
+ *		own kofi_cq_poll(). The reply is posted right there, and the
+ *		thread sleeps until a size is finished. Kernel clients usually
+ *		do this.
  *   read	the thread sleeps in fi_cq_sread(), takes the completions and
  *		posts, as a libfabric program does.
  *
- * Nothing is allocated or copied per message: all of them are sent out of one
- * pattern, each from another place in it, and checked against the same.
+ * No message is allocated or copied: all are sent from one pattern, each from
+ * another offset, and compared with the same pattern.
  *
- * A post that returns -EAGAIN is repeated by the next step; the completion of
- * a send or the write-space callback sees to it that there is one. The first
- * error stays, ends the current size and with it the run. Sizes and phases are
- * begun by the thread, callbacks run until fi_close() of the endpoint returns;
- * the lock is between the two.
+ * A post that returns -EAGAIN is repeated by the next step, which the
+ * completion of a send or the write-space callback triggers. The first error is
+ * kept and fails the current size and the run. The thread starts sizes and
+ * phases. Callbacks run until fi_close() of the endpoint returns. The lock
+ * serialises thread and callbacks.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -35,10 +35,10 @@
 #define PP_CQ_SIZE	16	/* a receive, a send, and room for injects */
 #define PP_BATCH	4
 
-/* The sizes are the user's: fail rather than start the OOM killer. */
+/* Users choose the sizes: fail rather than start the OOM killer. */
 #define PP_GFP	(GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
-/* What this side sends as message number seq of the run. */
+/* Contents of this side's message number @seq in the run */
 static const char *pp_data_message(const struct pp_data *data, u64 seq)
 {
 	return data->pattern + (data->check ? pp_pattern_start(seq) : 0);
@@ -78,8 +78,8 @@ static void pp_data_send_message(struct pp_data *data)
 }
 
 /*
- * The last message completes when the peer's side has it: closing right after
- * a mere send could lose what is on its way.
+ * Send the last message. It completes when the peer has received it: closing
+ * after a plain send could lose it.
  */
 static void pp_data_send_fin(struct pp_data *data)
 {
@@ -106,7 +106,7 @@ static void pp_data_send_fin(struct pp_data *data)
 again:
 	ret = data->tagged ? fi_tsendmsg(data->ep, &tmsg, flags) :
 			     fi_sendmsg(data->ep, &msg, flags);
-	/* iWARP reports no arrival */
+	/* iWARP does not report arrival */
 	if (ret == -EOPNOTSUPP && flags & FI_TRANSMIT_COMPLETE) {
 		flags &= ~FI_TRANSMIT_COMPLETE;
 		goto again;
@@ -137,7 +137,10 @@ int pp_data_recv(struct pp_data *data)
 		       FI_ADDR_UNSPEC, &data->rx);
 }
 
-/* The client is one message ahead, the server answers each. */
+/*
+ * Test whether a send is due: the client is one message ahead, the server
+ * answers each.
+ */
 static bool pp_data_due(const struct pp_data *data)
 {
 	return data->tx_left && data->tx_left + data->client > data->rx_left;
@@ -154,7 +157,7 @@ static bool pp_data_finished(const struct pp_data *data)
 	return !data->tx_left && !data->rx_left;
 }
 
-/* After anything has changed: post what can be posted, see whether it is over. */
+/* Post after a change of state if possible, and detect the end of a phase. */
 static void pp_data_go_on(struct pp_data *data)
 {
 	if (!data->err && !data->tx_busy) {
@@ -170,16 +173,16 @@ static void pp_data_go_on(struct pp_data *data)
 	}
 }
 
-/* A send has completed; @err is positive. */
+/* Handle a completed send; @err is positive. */
 static void pp_data_sent(struct pp_data *data, int err)
 {
 	data->tx_busy = false;
-	/* who has said goodbye may be gone before it has heard ours */
+	/* a peer that has sent its last message may close before it receives ours */
 	if (err && !data->fin_seen)
 		pp_data_fail(data, -err);
 }
 
-/* The posted receive has completed with a message of @len bytes. */
+/* Handle the completed receive, with a message of @len bytes. */
 static void pp_data_received(struct pp_data *data, int err, size_t len)
 {
 	size_t off;
@@ -189,7 +192,10 @@ static void pp_data_received(struct pp_data *data, int err, size_t len)
 		return;
 	}
 	if (!data->rx_left) {
-		/* the goodbye may come before we are ready for ours */
+		/*
+		 * The peer's last message may arrive before this side is ready
+		 * to send its own.
+		 */
 		if (len != sizeof(PP_FIN) || memcmp(data->buf, PP_FIN, len)) {
 			data->bad_len = len;
 			pp_data_fail(data, -EPROTO);
@@ -243,11 +249,12 @@ static void pp_data_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 }
 
 /**
- * pp_data_write_space - a post has been refused with -EAGAIN, now there is room
+ * pp_data_write_space - post again after a refused post, when the endpoint has
+ * room
  * @ep: the endpoint
  * @context: the run
  *
- * Context: that of the queue's callbacks.
+ * Context: the context of the queue's callbacks.
  */
 void pp_data_write_space(struct fid_ep *ep, void *context)
 {
@@ -259,7 +266,7 @@ void pp_data_write_space(struct fid_ep *ep, void *context)
 	spin_unlock_bh(&data->lock);
 }
 
-/* Read mode: the same for a completion that was read; no context: an inject. */
+/* Read mode: handle a completion that was read. Injects have no context. */
 static void pp_data_complete(struct pp_data *data, const void *context, int err,
 			     size_t len)
 {
@@ -274,7 +281,10 @@ static void pp_data_complete(struct pp_data *data, const void *context, int err,
 	spin_unlock_bh(&data->lock);
 }
 
-/* Is nothing left to do? Tells the messages so far, too: progress. */
+/*
+ * Test whether the phase has finished. Sets @messages to the count, to detect
+ * progress.
+ */
 static bool pp_data_is_finished(struct pp_run *run, u64 *messages)
 {
 	struct pp_data *data = &run->data;
@@ -283,7 +293,7 @@ static bool pp_data_is_finished(struct pp_run *run, u64 *messages)
 	spin_lock_bh(&data->lock);
 	finished = pp_data_finished(data);
 	if (!finished && !pp_ctrl_open(run)) {
-		/* the peer is gone, if in order behind the last goodbye */
+		/* an error, unless the last messages are being exchanged */
 		if (data->fin == PP_FIN_NO)
 			pp_data_fail(data, -ECONNRESET);
 		finished = true;
@@ -349,7 +359,7 @@ static int pp_data_read_err(struct pp_data *data)
 	return 0;
 }
 
-/* The control connection has something to say, to a thread that sleeps in fi_cq_sread() */
+/* Wake a thread in fi_cq_sread() when the control connection has an event. */
 static int pp_data_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
 {
 	fi_cq_signal(((struct pp_run *)wait->private)->data.cq);
@@ -373,7 +383,7 @@ static int pp_data_wait_read(struct pp_run *run)
 			n = pp_data_read_err(data);
 		if (signal_pending(current))
 			n = -EINTR;
-		/* or woken */
+		/* timed out, or woken by pp_data_wake() */
 		if (n == -EAGAIN)
 			n = run->opts.timeout && time_after_eq(jiffies, last + pp_timeout(run)) ?
 			    -ETIMEDOUT : 0;
@@ -412,7 +422,7 @@ static void pp_data_explain(struct pp_run *run, int err)
 	}
 }
 
-/* The first error of the messages so far, explained; 0 for none. */
+/* Return and explain the first error of the messages; 0 if there is none. */
 static int pp_data_error(struct pp_run *run)
 {
 	struct pp_data *data = &run->data;
@@ -425,7 +435,7 @@ static int pp_data_error(struct pp_run *run)
 	case -ECANCELED:
 	case -ENOTCONN:
 	case -ESHUTDOWN:
-		/* this side has not ended the connection, so the peer has */
+		/* this side did not close the connection, so the peer did */
 		return -ECONNRESET;
 	default:
 		pp_data_explain(run, ret);
@@ -433,7 +443,7 @@ static int pp_data_error(struct pp_run *run)
 	}
 }
 
-/* Until nothing is left to do of what the caller has set up. */
+/* Wait until the phase that the caller has started is finished. */
 static int pp_data_wait(struct pp_run *run)
 {
 	int ret;
@@ -447,7 +457,7 @@ static int pp_data_wait(struct pp_run *run)
 	return ret ?: pp_data_error(run);
 }
 
-/* Completions that are not waited for, where they have to be read. */
+/* Handle completions without waiting, in modes that need a read or a poll. */
 static void pp_data_fetch(struct pp_run *run)
 {
 	struct pp_data *data = &run->data;
@@ -466,15 +476,16 @@ static void pp_data_fetch(struct pp_run *run)
 }
 
 /**
- * pp_data_blame - what a failure of the control connection goes back to
+ * pp_data_blame - find the cause of a failure of the control connection
  * @run: the run, connected
- * @err: how the control connection has failed
+ * @err: error of the control connection
  *
- * When the sides do not agree on what to send, one of them finds a wrong
- * message while the thread waits for the other's word, which does not come.
+ * If the sides have different sizes or counts, one of them gets a wrong message
+ * while its thread waits for an item that does not arrive.
  *
  * Context: the run's thread.
- * Return: the error of the messages if there is one, explained; otherwise @err.
+ * Return: the first error of the messages, explained, if there is one;
+ * otherwise @err.
  */
 int pp_data_blame(struct pp_run *run, int err)
 {
@@ -482,7 +493,7 @@ int pp_data_blame(struct pp_run *run, int err)
 
 	pp_data_fetch(run);
 	first = pp_data_error(run);
-	/* both connections go when the peer does, which says nothing new */
+	/* both connections close when the peer exits: no separate cause */
 	if (!first || first == -ECONNRESET)
 		return err;
 	run->stage = "transfer";
@@ -490,9 +501,9 @@ int pp_data_blame(struct pp_run *run, int err)
 }
 
 /**
- * pp_data_alloc - memory for the messages
+ * pp_data_alloc - allocate memory for the messages
  * @run: the run
- * @max: bytes of the largest one
+ * @max: bytes of the longest message
  *
  * Return: 0 or -ENOMEM.
  */
@@ -514,14 +525,14 @@ int pp_data_alloc(struct pp_run *run, size_t max)
 		return -ENOMEM;
 	data->pattern = kvmalloc(max + PP_PATTERN_LEN, PP_GFP);
 	if (!data->pattern)
-		return -ENOMEM;		/* pp_data_free() frees the other */
+		return -ENOMEM;		/* pp_data_free() frees @buf */
 	pp_pattern_fill(data->pattern, max + PP_PATTERN_LEN);
 	return 0;
 }
 
 /**
- * pp_data_free - give the memory back
- * @run: a run whose endpoint is closed
+ * pp_data_free - free the memory for the messages
+ * @run: a run with its endpoint closed
  */
 void pp_data_free(struct pp_run *run)
 {
@@ -530,11 +541,11 @@ void pp_data_free(struct pp_run *run)
 }
 
 /**
- * pp_data_cq_open - the queue for all completions of the run
+ * pp_data_cq_open - open the queue for all completions of the run
  * @run: the run, with its domain open
  *
- * One queue calls back once at a time, so sends and receives need no order
- * between them.
+ * A queue calls back for one completion at a time, so sends and receives need
+ * no order between them.
  *
  * Return: 0 or a negative error code.
  */
@@ -555,8 +566,8 @@ int pp_data_cq_open(struct pp_run *run)
 }
 
 /**
- * pp_data_begin - be ready for the messages of one size; the client sends
- * @run: the run, connected, the other side ready or waiting for our answer
+ * pp_data_begin - start the messages of one size; the client sends
+ * @run: the run, connected; the other side is ready or waits for our answer
  * @size: bytes per message
  *
  * Context: the run's thread.
@@ -578,12 +589,12 @@ void pp_data_begin(struct pp_run *run, size_t size)
 }
 
 /**
- * pp_data_end - wait until all messages of the size are through
+ * pp_data_end - wait until all messages of the size are finished
  * @run: the run, after pp_data_begin()
- * @res: where the figures go
+ * @res: set to the results
  *
  * Context: the run's thread; sleeps.
- * Return: 0 or the first error, -EBADMSG for wrong contents.
+ * Return: 0 or the first error; -EBADMSG for wrong contents.
  */
 int pp_data_end(struct pp_run *run, struct pp_result *res)
 {
@@ -594,7 +605,7 @@ int pp_data_end(struct pp_run *run, struct pp_result *res)
 	ret = pp_data_wait(run);
 	if (ret)
 		return ret;
-	/* nothing is under way any more, so no callback changes these */
+	/* nothing is outstanding, so no callback changes these */
 	res->size = data->size;
 	res->sent = run->opts.iterations;
 	res->acked = (u64)run->opts.iterations + run->opts.warmup;
@@ -603,7 +614,7 @@ int pp_data_end(struct pp_run *run, struct pp_result *res)
 }
 
 /**
- * pp_data_fin - say goodbye and wait for the peer's
+ * pp_data_fin - exchange the last messages with the peer
  * @run: the run, connected
  *
  * Context: the run's thread; sleeps.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The endpoint of a run, from discovery to the established connection, and
- * everything closed again.
+ * closing all objects.
  *
- * The order is that of any libfabric program. A server discovers what it can
- * offer at the address its client has used, listens, and opens domain, queue
- * and endpoint for the request that arrives; a client discovers what reaches
- * the address it was told. Both post the first receive before the connection
- * exists, so that no message ever meets an endpoint without one. With endpoints
- * that do not connect, both tell each other their address instead.
+ * The order is the same as in any libfabric program. A server discovers an info
+ * for the address its client has used, listens, and opens domain, queue and
+ * endpoint for the request that arrives. A client discovers an info for the
+ * server's address. Both post the first receive before the connection exists,
+ * so that every message finds a receive. With endpoints that do not connect,
+ * both sides exchange addresses instead.
  *
- * Everything opened is in the run, and pp_ep_close() closes what there is,
- * children before parents; the other functions here do not unwind.
+ * All open objects are in the run. pp_ep_close() closes them, children before
+ * parents; the other functions here do not unwind.
  */
 #include <linux/in6.h>
 #include <linux/sched/signal.h>
@@ -31,8 +31,8 @@ static u32 pp_ep_addr_format(const struct sockaddr_storage *addr)
 }
 
 /*
- * Discovery by hints alone. An info owns what its pointers point to, so
- * everything in the hints is a copy and fi_freeinfo() frees it.
+ * Discover an info by hints alone. fi_freeinfo() frees the memory that an info
+ * points to, so all pointers in the hints are copies.
  */
 static int pp_ep_getinfo(struct pp_run *run,
 			 const struct sockaddr_storage *src,
@@ -80,7 +80,7 @@ free_hints:
 	return ret;
 }
 
-/* Fabric and event queue: what a connection needs before it has a domain. */
+/* Open fabric and event queue, which a connection needs before it has a domain. */
 static int pp_ep_fabric(struct pp_run *run)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
@@ -95,8 +95,8 @@ static int pp_ep_fabric(struct pp_run *run)
 }
 
 /*
- * A peer that vanishes when it is its turn is only noticed by asking. Where the
- * provider does so unless told otherwise, or cannot, there is nothing to do.
+ * Enable keepalive: a dead peer that must send next is detected only by probes.
+ * Nothing is needed where the provider probes by default, or cannot probe.
  */
 static int pp_ep_keepalive(struct fid_ep *ep)
 {
@@ -111,7 +111,7 @@ static int pp_ep_keepalive(struct fid_ep *ep)
 	return ret == -EOPNOTSUPP ? 0 : ret;
 }
 
-/* Domain, completion queue, endpoint, and the first receive. */
+/* Open domain, completion queue and endpoint, and post the first receive. */
 static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 {
 	struct pp_data *data = &run->data;
@@ -164,7 +164,7 @@ static int pp_ep_open(struct pp_run *run, struct fi_info *info)
 	return pp_data_recv(data);
 }
 
-/* The reason behind -FI_EAVAIL. */
+/* Get the error behind -FI_EAVAIL. */
 static int pp_ep_event_err(struct pp_run *run)
 {
 	struct fi_eq_err_entry err = {};
@@ -177,8 +177,8 @@ static int pp_ep_event_err(struct pp_run *run)
 }
 
 /*
- * The next event of the queue, which has to be @want. Others may come to a
- * server's data port while it has its client: they are turned away.
+ * Get the next event, which must be @want. Further requests may arrive at a
+ * server's data port while it has a client; they are rejected.
  */
 static int pp_ep_event(struct pp_run *run, u32 want,
 		       struct fi_eq_cm_entry *entry)
@@ -210,12 +210,12 @@ static int pp_ep_event(struct pp_run *run, u32 want,
 }
 
 /**
- * pp_ep_listen - server: be ready for the client's data connection
+ * pp_ep_listen - server: prepare for the client's data connection
  * @run: the run
- * @local: address the client has used for its control connection
+ * @local: local address of the control connection
  *
  * Context: the run's thread; sleeps.
- * Return: 0 or a negative error code, -ENODATA if no provider offers it.
+ * Return: 0 or a negative error code; -ENODATA if no provider offers it.
  */
 int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local)
 {
@@ -223,9 +223,9 @@ int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local)
 	bool named = run->opts.domain[0] && !run->opts.source[0];
 	int ret;
 
-	/* both kinds have the port at the same place; any will do */
+	/* both address formats have the port at the same offset; any port will do */
 	((struct sockaddr_in *)&src)->sin_port = 0;
-	/* a domain that was asked for has an address of its own */
+	/* a domain chosen by the user has an address of its own */
 	ret = pp_ep_getinfo(run, named ? NULL : &src, NULL);
 	if (ret)
 		return ret;
@@ -247,9 +247,10 @@ int pp_ep_listen(struct pp_run *run, const struct sockaddr_storage *local)
 }
 
 /**
- * pp_ep_name - where a server listens, or an endpoint that does not connect
+ * pp_ep_name - get the address of a server's listener or of an endpoint that
+ * does not connect
  * @run: the run
- * @addr: where the address goes
+ * @addr: set to the address
  *
  * Context: the run's thread.
  * Return: 0 or a negative error code.
@@ -265,9 +266,9 @@ int pp_ep_name(struct pp_run *run, struct sockaddr_storage *addr)
 }
 
 /**
- * pp_ep_insert - know the peer of an endpoint that does not connect
+ * pp_ep_insert - insert the peer of an endpoint that does not connect
  * @run: the run
- * @peer: its address
+ * @peer: address of the peer
  *
  * Context: the run's thread; sleeps.
  * Return: 0 or a negative error code.
@@ -284,7 +285,7 @@ int pp_ep_insert(struct pp_run *run, const struct sockaddr_storage *peer)
 }
 
 /**
- * pp_ep_accept - server: take the client's data connection
+ * pp_ep_accept - server: accept the client's data connection
  * @run: the run
  *
  * Context: the run's thread; sleeps.
@@ -314,12 +315,14 @@ int pp_ep_accept(struct pp_run *run)
 }
 
 /**
- * pp_ep_connect - client: open the data connection, or the endpoint that makes one
+ * pp_ep_connect - client: open the endpoint and, if it connects, the data
+ * connection
  * @run: the run
- * @peer: where the server listens
+ * @peer: address of the server's listener or endpoint
  *
  * Context: the run's thread; sleeps.
- * Return: 0 or a negative error code, -ENODATA if no provider gets there.
+ * Return: 0 or a negative error code; -ENODATA if no provider reaches the
+ * server.
  */
 int pp_ep_connect(struct pp_run *run, const struct sockaddr_storage *peer)
 {
@@ -329,7 +332,7 @@ int pp_ep_connect(struct pp_run *run, const struct sockaddr_storage *peer)
 	int ret;
 
 	if (bound) {
-		/* what the control connection was bound to, with another port */
+		/* the local address of the control connection, with any port */
 		ret = pp_ctrl_name(run, &src);
 		if (ret)
 			return ret;
@@ -363,9 +366,9 @@ static void pp_ep_close_fid(struct fi_fid *fid)
  * pp_ep_close - close everything the run has opened
  * @run: the run
  *
- * Closing an endpoint ends its connection, completes what is outstanding and
- * waits for the last callback, so everything the callbacks use may go
- * afterwards.
+ * Closing an endpoint terminates its connection, completes outstanding
+ * operations and waits for the last callback. Afterwards all objects that
+ * callbacks use can be freed.
  *
  * Context: the run's thread; sleeps, but not for the network.
  */

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * kofi_pingpong.ko: the in-kernel counterpart of fi_pingpong, and the example
- * of a kOFI client. It uses the public headers alone.
+ * of a kOFI client. It uses only public headers.
  *
- * This file is the module's face: the generic netlink family kofi_test, which
- * starts runs and carries their reports. A run belongs to the netlink socket
- * that started it and ends with it; its figures go to that socket alone, as
- * numbers, and nothing goes to the kernel log. A report that finds the socket
- * full is an error of the run.
+ * This file implements the generic netlink family kofi_test, which starts runs
+ * and carries their reports. A run belongs to the netlink socket that started
+ * it, and is aborted when that is closed. Its results are sent to that socket
+ * only, as numbers; nothing is written to the kernel log. If the socket has no
+ * room for a report, the run fails.
  *
- *	run.c	a run's thread and its life
+ *	run.c	thread and life of a run
  *	ctrl.c	the control connection
  *	ep.c	discovery, endpoint, connection
  *	data.c	the messages
- *	proto.c	words and numbers of fi_pingpong
+ *	proto.c	the protocol of fi_pingpong
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -23,8 +23,8 @@
 #include "netlink-gen.h"
 #include "pingpong.h"
 
-static DEFINE_MUTEX(kofi_test_mutex);	/* all of these */
-static LIST_HEAD(kofi_test_runs);	/* their sockets are open */
+static DEFINE_MUTEX(kofi_test_mutex);	/* kofi_test_runs, kofi_test_id */
+static LIST_HEAD(kofi_test_runs);	/* runs with an open socket */
 static u32 kofi_test_id;
 
 /* ---------------------------------------------------------------- reports */
@@ -37,7 +37,7 @@ static struct sk_buff *kofi_test_new(const struct pp_run *run, u8 cmd,
 	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!skb)
 		return NULL;
-	/* sequence number 0: it answers no request */
+	/* sequence number 0: a report answers no request */
 	*hdr = genlmsg_put(skb, run->portid, 0, &kofi_test_nl_family, 0, cmd);
 	if (*hdr &&
 	    !nla_put_u32(skb, KOFI_TEST_A_PINGPONG_REPORT_ID, run->id))
@@ -54,9 +54,9 @@ static int kofi_test_send(const struct pp_run *run, struct sk_buff *skb,
 }
 
 /**
- * pp_report_progress - a server listens, or a run is connected
+ * pp_report_progress - report that a server listens, or that a run is connected
  * @run: the run
- * @port: control port, 0: it is connected
+ * @port: control port of the server; 0: connected
  *
  * Return: 0 or a negative error code.
  */
@@ -79,9 +79,9 @@ int pp_report_progress(const struct pp_run *run, u16 port)
 }
 
 /**
- * pp_report_result - the figures of one message size
+ * pp_report_result - report the results of one message size
  * @run: the run
- * @res: the figures
+ * @res: the results
  *
  * Return: 0 or a negative error code.
  */
@@ -107,7 +107,7 @@ int pp_report_result(const struct pp_run *run, const struct pp_result *res)
 }
 
 /**
- * pp_report_end - a run is over
+ * pp_report_end - report that a run has finished
  * @run: the run
  * @err: 0 or a negative error code
  */
@@ -231,7 +231,7 @@ int kofi_test_nl_pingpong_start_doit(struct sk_buff *skb,
 		ret = PTR_ERR(run);
 		goto unlock;
 	}
-	/* from here on it ends with the socket at the latest */
+	/* from here on, closing the socket frees the run at the latest */
 	list_add_tail(&run->node, &kofi_test_runs);
 	mutex_unlock(&kofi_test_mutex);
 	genlmsg_end(reply, hdr);
@@ -245,7 +245,7 @@ free_reply:
 	return ret;
 }
 
-/* The runs of one socket, or all of them. */
+/* Release the runs of one socket, or all runs. */
 static void kofi_test_release(const struct netlink_notify *socket)
 {
 	struct pp_run *run, *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of kofi_pingpong.ko share: a run, which is one thread, one
- * control connection, one endpoint, and the socket that started it.
+ * Declarations shared by the files of kofi_pingpong.ko. A run is one thread,
+ * one control connection, one endpoint, and the netlink socket that started it.
  */
 #ifndef _KOFI_PINGPONG_H
 #define _KOFI_PINGPONG_H
@@ -18,33 +18,33 @@
 
 #include "proto.h"
 
-/* Seconds without a sign of the peer, after which it is asked for one */
+/* Seconds of silence after which the peer is probed */
 #define PP_KEEP_IDLE	10
 
 struct genl_info;
 struct task_struct;
 
 /**
- * struct pp_opts - what a run was asked to do
- * @node: address of the server; empty: be the server
+ * struct pp_opts - options of a run
+ * @node: address of the server; empty: this side is the server
  * @source: local address, or empty
  * @prov: provider, or empty for any
  * @domain: domain, or empty for any
- * @src_port: local control port, host order; 0: the server's usual one, any
+ * @src_port: local control port in host order; 0: the default of a server, any
  *	for a client
- * @dst_port: control port of the server, host order
- * @type: of the endpoint
+ * @dst_port: control port of the server in host order; 0: the default
+ * @type: type of the endpoint
  * @tagged: messages have a tag
  * @ipv6: a server listens on IPv6
- * @check: fill and check messages
+ * @check: fill messages, and check their contents
  * @one_size: only messages of @size bytes
- * @all_sizes: the long list of sizes
- * @read: read completions in the thread instead of being called back
- * @poll: where callbacks run
- * @size: bytes, with @one_size
+ * @all_sizes: use the long list of sizes
+ * @read: the thread reads completions; no callbacks
+ * @poll: context of callbacks
+ * @size: message size in bytes, with @one_size
  * @iterations: timed round trips per size
- * @warmup: round trips before them
- * @timeout: milliseconds without progress after which the run fails, 0: none
+ * @warmup: round trips before the timed ones
+ * @timeout: milliseconds without progress after which the run fails; 0: none
  */
 struct pp_opts {
 	char		node[KOFI_TEST_NAME_MAX + 1];
@@ -67,7 +67,7 @@ struct pp_opts {
 	unsigned int	timeout;
 };
 
-/* Others tell each other their address. */
+/* Test for a connected endpoint. Other endpoints exchange addresses instead. */
 static inline bool pp_connects(const struct pp_opts *opts)
 {
 	return opts->type == FI_EP_MSG;
@@ -88,42 +88,42 @@ struct pp_result {
 };
 
 enum pp_fin {
-	PP_FIN_NO,		/* there are messages to come */
-	PP_FIN_DUE,		/* it is time */
+	PP_FIN_NO,		/* messages are outstanding */
+	PP_FIN_DUE,		/* the last message must be posted */
 	PP_FIN_SENT,		/* posted */
 };
 
 /**
- * struct pp_data - the messages: who sends next, and what is on its way
- * @ep: the endpoint
- * @peer: its peer, if it is not connected
- * @cq: its only completion queue
+ * struct pp_data - messages of a run, and their state
+ * @ep: endpoint
+ * @peer: address of the peer, for an endpoint that is not connected
+ * @cq: completion queue for all completions
  * @tx: context of sends
- * @rx: context of the one receive that is posted
- * @lock: everything below; the thread and the callbacks share it
+ * @rx: context of the posted receive
+ * @lock: protects the members that follow, which thread and callbacks share
  * @client: this side sends first
  * @tagged: messages have a tag
- * @check: compare what arrives
- * @inject_size: shorter messages are injected
- * @size: bytes of a message
- * @warmup: messages received before the clock starts
- * @tx_left: messages still to send
- * @rx_left: messages still to come
- * @tx_busy: a send has not completed
- * @fin: PP_FIN_NO, or how far our goodbye is
- * @fin_seen: the peer has said goodbye
- * @err: first error, negative
- * @bad_len: with -EMSGSIZE and -EPROTO the length of the message
- * @bad_off: with -EBADMSG the first wrong byte
- * @tx_seq: messages sent so far in the run
- * @rx_seq: messages received so far in the run
- * @start: when the clock started
- * @end: when it stopped
- * @wait: woken when nothing is left to do, or it has failed; the queue of the control
- *	connection, which is woken when that ends
- * @buf: receives go here
- * @buf_size: its size in bytes
- * @pattern: what is sent; message n starts at byte pp_pattern_start(n)
+ * @check: compare received messages with the pattern
+ * @inject_size: messages below this size in bytes are injected
+ * @size: message size in bytes
+ * @warmup: messages to receive before the clock starts
+ * @tx_left: messages left to send
+ * @rx_left: messages left to receive
+ * @tx_busy: a send is outstanding
+ * @fin: state of this side's last message
+ * @fin_seen: the peer's last message has arrived
+ * @err: first error, a negative error code, or 0
+ * @bad_len: length of the wrong message, with -EMSGSIZE and -EPROTO
+ * @bad_off: offset of the first wrong byte, with -EBADMSG
+ * @tx_seq: messages sent in this run
+ * @rx_seq: messages received in this run
+ * @start: time at which the clock started, in nanoseconds
+ * @end: time at which the clock stopped, in nanoseconds, or 0
+ * @wait: woken when a phase has finished or failed. This is the wait queue of
+ *	the control connection's socket, which is also woken when that is closed
+ * @buf: memory of the receive
+ * @buf_size: size of @buf in bytes
+ * @pattern: memory of sends; message n starts at byte pp_pattern_start(n)
  * @goodbye: the last message
  */
 struct pp_data {
@@ -132,7 +132,7 @@ struct pp_data {
 	struct fid_cq		*cq;
 	struct kofi_cqe		tx;
 	struct kofi_cqe		rx;
-	spinlock_t		lock;	/* see above */
+	spinlock_t		lock;	/* the members that follow */
 	bool			client;
 	bool			tagged;
 	bool			check;
@@ -160,24 +160,25 @@ struct pp_data {
 
 /**
  * struct pp_run - one ping-pong
- * @node: on the list of runs
+ * @node: entry of the list of runs
  * @id: number of the run
- * @portid: the netlink socket that started it
- * @net: its network namespace, in which everything happens
- * @ns_tracker: reference to it
- * @task: the thread
- * @release: stops the thread and frees the run when the socket is closed
- * @pinned: the module must not go away, for the run is not over
- * @opts: what was asked for
- * @stage: what is being done, for the report of an error
- * @detail: a sentence about the error, or empty
+ * @portid: netlink socket that started the run
+ * @net: network namespace of the run
+ * @ns_tracker: tracker of the reference to @net
+ * @task: thread of the run
+ * @release: work item that stops the thread and frees the run, when the socket
+ *	is closed
+ * @pinned: bit 0: the run holds a reference to the module
+ * @opts: options of the run
+ * @stage: current step, for an error report
+ * @detail: explanation of the error, or empty
  * @ctrl: control connection
- * @info: what discovery found
- * @fabric: opened from @info
- * @eq: connection events
- * @pep: server: listens for the data connection
- * @domain: opened from @info
- * @av: of an endpoint that is not connected
+ * @info: result of discovery
+ * @fabric: fabric of @info
+ * @eq: event queue for connections
+ * @pep: server: listener for the data connection
+ * @domain: domain of @info
+ * @av: address vector of an endpoint that is not connected
  * @data: endpoint, completion queue, messages
  */
 struct pp_run {
@@ -209,20 +210,20 @@ static inline bool pp_is_client(const struct pp_run *run)
 	return run->opts.node[0];
 }
 
-/* Milliseconds as the fi_*_sread() calls want them. */
+/* Timeout in milliseconds, for fi_*_sread() */
 static inline int pp_timeout_ms(const struct pp_run *run)
 {
 	return run->opts.timeout ? run->opts.timeout : -1;
 }
 
-/* Jiffies as kernel waits want them. */
+/* Timeout in jiffies, for waits of the kernel */
 static inline long pp_timeout(const struct pp_run *run)
 {
 	return run->opts.timeout ? msecs_to_jiffies(run->opts.timeout) :
 				   MAX_SCHEDULE_TIMEOUT;
 }
 
-/* main.c: reports to the socket; what cannot be delivered is lost */
+/* main.c: reports to the socket */
 int pp_report_progress(const struct pp_run *run, u16 port);
 int pp_report_result(const struct pp_run *run, const struct pp_result *res);
 void pp_report_end(const struct pp_run *run, int err);

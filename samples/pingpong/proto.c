@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The words and numbers of fi_pingpong: how an item of the control connection
- * is made and what is accepted from a peer, which sizes are run, what a
- * message contains.
+ * The protocol of fi_pingpong: items of the control connection, message sizes,
+ * and message contents.
  *
- * Bytes of a peer are checked here, before anybody uses them: lengths first,
- * then contents. A wrong one is -EPROTO and ends the run.
+ * Data of a peer is checked here before it is used: lengths first, then
+ * contents. A violation is -EPROTO and fails the run.
  */
 #include <linux/errno.h>
 #include <linux/in.h>
@@ -20,7 +19,7 @@
 
 #include "proto.h"
 
-/* The length of an address of this format, 0 for one that is not spoken. */
+/* Length of an address of @format; 0 for an unknown format */
 static size_t pp_addr_len(u32 format)
 {
 	switch (format) {
@@ -39,11 +38,12 @@ static sa_family_t pp_addr_family(u32 format)
 }
 
 /**
- * pp_addr_head_make - the two items before an address
- * @head: where they go
+ * pp_addr_head_make - make the two items before an address
+ * @head: set to the items
  * @addr: the address
  *
- * Return: length of the address in bytes, -EAFNOSUPPORT if it is no IP address.
+ * Return: length of the address in bytes, or -EAFNOSUPPORT if it is no IP
+ * address.
  */
 int pp_addr_head_make(struct pp_addr_head *head,
 		      const struct sockaddr_storage *addr)
@@ -60,11 +60,11 @@ int pp_addr_head_make(struct pp_addr_head *head,
 EXPORT_SYMBOL_IF_KUNIT(pp_addr_head_make);
 
 /**
- * pp_addr_head_check - the two items before an address, as they came
+ * pp_addr_head_check - check the two items before a peer's address
  * @head: the items
  *
  * Return: number of bytes that follow, at most sizeof(struct sockaddr_in6);
- * -EPROTO if length and format are not those of an IP address.
+ * -EPROTO if length and format do not fit an IP address.
  */
 int pp_addr_head_check(const struct pp_addr_head *head)
 {
@@ -77,16 +77,16 @@ int pp_addr_head_check(const struct pp_addr_head *head)
 EXPORT_SYMBOL_IF_KUNIT(pp_addr_head_check);
 
 /**
- * pp_addr_check - an address, as it came
- * @head: what pp_addr_head_check() accepted
+ * pp_addr_check - check a peer's address
+ * @head: items accepted by pp_addr_head_check()
  * @addr: the address
  *
- * Return: 0, -EPROTO if it is not of the format announced or has no port.
+ * Return: 0, or -EPROTO if it has another format than announced, or no port.
  */
 int pp_addr_check(const struct pp_addr_head *head,
 		  const struct sockaddr_storage *addr)
 {
-	/* both kinds have the port at the same place */
+	/* sockaddr_in and sockaddr_in6 have the port at the same offset */
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
 
 	if (addr->ss_family != pp_addr_family(head->format) || !in->sin_port)
@@ -96,9 +96,9 @@ int pp_addr_check(const struct pp_addr_head *head,
 EXPORT_SYMBOL_IF_KUNIT(pp_addr_check);
 
 /**
- * pp_count_make - the item that tells how many messages have arrived
- * @item: where it goes
- * @count: the number, of at most ten digits
+ * pp_count_make - make the item with the number of received messages
+ * @item: set to the item
+ * @count: the number, with at most ten digits
  */
 void pp_count_make(char item[PP_COUNT_LEN], u64 count)
 {
@@ -111,11 +111,11 @@ void pp_count_make(char item[PP_COUNT_LEN], u64 count)
 EXPORT_SYMBOL_IF_KUNIT(pp_count_make);
 
 /**
- * pp_count_parse - what such an item says
- * @item: as it came
- * @count: where the number goes
+ * pp_count_parse - parse the item with the number of received messages
+ * @item: item of the peer
+ * @count: set to the number
  *
- * Return: 0, -EPROTO unless it is digits and then nothing but NUL.
+ * Return: 0, or -EPROTO unless the item is digits followed by NUL bytes only.
  */
 int pp_count_parse(const char item[PP_COUNT_LEN], u64 *count)
 {
@@ -135,12 +135,12 @@ int pp_count_parse(const char item[PP_COUNT_LEN], u64 *count)
 EXPORT_SYMBOL_IF_KUNIT(pp_count_parse);
 
 /**
- * pp_sizes - message sizes of a run that was not given one
- * @all: powers of two and what lies half way to the next, instead of six
- * @max: largest size wanted, in bytes
- * @sizes: where they go, ascending
+ * pp_sizes - list the message sizes of a run without -S
+ * @all: powers of two and the middle between each two, instead of six sizes
+ * @max: largest size in bytes
+ * @sizes: set to the sizes, in ascending order
  *
- * Return: their number.
+ * Return: number of sizes.
  */
 int pp_sizes(bool all, size_t max, size_t sizes[PP_SIZES_MAX])
 {
@@ -154,7 +154,7 @@ int pp_sizes(bool all, size_t max, size_t sizes[PP_SIZES_MAX])
 			sizes[n++] = usual[i];
 		return n;
 	}
-	/* 0 and 1 take the place of the first pair */
+	/* 0 and 1 replace the first pair */
 	for (i = 0; i < PP_SIZES_MAX; i++) {
 		size = i < 2 ? i : (size_t)(2 + i % 2) << (i / 2 - 1);
 		if (size > max)
@@ -166,22 +166,22 @@ int pp_sizes(bool all, size_t max, size_t sizes[PP_SIZES_MAX])
 EXPORT_SYMBOL_IF_KUNIT(pp_sizes);
 
 /**
- * pp_pattern_start - where in the pattern a message starts
- * @seq: number of the message among those its sender has sent, from 0
+ * pp_pattern_start - find the offset of a message in the pattern
+ * @seq: number of the message among all messages of its sender, from 0
  *
  * Return: an offset below PP_PATTERN_LEN.
  */
 unsigned int pp_pattern_start(u64 seq)
 {
-	/* fi_pingpong multiplies 32 bits */
+	/* fi_pingpong multiplies in 32 bits */
 	return ((u32)seq * 7u) % PP_PATTERN_LEN;
 }
 EXPORT_SYMBOL_IF_KUNIT(pp_pattern_start);
 
 /**
- * pp_pattern_fill - the pattern from its start, as often as it fits
- * @buf: where it goes
- * @len: bytes
+ * pp_pattern_fill - fill memory with repetitions of the pattern
+ * @buf: the memory
+ * @len: length in bytes
  */
 void pp_pattern_fill(char *buf, size_t len)
 {
@@ -191,7 +191,7 @@ void pp_pattern_fill(char *buf, size_t len)
 
 	BUILD_BUG_ON(sizeof(alphabet) - 1 != PP_PATTERN_LEN);
 	memcpy(buf, alphabet, done);
-	/* what is there is a whole number of patterns, but for the last copy */
+	/* @done is a multiple of the pattern's length, except after the last copy */
 	for (; done < len; done += n) {
 		n = min(done, len - done);
 		memcpy(buf + done, buf, n);
@@ -200,12 +200,12 @@ void pp_pattern_fill(char *buf, size_t len)
 EXPORT_SYMBOL_IF_KUNIT(pp_pattern_fill);
 
 /**
- * pp_pattern_differs - compare a message with what it should be
+ * pp_pattern_differs - compare a message with the expected contents
  * @buf: the message
- * @pattern: what it should be
- * @len: bytes of both
+ * @pattern: the expected contents
+ * @len: length of both in bytes
  *
- * Return: offset of the first byte that differs, @len if none does.
+ * Return: offset of the first byte that differs, or @len if none does.
  */
 size_t pp_pattern_differs(const char *buf, const char *pattern, size_t len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What two fi_pingpong programs say to each other: items of the control
- * connection, message sizes, message contents. No state, no calls.
+ * The protocol of two fi_pingpong programs: items of the control connection,
+ * message sizes, message contents. No state, no calls into other parts.
  */
 #ifndef _KOFI_PINGPONG_PROTO_H
 #define _KOFI_PINGPONG_PROTO_H
@@ -10,26 +10,26 @@
 #include <linux/types.h>
 
 /*
- * An address travels as three items: its length in network order, its
- * FI_SOCKADDR_* format in the order of the sender, the address itself.
+ * An address is sent as three items: the length in network order, the
+ * FI_SOCKADDR_* format in the sender's byte order, and the address.
  */
 struct pp_addr_head {
 	__be32	len;
 	u32	format;
 };
 
-#define PP_SYNC_ASK	"q"		/* with their NUL */
+#define PP_SYNC_ASK	"q"		/* sent with the NUL byte */
 #define PP_SYNC_ANSWER	"a"
 #define PP_COUNT_OK	"cnt ok"
-#define PP_TAG		1234	/* of all messages, with -m tagged */
+#define PP_TAG		1234	/* tag of all messages, with -m tagged */
 #define PP_FIN		"fin"
 
 #define PP_COUNT_LEN	10		/* decimal digits, padded with NUL */
-#define PP_RECV_MIN	64		/* a receive is never smaller */
-#define PP_DATA_MAX	(6 << 20)	/* largest message of the lists */
-#define PP_DGRAM_MAX	1472		/* and datagram, a packet over Ethernet */
+#define PP_RECV_MIN	64		/* minimum size of a receive */
+#define PP_DATA_MAX	(6 << 20)	/* longest message of the lists */
+#define PP_DGRAM_MAX	1472		/* longest datagram: a packet over Ethernet */
 #define PP_SIZES_MAX	46		/* entries of the longest list */
-#define PP_PATTERN_LEN	62		/* the pattern repeats itself */
+#define PP_PATTERN_LEN	62		/* period of the pattern in bytes */
 
 int pp_addr_head_make(struct pp_addr_head *head,
 		      const struct sockaddr_storage *addr);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A run: a thread that goes through a ping-pong from the first connection to
- * the last, and its life beside the netlink socket that started it.
+ * A run: a thread that performs a ping-pong from the first connection to the
+ * last. The netlink socket that started the run bounds its life.
  *
- * main.c's list owns the run. When the socket is closed, pp_run_release()
- * hands the run to a work item, which sends the thread a signal, so that every
- * wait of it ends, stops it, and frees the run. The thread itself closes
- * what it has opened before it reports the end, and then only waits to be
- * stopped.
+ * main.c's list owns the run. When the socket is closed, pp_run_release() hands
+ * the run to a work item. That signals the thread, which interrupts its waits,
+ * stops the thread, and frees the run. The thread itself closes all objects
+ * before it reports the result, and then only waits to be stopped.
  *
- * The module cannot be unloaded while a run is under way: a run holds a
- * reference until just before its end is reported, so that a reader of the
- * report may unload at once. The module's exit waits for the work items, and
- * so for threads that have reported but not yet been stopped.
+ * The module cannot be unloaded while a run is active: a run holds a reference
+ * until just before its final report, so that a reader of the report can unload
+ * the module at once. The module's exit waits for the work items, and so for
+ * threads that have reported but have not been stopped.
  */
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -24,14 +23,14 @@
 
 static struct workqueue_struct *pp_run_wq;
 
-/* The module may go as far as this run is concerned. */
+/* Drop the run's reference to the module. */
 static void pp_run_unpin(struct pp_run *run)
 {
 	if (test_and_clear_bit(0, &run->pinned))
 		module_put(THIS_MODULE);
 }
 
-/* The client's endpoint must be there before the server may be told its name. */
+/* Connect the client. Its endpoint must exist before the server learns its name. */
 static int pp_run_connect_client(struct pp_run *run)
 {
 	struct sockaddr_storage addr, peer;
@@ -74,7 +73,7 @@ static int pp_run_connect(struct pp_run *run)
 				   pp_run_connect_server(run);
 }
 
-/* Until both sides are ready for a size and its messages are on their way */
+/* Wait until both sides are ready for a size, and start its messages. */
 static int pp_run_begin(struct pp_run *run, size_t size)
 {
 	int ret;
@@ -100,17 +99,17 @@ static int pp_run_size(struct pp_run *run, size_t size)
 	ret = pp_ctrl_count(run, &res.acked);
 	if (ret)
 		return pp_data_blame(run, ret);
-	/* the peer has counted all of them */
+	/* the peer's count includes the warm-up */
 	res.acked -= min_t(u64, res.acked, run->opts.warmup);
 	run->stage = "report";
 	return pp_report_result(run, &res);
 }
 
 /*
- * What is run of a list: what the provider takes, and of datagrams no more than goes
- * into one packet over Ethernet, whatever the device. That is where fi_pingpong ends,
- * as the provider udp of userspace has no other limit; nothing tells either side of
- * the other one's.
+ * Longest message from the lists: limited by the provider and, for datagrams,
+ * by one packet over Ethernet on any device. fi_pingpong stops there, too, as
+ * the userspace provider udp has no other limit; neither side learns the limit
+ * of the other.
  */
 static size_t pp_run_most(const struct pp_run *run)
 {
@@ -145,7 +144,7 @@ static int pp_run_all(struct pp_run *run)
 		return ret;
 
 	for (i = 0; i < n; i++) {
-		/* one size has to go */
+		/* a size given by the user is always run */
 		if (!opts->one_size && sizes[i] > pp_run_most(run))
 			break;
 		ret = pp_run_size(run, sizes[i]);
@@ -153,7 +152,7 @@ static int pp_run_all(struct pp_run *run)
 			return ret;
 	}
 	ret = pp_data_fin(run);
-	/* a datagram may be lost, and its peer wait for it without end */
+	/* the peer might wait forever for a lost datagram */
 	if (!ret && opts->type != FI_EP_DGRAM)
 		pp_ctrl_finish(run);
 	return ret;
@@ -187,14 +186,14 @@ static void pp_run_release_work(struct work_struct *work)
 
 	send_sig(SIGKILL, run->task, 1);
 	kthread_stop_put(run->task);
-	/* a thread that was stopped before its first instruction */
+	/* the thread may have been stopped before its first instruction */
 	pp_run_unpin(run);
 	put_net_track(run->net, &run->ns_tracker);
 	kfree(run);
 }
 
 /**
- * pp_run_release - abort a run if it is not over, and free it
+ * pp_run_release - abort a run unless it has finished, and free it
  * @run: the run
  *
  * Context: process; does not wait.
@@ -206,13 +205,13 @@ void pp_run_release(struct pp_run *run)
 
 /**
  * pp_run_start - start a run
- * @opts: what it is to do
- * @net: where
- * @id: its number
- * @portid: netlink socket to report to
+ * @opts: options of the run
+ * @net: network namespace
+ * @id: number of the run
+ * @portid: netlink socket for reports
  *
  * Context: process; sleeps.
- * Return: the run, to be ended by pp_run_release(), or an error pointer.
+ * Return: the run, to be freed by pp_run_release(), or an error pointer.
  */
 struct pp_run *pp_run_start(const struct pp_opts *opts, struct net *net,
 			    u32 id, u32 portid)
@@ -236,7 +235,7 @@ struct pp_run *pp_run_start(const struct pp_opts *opts, struct net *net,
 	}
 	run->task = get_task_struct(task);
 	run->net = get_net_track(net, &run->ns_tracker, GFP_KERNEL);
-	/* the caller is in a call of this module */
+	/* the caller holds a reference through a call of this module */
 	__module_get(THIS_MODULE);
 	set_bit(0, &run->pinned);
 	wake_up_process(task);

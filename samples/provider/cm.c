@@ -4,15 +4,15 @@
  *
  * Connecting
  *
- * A listener has an address of its own: 127.0.0.1, and a port that no socket
- * knows of. fi_connect() leaves a request with it, which is answered by an
- * endpoint that was opened for it, by fi_reject(), or by the end of either of
- * them.
+ * A listener has the address 127.0.0.1 and a port of this provider, not of a
+ * socket. fi_connect() queues a request at the listener. It is answered by an
+ * endpoint opened with the request, by fi_reject(), or by closing either side.
  *
- * The end
+ * Termination
  *
- * Both endpoints of a connection end together: no more posts, what is
- * outstanding completes with ECANCELED, one FI_SHUTDOWN each.
+ * Both endpoints of a connection are terminated together: posts are refused,
+ * outstanding operations complete with ECANCELED, and each gets one
+ * FI_SHUTDOWN.
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -21,10 +21,10 @@
 
 #include "loop.h"
 
-static LIST_HEAD(loop_peps);		/* that listen */
-static u16 loop_port = 1024;		/* the last one given */
+static LIST_HEAD(loop_peps);		/* listeners; protected by loop_mutex */
+static u16 loop_port = 1024;		/* last port assigned */
 
-/* ----------------------------------------------------------------- the end */
+/* ------------------------------------------------------------- termination */
 
 static void loop_disconnect(struct loop_ep *ep)
 {
@@ -48,7 +48,7 @@ static void loop_disconnect(struct loop_ep *ep)
 	}
 }
 
-/* A request that is not accepted; param is the listener's, if it rejects. */
+/* Refuse a request; a listener that rejects passes @param. */
 static void loop_req_refuse(struct loop_req *req, const void *param, size_t len)
 {
 	struct loop_ep *from = req->from;
@@ -189,7 +189,7 @@ static int loop_request(struct loop_ep *ep, struct loop_pep *pep,
 	return 0;
 }
 
-/* fi_connect(): the event comes when the request has been answered. */
+/* fi_connect(): the answer to the request queues the event. */
 static int loop_connect(struct fid_ep *fid, const void *addr, const void *param,
 			size_t len)
 {
@@ -202,7 +202,7 @@ static int loop_connect(struct fid_ep *fid, const void *addr, const void *param,
 	if (((const struct sockaddr *)addr)->sa_family != AF_INET)
 		return -EINVAL;
 	memcpy(&ep->peer_name, addr, sizeof(ep->peer_name));
-	/* memory may be written back by those who wait for the mutex */
+	/* writeback may depend on tasks that wait for the mutex */
 	noio = memalloc_noio_save();
 	mutex_lock(&loop_mutex);
 	ep->name = loop_addr(loop_new_port(net));
@@ -219,7 +219,7 @@ static int loop_connect(struct fid_ep *fid, const void *addr, const void *param,
 	return err;
 }
 
-/* A handle is only looked for, never followed: it may be stale. */
+/* Look up a request. A handle is never dereferenced: it may be stale. */
 static struct loop_req *loop_req_find(const struct fi_fid *handle)
 {
 	struct loop_pep *pep;
@@ -232,7 +232,7 @@ static struct loop_req *loop_req_find(const struct fi_fid *handle)
 	return NULL;
 }
 
-/* The endpoint is being opened for a request. */
+/* Give a request to the endpoint that is being opened for it. */
 static int loop_req_take(struct loop_ep *ep, const struct fi_fid *handle)
 {
 	struct loop_req *req;
@@ -274,7 +274,7 @@ static int loop_accept(struct fid_ep *fid, const void *param, size_t len)
 	return err;
 }
 
-/* fi_shutdown(): what the peer has receives for is sent first. */
+/* fi_shutdown(): first deliver messages for which the peer has receives. */
 static int loop_shutdown(struct fid_ep *fid, u64 flags)
 {
 	struct loop_ep *ep = loop_ep(fid);
@@ -342,7 +342,7 @@ static const struct kofi_ep_ops loop_ep_ops = {
 	.drain	= loop_ep_drain,
 };
 
-/* fi_endpoint(). What posts need is allocated here; they allocate nothing. */
+/* fi_endpoint(): allocate all memory of posts, which themselves allocate nothing. */
 int loop_endpoint(struct fid_domain *domain, struct fi_info *info,
 		  struct fid_ep **fid, void *context)
 {
@@ -445,7 +445,7 @@ static int loop_pep_close(struct fi_fid *fid)
 	list_for_each_entry_safe(req, next, &pep->reqs, node)
 		loop_req_refuse(req, NULL, 0);
 	mutex_unlock(&loop_mutex);
-	kofi_pep_exit(&pep->base);	/* takes its events out of the queue */
+	kofi_pep_exit(&pep->base);	/* removes its events from the queue */
 	kfree(pep);
 	return 0;
 }

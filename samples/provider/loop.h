@@ -2,19 +2,19 @@
 /*
  * A provider to start from: messages between the endpoints of one machine.
  *
- * It has no network, and everything else a provider of connected endpoints
- * needs. Documentation/internals.rst goes through it, chapter "Writing a
- * provider"; the contract suite judges it ("make kunit DEVICE=loop").
+ * It has everything that a provider of connected endpoints needs, except for a
+ * network. Documentation/internals.rst explains it, chapter "Writing a
+ * provider"; the contract suite tests it ("make kunit DEVICE=loop").
  *
  * main.c	the module, discovery, fabrics, domains
  * cm.c		connections: listeners, requests, endpoints
- * msg.c	messages: posts, and what moves the bytes
+ * msg.c	messages: posts, and delivery
  *
  * Locks
  *
- * loop_mutex guards connections, and is held while bytes are copied: that keeps
- * the peer. It is for process context, so posts do not take it. An endpoint's
- * lock guards the list of what it has posted.
+ * loop_mutex protects connections. It is held while bytes are copied, so that
+ * the peer stays. Only process context may take it, so posts do not. An
+ * endpoint's lock protects the list of posted transmits.
  */
 #ifndef _KOFI_LOOP_H
 #define _KOFI_LOOP_H
@@ -26,8 +26,8 @@
 #include <linux/kofi/lib.h>
 
 #define LOOP_INJECT	128
-#define LOOP_SIZE	256	/* operations per direction, if not less */
-#define LOOP_BACKLOG	128	/* requests of a listener */
+#define LOOP_SIZE	256	/* most operations per direction */
+#define LOOP_BACKLOG	128	/* most waiting requests of a listener */
 #define LOOP_MSG_MAX	SZ_1G
 #define LOOP_TX_CAPS	(FI_MSG | FI_SEND)
 #define LOOP_RX_CAPS	(FI_MSG | FI_RECV | FI_MULTI_RECV)
@@ -36,7 +36,7 @@
 #define LOOP_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | \
 			 FI_REMOTE_CQ_DATA | KOFI_NO_COMPLETION | LOOP_LEVELS)
 
-/* A transmit. While it is not in use it is in loop_ep.free. */
+/* A transmit; loop_ep.free holds unused ones. */
 struct loop_op {
 	union {
 		struct list_head	node;
@@ -54,11 +54,11 @@ struct loop_ep {
 	struct kofi_rxq		rxq;
 	struct sockaddr_in	name;
 	struct sockaddr_in	peer_name;
-	struct loop_ep		*peer;	/* under loop_mutex, as what follows */
-	struct loop_req		*req;	/* has made it, or was opened for it */
-	struct kofi_rxmsg	msg;	/* what it sends, in the peer's eyes */
-	void			*page;	/* on the way between two cursors */
-	spinlock_t		lock;	/* posted, closed, taking free ones */
+	struct loop_ep		*peer;	/* NULL: not connected; under loop_mutex */
+	struct loop_req		*req;	/* made by it, or opened with; under loop_mutex */
+	struct kofi_rxmsg	msg;	/* its next message; under loop_mutex */
+	void			*page;	/* copies go through it; under loop_mutex */
+	spinlock_t		lock;	/* posted, closed, taking from free */
 	struct list_head	posted;
 	bool			closed;
 	struct kofi_freelist	free;
@@ -69,7 +69,7 @@ struct loop_ep {
 struct loop_pep {
 	struct kofi_pep		base;
 	struct sockaddr_in	name;
-	struct list_head	node;	/* in loop_peps while it listens */
+	struct list_head	node;	/* in loop_peps, while listening */
 	struct list_head	reqs;	/* not taken by an endpoint */
 	unsigned int		nr_reqs;
 };
@@ -78,7 +78,7 @@ struct loop_req {
 	struct fi_fid		fid;	/* the handle */
 	struct list_head	node;
 	struct loop_pep		*pep;	/* NULL: taken by an endpoint */
-	struct loop_ep		*from;	/* NULL: has been closed */
+	struct loop_ep		*from;	/* NULL: closed */
 };
 
 struct loop_event {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The module, discovery, fabrics and domains: what every provider has. */
+/* The module, discovery, fabrics and domains, which every provider has */
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/kofi/version.h>
@@ -43,7 +43,7 @@ static const struct fi_ops_fabric loop_fabric_ops = {
 
 /* --------------------------------------------------------------- discovery */
 
-/* All that it has, before the hints are looked at */
+/* Make an info with everything the provider supports, before hints are applied. */
 static struct fi_info *loop_info(void)
 {
 	struct fi_info *info = fi_allocinfo();
@@ -88,7 +88,7 @@ static struct fi_info *loop_info(void)
 	return NULL;
 }
 
-/* Is it ours, or left open? */
+/* Test for an address of this provider, or an unspecified one. */
 static bool loop_addr_known(const struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
@@ -99,7 +99,7 @@ static bool loop_addr_known(const struct sockaddr_storage *addr)
 		 in->sin_addr.s_addr == htonl(INADDR_ANY)));
 }
 
-/* Only for those who ask for it by name: nothing leaves the machine. */
+/* Offered only if the hints name the provider: nothing leaves the machine. */
 static int loop_getinfo(u32 version, const char *node, const char *service,
 			u64 flags, const struct fi_info *hints,
 			struct fi_info **info)

@@ -2,12 +2,12 @@
 /*
  * Messages.
  *
- * A post takes a record, copies the description of the memory into it, and
- * queues the endpoint's work item, which copies the bytes of one message after
- * the other into the receives of the peer. The core has the receives. A message
- * that finds none waits, and the core's wake-up queues the work item.
+ * A post takes a record, stores the description of the memory in it, and queues
+ * the endpoint's work item. The work item copies one message after the other
+ * into receives of the peer, which the core manages. If the peer has no
+ * receive, the message waits, and the core's wake-up queues the work item.
  *
- * A provider for a network replaces loop_deliver() and what calls it.
+ * A provider for a network replaces loop_deliver() and its callers.
  */
 #include <linux/bitops.h>
 #include <linux/sched.h>
@@ -17,7 +17,7 @@
 
 /* -------------------------------------------------------------- delivering */
 
-/* First give back what it holds, then report: the consumer may post again. */
+/* Free the record, then report: the consumer may post again. */
 static void loop_complete(struct loop_ep *ep, struct loop_op *op, int err)
 {
 	const struct kofi_wc wc = {
@@ -30,7 +30,7 @@ static void loop_complete(struct loop_ep *ep, struct loop_op *op, int err)
 	kofi_ep_tx_complete(&ep->base, &wc, flags);
 }
 
-/* Both cursors may be of any kind of memory, so the bytes take two steps. */
+/* Copy through a page, because both cursors may have any kind of memory. */
 static int loop_copy(struct loop_ep *ep, struct kofi_cursor *from,
 		     struct kofi_cursor *to)
 {
@@ -59,7 +59,7 @@ static struct loop_op *loop_next(struct loop_ep *ep)
 	return op;
 }
 
-/* The oldest message; false if there is none, or no receive for it. */
+/* Deliver the oldest message. Returns false if there is none, or no receive for it. */
 bool loop_deliver(struct loop_ep *ep)
 {
 	struct loop_ep *peer = ep->peer;
@@ -97,7 +97,7 @@ bool loop_deliver(struct loop_ep *ep)
 	return true;
 }
 
-/* One message at a time, so that none waits long for the mutex. */
+/* Take the mutex for one message at a time, so that other tasks do not wait long. */
 void loop_work(struct work_struct *work)
 {
 	struct loop_ep *ep = container_of(work, struct loop_ep, work);
@@ -111,7 +111,7 @@ void loop_work(struct work_struct *work)
 	} while (more);
 }
 
-/* Called with spinlocks held. The message is in the endpoint that sends it. */
+/* The peer has posted a receive. Called with spinlocks held; @msg is in the sender. */
 void loop_wake(struct kofi_rxmsg *msg)
 {
 	queue_work(loop_wq, &container_of(msg, struct loop_ep, msg)->work);
@@ -154,8 +154,9 @@ static int loop_fill(struct loop_ep *ep, struct loop_op *op,
 }
 
 /*
- * From here on the work item may complete the operation, and the consumer close
- * the endpoint: so the item is queued under the lock, which loop_flush() takes.
+ * Queue a transmit. From then on the work item may complete it, and the
+ * consumer close the endpoint. So the item is queued under the lock, which
+ * loop_flush() takes.
  */
 static int loop_queue(struct loop_ep *ep, struct loop_op *op)
 {
@@ -190,7 +191,7 @@ static ssize_t loop_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 		return err;
 	node = kofi_freelist_get(&ep->free, &ep->lock);
 	if (!node) {
-		/* one may have completed before the mark was there to see */
+		/* one may have completed before the endpoint was marked as blocked */
 		kofi_ep_blocked(&ep->base);
 		node = kofi_freelist_get(&ep->free, &ep->lock);
 	}
@@ -203,7 +204,7 @@ static ssize_t loop_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 	if (!err)
 		return 0;
 	kofi_freelist_put(&ep->free, &op->free);
-	/* another post may have been refused for want of this record */
+	/* another post may have been refused because this one held a record */
 	kofi_ep_unblock(&ep->base);
 unreserve:
 	kofi_ep_tx_unreserve(&ep->base);
@@ -231,9 +232,9 @@ const struct fi_ops_msg loop_msg_ops = {
 	.cancel		= loop_cancel,
 };
 
-/* ----------------------------------------------------------------- the end */
+/* ------------------------------------------------------------- termination */
 
-/* Refuse posts and complete what is outstanding. */
+/* Refuse further posts, and flush outstanding operations. */
 void loop_flush(struct loop_ep *ep)
 {
 	struct loop_op *op, *next;
