@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The endpoint of a session, from discovery to the first message, its memory regions,
- * and everything closed again.
+ * The endpoint of a session, from discovery to the first message, its memory
+ * regions, and closing all objects.
  *
- * Receives are posted as soon as the endpoint is enabled, so that no message meets an
- * endpoint without one. The initiator greets when it is connected and the target answers:
- * then there is a connection also between endpoints of reliable datagrams, and
- * devices can register memory.
+ * Receives are posted when the endpoint is enabled, so that every message finds
+ * one. A connected initiator sends a greeting, and the target answers. After
+ * that, endpoints of reliable datagrams have a connection, too, and devices can
+ * register memory.
  *
- * Every object is in the session, and perf_ep_close() closes those that were opened,
- * children before parents; the other functions here do not unwind.
+ * All open objects are in the session. perf_ep_close() closes them, children
+ * before parents; the other functions here do not unwind.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -20,10 +20,10 @@
 
 #include "perf.h"
 
-/* Needs of each operation */
+/* Requirements of each operation */
 static const struct {
 	u64	caps;
-	u64	op_flags;	/* when each of them is timed */
+	u64	op_flags;	/* added if each operation is timed */
 	size_t	data;
 } perf_needs[] = {
 	[KOFI_PERF_OP_MSG]	= { FI_MSG },
@@ -84,7 +84,7 @@ static int perf_getinfo(struct perf *perf)
 	hints->domain_attr->cq_data_size = perf_needs[o->op].data;
 	if (o->flags & KOFI_PERF_LATENCY)
 		hints->tx_attr->op_flags = perf_needs[o->op].op_flags;
-	/* kofi_rxm has buffers for packets in place of receives of that number */
+	/* kofi_rxm allocates buffers for packets, not for rx_attr->size receives */
 	if (perf_connects(perf)) {
 		hints->tx_attr->size = perf->x.n_tx + 1;
 		hints->rx_attr->size = perf->x.n_rx;
@@ -126,7 +126,7 @@ static int perf_cq_open(struct perf *perf)
 	return kofi_cq_open(perf->domain, &attr, &kattr, &perf->cq, perf);
 }
 
-/* Domain, queue and endpoint, and all receives posted */
+/* Open domain, queue and endpoint, and post all receives. */
 static int perf_ep_make(struct perf *perf, struct fi_info *info)
 {
 	int ret;
@@ -162,7 +162,7 @@ static int perf_ep_make(struct perf *perf, struct fi_info *info)
 		return ret;
 	if (perf->opts.op == KOFI_PERF_OP_WRITEDATA) {
 		ret = kofi_ep_remote_cqe(perf->ep, &perf->x.remote);
-		/* it takes receives there */
+		/* not supported: the data consumes receives */
 		if (ret && ret != -EOPNOTSUPP)
 			return ret;
 	}
@@ -209,12 +209,13 @@ static int perf_name(struct perf *perf, struct kofi_perf_addr *name)
 }
 
 /**
- * perf_ep_open - open the objects of a session and begin to listen or to connect
+ * perf_ep_open - open the objects of a session, and start to listen or to
+ * connect
  * @perf: the session
- * @opts: for the provider, domain and address that it has
+ * @opts: in: options; out: provider, domain and address of the endpoint
  *
  * Context: process; sleeps, but not for the peer.
- * Return: 0 or a negative error code, of the step perf->stage.
+ * Return: 0 or a negative error code of the step perf->stage.
  */
 int perf_ep_open(struct perf *perf, struct kofi_perf_open *opts)
 {
@@ -251,8 +252,8 @@ int perf_ep_open(struct perf *perf, struct kofi_perf_open *opts)
 }
 
 /*
- * The next event, which must be @want. Other requests may come to a target's port
- * while it has its initiator: they are rejected.
+ * Get the next event, which must be @want. Further requests may arrive at a
+ * target's port while it has an initiator; they are rejected.
  */
 static int perf_event(struct perf *perf, u32 want, unsigned int timeout,
 		      struct fi_eq_cm_entry *entry)
@@ -313,7 +314,7 @@ static int perf_insert(struct perf *perf, const struct kofi_perf_addr *peer)
 	return err ? -err : -EINVAL;
 }
 
-/* The target's memory, in as many regions as the device needs for it */
+/* Register the target's memory, in as many regions as the device needs. */
 static int perf_register(struct perf *perf)
 {
 	const struct fi_info *info = perf->info;
@@ -363,10 +364,11 @@ static int perf_regions(struct perf *perf, struct kofi_perf_join *join)
 /**
  * perf_ep_join - wait for the peer
  * @perf: the session, open
- * @join: the peer's address and how long to wait; for the regions of the memory
+ * @join: in: address of the peer, and a time limit; out: regions of the memory
  *
  * Context: process; sleeps.
- * Return: 0; -ETIMEDOUT if the caller shall call again; or a negative error code.
+ * Return: 0; -ETIMEDOUT if the caller must call again; or another negative
+ * error code.
  */
 int perf_ep_join(struct perf *perf, struct kofi_perf_join *join)
 {
@@ -403,11 +405,11 @@ static void perf_close(struct fi_fid *fid)
 }
 
 /**
- * perf_ep_close - close everything the session has opened
+ * perf_ep_close - close all objects of a session
  * @perf: the session
  *
- * The endpoint comes first: its close disconnects, completes outstanding operations and
- * waits for the last callback.
+ * The endpoint is closed first: that disconnects, completes outstanding
+ * operations and waits for the last callback.
  *
  * Context: process; sleeps, but not for the network.
  */
@@ -415,7 +417,7 @@ void perf_ep_close(struct perf *perf)
 {
 	u32 i;
 
-	/* the work item posts, and nothing queues it once the transfers are over */
+	/* the work item posts; after the transfers have finished, nothing queues it */
 	perf_xfer_end(perf);
 	cancel_work_sync(&perf->x.later);
 	if (perf->ep)

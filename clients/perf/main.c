@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi_perf.ko: endpoints that measure transfers, for kofi bw, kofi lat and kofi check.
+ * kofi_perf.ko: endpoints that measure transfers, for kofi bw, kofi lat and
+ * kofi check.
  *
- * This file is the module's face, the device /dev/kofi_perf. An open file is a session:
- * one endpoint, which transfers in one size. Programs at both sides bring the
- * sessions together over a connection of their own; the module knows
- * nothing of it. Each call of the file acts in the calling task and returns soon, at
- * the latest after the time-out that it was given; the transfers themselves run in the
- * callbacks of completion queues. Closing the file, which the kernel does for a
- * program that is killed, closes everything.
+ * This file implements the device /dev/kofi_perf. An open file is a session:
+ * one endpoint, which transfers data in one size. Programs on both sides
+ * exchange the parameters of their sessions over a connection between the
+ * programs; the module does not use it. Each call of the file runs in the
+ * calling task and returns at the latest after its timeout; the transfers run
+ * in the callbacks of completion queues. Closing the file, which the kernel
+ * does for a killed program, closes all objects.
  *
  *	ep.c	discovery, endpoint, connection, memory regions
  *	xfer.c	the transfers
@@ -78,7 +79,7 @@ static int perf_check(const struct kofi_perf_open *o)
 		return -EINVAL;
 	if (!perf_addr_ok(&o->src) || !perf_addr_ok(&o->dest))
 		return -EINVAL;
-	/* one-sided transfers have no answer, datagrams no memory */
+	/* one-sided transfers have no answer, and datagrams no remote memory */
 	if (pingpong && (o->op == KOFI_PERF_OP_READ ||
 			 o->op == KOFI_PERF_OP_WRITE))
 		return -EINVAL;

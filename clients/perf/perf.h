@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A session of kofi_perf.ko, which is an open file, for the files of the module. */
+/* Declarations shared by the files of kofi_perf.ko. A session is an open file. */
 #ifndef _KOFI_PERF_H
 #define _KOFI_PERF_H
 
@@ -12,17 +12,17 @@
 #include <linux/kofi/kofi.h>
 
 #define PERF_TAG	0x6b6f6669ULL
-#define PERF_WORD	8	/* bytes of an answer, and of a question for one */
+#define PERF_WORD	8	/* bytes of a word: a question, an answer, or a greeting */
 
 struct perf;
 
 /**
- * struct perf_req - an operation
+ * struct perf_req - operation
  * @cqe: context of the operation
- * @perf: the session
+ * @perf: session of the operation
  * @buf: memory of a receive or a read
- * @seq: number of the transfer
- * @posted: when it was posted, nanoseconds
+ * @seq: number of the transfer, from 0
+ * @posted: time of the post, in nanoseconds
  */
 struct perf_req {
 	struct kofi_cqe	cqe;
@@ -33,10 +33,10 @@ struct perf_req {
 };
 
 /**
- * enum perf_ask - answer of the target behind a window
- * @PERF_ASK_NONE: nothing
- * @PERF_ASK_SENT: the target is to answer
- * @PERF_ASK_ANSWERED: it has everything
+ * enum perf_ask - state of the target's answer to a window
+ * @PERF_ASK_NONE: no answer is expected
+ * @PERF_ASK_SENT: an answer is expected
+ * @PERF_ASK_ANSWERED: the target has received the whole window
  */
 enum perf_ask {
 	PERF_ASK_NONE,
@@ -45,41 +45,41 @@ enum perf_ask {
 };
 
 /**
- * struct perf_xfer - the transfers
- * @lock: everything below that changes while they run
- * @wait: woken when nothing is left to do, or it has failed
- * @tx: transfers; number n uses n modulo their count
+ * struct perf_xfer - transfers of a session
+ * @lock: protects the members from @greeted on that change while transfers run
+ * @wait: woken when the run has finished or failed
+ * @tx: transfers; number n uses element n modulo @n_tx
  * @rx: receives
- * @word: the one answer or question that may be outstanding
- * @remote: context of remote CQ data that takes no receive
- * @greeted: the peer's first message has come
- * @later: goes on when other tasks have had the CPU
- * @n_tx: number of @tx
- * @n_rx: number of @rx
+ * @word: context of the outstanding word
+ * @remote: context of completions of remote CQ data that take no receive
+ * @later: work item that continues after other tasks have had the CPU
+ * @greeted: the peer's first message has arrived
+ * @n_tx: number of elements of @tx
+ * @n_rx: number of elements of @rx
  * @mem: memory that the peer reads or writes
- * @slot: bytes of each receive
- * @pattern: contents of transfers; where they start depends on their number
+ * @slot: size of each receive in bytes
+ * @pattern: contents of transfers; the number of a transfer determines its
+ *	offset
  * @out: contents of @word
- * @hist: times, with KOFI_PERF_LATENCY
- * @sent: transfers posted so far
- * @done: transfers of this side that have completed
- * @got: transfers received so far
- * @edge: the initiator goes on behind this number when the window before is complete;
- *	the target answers at it
- * @ask: initiator, at the edge
- * @owed: words that wait to be sent
- * @word_busy: @word is posted
- * @stop: finish at the next edge
- * @over: nothing is left to do, or it has failed
- * @err: first error, negative
- * @start: when the clock has started, nanoseconds
- * @end: when the clock has stopped, nanoseconds
- * @bad_seq: which transfer was wrong, from 0
- * @bad_len: length of the wrong transfer
- * @bad_off: first wrong byte of it
+ * @hist: histogram of times, with KOFI_PERF_LATENCY
+ * @sent: number of posted transfers
+ * @done: number of completed transfers of this side
+ * @got: number of received transfers
+ * @edge: number of the first transfer after the current window
+ * @ask: initiator: state of the target's answer
+ * @owed: number of words that wait to be sent
+ * @word_busy: @word is outstanding
+ * @stop: finish after the current window
+ * @over: the run has finished or failed
+ * @err: first error, a negative error code, or 0
+ * @start: time at which the clock started, in nanoseconds
+ * @end: time at which the clock stopped, in nanoseconds
+ * @bad_seq: number of the wrong transfer, from 0
+ * @bad_len: length of the wrong transfer in bytes
+ * @bad_off: offset of its first wrong byte
  */
 struct perf_xfer {
-	spinlock_t		lock;	/* see above */
+	spinlock_t		lock;	/* members that change while transfers run */
 	wait_queue_head_t	wait;
 	struct perf_req		*tx;
 	struct perf_req		*rx;
@@ -115,36 +115,37 @@ enum perf_state {
 	PERF_NEW,
 	PERF_FAILED,
 	PERF_OPENED,	/* no peer yet */
-	PERF_ACCEPTED,	/* target: the connection request has come */
-	PERF_GREETING,	/* connected; the first message has not come */
+	PERF_ACCEPTED,	/* target: the connection request has arrived */
+	PERF_GREETING,	/* connected; the first message has not arrived */
 	PERF_JOINED,
 	PERF_STARTED,
 };
 
 /**
- * struct perf - a session
- * @mutex: the calls of the file, one at a time
- * @state: how far it is
- * @net: network namespace of the task that has opened the file
+ * struct perf - session
+ * @mutex: serialises the calls of the file; protects the members from @state to
+ *	@n_region
+ * @state: state of the session; read without @mutex by callbacks
+ * @net: network namespace of the task that opened the file
  * @opts: options of the program
- * @stage: the step, for the report of an error
+ * @stage: current step, for an error report
  * @info: result of discovery
- * @fabric: opened from @info
- * @eq: connection events
- * @pep: target: listens
- * @domain: opened from @info
- * @av: of an endpoint that does not connect
- * @cq: all completions
- * @ep: the endpoint
- * @peer: number of the peer, of an endpoint that does not connect
- * @mr: regions of the memory
- * @n_mr: number of them
- * @region: memory of the peer
- * @n_region: number of its regions
- * @x: the transfers
+ * @fabric: fabric of @info
+ * @eq: event queue for connections
+ * @pep: target: listener
+ * @domain: domain of @info
+ * @av: address vector of an endpoint that does not connect
+ * @cq: completion queue for all completions
+ * @ep: endpoint
+ * @peer: address of the peer, for an endpoint that does not connect
+ * @mr: regions of this side's memory
+ * @n_mr: number of elements of @mr in use
+ * @region: regions of the peer's memory
+ * @n_region: number of elements of @region in use
+ * @x: transfers; protected by @x.lock
  */
 struct perf {
-	struct mutex		mutex;	/* see above */
+	struct mutex		mutex;	/* calls of the file */
 	enum perf_state		state;
 	struct net		*net;
 	struct kofi_perf_open	opts;
@@ -185,14 +186,14 @@ static inline bool perf_connects(const struct perf *perf)
 	return perf->opts.type == KOFI_PERF_MSG;
 }
 
-/* Does each transfer arrive in memory that the target has posted? */
+/* Test whether each transfer consumes a receive of the target. */
 static inline bool perf_is_message(const struct perf *perf)
 {
 	return perf->opts.op == KOFI_PERF_OP_MSG ||
 	       perf->opts.op == KOFI_PERF_OP_TAGGED;
 }
 
-/* Does the target learn of each transfer? */
+/* Test whether the target is notified of each transfer. */
 static inline bool perf_is_counted(const struct perf *perf)
 {
 	return perf_is_message(perf) ||

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The transfers of a session. They come in windows, as in fabtests: the initiator
- * posts a window, and the next one when all of it has completed and, where the
- * target learns of transfers, the target has answered. So no message misses its
- * receive, and no window is longer than the option says.
+ * The transfers of a session. They are posted in windows, as in fabtests. The
+ * initiator posts a window. It posts the next one when all of it has completed
+ * and, if the target is notified of transfers, the target has answered. So
+ * every message finds a receive, and no window is longer than the option.
  *
- *	msg, tagged, writedata	the target counts, and answers behind each window
- *	write			the initiator asks behind the last write, or when contents are
- *				checked behind each window; the target answers
- *	read			nothing; reads complete when the bytes are there
- *	datagrams		nothing; the target counts those that arrive
+ *	msg, tagged, writedata	the target counts, and answers each window
+ *	write			the initiator asks for an answer after the last write or, when
+ *				contents are checked, after each window
+ *	read			no answer; reads complete when the data has arrived
+ *	datagrams		no answer; the target counts those that arrive
  *
- * In a ping-pong each side answers a transfer by one of its own. Questions and answers
- * are messages of one word. Posts happen in callbacks, under the lock; one that is
- * refused with -EAGAIN is repeated at the next completion or by the write-space
- * callback. The first error stays and stops the run.
+ * In a ping-pong each side answers a transfer with a transfer. Questions and
+ * answers are messages of one word. Callbacks post under the lock. If a post is
+ * refused with -EAGAIN, it is repeated at the next completion or by the
+ * write-space callback. The first error is kept and stops the run.
  *
- * Transfers are sent out of one pattern, each from another place in it, which its number
- * tells; the receiver compares. Compared bytes are overwritten, so that old contents
- * do not pass for new ones. Of writes, which all go to the same place, the last one of
- * a window is compared.
+ * Transfers are sent from one pattern, at an offset that the number of the
+ * transfer determines; the receiver compares. Compared data is overwritten, so
+ * that old contents cannot pass for new ones. All writes go to the same place,
+ * so only the last one of a window is compared.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -31,11 +31,11 @@
 
 #include "perf.h"
 
-#define PERF_PERIOD	62	/* the pattern repeats itself */
-#define PERF_STRIDE	7	/* between the starts of two transfers */
+#define PERF_PERIOD	62	/* period of the pattern in bytes */
+#define PERF_STRIDE	7	/* distance between the offsets of two transfers */
 #define PERF_POISON	0xa5
 
-/* Sizes are the user's: fail rather than start the OOM killer. */
+/* Users choose the sizes: fail rather than start the OOM killer. */
 #define PERF_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 static void perf_finish(struct perf *perf)
@@ -57,7 +57,7 @@ static void perf_fail(struct perf *perf, int err)
 	perf_finish(perf);
 }
 
-/* The peer should have sent other bytes, or another number of them. */
+/* Fail because a transfer of the peer has wrong contents or a wrong length. */
 static void perf_bad(struct perf *perf, int err, u64 seq, u64 len, u64 off)
 {
 	struct perf_xfer *x = &perf->x;
@@ -72,7 +72,7 @@ static void perf_bad(struct perf *perf, int err, u64 seq, u64 len, u64 off)
 
 /* --------------------------------------------------------------- contents */
 
-/* Where in the pattern transfer @seq starts; reads find the same memory always. */
+/* Offset of transfer @seq in the pattern; all reads have the same contents. */
 static u64 perf_begins(const struct perf *perf, u64 seq)
 {
 	return perf->opts.op == KOFI_PERF_OP_READ ?
@@ -144,7 +144,7 @@ static u64 perf_inject(const struct perf *perf, size_t len)
 	return len <= perf->info->tx_attr->inject_size ? FI_INJECT : 0;
 }
 
-/* Transfer number x->sent */
+/* Post transfer number x->sent. */
 static int perf_post(struct perf *perf)
 {
 	const struct kofi_perf_open *o = &perf->opts;
@@ -178,7 +178,7 @@ static int perf_post(struct perf *perf)
 	}
 }
 
-/* True if number x->sent is on its way */
+/* Post transfer number x->sent. Returns true if it was posted. */
 static bool perf_go_post(struct perf *perf)
 {
 	int ret = perf_post(perf);
@@ -201,7 +201,7 @@ static int perf_post_recv(struct perf *perf, struct perf_req *req)
 		       &req->cqe);
 }
 
-/* A question or an answer, if one is due; behind the writes that it asks for */
+/* Send a word if one is due; a question is fenced behind the writes that it is about. */
 static void perf_go_word(struct perf *perf)
 {
 	struct perf_xfer *x = &perf->x;
@@ -226,7 +226,7 @@ static void perf_go_word(struct perf *perf)
 
 /* ----------------------------------------------------------------- windows */
 
-/* The number behind the window that begins with number @from */
+/* Number of the first transfer after the window that starts with number @from */
 static u64 perf_edge(const struct perf *perf, u64 from)
 {
 	const struct kofi_perf_open *o = &perf->opts;
@@ -248,7 +248,7 @@ static bool perf_is_last(const struct perf *perf, u64 n)
 		(o->iterations && n == o->warmup + o->iterations));
 }
 
-/* Has the target everything up to the edge? If nobody knows, it is asked. */
+/* Test whether the target has received the window. Ask it where it does not count. */
 static bool perf_answered(struct perf *perf)
 {
 	struct perf_xfer *x = &perf->x;
@@ -277,7 +277,7 @@ static void perf_go_windows(struct perf *perf)
 		while (x->sent < x->edge)
 			if (!perf_go_post(perf))
 				return;
-		/* an answer may come before the last completion */
+		/* the answer may arrive before the last completion */
 		if (x->ask == PERF_ASK_NONE && perf_is_counted(perf))
 			x->ask = PERF_ASK_SENT;
 		if (x->done < x->edge || !perf_answered(perf))
@@ -308,15 +308,15 @@ static void perf_go_pingpong(struct perf *perf)
 		perf_go_post(perf);
 }
 
-/* Post as much as is due, and find out whether the run is over. */
+/* Post all transfers that are due, and detect the end of the run. */
 static void perf_go(struct perf *perf)
 {
 	struct perf_xfer *x = &perf->x;
 
-	/* the greeting may come before the peer is known here */
+	/* the greeting may arrive before the peer's address is known here */
 	if (x->over || READ_ONCE(perf->state) < PERF_GREETING)
 		return;
-	/* without it, softirqs that follow each other would keep the CPU of a run */
+	/* otherwise a series of softirqs would keep the CPU for a whole run */
 	if (!in_task() && need_resched()) {
 		queue_work(system_unbound_wq, &x->later);
 		return;
@@ -335,7 +335,7 @@ static void perf_go(struct perf *perf)
 
 /* ------------------------------------------------------------- completions */
 
-/* Transfer number x->got has arrived, in @buf if it is a message. */
+/* Handle transfer number x->got, in @buf if it is a message. */
 static void perf_got(struct perf *perf, char *buf)
 {
 	struct perf_xfer *x = &perf->x;
@@ -350,7 +350,7 @@ static void perf_got(struct perf *perf, char *buf)
 				   x->tx[seq % x->n_tx].posted) / 2);
 	if (x->got == perf->opts.warmup)
 		x->start = ktime_get_ns();
-	/* the peer's next write comes after the answer to this one */
+	/* the peer posts its next write after the answer to this one */
 	if (!buf && (pingpong || x->got == x->edge))
 		perf_verify(perf, x->mem, seq);
 	if (pingpong || x->got != x->edge)
@@ -360,7 +360,7 @@ static void perf_got(struct perf *perf, char *buf)
 		x->owed++;
 }
 
-/* A message of one word: the greeting, a question, or an answer. */
+/* Handle a message of one word: the greeting, a question, or an answer. */
 static void perf_got_word(struct perf *perf, const void *buf, size_t len)
 {
 	struct perf_xfer *x = &perf->x;
@@ -500,14 +500,14 @@ void perf_write_space(struct fid_ep *ep, void *context)
 
 /* ------------------------------------------------------- calls of a session */
 
-/* @len: bytes of memory of its own; 0: none */
+/* Prepare an operation with @len bytes of memory; 0: none. */
 static int perf_req_init(struct perf *perf, struct perf_req *req,
 			 void (*done)(struct fid_cq *cq,
 				      const struct kofi_wc *wc), size_t len)
 {
 	req->cqe.done = done;
 	req->perf = perf;
-	/* each for itself, as a device sees few pieces of a message */
+	/* a separate allocation, because a device takes few segments in a message */
 	req->buf = len ? kvmalloc(len, PERF_GFP | __GFP_ZERO) : NULL;
 	return len && !req->buf ? -ENOMEM : 0;
 }
@@ -524,7 +524,7 @@ static void perf_fill(char *buf, size_t len)
 }
 
 /**
- * perf_xfer_init - be ready for the other calls
+ * perf_xfer_init - initialise the transfers of a session
  * @perf: a new session
  */
 void perf_xfer_init(struct perf *perf)
@@ -535,7 +535,7 @@ void perf_xfer_init(struct perf *perf)
 }
 
 /**
- * perf_xfer_alloc - memory for the transfers
+ * perf_xfer_alloc - allocate memory for the transfers
  * @perf: a session with its options
  *
  * Return: 0 or -ENOMEM, after which the caller calls perf_xfer_free().
@@ -572,7 +572,7 @@ int perf_xfer_alloc(struct perf *perf)
 		x->hist->min = U64_MAX;
 	}
 	perf_fill(x->pattern, pattern);
-	/* the initiator will read it */
+	/* the initiator will read this memory */
 	if (o->op == KOFI_PERF_OP_READ && !windows)
 		memcpy(x->mem, x->pattern + !!o->corrupt, o->size);
 	for (i = 0; i < x->n_tx && !ret; i++)
@@ -586,8 +586,8 @@ int perf_xfer_alloc(struct perf *perf)
 }
 
 /**
- * perf_xfer_free - free the memory
- * @perf: a session, its endpoint closed
+ * perf_xfer_free - free the memory of the transfers
+ * @perf: a session with its endpoint closed
  */
 void perf_xfer_free(struct perf *perf)
 {
@@ -607,7 +607,7 @@ void perf_xfer_free(struct perf *perf)
 
 /**
  * perf_xfer_recv - post all receives
- * @perf: the session, its endpoint enabled
+ * @perf: the session, with its endpoint enabled
  *
  * Return: 0 or a negative error code.
  */
@@ -622,10 +622,10 @@ int perf_xfer_recv(struct perf *perf)
 }
 
 /**
- * perf_xfer_greet - send the first message, as initiator
+ * perf_xfer_greet - send the first message of an initiator
  * @perf: the session, connected if it connects
  *
- * Datagrams may be lost, and need no connection: there is no greeting.
+ * Datagrams may be lost, and need no connection: they have no greeting.
  */
 void perf_xfer_greet(struct perf *perf)
 {
@@ -671,7 +671,7 @@ int perf_xfer_greeted(struct perf *perf, unsigned int timeout)
 }
 
 /**
- * perf_xfer_start - begin to transfer
+ * perf_xfer_start - start the transfers
  * @perf: the session, joined
  *
  * Return: 0 or a negative error code.
@@ -692,11 +692,11 @@ int perf_xfer_start(struct perf *perf)
 }
 
 /**
- * perf_xfer_stop - stop the run in order
+ * perf_xfer_stop - stop the run regularly
  * @perf: the session, started
  *
- * An initiator finishes its window, a target knows from its program that nothing
- * will come.
+ * An initiator finishes its window. The program of a target calls this when no
+ * further transfers will arrive.
  */
 void perf_xfer_stop(struct perf *perf)
 {
@@ -712,7 +712,7 @@ void perf_xfer_stop(struct perf *perf)
 }
 
 /**
- * perf_xfer_end - post nothing more
+ * perf_xfer_end - stop posting
  * @perf: the session
  */
 void perf_xfer_end(struct perf *perf)
@@ -723,10 +723,10 @@ void perf_xfer_end(struct perf *perf)
 }
 
 /**
- * perf_xfer_over - whether nothing is left to do
+ * perf_xfer_over - test whether the run has finished or failed
  * @perf: the session
  *
- * Return: true also if it has failed.
+ * Return: true if it has.
  */
 bool perf_xfer_over(struct perf *perf)
 {
@@ -734,9 +734,9 @@ bool perf_xfer_over(struct perf *perf)
 }
 
 /**
- * perf_xfer_tell - how far the run is
+ * perf_xfer_tell - report the state of the run
  * @perf: the session, started
- * @wait: for the answer
+ * @wait: filled in
  */
 void perf_xfer_tell(struct perf *perf, struct kofi_perf_wait *wait)
 {
