@@ -264,6 +264,8 @@ static int kofi_ep_adopt_cq(struct kofi_ep *ep)
 
 static int kofi_ep_bind_srx(struct kofi_ep *ep, struct kofi_ep *srx, u64 flags)
 {
+	const struct fi_rx_attr *want = srx->info->rx_attr;
+	const struct fi_rx_attr *have = ep->info->rx_attr;
 	int ret;
 
 	if (flags)
@@ -272,6 +274,11 @@ static int kofi_ep_bind_srx(struct kofi_ep *ep, struct kofi_ep *srx, u64 flags)
 		return -FI_EDOMAIN;
 	if (ep->srx)
 		return -EBUSY;
+	/* the context may have been opened for endpoints of another type */
+	if (want->msg_order & ~have->msg_order ||
+	    want->comp_order & ~have->comp_order ||
+	    want->total_buffered_recv > have->total_buffered_recv)
+		return -EINVAL;
 	if (ep->rx_cq) {
 		ret = kofi_ep_share_cq(srx, ep->rx_cq, ep->rx_selective);
 		if (ret)

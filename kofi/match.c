@@ -374,6 +374,31 @@ int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints)
 }
 EXPORT_SYMBOL_GPL(kofi_info_match);
 
+/**
+ * kofi_srx_check - can a shared receive context be as its attributes ask for
+ * @attr: the attributes
+ * @most: the most that the provider acts on, as for kofi_info_match()
+ *
+ * The rules for hints, but capabilities and modes of a context have no other side
+ * that they may be meant for.
+ *
+ * Context: any.
+ * Return: 0; -FI_EBADFLAGS for op_flags, -EINVAL for any other attribute beyond @most.
+ */
+int kofi_srx_check(const struct fi_rx_attr *attr, const struct fi_rx_attr *most)
+{
+	const struct fi_info asked = {
+		.mode = most->mode, .rx_attr = (struct fi_rx_attr *)attr,
+	};
+
+	if (attr->op_flags & ~most->op_flags)
+		return -FI_EBADFLAGS;
+	if (attr->caps & ~most->caps || attr->mode & ~most->mode)
+		return -EINVAL;
+	return kofi_info_match_rx(most, &asked) ? 0 : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(kofi_srx_check);
+
 static void kofi_info_cut(void *info, const void *most, const size_t *limits,
 			  size_t count)
 {

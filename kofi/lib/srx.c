@@ -152,7 +152,7 @@ EXPORT_SYMBOL_GPL(kofi_srx_init);
  * @srx: where the context goes
  * @context: the consumer's
  *
- * What a software provider's fi_ops_domain.srx_context points to.
+ * For the srx_context operation of a software provider, after kofi_srx_check().
  *
  * Context: process, may sleep.
  * Return: 0; -ENOMEM; -EBUSY if @domain is being closed.
@@ -190,9 +190,9 @@ EXPORT_SYMBOL_GPL(kofi_srx_open);
 /**
  * fi_srx_context - open a shared receive context
  * @domain: an open domain
- * @attr: what it is to be: caps, of which FI_DIRECTED_RECV and FI_SOURCE make a
- *	difference; op_flags; size, 0 for 256; iov_limit, 0 for what the provider
- *	can do. NULL for all defaults.
+ * @attr: the rx_attr of an fi_info, or some of it: caps, of which FI_DIRECTED_RECV and
+ *	FI_SOURCE make a difference; op_flags; orders, which the endpoints have to have;
+ *	size, 0 for 256; iov_limit, 0 for the provider's. NULL for all defaults.
  * @srx: where the context goes
  * @context: the consumer's, in fid.context
  *
@@ -200,9 +200,9 @@ EXPORT_SYMBOL_GPL(kofi_srx_open);
  * posted once it has a completion queue, its own or an endpoint's.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EBADFLAGS for op_flags no receive has; -ENOSYS if the
- * provider has no shared contexts; -ENOMEM; -EBUSY if @domain is being closed;
- * what the provider returns.
+ * Return: 0; -EINVAL, also for attributes that the provider does not act on;
+ * -FI_EBADFLAGS for such op_flags; -ENOSYS if the provider has no shared contexts;
+ * -ENOMEM; -EBUSY if @domain is being closed; or an error of the provider.
  */
 int fi_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 		   struct fid_ep **srx, void *context)

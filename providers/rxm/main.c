@@ -379,10 +379,27 @@ static void rxm_domain_close(struct kofi_domain *base)
 	fi_close(&dom->eq->fid);
 }
 
+static int rxm_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
+			   struct fid_ep **srx, void *context)
+{
+	const struct fi_rx_attr most = {
+		.caps		= RXM_RX_CAPS,
+		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
+		.msg_order	= RXM_ORDER,
+		.size		= SIZE_MAX,	/* up to the core */
+		.iov_limit	= RXM_IOV_MAX,
+		.total_buffered_recv = READ_ONCE(rxm_held_bufs) * RXM_EAGER,
+	};
+
+	attr->iov_limit = attr->iov_limit ?: RXM_IOV_MAX;
+	return kofi_srx_check(attr, &most) ?:
+	       kofi_srx_open(domain, attr, srx, context);
+}
+
 static const struct fi_ops_domain rxm_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= rxm_endpoint,
-	.srx_context	= kofi_srx_open,
+	.srx_context	= rxm_srx_context,
 	.mr_regattr	= kofi_mr_regattr,
 	.query_atomic	= rxm_query_atomic,
 };

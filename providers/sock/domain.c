@@ -47,11 +47,18 @@ static int ksk_endpoint(struct fid_domain *domain, struct fi_info *info,
 	}
 }
 
+static int ksk_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
+			   struct fid_ep **srx, void *context)
+{
+	return ksk_info_check_srx(attr) ?:
+	       kofi_srx_open(domain, attr, srx, context);
+}
+
 static const struct fi_ops_domain ksk_domain_ops = {
 	.size		= sizeof(struct fi_ops_domain),
 	.endpoint	= ksk_endpoint,
 	.mr_regattr	= kofi_mr_regattr,
-	.srx_context	= kofi_srx_open,
+	.srx_context	= ksk_srx_context,
 };
 
 /* fi_domain() */

@@ -142,6 +142,29 @@ static void ksk_info_fill_dgram(struct fi_info *info, size_t max)
 	info->domain_attr->max_ep_srx_ctx = 0;
 }
 
+/**
+ * ksk_info_check_srx - can a shared receive context be as its attributes ask for
+ * @attr: from the consumer
+ *
+ * Context: any.
+ * Return: as kofi_srx_check().
+ */
+int ksk_info_check_srx(const struct fi_rx_attr *attr)
+{
+	/* of endpoints that connect and of others: which ones will be bound to it? */
+	static const struct fi_rx_attr most = {
+		.caps		= KSK_RX_CAPS,
+		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
+		.msg_order	= KSK_MSG_ORDER,
+		.comp_order	= FI_ORDER_STRICT,
+		.size		= SIZE_MAX,	/* up to the core */
+		.iov_limit	= KSK_IOV_MAX,
+		.total_buffered_recv = KSK_BUFFERED,
+	};
+
+	return kofi_srx_check(attr, &most);
+}
+
 static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 {
 	info->caps = KSK_TX_CAPS | KSK_RX_CAPS | KSK_DOM_CAPS;

@@ -106,6 +106,7 @@ int ksk_tunables_get(const struct ksk_tunables *tun, int name, void *val);
 
 /* ----------------------------------------------------------------- info.c */
 
+int ksk_info_check_srx(const struct fi_rx_attr *attr);
 int ksk_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		const struct fi_info *hints, struct fi_info **info);
 int ksk_if_find(struct net *net, const struct sockaddr *addr, int vrf,

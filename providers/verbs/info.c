@@ -432,6 +432,33 @@ int vrb_info_check_ep(const struct fi_info *info, struct ib_device *ib,
 	return vrb_info_within(&asked, ib, port, max_msg);
 }
 
+/**
+ * vrb_info_check_srx - can a shared receive context be as its attributes ask for
+ * @attr: from the consumer
+ * @ib: the device
+ * @size: receives that a queue of the device holds at most
+ * @iov_limit: segments of each
+ *
+ * Context: process, may sleep.
+ * Return: as kofi_srx_check(); -ENOMEM.
+ */
+int vrb_info_check_srx(const struct fi_rx_attr *attr, struct ib_device *ib,
+		       size_t size, size_t iov_limit)
+{
+	struct fi_info *most = fi_allocinfo();
+	int err;
+
+	if (!most)
+		return -ENOMEM;
+	err = vrb_info_fill(most, ib, rdma_start_port(ib));
+	most->rx_attr->mode = most->mode;
+	most->rx_attr->size = size;
+	most->rx_attr->iov_limit = iov_limit;
+	err = err ?: kofi_srx_check(attr, most->rx_attr);
+	fi_freeinfo(most);
+	return err;
+}
+
 /* Reduce an info to the device of a request: a wildcard listener accepts from all. */
 static void vrb_info_reduce(struct fi_info *info, const struct fi_info *most)
 {

@@ -290,11 +290,7 @@ static int vrb_srx_check(const struct vrb_domain *dom, struct fi_rx_attr *attr)
 		return -EOPNOTSUPP;
 	if (!attr->iov_limit)
 		attr->iov_limit = sges;
-	if (attr->iov_limit > sges || attr->size > most ||
-	    attr->caps & (FI_TAGGED | FI_MULTI_RECV | FI_TAGGED_MULTI_RECV |
-			  FI_DIRECTED_RECV))
-		return -EINVAL;
-	return attr->op_flags & ~FI_COMPLETION ? -FI_EBADFLAGS : 0;
+	return vrb_info_check_srx(attr, dom->ib, most, sges);
 }
 
 /* fi_srx_context() */

@@ -79,6 +79,8 @@ bool vrb_info_regions(const struct ib_device *ib);
 int vrb_info_check_domain(const struct fi_info *info, struct ib_device *ib);
 int vrb_info_check_ep(const struct fi_info *info, struct ib_device *ib,
 		      u32 port, size_t *max_msg);
+int vrb_info_check_srx(const struct fi_rx_attr *attr, struct ib_device *ib,
+		       size_t size, size_t iov_limit);
 struct fi_info *vrb_info_request(const struct fi_info *from,
 				 struct rdma_cm_id *id, const char *fabric);
 int vrb_getinfo(u32 version, const char *node, const char *service, u64 flags,

@@ -96,6 +96,7 @@ int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints);
 struct fi_info *kofi_info_grant(const struct fi_info *prov,
 				const struct fi_info *hints);
 int kofi_info_set_names(struct fi_info *info, char *domain, char *fabric);
+int kofi_srx_check(const struct fi_rx_attr *attr, const struct fi_rx_attr *most);
 void kofi_info_reduce(struct fi_info *info, const struct fi_info *most);
 bool kofi_info_listed(const struct fi_info *list, const struct fi_info *info);
 

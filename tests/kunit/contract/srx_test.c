@@ -325,6 +325,44 @@ static void srx_demanded(struct kunit *test, struct ct_pair *p)
 	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
 }
 
+/* Beyond the attributes of the provider's endpoints, nothing is accepted. */
+static void srx_attributes(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = CT_READ, .srx_size = 8 };
+	struct conns *c = conns_open(test, &opts, 1);
+	struct ct_pair *p = c->p;
+	const struct fi_rx_attr *has = p->info->rx_attr;
+	const struct {
+		const char		*name;
+		struct fi_rx_attr	attr;
+		int			ret;
+	} rows[] = {
+		{ "granted", *has, 0 },
+		{ "orders", { .msg_order = has->msg_order, .comp_order = has->comp_order }, 0 },
+		{ "capability of a transmit", { .caps = FI_SEND }, -EINVAL },
+		{ "unknown capability", { .caps = FI_COLLECTIVE }, -EINVAL },
+		{ "mode", { .mode = FI_MSG_PREFIX }, -EINVAL },
+		{ "flag", { .op_flags = FI_CLAIM }, -FI_EBADFLAGS },
+		{ "order", { .msg_order = FI_ORDER_ATOMIC_WAR }, -EINVAL },
+		{ "order of completions", { .comp_order = FI_ORDER_DATA }, -EINVAL },
+		{ "buffered bytes", { .total_buffered_recv = SIZE_MAX }, -EINVAL },
+		{ "receives", { .size = SIZE_MAX }, -EINVAL },
+		{ "segments", { .iov_limit = SIZE_MAX }, -EINVAL },
+	};
+	struct fi_rx_attr attr;
+	struct fid_ep *srx;
+	int i, ret;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		attr = rows[i].attr;
+		ret = fi_srx_context(p->domain, &attr, &srx, p);
+		KUNIT_EXPECT_EQ_MSG(test, ret, rows[i].ret, "%s", rows[i].name);
+		if (!ret)
+			KUNIT_EXPECT_EQ(test, fi_close(&srx->fid), 0);
+	}
+	conns_end(c);
+}
+
 static void srx_refused(struct kunit *test)
 {
 	const struct ct_opts opts = { .mode = CT_READ, .srx_size = 8 };
@@ -354,6 +392,7 @@ static struct kunit_case contract_srx_cases[] = {
 	KUNIT_CASE_PARAM(srx_dying, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(srx_end, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(srx_drain_used, ct_mode_gen_params),
+	KUNIT_CASE(srx_attributes),
 	KUNIT_CASE(srx_refused),
 	{}
 };
