@@ -39,9 +39,6 @@
 #include "verbs_trace.h"
 
 #define VRB_RESOLVE_MS	2000	/* for the address, and again for the route */
-#define VRB_RETRIES	7	/* the highest value */
-#define VRB_RNR_FOREVER	7
-#define VRB_RNR_TIMER	12	/* 0.64 ms */
 #define VRB_SHUTDOWN_MS	5000	/* without progress */
 
 /* ---------------------------------------------------------- private data */
@@ -90,22 +87,23 @@ bool vrb_cm_unpack(const void *area, size_t len, const void **data,
 
 /* ------------------------------------------------------------ both sides */
 
-static unsigned int vrb_cm_retries(const struct vrb_ep *ep)
-{
-	return ep->dom->quirks & VRB_QUIRK_RETRY_EVER ? VRB_RETRIES - 1 :
-							VRB_RETRIES;
-}
-
 static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
 {
+	const u8 *conn = ep->tun.conn;
+
+	/* the device may have less than the consumer allows, and the peer */
+	ep->responder_resources = min(ep->responder_resources,
+				      conn[VRB_CONN_READ_RESOURCES]);
+	ep->initiator_depth = min(ep->initiator_depth,
+				  conn[VRB_CONN_READ_DEPTH]);
 	*param = (struct rdma_conn_param) {
 		.private_data		= ep->cm_data,
 		.private_data_len	= ep->cm_len,
 		.responder_resources	= ep->responder_resources,
 		.initiator_depth	= ep->initiator_depth,
 		.flow_control		= 1,
-		.retry_count		= vrb_cm_retries(ep),
-		.rnr_retry_count	= VRB_RNR_FOREVER,
+		.retry_count		= conn[VRB_CONN_RETRY],
+		.rnr_retry_count	= conn[VRB_CONN_RNR_RETRY],
 	};
 }
 
@@ -115,7 +113,8 @@ static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
  */
 static u8 vrb_cm_ack_timeout(const struct vrb_ep *ep, unsigned int ms)
 {
-	u64 us = div_u64((u64)ms * USEC_PER_MSEC, vrb_cm_retries(ep) + 1);
+	u64 us = div_u64((u64)ms * USEC_PER_MSEC,
+			 ep->tun.conn[VRB_CONN_RETRY] + 1);
 	u8 exp = 1;
 
 	while (exp < 31 && (4096ULL << exp) < us * NSEC_PER_USEC)
@@ -126,12 +125,15 @@ static u8 vrb_cm_ack_timeout(const struct vrb_ep *ep, unsigned int ms)
 static void vrb_cm_tune(struct vrb_ep *ep)
 {
 	int dscp = kofi_tclass_dscp(kofi_info_tclass(ep->base.info));
+	const u8 *conn = ep->tun.conn;
 
 	if (dscp >= 0)
 		rdma_set_service_type(ep->id, dscp << 2);
 	/* both stay local, and iWARP has neither of them */
-	rdma_set_min_rnr_timer(ep->id, VRB_RNR_TIMER);
-	if (ep->tun.silence_timeout)
+	rdma_set_min_rnr_timer(ep->id, conn[VRB_CONN_RNR_TIMER]);
+	if (conn[VRB_CONN_ACK_TIMEOUT])
+		rdma_set_ack_timeout(ep->id, conn[VRB_CONN_ACK_TIMEOUT]);
+	else if (ep->tun.silence_timeout)
 		rdma_set_ack_timeout(ep->id, vrb_cm_ack_timeout
 				     (ep, ep->tun.silence_timeout));
 }

@@ -522,11 +522,44 @@ static int vrb_ep_control(struct fi_fid *fid, int command, void *arg)
 	return vrb_tunables_set(&ep->tun, var->name, var->val);
 }
 
+static int vrb_ep_set_conn(struct vrb_ep *ep, u8 *conn, u8 most,
+			   const void *val, size_t len)
+{
+	size_t in;
+	int err;
+
+	err = kofi_opt_set_size(&in, val, len);
+	if (err)
+		return err;
+	mutex_lock(&ep->base.config);
+	if (READ_ONCE(ep->base.state) != KOFI_EP_IDLE)
+		err = -FI_EOPBADSTATE;
+	else if (in > most)
+		err = -EINVAL;
+	else
+		*conn = in;
+	mutex_unlock(&ep->base.config);
+	return err;
+}
+
+static int vrb_ep_getopt(fid_t fid, int level, int name, void *val, size_t *len)
+{
+	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
+	u8 most, *conn = vrb_tunables_conn(&ep->tun, name, &most);
+
+	return conn ? kofi_opt_get_size(*conn, val, len) :
+		      vrb_cm_getopt(fid, level, name, val, len);
+}
+
 static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 			 size_t len)
 {
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
+	u8 conn_most, *conn = vrb_tunables_conn(&ep->tun, name, &conn_most);
 	size_t most;
+
+	if (conn)
+		return vrb_ep_set_conn(ep, conn, conn_most, val, len);
 
 	switch (name) {
 	case FI_OPT_TX_SIZE:
@@ -596,7 +629,7 @@ static const struct fi_ops vrb_ep_fid_ops = {
 
 static const struct fi_ops_ep vrb_ep_opt_ops = {
 	.size		= sizeof(struct fi_ops_ep),
-	.getopt		= vrb_cm_getopt,
+	.getopt		= vrb_ep_getopt,
 	.setopt		= vrb_ep_setopt,
 };
 
@@ -638,6 +671,7 @@ static int vrb_ep_attach(struct vrb_ep *ep, struct fi_info *info)
 	err = vrb_info_check_ep(info, ib, port, &ep->max_msg);
 	if (err)
 		return err;
+	vrb_tunables_device(&ep->tun, ib);
 	ep->base.op_flags[1] &= ~FI_MULTI_RECV;
 	/* a send completes when TCP has the data */
 	if (rdma_protocol_iwarp(ib, port))

@@ -4,6 +4,10 @@
 
 #include "verbs.h"
 
+#define VRB_RETRIES	7	/* the most there is */
+#define VRB_RNR_TIMER	12	/* 0.64 ms */
+#define VRB_TIMER_MAX	31
+
 KOFI_PARAM(connect_timeout, vrb, 30000, 10, 86400000, 0644,
 	   "Milliseconds for connecting, until the peer has accepted");
 
@@ -18,6 +22,55 @@ void vrb_tunables_init(struct vrb_tunables *tun)
 	*tun = (struct vrb_tunables) {
 		.connect_timeout = READ_ONCE(vrb_connect_timeout),
 	};
+}
+
+/**
+ * vrb_tunables_device - take attributes of connections from a device
+ * @tun: options of an endpoint
+ * @ib: device of the endpoint
+ *
+ * Each begins with the most there is, but for the timers. iWARP leaves all but the
+ * reads to TCP.
+ *
+ * Context: any.
+ */
+void vrb_tunables_device(struct vrb_tunables *tun, struct ib_device *ib)
+{
+	bool iwarp = rdma_protocol_iwarp(ib, rdma_start_port(ib));
+	bool ever = vrb_quirks(ib) & VRB_QUIRK_RETRY_EVER;
+	u8 *most = tun->conn_most;
+
+	most[VRB_CONN_RETRY] = ever ? VRB_RETRIES - 1 : VRB_RETRIES;
+	most[VRB_CONN_RNR_RETRY] = KOFI_RNR_RETRY_FOREVER;
+	most[VRB_CONN_RNR_TIMER] = VRB_TIMER_MAX;
+	most[VRB_CONN_ACK_TIMEOUT] = VRB_TIMER_MAX;
+	most[VRB_CONN_READ_DEPTH] = min(ib->attrs.max_qp_init_rd_atom, U8_MAX);
+	most[VRB_CONN_READ_RESOURCES] = min(ib->attrs.max_qp_rd_atom, U8_MAX);
+	memcpy(tun->conn, most, sizeof(tun->conn));
+	tun->conn[VRB_CONN_RNR_TIMER] = VRB_RNR_TIMER;
+	tun->conn[VRB_CONN_ACK_TIMEOUT] = 0;
+	if (iwarp)
+		memset(most, 0, VRB_CONN_READ_DEPTH);
+}
+
+/**
+ * vrb_tunables_conn - find an attribute of a connection
+ * @tun: options of an endpoint
+ * @name: name of an option
+ * @most: set to its most
+ *
+ * Context: any.
+ * Return: the attribute; NULL for other options, and on iWARP for what TCP decides.
+ */
+u8 *vrb_tunables_conn(struct vrb_tunables *tun, int name, u8 *most)
+{
+	int i = name - KOFI_OPT_RETRY_COUNT;
+
+	if (i < 0 || i >= VRB_CONN_NR ||
+	    (i < VRB_CONN_READ_DEPTH && !tun->conn_most[i]))
+		return NULL;
+	*most = tun->conn_most[i];
+	return &tun->conn[i];
 }
 
 /* Ranges of options without a module parameter. Default 0: the device decides, or off. */

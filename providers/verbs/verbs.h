@@ -49,6 +49,17 @@ extern unsigned int vrb_tx_size;
 extern unsigned int vrb_rx_size;
 extern unsigned int vrb_connect_timeout;
 
+/* Attributes of a connection, in the order of their options, from KOFI_OPT_RETRY_COUNT */
+enum vrb_conn {
+	VRB_CONN_RETRY,
+	VRB_CONN_RNR_RETRY,
+	VRB_CONN_RNR_TIMER,
+	VRB_CONN_ACK_TIMEOUT,
+	VRB_CONN_READ_DEPTH,
+	VRB_CONN_READ_RESOURCES,
+	VRB_CONN_NR
+};
+
 /**
  * struct vrb_tunables - options of an endpoint
  * @connect_timeout: time limit for connecting, in milliseconds
@@ -56,14 +67,20 @@ extern unsigned int vrb_connect_timeout;
  *	as dead; 0: the value of the path
  * @keepalive_idle: milliseconds without outstanding work requests after which a
  *	probe is sent; 0: never
+ * @conn: attributes of the connection, by enum vrb_conn
+ * @conn_most: the most of each; 0 also where the device has no such attribute
  */
 struct vrb_tunables {
 	unsigned int	connect_timeout;
 	unsigned int	silence_timeout;
 	unsigned int	keepalive_idle;
+	u8		conn[VRB_CONN_NR];
+	u8		conn_most[VRB_CONN_NR];
 };
 
 void vrb_tunables_init(struct vrb_tunables *tun);
+void vrb_tunables_device(struct vrb_tunables *tun, struct ib_device *ib);
+u8 *vrb_tunables_conn(struct vrb_tunables *tun, int name, u8 *most);
 int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val);
 int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val);
 
