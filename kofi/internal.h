@@ -68,6 +68,7 @@ int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 		  const struct fi_ops *ops, struct kofi_obj *parent,
 		  struct kofi_provider *prov, void *context);
 void kofi_obj_publish(struct kofi_obj *obj);
+unsigned int kofi_obj_count(const struct kofi_provider *prov);
 void kofi_obj_exit(struct kofi_obj *obj);
 struct kofi_obj *kofi_obj_inspect(u32 *id);
 struct kofi_obj *kofi_obj_find(const struct fi_fid *fid, size_t fclass);

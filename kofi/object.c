@@ -107,6 +107,26 @@ void kofi_obj_publish(struct kofi_obj *obj)
 	trace_kofi_obj_open(obj);
 }
 
+/**
+ * kofi_obj_count - count the open objects of a provider
+ * @prov: the provider
+ *
+ * Context: process, may sleep.
+ * Return: number of published objects.
+ */
+unsigned int kofi_obj_count(const struct kofi_provider *prov)
+{
+	struct kofi_obj *obj;
+	unsigned int nr = 0;
+	unsigned long id;
+
+	mutex_lock(&kofi_obj_mutex);
+	xa_for_each(&kofi_objs, id, obj)
+		nr += obj->prov == prov;
+	mutex_unlock(&kofi_obj_mutex);
+	return nr;
+}
+
 /* Waits for dumps that look at it. The number stays its own. */
 static void kofi_obj_unlist(struct kofi_obj *obj)
 {

@@ -234,16 +234,23 @@ EXPORT_SYMBOL_GPL(kofi_provider_register);
  * @prov: a registered provider
  *
  * To be called when the provider's module exits: open objects and running
- * calls hold references to the module, so there are none then.
+ * calls hold references to the module, so there are none then. Objects of a provider
+ * that deregisters earlier still point to it: the log warns with their number.
  *
  * Context: process, may sleep.
  */
 void kofi_provider_deregister(struct kofi_provider *prov)
 {
+	unsigned int nr;
+
 	blocking_notifier_call_chain(&kofi_provider_chain, KOFI_PROVIDER_REMOVE,
 				     prov);
 	mutex_lock(&kofi_provider_mutex);
 	list_del(&prov->node);
 	mutex_unlock(&kofi_provider_mutex);
+	nr = kofi_obj_count(prov);
+	if (nr)
+		pr_warn("kofi: provider %s deregisters with %u open objects\n",
+			prov->name, nr);
 }
 EXPORT_SYMBOL_GPL(kofi_provider_deregister);

@@ -2,6 +2,8 @@
 /* Tests of kofi/cm.c: what the core checks before a provider is called. */
 #include <linux/in.h>
 
+#include <linux/kofi/compat.h>
+
 #include "../limit.h"
 #include "objects.h"
 
@@ -101,6 +103,21 @@ static void cm_names(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_getpeer(cm->ep, NULL, &len));
 	KUNIT_EXPECT_EQ(test, -EINVAL, fi_getpeer(cm->ep, &sin, NULL));
 	KUNIT_EXPECT_EQ(test, -ENOTCONN, fi_getpeer(cm->ep, &sin, &len));
+	cm_close(test, cm);
+}
+
+/* The spellings of compat.h are the calls that they stand for. */
+static void cm_compat(struct kunit *test)
+{
+	struct cm *cm = cm_open(test, NULL);
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct fi_eq_err_entry err;
+
+	KUNIT_EXPECT_EQ(test, 0, fi_bind(cm->ep, &sin, sizeof(sin)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_bind(cm->ep, &sin, 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_pep_setname(cm->pep, &sin, sizeof(sin)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, fi_pep_setname(cm->pep, NULL, sizeof(sin)));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, fi_eq_error(cm->eq, &err, 0));
 	cm_close(test, cm);
 }
 
@@ -379,6 +396,7 @@ static void cm_accepting(struct kunit *test)
 
 static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(cm_names),
+	KUNIT_CASE(cm_compat),
 	KUNIT_CASE(cm_setname_late),
 	KUNIT_CASE(cm_listen),
 	KUNIT_CASE_PARAM(cm_data_connect, data_gen_params),

@@ -5,6 +5,8 @@
 #include <linux/irqflags.h>
 #include <linux/module.h>
 
+#include <linux/kofi/compat.h>
+
 #include "fake.h"
 #include "queues.h"
 
@@ -98,6 +100,31 @@ static void ep_open_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOSYS, fi_getname(&ep->fid, tx, &tx->size));
 	KUNIT_EXPECT_EQ(test, -EBUSY, fi_close(&domain->fid));
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&ep->fid));
+}
+
+/* The spellings of compat.h are the calls that they stand for. */
+static void ep_compat_test(struct kunit *test)
+{
+	struct ep_test *t = test->priv;
+	struct fi_cq_err_entry err = {};
+	struct fi_cq_entry entry;
+	u8 byte = 0;
+
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_open(t->world->domain, t->world->info, &t->ep));
+	KUNIT_EXPECT_NULL(test, t->ep->fid.context);
+	ep_bind_all(test);
+	fake_connected(test, t->ep);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, fi_cq_error(t->cq, &err, 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_sendto(t->ep, &byte, 1, NULL, 0, &byte));
+	KUNIT_EXPECT_TRUE(test, fake_complete(t->ep, FAKE_TX, 0));
+	KUNIT_EXPECT_EQ(test, 1, fi_cq_read(t->cq, &entry, 1));
+	KUNIT_EXPECT_PTR_EQ(test, (void *)&byte, entry.op_context);
+	KUNIT_EXPECT_EQ(test, 0, fi_recvfrom(t->ep, &byte, 1, NULL, 0, t));
+	KUNIT_EXPECT_TRUE(test, fake_complete(t->ep, FAKE_RX, FI_ETRUNC));
+	KUNIT_EXPECT_EQ(test, 1, fi_cq_error(t->cq, &err, 0));
+	KUNIT_EXPECT_PTR_EQ(test, (void *)t, err.op_context);
+	KUNIT_EXPECT_EQ(test, FI_ETRUNC, err.err);
+	ep_close(test);
 }
 
 static int ep_gap_close(struct fi_fid *fid)
@@ -935,6 +962,7 @@ static void ep_refuse_test(struct kunit *test)
 
 static struct kunit_case ep_cases[] = {
 	KUNIT_CASE(ep_open_test),
+	KUNIT_CASE(ep_compat_test),
 	KUNIT_CASE_PARAM(ep_gap_test, ep_gap_gen_params),
 	KUNIT_CASE(ep_bind_test),
 	KUNIT_CASE(ep_foreign_test),

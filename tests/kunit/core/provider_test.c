@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Tests of kofi/provider.c. */
+#include <linux/console.h>
+
 #include "objects.h"
 #include "../../../kofi/internal.h"
 
@@ -123,6 +125,43 @@ static void provider_holds_module(struct kunit *test)
 #endif
 }
 
+static atomic_t provider_warnings;
+
+static void provider_console_write(struct console *con, const char *text,
+				   unsigned int len)
+{
+	if (strnstr(text, "provider nul0 deregisters with 2 open objects", len))
+		atomic_inc(&provider_warnings);
+}
+
+/* A provider that deregisters before its objects are closed is named in the log. */
+static void provider_leaves_objects(struct kunit *test)
+{
+	static struct console console = {
+		.name = "kunit", .write = provider_console_write,
+		.flags = CON_ENABLED, .index = -1,
+	};
+	struct fid_domain *domain;
+	struct fid_fabric *fabric;
+
+	atomic_set(&provider_warnings, 0);
+	register_console(&console);
+	KUNIT_ASSERT_EQ(test, 0, nul_register(0, 0));
+	fabric = nul_fabric(test, 0);
+	domain = nul_domain(test, fabric);
+	nul_exit(test);
+	console_lock();
+	console_unlock();
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&provider_warnings));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&domain->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&fabric->fid));
+	/* and one without objects is not */
+	KUNIT_ASSERT_EQ(test, 0, nul_register(0, 0));
+	nul_exit(test);
+	unregister_console(&console);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&provider_warnings));
+}
+
 /* ------------------------------------------------------------------- filter */
 
 static const struct filter_case {
@@ -166,6 +205,7 @@ static struct kunit_case provider_cases[] = {
 	KUNIT_CASE(provider_twice),
 	KUNIT_CASE(provider_unknown),
 	KUNIT_CASE(provider_holds_module),
+	KUNIT_CASE(provider_leaves_objects),
 	KUNIT_CASE_PARAM(provider_filter, filter_gen_params),
 	{}
 };
