@@ -54,6 +54,20 @@ static const char *const kofi_errno_linux[] = {
 	[FI_EREMOTEIO]		= "error at the remote side",
 	[FI_ECANCELED]		= "canceled",
 	[FI_EKEYREJECTED]	= "key rejected",
+	/* without a name of the fabric's */
+	[ENOTTY]		= "no such operation",
+	[EPIPE]			= "the peer does not read",
+	[ERANGE]		= "out of range",
+	[EDEADLK]		= "would wait for itself",
+	[ENAMETOOLONG]		= "name too long",
+	[ENOLINK]		= "link is down",
+	[EPROTO]		= "protocol violation",
+	[EBADMSG]		= "malformed message",
+	[ENOTUNIQ]		= "not unique",
+	[EUSERS]		= "too many users",
+	[EPROTONOSUPPORT]	= "protocol not supported",
+	[EAFNOSUPPORT]		= "address family not supported",
+	[ESTALE]		= "no longer what it was",
 };
 
 /**

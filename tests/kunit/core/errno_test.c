@@ -17,6 +17,9 @@ static const int errno_codes[] = {
 	FI_EAVAIL, FI_EBADFLAGS, FI_ENOEQ, FI_EDOMAIN, FI_ENOCQ, FI_ECRC,
 	FI_ETRUNC, FI_ENOKEY, FI_ENOAV, FI_EOVERRUN, FI_ENORX, FI_ENOMR,
 	FI_EFIREWALLADDR,
+	/* which calls and completions report, too */
+	ENOTTY, EPIPE, ERANGE, EDEADLK, ENAMETOOLONG, ENOLINK, EPROTO, EBADMSG, ENOTUNIQ,
+	EUSERS, EPROTONOSUPPORT, EAFNOSUPPORT, ESTALE,
 };
 
 static void errno_every_code(struct kunit *test)
