@@ -12,6 +12,9 @@
  * an address or a port has a work item ask it, and compare with what it said last;
  * a client that wants to know is told of each device with other addresses.
  *
+ * The consumer of a domain with an event queue is notified in the same way, by FI_NOTIFY,
+ * when discovery finds other addresses of the domain, none, or some again.
+ *
  * One mutex makes all of it one sequence: no client misses a device or is notified of
  * one twice, and none is called after it has unregistered. It is held while
  * clients are called; they may sleep, discover, open and close, and must not
@@ -136,22 +139,22 @@ static bool kofi_client_tentative(struct net *net)
 }
 
 /* What discovery says of a device: of a list, the next that is about it */
-static const struct fi_info *kofi_device_info(const struct kofi_device *dev,
+static const struct fi_info *kofi_device_info(const struct kofi_domain_id *id,
 					      const struct fi_info *info)
 {
 	while (info &&
-	       (strcmp(info->fabric_attr->prov_name, dev->id.prov_name) ||
-		strcmp(info->domain_attr->name, dev->id.name)))
+	       (strcmp(info->fabric_attr->prov_name, id->prov_name) ||
+		strcmp(info->domain_attr->name, id->name)))
 		info = info->next;
 	return info;
 }
 
-static bool kofi_device_same(const struct kofi_device *dev,
+static bool kofi_device_same(const struct kofi_domain_id *id,
 			     const struct fi_info *a, const struct fi_info *b)
 {
 	for (;;) {
-		a = kofi_device_info(dev, a);
-		b = kofi_device_info(dev, b);
+		a = kofi_device_info(id, a);
+		b = kofi_device_info(id, b);
 		if (!a || !b)
 			return a == b;
 		if (a->src_addrlen != b->src_addrlen ||
@@ -164,16 +167,15 @@ static bool kofi_device_same(const struct kofi_device *dev,
 }
 
 /* Ask discovery; if it had no memory, or is to find more soon, once more then */
-static bool kofi_client_ask(const struct kofi_client *client,
-			    struct fi_info **info)
+static bool kofi_client_ask(struct net *net, struct fi_info **info)
 {
-	int ret = kofi_getinfo(client->net,
+	int ret = kofi_getinfo(net,
 			       FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
 			       NULL, NULL, 0, NULL, info, GFP_NOIO);
 	bool known = !ret || ret == -ENODATA;
 
 	/* not instead of a look that is due before */
-	if (!known || kofi_client_tentative(client->net))
+	if (!known || kofi_client_tentative(net))
 		queue_delayed_work(system_unbound_wq, &kofi_client_work,
 				   KOFI_LOOK_AGAIN);
 	return known;
@@ -187,12 +189,12 @@ static void kofi_client_rescan(struct kofi_client *client)
 
 	lockdep_assert_held(&kofi_client_mutex);
 
-	if (!client->change || !kofi_client_ask(client, &now))
+	if (!client->change || !kofi_client_ask(client->net, &now))
 		return;
 	client->seen = now;
 	list_for_each_entry(dev, &kofi_devices, node)
 		if (dev->prov->live && kofi_client_matches(client, dev) &&
-		    !kofi_device_same(dev, before, now))
+		    !kofi_device_same(&dev->id, before, now))
 			client->change(client, &dev->id);
 	fi_freeinfo(before);
 }
@@ -205,12 +207,89 @@ static void kofi_client_rescan_all(void)
 		kofi_client_rescan(client);
 }
 
+/*
+ * Domains with an event queue. Clients close domains with the mutex of clients held, so
+ * that these have one of their own.
+ */
+static DEFINE_MUTEX(kofi_path_mutex);	/* the list, and seen of each */
+static LIST_HEAD(kofi_paths);
+
+/* Notify the consumer of a domain if discovery finds other addresses of it. */
+static void kofi_path_rescan(struct kofi_domain *dom)
+{
+	const struct kofi_domain_id id = {
+		.prov_name = dom->obj.prov->name, .name = dom->name,
+	};
+	struct fi_info *before = dom->seen, *now;
+	int lost;
+
+	lockdep_assert_held(&kofi_path_mutex);
+
+	if (!kofi_client_ask(dom->fabric->net, &now))
+		return;
+	dom->seen = now;
+	lost = READ_ONCE(dom->lost);
+	if (!kofi_device_info(&id, now)) {
+		if (kofi_device_info(&id, before) && lost != ENETDOWN)
+			kofi_domain_notify(dom, ENETDOWN);
+	} else if (lost == ENETDOWN || !kofi_device_same(&id, before, now)) {
+		/* the return of a link is reported by who reported its loss */
+		if (lost != ENOLINK)
+			kofi_domain_notify(dom, 0);
+	}
+	fi_freeinfo(before);
+}
+
+/**
+ * kofi_path_watch - notify the consumer of a domain of changes of its addresses
+ * @dom: with an event queue
+ *
+ * A provider above others passes on the events of the domain below.
+ *
+ * Context: process, may sleep.
+ */
+void kofi_path_watch(struct kofi_domain *dom)
+{
+	unsigned int scope;
+
+	if (strchr(dom->obj.prov->name, ';'))
+		return;
+	mutex_lock(&kofi_path_mutex);
+	scope = memalloc_noio_save();
+	kofi_client_ask(dom->fabric->net, &dom->seen);
+	list_add_tail(&dom->path_node, &kofi_paths);
+	memalloc_noio_restore(scope);
+	mutex_unlock(&kofi_path_mutex);
+}
+
+/**
+ * kofi_path_forget - undo kofi_path_watch()
+ * @dom: a domain with an event queue, about to be freed
+ *
+ * Context: process, may sleep.
+ */
+void kofi_path_forget(struct kofi_domain *dom)
+{
+	mutex_lock(&kofi_path_mutex);
+	list_del_init(&dom->path_node);
+	mutex_unlock(&kofi_path_mutex);
+	fi_freeinfo(dom->seen);
+}
+
 static void kofi_client_work_fn(struct work_struct *work)
 {
 	unsigned int scope = kofi_client_lock();
+	struct kofi_domain *dom;
 
 	kofi_client_rescan_all();
 	kofi_client_unlock(scope);
+
+	mutex_lock(&kofi_path_mutex);
+	scope = memalloc_noio_save();
+	list_for_each_entry(dom, &kofi_paths, path_node)
+		kofi_path_rescan(dom);
+	memalloc_noio_restore(scope);
+	mutex_unlock(&kofi_path_mutex);
 }
 
 /**
@@ -335,7 +414,7 @@ int kofi_client_register(struct kofi_client *client)
 	scope = kofi_client_lock();
 	client->seen = NULL;
 	if (client->change)
-		kofi_client_ask(client, &client->seen);
+		kofi_client_ask(client->net, &client->seen);
 	list_add_tail(&client->node, &kofi_clients);
 	list_for_each_entry(dev, &kofi_devices, node)
 		if (dev->prov->live)

@@ -236,6 +236,7 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 	kofi_mr_table_init(&domain->mrs, info->domain_attr->mr_mode);
 	mutex_init(&domain->mr_pool_mutex);
 	INIT_LIST_HEAD(&domain->mr_pools);
+	INIT_LIST_HEAD(&domain->path_node);
 	return 0;
 
 free_name:
@@ -255,6 +256,7 @@ EXPORT_SYMBOL_GPL(kofi_domain_init);
 void kofi_domain_exit(struct kofi_domain *domain)
 {
 	if (domain->eq) {
+		kofi_path_forget(domain);
 		kofi_eq_purge(domain->eq, &domain->domain.fid);
 		kofi_obj_put(&domain->eq->obj);
 	}
@@ -349,34 +351,44 @@ EXPORT_SYMBOL_GPL(fi_domain2);
 int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags)
 {
 	struct kofi_domain *dom;
+	int ret;
 
 	might_sleep();
 	if (kofi_fid_class(&domain->fid) != FI_CLASS_DOMAIN)
 		return -EINVAL;
 	dom = container_of(domain, struct kofi_domain, domain);
-	return kofi_eq_bind(&dom->eq, dom->fabric, eq, flags);
+	ret = kofi_eq_bind(&dom->eq, dom->fabric, eq, flags);
+	if (!ret)
+		kofi_path_watch(dom);
+	return ret;
 }
 EXPORT_SYMBOL_GPL(fi_domain_bind);
 
 /**
- * kofi_domain_notify - tell the consumer that something has happened to the domain
+ * kofi_domain_notify - notify the consumer of a change of a domain's path
  * @domain: the base of the domain
- * @data: what, in fi_eq_entry.data
+ * @err: fi_eq_entry.data: ENODEV if the device has gone for ever, ENETDOWN or another
+ *	positive error code if there is no path, 0 if there is one again, or if its
+ *	addresses are others
  *
  * Queues FI_NOTIFY on the event queue bound to the domain, if there is one. A
- * full queue reports an overrun instead.
+ * full queue reports an overrun instead. Nothing follows ENODEV.
  *
  * Context: process, may sleep; waits for memory, but not for I/O.
  */
-void kofi_domain_notify(struct kofi_domain *domain, u64 data)
+void kofi_domain_notify(struct kofi_domain *domain, int err)
 {
 	const struct kofi_event ev = {
 		.fid = &domain->domain.fid,
 		.context = domain->domain.fid.context,
-		.event = FI_NOTIFY, .data_val = data,
+		.event = FI_NOTIFY, .data_val = err,
 	};
 
 	might_sleep();
+	if (xchg(&domain->lost, err) == ENODEV) {
+		WRITE_ONCE(domain->lost, ENODEV);
+		return;
+	}
 	/* The only word the consumer gets of, say, the loss of the device. */
 	kofi_eq_report(READ_ONCE(domain->eq), &ev, GFP_NOIO | __GFP_NOFAIL);
 }

@@ -38,6 +38,8 @@ bool kofi_provider_allows(const char *filter, const char *name);
 
 /* client.c: clients that are notified of domains */
 
+void kofi_path_watch(struct kofi_domain *dom);
+void kofi_path_forget(struct kofi_domain *dom);
 int kofi_client_start(void);	/* at module load */
 void kofi_client_stop(void);
 

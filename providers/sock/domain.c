@@ -90,6 +90,7 @@ int ksk_domain(struct fid_fabric *fabric, struct fi_info *info,
 	dev = dev_get_by_name_rcu(base->net, info->domain_attr->name);
 	if (dev) {
 		dom->ifindex = dev->ifindex;
+		dom->carrier = netif_carrier_ok(dev);
 		dom->base.node = dev->dev.parent ? dev_to_node(dev->dev.parent)
 						 : NUMA_NO_NODE;
 	}
@@ -124,7 +125,18 @@ static void ksk_domain_lost(struct ksk_domain *dom, bool gone)
 		WRITE_ONCE(dom->ifindex, 0);
 	list_for_each_entry(ep, &dom->eps, domain_node)
 		ksk_ep_abort(ep, ENETDOWN);
-	kofi_domain_notify(&dom->base, ENETDOWN);
+	kofi_domain_notify(&dom->base, gone ? ENODEV : ENETDOWN);
+}
+
+/* The link of a device that stays up; its connections wait for it. */
+static void ksk_domain_link(struct ksk_domain *dom, bool carrier)
+{
+	lockdep_assert_held(&ksk_dom_mutex);
+
+	if (dom->carrier == carrier)
+		return;
+	dom->carrier = carrier;
+	kofi_domain_notify(&dom->base, carrier ? 0 : ENOLINK);
 }
 
 static int ksk_domain_event(struct notifier_block *nb, unsigned long event,
@@ -133,14 +145,20 @@ static int ksk_domain_event(struct notifier_block *nb, unsigned long event,
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
 	struct ksk_domain *dom;
 
-	if (event != NETDEV_DOWN && event != NETDEV_UNREGISTER)
+	if (event != NETDEV_DOWN && event != NETDEV_UNREGISTER &&
+	    event != NETDEV_CHANGE)
 		return NOTIFY_DONE;
 
 	mutex_lock(&ksk_dom_mutex);
-	list_for_each_entry(dom, &ksk_doms, node)
-		if (dom->ifindex == dev->ifindex &&
-		    net_eq(dom->base.fabric->net, dev_net(dev)))
+	list_for_each_entry(dom, &ksk_doms, node) {
+		if (dom->ifindex != dev->ifindex ||
+		    !net_eq(dom->base.fabric->net, dev_net(dev)))
+			continue;
+		if (event == NETDEV_CHANGE)
+			ksk_domain_link(dom, netif_carrier_ok(dev));
+		else
 			ksk_domain_lost(dom, event == NETDEV_UNREGISTER);
+	}
 	mutex_unlock(&ksk_dom_mutex);
 	return NOTIFY_DONE;
 }

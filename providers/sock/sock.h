@@ -119,12 +119,14 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr, int vrf,
  * @base: the core's
  * @node: on the list of domains
  * @ifindex: the device, 0 once it is gone; under ksk_dom_mutex
+ * @carrier: the device has a link, as last reported; under ksk_dom_mutex
  * @eps: endpoints of the domain, under ksk_dom_mutex
  */
 struct ksk_domain {
 	struct kofi_domain	base;
 	struct list_head	node;
 	int			ifindex;
+	bool			carrier;
 	struct list_head	eps;
 };
 

@@ -197,6 +197,9 @@ struct kofi_mr_table {
  * @obj: the core's part
  * @fabric: parent
  * @eq: queue for FI_NOTIFY, or NULL
+ * @path_node: on the list of domains with a queue, whose addresses are compared
+ * @seen: last answer of discovery, under the mutex of that list
+ * @lost: error code of the last FI_NOTIFY; 0 after none, or when the path is back
  * @dev: device for DMA, NULL for software
  * @node: NUMA node, or NUMA_NO_NODE
  * @vectors: number of completion vectors of the device, 0 for software
@@ -216,6 +219,9 @@ struct kofi_domain {
 	struct kofi_obj			obj;
 	struct kofi_fabric		*fabric;
 	struct kofi_eq			*eq;
+	struct list_head		path_node;
+	struct fi_info			*seen;
+	int				lost;
 	struct device			*dev;
 	int				node;
 	unsigned int			vectors;
@@ -233,7 +239,7 @@ int kofi_domain_init(struct kofi_domain *domain, struct fid_fabric *fabric,
 		     const struct fi_info *info, const struct fi_ops_domain *ops,
 		     void (*close)(struct kofi_domain *domain), void *context);
 void kofi_domain_exit(struct kofi_domain *domain);
-void kofi_domain_notify(struct kofi_domain *domain, u64 data);
+void kofi_domain_notify(struct kofi_domain *domain, int err);
 
 /* ----------------------------------------------------------------- events */
 

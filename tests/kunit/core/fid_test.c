@@ -272,7 +272,7 @@ static void fid_domain_notify(struct kunit *test)
 	struct fi_eq_entry entry;
 	u32 event;
 
-	kofi_domain_notify(base, 1);	/* none to tell */
+	kofi_domain_notify(base, 1);	/* without a queue */
 	KUNIT_ASSERT_EQ(test, 0, fi_domain_bind(domain, &eq->fid, 0));
 	kofi_domain_notify(base, 7);
 	kofi_domain_notify(base, 8);
@@ -281,7 +281,24 @@ static void fid_domain_notify(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, FI_NOTIFY, event);
 	KUNIT_EXPECT_PTR_EQ(test, &domain->fid, entry.fid);
 	KUNIT_EXPECT_EQ(test, 7, entry.data);
-	/* The other one goes with the domain. */
+	KUNIT_EXPECT_EQ(test, sizeof(entry),
+			fi_eq_read(eq, &event, &entry, sizeof(entry), 0));
+	KUNIT_EXPECT_EQ(test, 8, entry.data);
+	/* Nothing follows the loss of the device. */
+	kofi_domain_notify(base, ENODEV);
+	kofi_domain_notify(base, ENETDOWN);
+	kofi_domain_notify(base, 0);
+	KUNIT_EXPECT_EQ(test, sizeof(entry),
+			fi_eq_read(eq, &event, &entry, sizeof(entry), 0));
+	KUNIT_EXPECT_EQ(test, ENODEV, entry.data);
+	KUNIT_EXPECT_EQ(test, -EAGAIN,
+			fi_eq_read(eq, &event, &entry, sizeof(entry), 0));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&domain->fid));
+	/* An event that waits goes with its domain. */
+	domain = nul_domain(test, fabric);
+	base = container_of(domain, struct kofi_domain, domain);
+	KUNIT_ASSERT_EQ(test, 0, fi_domain_bind(domain, &eq->fid, 0));
+	kofi_domain_notify(base, 7);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&domain->fid));
 	KUNIT_EXPECT_EQ(test, -EAGAIN,
 			fi_eq_read(eq, &event, &entry, sizeof(entry), 0));

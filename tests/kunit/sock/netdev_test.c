@@ -164,7 +164,67 @@ static void netdev_client(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sn_wrong);
 }
 
+/* Wait for FI_NOTIFY with this error code; others may precede it. */
+static void sn_expect_notice(struct kunit *test, struct fid_eq *eq, int err)
+{
+	struct fi_eq_entry entry = {};
+	u32 event = 0;
+	ssize_t ret;
+
+	do {
+		ret = fi_eq_sread(eq, &event, &entry, sizeof(entry), TEST_LIMIT(10000), 0);
+	} while (ret == sizeof(entry) && entry.data != err);
+	KUNIT_EXPECT_EQ_MSG(test, ret, sizeof(entry), "error %d", err);
+	KUNIT_EXPECT_EQ(test, event, FI_NOTIFY);
+}
+
+/* The consumer of a domain is notified of the loss and the return of its device's link. */
+static void netdev_notices(struct kunit *test)
+{
+	struct net_device *dev = alloc_netdev(0, SN_NAME, NET_NAME_USER, sn_setup);
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fi_info *info;
+	struct fid_eq *eq;
+
+	if (!IS_ENABLED(CONFIG_IPV6))
+		kunit_skip(test, "the device has no address");
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	sn_changes = 0;
+	KUNIT_ASSERT_EQ(test, kofi_client_register(&sn_client), 0);
+	KUNIT_EXPECT_EQ(test, register_netdev(dev), 0);
+	sn_flags(test, dev, true);
+	sn_expect(test, 1, 0);
+	sn_expect_fabric(test);
+	kofi_client_unregister(&sn_client);
+	info = sn_getinfo(test);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_ASSERT_EQ(test, fi_fabric(info->fabric_attr, &fabric, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_domain(fabric, info, &domain, NULL), 0);
+	fi_freeinfo(info);
+	KUNIT_ASSERT_EQ(test, fi_eq_open(fabric, &attr, &eq, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_domain_bind(domain, &eq->fid, 0), 0);
+
+	netif_carrier_off(dev);
+	sn_expect_notice(test, eq, ENOLINK);
+	netif_carrier_on(dev);
+	sn_expect_notice(test, eq, 0);
+	sn_flags(test, dev, false);
+	sn_expect_notice(test, eq, ENETDOWN);
+	/* when IPv6 has given it an address again */
+	sn_flags(test, dev, true);
+	sn_expect_notice(test, eq, 0);
+	unregister_netdev(dev);
+	sn_expect_notice(test, eq, ENODEV);
+	free_netdev(dev);
+	KUNIT_EXPECT_EQ(test, fi_close(&domain->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&eq->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&fabric->fid), 0);
+}
+
 static struct kunit_case sock_netdev_cases[] = {
+	KUNIT_CASE(netdev_notices),
 	KUNIT_CASE(netdev_client),
 	{}
 };

@@ -325,6 +325,59 @@ static void client_device(struct kunit *test)
 	vc_end(test, c);
 }
 
+/* Wait for FI_NOTIFY with this error code; others may precede it. */
+static void vc_expect_notice(struct kunit *test, struct fid_eq *eq, int err)
+{
+	struct fi_eq_entry entry = {};
+	u32 event = 0;
+	ssize_t ret;
+
+	do {
+		ret = fi_eq_sread(eq, &event, &entry, sizeof(entry), CT_TIMEOUT_MS, 0);
+	} while (ret == sizeof(entry) && entry.data != err);
+	KUNIT_EXPECT_EQ_MSG(test, ret, sizeof(entry), "error %d", err);
+	KUNIT_EXPECT_EQ(test, event, FI_NOTIFY);
+}
+
+/* The consumer of a domain is notified of changes of addresses, links and ports. */
+static void client_notices(struct kunit *test)
+{
+	struct net_device *dev = link_netdev();
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_info *info = vc_discover();
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_eq *eq;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_ASSERT_EQ(test, fi_fabric(info->fabric_attr, &fabric, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_domain(fabric, info, &domain, NULL), 0);
+	fi_freeinfo(info);
+	KUNIT_ASSERT_EQ(test, fi_eq_open(fabric, &attr, &eq, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_domain_bind(domain, &eq->fid, 0), 0);
+
+	KUNIT_EXPECT_EQ(test, vc_add4(true), 0);
+	vc_expect_notice(test, eq, 0);
+	KUNIT_EXPECT_EQ(test, vc_add4(false), 0);
+	vc_expect_notice(test, eq, 0);
+	vc_carrier(dev, false);
+	vc_expect_notice(test, eq, ENETDOWN);
+	vc_carrier(dev, true);
+	vc_expect_notice(test, eq, 0);
+	vc_flags(dev, false);
+	vc_expect_notice(test, eq, ENETDOWN);
+	vc_flags(dev, true);
+	vc_expect_notice(test, eq, 0);
+	KUNIT_EXPECT_EQ(test, link_remove(), 0);
+	vc_expect_notice(test, eq, ENODEV);
+	KUNIT_EXPECT_EQ(test, link_add(), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&domain->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&eq->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&fabric->fid), 0);
+	dev_put(dev);
+}
+
 struct vc_mover {
 	struct net_device	*dev;
 	unsigned int		moves;
@@ -384,6 +437,7 @@ static void client_churn(struct kunit *test)
 
 static struct kunit_case verbs_client_cases[] = {
 	KUNIT_CASE(client_changes),
+	KUNIT_CASE(client_notices),
 	KUNIT_CASE(client_device),
 	KUNIT_CASE(client_churn),
 	{}
