@@ -116,6 +116,77 @@ static void cm_nobody_listens(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/*
+ * A listener of the wildcard address takes connections at each address of the machine;
+ * the request says at which.
+ */
+static void cm_wildcard(struct kunit *test)
+{
+	struct ct_pair *p = cm_unconnected(test);
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	struct fi_info *info = fi_dupinfo(p->info);
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	struct sockaddr_in *to, name;
+	size_t len = sizeof(name);
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	if (info->addr_format != FI_SOCKADDR_IN)
+		kunit_skip(test, "not over IPv4");
+	to = (struct sockaddr_in *)&p->addr;
+	memcpy(info->src_addr, &any, sizeof(any));
+	KUNIT_ASSERT_EQ(test, fi_close(&p->pep->fid), 0);
+	KUNIT_ASSERT_EQ(test, fi_passive_ep(p->fabric, info, &p->pep, p), 0);
+	fi_freeinfo(info);
+	KUNIT_EXPECT_EQ(test, fi_pep_bind(p->pep, &p->side[1].eq->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_listen(p->pep), 0);
+	KUNIT_EXPECT_EQ(test, fi_getname(&p->pep->fid, &name, &len), 0);
+	KUNIT_EXPECT_EQ(test, name.sin_addr.s_addr, htonl(INADDR_ANY));
+	to->sin_port = name.sin_port;
+	KUNIT_EXPECT_EQ(test, fi_connect(p->side[0].ep, to, NULL, 0), 0);
+	cm_request(p, ev);
+	KUNIT_EXPECT_EQ(test, ((struct sockaddr_in *)ev->cm.info->src_addr)->sin_addr.s_addr,
+			to->sin_addr.s_addr);
+	KUNIT_ASSERT_EQ(test, ct_ep_open(p, 1, ev->cm.info), 0);
+	fi_freeinfo(ev->cm.info);
+	KUNIT_ASSERT_EQ(test, fi_accept(p->side[1].ep, NULL, 0), 0);
+	ct_expect_event(test, p->side[0].eq, FI_CONNECTED);
+	ct_expect_event(test, p->side[1].eq, FI_CONNECTED);
+	ct_pair_close(p);
+}
+
+/* Overwrite the attributes of an info, but for its addresses and names. */
+static void cm_scribble(struct fi_info *info)
+{
+	info->caps = 0;
+	memset(info->tx_attr, 0xff, sizeof(*info->tx_attr));
+	memset(info->rx_attr, 0xff, sizeof(*info->rx_attr));
+	info->ep_attr->type = FI_EP_UNSPEC;
+	info->ep_attr->max_msg_size = 0;
+	memset(info->src_addr, 0xff, info->src_addrlen);
+}
+
+/* Objects keep nothing of the info that they were opened with. */
+static void cm_info_scribbled(struct kunit *test)
+{
+	struct ct_pair *p = cm_unconnected(test);
+	struct fi_info *info = fi_dupinfo(p->info);
+	struct ct_op *send = ct_op(p), *recv = ct_op(p);
+	u8 *buf = ct_buf(p, 128);
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_ASSERT_EQ(test, ct_ep_close(p, 0), 0);
+	KUNIT_ASSERT_EQ(test, ct_ep_open(p, 0, info), 0);
+	cm_scribble(info);
+	fi_freeinfo(info);
+	KUNIT_ASSERT_EQ(test, ct_pair_connect(p), 0);
+	KUNIT_EXPECT_EQ(test, ct_recv(p, 1, recv, buf, 64), 0);
+	KUNIT_EXPECT_EQ(test, ct_send(p, 0, send, buf + 64, 64), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, send->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, recv->wc.err, 0);
+	ct_pair_close(p);
+}
+
 /* The listener goes with a request that has not been answered. */
 static void cm_listener_closes(struct kunit *test)
 {
@@ -350,6 +421,8 @@ static struct kunit_case contract_cm_cases[] = {
 	KUNIT_CASE(cm_listener_closes_unread),
 	KUNIT_CASE(cm_closed_while_connecting),
 	KUNIT_CASE(cm_addresses),
+	KUNIT_CASE(cm_wildcard),
+	KUNIT_CASE(cm_info_scribbled),
 	KUNIT_CASE(cm_many_connections),
 	KUNIT_CASE(cm_one_shutdown),
 	KUNIT_CASE(cm_shutdown_in_callback),

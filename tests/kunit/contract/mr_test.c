@@ -363,6 +363,45 @@ static void mr_domain(struct kunit *test)
 	ct_pair_close(t->p);
 }
 
+struct mr_post {
+	void	*buf;
+	void	*desc;
+};
+
+static ssize_t mr_post_send(struct fid_ep *ep, void *context, void *arg)
+{
+	const struct mr_post *post = arg;
+
+	return fi_send(ep, post->buf, 64, post->desc, 0, context);
+}
+
+static ssize_t mr_post_recv(struct fid_ep *ep, void *context, void *arg)
+{
+	const struct mr_post *post = arg;
+
+	return fi_recv(ep, post->buf, 64, post->desc, 0, context);
+}
+
+/* Descriptors of regions are accepted by each post, and are not needed. */
+static void mr_described(struct kunit *test)
+{
+	const struct ct_opts opts = { .mode = ct_mode_of(test), .mr_mode = MR_MODE };
+	struct mr_test *t = mr_open(test, &opts);
+	struct ct_pair *p = t->p;
+	struct fid_mr *mr = mr_reg(test, t);
+	struct ct_op *send = ct_op(p), *recv = ct_op(p);
+	struct mr_post out = { ct_buf(p, 64), fi_mr_desc(mr) };
+	struct mr_post in = { ct_buf(p, 64), fi_mr_desc(mr) };
+
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 1, recv, mr_post_recv, &in), 0);
+	KUNIT_EXPECT_EQ(test, ct_post_fn(p, 0, send, mr_post_send, &out), 0);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	KUNIT_EXPECT_EQ(test, send->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, recv->wc.err, 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	ct_pair_close(p);
+}
+
 /* Bound and enabled, before and after the connection stands */
 static void mr_endpoint(struct kunit *test)
 {
@@ -432,6 +471,7 @@ static struct kunit_case contract_mr_cases[] = {
 	KUNIT_CASE_PARAM(mr_once_invalidated, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(mr_once_unmapped, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(mr_domain, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(mr_described, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(mr_endpoint, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(mr_endpoint_early, ct_mode_gen_params),
 	{}
