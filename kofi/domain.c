@@ -389,6 +389,10 @@ void kofi_domain_notify(struct kofi_domain *domain, int err)
 		WRITE_ONCE(domain->lost, ENODEV);
 		return;
 	}
+	if (err)
+		kofi_notify(&domain->obj, &(struct kofi_notice) {
+			.kind = KOFI_EVENT_PATH_LOST, .err = err,
+		});
 	/* The only word the consumer gets of, say, the loss of the device. */
 	kofi_eq_report(READ_ONCE(domain->eq), &ev, GFP_NOIO | __GFP_NOFAIL);
 }

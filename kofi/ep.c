@@ -95,6 +95,11 @@ static bool kofi_ep_conn_end(struct kofi_ep *ep, int to, int err,
 		ep->ev_conn.data = ep->cm_data;
 		ep->ev_conn.data_len = len;
 		kofi_eq_queue(ep->eq, &ep->ev_conn);
+		kofi_notify(&ep->obj, &(struct kofi_notice) {
+			.kind = err ? KOFI_EVENT_CONNECT_FAILED :
+				      KOFI_EVENT_CONNECTED,
+			.err = err, .prov_errno = prov_errno,
+		});
 	}
 	spin_unlock_irqrestore(&ep->lock, flags);
 	if (step)
@@ -175,21 +180,30 @@ EXPORT_SYMBOL_GPL(kofi_ep_connect_failed);
 /**
  * kofi_ep_disconnected - report the end of a connection
  * @ep: a connected endpoint
+ * @err: why, a positive error code: %ESHUTDOWN if the peer has closed it, %ECANCELED if
+ *	this side has; otherwise it was lost
  *
- * Queues FI_SHUTDOWN, whichever side disconnected; transmits are refused from now on.
+ * Queues FI_SHUTDOWN in each case; transmits are refused from now on.
  *
  * Context: any.
  * Return: true for the one caller that took the step.
  */
-bool kofi_ep_disconnected(struct kofi_ep *ep)
+bool kofi_ep_disconnected(struct kofi_ep *ep, int err)
 {
+	bool lost = err != ESHUTDOWN && err != ECANCELED;
 	unsigned long flags;
 	bool step;
 
 	spin_lock_irqsave(&ep->lock, flags);
 	step = kofi_ep_step_locked(ep, KOFI_EP_CONNECTED, KOFI_EP_SHUTDOWN);
-	if (step)
+	if (step) {
 		kofi_eq_queue(ep->eq, &ep->ev_down);
+		kofi_notify(&ep->obj, &(struct kofi_notice) {
+			.kind = lost ? KOFI_EVENT_LOST : KOFI_EVENT_SHUTDOWN,
+			.err = lost ? err : 0,
+			.reason = err == ESHUTDOWN ? "closed by the peer" : NULL,
+		});
+	}
 	spin_unlock_irqrestore(&ep->lock, flags);
 	return step;
 }
@@ -215,6 +229,9 @@ void kofi_ep_peer_lost(struct kofi_ep *ep, const struct sockaddr *addr, int err)
 		.data_val = kofi_av_source(ep->av, addr),
 	};
 
+	kofi_notify(&ep->obj, &(struct kofi_notice) {
+		.kind = KOFI_EVENT_PEER_LOST, .err = err, .peer = addr,
+	});
 	if (ev.data_val != FI_ADDR_NOTAVAIL)
 		kofi_eq_report_peer(ep->eq, &ev);
 }
@@ -677,7 +694,7 @@ static void kofi_ep_stop(struct kofi_ep *ep, bool abort)
 	/* The provider may have taken the step itself. */
 	while ((state = READ_ONCE(ep->state)) != KOFI_EP_SHUTDOWN) {
 		if (state == KOFI_EP_CONNECTED)
-			kofi_ep_disconnected(ep);
+			kofi_ep_disconnected(ep, ECANCELED);
 		else if (state == KOFI_EP_CONNECTING)
 			kofi_ep_connect_failed(ep, FI_ECANCELED, 0, NULL, 0);
 		else

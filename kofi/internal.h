@@ -58,6 +58,37 @@ void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed);
 int kofi_netlink_start(void);	/* at module load */
 void kofi_netlink_stop(void);
 
+/* netlink_event.c: events for those who monitor */
+
+enum kofi_event_kind {
+	KOFI_EVENT_CONNECTED,
+	KOFI_EVENT_CONNECT_FAILED,
+	KOFI_EVENT_SHUTDOWN,
+	KOFI_EVENT_LOST,
+	KOFI_EVENT_PEER_LOST,
+	KOFI_EVENT_VIOLATION,
+	KOFI_EVENT_PATH_LOST,
+};
+
+/**
+ * struct kofi_notice - an event of an object
+ * @kind: which of the events
+ * @err: reason, a positive error code; 0 if there is none
+ * @prov_errno: the provider's code; 0 if there is none
+ * @peer: address of the peer; NULL for the one that an endpoint was opened with
+ * @reason: reason in words, or NULL
+ */
+struct kofi_notice {
+	enum kofi_event_kind	kind;
+	int			err;
+	int			prov_errno;
+	const struct sockaddr	*peer;
+	const char		*reason;
+};
+
+void kofi_notify(struct kofi_obj *obj, const struct kofi_notice *notice);
+unsigned int kofi_events_lost(const struct kofi_obj *obj);
+
 /* tostr.c: buffers of fi_tostr() */
 
 int kofi_tostr_start(void);	/* at module load */

@@ -47,6 +47,7 @@ NAMES(bus_type, KOFI_NAMES_BUS_TYPE);
 NAMES(link_state, KOFI_NAMES_LINK_STATE);
 NAMES(class, KOFI_NAMES_CLASS);
 NAMES(ep_state, KOFI_NAMES_EP_STATE);
+NAMES(event_kind, KOFI_NAMES_EVENT_KIND);
 
 /* Sets of bits rather than bits, which a spec cannot define. */
 const struct kofi_name kofi_names_comp_order[] = {

@@ -91,7 +91,7 @@ extern const struct kofi_name
 	kofi_names_threading[], kofi_names_progress[],
 	kofi_names_resource_mgmt[], kofi_names_av_type[],
 	kofi_names_bus_type[], kofi_names_link_state[], kofi_names_class[],
-	kofi_names_ep_state[];
+	kofi_names_ep_state[], kofi_names_event_kind[];
 
 extern const struct kofi_field
 	kofi_info_fields[], kofi_tx_attr_fields[], kofi_rx_attr_fields[],

@@ -100,6 +100,10 @@ static const struct genl_split_ops kofi_nl_ops[] = {
 	},
 };
 
+static const struct genl_multicast_group kofi_nl_mcgrps[] = {
+	[KOFI_NLGRP_EVENTS] = { "events", },
+};
+
 struct genl_family kofi_nl_family __ro_after_init = {
 	.name		= KOFI_FAMILY_NAME,
 	.version	= KOFI_FAMILY_VERSION,
@@ -108,4 +112,6 @@ struct genl_family kofi_nl_family __ro_after_init = {
 	.module		= THIS_MODULE,
 	.split_ops	= kofi_nl_ops,
 	.n_split_ops	= ARRAY_SIZE(kofi_nl_ops),
+	.mcgrps		= kofi_nl_mcgrps,
+	.n_mcgrps	= ARRAY_SIZE(kofi_nl_mcgrps),
 };

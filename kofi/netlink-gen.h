@@ -26,6 +26,10 @@ int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info);
 int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int kofi_nl_peer_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 
+enum {
+	KOFI_NLGRP_EVENTS,
+};
+
 extern struct genl_family kofi_nl_family;
 
 #endif /* _LINUX_KOFI_GEN_H */

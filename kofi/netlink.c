@@ -4,7 +4,7 @@
  *
  * The family only tells. Its attributes, policies and operations are generated
  * from Documentation/netlink/specs/kofi.yaml; here are the functions behind
- * them, and discovery's are in netlink_info.c.
+ * them. Those of discovery are in netlink_info.c, events in netlink_event.c.
  *
  * Who sees what: a socket belongs to a network namespace, and an object to
  * that of its fabric. A caller sees the objects of its own namespace; from the
@@ -129,8 +129,14 @@ static struct kofi_nl_obj_dump *kofi_nl_obj_dump(struct netlink_callback *cb)
 	return (struct kofi_nl_obj_dump *)cb->ctx;
 }
 
-/* A parent outlives its children, and the root of all is a fabric. */
-static const struct kofi_fabric *kofi_nl_obj_fabric(const struct kofi_obj *obj)
+/**
+ * kofi_nl_obj_fabric - fabric that an object is below
+ * @obj: an open object: a parent outlives its children, and the root of all is a fabric
+ *
+ * Context: any.
+ * Return: the fabric.
+ */
+const struct kofi_fabric *kofi_nl_obj_fabric(const struct kofi_obj *obj)
 {
 	while (obj->parent)
 		obj = obj->parent;
@@ -150,7 +156,14 @@ static bool kofi_nl_obj_visible(const struct kofi_obj *obj, struct net *net,
 		netlink_capable(request, CAP_NET_ADMIN));
 }
 
-static const char *kofi_nl_obj_name(const struct kofi_obj *obj)
+/**
+ * kofi_nl_obj_name - name of an object
+ * @obj: an open object
+ *
+ * Context: any.
+ * Return: the name, or NULL if its class has none.
+ */
+const char *kofi_nl_obj_name(const struct kofi_obj *obj)
 {
 	switch (obj->fid->fclass) {
 	case FI_CLASS_FABRIC:
@@ -245,6 +258,8 @@ VISIBLE_IF_KUNIT int kofi_nl_put_obj(struct sk_buff *skb,
 		goto cancel;
 	if (obj->ops && obj->ops->stats)
 		obj->ops->stats(obj, kofi_nl_put_stat, &stats);
+	if (kofi_events_lost(obj))
+		kofi_nl_put_stat(&stats, "events_lost", kofi_events_lost(obj));
 	if (stats.full)
 		goto cancel;
 	genlmsg_end(skb, hdr);
@@ -449,6 +464,7 @@ EXPORT_SYMBOL_IF_KUNIT(kofi_nl_peer_get_dumpit);
  */
 int kofi_netlink_start(void)
 {
+	kofi_nl_event_start();
 	return genl_register_family(&kofi_nl_family);
 }
 
@@ -460,6 +476,7 @@ int kofi_netlink_start(void)
  */
 void kofi_netlink_stop(void)
 {
+	kofi_nl_event_stop();
 	genl_unregister_family(&kofi_nl_family);
 }
 

@@ -8,6 +8,8 @@
 struct fi_info;
 struct genl_info;
 struct kofi_ep;
+struct kofi_fabric;
+struct kofi_notice;
 struct kofi_obj;
 struct kofi_peer_state;
 struct netlink_ext_ack;
@@ -21,6 +23,10 @@ struct sk_buff;
 #define KOFI_NL_MSG_SIZE	SZ_8K
 
 bool kofi_nl_may_load(const struct sk_buff *request);
+const struct kofi_fabric *kofi_nl_obj_fabric(const struct kofi_obj *obj);
+const char *kofi_nl_obj_name(const struct kofi_obj *obj);
+void kofi_nl_event_start(void);
+void kofi_nl_event_stop(void);
 
 #if IS_ENABLED(CONFIG_KUNIT)
 struct fi_info *kofi_nl_hints(const struct nlattr *nest,
@@ -32,6 +38,10 @@ int kofi_nl_put_obj(struct sk_buff *skb, const struct genl_info *from,
 int kofi_nl_put_peer(struct sk_buff *skb, const struct genl_info *from,
 		     const struct kofi_ep *ep,
 		     const struct kofi_peer_state *peer);
+int kofi_nl_put_event(struct sk_buff *skb, const struct kofi_obj *obj,
+		      const struct kofi_notice *notice, unsigned int lost);
+u32 kofi_nl_event_group(void);
+bool kofi_nl_event_admit(struct kofi_obj *obj, u32 now, unsigned int *lost);
 #endif
 
 #endif /* _KOFI_NETLINK_H */

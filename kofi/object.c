@@ -85,6 +85,7 @@ int kofi_obj_init(struct kofi_obj *obj, struct fi_fid *fid, size_t fclass,
 	obj->ops = NULL;
 	atomic_set(&obj->users, 0);
 	atomic_set(&obj->lookers, 0);
+	atomic_set(&obj->events, 0);
 	return 0;
 
 put_parent:

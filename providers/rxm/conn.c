@@ -94,6 +94,19 @@ void rxm_conn_fail(struct rxm_conn *c, int err)
 		rxm_conn_todo(c);
 }
 
+/**
+ * rxm_conn_violated - count and report a violation of the protocol
+ * @c: the connection to the peer
+ * @what: the violation in words, a constant string
+ *
+ * Context: any.
+ */
+void rxm_conn_violated(struct rxm_conn *c, const char *what)
+{
+	atomic64_inc(&c->ep->stats.violations);
+	kofi_violation(&c->ep->base.obj, &c->addr.sa, what);
+}
+
 static void rxm_conn_set(struct rxm_conn *c, enum rxm_state state)
 {
 	spin_lock_irq(&c->lock);
@@ -505,7 +518,7 @@ static void rxm_conn_connected(struct rxm_conn *c, const void *data, size_t len)
 	if (c->state == RXM_CONNECTING) {
 		if (len != sizeof(*rsp) ||
 		    rxm_credits_agree(c, rsp->flow, rsp->rx_size)) {
-			atomic64_inc(&c->ep->stats.violations);
+			rxm_conn_violated(c, "bad answer");
 			rxm_conn_close(c, EPROTO, RXM_IDLE);
 			return;
 		}

@@ -134,7 +134,7 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 	refcount_dec(&op->refs);
 	if (!rxm_op_unawait(op)) {
 		/* it has been answered, and ends by that; nothing is to be sent */
-		atomic64_inc(&c->ep->stats.violations);
+		rxm_conn_violated(c, "answer to no request");
 		rxm_conn_fail(c, EPROTO);
 		return 0;
 	}

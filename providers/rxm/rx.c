@@ -286,7 +286,7 @@ static void rxm_buf_asks(struct rxm_buf *buf)
 static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
 {
 	trace_kofi_rxm_violation(c, &buf->hdr, buf->len);
-	atomic64_inc(&c->ep->stats.violations);
+	rxm_conn_violated(c, "bad packet");
 	rxm_conn_fail(c, EPROTO);
 	rxm_buf_release(buf);
 }

@@ -618,6 +618,7 @@ void rxm_conn_event(struct fid_eq *eq, void *context);
 struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr);
 void rxm_conn_todo(struct rxm_conn *c);
 void rxm_conn_fail(struct rxm_conn *c, int err);
+void rxm_conn_violated(struct rxm_conn *c, const char *what);
 void rxm_conn_drain(struct rxm_ep *ep, bool abort);
 void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr);
 void rxm_peers_added(struct fid_ep *fid);

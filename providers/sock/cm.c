@@ -158,8 +158,8 @@ static void ksk_cm_answered(struct ksk_conn *c)
 	if (err == -EAGAIN)
 		return;
 	if (err == -EPROTO || (err == 1 && cm->hdr.type == KSK_CM_REQUEST)) {
-		ksk_stat_inc(&c->stats.violations);
 		trace_kofi_sock_violation(c, "bad answer", cm->buf, cm->len);
+		ksk_conn_violated(c, "bad answer");
 		ksk_cm_fail(c, EIO, EPROTO, NULL, 0);
 	} else if (err < 0) {
 		/* the listener has gone, or thrown us out */

@@ -374,7 +374,7 @@ static void ksk_msg_failed(struct ksk_conn *c, int err, int prov_errno,
 
 static void ksk_msg_ended(struct ksk_conn *c)
 {
-	kofi_ep_disconnected(&c->ep->base);
+	kofi_ep_disconnected(&c->ep->base, READ_ONCE(c->dead));
 }
 
 static const struct ksk_conn_ops ksk_msg_conn_ops = {

@@ -81,6 +81,17 @@ static void ksk_req_detach(struct sock *sk, const struct ksk_cbs *cbs)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
+/* What a peer has sent is no request. */
+static void ksk_req_violated(struct ksk_req *req)
+{
+	struct sockaddr_storage peer = {};
+
+	lockdep_assert_held(&ksk_req_mutex);
+	req->listener->violations++;
+	kernel_getpeername(req->sock, (struct sockaddr *)&peer);
+	kofi_violation(req->listener->obj, (struct sockaddr *)&peer, "bad request");
+}
+
 /* Off its list: the caller owns it. */
 static void ksk_req_unlink(struct ksk_req *req)
 {
@@ -132,7 +143,7 @@ static bool ksk_req_deliver(struct ksk_req *req)
 			req->delivered = true;
 			l->pending--;
 			l->delivered++;
-			trace_kofi_sock_cm(l->id, "request", 0);
+			trace_kofi_sock_cm(l->obj->id, "request", 0);
 		} else {
 			l->lost++;
 		}
@@ -178,9 +189,9 @@ static void ksk_req_work(struct work_struct *work)
 
 	mutex_lock(&ksk_req_mutex);
 	if (!list_empty(&req->node)) {
-		trace_kofi_sock_cm(req->listener->id, "dropped", err);
+		trace_kofi_sock_cm(req->listener->obj->id, "dropped", err);
 		if (err == -EPROTO)
-			req->listener->violations++;
+			ksk_req_violated(req);
 		else if (err == -ETIMEDOUT && req->evicted)
 			req->listener->evicted++;
 		else if (err == -ETIMEDOUT)
@@ -468,7 +479,7 @@ int ksk_listener_start(struct ksk_listener *l)
 	l->sock = sock;
 	err = kernel_listen(sock, l->backlog);
 	if (!err) {
-		trace_kofi_sock_cm(l->id, "listen", 0);
+		trace_kofi_sock_cm(l->obj->id, "listen", 0);
 		return 0;
 	}
 	l->sock = NULL;
@@ -541,7 +552,7 @@ void ksk_listener_exit(struct ksk_listener *l)
 
 /**
  * ksk_listener_init - make a listener
- * @l: the listener, all zero but for what its owner has set: @net, @info, @id,
+ * @l: the listener, all zero but for what its owner has set: @net, @info, @obj,
  *	@src, @ifindex, @deliver
  */
 void ksk_listener_init(struct ksk_listener *l)

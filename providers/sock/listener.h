@@ -50,7 +50,7 @@ struct ksk_listener_ops {
  * @ops: its owner
  * @net: its namespace
  * @info: what it was opened with
- * @id: number of the owner's object, for traces
+ * @obj: the owner's object
  * @src: address to listen on
  * @ifindex: device in the VRF of which to listen, or 0
  * @tun: options; those of the socket are inherited by what it accepts
@@ -73,7 +73,7 @@ struct ksk_listener {
 	const struct ksk_listener_ops *ops;
 	struct net		*net;
 	const struct fi_info	*info;
-	u32			id;
+	struct kofi_obj		*obj;
 	union kofi_ip		src;
 	int			ifindex;
 	struct ksk_tunables	tun;

@@ -415,7 +415,7 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	pep->listener.ops = &ksk_pep_listener_ops;
 	pep->listener.net = pep->base.fabric->net;
 	pep->listener.info = pep->base.info;
-	pep->listener.id = pep->base.obj.id;
+	pep->listener.obj = &pep->base.obj;
 	ksk_listener_init(&pep->listener);
 	*fid = &pep->base.pep;
 	return 0;

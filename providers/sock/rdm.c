@@ -242,7 +242,7 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 
 	if (!peer->accepted && (len != sizeof(*cm) || !cm->pid ||
 				(cm->version & ~KSK_RDM_AGREED) > KSK_RDM_VERSION)) {
-		ksk_stat_inc(&c->stats.violations);
+		ksk_conn_violated(c, "bad answer");
 		ksk_conn_abort(c, EPROTO);
 		return;
 	}
@@ -884,7 +884,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 	if (err)
 		goto exit_peers;
 	rdm->listener.ops = &ksk_rdm_listener_ops;
-	rdm->listener.id = rdm->ep.base.obj.id;
+	rdm->listener.obj = &rdm->ep.base.obj;
 	rdm->listener.net = kdomain->fabric->net;
 	ksk_listener_init(&rdm->listener);
 	ksk_ep_list(&rdm->ep);

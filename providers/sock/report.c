@@ -2,7 +2,7 @@
 /*
  * Reports of a stream: completions, violations, statistics.
  */
-#include "sock.h"
+#include "rdm.h"
 #include "sock_trace.h"
 
 /* ---------------------------------------------------------------- transmits */
@@ -78,6 +78,22 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
 /* ----------------------------------------------------------------- receives */
 
 /**
+ * ksk_conn_violated - count and report a violation of the protocol
+ * @c: connection to the peer
+ * @reason: the violation in words, a constant string
+ *
+ * Context: locked.
+ */
+void ksk_conn_violated(struct ksk_conn *c, const char *reason)
+{
+	/* the only connection of an endpoint is not one of many peers */
+	bool peer = c != c->ep->conn;
+
+	ksk_stat_inc(&c->stats.violations);
+	kofi_violation(&c->ep->base.obj, peer ? &ksk_peer(c)->addr.sa : NULL, reason);
+}
+
+/**
  * ksk_rx_violation - record a protocol error of the peer
  * @c: the connection
  * @what: description of the error
@@ -87,7 +103,7 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
 void ksk_rx_violation(struct ksk_conn *c, const char *what)
 {
 	trace_kofi_sock_violation(c, what, c->rx.hdr, c->rx.have);
-	ksk_stat_inc(&c->stats.violations);
+	ksk_conn_violated(c, what);
 	c->rx.err = EPROTO;
 }
 

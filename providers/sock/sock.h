@@ -928,6 +928,7 @@ void ksk_conn_softirq(struct ksk_conn *c);
 
 void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err);
 int ksk_tx_flush_err(const struct ksk_conn *c);
+void ksk_conn_violated(struct ksk_conn *c, const char *reason);
 void ksk_rx_violation(struct ksk_conn *c, const char *what);
 void ksk_rx_cut(struct ksk_conn *c, const struct kofi_rxmsg *rxmsg,
 		struct kofi_rxop *op);

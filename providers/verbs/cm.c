@@ -175,6 +175,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 	if (!ep->base.info->handle &&
 	    (!vrb_cm_unpack(conn->private_data, conn->private_data_len, &data,
 			    &len) || len > KOFI_CM_DATA_MAX)) {
+		kofi_violation(&ep->base.obj, NULL, "bad answer");
 		vrb_cm_fail(ep, EIO, -EPROTO, NULL, 0);
 		return;
 	}

@@ -144,7 +144,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	if (!kofi_ep_connect_failed(&ep->base,
 				    err == ESHUTDOWN ? ECONNRESET : err, -err,
 				    NULL, 0))
-		kofi_ep_disconnected(&ep->base);
+		kofi_ep_disconnected(&ep->base, err);
 unlock:
 	mutex_unlock(&ep->cm_mutex);
 	memalloc_noio_restore(noio);

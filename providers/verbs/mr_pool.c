@@ -317,8 +317,10 @@ void vrb_mr_invalidated(struct vrb_ep *ep, u32 key)
 	if (allowed)
 		kofi_mr_end(&mr->base, key, 0, KOFI_REMOTE_INV);
 	rcu_read_unlock();
-	if (!allowed)
+	if (!allowed) {
+		kofi_violation(&ep->base.obj, NULL, "invalidation denied");
 		vrb_ep_abort(ep, EACCES);
+	}
 }
 
 /**

@@ -211,6 +211,8 @@ static int vrb_req_new(struct vrb_pep *pep, struct rdma_cm_id *id,
 		mutex_lock(&vrb_req_lock);
 		pep->violations++;
 		mutex_unlock(&vrb_req_lock);
+		kofi_violation(&pep->base.obj, (struct sockaddr *)&id->route.addr.dst_addr,
+			       "bad request");
 		return -EPROTO;
 	}
 	req = kzalloc(sizeof(*req), GFP_KERNEL);

@@ -146,6 +146,7 @@ static void vrb_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(vrb_rx_unasked(ep, wc))) {
 		done.err = EPROTO;
 		done.len = 0;
+		kofi_violation(&ep->base.obj, NULL, "write without a receive");
 		vrb_ep_abort(ep, EPROTO);
 	} else if (likely(!wc->status)) {
 		vrb_rx_fill(&done, wc);

@@ -44,7 +44,7 @@ static void loop_disconnect(struct loop_ep *ep)
 	}
 	for (i = 0; i < 2; i++) {
 		loop_flush(both[i]);
-		kofi_ep_disconnected(&both[i]->base);
+		kofi_ep_disconnected(&both[i]->base, ESHUTDOWN);
 	}
 }
 

@@ -7,7 +7,8 @@
 # a, b, … resolve. $VM_NAME and $VM_INDEX say which machine this is, $VM_KERNEL
 # which kernel (stock, debug, uml), $VM_SOAK is 1 in make soak, $VM_SLOW says how
 # many times as long as on a quiet host everything takes, $VM has the scenario's
-# other files. Our modules are found by name, also by the kernel itself.
+# other files, and on uml $VM_SOURCE is the source of its kernel. Our modules are
+# found by name, also by the kernel itself.
 #
 #   step NAME CMD...      run CMD; ok if it succeeds, else not ok with its output.
 #                         CMD may be a function; it runs in a subshell

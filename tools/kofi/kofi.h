@@ -22,6 +22,7 @@ enum {
  */
 int cmd_info(int argc, char **argv);	/* also "list" */
 int cmd_stat(int argc, char **argv);
+int cmd_monitor(int argc, char **argv);
 int cmd_pingpong(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_perf(int argc, char **argv);	/* bw and lat */
@@ -46,6 +47,10 @@ bool parse_number(const char *text, uint64_t max, uint64_t *value);
 /* Whether @text, with or without @prefix and in any case, is a name. */
 bool name_find(const struct kofi_name *names, const char *prefix,
 	       const char *text, uint64_t *value);
+
+/* "rx_ctx" for FI_CLASS_RX_CTX, with the prefix "FI_CLASS_"; or the number */
+void short_name(char *buf, size_t size, const struct kofi_name *names,
+		const char *prefix, uint64_t value);
 
 /* What an error code means, of the system or of libfabric, of either sign */
 const char *errno_text(int err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The kofi tool: one program with a command per question (info, list, stat,
- * pingpong, check, bw, lat, blk). Here are the choice of the command and helpers of
+ * monitor, pingpong, check, bw, lat, blk). Here are the choice of the command and helpers of
  * several commands: errors, numbers, names, addresses, the clock, modprobe.
  */
 #include <arpa/inet.h>
@@ -29,6 +29,7 @@ static const struct command {
 	{ "info", cmd_info, "what can be reached, and through which provider" },
 	{ "list", cmd_info, "the providers that are loaded" },
 	{ "stat", cmd_stat, "open objects and their statistics" },
+	{ "monitor", cmd_monitor, "connections, lost paths and violations as they happen" },
 	{ "pingpong", cmd_pingpong, "run an in-kernel fi_pingpong" },
 	{ "check", cmd_check, "whether transfers work, and where they stop" },
 	{ "bw", cmd_perf, "measure the bandwidth between two machines" },

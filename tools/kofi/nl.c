@@ -33,6 +33,8 @@ struct nl {
 	struct mnl_socket	*sock;
 	uint16_t		family;
 	uint8_t			version;
+	const char		*group;		/* to find */
+	uint32_t		group_id;	/* of it, 0 if there is none */
 	uint32_t		seq;
 	struct nl_sink		event;
 	char			said[256];	/* by the kernel, about the last error */
@@ -261,6 +263,19 @@ const char *nl_error(const struct nl *nl, int err)
 	return nl->said[0] ? nl->said : errno_text(err);
 }
 
+static void nl_take_groups(struct nl *nl, const struct nlattr *groups)
+{
+	const struct nlattr *tb[CTRL_ATTR_MCAST_GRP_MAX + 1], *attr;
+	const char *name;
+
+	mnl_attr_for_each_nested(attr, groups) {
+		nl_nested(attr, tb, CTRL_ATTR_MCAST_GRP_MAX);
+		name = nl_str(tb[CTRL_ATTR_MCAST_GRP_NAME]);
+		if (name && !strcmp(name, nl->group))
+			nl->group_id = nl_uint(tb[CTRL_ATTR_MCAST_GRP_ID]);
+	}
+}
+
 static int nl_take_family(struct nl *nl, const struct nlmsghdr *nlh,
 			  const struct nlattr **tb, void *arg)
 {
@@ -270,6 +285,8 @@ static int nl_take_family(struct nl *nl, const struct nlmsghdr *nlh,
 		return -EBADMSG;
 	nl->family = nl_uint(tb[CTRL_ATTR_FAMILY_ID]);
 	nl->version = nl_uint(tb[CTRL_ATTR_VERSION]);
+	if (nl->group && tb[CTRL_ATTR_MCAST_GROUPS])
+		nl_take_groups(nl, tb[CTRL_ATTR_MCAST_GROUPS]);
 	return 0;
 }
 
@@ -282,6 +299,25 @@ static int nl_find_family(struct nl *nl, const char *family)
 	nlh = nl_new(nl, CTRL_CMD_GETFAMILY, 0);
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, family);
 	return nl_call(nl, nlh, CTRL_ATTR_MAX, nl_take_family, NULL);
+}
+
+int nl_join(struct nl *nl, const char *family, const char *group)
+{
+	int err;
+
+	nl->group = group;
+	err = nl_find_family(nl, family);
+	if (err)
+		return err;
+	if (!nl->group_id) {
+		snprintf(nl->said, sizeof(nl->said),
+			 "the kernel module is older than this program");
+		return -ENOENT;
+	}
+	if (mnl_socket_setsockopt(nl->sock, NETLINK_ADD_MEMBERSHIP,
+				  &nl->group_id, sizeof(nl->group_id)) < 0)
+		return -errno;
+	return 0;
 }
 
 struct nl *nl_open(const char *family, const char *module)

@@ -82,6 +82,12 @@ int nl_call(struct nl *nl, struct nlmsghdr *nlh, int max, nl_fn fn, void *arg);
 void nl_on_event(struct nl *nl, int max, nl_fn fn, void *arg);
 
 /*
+ * Joins a multicast group of the family, so that its messages are events.
+ * 0, or a negative error code; nl_error() then has words.
+ */
+int nl_join(struct nl *nl, const char *family, const char *group);
+
+/*
  * Waits up to @timeout milliseconds (-1: for ever) for events and takes those
  * of one datagram. 1: some came; 0: none in time; -EINTR: a signal came;
  * otherwise what the callback returned, or another negative error code.

@@ -5,7 +5,6 @@
  * has the same in members of an array. One endpoint is followed by its peers.
  * With --watch, statistics become rates between two lists.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -46,22 +45,6 @@ struct view {
 	struct sample	*old;	/* NULL in the first list, which prints nothing */
 	size_t		hint;	/* where @old probably continues */
 };
-
-/* "rx_ctx" for FI_CLASS_RX_CTX */
-static void short_name(char *buf, size_t size, const struct kofi_name *names,
-		       const char *prefix, uint64_t value)
-{
-	const char *name = kofi_name_of(names, value);
-	size_t i;
-
-	if (!name) {
-		snprintf(buf, size, "%" PRIu64, value);
-		return;
-	}
-	snprintf(buf, size, "%s", name + strlen(prefix));
-	for (i = 0; buf[i]; i++)
-		buf[i] = tolower((unsigned char)buf[i]);
-}
 
 static void state_name(char *buf, size_t size, const struct nlattr *state)
 {

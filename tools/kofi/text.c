@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Numbers as fabtests and fi_pingpong write them, and error codes in words. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,21 @@ const char *count_text(char *buf, size_t len, uint64_t count)
 	}
 	snprintf(buf, len, "%" PRIu64 "%s", count, unit);
 	return buf;
+}
+
+void short_name(char *buf, size_t size, const struct kofi_name *names,
+		const char *prefix, uint64_t value)
+{
+	const char *name = kofi_name_of(names, value);
+	size_t i;
+
+	if (!name) {
+		snprintf(buf, size, "%" PRIu64, value);
+		return;
+	}
+	snprintf(buf, size, "%s", name + strlen(prefix));
+	for (i = 0; buf[i]; i++)
+		buf[i] = tolower((unsigned char)buf[i]);
 }
 
 const char *errno_text(int err)

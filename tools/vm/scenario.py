@@ -362,7 +362,9 @@ class Run:
                  f"vm.soak={int(self.soak)}",
                  f"vm.slow={min(math.ceil(slow()), 8)}",
                  "vm.ctl=" + ("/dev/ttyS0" if uml else "/dev/ttyS1")]
-        if not uml:
+        if uml:     # it has the host's files
+            words.append(f"vm.source={kernels.source()[0]}")
+        else:
             # which gives a timer's interrupt ten ticks to come
             words.append("no_timer_check")
         if self.kernel.flavour == "uml-smp":

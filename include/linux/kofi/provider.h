@@ -143,6 +143,7 @@ struct kofi_obj_ops {
  * @users: children and bindings; negative once fi_close() has succeeded
  * @lookers: dumps that read the object; fi_close() waits until there are none
  * @id: number of the object, unique during its life
+ * @events: netlink events of the last second, and number of the lost ones
  */
 struct kofi_obj {
 	struct fi_fid			*fid;
@@ -152,10 +153,13 @@ struct kofi_obj {
 	atomic_t			users;
 	atomic_t			lookers;
 	u32				id;
+	atomic_t			events;
 };
 
 bool kofi_obj_get(struct kofi_obj *obj);
 void kofi_obj_put(struct kofi_obj *obj);
+void kofi_violation(struct kofi_obj *obj, const struct sockaddr *peer,
+		    const char *reason);
 
 struct kofi_fabric {
 	struct fid_fabric	fabric;
@@ -609,7 +613,7 @@ void kofi_ep_exit(struct kofi_ep *ep);
 bool kofi_ep_connected(struct kofi_ep *ep, const void *data, size_t len);
 bool kofi_ep_connect_failed(struct kofi_ep *ep, int err, int prov_errno,
 			    const void *data, size_t len);
-bool kofi_ep_disconnected(struct kofi_ep *ep);
+bool kofi_ep_disconnected(struct kofi_ep *ep, int err);
 void kofi_ep_peer_lost(struct kofi_ep *ep, const struct sockaddr *addr, int err);
 
 int kofi_ep_tx_connecting(struct kofi_ep *ep);

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
+#include "../events.h"
 #include "contract.h"
 
 #define DATA_MAX	256
@@ -413,6 +414,43 @@ static void cm_slow_peer_lives(struct kunit *test)
 	ct_pair_close(p);
 }
 
+/* What monitors are told of a connection, from both ends */
+static void cm_monitored(struct kunit *test)
+{
+	struct events *ev[2] = { events_listen(test), events_listen(test) };
+	struct ct_pair *p = ct_pair_mode(test, CT_READ);
+	u32 id[2] = { p->side[0].ep->fid.obj->id, p->side[1].ep->fid.obj->id };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		events_expect(test, ev[i], id[i], KOFI_EVENT_CONNECTED, 0);
+		KUNIT_EXPECT_NOT_NULL(test, ev[i]->tb[KOFI_A_EVENT_PEER_ADDR]);
+		KUNIT_EXPECT_STREQ(test, events_str(ev[i], KOFI_A_EVENT_PROV_NAME),
+				   p->info->fabric_attr->prov_name);
+	}
+	KUNIT_EXPECT_EQ(test, fi_shutdown(p->side[0].ep, 0), 0);
+	for (i = 0; i < 2; i++)
+		events_expect(test, ev[i], id[i], KOFI_EVENT_SHUTDOWN, 0);
+	KUNIT_EXPECT_STREQ(test, events_str(ev[1], KOFI_A_EVENT_REASON),
+			   "closed by the peer");
+	ct_pair_close(p);
+}
+
+static void cm_monitored_refused(struct kunit *test)
+{
+	struct events *ev = events_listen(test);
+	struct ct_pair *p = cm_unconnected(test);
+	struct ct_event *event = ct_buf(p, sizeof(*event));
+	u32 id = p->side[0].ep->fid.obj->id;
+
+	KUNIT_ASSERT_EQ(test, fi_connect(p->side[0].ep, &p->addr, NULL, 0), 0);
+	cm_request(p, event);
+	KUNIT_EXPECT_EQ(test, fi_reject(p->pep, event->cm.info->handle, NULL, 0), 0);
+	fi_freeinfo(event->cm.info);
+	events_expect(test, ev, id, KOFI_EVENT_CONNECT_FAILED, ECONNREFUSED);
+	ct_pair_close(p);
+}
+
 static struct kunit_case contract_cm_cases[] = {
 	KUNIT_CASE(cm_private_data),
 	KUNIT_CASE(cm_rejected),
@@ -428,6 +466,8 @@ static struct kunit_case contract_cm_cases[] = {
 	KUNIT_CASE(cm_shutdown_in_callback),
 	KUNIT_CASE(cm_shutdown_after_data),
 	KUNIT_CASE(cm_slow_peer_lives),
+	KUNIT_CASE(cm_monitored),
+	KUNIT_CASE(cm_monitored_refused),
 	{}
 };
 

@@ -589,15 +589,15 @@ static void ep_state_test(struct kunit *test)
 	ep_bind_all(test);
 	kep = &fake_of(t->ep)->base;
 	KUNIT_EXPECT_FALSE(test, kofi_ep_connected(kep, NULL, 0));
-	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep, ESHUTDOWN));
 	KUNIT_EXPECT_EQ(test, 0, fi_enable(t->ep));
 	kep->state = KOFI_EP_CONNECTING;
-	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep, ESHUTDOWN));
 	KUNIT_EXPECT_TRUE(test, kofi_ep_connected(kep, "hello", 5));
 	KUNIT_EXPECT_FALSE(test, kofi_ep_connected(kep, "again", 5));
 	KUNIT_EXPECT_FALSE(test, kofi_ep_connect_failed(kep, EIO, 0, NULL, 0));
-	KUNIT_EXPECT_TRUE(test, kofi_ep_disconnected(kep));
-	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_TRUE(test, kofi_ep_disconnected(kep, ESHUTDOWN));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep, ESHUTDOWN));
 	KUNIT_EXPECT_EQ(test, (int)FI_CONNECTED, ep_event(test, t, data, &len));
 	KUNIT_EXPECT_EQ(test, (size_t)5, len);
 	KUNIT_EXPECT_MEMEQ(test, "hello", data, 5);
@@ -615,7 +615,7 @@ static void ep_state_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_ep_connect_failed(kep, ECONNREFUSED, 1,
 						       "no", 2));
 	KUNIT_EXPECT_FALSE(test, kofi_ep_connected(kep, NULL, 0));
-	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep));
+	KUNIT_EXPECT_FALSE(test, kofi_ep_disconnected(kep, ESHUTDOWN));
 	KUNIT_EXPECT_EQ(test, -ESHUTDOWN,
 			fi_recv(t->ep, test, 1, NULL, 0, NULL));
 	KUNIT_EXPECT_EQ(test, -ECONNREFUSED, ep_event(test, t, data, &len));
@@ -668,7 +668,7 @@ static int ep_race_connect(void *arg)
 	while (atomic_read(&race->gate))
 		cond_resched();
 	atomic_add(kofi_ep_connected(race->ep, "c", 1), &race->steps[0]);
-	atomic_add(kofi_ep_disconnected(race->ep), &race->steps[2]);
+	atomic_add(kofi_ep_disconnected(race->ep, ESHUTDOWN), &race->steps[2]);
 	return 0;
 }
 
@@ -681,7 +681,7 @@ static int ep_race_fail(void *arg)
 		cond_resched();
 	atomic_add(kofi_ep_connect_failed(race->ep, EIO, 0, NULL, 0),
 		   &race->steps[1]);
-	atomic_add(kofi_ep_disconnected(race->ep), &race->steps[2]);
+	atomic_add(kofi_ep_disconnected(race->ep, ESHUTDOWN), &race->steps[2]);
 	return 0;
 }
 

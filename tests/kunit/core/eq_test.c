@@ -442,7 +442,7 @@ static void eq_overrun_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kofi_eq_room(t->keq));
 	/* What is part of its object still gets in. */
 	fake_of(t->ep)->base.state = KOFI_EP_CONNECTED;
-	KUNIT_EXPECT_TRUE(test, kofi_ep_disconnected(&fake_of(t->ep)->base));
+	KUNIT_EXPECT_TRUE(test, kofi_ep_disconnected(&fake_of(t->ep)->base, ESHUTDOWN));
 
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_GT(test, fi_eq_read(t->eq, &event, &entry,

@@ -375,7 +375,7 @@ static int fake_connect(struct fid_ep *ep, const void *addr, const void *param,
 
 static int fake_shutdown(struct fid_ep *ep, u64 flags)
 {
-	kofi_ep_disconnected(&fake_of(ep)->base);
+	kofi_ep_disconnected(&fake_of(ep)->base, ESHUTDOWN);
 	return 0;
 }
 

@@ -71,7 +71,7 @@ static int nul_accept(struct fid_ep *ep, const void *param, size_t paramlen)
 static int nul_shutdown(struct fid_ep *ep, u64 flags)
 {
 	if (!nul_ep_of(ep)->ret)
-		kofi_ep_disconnected(&nul_ep_of(ep)->base);
+		kofi_ep_disconnected(&nul_ep_of(ep)->base, ESHUTDOWN);
 	return nul_connect(ep, NULL, NULL, 0);
 }
 

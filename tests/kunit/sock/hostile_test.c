@@ -19,6 +19,7 @@
 
 #include "../../../providers/sock/sock.h"
 #include "../contract/contract.h"
+#include "../events.h"
 #include "raw.h"
 #include "stuck.h"
 
@@ -225,6 +226,8 @@ static void hostile_frame(struct kunit *test)
 	const struct frame_param *f = test->param_value;
 	struct hostile *h = hostile_live(test, NULL);
 	struct ct_pair *p = h->bad;
+	struct events *ev = events_listen(test);
+	u32 id = p->side[1].ep->fid.obj->id;
 
 	memset(h->buf, 0, 512);
 	raw_frame(h->buf, f->op, f->flags, f->op_data, f->rma_count,
@@ -238,6 +241,10 @@ static void hostile_frame(struct kunit *test)
 	KUNIT_EXPECT_NE(test, h->recv->wc.err, 0);
 	KUNIT_EXPECT_EQ(test, stat_of(test, &p->side[1].ep->fid, "violations"),
 			1);
+	events_expect(test, ev, id, KOFI_EVENT_VIOLATION, EPROTO);
+	KUNIT_EXPECT_NOT_NULL(test, ev->tb[KOFI_A_EVENT_REASON]);
+	KUNIT_EXPECT_NOT_NULL(test, ev->tb[KOFI_A_EVENT_PEER_ADDR]);
+	events_expect(test, ev, id, KOFI_EVENT_LOST, EPROTO);
 	raw_expect_closed(test, h->raw);
 	hostile_close(h);
 }

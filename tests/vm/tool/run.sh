@@ -63,6 +63,7 @@ step not-loaded-list fails_saying "$not_loaded" kofi list
 step not-loaded-stat fails_saying "$not_loaded" kofi stat
 step not-loaded-json fails_json "$not_loaded" kofi info --json
 step not-loaded-watch fails_json "$not_loaded" kofi stat --json -w 1
+step not-loaded-monitor fails_json "$not_loaded" kofi monitor -j
 step not-loaded-nltest expect_status 1 kofi-nltest 1
 echo "$modprobe" >/proc/sys/kernel/modprobe
 
@@ -107,6 +108,9 @@ step no-interval misused "an interval is 1 to 86400 seconds" kofi stat -w 0
 step no-count misused "0 is no number of intervals" kofi stat -w 1 -c 0
 step count-alone misused "--count goes with --watch" kofi stat -c 1
 step misused-json misused "FI_MAGIC is no capability" kofi info --json -c FI_MAGIC
+step help-monitor expect_output "Classes: connection, path, violation" kofi monitor -h
+step monitor-class misused "ep is no class" kofi monitor ep
+step monitor-count misused "0 is no number of events" kofi monitor -c 0
 step two-classes misused "one class or number at a time" kofi stat ep cq
 
 # --- discovery; loads the provider by itself

@@ -29,6 +29,7 @@ document list "$not_loaded" list --json
 document stat "$not_loaded" stat --json
 document stat "$not_loaded" stat --json ep
 document watch "$not_loaded" stat --json --watch 1
+document monitor "$not_loaded" monitor --json
 document pingpong "kofi_pingpong is not loaded" pingpong --json
 document blk '"volumes": []' blk list --json
 document failure '"exit_code": 1' info --json -n nonsuch.invalid
