@@ -33,6 +33,7 @@
 #include <linux/kofi/lib.h>
 
 #include "cq.h"
+#include "latency.h"
 #include "kofi_trace.h"
 
 /* -------------------------------------------------------------- reservation */
@@ -67,22 +68,46 @@ static void kofi_ep_unreserve(struct kofi_ep *ep, enum kofi_dir dir)
 {
 	struct kofi_cq *cq = kofi_ep_cq(ep, dir);
 
+	if (dir == KOFI_TX && kofi_latency_wanted())
+		kofi_latency_refused(ep);
 	atomic64_dec(&ep->posts[dir].posts);
 	if (cq)
 		kofi_cq_unreserve(cq);
 }
 
+/* Apart, so that the others cost nothing while nothing is measured */
+static noinline int kofi_ep_reserve_timed(struct kofi_ep *ep, void *context)
+{
+	int ret = kofi_ep_reserve(ep, KOFI_TX);
+
+	if (!ret)
+		kofi_latency_posted(ep, context);
+	return ret;
+}
+
+static noinline bool kofi_ep_try_reserve_timed(struct kofi_ep *ep, void *context)
+{
+	bool ret = kofi_ep_try_reserve(ep, KOFI_TX);
+
+	if (ret)
+		kofi_latency_posted(ep, context);
+	return ret;
+}
+
 /**
  * kofi_ep_tx_reserve - accept a transmit
  * @ep: the endpoint
+ * @context: context that the transmit will complete with
  *
  * Context: any.
  * Return: 0, then one kofi_ep_tx_complete() or kofi_ep_tx_unreserve() must
  * follow; -EAGAIN without a free slot, and the consumer's write-space callback
  * will follow; -FI_ENOCQ; -ESHUTDOWN once the endpoint has been drained.
  */
-int kofi_ep_tx_reserve(struct kofi_ep *ep)
+int kofi_ep_tx_reserve(struct kofi_ep *ep, void *context)
 {
+	if (kofi_latency_wanted())
+		return kofi_ep_reserve_timed(ep, context);
 	return kofi_ep_reserve(ep, KOFI_TX);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_reserve);
@@ -104,6 +129,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_rx_reserve);
 /**
  * kofi_ep_tx_try_reserve - accept a transmit if there is a free slot
  * @ep: the endpoint
+ * @context: context that the transmit will complete with
  *
  * For callers with an alternative to refusing the post: without a free slot no endpoint
  * waits for one, and no write-space callback follows.
@@ -111,8 +137,10 @@ EXPORT_SYMBOL_GPL(kofi_ep_rx_reserve);
  * Context: any; takes no lock.
  * Return: true, as kofi_ep_tx_reserve() returns 0.
  */
-bool kofi_ep_tx_try_reserve(struct kofi_ep *ep)
+bool kofi_ep_tx_try_reserve(struct kofi_ep *ep, void *context)
 {
+	if (kofi_latency_wanted())
+		return kofi_ep_try_reserve_timed(ep, context);
 	return kofi_ep_try_reserve(ep, KOFI_TX);
 }
 EXPORT_SYMBOL_GPL(kofi_ep_tx_try_reserve);
@@ -476,6 +504,8 @@ static __always_inline void kofi_cq_complete(struct kofi_ep *ep,
 	unsigned long flags;
 	bool bh;
 
+	if (dir == KOFI_TX && kofi_latency_wanted())
+		kofi_latency_completed(ep, wc->op_context);
 	if (unlikely(!cq)) {
 		kofi_ep_complete_counted(ep, dir, wc->flags, wc->err,
 					 kofi_wc_bytes(dir, wc, op_flags));
@@ -701,6 +731,8 @@ static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 	    unlikely(!kofi_cq_reports(cq, ep, dir, wc, op_flags)) ||
 	    unlikely(!kofi_cq_try_enter(cq)))
 		return false;
+	if (dir == KOFI_TX && kofi_latency_wanted())
+		kofi_latency_completed(ep, wc->op_context);
 	kofi_cq_count_ended(ep, from, dir, wc, op_flags);
 	kofi_ep_tally(&ep->reported[dir], 0, wc->len);
 	if (unlikely(from != ep))

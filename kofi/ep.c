@@ -39,6 +39,7 @@
 #include <linux/kofi/lib.h>
 
 #include "cq.h"
+#include "latency.h"
 #include "kofi_trace.h"
 
 #define KOFI_MIN_MULTI	64	/* FI_OPT_MIN_MULTI_RECV, as userspace has it */
@@ -845,6 +846,8 @@ void kofi_ep_exit(struct kofi_ep *ep)
 {
 	kofi_mr_pool_close(ep);
 	kofi_cq_flush(ep);
+	if (kofi_latency_wanted())
+		kofi_latency_set(ep, false);
 	if (ep->eq) {
 		kofi_eq_purge(ep->eq, &ep->ep.fid);
 		kofi_ep_unbind_eq(ep);

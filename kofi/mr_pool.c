@@ -799,7 +799,7 @@ int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
 		.op_context = vec->context, .src = FI_ADDR_NOTAVAIL,
 	};
 	if (kmr->report) {
-		err = kofi_ep_tx_reserve(ep);
+		err = kofi_ep_tx_reserve(ep, NULL);
 		if (err)
 			goto idle;
 	}
@@ -851,7 +851,7 @@ int kofi_mr_unmap(struct fid_mr *mr, struct kofi_cqe *cqe)
 	/* A single-use region got its slot and context when it was mapped. */
 	ep = kmr->ep;
 	if (cqe) {
-		err = ep->tx_cq ? kofi_ep_tx_reserve(ep) : -FI_ENOCQ;
+		err = ep->tx_cq ? kofi_ep_tx_reserve(ep, NULL) : -FI_ENOCQ;
 		if (err)
 			return err;
 	}

@@ -59,6 +59,12 @@ static const struct nla_policy kofi_peer_get_nl_policy[KOFI_A_PEER_EP + 1] = {
 	[KOFI_A_PEER_EP] = NLA_POLICY_FULL_RANGE(NLA_UINT, &kofi_a_peer_ep_range),
 };
 
+/* KOFI_CMD_OBJ_SET - do */
+static const struct nla_policy kofi_obj_set_nl_policy[KOFI_A_OBJ_MEASURE + 1] = {
+	[KOFI_A_OBJ_ID] = NLA_POLICY_FULL_RANGE(NLA_UINT, &kofi_a_obj_id_range),
+	[KOFI_A_OBJ_MEASURE] = NLA_POLICY_MAX(NLA_U8, 1),
+};
+
 /* Ops table for kofi */
 static const struct genl_split_ops kofi_nl_ops[] = {
 	{
@@ -97,6 +103,13 @@ static const struct genl_split_ops kofi_nl_ops[] = {
 		.policy		= kofi_peer_get_nl_policy,
 		.maxattr	= KOFI_A_PEER_EP,
 		.flags		= GENL_CMD_CAP_DUMP,
+	},
+	{
+		.cmd		= KOFI_CMD_OBJ_SET,
+		.doit		= kofi_nl_obj_set_doit,
+		.policy		= kofi_obj_set_nl_policy,
+		.maxattr	= KOFI_A_OBJ_MEASURE,
+		.flags		= GENL_ADMIN_PERM | GENL_CMD_CAP_DO,
 	},
 };
 

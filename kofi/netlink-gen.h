@@ -25,6 +25,7 @@ int kofi_nl_info_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info);
 int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
 int kofi_nl_peer_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb);
+int kofi_nl_obj_set_doit(struct sk_buff *skb, struct genl_info *info);
 
 enum {
 	KOFI_NLGRP_EVENTS,

@@ -2,9 +2,10 @@
 /*
  * Generic netlink: the family, providers and open objects.
  *
- * The family only tells. Its attributes, policies and operations are generated
- * from Documentation/netlink/specs/kofi.yaml; here are the functions behind
- * them. Those of discovery are in netlink_info.c, events in netlink_event.c.
+ * The family only tells, but for what is measured. Its attributes, policies and
+ * operations are generated from Documentation/netlink/specs/kofi.yaml; here are the
+ * functions behind them. Those of discovery are in netlink_info.c, events in
+ * netlink_event.c.
  *
  * Who sees what: a socket belongs to a network namespace, and an object to
  * that of its fabric. A caller sees the objects of its own namespace; from the
@@ -28,6 +29,7 @@
 #include <linux/kofi/lib.h>
 
 #include "internal.h"
+#include "latency.h"
 #include "netlink-gen.h"
 #include "netlink.h"
 
@@ -218,6 +220,40 @@ static void kofi_nl_put_stat(void *arg, const char *name, u64 value)
 	nla_nest_end(to->skb, nest);
 }
 
+static int kofi_nl_put_bucket(struct sk_buff *skb, int bits, u64 count)
+{
+	struct nlattr *nest = nla_nest_start(skb, KOFI_A_LATENCY_BUCKET);
+
+	if (!nest ||
+	    (bits < KOFI_LATENCY_BUCKETS - 1 &&
+	     nla_put_uint(skb, KOFI_A_BUCKET_BELOW, 1ULL << bits)) ||
+	    nla_put_uint(skb, KOFI_A_BUCKET_COUNT, count))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* Nothing if it is not measured. */
+static int kofi_nl_put_latency(struct sk_buff *skb, struct kofi_ep *ep)
+{
+	u64 counts[KOFI_LATENCY_BUCKETS], samples = 0;
+	struct nlattr *nest;
+	int i;
+
+	if (!kofi_latency_get(ep, counts))
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(counts); i++)
+		samples += counts[i];
+	nest = nla_nest_start(skb, KOFI_A_OBJ_LATENCY);
+	if (!nest || nla_put_uint(skb, KOFI_A_LATENCY_SAMPLES, samples))
+		return -EMSGSIZE;
+	for (i = 0; i < ARRAY_SIZE(counts); i++)
+		if (counts[i] && kofi_nl_put_bucket(skb, i, counts[i]))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
 /**
  * kofi_nl_put_obj - one object as a message
  * @skb: where it goes; unchanged if it does not fit
@@ -255,6 +291,9 @@ VISIBLE_IF_KUNIT int kofi_nl_put_obj(struct sk_buff *skb,
 		goto cancel;
 	if ((fclass == FI_CLASS_EP || fclass == FI_CLASS_PEP) &&
 	    kofi_nl_put_ep(skb, obj))
+		goto cancel;
+	if (fclass == FI_CLASS_EP &&
+	    kofi_nl_put_latency(skb, container_of(obj, struct kofi_ep, obj)))
 		goto cancel;
 	if (obj->ops && obj->ops->stats)
 		obj->ops->stats(obj, kofi_nl_put_stat, &stats);
@@ -300,6 +339,37 @@ int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info)
 		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KOFI_A_OBJ_ID],
 				    "no object has this number");
 	nlmsg_free(rsp);
+	return ret;
+}
+
+int kofi_nl_obj_set_doit(struct sk_buff *skb, struct genl_info *info)
+{
+	struct kofi_obj *obj;
+	u32 id, found;
+	int ret;
+
+	if (GENL_REQ_ATTR_CHECK(info, KOFI_A_OBJ_ID) ||
+	    GENL_REQ_ATTR_CHECK(info, KOFI_A_OBJ_MEASURE))
+		return -EINVAL;
+	id = nla_get_uint(info->attrs[KOFI_A_OBJ_ID]);
+	found = id;
+	obj = kofi_obj_inspect(&found);
+	if (!obj || found != id ||
+	    !kofi_nl_obj_visible(obj, genl_info_net(info), skb))
+		ret = -ENOENT;
+	else if (obj->fid->fclass != FI_CLASS_EP)
+		ret = -EOPNOTSUPP;
+	else
+		ret = kofi_latency_set(container_of(obj, struct kofi_ep, obj),
+				       nla_get_u8(info->attrs[KOFI_A_OBJ_MEASURE]));
+	if (obj)
+		kofi_obj_seen(obj);
+	if (ret == -ENOENT)
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KOFI_A_OBJ_ID],
+				    "no object has this number");
+	else if (ret == -EOPNOTSUPP)
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KOFI_A_OBJ_ID],
+				    "the object transmits nothing");
 	return ret;
 }
 

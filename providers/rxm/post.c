@@ -378,7 +378,7 @@ ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 		if (rxm_is_crowded(ep, msg->addr))
 			return -EAGAIN;
 	}
-	err = kofi_ep_tx_reserve(&ep->base);
+	err = kofi_ep_tx_reserve(&ep->base, msg->context);
 	if (err)
 		return err;
 	op = rxm_op_get(ep);

@@ -170,7 +170,7 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 	err = kofi_ep_tx_check(&ep->base, flags & KSK_TX_LEVELS);
 	if (err)
 		return err;
-	err = kofi_ep_tx_reserve(&ep->base);
+	err = kofi_ep_tx_reserve(&ep->base, msg->context);
 	if (err)
 		return err;
 

@@ -795,7 +795,7 @@ static int vrb_tx_accept_rcu(struct vrb_ep *ep, const struct fi_msg *msg,
 	/* the answer may need one of the deferred receives */
 	if (!list_empty(&ep->rxq.deferred))
 		vrb_rx_push(ep);
-	err = kofi_ep_tx_reserve(&ep->base);
+	err = kofi_ep_tx_reserve(&ep->base, msg->context);
 	if (err)
 		return err;
 	err = vrb_tx_try(ep, msg, post, flags);

@@ -374,7 +374,7 @@ static __always_inline bool vrb_tx_post_at(struct vrb_ep *ep, enum vrb_op kind,
 	op = vrb_tx_get_usual(ep);
 	if (unlikely(!op))
 		goto unlock;
-	if (unlikely(!kofi_ep_tx_try_reserve(&ep->base)))
+	if (unlikely(!kofi_ep_tx_try_reserve(&ep->base, u->context)))
 		goto put;
 	if (unlikely(vrb_tx_submit_usual(ep, op, kind, u, addr, flags)))
 		goto undo;

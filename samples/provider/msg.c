@@ -186,7 +186,7 @@ static ssize_t loop_sendmsg(struct fid_ep *fid, const struct fi_msg *msg,
 	if (flags & ~LOOP_TX_FLAGS || hweight64(flags & LOOP_LEVELS) > 1)
 		return -FI_EBADFLAGS;
 	err = kofi_ep_tx_state(&ep->base);
-	err = err ?: kofi_ep_tx_reserve(&ep->base);
+	err = err ?: kofi_ep_tx_reserve(&ep->base, msg->context);
 	if (err)
 		return err;
 	node = kofi_freelist_get(&ep->free, &ep->lock);

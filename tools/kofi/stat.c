@@ -3,7 +3,8 @@
  * kofi stat: every open object that can be seen from here, with its
  * statistics. Text is a line per object and its statistics below it; the JSON
  * has the same in members of an array. One endpoint is followed by its peers.
- * With --watch, statistics become rates between two lists.
+ * With --watch, statistics become rates between two lists. --latency has the kernel
+ * measure the latency of endpoints, or stop that.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -183,6 +185,51 @@ static void text_head(struct view *view)
 	view->head = true;
 }
 
+/* The histogram: its samples, and each bucket that has some, with its limit in ns */
+static void text_latency(FILE *to, const struct nlattr *latency)
+{
+	const struct nlattr *tb[KOFI_A_LATENCY_MAX + 1];
+	const struct nlattr *bucket[KOFI_A_BUCKET_MAX + 1], *attr;
+
+	nl_nested(latency, tb, KOFI_A_LATENCY_MAX);
+	fprintf(to, "        latency samples: %" PRIu64 "\n",
+		nl_uint(tb[KOFI_A_LATENCY_SAMPLES]));
+	mnl_attr_for_each_nested(attr, latency) {
+		if (mnl_attr_get_type(attr) != KOFI_A_LATENCY_BUCKET)
+			continue;
+		nl_nested(attr, bucket, KOFI_A_BUCKET_MAX);
+		if (bucket[KOFI_A_BUCKET_BELOW])
+			fprintf(to, "        latency < %" PRIu64 " ns: ",
+				nl_uint(bucket[KOFI_A_BUCKET_BELOW]));
+		else
+			fprintf(to, "        latency longer: ");
+		fprintf(to, "%" PRIu64 "\n", nl_uint(bucket[KOFI_A_BUCKET_COUNT]));
+	}
+}
+
+static void json_latency(const struct nlattr *latency)
+{
+	const struct nlattr *tb[KOFI_A_LATENCY_MAX + 1];
+	const struct nlattr *bucket[KOFI_A_BUCKET_MAX + 1], *attr;
+
+	nl_nested(latency, tb, KOFI_A_LATENCY_MAX);
+	json_open("latency", '{');
+	json_number("samples", nl_uint(tb[KOFI_A_LATENCY_SAMPLES]));
+	json_open("buckets", '[');
+	mnl_attr_for_each_nested(attr, latency) {
+		if (mnl_attr_get_type(attr) != KOFI_A_LATENCY_BUCKET)
+			continue;
+		nl_nested(attr, bucket, KOFI_A_BUCKET_MAX);
+		json_open(NULL, '{');
+		if (bucket[KOFI_A_BUCKET_BELOW])
+			json_number("below_ns", nl_uint(bucket[KOFI_A_BUCKET_BELOW]));
+		json_number("count", nl_uint(bucket[KOFI_A_BUCKET_COUNT]));
+		json_close('}');
+	}
+	json_close(']');
+	json_close('}');
+}
+
 /* With --watch, objects without a change are left out. */
 static int text_obj(struct view *view, const struct nlmsghdr *nlh,
 		    const struct nlattr **tb)
@@ -199,6 +246,8 @@ static int text_obj(struct view *view, const struct nlmsghdr *nlh,
 	text_what(to.text, view, tb);
 	putc('\0', to.text);
 	each_stat(nlh, &to, view->old ? text_rate : text_stat);
+	if (tb[KOFI_A_OBJ_LATENCY] && !view->old)
+		text_latency(to.text, tb[KOFI_A_OBJ_LATENCY]);
 	if (fclose(to.text)) {
 		free(what);
 		return -ENOMEM;
@@ -254,6 +303,8 @@ static void json_obj(struct view *view, const struct nlmsghdr *nlh,
 	json_open("stats", '{');
 	each_stat(nlh, &to, json_stat);
 	json_close('}');
+	if (tb[KOFI_A_OBJ_LATENCY])
+		json_latency(tb[KOFI_A_OBJ_LATENCY]);
 	if (!view->old)
 		return;
 	json_open("rates", '{');
@@ -412,6 +463,56 @@ static int show(struct nl *nl, struct view *view, const struct choice *which)
 	return view->found ? EXIT_OK : EXIT_FAILED;
 }
 
+/* Numbers of endpoints */
+struct ids {
+	uint64_t	*ids;
+	size_t		n;
+};
+
+static int take_id(struct nl *nl, const struct nlmsghdr *nlh,
+		   const struct nlattr **tb, void *arg)
+{
+	struct ids *ids = arg;
+	uint64_t *more = realloc(ids->ids, (ids->n + 1) * sizeof(*more));
+
+	(void)nl;
+	(void)nlh;
+	if (!more)
+		return -ENOMEM;
+	ids->ids = more;
+	ids->ids[ids->n++] = nl_uint(tb[KOFI_A_OBJ_ID]);
+	return 0;
+}
+
+/* One endpoint, or all that are open; one that closes at the same time is no error. */
+static int measure(struct nl *nl, const struct choice *which, bool on)
+{
+	struct ids ids = { 0 };
+	struct nlmsghdr *nlh;
+	int err;
+	size_t i;
+
+	nlh = nl_new(nl, KOFI_CMD_OBJ_GET, which->one ? 0 : NLM_F_DUMP);
+	nl_put_uint(nlh, which->one ? KOFI_A_OBJ_ID : KOFI_A_OBJ_CLASS, which->value);
+	err = nl_call(nl, nlh, KOFI_A_OBJ_MAX, take_id, &ids);
+	for (i = 0; !err && i < ids.n; i++) {
+		nlh = nl_new(nl, KOFI_CMD_OBJ_SET, 0);
+		nl_put_uint(nlh, KOFI_A_OBJ_ID, ids.ids[i]);
+		mnl_attr_put_u8(nlh, KOFI_A_OBJ_MEASURE, on);
+		err = nl_call(nl, nlh, 0, NULL, NULL);
+		if (err == -ENOENT && !which->one)
+			err = 0;
+	}
+	free(ids.ids);
+	if (err == -ENOENT)
+		error("no object %s is open", which->word);
+	else if (err)
+		error("cannot set what is measured: %s", nl_error(nl, err));
+	else if (!ids.n)
+		error("no object of class ep is open");
+	return err || !ids.n ? EXIT_FAILED : EXIT_OK;
+}
+
 static void sleep_until(uint64_t ns)
 {
 	const struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
@@ -473,6 +574,8 @@ static const char stat_usage[] =
 "  -w, --watch=SECONDS  statistics that change, with their rates per second in each\n"
 "                       interval of so many seconds\n"
 "  -c, --count=NUMBER   of intervals; without it, until interrupted\n"
+"  -l, --latency=on|off  measure the latency of an endpoint, or of all with the class\n"
+"                       ep, or stop that; lists then have a histogram\n"
 "  -j, --json           as JSON; with -w, a line for each interval\n"
 "  -h, --help           this text\n"
 "\n"
@@ -481,6 +584,7 @@ static const char stat_usage[] =
 static const struct option stat_options[] = {
 	{ "watch",	required_argument,	NULL, 'w' },
 	{ "count",	required_argument,	NULL, 'c' },
+	{ "latency",	required_argument,	NULL, 'l' },
 	{ "json",	no_argument,		NULL, 'j' },
 	{ "help",	no_argument,		NULL, 'h' },
 	{ NULL, 0, NULL, 0 }
@@ -493,10 +597,11 @@ int cmd_stat(int argc, char **argv)
 	struct view view = { 0 };
 	struct stat ns;
 	struct nl *nl;
+	const char *latency = NULL, *class = NULL;
 	int opt, ret;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "w:c:jh", stat_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "w:c:l:jh", stat_options, NULL)) != -1) {
 		switch (opt) {
 		case 'w':
 			if (!parse_number(optarg, WATCH_MAX, &seconds) || !seconds)
@@ -507,6 +612,11 @@ int cmd_stat(int argc, char **argv)
 			if (!parse_number(optarg, UINT32_MAX, &count) || !count)
 				return usage_error("stat", "%s is no number of intervals",
 						   optarg);
+			break;
+		case 'l':
+			latency = optarg;
+			if (strcmp(latency, "on") && strcmp(latency, "off"))
+				return usage_error("stat", "--latency is on or off");
 			break;
 		case 'j':
 			view.json = true;
@@ -532,6 +642,11 @@ int cmd_stat(int argc, char **argv)
 	}
 	if (count && !seconds)
 		return usage_error("stat", "--count goes with --watch");
+	if (which.word && !which.one)
+		class = kofi_name_of(kofi_names_class, which.value);
+	if (latency && (seconds || view.json || !which.word ||
+			(!which.one && strcasecmp(class ?: "", "FI_CLASS_EP"))))
+		return usage_error("stat", "--latency goes with ep or a number alone");
 	if (seconds && view.json)
 		json_lines();
 	if (!stat("/proc/self/ns/net", &ns))
@@ -539,8 +654,11 @@ int cmd_stat(int argc, char **argv)
 	nl = nl_open(KOFI_FAMILY_NAME, "kofi");
 	if (!nl)
 		return EXIT_FAILED;
-	ret = seconds ? watch(nl, &view, &which, seconds, count) :
-			show(nl, &view, &which);
+	if (latency)
+		ret = measure(nl, &which, !strcmp(latency, "on"));
+	else
+		ret = seconds ? watch(nl, &view, &which, seconds, count) :
+				show(nl, &view, &which);
 	nl_close(nl);
 	return ret;
 }

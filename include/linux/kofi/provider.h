@@ -704,9 +704,9 @@ static inline int kofi_ep_rx_state(const struct kofi_ep *ep)
  * next completion, or kofi_ep_unblock(), wakes the consumer. Therefore an operation
  * releases its resources before it is completed.
  */
-int kofi_ep_tx_reserve(struct kofi_ep *ep);
+int kofi_ep_tx_reserve(struct kofi_ep *ep, void *context);
 int kofi_ep_rx_reserve(struct kofi_ep *ep);
-bool kofi_ep_tx_try_reserve(struct kofi_ep *ep);
+bool kofi_ep_tx_try_reserve(struct kofi_ep *ep, void *context);
 bool kofi_ep_rx_try_reserve(struct kofi_ep *ep);
 bool kofi_ep_defer(struct kofi_ep *ep);
 void kofi_ep_tx_unreserve(struct kofi_ep *ep);

@@ -180,7 +180,7 @@ static void cntr_count_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(kep));
 			kofi_ep_rx_complete(kep, &wc, 0);
 		} else {
-			KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(kep));
+			KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(kep, NULL));
 			kofi_ep_tx_complete(kep, &wc, KOFI_NO_COMPLETION);
 		}
 		KUNIT_EXPECT_EQ_MSG(test, cntr_counts[i].value,

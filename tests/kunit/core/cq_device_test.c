@@ -180,7 +180,7 @@ static void dev_reserve(struct kunit *test, int n)
 	struct dev_test *t = test->priv;
 
 	for (; n; n--)
-		KUNIT_ASSERT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+		KUNIT_ASSERT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
 }
 
 static void dev_open_test(struct kunit *test)
@@ -236,7 +236,7 @@ static int dev_slots(struct dev_test *t)
 {
 	int i, n;
 
-	for (n = 0; !kofi_ep_tx_reserve(t->kep); n++)
+	for (n = 0; !kofi_ep_tx_reserve(t->kep, NULL); n++)
 		;
 	for (i = 0; i < n; i++)
 		kofi_ep_tx_unreserve(t->kep);
@@ -256,7 +256,7 @@ static void dev_report_test(struct kunit *test)
 	slots = dev_slots(t);
 	/* unlike a post that is refused, one that only tries is not counted */
 	again = atomic64_read(&t->kep->posts[0].again);
-	for (n = 0; kofi_ep_tx_try_reserve(t->kep); n++)
+	for (n = 0; kofi_ep_tx_try_reserve(t->kep, NULL); n++)
 		;
 	KUNIT_EXPECT_EQ(test, slots, n);
 	KUNIT_EXPECT_EQ(test, again, atomic64_read(&t->kep->posts[0].again));
@@ -513,7 +513,7 @@ static int dev_racer(void *arg)
 
 	while (r->sent < DEV_RACE) {
 		if (r->rx ? kofi_ep_rx_reserve(r->race->kep) :
-			    kofi_ep_tx_reserve(r->race->kep)) {
+			    kofi_ep_tx_reserve(r->race->kep, NULL)) {
 			cond_resched();
 			continue;
 		}

@@ -403,7 +403,7 @@ static void cq_report_test(struct kunit *test)
 
 		/* Read */
 		cq_open(test, &attr, NULL, sel);
-		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
 		kofi_ep_tx_complete(t->kep, &wc, cq_reports[i].op_flags);
 		ret = fi_cq_read(t->cq, &entry, 1);
 		if (ret == 1) {
@@ -426,9 +426,9 @@ static void cq_report_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, wc.err ? 0ULL : 1000ULL,
 				t->kep->stats[0].bytes);
 		/* The slots are free again. */
-		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
-		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
-		KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_reserve(t->kep));
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
+		KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_reserve(t->kep, NULL));
 		kofi_ep_tx_unreserve(t->kep);
 		kofi_ep_tx_unreserve(t->kep);
 		cq_close(test);
@@ -437,7 +437,7 @@ static void cq_report_test(struct kunit *test)
 		cq_open(test, &attr, &done, sel);
 		KUNIT_EXPECT_EQ(test, -EINVAL, fi_cq_read(t->cq, &entry, 1));
 		KUNIT_EXPECT_EQ(test, -EINVAL, fi_cq_readerr(t->cq, &err, 0));
-		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
 		kofi_ep_tx_complete(t->kep, &wc, cq_reports[i].op_flags);
 		KUNIT_EXPECT_EQ(test, 0, call.calls);
 		KUNIT_EXPECT_EQ_MSG(test, (int)cq_reports[i].context,
@@ -513,13 +513,13 @@ static void cq_slot_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(t->kep));
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_rx_reserve(t->kep));
 	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
-	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_reserve(t->kep));
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_reserve(t->kep, NULL));
 	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->posts[0].again));
 	KUNIT_EXPECT_EQ(test, 1LL, atomic64_read(&t->kep->posts[1].again));
 	kofi_ep_tx_unreserve(t->kep);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_rx_reserve(t->kep));
-	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
 	/* An entry that waits to be read has its slot still. */
 	for (i = 0; i < 16; i++)
 		kofi_ep_rx_complete(t->kep, &wc, 0);
@@ -636,9 +636,9 @@ static void cq_space_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, kofi_ep_rx_reserve(kep));
 		kofi_ep_rx_unreserve(kep);
 		KUNIT_EXPECT_FALSE(test, cq_where_wait(w, t->cq, false));
-		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(kep));
-		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(kep));
-		KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_reserve(kep));
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(kep, NULL));
+		KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(kep, NULL));
+		KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_ep_tx_reserve(kep, NULL));
 		kofi_ep_tx_unreserve(kep);
 		KUNIT_EXPECT_TRUE(test, cq_where_wait(w, t->cq, true));
 		/* For want of something of the provider's */
@@ -684,7 +684,7 @@ static void cq_want_space(struct fid_ep *ep, void *context)
 
 	c->calls++;
 	if (c->take)
-		c->has = !kofi_ep_tx_reserve(&fake_of(ep)->base);
+		c->has = !kofi_ep_tx_reserve(&fake_of(ep)->base, NULL);
 }
 
 /* One slot wakes one endpoint; one that leaves it to others loses nothing. */
@@ -701,14 +701,14 @@ static void cq_want_test(struct kunit *test)
 	c = kunit_kcalloc(test, CQ_WANTS, sizeof(*c), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	cq_open(test, &attr, &kattr, 0);
-	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
-	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
 	for (i = 0; i < CQ_WANTS; i++) {
 		c[i].take = true;
 		c[i].ep = cq_open_ep(test, t->cq, t->cq, 0, &c[i],
 				     cq_want_space);
 		KUNIT_EXPECT_EQ(test, -EAGAIN,
-				kofi_ep_tx_reserve(&fake_of(c[i].ep)->base));
+				kofi_ep_tx_reserve(&fake_of(c[i].ep)->base, NULL));
 	}
 	kofi_ep_tx_unreserve(t->kep);
 	/* each in its turn, and none for nothing */
@@ -721,13 +721,13 @@ static void cq_want_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, kofi_cq_poll(t->cq, 100));
 
 	/* the first ones want it no more, and one of them is closed meanwhile */
-	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep));
+	KUNIT_EXPECT_EQ(test, 0, kofi_ep_tx_reserve(t->kep, NULL));
 	for (i = 0; i < CQ_WANTS; i++) {
 		c[i].take = i == CQ_WANTS - 1;
 		c[i].has = false;
 		c[i].calls = 0;
 		KUNIT_EXPECT_EQ(test, -EAGAIN,
-				kofi_ep_tx_reserve(&fake_of(c[i].ep)->base));
+				kofi_ep_tx_reserve(&fake_of(c[i].ep)->base, NULL));
 	}
 	kofi_ep_tx_unreserve(t->kep);
 	KUNIT_EXPECT_EQ(test, 0, fi_close(&c[0].ep->fid));

@@ -201,7 +201,7 @@ static ssize_t fake_post(struct fake_ep *ep, const struct fi_msg *msg,
 {
 	ssize_t ret;
 
-	ret = dir == FAKE_TX ? kofi_ep_tx_reserve(&ep->base) :
+	ret = dir == FAKE_TX ? kofi_ep_tx_reserve(&ep->base, msg->context) :
 			       kofi_ep_rx_reserve(&ep->base);
 	if (ret)
 		return ret;

@@ -193,7 +193,7 @@ static void mr_slots_test(struct kunit *test)
 	mr_end_init(&end);
 	vec.context = &end.cqe;
 	KUNIT_EXPECT_EQ(test, 0, kofi_mr_map(mr, &vec, MR_ALL, 0));
-	while (!kofi_ep_tx_reserve(base))
+	while (!kofi_ep_tx_reserve(base, NULL))
 		n++;
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kofi_mr_unmap(mr, &end.cqe));
 	KUNIT_EXPECT_NE(test, FI_KEY_NOTAVAIL, fi_mr_key(mr));

@@ -15,6 +15,7 @@ extern struct kunit_suite kofi_cntr_suite;
 extern struct kunit_suite kofi_poll_suite;
 extern struct kunit_suite kofi_ep_suite;
 extern struct kunit_suite kofi_event_suite;
+extern struct kunit_suite kofi_latency_suite;
 extern struct kunit_suite kofi_model_suite;
 extern struct kunit_suite kofi_atomic_suite;
 extern struct kunit_suite kofi_soft_atomic_suite;

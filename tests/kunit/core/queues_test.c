@@ -10,7 +10,7 @@ MODULE_PARM_DESC(slow, "Factor of all time limits (default 1)");
 
 kunit_test_suites(&kofi_eq_suite, &kofi_cq_suite, &kofi_cq_device_suite, &kofi_defer_suite,
 		  &kofi_cntr_suite, &kofi_poll_suite, &kofi_ep_suite, &kofi_event_suite,
-		  &kofi_model_suite, &kofi_atomic_suite,
+		  &kofi_latency_suite, &kofi_model_suite, &kofi_atomic_suite,
 		  &kofi_soft_atomic_suite, &kofi_mr_suite, &kofi_mr_pool_suite,
 		  &kofi_mr_model_suite, &kofi_mr_ops_suite, &kofi_mr_ops_bound_suite,
 		  &kofi_srx_suite, &kofi_rxq_suite, &kofi_rxq_stress_suite, &kofi_av_suite,

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # Connections over sock and over a device, of this and of another network namespace;
 # the device is removed. What kofi monitor prints, and what the kernel's own library
-# decodes by the spec.
+# decodes by the spec. Then histograms of latency.
 
 mkdir -p /tmp/t
 load kofi_sock kofi_verbs kofi_pingpong || exit
@@ -96,6 +96,55 @@ step other-events retry has ' shutdown ep ' other 2
 step other-connected has ' connected ep ' other 2
 unmoved() { [ "$(wc -l </tmp/t/json)" = "$lines" ]; }
 step other-apart unmoved
+
+# --- latency of transmits: both sides send, longer messages than can be injected
+
+kofi pingpong -I 100000000 -S 65536 >/dev/null 2>&1 &
+server=$!
+step latency-listens retry listens
+kofi pingpong -I 100000000 -S 65536 127.0.0.1 >/dev/null 2>&1 &
+client=$!
+step latency-transfers retry connected
+first() { kofi stat "$1" | awk -v class="$1" '$2 == class { print $1; exit }'; }
+ep=$(first ep)
+measured() {
+	kofi stat "$ep" >/tmp/t/one
+	grep -Eq '^        latency samples: [1-9]' /tmp/t/one &&
+		grep -Eq '^        latency < [0-9]+ ns: [1-9]' /tmp/t/one
+}
+histograms() { kofi stat ep | grep -c 'latency samples' | grep -qx "$1"; }
+step latency-off histograms 0
+step latency-on kofi stat -l on "$ep"
+step latency-measured retry measured
+step latency-one histograms 1
+latency_document() {
+	kofi stat -j "$ep" >/tmp/t/document && jq -r --slurpfile schema "$VM/kofi.schema.json" \
+		--arg kind stat -f "$VM/schema.jq" /tmp/t/document >/tmp/t/bad &&
+		cat /tmp/t/bad && [ ! -s /tmp/t/bad ] && jq -e '.[0].latency |
+		.samples > 0 and .samples == ([.buckets[].count] | add) and
+		([.buckets[].below_ns] | . == (sort | unique))' /tmp/t/document
+}
+step latency-document latency_document
+step latency-all kofi stat -l on ep
+step latency-both histograms 2
+refused() {	# TEXT CMD...
+	text=$1
+	shift
+	! "$@" 2>/tmp/t/said && grep -qxF "kofi: $text" /tmp/t/said
+}
+step latency-user refused "cannot set what is measured: Operation not permitted" \
+	setpriv --reuid 65534 --regid 65534 --clear-groups kofi stat -l on "$ep"
+step latency-none refused "no object 77777 is open" kofi stat -l on 77777
+step latency-domain refused "cannot set what is measured: the object transmits nothing" \
+	kofi stat -l on "$(first domain)"
+step latency-all-off kofi stat -l off ep
+step latency-gone histograms 0
+step latency-on-again kofi stat -l on ep	# it ends with the endpoints
+lines=$(wc -l </tmp/t/json)
+kill $client $server
+wait $client $server 2>/dev/null
+more() { [ "$(wc -l </tmp/t/json)" -ge $((lines + 2)) ]; }
+step killed-events retry more
 
 documents() {
 	jq -r --slurpfile schema "$VM/kofi.schema.json" --arg kind monitor -f "$VM/schema.jq" \

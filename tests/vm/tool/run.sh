@@ -111,6 +111,8 @@ step misused-json misused "FI_MAGIC is no capability" kofi info --json -c FI_MAG
 step help-monitor expect_output "Classes: connection, path, violation" kofi monitor -h
 step monitor-class misused "ep is no class" kofi monitor ep
 step monitor-count misused "0 is no number of events" kofi monitor -c 0
+step latency-word misused "--latency is on or off" kofi stat -l maybe ep
+step latency-class misused "--latency goes with ep or a number alone" kofi stat -l on cq
 step two-classes misused "one class or number at a time" kofi stat ep cq
 
 # --- discovery; loads the provider by itself

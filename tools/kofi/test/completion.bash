@@ -91,6 +91,7 @@ expect "done read" pingpong -M ""
 expect "0 1 auto" blk export /dev/vdb --discard ""
 expect "domain" stat do
 expect "connection path violation" monitor ""
+expect "on off" stat -l ""
 expect "vol0" blk unexport ""
 expect "vol0" blk clients v
 expect "vol1@10.0.0.1 /dev/kofiblk0" blk unmap ""
