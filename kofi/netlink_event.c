@@ -36,9 +36,9 @@
 #define KOFI_EVENT_SIZE		512
 
 /* struct kofi_obj.events */
-#define KOFI_EVENT_SENT		GENMASK(7, 0)	/* in @SECOND */
-#define KOFI_EVENT_SECOND	GENMASK(15, 8)
-#define KOFI_EVENT_LOST		GENMASK(31, 16)	/* since the last one sent */
+#define KOFI_EVENTS_SENT	GENMASK(7, 0)	/* in @SECOND */
+#define KOFI_EVENTS_SECOND	GENMASK(15, 8)
+#define KOFI_EVENTS_LOST	GENMASK(31, 16)	/* since the last one sent */
 
 static struct sk_buff_head kofi_events;
 
@@ -143,20 +143,20 @@ EXPORT_SYMBOL_IF_KUNIT(kofi_nl_put_event);
 VISIBLE_IF_KUNIT bool kofi_nl_event_admit(struct kofi_obj *obj, u32 now,
 					  unsigned int *lost)
 {
-	const u32 second = now & FIELD_MAX(KOFI_EVENT_SECOND);
+	const u32 second = now & FIELD_MAX(KOFI_EVENTS_SECOND);
 	int old = atomic_read(&obj->events);
 	unsigned int sent;
 	bool admit;
 	u32 new;
 
 	do {
-		sent = FIELD_GET(KOFI_EVENT_SECOND, old) == second ?
-		       FIELD_GET(KOFI_EVENT_SENT, old) : 0;
-		*lost = FIELD_GET(KOFI_EVENT_LOST, old);
+		sent = FIELD_GET(KOFI_EVENTS_SECOND, old) == second ?
+		       FIELD_GET(KOFI_EVENTS_SENT, old) : 0;
+		*lost = FIELD_GET(KOFI_EVENTS_LOST, old);
 		admit = sent < KOFI_EVENT_RATE;
-		new = FIELD_PREP(KOFI_EVENT_SECOND, second) |
-		      FIELD_PREP(KOFI_EVENT_SENT, sent + admit) |
-		      FIELD_PREP(KOFI_EVENT_LOST,
+		new = FIELD_PREP(KOFI_EVENTS_SECOND, second) |
+		      FIELD_PREP(KOFI_EVENTS_SENT, sent + admit) |
+		      FIELD_PREP(KOFI_EVENTS_LOST,
 				 admit ? 0 : min(*lost + 1, U16_MAX));
 	} while (!atomic_try_cmpxchg(&obj->events, &old, new));
 	return admit;
@@ -170,9 +170,9 @@ static void kofi_event_lose(struct kofi_obj *obj, unsigned int lost)
 	u32 new;
 
 	do {
-		new = old & ~KOFI_EVENT_LOST;
-		new |= FIELD_PREP(KOFI_EVENT_LOST,
-				  min(FIELD_GET(KOFI_EVENT_LOST, old) + lost + 1,
+		new = old & ~KOFI_EVENTS_LOST;
+		new |= FIELD_PREP(KOFI_EVENTS_LOST,
+				  min(FIELD_GET(KOFI_EVENTS_LOST, old) + lost + 1,
 				      U16_MAX));
 	} while (!atomic_try_cmpxchg(&obj->events, &old, new));
 }
@@ -186,7 +186,7 @@ static void kofi_event_lose(struct kofi_obj *obj, unsigned int lost)
  */
 unsigned int kofi_events_lost(const struct kofi_obj *obj)
 {
-	return FIELD_GET(KOFI_EVENT_LOST, atomic_read(&obj->events));
+	return FIELD_GET(KOFI_EVENTS_LOST, atomic_read(&obj->events));
 }
 EXPORT_SYMBOL_IF_KUNIT(kofi_events_lost);
 
