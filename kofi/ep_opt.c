@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What can be set of an endpoint: options, default flags, and what kOFI adds
- * to them (fi_endpoint(3), kofi.h).
+ * Settings of an endpoint: options, default flags, and kOFI's additions
+ * (fi_endpoint(3), kofi.h).
  *
- * Options the core knows the answer to, of its own or from the endpoint's
- * fi_info, are answered here; the rest are the provider's. Callbacks and pools
- * are chosen before an endpoint is enabled, under the mutex that enabling
+ * The core handles options that it owns or that the endpoint's fi_info contains;
+ * the provider handles all others. Callbacks and pools
+ * are set before an endpoint is enabled, under the mutex that enabling
  * takes.
  */
 #include <linux/kernel.h>
@@ -32,9 +32,9 @@ static const struct fi_ops_ep *kofi_ep_opt_ops(fid_t fid)
 }
 
 /*
- * Options that are the core's own, to be set before the endpoint is enabled:
- * regions, where it makes the pool, and how long messages wait at an endpoint whose
- * peers share it.
+ * Options of the core, to be set before the endpoint is enabled: the pool of
+ * regions, if the core implements it, and the time that messages wait at an unconnected
+ * endpoint.
  */
 static size_t *kofi_ep_early_opt(fid_t fid, int optname)
 {
@@ -69,14 +69,13 @@ static int kofi_ep_early_check(const struct kofi_ep *ep, int optname,
 }
 
 /**
- * kofi_opt_set_size - take a size that fi_setopt() was given
- * @value: where it goes
- * @val: as the provider's setopt() has got it
- * @len: the same
+ * kofi_opt_set_size - get a size from the arguments of fi_setopt()
+ * @value: receives the size
+ * @val: optval of the provider's setopt()
+ * @len: optlen of the provider's setopt()
  *
  * Context: any.
- * Return: 0; -FI_ETOOSMALL for a value that is shorter than a size_t; -EINVAL for one
- * that is longer.
+ * Return: 0; -FI_ETOOSMALL for a value shorter than a size_t; -EINVAL for a longer one.
  */
 int kofi_opt_set_size(size_t *value, const void *val, size_t len)
 {
@@ -110,7 +109,7 @@ static int kofi_ep_set_early(struct kofi_ep *ep, size_t *to, int optname,
 	return ret;
 }
 
-/* Options that are the core's own */
+/* Options of the core */
 static bool kofi_ep_own_opt(fid_t fid, int optname, size_t **value)
 {
 	struct kofi_ep *ep = container_of(fid, struct kofi_ep, ep.fid);
@@ -123,12 +122,12 @@ static bool kofi_ep_own_opt(fid_t fid, int optname, size_t **value)
 }
 
 /**
- * kofi_ep_size_opt - an option whose value is in an endpoint's fi_info
- * @info: the endpoint's own
+ * kofi_ep_size_opt - find the value of an option in an endpoint's fi_info
+ * @info: info of the endpoint
  * @optname: the option
  *
  * Context: any.
- * Return: where the value is; NULL for any other option.
+ * Return: pointer to the value; NULL for any other option.
  */
 size_t *kofi_ep_size_opt(struct fi_info *info, int optname)
 {
@@ -150,10 +149,10 @@ EXPORT_SYMBOL_GPL(kofi_ep_size_opt);
 /**
  * kofi_ep_set_size - set an option that is a size, before the endpoint is enabled
  * @ep: the endpoint
- * @to: where its value goes
- * @val: as the provider's setopt() has got it
- * @len: the same
- * @most: the most it may be; at least it is 1
+ * @to: receives the value
+ * @val: optval of the provider's setopt()
+ * @len: optlen of the provider's setopt()
+ * @most: largest value; the smallest is 1
  *
  * Context: process, may sleep.
  * Return: 0; -FI_ETOOSMALL; -EINVAL; -FI_EOPBADSTATE.
@@ -167,7 +166,7 @@ int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
 	err = kofi_opt_set_size(&in, val, len);
 	if (err)
 		return err;
-	/* enabling looks at it more than once */
+	/* enabling reads the value more than once */
 	mutex_lock(&ep->config);
 	if (READ_ONCE(ep->state) != KOFI_EP_IDLE)
 		err = -FI_EOPBADSTATE;
@@ -185,7 +184,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_set_size);
  * @fid: an active or passive endpoint, or a shared receive context
  * @level: FI_OPT_ENDPOINT
  * @optname: one of the options, FI_OPT_TX_SIZE for instance
- * @optval: its value; the type is in fi_endpoint.h
+ * @optval: value of the option; the type is in fi_endpoint.h
  * @optlen: bytes at @optval
  *
  * fi_endpoint(3). KOFI_OPT_MR_POOL (0 at first, 65536 at most) says how many
@@ -237,10 +236,10 @@ int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 EXPORT_SYMBOL_GPL(fi_setopt);
 
 /**
- * kofi_opt_get_size - answer fi_getopt() with a size
+ * kofi_opt_get_size - return a size from fi_getopt()
  * @value: the size
- * @val: as the provider's getopt() has got it
- * @len: the same
+ * @val: optval of the provider's getopt()
+ * @len: optlen of the provider's getopt()
  *
  * Context: any.
  * Return: 0; -FI_ETOOSMALL.
@@ -257,7 +256,7 @@ int kofi_opt_get_size(size_t value, void *val, size_t *len)
 }
 EXPORT_SYMBOL_GPL(kofi_opt_get_size);
 
-/* Most bytes of an atomic operation without operands to compare with; 0 for none */
+/* Most bytes of an atomic operation without compare operands; 0 for none */
 static size_t kofi_ep_atomic_size(struct fid_ep *ep)
 {
 	size_t count;
@@ -269,8 +268,8 @@ static size_t kofi_ep_atomic_size(struct fid_ep *ep)
 }
 
 /*
- * Limits of one kind of transfer. Those of messages are the same number, unless the
- * endpoint is not capable of the kind: then there is none, and the option is unknown.
+ * Limits of one kind of transfer. They equal the limits of messages; without the
+ * capability for the kind the option is unknown.
  */
 static size_t kofi_ep_kind_size(struct kofi_ep *ep, int optname)
 {
@@ -298,7 +297,7 @@ static size_t kofi_ep_kind_size(struct kofi_ep *ep, int optname)
 	}
 }
 
-/* Options whose value the core has, of its own or in the endpoint's fi_info */
+/* Options with a value that the core or the endpoint's fi_info has */
 static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
 {
 	struct kofi_ep *ep;
@@ -322,16 +321,16 @@ static bool kofi_ep_known_opt(fid_t fid, int optname, size_t *value)
  * @fid: an active or passive endpoint, or a shared receive context
  * @level: FI_OPT_ENDPOINT
  * @optname: one of the options, FI_OPT_TX_SIZE for instance
- * @optval: where the value goes
- * @optlen: in: bytes at @optval, out: bytes the value has
+ * @optval: receives the value
+ * @optlen: in: bytes at @optval, out: size of the value in bytes
  *
- * fi_endpoint(3). What is limited for a kind of transfer that the endpoint is not
- * capable of, FI_OPT_MAX_TAGGED_SIZE and so on, is not known. FI_OPT_MAX_ATOMIC_SIZE is
- * that of operations that compare nothing; fi_query_atomic() tells of each.
+ * fi_endpoint(3). A limit of a kind of transfer, such as FI_OPT_MAX_TAGGED_SIZE, is
+ * unknown to an endpoint without the capability. FI_OPT_MAX_ATOMIC_SIZE applies to
+ * operations without compare; fi_query_atomic() returns the limit of each operation.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_ETOOSMALL; -ENOPROTOOPT for an option that is not
- * known; what the provider returns.
+ * Return: 0; -EINVAL; -FI_ETOOSMALL; -ENOPROTOOPT for an unknown option;
+ * the provider's error.
  */
 int fi_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
@@ -415,15 +414,15 @@ int kofi_ep_control(struct kofi_obj *obj, int command, void *arg)
 /* -------------------------------------------------------- callbacks and names */
 
 /**
- * kofi_ep_write_space - name the callback that says when to post again
+ * kofi_ep_write_space - set the write-space callback
  * @ep: an endpoint that has not been enabled, or a shared receive context that
  *	has not been used
- * @fn: called after a post has been refused with -EAGAIN, when another attempt
+ * @fn: called after a post was refused with -EAGAIN, when another attempt
  *	may succeed; its context is the endpoint's fid.context. NULL for none.
  *
- * The callback runs as one of the transmit queue's (of the receive queue if
- * the endpoint does not transmit), also when that queue is read, and never
- * when another callback of that queue runs. It may post, and be refused again.
+ * The callback runs as a callback of the transmit queue (of the receive queue if
+ * the endpoint does not transmit), also if that queue is read, and never
+ * concurrently with another callback of that queue. It may post, and be refused again.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EOPBADSTATE once the endpoint has been enabled.
@@ -448,20 +447,19 @@ int kofi_ep_write_space(struct fid_ep *ep,
 EXPORT_SYMBOL_GPL(kofi_ep_write_space);
 
 /**
- * kofi_ep_remote_cqe - name what peers' remote CQ data completes to
+ * kofi_ep_remote_cqe - set the completion of remote CQ data and remote accesses
  * @ep: an endpoint that has not been enabled
  * @cqe: done is called, on the receive queue, for remote CQ data of a peer's
  *	write that takes no receive (fi_writedata()), and for accesses to
- *	regions registered with FI_RMA_EVENT; lives as long as the endpoint.
+ *	regions registered with FI_RMA_EVENT; must live as long as the endpoint.
  *	NULL: they are only counted.
  *
- * The completion says which region it was (kofi_wc.mr_context, kofi_wc.mr_key). Queues
- * that are read report such data with the context of the region, and do not need
- * this.
+ * The completion identifies the region (kofi_wc.mr_context, kofi_wc.mr_key). Queues
+ * that are read report the context of the region, and do not need this.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -EOPNOTSUPP where such data takes a receive and accesses are
- * not told of, as with devices; -FI_EOPBADSTATE once the endpoint has been
+ * not reported, as with devices; -FI_EOPBADSTATE once the endpoint has been
  * enabled.
  */
 int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe)
@@ -485,15 +483,15 @@ int kofi_ep_remote_cqe(struct fid_ep *ep, struct kofi_cqe *cqe)
 EXPORT_SYMBOL_GPL(kofi_ep_remote_cqe);
 
 /**
- * kofi_ep_set_source - name the peer of a connected endpoint
+ * kofi_ep_set_source - set the source of a connected endpoint's messages
  * @ep: the endpoint
- * @source: address its messages are said to come from, FI_ADDR_UNSPEC for none
+ * @source: source address of the messages, FI_ADDR_UNSPEC for none
  *
- * A connected endpoint has one peer, and what to call it is the consumer's
- * choice. The name is what completions report with FI_SOURCE, and what receives
- * of a shared context with FI_DIRECTED_RECV are directed to. A message that
- * already waits for a receive keeps the name it came with, so this is best
- * called before the endpoint connects.
+ * A connected endpoint has one peer, and the consumer chooses the peer's address.
+ * Completions report it with FI_SOURCE, and receives
+ * of a shared context with FI_DIRECTED_RECV match it. A message that
+ * already waits for a receive keeps its source, so call this
+ * before the endpoint connects.
  *
  * Context: any.
  * Return: 0 or -EINVAL.

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Discovery: fi_info, and asking the providers (fi_getinfo(3)).
+ * Discovery: fi_info, and queries to providers (fi_getinfo(3)).
  *
  * Ownership
  *
- * An fi_info belongs to its consumer and ends with fi_freeinfo(). It owns all
- * it points to but two things: the handle, which its provider knows, and open
+ * An fi_info belongs to its consumer, which frees it by fi_freeinfo(). It owns everything
+ * that it points to except the handle, which its provider knows, and open
  * objects named in the attributes. It holds a reference to the network
- * namespace its addresses belong to, so that the namespace is still there when
+ * namespace of its addresses, so that the namespace exists when
  * a fabric is opened with it.
  *
- * Asking
+ * Queries
  *
- * kofi_getinfo() checks the arguments, completes the hints, and asks one
- * provider after the other, best first. An error of one of them does not lose
- * what others answered. A provider resolves addresses with lib/addr.c and
+ * kofi_getinfo() checks the arguments, completes the hints, and queries one
+ * provider after the other, best first. An error of one provider does not discard
+ * the answers of others. A provider resolves addresses with lib/addr.c and
  * compares hints with match.c.
  */
 #include <linux/err.h>
@@ -41,10 +41,10 @@
 				 FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE)
 
 /**
- * struct kofi_info - an fi_info as fi_allocinfo() and fi_dupinfo() make it
- * @info: what its owner sees, and may change
- * @net: namespace that is referenced, or NULL
- * @ns_tracker: of the reference
+ * struct kofi_info - an fi_info of fi_allocinfo() or fi_dupinfo()
+ * @info: the part that its owner knows, and may change
+ * @net: namespace with a reference, or NULL
+ * @ns_tracker: tracker of the reference
  */
 struct kofi_info {
 	struct fi_info	info;
@@ -58,7 +58,7 @@ struct kofi_info {
  * See fi_version(3).
  *
  * Context: any.
- * Return: FI_VERSION() of what fi_getinfo() supports at most.
+ * Return: FI_VERSION() of the newest API that fi_getinfo() supports.
  */
 u32 fi_version(void)
 {
@@ -121,10 +121,10 @@ static void kofi_info_free(struct fi_info *info)
 /**
  * fi_freeinfo - free a list of fi_info
  * @info: the first of a list made with fi_getinfo(), fi_allocinfo() or
- *	fi_dupinfo(), or that of an event; NULL is fine
+ *	fi_dupinfo(), or the info of an event; NULL is ignored
  *
- * Frees all they point to, except the handle and open objects. What the owner
- * has put into them is therefore made with kmalloc() and its relatives. See
+ * Frees everything they point to, except the handle and open objects. So the owner
+ * must allocate the contents that it adds with kmalloc() and related functions. See
  * fi_getinfo(3).
  *
  * Context: any but hard interrupts.
@@ -150,10 +150,10 @@ static int kofi_info_dup_string(char **to, const char *from)
 }
 
 /**
- * kofi_info_dup_bytes - copy what an info points to
- * @to: where the copy goes, NULL for nothing
+ * kofi_info_dup_bytes - copy a member of an info
+ * @to: receives the copy, or NULL for no bytes
  * @from: the bytes, or NULL
- * @len: number of them
+ * @len: number of bytes
  *
  * Context: process, may sleep.
  * Return: 0 or -ENOMEM.
@@ -262,7 +262,7 @@ static int kofi_info_dup_domain(struct fi_info *to,
 	return 0;
 }
 
-/* Name the namespace in an info that names none, and hold it. */
+/* Set the namespace of an info that has none, and take a reference. */
 static void kofi_info_set_net(struct fi_info *info, struct net *net)
 {
 	struct kofi_info *ki = container_of(info, struct kofi_info, info);
@@ -299,7 +299,7 @@ static struct fi_info *kofi_info_alloc(void)
 	return ki ? &ki->info : NULL;
 }
 
-/* Give an info the attribute structures it has not got. */
+/* Add the missing attribute structures to an info. */
 static int kofi_info_add_attrs(struct fi_info *info)
 {
 	if (!info->tx_attr)
@@ -373,13 +373,13 @@ free:
 EXPORT_SYMBOL_GPL(fi_dupinfo);
 
 /**
- * kofi_info_set_names - name the domain and the fabric of a new fi_info
+ * kofi_info_set_names - set the names of the domain and the fabric of a new fi_info
  * @info: the info, without names
- * @domain: the domain's, or NULL, of kmalloc(); @info's now
- * @fabric: the fabric's, likewise
+ * @domain: name of the domain, or NULL, of kmalloc(); @info takes it over
+ * @fabric: name of the fabric, or NULL, of kmalloc(); @info takes it over
  *
  * Context: any.
- * Return: 0, or -ENOMEM if one of them is missing.
+ * Return: 0, or -ENOMEM if a name is missing.
  */
 int kofi_info_set_names(struct fi_info *info, char *domain, char *fabric)
 {
@@ -395,10 +395,10 @@ EXPORT_SYMBOL_GPL(kofi_info_set_names);
  * kofi_info_check_addr - check an address and its length
  * @format: FI_SOCKADDR_IN, ...
  * @addr: the address, or NULL
- * @len: its size in bytes
+ * @len: size of the address in bytes
  *
- * An address is as long as its family needs, and of a family that the format
- * allows; a text ends with NUL. Other formats are not checked.
+ * An address must have the length of its family, and a family that the format
+ * permits; a text must end with NUL. Other formats are not checked.
  *
  * Context: any.
  * Return: 0 or -EINVAL.
@@ -480,7 +480,7 @@ static int kofi_info_addr_print(void **addr, size_t *len)
 
 /**
  * kofi_info_print - convert the addresses of an info to text
- * @info: the info, whose addresses are IP
+ * @info: an info with IP addresses
  *
  * Context: process, may sleep.
  * Return: 0; -ENOMEM; -EINVAL for other addresses.
@@ -504,7 +504,7 @@ static int kofi_info_addr_parse(struct net *net, void **addr, size_t *len)
 					kofi_ip_len((struct sockaddr *)&ss));
 }
 
-/* Convert text to the addresses that providers know; they never see text. */
+/* Convert text to addresses for providers, which never get text. */
 static int kofi_info_parse(struct fi_info *info, struct net *net)
 {
 	const struct sockaddr *sa;
@@ -527,7 +527,7 @@ static int kofi_info_parse(struct fi_info *info, struct net *net)
 
 /**
  * kofi_info_parsed - convert the addresses of an info from text
- * @info: a consumer's
+ * @info: info of a consumer
  * @net: network namespace, for scopes by the name of an interface
  *
  * Context: process, may sleep.
@@ -567,12 +567,12 @@ void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed)
 /* ----------------------------------------------------------------- getinfo */
 
 /**
- * kofi_info_usable - can something be opened with an info
+ * kofi_info_usable - check that an info can open an object
  * @info: the info
- * @fabric: where it is to be opened
+ * @fabric: fabric of the object
  *
  * Context: any.
- * Return: false if it lacks an attribute structure, is of another provider or
+ * Return: false if the info lacks an attribute structure, has another provider or
  * network namespace, or has inconsistent addresses.
  */
 bool kofi_info_usable(const struct fi_info *info,
@@ -624,7 +624,7 @@ static int kofi_info_check(u32 version, const char *node, const char *service,
 	return 0;
 }
 
-/* Ask for one name, which must be what was asked for already. */
+/* Set a name in the hints; it must equal a name that is set already. */
 static int kofi_info_want(char **hint, const char *name)
 {
 	if (*hint && name)
@@ -644,8 +644,8 @@ static int kofi_info_want_fabric(struct fi_info *hints,
 }
 
 /*
- * Ask for what open objects are that the hints name. The consumer may have
- * closed them: their addresses are looked up, and providers get names.
+ * Convert open objects in the hints to names for providers. The consumer may have
+ * closed the objects, so they are found by their addresses.
  */
 static int kofi_info_want_open(struct fi_info *hints)
 {
@@ -676,7 +676,7 @@ static int kofi_info_want_open(struct fi_info *hints)
 	return ret;
 }
 
-/* Copy of the hints in which nothing is missing; what was constrains nothing */
+/* Copy the hints and add missing structures, which constrain nothing. */
 static struct fi_info *kofi_info_complete(const struct fi_info *hints,
 					  struct net *net)
 {
@@ -695,7 +695,7 @@ static struct fi_info *kofi_info_complete(const struct fi_info *hints,
 		full->domain_attr->mode = ~0ULL;
 		full->domain_attr->mr_mode = KOFI_MR_ANY;
 	}
-	/* Hints may have come from another namespace; they do not choose it. */
+	/* Hints of another namespace do not change the namespace. */
 	ki = container_of(full, struct kofi_info, info);
 	if (ki->net) {
 		put_net_track(ki->net, &ki->ns_tracker);
@@ -705,7 +705,7 @@ static struct fi_info *kofi_info_complete(const struct fi_info *hints,
 	return full;
 }
 
-/* Sign what a provider has listed. */
+/* Fill in the provider's name and version in its list. */
 static int kofi_info_sign(struct fi_info *list,
 			  const struct kofi_provider *prov, u32 version,
 			  struct net *net)
@@ -729,7 +729,7 @@ static int kofi_info_sign(struct fi_info *list,
 	return 0;
 }
 
-/* Ask one provider, and put what it lists at the end. */
+/* Query one provider, and append its list. */
 static int kofi_info_ask(struct kofi_provider *prov, u32 version,
 			 const char *node, const char *service, u64 flags,
 			 const struct fi_info *hints, struct fi_info ***end)
@@ -793,30 +793,30 @@ static int kofi_info_collect(u32 version, const char *node,
 }
 
 /**
- * kofi_getinfo - find out what can be opened, in a network namespace
+ * kofi_getinfo - list domains and endpoints that can be opened in a network namespace
  * @net: the namespace; the caller holds a reference to it
- * @version: FI_VERSION() of the API the caller was written for
- * @node: numeric address, with "%interface" if need be, or NULL
+ * @version: FI_VERSION() of the API that the caller was written for
+ * @node: numeric address, with "%interface" if necessary, or NULL
  * @service: port number, or NULL
  * @flags: FI_SOURCE: @node and @service are the local side. FI_NUMERICHOST and
- *	FI_RESCAN change nothing: names are never resolved, and devices are
- *	known as they come. FI_PROV_ATTR_ONLY: only list the providers.
- * @hints: what is wanted, only read, or NULL for anything; zero in a field
- *	asks for nothing, a missing attribute structure too. An open fabric or
- *	domain asks for what it is.
- * @info: where the list goes, best first; NULL after an error
- * @gfp: how memory may be waited for. It must allow to sleep; without
+ *	FI_RESCAN have no effect: names are never resolved, and devices are
+ *	always known. FI_PROV_ATTR_ONLY: only list the providers.
+ * @hints: requirements, only read, or NULL for none; zero in a field
+ *	requires nothing, nor does a missing attribute structure. An open fabric or
+ *	domain requires its own attributes.
+ * @info: receives the list, best first; NULL after an error
+ * @gfp: flags for memory. They must permit sleeping; without
  *	__GFP_FS and __GFP_IO, no provider's module is loaded.
  *
  * See fi_getinfo(3). Each fi_info holds a reference to @net. With FI_ADDR_STR in the
- * addr_format of @hints, addresses are text (fi_sockaddr_in://10.0.0.1:7471), there, in
- * the list, and in all that is opened with it.
+ * addr_format of @hints, addresses are text (fi_sockaddr_in://10.0.0.1:7471) in @hints, in
+ * the list, and in all objects that are opened with it.
  *
  * Context: process, may sleep; may load the modules of providers.
- * Return: 0; -ENODATA if no provider has what was asked for; -EINVAL for NULL
+ * Return: 0; -ENODATA if no provider meets the requirements; -EINVAL for NULL
  * or inconsistent arguments, or hints with a fabric or domain that is not open;
  * -FI_EBADFLAGS; -ENOSYS if @version is newer than
- * fi_version(); if no provider has anything, the error of the first that had
+ * fi_version(); if no provider lists anything, the error of the first that had
  * one, such as -ENOMEM.
  */
 int kofi_getinfo(struct net *net, u32 version, const char *node,
@@ -838,7 +838,7 @@ int kofi_getinfo(struct net *net, u32 version, const char *node,
 	if (ret)
 		return ret;
 
-	/* Providers, and what they call, are not told of gfp. */
+	/* gfp also applies to providers, which do not get it as an argument */
 	if (!(gfp & __GFP_IO))
 		scope = PF_MEMALLOC_NOIO;
 	else if (!(gfp & __GFP_FS))
@@ -868,20 +868,20 @@ restore:
 EXPORT_SYMBOL_GPL(kofi_getinfo);
 
 /**
- * fi_getinfo - find out what can be opened
- * @version: FI_VERSION() of the API the caller was written for
+ * fi_getinfo - list domains and endpoints that can be opened
+ * @version: FI_VERSION() of the API that the caller was written for
  * @node: as in kofi_getinfo()
  * @service: as in kofi_getinfo()
  * @flags: as in kofi_getinfo()
  * @hints: as in kofi_getinfo()
  * @info: as in kofi_getinfo()
  *
- * In the network namespace of the calling task, which is the initial one for
+ * Lists the network namespace of the calling task, which is the initial one for
  * kernel threads. See fi_getinfo(3).
  *
  * Context: process, may sleep; may load the modules of providers.
- * Return: as kofi_getinfo(); also -EINVAL in a task that is exiting and has no
- * namespace any more.
+ * Return: as kofi_getinfo(); also -EINVAL in a task that is exiting and has lost its
+ * namespace.
  */
 int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	       const struct fi_info *hints, struct fi_info **info)

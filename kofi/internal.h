@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of kofi.ko share. Providers never include it. */
+/* Declarations shared by the files of kofi.ko. Providers never include it. */
 #ifndef _KOFI_INTERNAL_H
 #define _KOFI_INTERNAL_H
 
@@ -18,7 +18,7 @@
 
 #include <linux/kofi/provider.h>
 
-/* provider.c: who provides */
+/* provider.c: list of providers */
 
 struct kofi_provider *kofi_provider_get(const char *name);
 struct kofi_provider *kofi_provider_next(struct kofi_provider *prov);
@@ -43,7 +43,7 @@ void kofi_path_forget(struct kofi_domain *dom);
 int kofi_client_start(void);	/* at module load */
 void kofi_client_stop(void);
 
-/* info.c: descriptions of what can be opened */
+/* info.c: discovery */
 
 int kofi_info_dup_bytes(void **to, const void *from, size_t len);
 bool kofi_info_usable(const struct fi_info *info,
@@ -53,12 +53,12 @@ int kofi_info_print(struct fi_info *info);
 struct fi_info *kofi_info_parsed(struct fi_info *info, struct net *net);
 void kofi_info_unparse(struct fi_info *info, struct fi_info *parsed);
 
-/* netlink.c: what tools ask for */
+/* netlink.c: requests of tools */
 
 int kofi_netlink_start(void);	/* at module load */
 void kofi_netlink_stop(void);
 
-/* netlink_event.c: events for those who monitor */
+/* netlink_event.c: events for monitors */
 
 enum kofi_event_kind {
 	KOFI_EVENT_CONNECTED,
@@ -72,10 +72,10 @@ enum kofi_event_kind {
 
 /**
  * struct kofi_notice - an event of an object
- * @kind: which of the events
+ * @kind: kind of the event
  * @err: reason, a positive error code; 0 if there is none
- * @prov_errno: the provider's code; 0 if there is none
- * @peer: address of the peer; NULL for the one that an endpoint was opened with
+ * @prov_errno: code of the provider; 0 if there is none
+ * @peer: address of the peer; NULL for the destination address of an endpoint's info
  * @reason: reason in words, or NULL
  */
 struct kofi_notice {
@@ -107,7 +107,7 @@ struct kofi_obj *kofi_obj_inspect(u32 *id);
 struct kofi_obj *kofi_obj_find(const struct fi_fid *fid, size_t fclass);
 void kofi_obj_seen(struct kofi_obj *obj);
 
-/* Can it be the address of an object? NULL and errors are none. */
+/* Test for the address of an object. NULL and error pointers are none. */
 static inline bool kofi_fid_may_be(const struct fi_fid *fid)
 {
 	return (unsigned long)fid >= PAGE_SIZE && !IS_ERR(fid) &&
@@ -115,8 +115,8 @@ static inline bool kofi_fid_may_be(const struct fi_fid *fid)
 }
 
 /*
- * What an object of a caller is: none for what can be no address of one, which is not
- * followed. A fid is the first of each object.
+ * Class of an object of a caller; FI_CLASS_UNSPEC for an invalid pointer, which is not
+ * dereferenced. Each object begins with its fid.
  */
 static inline size_t kofi_fid_class(const struct fi_fid *fid)
 {
@@ -125,14 +125,14 @@ static inline size_t kofi_fid_class(const struct fi_fid *fid)
 
 /*
  * Network namespace of the calling task; NULL if the task is exiting and has
- * none any more.
+ * lost its namespace.
  */
 static inline struct net *kofi_current_net(void)
 {
 	return current->nsproxy ? current->nsproxy->net_ns : NULL;
 }
 
-/* nosys.c: what endpoints point to whose provider has no such table */
+/* nosys.c: tables for endpoints of providers without such a table */
 
 extern const struct fi_ops_ep kofi_ep_nosys;
 extern const struct fi_ops_cm kofi_cm_nosys;
@@ -153,7 +153,7 @@ enum kofi_dir {
 	KOFI_RX,
 };
 
-/* Default flags of operations that can be chosen: what makes sense for all */
+/* Default flags of operations that can be chosen: all that apply to every operation */
 #define KOFI_EP_TX_OP_FLAGS	(FI_COMPLETION | FI_INJECT |		\
 				 FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 				 FI_DELIVERY_COMPLETE)
@@ -196,7 +196,7 @@ static inline struct kofi_cq *kofi_ep_cq(const struct kofi_ep *ep,
 
 /* sep.c: scalable endpoints */
 
-/* Several contexts are a scalable endpoint's. */
+/* Test for a scalable endpoint, which has several contexts. */
 static inline bool kofi_ep_contexts(size_t count)
 {
 	return count > 1 && count != FI_SHARED_CONTEXT;
@@ -205,11 +205,11 @@ static inline bool kofi_ep_contexts(size_t count)
 struct kofi_sep;
 
 /**
- * struct kofi_sep_ctx - one context
- * @ops: functions that its endpoint calls
+ * struct kofi_sep_ctx - one context of a scalable endpoint
+ * @ops: functions for the context's endpoint
  * @sep: the scalable endpoint
- * @ep: its endpoint, NULL from the first fi_close() on
- * @dirs: directions it has been opened for, by enum kofi_dir; 0 until it is, and
+ * @ep: endpoint of the context, NULL from the first fi_close() on
+ * @dirs: directions that have been opened, by enum kofi_dir; 0 before the first, and
  *	after the last fi_close()
  * @opens: number of directions that have not been closed
  * @drained: complete when the first fi_close() has drained the endpoint
@@ -235,7 +235,7 @@ struct kofi_sep_ops {
 	void	(*closed)(struct kofi_ep *ep);
 };
 
-/* Is a direction counted, so that it needs no queue to report to */
+/* Test whether a direction has a counter, so that it needs no queue */
 static inline bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)
 {
 	if (dir == KOFI_RX)
@@ -251,8 +251,8 @@ static inline bool kofi_ep_counted(const struct kofi_ep *ep, enum kofi_dir dir)
 struct kofi_set;
 
 /**
- * struct kofi_member - one of the queues and counters in a set
- * @node: the set's
+ * struct kofi_member - a queue or counter in a set
+ * @node: entry in the set's list
  * @fid: the queue or counter
  */
 struct kofi_member {
@@ -262,9 +262,9 @@ struct kofi_member {
 
 /**
  * struct kofi_wait_link - a queue's membership in a wait set
- * @member: on the set's list
+ * @member: entry in the set's list
  * @set: the set, or NULL
- * @wait: its wait queue
+ * @wait: wait queue of the set
  */
 struct kofi_wait_link {
 	struct kofi_member	member;
@@ -277,7 +277,7 @@ int kofi_wait_join(struct kofi_wait_link *link, struct fi_fid *fid,
 		   struct kofi_fabric *fabric);
 void kofi_wait_leave(struct kofi_wait_link *link);
 
-/* Wake who waits for the set, if there is one. Under the queue's lock. */
+/* Wake tasks that wait for the set. Under the queue's lock. */
 static inline void kofi_wait_wake(struct kofi_wait_link *link)
 {
 	if (link->set)
@@ -288,26 +288,26 @@ static inline void kofi_wait_wake(struct kofi_wait_link *link)
 
 /**
  * struct kofi_eq - an event queue
- * @eq: what the consumer holds
- * @obj: the core's
- * @fabric: its parent
- * @lock: irqsave, guards all that changes; events are copied out under it, so
+ * @eq: handle of the consumer
+ * @obj: the core's part
+ * @fabric: parent
+ * @lock: irqsave, guards the members that follow; events are copied under it, so
  *	that a purge never races with a reader
  * @events: struct kofi_event, oldest first
- * @size: how many events that are not part of their object may wait
- * @used: how many do
+ * @size: most waiting events that are not part of their objects
+ * @used: number of such events
  * @writable: FI_WRITE: the consumer may queue events
- * @wait_obj: how readers wait
- * @wait: readers asleep
+ * @wait_obj: kind of wait object of readers
+ * @wait: wait queue of readers
  * @link: wait set
- * @handler: the consumer's, or NULL
+ * @handler: callback of the consumer, or NULL
  * @work: calls @handler
- * @cpu: where @work runs, or -1
- * @overrun: reported once the events before it have been read
- * @err_data: the copy fi_eq_readerr() hands out
- * @queued: statistics
- * @errors: of these, error entries
- * @lost: events there was no room for
+ * @cpu: CPU of @work, or -1
+ * @overrun: an overrun is reported after the events before it have been read
+ * @err_data: copy that fi_eq_readerr() returns
+ * @queued: statistics: number of events
+ * @errors: statistics: number of error entries
+ * @lost: statistics: number of events dropped from a full queue
  */
 struct kofi_eq {
 	struct fid_eq		eq;
@@ -346,17 +346,17 @@ void kofi_cq_stop(void);
 
 /**
  * struct kofi_cntr - a counter
- * @cntr: what the consumer holds
- * @obj: the core's
- * @domain: its parent
+ * @cntr: handle of the consumer
+ * @obj: the core's part
+ * @domain: parent
  * @bytes: counts bytes, not operations
- * @wait_obj: how one waits
+ * @wait_obj: kind of wait object
  * @wait: waiters; its lock guards the values
  * @link: wait set
- * @value: successes
- * @errors: failures
- * @value_read: what the consumer knows @value to be
- * @errors_read: the same for @errors
+ * @value: number of successes
+ * @errors: number of failures
+ * @value_read: @value at the consumer's last read
+ * @errors_read: @errors at the consumer's last read
  */
 struct kofi_cntr {
 	struct fid_cntr		cntr;
@@ -387,7 +387,7 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg);
 void kofi_mr_pool_domain_stats(struct kofi_domain *domain, kofi_stat_fn fn,
 			       void *arg);
 
-/* cm.c: names as providers know them */
+/* cm.c: names in the providers' format */
 
 int kofi_cm_setname(fid_t fid, void *addr, size_t addrlen);
 int kofi_cm_getname(fid_t fid, void *addr, size_t *addrlen);
@@ -404,7 +404,7 @@ int kofi_ip_parse(struct net *net, const char *text,
 int kofi_ip_print(const struct sockaddr *addr, char *buf, size_t len);
 int kofi_ip_copy_text(const struct sockaddr *from, void *to, size_t *len);
 
-/* Does a domain's consumer have addresses as text? */
+/* Test whether a domain's consumer uses addresses in text form. */
 static inline bool kofi_domain_text(const struct kofi_domain *domain)
 {
 	return domain->addr_format == FI_ADDR_STR;
@@ -417,14 +417,14 @@ extern const struct kofi_mr_ops kofi_mr_soft;
 void kofi_mr_table_init(struct kofi_mr_table *table, int mr_mode);
 void kofi_mr_table_exit(struct kofi_mr_table *table);
 
-/* wait.c: what a queue's reader can wait on */
+/* wait.c: wait objects of a queue's readers */
 
 int kofi_wait_check(enum fi_wait_obj wait_obj);
 int kofi_wait_control(enum fi_wait_obj wait_obj, wait_queue_head_t *wait,
 		      int command, void *arg);
 long kofi_wait_timeout(int timeout);
 
-/* When a wait began, and how many jiffies it may last */
+/* Begin of a wait, and its limit in jiffies */
 struct kofi_wait_time {
 	unsigned long	start;
 	long		timeout;
@@ -434,9 +434,9 @@ long kofi_wait_step(enum fi_wait_obj wait_obj,
 		    const struct kofi_wait_time *time, long left);
 
 /**
- * kofi_wait_event - wait for a condition the way an object's consumer chose
- * @wait_obj: what the object was opened with
- * @wq: wait queue head, woken when the condition may have come true
+ * kofi_wait_event - wait for a condition as the object's wait_obj demands
+ * @wait_obj: wait_obj that the object was opened with
+ * @wq: wait queue head, woken when the condition may have become true
  * @cond: evaluated many times; must not sleep
  * @limit: from kofi_wait_timeout()
  *

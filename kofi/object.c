@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Objects: what is common to all of them.
+ * Objects: their common part.
  *
  * Ownership
  *
- * An object belongs to the consumer that opened it and ends with fi_close().
- * It keeps its parent from being closed by being one of the parent's users, as
- * does what is bound to something. fi_close() moves the number of users from 0
- * to KOFI_OBJ_CLOSING in one step; after that no more users are admitted.
+ * An object belongs to the consumer that opened it, until fi_close().
+ * A child is a user of its parent, and a binding a user of the bound object; an object
+ * with users cannot be closed. fi_close() changes the number of users from 0
+ * to KOFI_OBJ_CLOSING in one step, and from then on no users are admitted.
  *
  * Normal operation
  *
  * The provider's open function calls the init function of the base it embeds;
- * once it has returned, the core publishes the object, so that it shows up in
- * dumps. fi_close() drains an endpoint, takes the object out of dumps and has
- * the provider call the exit function and free it.
+ * after its return the core publishes the object, which makes it visible in
+ * dumps. fi_close() drains an endpoint, removes the object from dumps and calls
+ * the provider, which calls the exit function and frees the object.
  *
  * Errors
  *
@@ -24,7 +24,7 @@
  * Modules
  *
  * A fabric holds a reference to its provider's module. All other objects live
- * inside a fabric, so they need none while they are open.
+ * inside a fabric, so they need no reference while they are open.
  */
 #include <linux/mutex.h>
 #include <linux/wait_bit.h>
@@ -36,8 +36,7 @@
 #define KOFI_OBJ_CLOSING	(-1)
 
 /*
- * Closing takes it, so nothing that allocates or waits for an object runs under
- * it.
+ * Closing takes this mutex, so no holder allocates memory or waits for an object.
  */
 static DEFINE_MUTEX(kofi_obj_mutex);
 
@@ -47,12 +46,12 @@ static u32 kofi_obj_last;
 /**
  * kofi_obj_init - set up the common part of an object
  * @obj: the core's part
- * @fid: what consumers see of it
+ * @fid: the consumers' part
  * @fclass: FI_CLASS_*
- * @ops: its generic operations, a static table, with close
- * @parent: gets a user more, NULL for a fabric
+ * @ops: generic operations, a static table, with close
+ * @parent: gets one more user; NULL for a fabric
  * @prov: provider, or NULL
- * @context: the consumer's
+ * @context: context of the consumer
  *
  * Context: process, may sleep.
  * Return: 0; -EBUSY if @parent is being closed; -EINVAL if @ops has no close;
@@ -128,7 +127,7 @@ unsigned int kofi_obj_count(const struct kofi_provider *prov)
 	return nr;
 }
 
-/* Waits for dumps that look at it. The number stays its own. */
+/* Waits for dumps that read the object, which keeps its number. */
 static void kofi_obj_unlist(struct kofi_obj *obj)
 {
 	mutex_lock(&kofi_obj_mutex);
@@ -153,14 +152,14 @@ void kofi_obj_exit(struct kofi_obj *obj)
 
 /**
  * kofi_obj_inspect - walk over the published objects by number
- * @id: in: the lowest number that counts, out: the number of the object
+ * @id: in: the lowest number to return, out: the number of the object
  *
- * An object one looks at cannot go away, and neither can its parents. That
- * holds up the fi_close() of this object alone: a provider may be asked about
- * it even where its answer has to wait for memory.
+ * The returned object is not freed, and neither are its parents. Only the
+ * fi_close() of this object waits: a provider may be asked about
+ * the object even where its answer waits for memory.
  *
  * Context: process, may sleep.
- * Return: the object, given back with kofi_obj_seen(), or NULL at the end.
+ * Return: the object, to be released by kofi_obj_seen(), or NULL after the last.
  */
 struct kofi_obj *kofi_obj_inspect(u32 *id)
 {
@@ -177,15 +176,15 @@ struct kofi_obj *kofi_obj_inspect(u32 *id)
 }
 
 /**
- * kofi_obj_find - look at the object that a pointer may be to
- * @fid: the pointer. It is compared, and not followed unless an open object is
+ * kofi_obj_find - find the object that a pointer may point to
+ * @fid: the pointer. It is compared, and dereferenced only if an open object is
  *	there
- * @fclass: class the object must have
+ * @fclass: class of the object
  *
- * As with kofi_obj_inspect(), the object cannot go away.
+ * As with kofi_obj_inspect(), the object is not freed.
  *
  * Context: process, may sleep.
- * Return: the object, given back with kofi_obj_seen(), or NULL if there is no
+ * Return: the object, to be released by kofi_obj_seen(), or NULL if there is no
  * such object.
  */
 struct kofi_obj *kofi_obj_find(const struct fi_fid *fid, size_t fclass)
@@ -204,23 +203,23 @@ struct kofi_obj *kofi_obj_find(const struct fi_fid *fid, size_t fclass)
 }
 
 /**
- * kofi_obj_seen - look no longer
- * @obj: from one of the calls above; it may be closed and freed at once
+ * kofi_obj_seen - release an object of kofi_obj_inspect() or kofi_obj_find()
+ * @obj: the object, which may be closed and freed at once
  *
  * Context: process.
  */
 void kofi_obj_seen(struct kofi_obj *obj)
 {
-	/* After the last one, only the address is used. */
+	/* After the last decrement only the address is used. */
 	if (atomic_dec_and_test(&obj->lookers))
 		wake_up_var(&obj->lookers);
 }
 
 /**
  * kofi_obj_get - become a user of an object
- * @obj: an object that cannot be freed meanwhile
+ * @obj: an object that is not freed during the call
  *
- * Its users keep an object from being closed.
+ * An object with users cannot be closed.
  *
  * Context: any.
  * Return: false if the object is being closed.
@@ -232,21 +231,21 @@ bool kofi_obj_get(struct kofi_obj *obj)
 EXPORT_SYMBOL_GPL(kofi_obj_get);
 
 /**
- * kofi_obj_put - be a user no longer
- * @obj: an object that may be closed and freed at once
+ * kofi_obj_put - cease to be a user of an object
+ * @obj: the object, which may be closed and freed at once
  *
  * Context: any.
  */
 void kofi_obj_put(struct kofi_obj *obj)
 {
-	/* What the user did to the object comes before its end. */
+	/* The user's changes to the object precede its closing. */
 	atomic_fetch_dec_release(&obj->users);
 }
 EXPORT_SYMBOL_GPL(kofi_obj_put);
 
 /**
- * kofi_obj_end - let an object have no users any more
- * @obj: an object that is to be closed
+ * kofi_obj_end - refuse further users of an object
+ * @obj: an object that is being closed
  *
  * Context: any.
  * Return: 0, or -EBUSY if it has users.
@@ -258,20 +257,20 @@ int kofi_obj_end(struct kofi_obj *obj)
 
 /**
  * fi_close - close an object
- * @fid: any object. The connection request of an fi_info is none: it ends with
- *	fi_endpoint() or fi_reject().
+ * @fid: any object except the connection request of an fi_info, which
+ *	fi_endpoint() or fi_reject() consumes
  *
- * See fi_fabric(3), fi_domain(3), fi_endpoint(3) and so on. Children first:
- * objects opened in an object, and what it is bound to, keep it. An endpoint's
- * connection ends as with fi_shutdown(), operations outstanding complete with
- * FI_ECANCELED before the call returns, and no callback runs for it any more. The
+ * See fi_fabric(3), fi_domain(3), fi_endpoint(3) and so on. Close children first:
+ * an object cannot be closed while it has children or is bound to another object. An
+ * endpoint is disconnected as by fi_shutdown(), its outstanding operations complete with
+ * FI_ECANCELED before the call returns, and no callback runs for it afterwards. The
  * transmit and the receive context of one index are one endpoint: the first of
- * the two calls ends it in both directions, and the second one frees it.
+ * the two calls drains it in both directions, and the second one frees it.
  *
  * Context: process, may sleep. Does not wait for the network.
- * Return: 0; -EBUSY while the object is in use; -EDEADLK in a callback of the
- * queue, or of a queue of the endpoint, that is to be closed, and nothing has
- * happened; -EINVAL if @fid is NULL or cannot be closed.
+ * Return: 0; -EBUSY while the object is in use; -EDEADLK, without effect, in a callback of
+ * the queue, or of a queue of the endpoint, that is to be closed;
+ * -EINVAL if @fid is NULL or cannot be closed.
  */
 int fi_close(struct fi_fid *fid)
 {
@@ -293,8 +292,8 @@ int fi_close(struct fi_fid *fid)
 		return min(ret, 0);
 
 	/*
-	 * Once close has let go of the parent, others may close all the way up
-	 * to the fabric: hold the code until it has returned.
+	 * After close has released the parent, others may close all parents up
+	 * to the fabric: keep the module loaded until close has returned.
 	 */
 	owner = obj->prov ? obj->prov->owner : NULL;
 	__module_get(owner);
@@ -314,16 +313,16 @@ int fi_close(struct fi_fid *fid)
 EXPORT_SYMBOL_GPL(fi_close);
 
 /**
- * fi_control - do one of the rarer things to an object
+ * fi_control - execute a command on an object
  * @fid: any object
  * @command: FI_ENABLE, FI_GETOPSFLAG, ...
- * @arg: what the command asks for, see its definition
+ * @arg: argument of the command, see its definition
  *
  * See fi_control in fi_fabric(3).
  *
- * Context: process, may sleep for FI_ENABLE and what a provider adds.
- * Return: 0 or what the command gives; -EINVAL if @fid or a needed @arg is
- * NULL; -ENOSYS if the object does not know @command.
+ * Context: process, may sleep for FI_ENABLE and for commands of a provider.
+ * Return: 0 or the result of the command; -EINVAL if @fid or a required @arg is
+ * NULL; -ENOSYS for an unknown @command.
  */
 int fi_control(struct fi_fid *fid, int command, void *arg)
 {
@@ -341,18 +340,18 @@ int fi_control(struct fi_fid *fid, int command, void *arg)
 EXPORT_SYMBOL_GPL(fi_control);
 
 /**
- * fi_open_ops - get a provider's own operations on an object
+ * fi_open_ops - get provider specific operations of an object
  * @fid: any object
  * @name: name of the set of operations
- * @flags: as the provider says
- * @ops: where the pointer to the set goes; valid while @fid is open
- * @context: as the provider says
+ * @flags: defined by the provider
+ * @ops: receives the pointer to the set; valid while @fid is open
+ * @context: defined by the provider
  *
  * See fi_fabric(3).
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments; -ENOSYS if the object has none of
- * that name, or what the provider says.
+ * Return: 0; -EINVAL for NULL arguments; -ENOSYS if the object has no set of
+ * that name; the provider's error.
  */
 int fi_open_ops(struct fi_fid *fid, const char *name, u64 flags, void **ops,
 		void *context)
@@ -371,15 +370,15 @@ EXPORT_SYMBOL_GPL(fi_open_ops);
  * fi_set_ops - replace operations inside a provider
  * @fid: any object
  * @name: name of the set of operations
- * @flags: as the provider says
+ * @flags: defined by the provider
  * @ops: the set; stays in place while @fid is open
- * @context: as the provider says
+ * @context: defined by the provider
  *
  * See fi_fabric(3).
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments; -ENOSYS if the object has none of
- * that name, or what the provider says.
+ * Return: 0; -EINVAL for NULL arguments; -ENOSYS if the object has no set of
+ * that name; the provider's error.
  */
 int fi_set_ops(struct fi_fid *fid, const char *name, u64 flags, void *ops,
 	       void *context)
