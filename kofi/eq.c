@@ -3,19 +3,19 @@
  * Event queues (fi_eq(3)).
  *
  * An event queue is a list of struct kofi_event under one lock. Events that
- * must not be lost (the end of a connection attempt, of a connection) are part
- * of their endpoint, so that queuing them takes no memory and cannot fail; the
+ * must not be lost (results of connection attempts, disconnects) are part
+ * of their endpoint, so that queuing them takes no memory and cannot fail. All
  * others (connection requests, notices, the consumer's own) are allocated, and
- * attr->size bounds how many may wait. When
- * one had to be turned away, an FI_EOVERRUN error entry says so in its place in
- * the order; the queue goes on working.
+ * attr->size limits their number. An
+ * FI_EOVERRUN error entry takes the place of rejected events in
+ * the order, and the queue continues to work.
  *
- * Readers copy an event out under the lock. Therefore kofi_eq_purge() is all
- * that is needed before an object is freed: afterwards no event points to it
- * and no reader is looking at one.
+ * Readers copy an event under the lock. Therefore kofi_eq_purge() suffices
+ * before an object is freed: afterwards no event points to it
+ * and no reader copies one.
  *
- * A handler (kofi_eq_open()) is called in a work item whenever an event has
- * been queued since it was last called. The work queue is WQ_MEM_RECLAIM
+ * A handler (kofi_eq_open()) is called in a work item after an event has
+ * been queued since its last call. The work queue is WQ_MEM_RECLAIM
  * because connections to storage are re-established from there.
  */
 #include <linux/slab.h>
@@ -51,7 +51,7 @@ static void kofi_eq_copied_release(struct kofi_event *ev)
 	kfree(container_of(ev, struct kofi_eq_copied, ev));
 }
 
-/* It is read as it was written. */
+/* returned to the reader as it was written */
 static void kofi_eq_user_release(struct kofi_event *ev)
 {
 	kofi_eq_copied_release(ev);
@@ -94,7 +94,7 @@ static void kofi_eq_lose(struct kofi_eq *eq)
 		kofi_eq_add(eq, &eq->overrun);
 }
 
-/* Is there a place of so many? If not, what it is for is lost. */
+/* Take one of so many places. Without a free one the event is lost. */
 static bool kofi_eq_place(struct kofi_eq *eq, size_t size)
 {
 	unsigned long flags;
@@ -109,12 +109,12 @@ static bool kofi_eq_place(struct kofi_eq *eq, size_t size)
 }
 
 /**
- * kofi_eq_queue - report an event
+ * kofi_eq_queue - queue an event
  * @eq: the queue; NULL does nothing, and then @ev must be part of its object
- * @ev: the event, not queued already. It belongs to the queue until it has
+ * @ev: the event, not queued yet. It belongs to the queue until it has
  *	been read or purged, and then to its release function.
  *
- * Wakes readers and asks for the handler; calls no consumer.
+ * Wakes readers and schedules the handler; calls no consumer.
  *
  * Context: any.
  */
@@ -133,12 +133,12 @@ void kofi_eq_queue(struct kofi_eq *eq, struct kofi_event *ev)
 EXPORT_SYMBOL_GPL(kofi_eq_queue);
 
 /**
- * kofi_eq_room - may an event that is not part of its object be queued
+ * kofi_eq_room - check for room for an event that is not part of its object
  * @eq: the queue
  *
- * To be asked before such an event is made, so that a queue that is not read does
- * not grow without bound. When the answer is no, the consumer will read an
- * FI_EOVERRUN error entry. Callers that ask at the same time may together
+ * Call it before allocating such an event, so that a queue that is not read does
+ * not grow without bound. On false, the consumer will read an
+ * FI_EOVERRUN error entry. Concurrent callers may together
  * exceed the queue's size by one each.
  *
  * Context: any.
@@ -173,14 +173,14 @@ static void kofi_eq_copy_in(struct kofi_eq *eq, const struct kofi_event *from,
 /**
  * kofi_eq_report - report an event that is not part of its object
  * @eq: the queue; NULL does nothing
- * @from: the event, copied with its data; the node and the release function are
- *	not looked at
- * @gfp: how its memory is taken
+ * @from: the event, copied with its data; its node and release function are
+ *	ignored
+ * @gfp: flags for memory
  *
- * For what may happen any number of times. Where the queue is full, or there is no
+ * For events that may happen any number of times. If the queue is full, or there is no
  * memory, the consumer reads an FI_EOVERRUN error entry instead.
  *
- * Context: any that @gfp allows.
+ * Context: any that @gfp permits.
  */
 void kofi_eq_report(struct kofi_eq *eq, const struct kofi_event *from, gfp_t gfp)
 {
@@ -190,12 +190,12 @@ void kofi_eq_report(struct kofi_eq *eq, const struct kofi_event *from, gfp_t gfp
 EXPORT_SYMBOL_GPL(kofi_eq_report);
 
 /**
- * kofi_eq_report_peer - the same for what a peer can make happen
+ * kofi_eq_report_peer - report an event that a peer can cause
  * @eq: the queue; NULL does nothing
  * @from: as for kofi_eq_report()
  *
- * Such events take at most half of the places, so that they do not crowd out what
- * the consumer itself waits for.
+ * Such events take at most half of the places, so that they do not displace events that
+ * the consumer waits for.
  *
  * Context: any.
  */
@@ -206,7 +206,7 @@ void kofi_eq_report_peer(struct kofi_eq *eq, const struct kofi_event *from)
 }
 EXPORT_SYMBOL_GPL(kofi_eq_report_peer);
 
-/* Take an event that has been read, or is not to be, off the queue. */
+/* Remove an event that has been read or purged. */
 static void kofi_eq_drop(struct kofi_eq *eq, struct kofi_event *ev)
 {
 	lockdep_assert_held(&eq->lock);
@@ -219,7 +219,7 @@ static void kofi_eq_drop(struct kofi_eq *eq, struct kofi_event *ev)
 }
 
 /**
- * kofi_eq_purge - forget all events about an object
+ * kofi_eq_purge - remove all events of an object
  * @eq: the queue, or NULL
  * @fid: the object, about to be freed
  *
@@ -254,7 +254,7 @@ EXPORT_SYMBOL_GPL(kofi_eq_purge);
 
 /* ------------------------------------------------------------------ reading */
 
-/* Bytes a reader must have room for */
+/* Size of the structure that a reader must provide */
 static size_t kofi_eq_fixed(const struct kofi_event *ev)
 {
 	if (kofi_eq_is_user(ev))
@@ -300,13 +300,13 @@ static size_t kofi_eq_copy(const struct kofi_event *ev, void *buf, size_t len)
 /**
  * fi_eq_read - read one event
  * @eq: the queue
- * @event: where its number goes, FI_CONNREQ and so on
- * @buf: where it goes: struct fi_eq_cm_entry and the peer's private data for
- *	connection events, struct fi_eq_entry for others, and for the
- *	consumer's own what it wrote
- * @len: bytes at @buf; private data beyond it is cut off
+ * @event: receives the number of the event, FI_CONNREQ and so on
+ * @buf: receives the event: struct fi_eq_cm_entry and the peer's private data for
+ *	connection events, struct fi_eq_entry for others, and the written bytes for
+ *	events of the consumer
+ * @len: bytes at @buf; longer private data is truncated
  * @flags: FI_PEEK leaves the event in the queue, or 0. The info of an
- *	FI_CONNREQ belongs to the reader only when it was read without.
+ *	FI_CONNREQ belongs to the reader only when it was read without FI_PEEK.
  *
  * fi_eq(3). Any number of tasks may read.
  *
@@ -353,14 +353,14 @@ EXPORT_SYMBOL_GPL(fi_eq_read);
 /**
  * fi_eq_readerr - read one error
  * @eq: the queue
- * @buf: where it goes. With err_data_size 0 err_data is set to a copy that
+ * @buf: receives the error. With err_data_size 0, err_data is set to a copy that
  *	belongs to the queue and is valid until the next call of this function;
- *	otherwise err_data points to err_data_size bytes of the caller's that
- *	take what fits. err_data_size becomes the number of bytes there.
+ *	otherwise err_data must point to err_data_size bytes of the caller, which
+ *	receive the data, truncated if necessary. err_data_size becomes the number of bytes.
  * @flags: FI_PEEK leaves the error in the queue, or 0
  *
- * fi_eq(3). The data is what the peer gave fi_reject(), for instance. An entry
- * about the queue itself with FI_EOVERRUN means that events were lost.
+ * fi_eq(3). The data is, for instance, the private data of the peer's fi_reject(). An entry
+ * of the queue itself with FI_EOVERRUN means that events were lost.
  *
  * Context: any.
  * Return: bytes written to @buf; -EAGAIN if the next in the queue is no error;
@@ -409,7 +409,7 @@ ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
 }
 EXPORT_SYMBOL_GPL(fi_eq_readerr);
 
-/* Is there an event to be read, be it an error? */
+/* Test for an event or an error to be read. */
 static bool kofi_eq_ready(struct kofi_eq *eq)
 {
 	unsigned long flags;
@@ -427,13 +427,13 @@ static bool kofi_eq_ready(struct kofi_eq *eq)
  * @event: as fi_eq_read()
  * @buf: as fi_eq_read()
  * @len: as fi_eq_read()
- * @timeout: milliseconds; 0 does not wait, negative has no end
+ * @timeout: milliseconds; 0 does not wait, negative waits without limit
  * @flags: as fi_eq_read()
  *
- * fi_eq(3). Only a fatal signal ends the sleep before its time.
+ * fi_eq(3). Only a fatal signal interrupts the sleep.
  *
  * Context: process, sleeps.
- * Return: as fi_eq_read(), -EAGAIN meaning that the time is over; -EINTR if
+ * Return: as fi_eq_read(), -EAGAIN after the time-out; -EINTR if
  * the task is being killed; -EINVAL also for a queue without wait object.
  */
 ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
@@ -460,17 +460,17 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 EXPORT_SYMBOL_GPL(fi_eq_sread);
 
 /**
- * fi_eq_write - queue an event of the consumer's own
+ * fi_eq_write - queue an event of the consumer
  * @eq: a queue opened with FI_WRITE
- * @event: its number
- * @buf: what the reader shall get
+ * @event: number of the event
+ * @buf: bytes for the reader
  * @len: bytes at @buf, up to a page
  * @flags: 0
  *
  * fi_eq(3).
  *
  * Context: any.
- * Return: @len; -EAGAIN when attr->size events wait already; -ENOMEM;
+ * Return: @len; -EAGAIN if attr->size events wait already; -ENOMEM;
  * -FI_EBADFLAGS; -EINVAL, also if the queue was opened without FI_WRITE.
  */
 ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
@@ -510,10 +510,10 @@ EXPORT_SYMBOL_GPL(fi_eq_write);
 
 /**
  * fi_eq_strerror - text for prov_errno of an error entry
- * @eq: the queue it was read from
- * @prov_errno: from the entry
- * @err_data: from the entry, or NULL
- * @buf: the text is copied here, cut to fit; may be NULL
+ * @eq: the queue of the entry
+ * @prov_errno: prov_errno of the entry
+ * @err_data: err_data of the entry, or NULL
+ * @buf: receives a copy of the text, truncated if necessary; may be NULL
  * @len: bytes at @buf
  *
  * fi_eq(3).
@@ -554,7 +554,7 @@ static int kofi_eq_close(struct fi_fid *fid)
 
 	cancel_work_sync(&eq->work);
 	kofi_wait_leave(&eq->link);
-	/* No longer bound: what is left has no other owner, and none is added. */
+	/* no object is bound: free the remaining events, no further event comes */
 	list_for_each_entry_safe(ev, next, &eq->events, node) {
 		fi_freeinfo(ev->info);
 		spin_lock_irq(&eq->lock);

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Wait sets and poll sets (fi_poll(3)): many queues and counters, one place to
- * sleep, one call to ask.
+ * Wait sets and poll sets (fi_poll(3)): one place to sleep for many queues and
+ * counters, and one call to check them.
  *
- * What is asked
+ * Pending state
  *
- * All of it rests on one question, kofi_obj_ops.pending: is there something
- * here that the consumer has not read? For an event queue and a completion queue
- * that is an entry, for a counter a number other than the one that was read
- * last, for a wait set a member of which it is true. The answer is a level,
- * not an edge. A task that asks again after it has been woken, or before it
- * goes to sleep, therefore misses nothing, however many tasks ask, and what
- * one of them does not read stays there for the others.
+ * All of it rests on kofi_obj_ops.pending, which tests for data that the consumer has not
+ * read: an entry of an event queue or a completion queue,
+ * a value of a counter that differs from the last one read,
+ * or a wait set with such a member. The result is a level,
+ * not an edge. So a task that tests again after it has been woken, or before it
+ * sleeps, misses nothing, however many tasks test, and entries that
+ * one task does not read stay there for the others.
  *
  * Members
  *
  * A set of either kind is a list of members under a lock. A queue joins a wait
  * set when it is opened with FI_WAIT_SET and leaves when it is closed; in
  * between it is one of the set's users. It wakes the set with its own lock
- * held, after what it has to tell is there. Member and poll set are users of
- * each other. Members that fi_poll() has reported go to the end of the list, so
+ * held, after the new entry is visible. Member and poll set are users of
+ * each other. Members that fi_poll() has reported move to the end of the list, so
  * that a short array does not favour the first ones.
  *
  * Locks
  *
- * That of a set is held while its members are asked, each under its own lock.
- * A set's lock is never taken with that of a queue held; waking takes the lock
- * of the wait queue head alone.
+ * The lock of a set is held while its members are tested, each under its own lock.
+ * A set's lock is never taken with a queue's lock held; waking takes only the lock
+ * of the wait queue head.
  */
 #include <linux/slab.h>
 
@@ -34,15 +34,15 @@
 
 /**
  * struct kofi_set - a wait set or a poll set
- * @wait_set: what the consumer of a wait set holds
- * @poll_set: what that of a poll set holds
- * @fid: the beginning of both
- * @obj: the core's; members of a set, and who sleeps on it, are its users. Its
+ * @wait_set: handle of the consumer of a wait set
+ * @poll_set: handle of the consumer of a poll set
+ * @fid: common beginning of @wait_set and @poll_set
+ * @obj: the core's part; members, and tasks that sleep on the set, are its users. Its
  *	parent is the fabric, or for a poll set the domain, of the members.
  * @wait_obj: wait set: FI_WAIT_UNSPEC, FI_WAIT_YIELD or KOFI_WAIT_QUEUE
- * @wait: wait set: who sleeps
+ * @wait: wait set: wait queue of sleeping tasks
  * @lock: irqsave, guards @members
- * @members: struct kofi_member, the one to be asked first in front
+ * @members: struct kofi_member, in the order of tests
  */
 struct kofi_set {
 	union {
@@ -67,7 +67,7 @@ static struct kofi_set *kofi_set(struct fi_fid *fid)
 
 /* ---------------------------------------------------------------- both kinds */
 
-/* Is there something to ask? It is, or was opened in, an object of @in. */
+/* Check for an object with pending(), which is @in or was opened in it. */
 static int kofi_fid_check(const struct fi_fid *fid, const struct kofi_obj *in)
 {
 	const struct kofi_obj *obj;
@@ -81,7 +81,7 @@ static int kofi_fid_check(const struct fi_fid *fid, const struct kofi_obj *in)
 	return -FI_EDOMAIN;
 }
 
-/* Is there something the consumer has not read? */
+/* Test an object for data that the consumer has not read. */
 static bool kofi_fid_pending(const struct fi_fid *fid)
 {
 	return fid->obj->ops->pending(fid->obj);
@@ -161,16 +161,16 @@ static struct kofi_set *kofi_set_open(size_t fclass, const struct fi_ops *ops,
 /* ------------------------------------------------------------------ wait sets */
 
 /**
- * kofi_wait_join - make a queue a member of the wait set it asks for
- * @link: the queue's
- * @fid: the queue, which may be asked from now on
- * @wait_obj: of its attributes; with anything but FI_WAIT_SET it joins none
- * @wait_set: of its attributes
- * @fabric: the queue's
+ * kofi_wait_join - make a queue a member of the wait set of its attributes
+ * @link: membership of the queue
+ * @fid: the queue, which may be tested from now on
+ * @wait_obj: wait_obj of its attributes; only with FI_WAIT_SET it joins a set
+ * @wait_set: wait_set of its attributes
+ * @fabric: fabric of the queue
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL if that is no wait set; -FI_EDOMAIN for one of another
- * fabric; -EBUSY if it is being closed.
+ * Return: 0; -EINVAL for another object; -FI_EDOMAIN for a set of another
+ * fabric; -EBUSY if the set is being closed.
  */
 int kofi_wait_join(struct kofi_wait_link *link, struct fi_fid *fid,
 		   enum fi_wait_obj wait_obj, struct fid_wait *wait_set,
@@ -199,7 +199,7 @@ int kofi_wait_join(struct kofi_wait_link *link, struct fi_fid *fid,
 
 /**
  * kofi_wait_leave - leave the wait set
- * @link: of a queue that is not added to any more; it need not have joined
+ * @link: membership of a queue that gets no more entries; may be unused
  *
  * Context: process, may sleep.
  */
@@ -230,18 +230,18 @@ static const struct fi_ops kofi_wait_set_ops = {
 
 /**
  * fi_wait_open - open a wait set
- * @fabric: the fabric whose queues and counters will join
+ * @fabric: fabric of the queues and counters that will join
  * @attr: wait_obj FI_WAIT_UNSPEC, FI_WAIT_YIELD or KOFI_WAIT_QUEUE; flags 0.
  *	NULL, or FI_WAIT_NONE, means FI_WAIT_UNSPEC.
- * @waitset: where the set goes
+ * @waitset: receives the set
  *
  * fi_poll(3). A queue or counter joins when it is opened with wait_obj
  * FI_WAIT_SET and this set in wait_set, and leaves when it is closed. The set
- * cannot be closed before its members. There may be any number of them.
+ * cannot be closed before its members. The number of members is not limited.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL, also for FI_WAIT_SET; -FI_EBADFLAGS;
- * -ENOSYS for a wait object only user space has; -EBUSY if @fabric is being
+ * -ENOSYS for a wait object that exists only in user space; -EBUSY if @fabric is being
  * closed; -ENOMEM.
  */
 int fi_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
@@ -271,16 +271,16 @@ int fi_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
 EXPORT_SYMBOL_GPL(fi_wait_open);
 
 /**
- * fi_wait - wait until something has come to one of the members
+ * fi_wait - wait until a member has something to be read
  * @waitset: the set
- * @timeout: milliseconds; 0 does not wait, negative has no end
+ * @timeout: milliseconds; 0 does not wait, negative waits without limit
  *
- * fi_poll(3). Returns as long as there is something: a completion or an event
- * that has not been read, a counter whose value or error value is not the one
- * that was last read or set, an fi_cq_signal() since the queue was last found
+ * fi_poll(3). Returns while a member has a completion or an event
+ * that has not been read, a counter with a value or error value that differs from the
+ * last one read or set, or an fi_cq_signal() since the queue was last found
  * empty. So nothing is missed between reading and waiting, and fi_trywait() is
  * not needed before. Any number of tasks may wait; all of them are woken. Only
- * a fatal signal ends the sleep before its time.
+ * a fatal signal interrupts the sleep.
  *
  * The set cannot be closed while a task waits.
  *
@@ -310,20 +310,20 @@ int fi_wait(struct fid_wait *waitset, int timeout)
 EXPORT_SYMBOL_GPL(fi_wait);
 
 /**
- * fi_trywait - may one go to sleep on wait queues of one's own
+ * fi_trywait - check before a sleep on wait queues of FI_GETWAIT
  * @fabric: the fabric of all of @fids
  * @fids: event queues, completion queues, counters and wait sets, each opened
  *	with a wait object
  * @count: number of @fids
  *
- * fi_poll(3). For a task that sleeps on the wait queues FI_GETWAIT has given,
- * by prepare_to_wait(), this call, schedule() and finish_wait(): what comes
- * after the call wakes it. The call as such takes notice of nothing, so the
- * answer stays -EAGAIN until all has been read.
+ * fi_poll(3). For a task that sleeps on the wait queues of FI_GETWAIT
+ * by prepare_to_wait(), this call, schedule() and finish_wait(): entries that arrive
+ * after the call wake it. The call changes nothing, so the
+ * result stays -EAGAIN until all has been read.
  *
  * Context: any.
  * Return: 0 if there is nothing to be read; -EAGAIN if there is; -EINVAL, also
- * for an object without wait object; -FI_EDOMAIN for one of another fabric.
+ * for an object without wait object; -FI_EDOMAIN for an object of another fabric.
  */
 int fi_trywait(struct fid_fabric *fabric, struct fi_fid **fids, int count)
 {
@@ -362,9 +362,9 @@ static bool kofi_poll_valid(const struct fid_poll *pollset)
 
 /**
  * fi_poll_open - open a poll set
- * @domain: the domain of the completion queues and counters to be asked
+ * @domain: domain of the completion queues and counters that will be members
  * @attr: flags 0; may be NULL
- * @pollset: where the set goes
+ * @pollset: receives the set
  *
  * fi_poll(3). The set cannot be closed while it has members.
  *
@@ -392,7 +392,7 @@ int fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
 }
 EXPORT_SYMBOL_GPL(fi_poll_open);
 
-/* An event queue of the fabric, or anything else that is asked in the domain */
+/* Check for an event queue of the fabric, or another pollable object of the domain. */
 static int kofi_poll_check(const struct kofi_obj *domain,
 			   const struct fi_fid *fid)
 {
@@ -402,7 +402,7 @@ static int kofi_poll_check(const struct kofi_obj *domain,
 		return -EINVAL;
 	if (kofi_fid_class(fid) == FI_CLASS_CQ) {
 		cq = container_of(fid, struct kofi_cq, cq.fid);
-		/* Other queues call back by themselves. */
+		/* Other queues call back without being polled. */
 		if (cq->done && cq->poll != KOFI_POLL_DIRECT)
 			return -EINVAL;
 	}
@@ -424,15 +424,15 @@ static struct kofi_member *kofi_poll_find(struct kofi_set *set,
 }
 
 /**
- * fi_poll_add - have one more asked
+ * fi_poll_add - add a member
  * @pollset: the set
  * @event_fid: a completion queue, counter or event queue of the set's domain
- *	or its fabric. A completion queue that calls back can be added if it is
- *	a DIRECT one; it is reported when kofi_cq_poll() has something to do.
+ *	or its fabric. A completion queue with callbacks can be added if it is
+ *	a DIRECT queue; it is reported when kofi_cq_poll() has something to do.
  * @flags: 0
  *
- * fi_poll(3). It cannot be closed while it is a member, nor before an fi_poll()
- * that has found it in the set has returned. It may be a member of
+ * fi_poll(3). The member cannot be closed while it is in the set, nor before an fi_poll()
+ * that has found it in the set has returned. It may be in
  * several sets, and be opened with any wait object or none.
  *
  * Context: process, may sleep.
@@ -483,7 +483,7 @@ free:
 EXPORT_SYMBOL_GPL(fi_poll_add);
 
 /**
- * fi_poll_del - have one asked no longer
+ * fi_poll_del - remove a member
  * @pollset: the set
  * @event_fid: a member
  * @flags: 0
@@ -518,7 +518,7 @@ int fi_poll_del(struct fid_poll *pollset, struct fi_fid *event_fid, u64 flags)
 }
 EXPORT_SYMBOL_GPL(fi_poll_del);
 
-/* The queue of a member that a device is to be asked for, with a user more */
+/* Queue of a member that has a device to poll; takes a reference */
 static struct kofi_cq *kofi_poll_nth(struct kofi_set *set, int n)
 {
 	struct kofi_member *member;
@@ -530,7 +530,7 @@ static struct kofi_cq *kofi_poll_nth(struct kofi_set *set, int n)
 			continue;
 		cq = container_of(member->fid, struct kofi_cq, cq.fid);
 		if (kofi_cq_asks(cq) && !n--) {
-			kofi_obj_get(&cq->obj);	/* the set is one, too */
+			kofi_obj_get(&cq->obj);	/* the set is a user, too */
 			break;
 		}
 		cq = NULL;
@@ -540,8 +540,8 @@ static struct kofi_cq *kofi_poll_nth(struct kofi_set *set, int n)
 }
 
 /*
- * Completions that only a device knows of go into their queues. Not under the
- * set's lock: devices are asked with interrupts on.
+ * Move completions from devices to their queues. Without the
+ * set's lock, since devices are polled with interrupts on.
  */
 static void kofi_poll_ask(struct kofi_set *set)
 {
@@ -556,18 +556,18 @@ static void kofi_poll_ask(struct kofi_set *set)
 }
 
 /**
- * fi_poll - which members have something to be read
+ * fi_poll - find members that have something to be read
  * @pollset: the set
- * @context: array of @count; the context of each of these members goes there
+ * @context: array of @count; receives the contexts of these members
  * @count: most members to report
  *
- * fi_poll(3). A member is reported as long as there is something, as with
- * fi_wait(). If there are more than @count, the next call begins with those
- * that have not been reported. A DIRECT queue of a device is reported, too, when
- * only the device knows of a completion, unless interrupts are off.
+ * fi_poll(3). A member is reported as long as it has something to be read, as with
+ * fi_wait(). If more than @count have, the next call begins with the members
+ * that were not reported. A DIRECT queue of a device is also reported when
+ * a completion is still in the device, unless interrupts are off.
  *
- * Context: any. Interrupts are off while the members are asked.
- * Return: number of contexts, 0 if there is nothing; -EINVAL.
+ * Context: any. Interrupts are off while the members are tested.
+ * Return: number of contexts, 0 if there is nothing to be read; -EINVAL.
  */
 int fi_poll(struct fid_poll *pollset, void **context, int count)
 {
