@@ -6,30 +6,29 @@
  *
  * The core owns the queue: a ring of completions under one irqsave lock. An
  * operation is accepted only with a slot reserved, so the ring cannot overrun
- * and completing needs no memory. Entries are read (cq_read.c), or each one's
+ * and completing needs no memory. Entries are read (cq_read.c), or each entry's
  * kofi_cqe is called, in the context the queue was opened with (cq_poll.c).
  *
  * Slots
  *
- * They are two numbers: those that were taken, without the lock, and those that
- * came back, which is the place in the ring, those that were not filled, and those
- * of completions that a device has reported past the ring. Posts write the one,
- * completions the other. An operation that finds the difference at
- * the limit takes the lock, joins a list, and looks again. Receives may not
- * take the last slots: with all receives posted there would be none to send
- * with.
+ * Two counters manage the slots. Posts increment the number of reserved slots, without
+ * the lock. Completions increment the number of released slots: the head of the ring,
+ * slots released unused, and slots of completions that bypassed the ring. If the
+ * difference has reached the limit, an operation takes the lock, joins a list, and tries
+ * again. Receives may not use the last slots: otherwise, with all receives posted, no
+ * transmit could be.
  *
  * Locks
  *
  * Completing, kicking and waking happen under the lock, and closing takes it:
  * when a consumer that has seen a completion has closed the endpoint, the
- * context that delivered it no longer touches the queue. A device's report takes
- * no lock: it is over when the provider's drain has returned, which closing an
- * endpoint waits for first. The locks of two queues are never held together, and
+ * context that delivered it no longer uses the queue. A device's report takes
+ * no lock: closing an endpoint first waits for the provider's drain, which returns after
+ * the last report. The locks of two queues are never held together, and
  * locks of receive queues are outside.
  *
- * See "Completion queues" in Documentation/internals.rst for write space,
- * streams that wait for slots, devices, and the close of an endpoint.
+ * "Completion queues" in Documentation/internals.rst describes write space,
+ * streams that wait for slots, devices, and the closing of an endpoint.
  */
 #include <linux/cpu.h>
 #include <linux/sched.h>
@@ -43,19 +42,19 @@
 #define KOFI_CQ_SIZE		1024	/* attr->size 0 */
 #define KOFI_CQ_SIZE_MAX	SZ_4M
 
-/* Where what is counted without end begins: it wraps early, and not in a year */
+/* Start of free-running counters: they wrap early in tests, not after a year */
 #define KOFI_CQ_FIRST		(-64U)
 
 static struct workqueue_struct *kofi_cq_wq;
 
-/* --------------------------------------------------- starting the poller */
+/* -------------------------------------------------------- call-back context */
 
 static void kofi_cq_sched_remote(void *info)
 {
 	irq_poll_sched(info);
 }
 
-/* Have the work item run that is the poller. */
+/* Schedule the work item that owns the queue. */
 void kofi_cq_queue_work(struct kofi_cq *cq)
 {
 	if (cq->cpu >= 0 && cpu_online(cq->cpu))
@@ -65,8 +64,8 @@ void kofi_cq_queue_work(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_start_poller - ask for a context that calls the consumer
- * @cq: the queue; one that is polled by its consumer needs none
+ * kofi_cq_start_poller - schedule the context that calls the consumer
+ * @cq: the queue; does nothing for a queue that its consumer polls
  *
  * Context: any, with interrupts off.
  */
@@ -83,13 +82,13 @@ void kofi_cq_start_poller(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_space - have an endpoint's write-space callback called
+ * kofi_cq_space - list an endpoint for its write-space callback
  * @ep: the endpoint
  *
- * On its transmit queue, or the receive queue if it does not transmit. The
- * caller holds the lock of a queue of the endpoint; that keeps the endpoint.
+ * Uses the transmit queue, or the receive queue if the endpoint does not transmit. The
+ * caller holds the lock of a queue of the endpoint, which keeps the endpoint.
  *
- * Return: that queue; NULL if there is no callback, or none any more.
+ * Return: the queue; NULL if the endpoint has no callback, or will get no further one.
  */
 struct kofi_cq *kofi_cq_space(struct kofi_ep *ep)
 {
@@ -105,13 +104,13 @@ struct kofi_cq *kofi_cq_space(struct kofi_ep *ep)
 }
 
 /**
- * kofi_cq_wake_waiting - slots have become free: who waits may try again
+ * kofi_cq_wake_waiting - wake waiters after slots were released
  * @cq: the queue, with its lock held
  *
- * All streams, which are in front, and as many endpoints as there are slots. An
- * endpoint that is told need not post any more; the slots are looked at again
- * after its callback, and when it is closed before that. So only those count
- * that this queue calls back: the poller of another may be long in coming.
+ * Wakes all streams, which are first in the list, and as many endpoints as there are free
+ * slots. An endpoint that is woken need not post; the slots are checked again
+ * after its callback, and when it is closed before that. So only endpoints count
+ * that this queue calls back: the callback of another queue may take long.
  */
 void kofi_cq_wake_waiting(struct kofi_cq *cq)
 {
@@ -138,8 +137,8 @@ void kofi_cq_wake_waiting(struct kofi_cq *cq)
 /* ------------------------------------------------------------------ slots */
 
 /*
- * Wait for a slot, unless one is free after all: the poller, who frees them
- * without the lock, looks at the list afterwards.
+ * Wait for a slot, unless one is free: the owner releases slots
+ * without the lock and checks the list afterwards.
  */
 static bool kofi_cq_wait_slot(struct kofi_cq *cq, struct kofi_cq_wait *wait,
 			      enum kofi_dir dir)
@@ -157,17 +156,17 @@ static bool kofi_cq_wait_slot(struct kofi_cq *cq, struct kofi_cq_wait *wait,
 		cq->again++;
 		return true;
 	}
-	/* not that of another post of the endpoint's */
+	/* a free slot must not go to another post of the endpoint */
 	if (added)
 		list_del_init(&wait->node);
 	return false;
 }
 
 /**
- * kofi_cq_reserve - reserve a slot for an operation that has found none
+ * kofi_cq_reserve - reserve a slot for an operation, with the slow path
  * @cq: the queue
  * @ep: the endpoint; its write-space callback follows -EAGAIN
- * @dir: whether it is a transmit or a receive
+ * @dir: direction of the operation
  *
  * Context: any.
  * Return: 0, -EAGAIN, or -ESHUTDOWN when @ep has been drained.
@@ -192,11 +191,11 @@ int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir)
 }
 
 /**
- * kofi_cq_reserve_wait - reserve a slot for what a peer has begun
+ * kofi_cq_reserve_wait - reserve a slot for an incoming message or access
  * @cq: the queue
  * @wait: called once after -EAGAIN, when a slot may be free
  *
- * It may use the slots that posted receives leave free: it is short-lived, and
+ * May use the slots that posted receives must leave free: it is short-lived, and
  * the receives may be behind it in the same stream.
  *
  * Context: any.
@@ -216,7 +215,7 @@ int kofi_cq_reserve_wait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
 	return ret;
 }
 
-/* A queue may be none. */
+/* The queue may be NULL. */
 void kofi_cq_unwait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
 {
 	unsigned long flags;
@@ -229,7 +228,7 @@ void kofi_cq_unwait(struct kofi_cq *cq, struct kofi_cq_wait *wait)
 }
 
 /**
- * kofi_cq_unreserve - give back a slot that has been reserved
+ * kofi_cq_unreserve - release a reserved slot
  * @cq: the queue
  *
  * Context: any.
@@ -297,7 +296,7 @@ static void kofi_cq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	spin_lock_irq(&cq->lock);
 	reserved = kofi_cq_used(cq);
 	waiting = kofi_cq_count(cq);
-	reserved -= min(reserved, waiting);	/* the poller may be between */
+	reserved -= min(reserved, waiting);	/* the owner may be between two steps */
 	completions = cq->completions + READ_ONCE(cq->reports);
 	failed = cq->failed;
 	again = cq->again;
@@ -322,7 +321,7 @@ static const struct kofi_obj_ops kofi_cq_obj_ops = {
 	.pending		= kofi_cq_pending,
 };
 
-/* Does a number with FI_AFFINITY name a CPU */
+/* Check that the number with FI_AFFINITY is a CPU. */
 static bool kofi_cq_check_cpu(u64 flags, int cpu)
 {
 	return !(flags & FI_AFFINITY) || (cpu >= 0 && cpu < (int)nr_cpu_ids);
@@ -350,8 +349,8 @@ static int kofi_cq_check(const struct fi_cq_attr *attr,
 }
 
 /**
- * kofi_cq_add_sources - have room for the addresses of senders
- * @cq: the queue, which gets an endpoint with FI_SOURCE_ERR that receives
+ * kofi_cq_add_sources - allocate room for the addresses of senders
+ * @cq: queue of an endpoint with FI_SOURCE_ERR that receives
  *
  * Context: process, may sleep.
  * Return: 0 or -ENOMEM.
@@ -366,7 +365,7 @@ int kofi_cq_add_sources(struct kofi_cq *cq)
 				GFP_KERNEL, cq->domain->node);
 	if (!sources)
 		return -ENOMEM;
-	/* another endpoint may be quicker */
+	/* another endpoint may have added the room concurrently */
 	if (cmpxchg(&cq->sources, NULL, sources))
 		kvfree(sources);
 	return 0;
@@ -386,19 +385,19 @@ static int kofi_cq_open_priv(struct kofi_cq *cq, const struct fi_cq_attr *attr,
 }
 
 /**
- * kofi_cq_make - a completion queue with a device behind it
+ * kofi_cq_make - open a completion queue of a device
  * @fid_domain: the domain
- * @attr: checked by kofi_cq_open()
- * @kattr: the same; cpu is the one that counts, or -1 for none
- * @ops: the provider's, or NULL
- * @fid: where the queue goes
- * @context: the consumer's
+ * @attr: attributes, checked by kofi_cq_open()
+ * @kattr: attributes of the kernel, checked by kofi_cq_open(); cpu is valid, or -1
+ * @ops: operations of the provider, or NULL
+ * @fid: receives the queue
+ * @context: context of the consumer
  *
- * What a provider's fi_ops_domain.cq_open ends in.
+ * For a provider's fi_ops_domain.cq_open.
  *
  * Context: process, may sleep.
- * Return: 0; -ENOMEM; -EBUSY if the domain is being closed; -FI_EDOMAIN; what
- * kofi_cq_ops.open returns.
+ * Return: 0; -ENOMEM; -EBUSY if the domain is being closed; -FI_EDOMAIN; the
+ * error of kofi_cq_ops.open.
  */
 int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 		 const struct kofi_cq_attr *kattr,
@@ -478,25 +477,25 @@ free:
 EXPORT_SYMBOL_GPL(kofi_cq_make);
 
 /**
- * kofi_cq_open - open a completion queue, choosing how it calls its consumer
- * @domain: the domain whose endpoints will report to it
- * @attr: size, the number of operations that may be under way or unread, 0
+ * kofi_cq_open - open a completion queue with a chosen call-back context
+ * @domain: domain of the endpoints that will report to it
+ * @attr: size, the number of operations that may be outstanding or unread, 0
  *	means 1024; format, UNSPEC means CONTEXT; wait_obj FI_WAIT_NONE,
  *	FI_WAIT_UNSPEC, FI_WAIT_YIELD, KOFI_WAIT_QUEUE, or FI_WAIT_SET with a
  *	set in wait_set; wait_cond; flags FI_AFFINITY for a CPU in
- *	signaling_vector, used if @kattr names none. NULL, or zero in all,
+ *	signaling_vector, used if @kattr has none. NULL, or zero in all members,
  *	means all defaults.
- * @kattr: the kernel's side; NULL is what fi_cq_open() has
- * @cq: where the queue goes
- * @context: the consumer's, in fid.context and given to notify
+ * @kattr: attributes of the kernel; NULL as for fi_cq_open()
+ * @cq: receives the queue
+ * @context: stored in fid.context and passed to notify
  *
  * fi_cq(3). Transmits may use an eighth more slots than receives, so that
- * receives that stay posted never keep them out.
+ * receives that stay posted never exclude them.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for a wait object only user space
- * has; -FI_EDOMAIN for a wait set of another fabric; -EBUSY if @domain or the
- * set is being closed; -ENOMEM; what the provider returns.
+ * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for a wait object that exists only in user
+ * space; -FI_EDOMAIN for a wait set of another fabric; -EBUSY if @domain or the
+ * set is being closed; -ENOMEM; the provider's error.
  */
 int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 const struct kofi_cq_attr *kattr, struct fid_cq **cq,

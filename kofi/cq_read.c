@@ -2,19 +2,19 @@
 /*
  * Reading completion queues (fi_cq(3)).
  *
- * Entries stay in the queue until they are read, whatever happens to the
- * endpoint they came from. Any number of tasks may read, in any context; each
- * takes entries out under the lock.
+ * Entries stay in the queue until they are read, even after
+ * their endpoint was closed. Any number of tasks may read, in any context; each
+ * removes entries under the lock.
  *
  * Notify handlers
  *
- * A queue's notify handler is armed by the read that finds the queue empty,
+ * The read that finds the queue empty arms the queue's notify handler,
  * under the lock: the next completion calls it, and none is missed.
  *
  * Sleeping
  *
- * A blocking read sleeps on the queue's wait queue head. fi_cq_signal() ends
- * the sleep of every reader; if there is none, the next one that would sleep
+ * A blocking read sleeps on the queue's wait queue head. fi_cq_signal() wakes
+ * every reader; if there is none, the next reader that would sleep
  * returns instead.
  */
 #include <linux/kernel.h>
@@ -45,8 +45,8 @@ static_assert(offsetof(struct fi_cq_tagged_entry, data) ==
 	      offsetof(struct fi_cq_data_entry, data));
 
 /*
- * Can a task sleep that reads only afterwards? For such a task a signal lasts
- * until the queue has been found empty.
+ * Test whether a task may sleep without reading, by fi_wait(). For such a task a signal
+ * lasts until a read has found the queue empty.
  */
 static bool kofi_cq_asked(const struct kofi_cq *cq)
 {
@@ -54,12 +54,12 @@ static bool kofi_cq_asked(const struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_pending - is there something for the consumer to do
- * @obj: of a queue that is read, or is polled by the consumer
+ * kofi_cq_pending - test for work of the consumer
+ * @obj: a queue that is read, or that its consumer polls
  *
  * Context: any.
- * Return: true if there is a completion or an error to be read, or a callback
- * to be called by kofi_cq_poll(), or if the consumer was told to have a look.
+ * Return: true if there is a completion or an error to be read, a callback
+ * for kofi_cq_poll(), or a signal.
  */
 bool kofi_cq_pending(struct kofi_obj *obj)
 {
@@ -77,8 +77,7 @@ bool kofi_cq_pending(struct kofi_obj *obj)
 }
 
 /*
- * One attempt to read. Only the last one before the caller is told that there
- * is nothing arms the notify handler.
+ * Try to read. Only the last attempt before -EAGAIN is returned arms the notify handler.
  */
 static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
 				fi_addr_t *src_addr, bool arm)
@@ -128,21 +127,21 @@ static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
 }
 
 /**
- * fi_cq_readfrom - read completions, and who sent what was received
+ * fi_cq_readfrom - read completions and their sources
  * @cq: a queue that is read
  * @buf: array of @count entries in the queue's format
- * @count: most completions to read. With 0 nothing is read, the return value
- *	tells whether there is something.
+ * @count: most completions to read. With 0 nothing is read, and the return value
+ *	reports whether there is a completion.
  * @src_addr: array of @count addresses, FI_ADDR_NOTAVAIL where the endpoint
  *	reports no sources; may be NULL
  *
  * fi_cq(3). Any number of tasks may read. An error is read with
- * fi_cq_readerr(), in its turn: successes behind it wait. A return of -EAGAIN
+ * fi_cq_readerr() in its turn: successes behind it wait. A return of -EAGAIN
  * arms the notify handler.
  *
  * Context: any. Interrupts are off while up to @count entries are copied.
  * Return: number of completions; -EAGAIN if there is none; -FI_EAVAIL if the
- * next is an error; -EINVAL, also for a queue that calls back.
+ * next is an error; -EINVAL, also for a queue with callbacks.
  */
 ssize_t fi_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
 		       fi_addr_t *src_addr)
@@ -187,20 +186,20 @@ static void kofi_cq_err_source(struct kofi_cq *cq, const struct kofi_wc *wc,
 /**
  * fi_cq_readerr - read the error that is next in the queue
  * @cq: a queue that is read
- * @buf: where it goes. Error data is the address of a sender that is not in the
+ * @buf: receives the error. Error data is the address of a sender that is not in the
  *	address vector (FI_EADDRNOTAVAIL, FI_SOURCE_ERR), in the addr_format of the
  *	domain. If err_data_size is 0, or err_data NULL, err_data is set to a copy
- *	that is valid until the next call; otherwise it points to err_data_size
- *	bytes of the caller's that take what fits. err_data_size becomes the number
- *	of bytes there, 0 with any other error.
+ *	that is valid until the next call; otherwise it must point to err_data_size
+ *	bytes of the caller, which receive the data, truncated if necessary. err_data_size
+ *	becomes the number of bytes, 0 for any other error.
  * @flags: 0
  *
- * fi_cq(3). FI_EADDRNOTAVAIL is the completion of a message that has been received as
- * the other fields say.
+ * fi_cq(3). FI_EADDRNOTAVAIL completes a message that has been received as
+ * the other fields describe.
  *
  * Context: any.
  * Return: 1; -EAGAIN if the next in the queue is no error; -FI_EBADFLAGS;
- * -EINVAL, also for a queue that calls back.
+ * -EINVAL, also for a queue with callbacks.
  */
 ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
 {
@@ -262,8 +261,8 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 threshold, u32 signals)
 }
 
 /*
- * Begin to wait. False if there is not enough to read, but fi_cq_signal() was
- * called when no reader waited.
+ * Begin to wait. Returns false if there is not enough to read, but fi_cq_signal() was
+ * called while no reader waited.
  */
 static bool kofi_cq_wait_begin(struct kofi_cq *cq, u32 threshold, u32 *signals)
 {
@@ -291,22 +290,22 @@ static void kofi_cq_wait_end(struct kofi_cq *cq)
 }
 
 /**
- * fi_cq_sreadfrom - wait for completions and read them
+ * fi_cq_sreadfrom - wait for completions and read them with their sources
  * @cq: a queue that is read, opened with a wait object
  * @buf: as fi_cq_readfrom()
  * @count: as fi_cq_readfrom()
  * @src_addr: as fi_cq_readfrom()
  * @cond: with FI_CQ_COND_THRESHOLD a number of completions, cast to a
- *	pointer, to wait for before reading; more than @count or than the queue
- *	can hold counts as that. An error, the end of the time or
- *	fi_cq_signal() ends the wait before. Otherwise ignored.
- * @timeout: milliseconds; 0 does not wait, negative has no end
+ *	pointer, to wait for before reading; at most @count and the size of the queue
+ *	count. An error, the time-out or
+ *	fi_cq_signal() terminates the wait early. Otherwise ignored.
+ * @timeout: milliseconds; 0 does not wait, negative waits without limit
  *
- * fi_cq(3). Only a fatal signal ends the sleep before its time.
+ * fi_cq(3). Only a fatal signal interrupts the sleep.
  *
  * Context: process, sleeps.
- * Return: as fi_cq_readfrom(), -EAGAIN meaning that the time is over or
- * fi_cq_signal() was called; -EINTR if the task is being killed; -EINVAL also
+ * Return: as fi_cq_readfrom(), -EAGAIN after the time-out or
+ * fi_cq_signal(); -EINTR if the task is being killed; -EINVAL also
  * for a queue without wait object.
  */
 ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count,
@@ -332,7 +331,7 @@ ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count,
 		left = kofi_wait_event(kcq->wait_obj, kcq->wait,
 				       kofi_cq_ready(kcq, threshold, signals),
 				       left);
-		/* Another reader may have been quicker. */
+		/* Another reader may have taken the completions. */
 		ret = kofi_cq_try_read(kcq, buf, count, src_addr, false);
 	} while (ret == -EAGAIN && left > 0 &&
 		 READ_ONCE(kcq->signals) == signals);
@@ -366,12 +365,12 @@ ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 EXPORT_SYMBOL_GPL(fi_cq_sread);
 
 /**
- * fi_cq_signal - end the wait of every reader
+ * fi_cq_signal - wake every reader
  * @cq: a queue opened with a wait object
  *
- * fi_cq(3). If no reader waits, the next one that would have to returns at
- * once. On a queue that is a member of a wait set, or whose wait queue has been
- * asked for, fi_wait() and fi_trywait() see it until a read returns -EAGAIN.
+ * fi_cq(3). If no reader waits, the next one that would wait returns at
+ * once. For a queue in a wait set, or with a wait queue obtained by FI_GETWAIT,
+ * fi_wait() and fi_trywait() see the signal until a read returns -EAGAIN.
  *
  * Context: any.
  * Return: 0; -EINVAL, also for a queue without wait object.
@@ -395,10 +394,10 @@ EXPORT_SYMBOL_GPL(fi_cq_signal);
 
 /**
  * fi_cq_strerror - text for prov_errno of an error entry
- * @cq: the queue it was read from
- * @prov_errno: from the entry
- * @err_data: from the entry, or NULL
- * @buf: the text is copied here, cut to fit; may be NULL
+ * @cq: the queue of the entry
+ * @prov_errno: prov_errno of the entry
+ * @err_data: err_data of the entry, or NULL
+ * @buf: receives a copy of the text, truncated if necessary; may be NULL
  * @len: bytes at @buf
  *
  * fi_cq(3).

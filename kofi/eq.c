@@ -51,7 +51,7 @@ static void kofi_eq_copied_release(struct kofi_event *ev)
 	kfree(container_of(ev, struct kofi_eq_copied, ev));
 }
 
-/* returned to the reader as it was written */
+/* Release an event of the consumer, and mark it as such: it is read as it was written. */
 static void kofi_eq_user_release(struct kofi_event *ev)
 {
 	kofi_eq_copied_release(ev);
@@ -617,7 +617,7 @@ static const struct kofi_obj_ops kofi_eq_obj_ops = {
 
 /**
  * kofi_eq_open - open an event queue that calls a handler
- * @fabric: the fabric whose objects will report to it
+ * @fabric: fabric of the objects that will report to it
  * @attr: size 0 means 256 events; flags FI_WRITE, and FI_AFFINITY for a CPU
  *	in signaling_vector where the handler shall run; wait_obj FI_WAIT_NONE,
  *	FI_WAIT_UNSPEC, FI_WAIT_YIELD, KOFI_WAIT_QUEUE, or FI_WAIT_SET with a
@@ -722,11 +722,11 @@ EXPORT_SYMBOL_GPL(fi_eq_open);
  * kofi_eq_bind - bind an event queue to an object that has room for one
  * @slot: where the object keeps its queue, empty until then
  * @fabric: the object's
- * @bfid: what is to be bound; it gets a user more
+ * @bfid: the event queue; gets one more user
  * @flags: none is known
  *
  * Context: process.
- * Return: 0; -EINVAL for what is no event queue, or is being closed;
+ * Return: 0; -EINVAL for another object, or a queue that is being closed;
  * -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another fabric; -EBUSY if there is
  * one already.
  */
