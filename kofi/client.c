@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Clients that are notified of domains: what can be opened, as devices come and go.
+ * Clients that are notified of domains, as devices appear and disappear.
  *
- * A provider names each device that can be opened as a domain, when it has come
- * and before it goes. The names are kept here; a client that registers is told
- * of those there are, and from then on of each change, until it unregisters.
- * Devices of a provider count from when it has registered, so that a client can
- * ask discovery about what it is told of, until it deregisters.
+ * A provider names each device that can be opened as a domain, after it has appeared
+ * and before it disappears. This file keeps the names. A client that registers is
+ * notified of all of them, and from then on of each change, until it unregisters.
+ * A provider's devices count while it is registered, so that a client can
+ * use discovery for each domain of a notification.
  *
- * Which addresses a device has, discovery says. When something changes at a network device,
- * an address or a port has a work item ask it, and compare with what it said last;
- * a client that wants to know is told of each device with other addresses.
+ * Discovery knows the addresses of a device. When a network device,
+ * an address or a port changes, a work item calls discovery and compares the result with
+ * the last one; clients are notified of each device with other addresses.
  *
  * The consumer of a domain with an event queue is notified in the same way, by FI_NOTIFY,
  * when discovery finds other addresses of the domain, none, or some again.
  *
- * One mutex makes all of it one sequence: no client misses a device or is notified of
+ * One mutex serialises all of it: no client misses a device or is notified of
  * one twice, and none is called after it has unregistered. It is held while
  * clients are called; they may sleep, discover, open and close, and must not
  * register or unregister there. A provider calls without locks that these need.
@@ -39,9 +39,9 @@
 
 /**
  * struct kofi_device - a device that can be opened
- * @node: kofi_devices
- * @prov: whose it is
- * @id: as clients see it; @id.name is ours
+ * @node: entry in kofi_devices
+ * @prov: provider of the device
+ * @id: identity for clients; @id.name is allocated with this record
  */
 struct kofi_device {
 	struct list_head	node;
@@ -53,7 +53,7 @@ static DEFINE_MUTEX(kofi_client_mutex);	/* all that follows */
 static LIST_HEAD(kofi_clients);
 static LIST_HEAD(kofi_devices);		/* by age */
 
-/* No module is loaded meanwhile: a provider's would wait for the mutex. */
+/* Loads no module, since a provider's module would wait for the mutex. */
 static unsigned int kofi_client_lock(void)
 {
 	mutex_lock(&kofi_client_mutex);
@@ -86,7 +86,7 @@ static void kofi_client_notify(struct kofi_client *client,
 		client->remove(client, &dev->id);
 }
 
-/* The last one to come is the first to be told that a device goes. */
+/* Clients are notified of a removal in the reverse order of their registration. */
 static void kofi_client_notify_all(const struct kofi_device *dev, bool there)
 {
 	struct kofi_client *client;
@@ -101,7 +101,7 @@ static void kofi_client_notify_all(const struct kofi_device *dev, bool there)
 	}
 }
 
-/* ----------------------------------------------------- what discovery says */
+/* ----------------------------------------------------- results of discovery */
 
 #define KOFI_LOOK_AGAIN	(HZ / 2)
 
@@ -109,8 +109,8 @@ static void kofi_client_work_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(kofi_client_work, kofi_client_work_fn);
 
 /*
- * Is an IPv6 address being checked for duplicates? Discovery leaves it out until
- * then, and no notifier is called when it is done.
+ * Test for IPv6 addresses under duplicate detection. Discovery omits them until
+ * it has finished, and no notifier is called then.
  */
 static bool kofi_client_tentative(struct net *net)
 {
@@ -123,7 +123,7 @@ static bool kofi_client_tentative(struct net *net)
 	rcu_read_lock();
 	for_each_netdev_rcu(net, dev) {
 		in6_dev = __in6_dev_get(dev);
-		/* without a link, it has not begun */
+		/* without a link, detection has not begun */
 		if (!in6_dev || !(in6_dev->if_flags & IF_READY))
 			continue;
 		read_lock_bh(&in6_dev->lock);
@@ -138,7 +138,7 @@ static bool kofi_client_tentative(struct net *net)
 	return found;
 }
 
-/* What discovery says of a device: of a list, the next that is about it */
+/* Next info of a list that describes a device */
 static const struct fi_info *kofi_device_info(const struct kofi_domain_id *id,
 					      const struct fi_info *info)
 {
@@ -166,7 +166,7 @@ static bool kofi_device_same(const struct kofi_domain_id *id,
 	}
 }
 
-/* Ask discovery; if it had no memory, or is to find more soon, once more then */
+/* Call discovery; without memory, or with tentative addresses, schedule another call. */
 static bool kofi_client_ask(struct net *net, struct fi_info **info)
 {
 	int ret = kofi_getinfo(net,
@@ -174,14 +174,14 @@ static bool kofi_client_ask(struct net *net, struct fi_info **info)
 			       NULL, NULL, 0, NULL, info, GFP_NOIO);
 	bool known = !ret || ret == -ENODATA;
 
-	/* not instead of a look that is due before */
+	/* does not delay a call that is due before */
 	if (!known || kofi_client_tentative(net))
 		queue_delayed_work(system_unbound_wq, &kofi_client_work,
 				   KOFI_LOOK_AGAIN);
 	return known;
 }
 
-/* Tell a client where discovery says something else than before. */
+/* Notify a client of each device with changed addresses. */
 static void kofi_client_rescan(struct kofi_client *client)
 {
 	struct fi_info *before = client->seen, *now;
@@ -233,7 +233,7 @@ static void kofi_path_rescan(struct kofi_domain *dom)
 		if (kofi_device_info(&id, before) && lost != ENETDOWN)
 			kofi_domain_notify(dom, ENETDOWN);
 	} else if (lost == ENETDOWN || !kofi_device_same(&id, before, now)) {
-		/* the return of a link is reported by who reported its loss */
+		/* the provider that reported the loss of a link reports its return */
 		if (lost != ENOLINK)
 			kofi_domain_notify(dom, 0);
 	}
@@ -242,7 +242,7 @@ static void kofi_path_rescan(struct kofi_domain *dom)
 
 /**
  * kofi_path_watch - notify the consumer of a domain of changes of its addresses
- * @dom: with an event queue
+ * @dom: a domain with an event queue
  *
  * A provider above others passes on the events of the domain below.
  *
@@ -293,10 +293,10 @@ static void kofi_client_work_fn(struct work_struct *work)
 }
 
 /**
- * kofi_device_rescan - discovery may say something else of a device
+ * kofi_device_rescan - schedule discovery after a change of a device
  *
- * For what the core does not see itself, which is network devices and addresses.
- * Clients are told if it does.
+ * For changes that the core does not notice itself, unlike those of network devices and
+ * addresses. Clients are notified if the addresses have changed.
  *
  * Context: any.
  */
@@ -388,15 +388,15 @@ void kofi_client_stop(void)
 	cancel_delayed_work_sync(&kofi_client_work);
 }
 
-/* ------------------------------------------------- who comes, and who goes */
+/* ------------------------------------------- registration of clients and devices */
 
 /**
- * kofi_client_register - be notified of domains that can be opened
- * @client: filled in; it stays until it has been unregistered
+ * kofi_client_register - subscribe to notifications of domains
+ * @client: filled in; must live until it has been unregistered
  *
- * @client->add is called for every domain there is, before this returns, and
- * then for each that comes; @client->remove for each that goes; @client->change
- * between the two, whenever discovery finds other addresses of it.
+ * @client->add is called for every existing domain, before this returns, and
+ * then for each new one; @client->remove for each that disappears; @client->change
+ * between the two, whenever discovery finds other addresses of the domain.
  *
  * Context: process, may sleep; not from a client's callback.
  * Return: 0, or -EINVAL without a name or a callback, or with @client->change and
@@ -425,10 +425,10 @@ int kofi_client_register(struct kofi_client *client)
 EXPORT_SYMBOL_GPL(kofi_client_register);
 
 /**
- * kofi_client_unregister - be notified of domains no longer
+ * kofi_client_unregister - cancel the notifications of domains
  * @client: a registered client
  *
- * @client->remove is called for every domain the client has been told of; no
+ * @client->remove is called for every domain that @client->add was called for; no
  * callback runs or will run when this returns.
  *
  * Context: process, may sleep; not from a client's callback.
@@ -467,15 +467,15 @@ static struct kofi_device *kofi_device_find(const struct kofi_provider *prov,
 }
 
 /**
- * kofi_device_add - a device can be opened as a domain
- * @prov: its provider, which need not have registered yet
- * @net: network namespace it is in, or NULL if it can be opened in all; not
- *	held, so the device is to go before it
- * @name: of the domain
+ * kofi_device_add - add a device that can be opened as a domain
+ * @prov: provider of the device, which need not have registered yet
+ * @net: network namespace of the device, or NULL if it can be opened in all; not
+ *	held, so the device must be removed before it
+ * @name: name of the domain
  *
  * Context: process, may sleep; without locks that discovery, or opening and
  * closing objects, take.
- * Return: 0; -EEXIST if the device is there; -ENOMEM.
+ * Return: 0; -EEXIST if the device exists; -ENOMEM.
  */
 int kofi_device_add(struct kofi_provider *prov, struct net *net,
 		    const char *name)
@@ -500,7 +500,7 @@ int kofi_device_add(struct kofi_provider *prov, struct net *net,
 		ret = -EEXIST;
 		goto unlock;
 	}
-	/* what is found of it already is no change */
+	/* its present addresses are no change */
 	if (prov->live)
 		kofi_client_rescan_all();
 	list_add_tail(&dev->node, &kofi_devices);
@@ -517,12 +517,12 @@ unlock:
 EXPORT_SYMBOL_GPL(kofi_device_add);
 
 /**
- * kofi_device_remove - a device is about to go
- * @prov: its provider
- * @net: as it was added with
- * @name: of the domain
+ * kofi_device_remove - remove a device that is about to disappear
+ * @prov: provider of the device
+ * @net: as for kofi_device_add()
+ * @name: name of the domain
  *
- * Clients have closed what they wanted to close when this returns. A device that
+ * Clients may close their objects during this call. A device that
  * has not been added is no error.
  *
  * Context: process, may sleep; locks as with kofi_device_add().

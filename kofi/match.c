@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Matching: whether what a provider has satisfies hints, and what is granted
- * then (fi_getinfo(3)).
+ * Matching: comparison of a provider's info with hints, and the resulting info
+ * (fi_getinfo(3)).
  *
- * A provider has an fi_info with the most it can do for each thing it offers.
- * kofi_info_match() compares it with the hints and kofi_info_grant() makes the
- * answer, so that all providers read hints in the same way.
+ * A provider makes an fi_info with its maximum for each domain and endpoint type.
+ * kofi_info_match() compares it with the hints, and kofi_info_grant() makes the
+ * answer, so that all providers interpret hints in the same way.
  */
 #include <linux/bitops.h>
 #include <linux/minmax.h>
@@ -17,13 +17,13 @@
 
 #include "internal.h"
 
-/* Capabilities a provider may grant to those who did not ask (fi_getinfo(3)) */
+/* Capabilities that may be granted without a request (fi_getinfo(3)) */
 #define KOFI_CAPS_SECONDARY	(FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | \
 				 FI_SHARED_AV | FI_TRIGGER | FI_FENCE | \
 				 FI_LOCAL_COMM | FI_REMOTE_COMM | \
 				 FI_SOURCE_ERR | FI_RMA_PMEM)
 
-/* Of the hints of one direction, what is a matter of the other, or of none */
+/* Capabilities in the hints of one direction that belong to the other, or to none */
 #define KOFI_CAPS_COMM		(FI_LOCAL_COMM | FI_REMOTE_COMM | \
 				 FI_SHARED_AV | FI_AV_USER_ID)
 #define KOFI_CAPS_NOT_TX	(KOFI_CAPS_COMM | FI_RECV | FI_REMOTE_READ | \
@@ -38,7 +38,7 @@
 #define KOFI_CAPS_RMA		(FI_READ | FI_WRITE | KOFI_CAPS_TARGET)
 
 /*
- * Attributes that are limits: hints that ask for more match nothing. Each list
+ * Attributes that are limits: hints above the limit match nothing. Each list
  * holds offsets of members of type size_t.
  */
 static const size_t kofi_info_tx_limits[] = {
@@ -102,7 +102,7 @@ static u64 kofi_info_expand(u64 caps)
 	return caps;
 }
 
-/* What of a provider's demands on registration matters for these capabilities */
+/* Registration modes of a provider that apply to these capabilities */
 static int kofi_info_mr_needed(u64 caps, int mr_mode)
 {
 	caps = kofi_info_expand(caps);
@@ -122,7 +122,7 @@ static bool kofi_info_match_mr(const struct fi_info *prov,
 				       prov->domain_attr->mr_mode);
 	int have = hints->domain_attr->mr_mode;
 
-	/* The values of the time when this was no bit mask, and its mode bit */
+	/* Values from before mr_mode became a bit mask, and its mode bit */
 	if (have & FI_MR_BASIC)
 		have |= FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	if (hints->mode & FI_LOCAL_MR)
@@ -152,13 +152,13 @@ static bool kofi_info_match_format(u32 prov, u32 hint)
 	}
 }
 
-/* Names constrain if both sides have one. */
+/* Names are compared if both sides have one. */
 static bool kofi_info_match_name(const char *prov, const char *hint)
 {
 	return !prov || !hint || !strcmp(prov, hint);
 }
 
-/* How much a threading model asks of the consumer */
+/* Rank of a threading model by its demands on the consumer */
 static int kofi_info_thread_level(enum fi_threading threading)
 {
 	switch (threading) {
@@ -177,14 +177,14 @@ static int kofi_info_thread_level(enum fi_threading threading)
 	}
 }
 
-/* The enums ask more of the consumer the higher they are. */
+/* Higher values of the enum demand more of the consumer. */
 static bool kofi_info_match_progress(enum fi_progress prov,
 				     enum fi_progress hint)
 {
 	return hint == FI_PROGRESS_UNSPEC || prov <= hint;
 }
 
-/* A class that exists, and the provider's if it has one of its own */
+/* Check that a class exists, and equals the provider's if that has one. */
 static bool kofi_info_match_tclass(u32 prov, u32 hint)
 {
 	if (!hint)
@@ -225,15 +225,15 @@ static bool kofi_info_match_rx(const struct fi_rx_attr *prov,
 				ARRAY_SIZE(kofi_info_rx_limits));
 }
 
-/* Number of contexts of an endpoint, or that it shares one */
+/* Check the number of contexts of an endpoint, or a shared context. */
 static bool kofi_info_match_ctx(size_t hint, size_t max, size_t max_shared)
 {
 	return hint == FI_SHARED_CONTEXT ? max_shared > 0 : hint <= max;
 }
 
 /*
- * A transmit and a receive context of a scalable endpoint are one endpoint, so that
- * there are as many of the one as of the other.
+ * A transmit and a receive context of a scalable endpoint are one endpoint, so their
+ * numbers must be equal.
  */
 static bool kofi_info_match_contexts(const struct fi_ep_attr *hints)
 {
@@ -244,7 +244,7 @@ static bool kofi_info_match_contexts(const struct fi_ep_attr *hints)
 	       !kofi_ep_contexts(hints->rx_ctx_cnt);
 }
 
-/* Bits of a tag: a format is as wide as its highest bit says, or by definition. */
+/* Width of a tag format: its highest bit, or by definition. */
 static int kofi_info_tag_bits(u64 format)
 {
 	switch (format) {
@@ -337,21 +337,20 @@ static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
 }
 
 /**
- * kofi_info_match - does what a provider has satisfy the hints
- * @prov: what it has: all attribute structures are there, and hold the most
- *	it can do; op_flags are those it knows
- * @hints: what was asked for; attribute structures may be missing
+ * kofi_info_match - compare a provider's info with hints
+ * @prov: maximum of the provider: has all attribute structures; op_flags are the
+ *	supported flags
+ * @hints: requirements; attribute structures may be missing
  *
  * The rules of fi_getinfo(3), fi_endpoint(3), fi_domain(3) and fi_mr(3):
- * capabilities asked for must be there, where one without directions means all
- * directions, and those of the transmit and receive attributes count as far as
- * they concern that side; FI_SOURCE_ERR comes with FI_SOURCE; modes the provider
- * needs must be offered; what is zero in the hints, or UNSPEC, asks for nothing;
- * limits must not be exceeded. Of the
- * demands on memory registration only those count that matter for the
+ * the provider must have the required capabilities, where one without directions means all
+ * directions, and capabilities of the transmit and receive attributes apply as far as
+ * they concern that side; FI_SOURCE_ERR requires FI_SOURCE; the hints must have the modes
+ * that the provider needs; zero or UNSPEC in the hints requires nothing;
+ * limits must not be exceeded. Registration modes are compared only if they apply to the
  * capabilities. FI_SOCKADDR matches every kind of sockaddr, FI_SOCKADDR_IP
- * IPv4 and IPv6. Addresses and open objects are not looked at: kofi_getinfo()
- * has put the names of the latter into the hints.
+ * IPv4 and IPv6. Addresses and open objects are ignored: kofi_getinfo()
+ * has put the names of open objects into the hints.
  *
  * Context: any.
  * Return: 0 or -ENODATA.
@@ -375,12 +374,12 @@ int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints)
 EXPORT_SYMBOL_GPL(kofi_info_match);
 
 /**
- * kofi_srx_check - can a shared receive context be as its attributes ask for
+ * kofi_srx_check - check the attributes of a shared receive context
  * @attr: the attributes
- * @most: the most that the provider acts on, as for kofi_info_match()
+ * @most: maximum that the provider acts on, as for kofi_info_match()
  *
- * The rules for hints, but capabilities and modes of a context have no other side
- * that they may be meant for.
+ * Applies the rules for hints, but all capabilities and modes must be supported, since a
+ * context has one direction.
  *
  * Context: any.
  * Return: 0; -FI_EBADFLAGS for op_flags, -EINVAL for any other attribute beyond @most.
@@ -412,11 +411,11 @@ static void kofi_info_cut(void *info, const void *most, const size_t *limits,
 }
 
 /**
- * kofi_info_reduce - make an info no more than what there is
- * @info: what was granted, perhaps by another device
- * @most: what this one has, as for kofi_info_match()
+ * kofi_info_reduce - limit an info to a maximum
+ * @info: info that was granted, perhaps by another device
+ * @most: maximum of this device, as for kofi_info_match()
  *
- * Capabilities, orders, flags of operations and all limits; both have all
+ * Limits capabilities, orders, flags of operations and all sizes; both infos have all
  * attribute structures.
  *
  * Context: any.
@@ -452,7 +451,7 @@ static u64 kofi_info_grant_caps(u64 prov, u64 hints)
 	return prov & (kofi_info_expand(hints) | KOFI_CAPS_SECONDARY);
 }
 
-/* Capabilities that are asked for, by the endpoint or the domain; 0: all */
+/* Capabilities required by the info or the domain attributes of hints; 0: all */
 static u64 kofi_info_asked_caps(const struct fi_info *hints)
 {
 	if (!hints || !hints->caps)
@@ -511,15 +510,15 @@ static int kofi_info_grant_domain(struct fi_domain_attr *attr,
 }
 
 /**
- * kofi_info_grant - the answer to hints that match
- * @prov: what the provider has, as for kofi_info_match()
+ * kofi_info_grant - make the answer to hints that match
+ * @prov: maximum of the provider, as for kofi_info_match()
  * @hints: the hints
  *
- * A copy of @prov, with primary capabilities only as far as asked for (all if
- * none were), secondary ones in any case; op_flags as asked for; the sizes of
- * queues, numbers of contexts, models of threading and progress and so on as
- * asked for, where they were; and of the demands on memory registration those
- * that matter. Addresses are the provider's to fill in.
+ * The answer is a copy of @prov, with the required primary capabilities (all if
+ * none were required), and all secondary ones; with the op_flags, sizes of
+ * queues, numbers of contexts, models of threading and progress and so on of the hints,
+ * where they are set; and with the registration modes that apply. The provider fills in
+ * addresses.
  *
  * Context: process, may sleep.
  * Return: the info, to be freed with fi_freeinfo(), or NULL without memory.
@@ -565,12 +564,12 @@ free:
 EXPORT_SYMBOL_GPL(kofi_info_grant);
 
 /**
- * kofi_info_listed - does a list have the same to offer already
+ * kofi_info_listed - find an equivalent info in a list
  * @list: the list, or NULL
- * @info: with a source address and both names
+ * @info: an info with a source address and both names
  *
- * Where a wildcard is asked for, all addresses of a device in one network lead
- * to the same; and two interfaces of one RDMA device may have the same address.
+ * With a wildcard address all addresses of a device in one network are
+ * equivalent; and two interfaces of one RDMA device may have the same address.
  *
  * Context: any.
  * Return: true if an info of @list has the same domain, fabric and source.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What an endpoint with many peers has for each of them, by the number that posts
- * name the peer by. Looking it up by address takes some hundred instructions: the
- * address vector, then a hash table.
+ * Table of an unconnected endpoint's peers by fi_addr_t. A look-up by address takes some
+ * hundred instructions: the address vector, then a hash table.
  *
- * An entry holds for one state of the vector: after a change of that, posts look by
- * address again. So a number that is removed, and perhaps given to another address,
- * finds nothing that is left of the earlier one.
+ * An entry is valid for one state of the vector: after a change, posts look the
+ * address up again. So a number that is removed, and perhaps reused for another address,
+ * finds no state of the earlier peer.
  */
 #include <linux/bitops.h>
 #include <linux/kofi/lib.h>
@@ -20,11 +19,11 @@ static unsigned long kofi_dest_index(const struct kofi_av *av, fi_addr_t fi_addr
 }
 
 /**
- * kofi_dest_init - begin with no peers
- * @dests: the endpoint's; xa_destroy() ends it
+ * kofi_dest_init - set up an empty table
+ * @dests: table of the endpoint; xa_destroy() frees it
  *
- * Here, as its lock is of another class than that of tables which are changed with
- * interrupts on.
+ * A function of this file, since its lock needs a lockdep class apart from tables that
+ * are changed with interrupts enabled.
  *
  * Context: any.
  */
@@ -36,12 +35,12 @@ EXPORT_SYMBOL_GPL(kofi_dest_init);
 
 /**
  * kofi_dest_find - look up a peer by its number
- * @dests: the endpoint's
- * @av: its address vector
+ * @dests: table of the endpoint
+ * @av: address vector of the endpoint
  * @fi_addr: the number, perhaps with the index of a receive context
  *
- * Context: any, as an RCU reader that keeps what is found.
- * Return: what was set for it since the vector has changed last, or NULL.
+ * Context: any, as an RCU reader, which keeps the result.
+ * Return: the entry set since the last change of the vector, or NULL.
  */
 struct kofi_dest *kofi_dest_find(struct xarray *dests, struct kofi_av *av,
 				 fi_addr_t fi_addr)
@@ -55,15 +54,15 @@ struct kofi_dest *kofi_dest_find(struct xarray *dests, struct kofi_av *av,
 EXPORT_SYMBOL_GPL(kofi_dest_find);
 
 /**
- * kofi_dest_changes - the state of an address vector
+ * kofi_dest_changes - read the state of an address vector
  * @av: the vector
  *
  * Context: any, before kofi_av_get().
- * Return: what kofi_dest_set() is to be told.
+ * Return: argument @changes of kofi_dest_set().
  */
 unsigned long kofi_dest_changes(struct kofi_av *av)
 {
-	/* pairs with kofi_av_changed(): what is found is not older */
+	/* pairs with kofi_av_changed(): the look-up is not older */
 	return smp_load_acquire(&av->changes);
 }
 EXPORT_SYMBOL_GPL(kofi_dest_changes);
@@ -72,11 +71,11 @@ EXPORT_SYMBOL_GPL(kofi_dest_changes);
  * kofi_dest_fresh - renew an entry after a change of the vector
  * @dest: the entry
  * @av: the address vector
- * @fi_addr: the number that has been looked up
- * @changes: the state it was looked up in
+ * @fi_addr: number of the look-up
+ * @changes: state of the vector at the look-up
  *
  * Context: any.
- * Return: false for an entry that is to be set.
+ * Return: false for an entry that must be set.
  */
 bool kofi_dest_fresh(struct kofi_dest *dest, struct kofi_av *av,
 		     fi_addr_t fi_addr, unsigned long changes)
@@ -84,7 +83,7 @@ bool kofi_dest_fresh(struct kofi_dest *dest, struct kofi_av *av,
 	/* pairs with kofi_dest_set() */
 	if (!smp_load_acquire(&dest->changes))
 		return false;
-	/* another number of the same peer is looked up each time */
+	/* another number of the same peer takes a look-up each time */
 	if (dest->index == kofi_dest_index(av, fi_addr))
 		WRITE_ONCE(dest->changes, changes);
 	return true;
@@ -92,16 +91,16 @@ bool kofi_dest_fresh(struct kofi_dest *dest, struct kofi_av *av,
 EXPORT_SYMBOL_GPL(kofi_dest_fresh);
 
 /**
- * kofi_dest_set - have posts find a peer by its number
- * @dests: the endpoint's
- * @av: its address vector
- * @dest: the peer's entry, zeroed at first
- * @fi_addr: the number
- * @changes: the state of the vector it was looked up in
+ * kofi_dest_set - add a peer to the table
+ * @dests: table of the endpoint
+ * @av: address vector of the endpoint
+ * @dest: entry of the peer, zeroed at first
+ * @fi_addr: number of the peer
+ * @changes: state of the vector at the look-up
  *
- * Without memory posts go on to look it up.
+ * Without memory, posts continue to look the peer up by address.
  *
- * Context: any, one call after the other, and none after kofi_dest_del().
+ * Context: any, never concurrently, and not after kofi_dest_del().
  */
 void kofi_dest_set(struct xarray *dests, struct kofi_av *av,
 		   struct kofi_dest *dest, fi_addr_t fi_addr,
@@ -114,7 +113,7 @@ void kofi_dest_set(struct xarray *dests, struct kofi_av *av,
 
 	if (dest->changes)
 		return;
-	/* what an earlier peer has left under the number is as if it were not there */
+	/* an entry of an earlier peer with the number counts as empty */
 	xa_lock_irqsave(dests, irq);
 	err = xa_err(__xa_store(dests, index, dest, gfp));
 	xa_unlock_irqrestore(dests, irq);
@@ -127,9 +126,9 @@ void kofi_dest_set(struct xarray *dests, struct kofi_av *av,
 EXPORT_SYMBOL_GPL(kofi_dest_set);
 
 /**
- * kofi_dest_del - what a peer had is to be freed
- * @dests: the endpoint's
- * @dest: the peer's entry; posts that have found it go on as RCU readers
+ * kofi_dest_del - remove a peer that is about to be freed
+ * @dests: table of the endpoint
+ * @dest: entry of the peer; posts that have found it continue as RCU readers
  *
  * Context: as kofi_dest_set().
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How software providers let peers reach memory regions: the table of keys, and
- * accesses step by step.
+ * Access of peers to memory regions of software providers: the table of keys, and
+ * accesses in steps.
  *
- * A region lives in the table of its domain, where peers find it by key. The lower
+ * A region is in the table of its domain, where peers find it by key. The lower
  * half of a key that the core has chosen is a slot of the table. The upper half is a
  * random number: any peer of the domain may use the key, so other keys must not
  * reveal it. A lookup compares both halves. Slots are assigned in turn, so the next
@@ -11,14 +11,14 @@
  *
  * A region of a pool keeps its slot and is mapped often. Only the endpoint that it is
  * bound to accepts its key. The upper half counts registrations of the domain, so an
- * earlier key of the slot differs. The key that a consumer has chosen is the place in
+ * earlier key of the slot differs. A key that a consumer has chosen is the index in
  * the table itself.
  *
- * An open region has one reference for being open, and each access holds one
- * for as long as it copies, and between steps that follow each other at once,
- * never for longer: otherwise there is only the key and the number of the
- * registration, and each step looks both up. So the references go away by
- * themselves, soon, and with the last one the region is fenced.
+ * An open region has one reference for being open. Each access holds one
+ * while it copies, and between steps that follow immediately.
+ * Otherwise an access keeps only the key and the number of the
+ * registration, and each step looks them up. So references are
+ * short-lived, and when the last one is dropped the region is fenced.
  *
  * A lookup is lockless: RCU keeps the region from being freed, a reference
  * taken from a count that is not 0 keeps it open, and then the key is compared
@@ -42,9 +42,9 @@
 /* -------------------------------------------------------------- the table */
 
 /**
- * kofi_mr_table_init - a domain without regions
- * @table: the domain's
- * @mr_mode: domain_attr->mr_mode it was opened with
+ * kofi_mr_table_init - set up the table of a domain
+ * @table: the table
+ * @mr_mode: domain_attr->mr_mode of the domain
  *
  * Context: process.
  */
@@ -54,13 +54,13 @@ void kofi_mr_table_init(struct kofi_mr_table *table, int mr_mode)
 	table->client = !(mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC));
 	table->endpoint = mr_mode & FI_MR_ENDPOINT;
 	table->next = 0;
-	/* What was a key before the domain was opened shall not fit now. */
+	/* Keys of an earlier domain must not match. */
 	atomic64_set(&table->generation, get_random_u32());
 }
 
 /**
  * kofi_mr_table_exit - undo kofi_mr_table_init()
- * @table: the domain's; the regions have been closed
+ * @table: the table; all regions have been closed
  *
  * Context: process.
  */
@@ -70,7 +70,7 @@ void kofi_mr_table_exit(struct kofi_mr_table *table)
 	xa_destroy(&table->regions);
 }
 
-/* Find a place; peers do not see the region before it is open. */
+/* Reserve a slot; peers do not find the region before it is open. */
 static int kofi_mr_insert(struct kofi_mr *mr, size_t segs, u64 key)
 {
 	struct kofi_mr_table *table = &mr->domain->mrs;
@@ -100,7 +100,7 @@ static void kofi_mr_erase(struct kofi_mr *mr)
 	xa_erase(&mr->domain->mrs.regions, mr->index);
 }
 
-/* From here on peers find it. What it is has been written before. */
+/* From here on peers find the region, which is complete. */
 static void kofi_mr_found(struct kofi_mr *mr, u64 key)
 {
 	WRITE_ONCE(mr->mr.key, key);
@@ -133,12 +133,12 @@ static u64 kofi_mr_index(const struct kofi_mr_table *table, u64 key)
 }
 
 /**
- * kofi_mr_show - let accesses find a region whose key is that of another provider
- * @mr: a region that is being opened, of a provider that stands on another one;
+ * kofi_mr_show - publish a region under the key of another provider
+ * @mr: a region that is being opened, of a provider above another one;
  *	its base is set
  * @key: the key, which no other region of the domain has
  *
- * For kofi_mr_ops.open of a provider whose domain has the keys of the one below.
+ * For kofi_mr_ops.open of a provider that uses the keys of the provider below.
  *
  * Context: process, may sleep.
  * Return: 0; -ENOMEM; -FI_ENOKEY if the key is in use.
@@ -162,8 +162,8 @@ EXPORT_SYMBOL_GPL(kofi_mr_show);
  * kofi_mr_hide - undo kofi_mr_show()
  * @mr: the region
  *
- * For kofi_mr_ops.end, before the key can be another region's. It is fenced
- * (kofi_mr_fenced()) when accesses that have found it are complete.
+ * For kofi_mr_ops.end, before the key can be assigned again. The region is fenced
+ * (kofi_mr_fenced()) when the accesses that have found it are complete.
  *
  * Context: process.
  */
@@ -185,7 +185,7 @@ const struct kofi_mr_ops kofi_mr_soft = {
 
 /* ------------------------------------------------------- accesses of peers */
 
-/* The open region a key stands for, with a reference; NULL if there is none. */
+/* Look up the open region of a key and take a reference; NULL if there is none. */
 static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
 {
 	struct kofi_mr_table *table = &ep->domain->mrs;
@@ -202,7 +202,7 @@ static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
 	rcu_read_unlock();
 	if (!mr)
 		return NULL;
-	smp_mb__after_atomic();	/* the reference, before what it protects */
+	smp_mb__after_atomic();	/* the reference, before the members that it protects */
 	if (READ_ONCE(mr->mr.key) == key && (!mr->ep || mr->ep == ep))
 		return mr;
 	kofi_mr_put_user(mr);
@@ -210,10 +210,10 @@ static struct kofi_mr *kofi_mr_find(struct kofi_ep *ep, u64 key)
 }
 
 /**
- * kofi_target_drop - hold the region of an access no longer
- * @t: the access, whether it holds its region or not
+ * kofi_target_drop - release the region of an access
+ * @t: the access, with or without a reference to its region
  *
- * The next step looks for it again.
+ * The next step looks the region up again.
  *
  * Context: any.
  */
@@ -227,7 +227,7 @@ void kofi_target_drop(struct kofi_target *t)
 }
 EXPORT_SYMBOL_GPL(kofi_target_drop);
 
-/* Hold the region for another step: it must be the same registration. */
+/* Take a reference for another step, if the registration is the same. */
 static bool kofi_target_hold(struct kofi_target *t, struct kofi_ep *ep)
 {
 	if (t->mr)
@@ -239,7 +239,7 @@ static bool kofi_target_hold(struct kofi_target *t, struct kofi_ep *ep)
 	return false;
 }
 
-/* May a peer access that segment? */
+/* Check a peer's right to access a segment. */
 static int kofi_mr_check(const struct kofi_mr *mr, u64 addr, u64 len,
 			 u64 access)
 {
@@ -255,22 +255,22 @@ static int kofi_mr_check(const struct kofi_mr *mr, u64 addr, u64 len,
 }
 
 /**
- * kofi_target_init - begin a peer's access to our memory
+ * kofi_target_init - begin a peer's access to local memory
  * @t: the access
- * @ep: endpoint it came to
- * @key: key the peer has named
- * @addr: remote address it has named
- * @len: bytes; the key is checked for none, too
+ * @ep: accessed endpoint
+ * @key: key that the peer named
+ * @addr: remote address that the peer named
+ * @len: length in bytes; the key is also checked for 0
  * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
  *
- * Checks everything that can be wrong with the access, and holds the region,
- * until kofi_target_drop() or kofi_target_done(): at once, unless the next step
- * follows at once. A region closed afterwards shows in the steps that follow.
+ * Checks the access completely, and holds a reference to the region
+ * until kofi_target_drop() or kofi_target_done(): call one of them at once, unless the next
+ * step follows immediately. Following steps detect a region closed in between.
  *
  * Context: any.
- * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
- * has the key; -EACCES if the region does not grant @access, or not all of the
- * segment is inside it.
+ * Return: 0; -FI_EKEYREJECTED if the peer of this endpoint may use no region with
+ * the key; -EACCES if the region does not permit @access, or does not contain the whole
+ * segment.
  */
 int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
 		     u64 addr, u64 len, u64 access)
@@ -300,9 +300,9 @@ int kofi_target_init(struct kofi_target *t, struct kofi_ep *ep, u64 key,
 EXPORT_SYMBOL_GPL(kofi_target_init);
 
 /**
- * kofi_mr_seg - the segment an offset is in
+ * kofi_mr_seg - find the segment of an offset
  * @mr: the region
- * @off: bytes from its first one
+ * @off: offset in the region in bytes
  *
  * Context: any.
  * Return: number of the segment.
@@ -323,8 +323,8 @@ unsigned int kofi_mr_seg(const struct kofi_mr *mr, u64 off)
 }
 
 /*
- * Address of the next bytes, if they have one: they are copied in one go then, and
- * not page by page. NULL otherwise.
+ * Address of the next bytes, if they are virtually contiguous: then one copy suffices
+ * instead of one per page. NULL otherwise.
  */
 static void *kofi_target_addr(const struct kofi_target *t, size_t len)
 {
@@ -368,7 +368,7 @@ static void kofi_target_iter(struct kofi_target *t, unsigned int dir,
 	iov_iter_advance(iter, skip);
 }
 
-/* From bytes that lie side by side to where they do: that needs no walk. */
+/* Copy between contiguous ranges, without a walk. */
 static bool kofi_target_copy_plain(const struct kofi_target *t,
 				   const void *bytes, size_t len)
 {
@@ -380,18 +380,18 @@ static bool kofi_target_copy_plain(const struct kofi_target *t,
 }
 
 /**
- * kofi_target_copy_from_skb - a step of a peer's write
+ * kofi_target_copy_from_skb - execute a step of a peer's write
  * @t: the access
- * @ep: endpoint it came to
+ * @ep: accessed endpoint
  * @from: the bytes
- * @len: how many of them; at most @t->left
+ * @len: number of bytes; at most @t->left
  *
- * Holds the region until kofi_target_drop() or kofi_target_done().
+ * Holds a reference to the region until kofi_target_drop() or kofi_target_done().
  *
  * Context: any.
- * Return: 0 with @t moved by @len, @from not; -FI_EKEYREJECTED if the region has
- * ended meanwhile: its memory has not been touched by this step; -EFAULT if the
- * packet's memory cannot be read by the CPU.
+ * Return: 0 with @t moved by @len, @from not; -FI_EKEYREJECTED if the region was
+ * closed in between: this step has not written to its memory; -EFAULT if the
+ * CPU cannot read the packet's memory.
  */
 int kofi_target_copy_from_skb(struct kofi_target *t, struct kofi_ep *ep,
 			      const struct kofi_skb_part *from, size_t len)
@@ -413,14 +413,14 @@ EXPORT_SYMBOL_GPL(kofi_target_copy_from_skb);
 /**
  * kofi_target_get - begin a step of a peer's read
  * @t: the access
- * @ep: endpoint it came to
- * @iter: becomes a source of all that is left; valid until kofi_target_drop()
+ * @ep: accessed endpoint
+ * @iter: becomes a source of the remaining bytes; valid until kofi_target_drop()
  *
- * Holds the region until then, or kofi_target_done(): for one bounded copy and no
- * longer, as who closes the region waits for it.
+ * Holds a reference to the region until then, or kofi_target_done(): for one bounded copy
+ * only, since closing the region waits for it.
  *
  * Context: any.
- * Return: false if the region has ended meanwhile.
+ * Return: false if the region was closed in between.
  */
 bool kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
 		     struct iov_iter *iter)
@@ -433,9 +433,9 @@ bool kofi_target_get(struct kofi_target *t, struct kofi_ep *ep,
 EXPORT_SYMBOL_GPL(kofi_target_get);
 
 /**
- * kofi_target_used - go forward
+ * kofi_target_used - advance an access
  * @t: the access
- * @bytes: how far; at most @t->left
+ * @bytes: number of bytes; at most @t->left
  *
  * Context: any.
  */
@@ -447,16 +447,16 @@ void kofi_target_used(struct kofi_target *t, size_t bytes)
 EXPORT_SYMBOL_GPL(kofi_target_used);
 
 /**
- * kofi_target_done - a peer's access is complete
+ * kofi_target_done - complete a peer's access
  * @t: the access
- * @ep: endpoint it came to
+ * @ep: accessed endpoint
  * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
  *
- * Counts it, and ends a single-use region. For an operation on several segments
- * it is called for each of them once all are complete. A region that has ended
- * meanwhile is no error.
+ * Counts the access, and invalidates a single-use region. For an operation on several
+ * segments, call it for each of them once all are complete. A region that was closed
+ * in between is no error.
  *
- * Context: any. No consumer is called from inside.
+ * Context: any. The consumer is not called from inside.
  */
 void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access)
 {
@@ -475,14 +475,14 @@ void kofi_target_done(struct kofi_target *t, struct kofi_ep *ep, u64 access)
 EXPORT_SYMBOL_GPL(kofi_target_done);
 
 /**
- * kofi_mr_invalidate - a peer's message ends a single-use region
- * @ep: endpoint the message came to
- * @key: key the peer has named
+ * kofi_mr_invalidate - invalidate a single-use region on behalf of a peer's message
+ * @ep: endpoint that received the message
+ * @key: key that the peer named
  *
- * Context: any. No consumer is called from inside.
- * Return: 0; -FI_EKEYREJECTED if no region that this endpoint's peer may name
- * has the key (any more): also where the consumer has unmapped it while the
- * message was under way; -EACCES if the region is not a single-use one.
+ * Context: any. The consumer is not called from inside.
+ * Return: 0; -FI_EKEYREJECTED if the peer of this endpoint may use no region with
+ * the key, for instance because the consumer unmapped it before the
+ * message arrived; -EACCES if the region is not a single-use one.
  */
 int kofi_mr_invalidate(struct kofi_ep *ep, u64 key)
 {
