@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Atomic operations (fi_atomic(3)): what is the same for every provider. That
- * is little: which operations there are, how large an element is, and the
- * question what a domain can do. Posts go to the provider directly.
+ * Atomic operations (fi_atomic(3)): the part common to all providers:
+ * valid operations, sizes of elements, and queries of a domain's
+ * support. Posts call the provider directly.
  */
 #include <linux/export.h>
 #include <linux/kernel.h>
@@ -10,12 +10,12 @@
 #include "internal.h"
 
 /**
- * kofi_datatype_size - bytes of an element
+ * kofi_datatype_size - size of an element
  * @datatype: any value
  *
  * Context: any.
- * Return: the size of an integer of up to 64 bits, 0 for what kernels do not
- * count with.
+ * Return: the size of an integer of up to 64 bits, 0 for other types, which kernels do not
+ * compute with.
  */
 size_t kofi_datatype_size(enum fi_datatype datatype)
 {
@@ -35,15 +35,15 @@ size_t kofi_datatype_size(enum fi_datatype datatype)
 EXPORT_SYMBOL_GPL(kofi_datatype_size);
 
 /**
- * kofi_atomic_op_fits - is there such an operation at all
+ * kofi_atomic_op_fits - check that an operation is defined for a call
  * @op: any value
  * @flags: 0, FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC: the call
  *
- * fi_atomic() knows all that compute, and to write; fi_fetch_atomic() these,
- * and to read; fi_compare_atomic() those that compare.
+ * fi_atomic() has all operations that compute, and write; fi_fetch_atomic() has these
+ * and read; fi_compare_atomic() has operations that compare.
  *
  * Context: any.
- * Return: true if so; a provider may know fewer.
+ * Return: true if it is defined; a provider may support fewer.
  */
 bool kofi_atomic_op_fits(enum fi_op op, u64 flags)
 {
@@ -58,19 +58,19 @@ bool kofi_atomic_op_fits(enum fi_op op, u64 flags)
 EXPORT_SYMBOL_GPL(kofi_atomic_op_fits);
 
 /**
- * fi_query_atomic - what a domain's endpoints can do atomically
+ * fi_query_atomic - query the atomic operations of a domain's endpoints
  * @domain: an open domain
- * @datatype: what an element is
- * @op: what is to be done to each
- * @attr: where the answer goes
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @attr: receives the limits
  * @flags: FI_FETCH_ATOMIC for fi_fetch_atomic(), FI_COMPARE_ATOMIC for
  *	fi_compare_atomic(), 0 for fi_atomic()
  *
  * fi_atomic(3).
  *
  * Context: process, may sleep.
- * Return: 0; -EOPNOTSUPP for what they cannot do; -FI_EBADFLAGS; -EINVAL for
- * NULL arguments; -ENOSYS if they can do nothing of the kind.
+ * Return: 0; -EOPNOTSUPP for an unsupported operation; -FI_EBADFLAGS; -EINVAL for
+ * NULL arguments; -ENOSYS if the domain has no atomic operations.
  */
 int fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 		    enum fi_op op, struct fi_atomic_attr *attr, u64 flags)
@@ -95,17 +95,17 @@ int fi_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 EXPORT_SYMBOL_GPL(fi_query_atomic);
 
 /**
- * kofi_atomic_valid - what an endpoint can do atomically
+ * kofi_atomic_valid - query the atomic operations of an endpoint
  * @ep: an endpoint
- * @datatype: what an element is
- * @op: what is to be done to each
- * @flags: of fi_query_atomic(): which call
- * @count: where the most elements of one operation go
+ * @datatype: type of an element
+ * @op: operation on each element
+ * @flags: flags of fi_query_atomic(): the call
+ * @count: receives the largest number of elements of one operation
  *
- * What fi_atomicvalid() and its kin are: the domain's answer.
+ * Implements fi_atomicvalid() and related functions by the query of the domain.
  *
  * Context: any.
- * Return: 0; -EINVAL for what is no endpoint, or no place; -EOPNOTSUPP; -ENOSYS for
+ * Return: 0; -EINVAL for another object, or a NULL @count; -EOPNOTSUPP; -ENOSYS for
  * an endpoint without atomic operations.
  */
 int kofi_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Address vectors as the core's files see them; see av.c. */
+/* Address vectors, internals; see av.c. */
 #ifndef KOFI_AV_H
 #define KOFI_AV_H
 
@@ -13,12 +13,12 @@
 
 /**
  * struct kofi_peer - an address
- * @node: in the vector's hash table
- * @addr: the address; bytes it does not use are 0
- * @index: its number
- * @inserted: how often it has been inserted and not removed
- * @user_id: what completions call it, FI_AV_USER_ID
- * @removed: the next one that is removed with it
+ * @node: entry in the vector's hash table
+ * @addr: the address; unused bytes are 0
+ * @index: number of the address
+ * @inserted: number of insertions minus removals
+ * @user_id: source in completions, with FI_AV_USER_ID
+ * @removed: next address of one removal
  */
 struct kofi_peer {
 	struct rhash_head	node;
@@ -31,18 +31,18 @@ struct kofi_peer {
 
 /**
  * struct kofi_av - an address vector
- * @av: what the consumer holds
- * @obj: the core's
- * @domain: its parent
- * @eq: where insertions are reported to, or NULL
- * @table: consumers may know the numbers without being told
+ * @av: handle of the consumer
+ * @obj: the core's part
+ * @domain: parent
+ * @eq: destination of events of insertions, or NULL
+ * @table: consumers may predict the numbers
  * @flags: FI_EVENT, FI_AV_USER_ID
- * @ctx_bits: upper bits of an fi_addr_t that are none of the number
- * @mutex: insertion and removal
+ * @ctx_bits: upper bits of an fi_addr_t that do not belong to the number
+ * @mutex: serialises insertion and removal, guards the members that follow
  * @peers: addresses by number
- * @hash: the same by address
- * @eps: endpoints it is bound to
- * @changes: a number that is another one after each change; never 0
+ * @hash: addresses by address
+ * @eps: endpoints of the vector
+ * @changes: incremented by each change; never 0
  */
 struct kofi_av {
 	struct fid_av		av;
@@ -52,7 +52,7 @@ struct kofi_av {
 	bool			table;
 	u64			flags;
 	unsigned int		ctx_bits;
-	struct mutex		mutex;	/* changes of what follows */
+	struct mutex		mutex;	/* changes of the members that follow */
 	struct xarray		peers;
 	struct rhashtable	hash;
 	struct list_head	eps;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Looking up in address vectors (fi_av(3)): the address behind a number, for who
- * posts, and the number of an address, for who receives. All of it in any context,
- * and without a lock.
+ * Look-ups in address vectors (fi_av(3)): the address of a number, for posts,
+ * and the number of an address, for receivers. All run in any context
+ * without a lock.
  *
  * Receive contexts
  *
- * The upper rx_ctx_bits of an fi_addr_t are the index of a receive context, which
- * fi_rx_addr() puts there, and which is added to the port. In the other direction
- * the nearest address at or below a port is the one whose context it is; where that
- * is asked for each message, the answer is remembered until the vector changes.
+ * The upper rx_ctx_bits of an fi_addr_t are the index of a receive context.
+ * fi_rx_addr() puts it there, and it is added to the port. In the other direction
+ * a port belongs to a context of the nearest address at or below it. Where each message
+ * needs this look-up, the result is cached until the vector changes.
  */
 #include <linux/kofi/lib.h>
 
@@ -22,13 +22,13 @@ static u32 kofi_av_ctx(const struct kofi_av *av, fi_addr_t fi_addr)
 }
 
 /**
- * kofi_av_get - look up the address behind a number
+ * kofi_av_get - look up the address of a number
  * @av: the vector
  * @fi_addr: the number, perhaps with the index of a receive context
- * @addr: where the address goes; its port is that of the receive context
+ * @addr: receives the address; its port is the port of the receive context
  *
  * A post that must not miss kofi_ep_ops.peer_removed is an RCU reader from before
- * this call until that would find what it has done.
+ * this call until the removal would find its operation.
  *
  * Context: any.
  * Return: 0, or -EINVAL if there is no such address or context.
@@ -51,7 +51,7 @@ int kofi_av_get(struct kofi_av *av, fi_addr_t fi_addr, union kofi_ip *addr)
 }
 EXPORT_SYMBOL_GPL(kofi_av_get);
 
-/* What completions call a context of a peer; an id is the consumer's, all of it. */
+/* Source of a peer's context in completions; an id belongs to the consumer completely. */
 static fi_addr_t kofi_av_named(const struct kofi_av *av,
 			       const struct kofi_peer *peer, u32 ctx)
 {
@@ -62,15 +62,15 @@ static fi_addr_t kofi_av_named(const struct kofi_av *av,
 }
 
 /**
- * kofi_av_source - what completions call an address
+ * kofi_av_source - look up the source that completions report for an address
  * @av: the vector
- * @addr: the address of a peer, or of one of its contexts
+ * @addr: address of a peer, or of one of its contexts
  *
- * Looks for as many addresses as a peer can have contexts: where the same peer is
- * asked for again and again, kofi_av_recall() is cheaper.
+ * Tries as many addresses as a peer can have contexts: for repeated look-ups of one peer
+ * kofi_av_recall() is faster.
  *
  * Context: any.
- * Return: its number, or its id if the vector has ids; %FI_ADDR_NOTAVAIL if it
+ * Return: the number, or the id if the vector has ids; %FI_ADDR_NOTAVAIL if the address
  * is not in the vector.
  */
 fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
@@ -99,18 +99,18 @@ fi_addr_t kofi_av_source(struct kofi_av *av, const struct sockaddr *addr)
 EXPORT_SYMBOL_GPL(kofi_av_source);
 
 /**
- * kofi_av_recall - kofi_av_source() of a peer that is asked for often
+ * kofi_av_recall - kofi_av_source() with a cached result
  * @av: the vector
- * @addr: the address, always the same one
- * @known: what was found the last time, zeroed at first
+ * @addr: the address, equal in all calls with @known
+ * @known: cached result, zeroed at first
  *
- * Context: any; calls with the same @known one after the other.
+ * Context: any; calls with one @known never run concurrently.
  * Return: as kofi_av_source().
  */
 fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
 			 struct kofi_av_known *known)
 {
-	/* pairs with kofi_av_changed(): what is found is not older */
+	/* pairs with kofi_av_changed(): the look-up is not older */
 	unsigned long changes = smp_load_acquire(&av->changes);
 
 	if (unlikely(known->changes != changes)) {
@@ -122,12 +122,12 @@ fi_addr_t kofi_av_recall(struct kofi_av *av, const struct sockaddr *addr,
 EXPORT_SYMBOL_GPL(kofi_av_recall);
 
 /**
- * kofi_av_id - what completions call the address behind a number
+ * kofi_av_id - look up the source that completions report for a number
  * @av: the vector
  * @fi_addr: the number
  *
- * A context that is in the vector for itself, or nearer to another address, has
- * the name that kofi_av_source() gives.
+ * A context with an entry of its own in the vector, or nearer to another address, has
+ * the source that kofi_av_source() returns.
  *
  * Context: any.
  * Return: @fi_addr, or the address's id if the vector has ids;
@@ -144,18 +144,18 @@ fi_addr_t kofi_av_id(struct kofi_av *av, fi_addr_t fi_addr)
 EXPORT_SYMBOL_GPL(kofi_av_id);
 
 /**
- * fi_av_lookup - look up the address behind a number
+ * fi_av_lookup - look up the address of a number
  * @av: an address vector
  * @fi_addr: the number
- * @addr: where the address goes, in the addr_format of the domain; what does not
- *	fit is cut off
- * @addrlen: in: bytes at @addr, out: bytes of the address
+ * @addr: receives the address, in the addr_format of the domain, truncated if
+ *	necessary
+ * @addrlen: in: bytes at @addr, out: size of the address
  *
  * fi_av(3).
  *
  * Context: any.
- * Return: 0; -EINVAL for NULL arguments, or if @fi_addr stands for no address, or a
- * context whose port there is not.
+ * Return: 0; -EINVAL for NULL arguments, or if @fi_addr has no address, or is a
+ * context with an invalid port.
  */
 int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 		 size_t *addrlen)
@@ -178,17 +178,17 @@ int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 EXPORT_SYMBOL_GPL(fi_av_lookup);
 
 /**
- * fi_av_straddr - print an address
+ * fi_av_straddr - convert an address to text
  * @av: an address vector
  * @addr: an address in the addr_format of the domain, not necessarily of the
  *	vector
- * @buf: where the text goes; what does not fit is cut off
- * @len: in: bytes at @buf, out: bytes of the text with the NUL at its end
+ * @buf: receives the text, truncated if necessary
+ * @len: in: bytes at @buf, out: bytes of the text with the terminating NUL
  *
- * fi_av(3). fi_sockaddr_in://10.0.0.1:7471, for instance.
+ * fi_av(3). The text is fi_sockaddr_in://10.0.0.1:7471, for instance.
  *
  * Context: any.
- * Return: @buf, or NULL for NULL arguments or something that is no address.
+ * Return: @buf, or NULL for NULL arguments or an invalid address.
  */
 const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
 			  size_t *len)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Counters (fi_cntr(3)): how many operations, or bytes, have succeeded and how
- * many operations have failed.
+ * Counters (fi_cntr(3)): numbers of successful operations, or of their bytes, and of
+ * failed operations.
  *
- * Two numbers under the lock of the wait queue on which fi_cntr_wait() sleeps,
+ * Both numbers are under the lock of the wait queue on which fi_cntr_wait() sleeps,
  * so that counting and waking are one step and a waiter that has seen its
  * value may close the counter.
  */
@@ -58,7 +58,7 @@ void kofi_cntr_done(struct kofi_cntr *cntr, bool failed, u64 bytes)
 				 !failed && cntr->bytes ? bytes : 1);
 }
 
-/* One of the two numbers, without taking notice of it */
+/* Read one of the two numbers without recording the read. */
 static u64 kofi_cntr_get(struct kofi_cntr *c, bool error)
 {
 	unsigned long flags;
@@ -70,7 +70,7 @@ static u64 kofi_cntr_get(struct kofi_cntr *c, bool error)
 	return value;
 }
 
-/* The same, and now the consumer knows it. */
+/* Read one of the two numbers and record the read. */
 static u64 kofi_cntr_read(struct fid_cntr *cntr, bool error)
 {
 	struct kofi_cntr *c = kofi_cntr(cntr);
@@ -89,7 +89,7 @@ static u64 kofi_cntr_read(struct fid_cntr *cntr, bool error)
 	return value;
 }
 
-/* Is a value not what was last read or set? */
+/* Test for a value that differs from the last one read or set. */
 static bool kofi_cntr_pending(struct kofi_obj *obj)
 {
 	struct kofi_cntr *c = container_of(obj, struct kofi_cntr, obj);
@@ -103,7 +103,7 @@ static bool kofi_cntr_pending(struct kofi_obj *obj)
 }
 
 /**
- * fi_cntr_read - how many operations, or bytes, have succeeded
+ * fi_cntr_read - read the number of successful operations, or of their bytes
  * @cntr: the counter
  *
  * fi_cntr(3).
@@ -118,7 +118,7 @@ u64 fi_cntr_read(struct fid_cntr *cntr)
 EXPORT_SYMBOL_GPL(fi_cntr_read);
 
 /**
- * fi_cntr_readerr - how many operations have failed
+ * fi_cntr_readerr - read the number of failed operations
  * @cntr: the counter
  *
  * fi_cntr(3).
@@ -135,7 +135,7 @@ EXPORT_SYMBOL_GPL(fi_cntr_readerr);
 /**
  * fi_cntr_add - add to the value
  * @cntr: the counter
- * @value: what to add, modulo 2^64
+ * @value: summand, modulo 2^64
  *
  * fi_cntr(3).
  *
@@ -151,7 +151,7 @@ EXPORT_SYMBOL_GPL(fi_cntr_add);
 /**
  * fi_cntr_adderr - add to the error value
  * @cntr: the counter
- * @value: what to add, modulo 2^64
+ * @value: summand, modulo 2^64
  *
  * fi_cntr(3).
  *
@@ -215,14 +215,14 @@ static int kofi_cntr_reached(struct kofi_cntr *c, u64 threshold)
  * fi_cntr_wait - wait until the value has reached a threshold
  * @cntr: a counter opened with a wait object
  * @threshold: the value to wait for
- * @timeout: milliseconds; 0 does not wait, negative has no end
+ * @timeout: milliseconds; 0 does not wait, negative waits without limit
  *
- * fi_cntr(3). Only a fatal signal ends the sleep before its time. Errors end it
- * until fi_cntr_readerr() has taken notice of them, also those counted before
- * the call: with them the threshold may never be reached.
+ * fi_cntr(3). Only a fatal signal interrupts the sleep. Errors terminate it
+ * until fi_cntr_readerr() has read them, also errors counted before
+ * the call: after an error the threshold may never be reached.
  *
  * Context: process, sleeps.
- * Return: 0; -FI_EAVAIL if the error value is not the one that was last read or
+ * Return: 0; -FI_EAVAIL if the error value differs from the one last read or
  * set; -ETIMEDOUT; -EINTR if the task is being killed; -EINVAL also for a
  * counter without wait object.
  */
@@ -287,19 +287,19 @@ static const struct kofi_obj_ops kofi_cntr_obj_ops = {
 
 /**
  * fi_cntr_open - open a counter
- * @domain: the domain whose endpoints will count with it
+ * @domain: domain of the endpoints that will count with it
  * @attr: events FI_CNTR_EVENTS_COMP or FI_CNTR_EVENTS_BYTES; wait_obj
  *	FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD, KOFI_WAIT_QUEUE, or
- *	FI_WAIT_SET with a set in wait_set; flags 0. NULL counts operations and
- *	cannot be waited for.
- * @cntr: where the counter goes
- * @context: the consumer's, in fid.context
+ *	FI_WAIT_SET with a set in wait_set; flags 0. NULL counts operations,
+ *	without a wait object.
+ * @cntr: receives the counter
+ * @context: stored in fid.context
  *
- * fi_cntr(3). Errors are counted in operations by both kinds.
+ * fi_cntr(3). Both kinds count errors in operations.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for a wait object only user space
- * has; -FI_EDOMAIN for a wait set of another fabric; -EBUSY if @domain or the
+ * Return: 0; -EINVAL; -FI_EBADFLAGS; -ENOSYS for a wait object that exists only in user
+ * space; -FI_EDOMAIN for a wait set of another fabric; -EBUSY if @domain or the
  * set is being closed; -ENOMEM.
  */
 int fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,

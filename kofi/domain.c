@@ -2,9 +2,9 @@
 /*
  * Fabrics and domains (fi_fabric(3), fi_domain(3)).
  *
- * A fabric is what one provider offers in one network namespace. It holds the
- * namespace and the provider's module while it is open, so that nothing inside
- * it needs to. A domain is one device of it, or what stands for one; its base
+ * A fabric represents one provider in one network namespace. It holds references to the
+ * namespace and the provider's module while it is open, so that objects inside
+ * it need none. A domain is one device of the fabric, or a substitute for one; its base
  * has the table of memory regions of software providers.
  */
 #include <linux/cpumask.h>
@@ -20,10 +20,10 @@
  * kofi_fabric_init - set up the base of a provider's fabric
  * @fabric: the base
  * @prov: the provider
- * @attr: what kofi_provider.fabric was called with
+ * @attr: argument of kofi_provider.fabric
  * @fid_ops: generic operations, with close
  * @ops: operations of the fabric
- * @context: the consumer's
+ * @context: context of the consumer
  *
  * Takes a reference to the network namespace.
  *
@@ -88,7 +88,7 @@ static const struct fi_ops kofi_fabric_fid_ops = {
 	.close		= kofi_fabric_close,
 };
 
-/* A fabric that has nothing of the provider's, as most */
+/* Open a fabric without state of the provider, as most are. */
 static int kofi_fabric_open(struct kofi_provider *prov,
 			    const struct fi_fabric_attr *attr,
 			    struct fid_fabric **fid, void *context)
@@ -109,11 +109,11 @@ static int kofi_fabric_open(struct kofi_provider *prov,
 }
 
 /**
- * __fi_fabric - open a fabric in the name of a module
+ * __fi_fabric - open a fabric on behalf of a module
  * @attr: as for fi_fabric()
- * @fabric: where the fabric goes
+ * @fabric: receives the fabric
  * @context: returned with events of the fabric
- * @owner: name of the module, which lists of objects show
+ * @owner: name of the module, shown in lists of objects
  *
  * fi_fabric() calls it with the name of the calling module.
  *
@@ -192,11 +192,11 @@ static const struct fi_ops kofi_domain_fid_ops = {
 /**
  * kofi_domain_init - set up the base of a provider's domain
  * @domain: the base, at the beginning of memory from kzalloc()
- * @fabric: its parent
- * @info: what fi_domain() was called with
+ * @fabric: parent
+ * @info: info of fi_domain()
  * @ops: operations of the domain
  * @close: as kofi_domain.close
- * @context: the consumer's
+ * @context: context of the consumer
  *
  * The provider then sets dev and node if it has a device, and mr_ops if that
  * device moves the data.
@@ -249,7 +249,7 @@ EXPORT_SYMBOL_GPL(kofi_domain_init);
  * kofi_domain_exit - undo kofi_domain_init()
  * @domain: the base
  *
- * kofi_domain_notify() must not be called any more.
+ * kofi_domain_notify() must not be called afterwards.
  *
  * Context: process, may sleep.
  */
@@ -280,7 +280,7 @@ EXPORT_SYMBOL_GPL(kofi_domain_exit);
  * Return: 0; -EINVAL for NULL arguments, an @info that lacks an attribute
  * structure, is of another provider or network namespace, or has inconsistent
  * addresses; -ENOSYS, -ENOMEM, or
- * what the provider says.
+ * the provider's error.
  */
 int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	      struct fid_domain **domain, void *context)
@@ -323,7 +323,7 @@ EXPORT_SYMBOL_GPL(fi_domain);
  * See fi_domain(3).
  *
  * Context: process, may sleep.
- * Return: 0; -FI_EBADFLAGS; or what fi_domain() returns.
+ * Return: 0; -FI_EBADFLAGS; or the error of fi_domain().
  */
 int fi_domain2(struct fid_fabric *fabric, struct fi_info *info,
 	       struct fid_domain **domain, u64 flags, void *context)
@@ -339,14 +339,14 @@ EXPORT_SYMBOL_GPL(fi_domain2);
  * @domain: a domain
  * @eq: an event queue of the same fabric; it gets the domain's FI_NOTIFY
  *	events
- * @flags: none
+ * @flags: must be 0
  *
- * See fi_domain(3). The binding ends when the domain is closed.
+ * See fi_domain(3). Closing the domain unbinds the queue.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments, or something that is not an event
- * queue or is being closed; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
- * fabric; -EBUSY for a domain that has one.
+ * Return: 0; -EINVAL for NULL arguments, another object, or a queue that
+ * is being closed; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
+ * fabric; -EBUSY for a domain that has a queue.
  */
 int fi_domain_bind(struct fid_domain *domain, struct fi_fid *eq, u64 flags)
 {
@@ -367,9 +367,9 @@ EXPORT_SYMBOL_GPL(fi_domain_bind);
 /**
  * kofi_domain_notify - notify the consumer of a change of a domain's path
  * @domain: the base of the domain
- * @err: fi_eq_entry.data: ENODEV if the device has gone for ever, ENETDOWN or another
- *	positive error code if there is no path, 0 if there is one again, or if its
- *	addresses are others
+ * @err: fi_eq_entry.data: ENODEV after the final loss of the device, ENETDOWN or another
+ *	positive error code if there is no path, 0 if there is a path again, or if its
+ *	addresses have changed
  *
  * Queues FI_NOTIFY on the event queue bound to the domain, if there is one. A
  * full queue reports an overrun instead. Nothing follows ENODEV.
@@ -393,7 +393,7 @@ void kofi_domain_notify(struct kofi_domain *domain, int err)
 		kofi_notify(&domain->obj, &(struct kofi_notice) {
 			.kind = KOFI_EVENT_PATH_LOST, .err = err,
 		});
-	/* The only word the consumer gets of, say, the loss of the device. */
+	/* the only notification of, for instance, the loss of the device */
 	kofi_eq_report(READ_ONCE(domain->eq), &ev, GFP_NOIO | __GFP_NOFAIL);
 }
 EXPORT_SYMBOL_GPL(kofi_domain_notify);
@@ -404,7 +404,7 @@ EXPORT_SYMBOL_GPL(kofi_domain_notify);
  *
  * Context: any. The device stays while the domain is open.
  * Return: the device to map memory for, NULL if the CPU moves the data or
- * @domain is none.
+ * @domain is another object.
  */
 struct device *kofi_domain_device(struct fid_domain *domain)
 {
@@ -418,12 +418,12 @@ EXPORT_SYMBOL_GPL(kofi_domain_device);
  * kofi_domain_fabric - fabric of a domain
  * @domain: an open domain
  *
- * For code that is handed a domain and opens event queues or passive endpoints, which
+ * For code that gets a domain and opens event queues or passive endpoints, which
  * belong to the fabric. No reference is taken: the fabric stays open as long as the
- * domain is.
+ * domain.
  *
  * Context: any.
- * Return: the fabric; NULL if @domain is none.
+ * Return: the fabric; NULL if @domain is another object.
  */
 struct fid_fabric *kofi_domain_fabric(struct fid_domain *domain)
 {
@@ -438,7 +438,7 @@ EXPORT_SYMBOL_GPL(kofi_domain_fabric);
  * @domain: an open domain
  *
  * Context: any.
- * Return: the node memory is best taken from, or NUMA_NO_NODE.
+ * Return: the preferred node for memory, or NUMA_NO_NODE.
  */
 int kofi_domain_node(struct fid_domain *domain)
 {
@@ -451,14 +451,14 @@ EXPORT_SYMBOL_GPL(kofi_domain_node);
 /**
  * kofi_domain_vector_cpus - CPUs that are near a completion vector
  * @domain: an open domain
- * @vector: from 0
+ * @vector: number of the vector, from 0
  *
- * Kernels do not say which CPUs a device's vectors interrupt: the set is that of
- * the domain's NUMA node.
+ * Kernels do not report the CPUs that a device's vectors interrupt: the set contains
+ * the CPUs of the domain's NUMA node.
  *
  * Context: any.
  * Return: a constant set; NULL if the device has no such vector, or @domain is
- * none. A domain without a device has any number of them.
+ * another object. A domain without a device has any number of vectors.
  */
 const struct cpumask *kofi_domain_vector_cpus(struct fid_domain *domain,
 					      int vector)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions, for the files that work on them: mr.c and mr_pool.c. */
+/* Memory regions, internals of mr.c and mr_pool.c */
 #ifndef _KOFI_MR_H
 #define _KOFI_MR_H
 
@@ -9,7 +9,7 @@
 				 FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define KOFI_MR_FLAGS		(FI_MR_SINGLE_USE | FI_RMA_EVENT)
 
-/* Sizes are the consumer's: too much of it is an error, not a splat. */
+/* The consumer chooses sizes: too large ones are errors, not warnings. */
 #define KOFI_MR_GFP		(GFP_KERNEL | __GFP_NOWARN)
 
 /* States of a region, the low bits of kofi_mr.state */
@@ -34,9 +34,9 @@ static inline bool kofi_mr_valid(const struct fid_mr *mr)
 }
 
 /**
- * struct kofi_mr_fill - a region's segments in the making
- * @bv: where they go, NULL to only count them
- * @start: where their offsets go
+ * struct kofi_mr_fill - segments of a region that is being set up
+ * @bv: destination of the segments, NULL to only count them
+ * @start: destination of their offsets
  * @max: most segments
  * @nr: segments so far
  * @len: bytes so far
@@ -51,7 +51,7 @@ struct kofi_mr_fill {
 
 int kofi_mr_fill(struct kofi_mr_fill *fill, const struct fi_mr_attr *attr);
 
-/* Address of memory that is one piece */
+/* Address of virtually contiguous memory */
 static inline void *kofi_mr_addr(const struct fi_mr_attr *attr)
 {
 	return attr->vec == KOFI_KVEC && attr->iov_count == 1 ?
@@ -86,7 +86,7 @@ static inline bool kofi_mr_step(struct kofi_mr *mr, unsigned int from,
 	return true;
 }
 
-/* Step from open to ending, whatever the key. Then call kofi_mr_revoke(). */
+/* Step from open to ending, with any key. Then call kofi_mr_revoke(). */
 static inline bool kofi_mr_end_begin(struct kofi_mr *mr)
 {
 	return kofi_mr_step(mr, KOFI_MR_OPEN, KOFI_MR_ENDING);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Passive endpoints: waiting for connection requests (fi_endpoint(3)).
+ * Passive endpoints, which listen for connection requests (fi_endpoint(3)).
  *
- * The base keeps a copy of the fi_info the endpoint was opened with, from which
- * those of the requests are made, and the event queue the requests go to.
+ * The base keeps a copy of the fi_info that the endpoint was opened with, from which
+ * the infos of requests are made, and the event queue of the requests.
  */
 #include "internal.h"
 
 /**
  * kofi_pep_init - set up the base of a passive endpoint
  * @pep: the base
- * @fabric: its parent
- * @info: what fi_passive_ep() was called with; a copy is kept
+ * @fabric: parent
+ * @info: info of fi_passive_ep(); copied
  * @fid_ops: generic operations, with close
  * @ops: options, or NULL
  * @cm: connection management
  * @obj_ops: statistics, or NULL
- * @context: the consumer's
+ * @context: context of the consumer
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL if @fid_ops has no close; -EBUSY if @fabric is being
@@ -56,12 +56,12 @@ free_info:
 EXPORT_SYMBOL_GPL(kofi_pep_init);
 
 /**
- * kofi_pep_request - the info of a connection request, as the consumer is to have it
+ * kofi_pep_request - prepare the info of a connection request for the consumer
  * @pep: the passive endpoint
  * @info: the info, with the addresses of both sides; or NULL
  *
  * Context: process, may sleep.
- * Return: @info; NULL for NULL, or if it has been freed for want of memory.
+ * Return: @info; NULL for NULL, or without memory, with @info freed.
  */
 struct fi_info *kofi_pep_request(const struct kofi_pep *pep,
 				 struct fi_info *info)
@@ -75,9 +75,9 @@ EXPORT_SYMBOL_GPL(kofi_pep_request);
 
 /**
  * kofi_pep_exit - undo kofi_pep_init()
- * @pep: the base; no more connection requests come for it
+ * @pep: the base, which receives no further connection requests
  *
- * Requests that have not been read are removed from the event queue.
+ * Unread requests are removed from the event queue.
  *
  * Context: process, may sleep.
  */
@@ -94,11 +94,11 @@ void kofi_pep_exit(struct kofi_pep *pep)
 EXPORT_SYMBOL_GPL(kofi_pep_exit);
 
 /**
- * fi_passive_ep - open an endpoint that waits for connection requests
+ * fi_passive_ep - open an endpoint that listens for connection requests
  * @fabric: an open fabric
- * @info: as fi_getinfo() has returned it for this fabric; src_addr is where it
- *	listens. Only read
- * @pep: where the endpoint goes
+ * @info: an info of fi_getinfo() for this fabric; src_addr is the address to
+ *	listen on. Only read
+ * @pep: receives the endpoint
  * @context: returned with its events
  *
  * See fi_endpoint(3).
@@ -106,7 +106,7 @@ EXPORT_SYMBOL_GPL(kofi_pep_exit);
  * Context: process, may sleep.
  * Return: 0; -EINVAL for NULL arguments, an endpoint type without connections,
  * an @info that lacks an attribute structure, is of another provider or network
- * namespace, or has inconsistent addresses; -ENOSYS, -ENOMEM, or what the provider says.
+ * namespace, or has inconsistent addresses; -ENOSYS, -ENOMEM, or the provider's error.
  */
 int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 		  struct fid_pep **pep, void *context)
@@ -143,14 +143,14 @@ EXPORT_SYMBOL_GPL(fi_passive_ep);
  * fi_pep_bind - bind an event queue to a passive endpoint
  * @pep: the endpoint
  * @bfid: an event queue of the same fabric; it gets the FI_CONNREQ events
- * @flags: none
+ * @flags: must be 0
  *
- * See fi_endpoint(3). The binding ends when the endpoint is closed.
+ * See fi_endpoint(3). Closing the endpoint unbinds the queue.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL for NULL arguments, or something that is not an event
- * queue or is being closed; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
- * fabric; -EBUSY for an endpoint that has one.
+ * Return: 0; -EINVAL for NULL arguments, another object, or a queue that
+ * is being closed; -FI_EBADFLAGS; -FI_EDOMAIN for a queue of another
+ * fabric; -EBUSY for an endpoint that has a queue.
  */
 int fi_pep_bind(struct fid_pep *pep, struct fi_fid *bfid, u64 flags)
 {

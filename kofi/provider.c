@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Providers: who is registered, in which order they are asked, and how their
- * modules are loaded.
+ * Providers: registration, the order of queries, and loading of
+ * their modules.
  *
- * A registered provider belongs to its module. A caller of one holds a
+ * A registered provider belongs to its module. A caller of a provider holds a
  * reference to the module, taken here while the list is locked, and no lock:
- * kofi_provider_get() and kofi_provider_next() hand out such references. As
- * modules deregister when they exit, a provider that is referenced stays on
+ * kofi_provider_get() and kofi_provider_next() return such references. Since
+ * modules deregister when they exit, a referenced provider stays on
  * the list, so a walk needs no copy of it.
  */
 #include <linux/kmod.h>
@@ -26,12 +26,12 @@ MODULE_PARM_DESC(provider,
 		 "Providers that may be used, separated by commas; with ^ in front, those that may not (default: all)");
 
 /*
- * What discovery tries to load while none is registered, best first. One module has
+ * Providers that discovery loads while none is registered, best first. One module has
  * both names of ofi_rxm.
  */
 static const struct {
 	const char	*name;
-	enum fi_ep_type	only;	/* the one type of endpoint it has, or any */
+	enum fi_ep_type	only;	/* the only type of its endpoints, or any */
 } kofi_provider_known[] = {
 	{ "verbs" },
 	{ "sock" },
@@ -68,8 +68,8 @@ VISIBLE_IF_KUNIT bool kofi_provider_allows(const char *filter, const char *name)
 EXPORT_SYMBOL_IF_KUNIT(kofi_provider_allows);
 
 /*
- * Loading a module reads a file system, which may wait for the caller if it
- * is the one that makes memory free.
+ * Loading a module reads a file system, which may wait for the caller if the caller
+ * reclaims memory.
  */
 static void kofi_provider_load(const char *name)
 {
@@ -98,12 +98,12 @@ unlock:
 }
 
 /**
- * kofi_provider_get - find a provider by name, loading its module if need be
+ * kofi_provider_get - find a provider by name, and load its module if necessary
  * @name: the name
  *
  * Context: process, may sleep. Loads nothing where the task must not start
  * file I/O.
- * Return: the provider with a reference to its module, given back with
+ * Return: the provider with a reference to its module, to be released by
  * kofi_provider_put(); NULL if there is none.
  */
 struct kofi_provider *kofi_provider_get(const char *name)
@@ -123,10 +123,10 @@ void kofi_provider_put(struct kofi_provider *prov)
 
 /**
  * kofi_provider_next - walk over the providers, best first
- * @prov: the one before, whose reference is given back, or NULL to begin
+ * @prov: the provider before, which is released, or NULL to begin
  *
  * Context: process, may sleep.
- * Return: the next one with a reference to its module, NULL at the end.
+ * Return: the next one with a reference to its module, NULL after the last.
  */
 struct kofi_provider *kofi_provider_next(struct kofi_provider *prov)
 {
@@ -147,7 +147,7 @@ unlock:
 	return next;
 }
 
-/* Is it worth a try to load this one for endpoints of @type? */
+/* Test whether this provider may have endpoints of @type. */
 static bool kofi_provider_missing(int known, enum fi_ep_type type, bool none)
 {
 	enum fi_ep_type only = kofi_provider_known[known].only;
@@ -165,8 +165,8 @@ static bool kofi_provider_missing(int known, enum fi_ep_type type, bool none)
 
 /**
  * kofi_provider_load_known - load the known providers if none is registered
- * @type: what is looked for, or FI_EP_UNSPEC. Providers that are there for this type
- *	alone are loaded beside others, too, as these may lack what is asked for.
+ * @type: required type of endpoints, or FI_EP_UNSPEC. Providers of this type
+ *	only are loaded although others are registered, as these may lack a requirement.
  *
  * Context: process, may sleep.
  */
@@ -184,13 +184,13 @@ void kofi_provider_load_known(enum fi_ep_type type)
 }
 
 /**
- * kofi_provider_register - offer a provider to consumers
+ * kofi_provider_register - register a provider
  * @version: FI_VERSION() of the API @prov was built for
- * @prov: the provider; it and its name stay in place until
+ * @prov: the provider; it and its name must live until
  *	kofi_provider_deregister()
  *
- * Calls of consumers may come before this function has returned. A module
- * therefore registers as the last step of its initialisation.
+ * Consumers may call the provider before this function has returned. So a module
+ * registers as the last step of its initialisation.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL if @prov is incomplete; -ENOSYS if it was built for
@@ -230,10 +230,10 @@ unlock:
 EXPORT_SYMBOL_GPL(kofi_provider_register);
 
 /**
- * kofi_provider_deregister - take a provider off the list
+ * kofi_provider_deregister - remove a provider from the list
  * @prov: a registered provider
  *
- * To be called when the provider's module exits: open objects and running
+ * Call it when the provider's module exits: open objects and running
  * calls hold references to the module, so there are none then. Objects of a provider
  * that deregisters earlier still point to it: the log warns with their number.
  *

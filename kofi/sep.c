@@ -4,31 +4,31 @@
  *
  * Contexts
  *
- * Context i is an endpoint of the provider, of type FI_EP_RDM, whose port is that of
- * context 0 plus i. So peers name it without an extension of any wire: as
- * fi_rx_addr(), or as an address of its own. A port is what a peer knows its sender
- * by, hence transmit context i and receive context i are one endpoint, opened twice
- * and closed twice; it has the queues and the processor its consumer gives it, and
+ * Context i is an endpoint of the provider, of type FI_EP_RDM, at the port of
+ * context 0 plus i. So peers can name it without a change of any wire format: by
+ * fi_rx_addr(), or by its own address. A peer identifies the sender by its port.
+ * Hence transmit context i and receive context i are one endpoint, opened twice
+ * and closed twice; its consumer chooses its queues and processor, and it
  * shares nothing with the other contexts.
  *
  * Closing
  *
  * The first fi_close() of the two drains the endpoint, in both directions, so that
- * what is posted of either belongs to the consumer again when it returns; the second
- * one waits for that, and frees it. From the first one on the scalable endpoint does
- * nothing more to it, and its index is free after the second.
+ * all posted memory belongs to the consumer again when it returns; the second
+ * one waits for that, and frees the endpoint. From the first one on the scalable endpoint
+ * does not use the endpoint, and its index is free after the second.
  *
  * Addresses
  *
- * Without a port in the source address, the first context that is enabled gets one
- * from the provider, and those of the others follow from it.
+ * Without a port in the source address, the provider chooses the port of the first context
+ * that is enabled, and the ports of the others follow from it.
  *
  * Locks
  *
- * kofi_sep.mutex is for the contexts that are open; the config mutex of a context
- * comes inside it, and inside that kofi_sep.name_mutex. Nothing is allocated under
- * the first and the last that waits for writeback, as a context may be closed, or
- * opened again, for writeback to go on.
+ * kofi_sep.mutex guards the open contexts; the config mutex of a context
+ * nests inside it, and kofi_sep.name_mutex inside that. No holder of
+ * the first or the last allocates memory that waits for writeback, as a context may be
+ * closed, or opened again, for writeback to make progress.
  */
 #include <linux/completion.h>
 #include <linux/sched/mm.h>
@@ -40,14 +40,14 @@
 
 /**
  * struct kofi_sep - a scalable endpoint
- * @ep: what the consumer holds
- * @obj: the core's; contexts are its users
- * @domain: its parent
- * @info: copy of what it was opened with
- * @mutex: for @av and @ctx; see kofi_sep_lock()
- * @noio: what the allocation flags of its holder were
- * @av: peers of all contexts, or NULL
- * @name_mutex: for @name
+ * @ep: handle of the consumer
+ * @obj: the core's part; contexts are its users
+ * @domain: parent
+ * @info: copy of the info it was opened with
+ * @mutex: guards @av and @ctx; see kofi_sep_lock()
+ * @noio: former allocation flags of the mutex's holder
+ * @av: address vector of all contexts, or NULL
+ * @name_mutex: guards @name
  * @name: address of context 0; without family until it is known
  * @count: number of contexts
  * @ctx: the contexts
@@ -90,7 +90,7 @@ static void kofi_sep_unlock(struct kofi_sep *sep)
 
 /* ---------------------------------------------------------------- addresses */
 
-/* The port of a context is there, or the address is of no use. */
+/* Compute the port of a context; fails if it is out of range. */
 static int kofi_sep_port(const union kofi_ip *name, int ctx, __be16 *port)
 {
 	int n = be16_to_cpu(*kofi_ip_port((struct sockaddr *)&name->sa)) + ctx;
@@ -106,7 +106,7 @@ static int kofi_sep_index(const struct kofi_ep *ep)
 	return ep->ctx - ep->ctx->sep->ctx;
 }
 
-/* Before a context is enabled: where it is to be, if that is known */
+/* Set the address of a context before it is enabled, if the address is known. */
 static int kofi_sep_set_name(struct kofi_sep *sep, struct kofi_ep *ep)
 {
 	union kofi_ip name = sep->name;
@@ -120,7 +120,7 @@ static int kofi_sep_set_name(struct kofi_sep *sep, struct kofi_ep *ep)
 				      kofi_ip_len(&name.sa));
 }
 
-/* After the first one has been: where context 0 is */
+/* Learn the address of context 0 after the first context has been enabled. */
 static void kofi_sep_learn_name(struct kofi_sep *sep, struct kofi_ep *ep)
 {
 	union kofi_ip name = {};
@@ -240,20 +240,20 @@ static int kofi_sep_open(struct fid_ep *fid, int idx, enum kofi_dir dir,
  * fi_tx_context - open a transmit context of a scalable endpoint
  * @sep: the scalable endpoint
  * @idx: index of the context, below tx_ctx_cnt
- * @attr: NULL, or what is in the tx_attr of the fi_info @sep was opened with
- * @tx_ep: where the context goes: an endpoint, the same one that fi_rx_context()
- *	gives for @idx
- * @context: the consumer's, in fid.context; that of the call that opens the endpoint
- *	first counts
+ * @attr: NULL, or equal to the tx_attr of the fi_info of @sep
+ * @tx_ep: receives the context: an endpoint, which fi_rx_context() also
+ *	returns for @idx
+ * @context: stored in fid.context by the call that opens the endpoint
+ *	first
  *
  * fi_endpoint(3). Queues and counters are bound to it as to any endpoint, each
- * direction once; those of both are there before it is enabled. Each of the two
- * calls has its fi_close(), the first of which ends both directions.
+ * direction once, and for both directions before it is enabled. Each of the two
+ * calls needs its fi_close(), the first of which drains both directions.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL, also for another @attr; -EBUSY if the transmit context is
- * open, or one of the two has been closed, until both are; or what fi_endpoint() and
- * the binding of the address vector return.
+ * open, or one of the two has been closed, until both are; or the error of fi_endpoint()
+ * or of the binding of the address vector.
  */
 int fi_tx_context(struct fid_ep *sep, int idx, struct fi_tx_attr *attr,
 		  struct fid_ep **tx_ep, void *context)
@@ -271,9 +271,9 @@ EXPORT_SYMBOL_GPL(fi_tx_context);
  * fi_rx_context - open a receive context of a scalable endpoint
  * @sep: the scalable endpoint
  * @idx: index of the context, below rx_ctx_cnt
- * @attr: NULL, or what is in the rx_attr of the fi_info @sep was opened with
- * @rx_ep: where the context goes: an endpoint, the same one that fi_tx_context()
- *	gives for @idx
+ * @attr: NULL, or equal to the rx_attr of the fi_info of @sep
+ * @rx_ep: receives the context: an endpoint, which fi_tx_context() also
+ *	returns for @idx
  * @context: as with fi_tx_context()
  *
  * fi_endpoint(3), and fi_tx_context().
@@ -294,7 +294,7 @@ int fi_rx_context(struct fid_ep *sep, int idx, struct fi_rx_attr *attr,
 EXPORT_SYMBOL_GPL(fi_rx_context);
 
 /*
- * Close one of the two contexts that are an endpoint: 0 if the endpoint is to be
+ * Close one of the two contexts of an endpoint: 0 if the endpoint can be
  * closed; 1 if the other one is open, and all operations have completed; -EBUSY.
  */
 static int kofi_sep_end_ctx(struct kofi_ep *ep)
@@ -318,7 +318,7 @@ static int kofi_sep_end_ctx(struct kofi_ep *ep)
 		return err;
 	if (half) {
 		kofi_ep_drain(&ep->ep);
-		/* now the endpoint can go, and the scalable one with it */
+		/* now the endpoint can be closed, and the scalable endpoint with it */
 		complete(&ctx->drained);
 	} else if (other) {
 		wait_for_completion(&ctx->drained);
@@ -360,17 +360,17 @@ static int kofi_sep_control(struct fi_fid *fid, int command, void *arg)
 }
 
 /**
- * fi_scalable_ep_bind - attach addresses to a scalable endpoint
- * @fid: the scalable endpoint, none of whose contexts has been enabled
- * @bfid: an address vector, for all contexts, also those opened before
- * @flags: none is known
+ * fi_scalable_ep_bind - bind an address vector to a scalable endpoint
+ * @fid: the scalable endpoint, without enabled contexts
+ * @bfid: an address vector, for all contexts, also open ones
+ * @flags: must be 0
  *
- * fi_endpoint(3). What else there is to bind, is bound to contexts.
+ * fi_endpoint(3). All other objects are bound to contexts.
  *
  * Context: process, may sleep.
- * Return: 0; -EINVAL; -FI_EDOMAIN for a vector of another domain; -EBUSY if there is
- * one already; -FI_EBADFLAGS; -FI_EOPBADSTATE if a context has been enabled; what
- * fi_ep_bind() returns for a context, after which the endpoint is to be closed.
+ * Return: 0; -EINVAL; -FI_EDOMAIN for a vector of another domain; -EBUSY if a vector is
+ * bound already; -FI_EBADFLAGS; -FI_EOPBADSTATE if a context has been enabled; the
+ * error of fi_ep_bind() for a context, after which the endpoint can only be closed.
  */
 int fi_scalable_ep_bind(struct fid_ep *fid, struct fi_fid *bfid, u64 flags)
 {
@@ -427,7 +427,7 @@ static const struct fi_ops_cm kofi_sep_cm_ops = {
 	.getname	= kofi_sep_getname,
 };
 
-/* As many transmit as receive contexts, whose ports are there */
+/* Check for equal numbers of transmit and receive contexts with valid ports. */
 static bool kofi_sep_usable(const struct fi_info *info)
 {
 	const size_t count = info->ep_attr->rx_ctx_cnt;
@@ -478,16 +478,16 @@ static struct kofi_sep *kofi_sep_alloc(const struct fi_info *info)
 /**
  * fi_scalable_ep - open an endpoint of several contexts
  * @domain: an open domain
- * @info: from fi_getinfo() with hints for tx_ctx_cnt and rx_ctx_cnt: as many of the
- *	one as of the other. Its source address is that of context 0; context i is at
- *	the port plus i, or without a port at what follows from that of the first
+ * @info: an info of fi_getinfo() with equal tx_ctx_cnt and rx_ctx_cnt in the hints.
+ *	Its source address is the address of context 0; context i is at
+ *	the port plus i, or without a port at a port computed from the port of the first
  *	context to be enabled.
- * @fid: where the endpoint goes
- * @context: the consumer's, in fid.context
+ * @fid: receives the endpoint
+ * @context: stored in fid.context
  *
- * fi_endpoint(3). It is there to open contexts in, fi_tx_context() and
- * fi_rx_context(), to give them their addresses, fi_scalable_ep_bind(), to enable
- * them together, fi_enable(), and to ask for its name, fi_getname(). It is closed
+ * fi_endpoint(3). It serves to open contexts, fi_tx_context() and
+ * fi_rx_context(), to bind an address vector, fi_scalable_ep_bind(), to enable
+ * the contexts together, fi_enable(), and to get its address, fi_getname(). Close it
  * after its contexts.
  *
  * Context: process, may sleep.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the reader of an event queue, completion queue or counter can wait on.
+ * Wait objects of readers of event queues, completion queues and counters.
  *
- * There is one kind of wait object, the kernel's wait queue; FI_WAIT_UNSPEC
- * leaves the choice to us, KOFI_WAIT_QUEUE asks to be handed it, FI_WAIT_SET
- * names one that is shared (poll.c). FI_WAIT_YIELD does without: the reader
- * looks again and again, and gives way to other tasks in between. The objects
+ * There is one kind of wait object, the kernel's wait queue. FI_WAIT_UNSPEC
+ * leaves the choice to the core, KOFI_WAIT_QUEUE makes the wait queue available to the
+ * consumer, FI_WAIT_SET names a shared one (poll.c). FI_WAIT_YIELD needs none: the reader
+ * polls and yields to other tasks in between. The wait objects
  * of a user process (file descriptors, condition variables) have no meaning
  * here.
  *
- * A queue wakes its readers with its lock held. A wake function that a
- * consumer puts on the wait queue itself must therefore only wake.
+ * A queue wakes its readers with its lock held. Therefore a wake function that a
+ * consumer puts on the wait queue must only wake.
  */
 #include <linux/jiffies.h>
 #include <linux/processor.h>
@@ -19,11 +19,10 @@
 #include "internal.h"
 
 /**
- * kofi_wait_check - is this kind of waiting offered
+ * kofi_wait_check - check a kind of wait object
  * @wait_obj: wait_obj of the attributes of an object
  *
- * Return: 0, -ENOSYS for what only user space has, -EINVAL for no wait object
- * at all.
+ * Return: 0, -ENOSYS for one that exists only in user space, -EINVAL for an invalid value.
  */
 int kofi_wait_check(enum fi_wait_obj wait_obj)
 {
@@ -44,13 +43,13 @@ int kofi_wait_check(enum fi_wait_obj wait_obj)
 }
 
 /**
- * kofi_wait_control - the control commands about an object's wait queue
- * @wait_obj: what the object was opened with
- * @wait: its wait queue
+ * kofi_wait_control - handle the commands for an object's wait queue
+ * @wait_obj: wait_obj that the object was opened with
+ * @wait: wait queue of the object
  * @command: FI_GETWAIT or FI_GETWAITOBJ
  * @arg: wait_queue_head_t ** or enum fi_wait_obj *
  *
- * Return: 0, -ENODATA if KOFI_WAIT_QUEUE was not asked for, -EINVAL without
+ * Return: 0, -ENODATA without KOFI_WAIT_QUEUE, -EINVAL without
  * @arg, -ENOSYS for another command.
  */
 int kofi_wait_control(enum fi_wait_obj wait_obj, wait_queue_head_t *wait,
@@ -75,8 +74,8 @@ int kofi_wait_control(enum fi_wait_obj wait_obj, wait_queue_head_t *wait,
 }
 
 /**
- * kofi_wait_timeout - timeout of a libfabric call in jiffies
- * @timeout: milliseconds, negative for no end
+ * kofi_wait_timeout - convert a time-out of libfabric to jiffies
+ * @timeout: milliseconds, negative for no limit
  *
  * Return: jiffies, at least 1 unless @timeout is 0.
  */
@@ -86,15 +85,15 @@ long kofi_wait_timeout(int timeout)
 }
 
 /**
- * kofi_wait_step - let time pass, as the consumer has chosen
- * @wait_obj: what the object was opened with
- * @time: since when and until when one waits
- * @left: jiffies that are left, not 0
+ * kofi_wait_step - sleep or yield once
+ * @wait_obj: wait_obj that the object was opened with
+ * @time: begin and limit of the wait
+ * @left: remaining jiffies, not 0
  *
- * The task is on the wait queue already. One that yields stays runnable.
+ * The task is on the wait queue already. A task that yields stays runnable.
  *
  * Context: process.
- * Return: jiffies that are left, 0 for none.
+ * Return: remaining jiffies, 0 for none.
  */
 long kofi_wait_step(enum fi_wait_obj wait_obj,
 		    const struct kofi_wait_time *time, long left)
