@@ -3,10 +3,10 @@
  * kofi_blk.ko, the client: block devices kofiblk0, kofiblk1, ..., each a volume
  * of a target.
  *
- * config.c	the volumes that are mapped, as configfs has them
+ * config.c	mapped volumes in configfs
  * disk.c	the block device
- * request.c	its requests: commands and answers
- * connect.c	connections, and what becomes of requests when they end
+ * request.c	requests: commands and answers
+ * connect.c	connections, and recovery of requests after their loss
  * login.c	the login of a connection
  */
 #ifndef _KOFI_BLK_BLK_H
@@ -21,13 +21,13 @@
 
 #define KBLK_TAGS	64	/* requests of a queue */
 #define KBLK_QUEUED	(5 * KBLK_TAGS)	/* completions of a queue */
-#define KBLK_LOOK_MS	500	/* until it is seen that the disk is removed */
+#define KBLK_LOOK_MS	500	/* until the removal of the disk is noticed */
 
 /*
- * Only the recovery work changes it once there is a disk.
+ * After the disk has been added, only the recovery work changes the state.
  *
  * KBLK_LIVE: connected. KBLK_DOWN: requests wait for the next connection. KBLK_FAST:
- * so they do, but those that have another path fail. KBLK_FAILED: there was no connection
+ * requests wait, but requests with another path fail. KBLK_FAILED: there was no connection
  * for too long, and requests fail.
  */
 enum kblk_state {
@@ -44,8 +44,8 @@ struct kblk_rq;
 
 /**
  * struct kblk_rx - a receive for an answer
- * @cqe: completes it
- * @queue: whose
+ * @cqe: completion of the receive
+ * @queue: queue of the receive
  * @msg: the answer
  */
 struct kblk_rx {
@@ -57,18 +57,18 @@ struct kblk_rx {
 
 /**
  * struct kblk_queue - a hardware queue and its connection
- * @disk: whose
- * @nr: its number
- * @cq: calls back on a CPU of the queue
+ * @disk: disk of the queue
+ * @nr: number of the queue
+ * @cq: completion queue, with callbacks on a CPU of the hardware queue
  * @ep: the connection
- * @data: receives answers that are remote CQ data and take no receive
- * @lost: sends that are reported if they fail only
- * @held: a request that has been started and whose command has not been sent
- * @login: messages of its login, until that has succeeded
- * @polled: it calls back when the block layer polls
- * @beat: last beat of @notes that has been looked at
- * @beat_at: when that was, in jiffies
- * @notes: notes of the target, unasked
+ * @data: completion of answers that are remote CQ data and take no receive
+ * @lost: completion of sends that are reported only if they fail
+ * @held: started request with a command that has not been sent
+ * @login: messages of the login, until it has succeeded
+ * @polled: the block layer polls the queue
+ * @beat: last beat of @notes that was checked
+ * @beat_at: time of that check, in jiffies
+ * @notes: unsolicited notes of the target
  * @rx: receives for answers
  */
 struct kblk_queue {
@@ -90,16 +90,16 @@ struct kblk_queue {
 
 /**
  * struct kblk_rq - a request of the block layer
- * @queue: it was last sent through
- * @ended: completes its region
- * @sent: completes a command with data
+ * @queue: queue of the last command for the request
+ * @ended: completion of the region
+ * @sent: completion of a command with data
  * @mr: the region, or NULL
- * @parts: what has not come yet: the answer, the end of @mr or of the send, and
- *	that of queue_rq()
- * @answered: there has been an answer
- * @sts: what the request ends with; BLK_STS_RESOURCE: it is sent again
- * @gen: in @cmd, and in the answer
- * @first: when it was to be sent for the first time, in jiffies
+ * @parts: outstanding parts: the answer, the completion of @mr or of the send, and
+ *	the return of queue_rq()
+ * @answered: an answer has been received
+ * @sts: result of the request; BLK_STS_RESOURCE: send the request again
+ * @gen: generation in @cmd and in the answer
+ * @first: time of the first attempt to send it, in jiffies
  * @follow: segments of data behind the command
  * @cmd: the command
  * @bv: @cmd if the data follows it, and the pages
@@ -120,19 +120,19 @@ struct kblk_rq {
 };
 
 /**
- * struct kblk_options - what is to be mapped
+ * struct kblk_options - options of a mapping
  * @addr: numeric address of the target
- * @port: of the target
- * @volume: its name there
- * @provider: whose endpoints
- * @host: names this machine to the target
- * @uuid: UUID that the volume has to have; null: any
- * @queues: connections
- * @polled: more of them, for requests that are polled
+ * @port: port of the target
+ * @volume: name of the volume at the target
+ * @provider: provider of the endpoints
+ * @host: name of this machine for the target
+ * @uuid: required UUID of the volume; null: any
+ * @queues: number of connections for interrupts
+ * @polled: number of connections for polled requests
  * @io_timeout: seconds without an answer or a note until connections are closed
  * @path_timeout: seconds without a connection until requests fail
- * @fast_fail: seconds without a connection until requests that have another path fail;
- *	0: as others
+ * @fast_fail: seconds without a connection until requests with another path fail;
+ *	0: after @path_timeout
  */
 struct kblk_options {
 	char			addr[KBLK_TEXT];
@@ -150,8 +150,8 @@ struct kblk_options {
 
 /**
  * struct kblk_news - message of the target at a login
- * @w: the volume
- * @stable: earlier incarnations of which all is on stable storage; 0: none
+ * @w: attributes of the volume
+ * @stable: earlier incarnations with all data on stable storage; 0: none
  */
 struct kblk_news {
 	struct kblk_welcome	w;
@@ -159,19 +159,19 @@ struct kblk_news {
 };
 
 /**
- * struct kblk_cache - what a volume has been told to write, and perhaps not flushed
- * @node: of all
+ * struct kblk_cache - acknowledged writes of a volume that may not be on stable storage
+ * @node: entry in the list of all caches
  * @uuid: UUID of the volume
  * @addr: address of the target in the options of the first disk
  * @net: cookie of the network namespace of the first disk
  * @given: the administrator gave @uuid for the first disk
- * @disks: paths to the volume; one path may flush writes of another
- * @incarnation: the volume's, at the last login over any of them; that of the connections
- *	of one disk is in its welcome
- * @stable: the last one before it of which all is known to be on stable storage, or 0
- * @unflushed: writes have been acknowledged that no flush was sent for
- * @flushing: flushes that have no answer yet, and may not have covered theirs
- * @losses: how many times such writes may have been lost
+ * @disks: number of paths to the volume; one path may flush writes of another
+ * @incarnation: incarnation of the volume at the last login over any path; the welcome of
+ *	a disk has the incarnation of its connections
+ * @stable: last earlier incarnation with all data on stable storage, or 0
+ * @unflushed: writes have been acknowledged after the last flush was sent
+ * @flushing: number of outstanding flushes, which may not cover their writes
+ * @losses: number of possible losses of such writes
  */
 struct kblk_cache {
 	struct list_head	node;
@@ -189,42 +189,42 @@ struct kblk_cache {
 
 /**
  * struct kblk_disk - a mapped volume
- * @opt: what is mapped
- * @net: where the target is
- * @session: names this disk to the target
- * @attempt: to connect
- * @deadline: of the attempt, in jiffies
- * @index: of the device's name
+ * @opt: options of the mapping
+ * @net: network namespace of the target's address
+ * @session: identity of this disk for the target
+ * @attempt: number of the attempt to connect
+ * @deadline: deadline of the attempt, in jiffies
+ * @index: number in the device's name
  * @set: tags of all queues
  * @gd: the block device
  * @state: enum kblk_state
- * @lost: a connection has ended
- * @removing: no connection is made any more
+ * @lost: a connection has been lost
+ * @removing: no connection is made from now on
  * @quiesced: queue_rq() is not called
- * @answered: there have been answers since @since
+ * @answered: an answer has been received since @since
  * @timed_out: a request was not answered in time
- * @silent: that is how the connections before ended
- * @brief: they had just been made
- * @live: when they were, in jiffies
- * @cache: what has been written, of all paths to the volume
- * @losses: @cache's that are forgotten, as all who knew of them have closed the disk;
- *	flushes fail while there are more
- * @returned: @cache's that a failed flush has returned
- * @since: when the path was last known to be good, in jiffies
+ * @silent: the last connections were closed because of @timed_out
+ * @brief: the last connections were lost immediately
+ * @live: time when the connections became live, in jiffies
+ * @cache: unflushed writes, shared by all paths to the volume
+ * @losses: losses in @cache that all users of the disk know of, because they have closed it
+ *	since; flushes fail while @cache has more
+ * @returned: losses in @cache that a failed flush has reported
+ * @since: time when the path was last known to work, in jiffies
  * @backoff: seconds until the next attempt
- * @recover: takes connections down, and makes new ones
- * @welcome: what the volume is like
- * @known: @welcome is there
+ * @recover: work item that closes connections and makes new ones
+ * @welcome: attributes of the volume
+ * @known: @welcome is valid
  * @features: KBLK_FEATURE_CQ_DATA, ...: features of the connections
- * @inline_max: bytes of a write whose command has the data
- * @inline_segs: and segments
- * @info: of the target
- * @fabric: where the connections are, or were last: its provider is to be there for the
- *	next ones
- * @eq: for their events
- * @domain: all of them
- * @nr_queues: of @queues
- * @nr_polled: of these, the last ones
+ * @inline_max: most bytes of a write with its data behind the command
+ * @inline_segs: most segments of such a write
+ * @info: info of the target
+ * @fabric: fabric of the present or last connections; it keeps the provider loaded for
+ *	the next ones
+ * @eq: event queue of the connections
+ * @domain: domain of the connections
+ * @nr_queues: number of @queues
+ * @nr_polled: number of polled queues, the last of @queues
  * @queues: one for each connection
  */
 struct kblk_disk {
@@ -265,7 +265,7 @@ struct kblk_disk {
 	struct kblk_queue	*queues[] __counted_by(nr_queues);
 };
 
-/* Segments of a request: what its region can have */
+/* Segments of a request, limited by its region */
 static inline unsigned int kblk_segs(const struct kblk_disk *d)
 {
 	return min_t(size_t, KBLK_SEGS, d->info->domain_attr->mr_iov_limit);

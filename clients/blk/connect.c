@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections of a disk, one for each queue, and what becomes of its requests
- * when they end.
+ * Connections of a disk, one for each queue, and recovery of its requests
+ * after their loss.
  *
- * One work item does all of it, so nothing here needs a lock. Whatever notices
- * that a connection has ended, or that a request is not answered in time, calls
- * kblk_lost(). The work then stops the queues, drains and closes the endpoints
- * of all of them, and puts the requests without an answer on the block layer's
- * list: they have had no completion, and after the drain none can come. It tries
- * to connect again, with pauses that get longer. Once connected the requests go
- * out again, in any order, as the block layer has none. If that takes longer than
- * the time-out they fail, as do new ones, while the attempts go on. A request
- * that is not answered time after time fails by itself, however well the target
+ * One work item does all of it, so nothing here needs a lock. Any context that notices
+ * the loss of a connection, or a request without an answer in time, calls
+ * kblk_lost(). The work then stops the queues, drains and closes all
+ * endpoints, and returns the unanswered requests to the block layer's
+ * list: they have not completed, and after the drain no completion can come. It tries
+ * to connect again, with growing delays. After that the requests are sent
+ * again, in any order, as the block layer guarantees none. If connecting takes longer than
+ * the time-out, waiting and new requests fail, while the attempts continue. A request
+ * that is repeatedly not answered fails alone, however well the target
  * answers others.
  *
- * A write that is sent again must not meet itself: the target may still be busy
- * with what it was sent on the old connection. Each attempt has a number, and the
- * target accepts one when all that an earlier one has asked for has ended.
+ * A repeated write must not meet its first copy: the target may still execute the command
+ * of the old connection. Each attempt has a number, and the
+ * target accepts one when all commands of earlier attempts have completed.
  * Numbers grow over all mappings, so a volume that is mapped again waits, too.
  *
- * The work runs while memory is written back through it, so it allocates with
- * GFP_NOIO only, on a work queue that needs no memory.
+ * The work runs while memory is written back through the disk, so it allocates with
+ * GFP_NOIO only, on a work queue with a rescuer.
  */
 #include <linux/math64.h>
 #include <linux/sched/mm.h>
@@ -29,7 +29,7 @@
 #include "blk.h"
 
 #define KBLK_CONNECT_MS	10000	/* an attempt at most */
-#define KBLK_BACKOFF	8	/* seconds between two of them at most */
+#define KBLK_BACKOFF	8	/* most seconds between two attempts */
 #define KBLK_TICK	(NSEC_PER_SEC / 16)	/* of the clock that numbers them */
 
 struct workqueue_struct *kblk_wq;
@@ -37,9 +37,9 @@ struct workqueue_struct *kblk_wq;
 /* ----------------------------------------------------------------- connecting */
 
 /*
- * Numbers grow, also over a reload of the module and a reboot: they are from the
- * clock, which a disk that cannot connect is slower than. They wrap in eight years,
- * and are compared as sequence numbers are.
+ * Numbers grow, also over a reload of the module and a reboot: they come from the
+ * clock, which runs faster than a disk can try to connect. They wrap in eight years,
+ * and are compared as sequence numbers.
  */
 static u32 kblk_attempt(void)
 {
@@ -49,7 +49,7 @@ static u32 kblk_attempt(void)
 	u32 ret;
 
 	spin_lock(&lock);
-	/* not twice the same, nor a smaller one if the clock is set */
+	/* strictly growing, also if the clock is set back */
 	if (!last || (s32)(now - last) > 0)
 		last = now;
 	else
@@ -59,20 +59,20 @@ static u32 kblk_attempt(void)
 	return ret;
 }
 
-/* When requests begin to fail, in jiffies */
+/* Time when requests begin to fail, in jiffies */
 static unsigned long kblk_end(const struct kblk_disk *d)
 {
 	return d->since + d->opt.path_timeout * HZ;
 }
 
-/* When those that have another path do, in jiffies */
+/* Time when requests with another path begin to fail, in jiffies */
 static unsigned long kblk_fast(const struct kblk_disk *d)
 {
 	return d->since + d->opt.fast_fail * HZ;
 }
 
 /**
- * kblk_late - whether it is time to give up connecting
+ * kblk_late - test whether connecting has taken too long
  * @d: not connected
  */
 bool kblk_late(const struct kblk_disk *d)
@@ -81,8 +81,10 @@ bool kblk_late(const struct kblk_disk *d)
 }
 
 /**
- * kblk_left_ms - milliseconds until an attempt to connect has to end
+ * kblk_left_ms - time left for an attempt to connect
  * @d: not connected
+ *
+ * Return: milliseconds.
  */
 unsigned int kblk_left_ms(const struct kblk_disk *d)
 {
@@ -146,7 +148,7 @@ static int kblk_queue_open(struct kblk_queue *q)
 	return err ?: fi_enable(q->ep);
 }
 
-/* Wait for the event that accepts the connection, or refuses it. */
+/* Wait for the event that reports the connection or a refusal. */
 static int kblk_queue_wait(struct kblk_queue *q)
 {
 	struct kblk_disk *d = q->disk;
@@ -167,7 +169,7 @@ static int kblk_queue_wait(struct kblk_queue *q)
 		return kblk_rejected(d, &error);
 	if (n < 0)
 		return -ETIMEDOUT;
-	/* the connection of another queue has ended */
+	/* the connection of another queue has been lost */
 	if (event != FI_CONNECTED || ev.cm.fid != &q->ep->fid)
 		return -ECONNRESET;
 	return kblk_accepted(d, ev.cm.data, n - sizeof(ev.cm));
@@ -194,7 +196,7 @@ static int kblk_queue_connect(struct kblk_queue *q)
 }
 
 /**
- * kblk_leave - let the provider go that the connections were made with
+ * kblk_leave - release the fabric and the provider of the last connections
  * @d: not connected
  *
  * Context: process, may sleep.
@@ -206,7 +208,7 @@ void kblk_leave(struct kblk_disk *d)
 	d->fabric = NULL;
 }
 
-/* The fabric to connect in; that of the last connections goes when this one is there. */
+/* Open the fabric to connect in, then close the fabric of the last connections. */
 static int kblk_enter(struct kblk_disk *d)
 {
 	struct fid_fabric *fabric;
@@ -225,8 +227,8 @@ static int kblk_enter(struct kblk_disk *d)
  * @d: not connected
  *
  * Context: process, may sleep.
- * Return: 0; -EBUSY if an earlier attempt is still ending at the target; or
- * another negative error code. There are no connections then.
+ * Return: 0; -EBUSY if the target has not finished an earlier attempt; or
+ * another negative error code, without connections.
  */
 int kblk_connect(struct kblk_disk *d)
 {
@@ -263,10 +265,10 @@ int kblk_connect(struct kblk_disk *d)
 
 /**
  * kblk_disconnect - close all connections of a disk
- * @d: its requests have been told, or there are none
+ * @d: a disk whose requests have been requeued or failed, or without requests
  *
- * The fabric stays: no module is loaded to connect again, as that takes memory which
- * may be had only when this disk has written.
+ * The fabric stays, so that connecting again loads no module: that takes memory which
+ * may be available only after this disk has written.
  *
  * Context: process, may sleep.
  */
@@ -299,7 +301,7 @@ void kblk_disconnect(struct kblk_disk *d)
 /* ------------------------------------------------------------------- recovery */
 
 /**
- * kblk_lost - a connection has ended, or has to
+ * kblk_lost - schedule recovery after the loss of a connection, or to close it
  * @d: the disk
  *
  * Context: any.
@@ -307,7 +309,7 @@ void kblk_disconnect(struct kblk_disk *d)
 void kblk_lost(struct kblk_disk *d)
 {
 	WRITE_ONCE(d->lost, true);
-	/* pairs with that in kblk_live(): one of both sees what the other wrote */
+	/* pairs with the barrier in kblk_live(): one of both sees the other's write */
 	smp_mb();
 	if (READ_ONCE(d->state) == KBLK_LIVE)
 		mod_delayed_work(kblk_wq, &d->recover, 0);
@@ -372,7 +374,7 @@ static void kblk_go(struct kblk_disk *d)
 }
 
 /**
- * kblk_live - have requests sent
+ * kblk_live - start sending requests
  * @d: connected
  *
  * Context: process.
@@ -380,7 +382,7 @@ static void kblk_go(struct kblk_disk *d)
 void kblk_live(struct kblk_disk *d)
 {
 	d->live = jiffies;
-	/* with all that is new; pairs with the acquire in queue_rq() */
+	/* publishes all changes; pairs with the acquire in queue_rq() */
 	smp_store_release(&d->state, KBLK_LIVE);
 	/* see kblk_lost() */
 	smp_mb();
@@ -443,8 +445,8 @@ static void kblk_recover_noio(struct kblk_disk *d)
 }
 
 /**
- * kblk_recover - the work item: end connections, make new ones, or give up
- * @work: of a disk
+ * kblk_recover - work item: close connections, and make new ones or give up
+ * @work: work item of a disk
  */
 void kblk_recover(struct work_struct *work)
 {

@@ -2,24 +2,24 @@
 /*
  * Requests of the block layer: a command to the target for each, and an answer.
  *
- * The normal way. queue_rq() takes a region from the endpoint's pool, maps the
- * request's pages there for one access, and sends the command with the key. A
- * short write needs none: its data follows the command in the same message.
- * Nothing is allocated. A request then has parts to wait for, in any order: the
- * answer, what else may touch its pages, the region or the send, and queue_rq()
- * itself. An answer takes the key back if the target has not. When all parts are
- * in, the request is complete.
+ * Normal operation. queue_rq() gets a region from the endpoint's pool, maps the
+ * request's pages for one access, and sends the command with the key. A
+ * short write needs no region: its data follows the command in the same message.
+ * Nothing is allocated. A request then waits for parts, in any order: the
+ * answer, the completion of the region or the send, which may use its pages, and
+ * the return of queue_rq(). If the target has not invalidated the key, the answer's
+ * callback unmaps the region. The request completes with the last part.
  *
- * What can be under way has its room: a receive and a place in the queues for
- * each tag. The regions are the domain's, which has some for each queue and gets
- * more when they are asked for. A post that is refused, or a region that is not
- * there yet, returns the request to the block layer, which comes again.
+ * Each tag has a receive and a slot in the queues. The regions belong to the domain, which
+ * has some for each queue and creates
+ * more on demand. A post that is refused, or a region that is not
+ * available yet, returns the request to the block layer, which tries again.
  *
- * The failure way. A post fails or a completion has an error when the connection
- * has ended. The request is then left as it is: kblk_recover() drains the
- * endpoint, which ends all regions and sends, and puts what has had no answer
- * back on the block layer's list. An answer that fits no request is a target
- * that does not keep to the protocol, and ends the connection.
+ * Failure. A post fails or a completion has an error when the connection
+ * has been lost. The request then stays as it is: kblk_recover() drains the
+ * endpoint, which completes all regions and sends, and returns unanswered requests
+ * to the block layer's list. An answer without a matching request is a
+ * violation of the protocol, and closes the connection.
  */
 #include <linux/bitfield.h>
 
@@ -29,7 +29,7 @@
 
 /* ------------------------------------------------------------ ending requests */
 
-/* The target's device has turned out not to be able to: it is not asked again. */
+/* The target's device does not support the operation: it is not used again. */
 static void kblk_unsupported(struct request *rq)
 {
 	rq->rq_flags |= RQF_QUIET;
@@ -55,7 +55,7 @@ static void kblk_put_mr(struct kblk_rq *r)
 	r->mr = NULL;
 }
 
-/* The block layer waits as long when it has been refused a request. */
+/* The block layer's delay after a refused request */
 static void kblk_retry(struct request *rq)
 {
 	blk_mq_requeue_request(rq, false);
@@ -92,24 +92,24 @@ static void kblk_sent(struct fid_cq *cq, const struct kofi_wc *wc)
 static void kblk_answer(struct kblk_rq *r, blk_status_t sts)
 {
 	r->sts = sts;
-	/* of no effect if the target's access or answer was the end of it */
+	/* without effect if the target's access or answer has invalidated it */
 	if (r->mr)
 		kofi_mr_unmap(r->mr, NULL);
 	kblk_part(r);
 }
 
-/* Has it been sent for so long that it is not to be sent again? */
+/* Test whether a request has been tried for too long to be sent again. */
 static bool kblk_rq_is_late(const struct kblk_disk *d, const struct kblk_rq *r)
 {
 	return time_after(jiffies, r->first + 2 * d->opt.path_timeout * HZ);
 }
 
 /**
- * kblk_requeue - have a request sent again that has had no answer, or fail
- * @rq: of a queue that is quiesced, and whose endpoint has been drained
+ * kblk_requeue - requeue or fail a request without an answer
+ * @rq: request of a quiesced queue with a drained endpoint
  * @data: the disk
  *
- * Return: true, for the next one.
+ * Return: true, to continue with the next one.
  */
 bool kblk_requeue(struct request *rq, void *data)
 {
@@ -119,7 +119,7 @@ bool kblk_requeue(struct request *rq, void *data)
 	if (!blk_mq_request_started(rq) || blk_mq_request_completed(rq))
 		return true;
 	kblk_put_mr(r);
-	/* it did not cover what it was sent for; one that was answered has ended */
+	/* an unanswered flush covers no writes; an answered one has completed */
 	if (req_op(rq) == REQ_OP_FLUSH && !atomic_xchg(&r->answered, 1))
 		kblk_cache_flushed(d->cache, false);
 	if (!kblk_rq_is_late(d, r)) {
@@ -173,8 +173,8 @@ static struct kblk_rq *kblk_find(struct kblk_queue *q, u32 value)
 }
 
 /*
- * Is it the answer's form? With remote CQ data it is that if, and only if, there
- * is what has been read.
+ * Check the form of an answer. It must be remote CQ data if, and only if, the
+ * command reads data.
  */
 static bool kblk_form(const struct kblk_disk *d, const struct request *rq,
 		      u32 value, bool data)
@@ -185,9 +185,9 @@ static bool kblk_form(const struct kblk_disk *d, const struct request *rq,
 }
 
 /*
- * Has a read got all of its data? A provider whose remote CQ data takes no receive knows
- * the length. An RDMA device knows that of its last write; there is more than one only
- * if the read is long.
+ * Check that a read has all of its data. A provider whose remote CQ data takes no receive
+ * reports the length. An RDMA device reports the length of its last write; only long
+ * reads have more than one write.
  */
 static bool kblk_complete_data(const struct kblk_queue *q,
 			       const struct request *rq, size_t len)
@@ -237,7 +237,7 @@ static void kblk_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	bool good = !wc->err && (data ? wc->flags & FI_RMA :
 				 wc->len == sizeof(rx->msg) && !rx->msg.reserved);
 
-	/* ahead of the answer, whose tag may be used again at once */
+	/* before the answer, since its tag may be reused at once */
 	if (!good || fi_recv(q->ep, &rx->msg, sizeof(rx->msg), NULL, 0,
 			     &rx->cqe))
 		kblk_lost(q->disk);
@@ -245,7 +245,7 @@ static void kblk_rx_done(struct fid_cq *cq, const struct kofi_wc *wc)
 		kblk_answered(q, value, data, wc->len);
 }
 
-/* Of a provider where remote CQ data takes no receive. */
+/* For providers where remote CQ data takes no receive */
 static void kblk_data_done(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct kblk_queue *q = container_of(wc->cqe, struct kblk_queue, data);
@@ -263,7 +263,7 @@ static void kblk_send_failed(struct fid_cq *cq, const struct kofi_wc *wc)
 }
 
 /**
- * kblk_queue_init - prepare completions of a queue
+ * kblk_queue_init - set up the completions of a queue
  * @q: a queue that does not connect yet
  */
 void kblk_queue_init(struct kblk_queue *q)
@@ -274,7 +274,7 @@ void kblk_queue_init(struct kblk_queue *q)
 
 /**
  * kblk_queue_ready - post the receives of a queue
- * @q: has logged in, and sends no command yet
+ * @q: a queue after its login, before its first command
  *
  * Return: 0 or a negative error code.
  */
@@ -394,7 +394,7 @@ static void kblk_post(struct kblk_rq *r, bool more)
 		kblk_part(r);
 		return;
 	}
-	/* an answer to what was not sent is the target's invention */
+	/* an answer to a command that was not sent is a violation */
 	if (err == -EAGAIN && !atomic_xchg(&r->answered, 1)) {
 		if (r->follow)
 			atomic_dec(&r->parts);
@@ -407,7 +407,7 @@ static void kblk_post(struct kblk_rq *r, bool more)
 	kblk_lost(d);
 }
 
-/* The block layer has no more, although it has said so. */
+/* The block layer has no further request, although it has announced one. */
 static void kblk_commit_rqs(struct blk_mq_hw_ctx *hctx)
 {
 	struct kblk_queue *q = hctx->driver_data;
@@ -418,8 +418,9 @@ static void kblk_commit_rqs(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * FI_MORE has to be true, or the provider holds the command back. So one that the
- * block layer says is not the last waits for the next one, or for commit_rqs().
+ * With FI_MORE a provider may hold the command back until the next one. So a request
+ * that the block layer does not mark as the last waits for the next one, or for
+ * commit_rqs().
  */
 static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 				  const struct blk_mq_queue_data *bd)
@@ -473,7 +474,7 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 					FI_REMOTE_WRITE : FI_REMOTE_READ);
 		if (err == -EAGAIN)
 			return BLK_STS_RESOURCE;
-		/* the request's fault; everything else is the connection's */
+		/* an error of the request; all others are errors of the connection */
 		if (err == -EINVAL || err == -EOPNOTSUPP)
 			return BLK_STS_IOERR;
 		if (err)
@@ -510,7 +511,7 @@ static int kblk_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob)
 	return ret;
 }
 
-/* Has the target said since the last look that it works on the command? */
+/* Test for a note since the last check that the target works on the command. */
 static bool kblk_in_progress(const struct kblk_rq *r)
 {
 	struct kblk_queue *q = r->queue;
@@ -528,9 +529,9 @@ static bool kblk_in_progress(const struct kblk_rq *r)
 }
 
 /*
- * A target that neither answers nor says that it is still working is lost. The request
+ * A target that sends neither an answer nor a note is lost. The request
  * stays where it is until the connection has been closed, and is then sent again. A
- * program that polls may just not have done so: the answer is looked for first.
+ * polling program may not have polled: check for the answer first.
  */
 static enum blk_eh_timer_return kblk_timeout(struct request *rq)
 {
@@ -541,7 +542,7 @@ static enum blk_eh_timer_return kblk_timeout(struct request *rq)
 		kblk_poll(rq->mq_hctx, NULL);
 	if (blk_mq_rq_state(rq) != MQ_RQ_IN_FLIGHT)
 		return BLK_EH_DONE;
-	/* the end of its region is found next time */
+	/* the next poll finds the completion of its region */
 	if (r->queue->polled && atomic_read(&r->answered) &&
 	    !kblk_rq_is_late(d, r))
 		return BLK_EH_RESET_TIMER;

@@ -2,16 +2,16 @@
 /*
  * kofi_blkt.ko, the target: block devices of this machine for clients.
  *
- * tconfig.c	volumes and ports, as configfs has them
+ * tconfig.c	volumes and ports in configfs
  * taccess.c	access lists of volumes, and the volumes of a port
- * tconn.c	connections: how they begin and end
- * tlogin.c	the login of a connection, which is for a volume
+ * tconn.c	accepting and closing of connections
+ * tlogin.c	the login of a connection, which selects a volume
  * tio.c	commands of a connection
- * tfile.c	what is particular to volumes that are regular files
- * tnotes.c	notes to clients, unasked
+ * tfile.c	volumes that are regular files
+ * tnotes.c	unsolicited notes to clients
  *
- * A volume is a block device or a file with a name, a port an address to listen
- * at. A port reaches the volumes that are linked into it.
+ * A volume is a block device or a file with a name, a port is an address to listen
+ * on. A port reaches the volumes that are linked into it.
  */
 #ifndef _KOFI_BLK_TARGET_H
 #define _KOFI_BLK_TARGET_H
@@ -31,20 +31,20 @@
 #include "net.h"
 
 #define KBLKT_ALLOW	16	/* entries of an access list */
-#define KBLKT_CONNS	256	/* connections of all clients, unless told */
-#define KBLKT_CLIENT	128	/* connections of an address, unless told */
+#define KBLKT_CONNS	256	/* default limit of connections of all clients */
+#define KBLKT_CLIENT	128	/* default limit of connections of an address */
 #define KBLKT_CONNS_MAX	65536
 #define KBLKT_RX_ORDER	get_order(2 * KBLK_INLINE)	/* pages of a command's receive */
 #define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
-#define KBLKT_TELL	(5 * HZ)	/* until clients know that all is stable */
+#define KBLKT_TELL	(5 * HZ)	/* time for notes that all data is stable */
 #define KBLKT_WATCH	(HZ / 2)	/* between two looks at connections */
-#define KBLKT_LONG	24	/* log2 of bytes: more would be answered too late */
+#define KBLKT_LONG	24	/* log2 of bytes: larger commands would be answered too late */
 
 struct kblkt_conn;
 struct kblkt_login;
 
 /*
- * Only the login changes it, in the work item of the connection's queue.
+ * Only the login changes the phase, in the work item of the connection's queue.
  *
  * KBLKT_LOGS_IN: there is no volume, and no memory for commands. KBLKT_SERVES: the
  * client has been welcomed.
@@ -72,7 +72,7 @@ struct kblkt_allow {
 	struct kblkt_net	nets[KBLKT_ALLOW];
 };
 
-/* Commands that were answered, and those that failed */
+/* Counters of answered and of failed commands */
 struct kblkt_counts {
 	atomic64_t		reads;
 	atomic64_t		writes;
@@ -89,36 +89,36 @@ enum kblkt_discard {
 
 /**
  * struct kblkt_volume - a block device or file for clients
- * @item: its directory
+ * @item: directory of the volume
  * @config: protects the attributes
- * @name: of @item, which forgets it before it is released
- * @path: of the device or file
- * @read_only: no writes
- * @direct: of a file: do without the page cache where that is possible
- * @uncached: it does without it, as a device always does
- * @uuid: what it is known by
+ * @name: copy of the name of @item, which frees its own before it is released
+ * @path: path of the device or file
+ * @read_only: refuse writes
+ * @direct: file: bypass the page cache if possible
+ * @uncached: the page cache is bypassed, as always with a device
+ * @uuid: UUID of the volume
  * @discard: as configured
- * @exclusive: one host at a time; changes while the volume is disabled
- * @max_conns: bound of @conns; changes at any time
+ * @exclusive: one host at a time; changes only while the volume is disabled
+ * @max_conns: limit of @conns; may change at any time
  * @thin: discards free blocks, and so may zeroes
- * @allow: clients that may map it, by kblkt_lock
+ * @allow: access list of clients, under kblkt_lock
  * @file: the device or file, while the volume is enabled
  * @bdev: the device, or NULL
- * @wq: flushes; of a file: does all that commands ask for
- * @ends: closes connections, which wait for the device
- * @node: of kblkt_volumes, by kblkt_lock; empty while no client finds the volume
- * @conns: how many connections have it, by kblkt_lock
- * @served: commands that the device or file works on; dead while the volume is disabled
- * @quiet: @served is 0
- * @told: a client has got its last note
- * @lock: for @flushes, @since and @incarnation
- * @flushes: those that wait
- * @since: of a file: errors of writing back are known up to here
- * @incarnation: a random number, another one each time that the volume is enabled,
- *	and when a flush has failed
- * @flush: does what waits in @flushes, all at once
- * @welcome: what the client is told
- * @counts: of commands, since the directory was made
+ * @wq: work queue of flushes; of a file: of all commands
+ * @ends: work queue that closes connections, which wait for the device
+ * @node: entry in kblkt_volumes, under kblkt_lock; empty while no client finds the volume
+ * @conns: number of connections of the volume, under kblkt_lock
+ * @served: commands in the device or file; dead while the volume is disabled
+ * @quiet: @served has become 0
+ * @told: a client has received its last note
+ * @lock: guards @flushes, @since and @incarnation
+ * @flushes: waiting flushes
+ * @since: file: position in the file's write-back errors that has been reported
+ * @incarnation: random number, replaced each time the volume is enabled,
+ *	and after a failed flush
+ * @flush: work item that executes all of @flushes at once
+ * @welcome: attributes for clients
+ * @counts: counters of commands, since the directory was created
  */
 struct kblkt_volume {
 	struct config_item	item;
@@ -152,7 +152,7 @@ struct kblkt_volume {
 	struct kblkt_counts	counts;
 };
 
-/* A numeric address, a port, and whose endpoints */
+/* A numeric address, a port, and the provider of the endpoints */
 struct kblkt_where {
 	char			addr[KBLK_TEXT];
 	char			port[KBLK_TEXT];
@@ -161,8 +161,8 @@ struct kblkt_where {
 
 /**
  * struct kblkt_link - a volume that a port reaches
- * @node: of the port's, by kblkt_lock
- * @volume: the volume, whose directory a link pins
+ * @node: entry in the port's list, under kblkt_lock
+ * @volume: the volume, which the link pins by its directory
  */
 struct kblkt_link {
 	struct list_head	node;
@@ -170,15 +170,15 @@ struct kblkt_link {
 };
 
 /**
- * struct kblkt_port - an address to listen at
+ * struct kblkt_port - an address to listen on
  * @group: directory of the port
  * @volumes: directory of the links
- * @links: volumes that the port reaches, by kblkt_lock
+ * @links: volumes that the port reaches, under kblkt_lock
  * @config: protects the attributes
  * @at: the address
  * @fabric: open while the port is enabled
- * @eq: events of the port and its connections
- * @pep: listens; NULL while the port is disabled, or being disabled
+ * @eq: event queue of the port and its connections
+ * @pep: passive endpoint; NULL while the port is disabled, or being disabled
  */
 struct kblkt_port {
 	struct config_group	group;
@@ -193,12 +193,12 @@ struct kblkt_port {
 
 /**
  * struct kblkt_rx - a receive for a command
- * @cqe: completes it
- * @conn: whose
- * @node: of commands that wait for room
+ * @cqe: completion of the receive
+ * @conn: connection of the receive
+ * @node: entry in the list of commands that wait for memory
  * @page: memory of the message
- * @cmd: the command in it; its data follows, at a multiple of %KBLK_INLINE, as a bio
- *	wants it, and the message is one piece, as a device does
+ * @cmd: the command in @page; its data follows, at a multiple of %KBLK_INLINE for the
+ *	bio, in one contiguous message for the device
  */
 struct kblkt_rx {
 	struct kofi_cqe		cqe;
@@ -209,27 +209,27 @@ struct kblkt_rx {
 };
 
 /**
- * struct kblkt_io - a command that is served
- * @conn: whose
- * @node: free, waiting for room to post, or of the volume's flushes
- * @moved: completes a read or write of the client's memory
- * @answered: completes the answer
- * @step: the post to be made next
- * @parts: of the answer that have not completed
- * @rx: its receive, whose page has the data; or NULL
- * @tag: of the client's
- * @gen: of the client's
+ * struct kblkt_io - a command that is being served
+ * @conn: connection of the command
+ * @node: entry in the list of free I/Os, of refused posts, or of the volume's flushes
+ * @moved: completion of a read or write of the client's memory
+ * @answered: completion of the answer
+ * @step: the next post
+ * @parts: parts of the answer that have not completed
+ * @rx: receive, with a page that contains the data; or NULL
+ * @tag: tag of the client
+ * @gen: generation of the client
  * @op: enum kblk_op
  * @flags: KBLK_CMD_FUA, ...
  * @status: enum kblk_status
- * @len: bytes
- * @sector: the first
- * @addr: the client's memory
- * @key: its key; it is the client's again with the answer
- * @pages: of the pool, in @bv; none for data that came with the command
- * @answer: a message
- * @bio: for the device
- * @work: for the file
+ * @len: length in bytes
+ * @sector: first sector
+ * @addr: remote address of the client's memory
+ * @key: key of the client's memory, valid until the answer
+ * @pages: number of pages of the pool, in @bv; 0 for data that came with the command
+ * @answer: message of the answer
+ * @bio: bio for the device
+ * @work: work item for the file
  * @bv: data
  */
 struct kblkt_io {
@@ -265,15 +265,15 @@ enum kblkt_told {
 };
 
 /**
- * struct kblkt_notes - notes to a client, unasked
- * @at: the client's memory; no bytes if it has none
- * @cqe: completes the write of @last
+ * struct kblkt_notes - unsolicited notes to a client
+ * @at: the client's memory for notes; length 0 if it has none
+ * @cqe: completion of the write of @last
  * @last: the last note
- * @told: enum kblkt_told: state of @last; by kblkt_lock until it is written
- * @beat: notes so far
- * @tags: commands that were there at the last look
+ * @told: enum kblkt_told: state of @last; under kblkt_lock until it is written
+ * @beat: number of notes so far
+ * @tags: commands at the last check
  * @turns: odd while the connection's work item waits in the block layer
- * @turn: @turns at the last look
+ * @turn: @turns at the last check
  */
 struct kblkt_notes {
 	struct kblk_memory	at;
@@ -288,38 +288,38 @@ struct kblkt_notes {
 
 /**
  * struct kblkt_conn - a connection
- * @node: of all, by kblkt_lock
- * @port: it came through
- * @volume: it is for, from its login on; set once, by kblkt_lock
+ * @node: entry in the list of all connections, under kblkt_lock
+ * @port: port that accepted the connection
+ * @volume: volume since the login; set once, under kblkt_lock
  * @phase: enum kblkt_phase
  * @login: messages of its login
- * @session: of the client; 0 until @volume is there
- * @host: name of the client's machine, as it says; may be empty
+ * @session: session of the client; 0 until @volume is set
+ * @host: name that the client gave for its machine; may be empty
  * @features: KBLK_FEATURE_CQ_DATA, ...: features of this connection
- * @began: when it was accepted, in jiffies
- * @notes: notes to the client, unasked
- * @peer: the client's address, for the log
- * @dead: it ends; not 0 once its work has been queued
- * @end: the work that closes it
- * @domain: of its own: regions of a client are no other's affair
- * @cq: calls back in a work item, where bios are submitted
+ * @began: time when it was accepted, in jiffies
+ * @notes: unsolicited notes to the client
+ * @peer: address of the client, for the log
+ * @dead: the connection is being closed; not 0 once @end has been queued
+ * @end: work item that closes the connection
+ * @domain: domain of this connection only, so that other clients cannot use its regions
+ * @cq: completion queue with callbacks in a work item, which submits bios
  * @ep: the connection
- * @incarnation: the volume's, as the client knows it
- * @sectors: the volume's size, as the client knows it
- * @counts: of commands
- * @no_inv: the client's end does not know remote invalidation
- * @lock: for the lists and @nr_free
- * @idle_ios: I/Os that are free
- * @waiting: I/Os whose post was refused
+ * @incarnation: incarnation of the volume that the client knows
+ * @sectors: size of the volume that the client knows
+ * @counts: counters of commands
+ * @no_inv: the client does not support remote invalidation
+ * @lock: guards the lists and @nr_free
+ * @idle_ios: free I/Os
+ * @waiting: I/Os with a refused post
  * @pending: commands without an I/O or pages, in their order
- * @nr_free: of @pages
- * @pages: for data, those that are free first
- * @bios: bios under way, and 1 until the connection ends
- * @bios_gone: @bios is 0
- * @rx: @depth of them
- * @io: @depth of them
- * @depth: commands there may be under way
- * @tags: of commands without an answer
+ * @nr_free: number of free @pages
+ * @pages: pages for data, free ones first
+ * @bios: number of outstanding bios, plus 1 until the connection is closed
+ * @bios_gone: @bios has become 0
+ * @rx: @depth receives
+ * @io: @depth I/Os
+ * @depth: most outstanding commands
+ * @tags: tags of commands without an answer
  */
 struct kblkt_conn {
 	struct list_head	node;

@@ -2,26 +2,26 @@
 /*
  * Commands of a connection.
  *
- * Memory. A connection has all of it from the beginning: a receive and an I/O
- * for each command its client may have under way, with a page for data that
- * comes along, and a pool of pages for all other data. A command for which the
- * pool has not enough waits, and those behind it too; the client's depth bounds
- * how many. Nothing is allocated for a command here.
+ * Memory. A connection allocates all memory at its login: a receive and an I/O
+ * for each outstanding command of its client, with a page for data that
+ * follows the command, and a pool of pages for all other data. A command waits while the
+ * pool has too few pages, and later commands wait behind it; the client's depth limits
+ * their number. Serving a command allocates nothing.
  *
- * The way of a read: its bio fills pages of the pool, a write of the client's
- * memory takes them there. With remote CQ data that is the answer; otherwise a
- * message follows, which takes the client's key back. The way of a write: a read
+ * Read: a bio fills pages of the pool, and a write to the client's
+ * memory transfers them. With remote CQ data that write is the answer; otherwise a
+ * message follows, which invalidates the client's key. Write: a read
  * of the client's memory fills the pages, unless the data came with the command,
- * then a bio, then a message. Everything else is a bio and a message. Whatever
- * fails ends in a message with a status.
+ * then a bio and a message follow. All other commands are a bio and a message. A
+ * failure at any step becomes a message with a status.
  *
  * Credits. The receive of a command is posted again before its answer is, so a
- * client that has its answer may send the next command, and finds a receive.
+ * client that has the answer may send the next command.
  *
- * Contexts. Callbacks of the queue run in its work item, one at a time, and may
- * sleep in the block layer. A bio may end in any context, so what is done there
- * is a post, and nothing else. A post that is refused waits for the write-space
- * callback. Once the connection has ended, posts fail and I/Os end where they
+ * Contexts. Callbacks of the queue run in its work item, never concurrently, and may
+ * sleep in the block layer. A bio may complete in any context, so its callback only
+ * posts. A refused post waits for the write-space
+ * callback. After the connection has been closed, posts fail and I/Os complete where they
  * are.
  */
 #include <linux/bitfield.h>
@@ -35,9 +35,9 @@ static void kblkt_run(struct kblkt_conn *c);
 /* -------------------------------------------------------------------- posting */
 
 /*
- * Make the next post, or see to it that it is made. A post that has succeeded may
- * have been the last one, and @io another command's. One that has been refused is
- * made once more with the lock held, so that the write-space callback comes later
+ * Make the next post, now or later. After a successful post, which may
+ * have been the last one, @io may belong to another command. A refused post
+ * is tried once more with the lock held, so that the write-space callback comes later
  * and finds it.
  */
 static void kblkt_go(struct kblkt_io *io, int (*step)(struct kblkt_io *io))
@@ -60,9 +60,9 @@ static void kblkt_go(struct kblkt_io *io, int (*step)(struct kblkt_io *io))
 }
 
 /**
- * kblkt_io_space - the write-space callback
- * @ep: a connection
- * @context: the same
+ * kblkt_io_space - write-space callback
+ * @ep: endpoint of a connection
+ * @context: the connection
  */
 void kblkt_io_space(struct fid_ep *ep, void *context)
 {
@@ -97,7 +97,7 @@ static u32 kblkt_value(const struct kblkt_io *io)
 	       FIELD_PREP(KBLK_ANSWER_STATUS, io->status);
 }
 
-/* The client's key ends with the answer. */
+/* The answer invalidates the client's key. */
 static int kblkt_answer(struct kblkt_io *io)
 {
 	struct kblkt_conn *c = io->conn;
@@ -124,7 +124,7 @@ static int kblkt_answer(struct kblkt_io *io)
 	return err;
 }
 
-/* What describes local memory to a post */
+/* Describe local memory to a post. */
 struct kblkt_local {
 	struct kvec	kv;
 	struct iov_iter	iter;
@@ -146,7 +146,7 @@ static void kblkt_local(struct kblkt_io *io, int dir,
 	msg->vec = KOFI_ITER;
 }
 
-/* Are reads answered by remote CQ data? */
+/* Test whether reads are answered by remote CQ data. */
 static bool kblkt_has_data(const struct kblkt_conn *c)
 {
 	return c->features & KBLK_FEATURE_CQ_DATA;
@@ -246,7 +246,7 @@ static void kblkt_bios_put(struct kblkt_conn *c)
 
 /*
  * Clients of a volume that had no write cache when it was enabled do not flush. If
- * its device has one by now, what they have been told holds by FUA.
+ * its device has a cache now, FUA keeps the promise to them.
  */
 static bool kblkt_through(const struct kblkt_volume *v)
 {
@@ -254,9 +254,9 @@ static bool kblkt_through(const struct kblkt_volume *v)
 }
 
 /*
- * Would an answer say that what has been written is on stable storage? A file says
- * to one of those who write back at a time that it is not, and a device whose FUA is
- * a flush to one of those who flush, so each one looks.
+ * Test whether an answer would promise that data is on stable storage. A file reports
+ * a write-back error to one of several concurrent flushes only, and a device with FUA by
+ * flush does, too, so each command checks.
  */
 static bool kblkt_promises(const struct kblkt_io *io, blk_status_t sts)
 {
@@ -271,13 +271,13 @@ static bool kblkt_promises(const struct kblkt_io *io, blk_status_t sts)
 }
 
 /**
- * kblkt_io_done - the device or file has done what a command asked for
+ * kblkt_io_done - continue a command after the device or file has executed it
  * @io: the command
- * @sts: or why it has not
+ * @sts: result
  *
- * A flush that has failed, or one after it, has no answer but the end of the
- * connection: the next login says that there is another incarnation, and then the
- * client's flushes fail, no matter which one noticed it and which client's.
+ * A failed flush, or a flush after it, is not answered: the connection is
+ * closed. The next login reports another incarnation, and then the
+ * client's flushes fail, whichever flush of whichever client failed.
  *
  * Context: any.
  */
@@ -302,12 +302,12 @@ static void kblkt_bio_done(struct bio *bio)
 	struct block_device *bdev = io->conn->volume->bdev;
 	blk_status_t sts = bio->bi_status;
 
-	/* a device may turn out not to be able to */
+	/* a device may turn out not to support the operation */
 	if (sts == BLK_STS_IOERR &&
 	    ((io->op == KBLK_OP_DISCARD && !bdev_max_discard_sectors(bdev)) ||
 	     (io->op == KBLK_OP_ZEROES && !bdev_write_zeroes_sectors(bdev))))
 		sts = BLK_STS_NOTSUPP;
-	/* what has failed may be a flush that stands for FUA, here or below */
+	/* the failure may be a flush that replaces FUA, here or below */
 	if (bio->bi_opf & REQ_FUA && sts && sts != BLK_STS_NOSPC &&
 	    sts != BLK_STS_NOTSUPP)
 		kblkt_flushed(io->conn->volume, blk_status_to_errno(sts));
@@ -335,12 +335,12 @@ static blk_opf_t kblkt_opf(const struct kblkt_io *io)
 }
 
 /**
- * kblkt_flush_work - the work item of a volume's flushes
- * @work: of the volume
+ * kblkt_flush_work - work item of a volume's flushes
+ * @work: work item of the volume
  *
- * One after the other: a device tells once that something is lost, and one that
- * ends well meanwhile must not be answered before that is known. Those that have
- * come during one are done together.
+ * Flushes run one after the other: a device reports a loss once, and a flush that
+ * succeeds concurrently must not be answered before the loss is known. Flushes
+ * that arrive during one are executed together.
  */
 void kblkt_flush_work(struct work_struct *work)
 {
@@ -374,7 +374,7 @@ static void kblkt_submit(struct kblkt_io *io)
 	struct kblkt_conn *c = io->conn;
 	struct bio *bio = &io->bio;
 
-	/* the volume is being disabled: the connection ends before there is an answer */
+	/* the volume is being disabled: the connection is closed without an answer */
 	if (!percpu_ref_tryget_live(&c->volume->served))
 		return;
 	refcount_inc(&c->bios);
@@ -448,7 +448,7 @@ static void kblkt_moved(struct fid_cq *cq, const struct kofi_wc *wc)
 
 /* ------------------------------------------------------------------- commands */
 
-/* What no client of this version sends ends the connection. */
+/* A command that no client of this version sends closes the connection. */
 static bool kblkt_cmd_valid(const struct kblkt_conn *c,
 			    const struct kblk_cmd *cmd, size_t len)
 {
@@ -464,7 +464,7 @@ static bool kblkt_cmd_valid(const struct kblkt_conn *c,
 	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
 	    cmd->reserved2)
 		return false;
-	/* without memory of the client's there is no address of it */
+	/* without memory of the client there is no address */
 	if ((cmd->op > KBLK_OP_WRITE || cmd->flags & KBLK_CMD_INLINE) &&
 	    (cmd->addr || cmd->key))
 		return false;
@@ -474,7 +474,7 @@ static bool kblkt_cmd_valid(const struct kblkt_conn *c,
 	return len - sizeof(*cmd) == data;
 }
 
-/* What it asks for may be wrong all the same, and gets an answer. */
+/* A valid command may still be refused, with an answer. */
 static u8 kblkt_cmd_check(const struct kblkt_io *io)
 {
 	const struct kblkt_volume *v = io->conn->volume;
@@ -516,7 +516,7 @@ static void kblkt_start(struct kblkt_io *io)
 		kblkt_submit(io);
 }
 
-/* Pages of the pool a command needs; those that will be refused need none */
+/* Number of pages that a command needs; 0 for one that will be refused */
 static unsigned int kblkt_cmd_pages(const struct kblk_cmd *cmd)
 {
 	if ((cmd->op != KBLK_OP_READ && cmd->op != KBLK_OP_WRITE) ||
@@ -526,7 +526,7 @@ static unsigned int kblkt_cmd_pages(const struct kblk_cmd *cmd)
 	return DIV_ROUND_UP(le32_to_cpu(cmd->len), PAGE_SIZE);
 }
 
-/* The oldest command that waits, if there is room for it */
+/* Take the oldest waiting command, if there is memory for it. */
 static struct kblkt_io *kblkt_next(struct kblkt_conn *c, struct kblkt_rx **rxp)
 {
 	struct kblkt_io *io = NULL;
@@ -607,10 +607,10 @@ static void kblkt_received(struct fid_cq *cq, const struct kofi_wc *wc)
 /* ------------------------------------------------------------------ resources */
 
 /**
- * kblkt_io_alloc - all that a connection's commands need
+ * kblkt_io_alloc - allocate the memory for a connection's commands
  * @c: a new connection
  *
- * Return: 0, or -ENOMEM with what there is so far.
+ * Return: 0, or -ENOMEM with a part of the memory allocated.
  */
 int kblkt_io_alloc(struct kblkt_conn *c)
 {
@@ -645,7 +645,7 @@ int kblkt_io_alloc(struct kblkt_conn *c)
 
 /**
  * kblkt_io_start - post the receives of a connection
- * @c: its endpoint is enabled
+ * @c: a connection with an enabled endpoint
  *
  * Return: 0 or a negative error code.
  */
@@ -660,8 +660,8 @@ int kblkt_io_start(struct kblkt_conn *c)
 }
 
 /**
- * kblkt_io_free - undo kblkt_io_alloc(), however far it came
- * @c: its endpoint has been closed and its bios have ended
+ * kblkt_io_free - undo kblkt_io_alloc(), also after its failure
+ * @c: a connection with a closed endpoint and without outstanding bios
  */
 void kblkt_io_free(struct kblkt_conn *c)
 {
