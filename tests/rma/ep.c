@@ -127,9 +127,12 @@ static int rma_ep_getinfo(struct rma_run *run, u64 flags)
 				 run->opts.port);
 	/* also below kofi_rxm */
 	run->iwarp = run->opts.verbs && !run->info->domain_attr->cq_data_size;
-	run->levels = run->iwarp ||
-		      run->info->ep_attr->protocol == FI_PROTO_RXM ?
-		      KRMA_DELIVERY : KRMA_LEVELS;
+	if (run->iwarp)
+		run->levels = KRMA_TRANSMIT;
+	else if (run->info->ep_attr->protocol == FI_PROTO_RXM)
+		run->levels = KRMA_DELIVERY;
+	else
+		run->levels = KRMA_LEVELS;
 	run->size = run->opts.verbs ? KRMA_REGION_DEVICE : KRMA_REGION;
 	return 0;
 }

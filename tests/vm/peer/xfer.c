@@ -29,10 +29,12 @@ uint32_t segs_max(struct peer *p, bool yours)
 	return most < KRMA_SEGS_MAX ? most : KRMA_SEGS_MAX;
 }
 
-/* The first level that is not there: rxm has no answer to a packet. */
+/* The first level that is refused: rxm has no answer to a packet, iWARP reports no arrival. */
 enum krma_level levels_end(struct peer *p)
 {
-	return p->iwarp || p->rxm ? KRMA_DELIVERY : KRMA_LEVELS;
+	if (p->iwarp)
+		return KRMA_TRANSMIT;
+	return p->rxm ? KRMA_DELIVERY : KRMA_LEVELS;
 }
 
 /* ------------------------------------------------------------------ content */
