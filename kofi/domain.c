@@ -383,12 +383,13 @@ void kofi_domain_notify(struct kofi_domain *domain, int err)
 		.context = domain->domain.fid.context,
 		.event = FI_NOTIFY, .data_val = err,
 	};
+	int lost = READ_ONCE(domain->lost);
 
 	might_sleep();
-	if (xchg(&domain->lost, err) == ENODEV) {
-		WRITE_ONCE(domain->lost, ENODEV);
-		return;
-	}
+	do {
+		if (lost == ENODEV)
+			return;
+	} while (!try_cmpxchg(&domain->lost, &lost, err));
 	if (err)
 		kofi_notify(&domain->obj, &(struct kofi_notice) {
 			.kind = KOFI_EVENT_PATH_LOST, .err = err,
