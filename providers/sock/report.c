@@ -86,11 +86,10 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
  */
 void ksk_conn_violated(struct ksk_conn *c, const char *reason)
 {
-	/* the only connection of an endpoint is not one of many peers */
-	bool peer = c != c->ep->conn;
+	const struct sockaddr *peer = c->ops->many ? &ksk_peer(c)->addr.sa : NULL;
 
 	ksk_stat_inc(&c->stats.violations);
-	kofi_violation(&c->ep->base.obj, peer ? &ksk_peer(c)->addr.sa : NULL, reason);
+	kofi_violation(&c->ep->base.obj, peer, reason);
 }
 
 /**
