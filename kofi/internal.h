@@ -106,6 +106,8 @@ void kofi_obj_exit(struct kofi_obj *obj);
 struct kofi_obj *kofi_obj_inspect(u32 *id);
 struct kofi_obj *kofi_obj_find(const struct fi_fid *fid, size_t fclass);
 void kofi_obj_seen(struct kofi_obj *obj);
+const struct kofi_fabric *kofi_obj_fabric(const struct kofi_obj *obj);
+const char *kofi_obj_name(const struct kofi_obj *obj);
 
 /* Test for the address of an object. NULL and error pointers are none. */
 static inline bool kofi_fid_may_be(const struct fi_fid *fid)

@@ -131,23 +131,9 @@ static struct kofi_nl_obj_dump *kofi_nl_obj_dump(struct netlink_callback *cb)
 	return (struct kofi_nl_obj_dump *)cb->ctx;
 }
 
-/**
- * kofi_nl_obj_fabric - fabric that an object is below
- * @obj: an open object: a parent outlives its children, and the root of all is a fabric
- *
- * Context: any.
- * Return: the fabric.
- */
-const struct kofi_fabric *kofi_nl_obj_fabric(const struct kofi_obj *obj)
-{
-	while (obj->parent)
-		obj = obj->parent;
-	return container_of_const(obj, struct kofi_fabric, obj);
-}
-
 static struct net *kofi_nl_obj_net(const struct kofi_obj *obj)
 {
-	return kofi_nl_obj_fabric(obj)->net;
+	return kofi_obj_fabric(obj)->net;
 }
 
 static bool kofi_nl_obj_visible(const struct kofi_obj *obj, struct net *net,
@@ -158,23 +144,20 @@ static bool kofi_nl_obj_visible(const struct kofi_obj *obj, struct net *net,
 		netlink_capable(request, CAP_NET_ADMIN));
 }
 
-/**
- * kofi_nl_obj_name - name of an object
- * @obj: an open object
- *
- * Context: any.
- * Return: the name, or NULL if its class has none.
+/*
+ * Look up an object by number, for kofi_obj_seen() afterwards. NULL if there is none, or
+ * the requester must not see it.
  */
-const char *kofi_nl_obj_name(const struct kofi_obj *obj)
+static struct kofi_obj *kofi_nl_obj_find(u32 id, struct net *net,
+					 const struct sk_buff *request)
 {
-	switch (obj->fid->fclass) {
-	case FI_CLASS_FABRIC:
-		return container_of(obj, struct kofi_fabric, obj)->name;
-	case FI_CLASS_DOMAIN:
-		return container_of(obj, struct kofi_domain, obj)->name;
-	default:
-		return NULL;
-	}
+	u32 found = id;
+	struct kofi_obj *obj = kofi_obj_inspect(&found);
+
+	if (!obj || (found == id && kofi_nl_obj_visible(obj, net, request)))
+		return obj;
+	kofi_obj_seen(obj);
+	return NULL;
 }
 
 /* Addresses an endpoint does not have (yet, or any more) are not sent. */
@@ -268,7 +251,7 @@ VISIBLE_IF_KUNIT int kofi_nl_put_obj(struct sk_buff *skb,
 				     struct kofi_obj *obj)
 {
 	const size_t fclass = obj->fid->fclass;
-	const char *name = kofi_nl_obj_name(obj);
+	const char *name = kofi_obj_name(obj);
 	struct kofi_nl_stats stats = { .skb = skb };
 	void *hdr;
 
@@ -287,7 +270,7 @@ VISIBLE_IF_KUNIT int kofi_nl_put_obj(struct sk_buff *skb,
 		goto cancel;
 	if (name && nla_put_string(skb, KOFI_A_OBJ_NAME, name))
 		goto cancel;
-	if (nla_put_string(skb, KOFI_A_OBJ_OWNER, kofi_nl_obj_fabric(obj)->owner))
+	if (nla_put_string(skb, KOFI_A_OBJ_OWNER, kofi_obj_fabric(obj)->owner))
 		goto cancel;
 	if ((fclass == FI_CLASS_EP || fclass == FI_CLASS_PEP) &&
 	    kofi_nl_put_ep(skb, obj))
@@ -314,22 +297,18 @@ int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info)
 {
 	struct kofi_obj *obj;
 	struct sk_buff *rsp;
-	u32 id, found;
 	int ret = -ENOENT;
 
 	if (GENL_REQ_ATTR_CHECK(info, KOFI_A_OBJ_ID))
 		return -EINVAL;
-	id = nla_get_uint(info->attrs[KOFI_A_OBJ_ID]);
 	rsp = genlmsg_new(KOFI_NL_MSG_SIZE, GFP_KERNEL);
 	if (!rsp)
 		return -ENOMEM;
 
-	found = id;
-	obj = kofi_obj_inspect(&found);
+	obj = kofi_nl_obj_find(nla_get_uint(info->attrs[KOFI_A_OBJ_ID]),
+			       genl_info_net(info), skb);
 	if (obj) {
-		if (found == id &&
-		    kofi_nl_obj_visible(obj, genl_info_net(info), skb))
-			ret = kofi_nl_put_obj(rsp, info, obj);
+		ret = kofi_nl_put_obj(rsp, info, obj);
 		kofi_obj_seen(obj);
 	}
 	if (!ret)
@@ -344,32 +323,27 @@ int kofi_nl_obj_get_doit(struct sk_buff *skb, struct genl_info *info)
 
 int kofi_nl_obj_set_doit(struct sk_buff *skb, struct genl_info *info)
 {
+	struct nlattr **attrs = info->attrs;
 	struct kofi_obj *obj;
-	u32 id, found;
-	int ret;
+	int ret = -EOPNOTSUPP;
 
 	if (GENL_REQ_ATTR_CHECK(info, KOFI_A_OBJ_ID) ||
 	    GENL_REQ_ATTR_CHECK(info, KOFI_A_OBJ_MEASURE))
 		return -EINVAL;
-	id = nla_get_uint(info->attrs[KOFI_A_OBJ_ID]);
-	found = id;
-	obj = kofi_obj_inspect(&found);
-	if (!obj || found != id ||
-	    !kofi_nl_obj_visible(obj, genl_info_net(info), skb))
-		ret = -ENOENT;
-	else if (obj->fid->fclass != FI_CLASS_EP)
-		ret = -EOPNOTSUPP;
-	else
-		ret = kofi_latency_set(container_of(obj, struct kofi_ep, obj),
-				       nla_get_u8(info->attrs[KOFI_A_OBJ_MEASURE]));
-	if (obj)
-		kofi_obj_seen(obj);
-	if (ret == -ENOENT)
-		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KOFI_A_OBJ_ID],
+	obj = kofi_nl_obj_find(nla_get_uint(attrs[KOFI_A_OBJ_ID]),
+			       genl_info_net(info), skb);
+	if (!obj) {
+		NL_SET_ERR_MSG_ATTR(info->extack, attrs[KOFI_A_OBJ_ID],
 				    "no object has this number");
-	else if (ret == -EOPNOTSUPP)
-		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[KOFI_A_OBJ_ID],
+		return -ENOENT;
+	}
+	if (obj->fid->fclass == FI_CLASS_EP)
+		ret = kofi_latency_set(container_of(obj, struct kofi_ep, obj),
+				       nla_get_u8(attrs[KOFI_A_OBJ_MEASURE]));
+	else
+		NL_SET_ERR_MSG_ATTR(info->extack, attrs[KOFI_A_OBJ_ID],
 				    "the object transmits nothing");
+	kofi_obj_seen(obj);
 	return ret;
 }
 
@@ -420,23 +394,19 @@ static struct kofi_nl_peer_dump *kofi_nl_peer_dump(struct netlink_callback *cb)
 	return (struct kofi_nl_peer_dump *)cb->ctx;
 }
 
-/* The endpoint, given back with kofi_obj_seen(), or an error */
+/* Look up the endpoint of a dump, for kofi_obj_seen() afterwards, or an error. */
 static struct kofi_obj *kofi_nl_peer_ep(struct netlink_callback *cb)
 {
-	struct net *net = sock_net(cb->skb->sk);
-	u32 id = kofi_nl_peer_dump(cb)->ep, found = id;
-	struct kofi_obj *obj = kofi_obj_inspect(&found);
-	int err = -EOPNOTSUPP;
+	struct kofi_obj *obj = kofi_nl_obj_find(kofi_nl_peer_dump(cb)->ep,
+						sock_net(cb->skb->sk), cb->skb);
 
 	if (!obj)
 		return ERR_PTR(-ENOENT);
-	if (found != id || !kofi_nl_obj_visible(obj, net, cb->skb))
-		err = -ENOENT;
-	else if (kofi_fid_is_ep(obj->fid) &&
-		 container_of(obj, struct kofi_ep, obj)->ops->peer_next)
+	if (kofi_fid_is_ep(obj->fid) &&
+	    container_of(obj, struct kofi_ep, obj)->ops->peer_next)
 		return obj;
 	kofi_obj_seen(obj);
-	return ERR_PTR(err);
+	return ERR_PTR(-EOPNOTSUPP);
 }
 
 /**

@@ -8,7 +8,6 @@
 struct fi_info;
 struct genl_info;
 struct kofi_ep;
-struct kofi_fabric;
 struct kofi_notice;
 struct kofi_obj;
 struct kofi_peer_state;
@@ -23,8 +22,6 @@ struct sk_buff;
 #define KOFI_NL_MSG_SIZE	SZ_8K
 
 bool kofi_nl_may_load(const struct sk_buff *request);
-const struct kofi_fabric *kofi_nl_obj_fabric(const struct kofi_obj *obj);
-const char *kofi_nl_obj_name(const struct kofi_obj *obj);
 void kofi_nl_event_start(void);
 void kofi_nl_event_stop(void);
 

@@ -90,10 +90,10 @@ VISIBLE_IF_KUNIT int kofi_nl_put_event(struct sk_buff *skb,
 				       const struct kofi_notice *notice,
 				       unsigned int lost)
 {
-	const struct kofi_fabric *fabric = kofi_nl_obj_fabric(obj);
+	const struct kofi_fabric *fabric = kofi_obj_fabric(obj);
 	const struct sockaddr *addr = NULL, *peer = notice->peer;
 	const size_t fclass = obj->fid->fclass;
-	const char *name = kofi_nl_obj_name(obj);
+	const char *name = kofi_obj_name(obj);
 	void *hdr;
 
 	if (fclass == FI_CLASS_EP) {
@@ -199,7 +199,7 @@ EXPORT_SYMBOL_IF_KUNIT(kofi_events_lost);
  */
 void kofi_notify(struct kofi_obj *obj, const struct kofi_notice *notice)
 {
-	struct net *net = kofi_nl_obj_fabric(obj)->net;
+	struct net *net = kofi_obj_fabric(obj)->net;
 	struct sk_buff *skb = NULL;
 	unsigned int lost;
 

@@ -216,6 +216,39 @@ void kofi_obj_seen(struct kofi_obj *obj)
 }
 
 /**
+ * kofi_obj_fabric - fabric of an object
+ * @obj: an open object: a parent outlives its children, and the root of all is a fabric
+ *
+ * Context: any.
+ * Return: the fabric.
+ */
+const struct kofi_fabric *kofi_obj_fabric(const struct kofi_obj *obj)
+{
+	while (obj->parent)
+		obj = obj->parent;
+	return container_of_const(obj, struct kofi_fabric, obj);
+}
+
+/**
+ * kofi_obj_name - name of an object
+ * @obj: an open object
+ *
+ * Context: any.
+ * Return: the name, or NULL if its class has none.
+ */
+const char *kofi_obj_name(const struct kofi_obj *obj)
+{
+	switch (obj->fid->fclass) {
+	case FI_CLASS_FABRIC:
+		return container_of(obj, struct kofi_fabric, obj)->name;
+	case FI_CLASS_DOMAIN:
+		return container_of(obj, struct kofi_domain, obj)->name;
+	default:
+		return NULL;
+	}
+}
+
+/**
  * kofi_obj_get - become a user of an object
  * @obj: an object that is not freed during the call
  *
