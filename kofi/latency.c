@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Latency of transmits: a histogram of the times from the post to the completion.
+ * Latency of transmits: a histogram of the times from post to completion.
  *
  * Normal operation
  *
- * A user turns it on for an endpoint, by netlink. One transmit of the endpoint is
- * timed at once: the post notes its context and the time, and the completion with
- * this context ends the sample. Others pass. So an operation has no time stamp of
- * its own, and posts and completions share one word.
+ * A user enables the histogram of an endpoint by netlink. Only one transmit of the
+ * endpoint is timed at any moment: the post stores its context and the time, and the
+ * completion with this context completes the sample. Other transmits are ignored. So an
+ * operation needs no time stamp, and posts and completions share one word.
  *
- * A histogram belongs to the number of its endpoint and is found by it, under RCU.
+ * A histogram is found by the number of its endpoint, under RCU.
  * While no endpoint has one, a static branch skips all of this.
  *
  * Limits
  *
- * A transmit without a context is not timed. Two outstanding transmits with the same
- * context, as some consumers of read queues have them, are one to a sample, which
- * then ends with the first of them.
+ * A transmit without a context is not timed. If two outstanding transmits have equal
+ * contexts, which consumers of read queues may use, the completion of the first one
+ * completes the sample.
  */
 #include <linux/bitops.h>
 #include <linux/sched/mm.h>
@@ -31,11 +31,11 @@
 
 /**
  * struct kofi_latency - histogram of an endpoint
- * @context: context of the transmit that is timed; NULL for none; the structure
+ * @context: context of the timed transmit; NULL for none; the structure
  *	itself while a post fills in @start
- * @start: time of its post, nanoseconds
- * @counts: samples by the number of bits of their nanoseconds
- * @rcu: posts and completions may still see it
+ * @start: time of the post in nanoseconds
+ * @counts: number of samples by the number of bits of their nanoseconds
+ * @rcu: posts and completions may still use the histogram
  */
 struct kofi_latency {
 	void		*context;
@@ -51,9 +51,9 @@ static DEFINE_XARRAY(kofi_latencies);		/* by the number of the endpoint */
 static DEFINE_MUTEX(kofi_latency_mutex);	/* turning on and off */
 
 /**
- * kofi_latency_posted - a transmit is about to be posted
+ * kofi_latency_posted - begin a sample unless one is active
  * @ep: the endpoint
- * @context: its context
+ * @context: context of a transmit that is about to be posted
  *
  * Context: any.
  */
@@ -73,10 +73,10 @@ void kofi_latency_posted(struct kofi_ep *ep, void *context)
 }
 
 /**
- * kofi_latency_refused - a transmit is refused after all
+ * kofi_latency_refused - discard the active sample after a refused transmit
  * @ep: the endpoint
  *
- * Its sample ends, or that of another transmit, which is no loss.
+ * The sample may belong to another transmit; losing it does no harm.
  *
  * Context: any.
  */
@@ -92,9 +92,9 @@ void kofi_latency_refused(struct kofi_ep *ep)
 }
 
 /**
- * kofi_latency_completed - a transmit has completed
+ * kofi_latency_completed - complete the active sample if it has this context
  * @ep: the endpoint
- * @context: its context
+ * @context: context of the completed transmit
  *
  * Context: any.
  */
@@ -148,9 +148,9 @@ static void kofi_latency_stop(struct kofi_ep *ep)
 }
 
 /**
- * kofi_latency_set - turn the histogram of an endpoint on or off
+ * kofi_latency_set - enable or disable the histogram of an endpoint
  * @ep: an open endpoint
- * @on: turn it on: with empty buckets, unless it is on
+ * @on: enable it, with empty buckets unless it is enabled already
  *
  * Context: process, may sleep.
  * Return: 0 or -ENOMEM.
@@ -175,10 +175,10 @@ EXPORT_SYMBOL_IF_KUNIT(kofi_latency_set);
 /**
  * kofi_latency_get - read the histogram of an endpoint
  * @ep: an open endpoint
- * @counts: set to the samples by the number of bits of their nanoseconds
+ * @counts: receives the number of samples by the number of bits of their nanoseconds
  *
  * Context: any.
- * Return: false if it is off.
+ * Return: false if it is disabled.
  */
 bool kofi_latency_get(struct kofi_ep *ep, u64 counts[KOFI_LATENCY_BUCKETS])
 {

@@ -4,17 +4,17 @@
  *
  * Normal operation
  *
- * An event may happen in any context and under spinlocks. Its message is made
- * there, and a work item sends it, so the messages about an object have the order
- * of its events. A message holds the network namespace that it goes to. While no
- * socket has joined the group, one test is all that is done.
+ * Events occur in any context and under spinlocks. kofi_notify() makes the message,
+ * and a work item sends it, so the messages about an object have the order
+ * of its events. A message holds a reference to its network namespace. While no
+ * socket has joined the group, kofi_notify() only tests for listeners.
  *
  * Limits
  *
- * A peer can cause events at will. An object sends KOFI_EVENT_RATE of them in a
- * second, and KOFI_EVENTS_MAX messages wait for the work item. Others are counted,
- * and the next message about the object has their number. One atomic word of the
- * object is all that this takes.
+ * A peer can cause events at will. An object sends at most KOFI_EVENT_RATE events per
+ * second, and at most KOFI_EVENTS_MAX messages wait for the work item. Further events are
+ * counted, and the next message about the object contains their number. The limits take
+ * one atomic word per object.
  */
 #include <linux/bitfield.h>
 #include <linux/skbuff.h>
@@ -42,7 +42,7 @@
 
 static struct sk_buff_head kofi_events;
 
-/* The namespace of a message, while it waits */
+/* Namespace of a waiting message */
 static struct net **kofi_event_net(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct net *) > sizeof(skb->cb));
@@ -76,14 +76,14 @@ static int kofi_nl_put_addr(struct sk_buff *skb, int attr,
 }
 
 /**
- * kofi_nl_put_event - an event as a message
- * @skb: buffer for it; unchanged if it does not fit
+ * kofi_nl_put_event - put an event into a message
+ * @skb: buffer for the message; unchanged if the event does not fit
  * @obj: the object
  * @notice: the event
- * @lost: events of the object that were not sent since the last one
+ * @lost: number of the object's lost events since its last message
  *
  * Context: any.
- * Return: 0, -EMSGSIZE if @skb has no room for it.
+ * Return: 0, -EMSGSIZE if @skb has too little room.
  */
 VISIBLE_IF_KUNIT int kofi_nl_put_event(struct sk_buff *skb,
 				       const struct kofi_obj *obj,
@@ -132,13 +132,13 @@ VISIBLE_IF_KUNIT int kofi_nl_put_event(struct sk_buff *skb,
 EXPORT_SYMBOL_IF_KUNIT(kofi_nl_put_event);
 
 /**
- * kofi_nl_event_admit - may an object send one more event
+ * kofi_nl_event_admit - count an event and apply the object's rate
  * @obj: the object
- * @now: time, in seconds
- * @lost: set to the number that the event is to report as lost
+ * @now: time in seconds
+ * @lost: receives the number of lost events for the message
  *
  * Context: any.
- * Return: false if the event is counted as lost.
+ * Return: false if the event is lost.
  */
 VISIBLE_IF_KUNIT bool kofi_nl_event_admit(struct kofi_obj *obj, u32 now,
 					  unsigned int *lost)
@@ -163,7 +163,7 @@ VISIBLE_IF_KUNIT bool kofi_nl_event_admit(struct kofi_obj *obj, u32 now,
 }
 EXPORT_SYMBOL_IF_KUNIT(kofi_nl_event_admit);
 
-/* An event that was admitted could not be sent, and @lost were not reported. */
+/* Count an admitted event as lost, and restore @lost. */
 static void kofi_event_lose(struct kofi_obj *obj, unsigned int lost)
 {
 	int old = atomic_read(&obj->events);
@@ -178,11 +178,11 @@ static void kofi_event_lose(struct kofi_obj *obj, unsigned int lost)
 }
 
 /**
- * kofi_events_lost - events of an object that no message has reported yet
+ * kofi_events_lost - number of lost events that no message has reported yet
  * @obj: the object
  *
  * Context: any.
- * Return: their number, at most 65535.
+ * Return: the number, at most 65535.
  */
 unsigned int kofi_events_lost(const struct kofi_obj *obj)
 {
@@ -219,12 +219,12 @@ void kofi_notify(struct kofi_obj *obj, const struct kofi_notice *notice)
 }
 
 /**
- * kofi_violation - report that a peer has violated the protocol
- * @obj: the provider's endpoint, of either kind, that the peer has reached
- * @peer: address of the peer; NULL for the one that an endpoint was opened with
+ * kofi_violation - send an event after a violation of the protocol
+ * @obj: endpoint of the provider, active or passive, that the peer has reached
+ * @peer: address of the peer; NULL for the destination address of the endpoint's info
  * @reason: the violation in words, a constant string
  *
- * The provider counts it, and closes the connection.
+ * The provider counts the violation, and closes the connection.
  *
  * Context: any.
  */
@@ -248,7 +248,7 @@ EXPORT_SYMBOL_IF_KUNIT(kofi_nl_event_group);
 #endif
 
 /**
- * kofi_nl_event_start - get ready for events
+ * kofi_nl_event_start - set up the queue of messages
  *
  * Context: process, when kofi.ko is loaded.
  */
@@ -258,7 +258,7 @@ void kofi_nl_event_start(void)
 }
 
 /**
- * kofi_nl_event_stop - send the remaining events
+ * kofi_nl_event_stop - send the remaining messages
  *
  * Context: process, when kofi.ko is unloaded: no object is open.
  */

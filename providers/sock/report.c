@@ -46,7 +46,7 @@ void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err)
 	void *context = op->context;
 	size_t len = op->cur.len;
 
-	/* free before the consumer knows, who may post again at once */
+	/* free the record first: the consumer may post again at once */
 	kofi_freelist_put(&c->ep->tx_free, &op->free);
 	if (likely(!err))
 		kofi_ep_tx_done(&c->ep->base, context, flags, len, op_flags);
@@ -55,12 +55,12 @@ void ksk_tx_complete(struct ksk_conn *c, struct ksk_txop *op, int err)
 }
 
 /**
- * ksk_tx_flush_err - error of operations that the end of the stream cuts off
- * @c: a connection that is dead
+ * ksk_tx_flush_err - error of operations that are flushed with their stream
+ * @c: a dead connection
  *
- * A consumer that may fail over is told of a peer that does not answer, and of a
- * lost device; in all other cases the error is ECANCELED. With many peers the error
- * says why, as the event of a lost connection is not there for all of them.
+ * A dead peer and a lost device have errors of their own, for consumers that may fail
+ * over; otherwise the error is ECANCELED. An endpoint with many peers gets the reason as
+ * the error, since not every peer has an event for a lost connection.
  *
  * Return: a positive error code.
  */
@@ -70,7 +70,7 @@ int ksk_tx_flush_err(const struct ksk_conn *c)
 
 	/* a peer among many */
 	if (c->ops->many)
-		/* EPIPE: of what was sent behind the peer's close */
+		/* EPIPE: the peer had closed before the operation was sent */
 		return err == ESHUTDOWN || err == EPIPE ? ECONNRESET : err;
 	return err == ETIMEDOUT || err == ENETDOWN ? err : ECANCELED;
 }
@@ -95,7 +95,7 @@ void ksk_conn_violated(struct ksk_conn *c, const char *reason)
 /**
  * ksk_rx_violation - record a protocol error of the peer
  * @c: the connection
- * @what: description of the error
+ * @what: the violation in words, a constant string
  *
  * Context: locked.
  */
@@ -108,9 +108,9 @@ void ksk_rx_violation(struct ksk_conn *c, const char *what)
 
 /**
  * ksk_rx_cut - complete a receive for a message that has not arrived completely
- * @c: the connection, which has ended
+ * @c: the connection, which has been terminated
  * @rxmsg: the message
- * @op: the receive; not to be touched any more
+ * @op: the receive; not used after the call
  *
  * Context: process; locked, if there is a socket.
  */

@@ -11,12 +11,12 @@
 #include "sock.h"
 
 /**
- * ksk_conn_queue - have the work item run
+ * ksk_conn_queue - queue the work item of a connection
  * @c: the connection
  *
- * It runs where the consumer wants it, otherwise on the CPU the connection's
- * packets arrive on: that has the socket in its cache, and its completions stay
- * where the others are. If that CPU is offline, or goes offline, the item runs on another
+ * The item runs on the CPU that the consumer has chosen, otherwise on the CPU that
+ * receives the connection's packets, which has the socket in its cache and runs the
+ * other completions. If that CPU is offline, or goes offline, the item runs on another
  * CPU.
  *
  * Context: any.
@@ -35,7 +35,7 @@ void ksk_conn_queue(struct ksk_conn *c)
 EXPORT_SYMBOL_IF_KUNIT(ksk_conn_queue);
 
 /**
- * ksk_conn_abort - have the work item end the stream
+ * ksk_conn_abort - terminate a stream by its work item
  * @c: the connection
  * @err: the reason, a positive error code; ESHUTDOWN if the peer has closed
  *
@@ -49,10 +49,10 @@ void ksk_conn_abort(struct ksk_conn *c, int err)
 EXPORT_SYMBOL_IF_KUNIT(ksk_conn_abort);
 
 /**
- * ksk_conn_go_on - have the sender run again after it has used up its budget
+ * ksk_conn_go_on - schedule the sender again after it has used up its budget
  * @c: the connection
  *
- * It runs in softirq context, unless the consumer has chosen another CPU.
+ * The sender runs in softirq context, unless the consumer has chosen another CPU.
  *
  * Context: locked, bottom halves off.
  */
@@ -67,7 +67,7 @@ void ksk_conn_go_on(struct ksk_conn *c)
 }
 
 /**
- * ksk_conn_softirq - have the stream run in softirq context
+ * ksk_conn_softirq - schedule the stream in softirq context
  * @c: a connection that is established
  *
  * Context: any.
@@ -78,7 +78,7 @@ void ksk_conn_softirq(struct ksk_conn *c)
 		irq_poll_sched(&c->poll);
 		return;
 	}
-	/* otherwise raising it wakes ksoftirqd */
+	/* with bottom halves enabled, raising the softirq would wake ksoftirqd */
 	local_bh_disable();
 	irq_poll_sched(&c->poll);
 	local_bh_enable();

@@ -38,7 +38,7 @@ void ksk_rdm_deferred(struct ksk_conn *c)
 	unsigned long irq;
 
 	spin_lock_irqsave(&rdm->lock, irq);
-	/* one that is over has completed what was deferred */
+	/* a terminated peer has completed its deferred operations */
 	if (list_empty(&peer->deferred) && !peer->over)
 		list_add_tail(&peer->deferred, &rdm->deferred);
 	spin_unlock_irqrestore(&rdm->lock, irq);
@@ -48,7 +48,7 @@ void ksk_rdm_deferred(struct ksk_conn *c)
  * ksk_peer_name - look up a peer in the address vector
  * @peer: the peer
  *
- * If it is not there, its waiting messages are looked at again after an insertion.
+ * If the vector lacks the peer, its waiting messages are checked after an insertion.
  *
  * Context: any.
  * Return: as kofi_av_source().
@@ -61,11 +61,11 @@ fi_addr_t ksk_peer_name(struct ksk_peer *peer)
 	if (likely(name != FI_ADDR_NOTAVAIL))
 		return name;
 	WRITE_ONCE(peer->unnamed, true);
-	smp_mb();	/* that, before another look; pairs with kofi_av_added() */
+	smp_mb();	/* the mark, before another look-up; pairs with kofi_av_added() */
 	return kofi_av_recall(av, &peer->addr.sa, &peer->known);
 }
 
-/* The peer is in the address vector again: so are its messages, before the next. */
+/* Adopt the waiting messages of a peer that is in the address vector again. */
 static noinline void ksk_rdm_own(struct ksk_peer *peer)
 {
 	struct ksk_rdm *rdm = ksk_rdm(peer->conn.ep);
@@ -103,8 +103,8 @@ EXPORT_SYMBOL_IF_KUNIT(ksk_rdm_source);
 
 /**
  * ksk_rdm_rename - look up the sender of a message again
- * @c: its connection, of an endpoint of type FI_EP_RDM
- * @rxmsg: the message, which has the name of its sender from now on if that is known
+ * @c: connection of the message, of an endpoint of type FI_EP_RDM
+ * @rxmsg: the message, which gets the source of its sender if the vector has it
  *
  * Context: locked.
  */

@@ -57,10 +57,10 @@ void vrb_tunables_device(struct vrb_tunables *tun, struct ib_device *ib)
  * vrb_tunables_conn - find an attribute of a connection
  * @tun: options of an endpoint
  * @name: name of an option
- * @most: set to its most
+ * @most: receives the largest value
  *
  * Context: any.
- * Return: the attribute; NULL for other options, and on iWARP for what TCP decides.
+ * Return: the attribute; NULL for other options, and on iWARP for attributes of TCP.
  */
 u8 *vrb_tunables_conn(struct vrb_tunables *tun, int name, u8 *most)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What names this machine to targets: derived from /etc/machine-id, which is not to
- * leave the machine (machine-id(5)), as sd_id128_get_machine_app_specific() does it:
- * HMAC-SHA256 of an application's identifier, with the machine's as the key.
+ * Identity of this machine for targets, derived from /etc/machine-id, which must not
+ * leave the machine (machine-id(5)). It equals sd_id128_get_machine_app_specific():
+ * HMAC-SHA256 of an application's identifier, with the machine's identifier as the key.
  */
 #include <stdio.h>
 #include <stdlib.h>
