@@ -2,37 +2,34 @@
 /*
  * Active endpoints: states, bindings, opening, draining (fi_endpoint(3)).
  *
- * The provider owns the endpoint and embeds struct kofi_ep. The core keeps the
- * endpoint's place in the object tree, its bindings, its state and its
- * statistics, and passes its completions to the queues (complete.c).
+ * The provider owns the endpoint and embeds struct kofi_ep. The core keeps its place in the
+ * object tree, its bindings, state and statistics, and passes its completions to the queues
+ * (complete.c).
  *
  * States
  *
- * States advance in one direction, each step taken once, by cmpxchg. A step that ends a
- * connection attempt or a connection owns the event for it. The event is
- * part of the endpoint. ep->lock makes the step and the queuing of the event atomic, so
- * FI_SHUTDOWN never overtakes FI_CONNECTED.
+ * States advance in one direction, each step taken once, by cmpxchg. The last step of a
+ * connection attempt or a connection owns its event, which is part of the endpoint.
+ * ep->lock makes step and queuing atomic, so FI_SHUTDOWN never overtakes FI_CONNECTED.
  *
  * Shared receive contexts
  *
- * A shared receive context (lib/srx.c) is an endpoint that only receives; most of
- * this file applies to it, too. An endpoint bound to a context has no
- * receives of its own. Both report receives to the same queue, which was bound to either
- * of them. Messages are counted by the endpoint that received them and by the
- * context that provided the receive.
+ * A shared receive context (lib/srx.c) is an endpoint that only receives; most of this file
+ * applies to it, too. An endpoint bound to a context has no receives of its own. Both report
+ * receives to one queue, which was bound to either of them. Messages are counted by the
+ * endpoint that received them and by the context that provided the receive.
  *
  * Statistics
  *
- * Counters of completions are plain numbers: they change under the lock of the
- * queue of their direction, which completing takes in any case. Completions that bypass
- * the queue are counted separately, by the queue's owner.
+ * Counters of completions are plain numbers under the lock of their direction's queue,
+ * which completing takes in any case. The queue's owner counts completions that bypass it.
  *
  * Closing
  *
  * fi_close() drains the endpoint: the provider completes all outstanding operations, the
- * queues finish the endpoint's callbacks. It then calls the provider's close,
- * which calls kofi_ep_exit(): events still queued are purged, bindings are released.
- * Unread entries stay in their queues.
+ * queues finish the endpoint's callbacks. It then calls the provider's close, which calls
+ * kofi_ep_exit(): queued events are purged, bindings are released. Unread entries stay in
+ * their queues.
  */
 #include <linux/slab.h>
 
@@ -883,10 +880,9 @@ static int kofi_ep_stop_checked(struct fid_ep *ep, bool abort)
  * kofi_ep_drain - terminate an endpoint's work
  * @ep: the endpoint
  *
- * Posts are refused, outstanding operations complete with FI_ECANCELED, a
- * connection is closed. On return no callback of the endpoint is running or will run; the
- * remaining completion callbacks of a DIRECT queue have been called by
- * this function. fi_close() includes it. May be called more than once.
+ * Posts are refused, outstanding operations complete with FI_ECANCELED, a connection is
+ * closed. On return no callback of the endpoint runs or will run; this function has called
+ * the remaining ones of a DIRECT queue. fi_close() includes it. May be called repeatedly.
  *
  * A shared receive context has no stream of its own: a receive that a message
  * has begun to fill completes when the message's endpoint is drained, so drain that
