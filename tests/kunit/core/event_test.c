@@ -17,10 +17,7 @@ static const struct sockaddr_in event_peer = {
 };
 
 struct event_test {
-	struct fake_world	*world;
-	struct fid_eq		*eq;
-	struct fid_cq		*cq;
-	struct fid_ep		*ep;
+	struct fake_conn	*conn;
 	struct kofi_ep		*kep;
 };
 
@@ -30,25 +27,16 @@ static struct event_test *event_open(struct kunit *test)
 	struct event_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
-	t->world = fake_open(test);
-	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(t->world->fabric, NULL, &t->eq, NULL));
-	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->world->domain, NULL, &t->cq, NULL));
-	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->world->domain, t->world->info,
-					     &t->ep, NULL));
-	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid, 0));
-	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->cq->fid, FI_TRANSMIT | FI_RECV));
-	KUNIT_ASSERT_EQ(test, 0, fi_enable(t->ep));
-	t->kep = &fake_of(t->ep)->base;
+	t->conn = fake_conn_open(test);
+	KUNIT_ASSERT_EQ(test, 0, fi_enable(t->conn->ep));
+	t->kep = &fake_of(t->conn->ep)->base;
 	t->kep->state = KOFI_EP_CONNECTING;
 	return t;
 }
 
 static void event_close(struct kunit *test, struct event_test *t)
 {
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->eq->fid));
-	fake_close(test, t->world);
+	fake_conn_close(test, t->conn);
 }
 
 /* Each kind, in the order in which they happen, also with interrupts off */

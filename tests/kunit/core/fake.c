@@ -634,6 +634,29 @@ void fake_close(struct kunit *test, struct fake_world *world)
 	fi_freeinfo(world->info);
 }
 
+struct fake_conn *fake_conn_open(struct kunit *test)
+{
+	struct fake_conn *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->world = fake_open(test);
+	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(t->world->fabric, NULL, &t->eq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->world->domain, NULL, &t->cq, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->world->domain, t->world->info,
+					     &t->ep, NULL));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid, 0));
+	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->cq->fid, FI_TRANSMIT | FI_RECV));
+	return t;
+}
+
+void fake_conn_close(struct kunit *test, struct fake_conn *t)
+{
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
+	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->eq->fid));
+	fake_close(test, t->world);
+}
+
 /* Begin an access whose next step comes later. */
 int fake_peer_begin(struct fid_ep *ep, struct kofi_target *t, u64 key, u64 addr,
 		    u64 len, u64 access)

@@ -126,6 +126,17 @@ struct fake_world *fake_open(struct kunit *test);
 struct fake_world *fake_open_mr(struct kunit *test, int mr_mode);
 void fake_close(struct kunit *test, struct fake_world *world);
 
+/* A connected type of endpoint, not enabled, that reports to one completion queue */
+struct fake_conn {
+	struct fake_world	*world;
+	struct fid_eq		*eq;
+	struct fid_cq		*cq;
+	struct fid_ep		*ep;
+};
+
+struct fake_conn *fake_conn_open(struct kunit *test);
+void fake_conn_close(struct kunit *test, struct fake_conn *t);
+
 struct fake_ep *fake_of(struct fid_ep *ep);
 void fake_connected(struct kunit *test, struct fid_ep *ep);
 bool fake_complete(struct fid_ep *ep, int dir, int err);

@@ -11,40 +11,22 @@
 
 #define DELAY_NS	200000ULL
 
-struct latency_test {
-	struct fake_world	*world;
-	struct fid_eq		*eq;
-	struct fid_cq		*cq;
-	struct fid_ep		*ep;
-};
-
-static struct latency_test *latency_open(struct kunit *test)
+static struct fake_conn *latency_open(struct kunit *test)
 {
-	struct latency_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct fake_conn *t = fake_conn_open(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
-	t->world = fake_open(test);
-	KUNIT_ASSERT_EQ(test, 0, fi_eq_open(t->world->fabric, NULL, &t->eq, NULL));
-	KUNIT_ASSERT_EQ(test, 0, fi_cq_open(t->world->domain, NULL, &t->cq, NULL));
-	KUNIT_ASSERT_EQ(test, 0, fi_endpoint(t->world->domain, t->world->info,
-					     &t->ep, NULL));
-	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->eq->fid, 0));
-	KUNIT_ASSERT_EQ(test, 0, fi_ep_bind(t->ep, &t->cq->fid, FI_TRANSMIT | FI_RECV));
 	fake_connected(test, t->ep);
 	return t;
 }
 
-static void latency_close(struct kunit *test, struct latency_test *t)
+static void latency_close(struct kunit *test, struct fake_conn *t)
 {
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->ep->fid));
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->cq->fid));
-	KUNIT_EXPECT_EQ(test, 0, fi_close(&t->eq->fid));
-	fake_close(test, t->world);
+	fake_conn_close(test, t);
 	KUNIT_EXPECT_FALSE(test, static_key_enabled(&kofi_latency_on));
 }
 
 /* All samples; *@longest is set to the last bucket that has some */
-static u64 latency_count(struct latency_test *t, int *longest)
+static u64 latency_count(struct fake_conn *t, int *longest)
 {
 	u64 counts[KOFI_LATENCY_BUCKETS] = {}, sum = 0;
 	int i;
@@ -58,7 +40,7 @@ static u64 latency_count(struct latency_test *t, int *longest)
 	return sum;
 }
 
-static void latency_post(struct kunit *test, struct latency_test *t, void *context)
+static void latency_post(struct kunit *test, struct fake_conn *t, void *context)
 {
 	KUNIT_ASSERT_EQ(test, 0, fi_send(t->ep, test, 1, NULL, 0, context));
 }
@@ -66,7 +48,7 @@ static void latency_post(struct kunit *test, struct latency_test *t, void *conte
 /* The sample is at least as long as the wait, and within the time that the test takes. */
 static void latency_bucket(struct kunit *test)
 {
-	struct latency_test *t = latency_open(test);
+	struct fake_conn *t = latency_open(test);
 	int bucket = 0, context;
 	u64 start, posted, longest;
 
@@ -87,7 +69,7 @@ static void latency_bucket(struct kunit *test)
 /* One at a time, by its context; none without one, and errors count, too. */
 static void latency_one(struct kunit *test)
 {
-	struct latency_test *t = latency_open(test);
+	struct fake_conn *t = latency_open(test);
 	int a, b, bucket;
 
 	latency_post(test, t, &a);	/* before it is turned on */
@@ -112,7 +94,7 @@ static void latency_one(struct kunit *test)
 /* A sample that was refused does not keep others from being timed. */
 static void latency_refused(struct kunit *test)
 {
-	struct latency_test *t = latency_open(test);
+	struct fake_conn *t = latency_open(test);
 	struct kofi_ep *ep = kofi_ep(t->ep);
 	int a, b, bucket;
 

@@ -13,6 +13,7 @@
 
 #include <kunit/test.h>
 
+#include "../notice.h"
 #include "../limit.h"
 
 #define SN_NAME		"kofitest0"
@@ -164,20 +165,6 @@ static void netdev_client(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sn_wrong);
 }
 
-/* Wait for FI_NOTIFY with this error code; others may precede it. */
-static void sn_expect_notice(struct kunit *test, struct fid_eq *eq, int err)
-{
-	struct fi_eq_entry entry = {};
-	u32 event = 0;
-	ssize_t ret;
-
-	do {
-		ret = fi_eq_sread(eq, &event, &entry, sizeof(entry), TEST_LIMIT(10000), 0);
-	} while (ret == sizeof(entry) && entry.data != err);
-	KUNIT_EXPECT_EQ_MSG(test, ret, sizeof(entry), "error %d", err);
-	KUNIT_EXPECT_EQ(test, event, FI_NOTIFY);
-}
-
 /* The consumer of a domain is notified of the loss and the return of its device's link. */
 static void netdev_notices(struct kunit *test)
 {
@@ -207,16 +194,16 @@ static void netdev_notices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_domain_bind(domain, &eq->fid, 0), 0);
 
 	netif_carrier_off(dev);
-	sn_expect_notice(test, eq, ENOLINK);
+	notice_expect(test, eq, ENOLINK);
 	netif_carrier_on(dev);
-	sn_expect_notice(test, eq, 0);
+	notice_expect(test, eq, 0);
 	sn_flags(test, dev, false);
-	sn_expect_notice(test, eq, ENETDOWN);
+	notice_expect(test, eq, ENETDOWN);
 	/* when IPv6 has given it an address again */
 	sn_flags(test, dev, true);
-	sn_expect_notice(test, eq, 0);
+	notice_expect(test, eq, 0);
 	unregister_netdev(dev);
-	sn_expect_notice(test, eq, ENODEV);
+	notice_expect(test, eq, ENODEV);
 	free_netdev(dev);
 	KUNIT_EXPECT_EQ(test, fi_close(&domain->fid), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&eq->fid), 0);

@@ -16,6 +16,7 @@
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 
+#include "../notice.h"
 #include "../contract/contract.h"
 #include "link.h"
 
@@ -325,20 +326,6 @@ static void client_device(struct kunit *test)
 	vc_end(test, c);
 }
 
-/* Wait for FI_NOTIFY with this error code; others may precede it. */
-static void vc_expect_notice(struct kunit *test, struct fid_eq *eq, int err)
-{
-	struct fi_eq_entry entry = {};
-	u32 event = 0;
-	ssize_t ret;
-
-	do {
-		ret = fi_eq_sread(eq, &event, &entry, sizeof(entry), CT_TIMEOUT_MS, 0);
-	} while (ret == sizeof(entry) && entry.data != err);
-	KUNIT_EXPECT_EQ_MSG(test, ret, sizeof(entry), "error %d", err);
-	KUNIT_EXPECT_EQ(test, event, FI_NOTIFY);
-}
-
 /* The consumer of a domain is notified of changes of addresses, links and ports. */
 static void client_notices(struct kunit *test)
 {
@@ -358,19 +345,19 @@ static void client_notices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_domain_bind(domain, &eq->fid, 0), 0);
 
 	KUNIT_EXPECT_EQ(test, vc_add4(true), 0);
-	vc_expect_notice(test, eq, 0);
+	notice_expect(test, eq, 0);
 	KUNIT_EXPECT_EQ(test, vc_add4(false), 0);
-	vc_expect_notice(test, eq, 0);
+	notice_expect(test, eq, 0);
 	vc_carrier(dev, false);
-	vc_expect_notice(test, eq, ENETDOWN);
+	notice_expect(test, eq, ENETDOWN);
 	vc_carrier(dev, true);
-	vc_expect_notice(test, eq, 0);
+	notice_expect(test, eq, 0);
 	vc_flags(dev, false);
-	vc_expect_notice(test, eq, ENETDOWN);
+	notice_expect(test, eq, ENETDOWN);
 	vc_flags(dev, true);
-	vc_expect_notice(test, eq, 0);
+	notice_expect(test, eq, 0);
 	KUNIT_EXPECT_EQ(test, link_remove(), 0);
-	vc_expect_notice(test, eq, ENODEV);
+	notice_expect(test, eq, ENODEV);
 	KUNIT_EXPECT_EQ(test, link_add(), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&domain->fid), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&eq->fid), 0);
