@@ -152,13 +152,14 @@ EXPORT_SYMBOL_GPL(kofi_ep_size_opt);
  * @to: receives the value
  * @val: optval of the provider's setopt()
  * @len: optlen of the provider's setopt()
- * @most: largest value; the smallest is 1
+ * @least: smallest value
+ * @most: largest value
  *
  * Context: process, may sleep.
  * Return: 0; -FI_ETOOSMALL; -EINVAL; -FI_EOPBADSTATE.
  */
 int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
-		     size_t len, size_t most)
+		     size_t len, size_t least, size_t most)
 {
 	size_t in;
 	int err;
@@ -170,7 +171,7 @@ int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
 	mutex_lock(&ep->config);
 	if (READ_ONCE(ep->state) != KOFI_EP_IDLE)
 		err = -FI_EOPBADSTATE;
-	else if (!in || in > most)
+	else if (in < least || in > most)
 		err = -EINVAL;
 	else
 		*to = in;

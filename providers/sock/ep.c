@@ -177,7 +177,8 @@ static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 	default:
 		return -FI_ENOPROTOOPT;
 	}
-	err = kofi_ep_set_size(&ep->base, opt ?: &in, val, len, limit);
+	err = kofi_ep_set_size(&ep->base, opt ?: &in, val, len, 1,
+			       limit);
 	if (err || opt)
 		return err;
 	if (name == FI_OPT_SEND_BUF_SIZE)

@@ -89,13 +89,13 @@ bool vrb_cm_unpack(const void *area, size_t len, const void **data,
 
 static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
 {
-	const u8 *conn = ep->tun.conn;
+	const size_t *conn = ep->tun.conn;
 
 	/* the device may have less than the consumer allows, and the peer */
-	ep->responder_resources = min(ep->responder_resources,
-				      conn[VRB_CONN_READ_RESOURCES]);
-	ep->initiator_depth = min(ep->initiator_depth,
-				  conn[VRB_CONN_READ_DEPTH]);
+	ep->responder_resources = min_t(size_t, ep->responder_resources,
+					conn[VRB_CONN_READ_RESOURCES]);
+	ep->initiator_depth = min_t(size_t, ep->initiator_depth,
+				    conn[VRB_CONN_READ_DEPTH]);
 	*param = (struct rdma_conn_param) {
 		.private_data		= ep->cm_data,
 		.private_data_len	= ep->cm_len,
@@ -109,7 +109,7 @@ static void vrb_cm_param(struct vrb_ep *ep, struct rdma_conn_param *param)
 
 /*
  * Convert a time limit to the device's timeout: 4.096 us times two to the power of
- * the result. The device retries vrb_cm_retries() times.
+ * the result. The device retries VRB_CONN_RETRY times.
  */
 static u8 vrb_cm_ack_timeout(const struct vrb_ep *ep, unsigned int ms)
 {
@@ -125,7 +125,7 @@ static u8 vrb_cm_ack_timeout(const struct vrb_ep *ep, unsigned int ms)
 static void vrb_cm_tune(struct vrb_ep *ep)
 {
 	int dscp = kofi_tclass_dscp(kofi_info_tclass(ep->base.info));
-	const u8 *conn = ep->tun.conn;
+	const size_t *conn = ep->tun.conn;
 
 	if (dscp >= 0)
 		rdma_set_service_type(ep->id, dscp << 2);

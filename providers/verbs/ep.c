@@ -522,30 +522,10 @@ static int vrb_ep_control(struct fi_fid *fid, int command, void *arg)
 	return vrb_tunables_set(&ep->tun, var->name, var->val);
 }
 
-static int vrb_ep_set_conn(struct vrb_ep *ep, u8 *conn, u8 most,
-			   const void *val, size_t len)
-{
-	size_t in;
-	int err;
-
-	err = kofi_opt_set_size(&in, val, len);
-	if (err)
-		return err;
-	mutex_lock(&ep->base.config);
-	if (READ_ONCE(ep->base.state) != KOFI_EP_IDLE)
-		err = -FI_EOPBADSTATE;
-	else if (in > most)
-		err = -EINVAL;
-	else
-		*conn = in;
-	mutex_unlock(&ep->base.config);
-	return err;
-}
-
 static int vrb_ep_getopt(fid_t fid, int level, int name, void *val, size_t *len)
 {
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
-	u8 most, *conn = vrb_tunables_conn(&ep->tun, name, &most);
+	size_t most, *conn = vrb_tunables_conn(&ep->tun, name, &most);
 
 	return conn ? kofi_opt_get_size(*conn, val, len) :
 		      vrb_cm_getopt(fid, level, name, val, len);
@@ -555,11 +535,10 @@ static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 			 size_t len)
 {
 	struct vrb_ep *ep = container_of(fid, struct vrb_ep, base.ep.fid);
-	u8 conn_most, *conn = vrb_tunables_conn(&ep->tun, name, &conn_most);
-	size_t most;
+	size_t most, *conn = vrb_tunables_conn(&ep->tun, name, &most);
 
 	if (conn)
-		return vrb_ep_set_conn(ep, conn, conn_most, val, len);
+		return kofi_ep_set_size(&ep->base, conn, val, len, 0, most);
 
 	switch (name) {
 	case FI_OPT_TX_SIZE:
@@ -577,7 +556,7 @@ static int vrb_ep_setopt(fid_t fid, int level, int name, const void *val,
 	}
 	return kofi_ep_set_size(&ep->base,
 				kofi_ep_size_opt(ep->base.info, name), val, len,
-				most);
+				1, most);
 }
 
 /* Memory of the provider, without the driver's */

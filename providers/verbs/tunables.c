@@ -4,7 +4,7 @@
 
 #include "verbs.h"
 
-#define VRB_RETRIES	7	/* the most there is */
+#define VRB_RETRIES	7	/* largest value */
 #define VRB_RNR_TIMER	12	/* 0.64 ms */
 #define VRB_TIMER_MAX	31
 
@@ -29,8 +29,8 @@ void vrb_tunables_init(struct vrb_tunables *tun)
  * @tun: options of an endpoint
  * @ib: device of the endpoint
  *
- * Each begins with the most there is, but for the timers. iWARP leaves all but the
- * reads to TCP.
+ * The default of each attribute is its largest value, except for the timers. iWARP has
+ * only the attributes of reads; TCP has the others.
  *
  * Context: any.
  */
@@ -38,7 +38,7 @@ void vrb_tunables_device(struct vrb_tunables *tun, struct ib_device *ib)
 {
 	bool iwarp = rdma_protocol_iwarp(ib, rdma_start_port(ib));
 	bool ever = vrb_quirks(ib) & VRB_QUIRK_RETRY_EVER;
-	u8 *most = tun->conn_most;
+	size_t *most = tun->conn_most;
 
 	most[VRB_CONN_RETRY] = ever ? VRB_RETRIES - 1 : VRB_RETRIES;
 	most[VRB_CONN_RNR_RETRY] = KOFI_RNR_RETRY_FOREVER;
@@ -50,7 +50,7 @@ void vrb_tunables_device(struct vrb_tunables *tun, struct ib_device *ib)
 	tun->conn[VRB_CONN_RNR_TIMER] = VRB_RNR_TIMER;
 	tun->conn[VRB_CONN_ACK_TIMEOUT] = 0;
 	if (iwarp)
-		memset(most, 0, VRB_CONN_READ_DEPTH);
+		memset(most, 0, VRB_CONN_READ_DEPTH * sizeof(*most));
 }
 
 /**
@@ -62,7 +62,7 @@ void vrb_tunables_device(struct vrb_tunables *tun, struct ib_device *ib)
  * Context: any.
  * Return: the attribute; NULL for other options, and on iWARP for attributes of TCP.
  */
-u8 *vrb_tunables_conn(struct vrb_tunables *tun, int name, u8 *most)
+size_t *vrb_tunables_conn(struct vrb_tunables *tun, int name, size_t *most)
 {
 	int i = name - KOFI_OPT_RETRY_COUNT;
 

@@ -68,19 +68,19 @@ enum vrb_conn {
  * @keepalive_idle: milliseconds without outstanding work requests after which a
  *	probe is sent; 0: never
  * @conn: attributes of the connection, by enum vrb_conn
- * @conn_most: the most of each; 0 also where the device has no such attribute
+ * @conn_most: largest values of @conn; 0 also where the device lacks the attribute
  */
 struct vrb_tunables {
 	unsigned int	connect_timeout;
 	unsigned int	silence_timeout;
 	unsigned int	keepalive_idle;
-	u8		conn[VRB_CONN_NR];
-	u8		conn_most[VRB_CONN_NR];
+	size_t		conn[VRB_CONN_NR];
+	size_t		conn_most[VRB_CONN_NR];
 };
 
 void vrb_tunables_init(struct vrb_tunables *tun);
 void vrb_tunables_device(struct vrb_tunables *tun, struct ib_device *ib);
-u8 *vrb_tunables_conn(struct vrb_tunables *tun, int name, u8 *most);
+size_t *vrb_tunables_conn(struct vrb_tunables *tun, int name, size_t *most);
 int vrb_tunables_set(struct vrb_tunables *tun, int name, const void *val);
 int vrb_tunables_get(const struct vrb_tunables *tun, int name, void *val);
 

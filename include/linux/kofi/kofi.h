@@ -209,15 +209,15 @@ void kofi_mr_put(struct fid_mr *mr);
 #define KOFI_OPT_UNEXPECTED_TIMEOUT 0x10003	/* ms a message waits for a receive; 0: any time */
 
 /*
- * The same, of kofi_verbs: attributes of a connection, as the manager of RDMA connections
- * (rdma_connect()) and the device understand them. On iWARP, only the last two.
+ * Options of kofi_verbs: attributes of a connection, as rdma_connect() and the device
+ * define them; size_t each, before the endpoint is enabled. On iWARP, only the last two.
  */
-#define KOFI_OPT_RETRY_COUNT	0x10004	/* times an unanswered packet is sent again; to 7 */
-#define KOFI_OPT_RNR_RETRY	0x10005	/* times the peer sends again without a receive here */
-#define KOFI_OPT_RNR_TIMER	0x10006	/* before each, code of InfiniBand; to 31 */
-#define KOFI_OPT_ACK_TIMEOUT	0x10007	/* 4.096 us << n for an answer; 0: the path's */
-#define KOFI_OPT_READ_DEPTH	0x10008	/* reads and atomics of ours outstanding at most */
-#define KOFI_OPT_READ_RESOURCES	0x10009	/* the same of the peer */
+#define KOFI_OPT_RETRY_COUNT	0x10004	/* repetitions of an unanswered packet; at most 7 */
+#define KOFI_OPT_RNR_RETRY	0x10005	/* repetitions by the peer without a receive here */
+#define KOFI_OPT_RNR_TIMER	0x10006	/* InfiniBand's code of the delay before each; at most 31 */
+#define KOFI_OPT_ACK_TIMEOUT	0x10007	/* time for an answer, 4.096 us << n; 0: the path's */
+#define KOFI_OPT_READ_DEPTH	0x10008	/* most outstanding reads and atomics of this side */
+#define KOFI_OPT_READ_RESOURCES	0x10009	/* most outstanding reads and atomics of the peer */
 
 #define KOFI_RNR_RETRY_FOREVER	7
 

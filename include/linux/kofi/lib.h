@@ -197,7 +197,7 @@ struct workqueue_struct *kofi_wq_alloc(const char *name);
 
 size_t *kofi_ep_size_opt(struct fi_info *info, int optname);
 int kofi_ep_set_size(struct kofi_ep *ep, size_t *to, const void *val,
-		     size_t len, size_t most);
+		     size_t len, size_t least, size_t most);
 int kofi_opt_get_size(size_t value, void *val, size_t *len);
 int kofi_opt_set_size(size_t *value, const void *val, size_t len);
 
