@@ -8,6 +8,8 @@
 #include "contract.h"
 
 #define TAG_LEN		200
+#define TAG_INJECT	64
+#define TAG_DATA	0x1234567890abcdefULL
 
 /* One tagged post, as ct_post_fn() makes it */
 struct tag_post {
@@ -103,6 +105,36 @@ static void tagged_match(struct kunit *test)
 	tag_expect(p, one, 1, 2);
 	tag_expect(p, two, 1, 3);
 	tag_expect(p, wild, 1, 4);
+	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
+	ct_pair_close(p);
+}
+
+/* The forms that carry remote data, and those without a completion of the sender */
+static void tagged_forms(struct kunit *test)
+{
+	struct ct_pair *p = tag_pair(test);
+	struct fid_ep *ep = p->side[0].ep;
+	struct ct_op *recv[3];
+	u8 *buf = ct_buf(p, TAG_INJECT);
+	u64 tag;
+	int i;
+
+	ct_pattern(buf, TAG_INJECT, 1);
+	for (i = 0; i < ARRAY_SIZE(recv); i++)
+		recv[i] = tag_recv(p, i, 0, TAG_LEN);
+	KUNIT_EXPECT_EQ(test, fi_tinject(ep, buf, TAG_INJECT, 0, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_tinjectdata(ep, buf, TAG_INJECT, TAG_DATA, 0, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_tinjectdata(ep, buf, 0, 7, 0, 2), 0);
+	for (tag = 0; tag < ARRAY_SIZE(recv); tag++) {
+		KUNIT_EXPECT_TRUE(test, ct_wait_done(p, recv[tag]));
+		KUNIT_EXPECT_EQ(test, recv[tag]->wc.err, 0);
+		KUNIT_EXPECT_EQ(test, recv[tag]->wc.tag, tag);
+		KUNIT_EXPECT_EQ(test, !!(recv[tag]->wc.flags & FI_REMOTE_CQ_DATA), tag > 0);
+	}
+	KUNIT_EXPECT_EQ(test, recv[1]->wc.len, TAG_INJECT);
+	KUNIT_EXPECT_EQ(test, recv[1]->wc.data, TAG_DATA);
+	KUNIT_EXPECT_EQ(test, recv[2]->wc.len, 0);
+	KUNIT_EXPECT_EQ(test, recv[2]->wc.data, 7);
 	KUNIT_EXPECT_TRUE(test, ct_wait_all(p));
 	ct_pair_close(p);
 }
@@ -331,6 +363,7 @@ static void tagged_arrays(struct kunit *test)
 
 static struct kunit_case contract_tagged_cases[] = {
 	KUNIT_CASE_PARAM(tagged_match, ct_mode_gen_params),
+	KUNIT_CASE_PARAM(tagged_forms, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_unexpected, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_beside, ct_mode_gen_params),
 	KUNIT_CASE_PARAM(tagged_long, ct_mode_gen_params),
