@@ -137,21 +137,6 @@ static unsigned int kblk_io_opt(const struct kblk_welcome *w)
 	return bytes <= KBLK_IO_OPT_MAX ? bytes : 0;
 }
 
-/* Requests are allocated near the device of the connections, which stand. */
-static int kblk_disk_tags(struct kblk_disk *d)
-{
-	d->set.ops = &kblk_mq_ops;
-	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
-	d->set.nr_hw_queues = d->nr_queues;
-	d->set.nr_maps = d->nr_polled ? HCTX_MAX_TYPES : 1;
-	d->set.queue_depth = KBLK_TAGS;
-	d->set.numa_node = kofi_domain_node(d->domain);
-	d->set.cmd_size = sizeof(struct kblk_rq);
-	d->set.driver_data = d;
-	d->set.timeout = d->opt.io_timeout * HZ;
-	return blk_mq_alloc_tag_set(&d->set);
-}
-
 static int kblk_disk_add(struct kblk_disk *d)
 {
 	const struct kblk_welcome *w = &d->welcome;
@@ -176,9 +161,6 @@ static int kblk_disk_add(struct kblk_disk *d)
 		lim.features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
 	if (flags & KBLK_ROTATIONAL)
 		lim.features |= BLK_FEAT_ROTATIONAL;
-	err = kblk_disk_tags(d);
-	if (err)
-		return err;
 	gd = blk_mq_alloc_disk(&d->set, &lim, d);
 	if (IS_ERR(gd))
 		return PTR_ERR(gd);
@@ -199,10 +181,23 @@ static int kblk_disk_add(struct kblk_disk *d)
 	return err;
 }
 
-static int kblk_disk_queues(struct kblk_disk *d)
+static int kblk_disk_set(struct kblk_disk *d)
 {
 	unsigned int i;
+	int err;
 
+	d->set.ops = &kblk_mq_ops;
+	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
+	d->set.nr_hw_queues = d->nr_queues;
+	d->set.nr_maps = d->nr_polled ? HCTX_MAX_TYPES : 1;
+	d->set.queue_depth = KBLK_TAGS;
+	d->set.numa_node = NUMA_NO_NODE;
+	d->set.cmd_size = sizeof(struct kblk_rq);
+	d->set.driver_data = d;
+	d->set.timeout = d->opt.io_timeout * HZ;
+	err = blk_mq_alloc_tag_set(&d->set);
+	if (err)
+		return err;
 	for (i = 0; i < d->nr_queues; i++) {
 		d->queues[i] = kzalloc(sizeof(*d->queues[i]), GFP_KERNEL);
 		if (!d->queues[i])
@@ -258,7 +253,7 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 	d->index = ida_alloc(&kblk_ida, GFP_KERNEL);
 	err = d->index;
 	if (err >= 0)
-		err = kblk_disk_queues(d);
+		err = kblk_disk_set(d);
 	if (!err)
 		err = kblk_connect(d);
 	/* what the target does for an earlier mapping has to end */
