@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a volume has been told to write, and may not have on stable storage.
+ * Writes of a volume that may not be on stable storage.
  *
- * Writes are answered before they are flushed. If the target loses them it says so by
- * another incarnation, at the next login, and from then on flushes of those who have
- * the disk open fail. That is the volume's affair, and not a path's: of two mappings
- * below multipath one may flush what the other has written.
+ * A target answers writes before it flushes them. If the target loses writes, it has
+ * another incarnation at the next login. From then on, flushes fail for all users that
+ * have the disk open. The state belongs to the volume, not to a path: below multipath,
+ * a flush through one mapping covers writes through another.
  *
- * A mark says that there are such writes. A flush clears it when it starts, and sets
- * it again if it has covered nothing. It is counted meanwhile, as the path that it
- * goes over may notice late that the target has gone.
+ * A mark (@unflushed) says that there are such writes. A flush clears the mark when the
+ * flush starts, and sets it again if the flush has covered nothing. In between the flush
+ * is counted, as its path may notice late that the target has gone.
  */
 #include <kunit/visibility.h>
 #include <linux/atomic.h>
@@ -25,8 +25,8 @@ static LIST_HEAD(kblk_caches);
 static DEFINE_MUTEX(kblk_caches_lock);
 
 /**
- * kblk_cache_get - share what a volume has been told to write with its other paths
- * @d: the disk, which knows its volume now
+ * kblk_cache_get - share a volume's state of unflushed writes among its paths
+ * @d: the disk, after its first welcome
  *
  * Any target may claim the UUID of another target's volume. So two disks are paths to one
  * volume only if they have one target, or if the administrator gave the UUID for both.
@@ -70,8 +70,8 @@ found:
 EXPORT_SYMBOL_IF_KUNIT(kblk_cache_get);
 
 /**
- * kblk_cache_put - a disk goes
- * @cache: what it has got
+ * kblk_cache_put - release a disk's reference to its volume's state
+ * @cache: state from kblk_cache_get()
  *
  * Context: process, may sleep.
  */
@@ -105,11 +105,11 @@ static bool kblk_cache_is_stable(const struct kblk_cache *cache,
 }
 
 /**
- * kblk_cache_stable - all that the volume has been told to write is on stable storage
- * @d: a disk whose target has said so with its last note; its answers are all here
+ * kblk_cache_stable - note that all writes of the volume are on stable storage
+ * @d: a disk that has the target's last note, and no outstanding write
  *
- * The target says it once, of all paths, and closes the connections. A path that is connected again
- * may have written under another incarnation since.
+ * The target sends the note once, for all paths, and closes the connections. A path that
+ * has reconnected may have written under another incarnation since.
  *
  * Context: process, may sleep; does not wait for memory to be written back.
  */
@@ -123,12 +123,12 @@ void kblk_cache_stable(struct kblk_disk *d)
 }
 
 /**
- * kblk_cache_login - see whether the target may have lost what was not flushed
- * @d: a disk that has one
- * @news: message of the target, over this path
+ * kblk_cache_login - detect whether the target may have lost unflushed writes
+ * @d: a disk with a cache
+ * @news: the target's welcome, over the path of @d
  *
- * If it may, users of all paths are told. A flush that is under way over another
- * path, which may not have noticed yet that it has ended, has covered nothing.
+ * If so, the users of all paths get errors from their flushes. An outstanding flush over
+ * another path, which may not have noticed its closed connection yet, has covered nothing.
  *
  * Context: process, may sleep; does not wait for memory to be written back.
  */
@@ -159,8 +159,8 @@ void kblk_cache_login(struct kblk_disk *d, const struct kblk_news *news)
 EXPORT_SYMBOL_IF_KUNIT(kblk_cache_login);
 
 /**
- * kblk_cache_flush - a flush is about to be sent
- * @cache: the volume's
+ * kblk_cache_flush - begin a flush, before it is sent
+ * @cache: state of the volume
  *
  * Context: any. kblk_cache_flushed() follows.
  */
@@ -174,9 +174,9 @@ void kblk_cache_flush(struct kblk_cache *cache)
 EXPORT_SYMBOL_IF_KUNIT(kblk_cache_flush);
 
 /**
- * kblk_cache_flushed - a flush has ended
- * @cache: the volume's
- * @covered: it has covered what was written before
+ * kblk_cache_flushed - complete a flush
+ * @cache: state of the volume
+ * @covered: the flush has covered all earlier writes
  *
  * Context: any.
  */
@@ -190,11 +190,11 @@ void kblk_cache_flushed(struct kblk_cache *cache, bool covered)
 EXPORT_SYMBOL_IF_KUNIT(kblk_cache_flushed);
 
 /**
- * kblk_cache_written - a write has been acknowledged that no flush has covered
- * @d: the disk that it went through
+ * kblk_cache_written - note an acknowledged write that no flush has covered
+ * @d: disk of the write
  *
- * Another path may have logged in to another incarnation while the answer was on its
- * way. That login has not seen this write, which may be lost.
+ * Another path may have logged in to another incarnation before this answer arrived.
+ * That login has not seen this write, which may be lost.
  *
  * Context: any.
  */
@@ -215,12 +215,12 @@ void kblk_cache_written(struct kblk_disk *d)
 EXPORT_SYMBOL_IF_KUNIT(kblk_cache_written);
 
 /**
- * kblk_cache_lost - whether a flush has to fail
- * @d: the disk that it is for
+ * kblk_cache_lost - whether a flush must fail
+ * @d: disk of the flush
  *
  * Context: any.
- * Return: true if writes may be lost of which the users of @d do not know; the caller
- * fails the flush, so that one of them does.
+ * Return: true if writes may be lost without the knowledge of the users of @d. The caller
+ * fails the flush, so that one of the users knows.
  */
 bool kblk_cache_lost(struct kblk_disk *d)
 {
@@ -234,10 +234,10 @@ bool kblk_cache_lost(struct kblk_disk *d)
 EXPORT_SYMBOL_IF_KUNIT(kblk_cache_lost);
 
 /**
- * kblk_cache_closed - nobody has the disk open any longer
+ * kblk_cache_closed - note that the last user has closed a disk
  * @d: the disk
  *
- * Losses that no flush has returned are those of the next user.
+ * If no flush has returned a loss, the first flush of the next user returns it.
  *
  * Context: any.
  */

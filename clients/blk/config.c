@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The volumes that are mapped, as configfs has them: a directory of kofi_blk for
- * each, with what to map in its attributes. Writing 1 to "enable" maps it, 0
- * unmaps it, and "force" also while it is open. The directory of a mapping cannot be
- * removed, and holds the module. Its files are root's; what "enable" does takes
- * CAP_SYS_ADMIN, too.
+ * Mapped volumes in configfs: a directory below kofi_blk for each, with the target and
+ * the options in its attributes. Writing 1 to "enable" maps the volume. Writing 0 unmaps
+ * it unless it is open; "force" unmaps it even then. The directory of a mapped volume
+ * cannot be removed, and holds the module. Its files belong to root; "enable" also
+ * takes CAP_SYS_ADMIN.
  */
 #include <linux/blkdev.h>
 #include <linux/capability.h>
@@ -22,19 +22,19 @@ static u64 kblk_host;
 
 /**
  * struct kblk_item - a directory
- * @item: configfs'
- * @lock: for what changes; held while the volume is mapped, which may take as
- *	long as its time-out
- * @opt: its attributes
- * @live: for those who look at @disk without @lock
- * @mapping: a disk is about to be there
- * @disk: if it is mapped
+ * @item: the item of configfs
+ * @lock: guards @opt and changes of @disk; held while the volume is mapped, up to the
+ *	time-out of the mapping
+ * @opt: attributes of the directory, under @lock
+ * @live: guards @mapping and @disk for readers without @lock
+ * @mapping: a disk is being opened, under @live
+ * @disk: the disk while the volume is mapped, or NULL; changes under both locks
  */
 struct kblk_item {
 	struct config_item	item;
-	struct mutex		lock;		/* for what follows */
+	struct mutex		lock;		/* for the members below */
 	struct kblk_options	opt;
-	struct mutex		live;		/* for what follows */
+	struct mutex		live;		/* for the members below */
 	bool			mapping;
 	struct kblk_disk	*disk;
 };
@@ -345,7 +345,7 @@ static void __exit kblk_exit(void)
 	configfs_unregister_subsystem(&kblk_subsystem);
 	kblk_disk_wait();
 	destroy_workqueue(kblk_wq);
-	/* who has freed the last disk may not have returned from here */
+	/* the context that freed the last disk may still run code of this module */
 	synchronize_rcu_tasks();
 }
 

@@ -93,7 +93,7 @@ unsigned int kblk_left_ms(const struct kblk_disk *d)
 	return left > 0 ? jiffies_to_msecs(left) : 0;
 }
 
-/* A CPU whose requests use the queue */
+/* A CPU that submits requests to the queue, or -1 if none is online */
 static int kblk_queue_cpu(const struct kblk_queue *q)
 {
 	const struct blk_mq_queue_map *map = q->disk->set.map;
@@ -131,7 +131,7 @@ static int kblk_queue_open(struct kblk_queue *q)
 		.poll = q->polled ? KOFI_POLL_DIRECT : KOFI_POLL_SOFTIRQ,
 		.done = true,
 	};
-	/* of each tag: a send, an answer, the end of a region, CQ data */
+	/* for each tag: a send, an answer, an invalidated region, CQ data */
 	struct fi_cq_attr attr = { .size = KBLK_QUEUED };
 	int err;
 
@@ -265,7 +265,7 @@ int kblk_connect(struct kblk_disk *d)
 
 /**
  * kblk_disconnect - close all connections of a disk
- * @d: a disk whose requests have been requeued or failed, or without requests
+ * @d: a disk without outstanding requests: they have been requeued or failed
  *
  * The fabric stays, so that connecting again loads no module: that takes memory which
  * may be available only after this disk has written.

@@ -44,7 +44,7 @@ static void kblk_disk_free(struct kblk_disk *d)
 /**
  * kblk_disk_wait - wait until no disk is left
  *
- * The one who closes a disk last lets the module go before the disk is freed.
+ * The last close of a disk releases the module before the disk is freed.
  *
  * Context: process, may sleep.
  */
@@ -115,8 +115,8 @@ static u32 kblk_sectors(unsigned int log2)
 }
 
 /*
- * The longest request. What is a segment of a region to the provider may be a page to
- * its device, and a request that begins within a page has one more of them.
+ * The longest request. A segment that the provider counts may be a page to its device,
+ * and a request that begins within a page has one page more.
  */
 static unsigned int kblk_max_sectors(const struct kblk_disk *d)
 {
@@ -210,8 +210,9 @@ static int kblk_disk_set(struct kblk_disk *d)
 }
 
 /*
- * The session. A volume that is mapped again by the same name has the same one,
- * so that the target ends what it still does for the earlier mapping.
+ * Derive the session from the name of the mapping and of the host. If the volume is mapped
+ * again by the same name, it has the same session. The target then aborts its work for the
+ * earlier mapping.
  */
 static void kblk_disk_session(struct kblk_disk *d, const char *name)
 {
@@ -256,7 +257,7 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 		err = kblk_disk_set(d);
 	if (!err)
 		err = kblk_connect(d);
-	/* what the target does for an earlier mapping has to end */
+	/* the target is busy until it has closed an earlier mapping */
 	end = jiffies + min(opt->io_timeout, opt->path_timeout) * HZ;
 	for (; err == -EBUSY && time_before(jiffies, end); ms = min(2 * ms, 1000u)) {
 		if (msleep_interruptible(ms))
@@ -292,8 +293,8 @@ close:
 
 /**
  * kblk_disk_close - unmap a volume
- * @d: the disk; what is under way is completed while the target answers, and
- *	fails otherwise
+ * @d: the disk; its outstanding requests complete while the target answers, and fail
+ *	otherwise
  *
  * Context: process, may sleep.
  */

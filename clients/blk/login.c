@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The login of a connection. The private data agree on a version and on features;
- * messages follow, of which the client sends the first, and the target the last. An
- * exchange that authenticates both ends belongs into kblk_login().
+ * The login of a connection. The private data agree on a version and on features.
+ * Messages follow: the client sends the first, the target the last. An exchange for
+ * mutual authentication belongs into kblk_login().
  */
 #include <linux/completion.h>
 #include <linux/slab.h>
@@ -33,7 +33,7 @@ struct kblk_login {
 	u8			answer[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
 };
 
-/* -------------------------------------------------------------- what is agreed */
+/* -------------------------------------------------------------- the agreement */
 
 /**
  * kblk_features - features that a connection can have
@@ -46,7 +46,7 @@ u32 kblk_features(const struct kblk_disk *d)
 
 /**
  * kblk_accepted - check private data of an accepted connection
- * @d: whose connection
+ * @d: disk of the connection
  * @data: private data
  * @len: bytes of @data
  *
@@ -92,8 +92,8 @@ static int kblk_refused(struct kblk_disk *d, unsigned int reason)
 }
 
 /**
- * kblk_rejected - why there is no connection
- * @d: whose connection
+ * kblk_rejected - error code of a refused connection
+ * @d: disk of the connection
  * @e: entry of the event queue
  *
  * Return: a negative error code.
@@ -127,7 +127,7 @@ static bool kblk_power(unsigned int log2, unsigned int min, unsigned int max)
 	return log2 >= min && log2 <= max;
 }
 
-/* A target is trusted no more than anybody else on the network. */
+/* Trust a target as little as any other host on the network. */
 static bool kblk_welcome_valid(const struct kblk_welcome *w)
 {
 	return !(le32_to_cpu(w->flags) & ~KBLK_FLAGS) &&
@@ -148,8 +148,8 @@ static bool kblk_welcome_valid(const struct kblk_welcome *w)
 }
 
 /*
- * The first one says what the disk is like. Later ones have to be the same
- * volume, with the limits that the block layer has been told.
+ * The first welcome sets the attributes of the disk. A later one must be from the same
+ * volume, with the limits that the block layer knows.
  */
 static int kblk_welcomed(struct kblk_disk *d, const struct kblk_news *news)
 {
@@ -172,7 +172,7 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_news *news)
 	}
 	now.sectors = d->welcome.sectors;
 	now.incarnation = d->welcome.incarnation;
-	/* a device may turn out not to have these; commands then end so */
+	/* if the device turns out not to support these, the target refuses the commands */
 	if (!now.zeroes_max)
 		now.zeroes_max = d->welcome.zeroes_max;
 	if (!now.discard_max) {
@@ -184,7 +184,7 @@ static int kblk_welcomed(struct kblk_disk *d, const struct kblk_news *news)
 				   d->opt.volume);
 		return -ESTALE;
 	}
-	/* what the target had not put on stable storage may be gone */
+	/* unflushed writes may be gone */
 	kblk_cache_login(d, news);
 	d->welcome.sectors = w->sectors;
 	d->welcome.incarnation = w->incarnation;
@@ -246,7 +246,7 @@ static int kblk_exchange(struct kblk_queue *q)
 	return l->err;
 }
 
-/* Without a region for them there are no notes. Closing the endpoint ends it. */
+/* Without a free region there are no notes. Closing the endpoint invalidates the region. */
 static bool kblk_notes_open(struct kblk_queue *q, struct kblk_memory *m)
 {
 	const struct kvec kv = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Fields of login messages, as both ends write and read them. Nothing in a message is
- * used before its length has been checked.
+ * Fields of login messages, for client and target. No field of a message is used before
+ * its length has been checked.
  */
 #ifndef _KOFI_BLK_LOGIN_H
 #define _KOFI_BLK_LOGIN_H
@@ -16,11 +16,12 @@
 /**
  * struct kblk_rule - a field that a message may have
  * @id: enum kblk_field_id
- * @min: bytes of the value at least
- * @max: bytes of the value at most, and those that are taken
- * @grows: a longer value is right, its end is ignored
+ * @min: least bytes of the value
+ * @max: most bytes of the value; the reader copies at most these
+ * @grows: a longer value is valid; bytes beyond @max are ignored
  * @optional: the field may be missing
- * @at: offset of the value in the reader's structure, which is 0 behind a shorter one
+ * @at: offset of the value in the reader's structure; bytes that a shorter value
+ *	lacks are 0
  */
 struct kblk_rule {
 	u16	id;

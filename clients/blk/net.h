@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What both ends ask of a provider. Where providers differ, fi_info says so:
- * how much remote CQ data there is, and whether it takes a receive.
+ * Requirements of client and target on a provider. Providers differ in the size of
+ * remote CQ data, and in whether it takes a receive; fi_info has both.
  */
 #ifndef _KOFI_BLK_NET_H
 #define _KOFI_BLK_NET_H
@@ -85,10 +85,10 @@ static inline void kblk_ep_options(struct fid_ep *ep)
 }
 
 /**
- * kblk_parse_number - read what is stored in an attribute that is a number
- * @page: what is stored
- * @min: the least that is valid
- * @max: the most
+ * kblk_parse_number - parse text that is written to a number's attribute
+ * @page: the text
+ * @min: least valid value
+ * @max: greatest valid value
  * @value: the number
  *
  * Return: 0, -EINVAL, or -ERANGE for more than 32 bits.
@@ -105,14 +105,14 @@ static inline int kblk_parse_number(const char *page, unsigned int min,
 
 /**
  * kblk_store_text - the store function of an attribute that is a word
- * @lock: protects it
- * @busy: points to what is not NULL while the attribute cannot change
+ * @lock: protects @to and @busy
+ * @busy: points to a pointer; the attribute cannot change while that is not NULL
  * @to: the word
  * @room: bytes of @to
- * @page: what is stored
+ * @page: the text that is written
  * @len: bytes of @page
  *
- * Return: @len, -EBUSY, or -EINVAL for none or more than a word.
+ * Return: @len, -EINTR, -EBUSY, or -EINVAL unless @page is one word that fits.
  */
 static inline ssize_t kblk_store_text(struct mutex *lock,
 				      const void *const *busy, char *to,

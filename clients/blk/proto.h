@@ -2,8 +2,8 @@
 /*
  * The protocol of kofi_blk and kofi_blkt, version 2; Documentation/blk.rst explains
  * it. Also for programs that have BIT() and GENMASK(). Everything is little endian.
- * A bit or byte without a meaning is 0. Commands and answers with another one are
- * refused; in the login, what a receiver may ignore is said below.
+ * A bit or byte without a meaning is 0. Commands and answers with another value are
+ * refused; the login ignores unknown parts as stated below.
  *
  * A volume is mapped by one connection for each queue. The private data of the
  * connection request and of its answer agree on a version and on features. Then the
@@ -81,7 +81,7 @@ enum kblk_reason {
 	KBLK_REASON_VOLUME,		/* of earlier targets: there is none of this name */
 	KBLK_REASON_ACCESS,		/* none of this name, or not for this client */
 	KBLK_REASON_FULL,		/* the target has too many connections */
-	KBLK_REASON_BUSY,		/* an earlier attempt ends; try again */
+	KBLK_REASON_BUSY,		/* an earlier attempt is being closed; try again */
 	KBLK_REASON_FAILED,		/* the target has a problem of its own */
 	KBLK_REASON_UNKNOWN,		/* a mandatory field is unknown */
 	KBLK_REASON_UUID,		/* the volume is another one */
@@ -93,7 +93,7 @@ enum kblk_reason {
  * @magic: KBLK_MAGIC
  * @version: newest version that the target speaks
  * @reason: enum kblk_reason
- * @oldest: oldest version that the target speaks; a target of version 1 ends here
+ * @oldest: oldest version that the target speaks; absent if the target is of version 1
  * @reserved: ignored
  */
 struct kblk_refusal {
@@ -109,8 +109,8 @@ static_assert(sizeof(struct kblk_refusal) == 12);
 /* -------------------------------------------------------------------- login */
 
 /*
- * Messages alternate, the client's is the first. Each has a head and fields. The
- * target ends a connection whose login takes too long, or too many messages.
+ * Messages alternate; the client sends the first. Each has a head and fields. The target
+ * closes a connection if the login takes too long or too many messages.
  */
 #define KBLK_LOGIN_LEN		2048	/* bytes of a message at most */
 #define KBLK_LOGIN_ROUNDS	8	/* messages of the client at most */
@@ -156,8 +156,8 @@ enum kblk_field_id {
  * @id: enum kblk_field_id, perhaps with KBLK_FIELD_MUST
  * @len: bytes of the value; the next field begins at a multiple of 4
  *
- * Structures grow at their end: the receiver ignores bytes that it does not know, and
- * takes those that are missing for 0, if they are not of version 2.
+ * New members are appended to structures. The receiver ignores bytes that it does not know.
+ * It takes missing members that are not of version 2 for 0.
  */
 struct kblk_field {
 	__le16	id;
@@ -167,11 +167,11 @@ struct kblk_field {
 static_assert(sizeof(struct kblk_field) == 4);
 
 /**
- * struct kblk_session - whose connection it is
- * @session: a number, the same for all connections of a mapped volume, and when the
- *	same client maps it again
- * @attempt: a greater one each time that the session is connected. What is left of an
- *	earlier attempt ends before the target accepts a new one
+ * struct kblk_session - client and queue of a connection
+ * @session: number that all connections of a mapped volume share, also when the same
+ *	client maps the volume again
+ * @attempt: number that grows with each attempt to connect the session. Before the target
+ *	accepts an attempt, it closes the connections of earlier ones
  * @queue: number of the queue of this connection
  * @queues: number of queues
  */
@@ -288,7 +288,7 @@ enum kblk_op {
  * @reserved: 0
  * @sector: the first one; 0 for KBLK_OP_FLUSH
  * @addr: remote address of the memory to read or write; 0 if there is none
- * @key: its key, which is good for one access; 0 if there is none
+ * @key: key of the memory at @addr, good for one access; 0 if there is none
  * @len: bytes; 0 for KBLK_OP_FLUSH
  * @reserved2: 0
  */
@@ -319,7 +319,7 @@ enum kblk_status {
 };
 
 /*
- * An answer is 32 bits: the remote CQ data of the write that brings what was
+ * An answer is 32 bits: the remote CQ data of the write that brings the data of a
  * read, or a message of struct kblk_answer.
  */
 #define KBLK_ANSWER_TAG		GENMASK(15, 0)

@@ -185,9 +185,9 @@ static bool kblk_form(const struct kblk_disk *d, const struct request *rq,
 }
 
 /*
- * Check that a read has all of its data. A provider whose remote CQ data takes no receive
- * reports the length. An RDMA device reports the length of its last write; only long
- * reads have more than one write.
+ * Check that a read has all of its data. If remote CQ data takes no receive, the provider
+ * reports the length of the whole read. An RDMA device reports the length of its last
+ * write; only long reads have more than one write.
  */
 static bool kblk_complete_data(const struct kblk_queue *q,
 			       const struct request *rq, size_t len)

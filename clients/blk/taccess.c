@@ -190,8 +190,7 @@ int kblkt_link_add(struct kblkt_port *p, struct kblkt_volume *v)
  * @p: the port
  * @v: the volume
  *
- * The connections to the volume that came through the port end; nothing waits for
- * them.
+ * Closes the connections to the volume that came through the port, without waiting.
  */
 void kblkt_link_del(struct kblkt_port *p, struct kblkt_volume *v)
 {

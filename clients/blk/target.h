@@ -105,7 +105,7 @@ enum kblkt_discard {
  * @file: the device or file, while the volume is enabled
  * @bdev: the device, or NULL
  * @wq: work queue of flushes; of a file: of all commands
- * @ends: work queue that closes connections, which wait for the device
+ * @ends: work queue for closing connections, which waits for the device
  * @node: entry in kblkt_volumes, under kblkt_lock; empty while no client finds the volume
  * @conns: number of connections of the volume, under kblkt_lock
  * @served: commands in the device or file; dead while the volume is disabled
@@ -299,7 +299,7 @@ struct kblkt_notes {
  * @began: time when it was accepted, in jiffies
  * @notes: unsolicited notes to the client
  * @peer: address of the client, for the log
- * @dead: the connection is being closed; not 0 once @end has been queued
+ * @dead: the connection is being closed; not 0 once its work item has been queued
  * @end: work item that closes the connection
  * @domain: domain of this connection only, so that other clients cannot use its regions
  * @cq: completion queue with callbacks in a work item, which submits bios

@@ -6,7 +6,7 @@
  * and cannot be removed while "enable" is 1. Its files are root's; "allow", "enable",
  * "resize" and links take CAP_SYS_ADMIN, too.
  *
- * Connections and devices may take long to end. A process that waits for them can be
+ * Closing connections and devices may take long. A process that waits for them can be
  * killed, and holds no lock of a directory: only a write to an attribute waits.
  */
 #include <linux/capability.h>
@@ -896,7 +896,7 @@ static void __exit kblkt_exit(void)
 	kblkt_watch_stop();
 	destroy_workqueue(kblkt_wq);
 	kblkt_stable_free();
-	/* ends of bios have told that they are over, and may not have returned */
+	/* completion handlers of bios have signaled, and may not have returned */
 	synchronize_rcu_tasks();
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections: how they begin and end.
+ * Connections: setup and teardown.
  *
- * A connection is made in the handler of its port's event queue, with kblkt_lock
- * held. It is on the list of all from then on, and counts for its port, which cannot
- * go before. With its login it gets a volume and memory; tlogin.c does that. A
- * connection ends when a completion has failed, a command or a login makes no sense,
- * the login takes too long, or the volume or port is disabled. Each calls
- * kblkt_lost(), and its work does the rest, once: it drains the endpoint, waits for
- * the bios, and frees everything. A client that dies leaves nothing: the provider
- * looks after peers that are silent, where the device can.
+ * The handler of a port's event queue makes a connection with kblkt_lock held. From then
+ * on the connection is on the list of all, and counts for its port, which cannot go
+ * before. The login assigns a volume and memory (tlogin.c).
+ *
+ * A connection is closed when a completion fails, a command or login is invalid, the
+ * login takes too long, or the volume or port is disabled. Each of these calls
+ * kblkt_lost(). The connection's work item does the rest, once: it drains the endpoint,
+ * waits for the bios, and frees everything. A dead client leaves nothing behind: the
+ * provider probes silent peers where the device can.
  */
 #include <linux/moduleparam.h>
 #include <linux/nsproxy.h>
@@ -25,7 +26,7 @@ LIST_HEAD(kblkt_conns);
 static unsigned int kblkt_nr_conns;
 static struct delayed_work kblkt_watch;
 
-/* Connections that are gone, by kblkt_lock, and those who wait for another one */
+/* Number of closed connections, under kblkt_lock, and its waiters */
 static unsigned int kblkt_ended;
 static DECLARE_WAIT_QUEUE_HEAD(kblkt_ending);
 
@@ -89,7 +90,7 @@ static void kblkt_conn_end(struct work_struct *work)
 }
 
 /**
- * kblkt_lost - a connection has ended, or has to
+ * kblkt_lost - close a connection
  * @c: the connection
  *
  * Context: any.
@@ -107,7 +108,7 @@ static void kblkt_watch_work(struct work_struct *work)
 
 	mutex_lock(&kblkt_lock);
 	list_for_each_entry(c, &kblkt_conns, node) {
-		/* with the lock held, its end waits for this */
+		/* the connection's work item needs the lock before it frees it */
 		if (atomic_read(&c->dead))
 			continue;
 		if (READ_ONCE(c->phase) == KBLKT_SERVES) {
@@ -142,7 +143,7 @@ void kblkt_watch_stop(void)
  * kblkt_end - close connections
  * @v: close connections to this volume only; or NULL
  * @p: close connections that came through this port only; or NULL
- * @only: filter, called with kblkt_lock held: true if a connection is to be closed; or NULL
+ * @only: filter, called with kblkt_lock held: true to close a connection; or NULL
  * @wait: wait until the connections are gone, and the device has done their commands
  *
  * The caller has seen to it that no further connection of this kind is made.
@@ -249,7 +250,7 @@ static bool kblkt_full(const struct sockaddr_storage *peer)
 	       n >= READ_ONCE(kblkt_max_client);
 }
 
-/* 0, or why not; what the client wants is said in its login */
+/* 0, or the reason of a refusal; all further requests of the client are in its login */
 static enum kblk_reason kblkt_check_hello(const struct kblk_hello *hello,
 					  ssize_t len, unsigned int *version)
 {
@@ -380,7 +381,7 @@ static void kblkt_event(struct fid_eq *eq, void *context)
 
 /**
  * kblkt_listen - open a port
- * @p: its attributes are set
+ * @p: a port with its attributes set
  *
  * Return: 0 or a negative error code.
  */

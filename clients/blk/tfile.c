@@ -2,11 +2,11 @@
 /*
  * Volumes that are regular files.
  *
- * A device has bios, a file has work items: one sleeps as long as it takes, and completes
- * the command as a bio does. It does without the page cache where the file system can:
- * writes of clients would fill the target's memory, and a flush would take as long as
- * writing all of them back.
- * A read behind the end of a file that has shrunk is an error.
+ * A command to a device is a bio; a command to a file is a work item. The work item sleeps
+ * as long as the file takes, and completes the command as a bio does. Where the file
+ * system can, the page cache is bypassed: writes of clients would fill the target's
+ * memory, and a flush would take as long as writing all of them back.
+ * If a file has shrunk, a read beyond its size is an error.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
@@ -52,7 +52,7 @@ struct file *kblkt_file_open(const struct kblkt_volume *v)
 	err = kern_path(v->path, LOOKUP_FOLLOW, &path);
 	if (err)
 		return ERR_PTR(err);
-	/* to open something else may have effects, or wait for another end */
+	/* opening anything else may have effects, or wait for a peer (FIFO) */
 	file = ERR_PTR(-EINVAL);
 	if (d_is_reg(path.dentry)) {
 		if (v->direct)
@@ -78,9 +78,9 @@ bool kblkt_file_sparse(const struct file *file)
 }
 
 /**
- * kblkt_file_describe - what clients are told of a file
+ * kblkt_file_describe - set the attributes of a file for clients
  * @v: the volume
- * @w: to be completed
+ * @w: welcome to complete
  */
 void kblkt_file_describe(const struct kblkt_volume *v, struct kblk_welcome *w)
 {
@@ -116,7 +116,7 @@ static int kblkt_file_move(struct kblkt_io *io, struct file *file, loff_t pos)
 		return n ?: -EIO;
 	if (!(io->flags & KBLK_CMD_FUA))
 		return 0;
-	/* what fails here may be other writes, as with a flush */
+	/* an error here may be of other writes, as with a flush */
 	err = vfs_fsync_range(file, start, pos - 1, 1);
 	if (err)
 		kblkt_flushed(io->conn->volume, err);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The login of a connection: who may have it, and for which volume.
+ * The login of a connection: access control, and assignment of a volume.
  *
  * Messages of the client come through the connection's completion queue, one at a
  * time, in its work item, which may sleep. The last answer is a welcome or a refusal.
- * Commands are accepted from the welcome on. An exchange that authenticates both ends
- * is one more type of message in kblkt_login_message(), which then comes several times.
+ * Commands are accepted from the welcome on. An exchange for mutual authentication is
+ * one more type of message in kblkt_login_message(), which is then called several times.
  *
- * A client that connects again may have commands of its last attempt under way
- * here. They must not be mixed with new ones: a write that is late would destroy
- * what has been written since. So the client is refused until all of its earlier
- * connections are gone, and told to try again.
+ * If a client connects again, commands of its last attempt may still be executed here.
+ * They must not be mixed with new ones: a late write would overwrite newer data. So
+ * the client is refused with KBLK_REASON_BUSY until all of its earlier connections are
+ * gone; it then tries again.
  */
 #include <linux/ctype.h>
 #include <linux/sched/mm.h>
@@ -20,12 +20,12 @@
 
 /**
  * struct kblkt_login - messages of a login
- * @conn: whose
+ * @conn: connection of the login
  * @in: completes the receive of @request
  * @out: completes the send of @answer
- * @refused: the connection ends with @out
- * @why: reason of a refusal for the log, if the client is told less; or NULL
- * @waits: @answer is sent when there is room; by the connection's lock
+ * @refused: close the connection when @out completes
+ * @why: reason of a refusal for the log, if the client gets a vaguer one; or NULL
+ * @waits: @answer is sent when there is room; under the connection's lock
  * @rounds: messages that have been received
  * @request: the client's message
  * @answer: the target's message
@@ -43,7 +43,7 @@ struct kblkt_login {
 	u8			answer[KBLK_LOGIN_LEN] __aligned(ARCH_DMA_MINALIGN);
 };
 
-/* What a client has said */
+/* Request of a client, from the fields of its message */
 struct kblkt_wants {
 	struct kblk_session	session;
 	char			volume[KBLK_NAME_LEN];
@@ -52,7 +52,7 @@ struct kblkt_wants {
 	struct kblk_memory	notes;
 };
 
-/* --------------------------------------------------------------------- who may */
+/* -------------------------------------------------------------- access control */
 
 static bool kblkt_same_session(const struct kblk_session *a,
 			       const struct kblk_session *b)
@@ -61,8 +61,8 @@ static bool kblkt_same_session(const struct kblk_session *a,
 }
 
 /*
- * Earlier attempts of the session end, and keep this one from beginning. A session is
- * a number that anybody may know, so only its own address ends it.
+ * Close connections of earlier attempts of the session, and refuse this one until they are
+ * gone. The number of a session is no secret, so other addresses cannot close it.
  */
 static enum kblk_reason kblkt_check_session(const struct kblkt_conn *c,
 					    const struct kblkt_conn *o,
@@ -83,7 +83,7 @@ static enum kblk_reason kblkt_check_session(const struct kblkt_conn *c,
 	return KBLK_REASON_BUSY;
 }
 
-/* All connections to a volume are looked at, as each may have to end. */
+/* Check all connections to a volume: several may belong to earlier attempts. */
 static enum kblk_reason kblkt_check_others(const struct kblkt_conn *c,
 					   const struct kblkt_volume *v,
 					   const struct kblkt_wants *w,
@@ -422,7 +422,7 @@ int kblkt_login_start(struct kblkt_conn *c)
 
 /**
  * kblkt_login_free - undo kblkt_login_start()
- * @c: its endpoint has been closed
+ * @c: a connection with a closed endpoint
  */
 void kblkt_login_free(struct kblkt_conn *c)
 {

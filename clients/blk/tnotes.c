@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Notes to clients, unasked: the target is still working on a command; all is on stable
- * storage when a volume is disabled.
+ * Unsolicited notes to clients: the target is still working on a command, or all writes
+ * are on stable storage because the volume is disabled.
  *
- * A note is a write of the client's memory. It takes no receive, and needs nobody who
- * looks at the client's queue. It is posted by work that does not wait for a device.
+ * A note is a write to the client's memory. It takes no receive, and the client need not
+ * poll its queue. A work item that does not wait for a device posts it.
  *
- * All writes under an incarnation whose volume has been disabled and flushed are on
- * stable storage, and remain there: each time that a volume is enabled it gets another
- * incarnation. So a list of such incarnations proves that nothing has been lost
- * to clients that were not connected, and can hide no crash, also if it is an old one.
- * The administrator may keep it while this module is not loaded.
+ * If a volume has been disabled and flushed, all writes under its incarnation are on
+ * stable storage, and remain there: a volume gets another incarnation each time that it
+ * is enabled. A list of such incarnations proves to clients that were not connected that
+ * nothing has been lost. Even an old list can hide no crash. The administrator may keep
+ * it while this module is not loaded.
  */
 #include <linux/list.h>
 
@@ -60,7 +60,7 @@ static void kblkt_told(struct fid_cq *cq, const struct kofi_wc *wc)
 	struct kblkt_conn *c = container_of(wc->cqe, struct kblkt_conn,
 					    notes.cqe);
 
-	/* one that has failed has told nothing, and the connection ends */
+	/* a failed write has notified nobody, but the connection is then closed */
 	WRITE_ONCE(c->notes.told, KBLKT_TOLD);
 	complete(&c->volume->told);
 }
@@ -88,7 +88,7 @@ static int kblkt_tell(struct kblkt_conn *c)
 		.stable = cpu_to_le64(c->incarnation),
 	};
 	err = fi_writemsg(c->ep, &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE);
-	/* iWARP reports no arrival: the end of the connection comes behind the note */
+	/* iWARP reports no arrival: the connection closes behind the note */
 	return err == -EOPNOTSUPP ? fi_writemsg(c->ep, &msg, FI_COMPLETION) : err;
 }
 
@@ -146,7 +146,7 @@ void kblkt_note_stable(struct kblkt_volume *v, u64 incarnation)
 
 /* ------------------------------------------------------------------- the proof */
 
-#define KBLKT_KNOWN	256	/* volumes whose incarnations are kept */
+#define KBLKT_KNOWN	256	/* most volumes with a list of incarnations */
 
 /* Incarnations of a volume of which all is on stable storage, the last one first */
 struct kblkt_stable {
