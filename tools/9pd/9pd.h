@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* kofi-9pd: what its files share. */
+/* kofi-9pd: declarations that its files share. */
 #ifndef _KOFI_9PD_H
 #define _KOFI_9PD_H
 

@@ -2,11 +2,11 @@
 /*
  * A client, and the 9P server that serves it.
  *
- * Two threads pass messages on, one for each direction. The one for requests
- * has the server begin before it accepts the connection. It ends the other and the
- * server, whichever of them has come to its end first: a server may be long in
- * doing either. The connection is then closed by the main thread, which takes the
- * events of all connections: none may be about one that is just being closed.
+ * Two threads pass messages on, one for each direction. The thread for requests starts
+ * the server before it accepts the connection. When either thread stops, it terminates
+ * the other thread and the server, which may take long. Then the main thread closes the
+ * connection. It also takes the events of all connections, so that no event can be about
+ * a connection that is being closed.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -29,9 +29,9 @@
 
 #define HEADER		7	/* each message's size, type and tag */
 #define AHEAD		32768	/* most bytes read behind a reply, of the next ones */
-#define WRITE_TICK	10	/* milliseconds between looks at the client's end */
+#define WRITE_TICK	10	/* milliseconds between checks of the connection */
 #define CONNECT_MAX	10	/* seconds until a server counts as not reachable */
-#define END_MAX		2000	/* milliseconds a server has to end by itself */
+#define END_MAX		2000	/* milliseconds until a server counts as stuck */
 
 struct client {
 	struct client	*next;
@@ -46,7 +46,7 @@ struct client {
 	bool		over;		/* its threads have ended */
 };
 
-/* of the main thread: those that have a connection, and those whose server lives on */
+/* owned by the main thread: clients with a connection, and clients with a stuck server */
 static struct client *clients;
 static struct client *leftover;
 
@@ -186,7 +186,7 @@ static bool server_ended(pid_t pid, int sig)
 	return waitpid(pid, NULL, WNOHANG) == pid;
 }
 
-/* One that does not end, as it waits for a device, is waited for by the main thread. */
+/* If the server waits for a device and does not exit, the main thread reaps it later. */
 static void server_close(struct client *c)
 {
 	close(c->fd);
@@ -199,8 +199,8 @@ static void server_close(struct client *c)
 }
 
 /*
- * Several messages at a time. Never stops taking what has been sent, as the server
- * may wait for that.
+ * Writes several messages at a time. Keeps reading from the client while it waits, as the
+ * server may wait for that.
  */
 static bool server_write(struct client *c, struct slot **slots, int nr)
 {
@@ -282,8 +282,8 @@ static ssize_t whole_replies(const struct client *c, const unsigned char *bytes,
 }
 
 /*
- * Each message has as many replies as the server has sent meanwhile. The beginning of
- * one that is not whole yet goes to the next message.
+ * Each message has as many replies as the server has sent so far. The beginning of an
+ * incomplete reply moves to the next message.
  */
 static void *replies(void *arg)
 {
@@ -434,11 +434,11 @@ static uint64_t client_room(const struct options *o, const struct peer *p)
 }
 
 /**
- * client_begin - there is a request for a connection
+ * client_begin - serve a request for a connection
  * @l: the listener
  * @o: options
- * @info: of the request, freed when the connection is closed
- * @data: its private data
+ * @info: fi_info of the request, freed when the connection is closed
+ * @data: private data of the request
  * @len: bytes of @data
  */
 void client_begin(struct listener *l, const struct options *o,
@@ -496,8 +496,8 @@ bool clients_have(const struct peer *p)
 }
 
 /**
- * client_down - a connection has ended
- * @ep: its endpoint, which may have been closed already
+ * client_down - stop the threads of a connection that has been closed
+ * @ep: endpoint of the connection, which may have been closed already
  */
 void client_down(const struct fid *ep)
 {
@@ -516,7 +516,7 @@ static void client_close(struct client **at)
 	*at = c->next;
 	pthread_join(c->requests, NULL);
 	link_close(c->link);
-	/* one whose process does not end counts until it has */
+	/* a client counts until its server process has exited */
 	if (c->pid <= 0) {
 		free(c);
 		return;
@@ -544,7 +544,7 @@ static void leftover_reap(void)
 }
 
 /**
- * clients_close - close the connections whose threads have ended
+ * clients_close - close the connections of finished threads
  */
 void clients_close(void)
 {
@@ -560,7 +560,7 @@ void clients_close(void)
 }
 
 /**
- * clients_end - end all connections, and wait until they have
+ * clients_end - stop all threads, and close their connections
  */
 void clients_end(void)
 {

@@ -11,9 +11,9 @@
  * All queues are waited for with file descriptors: for these libfabric uses
  * epoll_wait(), and for FI_WAIT_UNSPEC poll(), which looks at each socket.
  *
- * Completions of sends are taken when room is needed: a reply that has been sent is
- * no reason to stop waiting for the next request. They are waited for when none is
- * there. That ends, as the client has a receive for each message that has been sent.
+ * Completions of sends are taken when room is needed: a sent reply is no reason to stop
+ * waiting for the next request. If no room is left, the thread waits for a completion. That
+ * wait is finite, as the client has a receive for each message that has been sent.
  * libfabric signals a queue for the first completion after such a wait, and not for
  * each.
  */
@@ -32,7 +32,7 @@
 /* How long a thread waits before it looks whether the connection has ended */
 #define LINK_TICK	500	/* milliseconds */
 
-/* Says what has failed; returns whether nothing has. */
+/* Reports a failed call; returns whether it has succeeded. */
 static bool good(int err, const char *what)
 {
 	if (err)
@@ -184,7 +184,7 @@ static int link_objects(struct link *k)
 	return err;
 }
 
-/* What both sides can do; false if they do not understand each other. */
+/* Limits that both sides support; false if the peer speaks another protocol. */
 static bool link_agree(struct link *k, const void *data, size_t len)
 {
 	struct k9_hello h;
@@ -205,7 +205,7 @@ static bool link_agree(struct link *k, const void *data, size_t len)
 /**
  * link_refuse - refuse a client
  * @l: the listener
- * @info: of its request, freed
+ * @info: fi_info of the request, freed
  */
 void link_refuse(struct listener *l, struct fi_info *info)
 {
@@ -214,13 +214,13 @@ void link_refuse(struct listener *l, struct fi_info *info)
 }
 
 /**
- * link_open - look at a client's request, and make what its connection needs
+ * link_open - check a client's request, and create its connection
  * @l: the listener
- * @info: of its request, freed when the connection is closed
- * @data: its private data
+ * @info: fi_info of the request, freed when the connection is closed
+ * @data: private data of the request
  * @len: bytes of @data
- * @credits: most requests it may have outstanding
- * @msize: longest message it may have
+ * @credits: most requests that the client may have outstanding
+ * @msize: longest message of the client in bytes
  * @room: most bytes of its messages
  *
  * Return: the connection, or NULL after the reason has been reported; it has been
@@ -295,7 +295,7 @@ static void link_completed(struct link *k, struct slot *slot, size_t len)
 	k->ready_end = &slot->next;
 }
 
-/* Once, or for each queue: all that is posted ends so. */
+/* Called once, or once for each queue: closing the connection fails all posted operations. */
 static void link_failed(struct link *k, struct fid_cq *cq, ssize_t n)
 {
 	struct fi_cq_err_entry e = {};
@@ -334,10 +334,10 @@ static int link_read(struct link *k, struct fid_cq *cq, int timeout)
 }
 
 /**
- * link_progress - have what arrives received
+ * link_progress - receive the messages that have arrived
  * @k: the connection
  *
- * Return: 0, or -ENOTCONN when the connection has ended.
+ * Return: 0, or -ENOTCONN when the connection has been closed.
  */
 int link_progress(struct link *k)
 {
@@ -437,7 +437,7 @@ int link_send(struct link *k, struct slot *slot, size_t len)
 }
 
 /**
- * link_down - have both threads end
+ * link_down - make both threads return
  * @k: the connection
  */
 void link_down(struct link *k)
@@ -448,7 +448,7 @@ void link_down(struct link *k)
 }
 
 /**
- * link_close - end a connection that no thread uses any more
+ * link_close - close a connection after its threads have returned
  * @k: the connection, refused if it has not been accepted
  */
 void link_close(struct link *k)

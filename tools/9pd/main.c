@@ -2,8 +2,8 @@
 /*
  * kofi-9pd: lets clients of kofi_9p.ko use an ordinary 9P server.
  *
- * Here are the options and the events of all connections; client.c has what
- * happens on one of them.
+ * This file has the options and the events of all connections; client.c serves one
+ * connection.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,7 +27,7 @@
 #include "../../clients/9p/proto.h"
 
 #define EXIT_USAGE	2
-#define MAIN_TICK	100	/* milliseconds until a signal or an end is seen */
+#define MAIN_TICK	100	/* milliseconds until a signal or a finished thread is noticed */
 
 #define MEBIBYTE	1048576ULL
 #define FILES_MIN	4096	/* open ones, and for each client: */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * TCP connections that have not asked for anything.
+ * TCP connections without a request.
  *
- * libfabric accepts each of them, shows none before its request has come, and waits for
- * that without end. They are found among the open files of this process: the sockets at
- * the listener's port that belong to no client. Those are reset that come from an address
- * that is not allowed, that wait too long, and that are too many; libfabric closes them
- * then. Devices show requests only, and have no such connections.
+ * libfabric accepts each connection, shows none before its request has come, and waits for
+ * that forever. This file finds such connections among the open files of this process: the
+ * sockets at the listener's port that belong to no client. It resets a connection that
+ * comes from a forbidden address, waits too long, or exceeds the limit; libfabric then
+ * closes it. Devices show requests only, and have no such connections.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ static int64_t now;
 static unsigned int nr_waiting;
 static struct waiting waiting[CLIENTS_MAX];
 
-/* libfabric may close FD meanwhile, and open something else. */
+/* A duplicate, as libfabric may close FD at any time, and open another file. */
 static bool hold(int fd)
 {
 	return dup3(fd, held, O_CLOEXEC) == held;
@@ -82,7 +82,7 @@ static bool held_peer(struct peer *p)
 	       peer_of(&addr, len, p);
 }
 
-/* With an error: libfabric might take an end for a message that is not there yet. */
+/* Resets the connection: libfabric might take EOF for a message that is not there yet. */
 static void held_reset(void)
 {
 	const struct sockaddr none = { .sa_family = AF_UNSPEC };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * kofi blk: the network block device and its target, which are set up through
- * configfs. A command makes or removes directories there and writes attributes;
- * what the kernel says about the last of them, "enable", decides.
+ * configfs. A command makes or removes directories there and writes attributes.
+ * The write to the last attribute, "enable", decides about success.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -633,8 +633,8 @@ static const char **blk_option(struct options *o, int opt)
 /* ------------------------------------------------------------------- checks */
 
 /*
- * What the modules would refuse is wrong usage, and is said before anything has been
- * made. An option that is not given is right.
+ * Arguments that the modules would refuse are wrong usage, and are reported before
+ * anything has been made. A missing option is valid.
  */
 
 static int blk_check_words(const struct blk_command *c, const struct options *o,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi info and kofi list: what fi_info(1) tells of userspace providers, of
- * those in the kernel.
+ * kofi info and kofi list: fi_info(1) for the providers in the kernel.
  *
- * What an fi_info consists of is in the tables of kofi/names.c, which the kernel
- * has too: label, order and form are those of fi_info --verbose, and JSON has
+ * The tables of kofi/names.c, which the kernel has too, describe the members of an
+ * fi_info. Label, order and form are the same as in fi_info --verbose, and JSON has
  * the same members. Members that libfabric does not print are in JSON alone.
  */
 #include <arpa/inet.h>
@@ -593,7 +592,7 @@ static bool parse_flags(const char *what, char *text,
 	return true;
 }
 
-/* What fits no attribute is nothing the kernel could know. */
+/* A name that fits no attribute cannot be known to the kernel. */
 static bool fits(const char *what, const char *text, size_t max)
 {
 	if (*text && strlen(text) <= max)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the kofi tool share. */
+/* Declarations that the files of the kofi tool share. */
 #ifndef KOFI_TOOL_KOFI_H
 #define KOFI_TOOL_KOFI_H
 
@@ -52,7 +52,7 @@ bool name_find(const struct kofi_name *names, const char *prefix,
 void short_name(char *buf, size_t size, const struct kofi_name *names,
 		const char *prefix, uint64_t value);
 
-/* What an error code means, of the system or of libfabric, of either sign */
+/* Text for an error code of the system or of libfabric, of either sign */
 const char *errno_text(int err);
 
 /* 1536: "1.5k"; one digit behind the point below ten, unless it is 0 */

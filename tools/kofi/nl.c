@@ -2,10 +2,10 @@
 /*
  * Generic netlink (nl.h).
  *
- * One buffer for requests and one for answers, both of the socket. A request
- * has its own sequence number, an event has 0, and what has another is the rest
- * of a list that was not wanted to the end. The module may be newer than the tool:
- * unknown attributes are skipped, lengths are checked.
+ * The socket has one buffer for requests and one for answers. A request has its own
+ * sequence number, an event has 0. A message with another number belongs to a list that
+ * was abandoned. The module may be newer than the tool: unknown attributes are skipped,
+ * lengths are checked.
  */
 #include <errno.h>
 #include <limits.h>
@@ -150,8 +150,8 @@ static int nl_give(struct nl *nl, const struct nl_sink *to,
 }
 
 /*
- * The end of a request: an nlmsgerr, or the int of NLMSG_DONE, and behind it
- * what the kernel has to say in attributes.
+ * The result of a request: an nlmsgerr, or the int of NLMSG_DONE. Attributes with the
+ * kernel's explanation follow it.
  */
 static int nl_verdict(struct nl *nl, const struct nlmsghdr *nlh)
 {
@@ -186,8 +186,8 @@ static int nl_verdict(struct nl *nl, const struct nlmsghdr *nlh)
 }
 
 /*
- * Receives one datagram. 1: it held the end of request @seq, and *@end says
- * how it ended; 0: it did not. With NULL for @to no request is under way.
+ * Receives one datagram. Returns 1 if it completed request @seq, and stores the result;
+ * returns 0 otherwise. With NULL for @to no request is outstanding.
  */
 static int nl_receive(struct nl *nl, uint32_t seq, const struct nl_sink *to,
 		      int *end)

@@ -4,10 +4,10 @@
  *
  * A request is begun with nl_new(), filled with mnl_attr_put*() and nl_put*(),
  * and done with nl_call(), which hands every answer to a callback and returns
- * when the kernel has said how it ended. Messages the kernel sends on its own
- * (progress of a run; their sequence number is 0) go to the callback of
- * nl_on_event(), inside nl_call() if they arrive meanwhile, or inside
- * nl_wait(). Callbacks make no calls of the same socket.
+ * when the kernel has sent the result. Unsolicited messages of the kernel (progress
+ * of a run; their sequence number is 0) go to the callback of nl_on_event(). That runs
+ * inside nl_wait(), or inside nl_call() if they arrive during a request. Callbacks make
+ * no calls of the same socket.
  */
 #ifndef KOFI_TOOL_NL_H
 #define KOFI_TOOL_NL_H
@@ -23,11 +23,11 @@ struct nl;
 
 /*
  * Takes one message of the family. @tb: its attributes by type, NULL where one
- * is absent; those above the max the caller named are not in it, and of one
- * that may be there several times only the last (nl_for_each() finds all).
- * 0 to go on; a negative error code ends the call or wait that received the
- * message and is what that returns. The kernel goes on with a list that was
- * ended so, and begins no other for this socket.
+ * is absent. Attributes above the max of the caller are missing. If an attribute is
+ * repeated, @tb has the last one (nl_for_each() finds all).
+ * Returns 0 to go on. A negative error code terminates the call or wait that received the
+ * message, which returns the code. The kernel goes on with a list that was abandoned
+ * that way, and begins no other for this socket.
  */
 typedef int (*nl_fn)(struct nl *nl, const struct nlmsghdr *nlh,
 		     const struct nlattr **tb, void *arg);
@@ -47,7 +47,7 @@ static inline uint8_t nl_cmd(const struct nlmsghdr *nlh)
 struct nl *nl_open(const char *family, const char *module);
 void nl_close(struct nl *nl);
 
-/* The socket, for poll() beside other things; nl_wait() takes what is there. */
+/* The socket, for poll() together with other files; nl_wait() takes the messages. */
 int nl_fd(const struct nl *nl);
 
 /* The socket's own port, to which the kernel sends its events. */
@@ -64,7 +64,7 @@ void nl_put_uint(struct nlmsghdr *nlh, uint16_t type, uint64_t value);
 uint64_t nl_uint(const struct nlattr *attr);	/* NULL: 0 */
 int64_t nl_sint(const struct nlattr *attr);	/* of type sint; NULL: 0 */
 
-/* A string; NULL where there is none, or one without its end. */
+/* A string; NULL if there is none, or one without NUL. */
 const char *nl_str(const struct nlattr *attr);
 
 /* Puts the attributes of a nest into @tb, which has @max + 1 members. */
@@ -74,7 +74,7 @@ void nl_nested(const struct nlattr *nest, const struct nlattr **tb, int max);
  * Sends a request and takes its answers. @fn may be NULL for a request that is
  * only acknowledged. @max: highest attribute type of an answer.
  *
- * 0, what @fn returned, or a negative error code; nl_error() then has words.
+ * Returns 0, the result of @fn, or a negative error code; nl_error() then has words.
  */
 int nl_call(struct nl *nl, struct nlmsghdr *nlh, int max, nl_fn fn, void *arg);
 
@@ -90,13 +90,13 @@ int nl_join(struct nl *nl, const char *family, const char *group);
 /*
  * Waits up to @timeout milliseconds (-1: for ever) for events and takes those
  * of one datagram. 1: some came; 0: none in time; -EINTR: a signal came;
- * otherwise what the callback returned, or another negative error code.
+ * otherwise the callback's or another negative error code.
  */
 int nl_wait(struct nl *nl, int timeout);
 
 /*
- * One clause about @err, the result of nl_call() or nl_wait(): what the kernel
- * said in words if it did, otherwise what the code means.
+ * One clause about @err, the result of nl_call() or nl_wait(): the kernel's explanation
+ * if it sent one, otherwise the meaning of the code.
  */
 const char *nl_error(const struct nl *nl, int err);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi pingpong: starts a run of kofi_pingpong.ko and prints what it reports,
- * with the option letters and the table of fi_pingpong. The run belongs to the
- * netlink socket: when this program ends, for whatever reason, it is aborted.
+ * kofi pingpong: starts a run of kofi_pingpong.ko and prints its report, with the
+ * option letters and the table of fi_pingpong. The run belongs to the netlink socket:
+ * when this program exits for any reason, the run is aborted.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -98,7 +98,7 @@ static int take_number(char letter, const char *text, uint64_t max,
 			   letter, max, text);
 }
 
-/* Which of @names (NULL at the end) @text is. */
+/* Index of @text in @names, a table that NULL terminates */
 static int choice(char letter, const char *text, const char *const *names,
 		  uint32_t *value)
 {

@@ -154,7 +154,7 @@ static void json_rate(struct stat_to *to, const char *name, uint64_t value)
 		json_real(name, rate);
 }
 
-/* What is particular to a class, each with a space before it */
+/* Details of an object that depend on its class, each with a space before it */
 static void text_what(FILE *to, const struct view *view,
 		      const struct nlattr **tb)
 {
@@ -407,7 +407,7 @@ static int show_peers(struct nl *nl, struct view *view, uint64_t id)
 	return err == -EOPNOTSUPP || err == -ENOENT ? 0 : err;
 }
 
-/* What is listed: one object, one class, or all */
+/* The objects to list: one object, one class, or all */
 struct choice {
 	const char	*word;	/* of the command line */
 	bool		one;

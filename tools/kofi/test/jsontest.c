@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Values whose form no output shows on every machine; json.sh compares it. */
+/* Values that no output shows on every machine; json.sh compares their form. */
 #include <stdio.h>
 
 #include "../kofi.h"
@@ -28,7 +28,7 @@ int main(void)
 	json_string("null", NULL);
 	json_close('}');
 	json_end();
-	/* what is not complete gives way to the failure */
+	/* the failure replaces an incomplete document */
 	json_open(NULL, '[');
 	json_number(NULL, 1);
 	json_finish(EXIT_FAILED);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Requests the kofi tool never makes, for the scenario "tool": each line of
- * the table is one the kernel has to refuse, with the code it has to give;
- * then dumps that are abandoned; then requests damaged at random. What is
- * tested beside the codes is that the kernel survives, which the scenario's
- * console shows.
+ * Requests the kofi tool never makes, for the scenario "tool". Each line of the table
+ * is a request that the kernel must refuse, with the expected code. Abandoned dumps
+ * and randomly damaged requests follow. Apart from the codes, the kernel must survive,
+ * which the scenario's console shows.
  *
  *   kofi-nltest [ROUNDS [SEED]]
  */
