@@ -295,8 +295,8 @@ static void kofi_client_work_fn(struct work_struct *work)
 /**
  * kofi_device_rescan - schedule discovery after a change of a device
  *
- * For changes that the core does not notice itself, unlike those of network devices and
- * addresses. Clients are notified if the addresses have changed.
+ * For changes that the core does not notice itself. It notices changes of network devices
+ * and of addresses. Clients are notified if the addresses have changed.
  *
  * Context: any.
  */

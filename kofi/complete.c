@@ -585,8 +585,8 @@ static const void *kofi_cq_keep_source(struct kofi_cq *cq,
 }
 
 /*
- * Complete a receive whose sender is reported by its address. The receive counts as a
- * success; only its completion, if it is reported, is an error.
+ * Complete a receive from an unknown sender, with the sender's address. The receive counts
+ * as a success; only its completion, if it is reported, is an error.
  */
 static noinline void kofi_ep_recv_unknown(struct kofi_ep *ep,
 					  struct kofi_ep *from,

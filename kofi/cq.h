@@ -412,7 +412,7 @@ static __always_inline bool kofi_cq_try_enter(struct kofi_cq *cq)
 static __always_inline void kofi_cq_exit(struct kofi_cq *cq)
 {
 	lock_map_release(&cq->map);
-	/* all effects of this owner, before those of the next one */
+	/* order all effects of this owner before the effects of the next one */
 	smp_store_release(&cq->poller, NULL);
 }
 

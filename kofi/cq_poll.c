@@ -164,10 +164,10 @@ static void kofi_cq_space_remove(struct kofi_cq *cq, struct kofi_ep *ep)
 			break;
 		}
 	}
-	kofi_cq_freed(cq);	/* write space that was to be reported */
+	kofi_cq_freed(cq);	/* its write space is no longer reported */
 }
 
-/* Test whether a callback is due. */
+/* Test whether no callback is due. */
 static bool kofi_cq_idle(const struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
@@ -176,7 +176,7 @@ static bool kofi_cq_idle(const struct kofi_cq *cq)
 	       !cq->space_todo && llist_empty(&cq->space);
 }
 
-/* Call the callbacks other than those of completions. */
+/* Call the callbacks for notifications and write space. */
 static int kofi_cq_call_others(struct kofi_cq *cq, int max)
 	__must_hold(&cq->lock)
 {

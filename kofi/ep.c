@@ -176,10 +176,10 @@ bool kofi_ep_connect_failed(struct kofi_ep *ep, int err, int prov_errno,
 EXPORT_SYMBOL_GPL(kofi_ep_connect_failed);
 
 /**
- * kofi_ep_disconnected - report the end of a connection
+ * kofi_ep_disconnected - report a closed or lost connection
  * @ep: a connected endpoint
- * @err: why, a positive error code: %ESHUTDOWN if the peer has closed it, %ECANCELED if
- *	this side has; otherwise it was lost
+ * @err: reason, a positive error code: %ESHUTDOWN if the peer has closed the connection,
+ *	%ECANCELED if this side has; any other code means that it was lost
  *
  * Queues FI_SHUTDOWN in each case; transmits are refused from now on.
  *

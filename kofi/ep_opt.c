@@ -188,23 +188,23 @@ EXPORT_SYMBOL_GPL(kofi_ep_set_size);
  * @optval: value of the option; the type is in fi_endpoint.h
  * @optlen: bytes at @optval
  *
- * fi_endpoint(3). KOFI_OPT_MR_POOL (0 at first, 65536 at most) says how many
- * regions of its domain kofi_mr_get() may give an endpoint at a time, and
- * KOFI_OPT_MR_SEGS (%KOFI_IOV_MAX) how many segments each of them can have.
+ * fi_endpoint(3). KOFI_OPT_MR_POOL (0 at first, 65536 at most) limits the
+ * regions of its domain that kofi_mr_get() may give an endpoint at a time.
+ * KOFI_OPT_MR_SEGS (%KOFI_IOV_MAX) limits the segments of each of them.
  *
- * KOFI_OPT_UNEXPECTED_TIMEOUT (0: off) is how many milliseconds a message waits for a
- * receive at an endpoint of type FI_EP_RDM. Then it is thrown away. If that would
- * tell its sender that it has been received (FI_DELIVERY_COMPLETE, or
- * FI_TRANSMIT_COMPLETE of kofi_sock, of a message that was not stored), the
- * connection is ended instead. The event queue of the endpoint gets KOFI_UNEXPECTED
+ * KOFI_OPT_UNEXPECTED_TIMEOUT (0: off) is the number of milliseconds that a message
+ * waits for a receive at an endpoint of type FI_EP_RDM. Then the message is discarded. If
+ * discarding would falsely confirm it to the sender, the connection is closed instead.
+ * That is so with FI_DELIVERY_COMPLETE. It is so with FI_TRANSMIT_COMPLETE of kofi_sock,
+ * if the message was not stored. The event queue of the endpoint gets KOFI_UNEXPECTED
  * in both cases. Endpoints with one shared receive context should have the same
- * limit: messages that wait there are looked at in the order of their arrival.
+ * limit: messages that wait there are examined in the order of their arrival.
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_ETOOSMALL for a value that is shorter than the option's
  * type; -ENOPROTOOPT for an option that is not known or cannot be set; -EOPNOTSUPP
- * for a pool in a domain whose consumer chooses the keys; -FI_EOPBADSTATE for one
- * once the endpoint has been enabled; what the provider returns.
+ * for a pool if the consumer chooses the keys of the domain; -FI_EOPBADSTATE for a pool
+ * once the endpoint has been enabled; or an error of the provider.
  */
 int fi_setopt(fid_t fid, int level, int optname, const void *optval,
 	      size_t optlen)
@@ -379,15 +379,15 @@ static int kofi_ep_ops_flags(struct kofi_ep *ep, int command, u64 *arg)
 
 /**
  * kofi_ep_control - fi_control() of an endpoint
- * @obj: of the endpoint
- * @command: FI_ENABLE, FI_GETOPSFLAG, FI_SETOPSFLAG; FI_SET_VAL and FI_GET_VAL, which
- *	are the provider's
+ * @obj: object of the endpoint
+ * @command: FI_ENABLE, FI_GETOPSFLAG, FI_SETOPSFLAG; or FI_SET_VAL and FI_GET_VAL for the
+ *	provider's variables
  * @arg: see fabric.h
  *
  * Context: process, may sleep.
  * Return: 0; -EINVAL; -FI_EBADFLAGS, also for a flag the provider would refuse
- * in an operation; FI_ENABLE: as fi_enable(); FI_SET_VAL and FI_GET_VAL: what the
- * provider returns; -ENOSYS for another command, or if the provider knows none.
+ * in an operation; FI_ENABLE: as fi_enable(); FI_SET_VAL and FI_GET_VAL: the result of
+ * the provider; -ENOSYS for another command, or if the provider knows none.
  */
 int kofi_ep_control(struct kofi_obj *obj, int command, void *arg)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Words for error codes. All strings are constants, so any context may ask
- * for one, and none has to be freed. Those for the fabric's own codes are in
- * names.c, which the kofi tool is built with too.
+ * Text for error codes. All strings are constants: any context may ask for one, and the
+ * caller frees none. Text for the fabric's own codes is in names.c, which the kofi tool
+ * is built with too.
  */
 #include <linux/export.h>
 #include <linux/kernel.h>

@@ -398,7 +398,7 @@ EXPORT_SYMBOL_GPL(kofi_info_set_names);
  * @len: size of the address in bytes
  *
  * An address must have the length of its family, and a family that the format
- * permits; a text must end with NUL. Other formats are not checked.
+ * permits; a text must be terminated by NUL. Other formats are not checked.
  *
  * Context: any.
  * Return: 0 or -EINVAL.

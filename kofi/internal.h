@@ -227,8 +227,8 @@ struct kofi_sep_ctx {
 
 /**
  * struct kofi_sep_ops - functions of a context for its endpoint
- * @enable: have the provider enable the endpoint; called with its config mutex held
- * @end: as kofi_obj_ops.end
+ * @enable: let the provider enable the endpoint; called with its config mutex held
+ * @end: close the endpoint, with the contract of end() in struct kofi_obj_ops
  * @closed: the endpoint is about to be freed
  */
 struct kofi_sep_ops {

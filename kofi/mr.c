@@ -7,7 +7,7 @@
  * A region is an array of bio_vecs, for each kind of memory, and an
  * array with the offset of the first byte of each. The consumer owns the memory, the
  * region owns the two arrays. The provider implements the access by peers: struct
- * kofi_mr_ops opens and ends a region. Software providers share one implementation
+ * kofi_mr_ops opens and closes a region. Software providers share one implementation
  * (lib/target.c).
  *
  * States
@@ -165,8 +165,8 @@ EXPORT_SYMBOL_GPL(kofi_mr_end);
 
 /**
  * kofi_mr_fenced - report that the memory of a region is no longer accessed
- * @mr: a region after kofi_mr_ops.end. The provider must not use it after the
- *	call: it may be opened again or freed at once
+ * @mr: a region after end() of struct kofi_mr_ops. The provider must not use it after
+ *	the call: it may be opened again or freed at once
  *
  * Context: any. The consumer is not called from inside.
  */

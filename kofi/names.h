@@ -23,7 +23,7 @@
 /**
  * struct kofi_name - a value that has a name
  * @value: a number, or the bits of a flag
- * @name: how libfabric spells it; NULL at the end of a table
+ * @name: libfabric's spelling; NULL terminates a table
  */
 struct kofi_name {
 	unsigned long long	value;
@@ -55,14 +55,14 @@ enum kofi_form {
 
 /**
  * struct kofi_field - a member of a structure
- * @label: its name; NULL at the end of a table
- * @form: how it is written
- * @attr: its attribute in messages, 0 if it has none
- * @offset: where it is in the structure (kernel alone)
- * @size: and how large (kernel alone)
- * @names: of its values
- * @nest: members of the structure it points to
- * @null: text for a pointer that is NULL; without one there is no line
+ * @label: name of the member; NULL terminates a table
+ * @form: text form of the value
+ * @attr: netlink attribute of the member, 0 if it has none
+ * @offset: offset in the structure (kernel alone)
+ * @size: bytes of the member (kernel alone)
+ * @names: names of the values
+ * @nest: members of the structure that the member points to
+ * @null: text for a pointer that is NULL; without it there is no line
  */
 struct kofi_field {
 	const char		*label;
@@ -108,7 +108,7 @@ const char *kofi_name_of(const struct kofi_name *names,
 #ifdef __KERNEL__
 struct fi_info;
 
-/* tostr.c: what a member holds */
+/* tostr.c: values of members */
 u64 kofi_field_uint(const struct kofi_field *f, const void *from);
 const void *kofi_field_ptr(const struct kofi_field *f, const void *from);
 size_t kofi_field_addr_len(const struct kofi_field *f,

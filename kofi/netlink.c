@@ -2,22 +2,22 @@
 /*
  * Generic netlink: the family, providers and open objects.
  *
- * The family only tells, but for what is measured. Its attributes, policies and
- * operations are generated from Documentation/netlink/specs/kofi.yaml; here are the
- * functions behind them. Those of discovery are in netlink_info.c, events in
- * netlink_event.c.
+ * The family only reads, except that KOFI_CMD_OBJ_SET starts and stops measurements. Its
+ * attributes, policies and operations are generated from
+ * Documentation/netlink/specs/kofi.yaml; this file has the functions behind them.
+ * netlink_info.c has those for discovery, netlink_event.c has events.
  *
- * Who sees what: a socket belongs to a network namespace, and an object to
- * that of its fabric. A caller sees the objects of its own namespace; from the
- * initial one with CAP_NET_ADMIN all of them. What is not seen does not exist.
+ * Visibility: a socket belongs to a network namespace, and an object belongs to the
+ * namespace of its fabric. A caller sees the objects of its own namespace. With
+ * CAP_NET_ADMIN in the initial namespace it sees all. Hidden objects do not exist for it.
  *
  * Modules are loaded for CAP_NET_ADMIN or CAP_SYS_MODULE in the initial user
  * namespace, once per request.
  *
- * Objects: one that is looked at does not go away (kofi_obj_inspect()), and
- * nothing else is held meanwhile, as providers are asked for addresses and
- * statistics. Dumps go by number, which grows, so one can stop and go on
- * anywhere; they are no snapshot. The same holds of the peers of an endpoint.
+ * kofi_obj_inspect() keeps an object from being freed. Nothing else is held then, as
+ * providers are asked for addresses and statistics. Dumps are ordered by number, which
+ * grows, so one can stop and go on anywhere; they are no snapshot. The same holds for
+ * the peers of an endpoint.
  */
 #include <linux/capability.h>
 #include <linux/module.h>
@@ -160,7 +160,7 @@ static struct kofi_obj *kofi_nl_obj_find(u32 id, struct net *net,
 	return NULL;
 }
 
-/* Addresses an endpoint does not have (yet, or any more) are not sent. */
+/* Send no address that the endpoint does not have yet, or has lost. */
 static bool kofi_nl_put_ep(struct sk_buff *skb, struct kofi_obj *obj)
 {
 	struct sockaddr_storage addr;
@@ -238,9 +238,9 @@ static int kofi_nl_put_latency(struct sk_buff *skb, struct kofi_ep *ep)
 }
 
 /**
- * kofi_nl_put_obj - one object as a message
- * @skb: where it goes; unchanged if it does not fit
- * @from: what the message answers
+ * kofi_nl_put_obj - put one object into a message
+ * @skb: buffer of the message; unchanged if the message does not fit
+ * @from: request of the answer
  * @obj: from kofi_obj_inspect()
  *
  * Context: process, may sleep.
@@ -410,11 +410,11 @@ static struct kofi_obj *kofi_nl_peer_ep(struct netlink_callback *cb)
 }
 
 /**
- * kofi_nl_put_peer - one peer as a message
- * @skb: where it goes; unchanged if it does not fit
- * @from: what the message answers
+ * kofi_nl_put_peer - put one peer into a message
+ * @skb: buffer of the message; unchanged if the message does not fit
+ * @from: request of the answer
  * @ep: the endpoint
- * @peer: what there is to tell
+ * @peer: state of the peer
  *
  * Context: process.
  * Return: 0, -EMSGSIZE if @skb has no room for it.
@@ -480,7 +480,7 @@ int kofi_nl_peer_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 	struct kofi_ep *ep;
 	int ret = 0;
 
-	/* closed meanwhile: there is none any more */
+	/* none if the endpoint has been closed since the last part */
 	obj = kofi_nl_peer_ep(cb);
 	if (IS_ERR(obj))
 		return 0;
@@ -497,10 +497,10 @@ int kofi_nl_peer_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 EXPORT_SYMBOL_IF_KUNIT(kofi_nl_peer_get_dumpit);
 
 /**
- * kofi_netlink_start - make the family known
+ * kofi_netlink_start - register the family
  *
  * Context: process, when kofi.ko is loaded.
- * Return: 0 or what genl_register_family() returns.
+ * Return: 0 or an error of genl_register_family().
  */
 int kofi_netlink_start(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the netlink files share with each other and with their tests. */
+/* Declarations for the netlink files and their tests. */
 #ifndef _KOFI_NETLINK_H
 #define _KOFI_NETLINK_H
 

@@ -3,16 +3,16 @@
  * Generic netlink: discovery.
  *
  * KOFI_CMD_INFO_GET is kofi_getinfo() in the network namespace of the caller's
- * socket. Each message carries one fi_info, whole; one that does not fit what
- * is left of a buffer goes into the next. The list is made again for each
+ * socket. Each message carries one whole fi_info; one that does not fit into the rest
+ * of a buffer goes into the next. The list is made again for each
  * buffer: if the dump kept it, any user could hold that memory, as often as
  * there are sockets and for as long. It comes in the same order each time, and
  * is no snapshot. Modules of providers are loaded for the first buffer only, and
  * for privileged callers only.
  *
- * Nothing of a request is trusted further than the policy has checked it:
- * addresses are checked here, everything else by discovery, which sees the
- * hints of an unprivileged user as it sees those of a consumer.
+ * A request is trusted only as far as the policy has checked it: addresses are checked
+ * here, everything else by discovery, which checks the hints of an unprivileged user like
+ * the hints of a consumer.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -77,12 +77,12 @@ static int kofi_nl_hints_src_addr(struct fi_info *hints,
 }
 
 /**
- * kofi_nl_hints - hints of a request
+ * kofi_nl_hints - read the hints of a request
  * @nest: KOFI_A_INFO_HINTS, checked by the policy
- * @extack: where an error is explained
+ * @extack: receives the explanation of an error
  *
- * The caller is a person who looks around, not a program with limits: modes
- * that are not named in @nest are all acceptable.
+ * The caller is a person who looks around, not a program with limits: a mode that @nest
+ * does not have is acceptable.
  *
  * Context: process, may sleep.
  * Return: hints to be freed with fi_freeinfo(); ERR_PTR(-EINVAL) if @nest is
@@ -137,9 +137,9 @@ EXPORT_SYMBOL_IF_KUNIT(kofi_nl_hints);
 /* -------------------------------------------------------------------- reply */
 
 /*
- * True if there was no room. What has been put until then goes with the whole
- * message. A name that a provider has not set is not sent. It calls itself as
- * deep as structures are nested in the tables, which is three times.
+ * Put a member into a message. Returns true if there was no room; the caller then drops the
+ * whole message. A name that a provider has not set is not sent. The function calls itself
+ * as deep as structures are nested in the tables, which is three times.
  */
 static bool kofi_nl_put_field(struct sk_buff *skb, const struct kofi_field *f,
 			      const void *from)
@@ -173,9 +173,9 @@ static bool kofi_nl_put_field(struct sk_buff *skb, const struct kofi_field *f,
 }
 
 /**
- * kofi_nl_put_info - one fi_info as a message
- * @skb: where it goes; unchanged if it does not fit
- * @from: what the message answers
+ * kofi_nl_put_info - put one fi_info into a message
+ * @skb: buffer of the message; unchanged if the message does not fit
+ * @from: request of the answer
  * @info: the fi_info
  *
  * Context: any.
@@ -208,7 +208,7 @@ static const char *kofi_nl_text(const struct nlattr *attr)
 	return attr ? nla_data(attr) : NULL;
 }
 
-/* Words for what a user may meet; the rest the code says well enough. */
+/* Explain the errors that a user may meet; other codes explain themselves. */
 static void kofi_nl_info_explain(const struct genl_info *from, int err)
 {
 	switch (-err) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What is called where a provider has nothing: -ENOSYS.
+ * Functions for the gaps of a provider: they return -ENOSYS.
  *
- * The inline functions consumers transfer data with call a slot of the
- * endpoint's tables without a look at it. An endpoint whose provider has no
- * table of a kind points to the one here, and a provider whose table would have
- * a gap names one of these functions. Calls that go through the core need
+ * The inline functions for data transfer call a slot of the endpoint's tables without a
+ * test. If a provider has no table of a kind, the endpoint points to the one here. A
+ * provider fills gaps of its own tables with these functions. Calls through the core need
  * neither: it tests their slots.
  */
 #include <linux/export.h>

@@ -301,9 +301,9 @@ int kofi_obj_end(struct kofi_obj *obj)
  * the two calls drains it in both directions, and the second one frees it.
  *
  * Context: process, may sleep. Does not wait for the network.
- * Return: 0; -EBUSY while the object is in use; -EDEADLK, without effect, in a callback of
- * the queue, or of a queue of the endpoint, that is to be closed;
- * -EINVAL if @fid is NULL or cannot be closed.
+ * Return: 0; -EBUSY while the object is in use; -EDEADLK, without effect, if a callback of
+ * a queue closes the queue or an endpoint that uses it; -EINVAL if @fid is NULL or cannot
+ * be closed.
  */
 int fi_close(struct fi_fid *fid)
 {

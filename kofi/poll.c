@@ -19,7 +19,7 @@
  * set when it is opened with FI_WAIT_SET and leaves when it is closed; in
  * between it is one of the set's users. It wakes the set with its own lock
  * held, after the new entry is visible. Member and poll set are users of
- * each other. Members that fi_poll() has reported move to the end of the list, so
+ * each other. Members that fi_poll() has reported move to the tail of the list, so
  * that a short array does not favour the first ones.
  *
  * Locks
@@ -199,7 +199,7 @@ int kofi_wait_join(struct kofi_wait_link *link, struct fi_fid *fid,
 
 /**
  * kofi_wait_leave - leave the wait set
- * @link: membership of a queue that gets no more entries; may be unused
+ * @link: membership of a queue that gets no further entries; may be unused
  *
  * Context: process, may sleep.
  */

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Text for values and attributes, in the layout of libfabric's fi_tostr(3),
- * so that what is printed on either side can be compared line by line.
+ * Text for values and attributes, in the layout of libfabric's fi_tostr(3), so that
+ * the output of both can be compared line by line.
  *
- * What there is to print is in tables: those shared with the kofi tool, and
- * here those of what no message carries. Text goes into a seq_buf, which
- * drops what does not fit. Addresses of objects are printed as hashes, as the
- * kernel does everywhere.
+ * Tables describe the output: some are shared with the kofi tool; those for values that
+ * no message carries are here. Text goes into a seq_buf, which drops text that does not
+ * fit. Addresses of objects are printed as hashes, as the kernel does everywhere.
  */
 #include <linux/export.h>
 #include <linux/percpu.h>
@@ -173,8 +172,8 @@ static const struct kofi_field kofi_cq_err_entry_fields[] = {
 };
 
 /*
- * What data of an enum fi_type is. The member of a structure that begins where
- * the data is; a pointer to it, where it is a structure itself.
+ * Type of the data of an enum fi_type: a member of a structure that begins at the data. For
+ * a structure it is a pointer to the data.
  */
 #define VALUE(how, type, table)	\
 	{ .label = "", .form = KOFI_FORM_##how, .size = sizeof(type),	\
@@ -247,12 +246,12 @@ u64 kofi_field_uint(const struct kofi_field *f, const void *from)
 }
 
 /**
- * kofi_field_ptr - what a member points to
+ * kofi_field_ptr - value of a member that is a pointer
  * @f: the member, of %KOFI_FORM_TEXT or a form after it
  * @from: the structure
  *
- * Return: the pointer, or for %KOFI_FORM_PCI where the part is; NULL if there
- * is nothing.
+ * Return: the pointer, for %KOFI_FORM_PCI a pointer to the part; NULL if there is
+ * nothing.
  */
 const void *kofi_field_ptr(const struct kofi_field *f, const void *from)
 {
@@ -327,7 +326,7 @@ static void kofi_str_addr(struct seq_buf *s, u32 format, const void *addr,
 						sib->sib_scope_id) & 0xff);
 }
 
-/* A pointer, if it is not NULL; what it is otherwise the table says. */
+/* A pointer, if it is not NULL; otherwise the text of the table. */
 static void kofi_str_pointer(struct seq_buf *s, const struct kofi_field *f,
 			     const void *from)
 {
@@ -446,13 +445,12 @@ static void kofi_str_field(struct seq_buf *s, int depth,
 
 /**
  * fi_tostr_r - text for a value or a structure, in the caller's buffer
- * @buf: where it goes, always with a NUL at the end
- * @len: room there, in bytes; what does not fit is cut. Eight kilobytes hold
- *	any fi_info.
+ * @buf: receives the text, always terminated by NUL
+ * @len: bytes of @buf; longer text is cut. Eight kilobytes hold any fi_info.
  * @data: the value: a pointer to an int for enums, to u32 for formats,
  *	protocols and mr_mode, to u64 for other flags, or to the structure; for
  *	%FI_TYPE_VERSION anything
- * @type: what @data points to
+ * @type: type of @data
  *
  * See fi_tostr(3). The text is libfabric's. Addresses in the kernel are hashed.
  *
@@ -496,14 +494,13 @@ static char __percpu *kofi_tostr_buf;	/* KOFI_TOSTR_MAX bytes */
 /**
  * fi_tostr - text for a value or a structure, in a buffer of this CPU
  * @data: as for fi_tostr_r()
- * @type: what @data points to
+ * @type: type of @data
  *
- * See fi_tostr(3), where the buffer is the calling thread's. Here it is the
- * CPU's: the text stays as it is until the next call on this CPU, so that the
- * caller keeps preemption disabled from the call to the last use of the text,
- * which CONFIG_DEBUG_PREEMPT checks; and where an interrupt handler calls it
- * too, interrupts. In code that may sleep, or may not know what interrupts it,
- * fi_tostr_r() is the one to use.
+ * See fi_tostr(3), where the buffer is the calling thread's. Here it is the CPU's: the text
+ * stays valid until the next call on this CPU. So the caller keeps preemption disabled from
+ * the call to the last use of the text, which CONFIG_DEBUG_PREEMPT checks. If an interrupt
+ * handler also calls it, the caller disables interrupts. Use fi_tostr_r() in code that may
+ * sleep, or that may be interrupted by an unknown caller.
  *
  * Context: any with preemption disabled, but no NMI.
  * Return: the text, at most 8191 bytes of it, or NULL if @data is NULL.
@@ -528,7 +525,7 @@ int kofi_tostr_start(void)
 }
 
 /**
- * kofi_tostr_stop - free them
+ * kofi_tostr_stop - free the buffers of fi_tostr()
  *
  * Context: process, when kofi.ko is unloaded.
  */

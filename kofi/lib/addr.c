@@ -4,7 +4,7 @@
  * fi_getinfo(3) was asked for.
  *
  * Names are never resolved: a node is a numeric address, a service a port
- * number. All providers whose addresses are IP read them here, so that they
+ * number. All providers with IP addresses parse them here, so that they
  * all answer the same arguments in the same way.
  */
 #include <linux/in.h>
@@ -60,7 +60,7 @@ int kofi_ip_resolve(struct net *net, u32 format, const char *node,
 		return family;
 	if (kstrtou16(service, 10, &port))
 		return -EINVAL;
-	/* of what it does not set, a scope and padding are handed on */
+	/* it does not set an absent scope or padding, and both are passed on */
 	memset(addr, 0, sizeof(*addr));
 	if (inet_pton_with_scope(net, family, node, service, addr))
 		return -ENODATA;
@@ -119,11 +119,11 @@ int kofi_ip_parse(struct net *net, const char *text,
 /**
  * kofi_ip_print - write an address in the form of FI_ADDR_STR
  * @addr: an address
- * @buf: where the text goes
- * @len: bytes there; %KOFI_IP_STR_MAX are enough
+ * @buf: receives the text
+ * @len: bytes of @buf; %KOFI_IP_STR_MAX are enough
  *
  * Context: any.
- * Return: bytes without the NUL at the end; -EINVAL if it is not IP.
+ * Return: bytes without the final NUL; -EINVAL if it is not IP.
  */
 int kofi_ip_print(const struct sockaddr *addr, char *buf, size_t len)
 {
@@ -148,7 +148,7 @@ int kofi_ip_print(const struct sockaddr *addr, char *buf, size_t len)
  * kofi_ip_copy_text - hand an address to a consumer that has FI_ADDR_STR
  * @from: the address
  * @to: the consumer's buffer
- * @len: in: its size in bytes, out: that of the text, with the NUL at its end
+ * @len: in: bytes of @to; out: bytes of the text with its final NUL
  *
  * Context: any.
  * Return: 0; -FI_ETOOSMALL with as much as fits copied; -EINVAL if it is not IP.
@@ -268,15 +268,15 @@ int kofi_info_resolve(const char *node, const char *service, u64 flags,
 EXPORT_SYMBOL_GPL(kofi_info_resolve);
 
 /**
- * kofi_ip_peer - the address of a peer, in the form in which such are compared
+ * kofi_ip_peer - bring the address of a peer into the form for comparisons
  * @from: an IP address
  * @len: bytes at @from
- * @peer: the same; bytes an address does not use are 0
+ * @peer: receives the address; bytes that an address does not use are 0
  *
- * Only addresses of one host will do, with a port.
+ * The address must be of a single host, with a port.
  *
  * Context: any.
- * Return: 0; -EADDRNOTAVAIL without host or port; -EINVAL for what is no IP
+ * Return: 0; -EADDRNOTAVAIL without host or port; -EINVAL if @from is no IP
  * address.
  */
 int kofi_ip_peer(const void *from, size_t len, union kofi_ip *peer)

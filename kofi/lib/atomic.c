@@ -12,9 +12,9 @@
  * others are refused before anything is changed. So is memory that the CPU
  * should not write to because it is a device's.
  *
- * All that is computed is computed with 64 bits: of a sum, a difference or a product the low
- * bits do not depend on the others, and what compares gets operands that were
- * extended as their datatype says.
+ * All arithmetic is done with 64 bits. The low bits of a sum, a difference or a product
+ * do not depend on the high bits. Operands of comparisons are extended according to
+ * their datatype.
  */
 #include <linux/atomic.h>
 #include <linux/bvec.h>
@@ -27,7 +27,7 @@
 
 #include "../mr.h"
 
-/* What is done to one element */
+/* An operation on one element */
 struct kofi_step {
 	enum fi_op	op;
 	bool		is_signed;
@@ -97,7 +97,7 @@ static u64 kofi_step_value(const struct kofi_step *s, u64 old)
 	return swap ? operand : old;
 }
 
-/* By bits: what a word is, and its operations */
+/* By bits: type and operations of a word */
 #define kofi_word_8		s8
 #define kofi_word_16		s16
 #define kofi_word_32		atomic_t
@@ -112,8 +112,8 @@ static u64 kofi_step_value(const struct kofi_step *s, u64 old)
 #define kofi_swap_64		atomic64_try_cmpxchg
 
 /*
- * Take the step in memory; returns the old value. What does not change is not
- * written either.
+ * Take the step in memory; returns the old value. A value that does not change is not
+ * written.
  */
 #define KOFI_STEP(bits)							\
 static u64 kofi_step_##bits(void *mem, const struct kofi_step *s)	\
@@ -223,19 +223,18 @@ static u64 kofi_atomic_access(const struct kofi_atomic *a)
 /**
  * kofi_target_atomic_init - begin a peer's atomic operation on our memory
  * @t: the access
- * @ep: endpoint it came to
+ * @ep: endpoint that received the operation
  * @a: the operation: @a->call, @a->datatype and @a->op, of any value
- * @key: key the peer has named
- * @addr: remote address it has named
+ * @key: key from the peer
+ * @addr: remote address from the peer
  * @count: elements
  *
  * Checks everything that can be wrong with it, and holds the region until
- * kofi_target_drop(). Fetching asks for both rights, FI_ATOMIC_READ for that to
- * read alone. An operation on several segments has them all checked before the
- * first one is changed.
+ * kofi_target_drop(). A fetching operation needs both rights, FI_ATOMIC_READ only the
+ * right to read. All segments are checked before the first one is changed.
  *
  * Context: any.
- * Return: 0; what kofi_target_init() returns; -EOPNOTSUPP for a datatype and an
+ * Return: 0; an error of kofi_target_init(); -EOPNOTSUPP for a datatype and an
  * operation that do not go together in that call, or for memory of a device;
  * -EINVAL for memory that is not aligned to an element.
  */
@@ -286,7 +285,7 @@ void kofi_target_atomic(struct kofi_target *t, struct kofi_atomic *a)
 		      !(FI_INT32 & 1) && !(FI_INT64 & 1));
 	if (!t->left)
 		return;
-	smp_mb();	/* what was before the operation, before it */
+	smp_mb();	/* order earlier accesses before the operation */
 	for_each_bvec(bv, t->mr->bv, iter, kofi_target_bvec(t)) {
 		mem = bvec_kmap_local(&bv);
 		for (off = 0; off < bv.bv_len; off += size) {
@@ -308,7 +307,7 @@ void kofi_target_atomic(struct kofi_target *t, struct kofi_atomic *a)
 		}
 		kunmap_local(mem);
 	}
-	smp_mb();	/* and it, before what follows */
+	smp_mb();	/* order the operation before later accesses */
 	kofi_target_used(t, t->left);
 }
 EXPORT_SYMBOL_GPL(kofi_target_atomic);

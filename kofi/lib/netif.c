@@ -2,8 +2,8 @@
 /*
  * IP addresses, and the interfaces of a network namespace that have them.
  *
- * What providers over IP need for discovery: which addresses there are, the name
- * of the network an address is in, and which address leads to a peer.
+ * Discovery of providers over IP uses this: the addresses, the name of an address's
+ * network, and the address that leads to a peer.
  */
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
@@ -41,9 +41,9 @@ size_t kofi_ip_len(const struct sockaddr *addr)
 EXPORT_SYMBOL_GPL(kofi_ip_len);
 
 /**
- * kofi_ip_check - is this an IP address
- * @addr: what a consumer gave
- * @len: bytes it has
+ * kofi_ip_check - check that an address is an IP address
+ * @addr: address from a consumer
+ * @len: bytes of @addr
  *
  * Context: any.
  * Return: 0 or -EINVAL.
@@ -63,7 +63,7 @@ EXPORT_SYMBOL_GPL(kofi_ip_check);
  * kofi_ip_copy - hand an address to the consumer
  * @from: the address
  * @to: the consumer's buffer
- * @len: in: its size in bytes, out: that of the address
+ * @len: in: bytes of @to; out: bytes of the address
  *
  * Context: any.
  * Return: 0, or -FI_ETOOSMALL with as much as fits copied.
@@ -95,14 +95,14 @@ bool kofi_ip_any(const struct sockaddr *addr)
 EXPORT_SYMBOL_GPL(kofi_ip_any);
 
 /**
- * kofi_ip_same - are these addresses of one host, whatever the ports are
+ * kofi_ip_same - compare the hosts of two addresses, without their ports
  * @a: an IP address
  * @b: another one
  *
  * A scope that is left out is any.
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if both are addresses of one host.
  */
 bool kofi_ip_same(const struct sockaddr *a, const struct sockaddr *b)
 {
@@ -198,10 +198,10 @@ static void kofi_netif_walk(struct net *net, struct kofi_netif_list *l,
 }
 
 /**
- * kofi_netif_collect - the addresses of a network namespace
+ * kofi_netif_collect - list the addresses of a network namespace
  * @net: the namespace
- * @loopback: those of the loopback device, too; they come last
- * @l: filled in; its @ifs is for kvfree()
+ * @loopback: include addresses of the loopback device, which come last
+ * @l: receives the list; the caller frees @ifs with kvfree()
  *
  * Addresses of interfaces that are down, and IPv6 addresses that may not be
  * used, are left out.
@@ -295,12 +295,12 @@ static void kofi_netif_leads(struct kofi_netif *out,
 }
 
 /**
- * kofi_netif_route - the address and the interface that lead to a peer
+ * kofi_netif_route - find the address and the interface that lead to a peer
  * @net: network namespace
  * @dest: the peer's address, IPv4 or IPv6
  * @proto: IPPROTO_TCP, or 0
  * @out: in: @out->addr is the address to come from, or the wildcard address;
- *	@out->ifindex is an interface whose VRF is looked in, or 0 for none;
+ *	@out->ifindex is an interface, to use the table of its VRF, or 0;
  *	out: the address the system would choose, the interface's index, and
  *	whether that is the loopback device's
  *

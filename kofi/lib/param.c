@@ -42,8 +42,8 @@ const struct kernel_param_ops kofi_param_ops = {
 EXPORT_SYMBOL_GPL(kofi_param_ops);
 
 /**
- * kofi_param_store - set an object's own value of what a parameter has for all
- * @range: its range
+ * kofi_param_store - set an object's own value in place of a module parameter
+ * @range: range of the parameter
  * @to: the value
  * @val: unsigned int
  *

@@ -25,8 +25,8 @@ void kofi_rxq_offer(struct kofi_rxq *q, struct kofi_rxop *op);
 void kofi_rxq_expire(struct timer_list *timer);
 
 /*
- * The lock, for who may wake a message. That there is one is only a guess
- * before: if it is wrong, ksoftirqd runs the stream.
+ * Take the lock, where a message may be woken. Without the lock, a waiting message is only
+ * a guess: if it is wrong, ksoftirqd runs the stream.
  */
 static __always_inline bool kofi_rxq_lock(struct kofi_rxq *q,
 					  unsigned long *irq)
@@ -100,7 +100,7 @@ static __always_inline bool kofi_rxop_plain(const struct kofi_rxop *op)
 	return !op->tagged && op->src == FI_ADDR_UNSPEC;
 }
 
-/* kofi_rxq_link() of a receive that is being posted: none is to be behind it */
+/* kofi_rxq_link() of a receive that is being posted: it becomes the last of its list */
 static __always_inline void kofi_rxq_link_newest(struct kofi_rxq *q,
 						 struct kofi_rxop *op)
 {

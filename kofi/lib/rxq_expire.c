@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages that wait for a receive which does not come (KOFI_OPT_UNEXPECTED_TIMEOUT).
+ * Unexpected messages that have waited too long (KOFI_OPT_UNEXPECTED_TIMEOUT).
  *
- * A consumer that cancels a receive may get its message all the same. Without a
- * limit it stays, with the memory it takes, and what is behind it in the stream
- * may stay, too. With one it is thrown away, unless its sender is still to be told
- * that it has been received: then the connection ends, as an acknowledgment cannot
- * say anything else.
+ * If a consumer cancels a receive, the message for it may still arrive. Without a limit the
+ * message stays, with its memory, and the rest of the stream may stay behind it. With a
+ * limit the message is discarded, unless the sender still waits for a confirmation of it.
+ * Then the connection is closed, as an acknowledgment can only be positive.
  *
- * Messages are looked at in the order in which they have come, some at a time, up to
- * the first one that may still wait. One that is kept for a claim, or has found its
- * receive and waits for a slot of the completion queue, is not unexpected.
+ * Messages are examined in the order of their arrival, some at a time, up to the first one
+ * that may still wait. A message that is kept for a claim is not unexpected. Neither is a
+ * message that has found its receive and waits for a slot of the completion queue.
  */
 #include <linux/jiffies.h>
 #include <linux/timer.h>
@@ -54,8 +53,8 @@ static void kofi_rxmsg_expire(struct kofi_rxmsg *rxmsg)
 }
 
 /**
- * kofi_rxq_expire - throw away what has waited too long
- * @timer: of the queue
+ * kofi_rxq_expire - discard messages that have waited too long
+ * @timer: timer of the queue
  *
  * Context: timer.
  */

@@ -2,16 +2,16 @@
 /*
  * Finding posted receives: the oldest that a message fits, and by context.
  *
- * A receive that is for one tag, or one sender, is on the list that both are
- * hashed to; one that ignores bits of the tag is on a list with all of its kind,
- * and an untagged one for any sender, as most are, on another. Each list is in the
- * order of posts, so that the first on it that fits is its oldest, and the number of
- * the post says which of two lists has the older. All but those of the last list are
- * on one more, by age, for who wants any. With many receives posted a
- * message looks at few, unless it is wildcards that it does not fit.
+ * A receive for one tag, or for one sender, is on the list that both are hashed to. A
+ * receive that ignores bits of the tag is on a list of all of its kind. An untagged receive
+ * for any sender, the most frequent kind, is on another list. Each list is in the order of
+ * posts, so the first receive that fits is the oldest on its list. The number of the
+ * post decides between two lists. All but the untagged receives for any sender are also
+ * on a list by age, to find the oldest of any kind. Even if many receives are posted, a
+ * message is compared with few, except for wildcards that it does not fit.
  *
- * A cancel knows the context alone, by which receives are hashed once more. A
- * queue of few receives is rather searched.
+ * A cancel knows only the context, by which receives are also hashed. A short queue is
+ * searched instead.
  *
  * All of it under the lock of the queue.
  */
@@ -42,7 +42,7 @@ static struct list_head *kofi_rxq_alloc_lists(struct kofi_rxq *q, int node)
  * @size: receives that can be posted at a time
  *
  * Context: process, may sleep.
- * Return: 0; -ENOMEM, and kofi_rxq_exit_lists() is to be called all the same.
+ * Return: 0; -ENOMEM, after which the caller must still call kofi_rxq_exit_lists().
  */
 int kofi_rxq_init_lists(struct kofi_rxq *q, size_t size)
 {
@@ -86,7 +86,7 @@ static struct list_head *kofi_rxq_context(struct kofi_rxq *q,
 	return &q->contexts[kofi_rxq_hash(q, (uintptr_t)context)];
 }
 
-/* Behind all that are older; the newest goes to the end at once. */
+/* Insert behind all older receives; the newest goes to the tail at once. */
 static __always_inline void kofi_rxop_link(struct list_head *list,
 					   struct kofi_rxop *op, size_t member)
 {
@@ -198,9 +198,9 @@ struct kofi_rxop *kofi_rxq_oldest_any(struct kofi_rxq *q)
 }
 
 /**
- * kofi_rxq_search - a posted receive by its context
+ * kofi_rxq_search - find a posted receive by its context
  * @q: the queue
- * @context: what it was posted with
+ * @context: context of the post
  *
  * Context: any, with the queue's lock.
  * Return: the oldest, or NULL.

@@ -2,9 +2,9 @@
 /*
  * Posting receives, and looking for messages that wait for one (FI_PEEK, FI_CLAIM).
  *
- * A post takes a slot of the completion queue and a record. The receive goes to
- * the oldest waiting message that it matches, so that none waits that a posted
- * receive is for; otherwise it is posted. What is looked for completes at once.
+ * A post takes a slot of the completion queue and a record. If a waiting message matches,
+ * the oldest one gets the receive; otherwise the receive is posted. So no message waits
+ * while a matching receive is posted. FI_PEEK completes at once.
  *
  * See rxq.c for the rules, and for the locks.
  */
@@ -117,7 +117,7 @@ static __always_inline int kofi_rxq_add(struct kofi_rxq *q,
 	return err;
 }
 
-/* Memory for many messages is one piece, whose parts have addresses. */
+/* Memory for many messages must be one segment: received parts are reported by address. */
 static int kofi_rxop_init_multi(struct kofi_rxop *op, const struct fi_msg *msg)
 {
 	const struct bio_vec *bv;
@@ -176,7 +176,7 @@ static noinline int kofi_rxq_accept(struct kofi_rxq *q,
 
 	op = kofi_rxq_get(q);
 	if (unlikely(!op)) {
-		/* what has been done before the mark was seen wakes no consumer */
+		/* a record that was freed before the mark wakes no consumer */
 		kofi_ep_blocked(ep);
 		op = kofi_rxq_get(q);
 	}
@@ -196,7 +196,7 @@ static noinline int kofi_rxq_accept(struct kofi_rxq *q,
 	if (!err)
 		return 0;
 	kofi_freelist_put(&q->free, &op->free);
-	/* a post may have been refused for want of this record */
+	/* another post may have been refused because this record was in use */
 	kofi_ep_unblock(ep);
 unreserve:
 	kofi_ep_rx_unreserve(ep);
@@ -214,7 +214,7 @@ unreserve:
  * last has this flag; -EAGAIN if no record or no slot of the completion queue
  * is free; -ESHUTDOWN after kofi_rxq_flush(); -FI_EBADFLAGS; -EINVAL as
  * kofi_cursor_init(), for a sender the address vector does not know, and for a
- * multi-receive that is not one kvec or bvec segment; or what kofi_ep_rx_reserve() returns.
+ * multi-receive that is not one kvec or bvec segment; or an error of kofi_ep_rx_reserve().
  */
 int kofi_rxq_post(struct kofi_rxq *q, const struct fi_msg *msg, u64 flags)
 {

@@ -9,13 +9,13 @@
  * to it, each holds it as one of its users, so it cannot be closed before them,
  * and their streams take their receives from its queue.
  *
- * It reports to one completion queue: the one it is bound to, or that of the
- * first endpoint bound to it that has one (../ep.c). As soon as it has one, it can
+ * It reports to one completion queue: its own, or the queue of the first endpoint
+ * bound to it that has one (../ep.c). As soon as it has one, it can
  * be used: its state goes from IDLE to ENABLED by itself then, at the first
  * post.
  *
- * Closing or draining a context completes what is posted. What messages have
- * begun to fill is their streams'; a close comes after those have ended.
+ * Closing or draining a context completes posted receives. A receive that a message has
+ * begun to fill belongs to the message's stream; a close comes after all streams.
  */
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -191,7 +191,7 @@ EXPORT_SYMBOL_GPL(kofi_srx_open);
  * fi_srx_context - open a shared receive context
  * @domain: an open domain
  * @attr: the rx_attr of an fi_info, or some of it: caps, of which FI_DIRECTED_RECV and
- *	FI_SOURCE make a difference; op_flags; orders, which the endpoints have to have;
+ *	FI_SOURCE make a difference; op_flags; orders, which the endpoints must share;
  *	size, 0 for 256; iov_limit, 0 for the provider's. NULL for all defaults.
  * @srx: where the context goes
  * @context: the consumer's, in fid.context

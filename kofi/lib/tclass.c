@@ -2,9 +2,9 @@
 /*
  * Traffic classes: the labels of libfabric as code points of packets.
  *
- * Those of RFC 4594 by what it says of each service class, with the names it has
- * there; the scavenger is RFC 8622's lower effort, which replaces the CS1 of
- * RFC 4594.
+ * Each label has the code point of the RFC 4594 service class with the same purpose; the
+ * comments below name the classes. The scavenger is RFC 8622's lower effort, which
+ * replaces the CS1 of RFC 4594.
  */
 #include <linux/errno.h>
 #include <linux/export.h>
@@ -28,7 +28,7 @@ static const u8 kofi_tclass_labels[] = {
  * @tclass: tclass of an attribute
  *
  * Context: any.
- * Return: the code point; -EINVAL for what is no class, such as FI_TC_UNSPEC.
+ * Return: the code point; -EINVAL if @tclass is no class, such as FI_TC_UNSPEC.
  */
 int kofi_tclass_dscp(u32 tclass)
 {
@@ -43,10 +43,10 @@ int kofi_tclass_dscp(u32 tclass)
 EXPORT_SYMBOL_GPL(kofi_tclass_dscp);
 
 /**
- * kofi_info_tclass - traffic class an endpoint is to have
- * @info: what it is opened with
+ * kofi_info_tclass - traffic class for an endpoint
+ * @info: fi_info of the endpoint
  *
- * The transmit context's own goes before that of its domain.
+ * A class of the transmit context overrides the class of the domain.
  *
  * Context: any.
  * Return: the class; FI_TC_UNSPEC for none.

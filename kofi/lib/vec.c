@@ -9,9 +9,9 @@
  * until the completion.
  * A scatterlist is seen through a window that moves when it is used up.
  *
- * Nothing here allocates, sleeps or locks: a cursor has one user at a time,
- * which is the provider's business. What can be wrong with a vector is found
- * by kofi_cursor_init(); afterwards nothing fails.
+ * Nothing here allocates, sleeps or locks: the provider ensures that a cursor has one
+ * user at a time. kofi_cursor_init() finds all errors of a vector; afterwards nothing
+ * fails.
  */
 #include <linux/bvec.h>
 #include <linux/export.h>
@@ -131,7 +131,7 @@ EXPORT_SYMBOL_GPL(kofi_cursor_init_any);
 
 /**
  * kofi_cursor_refill - move the window over a scatterlist
- * @cur: a cursor whose window is used up
+ * @cur: a cursor at the end of its window
  *
  * For kofi_cursor_iter(): to the next entries that hold bytes.
  *
@@ -160,7 +160,7 @@ EXPORT_SYMBOL_GPL(kofi_cursor_refill);
 /**
  * kofi_cursor_used - go forward
  * @cur: the cursor
- * @bytes: how far; at most what kofi_cursor_iter() covered
+ * @bytes: distance; at most the bytes that kofi_cursor_iter() covered
  *
  * Context: any.
  */
@@ -189,7 +189,7 @@ static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 		return false;
 	kv = iter->kvec;
 	room = kv->iov_len - iter->iov_offset;
-	/* within the segment, or to the end of all: that needs no walk either */
+	/* if it stays within the segment, or completes the vector, it needs no walk */
 	if (len > room || (len == room && len != iov_iter_count(iter)))
 		return false;
 	to = kv->iov_base + iter->iov_offset;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Work queues of the data path: the core's and those of providers.
+ * Work queues of the data path, for the core and for providers.
  */
 #include <linux/export.h>
 #include <linux/moduleparam.h>
