@@ -154,6 +154,13 @@ class Machine:
         except ChildProcessError:
             return False
 
+    def status(self):
+        """How the program of a machine that is gone ended."""
+        code = self.proc.returncode
+        if code is not None and code < 0:
+            return f"killed by {signal.Signals(-code).name}"
+        return f"exit status {code}"
+
     def kill(self):
         """Like a power cut."""
         self.killed = True

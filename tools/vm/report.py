@@ -98,7 +98,10 @@ class Report:
         self.file.write(f"1..{total}\n")
         self.file.close()
         for name, why in self.failures[:40]:
-            say("\n        ".join([f"  FAIL  {name}", *why[:6]]))
+            # The first lines state the cause; a console's last ones are the newest.
+            say("\n        ".join([f"  FAIL  {name}", *why[:6]]
+                                  if len(why) <= 12 else
+                                  [f"  FAIL  {name}", *why[:4], "...", *why[-8:]]))
         say(f"{self.passed} passed, {self.failed} failed"
             + (f", {self.skipped} skipped" if self.skipped else ""))
         return 0 if self.passed and not self.failed else 1

@@ -365,8 +365,9 @@ class Run:
         if uml:     # it has the host's files
             words.append(f"vm.source={kernels.source()[0]}")
         else:
-            # which gives a timer's interrupt ten ticks to come
-            words.append("no_timer_check")
+            # The first gives a timer's interrupt ten ticks to come. With the
+            # second a panic of a machine that is falling asleep can be read.
+            words += ["no_timer_check", "no_console_suspend"]
         if self.kernel.flavour == "uml-smp":
             # Two CPUs only without ptrace. A report of KASAN hides no later one.
             # kmemleak frees by RCU on the second CPU before RCU knows of it.
@@ -511,8 +512,8 @@ class Run:
                        "it said last:")
             why += lines[-15:]
         elif not m.killed:
-            why.append("the machine ended before its script did; "
-                       "it said last:")
+            why.append("the machine ended before its script did "
+                       f"({m.status()}); it said last:")
             why += lines[-25:]
         if why:
             why.append(f"all of it: {m.log}")
