@@ -49,9 +49,9 @@ static int ksk_cm_actor(read_descriptor_t *desc, struct sk_buff *skb,
 }
 
 /*
- * Read what has arrived of a CM message. Returns 1 when it is complete,
+ * Read the bytes of a CM message that have arrived. Returns 1 when it is complete,
  * -EAGAIN for more to come, -EPROTO, or the error of a broken connection,
- * -ECONNRESET if it just ended. Locked.
+ * -ECONNRESET if it just closed. Locked.
  */
 int ksk_cm_read(struct sock *sk, struct ksk_cm *cm)
 {
@@ -97,12 +97,12 @@ int ksk_cm_send(struct sock *sk, struct ksk_cm *cm)
 /* ------------------------------------------------------------ active side */
 
 /**
- * ksk_cm_fail - connecting has failed
+ * ksk_cm_fail - report that connecting has failed, and abort the connection
  * @c: the connection
- * @err: what the consumer is told, a positive error code
- * @prov_errno: why, the same
+ * @err: error code for the consumer, positive
+ * @prov_errno: reason, a positive error code
  * @data: private data of a reject
- * @len: its length
+ * @len: bytes of @data
  *
  * Context: locked, process.
  */
@@ -216,7 +216,7 @@ static int ksk_cm_socket(struct ksk_ep *ep, const union kofi_ip *src,
 		return err;
 	ksk_socket_tune(*sock, &ep->tun, ep->base.info);
 	ksk_ep_reserve(ep);
-	/* only our own timer ends the attempt */
+	/* only our own timer limits the attempt */
 	tcp_sock_set_syncnt((*sock)->sk, MAX_TCP_SYNCNT);
 	err = src->sa.sa_family ? ksk_cm_bind(*sock, src) : 0;
 	if (err)
@@ -231,11 +231,11 @@ static int ksk_cm_socket(struct ksk_ep *ep, const union kofi_ip *src,
  * @src: address to bind to; family 0 for none
  * @ext: KSK_EXT_* to offer
  * @data: private data of the request
- * @len: its length
+ * @len: bytes of @data
  *
  * Context: process, may sleep; the mutex held. Does not wait for the peer.
- * Return: 0, then its owner is told how it ends; or an error, and nothing has
- * happened.
+ * Return: 0, and the connection's owner is notified of the result; or an error, without
+ * any effect.
  */
 int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
 		 const union kofi_ip *src, u32 ext, const void *data,

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Endpoints of type FI_EP_DGRAM: a message is a UDP datagram, and nothing else is
- * in it.
+ * Endpoints of type FI_EP_DGRAM: a message is the whole payload of a UDP datagram.
  *
  * Sending
  *
- * A post leaves its operation on a list. The context that finds no other one
- * sending sends the list, with bottom halves off; UDP copies the payload, and the
- * operation completes. With interrupts off, or where a control group's program
- * looks at what UDP sends, which takes the socket's lock, that is left to others,
- * and so is what is left after a run. A socket that has enough queued stops the
- * list until it has room again.
+ * A post puts its operation on a list. If no other context is sending, the post sends the
+ * list, with bottom halves off; UDP copies the payload, and the operation completes. With
+ * interrupts off, the softirq item sends instead. If a control group's program examines
+ * UDP messages, which takes the socket's lock, the work item sends. Both also continue
+ * after a full run. If the socket has enough queued, the list stops until there is room.
  *
  * Receiving
  *
- * Datagrams wait in the socket's queue, whose size bounds them; UDP drops, and
- * counts, what does not fit. A softirq takes one after the other, looks for its
- * receive and copies it. One without a receive is kept, and those behind it stay
- * where they are, until a receive is posted.
+ * Datagrams wait in the socket's queue, up to its size. UDP drops and counts
+ * datagrams that do not fit. A softirq takes one after the other, finds its receive and
+ * copies it. A datagram without a receive is kept, and those behind it stay in the queue,
+ * until a receive is posted.
  *
  * Locks
  *
- * tx_lock, irqsave, is for the list; rx_lock, _bh, for the datagram at hand. Locks
- * of the queue of receives are taken inside the latter. Once an operation is on the
- * list it can complete, and the endpoint be closed: who sends, and who is to be
- * scheduled, is settled before tx_lock is released, and closing waits for them.
+ * tx_lock, irqsave, guards the list; rx_lock, _bh, the datagram at hand. Locks of the
+ * queue of receives are taken inside rx_lock. Once an operation is on the list, it can
+ * complete, and the endpoint be closed. So the sender is decided, or an item scheduled,
+ * before tx_lock is released; closing waits for both.
  */
 #include <linux/bpf-cgroup.h>
 #include <linux/irq_poll.h>
@@ -43,30 +41,30 @@
 
 /**
  * struct ksk_dgram - a datagram endpoint
- * @ep: what all types have
- * @mutex: enabling and draining
- * @stopped: it has been drained
- * @sock: from enabling until it is closed
- * @saved: its callbacks
- * @poll: receives, and sends what a post has left, in softirq context
- * @in_poll: runs of @poll
- * @work: sends in process context
- * @tx_lock: for what follows
- * @closed: nothing is posted any more
+ * @ep: common part of all types
+ * @mutex: serialises enabling and draining
+ * @stopped: the endpoint has been drained; under @mutex
+ * @sock: the socket, from enabling until the endpoint is closed
+ * @saved: original callbacks of the socket
+ * @poll: softirq item that receives, and sends operations that a post has left
+ * @in_poll: number of running calls of @poll
+ * @work: work item that sends in process context
+ * @tx_lock: guards @closed, @posted, @sending and @again
+ * @closed: no operation is accepted
  * @posted: operations, oldest first
  * @sending: a context sends
- * @again: and looks once more
- * @frag: what UDP fills with payload in place of the task's, of who sends
- * @rx_lock: for what follows
+ * @again: the sender must check @posted once more
+ * @frag: page fragment for UDP instead of the task's; owned by the sender
+ * @rx_lock: guards @skb, @rxmsg, @from and @waits
  * @skb: datagram that looks for its receive
- * @rxmsg: the same, for the queue of receives
- * @from: who sent it, for endpoints with FI_SOURCE
- * @waits: it waits for one
+ * @rxmsg: record of @skb in the queue of receives
+ * @from: source address of @skb, for endpoints with FI_SOURCE
+ * @waits: @rxmsg waits for a receive
  * @tx_datagrams: statistics: datagrams sent
- * @tx_full: times the socket took no more
- * @rx_datagrams: datagrams received
- * @rx_truncated: of them, those that were longer than their receive
- * @rx_bad: datagrams dropped for their checksum
+ * @tx_full: statistics: sends that the socket had no room for
+ * @rx_datagrams: statistics: datagrams received
+ * @rx_truncated: statistics: datagrams that were longer than their receive
+ * @rx_bad: statistics: datagrams dropped for their checksum
  */
 struct ksk_dgram {
 	struct ksk_ep		ep;
@@ -131,11 +129,11 @@ static void ksk_dgram_complete(struct ksk_dgram *d, struct ksk_txop *op,
 }
 
 /*
- * The protocol's own call: security modules have no say in what the kernel sends,
- * and would judge it by the task that happens to run.
+ * Call the protocol directly: security modules should not check messages of the kernel,
+ * and would check them against the task that happens to run.
  *
  * UDP puts the bytes of long datagrams into the page fragment of the current task,
- * even for sockets that are not to use it. That task may have been interrupted in
+ * even for sockets with sk_use_task_frag clear. That task may have been interrupted in
  * the middle of filling it.
  */
 static int ksk_dgram_xmit(struct ksk_dgram *d, struct ksk_txop *op)
@@ -158,7 +156,7 @@ static int ksk_dgram_xmit(struct ksk_dgram *d, struct ksk_txop *op)
 	return min(err, 0);
 }
 
-/* Send the first one; false if there is none, or it has to wait. */
+/* Send the first operation; false if there is none, or it must wait. */
 static bool ksk_dgram_send_one(struct ksk_dgram *d)
 {
 	struct ksk_txop *op;
@@ -171,7 +169,7 @@ static bool ksk_dgram_send_one(struct ksk_dgram *d)
 	if (!op)
 		return false;
 	err = ksk_dgram_xmit(d, op);
-	/* of other reasons for the same error nothing would wake us */
+		/* for other reasons of the same error nothing would wake us */
 	if (err == -EAGAIN &&
 	    test_and_clear_bit(SOCK_NOSPACE, &d->sock->flags)) {
 		ksk_stat_inc(&d->tx_full);
@@ -186,14 +184,14 @@ static bool ksk_dgram_send_one(struct ksk_dgram *d)
 	return true;
 }
 
-/* Must it be done in process context? */
+/* Must messages be sent in process context? */
 static bool ksk_dgram_sleeps(void)
 {
 	return cgroup_bpf_enabled(CGROUP_UDP4_SENDMSG) ||
 	       cgroup_bpf_enabled(CGROUP_UDP6_SENDMSG);
 }
 
-/* Have somebody else send. */
+/* Schedule another context that sends. */
 static void ksk_dgram_defer(struct ksk_dgram *d)
 {
 	lockdep_assert_held(&d->tx_lock);
@@ -204,7 +202,7 @@ static void ksk_dgram_defer(struct ksk_dgram *d)
 		irq_poll_sched(&d->poll);
 }
 
-/* There is something to be sent: returns true if the caller is to. */
+/* Mark that there is something to send; returns true if the caller must send it. */
 static bool ksk_dgram_claim(struct ksk_dgram *d, bool can)
 {
 	lockdep_assert_held(&d->tx_lock);
@@ -219,8 +217,9 @@ static bool ksk_dgram_claim(struct ksk_dgram *d, bool can)
 }
 
 /*
- * By who has claimed it: with bottom halves off, or in process context. A run at a
- * time, as others may post as fast as we send. Returns the number of datagrams sent.
+ * Send the list, after ksk_dgram_claim(), with bottom halves off, or in process context.
+ * A run is limited, as others may post as fast as we send. Returns the number of
+ * datagrams sent.
  */
 static int ksk_dgram_send(struct ksk_dgram *d)
 {
@@ -272,7 +271,7 @@ static int ksk_dgram_add(struct ksk_ep *ep, fi_addr_t dest,
 	bool mine = false;
 	int err;
 
-	/* a window of the cursor is what one call can send */
+		/* one call can send the window of the cursor, which must be all */
 	if (iov_iter_count(kofi_cursor_iter(&op->cur)) != op->cur.len)
 		return -EINVAL;
 	if (!READ_ONCE(ep->domain->ifindex))
@@ -343,7 +342,7 @@ static fi_addr_t ksk_dgram_source(struct ksk_dgram *d,
 	return kofi_av_source(ep->av, &d->from.sa);
 }
 
-/* Copy it to its receive, if there is one: it may have been discarded. */
+/* Copy the datagram to its receive; there is none if it has been discarded. */
 static void ksk_dgram_deliver(struct ksk_dgram *d, struct kofi_rxop *op)
 {
 	struct kofi_wc wc = {
@@ -368,8 +367,8 @@ static void ksk_dgram_deliver(struct ksk_dgram *d, struct kofi_rxop *op)
 }
 
 /*
- * Take what is next in the socket's queue; false if there is nothing. It may be an
- * error, or a datagram whose bytes are wrong, which leave nothing to be delivered.
+ * Take the next datagram from the socket's queue; false if it is empty. After an error, or
+ * for a datagram with a bad checksum, there is nothing to deliver.
  */
 static bool ksk_dgram_take(struct ksk_dgram *d)
 {
@@ -420,12 +419,12 @@ static int ksk_dgram_poll(struct irq_poll *iop, int weight)
 	int done = 0;
 
 	/*
-	 * Complete first: what is scheduled from now on runs again, so nothing
-	 * is lost. in_poll tells ksk_dgram_drain() that we still run.
+	 * Complete first: an item that is scheduled from now on runs again, so nothing
+	 * is lost. in_poll makes ksk_dgram_drain() wait for this call.
 	 */
 	atomic_inc(&d->in_poll);
 	irq_poll_complete(iop);
-	smp_mb();	/* that, before looking at the queues */
+	smp_mb();	/* order the completion before the checks of the queues */
 
 	/* a device can go before the endpoint has been enabled */
 	if (!smp_load_acquire(&d->sock))
@@ -468,7 +467,7 @@ static void ksk_dgram_data_ready(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* For each packet that has left */
+/* Called for each packet that has left */
 static void ksk_dgram_write_space(struct sock *sk)
 {
 	struct ksk_dgram *d;
@@ -525,7 +524,7 @@ static int ksk_dgram_open_socket(struct ksk_dgram *d)
 		ksk_socket_release(sock);
 		return err;
 	}
-	/* were it disconnected by an administrator, a send would bind it, and sleep */
+	/* if an administrator disconnected the socket, a send would bind it, and sleep */
 	lock_sock(sock->sk);
 	sock->sk->sk_userlocks |= SOCK_BINDPORT_LOCK;
 	release_sock(sock->sk);
@@ -534,7 +533,7 @@ static int ksk_dgram_open_socket(struct ksk_dgram *d)
 	WRITE_ONCE(sock->sk->sk_ll_usec, 0);
 #endif
 	ksk_dgram_attach(d, sock);
-	/* what has come meanwhile */
+	/* receive datagrams that arrived before the callbacks were set */
 	ksk_dgram_softirq(d);
 	return 0;
 }
@@ -568,7 +567,7 @@ unlock:
 	return err;
 }
 
-/* What has not been sent ends, also while posts find the endpoint closed. */
+/* Complete all unsent operations; posts may find the endpoint closed concurrently. */
 static void ksk_dgram_flush(struct ksk_dgram *d, int err)
 {
 	struct ksk_txop *op;
@@ -663,13 +662,13 @@ static int ksk_dgram_setname(fid_t fid, void *addr, size_t len)
 	return err;
 }
 
-/* A shared context is of no use to what receives only once. */
+/* Refuse a shared context: a datagram endpoint gains nothing from it. */
 static int ksk_dgram_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 {
 	return bfid->fclass == FI_CLASS_SRX_CTX ? -EOPNOTSUPP : 0;
 }
 
-/* ksk_ep_type.abort: it finds out what has happened to the device. */
+/* ksk_ep_type.abort: the softirq item checks the device. */
 static void ksk_dgram_abort(struct ksk_ep *ep, int err)
 {
 	ksk_dgram_softirq(ksk_dgram(ep));

@@ -3,16 +3,14 @@
  * Fabrics and domains. A fabric is an IP network in a network namespace, a
  * domain one of its devices.
  *
- * TCP does not notice that a device goes away, so a notifier does: when the
- * device of a domain is taken down or unregistered, the domain's consumer gets
- * FI_NOTIFY and its endpoints end with ENETDOWN. A domain whose device has been
- * unregistered stays until it is closed, but its endpoints are dead from the
- * start.
+ * TCP does not notice that a device goes away, so a notifier does. If the device of a
+ * domain is taken down or unregistered, the domain's consumer gets FI_NOTIFY, and its
+ * endpoints fail with ENETDOWN. After an unregistration the domain stays until it is
+ * closed, but new endpoints in it cannot be used.
  *
- * The notifier also sees which devices are up, which are those clients are told of
- * (kofi_client_register()). It runs with the RTNL, which a client may need, so
- * that telling is a work item's. A device waits for it: it is held until it has
- * been taken back.
+ * A second notifier announces devices that are up to clients (kofi_client_register()).
+ * It runs with the RTNL, which a client may need, so a work item calls the clients. The
+ * notifier holds a reference to the device until the device has been withdrawn.
  */
 #include <linux/netdevice.h>
 #include <linux/slab.h>
@@ -163,18 +161,18 @@ static int ksk_domain_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
-/* ------------------------------------------- devices clients are told of */
+/* -------------------------------------------- announcing devices to clients */
 
 /**
  * struct ksk_netdev - a network device
- * @node: ksk_netdevs
- * @dev: held
- * @net: the namespace it has been seen in
- * @now: its name
- * @name: the one clients have been told
- * @up: it can be used
- * @told: clients know it
- * @gone: it waits for us to let it go
+ * @node: entry in ksk_netdevs
+ * @dev: the device, held
+ * @net: namespace of the device when it came up
+ * @now: current name
+ * @name: name that clients know
+ * @up: the device can be used
+ * @told: clients know the device
+ * @gone: the device is being unregistered, and waits for our reference
  */
 struct ksk_netdev {
 	struct list_head	node;
@@ -194,8 +192,8 @@ static LIST_HEAD(ksk_netdevs);
 static DECLARE_WORK(ksk_netdev_work, ksk_netdev_notify_clients);
 
 /*
- * The next thing to do, off the list if nothing follows. That the name has
- * changed is that the old one goes and the new one comes.
+ * The next device with a change to announce. It is off the list if it is only to be
+ * freed. After a change of its name, the old name is withdrawn and the new one announced.
  */
 static struct ksk_netdev *ksk_netdev_next(bool *comes)
 {
@@ -260,7 +258,7 @@ static void ksk_netdev_event(struct net_device *dev, unsigned long event)
 	mutex_lock(&ksk_netdev_mutex);
 	d = ksk_netdev_find(dev);
 	if (!d && event == NETDEV_UP) {
-		/* few bytes; without them no client is told of the device */
+		/* few bytes; without them clients would never know the device */
 		d = kzalloc(sizeof(*d), GFP_KERNEL | __GFP_NOFAIL);
 		dev_hold(dev);
 		d->dev = dev;
@@ -297,7 +295,7 @@ static struct notifier_block ksk_netdev_nb = {
 	.notifier_call = ksk_netdev_notify,
 };
 
-/* End the domains of a device before clients are told of it. */
+/* Abort the endpoints of a device before clients are notified. */
 static struct notifier_block ksk_domain_nb = {
 	.notifier_call = ksk_domain_event,
 };
@@ -308,7 +306,7 @@ int ksk_domain_init(void)
 
 	if (err)
 		return err;
-	/* is told of all there are */
+	/* it is called for all existing devices */
 	err = register_netdevice_notifier(&ksk_netdev_nb);
 	if (err)
 		unregister_netdevice_notifier(&ksk_domain_nb);
@@ -317,7 +315,7 @@ int ksk_domain_init(void)
 
 void ksk_domain_exit(void)
 {
-	/* and once more, that they go */
+	/* it is called once more for all devices, as if they went */
 	unregister_netdevice_notifier(&ksk_netdev_nb);
 	flush_work(&ksk_netdev_work);
 	unregister_netdevice_notifier(&ksk_domain_nb);

@@ -9,9 +9,9 @@
 
 /**
  * struct ksk_msg - a connected endpoint
- * @ep: what all types have
- * @req: the request it was opened for, whose handle its info names
- * @conn: its connection
+ * @ep: common part of all types
+ * @req: request that the endpoint was opened for, named by its info's handle; or NULL
+ * @conn: connection of the endpoint
  */
 struct ksk_msg {
 	struct ksk_ep		ep;
@@ -22,9 +22,9 @@ struct ksk_msg {
 /* ------------------------------------------------------------------- life */
 
 /**
- * ksk_ep_abort - end the connections of an endpoint
+ * ksk_ep_abort - abort the connections of an endpoint
  * @ep: the endpoint
- * @err: why, a positive error code
+ * @err: reason, a positive error code
  *
  * Context: any; ksk_dom_mutex held, or the endpoint cannot go away otherwise.
  */
@@ -37,7 +37,7 @@ void ksk_ep_abort(struct ksk_ep *ep, int err)
 }
 
 /**
- * ksk_ep_alloc - the records of an endpoint that is being enabled
+ * ksk_ep_alloc - allocate the records of an endpoint that is being enabled
  * @ep: the endpoint
  *
  * Context: process, may sleep.
@@ -60,7 +60,7 @@ int ksk_ep_alloc(struct ksk_ep *ep)
 
 /**
  * ksk_ep_exit - undo ksk_ep_init() and ksk_ep_alloc()
- * @ep: the endpoint, with no connection any more
+ * @ep: an endpoint without connections
  *
  * Context: process, may sleep.
  */
@@ -73,7 +73,7 @@ void ksk_ep_exit(struct ksk_ep *ep)
 	ksk_tx_exit(ep);
 }
 
-/* The domain's notifier does not know it any more. */
+/* Remove the endpoint from the list of the domain's notifier. */
 void ksk_ep_unlist(struct ksk_ep *ep)
 {
 	mutex_lock(&ksk_dom_mutex);
@@ -84,8 +84,8 @@ void ksk_ep_unlist(struct ksk_ep *ep)
 /* ---------------------------------------------------------------- options */
 
 /*
- * A reclaim-safe endpoint's work is done in a queue of its own. Before the
- * endpoint connects only the notifier has work done, under its mutex, and once.
+ * A reclaim-safe endpoint has work queues of its own. Before the endpoint connects, only
+ * the notifier queues work, under its mutex, and once.
  */
 static int ksk_msg_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
 {
@@ -103,7 +103,7 @@ static int ksk_msg_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
 	return err;
 }
 
-/* Connections that are made once it is enabled have what was set before. */
+/* Connections are made after the endpoint is enabled, with the values set before. */
 static int ksk_ep_set_val(struct ksk_ep *ep, const struct fi_fid_var *var)
 {
 	int err = -EBUSY;
@@ -122,7 +122,7 @@ int ksk_ep_control(struct fi_fid *fid, int command, void *arg)
 	struct ksk_ep *ep = container_of(fid, struct ksk_ep, base.ep.fid);
 	struct fi_fid_var *var = arg;
 
-	/* a listener's: requests have been read when there is a connection */
+	/* it is a listener's value: requests have been read when there is a connection */
 	if (ep->conn && var->name == (int)KOFI_VAL_HANDSHAKE_TIMEOUT)
 		return -ENOSYS;
 	if (command == FI_GET_VAL)
@@ -163,7 +163,7 @@ static int ksk_ep_setopt(fid_t fid, int level, int name, const void *val,
 		break;
 	case FI_OPT_MAX_MSG_SIZE:
 		limit = KSK_MSG_MAX;
-		/* that of a datagram is the device's: no more than there is */
+		/* a datagram is limited by the device, and its limit cannot grow */
 		if (ep->base.info->ep_attr->type == FI_EP_DGRAM)
 			limit = ep->base.info->ep_attr->max_msg_size;
 		break;
@@ -271,16 +271,15 @@ static int ksk_ep_check(const struct fi_info *info)
 }
 
 /**
- * ksk_ep_init - set up what all endpoints have
+ * ksk_ep_init - set up the common part of an endpoint
  * @ep: the endpoint, zeroed
- * @domain: its domain
- * @info: what it is to be
- * @ops: its type's
+ * @domain: domain of the endpoint
+ * @info: attributes of the endpoint
+ * @ops: operations of its type
  * @context: the consumer's
  *
  * Context: process, may sleep.
- * Return: 0, then ksk_ep_exit() undoes it; -EINVAL, or what kofi_ep_init()
- * returns.
+ * Return: 0, then ksk_ep_exit() undoes it; -EINVAL, or an error of kofi_ep_init().
  */
 int ksk_ep_init(struct ksk_ep *ep, struct fid_domain *domain,
 		const struct fi_info *info, const struct kofi_ep_ops *ops,
@@ -299,7 +298,7 @@ int ksk_ep_init(struct ksk_ep *ep, struct fid_domain *domain,
 	return kofi_ep_init(&ep->base, domain, info, ops, context);
 }
 
-/* The domain's notifier knows it from now on. */
+/* Add the endpoint to the list of the domain's notifier. */
 void ksk_ep_list(struct ksk_ep *ep)
 {
 	mutex_lock(&ksk_dom_mutex);
@@ -337,8 +336,8 @@ static int ksk_msg_enable(struct fid_ep *fid)
 	if (err)
 		return err;
 	/*
-	 * Aborted meanwhile: what ended it found no queue to close, which the
-	 * work item does. Pairs with the cmpxchg in ksk_conn_abort().
+	 * An abort before this found no queue of receives to close, which the work item
+	 * now does. Pairs with the cmpxchg in ksk_conn_abort().
 	 */
 	smp_mb();
 	if (READ_ONCE(ep->conn->dead))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a call of TCP gets, as one array: the header of a frame with the first
+ * Data for one call of TCP, as an array: the header of a frame with the first
  * segments of its payload, or several short frames, a burst.
  */
 #include <linux/bvec.h>
@@ -50,10 +50,10 @@ static void ksk_tx_gather_bvec(const struct iov_iter *from, size_t left,
 }
 
 /**
- * ksk_tx_gather - what the socket gets next of a frame whose header is not out
+ * ksk_tx_gather - collect the next bytes of a frame with an unsent header
  * @c: the connection
  * @from: the payload
- * @budget: bytes of it at most
+ * @budget: most bytes of @from
  * @to: the rest of the header, and behind it as much of the payload as a short
  *	array can hold; may be @from
  *
@@ -120,7 +120,7 @@ static void ksk_burst_ack(const struct ksk_conn *c, struct ksk_burst *b)
 		      NULL, 0);
 }
 
-/* False for an operation whose frame is long, or has its payload in pieces */
+/* Add an operation; false if its frame is long, or its payload in pieces */
 static bool ksk_burst_op(const struct ksk_conn *c, struct ksk_burst *b,
 			 struct ksk_txop *op)
 {
@@ -148,10 +148,10 @@ static bool ksk_burst_room(const struct ksk_burst *b, size_t budget)
 }
 
 /**
- * ksk_burst_collect - the frame that has been chosen, and what may follow it
+ * ksk_burst_collect - collect the chosen frame, and frames that may follow it
  * @c: the connection, with no response to be sent
- * @b: where headers and lengths go; with one frame or none it is no burst
- * @budget: how many bytes, as ksk_tx_run() counts them
+ * @b: receives headers and lengths; with less than two frames it is no burst
+ * @budget: most bytes, as ksk_tx_run() counts them
  *
  * Context: locked.
  */
@@ -178,7 +178,7 @@ void ksk_burst_collect(const struct ksk_conn *c, struct ksk_burst *b,
 	if (acks)
 		return;
 	list_for_each_entry(op, &c->tx_queue, node) {
-		/* as ksk_tx_blocked(), with what is in the burst */
+		/* as ksk_tx_blocked(), with the frames that are in the burst */
 		reads += op->op == KSK_OP_READ_REQ;
 		b->more = !(op->flags & FI_FENCE && unanswered) &&
 			  reads <= KSK_READS_MAX;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What kofi_sock offers: one fi_info per address of each interface that is up
+ * Discovery of kofi_sock: one fi_info per address of each interface that is up
  * in the namespace, loopback last.
  *
  * The addresses are collected under RCU into an array that is big enough; the
- * infos are made from it afterwards. As libfabric does, a fabric is named
- * after the network ("10.0.0.0/24") and a domain after the interface, and the
- * loopback addresses stand for networks of their own ("127.0.0.1/32"). The
- * network of link-local addresses has the interface in its name, as they look
- * alike on all of them ("fe80::%eth0/64").
+ * infos are made from it afterwards. As in libfabric, a fabric is named after the network
+ * ("10.0.0.0/24") and a domain after the interface. The loopback addresses stand for
+ * networks of their own ("127.0.0.1/32"). The network of link-local addresses has the
+ * interface in its name, as they look alike on all of them ("fe80::%eth0/64").
  */
 #include <linux/in6.h>
 #include <linux/netdevice.h>
@@ -20,8 +19,8 @@
 
 #include "sock.h"
 
-#define KSK_IOV_LIMIT		16	/* segments of who does not ask for others, */
-#define KSK_IOV_MAX		256	/* and the most one can ask for */
+#define KSK_IOV_LIMIT		16	/* segments without a hint */
+#define KSK_IOV_MAX		256	/* most segments that a hint can ask for */
 
 #define KSK_MSG_ORDER	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | \
 			 FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | \
@@ -48,11 +47,11 @@
 /* ------------------------------------------------------------- interfaces */
 
 /**
- * ksk_if_find - the interface that has an address
+ * ksk_if_find - find the interface that has an address
  * @net: network namespace
  * @addr: the address
  * @vrf: index of the VRF the interface is in; 0 is any, or none
- * @found: filled in
+ * @found: receives the interface
  *
  * Context: process, may sleep.
  * Return: 0, -EADDRNOTAVAIL or -ENOMEM.
@@ -99,7 +98,7 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr, int vrf,
 
 /* ------------------------------------------------------------------ infos */
 
-/* A datagram is one packet: what goes into the one of the device */
+/* Longest message in a datagram that fits in one packet of the device */
 static size_t ksk_info_dgram_max(struct net *net, const struct kofi_netif *i)
 {
 	size_t headers = sizeof(struct udphdr) +
@@ -116,7 +115,7 @@ static size_t ksk_info_dgram_max(struct net *net, const struct kofi_netif *i)
 	return mtu > headers ? mtu - headers : 0;
 }
 
-/* What is different with datagrams */
+/* Set the attributes that differ for datagrams. */
 static void ksk_info_fill_dgram(struct fi_info *info, size_t max)
 {
 	info->caps = KSK_DGRAM_TX_CAPS | KSK_DGRAM_RX_CAPS | KSK_DOM_CAPS;
@@ -143,8 +142,8 @@ static void ksk_info_fill_dgram(struct fi_info *info, size_t max)
 }
 
 /**
- * ksk_info_check_srx - can a shared receive context be as its attributes ask for
- * @attr: from the consumer
+ * ksk_info_check_srx - check the attributes of a shared receive context
+ * @attr: attributes from the consumer
  *
  * Context: any.
  * Return: as kofi_srx_check().
@@ -173,7 +172,7 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 		.caps		= KSK_TX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_INJECT | KSK_TX_LEVELS,
 		.msg_order	= KSK_MSG_ORDER,
-		/* what waits for the peer is overtaken by what does not */
+		/* an operation that waits for the peer is overtaken by others */
 		.comp_order	= FI_ORDER_NONE,
 		.inject_size	= KSK_INJECT_MAX,
 		.size		= READ_ONCE(ksk_tx_size),
@@ -184,7 +183,7 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 		.caps		= KSK_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
 		.msg_order	= KSK_MSG_ORDER,
-		/* a message that is announced is overtaken by what is not */
+		/* an announced message is overtaken by others */
 		.comp_order	= type == FI_EP_MSG ? FI_ORDER_STRICT :
 						      FI_ORDER_NONE,
 		.size		= READ_ONCE(ksk_rx_size),
@@ -226,9 +225,9 @@ static void ksk_info_fill(struct fi_info *info, enum fi_ep_type type)
 }
 
 /*
- * We ask for nothing about registration. Who offers to live with our keys
- * gets them, because they are never used twice; who does not, chooses. Hints
- * that were not given offer everything, but ask for no regions of endpoints.
+ * We need nothing for registration. If the hints accept keys of the provider, we choose
+ * them, because ours are never reused; otherwise the consumer chooses. Absent hints
+ * accept everything, but ask for no regions of endpoints.
  */
 static int ksk_info_mr_mode(const struct fi_info *hints)
 {
@@ -242,8 +241,8 @@ static int ksk_info_mr_mode(const struct fi_info *hints)
 }
 
 /*
- * What only those get that ask for it: it gives the peer named by a receive a
- * meaning, or with many peers has each message looked up.
+ * Capabilities that are granted only on request: they give the peer named by a receive a
+ * meaning, or with many peers require a lookup for each message.
  */
 static u64 ksk_info_optional(const struct fi_info *hints,
 			     enum fi_ep_type type)
@@ -299,10 +298,10 @@ free:
 }
 
 /**
- * struct ksk_info_query - what is looked for
+ * struct ksk_info_query - a query for infos
  * @hints: the caller's
- * @src: address and port of the source, of family 0 if there is none
- * @dest: the same of the destination
+ * @src: address and port of the source; family 0 if there is none
+ * @dest: address and port of the destination; family 0 if there is none
  * @from: address the source must have, if there is a source or a destination
  * @named: the source is an address
  * @wildcard: the source is any address, and stays so
@@ -316,7 +315,7 @@ struct ksk_info_query {
 	bool			wildcard;
 };
 
-/* What matches of an address, or NULL. */
+/* The info of an address if it matches the query, or NULL. */
 static struct fi_info *ksk_info_of(struct ksk_info_query *q,
 				   const struct kofi_netif *i,
 				   enum fi_ep_type type,
@@ -353,12 +352,12 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
 	fi_freeinfo(mine);
 	if (!granted)
 		return NULL;
-	/* what is not asked for takes memory in each record */
+	/* each record has memory for the granted segments */
 	granted->tx_attr->iov_limit = hints->tx_attr->iov_limit ?:
 				      KSK_IOV_LIMIT;
 	granted->rx_attr->iov_limit = hints->rx_attr->iov_limit ?:
 				      KSK_IOV_LIMIT;
-	/* what may be stored is a limit, and no promise of memory */
+	/* the bytes that may be stored are a limit, and no promise of memory */
 	if (hints->rx_attr->total_buffered_recv)
 		granted->rx_attr->total_buffered_recv =
 			hints->rx_attr->total_buffered_recv;
@@ -371,14 +370,13 @@ static struct fi_info *ksk_info_of(struct ksk_info_query *q,
  * @node: host, or NULL
  * @service: port, or NULL
  * @flags: FI_SOURCE, FI_NUMERICHOST, ...
- * @hints: complete
- * @info: what matches; connected endpoints first, datagrams last
+ * @hints: complete hints
+ * @info: receives matching infos; connected endpoints first, datagrams last
  *
- * A destination selects the address the routing table would use, if no source
- * is named. In a VRF it does if a source or the device is named. A wildcard source
- * that node or hints name stays a wildcard, so that a listener can be opened with it;
- * one that only came about because a service was given without a node becomes each
- * interface's own address.
+ * If no source is named, a destination selects the address that the routing table would
+ * use. In a VRF it does so if a source or the device is named. A wildcard source in node
+ * or hints stays a wildcard, so that a listener can be opened with it. A wildcard that
+ * stems from a service without a node becomes each interface's own address.
  *
  * Return: 0, -ENODATA or -ENOMEM.
  */

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Listening: sockets that accept connections, and requests on their way in.
+ * Listening: sockets that accept connections, and incoming requests.
  *
- * A request's way
+ * Path of a request
  *
- * The listener's work item accepts connections and makes a struct ksk_req of
- * each. Its own work item reads the request, under a time limit, and hands it
- * to the listener's owner, who decides: it takes the socket over, or answers
- * with a reject. Until then the connection waits.
+ * The listener's work item accepts connections and makes a struct ksk_req for each. The
+ * request's own work item reads the request, under a time limit, and hands it to the
+ * listener's owner. The owner takes the socket over, or answers with a reject. Until then
+ * the connection waits.
  *
  * Ownership
  *
  * A listener's list has all requests that are not taken. A handle is only
- * looked up there, never followed, because it may be stale. Taking a request
- * off its list, under ksk_req_mutex, is what makes it the caller's. Requests
- * still on the list die with their listener.
+ * looked up there, never followed, because it may be stale. A caller owns a request
+ * after taking it off its list, under ksk_req_mutex. Requests still on the list are freed
+ * with their listener.
  *
  * Limits
  *
- * Handshakes under way are limited by max_pending, and requests that have been
- * delivered by the backlog. Beyond either nothing is accepted and TCP's own
- * backlog fills. So that clients that send no request cannot keep the others
- * out for the whole time limit, the oldest handshake gives way to a new one when
- * it has had an eighth of that time.
+ * max_pending limits outstanding handshakes, and the backlog limits requests that have
+ * been delivered. Beyond either limit nothing is accepted, and TCP's own backlog fills.
+ * Clients that send no request must not block others for the whole time limit. So the
+ * oldest handshake gives way to a new one when it has had an eighth of that time.
  */
 #include <linux/slab.h>
 #include <net/tcp.h>
@@ -36,11 +35,11 @@
 
 /* --------------------------------------------------- connection requests */
 
-/* For the lists of requests and who owns one */
+/* Guards the lists of requests, and their ownership */
 static DEFINE_MUTEX(ksk_req_mutex);
 static LIST_HEAD(ksk_listeners);
 
-/* While the request comes in, every event of the socket means: look. */
+/* While the request comes in, every event of the socket queues its work item. */
 static void ksk_req_event_cb(struct sock *sk)
 {
 	struct ksk_req *req = sk->sk_user_data;
@@ -81,7 +80,7 @@ static void ksk_req_detach(struct sock *sk, const struct ksk_cbs *cbs)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* What a peer has sent is no request. */
+/* Count and report a peer that sent no valid request. */
 static void ksk_req_violated(struct ksk_req *req)
 {
 	struct sockaddr_storage peer = {};
@@ -201,7 +200,7 @@ static void ksk_req_work(struct work_struct *work)
 	}
 	mutex_unlock(&ksk_req_mutex);
 	if (own) {
-		/* nothing queues it any more, but something may have */
+		/* it cannot be queued again, but may be queued now */
 		cancel_delayed_work(&req->work);
 		ksk_req_free(req);
 	}
@@ -249,12 +248,12 @@ static struct ksk_req *ksk_req_find(fid_t handle)
 }
 
 /**
- * ksk_req_take - own a request the consumer names
- * @net: namespace it must belong to; the handle may be stale, and the memory
- *	that of another request by now
- * @l: listener it must belong to, NULL for any
- * @handle: what it names
- * @req: where the request goes
+ * ksk_req_take - take over a request of a consumer
+ * @net: namespace of the request. The handle may be stale, and its memory may belong
+ *	to another request
+ * @l: listener of the request, NULL for any
+ * @handle: handle of the request
+ * @req: receives the request
  *
  * Context: process, may sleep.
  * Return: 0, or -EINVAL if @handle is no request that waits for an answer.
@@ -305,14 +304,14 @@ struct ksk_req *ksk_req_next(struct ksk_listener *l)
  * ksk_req_answer - send the answer to a request
  * @req: owned by the caller
  * @type: KSK_CM_ACCEPT, or KSK_CM_REJECT
- * @ext: KSK_EXT_* both sides know
+ * @ext: KSK_EXT_* that both sides know
  * @data: private data
- * @len: its length
+ * @len: bytes of @data
  *
  * After a reject the connection is gone.
  *
  * Context: process, may sleep; not for the network.
- * Return: 0, or an error, and the connection is of no use.
+ * Return: 0, or an error: then the connection cannot be used.
  */
 int ksk_req_answer(struct ksk_req *req, u8 type, u32 ext, const void *data,
 		   size_t len)
@@ -381,7 +380,7 @@ static void ksk_listener_detach(struct ksk_listener *l, struct sock *sk)
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
-/* End the oldest handshake if it has had its share of the time. */
+/* Abort the oldest handshake if it has had its share of the time. */
 static void ksk_listener_evict(struct ksk_listener *l)
 {
 	long wait, limit = msecs_to_jiffies(l->tun.handshake_timeout);
@@ -398,12 +397,12 @@ static void ksk_listener_evict(struct ksk_listener *l)
 	} else if (time_before(jiffies, req->deadline)) {
 		req->evicted = true;
 		WRITE_ONCE(req->deadline, jiffies);
-		/* its end makes room, and brings the listener back */
+		/* its work item makes room, and queues the listener's again */
 		mod_delayed_work(ksk_wq_for(&req->listener->tun), &req->work, 0);
 	}
 }
 
-/* May another connection be accepted? If not, what makes room runs us again. */
+/* Can another connection be accepted? If not, the listener's work item is queued later. */
 static bool ksk_listener_room(struct ksk_listener *l)
 {
 	bool room = false;
@@ -503,10 +502,10 @@ static struct ksk_req *ksk_listener_unlink(struct ksk_listener *l)
 }
 
 /**
- * ksk_listener_stop - accept no more, and drop what has not been taken
+ * ksk_listener_stop - stop accepting, and drop requests that have not been taken
  * @l: the listener
  *
- * When this returns, @l->deliver is not called any more. The socket stays bound
+ * When this returns, @l->ops are no longer called. The socket stays bound
  * until ksk_listener_exit().
  *
  * Context: process, may sleep.
@@ -552,8 +551,7 @@ void ksk_listener_exit(struct ksk_listener *l)
 
 /**
  * ksk_listener_init - make a listener
- * @l: the listener, all zero but for what its owner has set: @net, @info, @obj,
- *	@src, @ifindex, @deliver
+ * @l: the listener, zeroed; its owner has set @ops, @net, @info, @obj, @src and @ifindex
  */
 void ksk_listener_init(struct ksk_listener *l)
 {
@@ -567,13 +565,13 @@ void ksk_listener_init(struct ksk_listener *l)
 }
 
 /**
- * ksk_listener_stats - report what becomes of requests before their owner sees them
+ * ksk_listener_stats - report statistics of requests before delivery
  * @l: the listener
  * @fn: takes a statistic
  * @arg: for @fn
  *
  * Context: process, may sleep.
- * Return: how many were none.
+ * Return: number of connections without a valid request.
  */
 unsigned long ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg)
 {

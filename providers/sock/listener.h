@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Listening sockets, and requests on their way in.
+ * Listening sockets, and incoming requests.
  */
 #ifndef _KOFI_SOCK_LISTENER_H
 #define _KOFI_SOCK_LISTENER_H
@@ -10,14 +10,14 @@
 /**
  * struct ksk_req - connection request on the passive side
  * @fid: handle for the consumer
- * @listener: where it came in, as long as it is on a list
- * @node: on the listener's list; empty once it has been taken
- * @delivered: it may be taken
- * @evicted: its time has been cut short
+ * @listener: listener of the request, as long as it is on the listener's list
+ * @node: entry in the listener's list; empty once the request has been taken
+ * @delivered: the request has been announced, and may be taken
+ * @evicted: the time limit has been cut short
  * @sock: the connection
- * @cm: the request
- * @work: reads it, and is its timer
- * @deadline: when it must be complete, in jiffies
+ * @cm: the request message
+ * @work: work item that reads @cm, and the timer of the request
+ * @deadline: time by which @cm must be complete, in jiffies
  */
 struct ksk_req {
 	struct fi_fid		fid;
@@ -33,11 +33,11 @@ struct ksk_req {
 
 /**
  * struct ksk_listener_ops - a listener's owner
- * @prepare: a request is complete: get what it takes to announce it, or NULL to
- *	have it dropped; process context, may sleep
- * @deliver: announce it; from now on ksk_req_take() finds it. Returns false if
+ * @prepare: allocate for the announcement of a complete request; returns NULL to drop the
+ *	request; process context, may sleep
+ * @deliver: announce the request; from now on ksk_req_take() finds it. Returns false if
  *	there is no room; under a mutex, must not wait for the listener
- * @discard: give back what @prepare has got, as it has not been delivered
+ * @discard: free the result of @prepare if the request has not been delivered
  */
 struct ksk_listener_ops {
 	void	*(*prepare)(struct ksk_req *req);
@@ -47,27 +47,27 @@ struct ksk_listener_ops {
 
 /**
  * struct ksk_listener - a socket that accepts connections
- * @ops: its owner
- * @net: its namespace
- * @info: what it was opened with
- * @obj: the owner's object
+ * @ops: owner of the listener
+ * @net: network namespace of the listener
+ * @info: attributes that the listener was opened with
+ * @obj: object of the owner
  * @src: address to listen on
  * @ifindex: device in the VRF of which to listen, or 0
- * @tun: options; those of the socket are inherited by what it accepts
- * @backlog: requests that may wait to be taken
- * @sock: the socket, once there is one
- * @saved: its callbacks
- * @work: accepts
- * @node: on the list of listeners; from here on under ksk_req_mutex
- * @closing: no more
+ * @tun: options; accepted sockets inherit the options of the socket
+ * @backlog: most requests that may wait to be taken
+ * @sock: the socket, or NULL before the start
+ * @saved: original callbacks of @sock
+ * @work: work item that accepts connections
+ * @node: entry in the list of listeners, under ksk_req_mutex as all members below
+ * @closing: no connection is accepted
  * @reqs: requests that have not been taken
- * @pending: of them, with the handshake not complete
- * @delivered: of them, waiting to be taken
+ * @pending: number of @reqs with an incomplete handshake
+ * @delivered: number of @reqs that wait to be taken
  * @accepted: statistics: TCP connections
- * @evicted: of them, closed early because too many were pending
- * @timeouts: of them, closed because the request did not come in all its time
- * @violations: of them, closed because it was none
- * @lost: of them, closed because there was no room to announce them
+ * @evicted: statistics: connections closed early because too many were pending
+ * @timeouts: statistics: connections closed because no request came in time
+ * @violations: statistics: connections closed because of an invalid request
+ * @lost: statistics: connections closed for lack of room to announce them
  */
 struct ksk_listener {
 	const struct ksk_listener_ops *ops;

@@ -13,8 +13,8 @@
 #include "sock.h"
 
 /*
- * Two queues, so that what may wait for memory never has the workers, nor the
- * rescuer, that reclaim-safe endpoints need.
+ * Two queues: work that may wait for memory must not occupy the workers and the
+ * rescuer that reclaim-safe endpoints need.
  */
 struct workqueue_struct *ksk_wq;
 EXPORT_SYMBOL_IF_KUNIT(ksk_wq);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Passive endpoints: listeners whose requests become FI_CONNREQ events.
+ * Passive endpoints: listeners that report requests as FI_CONNREQ events.
  *
- * The event carries the fi_info that the consumer opens an endpoint with, whose
- * handle names the request, and a copy of the private data, as it outlives a
- * request that is taken early. Without room in the event queue the request is
- * dropped and counted.
+ * The event carries the fi_info for opening an endpoint, with the request as its handle.
+ * It also has a copy of the private data, as the event outlives a request that is taken
+ * early. If there is no room in the event queue, the request is dropped and counted.
  */
 #include <linux/slab.h>
 #include <net/inet_sock.h>
@@ -16,8 +15,8 @@
 
 /**
  * struct ksk_pep - passive endpoint
- * @base: the core's
- * @listener: what it does; its options are inherited by what it accepts
+ * @base: the core's part
+ * @listener: listener of the endpoint; accepted connections inherit its options
  */
 struct ksk_pep {
 	struct kofi_pep		base;
@@ -41,7 +40,7 @@ static void ksk_pep_event_release(struct kofi_event *ev)
 	kfree(container_of(ev, struct ksk_pep_event, ev));
 }
 
-/* What the consumer opens the endpoint with. */
+/* Make the info that the consumer opens the endpoint with. */
 static struct fi_info *ksk_pep_info(struct ksk_pep *pep, struct ksk_req *req)
 {
 	struct net *net = pep->base.fabric->net;

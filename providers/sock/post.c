@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Records of transmits, and posts: a slot of the queue and a record are taken,
- * what the consumer may change afterwards is copied into it, and tx.c sends it. On
- * an error nothing has happened.
+ * Records of transmits, and posts. A post takes a slot of the queue and a record. It copies
+ * all arguments that the consumer may change afterwards into the record, and tx.c sends
+ * it. An error has no effect.
  */
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -153,9 +153,9 @@ static __always_inline struct ksk_txop *ksk_tx_get(struct ksk_ep *ep)
 /**
  * ksk_tx_submit - accept a transmit
  * @ep: the endpoint
- * @msg: what all kinds have
- * @post: what else this one has
- * @flags: of the operation; those the caller knows
+ * @msg: arguments that all operations have
+ * @post: further arguments of this operation
+ * @flags: flags of the operation; the caller has checked them
  *
  * Context: any.
  * Return: 0, one completion will follow; or an error of the list in
@@ -176,11 +176,11 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 
 	op = ksk_tx_get(ep);
 	if (unlikely(!op)) {
-		/* those that are deferred have theirs until they are sent */
+		/* deferred operations keep their records until they are sent */
 		if (ep->base.ops->send_deferred && !in_hardirq() &&
 		    !irqs_disabled())
 			ep->base.ops->send_deferred(&ep->base.ep);
-		/* one may have completed before the mark was there to see */
+		/* a record that was freed before the mark wakes no consumer */
 		kofi_ep_blocked(&ep->base);
 		op = ksk_tx_get(ep);
 	}
@@ -199,9 +199,9 @@ ssize_t ksk_tx_submit(struct ksk_ep *ep, const struct fi_msg *msg,
 		return 0;
 	kofi_freelist_put(&ep->tx_free, &op->free);
 	/*
-	 * Somebody may have been refused for want of this operation. But two that
-	 * are refused for what waits must not wake each other without end: what
-	 * is under way wakes them.
+	 * Another post may have been refused while this one held the record. But two posts
+	 * that are refused for another reason must not wake each other forever: progress of
+	 * outstanding operations wakes them.
 	 */
 	if (err == -EAGAIN)
 		ep->type->refused(ep);

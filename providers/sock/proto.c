@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages of the wire, made and looked at: functions of their arguments alone.
- * What they look like is in proto.h. (Headers of frames are read by rx.c.)
+ * Formatting and checking messages of the wire: functions of their arguments alone.
+ * proto.h describes the messages. (rx.c decodes the headers of frames.)
  */
 #include <kunit/visibility.h>
 
@@ -116,8 +116,8 @@ void ksk_cm_format(struct ksk_cm *cm, u8 type, u32 ext, const void *data,
 EXPORT_SYMBOL_IF_KUNIT(ksk_cm_format);
 
 /*
- * How many bytes a message that is being received still lacks. Returns 0, or
- * -EPROTO if what is there cannot become a message.
+ * Count the bytes that a message being received still lacks. Returns 0, or
+ * -EPROTO if the received bytes cannot become a message.
  */
 int ksk_cm_want(const struct ksk_cm *cm, unsigned int *want)
 {
@@ -147,7 +147,7 @@ bool ksk_cm_big_endian(const struct ksk_cm *cm)
 	return IS_ENABLED(CONFIG_CPU_BIG_ENDIAN) || cm->hdr.probe != 1;
 }
 
-/* What the sender of a message, and we, can do beyond libfabric. */
+/* Extensions that the sender of a message and this side have in common */
 u32 ksk_cm_ext(const struct ksk_cm *cm)
 {
 	if (cm->hdr.magic != cpu_to_be32(KSK_EXT_MAGIC))

@@ -31,9 +31,9 @@ enum {
 
 /*
  * Extensions of kOFI are named in eight bytes that libfabric sends as zero and
- * ignores. A request carries those of its sender; an accept carries those that
- * both sides have, and only if the request had any. So a stock peer sees
- * nothing of them but bytes it ignores.
+ * ignores. A request carries the extensions of its sender. An accept carries the common
+ * extensions of both sides, and only if the request had any. So a stock peer sees only
+ * bytes that it ignores.
  */
 #define KSK_EXT_MAGIC		0x6b4f4649	/* "kOFI" */
 #define KSK_EXT_REMOTE_INV	0x00000001	/* KSK_F_REMOTE_INV */
@@ -65,11 +65,11 @@ static_assert(sizeof(struct ksk_cm_hdr) == 32);
 
 /**
  * struct ksk_rdm_cm - private data of unconnected endpoints, in all three messages
- * @version: of a request, KSK_RDM_VERSION or a later one's; of an answer, the lower of
- *	the two with KSK_RDM_AGREED, or what was asked from a peer that knows 0 alone
+ * @version: of a request: KSK_RDM_VERSION or a later version. Of an answer: the lower of
+ *	both versions with KSK_RDM_AGREED; or the request's, from a peer with version 0
  * @features: sent as zero, ignored when received
- * @port: the sender of the request listens there
- * @pid: of the sender of the message; another one after a restart
+ * @port: port that the sender of the request listens at
+ * @pid: number of the message's sender; another one after a restart
  */
 struct ksk_rdm_cm {
 	u8	version;
@@ -92,31 +92,31 @@ enum {
 	KSK_OP_READ_RSP	= 3,
 	KSK_OP_WRITE		= 4,
 	KSK_OP_RTS		= 5,	/* a tagged message is announced */
-	KSK_OP_CTS		= 6,	/* its payload is wanted, */
-	KSK_OP_DATA		= 7,	/* and this is it */
+	KSK_OP_CTS		= 6,	/* the payload of an announced message is wanted */
+	KSK_OP_DATA		= 7,	/* the payload of an announced message */
 };
 
 #define KSK_F_CQ_DATA	0x0001		/* a word for the peer's completion */
 #define KSK_F_DELIVERY	0x0004		/* acknowledge when placed */
 #define KSK_F_COMMIT	0x0008		/* acknowledge when persistent: refused */
-#define KSK_F_REMOTE_INV 0x0100	/* a key of the receiver's ends; only */
+#define KSK_F_REMOTE_INV 0x0100	/* invalidate a key of the receiver; only */
 					/* where KSK_EXT_REMOTE_INV was agreed */
 
 #define KSK_OP_DATA_ACK	2	/* with KSK_OP_MSG: an acknowledgment */
 
-#define KSK_CTX_MAX	254	/* of what joins the frames of a rendezvous; from 1 */
+#define KSK_CTX_MAX	254	/* largest context of a rendezvous; the first is 1 */
 
 /**
  * struct ksk_hdr - start of every frame
- * @version: KSK_PROTO_VERSION; not looked at when received
+ * @version: KSK_PROTO_VERSION; not checked when received
  * @op: KSK_OP_*
  * @flags: KSK_F_*
  * @op_data: KSK_OP_DATA_ACK; the context of a rendezvous; or 0
  * @rma_count: RMA segments that follow; stale values with operations that
  *	have none
- * @hdr_size: from here to the payload
- * @id: counts the frames of a direction; not looked at when received
- * @size: of header and payload
+ * @hdr_size: bytes of the header, with its words
+ * @id: counts the frames of a direction; not checked when received
+ * @size: bytes of header and payload
  *
  * Behind it, each present only where stated: the word of KSK_F_CQ_DATA, the
  * key of KSK_F_REMOTE_INV, the tag of KSK_OP_TAGGED and KSK_OP_RTS, the length that

@@ -8,15 +8,15 @@
  *
  * The target checks every segment of a request before a byte moves. The payload
  * of a write goes from the packets straight into the region. A read is put into a
- * ring, made when the first one arrives, from which the sender answers, with the
- * acknowledgments of what arrived before it ahead of it; when the ring is full the
- * stream is not read until an answer has left. A peer that asks for no more than
- * the ring holds, as we do, never sees that.
+ * ring, which is allocated for the first one. The sender answers from the ring; each
+ * response follows the acknowledgments of earlier frames. When the ring is full, the
+ * stream is not read until a response has left. A peer never sees that if it limits its
+ * outstanding reads to the size of the ring, as we do.
  *
  * Nothing is held from one run of the receiver, or call of TCP, to the next:
  * struct kofi_target names a region by its key, and each step looks it up again.
- * A region closed meanwhile ends the connection, because the frame can neither be
- * finished nor taken back. What comes or goes at once needs one look.
+ * If a region has been closed by then, the connection is closed, because the frame can
+ * neither be finished nor taken back. Data that moves at once needs one lookup.
  *
  * All of the target's side belongs to the holder of the socket's lock.
  */
@@ -73,11 +73,11 @@ const struct fi_ops_rma ksk_rma_ops = {
 	.writemsg	= ksk_rma_writemsg,
 };
 
-/* ----------------------------------------------------- what peers may touch */
+/* -------------------------------------------------------- access by peers */
 
 /**
- * ksk_rma_prepare - make room for reads of the peer's
- * @c: connection whose receiver has met its first one and waits
+ * ksk_rma_prepare - allocate the ring for reads of the peer's
+ * @c: connection with a receiver that waits with its first request to read
  *
  * Most connections never need it.
  *
@@ -111,9 +111,8 @@ static void ksk_rma_drop(struct kofi_target *seg, unsigned int count)
 }
 
 /*
- * All segments of the frame that has begun, which are then held, or none. If the
- * access is to be reported, because it brings a value or a region asks for that,
- * a completion slot is reserved.
+ * Hold all segments of the current frame, or none. If the access must be reported, because
+ * it brings a value or a region asks for reports, a completion slot is reserved.
  */
 static int ksk_rma_targets(struct ksk_conn *c, struct kofi_target *seg,
 			   u64 access, bool *reserved)
@@ -140,7 +139,7 @@ static int ksk_rma_targets(struct ksk_conn *c, struct kofi_target *seg,
 	return err;
 }
 
-/* The peer has read or written what it asked for. */
+/* Account for a finished read or write of the peer, and report it. */
 static void ksk_rma_done(struct ksk_conn *c, struct kofi_target *seg,
 			 unsigned int count, bool reserved,
 			 struct kofi_wc *wc)
@@ -163,12 +162,12 @@ static void ksk_rma_done(struct ksk_conn *c, struct kofi_target *seg,
 /* ------------------------------------------------------- reads of the peer's */
 
 /**
- * ksk_rma_read - a request to read has arrived
+ * ksk_rma_read - take a request to read
  * @c: the connection, the request in rx.frame
  *
  * Context: locked.
- * Return: 0, and the response is pending; -EAGAIN if too many are, or a slot is
- * wanting; -EPROTO after a violation.
+ * Return: 0, and the response is pending; -EAGAIN if too many responses are pending, or
+ * without a completion slot; -EPROTO after a violation.
  */
 int ksk_rma_read(struct ksk_conn *c)
 {
@@ -209,7 +208,7 @@ int ksk_rma_read(struct ksk_conn *c)
 }
 
 /**
- * ksk_rma_source - what comes next of the response that is being sent
+ * ksk_rma_source - get the next bytes of the current response
  * @c: the connection, with bytes of the response left
  * @iter: over at least one byte
  *
@@ -228,11 +227,11 @@ bool ksk_rma_source(struct ksk_conn *c, struct iov_iter *iter)
 }
 
 /**
- * ksk_rma_sent - the socket has taken bytes of a response, or none
+ * ksk_rma_sent - account for bytes of a response that the socket has taken
  * @c: the connection
- * @bytes: how many; of what ksk_rma_source() has given
+ * @bytes: number of bytes from ksk_rma_source() that were taken; may be 0
  *
- * With the last of them ksk_rma_answered() follows at once.
+ * After the last byte ksk_rma_answered() follows at once.
  *
  * Context: locked.
  */
@@ -246,7 +245,7 @@ void ksk_rma_sent(struct ksk_conn *c, size_t bytes)
 }
 
 /**
- * ksk_rma_answered - the last byte of a response has been taken
+ * ksk_rma_answered - finish a response when the socket has taken its last byte
  * @c: the connection
  *
  * Context: locked.
@@ -275,12 +274,12 @@ void ksk_rma_answered(struct ksk_conn *c)
 /* ------------------------------------------------------ writes of the peer's */
 
 /**
- * ksk_rma_write - a write has begun
+ * ksk_rma_write - begin a write of the peer
  * @c: the connection, its header in rx.frame
  *
  * Context: locked.
- * Return: 0, and all of it may be placed; -EAGAIN if a completion slot is
- * wanting; -EPROTO after a violation.
+ * Return: 0, and all of it may be placed; -EAGAIN without a completion slot;
+ * -EPROTO after a violation.
  */
 int ksk_rma_write(struct ksk_conn *c)
 {
@@ -295,10 +294,10 @@ int ksk_rma_write(struct ksk_conn *c)
 }
 
 /**
- * ksk_rma_place - payload of a write has arrived
+ * ksk_rma_place - place received payload of a write
  * @c: the connection
- * @from: where it is
- * @len: bytes; at most what is left of the frame
+ * @from: received bytes
+ * @len: bytes to place; at most the rest of the frame
  *
  * Context: locked.
  * Return: 0, or a negative error if it cannot be placed: the region has been
@@ -327,7 +326,7 @@ int ksk_rma_place(struct ksk_conn *c, struct kofi_skb_part from, size_t len)
 }
 
 /**
- * ksk_rma_pause - the receiver ends in the middle of a write
+ * ksk_rma_pause - release the regions when the receiver stops within a write
  * @c: the connection, the write still in rx.frame
  *
  * Context: locked.
@@ -338,7 +337,7 @@ void ksk_rma_pause(struct ksk_conn *c)
 }
 
 /**
- * ksk_rma_written - the last byte of a write has been placed
+ * ksk_rma_written - finish a write when its last byte has been placed
  * @c: the connection, the write still in rx.frame
  *
  * Context: locked.
@@ -361,7 +360,7 @@ void ksk_rma_written(struct ksk_conn *c)
 }
 
 /**
- * ksk_rma_flush - forget what the peer still waits for
+ * ksk_rma_flush - forget outstanding accesses of the peer
  * @c: the connection
  *
  * Context: process; locked, if there is a socket.

@@ -6,49 +6,49 @@
  * Normal operation
  *
  * The sender announces the message with its tag and length (RTS) and keeps the
- * operation. When the receiver has a receive for it, it says so (CTS), and the
- * payload follows (DATA). A context, a number from 1 to 254 that the sender
+ * operation. When the receiver has a receive for it, it asks for the payload (CTS), and
+ * the payload follows (DATA). A context, a number from 1 to 254 that the sender
  * chooses, joins the three. An announcement without receive is kept within the
- * limits of stored messages (unexpected.c), and so is short whatever the message
- * is: the stream goes on behind it.
+ * limits of stored messages (unexpected.c). It is short for any length of the message, so
+ * the stream goes on behind it.
  *
  * Receiving
  *
- * An announcement has a record of its own with which it waits in the queue of
- * posted receives. All else happens with the socket locked: who gives it a
+ * An announcement waits in the queue of posted receives with a record of its own.
+ * Everything else happens with the socket locked: a post that gives the announcement a
  * receive marks it, and schedules the softirq item of its connection.
  *
  * The receives that announcements have been given are held until the payload
- * comes, as by a message that has begun: frame_timeout ends that.
+ * comes, as by a message that has begun, for at most frame_timeout.
  *
  * Sending
  *
  * With all contexts in use a message is sent without announcement. CTS frames go
- * ahead of everything else. Payloads go ahead of operations not begun: of those, one
- * with FI_FENCE may wait for them.
+ * ahead of everything else. Payloads go ahead of operations that have not begun: one
+ * of those may wait for payloads with FI_FENCE.
  *
  * Recovery
  *
- * No frame takes an announcement back. When the connection ends, operations that
- * were announced end with the error of all others; announcements without receive
- * are forgotten, and receives that were given to one end with ENOTCONN.
+ * No frame takes an announcement back. When the connection closes, announced operations
+ * complete with the error of all others. Announcements without receive are forgotten, and
+ * receives that were given to an announcement complete with ENOTCONN.
  */
 #include <linux/slab.h>
 
 #include "rdm.h"
 
 /**
- * struct ksk_rts - an announced message that is to be received
- * @node: among those of the connection, oldest first
- * @cts: on the list of those whose CTS is to be sent
+ * struct ksk_rts - a received announcement of a message
+ * @node: entry in the list of the connection's announcements, oldest first
+ * @cts: entry in the list of announcements with an unsent CTS
  * @c: the connection
- * @rxmsg: looks for the receive
- * @op: its receive, once it is granted; NULL for one to be thrown away
+ * @rxmsg: record that looks for the receive
+ * @op: the receive, once it is granted; NULL to discard the message
  * @flags: KSK_F_* of the announcement
- * @ctx: the context
- * @charged: it counts as a stored message
- * @woken: a receive may be there
- * @granted: its CTS has been or is to be sent
+ * @ctx: context of the rendezvous
+ * @charged: the announcement counts as a stored message
+ * @woken: there may be a receive
+ * @granted: the CTS has been sent, or is on the list of @cts
  */
 struct ksk_rts {
 	struct list_head	node;
@@ -71,7 +71,7 @@ static struct kofi_rxq *ksk_rndv_rxq(struct ksk_conn *c)
 /* -------------------------------------------------------------------- sending */
 
 /**
- * ksk_rndv_begin - an operation is about to be sent
+ * ksk_rndv_begin - announce an operation that is about to be sent
  * @c: a connection that knows announcements
  * @op: a tagged message that is long enough; becomes its announcement if a context
  *	is free
@@ -93,9 +93,9 @@ void ksk_rndv_begin(struct ksk_conn *c, struct ksk_txop *op)
 }
 
 /**
- * ksk_rndv_sent - an announcement, or the payload of an announced message, is out
+ * ksk_rndv_sent - account for a sent announcement, or a sent payload
  * @c: the connection
- * @op: the operation, on no list
+ * @op: operation of the announced message, on no list
  *
  * Context: locked, the sender.
  * Return: true for the announcement: the operation waits for the CTS.
@@ -115,7 +115,7 @@ bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op)
 }
 
 /**
- * ksk_rndv_cts - the peer wants the payload of an announced message
+ * ksk_rndv_cts - queue the payload of an announced message that the peer asks for
  * @c: the connection, with the frame
  *
  * Context: locked; the caller runs the sender afterwards.
@@ -130,7 +130,7 @@ int ksk_rndv_cts(struct ksk_conn *c)
 		if (op->ctx != c->rx.frame.ctx)
 			continue;
 		op->op = KSK_OP_DATA;
-		/* what was to follow has followed the announcement */
+		/* the operation's followers have followed the announcement */
 		op->flags &= ~FI_MORE;
 		list_move_tail(&op->node, &r->data);
 		c->rndv_todo++;
@@ -141,9 +141,9 @@ int ksk_rndv_cts(struct ksk_conn *c)
 }
 
 /**
- * ksk_rndv_next - the next frame
+ * ksk_rndv_next - choose the next frame
  * @c: the connection, with something to be sent
- * @data: payloads as well
+ * @data: payloads may be chosen, too
  *
  * Context: locked, the sender.
  * Return: true with c->tx_cts, or with c->tx_op, on no list.
@@ -168,7 +168,7 @@ bool ksk_rndv_next(struct ksk_conn *c, bool data)
 }
 
 /**
- * ksk_rndv_flush_tx - the stream has ended: announced messages are not sent
+ * ksk_rndv_flush_tx - collect the announced operations of a closed stream
  * @c: the connection
  * @list: the operations are added to it
  *
@@ -240,7 +240,7 @@ static void ksk_rts_rename(struct ksk_rts *rts)
 		ksk_rdm_rename(rts->c, &rts->rxmsg);
 }
 
-/* It is no stored message any more. */
+/* Stop counting the announcement as a stored message. */
 static void ksk_rts_uncharge(struct ksk_rts *rts)
 {
 	if (rts->charged)
@@ -256,14 +256,14 @@ static void ksk_rts_free(struct ksk_rts *rts)
 	kfree(rts);
 }
 
-/* It looks for a receive no longer. */
+/* Forget an announcement that looks for a receive. */
 static void ksk_rts_forget(struct ksk_rts *rts)
 {
 	kofi_rxq_forget(ksk_rndv_rxq(rts->c), &rts->rxmsg);
 	ksk_rts_free(rts);
 }
 
-/* It has its receive. The caller runs the sender. */
+/* The announcement has its receive: queue its CTS. The caller runs the sender. */
 static void ksk_rts_grant(struct ksk_rts *rts)
 {
 	ksk_rts_uncharge(rts);
@@ -274,12 +274,12 @@ static void ksk_rts_grant(struct ksk_rts *rts)
 }
 
 /**
- * ksk_rndv_rts - a message is announced
- * @c: the connection, with the frame; or again, when it had to wait
+ * ksk_rndv_rts - take an announcement
+ * @c: the connection, with the frame; called again for a frame that waited
  *
  * Context: locked; the caller runs the sender afterwards.
- * Return: 0; -EAGAIN, it waits for a receive, for room or for memory; -ECONNABORTED, it
- * has done so for too long; or -EPROTO.
+ * Return: 0; -EAGAIN if it waits for a receive, for room or for memory; -ECONNABORTED if
+ * it has waited too long; or -EPROTO.
  */
 int ksk_rndv_rts(struct ksk_conn *c)
 {
@@ -289,7 +289,7 @@ int ksk_rndv_rts(struct ksk_conn *c)
 
 	r->stalled = NULL;
 	if (c->sock->sk->sk_shutdown & RCV_SHUTDOWN) {
-		/* the payload cannot come any more */
+		/* the payload can no longer come */
 		if (rts)
 			ksk_rts_forget(rts);
 		return 0;
@@ -326,7 +326,7 @@ int ksk_rndv_rts(struct ksk_conn *c)
 }
 
 /**
- * ksk_rndv_woken - there may be receives for announced messages
+ * ksk_rndv_woken - look for receives of woken announcements
  * @c: the connection
  *
  * Context: locked; the caller runs the sender afterwards.
@@ -351,7 +351,7 @@ void ksk_rndv_woken(struct ksk_conn *c)
 }
 
 /**
- * ksk_rndv_data - the payload of an announced message begins
+ * ksk_rndv_data - begin the payload of an announced message
  * @c: the connection, with the frame
  *
  * Context: locked.
@@ -384,8 +384,10 @@ int ksk_rndv_data(struct ksk_conn *c)
 }
 
 /**
- * ksk_rndv_flush - the stream has ended: nothing announced arrives
+ * ksk_rndv_flush - forget the announcements of a closed stream
  * @c: the connection
+ *
+ * Completes their receives with an error.
  *
  * Context: process; locked, if there is a socket.
  */
@@ -408,7 +410,7 @@ void ksk_rndv_flush(struct ksk_conn *c)
 }
 
 /**
- * ksk_rndv_init - what a connection needs
+ * ksk_rndv_init - initialise the state of announced messages
  * @r: state of the peer
  */
 void ksk_rndv_init(struct ksk_rndv *r)

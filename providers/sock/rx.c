@@ -2,23 +2,20 @@
 /*
  * The receive side of a stream.
  *
- * TCP's data_ready, in softirq, reads what has arrived straight into the memory
- * it is for: of the receive that the core has matched with the message, of a
- * region (rma.c), of our own read. Nothing is queued here: a frame that lacks
- * something, a message its receive for instance, stays in the socket with
- * everything behind it, until the window closes. Who brings what was lacking does
- * not read either, it schedules the endpoint's softirq item, which tries the same
- * frame again.
+ * TCP's data_ready, in softirq, reads arrived bytes straight into their memory: of the
+ * receive that the core has matched with the message, of a region (rma.c), or of our own
+ * read. Nothing is queued here: if a frame lacks something, as a message its receive, the
+ * frame stays in the socket with everything behind it, until the window closes. A
+ * context that supplies the missing thing does not read either: it schedules the
+ * endpoint's softirq item, which tries the same frame again.
  *
- * A run reads no more than its budget, in which small frames count for more than
- * their bytes; another run goes on. Reading happens
- * under the socket's spinlock, never while a process owns it (ep.c), and never
- * nests. Acknowledgments and responses are pending while reading and sent by the
- * caller afterwards.
+ * A run reads at most its budget, in which small frames count for more than
+ * their bytes; another run goes on. Reading happens under the socket's spinlock, never
+ * while a process owns the socket (conn.c), and never nests. Acknowledgments and
+ * responses are pending while reading, and the caller sends them afterwards.
  *
- * Whatever a peer sends that the protocol does not know ends its connection:
- * the error is kept until TCP's reader has returned, the endpoint is marked
- * dead, and the work item does the rest.
+ * A frame that violates the protocol closes its connection: the error is kept until TCP's
+ * reader has returned, the endpoint is marked dead, and the work item does the rest.
  */
 #include <linux/overflow.h>
 #include <kunit/visibility.h>
@@ -38,7 +35,7 @@ EXPORT_SYMBOL_IF_KUNIT(ksk_rx_init);
 
 /* --------------------------------------------------------------- decoding */
 
-/* What each operation may carry */
+/* Parts that each operation may have */
 static const struct ksk_rx_op {
 	u16	flags;
 	bool	tag;
@@ -67,7 +64,7 @@ static const struct ksk_rx_op {
 				    .bare = true },
 };
 
-/* The first 16 bytes. What they imply about the rest is checked here. */
+/* Decode the first 16 bytes, and check the lengths that they imply. */
 static int ksk_rx_decode_base(struct ksk_frame *f, const struct ksk_hdr *hdr,
 			      bool be)
 {
@@ -172,9 +169,9 @@ static int ksk_rx_decode_words(struct ksk_rx *rx, bool be)
 }
 
 /*
- * Look at a header of which @rx->want bytes have been collected. Returns 0
+ * Decode a header of which @rx->want bytes have been collected. Returns 0
  * when it is complete and @rx->frame valid, 1 when @rx->want has grown and
- * more bytes are needed, -EPROTO for what no peer may send.
+ * more bytes are needed, -EPROTO if the peer violates the protocol.
  */
 VISIBLE_IF_KUNIT
 int ksk_rx_decode(struct ksk_rx *rx, bool be)
@@ -206,10 +203,10 @@ static __always_inline void ksk_rx_report(struct ksk_conn *c,
 }
 
 /*
- * A key ends with the message, before the consumer hears of it. One that has
- * ended already, by an access or because its owner gave it up, is no mistake
- * of the peer's, which cannot know; one that may not end this way is. Returns an
- * error, or 0 if it has ended now.
+ * Invalidate a key with the message, before the consumer gets the completion. If the key is
+ * invalid already, by an access or by its owner, the peer has made no mistake, as it
+ * cannot know. A key that must not be invalidated this way is a violation. Returns an
+ * error, or 0 if the key has been invalidated now.
  */
 static int ksk_rx_invalidate(struct ksk_conn *c)
 {
@@ -220,7 +217,7 @@ static int ksk_rx_invalidate(struct ksk_conn *c)
 	return err;
 }
 
-/* As ksk_rx_report(), with the key that has ended */
+/* As ksk_rx_report(), with the key that has been invalidated */
 static noinline void ksk_rx_report_key(struct ksk_conn *c, struct kofi_rxop *op)
 {
 	struct ksk_rx *rx = &c->rx;
@@ -296,7 +293,7 @@ static noinline bool ksk_rx_end(struct ksk_conn *c)
 	return true;
 }
 
-/* The receive of the message that has begun is known: what does not fit is lost. */
+/* The receive of the message is known: count the bytes that do not fit. */
 static void ksk_rx_matched(struct ksk_rx *rx)
 {
 	rx->lost = rx->unexpected ? 0 :
@@ -312,7 +309,7 @@ static bool ksk_rx_tags(struct ksk_conn *c)
 	return false;
 }
 
-/* What a message without flags looks for its receive with, and is reported with */
+/* Set up the record of a message without flags, to look for its receive and report it. */
 static __always_inline void ksk_rx_message(struct ksk_conn *c, bool tagged,
 					   u64 tag, size_t len)
 {
@@ -325,7 +322,7 @@ static __always_inline void ksk_rx_message(struct ksk_conn *c, bool tagged,
 	c->rxmsg.confirmed = false;
 }
 
-/* What has come of looking for a receive: a message without may be stored. */
+/* Store a message without receive, if possible. @err is the result of matching. */
 static int ksk_rx_found(struct ksk_conn *c, int err)
 {
 	if (err == -EAGAIN && c->ops->many)
@@ -412,10 +409,10 @@ static int ksk_rx_response(struct ksk_conn *c)
 	return 0;
 }
 
-/* Get what a frame needs before its payload can be taken. */
+/* Get the resources that a frame needs before its payload can be taken. */
 static int ksk_rx_prepare(struct ksk_conn *c)
 {
-	/* what we cannot answer any more fails at the peer, when it sees that */
+	/* a request that cannot be answered fails at the peer, when it sees the close */
 	if (unlikely(c->retired) && (c->rx.frame.op == KSK_OP_READ_REQ ||
 				     c->rx.frame.op == KSK_OP_RTS))
 		return 0;
@@ -444,8 +441,8 @@ static __always_inline void ksk_rx_count(struct ksk_conn *c)
 }
 
 /*
- * A header is complete, or what it lacked may be there now, and @err is what has
- * come of looking for that. Returns false if reading cannot go on.
+ * Begin a frame: its header is complete, or its resources may be there now. @err is the
+ * result of looking for them. Returns false if reading cannot go on.
  */
 static bool ksk_rx_begun(struct ksk_conn *c, int err)
 {
@@ -474,7 +471,7 @@ static bool ksk_rx_begun(struct ksk_conn *c, int err)
 	return true;
 }
 
-/* What the frame lacked when it began may be there now. */
+/* Try a stalled frame again. */
 static noinline bool ksk_rx_resume(struct ksk_conn *c)
 {
 	return ksk_rx_begun(c, ksk_rx_prepare(c)) &&
@@ -514,7 +511,7 @@ static noinline size_t ksk_rx_header(struct ksk_conn *c,
 	return n;
 }
 
-/* Bytes of a message: what does not fit is dropped. */
+/* Copy bytes of a message; bytes that do not fit are dropped. */
 static int ksk_rx_place(struct ksk_conn *c, const struct kofi_skb_part *from,
 			size_t len)
 {
@@ -590,9 +587,8 @@ static noinline bool ksk_rx_stalls(struct ksk_conn *c, unsigned int hdr_size,
 }
 
 /*
- * A message whose bytes all lie side by side, without flags, as most small ones
- * are: place it without taking notes of how far it has come. Returns false if it is
- * not one.
+ * Place a message without flags that lies side by side in the packet, as most small
+ * messages do, without recording progress. Returns false for any other frame.
  */
 static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 					 struct kofi_skb_part *from,
@@ -611,7 +607,7 @@ static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 	if (!start)
 		return false;
 	*(struct ksk_hdr *)rx->hdr = *(const struct ksk_hdr *)start;
-	/* read once: a local peer may still write to what it has sent */
+	/* read once: a local peer may still write to the bytes that it has sent */
 	barrier();
 	first = get_unaligned_le64(rx->hdr) & KSK_PLAIN_MASK;
 	tagged = first == KSK_PLAIN(KSK_OP_TAGGED, hdr_size + sizeof(tag));
@@ -658,7 +654,7 @@ static __always_inline bool ksk_rx_whole(struct ksk_conn *c,
 	return true;
 }
 
-/* What tcp_read_sock() calls; taking nothing makes it stop. */
+/* Actor of tcp_read_sock(), which stops when it takes nothing */
 static int ksk_rx_actor(read_descriptor_t *desc, struct sk_buff *skb,
 			unsigned int offset, size_t len)
 {
@@ -719,14 +715,14 @@ static bool ksk_rx_last(struct ksk_conn *c)
 }
 
 /**
- * ksk_rx_run - read what has arrived
+ * ksk_rx_run - read the bytes that have arrived
  * @c: the connection
  *
  * The caller runs the sender afterwards.
  *
  * Context: locked, and not owned.
- * Return: true if the budget ended before the bytes did; the caller sees to it
- * that somebody runs the receiver again.
+ * Return: true if the budget was used up before the bytes were; the caller sees to it
+ * that the receiver runs again.
  */
 bool ksk_rx_run(struct ksk_conn *c)
 {
@@ -764,10 +760,10 @@ bool ksk_rx_run(struct ksk_conn *c)
 }
 
 /**
- * ksk_rx_flush - complete every receive, accept no more
+ * ksk_rx_flush - complete every receive, and refuse further ones
  * @c: the connection
  *
- * One that a message has begun to fill gets ENOTCONN, the others ECANCELED.
+ * A receive that a message has begun to fill gets ENOTCONN, the others ECANCELED.
  *
  * Context: process; locked, if there is a socket.
  */
@@ -778,8 +774,8 @@ void ksk_rx_flush(struct ksk_conn *c)
 	struct kofi_rxop *op = rx->op;
 
 	/*
-	 * An endpoint that was never enabled has no queue. One that is being
-	 * enabled has this done again, see ksk_ep_enable().
+	 * An endpoint that was never enabled has no queue. If it is being enabled, this is
+	 * called again, see ksk_msg_enable().
 	 */
 	if (smp_load_acquire(&q->ops))
 		kofi_rxq_forget(q, &c->rxmsg);
@@ -802,8 +798,8 @@ void ksk_rx_flush(struct ksk_conn *c)
 /* --------------------------------------------------------------- receives */
 
 /*
- * What a frame has waited for may be there. With locks of the core held, and
- * bottom halves off where that matters.
+ * Try the stalled frame again. Called with locks of the core held, and with bottom halves
+ * off where that matters.
  */
 
 static void ksk_rx_wake_msg(struct kofi_rxmsg *msg)

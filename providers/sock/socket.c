@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Sockets: creating and tuning them, and ending connections.
+ * Sockets: creating and tuning them, and closing connections.
  *
  * Namespaces
  *
@@ -9,10 +9,10 @@
  *
  * Locks
  *
- * The locks of a kernel socket have classes apart from user sockets'. Classes
- * of our own would pin the module, in a kernel with lockdep, until TCP has
- * done with connections closed long ago; and those of an accepted socket, which
- * is in use already, cannot be changed at all.
+ * The locks of a kernel socket have other classes than the locks of user sockets. Classes
+ * of our own would pin the module, in a kernel with lockdep, until TCP has done with
+ * connections closed long ago. The classes of an accepted socket's locks, which are in use
+ * already, cannot be changed at all.
  */
 #include <linux/in6.h>
 #include <linux/pkt_sched.h>
@@ -25,11 +25,11 @@
 #include "sock.h"
 
 /**
- * struct ksk_frag - where TCP copies payload and headers to
+ * struct ksk_frag - memory that TCP copies payload and headers to
  * @lock: guards @frag where softirqs of a processor preempt each other
  *	(PREEMPT_RT); elsewhere it is for lockdep alone
- * @frag: 32 KiB, which a socket keeps for as long as it lives. Sockets of which
- *	there may be thousands, and that take turns, share what a processor has
+ * @frag: 32 KiB, which a socket keeps for as long as it lives. If there may be thousands
+ *	of sockets that take turns, they share the fragment of the processor
  */
 struct ksk_frag {
 	local_lock_t		lock;	/* frag */
@@ -49,7 +49,7 @@ static void ksk_frag_swap_bh(struct sock *sk)
 
 static void ksk_frag_swap(struct sock *sk)
 {
-	/* what comes from the reserves is for its socket alone */
+	/* memory from the reserves is for its socket alone */
 	if (sock_flag(sk, SOCK_MEMALLOC))
 		return;
 	if (in_softirq()) {
@@ -62,13 +62,13 @@ static void ksk_frag_swap(struct sock *sk)
 }
 
 /**
- * ksk_sendmsg_shared - tcp_sendmsg_locked() of a socket that may be one of many
+ * ksk_sendmsg_shared - call tcp_sendmsg_locked() for one of possibly many sockets
  * @sk: the socket
- * @msg: as there
- * @len: as there
+ * @msg: as for tcp_sendmsg_locked()
+ * @len: as for tcp_sendmsg_locked()
  *
  * Context: locked; process or softirq.
- * Return: as there.
+ * Return: as tcp_sendmsg_locked().
  */
 int ksk_sendmsg_shared(struct sock *sk, struct msghdr *msg, size_t len)
 {
@@ -93,10 +93,10 @@ void ksk_socket_exit(void)
 /**
  * ksk_socket_create - make a socket
  * @net: network namespace of the socket
- * @family: of its addresses
+ * @family: family of its addresses
  * @type: SOCK_STREAM is TCP, SOCK_DGRAM UDP
- * @ifindex: a device, in the VRF of which it is; 0 for none
- * @sockp: where it goes
+ * @ifindex: a device in the VRF of the socket; 0 for none
+ * @sockp: receives the socket
  *
  * Context: process, may sleep.
  * Return: 0, or a negative error.
@@ -182,7 +182,7 @@ static const u8 ksk_priorities[] = {
 };
 
 /**
- * ksk_tclass_known - is this a traffic class
+ * ksk_tclass_known - test for a known traffic class
  * @tclass: tclass of an attribute
  *
  * Return: true for none, a label, or a differentiated services code point.
@@ -215,10 +215,9 @@ static void ksk_socket_class(struct socket *sock, u32 tclass)
 }
 
 /*
- * A window that has been announced is not taken back: the peer sends what fits
- * in it, in segments of up to half of it. If the buffer were smaller, they
- * would be dropped, and later windows would be too small for a segment, which
- * waits for the peer's probe timer then, one after the other.
+ * An announced window is not taken back: the peer sends as much as fits in it, in segments
+ * of up to half of it. If the buffer were smaller, TCP would drop these segments. Later
+ * windows would be too small for a segment, so each would wait for the peer's probe timer.
  */
 static void ksk_socket_rcvbuf(struct sock *sk, int rcvbuf)
 {
@@ -297,7 +296,7 @@ void ksk_ep_reserve(struct ksk_ep *ep)
 
 /**
  * ksk_socket_abort - reset a connection
- * @sock: its socket; stays ours
+ * @sock: socket of the connection; the caller keeps it
  *
  * Context: process, may sleep; not locked.
  */
@@ -307,15 +306,15 @@ void ksk_socket_abort(struct socket *sock)
 }
 
 /**
- * ksk_socket_fin - say that nothing more is sent
- * @sock: its socket, on which no send is under way; stays ours
+ * ksk_socket_fin - announce that nothing more is sent
+ * @sock: a socket without an outstanding send; the caller keeps it
  * @how: SHUT_WR or SHUT_RDWR
  *
- * TCP does without a FIN it has no memory for, and never comes back to it:
- * the peer would wait for ever, as probes of an idle connection are answered
- * still (tcp_send_fin() in 6.12). It takes a sequence number if it is queued.
- * If it is not, the connection is reset; a peer that the reset does not reach,
- * which needs memory too, gets another one for its next probe.
+ * If TCP has no memory for a FIN, it omits the FIN and never retries: the peer would
+ * wait forever, as probes of an idle connection are still answered
+ * (tcp_send_fin() in 6.12). A queued FIN takes a sequence number. If it was not
+ * queued, the connection is reset. The reset needs memory, too; if it does not reach the
+ * peer, the peer gets another one for its next probe.
  *
  * Context: process, may sleep; not locked.
  */
@@ -338,13 +337,12 @@ static int ksk_discard_actor(read_descriptor_t *desc, struct sk_buff *skb,
 }
 
 /**
- * ksk_socket_shutdown - end a connection in order
- * @sock: its socket; stays ours
+ * ksk_socket_shutdown - close a connection in order
+ * @sock: socket of the connection; the caller keeps it
  *
- * What has been sent still arrives. What has been received and is not to be
- * read is thrown away: TCP makes a reset of a close with unread bytes, and
- * that would overtake what we have sent. A peer that goes on sending after
- * our FIN is reset all the same.
+ * Sent data still arrives. Received data that is not read is discarded: TCP turns a close
+ * with unread bytes into a reset, which would overtake our data. If the peer goes on
+ * sending after our FIN, it is reset all the same.
  *
  * Context: process, may sleep; not locked.
  */
@@ -359,7 +357,7 @@ void ksk_socket_shutdown(struct socket *sock)
 }
 
 /**
- * ksk_socket_release - close a socket for good
+ * ksk_socket_release - close a socket, and free it
  * @sock: the socket, which no longer has our callbacks
  *
  * Context: process, may sleep; not locked.

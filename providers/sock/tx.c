@@ -2,42 +2,41 @@
 /*
  * The send side of a stream.
  *
- * A post sends its operation right there, if it can; while a softirq calls back
- * for one completion after the other, behind the last one (kofi_ep_defer()). Who
- * may talk to TCP is
- * decided by the socket's lock, which can be had in two ways: owned, in process
- * context, or by its spinlock while it is not owned. A post only tries the
- * spinlock. If it does not get it, it leaves the operation on a list of its own,
- * under tx_lock, and the endpoint's softirq item sends; if that finds the socket
- * owned, the work item does. Who has the socket locked takes from that list what
- * is there; all the rest is his, without any other lock.
+ * If possible, a post sends its operation at once. While a softirq calls back for one
+ * completion after the other, it sends after the last callback (kofi_ep_defer()). The
+ * socket's lock decides which context may call TCP. The lock can be had in two ways:
+ * owned, in process context, or by its spinlock while it is not owned. A post only tries
+ * the spinlock. If that fails, the post leaves the operation on a list under tx_lock,
+ * and the endpoint's softirq item sends; if that finds the socket owned, the work item
+ * does. A context with the socket locked collects the list; all other state of the
+ * sender needs no other lock.
  *
  * The lock alone does not make one sender, because TCP may process the backlog
  * in the middle of a send, and that runs our own callbacks: tx_state does. The
- * sender clears it only with the lists empty, or with somebody certain to
- * come back: TCP's write_space, the retry timer, the work item. It looks at the
- * list of posts once more after that, and a post looks at tx_state when it has
+ * sender clears it only with the lists empty, or if something is certain to resume
+ * sending: TCP's write_space, the retry timer, the work item. It checks the
+ * list of posts once more after that, and a post checks tx_state after it has
  * put its operation there, so one of the two sees the other.
  *
  * A frame, once begun, is finished before the next one; the position in it is
- * kept in the connection. What the peer waits for goes ahead of operations not
- * begun: acknowledgments, which are only counted, since they have no identity,
- * and responses to its reads (rma.c), both in the order in which it has asked.
+ * kept in the connection. Frames that the peer waits for go ahead of operations that have
+ * not begun: acknowledgments, which are only counted, since they have no identity,
+ * and responses to its reads (rma.c). Both are in the order of the peer's requests.
  *
  * Operations begin in the order they were posted. One with FI_FENCE does not
  * begin while an earlier one waits for the peer, nor does a read while too
- * many others do; the sender then becomes idle, and who takes the peer's
- * answer out of the stream sees to it that somebody sends again.
+ * many others do. The sender then becomes idle. The context that reads the peer's
+ * answer sees to it that the sender runs again.
  *
  * An operation completes when its last byte has been copied into the socket,
  * or, if it asked for more than that, when the peer has acknowledged it; a
- * read when the response is in its memory. One that hands its pages to TCP
- * instead of having them copied waits for those, too (zerocopy.c). What has
- * not completed when the stream ends is flushed in the order it was posted.
+ * read when the response is in its memory. An operation that hands its pages to TCP
+ * instead of having them copied also waits for the pages (zerocopy.c). When the stream is
+ * closed, all other operations are flushed in the order they were posted.
  *
  * Small frames go to TCP several at a time (frame.c), and share segments when the
  * sender knows that another follows, or FI_MORE promises it. If that promise is
- * not kept, the retry timer has the work item push out what TCP holds back.
+ * not kept, the retry timer has the work item push out the bytes that TCP holds back.
  */
 #include <linux/bvec.h>
 #include <linux/list_sort.h>
@@ -64,13 +63,13 @@ static __always_inline void ksk_tx_done(struct ksk_conn *c,
 }
 
 /**
- * ksk_tx_acked - an acknowledgment has arrived
+ * ksk_tx_acked - take an acknowledgment
  * @c: the connection
  *
  * It belongs to the oldest frame that waits for one.
  *
  * Context: locked.
- * Return: false if none does.
+ * Return: false if no frame waits for one.
  */
 bool ksk_tx_acked(struct ksk_conn *c)
 {
@@ -85,11 +84,11 @@ bool ksk_tx_acked(struct ksk_conn *c)
 }
 
 /**
- * ksk_tx_reading - the read that the next response answers
+ * ksk_tx_reading - get the read that the next response answers
  * @c: the connection
  *
  * Context: locked.
- * Return: the oldest one; NULL if none waits.
+ * Return: the oldest read; NULL if none waits.
  */
 struct ksk_txop *ksk_tx_reading(struct ksk_conn *c)
 {
@@ -97,7 +96,7 @@ struct ksk_txop *ksk_tx_reading(struct ksk_conn *c)
 }
 
 /**
- * ksk_tx_read_done - the oldest read has got its response
+ * ksk_tx_read_done - complete the oldest read after its response
  * @c: the connection
  *
  * Context: locked.
@@ -112,7 +111,7 @@ void ksk_tx_read_done(struct ksk_conn *c)
 	ksk_tx_done(c, op, 0);
 }
 
-/* Who posts looks at it without the socket's lock. */
+/* Posts read the state without the socket's lock. */
 static void ksk_tx_state(struct ksk_conn *c, enum ksk_tx_state state)
 {
 	WRITE_ONCE(c->tx_state, state);
@@ -129,7 +128,7 @@ static noinline void ksk_tx_collect_posted(struct ksk_conn *c)
 	spin_unlock_irqrestore(&c->tx_lock, irq);
 }
 
-/* What has been posted without the socket's lock is next in the queue. */
+/* Append the operations that were posted without the socket's lock to the queue. */
 static void ksk_tx_collect(struct ksk_conn *c)
 {
 	if (!list_empty(&c->tx_posted))
@@ -145,7 +144,7 @@ static int ksk_tx_compare(void *priv, const struct list_head *a,
 	return (s32)(x->seq - y->seq);
 }
 
-/* What has begun, in the order it was posted */
+/* Collect the operations that have begun, in the order they were posted. */
 static void ksk_tx_begun(struct ksk_conn *c, struct list_head *list)
 {
 	if (c->tx_op)
@@ -158,10 +157,10 @@ static void ksk_tx_begun(struct ksk_conn *c, struct list_head *list)
 }
 
 /**
- * ksk_tx_flush - complete every transmit with an error, accept no more
+ * ksk_tx_flush - complete every transmit with an error, and refuse further ones
  * @c: the connection
  *
- * Those whose pages are out complete when they are back.
+ * An operation with pages in the network completes when they are back.
  *
  * Context: process; locked, if there is a socket.
  */
@@ -245,7 +244,7 @@ static __always_inline bool ksk_tx_take(struct ksk_conn *c)
 	return true;
 }
 
-/* Have the work item send what the socket holds back. */
+/* Let the work item send the bytes that the socket holds back. */
 static void ksk_tx_push(struct ksk_conn *c)
 {
 	set_bit(KSK_CONN_PUSH, &c->flags);
@@ -253,11 +252,10 @@ static void ksk_tx_push(struct ksk_conn *c)
 }
 
 /*
- * Nothing follows, although FI_MORE has said so: the last segment waits in
- * the socket. Without us it would be TCP's timer for closed windows that sends
- * it, after 200 ms or more. One tick is enough for who posts a burst; no tick,
- * if what follows is there but must wait for answers, perhaps to what is held
- * back.
+ * Nothing follows, although FI_MORE promised it: the last segment waits in
+ * the socket. Without us, TCP's timer for closed windows would send it, after 200 ms or
+ * more. One tick is enough for a post of the same burst. If the next operation is there
+ * but must wait for answers, perhaps to the held segment, push without a tick.
  */
 static noinline void ksk_tx_cork_wait(struct ksk_conn *c)
 {
@@ -273,7 +271,7 @@ static __always_inline void ksk_tx_corked(struct ksk_conn *c)
 		ksk_tx_cork_wait(c);
 }
 
-/* Choose what comes next. False: nothing may begin. */
+/* Choose the next frame. False: nothing may begin. */
 static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 {
 	u64 *acks = &c->tx_acks;
@@ -286,7 +284,7 @@ static __always_inline bool ksk_tx_choose(struct ksk_conn *c)
 	if (c->rsp_count) {
 		struct ksk_rsp *rsp = &c->rsps[c->rsp_first];
 
-		/* those of what arrived before the request */
+		/* acknowledgments of frames that arrived before the request */
 		acks = &rsp->acks;
 		if (!*acks) {
 			c->tx_rsp = rsp;
@@ -328,7 +326,7 @@ static __always_inline bool ksk_tx_next(struct ksk_conn *c)
 	if (unlikely(ksk_tx_others(c)) && ksk_tx_choose(c))
 		return true;
 	ksk_tx_state(c, KSK_TX_IDLE);
-	smp_mb();	/* that, before what is posted; see ksk_tx_leave() */
+	smp_mb();	/* order the state before the check of posts; see ksk_tx_leave() */
 	if (unlikely(!list_empty(&c->tx_posted)) && ksk_tx_start(c))
 		return true;
 	ksk_tx_corked(c);
@@ -399,8 +397,8 @@ static __always_inline void ksk_tx_sent(struct ksk_conn *c, const void *buf)
 }
 
 /*
- * Something is certain to follow what is being sent now. FI_MORE counts for as
- * long as what it has announced is not there to be looked at.
+ * Check that a frame is certain to follow the current one. FI_MORE counts until the
+ * operation that it has promised is there to be checked.
  */
 static bool ksk_tx_more(struct ksk_conn *c)
 {
@@ -428,8 +426,8 @@ static __always_inline int ksk_tx_sendmsg(struct ksk_conn *c,
 }
 
 /*
- * What TCP gets next of the frame that has begun, as ksk_tx_send() says. Returns
- * false if the memory of a response is there no more; it is held otherwise.
+ * Set the source of the next call of TCP for the current frame, as for ksk_tx_send().
+ * Returns false if the region of a response has been closed; it is held otherwise.
  */
 static noinline bool ksk_tx_source(struct ksk_conn *c, size_t budget)
 {
@@ -455,8 +453,8 @@ static noinline bool ksk_tx_source(struct ksk_conn *c, size_t budget)
 }
 
 /*
- * The same, without a look at the kind of memory, of a whole frame whose payload lies
- * side by side, as that of most does. Returns false if it is not one.
+ * The same, without checking the kind of memory, for a whole frame with its payload side
+ * by side, as most have. Returns false for any other frame.
  */
 static __always_inline bool ksk_tx_source_flat(struct ksk_conn *c, size_t budget)
 {
@@ -532,10 +530,10 @@ static void ksk_tx_stop(struct ksk_conn *c, int err)
 		return;
 	}
 	ksk_stat_inc(&c->stats.tx_full);
-	/* an acknowledgment will make room, and sends what is held back */
+	/* an acknowledgment will make room, and sends the bytes that are held back */
 	if (tcp_sk(sk)->packets_out)
 		return;
-	/* all the room may be taken by what waits for more to follow */
+	/* bytes that wait for more to follow may take all the room */
 	if (c->tx_corked)
 		ksk_tx_push(c);
 	if (sk_stream_memory_free(sk)) {
@@ -563,7 +561,7 @@ static noinline void ksk_burst_sent(struct ksk_conn *c,
 			list_del(&op->node);
 			c->tx_nqueued--;
 			ksk_tx_begin(c, op);
-			/* it may have been; the next one says so itself */
+			/* it may have been; the next operation sets this again */
 			c->tx_held = false;
 		} else if (i) {
 			c->tx_acks--;
@@ -660,7 +658,7 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 			budget -= min(budget, KSK_FRAME_COST);
 		}
 	} while (c->tx_hdr_len || ksk_tx_next(c));
-	/* that was the last frame, which the end may have waited for: ksk_rx_last() */
+	/* closing may have waited for this last frame: ksk_rx_last() */
 	if (unlikely(c->retired))
 		irq_poll_sched(&c->poll);
 	return false;
@@ -673,14 +671,13 @@ static bool ksk_tx_alive(const struct ksk_conn *c)
 }
 
 /**
- * ksk_tx_run - send
+ * ksk_tx_run - send pending frames
  * @c: the connection
- * @budget: how many bytes at most, give or take a header; a frame counts as
- *	KSK_FRAME_COST more
+ * @budget: most bytes, give or take a header; a frame counts as KSK_FRAME_COST more
  *
  * Context: locked.
  * Return: true if the budget is used up and something is left to do; the
- * caller sees to it that somebody runs the sender again.
+ * caller ensures that the sender runs again.
  */
 bool ksk_tx_run(struct ksk_conn *c, size_t budget)
 {
@@ -695,12 +692,11 @@ bool ksk_tx_run(struct ksk_conn *c, size_t budget)
 EXPORT_SYMBOL_IF_KUNIT(ksk_tx_run);
 
 /**
- * ksk_tx_space - the socket takes bytes again
+ * ksk_tx_space - note that the socket takes bytes again
  * @c: the connection
  *
  * Context: locked.
- * Return: true if that was waited for; the caller sees to it that somebody runs
- * the sender.
+ * Return: true if the sender has waited for that; the caller ensures that the sender runs.
  */
 bool ksk_tx_space(struct ksk_conn *c)
 {
@@ -711,11 +707,11 @@ bool ksk_tx_space(struct ksk_conn *c)
 }
 
 /**
- * ksk_tx_pushes - does the socket hold back bytes that nothing follows
+ * ksk_tx_pushes - test for bytes that the socket holds back although nothing follows
  * @c: the connection
  *
  * Context: locked.
- * Return: true if so; the caller pushes them out.
+ * Return: true if there are some; the caller pushes them out.
  */
 bool ksk_tx_pushes(struct ksk_conn *c)
 {
@@ -742,11 +738,11 @@ void ksk_tx_retry(struct timer_list *t)
 }
 
 /**
- * ksk_tx_quiet - has all that was begun been sent and answered
+ * ksk_tx_quiet - test that no operation is outstanding
  * @c: the connection
  *
  * Context: locked.
- * Return: true if no operation has begun that has not completed. Others may wait.
+ * Return: true if every operation that has begun has completed. Others may wait.
  */
 bool ksk_tx_quiet(struct ksk_conn *c)
 {
@@ -756,11 +752,11 @@ bool ksk_tx_quiet(struct ksk_conn *c)
 }
 
 /**
- * ksk_tx_waiting - are there operations that have not begun
+ * ksk_tx_waiting - test for operations that have not begun
  * @c: the connection
  *
  * Context: locked.
- * Return: true if so; then all are in the queue.
+ * Return: true if there are some; all are in tx_queue then.
  */
 bool ksk_tx_waiting(struct ksk_conn *c)
 {
@@ -796,11 +792,10 @@ static void ksk_tx_unlock(struct sock *sk)
  * @op: the operation
  * @deferred: something is certain to run the sender
  *
- * Leave it to who has the socket locked, or have the softirq item
- * lock it, unless there is a sender who will find the operation, or it is
- * deferred until callbacks have returned. The lock keeps the endpoint: as soon as
- * it is free, the operation may have completed, and the consumer have closed the
- * endpoint.
+ * Leaves the operation to the holder of the socket's lock. Without a sender that will
+ * find it, the softirq item is scheduled, unless the operation is deferred until callbacks
+ * have returned. tx_lock keeps the endpoint: as soon as it is free, the operation may
+ * have completed, and the consumer have closed the endpoint.
  *
  * Context: any.
  * Return: 0, or -ESHUTDOWN and the operation is the caller's.
@@ -861,7 +856,7 @@ static __always_inline int ksk_tx_send_now(struct ksk_conn *c,
 }
 
 /**
- * ksk_tx_add - send an operation, or have somebody else do that
+ * ksk_tx_add - send an operation, or leave it to another context
  * @c: the connection
  * @op: the operation; it may have completed when this returns
  *
@@ -897,7 +892,7 @@ int ksk_tx_add(struct ksk_conn *c, struct ksk_txop *op)
 }
 
 /**
- * ksk_tx_send_deferred - send what several callbacks have posted
+ * ksk_tx_send_deferred - send the operations that several callbacks have posted
  * @c: the connection
  *
  * Context: any but hard interrupts, with interrupts on.

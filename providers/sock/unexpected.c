@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Tagged messages that no posted receive matches: stored, so that what is behind
- * them in the stream can be read.
+ * Tagged messages that no posted receive matches: stored, so that the rest of the stream
+ * can be read.
  *
  * Storing
  *
  * A message is stored if it is short, its sender is in the address vector, and
  * neither the sender nor all of them together have too many; otherwise the stream
- * waits, as it does without tags. It is acknowledged when it is complete; if it has
- * waited too long by then, the connection ends.
+ * waits, as it does without tags. The message is acknowledged when it is complete. If it
+ * has waited too long by then, the connection is closed.
  *
  * Storing costs a second copy, and does not hold the sender back as a stream that
  * waits does. A consumer that posts a receive in each callback never has any posted
- * when many messages arrive in one packet. So if it has posted since the stream
- * last waited, the stream waits until what has been completed has been called
- * back, and looks once more.
+ * when many messages arrive in one packet. So if it has posted since the stream last
+ * waited, the stream waits for the callbacks of earlier completions, and tries once more.
  *
  * Delivering
  *
  * A stored message waits in the queue of posted receives with a record of its own,
- * as a stream's does, and so is found by FI_PEEK. One that is complete and has been
- * woken is put on a list, from which a work item in softirq context takes it, asks
- * for its receive, and copies. It does not need the connection any more: what
- * a peer has sent before it went is received. It may be woken more than once, for a
- * slot of the completion queue and for its receive: also before it is complete, and
- * while the work item has it.
+ * as a stream's does, and so is found by FI_PEEK. When the message is complete and has
+ * been woken, it is put on a list. A work item in softirq context takes it from there,
+ * asks for its receive, and copies. The connection is no longer needed: bytes that a
+ * peer sent before it went count as received. The message may be woken more than once, for
+ * a slot of the completion queue and for its receive. That may also be before it is
+ * complete, and while the work item has it.
  *
  * Memory
  *
- * When a message goes, streams that were refused look again.
+ * When a stored message is freed, streams that were refused try again.
  */
 #include <linux/slab.h>
 #include <net/tcp.h>
@@ -40,15 +39,16 @@
 
 /**
  * struct ksk_unexpected - a stored message
- * @node: among those of the endpoint
+ * @node: entry in the list of the endpoint's stored messages
  * @rdm: the endpoint
  * @peer: the connection, while there is one
- * @addr: of the sender
- * @rxmsg: looks for the receive
- * @cur: where the next bytes go
- * @whole: its last byte has arrived; from here on under ksk_rdm.ready_lock
- * @woken: and it has been woken
- * @ready: on the list of those that are both, until it is looked at
+ * @addr: address of the sender
+ * @rxmsg: record that looks for the receive
+ * @cur: position of the next bytes in @buf
+ * @whole: the last byte has arrived; under ksk_rdm.ready_lock
+ * @woken: @rxmsg has been woken; under ksk_rdm.ready_lock
+ * @ready: entry in the list of messages that are whole and woken, until the work item
+ *	takes it; under ksk_rdm.ready_lock
  * @buf: the bytes
  */
 struct ksk_unexpected {
@@ -76,7 +76,7 @@ static size_t ksk_unexpected_size(const struct ksk_unexpected *u)
 	return struct_size(u, buf, u->rxmsg.len);
 }
 
-/* @what has happened: its last byte, or being woken. The other one may have, too. */
+/* Set @u->whole or @u->woken, and queue the work item if both are set. */
 static void ksk_unexpected_step(struct ksk_unexpected *u, bool *what)
 {
 	struct ksk_rdm *rdm = u->rdm;
@@ -126,7 +126,7 @@ static bool ksk_unexpected_charge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	return room;
 }
 
-/* There is more room: streams that were refused look again. */
+/* There is more room: streams that were refused try again. */
 static void ksk_unexpected_uncharge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 				    size_t bytes)
 {
@@ -167,13 +167,13 @@ static void ksk_unexpected_free(struct ksk_unexpected *u)
 }
 
 /**
- * ksk_unexpected_admit - may something of a message without receive be stored?
+ * ksk_unexpected_admit - account for storing a message without receive
  * @c: the connection
- * @bytes: what it takes; counts until ksk_unexpected_release()
+ * @bytes: bytes of memory; counted until ksk_unexpected_release()
  *
  * Context: locked.
- * Return: false for a sender that is not in the address vector, and at a limit; the
- * softirq item runs when it has been inserted, or as soon as there is room.
+ * Return: false at a limit, and if the address vector does not have the sender; the
+ * softirq item runs when the sender is inserted, or as soon as there is room.
  */
 bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes)
 {
@@ -184,9 +184,9 @@ bool ksk_unexpected_admit(struct ksk_conn *c, size_t bytes)
 }
 
 /**
- * ksk_unexpected_release - what was stored of a message has gone
+ * ksk_unexpected_release - undo ksk_unexpected_admit()
  * @c: the connection
- * @bytes: what ksk_unexpected_admit() has admitted
+ * @bytes: bytes that were admitted
  *
  * Context: locked.
  */
@@ -201,11 +201,11 @@ void ksk_unexpected_release(struct ksk_conn *c, size_t bytes)
 }
 
 /*
- * Does the consumer keep up? Then its next receives may be for the message, once:
- * those of others must not hold up what is behind it. Earlier messages of the
- * peer that are stored have the first receives. As long as they become fewer, it
- * waits on: who stores one for each that is delivered has as many of them for
- * ever, and copies all that comes.
+ * Decide whether the stream waits for a consumer that keeps up: its next receives may be
+ * for the message. It waits once, as receives for other messages must not hold up the rest
+ * of the stream. Earlier stored messages of the peer get the first receives; while they
+ * become fewer, the stream waits on. Storing one message for each that is delivered would
+ * keep their number forever, and copy all that comes.
  */
 static bool ksk_unexpected_hold(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
@@ -219,7 +219,7 @@ static bool ksk_unexpected_hold(struct ksk_rdm *rdm, struct ksk_peer *peer)
 		if ((s64)(posts - peer->posts) <= 0)
 			return false;
 	} else if (READ_ONCE(peer->unexpected) >= peer->before) {
-		/* in vain: not for each of many such messages */
+		/* the wait was useless: do not repeat it for each such message */
 		peer->posts = posts + KSK_UNEXPECTED_COUNT;
 		return false;
 	}
@@ -232,7 +232,7 @@ static bool ksk_unexpected_hold(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	return true;
 }
 
-/* Callbacks are in the queue of softirqs; what comes behind them looks again. */
+/* Callbacks are queued as softirqs; items scheduled behind them try again. */
 static void ksk_unexpected_look(struct ksk_rdm *rdm)
 {
 	struct ksk_peer *peer, *next;
@@ -279,7 +279,7 @@ static struct ksk_unexpected *ksk_unexpected_new(struct ksk_rdm *rdm,
 
 /**
  * ksk_unexpected_store - store the message that has begun
- * @c: the connection, whose message waits for a receive
+ * @c: the connection, with a message that waits for a receive
  * @op: the receive, if there is one after all
  *
  * Context: locked.
@@ -302,7 +302,7 @@ int ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 	u = ksk_unexpected_new(rdm, peer, rxmsg);
 	spin_lock_irqsave(&rdm->lock, irq);
 	if (u) {
-		/* who removes the address from now on finds it in the list */
+		/* from now on, the removal of an address finds the message in the list */
 		if (rxmsg->src != FI_ADDR_NOTAVAIL)
 			u->rxmsg.src = ksk_peer_name(peer);
 		named = u->rxmsg.src != FI_ADDR_NOTAVAIL;
@@ -317,13 +317,13 @@ int ksk_unexpected_store(struct ksk_conn *c, struct kofi_rxop **op)
 		return -EAGAIN;
 	}
 	if (!kofi_rxq_hand(ksk_unexpected_rxq(rdm), rxmsg, &u->rxmsg)) {
-		/* its receive was posted meanwhile, or it has waited too long */
+		/* its receive was posted concurrently, or it has waited too long */
 		ksk_unexpected_free(u);
 		return kofi_rxq_match(ksk_unexpected_rxq(rdm), rxmsg, op);
 	}
 	/*
-	 * It may have been inserted since it was looked up; what has named the record
-	 * before it waited has not looked for a receive.
+	 * The sender may have been inserted since it was looked up. If that named the record
+	 * before the record waited, it has not looked for a receive.
 	 */
 	if (!named)
 		ksk_rdm_rename(c, &u->rxmsg);
@@ -345,12 +345,12 @@ struct kofi_cursor *ksk_unexpected_cursor(struct ksk_unexpected *u)
 }
 
 /**
- * ksk_unexpected_whole - the last byte of a stored message has arrived
+ * ksk_unexpected_whole - note that the last byte of a stored message has arrived
  * @u: the message
  *
  * Context: locked.
- * Return: 0, it is the endpoint's from now on, and can be acknowledged; or
- * -ECONNABORTED: it cannot, and the stream is to end within it.
+ * Return: 0: the endpoint owns the message from now on, and it can be acknowledged; or
+ * -ECONNABORTED: it cannot, and the stream must be closed within it.
  */
 int ksk_unexpected_whole(struct ksk_unexpected *u)
 {
@@ -362,8 +362,8 @@ int ksk_unexpected_whole(struct ksk_unexpected *u)
 }
 
 /**
- * ksk_unexpected_cut - the stream has ended within a stored message
- * @u: the message, gone when this returns
+ * ksk_unexpected_cut - free a stored message that the closed stream left incomplete
+ * @u: the message
  *
  * Context: process; locked.
  */
@@ -417,7 +417,7 @@ static void ksk_unexpected_deliver(struct work_struct *work)
 	if (READ_ONCE(rdm->closing))
 		return;
 	spin_lock_irq(&rdm->ready_lock);
-	/* what is woken from now on has this run again */
+	/* messages that are woken from now on queue this again */
 	list_splice_init(&rdm->ready, &list);
 	while (!list_empty(&list)) {
 		u = list_first_entry(&list, struct ksk_unexpected, ready);
@@ -433,9 +433,9 @@ static void ksk_unexpected_deliver(struct work_struct *work)
 /* ------------------------------------------------------------------------ life */
 
 /**
- * ksk_unexpected_leave - a connection has ended
+ * ksk_unexpected_leave - detach stored messages from a closed connection
  * @rdm: the endpoint, with its lock held
- * @peer: the connection; messages of it that are complete stay
+ * @peer: the connection; its complete messages stay
  *
  * Context: any.
  */
@@ -447,7 +447,7 @@ void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer)
 
 	if (!peer->unexpected)
 		return;
-	/* what is left of the count are announcements, which end with it */
+	/* the rest of the count are announcements, which are freed with the connection */
 	list_for_each_entry(u, &rdm->unexpected, node) {
 		if (u->peer != peer)
 			continue;
@@ -458,9 +458,9 @@ void ksk_unexpected_leave(struct ksk_rdm *rdm, struct ksk_peer *peer)
 }
 
 /**
- * ksk_unexpected_join - a connection takes the place of one that ended
+ * ksk_unexpected_join - pass stored messages of closed connections to a new one
  * @rdm: the endpoint, with its lock held
- * @peer: the connection; what earlier ones have left counts as its
+ * @peer: the new connection; messages that earlier ones left count for it
  *
  * Context: any.
  */
@@ -480,9 +480,9 @@ void ksk_unexpected_join(struct ksk_rdm *rdm, struct ksk_peer *peer)
 }
 
 /**
- * ksk_unexpected_disown - an address is no longer in the vector
+ * ksk_unexpected_disown - note that an address is no longer in the vector
  * @rdm: the endpoint, with its lock held
- * @addr: the address; messages from there have no source any more
+ * @addr: the address; messages from there have no source from now on
  *
  * Context: any.
  */
@@ -495,7 +495,7 @@ void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr)
 
 	lockdep_assert_held(&rdm->lock);
 
-	/* the accepted end of one to ourselves goes on */
+	/* a connection to ourselves goes on at its accepted side */
 	list_for_each_entry(peer, &rdm->conns, node)
 		if (!memcmp(&peer->addr, addr, sizeof(*addr)))
 			WRITE_ONCE(peer->disowned, true);
@@ -509,7 +509,7 @@ void ksk_unexpected_disown(struct ksk_rdm *rdm, const union kofi_ip *addr)
 }
 
 /**
- * ksk_unexpected_own - addresses have been inserted that may be of such senders
+ * ksk_unexpected_own - name the senders of stored messages after addresses were inserted
  * @rdm: the endpoint, with its lock held
  *
  * Context: any.
@@ -540,7 +540,7 @@ void ksk_unexpected_own(struct ksk_rdm *rdm)
 
 /**
  * ksk_unexpected_drain - forget all stored messages
- * @rdm: an endpoint that is being closed and whose connections have ended
+ * @rdm: an endpoint that is being closed, with all connections closed
  *
  * Context: process, may sleep.
  */

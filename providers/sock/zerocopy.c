@@ -4,14 +4,13 @@
  *
  * An operation of zerocopy_min bytes or more, in page vectors, hands its pages
  * to TCP (MSG_ZEROCOPY) together with its own struct ubuf_info, op->ubuf. Its
- * references are what keeps the operation from completing: one is ours, until
+ * references keep the operation from completing: one is ours, until
  * the stream has done with the operation (the frame is out and, where that was
- * asked for, acknowledged; or the stream has ended), and TCP takes one for
- * each packet that holds pages. The last one to go completes the operation.
- * Nothing less says that the memory may be written to again: not that TCP has
- * taken the bytes, which it may have to send again, and not that they are
- * acknowledged, since a copy of the packet may still be in a queue of the
- * device. No list is needed: a packet leads back to its operation.
+ * asked for, acknowledged; or the stream has been closed), and TCP takes one for
+ * each packet that holds pages. The last reference completes the operation.
+ * Nothing less proves that the memory may be written to again. TCP may have to send bytes
+ * again that it has taken. Even if they are acknowledged, a copy of the packet may still be
+ * in a queue of the device. No list is needed: a packet leads back to its operation.
  *
  * The last reference may go in any context: in process context with the socket
  * owned, when a connection is aborted; in softirq with the socket's lock held,
@@ -21,24 +20,23 @@
  * them held.
  *
  * An endpoint waits for its pages before its close or drain returns (zc_users).
- * What may hold them for long is TCP's queue, if the peer does not read, and
- * that is why a stream that ends with pages out is aborted, never closed in
- * order: it empties the queue. What remains is in the device, which gives it
- * back in bounded time. Operations that are flushed with pages out keep their
- * error until then. Nothing here ever waits for the peer.
+ * TCP's queue may hold them for long, if the peer does not read. So a stream that is
+ * closed with pages out is aborted, never closed in order: that empties the queue. The
+ * device gives the remaining pages back in bounded time. Operations that are flushed with
+ * pages out keep their error until then. Nothing here ever waits for the peer.
  *
  * Where packets never leave the machine (loopback, veth, tap) the receiving
  * side copies the pages, in softirq and into fresh memory, which is more
- * expensive than our own copy; it says so when it drops its reference. After
- * such an operation the next KSK_ZC_SKIP are copied, then another one asks
+ * expensive than our own copy; it reports that when it drops its reference. After
+ * such an operation the next KSK_ZC_SKIP are copied, then another one tries
  * again, as routes change. A device that cannot gather pages or make checksums
- * has the kernel copy them as well, which is looked at beforehand: TCP does not
- * mind, and who segments a packet does not tell. A consumer that has chosen a
- * threshold for the endpoint gets what it asked for.
+ * makes the kernel copy them as well. That is checked beforehand: TCP accepts the
+ * pages, and a software segmentation does not report the copy. If a consumer has set
+ * zerocopy_min for the endpoint, both tests are skipped.
  *
- * kvec memory is always copied: mostly it comes from slab, whose pages must not
- * get into packets. Pages that must not either, in page vectors, are copied
- * piece by piece. And everything is while TCP may send probes for a larger MTU.
+ * kvec memory is always copied: most of it comes from slab, and pages of slab must not
+ * get into packets. In page vectors, pages that must not get there are copied piece
+ * by piece. While TCP may send probes for a larger MTU, everything is copied.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -62,16 +60,16 @@
 #define KSK_ZC_PATIENCE	(10 * HZ)
 
 /*
- * How an operation has ended whose last page is back. TCP notes an error, then
- * empties its queue, which brings us here, and only then says that the
- * connection is broken. Later on, somebody may have fetched the error from the
- * socket; then the stream is dead.
+ * Result of an operation after its last page is back. TCP notes an error, then
+ * empties its queue, which brings us here, and only then reports that the
+ * connection is broken. If the error has been fetched from the socket by then, the
+ * stream is dead.
  */
 static int ksk_zc_result(struct ksk_conn *c, const struct ksk_txop *op)
 {
 	int err;
 
-	/* an acknowledged one has arrived, whatever became of the stream */
+	/* an acknowledged operation has arrived, even if the stream failed later */
 	if (op->err || op->ack)
 		return op->err;
 	/* before dead; pairs with the xchg() in sock_error() */
@@ -100,10 +98,10 @@ static void ksk_zc_put(struct ksk_txop *op)
 		ksk_stat_inc(&c->stats.tx_zc_copied);
 		spin_unlock_irqrestore(&c->tx_lock, irq);
 	}
-	/* before the consumer knows, who may close at once: with no reset then */
+	/* before the completion, after which the consumer may close: then no reset is needed */
 	last = atomic_dec_and_test(&c->zc_out);
 	ksk_tx_complete(c, op, err);
-	/* the end may have waited for it: ksk_rx_last() */
+	/* closing may have waited for it: ksk_rx_last() */
 	if (last && READ_ONCE(c->retired))
 		irq_poll_sched(&c->poll);
 	/* from here on the endpoint may be freed: a wait by its address only */
@@ -183,7 +181,7 @@ static bool ksk_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
 /**
  * ksk_zc_begin - decide whether an operation hands out its pages
  * @c: the connection
- * @op: operation whose frame begins
+ * @op: operation of the frame that begins
  *
  * Context: locked, the sender.
  */
@@ -211,9 +209,9 @@ void ksk_zc_begin(struct ksk_conn *c, struct ksk_txop *op)
  * ksk_zc_msg - send pages without copying, as far as that is possible
  * @sk: the socket
  * @op: an operation that hands out its pages
- * @msg: what TCP will be called with, the next part of the payload; is cut
- *	where the pages change between those that may get into packets and those
- *	that must be copied, and before an empty segment
+ * @msg: next part of the payload, for a call of TCP. It is cut where pages that may get
+ *	into packets change to pages that must be copied, or back, and before an empty
+ *	segment
  *
  * Context: locked, the sender.
  */
@@ -252,10 +250,10 @@ void ksk_zc_msg(const struct sock *sk, struct ksk_txop *op,
 }
 
 /**
- * ksk_zc_done - the stream has done with an operation that handed out pages
+ * ksk_zc_done - drop the stream's reference to an operation that handed out pages
  * @op: the operation, its result in @op->err
  *
- * It is completed as soon as the pages are back.
+ * The operation completes as soon as the pages are back.
  *
  * Context: any.
  */
@@ -266,7 +264,7 @@ void ksk_zc_done(struct ksk_txop *op)
 
 /**
  * ksk_zc_wait - wait until all pages are back
- * @c: an endpoint whose stream has ended, and been aborted if pages were out
+ * @c: connection of a closed stream, which has been aborted if pages were out
  *
  * Context: process, sleeps; not locked. The wait is for the device, not for
  * the peer.
