@@ -370,9 +370,9 @@ static int kofi_av_insert(struct kofi_av *av, const struct kofi_av_source *s,
  * it must be removed as often as it has been inserted. An address
  * without host or port fails with EADDRNOTAVAIL, an address of another
  * format with EINVAL, and each may fail with ENOMEM. An address can be used
- * when the call has returned, also in a vector opened with FI_EVENT. There the event
- * queue has, at that time, an error entry for each failed address with its index in data,
- * and then FI_AV_COMPLETE with the number of inserted addresses in data.
+ * when the call has returned, also in a vector opened with FI_EVENT. The event queue of
+ * such a vector then has an error entry for each failed address, with its index in data.
+ * FI_AV_COMPLETE follows, with the number of inserted addresses in data.
  *
  * Context: process, may sleep. Posts and receivers run concurrently.
  * Return: number of inserted addresses, with FI_EVENT 0; -FI_EBADFLAGS;

@@ -9,8 +9,8 @@
  * If the provider returns an error, the step is undone and the consumer may try
  * again.
  *
- * The handle of a connection request belongs to the provider and may be freed as soon
- * as an endpoint has been opened for it, so it is not dereferenced here.
+ * The handle of a connection request belongs to the provider. It may be freed as soon as
+ * an endpoint has been opened for it, so it is not dereferenced here.
  */
 #include <linux/export.h>
 #include <linux/kernel.h>

@@ -3,9 +3,9 @@
  * Counters (fi_cntr(3)): numbers of successful operations, or of their bytes, and of
  * failed operations.
  *
- * Both numbers are under the lock of the wait queue on which fi_cntr_wait() sleeps,
- * so that counting and waking are one step and a waiter that has seen its
- * value may close the counter.
+ * The lock of the wait queue, on which fi_cntr_wait() sleeps, guards both numbers. So
+ * counting and waking are one step, and a waiter that has seen its value may close the
+ * counter.
  */
 #include <linux/slab.h>
 

@@ -345,9 +345,9 @@ void kofi_cq_ask(struct kofi_cq *cq)
  * the same consumer may be begun in between.
  *
  * Context: softirq.
- * Return: true if kofi_cq_end() must be called; false if the queue does not call
- * back in softirq context, or not on this processor, or another context owns or will
- * own the queue and reports the caller's completions.
+ * Return: true if kofi_cq_end() must be called. False if the queue does not call back in
+ * softirq context, or not on this processor. Also false if another context owns or will
+ * own the queue: it reports the caller's completions.
  */
 bool kofi_cq_begin(struct kofi_cq *cq)
 {

@@ -367,9 +367,8 @@ EXPORT_SYMBOL_GPL(fi_domain_bind);
 /**
  * kofi_domain_notify - notify the consumer of a change of a domain's path
  * @domain: the base of the domain
- * @err: fi_eq_entry.data: ENODEV after the final loss of the device, ENETDOWN or another
- *	positive error code if there is no path, 0 if there is a path again, or if its
- *	addresses have changed
+ * @err: fi_eq_entry.data: ENODEV after the final loss of the device; ENETDOWN or another
+ *	positive error code without a path; 0 for a new path, or for changed addresses
  *
  * Queues FI_NOTIFY on the event queue bound to the domain, if there is one. A
  * full queue reports an overrun instead. Nothing follows ENODEV.

@@ -413,13 +413,13 @@ static void kofi_ep_unbind_eq(struct kofi_ep *ep)
  * fi_ep_bind - bind a queue, a counter, a shared receive context, or an address vector
  * @ep: an endpoint that has not been enabled; or a shared receive context,
  *	which takes one completion queue and one counter, both for FI_RECV
- * @bfid: an event queue (@flags 0), a completion queue (FI_TRANSMIT, FI_RECV
+ * @bfid: object to bind. An event queue (@flags 0). A completion queue (FI_TRANSMIT, FI_RECV
  *	or both, and FI_SELECTIVE_COMPLETION to report successes only of operations
- *	with FI_COMPLETION), a counter (any of FI_SEND, FI_RECV, FI_READ,
- *	FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE) or a shared receive context
+ *	with FI_COMPLETION). A counter (any of FI_SEND, FI_RECV, FI_READ,
+ *	FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE). A shared receive context
  *	(@flags 0), which provides and reports the receives for the endpoint's
- *	messages, so that a receive queue of the endpoint must be the
- *	context's. It cannot be closed before the endpoint. An address vector
+ *	messages: a receive queue of the endpoint must be the context's, and the context
+ *	cannot be closed before the endpoint. An address vector
  *	(@flags 0), for an unconnected type; several endpoints may share one.
  * @flags: see @bfid
  *

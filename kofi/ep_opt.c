@@ -421,8 +421,8 @@ int kofi_ep_control(struct kofi_obj *obj, int command, void *arg)
  * @fn: called after a post was refused with -EAGAIN, when another attempt
  *	may succeed; its context is the endpoint's fid.context. NULL for none.
  *
- * The callback runs as a callback of the transmit queue (of the receive queue if
- * the endpoint does not transmit), also if that queue is read, and never
+ * The callback runs as a callback of the transmit queue, or of the receive queue if the
+ * endpoint does not transmit. That is so even if the queue is read. It never runs
  * concurrently with another callback of that queue. It may post, and be refused again.
  *
  * Context: process, may sleep.

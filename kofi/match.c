@@ -342,12 +342,12 @@ static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
  *	supported flags
  * @hints: requirements; attribute structures may be missing
  *
- * The rules of fi_getinfo(3), fi_endpoint(3), fi_domain(3) and fi_mr(3):
- * the provider must have the required capabilities, where one without directions means all
- * directions, and capabilities of the transmit and receive attributes apply as far as
- * they concern that side; FI_SOURCE_ERR requires FI_SOURCE; the hints must have the modes
- * that the provider needs; zero or UNSPEC in the hints requires nothing;
- * limits must not be exceeded. Registration modes are compared only if they apply to the
+ * The rules of fi_getinfo(3), fi_endpoint(3), fi_domain(3) and fi_mr(3). The provider must
+ * have the required capabilities; one without directions means all directions.
+ * Capabilities of the transmit and receive attributes apply as far as they concern that
+ * side. FI_SOURCE_ERR requires FI_SOURCE. The hints must have the modes that the provider
+ * needs. Zero or UNSPEC in the hints requires nothing. Limits must not be exceeded.
+ * Registration modes are compared only if they apply to the
  * capabilities. FI_SOCKADDR matches every kind of sockaddr, FI_SOCKADDR_IP
  * IPv4 and IPv6. Addresses and open objects are ignored: kofi_getinfo()
  * has put the names of open objects into the hints.

@@ -12,11 +12,11 @@
  *
  * Size of a pool
  *
- * A pool has regions for all reservations and for the largest share. If the
- * endpoints together need more at a time, a work item creates more, up to the sum
- * of the shares, and then the refused endpoints get their write-space callbacks.
- * An endpoint is refused only while it has at least its reserved regions. If
- * no region can be created, the endpoint continues when it puts one of its own.
+ * A pool has regions for all reservations and for the largest share. If the endpoints
+ * together need more at a time, a work item creates more, up to the sum of the shares.
+ * Then the refused endpoints get their write-space callbacks. An endpoint is refused only
+ * while it has at least its reserved regions. If no region can be created, the endpoint
+ * continues when it puts one of its own.
  *
  * Closing an endpoint
  *
@@ -436,8 +436,8 @@ void kofi_mr_pool_drain(struct kofi_ep *ep)
 }
 
 /**
- * kofi_mr_pool_fenced - a region of a pool has been fenced
- * @mr: as kofi_mr_fenced()
+ * kofi_mr_pool_fenced - report that the memory of a pool's region is no longer accessed
+ * @mr: the region, as for kofi_mr_fenced()
  *
  * Context: any. No consumer is called from inside.
  */
@@ -753,24 +753,26 @@ static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
  * FI_REMOTE_WRITE.
  *
  * A single-use region is invalidated, and then completes on the endpoint's transmit queue,
- * in exactly one way: by the peer's first complete access (flags FI_RMA and
- * FI_REMOTE_READ or FI_REMOTE_WRITE), by a message of the peer that invalidates
- * the key (KOFI_REMOTE_INV, the key in inv_key), by kofi_mr_unmap() (no flags), or
- * by draining the endpoint (FI_ECANCELED). The memory is fenced when the region
- * completes. A device that moves the data itself does not report accesses, so that only
- * the last three apply there. Other regions are invalidated by kofi_mr_unmap()
- * or by draining the endpoint.
+ * in exactly one way:
+ *
+ * - by the peer's first complete access (FI_RMA and FI_REMOTE_READ or FI_REMOTE_WRITE);
+ * - by a message of the peer that invalidates the key (KOFI_REMOTE_INV, the key in inv_key);
+ * - by kofi_mr_unmap() (no flags);
+ * - by draining the endpoint (FI_ECANCELED).
+ *
+ * The memory is fenced when the region completes. A device that moves the data itself does
+ * not report accesses, so that only the last three apply there. Other regions are
+ * invalidated by kofi_mr_unmap() or by draining the endpoint.
  *
  * Context: any. Nothing is allocated.
  * Return: 0; -EINVAL, also for too many segments or a region of no pool;
  * -FI_EBADFLAGS; -EBUSY if the region is mapped; single-use: -EAGAIN without a
  * slot of the queue, and the write-space callback follows, -FI_ENOCQ without
- * transmit queue; -ESHUTDOWN once the endpoint has been drained. Of a device
- * also -EAGAIN while it cannot map more, and the write-space callback follows,
- * -EOPNOTSUPP for an unsupported flag, -EINVAL for memory with gaps that it cannot
- * map, -ENOTCONN or -ESHUTDOWN for an endpoint that is not connected, -EAGAIN for
- * an endpoint that accepts, and the write-space callback follows, and other errors of the
- * device.
+ * transmit queue; -ESHUTDOWN once the endpoint has been drained. A device also returns
+ * -EAGAIN, and the write-space callback follows: while it cannot map more, and for
+ * an endpoint that accepts; -EOPNOTSUPP for an unsupported flag; -EINVAL for memory with
+ * gaps that it cannot map; -ENOTCONN or -ESHUTDOWN for an endpoint that is not connected;
+ * and other errors.
  */
 int kofi_mr_map(struct fid_mr *mr, const struct fi_msg *vec, u64 access,
 		u64 flags)

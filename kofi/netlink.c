@@ -36,7 +36,7 @@
 /* ---------------------------------------------------------------- providers */
 
 /**
- * struct kofi_nl_provider_dump - a provider dump under way
+ * struct kofi_nl_provider_dump - state of a provider dump
  * @sent: number of providers sent
  */
 struct kofi_nl_provider_dump {
@@ -115,7 +115,7 @@ int kofi_nl_provider_get_dumpit(struct sk_buff *skb,
 /* ------------------------------------------------------------------ objects */
 
 /**
- * struct kofi_nl_obj_dump - an object dump under way
+ * struct kofi_nl_obj_dump - state of an object dump
  * @id: smallest number not yet looked at
  * @fclass: only this class, or FI_CLASS_UNSPEC
  */
@@ -378,7 +378,7 @@ int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 /* -------------------------------------------------------------------- peers */
 
 /**
- * struct kofi_nl_peer_dump - a dump of an endpoint's peers under way
+ * struct kofi_nl_peer_dump - state of a dump of an endpoint's peers
  * @ep: number of the endpoint
  * @number: smallest one of a peer not yet looked at
  */

@@ -27,7 +27,7 @@
 #include "netlink.h"
 
 /**
- * struct kofi_nl_info_dump - an info dump under way
+ * struct kofi_nl_info_dump - state of an info dump
  * @sent: number of infos sent
  */
 struct kofi_nl_info_dump {

@@ -20,7 +20,7 @@ const struct fi_ops_cm kofi_cm_nosys = {
 };
 
 /**
- * kofi_no_msg - a message there is no way to send or to receive
+ * kofi_no_msg - refuse a message that the provider cannot send or receive
  * @ep: not used
  * @msg: not used
  * @flags: not used

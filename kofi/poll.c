@@ -5,13 +5,12 @@
  *
  * Pending state
  *
- * All of it rests on kofi_obj_ops.pending, which tests for data that the consumer has not
- * read: an entry of an event queue or a completion queue,
- * a value of a counter that differs from the last one read,
- * or a wait set with such a member. The result is a level,
- * not an edge. So a task that tests again after it has been woken, or before it
- * sleeps, misses nothing, however many tasks test, and entries that
- * one task does not read stay there for the others.
+ * Both kinds rest on kofi_obj_ops.pending, which tests for data that the consumer has not
+ * read. That is an entry of an event queue or a completion queue, or a counter that
+ * differs from its last read value. It is also a wait set with such a member. The result
+ * is a level, not an edge. So a task that tests again after it has been woken, or before
+ * it sleeps, misses nothing. Any number of tasks may test: entries that one task does not
+ * read stay there for the others.
  *
  * Members
  *
@@ -275,12 +274,11 @@ EXPORT_SYMBOL_GPL(fi_wait_open);
  * @waitset: the set
  * @timeout: milliseconds; 0 does not wait, negative waits without limit
  *
- * fi_poll(3). Returns while a member has a completion or an event
- * that has not been read, a counter with a value or error value that differs from the
- * last one read or set, or an fi_cq_signal() since the queue was last found
- * empty. So nothing is missed between reading and waiting, and fi_trywait() is
- * not needed before. Any number of tasks may wait; all of them are woken. Only
- * a fatal signal interrupts the sleep.
+ * fi_poll(3). Returns while a member has an unread completion or event, or a counter
+ * with a value or error value that differs from the last one read or set. It also returns
+ * for an fi_cq_signal() since the queue was last found empty. So nothing is missed between
+ * reading and waiting, and fi_trywait() is not needed before. Any number of tasks may
+ * wait; all of them are woken. Only a fatal signal interrupts the sleep.
  *
  * The set cannot be closed while a task waits.
  *

@@ -36,12 +36,12 @@ static int kofi_info_family(u32 format)
 }
 
 /**
- * kofi_ip_resolve - the address that a node and a service stand for
+ * kofi_ip_resolve - parse the address of a node and a service
  * @net: network namespace, for scopes by the name of an interface
- * @format: FI_SOCKADDR_IN, ...: which families will do
+ * @format: permitted families: FI_SOCKADDR_IN, ...
  * @node: numeric address; in IPv6 perhaps with %interface
  * @service: port number
- * @addr: where the address goes
+ * @addr: receives the address
  *
  * Names are not resolved.
  *

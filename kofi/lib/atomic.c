@@ -2,15 +2,15 @@
 /*
  * Atomic operations in software, on memory of a region.
  *
- * Each element is changed by a compare-and-exchange of the CPU, so that the
- * operation is atomic to all others, whichever peer or endpoint they come from,
- * and to the atomic operations of local code: atomic_t and atomic64_t for
- * elements of 32 and 64 bits, cmpxchg() for smaller ones. There is no lock. An
- * operation on several elements is atomic for each, not as a whole.
+ * Each element is changed by a compare-and-exchange of the CPU. So the operation is atomic
+ * to all others, from any peer or endpoint, and to the atomic operations of local code.
+ * These are atomic_t and atomic64_t for elements of 32 and 64 bits, cmpxchg() for smaller
+ * ones. There is no lock. An operation on several elements is atomic for each, not as a
+ * whole.
  *
- * That takes elements that are aligned in memory, and so within one page;
- * others are refused before anything is changed. So is memory that the CPU
- * should not write to because it is a device's.
+ * Elements must be aligned in memory, and so lie within one page; others are refused
+ * before anything is changed. Memory of a device, which the CPU should not write to, is
+ * refused, too.
  *
  * All arithmetic is done with 64 bits. The low bits of a sum, a difference or a product
  * do not depend on the high bits. Operands of comparisons are extended according to
@@ -262,9 +262,9 @@ int kofi_target_atomic_init(struct kofi_target *t, struct kofi_ep *ep,
 EXPORT_SYMBOL_GPL(kofi_target_atomic_init);
 
 /**
- * kofi_target_atomic - do a peer's atomic operation
- * @t: the access, as kofi_target_atomic_init() has begun it
- * @a: the operation. Its pointers move behind the elements.
+ * kofi_target_atomic - perform a peer's atomic operation
+ * @t: access that kofi_target_atomic_init() has begun
+ * @a: the operation; its pointers move behind the elements
  *
  * Context: any. Fully ordered, as the kernel's atomic operations with a result.
  */

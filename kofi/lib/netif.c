@@ -79,11 +79,11 @@ int kofi_ip_copy(const struct sockaddr *from, void *to, size_t *len)
 EXPORT_SYMBOL_GPL(kofi_ip_copy);
 
 /**
- * kofi_ip_any - is this the wildcard address
+ * kofi_ip_any - test for the wildcard address
  * @addr: an IP address
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if @addr is the wildcard address.
  */
 bool kofi_ip_any(const struct sockaddr *addr)
 {
@@ -122,7 +122,7 @@ EXPORT_SYMBOL_GPL(kofi_ip_same);
 
 /* ------------------------------------------------------------- interfaces */
 
-/* The next entry of a list, or NULL if it is full; counted all the same. */
+/* The next entry of a list, or NULL if it is full; counted even then. */
 static struct kofi_netif *kofi_netif_next(struct kofi_netif_list *l,
 					  const struct net_device *dev)
 {
@@ -257,10 +257,10 @@ char *kofi_netif_network(const struct kofi_netif *i)
 EXPORT_SYMBOL_GPL(kofi_netif_network);
 
 /**
- * kofi_netif_find - the interface that has an address
+ * kofi_netif_find - find the interface that has an address
  * @l: the addresses of a network namespace
  * @addr: the address; NULL for any, if there is @dev
- * @dev: name of the interface that is meant if several have the address, or NULL
+ * @dev: name of the interface, to choose among several with the address; or NULL
  *
  * Context: any.
  * Return: the interface's index, or 0 for none.

@@ -61,7 +61,7 @@ static inline struct kofi_rxop *kofi_rxmsg_part(struct kofi_rxmsg *rxmsg)
 	return (struct kofi_rxop *)rxmsg->part;
 }
 
-/* A message begins to wait: look at it again when it has done so for long enough. */
+/* A message begins to wait: arm the timer that discards it. */
 static inline void kofi_rxq_watch(struct kofi_rxq *q, struct kofi_rxmsg *rxmsg)
 {
 	size_t ms = rxmsg->ep->unexpected_timeout;
@@ -111,12 +111,12 @@ static __always_inline void kofi_rxq_link_newest(struct kofi_rxq *q,
 }
 
 /**
- * kofi_rxq_oldest - the receive a message is to have
+ * kofi_rxq_oldest - find the receive for a message
  * @q: the queue
  * @rxmsg: the message
  *
  * Context: any, with the queue's lock.
- * Return: the oldest that is posted and that it fits, or NULL.
+ * Return: the oldest posted receive that the message fits, or NULL.
  */
 static __always_inline struct kofi_rxop *
 kofi_rxq_oldest(struct kofi_rxq *q, const struct kofi_rxmsg *rxmsg)

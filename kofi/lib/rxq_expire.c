@@ -40,7 +40,7 @@ static void kofi_rxmsg_report(const struct kofi_rxmsg *rxmsg)
 	kofi_eq_report_peer(ep->eq, &ev);
 }
 
-/* It is off the list: its stream comes for it. */
+/* Mark a message, off the list; its stream discards it or closes the connection. */
 static void kofi_rxmsg_expire(struct kofi_rxmsg *rxmsg)
 {
 	if (rxmsg->confirmed)

@@ -179,11 +179,11 @@ struct kofi_rxop *kofi_rxq_oldest_of(struct kofi_rxq *q,
 }
 
 /**
- * kofi_rxq_oldest_any - the receive that was posted first
+ * kofi_rxq_oldest_any - find the oldest posted receive
  * @q: the queue
  *
  * Context: any, with the queue's lock.
- * Return: it, or NULL.
+ * Return: the receive, or NULL.
  */
 struct kofi_rxop *kofi_rxq_oldest_any(struct kofi_rxq *q)
 {

@@ -43,7 +43,7 @@ static __always_inline struct kofi_rxop *kofi_rxq_get(struct kofi_rxq *q)
 }
 
 /**
- * kofi_rxq_offer - a receive for the oldest message that waits for it, or those to come
+ * kofi_rxq_offer - give a receive to the oldest matching message, or post it
  * @q: the queue
  * @op: the receive, on no list
  *

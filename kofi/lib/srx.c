@@ -33,7 +33,7 @@ static struct kofi_srx *kofi_srx(struct fid_ep *ep)
 }
 
 /**
- * kofi_srx_state - may a receive be posted
+ * kofi_srx_state - check that a receive may be posted
  * @srx: a shared context
  *
  * Context: any.
@@ -146,10 +146,10 @@ int kofi_srx_init(struct kofi_ep *srx, struct fid_domain *domain,
 EXPORT_SYMBOL_GPL(kofi_srx_init);
 
 /**
- * kofi_srx_open - the core's shared receive context
+ * kofi_srx_open - open the core's shared receive context
  * @domain: the domain
- * @attr: checked by fi_srx_context(), with a size
- * @srx: where the context goes
+ * @attr: attributes with a size, checked by fi_srx_context()
+ * @srx: receives the context
  * @context: the consumer's
  *
  * For the srx_context operation of a software provider, after kofi_srx_check().

@@ -20,9 +20,9 @@
  * registration, and each step looks them up. So references are
  * short-lived, and when the last one is dropped the region is fenced.
  *
- * A lookup is lockless: RCU keeps the region from being freed, a reference
- * taken from a count that is not 0 keeps it open, and then the key is compared
- * once more, because the region may have been mapped again in between.
+ * A lookup is lockless. RCU keeps the region from being freed, and a reference taken from
+ * a count that is not 0 keeps it open. Then the key is compared once more, because the
+ * region may have been mapped again in between.
  */
 #include <linux/bvec.h>
 #include <linux/overflow.h>
