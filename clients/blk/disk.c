@@ -224,8 +224,8 @@ static void kblk_disk_session(struct kblk_disk *d, const char *name)
 
 /**
  * kblk_disk_open - map a volume
- * @opt: which
- * @name: of the mapping
+ * @opt: options of the mapping
+ * @name: name of the mapping
  *
  * Context: process, may sleep, until the target has answered.
  * Return: the disk, or an error pointer.

@@ -69,12 +69,11 @@ static inline bool kblk_has_data(const struct fi_info *info)
 }
 
 /**
- * kblk_ep_options - have an endpoint work while there is no memory, and look
- *	after a peer that is silent
- * @ep: not enabled
+ * kblk_ep_options - make an endpoint work without free memory, and probe silent peers
+ * @ep: an endpoint that is not enabled
  *
- * A provider or device that cannot do one of them refuses the option, and the
- * endpoint is used without it.
+ * If a provider or device supports only one of them, it refuses the other option, and
+ * the endpoint is used without it.
  */
 static inline void kblk_ep_options(struct fid_ep *ep)
 {

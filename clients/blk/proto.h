@@ -283,7 +283,7 @@ enum kblk_op {
  * struct kblk_cmd - a command
  * @op: enum kblk_op
  * @flags: KBLK_CMD_FUA, ...
- * @tag: below the depth of the queue; used by no other command under way
+ * @tag: below the depth of the queue; used by no other outstanding command
  * @gen: any number; comes back with @tag in the answer
  * @reserved: 0
  * @sector: the first one; 0 for KBLK_OP_FLUSH

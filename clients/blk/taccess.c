@@ -207,10 +207,10 @@ void kblkt_link_del(struct kblkt_port *p, struct kblkt_volume *v)
 
 /**
  * kblkt_find - find the volume that a client asks for
- * @p: the port it comes through
- * @name: of the volume, KBLK_NAME_LEN bytes
+ * @p: port of the connection
+ * @name: name of the volume, KBLK_NAME_LEN bytes
  * @sa: address of the client
- * @why: why not, for the log: the client learns only that it is not admitted
+ * @why: reason of a refusal, for the log: the client learns only that it is not admitted
  *
  * Context: holds kblkt_lock.
  * Return: the volume, which is enabled, or NULL.

@@ -146,7 +146,7 @@ void kblkt_watch_stop(void)
  * @only: filter, called with kblkt_lock held: true to close a connection; or NULL
  * @wait: wait until the connections are gone, and the device has done their commands
  *
- * The caller has seen to it that no further connection of this kind is made.
+ * The caller ensures that no further connection of this kind is made.
  *
  * Context: process, may sleep.
  * Return: 0, or -EINTR if the process was killed while it waited.

@@ -2,11 +2,11 @@
 /*
  * Commands of a connection.
  *
- * Memory. A connection allocates all memory at its login: a receive and an I/O
- * for each outstanding command of its client, with a page for data that
- * follows the command, and a pool of pages for all other data. A command waits while the
- * pool has too few pages, and later commands wait behind it; the client's depth limits
- * their number. Serving a command allocates nothing.
+ * Memory. A connection allocates all memory at its login. Each outstanding command of its
+ * client has a receive and an I/O, with a page for data that follows the command. A pool
+ * of pages holds all other data. A command waits while the pool has too few pages, and
+ * later commands wait behind it; the client's depth limits their number. Serving a
+ * command allocates nothing.
  *
  * Read: a bio fills pages of the pool, and a write to the client's
  * memory transfers them. With remote CQ data that write is the answer; otherwise a

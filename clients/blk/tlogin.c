@@ -176,7 +176,7 @@ static enum kblk_reason kblkt_admit(struct kblkt_conn *c,
 }
 
 /**
- * kblkt_logout - a connection that had logged in is gone
+ * kblkt_logout - undo the login of a connection
  * @c: the connection, no longer in kblkt_conns
  *
  * Context: holds kblkt_lock.

@@ -19,10 +19,10 @@
 /* ------------------------------------------------------------------- progress */
 
 /**
- * kblkt_note_progress - tell a client about commands that take long
+ * kblkt_note_progress - notify a client about commands that take long
  * @c: a connection that serves; called twice a second
  *
- * A command counts that was there at the last call. While the connection's work item
+ * A command counts if it was there at the last call. While the connection's work item
  * waits for the device, commands that have not been received wait for it, too.
  *
  * Context: process, kblkt_lock held.
@@ -122,11 +122,11 @@ static bool kblkt_untold(const struct kblkt_volume *v, u64 incarnation)
 }
 
 /**
- * kblkt_note_stable - all that has been written is on stable storage
+ * kblkt_note_stable - notify clients that all their writes are on stable storage
  * @v: a volume that starts no command
- * @incarnation: of @v, under which it was written
+ * @incarnation: incarnation of @v for the writes
  *
- * Waits until clients that are connected know, but not for long.
+ * Waits until connected clients know, but not for long.
  *
  * Context: process, may sleep.
  */

@@ -19,12 +19,12 @@ static void map_v4(const struct in_addr *from, struct in6_addr *to)
 }
 
 /**
- * peer_of - the address and the port in a socket address
- * @from: IPv4 or IPv6
+ * peer_of - read the address and the port of a socket address
+ * @from: an IPv4 or IPv6 address
  * @len: bytes of @from
- * @to: both, with an address of all bits
+ * @to: receives both, with all bits of the address significant
  *
- * Return: false for anything else.
+ * Return: false for any other family.
  */
 bool peer_of(const void *from, size_t len, struct peer *to)
 {

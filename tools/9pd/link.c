@@ -2,14 +2,13 @@
 /*
  * Connections to kofi_9p.ko.
  *
- * A connection has a receive for each request the client may have outstanding,
- * some more because requests may have been answered before their receives are
- * posted again, and as many buffers for replies as requests. All of that is one
- * piece of memory, which is allocated when the connection begins, so that no
- * client can make it grow.
+ * A connection has as many receives and buffers for replies as the client may have
+ * outstanding requests. It has some more receives, as a request may be answered before its
+ * receive is posted again. All of that is one piece of memory, which is allocated when the
+ * connection begins, so that no client can make it grow.
  *
- * All queues are waited for with file descriptors: for these libfabric uses
- * epoll_wait(), and for FI_WAIT_UNSPEC poll(), which looks at each socket.
+ * All queues are waited for with file descriptors. For these libfabric uses
+ * epoll_wait(); for FI_WAIT_UNSPEC it uses poll(), which checks each socket.
  *
  * Completions of sends are taken when room is needed: a sent reply is no reason to stop
  * waiting for the next request. If no room is left, the thread waits for a completion. That
@@ -107,7 +106,7 @@ static int link_post(struct link *k, struct slot *slot)
 }
 
 /**
- * link_bytes - the memory that all messages take
+ * link_bytes - bytes of memory that all messages take
  * @k: the connection
  *
  * Return: bytes.

@@ -205,7 +205,7 @@ bool waiting_open(const struct options *o)
 }
 
 /**
- * waiting_check - now and then, look at the connections that wait
+ * waiting_check - check the waiting connections, at most once per CHECK_EVERY
  * @o: the options
  */
 void waiting_check(const struct options *o)

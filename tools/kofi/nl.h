@@ -2,9 +2,9 @@
 /*
  * Generic netlink for the kofi tool: one socket that talks to one family.
  *
- * A request is begun with nl_new(), filled with mnl_attr_put*() and nl_put*(),
- * and done with nl_call(), which hands every answer to a callback and returns
- * when the kernel has sent the result. Unsolicited messages of the kernel (progress
+ * nl_new() begins a request, mnl_attr_put*() and nl_put*() fill it, and nl_call() sends it.
+ * nl_call() hands every answer to a callback, and returns when the kernel has sent the
+ * result. Unsolicited messages of the kernel (progress
  * of a run; their sequence number is 0) go to the callback of nl_on_event(). That runs
  * inside nl_wait(), or inside nl_call() if they arrive during a request. Callbacks make
  * no calls of the same socket.

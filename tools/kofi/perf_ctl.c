@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The connection between the tools of two machines (perf.h). The peer may be
- * anything that connects: it is never waited for without a limit, but for the first
- * client of a server, and a line that is too long or has other bytes than text closes
- * the connection.
+ * anything that connects. So each wait for it has a limit, except for the first client of a
+ * server. A line that is too long or has other bytes than text closes the connection.
  */
 #include <arpa/inet.h>
 #include <errno.h>
