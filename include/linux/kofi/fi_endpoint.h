@@ -17,12 +17,12 @@
  *   -EMSGSIZE		longer than ep_attr->max_msg_size
  *   -EINVAL		too many segments, an inject beyond inject_size, or a peer
  *			the address vector does not know
- *   -ENOMEM		no memory for a connection to the peer; endpoints that do
- *			not connect only, and at the first operation to a peer only
- *   -ENETDOWN		the interface is gone; the same endpoints only
+ *   -ENOMEM		no memory for the first operation to a peer of an unconnected endpoint
+ *   -ENETDOWN		the interface of an unconnected endpoint is gone
+ *   -EFAULT		the device cannot address the memory
  *   -FI_EBADFLAGS	a flag the operation does not know
  *   -FI_ENOCQ		no completion queue is bound for this direction
- *   -ENOSYS		the endpoint does not have this operation
+ *   -EOPNOTSUPP, -ENOSYS	the connection or endpoint does not have this operation
  */
 #ifndef _LINUX_KOFI_FI_ENDPOINT_H
 #define _LINUX_KOFI_FI_ENDPOINT_H

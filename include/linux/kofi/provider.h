@@ -438,9 +438,9 @@ struct kofi_peer_state {
  * @atomic: atomic operations on remote memory
  * @obj: statistics of the provider
  * @enable: prepare for receives; the core has checked the bindings
- * @drain: refuse posts from now on, and complete all outstanding operations with
- *	ECANCELED before returning. Process context, may sleep, never waits
- *	for the network. May be called more than once
+ * @drain: refuse posts from now on, and complete all outstanding operations before
+ *	returning, with ECANCELED unless they have succeeded or failed. Process
+ *	context, may sleep, never waits for the network. May be called more than once
  * @abort: as @drain, which is called afterwards, but transmit no byte of the endpoint's
  *	operations after the return; NULL if @drain leaves nothing to transmit. Process
  *	context, may sleep, never waits for the network. May be called after @drain
