@@ -500,7 +500,7 @@ int kofi_device_add(struct kofi_provider *prov, struct net *net,
 		ret = -EEXIST;
 		goto unlock;
 	}
-	/* its present addresses are no change */
+	/* the device's present addresses are no change */
 	if (prov->live)
 		kofi_client_rescan_all();
 	list_add_tail(&dev->node, &kofi_devices);

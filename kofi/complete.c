@@ -690,7 +690,7 @@ void kofi_ep_recv_done(struct kofi_ep *ep, const struct kofi_rxmsg *rxmsg,
 		return;
 	}
 	bh = kofi_cq_lock(cq, &flags);
-	/* with the lock, since registers would be saved before it */
+	/* inside the lock, since registers would be saved before it */
 	wc = kofi_rxmsg_wc(rxmsg, context, len);
 	kofi_cq_finish(cq, ep, rxmsg->ep, KOFI_RX, &wc, op_flags);
 	kofi_cq_unlock(cq, flags, bh);

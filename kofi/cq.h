@@ -397,7 +397,7 @@ static __always_inline void kofi_cq_enter(struct kofi_cq *cq)
 }
 
 /*
- * Own the queue, if nobody does. Without the lock; a full barrier makes the effects of
+ * Own the queue, if no context does. Without the lock; a full barrier makes the effects of
  * earlier owners visible.
  */
 static __always_inline bool kofi_cq_try_enter(struct kofi_cq *cq)

@@ -54,7 +54,7 @@ static __always_inline bool kofi_cq_defer(struct kofi_cq *cq,
 {
 	if (!cq || READ_ONCE(cq->deferring) != current)
 		return false;
-	/* none but this context sets it */
+	/* only this context sets the bit */
 	if (!test_bit(0, &poster->listed)) {
 		set_bit(0, &poster->listed);
 		llist_add(&poster->node, &cq->posters);

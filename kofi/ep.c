@@ -517,7 +517,7 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 		return -FI_ENOAV;
 	if (ep->info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT && !ep->srx)
 		return -FI_EOPBADSTATE;
-	/* Without FI_SEND and FI_RECV both directions are meant. */
+	/* Without FI_SEND and FI_RECV, both directions count. */
 	tx = !(caps & FI_RECV) || caps & (FI_SEND | FI_READ | FI_WRITE);
 	rx = !(caps & FI_SEND) || caps & FI_RECV;
 	if ((tx && !ep->tx_cq && !kofi_ep_counted(ep, KOFI_TX)) ||

@@ -30,7 +30,7 @@ struct kofi_name {
 	const char		*name;
 };
 
-/* How a member is written. Numbers are decimal where nothing else is said. */
+/* Text form of a member. Numbers are decimal unless stated otherwise. */
 enum kofi_form {
 	KOFI_FORM_NUMBER,
 	KOFI_FORM_INT,		/* with a sign */
@@ -75,7 +75,7 @@ struct kofi_field {
 	const char		*null;
 };
 
-/* Where a member, the last argument, is in its structure */
+/* Position of a member, the last argument, in its structure */
 #ifdef __KERNEL__
 #define KOFI_FIELD_AT(type, ...)				\
 	.offset = offsetof(type, __VA_ARGS__),			\

@@ -116,7 +116,7 @@ int kofi_nl_provider_get_dumpit(struct sk_buff *skb,
 
 /**
  * struct kofi_nl_obj_dump - state of an object dump
- * @id: smallest number not yet looked at
+ * @id: smallest number that has not been visited
  * @fclass: only this class, or FI_CLASS_UNSPEC
  */
 struct kofi_nl_obj_dump {
@@ -380,7 +380,7 @@ int kofi_nl_obj_get_dumpit(struct sk_buff *skb, struct netlink_callback *cb)
 /**
  * struct kofi_nl_peer_dump - state of a dump of an endpoint's peers
  * @ep: number of the endpoint
- * @number: smallest one of a peer not yet looked at
+ * @number: smallest number of a peer that has not been visited
  */
 struct kofi_nl_peer_dump {
 	u32	ep;

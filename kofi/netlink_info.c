@@ -81,7 +81,7 @@ static int kofi_nl_hints_src_addr(struct fi_info *hints,
  * @nest: KOFI_A_INFO_HINTS, checked by the policy
  * @extack: receives the explanation of an error
  *
- * The caller is a person who looks around, not a program with limits: a mode that @nest
+ * The caller is a person, not a program with limits: a mode that @nest
  * does not have is acceptable.
  *
  * Context: process, may sleep.

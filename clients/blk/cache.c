@@ -92,7 +92,7 @@ static void kblk_cache_loss(struct kblk_disk *d)
 	atomic_inc(&d->cache->losses);
 }
 
-/* Are all writes of the last known incarnation on stable storage? */
+/* Test whether all writes of the last known incarnation are on stable storage. */
 static bool kblk_cache_is_stable(const struct kblk_cache *cache,
 				 const struct kblk_news *news)
 {

@@ -30,7 +30,7 @@
 
 #define KBLK_CONNECT_MS	10000	/* an attempt at most */
 #define KBLK_BACKOFF	8	/* most seconds between two attempts */
-#define KBLK_TICK	(NSEC_PER_SEC / 16)	/* of the clock that numbers them */
+#define KBLK_TICK	(NSEC_PER_SEC / 16)	/* unit of the clock that numbers attempts */
 
 struct workqueue_struct *kblk_wq;
 
@@ -107,7 +107,7 @@ static int kblk_queue_cpu(const struct kblk_queue *q)
 
 static int kblk_queue_options(struct kblk_queue *q)
 {
-	/* of each tag, and for notes */
+	/* a region for each tag, and one for notes */
 	size_t regions = KBLK_TAGS + 1, segs = kblk_segs(q->disk);
 	unsigned int ms = max(kblk_left_ms(q->disk), 1u);
 	int err;

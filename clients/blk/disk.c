@@ -19,7 +19,7 @@
 
 #include "blk.h"
 
-#define KBLK_IO_OPT_MAX	SZ_4M	/* of a device, however much the target likes best */
+#define KBLK_IO_OPT_MAX	SZ_4M	/* most bytes of io_opt; see kblk_io_opt() */
 
 static DEFINE_IDA(kblk_ida);
 
@@ -170,7 +170,7 @@ static int kblk_disk_add(struct kblk_disk *d)
 	set_capacity(gd, le64_to_cpu(w->sectors));
 	set_disk_ro(gd, flags & KBLK_READ_ONLY);
 	d->gd = gd;
-	/* its partitions are read at once */
+	/* device_add_disk() reads the partitions at once */
 	kblk_live(d);
 	err = device_add_disk(NULL, gd, kblk_groups);
 	if (!err)
@@ -238,7 +238,7 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 	unsigned long end;
 	int err;
 
-	/* of either kind not more than there are CPUs */
+	/* each kind has at most as many queues as there are CPUs */
 	polled = min(opt->polled, num_possible_cpus());
 	queues = min(opt->queues, num_possible_cpus()) + polled;
 	d = kzalloc(struct_size(d, queues, queues), GFP_KERNEL);
@@ -284,7 +284,7 @@ close:
 	disable_delayed_work_sync(&d->recover);
 	kblk_disconnect(d);
 	kblk_leave(d);
-	/* it has not been added, so it does not free its owner */
+	/* a disk that has not been added does not free its owner */
 	if (d->gd)
 		put_disk(d->gd);
 	kblk_disk_free(d);
@@ -304,7 +304,7 @@ void kblk_disk_close(struct kblk_disk *d)
 
 	pr_info("kofi_blk: %s goes\n", gd->disk_name);
 	WRITE_ONCE(d->removing, true);
-	/* not while it waits for the next attempt */
+	/* del_gendisk() must not wait for the next attempt to connect */
 	if (READ_ONCE(d->state) != KBLK_LIVE) {
 		mod_delayed_work(kblk_wq, &d->recover, 0);
 		flush_delayed_work(&d->recover);

@@ -15,8 +15,8 @@
 
 #include "proto.h"
 
-#define KBLK_TEXT	64		/* of an attribute that is a word, with a 0 */
-#define KBLK_SEGS	65		/* of a request at most */
+#define KBLK_TEXT	64		/* bytes of a word in an attribute, with its NUL */
+#define KBLK_SEGS	65		/* most segments of a request */
 #define KBLK_BYTES	18		/* log2 of the most bytes of a request */
 #define KBLK_IDLE_MS	10000		/* until an idle peer is probed */
 
@@ -120,7 +120,7 @@ static inline ssize_t kblk_store_text(struct mutex *lock,
 	size_t n = strcspn(page, " \t\n");
 	ssize_t ret = -EINVAL;
 
-	/* it may be held for as long as a peer or a device takes */
+	/* a holder may wait for a peer or a device */
 	if (mutex_lock_killable(lock))
 		return -EINTR;
 	if (*busy) {

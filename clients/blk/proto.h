@@ -25,7 +25,7 @@
 #define KBLK_PORT		"4421"
 
 #define KBLK_NAME_LEN		24	/* padded with 0, which need not be there */
-#define KBLK_QUEUES		64	/* of a mapped volume at most */
+#define KBLK_QUEUES		64	/* most queues of a mapped volume */
 #define KBLK_DEPTH		64	/* commands of a queue at most */
 #define KBLK_INLINE		4096	/* bytes of data in a command at most */
 #define KBLK_ONE_WRITE		4096	/* bytes of a read up to which one write has the data */
@@ -74,7 +74,7 @@ struct kblk_accept {
 
 static_assert(sizeof(struct kblk_accept) == 12);
 
-/* Why a connection is rejected, or a login refused */
+/* Reasons of a rejected connection, or a refused login */
 enum kblk_reason {
 	KBLK_REASON_PROTOCOL = 1,	/* a field has a wrong value */
 	KBLK_REASON_VERSION,		/* no version is common to both */
@@ -210,7 +210,7 @@ static_assert(sizeof(struct kblk_memory) == 24);
  *	is on stable storage; the target starts no command then
  * @reserved: 0
  *
- * A note needs no receive, so it reaches a client that does not look at its queue, and
+ * A note needs no receive, so it reaches a client that does not poll its queue, and
  * a target that waits for its device can write it.
  */
 struct kblk_notes {

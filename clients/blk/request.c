@@ -449,7 +449,7 @@ static blk_status_t kblk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	if (req_op(rq) == REQ_OP_FLUSH && kblk_cache_lost(d))
 		return BLK_STS_TARGET;
 
-	/* not when it is sent again */
+	/* keep the time of the first attempt */
 	if (!(rq->rq_flags & RQF_DONTPREP))
 		r->first = jiffies;
 	rq->rq_flags |= RQF_DONTPREP;

@@ -2,7 +2,7 @@
 /*
  * Access: the clients that a volume's list admits, and the volumes that a port has.
  *
- * A volume without a list admits nobody, and a port without a link to a volume does
+ * A volume without a list admits no client, and a port without a link to a volume does
  * not reach it. kblkt_lock protects lists and links, which change at any time.
  */
 #include <linux/inet.h>

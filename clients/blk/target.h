@@ -37,7 +37,7 @@
 #define KBLKT_RX_ORDER	get_order(2 * KBLK_INLINE)	/* pages of a command's receive */
 #define KBLKT_POOL	(4 << (20 - PAGE_SHIFT))	/* pages for data, each */
 #define KBLKT_TELL	(5 * HZ)	/* time for notes that all data is stable */
-#define KBLKT_WATCH	(HZ / 2)	/* between two looks at connections */
+#define KBLKT_WATCH	(HZ / 2)	/* between two checks of connections */
 #define KBLKT_LONG	24	/* log2 of bytes: larger commands would be answered too late */
 
 struct kblkt_conn;

@@ -286,7 +286,7 @@ static ssize_t kblkt_volume_connections_show(struct config_item *item,
 			  READ_ONCE(kblkt_volume(item)->max_conns));
 }
 
-/* Those that there are stay. */
+/* Existing connections stay. */
 static ssize_t kblkt_volume_connections_store(struct config_item *item,
 					      const char *page, size_t len)
 {
@@ -364,7 +364,7 @@ u64 kblkt_flushed(struct kblkt_volume *v, int err)
 	u64 incarnation;
 
 	spin_lock_irqsave(&v->lock, flags);
-	/* of several flushes of a file at a time one has the error */
+	/* if a file has several flushes at a time, one of them gets the error */
 	if (!v->bdev)
 		err = errseq_check_and_advance(&v->file->f_mapping->wb_err,
 					       &v->since) ?: err;
@@ -502,7 +502,7 @@ static int kblkt_volume_open(struct kblkt_volume *v)
 	if (v->bdev && (bdev_is_zoned(v->bdev) ||
 			bdev_logical_block_size(v->bdev) > PAGE_SIZE))
 		return -EINVAL;
-	/* one of its own, as commands may wait for it for long */
+	/* queues of the volume's own, as commands may wait for the device for long */
 	v->wq = alloc_workqueue("kofi_blkt_volume", WQ_MEM_RECLAIM | WQ_UNBOUND,
 				0);
 	v->ends = alloc_workqueue("kofi_blkt_ends", WQ_MEM_RECLAIM | WQ_UNBOUND,
@@ -600,7 +600,7 @@ static ssize_t kblkt_volume_enable_store(struct config_item *item,
 }
 CONFIGFS_ATTR(kblkt_volume_, enable);
 
-/* It knows another size of its volume. */
+/* Test whether the client knows another size of its volume. */
 static bool kblkt_outgrown(const struct kblkt_conn *c)
 {
 	return c->sectors != kblkt_sectors(c->volume);

@@ -61,7 +61,7 @@ static void kblkt_conn_end(struct work_struct *work)
 {
 	struct kblkt_conn *c = container_of(work, struct kblkt_conn, end);
 
-	/* it has been made */
+	/* wait until kblkt_event() has made the connection */
 	mutex_lock(&kblkt_lock);
 	mutex_unlock(&kblkt_lock);
 
@@ -186,7 +186,7 @@ static int kblkt_accept(struct kblkt_conn *c, struct fi_info *info,
 	const struct kofi_cq_attr kattr = {
 		.poll = KOFI_POLL_WORKQUEUE, .done = true,
 	};
-	/* of each command: the receive, a read or write, the answer */
+	/* for each command: the receive, a read or write, the answer */
 	struct fi_cq_attr attr = { .size = 5 * c->depth };
 	const struct kblk_accept accept = {
 		.magic = cpu_to_le32(KBLK_MAGIC),
@@ -238,7 +238,7 @@ static struct kblkt_conn *kblkt_conn_new(struct kblkt_port *p,
 	return c;
 }
 
-/* Whether there is a place for one more client, and one more of this address */
+/* Test whether there is no room for another client, or for another one of this address. */
 static bool kblkt_full(const struct sockaddr_storage *peer)
 {
 	const struct kblkt_conn *c;

@@ -77,7 +77,7 @@ static enum kblk_reason kblkt_check_session(const struct kblkt_conn *c,
 	}
 	if (!age)
 		return o->session.queue == s->queue ? KBLK_REASON_PROTOCOL : 0;
-	/* one that comes late takes nothing from a later one */
+	/* a late login of an earlier attempt closes no later connection */
 	if (age > 0)
 		kblkt_lost((struct kblkt_conn *)o);
 	return KBLK_REASON_BUSY;
@@ -268,7 +268,7 @@ static void kblkt_welcome(struct kblkt_login *l)
 
 	c->incarnation = kblkt_flushed(c->volume, 0);
 	w.incarnation = cpu_to_le64(c->incarnation);
-	/* it may have grown */
+	/* the volume may have grown */
 	c->sectors = kblkt_sectors(c->volume);
 	w.sectors = cpu_to_le64(c->sectors);
 	kblk_message(head, KBLK_LOGIN_WELCOME);
@@ -349,7 +349,7 @@ static void kblkt_login_send(struct kblkt_login *l)
 	unsigned long flags;
 	int err;
 
-	/* with the lock held, so that the write-space callback comes later */
+	/* hold the lock, so that the write-space callback comes later */
 	spin_lock_irqsave(&c->lock, flags);
 	err = fi_send(c->ep, l->answer, le16_to_cpu(head->len), NULL, 0,
 		      &l->out);
@@ -387,7 +387,7 @@ static void kblkt_login_in(struct fid_cq *cq, const struct kofi_wc *wc)
 	memalloc_noio_restore(noio);
 	if (reason)
 		kblkt_refuse(l, reason);
-	/* the exchange goes on */
+	/* the login is not complete yet */
 	else if (c->phase == KBLKT_LOGS_IN && kblkt_login_receive(l))
 		kblkt_lost(c);
 	kblkt_login_send(l);

@@ -92,7 +92,7 @@ static int kblkt_tell(struct kblkt_conn *c)
 	return err == -EOPNOTSUPP ? fi_writemsg(c->ep, &msg, FI_COMPLETION) : err;
 }
 
-/* Are there clients that do not know yet? */
+/* Notify the clients that are not notified; true if the notes of some are outstanding. */
 static bool kblkt_untold(const struct kblkt_volume *v, u64 incarnation)
 {
 	struct kblkt_conn *c;
@@ -108,7 +108,7 @@ static bool kblkt_untold(const struct kblkt_volume *v, u64 incarnation)
 		    READ_ONCE(c->notes.told) == KBLKT_TOLD)
 			continue;
 		if (c->notes.told == KBLKT_UNTOLD) {
-			/* it may complete before this returns */
+			/* the write may complete before this returns */
 			c->notes.told = KBLKT_TELLS;
 			err = kblkt_tell(c);
 			if (err)

@@ -196,7 +196,7 @@ static struct bvec_iter kofi_target_bvec(const struct kofi_target *t)
 	return iter;
 }
 
-/* Can the CPU change all of it, element by element? */
+/* Test whether the CPU can change all of it, element by element. */
 static int kofi_target_elements(const struct kofi_target *t, size_t size)
 {
 	struct bvec_iter iter;
@@ -273,7 +273,7 @@ void kofi_target_atomic(struct kofi_target *t, struct kofi_atomic *a)
 	const size_t size = kofi_datatype_size(a->datatype);
 	struct kofi_step s = {
 		.op = a->op,
-		.is_signed = !(a->datatype & 1),	/* they alternate */
+		.is_signed = !(a->datatype & 1),	/* signed and unsigned types alternate */
 	};
 	struct bvec_iter iter;
 	struct bio_vec bv;

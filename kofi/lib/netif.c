@@ -248,7 +248,7 @@ char *kofi_netif_network(const struct kofi_netif *i)
 		return kasprintf(GFP_KERNEL, "%pI4/%u", &net4, i->prefix);
 	}
 	ipv6_addr_prefix(&net6, &i->addr.in6.sin6_addr, i->prefix);
-	/* the same on every link, of which none leads to another */
+	/* every link has this network, and none leads to another */
 	if (i->addr.in6.sin6_scope_id)
 		return kasprintf(GFP_KERNEL, "%pI6c%%%s/%u", &net6, i->dev,
 				 i->prefix);

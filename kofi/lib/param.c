@@ -34,7 +34,7 @@ static int kofi_param_get(char *buf, const struct kernel_param *kp)
 	return sysfs_emit(buf, "%u\n", READ_ONCE(*p->value));
 }
 
-/* of KOFI_PARAM() */
+/* operations of KOFI_PARAM() */
 const struct kernel_param_ops kofi_param_ops = {
 	.set = kofi_param_set,
 	.get = kofi_param_get,

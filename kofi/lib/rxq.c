@@ -782,7 +782,7 @@ void kofi_rxq_flush(struct kofi_rxq *q)
 	q->closed = true;
 	kofi_rxq_unlock(q, irq, bh);
 
-	/* one at a time: there may be many, and the lock disables interrupts */
+	/* one receive at a time: there may be many, and the lock disables interrupts */
 	do {
 		bh = kofi_rxq_lock(q, &irq);
 		op = kofi_rxq_oldest_any(q);

@@ -55,7 +55,7 @@ static inline bool kofi_rxop_multi(const struct kofi_rxop *op)
 	return op->flags & FI_MULTI_RECV;
 }
 
-/* Where a message's part of a multi-receive is */
+/* Address of a message's part of a multi-receive */
 static inline struct kofi_rxop *kofi_rxmsg_part(struct kofi_rxmsg *rxmsg)
 {
 	return (struct kofi_rxop *)rxmsg->part;
@@ -85,7 +85,7 @@ static inline bool kofi_rxmsg_fits(const struct kofi_rxmsg *rxmsg, u64 tag,
 	       (src == FI_ADDR_UNSPEC || src == rxmsg->src);
 }
 
-/* Is the message one the receive is for */
+/* Test whether a message matches a receive */
 static inline bool kofi_rxop_fits(const struct kofi_rxop *op,
 				  const struct kofi_rxmsg *rxmsg)
 {

@@ -67,12 +67,12 @@ void kofi_rxq_expire(struct timer_list *timer)
 
 	spin_lock_irqsave(&q->lock, irq);
 	list_for_each_entry_safe(rxmsg, next, &q->waiting, node) {
-		/* it is watched from when it lacks a receive */
+		/* its time starts when it lacks a receive */
 		if (!rxmsg->ep->unexpected_timeout || !kofi_rxmsg_open(rxmsg))
 			continue;
 		if (time_before(jiffies, rxmsg->expires)) {
 			timer_reduce(&q->expire, rxmsg->expires);
-			/* of endpoints that share it each has a time of its own */
+			/* endpoints that share the queue have different times */
 			if (kofi_ep_is_srx(q->ep))
 				continue;
 			break;

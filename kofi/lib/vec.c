@@ -65,7 +65,7 @@ static noinline int kofi_cursor_init_sgl(struct kofi_cursor *cur,
 		if (!sg || check_add_overflow(len, (size_t)sg->length, &len))
 			return -EINVAL;
 	}
-	/* an empty window: the first look at it moves it to the start */
+	/* an empty window: its first use moves it to the start */
 	iov_iter_bvec(&cur->iter, cur->dir, cur->bv, 0, 0);
 	cur->sg = msg->msg_sgl;
 	cur->sg_left = len;
@@ -184,7 +184,7 @@ static bool kofi_cursor_copy_plain(struct kofi_cursor *cur,
 	void *to;
 	size_t room;
 
-	/* of an iterator without bytes there may be no segment to look at */
+	/* an iterator without bytes may have no segment */
 	if (!len || !iov_iter_is_kvec(iter) || len > iov_iter_count(iter))
 		return false;
 	kv = iter->kvec;

@@ -82,7 +82,7 @@ void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
 
 /* ----------------------------------------------------------------- bursts */
 
-/* Where the payload of an operation lies that has not begun, if side by side */
+/* Payload of an operation that has not begun, if it lies side by side; or NULL */
 static const void *ksk_burst_flat(const struct ksk_txop *op, size_t len)
 {
 	const struct iov_iter *iter = &op->cur.iter;
@@ -96,7 +96,7 @@ static const void *ksk_burst_flat(const struct ksk_txop *op, size_t len)
 	return page_address(bv->bv_page) + bv->bv_offset + iter->iov_offset;
 }
 
-/* One frame more: its header, of @len bytes, and its payload */
+/* Add a frame: its header, of @len bytes, and its payload */
 static void ksk_burst_add(struct ksk_burst *b, struct ksk_txop *op,
 			  unsigned int len, const void *flat, size_t payload)
 {
@@ -141,7 +141,7 @@ static bool ksk_burst_op(const struct ksk_conn *c, struct ksk_burst *b,
 	return true;
 }
 
-/* Has the call room for another frame, and the budget? */
+/* Test whether the call and the budget have room for another frame. */
 static bool ksk_burst_room(const struct ksk_burst *b, size_t budget)
 {
 	return b->n < KSK_BURST && b->total + b->n * KSK_FRAME_COST < budget;

@@ -150,7 +150,7 @@ static void ksk_info_fill_dgram(struct fi_info *info, size_t max)
  */
 int ksk_info_check_srx(const struct fi_rx_attr *attr)
 {
-	/* of endpoints that connect and of others: which ones will be bound to it? */
+	/* maximum for all endpoint types, as the bound endpoints are not known yet */
 	static const struct fi_rx_attr most = {
 		.caps		= KSK_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,

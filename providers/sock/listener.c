@@ -63,7 +63,7 @@ static void ksk_req_attach(struct ksk_req *req)
 	sk->sk_error_report = ksk_req_event_cb;
 	sk->sk_write_space = ksk_req_silence;
 	write_unlock_bh(&sk->sk_callback_lock);
-	/* it may all be there already; without the lock @req may be gone */
+	/* the whole request may have arrived already; without the lock @req may be gone */
 	mod_delayed_work(ksk_wq_for(&req->listener->tun), &req->work, 0);
 	release_sock(sk);
 }

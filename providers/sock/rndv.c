@@ -105,7 +105,7 @@ bool ksk_rndv_sent(struct ksk_conn *c, struct ksk_txop *op)
 	struct ksk_rndv *r = c->rndv;
 
 	if (op->op == KSK_OP_RTS) {
-		/* it cannot be looked at before the socket is unlocked */
+		/* the peer's answer is not read before the socket is unlocked */
 		list_add_tail(&op->node, &r->sent);
 		return true;
 	}
@@ -193,9 +193,9 @@ static void ksk_rts_wake(struct kofi_rxmsg *rxmsg)
 	struct ksk_rts *rts = container_of(rxmsg, struct ksk_rts, rxmsg);
 
 	WRITE_ONCE(rts->woken, true);
-	smp_mb__before_atomic();	/* that, before the bit */
+	smp_mb__before_atomic();	/* order @woken before the bit */
 	set_bit(KSK_CONN_WOKEN, &rts->c->flags);
-	smp_mb__after_atomic();	/* both, before the item is seen scheduled */
+	smp_mb__after_atomic();	/* order both before the check that the item is scheduled */
 	irq_poll_sched(&rts->c->poll);
 }
 
@@ -315,7 +315,7 @@ int ksk_rndv_rts(struct ksk_conn *c)
 		return err;
 	} else if (ksk_unexpected_admit(c, sizeof(*rts))) {
 		rts->charged = true;
-		/* it may have been inserted since it was looked up */
+		/* the sender may have been inserted since it was looked up */
 		ksk_rts_rename(rts);
 		ksk_stat_inc(&c->stats.rx_unexpected);
 	} else {
@@ -338,7 +338,7 @@ void ksk_rndv_woken(struct ksk_conn *c)
 	int err;
 
 	list_for_each_entry(rts, &r->rts, node) {
-		/* the receiver looks again for one that it waits with */
+		/* the receiver tries the announcement again that it has stalled with */
 		if (!READ_ONCE(rts->woken) || rts == r->stalled || rts->granted)
 			continue;
 		WRITE_ONCE(rts->woken, false);

@@ -705,8 +705,8 @@ static bool ksk_rx_last(struct ksk_conn *c)
 	if (!c->ops->many)
 		return true;
 	WRITE_ONCE(c->retired, true);
-	smp_mb();	/* that, before the pages; pairs with ksk_zc_put() */
-	/* its last frame is not complete: it has not been waiting for ours */
+	smp_mb();	/* order @retired before the check of pages; pairs with ksk_zc_put() */
+	/* if the peer's last frame is incomplete, it has not been waiting for ours */
 	if (c->rx.have || (!c->tx_hdr_len && !atomic_read(&c->zc_out)))
 		return true;
 	if (first)

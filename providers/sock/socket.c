@@ -117,7 +117,7 @@ int ksk_socket_create(struct net *net, int family, int type, int ifindex,
 	sk_net_refcnt_upgrade(sk);
 	sk->sk_use_task_frag = false;
 	ksk_socket_gfp(sk, GFP_ATOMIC);
-	/* of datagrams two could have the same port */
+	/* two datagram sockets could have the same port */
 	if (type == SOCK_STREAM)
 		sock_set_reuseaddr(sk);
 	/* to the device itself, own addresses of others could not be reached */

@@ -310,7 +310,7 @@ static bool ksk_tx_start(struct ksk_conn *c)
 	return true;
 }
 
-/* Is there more to send than the frame that has begun? */
+/* Test whether there is more to send than the current frame. */
 static __always_inline bool ksk_tx_others(const struct ksk_conn *c)
 {
 	return (c->tx_acks | c->rsp_count | c->rndv_todo) ||
@@ -386,9 +386,9 @@ static __always_inline void ksk_tx_sent(struct ksk_conn *c, const void *buf)
 	} else if (!op) {
 		ksk_stat_inc(&c->stats.tx_acks);
 	} else if (op->ctx && ksk_rndv_sent(c, op)) {
-		/* its payload is sent later */
+		/* an announced payload is sent later */
 	} else if (op->ack || op->op == KSK_OP_READ_REQ) {
-		/* the peer's answer cannot be looked at before we unlock */
+		/* the peer's answer is not read before the socket is unlocked */
 		list_add_tail(&op->node, op->ack ? &c->tx_wait :
 						   &c->tx_reads);
 	} else {
@@ -618,7 +618,7 @@ static noinline ssize_t ksk_tx_burst(struct ksk_conn *c, size_t *budget)
 	return sent;
 }
 
-/* May more than one frame be sent in one call? */
+/* Test whether several frames may be sent in one call. */
 static bool ksk_tx_bursts(const struct ksk_conn *c)
 {
 	return (c->tx_acks || !list_empty(&c->tx_queue)) && !c->tx_hdr_len &&
@@ -664,7 +664,7 @@ static bool ksk_tx_frames(struct ksk_conn *c, size_t budget)
 	return false;
 }
 
-/* Is there a stream to send on? Locked. */
+/* Test whether there is a stream to send on. Locked. */
 static bool ksk_tx_alive(const struct ksk_conn *c)
 {
 	return c->phase == KSK_CONN_ESTABLISHED && !READ_ONCE(c->dead);
@@ -811,7 +811,7 @@ int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 	} else {
 		list_add_tail(&op->node, &c->tx_posted);
 		c->tx_nposted++;
-		smp_mb();	/* that, before the state; see ksk_tx_next() */
+		smp_mb();	/* order the post before the check; see ksk_tx_next() */
 		if (!deferred && READ_ONCE(c->tx_state) == KSK_TX_IDLE)
 			irq_poll_sched(&c->poll);
 	}
@@ -819,7 +819,7 @@ int ksk_tx_leave(struct ksk_conn *c, struct ksk_txop *op, bool deferred)
 	return err;
 }
 
-/* Can it be sent ahead of everything else? */
+/* Test whether the operation can be sent at once. */
 static bool ksk_tx_first(const struct ksk_conn *c, const struct ksk_txop *op)
 {
 	return c->tx_state == KSK_TX_IDLE && !c->tx_hdr_len && !c->retired &&

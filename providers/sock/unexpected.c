@@ -34,8 +34,8 @@
 
 #include "rdm.h"
 
-#define KSK_UNEXPECTED_LEN	(15 * SZ_1K)	/* of a message that is stored */
-#define KSK_UNEXPECTED_COUNT	64	/* of one peer */
+#define KSK_UNEXPECTED_LEN	(15 * SZ_1K)	/* longest message that is stored */
+#define KSK_UNEXPECTED_COUNT	64	/* most stored messages of one peer */
 
 /**
  * struct ksk_unexpected - a stored message
@@ -102,7 +102,7 @@ static void ksk_unexpected_wake(struct kofi_rxmsg *rxmsg)
 
 /* -------------------------------------------------------------------- storing */
 
-/* May it be stored? Then its memory is taken into account. */
+/* Account for the memory of a message; false if it must not be stored. */
 static bool ksk_unexpected_charge(struct ksk_rdm *rdm, struct ksk_peer *peer,
 				  size_t bytes)
 {
@@ -393,12 +393,12 @@ static void ksk_unexpected_copy(const struct ksk_unexpected *u,
 	kofi_rxq_received(ksk_unexpected_rxq(u->rdm), &u->rxmsg, op);
 }
 
-/* It is complete, and has been woken. */
+/* Deliver a message that is complete and has been woken, if it gets its receive. */
 static void ksk_unexpected_try(struct ksk_unexpected *u)
 {
 	struct kofi_rxop *op;
 
-	/* if it waits again, being woken is all it takes */
+	/* if it waits again, the next wake-up queues it */
 	if (kofi_rxq_match(ksk_unexpected_rxq(u->rdm), &u->rxmsg, &op))
 		return;
 	/* discarded otherwise */
@@ -528,7 +528,7 @@ void ksk_unexpected_own(struct ksk_rdm *rdm)
 	list_for_each_entry(u, &rdm->unexpected, node) {
 		if (u->rxmsg.src != FI_ADDR_NOTAVAIL)
 			continue;
-		/* there may be many of one peer */
+		/* one peer may have many messages: look its address up once */
 		if (!last || memcmp(&u->addr, &last->addr, sizeof(u->addr)))
 			src = kofi_av_source(ep->av, &u->addr.sa);
 		last = u;
@@ -548,7 +548,7 @@ void ksk_unexpected_drain(struct ksk_rdm *rdm)
 {
 	struct ksk_unexpected *u, *next;
 
-	/* one that runs later does nothing */
+	/* a run from now on does nothing */
 	cancel_work_sync(&rdm->deliver);
 	list_for_each_entry(u, &rdm->unexpected, node)
 		kofi_rxq_forget(ksk_unexpected_rxq(rdm), &u->rxmsg);

@@ -53,10 +53,10 @@
 #include "sock.h"
 #include "sock_trace.h"
 
-/* Operations copied after one that was copied on its way */
+/* Operations that are copied after the network has copied one */
 #define KSK_ZC_SKIP	255
 
-/* How long a device may keep pages without a word in the log */
+/* Time that a device may keep pages without a warning in the log */
 #define KSK_ZC_PATIENCE	(10 * HZ)
 
 /*
@@ -109,7 +109,7 @@ static void ksk_zc_put(struct ksk_txop *op)
 		wake_up_var(&c->zc_users);
 }
 
-/* A packet has let go of the pages of an operation. */
+/* A packet has released the pages of an operation. */
 static void ksk_zc_complete(struct sk_buff *skb, struct ubuf_info *ubuf,
 			    bool success)
 {
@@ -141,7 +141,7 @@ static bool ksk_zc_probes(const struct sock *sk)
 	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_mtu_probing);
 }
 
-/* Does the device send pages as they are? With the socket locked. */
+/* Test whether the device sends pages without a copy. Locked. */
 static bool ksk_zc_device(struct sock *sk)
 {
 	netdev_features_t features = 0;
@@ -158,7 +158,7 @@ static bool ksk_zc_device(struct sock *sk)
 					       htons(ETH_P_IP));
 }
 
-/* Is it expected to save anything? */
+/* Test whether sending pages is expected to save a copy. */
 static bool ksk_zc_saves(struct ksk_conn *c)
 {
 	unsigned int skip = READ_ONCE(c->zc_skip);
@@ -170,10 +170,10 @@ static bool ksk_zc_saves(struct ksk_conn *c)
 	return ksk_zc_device(c->sock->sk);
 }
 
-/* May these bytes get into a packet as they are? */
+/* Test whether these bytes may get into a packet without a copy. */
 static bool ksk_zc_able(const struct bio_vec *bv, size_t offset, size_t len)
 {
-	/* it looks at whole pages from the first one on */
+	/* sendpages_ok() checks whole pages from the first one on */
 	return sendpages_ok(bv->bv_page, len + offset_in_page(offset), offset) &&
 	       !is_pci_p2pdma_page(bv->bv_page);
 }

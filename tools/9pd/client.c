@@ -38,12 +38,12 @@ struct client {
 	const struct options *options;
 	struct link	*link;
 	struct peer	peer;
-	uint64_t	bytes;		/* of its messages */
+	uint64_t	bytes;		/* bytes of all its messages */
 	int		fd;		/* the server's */
 	pid_t		pid;		/* or 0, or -1 if there is none */
 	pthread_t	requests;
 	pthread_t	replies;
-	bool		over;		/* its threads have ended */
+	bool		over;		/* its threads have returned */
 };
 
 /* owned by the main thread: clients with a connection, and clients with a stuck server */
@@ -156,7 +156,7 @@ static int connect_host(const char *where)
 	return fd;
 }
 
-/* Returns whether there is one. */
+/* Returns whether there is a server. */
 static bool server_open(struct client *c)
 {
 	const struct options *o = c->options;
@@ -172,7 +172,7 @@ static bool server_open(struct client *c)
 	return c->fd >= 0;
 }
 
-/* Returns whether it has ended, in time; it is then forgotten. */
+/* Signals and reaps the server's process; returns whether it has exited in time. */
 static bool server_ended(pid_t pid, int sig)
 {
 	int fd = syscall(SYS_pidfd_open, pid, 0);
@@ -267,7 +267,7 @@ static ssize_t whole_replies(const struct client *c, const unsigned char *bytes,
 	while (have - at >= sizeof(size)) {
 		size = size_of(bytes + at);
 		if (size < HEADER || size > c->link->msize) {
-			/* those before it go first */
+			/* send the replies before it first */
 			if (at)
 				break;
 			report("the server sent a message of %u bytes", size);
@@ -343,7 +343,7 @@ static void requests(struct client *c)
 		       address_text(&c->peer.address, text), LINK_FIRST);
 }
 
-/* There is a server. */
+/* Serve a client that has a server. */
 static void client_serve(struct client *c)
 {
 	int err;

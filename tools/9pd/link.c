@@ -28,7 +28,7 @@
 #include "link.h"
 #include "../../clients/9p/proto.h"
 
-/* How long a thread waits before it looks whether the connection has ended */
+/* Time between two checks whether the connection has been closed */
 #define LINK_TICK	500	/* milliseconds */
 
 /* Reports a failed call; returns whether it has succeeded. */
@@ -453,7 +453,7 @@ void link_down(struct link *k)
 void link_close(struct link *k)
 {
 	if (k->ep) {
-		/* with an endpoint, the request is its own */
+		/* the endpoint owns the request */
 		fi_shutdown(k->ep, 0);
 		fi_close(&k->ep->fid);
 	} else {

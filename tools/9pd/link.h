@@ -40,7 +40,7 @@ struct slot {
  * called by all. Each of both has a queue, of which it takes the completions.
  */
 struct link {
-	uint32_t		msize;		/* of both sides, the less */
+	uint32_t		msize;		/* the lower limit of both sides */
 	unsigned int		credits;	/* the client's requests */
 	unsigned int		receives;	/* posted */
 	struct listener		*listener;

@@ -269,7 +269,7 @@ static void have(int resource, rlim_t more)
 	setrlimit(resource, &now);
 }
 
-/* Of files, and of memory that a device uses: without privileges, that is limited. */
+/* Raise the limits of files, and of memory that a device uses. */
 static void have_enough(const struct options *o)
 {
 	have(RLIMIT_NOFILE, FILES_MIN + FILES_CLIENT * o->clients);
@@ -301,7 +301,7 @@ static bool become(const char *user)
 	return true;
 }
 
-/* One event; returns whether there may be others. */
+/* Take one event; returns whether there may be others. */
 static bool event(struct listener *l, const struct options *o)
 {
 	union {
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
 
 	have_enough(&o);
 	snprintf(port, sizeof(port), "%u", ntohs(o.port));
-	/* the kernel lets nobody use the files of devices that another user has opened */
+	/* the kernel refuses files of devices that another user has opened */
 	tcp = !strcmp(o.prov, "tcp");
 	well = (tcp || !o.user || become(o.user)) &&
 	       !listener_open(&l, o.prov, o.node, port) &&

@@ -200,7 +200,7 @@ static int blk_unexport(const struct options *o, char **words)
 	return EXIT_OK;
 }
 
-/* Of clients that are no longer in the list nothing is written from now on. */
+/* Replace the access list; clients that are no longer in it cannot write from now on. */
 static int blk_allow(const struct options *o, char **words)
 {
 	const struct options warn = {
@@ -339,7 +339,7 @@ static bool blk_is_device(const char *name, const void *arg)
 	char device[TEXT_MAX];
 
 	blk_get(device, CLIENT, name, "device");
-	/* one that is not mapped has none */
+	/* a volume that is not mapped has no device */
 	if (!*device || strcmp(device, find->device))
 		return true;
 	snprintf(find->name, TEXT_MAX, "%s", name);
@@ -577,7 +577,7 @@ static const struct blk_command {
 	int		(*run)(const struct options *o, char **words);
 	int		words;
 	int		more;		/* words that may be missing */
-	const char	*options;	/* of those above */
+	const char	*options;	/* letters of its options */
 	const char	*wants;
 } blk_commands[] = {
 	{ "export", blk_export, 1, 0, "nraxudlPps", "a device" },
@@ -594,7 +594,7 @@ static const struct blk_command {
 	{ NULL, NULL, 0, 0, NULL, NULL }
 };
 
-/* Where an option's argument is kept */
+/* Member that keeps an option's argument */
 static const char **blk_option(struct options *o, int opt)
 {
 	switch (opt) {

@@ -43,7 +43,7 @@ bool blk_each(const char *dir, bool (*fn)(const char *name, const void *arg),
 	      const void *arg);
 bool blk_lock(void);
 
-/* Whether the modules take a word. They take NULL. */
+/* Test whether the modules accept a word, or NULL. */
 bool blk_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 bool blk_word(const char *text, size_t max);
 bool blk_name(const char *text, size_t max);

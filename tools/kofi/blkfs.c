@@ -240,7 +240,7 @@ bool blk_word(const char *text, size_t max)
 			 !text[strcspn(text, " \t\n")]);
 }
 
-/* Of a directory, and not of one that "list" passes over */
+/* Test whether text is NULL, or the name of a directory that "list" shows. */
 bool blk_name(const char *text, size_t max)
 {
 	return !text || (blk_word(text, max) && *text != '.' &&

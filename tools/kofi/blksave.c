@@ -507,8 +507,8 @@ struct object {
 		const char	*volume;
 	} *links;
 	unsigned int		line;
-	bool			failed;	/* which has been said */
-	bool			usable;	/* it is there, with all its attributes */
+	bool			failed;	/* a failure has been reported */
+	bool			usable;	/* the directory exists, with all its attributes */
 };
 
 struct saved {

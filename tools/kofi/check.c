@@ -181,7 +181,7 @@ static bool has_device(void)
 	return d;
 }
 
-/* Why discovery has found nothing */
+/* Reason why discovery has found nothing */
 static void explain_nothing(struct nl *nl, const struct options *opts, char *why,
 			    size_t size)
 {

@@ -14,7 +14,7 @@
 #define BLOCK	64	/* bytes that SHA-256 takes at a time */
 #define HASH	32
 
-/* Of kofi blk; another one would change the name of every machine. */
+/* Identifier of kofi blk; another one would change the name of every machine. */
 static const uint8_t app[ID] = {
 	0x8f, 0x3b, 0x1c, 0x5e, 0x72, 0x0d, 0x4a, 0x96,
 	0xb5, 0x21, 0x6e, 0xd8, 0x9c, 0x47, 0x0a, 0xf3,
@@ -75,7 +75,7 @@ static void sha_block(uint32_t hash[8], const uint8_t block[BLOCK])
 		hash[i] += s[i];
 }
 
-/* Of HMAC, one half: SHA-256 of a block, the padded key, and of a text that fits into another */
+/* One half of HMAC: SHA-256 of the padded key, a block, and of a text that fits into another */
 static void hmac_half(uint8_t out[HASH], const uint8_t key[ID], uint8_t pad,
 		      const uint8_t *text, size_t len)
 {

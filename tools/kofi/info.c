@@ -291,7 +291,7 @@ static void print_short(const struct nlattr **tb)
 			    nl_uint(ep[KOFI_A_EP_ATTR_PROTOCOL])) ?: "Unknown");
 }
 
-/* Whether it was printed */
+/* Print an info in the long form; returns whether it was printed. */
 static int print_long(const struct nlattr **tb, const char *substr)
 {
 	char *text = NULL;

@@ -44,7 +44,7 @@ int usage_error(const char *cmd, const char *fmt, ...)
  */
 bool parse_number(const char *text, uint64_t max, uint64_t *value);
 
-/* Whether @text, with or without @prefix and in any case, is a name. */
+/* Test whether @text is a name, with or without @prefix, in any case. */
 bool name_find(const struct kofi_name *names, const char *prefix,
 	       const char *text, uint64_t *value);
 

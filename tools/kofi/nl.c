@@ -34,7 +34,7 @@ struct nl {
 	uint16_t		family;
 	uint8_t			version;
 	const char		*group;		/* to find */
-	uint32_t		group_id;	/* of it, 0 if there is none */
+	uint32_t		group_id;	/* number of @group, 0 if there is none */
 	uint32_t		seq;
 	struct nl_sink		event;
 	char			said[256];	/* by the kernel, about the last error */

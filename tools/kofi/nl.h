@@ -78,7 +78,7 @@ void nl_nested(const struct nlattr *nest, const struct nlattr **tb, int max);
  */
 int nl_call(struct nl *nl, struct nlmsghdr *nlh, int max, nl_fn fn, void *arg);
 
-/* Where messages go that answer no request; @fn NULL: they are dropped. */
+/* Set the callback for messages that answer no request; with @fn NULL they are dropped. */
 void nl_on_event(struct nl *nl, int max, nl_fn fn, void *arg);
 
 /*

@@ -11,7 +11,7 @@
 #include "../../include/uapi/linux/kofi_perf.h"
 
 #define PERF_EPS_MAX	64
-#define PERF_SLICE	100	/* milliseconds of a wait, between looks at everything else */
+#define PERF_SLICE	100	/* milliseconds of a wait, between checks of everything else */
 
 /* ------------------------------------------------- sessions (perf_session.c) */
 

@@ -59,7 +59,7 @@ static const char *attr_addr(char *buf, size_t size, const struct nlattr *attr)
 			 mnl_attr_get_payload_len(attr));
 }
 
-/* Where the statistics of an object are printed */
+/* Output of the statistics of an object */
 struct stat_to {
 	struct view	*view;
 	FILE		*text;
@@ -484,7 +484,7 @@ static int take_id(struct nl *nl, const struct nlmsghdr *nlh,
 	return 0;
 }
 
-/* One endpoint, or all that are open; one that closes at the same time is no error. */
+/* Measure one endpoint, or all; an endpoint that is closed concurrently is no error. */
 static int measure(struct nl *nl, const struct choice *which, bool on)
 {
 	struct ids ids = { 0 };
@@ -521,7 +521,7 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-/* One list more than there are intervals: the first one has no rates. */
+/* List once more than there are intervals: the first list has no rates. */
 static int watch(struct nl *nl, struct view *view, const struct choice *which,
 		 uint64_t seconds, uint64_t count)
 {
