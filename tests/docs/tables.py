@@ -7,6 +7,9 @@ A comment in front of a table says which source it is compared with:
   .. table: STRUCTURE   the first column has the members of the structure
   .. table: values      rows NAME, range, default: the range of a default that is a
                         parameter of kofi_sock is the range of the parameter
+  .. table: orders      rows then, cells after: the providers that promise the order
+  .. table: capabilities
+                        the first column has the capabilities of all providers
   .. table: locks       the first column has the mutexes and spinlocks of core and
                         providers, as STRUCTURE.MEMBER or as the name of a variable
   .. table: statistics  rows class, names: the second column has the statistics of the core
@@ -65,14 +68,41 @@ def members(name):
     for path in HEADERS.glob("*.h"):
         m = re.search(rf"^struct {name} {{\n(.*?)^}};", path.read_text(), re.M | re.S)
         if m:
-            return re.findall(r"(\w+);", m[1])
+            return [a or b for a, b in re.findall(r"(\w+);|\(\*(\w+)\)\(", m[1])]
     return []
 
 
 def structure(name, table):
     there = members(name)
-    return (differ(name, [row[0].strip("`") for row in table], there)
+    return (differ(name, [member for row in table for member in names(row[0])], there)
             + ([] if there else [f"there is no structure {name}"]))
+
+
+def orders(table):
+    """A cell "all", or with names of providers, that have the order in brackets."""
+    macros = {"kofi_sock": ("sock/info.c", "KSK_MSG_ORDER"), "kofi_rxm": ("rxm/main.c",
+              "RXM_ORDER"), "kofi_verbs": ("verbs/info.c", "VRB_MSG_ORDER")}
+    there, listed = set(), set()
+    for provider, (path, name) in macros.items():
+        text = (TOP / "providers" / path).read_text().replace("\\\n", "")
+        m = re.search(rf"^#define {name}\s+(.*)", text, re.M)
+        there |= {(provider, order) for order in re.findall(r"FI_ORDER_([A-Z]+)\b", m[1])}
+    for cell in (cell for row in table for cell in row[1:]):
+        order = re.search(r"\(``(\w+)``\)", cell)
+        if order:
+            listed |= {(provider, order[1]) for provider in macros
+                       if cell.startswith("all") or provider in cell}
+    return differ("orders", listed, there)
+
+
+def capabilities(table):
+    there = set()
+    for path in (TOP / "providers").rglob("*.c"):
+        text = path.read_text().replace("\\\n", "")
+        for m in re.finditer(r"^#define (?:KSK|RXM|VRB)_\w*CAPS\s+(.*)", text, re.M):
+            there |= set(re.findall(r"FI_\w+", m[1]))
+    return differ("capabilities", {name for row in table for name in names(row[0])},
+                  there | {"FI_ATOMIC"})
 
 
 def values(table):
@@ -218,7 +248,7 @@ def compare(mark, lines, text):
         return [f"there is no table behind the mark {mark}"]
     known = {"values": values, "locks": locks, "statistics": statistics,
              "fi_errno": fi_errno, "wc_errors": wc_errors, "refusals": refusals,
-             "attributes": attributes}
+             "attributes": attributes, "orders": orders, "capabilities": capabilities}
     if name == "returns":
         return returns(*args, table)
     return known[name](table) if name in known else structure(name, table)
