@@ -308,6 +308,7 @@ void kblk_recover(struct work_struct *work);
 /* disk.c */
 struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 				 const char *name);
+int kblk_disk_tags(struct kblk_disk *d);
 void kblk_disk_wait(void);
 void kblk_disk_close(struct kblk_disk *d);
 void kblk_disk_resize(struct kblk_disk *d);

@@ -252,6 +252,9 @@ int kblk_connect(struct kblk_disk *d)
 	err = err ?: kblk_enter(d);
 	err = err ?: fi_eq_open(d->fabric, &attr, &d->eq, NULL);
 	err = err ?: fi_domain(d->fabric, d->info, &d->domain, NULL);
+	/* once; the queues of CPUs follow from it */
+	if (!err && !d->set.tags)
+		err = kblk_disk_tags(d);
 	for (i = 0; i < d->nr_queues && !err; i++)
 		err = kblk_queue_connect(d->queues[i]);
 	if (err) {

@@ -181,23 +181,31 @@ static int kblk_disk_add(struct kblk_disk *d)
 	return err;
 }
 
-static int kblk_disk_set(struct kblk_disk *d)
+/**
+ * kblk_disk_tags - allocate the requests, near the device of the connections
+ * @d: the disk, with an open domain
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative error.
+ */
+int kblk_disk_tags(struct kblk_disk *d)
 {
-	unsigned int i;
-	int err;
-
 	d->set.ops = &kblk_mq_ops;
 	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
 	d->set.nr_hw_queues = d->nr_queues;
 	d->set.nr_maps = d->nr_polled ? HCTX_MAX_TYPES : 1;
 	d->set.queue_depth = KBLK_TAGS;
-	d->set.numa_node = NUMA_NO_NODE;
+	d->set.numa_node = kofi_domain_node(d->domain);
 	d->set.cmd_size = sizeof(struct kblk_rq);
 	d->set.driver_data = d;
 	d->set.timeout = d->opt.io_timeout * HZ;
-	err = blk_mq_alloc_tag_set(&d->set);
-	if (err)
-		return err;
+	return blk_mq_alloc_tag_set(&d->set);
+}
+
+static int kblk_disk_queues(struct kblk_disk *d)
+{
+	unsigned int i;
+
 	for (i = 0; i < d->nr_queues; i++) {
 		d->queues[i] = kzalloc(sizeof(*d->queues[i]), GFP_KERNEL);
 		if (!d->queues[i])
@@ -254,7 +262,7 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 	d->index = ida_alloc(&kblk_ida, GFP_KERNEL);
 	err = d->index;
 	if (err >= 0)
-		err = kblk_disk_set(d);
+		err = kblk_disk_queues(d);
 	if (!err)
 		err = kblk_connect(d);
 	/* the target is busy until it has closed an earlier mapping */
