@@ -20,6 +20,7 @@
  *
  * max_pending limits outstanding handshakes, and the backlog limits requests that have
  * been delivered. Beyond either limit nothing is accepted, and TCP's own backlog fills.
+ * A request that is complete when the backlog is full waits until another is taken.
  * Clients that send no request must not block others for the whole time limit. So the
  * oldest handshake gives way to a new one when it has had an eighth of that time.
  */
@@ -91,20 +92,37 @@ static void ksk_req_violated(struct ksk_req *req)
 	kofi_violation(req->listener->obj, (struct sockaddr *)&peer, "bad request");
 }
 
+/* The oldest request that waits for room in the backlog is tried again. */
+static void ksk_listener_resume(struct ksk_listener *l)
+{
+	struct ksk_req *req;
+
+	list_for_each_entry(req, &l->reqs, node)
+		if (req->state == KSK_REQ_WAITING) {
+			req->state = KSK_REQ_PENDING;
+			mod_delayed_work(ksk_wq_for(&l->tun), &req->work, 0);
+			return;
+		}
+}
+
 /* Off its list: the caller owns it. */
 static void ksk_req_unlink(struct ksk_req *req)
 {
+	struct ksk_listener *l = req->listener;
+
 	lockdep_assert_held(&ksk_req_mutex);
 
 	list_del_init(&req->node);
-	if (req->delivered)
-		req->listener->delivered--;
+	if (req->state == KSK_REQ_DELIVERED)
+		l->delivered--;
 	else
-		req->listener->pending--;
+		l->pending--;
+	if (l->closing)
+		return;
 	/* there may be room for another one now */
-	if (!req->listener->closing)
-		mod_delayed_work(ksk_wq_for(&req->listener->tun),
-				 &req->listener->work, 0);
+	if (l->delivered < l->backlog)
+		ksk_listener_resume(l);
+	mod_delayed_work(ksk_wq_for(&l->tun), &l->work, 0);
 }
 
 /**
@@ -131,26 +149,31 @@ static bool ksk_req_deliver(struct ksk_req *req)
 {
 	struct ksk_listener *l = req->listener;
 	void *prepared = l->ops->prepare(req);
-	bool delivered = false;
+	bool stays = false;
 
 	if (!prepared)
 		return false;
 	mutex_lock(&ksk_req_mutex);
-	if (!list_empty(&req->node)) {
-		delivered = l->ops->deliver(req, prepared);
-		if (delivered) {
-			req->delivered = true;
-			l->pending--;
-			l->delivered++;
-			trace_kofi_sock_cm(l->obj->id, "request", 0);
-		} else {
-			l->lost++;
-		}
+	if (list_empty(&req->node))
+		goto unlock;
+	stays = true;
+	if (l->delivered >= l->backlog) {
+		req->state = KSK_REQ_WAITING;
+	} else if (l->ops->deliver(req, prepared)) {
+		prepared = NULL;
+		WRITE_ONCE(req->state, KSK_REQ_DELIVERED);
+		l->pending--;
+		l->delivered++;
+		trace_kofi_sock_cm(l->obj->id, "request", 0);
+	} else {
+		stays = false;
+		l->lost++;
 	}
+unlock:
 	mutex_unlock(&ksk_req_mutex);
-	if (!delivered)
+	if (prepared)
 		l->ops->discard(prepared);
-	return delivered;
+	return stays;
 }
 
 static void ksk_req_work(struct work_struct *work)
@@ -163,7 +186,7 @@ static void ksk_req_work(struct work_struct *work)
 	int err;
 
 	/* a wake-up from before it was delivered */
-	if (READ_ONCE(req->delivered))
+	if (READ_ONCE(req->state) == KSK_REQ_DELIVERED)
 		return;
 
 	noio = ksk_memalloc_save(&req->listener->tun);
@@ -191,7 +214,7 @@ static void ksk_req_work(struct work_struct *work)
 		trace_kofi_sock_cm(req->listener->obj->id, "dropped", err);
 		if (err == -EPROTO)
 			ksk_req_violated(req);
-		else if (err == -ETIMEDOUT && req->evicted)
+		else if (err == -ETIMEDOUT && req->state == KSK_REQ_EVICTED)
 			req->listener->evicted++;
 		else if (err == -ETIMEDOUT)
 			req->listener->timeouts++;
@@ -242,7 +265,7 @@ static struct ksk_req *ksk_req_find(fid_t handle)
 
 	list_for_each_entry(l, &ksk_listeners, node)
 		list_for_each_entry(req, &l->reqs, node)
-			if (&req->fid == handle && req->delivered)
+			if (&req->fid == handle && req->state == KSK_REQ_DELIVERED)
 				return req;
 	return NULL;
 }
@@ -288,7 +311,7 @@ struct ksk_req *ksk_req_next(struct ksk_listener *l)
 
 	mutex_lock(&ksk_req_mutex);
 	list_for_each_entry(req, &l->reqs, node)
-		if (req->delivered)
+		if (req->state == KSK_REQ_DELIVERED)
 			break;
 	if (list_entry_is_head(req, &l->reqs, node))
 		req = NULL;
@@ -387,7 +410,7 @@ static void ksk_listener_evict(struct ksk_listener *l)
 	struct ksk_req *req;
 
 	list_for_each_entry(req, &l->reqs, node)
-		if (!req->delivered)
+		if (req->state < KSK_REQ_WAITING)
 			break;
 	if (list_entry_is_head(req, &l->reqs, node))
 		return;
@@ -395,7 +418,7 @@ static void ksk_listener_evict(struct ksk_listener *l)
 	if (wait > 0) {
 		queue_delayed_work(ksk_wq_for(&l->tun), &l->work, wait);
 	} else if (time_before(jiffies, req->deadline)) {
-		req->evicted = true;
+		req->state = KSK_REQ_EVICTED;
 		WRITE_ONCE(req->deadline, jiffies);
 		/* its work item makes room, and queues the listener's again */
 		mod_delayed_work(ksk_wq_for(&req->listener->tun), &req->work, 0);
@@ -576,9 +599,14 @@ void ksk_listener_init(struct ksk_listener *l)
 unsigned long ksk_listener_stats(struct ksk_listener *l, kofi_stat_fn fn, void *arg)
 {
 	unsigned long violations;
+	struct ksk_req *req;
+	u64 waiting = 0;
 
 	mutex_lock(&ksk_req_mutex);
-	fn(arg, "pending", l->pending);
+	list_for_each_entry(req, &l->reqs, node)
+		waiting += req->state == KSK_REQ_WAITING;
+	fn(arg, "pending", l->pending - waiting);
+	fn(arg, "waiting", waiting);
 	fn(arg, "evicted", l->evicted);
 	fn(arg, "timeouts", l->timeouts);
 	violations = l->violations;

@@ -7,13 +7,20 @@
 
 #include "sock.h"
 
+/* Progress of a request that has not been taken */
+enum ksk_req_state {
+	KSK_REQ_PENDING,	/* it is being read, or delivered */
+	KSK_REQ_EVICTED,	/* the same, after its time has been cut short */
+	KSK_REQ_WAITING,	/* complete, until the backlog has room */
+	KSK_REQ_DELIVERED,	/* ksk_req_take() finds it */
+};
+
 /**
  * struct ksk_req - connection request on the passive side
  * @fid: handle for the consumer
  * @listener: listener of the request, as long as it is on the listener's list
  * @node: entry in the listener's list; empty once the request has been taken
- * @delivered: the request has been announced, and may be taken
- * @evicted: the time limit has been cut short
+ * @state: progress of the request; written with ksk_req_mutex held
  * @sock: the connection
  * @cm: the request message
  * @work: work item that reads @cm, and the timer of the request
@@ -23,8 +30,7 @@ struct ksk_req {
 	struct fi_fid		fid;
 	struct ksk_listener	*listener;
 	struct list_head	node;
-	bool			delivered;
-	bool			evicted;
+	enum ksk_req_state	state;
 	struct socket		*sock;
 	struct ksk_cm		cm;
 	struct delayed_work	work;
@@ -54,15 +60,15 @@ struct ksk_listener_ops {
  * @src: address to listen on
  * @ifindex: device in the VRF of which to listen, or 0
  * @tun: options; accepted sockets inherit the options of the socket
- * @backlog: most requests that may wait to be taken
+ * @backlog: most requests that are delivered and not taken
  * @sock: the socket, or NULL before the start
  * @saved: original callbacks of @sock
  * @work: work item that accepts connections
  * @node: entry in the list of listeners, under ksk_req_mutex as all members below
  * @closing: no connection is accepted
  * @reqs: requests that have not been taken
- * @pending: number of @reqs with an incomplete handshake
- * @delivered: number of @reqs that wait to be taken
+ * @pending: number of @reqs that are not delivered
+ * @delivered: number of @reqs that are delivered
  * @accepted: statistics: TCP connections
  * @evicted: statistics: connections closed early because too many were pending
  * @timeouts: statistics: connections closed because no request came in time

@@ -761,6 +761,74 @@ static void hostile_flood(struct kunit *test)
 	hostile_close(h);
 }
 
+/* Wait until a statistic of a listener has a value. */
+static bool backlog_is(struct ct_pair *p, struct fid_pep *pep, const char *name, u64 value)
+{
+	const unsigned long end = jiffies + msecs_to_jiffies(CT_TIMEOUT_MS);
+
+	while (stat_of(p->test, &pep->fid, name) != value) {
+		if (time_after(jiffies, end))
+			return false;
+		ct_wait(p, false, 1);
+	}
+	return true;
+}
+
+/*
+ * Five connections are accepted before the first sends its request. The program sees
+ * no more at a time than the backlog allows. The rest are closed with the listener.
+ */
+static void hostile_backlog(struct kunit *test)
+{
+	const struct ct_opts opts = {
+		.unconnected = true, .handshake_ms = 8 * CT_TIMEOUT_MS,
+	};
+	struct hostile *h = hostile_open(test, &opts);
+	struct ct_pair *p = h->bad;
+	struct ct_event *ev = ct_buf(p, sizeof(*ev));
+	const struct sockaddr_storage listener = p->addr;
+	size_t len = sizeof(p->addr);
+	int i, backlog = 2;
+	enum { CLIENTS = 5 };
+	struct socket *raw[CLIENTS];
+	struct fid_pep *pep;
+
+	KUNIT_ASSERT_EQ(test, fi_passive_ep(p->fabric, p->info, &pep, p), 0);
+	KUNIT_EXPECT_EQ(test, fi_pep_bind(pep, &p->side[1].eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_control(&pep->fid, FI_BACKLOG, &backlog), 0);
+	KUNIT_ASSERT_EQ(test, fi_listen(pep), 0);
+	KUNIT_EXPECT_EQ(test, fi_getname(&pep->fid, &p->addr, &len), 0);
+	for (i = 0; i < CLIENTS; i++) {
+		raw[i] = raw_connect(test, p);
+		KUNIT_ASSERT_NOT_NULL(test, raw[i]);
+		KUNIT_ASSERT_TRUE(test, backlog_is(p, pep, "pending", i + 1));
+	}
+	raw_cm(h->buf, 3, 0, 0);
+	for (i = 0; i < CLIENTS; i++)
+		KUNIT_EXPECT_EQ(test, raw_send(raw[i], h->buf, RAW_CM_LEN), RAW_CM_LEN);
+	KUNIT_EXPECT_TRUE(test, backlog_is(p, pep, "pending", 0));
+	KUNIT_EXPECT_EQ(test, stat_of(test, &pep->fid, "delivered"), backlog);
+	KUNIT_EXPECT_EQ(test, stat_of(test, &pep->fid, "waiting"), CLIENTS - backlog);
+	/* each answer makes room for one request */
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, ct_next_event(p->side[1].eq, ev, CT_TIMEOUT_MS), 0);
+		KUNIT_ASSERT_EQ(test, ev->event, FI_CONNREQ);
+		KUNIT_EXPECT_EQ(test, fi_reject(pep, ev->cm.info->handle, NULL, 0), 0);
+		fi_freeinfo(ev->cm.info);
+		KUNIT_EXPECT_TRUE(test, backlog_is(p, pep, "delivered", backlog));
+		KUNIT_EXPECT_EQ(test, stat_of(test, &pep->fid, "waiting"),
+				CLIENTS - backlog - i - 1);
+	}
+	KUNIT_EXPECT_EQ(test, stat_of(test, &pep->fid, "evicted"), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&pep->fid), 0);
+	for (i = 0; i < CLIENTS; i++) {
+		raw_expect_closed(test, raw[i]);
+		sock_release(raw[i]);
+	}
+	p->addr = listener;
+	hostile_close(h);
+}
+
 #define CROWD		300
 
 /* Clients that all connect before the first has sent its request */
@@ -1047,6 +1115,7 @@ static struct kunit_case hostile_cases[] = {
 	KUNIT_CASE_PARAM(hostile_request, bad_cm_gen_params),
 	KUNIT_CASE(hostile_request_in_pieces),
 	KUNIT_CASE(hostile_flood),
+	KUNIT_CASE(hostile_backlog),
 	KUNIT_CASE_SLOW(hostile_crowd),
 	KUNIT_CASE(hostile_run),
 	KUNIT_CASE_PARAM(hostile_answer, bad_answer_gen_params),
