@@ -28,10 +28,7 @@
  * A connection ends when the peer, the network or a violation says so. Transmits
  * under way end with the reason, messages that have arrived stay, and transmits that
  * have not begun are sent on the next one, as are those of later posts; but not if
- * one connection after the other ends before anything is sent. The record of a peer
- * goes when its address is removed or the endpoint is closed; of one that is not in the
- * address vector as soon as nothing is left of its connection. There are at most
- * max_unknown of them.
+ * one connection after the other ends before anything is sent.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -39,186 +36,11 @@
 #include "rxm.h"
 #include "rxm_trace.h"
 
-static const struct rhashtable_params rxm_hash = {
-	.key_len		= sizeof_field(struct rxm_conn, addr),
-	.key_offset		= offsetof(struct rxm_conn, addr),
-	.head_offset		= offsetof(struct rxm_conn, node),
-	.automatic_shrinking	= true,
-};
-
-/* ----------------------------------------------------------------- records */
-
-/**
- * rxm_conn_find - the record of a peer
- * @ep: the endpoint
- * @addr: as kofi_ip_peer() makes it
- *
- * Context: any, in an RCU read section or with the mutex.
- * Return: the record, or NULL.
- */
-struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr)
-{
-	return rhashtable_lookup_fast(&ep->hash, addr, rxm_hash);
-}
-
-/**
- * rxm_conn_todo - have the work item look at a connection
- * @c: the connection
- *
- * Context: any, in an RCU read section, with rx_lock, or with the mutex.
- */
-void rxm_conn_todo(struct rxm_conn *c)
-{
-	struct rxm_ep *ep = c->ep;
-	unsigned long irq;
-
-	spin_lock_irqsave(&ep->lock, irq);
-	/* not one that has gone, which a post may still have */
-	if (!ep->closed && READ_ONCE(c->state) != RXM_NEW &&
-	    list_empty(&c->todo))
-		list_add_tail(&c->todo, &ep->todo);
-	spin_unlock_irqrestore(&ep->lock, irq);
-	queue_work(rxm_wq, &ep->work);
-}
-
-/**
- * rxm_conn_fail - end a connection
- * @c: the connection
- * @err: why, a positive error code
- *
- * Context: any, as rxm_conn_todo().
- */
-void rxm_conn_fail(struct rxm_conn *c, int err)
-{
-	if (!cmpxchg(&c->err, 0, err))
-		rxm_conn_todo(c);
-}
-
-/**
- * rxm_conn_violated - count and report a violation of the protocol
- * @c: the connection to the peer
- * @what: the violation in words, a constant string
- *
- * Context: any.
- */
-void rxm_conn_violated(struct rxm_conn *c, const char *what)
-{
-	atomic64_inc(&c->ep->stats.violations);
-	kofi_violation(&c->ep->base.obj, &c->addr.sa, what);
-}
-
 static void rxm_conn_set(struct rxm_conn *c, enum rxm_state state)
 {
 	spin_lock_irq(&c->lock);
 	WRITE_ONCE(c->state, state);
 	spin_unlock_irq(&c->lock);
-}
-
-/* Posts find it from now on; what was posted before comes first. */
-static void rxm_conn_adopt(struct rxm_conn *c)
-{
-	struct rxm_ep *ep = c->ep;
-	struct rxm_op *op, *next;
-	bool wanted;
-
-	spin_lock_irq(&ep->lock);
-	spin_lock(&c->lock);
-	list_for_each_entry_safe(op, next, &ep->pending, node) {
-		if (memcmp(&op->peer, &c->addr, sizeof(c->addr)))
-			continue;
-		op->conn = c;
-		list_move_tail(&op->node, &c->queue);
-		c->queued++;
-	}
-	wanted = !list_empty(&c->queue);
-	WRITE_ONCE(c->state, wanted ? RXM_WANTED : RXM_IDLE);
-	spin_unlock(&c->lock);
-	spin_unlock_irq(&ep->lock);
-	if (wanted)
-		rxm_conn_todo(c);
-}
-
-static struct rxm_conn *rxm_conn_new(struct rxm_ep *ep,
-				     const union kofi_ip *addr, bool hashed)
-{
-	struct rxm_conn *c;
-
-	lockdep_assert_held(&ep->mutex);
-
-	c = kzalloc_node(sizeof(*c), GFP_KERNEL, ep->dom->base.node);
-	if (!c)
-		return NULL;
-	c->ep = ep;
-	c->addr = *addr;
-	c->hashed = hashed;
-	spin_lock_init(&c->lock);
-	spin_lock_init(&c->rx_lock);
-	INIT_LIST_HEAD(&c->todo);
-	INIT_LIST_HEAD(&c->queue);
-	INIT_LIST_HEAD(&c->ctrl);
-	INIT_LIST_HEAD(&c->rndv);
-	INIT_LIST_HEAD(&c->held);
-	INIT_LIST_HEAD(&c->accesses);
-	/* who goes through the numbers finds it from now on */
-	if (xa_alloc_cyclic(&ep->numbers, &c->id, c, XA_LIMIT(1, INT_MAX),
-			    &ep->last_id, GFP_KERNEL) < 0) {
-		kfree(c);
-		return NULL;
-	}
-	if (hashed &&
-	    rhashtable_insert_fast(&ep->hash, &c->node, rxm_hash)) {
-		xa_erase(&ep->numbers, c->id);
-		kfree_rcu(c, rcu);
-		return NULL;
-	}
-	list_add_tail(&c->list, &ep->conns);
-	if (hashed)
-		rxm_conn_adopt(c);
-	else
-		c->state = RXM_IDLE;
-	return c;
-}
-
-/* Its connection is closed, and its messages are gone. */
-static void rxm_conn_free(struct rxm_conn *c)
-{
-	struct rxm_ep *ep = c->ep;
-
-	list_del(&c->list);
-	ep->unknown -= c->unknown;
-	if (c->hashed)
-		rhashtable_remove_fast(&ep->hash, &c->node, rxm_hash);
-	spin_lock_irq(&ep->lock);
-	list_del_init(&c->todo);
-	kofi_dest_del(&ep->dests, &c->dest);
-	spin_unlock_irq(&ep->lock);
-	xa_erase(&ep->numbers, c->id);
-	kfree_rcu(c, rcu);
-}
-
-static bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr)
-{
-	return kofi_av_source(ep->base.av, &addr->sa) == FI_ADDR_NOTAVAIL;
-}
-
-/* Free a record of no use, unless the peer is in the address vector. */
-static void rxm_conn_reap(struct rxm_conn *c)
-{
-	struct rxm_ep *ep = c->ep;
-	bool gone;
-
-	if (c->hashed && !rxm_is_unknown(ep, &c->addr))
-		return;
-	spin_lock_irq(&ep->lock);
-	spin_lock(&c->lock);
-	gone = c->state == RXM_IDLE && list_empty(&c->queue) &&
-	       list_empty(&c->held) && list_empty(&c->accesses);
-	if (gone)
-		WRITE_ONCE(c->state, RXM_NEW);
-	spin_unlock(&c->lock);
-	spin_unlock_irq(&ep->lock);
-	if (gone)
-		rxm_conn_free(c);
 }
 
 /* -------------------------------------------------------- the endpoint below */
@@ -558,26 +380,6 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 		rxm_conn_set(c, RXM_WAITING);
 		rxm_conn_later(c);
 	}
-}
-
-/**
- * rxm_conn_timer_set - have the timer run
- * @ep: the endpoint
- * @when: at the latest, in jiffies
- *
- * Context: process, with the mutex.
- */
-void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when)
-{
-	long left = when - jiffies;
-
-	lockdep_assert_held(&ep->mutex);
-
-	if (READ_ONCE(ep->closed) ||
-	    (delayed_work_pending(&ep->timer) &&
-	     time_after_eq(when, ep->timer.timer.expires)))
-		return;
-	mod_delayed_work(rxm_wq, &ep->timer, max(left, 1L));
 }
 
 /* Until c->retry: to connect, or to send first (credit.c) */
@@ -1000,28 +802,3 @@ void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr)
 	mutex_unlock(&ep->mutex);
 }
 
-int rxm_conn_init(struct rxm_ep *ep)
-{
-	kofi_dest_init(&ep->dests);
-	xa_init_flags(&ep->numbers, XA_FLAGS_ALLOC1);
-	return rhashtable_init(&ep->hash, &rxm_hash);
-}
-
-static void rxm_conn_destroy(void *conn, void *arg)
-{
-}
-
-/**
- * rxm_conn_exit - free the records
- * @ep: an endpoint that has been drained
- */
-void rxm_conn_exit(struct rxm_ep *ep)
-{
-	struct rxm_conn *c, *next;
-
-	xa_destroy(&ep->dests);
-	xa_destroy(&ep->numbers);
-	rhashtable_free_and_destroy(&ep->hash, rxm_conn_destroy, NULL);
-	list_for_each_entry_safe(c, next, &ep->conns, list)
-		kfree(c);
-}

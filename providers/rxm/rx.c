@@ -449,23 +449,6 @@ static void rxm_message_match(struct rxm_buf *buf)
 	}
 }
 
-/**
- * rxm_source - what completions call the peer
- * @ep: the endpoint
- * @c: the connection
- * @known: one of the connection's, whose users come one after the other
- *
- * Context: any.
- * Return: the address, for endpoints that ask for it.
- */
-fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
-		     struct kofi_av_known *known)
-{
-	if (!(ep->base.info->caps & (FI_SOURCE | FI_DIRECTED_RECV)))
-		return FI_ADDR_NOTAVAIL;
-	return kofi_av_recall(ep->base.av, &c->addr.sa, known);
-}
-
 /* The sender is known: so is that of its messages which wait, in their order. */
 static void rxm_rename(struct rxm_conn *c, fi_addr_t src)
 {

@@ -609,22 +609,31 @@ int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
 int rxm_endpoint(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **fid, void *context);
 
-/* conn.c */
-struct fi_info *rxm_conn_info(struct rxm_ep *ep, const union kofi_ip *src);
-void rxm_conn_work(struct work_struct *work);
-void rxm_conn_timer(struct work_struct *work);
-void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when);
-void rxm_conn_event(struct fid_eq *eq, void *context);
+/* record.c */
 struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr);
 void rxm_conn_todo(struct rxm_conn *c);
 void rxm_conn_fail(struct rxm_conn *c, int err);
 void rxm_conn_violated(struct rxm_conn *c, const char *what);
+void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when);
+fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
+		     struct kofi_av_known *known);
+bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr);
+struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
+			      bool hashed);
+void rxm_conn_free(struct rxm_conn *c);
+void rxm_conn_reap(struct rxm_conn *c);
+int rxm_conn_init(struct rxm_ep *ep);
+void rxm_conn_exit(struct rxm_ep *ep);
+
+/* conn.c */
+struct fi_info *rxm_conn_info(struct rxm_ep *ep, const union kofi_ip *src);
+void rxm_conn_work(struct work_struct *work);
+void rxm_conn_timer(struct work_struct *work);
+void rxm_conn_event(struct fid_eq *eq, void *context);
 void rxm_conn_drain(struct rxm_ep *ep, bool abort);
 void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr);
 void rxm_peers_added(struct fid_ep *fid);
 int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr, bool port);
-int rxm_conn_init(struct rxm_ep *ep);
-void rxm_conn_exit(struct rxm_ep *ep);
 
 /* tx.c */
 u64 rxm_op_id(const struct rxm_op *op);
@@ -727,8 +736,6 @@ void rxm_remote_data(struct rxm_buf *buf, const struct kofi_wc *wc);
 void rxm_access_drop(struct rxm_conn *c, bool all);
 
 /* rx.c */
-fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
-		     struct kofi_av_known *known);
 void rxm_buf_release(struct rxm_buf *buf);
 int rxm_atomic_serve(struct rxm_buf *buf);
 bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len);
