@@ -91,7 +91,7 @@ int rxm_credits_agree(struct rxm_conn *c, u8 flow, u32 rx_size)
  *
  * If not, the packet of the peer that grants some pushes.
  *
- * Context: any, by who pushes.
+ * Context: any, in the context that pushes.
  * Return: true, and the packet has its credit.
  */
 bool rxm_credit_take(struct rxm_conn *c, unsigned int keep)
@@ -105,12 +105,64 @@ bool rxm_credit_take(struct rxm_conn *c, unsigned int keep)
 	return true;
 }
 
-/* A packet was not sent. */
+/**
+ * rxm_credit_back - return the credit of a packet that was not sent
+ * @c: the connection
+ *
+ * Context: any, in the context that pushes.
+ */
 void rxm_credit_back(struct rxm_conn *c)
 {
 	if (c->flow)
 		atomic_inc(&c->credits);
 }
+
+/**
+ * rxm_send_packet - send a packet below
+ * @c: the connection
+ * @msg: the packet
+ * @flags: of the post
+ * @keep: credits that are not for it
+ *
+ * Context: any, in the context that pushes.
+ * Return: 0; -EAGAIN, also without a credit; or what below returns.
+ */
+int rxm_send_packet(struct rxm_conn *c, const struct fi_msg *msg, u64 flags,
+		    unsigned int keep)
+{
+	int err;
+
+	if (!rxm_credit_take(c, keep))
+		return -EAGAIN;
+	err = fi_sendmsg(c->msg, msg, flags);
+	if (err)
+		rxm_credit_back(c);
+	return err;
+}
+
+/**
+ * rxm_send_bytes - send a packet of one piece below
+ * @c: the connection
+ * @buf: the packet, in the linear mapping
+ * @len: bytes
+ * @cqe: called when it has been sent
+ * @keep: credits that are not for it
+ *
+ * Context: any, in the context that pushes.
+ * Return: as rxm_send_packet().
+ */
+int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
+		   struct kofi_cqe *cqe, unsigned int keep)
+{
+	const struct kvec kv = { .iov_base = buf, .iov_len = len };
+	const struct fi_msg msg = {
+		.msg_iov = &kv, .iov_count = 1, .context = cqe,
+	};
+
+	KUNIT_STATIC_STUB_REDIRECT(rxm_send_bytes, c, buf, len, cqe, keep);
+	return rxm_send_packet(c, &msg, 0, keep);
+}
+EXPORT_SYMBOL_IF_KUNIT(rxm_send_bytes);
 
 /**
  * rxm_credits_come - a packet with credits
@@ -182,20 +234,11 @@ bool rxm_grant_wanted(struct rxm_conn *c)
 	return n > 0 && (n >= has || (now && has <= RXM_KEPT));
 }
 
-static void rxm_grant_done(struct fid_cq *cq, const struct kofi_wc *wc)
-{
-	struct rxm_conn *c = container_of(wc->cqe, struct rxm_conn, grant_cqe);
-
-	/* the header may be used again */
-	smp_store_release(&c->granting, false);
-	rxm_push(c);
-}
-
 /**
  * rxm_grant_send - tell the peer of its credits
  * @c: a connection with rxm_grant_due()
  *
- * Context: any, by who pushes.
+ * Context: any, in the context that pushes.
  * Return: 0, or what rxm_send_packet() returns.
  */
 int rxm_grant_send(struct rxm_conn *c)
@@ -216,7 +259,6 @@ int rxm_grant_send(struct rxm_conn *c)
 	n = atomic_xchg(&c->ungranted, 0);
 	rxm_hdr_format(&c->grant, RXM_CREDITS, (u32)c->peer_id, 0);
 	c->grant.ctrl_data = n;
-	c->grant_cqe.done = rxm_grant_done;
 	WRITE_ONCE(c->granting, true);
 	/* the peer may use them before this returns */
 	atomic_add(n, &c->granted);

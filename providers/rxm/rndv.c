@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages the peer is to fetch, and waiting for what it answers.
+ * Messages the peer is to fetch.
  *
  * A packet names the message and its regions (region.c). The peer reads the bytes
  * when it has a receive, and answers with the number of the message; or, if it is
  * configured so, answers with memory of its own, which is written, and then it is
  * told. The message is complete when its regions have ended.
- *
- * The number is that of the record with how often this has been used. A peer that
- * sends another one, or one twice, has its connection closed.
  */
-#include <linux/nospec.h>
 #include <linux/uio.h>
 
 #include <kunit/visibility.h>
@@ -46,59 +42,6 @@ static void rxm_rndv_end(struct rxm_op *op)
 	op->ctrl.send = rxm_rndv_unmap;
 	op->ctrl.done = rxm_rndv_done;
 	rxm_ctrl_queue(&op->ctrl);
-}
-
-static bool rxm_is_atomic_op(const struct rxm_op *op)
-{
-	return op->how == RXM_HOW_ATOMIC;
-}
-
-/**
- * rxm_op_await - the peer is to answer a transmit
- * @op: the transmit, which is about to be sent: the answer may come before the
- *	call that sends it returns
- *
- * Context: any, by who pushes.
- */
-void rxm_op_await(struct rxm_op *op)
-{
-	struct rxm_conn *c = op->conn;
-	unsigned long irq;
-
-	op->ctrl.conn = c;
-	spin_lock_irqsave(&c->lock, irq);
-	op->awaited = true;
-	list_add_tail(&op->ctrl.node, &c->rndv);
-	c->atomics += rxm_is_atomic_op(op);
-	spin_unlock_irqrestore(&c->lock, irq);
-}
-
-static void __rxm_op_unawait(struct rxm_op *op)
-{
-	op->awaited = false;
-	list_del_init(&op->ctrl.node);
-	op->conn->atomics -= rxm_is_atomic_op(op);
-}
-
-/**
- * rxm_op_unawait - no answer is wanted any more
- * @op: the transmit
- *
- * Context: any, while the record cannot be used again.
- * Return: false if it has come.
- */
-bool rxm_op_unawait(struct rxm_op *op)
-{
-	struct rxm_conn *c = op->conn;
-	unsigned long irq;
-	bool was;
-
-	spin_lock_irqsave(&c->lock, irq);
-	was = op->awaited;
-	if (was)
-		__rxm_op_unawait(op);
-	spin_unlock_irqrestore(&c->lock, irq);
-	return was;
 }
 
 /**
@@ -143,34 +86,6 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 	else
 		rxm_rndv_end(op);
 	return err;
-}
-
-/**
- * rxm_op_claim - the transmit whose number the peer has sent, which it may send once
- * @c: the connection
- * @id: the number
- * @atomic: it is to be an atomic operation; otherwise a message
- *
- * Context: any.
- * Return: the transmit, or NULL.
- */
-struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic)
-{
-	struct rxm_ep *ep = c->ep;
-	unsigned long irq;
-	struct rxm_op *op;
-
-	if ((u32)id >= ep->nr_ops)
-		return NULL;
-	op = ep->ops[array_index_nospec((u32)id, ep->nr_ops)];
-	spin_lock_irqsave(&c->lock, irq);
-	if (READ_ONCE(op->conn) != c || op->gen != id >> 32 || !op->awaited ||
-	    rxm_is_atomic_op(op) != atomic)
-		op = NULL;
-	if (op)
-		__rxm_op_unawait(op);
-	spin_unlock_irqrestore(&c->lock, irq);
-	return op;
 }
 
 /* Rendezvous by write: all is written, and the peer has been told. */

@@ -293,40 +293,6 @@ static void rxm_violation(struct rxm_conn *c, struct rxm_buf *buf)
 
 /* ---------------------------------------------------------------- messages */
 
-/**
- * rxm_copy - put bytes where they belong
- * @cur: the consumer's memory
- * @data: the bytes
- * @len: how many; what is too much is left out
- *
- * Context: softirq, or with bottom halves off.
- * Return: false if the memory cannot be written.
- */
-bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len)
-{
-	void *flat;
-
-	len = min(len, cur->left);
-	flat = kofi_cursor_flat(cur, len);
-	if (likely(flat)) {
-		memcpy(flat, data, len);
-		kofi_cursor_used(cur, len);
-		return true;
-	}
-	while (len) {
-		struct iov_iter iter = *kofi_cursor_iter(cur);
-		size_t n = min(len, iov_iter_count(&iter));
-
-		n = copy_to_iter(data, n, &iter);
-		if (WARN_ON_ONCE(!n))
-			return false;
-		kofi_cursor_used(cur, n);
-		data += n;
-		len -= n;
-	}
-	return true;
-}
-
 static void rxm_message_copy(struct rxm_buf *head, const void *data, size_t len)
 {
 	if (head->op && !head->fault)

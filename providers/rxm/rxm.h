@@ -4,15 +4,18 @@
  *
  * main.c	the module, discovery, fabrics, domains, memory regions
  * ep.c		endpoints: life, options, receives
- * conn.c	connections: who makes them, and their end
- * post.c	transmits: posts and records
+ * conn.c	connections: how they are made and end
+ * record.c	records of peers
+ * post.c	posts of transmits
+ * op.c		records of transmits
  * tx.c		what is sent when
  * rndv.c	messages the peer is to fetch
  * region.c	their regions
  * atomic.c	atomic operations, both ends
+ * atomic_post.c	posts of them
  * rx.c		what arrives: packets, messages, rendezvous
  * access.c	what peers do to memory, and is told of
- * credit.c	receives the peer may use, where that has to be counted
+ * credit.c	packets, and receives the peer may use, where that has to be counted
  * proto.c	the wire
  *
  * "Below" is the provider whose connected endpoints are used; this one is a
@@ -635,18 +638,20 @@ void rxm_peer_removed(struct fid_ep *fid, const struct sockaddr *addr);
 void rxm_peers_added(struct fid_ep *fid);
 int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr, bool port);
 
-/* tx.c */
-u64 rxm_op_id(const struct rxm_op *op);
+/* op.c */
 void rxm_op_put(struct rxm_op *op, int err);
+void rxm_op_report(struct rxm_op *op, int err);
+u64 rxm_op_id(const struct rxm_op *op);
+void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type);
+void rxm_op_await(struct rxm_op *op);
+bool rxm_op_unawait(struct rxm_op *op);
+struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic);
+void rxm_ctrl_queue(struct rxm_ctrl *ctrl);
+bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len);
+
+/* tx.c */
 void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc);
 void rxm_op_done(struct fid_cq *cq, const struct kofi_wc *wc);
-int rxm_send_packet(struct rxm_conn *c, const struct fi_msg *msg, u64 flags,
-		    unsigned int keep);
-int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
-		   struct kofi_cqe *cqe, unsigned int keep);
-void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem);
-void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type);
-void rxm_ctrl_queue(struct rxm_ctrl *ctrl);
 void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 	__releases(&c->lock);
 void rxm_push(struct rxm_conn *c);
@@ -663,17 +668,15 @@ void rxm_regions_put(struct rxm_op *op);
 int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op);
 int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h);
 
-void rxm_op_await(struct rxm_op *op);
-bool rxm_op_unawait(struct rxm_op *op);
-struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic);
-
-/* atomic.c */
+/* atomic_post.c */
 struct rxm_atomic_args;
 
 extern const struct fi_ops_atomic rxm_atomic_ops;
 int rxm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 		     enum fi_op op, struct fi_atomic_attr *attr, u64 flags);
 int rxm_atomic_fill(struct rxm_op *op, const struct rxm_atomic_args *args);
+
+/* atomic.c */
 int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op);
 int rxm_atomic_answered(struct rxm_conn *c, const struct rxm_hdr *h);
 int rxm_atomic_do(struct rxm_buf *buf, size_t *result);
@@ -684,6 +687,10 @@ void rxm_credits_begin(struct rxm_conn *c);
 int rxm_credits_agree(struct rxm_conn *c, u8 flow, u32 rx_size);
 bool rxm_credit_take(struct rxm_conn *c, unsigned int keep);
 void rxm_credit_back(struct rxm_conn *c);
+int rxm_send_packet(struct rxm_conn *c, const struct fi_msg *msg, u64 flags,
+		    unsigned int keep);
+int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
+		   struct kofi_cqe *cqe, unsigned int keep);
 int rxm_credits_come(struct rxm_conn *c, u64 n);
 int rxm_credit_used(struct rxm_conn *c);
 void rxm_credit_posted(struct rxm_conn *c, bool again);
@@ -738,7 +745,6 @@ void rxm_access_drop(struct rxm_conn *c, bool all);
 /* rx.c */
 void rxm_buf_release(struct rxm_buf *buf);
 int rxm_atomic_serve(struct rxm_buf *buf);
-bool rxm_copy(struct kofi_cursor *cur, const void *data, size_t len);
 int rxm_rx_fill(struct rxm_conn *c);
 void rxm_rx_starved(struct rxm_ep *ep);
 void rxm_rx_woken(struct rxm_ep *ep);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Transmits: posts, records, and what goes to the endpoint below when.
+ * Transmits: what goes to the endpoint below when.
  *
  * Normal operation
  *
@@ -26,12 +26,7 @@
  * queue; the last of what it waits for completes it.
  */
 #include <linux/mm.h>
-#include <linux/overflow.h>
-#include <linux/slab.h>
 #include <linux/uio.h>
-
-#include <kunit/static_stub.h>
-#include <kunit/visibility.h>
 
 #include "rxm.h"
 #include "rxm_trace.h"
@@ -47,76 +42,6 @@ static struct rxm_pkt *rxm_pkt_get(struct rxm_ep *ep)
 						    &ep->free_lock);
 
 	return node ? llist_entry(node, struct rxm_pkt, free) : NULL;
-}
-
-static u64 rxm_op_wc_flags(const struct rxm_op *op)
-{
-	switch (op->how) {
-	case RXM_HOW_READ:
-		return FI_RMA | FI_READ;
-	case RXM_HOW_WRITE:
-		return FI_RMA | FI_WRITE;
-	case RXM_HOW_ATOMIC:
-		return FI_ATOMIC | (op->atomic->call == RXM_OP_ATOMIC ?
-				    FI_WRITE : FI_READ);
-	default:
-		return FI_SEND | (op->tagged ? FI_TAGGED : FI_MSG);
-	}
-}
-
-/*
- * Something the transmit waited for has come. Returns true if it was the last: the
- * record has been given back, and @wc and @flags are to be reported.
- */
-static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
-		       u64 *flags)
-{
-	struct rxm_ep *ep = op->ep;
-
-	if (err)
-		cmpxchg(&op->err, 0, err);
-	if (!refcount_dec_and_test(&op->refs))
-		return false;
-	rxm_regions_put(op);
-	if (op->waiting)
-		atomic_dec(&ep->waiting);
-	if (op->sent)
-		atomic_dec(&op->conn->unfinished);
-	*wc = (struct kofi_wc) {
-		.op_context = op->context,
-		.err = op->err,
-		.flags = rxm_op_wc_flags(op),
-		.len = op->cur.len,
-		.src = FI_ADDR_NOTAVAIL,
-	};
-	*flags = op->flags;
-	kofi_freelist_put(&ep->free, &op->free);
-	return true;
-}
-
-/* Something the transmit waited for has come, in any context. */
-void rxm_op_put(struct rxm_op *op, int err)
-{
-	struct rxm_ep *ep = op->ep;
-	struct kofi_wc wc;
-	u64 flags;
-
-	if (rxm_op_end(op, err, &wc, &flags))
-		kofi_ep_tx_complete(&ep->base, &wc, flags);
-}
-
-/*
- * The same in a callback of the queue below, without locks. The consumer may be
- * called from inside; who closes the connection waits for the callback.
- */
-static void rxm_op_report(struct rxm_op *op, int err)
-{
-	struct rxm_ep *ep = op->ep;
-	struct kofi_wc wc;
-	u64 flags;
-
-	if (rxm_op_end(op, err, &wc, &flags))
-		kofi_ep_tx_report(&ep->base, &wc, flags);
 }
 
 /* -------------------------------------------------------- what goes together */
@@ -225,29 +150,6 @@ static size_t rxm_gather(struct rxm_op *op, struct rxm_hdr *hdr, size_t len,
 	return rxm_gather_pages(v, iter, len, max);
 }
 
-/**
- * rxm_send_packet - send a packet below
- * @c: the connection
- * @msg: the packet
- * @flags: of the post
- * @keep: credits that are not for it
- *
- * Context: any, by who pushes.
- * Return: 0; -EAGAIN, also without a credit; or what below returns.
- */
-int rxm_send_packet(struct rxm_conn *c, const struct fi_msg *msg, u64 flags,
-		    unsigned int keep)
-{
-	int err;
-
-	if (!rxm_credit_take(c, keep))
-		return -EAGAIN;
-	err = fi_sendmsg(c->msg, msg, flags);
-	if (err)
-		rxm_credit_back(c);
-	return err;
-}
-
 static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
 			struct kofi_cqe *cqe, u64 flags, unsigned int keep)
 {
@@ -263,40 +165,7 @@ static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
 	return rxm_send_packet(c, &msg, flags, keep);
 }
 
-int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
-		   struct kofi_cqe *cqe, unsigned int keep)
-{
-	const struct rxm_vec v = {
-		.kv[0] = { .iov_base = buf, .iov_len = len },
-		.n = 1, .kind = KOFI_KVEC,
-	};
-
-	KUNIT_STATIC_STUB_REDIRECT(rxm_send_bytes, c, buf, len, cqe, keep);
-	return rxm_send_vec(c, &v, cqe, 0, keep);
-}
-EXPORT_SYMBOL_IF_KUNIT(rxm_send_bytes);
-
 /* ---------------------------------------------------------------- messages */
-
-/* What the peer is to put into its answer */
-u64 rxm_op_id(const struct rxm_op *op)
-{
-	return (u64)op->gen << 32 | op->index;
-}
-
-void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type)
-{
-	u64 id = type == RXM_EAGER_MSG ? 0 : rxm_op_id(op);
-
-	rxm_hdr_format(h, type, (u32)op->conn->peer_id, id);
-	h->op = op->tagged ? RXM_OP_TAGGED : RXM_OP_MSG;
-	h->size = op->cur.len;
-	h->tag = op->tag;
-	if (op->flags & FI_REMOTE_CQ_DATA) {
-		h->flags = RXM_F_CQ_DATA;
-		h->data = op->data;
-	}
-}
 
 /*
  * Copy a short payload behind the header, where that of an inject is already. One
@@ -399,7 +268,7 @@ static int rxm_send_segments(struct rxm_conn *c, struct rxm_op *op)
 }
 
 /* What below knows memory by */
-void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem)
+static void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem)
 {
 	if (op->sgl) {
 		mem->vec = KOFI_SGL;
@@ -507,6 +376,31 @@ static int rxm_op_send(struct rxm_conn *c, struct rxm_op *op)
 	return err;
 }
 
+/* Send what has waited for what has just ended. */
+static void rxm_push_next(struct rxm_conn *c)
+{
+	if (!rxm_push_idle(c))
+		rxm_push(c);
+}
+
+static void rxm_grant_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rxm_conn *c = container_of(wc->cqe, struct rxm_conn, grant_cqe);
+
+	/* the header may be used again */
+	smp_store_release(&c->granting, false);
+	rxm_push(c);
+}
+
+static void rxm_ctrl_done(struct fid_cq *cq, const struct kofi_wc *wc)
+{
+	struct rxm_ctrl *ctrl = container_of(wc->cqe, struct rxm_ctrl, cqe);
+	struct rxm_conn *c = ctrl->conn;
+
+	ctrl->done(ctrl, rxm_wc_err(c, wc));
+	rxm_push_next(c);
+}
+
 /*
  * Not a transmit: what cannot be sent ends the connection, and then ends itself, in
  * process context. What it does when it is done is not for the context of a post.
@@ -526,6 +420,7 @@ static int rxm_push_grant(struct rxm_conn *c, unsigned long *irq)
 	int err;
 
 	spin_unlock_irqrestore(&c->lock, *irq);
+	c->grant_cqe.done = rxm_grant_done;
 	err = rxm_grant_send(c);
 	if (err)
 		err = rxm_push_refused(c, err);
@@ -541,6 +436,7 @@ static int rxm_push_ctrl(struct rxm_conn *c, struct rxm_ctrl *ctrl,
 
 	list_del_init(&ctrl->node);
 	spin_unlock_irqrestore(&c->lock, *irq);
+	ctrl->cqe.done = rxm_ctrl_done;
 	err = ctrl->send(ctrl);
 	if (err)
 		err = rxm_push_refused(c, err);
@@ -696,39 +592,6 @@ bool rxm_push_idle(struct rxm_conn *c)
 		return false;
 	smp_mb();	/* what has ended, before the queue: see rxm_op_is_behind() */
 	return list_empty_careful(&c->queue) && list_empty_careful(&c->ctrl);
-}
-
-/* Send what has waited for what has just ended. */
-static void rxm_push_next(struct rxm_conn *c)
-{
-	if (!rxm_push_idle(c))
-		rxm_push(c);
-}
-
-static void rxm_ctrl_done(struct fid_cq *cq, const struct kofi_wc *wc)
-{
-	struct rxm_ctrl *ctrl = container_of(wc->cqe, struct rxm_ctrl, cqe);
-	struct rxm_conn *c = ctrl->conn;
-
-	ctrl->done(ctrl, rxm_wc_err(c, wc));
-	rxm_push_next(c);
-}
-
-/**
- * rxm_ctrl_queue - have something sent ahead of transmits
- * @ctrl: it; rxm_push() is to follow
- *
- * Context: any.
- */
-void rxm_ctrl_queue(struct rxm_ctrl *ctrl)
-{
-	struct rxm_conn *c = ctrl->conn;
-	unsigned long irq;
-
-	ctrl->cqe.done = rxm_ctrl_done;
-	spin_lock_irqsave(&c->lock, irq);
-	list_add_tail(&ctrl->node, &c->ctrl);
-	spin_unlock_irqrestore(&c->lock, irq);
 }
 
 /* ------------------------------------------------------------ what has ended */
