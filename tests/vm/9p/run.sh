@@ -412,6 +412,7 @@ provider() {	# PROVIDER ADDRESS
 		step share share
 		step memory memory
 		step idle idle
+		step reports reports
 		ip addr del $OTHER/32 dev lo
 	fi
 	say "server\$ kofi-9pd -p $user -a $addr --allow $addr $DIOD"
@@ -617,6 +618,32 @@ idle() {
 	for pid in $waits; do wait "$pid" || return; done
 	logged "a connection of $addr is closed: no request" && ls $AT/a $AT/b &&
 		unmounted a && unmounted b && ended && retry no_objects
+}
+
+# Of refused clients that come at once ten are reported, and later how many were not
+reports() {
+	retry burst && [ "$(refusals)" = 10 ] || return
+	clients=30
+	retry left_out && [ "$(refusals)" = 11 ] || return
+	left=$(sed -n 's/^kofi-9pd: \(.*\) lines are left out$/\1/p' /tmp/9pd.log)
+	[ $((11 + left)) = $clients ] && ended && retry no_objects
+}
+burst() {	# fails if the host is too busy for all of them to come within the limit's time
+	: >/tmp/9pd.log
+	# shellcheck disable=SC2086
+	served 5642 kofi-9pd -a "$addr" -P 5642 --allow 192.0.2.0/24 $DIOD || return
+	began=$(seconds)
+	kofi-9p-peer crowd "$addr" 5642 30
+	[ $(($(seconds) - began)) -ge 5 ] || return 0
+	ended
+	return 1
+}
+seconds() { cut -d. -f1 /proc/uptime; }
+refusals() { grep -c "a client is refused: $addr is not allowed" /tmp/9pd.log; }
+left_out() {	# one more client
+	clients=$((clients + 1))
+	kofi-9p-peer idle "$addr" 5642
+	grep 'lines are left out' /tmp/9pd.log
 }
 
 usage() {

@@ -27,6 +27,7 @@
 #define FIDS		64
 #define STUCK		16	/* reads that are not answered */
 #define CREDITS		8
+#define CROWD		64	/* connections at once */
 
 enum {
 	DATA, ROOT, EMPTY, SHORT, LONG, SIZE, TAG, TYPE, COUNT, MORE, TWICE,
@@ -673,19 +674,25 @@ static int killed(const char *path)
 	return 1;
 }
 
-/* A connection that asks for nothing. Returns 0 when the server has ended it. */
-static int idle_socket(const char *node, const char *port)
+/* Connections that ask for nothing. Returns 0 when the server has ended them. */
+static int idle_sockets(const char *node, const char *port, unsigned int n)
 {
 	struct addrinfo *to;
+	int fds[CROWD];
+	unsigned int i;
 	char byte;
-	int fd;
 
-	if (getaddrinfo(node, port, NULL, &to))
+	if (n > CROWD || getaddrinfo(node, port, NULL, &to))
 		return 1;
-	fd = socket(to->ai_family, SOCK_STREAM, 0);
-	if (fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen))
-		return 1;
-	return read(fd, &byte, 1) > 0;
+	for (i = 0; i < n; i++) {
+		fds[i] = socket(to->ai_family, SOCK_STREAM, 0);
+		if (fds[i] < 0 || connect(fds[i], to->ai_addr, to->ai_addrlen))
+			return 1;
+	}
+	for (i = 0; i < n; i++)
+		if (read(fds[i], &byte, 1) > 0)
+			return 1;
+	return 0;
 }
 
 /* A client that has been accepted. Returns 0 when the server has ended it. */
@@ -754,7 +761,9 @@ int main(int argc, char **argv)
 	ssize_t n;
 
 	if (argc == 4 && !strcmp(argv[1], "idle"))
-		return idle_socket(argv[2], argv[3]);
+		return idle_sockets(argv[2], argv[3], 1);
+	if (argc == 5 && !strcmp(argv[1], "crowd"))
+		return idle_sockets(argv[2], argv[3], atoi(argv[4]));
 	if (argc == 5 && !strcmp(argv[1], "idle"))
 		return idle_client(argv[4], argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "killed"))
@@ -764,6 +773,7 @@ int main(int argc, char **argv)
 	if (argc != 4) {
 		fprintf(stderr, "Usage: kofi-9p-peer PROVIDER ADDRESS PORT\n"
 			"       kofi-9p-peer idle ADDRESS PORT [PROVIDER]\n"
+			"       kofi-9p-peer crowd ADDRESS PORT CONNECTIONS\n"
 			"       kofi-9p-peer map|look|killed FILE\n");
 		return 2;
 	}
