@@ -35,8 +35,8 @@
 
 /* Time from a reported refusal until the device must have stopped the queue pair */
 #define VRB_REFUSAL	(10 * HZ)
-/* Time from an answer's arrival until its completion */
-#define VRB_ANSWER	max(HZ / 50, 2)
+/* Minimum time from the peer's disconnect to the completion of an answer */
+#define VRB_ANSWER	(HZ / 10 + 1)
 /* Interval at which the queue pair's state is queried */
 #define VRB_LOOK	max(HZ / 100, 1)
 

@@ -28,6 +28,7 @@
 #include "../limit.h"
 #include "../lo.h"
 
+#define CT_ANSWER_MS	100	/* for an answer over verbs, after the disconnect */
 #define CT_TIMEOUT_MS	TEST_LIMIT(10000)	/* nothing that works takes this long */
 #define CT_POLL_US	500	/* between looks at a queue that says nothing */
 #define CT_OPS		2048	/* operations of one pair */
@@ -61,6 +62,8 @@ struct ct_pair;
  * @multi: completions without FI_MULTI_RECV are parts of it, and not counted
  * @done: completions that came
  * @seq: its place among the completions of the pair
+ * @began: time of the last post
+ * @ended: time of the last completion
  * @wc: the last one
  * @buf: memory that belongs to it, for the test's use
  */
@@ -74,6 +77,8 @@ struct ct_op {
 	bool		multi;
 	atomic_t	done;
 	unsigned int	seq;
+	ktime_t		began;
+	ktime_t		ended;
 	struct kofi_wc	wc;
 	void		*buf;
 };
@@ -240,6 +245,7 @@ ssize_t ct_post_fn(struct ct_pair *p, int side, struct ct_op *op,
 /* completions */
 void ct_progress(struct ct_pair *p);
 bool ct_wait_done(struct ct_pair *p, const struct ct_op *op);
+bool ct_unanswered(const struct ct_op *op);
 bool ct_wait_all(struct ct_pair *p);
 bool ct_all_done(struct ct_pair *p);
 void ct_check_books(struct ct_pair *p);

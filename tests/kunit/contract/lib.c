@@ -137,6 +137,7 @@ static void ct_complete(struct ct_cq *cq, struct ct_op *op,
 		return;
 	}
 	op->wc = *wc;
+	op->ended = ktime_get();
 	op->seq = atomic_inc_return(&p->seq);
 	if (op->hook)
 		op->hook(op);
@@ -258,6 +259,21 @@ bool ct_all_done(struct ct_pair *p)
 bool ct_wait_done(struct ct_pair *p, const struct ct_op *op)
 {
 	return ct_wait(p, ct_is_done(op), CT_TIMEOUT_MS);
+}
+
+/**
+ * ct_unanswered - test whether an operation completed without the peer's answer
+ * @op: an operation that has completed
+ *
+ * Over verbs, the manager's message may overtake the device's answer.
+ *
+ * Return: true if it may have, and the answer had the time that it is given.
+ */
+bool ct_unanswered(const struct ct_op *op)
+{
+	return op->pair->info->ep_attr->protocol == FI_PROTO_RDMA_CM_IB_RC &&
+	       op->wc.err == ECANCELED &&
+	       ktime_ms_delta(op->ended, op->began) >= CT_ANSWER_MS;
 }
 
 /**
@@ -386,6 +402,7 @@ static ssize_t ct_post(struct ct_pair *p, int side, struct ct_post *post)
 		post->ep = p->srx;
 	if (op) {
 		op->side = side;
+		op->began = ktime_get();
 		atomic_inc(&op->posted);
 	}
 	mark = ct_mark(p);
