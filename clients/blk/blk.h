@@ -213,6 +213,7 @@ struct kblk_cache {
  * @since: time when the path was last known to work, in jiffies
  * @backoff: seconds until the next attempt
  * @recover: work item that closes connections and makes new ones
+ * @client: notifications of devices and addresses, on which @recover runs at once
  * @welcome: attributes of the volume
  * @known: @welcome is valid
  * @features: KBLK_FEATURE_CQ_DATA, ...: features of the connections
@@ -251,6 +252,7 @@ struct kblk_disk {
 	unsigned long		since;
 	unsigned int		backoff;
 	struct delayed_work	recover;
+	struct kofi_client	client;
 	struct kblk_welcome	welcome;
 	bool			known;
 	u32			features;

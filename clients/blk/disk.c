@@ -230,6 +230,22 @@ static void kblk_disk_session(struct kblk_disk *d, const char *name)
 	put_unaligned_le64(siphash(name, strlen(name), &key), d->session);
 }
 
+/* A path to the target may be back: connect now rather than after the delay. */
+static void kblk_domain_add(struct kofi_client *client,
+			    const struct kofi_domain_id *id)
+{
+	struct kblk_disk *d = container_of(client, struct kblk_disk, client);
+
+	if (READ_ONCE(d->state) != KBLK_LIVE)
+		mod_delayed_work(kblk_wq, &d->recover, 0);
+}
+
+/* Connections report the loss of their device. */
+static void kblk_domain_remove(struct kofi_client *client,
+			       const struct kofi_domain_id *id)
+{
+}
+
 /**
  * kblk_disk_open - map a volume
  * @opt: options of the mapping
@@ -283,6 +299,14 @@ struct kblk_disk *kblk_disk_open(const struct kblk_options *opt,
 	err = kblk_disk_add(d);
 	if (err)
 		goto close;
+	d->client = (struct kofi_client) {
+		.name = "kofi_blk",
+		.net = d->net,
+		.add = kblk_domain_add,
+		.change = kblk_domain_add,
+		.remove = kblk_domain_remove,
+	};
+	kofi_client_register(&d->client);
 	pr_info("kofi_blk: %s is volume %s of %s, %u queues over %s\n",
 		d->gd->disk_name, d->opt.volume, d->opt.addr, d->nr_queues,
 		d->opt.provider);
@@ -312,6 +336,7 @@ void kblk_disk_close(struct kblk_disk *d)
 
 	pr_info("kofi_blk: %s goes\n", gd->disk_name);
 	WRITE_ONCE(d->removing, true);
+	kofi_client_unregister(&d->client);
 	/* del_gendisk() must not wait for the next attempt to connect */
 	if (READ_ONCE(d->state) != KBLK_LIVE) {
 		mod_delayed_work(kblk_wq, &d->recover, 0);

@@ -178,7 +178,12 @@ struct kblkt_link {
  * @at: the address
  * @fabric: open while the port is enabled
  * @eq: event queue of the port and its connections
- * @pep: passive endpoint; NULL while the port is disabled, or being disabled
+ * @pep: passive endpoint; NULL while the port is disabled, or being disabled; changed
+ *	under kblkt_lock
+ * @lost: the provider has reported that @pep does not listen; under kblkt_lock
+ * @client: notifications of devices and addresses, registered while the port is enabled;
+ *	holds a reference to the namespace of @at
+ * @again: work item that listens again after @lost
  */
 struct kblkt_port {
 	struct config_group	group;
@@ -189,6 +194,9 @@ struct kblkt_port {
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
 	struct fid_pep		*pep;
+	bool			lost;
+	struct kofi_client	client;
+	struct work_struct	again;
 };
 
 /**
@@ -408,6 +416,7 @@ void kblkt_lost(struct kblkt_conn *c);
 void kblkt_watch_stop(void);
 int kblkt_listen(struct kblkt_port *p);
 int kblkt_unlisten(struct kblkt_port *p);
+void kblkt_again(struct work_struct *work);
 int kblkt_end(const struct kblkt_volume *v, const struct kblkt_port *p,
 	      bool (*only)(const struct kblkt_conn *c), bool wait);
 

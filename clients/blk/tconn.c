@@ -15,6 +15,7 @@
 #include <linux/moduleparam.h>
 #include <linux/nsproxy.h>
 #include <linux/sched/mm.h>
+#include <net/net_namespace.h>
 
 #include "target.h"
 
@@ -336,12 +337,17 @@ unlock:
 	mutex_unlock(&kblkt_lock);
 }
 
-/* A connection that has failed or ended, of which no receive may have told */
-static void kblkt_ep_event(struct fi_fid *fid)
+/* A connection has failed, perhaps without a receive that reports it, or a listener has. */
+static void kblkt_fid_event(struct kblkt_port *p, struct fi_fid *fid, int err)
 {
 	struct kblkt_conn *c;
 
 	mutex_lock(&kblkt_lock);
+	if (p->pep && &p->pep->fid == fid) {
+		pr_warn("kofi_blkt: lost the address %s: %d\n", p->at.addr, -err);
+		p->lost = true;
+		queue_work(kblkt_wq, &p->again);
+	}
 	list_for_each_entry(c, &kblkt_conns, node)
 		if (c->ep && &c->ep->fid == fid)
 			kblkt_lost(c);
@@ -363,13 +369,13 @@ static void kblkt_event(struct fid_eq *eq, void *context)
 	while ((n = fi_eq_read(eq, &event, &ev, sizeof(ev), 0)) != -EAGAIN) {
 		if (n == -FI_EAVAIL) {
 			if (fi_eq_readerr(eq, &error, 0) > 0)
-				kblkt_ep_event(error.fid);
+				kblkt_fid_event(p, error.fid, error.err);
 			continue;
 		}
 		if (n < 0)
 			return;
 		if (event == FI_SHUTDOWN)
-			kblkt_ep_event(ev.cm.fid);
+			kblkt_fid_event(p, ev.cm.fid, 0);
 		if (event != FI_CONNREQ)
 			continue;
 		kblkt_request(p, ev.cm.info, ev.cm.data, n - sizeof(ev.cm));
@@ -378,6 +384,85 @@ static void kblkt_event(struct fid_eq *eq, void *context)
 }
 
 /* ---------------------------------------------------------------------- ports */
+
+static void kblkt_domain_add(struct kofi_client *client,
+			     const struct kofi_domain_id *id)
+{
+	queue_work(kblkt_wq, &container_of(client, struct kblkt_port, client)->again);
+}
+
+/* The provider reports to the event queue that the listener is lost. */
+static void kblkt_domain_remove(struct kofi_client *client,
+				const struct kofi_domain_id *id)
+{
+}
+
+static int kblkt_port_info(struct kblkt_port *p, gfp_t gfp, struct fi_info **info)
+{
+	return kblk_getinfo(p->client.net, p->at.provider, p->at.addr, p->at.port,
+			    FI_SOURCE, KBLK_DEPTH, gfp, info);
+}
+
+static int kblkt_pep_open(struct kblkt_port *p, struct fi_info *info)
+{
+	struct fid_pep *pep, *old;
+	int err;
+
+	err = fi_passive_ep(p->fabric, info, &pep, NULL);
+	if (err)
+		return err;
+	/* requests that arrive at once find it */
+	mutex_lock(&kblkt_lock);
+	old = p->pep;
+	p->pep = pep;
+	mutex_unlock(&kblkt_lock);
+	err = fi_pep_bind(pep, &p->eq->fid, 0);
+	err = err ?: fi_listen(pep);
+	if (err) {
+		mutex_lock(&kblkt_lock);
+		p->pep = old;
+		mutex_unlock(&kblkt_lock);
+		old = pep;
+	}
+	if (old)
+		fi_close(&old->fid);
+	return err;
+}
+
+/**
+ * kblkt_again - work item: listen again if the address is back
+ * @work: work item of a port
+ */
+void kblkt_again(struct work_struct *work)
+{
+	struct kblkt_port *p = container_of(work, struct kblkt_port, again);
+	struct fi_info *info;
+	unsigned int noio;
+	bool lost;
+	int err;
+
+	mutex_lock(&kblkt_lock);
+	lost = p->lost;
+	p->lost = false;
+	mutex_unlock(&kblkt_lock);
+	if (!lost)
+		return;
+	noio = memalloc_noio_save();
+	err = kblkt_port_info(p, GFP_NOIO, &info);
+	if (!err) {
+		err = kblkt_pep_open(p, info);
+		fi_freeinfo(info);
+	}
+	memalloc_noio_restore(noio);
+	if (!err) {
+		pr_info("kofi_blkt: listens at %s again\n", p->at.addr);
+		return;
+	}
+	/* a device or an address that returns queues the work again */
+	mutex_lock(&kblkt_lock);
+	p->lost = true;
+	mutex_unlock(&kblkt_lock);
+}
 
 /**
  * kblkt_listen - open a port
@@ -388,31 +473,49 @@ static void kblkt_event(struct fid_eq *eq, void *context)
 int kblkt_listen(struct kblkt_port *p)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
-	struct fid_pep *pep = NULL;
 	struct fi_info *info;
 	int err;
 
-	err = kblk_getinfo(current->nsproxy->net_ns, p->at.provider,
-			   p->at.addr, p->at.port, FI_SOURCE, KBLK_DEPTH, GFP_KERNEL, &info);
+	p->client = (struct kofi_client) {
+		.name = "kofi_blkt",
+		.net = get_net(current->nsproxy->net_ns),
+		.add = kblkt_domain_add,
+		.change = kblkt_domain_add,
+		.remove = kblkt_domain_remove,
+	};
+	err = kblkt_port_info(p, GFP_KERNEL, &info);
 	if (err)
-		return err;
+		goto put_net;
 	err = fi_fabric(info->fabric_attr, &p->fabric, NULL);
-	err = err ?: kofi_eq_open(p->fabric, &attr, kblkt_event, &p->eq, p);
-	err = err ?: fi_passive_ep(p->fabric, info, &pep, NULL);
-	mutex_lock(&kblkt_lock);
-	p->pep = pep;
-	mutex_unlock(&kblkt_lock);
-	err = err ?: fi_pep_bind(pep, &p->eq->fid, 0);
-	err = err ?: fi_listen(pep);
-	fi_freeinfo(info);
 	if (err)
-		kblkt_unlisten(p);
+		goto free_info;
+	err = kofi_eq_open(p->fabric, &attr, kblkt_event, &p->eq, p);
+	if (err)
+		goto close_fabric;
+	err = kblkt_pep_open(p, info);
+	if (err)
+		goto close_eq;
+	fi_freeinfo(info);
+	kofi_client_register(&p->client);
+	return 0;
+
+close_eq:
+	fi_close(&p->eq->fid);
+	p->eq = NULL;
+close_fabric:
+	fi_close(&p->fabric->fid);
+	WRITE_ONCE(p->fabric, NULL);
+free_info:
+	fi_freeinfo(info);
+put_net:
+	put_net(p->client.net);
+	p->client.net = NULL;
 	return err;
 }
 
 /**
  * kblkt_unlisten - close a port, and the connections that came through it
- * @p: the port, however far kblkt_listen() came
+ * @p: an enabled port
  *
  * Context: process, may sleep, until the bios have ended.
  * Return: 0, or -EINTR if the process was killed: the port listens no longer, and
@@ -422,6 +525,12 @@ int kblkt_unlisten(struct kblkt_port *p)
 {
 	struct fid_pep *pep;
 
+	if (p->client.net) {
+		kofi_client_unregister(&p->client);
+		disable_work_sync(&p->again);
+		put_net(p->client.net);
+		p->client.net = NULL;
+	}
 	mutex_lock(&kblkt_lock);
 	pep = p->pep;
 	p->pep = NULL;
@@ -430,11 +539,11 @@ int kblkt_unlisten(struct kblkt_port *p)
 		fi_close(&pep->fid);
 	if (kblkt_end(NULL, p, NULL, true))
 		return -EINTR;
-	if (p->eq)
-		fi_close(&p->eq->fid);
+	fi_close(&p->eq->fid);
 	p->eq = NULL;
-	if (p->fabric)
-		fi_close(&p->fabric->fid);
+	fi_close(&p->fabric->fid);
 	WRITE_ONCE(p->fabric, NULL);
+	p->lost = false;
+	enable_work(&p->again);
 	return 0;
 }

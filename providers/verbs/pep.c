@@ -388,7 +388,7 @@ static int vrb_pep_listen(struct fid_pep *fid)
 	return err;
 }
 
-/* Report to the consumer that the listener's address has gone for good. */
+/* Report to the consumer that the passive endpoint does not listen and will not again. */
 static void vrb_pep_lost(struct vrb_pep *pep, int err)
 {
 	struct kofi_event ev = {
@@ -571,7 +571,7 @@ void vrb_pep_remove(struct ib_device *ib)
 		if (pep->id && pep->id->device == ib) {
 			rdma_destroy_id(pep->id);
 			pep->id = NULL;
-			pep->gone = true;
+			vrb_pep_lost(pep, -ENODEV);
 		}
 		mutex_unlock(&pep->base.lock);
 	}

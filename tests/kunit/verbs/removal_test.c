@@ -280,18 +280,23 @@ static struct rm *rm_open(struct kunit *test, enum ct_mode mode)
 	return r;
 }
 
-/* All a side was told: an end of its attempt, and one of its connection. */
+/* All events of a side: of its attempt, of its connection, and of the listener. */
 static void rm_expect_events(struct rm *r, int side)
 {
-	unsigned int connected = r->connected[side], failed = 0, shutdown = 0;
+	unsigned int connected = r->connected[side], failed = 0, shutdown = 0, lost = 0;
 	struct kunit *test = r->p->test;
 	struct ct_event *ev = r->ev;
 	int ret;
 
 	/* with the removal, everything has been queued */
 	while ((ret = ct_next_event(r->p->side[side].eq, ev, 0)) >= 0) {
+		if (ret && ev->error.fid == &r->p->pep->fid) {
+			KUNIT_EXPECT_EQ(test, ev->error.err, ENODEV);
+			lost++;
+			continue;
+		}
 		if (ret) {
-			/* who is asked loses the device, and refuses */
+			/* the side that is asked loses the device, and refuses */
 			if (ev->error.err != ECONNREFUSED)
 				KUNIT_EXPECT_EQ(test, ev->error.err, ENODEV);
 			failed++;
@@ -317,6 +322,8 @@ static void rm_expect_events(struct rm *r, int side)
 	KUNIT_EXPECT_EQ_MSG(test, connected + failed, r->tried[side],
 			    "side %d", side);
 	KUNIT_EXPECT_EQ_MSG(test, shutdown, connected, "side %d", side);
+	/* the passive endpoint is bound to the queue of side 1 */
+	KUNIT_EXPECT_EQ_MSG(test, lost, side, "side %d", side);
 }
 
 /* What is left of the domain is good for nothing. */

@@ -597,6 +597,32 @@ misused() {
 pull() { ip link set lo down; }
 plug() { ip link set lo up; }
 step "sock cable" cable sock vol0
+
+# An address that is back ends the delay of 8 s between attempts to connect.
+centiseconds() { read -r up _ </proc/uptime && echo "${up%.*}${up#*.}"; }
+path_back() {
+	retry map m vol0 sock path_timeout=8 && disk=$(device m) && pull || return
+	expect_fail direct /dev/zero "$disk" && state m failed || return
+	began=$(centiseconds)
+	plug && retry state m live || return
+	took=$(($(centiseconds) - began))
+	echo "connected after $took centiseconds"
+	[ $took -lt $((400 * VM_SLOW)) ] && direct /dev/zero "$disk" && unmap m
+}
+
+# A port listens again when the device of its address is back.
+device_back() {	# PROVIDER LINK
+	dmesg -c >/dev/null
+	retry map m vol0 "$1" path_timeout=100 && disk=$(device m) &&
+		direct /dev/zero "$disk" && rdma link delete "$2" || return
+	retry state m connecting && rdma link add "$2" type "$2" netdev "dummy_$2" &&
+		retry state m live && direct /dev/zero "$disk" && unmap m &&
+		dmesg | grep "kofi_blkt: lost the address" &&
+		dmesg | grep "kofi_blkt: listens at .* again"
+}
+step path-back path_back
+step "verbs device-back" device_back verbs rxe
+case $PROVIDERS in *siw) step "siw device-back" device_back siw siw ;; esac
 step tool by_tool
 step not-permitted not_permitted
 step locked locked
