@@ -20,10 +20,12 @@ A comment in front of a table says which source it is compared with:
                         the first column has the codes in the kernel-doc of the function
   .. table: attributes  the rows of numbers in the configfs of kofi_blk have "MIN to MAX" and
                         the default in brackets
+  .. table: options PREFIX
+                        the first column has the macros of kofi.h with this prefix
   .. table: constants   lines TEXT = CONSTANT follow, indented: the table or list has the
-                        text, whose number is the value of the constant
+                        text, and its last number is the value of the constant
 
-A line for each difference.
+A line for each difference, and for each file with exported functions that api.rst lacks.
 """
 
 import pathlib
@@ -76,6 +78,11 @@ def structure(name, table):
     there = members(name)
     return (differ(name, [member for row in table for member in names(row[0])], there)
             + ([] if there else [f"there is no structure {name}"]))
+
+
+def options(prefix, table):
+    there = re.findall(rf"^#define\s+({prefix}\w+)\s", (HEADERS / "kofi.h").read_text(), re.M)
+    return differ("options", {name for row in table for name in names(row[0])}, there)
 
 
 def orders(table):
@@ -225,7 +232,7 @@ def constants(wanted, text):
     bad = []
     for line in wanted:
         said, _, name = line.partition(" = ")
-        m = re.search(r"([\d,]*\d)\s*(KiB|MiB|GiB|s\b)?", said)
+        m = re.search(r"([\d,]*\d)\s*(KiB|MiB|GiB|s\b)?\D*$", said)
         got = constant(name, defined)
         unit = {None: 1, "s": 1000, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
         if said not in text:
@@ -249,13 +256,22 @@ def compare(mark, lines, text):
     known = {"values": values, "locks": locks, "statistics": statistics,
              "fi_errno": fi_errno, "wc_errors": wc_errors, "refusals": refusals,
              "attributes": attributes, "orders": orders, "capabilities": capabilities}
-    if name == "returns":
-        return returns(*args, table)
+    if name in ("returns", "options"):
+        return {"returns": returns, "options": options}[name](*args, table)
     return known[name](table) if name in known else structure(name, table)
 
 
+def api():
+    """The files with exported functions that api.rst does not have."""
+    page = (DOCS / "api.rst").read_text()
+    for path in sorted((TOP / "kofi").rglob("*.c")):
+        name = path.relative_to(TOP)
+        if "EXPORT_SYMBOL_GPL(" in path.read_text() and f"kernel-doc:: {name}\n" not in page:
+            yield f"Documentation/api.rst: {name} is missing"
+
+
 def main():
-    bad, seen = [], 0
+    bad, seen = list(api()), 0
     for path in sorted(DOCS.rglob("*.rst")):
         text = path.read_text()
         for m in re.finditer(r"^\.\. table: (.+)\n((?:   .+\n)*)\n*", text, re.M):
