@@ -22,6 +22,7 @@ refused() {	# SENTENCE MODULE PARAMETER VALUE
 	[ $rc = 0 ] && grep -q "$sentence" /tmp/refused
 }
 
+step connected ran "cp: 1000 rounds" kofi_testconnected
 step together ran "rbs: a block went out and came back" kofi_testtogether
 step together-refused refused "not connected" kofi_testtogether refuse 1
 step together-early written kofi_testtogether early 1
