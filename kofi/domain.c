@@ -164,8 +164,11 @@ EXPORT_SYMBOL_GPL(__fi_fabric);
 
 static void kofi_domain_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 {
-	kofi_mr_pool_domain_stats(container_of(obj, struct kofi_domain, obj),
-				  fn, arg);
+	struct kofi_domain *domain = container_of(obj, struct kofi_domain, obj);
+
+	if (domain->node != NUMA_NO_NODE)
+		fn(arg, "numa_node", domain->node);
+	kofi_mr_pool_domain_stats(domain, fn, arg);
 }
 
 static const struct kofi_obj_ops kofi_domain_obj_ops = {

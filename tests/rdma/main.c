@@ -12,7 +12,8 @@
  * It speaks iWARP, with itself only, and is as small as a device can be: "rdma
  * link add NAME type dma netdev DEVICE" makes one, which has the addresses of
  * that network device and ignores all else of it. One lock, no wire. Regions may
- * have gaps, unless the module parameter says otherwise.
+ * have gaps, unless the module parameter says otherwise. Others give it a second
+ * port, and a place on a PCI bus.
  *
  * The network device must not go before the link does.
  */
@@ -21,6 +22,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -40,14 +42,23 @@ module_param(pages, uint, 0444);
 MODULE_PARM_DESC(pages, "Pages of a region at most (default "
 		 __stringify(TRD_PAGES) ", and not more)");
 
+static char *second;
+module_param(second, charp, 0444);
+MODULE_PARM_DESC(second, "Network device of a second port (default: none)");
+
+static char *pci;
+module_param(pci, charp, 0444);
+MODULE_PARM_DESC(pci, "PCI device that has the RDMA device, such as 0000:00:02.0 (default: none)");
+
 static struct platform_device *trd_platform;
+static struct device *trd_pci;
 
 static int trd_query_device(struct ib_device *ib, struct ib_device_attr *attr,
 			    struct ib_udata *udata)
 {
 	*attr = (struct ib_device_attr) {
 		.device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS,
-		.kernel_cap_flags = IBK_LOCAL_DMA_LKEY |
+		.kernel_cap_flags = IBK_LOCAL_DMA_LKEY | IBK_ALLOW_USER_UNREG |
 				    (gaps ? IBK_SG_GAPS_REG : 0),
 		.max_mr_size = ~0ULL,
 		.page_size_cap = PAGE_SIZE,
@@ -97,7 +108,9 @@ static int trd_get_port_immutable(struct ib_device *ib, u32 port,
 static int trd_query_gid(struct ib_device *ib, u32 port, int index,
 			 union ib_gid *gid)
 {
-	*gid = (union ib_gid) { .global.interface_id = ib->node_guid };
+	const u64 guid = be64_to_cpu(ib->node_guid) + port - 1;
+
+	*gid = (union ib_gid) { .global.interface_id = cpu_to_be64(guid) };
 	return 0;
 }
 
@@ -141,6 +154,21 @@ static const struct ib_device_ops trd_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_pd, trd_pd, ib),
 };
 
+static int trd_second_port(struct ib_device *ib, struct net *net)
+{
+	struct net_device *netdev;
+	int err;
+
+	if (!second)
+		return 0;
+	netdev = dev_get_by_name(net, second);
+	if (!netdev)
+		return -ENODEV;
+	err = ib_device_set_netdev(ib, netdev, 2);
+	dev_put(netdev);
+	return err;
+}
+
 static int trd_newlink(const char *name, struct net_device *netdev)
 {
 	struct trd_dev *dev = ib_alloc_device(trd_dev, ib);
@@ -153,7 +181,8 @@ static int trd_newlink(const char *name, struct net_device *netdev)
 	xa_init_flags(&dev->mrs, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&dev->listeners);
 	dev->ib.node_type = RDMA_NODE_RNIC;
-	dev->ib.phys_port_cnt = 1;
+	dev->ib.phys_port_cnt = second ? 2 : 1;
+	dev->ib.dev.parent = trd_pci;
 	dev->ib.num_comp_vectors = num_possible_cpus();
 	dev->ib.local_dma_lkey = TRD_KEY;
 	dev->ib.iw_driver_flags = IW_F_NO_PORT_MAP;
@@ -163,7 +192,8 @@ static int trd_newlink(const char *name, struct net_device *netdev)
 	ib_set_device_ops(&dev->ib, &trd_queue_ops);
 	ib_set_device_ops(&dev->ib, &trd_region_ops);
 	ib_set_device_ops(&dev->ib, &trd_conn_ops);
-	err = ib_device_set_netdev(&dev->ib, netdev, 1);
+	err = ib_device_set_netdev(&dev->ib, netdev, 1) ?:
+	      trd_second_port(&dev->ib, dev_net(netdev));
 	if (err)
 		goto dealloc;
 	ib_mark_name_assigned_by_user(&dev->ib);
@@ -210,11 +240,26 @@ static int trd_make_platform(void)
 	return 0;
 }
 
+/* The device's place in the machine: its memory is the platform device's all the same. */
+static int trd_find_pci(void)
+{
+#ifdef CONFIG_PCI
+	if (pci)
+		trd_pci = bus_find_device_by_name(&pci_bus_type, NULL, pci);
+#endif
+	return pci && !trd_pci ? -ENODEV : 0;
+}
+
 static int __init trd_init(void)
 {
-	int err = trd_make_platform();
+	int err = trd_find_pci();
 
-	if (!err)
+	if (err)
+		return err;
+	err = trd_make_platform();
+	if (err)
+		put_device(trd_pci);
+	else
 		rdma_link_register(&trd_link_ops);
 	return err;
 }
@@ -224,6 +269,7 @@ static void __exit trd_exit(void)
 	rdma_link_unregister(&trd_link_ops);
 	ib_unregister_driver(RDMA_DRIVER_UNKNOWN);
 	platform_device_unregister(trd_platform);
+	put_device(trd_pci);
 }
 
 module_init(trd_init);

@@ -25,8 +25,9 @@ TWO_CPUS = ["kofi_queues_kunit", "kofi_sock_kunit", "kofi_rxm_kunit", "kofi_rdm_
 # the contract meets both. all@debug is soak's.
 PREEMPTED = ["kofi_contract_kunit"]
 # Over devices, and over endpoints that do not connect, make test has on uml-smp the
-# suites of posts, regions and shared receives, and those under stress; soak has all.
-PART = "contract_[mps][!e]*"
+# suites of posts, regions and shared receives, those under stress, and verbs' own
+# verbs_spread; soak has all.
+PART = "[cv]*[ts]_[mps][!e]*"
 # A grace period takes three ticks where there are two CPUs, and the suites wait
 # for thousands; the scenarios of uml-smp have them as users have.
 EXPEDITED = " rcupdate.rcu_expedited=1"
@@ -162,7 +163,7 @@ def run(flavour, report, suite="*", cmdline="", runs=None, device="", part=False
     if flavour == "uml-smp":
         cmdline += EXPEDITED
     if part and flavour == "uml-smp" and device:
-        names = ON_DEVICE[-1:]
+        names = [n for n in names if n != "kofi_rdm_kunit"]
         suite, filtered = PART, True
     if flavour in ("debug", "uml-smp") and not device and not filtered:
         cmdline += " kunit.filter=speed>slow"
