@@ -15,6 +15,7 @@
 #include <linux/export.h>
 #include <linux/kernel.h>
 
+#include <linux/kofi/debug.h>
 #include <linux/kofi/lib.h>
 
 #include "internal.h"
@@ -267,7 +268,9 @@ int fi_listen(struct fid_pep *pep)
 		return -EINVAL;
 	if (!READ_ONCE(container_of(pep, struct kofi_pep, pep)->eq))
 		return -FI_ENOEQ;
-	return pep->cm->listen ? pep->cm->listen(pep) : -ENOSYS;
+	if (!pep->cm->listen)
+		return -ENOSYS;
+	return kofi_refused(pep->fid.obj, "fi_listen", pep->cm->listen(pep));
 }
 EXPORT_SYMBOL_GPL(fi_listen);
 
@@ -353,8 +356,9 @@ int fi_connect(struct fid_ep *ep, const void *addr, const void *param,
 		return ret;
 	ret = kofi_cm_begin(kep);
 	if (ret)
-		return ret;
-	return kofi_cm_end(kep, ep->cm->connect(ep, addr, param, paramlen));
+		return kofi_refused(&kep->obj, "fi_connect", ret);
+	ret = kofi_cm_end(kep, ep->cm->connect(ep, addr, param, paramlen));
+	return kofi_refused(&kep->obj, "fi_connect", ret);
 }
 EXPORT_SYMBOL_GPL(fi_connect);
 
@@ -392,8 +396,9 @@ int fi_accept(struct fid_ep *ep, const void *param, size_t paramlen)
 		return ret;
 	ret = kofi_cm_begin(kep);
 	if (ret)
-		return ret;
-	return kofi_cm_end(kep, ep->cm->accept(ep, param, paramlen));
+		return kofi_refused(&kep->obj, "fi_accept", ret);
+	ret = kofi_cm_end(kep, ep->cm->accept(ep, param, paramlen));
+	return kofi_refused(&kep->obj, "fi_accept", ret);
 }
 EXPORT_SYMBOL_GPL(fi_accept);
 
@@ -424,7 +429,8 @@ int fi_reject(struct fid_pep *pep, fid_t handle, const void *param,
 		return ret;
 	if (!pep->cm->reject)
 		return -ENOSYS;
-	return pep->cm->reject(pep, handle, param, paramlen);
+	return kofi_refused(pep->fid.obj, "fi_reject",
+			    pep->cm->reject(pep, handle, param, paramlen));
 }
 EXPORT_SYMBOL_GPL(fi_reject);
 

@@ -35,6 +35,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/kofi/backport.h>
+#include <linux/kofi/debug.h>
 
 #include "cq.h"
 #include "kofi_trace.h"
@@ -519,9 +520,10 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		own.cpu = attr->flags & FI_AFFINITY ? attr->signaling_vector :
 						      -1;
 
-	if (domain->ops->cq_open)
-		return domain->ops->cq_open(domain, attr, &own, cq, context);
-	return kofi_cq_make(domain, attr, &own, NULL, cq, context);
+	ret = domain->ops->cq_open ?
+	      domain->ops->cq_open(domain, attr, &own, cq, context) :
+	      kofi_cq_make(domain, attr, &own, NULL, cq, context);
+	return kofi_refused(domain->fid.obj, "fi_cq_open", ret);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_open);
 

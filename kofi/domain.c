@@ -12,6 +12,8 @@
 #include <linux/string.h>
 #include <linux/topology.h>
 
+#include <linux/kofi/debug.h>
+
 #include "internal.h"
 
 /* ----------------------------------------------------------------- fabrics */
@@ -307,7 +309,7 @@ int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	ret = fabric->ops->domain(fabric, parsed, domain, context);
 	kofi_info_unparse(info, parsed);
 	if (ret)
-		return ret;
+		return kofi_refused(&kfabric->obj, "fi_domain", ret);
 	kdomain = container_of(*domain, struct kofi_domain, domain);
 	kdomain->addr_format = info->addr_format;
 	kofi_obj_publish(&kdomain->obj);

@@ -336,6 +336,29 @@ static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
 		hints->prov_version <= prov->prov_version);
 }
 
+/* Return the part of the hints that a provider does not have, or NULL. */
+static const char *kofi_info_beyond(const struct fi_info *prov, const struct fi_info *hints)
+{
+	if (kofi_info_expand(hints->caps) & ~prov->caps ||
+	    (hints->caps & FI_SOURCE_ERR && !(hints->caps & FI_SOURCE)))
+		return "caps";
+	if (prov->mode & ~hints->mode)
+		return "mode";
+	if (!kofi_info_match_format(prov->addr_format, hints->addr_format))
+		return "addr_format";
+	if (!kofi_info_match_tx(prov->tx_attr, hints))
+		return "tx_attr";
+	if (!kofi_info_match_rx(prov->rx_attr, hints))
+		return "rx_attr";
+	if (!kofi_info_match_ep(prov, hints))
+		return "ep_attr";
+	if (!kofi_info_match_domain(prov, hints))
+		return "domain_attr";
+	if (!kofi_info_match_fabric(prov->fabric_attr, hints->fabric_attr))
+		return "fabric_attr";
+	return NULL;
+}
+
 /**
  * kofi_info_match - compare a provider's info with hints
  * @prov: maximum of the provider: has all attribute structures; op_flags are the
@@ -357,19 +380,16 @@ static bool kofi_info_match_fabric(const struct fi_fabric_attr *prov,
  */
 int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints)
 {
+	const char *beyond;
+
 	if (!hints)
 		return 0;
-	if (kofi_info_expand(hints->caps) & ~prov->caps ||
-	    (hints->caps & FI_SOURCE_ERR && !(hints->caps & FI_SOURCE)) ||
-	    prov->mode & ~hints->mode ||
-	    !kofi_info_match_format(prov->addr_format, hints->addr_format) ||
-	    !kofi_info_match_tx(prov->tx_attr, hints) ||
-	    !kofi_info_match_rx(prov->rx_attr, hints) ||
-	    !kofi_info_match_ep(prov, hints) ||
-	    !kofi_info_match_domain(prov, hints) ||
-	    !kofi_info_match_fabric(prov->fabric_attr, hints->fabric_attr))
-		return -ENODATA;
-	return 0;
+	beyond = kofi_info_beyond(prov, hints);
+	if (!beyond)
+		return 0;
+	pr_debug("%s: %s: %s beyond the provider's\n", KBUILD_MODNAME,
+		 prov->domain_attr->name ?: "an offer", beyond);
+	return -ENODATA;
 }
 EXPORT_SYMBOL_GPL(kofi_info_match);
 

@@ -27,6 +27,7 @@
 #include <linux/uio.h>
 
 #include <linux/kofi/backport.h>
+#include <linux/kofi/debug.h>
 #include <linux/kofi/lib.h>
 
 #include "mr.h"
@@ -424,7 +425,7 @@ int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		return -ENOSYS;
 	err = domain->ops->mr_regattr(domain, attr, flags, mr);
 	if (err)
-		return err;
+		return kofi_refused(domain->fid.obj, "fi_mr_regattr", err);
 	kofi_obj_publish((*mr)->fid.obj);
 	return 0;
 }

@@ -23,9 +23,11 @@
 
 #include <kunit/visibility.h>
 
+#include <linux/kofi/debug.h>
 #include <linux/kofi/lib.h>
 
 #include "internal.h"
+#include "names.h"
 #include "netlink-gen.h"
 #include "netlink.h"
 
@@ -203,6 +205,8 @@ void kofi_notify(struct kofi_obj *obj, const struct kofi_notice *notice)
 	struct sk_buff *skb = NULL;
 	unsigned int lost;
 
+	kofi_dbg(obj, "%s: %s\n", kofi_name_of(kofi_names_event_kind, notice->kind),
+		 notice->reason ?: fi_strerror(notice->err));
 	if (!genl_has_listeners(&kofi_nl_family, net, KOFI_NLGRP_EVENTS) ||
 	    !kofi_nl_event_admit(obj, ktime_get_seconds(), &lost))
 		return;

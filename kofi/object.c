@@ -30,7 +30,10 @@
 #include <linux/wait_bit.h>
 #include <linux/xarray.h>
 
+#include <linux/kofi/debug.h>
+
 #include "internal.h"
+#include "names.h"
 #include "kofi_trace.h"
 
 #define KOFI_OBJ_CLOSING	(-1)
@@ -105,6 +108,7 @@ void kofi_obj_publish(struct kofi_obj *obj)
 	xa_store(&kofi_objs, obj->id, obj, GFP_KERNEL);
 	mutex_unlock(&kofi_obj_mutex);
 	trace_kofi_obj_open(obj);
+	kofi_dbg(obj, "opened, %s\n", kofi_name_of(kofi_names_class, obj->fid->fclass));
 }
 
 /**
@@ -322,7 +326,7 @@ int fi_close(struct fi_fid *fid)
 	ret = obj->ops && obj->ops->end ? obj->ops->end(obj) :
 					  kofi_obj_end(obj);
 	if (ret)
-		return min(ret, 0);
+		return kofi_refused(obj, "fi_close", min(ret, 0));
 
 	/*
 	 * After close has released the parent, others may close all parents up
@@ -336,6 +340,7 @@ int fi_close(struct fi_fid *fid)
 		obj->ops->drain(obj);
 	kofi_obj_unlist(obj);
 	trace_kofi_obj_close(obj);
+	kofi_dbg(obj, "closed\n");
 	ret = fid->ops->close(fid);
 	if (!WARN_ONCE(ret, "kofi: close of class %zu failed: %d\n", fclass,
 		       ret) && fclass == FI_CLASS_FABRIC)

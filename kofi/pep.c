@@ -5,6 +5,8 @@
  * The base keeps a copy of the fi_info that the endpoint was opened with, from which
  * the infos of requests are made, and the event queue of the requests.
  */
+#include <linux/kofi/debug.h>
+
 #include "internal.h"
 
 /**
@@ -131,7 +133,7 @@ int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	ret = fabric->ops->passive_ep(fabric, parsed, pep, context);
 	kofi_info_unparse(info, parsed);
 	if (ret)
-		return ret;
+		return kofi_refused(&kfabric->obj, "fi_passive_ep", ret);
 	kpep = container_of(*pep, struct kofi_pep, pep);
 	kpep->text = info->addr_format == FI_ADDR_STR;
 	kofi_obj_publish(&kpep->obj);

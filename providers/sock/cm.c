@@ -109,7 +109,7 @@ int ksk_cm_send(struct sock *sk, struct ksk_cm *cm)
 void ksk_cm_fail(struct ksk_conn *c, int err, int prov_errno,
 		 const void *data, size_t len)
 {
-	trace_kofi_sock_cm(c->ep->base.obj.id, "failed", prov_errno);
+	ksk_cm_step(&c->ep->base.obj, "failed", prov_errno);
 	c->ops->failed(c, err, prov_errno, data, len);
 	ksk_conn_abort(c, err);
 }
@@ -142,7 +142,7 @@ static void ksk_cm_tcp_connected(struct ksk_conn *c)
 		ksk_cm_fail(c, -err, -err, NULL, 0);
 		return;
 	}
-	trace_kofi_sock_cm(c->ep->base.obj.id, "requested", 0);
+	ksk_cm_step(&c->ep->base.obj, "requested", 0);
 	c->phase = KSK_CONN_REQUESTING;
 	c->cm->len = 0;
 }
@@ -257,7 +257,7 @@ int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
 		return err;
 
 	ksk_cm_format(c->cm, KSK_CM_REQUEST, ext, data, len);
-	trace_kofi_sock_cm(c->ep->base.obj.id, "connect", 0);
+	ksk_cm_step(&c->ep->base.obj, "connect", 0);
 	ksk_conn_attach(c, sock, KSK_CONN_CONNECTING);
 	queue_delayed_work(c->wq, &c->watch,
 			   msecs_to_jiffies(c->ep->tun.connect_timeout));

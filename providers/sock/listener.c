@@ -29,7 +29,6 @@
 
 #include "listener.h"
 #include "sock.h"
-#include "sock_trace.h"
 
 #define KSK_BACKLOG	128	/* unless FI_BACKLOG says otherwise */
 #define KSK_ACCEPT_RUN	64	/* connections accepted in a row */
@@ -164,7 +163,7 @@ static bool ksk_req_deliver(struct ksk_req *req)
 		WRITE_ONCE(req->state, KSK_REQ_DELIVERED);
 		l->pending--;
 		l->delivered++;
-		trace_kofi_sock_cm(l->obj->id, "request", 0);
+		ksk_cm_step(l->obj, "request", 0);
 	} else {
 		stays = false;
 		l->lost++;
@@ -211,7 +210,7 @@ static void ksk_req_work(struct work_struct *work)
 
 	mutex_lock(&ksk_req_mutex);
 	if (!list_empty(&req->node)) {
-		trace_kofi_sock_cm(req->listener->obj->id, "dropped", err);
+		ksk_cm_step(req->listener->obj, "dropped", err);
 		if (err == -EPROTO)
 			ksk_req_violated(req);
 		else if (err == -ETIMEDOUT && req->state == KSK_REQ_EVICTED)
@@ -501,7 +500,7 @@ int ksk_listener_start(struct ksk_listener *l)
 	l->sock = sock;
 	err = kernel_listen(sock, l->backlog);
 	if (!err) {
-		trace_kofi_sock_cm(l->obj->id, "listen", 0);
+		ksk_cm_step(l->obj, "listen", 0);
 		return 0;
 	}
 	l->sock = NULL;

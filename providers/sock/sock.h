@@ -212,6 +212,7 @@ void ksk_cm_work(struct ksk_conn *c);
 int ksk_cm_start(struct ksk_conn *c, const union kofi_ip *to,
 		 const union kofi_ip *src, u32 ext, const void *data,
 		 size_t len);
+void ksk_cm_step(struct kofi_obj *obj, const char *step, int err);
 void ksk_cm_fail(struct ksk_conn *c, int err, int prov_errno,
 		 const void *data, size_t len);
 

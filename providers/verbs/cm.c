@@ -36,7 +36,6 @@
 #include <rdma/ib_cm.h>
 
 #include "verbs.h"
-#include "verbs_trace.h"
 
 #define VRB_RESOLVE_MS	2000	/* for the address, and again for the route */
 #define VRB_SHUTDOWN_MS	5000	/* without progress */
@@ -156,7 +155,7 @@ EXPORT_SYMBOL_IF_KUNIT(vrb_event_strerror);
 static void vrb_cm_fail(struct vrb_ep *ep, int err, int prov_errno,
 			const void *data, size_t len)
 {
-	trace_kofi_verbs_cm(ep->base.obj.id, "failed", prov_errno);
+	vrb_cm_step(&ep->base.obj, "failed", prov_errno);
 	/* false: another context has ended or connected the endpoint */
 	if (kofi_ep_connect_failed(&ep->base, err, prov_errno, data, len))
 		vrb_ep_abort(ep, err);
@@ -183,7 +182,7 @@ static void vrb_cm_established(struct vrb_ep *ep,
 	if (!ep->base.info->handle && !ep->iwarp)
 		ep->initiator_depth = min(ep->initiator_depth,
 					  conn->initiator_depth);
-	trace_kofi_verbs_cm(ep->base.obj.id, "connected", 0);
+	vrb_cm_step(&ep->base.obj, "connected", 0);
 	WRITE_ONCE(ep->established, true);
 	cancel_delayed_work(&ep->watch);
 	vrb_mr_connected(ep);
@@ -292,8 +291,7 @@ static void vrb_cm_do(struct vrb_ep *ep, struct rdma_cm_id *id,
 {
 	int err = 0;
 
-	trace_kofi_verbs_cm(ep->base.obj.id, rdma_event_msg(ev->event),
-			    ev->status);
+	vrb_cm_step(&ep->base.obj, rdma_event_msg(ev->event), ev->status);
 	vrb_cm_note(ep, ev->event);
 	if (READ_ONCE(ep->dead) || vrb_cm_neighbour(ep, ev))
 		return;

@@ -31,7 +31,6 @@
 #include <linux/slab.h>
 
 #include "verbs.h"
-#include "verbs_trace.h"
 
 /* Time from a reported refusal until the device must have stopped the queue pair */
 #define VRB_REFUSAL	(10 * HZ)
@@ -128,7 +127,7 @@ void vrb_ep_end(struct vrb_ep *ep, int err)
 	if (ep->ended)
 		goto unlock;
 	WRITE_ONCE(ep->ended, true);
-	trace_kofi_verbs_cm(ep->base.obj.id, "end", READ_ONCE(ep->dead));
+	vrb_cm_step(&ep->base.obj, "end", READ_ONCE(ep->dead));
 	vrb_tx_close(ep);
 	vrb_rxq_close(&ep->rxq);
 	vrb_mr_ended(ep);

@@ -41,7 +41,6 @@
 #include <rdma/ib_cm.h>
 
 #include "verbs.h"
-#include "verbs_trace.h"
 
 #define VRB_BACKLOG	128	/* default, unless FI_BACKLOG sets another one */
 #define VRB_MOVE_MS	50	/* between attempts to listen after a failover */
@@ -192,7 +191,7 @@ static int vrb_req_deliver(struct vrb_pep *pep, struct vrb_req *req,
 		kofi_eq_queue(pep->base.eq, &ev->ev);
 	}
 	mutex_unlock(&vrb_req_lock);
-	trace_kofi_verbs_cm(pep->base.obj.id, "request", err);
+	vrb_cm_step(&pep->base.obj, "request", err);
 	return err;
 }
 
@@ -369,7 +368,7 @@ static int vrb_pep_start(struct vrb_pep *pep)
 	}
 	memcpy(&pep->local, &id->route.addr.src_addr, sizeof(pep->local));
 	pep->id = id;
-	trace_kofi_verbs_cm(pep->base.obj.id, "listen", 0);
+	vrb_cm_step(&pep->base.obj, "listen", 0);
 	return 0;
 }
 
@@ -398,7 +397,7 @@ static void vrb_pep_lost(struct vrb_pep *pep, int err)
 		.prov_errno = err,
 	};
 
-	trace_kofi_verbs_cm(pep->base.obj.id, "lost", err);
+	vrb_cm_step(&pep->base.obj, "lost", err);
 	pep->gone = true;
 	kofi_eq_report(pep->base.eq, &ev, GFP_KERNEL);
 }

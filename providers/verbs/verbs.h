@@ -918,6 +918,8 @@ static inline struct vrb_epcq *vrb_ep_rx_cq(struct vrb_ep *ep)
 	return ep->srx ? &ep->srx->cq : ep->rxq.cq;
 }
 
+void vrb_cm_step(struct kofi_obj *obj, const char *step, int err);
+
 static inline void vrb_stat_add(unsigned long *stat, unsigned long n)
 {
 	WRITE_ONCE(*stat, *stat + n);

@@ -370,6 +370,57 @@ volume() {
 }
 step blk-json volume
 
+# --- dynamic debug: a line for each step and refusal, with the number of the object
+
+debug() {	# FLAGS
+	for module in kofi kofi_sock; do
+		echo "module $module $1" >/proc/dynamic_debug/control || return
+	done
+}
+lines() { dmesg -c | sed -n 's/.*\] \(kofi[a-z_]*: .*\)/\1/p'; }
+exchange() {
+	kofi pingpong -I 5 &
+	server=$!
+	retry listens_in env && kofi pingpong -I 5 127.0.0.1 && wait $server
+}
+# The port is that of the pingpong which waits for its client.
+taken() {
+	kofi pingpong -I 5 &
+	server=$!
+	retry listens_in env &&
+		expect_fail kofi blk export /tmp/t/volume --name vol0 --listen 127.0.0.1 --port 47592
+	rc=$?
+	kofi blk unexport vol0
+	kill $server
+	return $rc
+}
+debugged() {
+	load kofi_blk kofi_blkt && debug +p && dmesg -c >/dev/null && exchange && taken &&
+		expect_fail kofi info -p sock --caps FI_HMEM &&
+		expect_fail kofi blk map 127.0.0.1 vol0 && lines >/tmp/t/lines || return
+	cat /tmp/t/lines
+	for line in 'kofi: object [0-9]*: opened, FI_CLASS_PEP' \
+		'kofi_sock: object [0-9]*: listen: 0' 'kofi_sock: object [0-9]*: request: 0' \
+		'kofi_sock: object [0-9]*: requested: 0' \
+		'kofi: object [0-9]*: KOFI_EVENT_CONNECTED: .*' \
+		'kofi: object [0-9]*: KOFI_EVENT_SHUTDOWN: .*' \
+		'kofi: object [0-9]*: closed' \
+		'kofi: object [0-9]*: fi_listen: .* in use' \
+		'kofi: [a-z0-9]*: caps beyond .*' \
+		'kofi_sock: object [0-9]*: failed: 111' \
+		'kofi: object [0-9]*: KOFI_EVENT_CONNECT_FAILED: .* refused'; do
+		grep -qx "$line" /tmp/t/lines || { echo "no line: $line"; return 1; }
+	done
+}
+silent() { debug -p && exchange && [ -z "$(lines)" ]; }
+if [ -e /proc/dynamic_debug/control ]; then
+	step debug debugged
+	step debug-off silent
+	rmmod kofi_blk kofi_blkt
+else
+	skip debug "this kernel has no dynamic debug"
+fi
+
 look() { while :; do kofi stat; kofi stat -j ep; kofi stat 3; done >/dev/null 2>&1; }
 churn() {	# objects open and close while they are looked at
 	look &
