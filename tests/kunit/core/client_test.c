@@ -55,10 +55,26 @@ static void cl_remove(struct kofi_client *client,
 	cl_count(client, id, -1);
 }
 
+static void cl_change(struct kofi_client *client, const struct kofi_domain_id *id)
+{
+}
+
+/* Discovery that is held, once: from the call until the test lets it go on */
+static struct {
+	atomic_t		next;
+	bool			late;	/* the test did not */
+	struct completion	held;
+	struct completion	go;
+} cl_hold;
+
 static int cl_getinfo(u32 version, const char *node, const char *service,
 		      u64 flags, const struct fi_info *hints,
 		      struct fi_info **info)
 {
+	if (atomic_cmpxchg(&cl_hold.next, 1, 0)) {
+		complete(&cl_hold.held);
+		cl_hold.late = !wait_for_completion_timeout(&cl_hold.go, 60 * HZ);
+	}
 	return -ENODATA;
 }
 
@@ -231,10 +247,47 @@ static void client_race_test(struct kunit *test)
 	kofi_provider_deregister(&cl_provider);
 }
 
+static int cl_register(void *arg)
+{
+	struct cl_client *c = arg;
+
+	return kofi_client_register(&c->client);
+}
+
+/* While a provider is asked what a client is to be notified of, others discover. */
+static void client_discovers_test(struct kunit *test)
+{
+	struct cl_client *c = cl_new(test);
+	struct task_struct *task;
+	struct fi_info *info;
+
+	c->client.net = &init_net;
+	c->client.change = cl_change;
+	init_completion(&cl_hold.held);
+	init_completion(&cl_hold.go);
+	KUNIT_ASSERT_EQ(test, cl_provider_register(), 0);
+	task = kthread_create(cl_register, c, "register");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	atomic_set(&cl_hold.next, 1);
+	wake_up_process(task);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&cl_hold.held, 60 * HZ));
+	info = NULL;
+	kofi_getinfo(&init_net, FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), NULL, NULL,
+		     0, NULL, &info, GFP_KERNEL);
+	fi_freeinfo(info);
+	complete(&cl_hold.go);
+	KUNIT_EXPECT_EQ(test, kthread_stop_put(task), 0);
+	KUNIT_EXPECT_FALSE(test, cl_hold.late);
+	kofi_client_unregister(&c->client);
+	kofi_provider_deregister(&cl_provider);
+}
+
 static struct kunit_case client_cases[] = {
 	KUNIT_CASE(client_test),
 	KUNIT_CASE(client_netns_test),
 	KUNIT_CASE(client_race_test),
+	KUNIT_CASE(client_discovers_test),
 	{}
 };
 
