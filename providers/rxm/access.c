@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What peers do to our memory, as far as the consumer is told of it.
+ * Reports of the peers' accesses to our memory.
  *
- * Reads and writes are the business of the provider below. One that is told of them
- * (kofi_sock) reports them at this endpoint, through kofi_ep_remote_to(): in slots of
- * its queue, for which the stream below waits. With a device only remote CQ data is
- * reported, and takes one of our receives.
+ * The provider below executes reads and writes. If it is notified of them (kofi_sock), it
+ * reports them at this endpoint, through kofi_ep_remote_to(): a report takes a slot of
+ * this endpoint's completion queue, and the stream below waits for it. A device reports
+ * only remote CQ data, which takes one of our receives.
  *
  * Slots
  *
- * Remote CQ data that has taken a receive waits in it for a slot of the queue. Such
- * buffers are on a list, in the order they came, and count as those of messages
- * without a receive do: from some number on the peer is held back. They stay when the
- * connection ends, as the bytes have been written. Atomic operations, which are done
- * here, are on the same list until there is a slot for a region that is to report
- * them; what has not been done by then ends with the connection.
+ * Remote CQ data that has taken a receive waits in that buffer for a slot of the queue.
+ * Such buffers are on a list in the order of their arrival. They count like
+ * buffers of messages without a receive: from some number on, the peer is stalled. They
+ * remain when the connection is closed, as the bytes have been written.
+ *
+ * Atomic operations, which are executed here, are on the same list until there is a slot
+ * for a region that reports them. Closing the connection discards those that have not
+ * been executed.
  */
 #include "rxm.h"
 
-/* Context of regions of our own below: what is read there is a message. */
+/* Context of our own regions below: the peer reads a message there. */
 char rxm_own_region;
 
-/* kofi_ep_remote_to(): one at a time, as a connection's accesses are. */
+/* Convert a report for kofi_ep_remote_to(). The accesses of a connection are serialised. */
 static bool rxm_remote_fill(struct fid_ep *below, struct kofi_wc *wc)
 {
 	struct rxm_conn *c = below->fid.context;
@@ -30,7 +32,7 @@ static bool rxm_remote_fill(struct fid_ep *below, struct kofi_wc *wc)
 	if (wc->mr_context == &rxm_own_region) {
 		wc->mr_context = NULL;
 		wc->mr_key = 0;
-		/* beside it the peer has read what is to be reported */
+		/* the access may also include regions of the consumer, which must be reported */
 		if (!(wc->flags & (FI_REMOTE_CQ_DATA | FI_RMA_EVENT)))
 			return false;
 	}
@@ -40,11 +42,11 @@ static bool rxm_remote_fill(struct fid_ep *below, struct kofi_wc *wc)
 }
 
 /**
- * rxm_access_setup - hear of what the peer does to memory
+ * rxm_access_setup - let the endpoint below report the peer's accesses at this endpoint
  * @c: a connection with an endpoint below, which has not been enabled
  *
  * Context: process, with the mutex.
- * Return: 0, or what kofi_ep_remote_to() returns.
+ * Return: 0, or as kofi_ep_remote_to().
  */
 int rxm_access_setup(struct rxm_conn *c)
 {
@@ -75,10 +77,10 @@ static int rxm_data_report(struct rxm_buf *buf)
 }
 
 /**
- * rxm_accesses - do what is first, and has its slot
+ * rxm_accesses - report or execute the listed accesses, as far as they have slots
  * @c: the connection
  *
- * rxm_push() is to follow.
+ * rxm_push() must follow.
  *
  * Context: softirq, or with bottom halves off; with rx_lock.
  */
@@ -103,9 +105,9 @@ void rxm_accesses(struct rxm_conn *c)
 }
 
 /**
- * rxm_access - what a peer does to memory, in its turn
+ * rxm_access - process an access of a peer after those on the list
  * @buf: the packet
- * @access: what it is
+ * @access: kind of the access
  *
  * Context: softirq, with rx_lock.
  */
@@ -118,15 +120,15 @@ void rxm_access(struct rxm_buf *buf, enum rxm_access access)
 	list_add_tail(&buf->node, &c->accesses);
 	if (first)
 		rxm_accesses(c);
-	/* another receive in the place of one that is held */
+	/* post another receive in place of a held one */
 	if (!list_empty(&c->accesses))
 		rxm_conn_todo(c);
 }
 
 /**
- * rxm_remote_data - a write has taken a receive
+ * rxm_remote_data - process remote CQ data of a write that has taken a receive
  * @buf: the receive
- * @wc: its completion
+ * @wc: completion of the receive
  *
  * Context: softirq, with rx_lock.
  */
@@ -141,9 +143,9 @@ void rxm_remote_data(struct rxm_buf *buf, const struct kofi_wc *wc)
 }
 
 /**
- * rxm_access_drop - forget what waits for a slot
- * @c: a connection with nothing below any more
- * @all: remote CQ data, too
+ * rxm_access_drop - discard accesses that wait for a slot
+ * @c: a connection without an endpoint below
+ * @all: discard remote CQ data, too
  *
  * Context: with rx_lock.
  */

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Atomic operations, which the peer does in software, and ours for peers.
+ * Atomic operations: our requests to peers, and requests of peers to us. The CPU of
+ * the target executes them.
  *
- * Asking
+ * Our requests
  *
- * A request has all of its values in one packet: those that are few in a copy,
- * as a device would gather eight bytes at a high price. The peer answers each one,
- * with the old values if they are asked for; the operation is complete with
- * that. Answers are not to wait for receives that hold requests, at both ends:
- * a connection has few of them under way.
+ * A request has all of its values in one packet. Few values are copied, since a
+ * device gathers pieces of eight bytes at a high price. The peer answers each request,
+ * with the old values if these are requested. The answer completes the operation.
+ * On both sides, receives that hold requests could stall the answers: so a
+ * connection has few outstanding requests.
  *
- * Being asked
+ * Requests of peers
  *
- * The operation is done when the request arrives, on the memory of regions of
- * the domain, and never by the device below. The old values take the place of
- * the operands in the packet's buffer, and the answer is sent from there.
+ * The operation is executed when the request arrives, on the memory of regions of
+ * the domain, and never by the device below. The old values replace the operands in the
+ * packet's buffer, from which the answer is sent.
  */
 #include <linux/string.h>
 
 #include "rxm.h"
 
-/* ------------------------------------------------------------------ asking */
+/* ------------------------------------------------------------ our requests */
 
 /**
  * rxm_atomic_send - send a request
  * @c: the connection
  * @op: the transmit
  *
- * Context: any, by who pushes.
- * Return: 0; -EAGAIN, also while the peer has enough to answer; or what below
- * returns.
+ * Context: any, in the context that pushes.
+ * Return: 0; -EAGAIN, also while RXM_ATOMICS requests are outstanding; or as
+ * fi_sendmsg() below.
  */
 int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op)
 {
@@ -41,7 +42,7 @@ int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op)
 	};
 	int err;
 
-	/* they become fewer by answers, with each of which we come back */
+	/* each answer completes a request, and pushes */
 	if (READ_ONCE(c->atomics) >= RXM_ATOMICS)
 		return -EAGAIN;
 	rxm_hdr_format(h, RXM_ATOMIC, (u32)c->peer_id, rxm_op_id(op));
@@ -70,22 +71,21 @@ int rxm_atomic_send(struct rxm_conn *c, struct rxm_op *op)
 		refcount_dec(&op->refs);
 		return err;
 	}
-	/* it has been answered, and ends by that; nothing is to be sent */
+	/* the peer answered an unsent request: the answer completes the transmit */
 	rxm_conn_violated(c, "answer to no request");
 	rxm_conn_fail(c, EPROTO);
 	return 0;
 }
 
 /**
- * rxm_atomic_answered - the peer has answered a request
+ * rxm_atomic_answered - process the answer to a request
  * @c: the connection
  * @h: the packet
  *
- * rxm_push() is to follow.
+ * rxm_push() must follow.
  *
  * Context: softirq, with rx_lock.
- * Return: 0, or -EPROTO for an answer that is none: it has ended the operation if
- * there is one.
+ * Return: 0, or -EPROTO for an invalid answer, which fails the operation if there is one.
  */
 int rxm_atomic_answered(struct rxm_conn *c, const struct rxm_hdr *h)
 {
@@ -107,7 +107,7 @@ int rxm_atomic_answered(struct rxm_conn *c, const struct rxm_hdr *h)
 	return ok ? 0 : -EPROTO;
 }
 
-/* ------------------------------------------------------------- being asked */
+/* ------------------------------------------------------- requests of peers */
 
 static void rxm_targets_drop(struct kofi_target *t, unsigned int n)
 {
@@ -115,7 +115,7 @@ static void rxm_targets_drop(struct kofi_target *t, unsigned int n)
 		kofi_target_drop(&t[n]);
 }
 
-/* The regions a request names, all of them checked; returns the bytes */
+/* Look up and check all regions of a request; returns the length in bytes. */
 static ssize_t rxm_atomic_targets(struct rxm_ep *ep, const struct rxm_hdr *h,
 				  const struct kofi_atomic *a,
 				  struct kofi_target *t)
@@ -125,7 +125,7 @@ static ssize_t rxm_atomic_targets(struct rxm_ep *ep, const struct rxm_hdr *h,
 	int i, err;
 
 	for (i = 0; i < h->atomic_count; i++) {
-		/* before a look at each page of it */
+		/* check the length before each page is looked up */
 		err = -EMSGSIZE;
 		if (mem[i].len > (RXM_ATOMIC_MAX - len) / size)
 			goto drop;
@@ -133,7 +133,7 @@ static ssize_t rxm_atomic_targets(struct rxm_ep *ep, const struct rxm_hdr *h,
 					      mem[i].addr, mem[i].len);
 		if (err)
 			goto drop;
-		/* reads and writes end it at the provider below, not here */
+		/* the first read or write invalidates it at the provider below, but not here */
 		if (t[i].mr->flags & FI_MR_SINGLE_USE) {
 			kofi_target_drop(&t[i]);
 			err = -FI_EKEYREJECTED;
@@ -148,7 +148,7 @@ drop:
 	return err;
 }
 
-/* A slot of the queue, if one of the regions is to report it */
+/* Reserve a slot of the completion queue if one of the regions reports accesses. */
 static int rxm_atomic_reserve(struct rxm_buf *buf, const struct kofi_target *t,
 			      bool *event)
 {
@@ -161,7 +161,7 @@ static int rxm_atomic_reserve(struct rxm_buf *buf, const struct kofi_target *t,
 					       &buf->msg.cq_wait) : 0;
 }
 
-/* It is counted, and reported. */
+/* Count and report an executed operation. */
 static void rxm_atomic_tell(struct rxm_buf *buf, const struct kofi_target *t,
 			    size_t len, bool event)
 {
@@ -182,15 +182,15 @@ static void rxm_atomic_tell(struct rxm_buf *buf, const struct kofi_target *t,
 }
 
 /**
- * rxm_atomic_do - do what a peer has asked for
- * @buf: the request, which has passed rxm_packet_check(); its operands become the
- *	old values if they are asked for
- * @result: bytes of these
+ * rxm_atomic_do - execute a request of a peer
+ * @buf: the request, which has passed rxm_packet_check(); requested old values replace
+ *	its operands
+ * @result: set to the length of the old values in bytes
  *
  * Context: softirq, or with bottom halves off; with rx_lock.
- * Return: 0; -EAGAIN without a slot to report it, and the buffer is woken;
- * -EOPNOTSUPP, -EINVAL, -EMSGSIZE, -EACCES or -FI_EKEYREJECTED. Nothing has changed
- * then.
+ * Return: 0; -EAGAIN without a slot to report it, and the buffer will be woken;
+ * -EOPNOTSUPP, -EINVAL, -EMSGSIZE, -EACCES or -FI_EKEYREJECTED. After an error
+ * nothing has changed.
  */
 int rxm_atomic_do(struct rxm_buf *buf, size_t *result)
 {
@@ -218,7 +218,7 @@ int rxm_atomic_do(struct rxm_buf *buf, size_t *result)
 	len = rxm_atomic_targets(ep, h, &a, t);
 	if (len < 0)
 		return len;
-	/* some send operands for what has none */
+	/* some peers send operands with an FI_ATOMIC_READ */
 	need = a.op == FI_ATOMIC_READ ? min_t(ssize_t, len, got) :
 	       a.call == FI_COMPARE_ATOMIC ? 2 * len : len;
 	err = need == got ? rxm_atomic_reserve(buf, t, &event) : -EINVAL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posts of atomic operations: what can be asked for, and the copy of a post that its
+ * Posts of atomic operations: supported operations, and the copy of a post that its
  * record keeps until the request is sent (atomic.c).
  */
 #include <linux/mm.h>
@@ -9,7 +9,7 @@
 
 #include "rxm.h"
 
-/* What a post has beside a message */
+/* Parameters of a post that struct fi_msg lacks */
 struct rxm_atomic_args {
 	u64				call;
 	const struct fi_msg_atomic	*msg;
@@ -39,7 +39,7 @@ int rxm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype,
 
 /* ----------------------------------------------------------------- records */
 
-/* Segments of local memory, which are added to @kv; returns how many they are */
+/* Add segments of local memory to @kv; returns their number, and sets @len to bytes. */
 static int rxm_atomic_local(const struct rxm_ep *ep, const struct fi_ioc *ioc,
 			    size_t count, size_t size, struct kvec *kv,
 			    size_t *len)
@@ -60,7 +60,7 @@ static int rxm_atomic_local(const struct rxm_ep *ep, const struct fi_ioc *ioc,
 	return count;
 }
 
-/* The peer's memory, which must be as many elements as there are values */
+/* Copy the description of the peer's memory, which must have one element per value. */
 static int rxm_atomic_fill_mem(struct rxm_op *op, const struct fi_msg_atomic *m,
 			       size_t size, size_t len)
 {
@@ -86,7 +86,7 @@ static int rxm_atomic_fill_mem(struct rxm_op *op, const struct fi_msg_atomic *m,
 	return total == len ? 0 : -EINVAL;
 }
 
-/* Memory that is not one piece to a device counts by pages. */
+/* A device needs one entry for each page of vmalloc memory. */
 static size_t rxm_atomic_segments(const struct kvec *kv)
 {
 	if (!is_vmalloc_addr(kv->iov_base))
@@ -95,7 +95,7 @@ static size_t rxm_atomic_segments(const struct kvec *kv)
 			    PAGE_SIZE);
 }
 
-/* Copy the values, or note where they are. */
+/* Copy the values, or keep their addresses. */
 static int rxm_atomic_keep(struct rxm_op *op, const struct kvec *kv, size_t n,
 			   u64 flags)
 {
@@ -121,9 +121,9 @@ static int rxm_atomic_keep(struct rxm_op *op, const struct kvec *kv, size_t n,
 }
 
 /**
- * rxm_atomic_fill - take what an atomic operation has beside a message
- * @op: its record; the memory of the result, if there is one, is in it
- * @args: of the post
+ * rxm_atomic_fill - copy the parameters of an atomic operation to its record
+ * @op: the record, which already describes the memory for a result
+ * @args: parameters of the post
  *
  * Context: any.
  * Return: 0; -EINVAL; -EMSGSIZE.

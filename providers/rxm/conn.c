@@ -45,7 +45,7 @@ static void rxm_conn_set(struct rxm_conn *c, enum rxm_state state)
 
 /* -------------------------------------------------------- the endpoint below */
 
-/* Refused posts below may be tried again. */
+/* Write-space callback: repeat refused posts below. */
 static void rxm_conn_space(struct fid_ep *fid, void *context)
 {
 	rxm_push(context);
@@ -61,7 +61,7 @@ static int rxm_conn_pool(struct rxm_conn *c, size_t regions, size_t segs)
 			 sizeof(regions));
 }
 
-/* Without regions, which a device may have no more of, long messages go in segments. */
+/* Without regions, which a device may lack, long messages are sent in segments. */
 static int rxm_conn_enable(struct rxm_conn *c)
 {
 	size_t segs = min_not_zero(c->ep->info->domain_attr->mr_iov_limit,
@@ -125,7 +125,7 @@ static int rxm_conn_open(struct rxm_conn *c, struct fi_info *info)
 	return rxm_conn_setup(c);
 }
 
-/* No push runs any longer; later ones find the state. */
+/* Wait for the current push; later ones find RXM_CLOSING. */
 static void rxm_conn_quiesce(struct rxm_conn *c, int err)
 {
 	WRITE_ONCE(c->reason, err);
@@ -148,16 +148,16 @@ static void rxm_conn_drop(struct rxm_conn *c, int err)
 	rxm_rx_disconnected(c);
 }
 
-/* Nothing of a transmit below is left; what has not begun can begin again. */
+/* Reset a transmit after its regions have been freed; returns false if it can begin again. */
 static bool rxm_op_begun(struct rxm_op *op)
 {
 	op->nr_mr = 0;
 	op->mapped = 0;
-	/* or has an error, as its regions ended while it was to go in segments */
+	/* an error is set if closing flushed its regions before it used segments */
 	return op->seg_no || op->err;
 }
 
-/* It is tried again to connect, unless the peer does first. */
+/* Schedule another connect attempt, unless the peer connects first. */
 static void rxm_conn_later(struct rxm_conn *c)
 {
 	c->delay = clamp(2 * c->delay, RXM_DELAY_MIN, RXM_DELAY_MAX);
@@ -165,7 +165,7 @@ static void rxm_conn_later(struct rxm_conn *c)
 	rxm_conn_timer_set(c->ep, c->retry);
 }
 
-/* No more than may wait for connections; it stays if the others have ended. */
+/* Count queued transmits as waiting for a connection; move those above the limit. */
 static void rxm_conn_keep(struct rxm_conn *c, struct list_head *failed)
 {
 	struct rxm_op *op, *next;
@@ -181,8 +181,9 @@ static void rxm_conn_keep(struct rxm_conn *c, struct list_head *failed)
 }
 
 /*
- * End the connection and what is under way. With RXM_WAITING transmits that have not
- * begun are for the next one, but not for one after the other without end.
+ * Close the connection, and flush outstanding operations. With RXM_WAITING, transmits that
+ * have not begun are for the next connection, unless RXM_TRIES connections in a row
+ * have failed.
  */
 static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 {
@@ -221,7 +222,7 @@ static void rxm_conn_close(struct rxm_conn *c, int err, enum rxm_state state)
 	rxm_conn_todo(c);
 }
 
-/* What was meant for the peer that was there before it has been restarted ends. */
+/* Record the peer's numbers. Transmits to an earlier process of the peer fail. */
 static void rxm_conn_peer(struct rxm_conn *c, u64 id)
 {
 	LIST_HEAD(queue);
@@ -241,10 +242,10 @@ static void rxm_conn_peer(struct rxm_conn *c, u64 id)
 
 /**
  * rxm_info_set - replace an address of an fi_info
- * @to: its address
- * @len: and its length
- * @addr: the other one, copied
- * @port: with its port
+ * @to: pointer to the address
+ * @len: length of the address
+ * @addr: the new address, which is copied
+ * @port: copy the port, too; otherwise it is 0
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM and nothing has changed.
@@ -265,10 +266,10 @@ int rxm_info_set(void **to, size_t *len, const union kofi_ip *addr, bool port)
 }
 
 /**
- * rxm_conn_info - what to open a connection with
+ * rxm_conn_info - make the attributes for the endpoint of a connection
  * @ep: the endpoint
- * @src: the address it listens at; of the connection its port is another. NULL
- *	before it is known
+ * @src: address at which @ep listens, or NULL before it is known; the connection uses
+ *	it with another port
  *
  * Context: process, may sleep.
  * Return: the info, or NULL without memory.
@@ -292,7 +293,7 @@ struct fi_info *rxm_conn_info(struct rxm_ep *ep, const union kofi_ip *src)
 	return NULL;
 }
 
-/* What waits for the peer does so for as long as a connect may take below. */
+/* Set the deadline of attempts: transmits wait as long as a connect may take below. */
 static void rxm_conn_begin(struct rxm_conn *c)
 {
 	unsigned int timeout;
@@ -365,10 +366,10 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 	const struct rxm_cm_rej *rej = data;
 
 	if (c->state != RXM_CONNECTING) {
-		/* the peer's attempt, which is no reason to give up ours */
+		/* the peer's attempt failed; ours may still succeed */
 		rxm_conn_close(c, err, RXM_WAITING);
 	} else if (c->flow && err == EINVAL && !len) {
-		/* it may have sent before we had the end of the handshake */
+		/* the peer may have sent before our side completed the handshake */
 		rxm_conn_close(c, err, RXM_WAITING);
 	} else if (len < sizeof(*rej) || rej->version != RXM_CM_VERSION ||
 		   rej->reason != RXM_REJ_ALREADY) {
@@ -382,7 +383,7 @@ static void rxm_conn_failed(struct rxm_conn *c, int err, const void *data,
 	}
 }
 
-/* Until c->retry: to connect, or to send first (credit.c) */
+/* Does a connection wait until c->retry, to connect or to send first (credit.c)? */
 static bool rxm_conn_waits(const struct rxm_conn *c)
 {
 	return c->state == RXM_WAITING ||
@@ -390,7 +391,7 @@ static bool rxm_conn_waits(const struct rxm_conn *c)
 }
 
 /**
- * rxm_conn_timer - try again what was put off
+ * rxm_conn_timer - repeat connect attempts, sends and posts of receives that were delayed
  * @work: rxm_ep.timer
  */
 void rxm_conn_timer(struct work_struct *work)
@@ -406,7 +407,7 @@ void rxm_conn_timer(struct work_struct *work)
 		if (time_before(jiffies, c->retry)) {
 			rxm_conn_timer_set(ep, c->retry);
 		} else if (c->state == RXM_CONNECTED) {
-			/* it may read and write, and not send */
+			/* the peer may only read and write, and never send */
 			WRITE_ONCE(c->tx_hold, false);
 			rxm_push(c);
 		} else {
@@ -415,7 +416,7 @@ void rxm_conn_timer(struct work_struct *work)
 		}
 	}
 	mutex_unlock(&ep->mutex);
-	/* and receives without memory */
+	/* the work item posts receives that lacked memory */
 	queue_work(rxm_wq, &ep->work);
 }
 
@@ -452,12 +453,12 @@ static void rxm_accept(struct rxm_conn *c, struct fi_info *info,
 		trace_kofi_rxm_peer(c, "accept", 0);
 		err = fi_accept(c->msg, &rsp, sizeof(rsp));
 	}
-	/* what we have to send does not depend on the peer's attempt */
+	/* our transmits do not depend on the peer's attempt */
 	if (err)
 		rxm_conn_close(c, -err, RXM_WAITING);
 }
 
-/* IP first, in network order, then the port */
+/* Compare addresses: the IP in network order, then the port. */
 static int rxm_addr_cmp(const union kofi_ip *a, const union kofi_ip *b)
 {
 	int n;
@@ -493,7 +494,7 @@ static int rxm_request_judge(struct rxm_conn *c, int cmp, u32 process)
 	}
 }
 
-/* Where the sender of a request listens, and our own address as it sees it */
+/* Find the address at which the requesting peer listens, and our address as it sees it. */
 static int rxm_request_addrs(struct rxm_ep *ep, const struct fi_info *info,
 			     const struct rxm_cm_req *req, union kofi_ip *addr,
 			     union kofi_ip *own)
@@ -515,7 +516,7 @@ static int rxm_request_addrs(struct rxm_ep *ep, const struct fi_info *info,
 	return kofi_ip_peer(&ss, sizeof(ss), own);
 }
 
-/* Has the endpoint enough of those it does not know, or of those of one host? */
+/* Does the endpoint have its maximum of unknown peers, in total or from one host? */
 static bool rxm_is_unwelcome(struct rxm_ep *ep, const union kofi_ip *addr)
 {
 	unsigned int max = READ_ONCE(rxm_max_unknown), same = 0;
@@ -528,7 +529,7 @@ static bool rxm_is_unwelcome(struct rxm_ep *ep, const union kofi_ip *addr)
 	return same >= DIV_ROUND_UP(max, RXM_HOSTS);
 }
 
-/* The record for a request from that address, or NULL if there is to be none */
+/* Find or make the record for a request; returns NULL if it must be refused. */
 static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 					 const union kofi_ip *addr, bool self,
 					 u64 id)
@@ -537,7 +538,7 @@ static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 	bool unknown;
 
 	if (self) {
-		/* only of an attempt that we make ourselves */
+		/* only for our own current attempt */
 		if (!c || c->state != RXM_CONNECTING ||
 		    id != ((u64)ep->process << 32 | c->id))
 			return NULL;
@@ -556,7 +557,7 @@ static struct rxm_conn *rxm_request_conn(struct rxm_ep *ep,
 	return c;
 }
 
-/* Is there the accepted end of an earlier one to ourselves, which may be read yet? */
+/* Does an accepted side of an earlier connection to ourselves exist, perhaps unread? */
 static bool rxm_self_accepted(struct rxm_ep *ep, const union kofi_ip *addr)
 {
 	struct rxm_conn *c;
@@ -598,7 +599,7 @@ reject:
 	rxm_reject(ep, info, reason);
 }
 
-/* --------------------------------------------------------- what is to be done */
+/* -------------------------------------------------------------- the work item */
 
 static void rxm_event_error(struct rxm_ep *ep)
 {
@@ -644,11 +645,11 @@ static void rxm_conn_events(struct rxm_ep *ep)
 			break;
 		}
 	}
-	/* first what else is to be done */
+	/* the other parts of the work item come first */
 	queue_work(rxm_wq, &ep->work);
 }
 
-/* End what waits for the record of a peer. */
+/* Fail the transmits that wait for the record of a peer. */
 static void rxm_pending_fail(struct rxm_ep *ep, const union kofi_ip *addr,
 			     int err)
 {
@@ -720,12 +721,12 @@ static void rxm_conn_look(struct rxm_ep *ep)
 		rxm_conn_wanted(c);
 		cond_resched();
 	}
-	/* others wait for the mutex */
+	/* other contexts wait for the mutex */
 	queue_work(rxm_wq, &ep->work);
 }
 
 /**
- * rxm_conn_work - do what needs process context
+ * rxm_conn_work - process events, records, connections and messages of an endpoint
  * @work: rxm_ep.work
  */
 void rxm_conn_work(struct work_struct *work)
@@ -745,7 +746,7 @@ void rxm_conn_work(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
-/* Handler of the queue below */
+/* Handler of the event queue below */
 void rxm_conn_event(struct fid_eq *eq, void *context)
 {
 	struct rxm_ep *ep = context;
@@ -753,11 +754,11 @@ void rxm_conn_event(struct fid_eq *eq, void *context)
 	queue_work(rxm_wq, &ep->work);
 }
 
-/* ----------------------------------------------------------------- the end */
+/* ------------------------------------------------------------- termination */
 
 /**
- * rxm_conn_drain - terminate all connections for good
- * @ep: an endpoint that is closed
+ * rxm_conn_drain - terminate all connections of an endpoint permanently
+ * @ep: the endpoint, with @ep->closed set
  * @abort: discard the data in the send buffers of the provider below
  *
  * Context: process, may sleep, with the mutex.

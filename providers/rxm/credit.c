@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Credits: over devices where a message without a receive ends the connection.
+ * Credits: flow control over devices where a message without a receive terminates the
+ * connection.
  *
- * What they count
+ * Unit
  *
- * A credit is a receive that the peer has posted and told us of; each packet takes
- * one, reads and writes take none. Both ends begin with one, and tell the other of
- * the rest by packets (RXM_CREDITS) as soon as they are connected. Requests say
- * whether credits are used. Over a provider that waits with a message for its
- * receive they are not; over one that does not, a peer that has none is refused.
+ * A credit is a posted receive of the peer that the peer has granted to us. Each packet
+ * takes one. Reads and writes take none, but for a write with remote CQ data that uses
+ * a receive. Both sides begin with one credit, and grant the others by packets
+ * (RXM_CREDITS) as soon as they are connected. Connect requests and answers state
+ * whether the sender uses credits. Credits are not used over a provider that stalls a
+ * message until it has a receive. Over other providers a peer without credits is refused.
  *
- * The last ones
+ * Reserved credits
  *
- * The last credit is for a packet with credits, which a peer that has run out of
- * them gets so. Above it, where the peer has enough receives, some are kept for
- * answers: a peer whose messages find no receive has answers read all the same.
+ * The last credit is for a packet that grants credits, so a peer that has run out of
+ * credits gets new ones. If the peer has enough receives, a few more are reserved for
+ * answers. So answers arrive even at a peer that holds our messages in its buffers.
  *
  * The first packet
  *
- * On iWARP it has to come from who has connected: what the other end sends before that
- * may arrive with the end of the handshake, and is an error there.
- * There is one, with credits, unless the peer is a program that only reads and writes:
- * after a second it is the other end's turn.
+ * On iWARP the connecting side must send first: a packet of the accepting side may
+ * arrive together with the last message of the handshake, which is an error there. The
+ * first packet grants credits, unless the peer is a program that only reads and writes:
+ * after a second the accepting side may send.
  *
- * When they are granted
+ * Time of a grant
  *
- * As soon as at least half of the receives that are posted are not the peer's. A
- * connection that may have fewer, as its messages hold the buffers, grants in
- * smaller steps, and one that may have no others in their place grants none: that
- * is how its peer is held back. With few receives, packets with credits, which take
- * one each, would be all that is sent: so there are at least RXM_CREDIT_BUFS.
+ * Receives are granted as soon as at least half of the posted ones are not granted yet. If
+ * held messages occupy buffers, the connection has fewer receives and grants in
+ * smaller steps. If it may have no other buffers, it grants none: that stalls its peer.
+ * With few receives, packets with credits would take most of the credits themselves: so
+ * there are at least RXM_CREDIT_BUFS.
  *
- * A peer that has no more than it keeps for answers sends no message that would bring
- * the half about. So it is told of any receive at once, but of one that a packet with
- * credits had: two such peers would tell each other of that for ever.
+ * A peer that has only reserved credits sends no message, and so half of the receives may
+ * never become ungranted. Therefore any receive is granted to such a peer at once, except
+ * one that held a packet with credits: two such peers would exchange grants forever.
  */
 #include <kunit/static_stub.h>
 #include <kunit/visibility.h>
@@ -50,7 +52,7 @@ bool rxm_credits_used(const struct fi_info *msg)
 EXPORT_SYMBOL_IF_KUNIT(rxm_credits_used);
 
 /**
- * rxm_credits_begin - a connection is about to be made
+ * rxm_credits_begin - reset the credits of a new connection
  * @c: the connection, which has no receive posted
  *
  * Context: process, with the mutex.
@@ -68,10 +70,10 @@ void rxm_credits_begin(struct rxm_conn *c)
 }
 
 /**
- * rxm_credits_agree - the peer has said what it does
+ * rxm_credits_agree - check that the peer uses credits if we do
  * @c: a connection that sends nothing yet
  * @flow: RXM_FLOW_ON, ...
- * @rx_size: receives it has
+ * @rx_size: number of receives of the peer
  *
  * Context: process, with the mutex.
  * Return: 0, or -EPROTO if there can be no connection.
@@ -85,20 +87,20 @@ int rxm_credits_agree(struct rxm_conn *c, u8 flow, u32 rx_size)
 }
 
 /**
- * rxm_credit_take - may a packet be sent?
+ * rxm_credit_take - take a credit for a packet
  * @c: the connection
- * @keep: credits that are not for it
+ * @keep: number of credits that the packet may not use
  *
- * If not, the packet of the peer that grants some pushes.
+ * After a failure, the next grant of the peer pushes.
  *
  * Context: any, in the context that pushes.
- * Return: true, and the packet has its credit.
+ * Return: true if the packet has its credit.
  */
 bool rxm_credit_take(struct rxm_conn *c, unsigned int keep)
 {
 	if (likely(!c->flow))
 		return true;
-	/* the only one that takes them */
+	/* only the context that pushes takes credits */
 	if (atomic_read(&c->credits) <= (int)keep)
 		return false;
 	atomic_dec(&c->credits);
@@ -121,11 +123,11 @@ void rxm_credit_back(struct rxm_conn *c)
  * rxm_send_packet - send a packet below
  * @c: the connection
  * @msg: the packet
- * @flags: of the post
- * @keep: credits that are not for it
+ * @flags: flags of the post below
+ * @keep: number of credits that the packet may not use
  *
  * Context: any, in the context that pushes.
- * Return: 0; -EAGAIN, also without a credit; or what below returns.
+ * Return: 0; -EAGAIN, also without a credit; or as fi_sendmsg() below.
  */
 int rxm_send_packet(struct rxm_conn *c, const struct fi_msg *msg, u64 flags,
 		    unsigned int keep)
@@ -144,9 +146,9 @@ int rxm_send_packet(struct rxm_conn *c, const struct fi_msg *msg, u64 flags,
  * rxm_send_bytes - send a packet of one piece below
  * @c: the connection
  * @buf: the packet, in the linear mapping
- * @len: bytes
- * @cqe: called when it has been sent
- * @keep: credits that are not for it
+ * @len: length in bytes
+ * @cqe: completion of the packet
+ * @keep: number of credits that the packet may not use
  *
  * Context: any, in the context that pushes.
  * Return: as rxm_send_packet().
@@ -165,12 +167,12 @@ int rxm_send_bytes(struct rxm_conn *c, void *buf, size_t len,
 EXPORT_SYMBOL_IF_KUNIT(rxm_send_bytes);
 
 /**
- * rxm_credits_come - a packet with credits
+ * rxm_credits_come - add the credits of a received packet
  * @c: the connection
- * @n: how many
+ * @n: number of credits
  *
  * Context: softirq, with rx_lock.
- * Return: 0, or -EPROTO if that cannot be.
+ * Return: 0, or -EPROTO for an invalid number.
  */
 int rxm_credits_come(struct rxm_conn *c, u64 n)
 {
@@ -182,7 +184,7 @@ int rxm_credits_come(struct rxm_conn *c, u64 n)
 }
 
 /**
- * rxm_credit_used - a packet has come
+ * rxm_credit_used - account for a received packet
  * @c: the connection
  *
  * Context: softirq, with rx_lock.
@@ -197,9 +199,9 @@ int rxm_credit_used(struct rxm_conn *c)
 }
 
 /**
- * rxm_credit_posted - a receive was posted that the peer is to be told of
+ * rxm_credit_posted - account for a posted receive, which must be granted to the peer
  * @c: the connection
- * @again: a packet with credits had it before
+ * @again: the receive held a packet with credits before
  *
  * Context: with rx_lock.
  */
@@ -209,16 +211,16 @@ void rxm_credit_posted(struct rxm_conn *c, bool again)
 		return;
 	atomic_inc(&c->ungranted);
 	if (!again)
-		/* pairs with rxm_grant_wanted(): not before the receive counts */
+		/* the receive must count first; pairs with rxm_grant_wanted() */
 		smp_store_release(&c->grant_now, true);
 }
 
 /**
- * rxm_grant_wanted - is the peer to be told of receives now?
+ * rxm_grant_wanted - test whether receives must be granted now
  * @c: a connection with credits
  *
  * Context: any.
- * Return: whether it is.
+ * Return: true if a grant must be sent.
  */
 bool rxm_grant_wanted(struct rxm_conn *c)
 {
@@ -235,11 +237,11 @@ bool rxm_grant_wanted(struct rxm_conn *c)
 }
 
 /**
- * rxm_grant_send - tell the peer of its credits
+ * rxm_grant_send - grant the ungranted receives to the peer
  * @c: a connection with rxm_grant_due()
  *
  * Context: any, in the context that pushes.
- * Return: 0, or what rxm_send_packet() returns.
+ * Return: 0, or as rxm_send_packet(); also -EAGAIN while a grant is being sent.
  */
 int rxm_grant_send(struct rxm_conn *c)
 {
@@ -254,13 +256,13 @@ int rxm_grant_send(struct rxm_conn *c)
 	/* pairs with rxm_grant_done() */
 	if (smp_load_acquire(&c->granting))
 		return -EAGAIN;
-	/* one that is posted from now on is told of by another packet */
+	/* receives that are posted from now on are granted by another packet */
 	WRITE_ONCE(c->grant_now, false);
 	n = atomic_xchg(&c->ungranted, 0);
 	rxm_hdr_format(&c->grant, RXM_CREDITS, (u32)c->peer_id, 0);
 	c->grant.ctrl_data = n;
 	WRITE_ONCE(c->granting, true);
-	/* the peer may use them before this returns */
+	/* the peer may use the credits before the send returns */
 	atomic_add(n, &c->granted);
 	err = rxm_send_packet(c, &msg, 0, 0);
 	if (!err)

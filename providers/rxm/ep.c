@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Endpoints: life, options, statistics, and posting receives.
+ * Endpoints: creation, options, statistics, and posts of receives.
  *
- * What can be made without a peer is made when the endpoint is enabled: the passive
- * endpoint below, whose address is this one's, the records, the queue of receives.
- * Connections come when there is something to send (conn.c).
+ * Enabling an endpoint creates everything that needs no peer: the passive endpoint
+ * below, which provides the address, the records of transmits, and the queue of receives.
+ * Connections follow when there is something to send (conn.c).
  */
 #include <linux/random.h>
 #include <linux/sched/mm.h>
@@ -14,7 +14,7 @@
 
 /* --------------------------------------------------------------- listening */
 
-/* Peers know the endpoint by where it listens: the port is chosen by now. */
+/* Listen for peers. The address of the endpoint is final then, with its port. */
 static int rxm_ep_listen(struct rxm_ep *ep)
 {
 	struct rxm_fabric *fabric = container_of(ep->base.domain->fabric,
@@ -51,7 +51,7 @@ static void rxm_ep_unlisten(struct rxm_ep *ep)
 	ep->pep = NULL;
 }
 
-/* -------------------------------------------------------------------- life */
+/* ---------------------------------------------------------------- lifetime */
 
 static int rxm_ep_enable(struct fid_ep *fid)
 {
@@ -84,7 +84,7 @@ static void rxm_ep_stop(struct fid_ep *fid, bool abort)
 {
 	struct rxm_ep *ep = rxm_ep(fid);
 
-	/* whoever has the mutex finishes soon */
+	/* a current holder of the mutex sees it, and stops early */
 	spin_lock_irq(&ep->lock);
 	WRITE_ONCE(ep->closed, true);
 	spin_unlock_irq(&ep->lock);
@@ -110,12 +110,12 @@ static int rxm_ep_close(struct fi_fid *fid)
 {
 	struct rxm_ep *ep = container_of(fid, struct rxm_ep, base.ep.fid);
 
-	/* its handler starts the work item */
+	/* the handler of the queue starts the work item */
 	if (ep->eq)
 		fi_close(&ep->eq->fid);
 	/*
-	 * A transmit may have completed, and the consumer close, before its post has
-	 * returned, which still has the connection, and may start the work item.
+	 * A transmit may complete before its post returns, and the consumer may then close
+	 * the endpoint. That post still uses the connection, and may start the work item.
 	 */
 	disable_delayed_work_sync(&ep->timer);
 	disable_work_sync(&ep->work);
@@ -130,7 +130,7 @@ static int rxm_ep_close(struct fi_fid *fid)
 	return 0;
 }
 
-/* Peers' accesses are counted if the provider below is told of them. */
+/* Accesses of peers can be counted only if the provider below reports them. */
 static int rxm_ep_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 {
 	struct rxm_ep *ep = container_of(fid, struct rxm_ep, base.ep.fid);
@@ -141,8 +141,8 @@ static int rxm_ep_bind(struct fi_fid *fid, struct fi_fid *bfid, u64 flags)
 }
 
 /*
- * What connections are to be told: the provider below knows what it takes, and what
- * it does unless told.
+ * Pass fi_set_val() or fi_get_val() to a temporary endpoint below: the provider there
+ * knows its valid values and its defaults.
  */
 static int rxm_ep_ask(struct rxm_ep *ep, int command, struct fi_fid_var *var)
 {
@@ -169,11 +169,11 @@ static int rxm_ep_control(struct fi_fid *fid, int command, void *arg)
 	int err = 0;
 
 	i = (unsigned int)var->name - FI_PROV_SPECIFIC;
-	/* connections need memory whose reclaim might wait for them */
+	/* connections allocate memory, and its reclaim may depend on them */
 	if (i >= RXM_VALS || var->name == KOFI_VAL_RECLAIM_SAFE)
 		return -ENOSYS;
 	mutex_lock(&ep->mutex);
-	/* the work item needs the mutex, too */
+	/* the work item takes the mutex, too, and reclaim may wait for it */
 	noio = memalloc_noio_save();
 	if (command == FI_SET_VAL &&
 	    READ_ONCE(ep->base.state) != KOFI_EP_IDLE) {
@@ -224,7 +224,7 @@ static u64 rxm_bufs_bytes(u64 bufs)
 	return bufs * PAGE_ALIGN(sizeof(struct rxm_buf));
 }
 
-/* Memory of messages without a receive, whose peers have locks of their own */
+/* Bytes of all stored messages; each peer counts its own under its own lock */
 static u64 rxm_unexpected_bytes(struct rxm_ep *ep)
 {
 	unsigned long index;
@@ -282,7 +282,7 @@ static void rxm_peer_tell(struct rxm_conn *c, struct kofi_peer_state *state)
 	spin_unlock_bh(&c->rx_lock);
 }
 
-/* kofi_ep_ops.peer_next: but for the other end of a connection to ourselves */
+/* kofi_ep_ops.peer_next: skips the accepted side of a connection to ourselves */
 static bool rxm_peer_next(struct fid_ep *fid, u32 *number,
 			  struct kofi_peer_state *state)
 {

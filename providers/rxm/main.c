@@ -2,10 +2,10 @@
 /*
  * kofi_rxm as a provider: discovery, fabrics, domains, memory regions.
  *
- * For each provider below there is one here, "NAME;ofi_rxm", as in libfabric. What
- * it offers is what the other one offers for connected endpoints, made into one
- * endpoint for all peers. A domain is a domain below, and a region a region there:
- * keys and addresses are those of the provider below.
+ * Each provider below has one provider here, "NAME;ofi_rxm", as in libfabric. It offers
+ * the features of the connected endpoints below, in one endpoint for all peers. A
+ * domain here has a domain below, and each region has a region there: the provider
+ * below defines keys and addresses.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -90,10 +90,10 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 			  const struct fi_info *hints)
 {
 	info->caps = RXM_TX_CAPS | RXM_RX_CAPS | RXM_DOM_CAPS;
-	/* they give addresses a meaning: not unless asked for */
+	/* these change the use of addresses and receives: only on request */
 	info->caps &= hints->caps | ~(FI_DIRECTED_RECV | FI_NAMED_RX_CTX |
 				      FI_TAGGED_MULTI_RECV | FI_SOURCE_ERR);
-	/* who is told of accesses is the provider below */
+	/* accesses are reported by the provider below, if by any */
 	info->caps &= msg->caps | ~FI_RMA_EVENT;
 
 	*info->tx_attr = (struct fi_tx_attr) {
@@ -130,7 +130,7 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 	};
 	info->mode &= ~FI_RX_CQ_DATA;
 	info->domain_attr->av_type = FI_AV_UNSPEC;
-	/* of messages; of writes it is that of the provider below */
+	/* the provider below limits the data of writes, but not of messages */
 	if (!rxm_wants_rma(hints))
 		info->domain_attr->cq_data_size = RXM_CQ_DATA;
 	info->domain_attr->resource_mgmt = FI_RM_ENABLED;
@@ -142,8 +142,8 @@ static void rxm_info_fill(struct fi_info *info, const struct fi_info *msg,
 }
 
 /*
- * What to ask the provider below for. Keys are ours to choose unless the consumer
- * has regions of its own: with keys it chooses there is no rendezvous.
+ * Make hints for the provider below. We may choose the mode of keys unless the consumer
+ * has regions of its own: with keys that it requests, rendezvous is impossible.
  */
 static struct fi_info *rxm_msg_hints(const struct rxm_provider *prov,
 				     const struct fi_info *from)
@@ -161,7 +161,7 @@ static struct fi_info *rxm_msg_hints(const struct rxm_provider *prov,
 		hints->domain_attr->mr_mode |= RXM_MR_MODES;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->handle = NULL;
-	/* remote CQ data of writes may take receives, which are ours */
+	/* remote CQ data of writes may use receives: this provider posts them */
 	hints->mode = from->mode | FI_RX_CQ_DATA;
 	hints->domain_attr->domain = NULL;
 	hints->domain_attr->av_type = FI_AV_UNSPEC;
@@ -201,7 +201,7 @@ static struct fi_info *rxm_info_new(const struct fi_info *msg,
 	fi_freeinfo(info);
 	if (!granted)
 		return NULL;
-	/* what is not asked for takes memory in each record */
+	/* segments need memory in each record: few unless requested */
 	granted->tx_attr->iov_limit = hints->tx_attr->iov_limit ?:
 		min_t(size_t, RXM_IOV_LIMIT, granted->tx_attr->iov_limit);
 	granted->rx_attr->iov_limit = hints->rx_attr->iov_limit ?:
@@ -255,13 +255,13 @@ static int rxm_getinfo_verbs(u32 version, const char *node,
 }
 
 /**
- * rxm_msg_info - what to open below
- * @dom: the domain, or one that is being opened: its fabric and provider
- * @info: what was opened here
- * @msg: set to what fits it, with the source address if there is one
+ * rxm_msg_info - find the attributes for objects below
+ * @dom: the domain, perhaps while it is opened: its provider
+ * @info: attributes of the object here
+ * @msg: set to matching attributes, with the source address if there is one
  *
  * Context: process, may sleep.
- * Return: 0, or what kofi_getinfo() returns.
+ * Return: 0, or as kofi_getinfo().
  */
 int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
 		 struct fi_info **msg)
@@ -287,7 +287,7 @@ int rxm_msg_info(struct rxm_domain *dom, const struct fi_info *info,
 	if (rxm_credits_used(*msg))
 		bufs = max(bufs, RXM_CREDIT_BUFS);
 	else if ((*msg)->ep_attr->protocol == FI_PROTO_RDMA_CM_IB_RC)
-		/* where a message finds none, the peer's device waits for a timer */
+		/* if a message finds no receive, the peer's device retries after a timer */
 		bufs *= RXM_RC_BUFS;
 	(*msg)->rx_attr->size = min_t(size_t, bufs, (*msg)->rx_attr->size);
 	(*msg)->tx_attr->iov_limit = min_t(size_t, RXM_IOV_MAX + 1,
@@ -303,7 +303,7 @@ static struct rxm_mr *rxm_mr(struct kofi_mr *mr)
 	return container_of(mr, struct rxm_mr, base);
 }
 
-/* Regions for any context belong to the endpoint of one peer. */
+/* Refuse regions of a pool: below, these belong to the endpoint of one peer. */
 static int rxm_mr_init(struct kofi_mr *mr, size_t segs, u64 key)
 {
 	if (mr->pool)
@@ -324,7 +324,7 @@ static int rxm_mr_open(struct kofi_mr *mr)
 		.mr_bvec = mr->bv, .iov_count = mr->nr_segs,
 		.access = mr->access, .requested_key = rxm_mr(mr)->key,
 		.vec = KOFI_BVEC, .base = mr->base,
-		/* what an access is reported with */
+		/* completions of accesses report it */
 		.context = mr->mr.fid.context,
 	};
 	struct fid_mr *msg;
@@ -335,14 +335,14 @@ static int rxm_mr_open(struct kofi_mr *mr)
 		return err;
 	rxm_mr(mr)->msg = msg;
 	mr->base = kofi_mr_base(msg);
-	/* for atomic operations: reads and writes are the business of @msg */
+	/* atomic operations look the region up here, reads and writes below */
 	err = kofi_mr_show(mr, fi_mr_key(msg));
 	if (err)
 		fi_close(&msg->fid);
 	return err;
 }
 
-/* Of fi_close(): nothing else ends regions that are of no pool. */
+/* Called by fi_close() only, as the regions are in no pool. */
 static void rxm_mr_end(struct kofi_mr *mr)
 {
 	kofi_mr_hide(mr);
@@ -359,7 +359,7 @@ static const struct kofi_mr_ops rxm_mr_ops = {
 
 /* --------------------------------------------------------- fabrics, domains */
 
-/* What the consumer is to know of the domain below */
+/* Pass notifications of the domain below to the consumer. */
 static void rxm_domain_event(struct fid_eq *eq, void *context)
 {
 	struct rxm_domain *dom = context;
@@ -386,7 +386,7 @@ static int rxm_srx_context(struct fid_domain *domain, struct fi_rx_attr *attr,
 		.caps		= RXM_RX_CAPS,
 		.op_flags	= FI_COMPLETION | FI_MULTI_RECV,
 		.msg_order	= RXM_ORDER,
-		.size		= SIZE_MAX,	/* up to the core */
+		.size		= SIZE_MAX,	/* the core limits it */
 		.iov_limit	= RXM_IOV_MAX,
 		.total_buffered_recv = READ_ONCE(rxm_held_bufs) * RXM_EAGER,
 	};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Records of operations: completion of transmits, their headers, and the answers of the
- * peer that they wait for.
+ * Completion of transmits, headers of their packets, and the answers of the peer for
+ * which they wait.
  *
- * The number of a transmit is the index of its record with how often the record has been
- * used. A peer that sends another number, or one twice, has its connection closed.
+ * The number of a transmit consists of the index of its record and the number of uses of
+ * the record. If a peer sends an invalid number, or one number twice, its connection is
+ * closed.
  */
 #include <linux/nospec.h>
 #include <linux/uio.h>
@@ -29,8 +30,8 @@ static u64 rxm_op_wc_flags(const struct rxm_op *op)
 }
 
 /*
- * Something the transmit waited for has come. Returns true if it was the last: the
- * record has been given back, and @wc and @flags are to be reported.
+ * Drop a reference. Returns true if it was the last one: then the record is free, and the
+ * caller must report @wc with @flags.
  */
 static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
 		       u64 *flags)
@@ -59,9 +60,9 @@ static bool rxm_op_end(struct rxm_op *op, int err, struct kofi_wc *wc,
 }
 
 /**
- * rxm_op_put - complete a transmit if it waits for nothing else
+ * rxm_op_put - drop a reference to a transmit, and complete it with the last one
  * @op: the transmit
- * @err: positive error code of the operation that has ended, or 0
+ * @err: positive error code of the completed operation, or 0; the first error counts
  *
  * Context: any.
  */
@@ -76,13 +77,13 @@ void rxm_op_put(struct rxm_op *op, int err)
 }
 
 /**
- * rxm_op_report - rxm_op_put() in a callback of the queue below
+ * rxm_op_report - rxm_op_put() in a callback of the completion queue below
  * @op: the transmit
  * @err: positive error code of the operation below, or 0
  *
- * The consumer may be called from inside: closing the connection waits for the callback.
+ * The consumer's handler may run here, as closing the connection waits for the callback.
  *
- * Context: callback of the queue below, without locks.
+ * Context: callback of the completion queue below, without locks.
  */
 void rxm_op_report(struct rxm_op *op, int err)
 {
@@ -97,7 +98,7 @@ void rxm_op_report(struct rxm_op *op, int err)
 /* ----------------------------------------------------------------- packets */
 
 /**
- * rxm_op_id - number of a transmit, which the answer of the peer repeats
+ * rxm_op_id - number of a transmit, which the peer repeats in its answer
  * @op: the transmit
  *
  * Context: any.
@@ -131,8 +132,8 @@ void rxm_op_hdr(const struct rxm_op *op, struct rxm_hdr *h, u8 type)
 }
 
 /**
- * rxm_ctrl_queue - have something sent ahead of transmits
- * @ctrl: it; rxm_push() is to follow
+ * rxm_ctrl_queue - queue an operation that is sent before transmits
+ * @ctrl: the operation; rxm_push() must follow
  *
  * Context: any.
  */
@@ -154,9 +155,9 @@ static bool rxm_is_atomic_op(const struct rxm_op *op)
 }
 
 /**
- * rxm_op_await - the peer is to answer a transmit
- * @op: the transmit, which is about to be sent: the answer may come before the
- *	call that sends it returns
+ * rxm_op_await - begin to wait for the peer's answer to a transmit
+ * @op: the transmit, which is about to be sent: the answer may arrive before the
+ *	send returns
  *
  * Context: any, in the context that pushes.
  */
@@ -181,11 +182,11 @@ static void __rxm_op_unawait(struct rxm_op *op)
 }
 
 /**
- * rxm_op_unawait - no answer is wanted any more
+ * rxm_op_unawait - stop waiting for the answer to a transmit
  * @op: the transmit
  *
- * Context: any, while the record cannot be used again.
- * Return: false if it has come.
+ * Context: any, while the record cannot be reused.
+ * Return: false if the answer has arrived.
  */
 bool rxm_op_unawait(struct rxm_op *op)
 {
@@ -202,10 +203,10 @@ bool rxm_op_unawait(struct rxm_op *op)
 }
 
 /**
- * rxm_op_claim - the transmit whose number the peer has sent, which it may send once
+ * rxm_op_claim - find the transmit to which an answer belongs, once
  * @c: the connection
- * @id: the number
- * @atomic: it is to be an atomic operation; otherwise a message
+ * @id: number that the peer has sent
+ * @atomic: the answer is for an atomic operation; otherwise for a message
  *
  * Context: any.
  * Return: the transmit, or NULL.
@@ -230,10 +231,10 @@ struct rxm_op *rxm_op_claim(struct rxm_conn *c, u64 id, bool atomic)
 }
 
 /**
- * rxm_copy - put bytes where they belong
+ * rxm_copy - copy received bytes to the consumer's memory
  * @cur: the consumer's memory
  * @data: the bytes
- * @len: how many; what is too much is left out
+ * @len: number of bytes; those that exceed the memory are discarded
  *
  * Context: softirq, or with bottom halves off.
  * Return: false if the memory cannot be written.

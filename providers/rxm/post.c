@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posts and records of transmits: a slot of the queue and a record are taken, what
- * the consumer may change afterwards is copied into it, and it goes to the queue of
- * its peer, or to those of peers without one. On an error nothing has happened.
+ * Posts of transmits. A post takes a slot of the completion queue and a record, and copies
+ * its arguments to the record. It adds the record to the queue of its peer, or to
+ * rxm_ep.pending if the peer has no record. A post that returns an error has no effect.
  *
- * Posts find the peer by its number or address, as RCU readers. They make no record
- * of one, so who is sent to for the first time waits for the work item (conn.c). A
- * connection that does not come must not stop the others: half of the records are for
- * those that have one.
+ * Posts find the peer by its number or address, under RCU. They make no records of
+ * peers, so the first transmit to a peer waits for the work item (conn.c). A pending
+ * connection must not stall other peers: half of the transmits are reserved for
+ * connected peers.
  */
 #include <linux/overflow.h>
 #include <linux/slab.h>
@@ -15,7 +15,7 @@
 
 #include "rxm.h"
 
-#define RXM_PKTS	64	/* segments under way beside one of each transmit */
+#define RXM_PKTS	64	/* outstanding segments in addition to one per transmit */
 
 /* ----------------------------------------------------------------- records */
 
@@ -38,7 +38,7 @@ int rxm_tx_init(struct rxm_ep *ep)
 		kofi_freelist_add(&ep->free_pkts, &ep->pkts[i].free);
 	}
 	for (i = 0; i < attr->size; i++) {
-		/* headers are sent from it: not of vmalloc */
+		/* headers are sent from the record: no vmalloc memory */
 		op = kzalloc_node(bytes, GFP_KERNEL, node);
 		if (!op)
 			goto exit;
@@ -86,7 +86,7 @@ static struct rxm_op *rxm_op_get(struct rxm_ep *ep)
 
 /* ----------------------------------------------------------------- posting */
 
-/* Copy the payload, so that the memory is the consumer's again. */
+/* Copy the payload, so that the consumer may reuse its memory at once. */
 static int rxm_op_inject(struct rxm_op *op)
 {
 	struct kvec kv = { .iov_base = op->inject, .iov_len = op->cur.len };
@@ -148,13 +148,13 @@ static int rxm_waiting_max(const struct rxm_ep *ep)
 }
 
 /**
- * rxm_op_wait - have a transmit wait for a connection
+ * rxm_op_wait - let a transmit wait for a connection
  * @op: the transmit
  *
- * Half of the records are for those that have one.
+ * Half of the transmits are reserved for connected peers.
  *
  * Context: any.
- * Return: false if too many wait.
+ * Return: false if too many transmits wait.
  */
 bool rxm_op_wait(struct rxm_op *op)
 {
@@ -164,11 +164,11 @@ bool rxm_op_wait(struct rxm_op *op)
 }
 
 /**
- * rxm_ops_connected - transmits wait for a connection no longer
- * @c: what they have waited for; it is RXM_CONNECTED from now on
+ * rxm_ops_connected - set RXM_CONNECTED, after which no transmit waits for a connection
+ * @c: the connection
  *
- * Others may wait for other connections in their place, however long the peer takes to
- * let these end.
+ * Other transmits may then wait for other connections, however late the peer lets these
+ * complete.
  *
  * Context: process, with the mutex.
  */
@@ -184,11 +184,11 @@ void rxm_ops_connected(struct rxm_conn *c)
 	}
 	WRITE_ONCE(c->state, RXM_CONNECTED);
 	spin_unlock_irq(&c->lock);
-	/* posts that were refused for these, or to this peer */
+	/* posts may have been refused because of these transmits, or because of this peer */
 	kofi_ep_unblock(&ep->base);
 }
 
-/* Returns 1 if the record has gone meanwhile */
+/* Queue a transmit to its peer. Returns 1 if the record is about to be freed. */
 static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 {
 	bool push, wanted = false;
@@ -220,7 +220,7 @@ static int rxm_op_queue(struct rxm_conn *c, struct rxm_op *op)
 	return err;
 }
 
-/* To a peer without a record, or with one that is just being made or freed */
+/* Queue a transmit to a peer without a record, or with one that is being made or freed. */
 static int rxm_op_pend(struct rxm_ep *ep, struct rxm_op *op)
 {
 	struct rxm_conn *c;
@@ -230,7 +230,7 @@ static int rxm_op_pend(struct rxm_ep *ep, struct rxm_op *op)
 	do {
 		spin_lock_irqsave(&ep->lock, irq);
 		c = rxm_conn_find(ep, &op->peer);
-		/* it changes from and to RXM_NEW with the lock */
+		/* the lock covers changes from and to RXM_NEW */
 		if (c && READ_ONCE(c->state) == RXM_NEW)
 			c = NULL;
 		if (!c) {
@@ -259,7 +259,7 @@ static void rxm_conn_remember(struct rxm_conn *c, fi_addr_t dest,
 	if (kofi_dest_fresh(&c->dest, ep->base.av, dest, changes))
 		return;
 	spin_lock_irqsave(&ep->lock, irq);
-	/* one that is to be freed has had one of these before it took the lock */
+	/* a record that is about to be freed had one of these states before the lock was taken */
 	state = READ_ONCE(c->state);
 	if (state != RXM_NEW && state != RXM_DEAD)
 		kofi_dest_set(&ep->dests, ep->base.av, &c->dest, dest, changes);
@@ -299,7 +299,7 @@ static int rxm_op_submit(struct rxm_op *op, fi_addr_t fi_addr)
 	return err;
 }
 
-/* The peer's memory, which must be as long as ours */
+/* Copy the description of the peer's memory, which must be as long as the local memory. */
 static int rxm_op_fill_rma(struct rxm_op *op, const struct rxm_post *post)
 {
 	size_t i, len = 0;
@@ -317,7 +317,7 @@ static int rxm_op_fill_rma(struct rxm_op *op, const struct rxm_post *post)
 	return len == op->cur.len ? 0 : -EINVAL;
 }
 
-/* Is a post to be refused because others wait for connections? */
+/* Must a post be refused, as too many others wait for connections? */
 static bool rxm_is_crowded(struct rxm_ep *ep, fi_addr_t dest)
 {
 	union kofi_ip peer;
@@ -327,7 +327,7 @@ static bool rxm_is_crowded(struct rxm_ep *ep, fi_addr_t dest)
 	if (likely(atomic_read(&ep->waiting) < rxm_waiting_max(ep)))
 		return false;
 	rcu_read_lock();
-	/* who has no such peer is told so */
+	/* a post to an address that the vector lacks gets its own error */
 	if (!kofi_av_get(ep->base.av, dest, &peer)) {
 		c = rxm_conn_find(ep, &peer);
 		crowded = !c || READ_ONCE(c->state) != RXM_CONNECTED;
@@ -353,12 +353,12 @@ static int rxm_op_accept(struct rxm_op *op, const struct fi_msg *msg,
 /**
  * rxm_post - accept a transmit
  * @ep: the endpoint
- * @msg: its memory, its peer and its context
- * @post: what else it has
- * @flags: of the post, which the caller has checked but for levels
+ * @msg: memory, peer and context of the transmit
+ * @post: other parameters
+ * @flags: flags of the post; the caller has checked them except for levels
  *
  * Context: any.
- * Return: as fi_endpoint.h says of posts.
+ * Return: as described for posts in fi_endpoint.h.
  */
 ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 		 const struct rxm_post *post, u64 flags)
@@ -371,9 +371,9 @@ ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 		return err;
 	if (flags & RXM_TX_LEVELS & ~rxm_levels(ep->info))
 		return -EOPNOTSUPP;
-	/* without a record: those that were refused would try again for it in vain */
+	/* take no record here: its return would wake refused posts for nothing */
 	if (unlikely(rxm_is_crowded(ep, msg->addr))) {
-		/* one may have ended before the mark was there to see */
+		/* a transmit may have completed before the mark was set */
 		kofi_ep_blocked(&ep->base);
 		if (rxm_is_crowded(ep, msg->addr))
 			return -EAGAIN;
@@ -393,10 +393,10 @@ ssize_t rxm_post(struct rxm_ep *ep, const struct fi_msg *msg,
 	if (!op)
 		return err;
 	kofi_freelist_put(&ep->free, &op->free);
-	/* a post may have been refused for want of this record */
+	/* another post may have been refused, as it lacked this record */
 	kofi_ep_unblock(&ep->base);
 	if (err == -EAGAIN) {
-		/* others were first to wait for connections */
+		/* concurrent posts have taken the last places to wait for connections */
 		kofi_ep_blocked(&ep->base);
 		if (!rxm_is_crowded(ep, msg->addr))
 			kofi_ep_unblock(&ep->base);
@@ -459,7 +459,7 @@ static ssize_t rxm_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg,
 {
 	if (flags & ~(RXM_TX_FLAGS | FI_REMOTE_CQ_DATA))
 		return -FI_EBADFLAGS;
-	/* it is that of the provider below */
+	/* the provider below transfers the data */
 	if (flags & FI_REMOTE_CQ_DATA &&
 	    !rxm_ep(fid)->info->domain_attr->cq_data_size)
 		return -EOPNOTSUPP;

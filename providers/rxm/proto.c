@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Making packets, and checking what a peer has sent before anything of it is used.
+ * Formatting of packets, and checks of received packets before they are used.
  *
- * A packet that has passed rxm_packet_check() is as long as its header says, and
- * what describes memory is within the packet and adds up. Whether its numbers name
- * anything is for those to find out that look it up.
+ * A packet that has passed rxm_packet_check() is as long as its header states. Its
+ * descriptions of memory are within the packet, and their lengths are consistent. The
+ * functions that look up its numbers must check that these are valid.
  */
 #include <linux/errno.h>
 #include <linux/overflow.h>
@@ -17,12 +17,12 @@
 #include "proto.h"
 
 /**
- * rxm_cm_req_format - private data of our connect request
- * @req: where it goes
- * @port: the one we listen at, in CPU order
+ * rxm_cm_req_format - format the private data of a connect request
+ * @req: the private data
+ * @port: port at which we listen, in CPU order
  * @eager: most payload of a packet
- * @rx_size: receives of the connection
- * @id: what the peer is to put into its packets
+ * @rx_size: number of receives of the connection
+ * @id: number of the connection for the peer's packets, and our process above it
  * @flow: RXM_FLOW_ON, ...
  */
 void rxm_cm_req_format(struct rxm_cm_req *req, u16 port, u32 eager,
@@ -43,12 +43,12 @@ void rxm_cm_req_format(struct rxm_cm_req *req, u16 port, u32 eager,
 EXPORT_SYMBOL_IF_KUNIT(rxm_cm_req_format);
 
 /**
- * rxm_cm_req_check - can we talk to who has sent a connect request
- * @data: its private data
- * @len: bytes of it
- * @eager: our limit, which must be the peer's
+ * rxm_cm_req_check - check the private data of a connect request
+ * @data: the private data
+ * @len: length in bytes
+ * @eager: our most payload of a packet, which must equal the peer's
  *
- * Return: 0 or -EPROTO.
+ * Return: 0, or -EPROTO if a connection is impossible.
  */
 int rxm_cm_req_check(const void *data, size_t len, u32 eager)
 {
@@ -65,10 +65,10 @@ int rxm_cm_req_check(const void *data, size_t len, u32 eager)
 EXPORT_SYMBOL_IF_KUNIT(rxm_cm_req_check);
 
 /**
- * rxm_hdr_format - a header without an operation
- * @h: where it goes
+ * rxm_hdr_format - format a header without an operation
+ * @h: the header
  * @type: RXM_EAGER_MSG, ...
- * @conn_id: what the peer has called the connection
+ * @conn_id: number that the peer has given to the connection
  * @msg_id: number of the message
  */
 void rxm_hdr_format(struct rxm_hdr *h, u8 type, u64 conn_id, u64 msg_id)
@@ -97,7 +97,7 @@ static bool rxm_is_segment(const struct rxm_hdr *h, size_t payload)
 	       place && (place == RXM_SEG_FIRST) == !h->seg_no;
 }
 
-/* Entries of memory that hold at least @size bytes */
+/* Does a packet describe at least @size bytes of memory? */
 static bool rxm_is_rndv(const struct rxm_hdr *h, size_t payload, u64 size)
 {
 	const struct rxm_rndv *r = (const void *)(h + 1);
@@ -112,7 +112,10 @@ static bool rxm_is_rndv(const struct rxm_hdr *h, size_t payload, u64 size)
 	return total >= size;
 }
 
-/* Whether it can be done is an answer; what is behind it may not be in question. */
+/*
+ * Check the layout of an atomic request. An answer reports whether it can be executed, so
+ * only the layout can violate the protocol.
+ */
 static bool rxm_is_atomic(const struct rxm_hdr *h, size_t payload)
 {
 	return h->op_version == RXM_HDR_VERSION && !h->rx_index &&
@@ -130,10 +133,10 @@ static bool rxm_is_atomic_rsp(const struct rxm_hdr *h, size_t payload)
 }
 
 /**
- * rxm_packet_check - is a packet one that a peer may send
+ * rxm_packet_check - check that a peer may send a packet
  * @h: the packet
- * @len: bytes of it
- * @eager: most payload of one
+ * @len: length in bytes
+ * @eager: most payload of a packet
  *
  * Return: 0 or -EPROTO.
  */
@@ -156,7 +159,7 @@ int rxm_packet_check(const struct rxm_hdr *h, size_t len, u32 eager)
 		ok = rxm_is_message(h) && rxm_is_rndv(h, payload, h->size);
 		break;
 	case RXM_WRITE_DATA:
-		/* there is nothing meaningful in its operation */
+		/* the fields of its operation have no meaning */
 		ok = rxm_is_rndv(h, payload, 0);
 		break;
 	case RXM_ATOMIC:

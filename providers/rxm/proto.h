@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The wire of libfabric's ofi_rxm, and nothing else.
+ * The wire format of libfabric's ofi_rxm, and nothing else.
  *
- * What is here is the payload of messages and of connection management of the
+ * These structures are the payload of messages and of connection management of the
  * provider below. All fields are in the order of the sender's CPU unless they
- * say otherwise: a peer of the other order is refused when it connects.
+ * state otherwise: a peer of the other order is refused when it connects.
  */
 #ifndef _KOFI_RXM_PROTO_H
 #define _KOFI_RXM_PROTO_H
@@ -42,15 +42,15 @@ struct rxm_cm_req {
 	u8	endian;
 	u8	ctrl_version;
 	u8	op_version;
-	u16	port;		/* where the sender listens */
+	u16	port;		/* port at which the sender listens, in CPU order */
 	u8	flow;
 	u8	index;
 	u32	eager;
 	u32	rx_size;
-	u64	id;		/* what we put into packets; above it the process */
+	u64	id;		/* conn_id of the peer's packets; upper half: process */
 };
 
-/* Private data of its acceptance */
+/* Private data of the answer that accepts a request */
 struct rxm_cm_rsp {
 	u64	id;
 	u32	rx_size;
@@ -61,10 +61,10 @@ struct rxm_cm_rsp {
 /* rxm_cm_rej.reason */
 enum {
 	RXM_REJ_REFUSED = 1,
-	RXM_REJ_ALREADY,	/* the receiver's own connection is used */
+	RXM_REJ_ALREADY,	/* the connection of the answering side is used */
 };
 
-/* Private data of its refusal */
+/* Private data of the answer that refuses a request */
 struct rxm_cm_rej {
 	u8	version;
 	u8	reason;
@@ -105,13 +105,13 @@ enum {
 
 #define RXM_F_CQ_DATA		BIT(17)	/* rxm_hdr.flags */
 
-/* Of each packet */
+/* Header of each packet */
 struct rxm_hdr {
 	u8	ctrl_version;
 	u8	type;
 	u16	seg_size;
 	u32	seg_no;
-	u64	conn_id;	/* the receiver's; the low half counts */
+	u64	conn_id;	/* chosen by the receiver; the low half counts */
 	u64	msg_id;
 	u64	ctrl_data;
 	u8	op_version;
@@ -119,7 +119,7 @@ struct rxm_hdr {
 	u8	op;
 	u8	op_data;
 	u32	flags;
-	u64	size;		/* of the whole message */
+	u64	size;		/* of the whole message, in bytes */
 	u64	data;
 	union {
 		u64	tag;
@@ -133,9 +133,9 @@ struct rxm_hdr {
 };
 
 /*
- * An entry of memory: of rendezvous, in bytes; of atomics, in elements. There are
- * RXM_RNDV_IOV of them behind the header of RXM_ATOMIC, whether used or not, and
- * behind them the operands, and then what these are compared with.
+ * Description of memory: in bytes for rendezvous, in elements for atomic operations. The
+ * header of RXM_ATOMIC is followed by RXM_RNDV_IOV entries, used or not, the operands, and
+ * then the values with which the memory is compared.
  */
 struct rxm_mem {
 	u64	addr;
@@ -143,14 +143,14 @@ struct rxm_mem {
 	u64	key;
 };
 
-/* Behind the header of RXM_RNDV_REQ and RXM_WRITE_DATA */
+/* Follows the header of RXM_RNDV_REQ and RXM_WRITE_DATA */
 struct rxm_rndv {
 	struct rxm_mem	mem[RXM_RNDV_IOV];
 	u8		count;
 	u8		pad[7];
 };
 
-/* Behind the header of RXM_ATOMIC_RSP, with the result behind it */
+/* Follows the header of RXM_ATOMIC_RSP; the result follows it */
 struct rxm_atomic_rsp {
 	__be32	status;		/* 0 or a negative error code */
 	__be32	len;
@@ -162,7 +162,7 @@ static_assert(sizeof(struct rxm_atomic_rsp) == 8);
 
 #define RXM_PACKET	(sizeof(struct rxm_hdr) + RXM_EAGER)
 #define RXM_ATOMIC_MEM	(RXM_RNDV_IOV * sizeof(struct rxm_mem))
-#define RXM_ATOMIC_MAX	(RXM_EAGER - RXM_ATOMIC_MEM)	/* all the values */
+#define RXM_ATOMIC_MAX	(RXM_EAGER - RXM_ATOMIC_MEM)	/* bytes of all values */
 
 void rxm_cm_req_format(struct rxm_cm_req *req, u16 port, u32 eager,
 		       u32 rx_size, u64 id, u8 flow);

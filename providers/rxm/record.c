@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Records of peers, and how any context has the work item look at one (conn.c).
+ * Records of peers, and the queue of connections for the work item (conn.c).
  *
- * Posts find a record as RCU readers; it is made and freed with the mutex. It goes when
- * the address of the peer is removed or the endpoint is closed. If the peer is not in
- * the address vector, it goes as soon as nothing is left of its connection; there are at
- * most max_unknown of these. A post may still have a record that is about to be freed,
- * which is in state RXM_NEW.
+ * Posts find records under RCU; records are made and freed under the mutex. A record is
+ * freed when the address of the peer is removed, or when the endpoint is closed. The
+ * record of an unknown peer, which is not in the address vector, is freed as soon as
+ * nothing is left of its connection; an endpoint has at most max_unknown of these. A post
+ * may still have a record that is about to be freed, which is in state RXM_NEW or
+ * RXM_DEAD.
  */
 #include <linux/slab.h>
 
@@ -20,9 +21,9 @@ static const struct rhashtable_params rxm_hash = {
 };
 
 /**
- * rxm_conn_find - the record of a peer
+ * rxm_conn_find - find the record of a peer
  * @ep: the endpoint
- * @addr: as kofi_ip_peer() makes it
+ * @addr: address in the form of kofi_ip_peer()
  *
  * Context: any, in an RCU read section or with the mutex.
  * Return: the record, or NULL.
@@ -33,7 +34,7 @@ struct rxm_conn *rxm_conn_find(struct rxm_ep *ep, const union kofi_ip *addr)
 }
 
 /**
- * rxm_conn_todo - have the work item look at a connection
+ * rxm_conn_todo - queue a connection for the work item
  * @c: the connection
  *
  * Context: any, in an RCU read section, with rx_lock, or with the mutex.
@@ -44,7 +45,7 @@ void rxm_conn_todo(struct rxm_conn *c)
 	unsigned long irq;
 
 	spin_lock_irqsave(&ep->lock, irq);
-	/* not one that has gone, which a post may still have */
+	/* a post may still have a record that is about to be freed */
 	if (!ep->closed && READ_ONCE(c->state) != RXM_NEW &&
 	    list_empty(&c->todo))
 		list_add_tail(&c->todo, &ep->todo);
@@ -53,9 +54,11 @@ void rxm_conn_todo(struct rxm_conn *c)
 }
 
 /**
- * rxm_conn_fail - end a connection
+ * rxm_conn_fail - terminate a connection
  * @c: the connection
- * @err: why, a positive error code
+ * @err: the reason, a positive error code; the first one counts
+ *
+ * The work item closes the connection.
  *
  * Context: any, as rxm_conn_todo().
  */
@@ -79,9 +82,9 @@ void rxm_conn_violated(struct rxm_conn *c, const char *what)
 }
 
 /**
- * rxm_conn_timer_set - have the timer run
+ * rxm_conn_timer_set - set the timer, unless it expires earlier
  * @ep: the endpoint
- * @when: at the latest, in jiffies
+ * @when: latest time, in jiffies
  *
  * Context: process, with the mutex.
  */
@@ -99,13 +102,14 @@ void rxm_conn_timer_set(struct rxm_ep *ep, unsigned long when)
 }
 
 /**
- * rxm_source - what completions call the peer
+ * rxm_source - find the source address of the peer for completions
  * @ep: the endpoint
  * @c: the connection
- * @known: one of the connection's, whose users come one after the other
+ * @known: one of the two caches of the connection; the caller serialises its use
  *
  * Context: any.
- * Return: the address, for endpoints that ask for it.
+ * Return: the address; FI_ADDR_NOTAVAIL for an unknown peer, and for an endpoint with
+ * neither FI_SOURCE nor FI_DIRECTED_RECV.
  */
 fi_addr_t rxm_source(struct rxm_ep *ep, struct rxm_conn *c,
 		     struct kofi_av_known *known)
@@ -128,7 +132,7 @@ bool rxm_is_unknown(struct rxm_ep *ep, const union kofi_ip *addr)
 	return kofi_av_source(ep->base.av, &addr->sa) == FI_ADDR_NOTAVAIL;
 }
 
-/* Posts find it from now on; what was posted before comes first. */
+/* Let posts find a record; transmits that have waited for it come first. */
 static void rxm_conn_adopt(struct rxm_conn *c)
 {
 	struct rxm_ep *ep = c->ep;
@@ -182,7 +186,7 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 	INIT_LIST_HEAD(&c->rndv);
 	INIT_LIST_HEAD(&c->held);
 	INIT_LIST_HEAD(&c->accesses);
-	/* who goes through the numbers finds it from now on */
+	/* from now on, readers of the numbers find the record */
 	if (xa_alloc_cyclic(&ep->numbers, &c->id, c, XA_LIMIT(1, INT_MAX),
 			    &ep->last_id, GFP_KERNEL) < 0) {
 		kfree(c);
@@ -204,7 +208,7 @@ struct rxm_conn *rxm_conn_new(struct rxm_ep *ep, const union kofi_ip *addr,
 
 /**
  * rxm_conn_free - free the record of a peer
- * @c: the record; its connection is closed, and its messages are gone
+ * @c: the record; its connection is closed, and it has no messages
  *
  * Context: process, with the mutex.
  */
@@ -225,8 +229,10 @@ void rxm_conn_free(struct rxm_conn *c)
 }
 
 /**
- * rxm_conn_reap - free a record of no use, unless the peer is in the address vector
- * @c: the record
+ * rxm_conn_reap - free the idle record of an unknown peer
+ * @c: the record, which remains if the peer is in the address vector
+ *
+ * The accepted side of a connection to ourselves is freed, too.
  *
  * Context: process, with the mutex.
  */

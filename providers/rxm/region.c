@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The regions of a message that the peer is to fetch: up to as many as a packet names.
+ * Regions of a message that the peer fetches: up to as many as a packet can name.
  *
- * Each is as much of the memory as a region below can be, by the number of its
- * segments. A device sees pages, which must lie behind each other without gaps but at
- * the ends; where a region is refused it is tried with what that leaves. A message
- * whose memory takes more regions is sent eagerly instead, in segments, which is found
- * before there is a region, as far as that can be known.
+ * Each region covers as much of the memory as its number of segments below allows. A
+ * device maps pages, and only the first and the last page may be partial. So if a region
+ * is refused, it is tried again within this limit. A message that needs more regions is
+ * sent in segments. As far as possible that is determined before a region is mapped.
  *
- * A transmit that has some of its regions, and waits for the next one, is the first
- * one of its connection: those that are away come back by answers.
+ * A transmit that has some of its regions, and waits for the next one, is the first in
+ * the queue of its connection: regions of earlier transmits return with answers.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -18,15 +17,15 @@
 
 #include "rxm.h"
 
-/* A transmit can have all it may need, whatever other connections do. */
+/* One transmit can always have its regions, independent of other connections. */
 static_assert(RXM_RNDV_IOV <= RXM_REGIONS && RXM_RNDV_IOV <= KOFI_MR_RESERVED);
 
 /**
- * struct rxm_cut - memory for a region
- * @pages: it counts by pages, and has no gaps
- * @left: segments, or pages, there is room for
- * @gap: the last one ends within a page
- * @len: bytes
+ * struct rxm_cut - part of a message's memory for one region
+ * @pages: the region counts pages, and may have no gaps
+ * @left: remaining segments, or pages, of the region
+ * @gap: the memory so far stops within a page
+ * @len: length in bytes
  * @nr: entries of a scatterlist
  */
 struct rxm_cut {
@@ -37,7 +36,7 @@ struct rxm_cut {
 	size_t		nr;
 };
 
-/* What lies side by side goes on, as far as there is room; false if that is the end. */
+/* Add contiguous memory as far as there is room; returns false if the region is full. */
 static bool rxm_cut_add(struct rxm_cut *cut, size_t offset, size_t len,
 			bool whole)
 {
@@ -61,7 +60,7 @@ static bool rxm_cut_kvec(struct rxm_cut *cut, void *base, size_t len)
 
 	if (cut->pages || !is_vmalloc_or_module_addr(base))
 		return rxm_cut_add(cut, offset_in_page(base), len, false);
-	/* a segment for each page */
+	/* each page needs a segment */
 	for (; len; base += n, len -= n) {
 		n = min(len, PAGE_SIZE - offset_in_page(base));
 		if (!rxm_cut_add(cut, offset_in_page(base), n, false))
@@ -78,7 +77,7 @@ static void rxm_cut_iter(struct rxm_cut *cut, const struct iov_iter *iter,
 	bool kvec = iov_iter_is_kvec(iter), more = true;
 
 	if (!kvec && !iov_iter_is_bvec(iter)) {
-		/* pages, and it may begin in one */
+		/* the iterator has pages, and may begin within one */
 		n = (cut->left - cut->pages) * PAGE_SIZE;
 		cut->len = min(n, left - skip);
 		return;
@@ -98,7 +97,7 @@ static void rxm_cut_iter(struct rxm_cut *cut, const struct iov_iter *iter,
 	}
 }
 
-/* Returns the entry it begins with; each is in one region. */
+/* Returns the first entry of the region. An entry is not split between regions. */
 static struct scatterlist *rxm_cut_sgl(struct rxm_cut *cut,
 				       struct scatterlist *sg, size_t nr,
 				       size_t skip)
@@ -127,7 +126,7 @@ static struct scatterlist *rxm_cut_at(struct rxm_cut *cut,
 	return NULL;
 }
 
-/* Is what is left enough for what has none yet? */
+/* Can the remaining regions of the packet cover the remaining memory? */
 static bool rxm_regions_fit(const struct rxm_conn *c, struct rxm_op *op,
 			    size_t done, bool pages)
 {
@@ -164,7 +163,7 @@ static int rxm_region_map(struct rxm_conn *c, struct rxm_op *op,
 		mem.vec = KOFI_ITER;
 		mem.msg_iter = &iter;
 	}
-	/* the packet that names it */
+	/* FI_MORE: the packet that names the region follows */
 	err = kofi_mr_map(mr, &mem, FI_REMOTE_READ, FI_MORE);
 	if (err)
 		return err;
@@ -177,13 +176,13 @@ static int rxm_region_map(struct rxm_conn *c, struct rxm_op *op,
 }
 
 /**
- * rxm_regions_map - have regions for a message
+ * rxm_regions_map - map the regions of a message
  * @c: the connection
- * @op: the transmit; its packet names them then
+ * @op: the transmit, in which @op->rndv then describes the regions
  *
- * Context: any, by who pushes.
- * Return: 0; -EAGAIN; -ESHUTDOWN or -ENOTCONN without a connection. Otherwise it can
- * have none, but may have some by now.
+ * Context: any, in the context that pushes.
+ * Return: 0; -EAGAIN; -ESHUTDOWN or -ENOTCONN without a connection. After another error
+ * the message cannot have regions, but some of them may be mapped.
  */
 int rxm_regions_map(struct rxm_conn *c, struct rxm_op *op)
 {
@@ -193,7 +192,7 @@ int rxm_regions_map(struct rxm_conn *c, struct rxm_op *op)
 
 	if (!c->region_segs)
 		return -EOPNOTSUPP;
-	/* what is not used goes out, too, and was payload before */
+	/* unused entries are sent, too, and must not contain old payload */
 	if (!op->nr_mr)
 		op->rndv = (struct rxm_rndv) {};
 	for (i = 0; i < op->nr_mr; i++)
@@ -216,19 +215,19 @@ int rxm_regions_map(struct rxm_conn *c, struct rxm_op *op)
 }
 
 /**
- * rxm_regions_end - end one of a transmit's regions
+ * rxm_regions_end - invalidate one of a transmit's regions
  * @op: the transmit
  *
  * Context: any.
- * Return: 0, and it completes to the transmit's @ctrl; -EALREADY if there is none, or
- * they have ended with the endpoint below; -EAGAIN.
+ * Return: 0, and @op->ctrl completes; -EALREADY if no region is left, or draining the
+ * endpoint below has invalidated all of them; -EAGAIN.
  */
 int rxm_regions_end(struct rxm_op *op)
 {
 	int err = -EALREADY;
 
 	while (err == -EALREADY && op->mapped) {
-		/* by the time it returns there may be more to do */
+		/* the completion may run before the call returns */
 		op->mapped--;
 		err = kofi_mr_unmap(op->mr[op->mapped], &op->ctrl.cqe);
 	}
@@ -238,7 +237,7 @@ int rxm_regions_end(struct rxm_op *op)
 }
 
 /**
- * rxm_regions_put - give back the regions of a transmit, which have ended
+ * rxm_regions_put - return the invalidated regions of a transmit to their pool
  * @op: the transmit
  *
  * Context: any.
@@ -247,7 +246,7 @@ void rxm_regions_put(struct rxm_op *op)
 {
 	int i;
 
-	/* with the endpoint below they have gone */
+	/* closing the endpoint below has freed its regions */
 	for (i = 0; i < op->nr_mr && op->conn->msg; i++)
 		kofi_mr_put(op->mr[i]);
 }

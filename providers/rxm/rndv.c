@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages the peer is to fetch.
+ * Rendezvous: messages that the peer fetches.
  *
- * A packet names the message and its regions (region.c). The peer reads the bytes
- * when it has a receive, and answers with the number of the message; or, if it is
- * configured so, answers with memory of its own, which is written, and then it is
- * told. The message is complete when its regions have ended.
+ * A packet names the message and its regions (region.c). When the peer has a receive, it
+ * reads the payload, and answers with the number of the message. A peer that is
+ * configured to fetch nothing answers with memory of its own instead. We write the
+ * payload there, and then notify the peer. The message completes when its
+ * regions are invalidated.
  */
 #include <linux/uio.h>
 
@@ -13,7 +14,7 @@
 
 #include "rxm.h"
 
-/* One after the other */
+/* A region is invalidated: continue with the next one, or drop the reference. */
 static void rxm_rndv_done(struct rxm_ctrl *ctrl, int err)
 {
 	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
@@ -24,7 +25,7 @@ static void rxm_rndv_done(struct rxm_ctrl *ctrl, int err)
 		rxm_op_put(op, err);
 }
 
-/* A region ends; it is put back with the transmit. */
+/* Invalidate a region. It returns to its pool when the transmit completes. */
 static int rxm_rndv_unmap(struct rxm_ctrl *ctrl)
 {
 	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
@@ -45,12 +46,12 @@ static void rxm_rndv_end(struct rxm_op *op)
 }
 
 /**
- * rxm_rndv_send - tell the peer of a message
+ * rxm_rndv_send - send the request to fetch a message
  * @c: the connection
- * @op: the transmit, which goes in segments if there can be no regions for it
+ * @op: the transmit, which is sent in segments if it cannot have regions
  *
- * Context: any, by who pushes.
- * Return: 0; -EAGAIN; or what below returns.
+ * Context: any, in the context that pushes.
+ * Return: 0; -EAGAIN; or as fi_sendmsg() below.
  */
 int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 {
@@ -76,7 +77,7 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 		return 0;
 	refcount_dec(&op->refs);
 	if (!rxm_op_unawait(op)) {
-		/* it has been answered, and ends by that; nothing is to be sent */
+		/* the peer answered an unsent request: the answer completes the transmit */
 		rxm_conn_violated(c, "answer to no request");
 		rxm_conn_fail(c, EPROTO);
 		return 0;
@@ -88,7 +89,7 @@ int rxm_rndv_send(struct rxm_conn *c, struct rxm_op *op)
 	return err;
 }
 
-/* Rendezvous by write: all is written, and the peer has been told. */
+/* Rendezvous by write: the payload is written, and the peer has been notified. */
 static void rxm_write_told(struct rxm_ctrl *ctrl, int err)
 {
 	struct rxm_op *op = container_of(ctrl, struct rxm_op, ctrl);
@@ -108,7 +109,7 @@ static int rxm_write_tell(struct rxm_ctrl *ctrl)
 			      &ctrl->cqe, 1);
 }
 
-/* Bytes of the next entry of the peer's memory that can be written at once */
+/* Returns how many bytes the next write to the peer's memory can have. */
 static size_t rxm_write_chunk(struct rxm_op *op, struct iov_iter *iter)
 {
 	const struct rxm_rndv *r = &op->target;
@@ -179,14 +180,14 @@ static void rxm_write_go(struct rxm_op *op)
 }
 
 /**
- * rxm_rndv_answered - the peer has answered to a rendezvous
+ * rxm_rndv_answered - process an answer to a rendezvous
  * @c: the connection
- * @h: RXM_READ_DONE: it has the bytes; RXM_WRITE_DATA: it wants them written
+ * @h: RXM_READ_DONE: the peer has the payload; RXM_WRITE_DATA: we must write it
  *
- * rxm_push() is to follow.
+ * rxm_push() must follow.
  *
  * Context: softirq, with rx_lock.
- * Return: 0, or -EPROTO if no such message waits for that.
+ * Return: 0, or -EPROTO if no such message waits for an answer.
  */
 int rxm_rndv_answered(struct rxm_conn *c, const struct rxm_hdr *h)
 {

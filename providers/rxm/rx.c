@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What arrives: packets, and the messages they make up.
+ * Received packets, and the messages they make up.
  *
  * Normal operation
  *
  * Each connection has receives posted below, of the size of a packet. A packet
- * that is a message, or begins one, looks for its receive; the payload is copied
- * there and the packet's buffer posted again. Of a rendezvous the bytes are fetched
- * to where they belong, and the sender is told.
+ * that contains or begins a message searches for the receive of the message. The payload
+ * is copied there, and the packet's buffer is posted again. The payload of a rendezvous is
+ * fetched directly to the receive, and then the sender is notified.
  *
  * Messages without a receive
  *
- * They stay in their buffers, and other buffers are posted in their place, until
- * there are held_bufs of them at the endpoint, or half of that of one peer. Then a
- * connection has fewer receives, and its peer is held back by the provider below,
- * or by credits (credit.c). For a peer that owes us an answer, which comes behind its
- * messages, both limits are twice as high. When a receive is posted the queue of
- * receives wakes the message, and the work item copies it.
+ * These messages stay in their buffers, and other buffers are posted in their place. The
+ * limit is held_bufs buffers of the endpoint, and half of that for one peer. At the limit a
+ * connection has fewer receives, and the provider below or credits (credit.c) stall
+ * its peer. Both limits are twice as high for a peer that owes us an answer, since
+ * the answer arrives behind its messages. When the consumer posts a receive, the queue
+ * of receives wakes the message, and the work item copies it.
  *
- * A message with a receive that is fetched, and an atomic operation, hold their buffer
- * until the peer has the answer. If two peers had no receive left but for each other's
- * requests, neither answer would arrive: others are posted in the place of those, for as
- * many requests as a kernel sends, within the limits.
+ * A message that is fetched to its receive, and an atomic operation, hold their buffer
+ * until the answer has been sent. If two peers had no receive left but for each other's
+ * requests, neither answer would arrive. So other receives are posted in their place, for
+ * as many requests as a kernel peer sends, within the limits.
  *
- * What a connection has of its own, posted or not, is not limited by that; it counts
- * what earlier connections to the same peer have left. So a peer cannot have more
- * memory by connecting again.
+ * A connection always has some buffers of its own, posted or not, in addition to these
+ * limits. Buffers that hold messages of earlier connections to the same peer count as
+ * its own, so a peer cannot use more memory by connecting again.
  *
  * Trust
  *
- * A packet is checked before anything of it is used; it must carry the number of
- * the connection that it came on. What a peer may not send ends its connection.
+ * A packet is checked before anything in it is used. It must carry the number of
+ * the connection on which it arrived. An invalid packet terminates its connection.
  *
  * Locks
  *
- * All of it is under c->rx_lock, in softirq context or with bottom halves off. What
- * it completes in a callback is reported there, when the lock has been given back.
+ * All of this runs under c->rx_lock, in softirq context or with bottom halves off. A
+ * completion callback below reports its completions after it has released the lock.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -49,7 +49,7 @@ static void rxm_fetch_go(struct rxm_buf *buf);
 
 /* ----------------------------------------------------------------- buffers */
 
-/* Called with locks of queues; perhaps more than once for a message. */
+/* Called with locks of queues, perhaps more than once for a message. */
 static void rxm_buf_wake(struct kofi_rxmsg *msg)
 {
 	struct rxm_buf *buf = container_of(msg, struct rxm_buf, msg);
@@ -115,7 +115,7 @@ static int rxm_buf_post(struct rxm_buf *buf)
 	return 0;
 }
 
-/* It holds nothing any more. */
+/* Take a buffer off all lists, and out of all counts, after its packet has been used. */
 static void rxm_buf_idle(struct rxm_buf *buf)
 {
 	struct rxm_conn *c = buf->conn;
@@ -140,7 +140,7 @@ static void rxm_buf_idle(struct rxm_buf *buf)
 }
 
 /**
- * rxm_buf_release - a buffer holds nothing any more, and is posted again
+ * rxm_buf_release - post a buffer again after its packet has been used, or free it
  * @buf: the buffer
  *
  * Context: in a callback, or with the mutex; with rx_lock.
@@ -161,8 +161,8 @@ void rxm_buf_release(struct rxm_buf *buf)
 }
 
 /*
- * Credits begin with some receives, whatever messages of an earlier connection hold;
- * but who connects again and again must not have any number of those.
+ * A connection with credits begins with some receives, even if messages of earlier
+ * connections hold many buffers; but a peer that connects repeatedly must be limited.
  */
 static bool rxm_rx_first(const struct rxm_conn *c)
 {
@@ -173,9 +173,9 @@ static bool rxm_rx_first(const struct rxm_conn *c)
 }
 
 /*
- * May a connection have another buffer? It has some of its own, posted or not, beside
- * those of requests, and of those the endpoint may hold beside them at most half. If an
- * answer of the peer's may be behind its messages, both limits are twice as high.
+ * May a connection have another buffer? It has some of its own, posted or not, to which
+ * buffers of requests do not count; and it may hold half of the endpoint's limit. If an
+ * answer may be behind the peer's messages, both limits are twice as high.
  */
 static bool rxm_rx_room(struct rxm_conn *c)
 {
@@ -202,13 +202,13 @@ static bool rxm_rx_room(struct rxm_conn *c)
 }
 
 /**
- * rxm_rx_fill - post as many receives as there are to be
+ * rxm_rx_fill - post the missing receives of a connection
  * @c: a connection with an endpoint below
  *
- * Without memory it is tried again later.
+ * Without memory the timer repeats it.
  *
  * Context: process, may sleep, with the mutex.
- * Return: 0; -ENOMEM, or what the post has returned, if there is none at all.
+ * Return: 0; if no receive is posted, -ENOMEM or the error of the post.
  */
 int rxm_rx_fill(struct rxm_conn *c)
 {
@@ -260,13 +260,13 @@ void rxm_rx_starved(struct rxm_ep *ep)
 	}
 }
 
-/* Without rx_lock, after what has come may have changed what is to be sent */
+/* Send packets after a received one may have made this possible. Called without rx_lock. */
 static void rxm_rx_push(struct rxm_conn *c)
 {
 	unsigned long irq;
 	bool lacks;
 
-	/* who uses up the last receive looks with the lock */
+	/* a context that has used up the last receive checks under c->lock: see rxm_rx_lacks() */
 	if (rxm_push_idle(c) && READ_ONCE(c->posted))
 		return;
 	spin_lock_irqsave(&c->lock, irq);
@@ -276,7 +276,7 @@ static void rxm_rx_push(struct rxm_conn *c)
 		rxm_conn_todo(c);
 }
 
-/* The peer is to get an answer, for which the buffer is kept. */
+/* Mark a buffer as held by a request until our answer has been sent. */
 static void rxm_buf_asks(struct rxm_buf *buf)
 {
 	buf->request = true;
@@ -299,7 +299,7 @@ static void rxm_message_copy(struct rxm_buf *head, const void *data, size_t len)
 		head->fault = !rxm_copy(&head->op->cur, data, len);
 }
 
-/* The same of all of a message. The cursor stays where it is, as nothing follows. */
+/* Copy a whole message. The cursor does not advance, as nothing follows. */
 static void rxm_eager_copy(struct rxm_buf *buf)
 {
 	struct kofi_rxop *op = buf->op;
@@ -316,7 +316,7 @@ static void rxm_eager_copy(struct rxm_buf *buf)
 		buf->fault = !rxm_copy(&op->cur, buf->data, len);
 }
 
-/* The message is in its place, or never will be. */
+/* Complete the receive of a message, unless the message is discarded. */
 static void rxm_message_done(struct rxm_buf *buf, int err)
 {
 	struct kofi_rxmsg *msg = &buf->msg;
@@ -352,7 +352,7 @@ static void rxm_segments_end(struct rxm_buf *head)
 	rxm_buf_release(head);
 }
 
-/* A message has its receive, or is to be thrown away. */
+/* Process a message that has its receive, or that is discarded. */
 static void rxm_message_place(struct rxm_buf *buf)
 {
 	struct rxm_buf *part, *next;
@@ -383,21 +383,21 @@ static void rxm_message_place(struct rxm_buf *buf)
 	}
 }
 
-/* With it all its segments that have come had to wait. */
+/* Uncount a stored message, with all of its segments that have arrived. */
 static void rxm_message_unstored(struct rxm_buf *buf)
 {
 	buf->conn->stored--;
 	buf->conn->stored_bufs -= buf->next_no;
 }
 
-/* Without a receive it waits, and what follows of it waits, too. */
+/* Search for the receive of a message. Without one, the message and its segments wait. */
 static void rxm_message_match(struct rxm_buf *buf)
 {
 	struct rxm_conn *c = buf->conn;
 	bool waited = buf->waits;
 
 	buf->waits = kofi_rxq_match(rxm_rxq(c->ep), &buf->msg, &buf->op);
-	/* what is copied at once need not be found */
+	/* a message that is copied at once needs no place on the list */
 	if (list_empty(&buf->node) &&
 	    (buf->waits || buf->hdr.type != RXM_EAGER_MSG))
 		list_add_tail(&buf->node, &c->held);
@@ -410,12 +410,12 @@ static void rxm_message_match(struct rxm_buf *buf)
 		c->stored++;
 		c->stored_bufs++;
 		atomic64_inc(&c->ep->stats.unexpected);
-		/* another receive in its place */
+		/* post another receive in its place */
 		rxm_conn_todo(c);
 	}
 }
 
-/* The sender is known: so is that of its messages which wait, in their order. */
+/* The sender has become known: give the address to its stored messages, in their order. */
 static void rxm_rename(struct rxm_conn *c, fi_addr_t src)
 {
 	struct rxm_buf *buf;
@@ -432,14 +432,14 @@ static void rxm_message_begin(struct rxm_buf *buf)
 	struct rxm_conn *c = buf->conn;
 	struct kofi_rxmsg *msg = &buf->msg;
 
-	/* no receive would ever take it */
+	/* no receive would ever match it */
 	if (unlikely(h->op == RXM_OP_TAGGED &&
 		     !(c->ep->base.info->caps & FI_TAGGED))) {
 		rxm_violation(c, buf);
 		return;
 	}
 	msg->src = rxm_source(c->ep, c, &c->known);
-	/* no message overtakes those */
+	/* a stored message must not be overtaken */
 	if (unlikely(c->unnamed) && msg->src != FI_ADDR_NOTAVAIL)
 		rxm_rename(c, msg->src);
 	msg->len = h->size;
@@ -510,7 +510,7 @@ static void rxm_ctrl_init(struct rxm_buf *buf, int (*send)(struct rxm_ctrl *),
 	rxm_ctrl_queue(&buf->ctrl);
 }
 
-/* An answer has been sent: the buffer holds nothing any more. */
+/* An answer has been sent, or flushed: release its buffer. */
 static void rxm_answer_done(struct rxm_ctrl *ctrl, int err)
 {
 	struct rxm_buf *buf = rxm_ctrl_buf(ctrl);
@@ -545,11 +545,11 @@ static int rxm_answer_send(struct rxm_ctrl *ctrl)
 static void rxm_answer_format(struct rxm_buf *buf, u8 type)
 {
 	buf->result = 0;
-	/* the peer's number is known when it is sent, perhaps not before */
+	/* the peer's number may become known only when the answer is sent */
 	rxm_hdr_format(&buf->answer, type, 0, buf->hdr.msg_id);
 }
 
-/* The next entry of the sender's memory, as much as can be fetched at once */
+/* Describe the next fetch: as much of one entry of the sender's memory as possible. */
 static size_t rxm_fetch_chunk(struct rxm_buf *buf, struct iov_iter *iter,
 			      struct fi_rma_iov *rma)
 {
@@ -625,14 +625,14 @@ static void rxm_fetch_go(struct rxm_buf *buf)
 /* ----------------------------------------------------------------- packets */
 
 /**
- * rxm_atomic_serve - do an atomic operation, and answer
- * @buf: the request, on rxm_conn.accesses; the answer goes out of it, so that no
- *	other buffer is to be found
+ * rxm_atomic_serve - execute an atomic request, and queue the answer
+ * @buf: the request, on rxm_conn.accesses; the answer is sent from this buffer, so
+ *	nothing is allocated
  *
- * rxm_push() is to follow.
+ * rxm_push() must follow.
  *
  * Context: softirq, or with bottom halves off; with rx_lock.
- * Return: 0; -EAGAIN, and the buffer is woken.
+ * Return: 0; -EAGAIN without a slot to report it, and the buffer will be woken.
  */
 int rxm_atomic_serve(struct rxm_buf *buf)
 {
@@ -702,7 +702,7 @@ static void rxm_packet(struct rxm_conn *c, struct rxm_buf *buf)
 	rxm_violation(c, buf);
 }
 
-/* There is no connection below any more: what is posted comes back at once. */
+/* The connection below is closed, and flushes its receives. */
 static void rxm_buf_flushed(struct rxm_buf *buf)
 {
 	buf->conn->flushed = true;
@@ -733,7 +733,7 @@ static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
 	else
 		rxm_packet(c, buf);
 	spin_unlock_bh(&c->rx_lock);
-	/* an answer, before the consumer takes its time */
+	/* send an answer before the consumer's handler runs */
 	rxm_rx_push(c);
 	if (begun)
 		kofi_cq_end(own);
@@ -741,7 +741,7 @@ static void rxm_buf_done(struct fid_cq *cq, const struct kofi_wc *wc)
 
 /* ------------------------------------------------------ from process context */
 
-/* Whose message is first on the list; with the mutex its record stays. */
+/* The connection of the first woken message; the mutex keeps its record. */
 static struct rxm_conn *rxm_woken_conn(struct rxm_ep *ep)
 {
 	struct rxm_buf *buf;
@@ -754,7 +754,7 @@ static struct rxm_conn *rxm_woken_conn(struct rxm_ep *ep)
 	return c;
 }
 
-/* It is off the list when it is released, so with rx_lock it stays a message. */
+/* A released buffer leaves the list under rx_lock, so a listed one holds a packet. */
 static struct rxm_buf *rxm_woken_next(struct rxm_conn *c)
 {
 	struct rxm_ep *ep = c->ep;
@@ -773,7 +773,7 @@ static struct rxm_buf *rxm_woken_next(struct rxm_conn *c)
 }
 
 /**
- * rxm_rx_woken - place messages that may have a receive now
+ * rxm_rx_woken - process messages that may have a receive now
  * @ep: the endpoint
  *
  * A callback that posts a receive wakes the next message, so a stream could occupy the
@@ -793,13 +793,13 @@ void rxm_rx_woken(struct rxm_ep *ep)
 			return;
 		spin_lock_bh(&c->rx_lock);
 		buf = rxm_woken_next(c);
-		/* it may have been woken twice, and be under way by now */
+		/* a message that was woken twice may be matched by now */
 		if (buf && buf->access)
 			rxm_accesses(c);
 		else if (buf && buf->waits)
 			rxm_message_match(buf);
 		spin_unlock_bh(&c->rx_lock);
-		/* its record may have waited for the last of them */
+		/* without messages the record may be freed */
 		if (!c->msg)
 			rxm_conn_todo(c);
 		rxm_rx_push(c);
@@ -822,7 +822,7 @@ void rxm_peers_added(struct fid_ep *fid)
 			c->unknown = false;
 			ep->unknown--;
 		}
-		/* what comes with the lock later finds the address */
+		/* later messages find the address themselves */
 		spin_lock_bh(&c->rx_lock);
 		if (c->unnamed) {
 			src = rxm_source(ep, c, &c->known);
@@ -834,7 +834,7 @@ void rxm_peers_added(struct fid_ep *fid)
 	mutex_unlock(&ep->mutex);
 }
 
-/* A message, with what there is of it */
+/* Discard a message, with the segments that have arrived. */
 static void rxm_message_drop(struct rxm_buf *buf)
 {
 	struct rxm_buf *part, *next;
@@ -850,10 +850,11 @@ static void rxm_message_drop(struct rxm_buf *buf)
 }
 
 /**
- * rxm_rx_disconnected - end what can arrive no more
- * @c: a connection with nothing below any more
+ * rxm_rx_disconnected - discard atomic requests, and messages that stay incomplete
+ * @c: a connection without an endpoint below
  *
- * Messages that are there in full stay.
+ * The receives of these messages fail. A rendezvous cannot be fetched and counts as
+ * incomplete. Stored complete messages and remote CQ data remain.
  *
  * Context: process, with the mutex.
  */
@@ -871,8 +872,8 @@ void rxm_rx_disconnected(struct rxm_conn *c)
 }
 
 /**
- * rxm_rx_forget - throw away messages without a receive
- * @c: a connection with nothing below any more
+ * rxm_rx_forget - discard stored messages and remote CQ data
+ * @c: a connection without an endpoint below
  *
  * Context: process, with the mutex.
  */

@@ -3,33 +3,32 @@
  * kofi_rxm: endpoints with many peers, each over a connection of another provider.
  *
  * main.c	the module, discovery, fabrics, domains, memory regions
- * ep.c		endpoints: life, options, receives
- * conn.c	connections: how they are made and end
+ * ep.c		endpoints: creation, options, statistics, posts of receives
+ * conn.c	connections: requests, events, retries, termination
  * record.c	records of peers
  * post.c	posts of transmits
- * op.c		records of transmits
- * tx.c		what is sent when
- * rndv.c	messages the peer is to fetch
- * region.c	their regions
- * atomic.c	atomic operations, both ends
- * atomic_post.c	posts of them
- * rx.c		what arrives: packets, messages, rendezvous
- * access.c	what peers do to memory, and is told of
- * credit.c	packets, and receives the peer may use, where that has to be counted
- * proto.c	the wire
+ * op.c		completion of transmits, and their headers
+ * tx.c		the order in which packets are sent
+ * rndv.c	messages that the peer fetches (rendezvous)
+ * region.c	regions of these messages
+ * atomic.c	atomic operations: requests, and their execution for peers
+ * atomic_post.c	posts of atomic operations
+ * rx.c		received packets, messages, rendezvous
+ * access.c	reports of the peers' accesses to memory
+ * credit.c	flow control by credits, over devices that need it
+ * proto.c	the wire format
  *
- * "Below" is the provider whose connected endpoints are used; this one is a
- * consumer of it like any other, and knows nothing of it but the public headers.
+ * "Below" refers to the provider of the connected endpoints. This provider is a consumer
+ * of it like any other, and knows nothing of it but the public headers.
  *
  * Locks
  *
- * ep->mutex	connections come and go, from the work item and from control calls
- * c->rx_lock	_bh: what arrives on a connection
- * c->lock	irqsave: what is to be sent on it. Inside the one above
- * ep->lock	irqsave: lists of connections and of posts without one. It is
- *		outside c->lock
+ * ep->mutex	connections are opened and closed, by the work item and by control calls
+ * c->rx_lock	_bh: received packets of a connection
+ * ep->lock	irqsave, inside c->rx_lock: ep->todo, ep->pending, changes of ep->dests
+ * c->lock	irqsave, inside c->rx_lock and ep->lock: packets to send
  *
- * What is below is called without c->lock: who sends has set c->pushing.
+ * Packets are posted below without c->lock: the context that sends has set c->pushing.
  */
 #ifndef _KOFI_RXM_H
 #define _KOFI_RXM_H
@@ -47,41 +46,41 @@
 
 #include "proto.h"
 
-#define RXM_IOV_LIMIT	4	/* segments, unless hints ask for more */
-#define RXM_IOV_MAX	8	/* leaves one for the header below */
+#define RXM_IOV_LIMIT	4	/* segments of a message, unless hints ask otherwise */
+#define RXM_IOV_MAX	8	/* most segments of a message; below, the header takes one more */
 #define RXM_INJECT	128
-#define RXM_SIZE	256	/* operations per direction, likewise */
+#define RXM_SIZE	256	/* operations per direction, unless hints ask otherwise */
 #define RXM_SIZE_MAX	65536
-#define RXM_SRX_MAX	65536	/* shared receive contexts of a domain: memory's limit */
+#define RXM_SRX_MAX	65536	/* shared receive contexts: memory is the real limit */
 #define RXM_RMA_IOV	4
 #define RXM_CQ_DATA	sizeof_field(struct rxm_hdr, data)
 #define RXM_MSG_MAX	SZ_1G
-#define RXM_MSG_TX	64	/* transmits of a connection below */
-#define RXM_MSG_CQ	256	/* completions of it */
-#define RXM_REGIONS	8	/* of a connection, for rendezvous */
-#define RXM_REGION_SEGS	257	/* 1 MiB of single pages */
-#define RXM_VALS	16	/* numbers of fi_set_val() below this */
-#define RXM_REFILL	(HZ / 10)	/* until receives are posted again */
-#define RXM_DELAY_MIN	2	/* milliseconds until a connect is tried again, */
+#define RXM_MSG_TX	64	/* most outstanding transmits of a connection below */
+#define RXM_MSG_CQ	256	/* slots of its completion queue, plus one for each receive */
+#define RXM_REGIONS	8	/* regions of a connection, for rendezvous */
+#define RXM_REGION_SEGS	257	/* segments of a region: 1 MiB of single pages at any offset */
+#define RXM_VALS	16	/* provider-specific names of fi_set_val() */
+#define RXM_REFILL	(HZ / 10)	/* jiffies until a failed post of receives is repeated */
+#define RXM_DELAY_MIN	2	/* milliseconds until the next connect attempt, */
 #define RXM_DELAY_MAX	200	/* doubled each time */
 #define RXM_BUDGET	32	/* events, connections or messages in one run of the work item */
-#define RXM_HOSTS	4	/* one has this part of max_unknown */
-#define RXM_TRIES	8	/* connections in a row that end before anything is sent */
+#define RXM_HOSTS	4	/* a host gets one part in this many of max_unknown */
+#define RXM_TRIES	8	/* connections in a row that may fail before anything is sent */
 
-#define RXM_ATOMICS	8	/* requests a peer is to answer at a time */
-#define RXM_REQUESTS	(RXM_REGIONS + RXM_ATOMICS)	/* of a peer's, beside its receives */
+#define RXM_ATOMICS	8	/* outstanding atomic requests of a connection */
+#define RXM_REQUESTS	(RXM_REGIONS + RXM_ATOMICS)	/* of a peer, in addition to its receives */
 
 #define RXM_RC_BUFS	4	/* times rx_bufs over InfiniBand and RoCE: RXM_MSG_TX by default */
-#define RXM_CREDIT_BUFS	16	/* receives of a connection with credits, at least */
-#define RXM_KEPT	4	/* credits that are not for messages, at most */
-#define RXM_TX_HOLD	HZ	/* until who was connected sends first */
+#define RXM_CREDIT_BUFS	16	/* least receives of a connection with credits */
+#define RXM_KEPT	4	/* most credits that messages may not use */
+#define RXM_TX_HOLD	HZ	/* jiffies until the accepting side may send first */
 
 #define RXM_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE)
 #define RXM_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_FENCE | \
 			 KOFI_NO_COMPLETION | RXM_TX_LEVELS)
 #define RXM_FETCH_FLAGS	(RXM_TX_FLAGS & ~FI_INJECT)
 
-/* Levels of completion over the provider below; iWARP reports no arrival. */
+/* Completion levels that the provider below supports; iWARP reports no arrival. */
 static inline u64 rxm_levels(const struct fi_info *msg)
 {
 	return msg->ep_attr->protocol == FI_PROTO_IWARP ? FI_INJECT_COMPLETE :
@@ -89,9 +88,9 @@ static inline u64 rxm_levels(const struct fi_info *msg)
 }
 
 /**
- * struct rxm_provider - the provider over another one
- * @base: what the core knows
- * @below: name of the other one
+ * struct rxm_provider - a provider over another one
+ * @base: the core's part
+ * @below: name of the provider below
  */
 struct rxm_provider {
 	struct kofi_provider	base;
@@ -106,25 +105,25 @@ struct rxm_fabric {
 struct rxm_domain {
 	struct kofi_domain	base;
 	struct rxm_provider	*prov;
-	struct fid_eq		*eq;	/* what happens to @msg */
+	struct fid_eq		*eq;	/* events of @msg */
 	struct fid_domain	*msg;
 };
 
 struct rxm_mr {
 	struct kofi_mr		base;
 	struct fid_mr		*msg;
-	u64			key;	/* asked for */
+	u64			key;	/* requested by the consumer */
 };
 
 /**
- * struct rxm_stats - what an endpoint counts
- * @connects: connections that were made
- * @refused: requests of peers that were refused
- * @violations: connections closed for what the peer has sent
+ * struct rxm_stats - statistics of an endpoint
+ * @connects: established connections
+ * @refused: connect requests that were refused
+ * @violations: connections closed because the peer violated the protocol
  * @eager: messages sent in one packet
- * @segmented: in several
- * @rendezvous: fetched by the peer
- * @unexpected: messages that found no receive
+ * @segmented: messages sent in several packets
+ * @rendezvous: messages sent by rendezvous
+ * @unexpected: received messages that found no receive
  */
 struct rxm_stats {
 	atomic64_t	connects;
@@ -138,43 +137,44 @@ struct rxm_stats {
 
 /**
  * struct rxm_ep - an endpoint
- * @base: the core's
- * @dom: its domain
+ * @base: the core's part
+ * @dom: domain of the endpoint
  * @rxq: posted receives, unless a shared context has them: rxm_rxq()
- * @info: what its connections are opened with
+ * @info: attributes of the endpoints below
  * @flow: connections use credits
- * @vals_set: which of @vals have been set
- * @vals: what each connection is told by fi_set_val()
- * @pep: where peers connect
- * @eq: events of connections
- * @name: address of @pep
- * @process: what distinguishes it from an endpoint at the same address before
- * @mutex: connections come and go
- * @closed: the endpoint is being closed; set with @lock, before @mutex is waited for
- * @hash: struct rxm_conn by address
- * @conns: all of them
- * @dests: of them, those that have been posted to, by fi_addr_t; changed with @lock
- * @numbers: the same as @hash, by their ids
- * @last_id: of a connection
- * @lock: what follows
- * @pending: transmits to peers without a connection
- * @todo: connections the work item is to look at
- * @woken_lock: irqsave
- * @woken: struct rxm_buf: messages that may find their receive now
- * @work: does what needs process context
- * @timer: the same, later
- * @idle: waits for the end of a push
- * @ops: records of transmits; their place is the number a message has
- * @nr_ops: how many they are
- * @free: those not in use
- * @free_lock: for taking one
- * @pkts: headers of segments
- * @free_pkts: those not in use
- * @waiting: transmits that wait for a connection
- * @held: struct rxm_buf that hold messages
+ * @vals_set: bitmap of the @vals that have been set; under @mutex
+ * @vals: values for fi_set_val() on each connection; under @mutex
+ * @pep: passive endpoint below, to which peers connect
+ * @eq: connection events
+ * @name: address of @pep; under @mutex
+ * @process: random number that tells it from earlier endpoints at the same address
+ * @mutex: serialises changes of connections and of their records
+ * @closed: the endpoint is being closed; set under @lock, before @mutex is taken
+ * @hash: struct rxm_conn by address; read under RCU, changed under @mutex
+ * @conns: list of all struct rxm_conn; under @mutex
+ * @dests: struct rxm_conn by fi_addr_t, once posted to; read under RCU, changed
+ *	under @lock
+ * @numbers: struct rxm_conn by rxm_conn.id; read under RCU, changed under @mutex
+ * @last_id: last rxm_conn.id that was assigned
+ * @lock: protects @pending, @todo and changes of @dests
+ * @pending: transmits to peers without a record
+ * @todo: connections for the work item
+ * @woken_lock: protects @woken; irqsave, innermost
+ * @woken: list of struct rxm_buf that may find their receive or their slot now
+ * @work: does the work that needs process context
+ * @timer: repeats connect attempts, and starts @work
+ * @idle: wait queue of rxm_conn_quiesce(), until no context sends
+ * @ops: records of transmits; the index is part of the message number
+ * @nr_ops: length of @ops
+ * @free: unused records of @ops
+ * @free_lock: serialises removal from @free and @free_pkts
+ * @pkts: additional headers for segments, shared by all transmits
+ * @free_pkts: unused entries of @pkts
+ * @waiting: number of transmits that wait for a connection
+ * @held: number of struct rxm_buf that hold a packet
  * @starved: a connection has fewer receives than it should
- * @unknown: records of peers that were not in the address vector
- * @stats: counters
+ * @unknown: number of records of unknown peers: not in the address vector; under @mutex
+ * @stats: statistics
  */
 struct rxm_ep {
 	struct kofi_ep		base;
@@ -188,17 +188,17 @@ struct rxm_ep {
 	struct fid_eq		*eq;
 	union kofi_ip		name;
 	u32			process;
-	struct mutex		mutex;	/* connections */
+	struct mutex		mutex;	/* connections and records */
 	bool			closed;
 	struct rhashtable	hash;
 	struct xarray		dests;
 	struct list_head	conns;
 	struct xarray		numbers;
 	u32			last_id;
-	spinlock_t		lock;	/* lists */
+	spinlock_t		lock;	/* @pending, @todo, changes of @dests */
 	struct list_head	pending;
 	struct list_head	todo;
-	spinlock_t		woken_lock;	/* @woken; inside all others */
+	spinlock_t		woken_lock;	/* @woken; innermost */
 	struct list_head	woken;
 	struct work_struct	work;
 	struct delayed_work	timer;
@@ -206,7 +206,7 @@ struct rxm_ep {
 	struct rxm_op		**ops;
 	size_t			nr_ops;
 	struct kofi_freelist	free;
-	spinlock_t		free_lock;	/* taking from @free */
+	spinlock_t		free_lock;	/* removal from @free, @free_pkts */
 	struct rxm_pkt		*pkts;
 	struct kofi_freelist	free_pkts;
 	atomic_t		waiting;
@@ -217,74 +217,76 @@ struct rxm_ep {
 };
 
 enum rxm_state {
-	RXM_NEW,		/* or gone: transmits are those of ep->pending */
+	RXM_NEW,		/* or about to be freed: transmits go to ep->pending */
 	RXM_IDLE,
-	RXM_WANTED,		/* the work item is to connect */
+	RXM_WANTED,		/* the work item will connect */
 	RXM_CONNECTING,
 	RXM_WAITING,		/* until @retry, or for the peer's attempt */
 	RXM_ACCEPTING,
 	RXM_CONNECTED,
 	RXM_CLOSING,
-	RXM_DEAD,		/* for good */
+	RXM_DEAD,		/* the peer was removed, or the endpoint closed */
 };
 
 /**
  * struct rxm_conn - a peer, and the connection to it if there is one
- * @node: in rxm_ep.hash
- * @addr: where the peer listens
- * @ep: the endpoint
- * @list: rxm_ep.conns
- * @todo: rxm_ep.todo
- * @dest: where posts find it, once one has been made
- * @hashed: it is in rxm_ep.hash: not the other end of one to ourselves
- * @unknown: it counts in rxm_ep.unknown
- * @state: enum rxm_state; changes under the mutex and @lock
- * @err: what ended it, a positive error code; the work item closes it
- * @reason: what its transmits and receives end with that are still below
- * @id: what the peer puts into its packets
- * @peer_id: what we put into ours
- * @process: the peer's
- * @retry: when it is tried again to connect
+ * @node: entry of rxm_ep.hash
+ * @addr: address at which the peer listens
+ * @ep: endpoint of the record
+ * @list: entry of rxm_ep.conns; under rxm_ep.mutex
+ * @todo: entry of rxm_ep.todo; under rxm_ep.lock
+ * @dest: entry of rxm_ep.dests, from the first post to this peer on
+ * @hashed: in rxm_ep.hash; false for the accepted side of a connection to ourselves
+ * @unknown: counts in rxm_ep.unknown; under rxm_ep.mutex
+ * @state: enum rxm_state; changes under rxm_ep.mutex and @lock, but to RXM_WANTED
+ *	from RXM_IDLE under @lock alone
+ * @err: positive error code that terminates the connection; the work item closes it
+ * @reason: positive error code for operations that closing flushes
+ * @id: number of the connection in packets of the peer
+ * @peer_id: number of the connection in our packets, and the peer's process above it
+ * @process: process number of the peer
+ * @retry: time in jiffies of the next connect attempt, or at which @tx_hold expires
  * @trying: @deadline is set
- * @deadline: from when on it is not, if the peer rejects it
- * @delay: milliseconds it waits; 0 since something was sent
- * @tries: connections that have ended since then
- * @connects: connections that there have been
- * @region_segs: segments of a region below; 0: the peer can fetch no messages
- * @msg: the endpoint below
- * @cq: its queue
- * @lock: what is to be sent
- * @queue: transmits
- * @queued: how many
- * @ctrl: what is sent before them
- * @rndv: transmits the peer is to fetch, or to answer
- * @atomics: of these, atomic operations
- * @unfinished: transmits that are off @queue
- * @pushing: somebody sends
- * @again: and is to look once more
- * @flow: credits are used
- * @tx_hold: nothing is sent before the peer has
- * @reserve: credits that are not for messages
- * @credits: receives of the peer's
- * @granted: receives the peer knows of
- * @ungranted: those it does not
- * @grant_now: one of those is to be told of at once, if the peer is held back
- * @granting: @grant is on its way
- * @grant: tells it
- * @grant_cqe: completion of that
- * @rx_lock: what arrives
- * @known: what completions call the peer
- * @target_known: the same, of accesses that the provider below tells of
- * @held: messages that wait for a receive, or for the rest of it
- * @unnamed: the sender of some of them was not in the address vector
- * @stored: those that wait for a receive
- * @stored_bufs: buffers of theirs
- * @accesses: what waits for a slot of the queue to report it
- * @flushed: receives below have come back, and are not posted again
- * @posted: receives below
- * @nr_held: buffers that are not posted, as they hold something
- * @requests: of these, those the peer is to get an answer for
- * @rcu: posts may still see it
+ * @deadline: time in jiffies after which a rejected attempt is not repeated
+ * @delay: current delay of a connect attempt in milliseconds; 0 once a packet was sent
+ * @tries: failed connections in a row, since a packet was sent
+ * @connects: number of established connections to the peer
+ * @region_segs: segments of a region below; 0 if the peer cannot fetch messages
+ * @msg: endpoint below
+ * @cq: completion queue of @msg
+ * @lock: protects @queue, @queued, @ctrl, @rndv, @atomics, @pushing, @again
+ * @queue: transmits that are not sent yet
+ * @queued: length of @queue
+ * @ctrl: list of struct rxm_ctrl to send before @queue
+ * @rndv: transmits that wait for an answer of the peer
+ * @atomics: number of atomic operations on @rndv
+ * @unfinished: number of transmits off @queue that are not complete
+ * @pushing: a context sends
+ * @again: the sending context must check the lists once more
+ * @flow: the connection uses credits
+ * @tx_hold: nothing may be sent before the peer has sent a packet
+ * @reserve: credits that messages may not use
+ * @credits: receives of the peer that our packets may use
+ * @granted: our receives that packets of the peer may use
+ * @ungranted: our receives that the peer does not know of
+ * @grant_now: a receive must be granted at once if the peer is short of credits
+ * @granting: @grant is being sent
+ * @grant: header of the packet that grants credits
+ * @grant_cqe: completion of @grant
+ * @rx_lock: protects the members from @known on, but for @target_known
+ * @known: remembered address of the peer, for completions
+ * @target_known: remembered address of the peer, for accesses reported from below
+ * @held: list of struct rxm_buf: messages that are stored, incomplete or being
+ *	fetched, and atomic requests that are being answered
+ * @unnamed: a message on @held has an unknown sender
+ * @stored: number of messages that wait for a receive
+ * @stored_bufs: number of buffers of the stored messages
+ * @accesses: list of struct rxm_buf that wait for a slot of the completion queue
+ * @flushed: receives below have been flushed, and none is posted again
+ * @posted: number of outstanding receives below
+ * @nr_held: number of buffers that hold a packet, and so are not posted
+ * @requests: number of held buffers with a request that waits for our answer
+ * @rcu: delays the release, as posts may still use the record
  */
 struct rxm_conn {
 	struct rhash_head	node;
@@ -310,7 +312,7 @@ struct rxm_conn {
 	unsigned int		region_segs;
 	struct fid_ep		*msg;
 	struct fid_cq		*cq;
-	spinlock_t		lock;	/* what is to be sent */
+	spinlock_t		lock;	/* packets to send */
 	struct list_head	queue;
 	unsigned int		queued;
 	struct list_head	ctrl;
@@ -329,7 +331,7 @@ struct rxm_conn {
 	bool			granting;
 	struct rxm_hdr		grant;
 	struct kofi_cqe		grant_cqe;
-	spinlock_t		rx_lock;	/* what arrives */
+	spinlock_t		rx_lock;	/* received packets */
 	struct kofi_av_known	known;
 	struct kofi_av_known	target_known;
 	struct list_head	held;
@@ -345,13 +347,14 @@ struct rxm_conn {
 };
 
 /**
- * struct rxm_ctrl - something to be done below on behalf of a message
- * @node: rxm_conn.ctrl
- * @cqe: its completion
- * @conn: the connection
- * @send: do it, in any context; -EAGAIN for later, other errors end the
- *	connection
- * @done: it has ended, with a positive error code or 0; softirq or process context
+ * struct rxm_ctrl - a packet or access to post below, on behalf of a message
+ * @node: entry of rxm_conn.ctrl
+ * @cqe: completion of the operation below
+ * @conn: connection of the operation
+ * @send: posts it, in any context; returns -EAGAIN to be called later, another error
+ *	terminates the connection
+ * @done: called at its completion, with a positive error code or 0; softirq or
+ *	process context
  */
 struct rxm_ctrl {
 	struct list_head	node;
@@ -361,7 +364,7 @@ struct rxm_ctrl {
 	void			(*done)(struct rxm_ctrl *ctrl, int err);
 };
 
-/* Header of a segment beside the one the transmit has */
+/* Additional header for a segment, while the header in the transmit's record is in use */
 struct rxm_pkt {
 	struct llist_node	free;
 	struct kofi_cqe		cqe;
@@ -380,15 +383,15 @@ enum rxm_how {
 };
 
 /**
- * struct rxm_atomic - what the record of an atomic operation has beside
+ * struct rxm_atomic - additional part of a transmit's record for an atomic operation
  * @call: RXM_OP_ATOMIC, ...
  * @datatype: enum fi_datatype
  * @op: enum fi_op
  * @count: entries of the peer's memory
- * @nr_out: entries of @out; 0: @inject is used
- * @len: bytes of operands, and of what they are compared with
- * @out: where these are
- * @inject: or a copy
+ * @nr_out: entries of @out; 0 if @inject is used
+ * @len: bytes of operands and of comparison values
+ * @out: operands and comparison values in the consumer's memory
+ * @inject: copy of operands and comparison values
  */
 struct rxm_atomic {
 	u8		call;
@@ -405,45 +408,46 @@ struct rxm_atomic {
 
 /**
  * struct rxm_op - a transmit
- * @node: on a list of its connection, or rxm_ep.pending
- * @free: while it is not in use
+ * @node: entry of rxm_conn.queue or rxm_ep.pending
+ * @free: entry of rxm_ep.free while unused
  * @cqe: completion of a read or write, or of the packet with @hdr
- * @ctrl: what is done about it when the peer has answered
- * @ep: the endpoint
- * @conn: where it goes, once that is known
- * @peer: the address
- * @index: its place in rxm_ep.ops
- * @gen: how often it has been used
- * @refs: what it waits for
- * @err: positive error code
- * @how: how it is sent
- * @tagged: it has a tag
- * @waiting: it counts in rxm_ep.waiting
- * @sent: it counts in rxm_conn.unfinished
- * @awaited: the peer is to answer
- * @busy: @hdr is on its way
- * @seg_no: of the next segment
- * @context: the consumer's
- * @flags: of the post
- * @data: for the peer's completion
- * @tag: its tag
- * @mr: regions the peer reads
- * @nr_mr: how many there are
- * @mapped: of these, not ended yet
- * @sgl: memory that is a scatterlist
- * @nr_sgl: entries of it
- * @atomic: of atomic operations; NULL on an endpoint without them
- * @rma: the peer's memory, of reads and writes
- * @nr_rma: entries of it
- * @hdr: of its packet
- * @rndv: behind that
- * @inject: payload that was copied
- * @done: tells the peer that its memory has been written
- * @target: memory of the peer that is to be written
- * @mem_no: of @target that is being written
- * @mem_off: bytes of it that have been
- * @chunk_max: most bytes of a write
- * @cur: where the bytes are; of an atomic operation, where the result goes
+ * @ctrl: next step after an answer of the peer; @ctrl.node is on rxm_conn.rndv
+ *	until the answer
+ * @ep: endpoint of the transmit
+ * @conn: connection of the transmit; NULL on rxm_ep.pending
+ * @peer: address of the peer, if the post did not find the record by number
+ * @index: index in rxm_ep.ops
+ * @gen: number of uses of the record
+ * @refs: the post, each packet or access below, and an answer of the peer
+ * @err: first error, a positive error code
+ * @how: enum rxm_how
+ * @tagged: the message has a tag
+ * @waiting: counts in rxm_ep.waiting
+ * @sent: counts in rxm_conn.unfinished
+ * @awaited: the peer has not answered yet; under rxm_conn.lock
+ * @busy: a packet that is being sent uses @hdr
+ * @seg_no: number of the next segment
+ * @context: context of the consumer
+ * @flags: flags of the post
+ * @data: remote CQ data
+ * @tag: tag of the message
+ * @mr: regions that the peer reads
+ * @nr_mr: number of entries of @mr
+ * @mapped: entries of @mr that are not invalidated yet
+ * @sgl: scatterlist of the post, or NULL
+ * @nr_sgl: entries of @sgl
+ * @atomic: part for atomic operations; NULL on an endpoint without them
+ * @rma: memory of the peer that is read or written
+ * @nr_rma: entries of @rma
+ * @hdr: header of the packet
+ * @rndv: list of memory that follows @hdr
+ * @inject: copied payload that follows @hdr
+ * @done: header that notifies the peer that @target has been written
+ * @target: memory of the peer, for rendezvous by write
+ * @mem_no: current entry of @target
+ * @mem_off: bytes that are written in the current entry
+ * @chunk_max: most bytes of a write below
+ * @cur: local memory; of an atomic operation, the memory for the result
  */
 struct rxm_op {
 	union {
@@ -493,38 +497,38 @@ struct rxm_op {
 
 enum rxm_access {
 	RXM_ACCESS_NONE,
-	RXM_ACCESS_DATA,	/* of a write that has been done */
-	RXM_ACCESS_ATOMIC,	/* to be done, and answered */
+	RXM_ACCESS_DATA,	/* remote CQ data of a completed write */
+	RXM_ACCESS_ATOMIC,	/* a request to execute and to answer */
 };
 
 /**
- * struct rxm_buf - a receive below, and what has arrived in it
- * @node: rxm_conn.held or rxm_conn.accesses, or @more of its first segment
- * @more: segments that arrived before the message found its receive
- * @woken: rxm_ep.woken
- * @cqe: of the receive below
- * @ctrl: of the fetch and the answer
- * @conn: the connection
- * @msg: the message, looking for its receive
- * @op: the receive
- * @waits: the message has no receive yet, or the access no slot
- * @credits: it had a packet with credits, and is to be posted again
- * @request: it counts in rxm_conn.requests
- * @access: enum rxm_access, of one on rxm_conn.accesses; remote CQ data is in @msg
+ * struct rxm_buf - a receive below, and the packet it holds
+ * @node: entry of rxm_conn.held, rxm_conn.accesses, or @more of the first segment
+ * @more: later segments that arrived before the message found its receive
+ * @woken: entry of rxm_ep.woken; under rxm_ep.woken_lock
+ * @cqe: completion of the receive below
+ * @ctrl: fetch of the payload, and the answer
+ * @conn: connection of the buffer
+ * @msg: the message, for the search of its receive
+ * @op: receive of the message, or NULL
+ * @waits: the message waits for a receive, or the access for a slot
+ * @credits: it held a packet with credits, and is about to be posted again
+ * @request: counts in rxm_conn.requests
+ * @access: enum rxm_access, while on rxm_conn.accesses; remote CQ data is in @msg
  * @len: bytes of the packet
  * @got: bytes of the message that have arrived
- * @next_no: number of the segment that is to come
- * @fault: the receive's memory could not be written
- * @left: bytes to be fetched
- * @chunk: bytes of the fetch under way
- * @chunk_max: most bytes of one
- * @mem_no: of the sender's memory
- * @mem_off: bytes of it that have been fetched
- * @answer: sent back
- * @rsp: behind it
- * @result: bytes of @data behind that, of an atomic operation
- * @hdr: the packet
- * @data: its payload
+ * @next_no: number of the next segment
+ * @fault: memory of the receive could not be written
+ * @left: bytes that remain to be fetched
+ * @chunk: bytes of the current fetch
+ * @chunk_max: most bytes of one fetch
+ * @mem_no: current entry of the sender's memory
+ * @mem_off: bytes that are fetched from the current entry
+ * @answer: header of the answer
+ * @rsp: status that follows @answer for an atomic request
+ * @result: bytes of old values in @data that follow @rsp
+ * @hdr: header of the packet
+ * @data: payload of the packet
  */
 struct rxm_buf {
 	struct list_head	node;
@@ -565,26 +569,26 @@ static inline struct rxm_ep *rxm_ep(struct fid_ep *fid)
 	return container_of(fid, struct rxm_ep, base.ep);
 }
 
-/* What messages take their receives from */
+/* The queue of receives for messages of this endpoint */
 static inline struct kofi_rxq *rxm_rxq(struct rxm_ep *ep)
 {
 	return kofi_ep_rxq(&ep->base, &ep->rxq);
 }
 
-/* Most bytes of a read or write below, as far as is known before it is posted */
+/* Most bytes of a read or write below, as far as known before it is posted */
 static inline size_t rxm_chunk_most(const struct rxm_ep *ep)
 {
 	return min_t(size_t, RXM_MSG_MAX, ep->info->ep_attr->max_msg_size);
 }
 
-/* One of @len bytes was too long, or in too many segments, for the provider below. */
+/* Halve @max: the provider below refused @len bytes as too long or too fragmented. */
 static inline bool rxm_chunk_less(size_t *max, size_t len)
 {
 	*max = max_t(size_t, len / 2, 1);
 	return len > PAGE_SIZE;
 }
 
-/* What has ended with the connection: the reason, if it is known by now */
+/* Error of a completion below; a flushed operation gets the connection's reason if known. */
 static inline int rxm_wc_err(const struct rxm_conn *c,
 			     const struct kofi_wc *wc)
 {
@@ -594,9 +598,9 @@ static inline int rxm_wc_err(const struct rxm_conn *c,
 }
 
 /*
- * Is there no receive for what the peer is to send us, behind its requests: answers, or
- * what we fetch? With c->lock: a request may be sent while the last receive is
- * used up, and the later of the two sees the other.
+ * Do requests of the peer use up the receives, while an answer or fetched bytes must
+ * arrive behind them? Called with c->lock: a request may be sent while the last receive
+ * is used up, and the later of the two contexts finds the other's change.
  */
 static inline bool rxm_rx_lacks(const struct rxm_conn *c)
 {
@@ -697,7 +701,7 @@ void rxm_credit_posted(struct rxm_conn *c, bool again);
 bool rxm_grant_wanted(struct rxm_conn *c);
 int rxm_grant_send(struct rxm_conn *c);
 
-/* Is the peer to be told of receives now? */
+/* Must receives be granted to the peer now? */
 static inline bool rxm_grant_due(struct rxm_conn *c)
 {
 	return unlikely(c->flow) && rxm_grant_wanted(c);
@@ -706,13 +710,13 @@ static inline bool rxm_grant_due(struct rxm_conn *c)
 /* post.c */
 
 /**
- * struct rxm_post - what a post has beside a message
+ * struct rxm_post - parameters of a post that struct fi_msg lacks
  * @how: RXM_HOW_NEW for a message
- * @tagged: it has a tag
- * @tag: the tag
- * @rma: the peer's memory, of reads and writes
- * @nr_rma: entries of it
- * @atomic: of an atomic operation
+ * @tagged: the message has a tag
+ * @tag: tag of the message
+ * @rma: memory of the peer that is read or written
+ * @nr_rma: entries of @rma
+ * @atomic: parameters of an atomic operation
  */
 struct rxm_post {
 	enum rxm_how			how;

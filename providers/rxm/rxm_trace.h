@@ -29,7 +29,7 @@ TRACE_EVENT(kofi_rxm_peer,
 		  __get_sockaddr(peer), __get_str(step), __entry->err)
 );
 
-/* A transmit that has been sent, or what is needed for the peer to fetch it */
+/* A transmit that was sent or has failed; for a rendezvous, its request */
 TRACE_EVENT(kofi_rxm_tx,
 	TP_PROTO(const struct rxm_conn *c, const struct rxm_op *op),
 	TP_ARGS(c, op),

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Transmits: what goes to the endpoint below when.
+ * Transmits: the order in which packets and accesses are posted below.
  *
  * Normal operation
  *
- * A post takes a slot of the queue and a record, which goes to the end of its
- * peer's queue. The context that finds the connection up and no other one
- * sending sends the queue: that keeps the order, and no lock is held across a
- * post below. A post below that is refused is tried again when one that is
- * under way has ended, or when the provider says so. Answers to the peer go
- * first.
+ * A post takes a slot of the completion queue and a record, and adds the record to its
+ * peer's queue. If the connection is up and no other context sends, the posting
+ * context sends the queue. That keeps the order, and no lock is held during a
+ * post below. If a post below is refused, it is repeated when an outstanding
+ * operation completes, or when the provider reports write space. Answers to the peer
+ * are sent first.
  *
- * How a message goes
+ * Kinds of messages
  *
- * Up to 16 KiB in one packet with the header in front; up to 128 KiB in segments; longer ones
- * by rendezvous: regions below and a packet that names them, from which the peer
- * fetches the bytes. Messages go in segments, too, where the memory has too many
- * pieces for one packet or four regions. No bytes are copied but those of a message that
- * is as short as an inject. A peer that is configured to fetch nothing names its own
- * memory instead, which we write.
+ * Up to 16 KiB are sent in one packet, behind the header, and up to 128 KiB in segments.
+ * Longer messages use rendezvous: a packet names regions below, and the peer fetches
+ * the payload from them. A peer that is configured to fetch nothing names its own memory
+ * instead, which we write. Segments are also used if the memory has too many pieces for
+ * one packet or four regions. Payload is copied only if it is as short as an inject.
  *
  * Locks
  *
- * c->lock is for the lists. A record belongs to who sends it until it is off the
- * queue; the last of what it waits for completes it.
+ * c->lock protects the lists. A record belongs to the sending context until it is off the
+ * queue. The last reference to the record completes it.
  */
 #include <linux/mm.h>
 #include <linux/uio.h>
@@ -31,7 +30,7 @@
 #include "rxm.h"
 #include "rxm_trace.h"
 
-#define RXM_PAGES	5	/* of a payload */
+#define RXM_PAGES	5	/* of a payload, in one packet */
 #define RXM_PUSH_BUDGET	128	/* operations one caller sends in a row */
 
 /* ----------------------------------------------------------------- records */
@@ -44,9 +43,9 @@ static struct rxm_pkt *rxm_pkt_get(struct rxm_ep *ep)
 	return node ? llist_entry(node, struct rxm_pkt, free) : NULL;
 }
 
-/* -------------------------------------------------------- what goes together */
+/* ------------------------------------------------------------------- vectors */
 
-/* A header, and payload behind it */
+/* A header, followed by payload */
 struct rxm_vec {
 	union {
 		struct kvec	kv[RXM_IOV_MAX + 1];
@@ -58,7 +57,7 @@ struct rxm_vec {
 
 static_assert(RXM_PAGES <= RXM_IOV_MAX);
 
-/* Memory that is not one piece to a device counts by pages. */
+/* A device needs one entry for each page of vmalloc memory. */
 static size_t rxm_gather_kvec(struct rxm_vec *v, const struct iov_iter *iter,
 			      size_t len, unsigned int max)
 {
@@ -106,7 +105,7 @@ static size_t rxm_gather_bvec(struct rxm_vec *v, const struct iov_iter *iter,
 	return done;
 }
 
-/* Page caches and the like */
+/* For iterators without an array of segments, such as xarrays */
 static size_t rxm_gather_pages(struct rxm_vec *v, const struct iov_iter *from,
 			       size_t len, unsigned int max)
 {
@@ -125,8 +124,8 @@ static size_t rxm_gather_pages(struct rxm_vec *v, const struct iov_iter *from,
 }
 
 /*
- * A header and what may follow it of a message. Returns the bytes of the latter,
- * fewer than there are if they are in too many pieces.
+ * Collect a header, followed by up to @len bytes of payload. Returns the bytes of payload,
+ * which are fewer if they are in too many pieces.
  */
 static size_t rxm_gather(struct rxm_op *op, struct rxm_hdr *hdr, size_t len,
 			 struct rxm_vec *v)
@@ -160,7 +159,7 @@ static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
 		.vec = v->kind,
 	};
 
-	/* with credits, what is to follow may have to wait for one */
+	/* with credits, the following packet may wait for one */
 	flags &= FI_TRANSMIT_COMPLETE | (c->flow ? 0 : FI_MORE);
 	return rxm_send_packet(c, &msg, flags, keep);
 }
@@ -168,8 +167,8 @@ static int rxm_send_vec(struct rxm_conn *c, const struct rxm_vec *v,
 /* ---------------------------------------------------------------- messages */
 
 /*
- * Copy a short payload behind the header, where that of an inject is already. One
- * piece of the linear mapping goes a shorter way below than two.
+ * Copy a short payload behind the header; an inject has done so already. The
+ * provider below handles one piece of the linear mapping faster than two.
  */
 static bool rxm_op_pack(struct rxm_op *op, struct rxm_vec *v)
 {
@@ -215,7 +214,7 @@ static int rxm_send_eager(struct rxm_conn *c, struct rxm_op *op)
 	return err;
 }
 
-/* The next segment, in the transmit's own packet or one of those all share */
+/* Send the next segment, with the transmit's own header or one that all transmits share. */
 static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 {
 	struct rxm_pkt *pkt = NULL;
@@ -229,7 +228,7 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	if (xchg(&op->busy, true)) {
 		pkt = rxm_pkt_get(op->ep);
 		if (!pkt)
-			return -EAGAIN;	/* until a packet is back */
+			return -EAGAIN;	/* until a packet completes */
 		pkt->op = op;
 		hdr = &pkt->hdr;
 		cqe = &pkt->cqe;
@@ -240,7 +239,7 @@ static int rxm_send_segment(struct rxm_conn *c, struct rxm_op *op)
 	hdr->seg_no = op->seg_no;
 	hdr->ctrl_data = !op->seg_no ? RXM_SEG_FIRST :
 			 n == op->cur.left ? RXM_SEG_LAST : RXM_SEG_MIDDLE;
-	/* below, the segments of a message go together */
+	/* the provider below may send segments of a message together */
 	if (n < op->cur.left)
 		flags |= FI_MORE;
 	refcount_inc(&op->refs);
@@ -267,7 +266,7 @@ static int rxm_send_segments(struct rxm_conn *c, struct rxm_op *op)
 	return err;
 }
 
-/* What below knows memory by */
+/* Describe local memory to the provider below. */
 static void rxm_op_mem(struct rxm_op *op, struct fi_msg *mem)
 {
 	if (op->sgl) {
@@ -290,7 +289,7 @@ static int rxm_send_rma(struct rxm_conn *c, struct rxm_op *op)
 	bool takes;
 	int err;
 
-	/* a receive of the peer's */
+	/* it uses a receive of the peer */
 	takes = op->flags & FI_REMOTE_CQ_DATA && c->ep->info->mode & FI_RX_CQ_DATA;
 	if (takes && !rxm_credit_take(c, c->reserve))
 		return -EAGAIN;
@@ -342,7 +341,7 @@ static void rxm_op_count(struct rxm_stats *stats, const struct rxm_op *op)
 		atomic64_inc(&stats->rendezvous);
 }
 
-/* All that is left of a transmit; -EAGAIN if some of it has to wait */
+/* Send the rest of a transmit; returns -EAGAIN if a part must wait. */
 static int rxm_op_send(struct rxm_conn *c, struct rxm_op *op)
 {
 	int err = -EAGAIN, how;
@@ -367,16 +366,16 @@ static int rxm_op_send(struct rxm_conn *c, struct rxm_op *op)
 			err = rxm_send_rma(c, op);
 		}
 	} while (err == -EAGAIN && op->how != how);
-	/* the connection has ended: its event tells what is for the next one */
+	/* the connection is closed: its event decides if the next one sends this transmit */
 	if (err == -ESHUTDOWN || err == -ENOTCONN)
 		err = -EAGAIN;
-	/* the peer waits for the rest */
+	/* the peer waits for the other segments */
 	if (err && err != -EAGAIN && op->seg_no)
 		rxm_conn_fail(c, -err);
 	return err;
 }
 
-/* Send what has waited for what has just ended. */
+/* Send the packets that may have waited for a completion below. */
 static void rxm_push_next(struct rxm_conn *c)
 {
 	if (!rxm_push_idle(c))
@@ -387,7 +386,7 @@ static void rxm_grant_done(struct fid_cq *cq, const struct kofi_wc *wc)
 {
 	struct rxm_conn *c = container_of(wc->cqe, struct rxm_conn, grant_cqe);
 
-	/* the header may be used again */
+	/* @grant may be used again */
 	smp_store_release(&c->granting, false);
 	rxm_push(c);
 }
@@ -402,18 +401,18 @@ static void rxm_ctrl_done(struct fid_cq *cq, const struct kofi_wc *wc)
 }
 
 /*
- * Not a transmit: what cannot be sent ends the connection, and then ends itself, in
- * process context. What it does when it is done is not for the context of a post.
+ * Handle a refused grant or struct rxm_ctrl. An error terminates the connection, which
+ * then flushes the operation in process context: its @done must not run in a post.
  */
 static int rxm_push_refused(struct rxm_conn *c, int err)
 {
-	/* an event follows if the connection has ended */
+	/* an event follows if the connection is closed */
 	if (err != -EAGAIN && err != -ESHUTDOWN && err != -ENOTCONN)
 		rxm_conn_fail(c, -err);
 	return -EAGAIN;
 }
 
-/* With c->lock, as the others that follow: it is dropped while something is sent. */
+/* Called with c->lock, as the next functions are; it is dropped during a post below. */
 static int rxm_push_grant(struct rxm_conn *c, unsigned long *irq)
 	__must_hold(&c->lock)
 {
@@ -477,38 +476,38 @@ static int rxm_push_op(struct rxm_conn *c, struct rxm_op *op,
 	c->queued--;
 	op->sent = true;
 	atomic_inc(&c->unfinished);
-	/* an answer is to come: see rxm_rx_room() */
+	/* an answer will follow: see rxm_rx_room() */
 	starved = rxm_rx_lacks(c);
-	/* its completion below is to come, most times, and ends it */
+	/* most times, its completion below follows and completes it */
 	if (unlikely(err || starved || !refcount_dec_not_one(&op->refs)))
 		rxm_push_ended(c, op, -err, starved, irq);
 	return 0;
 }
 
-/* What has to wait for those before it; who ends the last of them pushes. */
+/* Must a transmit wait for earlier ones? The last of these to complete pushes. */
 static bool rxm_op_is_behind(struct rxm_conn *c, const struct rxm_op *op)
 {
 	bool rma = op->how == RXM_HOW_READ || op->how == RXM_HOW_WRITE;
 
 	lockdep_assert_held(&c->lock);
 
-	/* the peer does atomic operations later than the provider below does RMA */
+	/* the peer executes atomic operations later than the provider below accesses memory */
 	if (rma && c->atomics)
 		return true;
 	if (likely(!(op->flags & FI_FENCE)))
 		return false;
-	smp_mb();	/* the queue, before that: pairs with rxm_push_idle() */
+	smp_mb();	/* the queue before @unfinished: pairs with rxm_push_idle() */
 	return atomic_read(&c->unfinished);
 }
 
-/* Send what is first; -EAGAIN also if there is nothing. With c->pushing */
+/* Send the first entry; returns -EAGAIN also without one. Called with c->pushing. */
 static int rxm_push_one(struct rxm_conn *c, unsigned long *irq)
 	__must_hold(&c->lock)
 {
 	struct rxm_ctrl *ctrl;
 	struct rxm_op *op;
 
-	/* what it has not taken before it fails goes to the next connection */
+	/* transmits that a failing connection has not taken are for the next one */
 	if (c->state != RXM_CONNECTED || READ_ONCE(c->err) ||
 	    READ_ONCE(c->tx_hold))
 		return -EAGAIN;
@@ -523,7 +522,7 @@ static int rxm_push_one(struct rxm_conn *c, unsigned long *irq)
 }
 
 /**
- * rxm_push_unlock - send what is to be sent, and give back the lock
+ * rxm_push_unlock - send the queues of a connection, and release the lock
  * @c: the connection, with its lock
  * @irq: flags of the lock
  *
@@ -548,7 +547,7 @@ void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 			budget--;
 	}
 	closing = c->state != RXM_CONNECTED;
-	/* pairs with rxm_conn_quiesce(); the connection may be freed then */
+	/* pairs with rxm_conn_quiesce(), after which the connection may be freed */
 	smp_store_release(&c->pushing, false);
 	spin_unlock_irqrestore(&c->lock, irq);
 	if (closing)
@@ -558,11 +557,11 @@ void rxm_push_unlock(struct rxm_conn *c, unsigned long irq)
 }
 
 /**
- * rxm_push - send what is to be sent, unless somebody does
+ * rxm_push - send the queues of a connection, unless another context does
  * @c: the connection
  *
- * What is queued on other processors meanwhile is sent here, too, but no caller
- * is kept for ever: the work item goes on.
+ * Entries that other processors queue concurrently are sent here, too. After
+ * RXM_PUSH_BUDGET entries the work item continues, so that no caller is kept forever.
  *
  * Context: any, in an RCU read section, in a callback of the connection, or with
  * the mutex; without rx_lock.
@@ -576,27 +575,28 @@ void rxm_push(struct rxm_conn *c)
 }
 
 /**
- * rxm_push_idle - is there nothing to send that may have waited for what has just ended?
+ * rxm_push_idle - test that no entry may have waited for a completion below
  * @c: the connection
  *
- * What is queued meanwhile is sent by who queues it, who finds what has ended. If the
- * provider below refuses it, kofi_ep_write_space() tells when to try again. Where there
- * are credits, who finds none need not find those that have just come.
+ * An entry that is queued concurrently is sent by the context that queues it, which finds
+ * the completed operation. If the provider below refuses the entry, the callback of
+ * kofi_ep_write_space() repeats the post. With credits the result is always false: a
+ * context that found no credit may not find one that has just arrived.
  *
  * Context: any.
- * Return: true if there is not.
+ * Return: true if nothing can be waiting.
  */
 bool rxm_push_idle(struct rxm_conn *c)
 {
 	if (c->flow)
 		return false;
-	smp_mb();	/* what has ended, before the queue: see rxm_op_is_behind() */
+	smp_mb();	/* the completion before the queue: see rxm_op_is_behind() */
 	return list_empty_careful(&c->queue) && list_empty_careful(&c->ctrl);
 }
 
-/* ------------------------------------------------------------ what has ended */
+/* --------------------------------------------------------------- completions */
 
-/* The connection is of use. */
+/* Reset delay and failures of a connection once an operation below has succeeded. */
 static void rxm_conn_sent(struct rxm_conn *c, int err)
 {
 	if (err || !READ_ONCE(c->delay))
@@ -629,9 +629,9 @@ void rxm_pkt_done(struct fid_cq *cq, const struct kofi_wc *wc)
 }
 
 /**
- * rxm_tx_fail_list - end transmits that have not been sent
+ * rxm_tx_fail_list - fail transmits that have not been sent
  * @ops: the list
- * @err: why, a positive error code
+ * @err: the reason, a positive error code
  *
  * Context: process.
  */
@@ -646,11 +646,11 @@ void rxm_tx_fail_list(struct list_head *ops, int err)
 }
 
 /**
- * rxm_tx_fail - end what waits for the peer or is to be sent to it
- * @c: a connection with nothing below any more
- * @err: why, a positive error code
+ * rxm_tx_fail - fail transmits that wait for an answer, and flush answers to the peer
+ * @c: a connection without an endpoint below
+ * @err: the reason, a positive error code
  *
- * But for transmits in the queue.
+ * Transmits in the queue remain.
  *
  * Context: process, with the mutex.
  */
@@ -666,7 +666,7 @@ void rxm_tx_fail(struct rxm_conn *c, int err)
 		spin_unlock_irq(&c->lock);
 		if (!ctrl)
 			break;
-		/* nothing is below any more that could answer */
+		/* without an endpoint below, no answer can arrive */
 		op = container_of(ctrl, struct rxm_op, ctrl);
 		if (rxm_op_unawait(op))
 			rxm_op_put(op, err);
