@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Endpoints of type FI_EP_RDM: one endpoint, a connection to each of many peers.
+ * Endpoints of type FI_EP_RDM: one endpoint, and a connection to each of many peers.
  *
  * Addresses
  *
- * An endpoint is known by the address and port it listens on. A peer that connects
- * is the address it connects from, and the port that it names in its request.
+ * An endpoint is known by the address and port at which it listens. A connecting peer
+ * is identified by the address from which it connects, and the port in its request.
  *
  * Connections
  *
- * The first post to a peer makes one, and both sides then use it. A hash table has,
- * for each peer, the connection that is posted to; posts look there as RCU
- * readers, and find it by the peer's number once one has been made on it. What is
- * posted before it is established waits on the connection, in order. When another
- * connection takes its place, what waits moves there before a post can see it.
+ * The first post to a peer makes a connection, which both sides then use. A hash table
+ * contains the connection for posts to each peer. Posts search it under RCU; once a
+ * post has used a connection, later posts find it by the peer's number. Operations
+ * that are posted before the connection is established wait there, in order. When another
+ * connection replaces it, they move to that one before a post can find it.
  *
- * Our request that is rejected (rdm_accept.c) is tried again for as long as a
- * connect may take, as the connection the peer is about to make, or believes to
- * have, decides.
+ * If our request is rejected (rdm_accept.c), it is repeated for as long as a connect may
+ * take. Then a connection that the peer is about to make, or believes to have, is used.
  *
- * The end
+ * Termination
  *
- * What the end of a connection cuts off completes with the reason. The next post
- * connects again. What the peer has closed in order takes what has not been sent
- * along to another (idle.c). A peer that connects with another number has restarted, and its
- * old connection ends. A connection that has ended is taken out of the table, and
- * freed by a work item after a grace period.
+ * When a connection is terminated, its incomplete operations fail with the reason. The next
+ * post connects again. If the peer has closed the connection in order, operations that have
+ * not been sent move to a new one (idle.c). A peer that connects with another number has
+ * restarted, and its old connection is terminated. A terminated connection is removed
+ * from the table, and a work item frees it after a grace period.
  *
  * Locks
  *
- * ksk_rdm.lock is inside the socket's lock, and ksk_conn.tx_lock inside of it.
+ * ksk_rdm.lock is inside the socket's lock, and ksk_conn.tx_lock is inside ksk_rdm.lock.
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
@@ -39,7 +38,7 @@
 
 #include "rdm.h"
 
-/* Milliseconds until a rejected request is tried again, doubled each time */
+/* Milliseconds until a rejected request is repeated, doubled each time */
 #define KSK_RDM_DELAY_MIN	2
 #define KSK_RDM_DELAY_MAX	200
 
@@ -52,13 +51,13 @@ static const struct rhashtable_params ksk_rdm_peers = {
 
 /* ----------------------------------------------------------------- the table */
 
-/* Called as an RCU reader; one that has ended may still be there. */
+/* Called in an RCU read section; may return a terminated connection. */
 struct ksk_peer *ksk_rdm_find(struct ksk_rdm *rdm, const union kofi_ip *addr)
 {
 	return rhashtable_lookup(&rdm->peers, addr, ksk_rdm_peers);
 }
 
-/* The connection posts to that address are to use, unless it has ended */
+/* Find the connection for posts to an address, unless it has been terminated. */
 struct ksk_peer *ksk_rdm_current(struct ksk_rdm *rdm,
 				 const union kofi_ip *addr)
 {
@@ -69,7 +68,7 @@ struct ksk_peer *ksk_rdm_current(struct ksk_rdm *rdm,
 	rcu_read_lock();
 	peer = ksk_rdm_find(rdm, addr);
 	rcu_read_unlock();
-	/* with the lock none is freed that is in the table */
+	/* under the lock, no connection in the table is freed */
 	return peer && !READ_ONCE(peer->conn.dead) ? peer : NULL;
 }
 
@@ -86,7 +85,7 @@ static void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	lockdep_assert_held(&rdm->lock);
 
 	ksk_rdm_settle(rdm, peer);
-	/* what it has left counts as the next one's */
+	/* stored messages that it leaves count for the next connection */
 	ksk_unexpected_leave(rdm, peer);
 	if (!peer->in_use)
 		return;
@@ -96,7 +95,7 @@ static void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	peer->in_use = false;
 }
 
-/* Posts use the connection from now on. */
+/* Let posts use a connection. */
 int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
 	struct ksk_peer *old;
@@ -104,7 +103,7 @@ int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer)
 
 	lockdep_assert_held(&rdm->lock);
 
-	/* one that has ended, but not been taken out yet */
+	/* a terminated connection may still be in the table */
 	rcu_read_lock();
 	old = ksk_rdm_find(rdm, &peer->addr);
 	rcu_read_unlock();
@@ -125,11 +124,11 @@ int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer)
 }
 
 /**
- * ksk_tx_move - have another connection send what has been posted
- * @from: a connection nothing of which has begun; closed when this returns
- * @to: the one that takes its place, and that nothing has been posted to
+ * ksk_tx_move - move posted operations to another connection
+ * @from: a connection without begun operations; posts to it are refused afterwards
+ * @to: the connection that replaces it, without posted operations
  *
- * Context: any; the caller sees to it that nothing is posted to either meanwhile.
+ * Context: any; the caller prevents concurrent posts to either.
  */
 void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to)
 {
@@ -152,7 +151,7 @@ void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to)
 	spin_unlock_irqrestore(&to->tx_lock, irq);
 }
 
-/* Another connection takes the place of one, and what waits there. */
+/* Replace a connection by another one, which takes over the waiting operations. */
 void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 		     struct ksk_peer *peer)
 {
@@ -172,7 +171,7 @@ void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 	ksk_unexpected_join(rdm, peer);
 }
 
-/* --------------------------------------------------------- life of connections */
+/* ----------------------------------------------------- lifetime of connections */
 
 static const struct ksk_conn_ops ksk_peer_ops;
 
@@ -231,7 +230,7 @@ static int ksk_peer_start(struct ksk_conn *c)
 	return ksk_cm_start(c, &peer->addr, &src, 0, &cm, sizeof(cm));
 }
 
-/* ksk_conn_ops.established: what has been posted is sent next. */
+/* ksk_conn_ops.established: the caller then sends the posted operations. */
 static void ksk_peer_established(struct ksk_conn *c, const void *data,
 				 size_t len)
 {
@@ -246,12 +245,12 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 		ksk_conn_abort(c, EPROTO);
 		return;
 	}
-	/* none were offered */
+	/* we offered no extensions */
 	c->ext = 0;
 	spin_lock_irqsave(&rdm->lock, irq);
 	if (!peer->accepted) {
 		peer->pid = be32_to_cpu(cm->pid);
-		/* one of version 0 repeats what it was asked */
+		/* a peer of version 0 repeats the version of the request */
 		if (cm->version > KSK_RDM_AGREED)
 			c->rndv = &peer->rndv;
 		ksk_stat_inc(&rdm->connects);
@@ -265,9 +264,9 @@ static void ksk_peer_established(struct ksk_conn *c, const void *data,
 }
 
 /**
- * ksk_peer_again - another attempt, after one that has come to nothing
+ * ksk_peer_again - make a connection for another attempt after a failed one
  * @rdm: the endpoint
- * @peer: the connection; what it is to send has waited since before @peer's deadline
+ * @peer: the failed connection; its operations have waited since before its deadline
  *
  * Context: process; does not wait for memory to be written back.
  * Return: a connection for ksk_peer_begin(); NULL without memory.
@@ -286,8 +285,8 @@ struct ksk_peer *ksk_peer_again(struct ksk_rdm *rdm, const struct ksk_peer *peer
 }
 
 /*
- * The peer has rejected our request, because it has made one itself, or has not
- * noticed yet that an earlier connection has ended.
+ * The peer has rejected our request, because it has sent a request itself, or has not
+ * noticed yet that an earlier connection was terminated.
  */
 static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
@@ -313,7 +312,7 @@ static void ksk_peer_rejected(struct ksk_rdm *rdm, struct ksk_peer *peer)
 		ksk_peer_free(again);
 }
 
-/* Everything of the connection has been completed: have it freed. */
+/* All operations of a connection have completed: leave it to the reaper. */
 static void ksk_peer_over(struct ksk_conn *c)
 {
 	struct ksk_rdm *rdm = ksk_rdm(c->ep);
@@ -335,8 +334,8 @@ static void ksk_peer_over(struct ksk_conn *c)
 }
 
 /*
- * ksk_conn_ops.ended: the peer has closed the connection, as it may with one that is
- * not used, or it was lost.
+ * ksk_conn_ops.ended: the connection was lost, or the peer has closed it, which it may do
+ * if the connection is idle.
  */
 static void ksk_peer_ended(struct ksk_conn *c)
 {
@@ -347,7 +346,7 @@ static void ksk_peer_ended(struct ksk_conn *c)
 	ksk_peer_over(c);
 }
 
-/* ksk_conn_ops.failed: called for an answer, and when all has been completed. */
+/* ksk_conn_ops.failed: called for an answer, and after all operations have completed. */
 static void ksk_peer_failed(struct ksk_conn *c, int err, int prov_errno,
 			    const void *data, size_t len)
 {
@@ -379,13 +378,13 @@ static void ksk_rdm_reap(struct work_struct *work)
 	spin_unlock_irq(&rdm->lock);
 	if (list_empty(&rdm->reaped))
 		return;
-	/* posts that have found one have gone */
+	/* wait for posts that have found one of these connections */
 	synchronize_rcu();
 	list_for_each_entry_safe(peer, next, &rdm->reaped, node) {
-		/* the work item that accepts it still uses the socket, with the mutex */
+		/* the work item that accepts it may still use the socket, with the mutex */
 		mutex_lock(&peer->conn.mutex);
 		mutex_unlock(&peer->conn.mutex);
-		/* pages that come back look at the socket */
+		/* the release of pages uses the socket */
 		ksk_zc_wait(&peer->conn);
 		ksk_conn_close(&peer->conn);
 		spin_lock_irq(&rdm->lock);
@@ -398,7 +397,7 @@ static void ksk_rdm_reap(struct work_struct *work)
 
 /* -------------------------------------------------------------------- posting */
 
-/* Begin to connect. */
+/* Begin to connect to a peer. */
 static struct ksk_peer *ksk_rdm_connect(struct ksk_rdm *rdm,
 					const union kofi_ip *addr)
 {
@@ -410,7 +409,7 @@ static struct ksk_peer *ksk_rdm_connect(struct ksk_rdm *rdm,
 	if (!peer)
 		return NULL;
 	if (ksk_rdm_link(rdm, peer)) {
-		/* nothing of it is in use, and this may be any context */
+		/* no ksk_peer_free(): nothing is in use, and this may be any context */
 		kmem_cache_free(ksk_peers, peer);
 		return NULL;
 	}
@@ -418,15 +417,15 @@ static struct ksk_peer *ksk_rdm_connect(struct ksk_rdm *rdm,
 	return peer;
 }
 
-/* Peers that do not answer have at most half of the records. */
+/* Peers that do not answer occupy at most half of the records. */
 static size_t ksk_rdm_early_max(const struct ksk_rdm *rdm)
 {
 	return max_t(size_t, rdm->ep.base.info->tx_attr->size / 2, 1);
 }
 
 /*
- * Leave an operation to a connection that is not established yet. Returns 1 if it
- * is, or has just ended.
+ * Leave an operation to a connection that is not established yet. Returns 1 if the
+ * connection is established, or has just been terminated.
  */
 static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 			     struct ksk_txop *op)
@@ -449,7 +448,7 @@ static int ksk_rdm_add_early(struct ksk_rdm *rdm, const union kofi_ip *addr,
 	if (!peer)
 		return -ENOMEM;
 	op->conn = &peer->conn;
-	/* it may have ended without this lock, and then is no longer the one */
+	/* it may be terminated without this lock, and then is no longer current */
 	if (ksk_tx_leave(&peer->conn, op, true))
 		return 1;
 	peer->early++;
@@ -472,7 +471,7 @@ static void ksk_rdm_remember(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	spin_unlock_irqrestore(&rdm->lock, irq);
 }
 
-/* Look by address, and connect. */
+/* Find the connection by address, and connect if there is none. */
 static noinline int ksk_rdm_add_by_addr(struct ksk_rdm *rdm, fi_addr_t fi_addr,
 					struct ksk_txop *op)
 {
@@ -498,14 +497,14 @@ static noinline int ksk_rdm_add_by_addr(struct ksk_rdm *rdm, fi_addr_t fi_addr,
 		spin_unlock_irqrestore(&rdm->lock, irq);
 		if (err <= 0)
 			break;
-		err = 0;	/* look again */
+		err = 0;	/* search again */
 	}
 	return err;
 }
 
 /*
- * ksk_ep_type.add: -EAGAIN while too much waits for connections, -ENOMEM without
- * memory for one, -ENETDOWN if the interface has gone.
+ * ksk_ep_type.add: returns -EAGAIN while too many operations wait for connections, -ENOMEM
+ * without memory for a connection, -ENETDOWN if the interface was removed.
  */
 static int ksk_rdm_add(struct ksk_ep *ep, fi_addr_t fi_addr,
 		       struct ksk_txop *op)
@@ -533,7 +532,7 @@ static void ksk_rdm_send_deferred(struct fid_ep *fid)
 	struct ksk_peer *peer;
 	unsigned long irq;
 
-	/* what is on the list is freed a grace period after it was taken off */
+	/* a connection is freed a grace period after its removal from the list */
 	rcu_read_lock();
 	do {
 		spin_lock_irqsave(&rdm->lock, irq);
@@ -555,7 +554,7 @@ static void ksk_rdm_refused(struct ksk_ep *ep)
 	unsigned long irq;
 	bool full;
 
-	/* what makes it less needs the lock, too, and then sees the mark */
+	/* a context that decreases rdm->early needs the lock, too, and then finds the mark */
 	spin_lock_irqsave(&rdm->lock, irq);
 	kofi_ep_blocked(&ep->base);
 	full = rdm->early >= ksk_rdm_early_max(rdm);
@@ -571,7 +570,7 @@ static void ksk_rdm_peers_added(struct fid_ep *fid)
 	struct ksk_peer *peer;
 
 	spin_lock_irq(&rdm->lock);
-	/* nothing is received any more */
+	/* nothing is received after this */
 	if (rdm->closing)
 		goto unlock;
 	ksk_unexpected_own(rdm);
@@ -587,10 +586,10 @@ unlock:
 }
 
 /*
- * An address has been removed: abort the connection, if there is one, and have posts
- * use it no more, also if it has ended otherwise: the address may be inserted again. It
- * is @reading if it has been established, with its socket locked. Returns false if that
- * is another one by now.
+ * Abort the connection to a removed address, if there is one, and take it from posts, even
+ * if it has been terminated otherwise: the address may be inserted again. If it is
+ * established, it must be @reading, with its socket locked. Returns false if @reading is
+ * out of date.
  */
 static bool ksk_rdm_cancel(struct ksk_rdm *rdm, const union kofi_ip *addr,
 			   const struct ksk_peer *reading)
@@ -615,9 +614,9 @@ static bool ksk_rdm_cancel(struct ksk_rdm *rdm, const union kofi_ip *addr,
 }
 
 /*
- * Not while the connection is read: what its reader still gives to receives would come
- * behind what another connection brings. As an RCU reader, which keeps connections
- * of an endpoint that is not being closed.
+ * Cancel a peer while its connection is not being read: otherwise messages that its reader
+ * still delivers would follow messages of a later connection. Called in an RCU read
+ * section, which keeps connections of an endpoint that is not being closed.
  */
 static bool ksk_rdm_remove(struct ksk_rdm *rdm, const union kofi_ip *addr)
 {
@@ -654,7 +653,7 @@ static void ksk_rdm_peer_removed(struct fid_ep *fid,
 
 /* --------------------------------------------------------------- the endpoint */
 
-/* ksk_ep_type.abort: end all connections. */
+/* ksk_ep_type.abort: terminate all connections. */
 static void ksk_rdm_abort(struct ksk_ep *ep, int err)
 {
 	struct ksk_rdm *rdm = ksk_rdm(ep);
@@ -708,7 +707,7 @@ static int ksk_rdm_enable(struct fid_ep *fid)
 	err = ksk_ep_alloc(ep);
 	if (err)
 		goto unlock;
-	/* once, and not where memory is short */
+	/* once per endpoint, and not while memory is short */
 	ksk_ep_reserve(ep);
 	err = ksk_rdm_listen(rdm);
 	if (err) {
@@ -736,7 +735,7 @@ static void ksk_rdm_stop(struct fid_ep *fid, enum ksk_down how)
 	cancel_work_sync(&rdm->accept);
 	cancel_work_sync(&rdm->reap);
 	cancel_delayed_work_sync(&rdm->idle);
-	/* the lists do not change any more */
+	/* the lists no longer change */
 	list_for_each_entry(peer, &rdm->conns, node)
 		ksk_conn_down(&peer->conn, how);
 	list_for_each_entry(peer, &rdm->ended, node)
@@ -774,7 +773,7 @@ static int ksk_rdm_close(struct fi_fid *fid)
 	spin_unlock_irq(&rdm->lock);
 	list_for_each_entry_safe(peer, next, &rdm->conns, node) {
 		ksk_conn_close(&peer->conn);
-		/* the address vector and statistics still look at them */
+		/* the address vector and statistics still use the list */
 		spin_lock_irq(&rdm->lock);
 		list_del(&peer->node);
 		ksk_rdm_unlink(rdm, peer);

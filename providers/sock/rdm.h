@@ -11,47 +11,47 @@
 
 /**
  * struct ksk_rdm - an endpoint of type FI_EP_RDM
- * @ep: what all types have
- * @listener: where peers connect to
- * @name: the address it listens on
- * @pid: number of this life of the endpoint, never 0
+ * @ep: common part of all types
+ * @listener: listener to which peers connect
+ * @name: address of @listener
+ * @pid: number that distinguishes this life of the endpoint, never 0
  * @accept: answers requests
  * @reap: frees connections
- * @idle: looks for connections that are not used
- * @idle_timeout: milliseconds after which such are closed, 0 for never
- * @max_conns: connections above which that is done at once, 0 for no limit
- * @ready_lock: irqsave, innermost: for @ready, and what makes messages ready
- * @ready: stored messages that are complete and may have found their receive
- * @deliver: gives them to it
- * @mutex: enabling and draining
- * @removal: an address is being removed; nothing is waited for with it but readers
- * @gone: with @removal: the endpoint is being closed
- * @listening: peers can connect, @name is known
- * @stopped: the listener has been
- * @lock: irqsave; for what follows
- * @closing: no more connections
- * @peers: connections posts use, by address
- * @dests: of them, those that have been posted to, by fi_addr_t
- * @numbers: the same as @peers, by the number they are told of by (peers.c)
- * @last_number: the last one given
- * @formers: how many each peer has had before
- * @conns: all that have not ended
- * @ended: those @reap is to free
- * @reaped: those it is freeing, which still count in statistics
- * @unknown: connections that peers have made that are not in the address vector
- * @deferred: of them, those with deferred posts
- * @early: operations that wait for their connection to be established
+ * @idle: checks for idle connections
+ * @idle_timeout: milliseconds after which an idle connection is closed, 0 for never
+ * @max_conns: connections above which idle ones are closed at once, 0 for no limit
+ * @ready_lock: protects @ready, and the readiness of messages; irqsave, innermost
+ * @ready: complete stored messages that may have found their receive
+ * @deliver: delivers the messages on @ready
+ * @mutex: serialises enabling and draining
+ * @removal: an address is being removed; its holder waits for nothing but readers
+ * @gone: the endpoint is being closed; under @removal
+ * @listening: peers can connect, and @name is known
+ * @stopped: the listener has been stopped
+ * @lock: protects the following members; irqsave
+ * @closing: no connection may be added
+ * @peers: connections for posts, by address
+ * @dests: connections for posts, by fi_addr_t, once posted to
+ * @numbers: connections for posts, by number, for statistics per peer (peers.c)
+ * @last_number: last number in @numbers that was assigned
+ * @formers: number of earlier connections of each peer
+ * @conns: connections that have not been terminated
+ * @ended: terminated connections for @reap
+ * @reaped: connections that @reap is freeing; they still count in statistics
+ * @unknown: number of connections that unknown peers have made
+ * @deferred: connections with deferred posts
+ * @early: number of operations that wait for their connection to be established
  * @unexpected: stored messages
- * @unexpected_bytes: memory they take
- * @unexpected_full: a stream waits for it to become less
- * @held: connections whose message is not stored before another look
- * @total: statistics of connections that have been freed
- * @accepted: statistics: requests accepted
- * @rejected: requests rejected because there was a connection, or a better request
- * @refused: requests that were none
- * @connects: connections that were established to peers
- * @restarts: peers that have connected with another number
- * @idle_closed: connections closed as they were not used
+ * @unexpected_bytes: bytes of memory that stored messages occupy
+ * @unexpected_full: a stream waits until @unexpected_bytes shrinks
+ * @held: connections that wait for another search before their message is stored
+ * @total: statistics of freed connections
+ * @accepted: statistics: accepted requests
+ * @rejected: statistics: requests rejected due to a connection or a better request
+ * @refused: statistics: invalid requests
+ * @connects: statistics: connections established to peers
+ * @restarts: statistics: peers that have connected with another number
+ * @idle_closed: statistics: idle connections that were closed
  */
 struct ksk_rdm {
 	struct ksk_ep		ep;
@@ -63,7 +63,7 @@ struct ksk_rdm {
 	struct delayed_work	idle;
 	unsigned int		idle_timeout;
 	unsigned int		max_conns;
-	spinlock_t		ready_lock;	/* what is ready */
+	spinlock_t		ready_lock;	/* @ready */
 	struct list_head	ready;
 	struct work_struct	deliver;
 	struct mutex		mutex;	/* enabling, draining */
@@ -72,7 +72,7 @@ struct ksk_rdm {
 	bool			listening;
 	bool			stopped;
 
-	spinlock_t		lock;	/* all that follows */
+	spinlock_t		lock;	/* the following members */
 	bool			closing;
 	struct rhashtable	peers;
 	struct xarray		dests;
@@ -99,13 +99,13 @@ struct ksk_rdm {
 };
 
 /**
- * struct ksk_rndv - announced messages of a connection; with its socket locked
- * @used: contexts of those that are being sent
- * @sent: operations whose payload the peer has not asked for yet
- * @data: those whose payload is to be sent
- * @rts: messages to be received
- * @cts: of them, those whose payload is to be asked for
- * @stalled: of them, the one that the stream waits with
+ * struct ksk_rndv - announced messages of a connection; used with the socket locked
+ * @used: contexts of messages that are being sent
+ * @sent: announced operations for which the peer has not asked yet
+ * @data: operations with a payload to send
+ * @rts: announced messages to receive
+ * @cts: messages on @rts for which a KSK_OP_CTS must be sent
+ * @stalled: message on @rts for which the stream waits
  */
 struct ksk_rndv {
 	DECLARE_BITMAP(used, KSK_CTX_MAX + 1);
@@ -119,33 +119,34 @@ struct ksk_rndv {
 /**
  * struct ksk_peer - a connection to a peer
  * @conn: the connection
- * @rndv: its announced messages, if it has them
+ * @rndv: announced messages, if both peers support them
  * @addr: address of the peer
- * @known: what completions call it; locked as the receiver is
- * @accepted: the peer has made it
- * @unknown: and is not in the address vector, under the endpoint's lock
- * @successor: it has taken over what an earlier one had not sent
- * @disowned: stored messages from its address may have no source, as it was removed
+ * @known: remembered address of the peer, for completions; locked as the receiver is
+ * @accepted: the peer has made the connection
+ * @unknown: counts in ksk_rdm.unknown; under the endpoint's lock
+ * @successor: it has taken over operations that an earlier connection had not sent
+ * @disowned: stored messages of the peer may lack a source, as its address was removed
  * @pid: number of the peer's life, 0 until it is known
- * @waits_since: an operation was first seen to wait for its end, in tcp_jiffies32
- * @deadline: attempts that come to nothing are not repeated after it, in jiffies
- * @delay: milliseconds between such
- * @node: on a list of the endpoint's; from here on under its lock
- * @deferred: on another, if posts are deferred
- * @hash: in its table, if @in_use is set
- * @in_use: posts to the peer use it
- * @dest: where posts find it, once one has been made
- * @number: among those that posts use
- * @established: they go to its stream, and wait no longer
- * @over: everything of it has been completed
- * @early: how many wait
- * @unexpected: messages of it that are stored
- * @unexpected_bytes: memory they take
- * @refused: one was not, and waits
- * @held: on a list of the endpoint's, if it looks for a receive once more first
- * @posts: receives after which it may do so again
- * @before: messages of it that were stored when its stream stopped for them
- * @unnamed: it was not in the address vector when a message of it was looked at
+ * @waits_since: first time at which an operation prevented closing, in tcp_jiffies32
+ * @deadline: time after which failed attempts are not repeated, in jiffies
+ * @delay: milliseconds between attempts
+ * @node: entry of ksk_rdm.conns, .ended or .reaped. From here on the endpoint's lock
+ *	protects the members.
+ * @deferred: entry of ksk_rdm.deferred
+ * @hash: entry of ksk_rdm.peers, if @in_use is set
+ * @in_use: posts to the peer use the connection
+ * @dest: entry of ksk_rdm.dests, from the first post on
+ * @number: index in ksk_rdm.numbers
+ * @established: posts go to the stream, and wait no longer
+ * @over: all operations of the connection have completed
+ * @early: number of operations that wait for the connection
+ * @unexpected: number of stored messages of the peer
+ * @unexpected_bytes: bytes of memory that its stored messages occupy
+ * @refused: the stream waits, as its message was not stored
+ * @held: entry of ksk_rdm.held
+ * @posts: number of posted receives above which the stream may wait again
+ * @before: number of stored messages when the stream stopped
+ * @unnamed: an unknown sender was found; the stream resumes when it is inserted
  */
 struct ksk_peer {
 	struct ksk_conn		conn;
@@ -202,7 +203,7 @@ struct ksk_peer *ksk_peer_new(struct ksk_rdm *rdm,
 			      const union kofi_ip *addr, gfp_t gfp);
 void ksk_peer_free(struct ksk_peer *peer);
 
-/* Connect, after the delay. With the endpoint's lock: without, it may be gone. */
+/* Connect after the delay. Needs the endpoint's lock, without which it may be freed. */
 static inline void ksk_peer_begin(struct ksk_peer *peer)
 {
 	if (peer->delay)

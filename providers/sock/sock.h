@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of kofi_sock.ko share.
+ * Declarations shared by the files of kofi_sock.ko.
  *
  * Locks, outermost first:
  *
  *   ksk_conn.mutex	control calls of one connection
- *   ksk_dom_mutex	domains and their endpoints; the notifier of devices has
+ *   ksk_dom_mutex	domains and their endpoints; the notifier of devices takes
  *			it inside the RTNL
  *   the socket's lock	"locked" below means: owned by the caller
- *			(lock_sock), or its slock held while it is not owned
- *			(softirq and inline senders). Everything about the
- *			stream, both ways, belongs to who has it locked.
+ *			(lock_sock), or its slock held while no context owns it
+ *			(softirq and inline senders). It protects all state of
+ *			the stream, in both directions.
  *   ksk_rdm.lock	connections of an unconnected endpoint; irqsave
- *   ksk_conn.tx_lock	what is posted without the socket's lock; irqsave
+ *   ksk_conn.tx_lock	operations posted without the socket's lock; irqsave
  *   kofi_rxq.lock, then locks of the core's queues
  *
  *   ksk_req_mutex	connection requests that have not been taken; innermost
@@ -38,8 +38,8 @@
 #define KSK_INJECT_MAX		128
 #define KSK_TX_RX_MAX		65536
 #define KSK_MSG_MAX		((size_t)MAX_RW_COUNT)
-#define KSK_READS_MAX		64	/* reads unanswered, each way */
-#define KSK_FRAME_COST		512	/* what a frame takes of a budget beside its bytes */
+#define KSK_READS_MAX		64	/* outstanding reads of each side */
+#define KSK_FRAME_COST		512	/* budget of a frame, in addition to its bytes */
 
 /* ------------------------------------------------------ module parameters */
 
@@ -66,20 +66,20 @@ extern struct workqueue_struct *ksk_wq_reclaim;
 extern struct kofi_provider ksk_provider;
 
 /**
- * struct ksk_tunables - what fi_set_val() and fi_setopt() choose
- * @connect_timeout: milliseconds until the peer has answered
- * @handshake_timeout: milliseconds for an incoming request to be complete
- * @silence_timeout: milliseconds without a sign of life while data is out
- * @frame_timeout: milliseconds without another byte of a frame begun, 0 for never
- * @keepalive_idle: milliseconds until an idle peer is asked, 0 for never
- * @keepalive_intvl: seconds between these questions
- * @keepalive_cnt: unanswered ones after which it is dead
- * @reclaim_safe: memory may be written back through it: the emergency
- *	reserves are its
- * @cpu: where its work item runs, -1 for the CPU its packets arrive on
- * @zerocopy_min: bytes from which on pages are sent without a copy, 0 for never
- * @rendezvous_min: bytes from which on tagged messages are announced, 0 for never
- * @zerocopy_always: also where the network copies them all the same
+ * struct ksk_tunables - options for fi_set_val() and fi_setopt()
+ * @connect_timeout: milliseconds until the peer must have answered
+ * @handshake_timeout: milliseconds until an incoming request must be complete
+ * @silence_timeout: milliseconds without a sign of life while data is outstanding
+ * @frame_timeout: milliseconds without another byte of an incomplete frame, 0 for never
+ * @keepalive_idle: milliseconds until an idle peer is probed, 0 for never
+ * @keepalive_intvl: seconds between probes
+ * @keepalive_cnt: unanswered probes after which the peer is dead
+ * @reclaim_safe: memory may be written back through it, so it may use the emergency
+ *	reserves
+ * @cpu: CPU of its work item, -1 for the CPU on which its packets arrive
+ * @zerocopy_min: least bytes for which pages are sent without a copy, 0 for never
+ * @rendezvous_min: least bytes for which tagged messages are announced, 0 for never
+ * @zerocopy_always: send pages even if the network is expected to copy them
  * @sndbuf: bytes of the socket's send buffer, 0 for TCP's choice
  * @rcvbuf: bytes of the socket's receive buffer, 0 for TCP's choice
  */
@@ -116,11 +116,11 @@ int ksk_if_find(struct net *net, const struct sockaddr *addr, int vrf,
 
 /**
  * struct ksk_domain - one network device
- * @base: the core's
- * @node: on the list of domains
- * @ifindex: the device, 0 once it is gone; under ksk_dom_mutex
+ * @base: the core's part
+ * @node: entry of the list of domains; under ksk_dom_mutex
+ * @ifindex: index of the device, 0 after its removal; under ksk_dom_mutex
  * @carrier: the device has a link, as last reported; under ksk_dom_mutex
- * @eps: endpoints of the domain, under ksk_dom_mutex
+ * @eps: endpoints of the domain; under ksk_dom_mutex
  */
 struct ksk_domain {
 	struct kofi_domain	base;
@@ -146,11 +146,11 @@ struct ksk_unexpected;
 /* --------------------------------------------------------------- socket.c */
 
 /**
- * struct ksk_cbs - a socket's callbacks before they were ours
- * @data_ready: of the socket
- * @write_space: of the socket
- * @state_change: of the socket
- * @error_report: of the socket
+ * struct ksk_cbs - callbacks of a socket before they were replaced
+ * @data_ready: original sk_data_ready
+ * @write_space: original sk_write_space
+ * @state_change: original sk_state_change
+ * @error_report: original sk_error_report
  */
 struct ksk_cbs {
 	void	(*data_ready)(struct sock *sk);
@@ -177,10 +177,10 @@ bool ksk_tclass_known(u32 tclass);
 /* ------------------------------------------------------------------- cm.c */
 
 /**
- * struct ksk_cm - a CM message on its way in or out
- * @len: bytes in @buf, of a message that is sent: all of them
- * @off: bytes already sent
- * @hdr: the message's start
+ * struct ksk_cm - a CM message that is being sent or received
+ * @len: bytes in @buf; the whole message when it is sent
+ * @off: bytes that have been sent
+ * @hdr: header of the message
  * @buf: the message
  */
 struct ksk_cm {
@@ -225,32 +225,32 @@ int ksk_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 
 /**
  * struct ksk_txop - a posted transmit
- * @ubuf: what packets refer to that hold its pages
- * @tag: of a tagged message
- * @inv_key: key of the peer's that ends with the message
- * @peer: of a datagram
- * @rma: the peer's memory
- * @context: comes back in the completion. From here on: what every operation uses,
- *	together, on as few cache lines as there can be.
+ * @ubuf: reference from packets that hold the pages of the operation
+ * @tag: tag of a tagged message
+ * @inv_key: key of the peer that the message invalidates
+ * @peer: destination of a datagram
+ * @rma: memory of the peer
+ * @context: context for the completion. The members from here on are used by every
+ *	operation, and share as few cache lines as possible.
  * @data: word for the peer's completion
- * @flags: what it was posted with
- * @seq: its place in the order of frames; wraps
- * @err: how it ended for the stream, a positive error code
- * @op: KSK_OP_MSG, _TAGGED, _READ_REQ or _WRITE; a tagged message that is announced
- *	becomes _RTS, and _DATA when it is wanted
- * @ctx: context of such a message, 0 for all others
+ * @flags: flags of the post
+ * @seq: number in the order of frames; wraps
+ * @err: result of the operation on the stream, a positive error code or 0
+ * @op: KSK_OP_MSG, _TAGGED, _READ_REQ or _WRITE; an announced tagged message
+ *	becomes _RTS, and _DATA when the peer asks for it
+ * @ctx: context of an announced message, 0 for other operations
  * @rma_count: entries of @rma
- * @ack: completes when the peer has acknowledged it
- * @zc: it hands out its pages: @ubuf counts
- * @zc_copied: the network has copied some of them
- * @conn: the connection
- * @node: queued, or waiting for an answer
- * @free: the same, while it is not in use
- * @cur: position in the payload, or in what the response to a read fills; of
- *	those that injected payload does not need, its segments are where it is
- *	copied to, see ksk_tx_inject()
+ * @ack: the operation completes when the peer has acknowledged it
+ * @zc: pages are sent without a copy, and @ubuf counts their references
+ * @zc_copied: the network has copied some of the pages
+ * @conn: connection of the operation
+ * @node: entry of a list of posted operations, or of those that wait for an answer
+ * @free: entry of ksk_ep.tx_free while unused
+ * @cur: position in the payload, or in the memory that the response to a read
+ *	fills. Injected payload is copied over segments of @cur that it does not
+ *	need, see ksk_tx_inject().
  *
- * A record ends where its endpoint's iov_limit and inject_size say.
+ * The endpoint's iov_limit and inject_size determine the size of a record.
  */
 struct ksk_txop {
 	struct ubuf_info	ubuf;
@@ -298,14 +298,14 @@ union ksk_tx_vec {
 
 /**
  * struct ksk_burst - short frames that are sent in one call
- * @n: how many
+ * @n: number of frames
  * @segs: entries of @kv
- * @more: others follow
- * @total: bytes in all
- * @op: their operations, NULL for an acknowledgment
- * @len: bytes of each
+ * @more: other frames follow
+ * @total: total length in bytes
+ * @op: operation of each frame, NULL for an acknowledgment
+ * @len: length of each frame in bytes
  * @kv: headers and payloads in turn
- * @hdr: their headers
+ * @hdr: header of each frame
  */
 struct ksk_burst {
 	unsigned int	n;
@@ -326,10 +326,10 @@ static __always_inline u64 ksk_txop_payload(const struct ksk_txop *op)
 }
 
 /**
- * struct ksk_post - what a post has beyond its struct fi_msg
+ * struct ksk_post - parameters of a post that struct fi_msg lacks
  * @op: KSK_OP_*
- * @tag: of a tagged message
- * @rma: the peer's memory
+ * @tag: tag of a tagged message
+ * @rma: memory of the peer
  * @rma_count: entries of @rma
  */
 struct ksk_post {
@@ -339,18 +339,18 @@ struct ksk_post {
 	size_t			rma_count;
 };
 
-/* Flags every transmit knows, and those that only some do */
+/* Flags of every transmit, and flags of some transmits */
 #define KSK_TX_LEVELS	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 			 FI_DELIVERY_COMPLETE)
 #define KSK_TX_FLAGS	(FI_COMPLETION | FI_MORE | FI_FENCE)
 #define KSK_TX_OUT_FLAGS (KSK_TX_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA | \
 			 KOFI_NO_COMPLETION | KSK_TX_LEVELS)
 
-/* Who sends. Changes with the socket locked. */
+/* State of the sender. Changes with the socket locked. */
 enum ksk_tx_state {
-	KSK_TX_IDLE,		/* none; who posts, sends */
-	KSK_TX_ACTIVE,		/* one sender, who looks again before it ends */
-	KSK_TX_SPACE,		/* the socket took no more; it will call */
+	KSK_TX_IDLE,		/* no sender; the next post sends */
+	KSK_TX_ACTIVE,		/* one sender, which checks for new operations before it stops */
+	KSK_TX_SPACE,		/* the socket is full, and will call sk_write_space */
 };
 
 void ksk_tx_gather(struct ksk_conn *c, const struct iov_iter *from,
@@ -395,13 +395,13 @@ void ksk_zc_wait(struct ksk_conn *c);
 /* ------------------------------------------------------------------ rma.c */
 
 /**
- * struct ksk_rsp - a read of the peer's that is to be answered
- * @acks: acknowledgments that go ahead of it
- * @payload: bytes of the answer
+ * struct ksk_rsp - a read of the peer that waits for our response
+ * @acks: acknowledgments that are sent before it
+ * @payload: bytes of the response
  * @count: entries of @seg
- * @cur: the one that is being sent
- * @reserved: a completion slot is held, the read will be reported
- * @seg: what it reads; left goes down as it is sent
+ * @cur: entry of @seg that is being sent
+ * @reserved: a slot of the completion queue is reserved: the read will be reported
+ * @seg: memory that is read; its remaining length shrinks as it is sent
  */
 struct ksk_rsp {
 	u64			acks;
@@ -429,18 +429,18 @@ void ksk_rma_flush(struct ksk_conn *c);
 /* ------------------------------------------------------------------- rx.c */
 
 /**
- * struct ksk_frame - what a header says
+ * struct ksk_frame - a decoded header
  * @op: KSK_OP_*
  * @flags: KSK_F_*
- * @ack: it is an acknowledgment
+ * @ack: the frame is an acknowledgment
  * @ctx: context of a rendezvous
  * @rma_count: entries of @rma
  * @hdr_size: bytes of the header
  * @payload: bytes of the payload
  * @announced: bytes of the message that KSK_OP_RTS announces
- * @data: the word of KSK_F_CQ_DATA
- * @inv_key: the word of KSK_F_REMOTE_INV
- * @tag: of a tagged message
+ * @data: word of KSK_F_CQ_DATA
+ * @inv_key: word of KSK_F_REMOTE_INV
+ * @tag: tag of a tagged message
  * @rma: segments of a read request or write
  */
 struct ksk_frame {
@@ -463,26 +463,26 @@ struct ksk_frame {
 };
 
 /**
- * struct ksk_rx - receive side of a stream, for who has the socket locked
+ * struct ksk_rx - receive side of a stream; used with the socket locked
  * @have: bytes of the header in @hdr
  * @want: bytes of the header that @have must reach
- * @hdr: header of the frame that has begun
- * @frame: the same, once it is complete
+ * @hdr: header of the current frame
+ * @frame: decoded header, once it is complete
  * @in_frame: the header is complete, the payload is not
- * @stalled: the header is complete, and what the frame needs is not there: a
- *	receive, a completion slot, room for another response
- * @reserved: the write will be reported, in a slot that is held
- * @cur: entry of @seg that comes next
- * @err: why the stream must end, a positive error code
- * @op: receive that takes the payload, NULL to drop it
+ * @stalled: the header is complete, but the frame needs a receive, a slot of the
+ *	completion queue, or room for another response
+ * @reserved: the write will be reported, and its slot is reserved
+ * @cur: next entry of @seg
+ * @err: reason why the stream must be terminated, a positive error code
+ * @op: receive that takes the payload, NULL to discard it
  * @unexpected: message without a receive that is stored
  * @read: our read that the payload answers
- * @left: bytes of payload still to come
+ * @left: bytes of payload that have not arrived
  * @lost: bytes of payload that did not fit
  * @budget: bytes that may still be read in this run; a frame costs
  *	KSK_FRAME_COST more
- * @seg: our memory that the payload is written to
- * @slot: the frame, when it waits for a completion slot
+ * @seg: our memory to which the payload is written
+ * @slot: waiter for a slot of the completion queue
  */
 struct ksk_rx {
 	unsigned int		have;
@@ -516,12 +516,12 @@ ssize_t ksk_rx_tpost(struct fid_ep *fid, const struct fi_msg_tagged *msg,
 
 /* How ksk_conn_down() terminates a stream */
 enum ksk_down {
-	KSK_DOWN_SHUTDOWN,	/* in order; there has to be a connection */
+	KSK_DOWN_SHUTDOWN,	/* in order; fails without a connection */
 	KSK_DOWN_DRAIN,		/* in order, if there is a connection */
 	KSK_DOWN_ABORT,		/* by a reset; TCP discards its data */
 };
 
-/* How far a connection has come; changes with its socket locked. */
+/* Phase of a connection; changes with its socket locked */
 enum ksk_conn_phase {
 	KSK_CONN_UNUSED,	/* no socket */
 	KSK_CONN_CONNECTING,	/* TCP connects */
@@ -534,30 +534,31 @@ enum ksk_conn_phase {
 /* ksk_conn.flags */
 enum {
 	KSK_CONN_HALF_SENT,	/* flushed in the middle of a frame */
-	KSK_CONN_PUSH,		/* what FI_MORE holds back has waited enough */
+	KSK_CONN_PUSH,		/* data that FI_MORE holds back has waited long enough */
 	KSK_CONN_RSPS,		/* the receiver waits for ksk_rma_prepare() */
 	KSK_CONN_MEMORY,	/* the receiver waits for memory */
 	KSK_CONN_WOKEN,		/* announced messages may have their receives */
-	KSK_CONN_IDLE,		/* to be closed, unless it is used after all */
+	KSK_CONN_IDLE,		/* it will be closed, unless it is used again */
 };
 
 /**
- * struct ksk_conn_ops - a connection's owner
- * @start: connect, if that is not for the consumer to do: its work item has been
- *	queued without a socket; with the mutex held. Returns 0 or an error
- * @established: both peers have agreed; @data is what the other one has said
- * @failed: they have not; a positive error code, and what the peer has said
- * @ended: an established connection has ended
- * @hand_over: one is about to: take what has not begun, which fails otherwise
+ * struct ksk_conn_ops - functions of a connection's owner
+ * @start: connect, if the provider initiates it: the work item has been queued
+ *	without a socket; with the mutex held. Returns 0 or an error
+ * @established: both peers have agreed; @data is the peer's private data
+ * @failed: they have not agreed; a positive error code, and the peer's private data
+ * @ended: an established connection has been terminated
+ * @hand_over: a connection is about to be terminated: move its operations that have
+ *	not begun to another one; remaining operations fail
  * @unused: test whether a connection that was marked as idle can be closed
- * @retired: a connection that was idle is being closed
- * @closing: limit the time that a connection takes which begins no more frames
- * @many: the owner may have other connections, to the same endpoint: a message
- *	without a receive is stored, errors of operations say why the stream ended,
- *	and receives belong to no connection
+ * @retired: an idle connection is being closed
+ * @closing: limit the time for closing a connection that begins no frames
+ * @many: the owner may have other connections to the same endpoint: a message
+ *	without a receive is stored, operations fail with the reason of the stream's
+ *	termination, and receives belong to no connection
  *
- * All are called in process context, and but for @start with the socket locked, if
- * there is one.
+ * All functions are called in process context. All but @start are called with the
+ * socket locked, if there is one.
  */
 struct ksk_conn_ops {
 	int	(*start)(struct ksk_conn *c);
@@ -575,28 +576,28 @@ struct ksk_conn_ops {
 
 /**
  * struct ksk_conn_stats - statistics; change with the socket locked
- * @tx_frames: frames sent, acknowledgments too
- * @tx_bytes: bytes sent, headers too
+ * @tx_frames: frames sent, including acknowledgments
+ * @tx_bytes: bytes sent, including headers
  * @tx_acks: acknowledgments sent
- * @tx_responses: reads of the peer's answered
- * @tx_held: operations that waited for earlier ones to be answered
+ * @tx_responses: responses to reads of the peer
+ * @tx_held: operations that waited for answers to earlier ones
  * @tx_inline: runs of the sender in a post, a callback or a softirq
  * @tx_work: runs of the sender in the work item
- * @tx_full: runs that ended because the socket took no more
- * @tx_retries: of them, those that a timer resumes
+ * @tx_full: runs of the sender that stopped because the socket was full
+ * @tx_retries: runs counted by @tx_full that a timer repeats
  * @tx_bursts: calls of TCP with several frames
  * @tx_rendezvous: tagged messages announced before they were sent
- * @tx_pushes: segments sent that %FI_MORE held back, and nothing followed
- * @tx_zc_bytes: bytes of payload sent without copying them
- * @tx_copy_bytes: bytes of payload copied into the socket
- * @tx_zc_copied: operations sent without copying that the network has copied
- * @rx_frames: frames received, acknowledgments too
- * @rx_bytes: bytes received, headers too
+ * @tx_pushes: segments that %FI_MORE held back, sent as nothing followed
+ * @tx_zc_bytes: bytes of payload sent without a copy
+ * @tx_copy_bytes: bytes of payload copied to the socket
+ * @tx_zc_copied: operations sent without a copy that the network has copied
+ * @rx_frames: frames received, including acknowledgments
+ * @rx_bytes: bytes received, including headers
  * @rx_acks: acknowledgments received
  * @rx_responses: reads answered by the peer
- * @rx_stalls: frames that had to wait: for a receive, or for a slot
+ * @rx_stalls: frames that waited for a receive or for a slot
  * @rx_unexpected: messages without a receive that were stored
- * @rx_full: of them, reads that found too many others unanswered
+ * @rx_full: reads of the peer that waited, as too many others were unanswered
  * @rx_truncated: messages longer than their receive
  * @rx_budget: runs of the receiver that used up their budget
  * @violations: protocol errors of the peer
@@ -642,69 +643,69 @@ static inline void ksk_stat_inc(unsigned long *stat)
 
 /**
  * struct ksk_conn - a connection and its stream
- * @ep: endpoint it belongs to
- * @ops: its owner
- * @sock: from connect or adoption until it is freed
- * @flags: KSK_CONN_HALF_SENT and what follows
+ * @ep: endpoint of the connection
+ * @ops: functions of its owner
+ * @sock: socket, from connect or adoption until it is freed
+ * @flags: KSK_CONN_HALF_SENT and the following bits
  * @phase: enum ksk_conn_phase
- * @dead: why the stream must end, a positive error code; set once
- * @ext: KSK_EXT_* both sides know
- * @in_poll: runs of @poll
+ * @dead: reason why the stream must be terminated, a positive error code; set once
+ * @ext: KSK_EXT_* that both peers know
+ * @in_poll: number of running calls of @poll
  * @be: words on the wire are big-endian
  * @in_work: @work owns the socket, or did and has not scheduled @poll yet
  * @poll: runs the receiver and the sender in softirq context
- * @work: the sender in process context, and everything that must sleep
- * @wq: where @work and @watch run, changes until it connects
- * @retry: wakes the sender when no acknowledgment will, and pushes out what
+ * @work: runs the sender in process context, and everything that must sleep
+ * @wq: work queue of @work and @watch; may change until it connects
+ * @retry: wakes the sender when no acknowledgment will, and pushes out data that
  *	%FI_MORE holds back
- * @mutex: control calls one after the other
- * @saved: the socket's callbacks
- * @watch: connect timeout, then the eye on a peer that does not answer
- * @watch_base: when the peer had last answered everything, as far as seen
- * @watch_rx_base: when the stream had last moved, as far as seen
- * @watch_rx: bytes received by then
- * @cm: the request being sent, the answer being received; NULL when it has been
- * @tx_lock: for the members that follow
- * @tx_closed: no more posts; changes with the socket locked, too
+ * @mutex: serialises control calls
+ * @saved: original callbacks of the socket
+ * @watch: connect timeout, then supervision of a peer that does not answer
+ * @watch_base: last time at which nothing was unanswered, in tcp_jiffies32
+ * @watch_rx_base: last time at which bytes arrived or none were awaited, in tcp_jiffies32
+ * @watch_rx: number of received bytes at @watch_rx_base
+ * @cm: request being sent or answer being received, NULL afterwards
+ * @tx_lock: protects @tx_closed, @tx_posted and @tx_nposted
+ * @tx_closed: posts are refused; changes with the socket locked, too
  * @tx_posted: operations posted without the socket's lock, oldest first; newer
  *	than those in @tx_queue
- * @tx_nposted: how many they are
- * @tx_queue: operations not begun, oldest first. From here on: with the socket
- *	locked.
- * @tx_nqueued: how many they are
- * @tx_wait: operations sent that wait for an acknowledgment, oldest first
- * @tx_reads: reads sent that wait for the response, oldest first
+ * @tx_nposted: length of @tx_posted
+ * @tx_queue: operations not begun, oldest first. The members from here on are used
+ *	with the socket locked.
+ * @tx_nqueued: length of @tx_queue
+ * @tx_wait: sent operations that wait for an acknowledgment, oldest first
+ * @tx_reads: sent reads that wait for the response, oldest first
  * @tx_state: enum ksk_tx_state
- * @tx_nreads: how many they are, with the one that is being sent
- * @tx_seq: of the next operation
- * @tx_acks: acknowledgments to be sent, behind all responses
- * @zc_min: bytes from which on pages are sent without copying them, 0 for never
- * @retired: no more frames begin, as one of the two directions is closed
- * @rndv: state of announced messages, NULL if the peers do not know them
- * @rndv_min: bytes from which on tagged messages are announced
- * @rndv_out: operations announced whose payload has not been sent
- * @rndv_granted: receives given to announced messages whose payload has not begun
- * @rndv_todo: frames to be sent that ask for payloads, and payloads
- * @tx_op: operation whose frame is being sent. From here on: the sender's.
- * @tx_rsp: response whose frame is being sent
- * @tx_cts: context of the KSK_OP_CTS that is being sent, or 0
+ * @tx_nreads: length of @tx_reads, plus one for a read that is being sent
+ * @tx_seq: number of the next operation
+ * @tx_acks: number of acknowledgments to send behind all responses
+ * @zc_min: least bytes for which pages are sent without a copy, 0 for never
+ * @retired: no frame may begin, as one of the two directions is closed
+ * @rndv: state of announced messages, NULL unless both peers support them
+ * @rndv_min: least bytes for which tagged messages are announced
+ * @rndv_out: announced operations with a payload that has not been sent
+ * @rndv_granted: announced messages with a receive, for which no payload has begun
+ * @rndv_todo: frames to send that ask for payloads, and payloads to send
+ * @tx_op: operation of the current frame. The sender owns the members from here on.
+ * @tx_rsp: response of the current frame
+ * @tx_cts: context of the current frame, a KSK_OP_CTS, or 0
  * @tx_held: the oldest operation must wait for answers to earlier ones
- * @tx_hdr: header of the frame being sent
- * @tx_hdr_len: its length, 0 if no frame is being sent
- * @tx_hdr_off: how much of it has been sent
- * @tx_left: bytes of its payload not sent yet
+ * @tx_hdr: header of the current frame
+ * @tx_hdr_len: length of @tx_hdr, 0 without a current frame
+ * @tx_hdr_off: bytes of @tx_hdr that have been sent
+ * @tx_left: bytes of the current payload that have not been sent
  * @tx_id: number of the next frame
- * @tx_corked: the socket may hold back the last bytes for more to follow
- * @zc_out: operations whose pages are out, or may be
- * @zc_users: the same, and those that are being completed
- * @zc_skip: operations to be copied before another one tries not to be
- * @tx_msg: what TCP is called with; kept, as a new one would have to be cleared
- * @tx_vec: what @tx_msg refers to, the same
- * @rsps: ring of %KSK_READS_MAX responses the peer waits for, NULL before its
- *	first read; with the socket locked
- * @rsp_first: the oldest
- * @rsp_count: how many, with the one that is being sent
- * @rxmsg: message of the stream that looks for its receive
+ * @tx_corked: the socket may hold back the last bytes until more follow
+ * @zc_out: operations with pages that the network may hold
+ * @zc_users: operations counted by @zc_out, and those that are being completed
+ * @zc_skip: operations to copy before pages are sent again without a copy
+ * @tx_msg: argument for TCP; kept here, as a local one must be cleared each time
+ * @tx_vec: vector of @tx_msg
+ * @rsps: ring of %KSK_READS_MAX responses, NULL before the peer's first read; with
+ *	the socket locked
+ * @rsp_first: index of the oldest response
+ * @rsp_count: number of responses, including the one that is being sent
+ * @rxmsg: message of the stream, during the search for its receive
  * @rx: receive side of the stream
  * @stats: statistics
  */
@@ -733,7 +734,7 @@ struct ksk_conn {
 	unsigned long		watch_rx;
 	struct ksk_cm		*cm;
 
-	/* what is posted without the socket's lock */
+	/* operations posted without the socket's lock */
 	spinlock_t		tx_lock ____cacheline_aligned_in_smp;
 	bool			tx_closed;
 	unsigned int		tx_nposted;
@@ -788,20 +789,21 @@ int ksk_conn_down(struct ksk_conn *c, enum ksk_down how);
 void ksk_conn_close(struct ksk_conn *c);
 void ksk_conn_exit(struct ksk_conn *c);
 
-/* One more acknowledgment is to be sent. The caller of the receiver runs the sender. */
+/* Count an acknowledgment to send. The caller of the receiver runs the sender. */
 static inline void ksk_tx_ack(struct ksk_conn *c)
 {
 	c->tx_acks++;
 }
 
 /**
- * ksk_tx_ready - has reading made something to send
+ * ksk_tx_ready - test whether the receiver has made work for the sender
  * @c: the connection
  *
- * The caller of the receiver asks, and runs the sender.
+ * The caller of the receiver tests it, and then runs the sender.
  *
  * Context: locked.
- * Return: true if so, or if an operation that had to wait may now begin.
+ * Return: true if there is something to send, or if an operation that waited may
+ * now begin.
  */
 static inline bool ksk_tx_ready(const struct ksk_conn *c)
 {
@@ -811,12 +813,13 @@ static inline bool ksk_tx_ready(const struct ksk_conn *c)
 /* ------------------------------------------------------------------- ep.c */
 
 /**
- * struct ksk_ep_type - what is different with types that do not connect
- * @add: send an operation to a peer, or have somebody else do that; any context.
- *	Returns 0, then it may have completed, or an error, and it is the caller's
- * @refused: a post is about to be refused as @add has returned -EAGAIN; NULL for
- *	a type whose does not
- * @abort: end what is under way, with a positive error code; any context
+ * struct ksk_ep_type - functions of an endpoint type that does not connect
+ * @add: send an operation to a peer, or leave it to another context; any context.
+ *	Returns 0, and the operation may have completed; or an error, and the caller
+ *	owns the operation
+ * @refused: a post is about to be refused, as @add has returned -EAGAIN; NULL for
+ *	a type with an @add that never returns -EAGAIN
+ * @abort: terminate outstanding operations with a positive error code; any context
  */
 struct ksk_ep_type {
 	int	(*add)(struct ksk_ep *ep, fi_addr_t dest, struct ksk_txop *op);
@@ -825,20 +828,20 @@ struct ksk_ep_type {
 };
 
 /**
- * struct ksk_ep - what endpoints of all types have
- * @base: the core's
- * @domain: its domain
- * @domain_node: on the domain's list
+ * struct ksk_ep - common part of endpoints of all types
+ * @base: the core's part
+ * @domain: domain of the endpoint
+ * @domain_node: entry of ksk_domain.eps; under ksk_dom_mutex
  * @tun: options
- * @reserves: it counts as a user of the emergency reserves
+ * @reserves: counts as a user of the emergency reserves
  * @src: address to bind to; family 0 for none
- * @conn: its only connection; NULL for a type that has many, or none
- * @type: the type then
- * @tx_ops: all operations
- * @tx_op_size: bytes of each
- * @tx_free_lock: takes from @tx_free
- * @tx_free: unused operations; can be put to without the lock
- * @rxq: posted receives, unless they are those of a shared context
+ * @conn: the only connection; NULL for a type that has many, or none
+ * @type: functions of a type without @conn
+ * @tx_ops: array of all operations
+ * @tx_op_size: bytes of an operation in @tx_ops
+ * @tx_free_lock: serialises removal from @tx_free
+ * @tx_free: unused operations; returned to it without a lock
+ * @rxq: posted receives, unless a shared context has them
  */
 struct ksk_ep {
 	struct kofi_ep		base;
@@ -862,9 +865,9 @@ static inline struct ksk_ep *ksk_ep(struct fid_ep *fid)
 }
 
 /*
- * What an endpoint's own threads of control may do for memory: no I/O, as they
- * may be what somebody's I/O waits for; with a reclaim-safe endpoint, take it
- * from the reserves and reclaim nothing.
+ * Limit memory allocations of an endpoint's own threads: they start no I/O, as other I/O
+ * may wait for them. The threads of a reclaim-safe endpoint use the reserves, and
+ * reclaim nothing.
  */
 static inline unsigned int ksk_memalloc_save(const struct ksk_tunables *tun)
 {
@@ -891,8 +894,8 @@ static inline gfp_t ksk_gfp_atomic(const struct ksk_ep *ep)
 }
 
 /*
- * How the socket allocates from now on; locked. The flag, not the option: it
- * is what lets the socket take the packets it gets from the reserves.
+ * Set how the socket allocates; locked. The flag is tested, not the option: the flag
+ * lets the socket receive packets that were allocated from the reserves.
  */
 static inline void ksk_socket_gfp(struct sock *sk, gfp_t gfp)
 {
@@ -960,7 +963,7 @@ void ksk_unexpected_release(struct ksk_conn *c, size_t bytes);
 
 /* ----------------------------------------------------------------- rndv.c */
 
-/* Is it a message that is to be announced? */
+/* Must an operation be announced? */
 static __always_inline bool ksk_rndv_wanted(const struct ksk_conn *c,
 					    const struct ksk_txop *op)
 {
@@ -988,7 +991,7 @@ int ksk_rdm_open(struct fid_domain *domain, struct fi_info *info,
 int ksk_dgram_open(struct fid_domain *domain, struct fi_info *info,
 		   struct fid_ep **ep, void *context);
 
-/* Pure functions of the wire, static but for the tests */
+/* Pure functions of the wire format, which are static without tests */
 #if IS_ENABLED(CONFIG_KUNIT)
 int ksk_rx_decode(struct ksk_rx *rx, bool be);
 #endif
