@@ -467,3 +467,29 @@ int fi_shutdown(struct fid_ep *ep, u64 flags)
 	}
 }
 EXPORT_SYMBOL_GPL(fi_shutdown);
+
+/**
+ * kofi_ep_probe - check at once whether the peer still has a connection
+ * @ep: a connected endpoint
+ *
+ * For a client that has a reason to doubt it, such as another request of the peer. If the
+ * peer has closed the connection, even behind messages without a receive, or if the peer's
+ * host does not know it, the connection is closed soon, with FI_SHUTDOWN. A connection to
+ * a peer that is alive does not change.
+ *
+ * Context: process.
+ * Return: 0; -EINVAL for NULL or another object; -EOPNOTSUPP if the provider cannot check.
+ */
+int kofi_ep_probe(struct fid_ep *ep)
+{
+	const struct kofi_ep_ops *ops;
+
+	if (!kofi_cm_is_ep(ep))
+		return -EINVAL;
+	ops = container_of(ep, struct kofi_ep, ep)->ops;
+	if (!ops->probe)
+		return -EOPNOTSUPP;
+	ops->probe(ep);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kofi_ep_probe);

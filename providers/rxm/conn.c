@@ -21,7 +21,8 @@
  * both ends: the one that was accepted is not among those that posts find.
  *
  * A peer that has a connection and asks for another one has been restarted if its
- * process has another number: the old one ends.
+ * process has another number: the old one ends. A container repeats numbers, so with the
+ * same number the provider below probes the old connection.
  *
  * The end
  *
@@ -485,8 +486,11 @@ static int rxm_request_judge(struct rxm_conn *c, int cmp, u32 process)
 		return 0;
 	case RXM_ACCEPTING:
 	case RXM_CONNECTED:
-		if (c->process == process && !READ_ONCE(c->err))
+		if (c->process == process && !READ_ONCE(c->err)) {
+			/* perhaps another process: the peer repeats the request */
+			kofi_ep_probe(c->msg);
 			return RXM_REJ_ALREADY;
+		}
 		rxm_conn_close(c, ECONNRESET, RXM_WAITING);
 		return 0;
 	default:

@@ -32,6 +32,8 @@
 #include <net/tcp.h>
 #include <trace/events/sock.h>
 
+#include <linux/kofi/backport.h>
+
 #include "sock.h"
 #include "sock_trace.h"
 
@@ -45,6 +47,9 @@
 /* Bytes per call of the sender in the work item, and its share of time */
 #define KSK_CONN_CHUNK	SZ_64K
 #define KSK_CONN_SLICE	NSEC_PER_MSEC
+
+/* A peer whose last segment is younger is alive */
+#define KSK_CONN_ALIVE	(HZ / 10)
 
 /* Doublings of the time between probes of a closed window, from 0.2 s on */
 #define KSK_CONN_BACKOFF	4
@@ -121,11 +126,13 @@ static void ksk_conn_write_space(struct sock *sk)
 
 /*
  * Has the connection been reset? After both directions were closed in order, ours
- * first, TCP has done with it, too, but what it has received is to be read.
+ * first, TCP has done with it, too, but what it has received is to be read. A tail is
+ * read, too: its peer has sent everything before the reset.
  */
 static bool ksk_conn_reset(const struct ksk_conn *c, const struct sock *sk)
 {
-	return sk->sk_state == TCP_CLOSE && (!c->retired || sk->sk_err);
+	return sk->sk_state == TCP_CLOSE && !test_bit(KSK_CONN_TAIL, &c->flags) &&
+	       (!c->retired || sk->sk_err);
 }
 
 static void ksk_conn_state_change(struct sock *sk)
@@ -148,7 +155,8 @@ static void ksk_conn_error_report(struct sock *sk)
 {
 	struct ksk_conn *c = sk->sk_user_data;
 
-	if (c->phase == KSK_CONN_ESTABLISHED && sk->sk_err)
+	if (c->phase == KSK_CONN_ESTABLISHED && sk->sk_err &&
+	    !test_bit(KSK_CONN_TAIL, &c->flags))
 		ksk_conn_abort(c, sk->sk_err);
 	else
 		ksk_conn_event(c);
@@ -312,6 +320,24 @@ static bool ksk_conn_retire(struct ksk_conn *c)
 	return true;
 }
 
+/*
+ * Check whether a peer that requests another connection still has this one: it may have
+ * closed it behind unread bytes. A host that does not know the connection answers an
+ * acknowledgment with a reset; a peer that is alive does not answer.
+ */
+static void ksk_conn_asked(struct ksk_conn *c)
+{
+	struct sock *sk = c->sock->sk;
+
+	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead))
+		return;
+	if (sk->sk_shutdown & RCV_SHUTDOWN)
+		c->ops->closed(c);
+	else if (sk->sk_state != TCP_CLOSE &&
+		 keepalive_time_elapsed(tcp_sk(sk)) >= KSK_CONN_ALIVE)
+		tcp_ack_now(sk);
+}
+
 static void ksk_conn_work(struct work_struct *work)
 {
 	struct ksk_conn *c = container_of(work, struct ksk_conn, work);
@@ -335,6 +361,8 @@ static void ksk_conn_work(struct work_struct *work)
 		ksk_rma_prepare(c);
 	if (test_and_clear_bit(KSK_CONN_IDLE, &c->flags))
 		fin = ksk_conn_retire(c);
+	if (test_and_clear_bit(KSK_CONN_ASKED, &c->flags))
+		ksk_conn_asked(c);
 	if (c->phase != KSK_CONN_DEAD && READ_ONCE(c->dead)) {
 		reset = ksk_conn_end(c);
 		end = true;

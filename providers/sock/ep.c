@@ -377,10 +377,17 @@ static void ksk_msg_ended(struct ksk_conn *c)
 	kofi_ep_disconnected(&c->ep->base, READ_ONCE(c->dead));
 }
 
+/* The owner has no receives for the unread bytes of a peer that has closed. */
+static void ksk_msg_closed(struct ksk_conn *c)
+{
+	ksk_conn_abort(c, ESHUTDOWN);
+}
+
 static const struct ksk_conn_ops ksk_msg_conn_ops = {
 	.established	= ksk_msg_established,
 	.failed		= ksk_msg_failed,
 	.ended		= ksk_msg_ended,
+	.closed		= ksk_msg_closed,
 };
 
 static const struct fi_ops ksk_msg_fid_ops = {
@@ -388,6 +395,14 @@ static const struct fi_ops ksk_msg_fid_ops = {
 	.close		= ksk_msg_close,
 	.control	= ksk_ep_control,
 };
+
+static void ksk_msg_probe(struct fid_ep *fid)
+{
+	struct ksk_conn *c = ksk_ep(fid)->conn;
+
+	if (READ_ONCE(c->phase) == KSK_CONN_ESTABLISHED)
+		ksk_conn_ask(c);
+}
 
 static void ksk_msg_send_deferred(struct fid_ep *fid)
 {
@@ -405,6 +420,7 @@ static const struct kofi_ep_ops ksk_msg_ops = {
 	.enable		= ksk_msg_enable,
 	.drain		= ksk_msg_drain,
 	.abort		= ksk_msg_abort,
+	.probe		= ksk_msg_probe,
 	.send_deferred	= ksk_msg_send_deferred,
 };
 

@@ -222,6 +222,34 @@ static bool ksk_idle_empty(struct ksk_conn *c)
 	return empty;
 }
 
+/*
+ * Replace a connection, under the endpoint's lock, and move operations that have not
+ * begun. Posts are refused from now on. Without such an operation @again is not used.
+ */
+static bool ksk_idle_move(struct ksk_rdm *rdm, struct ksk_conn *c,
+			  struct ksk_peer *again)
+{
+	unsigned int n;
+
+	lockdep_assert_held(&rdm->lock);
+
+	/* both lists in one; posts are refused from the move on */
+	spin_lock(&c->tx_lock);
+	list_splice_init(&c->tx_queue, &c->tx_posted);
+	c->tx_nposted += c->tx_nqueued;
+	c->tx_nqueued = 0;
+	spin_unlock(&c->tx_lock);
+	ksk_tx_move(c, &again->conn);
+	n = again->conn.tx_nposted;
+	if (!n)
+		return false;
+	ksk_rdm_replace(rdm, ksk_peer(c), again);
+	again->early += n;
+	rdm->early += n;
+	ksk_peer_begin(again);
+	return true;
+}
+
 /**
  * ksk_idle_hand_over - the peer has closed, and we have not sent everything
  * @c: the connection, about to end
@@ -239,7 +267,6 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 	struct ksk_peer *again, *peer = ksk_peer(c);
 	bool move, tried = peer->successor && !c->stats.tx_frames;
 	unsigned long irq;
-	unsigned int n;
 
 	if (!ksk_tx_quiet(c) || ksk_idle_empty(c) ||
 	    (tried && time_after(jiffies, peer->deadline)))
@@ -253,21 +280,7 @@ void ksk_idle_hand_over(struct ksk_conn *c)
 	/* an address that has been removed has ended everything that goes there */
 	move = peer->in_use && !rdm->closing &&
 	       kofi_av_source(c->ep->base.av, &peer->addr.sa) !=
-	       FI_ADDR_NOTAVAIL;
-	if (move) {
-		/* both lists in one; posts are refused from the move on */
-		spin_lock(&c->tx_lock);
-		list_splice_init(&c->tx_queue, &c->tx_posted);
-		c->tx_nposted += c->tx_nqueued;
-		c->tx_nqueued = 0;
-		n = c->tx_nposted;
-		spin_unlock(&c->tx_lock);
-		ksk_tx_move(c, &again->conn);
-		ksk_rdm_replace(rdm, peer, again);
-		again->early += n;
-		rdm->early += n;
-		ksk_peer_begin(again);
-	}
+	       FI_ADDR_NOTAVAIL && ksk_idle_move(rdm, c, again);
 	spin_unlock_irqrestore(&rdm->lock, irq);
 	if (!move)
 		ksk_peer_free(again);
@@ -278,4 +291,104 @@ void ksk_idle_init(struct ksk_rdm *rdm)
 	INIT_DELAYED_WORK(&rdm->idle, ksk_idle_work);
 	rdm->idle_timeout = READ_ONCE(ksk_rdm_idle_timeout);
 	rdm->max_conns = READ_ONCE(ksk_rdm_max_conns);
+}
+
+/* -------------------------------- peers that restart with an unchanged number */
+
+/*
+ * Userspace sends the number of its process, which a container repeats. If a connected
+ * peer requests another connection with the same number, it may be another program. The
+ * request is rejected, and the peer repeats it. The work item of the connection then
+ * checks whether the peer still has it.
+ *
+ * If the peer has closed the connection behind unread bytes, the connection becomes a
+ * tail: it transmits nothing, and all its bytes are read, even after a reset. A new
+ * connection takes the operations that have not begun, and later posts. The receiver does
+ * not read the new connection before it has read the tail. A peer has at most one tail: if
+ * the peer has closed the new connection, too, the tail is aborted.
+ *
+ * If the peer has not closed the connection, an acknowledgment is sent. A host that does
+ * not know the connection answers with a reset. A peer that is alive stays connected.
+ */
+
+/**
+ * ksk_restart_ask - check a connection after another request with the same number
+ * @peer: the connection, under the endpoint's lock
+ *
+ * Context: any.
+ */
+void ksk_restart_ask(struct ksk_peer *peer)
+{
+	if (peer->established)
+		ksk_conn_ask(&peer->conn);
+}
+
+/* Make the connection a tail. Move operations that have not begun, if no other is left. */
+static bool ksk_restart_leave(struct ksk_rdm *rdm, struct ksk_conn *c,
+			      struct ksk_peer *again)
+{
+	struct ksk_peer *peer = ksk_peer(c);
+
+	if (!peer->in_use || rdm->closing || !ksk_peers_leave(rdm, peer))
+		return false;
+	ksk_stat_inc(&rdm->restarts);
+	set_bit(KSK_CONN_TAIL, &c->flags);
+	WRITE_ONCE(c->retired, true);
+	if (ksk_tx_quiet(c) && ksk_idle_move(rdm, c, again))
+		return true;
+	spin_lock(&c->tx_lock);
+	c->tx_closed = true;
+	spin_unlock(&c->tx_lock);
+	ksk_rdm_unlink(rdm, peer);
+	return false;
+}
+
+/**
+ * ksk_restart_closed - replace a connection that the peer has closed
+ * @c: the connection, with unread bytes before the close
+ *
+ * Context: locked, process.
+ */
+void ksk_restart_closed(struct ksk_conn *c)
+{
+	struct ksk_rdm *rdm = ksk_rdm(c->ep);
+	struct ksk_peer *again;
+	unsigned long irq;
+	bool used;
+
+	again = ksk_peer_new(rdm, &ksk_peer(c)->addr, GFP_NOIO);
+	if (!again)
+		return;
+	again->successor = true;
+	spin_lock_irqsave(&rdm->lock, irq);
+	used = ksk_restart_leave(rdm, c, again);
+	spin_unlock_irqrestore(&rdm->lock, irq);
+	if (!used)
+		ksk_peer_free(again);
+}
+
+/**
+ * ksk_restart_over - let the receiver read the connection behind a tail
+ * @rdm: the endpoint, with its lock held
+ * @peer: a connection that has terminated, perhaps a tail
+ *
+ * Context: any.
+ */
+void ksk_restart_over(struct ksk_rdm *rdm, const struct ksk_peer *peer)
+{
+	struct ksk_peer *next;
+
+	if (!ksk_peers_left(rdm, peer))
+		return;
+	rcu_read_lock();
+	next = ksk_rdm_find(rdm, &peer->addr);
+	rcu_read_unlock();
+	if (!next)
+		return;
+	/* stored messages of the tail count as messages of the next connection */
+	ksk_unexpected_join(rdm, next);
+	clear_bit(KSK_CONN_BEHIND, &next->conn.flags);
+	/* a connection that is not established is scheduled when it is */
+	if (next->established)
+		irq_poll_sched(&next->conn.poll);
 }

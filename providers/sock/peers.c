@@ -16,15 +16,17 @@
 #include "rdm.h"
 
 /**
- * struct ksk_former - connections to a peer that have ended
+ * struct ksk_former - connections to a peer that posts no longer use
  * @addr: the peer's address
- * @hash: in ksk_rdm.formers
- * @count: how many were established
+ * @hash: entry in ksk_rdm.formers
+ * @count: number of connections that were established
+ * @tail: connection that is only read (idle.c), or NULL
  */
 struct ksk_former {
 	union kofi_ip		addr;
 	struct rhash_head	hash;
 	u32			count;
+	struct ksk_peer		*tail;
 };
 
 static const struct rhashtable_params ksk_formers = {
@@ -43,6 +45,31 @@ static struct ksk_former *ksk_former_find(struct ksk_rdm *rdm,
 	return rhashtable_lookup_fast(&rdm->formers, addr, ksk_formers);
 }
 
+/* The record of an address; NULL without memory */
+static struct ksk_former *ksk_former_get(struct ksk_rdm *rdm,
+					 const union kofi_ip *addr)
+{
+	struct ksk_former *f = ksk_former_find(rdm, addr);
+
+	if (f)
+		return f;
+	f = kzalloc(sizeof(*f), ksk_gfp_atomic(&rdm->ep));
+	if (!f)
+		return NULL;
+	f->addr = *addr;
+	if (!rhashtable_insert_fast(&rdm->formers, &f->hash, ksk_formers))
+		return f;
+	kfree(f);
+	return NULL;
+}
+
+static void ksk_former_del(struct ksk_rdm *rdm, struct ksk_former *f)
+{
+	rhashtable_remove_fast(&rdm->formers, &f->hash, ksk_formers);
+	/* all look-ups have the lock */
+	kfree(f);
+}
+
 /* Posts no longer use the connection. Without memory it is not counted. */
 static void ksk_former_count(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 {
@@ -52,19 +79,18 @@ static void ksk_former_count(struct ksk_rdm *rdm, const struct ksk_peer *peer)
 	    kofi_av_source(rdm->ep.base.av, &peer->addr.sa) ==
 	    FI_ADDR_NOTAVAIL)
 		return;
-	f = ksk_former_find(rdm, &peer->addr);
-	if (!f) {
-		f = kzalloc(sizeof(*f), GFP_ATOMIC | __GFP_NOWARN);
-		if (!f)
-			return;
-		f->addr = peer->addr;
-		if (rhashtable_insert_fast(&rdm->formers, &f->hash,
-					   ksk_formers)) {
-			kfree(f);
-			return;
-		}
-	}
-	f->count++;
+	f = ksk_former_get(rdm, &peer->addr);
+	if (f)
+		f->count++;
+}
+
+/* The new connection transmits, but is not read before the tail. */
+static void ksk_peers_follow(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	const struct ksk_former *f = ksk_former_find(rdm, &peer->addr);
+
+	if (f && f->tail)
+		set_bit(KSK_CONN_BEHIND, &peer->conn.flags);
 }
 
 /**
@@ -84,7 +110,10 @@ int ksk_peers_add(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	err = xa_alloc_cyclic(&rdm->numbers, &peer->number, peer,
 			      XA_LIMIT(1, INT_MAX), &rdm->last_number,
 			      ksk_gfp_atomic(&rdm->ep));
-	return min(err, 0);
+	if (err < 0)
+		return err;
+	ksk_peers_follow(rdm, peer);
+	return 0;
 }
 
 /**
@@ -103,6 +132,7 @@ void ksk_peers_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 	peer->number = old->number;
 	/* needs no memory */
 	xa_store(&rdm->numbers, peer->number, peer, GFP_ATOMIC);
+	ksk_peers_follow(rdm, peer);
 	ksk_former_count(rdm, old);
 }
 
@@ -134,9 +164,57 @@ void ksk_peers_forget(struct ksk_rdm *rdm, const union kofi_ip *addr)
 
 	if (!f)
 		return;
-	rhashtable_remove_fast(&rdm->formers, &f->hash, ksk_formers);
-	/* all look-ups have the lock */
-	kfree(f);
+	if (!f->tail) {
+		ksk_former_del(rdm, f);
+		return;
+	}
+	f->count = 0;
+	ksk_conn_abort(&f->tail->conn, ECANCELED);
+}
+
+/**
+ * ksk_peers_leave - make a connection the tail of its peer
+ * @rdm: the endpoint, with its lock held
+ * @peer: the connection that posts use
+ *
+ * A peer has one tail: an older one is aborted.
+ *
+ * Context: any.
+ * Return: true; false until the older tail has terminated, or without memory.
+ */
+bool ksk_peers_leave(struct ksk_rdm *rdm, struct ksk_peer *peer)
+{
+	struct ksk_former *f = ksk_former_get(rdm, &peer->addr);
+
+	if (!f)
+		return false;
+	if (f->tail) {
+		ksk_conn_abort(&f->tail->conn, ECONNRESET);
+		return false;
+	}
+	f->tail = peer;
+	return true;
+}
+
+/**
+ * ksk_peers_left - forget the tail of a peer
+ * @rdm: the endpoint, with its lock held
+ * @peer: a connection that has terminated
+ *
+ * Context: any.
+ * Return: true if the connection was a tail.
+ */
+bool ksk_peers_left(struct ksk_rdm *rdm, const struct ksk_peer *peer)
+{
+	struct ksk_former *f;
+
+	if (!test_bit(KSK_CONN_TAIL, &peer->conn.flags))
+		return false;
+	f = ksk_former_find(rdm, &peer->addr);
+	f->tail = NULL;
+	if (kofi_av_source(rdm->ep.base.av, &peer->addr.sa) == FI_ADDR_NOTAVAIL)
+		ksk_former_del(rdm, f);
+	return true;
 }
 
 static void ksk_peer_tell(struct ksk_rdm *rdm, const struct ksk_peer *peer,

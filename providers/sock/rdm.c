@@ -80,7 +80,8 @@ static void ksk_rdm_settle(struct ksk_rdm *rdm, struct ksk_peer *peer)
 	peer->early = 0;
 }
 
-static void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
+/* Posts use the connection no longer. */
+void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer)
 {
 	lockdep_assert_held(&rdm->lock);
 
@@ -321,6 +322,7 @@ static void ksk_peer_over(struct ksk_conn *c)
 
 	spin_lock_irqsave(&rdm->lock, irq);
 	ksk_rdm_unlink(rdm, peer);
+	ksk_restart_over(rdm, peer);
 	list_del_init(&peer->deferred);
 	list_del_init(&peer->held);
 	peer->over = true;
@@ -365,6 +367,7 @@ static const struct ksk_conn_ops ksk_peer_ops = {
 	.unused		= ksk_idle_unused,
 	.retired	= ksk_idle_retired,
 	.closing	= ksk_idle_look,
+	.closed		= ksk_restart_closed,
 	.many		= true,
 };
 

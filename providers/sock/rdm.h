@@ -220,6 +220,7 @@ int ksk_rdm_link(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_tx_move(struct ksk_conn *from, struct ksk_conn *to);
 void ksk_rdm_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 		     struct ksk_peer *peer);
+void ksk_rdm_unlink(struct ksk_rdm *rdm, struct ksk_peer *peer);
 
 /* ---------------------------------------------------------------- peers.c */
 
@@ -230,6 +231,8 @@ void ksk_peers_replace(struct ksk_rdm *rdm, struct ksk_peer *old,
 		       struct ksk_peer *peer);
 void ksk_peers_del(struct ksk_rdm *rdm, struct ksk_peer *peer);
 void ksk_peers_forget(struct ksk_rdm *rdm, const union kofi_ip *addr);
+bool ksk_peers_leave(struct ksk_rdm *rdm, struct ksk_peer *peer);
+bool ksk_peers_left(struct ksk_rdm *rdm, const struct ksk_peer *peer);
 bool ksk_peers_next(struct fid_ep *fid, u32 *number,
 		    struct kofi_peer_state *state);
 void ksk_rdm_stats(struct ksk_ep *ep, struct ksk_conn_stats *sum,
@@ -253,6 +256,10 @@ void ksk_idle_look(struct ksk_conn *c);
 bool ksk_idle_unused(struct ksk_conn *c);
 void ksk_idle_retired(struct ksk_conn *c);
 void ksk_idle_hand_over(struct ksk_conn *c);
+
+void ksk_restart_ask(struct ksk_peer *peer);
+void ksk_restart_closed(struct ksk_conn *c);
+void ksk_restart_over(struct ksk_rdm *rdm, const struct ksk_peer *peer);
 
 /* ----------------------------------------------------------- unexpected.c */
 

@@ -5,7 +5,8 @@
  * A request names the port its sender listens on, and a number of the sender's life. Two
  * peers that connect to each other at the same time agree on the request of the
  * higher address; the other is rejected. So is one to which there is a connection
- * that has not ended, unless the number is another: then the peer has restarted.
+ * that has not ended, unless the number is another: then the peer has restarted. With
+ * an unchanged number, idle.c checks whether it has.
  *
  * Requests are answered by a work item of the endpoint.
  */
@@ -75,8 +76,10 @@ static bool ksk_rdm_wins(struct ksk_rdm *rdm, struct ksk_peer *peer,
 	if (!old)
 		return !ksk_rdm_ending(rdm, peer) && !ksk_rdm_link(rdm, peer);
 	if (old->established || old->accepted) {
-		if (!old->pid || old->pid == peer->pid)
+		if (!old->pid || old->pid == peer->pid) {
+			ksk_restart_ask(old);
 			return false;
+		}
 		ksk_stat_inc(&rdm->restarts);
 		ksk_rdm_replace(rdm, old, peer);
 		ksk_conn_abort(&old->conn, ECONNRESET);

@@ -732,7 +732,8 @@ bool ksk_rx_run(struct ksk_conn *c)
 	struct sock *sk = c->sock->sk;
 	struct ksk_rx *rx = &c->rx;
 
-	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead))
+	if (c->phase != KSK_CONN_ESTABLISHED || READ_ONCE(c->dead) ||
+	    unlikely(test_bit(KSK_CONN_BEHIND, &c->flags)))
 		return false;
 
 	rx->budget = ksk_rx_budget;

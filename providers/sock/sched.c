@@ -49,6 +49,18 @@ void ksk_conn_abort(struct ksk_conn *c, int err)
 EXPORT_SYMBOL_IF_KUNIT(ksk_conn_abort);
 
 /**
+ * ksk_conn_ask - schedule a check whether the peer still has the connection
+ * @c: the connection
+ *
+ * Context: any.
+ */
+void ksk_conn_ask(struct ksk_conn *c)
+{
+	set_bit(KSK_CONN_ASKED, &c->flags);
+	ksk_conn_queue(c);
+}
+
+/**
  * ksk_conn_go_on - schedule the sender again after it has used up its budget
  * @c: the connection
  *

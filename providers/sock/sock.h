@@ -9,8 +9,7 @@
  *			it inside the RTNL
  *   the socket's lock	"locked" below means: owned by the caller
  *			(lock_sock), or its slock held while no context owns it
- *			(softirq and inline senders). It protects all state of
- *			the stream, in both directions.
+ *			(softirq and inline senders). It protects the stream.
  *   ksk_rdm.lock	connections of an unconnected endpoint; irqsave
  *   ksk_conn.tx_lock	operations posted without the socket's lock; irqsave
  *   kofi_rxq.lock, then locks of the core's queues
@@ -539,38 +538,37 @@ enum {
 	KSK_CONN_MEMORY,	/* the receiver waits for memory */
 	KSK_CONN_WOKEN,		/* announced messages may have their receives */
 	KSK_CONN_IDLE,		/* it will be closed, unless it is used again */
+	KSK_CONN_ASKED,		/* the peer has requested another connection */
+	KSK_CONN_TAIL,		/* replaced, and only read (idle.c) */
+	KSK_CONN_BEHIND,	/* not read before the tail of its peer */
 };
 
 /**
  * struct ksk_conn_ops - functions of a connection's owner
- * @start: connect, if the provider initiates it: the work item has been queued
- *	without a socket; with the mutex held. Returns 0 or an error
+ * @start: connect before there is a socket, with the mutex held; returns 0 or an error
  * @established: both peers have agreed; @data is the peer's private data
  * @failed: they have not agreed; a positive error code, and the peer's private data
  * @ended: an established connection has been terminated
- * @hand_over: a connection is about to be terminated: move its operations that have
- *	not begun to another one; remaining operations fail
+ * @hand_over: move operations that have not begun before the termination; others fail
  * @unused: test whether a connection that was marked as idle can be closed
  * @retired: an idle connection is being closed
  * @closing: limit the time for closing a connection that begins no frames
- * @many: the owner may have other connections to the same endpoint: a message
- *	without a receive is stored, operations fail with the reason of the stream's
- *	termination, and receives belong to no connection
+ * @closed: replace a connection that the peer has closed and requests again
+ * @many: the owner may have other connections to the same endpoint: messages without a
+ *	receive are stored, and operations fail with the reason of the termination
  *
- * All functions are called in process context. All but @start are called with the
- * socket locked, if there is one.
+ * All run in process context and, except @start, with the socket locked, if there is one.
  */
 struct ksk_conn_ops {
 	int	(*start)(struct ksk_conn *c);
-	void	(*established)(struct ksk_conn *c, const void *data,
-			       size_t len);
-	void	(*failed)(struct ksk_conn *c, int err, int prov_errno,
-			  const void *data, size_t len);
+	void	(*established)(struct ksk_conn *c, const void *data, size_t len);
+	void	(*failed)(struct ksk_conn *c, int err, int prov_errno, const void *data, size_t len);
 	void	(*ended)(struct ksk_conn *c);
 	void	(*hand_over)(struct ksk_conn *c);
 	bool	(*unused)(struct ksk_conn *c);
 	void	(*retired)(struct ksk_conn *c);
 	void	(*closing)(struct ksk_conn *c);
+	void	(*closed)(struct ksk_conn *c);
 	bool	many;
 };
 
@@ -925,6 +923,7 @@ int ksk_msg_open(struct fid_domain *domain, struct fi_info *info,
 
 void ksk_conn_queue(struct ksk_conn *c);
 void ksk_conn_abort(struct ksk_conn *c, int err);
+void ksk_conn_ask(struct ksk_conn *c);
 void ksk_conn_go_on(struct ksk_conn *c);
 void ksk_conn_softirq(struct ksk_conn *c);
 

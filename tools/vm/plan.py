@@ -31,7 +31,7 @@ DEFAULT_PROGRAMS = ["fi_info", "fi_pingpong"]
 # Programs of tests over the libfabric of userspace
 PEERS = {"kofi-peer", "kofi-9pd", "kofi-9p-peer", "kofi-9p-faults",
          "kofi-blk-peer", "kofi-blk-target", "kofi-atomic-peer",
-         "kofi-porting"}
+         "kofi-again-peer", "kofi-porting"}
 
 
 def build(flavour, flags=RELAXED, jobs=CPUS):

@@ -83,4 +83,16 @@ hrtimer_setup_on_stack(struct hrtimer *timer,
 #define nth_page(page, n)	((page) + (n))
 #endif
 
+/* Late releases of 6.12, and others since, have flags for an acknowledgment. */
+#define tcp_ack_now(sk) ({						\
+	void (*plain)(struct sock *, u32) = (void *)__tcp_send_ack;	\
+	void (*flags)(struct sock *, u32, u16) = (void *)__tcp_send_ack; \
+	struct sock *sk__ = (sk);					\
+									\
+	if (__same_type(*plain, __tcp_send_ack))			\
+		plain(sk__, tcp_sk(sk__)->rcv_nxt);			\
+	else								\
+		flags(sk__, tcp_sk(sk__)->rcv_nxt, 0);			\
+})
+
 #endif /* _LINUX_KOFI_BACKPORT_H */

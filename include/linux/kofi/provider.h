@@ -444,6 +444,8 @@ struct kofi_peer_state {
  * @abort: as @drain, which is called afterwards, but transmit no byte of the endpoint's
  *	operations after the return; NULL if @drain leaves nothing to transmit. Process
  *	context, may sleep, never waits for the network. May be called after @drain
+ * @probe: check whether the peer still has the connection, see kofi_ep_probe(); or NULL.
+ *	Process context
  * @send_deferred: transmit operations that were queued because of kofi_ep_defer(); NULL
  *	if the provider never calls kofi_ep_defer(). Softirq, without locks, perhaps
  *	after the endpoint has been drained
@@ -471,6 +473,7 @@ struct kofi_ep_ops {
 	int				(*enable)(struct fid_ep *ep);
 	void				(*drain)(struct fid_ep *ep);
 	void				(*abort)(struct fid_ep *ep);
+	void				(*probe)(struct fid_ep *ep);
 	void				(*send_deferred)(struct fid_ep *ep);
 	void				(*peer_removed)(struct fid_ep *ep,
 							const struct sockaddr *addr);

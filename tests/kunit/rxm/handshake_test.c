@@ -7,6 +7,10 @@
  */
 #include <linux/slab.h>
 #include <linux/unaligned.h>
+#include <net/tcp.h>
+
+#include "../../../providers/rxm/rxm.h"
+#include "../../../providers/sock/sock.h"
 
 #include "raw.h"
 
@@ -250,10 +254,131 @@ static void rxh_exit(struct kunit *test)
 	rxt_exit(test);
 }
 
+/* ------------------------------------------ the same process, or another of its number */
+
+#define RXH_AGAIN_PORT	4001
+#define RXH_AGAIN_MS	1000	/* within which a restarted peer is connected */
+#define RXH_AGAIN	3	/* messages of a former life */
+
+static const struct rxh_again {
+	const char	*name;
+	bool		vanishes;	/* with its host, or it closes */
+	unsigned int	bufs;		/* messages held beyond a connection's own buffers */
+} rxh_agains[] = {
+	{ "closed", false, 64 },
+	{ "closed, unread", false, 0 },
+	{ "vanished", true, 64 },
+};
+
+static void rxh_again_desc(const struct rxh_again *a, char *desc)
+{
+	strscpy(desc, a->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(rxh_again, rxh_agains, rxh_again_desc);
+
+/* Asks until it is connected; whether it has been in time */
+static bool rxh_again_lives(struct kunit *test, struct rxt_raw *r, struct rxt_end *b)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(TEST_LIMIT(RXH_AGAIN_MS));
+	struct rxm_cm_req req;
+
+	rxt_raw_req(&req, RXH_AGAIN_PORT);
+	do {
+		rxt_raw_ep(test, r, r->info);
+		if (!rxt_raw_connect(test, r, b, &req, sizeof(req)))
+			return true;
+		rxt_raw_close_ep(test, r);
+		schedule_timeout_uninterruptible(1);
+	} while (time_before(jiffies, end));
+	return false;
+}
+
+static void rxh_again_send(struct kunit *test, struct rxt_raw *r, int i)
+{
+	struct rxt *t = test->priv;
+	struct rxm_hdr *h = (struct rxm_hdr *)(t->out + SZ_1M);
+	struct fi_cq_err_entry e;
+
+	rxm_hdr_format(h, RXM_EAGER_MSG, (u32)r->rsp.id, 0);
+	h->size = sizeof(i);
+	memcpy(h + 1, &i, sizeof(i));
+	KUNIT_ASSERT_EQ(test, fi_send(r->ep, h, sizeof(*h) + sizeof(i), NULL, 0, NULL), 0);
+	KUNIT_ASSERT_EQ(test, rxt_comp(r->cq, &e, NULL), 0);
+}
+
+/* Its TCP sends nothing more. */
+static void rxh_again_cut(struct rxt_raw *r)
+{
+	struct sock *sk = ksk_ep(r->ep)->conn->sock->sk;
+
+	lock_sock(sk);
+	tcp_sk(sk)->repair = 1;
+	tcp_sk(sk)->repair_queue = TCP_SEND_QUEUE;
+	release_sock(sk);
+}
+
+/*
+ * A peer that has restarted with the number of its process is connected, and messages of
+ * its former life that had been held are received before those of the new one.
+ */
+static void rxh_again(struct kunit *test)
+{
+	const struct rxh_again *p = test->param_value;
+	struct rxt_raw *r = rxt_raw_alloc(test);
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+	unsigned int held_bufs = READ_ONCE(rxm_held_bufs);
+	int own = rxm_ep(b->ep)->info->rx_attr->size;
+	int held = p->bufs ? RXH_AGAIN : own, sent = p->bufs ? held : own + 1;
+	struct fi_cq_err_entry e;
+	int i, n;
+
+	WRITE_ONCE(rxm_held_bufs, p->bufs);
+	rxt_raw_open(test, r);
+	rxt_raw_close_ep(test, r);
+	KUNIT_ASSERT_TRUE(test, rxh_again_lives(test, r, b));
+	for (i = 0; i < sent; i++)
+		rxh_again_send(test, r, i);
+	rxt_held(test, b, held);
+	if (p->vanishes)
+		rxh_again_cut(r);
+	rxt_raw_close_ep(test, r);
+
+	KUNIT_EXPECT_TRUE(test, rxh_again_lives(test, r, b));
+	for (i = 0; i < held; i++) {
+		KUNIT_ASSERT_EQ(test, fi_recv(b->ep, &n, sizeof(n), NULL, FI_ADDR_UNSPEC,
+					      NULL), 0);
+		KUNIT_ASSERT_EQ(test, rxt_comp(b->rx, &e, NULL), 0);
+		KUNIT_EXPECT_EQ(test, n, i);
+	}
+	if (r->ep)
+		rxh_use(test, r, b, r->rsp.id, p->name);
+	WRITE_ONCE(rxm_held_bufs, held_bufs);
+}
+
+/* A request in the name of a peer that is alive is refused, and changes nothing. */
+static void rxh_again_alive(struct kunit *test)
+{
+	struct rxt_raw *r = rxt_raw_alloc(test), *other = rxt_raw_alloc(test);
+	struct rxt *t = test->priv;
+	struct rxt_end *b = &t->end[1];
+
+	rxt_raw_open(test, r);
+	rxt_raw_close_ep(test, r);
+	KUNIT_ASSERT_TRUE(test, rxh_again_lives(test, r, b));
+	rxt_raw_open(test, other);
+	rxt_raw_close_ep(test, other);
+	KUNIT_EXPECT_FALSE(test, rxh_again_lives(test, other, b));
+	rxh_use(test, r, b, r->rsp.id, "after others");
+}
+
 static struct kunit_case rxh_cases[] = {
 	KUNIT_CASE(rxh_requests),
 	KUNIT_CASE(rxh_responses),
 	KUNIT_CASE(rxh_rejections),
+	KUNIT_CASE_PARAM(rxh_again, rxh_again_gen_params),
+	KUNIT_CASE(rxh_again_alive),
 	{}
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The end of connections of FI_EP_RDM endpoints that are still used: while they are being
- * accepted, and while a frame of ours is not completely sent, or read.
+ * accepted, while a frame of ours is not completely sent, or read, and while the same
+ * peer, which has restarted, asks for another one.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -220,9 +221,294 @@ static void end_last(struct kunit *test)
 	sock_release(sock);
 }
 
+/* ------------------------------------- the peer is there again, with its number */
+
+#define AGAIN_NUMBER	1	/* the process of a container */
+#define AGAIN_LEN	64
+#define AGAIN_MS	1000	/* within which a restarted peer has its connection */
+
+/* How a life of the peer ends */
+enum again_end {
+	AGAIN_CLOSES,		/* what it has sent has not been read */
+	AGAIN_RESETS,		/* behind its close, when the next one has begun */
+	AGAIN_VANISHES,		/* with its host */
+};
+
+struct again {
+	const char	*name;
+	enum again_end	end;
+	bool		known;	/* is in the vector */
+};
+
+static const struct again agains[] = {
+	{ "closed", AGAIN_CLOSES, true },
+	{ "closed, stranger", AGAIN_CLOSES, false },
+	{ "closed and reset", AGAIN_RESETS, true },
+	{ "vanished", AGAIN_VANISHES, true },
+	{ "vanished, stranger", AGAIN_VANISHES, false },
+};
+
+static void again_desc(const struct again *a, char *desc)
+{
+	strscpy(desc, a->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(again, agains, again_desc);
+
+/* Connects until it is accepted, or a time is over; NULL then */
+static struct socket *again_life(struct kunit *test, struct rdm_node *n, u16 port,
+				 unsigned int ms)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(ms);
+	struct socket *sock;
+	struct rdm_cm cm;
+
+	do {
+		sock = rdm_raw(test, n);
+		if (rdm_ask(test, sock, &cm, port, AGAIN_NUMBER) == KSK_CM_ACCEPT)
+			return sock;
+		sock_release(sock);
+		schedule_timeout_uninterruptible(1);
+	} while (time_before(jiffies, end));
+	return NULL;
+}
+
+static struct socket *again_lives(struct kunit *test, struct rdm_node *n, u16 port)
+{
+	struct socket *sock = again_life(test, n, port, TEST_LIMIT(AGAIN_MS));
+
+	KUNIT_ASSERT_NOT_NULL(test, sock);
+	return sock;
+}
+
+/* Messages @from to @to - 1 */
+static void again_sends(struct kunit *test, struct socket *sock, int from, int to)
+{
+	struct rdm_test *t = test->priv;
+	struct {
+		struct ksk_hdr	hdr;
+		u8		payload[AGAIN_LEN];
+	} frame = {
+		.hdr = {
+			.version = KSK_PROTO_VERSION,
+			.op = KSK_OP_MSG,
+			.hdr_size = sizeof(frame.hdr),
+		},
+	};
+	int i;
+
+	put_unaligned_le64(sizeof(frame), frame.hdr.size);
+	for (i = from; i < to; i++) {
+		memcpy(frame.payload, t->out + i * AGAIN_LEN, AGAIN_LEN);
+		KUNIT_ASSERT_EQ(test, live_raw_send(sock, &frame, sizeof(frame)),
+				(int)sizeof(frame));
+	}
+}
+
+/* Returns the socket that is left. */
+static struct socket *again_ends(struct socket *sock, enum again_end how)
+{
+	struct sock *sk = sock->sk;
+
+	if (how == AGAIN_RESETS) {
+		kernel_sock_shutdown(sock, SHUT_WR);
+		return sock;
+	}
+	if (how == AGAIN_VANISHES) {
+		/* TCP says nothing then */
+		lock_sock(sk);
+		tcp_sk(sk)->repair = 1;
+		release_sock(sk);
+	}
+	sock_release(sock);
+	return NULL;
+}
+
+static struct sockaddr_in again_addr(u16 port)
+{
+	return (struct sockaddr_in) {
+		.sin_family = AF_INET, .sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+}
+
+/* The message that waits in a stream has come. */
+static void again_stalled(struct kunit *test, struct rdm_node *n, unsigned long stalls)
+{
+	unsigned long end = jiffies + LIVE_JIFFIES;
+
+	while (rdm_stalls(n) < stalls && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, rdm_stalls(n), stalls);
+}
+
+/*
+ * A peer that has restarted is accepted, although a message of its former life has no
+ * receive. If it had closed, all that it has sent is received, before what it sends now.
+ */
+static void end_again(struct kunit *test)
+{
+	const struct again *p = test->param_value;
+	const struct sockaddr_in addr = again_addr(END_PORT);
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	bool lost = p->end == AGAIN_VANISHES;
+	struct socket *sock, *old;
+	u8 byte;
+
+	rdm_open(test, a, FI_MSG, 0);
+	if (p->known)
+		rdm_insert(test, a, &addr);
+	sock = again_lives(test, a, END_PORT);
+	again_sends(test, sock, 0, 2);
+	again_stalled(test, a, 1);
+	old = again_ends(sock, p->end);
+
+	sock = again_lives(test, a, END_PORT);
+	if (old) {
+		sock_no_linger(old->sk);
+		sock_release(old);
+	}
+	again_sends(test, sock, 2, 4);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "restarts"), !lost);
+	if (p->known) {
+		rdm_sends(test, a, 0, 0, 1, AGAIN_LEN);
+		rdm_sent(test, a, 1, 0);
+		KUNIT_EXPECT_EQ(test, live_raw_recv(sock, &byte, 1), 1);
+	}
+	rdm_recvs(test, a, lost ? 2 : 0, 4, AGAIN_LEN);
+	rdm_received(test, a, lost ? 2 : 0, 4, AGAIN_LEN);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 1);
+	sock_release(sock);
+	rdm_alone(test, a);
+}
+
+/* Of two former lives the older one is given up. */
+static void end_again_twice(struct kunit *test)
+{
+	const struct sockaddr_in addr = again_addr(END_PORT);
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock;
+	int i;
+
+	rdm_open(test, a, FI_MSG, 0);
+	rdm_insert(test, a, &addr);
+	for (i = 0; i < 3; i++) {
+		sock = again_lives(test, a, END_PORT);
+		again_sends(test, sock, i, i + 1);
+		if (i == 2)
+			break;
+		again_stalled(test, a, 1);
+		sock_release(sock);
+	}
+	rdm_recvs(test, a, 1, 3, AGAIN_LEN);
+	rdm_received(test, a, 1, 3, AGAIN_LEN);
+	sock_release(sock);
+	rdm_alone(test, a);
+}
+
+/* Removing its address ends both lives of a peer. */
+static void end_again_removed(struct kunit *test)
+{
+	const struct sockaddr_in addr = again_addr(END_PORT);
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock;
+	fi_addr_t peer;
+	u8 byte;
+
+	rdm_open(test, a, FI_MSG, 0);
+	peer = rdm_insert(test, a, &addr);
+	sock = again_lives(test, a, END_PORT);
+	again_sends(test, sock, 0, 2);
+	again_stalled(test, a, 1);
+	sock_release(sock);
+	sock = again_lives(test, a, END_PORT);
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "connections"), 2);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(a->av, &peer, 1, 0), 0);
+	KUNIT_EXPECT_LE(test, live_raw_recv(sock, &byte, 1), 0);
+	sock_release(sock);
+	rdm_alone(test, a);
+}
+
+/* What has not begun goes to the next connection, which is made for it. */
+static void end_again_posted(struct kunit *test)
+{
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock, *listener, *conn;
+	struct sockaddr_in addr;
+	struct ksk_conn *c;
+	struct rdm_cm cm;
+	fi_addr_t peer;
+	u16 port;
+
+	rdm_open(test, a, FI_MSG, 0);
+	listener = rdm_deaf(test, &addr);
+	port = ntohs(addr.sin_port);
+	peer = rdm_insert(test, a, &addr);
+	sock = again_lives(test, a, port);
+	again_sends(test, sock, 0, 1);
+	again_stalled(test, a, 1);
+	c = &list_first_entry(&ksk_rdm(ksk_ep(a->ep))->conns, struct ksk_peer, node)->conn;
+	kernel_sock_shutdown(sock, SHUT_WR);
+
+	/* who has the socket is to send it, and is told of the request */
+	lock_sock(c->sock->sk);
+	rdm_sends(test, a, peer, 0, 1, AGAIN_LEN);
+	KUNIT_EXPECT_TRUE(test, c->sock->sk->sk_shutdown & RCV_SHUTDOWN);
+	c->ops->closed(c);
+	release_sock(c->sock->sk);
+	sock_release(sock);
+
+	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &conn, 0), 0);
+	conn->sk->sk_rcvtimeo = TEST_LIMIT(10 * HZ);
+	KUNIT_EXPECT_EQ(test, live_raw_recv(conn, &cm, sizeof(cm)), (int)sizeof(cm));
+	KUNIT_EXPECT_EQ(test, cm.hdr.type, KSK_CM_REQUEST);
+	cm.hdr.type = KSK_CM_ACCEPT;
+	cm.cm.pid = htonl(AGAIN_NUMBER);
+	KUNIT_EXPECT_EQ(test, live_raw_send(conn, &cm, sizeof(cm)), (int)sizeof(cm));
+	rdm_sent(test, a, 1, 0);
+	/* not ahead of the former life's */
+	again_sends(test, conn, 1, 2);
+	rdm_recvs(test, a, 0, 2, AGAIN_LEN);
+	rdm_received(test, a, 0, 2, AGAIN_LEN);
+	sock_release(conn);
+	sock_release(listener);
+	rdm_alone(test, a);
+}
+
+/* Others that say they are the peer do not end the connection of one that is alive. */
+static void end_again_alive(struct kunit *test)
+{
+	const struct sockaddr_in addr = again_addr(END_PORT);
+	struct rdm_test *t = test->priv;
+	struct rdm_node *a = &t->node[0];
+	struct socket *sock;
+
+	rdm_open(test, a, FI_MSG, 0);
+	rdm_insert(test, a, &addr);
+	sock = again_lives(test, a, END_PORT);
+	again_sends(test, sock, 0, 1);
+	again_stalled(test, a, 1);
+	KUNIT_EXPECT_NULL(test, again_life(test, a, END_PORT, AGAIN_MS));
+	KUNIT_EXPECT_EQ(test, rdm_stat(a, "restarts"), 0);
+	again_sends(test, sock, 1, 2);
+	rdm_recvs(test, a, 0, 2, AGAIN_LEN);
+	rdm_received(test, a, 0, 2, AGAIN_LEN);
+	sock_release(sock);
+	rdm_alone(test, a);
+}
+
 static struct kunit_case end_cases[] = {
 	KUNIT_CASE(end_accepted),
 	KUNIT_CASE_PARAM(end_last, end_last_gen_params),
+	KUNIT_CASE_PARAM(end_again, again_gen_params),
+	KUNIT_CASE(end_again_twice),
+	KUNIT_CASE(end_again_removed),
+	KUNIT_CASE(end_again_posted),
+	KUNIT_CASE(end_again_alive),
 	{}
 };
 
