@@ -217,7 +217,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_tx_scarce);
  */
 void kofi_ep_blocked(struct kofi_ep *ep)
 {
-	set_bit(KOFI_EP_BLOCKED, &ep->blocked);
+	set_bit(KOFI_EP_BLOCKED, &ep->space.blocked);
 	smp_mb__after_atomic();	/* the bit, before the caller's second attempt */
 	atomic64_inc(&ep->posts[KOFI_TX].again);
 	trace_kofi_ep_again(ep);
@@ -239,8 +239,8 @@ void kofi_ep_unblock(struct kofi_ep *ep)
 	unsigned long flags;
 
 	smp_mb();	/* the released resource, before the bit */
-	if (!test_bit(KOFI_EP_BLOCKED, &ep->blocked) ||
-	    !test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked) || !cq)
+	if (!test_bit(KOFI_EP_BLOCKED, &ep->space.blocked) ||
+	    !test_and_clear_bit(KOFI_EP_BLOCKED, &ep->space.blocked) || !cq)
 		return;
 	spin_lock_irqsave(&cq->lock, flags);
 	kofi_cq_space(ep);
@@ -347,9 +347,9 @@ static __always_inline void kofi_cq_fill(struct kofi_wc *to,
 static void kofi_cq_readable(struct kofi_cq *cq, int err)
 {
 	cq->errors += !!err;
-	if (cq->readers || (int)cq->wait_obj == KOFI_WAIT_QUEUE)
-		wake_up(&cq->wait);
-	kofi_wait_wake(&cq->link);
+	if (cq->sleep.readers || (int)cq->wait_obj == KOFI_WAIT_QUEUE)
+		wake_up(&cq->sleep.wait);
+	kofi_wait_wake(&cq->sleep.link);
 	if (cq->armed) {
 		cq->armed = false;
 		cq->notify_due = true;
@@ -361,8 +361,8 @@ static __always_inline void kofi_cq_note(struct kofi_cq *cq,
 					 struct kofi_ep *ep,
 					 const struct kofi_wc *wc)
 {
-	cq->completions++;
-	cq->failed += !!wc->err;
+	cq->stats.completions++;
+	cq->stats.failed += !!wc->err;
 	trace_kofi_cq_complete(cq, ep, wc);
 }
 
@@ -429,7 +429,7 @@ static __always_inline void kofi_cq_assert_reserved(const struct kofi_cq *cq)
 
 	if (!IS_ENABLED(CONFIG_PROVE_LOCKING))
 		return;
-	given = cq->freed + cq->tail + READ_ONCE(cq->reported);
+	given = cq->freed + cq->tail + READ_ONCE(cq->own.reported);
 	smp_rmb();	/* entries taken include reported completions */
 	WARN_ON_ONCE((int)((u32)atomic_read(&cq->taken) - given) <= 0);
 }
@@ -473,8 +473,8 @@ static __always_inline void kofi_cq_tally(struct kofi_cq *cq,
 /* Test whether a post has been refused for lack of a resource. With the lock */
 static __always_inline void kofi_cq_unblock(struct kofi_ep *ep)
 {
-	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)) &&
-	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->blocked))
+	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->space.blocked)) &&
+	    test_and_clear_bit(KOFI_EP_BLOCKED, &ep->space.blocked))
 		kofi_cq_space(ep);
 }
 
@@ -739,8 +739,8 @@ static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 		kofi_ep_tally(&from->reported[dir], 0, wc->len);
 	kofi_cq_fill(wc, from, dir, wc, op_flags);
 	kofi_cq_assert_reserved(cq);
-	WRITE_ONCE(cq->reported, cq->reported + 1);
-	cq->reports++;
+	WRITE_ONCE(cq->own.reported, cq->own.reported + 1);
+	cq->own.reports++;
 	trace_kofi_cq_complete(cq, ep, wc);
 	/*
 	 * The slot and the operation's resources have been released before this check for
@@ -750,7 +750,7 @@ static __always_inline bool kofi_cq_report(struct kofi_ep *ep,
 	smp_mb();
 	if (kofi_cq_wanted(cq))
 		kofi_cq_refreed(cq);
-	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->blocked)))
+	if (unlikely(test_bit(KOFI_EP_BLOCKED, &ep->space.blocked)))
 		kofi_ep_unblock(ep);
 
 	wc->cqe->done(&cq->cq, wc);

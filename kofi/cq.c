@@ -59,9 +59,9 @@ static void kofi_cq_sched_remote(void *info)
 void kofi_cq_queue_work(struct kofi_cq *cq)
 {
 	if (cq->cpu >= 0 && cpu_online(cq->cpu))
-		queue_work_on(cq->cpu, kofi_cq_wq, &cq->work);
+		queue_work_on(cq->cpu, kofi_cq_wq, &cq->run.work);
 	else
-		queue_work(kofi_cq_wq, &cq->work);
+		queue_work(kofi_cq_wq, &cq->run.work);
 }
 
 /**
@@ -78,8 +78,8 @@ void kofi_cq_start_poller(struct kofi_cq *cq)
 	if (cq->poll == KOFI_POLL_WORKQUEUE)
 		kofi_cq_queue_work(cq);
 	else if (cq->cpu < 0 || cq->cpu == smp_processor_id() ||
-		 smp_call_function_single_async(cq->cpu, &cq->csd))
-		irq_poll_sched(&cq->iop);
+		 smp_call_function_single_async(cq->cpu, &cq->run.csd))
+		irq_poll_sched(&cq->run.iop);
 }
 
 /**
@@ -95,10 +95,10 @@ struct kofi_cq *kofi_cq_space(struct kofi_ep *ep)
 {
 	struct kofi_cq *cq = ep->tx_cq ?: ep->rx_cq;
 
-	if (!ep->write_space || test_bit(KOFI_EP_DRAINED, &ep->blocked))
+	if (!ep->space.fn || test_bit(KOFI_EP_DRAINED, &ep->space.blocked))
 		return NULL;
-	if (!test_and_set_bit(KOFI_EP_SPACE, &ep->blocked)) {
-		llist_add(&ep->space_node, &cq->space);
+	if (!test_and_set_bit(KOFI_EP_SPACE, &ep->space.blocked)) {
+		llist_add(&ep->space.node, &cq->space.list);
 		kofi_cq_kick(cq);
 	}
 	return cq;
@@ -123,7 +123,7 @@ void kofi_cq_wake_waiting(struct kofi_cq *cq)
 
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
 		n = cq->limit[dir] - kofi_cq_used(cq);
-		list_for_each_entry_safe(wait, next, &cq->waiting[dir], node) {
+		list_for_each_entry_safe(wait, next, &cq->space.waiting[dir], node) {
 			if (n <= 0)
 				break;
 			list_del_init(&wait->node);
@@ -149,12 +149,12 @@ static bool kofi_cq_wait_slot(struct kofi_cq *cq, struct kofi_cq_wait *wait,
 	lockdep_assert_held(&cq->lock);
 
 	if (added && wait->wake)
-		list_add(&wait->node, &cq->waiting[dir]);
+		list_add(&wait->node, &cq->space.waiting[dir]);
 	else if (added)
-		list_add_tail(&wait->node, &cq->waiting[dir]);
+		list_add_tail(&wait->node, &cq->space.waiting[dir]);
 	smp_mb();	/* the list, before the number; see kofi_cq_pop() */
 	if (!kofi_cq_take_slot(cq, dir)) {
-		cq->again++;
+		cq->stats.again++;
 		return true;
 	}
 	/* a free slot must not go to another post of the endpoint */
@@ -178,13 +178,13 @@ int kofi_cq_reserve(struct kofi_cq *cq, struct kofi_ep *ep, enum kofi_dir dir)
 	int ret = 0;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (test_bit(KOFI_EP_DRAINED, &ep->blocked)) {
+	if (test_bit(KOFI_EP_DRAINED, &ep->space.blocked)) {
 		ret = -ESHUTDOWN;
-	} else if (ep->write_space) {
-		if (kofi_cq_wait_slot(cq, &ep->cq_wait[dir], dir))
+	} else if (ep->space.fn) {
+		if (kofi_cq_wait_slot(cq, &ep->space.wait[dir], dir))
 			ret = -EAGAIN;
 	} else {
-		cq->again++;
+		cq->stats.again++;
 		ret = -EAGAIN;
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
@@ -249,7 +249,7 @@ void kofi_cq_unreserve(struct kofi_cq *cq)
 
 static void kofi_cq_free(struct kofi_cq *cq)
 {
-	lockdep_unregister_key(&cq->key);
+	lockdep_unregister_key(&cq->run.key);
 	kvfree(cq->sources);
 	kvfree(cq->ring);
 	kfree(cq->priv);
@@ -267,7 +267,7 @@ static int kofi_cq_close(struct fi_fid *fid)
 	wait_event_lock_irq(cq->flush_wait,
 			    !test_bit(KOFI_CQ_ACTIVE, &cq->active), cq->lock);
 	spin_unlock_irq(&cq->lock);
-	kofi_wait_leave(&cq->link);
+	kofi_wait_leave(&cq->sleep.link);
 	if (cq->ops && cq->ops->close)
 		cq->ops->close(cq);
 	kofi_obj_exit(&cq->obj);
@@ -279,7 +279,7 @@ static int kofi_cq_control(struct fi_fid *fid, int command, void *arg)
 {
 	struct kofi_cq *cq = container_of(fid, struct kofi_cq, cq.fid);
 
-	return kofi_wait_control(cq->wait_obj, &cq->wait, command, arg);
+	return kofi_wait_control(cq->wait_obj, &cq->sleep.wait, command, arg);
 }
 
 static const struct fi_ops kofi_cq_fid_ops = {
@@ -298,9 +298,9 @@ static void kofi_cq_stats(struct kofi_obj *obj, kofi_stat_fn fn, void *arg)
 	reserved = kofi_cq_used(cq);
 	waiting = kofi_cq_count(cq);
 	reserved -= min(reserved, waiting);	/* the owner may be between two steps */
-	completions = cq->completions + READ_ONCE(cq->reports);
-	failed = cq->failed;
-	again = cq->again;
+	completions = cq->stats.completions + READ_ONCE(cq->own.reports);
+	failed = cq->stats.failed;
+	again = cq->stats.again;
 	spin_unlock_irq(&cq->lock);
 
 	fn(arg, "size", cq->limit[KOFI_RX]);
@@ -414,8 +414,8 @@ int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 	cq = kzalloc_node(sizeof(*cq), GFP_KERNEL, domain->node);
 	if (!cq)
 		return -ENOMEM;
-	lockdep_register_key(&cq->key);
-	lockdep_init_map(&cq->map, "kofi_cq", &cq->key, 0);
+	lockdep_register_key(&cq->run.key);
+	lockdep_init_map(&cq->run.map, "kofi_cq", &cq->run.key, 0);
 	cq->domain = domain;
 	cq->ops = ops;
 	cq->poll = kattr->poll;
@@ -431,19 +431,19 @@ int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 	cq->slots = cq->limit[KOFI_TX] + KOFI_CQ_BATCH;
 	atomic_set(&cq->taken, KOFI_CQ_FIRST);
 	cq->seen = KOFI_CQ_FIRST;
-	cq->head = KOFI_CQ_FIRST;
+	cq->own.head = KOFI_CQ_FIRST;
 	cq->tail = KOFI_CQ_FIRST;
-	cq->returned = KOFI_CQ_FIRST;
+	cq->own.returned = KOFI_CQ_FIRST;
 	spin_lock_init(&cq->lock);
 	init_waitqueue_head(&cq->flush_wait);
-	INIT_LIST_HEAD(&cq->waiting[KOFI_TX]);
-	INIT_LIST_HEAD(&cq->waiting[KOFI_RX]);
-	init_llist_head(&cq->space);
-	init_llist_head(&cq->posters);
-	init_waitqueue_head(&cq->wait);
-	irq_poll_init(&cq->iop, KOFI_CQ_BUDGET_IRQ, kofi_cq_irq_poll);
-	INIT_CSD(&cq->csd, kofi_cq_sched_remote, &cq->iop);
-	INIT_WORK(&cq->work, kofi_cq_work);
+	INIT_LIST_HEAD(&cq->space.waiting[KOFI_TX]);
+	INIT_LIST_HEAD(&cq->space.waiting[KOFI_RX]);
+	init_llist_head(&cq->space.list);
+	init_llist_head(&cq->own.posters);
+	init_waitqueue_head(&cq->sleep.wait);
+	irq_poll_init(&cq->run.iop, KOFI_CQ_BUDGET_IRQ, kofi_cq_irq_poll);
+	INIT_CSD(&cq->run.csd, kofi_cq_sched_remote, &cq->run.iop);
+	INIT_WORK(&cq->run.work, kofi_cq_work);
 
 	ret = -ENOMEM;
 	cq->ring = kvmalloc_node(array_size(cq->slots, sizeof(*cq->ring)),
@@ -456,7 +456,7 @@ int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 	if (ret)
 		goto free;
 	cq->obj.ops = &kofi_cq_obj_ops;
-	ret = kofi_wait_join(&cq->link, &cq->cq.fid, attr->wait_obj,
+	ret = kofi_wait_join(&cq->sleep.link, &cq->cq.fid, attr->wait_obj,
 			     attr->wait_set, domain->fabric);
 	if (ret)
 		goto exit;
@@ -468,7 +468,7 @@ int kofi_cq_make(struct fid_domain *fid_domain, const struct fi_cq_attr *attr,
 	return 0;
 
 leave:
-	kofi_wait_leave(&cq->link);
+	kofi_wait_leave(&cq->sleep.link);
 exit:
 	kofi_obj_exit(&cq->obj);
 free:

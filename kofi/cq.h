@@ -25,7 +25,7 @@
 
 #define KOFI_CQ_ACTIVE		0	/* bit of kofi_cq.active */
 
-/* Bits of kofi_ep.blocked */
+/* Bits of kofi_ep_space.blocked */
 enum {
 	KOFI_EP_BLOCKED,	/* the next completion wakes the consumer */
 	KOFI_EP_SPACE,		/* on a queue's list of endpoints to call back */
@@ -46,6 +46,89 @@ struct kofi_cq_entry {
 
 /* As drivers/infiniband/core/cq.c, for the same reason */
 #define KOFI_CQ_BUDGET_IRQ	256
+
+/**
+ * struct kofi_cq_own - state that belongs to the owner of a completion queue
+ * @head: next entry to be read, free-running; slots before it have been released. In read
+ *	mode kofi_cq.lock guards @head and @first
+ * @first: index of @head in kofi_cq.ring
+ * @returned: done mode: number of entries with finished callbacks
+ * @deferring: a softirq is calling back and more callbacks follow: the task that it
+ *	interrupted, or NULL
+ * @posters: struct kofi_poster: endpoints with deferred posts
+ * @poller: owner of the queue: task that is calling the consumer, or NULL. Where a device
+ *	may report, kofi_cq_try_enter() sets it
+ * @reported: completions that bypassed the ring and released their slots, free-running
+ * @reports: completions that bypassed the ring, for statistics
+ */
+struct kofi_cq_own {
+	u32			head;
+	u32			first;
+	u32			returned;
+	struct task_struct	*deferring;
+	struct llist_head	posters;
+	struct task_struct	*poller;
+	u32			reported;
+	u64			reports;
+};
+
+/**
+ * struct kofi_cq_space - waiters for slots, and endpoints to be called back
+ * @ep: endpoint with a running write-space callback, under kofi_cq.lock
+ * @waiting: waiters for slots, by enum kofi_dir, under kofi_cq.lock
+ * @list: endpoints to be called back, added without a lock
+ * @todo: endpoints taken from @list, in order, under kofi_cq.lock
+ */
+struct kofi_cq_space {
+	struct kofi_ep		*ep;
+	struct list_head	waiting[2];
+	struct llist_head	list;
+	struct llist_node	*todo;
+};
+
+/**
+ * struct kofi_cq_sleep - readers that wait for completions; under kofi_cq.lock
+ * @wait: wait queue of readers
+ * @link: wait set
+ * @readers: number of tasks in @wait
+ * @signals: number of fi_cq_signal() calls; a reader compares it with an earlier value
+ * @signaled: fi_cq_signal() found no reader asleep
+ */
+struct kofi_cq_sleep {
+	wait_queue_head_t	wait;
+	struct kofi_wait_link	link;
+	unsigned int		readers;
+	u32			signals;
+	bool			signaled;
+};
+
+/**
+ * struct kofi_cq_run - context of callbacks
+ * @key: lockdep class of this queue
+ * @map: lockdep map, held while the consumer is called
+ * @iop: KOFI_POLL_SOFTIRQ
+ * @csd: KOFI_POLL_SOFTIRQ on another CPU
+ * @work: KOFI_POLL_WORKQUEUE
+ */
+struct kofi_cq_run {
+	struct lock_class_key	key;
+	struct lockdep_map	map;
+	struct irq_poll		iop;
+	call_single_data_t	csd;
+	struct work_struct	work;
+};
+
+/**
+ * struct kofi_cq_stats - statistics of a completion queue
+ * @completions: number of completions
+ * @failed: number of completions with an error
+ * @again: number of operations refused because there was no slot
+ */
+struct kofi_cq_stats {
+	u64			completions;
+	u64			failed;
+	u64			again;
+};
 
 /**
  * struct kofi_cq - a completion queue
@@ -72,18 +155,7 @@ struct kofi_cq_entry {
  * @taken: free-running counter of reserved slots
  * @seen: last known value of the counter of released slots. Posts read this copy, so
  *	that their cache line and the owner's are rarely shared
- * @head: next entry to be read, free-running; slots before it have been released. In done
- *	mode @head, @first and @returned belong to the owner; otherwise @lock guards them
- * @first: index of @head in @ring
- * @returned: done mode: number of entries with finished callbacks
- * @deferring: a softirq is calling back and more callbacks follow: the task that it
- *	interrupted, or NULL. Belongs to the owner
- * @posters: struct kofi_poster: endpoints with deferred posts. Belongs to the owner
- * @poller: owner of the queue: task that is calling the consumer, or NULL. Where a device
- *	may report, kofi_cq_try_enter() sets it
- * @reported: completions that bypassed the ring and released their slots,
- *	free-running. Belongs to the owner
- * @reports: completions that bypassed the ring, for statistics. Belongs to the owner
+ * @own: state of the owner
  * @lock: irqsave, guards the members that follow
  * @tail: next entry to be filled, free-running as @head
  * @freed: slots released without an entry, free-running
@@ -92,25 +164,12 @@ struct kofi_cq_entry {
  * @armed: the next completion calls @notify
  * @notify_due: @notify must be called
  * @active: bit 0: a call-back context has been scheduled or runs
- * @space_ep: endpoint with a running write-space callback
  * @flushers: number of tasks that wait for callbacks to finish
  * @flush_wait: wait queue of these tasks
- * @waiting: waiters for slots, by enum kofi_dir
- * @space: endpoints to be called back, added without @lock
- * @space_todo: endpoints taken from @space, in order
- * @wait: wait queue of readers
- * @link: wait set
- * @readers: number of tasks in @wait
- * @signals: number of fi_cq_signal() calls; a reader compares it with an earlier value
- * @signaled: fi_cq_signal() found no reader asleep
- * @key: lockdep class of this queue
- * @map: lockdep map, held while the consumer is called
- * @iop: KOFI_POLL_SOFTIRQ
- * @csd: KOFI_POLL_SOFTIRQ on another CPU
- * @work: KOFI_POLL_WORKQUEUE
- * @completions: statistics: number of completions
- * @failed: statistics: number of completions with an error
- * @again: statistics: operations refused because there was no slot
+ * @space: waiters for slots, and endpoints to be called back
+ * @sleep: readers that wait
+ * @run: context of callbacks
+ * @stats: statistics
  */
 struct kofi_cq {
 	struct fid_cq		cq;
@@ -134,14 +193,7 @@ struct kofi_cq {
 	atomic_t		taken ____cacheline_aligned_in_smp;
 	u32			seen;
 
-	u32			head ____cacheline_aligned_in_smp;
-	u32			first;
-	u32			returned;
-	struct task_struct	*deferring;
-	struct llist_head	posters;
-	struct task_struct	*poller;
-	u32			reported;
-	u64			reports;
+	struct kofi_cq_own	own ____cacheline_aligned_in_smp;
 
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	u32			tail;
@@ -151,34 +203,21 @@ struct kofi_cq {
 	bool			armed;
 	bool			notify_due;
 	unsigned long		active;
-	struct kofi_ep		*space_ep;
 	unsigned int		flushers;
 	wait_queue_head_t	flush_wait;
-	struct list_head	waiting[2];
-	struct llist_head	space;
-	struct llist_node	*space_todo;
-	wait_queue_head_t	wait;
-	struct kofi_wait_link	link;
-	unsigned int		readers;
-	u32			signals;
-	bool			signaled;
-	struct lock_class_key	key;
-	struct lockdep_map	map;
-	struct irq_poll		iop;
-	call_single_data_t	csd;
-	struct work_struct	work;
-	u64			completions;
-	u64			failed;
-	u64			again;
+	struct kofi_cq_space	space;
+	struct kofi_cq_sleep	sleep;
+	struct kofi_cq_run	run;
+	struct kofi_cq_stats	stats;
 };
 
 /* Number of released slots */
 static inline u32 kofi_cq_given(const struct kofi_cq *cq)
 {
-	u32 given = READ_ONCE(cq->freed) + READ_ONCE(cq->reported);
+	u32 given = READ_ONCE(cq->freed) + READ_ONCE(cq->own.reported);
 
 	/* pairs with kofi_cq_pop(): the owner has finished with the entries */
-	return smp_load_acquire(&cq->head) + given;
+	return smp_load_acquire(&cq->own.head) + given;
 }
 
 /* Number of slots that are filled, or reserved for operations */
@@ -281,12 +320,12 @@ static inline bool kofi_cq_asks(const struct kofi_cq *cq)
 /* Test whether the caller is a callback of the queue. */
 static inline bool kofi_cq_calls_caller(const struct kofi_cq *cq)
 {
-	return cq && READ_ONCE(cq->poller) == current;
+	return cq && READ_ONCE(cq->own.poller) == current;
 }
 
 static inline u32 kofi_cq_count(const struct kofi_cq *cq)
 {
-	return cq->tail - READ_ONCE(cq->head);
+	return cq->tail - READ_ONCE(cq->own.head);
 }
 
 /*
@@ -296,19 +335,19 @@ static inline u32 kofi_cq_count(const struct kofi_cq *cq)
  */
 static __always_inline void kofi_cq_pop(struct kofi_cq *cq, u32 n)
 {
-	cq->first += n;
-	if (cq->first >= cq->slots)
-		cq->first -= cq->slots;
+	cq->own.first += n;
+	if (cq->own.first >= cq->slots)
+		cq->own.first -= cq->slots;
 	/* after the last read of the entries before, see kofi_cq_given() */
-	smp_store_release(&cq->head, cq->head + n);
+	smp_store_release(&cq->own.head, cq->own.head + n);
 	smp_mb();	/* the release, before the check of waiting; see kofi_cq_wait_slot() */
 }
 
 /* An empty ring restarts at its first element, to stay in the cache. With the lock */
 static __always_inline void kofi_cq_rewind(struct kofi_cq *cq)
 {
-	if (cq->head == cq->tail) {
-		cq->first = 0;
+	if (cq->own.head == cq->tail) {
+		cq->own.first = 0;
 		cq->next = 0;
 	}
 }
@@ -324,7 +363,7 @@ static __always_inline bool kofi_cq_lock(struct kofi_cq *cq,
 {
 	bool bh = !in_interrupt() && !irqs_disabled() &&
 		  (cq->poll == KOFI_POLL_SOFTIRQ ||
-		   !list_empty(&cq->waiting[KOFI_TX]));
+		   !list_empty(&cq->space.waiting[KOFI_TX]));
 
 	if (bh)
 		local_bh_disable();
@@ -363,8 +402,8 @@ static __always_inline void kofi_cq_kick(struct kofi_cq *cq)
 /* Test whether an endpoint waits for a slot. */
 static __always_inline bool kofi_cq_wanted(const struct kofi_cq *cq)
 {
-	return unlikely(!list_empty(&cq->waiting[KOFI_TX]) ||
-			!list_empty(&cq->waiting[KOFI_RX]));
+	return unlikely(!list_empty(&cq->space.waiting[KOFI_TX]) ||
+			!list_empty(&cq->space.waiting[KOFI_RX]));
 }
 
 void kofi_cq_wake_waiting(struct kofi_cq *cq);
@@ -380,7 +419,7 @@ static __always_inline void kofi_cq_freed(struct kofi_cq *cq)
 static __always_inline void kofi_cq_returned(struct kofi_cq *cq)
 {
 	/* all effects of the callback, before its waiter continues */
-	smp_store_release(&cq->returned, cq->returned + 1);
+	smp_store_release(&cq->own.returned, cq->own.returned + 1);
 }
 
 static __always_inline void kofi_cq_call_one(struct kofi_cq *cq,
@@ -392,8 +431,8 @@ static __always_inline void kofi_cq_call_one(struct kofi_cq *cq,
 
 static __always_inline void kofi_cq_enter(struct kofi_cq *cq)
 {
-	cq->poller = current;
-	lock_map_acquire_try(&cq->map);
+	cq->own.poller = current;
+	lock_map_acquire_try(&cq->run.map);
 }
 
 /*
@@ -402,18 +441,18 @@ static __always_inline void kofi_cq_enter(struct kofi_cq *cq)
  */
 static __always_inline bool kofi_cq_try_enter(struct kofi_cq *cq)
 {
-	if (cmpxchg(&cq->poller, NULL, current))
+	if (cmpxchg(&cq->own.poller, NULL, current))
 		return false;
-	lock_map_acquire_try(&cq->map);
+	lock_map_acquire_try(&cq->run.map);
 	return true;
 }
 
 /* Disown the queue. Pairs with kofi_cq_try_enter(), which takes no lock */
 static __always_inline void kofi_cq_exit(struct kofi_cq *cq)
 {
-	lock_map_release(&cq->map);
+	lock_map_release(&cq->run.map);
 	/* order all effects of this owner before the effects of the next one */
-	smp_store_release(&cq->poller, NULL);
+	smp_store_release(&cq->own.poller, NULL);
 }
 
 /* Disown the queue after calls from the ring, with the lock */
@@ -437,7 +476,7 @@ static __always_inline void kofi_cq_stop_poller(struct kofi_cq *cq)
 
 	clear_bit_unlock(KOFI_CQ_ACTIVE, &cq->active);
 	smp_mb__after_atomic();	/* against llist_add() and kofi_cq_kick() */
-	if (!llist_empty(&cq->space))
+	if (!llist_empty(&cq->space.list))
 		kofi_cq_kick(cq);
 	if (cq->flushers)
 		wake_up_all(&cq->flush_wait);

@@ -36,7 +36,7 @@
 /* Entry at head <= pos <= tail, while head does not move */
 static struct kofi_cq_entry *kofi_cq_entry(struct kofi_cq *cq, u32 pos)
 {
-	u32 i = cq->first + (pos - cq->head);
+	u32 i = cq->own.first + (pos - cq->own.head);
 
 	return &cq->ring[i < cq->slots ? i : i - cq->slots];
 }
@@ -52,12 +52,12 @@ noinline void kofi_cq_refreed(struct kofi_cq *cq)
 static __always_inline bool kofi_cq_defer(struct kofi_cq *cq,
 					  struct kofi_poster *poster)
 {
-	if (!cq || READ_ONCE(cq->deferring) != current)
+	if (!cq || READ_ONCE(cq->own.deferring) != current)
 		return false;
 	/* only this context sets the bit */
 	if (!test_bit(0, &poster->listed)) {
 		set_bit(0, &poster->listed);
-		llist_add(&poster->node, &cq->posters);
+		llist_add(&poster->node, &cq->own.posters);
 	}
 	return true;
 }
@@ -87,7 +87,7 @@ EXPORT_SYMBOL_GPL(kofi_ep_defer);
 /* Transmit the deferred posts of all endpoints. */
 static noinline void kofi_cq_send_deferred(struct kofi_cq *cq)
 {
-	struct llist_node *node = llist_del_all(&cq->posters);
+	struct llist_node *node = llist_del_all(&cq->own.posters);
 	struct kofi_poster *poster, *next;
 
 	llist_for_each_entry_safe(poster, next, llist_reverse_order(node),
@@ -105,26 +105,26 @@ static int kofi_cq_call(struct kofi_cq *cq, u32 max)
 	bool defer;
 
 	/* pairs with kofi_cq_push(): entries before tail have been written */
-	n = min(smp_load_acquire(&cq->tail) - cq->head, max);
+	n = min(smp_load_acquire(&cq->tail) - cq->own.head, max);
 	if (!n)
 		return 0;
-	place = cq->first;
+	place = cq->own.first;
 	kofi_cq_pop(cq, n);
 	if (kofi_cq_wanted(cq))
 		kofi_cq_refreed(cq);
 	defer = n > 1 && in_serving_softirq();
 	if (defer)
-		WRITE_ONCE(cq->deferring, current);
+		WRITE_ONCE(cq->own.deferring, current);
 	for (i = 1; i < n; i++) {
 		kofi_cq_call_one(cq, &cq->ring[place].wc);
 		if (++place == cq->slots)
 			place = 0;
 	}
 	if (defer)
-		WRITE_ONCE(cq->deferring, NULL);
+		WRITE_ONCE(cq->own.deferring, NULL);
 	cq->ring[place].wc.cqe->done(&cq->cq, &cq->ring[place].wc);
 	/* closing an endpoint waits for its last callback, and so for this */
-	if (unlikely(!llist_empty(&cq->posters)))
+	if (unlikely(!llist_empty(&cq->own.posters)))
 		kofi_cq_send_deferred(cq);
 	kofi_cq_returned(cq);
 	return n;
@@ -135,32 +135,32 @@ static struct kofi_ep *kofi_cq_space_next(struct kofi_cq *cq)
 {
 	struct kofi_ep *ep;
 
-	if (!cq->space_todo) {
-		if (llist_empty(&cq->space))
+	if (!cq->space.todo) {
+		if (llist_empty(&cq->space.list))
 			return NULL;
-		cq->space_todo =
-			llist_reverse_order(llist_del_all(&cq->space));
+		cq->space.todo =
+			llist_reverse_order(llist_del_all(&cq->space.list));
 	}
-	ep = llist_entry(cq->space_todo, struct kofi_ep, space_node);
-	cq->space_todo = cq->space_todo->next;
+	ep = llist_entry(cq->space.todo, struct kofi_ep, space.node);
+	cq->space.todo = cq->space.todo->next;
 	/* From here on the endpoint can be listed again. */
-	clear_bit_unlock(KOFI_EP_SPACE, &ep->blocked);
+	clear_bit_unlock(KOFI_EP_SPACE, &ep->space.blocked);
 	return ep;
 }
 
 /* Remove an endpoint from the list, for good. */
 static void kofi_cq_space_remove(struct kofi_cq *cq, struct kofi_ep *ep)
 {
-	struct llist_node **link = &cq->space_todo;
+	struct llist_node **link = &cq->space.todo;
 
 	lockdep_assert_held(&cq->lock);
 
 	while (*link)
 		link = &(*link)->next;
-	*link = llist_reverse_order(llist_del_all(&cq->space));
-	for (link = &cq->space_todo; *link; link = &(*link)->next) {
-		if (*link == &ep->space_node) {
-			*link = ep->space_node.next;
+	*link = llist_reverse_order(llist_del_all(&cq->space.list));
+	for (link = &cq->space.todo; *link; link = &(*link)->next) {
+		if (*link == &ep->space.node) {
+			*link = ep->space.node.next;
 			break;
 		}
 	}
@@ -172,8 +172,8 @@ static bool kofi_cq_idle(const struct kofi_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
 
-	return !(cq->done && cq->head != cq->tail) && !cq->notify_due &&
-	       !cq->space_todo && llist_empty(&cq->space);
+	return !(cq->done && cq->own.head != cq->tail) && !cq->notify_due &&
+	       !cq->space.todo && llist_empty(&cq->space.list);
 }
 
 /* Call the callbacks for notifications and write space. */
@@ -190,16 +190,16 @@ static int kofi_cq_call_others(struct kofi_cq *cq, int max)
 	if (!notify && !ep)
 		return 0;
 
-	cq->space_ep = ep;
+	cq->space.ep = ep;
 	spin_unlock_irq(&cq->lock);
 	if (notify)
 		cq->notify(&cq->cq, cq->cq.fid.context);
 	if (ep) {
 		trace_kofi_ep_write_space(ep);
-		ep->write_space(&ep->ep, ep->ep.fid.context);
+		ep->space.fn(&ep->ep, ep->ep.fid.context);
 	}
 	spin_lock_irq(&cq->lock);
-	cq->space_ep = NULL;
+	cq->space.ep = NULL;
 	if (ep)
 		kofi_cq_freed(cq);	/* the entries that remain */
 	return notify + !!ep;
@@ -211,8 +211,8 @@ static int kofi_cq_call_others(struct kofi_cq *cq, int max)
  */
 static bool kofi_cq_goes_on(struct kofi_cq *cq)
 {
-	return cq->done && READ_ONCE(cq->tail) != cq->head &&
-	       llist_empty(&cq->space) && !READ_ONCE(cq->space_todo) &&
+	return cq->done && READ_ONCE(cq->tail) != cq->own.head &&
+	       llist_empty(&cq->space.list) && !READ_ONCE(cq->space.todo) &&
 	       !READ_ONCE(cq->flushers);
 }
 
@@ -249,7 +249,7 @@ static int kofi_cq_run(struct kofi_cq *cq, int budget)
 
 int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 {
-	struct kofi_cq *cq = container_of(iop, struct kofi_cq, iop);
+	struct kofi_cq *cq = container_of(iop, struct kofi_cq, run.iop);
 	int calls;
 
 	/* a device is reporting on another processor: try again, see above */
@@ -266,7 +266,7 @@ int kofi_cq_irq_poll(struct irq_poll *iop, int budget)
 
 void kofi_cq_work(struct work_struct *work)
 {
-	struct kofi_cq *cq = container_of(work, struct kofi_cq, work);
+	struct kofi_cq *cq = container_of(work, struct kofi_cq, run.work);
 
 	kofi_cq_enter(cq);
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_WORK) < KOFI_CQ_BUDGET_WORK)
@@ -282,7 +282,7 @@ static bool kofi_cq_enter_direct(struct kofi_cq *cq)
 	bool busy;
 
 	spin_lock_irq(&cq->lock);
-	busy = cq->poller || cq->flushers;
+	busy = cq->own.poller || cq->flushers;
 	if (!busy)
 		kofi_cq_enter(cq);
 	spin_unlock_irq(&cq->lock);
@@ -354,9 +354,9 @@ bool kofi_cq_begin(struct kofi_cq *cq)
 	if (!kofi_cq_calls_here(cq) ||
 	    test_and_set_bit(KOFI_CQ_ACTIVE, &cq->active))
 		return false;
-	if (!cmpxchg(&cq->poller, NULL, current))
+	if (!cmpxchg(&cq->own.poller, NULL, current))
 		return true;
-	irq_poll_sched(&cq->iop);
+	irq_poll_sched(&cq->run.iop);
 	return false;
 }
 EXPORT_SYMBOL_GPL(kofi_cq_begin);
@@ -372,11 +372,11 @@ EXPORT_SYMBOL_GPL(kofi_cq_begin);
  */
 void kofi_cq_end(struct kofi_cq *cq)
 {
-	lock_map_acquire_try(&cq->map);
+	lock_map_acquire_try(&cq->run.map);
 	if (kofi_cq_run(cq, KOFI_CQ_BUDGET_IRQ) < KOFI_CQ_BUDGET_IRQ)
 		kofi_cq_stop_poller(cq);
 	else
-		irq_poll_sched(&cq->iop);
+		irq_poll_sched(&cq->run.iop);
 	spin_unlock_irq(&cq->lock);
 }
 EXPORT_SYMBOL_GPL(kofi_cq_end);
@@ -417,7 +417,7 @@ static void kofi_cq_close_gaps(struct kofi_cq *cq, u32 tail)
 {
 	u32 from = tail, to = tail, n;
 
-	while (from != cq->head) {
+	while (from != cq->own.head) {
 		struct kofi_cq_entry *entry = kofi_cq_entry(cq, --from);
 
 		if (!entry->ep)
@@ -425,7 +425,7 @@ static void kofi_cq_close_gaps(struct kofi_cq *cq, u32 tail)
 		if (--to != from)
 			kofi_cq_move(cq, from, to);
 	}
-	n = to - cq->head;
+	n = to - cq->own.head;
 	spin_lock_irq(&cq->lock);
 	kofi_cq_pop(cq, n);
 	kofi_cq_freed(cq);
@@ -440,12 +440,12 @@ static void kofi_cq_flush_direct(struct kofi_cq *cq, struct kofi_ep *ep)
 	spin_lock_irq(&cq->lock);
 	kofi_cq_space_remove(cq, ep);
 	cq->flushers++;
-	wait_event_lock_irq(cq->flush_wait, !cq->poller, cq->lock);
+	wait_event_lock_irq(cq->flush_wait, !cq->own.poller, cq->lock);
 	kofi_cq_enter(cq);
 	tail = cq->tail;	/* the endpoint adds no further entries */
 	spin_unlock_irq(&cq->lock);
 
-	for (pos = cq->head; cq->done && pos != tail; pos++) {
+	for (pos = cq->own.head; cq->done && pos != tail; pos++) {
 		struct kofi_cq_entry *entry = kofi_cq_entry(cq, pos);
 
 		if (entry->ep != ep)
@@ -469,12 +469,12 @@ static void kofi_cq_flush_wait(struct kofi_cq *cq, struct kofi_ep *ep)
 
 	spin_lock_irq(&cq->lock);
 	kofi_cq_space_remove(cq, ep);
-	last = cq->done ? cq->tail : cq->returned;
+	last = cq->done ? cq->tail : cq->own.returned;
 	cq->flushers++;
 	wait_event_lock_irq(cq->flush_wait,
 			    /* pairs with kofi_cq_call() */
-			    (s32)(smp_load_acquire(&cq->returned) - last) >= 0 &&
-			    cq->space_ep != ep, cq->lock);
+			    (s32)(smp_load_acquire(&cq->own.returned) - last) >= 0 &&
+			    cq->space.ep != ep, cq->lock);
 	cq->flushers--;
 	spin_unlock_irq(&cq->lock);
 }
@@ -489,8 +489,8 @@ void kofi_cq_will_wait(struct kofi_cq *cq)
 
 	WARN_ON_ONCE(kofi_cq_calls_caller(cq));
 	local_irq_save(flags);
-	lock_map_acquire(&cq->map);
-	lock_map_release(&cq->map);
+	lock_map_acquire(&cq->run.map);
+	lock_map_release(&cq->run.map);
 	local_irq_restore(flags);
 }
 
@@ -509,7 +509,7 @@ void kofi_cq_claim(struct kofi_cq *cq)
 	kofi_cq_will_wait(cq);
 	spin_lock_irq(&cq->lock);
 	cq->flushers++;
-	wait_event_lock_irq(cq->flush_wait, !cq->poller, cq->lock);
+	wait_event_lock_irq(cq->flush_wait, !cq->own.poller, cq->lock);
 	cq->flushers--;
 	kofi_cq_enter(cq);
 	spin_unlock_irq(&cq->lock);
@@ -552,13 +552,13 @@ static void kofi_cq_flush_one(struct kofi_cq *cq, struct kofi_ep *ep)
 void kofi_cq_flush(struct kofi_ep *ep)
 {
 	might_sleep();
-	set_bit(KOFI_EP_DRAINED, &ep->blocked);
+	set_bit(KOFI_EP_DRAINED, &ep->space.blocked);
 	/*
 	 * Remove the endpoint from all lists from which released slots would move it to
 	 * the call-back list; a context that did not see DRAINED has listed it by now.
 	 */
-	kofi_cq_unwait(ep->tx_cq, &ep->cq_wait[KOFI_TX]);
-	kofi_cq_unwait(ep->rx_cq, &ep->cq_wait[KOFI_RX]);
+	kofi_cq_unwait(ep->tx_cq, &ep->space.wait[KOFI_TX]);
+	kofi_cq_unwait(ep->rx_cq, &ep->space.wait[KOFI_RX]);
 
 	if (ep->tx_cq)
 		kofi_cq_flush_one(ep->tx_cq, ep);

@@ -50,7 +50,7 @@ static_assert(offsetof(struct fi_cq_tagged_entry, data) ==
  */
 static bool kofi_cq_asked(const struct kofi_cq *cq)
 {
-	return cq->link.set || (int)cq->wait_obj == KOFI_WAIT_QUEUE;
+	return cq->sleep.link.set || (int)cq->wait_obj == KOFI_WAIT_QUEUE;
 }
 
 /**
@@ -68,10 +68,10 @@ bool kofi_cq_pending(struct kofi_obj *obj)
 	bool pending;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	pending = cq->head != cq->tail ||
-		  (cq->signaled && kofi_cq_asked(cq)) ||
+	pending = cq->own.head != cq->tail ||
+		  (cq->sleep.signaled && kofi_cq_asked(cq)) ||
 		  (cq->poll == KOFI_POLL_DIRECT &&
-		   (cq->space_todo || !llist_empty(&cq->space)));
+		   (cq->space.todo || !llist_empty(&cq->space.list)));
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return pending;
 }
@@ -89,8 +89,8 @@ static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
 	bool bh;
 
 	bh = kofi_cq_lock(cq, &flags);
-	filled = cq->tail - cq->head;
-	place = cq->first;
+	filled = cq->tail - cq->own.head;
+	place = cq->own.first;
 	for (n = 0; n < count && n < filled; n++) {
 		const struct kofi_wc *wc = &cq->ring[place].wc;
 		const struct fi_cq_tagged_entry entry = {
@@ -115,9 +115,9 @@ static ssize_t kofi_cq_try_read(struct kofi_cq *cq, void *buf, size_t count,
 	} else if (!filled) {
 		cq->armed = cq->notify && (arm || cq->armed);
 		if (kofi_cq_asked(cq))
-			cq->signaled = false;
+			cq->sleep.signaled = false;
 		ret = -EAGAIN;
-	} else if (cq->ring[cq->first].wc.err) {
+	} else if (cq->ring[cq->own.first].wc.err) {
 		ret = -FI_EAVAIL;
 	} else {
 		ret = 0;
@@ -214,8 +214,8 @@ ssize_t fi_cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags)
 		return -FI_EBADFLAGS;
 
 	bh = kofi_cq_lock(kcq, &irq);
-	if (kcq->head != kcq->tail) {
-		const struct kofi_wc *wc = &kcq->ring[kcq->first].wc;
+	if (kcq->own.head != kcq->tail) {
+		const struct kofi_wc *wc = &kcq->ring[kcq->own.first].wc;
 
 		if (wc->err) {
 			const struct fi_cq_err_entry in = *buf;
@@ -255,7 +255,7 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 threshold, u32 signals)
 	bool ready;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	ready = kofi_cq_enough(cq, threshold) || cq->signals != signals;
+	ready = kofi_cq_enough(cq, threshold) || cq->sleep.signals != signals;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return ready;
 }
@@ -270,12 +270,12 @@ static bool kofi_cq_wait_begin(struct kofi_cq *cq, u32 threshold, u32 *signals)
 	bool wait;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	*signals = cq->signals;
-	wait = !cq->signaled || kofi_cq_enough(cq, threshold);
+	*signals = cq->sleep.signals;
+	wait = !cq->sleep.signaled || kofi_cq_enough(cq, threshold);
 	if (wait)
-		cq->readers++;
+		cq->sleep.readers++;
 	else
-		cq->signaled = false;
+		cq->sleep.signaled = false;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return wait;
 }
@@ -285,7 +285,7 @@ static void kofi_cq_wait_end(struct kofi_cq *cq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	cq->readers--;
+	cq->sleep.readers--;
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
@@ -328,13 +328,13 @@ ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count,
 	if (!kofi_cq_wait_begin(kcq, threshold, &signals))
 		return kofi_cq_try_read(kcq, buf, count, src_addr, true);
 	do {
-		left = kofi_wait_event(kcq->wait_obj, kcq->wait,
+		left = kofi_wait_event(kcq->wait_obj, kcq->sleep.wait,
 				       kofi_cq_ready(kcq, threshold, signals),
 				       left);
 		/* Another reader may have taken the completions. */
 		ret = kofi_cq_try_read(kcq, buf, count, src_addr, false);
 	} while (ret == -EAGAIN && left > 0 &&
-		 READ_ONCE(kcq->signals) == signals);
+		 READ_ONCE(kcq->sleep.signals) == signals);
 	kofi_cq_wait_end(kcq);
 
 	if (ret == -EAGAIN)
@@ -383,10 +383,10 @@ int fi_cq_signal(struct fid_cq *cq)
 	if (!kofi_cq_reads(cq) || kcq->wait_obj == FI_WAIT_NONE)
 		return -EINVAL;
 	spin_lock_irqsave(&kcq->lock, flags);
-	WRITE_ONCE(kcq->signals, kcq->signals + 1);
-	kcq->signaled = !kcq->readers;
-	wake_up(&kcq->wait);
-	kofi_wait_wake(&kcq->link);
+	WRITE_ONCE(kcq->sleep.signals, kcq->sleep.signals + 1);
+	kcq->sleep.signaled = !kcq->sleep.readers;
+	wake_up(&kcq->sleep.wait);
+	kofi_wait_wake(&kcq->sleep.link);
 	spin_unlock_irqrestore(&kcq->lock, flags);
 	return 0;
 }

@@ -27,12 +27,12 @@
  * Closing
  *
  * fi_close() drains the endpoint: the provider completes all outstanding operations, the
- * queues finish the endpoint's callbacks. It then calls the provider's close, which calls
- * kofi_ep_exit(): queued events are purged, bindings are released. Unread entries stay in
- * their queues.
+ * queues finish the callbacks. It then calls the provider's close, which calls
+ * kofi_ep_exit(): queued events are purged, bindings are released. Unread entries stay.
  */
 #include <linux/slab.h>
 
+#include <linux/kofi/debug.h>
 #include <linux/kofi/lib.h>
 
 #include "cq.h"
@@ -80,19 +80,19 @@ static bool kofi_ep_conn_end(struct kofi_ep *ep, int to, int err,
 	unsigned long flags;
 	bool step;
 
-	if (WARN_ON_ONCE(len > sizeof(ep->cm_data)))
-		len = sizeof(ep->cm_data);
+	if (WARN_ON_ONCE(len > sizeof(ep->ev.data)))
+		len = sizeof(ep->ev.data);
 	spin_lock_irqsave(&ep->lock, flags);
 	step = kofi_ep_step_locked(ep, KOFI_EP_CONNECTING, to);
 	if (step) {
 		if (len)
-			memcpy(ep->cm_data, data, len);
-		ep->ev_conn.event = FI_CONNECTED;
-		ep->ev_conn.err = err;
-		ep->ev_conn.prov_errno = prov_errno;
-		ep->ev_conn.data = ep->cm_data;
-		ep->ev_conn.data_len = len;
-		kofi_eq_queue(ep->eq, &ep->ev_conn);
+			memcpy(ep->ev.data, data, len);
+		ep->ev.conn.event = FI_CONNECTED;
+		ep->ev.conn.err = err;
+		ep->ev.conn.prov_errno = prov_errno;
+		ep->ev.conn.data = ep->ev.data;
+		ep->ev.conn.data_len = len;
+		kofi_eq_queue(ep->eq, &ep->ev.conn);
 		kofi_notify(&ep->obj, &(struct kofi_notice) {
 			.kind = err ? KOFI_EVENT_CONNECT_FAILED :
 				      KOFI_EVENT_CONNECTED,
@@ -195,7 +195,7 @@ bool kofi_ep_disconnected(struct kofi_ep *ep, int err)
 	spin_lock_irqsave(&ep->lock, flags);
 	step = kofi_ep_step_locked(ep, KOFI_EP_CONNECTED, KOFI_EP_SHUTDOWN);
 	if (step) {
-		kofi_eq_queue(ep->eq, &ep->ev_down);
+		kofi_eq_queue(ep->eq, &ep->ev.down);
 		kofi_notify(&ep->obj, &(struct kofi_notice) {
 			.kind = lost ? KOFI_EVENT_LOST : KOFI_EVENT_SHUTDOWN,
 			.err = lost ? err : 0,
@@ -524,7 +524,7 @@ static int kofi_ep_check(const struct kofi_ep *ep)
 	    (rx && !ep->rx_cq && !kofi_ep_counted(ep, KOFI_RX)))
 		return -FI_ENOCQ;
 	/* The write-space callback is called by a queue. */
-	if (ep->write_space && !ep->tx_cq && !ep->rx_cq)
+	if (ep->space.fn && !ep->tx_cq && !ep->rx_cq)
 		return -FI_ENOCQ;
 	return 0;
 }
@@ -595,7 +595,9 @@ int fi_enable(struct fid_ep *ep)
 	if (!kofi_ep_valid(ep))
 		return -EINVAL;
 	ret = kofi_ep_enable(kofi_ep(ep));
-	return ret == -FI_ENOCQ && kofi_ep(ep)->ctx ? 0 : ret;
+	if (ret == -FI_ENOCQ && kofi_ep(ep)->ctx)
+		return 0;
+	return kofi_refused(&kofi_ep(ep)->obj, "fi_enable", ret);
 }
 EXPORT_SYMBOL_GPL(fi_enable);
 
@@ -767,7 +769,7 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 	ep->ops = ops;
 	ep->domain = kdomain;
 	ep->source = FI_ADDR_UNSPEC;
-	ep->mr_pool_segs = KOFI_IOV_MAX;
+	ep->mr.pool_segs = KOFI_IOV_MAX;
 	ep->op_flags[KOFI_TX] = KOFI_EP_TX_OP_FLAGS;
 	ep->op_flags[KOFI_RX] = KOFI_EP_RX_OP_FLAGS;
 	ep->min_multi = KOFI_MIN_MULTI;
@@ -777,17 +779,17 @@ int kofi_ep_setup(struct kofi_ep *ep, struct fid_domain *domain,
 		lockdep_set_class(&ep->config, &kofi_ep_msg_config);
 	spin_lock_init(&ep->lock);
 	for (dir = KOFI_TX; dir <= KOFI_RX; dir++) {
-		INIT_LIST_HEAD(&ep->cq_wait[dir].node);
-		ep->cq_wait[dir].ep = ep;
+		INIT_LIST_HEAD(&ep->space.wait[dir].node);
+		ep->space.wait[dir].ep = ep;
 		ep->poster[dir].ep = ep;
 	}
-	ep->ev_conn.fid = &ep->ep.fid;
-	ep->ev_conn.context = context;
-	INIT_LIST_HEAD(&ep->ev_conn.node);
-	ep->ev_down.fid = &ep->ep.fid;
-	ep->ev_down.context = context;
-	ep->ev_down.event = FI_SHUTDOWN;
-	INIT_LIST_HEAD(&ep->ev_down.node);
+	ep->ev.conn.fid = &ep->ep.fid;
+	ep->ev.conn.context = context;
+	INIT_LIST_HEAD(&ep->ev.conn.node);
+	ep->ev.down.fid = &ep->ep.fid;
+	ep->ev.down.context = context;
+	ep->ev.down.event = FI_SHUTDOWN;
+	INIT_LIST_HEAD(&ep->ev.down.node);
 
 	ret = kofi_ep_set_ops(ep, ops);
 	if (ret)
@@ -962,7 +964,6 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 	if (kofi_ep_contexts(info->ep_attr->tx_ctx_cnt) ||
 	    kofi_ep_contexts(info->ep_attr->rx_ctx_cnt))
 		return -EINVAL;
-
 	if (!domain->ops->endpoint)
 		return -ENOSYS;
 	parsed = kofi_info_parsed(info, fabric->net);
@@ -972,7 +973,7 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 	kofi_info_unparse(info, parsed);
 	if (!ret)
 		kofi_obj_publish(&kofi_ep(*ep)->obj);
-	return ret;
+	return kofi_refused(domain->fid.obj, "fi_endpoint", ret);
 }
 EXPORT_SYMBOL_GPL(fi_endpoint);
 

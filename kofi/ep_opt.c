@@ -44,9 +44,9 @@ static size_t *kofi_ep_early_opt(fid_t fid, int optname)
 		return NULL;
 	switch (optname) {
 	case KOFI_OPT_MR_POOL:
-		return kofi_mr_pooled(ep->domain) ? &ep->mr_pool_size : NULL;
+		return kofi_mr_pooled(ep->domain) ? &ep->mr.pool_size : NULL;
 	case KOFI_OPT_MR_SEGS:
-		return kofi_mr_pooled(ep->domain) ? &ep->mr_pool_segs : NULL;
+		return kofi_mr_pooled(ep->domain) ? &ep->mr.pool_segs : NULL;
 	case KOFI_OPT_UNEXPECTED_TIMEOUT:
 		return ep->info->ep_attr->type == FI_EP_RDM ?
 		       &ep->unexpected_timeout : NULL;
@@ -439,7 +439,7 @@ int kofi_ep_write_space(struct fid_ep *ep,
 		return -EINVAL;
 	mutex_lock(&kep->config);
 	if (READ_ONCE(kep->state) == KOFI_EP_IDLE)
-		kep->write_space = fn;
+		kep->space.fn = fn;
 	else
 		ret = -FI_EOPBADSTATE;
 	mutex_unlock(&kep->config);

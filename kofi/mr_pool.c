@@ -343,13 +343,13 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
 	size_t begin;
 	int err;
 
-	if (!ep->mr_pool_size)
+	if (!ep->mr.pool_size)
 		return 0;
 	share = kzalloc_node(sizeof(*share), GFP_KERNEL, domain->node);
 	if (!share)
 		return -ENOMEM;
 	share->ep = ep;
-	share->quota = ep->mr_pool_size;
+	share->quota = ep->mr.pool_size;
 	share->reserve = min(share->quota, KOFI_MR_RESERVED);
 	INIT_LIST_HEAD(&share->waiting);
 	INIT_LIST_HEAD(&share->has);
@@ -357,7 +357,7 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
 	init_waitqueue_head(&share->wait);
 
 	noio = kofi_mr_pool_lock(domain);
-	share->pool = kofi_mr_pool_find(domain, ep->mr_pool_segs);
+	share->pool = kofi_mr_pool_find(domain, ep->mr.pool_segs);
 	if (!share->pool) {
 		kofi_mr_pool_unlock(domain, noio);
 		kfree(share);
@@ -374,7 +374,7 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
 	spin_lock_irq(&share->pool->lock);
 	share->pool->reserved += share->reserve;
 	spin_unlock_irq(&share->pool->lock);
-	ep->mr_share = share;
+	ep->mr.share = share;
 	return 0;
 }
 
@@ -389,7 +389,7 @@ int kofi_mr_pool_open(struct kofi_ep *ep)
  */
 void kofi_mr_pool_stop(struct kofi_ep *ep)
 {
-	struct kofi_mr_share *share = ep->mr_share;
+	struct kofi_mr_share *share = ep->mr.share;
 
 	if (!share)
 		return;
@@ -409,7 +409,7 @@ void kofi_mr_pool_stop(struct kofi_ep *ep)
  */
 void kofi_mr_pool_drain(struct kofi_ep *ep)
 {
-	struct kofi_mr_share *share = ep->mr_share;
+	struct kofi_mr_share *share = ep->mr.share;
 	struct kofi_mr *mr;
 	size_t n;
 	bool end;
@@ -443,7 +443,7 @@ void kofi_mr_pool_drain(struct kofi_ep *ep)
  */
 void kofi_mr_pool_fenced(struct kofi_mr *mr)
 {
-	struct kofi_mr_share *share = mr->ep->mr_share;
+	struct kofi_mr_share *share = mr->ep->mr.share;
 	const struct kofi_wc wc = mr->wc;
 	bool report = mr->report;
 	unsigned long flags;
@@ -498,7 +498,7 @@ static void kofi_mr_share_put(struct kofi_mr_share *share, struct kofi_mr *mr)
  */
 void kofi_mr_pool_close(struct kofi_ep *ep)
 {
-	struct kofi_mr_share *share = ep->mr_share;
+	struct kofi_mr_share *share = ep->mr.share;
 	struct kofi_mr *mr, *next;
 
 	if (!share)
@@ -514,7 +514,7 @@ void kofi_mr_pool_close(struct kofi_ep *ep)
 	share->pool->reserved -= share->reserve;
 	kofi_mr_pool_wake(share->pool);
 	spin_unlock_irq(&share->pool->lock);
-	ep->mr_share = NULL;
+	ep->mr.share = NULL;
 	kofi_mr_share_free(share);
 }
 
@@ -534,7 +534,7 @@ void kofi_mr_pool_stats(struct kofi_ep *ep, kofi_stat_fn fn, void *arg)
 	size_t nr;
 
 	mutex_lock(&ep->config);	/* excludes enabling */
-	share = ep->mr_share;
+	share = ep->mr.share;
 	if (!share)
 		goto unlock;
 	spin_lock_irq(&share->pool->lock);
@@ -635,7 +635,7 @@ struct fid_mr *kofi_mr_get(struct fid_ep *ep)
 
 	if (kofi_fid_class(&ep->fid) != FI_CLASS_EP)
 		return NULL;
-	share = container_of(ep, struct kofi_ep, ep)->mr_share;
+	share = container_of(ep, struct kofi_ep, ep)->mr.share;
 	if (!share || READ_ONCE(share->closed))
 		return NULL;
 	mr = kofi_mr_share_take(share);
@@ -669,7 +669,7 @@ void kofi_mr_put(struct fid_mr *mr)
 	if (WARN_ON_ONCE(!kofi_mr_valid(mr) || !kmr->pool ||
 			 !kofi_mr_step(kmr, KOFI_MR_IDLE, KOFI_MR_FREE)))
 		return;
-	share = kmr->ep->mr_share;
+	share = kmr->ep->mr.share;
 	spin_lock_irqsave(&share->pool->lock, flags);
 	kofi_mr_share_put(share, kmr);
 	spin_unlock_irqrestore(&share->pool->lock, flags);
@@ -704,7 +704,7 @@ static int kofi_mr_map_segs(struct kofi_mr *mr, const struct fi_msg *vec)
  */
 static int kofi_mr_pool_open_mr(struct kofi_mr *mr)
 {
-	struct kofi_mr_share *share = mr->ep->mr_share;
+	struct kofi_mr_share *share = mr->ep->mr.share;
 	unsigned long flags;
 	int err = 0;
 

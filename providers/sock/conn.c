@@ -223,7 +223,7 @@ static bool ksk_conn_end(struct ksk_conn *c)
 {
 	int phase = c->phase, err = READ_ONCE(c->dead);
 
-	trace_kofi_sock_cm(c->ep->base.obj.id, "end", err);
+	ksk_cm_step(&c->ep->base.obj, "end", err);
 	trace_kofi_sock_peer(c, "end", err);
 	c->phase = KSK_CONN_DEAD;
 	if (phase == KSK_CONN_ESTABLISHED && err == ESHUTDOWN &&
@@ -529,7 +529,7 @@ static void ksk_conn_watch(struct work_struct *work)
  */
 void ksk_conn_established(struct ksk_conn *c, const void *data, size_t len)
 {
-	trace_kofi_sock_cm(c->ep->base.obj.id, "connected", 0);
+	ksk_cm_step(&c->ep->base.obj, "connected", 0);
 	trace_kofi_sock_peer(c, "connected", 0);
 	ksk_rx_init(&c->rx);
 	c->phase = KSK_CONN_ESTABLISHED;

@@ -346,5 +346,5 @@ void vrb_mr_pool_init(struct vrb_mr *mr)
  */
 size_t vrb_mr_ep_wrs(const struct vrb_ep *ep)
 {
-	return size_mul(ep->base.mr_pool_size, 2);
+	return size_mul(ep->base.mr.pool_size, 2);
 }

@@ -49,7 +49,7 @@ static void early_space(struct work_struct *work)
 	struct kofi_ep *ep = container_of(early_ep, struct kofi_ep, ep);
 
 	local_bh_disable();
-	ep->write_space(early_ep, early_ep->fid.context);
+	ep->space.fn(early_ep, early_ep->fid.context);
 	local_bh_enable();
 }
 

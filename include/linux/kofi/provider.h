@@ -508,6 +508,44 @@ struct kofi_poster {
 typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
 
 /**
+ * struct kofi_ep_mr - pooled regions of an endpoint, see kofi_mr_get()
+ * @share: share of the pool, once the endpoint is enabled; or NULL
+ * @pool_size: regions of the share, KOFI_OPT_MR_POOL; under kofi_ep.config
+ * @pool_segs: segments of a region, KOFI_OPT_MR_SEGS; under kofi_ep.config
+ */
+struct kofi_ep_mr {
+	struct kofi_mr_share	*share;
+	size_t			pool_size;
+	size_t			pool_segs;
+};
+
+/**
+ * struct kofi_ep_space - resources that refused posts of an endpoint wait for
+ * @blocked: bits that only the core changes, atomically
+ * @fn: write-space callback of the consumer, or NULL; fixed once the endpoint is enabled
+ * @node: entry in a queue's list of endpoints to call back
+ * @wait: entries in the queues' lists of waiters for slots [0 transmit, 1 receive]
+ */
+struct kofi_ep_space {
+	unsigned long		blocked;
+	void			(*fn)(struct fid_ep *ep, void *context);
+	struct llist_node	node;
+	struct kofi_cq_wait	wait[2];
+};
+
+/**
+ * struct kofi_ep_events - events of a connection, which need no memory when they happen
+ * @conn: FI_CONNECTED, or the error entry of a failed connect
+ * @down: FI_SHUTDOWN
+ * @data: private data of @conn
+ */
+struct kofi_ep_events {
+	struct kofi_event	conn;
+	struct kofi_event	down;
+	u8			data[KOFI_CM_DATA_MAX];
+};
+
+/**
  * struct kofi_ep - base of an endpoint
  * @ep: handle of the consumer
  * @obj: the core's part
@@ -535,22 +573,14 @@ typedef bool (*kofi_remote_fill)(struct fid_ep *below, struct kofi_wc *wc);
  * @above: endpoint that receives the reports of remote accesses in place of this
  *	one, or NULL: see kofi_ep_remote_to()
  * @above_fill: converts a report for @above
- * @mr_share: share of the domain's regions for kofi_mr_get()
- * @mr_pool_size: KOFI_OPT_MR_POOL
- * @mr_pool_segs: KOFI_OPT_MR_SEGS
+ * @mr: regions of a pool
  * @unexpected_timeout: KOFI_OPT_UNEXPECTED_TIMEOUT
  * @expired: number of messages discarded after @unexpected_timeout
  * @config: serialises binding, options and enabling
  * @lock: irqsave; makes a step of @state and the queuing of its event atomic
  * @state: enum kofi_ep_state
- * @blocked: bits of the core: resources that the consumer waits for
- * @write_space: callback of the consumer, or NULL
- * @space_node: entry in a queue's list of endpoints to call back
- * @cq_wait: entries in the queues' lists of waiters for slots
- *	[0 transmit, 1 receive]
- * @ev_conn: FI_CONNECTED, or the error entry of a failed connect
- * @ev_down: FI_SHUTDOWN
- * @cm_data: private data of @ev_conn
+ * @space: resources that refused posts wait for
+ * @ev: events of the connection
  * @poster: deferred posts by callbacks of a queue [0 the transmit, 1 the receive queue]
  * @posts: counters of posts [0 transmit, 1 receive]. Posts and completions run on
  *	different processors, so @posts shares no cache line with @reported and @stats
@@ -580,22 +610,14 @@ struct kofi_ep {
 	struct kofi_cqe			*remote_cqe;
 	struct kofi_ep			*above;
 	kofi_remote_fill		above_fill;
-	struct kofi_mr_share		*mr_share;
-	size_t				mr_pool_size;
-	size_t				mr_pool_segs;
+	struct kofi_ep_mr		mr;
 	size_t				unexpected_timeout;
 	atomic64_t			expired;
 	struct mutex			config;	/* bindings, options */
 	spinlock_t			lock;	/* steps of state */
 	int				state;
-	unsigned long			blocked;
-	void				(*write_space)(struct fid_ep *ep,
-						       void *context);
-	struct llist_node		space_node;
-	struct kofi_cq_wait		cq_wait[2];
-	struct kofi_event		ev_conn;
-	struct kofi_event		ev_down;
-	u8				cm_data[KOFI_CM_DATA_MAX];
+	struct kofi_ep_space		space;
+	struct kofi_ep_events		ev;
 	struct kofi_poster		poster[2];
 	struct kofi_ep_posts		posts[2] ____cacheline_aligned_in_smp;
 	struct kofi_ep_stats		reported[2] ____cacheline_aligned_in_smp;

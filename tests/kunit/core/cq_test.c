@@ -318,7 +318,7 @@ static void cq_wrap_test(struct kunit *test)
 	for (i = 0; i < 100; i++) {
 		for (j = 0; j <= i % 4; j++)
 			cq_receive(test, t->kep, (void *)in++, 0);
-		wrapped |= cq->next < cq->first;
+		wrapped |= cq->next < cq->own.first;
 		while (in - out > 1)
 			out = cq_read_counted(test, min(1UL + i % 3,
 							in - out - 1), out);
@@ -326,12 +326,12 @@ static void cq_wrap_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, wrapped);
 	/* a queue that is empty begins where it began */
 	out = cq_read_counted(test, 1, out);
-	KUNIT_EXPECT_EQ(test, cq->first, 0);
+	KUNIT_EXPECT_EQ(test, cq->own.first, 0);
 	cq_receive(test, t->kep, (void *)in++, EIO);
 	cq_receive(test, t->kep, (void *)in++, EIO);
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_EQ(test, fi_cq_readerr(t->cq, &err, 0), 1);
-	KUNIT_EXPECT_EQ(test, cq->first, 0);
+	KUNIT_EXPECT_EQ(test, cq->own.first, 0);
 	cq_close(test);
 }
 
