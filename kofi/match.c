@@ -16,6 +16,7 @@
 #include <linux/kofi/lib.h>
 
 #include "internal.h"
+#include "kofi_trace.h"
 
 /* Capabilities that may be granted without a request (fi_getinfo(3)) */
 #define KOFI_CAPS_SECONDARY	(FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | \
@@ -387,6 +388,7 @@ int kofi_info_match(const struct fi_info *prov, const struct fi_info *hints)
 	beyond = kofi_info_beyond(prov, hints);
 	if (!beyond)
 		return 0;
+	trace_kofi_info_excluded(prov, beyond);
 	pr_debug("%s: %s: %s beyond the provider's\n", KBUILD_MODNAME,
 		 prov->domain_attr->name ?: "an offer", beyond);
 	return -ENODATA;

@@ -364,6 +364,31 @@ static int take_provider(struct nl *nl, const struct nlmsghdr *nlh,
 	return 0;
 }
 
+/* Provider names in the order of discovery, each once */
+struct names {
+	char	text[256];
+};
+
+static int take_name(struct nl *nl, const struct nlmsghdr *nlh,
+		     const struct nlattr **tb, void *arg)
+{
+	const struct nlattr *fabric[KOFI_A_FABRIC_ATTR_MAX + 1];
+	struct names *names = arg;
+	size_t len = strlen(names->text), size = sizeof(names->text);
+	const char *name, *last;
+
+	(void)nl;
+	(void)nlh;
+	nl_nested(tb[KOFI_A_INFO_FABRIC_ATTR], fabric, KOFI_A_FABRIC_ATTR_MAX);
+	name = nl_str(fabric[KOFI_A_FABRIC_ATTR_PROV_NAME]) ?: "(null)";
+	/* the interfaces of a provider follow each other */
+	last = strrchr(names->text, ' ');
+	if (!strcmp(last ? last + 1 : names->text, name))
+		return 0;
+	snprintf(names->text + len, size - len, "%s%s", len ? ", " : "", name);
+	return 0;
+}
+
 static int count_provider(struct nl *nl, const struct nlmsghdr *nlh,
 			  const struct nlattr **tb, void *arg)
 {
@@ -372,18 +397,6 @@ static int count_provider(struct nl *nl, const struct nlmsghdr *nlh,
 	(void)tb;
 	++*(unsigned int *)arg;
 	return 0;
-}
-
-static void explain_nothing(struct nl *nl)
-{
-	unsigned int providers = 0;
-
-	nl_call(nl, nl_new(nl, KOFI_CMD_PROVIDER_GET, NLM_F_DUMP),
-		KOFI_A_PROVIDER_MAX, count_provider, &providers);
-	if (providers)
-		error("no interface fits");
-	else
-		error("no provider is loaded; try: modprobe kofi_sock");
 }
 
 static int list_providers(struct nl *nl, struct run *run)
@@ -482,7 +495,8 @@ static void put_hints(struct nlmsghdr *nlh, const struct query *q,
 	mnl_attr_nest_end(nlh, nest);
 }
 
-static int find(struct nl *nl, const struct query *q, struct run *run)
+/* Ask the kernel; an exit code, or -ENODATA if no interface fits. */
+static int ask(struct nl *nl, const struct query *q, nl_fn fn, void *arg)
 {
 	char node[INET6_ADDRSTRLEN + 32], port[16];
 	struct sockaddr_storage addr;
@@ -511,20 +525,85 @@ static int find(struct nl *nl, const struct query *q, struct run *run)
 	if (has_hints(q))
 		put_hints(nlh, q, &addr, len);
 
+	err = nl_call(nl, nlh, KOFI_A_INFO_MAX, fn, arg);
+	if (!err || err == -ENODATA)
+		return err;
+	error("discovery failed: %s", nl_error(nl, err));
+	return EXIT_FAILED;
+}
+
+/* Drop the hint of an option; false if there is none. */
+static bool drop_hint(struct query *q, char opt)
+{
+	const struct query all = *q;
+
+	switch (opt) {
+	case 'c':
+		q->caps = 0;
+		return all.caps;
+	case 'm':
+		q->has_mode = false;
+		return all.has_mode;
+	case 't':
+		q->ep_type = 0;
+		return all.ep_type;
+	case 'a':
+		q->addr_format = 0;
+		return all.addr_format;
+	case 'p':
+		q->prov = NULL;
+		return all.prov;
+	case 'd':
+		q->domain = NULL;
+		return all.domain;
+	default:
+		q->fabric = NULL;
+		return all.fabric;
+	}
+}
+
+/* Name each option without which interfaces fit, and their providers. */
+static void explain_nothing(struct nl *nl, const struct query *q, const struct run *run)
+{
+	unsigned int providers = 0;
+	const char *opt;
+
+	nl_call(nl, nl_new(nl, KOFI_CMD_PROVIDER_GET, NLM_F_DUMP),
+		KOFI_A_PROVIDER_MAX, count_provider, &providers);
+	if (!providers) {
+		error("no provider is loaded; try: modprobe kofi_sock");
+		return;
+	}
+	error("no interface fits");
+	/* JSON has one sentence; -i is no hint */
+	if (run->listing == JSON || run->substr)
+		return;
+	for (opt = "cmtapdf"; *opt; opt++) {
+		struct names names = { "" };
+		struct query less = *q;
+
+		if (drop_hint(&less, *opt) && !ask(nl, &less, take_name, &names) &&
+		    *names.text)
+			error("without -%c, these providers fit: %s", *opt, names.text);
+	}
+}
+
+static int find(struct nl *nl, const struct query *q, struct run *run)
+{
+	int ret;
+
 	if (run->listing == JSON)
 		json_open(NULL, '[');
-	err = nl_call(nl, nlh, KOFI_A_INFO_MAX, take_info, run);
-	if (err && err != -ENODATA) {
-		error("discovery failed: %s", nl_error(nl, err));
-		return EXIT_FAILED;
-	}
+	ret = ask(nl, q, take_info, run);
+	if (ret > 0)
+		return ret;
 	if (run->listing == JSON) {
 		json_close(']');
 		json_end();
 	}
 	if (run->found)
 		return EXIT_OK;
-	explain_nothing(nl);
+	explain_nothing(nl, q, run);
 	return EXIT_FAILED;
 }
 

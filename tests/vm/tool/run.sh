@@ -21,6 +21,16 @@ fails_saying() {	# TEXT CMD...: exit status 1, TEXT and nothing else on stderr
 	return 1
 }
 
+excluded() {	# OPTION CMD...: exit status 1; without OPTION, kofi_sock fits
+	without=$1
+	shift
+	expect_status 1 "$@" >/tmp/t/out 2>/tmp/t/err || return
+	[ "$(head -n 1 /tmp/t/err)" = "kofi: no interface fits" ] &&
+		grep -q "^kofi: without $without, these providers fit: .*sock" /tmp/t/err && return
+	echo "says: $(cat /tmp/t/err)"
+	return 1
+}
+
 misused() {	# TEXT CMD...: exit status 2, stderr has TEXT, stdout nothing
 	text=$1
 	shift
@@ -204,15 +214,16 @@ layered() { kofi info -p 'sock;ofi_rxm' | grep -q '^provider: sock;ofi_rxm$'; }
 step provider-layered layered
 step provider-tcp provider tcp
 step provider-sock provider sock
-step provider-none fails_saying "kofi: no interface fits" kofi info -p nobody
+step provider-none excluded -p kofi info -p nobody
 step domain expect_output "domain: eth0" kofi info -d eth0
-step domain-none fails_saying "kofi: no interface fits" kofi info -d eth9
+step domain-none excluded -d kofi info -d eth9
 step fabric expect_output "fabric: 10.0.0.0/24" kofi info -f 10.0.0.0/24
 step type expect_output "type: FI_EP_MSG" kofi info -t msg
 step type-dgram expect_output "type: FI_EP_DGRAM" kofi info -t dgram
-step type-none fails_saying "kofi: no interface fits" kofi info -t FI_EP_DGRAM -c FI_RMA
+step type-none excluded -t kofi info -t FI_EP_DGRAM -c FI_RMA
+step type-caps-none excluded -c kofi info -t FI_EP_DGRAM -c FI_RMA
 step caps expect_output "provider: sock" kofi info -c 'FI_MSG|send'
-step caps-none fails_saying "kofi: no interface fits" kofi info -c FI_HMEM
+step caps-none excluded -c kofi info -c FI_HMEM
 only_6() {
 	kofi info -v -a FI_SOCKADDR_IN6 >/tmp/t/six
 	grep -q fi_sockaddr_in6:// /tmp/t/six && ! grep -q fi_sockaddr_in:// /tmp/t/six
@@ -420,6 +431,17 @@ if [ -e /proc/dynamic_debug/control ]; then
 else
 	skip debug "this kernel has no dynamic debug"
 fi
+
+traced() {
+	trace=/sys/kernel/tracing
+	[ -e $trace/trace ] || mount -t tracefs tracefs $trace || return
+	echo 1 >$trace/events/kofi/kofi_info_excluded/enable &&
+		expect_fail kofi info -p sock -c FI_HMEM || return
+	echo 0 >$trace/events/kofi/kofi_info_excluded/enable
+	cat $trace/trace
+	grep -q "kofi_info_excluded: sock eth0 type=[0-9]* by caps" $trace/trace
+}
+step traced-hints traced
 
 look() { while :; do kofi stat; kofi stat -j ep; kofi stat 3; done >/dev/null 2>&1; }
 churn() {	# objects open and close while they are looked at
